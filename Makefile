@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# make            build everything into build/
+# make help       the targets
+#
+# Every .c under lib/X becomes part of build/lib/libgf-X.a, every cmd/gf-X.c a
+# command, every tests/unit/test_X.c a test: no list to edit when adding one.
+# Variables: V=1 (show commands), CC, CFLAGS, BUILD, SAN=address,undefined,
+# WERROR=1, WITH_ONEDNN=0, WITH_VERBS=0, PREFIX, DESTDIR.
+
+VERSION  := 0.1.0
+BUILD    ?= build
+CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
+CFLAGS   ?= -O2 -g
+PREFIX   ?= /usr/local
+SHELL    := /bin/bash
+MAKEFLAGS += --no-builtin-rules
+
+# --- what is there -----------------------------------------------------------
+PKG_CONFIG ?= pkg-config
+have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
+
+WITH_ONEDNN ?= $(if $(wildcard /usr/include/dnnl.h /usr/include/*/dnnl.h),1,0)
+WITH_VERBS  ?= $(if $(call have,libibverbs),1,0)
+
+MISSING := $(strip $(foreach p,jansson hwloc zlib ompi-c,\
+	$(if $(call have,$(p)),,$(p))))
+
+# --- flags -------------------------------------------------------------------
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wvla -Wundef -Wpointer-arith
+ALL_CPPFLAGS = -Ilib -Ikernels -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
+	-DGF_DATADIR='"$(PREFIX)/share/gradflow"' \
+	-DGF_HAVE_ONEDNN=$(WITH_ONEDNN) -DGF_HAVE_VERBS=$(WITH_VERBS) $(CPPFLAGS)
+ALL_CFLAGS = -std=gnu11 $(WARNINGS) -pthread -ffunction-sections \
+	-fdata-sections $(if $(WERROR),-Werror) \
+	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer) $(CFLAGS)
+ALL_LDFLAGS = -pthread -Wl,--gc-sections -Wl,--as-needed \
+	$(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
+
+# Third-party flags reach only the folder that wraps them.
+MPI_CFLAGS := $(shell $(PKG_CONFIG) --cflags ompi-c 2>/dev/null)
+MPI_LIBS   := $(shell $(PKG_CONFIG) --libs ompi-c 2>/dev/null)
+FOREIGN_CFLAGS_comm := $(MPI_CFLAGS)
+FOREIGN_LIBS := -ljansson -lhwloc $(MPI_LIBS) -lz \
+	$(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
+	$(if $(filter 1,$(WITH_VERBS)),-libverbs) -ldl -lm
+
+# --- sources -----------------------------------------------------------------
+LIBS    := $(notdir $(patsubst %/,%,$(wildcard lib/*/)))
+EXCLUDE := $(if $(filter 1,$(WITH_ONEDNN)),,lib/nn/cpu_onednn.c) \
+	$(if $(filter 1,$(WITH_VERBS)),,lib/probe/verbs.c)
+SOURCES := $(filter-out $(EXCLUDE),$(wildcard lib/*/*.c kernels/*.c \
+	kernels/ref/*.c kernels/x86/*.c))
+COMMANDS := $(patsubst cmd/%.c,%,$(wildcard cmd/gf-*.c))
+UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
+FUZZ    := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+TOOLS   := $(patsubst share/tools/%.c,%,$(wildcard share/tools/*.c))
+BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c))
+
+object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+archive = $(BUILD)/lib/libgf-$(1).a
+ARCHIVES := $(foreach l,$(LIBS) kernels,$(call archive,$(l)))
+
+# The planner's commands link with these alone: the linker proves that they
+# need neither MPI nor hwloc nor oneDNN nor CUDA (DESIGN section 5).
+PLANNING := planner sim coll cost codec doc plot cli base
+LINK_gf-plan := $(PLANNING)
+LINK_gf-sim  := $(PLANNING)
+archives_of = $(if $(LINK_$(1)),$(foreach l,$(LINK_$(1)),$(call archive,$(l))),$(ARCHIVES))
+foreign_of  = $(if $(LINK_$(1)),-ljansson -lm,$(FOREIGN_LIBS))
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
+
+.PHONY: all help config demo check check-build check-unit check-cli check-mpi \
+	check-docs asan tsan install uninstall clean golden bench lint tools format
+.DEFAULT_GOAL := all
+
+all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%)
+
+help:
+	@echo 'targets of gradflow $(VERSION):'
+	@echo '  all         build the commands into $(BUILD)/bin (default)'
+	@echo '  demo        install what is missing, build, plan, train, compare'
+	@echo '  check       build with -Werror and run every test of this machine'
+	@echo '  check-unit  check-cli  check-mpi  check-docs   parts of check'
+	@echo '  asan tsan   the tests again under a sanitizer'
+	@echo '  bench       measure (minutes); prints ratios within one run'
+	@echo '  golden      regenerate golden files, to be reviewed as diffs'
+	@echo '  install     PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
+	@echo '  uninstall clean format'
+
+config:
+	@$(if $(MISSING),echo 'gradflow: not found by pkg-config: $(MISSING)' \
+	  '(on Debian: make demo installs them, or tests/install-deps.sh)' >&2;\
+	  exit 1,:)
+	@mkdir -p $(BUILD)
+	@line='oneDNN $(if $(filter 1,$(WITH_ONEDNN)),on,off (plain C layers)), libibverbs $(if $(filter 1,$(WITH_VERBS)),on,off)'; \
+	  [ "$$(cat $(BUILD)/config.txt 2>/dev/null)" = "$$line" ] || \
+	  { echo "$$line" > $(BUILD)/config.txt; echo "gradflow $(VERSION): $$line"; }
+
+# --- rules -------------------------------------------------------------------
+# Flags that change the code live in a file the objects depend on.
+FLAGS_FILE := $(BUILD)/flags.txt
+$(shell mkdir -p $(BUILD); f='$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS))'; \
+	[ "$$(cat $(FLAGS_FILE) 2>/dev/null)" = "$$f" ] || echo "$$f" > $(FLAGS_FILE))
+
+isa = $(if $(findstring _avx512,$(1)),-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx2 -mfma -mf16c,$(if $(findstring _avx2,$(1)),-mavx2 -mfma -mf16c))
+
+$(BUILD)/obj/%.o: %.c $(FLAGS_FILE) Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) \
+	  $(FOREIGN_CFLAGS_$(notdir $(patsubst %/,%,$(dir $<)))) $(call isa,$<) \
+	  -MMD -MP -c -o $@ $<
+
+define archive_rule
+$(call archive,$(1)): $(call object,$(filter $(2),$(SOURCES)))
+	@mkdir -p $$(@D); rm -f $$@
+	$$(call say,AR)ar rcs $$@ $$(filter %.o,$$^)
+endef
+$(foreach l,$(LIBS),$(eval $(call archive_rule,$(l),lib/$(l)/%.c)))
+$(eval $(call archive_rule,kernels,kernels/%.c))
+
+link = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) \
+	-Wl,--start-group $(filter %.a,$^) -Wl,--end-group
+
+define command_rule
+$(BUILD)/bin/$(1): $(BUILD)/obj/cmd/$(1).o $(call archives_of,$(1))
+	@mkdir -p $$(@D)
+	$$(call say,LD)$$(link) $(call foreign_of,$(1))
+endef
+$(foreach c,$(COMMANDS),$(eval $(call command_rule,$(c))))
+
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) $(FOREIGN_LIBS)
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) $(FOREIGN_LIBS)
+$(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) $(FOREIGN_LIBS)
+$(BUILD)/tools/%: $(BUILD)/obj/share/tools/%.o $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) $(FOREIGN_LIBS)
+
+FOREIGN_CFLAGS_bench := $(MPI_CFLAGS)
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+.SECONDARY:
+
+# --- tests -------------------------------------------------------------------
+check:
+	+$(Q)$(MAKE) --no-print-directory WERROR=1 check-build
+	$(Q)BUILD=$(BUILD) tests/run.sh layers unit fuzz cli docs lint mpi
+
+check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
+	$(BENCH:%=$(BUILD)/bench/%)
+
+check-unit check-cli check-mpi check-docs: check-%:
+	+$(Q)$(MAKE) --no-print-directory check-build
+	$(Q)BUILD=$(BUILD) tests/run.sh $*
+
+asan:
+	+$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/asan \
+	  SAN=address,undefined CFLAGS='-O1 -g' WERROR=1 check-build
+	$(Q)BUILD=$(BUILD)/asan tests/run.sh unit fuzz cli mpi
+
+tsan:
+	+$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan \
+	  SAN=thread CFLAGS='-O1 -g' WERROR=1 check-build
+	$(Q)BUILD=$(BUILD)/tsan tests/run.sh unit
+
+format:
+	clang-format -i $(wildcard cmd/*.c lib/*/*.[ch] kernels/*.[ch] \
+	  kernels/*/*.c tests/*/*.c)
+
+demo:
+	$(Q)tests/install-deps.sh
+	+$(Q)$(MAKE) --no-print-directory all
+	$(Q)BUILD=$(BUILD) share/examples/demo.sh
+
+bench: check-build
+	$(Q)BUILD=$(BUILD) tests/bench/run.sh
+
+golden: check-build
+	$(Q)BUILD=$(BUILD) tests/golden.sh
+
+# --- installation ------------------------------------------------------------
+D := $(DESTDIR)$(PREFIX)
+install: all
+	install -d $(D)/bin $(D)/share/gradflow
+	$(if $(COMMANDS),install $(COMMANDS:%=$(BUILD)/bin/%) $(D)/bin)
+	for s in 1 5 7; do \
+	  for f in man/*.$$s; do [ -e $$f ] || continue; \
+	    install -Dm644 $$f $(D)/share/man/man$$s/$${f##*/}; done; done
+	for f in completions/*.bash; do [ -e $$f ] || continue; b=$${f##*/}; \
+	  install -Dm644 $$f $(D)/share/bash-completion/completions/$${b%.bash}; done
+	for f in completions/_gf-*; do [ -e $$f ] || continue; \
+	  install -Dm644 $$f $(D)/share/zsh/site-functions/$${f##*/}; done
+	for f in completions/*.fish; do [ -e $$f ] || continue; \
+	  install -Dm644 $$f $(D)/share/fish/vendor_completions.d/$${f##*/}; done
+	cp -R share/. $(D)/share/gradflow/
+
+uninstall:
+	rm -f $(COMMANDS:%=$(D)/bin/%)
+	rm -f $(foreach s,1 5 7,$(patsubst man/%,$(D)/share/man/man$(s)/%,$(wildcard man/*.$(s))))
+	rm -f $(patsubst completions/%.bash,$(D)/share/bash-completion/completions/%,$(wildcard completions/*.bash))
+	rm -f $(patsubst completions/%,$(D)/share/zsh/site-functions/%,$(wildcard completions/_gf-*))
+	rm -f $(patsubst completions/%,$(D)/share/fish/vendor_completions.d/%,$(wildcard completions/*.fish))
+	rm -rf $(D)/share/gradflow
+
+clean:
+	rm -rf $(BUILD)

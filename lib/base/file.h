@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_BASE_FILE_H
+#define GF_BASE_FILE_H
+
+#include <stdio.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* Largest input that is read whole. A document beyond it is refused. */
+#define GF_FILE_MAX_BYTES ((size_t)1 << 30)
+
+/*
+ * Reads a whole file, "-" being standard input. *data is NUL-terminated behind
+ * *size bytes and owned by the caller (free). Errors name the path.
+ */
+int gf_file_read(const char *path, char **data, size_t *size,
+		 struct gf_error *err);
+
+/*
+ * A file that is there whole or not at all: written beside its final name,
+ * synced, renamed. Until gf_file_commit returned 0 the old file is untouched;
+ * gf_file_abandon, or a failed commit, removes what was written.
+ * A path that exists and is no regular file (a pipe, /dev/null) is written in
+ * place: nothing else can be done with it.
+ */
+struct gf_file {
+	FILE *stream;
+	char *path;
+	char *temporary; /* NULL when written in place */
+};
+
+int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err);
+int gf_file_commit(struct gf_file *f, struct gf_error *err);
+void gf_file_abandon(struct gf_file *f);
+
+/* create, write, commit. */
+int gf_file_write(const char *path, const void *data, size_t size,
+		  struct gf_error *err);
+
+/* fsync on the folder that holds path, so that a rename in it survives. */
+int gf_file_sync_parent(const char *path, struct gf_error *err);
+
+#endif

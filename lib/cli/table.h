@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CLI_TABLE_H
+#define GF_CLI_TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/text.h"
+
+/*
+ * A table in aligned columns. Cells are text; a column whose cells all begin
+ * like a number is set flush right. Zero-initialise; the first row is the
+ * heading.
+ */
+struct gf_table {
+	char ***rows;
+	size_t nrows, rows_capacity;
+	size_t ncols;
+};
+
+/* ncols strings, copied. All rows must have the same ncols. */
+void gf_table_row(struct gf_table *t, size_t ncols, const char *const *cells);
+/* Formats one cell at a time: begin, ncols times cell, and so on. */
+void gf_table_begin(struct gf_table *t, size_t ncols);
+void gf_table_cell(struct gf_table *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void gf_table_print(const struct gf_table *t, struct gf_text *out);
+void gf_table_release(struct gf_table *t);
+
+#endif

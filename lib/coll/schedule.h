@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COLL_SCHEDULE_H
+#define GF_COLL_SCHEDULE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/*
+ * A collective as data: the steps one rank takes, over ranges of a buffer.
+ *
+ * An algorithm's build callback appends steps in program order with the verbs
+ * below and never speaks of dependencies: gf_schedule_finish derives them from
+ * the ranges (read after write, write after read, write after write), so that
+ * steps without a conflict may run at the same time and in any order. Four
+ * walkers read the result: verifier, simulator, MPI executor, NCCL executor.
+ *
+ * MATCHING. The k-th step that sends from rank A to rank B meets the k-th step
+ * at B that receives from A, counted in program order; `match` is that k. Both
+ * must have the same count. Zero-length steps are not appended at all.
+ *
+ * UNITS. Ranges are in elements of the message's element type. DATA is the
+ * message itself (count_elems), SCRATCH is private to the schedule
+ * (scratch_elems, grown by the verbs), never initialised.
+ */
+enum gf_buffer { GF_BUFFER_DATA, GF_BUFFER_SCRATCH };
+
+struct gf_range {
+	enum gf_buffer buffer;
+	size_t first, count; /* elements */
+};
+
+enum gf_step_op {
+	GF_STEP_SEND,        /* range -> peer */
+	GF_STEP_RECV,        /* peer -> range */
+	GF_STEP_RECV_REDUCE, /* range = range + what peer sent */
+	GF_STEP_COPY,        /* range = from */
+	GF_STEP_REDUCE,      /* range = range + from */
+};
+
+struct gf_step {
+	enum gf_step_op op;
+	int peer;         /* SEND, RECV, RECV_REDUCE */
+	uint32_t match;   /* see MATCHING */
+	uint16_t stage;   /* decomposition stage, for the trace and NCCL */
+	struct gf_range range;
+	struct gf_range from;     /* COPY, REDUCE: same count as range */
+	uint32_t first_dep, ndeps; /* into the schedule's deps: step indices */
+};
+
+struct gf_schedule {
+	int rank, ranks;
+	size_t count_elems;
+	size_t scratch_elems;
+	struct gf_step *steps;
+	size_t nsteps, capacity;
+	uint32_t *deps;
+	size_t ndeps;
+	uint16_t stage;    /* what the verbs stamp on new steps */
+	uint32_t *nsent, *nreceived; /* per peer, while building */
+};
+
+void gf_schedule_init(struct gf_schedule *s, int rank, int ranks,
+		      size_t count_elems);
+void gf_schedule_release(struct gf_schedule *s);
+
+static inline struct gf_range gf_data(size_t first, size_t count)
+{
+	return (struct gf_range){GF_BUFFER_DATA, first, count};
+}
+
+/* Reserves scratch and returns its range. */
+struct gf_range gf_schedule_scratch(struct gf_schedule *s, size_t count);
+void gf_schedule_stage(struct gf_schedule *s, int stage);
+void gf_schedule_send(struct gf_schedule *s, int peer, struct gf_range range);
+void gf_schedule_recv(struct gf_schedule *s, int peer, struct gf_range range);
+void gf_schedule_recv_reduce(struct gf_schedule *s, int peer,
+			     struct gf_range range);
+void gf_schedule_copy(struct gf_schedule *s, struct gf_range to,
+		      struct gf_range from);
+void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to,
+			struct gf_range from);
+
+/* Derives the dependencies; the last call on a schedule under construction.
+ * A dependency implied by others may be left out. */
+void gf_schedule_finish(struct gf_schedule *s);
+
+/* Part `index` of `parts` nearly equal parts of a range: the first
+ * count % parts of them are one element longer. Parts may be empty. */
+struct gf_range gf_range_part(struct gf_range range, int parts, int index);
+
+/* How the steps read, one per line, for --verbose and golden files; frees by
+ * caller. */
+char *gf_schedule_print(const struct gf_schedule *s);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOC_MODEL_H
+#define GF_DOC_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "doc/json.h"
+
+/*
+ * gf-model: an architecture (gf-model(5)). Layers stand in forward order; each
+ * reads one earlier layer (two for add), "input" being the sample. Shapes are
+ * per sample, channels first: {C, H, W}, or {F} when flat.
+ *
+ * gf_model_read also infers every layer's output shape, parameters and FLOPs
+ * (multiply and add counted as two), so that a planner needs no lib/nn.
+ */
+#define GF_MODEL_MAX_RANK 4
+
+struct gf_shape {
+	size_t rank;
+	size_t dims[GF_MODEL_MAX_RANK];
+};
+size_t gf_shape_elems(const struct gf_shape *s);
+
+enum gf_layer_type {
+	GF_LAYER_CONV,
+	GF_LAYER_BATCHNORM,
+	GF_LAYER_RELU,
+	GF_LAYER_MAXPOOL,
+	GF_LAYER_AVGPOOL,
+	GF_LAYER_GLOBALPOOL, /* average over H and W: {C} */
+	GF_LAYER_FC,
+	GF_LAYER_ADD,
+	/* The table grows with the models (see the registry in model.c). */
+};
+extern const char *const gf_layer_type_names[]; /* NULL-terminated */
+
+/* A parameter tensor of a layer: "<layer>.weight", "<layer>.bias", ... */
+struct gf_param {
+	char *name;
+	struct gf_shape shape;
+	size_t layer; /* index of its layer */
+};
+
+struct gf_layer {
+	char *name;
+	enum gf_layer_type type;
+	int from[2]; /* layer index, -1 the input; from[1] for add, else -2 */
+	/* conv, pools: as both sides, square windows */
+	size_t filters; /* conv: output channels; fc: outputs */
+	size_t kernel, stride, pad, groups;
+	bool bias;
+	double epsilon, momentum; /* batchnorm (running statistics) */
+	struct gf_shape in, out;  /* inferred */
+	size_t first_param, nparams; /* in the model's params */
+	double forward_flops, backward_flops; /* per sample */
+};
+
+struct gf_model {
+	char *producer;
+	char *name;
+	struct gf_shape input;
+	size_t classes;
+	struct gf_layer *layers;
+	size_t nlayers;
+	struct gf_param *params; /* forward (registration) order */
+	size_t nparams;
+	char *extra;
+};
+
+int gf_model_read(const struct gf_json *root, const char *file,
+		  struct gf_model *m, struct gf_error *err);
+char *gf_model_write(const struct gf_model *m);
+void gf_model_release(struct gf_model *m);
+
+/* Generation order: the i-th gradient that backward makes is parameter
+ * order[i]. Layers last to first; inside a layer bias before weight (the
+ * reverse of registration). Caller frees. */
+size_t *gf_model_generation_order(const struct gf_model *m);
+size_t gf_model_param_count(const struct gf_model *m); /* elements */
+
+#endif

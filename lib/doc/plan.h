@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOC_PLAN_H
+#define GF_DOC_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "doc/json.h"
+#include "doc/profile.h"
+#include "doc/topology.h"
+
+/*
+ * gf-plan: one point on the six axes, what it was computed from, and the
+ * prediction it was chosen for (gf-plan(5)). A rule plan has no tensors and no
+ * messages; it binds to a model and a number of ranks at run time.
+ */
+enum gf_mode { GF_MODE_NORMAL, GF_MODE_MERGED, GF_MODE_SIMULTANEOUS };
+enum gf_release { GF_RELEASE_READY, GF_RELEASE_BACKWARD_END };
+enum gf_half { GF_HALF_ALL, GF_HALF_SPLIT };
+extern const char *const gf_mode_names[];    /* normal merged simultaneous */
+extern const char *const gf_release_names[]; /* ready backward_end */
+extern const char *const gf_half_names[];    /* all split */
+
+/* One factor of a decomposition (BlueConnect), innermost first. */
+struct gf_stage {
+	int factor;      /* >= 2 */
+	char *algorithm; /* ring | halving | shm | nccl */
+};
+
+/* The contiguous tensors first..last, reduced together. */
+struct gf_message {
+	size_t first, last;
+	enum gf_mode mode; /* normal or simultaneous */
+	enum gf_release release;
+	enum gf_half half;
+	char *algorithm; /* a name of lib/coll's registry, or "library" */
+	struct gf_stage *stages; /* product = ranks; none: not decomposed */
+	size_t nstages;
+	char *codec; /* f32 f16 bf16 trunc16 q8 */
+	char *extra;
+};
+
+struct gf_predicted_message {
+	double ready_s, start_s, end_s; /* from the start of forward */
+};
+
+struct gf_prediction {
+	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
+	struct gf_predicted_message *messages; /* the plan's nmessages */
+};
+
+enum gf_select { GF_SELECT_DENSE, GF_SELECT_CSC, GF_SELECT_TOPK,
+		 GF_SELECT_GTOPK };
+enum gf_putback { GF_PUTBACK_PAPER, GF_PUTBACK_CONSERVE, GF_PUTBACK_NAIVE };
+extern const char *const gf_select_names[];  /* dense csc topk gtopk */
+extern const char *const gf_putback_names[]; /* paper conserve naive */
+
+struct gf_selection {
+	enum gf_select method;
+	/* csc */
+	size_t chunk_elems;
+	double keep; /* (0, 1] */
+	size_t warmup_steps;
+	double decay; /* NAN: "momentum" */
+	/* topk, gtopk */
+	double density; /* (0, 1] */
+	double *warmup_densities;
+	size_t nwarmup;
+	enum gf_putback putback;
+};
+
+/* From min_bytes (up to the next entry's) use this algorithm. */
+struct gf_rule_algorithm {
+	size_t min_bytes;
+	char *algorithm;
+};
+struct gf_rule {
+	size_t threshold_bytes;
+	int lanes;
+	struct gf_rule_algorithm *algorithms; /* ascending, first at 0 */
+	size_t nalgorithms;
+};
+
+struct gf_plan {
+	char *producer;
+	char *topology_digest, *profile_digest; /* "sha256:...", or NULL */
+	char *system; /* auto, or a paper's name */
+	char *policy;
+	int ranks; /* 0 in a rule plan */
+	int servers; /* 0, or 1: PS-Sync's extra rank */
+	int lanes; /* >= 1 */
+	struct gf_model_profile *model; /* its tensors are the plan's; or NULL */
+	struct gf_network *network;     /* or NULL */
+	struct gf_level *levels;
+	size_t nlevels;
+	struct gf_message *messages;
+	size_t nmessages;
+	enum gf_mode *types; /* per tensor; follows from messages */
+	size_t threshold_bytes; /* fusion; 0: none */
+	struct gf_selection selection;
+	int staleness; /* K >= 1 */
+	size_t pipeline_warmup_steps;
+	struct gf_prediction *predicted; /* or NULL */
+	struct gf_rule *rule;            /* or NULL */
+	char *extra;
+};
+
+int gf_plan_read(const struct gf_json *root, const char *file,
+		 struct gf_plan *p, struct gf_error *err);
+int gf_plan_check(const struct gf_plan *p, struct gf_error *err);
+char *gf_plan_write(const struct gf_plan *p);
+void gf_plan_release(struct gf_plan *p);
+/* Fills types from messages (allocates). */
+void gf_plan_set_types(struct gf_plan *p);
+/* Bytes of message i's tensors before any codec. */
+size_t gf_plan_message_bytes(const struct gf_plan *p, size_t i);
+size_t gf_plan_message_elems(const struct gf_plan *p, size_t i);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOC_PROFILE_H
+#define GF_DOC_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "doc/json.h"
+
+/*
+ * gf-profile: what a model's backward pass and a cluster's all-reduce cost
+ * (gf-profile(5)). Either half may be absent.
+ */
+enum gf_dtype { GF_F32, GF_F64, GF_F16, GF_BF16, GF_I32 };
+extern const char *const gf_dtype_names[]; /* NULL-terminated */
+size_t gf_dtype_bytes(enum gf_dtype dtype);
+
+/* Tensors stand in generation order: the order in which backward makes their
+ * gradients, last layer first. */
+struct gf_tensor {
+	char *name;
+	size_t count_elems; /* >= 1, count * width < 2^62 */
+	enum gf_dtype dtype;
+	double ready_s; /* from the start of backward; non-decreasing */
+	double need_s;  /* from the start of the next forward; NAN: unknown */
+	char *extra;
+};
+size_t gf_tensor_bytes(const struct gf_tensor *t);
+
+struct gf_model_profile {
+	char *name;
+	char *device; /* cpu, cuda; or what an importer was told */
+	size_t batch_per_rank; /* 0: unknown */
+	double forward_s, backward_s, update_s;
+	/* How much longer backward takes while messages are in flight; >= 1. */
+	double overlap_slowdown;
+	struct gf_tensor *tensors;
+	size_t ntensors; /* >= 1 */
+	char *extra;
+};
+
+/*
+ * gamma_n: by how much a message slows when n are in transfer. One entry with
+ * size_bytes 0 is a table for all sizes; several are linear in log2(size)
+ * between entries and constant outside. gamma[0] = 1, non-decreasing; beyond
+ * the last given n = j: gamma_n = n*gamma_j/j. No entries: gamma_n = n.
+ */
+struct gf_contention_entry {
+	size_t size_bytes;
+	double *gamma;
+	size_t ngamma;
+};
+struct gf_contention {
+	struct gf_contention_entry *entries;
+	size_t nentries;
+};
+/* gamma_n for a message of that size; n >= 1. */
+double gf_contention_gamma(const struct gf_contention *c, size_t size_bytes,
+			   int n);
+
+/* Quality of a least-squares fit. */
+struct gf_fit {
+	double r_squared;
+	double residual_rms;  /* relative: (measured - fitted) / fitted */
+	double residual_max;  /* relative, absolute value */
+	size_t npoints;       /* 0: no fit is recorded */
+	size_t *size_bytes;   /* npoints */
+	double *time_s;       /* npoints, medians */
+	double *spread_s;     /* npoints, interquartile range */
+};
+
+/* One algorithm's all-reduce: startup_s + per_byte_s * bytes. */
+struct gf_allreduce_cost {
+	char *algorithm;
+	double startup_s, per_byte_s; /* both >= 0, not both 0 */
+	struct gf_contention contention;
+	struct gf_fit fit;
+	char *extra;
+};
+
+/* One level of the topology: point-to-point round and local reduction. */
+struct gf_level_cost {
+	char *name;
+	double alpha_s, beta_s_per_byte, reduce_s_per_byte;
+	struct gf_contention contention;
+	struct gf_fit fit;
+	char *extra;
+};
+
+struct gf_network {
+	int ranks;
+	struct gf_allreduce_cost *allreduce;
+	size_t nallreduce;
+	struct gf_level_cost *levels;
+	size_t nlevels;
+	char *extra;
+};
+
+struct gf_profile {
+	char *producer;
+	struct gf_model_profile *model; /* NULL: absent */
+	struct gf_network *network;     /* NULL: absent */
+	char *measured; /* JSON object text: host, date, commands; or NULL */
+	char *extra;
+};
+
+int gf_profile_read(const struct gf_json *root, const char *file,
+		    struct gf_profile *p, struct gf_error *err);
+int gf_profile_check(const struct gf_profile *p, struct gf_error *err);
+char *gf_profile_write(const struct gf_profile *p);
+void gf_profile_release(struct gf_profile *p);
+/* Moves b's halves into a where a lacks them; -EINVAL if both have one. */
+int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
+		       struct gf_error *err);
+
+/* The network half is also part of a plan. */
+int gf_network_read(struct gf_json_at *at, const char *key,
+		    struct gf_network **net, struct gf_error *err);
+void gf_network_write(struct gf_json_writer *w, const char *key,
+		      const struct gf_network *net);
+struct gf_network *gf_network_copy(const struct gf_network *net);
+void gf_network_free(struct gf_network *net);
+
+#endif

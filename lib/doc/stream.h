@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOC_STREAM_H
+#define GF_DOC_STREAM_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "doc/model.h"
+#include "doc/plan.h"
+#include "doc/profile.h"
+#include "doc/topology.h"
+
+/*
+ * The documents a command was given: files named as arguments and a
+ * concatenated stream on standard input, sorted by their `format`.
+ *
+ * Two documents of one format: equal digests count once, two profiles with
+ * complementary halves combine, anything else is refused with both names.
+ */
+struct gf_documents {
+	struct gf_topology *topology; /* each NULL when not given */
+	struct gf_profile *profile;
+	struct gf_plan *plan;
+	struct gf_model *model;
+	char topology_digest[72], profile_digest[72], plan_digest[72];
+	/* What came on standard input, as our writers print it, in order of
+	 * arrival: gf-profile passes it on. */
+	char *passed_on;
+};
+
+/* Adds every document of one file ("-": standard input). All or nothing. */
+int gf_documents_add(struct gf_documents *d, const char *path,
+		     struct gf_error *err);
+/* Adds documents from memory, e.g. broadcast from rank 0. */
+int gf_documents_add_text(struct gf_documents *d, const char *text,
+			  size_t size, const char *name,
+			  struct gf_error *err);
+void gf_documents_release(struct gf_documents *d);
+
+/* The digest of a document: SHA-256 of what its writer prints. */
+void gf_document_digest(const char *written, char out[72]);
+
+#endif

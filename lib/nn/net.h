@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_NN_NET_H
+#define GF_NN_NET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "doc/model.h"
+
+/*
+ * A model ready to compute: forward, loss, backward, on one backend.
+ *
+ * Parameters and gradients are flat f32 arrays that the caller owns, plain
+ * layouts (conv weight {O, I/groups, H, W}, fc weight {O, I}), tensors in
+ * generation order without gaps (gf_model_generation_order). Backends may keep
+ * other layouts inside, never outside.
+ *
+ * Backward calls on_grad(ctx, tensor) as soon as a gradient lies complete in
+ * `grads`, in generation order: lib/nn knows nothing of communication.
+ */
+struct gf_net;
+
+struct gf_backend {
+	const char *name; /* ref, onednn, cuda */
+	int (*net_new)(const struct gf_model *m, size_t max_batch,
+		       struct gf_net **net, struct gf_error *err);
+	void (*net_free)(struct gf_net *net);
+	/* Logits of batch samples into the net; keeps activations. training:
+	 * batch statistics; else running statistics. */
+	int (*forward)(struct gf_net *net, const float *params,
+		       const float *input, size_t batch, int training,
+		       struct gf_error *err);
+	/* Mean softmax cross-entropy and correct count; prepares backward. */
+	int (*loss)(struct gf_net *net, const uint8_t *labels, double *loss,
+		    size_t *correct, struct gf_error *err);
+	int (*backward)(struct gf_net *net, const float *params, float *grads,
+			void (*on_grad)(void *ctx, size_t tensor), void *ctx,
+			struct gf_error *err);
+	/* Running statistics of batch norm, flat; *count 0 without any. */
+	float *(*running)(struct gf_net *net, size_t *count);
+};
+
+extern const struct gf_backend *const gf_backends[]; /* NULL-terminated */
+/* "auto" or NULL: the fastest that is there. */
+const struct gf_backend *gf_backend_find(const char *name);
+
+/* He initialisation for weights before ReLU, ones and zeros for batch norm,
+ * zeros for biases; generation order; the same on every rank for one seed. */
+void gf_net_init_params(const struct gf_model *m, uint64_t seed,
+			float *params);
+
+#endif

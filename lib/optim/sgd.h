@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_OPTIM_SGD_H
+#define GF_OPTIM_SGD_H
+
+#include <stddef.h>
+
+/*
+ * SGD with momentum and weight decay, in place, on flat arrays of one tensor:
+ *	g = scale*grad + weight_decay*w;  u = momentum*u + g;  w = w - lr*u
+ * (PyTorch's form). scale turns a sum over ranks into a mean.
+ */
+struct gf_sgd {
+	double lr, momentum, weight_decay;
+};
+
+void gf_sgd_update(const struct gf_sgd *o, float scale, const float *grad,
+		   float *weight, float *velocity, size_t count_elems);
+
+#endif

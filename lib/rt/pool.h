@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_RT_POOL_H
+#define GF_RT_POOL_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+
+/*
+ * The gradient memory pool (GradientFlow, section III): one f32 buffer per
+ * rank, tensors laid out in generation order without gaps, so that every
+ * message, a contiguous range of tensors, already is one buffer.
+ */
+struct gf_pool {
+	struct gf_comm *comm; /* borrowed; owns the memory's kind */
+	float *data;
+	size_t count_elems;
+	size_t *offsets; /* ntensors + 1, in elements */
+	size_t ntensors;
+};
+
+int gf_pool_init(struct gf_pool *p, struct gf_comm *comm,
+		 const size_t *count_elems, size_t ntensors,
+		 struct gf_error *err);
+void gf_pool_release(struct gf_pool *p);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_STEP_H
+#define GF_SIM_STEP_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "doc/plan.h"
+#include "doc/profile.h"
+
+/*
+ * The time model of one training iteration, and the only source of every
+ * `predicted` number (SYSTEMS.md section 0).
+ *
+ * Compute: forward, then backward; tensor i's gradient is ready when backward
+ * has done ready_s[i] of its work. While at least one message is active,
+ * backward advances at 1/overlap_slowdown.
+ * A message: startup a (occupies a lane, uses no bandwidth, is never slowed),
+ * then its bytes drain at 1/(gamma_n*b), n messages being in transfer.
+ * Starts: in plan order; normal when ready and every earlier one has ended,
+ * simultaneous when ready and fewer than `lanes` are active.
+ */
+struct gf_sim_message {
+	size_t first, last; /* tensors */
+	enum gf_mode mode;
+	enum gf_release release;
+	double startup_s, per_byte_s; /* of this message's algorithm */
+	double bytes;                 /* on the wire */
+	const struct gf_contention *contention; /* NULL: gamma_n = n */
+};
+
+struct gf_sim_input {
+	const struct gf_model_profile *model;
+	const struct gf_sim_message *messages;
+	size_t nmessages;
+	int lanes;
+};
+
+struct gf_sim_result {
+	double iteration_s, compute_s, exposed_comm_s;
+	double backward_end_s;
+	struct gf_predicted_message *messages; /* caller's, nmessages */
+};
+
+void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
+
+/* The cheapest allreduce entry for a message (ties: the first), or the one of
+ * that name when algorithm is not NULL; NULL if there is none. */
+const struct gf_allreduce_cost *
+gf_sim_cheapest(const struct gf_network *net, size_t bytes,
+		const char *algorithm);
+
+#endif

@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Every #include "x/y.h" in lib/ must be allowed by tests/layers.txt, the table
+# must have no circle, and a third-party header stays in the folder that wraps
+# it. Prints each offence; exit 1 if there is one.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+bad=0
+offend() { echo "layers: $*"; bad=1; }
+
+declare -A may
+while IFS=: read -r folder allowed; do
+	[[ $folder =~ ^[a-z]+$ ]] && may[$folder]=" $allowed "
+done < tests/layers.txt
+
+for dir in lib/*/; do
+	folder=$(basename "$dir")
+	[ -n "${may[$folder]+x}" ] || { offend "$folder is not in tests/layers.txt"; continue; }
+	while IFS=: read -r file line text; do
+		header=$(sed 's/.*"\(.*\)".*/\1/' <<< "$text")
+		target=${header%%/*}
+		[ "$target" = "$folder" ] && continue
+		case "${may[$folder]}" in
+		*" $header "* | *" $target "*) ;;
+		*)
+			# codec/run.c is the one file of codec that sees kernels
+			[ "$file" = lib/codec/run.c ] && [ "$header" = gf_kernels.h ] && continue
+			offend "$file:$line: $folder must not include $header" ;;
+		esac
+	done < <(grep -nE '^#include "' "$dir"*.[ch] /dev/null)
+done
+
+# no circles: repeatedly remove folders all of whose allowances are removed
+left=("${!may[@]}"); removed=" "
+while [ ${#left[@]} -gt 0 ]; do
+	next=()
+	for folder in "${left[@]}"; do
+		ready=1
+		for a in ${may[$folder]}; do
+			a=${a%%/*}
+			[ "$a" = gf_kernels.h ] && continue
+			case "$removed" in *" $a "*) ;; *) ready=0 ;; esac
+		done
+		if [ $ready = 1 ]; then removed+="$folder "; else next+=("$folder"); fi
+	done
+	[ ${#next[@]} -eq ${#left[@]} ] && { offend "circle among: ${next[*]}"; break; }
+	left=("${next[@]}")
+done
+
+foreign() { # header, the only folder that may include it
+	while IFS=: read -r file _; do
+		[[ $file =~ ^$2 ]] || offend "$file must not include <$1>, only $2 may"
+	done < <(grep -rnE "#include <$1" lib kernels cmd --include='*.[ch]' --include='*.cu')
+}
+foreign jansson.h lib/doc/json.c
+foreign mpi.h lib/comm/
+foreign 'hwloc' lib/probe/
+foreign 'infiniband' lib/probe/
+foreign dnnl lib/nn/
+foreign 'cu(da|dnn|blas)' '(lib/(comm|nn|probe|rt)/|kernels/cuda/)'
+foreign nccl.h lib/comm/
+foreign argp.h '(lib/cli/|cmd/)'
+foreign zlib.h lib/data/
+
+while IFS=: read -r file line _; do
+	case "$file" in */registry.c | */table.c | kernels/table.c | lib/nn/backends.c) ;;
+	*) offend "$file:$line: GF_HAVE_ belongs into a registry" ;;
+	esac
+done < <(grep -rnE 'GF_HAVE_' lib kernels --include='*.[ch]')
+
+for f in cmd/*.c; do
+	[ -e "$f" ] || continue
+	n=$(wc -l < "$f")
+	[ "$n" -le 400 ] || offend "$f: want at most 400 lines, got $n"
+done
+exit $bad

@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs suites and closes with "N passed, N failed, N skipped".
+#   tests/run.sh SUITE...      layers unit fuzz cli docs lint mpi
+# FILTER=regex limits programs and bats files by name. A test program exits 0,
+# 1, or 77 to skip with the reason on its last line; each bats test counts.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+export BUILD=${BUILD:-build}
+export PATH="$PWD/$BUILD/bin:$PATH"
+export GF_SOURCE="$PWD"
+passed=0 failed=0 skipped=0
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+
+record() { # status name
+	case $1 in
+	0) passed=$((passed + 1)); echo "ok    $2" ;;
+	77) skipped=$((skipped + 1)); echo "skip  $2: $(tail -n 1 "$log")" ;;
+	*) failed=$((failed + 1)); echo "FAIL  $2 (status $1)"; sed 's/^/      /' "$log" | tail -n 40 ;;
+	esac
+}
+wanted() { [ -z "${FILTER:-}" ] || [[ $1 =~ $FILTER ]]; }
+program() { # name command...
+	local name=$1; shift
+	wanted "$name" || return 0
+	timeout -k 5 "${TEST_TIMEOUT:-300}" "$@" > "$log" 2>&1 < /dev/null
+	record $? "$name"
+}
+bats_files() {
+	local file
+	if ! command -v bats > /dev/null; then
+		echo "bats is not installed" > "$log"; record 77 "$1/*.bats"; return
+	fi
+	for file in tests/"$1"/*.bats; do
+		[ -e "$file" ] || continue
+		wanted "$file" || continue
+		timeout -k 5 "${TEST_TIMEOUT:-900}" bats --tap "$file" > "$log" 2>&1 < /dev/null
+		local status=$? p f s
+		s=$(grep -cE '^ok .* # skip' "$log")
+		p=$(($(grep -cE '^ok ' "$log") - s))
+		f=$(grep -cE '^not ok ' "$log")
+		passed=$((passed + p)); failed=$((failed + f)); skipped=$((skipped + s))
+		grep -E '^ok .* # skip' "$log" | sed 's/^/skip  /'
+		if [ "$status" -ne 0 ]; then
+			[ "$f" -gt 0 ] || { failed=$((failed + 1)); echo "FAIL  $file (status $status)"; }
+			grep -vE '^ok |^1\.\.' "$log" | sed 's/^/      /'
+		fi
+		echo "$([ "$status" -eq 0 ] && echo ok || echo FAIL)    $file ($p passed)"
+	done
+}
+
+for suite in "$@"; do
+	case $suite in
+	layers) program layers tests/layers.sh ;;
+	unit) for t in "$BUILD"/tests/test_*; do [ -x "$t" ] && program "unit/${t##*/}" "$t"; done ;;
+	fuzz) for t in "$BUILD"/fuzz/fuzz_*; do [ -x "$t" ] && program "fuzz/${t##*/}" "$t" --seconds "${FUZZ_SECONDS:-3}"; done ;;
+	cli) bats_files cli ;;
+	mpi)
+		if command -v mpirun > /dev/null; then
+			export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+			export OMPI_MCA_rmaps_base_oversubscribe=1
+			bats_files mpi
+		else
+			echo "mpirun is not installed" > "$log"; record 77 mpi
+		fi ;;
+	docs) for t in tests/docs/*.sh; do [ -x "$t" ] && program "docs/${t##*/}" "$t"; done ;;
+	lint)
+		if command -v mandoc > /dev/null; then
+			for m in man/*.[157]; do [ -e "$m" ] && program "lint/${m##*/}" mandoc -T lint -W warning "$m"; done
+		else
+			echo "mandoc is not installed" > "$log"; record 77 lint/man
+		fi
+		if command -v shellcheck > /dev/null; then
+			mapfile -t scripts < <(grep -rlE '^#!/bin/(ba)?sh' tests share .ci --include='*' 2> /dev/null)
+			program lint/shellcheck shellcheck -S warning "${scripts[@]}"
+		else
+			echo "shellcheck is not installed" > "$log"; record 77 lint/shellcheck
+		fi ;;
+	*) echo "tests/run.sh: no suite $suite" >&2; exit 2 ;;
+	esac
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ $((passed + failed)) -gt 0 ]

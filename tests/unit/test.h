@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TESTS_TEST_H
+#define GF_TESTS_TEST_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The few words every unit test uses. A failed expectation prints the place
+ * and the case and the test goes on; TEST_END() makes the exit status.
+ */
+static int test_failures;
+
+#define EXPECT(cond, ...)                                                      \
+	do {                                                                   \
+		if (!(cond)) {                                                 \
+			test_failures++;                                       \
+			printf("%s:%d: not so: %s: ", __FILE__, __LINE__,      \
+			       #cond);                                         \
+			printf(__VA_ARGS__);                                   \
+			putchar('\n');                                         \
+		}                                                              \
+	} while (0)
+
+/* |a - b| <= tolerance * max(1, |b|) */
+#define EXPECT_NEAR(a, b, tolerance, ...)                                      \
+	do {                                                                   \
+		double a_ = (a), b_ = (b);                                     \
+		if (!(fabs(a_ - b_) <= (tolerance)*fmax(1.0, fabs(b_)))) {     \
+			test_failures++;                                       \
+			printf("%s:%d: %s: want %.17g, got %.17g: ", __FILE__, \
+			       __LINE__, #a, b_, a_);                          \
+			printf(__VA_ARGS__);                                   \
+			putchar('\n');                                         \
+		}                                                              \
+	} while (0)
+
+#define EXPECT_TEXT(a, b)                                                      \
+	do {                                                                   \
+		const char *a_ = (a), *b_ = (b);                               \
+		if (strcmp(a_, b_) != 0) {                                     \
+			test_failures++;                                       \
+			printf("%s:%d: %s:\n  want %s\n  got  %s\n", __FILE__, \
+			       __LINE__, #a, b_, a_);                          \
+		}                                                              \
+	} while (0)
+
+#define TEST_END() (test_failures ? 1 : 0)
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "test.h"
+
+static void test_digest(void)
+{
+	/* FIPS 180-4 examples, and the lengths around the padding's edge */
+	static const struct {
+		const char *fill;
+		size_t repeat;
+		const char *want;
+	} cases[] = {
+		{"", 0, "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+		{"abc", 1, "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+		{"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
+		 "sha256:248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+		{"a", 1000000, "sha256:cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
+		{"a", 55, "sha256:9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318"},
+		{"a", 64, "sha256:ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb"},
+	};
+	char got[GF_DIGEST_TEXT];
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_text t = {0};
+
+		for (k = 0; k < cases[i].repeat; k++)
+			gf_text_add(&t, cases[i].fill, strlen(cases[i].fill));
+		gf_digest_text(t.data ? t.data : "", t.length, got);
+		EXPECT_TEXT(got, cases[i].want);
+		gf_text_release(&t);
+	}
+}
+
+static void test_units(void)
+{
+	static const struct {
+		const char *text;
+		int rc;
+		size_t want;
+	} sizes[] = {
+		{"0", 0, 0},          {"4096", 0, 4096},
+		{"64K", 0, 65536},    {"4M", 0, 4194304},
+		{"1.5K", 0, 1536},    {"2GiB", 0, 2147483648u},
+		{"-1", -EINVAL, 0},   {"1.5", -EINVAL, 0},
+		{"", -EINVAL, 0},     {"K", -EINVAL, 0},
+		{"4 M", -EINVAL, 0},  {"nan", -EINVAL, 0},
+		{"0x10", -EINVAL, 0}, {"1e30", -EINVAL, 0},
+		{" 4", -EINVAL, 0},
+	};
+	struct gf_error err;
+	double real;
+	long long whole;
+	size_t i, size;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(sizes); i++) {
+		size = 77;
+		EXPECT(gf_units_size(sizes[i].text, &size, &err) == sizes[i].rc,
+		       "\"%s\"", sizes[i].text);
+		EXPECT(size == (sizes[i].rc ? 77 : sizes[i].want), "\"%s\"",
+		       sizes[i].text);
+	}
+	EXPECT(!gf_units_rate("100Gb/s", &real, &err) && real == 12.5e9, "rate");
+	EXPECT(!gf_units_rate("32GB/s", &real, &err) && real == 32e9, "rate");
+	EXPECT(gf_units_rate("0GB/s", &real, &err) == -EINVAL, "rate 0");
+	EXPECT_TEXT(err.text, "want a rate > 0 such as 12.5GB/s or 100Gb/s, got \"0GB/s\"");
+	EXPECT(!gf_units_time("3us", &real, &err) && real == 3e-6, "time");
+	EXPECT(gf_units_time("3", &real, &err) == -EINVAL, "time without unit");
+	EXPECT(!gf_units_int("-7", -9, 9, &whole, &err) && whole == -7, "int");
+	EXPECT(gf_units_int("10", -9, 9, &whole, &err) == -EINVAL, "int range");
+	EXPECT(gf_units_int("1x", -9, 9, &whole, &err) == -EINVAL, "int tail");
+	EXPECT(gf_units_real("inf", -9, 9, &real, &err) == -EINVAL, "inf");
+	EXPECT(!gf_units_real("1e-3", 0, 1, &real, &err) && real == 1e-3, "real");
+}
+
+static void test_rng(void)
+{
+	struct gf_rng a, b, c;
+	size_t order[100], seen[100] = {0}, i;
+	double sum = 0, squares = 0;
+
+	gf_rng_init(&a, 7, 1);
+	gf_rng_init(&b, 7, 1);
+	gf_rng_init(&c, 7, 2);
+	for (i = 0; i < 100; i++) {
+		uint64_t x = gf_rng_u64(&a);
+
+		EXPECT(x == gf_rng_u64(&b), "same seed, draw %zu", i);
+		EXPECT(x != gf_rng_u64(&c), "other stream, draw %zu", i);
+		order[i] = i;
+	}
+	gf_rng_shuffle(&a, order, 100);
+	for (i = 0; i < 100; i++)
+		seen[order[i]]++;
+	for (i = 0; i < 100; i++)
+		EXPECT(seen[i] == 1, "a permutation: %zu", i);
+	for (i = 0; i < 100000; i++) {
+		double x = gf_rng_normal(&a);
+
+		sum += x;
+		squares += x * x;
+		EXPECT(gf_rng_below(&a, 3) < 3, "bound");
+	}
+	EXPECT_NEAR(sum / 100000, 0, 0.02, "mean");
+	EXPECT_NEAR(squares / 100000, 1, 0.02, "variance");
+}
+
+static void test_error(void)
+{
+	struct gf_error err = {""};
+
+	EXPECT(gf_error_set(&err, -EINVAL, "want %d", 3) == -EINVAL, "rc");
+	gf_error_prefix(&err, "file %s", "x");
+	EXPECT_TEXT(err.text, "file x: want 3");
+	EXPECT(gf_error_errno(&err, -ENOENT, "y") == -ENOENT, "rc");
+	EXPECT_TEXT(err.text, "y: No such file or directory");
+	EXPECT(gf_error_set(NULL, -5, "x") == -5, "NULL is allowed");
+	gf_error_prefix(NULL, "x");
+}
+
+static void test_file(void)
+{
+	char folder[] = "/tmp/gf-test-base.XXXXXX", *path, *data;
+	struct gf_error err;
+	struct gf_file f;
+	struct stat st;
+	size_t size;
+
+	if (!mkdtemp(folder)) {
+		EXPECT(0, "mkdtemp");
+		return;
+	}
+	path = gf_xasprintf("%s/a", folder);
+	EXPECT(gf_file_write(path, "one", 3, &err) == 0, "%s", err.text);
+	EXPECT(gf_file_create(&f, path, &err) == 0, "%s", err.text);
+	fputs("half", f.stream);
+	gf_file_abandon(&f);
+	EXPECT(gf_file_read(path, &data, &size, &err) == 0, "%s", err.text);
+	EXPECT(size == 3 && !strcmp(data, "one"), "the old file stays");
+	free(data);
+	EXPECT(gf_file_write("/dev/full", "x", 1, &err) == -ENOSPC, "full");
+	EXPECT_TEXT(err.text, "/dev/full: No space left on device");
+	EXPECT(gf_file_read("/nonexistent/x", &data, &size, &err) == -ENOENT,
+	       "absent");
+	EXPECT(unlink(path) == 0 && rmdir(folder) == 0, "nothing left behind");
+	EXPECT(stat(folder, &st) != 0, "gone");
+	free(path);
+}
+
+static void test_array(void)
+{
+	size_t *items = NULL, n = 0, capacity = 0, i;
+
+	for (i = 0; i < 1000; i++)
+		*gf_array_push(&items, &n, &capacity) = i;
+	for (i = 0; i < n; i++)
+		EXPECT(items[i] == i, "item %zu", i);
+	EXPECT(n == 1000 && capacity >= n, "count");
+	free(items);
+}
+
+static void test_clock(void)
+{
+	double at = gf_clock_s() + 0.002;
+
+	gf_clock_sleep_until(at);
+	EXPECT(gf_clock_s() >= at, "never early");
+}
+
+int main(void)
+{
+	test_digest();
+	test_units();
+	test_rng();
+	test_error();
+	test_file();
+	test_array();
+	test_clock();
+	return TEST_END();
+}
