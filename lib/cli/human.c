@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/human.h"
+
+#include <math.h>
+#include <stdio.h>
+
+struct scale {
+	double from; /* values of at least this size use this unit */
+	double unit;
+	const char *name;
+};
+
+static const struct scale sizes[] = {
+	{1099511627776.0, 1099511627776.0, "TiB"},
+	{1073741824.0, 1073741824.0, "GiB"},
+	{1048576.0, 1048576.0, "MiB"},
+	{1024.0, 1024.0, "KiB"},
+	{0, 1, "B"},
+};
+
+static const struct scale times[] = {
+	{1, 1, "s"},
+	{1e-3, 1e-3, "ms"},
+	{1e-6, 1e-6, "us"},
+	{1e-12, 1e-9, "ns"},
+	{0, 1, "s"},
+};
+
+static const struct scale rates[] = {
+	{1e12, 1e12, "TB/s"}, {1e9, 1e9, "GB/s"}, {1e6, 1e6, "MB/s"},
+	{1e3, 1e3, "KB/s"},   {0, 1, "B/s"},
+};
+
+static const char *scaled(double value, const struct scale *scale,
+			  struct gf_human *h)
+{
+	double shown;
+	int decimals;
+
+	while (scale->from > 0 && fabs(value) < scale->from)
+		scale++;
+	shown = value / scale->unit;
+	/* three digits, but no decimals for whole small numbers */
+	decimals = fabs(shown) < 10 ? 2 : fabs(shown) < 100 ? 1 : 0;
+	while (decimals > 0 &&
+	       fabs(shown - nearbyint(shown * pow(10, decimals - 1)) /
+				    pow(10, decimals - 1)) < 1e-9)
+		decimals--;
+	snprintf(h->text, sizeof(h->text), "%.*f %s", decimals, shown,
+		 scale->name);
+	return h->text;
+}
+
+const char *gf_human_size(double bytes, struct gf_human *h)
+{
+	return scaled(bytes, sizes, h);
+}
+
+const char *gf_human_time(double seconds, struct gf_human *h)
+{
+	return scaled(seconds, times, h);
+}
+
+const char *gf_human_rate(double bytes_per_s, struct gf_human *h)
+{
+	return scaled(bytes_per_s, rates, h);
+}
