@@ -2,15 +2,18 @@
 #ifndef GF_OPTIM_SGD_H
 #define GF_OPTIM_SGD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
  * SGD with momentum and weight decay, in place, on flat arrays of one tensor:
  *	g = scale*grad + weight_decay*w;  u = momentum*u + g;  w = w - lr*u
- * (PyTorch's form). scale turns a sum over ranks into a mean.
+ * (PyTorch's form; with nesterov w = w - lr*(g + momentum*u)). scale turns a
+ * sum over ranks into a mean. The same bits on every machine.
  */
 struct gf_sgd {
 	double lr, momentum, weight_decay;
+	bool nesterov;
 };
 
 void gf_sgd_update(const struct gf_sgd *o, float scale, const float *grad,
