@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Shared by the bats files: `load common` from tests/cli, `load ../cli/common`
+# elsewhere. Commands are on PATH (tests/run.sh); $GF_SOURCE is the source tree.
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	share=$GF_SOURCE/share
+	data=$GF_SOURCE/tests/data
+}
+
+# wants STATUS COMMAND...: runs it, the exit status must be STATUS. Standard
+# output is in $output, standard error in $errors.
+wants() {
+	local status=0 want=$1
+	shift
+	"$@" > out.txt 2> err.txt < "${stdin:-/dev/null}" || status=$?
+	output=$(cat out.txt)
+	errors=$(cat err.txt)
+	if [ "$status" -ne "$want" ]; then
+		echo "want exit status $want, got $status: $*"
+		echo "--- stdout"; head -c 4000 out.txt
+		echo "--- stderr"; head -c 4000 err.txt
+		return 1
+	fi
+}
+
+# says TEXT: standard error holds it (a fixed string).
+says() {
+	grep -qF -- "$1" err.txt || { echo "want on stderr: $1"; echo "got:"; cat err.txt; return 1; }
+}
+
+# prints TEXT: standard output holds it (a fixed string).
+prints() {
+	grep -qF -- "$1" out.txt || { echo "want on stdout: $1"; echo "got:"; cat out.txt; return 1; }
+}
+
+# one_line: standard error is exactly one line.
+one_line() {
+	[ "$(wc -l < err.txt)" -eq 1 ] || { echo "want one line on stderr, got:"; cat err.txt; return 1; }
+}
+
+# Open MPI, bounded in time; ranks first: mpi 4 gf-train ...
+mpi() {
+	local ranks=$1
+	shift
+	timeout -k 5 "${MPI_TIMEOUT:-120}" mpirun --oversubscribe --bind-to none -np "$ranks" "$@"
+}

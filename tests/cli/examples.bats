@@ -1,0 +1,28 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# Every .Dl line in the EXAMPLES of a section 1 page runs as it stands, from a
+# folder in which share/ is the shipped one; lines that begin with mpirun too,
+# where there is an mpirun.
+load common
+
+@test "examples of the man pages run" {
+	ln -s "$share" share
+	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	export OMPI_MCA_rmaps_base_oversubscribe=1
+	local failed=0 ran=0 page line
+	for page in "$GF_SOURCE"/man/*.1; do
+		[ -e "$page" ] || continue
+		while IFS= read -r line; do
+			[[ $line == *mpirun* ]] && ! command -v mpirun > /dev/null && continue
+			ran=$((ran + 1))
+			if ! timeout 120 bash -c "set -o pipefail; $line" > example.out 2> example.err < /dev/null; then
+				echo "$(basename "$page"): $line"
+				head -n 5 example.err
+				failed=1
+			fi
+		done < <(awk '/^\.Sh /{on = /EXAMPLES/} on && sub(/^\.Dl /, "")' "$page" | sed 's/\\&//g; s/\\-/-/g; s/\\e/\\/g')
+	done
+	echo "$ran examples"
+	[ "$ran" -gt 0 ]
+	[ $failed -eq 0 ]
+}
