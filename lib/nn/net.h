@@ -9,45 +9,58 @@
 #include "doc/model.h"
 
 /*
- * A model ready to compute: forward, loss, backward, on one backend.
+ * A model ready to compute: forward, loss, backward, on one backend. The model
+ * is borrowed and must outlive the net; a net is used by one thread at a time,
+ * always the same one.
  *
  * Parameters and gradients are flat f32 arrays that the caller owns, plain
  * layouts (conv weight {O, I/groups, H, W}, fc weight {O, I}), tensors in
  * generation order without gaps (gf_model_generation_order). Backends may keep
- * other layouts inside, never outside.
+ * other layouts inside, never outside. Parameters are read anew in each call.
  *
  * Backward calls on_grad(ctx, tensor) as soon as a gradient lies complete in
  * `grads`, in generation order: lib/nn knows nothing of communication.
+ *
+ * Same inputs, same bits, for a fixed backend and number of threads. NaN and
+ * infinity are computed with like other numbers.
  */
 struct gf_net;
 
 struct gf_backend {
 	const char *name; /* ref, onednn, cuda */
+	/* -EINVAL or -ENOTSUP names the layer that cannot be computed. */
 	int (*net_new)(const struct gf_model *m, size_t max_batch,
 		       struct gf_net **net, struct gf_error *err);
 	void (*net_free)(struct gf_net *net);
 	/* Logits of batch samples into the net; keeps activations. training:
-	 * batch statistics; else running statistics. */
+	 * batch statistics; else running statistics. The first pass of each
+	 * batch size prepares it; later ones allocate nothing. */
 	int (*forward)(struct gf_net *net, const float *params,
 		       const float *input, size_t batch, int training,
 		       struct gf_error *err);
 	/* Mean softmax cross-entropy and correct count; prepares backward. */
 	int (*loss)(struct gf_net *net, const uint8_t *labels, double *loss,
 		    size_t *correct, struct gf_error *err);
+	/* After forward (training) and loss, with the same params and input
+	 * still in place. grads is overwritten. on_grad may be NULL. */
 	int (*backward)(struct gf_net *net, const float *params, float *grads,
 			void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			struct gf_error *err);
-	/* Running statistics of batch norm, flat; *count 0 without any. */
+	/* Running statistics of batch norm, flat; *count 0 without any. Per
+	 * layer in forward order: means, then variances. */
 	float *(*running)(struct gf_net *net, size_t *count);
 };
 
 extern const struct gf_backend *const gf_backends[]; /* NULL-terminated */
-/* "auto" or NULL: the fastest that is there. */
+/* "auto" or NULL: the fastest that is there. NULL if there is none so named. */
 const struct gf_backend *gf_backend_find(const char *name);
+
+/* Threads that nets made from now on compute with; 0, the start: what the
+ * OpenMP environment says. ref always uses one. */
+void gf_nn_set_threads(int threads);
 
 /* He initialisation for weights before ReLU, ones and zeros for batch norm,
  * zeros for biases; generation order; the same on every rank for one seed. */
-void gf_net_init_params(const struct gf_model *m, uint64_t seed,
-			float *params);
+void gf_net_init_params(const struct gf_model *m, uint64_t seed, float *params);
 
 #endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/graph.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+static void place_params(struct gf_net *net)
+{
+	const struct gf_model *m = net->model;
+	size_t *order = gf_model_generation_order(m), at = 0;
+
+	net->param_at = gf_xcalloc(m->nparams, sizeof(*net->param_at));
+	net->param_tensor = gf_xcalloc(m->nparams, sizeof(*net->param_tensor));
+	for (size_t i = 0; i < m->nparams; i++) {
+		net->param_at[order[i]] = at;
+		net->param_tensor[order[i]] = i;
+		at += gf_shape_elems(&m->params[order[i]].shape);
+	}
+	free(order);
+}
+
+static void trace_paths(struct gf_net *net)
+{
+	const struct gf_model *m = net->model;
+
+	net->consumers = gf_xcalloc(m->nlayers, sizeof(*net->consumers));
+	net->on_path = gf_xcalloc(m->nlayers, sizeof(*net->on_path));
+	net->has_gradient = gf_xcalloc(m->nlayers, sizeof(*net->has_gradient));
+	net->on_path[m->nlayers - 1] = true;
+	for (size_t l = m->nlayers; l-- > 0;)
+		for (int i = 0; i < 2; i++) {
+			int from = m->layers[l].from[i];
+
+			if (from < 0 || !net->on_path[l])
+				continue;
+			net->consumers[from]++;
+			net->on_path[from] = true;
+		}
+	for (size_t l = 0; l < m->nlayers; l++) {
+		const struct gf_layer *layer = &m->layers[l];
+		bool has = layer->nparams > 0;
+
+		for (int i = 0; i < 2; i++)
+			if (layer->from[i] >= 0)
+				has |= net->has_gradient[layer->from[i]];
+		net->has_gradient[l] = has && net->on_path[l];
+	}
+}
+
+static void place_running(struct gf_net *net)
+{
+	const struct gf_model *m = net->model;
+
+	net->running_at = gf_xcalloc(m->nlayers, sizeof(*net->running_at));
+	for (size_t l = 0; l < m->nlayers; l++) {
+		net->running_at[l] = net->nrunning;
+		if (m->layers[l].type == GF_LAYER_BATCHNORM)
+			net->nrunning += 2 * m->layers[l].out.dims[0];
+	}
+	net->running = gf_xcalloc(net->nrunning + 1, sizeof(*net->running));
+	for (size_t l = 0; l < m->nlayers; l++) {
+		size_t channels = m->layers[l].out.dims[0];
+
+		if (m->layers[l].type != GF_LAYER_BATCHNORM)
+			continue;
+		for (size_t c = 0; c < channels; c++)
+			net->running[net->running_at[l] + channels + c] = 1;
+	}
+}
+
+int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
+		struct gf_error *err)
+{
+	int rc = gf_net_check(m, max_batch, err);
+
+	if (rc)
+		return rc;
+	*net = (struct gf_net){
+		.model = m,
+		.max_batch = max_batch,
+		.threads = gf_nn_threads(),
+	};
+	place_params(net);
+	trace_paths(net);
+	place_running(net);
+	net->logits = gf_xcalloc(max_batch * m->classes, sizeof(float));
+	net->dlogits = gf_xcalloc(max_batch * m->classes, sizeof(float));
+	return 0;
+}
+
+void gf_net_release(struct gf_net *net)
+{
+	free(net->param_at);
+	free(net->param_tensor);
+	free(net->consumers);
+	free(net->on_path);
+	free(net->has_gradient);
+	free(net->running_at);
+	free(net->running);
+	free(net->logits);
+	free(net->dlogits);
+	memset(net, 0, sizeof(*net));
+}
+
+int gf_net_begin_forward(struct gf_net *net, size_t batch, int training,
+			 struct gf_error *err)
+{
+	net->stage = GF_NET_IDLE;
+	if (batch == 0 || batch > net->max_batch)
+		return gf_error_set(err, -EINVAL,
+				    "batch: want 1 to %zu samples, got %zu",
+				    net->max_batch, batch);
+	net->stage = GF_NET_FORWARD;
+	net->batch = batch;
+	net->training = training;
+	return 0;
+}
+
+int gf_net_begin_backward(struct gf_net *net, struct gf_error *err)
+{
+	if (net->stage != GF_NET_LOSS || !net->training)
+		return gf_error_set(err, -EINVAL,
+				    "backward: want a forward pass in training "
+				    "and its loss before it");
+	net->stage = GF_NET_IDLE;
+	return 0;
+}
+
+void gf_net_emit(const struct gf_net *net, size_t layer,
+		 void (*on_grad)(void *ctx, size_t tensor), void *ctx)
+{
+	const struct gf_layer *l = &net->model->layers[layer];
+
+	if (!on_grad)
+		return;
+	for (size_t i = l->nparams; i-- > 0;)
+		on_grad(ctx, net->param_tensor[l->first_param + i]);
+}
+
+float *gf_net_running(struct gf_net *net, size_t *count)
+{
+	*count = net->nrunning;
+	return net->nrunning ? net->running : NULL;
+}
+
+void gf_net_update_running(const struct gf_net *net, size_t layer,
+			   const float *mean, const float *variance,
+			   size_t samples)
+{
+	const struct gf_layer *l = &net->model->layers[layer];
+	size_t channels = l->out.dims[0];
+	float *to_mean = net->running + net->running_at[layer];
+	float *to_variance = to_mean + channels;
+	float a = (float)l->momentum, b = 1 - a;
+	float unbias = samples > 1 ? (float)samples / (float)(samples - 1) : 1;
+
+	for (size_t c = 0; c < channels; c++) {
+		to_mean[c] = b * to_mean[c] + a * mean[c];
+		to_variance[c] = b * to_variance[c] + a * unbias * variance[c];
+	}
+}

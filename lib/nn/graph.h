@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_NN_GRAPH_H
+#define GF_NN_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nn/net.h"
+
+/*
+ * What every backend's net shares (private to lib/nn). A backend's net_new
+ * calls gf_net_init, its net_free gf_net_release, and its own state hangs on
+ * priv.
+ */
+enum gf_net_stage {
+	GF_NET_IDLE,
+	GF_NET_FORWARD, /* activations of a pass stand */
+	GF_NET_LOSS,    /* and dlogits */
+};
+
+struct gf_net {
+	const struct gf_model *model; /* borrowed */
+	size_t max_batch;
+	int threads; /* 0: what the environment says */
+
+	/* Per parameter, in the model's (registration) order. */
+	size_t *param_at;     /* where it starts in the flat arrays */
+	size_t *param_tensor; /* its place in generation order */
+	/* Per layer. */
+	size_t *consumers;  /* how many inputs read its output */
+	bool *on_path;      /* does its output reach the logits */
+	bool *has_gradient; /* on_path, and parameters stand at or before it */
+	size_t *running_at; /* batch norm: mean, then variance, in `running` */
+
+	float *running;
+	size_t nrunning;
+	float *logits, *dlogits; /* {batch, classes} */
+	enum gf_net_stage stage;
+	size_t batch; /* of the last forward */
+	bool training;
+	void *priv;
+};
+
+/* Checks that every layer can be computed, naming the layer that cannot. */
+int gf_net_check(const struct gf_model *m, size_t max_batch,
+		 struct gf_error *err);
+
+int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
+		struct gf_error *err);
+void gf_net_release(struct gf_net *net);
+
+/* The order of calls: forward, loss, backward; sets stage and batch. */
+int gf_net_begin_forward(struct gf_net *net, size_t batch, int training,
+			 struct gf_error *err);
+int gf_net_begin_backward(struct gf_net *net, struct gf_error *err);
+
+/* Reports the gradients of one layer in generation order. */
+void gf_net_emit(const struct gf_net *net, size_t layer,
+		 void (*on_grad)(void *ctx, size_t tensor), void *ctx);
+
+/* Mean softmax cross-entropy of net->logits; fills net->dlogits. */
+int gf_net_softmax_loss(struct gf_net *net, const uint8_t *labels, double *loss,
+			size_t *correct, struct gf_error *err);
+
+float *gf_net_running(struct gf_net *net, size_t *count);
+
+/* Running statistics after a batch with these (biased) statistics over
+ * `samples` values per channel: PyTorch's rule, the variance made unbiased. */
+void gf_net_update_running(const struct gf_net *net, size_t layer,
+			   const float *mean, const float *variance,
+			   size_t samples);
+
+/* A layer's weight or bias in a flat array; NULL if it has none. */
+static inline float *gf_net_param(const struct gf_net *net, float *flat,
+				  size_t layer, size_t which)
+{
+	const struct gf_layer *l = &net->model->layers[layer];
+
+	return which < l->nparams ? flat + net->param_at[l->first_param + which]
+				  : NULL;
+}
+
+/* {C, H, W} and {F} seen as channels times the rest. */
+static inline size_t gf_shape_spatial(const struct gf_shape *s)
+{
+	return s->rank == 3 ? s->dims[1] * s->dims[2] : 1;
+}
+
+int gf_nn_threads(void); /* gf_nn_set_threads' value */
+
+extern const struct gf_backend gf_backend_ref;
+extern const struct gf_backend gf_backend_onednn;
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/graph.h"
+
+#include <errno.h>
+#include <math.h>
+
+/*
+ * Softmax cross-entropy of one sample and its gradient by the logits, scaled.
+ * The largest logit is subtracted first, so that no exponential overflows.
+ * The first of equal logits is the answer.
+ */
+static double sample_loss(const float *logits, float *dlogits, size_t classes,
+			  size_t label, float scale, size_t *answer)
+{
+	double sum = 0;
+	float inverse;
+
+	*answer = 0;
+	for (size_t c = 1; c < classes; c++)
+		if (logits[c] > logits[*answer])
+			*answer = c;
+	for (size_t c = 0; c < classes; c++) {
+		dlogits[c] = expf(logits[c] - logits[*answer]);
+		sum += dlogits[c];
+	}
+	inverse = scale / (float)sum;
+	for (size_t c = 0; c < classes; c++)
+		dlogits[c] *= inverse;
+	dlogits[label] -= scale;
+	return log(sum) - (double)(logits[label] - logits[*answer]);
+}
+
+int gf_net_softmax_loss(struct gf_net *net, const uint8_t *labels, double *loss,
+			size_t *correct, struct gf_error *err)
+{
+	size_t classes = net->model->classes, hits = 0, answer;
+	float scale = 1.0f / (float)net->batch;
+	double sum = 0;
+
+	if (net->stage != GF_NET_FORWARD)
+		return gf_error_set(err, -EINVAL,
+				    "loss: want a forward pass before it");
+	for (size_t i = 0; i < net->batch; i++)
+		if (labels[i] >= classes)
+			return gf_error_set(err, -EINVAL,
+					    "label of sample %zu: want less "
+					    "than %zu classes, got %u",
+					    i, classes, labels[i]);
+	for (size_t i = 0; i < net->batch; i++) {
+		sum += sample_loss(net->logits + i * classes,
+				   net->dlogits + i * classes, classes,
+				   labels[i], scale, &answer);
+		hits += answer == labels[i];
+	}
+	net->stage = GF_NET_LOSS;
+	*loss = sum / (double)net->batch;
+	*correct = hits;
+	return 0;
+}

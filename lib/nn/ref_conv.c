@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/ref.h"
+
+#include <string.h>
+
+#include "nn/window.h"
+
+/*
+ * Convolution (cross-correlation, as everywhere in the field):
+ *	out[n][o][y][x] = bias[o] + sum over c, ky, kx of
+ *		weight[o][c][ky][kx] *
+ *in[n][c][y*stride+ky-pad][x*stride+kx-pad] with c over the channels of o's
+ *group. All three passes visit the same pairs of rows, so the index arithmetic
+ *stands here once.
+ */
+struct row {
+	size_t in, out, weight; /* where they start */
+	size_t count;           /* outputs in the row */
+	size_t stride;          /* between inputs */
+};
+
+typedef void visit_fn(const struct gf_ref_io *io, const struct row *r);
+
+/* The rows of one tap (ky, kx) of one filter over one input plane. */
+static void visit_tap(const struct gf_ref_io *io, const struct row *plane,
+		      size_t ky, size_t kx, visit_fn *visit)
+{
+	const struct gf_layer *l = io->layer;
+	size_t s = l->stride, p = l->pad;
+	size_t height = l->in.dims[1], width = l->in.dims[2];
+	size_t rows = l->out.dims[1], columns = l->out.dims[2];
+	size_t y = gf_window_first(ky, p, s);
+	size_t y_end = gf_window_end(ky, p, s, height, rows);
+	size_t x = gf_window_first(kx, p, s);
+	size_t x_end = gf_window_end(kx, p, s, width, columns);
+
+	for (; y < y_end && x < x_end; y++) {
+		struct row r = {
+			.in = plane->in + (y * s + ky - p) * width + x * s +
+			      kx - p,
+			.out = plane->out + y * columns + x,
+			.weight = plane->weight + ky * l->kernel + kx,
+			.count = x_end - x,
+			.stride = s,
+		};
+		visit(io, &r);
+	}
+}
+
+static void visit_rows(const struct gf_ref_io *io, visit_fn *visit)
+{
+	const struct gf_layer *l = io->layer;
+	size_t in_plane = l->in.dims[1] * l->in.dims[2];
+	size_t out_plane = l->out.dims[1] * l->out.dims[2];
+	size_t taps = l->kernel * l->kernel;
+	size_t per_group = l->in.dims[0] / l->groups;
+	size_t filters_per_group = l->filters / l->groups;
+
+	for (size_t n = 0; n < io->batch; n++)
+		for (size_t o = 0; o < l->filters; o++)
+			for (size_t c = 0; c < per_group; c++) {
+				size_t channel =
+					o / filters_per_group * per_group + c;
+				struct row plane = {
+					.in = (n * l->in.dims[0] + channel) *
+					      in_plane,
+					.out = (n * l->filters + o) * out_plane,
+					.weight = (o * per_group + c) * taps,
+				};
+
+				for (size_t k = 0; k < taps; k++)
+					visit_tap(io, &plane, k / l->kernel,
+						  k % l->kernel, visit);
+			}
+}
+
+static void add_to_out(const struct gf_ref_io *io, const struct row *r)
+{
+	float weight = io->weight[r->weight];
+
+	for (size_t x = 0; x < r->count; x++)
+		io->out[r->out + x] +=
+			weight * io->in[0][r->in + x * r->stride];
+}
+
+static void add_to_din(const struct gf_ref_io *io, const struct row *r)
+{
+	float weight = io->weight[r->weight];
+
+	for (size_t x = 0; x < r->count; x++)
+		io->din[0][r->in + x * r->stride] +=
+			weight * io->dout[r->out + x];
+}
+
+static void add_to_dweight(const struct gf_ref_io *io, const struct row *r)
+{
+	float sum = 0;
+
+	for (size_t x = 0; x < r->count; x++)
+		sum += io->in[0][r->in + x * r->stride] * io->dout[r->out + x];
+	io->dweight[r->weight] += sum;
+}
+
+static void forward(const struct gf_ref_io *io)
+{
+	const struct gf_layer *l = io->layer;
+	size_t plane = l->out.dims[1] * l->out.dims[2];
+
+	for (size_t i = 0; i < io->batch * l->filters; i++)
+		for (size_t x = 0; x < plane; x++)
+			io->out[i * plane + x] =
+				io->bias ? io->bias[i % l->filters] : 0;
+	visit_rows(io, add_to_out);
+}
+
+static void backward(const struct gf_ref_io *io)
+{
+	const struct gf_layer *l = io->layer;
+	size_t plane = l->out.dims[1] * l->out.dims[2];
+	size_t nweights = l->filters * (l->in.dims[0] / l->groups) * l->kernel *
+			  l->kernel;
+
+	memset(io->dweight, 0, nweights * sizeof(float));
+	visit_rows(io, add_to_dweight);
+	if (io->din[0])
+		visit_rows(io, add_to_din);
+	if (!io->dbias)
+		return;
+	memset(io->dbias, 0, l->filters * sizeof(float));
+	for (size_t i = 0; i < io->batch * l->filters; i++)
+		for (size_t x = 0; x < plane; x++)
+			io->dbias[i % l->filters] += io->dout[i * plane + x];
+}
+
+const struct gf_ref_layer gf_ref_conv = {
+	.forward = forward,
+	.backward = backward,
+};

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "test.h"
+
+#include "base/array.h"
+#include "nn_run.h"
+
+/*
+ * Every layer, on every backend: gradients against finite differences of the
+ * reference's loss, and against the reference itself.
+ */
+#define TOLERANCE 5e-3 /* of a tensor's largest gradient, or of SMALL */
+#define SMALL     0.05
+#define STEP      1e-3f
+#define MAX_KINKS 0.1 /* of the elements that are tried */
+#define PROBES    24  /* elements per tensor that are tried */
+
+#define CONV       .type = GF_LAYER_CONV
+#define FC         .type = GF_LAYER_FC
+#define NORM       .type = GF_LAYER_BATCHNORM
+#define RELU       .type = GF_LAYER_RELU
+#define MAXPOOL    .type = GF_LAYER_MAXPOOL
+#define AVGPOOL    .type = GF_LAYER_AVGPOOL
+#define GLOBALPOOL .type = GF_LAYER_GLOBALPOOL
+#define ADD        .type = GF_LAYER_ADD
+
+static const struct {
+	const char *name;
+	size_t input[3]; /* channels, height, width; or values */
+	size_t batch;
+	struct spec specs[12];
+} models[] = {
+	{"fc", {5}, 3, {{FC, .filters = 4}}},
+	{"fc no bias", {5}, 1, {{FC, .filters = 4, .no_bias = true}}},
+	{"fc of an image", {3, 2, 5}, 2, {{FC, .filters = 4}}},
+	{"mlp", {9}, 4, {{FC, .filters = 17}, {RELU}, {FC, .filters = 3}}},
+	{"conv",
+	 {2, 5, 4},
+	 2,
+	 {{CONV, .filters = 3, .kernel = 3, .pad = 1}, {FC, .filters = 3}}},
+	{"conv chain",
+	 {1, 7, 7},
+	 3,
+	 {{CONV, .filters = 5, .kernel = 3},
+	  {CONV, .filters = 18, .kernel = 2, .no_bias = true},
+	  {CONV, .filters = 4, .kernel = 1},
+	  {FC, .filters = 3}}},
+	{"conv stride",
+	 {3, 9, 8},
+	 2,
+	 {{CONV, .filters = 4, .kernel = 3, .pad = 1, .stride = 2},
+	  {CONV, .filters = 4, .kernel = 1, .stride = 2},
+	  {FC, .filters = 5}}},
+	{"conv pad beyond kernel",
+	 {2, 3, 3},
+	 2,
+	 {{CONV, .filters = 4},
+	  {CONV, .filters = 4, .kernel = 2, .pad = 3, .stride = 3},
+	  {FC, .filters = 3}}},
+	{"conv groups",
+	 {4, 5, 5},
+	 2,
+	 {{CONV, .filters = 6, .kernel = 3, .pad = 1, .groups = 2},
+	  {CONV, .filters = 9, .kernel = 3, .groups = 3},
+	  {FC, .filters = 3}}},
+	{"conv depthwise",
+	 {6, 6, 5},
+	 2,
+	 {{CONV, .filters = 6},
+	  {CONV, .filters = 6, .kernel = 3, .pad = 1, .groups = 6},
+	  {FC, .filters = 3}}},
+	{"batchnorm",
+	 {2, 4, 3},
+	 4,
+	 {{CONV, .filters = 3, .kernel = 3, .pad = 1, .no_bias = true},
+	  {NORM},
+	  {FC, .filters = 3}}},
+	{"batchnorm of the input", {3, 4, 4}, 3, {{NORM}, {FC, .filters = 3}}},
+	{"batchnorm flat",
+	 {6},
+	 5,
+	 {{FC, .filters = 7, .no_bias = true}, {NORM}, {FC, .filters = 3}}},
+	{"batchnorm relu",
+	 {2, 6, 5},
+	 3,
+	 {{CONV, .filters = 16, .kernel = 3},
+	  {NORM},
+	  {RELU},
+	  {CONV, .filters = 5, .kernel = 2},
+	  {NORM},
+	  {RELU},
+	  {FC, .filters = 3}}},
+	{"conv relu",
+	 {3, 6, 6},
+	 2,
+	 {{CONV, .filters = 17, .kernel = 3, .pad = 1},
+	  {RELU},
+	  {CONV, .filters = 4, .kernel = 3},
+	  {RELU},
+	  {FC, .filters = 3}}},
+	{"maxpool",
+	 {2, 7, 6},
+	 2,
+	 {{CONV, .filters = 5, .kernel = 2},
+	  {MAXPOOL, .kernel = 2, .stride = 2},
+	  {FC, .filters = 3}}},
+	{"maxpool overlapping and padded",
+	 {2, 7, 6},
+	 2,
+	 {{CONV, .filters = 16, .kernel = 2},
+	  {MAXPOOL, .kernel = 3, .stride = 2, .pad = 1},
+	  {MAXPOOL, .kernel = 2, .stride = 1, .pad = 1},
+	  {FC, .filters = 3}}},
+	{"avgpool",
+	 {2, 7, 6},
+	 2,
+	 {{CONV, .filters = 5, .kernel = 2},
+	  {AVGPOOL, .kernel = 3, .stride = 2, .pad = 1},
+	  {FC, .filters = 3}}},
+	{"globalpool",
+	 {3, 5, 4},
+	 2,
+	 {{CONV, .filters = 18, .kernel = 2},
+	  {GLOBALPOOL},
+	  {FC, .filters = 3}}},
+	{"globalpool to the logits",
+	 {3, 5, 4},
+	 2,
+	 {{CONV, .filters = 3, .kernel = 2}, {GLOBALPOOL}}},
+	{"globalpool, batchnorm, relu",
+	 {3, 5, 4},
+	 4,
+	 {{CONV, .filters = 5},
+	  {GLOBALPOOL},
+	  {NORM},
+	  {RELU},
+	  {FC, .filters = 3}}},
+	{"conv to the logits",
+	 {3, 2, 2},
+	 3,
+	 {{CONV, .filters = 4, .kernel = 2}}},
+	{"add",
+	 {2, 5, 5},
+	 2,
+	 {{CONV, .filters = 4, .kernel = 3, .pad = 1},
+	  {CONV, .filters = 4, .kernel = 1},
+	  {ADD, .a = 1, .b = 2},
+	  {FC, .filters = 3}}},
+	{"add the input",
+	 {4, 3, 3},
+	 2,
+	 {{CONV, .filters = 4, .kernel = 3, .pad = 1},
+	  {ADD, .a = 1, .b = INPUT},
+	  {RELU},
+	  {FC, .filters = 3}}},
+	{"add itself",
+	 {2, 3, 3},
+	 2,
+	 {{CONV, .filters = 4, .kernel = 2},
+	  {ADD, .a = 1, .b = 1},
+	  {FC, .filters = 3}}},
+	{"one value, many consumers",
+	 {2, 5, 5},
+	 2,
+	 {{CONV, .filters = 4, .kernel = 3, .pad = 1},
+	  {CONV, .a = 1, .filters = 4, .kernel = 1},
+	  {CONV, .a = 1, .filters = 4, .kernel = 3, .pad = 1},
+	  {RELU, .a = 1},
+	  {ADD, .a = 2, .b = 3},
+	  {ADD, .a = 5, .b = 4},
+	  {ADD, .a = 6, .b = 1},
+	  {FC, .filters = 3}}},
+	{"residual block",
+	 {3, 6, 6},
+	 3,
+	 {{CONV, .filters = 16, .kernel = 3, .pad = 1, .no_bias = true},
+	  {NORM},
+	  {RELU},
+	  {CONV, .filters = 16, .kernel = 3, .pad = 1, .no_bias = true},
+	  {NORM},
+	  {ADD, .a = 5, .b = 3},
+	  {RELU},
+	  {GLOBALPOOL},
+	  {FC, .filters = 5}}},
+	{"residual flat",
+	 {6},
+	 3,
+	 {{FC, .filters = 6},
+	  {RELU},
+	  {FC, .filters = 6},
+	  {ADD, .a = 3, .b = 2},
+	  {RELU},
+	  {FC, .filters = 3}}},
+	{"a layer nobody reads",
+	 {2, 4, 4},
+	 2,
+	 {{CONV, .filters = 4, .kernel = 3},
+	  {CONV, .a = 1, .filters = 5, .kernel = 2},
+	  {FC, .a = 1, .filters = 3}}},
+	{"no parameters before the last layer",
+	 {2, 4, 4},
+	 2,
+	 {{RELU}, {MAXPOOL, .kernel = 2, .stride = 2}, {FC, .filters = 3}}},
+};
+#define MAX_SPECS GF_ARRAY_LENGTH(models[0].specs)
+
+static struct gf_model *model_of(size_t c)
+{
+	size_t n = 0;
+
+	while (n < MAX_SPECS && memcmp(&models[c].specs[n], &(struct spec){0},
+				       sizeof(struct spec)) != 0)
+		n++;
+	return build_model(models[c].input, models[c].specs, n);
+}
+
+/* The slopes of the loss on both sides of one parameter. */
+static void slopes(struct gf_net *net, struct run *r, size_t i, double s[2])
+{
+	const struct gf_backend *ref = gf_backend_find("ref");
+	const float kept = r->params[i];
+	double middle = loss_of(ref, net, r, 1);
+
+	for (int side = 0; side < 2; side++) {
+		r->params[i] = kept + (side ? STEP : -STEP);
+		s[side] = (loss_of(ref, net, r, 1) - middle) /
+			  ((double)r->params[i] - kept);
+		r->params[i] = kept;
+	}
+}
+
+/*
+ * The gradient lies between the slopes of both sides. Where a ReLU or a
+ * maximum changes its mind within the step they are far apart and say little:
+ * few elements may be so.
+ */
+static void test_differences(size_t c, const struct gf_backend *b)
+{
+	struct gf_model *m = model_of(c);
+	struct gf_net *net, *ref;
+	struct run r;
+	size_t at = 0, tried = 0, kinks = 0;
+
+	gf_rng_init(&rng, c, 0);
+	run_init(&r, m, models[c].batch, models[c].batch);
+	net = new_net(b, &r);
+	ref = new_net(gf_backend_find("ref"), &r);
+	pass(b, net, &r);
+	for (size_t t = 0; t < m->nparams; t++) {
+		const struct gf_param *p = &m->params[r.order[t]];
+		size_t n = gf_shape_elems(&p->shape);
+		double off = TOLERANCE * fmax(largest(r.grads + at, n), SMALL);
+
+		for (size_t k = 0; k < PROBES && k < n; k++) {
+			size_t i =
+				at + (n <= PROBES ? k : gf_rng_below(&rng, n));
+			double s[2], apart;
+
+			slopes(ref, &r, i, s);
+			apart = fabs(s[0] - s[1]);
+			tried++;
+			kinks += apart > 2 * off;
+			EXPECT(fabs(r.grads[i] - (s[0] + s[1]) / 2) <=
+				       off + apart / 2,
+			       "%s, %s: %s[%zu]: slopes %g %g, gradient %g",
+			       b->name, models[c].name, p->name, i - at, s[0],
+			       s[1], r.grads[i]);
+		}
+		at += n;
+	}
+	EXPECT((double)kinks <= MAX_KINKS * (double)tried,
+	       "%s, %s: %zu of %zu elements stand on kinks", b->name,
+	       models[c].name, kinks, tried);
+	b->net_free(net);
+	gf_backend_find("ref")->net_free(ref);
+	run_release(&r);
+	free_model(m);
+}
+
+/* Generation order, once each, last layer's bias first. */
+static void test_emission(size_t c, const struct gf_backend *b)
+{
+	struct gf_model *m = model_of(c);
+	struct gf_net *net;
+	struct run r;
+
+	run_init(&r, m, models[c].batch, models[c].batch);
+	net = new_net(b, &r);
+	pass(b, net, &r);
+	EXPECT(r.nemitted == m->nparams, "%s, %s: want %zu gradients, got %zu",
+	       b->name, models[c].name, m->nparams, r.nemitted);
+	for (size_t t = 0; t < m->nparams; t++)
+		EXPECT(r.emitted[t] == t, "%s, %s: gradient %zu came as %zu",
+		       b->name, models[c].name, r.emitted[t], t);
+	b->net_free(net);
+	run_release(&r);
+	free_model(m);
+}
+
+int main(void)
+{
+	const struct gf_backend *ref = gf_backend_find("ref");
+
+	for (size_t i = 0; gf_backends[i]; i++) {
+		const struct gf_backend *b = gf_backends[i];
+
+		for (size_t c = 0; c < GF_ARRAY_LENGTH(models); c++) {
+			struct gf_model *m = model_of(c);
+
+			test_differences(c, b);
+			test_emission(c, b);
+			gf_rng_init(&rng, c, 2);
+			if (b != ref)
+				compare_backends(models[c].name, b, m,
+						 models[c].batch);
+			free_model(m);
+		}
+	}
+	return TEST_END();
+}
