@@ -25,6 +25,28 @@ struct gf_net_cost {
 	const struct gf_link_cost *links;
 };
 
+/*
+ * A round in which ranks send to a neighbour at the same time. Groups of
+ * `factor` ranks lie `stride` apart; of the `stride` groups that begin at
+ * consecutive ranks the first `active` take part; each member sends to the
+ * next in its group, the last to the first. A ring of all p ranks: stride 1,
+ * factor p; an exchange over distance d: stride d, factor 2; a ring of the
+ * masters of groups of g: stride g, factor p/g, active 1.
+ */
+struct gf_net_round {
+	int ranks, stride, factor, active;
+};
+
+/*
+ * What each of those messages costs: the latency of the highest level that one
+ * of them crosses, and the least of bandwidth/(messages that share it) over the
+ * levels crossed (BlueConnect's Eq. 7 with the minimum over 0 <= j <= i).
+ * Groups need not coincide with levels. Ranks beyond the product of the sizes
+ * meet at the outermost level. nlevels 1 reads no sizes.
+ */
+struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
+				const struct gf_net_round *round);
+
 /* One round of m bytes on a link, with and without reduction. */
 double gf_cost_send_s(const struct gf_link_cost *link, double bytes);
 double gf_cost_send_reduce_s(const struct gf_link_cost *link, double bytes);
