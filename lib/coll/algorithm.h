@@ -11,14 +11,25 @@
 /*
  * An all-reduce algorithm: one file, one table entry, listed in registry.c.
  */
+enum gf_coll_half {
+	GF_COLL_WHOLE,          /* an all-reduce */
+	GF_COLL_REDUCE_SCATTER, /* its first half: each rank owns a part */
+	GF_COLL_ALL_GATHER,     /* its second half, from that state */
+};
+
+/*
+ * The arguments. Zero in every field after elem_bytes is the common case.
+ */
 struct gf_coll_args {
-	int ranks;           /* p >= 1 */
+	int ranks;           /* p >= 1, servers included */
 	size_t count_elems;  /* n >= 0 */
 	size_t elem_bytes;   /* of the message in memory */
 	size_t segment_elems; /* cut transfers into pieces; 0: whole */
 	const int *factors;  /* innermost first, product = ranks; or NULL */
 	const char *const *stage_algorithms; /* one per factor; or NULL */
 	size_t nfactors;
+	enum gf_coll_half half; /* other than WHOLE: where `owned` is given */
+	int servers; /* ps: the last ranks serve and contribute nothing */
 };
 
 struct gf_algorithm {
@@ -30,6 +41,10 @@ struct gf_algorithm {
 	/* Closed form on a network (seconds), one segment. */
 	double (*cost_s)(const struct gf_coll_args *args,
 			 const struct gf_net_cost *net);
+	/* What rank owns between the halves: contiguous, perhaps empty; the
+	 * ranks' parts make up the message. (optional: then there are no
+	 * halves) */
+	struct gf_range (*owned)(const struct gf_coll_args *args, int rank);
 	/* Appends rank's steps to an initialised schedule; the caller
 	 * finishes it. NULL: the transport's own all-reduce, no steps. */
 	void (*build)(const struct gf_coll_args *args, int rank,
@@ -42,7 +57,11 @@ extern const struct gf_algorithm *const gf_algorithms[];
 /* NULL if there is none of that name. */
 const struct gf_algorithm *gf_algorithm_find(const char *name);
 
-/* applicable + init + build + finish. s is released on failure. */
+/* What every algorithm asks of its arguments: counts, factors, stages. */
+int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err);
+
+/* check + applicable + init + build + finish; s is untouched on failure.
+ * -ENOTSUP for an algorithm without steps, or without the half. */
 int gf_algorithm_schedule(const struct gf_algorithm *a,
 			  const struct gf_coll_args *args, int rank,
 			  struct gf_schedule *s, struct gf_error *err);

@@ -20,11 +20,19 @@
  * at B that receives from A, counted in program order; `match` is that k. Both
  * must have the same count. Zero-length steps are not appended at all.
  *
+ * POSTING. A send starts when its dependencies are done, and ends when the
+ * peer has taken it: it may wait until the receive is posted. A receive is
+ * posted when its dependencies are done. A receive-and-reduce lands in private
+ * memory first: it is posted when each dependency is done or is a send that
+ * has started (so that partners may exchange and keep the sum), and reduces
+ * when all are done. A walker may post earlier, never later.
+ *
  * UNITS. Ranges are in elements of the message's element type. DATA is the
  * message itself (count_elems), SCRATCH is private to the schedule
  * (scratch_elems, grown by the verbs), never initialised.
  */
 enum gf_buffer { GF_BUFFER_DATA, GF_BUFFER_SCRATCH };
+const char *gf_buffer_name(enum gf_buffer buffer); /* "data", "scratch" */
 
 struct gf_range {
 	enum gf_buffer buffer;
@@ -46,12 +54,19 @@ struct gf_step {
 	uint16_t stage;   /* decomposition stage, for the trace and NCCL */
 	struct gf_range range;
 	struct gf_range from;     /* COPY, REDUCE: same count as range */
+	uint32_t after; /* 0, or 1 + the step named by gf_schedule_after */
 	uint32_t first_dep, ndeps; /* into the schedule's deps: step indices */
 };
 
 struct gf_schedule {
 	int rank, ranks;
+	/* Ranks below this one contribute to the sum and need the result, the
+	 * others serve; gf_schedule_init says: all. */
+	int contributors;
 	size_t count_elems;
+	/* Of the reduce-scatter and all-gather halves: the part of DATA whose
+	 * sum this rank ends or begins with. */
+	struct gf_range owned;
 	size_t scratch_elems;
 	struct gf_step *steps;
 	size_t nsteps, capacity;
@@ -81,8 +96,11 @@ void gf_schedule_copy(struct gf_schedule *s, struct gf_range to,
 		      struct gf_range from);
 void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to,
 			struct gf_range from);
+/* The step appended last also waits for an earlier one, beyond what the ranges
+ * say: a tree's root sends to one child after the other. */
+void gf_schedule_after(struct gf_schedule *s, size_t step);
 
-/* Derives the dependencies; the last call on a schedule under construction.
+/* Derives the dependencies (depend.c); the last call on a schedule under construction.
  * A dependency implied by others may be left out. */
 void gf_schedule_finish(struct gf_schedule *s);
 
@@ -90,8 +108,8 @@ void gf_schedule_finish(struct gf_schedule *s);
  * count % parts of them are one element longer. Parts may be empty. */
 struct gf_range gf_range_part(struct gf_range range, int parts, int index);
 
-/* How the steps read, one per line, for --verbose and golden files; frees by
- * caller. */
+/* How the steps read, one per line, for --verbose and golden files; the caller
+ * frees. */
 char *gf_schedule_print(const struct gf_schedule *s);
 
 #endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "coll/algorithm.h"
+
+#include <errno.h>
+#include <string.h>
+
+const struct gf_algorithm *gf_algorithm_find(const char *name)
+{
+	const struct gf_algorithm *const *a;
+
+	for (a = gf_algorithms; *a; a++)
+		if (!strcmp((*a)->name, name))
+			return *a;
+	return NULL;
+}
+
+static int check_factors(const struct gf_coll_args *args, struct gf_error *err)
+{
+	static const char *const known[] = {"ring", "halving", "shm", "nccl"};
+	long long product = 1;
+	size_t i, k;
+
+	for (i = 0; i < args->nfactors; i++) {
+		if (args->factors[i] < 1)
+			return gf_error_set(err, -EINVAL,
+					    "factors: want integers >= 1, got %d",
+					    args->factors[i]);
+		product *= args->factors[i];
+		if (product > args->ranks)
+			break;
+	}
+	if (args->nfactors && product != args->ranks)
+		return gf_error_set(err, -EINVAL,
+				    "factors: want a product of %d (the ranks), "
+				    "got %s%lld", args->ranks,
+				    i < args->nfactors ? "at least " : "",
+				    product);
+	for (i = 0; args->stage_algorithms && i < args->nfactors; i++) {
+		const char *name = args->stage_algorithms[i];
+		int f = args->factors[i];
+
+		for (k = 0; k < 4 && strcmp(name, known[k]); k++)
+			;
+		if (k == 4)
+			return gf_error_set(err, -EINVAL,
+					    "stage %zu: want ring, halving, shm "
+					    "or nccl, got \"%s\"", i, name);
+		if (k == 1 && (f & (f - 1)))
+			return gf_error_set(err, -EINVAL,
+					    "stage %zu: halving wants a power of "
+					    "two, got factor %d", i, f);
+	}
+	return 0;
+}
+
+int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err)
+{
+	if (args->ranks < 1)
+		return gf_error_set(err, -EINVAL, "ranks: want >= 1, got %d",
+				    args->ranks);
+	if (args->servers < 0 || args->servers >= args->ranks)
+		return gf_error_set(err, -EINVAL,
+				    "servers: want 0 to %d of %d ranks, got %d",
+				    args->ranks - 1, args->ranks,
+				    args->servers);
+	return check_factors(args, err);
+}
+
+int gf_algorithm_schedule(const struct gf_algorithm *a,
+			  const struct gf_coll_args *args, int rank,
+			  struct gf_schedule *s, struct gf_error *err)
+{
+	int rc = gf_coll_args_check(args, err);
+
+	if (rc)
+		return rc;
+	if (rank < 0 || rank >= args->ranks)
+		return gf_error_set(err, -EINVAL, "rank: want 0 to %d, got %d",
+				    args->ranks - 1, rank);
+	if (!a->build)
+		return gf_error_set(err, -ENOTSUP, "%s has no steps of its own",
+				    a->name);
+	if (args->half != GF_COLL_WHOLE && !a->owned)
+		return gf_error_set(err, -ENOTSUP,
+				    "%s has no reduce-scatter and all-gather "
+				    "halves", a->name);
+	rc = a->applicable ? a->applicable(args, err) : 0;
+	if (rc)
+		return rc;
+	gf_schedule_init(s, rank, args->ranks, args->count_elems);
+	if (args->half != GF_COLL_WHOLE)
+		s->owned = a->owned(args, rank);
+	a->build(args, rank, s);
+	gf_schedule_finish(s);
+	return 0;
+}

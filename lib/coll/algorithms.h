@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COLL_ALGORITHMS_H
+#define GF_COLL_ALGORITHMS_H
+
+#include "coll/algorithm.h"
+
+/*
+ * The table entries, one per algorithm, for registry.c and for algorithms that
+ * are made of others. Everyone else goes through gf_algorithm_find.
+ */
+extern const struct gf_algorithm gf_algorithm_ring;
+extern const struct gf_algorithm gf_algorithm_library;
+
+#endif

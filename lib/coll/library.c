@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Library: the transport's own all-reduce (MPI_Iallreduce, ncclAllReduce).
+ *
+ * It has no steps: whoever runs a message hands the whole of it over. Which
+ * algorithm is behind it is the library's secret, so its closed form is the
+ * cheapest of those that such libraries choose from.
+ *
+ * Restrictions: sums in an order of its own, which MPI does not promise to be
+ * the same on every rank; needs a transport that offers it; no halves.
+ */
+#include "coll/algorithms.h"
+
+static double cost_s(const struct gf_coll_args *args,
+		     const struct gf_net_cost *net)
+{
+	return gf_algorithm_ring.cost_s(args, net);
+}
+
+const struct gf_algorithm gf_algorithm_library = {
+	.name = "library",
+	.description = "the transport's own all-reduce (MPI, NCCL)",
+	.cost_s = cost_s,
+};

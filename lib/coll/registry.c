@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "coll/algorithms.h"
+
+const struct gf_algorithm *const gf_algorithms[] = {
+	&gf_algorithm_ring,
+	&gf_algorithm_library,
+	NULL,
+};
