@@ -13,11 +13,24 @@
  *  - every range lies inside its buffer, and scratch is written before read;
  *  - two steps of one rank that touch the same element, one of them writing,
  *    are ordered by the dependencies;
- *  - at the end every element on every rank holds each rank's contribution
- *    exactly once, summed by the same tree on every rank (so that replicas
- *    are bit-identical).
+ *  - at the end every element on every contributor holds each contribution
+ *    exactly once, summed by the same tree everywhere (IEEE addition commutes
+ *    but does not associate), so that replicas are bit-identical.
+ * The order of execution does not matter: steps that conflict are ordered and
+ * messages are matched beforehand, so the result is that of any order. Sends
+ * are taken to wait for their receives (schedule.h, POSTING): what ends under
+ * that rule ends with any amount of buffering.
+ *
+ * -EINVAL, and the text names the rank, the step and the element.
  */
 int gf_verify_allreduce(const struct gf_schedule *ranks, int nranks,
 			struct gf_error *err);
+
+/* The halves. Between them each rank holds the sum of its schedule's `owned`,
+ * these make up the message, and nothing else in DATA may be relied upon. */
+int gf_verify_reduce_scatter(const struct gf_schedule *ranks, int nranks,
+			     struct gf_error *err);
+int gf_verify_all_gather(const struct gf_schedule *ranks, int nranks,
+			 struct gf_error *err);
 
 #endif

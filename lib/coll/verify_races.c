@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Freedom from races, proved from the dependencies alone: nothing here knows
+ * how they were derived.
+ *
+ * A buffer is cut wherever a range begins or ends, and each piece gets the list
+ * of steps that touch it. Dependencies point backwards, so of two steps that
+ * conflict the earlier must be an ancestor of the later. By transitivity it is
+ * enough to look at the last writer before each step, and for a writer also at
+ * the readers since. Ancestors are found by a search backwards that never goes
+ * below the step in question.
+ */
+#include "coll/verify_parts.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+
+struct touch {
+	size_t place; /* where the piece begins */
+	uint32_t step;
+	bool writes;
+};
+
+struct races {
+	const struct gf_schedule *s;
+	enum gf_buffer buffer;
+	size_t *cuts;
+	size_t ncuts, cuts_capacity;
+	struct touch *touches;
+	size_t ntouches, touches_capacity;
+	uint32_t *seen; /* per step: the last search that saw it */
+	uint32_t *stack;
+	uint32_t search;
+};
+
+static int by_place(const void *a, const void *b)
+{
+	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int by_place_and_step(const void *a, const void *b)
+{
+	const struct touch *x = a, *y = b;
+
+	if (x->place != y->place)
+		return x->place < y->place ? -1 : 1;
+	return (x->step > y->step) - (x->step < y->step);
+}
+
+static void cut(struct races *r, struct gf_range range)
+{
+	if (!range.count || range.buffer != r->buffer)
+		return;
+	*gf_array_push(&r->cuts, &r->ncuts, &r->cuts_capacity) = range.first;
+	*gf_array_push(&r->cuts, &r->ncuts, &r->cuts_capacity) =
+		range.first + range.count;
+}
+
+static void touch(struct races *r, uint32_t step, struct gf_range range,
+		  bool writes)
+{
+	const size_t *at;
+
+	if (!range.count || range.buffer != r->buffer)
+		return;
+	at = bsearch(&range.first, r->cuts, r->ncuts, sizeof(*r->cuts),
+		     by_place);
+	for (; *at < range.first + range.count; at++)
+		*gf_array_push(&r->touches, &r->ntouches,
+			       &r->touches_capacity) =
+			(struct touch){*at, step, writes};
+}
+
+/* Lists who touches which piece, by piece and then in program order. */
+static void collect(struct races *r)
+{
+	size_t i, n = 0;
+
+	r->ncuts = r->ntouches = 0;
+	for (i = 0; i < r->s->nsteps; i++) {
+		cut(r, r->s->steps[i].range);
+		cut(r, r->s->steps[i].from);
+	}
+	if (!r->ncuts)
+		return;
+	qsort(r->cuts, r->ncuts, sizeof(*r->cuts), by_place);
+	for (i = 0; i < r->ncuts; i++)
+		if (!n || r->cuts[i] != r->cuts[n - 1])
+			r->cuts[n++] = r->cuts[i];
+	r->ncuts = n;
+	for (i = 0; i < r->s->nsteps; i++) {
+		const struct gf_step *step = &r->s->steps[i];
+
+		touch(r, (uint32_t)i, step->from, false);
+		touch(r, (uint32_t)i, step->range, step->op != GF_STEP_SEND);
+	}
+	qsort(r->touches, r->ntouches, sizeof(*r->touches), by_place_and_step);
+}
+
+static bool is_ancestor(struct races *r, uint32_t target, uint32_t step)
+{
+	const struct gf_schedule *s = r->s;
+	size_t depth = 0;
+	uint32_t k;
+
+	r->search++;
+	r->stack[depth++] = step;
+	while (depth) {
+		const struct gf_step *at = &s->steps[r->stack[--depth]];
+
+		for (k = 0; k < at->ndeps; k++) {
+			uint32_t d = s->deps[at->first_dep + k];
+
+			if (d == target)
+				return true;
+			if (d > target && r->seen[d] != r->search) {
+				r->seen[d] = r->search;
+				r->stack[depth++] = d;
+			}
+		}
+	}
+	return false;
+}
+
+static int want_order(struct races *r, const struct touch *a,
+		      const struct touch *b, struct gf_error *err)
+{
+	if (a->step == b->step || is_ancestor(r, a->step, b->step))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "rank %d steps %u and %u both touch %s[%zu] in no "
+			    "order", r->s->rank, a->step, b->step,
+			    gf_buffer_name(r->buffer), a->place);
+}
+
+static int check_buffer(struct races *r, struct gf_error *err)
+{
+	const struct touch *writer = NULL, *reader, *t, *end;
+	int rc = 0;
+
+	collect(r);
+	end = r->touches + r->ntouches;
+	for (t = reader = r->touches; !rc && t < end; t++) {
+		if (reader->place != t->place) {
+			writer = NULL;
+			reader = t;
+		}
+		if (writer)
+			rc = want_order(r, writer, t, err);
+		if (!t->writes)
+			continue;
+		for (; !rc && reader < t; reader++)
+			rc = want_order(r, reader, t, err);
+		writer = t;
+		reader = t;
+	}
+	return rc;
+}
+
+int gf_verify_races(const struct gf_schedule *s, struct gf_error *err)
+{
+	struct races r = {.s = s};
+	int rc;
+
+	r.seen = gf_xcalloc(s->nsteps, sizeof(*r.seen));
+	r.stack = gf_xcalloc(s->nsteps + 1, sizeof(*r.stack));
+	r.buffer = GF_BUFFER_DATA;
+	rc = check_buffer(&r, err);
+	r.buffer = GF_BUFFER_SCRATCH;
+	if (!rc)
+		rc = check_buffer(&r, err);
+	free(r.cuts);
+	free(r.touches);
+	free(r.seen);
+	free(r.stack);
+	return rc;
+}
