@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -8,7 +9,10 @@
 
 #define PAGE_HEIGHT  540.0
 #define PAGE_MINIMUM 960.0
-#define BAR_MINIMUM  9.0  /* the page grows before bars get thinner */
+#define BAR_MINIMUM  9.0   /* the page grows before bars get thinner */
+#define SLANT        -35.0 /* degrees, of names that do not fit level */
+#define SLANT_COS    0.82
+#define SLANT_SIN    0.58
 #define GROUP_GAP    0.35 /* of a group's width */
 
 static int add_bar(const struct gf_bars *b, size_t i, size_t g, double *low,
@@ -74,9 +78,10 @@ static void draw_bar(struct gf_svg *svg, const struct gf_bars *b, size_t i,
 	const double bottom = slot->y + slot->height;
 	const struct gf_box box = {slot->x, y, slot->width, bottom - y};
 	const double middle = slot->x + slot->width / 2;
-	char text[24], *tip;
+	char text[24], shown[24], *tip;
 
 	gf_quantity_print(b->y.quantity, value, text);
+	snprintf(shown, sizeof(shown), "%.3g", value / t->unit_size);
 	tip = gf_xasprintf("%s, %s: %s", b->groups[g], s->name, text);
 	gf_svg_rect(svg, &box, gf_palette[i % gf_palette_count()], NULL, tip);
 	free(tip);
@@ -84,8 +89,9 @@ static void draw_bar(struct gf_svg *svg, const struct gf_bars *b, size_t i,
 		gf_error_bar_draw(svg, middle, y_of(t, slot, s->low[g]),
 				  y_of(t, slot, s->high[g]),
 				  fmin(4, slot->width / 3));
-	else if (gf_svg_text_width(text, &font) < slot->width + 1)
-		gf_svg_write(svg, middle, y - 4, &font, text);
+	else if (t->scale == GF_SCALE_LINEAR &&
+		 gf_svg_text_width(shown, &font) < slot->width + 2)
+		gf_svg_write(svg, middle, y - 4, &font, shown);
 }
 
 /* Names of groups: level where they fit, slanted where not. */
@@ -95,7 +101,7 @@ static void draw_groups(struct gf_svg *svg, const struct gf_bars *b,
 	const double step = area->width / (double)b->ngroups;
 	const struct gf_font font = {GF_LABEL_SIZE - 1,
 				     slanted ? GF_ANCHOR_END : GF_ANCHOR_MIDDLE,
-				     NULL, 0, slanted ? -35 : 0};
+				     NULL, 0, slanted ? SLANT : 0};
 	size_t g;
 
 	for (g = 0; g < b->ngroups; g++)
@@ -164,6 +170,8 @@ int gf_bars_svg(const struct gf_bars *b, char **svg, struct gf_error *err)
 
 	if (rc)
 		return rc;
+	if (b->y.scale != GF_SCALE_LINEAR)
+		low *= 0.7; /* the lowest bar must be seen, too */
 	gf_ticks_make(&b->y, low, high, 6, 1, &t);
 	widest = widest_group(b);
 	area.x = GF_PAGE_MARGIN + gf_axis_y_width(&t);
@@ -173,7 +181,13 @@ int gf_bars_svg(const struct gf_bars *b, char **svg, struct gf_error *err)
 						   (1 - GROUP_GAP));
 	area.width = width - GF_PAGE_MARGIN - area.x;
 	slanted = widest + 6 > area.width / (double)b->ngroups;
-	below = slanted ? 30 + widest * 0.6 : 40;
+	if (slanted) { /* room for the first name, which hangs out leftwards */
+		area.x = fmax(area.x,
+			      widest * SLANT_COS + 4 -
+				      area.width / (double)b->ngroups / 2);
+		area.width = width - GF_PAGE_MARGIN - area.x;
+	}
+	below = slanted ? 30 + widest * SLANT_SIN : 40;
 
 	gf_svg_open(&s, width, PAGE_HEIGHT, b->title ? b->title : "");
 	top = gf_heading_draw(&s, width, b->title, b->subtitle);

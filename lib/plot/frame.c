@@ -116,7 +116,9 @@ void gf_marker_draw(struct gf_svg *s, int i, double x, double y,
 		{down, GF_ARRAY_LENGTH(down) / 2},
 		{cross, GF_ARRAY_LENGTH(cross) / 2},
 	};
-	const size_t which = (size_t)i % GF_ARRAY_LENGTH(shapes);
+	const size_t number = (size_t)i, n = GF_ARRAY_LENGTH(shapes);
+	/* The second round is shifted against the round of colours. */
+	const size_t which = (number + number / n) % n;
 	const double radius = 5;
 	double points[2 * 12];
 	size_t k;

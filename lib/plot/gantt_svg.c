@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -121,28 +122,78 @@ static void mark_extent(const struct layout *l, const struct gf_mark *m,
 	*to = *from + width;
 }
 
-/* Every label goes to the lowest line on which it overlaps no other. Fills
- * line[nmarks]; returns how many lines there are. */
+/* Whether mark i on line `line` would run into mark k, text into text or a
+ * dashed line, which hangs down from its label, through a text below. */
+static bool marks_clash(const struct layout *l, const struct gf_mark *i,
+			int line_i, const struct gf_mark *k, int line_k)
+{
+	double from_i, to_i, from_k, to_k;
+	double x_i = time_x(l, i->at_s), x_k = time_x(l, k->at_s);
+
+	mark_extent(l, i, &from_i, &to_i);
+	mark_extent(l, k, &from_k, &to_k);
+	if (line_i == line_k)
+		return from_i < to_k && from_k < to_i;
+	if (line_i < line_k)
+		return x_k > from_i && x_k < to_i;
+	return x_i > from_k && x_i < to_k;
+}
+
+static bool marks_fit(const struct layout *l, const struct gf_gantt_panel *p,
+		      const int *line, size_t i, int try)
+{
+	size_t k;
+
+	for (k = 0; k < p->nmarks; k++)
+		if (line[k] >= 0 &&
+		    marks_clash(l, &p->marks[i], try, &p->marks[k], line[k]))
+			return false;
+	return true;
+}
+
+/* The mark to place next: those whose texts stand left of their lines from the
+ * left, then the others from the right, so that a line rarely has to cross an
+ * earlier text. */
+static size_t next_mark(const struct layout *l, const struct gf_gantt_panel *p,
+			const int *line)
+{
+	double from, to, key, least = INFINITY;
+	size_t i, next = 0;
+
+	for (i = 0; i < p->nmarks; i++) {
+		if (line[i] >= 0)
+			continue;
+		mark_extent(l, &p->marks[i], &from, &to);
+		key = time_x(l, p->marks[i].at_s);
+		if (from >= key)
+			key = 2 * PAGE_WIDTH - key;
+		if (key < least) {
+			least = key;
+			next = i;
+		}
+	}
+	return next;
+}
+
+/* Every label goes to the lowest line where it clashes with no other; where
+ * each one does, to a line of its own. Fills line[nmarks]; returns how many
+ * lines there are. */
 static int place_marks(const struct layout *l, const struct gf_gantt_panel *p,
 		       int *line)
 {
-	double from, to, other_from, other_to;
-	int lines = 0;
-	size_t i, k;
+	int lines = 0, try;
+	size_t done, i;
 
-	for (i = 0; i < p->nmarks; i++) {
-		mark_extent(l, &p->marks[i], &from, &to);
-		line[i] = 0;
-		for (k = 0; k < i; k++) {
-			mark_extent(l, &p->marks[k], &other_from, &other_to);
-			if (line[k] == line[i] && from < other_to &&
-			    other_from < to) {
-				line[i]++;
-				k = (size_t)-1; /* look again from the first */
-			}
-		}
-		if (line[i] >= lines)
-			lines = line[i] + 1;
+	for (i = 0; i < p->nmarks; i++)
+		line[i] = -1;
+	for (done = 0; done < p->nmarks; done++) {
+		i = next_mark(l, p, line);
+		for (try = 0; try < lines && !marks_fit(l, p, line, i, try);
+		     try++)
+			;
+		line[i] = try;
+		if (try == lines)
+			lines++;
 	}
 	return lines;
 }
@@ -214,6 +265,11 @@ static double draw_panel(struct gf_svg *s, const struct layout *l,
 	size_t i, k;
 
 	if (p->title) {
+		const struct gf_box behind = {
+			GF_PAGE_MARGIN, y, gf_svg_text_width(p->title, &title),
+			PANEL_TITLE - 4};
+
+		gf_svg_rect(s, &behind, "#ffffff", NULL, NULL);
 		gf_svg_write(s, GF_PAGE_MARGIN, y + 14, &title, p->title);
 		y += PANEL_TITLE;
 	}

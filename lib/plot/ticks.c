@@ -107,6 +107,7 @@ static void linear(const struct gf_plot_axis *axis, int wanted, int widen,
 		t->count++;
 	}
 	t->unit = u->name;
+	t->unit_size = u->size;
 }
 
 static void logarithmic(const struct gf_plot_axis *axis, int wanted, int widen,
@@ -155,6 +156,7 @@ static void logarithmic(const struct gf_plot_axis *axis, int wanted, int widen,
 		}
 	}
 	t->unit = "";
+	t->unit_size = 1;
 }
 
 void gf_ticks_make(const struct gf_plot_axis *axis, double low, double high,

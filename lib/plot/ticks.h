@@ -20,6 +20,7 @@ struct gf_ticks {
 	double at[GF_TICKS_MAX];
 	char label[GF_TICKS_MAX][24];
 	const char *unit; /* "" when every label carries its own */
+	double unit_size; /* of `unit`, in base units; else 1 */
 };
 
 /* Ticks of `axis` over data in [low, high], about `wanted` of them. `widen`

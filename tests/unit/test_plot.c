@@ -214,6 +214,48 @@ static void test_gantt_many(void)
 	gf_gantt_release(&g);
 }
 
+/* The y of the text element that holds `text`. */
+static double text_y(const char *svg, const char *text)
+{
+	const char *p = strstr(svg, text);
+
+	while (p && p > svg && strncmp(p, "<text", 5))
+		p--;
+	p = p ? strstr(p, " y=\"") : NULL;
+	return p ? strtod(p + 4, NULL) : NAN;
+}
+
+/* Labels of marks share a line only when neither runs into the other. */
+static void test_gantt_marks(void)
+{
+	static const struct {
+		double first, second;
+		int same_line;
+	} cases[] = {
+		{0.1, 0.8, 1},
+		{0.1, 0.11, 0},
+		{0.98, 1.0, 0}, /* both stand left of their lines */
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_gantt g = {0};
+		struct gf_error err;
+		char *svg = NULL;
+
+		bar(&g, 0, 1, "all");
+		gf_gantt_mark(&g, cases[i].second, "second mark");
+		gf_gantt_mark(&g, cases[i].first, "first mark");
+		EXPECT(gf_gantt_svg(&g, &svg, &err) == 0, "%s", err.text);
+		EXPECT((text_y(svg, ">first mark") ==
+			text_y(svg, ">second mark")) == cases[i].same_line,
+		       "case %zu: y %g and %g", i, text_y(svg, ">first mark"),
+		       text_y(svg, ">second mark"));
+		free(svg);
+		gf_gantt_release(&g);
+	}
+}
+
 static void test_gantt_no_time(void)
 {
 	struct gf_gantt g = {0};
@@ -367,9 +409,12 @@ static void test_escaping(void)
 		{"\xc2\xb5s \xe2\x86\x92", ">\xc2\xb5s \xe2\x86\x92</text>"},
 		{"bell\a", ">bell?</text>"},
 		{"lone \xff byte", ">lone ? byte</text>"},
-		{"cut \xe2\x86", ">cut ?" "?</text>"},
+		{"cut \xe2\x86", ">cut ?"
+				 "?</text>"},
 		{"long \xc0\x80 zero", ">long ?? zero</text>"},
-		{"\xed\xa0\x80", ">?" "?" "?</text>"}, /* a surrogate */
+		{"\xed\xa0\x80", ">?"
+				 "?"
+				 "?</text>"}, /* a surrogate */
 		{"tab\tnew\nline", ">tab new?line</text>"},
 	};
 	const struct gf_font font = {12, GF_ANCHOR_START, NULL, 0, 0};
@@ -461,6 +506,7 @@ int main(void)
 	test_gantt_coordinates();
 	test_gantt_refuses();
 	test_gantt_many();
+	test_gantt_marks();
 	test_gantt_no_time();
 	test_chart();
 	test_chart_refuses();
