@@ -2,6 +2,7 @@
 #ifndef GF_COMM_COMM_H
 #define GF_COMM_COMM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,8 +17,18 @@
  * its thread.
  *
  * TAGS. 62-bit: (channel << 32 | match); the transport maps them to its own.
- * A receive meets the send with the same (source, tag). Sizes must be equal;
- * a message of another size is an error at the receiver, never a truncation.
+ * A receive meets the send with the same (source, tag), in the order in which
+ * both were posted. Sizes must be equal; a message of another size is an error
+ * at the receiver that names both sizes, never a truncation.
+ *
+ * WAITING. Whatever blocks calls on_wait again and again and gives up with
+ * what it returns when that is not 0; so a watchdog and the answers to other
+ * ranks' questions (comm/liveness.h) also work inside a barrier.
+ *
+ * FAILURE. After a timeout or a transport error some rank may never come back,
+ * and nothing collective can be done any more: whoever finds out sets `broken`.
+ * gf_comm_close then leaves the job as it is; the exit with a status other
+ * than 0, or gf_comm_abort, ends it.
  */
 struct gf_comm;
 struct gf_request; /* opaque; owned by the transport */
@@ -30,12 +41,16 @@ struct gf_comm_ops {
 	int (*irecv)(struct gf_comm *c, int peer, uint64_t tag, void *data,
 		     size_t size_bytes, struct gf_request **request,
 		     struct gf_error *err);
-	/* 1 done (the request is freed), 0 not yet, negative errno failed.
-	 * Also drives progress. */
+	/* 1 done (the request is freed), 0 not yet, negative errno failed (the
+	 * request is freed). Also drives progress. */
 	int (*test)(struct gf_comm *c, struct gf_request *request,
 		    struct gf_error *err);
 	/* Abandons a request that will not be waited for. */
 	void (*cancel)(struct gf_comm *c, struct gf_request *request);
+	/* 1: a message with that tag waits to be received from *peer; 0 none.
+	 * (optional: then nobody can be asked whether he is alive) */
+	int (*probe)(struct gf_comm *c, uint64_t tag, int *peer,
+		     struct gf_error *err);
 
 	/* Blocking, all ranks. Sizes equal everywhere. */
 	int (*barrier)(struct gf_comm *c, struct gf_error *err);
@@ -44,16 +59,18 @@ struct gf_comm_ops {
 	/* recv holds ranks * size_bytes, in rank order. */
 	int (*allgather)(struct gf_comm *c, const void *send,
 			 size_t size_bytes, void *recv, struct gf_error *err);
-	/* The library's own sum, in place, non-blocking (MPI_Iallreduce).
+	/* The library's own sum, in place, non-blocking (MPI_Iallreduce); all
+	 * ranks call it in the same order.
 	 * (optional: then `library` is not available) */
 	int (*iallreduce_f32)(struct gf_comm *c, float *data,
 			      size_t count_elems, struct gf_request **request,
 			      struct gf_error *err);
 	/* Ends the whole job with that status; does not return. */
 	void (*abort)(struct gf_comm *c, int status);
-	/* Page-aligned memory the transport likes; -ENOMEM. */
+	/* Page-aligned memory the transport likes, zeroed; -ENOMEM. */
 	int (*buffer_alloc)(struct gf_comm *c, size_t size_bytes, void **data,
 			    struct gf_error *err);
+	/* data may be NULL */
 	void (*buffer_free)(struct gf_comm *c, void *data);
 	void (*close)(struct gf_comm *c);
 };
@@ -62,8 +79,21 @@ struct gf_comm {
 	const struct gf_comm_ops *ops;
 	int rank, ranks;
 	int local_rank, local_ranks; /* on this host */
+	int (*on_wait)(void *ctx, struct gf_error *err); /* or NULL */
+	void *on_wait_ctx;
+	bool broken; /* see FAILURE */
 	void *priv;
 };
+
+/* Channels above GF_CHANNEL_LAST are the library's own. */
+#define GF_CHANNEL_LAST     0x3ffffeffu
+#define GF_CHANNEL_LIVENESS 0x3ffffffeu
+#define GF_CHANNEL_GATHER   0x3fffffffu
+
+static inline uint64_t gf_tag(uint32_t channel, uint32_t match)
+{
+	return (uint64_t)channel << 32 | match;
+}
 
 /* Thin wrappers: gf_comm_barrier(c, err) and so on, see comm.c. */
 int gf_comm_barrier(struct gf_comm *c, struct gf_error *err);
@@ -71,21 +101,38 @@ int gf_comm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 		  struct gf_error *err);
 int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
 		      void *recv, struct gf_error *err);
-/* A text of any length from root to all; *text is allocated on the others. */
+/* Waits for a request with back-off; it is freed either way. */
+int gf_comm_wait(struct gf_comm *c, struct gf_request *request,
+		 struct gf_error *err);
+/* A text of any length from root to all; *text is allocated on the others and
+ * ends in a NUL that *length does not count. */
 int gf_comm_bcast_text(struct gf_comm *c, int root, char **text,
 		       size_t *length, struct gf_error *err);
-/* Variable-size gather: on root *all is one allocation, lengths per rank. */
+/* Variable-size gather: on root *all is one NUL-terminated allocation, the
+ * texts in rank order, lengths (ranks entries) per rank; elsewhere *all is
+ * NULL and lengths may be. */
 int gf_comm_gather_text(struct gf_comm *c, int root, const char *text,
 			size_t length, char **all, size_t *lengths,
 			struct gf_error *err);
 /* Agreement before acting: 0 if rc is 0 everywhere; else every rank returns
- * the failing rank's rc and its text, prefixed "rank N". */
+ * the first failing rank's rc and its text, prefixed "rank N" when there are
+ * several ranks. */
 int gf_comm_agree(struct gf_comm *c, int rc, struct gf_error *err);
+/* Same text everywhere? -EINVAL names `what`, the first rank that differs from
+ * rank 0, and both values; the same words on every rank. */
+int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text,
+		      struct gf_error *err);
+/* Ends the whole job; does not return. */
+void gf_comm_abort(struct gf_comm *c, int status) __attribute__((noreturn));
 void gf_comm_close(struct gf_comm *c);
 
-/* Threads of one process as ranks; fills comms[0..ranks-1]. For tests. */
+/* Threads of one process as ranks; fills comms[0..ranks-1], each closed by
+ * itself. For tests. */
 int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err);
-/* MPI_COMM_WORLD; initialises MPI. Singleton start (no mpirun) is one rank. */
+/* MPI_COMM_WORLD; initialises MPI, once in a process; gf_comm_close finalises
+ * it. Singleton start (no mpirun) is one rank. */
 int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err);
+/* Cuts messages at so many bytes instead of 1 GiB. For tests; on all ranks. */
+void gf_comm_mpi_piece_bytes(struct gf_comm *c, size_t piece_bytes);
 
 #endif

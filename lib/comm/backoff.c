@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/backoff.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+
+#define SPINS       64
+#define YIELDS      64
+#define SLEEP_MIN_S 5e-6
+#define SLEEP_CAP_S 1e-4
+/* This many sleeps of one length before it doubles. */
+#define REPEATS 4
+
+double gf_backoff_next(struct gf_backoff *b)
+{
+	unsigned n = b->asked, doublings;
+	double sleep_s;
+
+	if (n < SPINS + YIELDS) {
+		b->asked++;
+		if (n >= SPINS)
+			sched_yield();
+		return 0;
+	}
+	doublings = (n - SPINS - YIELDS) / REPEATS;
+	sleep_s = SLEEP_MIN_S * (1u << (doublings < 16 ? doublings : 16));
+	if (sleep_s >= SLEEP_CAP_S)
+		return SLEEP_CAP_S;
+	b->asked++;
+	return sleep_s;
+}
+
+void gf_backoff_wait(struct gf_backoff *b)
+{
+	gf_clock_sleep(gf_backoff_next(b));
+}
+
+void gf_backoff_precise_sleeps(void)
+{
+	/* A refusal costs precision, nothing else. */
+	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/comm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "comm/backoff.h"
+
+int gf_comm_barrier(struct gf_comm *c, struct gf_error *err)
+{
+	return c->ops->barrier(c, err);
+}
+
+int gf_comm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
+		  struct gf_error *err)
+{
+	return c->ops->bcast(c, root, data, size_bytes, err);
+}
+
+int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
+		      void *recv, struct gf_error *err)
+{
+	return c->ops->allgather(c, send, size_bytes, recv, err);
+}
+
+int gf_comm_wait(struct gf_comm *c, struct gf_request *request,
+		 struct gf_error *err)
+{
+	struct gf_backoff backoff = {0};
+	int rc;
+
+	while (!(rc = c->ops->test(c, request, err))) {
+		rc = c->on_wait ? c->on_wait(c->on_wait_ctx, err) : 0;
+		if (rc) {
+			c->ops->cancel(c, request);
+			return rc;
+		}
+		gf_backoff_wait(&backoff);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+int gf_comm_bcast_text(struct gf_comm *c, int root, char **text, size_t *length,
+		       struct gf_error *err)
+{
+	uint64_t size = c->rank == root ? *length : 0;
+	char *copy;
+	int rc;
+
+	rc = gf_comm_bcast(c, root, &size, sizeof(size), err);
+	if (rc)
+		return rc;
+	if (c->rank == root)
+		return gf_comm_bcast(c, root, *text, size, err);
+	copy = gf_xmalloc(size + 1);
+	copy[size] = '\0';
+	rc = gf_comm_bcast(c, root, copy, size, err);
+	if (rc) {
+		free(copy);
+		return rc;
+	}
+	*text = copy;
+	*length = size;
+	return 0;
+}
+
+/* The root's half: sizes[r] bytes from each rank behind one another. */
+static int collect(struct gf_comm *c, const char *own, const uint64_t *sizes,
+		   char *all, struct gf_error *err)
+{
+	struct gf_request *request;
+	int rank, rc = 0;
+
+	for (rank = 0; rank < c->ranks && !rc; rank++) {
+		if (rank == c->rank) {
+			memcpy(all, own, sizes[rank]);
+		} else if (sizes[rank] > 0) {
+			rc = c->ops->irecv(c, rank,
+					   gf_tag(GF_CHANNEL_GATHER, 0), all,
+					   sizes[rank], &request, err);
+			rc = rc ? rc : gf_comm_wait(c, request, err);
+		}
+		all += sizes[rank];
+	}
+	*all = '\0';
+	return rc;
+}
+
+int gf_comm_gather_text(struct gf_comm *c, int root, const char *text,
+			size_t length, char **all, size_t *lengths,
+			struct gf_error *err)
+{
+	uint64_t own = length, total = 0;
+	uint64_t *sizes = gf_xcalloc((size_t)c->ranks, sizeof(*sizes));
+	struct gf_request *request;
+	char *copy = NULL;
+	int rank, rc;
+
+	rc = gf_comm_allgather(c, &own, sizeof(own), sizes, err);
+	if (rc)
+		goto out;
+	if (c->rank == root) {
+		for (rank = 0; rank < c->ranks; rank++)
+			total += sizes[rank];
+		copy = gf_xmalloc(total + 1);
+		rc = collect(c, text, sizes, copy, err);
+	} else if (length > 0) {
+		rc = c->ops->isend(c, root, gf_tag(GF_CHANNEL_GATHER, 0), text,
+				   length, &request, err);
+		rc = rc ? rc : gf_comm_wait(c, request, err);
+	}
+	if (rc)
+		goto out;
+	for (rank = 0; c->rank == root && rank < c->ranks; rank++)
+		lengths[rank] = sizes[rank];
+	*all = copy;
+	copy = NULL;
+out:
+	free(copy);
+	free(sizes);
+	return rc;
+}
+
+/* The root's rc and reason become everybody's. */
+static int follow(struct gf_comm *c, int root, int rc, struct gf_error *err)
+{
+	struct {
+		int32_t rc;
+		struct gf_error reason;
+	} verdict = {rc, {""}};
+	int failed;
+
+	if (rc && err)
+		verdict.reason = *err;
+	failed = gf_comm_bcast(c, root, &verdict, sizeof(verdict), err);
+	if (failed)
+		return failed;
+	if (verdict.rc && err)
+		*err = verdict.reason;
+	return verdict.rc;
+}
+
+int gf_comm_agree(struct gf_comm *c, int rc, struct gf_error *err)
+{
+	int32_t own = rc, *codes;
+	int rank, agreed;
+
+	if (c->ranks == 1)
+		return rc;
+	codes = gf_xcalloc((size_t)c->ranks, sizeof(*codes));
+	agreed = gf_comm_allgather(c, &own, sizeof(own), codes, err);
+	if (agreed)
+		goto out;
+	for (rank = 0; rank < c->ranks && !codes[rank]; rank++)
+		;
+	if (rank == c->ranks)
+		goto out;
+	agreed = follow(c, rank, rc, err);
+	gf_error_prefix(err, "rank %d", rank);
+out:
+	free(codes);
+	return agreed;
+}
+
+/* On rank 0: compares the others' texts with its own. */
+static int compare(int ranks, const char *what, const char *all,
+		   const size_t *lengths, struct gf_error *err)
+{
+	const char *text = all + lengths[0];
+	int rank;
+
+	for (rank = 1; rank < ranks; text += lengths[rank++])
+		if (lengths[rank] != lengths[0] ||
+		    memcmp(text, all, lengths[0]) != 0)
+			return gf_error_set(
+				err, -EINVAL,
+				"%s: rank 0 has %.*s, rank %d has %.*s", what,
+				(int)lengths[0], all, rank, (int)lengths[rank],
+				text);
+	return 0;
+}
+
+int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text,
+		      struct gf_error *err)
+{
+	size_t *lengths = gf_xcalloc((size_t)c->ranks, sizeof(*lengths));
+	char *all = NULL;
+	int rc;
+
+	rc = gf_comm_gather_text(c, 0, text, strlen(text), &all, lengths, err);
+	if (rc)
+		goto out;
+	if (c->rank == 0)
+		rc = compare(c->ranks, what, all, lengths, err);
+	rc = follow(c, 0, rc, err);
+out:
+	free(all);
+	free(lengths);
+	return rc;
+}
+
+void gf_comm_abort(struct gf_comm *c, int status)
+{
+	c->ops->abort(c, status);
+	_Exit(status);
+}
+
+void gf_comm_close(struct gf_comm *c)
+{
+	if (c)
+		c->ops->close(c);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COMM_LOCAL_H
+#define GF_COMM_LOCAL_H
+
+#include <pthread.h>
+
+#include "comm/comm.h"
+
+/*
+ * What the two halves of the local transport share: local.c passes messages,
+ * local_meet.c has what all ranks do together. The lock of a receiver's box
+ * guards the box and every request addressed to it; meet_lock guards the rest.
+ */
+enum gf_local_kind { GF_LOCAL_SEND, GF_LOCAL_RECV, GF_LOCAL_SUM };
+
+struct gf_request {
+	enum gf_local_kind kind;
+	int sender, receiver;
+	uint64_t tag;
+	const char *source;
+	char *target;
+	size_t size_bytes;
+	size_t got_bytes; /* GF_LOCAL_RECV, once done */
+	bool done;
+	struct gf_request *next; /* in a queue, or in the free list */
+};
+
+/* First in, first out; short. */
+struct gf_local_queue {
+	struct gf_request *first, **last;
+};
+
+struct gf_local_box {
+	pthread_mutex_t lock;
+	struct gf_local_queue sends, receives; /* that have not met yet */
+};
+
+struct gf_local_world {
+	int ranks;
+	int open; /* communicators not closed yet; under meet_lock */
+	struct gf_local_box *boxes;
+	/* A rendezvous of all ranks, and what they show each other there. */
+	pthread_mutex_t meet_lock;
+	pthread_cond_t meet_cond;
+	int arrived;
+	uint64_t meetings;
+	bool deserted; /* somebody gave up waiting */
+	const void **shown;
+	struct gf_local_queue
+		sums; /* all ranks' pending sums, under meet_lock */
+};
+
+struct gf_local {
+	struct gf_comm comm;
+	struct gf_local_world *world;
+	struct gf_request *free;
+};
+
+/* A zeroed request from the free list. */
+struct gf_request *gf_local_take(struct gf_local *l);
+void gf_local_push(struct gf_local_queue *q, struct gf_request *r);
+/* Where the oldest request of that sender and tag hangs; *result is NULL if
+ * there is none. */
+struct gf_request **gf_local_find(struct gf_local_queue *q, int sender,
+				  uint64_t tag);
+void gf_local_unlink(struct gf_local_queue *q, struct gf_request **at);
+
+int gf_local_barrier(struct gf_comm *c, struct gf_error *err);
+int gf_local_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
+		   struct gf_error *err);
+int gf_local_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
+		       void *recv, struct gf_error *err);
+int gf_local_iallreduce_f32(struct gf_comm *c, float *data, size_t count_elems,
+			    struct gf_request **request, struct gf_error *err);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads of one process as ranks: what all of them do together. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/heap.h"
+#include "comm/local.h"
+#include "gf_kernels.h"
+
+static struct gf_local_world *world(struct gf_comm *c)
+{
+	return ((struct gf_local *)c->priv)->world;
+}
+
+/* One millisecond on meet_cond. */
+static void nap(struct gf_local_world *w)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&w->meet_cond, &w->meet_lock, &until);
+}
+
+/*
+ * Waits for all ranks. Each that comes with something to show puts it up for
+ * the others; it stays until that rank's next show. on_wait is called without
+ * the lock.
+ */
+static int meet(struct gf_comm *c, const void *show, struct gf_error *err)
+{
+	struct gf_local_world *w = world(c);
+	uint64_t meeting;
+	int rc = 0;
+
+	pthread_mutex_lock(&w->meet_lock);
+	meeting = w->meetings;
+	if (show)
+		w->shown[c->rank] = show;
+	if (!w->deserted && ++w->arrived == w->ranks) {
+		w->arrived = 0;
+		w->meetings++;
+		pthread_cond_broadcast(&w->meet_cond);
+	}
+	while (w->meetings == meeting && !w->deserted && !rc) {
+		nap(w);
+		if (w->meetings != meeting || !c->on_wait)
+			continue;
+		pthread_mutex_unlock(&w->meet_lock);
+		rc = c->on_wait(c->on_wait_ctx, err);
+		pthread_mutex_lock(&w->meet_lock);
+	}
+	if (w->meetings == meeting && !rc)
+		rc = gf_error_set(err, -ECONNABORTED,
+				  "another rank gave up waiting");
+	if (rc) {
+		w->deserted = true;
+		pthread_cond_broadcast(&w->meet_cond);
+	}
+	pthread_mutex_unlock(&w->meet_lock);
+	return rc;
+}
+
+int gf_local_barrier(struct gf_comm *c, struct gf_error *err)
+{
+	return meet(c, NULL, err);
+}
+
+int gf_local_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
+		   struct gf_error *err)
+{
+	int rc;
+
+	rc = meet(c, data, err);
+	if (rc)
+		return rc;
+	if (c->rank != root && size_bytes > 0)
+		memcpy(data, world(c)->shown[root], size_bytes);
+	return meet(c, NULL, err);
+}
+
+int gf_local_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
+		       void *recv, struct gf_error *err)
+{
+	int rank, rc;
+
+	rc = meet(c, send, err);
+	if (rc)
+		return rc;
+	for (rank = 0; rank < c->ranks && size_bytes > 0; rank++)
+		memcpy((char *)recv + (size_t)rank * size_bytes,
+		       world(c)->shown[rank], size_bytes);
+	return meet(c, NULL, err);
+}
+
+/* Sums are matched by order alone: one tag for all. */
+static struct gf_request *oldest(struct gf_local_world *w, int rank)
+{
+	return *gf_local_find(&w->sums, rank, 0);
+}
+
+/* All ranks' oldest sums, added in rank order, given to each. */
+static void add_up(struct gf_local_world *w, size_t size_bytes)
+{
+	size_t count = size_bytes / sizeof(float);
+	float *total = gf_xcalloc(count + 1, sizeof(float));
+	struct gf_request *r;
+	int rank;
+
+	for (rank = 0; rank < w->ranks; rank++)
+		gf_kernels()->add_f32(
+			total, (const float *)oldest(w, rank)->source, count);
+	for (rank = 0; rank < w->ranks; rank++) {
+		r = oldest(w, rank);
+		if (count > 0)
+			memcpy(r->target, total, size_bytes);
+		r->done = true;
+		gf_local_unlink(&w->sums, gf_local_find(&w->sums, rank, 0));
+	}
+	free(total);
+}
+
+/* Once every rank has come. */
+static int try_sum(struct gf_local_world *w, struct gf_error *err)
+{
+	const struct gf_request *first = oldest(w, 0), *other;
+	int rank;
+
+	for (rank = 0; rank < w->ranks; rank++)
+		if (!oldest(w, rank))
+			return 0;
+	for (rank = 1; rank < w->ranks; rank++) {
+		other = oldest(w, rank);
+		if (other->size_bytes != first->size_bytes)
+			return gf_error_set(err, -EMSGSIZE,
+					    "all-reduce: rank 0 has %zu "
+					    "bytes, rank %d has %zu",
+					    first->size_bytes, rank,
+					    other->size_bytes);
+	}
+	add_up(w, first->size_bytes);
+	return 0;
+}
+
+int gf_local_iallreduce_f32(struct gf_comm *c, float *data, size_t count_elems,
+			    struct gf_request **request, struct gf_error *err)
+{
+	struct gf_local_world *w = world(c);
+	struct gf_request *r = gf_local_take(c->priv);
+	int rc;
+
+	r->kind = GF_LOCAL_SUM;
+	r->sender = c->rank;
+	r->target = (char *)data;
+	r->source = r->target;
+	r->size_bytes = count_elems * sizeof(float);
+	pthread_mutex_lock(&w->meet_lock);
+	gf_local_push(&w->sums, r);
+	rc = try_sum(w, err);
+	pthread_mutex_unlock(&w->meet_lock);
+	if (rc)
+		c->ops->cancel(c, r);
+	else
+		*request = r;
+	return rc;
+}

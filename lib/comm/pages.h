@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COMM_PAGES_H
+#define GF_COMM_PAGES_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* Page-aligned, zeroed, in huge pages where the kernel gives them; 0 bytes
+ * are one page. -ENOMEM. */
+int gf_pages_alloc(size_t size_bytes, void **data, struct gf_error *err);
+/* NULL is allowed. */
+void gf_pages_free(void *data);
+
+#endif

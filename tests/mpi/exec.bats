@@ -1,0 +1,21 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# The transport over a real mpirun.
+
+setup() {
+	tests=$GF_SOURCE/$BUILD/tests
+	[[ $BUILD = /* ]] && tests=$BUILD/tests
+	[ -x "$tests/test_mpi" ] || skip "make check-build builds test_mpi"
+}
+
+@test "transport promises hold on 2 ranks" {
+	run timeout 60 mpirun -np 2 "$tests/test_mpi"
+	[ "$status" -eq 0 ]
+	[[ $output = *"all checks hold"* ]]
+}
+
+@test "transport promises hold on 5 ranks" {
+	run timeout 60 mpirun -np 5 "$tests/test_mpi"
+	[ "$status" -eq 0 ]
+	[[ $output = *"all checks hold"* ]]
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TESTS_RANKS_H
+#define GF_TESTS_RANKS_H
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "comm/comm.h"
+#include "test.h"
+
+/* Runs body once per rank, each on a thread with its own local communicator,
+ * which is closed afterwards. */
+struct ranks_thread {
+	pthread_t thread;
+	struct gf_comm *comm;
+	void (*body)(struct gf_comm *comm, void *ctx);
+	void *ctx;
+};
+
+static void *ranks_thread_main(void *arg)
+{
+	struct ranks_thread *t = arg;
+
+	t->body(t->comm, t->ctx);
+	return NULL;
+}
+
+static inline void
+on_ranks(int ranks, void (*body)(struct gf_comm *comm, void *ctx), void *ctx)
+{
+	struct ranks_thread threads[64];
+	struct gf_comm *comms[64];
+	struct gf_error err = {""};
+	int i;
+
+	if (gf_comm_local_new(ranks, comms, &err)) {
+		EXPECT(0, "%s", err.text);
+		return;
+	}
+	for (i = 0; i < ranks; i++) {
+		threads[i] = (struct ranks_thread){
+			.comm = comms[i], .body = body, .ctx = ctx};
+		if (pthread_create(&threads[i].thread, NULL, ranks_thread_main,
+				   &threads[i]))
+			abort();
+	}
+	for (i = 0; i < ranks; i++)
+		pthread_join(threads[i].thread, NULL);
+	for (i = 0; i < ranks; i++)
+		gf_comm_close(comms[i]);
+}
+
+/* A test that waits for ever is ended by SIGALRM. */
+static inline void watchdog(unsigned seconds)
+{
+	alarm(seconds);
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "comm/backoff.h"
+#include "ranks.h"
+#include "transport.h"
+
+static void all_checks(struct gf_comm *c, void *ctx)
+{
+	(void)ctx;
+	check_transport(c);
+	check_mismatch(c, 100000, 50000);
+	check_mismatch(c, 50000, 100000);
+}
+
+static int give_up(void *ctx, struct gf_error *err)
+{
+	int *calls = ctx;
+
+	return ++*calls < 3 ? 0 : gf_error_set(err, -ETIMEDOUT, "enough");
+}
+
+/* Rank 0 never comes: the others' hooks, not the clock, end the barrier. */
+static void desert(struct gf_comm *c, void *ctx)
+{
+	struct gf_request *receive;
+	struct gf_error err = {""};
+	int calls = 0, rc, unused;
+
+	(void)ctx;
+	if (c->rank == 0)
+		return;
+	c->on_wait = give_up;
+	c->on_wait_ctx = &calls;
+	EXPECT(!c->ops->irecv(c, 0, 1, &unused, sizeof(unused), &receive, &err),
+	       "%s", err.text);
+	EXPECT(gf_comm_wait(c, receive, &err) == -ETIMEDOUT, "%s", err.text);
+	rc = gf_comm_barrier(c, &err);
+	EXPECT(rc == -ETIMEDOUT || rc == -ECONNABORTED, "%d", rc);
+	EXPECT(gf_comm_barrier(c, &err) == -ECONNABORTED,
+	       "the world stays deserted");
+}
+
+static void test_backoff(void)
+{
+	struct gf_backoff b = {0};
+	double last = 0, next = 0;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		next = gf_backoff_next(&b);
+		EXPECT(next >= last, "call %d: %g after %g", i, next, last);
+		last = next;
+	}
+	EXPECT(next == 1e-4, "the cap: %g", next);
+	gf_backoff_reset(&b);
+	EXPECT(gf_backoff_next(&b) == 0, "spins first");
+}
+
+int main(void)
+{
+	static const int ranks[] = {1, 2, 3, 4, 7, 16};
+	struct gf_comm *comm;
+	struct gf_error err;
+	size_t i;
+
+	watchdog(100);
+	for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++)
+		on_ranks(ranks[i], all_checks, NULL);
+	on_ranks(3, desert, NULL);
+	EXPECT(gf_comm_local_new(0, &comm, &err) == -EINVAL, "no ranks");
+	test_backoff();
+	return TEST_END();
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The MPI transport's promises: one rank when started by itself, any number
+ * under mpirun (tests/mpi/exec.bats).
+ */
+#include "ranks.h"
+#include "transport.h"
+
+/* Open MPI keeps memory until the process ends, from modules that it has
+ * unloaded by then: no suppression finds them. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+
+static void check_tags(struct gf_comm *c)
+{
+	struct gf_request *request;
+	struct gf_error err = {""};
+	int x;
+
+	EXPECT(c->ops->irecv(c, 0, gf_tag(GF_CHANNEL_LAST, 0), &x, sizeof(x),
+			     &request, &err) == -EOVERFLOW,
+	       "channel");
+	EXPECT(strstr(err.text, "channel 1073741567, match 0: more than"), "%s",
+	       err.text);
+	EXPECT(c->ops->isend(c, 0, gf_tag(0, UINT32_MAX), &x, sizeof(x),
+			     &request, &err) == -EOVERFLOW,
+	       "match");
+}
+
+/* A message in pieces that is not as long as its receive finds out in some
+ * piece; what is left of it stays behind, on a channel of its own. */
+static void check_cut_mismatch(struct gf_comm *c, size_t sent, size_t wanted)
+{
+	static uint32_t channel = 100;
+	struct gf_request *send, *receive;
+	struct gf_error err = {""};
+	char out[6000] = "", in[6000];
+	int rc;
+
+	channel++;
+	if (c->rank == 0)
+		EXPECT(!c->ops->isend(c, c->ranks - 1, gf_tag(channel, 0), out,
+				      sent, &send, &err),
+		       "%s", err.text);
+	if (c->rank == c->ranks - 1) {
+		rc = c->ops->irecv(c, 0, gf_tag(channel, 0), in, wanted,
+				   &receive, &err);
+		rc = rc ? rc : gf_comm_wait(c, receive, &err);
+		EXPECT(rc == -EMSGSIZE, "%zu for %zu: %d", sent, wanted, rc);
+		EXPECT(strstr(err.text, "bytes, got"), "%s", err.text);
+	}
+	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
+	if (c->rank == 0)
+		c->ops->cancel(c, send);
+}
+
+static void check_pieces(struct gf_comm *c)
+{
+	gf_comm_mpi_piece_bytes(c, 1000);
+	check_sizes(c);
+	check_collectives(c);
+	check_library(c);
+	check_cut_mismatch(c, 2000, 1000);
+	check_cut_mismatch(c, 1000, 2000);
+	check_cut_mismatch(c, 1001, 1000);
+	check_cut_mismatch(c, 5000, 2500);
+	check_cut_mismatch(c, 2999, 3000);
+	check_cut_mismatch(c, 3001, 2001);
+}
+
+int main(void)
+{
+	struct gf_comm *c, *again;
+	struct gf_error err = {""};
+	int rank;
+
+#if defined(__SANITIZE_THREAD__)
+	puts("MPI has its own threads, which are not instrumented");
+	return 77;
+#endif
+	watchdog(100);
+	if (gf_comm_mpi_open(&c, &err)) {
+		printf("%s\n", err.text);
+		return 1;
+	}
+	rank = c->rank;
+	EXPECT(c->local_ranks >= 1 && c->local_rank < c->local_ranks, "host");
+	EXPECT(gf_comm_mpi_open(&again, &err) == -EBUSY, "once");
+	check_transport(c);
+	check_tags(c);
+	check_pieces(c);
+	gf_comm_close(c);
+	if (rank == 0 && !test_failures)
+		puts("all checks hold");
+	return TEST_END();
+}
