@@ -76,7 +76,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo check check-build check-unit check-cli check-mpi \
-	check-docs asan tsan install uninstall clean golden bench lint tools format
+	check-lab check-docs asan tsan install uninstall clean golden bench lint tools format
 .DEFAULT_GOAL := all
 
 all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%)
@@ -87,6 +87,7 @@ help:
 	@echo '  demo        install what is missing, build, plan, train, compare'
 	@echo '  check       build with -Werror and run every test of this machine'
 	@echo '  check-unit  check-cli  check-mpi  check-docs   parts of check'
+	@echo '  check-lab   tests on an emulated cluster (root; share/lab)'
 	@echo '  asan tsan   the tests again under a sanitizer'
 	@echo '  bench       measure (minutes); prints ratios within one run'
 	@echo '  golden      regenerate golden files, to be reviewed as diffs'
@@ -159,7 +160,7 @@ check:
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%)
 
-check-unit check-cli check-mpi check-docs: check-%:
+check-unit check-cli check-mpi check-lab check-docs: check-%:
 	+$(Q)$(MAKE) --no-print-directory check-build
 	$(Q)BUILD=$(BUILD) tests/run.sh $*
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs suites and closes with "N passed, N failed, N skipped".
-#   tests/run.sh SUITE...      layers unit fuzz cli docs lint mpi
+#   tests/run.sh SUITE...      layers unit fuzz cli docs lint mpi lab
 # FILTER=regex limits programs and bats files by name. A test program exits 0,
 # 1, or 77 to skip with the reason on its last line; each bats test counts.
 set -u
@@ -56,13 +56,13 @@ for suite in "$@"; do
 	unit) for t in "$BUILD"/tests/test_*; do [ -x "$t" ] && program "unit/${t##*/}" "$t"; done ;;
 	fuzz) for t in "$BUILD"/fuzz/fuzz_*; do [ -x "$t" ] && program "fuzz/${t##*/}" "$t" --seconds "${FUZZ_SECONDS:-3}"; done ;;
 	cli) bats_files cli ;;
-	mpi)
+	mpi | lab)
 		if command -v mpirun > /dev/null; then
 			export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 			export OMPI_MCA_rmaps_base_oversubscribe=1
-			bats_files mpi
+			bats_files "$suite"
 		else
-			echo "mpirun is not installed" > "$log"; record 77 mpi
+			echo "mpirun is not installed" > "$log"; record 77 "$suite"
 		fi ;;
 	docs) for t in tests/docs/*.sh; do [ -x "$t" ] && program "docs/${t##*/}" "$t"; done ;;
 	lint)
