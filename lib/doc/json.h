@@ -10,13 +10,15 @@
 
 /*
  * Reading and writing JSON with the place in every message. json.c is the only
- * file that sees jansson.
+ * file that sees jansson. Documents with a fixed set of keys are described by
+ * tables (doc/record.h) and seldom call these getters themselves.
  *
  * READING. gf_json_parse takes a whole text and refuses duplicate keys, more
- * than GF_JSON_MAX_DEPTH levels, NaN and infinities. A struct gf_json_at is a
- * cursor: a borrowed value plus the path that led to it ("/levels/1/size"). It
- * lives as long as the root and its parent cursor. Getters return 0 or -EINVAL
- * with "<file>: <path>: want ..., got ..."; outputs are set only on 0.
+ * than GF_JSON_MAX_DEPTH levels, NaN and infinities, with "<file>:<line>:
+ * <column>: ...". A struct gf_json_at is a cursor: a borrowed value plus the
+ * path that led to it ("/levels/1/size"). It lives as long as the root and its
+ * parent cursor. Getters return 0 or -EINVAL with "<file>: <path>: want ...,
+ * got ..."; outputs are set only on 0.
  *
  * A reader calls one getter per known key and then gf_json_end, which refuses
  * every key that was not asked for, unless it begins with "x-"; those come out
@@ -38,8 +40,8 @@ struct gf_json_at {
 /* Parses exactly one value; `file` only names the source in messages. */
 int gf_json_parse(const char *text, size_t size, const char *file,
 		  struct gf_json **root, struct gf_error *err);
-/* Parses the first value of a concatenation; *used is where the next begins.
- * *root is NULL, with rc 0, when only white space was left. */
+/* Parses one value of a concatenation, from *used on, and moves *used behind
+ * it. *root is NULL, with rc 0, when only white space was left. */
 int gf_json_parse_next(const char *text, size_t size, const char *file,
 		       size_t *used, struct gf_json **root,
 		       struct gf_error *err);
@@ -51,11 +53,15 @@ int gf_json_root(const struct gf_json *root, const char *file,
 		 struct gf_json_at *at, struct gf_error *err);
 
 bool gf_json_has(const struct gf_json_at *at, const char *key);
+/* The value at key is an array, whatever is in it. */
+bool gf_json_is_array(const struct gf_json_at *at, const char *key);
+bool gf_json_is_string(const struct gf_json_at *at, const char *key);
 int gf_json_object(struct gf_json_at *at, const char *key,
 		   struct gf_json_at *out, struct gf_error *err);
-/* *out then serves gf_json_item; no gf_json_end for arrays. */
+/* *out then serves gf_json_item_...; no gf_json_end for arrays. */
 int gf_json_array(struct gf_json_at *at, const char *key,
 		  struct gf_json_at *out, size_t *count, struct gf_error *err);
+bool gf_json_item_is_object(const struct gf_json_at *array, size_t index);
 int gf_json_item_object(struct gf_json_at *array, size_t index,
 			struct gf_json_at *out, struct gf_error *err);
 int gf_json_item_array(struct gf_json_at *array, size_t index,
@@ -68,7 +74,8 @@ int gf_json_item_size(struct gf_json_at *array, size_t index, size_t low,
 int gf_json_item_string(struct gf_json_at *array, size_t index, char **out,
 			struct gf_error *err);
 
-/* A string, copied; the caller frees. Refuses embedded NUL. */
+/* A string of at least one character, none of them a control character (it
+ * may end up in a one-line message), copied; the caller frees. */
 int gf_json_string(struct gf_json_at *at, const char *key, char **out,
 		   struct gf_error *err);
 /* A string out of a NULL-terminated list; *out is its index. */
@@ -84,10 +91,11 @@ int gf_json_int(struct gf_json_at *at, const char *key, int low, int high,
 /* A number (integers allowed) in [low, high]. */
 int gf_json_real(struct gf_json_at *at, const char *key, double low,
 		 double high, double *out, struct gf_error *err);
-/* Any value, as compact JSON text, uninterpreted; the caller frees. */
+/* Any object, as compact JSON text, uninterpreted; the caller frees. */
 int gf_json_raw(struct gf_json_at *at, const char *key, char **out,
 		struct gf_error *err);
-/* "<file>: <path>[/key]: <formatted>"; returns -EINVAL. key may be NULL. */
+/* "<file>: <path>[/key]: <formatted>"; returns -EINVAL. key may be NULL, or a
+ * path below the cursor such as "tensors/3/ready_s". */
 int gf_json_refuse(const struct gf_json_at *at, const char *key,
 		   struct gf_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -98,24 +106,29 @@ int gf_json_end(struct gf_json_at *at, char **extra, struct gf_error *err);
 /* Frees the cursor's flags only; safe on a zeroed or ended cursor. */
 void gf_json_leave(struct gf_json_at *at);
 
+/* Two object texts as one: a's keys, then those of b that a lacks. Either may
+ * be NULL; the caller frees. */
+char *gf_json_merge(const char *a, const char *b);
+
 /*
  * WRITING. Keys appear in the order of the calls; two blanks of indentation;
- * an array of numbers or strings stays on one line; reals with 17 digits, cut
- * to the shortest form that reads back the same.
+ * rows and lines stay on one line; a real is the shortest decimal that reads
+ * back the same, and shows that it is no integer (3.0, 8e9). What is not
+ * finite becomes null, which no reader takes. The root's close adds a newline.
  */
 struct gf_json_writer {
 	struct gf_text text;
 	int depth;
-	bool first;  /* nothing written in this container yet */
-	bool inline_ /* inside a one-line array */;
+	int inline_from; /* depth of the outermost one-line container; 0 none */
+	bool filled;     /* the innermost container has something in it */
 };
 
 void gf_json_open_object(struct gf_json_writer *w, const char *key);
+void gf_json_open_line(struct gf_json_writer *w, const char *key);
 void gf_json_close_object(struct gf_json_writer *w);
 void gf_json_open_array(struct gf_json_writer *w, const char *key);
-void gf_json_close_array(struct gf_json_writer *w);
-/* A one-line array of scalars; closed by gf_json_close_array. */
 void gf_json_open_row(struct gf_json_writer *w, const char *key);
+void gf_json_close_array(struct gf_json_writer *w);
 /* key is NULL inside arrays. */
 void gf_json_put_string(struct gf_json_writer *w, const char *key,
 			const char *value);
@@ -123,10 +136,19 @@ void gf_json_put_size(struct gf_json_writer *w, const char *key, size_t value);
 void gf_json_put_int(struct gf_json_writer *w, const char *key, int value);
 void gf_json_put_real(struct gf_json_writer *w, const char *key, double value);
 void gf_json_put_bool(struct gf_json_writer *w, const char *key, bool value);
+/* One token, as it is. */
+void gf_json_put_token(struct gf_json_writer *w, const char *key,
+		       const char *token);
 /* Valid JSON text, re-indented. */
 void gf_json_put_raw(struct gf_json_writer *w, const char *key,
 		     const char *json);
 /* The keys of an object text from gf_json_end; NULL writes nothing. */
 void gf_json_put_extra(struct gf_json_writer *w, const char *extra);
+
+/* A string in quotes, escaped; bytes that are no UTF-8 become U+FFFD. */
+void gf_json_quote(struct gf_text *t, const char *value);
+/* The decimal that gf_json_put_real writes. */
+#define GF_JSON_REAL_TEXT 32
+void gf_json_real_text(double value, char out[GF_JSON_REAL_TEXT]);
 
 #endif

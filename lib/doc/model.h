@@ -52,8 +52,8 @@ struct gf_layer {
 	size_t filters; /* conv: output channels; fc: outputs */
 	size_t kernel, stride, pad, groups;
 	bool bias;
-	double epsilon, momentum; /* batchnorm (running statistics) */
-	struct gf_shape in, out;  /* inferred */
+	double epsilon, momentum;    /* batchnorm (running statistics) */
+	struct gf_shape in, out;     /* inferred */
 	size_t first_param, nparams; /* in the model's params */
 	double forward_flops, backward_flops; /* per sample */
 };

@@ -14,6 +14,9 @@
  * gf-plan: one point on the six axes, what it was computed from, and the
  * prediction it was chosen for (gf-plan(5)). A rule plan has no tensors and no
  * messages; it binds to a model and a number of ranks at run time.
+ *
+ * Structs made by code: zero them first (gf_xcalloc), so that what is not set
+ * counts as absent.
  */
 enum gf_mode { GF_MODE_NORMAL, GF_MODE_MERGED, GF_MODE_SIMULTANEOUS };
 enum gf_release { GF_RELEASE_READY, GF_RELEASE_BACKWARD_END };
@@ -26,6 +29,7 @@ extern const char *const gf_half_names[];    /* all split */
 struct gf_stage {
 	int factor;      /* >= 2 */
 	char *algorithm; /* ring | halving | shm | nccl */
+	char *extra;
 };
 
 /* The contiguous tensors first..last, reduced together. */
@@ -48,10 +52,16 @@ struct gf_predicted_message {
 struct gf_prediction {
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
 	struct gf_predicted_message *messages; /* the plan's nmessages */
+	char *extra;
+	char **message_extras; /* x- keys per message; or NULL */
 };
 
-enum gf_select { GF_SELECT_DENSE, GF_SELECT_CSC, GF_SELECT_TOPK,
-		 GF_SELECT_GTOPK };
+enum gf_select {
+	GF_SELECT_DENSE,
+	GF_SELECT_CSC,
+	GF_SELECT_TOPK,
+	GF_SELECT_GTOPK
+};
 enum gf_putback { GF_PUTBACK_PAPER, GF_PUTBACK_CONSERVE, GF_PUTBACK_NAIVE };
 extern const char *const gf_select_names[];  /* dense csc topk gtopk */
 extern const char *const gf_putback_names[]; /* paper conserve naive */
@@ -68,42 +78,50 @@ struct gf_selection {
 	double *warmup_densities;
 	size_t nwarmup;
 	enum gf_putback putback;
+	char *extra;
 };
 
 /* From min_bytes (up to the next entry's) use this algorithm. */
 struct gf_rule_algorithm {
 	size_t min_bytes;
 	char *algorithm;
+	char *extra;
 };
 struct gf_rule {
 	size_t threshold_bytes;
 	int lanes;
 	struct gf_rule_algorithm *algorithms; /* ascending, first at 0 */
 	size_t nalgorithms;
+	char *extra;
 };
+
+/* The algorithm of a rule for a message of that size; borrowed. */
+const char *gf_rule_algorithm_for(const struct gf_rule *r, size_t size_bytes);
 
 struct gf_plan {
 	char *producer;
 	char *topology_digest, *profile_digest; /* "sha256:...", or NULL */
-	char *system; /* auto, or a paper's name */
+	char *system;                           /* auto, or a paper's name */
 	char *policy;
-	int ranks; /* 0 in a rule plan */
+	int ranks;   /* 0 in a rule plan */
 	int servers; /* 0, or 1: PS-Sync's extra rank */
-	int lanes; /* >= 1 */
-	struct gf_model_profile *model; /* its tensors are the plan's; or NULL */
-	struct gf_network *network;     /* or NULL */
+	int lanes;   /* >= 1; in a rule plan the rule's */
+	struct gf_model_profile
+		*model;             /* its tensors are the plan's; or NULL */
+	struct gf_network *network; /* or NULL */
 	struct gf_level *levels;
 	size_t nlevels;
 	struct gf_message *messages;
 	size_t nmessages;
-	enum gf_mode *types; /* per tensor; follows from messages */
+	enum gf_mode *types;    /* per tensor; follows from messages */
 	size_t threshold_bytes; /* fusion; 0: none */
 	struct gf_selection selection;
 	int staleness; /* K >= 1 */
 	size_t pipeline_warmup_steps;
 	struct gf_prediction *predicted; /* or NULL */
 	struct gf_rule *rule;            /* or NULL */
-	char *extra;
+	/* x- keys of the plan, and of the objects whose members lie above */
+	char *extra, *inputs_extra, *fusion_extra, *pipeline_extra;
 };
 
 int gf_plan_read(const struct gf_json *root, const char *file,
@@ -111,6 +129,7 @@ int gf_plan_read(const struct gf_json *root, const char *file,
 int gf_plan_check(const struct gf_plan *p, struct gf_error *err);
 char *gf_plan_write(const struct gf_plan *p);
 void gf_plan_release(struct gf_plan *p);
+void gf_plan_copy(struct gf_plan *copy, const struct gf_plan *p);
 /* Fills types from messages (allocates). */
 void gf_plan_set_types(struct gf_plan *p);
 /* Bytes of message i's tensors before any codec. */

@@ -30,7 +30,7 @@ size_t gf_tensor_bytes(const struct gf_tensor *t);
 
 struct gf_model_profile {
 	char *name;
-	char *device; /* cpu, cuda; or what an importer was told */
+	char *device;          /* cpu, cuda; or what an importer was told */
 	size_t batch_per_rank; /* 0: unknown */
 	double forward_s, backward_s, update_s;
 	/* How much longer backward takes while messages are in flight; >= 1. */
@@ -39,6 +39,10 @@ struct gf_model_profile {
 	size_t ntensors; /* >= 1 */
 	char *extra;
 };
+size_t gf_model_profile_bytes(const struct gf_model_profile *m); /* all */
+struct gf_model_profile *
+gf_model_profile_copy(const struct gf_model_profile *m);
+void gf_model_profile_free(struct gf_model_profile *m);
 
 /*
  * gamma_n: by how much a message slows when n are in transfer. One entry with
@@ -50,6 +54,7 @@ struct gf_contention_entry {
 	size_t size_bytes;
 	double *gamma;
 	size_t ngamma;
+	char *extra;
 };
 struct gf_contention {
 	struct gf_contention_entry *entries;
@@ -62,12 +67,13 @@ double gf_contention_gamma(const struct gf_contention *c, size_t size_bytes,
 /* Quality of a least-squares fit. */
 struct gf_fit {
 	double r_squared;
-	double residual_rms;  /* relative: (measured - fitted) / fitted */
-	double residual_max;  /* relative, absolute value */
-	size_t npoints;       /* 0: no fit is recorded */
-	size_t *size_bytes;   /* npoints */
-	double *time_s;       /* npoints, medians */
-	double *spread_s;     /* npoints, interquartile range */
+	double residual_rms; /* relative: (measured - fitted) / fitted */
+	double residual_max; /* relative, absolute value */
+	size_t npoints;      /* 0: no fit is recorded */
+	size_t *size_bytes;  /* npoints */
+	double *time_s;      /* npoints, medians */
+	double *spread_s;    /* npoints, interquartile range; or NULL */
+	char *extra;
 };
 
 /* One algorithm's all-reduce: startup_s + per_byte_s * bytes. */
@@ -89,8 +95,8 @@ struct gf_level_cost {
 };
 
 struct gf_network {
-	int ranks;
-	struct gf_allreduce_cost *allreduce;
+	int ranks;                           /* measured on; 0: unknown */
+	struct gf_allreduce_cost *allreduce; /* each algorithm once */
 	size_t nallreduce;
 	struct gf_level_cost *levels;
 	size_t nlevels;

@@ -22,7 +22,10 @@ struct gf_documents {
 	struct gf_profile *profile;
 	struct gf_plan *plan;
 	struct gf_model *model;
-	char topology_digest[72], profile_digest[72], plan_digest[72];
+	char topology_digest[72], profile_digest[72], plan_digest[72],
+		model_digest[72];
+	/* The files they came from; NULL where there is none. */
+	char *topology_file, *profile_file, *plan_file, *model_file;
 	/* What came on standard input, as our writers print it, in order of
 	 * arrival: gf-profile passes it on. */
 	char *passed_on;
@@ -31,10 +34,10 @@ struct gf_documents {
 /* Adds every document of one file ("-": standard input). All or nothing. */
 int gf_documents_add(struct gf_documents *d, const char *path,
 		     struct gf_error *err);
-/* Adds documents from memory, e.g. broadcast from rank 0. */
-int gf_documents_add_text(struct gf_documents *d, const char *text,
-			  size_t size, const char *name,
-			  struct gf_error *err);
+/* Adds documents from memory, e.g. broadcast from rank 0; the name "-" means
+ * that they came on standard input. */
+int gf_documents_add_text(struct gf_documents *d, const char *text, size_t size,
+			  const char *name, struct gf_error *err);
 void gf_documents_release(struct gf_documents *d);
 
 /* The digest of a document: SHA-256 of what its writer prints. */

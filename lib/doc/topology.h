@@ -33,20 +33,20 @@ struct gf_level {
 struct gf_device {
 	char *type; /* gpu, accelerator */
 	char *name;
-	char *pci;  /* "0000:65:00.0", or NULL */
-	int numa;   /* -1 unknown */
-	size_t memory_bytes;                /* 0 unknown */
-	double bandwidth_bytes_per_s;       /* host link; 0 unknown */
+	char *pci;                    /* "0000:65:00.0", or NULL */
+	int numa;                     /* -1 unknown */
+	size_t memory_bytes;          /* 0 unknown */
+	double bandwidth_bytes_per_s; /* host link; 0 unknown */
 	enum gf_origin bandwidth_origin;
 	char *extra;
 };
 
 struct gf_nic {
 	char *name;
-	char *link; /* ethernet, infiniband, loopback, ... */
-	char *state; /* up, down, unknown */
-	char *pci;   /* or NULL */
-	int numa;    /* -1 unknown */
+	char *link;                   /* ethernet, infiniband, loopback, ... */
+	char *state;                  /* up, down, unknown */
+	char *pci;                    /* or NULL */
+	int numa;                     /* -1 unknown */
 	double bandwidth_bytes_per_s; /* 0 unknown */
 	enum gf_origin bandwidth_origin;
 	char *extra;

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/contention.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "doc/profile.h"
+
+/* --- the function -------------------------------------------------------- */
+
+static double entry_gamma(const struct gf_contention_entry *e, int n)
+{
+	size_t last = e->ngamma;
+
+	if ((size_t)n <= last)
+		return e->gamma[n - 1];
+	return last ? n * e->gamma[last - 1] / (double)last : n;
+}
+
+double gf_contention_gamma(const struct gf_contention *c, size_t size_bytes,
+			   int n)
+{
+	const struct gf_contention_entry *e = c->entries;
+	size_t count = c->nentries, i;
+	double low, high, at;
+
+	if (!count)
+		return n;
+	if (count == 1 || size_bytes <= e[0].size_bytes)
+		return entry_gamma(&e[0], n);
+	if (size_bytes >= e[count - 1].size_bytes)
+		return entry_gamma(&e[count - 1], n);
+	for (i = 1; size_bytes > e[i].size_bytes; i++)
+		;
+	low = log2((double)e[i - 1].size_bytes);
+	high = log2((double)e[i].size_bytes);
+	at = (log2((double)size_bytes) - low) / (high - low);
+	return entry_gamma(&e[i - 1], n) * (1 - at) +
+	       entry_gamma(&e[i], n) * at;
+}
+
+/* --- the document -------------------------------------------------------- */
+
+/* 1, and then nothing smaller than before. */
+static int read_gamma(struct gf_json_at *row, size_t count,
+		      struct gf_contention_entry *e, struct gf_error *err)
+{
+	char place[32];
+	size_t i;
+	int rc;
+
+	if (!count)
+		return gf_json_refuse(row, NULL, err,
+				      "want at least one number, got none");
+	e->gamma = gf_xcalloc(count, sizeof(double));
+	e->ngamma = count;
+	for (i = 0; i < count; i++) {
+		rc = gf_json_item_real(row, i, 1, 1e9, &e->gamma[i], err);
+		if (rc)
+			return rc;
+		snprintf(place, sizeof(place), "%zu", i);
+		if (i == 0 && e->gamma[0] != 1)
+			return gf_json_refuse(row, place, err, "want 1, got %g",
+					      e->gamma[0]);
+		if (i > 0 && e->gamma[i] < e->gamma[i - 1])
+			return gf_json_refuse(
+				row, place, err,
+				"want a number >= %g, the one before it, "
+				"got %g",
+				e->gamma[i - 1], e->gamma[i]);
+	}
+	return 0;
+}
+
+static int read_entry(struct gf_json_at *list, size_t index,
+		      struct gf_contention_entry *e, struct gf_error *err)
+{
+	size_t smallest = index ? e[-1].size_bytes + 1 : 1, count;
+	struct gf_json_at at, row;
+	int rc;
+
+	rc = gf_json_item_object(list, index, &at, err);
+	if (rc)
+		return rc;
+	rc = gf_json_size(&at, "size_bytes", smallest, (size_t)GF_MAX_SIZE,
+			  &e->size_bytes, err);
+	if (!rc)
+		rc = gf_json_array(&at, "gamma", &row, &count, err);
+	if (!rc)
+		rc = read_gamma(&row, count, e, err);
+	if (!rc)
+		rc = gf_json_end(&at, &e->extra, err);
+	gf_json_leave(&at);
+	return rc;
+}
+
+static void release(void *place)
+{
+	struct gf_contention *c = place;
+	size_t i;
+
+	for (i = 0; i < c->nentries; i++) {
+		free(c->entries[i].gamma);
+		free(c->entries[i].extra);
+	}
+	free(c->entries);
+	memset(c, 0, sizeof(*c));
+}
+
+static int read(struct gf_json_at *at, const char *key, void *place,
+		struct gf_error *err)
+{
+	struct gf_contention *c = place;
+	struct gf_json_at list;
+	size_t count, i;
+	int rc;
+
+	rc = gf_json_array(at, key, &list, &count, err);
+	if (rc || !count)
+		return rc;
+	c->nentries = gf_json_item_is_object(&list, 0) ? count : 1;
+	c->entries = gf_xcalloc(c->nentries, sizeof(*c->entries));
+	if (!gf_json_item_is_object(&list, 0))
+		rc = read_gamma(&list, count, c->entries, err);
+	else
+		for (i = 0; i < count && !rc; i++)
+			rc = read_entry(&list, i, &c->entries[i], err);
+	if (rc)
+		release(c);
+	return rc;
+}
+
+static void write_gamma(struct gf_json_writer *w, const char *key,
+			const struct gf_contention_entry *e)
+{
+	size_t i;
+
+	gf_json_open_row(w, key);
+	for (i = 0; i < e->ngamma; i++)
+		gf_json_put_real(w, NULL, e->gamma[i]);
+	gf_json_close_array(w);
+}
+
+static void write(struct gf_json_writer *w, const char *key, const void *place)
+{
+	const struct gf_contention *c = place;
+	size_t i;
+
+	if (c->nentries == 1 && !c->entries[0].size_bytes) {
+		write_gamma(w, key, &c->entries[0]);
+		return;
+	}
+	gf_json_open_array(w, key);
+	for (i = 0; i < c->nentries; i++) {
+		gf_json_open_line(w, NULL);
+		gf_json_put_size(w, "size_bytes", c->entries[i].size_bytes);
+		write_gamma(w, "gamma", &c->entries[i]);
+		gf_json_put_extra(w, c->entries[i].extra);
+		gf_json_close_object(w);
+	}
+	gf_json_close_array(w);
+}
+
+static bool absent(const void *place)
+{
+	const struct gf_contention *c = place;
+
+	return !c->nentries;
+}
+
+static void copy(void *place)
+{
+	struct gf_contention *c = place;
+	size_t i;
+
+	if (!c->nentries)
+		return;
+	c->entries = gf_xmemdup(c->entries, c->nentries * sizeof(*c->entries));
+	for (i = 0; i < c->nentries; i++) {
+		struct gf_contention_entry *e = &c->entries[i];
+
+		e->gamma = gf_xmemdup(e->gamma, e->ngamma * sizeof(double));
+		e->extra = gf_xstrdup_or_null(e->extra);
+	}
+}
+
+const struct gf_field_own gf_contention_own = {
+	.read = read,
+	.write = write,
+	.absent = absent,
+	.release = release,
+	.copy = copy,
+};

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/plan.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "doc/plan_parts.h"
+#include "doc/record.h"
+#include "doc/records.h"
+
+#define FORMAT "gf-plan"
+
+const char *const gf_mode_names[] = {"normal", "merged", "simultaneous", NULL};
+const char *const gf_release_names[] = {"ready", "backward_end", NULL};
+const char *const gf_half_names[] = {"all", "split", NULL};
+
+/* --- inputs, fusion, pipeline: objects whose members are the plan's ------- */
+
+#define AT(member) offsetof(struct gf_plan, member)
+static const struct gf_field inputs_fields[] = {
+	{"topology", GF_FIELD_STRING, GF_OMITTED,
+	 .offset = AT(topology_digest)},
+	{"profile", GF_FIELD_STRING, GF_OMITTED, .offset = AT(profile_digest)},
+	{NULL},
+};
+
+static const struct gf_record inputs_record = {
+	.extra_offset = AT(inputs_extra),
+	.fields = inputs_fields,
+};
+
+static const struct gf_field fusion_fields[] = {
+	{"threshold_bytes", GF_FIELD_SIZE, GF_OMITTED,
+	 .offset = AT(threshold_bytes), .high = GF_MAX_SIZE},
+	{NULL},
+};
+
+static const struct gf_record fusion_record = {
+	.extra_offset = AT(fusion_extra),
+	.one_line = true,
+	.fields = fusion_fields,
+};
+
+static const struct gf_field pipeline_fields[] = {
+	{"staleness", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(staleness),
+	 .low = 1, .high = GF_MAX_COUNT, .absent = 1},
+	{"warmup_steps", GF_FIELD_SIZE, GF_DEFAULTED,
+	 .offset = AT(pipeline_warmup_steps), .high = GF_MAX_SIZE},
+	{NULL},
+};
+
+static const struct gf_record pipeline_record = {
+	.extra_offset = AT(pipeline_extra),
+	.one_line = true,
+	.fields = pipeline_fields,
+};
+#undef AT
+
+/* --- messages ------------------------------------------------------------ */
+
+#define AT(member) offsetof(struct gf_stage, member)
+static const struct gf_field stage_fields[] = {
+	{"factor", GF_FIELD_INT, .offset = AT(factor), .low = 2,
+	 .high = INT_MAX},
+	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{NULL},
+};
+
+static const struct gf_record stage_record = {
+	.bytes = sizeof(struct gf_stage),
+	.extra_offset = AT(extra),
+	.one_line = true,
+	.fields = stage_fields,
+};
+#undef AT
+
+#define AT(member) offsetof(struct gf_message, member)
+static const struct gf_field message_fields[] = {
+	{"first", GF_FIELD_SIZE, .offset = AT(first), .high = GF_MAX_SIZE},
+	{"last", GF_FIELD_SIZE, .offset = AT(last), .high = GF_MAX_SIZE},
+	{"mode", GF_FIELD_CHOICE, .offset = AT(mode), .names = gf_mode_names},
+	{"release", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(release),
+	 .names = gf_release_names},
+	{"half", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(half),
+	 .names = gf_half_names},
+	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages),
+	 .count_offset = AT(nstages), .record = &stage_record},
+	{"codec", GF_FIELD_STRING, .offset = AT(codec)},
+	{NULL},
+};
+
+static const struct gf_record message_record = {
+	.bytes = sizeof(struct gf_message),
+	.extra_offset = AT(extra),
+	.one_line = true,
+	.fields = message_fields,
+};
+#undef AT
+
+/* --- rule ---------------------------------------------------------------- */
+
+#define AT(member) offsetof(struct gf_rule_algorithm, member)
+static const struct gf_field rule_algorithm_fields[] = {
+	{"min_bytes", GF_FIELD_SIZE, .offset = AT(min_bytes),
+	 .high = GF_MAX_SIZE},
+	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{NULL},
+};
+
+static const struct gf_record rule_algorithm_record = {
+	.bytes = sizeof(struct gf_rule_algorithm),
+	.extra_offset = AT(extra),
+	.one_line = true,
+	.fields = rule_algorithm_fields,
+};
+#undef AT
+
+#define AT(member) offsetof(struct gf_rule, member)
+static const struct gf_field rule_fields[] = {
+	{"threshold_bytes", GF_FIELD_SIZE, .offset = AT(threshold_bytes),
+	 .high = GF_MAX_SIZE},
+	{"lanes", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(lanes), .low = 1,
+	 .high = GF_MAX_COUNT, .absent = 1},
+	{"algorithms", GF_FIELD_LIST, .offset = AT(algorithms),
+	 .count_offset = AT(nalgorithms), .record = &rule_algorithm_record},
+	{NULL},
+};
+
+static const struct gf_record rule_record = {
+	.bytes = sizeof(struct gf_rule),
+	.extra_offset = AT(extra),
+	.fields = rule_fields,
+};
+#undef AT
+
+const char *gf_rule_algorithm_for(const struct gf_rule *r, size_t size_bytes)
+{
+	size_t i = r->nalgorithms - 1;
+
+	while (i > 0 && r->algorithms[i].min_bytes > size_bytes)
+		i--;
+	return r->algorithms[i].algorithm;
+}
+
+/* --- the model without its tensors, which stand beside it ----------------- */
+
+#define AT(member) offsetof(struct gf_model_profile, member)
+static const struct gf_field model_fields[] = {
+	{.type = GF_FIELD_INCLUDE, .record = &gf_model_scalars_record},
+	{"tensors", GF_FIELD_LIST, GF_HIDDEN, .offset = AT(tensors),
+	 .count_offset = AT(ntensors), .record = &gf_tensor_record},
+	{NULL},
+};
+
+static const struct gf_record model_record = {
+	.bytes = sizeof(struct gf_model_profile),
+	.extra_offset = AT(extra),
+	.fields = model_fields,
+};
+#undef AT
+
+/* --- the document -------------------------------------------------------- */
+
+#define AT(member) offsetof(struct gf_plan, member)
+static const struct gf_field plan_fields[] = {
+	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
+	{"inputs", GF_FIELD_GROUP, GF_OMITTED, .record = &inputs_record},
+	{"system", GF_FIELD_STRING, GF_OMITTED, .offset = AT(system)},
+	{"policy", GF_FIELD_STRING, GF_OMITTED, .offset = AT(policy)},
+	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1,
+	 .high = INT_MAX},
+	{"servers", GF_FIELD_INT, GF_OMITTED, .offset = AT(servers), .high = 1},
+	{"lanes", GF_FIELD_INT, GF_OMITTED, .offset = AT(lanes), .low = 1,
+	 .high = GF_MAX_COUNT},
+	{"model", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(model),
+	 .record = &model_record},
+	{"network", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(network),
+	 .record = &gf_network_record},
+	{"levels", GF_FIELD_LIST, GF_OMITTED, .offset = AT(levels),
+	 .count_offset = AT(nlevels), .record = &gf_level_record},
+	{"tensors", GF_FIELD_OWN, GF_OMITTED, .own = &gf_plan_tensors_own},
+	{"messages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(messages),
+	 .count_offset = AT(nmessages), .record = &message_record},
+	{"rule", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(rule),
+	 .record = &rule_record},
+	{"fusion", GF_FIELD_GROUP, GF_OMITTED, .record = &fusion_record},
+	{"selection", GF_FIELD_OWN, GF_DEFAULTED, .offset = AT(selection),
+	 .own = &gf_selection_own},
+	{"pipeline", GF_FIELD_GROUP, GF_DEFAULTED, .record = &pipeline_record},
+	{"predicted", GF_FIELD_OWN, GF_OMITTED, .own = &gf_predicted_own},
+	{NULL},
+};
+
+static const struct gf_record plan_record = {
+	.bytes = sizeof(struct gf_plan),
+	.extra_offset = AT(extra),
+	.fields = plan_fields,
+	.finish = gf_plan_finish,
+};
+#undef AT
+
+int gf_plan_read(const struct gf_json *root, const char *file,
+		 struct gf_plan *p, struct gf_error *err)
+{
+	return gf_document_read(root, file, FORMAT, &plan_record, p, err);
+}
+
+/* As it is written: a rule plan's lanes stand in the rule. */
+static struct gf_plan as_written(const struct gf_plan *p)
+{
+	struct gf_plan plan = *p;
+
+	if (plan.rule)
+		plan.lanes = 0;
+	return plan;
+}
+
+int gf_plan_check(const struct gf_plan *p, struct gf_error *err)
+{
+	struct gf_plan plan = as_written(p);
+
+	return gf_document_check(FORMAT, &plan_record, &plan, err);
+}
+
+char *gf_plan_write(const struct gf_plan *p)
+{
+	struct gf_plan plan = as_written(p);
+
+	return gf_document_write(FORMAT, &plan_record, &plan);
+}
+
+void gf_plan_release(struct gf_plan *p)
+{
+	gf_record_release(&plan_record, p);
+}
+
+void gf_plan_copy(struct gf_plan *copy, const struct gf_plan *p)
+{
+	gf_record_copy(&plan_record, copy, p);
+}
+
+void gf_plan_set_types(struct gf_plan *p)
+{
+	size_t i;
+
+	free(p->types);
+	p->types = NULL;
+	if (!p->model)
+		return;
+	p->types = gf_xmalloc((p->model->ntensors + 1) * sizeof(*p->types));
+	for (i = 0; i < p->model->ntensors; i++)
+		p->types[i] = GF_MODE_MERGED;
+	for (i = 0; i < p->nmessages; i++)
+		p->types[p->messages[i].last] = p->messages[i].mode;
+}
+
+size_t gf_plan_message_bytes(const struct gf_plan *p, size_t i)
+{
+	size_t sum = 0, k;
+
+	for (k = p->messages[i].first; k <= p->messages[i].last; k++)
+		sum += gf_tensor_bytes(&p->model->tensors[k]);
+	return sum;
+}
+
+size_t gf_plan_message_elems(const struct gf_plan *p, size_t i)
+{
+	size_t sum = 0, k;
+
+	for (k = p->messages[i].first; k <= p->messages[i].last; k++)
+		sum += p->model->tensors[k].count_elems;
+	return sum;
+}

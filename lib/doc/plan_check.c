@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/plan_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "doc/records.h"
+
+/* What must hold between the keys of a plan. */
+
+static int refuse_message(const struct gf_json_at *at, size_t index,
+			  const char *key, struct gf_error *err,
+			  const char *reason)
+{
+	char place[64];
+
+	snprintf(place, sizeof(place), "messages/%zu/%s", index, key);
+	return gf_json_refuse(at, place, err, "%s", reason);
+}
+
+/* Every tensor stands in exactly one message. */
+static int check_cover(const struct gf_json_at *at, const struct gf_plan *p,
+		       struct gf_error *err)
+{
+	size_t count = p->model->ntensors, i, k;
+	size_t *owner = gf_xcalloc(count, sizeof(*owner)); /* 0: none yet */
+	char place[64], reason[128];
+	int rc = 0;
+
+	for (i = 0; i < p->nmessages && !rc; i++) {
+		const struct gf_message *m = &p->messages[i];
+
+		snprintf(reason, sizeof(reason),
+			 "want an integer <= %zu, got %zu",
+			 m->last >= count ? count - 1 : m->last,
+			 m->last >= count ? m->last : m->first);
+		if (m->last >= count)
+			rc = refuse_message(at, i, "last", err, reason);
+		else if (m->first > m->last)
+			rc = refuse_message(at, i, "first", err, reason);
+		for (k = m->first; !rc && k <= m->last; k++) {
+			if (owner[k]) {
+				snprintf(reason, sizeof(reason),
+					 "want tensors of its own, got tensor "
+					 "%zu, which message %zu has",
+					 k, owner[k] - 1);
+				rc = refuse_message(at, i, "first", err,
+						    reason);
+			}
+			owner[k] = i + 1;
+		}
+	}
+	for (k = 0; k < count && !rc; k++) {
+		if (owner[k])
+			continue;
+		snprintf(place, sizeof(place), "tensors/%zu", k);
+		rc = gf_json_refuse(at, place, err,
+				    "want it in one message, got it in none");
+	}
+	free(owner);
+	return rc;
+}
+
+/* The types that the document states, against those that follow. */
+static int check_types(const struct gf_json_at *at, struct gf_plan *p,
+		       struct gf_error *err)
+{
+	size_t count = p->model->ntensors, i;
+	enum gf_mode *stated = p->types;
+	char place[64];
+	int rc = 0;
+
+	p->types = NULL;
+	gf_plan_set_types(p);
+	for (i = 0; i < count && !rc; i++) {
+		if ((int)stated[i] < 0 || stated[i] == p->types[i])
+			continue;
+		snprintf(place, sizeof(place), "tensors/%zu/type", i);
+		rc = gf_json_refuse(
+			at, place, err,
+			"want \"%s\", which follows from messages, got \"%s\"",
+			gf_mode_names[p->types[i]], gf_mode_names[stated[i]]);
+	}
+	free(stated);
+	return rc;
+}
+
+static int check_stages(const struct gf_json_at *at, const struct gf_plan *p,
+			size_t index, struct gf_error *err)
+{
+	const struct gf_message *m = &p->messages[index];
+	char reason[96];
+	double product = 1;
+	size_t i;
+
+	for (i = 0; i < m->nstages; i++)
+		product *= m->stages[i].factor;
+	if (!m->nstages || product == p->ranks)
+		return 0;
+	snprintf(reason, sizeof(reason),
+		 "want factors whose product is the plan's %d ranks, got %.0f",
+		 p->ranks, product);
+	return refuse_message(at, index, "stages", err, reason);
+}
+
+static bool is_sparse(const struct gf_plan *p)
+{
+	return p->selection.method == GF_SELECT_TOPK ||
+	       p->selection.method == GF_SELECT_GTOPK;
+}
+
+/* Axes that contradict each other. */
+static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
+		      size_t index, struct gf_error *err)
+{
+	const struct gf_message *m = &p->messages[index];
+	const char *method = gf_select_names[p->selection.method];
+	bool library = strcmp(m->algorithm, "library") == 0;
+	bool ps = strcmp(m->algorithm, "ps") == 0;
+	char reason[192];
+
+	if (m->mode == GF_MODE_MERGED)
+		return refuse_message(at, index, "mode", err,
+				      "want \"normal\" or \"simultaneous\", "
+				      "got \"merged\", which is a tensor's");
+	if (is_sparse(p) && strcmp(m->codec, "f32") != 0) {
+		snprintf(reason, sizeof(reason),
+			 "want \"f32\" with selection %s, whose values travel "
+			 "with their indices, got \"%.40s\"",
+			 method, m->codec);
+		return refuse_message(at, index, "codec", err, reason);
+	}
+	if (library &&
+	    (strcmp(m->codec, "q8") == 0 || strcmp(m->codec, "trunc16") == 0)) {
+		snprintf(reason, sizeof(reason),
+			 "want \"f32\", \"f16\" or \"bf16\" with algorithm "
+			 "library, which cannot sum encoded data, got \"%s\"",
+			 m->codec);
+		return refuse_message(at, index, "codec", err, reason);
+	}
+	if (m->half == GF_HALF_SPLIT && (is_sparse(p) || library || ps)) {
+		snprintf(reason, sizeof(reason),
+			 "want \"all\" with %s %s, which has no "
+			 "reduce-scatter half, got \"split\"",
+			 is_sparse(p) ? "selection" : "algorithm",
+			 is_sparse(p) ? method : m->algorithm);
+		return refuse_message(at, index, "half", err, reason);
+	}
+	if (m->half == GF_HALF_SPLIT && p->staleness > 1)
+		return refuse_message(
+			at, index, "half", err,
+			"want \"all\" with a staleness > 1, which "
+			"leaves no forward pass to wait in, got "
+			"\"split\"");
+	if (p->servers && !ps)
+		return refuse_message(
+			at, index, "algorithm", err,
+			"want \"ps\" in a plan with a server, got "
+			"another");
+	return check_stages(at, p, index, err);
+}
+
+static int check_prediction(const struct gf_json_at *at,
+			    const struct gf_plan *p, struct gf_error *err)
+{
+	char place[64];
+	size_t i;
+
+	for (i = 0; p->predicted && i < p->nmessages; i++) {
+		const struct gf_predicted_message *m =
+			&p->predicted->messages[i];
+
+		if (m->end_s >= m->start_s)
+			continue;
+		snprintf(place, sizeof(place), "predicted/messages/%zu/end_s",
+			 i);
+		return gf_json_refuse(at, place, err,
+				      "want a number >= %g, its start_s, "
+				      "got %g",
+				      m->start_s, m->end_s);
+	}
+	return 0;
+}
+
+static int check_whole(const struct gf_json_at *at, struct gf_plan *p,
+		       struct gf_error *err)
+{
+	size_t i;
+	int rc;
+
+	if (!p->ranks)
+		return gf_json_refuse(at, "ranks", err,
+				      "want an integer, got nothing");
+	if (!p->lanes)
+		return gf_json_refuse(at, "lanes", err,
+				      "want an integer, got nothing");
+	if (!p->model)
+		return gf_json_refuse(at, "model", err,
+				      "want an object, got nothing");
+	if (!p->model->tensors)
+		return gf_json_refuse(at, "tensors", err,
+				      "want at least one tensor, got none");
+	rc = gf_tensors_check(at, p->model, "model/backward_s", err);
+	if (!rc)
+		rc = check_cover(at, p, err);
+	if (!rc)
+		rc = check_types(at, p, err);
+	for (i = 0; i < p->nmessages && !rc; i++)
+		rc = check_axes(at, p, i, err);
+	if (!rc)
+		rc = check_prediction(at, p, err);
+	return rc;
+}
+
+/* A rule binds to any model and any number of ranks: it names none. */
+static int check_rule(const struct gf_json_at *at, struct gf_plan *p,
+		      struct gf_error *err)
+{
+	const struct gf_rule *r = p->rule;
+	const struct {
+		const char *key;
+		bool there;
+	} others[] = {
+		{"ranks", p->ranks != 0},
+		{"servers", p->servers != 0},
+		{"lanes", p->lanes != 0},
+		{"model", p->model != NULL},
+		{"messages", p->messages != NULL},
+		{"predicted", p->predicted != NULL},
+	};
+	char place[64];
+	size_t i;
+
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (others[i].there)
+			return gf_json_refuse(
+				at, others[i].key, err,
+				"want none of it in a plan with a rule, which "
+				"binds to any model and ranks, got it");
+	if (!r->nalgorithms)
+		return gf_json_refuse(at, "rule/algorithms", err,
+				      "want at least one entry, got none");
+	for (i = 0; i < r->nalgorithms; i++) {
+		size_t got = r->algorithms[i].min_bytes;
+
+		snprintf(place, sizeof(place), "rule/algorithms/%zu/min_bytes",
+			 i);
+		if (i == 0 && got != 0)
+			return gf_json_refuse(at, place, err, "want 0, got %zu",
+					      got);
+		if (i > 0 && got <= r->algorithms[i - 1].min_bytes)
+			return gf_json_refuse(
+				at, place, err,
+				"want an integer > %zu, the one before it, "
+				"got %zu",
+				r->algorithms[i - 1].min_bytes, got);
+	}
+	p->lanes = r->lanes;
+	return 0;
+}
+
+int gf_plan_finish(const struct gf_json_at *at, void *plan,
+		   struct gf_error *err)
+{
+	struct gf_plan *p = plan;
+	int rc;
+
+	rc = gf_levels_check(at, p->levels, p->nlevels, err);
+	if (rc)
+		return rc;
+	return p->rule ? check_rule(at, p, err) : check_whole(at, p, err);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOC_PLAN_PARTS_H
+#define GF_DOC_PLAN_PARTS_H
+
+#include "doc/plan.h"
+#include "doc/record.h"
+
+/* The parts of a plan that tables cannot describe; for lib/doc alone. */
+
+/* `tensors`: the model's, each with its type. The place is the plan. */
+extern const struct gf_field_own gf_plan_tensors_own;
+/* `predicted`: one entry per message. The place is the plan. */
+extern const struct gf_field_own gf_predicted_own;
+/* `selection`: its keys depend on the method. The place is the selection. */
+extern const struct gf_field_own gf_selection_own;
+
+/* Everything that must hold between the keys of a plan; fills types, and a
+ * rule plan's lanes. */
+int gf_plan_finish(const struct gf_json_at *at, void *plan,
+		   struct gf_error *err);
+
+#endif
