@@ -6,6 +6,9 @@
 
 /* The fastest first: "auto" takes it. */
 const struct gf_backend *const gf_backends[] = {
+#if GF_HAVE_ONEDNN
+	&gf_backend_onednn,
+#endif
 	&gf_backend_ref,
 	NULL,
 };

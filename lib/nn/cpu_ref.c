@@ -145,6 +145,8 @@ static int forward(struct gf_net *net, const float *params, const float *input,
 		size_t channels = io.layer->in.dims[0];
 		const float *saved = io.saved;
 
+		if (!net->on_path[l])
+			continue;
 		layers[io.layer->type]->forward(&io);
 		if (io.layer->type == GF_LAYER_BATCHNORM && training)
 			gf_net_update_running(
@@ -154,20 +156,6 @@ static int forward(struct gf_net *net, const float *params, const float *input,
 	memcpy(net->logits, s->out[m->nlayers - 1],
 	       batch * m->classes * sizeof(float));
 	return 0;
-}
-
-/* A layer that the logits do not depend on. */
-static void zero_gradients(const struct gf_net *net, float *grads, size_t l)
-{
-	const struct gf_layer *layer = &net->model->layers[l];
-
-	for (size_t i = 0; i < layer->nparams; i++) {
-		size_t p = layer->first_param + i;
-
-		memset(grads + net->param_at[p], 0,
-		       gf_shape_elems(&net->model->params[p].shape) *
-			       sizeof(float));
-	}
 }
 
 static int backward(struct gf_net *net, const float *params, float *grads,
@@ -194,7 +182,7 @@ static int backward(struct gf_net *net, const float *params, float *grads,
 		if (net->has_gradient[l])
 			layers[io.layer->type]->backward(&io);
 		else
-			zero_gradients(net, grads, l);
+			gf_net_zero_gradients(net, grads, l);
 		gf_net_emit(net, l, on_grad, ctx);
 	}
 	return 0;

@@ -140,6 +140,19 @@ void gf_net_emit(const struct gf_net *net, size_t layer,
 		on_grad(ctx, net->param_tensor[l->first_param + i]);
 }
 
+void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l)
+{
+	const struct gf_layer *layer = &net->model->layers[l];
+
+	for (size_t i = 0; i < layer->nparams; i++) {
+		size_t p = layer->first_param + i;
+
+		memset(grads + net->param_at[p], 0,
+		       gf_shape_elems(&net->model->params[p].shape) *
+			       sizeof(float));
+	}
+}
+
 float *gf_net_running(struct gf_net *net, size_t *count)
 {
 	*count = net->nrunning;

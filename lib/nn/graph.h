@@ -59,6 +59,9 @@ int gf_net_begin_backward(struct gf_net *net, struct gf_error *err);
 void gf_net_emit(const struct gf_net *net, size_t layer,
 		 void (*on_grad)(void *ctx, size_t tensor), void *ctx);
 
+/* The gradients of a layer that the logits do not depend on. */
+void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l);
+
 /* Mean softmax cross-entropy of net->logits; fills net->dlogits. */
 int gf_net_softmax_loss(struct gf_net *net, const uint8_t *labels, double *loss,
 			size_t *correct, struct gf_error *err);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_NN_ONEDNN_H
+#define GF_NN_ONEDNN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <dnnl.h>
+#include <dnnl_debug.h>
+
+#include "nn/graph.h"
+
+/*
+ * A model as two lists of oneDNN 2.x primitives, forward and backward, for
+ * one batch size and one mode, with every memory object made beforehand: a
+ * pass only walks the lists (private to the onednn files of lib/nn).
+ *
+ * Building keeps the first error: after it every function does nothing and
+ * gives harmless values, so that a layer's builder reads straight on and the
+ * driver looks once at the end.
+ *
+ * A value (a layer's output) keeps the layout that its producer likes best,
+ * and its gradient has the same; whoever wants another gets a reorder.
+ */
+#define GF_ONEDNN_MAX_ARGS 12
+
+struct gf_onednn_value {
+	dnnl_memory_desc_t md;
+	dnnl_memory_t data;
+	dnnl_memory_t gradient; /* NULL until a consumer gave one */
+};
+
+struct gf_onednn;
+
+/* Either a primitive, or a plain function of a layer. */
+struct gf_onednn_op {
+	dnnl_primitive_t primitive;
+	dnnl_exec_arg_t args[GF_ONEDNN_MAX_ARGS];
+	int nargs;
+	void (*call)(struct gf_onednn *p, size_t layer);
+	size_t layer;
+};
+
+struct gf_onednn_ops {
+	struct gf_onednn_op *items;
+	size_t count, capacity;
+};
+
+/* The caller's arrays, known only when a pass begins. */
+enum gf_onednn_base {
+	GF_ONEDNN_INPUT,
+	GF_ONEDNN_PARAMS,
+	GF_ONEDNN_GRADS,
+	GF_ONEDNN_NBASES,
+};
+
+struct gf_onednn_binding {
+	dnnl_memory_t memory;
+	enum gf_onednn_base base;
+	size_t at; /* elements */
+};
+
+struct gf_onednn_copy {
+	dnnl_memory_t from, to;
+	dnnl_memory_desc_t md; /* of to */
+};
+
+struct gf_onednn {
+	struct gf_net *net;
+	size_t batch;
+	bool training;
+	dnnl_engine_t engine;
+	dnnl_stream_t stream;
+	struct gf_onednn_ops forward, backward;
+
+	struct gf_onednn_value input;
+	struct gf_onednn_value **values; /* per layer; a fused ReLU shares its
+					  * producer's */
+	bool *fused;                  /* this ReLU runs inside its producer */
+	dnnl_primitive_desc_t *hints; /* of each layer's forward, borrowed */
+	dnnl_memory_t *weight;        /* of each layer, as the caller has it */
+	dnnl_memory_t *workspace;     /* pools, batch norm with ReLU */
+	dnnl_memory_t *mean, *variance; /* batch norm */
+
+	const float *base[GF_ONEDNN_NBASES]; /* what is bound now */
+	struct gf_onednn_binding *bindings;
+	size_t nbindings, bindings_capacity;
+	struct gf_onednn_copy *copies; /* reorders made so far */
+	size_t ncopies, copies_capacity;
+	dnnl_memory_t *memories;
+	size_t nmemories, memories_capacity;
+	dnnl_primitive_desc_t *descs; /* until the build ends */
+	size_t ndescs, descs_capacity;
+	dnnl_memory_t *scratchpads; /* all share one buffer */
+	size_t nscratchpads, scratchpads_capacity, scratchpad_bytes;
+	void *scratchpad;
+
+	/* What the function ops of a running backward need. */
+	float *grads;
+	void (*on_grad)(void *ctx, size_t tensor);
+	void *ctx;
+
+	/* The first error of the build. */
+	int rc;
+	size_t layer; /* being built */
+	struct gf_error *err;
+};
+
+struct gf_onednn_layer {
+	void (*forward)(struct gf_onednn *p, size_t l);
+	void (*backward)(struct gf_onednn *p, size_t l);
+};
+
+extern const struct gf_onednn_layer gf_onednn_conv, gf_onednn_fc,
+	gf_onednn_batchnorm, gf_onednn_relu, gf_onednn_add, gf_onednn_maxpool,
+	gf_onednn_avgpool, gf_onednn_globalpool;
+
+/* Building blocks (onednn_build.c). */
+bool gf_onednn_ok(struct gf_onednn *p, dnnl_status_t status, const char *what);
+dnnl_memory_desc_t gf_onednn_plain(const dnnl_dims_t dims, int ndims);
+/* The same dims, the layout left open. */
+dnnl_memory_desc_t gf_onednn_any(const dnnl_memory_desc_t *md);
+bool gf_onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b);
+
+/* handle: an address that stays, or DNNL_MEMORY_ALLOCATE. */
+dnnl_memory_t gf_onednn_memory(struct gf_onednn *p,
+			       const dnnl_memory_desc_t *md, void *handle);
+dnnl_memory_t gf_onednn_bound(struct gf_onednn *p, const dnnl_memory_desc_t *md,
+			      enum gf_onednn_base base, size_t at);
+/* The same bytes under another description. */
+dnnl_memory_t gf_onednn_view(struct gf_onednn *p, dnnl_memory_t memory,
+			     const dnnl_memory_desc_t *md);
+/* The same contents in another layout; a reorder only where it is needed. */
+dnnl_memory_t gf_onednn_as(struct gf_onednn *p, struct gf_onednn_ops *ops,
+			   dnnl_memory_t memory, const dnnl_memory_desc_t *md);
+void gf_onednn_reorder(struct gf_onednn *p, struct gf_onednn_ops *ops,
+		       dnnl_memory_t from, dnnl_memory_t to);
+
+/* A primitive's description; relu: applied to its result. */
+dnnl_primitive_desc_t gf_onednn_describe(struct gf_onednn *p, const void *desc,
+					 bool relu,
+					 const_dnnl_primitive_desc_t hint);
+dnnl_memory_desc_t gf_onednn_md(struct gf_onednn *p,
+				const_dnnl_primitive_desc_t pd,
+				dnnl_query_t what, int index);
+/* The op is valid until the next one is added. */
+struct gf_onednn_op *gf_onednn_add_op(struct gf_onednn *p,
+				      struct gf_onednn_ops *ops,
+				      const_dnnl_primitive_desc_t pd);
+void gf_onednn_arg(struct gf_onednn_op *op, int index, dnnl_memory_t memory);
+void gf_onednn_add_call(struct gf_onednn *p, struct gf_onednn_ops *ops,
+			void (*call)(struct gf_onednn *p, size_t layer),
+			size_t layer);
+
+/* Values and gradients (onednn_value.c). */
+struct gf_onednn_value *gf_onednn_input(struct gf_onednn *p, size_t l, int i);
+/* Makes l's output, which relu's output shares if l computes that, too. */
+struct gf_onednn_value *gf_onednn_output(struct gf_onednn *p, size_t l,
+					 const dnnl_memory_desc_t *md);
+/* The ReLU that alone reads l and that l shall compute, too; or false. */
+bool gf_onednn_fuses_relu(const struct gf_onednn *p, size_t l);
+/* Turns the gradient of ReLU(x) into that of x, in place. */
+void gf_onednn_relu_gradient(struct gf_onednn *p, struct gf_onednn_value *v);
+bool gf_onednn_wants_gradient(const struct gf_onednn *p, size_t l, int i);
+/* Where to write a gradient of layer l's input i that has layout md; then
+ * gf_onednn_gave adds it to what other consumers gave. */
+dnnl_memory_t gf_onednn_target(struct gf_onednn *p, size_t l, int i,
+			       const dnnl_memory_desc_t *md);
+void gf_onednn_gave(struct gf_onednn *p, size_t l, int i,
+		    dnnl_memory_t gradient);
+/* Layer l's parameter gradients stand from here on. */
+void gf_onednn_report(struct gf_onednn *p, size_t l);
+
+/* A program for one batch size and mode. */
+int gf_onednn_new(struct gf_net *net, size_t batch, bool training,
+		  struct gf_onednn **program, struct gf_error *err);
+void gf_onednn_free(struct gf_onednn *p);
+void gf_onednn_bind(struct gf_onednn *p, enum gf_onednn_base base,
+		    const float *to);
+int gf_onednn_run(struct gf_onednn *p, const struct gf_onednn_ops *ops,
+		  struct gf_error *err);
+
+#endif

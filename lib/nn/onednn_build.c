@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/onednn.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/array.h"
+
+bool gf_onednn_ok(struct gf_onednn *p, dnnl_status_t status, const char *what)
+{
+	if (p->rc)
+		return false;
+	if (status == dnnl_success)
+		return true;
+	p->rc = status == dnnl_unimplemented       ? -ENOTSUP
+		: status == dnnl_invalid_arguments ? -ENOTSUP
+		: status == dnnl_out_of_memory     ? -ENOMEM
+						   : -EIO;
+	gf_error_set(p->err, p->rc, "layer %s: oneDNN has no %s for it: %s",
+		     p->net->model->layers[p->layer].name, what,
+		     dnnl_status2str(status));
+	return false;
+}
+
+dnnl_memory_desc_t gf_onednn_plain(const dnnl_dims_t dims, int ndims)
+{
+	static const dnnl_format_tag_t tags[] = {dnnl_format_tag_undef,
+						 dnnl_a,
+						 dnnl_ab,
+						 dnnl_abc,
+						 dnnl_abcd,
+						 dnnl_abcde};
+	dnnl_memory_desc_t md = {0};
+
+	assert(ndims > 0 && ndims < (int)GF_ARRAY_LENGTH(tags));
+	dnnl_memory_desc_init_by_tag(&md, ndims, dims, dnnl_f32, tags[ndims]);
+	return md;
+}
+
+dnnl_memory_desc_t gf_onednn_any(const dnnl_memory_desc_t *md)
+{
+	dnnl_memory_desc_t any = {0};
+
+	dnnl_memory_desc_init_by_tag(&any, md->ndims, md->dims, dnnl_f32,
+				     dnnl_format_tag_any);
+	return any;
+}
+
+bool gf_onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b)
+{
+	return dnnl_memory_desc_equal(a, b);
+}
+
+dnnl_memory_t gf_onednn_memory(struct gf_onednn *p,
+			       const dnnl_memory_desc_t *md, void *handle)
+{
+	dnnl_memory_t memory = NULL;
+
+	if (p->rc ||
+	    !gf_onednn_ok(p, dnnl_memory_create(&memory, md, p->engine, handle),
+			  "memory"))
+		return NULL;
+	*gf_array_push(&p->memories, &p->nmemories, &p->memories_capacity) =
+		memory;
+	return memory;
+}
+
+dnnl_memory_t gf_onednn_bound(struct gf_onednn *p, const dnnl_memory_desc_t *md,
+			      enum gf_onednn_base base, size_t at)
+{
+	dnnl_memory_t memory = gf_onednn_memory(p, md, DNNL_MEMORY_NONE);
+
+	if (memory)
+		*gf_array_push(&p->bindings, &p->nbindings,
+			       &p->bindings_capacity) =
+			(struct gf_onednn_binding){memory, base, at};
+	return memory;
+}
+
+dnnl_memory_t gf_onednn_view(struct gf_onednn *p, dnnl_memory_t memory,
+			     const dnnl_memory_desc_t *md)
+{
+	void *handle = NULL;
+
+	if (p->rc ||
+	    !gf_onednn_ok(p, dnnl_memory_get_data_handle(memory, &handle),
+			  "view"))
+		return NULL;
+	return gf_onednn_memory(p, md, handle);
+}
+
+dnnl_memory_t gf_onednn_as(struct gf_onednn *p, struct gf_onednn_ops *ops,
+			   dnnl_memory_t memory, const dnnl_memory_desc_t *md)
+{
+	const dnnl_memory_desc_t *have;
+	dnnl_memory_t to;
+
+	if (p->rc ||
+	    !gf_onednn_ok(p, dnnl_memory_get_memory_desc(memory, &have),
+			  "description"))
+		return NULL;
+	if (gf_onednn_same(have, md))
+		return memory;
+	/* What forward reordered is still there in backward. */
+	for (size_t i = 0; i < p->ncopies; i++)
+		if (p->copies[i].from == memory &&
+		    gf_onednn_same(&p->copies[i].md, md))
+			return p->copies[i].to;
+	to = gf_onednn_memory(p, md, DNNL_MEMORY_ALLOCATE);
+	gf_onednn_reorder(p, ops, memory, to);
+	if (!p->rc)
+		*gf_array_push(&p->copies, &p->ncopies, &p->copies_capacity) =
+			(struct gf_onednn_copy){memory, to, *md};
+	return to;
+}
+
+static dnnl_primitive_attr_t attributes(struct gf_onednn *p, bool relu)
+{
+	dnnl_primitive_attr_t attr = NULL;
+	dnnl_post_ops_t ops = NULL;
+
+	if (p->rc ||
+	    !gf_onednn_ok(p, dnnl_primitive_attr_create(&attr), "attributes"))
+		return NULL;
+	gf_onednn_ok(p,
+		     dnnl_primitive_attr_set_scratchpad_mode(
+			     attr, dnnl_scratchpad_mode_user),
+		     "scratchpad");
+	if (!relu)
+		return attr;
+	gf_onednn_ok(p, dnnl_post_ops_create(&ops), "post-ops");
+	gf_onednn_ok(
+		p,
+		dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0),
+		"post-ops");
+	gf_onednn_ok(p, dnnl_primitive_attr_set_post_ops(attr, ops),
+		     "post-ops");
+	dnnl_post_ops_destroy(ops);
+	return attr;
+}
+
+static dnnl_primitive_desc_t keep(struct gf_onednn *p, dnnl_primitive_desc_t pd)
+{
+	if (pd)
+		*gf_array_push(&p->descs, &p->ndescs, &p->descs_capacity) = pd;
+	return pd;
+}
+
+dnnl_primitive_desc_t gf_onednn_describe(struct gf_onednn *p, const void *desc,
+					 bool relu,
+					 const_dnnl_primitive_desc_t hint)
+{
+	dnnl_primitive_attr_t attr = attributes(p, relu);
+	dnnl_primitive_desc_t pd = NULL;
+
+	if (!p->rc)
+		gf_onednn_ok(p,
+			     dnnl_primitive_desc_create(&pd, desc, attr,
+							p->engine, hint),
+			     "primitive");
+	dnnl_primitive_attr_destroy(attr);
+	return keep(p, pd);
+}
+
+dnnl_memory_desc_t gf_onednn_md(struct gf_onednn *p,
+				const_dnnl_primitive_desc_t pd,
+				dnnl_query_t what, int index)
+{
+	const dnnl_memory_desc_t *md =
+		p->rc ? NULL : dnnl_primitive_desc_query_md(pd, what, index);
+
+	return md ? *md : (dnnl_memory_desc_t){0};
+}
+
+static void add_scratchpad(struct gf_onednn *p, struct gf_onednn_op *op,
+			   const_dnnl_primitive_desc_t pd)
+{
+	dnnl_memory_desc_t md =
+		gf_onednn_md(p, pd, dnnl_query_scratchpad_md, 0);
+	size_t bytes = dnnl_memory_desc_get_size(&md);
+	dnnl_memory_t memory;
+
+	if (p->rc || bytes == 0)
+		return;
+	memory = gf_onednn_memory(p, &md, DNNL_MEMORY_NONE);
+	if (!memory)
+		return;
+	*gf_array_push(&p->scratchpads, &p->nscratchpads,
+		       &p->scratchpads_capacity) = memory;
+	if (bytes > p->scratchpad_bytes)
+		p->scratchpad_bytes = bytes;
+	gf_onednn_arg(op, DNNL_ARG_SCRATCHPAD, memory);
+}
+
+struct gf_onednn_op *gf_onednn_add_op(struct gf_onednn *p,
+				      struct gf_onednn_ops *ops,
+				      const_dnnl_primitive_desc_t pd)
+{
+	struct gf_onednn_op *op =
+		gf_array_push(&ops->items, &ops->count, &ops->capacity);
+
+	if (!p->rc && gf_onednn_ok(p, dnnl_primitive_create(&op->primitive, pd),
+				   "primitive"))
+		add_scratchpad(p, op, pd);
+	return op;
+}
+
+void gf_onednn_arg(struct gf_onednn_op *op, int index, dnnl_memory_t memory)
+{
+	assert(op->nargs < GF_ONEDNN_MAX_ARGS);
+	op->args[op->nargs++] = (dnnl_exec_arg_t){index, memory};
+}
+
+void gf_onednn_add_call(struct gf_onednn *p, struct gf_onednn_ops *ops,
+			void (*call)(struct gf_onednn *p, size_t layer),
+			size_t layer)
+{
+	struct gf_onednn_op *op =
+		gf_array_push(&ops->items, &ops->count, &ops->capacity);
+
+	(void)p;
+	op->call = call;
+	op->layer = layer;
+}
+
+void gf_onednn_reorder(struct gf_onednn *p, struct gf_onednn_ops *ops,
+		       dnnl_memory_t from, dnnl_memory_t to)
+{
+	const dnnl_memory_desc_t *a, *b;
+	dnnl_primitive_attr_t attr = attributes(p, false);
+	dnnl_primitive_desc_t pd = NULL;
+	struct gf_onednn_op *op;
+
+	if (!p->rc) {
+		dnnl_memory_get_memory_desc(from, &a);
+		dnnl_memory_get_memory_desc(to, &b);
+		gf_onednn_ok(p,
+			     dnnl_reorder_primitive_desc_create(
+				     &pd, a, p->engine, b, p->engine, attr),
+			     "reorder");
+	}
+	dnnl_primitive_attr_destroy(attr);
+	keep(p, pd);
+	op = gf_onednn_add_op(p, ops, pd);
+	gf_onednn_arg(op, DNNL_ARG_FROM, from);
+	gf_onednn_arg(op, DNNL_ARG_TO, to);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/onednn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+static const struct gf_onednn_layer *const layers[] = {
+	[GF_LAYER_CONV] = &gf_onednn_conv,
+	[GF_LAYER_BATCHNORM] = &gf_onednn_batchnorm,
+	[GF_LAYER_RELU] = &gf_onednn_relu,
+	[GF_LAYER_MAXPOOL] = &gf_onednn_maxpool,
+	[GF_LAYER_AVGPOOL] = &gf_onednn_avgpool,
+	[GF_LAYER_GLOBALPOOL] = &gf_onednn_globalpool,
+	[GF_LAYER_FC] = &gf_onednn_fc,
+	[GF_LAYER_ADD] = &gf_onednn_add,
+};
+
+static void report(struct gf_onednn *p, size_t l)
+{
+	gf_net_emit(p->net, l, p->on_grad, p->ctx);
+}
+
+void gf_onednn_report(struct gf_onednn *p, size_t l)
+{
+	gf_onednn_add_call(p, &p->backward, report, l);
+}
+
+static void zero_gradients(struct gf_onednn *p, size_t l)
+{
+	gf_net_zero_gradients(p->net, p->grads, l);
+}
+
+static dnnl_memory_desc_t sample_md(const struct gf_shape *s, size_t batch)
+{
+	dnnl_dims_t dims = {(dnnl_dim_t)batch};
+
+	for (size_t d = 0; d < s->rank; d++)
+		dims[1 + d] = (dnnl_dim_t)s->dims[d];
+	return gf_onednn_plain(dims, 1 + (int)s->rank);
+}
+
+static void build_forward(struct gf_onednn *p)
+{
+	const struct gf_model *m = p->net->model;
+	const struct gf_onednn_value *last;
+	dnnl_memory_desc_t plain;
+
+	p->input.md = sample_md(&m->input, p->batch);
+	p->input.data = gf_onednn_bound(p, &p->input.md, GF_ONEDNN_INPUT, 0);
+	for (size_t l = 0; l < m->nlayers && !p->rc; l++) {
+		p->layer = l;
+		if (p->net->on_path[l] && !p->fused[l])
+			layers[m->layers[l].type]->forward(p, l);
+	}
+	if (p->rc)
+		return;
+	last = p->values[m->nlayers - 1];
+	plain = gf_onednn_plain(last->md.dims, last->md.ndims);
+	if (!gf_onednn_same(&plain, &last->md))
+		gf_onednn_reorder(p, &p->forward, last->data,
+				  gf_onednn_memory(p, &plain, p->net->logits));
+}
+
+/* The loss's gradient, in the layout of the last value. */
+static void begin_gradient(struct gf_onednn *p)
+{
+	struct gf_onednn_value *last = p->values[p->net->model->nlayers - 1];
+	dnnl_memory_desc_t plain =
+		gf_onednn_plain(last->md.dims, last->md.ndims);
+	dnnl_memory_t dlogits = gf_onednn_memory(p, &plain, p->net->dlogits);
+
+	last->gradient = gf_onednn_as(p, &p->backward, dlogits, &last->md);
+}
+
+static void build_backward(struct gf_onednn *p)
+{
+	const struct gf_model *m = p->net->model;
+
+	begin_gradient(p);
+	for (size_t l = m->nlayers; l-- > 0 && !p->rc;) {
+		p->layer = l;
+		if (p->fused[l])
+			continue;
+		if (p->net->has_gradient[l]) {
+			layers[m->layers[l].type]->backward(p, l);
+		} else if (m->layers[l].nparams) {
+			gf_onednn_add_call(p, &p->backward, zero_gradients, l);
+			gf_onednn_report(p, l);
+		}
+	}
+}
+
+/* Primitives run one after another, so they take turns in one scratchpad. */
+static void share_scratchpad(struct gf_onednn *p)
+{
+	if (p->rc || p->scratchpad_bytes == 0)
+		return;
+	if (posix_memalign(&p->scratchpad, 64, p->scratchpad_bytes)) {
+		p->rc = -ENOMEM;
+		gf_error_errno(p->err, p->rc, "scratchpad of %zu bytes",
+			       p->scratchpad_bytes);
+		return;
+	}
+	for (size_t i = 0; i < p->nscratchpads; i++)
+		dnnl_memory_set_data_handle(p->scratchpads[i], p->scratchpad);
+}
+
+static void *per_layer(const struct gf_onednn *p, size_t size)
+{
+	return gf_xcalloc(p->net->model->nlayers, size);
+}
+
+int gf_onednn_new(struct gf_net *net, size_t batch, bool training,
+		  struct gf_onednn **program, struct gf_error *err)
+{
+	struct gf_onednn *p = gf_xcalloc(1, sizeof(*p));
+	int rc;
+
+	p->net = net;
+	p->batch = batch;
+	p->training = training;
+	p->err = err;
+	p->values = per_layer(p, sizeof(*p->values));
+	p->fused = per_layer(p, sizeof(*p->fused));
+	p->hints = per_layer(p, sizeof(*p->hints));
+	p->weight = per_layer(p, sizeof(*p->weight));
+	p->workspace = per_layer(p, sizeof(*p->workspace));
+	p->mean = per_layer(p, sizeof(*p->mean));
+	p->variance = per_layer(p, sizeof(*p->variance));
+	gf_onednn_ok(p, dnnl_engine_create(&p->engine, dnnl_cpu, 0), "engine");
+	if (!p->rc)
+		gf_onednn_ok(p,
+			     dnnl_stream_create(&p->stream, p->engine,
+						dnnl_stream_default_flags),
+			     "stream");
+	build_forward(p);
+	if (training && !p->rc)
+		build_backward(p);
+	share_scratchpad(p);
+	for (size_t i = 0; i < p->ndescs; i++)
+		dnnl_primitive_desc_destroy(p->descs[i]);
+	p->ndescs = 0;
+	p->err = NULL;
+	rc = p->rc;
+	if (rc)
+		gf_onednn_free(p);
+	else
+		*program = p;
+	return rc;
+}
+
+static void free_ops(struct gf_onednn_ops *ops)
+{
+	for (size_t i = 0; i < ops->count; i++)
+		dnnl_primitive_destroy(ops->items[i].primitive);
+	free(ops->items);
+}
+
+void gf_onednn_free(struct gf_onednn *p)
+{
+	if (!p)
+		return;
+	free_ops(&p->forward);
+	free_ops(&p->backward);
+	for (size_t i = 0; i < p->nmemories; i++)
+		dnnl_memory_destroy(p->memories[i]);
+	for (size_t l = 0; l < p->net->model->nlayers; l++)
+		if (!p->fused[l])
+			free(p->values[l]);
+	dnnl_stream_destroy(p->stream);
+	dnnl_engine_destroy(p->engine);
+	free(p->values);
+	free(p->fused);
+	free(p->hints);
+	free(p->weight);
+	free(p->workspace);
+	free(p->mean);
+	free(p->variance);
+	free(p->bindings);
+	free(p->copies);
+	free(p->memories);
+	free(p->descs);
+	free(p->scratchpads);
+	free(p->scratchpad);
+	free(p);
+}
+
+void gf_onednn_bind(struct gf_onednn *p, enum gf_onednn_base base,
+		    const float *to)
+{
+	if (p->base[base] == to)
+		return;
+	p->base[base] = to;
+	for (size_t i = 0; i < p->nbindings; i++)
+		if (p->bindings[i].base == base)
+			dnnl_memory_set_data_handle(p->bindings[i].memory,
+						    (float *)to +
+							    p->bindings[i].at);
+}
+
+int gf_onednn_run(struct gf_onednn *p, const struct gf_onednn_ops *ops,
+		  struct gf_error *err)
+{
+	for (size_t i = 0; i < ops->count; i++) {
+		const struct gf_onednn_op *op = &ops->items[i];
+		dnnl_status_t status;
+
+		if (op->call) {
+			op->call(p, op->layer);
+			continue;
+		}
+		status = dnnl_primitive_execute(op->primitive, p->stream,
+						op->nargs, op->args);
+		if (status != dnnl_success)
+			return gf_error_set(err, -EIO, "oneDNN: %s",
+					    dnnl_status2str(status));
+	}
+	dnnl_stream_wait(p->stream);
+	return 0;
+}

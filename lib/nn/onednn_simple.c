@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/onednn.h"
+
+/* ReLU and the residual sum. */
+
+static dnnl_primitive_desc_t relu_desc(struct gf_onednn *p,
+				       const dnnl_memory_desc_t *md)
+{
+	dnnl_eltwise_desc_t desc = {0};
+
+	gf_onednn_ok(p,
+		     dnnl_eltwise_forward_desc_init(
+			     &desc, dnnl_forward_training,
+			     dnnl_eltwise_relu_use_dst_for_bwd, md, 0, 0),
+		     "ReLU");
+	return gf_onednn_describe(p, &desc, false, NULL);
+}
+
+/* ReLU's sign is also that of its output, so its input need not be kept. */
+static void relu_gradient(struct gf_onednn *p, struct gf_onednn_value *v,
+			  dnnl_memory_t din)
+{
+	dnnl_primitive_desc_t hint = relu_desc(p, &v->md), pd;
+	dnnl_eltwise_desc_t desc = {0};
+	struct gf_onednn_op *op;
+
+	gf_onednn_ok(p,
+		     dnnl_eltwise_backward_desc_init(
+			     &desc, dnnl_eltwise_relu_use_dst_for_bwd, &v->md,
+			     &v->md, 0, 0),
+		     "ReLU");
+	pd = gf_onednn_describe(p, &desc, false, hint);
+	op = gf_onednn_add_op(p, &p->backward, pd);
+	gf_onednn_arg(op, DNNL_ARG_DST, v->data);
+	gf_onednn_arg(op, DNNL_ARG_DIFF_DST, v->gradient);
+	gf_onednn_arg(op, DNNL_ARG_DIFF_SRC, din);
+}
+
+void gf_onednn_relu_gradient(struct gf_onednn *p, struct gf_onednn_value *v)
+{
+	relu_gradient(p, v, v->gradient);
+}
+
+static void relu_forward(struct gf_onednn *p, size_t l)
+{
+	struct gf_onednn_value *in = gf_onednn_input(p, l, 0);
+	dnnl_primitive_desc_t pd = relu_desc(p, &in->md);
+	struct gf_onednn_value *v = gf_onednn_output(p, l, &in->md);
+	struct gf_onednn_op *op = gf_onednn_add_op(p, &p->forward, pd);
+
+	gf_onednn_arg(op, DNNL_ARG_SRC, in->data);
+	gf_onednn_arg(op, DNNL_ARG_DST, v->data);
+}
+
+static void relu_backward(struct gf_onednn *p, size_t l)
+{
+	struct gf_onednn_value *v = p->values[l];
+	dnnl_memory_t din;
+
+	if (!gf_onednn_wants_gradient(p, l, 0))
+		return;
+	din = gf_onednn_target(p, l, 0, &v->md);
+	relu_gradient(p, v, din);
+	gf_onednn_gave(p, l, 0, din);
+}
+
+static void add_forward(struct gf_onednn *p, size_t l)
+{
+	struct gf_onednn_value *a = gf_onednn_input(p, l, 0);
+	struct gf_onednn_value *b = gf_onednn_input(p, l, 1);
+	dnnl_memory_t right = gf_onednn_as(p, &p->forward, b->data, &a->md);
+	struct gf_onednn_value *v = gf_onednn_output(p, l, &a->md);
+	dnnl_binary_desc_t desc = {0};
+	dnnl_primitive_desc_t pd;
+	struct gf_onednn_op *op;
+
+	gf_onednn_ok(p,
+		     dnnl_binary_desc_init(&desc, dnnl_binary_add, &a->md,
+					   &a->md, &a->md),
+		     "sum");
+	pd = gf_onednn_describe(p, &desc, gf_onednn_fuses_relu(p, l), NULL);
+	op = gf_onednn_add_op(p, &p->forward, pd);
+	gf_onednn_arg(op, DNNL_ARG_SRC_0, a->data);
+	gf_onednn_arg(op, DNNL_ARG_SRC_1, right);
+	gf_onednn_arg(op, DNNL_ARG_DST, v->data);
+}
+
+static void add_backward(struct gf_onednn *p, size_t l)
+{
+	struct gf_onednn_value *v = p->values[l];
+
+	if (gf_onednn_fuses_relu(p, l))
+		gf_onednn_relu_gradient(p, v);
+	for (int i = 0; i < 2; i++)
+		gf_onednn_gave(p, l, i, v->gradient);
+}
+
+const struct gf_onednn_layer gf_onednn_relu = {
+	.forward = relu_forward,
+	.backward = relu_backward,
+};
+const struct gf_onednn_layer gf_onednn_add = {
+	.forward = add_forward,
+	.backward = add_backward,
+};

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/onednn.h"
+
+#include "base/heap.h"
+
+struct gf_onednn_value *gf_onednn_input(struct gf_onednn *p, size_t l, int i)
+{
+	int from = p->net->model->layers[l].from[i];
+
+	return from < 0 ? &p->input : p->values[from];
+}
+
+/* The one layer that reads l, if it is a ReLU; else the number of layers. */
+static size_t find_relu(const struct gf_onednn *p, size_t l)
+{
+	const struct gf_model *m = p->net->model;
+	size_t r = l + 1;
+
+	if (p->net->consumers[l] != 1)
+		return m->nlayers;
+	while (r < m->nlayers &&
+	       !(p->net->on_path[r] && m->layers[r].from[0] == (int)l &&
+		 m->layers[r].type == GF_LAYER_RELU))
+		r++;
+	return r;
+}
+
+bool gf_onednn_fuses_relu(const struct gf_onednn *p, size_t l)
+{
+	return find_relu(p, l) < p->net->model->nlayers;
+}
+
+/* The logits are computed in place where they are plain anyway. */
+static void *logits_or_own(const struct gf_onednn *p, size_t l,
+			   const dnnl_memory_desc_t *md)
+{
+	const size_t nlayers = p->net->model->nlayers;
+	dnnl_memory_desc_t plain = gf_onednn_plain(md->dims, md->ndims);
+	bool last = l + 1 == nlayers || find_relu(p, l) + 1 == nlayers;
+
+	return last && gf_onednn_same(&plain, md) ? (void *)p->net->logits
+						  : DNNL_MEMORY_ALLOCATE;
+}
+
+struct gf_onednn_value *gf_onednn_output(struct gf_onednn *p, size_t l,
+					 const dnnl_memory_desc_t *md)
+{
+	struct gf_onednn_value *v = gf_xcalloc(1, sizeof(*v));
+
+	p->values[l] = v;
+	v->md = *md;
+	if (!p->rc)
+		v->data = gf_onednn_memory(p, md, logits_or_own(p, l, md));
+	if (gf_onednn_fuses_relu(p, l)) {
+		p->values[find_relu(p, l)] = v;
+		p->fused[find_relu(p, l)] = true;
+	}
+	return v;
+}
+
+bool gf_onednn_wants_gradient(const struct gf_onednn *p, size_t l, int i)
+{
+	int from = p->net->model->layers[l].from[i];
+
+	return from >= 0 && p->net->has_gradient[from];
+}
+
+dnnl_memory_t gf_onednn_target(struct gf_onednn *p, size_t l, int i,
+			       const dnnl_memory_desc_t *md)
+{
+	struct gf_onednn_value *v = gf_onednn_input(p, l, i);
+
+	if (p->rc)
+		return NULL;
+	if (gf_onednn_wants_gradient(p, l, i) && !v->gradient &&
+	    gf_onednn_same(md, &v->md))
+		return v->gradient =
+			       gf_onednn_memory(p, md, DNNL_MEMORY_ALLOCATE);
+	return gf_onednn_memory(p, md, DNNL_MEMORY_ALLOCATE);
+}
+
+static void add_to(struct gf_onednn *p, struct gf_onednn_value *v,
+		   dnnl_memory_t more)
+{
+	dnnl_binary_desc_t desc = {0};
+	dnnl_primitive_desc_t pd;
+	struct gf_onednn_op *op;
+
+	gf_onednn_ok(p,
+		     dnnl_binary_desc_init(&desc, dnnl_binary_add, &v->md,
+					   &v->md, &v->md),
+		     "sum");
+	pd = gf_onednn_describe(p, &desc, false, NULL);
+	op = gf_onednn_add_op(p, &p->backward, pd);
+	gf_onednn_arg(op, DNNL_ARG_SRC_0, v->gradient);
+	gf_onednn_arg(op, DNNL_ARG_SRC_1, more);
+	gf_onednn_arg(op, DNNL_ARG_DST, v->gradient);
+}
+
+void gf_onednn_gave(struct gf_onednn *p, size_t l, int i,
+		    dnnl_memory_t gradient)
+{
+	struct gf_onednn_value *v = gf_onednn_input(p, l, i);
+
+	if (p->rc || gradient == v->gradient ||
+	    !gf_onednn_wants_gradient(p, l, i))
+		return;
+	if (v->gradient) {
+		add_to(p, v, gf_onednn_as(p, &p->backward, gradient, &v->md));
+	} else {
+		/* Never the giver's own memory: what is added here later, or
+		 * changed in place, must not reach its other readers. */
+		v->gradient = gf_onednn_memory(p, &v->md, DNNL_MEMORY_ALLOCATE);
+		gf_onednn_reorder(p, &p->backward, gradient, v->gradient);
+	}
+}

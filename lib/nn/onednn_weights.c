@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/onednn.h"
+
+/*
+ * Convolution and fully connected: the layers with a weight and perhaps a
+ * bias. Both are asked for the layouts they like best; weights are reordered
+ * from the caller's plain array in each pass, weight gradients back into it.
+ */
+struct shapes {
+	dnnl_memory_desc_t src, weight, bias, dst; /* plain */
+	bool has_bias;
+	dnnl_dims_t strides, pads;
+};
+
+static struct shapes conv_shapes(const struct gf_onednn *p, size_t l)
+{
+	const struct gf_layer *layer = &p->net->model->layers[l];
+	dnnl_dim_t n = (dnnl_dim_t)p->batch, k = (dnnl_dim_t)layer->kernel;
+	dnnl_dim_t c = (dnnl_dim_t)layer->in.dims[0];
+	dnnl_dim_t o = (dnnl_dim_t)layer->filters;
+	dnnl_dim_t g = (dnnl_dim_t)layer->groups;
+	dnnl_dims_t src = {n, c, (dnnl_dim_t)layer->in.dims[1],
+			   (dnnl_dim_t)layer->in.dims[2]};
+	dnnl_dims_t dst = {n, o, (dnnl_dim_t)layer->out.dims[1],
+			   (dnnl_dim_t)layer->out.dims[2]};
+	dnnl_dims_t grouped = {g, o / g, c / g, k, k};
+	dnnl_dims_t weight = {o, c, k, k}, bias = {o};
+	struct shapes s = {
+		.src = gf_onednn_plain(src, 4),
+		.weight = g > 1 ? gf_onednn_plain(grouped, 5)
+				: gf_onednn_plain(weight, 4),
+		.bias = gf_onednn_plain(bias, 1),
+		.dst = gf_onednn_plain(dst, 4),
+		.has_bias = layer->bias,
+	};
+
+	for (int d = 0; d < 2; d++) {
+		s.strides[d] = (dnnl_dim_t)layer->stride;
+		s.pads[d] = (dnnl_dim_t)layer->pad;
+	}
+	return s;
+}
+
+/* The input keeps its dimensions: {O, C, H, W} is {O, I} in plain memory. */
+static struct shapes fc_shapes(struct gf_onednn *p, size_t l)
+{
+	const struct gf_layer *layer = &p->net->model->layers[l];
+	const dnnl_memory_desc_t *in = &gf_onednn_input(p, l, 0)->md;
+	dnnl_dim_t o = (dnnl_dim_t)layer->filters;
+	dnnl_dims_t weight = {o}, bias = {o};
+	dnnl_dims_t dst = {(dnnl_dim_t)p->batch, o};
+
+	for (int d = 1; d < in->ndims; d++)
+		weight[d] = in->dims[d];
+	return (struct shapes){
+		.src = gf_onednn_plain(in->dims, in->ndims),
+		.weight = gf_onednn_plain(weight, in->ndims),
+		.bias = gf_onednn_plain(bias, 1),
+		.dst = gf_onednn_plain(dst, 2),
+		.has_bias = layer->bias,
+	};
+}
+
+static dnnl_memory_t param(struct gf_onednn *p, enum gf_onednn_base base,
+			   size_t l, size_t which, const dnnl_memory_desc_t *md)
+{
+	size_t first = p->net->model->layers[l].first_param;
+
+	return gf_onednn_bound(p, md, base, p->net->param_at[first + which]);
+}
+
+static void forward(struct gf_onednn *p, size_t l, const struct shapes *s,
+		    dnnl_primitive_desc_t pd)
+{
+	dnnl_memory_desc_t src = gf_onednn_md(p, pd, dnnl_query_src_md, 0);
+	dnnl_memory_desc_t weight =
+		gf_onednn_md(p, pd, dnnl_query_weights_md, 0);
+	dnnl_memory_desc_t dst = gf_onednn_md(p, pd, dnnl_query_dst_md, 0);
+	dnnl_memory_t in, w, b = NULL;
+	struct gf_onednn_op *op;
+
+	p->hints[l] = pd;
+	in = gf_onednn_as(p, &p->forward, gf_onednn_input(p, l, 0)->data, &src);
+	w = param(p, GF_ONEDNN_PARAMS, l, 0, &s->weight);
+	p->weight[l] = w;
+	w = gf_onednn_as(p, &p->forward, w, &weight);
+	if (s->has_bias)
+		b = param(p, GF_ONEDNN_PARAMS, l, 1, &s->bias);
+	gf_onednn_output(p, l, &dst);
+	op = gf_onednn_add_op(p, &p->forward, pd);
+	gf_onednn_arg(op, DNNL_ARG_SRC, in);
+	gf_onednn_arg(op, DNNL_ARG_WEIGHTS, w);
+	if (s->has_bias)
+		gf_onednn_arg(op, DNNL_ARG_BIAS, b);
+	gf_onednn_arg(op, DNNL_ARG_DST, p->values[l]->data);
+}
+
+static void backward_weight(struct gf_onednn *p, size_t l,
+			    const struct shapes *s, dnnl_primitive_desc_t pd)
+{
+	dnnl_memory_desc_t src = gf_onednn_md(p, pd, dnnl_query_src_md, 0);
+	dnnl_memory_desc_t dweight =
+		gf_onednn_md(p, pd, dnnl_query_diff_weights_md, 0);
+	dnnl_memory_desc_t ddst =
+		gf_onednn_md(p, pd, dnnl_query_diff_dst_md, 0);
+	dnnl_memory_t in, dout, to, dw, db = NULL;
+	struct gf_onednn_op *op;
+
+	in = gf_onednn_as(p, &p->backward, gf_onednn_input(p, l, 0)->data,
+			  &src);
+	dout = gf_onednn_as(p, &p->backward, p->values[l]->gradient, &ddst);
+	to = param(p, GF_ONEDNN_GRADS, l, 0, &s->weight);
+	dw = gf_onednn_same(&dweight, &s->weight)
+		     ? to
+		     : gf_onednn_memory(p, &dweight, DNNL_MEMORY_ALLOCATE);
+	if (s->has_bias)
+		db = param(p, GF_ONEDNN_GRADS, l, 1, &s->bias);
+	op = gf_onednn_add_op(p, &p->backward, pd);
+	gf_onednn_arg(op, DNNL_ARG_SRC, in);
+	gf_onednn_arg(op, DNNL_ARG_DIFF_DST, dout);
+	gf_onednn_arg(op, DNNL_ARG_DIFF_WEIGHTS, dw);
+	if (s->has_bias)
+		gf_onednn_arg(op, DNNL_ARG_DIFF_BIAS, db);
+	if (dw != to)
+		gf_onednn_reorder(p, &p->backward, dw, to);
+}
+
+static void backward_data(struct gf_onednn *p, size_t l,
+			  dnnl_primitive_desc_t pd)
+{
+	dnnl_memory_desc_t dsrc =
+		gf_onednn_md(p, pd, dnnl_query_diff_src_md, 0);
+	dnnl_memory_desc_t weight =
+		gf_onednn_md(p, pd, dnnl_query_weights_md, 0);
+	dnnl_memory_desc_t ddst =
+		gf_onednn_md(p, pd, dnnl_query_diff_dst_md, 0);
+	dnnl_memory_t w, dout, din;
+	struct gf_onednn_op *op;
+
+	w = gf_onednn_as(p, &p->backward, p->weight[l], &weight);
+	dout = gf_onednn_as(p, &p->backward, p->values[l]->gradient, &ddst);
+	din = gf_onednn_target(p, l, 0, &dsrc);
+	op = gf_onednn_add_op(p, &p->backward, pd);
+	gf_onednn_arg(op, DNNL_ARG_DIFF_DST, dout);
+	gf_onednn_arg(op, DNNL_ARG_WEIGHTS, w);
+	gf_onednn_arg(op, DNNL_ARG_DIFF_SRC, din);
+	gf_onednn_gave(p, l, 0, din);
+}
+
+static void conv_forward(struct gf_onednn *p, size_t l)
+{
+	struct shapes s = conv_shapes(p, l);
+	dnnl_memory_desc_t src = gf_onednn_any(&s.src);
+	dnnl_memory_desc_t weight = gf_onednn_any(&s.weight);
+	dnnl_memory_desc_t dst = gf_onednn_any(&s.dst);
+	dnnl_convolution_desc_t desc = {0};
+
+	gf_onednn_ok(p,
+		     dnnl_convolution_forward_desc_init(
+			     &desc,
+			     p->training ? dnnl_forward_training
+					 : dnnl_forward_inference,
+			     dnnl_convolution_direct, &src, &weight,
+			     s.has_bias ? &s.bias : NULL, &dst, s.strides,
+			     s.pads, s.pads),
+		     "convolution");
+	forward(p, l, &s,
+		gf_onednn_describe(p, &desc, gf_onednn_fuses_relu(p, l), NULL));
+}
+
+static void conv_backward_data(struct gf_onednn *p, size_t l,
+			       const struct shapes *s)
+{
+	dnnl_memory_desc_t src = gf_onednn_any(&s->src);
+	dnnl_memory_desc_t weight = gf_onednn_any(&s->weight);
+	dnnl_memory_desc_t dst = gf_onednn_any(&s->dst);
+	dnnl_convolution_desc_t desc = {0};
+
+	gf_onednn_ok(p,
+		     dnnl_convolution_backward_data_desc_init(
+			     &desc, dnnl_convolution_direct, &src, &weight,
+			     &dst, s->strides, s->pads, s->pads),
+		     "convolution");
+	backward_data(p, l, gf_onednn_describe(p, &desc, false, p->hints[l]));
+}
+
+static void conv_backward(struct gf_onednn *p, size_t l)
+{
+	struct shapes s = conv_shapes(p, l);
+	dnnl_memory_desc_t src = gf_onednn_any(&s.src);
+	dnnl_memory_desc_t weight = gf_onednn_any(&s.weight);
+	dnnl_memory_desc_t dst = gf_onednn_any(&s.dst);
+	dnnl_convolution_desc_t desc = {0};
+
+	if (gf_onednn_fuses_relu(p, l))
+		gf_onednn_relu_gradient(p, p->values[l]);
+	gf_onednn_ok(p,
+		     dnnl_convolution_backward_weights_desc_init(
+			     &desc, dnnl_convolution_direct, &src, &weight,
+			     s.has_bias ? &s.bias : NULL, &dst, s.strides,
+			     s.pads, s.pads),
+		     "convolution");
+	backward_weight(p, l, &s,
+			gf_onednn_describe(p, &desc, false, p->hints[l]));
+	gf_onednn_report(p, l);
+	if (gf_onednn_wants_gradient(p, l, 0))
+		conv_backward_data(p, l, &s);
+}
+
+static void fc_forward(struct gf_onednn *p, size_t l)
+{
+	struct shapes s = fc_shapes(p, l);
+	dnnl_memory_desc_t src = gf_onednn_any(&s.src);
+	dnnl_memory_desc_t weight = gf_onednn_any(&s.weight);
+	dnnl_memory_desc_t dst = gf_onednn_any(&s.dst);
+	dnnl_inner_product_desc_t desc = {0};
+
+	gf_onednn_ok(p,
+		     dnnl_inner_product_forward_desc_init(
+			     &desc,
+			     p->training ? dnnl_forward_training
+					 : dnnl_forward_inference,
+			     &src, &weight, s.has_bias ? &s.bias : NULL, &dst),
+		     "inner product");
+	forward(p, l, &s,
+		gf_onednn_describe(p, &desc, gf_onednn_fuses_relu(p, l), NULL));
+}
+
+static void fc_backward(struct gf_onednn *p, size_t l)
+{
+	struct shapes s = fc_shapes(p, l);
+	dnnl_memory_desc_t src = gf_onednn_any(&s.src);
+	dnnl_memory_desc_t weight = gf_onednn_any(&s.weight);
+	dnnl_memory_desc_t dst = gf_onednn_any(&s.dst);
+	dnnl_inner_product_desc_t desc = {0};
+
+	if (gf_onednn_fuses_relu(p, l))
+		gf_onednn_relu_gradient(p, p->values[l]);
+	gf_onednn_ok(p,
+		     dnnl_inner_product_backward_weights_desc_init(
+			     &desc, &src, &weight, s.has_bias ? &s.bias : NULL,
+			     &dst),
+		     "inner product");
+	backward_weight(p, l, &s,
+			gf_onednn_describe(p, &desc, false, p->hints[l]));
+	gf_onednn_report(p, l);
+	if (!gf_onednn_wants_gradient(p, l, 0))
+		return;
+	gf_onednn_ok(p,
+		     dnnl_inner_product_backward_data_desc_init(&desc, &src,
+								&weight, &dst),
+		     "inner product");
+	backward_data(p, l, gf_onednn_describe(p, &desc, false, p->hints[l]));
+}
+
+const struct gf_onednn_layer gf_onednn_conv = {
+	.forward = conv_forward,
+	.backward = conv_backward,
+};
+const struct gf_onednn_layer gf_onednn_fc = {
+	.forward = fc_forward,
+	.backward = fc_backward,
+};
