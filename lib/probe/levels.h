@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PROBE_LEVELS_H
+#define GF_PROBE_LEVELS_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doc/topology.h"
+
+/*
+ * From hosts to the levels of a topology: how many ranks meet on which link.
+ *
+ * Figures that no prober reported are assumed, and marked so:
+ *	shm       8 GB/s, 1 us      one core's copy through the caches
+ *	pcie      12 GB/s, 5 us     16 lanes of 8 GT/s, less protocol
+ *	ethernet  10 Gb/s, 50 us    what NCCL takes for an unknown speed; TCP
+ *	roce, infiniband  100 Gb/s, 5 and 3 us
+ *	loopback  8 GB/s, 20 us     one machine, but through TCP
+ */
+enum gf_ranks_on {
+	GF_RANKS_ON_AUTO, /* accelerators where every host has enough of them */
+	GF_RANKS_ON_CPU,
+	GF_RANKS_ON_GPU,
+};
+extern const char *const gf_ranks_on_names[]; /* auto cpu gpu, NULL */
+
+/*
+ * Outside a job: one level, "host", of as many ranks as a job would start here:
+ * one per accelerator, or one per core. Appended to t, which holds one host.
+ * -ENOTSUP: accelerators were asked for and there are none.
+ */
+int gf_levels_of_host(struct gf_topology *t, enum gf_ranks_on ranks_on,
+		      struct gf_error *err);
+
+/*
+ * Of a job: rank r runs on t->hosts[host_of[r]]; sets t->ranks, the hosts'
+ * ranks, and appends the levels "host" and "net" (one of them where the other
+ * would have size 1). Levels say nothing of unequal or scattered hosts: there
+ * it makes one flat level "net" whose bandwidth is one rank's share of the
+ * busiest host's interface, and a sentence about it in *remark.
+ */
+int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
+		     enum gf_ranks_on ranks_on, struct gf_text *remark,
+		     struct gf_error *err);
+
+/*
+ * "NAME:SIZE@RATE,LATENCY[,LINK]" one level after the other, innermost first,
+ * blanks between: "gpu:4@32GB/s,3us node:16@12.5GB/s,5us". Sets levels and
+ * ranks of a zeroed t. -EINVAL names the level and what it lacks.
+ */
+int gf_levels_synthetic(const char *spec, struct gf_topology *t,
+			struct gf_error *err);
+
+/* What one host's ranks share on the way out: its fastest kind of interface
+ * that is up, with InfiniBand and RoCE ports of that kind added up. Fills a
+ * level's link, bandwidth, latency and their origins; the rest is zero. */
+void gf_levels_network_of(const struct gf_host *host, struct gf_level *level);
+
+#endif

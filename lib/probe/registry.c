@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "probe/probe.h"
+#include "probe/probers.h"
+
+/* hwloc first: it creates the devices that sysfs gives figures to. verbs last:
+ * it only completes what sysfs did not say. */
+const struct gf_prober *const gf_probers[] = {
+	&gf_prober_hwloc,
+	&gf_prober_sysfs_pci,
+	&gf_prober_sysfs_net,
+	&gf_prober_sysfs_infiniband,
+#if GF_HAVE_VERBS
+	&gf_prober_verbs,
+#endif
+	NULL,
+};

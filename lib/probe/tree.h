@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PROBE_TREE_H
+#define GF_PROBE_TREE_H
+
+#include "base/text.h"
+#include "doc/topology.h"
+
+/* Draws a topology for people: levels from the outside in, then the hosts with
+ * what they have, every figure with its origin. */
+void gf_tree_draw(const struct gf_topology *t, struct gf_text *out);
+
+#endif

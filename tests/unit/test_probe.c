@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "probe/levels.h"
+#include "probe/probe.h"
+#include "probe/sysfs.h"
+#include "probe/tree.h"
+#include "test.h"
+
+static const char machine[] = "tests/data/hwloc/gpu-node.xml";
+
+/* "name link state pci numa rate" of every interface, one per line */
+static char *print_nics(const struct gf_host *h)
+{
+	struct gf_text t = {0};
+	size_t i;
+
+	for (i = 0; i < h->nnics; i++) {
+		const struct gf_nic *n = &h->nics[i];
+
+		gf_text_addf(&t, "%s %s %s %s %d %g\n", n->name, n->link,
+			     n->state, n->pci ? n->pci : "-", n->numa,
+			     n->bandwidth_bytes_per_s);
+	}
+	return gf_text_take(&t);
+}
+
+static void test_nics(void)
+{
+	static const struct {
+		const char *sysfs, *nics;
+		/* what a level made of this host gets */
+		const char *link;
+		double rate;
+		enum gf_origin origin;
+	} cases[] = {
+		{"tests/data/sysfs/virtio",
+		 "eth0 ethernet up 0000:00:03.0 -1 0\n", "ethernet", 1.25e9,
+		 GF_ORIGIN_ASSUMED},
+		{"tests/data/sysfs/gpu-node",
+		 "eno1 ethernet up 0000:04:00.0 0 1.25e+08\n"
+		 "eno2 ethernet down 0000:04:00.1 0 0\n"
+		 "ib0 ipoib up 0000:18:00.0 0 2.5e+10\n"
+		 "mlx5_0:1 infiniband up 0000:18:00.0 0 2.5e+10\n"
+		 "mlx5_1:1 infiniband up 0000:b4:00.0 1 2.5e+10\n"
+		 "mlx5_2:1 roce down 0000:06:00.0 0 5e+09\n",
+		 "infiniband", 5e10, GF_ORIGIN_REPORTED},
+		/* a veth's 10 Gb/s is its driver's constant */
+		{"tests/data/sysfs/container", "eth0 ethernet up - -1 0\n",
+		 "ethernet", 1.25e9, GF_ORIGIN_ASSUMED},
+		{"tests/data/sysfs/no-nic", "lo loopback unknown - -1 0\n",
+		 "loopback", 8e9, GF_ORIGIN_ASSUMED},
+		{"tests/data/sysfs/absent", "", "ethernet", 1.25e9,
+		 GF_ORIGIN_ASSUMED},
+		/* without sysfs a saved machine still names its interfaces */
+		{NULL,
+		 "eno1 ethernet unknown 0000:04:00.0 0 0\n"
+		 "mlx5_0 infiniband unknown 0000:18:00.0 0 0\n"
+		 "mlx5_1 infiniband unknown 0000:b4:00.0 1 0\n",
+		 "infiniband", 12.5e9, GF_ORIGIN_ASSUMED},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_probe_config config = {cases[i].sysfs, machine};
+		struct gf_host host = {0};
+		struct gf_error err = {""};
+		struct gf_level level;
+		char *nics;
+
+		EXPECT(gf_probe_host(&config, &host, &err) == 0, "%s",
+		       err.text);
+		nics = print_nics(&host);
+		EXPECT_TEXT(nics, cases[i].nics);
+		gf_levels_network_of(&host, &level);
+		EXPECT_TEXT(level.link, cases[i].link);
+		EXPECT_NEAR(level.bandwidth_bytes_per_s, cases[i].rate, 1e-12,
+			    "%s", cases[i].sysfs);
+		EXPECT(level.bandwidth_origin == cases[i].origin, "%s",
+		       cases[i].sysfs);
+		EXPECT(level.latency_origin == GF_ORIGIN_ASSUMED &&
+			       level.latency_s > 0,
+		       "%s", cases[i].sysfs);
+		free(level.link);
+		free(nics);
+		gf_probe_host_release(&host);
+	}
+}
+
+static void test_machine(void)
+{
+	struct gf_probe_config config = {"tests/data/sysfs/gpu-node", machine};
+	struct gf_host h = {0};
+	struct gf_error err = {""};
+	size_t i;
+
+	EXPECT(gf_probe_host(&config, &h, &err) == 0, "%s", err.text);
+	EXPECT_TEXT(h.name, "gpu-node");
+	EXPECT(h.sockets == 2 && h.numa_nodes == 2 && h.cores == 8 &&
+		       h.threads == 16,
+	       "%d %d %d %d", h.sockets, h.numa_nodes, h.cores, h.threads);
+	EXPECT(h.memory_bytes == (size_t)128 << 30, "%zu", h.memory_bytes);
+	/* the console chip of the management board is no GPU */
+	EXPECT(h.ndevices == 2, "%zu devices", h.ndevices);
+	for (i = 0; i < h.ndevices; i++) {
+		static const char *const pci[] = {"0000:17:00.0",
+						  "0000:b3:00.0"};
+
+		EXPECT_TEXT(h.devices[i].type, "gpu");
+		EXPECT_TEXT(h.devices[i].pci, pci[i]);
+		EXPECT_TEXT(h.devices[i].name,
+			    "NVIDIA Corporation GA100 [A100 PCIe 80GB]");
+		EXPECT(h.devices[i].numa == (int)i, "%d", h.devices[i].numa);
+		/* 16 lanes of 16 GT/s, not the 2.5 GT/s it idles at */
+		EXPECT_NEAR(h.devices[i].bandwidth_bytes_per_s,
+			    16e9 * 128 / 130 / 8 * 16, 1e-12, "gpu %zu", i);
+	}
+	gf_probe_host_release(&h);
+}
+
+static void test_refused(void)
+{
+	static const char *const files[] = {"tests/data/absent.xml",
+					    "tests/unit/test_probe.c"};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(files); i++) {
+		struct gf_probe_config config = {NULL, files[i]};
+		struct gf_host host = {0};
+		struct gf_error err = {""};
+
+		EXPECT(gf_probe_host(&config, &host, &err) < 0, "%s", files[i]);
+		EXPECT(strstr(err.text, files[i]) != NULL, "%s", err.text);
+		EXPECT(host.name == NULL && host.nnics == 0, "output touched");
+	}
+}
+
+static void test_this_machine(void)
+{
+	struct gf_probe_config config = {"/sys", NULL};
+	struct gf_host h = {0};
+	struct gf_error err = {""};
+	double rate = 0;
+
+	EXPECT(gf_probe_host(&config, &h, &err) == 0, "%s", err.text);
+	EXPECT(h.cores >= 1 && h.threads >= h.cores && h.sockets >= 1, "%d %d",
+	       h.cores, h.threads);
+	EXPECT(h.name && *h.name, "no name");
+	gf_probe_host_release(&h);
+	EXPECT(gf_probe_copy_rate(&rate, &err) == 0, "%s", err.text);
+	EXPECT(rate > 1e6, "%g", rate);
+}
+
+/* A host with an Ethernet interface of that rate and some GPUs. */
+static struct gf_host make_host(const char *name, double nic_rate, int gpus)
+{
+	struct gf_host h = {.name = gf_xstrdup(name), .cores = 8};
+	struct gf_nic *n = gf_probe_add_nic(&h);
+
+	n->name = gf_xstrdup("eth0");
+	n->link = gf_xstrdup("ethernet");
+	n->state = gf_xstrdup("up");
+	n->bandwidth_bytes_per_s = nic_rate;
+	while (gpus-- > 0) {
+		struct gf_device *d = gf_probe_add_device(&h);
+
+		d->type = gf_xstrdup("gpu");
+		d->name = gf_xstrdup("test");
+		d->bandwidth_bytes_per_s = 3e10;
+	}
+	return h;
+}
+
+/* "name:size@rate(link)" of every level */
+static char *print_levels(const struct gf_topology *t)
+{
+	struct gf_text text = {0};
+	size_t i;
+
+	for (i = 0; i < t->nlevels; i++)
+		gf_text_addf(&text, "%s%s:%zu@%g(%s)", i ? " " : "",
+			     t->levels[i].name, t->levels[i].size,
+			     t->levels[i].bandwidth_bytes_per_s,
+			     t->levels[i].link);
+	return gf_text_take(&text);
+}
+
+static void test_job(void)
+{
+	static const struct {
+		const char *name;
+		size_t nhosts;
+		double nic[3];
+		int gpus[3];
+		int ranks;
+		size_t host_of[6];
+		enum gf_ranks_on on;
+		const char *levels; /* NULL: refused */
+		int remark;
+	} cases[] = {
+		{"one rank", 1, {1e8}, {0}, 1, {0}, 0, "host:1@8e+09(shm)", 0},
+		{"one host",
+		 1,
+		 {1e8},
+		 {0},
+		 4,
+		 {0, 0, 0, 0},
+		 0,
+		 "host:4@8e+09(shm)",
+		 0},
+		{"two hosts",
+		 2,
+		 {1e8, 1e8},
+		 {0},
+		 4,
+		 {0, 0, 1, 1},
+		 0,
+		 "host:2@8e+09(shm) net:2@1e+08(ethernet)",
+		 0},
+		{"the slower interface counts",
+		 2,
+		 {1e9, 1e8},
+		 {0},
+		 4,
+		 {0, 0, 1, 1},
+		 0,
+		 "host:2@8e+09(shm) net:2@1e+08(ethernet)",
+		 0},
+		{"one rank per host",
+		 3,
+		 {1e8, 1e8, 1e8},
+		 {0},
+		 3,
+		 {0, 1, 2},
+		 0,
+		 "net:3@1e+08(ethernet)",
+		 0},
+		{"round robin",
+		 2,
+		 {1e8, 1e8},
+		 {0},
+		 4,
+		 {0, 1, 0, 1},
+		 0,
+		 "net:4@5e+07(ethernet)",
+		 1},
+		{"uneven",
+		 2,
+		 {1e8, 1e8},
+		 {0},
+		 3,
+		 {0, 0, 1},
+		 0,
+		 "net:3@5e+07(ethernet)",
+		 1},
+		{"uneven, divisible",
+		 2,
+		 {1e8, 1e8},
+		 {0},
+		 4,
+		 {0, 0, 0, 1},
+		 0,
+		 "net:4@3.33333e+07(ethernet)",
+		 1},
+		{"GPUs for all",
+		 2,
+		 {1e8, 1e8},
+		 {2, 2},
+		 4,
+		 {0, 0, 1, 1},
+		 0,
+		 "host:2@3e+10(pcie) net:2@1e+08(ethernet)",
+		 0},
+		{"GPUs for some",
+		 2,
+		 {1e8, 1e8},
+		 {2, 1},
+		 4,
+		 {0, 0, 1, 1},
+		 0,
+		 "host:2@8e+09(shm) net:2@1e+08(ethernet)",
+		 0},
+		{"GPUs not wanted",
+		 1,
+		 {1e8},
+		 {2},
+		 2,
+		 {0, 0},
+		 GF_RANKS_ON_CPU,
+		 "host:2@8e+09(shm)",
+		 0},
+		{"GPUs demanded",
+		 2,
+		 {1e8, 1e8},
+		 {2, 1},
+		 4,
+		 {0, 0, 1, 1},
+		 GF_RANKS_ON_GPU,
+		 NULL,
+		 0},
+	};
+	size_t i, h;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_topology t = {0};
+		struct gf_text remark = {0};
+		struct gf_error err = {""};
+		char *levels;
+		int rc;
+
+		t.hosts = gf_xcalloc(cases[i].nhosts, sizeof(*t.hosts));
+		t.nhosts = cases[i].nhosts;
+		for (h = 0; h < t.nhosts; h++)
+			t.hosts[h] = make_host("h", cases[i].nic[h],
+					       cases[i].gpus[h]);
+		rc = gf_levels_of_job(&t, cases[i].host_of, cases[i].ranks,
+				      cases[i].on, &remark, &err);
+		levels = print_levels(&t);
+		if (cases[i].levels) {
+			EXPECT(rc == 0, "%s: %s", cases[i].name, err.text);
+			EXPECT_TEXT(levels, cases[i].levels);
+			EXPECT(t.ranks == cases[i].ranks, "%s", cases[i].name);
+			EXPECT((remark.length > 0) == cases[i].remark, "%s",
+			       cases[i].name);
+		} else {
+			EXPECT(rc == -ENOTSUP, "%s", cases[i].name);
+		}
+		free(levels);
+		gf_text_release(&remark);
+		gf_topology_release(&t);
+	}
+}
+
+static void test_synthetic(void)
+{
+	static const struct {
+		const char *spec, *want; /* levels, or the reason */
+		int ranks;               /* 0: refused */
+	} cases[] = {
+		{"gpu:4@32GB/s,3us node:16@12.5GB/s,5us rack:3@200GB/s,5us",
+		 "gpu:4@3.2e+10(unspecified) node:16@1.25e+10(unspecified) "
+		 "rack:3@2e+11(unspecified)",
+		 192},
+		{" host:2@8GB/s,1us,shm\n net:4@1Gb/s,50us,ethernet ",
+		 "host:2@8e+09(shm) net:4@1.25e+08(ethernet)", 8},
+		{"net:4@125MB/s,0s", "net:4@1.25e+08(unspecified)", 4},
+		{"", "want NAME:SIZE@RATE,LATENCY[,LINK], got nothing", 0},
+		{"net", "level \"net\": want NAME:SIZE@RATE,LATENCY[,LINK]", 0},
+		{"net:4@1Gb/s",
+		 "level \"net:4@1Gb/s\": want NAME:SIZE@RATE,LATENCY[,LINK]",
+		 0},
+		{"a b:2@1Gb/s,1us",
+		 "level \"a\": want NAME:SIZE@RATE,LATENCY[,LINK]", 0},
+		{"n/t:4@1Gb/s,1us",
+		 "level \"n/t:4@1Gb/s,1us\": want "
+		 "NAME:SIZE@RATE,LATENCY[,LINK]",
+		 0},
+		{"a:2@1Gb/s,1us a:2@1Gb/s,1us",
+		 "level \"a:2@1Gb/s,1us\": want a name of its own, a is taken",
+		 0},
+		{"a:65536@1Gb/s,1us b:65536@1Gb/s,1us",
+		 "want at most 2147483647 ranks in all levels together", 0},
+	};
+	static const char *const bad_figures[] = {
+		"net:0@1Gb/s,1us",  "net:-2@1Gb/s,1us",   "net:x@1Gb/s,1us",
+		"net:4@0Gb/s,1us",  "net:4@1furlong,1us", "net:4@1Gb/s,-1us",
+		"net:4@1Gb/s,soon", "net:4@nanB/s,1us",
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_topology t = {0};
+		struct gf_error err = {""};
+		int rc = gf_levels_synthetic(cases[i].spec, &t, &err);
+		char *levels = print_levels(&t);
+
+		EXPECT(rc == (cases[i].ranks ? 0 : -EINVAL), "%s: %d",
+		       cases[i].spec, rc);
+		EXPECT_TEXT(cases[i].ranks ? levels : err.text, cases[i].want);
+		EXPECT(t.ranks == cases[i].ranks, "%s: %d", cases[i].spec,
+		       t.ranks);
+		free(levels);
+		gf_topology_release(&t);
+	}
+	for (i = 0; i < GF_ARRAY_LENGTH(bad_figures); i++) {
+		struct gf_topology t = {0};
+		struct gf_error err = {""};
+
+		EXPECT(gf_levels_synthetic(bad_figures[i], &t, &err) == -EINVAL,
+		       "%s", bad_figures[i]);
+		EXPECT(strstr(err.text, bad_figures[i]) != NULL, "%s",
+		       err.text);
+		EXPECT(t.nlevels == 0, "output touched");
+	}
+}
+
+static void test_tree(void)
+{
+	static const char want[] =
+		"test (synthetic): 8 ranks\n"
+		"net x4: ethernet, 125 MB/s (assumed), 50 us (assumed)\n"
+		"└─ host x2: shm, 8 GB/s (assumed), 1 us (assumed)\n"
+		"└─ n0: 0 sockets, 0 NUMA nodes, 8 cores, 0 threads\n"
+		"   ├─ gpu test, 30 GB/s (assumed)\n"
+		"   └─ eth0: ethernet, up, rate unknown\n";
+	struct gf_topology t = {0};
+	struct gf_text text = {0};
+
+	EXPECT(gf_levels_synthetic("host:2@8GB/s,1us,shm "
+				   "net:4@1Gb/s,50us,ethernet",
+				   &t, NULL) == 0,
+	       "spec");
+	t.name = gf_xstrdup("test");
+	t.source = gf_xstrdup("synthetic");
+	t.hosts = gf_xcalloc(1, sizeof(*t.hosts));
+	t.nhosts = 1;
+	t.hosts[0] = make_host("n0", 0, 1);
+	t.hosts[0].devices[0].numa = -1;
+	t.hosts[0].nics[0].numa = -1;
+	gf_tree_draw(&t, &text);
+	EXPECT_TEXT(text.data, want);
+	gf_text_release(&text);
+	gf_topology_release(&t);
+}
+
+int main(void)
+{
+	test_nics();
+	test_machine();
+	test_refused();
+	test_this_machine();
+	test_job();
+	test_synthetic();
+	test_tree();
+	return TEST_END();
+}
