@@ -256,3 +256,15 @@ int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
 		append(t, network_level(t, 0), "net", t->nhosts);
 	return 0;
 }
+
+void gf_levels_set_copy_rate(struct gf_topology *t, double bytes_per_s)
+{
+	size_t i;
+
+	for (i = 0; i < t->nlevels; i++) {
+		if (strcmp(t->levels[i].link, shm.link) != 0)
+			continue;
+		t->levels[i].bandwidth_bytes_per_s = bytes_per_s;
+		t->levels[i].bandwidth_origin = GF_ORIGIN_MEASURED;
+	}
+}

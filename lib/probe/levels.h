@@ -52,6 +52,9 @@ int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
 int gf_levels_synthetic(const char *spec, struct gf_topology *t,
 			struct gf_error *err);
 
+/* A measured memory-copy rate in place of the assumed one of shm levels. */
+void gf_levels_set_copy_rate(struct gf_topology *t, double bytes_per_s);
+
 /* What one host's ranks share on the way out: its fastest kind of interface
  * that is up, with InfiniBand and RoCE ports of that kind added up. Fills a
  * level's link, bandwidth, latency and their origins; the rest is zero. */

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "comm/comm.h"
+#include "probe/job.h"
+#include "probe/levels.h"
+#include "probe/probe.h"
+#include "probe/tree.h"
+
+static const char doc[] =
+	"Describe this machine, or under mpirun the whole job, as a topology: "
+	"hosts, processors, GPUs, network interfaces, and the levels of links "
+	"between ranks. Every figure says whether it was reported by the "
+	"system, measured, or assumed."
+	"\vExamples:\n"
+	"  gf-topo --tree\n"
+	"  mpirun -np 4 gf-topo > topo.json\n"
+	"  gf-topo --synthetic \"gpu:4@32GB/s,3us node:16@12.5GB/s,5us\"";
+
+enum {
+	KEY_SYNTHETIC = 256,
+	KEY_TREE,
+	KEY_NAME,
+	KEY_DEVICE,
+	KEY_MEASURE,
+	KEY_SYSFS,
+	KEY_HWLOC,
+};
+
+static const struct argp_option options[] = {
+	{"synthetic", KEY_SYNTHETIC, "LEVELS", 0,
+	 "do not look around; make a topology of levels, innermost first, each "
+	 "NAME:SIZE@RATE,LATENCY[,LINK]",
+	 1},
+	{"device", KEY_DEVICE, "auto|cpu|gpu", 0,
+	 "what ranks run on (auto: GPUs where there are enough)", 1},
+	{"measure", KEY_MEASURE, NULL, 0,
+	 "measure how fast memory is copied instead of assuming it", 1},
+	{"name", KEY_NAME, "NAME", 0, "the topology's name", 2},
+	{"tree", KEY_TREE, NULL, 0, "draw it for people instead of JSON", 2},
+	{"hwloc", KEY_HWLOC, "FILE", 0,
+	 "describe a machine saved by lstopo as XML instead of this one", 3},
+	{"sysfs", KEY_SYSFS, "DIR", 0,
+	 "read network interfaces from a copy of /sys", 3},
+	{0},
+};
+
+struct arguments {
+	struct gf_cli cli;
+	const char *synthetic, *name;
+	const char *sysfs, *hwloc_xml;
+	enum gf_ranks_on ranks_on;
+	bool measure, tree;
+};
+
+static void choose_device(struct argp_state *state, struct arguments *a,
+			  const char *arg)
+{
+	struct gf_error err;
+	int i;
+
+	for (i = 0; gf_ranks_on_names[i]; i++)
+		if (strcmp(gf_ranks_on_names[i], arg) == 0) {
+			a->ranks_on = (enum gf_ranks_on)i;
+			return;
+		}
+	gf_error_set(&err, -EINVAL, "want auto, cpu or gpu, got %s", arg);
+	gf_cli_usage_error(state, "--device", &err);
+}
+
+/* Found before MPI starts, alike on every rank. */
+static void check_synthetic(struct argp_state *state, const char *spec)
+{
+	struct gf_topology t = {0};
+	struct gf_error err;
+
+	if (gf_levels_synthetic(spec, &t, &err) < 0)
+		gf_cli_usage_error(state, "--synthetic", &err);
+	gf_topology_release(&t);
+}
+
+static int parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->cli;
+		return 0;
+	case KEY_SYNTHETIC:
+		check_synthetic(state, arg);
+		a->synthetic = arg;
+		return 0;
+	case KEY_TREE:
+		a->tree = true;
+		return 0;
+	case KEY_NAME:
+		a->name = arg;
+		return 0;
+	case KEY_DEVICE:
+		choose_device(state, a, arg);
+		return 0;
+	case KEY_MEASURE:
+		a->measure = true;
+		return 0;
+	case KEY_SYSFS:
+		a->sysfs = arg;
+		return 0;
+	case KEY_HWLOC:
+		a->hwloc_xml = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "want no argument, got %s", arg);
+		return EINVAL;
+	case ARGP_KEY_END:
+		if (a->synthetic &&
+		    (a->measure || a->sysfs || a->hwloc_xml || a->ranks_on))
+			argp_error(state, "--synthetic goes without --device, "
+					  "--measure, --hwloc and --sysfs");
+		if (a->hwloc_xml && a->measure)
+			argp_error(state, "--measure measures this machine, "
+					  "not that of --hwloc");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static struct gf_probe_config probe_config(const struct arguments *a)
+{
+	struct gf_probe_config config = {a->sysfs, a->hwloc_xml};
+
+	if (!config.sysfs && !config.hwloc_xml)
+		config.sysfs = "/sys";
+	return config;
+}
+
+static int discover_host(const struct arguments *a, struct gf_topology *t,
+			 struct gf_error *err)
+{
+	struct gf_probe_config config = probe_config(a);
+	double rate;
+	int rc;
+
+	t->hosts = gf_xcalloc(1, sizeof(*t->hosts));
+	rc = gf_probe_host(&config, &t->hosts[0], err);
+	if (rc < 0)
+		return rc;
+	t->nhosts = 1;
+	rc = gf_levels_of_host(t, a->ranks_on, err);
+	if (rc == 0 && a->measure) {
+		rc = gf_probe_copy_rate(&rate, err);
+		if (rc == 0)
+			gf_levels_set_copy_rate(t, rate);
+	}
+	return rc;
+}
+
+/* "4x2" hosts by ranks; what does not depend on the host's name. */
+static char *default_name(const struct arguments *a,
+			  const struct gf_topology *t)
+{
+	if (a->name)
+		return gf_xstrdup(a->name);
+	if (a->synthetic)
+		return gf_xstrdup("synthetic");
+	if (t->ranks == 0)
+		return gf_xstrdup("host");
+	return gf_xasprintf("%zux%zu-%s", t->nhosts,
+			    (size_t)t->ranks / t->nhosts,
+			    t->levels[t->nlevels - 1].link);
+}
+
+static int emit(const struct arguments *a, struct gf_topology *t,
+		struct gf_error *err)
+{
+	struct gf_text text = {0};
+	char *out;
+	int rc;
+
+	t->producer = gf_xstrdup("gf-topo " GF_VERSION);
+	t->name = default_name(a, t);
+	t->source = gf_xstrdup(a->synthetic ? "synthetic" : "discovered");
+	if (a->tree) {
+		gf_tree_draw(t, &text);
+		out = gf_text_take(&text);
+	} else {
+		rc = gf_topology_check(t, err);
+		if (rc < 0)
+			return rc;
+		out = gf_topology_write(t);
+	}
+	rc = gf_cli_emit(&a->cli, out, err);
+	free(out);
+	return rc;
+}
+
+static int run_job(const struct arguments *a, struct gf_error *err)
+{
+	struct gf_probe_job job = {
+		.probe = probe_config(a),
+		.ranks_on = a->ranks_on,
+		.measure = a->measure,
+	};
+	struct gf_topology t = {0};
+	struct gf_text remark = {0};
+	struct gf_comm *comm;
+	int rc = gf_comm_mpi_open(&comm, err);
+
+	if (rc < 0)
+		return rc;
+	rc = gf_probe_job(comm, &job, &t, &remark, err);
+	if (rc == 0) {
+		if (comm->rank == 0)
+			rc = emit(a, &t, err);
+		rc = gf_comm_agree(comm, rc, err);
+	}
+	if (remark.length > 0)
+		gf_cli_warn(&a->cli, "%s", remark.data);
+	gf_text_release(&remark);
+	gf_topology_release(&t);
+	/* All ranks have the same reason: one of them says it. */
+	if (rc < 0 && comm->rank > 0)
+		rc = gf_cli_status(rc);
+	gf_comm_close(comm);
+	return rc;
+}
+
+static int run_alone(const struct arguments *a, struct gf_error *err)
+{
+	struct gf_topology t = {0};
+	int rc = a->synthetic ? gf_levels_synthetic(a->synthetic, &t, err)
+			      : discover_host(a, &t, err);
+
+	if (rc == 0)
+		rc = emit(a, &t, err);
+	gf_topology_release(&t);
+	return rc;
+}
+
+static int run(const struct arguments *a, struct gf_error *err)
+{
+	if (!a->cli.launched)
+		return run_alone(a, err);
+	/* Needs no job: one rank writes, the others are done. */
+	if (a->synthetic)
+		return a->cli.rank == 0 ? run_alone(a, err) : 0;
+	return run_job(a, err);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse_opt, NULL, doc, gf_cli_children, NULL, NULL,
+	};
+	struct arguments a = {0};
+	struct gf_error err = {""};
+
+	gf_cli_parse(&a.cli, "gf-topo", &argp, argc, argv, &a);
+	return gf_cli_exit(&a.cli, run(&a, &err), &err);
+}

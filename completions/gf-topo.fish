@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+complete -c gf-topo -f
+complete -c gf-topo -l synthetic -x -d 'make a topology of levels'
+complete -c gf-topo -l device -x -a 'auto cpu gpu' -d 'what ranks run on'
+complete -c gf-topo -l measure -d 'measure how fast memory is copied'
+complete -c gf-topo -l name -x -d 'the name of the topology'
+complete -c gf-topo -l tree -d 'draw it for people'
+complete -c gf-topo -l hwloc -r -F -d 'describe a saved machine'
+complete -c gf-topo -l sysfs -x -a '(__fish_complete_directories)' -d 'read interfaces from a copy of /sys'
+complete -c gf-topo -s o -l output -r -F -d 'write to a file'
+complete -c gf-topo -s q -l quiet -d 'say nothing but errors'
+complete -c gf-topo -s v -l verbose -d 'say more'
+complete -c gf-topo -s h -l help -d 'print the options'
+complete -c gf-topo -l usage -d 'print a short usage line'
+complete -c gf-topo -s V -l version -d 'print the version'
