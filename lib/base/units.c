@@ -14,33 +14,35 @@
 struct unit {
 	const char *name;
 	double factor;
+	/* or 0: 5us is 5/1e6, the nearest number; 5*1e-6 is the one below */
+	double divisor;
 };
 
 static const struct unit size_units[] = {
-	{"", 1},
-	{"B", 1},
-	{"K", 1024.0},
-	{"KiB", 1024.0},
-	{"M", 1048576.0},
-	{"MiB", 1048576.0},
-	{"G", 1073741824.0},
-	{"GiB", 1073741824.0},
-	{"T", 1099511627776.0},
-	{"TiB", 1099511627776.0},
+	{"", 1, 0},
+	{"B", 1, 0},
+	{"K", 1024.0, 0},
+	{"KiB", 1024.0, 0},
+	{"M", 1048576.0, 0},
+	{"MiB", 1048576.0, 0},
+	{"G", 1073741824.0, 0},
+	{"GiB", 1073741824.0, 0},
+	{"T", 1099511627776.0, 0},
+	{"TiB", 1099511627776.0, 0},
 };
 
 static const struct unit rate_units[] = {
-	{"B/s", 1},          {"KB/s", 1e3},         {"MB/s", 1e6},
-	{"GB/s", 1e9},       {"TB/s", 1e12},        {"b/s", 1 / 8.0},
-	{"Kb/s", 1e3 / 8.0}, {"Mb/s", 1e6 / 8.0},   {"Gb/s", 1e9 / 8.0},
-	{"Tb/s", 1e12 / 8.0},
+	{"B/s", 1, 0},           {"KB/s", 1e3, 0},       {"MB/s", 1e6, 0},
+	{"GB/s", 1e9, 0},        {"TB/s", 1e12, 0},      {"b/s", 1 / 8.0, 0},
+	{"Kb/s", 1e3 / 8.0, 0},  {"Mb/s", 1e6 / 8.0, 0}, {"Gb/s", 1e9 / 8.0, 0},
+	{"Tb/s", 1e12 / 8.0, 0},
 };
 
 static const struct unit time_units[] = {
-	{"s", 1},
-	{"ms", 1e-3},
-	{"us", 1e-6},
-	{"ns", 1e-9},
+	{"s", 1, 0},
+	{"ms", 0, 1e3},
+	{"us", 0, 1e6},
+	{"ns", 0, 1e9},
 };
 
 /*
@@ -75,7 +77,9 @@ static int read_with_unit(const char *text, const struct unit *units,
 		return -EINVAL;
 	for (i = 0; i < nunits; i++) {
 		if (strcmp(rest, units[i].name) == 0) {
-			*value = number * units[i].factor;
+			*value = units[i].divisor > 0
+					 ? number / units[i].divisor
+					 : number * units[i].factor;
 			return 0;
 		}
 	}
@@ -89,10 +93,10 @@ int gf_units_size(const char *text, size_t *bytes, struct gf_error *err)
 	if (read_with_unit(text, size_units, GF_ARRAY_LENGTH(size_units),
 			   &value) ||
 	    value < 0 || value >= 9.2e18 || value != floor(value))
-		return gf_error_set(
-			err, -EINVAL,
-			"want a size in bytes such as 4096, 64K or 4M, got \"%s\"",
-			text);
+		return gf_error_set(err, -EINVAL,
+				    "want a size in bytes such as 4096, 64K or "
+				    "4M, got \"%s\"",
+				    text);
 	*bytes = (size_t)value;
 	return 0;
 }

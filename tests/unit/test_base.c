@@ -77,6 +77,8 @@ static void test_units(void)
 	EXPECT(gf_units_rate("0GB/s", &real, &err) == -EINVAL, "rate 0");
 	EXPECT_TEXT(err.text, "want a rate > 0 such as 12.5GB/s or 100Gb/s, got \"0GB/s\"");
 	EXPECT(!gf_units_time("3us", &real, &err) && real == 3e-6, "time");
+	EXPECT(!gf_units_time("5us", &real, &err) && real == 5e-6, "%.17g",
+	       real);
 	EXPECT(gf_units_time("3", &real, &err) == -EINVAL, "time without unit");
 	EXPECT(!gf_units_int("-7", -9, 9, &whole, &err) && whole == -7, "int");
 	EXPECT(gf_units_int("10", -9, 9, &whole, &err) == -EINVAL, "int range");
