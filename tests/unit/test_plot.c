@@ -269,6 +269,63 @@ static void test_gantt_no_time(void)
 	gf_gantt_release(&g);
 }
 
+/* SYSTEMS.md section 1, six on two lanes: 43 units of time. */
+static void test_iteration(void)
+{
+	static const double ready[] = {1, 4, 6, 9, 12, 17};
+	static const struct {
+		size_t first, last;
+		struct gf_predicted_message t;
+	} want[] = {{0, 0, {4, 4, 14.5}},
+		    {1, 1, {7, 7, 26.5}},
+		    {2, 3, {12, 14.5, 43}},
+		    {4, 5, {20, 26.5, 43}}};
+	static const size_t sizes[] = {6, 12, 8, 10, 6, 3};
+	struct gf_tensor tensors[6] = {0};
+	struct gf_model_profile model = {.forward_s = 3,
+					 .backward_s = 17,
+					 .tensors = tensors,
+					 .ntensors = 6};
+	struct gf_message messages[4] = {0};
+	struct gf_predicted_message times[4];
+	struct gf_plan plan = {.model = &model,
+			       .messages = messages,
+			       .nmessages = 4,
+			       .lanes = 2};
+	struct gf_plot_times t = {20, 43, times};
+	struct gf_gantt g = {0};
+	struct gf_error err;
+	char *svg = NULL, names[6][4];
+	size_t i;
+
+	for (i = 0; i < 6; i++) {
+		snprintf(names[i], sizeof(names[i]), "l%zu", 6 - i);
+		tensors[i].name = names[i];
+		tensors[i].count_elems = sizes[i];
+		tensors[i].ready_s = ready[i];
+	}
+	for (i = 0; i < 4; i++) {
+		messages[i].first = want[i].first;
+		messages[i].last = want[i].last;
+		messages[i].mode = i ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
+		times[i] = want[i].t;
+	}
+	gf_gantt_title(&g, "six tensors on 4 ranks: 43 s per iteration",
+		       "optimal, two lanes");
+	gf_gantt_iteration(&g, "predicted", &plan, &t);
+	EXPECT(gf_gantt_svg(&g, &svg, &err) == 0, "%s", err.text);
+	EXPECT(well_formed(svg), "%s", svg);
+	EXPECT(strstr(svg, ">lane 2</text>"), "two lanes are used");
+	EXPECT(!strstr(svg, ">lane 3</text>"), "not three");
+	EXPECT(strstr(svg, ">l2 to l1 ("), "fused tensors are named");
+	EXPECT(strstr(svg, ">iteration 43 s</text>"), "the end is marked");
+	EXPECT_NEAR(attribute_before(svg, "<title>l4 to l3", "y"),
+		    attribute_before(svg, "<title>l6", "y"), 1e-9,
+		    "message 2 follows message 0 on lane 1");
+	free(svg);
+	gf_gantt_release(&g);
+}
+
 /* --- line chart ------------------------------------------------------------
  */
 
@@ -508,6 +565,7 @@ int main(void)
 	test_gantt_many();
 	test_gantt_marks();
 	test_gantt_no_time();
+	test_iteration();
 	test_chart();
 	test_chart_refuses();
 	test_bars();
