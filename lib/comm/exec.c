@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The walker that moves data. A step is ready when the steps it depends on are
+ * done; then a send or a receive is posted, and a copy or a reduction is done
+ * on the spot. A receive that reduces has two halves, its transfer into a slot
+ * of staging memory and its reduction, and only the second waits for the
+ * dependencies.
+ *
+ * SLOTS are given out in program order, so the first unfinished reduction
+ * always has one, and a schedule whose ranks take their steps in the same
+ * rounds cannot get stuck for want of slots, however few there are.
+ */
+#include "comm/exec.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "comm/backoff.h"
+#include "gf_kernels.h"
+
+#define STAGING_BYTES ((size_t)4 << 20)
+
+struct gf_exec {
+	struct gf_comm *comm;
+	size_t staging_bytes;
+	struct gf_exec_run *running; /* started and not ended */
+};
+
+struct state {
+	struct gf_request *request; /* while a transfer is under way */
+	uint32_t waits_for;         /* dependencies not done */
+	uint32_t slot;              /* RECV_REDUCE, once posted */
+	bool arrived;               /* RECV_REDUCE: the slot is full */
+};
+
+struct gf_exec_run {
+	struct gf_exec *exec;
+	const struct gf_schedule *schedule;
+	uint32_t channel;
+	float *data, *scratch, *staging;
+	struct state *states;         /* per step */
+	uint32_t *users, *first_user; /* who depends on a step */
+	uint32_t *ready, nready;      /* to be taken up */
+	uint32_t *active, nactive;    /* steps with a request */
+	uint32_t *reduces, nreduces;  /* all RECV_REDUCE, in order */
+	uint32_t posted;              /* so many of them have a slot */
+	uint32_t *slots, nslots, free_slots;
+	size_t slot_elems;
+	size_t left; /* steps not done */
+	bool started, done, failed;
+	uint64_t moves;
+	struct gf_exec_run *next, **link; /* in exec->running */
+};
+
+struct gf_exec *gf_exec_new(struct gf_comm *comm)
+{
+	struct gf_exec *x = gf_xcalloc(1, sizeof(*x));
+
+	x->comm = comm;
+	x->staging_bytes = STAGING_BYTES;
+	return x;
+}
+
+void gf_exec_free(struct gf_exec *x)
+{
+	assert(!x || !x->running);
+	free(x);
+}
+
+void gf_exec_staging_bytes(struct gf_exec *x, size_t staging_bytes)
+{
+	x->staging_bytes = staging_bytes;
+}
+
+/* Turns the schedule's "depends on" round into "is depended on by". */
+static void list_users(struct gf_exec_run *run)
+{
+	const struct gf_schedule *s = run->schedule;
+	uint32_t *fill, *first;
+	size_t i, k;
+
+	first = gf_xcalloc(s->nsteps + 2, sizeof(*first));
+	run->users = gf_xcalloc(s->ndeps + 1, sizeof(*run->users));
+	for (i = 0; i < s->ndeps; i++)
+		first[s->deps[i] + 2]++;
+	for (i = 2; i < s->nsteps + 2; i++)
+		first[i] += first[i - 1];
+	/* fill[i] moves from where i's users begin to where they end */
+	fill = first + 1;
+	for (i = 0; i < s->nsteps; i++)
+		for (k = 0; k < s->steps[i].ndeps; k++)
+			run->users[fill[s->deps[s->steps[i].first_dep + k]]++] =
+				(uint32_t)i;
+	run->first_user = first;
+}
+
+static void size_slots(struct gf_exec_run *run)
+{
+	const struct gf_schedule *s = run->schedule;
+	size_t want, i;
+
+	run->reduces = gf_xcalloc(s->nsteps + 1, sizeof(*run->reduces));
+	for (i = 0; i < s->nsteps; i++) {
+		if (s->steps[i].op != GF_STEP_RECV_REDUCE)
+			continue;
+		run->reduces[run->nreduces++] = (uint32_t)i;
+		if (s->steps[i].range.count > run->slot_elems)
+			run->slot_elems = s->steps[i].range.count;
+	}
+	if (!run->nreduces)
+		return;
+	want = run->exec->staging_bytes / (run->slot_elems * sizeof(float));
+	if (want < 2)
+		want = run->exec->staging_bytes ? 2 : 1;
+	run->nslots = want < run->nreduces ? (uint32_t)want : run->nreduces;
+	run->slots = gf_xcalloc(run->nslots, sizeof(*run->slots));
+}
+
+int gf_exec_run_new(struct gf_exec *x, const struct gf_schedule *s,
+		    uint32_t channel, struct gf_exec_run **run,
+		    struct gf_error *err)
+{
+	struct gf_comm *c = x->comm;
+	struct gf_exec_run *r;
+	void *scratch = NULL, *staging = NULL;
+	int rc = 0;
+
+	if (s->rank != c->rank || s->ranks != c->ranks)
+		return gf_error_set(err, -EINVAL,
+				    "schedule of rank %d of %d on rank %d of "
+				    "%d",
+				    s->rank, s->ranks, c->rank, c->ranks);
+	if (channel > GF_CHANNEL_LAST)
+		return gf_error_set(err, -EINVAL,
+				    "want a channel <= %u, got "
+				    "%u",
+				    GF_CHANNEL_LAST, channel);
+	r = gf_xcalloc(1, sizeof(*r));
+	r->exec = x;
+	r->schedule = s;
+	r->channel = channel;
+	r->states = gf_xcalloc(s->nsteps + 1, sizeof(*r->states));
+	r->ready = gf_xcalloc(s->nsteps + 1, sizeof(*r->ready));
+	r->active = gf_xcalloc(s->nsteps + 1, sizeof(*r->active));
+	list_users(r);
+	size_slots(r);
+	if (s->scratch_elems)
+		rc = c->ops->buffer_alloc(c, s->scratch_elems * sizeof(float),
+					  &scratch, err);
+	if (!rc && r->nslots)
+		rc = c->ops->buffer_alloc(
+			c, r->nslots * r->slot_elems * sizeof(float), &staging,
+			err);
+	r->scratch = scratch;
+	r->staging = staging;
+	if (rc)
+		gf_exec_run_free(r);
+	else
+		*run = r;
+	return rc;
+}
+
+/* Out of the list of running ones; what is under way is called back. */
+static void stop(struct gf_exec_run *run)
+{
+	struct gf_comm *c = run->exec->comm;
+	uint32_t i;
+
+	if (!run->started || run->done)
+		return;
+	for (i = 0; i < run->nactive; i++)
+		c->ops->cancel(c, run->states[run->active[i]].request);
+	run->nactive = 0;
+	run->started = false;
+	*run->link = run->next;
+	if (run->next)
+		run->next->link = run->link;
+}
+
+void gf_exec_run_free(struct gf_exec_run *run)
+{
+	struct gf_comm *c;
+
+	if (!run)
+		return;
+	c = run->exec->comm;
+	stop(run);
+	c->ops->buffer_free(c, run->scratch);
+	c->ops->buffer_free(c, run->staging);
+	free(run->states);
+	free(run->users);
+	free(run->first_user);
+	free(run->ready);
+	free(run->active);
+	free(run->reduces);
+	free(run->slots);
+	free(run);
+}
+
+static float *at(const struct gf_exec_run *run, struct gf_range range)
+{
+	return (range.buffer == GF_BUFFER_DATA ? run->data : run->scratch) +
+	       range.first;
+}
+
+static void finish_step(struct gf_exec_run *run, uint32_t i)
+{
+	uint32_t k;
+
+	run->moves++;
+	run->left--;
+	for (k = run->first_user[i]; k < run->first_user[i + 1]; k++)
+		if (--run->states[run->users[k]].waits_for == 0)
+			run->ready[run->nready++] = run->users[k];
+}
+
+/* Begins the transfer of a step, to or from that memory. */
+static int transfer(struct gf_exec_run *run, uint32_t i, float *memory,
+		    struct gf_error *err)
+{
+	const struct gf_step *step = &run->schedule->steps[i];
+	struct gf_comm *c = run->exec->comm;
+	uint64_t tag = gf_tag(run->channel, step->match);
+	size_t size_bytes = step->range.count * sizeof(float);
+	struct gf_request **request = &run->states[i].request;
+	int rc;
+
+	if (step->op == GF_STEP_SEND)
+		rc = c->ops->isend(c, step->peer, tag, memory, size_bytes,
+				   request, err);
+	else
+		rc = c->ops->irecv(c, step->peer, tag, memory, size_bytes,
+				   request, err);
+	if (rc)
+		return rc;
+	run->active[run->nactive++] = i;
+	run->moves++;
+	return 0;
+}
+
+/* Gives slots to receives that reduce, in program order. */
+static int post_ahead(struct gf_exec_run *run, struct gf_error *err)
+{
+	uint32_t i;
+	int rc = 0;
+
+	while (run->free_slots && run->posted < run->nreduces && !rc) {
+		i = run->reduces[run->posted++];
+		run->states[i].slot = run->slots[--run->free_slots];
+		rc = transfer(run, i,
+			      run->staging +
+				      run->states[i].slot * run->slot_elems,
+			      err);
+	}
+	return rc;
+}
+
+/* A step whose dependencies are done. */
+static int take_up(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
+{
+	const struct gf_step *step = &run->schedule->steps[i];
+	struct state *state = &run->states[i];
+	float *target = at(run, step->range);
+
+	switch (step->op) {
+	case GF_STEP_SEND:
+	case GF_STEP_RECV:
+		return transfer(run, i, target, err);
+	case GF_STEP_RECV_REDUCE:
+		if (!state->arrived)
+			return 0;
+		gf_kernels()->add_f32(
+			target, run->staging + state->slot * run->slot_elems,
+			step->range.count);
+		run->slots[run->free_slots++] = state->slot;
+		break;
+	case GF_STEP_COPY:
+		memcpy(target, at(run, step->from),
+		       step->range.count * sizeof(float));
+		break;
+	case GF_STEP_REDUCE:
+		gf_kernels()->add_f32(target, at(run, step->from),
+				      step->range.count);
+		break;
+	}
+	finish_step(run, i);
+	return 0;
+}
+
+static int settle(struct gf_exec_run *run, struct gf_error *err)
+{
+	int rc;
+
+	do {
+		rc = post_ahead(run, err);
+		while (run->nready && !rc)
+			rc = take_up(run, run->ready[--run->nready], err);
+	} while (!rc && run->free_slots && run->posted < run->nreduces);
+	return rc;
+}
+
+/* Ends the transfers that have come to their end. */
+static int collect(struct gf_exec_run *run, struct gf_error *err)
+{
+	struct gf_comm *c = run->exec->comm;
+	uint32_t k = 0, i;
+	int rc;
+
+	while (k < run->nactive) {
+		i = run->active[k];
+		rc = c->ops->test(c, run->states[i].request, err);
+		if (!rc) {
+			k++;
+			continue;
+		}
+		run->active[k] = run->active[--run->nactive];
+		if (rc < 0)
+			return rc;
+		if (run->schedule->steps[i].op != GF_STEP_RECV_REDUCE) {
+			finish_step(run, i);
+			continue;
+		}
+		run->moves++;
+		run->states[i].arrived = true;
+		if (run->states[i].waits_for == 0)
+			run->ready[run->nready++] = i;
+	}
+	return 0;
+}
+
+/* Unlinks it when every step is done, or when it has failed. */
+static int conclude(struct gf_exec_run *run, int rc)
+{
+	if (rc) {
+		stop(run);
+		run->failed = true;
+	} else if (!run->left) {
+		stop(run);
+		run->started = run->done = true;
+	}
+	return rc;
+}
+
+int gf_exec_start(struct gf_exec_run *run, float *data, struct gf_error *err)
+{
+	const struct gf_schedule *s = run->schedule;
+	uint32_t i;
+
+	assert(!run->started || run->done);
+	run->data = data;
+	run->started = true;
+	run->done = run->failed = false;
+	run->left = s->nsteps;
+	run->nready = run->nactive = run->posted = 0;
+	run->free_slots = run->nslots;
+	for (i = 0; i < run->nslots; i++)
+		run->slots[i] = run->nslots - 1 - i;
+	for (i = 0; i < s->nsteps; i++)
+		run->states[i] = (struct state){.waits_for = s->steps[i].ndeps};
+	/* Taken from the end: the first step first. */
+	for (i = (uint32_t)s->nsteps; i-- > 0;)
+		if (!s->steps[i].ndeps)
+			run->ready[run->nready++] = i;
+	run->next = run->exec->running;
+	run->link = &run->exec->running;
+	if (run->next)
+		run->next->link = &run->next;
+	run->exec->running = run;
+	return conclude(run, settle(run, err));
+}
+
+int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
+{
+	struct gf_exec_run *run, *next;
+	uint64_t before;
+	int rc = 0;
+
+	*moved = false;
+	for (run = x->running; run && !rc; run = next) {
+		next = run->next;
+		before = run->moves;
+		rc = collect(run, err);
+		if (!rc)
+			rc = settle(run, err);
+		*moved |= run->moves != before;
+		rc = conclude(run, rc);
+	}
+	return rc;
+}
+
+bool gf_exec_done(const struct gf_exec_run *run)
+{
+	return run->done;
+}
+
+bool gf_exec_failed(const struct gf_exec_run *run)
+{
+	return run->failed;
+}
+
+uint64_t gf_exec_moves(const struct gf_exec_run *run)
+{
+	return run->moves;
+}
+
+void gf_exec_waiting_for(const struct gf_exec_run *run, int *peer, size_t *step)
+{
+	uint32_t i;
+
+	*peer = -1;
+	*step = 0;
+	for (i = 0; i < run->nactive; i++) {
+		if (*peer >= 0 && run->active[i] >= *step)
+			continue;
+		*step = run->active[i];
+		*peer = run->schedule->steps[*step].peer;
+	}
+}
+
+static int give_up(struct gf_exec_run *run, double timeout_s,
+		   struct gf_error *err)
+{
+	const struct gf_step *step;
+	int peer;
+	size_t i;
+
+	gf_exec_waiting_for(run, &peer, &i);
+	step = &run->schedule->steps[i];
+	gf_error_set(err, -ETIMEDOUT,
+		     "no progress for %g s in step %zu of %zu (%s rank %d, "
+		     "%zu bytes)",
+		     timeout_s, i, run->schedule->nsteps,
+		     step->op == GF_STEP_SEND ? "send to" : "receive from",
+		     peer, step->range.count * sizeof(float));
+	run->exec->comm->broken = true;
+	return conclude(run, -ETIMEDOUT);
+}
+
+int gf_exec_wait(struct gf_exec *x, struct gf_exec_run *run, double timeout_s,
+		 struct gf_error *err)
+{
+	struct gf_comm *c = x->comm;
+	struct gf_backoff backoff = {0};
+	double since_s = gf_clock_s();
+	uint64_t moves = run->moves;
+	bool moved;
+	int rc = 0;
+
+	while (!run->done) {
+		rc = gf_exec_progress(x, &moved, err);
+		if (rc)
+			return rc;
+		if (c->on_wait && (rc = c->on_wait(c->on_wait_ctx, err)))
+			return conclude(run, rc);
+		if (run->moves != moves) {
+			moves = run->moves;
+			since_s = gf_clock_s();
+		} else if (timeout_s > 0 &&
+			   gf_clock_s() - since_s >= timeout_s) {
+			return give_up(run, timeout_s, err);
+		}
+		if (moved)
+			gf_backoff_reset(&backoff);
+		else
+			gf_backoff_wait(&backoff);
+	}
+	return 0;
+}
