@@ -10,8 +10,8 @@
 
 /*
  * gf-model: an architecture (gf-model(5)). Layers stand in forward order; each
- * reads one earlier layer (two for add), "input" being the sample. Shapes are
- * per sample, channels first: {C, H, W}, or {F} when flat.
+ * reads earlier layers (two for add), "input" being the sample. Shapes are per
+ * sample: {C, H, W}, {F} when flat, {T, F} for a sequence of T positions.
  *
  * gf_model_read also infers every layer's output shape, parameters and FLOPs
  * (multiply and add counted as two), so that a planner needs no lib/nn.
@@ -24,16 +24,16 @@ struct gf_shape {
 };
 size_t gf_shape_elems(const struct gf_shape *s);
 
+/* In the order of the table of layer types (layer_table.c). */
 enum gf_layer_type {
 	GF_LAYER_CONV,
 	GF_LAYER_BATCHNORM,
 	GF_LAYER_RELU,
 	GF_LAYER_MAXPOOL,
-	GF_LAYER_AVGPOOL,
+	GF_LAYER_AVGPOOL,    /* the mean of the window, padding counted */
 	GF_LAYER_GLOBALPOOL, /* average over H and W: {C} */
-	GF_LAYER_FC,
+	GF_LAYER_FC,         /* flattens {C, H, W}; per position on {T, F} */
 	GF_LAYER_ADD,
-	/* The table grows with the models (see the registry in model.c). */
 };
 extern const char *const gf_layer_type_names[]; /* NULL-terminated */
 
@@ -48,21 +48,25 @@ struct gf_layer {
 	char *name;
 	enum gf_layer_type type;
 	int from[2]; /* layer index, -1 the input; from[1] for add, else -2 */
-	/* conv, pools: as both sides, square windows */
+	int *inputs; /* all of them; from repeats the first two */
+	size_t ninputs;
+	/* conv, pools: windows are kernel high and kernel_w wide */
 	size_t filters; /* conv: output channels; fc: outputs */
-	size_t kernel, stride, pad, groups;
+	size_t kernel, kernel_w, stride, pad, pad_w, groups;
 	bool bias;
-	double epsilon, momentum;    /* batchnorm (running statistics) */
-	struct gf_shape in, out;     /* inferred */
+	double epsilon, momentum;    /* batchnorm: running = (1 - momentum) *
+					running + momentum * of this batch */
+	struct gf_shape in, out;     /* inferred; in: of the first input */
 	size_t first_param, nparams; /* in the model's params */
 	double forward_flops, backward_flops; /* per sample */
+	char *extra;
 };
 
 struct gf_model {
 	char *producer;
 	char *name;
 	struct gf_shape input;
-	size_t classes;
+	size_t classes; /* last dimension of the last layer's output */
 	struct gf_layer *layers;
 	size_t nlayers;
 	struct gf_param *params; /* forward (registration) order */
