@@ -28,7 +28,7 @@ MISSING := $(strip $(foreach p,jansson hwloc zlib ompi-c,\
 
 # --- flags -------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
-	-Wvla -Wundef -Wpointer-arith
+	-Wvla -Wundef -Wpointer-arith -Wno-missing-field-initializers
 ALL_CPPFLAGS = -Ilib -Ikernels -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
 	-DGF_DATADIR='"$(PREFIX)/share/gradflow"' \
 	-DGF_HAVE_ONEDNN=$(WITH_ONEDNN) -DGF_HAVE_VERBS=$(WITH_VERBS) $(CPPFLAGS)

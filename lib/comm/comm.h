@@ -41,6 +41,14 @@ struct gf_comm_ops {
 	int (*irecv)(struct gf_comm *c, int peer, uint64_t tag, void *data,
 		     size_t size_bytes, struct gf_request **request,
 		     struct gf_error *err);
+	/* Can the transport add what that peer sends as it arrives, with no
+	 * buffer between? Then irecv_add_f32 does: data += received.
+	 * (optional, both) */
+	bool (*reduces_from)(struct gf_comm *c, int peer);
+	int (*irecv_add_f32)(struct gf_comm *c, int peer, uint64_t tag,
+			     float *data, size_t count_elems,
+			     struct gf_request **request,
+			     struct gf_error *err);
 	/* 1 done (the request is freed), 0 not yet, negative errno failed (the
 	 * request is freed). Also drives progress. */
 	int (*test)(struct gf_comm *c, struct gf_request *request,
@@ -79,6 +87,7 @@ struct gf_comm {
 	const struct gf_comm_ops *ops;
 	int rank, ranks;
 	int local_rank, local_ranks; /* on this host */
+	int host; /* the lowest rank on this host */
 	int (*on_wait)(void *ctx, struct gf_error *err); /* or NULL */
 	void *on_wait_ctx;
 	bool broken; /* see FAILURE */

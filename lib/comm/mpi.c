@@ -515,6 +515,7 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 		MPI_INFO_NULL, &host);
 	MPI_TRY(MPI_Comm_rank, host, &c->local_rank);
 	MPI_TRY(MPI_Comm_size, host, &c->local_ranks);
+	MPI_TRY(MPI_Allreduce, &c->rank, &c->host, 1, MPI_INT, MPI_MIN, host);
 	MPI_TRY(MPI_Comm_free, &host);
 	rc = divide_tags(m, err);
 	if (rc)

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/shm.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "comm/shm_state.h"
+
+static struct gf_shm *of(struct gf_comm *c)
+{
+	return c->priv;
+}
+
+static struct gf_request *request(struct gf_shm *s, int rank, uint64_t tag,
+				  size_t size_bytes)
+{
+	struct gf_request *r = gf_shm_take(s);
+
+	r->peer = s->peer_of[rank];
+	r->tag = tag;
+	r->size_bytes = size_bytes;
+	return r;
+}
+
+static int shm_isend(struct gf_comm *c, int rank, uint64_t tag,
+		     const void *data, size_t size_bytes,
+		     struct gf_request **out, struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	struct gf_request *r = request(s, rank, tag, size_bytes);
+	int rc = 0;
+
+	if (r->peer < 0) {
+		r->state = GF_SHM_BELOW;
+		rc = s->below->ops->isend(s->below, rank, tag, data, size_bytes,
+					  &r->below, err);
+	} else {
+		r->state = GF_SHM_PENDING;
+		r->from = data;
+		if (!s->peers[r->peer].pending.first)
+			gf_shm_push(s, r);
+		if (r->state == GF_SHM_PENDING)
+			gf_shm_append(&s->peers[r->peer].pending, r);
+	}
+	if (rc)
+		gf_shm_give(s, r);
+	else
+		*out = r;
+	return rc;
+}
+
+static int shm_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data,
+		     size_t size_bytes, struct gf_request **out,
+		     struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	struct gf_request *r = request(s, rank, tag, size_bytes);
+	int rc = 0;
+
+	r->to = data;
+	if (r->peer < 0) {
+		r->state = GF_SHM_BELOW;
+		rc = s->below->ops->irecv(s->below, rank, tag, data, size_bytes,
+					  &r->below, err);
+	} else {
+		gf_shm_receive(s, r);
+	}
+	if (rc)
+		gf_shm_give(s, r);
+	else
+		*out = r;
+	return rc;
+}
+
+static bool shm_reduces_from(struct gf_comm *c, int rank)
+{
+	return of(c)->peer_of[rank] >= 0;
+}
+
+static int shm_irecv_add_f32(struct gf_comm *c, int rank, uint64_t tag,
+			     float *data, size_t count_elems,
+			     struct gf_request **out, struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	struct gf_request *r =
+		request(s, rank, tag, count_elems * sizeof(float));
+
+	(void)err;
+	assert(r->peer >= 0);
+	r->to = (char *)data;
+	r->add = true;
+	gf_shm_receive(s, r);
+	*out = r;
+	return 0;
+}
+
+static int shm_test(struct gf_comm *c, struct gf_request *r,
+		    struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	int rc = 1;
+
+	gf_shm_progress(s);
+	gf_shm_advance(s, r);
+	if (r->state == GF_SHM_FAILED) {
+		rc = r->failure_rc;
+		if (err)
+			*err = r->failure;
+	} else if (r->state != GF_SHM_COMPLETE) {
+		return 0;
+	}
+	gf_shm_give(s, r);
+	return rc;
+}
+
+static void shm_cancel(struct gf_comm *c, struct gf_request *r)
+{
+	struct gf_shm *s = of(c);
+
+	if (r->state == GF_SHM_PENDING)
+		gf_shm_unlink(&s->peers[r->peer].pending, r);
+	else if (r->state == GF_SHM_POSTED)
+		gf_shm_unlink(&s->peers[r->peer].posted, r);
+	else if (r->state == GF_SHM_BELOW)
+		s->below->ops->cancel(s->below, r->below);
+	/* READING keeps its done flag for ever: the receiver may yet read */
+	gf_shm_give(s, r);
+}
+
+static int shm_probe(struct gf_comm *c, uint64_t tag, int *rank,
+		     struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	const struct gf_shm_arrival *a;
+	int i;
+
+	gf_shm_progress(s);
+	for (i = 0; i < s->npeers; i++) {
+		for (a = s->peers[i].arrivals; a; a = a->next) {
+			if (a->entry.tag != tag)
+				continue;
+			*rank = s->peers[i].rank;
+			return 1;
+		}
+	}
+	return s->below->ops->probe
+		       ? s->below->ops->probe(s->below, tag, rank, err)
+		       : 0;
+}
+
+/* What blocks below asks the same watchdog. */
+static struct gf_comm *lend(struct gf_shm *s)
+{
+	s->below->on_wait = s->comm.on_wait;
+	s->below->on_wait_ctx = s->comm.on_wait_ctx;
+	return s->below;
+}
+
+static int take_back(struct gf_shm *s, int rc)
+{
+	s->comm.broken |= s->below->broken;
+	return rc;
+}
+
+static int shm_barrier(struct gf_comm *c, struct gf_error *err)
+{
+	struct gf_comm *below = lend(of(c));
+
+	return take_back(of(c), below->ops->barrier(below, err));
+}
+
+static int shm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
+		     struct gf_error *err)
+{
+	struct gf_comm *below = lend(of(c));
+
+	return take_back(of(c),
+			 below->ops->bcast(below, root, data, size_bytes, err));
+}
+
+static int shm_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
+			 void *recv, struct gf_error *err)
+{
+	struct gf_comm *below = lend(of(c));
+
+	return take_back(of(c), below->ops->allgather(below, send, size_bytes,
+						      recv, err));
+}
+
+static int shm_iallreduce_f32(struct gf_comm *c, float *data,
+			      size_t count_elems, struct gf_request **out,
+			      struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	struct gf_request *r = gf_shm_take(s);
+	int rc;
+
+	r->state = GF_SHM_BELOW;
+	r->peer = -1;
+	rc = s->below->ops->iallreduce_f32(s->below, data, count_elems,
+					   &r->below, err);
+	if (rc)
+		gf_shm_give(s, r);
+	else
+		*out = r;
+	return rc;
+}
+
+static void shm_abort(struct gf_comm *c, int status)
+{
+	of(c)->below->ops->abort(of(c)->below, status);
+}
+
+static int shm_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data,
+			    struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	struct gf_segment segment;
+	struct gf_shm_own *own;
+	int rc;
+
+	if (!size_bytes)
+		size_bytes = 1;
+	rc = gf_segment_make(&segment, size_bytes, true, err);
+	if (rc)
+		return rc == -EMFILE ? rc : -ENOMEM;
+	own = gf_array_push(&s->own, &s->nown, &s->own_capacity);
+	own->segment = segment;
+	own->serial = ++s->serial;
+	*data = segment.base;
+	return 0;
+}
+
+/* The peers keep a mapping until they are told; an announcement that finds the
+ * queue full is not made, and the mapping lasts until they close. */
+static void shm_buffer_free(struct gf_comm *c, void *data)
+{
+	struct gf_shm *s = of(c);
+	struct gf_shm_entry *e;
+	size_t i;
+	int k;
+
+	for (i = 0; data && i < s->nown; i++) {
+		if (s->own[i].segment.base != data)
+			continue;
+		for (k = 0; k < s->npeers; k++) {
+			e = s->peers[k].pending.first
+				    ? NULL
+				    : gf_shm_next(s->peers[k].out);
+			if (!e)
+				continue;
+			e->kind = GF_SHM_RETIRE;
+			e->segment = s->own[i].serial;
+			gf_shm_publish(s->peers[k].out);
+		}
+		gf_segment_release(&s->own[i].segment);
+		s->own[i] = s->own[--s->nown];
+		return;
+	}
+}
+
+static void release(struct gf_shm *s)
+{
+	struct gf_request *r;
+	struct gf_shm_arrival *a;
+	size_t k;
+	int i;
+
+	for (i = 0; i < s->npeers; i++) {
+		struct gf_shm_peer *p = &s->peers[i];
+
+		for (k = 0; k < p->nmapped; k++)
+			gf_segment_release(&p->mapped[k].segment);
+		free(p->mapped);
+		while ((a = p->arrivals)) {
+			p->arrivals = a->next;
+			free(a);
+		}
+	}
+	while ((r = s->free_requests)) {
+		s->free_requests = r->next;
+		free(r);
+	}
+	while ((a = s->free_arrivals)) {
+		s->free_arrivals = a->next;
+		free(a);
+	}
+	for (k = 0; k < s->nown; k++)
+		gf_segment_release(&s->own[k].segment);
+	gf_segment_release(&s->control);
+	free(s->own);
+	free(s->peers);
+	free(s->peer_of);
+	free(s);
+}
+
+static void shm_close(struct gf_comm *c)
+{
+	struct gf_shm *s = of(c);
+
+	s->below->broken |= c->broken;
+	gf_comm_close(s->below);
+	release(s);
+}
+
+static const struct gf_comm_ops shm_ops = {
+	.name = "shm",
+	.isend = shm_isend,
+	.irecv = shm_irecv,
+	.reduces_from = shm_reduces_from,
+	.irecv_add_f32 = shm_irecv_add_f32,
+	.test = shm_test,
+	.cancel = shm_cancel,
+	.probe = shm_probe,
+	.barrier = shm_barrier,
+	.bcast = shm_bcast,
+	.allgather = shm_allgather,
+	.iallreduce_f32 = shm_iallreduce_f32,
+	.abort = shm_abort,
+	.buffer_alloc = shm_buffer_alloc,
+	.buffer_free = shm_buffer_free,
+	.close = shm_close,
+};
+
+int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
+		     struct gf_error *err)
+{
+	struct gf_shm *s = gf_xcalloc(1, sizeof(*s));
+	bool usable = false;
+	int rc;
+
+	s->below = below;
+	s->peer_of = gf_xcalloc((size_t)below->ranks, sizeof(*s->peer_of));
+	rc = gf_shm_join(s, &usable, err);
+	if (rc || !usable) {
+		release(s);
+		if (!rc)
+			*comm = below;
+		return rc;
+	}
+	s->comm = *below;
+	s->comm.ops = &shm_ops;
+	s->comm.priv = s;
+	*comm = &s->comm;
+	return 0;
+}

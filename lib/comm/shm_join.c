@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/heap.h"
+#include "comm/shm_state.h"
+
+struct card {
+	int host, pid, fd; /* fd of the host's queues, at its first rank */
+	int ok;
+};
+
+static size_t control_bytes(int local_ranks)
+{
+	return (size_t)local_ranks * (size_t)local_ranks *
+	       sizeof(struct gf_shm_queue);
+}
+
+static void find_peers(struct gf_shm *s, const struct card *cards)
+{
+	const struct gf_comm *c = s->below;
+	struct gf_shm_queue *queues = (void *)s->control.base;
+	int rank, own = 0, local = 0;
+
+	for (rank = 0; rank < c->rank; rank++)
+		own += cards[rank].host == c->host;
+	s->peers = gf_xcalloc((size_t)c->local_ranks, sizeof(*s->peers));
+	for (rank = 0; rank < c->ranks; rank++) {
+		struct gf_shm_peer *p = &s->peers[s->npeers];
+
+		s->peer_of[rank] = -1;
+		if (cards[rank].host != c->host)
+			continue;
+		if (rank != c->rank) {
+			p->rank = rank;
+			p->pid = cards[rank].pid;
+			p->out = &queues[own * c->local_ranks + local];
+			p->in = &queues[local * c->local_ranks + own];
+			s->peer_of[rank] = s->npeers++;
+		}
+		local++;
+	}
+}
+
+/* Every host's first rank makes the queues, the others map them. Two rounds,
+ * both taken by all ranks whatever failed; *usable only if nobody failed. */
+int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err)
+{
+	struct gf_comm *c = s->below;
+	struct card own = {c->host, (int)getpid(), -1, 1};
+	struct card *cards = gf_xcalloc((size_t)c->ranks, sizeof(*cards));
+	size_t size = control_bytes(c->local_ranks);
+	bool shared = false;
+	int rank, rc;
+
+	*usable = false;
+	if (c->host == c->rank && c->local_ranks > 1) {
+		own.ok = !gf_segment_make(&s->control, size, false, NULL);
+		own.fd = s->control.fd;
+	}
+	rc = gf_comm_allgather(c, &own, sizeof(own), cards, err);
+	if (rc)
+		goto out;
+	if (c->host != c->rank && cards[c->host].ok)
+		own.ok = !gf_segment_map(&s->control, cards[c->host].pid,
+					 cards[c->host].fd, size, NULL);
+	else
+		own.ok = cards[c->host].ok;
+	rc = gf_comm_allgather(c, &own, sizeof(own), cards, err);
+	if (rc)
+		goto out;
+	*usable = true;
+	for (rank = 0; rank < c->ranks; rank++) {
+		*usable &= cards[rank].ok;
+		shared |= cards[rank].host != rank;
+	}
+	*usable &= shared;
+	if (*usable)
+		find_peers(s, cards);
+out:
+	free(cards);
+	return rc;
+}

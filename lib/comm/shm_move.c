@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages between the ranks of a host, through shared memory (comm/shm.h).
+ *
+ * Each ordered pair of ranks has a queue (comm/shm_queue.h). Short messages
+ * travel in its entries. A long one whose bytes lie in one of the sender's
+ * segments is only announced: the receiver maps the segment once, copies or
+ * adds from it in blocks, and raises a flag that lets the sender go on. What
+ * lies elsewhere takes the transport below, announced all the same, so that
+ * the order of messages with one tag is the order of the announcements.
+ *
+ * Nothing is allocated after warm-up: requests and arrivals are reused.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "comm/shm_state.h"
+#include "gf_kernels.h"
+
+/* One call of test moves at most so much: lanes take turns, and a block read
+ * twice, by the adder and the adder's own sum, is still in the cache. */
+#define BLOCK_BYTES ((size_t)256 << 10)
+
+void gf_shm_append(struct gf_shm_list *l, struct gf_request *r)
+{
+	r->next = NULL;
+	if (!l->first)
+		l->last = &l->first;
+	*l->last = r;
+	l->last = &r->next;
+}
+
+void gf_shm_unlink(struct gf_shm_list *l, struct gf_request *r)
+{
+	struct gf_request **at = &l->first;
+
+	while (*at && *at != r)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	*at = r->next;
+	if (l->last == &r->next)
+		l->last = at;
+}
+
+struct gf_request *gf_shm_take(struct gf_shm *s)
+{
+	struct gf_request *r = s->free_requests;
+
+	if (r)
+		s->free_requests = r->next;
+	else
+		r = gf_xmalloc(sizeof(*r));
+	memset(r, 0, sizeof(*r));
+	return r;
+}
+
+void gf_shm_give(struct gf_shm *s, struct gf_request *r)
+{
+	free(r->bounce);
+	r->next = s->free_requests;
+	s->free_requests = r;
+}
+
+static const struct gf_shm_own *own_segment(const struct gf_shm *s,
+					    const void *data, size_t size_bytes)
+{
+	size_t i;
+
+	for (i = 0; i < s->nown; i++)
+		if (gf_segment_holds(&s->own[i].segment, data, size_bytes))
+			return &s->own[i];
+	return NULL;
+}
+
+static int peer_segment(struct gf_shm_peer *p, const struct gf_shm_entry *e,
+			const struct gf_segment **segment, struct gf_error *err)
+{
+	struct gf_shm_mapped *m;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < p->nmapped; i++) {
+		if (p->mapped[i].serial == e->segment) {
+			*segment = &p->mapped[i].segment;
+			return 0;
+		}
+	}
+	m = gf_array_push(&p->mapped, &p->nmapped, &p->mapped_capacity);
+	rc = gf_segment_map(&m->segment, p->pid, e->fd, e->segment_bytes, err);
+	if (rc) {
+		p->nmapped--;
+		gf_error_prefix(err, "memory of rank %d", p->rank);
+		return rc;
+	}
+	m->serial = e->segment;
+	*segment = &m->segment;
+	return 0;
+}
+
+static void retire(struct gf_shm_peer *p, uint64_t serial)
+{
+	size_t i;
+
+	for (i = 0; i < p->nmapped; i++) {
+		if (p->mapped[i].serial != serial)
+			continue;
+		gf_segment_release(&p->mapped[i].segment);
+		p->mapped[i] = p->mapped[--p->nmapped];
+		return;
+	}
+}
+
+static void deposit(struct gf_request *r, const char *from, size_t size_bytes)
+{
+	char *to = r->to + r->done_bytes;
+
+	if (r->add)
+		gf_kernels()->add_f32((float *)(void *)to,
+				      (const float *)(const void *)from,
+				      size_bytes / sizeof(float));
+	else
+		memcpy(to, from, size_bytes);
+	r->done_bytes += size_bytes;
+}
+
+static void fail(struct gf_request *r, int rc)
+{
+	r->state = GF_SHM_FAILED;
+	r->failure_rc = rc;
+}
+
+/* A message and its receive have met. */
+static void meet(struct gf_shm *s, struct gf_request *r,
+		 const struct gf_shm_entry *e)
+{
+	struct gf_shm_peer *p = &s->peers[r->peer];
+	const struct gf_segment *segment;
+	char *to = r->to;
+	int rc;
+
+	/* what comes through the transport below is checked there */
+	if (e->kind != GF_SHM_ELSEWHERE && e->size_bytes != r->size_bytes) {
+		if (e->kind == GF_SHM_DIRECT)
+			atomic_store_explicit(&p->in->done[e->done], 2,
+					      memory_order_release);
+		fail(r, gf_error_set(&r->failure, -EMSGSIZE,
+				     "message from rank %d, channel %" PRIu64
+				     ", match %" PRIu64
+				     ": want %zu bytes, got %" PRIu64,
+				     p->rank, r->tag >> 32, r->tag & UINT32_MAX,
+				     r->size_bytes, e->size_bytes));
+		return;
+	}
+	switch (e->kind) {
+	case GF_SHM_EAGER:
+		deposit(r, e->bytes, r->size_bytes);
+		r->state = GF_SHM_COMPLETE;
+		return;
+	case GF_SHM_DIRECT:
+		rc = peer_segment(p, e, &segment, &r->failure);
+		if (rc) {
+			fail(r, rc);
+			return;
+		}
+		assert(e->offset + e->size_bytes <= segment->size_bytes);
+		r->from = segment->base + e->offset;
+		r->done = &p->in->done[e->done];
+		r->state = GF_SHM_COPYING;
+		return;
+	default:
+		if (r->add)
+			to = r->bounce = gf_xmalloc(r->size_bytes);
+		rc = s->below->ops->irecv(s->below, p->rank, r->tag, to,
+					  r->size_bytes, &r->below,
+					  &r->failure);
+		r->state = GF_SHM_BELOW;
+		if (rc)
+			fail(r, rc);
+	}
+}
+
+static struct gf_request *posted_for(struct gf_shm_peer *p, uint64_t tag)
+{
+	struct gf_request *r = p->posted.first;
+
+	while (r && r->tag != tag)
+		r = r->next;
+	return r;
+}
+
+static void keep(struct gf_shm *s, struct gf_shm_peer *p,
+		 const struct gf_shm_entry *e)
+{
+	struct gf_shm_arrival *a = s->free_arrivals;
+	size_t size = offsetof(struct gf_shm_entry, bytes);
+
+	if (a)
+		s->free_arrivals = a->next;
+	else
+		a = gf_xmalloc(sizeof(*a));
+	if (e->kind == GF_SHM_EAGER)
+		size += e->size_bytes;
+	memcpy(&a->entry, e, size);
+	a->next = NULL;
+	if (!p->arrivals)
+		p->last_arrival = &p->arrivals;
+	*p->last_arrival = a;
+	p->last_arrival = &a->next;
+}
+
+static void drain(struct gf_shm *s, struct gf_shm_peer *p)
+{
+	struct gf_shm_entry *e;
+	struct gf_request *r;
+
+	while ((e = gf_shm_first(p->in))) {
+		if (e->kind == GF_SHM_RETIRE) {
+			retire(p, e->segment);
+		} else if ((r = posted_for(p, e->tag))) {
+			gf_shm_unlink(&p->posted, r);
+			meet(s, r, e);
+		} else {
+			keep(s, p, e);
+		}
+		gf_shm_pop(p->in);
+	}
+}
+
+static struct gf_shm_arrival *arrived(struct gf_shm *s, struct gf_shm_peer *p,
+				      uint64_t tag)
+{
+	struct gf_shm_arrival **at = &p->arrivals, *a;
+
+	(void)s;
+	while (*at && (*at)->entry.tag != tag)
+		at = &(*at)->next;
+	a = *at;
+	if (a) {
+		*at = a->next;
+		if (p->last_arrival == &a->next)
+			p->last_arrival = at;
+	}
+	return a;
+}
+
+static bool take_done(struct gf_shm_peer *p, int *index)
+{
+	uint32_t i = p->next_done % GF_SHM_DONE;
+
+	/* 1: in use; 2: the receiver is through; 0: never used */
+	if (atomic_load_explicit(&p->out->done[i], memory_order_acquire) == 1)
+		return false;
+	atomic_store_explicit(&p->out->done[i], 1, memory_order_relaxed);
+	p->next_done++;
+	*index = (int)i;
+	return true;
+}
+
+/* Announces a message if the queue has room; otherwise it stays GF_SHM_PENDING.
+ */
+void gf_shm_push(struct gf_shm *s, struct gf_request *r)
+{
+	struct gf_shm_peer *p = &s->peers[r->peer];
+	struct gf_shm_entry *e = gf_shm_next(p->out);
+	const struct gf_shm_own *own;
+	int index, rc;
+
+	if (!e)
+		return;
+	e->tag = r->tag;
+	e->size_bytes = r->size_bytes;
+	if (r->size_bytes <= GF_SHM_EAGER_BYTES) {
+		e->kind = GF_SHM_EAGER;
+		if (r->size_bytes)
+			memcpy(e->bytes, r->from, r->size_bytes);
+		r->state = GF_SHM_COMPLETE;
+	} else if ((own = own_segment(s, r->from, r->size_bytes))) {
+		if (!take_done(p, &index))
+			return;
+		e->kind = GF_SHM_DIRECT;
+		e->segment = own->serial;
+		e->segment_bytes = own->segment.size_bytes;
+		e->fd = own->segment.fd;
+		e->offset = (uint64_t)(r->from - own->segment.base);
+		e->done = index;
+		r->done = &p->out->done[index];
+		r->state = GF_SHM_READING;
+	} else {
+		e->kind = GF_SHM_ELSEWHERE;
+		rc = s->below->ops->isend(s->below, p->rank, r->tag, r->from,
+					  r->size_bytes, &r->below,
+					  &r->failure);
+		r->state = GF_SHM_BELOW;
+		if (rc) {
+			fail(r, rc);
+			return;
+		}
+	}
+	gf_shm_publish(p->out);
+}
+
+void gf_shm_progress(struct gf_shm *s)
+{
+	struct gf_shm_peer *p;
+
+	for (p = s->peers; p < s->peers + s->npeers; p++) {
+		while (p->pending.first) {
+			struct gf_request *r = p->pending.first;
+
+			gf_shm_push(s, r);
+			if (r->state == GF_SHM_PENDING)
+				break;
+			gf_shm_unlink(&p->pending, r);
+		}
+		drain(s, p);
+	}
+}
+
+void gf_shm_receive(struct gf_shm *s, struct gf_request *r)
+{
+	struct gf_shm_peer *p = &s->peers[r->peer];
+	struct gf_shm_arrival *a;
+
+	r->state = GF_SHM_POSTED;
+	drain(s, p);
+	a = arrived(s, p, r->tag);
+	if (!a) {
+		gf_shm_append(&p->posted, r);
+		return;
+	}
+	meet(s, r, &a->entry);
+	a->next = s->free_arrivals;
+	s->free_arrivals = a;
+}
+
+static void copy_block(struct gf_request *r)
+{
+	size_t left = r->size_bytes - r->done_bytes;
+
+	deposit(r, r->from + r->done_bytes,
+		left < BLOCK_BYTES ? left : BLOCK_BYTES);
+	if (r->done_bytes == r->size_bytes) {
+		atomic_store_explicit(r->done, 2, memory_order_release);
+		r->state = GF_SHM_COMPLETE;
+	}
+}
+
+static void test_below(struct gf_shm *s, struct gf_request *r)
+{
+	int rc = s->below->ops->test(s->below, r->below, &r->failure);
+
+	if (rc)
+		r->below = NULL;
+	if (rc < 0) {
+		fail(r, rc);
+	} else if (rc > 0) {
+		if (r->bounce)
+			deposit(r, r->bounce, r->size_bytes);
+		r->state = GF_SHM_COMPLETE;
+	}
+	s->comm.broken |= s->below->broken;
+}
+
+void gf_shm_advance(struct gf_shm *s, struct gf_request *r)
+{
+	if (r->state == GF_SHM_COPYING)
+		copy_block(r);
+	else if (r->state == GF_SHM_BELOW)
+		test_below(s, r);
+	else if (r->state == GF_SHM_READING &&
+		 atomic_load_explicit(r->done, memory_order_acquire) == 2)
+		r->state = GF_SHM_COMPLETE;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COMM_SHM_QUEUE_H
+#define GF_COMM_SHM_QUEUE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * One direction between two ranks of a host, in shared memory: a ring of
+ * entries with one writer and one reader. An entry announces a message; a
+ * short one travels inside it, a long one is read where it lies.
+ */
+#define GF_SHM_SLOTS       32
+#define GF_SHM_EAGER_BYTES 4096
+
+enum gf_shm_kind {
+	GF_SHM_EAGER,     /* the bytes are in the entry */
+	GF_SHM_DIRECT,    /* read them at segment + offset, then say done */
+	GF_SHM_ELSEWHERE, /* they come through the transport below */
+	GF_SHM_RETIRE,    /* no message: the segment is going away */
+};
+
+struct gf_shm_entry {
+	uint64_t tag;
+	uint64_t size_bytes;
+	uint64_t offset;        /* DIRECT: into the segment */
+	uint64_t segment_bytes; /* DIRECT */
+	uint64_t segment; /* DIRECT, RETIRE: serial number at the sender */
+	int32_t fd;       /* DIRECT: the segment's, at the sender */
+	int32_t done;     /* DIRECT: which done flag to raise */
+	enum gf_shm_kind kind;
+	char bytes[GF_SHM_EAGER_BYTES];
+};
+
+#define GF_SHM_DONE 1024 /* long messages in flight between two ranks */
+
+struct gf_shm_queue {
+	_Alignas(64) _Atomic uint32_t written; /* by the sender */
+	_Alignas(64) _Atomic uint32_t read;    /* by the receiver */
+	/* Raised by the receiver, lowered by the sender when it reuses one. */
+	_Alignas(64) _Atomic uint32_t done[GF_SHM_DONE];
+	_Alignas(64) struct gf_shm_entry slots[GF_SHM_SLOTS];
+};
+
+/* The next entry to fill, or NULL when all are taken; then publish it. */
+static inline struct gf_shm_entry *gf_shm_next(struct gf_shm_queue *q)
+{
+	uint32_t written =
+		atomic_load_explicit(&q->written, memory_order_relaxed);
+	uint32_t read = atomic_load_explicit(&q->read, memory_order_acquire);
+
+	return written - read == GF_SHM_SLOTS
+		       ? NULL
+		       : &q->slots[written % GF_SHM_SLOTS];
+}
+
+static inline void gf_shm_publish(struct gf_shm_queue *q)
+{
+	atomic_fetch_add_explicit(&q->written, 1, memory_order_release);
+}
+
+/* The oldest entry, or NULL when there is none; then pop it. */
+static inline struct gf_shm_entry *gf_shm_first(struct gf_shm_queue *q)
+{
+	uint32_t read = atomic_load_explicit(&q->read, memory_order_relaxed);
+
+	if (read == atomic_load_explicit(&q->written, memory_order_acquire))
+		return NULL;
+	return &q->slots[read % GF_SHM_SLOTS];
+}
+
+static inline void gf_shm_pop(struct gf_shm_queue *q)
+{
+	atomic_fetch_add_explicit(&q->read, 1, memory_order_release);
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COMM_SHM_STATE_H
+#define GF_COMM_SHM_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "comm/comm.h"
+#include "comm/shm_queue.h"
+#include "comm/shm_segment.h"
+
+/*
+ * What the parts of the shared-memory transport have in common: shm.c has the
+ * operations, shm_move.c the messages, shm_join.c finds the host's other ranks.
+ */
+enum gf_shm_state {
+	GF_SHM_PENDING, /* send: the queue is full */
+	GF_SHM_READING, /* send: announced, the receiver reads our memory */
+	GF_SHM_POSTED,  /* receive: nothing has come */
+	GF_SHM_COPYING, /* receive: from the sender's memory */
+	GF_SHM_BELOW,   /* both: the transport below has it */
+	GF_SHM_COMPLETE,
+	GF_SHM_FAILED,
+};
+
+struct gf_request {
+	enum gf_shm_state state;
+	int peer; /* index into peers, -1: `below` alone */
+	uint64_t tag;
+	size_t size_bytes, done_bytes;
+	const char *from;
+	char *to;
+	bool add;     /* to += from, as floats */
+	char *bounce; /* add, GF_SHM_BELOW: where it lands first */
+	_Atomic uint32_t *done;
+	struct gf_request *below;
+	struct gf_error failure;
+	int failure_rc;
+	struct gf_request *next;
+};
+
+/* A message that came before its receive. */
+struct gf_shm_arrival {
+	struct gf_shm_entry entry;
+	struct gf_shm_arrival *next;
+};
+
+struct gf_shm_list {
+	struct gf_request *first, **last;
+};
+
+struct gf_shm_mapped {
+	struct gf_segment segment;
+	uint64_t serial;
+};
+
+struct gf_shm_peer {
+	int rank, pid;
+	struct gf_shm_queue *out, *in;
+	struct gf_shm_list pending, posted;
+	struct gf_shm_arrival *arrivals, **last_arrival;
+	struct gf_shm_mapped *mapped;
+	size_t nmapped, mapped_capacity;
+	uint32_t next_done;
+};
+
+struct gf_shm_own {
+	struct gf_segment segment;
+	uint64_t serial;
+};
+
+struct gf_shm {
+	struct gf_comm comm, *below;
+	struct gf_segment control; /* the queues */
+	struct gf_shm_peer *peers; /* the other ranks of this host */
+	int npeers;
+	int *peer_of; /* per rank; -1 not on this host */
+	struct gf_shm_own *own;
+	size_t nown, own_capacity;
+	uint64_t serial;
+	struct gf_request *free_requests;
+	struct gf_shm_arrival *free_arrivals;
+};
+
+/* --- shm_move.c */
+
+struct gf_request *gf_shm_take(struct gf_shm *s);
+void gf_shm_give(struct gf_shm *s, struct gf_request *r);
+void gf_shm_append(struct gf_shm_list *l, struct gf_request *r);
+void gf_shm_unlink(struct gf_shm_list *l, struct gf_request *r);
+/* A GF_SHM_PENDING send: announces it if the queue has room. */
+void gf_shm_push(struct gf_shm *s, struct gf_request *r);
+/* Takes what has come for it, or leaves it GF_SHM_POSTED. */
+void gf_shm_receive(struct gf_shm *s, struct gf_request *r);
+/* Sends what waits for room and takes in what has come, from all peers. */
+void gf_shm_progress(struct gf_shm *s);
+/* Moves one request on that is GF_SHM_COPYING, GF_SHM_BELOW or GF_SHM_READING.
+ */
+void gf_shm_advance(struct gf_shm *s, struct gf_request *r);
+
+/* --- shm_join.c */
+
+/* Collective. Finds the host's other ranks and the queues to them; *usable
+ * only if some ranks share a host and every host lets them share memory. */
+int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err);
+
+#endif
