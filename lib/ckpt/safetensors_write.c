@@ -107,7 +107,9 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
 	errno = 0;
 	fwrite(header.data, 1, header.length, file.stream);
 	for (i = 0; i < ntensors && !ferror(file.stream); i++)
-		fwrite(order[i]->data, 1, bytes_of(order[i]), file.stream);
+		if (bytes_of(order[i]))
+			fwrite(order[i]->data, 1, bytes_of(order[i]),
+			       file.stream);
 	gf_text_release(&header);
 	free(order);
 	return gf_file_commit(&file, err); /* sees a failed write */
