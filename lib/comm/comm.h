@@ -90,6 +90,9 @@ struct gf_comm {
 	int host; /* the lowest rank on this host */
 	int (*on_wait)(void *ctx, struct gf_error *err); /* or NULL */
 	void *on_wait_ctx;
+	/* Counted up by a transport whose test calls move bytes piece by piece:
+	 * who sees it change should not back off yet. */
+	uint64_t moved_bytes;
 	bool broken; /* see FAILURE */
 	void *priv;
 };

@@ -9,6 +9,10 @@
  * SLOTS are given out in program order, so the first unfinished reduction
  * always has one, and a schedule whose ranks take their steps in the same
  * rounds cannot get stuck for want of slots, however few there are.
+ *
+ * DIRECT. From a peer whose memory the transport can add from, a receive that
+ * reduces needs no slot: it is posted when its dependencies are done, and the
+ * transport adds straight into the data.
  */
 #include "comm/exec.h"
 
@@ -35,6 +39,7 @@ struct state {
 	uint32_t waits_for;         /* dependencies not done */
 	uint32_t slot;              /* RECV_REDUCE, once posted */
 	bool arrived;               /* RECV_REDUCE: the slot is full */
+	bool direct;                /* RECV_REDUCE without a slot */
 };
 
 struct gf_exec_run {
@@ -46,7 +51,7 @@ struct gf_exec_run {
 	uint32_t *users, *first_user; /* who depends on a step */
 	uint32_t *ready, nready;      /* to be taken up */
 	uint32_t *active, nactive;    /* steps with a request */
-	uint32_t *reduces, nreduces;  /* all RECV_REDUCE, in order */
+	uint32_t *reduces, nreduces;  /* those with a slot, in order */
 	uint32_t posted;              /* so many of them have a slot */
 	uint32_t *slots, nslots, free_slots;
 	size_t slot_elems;
@@ -98,6 +103,14 @@ static void list_users(struct gf_exec_run *run)
 	run->first_user = first;
 }
 
+static bool is_direct(const struct gf_exec_run *run, const struct gf_step *step)
+{
+	struct gf_comm *c = run->exec->comm;
+
+	return step->op == GF_STEP_RECV_REDUCE && c->ops->reduces_from &&
+	       c->ops->reduces_from(c, step->peer);
+}
+
 static void size_slots(struct gf_exec_run *run)
 {
 	const struct gf_schedule *s = run->schedule;
@@ -105,7 +118,8 @@ static void size_slots(struct gf_exec_run *run)
 
 	run->reduces = gf_xcalloc(s->nsteps + 1, sizeof(*run->reduces));
 	for (i = 0; i < s->nsteps; i++) {
-		if (s->steps[i].op != GF_STEP_RECV_REDUCE)
+		if (s->steps[i].op != GF_STEP_RECV_REDUCE ||
+		    is_direct(run, &s->steps[i]))
 			continue;
 		run->reduces[run->nreduces++] = (uint32_t)i;
 		if (s->steps[i].range.count > run->slot_elems)
@@ -232,6 +246,9 @@ static int transfer(struct gf_exec_run *run, uint32_t i, float *memory,
 	if (step->op == GF_STEP_SEND)
 		rc = c->ops->isend(c, step->peer, tag, memory, size_bytes,
 				   request, err);
+	else if (run->states[i].direct)
+		rc = c->ops->irecv_add_f32(c, step->peer, tag, memory,
+					   step->range.count, request, err);
 	else
 		rc = c->ops->irecv(c, step->peer, tag, memory, size_bytes,
 				   request, err);
@@ -271,6 +288,8 @@ static int take_up(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 	case GF_STEP_RECV:
 		return transfer(run, i, target, err);
 	case GF_STEP_RECV_REDUCE:
+		if (state->direct)
+			return transfer(run, i, target, err);
 		if (!state->arrived)
 			return 0;
 		gf_kernels()->add_f32(
@@ -320,7 +339,8 @@ static int collect(struct gf_exec_run *run, struct gf_error *err)
 		run->active[k] = run->active[--run->nactive];
 		if (rc < 0)
 			return rc;
-		if (run->schedule->steps[i].op != GF_STEP_RECV_REDUCE) {
+		if (run->schedule->steps[i].op != GF_STEP_RECV_REDUCE ||
+		    run->states[i].direct) {
 			finish_step(run, i);
 			continue;
 		}
@@ -360,7 +380,10 @@ int gf_exec_start(struct gf_exec_run *run, float *data, struct gf_error *err)
 	for (i = 0; i < run->nslots; i++)
 		run->slots[i] = run->nslots - 1 - i;
 	for (i = 0; i < s->nsteps; i++)
-		run->states[i] = (struct state){.waits_for = s->steps[i].ndeps};
+		run->states[i] = (struct state){
+			.waits_for = s->steps[i].ndeps,
+			.direct = is_direct(run, &s->steps[i]),
+		};
 	/* Taken from the end: the first step first. */
 	for (i = (uint32_t)s->nsteps; i-- > 0;)
 		if (!s->steps[i].ndeps)
@@ -375,8 +398,8 @@ int gf_exec_start(struct gf_exec_run *run, float *data, struct gf_error *err)
 
 int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
 {
+	uint64_t before, bytes_before = x->comm->moved_bytes;
 	struct gf_exec_run *run, *next;
-	uint64_t before;
 	int rc = 0;
 
 	*moved = false;
@@ -389,6 +412,7 @@ int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
 		*moved |= run->moves != before;
 		rc = conclude(run, rc);
 	}
+	*moved |= x->comm->moved_bytes != bytes_before;
 	return rc;
 }
 

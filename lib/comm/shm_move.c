@@ -339,12 +339,13 @@ void gf_shm_receive(struct gf_shm *s, struct gf_request *r)
 	s->free_arrivals = a;
 }
 
-static void copy_block(struct gf_request *r)
+static void copy_block(struct gf_shm *s, struct gf_request *r)
 {
 	size_t left = r->size_bytes - r->done_bytes;
 
 	deposit(r, r->from + r->done_bytes,
 		left < BLOCK_BYTES ? left : BLOCK_BYTES);
+	s->comm.moved_bytes += left < BLOCK_BYTES ? left : BLOCK_BYTES;
 	if (r->done_bytes == r->size_bytes) {
 		atomic_store_explicit(r->done, 2, memory_order_release);
 		r->state = GF_SHM_COMPLETE;
@@ -370,7 +371,7 @@ static void test_below(struct gf_shm *s, struct gf_request *r)
 void gf_shm_advance(struct gf_shm *s, struct gf_request *r)
 {
 	if (r->state == GF_SHM_COPYING)
-		copy_block(r);
+		copy_block(s, r);
 	else if (r->state == GF_SHM_BELOW)
 		test_below(s, r);
 	else if (r->state == GF_SHM_READING &&

@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "coll/algorithm.h"
 #include "comm/exec.h"
+#include "comm/shm.h"
 #include "ranks.h"
 
 /* Small integers: every sum is exact, whatever the order. */
@@ -49,11 +50,17 @@ static void check_run(struct gf_comm *c, struct gf_exec *x,
 		      const struct gf_schedule *s, const char *what)
 {
 	size_t n = s->count_elems, i;
-	float *data = gf_xcalloc(n + 1, sizeof(*data)), want;
+	float *data, want;
 	struct gf_exec_run *run;
 	struct gf_error err = {""};
+	void *memory;
 	int r;
 
+	if (c->ops->buffer_alloc(c, (n + 1) * sizeof(*data), &memory, &err)) {
+		EXPECT(0, "%s: %s", what, err.text);
+		return;
+	}
+	data = memory;
 	if (gf_exec_run_new(x, s, 3, &run, &err)) {
 		EXPECT(0, "%s: %s", what, err.text);
 		goto out;
@@ -78,7 +85,7 @@ static void check_run(struct gf_comm *c, struct gf_exec *x,
 	EXPECT(data[n] == -1, "%s: beyond the end", what);
 	gf_exec_run_free(run);
 out:
-	free(data);
+	c->ops->buffer_free(c, memory);
 }
 
 struct algorithm_case {
@@ -136,6 +143,7 @@ static void check_sizes(struct gf_comm *c, void *ctx)
 		check_size(c, ctx, sizes[i], sizes[i] / p / 3 + 1);
 	}
 	check_size(c, ctx, 37, 1);
+	check_size(c, ctx, 40000, 0); /* beyond what an entry holds */
 }
 
 /* Prime factors, smallest first. */
@@ -164,6 +172,8 @@ static void test_algorithms(void)
 		for (i = 0, done = 0; i < GF_ARRAY_LENGTH(ranks); i++) {
 			one = (struct algorithm_case){.algorithm = *a};
 			on_ranks(ranks[i], check_sizes, &one);
+			on_ranks_over(ranks[i], gf_comm_shm_over, check_sizes,
+				      &one);
 			one.servers = 1;
 			if (!strcmp((*a)->name, "ps") && ranks[i] > 1)
 				on_ranks(ranks[i], check_sizes, &one);
@@ -234,7 +244,7 @@ static void absent(struct gf_comm *c, void *ctx)
 				    .count_elems = 10};
 	struct gf_exec *x = gf_exec_new(c);
 	struct gf_schedule s;
-	struct gf_exec_run *run;
+	struct gf_exec_run *run = NULL;
 	struct gf_error err = {""};
 	float data[10] = {0};
 	size_t step;
@@ -271,7 +281,7 @@ static void disagree(struct gf_comm *c, void *ctx)
 				    .count_elems = c->rank == 0 ? 10 : 12};
 	struct gf_exec *x = gf_exec_new(c);
 	struct gf_schedule s;
-	struct gf_exec_run *run;
+	struct gf_exec_run *run = NULL;
 	struct gf_error err = {""};
 	float data[12] = {0};
 
@@ -322,6 +332,7 @@ int main(void)
 	test_algorithms();
 	on_ranks(4, many, NULL);
 	on_ranks(7, many, NULL);
+	on_ranks_over(7, gf_comm_shm_over, many, NULL);
 	on_ranks(2, absent, NULL);
 	on_ranks(2, disagree, NULL);
 	on_ranks(1, refusals, NULL);
