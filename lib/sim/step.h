@@ -19,11 +19,18 @@
  * then its bytes drain at 1/(gamma_n*b), n messages being in transfer.
  * Starts: in plan order; normal when ready and every earlier one has ended,
  * simultaneous when ready and fewer than `lanes` are active.
+ *
+ * A split message (dear) costs half of its startup and bytes as a
+ * reduce-scatter in backward and the other half as an all-gather in the next
+ * forward: in steady state the all-gathers of the step before run one after
+ * the other from the start of forward, last message first, and forward waits
+ * at need_s (unknown: forward mirrors backward) for the tensor it needs.
  */
 struct gf_sim_message {
 	size_t first, last; /* tensors */
 	enum gf_mode mode;
 	enum gf_release release;
+	enum gf_half half;
 	double startup_s, per_byte_s; /* of this message's algorithm */
 	double bytes;                 /* on the wire */
 	const struct gf_contention *contention; /* NULL: gamma_n = n */
@@ -37,8 +44,10 @@ struct gf_sim_input {
 };
 
 struct gf_sim_result {
-	double iteration_s, compute_s, exposed_comm_s;
-	double backward_end_s;
+	double iteration_s;
+	double compute_s;      /* forward + backward + update, alone */
+	double exposed_comm_s; /* iteration_s - compute_s */
+	double forward_end_s, backward_end_s;
 	struct gf_predicted_message *messages; /* caller's, nmessages */
 };
 
@@ -46,8 +55,8 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
 
 /* The cheapest allreduce entry for a message (ties: the first), or the one of
  * that name when algorithm is not NULL; NULL if there is none. */
-const struct gf_allreduce_cost *
-gf_sim_cheapest(const struct gf_network *net, size_t bytes,
-		const char *algorithm);
+const struct gf_allreduce_cost *gf_sim_cheapest(const struct gf_network *net,
+						size_t bytes,
+						const char *algorithm);
 
 #endif

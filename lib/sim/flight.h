@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_FLIGHT_H
+#define GF_SIM_FLIGHT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "doc/plan.h"
+
+/*
+ * The step model one start at a time: a state is the moment at which the
+ * latest message started and what was in flight then. gf_sim_step folds a
+ * whole plan over it; the planner's search keeps many of them side by side.
+ *
+ * Backward is kept as `lag_s`, the time lost to overlap so far: unhindered it
+ * would have done w of its work at forward_s + w + lag_s. With overlap_slowdown
+ * 1 that is exact.
+ */
+struct gf_sim_flight {
+	size_t message;
+	bool draining;
+	double startup_end_s; /* until then it uses no bandwidth */
+	double left_s;        /* to drain, in seconds alone */
+	size_t size_bytes;    /* chooses the contention entry */
+	const struct gf_contention *contention;
+	int gamma_n; /* what gamma was looked up for; 0: not yet */
+	double gamma;
+};
+
+/* What to start: one message with its costs. */
+struct gf_sim_start {
+	size_t message;
+	enum gf_mode mode;
+	double work_s;             /* backward work that makes it ready */
+	double startup_s, drain_s; /* alone */
+	size_t size_bytes;
+	const struct gf_contention *contention; /* NULL: gamma_n = n */
+};
+
+struct gf_sim_state {
+	double now_s;
+	double backward_start_s;
+	double slowdown;
+	double lag_s;
+	int lanes;
+	int nflights;
+	struct gf_sim_flight *flights; /* caller's, room for `lanes` */
+	double *end_s; /* caller's, per message; NULL: not wanted */
+};
+
+/* Starts the message as early as its mode allows and moves the state there. */
+void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m);
+/* Lets everything in flight end; now_s is the last end. */
+void gf_sim_finish(struct gf_sim_state *s);
+/* When backward will have done that much, if nothing more is started and what
+ * is in flight stays; never before now_s. */
+double gf_sim_work_at(const struct gf_sim_state *s, double work_s);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/step.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "sim/flight.h"
+
+static double share(const struct gf_sim_message *m)
+{
+	return m->half == GF_HALF_SPLIT ? 0.5 : 1.0;
+}
+
+/* Backward work after which message m may start. */
+static double release_work_s(const struct gf_sim_input *in,
+			     const struct gf_sim_message *m)
+{
+	if (m->release == GF_RELEASE_BACKWARD_END)
+		return in->model->backward_s;
+	return in->model->tensors[m->last].ready_s;
+}
+
+/* When forward, unhindered, first uses any tensor of message m: tensors stand
+ * in generation order, so the last one is needed first. */
+static double need_s(const struct gf_sim_input *in,
+		     const struct gf_sim_message *m)
+{
+	const struct gf_model_profile *model = in->model;
+	double need = INFINITY;
+	size_t i;
+
+	for (i = m->first; i <= m->last; i++) {
+		const struct gf_tensor *t = &model->tensors[i];
+		double at = t->need_s;
+
+		if (isnan(at))
+			at = model->backward_s > 0
+				     ? model->forward_s *
+					       (1 -
+						t->ready_s / model->backward_s)
+				     : 0;
+		need = fmin(need, at);
+	}
+	return need;
+}
+
+/* Forward's end when it waits for the all-gathers of the step before. */
+static double forward_end_s(const struct gf_sim_input *in)
+{
+	double gathered = 0, late = 0;
+	size_t i;
+
+	for (i = in->nmessages; i-- > 0;) {
+		const struct gf_sim_message *m = &in->messages[i];
+
+		if (m->half != GF_HALF_SPLIT)
+			continue;
+		gathered += (1 - share(m)) *
+			    (m->startup_s + m->per_byte_s * m->bytes);
+		late = fmax(late, gathered - need_s(in, m));
+	}
+	return in->model->forward_s + late;
+}
+
+/*
+ * The clock of backward against the intervals in which messages were active.
+ * Starts do not decrease along the plan, so one walk answers non-decreasing
+ * questions.
+ */
+struct work_clock {
+	const struct gf_predicted_message *messages;
+	size_t nmessages, next;
+	double now_s, done_s, slowdown;
+};
+
+/* When backward has done `work_s` of its work. */
+static double work_done_at(struct work_clock *c, double work_s)
+{
+	while (c->next < c->nmessages) {
+		const struct gf_predicted_message *m = &c->messages[c->next];
+		double idle = fmax(m->start_s - c->now_s, 0);
+		double busy = fmax(m->end_s - fmax(m->start_s, c->now_s), 0);
+
+		if (work_s <= c->done_s + idle)
+			break;
+		if (work_s <= c->done_s + idle + busy / c->slowdown)
+			return c->now_s + idle +
+			       (work_s - c->done_s - idle) * c->slowdown;
+		c->now_s += idle + busy;
+		c->done_s += idle + busy / c->slowdown;
+		c->next++;
+	}
+	return c->now_s + fmax(work_s - c->done_s, 0);
+}
+
+/* Fills ready_s and the end of backward from the starts and ends. */
+static void find_ready_times(const struct gf_sim_input *in,
+			     struct gf_sim_result *out)
+{
+	const struct gf_model_profile *model = in->model;
+	double slowdown = fmax(model->overlap_slowdown, 1);
+	struct work_clock clock = {
+		out->messages, in->nmessages, 0, out->forward_end_s, 0,
+		slowdown};
+	size_t i;
+
+	for (i = 0; i < in->nmessages; i++) {
+		const struct gf_sim_message *m = &in->messages[i];
+		double work = release_work_s(in, m);
+
+		if (m->release == GF_RELEASE_BACKWARD_END)
+			continue;
+		/* without slowdown this is exact, the walk is not */
+		out->messages[i].ready_s = slowdown > 1
+						   ? work_done_at(&clock, work)
+						   : out->forward_end_s + work;
+	}
+	out->backward_end_s = slowdown > 1
+				      ? work_done_at(&clock, model->backward_s)
+				      : out->forward_end_s + model->backward_s;
+	for (i = 0; i < in->nmessages; i++)
+		if (in->messages[i].release == GF_RELEASE_BACKWARD_END)
+			out->messages[i].ready_s = out->backward_end_s;
+}
+
+void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
+{
+	const struct gf_model_profile *model = in->model;
+	size_t lanes = in->lanes < 1 ? 1 : (size_t)in->lanes;
+	struct gf_sim_state state = {0};
+	double *end_s = gf_xcalloc(in->nmessages + 1, sizeof(*end_s));
+	double last_s = 0;
+	size_t i;
+
+	if (lanes > in->nmessages)
+		lanes = in->nmessages;
+	out->forward_end_s = forward_end_s(in);
+	state.now_s = state.backward_start_s = out->forward_end_s;
+	state.slowdown = fmax(model->overlap_slowdown, 1);
+	state.lanes = (int)lanes;
+	state.flights = gf_xcalloc(lanes + 1, sizeof(*state.flights));
+	state.end_s = end_s;
+	for (i = 0; i < in->nmessages; i++) {
+		const struct gf_sim_message *m = &in->messages[i];
+		struct gf_sim_start start = {
+			.message = i,
+			.mode = m->mode,
+			.work_s = release_work_s(in, m),
+			.startup_s = share(m) * m->startup_s,
+			.drain_s = share(m) * m->per_byte_s * m->bytes,
+			.size_bytes = (size_t)fmin(m->bytes, 0x1p62),
+			.contention = m->contention,
+		};
+
+		gf_sim_start(&state, &start);
+		out->messages[i].start_s = state.now_s;
+	}
+	gf_sim_finish(&state);
+	for (i = 0; i < in->nmessages; i++) {
+		out->messages[i].end_s = end_s[i];
+		last_s = fmax(last_s, end_s[i]);
+	}
+	find_ready_times(in, out);
+	out->iteration_s = fmax(last_s, out->backward_end_s) + model->update_s;
+	out->compute_s = model->forward_s + model->backward_s + model->update_s;
+	out->exposed_comm_s = out->iteration_s - out->compute_s;
+	free(state.flights);
+	free(end_s);
+}
+
+const struct gf_allreduce_cost *gf_sim_cheapest(const struct gf_network *net,
+						size_t bytes,
+						const char *algorithm)
+{
+	const struct gf_allreduce_cost *best = NULL;
+	double best_s = INFINITY;
+	size_t i;
+
+	for (i = 0; i < net->nallreduce; i++) {
+		const struct gf_allreduce_cost *c = &net->allreduce[i];
+		double s = c->startup_s + c->per_byte_s * (double)bytes;
+
+		if (algorithm && strcmp(c->algorithm, algorithm) != 0)
+			continue;
+		if (!best || s < best_s) {
+			best = c;
+			best_s = s;
+		}
+	}
+	return best;
+}
