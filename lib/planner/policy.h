@@ -2,6 +2,7 @@
 #ifndef GF_PLANNER_POLICY_H
 #define GF_PLANNER_POLICY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -15,30 +16,50 @@
  */
 struct gf_problem {
 	const struct gf_model_profile *model;
-	const struct gf_network *network;   /* costs, measured or derived */
-	const struct gf_level *levels;      /* or NULL */
+	const struct gf_network *network; /* costs, measured; or NULL */
+	const struct gf_level *levels;    /* or NULL; one of both is there */
 	size_t nlevels;
 	int ranks;
-	int lanes;              /* upper bound on messages in flight */
+	int lanes;              /* upper bound on messages in flight; 0: what
+				   the policy uses by itself */
 	size_t threshold_bytes; /* threshold; 0: search the best */
 	const char *algorithm;  /* NULL: the cheapest per message */
+	/* Codecs that a message may choose from, NULL-terminated; NULL: f32,
+	 * the gradients as they are. */
+	const char *const *codecs;
 };
+
+struct gf_work;
+struct gf_draft;
 
 struct gf_policy {
 	const char *name;
 	const char *description; /* one line, for --list */
 	const char *source;      /* paper and section, or "gradflow" */
-	/* Fills p->messages (first, last, mode, release, algorithm) and
-	 * p->lanes. */
-	int (*plan)(const struct gf_problem *in, struct gf_plan *p,
-		    struct gf_error *err);
+	int lanes;               /* when the problem leaves them open */
+	/* Chosen by `auto` and `optimal`. A policy that changes more than the
+	 * schedule (dear: the next forward waits) is run when asked for. */
+	bool automatic;
+	void (*draft)(const struct gf_work *w, struct gf_draft *d);
 };
 
 extern const struct gf_policy *const gf_policies[]; /* NULL-terminated */
 const struct gf_policy *gf_policy_find(const char *name);
 
-/* plan + prediction + lower bound: a whole document. */
+/*
+ * Draft, prediction and lower bound: a whole document in p (released on
+ * failure). -EINVAL: the problem contradicts itself; -ENOTSUP: no algorithm
+ * serves it.
+ */
 int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in,
 		  struct gf_plan *p, struct gf_error *err);
+
+/*
+ * The best automatic policy over every number of lanes worth trying (ties:
+ * fewer lanes, then the registry's order). in->lanes bounds them; 0: as far
+ * as contention was measured, at least 2, at most 4.
+ */
+int gf_policy_auto(const struct gf_problem *in, struct gf_plan *p,
+		   struct gf_error *err);
 
 #endif

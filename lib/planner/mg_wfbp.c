@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Merged-gradient wait-free backpropagation (Shi, Chu, Li 2019): the waiting
+ * message takes in the next tensor iff that one is ready before the message
+ * would have got through its startup,
+ *
+ *	ready(l-1) < start(l) + a		(ASC-WFBP Eq. 5, strictly)
+ *
+ * and after a merge start(l) = max(start(l), ready(l-1)).
+ */
+#include <math.h>
+
+#include "planner/policies.h"
+#include "planner/work.h"
+
+static void draft(const struct gf_work *w, struct gf_draft *d)
+{
+	double previous_end = 0;
+	size_t first = 0, last;
+
+	while (first < w->ntensors) {
+		double start = fmax(w->ready_s[first], previous_end);
+		const struct gf_send *s;
+
+		for (last = first; last < w->run_last[first]; last++) {
+			double bytes = gf_work_bytes(w, first, last);
+			size_t option = gf_menu_pick(&w->menu, bytes);
+			double a = w->menu.options[option].startup_s;
+
+			if (!(w->ready_s[last + 1] < start + a))
+				break;
+			start = fmax(start, w->ready_s[last + 1]);
+		}
+		s = gf_draft_send(d, w, first, last);
+		previous_end = start + gf_menu_cost_s(&w->menu,
+						      gf_work_bytes(w, s->first,
+								    s->last));
+		first = last + 1;
+	}
+}
+
+const struct gf_policy gf_policy_mg_wfbp = {
+	.name = "mg-wfbp",
+	.description = "merge a tensor that is ready within the startup",
+	.source = "ASC-WFBP, Eq. 5 (MG-WFBP, Shi et al. 2019)",
+	.lanes = 1,
+	.automatic = true,
+	.draft = draft,
+};

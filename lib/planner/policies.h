@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PLANNER_POLICIES_H
+#define GF_PLANNER_POLICIES_H
+
+#include "planner/policy.h"
+
+/* One per file of the same name. */
+extern const struct gf_policy gf_policy_sequential;
+extern const struct gf_policy gf_policy_single;
+extern const struct gf_policy gf_policy_wfbp;
+extern const struct gf_policy gf_policy_threshold;
+extern const struct gf_policy gf_policy_mg_wfbp;
+extern const struct gf_policy gf_policy_asc_wfbp;
+extern const struct gf_policy gf_policy_asc_wfbp_literal;
+extern const struct gf_policy gf_policy_optimal;
+extern const struct gf_policy gf_policy_dear;
+
+#endif

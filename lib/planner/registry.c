@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "planner/policies.h"
+
+/* Simple before clever: a tie goes to the earlier one. */
+const struct gf_policy *const gf_policies[] = {
+	&gf_policy_sequential,
+	&gf_policy_single,
+	&gf_policy_wfbp,
+	&gf_policy_threshold,
+	&gf_policy_mg_wfbp,
+	&gf_policy_asc_wfbp,
+	&gf_policy_asc_wfbp_literal,
+	&gf_policy_optimal,
+	&gf_policy_dear,
+	NULL,
+};
+
+const struct gf_policy *gf_policy_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; gf_policies[i]; i++)
+		if (strcmp(gf_policies[i]->name, name) == 0)
+			return gf_policies[i];
+	return NULL;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "planner/policies.h"
+#include "planner/work.h"
+
+#define LANES_MOST 4 /* that the search goes to by itself */
+
+static struct gf_model_profile *copy_model(const struct gf_model_profile *m)
+{
+	struct gf_model_profile *copy = gf_xmemdup(m, sizeof(*m));
+	size_t i;
+
+	copy->name = gf_xstrdup_or_null(m->name);
+	copy->device = gf_xstrdup_or_null(m->device);
+	copy->extra = gf_xstrdup_or_null(m->extra);
+	copy->tensors = gf_xcalloc(m->ntensors, sizeof(*copy->tensors));
+	for (i = 0; i < m->ntensors; i++) {
+		copy->tensors[i] = m->tensors[i];
+		copy->tensors[i].name = gf_xstrdup_or_null(m->tensors[i].name);
+		copy->tensors[i].extra =
+			gf_xstrdup_or_null(m->tensors[i].extra);
+	}
+	return copy;
+}
+
+static void copy_messages(const struct gf_work *w, const struct gf_draft *d,
+			  struct gf_plan *p)
+{
+	size_t i, k;
+
+	p->messages = gf_xcalloc(d->nsends, sizeof(*p->messages));
+	p->nmessages = d->nsends;
+	for (i = 0; i < d->nsends; i++) {
+		const struct gf_send *s = &d->sends[i];
+		const struct gf_option *o = &w->menu.options[s->option];
+		struct gf_message *m = &p->messages[i];
+
+		m->first = s->first;
+		m->last = s->last;
+		m->mode = s->mode;
+		m->release = s->release;
+		m->half = s->half;
+		m->algorithm = gf_xstrdup(o->algorithm);
+		m->codec = gf_xstrdup(o->codec);
+		m->stages = gf_xcalloc(o->nstages + 1, sizeof(*m->stages));
+		m->nstages = o->nstages;
+		for (k = 0; k < o->nstages; k++) {
+			m->stages[k].factor = o->stages[k].factor;
+			m->stages[k].algorithm =
+				gf_xstrdup(o->stages[k].algorithm);
+		}
+	}
+}
+
+static bool split(const struct gf_draft *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->nsends; i++)
+		if (d->sends[i].half == GF_HALF_SPLIT)
+			return true;
+	return false;
+}
+
+static int predict(const struct gf_work *w, struct gf_draft *d,
+		   struct gf_plan *p, struct gf_error *err)
+{
+	struct gf_prediction *out = gf_xcalloc(1, sizeof(*out));
+	struct gf_sim_result result = {0};
+
+	out->messages = gf_xcalloc(d->nsends, sizeof(*out->messages));
+	result.messages = out->messages;
+	gf_work_predict(w, d, &result);
+	out->iteration_s = result.iteration_s;
+	out->compute_s = result.compute_s;
+	out->exposed_comm_s = result.exposed_comm_s;
+	out->lower_bound_s = split(d) ? gf_work_split_bound_s(w, d->lanes)
+				      : gf_work_bound_s(w, d->lanes);
+	p->predicted = out;
+	if (!isfinite(result.iteration_s))
+		return gf_error_set(err, -EINVAL,
+				    "want times and sizes whose sum is a "
+				    "number, got an iteration of %g s",
+				    result.iteration_s);
+	return 0;
+}
+
+static int finish(const struct gf_work *w, struct gf_draft *d,
+		  const char *policy, struct gf_plan *p, struct gf_error *err)
+{
+	const struct gf_problem *in = w->in;
+
+	memset(p, 0, sizeof(*p));
+	p->system = gf_xstrdup("auto");
+	p->policy = gf_xstrdup(policy);
+	p->ranks = in->ranks;
+	p->lanes = d->lanes;
+	p->model = copy_model(in->model);
+	p->network = in->network ? gf_network_copy(in->network) : NULL;
+	p->levels = in->levels ? gf_levels_copy(in->levels, in->nlevels) : NULL;
+	p->nlevels = in->levels ? in->nlevels : 0;
+	p->threshold_bytes = d->threshold_bytes;
+	p->selection.decay = NAN;
+	p->staleness = 1;
+	copy_messages(w, d, p);
+	gf_plan_set_types(p);
+	return predict(w, d, p, err);
+}
+
+/* More lanes than contention was measured for are a guess. */
+static int lanes_measured(const struct gf_work *w)
+{
+	size_t i, e, most = 2;
+
+	for (i = 0; i < w->menu.noptions; i++) {
+		const struct gf_contention *c = w->menu.options[i].contention;
+
+		for (e = 0; c && e < c->nentries; e++)
+			if (c->entries[e].ngamma > most)
+				most = c->entries[e].ngamma;
+	}
+	return most < LANES_MOST ? (int)most : LANES_MOST;
+}
+
+static int run(const struct gf_policy *policy, bool automatic,
+	       const struct gf_problem *in, struct gf_plan *p,
+	       struct gf_error *err)
+{
+	struct gf_draft d = {0};
+	struct gf_work w;
+	int lanes = in->lanes, rc = gf_work_init(&w, in, err);
+
+	if (rc < 0)
+		return rc;
+	if (automatic && lanes <= 0)
+		lanes = lanes_measured(&w);
+	gf_draft_make(&d, &w, policy, lanes);
+	rc = finish(&w, &d, automatic ? d.policy->name : policy->name, p, err);
+	if (rc < 0)
+		gf_plan_release(p);
+	gf_draft_release(&d);
+	gf_work_release(&w);
+	return rc;
+}
+
+int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in,
+		  struct gf_plan *p, struct gf_error *err)
+{
+	return run(policy, false, in, p, err);
+}
+
+/* `optimal` drafts the other policies and searches from one lane up. */
+int gf_policy_auto(const struct gf_problem *in, struct gf_plan *p,
+		   struct gf_error *err)
+{
+	return run(&gf_policy_optimal, true, in, p, err);
+}

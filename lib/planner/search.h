@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PLANNER_SEARCH_H
+#define GF_PLANNER_SEARCH_H
+
+#include "planner/work.h"
+
+/*
+ * The searches behind `optimal`. Each appends its messages to an empty draft.
+ * below_s is the iteration time of a draft already at hand: what cannot beat
+ * it is not followed, and nothing is appended when nothing beats it.
+ */
+
+/* One lane: exact over all contiguous partitions (serial.c). */
+void gf_search_serial(const struct gf_work *w, double below_s,
+		      struct gf_draft *d);
+/* d->lanes >= 2 lanes: a beam over partitions, modes and options (beam.c). */
+void gf_search_beam(const struct gf_work *w, double below_s,
+		    struct gf_draft *d);
+/* d->lanes lanes: exact if it gets through within `budget` starts. */
+void gf_search_exhaust(const struct gf_work *w, double below_s, double budget,
+		       struct gf_draft *d);
+/* Improves a predicted draft in place; budget in simulated messages. */
+void gf_search_polish(const struct gf_work *w, double budget,
+		      struct gf_draft *d);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The exact optimum on one lane: a dynamic programme over contiguous
+ * partitions.
+ *
+ * After some messages two numbers matter: when the last one ends, and how much
+ * backward lost to overlap, which is kappa = 1 - 1/overlap_slowdown of the time
+ * spent communicating. A message of tensors i..j-1 and cost C takes
+ *
+ *	end' = max(end, ready[j-1] + lag) + C,	lag' = lag + kappa*C
+ *
+ * and the iteration ends at max(end, backward_end + lag). Both are monotone in
+ * end and lag, so only Pareto-optimal pairs need to be kept per position; with
+ * no slowdown lag is 0 and one number is left. The cheapest option of each
+ * message is best for both.
+ *
+ * Which pairs cannot matter: with C concave and not decreasing, the rest of
+ * the tensors costs at least C(all of them at once), at its earliest after
+ * end and, for every tensor i of the rest, after ready[i] + lag.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "planner/search.h"
+
+struct pair {
+	double end_s, lag_s;
+	size_t from, from_pair; /* position and index before this message */
+	size_t nmessages;
+};
+
+/* Pairs at one position, by rising end_s and falling lag_s. */
+struct front {
+	struct pair *pairs;
+	size_t npairs, capacity;
+};
+
+struct serial {
+	const struct gf_work *w;
+	double kappa;
+	double below_s;       /* end of communication or backward to beat */
+	double *rest_s;       /* cost of tensors i.. as one message */
+	double *latest_s;     /* max over k >= i of ready[k] + rest[k] */
+	struct front *fronts; /* ntensors + 1 */
+};
+
+/* No completion of pair p at position j ends before this. */
+static double floor_s(const struct serial *s, size_t j, const struct pair *p)
+{
+	double bound = fmax(p->end_s, s->w->backward_end_s + p->lag_s +
+					      s->kappa * s->rest_s[j]);
+
+	if (j < s->w->ntensors)
+		bound = fmax(bound, fmax(p->end_s + s->rest_s[j],
+					 s->latest_s[j] + p->lag_s));
+	return bound;
+}
+
+static bool before(const struct pair *a, const struct pair *b)
+{
+	if (a->end_s != b->end_s)
+		return a->end_s < b->end_s;
+	if (a->lag_s != b->lag_s)
+		return a->lag_s < b->lag_s;
+	return a->nmessages < b->nmessages;
+}
+
+/* Keeps the front sorted and free of dominated pairs; equal pairs: fewer
+ * messages, then the earlier found. */
+static void insert(struct front *f, const struct pair *p)
+{
+	size_t at = f->npairs, last, i;
+
+	while (at > 0 && before(p, &f->pairs[at - 1]))
+		at--;
+	if (at > 0 && f->pairs[at - 1].lag_s <= p->lag_s)
+		return;
+	for (last = at; last < f->npairs && f->pairs[last].lag_s >= p->lag_s;)
+		last++;
+	if (last > at) {
+		f->pairs[at] = *p;
+		for (i = last; i < f->npairs; i++)
+			f->pairs[at + 1 + i - last] = f->pairs[i];
+		f->npairs -= last - at - 1;
+		return;
+	}
+	gf_array_push(&f->pairs, &f->npairs, &f->capacity);
+	for (i = f->npairs - 1; i > at; i--)
+		f->pairs[i] = f->pairs[i - 1];
+	f->pairs[at] = *p;
+}
+
+/* All messages that end with tensor j-1. */
+static void extend(struct serial *s, size_t j)
+{
+	const struct gf_work *w = s->w;
+	double ready = w->ready_s[j - 1];
+	struct front *to = &s->fronts[j];
+	size_t i, k;
+
+	for (i = j; i-- > 0;) {
+		const struct front *from = &s->fronts[i];
+		double cost =
+			gf_menu_cost_s(&w->menu, gf_work_bytes(w, i, j - 1));
+		bool waits = false;
+
+		if (w->run_last[i] < j - 1)
+			return;
+		/* messages only grow from here on */
+		if (ready + cost + s->rest_s[j] >= s->below_s)
+			return;
+		for (k = 0; k < from->npairs; k++) {
+			const struct pair *p = &from->pairs[k];
+			struct pair next = {
+				.end_s =
+					fmax(p->end_s, ready + p->lag_s) + cost,
+				.lag_s = p->lag_s + s->kappa * cost,
+				.from = i,
+				.from_pair = k,
+				.nmessages = p->nmessages + 1,
+			};
+
+			waits |= p->end_s > ready;
+			if (floor_s(s, j, &next) < s->below_s)
+				insert(to, &next);
+		}
+		/* the network was idle: what begins earlier is only longer */
+		if (s->kappa == 0 && from->npairs > 0 && !waits)
+			return;
+	}
+}
+
+static void trace(const struct serial *s, struct gf_draft *d)
+{
+	const struct gf_work *w = s->w;
+	const struct front *f = &s->fronts[w->ntensors];
+	size_t best = 0, i, j = w->ntensors, k, n;
+	size_t *cuts;
+
+	for (i = 1; i < f->npairs; i++)
+		if (floor_s(s, w->ntensors, &f->pairs[i]) <
+		    floor_s(s, w->ntensors, &f->pairs[best]))
+			best = i;
+	n = f->pairs[best].nmessages;
+	cuts = gf_xcalloc(n + 1, sizeof(*cuts));
+	cuts[n] = w->ntensors;
+	for (i = n, k = best; i-- > 0;) {
+		const struct pair *p = &s->fronts[j].pairs[k];
+
+		cuts[i] = j = p->from;
+		k = p->from_pair;
+	}
+	for (i = 0; i < n; i++)
+		gf_draft_send(d, w, cuts[i], cuts[i + 1] - 1);
+	free(cuts);
+}
+
+void gf_search_serial(const struct gf_work *w, double below_s,
+		      struct gf_draft *d)
+{
+	size_t n = w->ntensors, j;
+	struct serial s = {
+		.w = w,
+		.kappa = 1 - 1 / w->slowdown,
+		.below_s = below_s - w->in->model->update_s,
+		.rest_s = gf_xcalloc(n + 1, sizeof(double)),
+		.latest_s = gf_xcalloc(n + 1, sizeof(double)),
+		.fronts = gf_xcalloc(n + 1, sizeof(struct front)),
+	};
+	struct pair start = {.end_s = w->in->model->forward_s};
+
+	s.latest_s[n] = -INFINITY;
+	for (j = n; j-- > 0;) {
+		s.rest_s[j] =
+			gf_menu_cost_s(&w->menu, gf_work_bytes(w, j, n - 1));
+		s.latest_s[j] =
+			fmax(s.latest_s[j + 1], w->ready_s[j] + s.rest_s[j]);
+	}
+	insert(&s.fronts[0], &start);
+	for (j = 1; j <= n; j++)
+		extend(&s, j);
+	if (s.fronts[n].npairs > 0)
+		trace(&s, d);
+	for (j = 0; j <= n; j++)
+		free(s.fronts[j].pairs);
+	free(s.fronts);
+	free(s.latest_s);
+	free(s.rest_s);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All gradients in one message (one per run of equal data types): a single
+ * startup, nothing hidden behind backward. GradientFlow's disable-overlap.
+ */
+#include "planner/policies.h"
+#include "planner/work.h"
+
+static void draft(const struct gf_work *w, struct gf_draft *d)
+{
+	size_t i;
+
+	for (i = 0; i < w->ntensors; i = w->run_last[i] + 1)
+		gf_draft_send(d, w, i, w->run_last[i]);
+}
+
+const struct gf_policy gf_policy_single = {
+	.name = "single",
+	.description = "one message of all tensors",
+	.source = "GradientFlow, lazy all-reduce without overlap",
+	.lanes = 1,
+	.automatic = true,
+	.draft = draft,
+};

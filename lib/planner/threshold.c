@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lazy all-reduce (GradientFlow, section 3.2): gradients wait in the pool until
+ * they are more than theta bytes, then go as one message; what is left at the
+ * end is flushed.
+ *
+ * Without a given theta the best one is searched. Between two neighbouring
+ * thetas the cuts only change when theta reaches the bytes of the smallest
+ * message that it made, so walking from each theta to that size visits every
+ * distinct plan. On models where that is too many (the work is bounded, not
+ * timed) the walk goes on in geometric strides.
+ */
+#include <math.h>
+
+#include "planner/policies.h"
+#include "planner/work.h"
+
+/* Messages looked at: about a fifth of a second. */
+#define SEARCH_BUDGET 1000000.0
+#define STRIDE        (1 + 1.0 / 256)
+
+/*
+ * The end of communication on one lane, and in *smallest the bytes of the
+ * smallest message that theta made (INFINITY: every cut was a flush).
+ */
+static double serial_end_s(const struct gf_work *w, double theta,
+			   double *smallest, double *looked_at)
+{
+	double model_s = w->in->model->forward_s, end = 0, work = 0;
+	size_t first = 0;
+
+	*smallest = INFINITY;
+	while (first < w->ntensors) {
+		size_t last = gf_work_lazy_cut(w, first, theta);
+		double bytes = gf_work_bytes(w, first, last);
+		double cost = gf_menu_cost_s(&w->menu, bytes);
+		double ready = w->ready_s[last];
+
+		if (bytes > theta)
+			*smallest = fmin(*smallest, bytes);
+		if (w->slowdown > 1) {
+			double wait = fmax(ready - model_s - work, 0);
+
+			end = fmax(end, model_s) + wait + cost;
+			work = fmax(work, ready - model_s) + cost / w->slowdown;
+		} else {
+			end = fmax(end, ready) + cost;
+		}
+		first = last + 1;
+		*looked_at += 1;
+	}
+	if (w->slowdown > 1)
+		end += fmax(w->in->model->backward_s - work, 0);
+	return end;
+}
+
+static double search(const struct gf_work *w)
+{
+	double theta = 0, best_theta = 0, best = INFINITY, looked_at = 0;
+
+	for (;;) {
+		double smallest;
+		double end = serial_end_s(w, theta, &smallest, &looked_at);
+
+		/* ties: the larger theta, fewer messages */
+		if (end <= best) {
+			best = end;
+			best_theta = theta;
+		}
+		if (isinf(smallest))
+			return best_theta;
+		theta = looked_at > SEARCH_BUDGET
+				? fmax(smallest, theta * STRIDE)
+				: smallest;
+	}
+}
+
+static void draft(const struct gf_work *w, struct gf_draft *d)
+{
+	double theta = (double)w->in->threshold_bytes;
+	size_t first = 0;
+
+	if (theta <= 0)
+		theta = search(w);
+	d->threshold_bytes = (size_t)fmin(theta, 0x1p62);
+	while (first < w->ntensors) {
+		size_t last = gf_work_lazy_cut(w, first, theta);
+
+		gf_draft_send(d, w, first, last);
+		first = last + 1;
+	}
+}
+
+const struct gf_policy gf_policy_threshold = {
+	.name = "threshold",
+	.description = "send once more than theta bytes wait (theta searched)",
+	.source = "GradientFlow, lazy all-reduce",
+	.lanes = 1,
+	.automatic = true,
+	.draft = draft,
+};

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "planner/work.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+
+int gf_work_init(struct gf_work *w, const struct gf_problem *in,
+		 struct gf_error *err)
+{
+	const struct gf_model_profile *model = in->model;
+	size_t n = model->ntensors, i;
+	int rc;
+
+	memset(w, 0, sizeof(*w));
+	if (n == 0)
+		return gf_error_set(err, -EINVAL,
+				    "want at least one tensor, found none");
+	rc = gf_menu_init(&w->menu, in, err);
+	if (rc < 0)
+		return rc;
+	w->in = in;
+	w->ntensors = n;
+	w->ready_s = gf_xcalloc(n, sizeof(*w->ready_s));
+	w->prefix_bytes = gf_xcalloc(n + 1, sizeof(*w->prefix_bytes));
+	w->run_last = gf_xcalloc(n, sizeof(*w->run_last));
+	for (i = 0; i < n; i++) {
+		w->ready_s[i] = model->forward_s + model->tensors[i].ready_s;
+		w->prefix_bytes[i + 1] =
+			w->prefix_bytes[i] +
+			(double)gf_tensor_bytes(&model->tensors[i]);
+	}
+	for (i = n; i-- > 0;)
+		w->run_last[i] =
+			i + 1 < n && model->tensors[i].dtype ==
+						model->tensors[i + 1].dtype
+				? w->run_last[i + 1]
+				: i;
+	w->backward_end_s = model->forward_s + model->backward_s;
+	w->slowdown = fmax(model->overlap_slowdown, 1);
+	return 0;
+}
+
+void gf_work_release(struct gf_work *w)
+{
+	gf_menu_release(&w->menu);
+	free(w->ready_s);
+	free(w->prefix_bytes);
+	free(w->run_last);
+	memset(w, 0, sizeof(*w));
+}
+
+size_t gf_work_lazy_cut(const struct gf_work *w, size_t first, double theta)
+{
+	size_t low = first, high = w->run_last[first];
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (gf_work_bytes(w, first, middle) > theta)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static double wire_bytes(const struct gf_option *o, double bytes)
+{
+	return o->wire_ratio * bytes;
+}
+
+double gf_work_gamma(const struct gf_work *w, size_t option, double bytes,
+		     int n)
+{
+	const struct gf_option *o = &w->menu.options[option];
+
+	if (n <= 1)
+		return 1;
+	if (!o->contention)
+		return n;
+	return gf_contention_gamma(
+		o->contention, (size_t)fmin(wire_bytes(o, bytes), 0x1p62), n);
+}
+
+void gf_draft_release(struct gf_draft *d)
+{
+	free(d->sends);
+	memset(d, 0, sizeof(*d));
+}
+
+struct gf_send *gf_draft_send(struct gf_draft *d, const struct gf_work *w,
+			      size_t first, size_t last)
+{
+	struct gf_send *s = gf_array_push(&d->sends, &d->nsends, &d->capacity);
+
+	s->first = first;
+	s->last = last;
+	s->mode = GF_MODE_NORMAL;
+	s->option = gf_menu_pick(&w->menu, gf_work_bytes(w, first, last));
+	return s;
+}
+
+void gf_draft_make(struct gf_draft *d, const struct gf_work *w,
+		   const struct gf_policy *policy, int lanes)
+{
+	struct gf_sim_result result = {0};
+	struct gf_work bounded = *w; /* shares the arrays */
+
+	bounded.lanes = lanes > 0 ? lanes : policy->lanes;
+	memset(d, 0, sizeof(*d));
+	d->lanes = 1;
+	policy->draft(&bounded, d);
+	if (!d->policy)
+		d->policy = policy;
+	gf_work_predict(w, d, &result);
+}
+
+void gf_work_predict(const struct gf_work *w, struct gf_draft *d,
+		     struct gf_sim_result *out)
+{
+	struct gf_predicted_message *own = NULL;
+	struct gf_sim_message *messages =
+		gf_xcalloc(d->nsends + 1, sizeof(*messages));
+	struct gf_sim_input in = {w->in->model, messages, d->nsends, d->lanes};
+	size_t i;
+
+	for (i = 0; i < d->nsends; i++) {
+		const struct gf_send *s = &d->sends[i];
+		const struct gf_option *o = &w->menu.options[s->option];
+
+		messages[i] = (struct gf_sim_message){
+			.first = s->first,
+			.last = s->last,
+			.mode = s->mode,
+			.release = s->release,
+			.half = s->half,
+			.startup_s = o->startup_s,
+			.per_byte_s = o->per_byte_s / o->wire_ratio,
+			.bytes = wire_bytes(
+				o, gf_work_bytes(w, s->first, s->last)),
+			.contention = o->contention,
+		};
+	}
+	if (!out->messages)
+		out->messages = own = gf_xcalloc(d->nsends + 1, sizeof(*own));
+	gf_sim_step(&in, out);
+	d->iteration_s = out->iteration_s;
+	if (own) {
+		free(own);
+		out->messages = NULL;
+	}
+	free(messages);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PLANNER_WORK_H
+#define GF_PLANNER_WORK_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "doc/plan.h"
+#include "planner/menu.h"
+#include "planner/policy.h"
+#include "sim/step.h"
+
+/*
+ * A problem in the form in which policies want it: arrays over the tensors and
+ * the menu of costs. Times count from the start of forward.
+ */
+struct gf_work {
+	const struct gf_problem *in;
+	size_t ntensors;
+	int lanes;
+	double *ready_s;      /* without overlap slowdown */
+	double *prefix_bytes; /* ntensors + 1: bytes before tensor i */
+	size_t *run_last;     /* the last tensor that may share a message with
+				 i: a message has one dtype */
+	double backward_end_s;
+	double slowdown;
+	struct gf_menu menu;
+};
+
+/* A plan in the making: messages that name their option in the menu. */
+struct gf_send {
+	size_t first, last;
+	enum gf_mode mode;
+	enum gf_release release;
+	enum gf_half half;
+	size_t option;
+};
+
+struct gf_draft {
+	struct gf_send *sends;
+	size_t nsends, capacity;
+	int lanes;
+	size_t threshold_bytes;         /* the rule that made it; 0: none */
+	double iteration_s;             /* by gf_work_predict */
+	const struct gf_policy *policy; /* that made it */
+};
+
+int gf_work_init(struct gf_work *w, const struct gf_problem *in,
+		 struct gf_error *err);
+void gf_work_release(struct gf_work *w);
+
+static inline double gf_work_bytes(const struct gf_work *w, size_t first,
+				   size_t last)
+{
+	return w->prefix_bytes[last + 1] - w->prefix_bytes[first];
+}
+
+/* Lazy all-reduce: the last tensor of the message that begins at first, the
+ * first one with which more than theta bytes wait (or the run's last). */
+size_t gf_work_lazy_cut(const struct gf_work *w, size_t first, double theta);
+
+/* gamma_n of a message that is sent by that option. */
+double gf_work_gamma(const struct gf_work *w, size_t option, double bytes,
+		     int n);
+
+void gf_draft_release(struct gf_draft *d);
+/* Appends tensors first..last, normal, ready, whole, at the cheapest option. */
+struct gf_send *gf_draft_send(struct gf_draft *d, const struct gf_work *w,
+			      size_t first, size_t last);
+/* Runs the policy over so many lanes (0: its own choice) and predicts. */
+void gf_draft_make(struct gf_draft *d, const struct gf_work *w,
+		   const struct gf_policy *policy, int lanes);
+
+/* The step model over a draft; messages (nsends) may be NULL. */
+void gf_work_predict(const struct gf_work *w, struct gf_draft *d,
+		     struct gf_sim_result *out);
+
+/* The least that any option of the menu costs: what the bounds stand on. */
+struct gf_floor {
+	double share; /* min over n <= lanes of gamma_n/n */
+	double startup_s;
+	double drain_s_per_byte; /* at the option's best share */
+};
+struct gf_floor gf_work_floor(const struct gf_work *w, int lanes);
+
+/*
+ * No plan of this problem over so many lanes is faster (SYSTEMS.md section 0;
+ * the proof is in bound.c). split: every message is split in halves (dear).
+ */
+double gf_work_bound_s(const struct gf_work *w, int lanes);
+double gf_work_split_bound_s(const struct gf_work *w, int lanes);
+
+#endif

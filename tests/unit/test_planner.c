@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "base/array.h"
+#include "planner/policies.h"
+#include "planner/work.h"
+#include "planner_cases.h"
+#include "test.h"
+
+#define TOLERANCE 1e-9
+
+static void print_cuts(const struct gf_plan *p, char *out, size_t size)
+{
+	size_t i, n = 0;
+
+	out[0] = '\0';
+	for (i = 0; i < p->nmessages && n < size; i++) {
+		const struct gf_message *m = &p->messages[i];
+
+		n += (size_t)snprintf(out + n, size - n, "%s%zu-%zu%s",
+				      i ? " " : "", m->first, m->last,
+				      m->mode == GF_MODE_SIMULTANEOUS ? "s"
+								      : "");
+	}
+}
+
+/* The published vectors, SYSTEMS section 1. */
+static void test_vectors(void)
+{
+	static const struct {
+		const struct problem_case *problem;
+		const char *policy;
+		int lanes;
+		size_t threshold; /* units */
+		double want_s;
+		const char *cuts; /* NULL: not published */
+	} cases[] = {
+		{&six, "sequential", 2, 0, 83, NULL},
+		{&six, "single", 2, 0, 68, "0-5"},
+		{&six, "wfbp", 2, 0, 67, "0-0 1-1 2-2 3-3 4-4 5-5"},
+		{&six, "threshold", 2, 8, 61, "0-1 2-3 4-5"},
+		{&six, "mg-wfbp", 2, 0, 60, "0-0 1-4 5-5"},
+		{&six, "asc-wfbp-literal", 2, 0, 45,
+		 "0-0s 1-2s 3-3s 4-4s 5-5s"},
+		{&six, "asc-wfbp", 2, 0, 55.5, NULL},
+		{&six, "optimal", 1, 0, 58, "0-1 2-5"},
+		{&six, "optimal", 2, 0, 43, "0-0 1-1s 2-3s 4-5s"},
+		{&six, "optimal", 3, 0, 41.583333333333336, NULL},
+		{&chain, "sequential", 2, 0, 27, NULL},
+		{&chain, "single", 2, 0, 19, "0-4"},
+		{&chain, "wfbp", 2, 0, 23, NULL},
+		{&chain, "mg-wfbp", 2, 0, 19, NULL},
+		{&chain, "asc-wfbp", 2, 0, 19, NULL},
+		{&chain, "optimal", 1, 0, 17, NULL},
+		{&chain, "optimal", 2, 0, 13, NULL},
+		{&pair, "sequential", 2, 0, 10, NULL},
+		{&pair, "single", 2, 0, 9, NULL},
+		{&pair, "optimal", 2, 0, 7, NULL},
+		{&staggered, "sequential", 2, 0, 12, NULL},
+		{&staggered, "single", 2, 0, 11, NULL},
+		{&staggered, "wfbp", 2, 0, 10, NULL},
+		{&staggered, "optimal", 2, 0, 8, NULL},
+	};
+	struct problem_store s;
+	char cuts[128];
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_error err = {""};
+		struct gf_plan p;
+		int rc;
+
+		store_case(&s, cases[i].problem, cases[i].lanes);
+		s.problem.threshold_bytes = 4 * cases[i].threshold;
+		rc = gf_policy_run(gf_policy_find(cases[i].policy), &s.problem,
+				   &p, &err);
+		EXPECT(rc == 0, "case %zu: %s", i, err.text);
+		if (rc)
+			continue;
+		EXPECT_NEAR(p.predicted->iteration_s, cases[i].want_s,
+			    TOLERANCE, "%s %s", cases[i].problem->name,
+			    cases[i].policy);
+		EXPECT(p.predicted->lower_bound_s <=
+			       p.predicted->iteration_s + TOLERANCE,
+		       "%s %s", cases[i].problem->name, cases[i].policy);
+		print_cuts(&p, cuts, sizeof(cuts));
+		if (cases[i].cuts)
+			EXPECT_TEXT(cuts, cases[i].cuts);
+		gf_plan_release(&p);
+	}
+}
+
+/* --- against every choice there is --------------------------------------- */
+
+struct choices {
+	const struct gf_work *w;
+	struct gf_draft d;
+	bool options; /* also every option of the menu */
+	double best_s;
+};
+
+static void try_all(struct choices *c, size_t first)
+{
+	const struct gf_work *w = c->w;
+	size_t options = c->options ? w->menu.nenvelope : 1, last, o;
+	int mode, modes = c->d.lanes > 1 && first > 0 ? 2 : 1;
+
+	if (first == w->ntensors) {
+		struct gf_sim_result result = {0};
+
+		gf_work_predict(w, &c->d, &result);
+		c->best_s = fmin(c->best_s, result.iteration_s);
+		return;
+	}
+	for (last = first; last < w->ntensors; last++)
+		for (mode = 0; mode < modes; mode++)
+			for (o = 0; o < options; o++) {
+				struct gf_send *s =
+					gf_draft_send(&c->d, w, first, last);
+
+				s->mode = mode ? GF_MODE_SIMULTANEOUS
+					       : GF_MODE_NORMAL;
+				if (c->options)
+					s->option = w->menu.envelope[o];
+				try_all(c, last + 1);
+				c->d.nsends--;
+			}
+}
+
+/* optimal against exhaustive search, and the bound below both. */
+static void test_optimal(void)
+{
+	static const struct {
+		int lanes;
+		size_t ntensors, instances;
+		bool options;
+		double tolerance;
+	} cases[] = {
+		{1, 3, 40, false, 1e-12},  {1, 7, 60, true, 1e-12},
+		{1, 12, 40, false, 1e-12}, {2, 5, 60, true, 1e-3},
+		{2, 7, 40, false, 1e-3},   {2, 12, 4, false, 1e-3},
+		{3, 6, 40, false, 1e-3},   {4, 7, 10, false, 1e-3},
+	};
+	struct problem_store s;
+	size_t i, seed;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		for (seed = 1; seed <= cases[i].instances; seed++) {
+			int lanes = cases[i].lanes;
+			struct choices c = {.options = cases[i].options};
+			struct gf_work w;
+			struct gf_draft d;
+
+			store_random(&s, seed, cases[i].ntensors, lanes);
+			EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+			c.w = &w;
+			c.d.lanes = lanes;
+			c.best_s = INFINITY;
+			try_all(&c, 0);
+			gf_draft_make(&d, &w, &gf_policy_optimal, lanes);
+			EXPECT(d.iteration_s <=
+				       c.best_s * (1 + cases[i].tolerance),
+			       "lanes %d, %zu tensors, seed %zu: want %.17g, "
+			       "got %.17g",
+			       lanes, cases[i].ntensors, seed, c.best_s,
+			       d.iteration_s);
+			EXPECT(gf_work_bound_s(&w, lanes) <=
+				       c.best_s * (1 + 1e-12),
+			       "lanes %d, seed %zu: bound %.17g above %.17g",
+			       lanes, seed, gf_work_bound_s(&w, lanes),
+			       c.best_s);
+			gf_draft_release(&c.d);
+			gf_draft_release(&d);
+			gf_work_release(&w);
+		}
+}
+
+/* optimal is never worse than any automatic policy; every draft covers every
+ * tensor once, in order; the split bound holds for dear. */
+static void test_never_worse(void)
+{
+	struct problem_store s;
+	size_t seed, i, k;
+
+	for (seed = 1; seed <= 30; seed++) {
+		int lanes = 1 + (int)(seed % 3);
+		struct gf_draft best, d;
+		struct gf_work w;
+
+		store_random(&s, seed, 12, lanes);
+		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		gf_draft_make(&best, &w, &gf_policy_optimal, lanes);
+		for (i = 0; gf_policies[i]; i++) {
+			const char *name = gf_policies[i]->name;
+			size_t next = 0;
+
+			gf_draft_make(&d, &w, gf_policies[i], lanes);
+			for (k = 0; k < d.nsends; k++) {
+				EXPECT(d.sends[k].first == next &&
+					       d.sends[k].last >= next,
+				       "%s, seed %zu", name, seed);
+				next = d.sends[k].last + 1;
+			}
+			EXPECT(next == w.ntensors, "%s, seed %zu", name, seed);
+			if (gf_policies[i]->automatic)
+				EXPECT(best.iteration_s <= d.iteration_s,
+				       "%s, seed %zu: %.17g, %.17g", name, seed,
+				       best.iteration_s, d.iteration_s);
+			else
+				EXPECT(gf_work_split_bound_s(&w, lanes) <=
+					       d.iteration_s * (1 + 1e-12),
+				       "%s, seed %zu", name, seed);
+			gf_draft_release(&d);
+		}
+		gf_draft_release(&best);
+		gf_work_release(&w);
+	}
+}
+
+/* The searched threshold against every theta that makes a difference. */
+static void test_threshold(void)
+{
+	struct problem_store s;
+	size_t seed, i, k;
+
+	for (seed = 1; seed <= 40; seed++) {
+		struct gf_draft searched, given;
+		struct gf_work w;
+		double best_s = INFINITY;
+
+		store_random(&s, seed, 10, 1);
+		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		gf_draft_make(&searched, &w, &gf_policy_threshold, 1);
+		for (i = 0; i < w.ntensors; i++)
+			for (k = i; k < w.ntensors; k++) {
+				s.problem.threshold_bytes =
+					(size_t)gf_work_bytes(&w, i, k);
+				gf_draft_make(&given, &w, &gf_policy_threshold,
+					      1);
+				best_s = fmin(best_s, given.iteration_s);
+				gf_draft_release(&given);
+			}
+		EXPECT(searched.iteration_s <= best_s * (1 + 1e-12),
+		       "seed %zu: want %.17g, got %.17g", seed, best_s,
+		       searched.iteration_s);
+		gf_draft_release(&searched);
+		gf_work_release(&w);
+	}
+}
+
+/* --- Algorithm 1, line by line ------------------------------------------- */
+
+struct printed {
+	size_t L;
+	double a, b, gamma;
+	double t_b[CASE_TENSORS + 2], m[CASE_TENSORS + 2]; /* 1..L */
+	double tau_b[CASE_TENSORS + 2];
+	double t_c[CASE_TENSORS + 2], tau_c[CASE_TENSORS + 2];
+	char s[CASE_TENSORS + 2];
+};
+
+static double printed_penalty(const struct printed *p, size_t l)
+{
+	double base = p->a + p->b * p->m[l + 1];
+
+	if (base <= 0)
+		return 0;
+	return (p->gamma - 1) * p->b * p->m[l + 1] *
+	       (1 - (p->tau_c[l] - p->tau_c[l + 1]) / base);
+}
+
+static void calc_comm_time(struct printed *p)
+{
+	size_t l;
+
+	memset(p->t_c, 0, sizeof(p->t_c));
+	memset(p->tau_c, 0, sizeof(p->tau_c));
+	for (l = p->L; l >= 1; l--) {
+		if (p->s[l] == 'n') {
+			p->tau_c[l] = p->tau_b[l] + p->t_b[l];
+			p->t_c[l] = p->a + p->b * p->m[l];
+		} else if (p->s[l] == 'm') {
+			p->m[l - 1] += p->m[l];
+			p->m[l] = 0;
+			p->tau_c[l - 1] = fmax(p->tau_c[l],
+					       p->tau_b[l - 1] + p->t_b[l - 1]);
+			p->t_c[l - 1] = p->a + p->b * p->m[l - 1];
+		} else {
+			p->tau_c[l] = p->tau_b[l] + p->t_b[l];
+			p->t_c[l] =
+				p->a + p->b * p->m[l] + printed_penalty(p, l);
+		}
+	}
+}
+
+static void determine_layer_type(struct printed *p)
+{
+	size_t l;
+
+	for (l = p->L - 1; l >= 1; l--)
+		p->tau_b[l] = p->tau_b[l + 1] + p->t_b[l + 1];
+	memset(p->s, 'n', sizeof(p->s));
+	calc_comm_time(p);
+	for (l = p->L; l >= 2; l--) {
+		double next = p->tau_b[l - 1] + p->t_b[l - 1];
+
+		if (p->tau_c[l] + p->t_c[l] <= p->tau_b[l] + p->t_b[l - 1])
+			continue;
+		p->s[l] =
+			next < p->tau_c[l] + p->a &&
+					!(p->tau_c[l] + p->t_b[l] + p->t_c[l] +
+						  printed_penalty(p, l) <
+					  next)
+				? 'm'
+				: 's';
+		calc_comm_time(p);
+	}
+	p->s[1] = 's';
+}
+
+static void test_literal(void)
+{
+	struct problem_store s;
+	size_t seed, i, k;
+
+	for (seed = 1; seed <= 200; seed++) {
+		struct printed p = {.L = 3 + seed % 13};
+		struct gf_work w;
+		struct gf_draft d;
+
+		store_random(&s, seed, p.L, 2);
+		s.network.nallreduce = 1;
+		s.costs[0].contention.nentries = 1;
+		p.a = s.costs[0].startup_s;
+		p.b = s.costs[0].per_byte_s;
+		p.gamma = s.gamma[0][0][1];
+		for (i = 0; i < p.L; i++) {
+			double before = i ? s.tensors[i - 1].ready_s : 0;
+
+			p.t_b[p.L - i] = s.tensors[i].ready_s - before;
+			p.m[p.L - i] = 4.0 * (double)s.tensors[i].count_elems;
+		}
+		determine_layer_type(&p);
+		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		gf_draft_make(&d, &w, &gf_policy_asc_wfbp_literal, 2);
+		for (i = 0; i < d.nsends; i++)
+			for (k = d.sends[i].first; k <= d.sends[i].last; k++) {
+				char want = k < d.sends[i].last ? 'm'
+					    : d.sends[i].mode == GF_MODE_NORMAL
+						    ? 'n'
+						    : 's';
+
+				EXPECT(p.s[p.L - k] == want,
+				       "seed %zu tensor %zu: want %c, got %c",
+				       seed, k, p.s[p.L - k], want);
+			}
+		gf_draft_release(&d);
+		gf_work_release(&w);
+	}
+}
+
+/* A message has one data type. */
+static void test_runs(void)
+{
+	struct problem_store s;
+	size_t i, k;
+
+	for (i = 0; gf_policies[i]; i++) {
+		struct gf_plan p;
+
+		store_case(&s, &six, 2);
+		s.tensors[2].dtype = s.tensors[3].dtype = GF_F16;
+		EXPECT(gf_policy_run(gf_policies[i], &s.problem, &p, NULL) == 0,
+		       "%s", gf_policies[i]->name);
+		for (k = 0; k < p.nmessages; k++)
+			EXPECT(s.tensors[p.messages[k].first].dtype ==
+				       s.tensors[p.messages[k].last].dtype,
+			       "%s message %zu", gf_policies[i]->name, k);
+		gf_plan_release(&p);
+	}
+}
+
+static void test_refusals(void)
+{
+	struct problem_store s;
+	struct gf_error err;
+	struct gf_plan p;
+
+	store_case(&s, &six, 2);
+	s.problem.algorithm = "butterfly";
+	EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, &err) == -ENOTSUP,
+	       "no such algorithm");
+	store_case(&s, &six, 2);
+	s.costs[0].per_byte_s = 1e308;
+	EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, &err) == -EINVAL,
+	       "overflow");
+	s.model.ntensors = 0;
+	EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, &err) == -EINVAL,
+	       "no tensors");
+	EXPECT_TEXT(err.text, "want at least one tensor, found none");
+}
+
+/* auto: the best of all, named after the simplest policy that reaches it. */
+static void test_auto(void)
+{
+	struct problem_store s;
+	struct gf_plan p;
+
+	store_case(&s, &six, 0);
+	EXPECT(gf_policy_auto(&s.problem, &p, NULL) == 0, "six");
+	EXPECT_NEAR(p.predicted->iteration_s, 41.583333333333336, TOLERANCE,
+		    "three lanes measured");
+	EXPECT_TEXT(p.policy, "optimal");
+	gf_plan_release(&p);
+	store_case(&s, &six, 0);
+	s.model.backward_s += 100;
+	EXPECT(gf_policy_auto(&s.problem, &p, NULL) == 0, "all hidden");
+	EXPECT_TEXT(p.policy, "single");
+	EXPECT(p.lanes == 1, "lanes %d", p.lanes);
+	gf_plan_release(&p);
+}
+
+int main(void)
+{
+	test_vectors();
+	test_optimal();
+	test_never_worse();
+	test_threshold();
+	test_literal();
+	test_runs();
+	test_refusals();
+	test_auto();
+	return TEST_END();
+}
