@@ -14,90 +14,9 @@
 #include <jansson.h>
 
 #include "base/heap.h"
+#include "doc/json_text.h"
 
 /* --- parsing ------------------------------------------------------------- */
-
-/* Foreign text made fit for a one-line message: control characters and bytes
- * that are no ASCII as \xNN, at most `limit` of it. */
-static void add_printable(struct gf_text *t, const char *text, size_t limit)
-{
-	size_t i;
-
-	for (i = 0; text[i] && i < limit; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if (c < 0x20 || c == 0x7f)
-			gf_text_addf(t, "\\x%02X", c);
-		else
-			gf_text_add(t, &text[i], 1);
-	}
-	if (text[i])
-		gf_text_add(t, "...", 3);
-}
-
-/* Line and column, both from 1, of an offset. */
-static void place_of(const char *text, size_t offset, int *line, int *column)
-{
-	size_t i, start = 0;
-
-	*line = 1;
-	for (i = 0; i < offset; i++) {
-		if (text[i] == '\n') {
-			(*line)++;
-			start = i + 1;
-		}
-	}
-	*column = (int)(offset - start) + 1;
-}
-
-static int refuse_at(const char *text, size_t offset, const char *file,
-		     struct gf_error *err, const char *reason)
-{
-	int line, column;
-
-	place_of(text, offset, &line, &column);
-	return gf_error_set(err, -EINVAL, "%s:%d:%d: %s", file, line, column,
-			    reason);
-}
-
-static size_t skip_blanks(const char *text, size_t size, size_t from)
-{
-	while (from < size && strchr(" \t\r\n", text[from]) && text[from])
-		from++;
-	return from;
-}
-
-/* Refuses a value that opens more than GF_JSON_MAX_DEPTH levels, before any
- * parser recurses into it. */
-static int check_depth(const char *text, size_t size, size_t from,
-		       const char *file, struct gf_error *err)
-{
-	bool in_string = false;
-	int depth = 0;
-	size_t i;
-
-	for (i = from; i < size; i++) {
-		char c = text[i];
-
-		if (in_string) {
-			if (c == '\\')
-				i++;
-			else if (c == '"')
-				in_string = false;
-		} else if (c == '"') {
-			in_string = true;
-		} else if (c == '{' || c == '[') {
-			if (++depth > GF_JSON_MAX_DEPTH)
-				return refuse_at(
-					text, i, file, err,
-					"want at most 64 levels of nesting, "
-					"got more");
-		} else if ((c == '}' || c == ']') && --depth <= 0) {
-			break;
-		}
-	}
-	return 0;
-}
 
 /* jansson counts from where it was started; the message counts from the
  * beginning of the text. */
@@ -107,13 +26,16 @@ static int refuse_syntax(const char *text, size_t from, const char *file,
 	struct gf_text reason = {0};
 	int line, column;
 
-	place_of(text, from, &line, &column);
+	gf_json_place(text, from, &line, &column);
 	column = found->line == 1 ? column - 1 + found->column : found->column;
 	line += found->line - 1;
+	if (column < 1) /* the end of the text, behind a line break */
+		column = 1;
 	if (strstr(found->text, "JSON_ALLOW_NUL"))
 		gf_text_addf(&reason, "\\u0000 is not allowed in a string");
 	else
-		add_printable(&reason, found->text, sizeof(found->text));
+		gf_json_add_printable(&reason, found->text,
+				      sizeof(found->text));
 	gf_error_set(err, -EINVAL, "%s:%d:%d: %s", file, line, column,
 		     reason.data ? reason.data : "not JSON");
 	gf_text_release(&reason);
@@ -124,7 +46,7 @@ int gf_json_parse_next(const char *text, size_t size, const char *file,
 		       size_t *used, struct gf_json **root,
 		       struct gf_error *err)
 {
-	size_t from = skip_blanks(text, size, *used);
+	size_t from = gf_json_skip_blanks(text, size, *used);
 	json_error_t found;
 	json_t *value;
 	int rc;
@@ -134,7 +56,7 @@ int gf_json_parse_next(const char *text, size_t size, const char *file,
 		*root = NULL;
 		return 0;
 	}
-	rc = check_depth(text, size, from, file, err);
+	rc = gf_json_check_depth(text, size, from, file, err);
 	if (rc)
 		return rc;
 	value = json_loadb(text + from, size - from,
@@ -161,11 +83,12 @@ int gf_json_parse(const char *text, size_t size, const char *file,
 		return gf_error_set(err, -EINVAL,
 				    "%s: want a JSON document, got nothing",
 				    file);
-	used = skip_blanks(text, size, used);
+	used = gf_json_skip_blanks(text, size, used);
 	if (used < size) {
 		gf_json_free(value);
-		return refuse_at(text, used, file, err,
-				 "want one document, got something behind it");
+		return gf_json_refuse_at(
+			text, used, file, err,
+			"want one document, got something behind it");
 	}
 	*root = value;
 	return 0;
@@ -202,7 +125,7 @@ int gf_json_refuse(const struct gf_json_at *at, const char *key,
 	add_path(&path, at);
 	if (key) {
 		gf_text_add(&path, "/", 1);
-		add_printable(&path, key, 100);
+		gf_json_add_printable(&path, key, 100);
 	}
 	gf_error_set(err, -EINVAL, "%s%s%s: %s", at->file,
 		     path.data ? ": " : "", path.data ? path.data : "",
@@ -227,7 +150,7 @@ static int refuse_value(const struct gf_json_at *v, struct gf_error *err,
 		gf_text_addf(&got, "an array");
 	} else if (json_is_string(value)) {
 		gf_text_add(&got, "\"", 1);
-		add_printable(&got, json_string_value(value), 60);
+		gf_json_add_printable(&got, json_string_value(value), 60);
 		gf_text_add(&got, "\"", 1);
 	} else if (json_is_integer(value)) {
 		gf_text_addf(&got, "%" JSON_INTEGER_FORMAT,

@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "doc/plan_parts.h"
 #include "doc/record.h"
-#include "doc/records.h"
+#include "doc/shared.h"
 
 #define FORMAT "gf-plan"
 

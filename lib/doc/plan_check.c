@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
-#include "doc/records.h"
+#include "doc/shared.h"
 
 /* What must hold between the keys of a plan. */
 
@@ -154,11 +155,12 @@ static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 			"want \"all\" with a staleness > 1, which "
 			"leaves no forward pass to wait in, got "
 			"\"split\"");
-	if (p->servers && !ps)
-		return refuse_message(
-			at, index, "algorithm", err,
-			"want \"ps\" in a plan with a server, got "
-			"another");
+	if (p->servers && !ps) {
+		snprintf(reason, sizeof(reason),
+			 "want \"ps\" in a plan with a server, got \"%.40s\"",
+			 m->algorithm);
+		return refuse_message(at, index, "algorithm", err, reason);
+	}
 	return check_stages(at, p, index, err);
 }
 
@@ -219,24 +221,16 @@ static int check_rule(const struct gf_json_at *at, struct gf_plan *p,
 		      struct gf_error *err)
 {
 	const struct gf_rule *r = p->rule;
-	const struct {
-		const char *key;
-		bool there;
-	} others[] = {
-		{"ranks", p->ranks != 0},
-		{"servers", p->servers != 0},
-		{"lanes", p->lanes != 0},
-		{"model", p->model != NULL},
-		{"messages", p->messages != NULL},
-		{"predicted", p->predicted != NULL},
+	static const char *const others[] = {
+		"ranks", "servers", "lanes", "model", "messages", "predicted",
 	};
 	char place[64];
 	size_t i;
 
-	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (others[i].there)
+	for (i = 0; i < GF_ARRAY_LENGTH(others); i++)
+		if (gf_json_has(at, others[i]))
 			return gf_json_refuse(
-				at, others[i].key, err,
+				at, others[i], err,
 				"want none of it in a plan with a rule, which "
 				"binds to any model and ranks, got it");
 	if (!r->nalgorithms)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "doc/records.h"
+#include "doc/shared.h"
 
 /* --- tensors ------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "doc/contention.h"
 #include "doc/record.h"
-#include "doc/records.h"
+#include "doc/shared.h"
 
 #define FORMAT "gf-profile"
 

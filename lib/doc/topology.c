@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "doc/record.h"
-#include "doc/records.h"
+#include "doc/shared.h"
 
 #define FORMAT "gf-topology"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_DOC_RECORDS_H
-#define GF_DOC_RECORDS_H
+#ifndef GF_DOC_SHARED_H
+#define GF_DOC_SHARED_H
 
 #include "doc/profile.h"
 #include "doc/record.h"

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/record.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+#define VERSION 1
+
+int gf_document_read(const struct gf_json *root, const char *file,
+		     const char *format, const struct gf_record *r, void *item,
+		     struct gf_error *err)
+{
+	const char *const formats[] = {format, NULL};
+	struct gf_json_at at;
+	int index, version, rc;
+	void *read;
+
+	rc = gf_json_root(root, file, &at, err);
+	if (rc)
+		return rc;
+	read = gf_xcalloc(1, r->bytes);
+	rc = gf_json_choice(&at, "format", formats, &index, err);
+	if (!rc)
+		rc = gf_json_int(&at, "version", 1, INT_MAX, &version, err);
+	if (!rc && version != VERSION)
+		rc = gf_json_refuse(&at, "version", err, "want %d, got %d",
+				    VERSION, version);
+	if (!rc)
+		rc = gf_record_read(&at, r, read, err);
+	if (!rc)
+		memcpy(item, read, r->bytes);
+	gf_json_leave(&at);
+	free(read);
+	return rc;
+}
+
+char *gf_document_write(const char *format, const struct gf_record *r,
+			const void *item)
+{
+	struct gf_json_writer w = {0};
+
+	gf_json_open_object(&w, NULL);
+	gf_json_put_string(&w, "format", format);
+	gf_json_put_int(&w, "version", VERSION);
+	gf_record_write(&w, r, item);
+	gf_json_close_object(&w);
+	return gf_text_take(&w.text);
+}
+
+int gf_document_check(const char *format, const struct gf_record *r,
+		      const void *item, struct gf_error *err)
+{
+	char *text = gf_document_write(format, r, item);
+	void *copy = gf_xcalloc(1, r->bytes);
+	struct gf_json *root;
+	int rc;
+
+	rc = gf_json_parse(text, strlen(text), format, &root, err);
+	if (!rc) {
+		rc = gf_document_read(root, format, format, r, copy, err);
+		if (!rc)
+			gf_record_release(r, copy);
+		gf_json_free(root);
+	}
+	free(copy);
+	free(text);
+	return rc;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "base/array.h"
+#include "doc/plan.h"
+#include "doc_test.h"
+
+static char *trip(const struct gf_json *root, const char *file,
+		  struct gf_error *err)
+{
+	struct gf_plan p, copy;
+	struct gf_error none;
+	char *written, *again;
+
+	if (gf_plan_read(root, file, &p, err))
+		return NULL;
+	EXPECT(gf_plan_check(&p, &none) == 0, "check: %s", none.text);
+	written = gf_plan_write(&p);
+	gf_plan_copy(&copy, &p);
+	gf_plan_release(&p);
+	again = gf_plan_write(&copy);
+	EXPECT_TEXT(again, written);
+	gf_plan_release(&copy);
+	free(again);
+	return written;
+}
+
+static const struct doc_case whole_cases[] = {
+	{"\"type\": \"merged\"", "\"x-type\": 1", NULL},
+	{"\"fusion\": {\"threshold_bytes\": 4194304},", "", NULL},
+	{"\"fusion\": {\"threshold_bytes\": 4194304},",
+	 "\"fusion\": {\"x-note\": \"y\"},", NULL},
+	{"\"selection\": {\"method\": \"dense\"},", "", NULL},
+	{"\"pipeline\": {\"staleness\": 1, \"warmup_steps\": 0},", "", NULL},
+	{"\"release\": \"ready\", \"half\": \"all\", ", "", NULL},
+	{"{\"topology\": \"sha256:00\", \"profile\": \"sha256:11\"}",
+	 "{\"x-other\": []}", NULL},
+	/* any issue order */
+	{"{\"first\": 0, \"last\": 0, \"mode\": \"normal\", \"release\": "
+	 "\"ready\", \"half\": \"all\", \"algorithm\": \"ring\", \"codec\": "
+	 "\"f32\"},",
+	 "",
+	 "l.json: /predicted/messages: want 3 entries, one per message, got "
+	 "4"},
+	{"\"ranks\": 4, \"lanes\"", "\"lanes\"",
+	 "l.json: /ranks: want an integer, got nothing"},
+	{"\"lanes\": 2,", "", "l.json: /lanes: want an integer, got nothing"},
+	{"\"lanes\": 2", "\"lanes\": 0",
+	 "l.json: /lanes: want an integer >= 1, got 0"},
+	{"\"model\": {", "\"x-model\": {",
+	 "l.json: /tensors: want a model beside them, got none"},
+	{"\"tensors\":", "\"x-tensors\":",
+	 "l.json: /tensors: want at least one tensor, got none"},
+	{"\"first\": 2, \"last\": 3", "\"first\": 3, \"last\": 3",
+	 "l.json: /tensors/2: want it in one message, got it in none"},
+	{"\"first\": 2, \"last\": 3", "\"first\": 2, \"last\": 4",
+	 "l.json: /messages/3/first: want tensors of its own, got tensor 4, "
+	 "which message 2 has"},
+	{"\"first\": 2, \"last\": 3", "\"first\": 3, \"last\": 2",
+	 "l.json: /messages/2/first: want an integer <= 2, got 3"},
+	{"\"first\": 4, \"last\": 5", "\"first\": 4, \"last\": 6",
+	 "l.json: /messages/3/last: want an integer <= 5, got 6"},
+	{"\"first\": 4, \"last\": 5", "\"first\": \"4\", \"last\": 5",
+	 "l.json: /messages/3/first: want an integer, got \"4\""},
+	{"\"type\": \"merged\"", "\"type\": \"normal\"",
+	 "l.json: /tensors/2/type: want \"merged\", which follows from "
+	 "messages, got \"normal\""},
+	{"\"mode\": \"normal\"", "\"mode\": \"simultaneous\"",
+	 "l.json: /tensors/0/type: want \"simultaneous\", which follows from "
+	 "messages, got \"normal\""},
+	{"\"factor\": 2", "\"factor\": 3",
+	 "l.json: /messages/1/stages: want factors whose product is the "
+	 "plan's 4 ranks, got 6"},
+	{"\"factor\": 2", "\"factor\": 1",
+	 "l.json: /messages/1/stages/0/factor: want an integer >= 2, got 1"},
+	{"\"half\": \"all\"", "\"half\": \"first\"",
+	 "l.json: /messages/0/half: want \"all\" or \"split\", got \"first\""},
+	{"\"half\": \"all\"", "\"half\": \"split\"", NULL},
+	{"\"ready_s\": 7.0", "\"ready_s\": -7.0",
+	 "l.json: /predicted/messages/1/ready_s: want a number >= 0, got "
+	 "-7.0"},
+	{"\"end_s\": 14.5", "\"end_s\": 3.5",
+	 "l.json: /predicted/messages/0/end_s: want a number >= 4, its "
+	 "start_s, got 3.5"},
+	{"{\"ready_s\": 4.0, \"start_s\": 4.0, \"end_s\": 14.5}, ", "",
+	 "l.json: /predicted/messages: want 4 entries, one per message, got "
+	 "3"},
+	{"\"iteration_s\": 43.0", "\"iteration_s\": null",
+	 "l.json: /predicted/iteration_s: want a number, got null"},
+	{"\"staleness\": 1", "\"staleness\": 0",
+	 "l.json: /pipeline/staleness: want an integer >= 1, got 0"},
+	{"\"backward_s\": 17.0", "\"backward_s\": 1",
+	 "l.json: /model/backward_s: want a number >= 17, the last tensor's "
+	 "ready_s, got 1"},
+	{"\"ready_s\": 6.0", "\"ready_s\": 2",
+	 "l.json: /tensors/2/ready_s: want a number >= 4, the tensor's before "
+	 "it, got 2"},
+	{"\"name\": \"net\"", "\"name\": \"host\"",
+	 "l.json: /levels/1/name: want a name of its own, got \"host\" again"},
+	{"\"threshold_bytes\": 4194304", "\"threshold\": 4194304",
+	 "l.json: /fusion/threshold: unknown key (keys of your own begin with "
+	 "x-)"},
+	/* selections */
+	{"\"method\": \"dense\"", "\"method\": \"dense\", \"keep\": 1",
+	 "l.json: /selection/keep: unknown key (keys of your own begin with "
+	 "x-)"},
+	{"\"method\": \"dense\"", "\"method\": \"csc\"",
+	 "l.json: /selection/keep: want a number, got nothing"},
+	{"\"method\": \"dense\"",
+	 "\"method\": \"csc\", \"keep\": 0.1, \"decay\": 1, \"x-y\": 0", NULL},
+	{"\"method\": \"dense\"",
+	 "\"method\": \"csc\", \"keep\": 0.1, \"decay\": \"momentum\"", NULL},
+	{"\"method\": \"dense\"",
+	 "\"method\": \"csc\", \"keep\": 0.1, \"decay\": \"none\"",
+	 "l.json: /selection/decay: want \"momentum\", got \"none\""},
+	{"\"method\": \"dense\"",
+	 "\"method\": \"csc\", \"keep\": 0.1, \"decay\": 1.5",
+	 "l.json: /selection/decay: want a number <= 1, got 1.5"},
+	{"\"method\": \"dense\"", "\"method\": \"csc\", \"keep\": 0",
+	 "l.json: /selection/keep: want a number > 0, got 0"},
+	{"\"method\": \"dense\"", "\"method\": \"topk\", \"density\": 0.001",
+	 NULL},
+	{"\"method\": \"dense\"",
+	 "\"method\": \"gtopk\", \"density\": 0.001, \"putback\": \"never\"",
+	 "l.json: /selection/putback: want \"paper\", \"conserve\" or "
+	 "\"naive\", got \"never\""},
+	{"\"method\": \"dense\"",
+	 "\"method\": \"gtopk\", \"density\": 1, \"warmup_densities\": [2]",
+	 "l.json: /selection/warmup_densities/0: want a number <= 1, got 2"},
+	/* a rule in a plan that has everything else */
+	{"\"lanes\": 2",
+	 "\"rule\": {\"threshold_bytes\": 1, \"algorithms\": []}",
+	 "l.json: /ranks: want none of it in a plan with a rule, which binds "
+	 "to any model and ranks, got it"},
+};
+
+/* One message on every axis, to set one against another. */
+static const char axes[] =
+	"{\"format\": \"gf-plan\", \"version\": 1, \"ranks\": 4, \"lanes\": "
+	"1,\n"
+	" \"model\": {\"name\": \"m\", \"forward_s\": 0, \"backward_s\": 1},\n"
+	" \"tensors\": [{\"name\": \"t\", \"count_elems\": 4, \"dtype\": "
+	"\"f32\", \"ready_s\": 1}],\n"
+	" \"messages\": [{\"first\": 0, \"last\": 0, \"mode\": \"normal\", "
+	"\"half\": \"all\", \"algorithm\": \"ring\", \"codec\": \"f32\"}],\n"
+	" \"selection\": {\"method\": \"gtopk\", \"density\": 0.01}, "
+	"\"pipeline\": {\"staleness\": 1}}";
+
+static const struct doc_case axis_cases[] = {
+	{"\"staleness\": 1", "\"staleness\": 3", NULL},
+	{"\"codec\": \"f32\"", "\"codec\": \"q8\"",
+	 "l.json: /messages/0/codec: want \"f32\" with selection gtopk, whose "
+	 "values travel with their indices, got \"q8\""},
+	{"\"half\": \"all\"", "\"half\": \"split\"",
+	 "l.json: /messages/0/half: want \"all\" with selection gtopk, which "
+	 "has no reduce-scatter half, got \"split\""},
+	{"\"mode\": \"normal\"", "\"mode\": \"merged\"",
+	 "l.json: /messages/0/mode: want \"normal\" or \"simultaneous\", got "
+	 "\"merged\", which is a tensor's"},
+	{"\"lanes\": 1", "\"lanes\": 1, \"servers\": 1",
+	 "l.json: /messages/0/algorithm: want \"ps\" in a plan with a server, "
+	 "got \"ring\""},
+	{"\"lanes\": 1", "\"lanes\": 1, \"servers\": 2",
+	 "l.json: /servers: want an integer <= 1, got 2"},
+};
+
+static const struct doc_case dense_axis_cases[] = {
+	{"\"codec\": \"f32\"", "\"codec\": \"q8\"", NULL},
+	{"\"algorithm\": \"ring\", \"codec\": \"f32\"",
+	 "\"algorithm\": \"library\", \"codec\": \"q8\"",
+	 "l.json: /messages/0/codec: want \"f32\", \"f16\" or \"bf16\" with "
+	 "algorithm library, which cannot sum encoded data, got \"q8\""},
+	{"\"algorithm\": \"ring\", \"codec\": \"f32\"",
+	 "\"algorithm\": \"library\", \"codec\": \"f16\"", NULL},
+	{"\"half\": \"all\", \"algorithm\": \"ring\"",
+	 "\"half\": \"split\", \"algorithm\": \"ps\"",
+	 "l.json: /messages/0/half: want \"all\" with algorithm ps, which has "
+	 "no reduce-scatter half, got \"split\""},
+	{"\"half\": \"all\", \"algorithm\": \"ring\"",
+	 "\"half\": \"split\", \"algorithm\": \"ring\", \"x-y\": 1", NULL},
+};
+
+static const struct doc_case stale_axis_cases[] = {
+	{"\"half\": \"all\"", "\"half\": \"split\"",
+	 "l.json: /messages/0/half: want \"all\" with a staleness > 1, which "
+	 "leaves no forward pass to wait in, got \"split\""},
+};
+
+static const struct doc_case rule_cases[] = {
+	{"\"lanes\": 1, ", "", NULL},
+	{"\"min_bytes\": 0", "\"min_bytes\": 1",
+	 "l.json: /rule/algorithms/0/min_bytes: want 0, got 1"},
+	{"\"min_bytes\": 65536", "\"min_bytes\": 0",
+	 "l.json: /rule/algorithms/1/min_bytes: want an integer > 0, the one "
+	 "before it, got 0"},
+	{"\"algorithms\": [", "\"algorithms\": [], \"x-rest\": [",
+	 "l.json: /rule/algorithms: want at least one entry, got none"},
+	{"\"rule\": {", "\"messages\": [], \"rule\": {",
+	 "l.json: /messages: want none of it in a plan with a rule, which "
+	 "binds to any model and ranks, got it"},
+	{"\"rule\": {", "\"tensors\": [], \"rule\": {",
+	 "l.json: /tensors: want a model beside them, got none"},
+	{"\"rule\": {", "\"lanes\": 2, \"rule\": {",
+	 "l.json: /lanes: want none of it in a plan with a rule, which binds "
+	 "to any model and ranks, got it"},
+	{"\"rule\": {", "\"ranks\": 2, \"rule\": {",
+	 "l.json: /ranks: want none of it in a plan with a rule, which binds "
+	 "to any model and ranks, got it"},
+	{"\"rule\": {", "\"x-rule\": {",
+	 "l.json: /ranks: want an integer, got nothing"},
+};
+
+static void read_plan(const char *text, struct gf_plan *p)
+{
+	struct gf_error err = {""};
+	struct gf_json *root;
+
+	if (gf_json_parse(text, strlen(text), "l.json", &root, &err) ||
+	    gf_plan_read(root, "l.json", p, &err)) {
+		printf("%s\n", err.text);
+		exit(1);
+	}
+	gf_json_free(root);
+}
+
+static void test_whole(const char *text)
+{
+	static const enum gf_mode types[] = {
+		GF_MODE_NORMAL, GF_MODE_SIMULTANEOUS,
+		GF_MODE_MERGED, GF_MODE_SIMULTANEOUS,
+		GF_MODE_MERGED, GF_MODE_SIMULTANEOUS,
+	};
+	struct gf_plan p;
+	size_t i;
+
+	read_plan(text, &p);
+	for (i = 0; i < GF_ARRAY_LENGTH(types); i++)
+		EXPECT(p.types[i] == types[i], "type %zu", i);
+	EXPECT(gf_plan_message_elems(&p, 2) == 18, "elements");
+	EXPECT(gf_plan_message_bytes(&p, 2) == 72, "bytes");
+	EXPECT(p.messages[1].nstages == 2 &&
+		       p.messages[1].stages[1].factor == 2,
+	       "stages");
+	EXPECT(p.predicted->messages[1].start_s == 7, "prediction");
+	EXPECT_TEXT(p.predicted->message_extras[1], "{\"x-lane\":1}");
+	EXPECT_TEXT(p.topology_digest, "sha256:00");
+	gf_plan_release(&p);
+}
+
+static void test_rule(const char *text)
+{
+	static const struct {
+		size_t size_bytes;
+		const char *algorithm;
+	} sizes[] = {
+		{0, "butterfly"},
+		{65535, "butterfly"},
+		{65536, "ring"},
+		{(size_t)1 << 40, "ring"},
+	};
+	struct gf_plan p;
+	size_t i;
+
+	read_plan(text, &p);
+	EXPECT(p.rule && !p.model && !p.ranks && p.lanes == 1, "a rule");
+	for (i = 0; i < GF_ARRAY_LENGTH(sizes); i++)
+		EXPECT_TEXT(gf_rule_algorithm_for(p.rule, sizes[i].size_bytes),
+			    sizes[i].algorithm);
+	EXPECT(p.selection.method == GF_SELECT_CSC && isnan(p.selection.decay),
+	       "csc with the optimiser's momentum");
+	EXPECT(p.staleness == 2 && p.pipeline_warmup_steps == 5, "pipeline");
+	gf_plan_release(&p);
+}
+
+int main(void)
+{
+	char *six = doc_load("tests/data/valid/plan-six.json");
+	char *rule = doc_load("tests/data/valid/plan-rule.json");
+	char *gtopk = doc_load("tests/data/valid/plan-gtopk.json");
+	char *dense =
+		doc_replaced(axes, "\"method\": \"gtopk\", \"density\": 0.01",
+			     "\"method\": \"dense\"");
+	char *stale =
+		doc_replaced(dense, "\"staleness\": 1", "\"staleness\": 2");
+
+	doc_expect_stable(six, "plan-six", trip);
+	doc_expect_stable(rule, "plan-rule", trip);
+	doc_expect_stable(gtopk, "plan-gtopk", trip);
+	doc_run_cases(six, "l.json", trip, whole_cases,
+		      GF_ARRAY_LENGTH(whole_cases));
+	doc_run_cases(axes, "l.json", trip, axis_cases,
+		      GF_ARRAY_LENGTH(axis_cases));
+	doc_run_cases(dense, "l.json", trip, dense_axis_cases,
+		      GF_ARRAY_LENGTH(dense_axis_cases));
+	doc_run_cases(stale, "l.json", trip, stale_axis_cases,
+		      GF_ARRAY_LENGTH(stale_axis_cases));
+	doc_run_cases(rule, "l.json", trip, rule_cases,
+		      GF_ARRAY_LENGTH(rule_cases));
+	test_whole(six);
+	test_rule(rule);
+	free(six);
+	free(rule);
+	free(gtopk);
+	free(dense);
+	free(stale);
+	return TEST_END();
+}

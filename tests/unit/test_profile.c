@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "base/array.h"
+#include "doc/profile.h"
+#include "doc_test.h"
+
+static char *trip(const struct gf_json *root, const char *file,
+		  struct gf_error *err)
+{
+	struct gf_profile p;
+	struct gf_error none;
+	char *written;
+
+	if (gf_profile_read(root, file, &p, err))
+		return NULL;
+	EXPECT(gf_profile_check(&p, &none) == 0, "check: %s", none.text);
+	written = gf_profile_write(&p);
+	gf_profile_release(&p);
+	return written;
+}
+
+static const struct doc_case cases[] = {
+	{"\"need_s\": 2.5", "\"x-a\": 2", NULL},
+	{"\"device\": \"cpu\", \"batch_per_rank\": 1, ", "", NULL},
+	{"\"update_s\": 0.0, \"overlap_slowdown\": 1.0,", "", NULL},
+	{"\"ranks\": 4,", "", NULL},
+	{"[1.0, 1.5]", "[]", NULL},
+	{", \"spread_s\": [1e-6, 2e-6]", "", NULL},
+	{"\"gamma\": [1, 1.1]", "\"gamma\": [1, 1.1], \"x-seen\": 3", NULL},
+	{"\"forward_s\": 3.0, ", "",
+	 "p.json: /model/forward_s: want a number, got nothing"},
+	{"\"count_elems\": 12", "\"count_elems\": 0",
+	 "p.json: /model/tensors/1/count_elems: want an integer >= 1, got 0"},
+	{"\"count_elems\": 12", "\"count_elems\": -12",
+	 "p.json: /model/tensors/1/count_elems: want an integer >= 1, got -12"},
+	{"\"count_elems\": 12", "\"count_elems\": 9223372036854775807",
+	 "p.json: /model/tensors/1/count_elems: want an integer <= "
+	 "4611686018427387904, got 9223372036854775807"},
+	{"\"count_elems\": 12", "\"count_elems\": 1152921504606846976",
+	 "p.json: /model/tensors/1/count_elems: want less than 2^62 bytes in "
+	 "all tensors, got more"},
+	{"\"count_elems\": 12", "\"count_elems\": 1152921504606846969",
+	 "p.json: /model/tensors/2/count_elems: want less than 2^62 bytes in "
+	 "all tensors, got more"},
+	{"\"dtype\": \"f16\"", "\"dtype\": \"f8\"",
+	 "p.json: /model/tensors/2/dtype: want \"f32\", \"f64\", \"f16\", "
+	 "\"bf16\" or \"i32\", got \"f8\""},
+	{"\"ready_s\": 4.0", "\"ready_s\": 0.5",
+	 "p.json: /model/tensors/1/ready_s: want a number >= 1, the tensor's "
+	 "before it, got 0.5"},
+	{"\"ready_s\": 1.0", "\"ready_s\": -1",
+	 "p.json: /model/tensors/0/ready_s: want a number >= 0, got -1"},
+	{"\"ready_s\": 1.0", "\"ready_s\": 1e300",
+	 "p.json: /model/tensors/0/ready_s: want a number <= 1e+12, got "
+	 "1e300"},
+	{"\"backward_s\": 17.0", "\"backward_s\": 16.9",
+	 "p.json: /model/backward_s: want a number >= 17, the last tensor's "
+	 "ready_s, got 16.9"},
+	{"\"overlap_slowdown\": 1.0", "\"overlap_slowdown\": 0.9",
+	 "p.json: /model/overlap_slowdown: want a number >= 1, got 0.9"},
+	{"\"tensors\": [", "\"tensors\": [], \"x-rest\": [",
+	 "p.json: /model/tensors: want at least one tensor, got none"},
+	{"\"tensors\": [", "\"tensors\": 6, \"x-rest\": [",
+	 "p.json: /model/tensors: want an array, got 6"},
+	{"\"startup_s\": 3.0, \"per_byte_s\": 0.25",
+	 "\"startup_s\": 0, \"per_byte_s\": 0",
+	 "p.json: /network/allreduce/0/per_byte_s: want a number > 0 where "
+	 "startup_s is 0, got 0"},
+	{"\"algorithm\": \"library\"", "\"algorithm\": \"ring\"",
+	 "p.json: /network/allreduce/1/algorithm: want each algorithm once, "
+	 "got \"ring\" again"},
+	{"[1.0, 1.5]", "[1.1, 1.5]",
+	 "p.json: /network/allreduce/0/contention/0: want 1, got 1.1"},
+	{"[1.0, 1.5]", "[1, 1.5, 1.4]",
+	 "p.json: /network/allreduce/0/contention/2: want a number >= 1.5, "
+	 "the one before it, got 1.4"},
+	{"[1.0, 1.5]", "[1, null]",
+	 "p.json: /network/allreduce/0/contention/1: want a number, got null"},
+	{"[1.0, 1.5]", "2",
+	 "p.json: /network/allreduce/0/contention: want an array, got 2"},
+	{"\"size_bytes\": 1048576", "\"size_bytes\": 65536",
+	 "p.json: /network/allreduce/1/contention/1/size_bytes: want an "
+	 "integer >= 65537, got 65536"},
+	{"\"gamma\": [1, 1.1]", "\"gamma\": []",
+	 "p.json: /network/allreduce/1/contention/0/gamma: want at least one "
+	 "number, got none"},
+	{"\"gamma\": [1, 1.1]", "\"gamma\": [1, 1.1], \"beta\": 1",
+	 "p.json: /network/allreduce/1/contention/0/beta: unknown key (keys "
+	 "of your own begin with x-)"},
+	{"\"time_s\": [1.5e-5, 2.5e-5]", "\"time_s\": [1.5e-5]",
+	 "p.json: /network/allreduce/0/fit/time_s: want 2 numbers, one per "
+	 "size_bytes, got 1"},
+	{"\"r_squared\": 0.999", "\"r_squared\": 1.1",
+	 "p.json: /network/allreduce/0/fit/r_squared: want a number <= 1, got "
+	 "1.1"},
+	{"\"measured\": {", "\"measured\": [], \"x-rest\": {",
+	 "p.json: /measured: want an object, got an array"},
+	{"\"model\"", "\"Model\"",
+	 "p.json: /Model: unknown key (keys of your own begin with x-)"},
+};
+
+static void test_contention(void)
+{
+	double plain[] = {1, 1.5, 3}, small[] = {1, 1.1}, large[] = {1, 1.9, 4};
+	struct gf_contention_entry one = {.gamma = plain, .ngamma = 3};
+	struct gf_contention_entry two[] = {
+		{.size_bytes = 1 << 16, .gamma = small, .ngamma = 2},
+		{.size_bytes = 1 << 20, .gamma = large, .ngamma = 3},
+	};
+	struct gf_contention none = {0}, all = {&one, 1}, sized = {two, 2};
+	static const struct {
+		int table;
+		size_t size_bytes;
+		int n;
+		double want;
+	} gammas[] = {
+		/* nothing given: nothing is gained by going together */
+		{0, 77, 1, 1},        {0, 77, 3, 3},
+		{1, 0, 1, 1},         {1, 77, 2, 1.5},
+		{1, 77, 3, 3},        {1, 77, 6, 6}, /* n*gamma_j/j */
+		{2, 0, 2, 1.1},       {2, 1 << 16, 2, 1.1},
+		{2, 1 << 18, 2, 1.5}, /* half-way in log2(size) */
+		{2, 1 << 20, 2, 1.9}, {2, 1 << 30, 3, 4},
+		{2, 1 << 16, 4, 2.2}, {2, 1 << 18, 4, (2.2 + 16 / 3.0) / 2},
+	};
+	const struct gf_contention *tables[] = {&none, &all, &sized};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(gammas); i++)
+		EXPECT_NEAR(gf_contention_gamma(tables[gammas[i].table],
+						gammas[i].size_bytes,
+						gammas[i].n),
+			    gammas[i].want, 1e-12, "case %zu", i);
+}
+
+static int read_text(const char *text, struct gf_profile *p)
+{
+	struct gf_error err = {""};
+	struct gf_json *root;
+	int rc;
+
+	rc = gf_json_parse(text, strlen(text), "p.json", &root, &err);
+	if (!rc)
+		rc = gf_profile_read(root, "p.json", p, &err);
+	EXPECT(rc == 0, "%s", err.text);
+	gf_json_free(root);
+	return rc;
+}
+
+static const char model_half[] =
+	"{\"format\": \"gf-profile\", \"version\": 1, \"x-a\": 1, \"model\": "
+	"{\"name\": \"m\", \"forward_s\": 1, \"backward_s\": 2, \"tensors\": "
+	"[{\"name\": \"t\", \"count_elems\": 3, \"dtype\": \"f32\", "
+	"\"ready_s\": 2}]}, \"measured\": {\"host\": \"a\"}}";
+static const char network_half[] =
+	"{\"format\": \"gf-profile\", \"version\": 1, \"x-a\": 2, \"x-b\": 3, "
+	"\"network\": {\"ranks\": 2}, \"measured\": {\"date\": \"b\"}}";
+
+static void test_combine(void)
+{
+	struct gf_profile a, b, c;
+	struct gf_error err;
+
+	if (read_text(model_half, &a) || read_text(network_half, &b) ||
+	    read_text(model_half, &c))
+		return;
+	EXPECT(gf_profile_combine(&a, &b, &err) == 0, "%s", err.text);
+	EXPECT(a.model && a.network && !b.network, "both halves are in one");
+	EXPECT_TEXT(a.measured, "{\"host\":\"a\",\"date\":\"b\"}");
+	EXPECT_TEXT(a.extra, "{\"x-a\":1,\"x-b\":3}");
+	EXPECT(gf_profile_combine(&a, &c, &err) == -EINVAL, "two models");
+	EXPECT_TEXT(err.text, "want one model half, got two that differ");
+	EXPECT(c.model != NULL, "a refused half stays where it was");
+	gf_profile_release(&a);
+	gf_profile_release(&b);
+	gf_profile_release(&c);
+}
+
+static void test_sizes(void)
+{
+	static const size_t widths[] = {4, 8, 2, 2, 4};
+	struct gf_profile p;
+	size_t i;
+
+	for (i = 0; gf_dtype_names[i]; i++)
+		EXPECT(gf_dtype_bytes((enum gf_dtype)i) == widths[i], "%s",
+		       gf_dtype_names[i]);
+	if (read_text(model_half, &p))
+		return;
+	EXPECT(gf_model_profile_bytes(p.model) == 12, "bytes");
+	EXPECT(isnan(p.model->tensors[0].need_s), "unknown");
+	EXPECT(p.model->overlap_slowdown == 1, "default");
+	gf_profile_release(&p);
+}
+
+/* What code may get wrong; a check names the place as in a file. */
+static void test_made_by_code(void)
+{
+	struct gf_tensor tensors[] = {
+		{.name = (char *)"t", .count_elems = 1, .need_s = NAN}};
+	struct gf_model_profile model = {.name = (char *)"m",
+					 .forward_s = INFINITY,
+					 .overlap_slowdown = 1,
+					 .tensors = tensors,
+					 .ntensors = 1};
+	struct gf_profile p = {.model = &model};
+	struct gf_error err;
+
+	EXPECT(gf_profile_check(&p, &err) == -EINVAL, "infinity");
+	EXPECT_TEXT(err.text, "gf-profile: /model/forward_s: want a number, "
+			      "got null");
+	model.forward_s = 1;
+	EXPECT(gf_profile_check(&p, &err) == 0, "%s", err.text);
+	p.model = NULL;
+	EXPECT(gf_profile_check(&p, &err) == -EINVAL, "empty");
+	EXPECT_TEXT(err.text,
+		    "gf-profile: want a model or a network, got neither");
+}
+
+/* Many tensors: a reader with quadratic look-ups would not end in time. */
+static void test_many(void)
+{
+	struct gf_text t = {0};
+	struct gf_profile p;
+	size_t i;
+
+	gf_text_addf(&t, "{\"format\": \"gf-profile\", \"version\": 1, "
+			 "\"model\": {\"name\": \"m\", \"forward_s\": 1, "
+			 "\"backward_s\": 100000, \"tensors\": [");
+	for (i = 0; i < 100000; i++)
+		gf_text_addf(&t,
+			     "%s{\"name\": \"t%zu\", \"count_elems\": 3, "
+			     "\"dtype\": \"f32\", \"ready_s\": %zu}",
+			     i ? "," : "", i, i);
+	gf_text_addf(&t, "]}}");
+	if (read_text(t.data, &p) == 0) {
+		EXPECT(p.model->ntensors == 100000, "%zu", p.model->ntensors);
+		gf_profile_release(&p);
+	}
+	gf_text_release(&t);
+}
+
+int main(void)
+{
+	char *six = doc_load("tests/data/valid/profile-six.json");
+
+	doc_expect_stable(six, "profile-six", trip);
+	doc_expect_stable(network_half, "network_half", trip);
+	doc_run_cases(six, "p.json", trip, cases, GF_ARRAY_LENGTH(cases));
+	test_contention();
+	test_combine();
+	test_sizes();
+	test_made_by_code();
+	test_many();
+	free(six);
+	return TEST_END();
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "base/array.h"
+#include "base/digest.h"
+#include "doc/stream.h"
+#include "doc_test.h"
+
+#define TOPOLOGY                                                               \
+	"{\"format\": \"gf-topology\", \"version\": 1, \"name\": \"t\", "      \
+	"\"source\": \"s\", \"levels\": []}"
+#define OTHER_TOPOLOGY                                                         \
+	"{\"format\": \"gf-topology\", \"version\": 1, \"name\": \"u\", "      \
+	"\"source\": \"s\", \"levels\": []}"
+#define MODEL_HALF                                                             \
+	"{\"format\": \"gf-profile\", \"version\": 1, \"model\": {\"name\": "  \
+	"\"m\", \"forward_s\": 1, \"backward_s\": 2, \"tensors\": "            \
+	"[{\"name\": \"a\", \"count_elems\": 1, \"dtype\": \"f32\", "          \
+	"\"ready_s\": 1}]}}"
+#define NETWORK_HALF                                                           \
+	"{\"format\": \"gf-profile\", \"version\": 1, \"network\": "           \
+	"{\"ranks\": 2}}"
+#define OTHER_NETWORK_HALF                                                     \
+	"{\"format\": \"gf-profile\", \"version\": 1, \"network\": "           \
+	"{\"ranks\": 3}}"
+
+/* Texts given one after the other; the last one may be refused. */
+static const struct {
+	const char *texts[4];
+	const char *names[4];
+	const char *message; /* of the last; NULL: all are taken */
+	bool topology, model, network;
+} cases[] = {
+	{{TOPOLOGY}, {"a"}, NULL, true, false, false},
+	{{TOPOLOGY "\n" MODEL_HALF NETWORK_HALF},
+	 {"a"},
+	 NULL,
+	 true,
+	 true,
+	 true},
+	{{NETWORK_HALF, MODEL_HALF, TOPOLOGY},
+	 {"a", "b", "c"},
+	 NULL,
+	 true,
+	 true,
+	 true},
+	{{TOPOLOGY, TOPOLOGY TOPOLOGY}, {"a", "b"}, NULL, true, false, false},
+	{{TOPOLOGY, OTHER_TOPOLOGY},
+	 {"a", "b"},
+	 "a and b: want one gf-topology, got two that differ",
+	 true,
+	 false,
+	 false},
+	{{TOPOLOGY OTHER_TOPOLOGY},
+	 {"a"},
+	 "a and a: want one gf-topology, got two that differ",
+	 false,
+	 false,
+	 false},
+	{{MODEL_HALF NETWORK_HALF, OTHER_NETWORK_HALF},
+	 {"a", "-"},
+	 "a and standard input: want one network half, got two that differ",
+	 false,
+	 true,
+	 true},
+	/* all or nothing: the topology is good, but stays outside */
+	{{MODEL_HALF, TOPOLOGY "{\"format\": \"gf-plan\"}"},
+	 {"a", "b"},
+	 "b: /version: want an integer, got nothing",
+	 false,
+	 true,
+	 false},
+	{{NETWORK_HALF, TOPOLOGY OTHER_NETWORK_HALF},
+	 {"a", "b"},
+	 "a and b: want one network half, got two that differ",
+	 false,
+	 false,
+	 true},
+	{{""}, {"a"}, "a: want a document, got nothing", false, false, false},
+	{{" \n"},
+	 {"-"},
+	 "standard input: want a document, got nothing",
+	 false,
+	 false,
+	 false},
+	{{"{\"format\": \"gf-plot\"}"},
+	 {"a"},
+	 "a: /format: want \"gf-topology\", \"gf-profile\", \"gf-plan\" or "
+	 "\"gf-model\", got \"gf-plot\"",
+	 false,
+	 false,
+	 false},
+	{{"{\"version\": 1}"},
+	 {"a"},
+	 "a: /format: want \"gf-topology\", \"gf-profile\", \"gf-plan\" or "
+	 "\"gf-model\", got nothing",
+	 false,
+	 false,
+	 false},
+	{{"[]"}, {"a"}, "a: want an object, got an array", false, false, false},
+	{{TOPOLOGY "\n{\"format\""},
+	 {"a"},
+	 "a:2:9: ':' expected near end of file",
+	 false,
+	 false,
+	 false},
+};
+
+static void test_cases(void)
+{
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_documents d = {0};
+		struct gf_error err = {""};
+		int rc = 0;
+
+		for (k = 0; k < 4 && cases[i].texts[k]; k++) {
+			const char *text = cases[i].texts[k];
+			bool last = k == 3 || !cases[i].texts[k + 1];
+
+			rc = gf_documents_add_text(&d, text, strlen(text),
+						   cases[i].names[k], &err);
+			EXPECT(last || rc == 0, "case %zu: %s", i, err.text);
+		}
+		EXPECT(rc == (cases[i].message ? -EINVAL : 0), "case %zu: %s",
+		       i, err.text);
+		if (cases[i].message)
+			EXPECT_TEXT(err.text, cases[i].message);
+		EXPECT((d.topology != NULL) == cases[i].topology, "case %zu",
+		       i);
+		EXPECT((d.profile && d.profile->model) == cases[i].model,
+		       "case %zu", i);
+		EXPECT((d.profile && d.profile->network) == cases[i].network,
+		       "case %zu", i);
+		gf_documents_release(&d);
+	}
+}
+
+/* What came on standard input goes on, once, as our writers print it; what was
+ * named as an argument does not. */
+static void test_passed_on(void)
+{
+	struct gf_documents d = {0};
+	struct gf_error err = {""};
+	struct gf_topology t;
+	struct gf_json *root;
+	char *written;
+
+	EXPECT(!gf_documents_add_text(&d, MODEL_HALF, strlen(MODEL_HALF), "a",
+				      &err),
+	       "%s", err.text);
+	EXPECT(!d.passed_on, "an argument");
+	EXPECT(!gf_documents_add_text(&d, TOPOLOGY TOPOLOGY,
+				      2 * strlen(TOPOLOGY), "-", &err),
+	       "%s", err.text);
+	EXPECT(!gf_json_parse(TOPOLOGY, strlen(TOPOLOGY), "t", &root, &err) &&
+		       !gf_topology_read(root, "t", &t, &err),
+	       "%s", err.text);
+	written = gf_topology_write(&t);
+	EXPECT_TEXT(d.passed_on, written);
+	gf_topology_release(&t);
+	gf_json_free(root);
+	free(written);
+	gf_documents_release(&d);
+}
+
+/* The digest is of the document as written: blanks do not count, and the
+ * digest of a combined profile is that of both halves. */
+static void test_digest(void)
+{
+	struct gf_documents a = {0}, b = {0};
+	struct gf_error err = {""};
+	char *written, digest[GF_DIGEST_TEXT];
+
+	EXPECT(!gf_documents_add_text(&a, MODEL_HALF NETWORK_HALF,
+				      strlen(MODEL_HALF NETWORK_HALF), "a",
+				      &err),
+	       "%s", err.text);
+	written = gf_profile_write(a.profile);
+	gf_document_digest(written, digest);
+	EXPECT_TEXT(a.profile_digest, digest);
+	EXPECT(!gf_documents_add_text(&b, written, strlen(written), "b", &err),
+	       "%s", err.text);
+	EXPECT_TEXT(b.profile_digest, digest);
+	EXPECT_TEXT(b.profile_file, "b");
+	free(written);
+	gf_documents_release(&a);
+	gf_documents_release(&b);
+}
+
+static void test_files(void)
+{
+	struct gf_documents d = {0};
+	struct gf_error err = {""};
+	struct gf_error want;
+
+	EXPECT(gf_documents_add(&d, "/no/such/file", &err) == -ENOENT, "none");
+	gf_error_errno(&want, -ENOENT, "/no/such/file");
+	EXPECT_TEXT(err.text, want.text);
+	gf_documents_release(&d);
+	gf_documents_release(&d); /* safe on a zeroed struct */
+}
+
+int main(void)
+{
+	test_cases();
+	test_passed_on();
+	test_digest();
+	test_files();
+	return TEST_END();
+}
