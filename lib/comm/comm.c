@@ -10,18 +10,21 @@
 
 int gf_comm_barrier(struct gf_comm *c, struct gf_error *err)
 {
+	c->waits++;
 	return c->ops->barrier(c, err);
 }
 
 int gf_comm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 		  struct gf_error *err)
 {
+	c->waits++;
 	return c->ops->bcast(c, root, data, size_bytes, err);
 }
 
 int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
 		      void *recv, struct gf_error *err)
 {
+	c->waits++;
 	return c->ops->allgather(c, send, size_bytes, recv, err);
 }
 
@@ -31,6 +34,7 @@ int gf_comm_wait(struct gf_comm *c, struct gf_request *request,
 	struct gf_backoff backoff = {0};
 	int rc;
 
+	c->waits++;
 	while (!(rc = c->ops->test(c, request, err))) {
 		rc = c->on_wait ? c->on_wait(c->on_wait_ctx, err) : 0;
 		if (rc) {

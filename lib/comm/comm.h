@@ -53,7 +53,8 @@ struct gf_comm_ops {
 	 * request is freed). Also drives progress. */
 	int (*test)(struct gf_comm *c, struct gf_request *request,
 		    struct gf_error *err);
-	/* Abandons a request that will not be waited for. */
+	/* Abandons a request that will not be waited for. Its memory may be
+	 * touched for as long as the communicator is used. */
 	void (*cancel)(struct gf_comm *c, struct gf_request *request);
 	/* 1: a message with that tag waits to be received from *peer; 0 none.
 	 * (optional: then nobody can be asked whether he is alive) */
@@ -62,11 +63,11 @@ struct gf_comm_ops {
 
 	/* Blocking, all ranks. Sizes equal everywhere. */
 	int (*barrier)(struct gf_comm *c, struct gf_error *err);
-	int (*bcast)(struct gf_comm *c, int root, void *data,
-		     size_t size_bytes, struct gf_error *err);
+	int (*bcast)(struct gf_comm *c, int root, void *data, size_t size_bytes,
+		     struct gf_error *err);
 	/* recv holds ranks * size_bytes, in rank order. */
-	int (*allgather)(struct gf_comm *c, const void *send,
-			 size_t size_bytes, void *recv, struct gf_error *err);
+	int (*allgather)(struct gf_comm *c, const void *send, size_t size_bytes,
+			 void *recv, struct gf_error *err);
 	/* The library's own sum, in place, non-blocking (MPI_Iallreduce); all
 	 * ranks call it in the same order.
 	 * (optional: then `library` is not available) */
@@ -90,6 +91,7 @@ struct gf_comm {
 	int host; /* the lowest rank on this host */
 	int (*on_wait)(void *ctx, struct gf_error *err); /* or NULL */
 	void *on_wait_ctx;
+	uint64_t waits; /* blocking waits begun; tells on_wait them apart */
 	/* Counted up by a transport whose test calls move bytes piece by piece:
 	 * who sees it change should not back off yet. */
 	uint64_t moved_bytes;
@@ -118,8 +120,8 @@ int gf_comm_wait(struct gf_comm *c, struct gf_request *request,
 		 struct gf_error *err);
 /* A text of any length from root to all; *text is allocated on the others and
  * ends in a NUL that *length does not count. */
-int gf_comm_bcast_text(struct gf_comm *c, int root, char **text,
-		       size_t *length, struct gf_error *err);
+int gf_comm_bcast_text(struct gf_comm *c, int root, char **text, size_t *length,
+		       struct gf_error *err);
 /* Variable-size gather: on root *all is one NUL-terminated allocation, the
  * texts in rank order, lengths (ranks entries) per rank; elsewhere *all is
  * NULL and lengths may be. */
