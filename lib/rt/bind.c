@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rt/bind.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "coll/algorithm.h"
+
+/* The threshold policy (SYSTEMS section 1): send once what waits is more than
+ * the threshold. */
+static void fuse(struct gf_plan *whole, const struct gf_rule *rule)
+{
+	const struct gf_model_profile *model = whole->model;
+	size_t waiting_bytes = 0, first = 0, capacity = 0, i;
+	struct gf_message *m;
+
+	for (i = 0; i < model->ntensors; i++) {
+		waiting_bytes += gf_tensor_bytes(&model->tensors[i]);
+		if (waiting_bytes <= rule->threshold_bytes &&
+		    i + 1 < model->ntensors)
+			continue;
+		m = gf_array_push(&whole->messages, &whole->nmessages,
+				  &capacity);
+		m->first = first;
+		m->last = i;
+		m->mode =
+			rule->lanes > 1 ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
+		m->release = GF_RELEASE_READY;
+		m->half = GF_HALF_ALL;
+		m->algorithm =
+			gf_xstrdup(gf_rule_algorithm_for(rule, waiting_bytes));
+		m->codec = gf_xstrdup("f32");
+		first = i + 1;
+		waiting_bytes = 0;
+	}
+}
+
+/* Algorithms that work level by level take their factors from the levels. */
+static int decompose(const struct gf_plan *whole, struct gf_message *m,
+		     struct gf_error *err)
+{
+	static const char *const by_level[] = {"blueconnect", "hierarchical"};
+	size_t capacity = 0, i;
+	struct gf_stage *stage;
+	int ranks;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(by_level); i++)
+		if (!strcmp(m->algorithm, by_level[i]))
+			break;
+	if (i == GF_ARRAY_LENGTH(by_level))
+		return 0;
+	ranks = gf_levels_ranks(whole->levels, whole->nlevels);
+	if (!whole->nlevels || ranks != whole->ranks)
+		return gf_error_set(err, -EINVAL,
+				    "rule: algorithm %s wants levels of %d "
+				    "ranks in all, the plan's have %d",
+				    m->algorithm, whole->ranks,
+				    whole->nlevels ? ranks : 0);
+	for (i = 0; i < whole->nlevels; i++) {
+		if (whole->levels[i].size < 2)
+			continue;
+		stage = gf_array_push(&m->stages, &m->nstages, &capacity);
+		stage->factor = (int)whole->levels[i].size;
+		stage->algorithm = gf_xstrdup("ring");
+	}
+	return 0;
+}
+
+int gf_plan_bind(const struct gf_plan *rule,
+		 const struct gf_model_profile *model, int ranks,
+		 struct gf_plan *whole, struct gf_error *err)
+{
+	struct gf_plan w, shallow;
+	size_t i;
+	int rc = 0;
+
+	if (!rule->rule)
+		return gf_error_set(err, -EINVAL,
+				    "want a rule plan, got one that is bound "
+				    "to %d ranks",
+				    rule->ranks);
+	if (!model->ntensors || ranks < 1)
+		return gf_error_set(err, -EINVAL,
+				    "want tensors and ranks to bind a rule "
+				    "to, got %zu and %d",
+				    model->ntensors, ranks);
+	/* Copy all but the rule: what remains describes a whole plan. */
+	shallow = *rule;
+	shallow.rule = NULL;
+	shallow.model = NULL;
+	gf_plan_copy(&w, &shallow);
+	w.model = gf_model_profile_copy(model);
+	w.ranks = ranks;
+	w.lanes = rule->rule->lanes;
+	w.threshold_bytes = rule->rule->threshold_bytes;
+	fuse(&w, rule->rule);
+	for (i = 0; i < w.nmessages && !rc; i++)
+		rc = decompose(&w, &w.messages[i], err);
+	gf_plan_set_types(&w);
+	if (!rc)
+		rc = gf_plan_check(&w, err);
+	if (rc)
+		gf_plan_release(&w);
+	else
+		*whole = w;
+	return rc;
+}
+
+int gf_plan_fit(const struct gf_plan *plan,
+		const struct gf_model_profile *model, int ranks,
+		struct gf_error *err)
+{
+	const struct gf_tensor *want, *got;
+	size_t i;
+
+	if (!plan->model || plan->rule)
+		return gf_error_set(err, -EINVAL,
+				    "want a plan bound to a model, got a "
+				    "rule");
+	if (plan->ranks != ranks)
+		return gf_error_set(err, -EINVAL,
+				    "the plan is for %d ranks, this job has "
+				    "%d",
+				    plan->ranks, ranks);
+	if (plan->model->ntensors != model->ntensors)
+		return gf_error_set(err, -EINVAL,
+				    "the plan (%s) has %zu tensors, the model "
+				    "(%s) has %zu",
+				    plan->model->name, plan->model->ntensors,
+				    model->name, model->ntensors);
+	for (i = 0; i < model->ntensors; i++) {
+		want = &plan->model->tensors[i];
+		got = &model->tensors[i];
+		if (want->count_elems == got->count_elems &&
+		    !strcmp(want->name, got->name))
+			continue;
+		return gf_error_set(err, -EINVAL,
+				    "tensor %zu: the plan (%s) has %s of %zu "
+				    "elements, the model (%s) has %s of %zu",
+				    i, plan->model->name, want->name,
+				    want->count_elems, model->name, got->name,
+				    got->count_elems);
+	}
+	return 0;
+}
+
+static int check_message(const struct gf_message *m, size_t index,
+			 struct gf_error *err)
+{
+	if (m->half != GF_HALF_ALL)
+		return gf_error_set(err, -ENOTSUP,
+				    "message %zu: this build runs half "
+				    "\"all\", got \"%s\"",
+				    index, gf_half_names[m->half]);
+	if (strcmp(m->codec, "f32") != 0)
+		return gf_error_set(err, -ENOTSUP,
+				    "message %zu: this build runs codec "
+				    "\"f32\", got \"%s\"",
+				    index, m->codec);
+	if (!gf_algorithm_find(m->algorithm))
+		return gf_error_set(err, -ENOTSUP,
+				    "message %zu: this build has no algorithm "
+				    "\"%s\"",
+				    index, m->algorithm);
+	return 0;
+}
+
+int gf_plan_runnable(const struct gf_plan *plan, struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	if (!plan->model || plan->rule)
+		return gf_error_set(err, -EINVAL,
+				    "want a plan bound to a model, got a "
+				    "rule");
+	if (plan->selection.method != GF_SELECT_DENSE)
+		return gf_error_set(err, -ENOTSUP,
+				    "selection: this build runs \"dense\", "
+				    "got \"%s\"",
+				    gf_select_names[plan->selection.method]);
+	if (plan->staleness > 1)
+		return gf_error_set(err, -ENOTSUP,
+				    "pipeline: this build runs staleness 1, "
+				    "got %d",
+				    plan->staleness);
+	if (plan->servers)
+		return gf_error_set(err, -ENOTSUP,
+				    "servers: this build runs 0, got %d",
+				    plan->servers);
+	for (i = 0; i < plan->model->ntensors && !rc; i++)
+		if (plan->model->tensors[i].dtype != GF_F32)
+			rc = gf_error_set(
+				err, -ENOTSUP,
+				"tensor %zu: this build runs f32 gradients, "
+				"got %s",
+				i,
+				gf_dtype_names[plan->model->tensors[i].dtype]);
+	for (i = 0; i < plan->nmessages && !rc; i++)
+		rc = check_message(&plan->messages[i], i, err);
+	return rc;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_RT_BIND_H
+#define GF_RT_BIND_H
+
+#include "base/error.h"
+#include "doc/plan.h"
+#include "doc/profile.h"
+
+/*
+ * From a plan to one that can be executed here. All functions depend only on
+ * their arguments: every rank comes to the same result.
+ */
+
+/*
+ * Binds a rule to a model and a number of ranks: tensors gather in generation
+ * order until they are more than the threshold, then go as one message; the
+ * rest goes at the end. Each message has the algorithm that the rule names for
+ * its size, decomposed by the plan's levels where the algorithm is. *whole is
+ * the caller's to release; its prediction is absent.
+ * -EINVAL: not a rule, or the levels do not fit the ranks.
+ */
+int gf_plan_bind(const struct gf_plan *rule,
+		 const struct gf_model_profile *model, int ranks,
+		 struct gf_plan *whole, struct gf_error *err);
+
+/* Is this whole plan one for that model (names and counts of the tensors, in
+ * generation order) on so many ranks? -EINVAL names both sides. */
+int gf_plan_fit(const struct gf_plan *plan,
+		const struct gf_model_profile *model, int ranks,
+		struct gf_error *err);
+
+/* Can the engine execute it? -ENOTSUP says what this build runs. */
+int gf_plan_runnable(const struct gf_plan *plan, struct gf_error *err);
+
+#endif

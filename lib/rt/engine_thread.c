@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The communication thread: starts what may start, moves what is under way,
+ * serves calls, answers other ranks, and sleeps in between.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "comm/backoff.h"
+#include "rt/engine_parts.h"
+
+/* With nothing under way: how often other ranks' questions are looked for. */
+#define IDLE_S 1e-2
+
+/* Which message failed, in front of why. */
+static void name_message(const struct gf_engine *e, size_t i,
+			 struct gf_error *err)
+{
+	const struct gf_message *m = &e->plan->messages[i];
+	const struct gf_tensor *tensors = e->plan->model->tensors;
+
+	if (m->first == m->last)
+		gf_error_prefix(err,
+				"step %" PRIu64 ", message %zu (tensor %zu, "
+				"%s, %zu bytes)",
+				e->watch.self.step, i, m->first,
+				tensors[m->first].name,
+				e->messages[i].count_elems * sizeof(float));
+	else
+		gf_error_prefix(err,
+				"step %" PRIu64 ", message %zu (tensors %zu "
+				"to %zu, %s to %s, %zu bytes)",
+				e->watch.self.step, i, m->first, m->last,
+				tensors[m->first].name, tensors[m->last].name,
+				e->messages[i].count_elems * sizeof(float));
+}
+
+static int launch(struct gf_engine *e, size_t i, struct gf_error *err)
+{
+	struct gf_engine_message *m = &e->messages[i];
+	int rc;
+
+	m->stuck_s = 0;
+	m->moves = 0;
+	if (m->run)
+		rc = gf_exec_start(m->run, m->data, err);
+	else
+		rc = e->comm->ops->iallreduce_f32(
+			e->comm, m->data, m->count_elems, &m->request, err);
+	if (rc)
+		name_message(e, i, err);
+	return rc;
+}
+
+static int start_messages(struct gf_engine *e, bool *moved,
+			  struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	do {
+		pthread_mutex_lock(&e->lock);
+		i = e->next;
+		if (!gf_engine_may_start(e)) {
+			pthread_mutex_unlock(&e->lock);
+			break;
+		}
+		e->next++;
+		e->active[e->nactive++] = i;
+		e->messages[i].times.start_s = gf_clock_s();
+		pthread_mutex_unlock(&e->lock);
+		*moved = true;
+		rc = launch(e, i, err);
+	} while (!rc);
+	return rc;
+}
+
+/* 1 it has ended, 0 not yet; counts time without movement. */
+static int inspect(struct gf_engine *e, struct gf_engine_message *m,
+		   double passed_s, struct gf_error *err)
+{
+	uint64_t moves = m->run ? gf_exec_moves(m->run) : 0;
+
+	m->stuck_s = moves == m->moves ? m->stuck_s + passed_s : 0;
+	m->moves = moves;
+	return m->run ? gf_exec_done(m->run)
+		      : e->comm->ops->test(e->comm, m->request, err);
+}
+
+static void end_message(struct gf_engine *e, struct gf_engine_message *m)
+{
+	pthread_mutex_lock(&e->lock);
+	m->times.end_s = gf_clock_s();
+	m->ended = true;
+	e->nended++;
+	e->nactive--;
+	pthread_cond_broadcast(&e->news);
+	pthread_mutex_unlock(&e->lock);
+}
+
+static int move_runs(struct gf_engine *e, bool *moved, struct gf_error *err)
+{
+	const struct gf_exec_run *run;
+	int rc, k;
+
+	rc = gf_exec_progress(e->exec, moved, err);
+	for (k = 0; rc && k < e->nactive; k++) {
+		run = e->messages[e->active[k]].run;
+		if (run && gf_exec_failed(run)) {
+			name_message(e, e->active[k], err);
+			break;
+		}
+	}
+	return rc;
+}
+
+/* The message that has stood still for longest, if one has for too long. */
+static int check_stuck(struct gf_engine *e, struct gf_error *err)
+{
+	size_t worst;
+	int rc, k;
+
+	if (!e->nactive)
+		return 0;
+	worst = e->active[0];
+	for (k = 1; k < e->nactive; k++)
+		if (e->messages[e->active[k]].stuck_s >
+		    e->messages[worst].stuck_s)
+			worst = e->active[k];
+	rc = gf_watch_stuck(&e->watch, e->messages[worst].stuck_s, worst, err);
+	if (rc == -ETIMEDOUT) {
+		gf_error_prefix(err, "no progress for %g s",
+				e->watch.timeout_s);
+		name_message(e, worst, err);
+	}
+	return rc;
+}
+
+/* Only this thread changes active and nactive, so it reads them unlocked. */
+static int move_messages(struct gf_engine *e, double passed_s, bool *moved,
+			 struct gf_error *err)
+{
+	struct gf_engine_message *m;
+	int rc, k = 0;
+
+	rc = move_runs(e, moved, err);
+	while (!rc && k < e->nactive) {
+		m = &e->messages[e->active[k]];
+		rc = inspect(e, m, passed_s, err);
+		if (rc < 0) {
+			name_message(e, e->active[k], err);
+			m->request = NULL;
+			return rc;
+		}
+		if (!rc) {
+			k++;
+			continue;
+		}
+		rc = 0;
+		m->request = NULL;
+		e->active[k] = e->active[e->nactive - 1];
+		end_message(e, m);
+		*moved = true;
+	}
+	if (!rc && passed_s > 0)
+		rc = check_stuck(e, err);
+	return rc;
+}
+
+/* Where this rank stands, for those who ask. */
+static void note_standing(struct gf_engine *e)
+{
+	struct gf_standing *self = &e->watch.self;
+
+	pthread_mutex_lock(&e->lock);
+	self->step = e->step;
+	self->started = e->next;
+	self->phase = e->nactive               ? GF_PHASE_NETWORK
+		      : e->next < e->nmessages ? GF_PHASE_GRADIENT
+					       : GF_PHASE_IDLE;
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* Serves a call once every message of the step has ended. */
+static int serve_call(struct gf_engine *e, bool *moved, struct gf_error *err)
+{
+	struct gf_engine_call call;
+
+	pthread_mutex_lock(&e->lock);
+	call = e->call;
+	if (e->nended < e->nmessages)
+		call.wanted = false;
+	pthread_mutex_unlock(&e->lock);
+	if (!call.wanted)
+		return 0;
+	*moved = true;
+	e->watch.self.phase = GF_PHASE_CALL;
+	e->watch.self.calls++;
+	call.rc = call.fn(e->comm, call.ctx, err);
+	/* A call may fail and leave everything in order: all ranks agree on
+	 * it. After a broken wait nothing is. */
+	if (call.rc && e->comm->broken)
+		return call.rc;
+	if (call.rc == -ETIMEDOUT || call.rc == -ECONNABORTED)
+		return call.rc;
+	pthread_mutex_lock(&e->lock);
+	if (call.rc && call.err)
+		*call.err = *err;
+	e->call.rc = call.rc;
+	e->call.wanted = false;
+	pthread_cond_broadcast(&e->news);
+	pthread_mutex_unlock(&e->lock);
+	return 0;
+}
+
+static void sleep_on(struct gf_engine *e, double seconds)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += (long)(seconds * 1e9);
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&e->wake, &e->lock, &until);
+}
+
+/* Until something is to be done, or it is time to look again. */
+static void rest(struct gf_engine *e, struct gf_backoff *backoff)
+{
+	double sleep_s = gf_backoff_next(backoff);
+
+	pthread_mutex_lock(&e->lock);
+	if (!e->nactive)
+		sleep_s = IDLE_S;
+	if (sleep_s > 0 && !e->quit && !e->call.wanted &&
+	    !gf_engine_may_start(e))
+		sleep_on(e, sleep_s);
+	pthread_mutex_unlock(&e->lock);
+}
+
+static bool wants_to_quit(struct gf_engine *e)
+{
+	bool quit;
+
+	pthread_mutex_lock(&e->lock);
+	quit = e->quit;
+	pthread_mutex_unlock(&e->lock);
+	return quit;
+}
+
+/* One round; an error ends the engine. */
+static int work(struct gf_engine *e, bool *moved, struct gf_error *err)
+{
+	bool progress = false;
+	double passed_s;
+	int rc;
+
+	note_standing(e);
+	rc = gf_watch_look(&e->watch, &passed_s, err);
+	rc = rc ? rc : start_messages(e, moved, err);
+	rc = rc ? rc : move_messages(e, passed_s, &progress, err);
+	*moved |= progress;
+	return rc ? rc : serve_call(e, moved, err);
+}
+
+/* Keeps the reason for every later call, and goes on answering: who is asked
+ * and still answers is not the culprit. */
+static void give_up(struct gf_engine *e, int rc, const struct gf_error *err)
+{
+	struct gf_error ignored;
+	double passed_s;
+
+	gf_watch_give_up(&e->watch, rc, err);
+	pthread_mutex_lock(&e->lock);
+	e->reason = *err;
+	e->rc = rc;
+	pthread_cond_broadcast(&e->news);
+	while (!e->quit) {
+		pthread_mutex_unlock(&e->lock);
+		(void)gf_watch_look(&e->watch, &passed_s, &ignored);
+		pthread_mutex_lock(&e->lock);
+		if (!e->quit)
+			sleep_on(e, IDLE_S);
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
+void *gf_engine_thread(void *engine)
+{
+	struct gf_engine *e = engine;
+	struct gf_backoff backoff = {0};
+	struct gf_error err = {""};
+	bool moved;
+	int rc;
+
+	gf_backoff_precise_sleeps();
+	pthread_mutex_lock(&e->lock);
+	while (!e->running && !e->quit)
+		pthread_cond_wait(&e->wake, &e->lock);
+	pthread_mutex_unlock(&e->lock);
+	while (!wants_to_quit(e)) {
+		moved = false;
+		rc = work(e, &moved, &err);
+		if (rc) {
+			give_up(e, rc, &err);
+			break;
+		}
+		if (moved)
+			gf_backoff_reset(&backoff);
+		else
+			rest(e, &backoff);
+	}
+	return NULL;
+}

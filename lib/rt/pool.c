@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rt/pool.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+
+int gf_pool_init(struct gf_pool *p, struct gf_comm *comm,
+		 const size_t *count_elems, size_t ntensors,
+		 struct gf_error *err)
+{
+	const size_t most = SIZE_MAX / 2 / sizeof(float);
+	size_t *offsets = gf_xcalloc(ntensors + 1, sizeof(*offsets)), i;
+	void *data;
+	int rc = 0;
+
+	for (i = 0; i < ntensors && !rc; i++) {
+		if (count_elems[i] > most - offsets[i])
+			rc = gf_error_set(err, -ENOMEM,
+					  "gradients: more than %zu elements",
+					  most);
+		else
+			offsets[i + 1] = offsets[i] + count_elems[i];
+	}
+	if (!rc)
+		rc = comm->ops->buffer_alloc(
+			comm, offsets[ntensors] * sizeof(float), &data, err);
+	if (rc) {
+		free(offsets);
+		return rc;
+	}
+	*p = (struct gf_pool){
+		.comm = comm,
+		.data = data,
+		.count_elems = offsets[ntensors],
+		.offsets = offsets,
+		.ntensors = ntensors,
+	};
+	return 0;
+}
+
+void gf_pool_release(struct gf_pool *p)
+{
+	if (!p || !p->comm)
+		return;
+	p->comm->ops->buffer_free(p->comm, p->data);
+	free(p->offsets);
+	*p = (struct gf_pool){0};
+}

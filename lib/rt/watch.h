@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_RT_WATCH_H
+#define GF_RT_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "comm/liveness.h"
+
+/*
+ * The watchdog of a communication thread. It counts the time in which nothing
+ * moves, asks all ranks where they stand when half of the timeout is over, and
+ * at the end of it names who is to blame: a rank that does not answer, or the
+ * one that is furthest behind. Time in which this process itself did not run
+ * (it was stopped, too) does not count.
+ *
+ * While it lives it is the communicator's on_wait: everything that blocks is
+ * watched as well.
+ */
+struct gf_watch {
+	struct gf_comm *comm; /* borrowed */
+	struct gf_liveness *liveness;
+	double timeout_s;        /* <= 0: never gives up, but answers */
+	struct gf_standing self; /* kept up to date by the owner */
+	double looked_s;
+	bool asked;
+	uint64_t waits; /* the blocking wait that wait_s counts */
+	double wait_s;
+};
+
+void gf_watch_init(struct gf_watch *w, struct gf_comm *comm, double timeout_s);
+void gf_watch_release(struct gf_watch *w);
+
+/* Due now and then: answers other ranks. *passed_s is the time since the last
+ * look, 0 when it was too short ago. Fails with another rank's reason when
+ * that has given up, or with the transport's. */
+int gf_watch_look(struct gf_watch *w, double *passed_s, struct gf_error *err);
+/* Nothing has moved for stuck_s. 0, or -ETIMEDOUT and who is to blame. The
+ * message is what a late rank has not started; ignored in GF_PHASE_CALL. */
+int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message,
+		   struct gf_error *err);
+/* Tells everybody that this rank gives up, and why. */
+void gf_watch_give_up(struct gf_watch *w, int rc, const struct gf_error *why);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "base/array.h"
+#include "plans.h"
+#include "ranks.h"
+#include "rt/engine.h"
+
+#define TENSORS 6
+static const size_t counts[TENSORS] = {60, 1200, 8, 1, 600, 3000};
+
+/* A rank's engine and what it stands on. */
+struct rig {
+	struct gf_plan plan;
+	struct gf_pool pool;
+	struct gf_engine *engine;
+};
+
+struct setting {
+	size_t threshold_bytes;
+	int lanes;
+	const char *algorithm;
+	bool at_end;
+	double timeout_s;
+};
+
+static int rig_open(struct rig *r, struct gf_comm *c, const struct setting *s,
+		    struct gf_error *err)
+{
+	struct gf_engine_config config = {
+		.comm = c,
+		.plan = &r->plan,
+		.pool = &r->pool,
+		.timeout_s = s->timeout_s,
+		.segment_bytes = 1000,
+	};
+	size_t i;
+	int rc;
+
+	plan_of(&r->plan, counts, TENSORS, c->ranks, s->threshold_bytes,
+		s->lanes, s->algorithm);
+	for (i = 0; i < r->plan.nmessages && s->at_end; i++)
+		r->plan.messages[i].release = GF_RELEASE_BACKWARD_END;
+	rc = gf_pool_init(&r->pool, c, counts, TENSORS, err);
+	if (rc)
+		return rc;
+	return gf_engine_new(&config, &r->engine, err);
+}
+
+static void rig_close(struct rig *r)
+{
+	gf_engine_free(r->engine);
+	gf_pool_release(&r->pool);
+	gf_plan_release(&r->plan);
+}
+
+static float gradient(int rank, size_t step, size_t i)
+{
+	return (float)((rank + 1) * (int)((i + step) % 13 + 1));
+}
+
+static void fill(struct rig *r, int rank, size_t step, size_t tensor)
+{
+	size_t i;
+
+	for (i = r->pool.offsets[tensor]; i < r->pool.offsets[tensor + 1]; i++)
+		r->pool.data[i] = gradient(rank, step, i);
+}
+
+static void expect_sums(struct rig *r, struct gf_comm *c, size_t step,
+			const char *what)
+{
+	size_t i;
+	float want;
+	int k;
+
+	for (i = 0; i < r->pool.count_elems; i++) {
+		for (k = 0, want = 0; k < c->ranks; k++)
+			want += gradient(k, step, i);
+		if (r->pool.data[i] == want)
+			continue;
+		EXPECT(0,
+		       "%s: rank %d of %d, step %zu, element %zu: want %g, "
+		       "got %g",
+		       what, c->rank, c->ranks, step, i, want, r->pool.data[i]);
+		break;
+	}
+}
+
+/* The start rule, as the recorded times tell. */
+static void expect_rule(const struct rig *r, const char *what)
+{
+	const struct gf_message_times *t = gf_engine_times(r->engine);
+	size_t i, k;
+	int active;
+
+	for (i = 0; i < r->plan.nmessages; i++) {
+		EXPECT(t[i].ready_s <= t[i].start_s &&
+			       t[i].start_s <= t[i].end_s,
+		       "%s: message %zu", what, i);
+		EXPECT(i == 0 || t[i].start_s >= t[i - 1].start_s,
+		       "%s: message %zu before %zu", what, i, i - 1);
+		for (k = 0, active = 1; k < i; k++)
+			active += t[k].end_s > t[i].start_s;
+		EXPECT(active <= r->plan.lanes, "%s: %d active", what, active);
+	}
+}
+
+static void one_step(struct rig *r, struct gf_comm *c, size_t step,
+		     const char *what)
+{
+	struct gf_error err = {""};
+	size_t i, tensor;
+
+	gf_engine_begin(r->engine);
+	for (i = 0; i < TENSORS; i++) {
+		/* another order on every rank and in every step */
+		tensor = (i * 5 + step + (size_t)c->rank) % TENSORS;
+		fill(r, c->rank, step, tensor);
+		gf_engine_ready(r->engine, tensor);
+	}
+	gf_engine_backward_end(r->engine);
+	EXPECT(!gf_engine_wait(r->engine, &err), "%s: %s", what, err.text);
+	expect_sums(r, c, step, what);
+	expect_rule(r, what);
+}
+
+static void steps(struct gf_comm *c, void *ctx)
+{
+	const struct setting *s = ctx;
+	struct rig r = {0};
+	struct gf_error err = {""};
+	char what[128];
+	size_t step;
+
+	snprintf(what, sizeof(what), "%s, threshold %zu, %d lanes%s",
+		 s->algorithm, s->threshold_bytes, s->lanes,
+		 s->at_end ? ", at the end" : "");
+	if (rig_open(&r, c, s, &err))
+		EXPECT(0, "%s: %s", what, err.text);
+	for (step = 0; step < 5 && r.engine; step++)
+		one_step(&r, c, step, what);
+	rig_close(&r);
+}
+
+static void test_steps(void)
+{
+	static struct setting settings[] = {
+		{0, 1, "ring", false, 0},     {0, 3, "ring", false, 0},
+		{5000, 1, "ring", false, 20}, {5000, 2, "library", false, 20},
+		{0, 8, "library", false, 0},  {1 << 20, 1, "ring", false, 0},
+		{0, 1, "ring", true, 0},      {0, 4, "ring", true, 20},
+	};
+	static const int ranks[] = {1, 2, 3, 5};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(settings); i++)
+		for (k = 0; k < GF_ARRAY_LENGTH(ranks); k++)
+			on_ranks(ranks[k], steps, &settings[i]);
+}
+
+/* The layer whose gradients come last does not make them before message 0 is
+ * reduced: if communication waited for the compute thread, this would wait for
+ * ever. */
+static void overlap(struct gf_comm *c, void *ctx)
+{
+	static const struct setting s = {0, 1, "ring", false, 0};
+	struct rig r = {0};
+	struct gf_error err = {""};
+	size_t step, tensor;
+
+	(void)ctx;
+	if (rig_open(&r, c, &s, &err))
+		EXPECT(0, "%s", err.text);
+	for (step = 0; step < 3 && r.engine; step++) {
+		gf_engine_begin(r.engine);
+		for (tensor = 0; tensor < TENSORS; tensor++) {
+			if (tensor == TENSORS - 1)
+				EXPECT(!gf_engine_wait_message(r.engine, 0,
+							       &err),
+				       "%s", err.text);
+			fill(&r, c->rank, step, tensor);
+			gf_engine_ready(r.engine, tensor);
+		}
+		gf_engine_backward_end(r.engine);
+		EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
+		expect_sums(&r, c, step, "overlap");
+	}
+	rig_close(&r);
+}
+
+/* A tensor that got no gradient does not hold up the end of backward. */
+static void forgotten(struct gf_comm *c, void *ctx)
+{
+	static const struct setting s = {0, 1, "ring", false, 0};
+	struct rig r = {0};
+	struct gf_error err = {""};
+	size_t tensor;
+
+	(void)ctx;
+	if (rig_open(&r, c, &s, &err))
+		EXPECT(0, "%s", err.text);
+	gf_engine_begin(r.engine);
+	for (tensor = 0; tensor < TENSORS; tensor++) {
+		fill(&r, c->rank, 0, tensor);
+		gf_engine_ready(r.engine, tensor);
+		gf_engine_ready(r.engine, tensor); /* twice is once */
+		if (tensor == 2)
+			break;
+	}
+	for (tensor = 3; tensor < TENSORS; tensor++)
+		fill(&r, c->rank, 0, tensor);
+	gf_engine_backward_end(r.engine);
+	EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
+	expect_sums(&r, c, 0, "forgotten");
+	rig_close(&r);
+}
+
+static int gather(struct gf_comm *c, void *ctx, struct gf_error *err)
+{
+	return gf_comm_allgather(c, &c->rank, sizeof(int), ctx, err);
+}
+
+static int refuse(struct gf_comm *c, void *ctx, struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)ctx;
+	if (c->rank == c->ranks - 1)
+		rc = gf_error_set(err, -ENOENT, "not here");
+	return gf_comm_agree(c, rc, err);
+}
+
+static void calls(struct gf_comm *c, void *ctx)
+{
+	static const struct setting s = {0, 2, "ring", false, 20};
+	struct rig r = {0};
+	struct gf_error err = {""};
+	int got[16] = {0}, i;
+	size_t step;
+
+	(void)ctx;
+	if (rig_open(&r, c, &s, &err))
+		EXPECT(0, "%s", err.text);
+	for (step = 0; step < 3 && r.engine; step++) {
+		memset(got, 0xff, sizeof(got));
+		EXPECT(!gf_engine_call(r.engine, gather, got, &err), "%s",
+		       err.text);
+		for (i = 0; i < c->ranks; i++)
+			EXPECT(got[i] == i, "rank %d's word", i);
+		EXPECT(gf_engine_call(r.engine, refuse, NULL, &err) == -ENOENT,
+		       "the call's own answer");
+		EXPECT(strstr(err.text, "not here"), "%s", err.text);
+		gf_engine_begin(r.engine);
+		EXPECT(gf_engine_call(r.engine, gather, got, &err) == -EINVAL,
+		       "in the middle of a step");
+		for (i = 0; i < TENSORS; i++)
+			fill(&r, c->rank, step, (size_t)i);
+		gf_engine_backward_end(r.engine);
+		/* served after the step's last message */
+		EXPECT(!gf_engine_call(r.engine, gather, got, &err), "%s",
+		       err.text);
+		EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
+		expect_sums(&r, c, step, "calls");
+	}
+	rig_close(&r);
+}
+
+int main(void)
+{
+	static const int ranks[] = {1, 2, 4};
+	size_t i;
+
+	watchdog(200);
+	test_steps();
+	for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++) {
+		on_ranks(ranks[i], overlap, NULL);
+		on_ranks(ranks[i], forgotten, NULL);
+		on_ranks(ranks[i], calls, NULL);
+	}
+	return TEST_END();
+}

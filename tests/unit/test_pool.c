@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The gradient pool, and binding a rule to a model. */
+#include <errno.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "plans.h"
+#include "rt/pool.h"
+
+static void test_pool(void)
+{
+	static const size_t counts[] = {6, 12, 1, 10};
+	static const size_t offsets[] = {0, 6, 18, 19, 29};
+	size_t huge[] = {5, SIZE_MAX / 8, SIZE_MAX / 2}, i;
+	struct gf_comm *comm;
+	struct gf_pool pool = {0};
+	struct gf_error err = {""};
+
+	EXPECT(!gf_comm_local_new(1, &comm, &err), "%s", err.text);
+	gf_pool_release(&pool);
+	EXPECT(gf_pool_init(&pool, comm, huge, 3, &err) == -ENOMEM, "sum");
+	EXPECT(gf_pool_init(&pool, comm, huge, 2, &err) == -ENOMEM, "memory");
+	EXPECT(pool.comm == NULL, "untouched");
+	EXPECT(!gf_pool_init(&pool, comm, counts, 4, &err), "%s", err.text);
+	EXPECT(pool.count_elems == 29 && pool.ntensors == 4, "size");
+	for (i = 0; i < 5; i++)
+		EXPECT(pool.offsets[i] == offsets[i], "offset %zu", i);
+	for (i = 0; i < 29; i++)
+		EXPECT(pool.data[i] == 0, "element %zu", i);
+	gf_pool_release(&pool);
+	EXPECT(pool.data == NULL, "zeroed");
+	gf_comm_close(comm);
+}
+
+static void test_bind(void)
+{
+	/* SYSTEMS section 1, "six", with theta = 8 bytes there and elements
+	 * of 4 bytes here: [0-1][2-3][4-5]. */
+	static const size_t six[] = {6, 12, 8, 10, 6, 3};
+	static const struct {
+		size_t threshold_elems;
+		size_t lasts[7], n;
+	} cases[] = {
+		{8, {1, 3, 5}, 3}, {0, {0, 1, 2, 3, 4, 5}, 6},
+		{17, {1, 3, 5}, 3},   {18, {2, 5}, 2},
+		{6, {1, 2, 3, 5}, 4}, {1000, {5}, 1},
+	};
+	struct gf_model_profile *m = model_of(six, 6);
+	struct gf_error err = {""};
+	struct gf_plan rule, whole;
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		rule_of(&rule, cases[i].threshold_elems * 4, 2, "library", 64,
+			"ring");
+		EXPECT(!gf_plan_bind(&rule, m, 4, &whole, &err), "case %zu: %s",
+		       i, err.text);
+		EXPECT(whole.nmessages == cases[i].n && whole.ranks == 4 &&
+			       whole.lanes == 2 && !whole.rule,
+		       "case %zu: %zu messages", i, whole.nmessages);
+		for (k = 0; k < cases[i].n && k < whole.nmessages; k++) {
+			const char *want = gf_plan_message_bytes(&whole, k) < 64
+						   ? "library"
+						   : "ring";
+
+			EXPECT(whole.messages[k].last == cases[i].lasts[k],
+			       "case %zu, message %zu: %zu", i, k,
+			       whole.messages[k].last);
+			EXPECT_TEXT(whole.messages[k].algorithm, want);
+			EXPECT(whole.messages[k].mode == GF_MODE_SIMULTANEOUS,
+			       "two lanes");
+		}
+		EXPECT(!gf_plan_fit(&whole, m, 4, &err), "%s", err.text);
+		gf_plan_release(&whole);
+		gf_plan_release(&rule);
+	}
+	gf_model_profile_free(m);
+}
+
+static void test_levels(void)
+{
+	static const size_t counts[] = {100};
+	struct gf_level levels[] = {
+		{.name = "gpu",
+		 .size = 2,
+		 .link = "nvlink",
+		 .bandwidth_bytes_per_s = 1e9},
+		{.name = "socket",
+		 .size = 1,
+		 .link = "shm",
+		 .bandwidth_bytes_per_s = 1e9},
+		{.name = "net",
+		 .size = 3,
+		 .link = "ethernet",
+		 .bandwidth_bytes_per_s = 1e9},
+	};
+	struct gf_model_profile *m = model_of(counts, 1);
+	struct gf_error err = {""};
+	struct gf_plan rule, whole;
+
+	rule_of(&rule, 0, 1, NULL, 0, "blueconnect");
+	EXPECT(gf_plan_bind(&rule, m, 6, &whole, &err) == -EINVAL, "levels");
+	EXPECT_TEXT(err.text, "rule: algorithm blueconnect wants levels of 6 "
+			      "ranks in all, the plan's have 0");
+	rule.levels = gf_levels_copy(levels, 3);
+	rule.nlevels = 3;
+	EXPECT(gf_plan_bind(&rule, m, 4, &whole, &err) == -EINVAL, "ranks");
+	EXPECT(!gf_plan_bind(&rule, m, 6, &whole, &err), "%s", err.text);
+	EXPECT(whole.messages[0].nstages == 2 &&
+		       whole.messages[0].stages[0].factor == 2 &&
+		       whole.messages[0].stages[1].factor == 3,
+	       "stages");
+	EXPECT(gf_plan_bind(&whole, m, 6, &rule, &err) == -EINVAL,
+	       "a whole plan is no rule");
+	gf_plan_release(&whole);
+	gf_plan_release(&rule);
+	gf_model_profile_free(m);
+}
+
+static void test_fit(void)
+{
+	static const size_t counts[] = {6, 12, 8}, other[] = {6, 13, 8};
+	struct gf_model_profile *m = model_of(counts, 3);
+	struct gf_model_profile *wrong = model_of(other, 3);
+	struct gf_model_profile *shorter = model_of(counts, 2);
+	struct gf_error err = {""};
+	struct gf_plan p;
+
+	plan_of(&p, counts, 3, 4, 0, 1, "ring");
+	EXPECT(!gf_plan_fit(&p, m, 4, &err), "%s", err.text);
+	EXPECT(gf_plan_fit(&p, m, 8, &err) == -EINVAL, "ranks");
+	EXPECT_TEXT(err.text, "the plan is for 4 ranks, this job has 8");
+	EXPECT(gf_plan_fit(&p, shorter, 4, &err) == -EINVAL, "tensors");
+	EXPECT_TEXT(err.text, "the plan (test) has 3 tensors, the model "
+			      "(test) has 2");
+	EXPECT(gf_plan_fit(&p, wrong, 4, &err) == -EINVAL, "counts");
+	EXPECT_TEXT(err.text,
+		    "tensor 1: the plan (test) has t1 of 12 elements, the "
+		    "model (test) has t1 of 13");
+	free(m->tensors[2].name);
+	m->tensors[2].name = gf_xstrdup("other");
+	EXPECT(gf_plan_fit(&p, m, 4, &err) == -EINVAL, "names");
+	EXPECT_TEXT(err.text,
+		    "tensor 2: the plan (test) has t2 of 8 elements, the "
+		    "model (test) has other of 8");
+	gf_plan_release(&p);
+	gf_model_profile_free(m);
+	gf_model_profile_free(wrong);
+	gf_model_profile_free(shorter);
+}
+
+int main(void)
+{
+	test_pool();
+	test_bind();
+	test_levels();
+	test_fit();
+	return TEST_END();
+}
