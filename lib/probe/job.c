@@ -1,58 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "probe/job.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
-#include "base/digest.h"
 #include "base/heap.h"
-#include "probe/sysfs.h"
-
-/*
- * Names alone do not tell hosts apart (containers are often all called the
- * same), and neither does the boot id (emulated hosts share a kernel).
- */
-static void identify(const char *identity, unsigned char out[GF_DIGEST_BYTES])
-{
-	struct utsname names = {0};
-	struct gf_digest digest;
-	char boot[64] = "";
-
-	gf_digest_init(&digest);
-	if (identity) {
-		gf_digest_add(&digest, identity, strlen(identity));
-	} else {
-		uname(&names);
-		gf_sysfs_line(boot, sizeof(boot),
-			      "/proc/sys/kernel/random/boot_id");
-		gf_digest_add(&digest, names.nodename,
-			      strlen(names.nodename) + 1);
-		gf_digest_add(&digest, boot, strlen(boot));
-	}
-	gf_digest_end(&digest, out);
-}
-
-/* first[r]: the lowest rank on the host of rank r. */
-static int group_ranks(struct gf_comm *c, const char *identity, int *first,
-		       struct gf_error *err)
-{
-	unsigned char mine[GF_DIGEST_BYTES];
-	unsigned char(*all)[GF_DIGEST_BYTES] =
-		gf_xcalloc((size_t)c->ranks, sizeof(*all));
-	int r, rc;
-
-	identify(identity, mine);
-	rc = gf_comm_allgather(c, mine, sizeof(mine), all, err);
-	for (r = 0; rc == 0 && r < c->ranks; r++) {
-		first[r] = 0;
-		while (memcmp(all[first[r]], all[r], sizeof(*all)) != 0)
-			first[r]++;
-	}
-	free(all);
-	return rc;
-}
 
 /* This host as the text of a topology document of its own. */
 static int describe_host(const struct gf_probe_job *job, char **text,
@@ -95,21 +47,28 @@ static int read_host(const char *text, size_t length, struct gf_host *host,
 	return rc;
 }
 
+/* What rank 0 gathered. */
+struct answers {
+	int *first;      /* per rank: the lowest rank on its host */
+	size_t *lengths; /* per rank: of its part of texts */
+	char *texts;
+};
+
 /* Rank 0: all hosts, and which of them each rank is on. */
-static int collect_hosts(const struct gf_comm *c, const int *first,
-			 const char *texts, const size_t *lengths,
+static int collect_hosts(const struct answers *a, int ranks,
 			 struct gf_topology *t, size_t *host_of,
 			 struct gf_error *err)
 {
+	const char *text = a->texts;
 	int r, rc;
 
-	t->hosts = gf_xcalloc((size_t)c->ranks, sizeof(*t->hosts));
-	for (r = 0; r < c->ranks; texts += lengths[r], r++) {
-		if (first[r] < r) {
-			host_of[r] = host_of[first[r]];
+	t->hosts = gf_xcalloc((size_t)ranks, sizeof(*t->hosts));
+	for (r = 0; r < ranks; text += a->lengths[r], r++) {
+		if (a->first[r] < r) {
+			host_of[r] = host_of[a->first[r]];
 			continue;
 		}
-		rc = read_host(texts, lengths[r], &t->hosts[t->nhosts], err);
+		rc = read_host(text, a->lengths[r], &t->hosts[t->nhosts], err);
 		if (rc < 0) {
 			gf_error_prefix(err, "rank %d", r);
 			return rc;
@@ -137,18 +96,37 @@ static int measure_copy(struct gf_comm *c, double *slowest,
 	return rc;
 }
 
+static int gather(struct gf_comm *c, const struct gf_probe_job *job,
+		  struct answers *a, struct gf_error *err)
+{
+	char *mine = NULL;
+	int rc, own = 0;
+
+	rc = gf_comm_allgather(c, &c->host, sizeof(c->host), a->first, err);
+	if (rc < 0)
+		return rc;
+	if (c->host == c->rank)
+		own = describe_host(job, &mine, err);
+	rc = gf_comm_agree(c, own, err);
+	if (rc == 0)
+		rc = gf_comm_gather_text(c, 0, mine ? mine : "",
+					 mine ? strlen(mine) : 0, &a->texts,
+					 a->lengths, err);
+	free(mine);
+	return rc;
+}
+
 /* Rank 0's part, from the gathered texts to the levels. */
-static int assemble(const struct gf_comm *c, const struct gf_probe_job *job,
-		    const int *first, const char *texts, const size_t *lengths,
-		    struct gf_topology *t, struct gf_text *remark,
+static int assemble(const struct gf_probe_job *job, const struct answers *a,
+		    int ranks, struct gf_topology *t, struct gf_text *remark,
 		    struct gf_error *err)
 {
-	size_t *host_of = gf_xcalloc((size_t)c->ranks, sizeof(*host_of));
-	int rc = collect_hosts(c, first, texts, lengths, t, host_of, err);
+	size_t *host_of = gf_xcalloc((size_t)ranks, sizeof(*host_of));
+	int rc = collect_hosts(a, ranks, t, host_of, err);
 
 	if (rc == 0)
-		rc = gf_levels_of_job(t, host_of, c->ranks, job->ranks_on,
-				      remark, err);
+		rc = gf_levels_of_job(t, host_of, ranks, job->ranks_on, remark,
+				      err);
 	free(host_of);
 	return rc;
 }
@@ -157,37 +135,27 @@ int gf_probe_job(struct gf_comm *c, const struct gf_probe_job *job,
 		 struct gf_topology *t, struct gf_text *remark,
 		 struct gf_error *err)
 {
-	int *first = gf_xcalloc((size_t)c->ranks, sizeof(*first));
-	size_t *lengths = gf_xcalloc((size_t)c->ranks, sizeof(*lengths));
-	char *mine = NULL, *all = NULL;
+	struct answers a = {
+		.first = gf_xcalloc((size_t)c->ranks, sizeof(*a.first)),
+		.lengths = gf_xcalloc((size_t)c->ranks, sizeof(*a.lengths)),
+	};
 	double copy_rate = 0;
 	int rc, own = 0;
 
-	rc = group_ranks(c, job->identity, first, err);
-	if (rc < 0)
-		goto out;
-	if (first[c->rank] == c->rank)
-		own = describe_host(job, &mine, err);
-	rc = gf_comm_agree(c, own, err);
-	if (rc == 0)
-		rc = gf_comm_gather_text(c, 0, mine ? mine : "",
-					 mine ? strlen(mine) : 0, &all, lengths,
-					 err);
+	rc = gather(c, job, &a, err);
 	if (rc == 0 && job->measure)
 		rc = measure_copy(c, &copy_rate, err);
-	if (rc < 0)
-		goto out;
-	if (c->rank == 0)
-		own = assemble(c, job, first, all, lengths, t, remark, err);
-	rc = gf_comm_agree(c, own, err);
+	if (rc == 0) {
+		if (c->rank == 0)
+			own = assemble(job, &a, c->ranks, t, remark, err);
+		rc = gf_comm_agree(c, own, err);
+	}
 	if (rc == 0 && c->rank == 0 && job->measure)
 		gf_levels_set_copy_rate(t, copy_rate);
-out:
 	if (rc < 0 && c->rank == 0)
 		gf_topology_release(t);
-	free(first);
-	free(lengths);
-	free(mine);
-	free(all);
+	free(a.first);
+	free(a.lengths);
+	free(a.texts);
 	return rc;
 }

@@ -22,9 +22,6 @@ struct gf_probe_job {
 	/* All ranks copy memory at the same time; the slowest rank's rate
 	 * becomes the bandwidth of a shm level. */
 	bool measure;
-	/* What ranks of one host have in common and others have not; NULL: the
-	 * host's name and boot id. */
-	const char *identity;
 };
 
 /* Collective. On rank 0 fills a zeroed t (name and producer excepted) and

@@ -3,11 +3,12 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "probe/job.h"
 #include "probe/levels.h"
 #include "probe/probe.h"
 #include "probe/sysfs.h"
 #include "probe/tree.h"
-#include "test.h"
+#include "ranks.h"
 
 static const char machine[] = "tests/data/hwloc/gpu-node.xml";
 
@@ -425,13 +426,72 @@ static void test_tree(void)
 	gf_topology_release(&t);
 }
 
+/* Threads as ranks, which take themselves for ranks of several hosts. */
+static void job_on(struct gf_comm *comm, void *ctx)
+{
+	static const struct {
+		int host[4];
+		const char *levels;
+	} cases[] = {
+		{{0, 0, 0, 0}, "host:4@8e+09(shm)"},
+		{{0, 0, 2, 2},
+		 "host:2@3.15077e+10(pcie) net:2@5e+10(infiniband)"},
+		{{0, 1, 2, 3}, "net:4@5e+10(infiniband)"},
+		{{0, 1, 0, 1}, "net:4@2.5e+10(infiniband)"},
+	};
+	struct gf_probe_job job = {
+		.probe = {"tests/data/sysfs/gpu-node", machine},
+	};
+	size_t i;
+
+	(void)ctx;
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_topology t = {0};
+		struct gf_text remark = {0};
+		struct gf_error err = {""};
+		char *levels;
+
+		comm->host = cases[i].host[comm->rank];
+		EXPECT(!gf_probe_job(comm, &job, &t, &remark, &err), "%s",
+		       err.text);
+		levels = print_levels(&t);
+		EXPECT_TEXT(levels, comm->rank > 0 ? "" : cases[i].levels);
+		EXPECT((remark.length > 0) == (comm->rank == 0 && i == 3),
+		       "case %zu: %s", i, remark.data);
+		free(levels);
+		gf_text_release(&remark);
+		gf_topology_release(&t);
+	}
+	/* one rank's failure is every rank's */
+	job.probe.hwloc_xml = "tests/data/absent.xml";
+	comm->host = 0;
+	{
+		struct gf_topology t = {0};
+		struct gf_text remark = {0};
+		struct gf_error err = {""};
+
+		EXPECT(gf_probe_job(comm, &job, &t, &remark, &err) < 0,
+		       "rank %d", comm->rank);
+		EXPECT(strstr(err.text, "rank 0") && strstr(err.text, "absent"),
+		       "%s", err.text);
+		EXPECT(t.nhosts == 0, "output touched");
+	}
+}
+
+static void test_job_of_threads(void)
+{
+	on_ranks(4, job_on, NULL);
+}
+
 int main(void)
 {
+	watchdog(120);
 	test_nics();
 	test_machine();
 	test_refused();
 	test_this_machine();
 	test_job();
+	test_job_of_threads();
 	test_synthetic();
 	test_tree();
 	return TEST_END();

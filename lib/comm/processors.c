@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/processors.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+struct place {
+	int host;
+	cpu_set_t processors;
+};
+
+static double share_of(const struct place *all, int ranks, int rank)
+{
+	const struct place *mine = &all[rank];
+	double share = 0;
+	int cpu, r;
+
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		int sharers = 0;
+
+		if (!CPU_ISSET(cpu, &mine->processors))
+			continue;
+		for (r = 0; r < ranks; r++)
+			sharers += all[r].host == mine->host &&
+				   CPU_ISSET(cpu, &all[r].processors);
+		share += 1.0 / sharers;
+	}
+	return share;
+}
+
+int gf_comm_compute_threads(struct gf_comm *c, int *threads,
+			    struct gf_error *err)
+{
+	struct place mine, *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
+	int rc, share;
+
+	memset(&mine, 0, sizeof(mine));
+	mine.host = c->host;
+	/* fails on machines of more than CPU_SETSIZE processors: none is set,
+	 * and the answer is the safe one */
+	if (sched_getaffinity(0, sizeof(mine.processors), &mine.processors) < 0)
+		CPU_ZERO(&mine.processors);
+	rc = gf_comm_allgather(c, &mine, sizeof(mine), all, err);
+	if (rc == 0) {
+		/* thirds of a processor may sum to a little less than one */
+		share = (int)(share_of(all, c->ranks, c->rank) + 1e-6);
+		if (share >= 4 && c->ranks > 1)
+			share--;
+		*threads = share < 1 ? 1 : share;
+	}
+	free(all);
+	return rc;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COMM_PROCESSORS_H
+#define GF_COMM_PROCESSORS_H
+
+#include "base/error.h"
+#include "comm/comm.h"
+
+/*
+ * How many threads a rank should compute with: its share of the processors it
+ * may run on, where a processor that several ranks of the host may run on is
+ * shared by them; at least 1. From four up and with several ranks, one is left
+ * to the communication thread. It does not matter whether the launcher bound
+ * the ranks. Collective; ranks may get different numbers.
+ */
+int gf_comm_compute_threads(struct gf_comm *c, int *threads,
+			    struct gf_error *err);
+
+#endif
