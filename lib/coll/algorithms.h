@@ -9,6 +9,9 @@
  * are made of others. Everyone else goes through gf_algorithm_find.
  */
 extern const struct gf_algorithm gf_algorithm_ring;
+extern const struct gf_algorithm gf_algorithm_rhd;
+extern const struct gf_algorithm gf_algorithm_butterfly;
+extern const struct gf_algorithm gf_algorithm_tree;
 extern const struct gf_algorithm gf_algorithm_library;
 
 #endif

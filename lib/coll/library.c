@@ -9,12 +9,24 @@
  * Restrictions: sums in an order of its own, which MPI does not promise to be
  * the same on every rank; needs a transport that offers it; no halves.
  */
+#include "base/array.h"
 #include "coll/algorithms.h"
 
 static double cost_s(const struct gf_coll_args *args,
 		     const struct gf_net_cost *net)
 {
-	return gf_algorithm_ring.cost_s(args, net);
+	static const struct gf_algorithm *const candidates[] = {
+		&gf_algorithm_ring, &gf_algorithm_rhd, &gf_algorithm_butterfly};
+	double best = candidates[0]->cost_s(args, net);
+	size_t i;
+
+	for (i = 1; i < GF_ARRAY_LENGTH(candidates); i++) {
+		double cost = candidates[i]->cost_s(args, net);
+
+		if (cost < best)
+			best = cost;
+	}
+	return best;
 }
 
 const struct gf_algorithm gf_algorithm_library = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/parts.h"
 
-/* Cuts the next piece off the front of *rest. */
-static struct gf_range take(struct gf_range *rest, size_t segment_elems)
+struct gf_range gf_piece_take(struct gf_range *rest, size_t segment_elems)
 {
 	struct gf_range piece = *rest;
 
@@ -17,14 +16,22 @@ void gf_send_pieces(struct gf_schedule *s, int peer, struct gf_range range,
 		    size_t segment_elems)
 {
 	while (range.count)
-		gf_schedule_send(s, peer, take(&range, segment_elems));
+		gf_schedule_send(s, peer, gf_piece_take(&range, segment_elems));
 }
 
 void gf_recv_pieces(struct gf_schedule *s, int peer, struct gf_range range,
 		    size_t segment_elems)
 {
 	while (range.count)
-		gf_schedule_recv(s, peer, take(&range, segment_elems));
+		gf_schedule_recv(s, peer, gf_piece_take(&range, segment_elems));
+}
+
+void gf_recv_reduce_pieces(struct gf_schedule *s, int peer,
+			   struct gf_range range, size_t segment_elems)
+{
+	while (range.count)
+		gf_schedule_recv_reduce(s, peer,
+					gf_piece_take(&range, segment_elems));
 }
 
 void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_range send,
@@ -32,10 +39,11 @@ void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_range send,
 {
 	while (send.count || reduce.count) {
 		if (send.count)
-			gf_schedule_send(s, to, take(&send, segment_elems));
+			gf_schedule_send(s, to,
+					 gf_piece_take(&send, segment_elems));
 		if (reduce.count)
-			gf_schedule_recv_reduce(s, from,
-						take(&reduce, segment_elems));
+			gf_schedule_recv_reduce(
+				s, from, gf_piece_take(&reduce, segment_elems));
 	}
 }
 
@@ -44,10 +52,30 @@ void gf_exchange(struct gf_schedule *s, int to, struct gf_range send, int from,
 {
 	while (send.count || recv.count) {
 		if (send.count)
-			gf_schedule_send(s, to, take(&send, segment_elems));
+			gf_schedule_send(s, to,
+					 gf_piece_take(&send, segment_elems));
 		if (recv.count)
-			gf_schedule_recv(s, from, take(&recv, segment_elems));
+			gf_schedule_recv(s, from,
+					 gf_piece_take(&recv, segment_elems));
 	}
+}
+
+struct gf_range gf_parts_between(struct gf_range range, int parts, int a, int b)
+{
+	struct gf_range first = gf_range_part(range, parts, a);
+	struct gf_range last = gf_range_part(range, parts, b - 1);
+
+	first.count = last.first + last.count - first.first;
+	return first;
+}
+
+int gf_log2_up(int n)
+{
+	int k = 0;
+
+	while (k < 31 && (1LL << k) < n)
+		k++;
+	return k;
 }
 
 /* Part me - back of the ring, counted round. */

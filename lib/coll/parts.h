@@ -18,13 +18,17 @@ static inline int gf_group_rank(const struct gf_group *g, int place)
 	return g->first + place * g->stride;
 }
 
+/* Cuts the next piece of at most segment_elems (0: all) off the front. */
+struct gf_range gf_piece_take(struct gf_range *rest, size_t segment_elems);
 /* The verbs, in pieces of segment_elems (0: whole). Both sides of a transfer
  * give the same length, so the pieces match. */
 void gf_send_pieces(struct gf_schedule *s, int peer, struct gf_range range,
 		    size_t segment_elems);
 void gf_recv_pieces(struct gf_schedule *s, int peer, struct gf_range range,
 		    size_t segment_elems);
-/* Both at once, piece by piece in turn, so that the first piece received can
+void gf_recv_reduce_pieces(struct gf_schedule *s, int peer,
+			   struct gf_range range, size_t segment_elems);
+/* Two at once, piece by piece in turn, so that the first piece received can
  * be reduced and sent on while the others travel. */
 void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_range send,
 			int from, struct gf_range reduce,
@@ -32,11 +36,41 @@ void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_range send,
 void gf_exchange(struct gf_schedule *s, int to, struct gf_range send, int from,
 		 struct gf_range recv, size_t segment_elems);
 
+/* The union of parts a <= i < b of a range cut into `parts`. */
+struct gf_range gf_parts_between(struct gf_range range, int parts, int a,
+				 int b);
+
 /* Ring reduce-scatter of a range within a group: `me` ends with the sum of part
  * `me` of `size`. And the ring all-gather that begins there. */
 void gf_ring_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
 			    struct gf_range range, size_t segment_elems);
 void gf_ring_all_gather(struct gf_schedule *s, const struct gf_group *g,
 			struct gf_range range, size_t segment_elems);
+
+/*
+ * Recursive halving within a group whose size is a power of two: in round k
+ * partners 2^k places apart exchange halves of what they still hold, so that
+ * the long messages go to near places. And the recursive doubling back.
+ */
+void gf_halving_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
+			       struct gf_range range, size_t segment_elems);
+void gf_doubling_all_gather(struct gf_schedule *s, const struct gf_group *g,
+			    struct gf_range range, size_t segment_elems);
+/* What place `me` holds after `rounds` rounds of halving. */
+struct gf_range gf_halving_part(const struct gf_group *g,
+				struct gf_range range, int rounds);
+
+/*
+ * Algorithms for powers of two run on the first 2^k ranks, the core. Each rank
+ * beyond folds its share into the rank 2^k below it, and gets the result back.
+ */
+int gf_fold_core(int ranks);
+void gf_fold_in(struct gf_schedule *s, struct gf_range range,
+		size_t segment_elems);
+void gf_fold_out(struct gf_schedule *s, struct gf_range range,
+		 size_t segment_elems);
+
+/* ceil(log2 n), n >= 1. */
+int gf_log2_up(int n);
 
 #endif

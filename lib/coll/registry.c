@@ -3,6 +3,9 @@
 
 const struct gf_algorithm *const gf_algorithms[] = {
 	&gf_algorithm_ring,
+	&gf_algorithm_rhd,
+	&gf_algorithm_butterfly,
+	&gf_algorithm_tree,
 	&gf_algorithm_library,
 	NULL,
 };

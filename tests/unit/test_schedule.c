@@ -266,7 +266,7 @@ static void test_arguments(void)
 		int rank, rc;
 		const char *want;
 	} cases[] = {
-		{"ring", {.ranks = 0}, 0, -EINVAL, "ranks: want >= 1, got 0"},
+		{"ring", {.ranks = 0}, 0, -EINVAL, "ranks: want 1 to 16777216, got 0"},
 		{"ring", {.ranks = 4}, 4, -EINVAL, "rank: want 0 to 3, got 4"},
 		{"ring", {.ranks = 4, .servers = 4}, 0, -EINVAL,
 		 "servers: want 0 to 3 of 4 ranks, got 4"},

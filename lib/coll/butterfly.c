@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Butterfly, or recursive doubling (Thakur, Rabenseifner, Gropp 2005, section
+ * 4.5; GradientFlow's baseline).
+ *
+ * In round k partners 2^k ranks apart exchange the whole message and both add:
+ * after log2 p rounds everyone has the sum. The fewest rounds, and the most
+ * bytes: for short messages. Both partners keep the sum, and IEEE addition
+ * commutes, so all ranks add by the same tree. Other p: the ranks beyond the
+ * largest power of two p' fold in first and get the result back last.
+ *
+ * Cost, p ranks, n bytes:
+ *   p = p':  log2 p (alpha + n beta + n gamma)
+ *   else     the same with p', + 2 alpha + 2n beta + n gamma
+ *
+ * Restrictions: none; no halves (nobody ever owns a part).
+ *
+ * p = 5 (core 0..3), whose contributions a rank holds:
+ *
+ *            start  fold   round 0   round 1      back
+ *   rank 0   0      0,4    0,4,1     0,4,1,2,3    all
+ *   rank 1   1      1      0,4,1     0,4,1,2,3    all
+ *   rank 2   2      2      2,3       0,4,1,2,3    all
+ *   rank 3   3      3      2,3       0,4,1,2,3    all
+ *   rank 4   4      -      -         -            all
+ */
+#include "coll/algorithms.h"
+#include "coll/parts.h"
+
+static double cost_s(const struct gf_coll_args *args,
+		     const struct gf_net_cost *net)
+{
+	double bytes = (double)args->count_elems * (double)args->elem_bytes;
+	int core = gf_fold_core(args->ranks), distance;
+	struct gf_net_round fold = {args->ranks, core, 2, args->ranks - core};
+	struct gf_link_cost link = gf_net_link(net, &fold);
+	double total = 0;
+
+	if (!args->count_elems)
+		return 0;
+	if (core < args->ranks)
+		total += gf_cost_send_reduce_s(&link, bytes) +
+			 gf_cost_send_s(&link, bytes);
+	for (distance = 1; distance < core; distance *= 2) {
+		struct gf_net_round round = {core, distance, 2, distance};
+
+		link = gf_net_link(net, &round);
+		total += gf_cost_send_reduce_s(&link, bytes);
+	}
+	return total;
+}
+
+static void build(const struct gf_coll_args *args, int rank,
+		  struct gf_schedule *s)
+{
+	struct gf_range data = gf_data(0, args->count_elems);
+	int core = gf_fold_core(args->ranks), distance;
+
+	gf_fold_in(s, data, args->segment_elems);
+	for (distance = 1; rank < core && distance < core; distance *= 2)
+		gf_exchange_reduce(s, rank ^ distance, data, rank ^ distance,
+				   data, args->segment_elems);
+	gf_fold_out(s, data, args->segment_elems);
+}
+
+const struct gf_algorithm gf_algorithm_butterfly = {
+	.name = "butterfly",
+	.description = "recursive doubling: whole messages, fewest rounds",
+	.cost_s = cost_s,
+	.build = build,
+};
