@@ -17,6 +17,9 @@ enum gf_coll_half {
 	GF_COLL_ALL_GATHER,     /* its second half, from that state */
 };
 
+/* More than anyone has; distances and products stay in an int. */
+#define GF_COLL_RANKS_MAX (1 << 24)
+
 /*
  * The arguments. Zero in every field after elem_bytes is the common case.
  */
@@ -56,6 +59,12 @@ extern const struct gf_algorithm *const gf_algorithms[];
 
 /* NULL if there is none of that name. */
 const struct gf_algorithm *gf_algorithm_find(const char *name);
+
+/* blueconnect's cheapest algorithm per stage on that network, "ring" or
+ * "halving", into nfactors pointers to constant names. */
+void gf_blueconnect_choose(const struct gf_coll_args *args,
+			   const struct gf_net_cost *net,
+			   const char **stage_algorithms);
 
 /* What every algorithm asks of its arguments: counts, factors, stages. */
 int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err);

@@ -12,6 +12,9 @@ extern const struct gf_algorithm gf_algorithm_ring;
 extern const struct gf_algorithm gf_algorithm_rhd;
 extern const struct gf_algorithm gf_algorithm_butterfly;
 extern const struct gf_algorithm gf_algorithm_tree;
+extern const struct gf_algorithm gf_algorithm_hierarchical;
+extern const struct gf_algorithm gf_algorithm_blueconnect;
+extern const struct gf_algorithm gf_algorithm_ps;
 extern const struct gf_algorithm gf_algorithm_library;
 
 #endif

@@ -6,6 +6,9 @@ const struct gf_algorithm *const gf_algorithms[] = {
 	&gf_algorithm_rhd,
 	&gf_algorithm_butterfly,
 	&gf_algorithm_tree,
+	&gf_algorithm_hierarchical,
+	&gf_algorithm_blueconnect,
+	&gf_algorithm_ps,
 	&gf_algorithm_library,
 	NULL,
 };

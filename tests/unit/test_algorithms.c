@@ -16,7 +16,7 @@ static const struct {
 	int minus;
 } sizes[] = {
 	{0, 0, 0}, {0, 1, 0}, {1, 0, 1}, {1, 0, 0}, {1, 1, 0}, {0, 37, 0},
-	{0, 1001, 0}, {48, 5, 0},
+	{0, 301, 0}, {20, 5, 0},
 };
 
 /* 0: whole; 1 and 7 cut everything; 100 leaves most whole. */
@@ -78,6 +78,12 @@ static void verify(const struct gf_algorithm *a, struct gf_coll_args *args)
 	}
 }
 
+static size_t size_of(size_t n, int ranks)
+{
+	return sizes[n].times * (size_t)ranks + sizes[n].plus -
+	       (size_t)sizes[n].minus;
+}
+
 static void test_verified(void)
 {
 	size_t i, p, n, g;
@@ -88,22 +94,116 @@ static void test_verified(void)
 		for (p = 0; p < GF_ARRAY_LENGTH(ranks_list); p++)
 			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++)
 				for (g = 0; g < GF_ARRAY_LENGTH(segments); g++) {
+					int ranks = ranks_list[p];
 					struct gf_coll_args args = {
-						.ranks = ranks_list[p],
+						.ranks = ranks,
+						.count_elems =
+							size_of(n, ranks),
 						.elem_bytes = 4,
 						.segment_elems = segments[g],
 					};
 
-					args.count_elems =
-						sizes[n].times *
-							(size_t)args.ranks +
-						sizes[n].plus -
-						(size_t)sizes[n].minus;
-					if (args.ranks > 17 && g == 1)
+					/* of the large ones: whole, and one in
+					 * segments */
+					if (ranks > 17 && g && (g != 2 || n != 6))
+						continue;
+					if (ranks > 48 && n == 7)
 						continue;
 					verify(gf_algorithms[i], &args);
 				}
 	}
+}
+
+/* Every way to write p as a product of two, whole and in segments. */
+static void test_two_factors(void)
+{
+	static const char *const names[] = {"blueconnect", "hierarchical"};
+	size_t i, p, n;
+	int d;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(names); i++)
+		for (p = 0; p < GF_ARRAY_LENGTH(ranks_list); p++)
+			for (d = 1; d <= ranks_list[p]; d++)
+				for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
+					int ranks = ranks_list[p];
+					int factors[] = {d, ranks / d};
+					struct gf_coll_args args = {
+						.ranks = ranks,
+						.count_elems =
+							size_of(n, ranks),
+						.elem_bytes = 4,
+						.factors = factors,
+						.nfactors = 2,
+					};
+
+					if (ranks % d ||
+					    (ranks > 17 && n != 2 && n != 6))
+						continue;
+					verify(gf_algorithm_find(names[i]),
+					       &args);
+					args.segment_elems = 5;
+					if (ranks <= 12)
+						verify(gf_algorithm_find(
+							       names[i]),
+						       &args);
+				}
+}
+
+static void test_stages(void)
+{
+	static const struct {
+		int factors[4];
+		const char *stages[4];
+	} cases[] = {
+		{{3, 2, 2}, {NULL}},
+		{{2, 2, 3}, {NULL}},
+		{{1, 12, 1}, {NULL}},
+		{{4, 16, 3}, {NULL}},
+		{{4, 4, 4}, {"ring", "ring", "ring"}},
+		{{4, 4, 4}, {"halving", "ring", "halving"}},
+		{{8, 3, 2, 2}, {"shm", "ring", "nccl", "halving"}},
+		{{16, 6}, {"halving", "ring"}},
+		{{5, 7}, {"nccl", "shm"}},
+	};
+	size_t i, k, n;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
+			struct gf_coll_args args = {
+				.ranks = 1,
+				.elem_bytes = 4,
+				.factors = cases[i].factors,
+			};
+
+			for (k = 0; k < 4 && cases[i].factors[k]; k++)
+				args.ranks *= cases[i].factors[k];
+			args.nfactors = k;
+			args.count_elems = size_of(n, args.ranks);
+			if (cases[i].stages[0])
+				args.stage_algorithms = cases[i].stages;
+			verify(gf_algorithm_find("blueconnect"), &args);
+		}
+}
+
+static void test_servers(void)
+{
+	int ranks, servers;
+	size_t n;
+
+	for (ranks = 2; ranks <= 12; ranks++)
+		for (servers = 1; servers < ranks; servers++)
+			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
+				struct gf_coll_args args = {
+					.ranks = ranks,
+					.count_elems = size_of(n, ranks),
+					.elem_bytes = 4,
+					.servers = servers,
+				};
+
+				verify(gf_algorithm_find("ps"), &args);
+				args.segment_elems = 11;
+				verify(gf_algorithm_find("ps"), &args);
+			}
 }
 
 /* The worked table of ring.c's header. */
@@ -138,9 +238,107 @@ static void test_ring_table(void)
 	free_all(s, 4);
 }
 
+/* SYSTEMS section 5: 12 = 3 x 2 x 2. */
+static void test_blueconnect_vector(void)
+{
+	static const int factors[] = {3, 2, 2};
+	static const size_t want_owned[] = {0, 4, 8, 2, 6, 10,
+					    1, 5, 9, 3, 7, 11};
+	static const int want_groups[3][12] = {
+		/* the first rank of each rank's group */
+		{0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9},
+		{0, 1, 2, 0, 1, 2, 6, 7, 8, 6, 7, 8},
+		{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5},
+	};
+	struct gf_coll_args args = {
+		.ranks = 12,
+		.count_elems = 12,
+		.elem_bytes = 4,
+		.factors = factors,
+		.nfactors = 3,
+	};
+	const struct gf_algorithm *a = gf_algorithm_find("blueconnect");
+	struct gf_error err = {""};
+	struct gf_schedule *s = build_all(a, &args, &err);
+	size_t i;
+	int rank;
+
+	for (rank = 0; rank < 12; rank++) {
+		struct gf_range owned = a->owned(&args, rank);
+
+		EXPECT(owned.first == want_owned[rank] && owned.count == 1,
+		       "rank %d owns %zu+%zu", rank, owned.first, owned.count);
+		for (i = 0; i < s[rank].nsteps; i++) {
+			const struct gf_step *step = &s[rank].steps[i];
+			const int *groups = want_groups[step->stage];
+
+			EXPECT(groups[step->peer] == groups[rank],
+			       "rank %d stage %d meets rank %d", rank,
+			       step->stage, step->peer);
+		}
+	}
+	free_all(s, 12);
+}
+
+/* Who sends what to whom, round after round, as the headers' tables say. */
+static void expect_sends(const char *name, int ranks, size_t elems,
+			 const char *const *want)
+{
+	struct gf_coll_args args = {
+		.ranks = ranks, .count_elems = elems, .elem_bytes = 4};
+	struct gf_error err = {""};
+	struct gf_schedule *s = build_all(gf_algorithm_find(name), &args, &err);
+	int rank;
+	size_t i;
+
+	for (rank = 0; rank < ranks; rank++) {
+		char got[256] = "";
+
+		for (i = 0; i < s[rank].nsteps; i++) {
+			const struct gf_step *step = &s[rank].steps[i];
+
+			if (step->op == GF_STEP_SEND)
+				sprintf(got + strlen(got), "%s%zu+%zu>%d",
+					got[0] ? " " : "", step->range.first,
+					step->range.count, step->peer);
+		}
+		EXPECT_TEXT(got, want[rank]);
+	}
+	free_all(s, ranks);
+}
+
+static void test_tables(void)
+{
+	static const char *const rhd[] = {
+		"2+2>1 1+1>2 0+1>2 0+2>1", "0+2>0 3+1>3 2+1>3 2+2>0",
+		"2+2>3 0+1>0 1+1>0 0+2>3", "0+2>2 2+1>1 3+1>1 2+2>2"};
+	static const char *const butterfly[] = {
+		"0+1>1 0+1>2 0+1>4", "0+1>0 0+1>3", "0+1>3 0+1>0",
+		"0+1>2 0+1>1", "0+1>0"};
+	static const char *const tree[] = {
+		"0+1>4 0+1>2 0+1>1", "0+1>0", "0+1>0 0+1>3", "0+1>2", "0+1>0"};
+	static const char *const hierarchical[] = {
+		"2+2>1 2+2>2 0+2>2 2+2>1 0+2>1", "0+2>0 2+2>0 2+2>0",
+		"2+2>3 0+2>0 2+2>0 2+2>3 0+2>3", "0+2>2 2+2>2 2+2>2"};
+	static const char *const ps[] = {
+		"2+1>2 1+1>1 0+1>1 0+1>2", "0+1>0 2+1>2 1+1>2 1+1>0",
+		"1+1>1 0+1>0 2+1>0 2+1>1"};
+
+	expect_sends("rhd", 4, 4, rhd);
+	expect_sends("butterfly", 5, 1, butterfly);
+	expect_sends("tree", 5, 1, tree);
+	expect_sends("hierarchical", 4, 4, hierarchical);
+	expect_sends("ps", 3, 3, ps);
+}
+
 int main(void)
 {
 	test_verified();
+	test_two_factors();
+	test_stages();
+	test_servers();
 	test_ring_table();
+	test_tables();
+	test_blueconnect_vector();
 	return TEST_END();
 }

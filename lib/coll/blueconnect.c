@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * BlueConnect (Cho, Finkler, Kung, Hunter 2019, "BlueConnect: decomposing
+ * all-reduce for deep learning on heterogeneous network hierarchy").
+ *
+ * p = p_0 p_1 ... p_(k-1); rank r = d_0 + d_1 p_0 + d_2 p_0 p_1 + ... In stage
+ * i the ranks that differ only in digit i reduce-scatter the part that they
+ * have in common, 1/(p_0 ... p_(i-1)) of the message; the all-gathers follow in
+ * reverse. With one factor per level of the network every stage keeps to its
+ * level, all ranks send all the time, and the slow outer levels carry little.
+ * A stage is a ring, or recursive halving where p_i is a power of two; through
+ * shared memory (shm) or NCCL (nccl) an executor may run a whole stage its own
+ * way, else its steps are the ring's.
+ *
+ * Cost (Eq. 7, with the minimum over 0 <= j <= i: as printed, j < i, it would
+ * contradict Eq. 6), n bytes, level bandwidths w_j:
+ *   2 sum_i T(p_i, n / (p_0 ... p_(i-1)), min_j w_j / (p_0 ... p_(j-1)))
+ *   T = (p-1) alpha + (p-1)/p n / w (ring), log2 p alpha + ... (halving),
+ *   + (p-1)/p n gamma in the first half
+ * Factors need not coincide with levels: the rate is the least of
+ * w_j / (messages that share the link), counted.
+ *
+ * Restrictions: none; without factors there is one stage of p.
+ *
+ * p = 12 = 3 x 2 x 2, n = 12: groups of each stage, and the element whose sum
+ * a rank owns between the halves:
+ *
+ *   stage 0  {0,1,2} {3,4,5} {6,7,8} {9,10,11}
+ *   stage 1  {0,3} {1,4} {2,5} {6,9} {7,10} {8,11}
+ *   stage 2  {0,6} {1,7} {2,8} {3,9} {4,10} {5,11}
+ *   rank     0  1  2  3  4  5  6  7  8  9 10 11
+ *   owns     0  4  8  2  6 10  1  5  9  3  7 11
+ */
+#include <string.h>
+
+#include "coll/algorithms.h"
+#include "coll/parts.h"
+
+static int nstages(const struct gf_coll_args *args)
+{
+	return args->nfactors ? (int)args->nfactors : 1;
+}
+
+static int factor(const struct gf_coll_args *args, int stage)
+{
+	return args->nfactors ? args->factors[stage] : args->ranks;
+}
+
+/* As asked for; else halving where it can: never dearer than a ring when the
+ * stage keeps to one level. */
+static int halves(const struct gf_coll_args *args, int stage)
+{
+	int p = factor(args, stage);
+
+	if (args->stage_algorithms && args->nfactors)
+		return !strcmp(args->stage_algorithms[stage], "halving");
+	return p > 1 && !(p & (p - 1));
+}
+
+static double ring_s(const struct gf_coll_args *args,
+		     const struct gf_net_cost *net, struct gf_net_round round,
+		     size_t elems)
+{
+	size_t p = (size_t)round.factor, part = (elems + p - 1) / p;
+	double bytes = (double)part * (double)args->elem_bytes, total = 0;
+	struct gf_link_cost link = gf_net_link(net, &round);
+
+	if (args->half != GF_COLL_ALL_GATHER)
+		total += (double)(p - 1) * gf_cost_send_reduce_s(&link, bytes);
+	if (args->half != GF_COLL_REDUCE_SCATTER)
+		total += (double)(p - 1) * gf_cost_send_s(&link, bytes);
+	return total;
+}
+
+static double halving_s(const struct gf_coll_args *args,
+			const struct gf_net_cost *net,
+			struct gf_net_round stage, size_t elems)
+{
+	double total = 0;
+	int d;
+
+	for (d = 1; d < stage.factor; d *= 2) {
+		struct gf_net_round round = {args->ranks, stage.stride * d, 2,
+					     stage.stride * d};
+		struct gf_link_cost link = gf_net_link(net, &round);
+		double bytes;
+
+		elems = (elems + 1) / 2;
+		bytes = (double)elems * (double)args->elem_bytes;
+		if (args->half != GF_COLL_ALL_GATHER)
+			total += gf_cost_send_reduce_s(&link, bytes);
+		if (args->half != GF_COLL_REDUCE_SCATTER)
+			total += gf_cost_send_s(&link, bytes);
+	}
+	return total;
+}
+
+static double cost_s(const struct gf_coll_args *args,
+		     const struct gf_net_cost *net)
+{
+	size_t elems = args->count_elems;
+	int stage, stride = 1;
+	double total = 0;
+
+	for (stage = 0; elems && stage < nstages(args); stage++) {
+		int p = factor(args, stage);
+		struct gf_net_round round = {args->ranks, stride, p, stride};
+
+		total += (halves(args, stage) ? halving_s : ring_s)(args, net,
+								    round,
+								    elems);
+		elems = (elems + (size_t)p - 1) / (size_t)p;
+		stride *= p;
+	}
+	return total;
+}
+
+void gf_blueconnect_choose(const struct gf_coll_args *args,
+			   const struct gf_net_cost *net,
+			   const char **stage_algorithms)
+{
+	size_t elems = args->count_elems;
+	int stage, stride = 1;
+
+	for (stage = 0; stage < (int)args->nfactors; stage++) {
+		int p = factor(args, stage);
+		struct gf_net_round round = {args->ranks, stride, p, stride};
+		int power = p > 1 && !(p & (p - 1));
+
+		stage_algorithms[stage] =
+			power && halving_s(args, net, round, elems) <=
+					 ring_s(args, net, round, elems)
+				? "halving"
+				: "ring";
+		elems = (elems + (size_t)p - 1) / (size_t)p;
+		stride *= p;
+	}
+}
+
+static struct gf_group group_of(const struct gf_coll_args *args, int stage,
+				int rank)
+{
+	int i, stride = 1, p = factor(args, stage), me;
+
+	for (i = 0; i < stage; i++)
+		stride *= factor(args, i);
+	me = rank / stride % p;
+	return (struct gf_group){rank - me * stride, stride, p, me};
+}
+
+/* What the stage leaves its rank with. */
+static struct gf_range part_of(const struct gf_coll_args *args, int stage,
+			       const struct gf_group *g, struct gf_range range)
+{
+	if (halves(args, stage))
+		return gf_halving_part(g, range, gf_log2_up(g->size));
+	return gf_range_part(range, g->size, g->me);
+}
+
+/* What a rank holds when `stage` begins. */
+static struct gf_range held_at(const struct gf_coll_args *args, int stage,
+			       int rank)
+{
+	struct gf_range range = gf_data(0, args->count_elems);
+	int i;
+
+	for (i = 0; i < stage; i++) {
+		struct gf_group g = group_of(args, i, rank);
+
+		range = part_of(args, i, &g, range);
+	}
+	return range;
+}
+
+static struct gf_range owned(const struct gf_coll_args *args, int rank)
+{
+	return held_at(args, nstages(args), rank);
+}
+
+typedef void stage_fn(struct gf_schedule *s, const struct gf_group *g,
+		      struct gf_range range, size_t segment_elems);
+
+static void build_stage(const struct gf_coll_args *args, int stage,
+			struct gf_schedule *s, stage_fn *ring,
+			stage_fn *halving)
+{
+	struct gf_group g = group_of(args, stage, s->rank);
+
+	gf_schedule_stage(s, stage);
+	(halves(args, stage) ? halving : ring)(s, &g,
+					       held_at(args, stage, s->rank),
+					       args->segment_elems);
+}
+
+static void build(const struct gf_coll_args *args, int rank,
+		  struct gf_schedule *s)
+{
+	int stage;
+
+	(void)rank;
+	if (args->half != GF_COLL_ALL_GATHER)
+		for (stage = 0; stage < nstages(args); stage++)
+			build_stage(args, stage, s, gf_ring_reduce_scatter,
+				    gf_halving_reduce_scatter);
+	if (args->half != GF_COLL_REDUCE_SCATTER)
+		for (stage = nstages(args) - 1; stage >= 0; stage--)
+			build_stage(args, stage, s, gf_ring_all_gather,
+				    gf_doubling_all_gather);
+}
+
+const struct gf_algorithm gf_algorithm_blueconnect = {
+	.name = "blueconnect",
+	.description = "reduce-scatter level by level, all-gather back",
+	.cost_s = cost_s,
+	.owned = owned,
+	.build = build,
+};

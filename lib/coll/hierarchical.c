@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two-level hierarchical all-reduce (GradientFlow section 3; Jia et al. 2018,
+ * "Highly scalable deep learning training system with mixed-precision";
+ * BlueConnect's Eq. 4).
+ *
+ * Ranks form groups of p0 neighbours (a host), the first of each is its master.
+ * 1. reduce to the master: ring reduce-scatter within the group, then binomial
+ *    gather; 2. ring all-reduce among the p1 masters; 3. broadcast from the
+ *    master: binomial scatter, then ring all-gather within the group.
+ * Fewer rounds than one ring, and one stream per group on the slow network, but
+ * that stream carries the whole message while the other ranks are idle.
+ *
+ * Cost, p = p0 p1 ranks, n bytes, T_r ring and T_c tree, each over one half:
+ *   2 T_r(p0, n) + 2 T_c(p0, n) + 2 T_r(p1, n)   (Eq. 4)
+ *   T_r(p, n) = (p-1) (alpha + n/p beta), + (p-1)/p n gamma where it reduces
+ *   T_c(p, n) = ceil(log2 p) alpha + (p-1)/p n beta
+ * Masters share no link with other masters: their rate is min W.
+ * Unsegmented, the stages follow each other and take just that; segmented, each
+ * piece goes on as soon as it can, and it is an upper bound.
+ *
+ * Restrictions: the first factor is p0; without factors it is the largest
+ * divisor of p not above its square root (1 for a prime: a plain ring). No
+ * halves.
+ *
+ * p = 4 = 2 x 2, n = 4 elements; whose contributions a rank holds:
+ *
+ *            start   scatter      gather       masters     back
+ *   rank 0   0-3: 0  0-1: 0,1     0-3: 0,1     0-3: all    0-3: all
+ *   rank 1   0-3: 1  2-3: 0,1     -            -           0-3: all
+ *   rank 2   0-3: 2  0-1: 2,3     0-3: 2,3     0-3: all    0-3: all
+ *   rank 3   0-3: 3  2-3: 2,3     -            -           0-3: all
+ */
+#include "coll/algorithms.h"
+#include "coll/parts.h"
+
+static int group_size(const struct gf_coll_args *args)
+{
+	int size = 1, d;
+
+	if (args->nfactors)
+		return args->factors[0];
+	for (d = 2; d <= args->ranks / d; d++)
+		if (args->ranks % d == 0)
+			size = d;
+	return size;
+}
+
+static double part_bytes(const struct gf_coll_args *args, int parts)
+{
+	size_t n = (size_t)parts;
+
+	return (double)((args->count_elems + n - 1) / n) *
+	       (double)args->elem_bytes;
+}
+
+/* Gather or scatter: the root's messages, one after the other. */
+static double tree_s(const struct gf_coll_args *args,
+		     const struct gf_link_cost *link, int size)
+{
+	struct gf_range data = gf_data(0, args->count_elems);
+	double total = 0;
+	int a, b;
+
+	for (a = 1; a < size; a = b) {
+		b = a > size / 2 ? size : 2 * a;
+		data.count = gf_parts_between(gf_data(0, args->count_elems),
+					      size, a, b).count;
+		if (data.count)
+			total += gf_cost_send_s(link,
+						(double)data.count *
+						(double)args->elem_bytes);
+	}
+	return total;
+}
+
+static double cost_s(const struct gf_coll_args *args,
+		     const struct gf_net_cost *net)
+{
+	int size = group_size(args), masters = args->ranks / size;
+	struct gf_net_round inside = {args->ranks, 1, size, 1};
+	struct gf_net_round outside = {args->ranks, size, masters, 1};
+	struct gf_link_cost near = gf_net_link(net, &inside);
+	struct gf_link_cost far = gf_net_link(net, &outside);
+	double in = part_bytes(args, size), out = part_bytes(args, masters);
+
+	if (!args->count_elems)
+		return 0;
+	return (size - 1) * (gf_cost_send_reduce_s(&near, in) +
+			     gf_cost_send_s(&near, in)) +
+	       2 * tree_s(args, &near, size) +
+	       (masters - 1) * (gf_cost_send_reduce_s(&far, out) +
+				gf_cost_send_s(&far, out));
+}
+
+/* Steps from `next` on begin after the one before has ended. */
+static void in_turn(struct gf_schedule *s, size_t first, size_t next)
+{
+	if (next > first && s->nsteps > next)
+		s->steps[next].after = (uint32_t)next;
+}
+
+/* Parts gathered at place 0: in round k place m with lowest bit k sends parts
+ * [m, m + 2^k) to the place 2^k below. */
+static void gather(struct gf_schedule *s, const struct gf_group *g,
+		   struct gf_range data, size_t segment_elems)
+{
+	size_t first = s->nsteps, next;
+	int d, me = g->me;
+
+	for (d = 1; d < g->size && !(me & d); d *= 2) {
+		int end = me + 2 * d < g->size ? me + 2 * d : g->size;
+
+		next = s->nsteps;
+		if (me + d < g->size)
+			gf_recv_pieces(s, gf_group_rank(g, me + d),
+				       gf_parts_between(data, g->size, me + d,
+							end), segment_elems);
+		in_turn(s, first, next);
+	}
+	if (me) {
+		int end = me + d < g->size ? me + d : g->size;
+
+		gf_send_pieces(s, gf_group_rank(g, me - d),
+			       gf_parts_between(data, g->size, me, end),
+			       segment_elems);
+	}
+}
+
+/* The way back: what gather received is sent, the last first. */
+static void scatter(struct gf_schedule *s, const struct gf_group *g,
+		    struct gf_range data, size_t segment_elems)
+{
+	int d = 1, me = g->me, end;
+	size_t first, next;
+
+	while (d < g->size && !(me & d))
+		d *= 2;
+	if (me) {
+		end = me + d < g->size ? me + d : g->size;
+		gf_recv_pieces(s, gf_group_rank(g, me - d),
+			       gf_parts_between(data, g->size, me, end),
+			       segment_elems);
+	}
+	first = s->nsteps;
+	for (d /= 2; d; d /= 2) {
+		end = me + 2 * d < g->size ? me + 2 * d : g->size;
+		next = s->nsteps;
+		if (me + d < g->size)
+			gf_send_pieces(s, gf_group_rank(g, me + d),
+				       gf_parts_between(data, g->size, me + d,
+							end), segment_elems);
+		in_turn(s, first, next);
+	}
+}
+
+/* The stage that began at `first` sends nothing before the last one ended. */
+static void in_stages(const struct gf_coll_args *args, struct gf_schedule *s,
+		      size_t first)
+{
+	size_t i;
+
+	for (i = first; first && !args->segment_elems && i < s->nsteps; i++)
+		if (s->steps[i].op == GF_STEP_SEND) {
+			if (!s->steps[i].after)
+				s->steps[i].after = (uint32_t)first;
+			return;
+		}
+}
+
+static void build(const struct gf_coll_args *args, int rank,
+		  struct gf_schedule *s)
+{
+	struct gf_range data = gf_data(0, args->count_elems);
+	size_t segment = args->segment_elems, first;
+	int size = group_size(args);
+	struct gf_group host = {rank - rank % size, 1, size, rank % size};
+	struct gf_group masters = {0, size, args->ranks / size, rank / size};
+
+	gf_ring_reduce_scatter(s, &host, data, segment);
+	first = s->nsteps;
+	gather(s, &host, data, segment);
+	in_stages(args, s, first);
+
+	gf_schedule_stage(s, 1);
+	first = s->nsteps;
+	if (!host.me) {
+		gf_ring_reduce_scatter(s, &masters, data, segment);
+		gf_ring_all_gather(s, &masters, data, segment);
+	}
+	in_stages(args, s, first);
+
+	gf_schedule_stage(s, 2);
+	first = s->nsteps;
+	scatter(s, &host, data, segment);
+	in_stages(args, s, first);
+	first = s->nsteps;
+	gf_ring_all_gather(s, &host, data, segment);
+	in_stages(args, s, first);
+}
+
+const struct gf_algorithm gf_algorithm_hierarchical = {
+	.name = "hierarchical",
+	.description = "reduce to masters, ring of masters, broadcast",
+	.cost_s = cost_s,
+	.build = build,
+};

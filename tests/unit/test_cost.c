@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/array.h"
+#include "coll/algorithm.h"
+#include "cost/primitives.h"
+#include "test.h"
+
+/* Formulas against each other: only rounding differs. */
+static const double exact = 1e-12;
+/* Against figures of the paper, printed with one decimal. */
+static const double printed_ms = 0.05;
+
+/* 4 GPUs, 16 hosts, 3 racks; 32 GB/s, 100 Gb/s, 16 x 100 Gb/s. */
+static const int cluster_sizes[] = {4, 16, 3};
+static const struct gf_link_cost cluster_links[] = {
+	{250e-6, 1 / 32e9, 0}, {250e-6, 1 / 12.5e9, 0}, {250e-6, 1 / 200e9, 0}};
+static const struct gf_net_cost cluster = {3, cluster_sizes, cluster_links};
+
+static void test_links(void)
+{
+	static const int sizes[] = {4, 3, 2};
+	static const struct gf_link_cost links[] = {
+		{1, 10, 0.1}, {2, 10, 0.2}, {3, 10, 0.3}};
+	static const struct gf_net_cost net = {3, sizes, links};
+	/* beta in units of 10: the most messages on a link, as all are alike */
+	static const struct {
+		const char *what;
+		struct gf_net_round round;
+		double alpha_s, messages;
+	} cases[] = {
+		{"inside hosts", {24, 1, 4, 1}, 1, 1},
+		{"pairs inside hosts", {24, 2, 2, 2}, 1, 1},
+		{"ring of all", {24, 1, 24, 1}, 3, 1},
+		{"same places of hosts", {24, 4, 3, 4}, 2, 4},
+		{"their masters", {24, 4, 3, 1}, 2, 1},
+		{"across racks", {24, 12, 2, 12}, 3, 12},
+		{"across racks, masters", {24, 12, 2, 1}, 3, 1},
+		{"rings of 6 hosts", {24, 4, 6, 4}, 3, 4},
+		{"pairs 2 hosts apart", {24, 8, 2, 8}, 3, 4},
+		{"groups of 6 across hosts of 4", {24, 1, 6, 1}, 2, 2},
+		{"groups of 3 across hosts of 4", {24, 1, 3, 1}, 2, 2},
+		{"nobody", {24, 24, 1, 24}, 1, 1},
+		{"more ranks than the levels say", {48, 24, 2, 24}, 3, 12},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_link_cost got = gf_net_link(&net, &cases[i].round);
+
+		EXPECT(got.alpha_s == cases[i].alpha_s, "%s: alpha %g",
+		       cases[i].what, got.alpha_s);
+		EXPECT(got.beta_s_per_byte == 10 * cases[i].messages,
+		       "%s: beta %g", cases[i].what, got.beta_s_per_byte);
+	}
+}
+
+/* SYSTEMS section 5, 100 MB. */
+static void test_blueconnect_figures(void)
+{
+	static const int by_level[] = {4, 16, 3}, by_host[] = {4, 48};
+	static const struct {
+		const char *algorithm;
+		const int *factors;
+		size_t nfactors;
+		double want_ms;
+	} cases[] = {
+		{"blueconnect", by_level, 3, 24.4},
+		{"blueconnect", by_host, 2, 44.9},
+		{"hierarchical", by_host, 2, 51.0},
+		{"ring", NULL, 0, 111.4},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_coll_args args = {
+			.ranks = 192,
+			.count_elems = 100000000,
+			.elem_bytes = 1,
+			.factors = cases[i].factors,
+			.nfactors = cases[i].nfactors,
+		};
+		double got = gf_algorithm_find(cases[i].algorithm)
+				     ->cost_s(&args, &cluster);
+
+		EXPECT(fabs(got * 1e3 - cases[i].want_ms) <= printed_ms,
+		       "%s of %zu factors: want %.1f ms, got %.4f",
+		       cases[i].algorithm, cases[i].nfactors, cases[i].want_ms,
+		       got * 1e3);
+	}
+}
+
+static void test_choice(void)
+{
+	static const int factors[] = {4, 16, 3};
+	/* 16 hosts of 2 in one group: both send the same over the network, a
+	 * ring at once, halving after a round inside the host */
+	static const int one[] = {1, 32};
+	static const int hosts[] = {2, 16};
+	static const struct gf_link_cost slow[] = {{1e-6, 1e-9, 0},
+						   {1e-6, 1e-8, 0}};
+	static const struct gf_net_cost ethernet = {2, hosts, slow};
+	struct gf_coll_args args = {
+		.ranks = 192,
+		.count_elems = 25000000,
+		.elem_bytes = 4,
+		.factors = factors,
+		.nfactors = 3,
+	};
+	const char *names[3];
+
+	gf_blueconnect_choose(&args, &cluster, names);
+	EXPECT_TEXT(names[0], "halving");
+	EXPECT_TEXT(names[1], "halving");
+	EXPECT_TEXT(names[2], "ring");
+	args.ranks = 32;
+	args.factors = one;
+	args.nfactors = 2;
+	gf_blueconnect_choose(&args, &ethernet, names);
+	EXPECT_TEXT(names[0], "ring");
+	EXPECT_TEXT(names[1], "ring");
+	args.count_elems = 32;
+	gf_blueconnect_choose(&args, &ethernet, names);
+	EXPECT_TEXT(names[1], "halving");
+}
+
+/* The headers' formulas where everything divides. */
+static void test_formulas(void)
+{
+	static const struct gf_link_cost link = {3e-5, 8e-9, 2e-10};
+	static const struct gf_net_cost net = {1, NULL, &link};
+	const double a = link.alpha_s, b = link.beta_s_per_byte,
+		     c = link.gamma_s_per_byte, n = 4 * 720720;
+	static const int three_four[] = {3, 4};
+	const struct {
+		const char *algorithm;
+		struct gf_coll_args args;
+		double want_s;
+	} cases[] = {
+		{"ring", {.ranks = 1}, 0},
+		{"ring", {.ranks = 7}, 12 * a + 12 * n * b / 7 + 6 * n * c / 7},
+		{"ring", {.ranks = 7, .half = GF_COLL_REDUCE_SCATTER},
+		 6 * a + 6 * n * (b + c) / 7},
+		{"ring", {.ranks = 7, .half = GF_COLL_ALL_GATHER},
+		 6 * a + 6 * n * b / 7},
+		{"rhd", {.ranks = 8}, 6 * a + 14 * n * b / 8 + 7 * n * c / 8},
+		{"rhd", {.ranks = 11},
+		 8 * a + 14 * n * b / 8 + 2 * n * b + 7 * n * c / 8 + n * c},
+		{"rhd", {.ranks = 11, .half = GF_COLL_ALL_GATHER},
+		 4 * a + 7 * n * b / 8 + n * b},
+		{"butterfly", {.ranks = 8}, 3 * (a + n * b + n * c)},
+		{"butterfly", {.ranks = 11},
+		 5 * a + 5 * n * b + 4 * n * c},
+		{"tree", {.ranks = 8}, 6 * a + 6 * n * b + 3 * n * c},
+		{"tree", {.ranks = 11}, 8 * a + 8 * n * b + 4 * n * c},
+		{"hierarchical", {.ranks = 12, .factors = three_four,
+				  .nfactors = 2},
+		 4 * a + 4 * n * b / 3 + 2 * n * c / 3 +
+			 2 * (2 * a + 2 * n * b / 3) +
+			 6 * a + 6 * n * b / 4 + 3 * n * c / 4},
+		{"blueconnect", {.ranks = 12, .factors = three_four,
+				 .nfactors = 2},
+		 4 * a + 4 * n * b / 3 + 2 * n * c / 3 +
+			 4 * a + 6 * n * b / 12 + 3 * n * c / 12},
+		{"ps", {.ranks = 5, .servers = 1},
+		 4 * (a + n * b + n * c) + a + 4 * n * b},
+		{"ps", {.ranks = 6, .servers = 2},
+		 4 * (a + n * b / 2 + n * c / 2) + a + 4 * n * b / 2},
+		{"ps", {.ranks = 6},
+		 5 * (a + n * b / 6 + n * c / 6) + a + 5 * n * b / 6},
+		{"library", {.ranks = 8},
+		 6 * a + 14 * n * b / 8 + 7 * n * c / 8},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_coll_args args = cases[i].args;
+		double got;
+
+		args.count_elems = 720720;
+		args.elem_bytes = 4;
+		got = gf_algorithm_find(cases[i].algorithm)
+			      ->cost_s(&args, &net);
+		EXPECT(fabs(got - cases[i].want_s) <= exact * cases[i].want_s,
+		       "%s p %d: want %.12g, got %.12g", cases[i].algorithm,
+		       args.ranks, cases[i].want_s, got);
+		args.count_elems = 0;
+		EXPECT(gf_algorithm_find(cases[i].algorithm)
+				       ->cost_s(&args, &net) == 0,
+		       "%s of nothing", cases[i].algorithm);
+	}
+}
+
+/* 10^5 ranks, on levels that no group fits. */
+static void test_many_ranks(void)
+{
+	static const int sizes[] = {8, 5, 2500};
+	static const struct gf_net_cost net = {3, sizes, cluster_links};
+	static const int factors[] = {16, 25, 250};
+	struct gf_coll_args args = {
+		.ranks = 100000,
+		.count_elems = 25000000,
+		.elem_bytes = 4,
+		.factors = factors,
+		.nfactors = 3,
+	};
+	size_t i;
+
+	for (i = 0; gf_algorithms[i]; i++) {
+		double got = gf_algorithms[i]->cost_s(&args, &net);
+
+		EXPECT(got > 0.005 && got < 1e4, "%s: %g s",
+		       gf_algorithms[i]->name, got);
+	}
+}
+
+int main(void)
+{
+	test_links();
+	test_blueconnect_figures();
+	test_choice();
+	test_formulas();
+	test_many_ranks();
+	return TEST_END();
+}
