@@ -296,6 +296,9 @@ static int take_up(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 			target, run->staging + state->slot * run->slot_elems,
 			step->range.count);
 		run->slots[run->free_slots++] = state->slot;
+		/* It is listed twice when its last dependency and its
+		 * arrival are seen in one pass. */
+		state->arrived = false;
 		break;
 	case GF_STEP_COPY:
 		memcpy(target, at(run, step->from),
