@@ -12,7 +12,8 @@
  *
  * DIRECT. From a peer whose memory the transport can add from, a receive that
  * reduces needs no slot: it is posted when its dependencies are done, and the
- * transport adds straight into the data.
+ * transport adds straight into the data. Not where it overwrites what this rank
+ * sends: schedule.h lets that receive be posted before the send has ended.
  */
 #include "comm/exec.h"
 
@@ -105,8 +106,15 @@ static void list_users(struct gf_exec_run *run)
 
 static bool is_direct(const struct gf_exec_run *run, const struct gf_step *step)
 {
+	const struct gf_schedule *s = run->schedule;
 	struct gf_comm *c = run->exec->comm;
+	uint32_t k;
 
+	/* Partners that exchange and both keep the sum would wait for each
+	 * other: each send ends when the other side has added it. */
+	for (k = 0; k < step->ndeps; k++)
+		if (s->steps[s->deps[step->first_dep + k]].op == GF_STEP_SEND)
+			return false;
 	return step->op == GF_STEP_RECV_REDUCE && c->ops->reduces_from &&
 	       c->ops->reduces_from(c, step->peer);
 }
