@@ -7,12 +7,14 @@
 
 /*
  * Convolution (cross-correlation, as everywhere in the field):
- *	out[n][o][y][x] = bias[o] + sum over c, ky, kx of
- *		weight[o][c][ky][kx] *
- *in[n][c][y*stride+ky-pad][x*stride+kx-pad] with c over the channels of o's
- *group. All three passes visit the same pairs of rows, so the index arithmetic
- *stands here once.
+ *	out[n][o][y][x] = bias[o] + sum of weight[o][c][ky][kx] *
+ *			  in[n][c][y*stride + ky - pad][x*stride + kx - pad]
+ * over ky, kx and the channels c of o's group. All three passes visit the
+ * same pairs of rows, so the index arithmetic stands here once; it is inlined
+ * into each, or a call per row of a few places would take most of the time.
  */
+#define INLINE static inline __attribute__((always_inline))
+
 struct row {
 	size_t in, out, weight; /* where they start */
 	size_t count;           /* outputs in the row */
@@ -22,7 +24,7 @@ struct row {
 typedef void visit_fn(const struct gf_ref_io *io, const struct row *r);
 
 /* The rows of one tap (ky, kx) of one filter over one input plane. */
-static void visit_tap(const struct gf_ref_io *io, const struct row *plane,
+INLINE void visit_tap(const struct gf_ref_io *io, const struct row *plane,
 		      size_t ky, size_t kx, visit_fn *visit)
 {
 	const struct gf_layer *l = io->layer;
@@ -47,7 +49,7 @@ static void visit_tap(const struct gf_ref_io *io, const struct row *plane,
 	}
 }
 
-static void visit_rows(const struct gf_ref_io *io, visit_fn *visit)
+INLINE void visit_rows(const struct gf_ref_io *io, visit_fn *visit)
 {
 	const struct gf_layer *l = io->layer;
 	size_t in_plane = l->in.dims[1] * l->in.dims[2];
@@ -74,7 +76,7 @@ static void visit_rows(const struct gf_ref_io *io, visit_fn *visit)
 			}
 }
 
-static void add_to_out(const struct gf_ref_io *io, const struct row *r)
+INLINE void add_to_out(const struct gf_ref_io *io, const struct row *r)
 {
 	float weight = io->weight[r->weight];
 
@@ -83,7 +85,7 @@ static void add_to_out(const struct gf_ref_io *io, const struct row *r)
 			weight * io->in[0][r->in + x * r->stride];
 }
 
-static void add_to_din(const struct gf_ref_io *io, const struct row *r)
+INLINE void add_to_din(const struct gf_ref_io *io, const struct row *r)
 {
 	float weight = io->weight[r->weight];
 
@@ -92,7 +94,7 @@ static void add_to_din(const struct gf_ref_io *io, const struct row *r)
 			weight * io->dout[r->out + x];
 }
 
-static void add_to_dweight(const struct gf_ref_io *io, const struct row *r)
+INLINE void add_to_dweight(const struct gf_ref_io *io, const struct row *r)
 {
 	float sum = 0;
 

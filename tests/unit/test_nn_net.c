@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "test.h"
+
+#include <errno.h>
+
+#include "base/array.h"
+#include "nn_run.h"
+#include "optim/sgd.h"
+
+/*
+ * Nets as a whole: random models on both backends, learning, repeatability,
+ * the order of calls, what is refused, how parameters start.
+ */
+#define RANDOM_MODELS    10
+#define TOLERANCE_SPREAD 0.1 /* variance of 10^3 and more draws */
+
+#define CONV       .type = GF_LAYER_CONV
+#define FC         .type = GF_LAYER_FC
+#define NORM       .type = GF_LAYER_BATCHNORM
+#define RELU       .type = GF_LAYER_RELU
+#define MAXPOOL    .type = GF_LAYER_MAXPOOL
+#define GLOBALPOOL .type = GF_LAYER_GLOBALPOOL
+#define ADD        .type = GF_LAYER_ADD
+
+static const size_t image[3] = {1, 8, 8};
+static const struct spec small_cnn[] = {
+	{CONV, .filters = 8, .kernel = 3, .pad = 1, .no_bias = true},
+	{NORM},
+	{RELU},
+	{MAXPOOL, .kernel = 2, .stride = 2},
+	{CONV, .filters = 16, .kernel = 3, .pad = 1},
+	{RELU},
+	{GLOBALPOOL},
+	{FC, .filters = 4},
+};
+
+static struct gf_model *build_small(void)
+{
+	return build_model(image, small_cnn, GF_ARRAY_LENGTH(small_cnn));
+}
+
+/* --- random models ------------------------------------------------------- */
+
+static size_t below(size_t bound)
+{
+	return (size_t)gf_rng_below(&rng, bound);
+}
+
+/* One to six layers that keep height and width or halve them, now and then a
+ * residual block; in the end a fully connected layer. */
+static size_t draw_specs(struct spec *specs, size_t channels)
+{
+	size_t n = 0, blocks = 1 + below(4);
+
+	while (blocks--) {
+		size_t filters = 1 + below(40), groups = 1;
+		int skip = (int)n + 1;
+
+		if (below(3) == 0 && channels % 2 == 0) {
+			filters += filters % 2;
+			groups = 2;
+		}
+		specs[n++] = (struct spec){CONV,
+					   .filters = filters,
+					   .kernel = 3,
+					   .pad = 1,
+					   .stride = 1 + below(2),
+					   .groups = groups,
+					   .no_bias = below(2)};
+		if (below(2))
+			specs[n++] = (struct spec){NORM};
+		if (below(2))
+			specs[n++] = (struct spec){RELU};
+		if (below(3) == 0)
+			specs[n++] =
+				(struct spec){MAXPOOL, .kernel = 3, .pad = 1,
+					      .stride = 1 + below(2)};
+		if (below(2)) {
+			skip = (int)n;
+			specs[n++] = (struct spec){CONV, .filters = filters,
+						   .kernel = 1};
+			specs[n++] = (struct spec){ADD, .a = (int)n, .b = skip};
+		}
+		channels = filters;
+	}
+	if (below(2))
+		specs[n++] = (struct spec){GLOBALPOOL};
+	specs[n++] = (struct spec){FC, .filters = 2 + below(20)};
+	return n;
+}
+
+static void test_random_model(uint64_t seed, const struct gf_backend *b)
+{
+	struct spec specs[32];
+	char name[32];
+	size_t input[3], n;
+	struct gf_model *m;
+
+	gf_rng_init(&rng, seed, 3);
+	input[0] = 1 + below(20);
+	input[1] = 5 + below(12);
+	input[2] = 5 + below(12);
+	n = draw_specs(specs, input[0]);
+	m = build_model(input, specs, n);
+	snprintf(name, sizeof(name), "random model %d", (int)seed);
+	compare_backends(name, b, m, 1 + below(5));
+	free_model(m);
+}
+
+/* --- learning ------------------------------------------------------------ */
+
+#define STEPS 60
+
+/* Each class lights another quarter of the image, in noise. */
+static void draw_task(struct run *r)
+{
+	for (size_t i = 0; i < r->batch; i++) {
+		float *x = r->input + i * 64;
+
+		r->labels[i] = (uint8_t)(i % 4);
+		for (size_t k = 0; k < 64; k++)
+			x[k] = 0.3f * (float)gf_rng_normal(&rng);
+		for (size_t k = 0; k < 16; k++)
+			x[(i % 4 / 2 * 4 + k / 4) * 8 + i % 2 * 4 + k % 4] += 1;
+	}
+}
+
+static void learn(const struct gf_backend *b, double *first, double *last)
+{
+	const struct gf_sgd sgd = {.lr = 0.1, .momentum = 0.9};
+	struct gf_model *m = build_small();
+	struct gf_net *net;
+	struct run r;
+	float *velocity;
+
+	gf_rng_init(&rng, 5, 0);
+	run_init(&r, m, 32, 32);
+	gf_net_init_params(m, 1, r.params);
+	velocity = gf_xcalloc(r.nparams, sizeof(*velocity));
+	net = new_net(b, &r);
+	for (int step = 0; step < STEPS; step++) {
+		draw_task(&r);
+		pass(b, net, &r);
+		if (step == 0)
+			*first = r.loss;
+		gf_sgd_update(&sgd, 1, r.grads, r.params, velocity, r.nparams);
+	}
+	*last = r.loss;
+	EXPECT(r.correct == r.batch, "%s: %zu of %zu right after training",
+	       b->name, r.correct, r.batch);
+	draw_task(&r);
+	EXPECT(loss_of(b, net, &r, 0) < 0.3,
+	       "%s: running statistics serve new samples", b->name);
+	b->net_free(net);
+	free(velocity);
+	run_release(&r);
+	free_model(m);
+}
+
+static void test_learning(const struct gf_backend *b)
+{
+	double first = 0, last = 1;
+
+	learn(b, &first, &last);
+	EXPECT(first > 1 && last < 0.1, "%s: loss from %g to %g", b->name,
+	       first, last);
+}
+
+/* --- repeatability ------------------------------------------------------- */
+
+/* Two nets, the second asked other things first: the same bits. */
+static void test_same_bits(const struct gf_backend *b, int threads)
+{
+	struct gf_model *m = build_small();
+	struct gf_net *net;
+	struct run r;
+	float *grads;
+	double loss;
+
+	gf_rng_init(&rng, 6, 0);
+	run_init(&r, m, 7, 16);
+	gf_nn_set_threads(threads);
+	net = new_net(b, &r);
+	pass(b, net, &r);
+	grads = gf_xmemdup(r.grads, r.nparams * sizeof(*grads));
+	loss = r.loss;
+	b->net_free(net);
+
+	net = new_net(b, &r);
+	loss_of(b, net, &r, 0);
+	r.batch = 3;
+	pass(b, net, &r);
+	r.batch = 7;
+	pass(b, net, &r);
+	EXPECT(r.loss == loss, "%s, %d threads: loss %.17g, then %.17g",
+	       b->name, threads, loss, r.loss);
+	EXPECT(memcmp(grads, r.grads, r.nparams * sizeof(*grads)) == 0,
+	       "%s, %d threads: other gradients", b->name, threads);
+	b->net_free(net);
+	gf_nn_set_threads(0);
+	free(grads);
+	run_release(&r);
+	free_model(m);
+}
+
+/* More batch sizes than a backend keeps prepared. */
+static void test_many_batches(const struct gf_backend *b)
+{
+	struct gf_model *m = build_small();
+	double losses[12];
+	struct gf_net *net;
+	struct run r;
+
+	gf_rng_init(&rng, 8, 0);
+	run_init(&r, m, 12, 12);
+	net = new_net(b, &r);
+	for (size_t k = 0; k < 24; k++) {
+		r.batch = 1 + k % 12;
+		pass(b, net, &r);
+		if (k < 12)
+			losses[k] = r.loss;
+		else
+			EXPECT(r.loss == losses[k - 12],
+			       "%s: loss of batch %zu", b->name, r.batch);
+	}
+	b->net_free(net);
+	run_release(&r);
+	free_model(m);
+}
+
+/* --- calls --------------------------------------------------------------- */
+
+static void test_calls(const struct gf_backend *b)
+{
+	struct gf_model *m = build_small();
+	struct gf_error err = {""};
+	struct gf_net *net;
+	struct run r;
+	size_t correct;
+	double loss;
+
+	gf_rng_init(&rng, 9, 0);
+	run_init(&r, m, 4, 4);
+	net = new_net(b, &r);
+	EXPECT(b->loss(net, r.labels, &loss, &correct, &err) == -EINVAL,
+	       "loss before forward");
+	EXPECT_TEXT(err.text, "loss: want a forward pass before it");
+	EXPECT(b->backward(net, r.params, r.grads, NULL, NULL, &err) == -EINVAL,
+	       "backward before loss");
+	EXPECT_TEXT(err.text, "backward: want a forward pass in training and "
+			      "its loss before it");
+	EXPECT(b->forward(net, r.params, r.input, 5, 1, &err) == -EINVAL,
+	       "a batch too large");
+	EXPECT_TEXT(err.text, "batch: want 1 to 4 samples, got 5");
+	EXPECT(b->forward(net, r.params, r.input, 0, 1, &err) == -EINVAL,
+	       "an empty batch");
+	loss_of(b, net, &r, 0);
+	EXPECT(b->backward(net, r.params, r.grads, NULL, NULL, &err) == -EINVAL,
+	       "backward of an evaluation");
+	b->forward(net, r.params, r.input, 4, 1, &err);
+	r.labels[2] = 4;
+	EXPECT(b->loss(net, r.labels, &loss, &correct, &err) == -EINVAL,
+	       "a label too large");
+	EXPECT_TEXT(err.text,
+		    "label of sample 2: want less than 4 classes, got 4");
+	r.labels[2] = 0;
+	EXPECT(!b->loss(net, r.labels, &loss, &correct, &err) &&
+		       !b->backward(net, r.params, r.grads, NULL, NULL, &err),
+	       "nobody need listen: %s", err.text);
+
+	r.input[70] = NAN;
+	pass(b, net, &r);
+	EXPECT(isnan(r.loss), "%s: NaN came out as %g", b->name, r.loss);
+	b->net_free(net);
+	run_release(&r);
+	free_model(m);
+}
+
+/* --- refusals ------------------------------------------------------------ */
+
+static void no_layers(struct gf_model *m)
+{
+	m->nlayers = 0;
+}
+
+static void classes(struct gf_model *m)
+{
+	m->classes = 5;
+}
+
+static void no_stride(struct gf_model *m)
+{
+	m->layers[3].stride = 0;
+}
+
+static void large_kernel(struct gf_model *m)
+{
+	m->layers[4].kernel = 7;
+}
+
+static void large_pad(struct gf_model *m)
+{
+	m->layers[3].pad = 2;
+}
+
+static void groups(struct gf_model *m)
+{
+	m->layers[4].groups = 3;
+}
+
+static void later_layer(struct gf_model *m)
+{
+	m->layers[2].from[0] = 4;
+}
+
+static void other_shape(struct gf_model *m)
+{
+	m->layers[5].from[0] = 2;
+}
+
+static void epsilon(struct gf_model *m)
+{
+	m->layers[1].epsilon = 0;
+}
+
+static void unknown_type(struct gf_model *m)
+{
+	m->layers[2].type = 1000;
+}
+
+static void huge(struct gf_model *m)
+{
+	m->layers[6].out.dims[0] = (size_t)1 << 40;
+}
+
+static const struct {
+	const char *name;
+	void (*spoil)(struct gf_model *m);
+	int rc;
+	const char *text;
+} refusals[] = {
+	{"no layers", no_layers, -EINVAL,
+	 "test: want a layer and a sample at least"},
+	{"classes", classes, -EINVAL,
+	 "layer fc7: want 5 outputs, one per class, got 4"},
+	{"stride", no_stride, -EINVAL,
+	 "layer maxpool3: want a kernel and a stride of at least 1"},
+	{"kernel", large_kernel, -EINVAL,
+	 "layer conv4: want a kernel of at most the padded input, 6, got 7"},
+	{"pad", large_pad, -EINVAL,
+	 "layer maxpool3: want the output that the window gives"},
+	{"groups", groups, -EINVAL,
+	 "layer conv4: want groups that divide 8 and 16 channels, got 3"},
+	{"order", later_layer, -EINVAL,
+	 "layer relu2: want an earlier layer as input"},
+	{"shape", other_shape, -EINVAL,
+	 "layer relu5: want inputs of 256 values, got 512"},
+	{"epsilon", epsilon, -EINVAL,
+	 "layer batchnorm1: want epsilon > 0 and momentum in 0 to 1"},
+	{"type", unknown_type, -ENOTSUP,
+	 "layer relu2: no backend computes layers of this type"},
+	{"size", huge, -EINVAL,
+	 "layer globalpool6: want sizes that 2 samples can have in memory"},
+};
+
+static void test_refusal(size_t c, const struct gf_backend *b)
+{
+	struct gf_model *m = build_small();
+	size_t nlayers = m->nlayers;
+	struct gf_net *net = NULL;
+	struct gf_error err = {""};
+	int rc;
+
+	refusals[c].spoil(m);
+	rc = b->net_new(m, 2, &net, &err);
+	EXPECT(rc == refusals[c].rc, "%s: %s: got %d", b->name,
+	       refusals[c].name, rc);
+	EXPECT(!net, "%s: set only on success", refusals[c].name);
+	EXPECT_TEXT(err.text, refusals[c].text);
+	m->nlayers = nlayers;
+	free_model(m);
+}
+
+/* --- the start ----------------------------------------------------------- */
+
+/* Variance times the number of inputs: 2 where a ReLU comes before the next
+ * weights. */
+static const struct {
+	struct spec spec;
+	double gain;
+} starts[] = {
+	{{CONV, .filters = 32, .kernel = 3, .pad = 1}, 2},
+	{{NORM}, 0},
+	{{RELU}, 0},
+	{{CONV, .filters = 32, .kernel = 3}, 2},
+	{{ADD, .a = 4, .b = 4}, 0},
+	{{MAXPOOL}, 0},
+	{{RELU}, 0},
+	{{CONV, .filters = 40, .kernel = 3}, 1},
+	{{GLOBALPOOL}, 0},
+	{{FC, .filters = 40}, 1},
+};
+
+static void test_start_of(const struct gf_model *m, const struct gf_param *p,
+			  const float *values)
+{
+	const struct gf_layer *l = &m->layers[p->layer];
+	size_t n = gf_shape_elems(&p->shape);
+	double gain = starts[p->layer].gain, mean = 0, squares = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		mean += values[i] / (double)n;
+		squares += (double)values[i] * values[i] / (double)n;
+	}
+	if (p != &m->params[l->first_param])
+		EXPECT(squares == 0, "%s starts at 0", p->name);
+	else if (l->type == GF_LAYER_BATCHNORM)
+		EXPECT(mean == 1 && squares == 1, "%s starts at 1", p->name);
+	else
+		EXPECT_NEAR(squares * (double)(n / p->shape.dims[0]) / gain, 1,
+			    TOLERANCE_SPREAD, "%s: gain %g", p->name, gain);
+}
+
+static void test_start(void)
+{
+	static const size_t input[3] = {4, 7, 7};
+	struct spec specs[GF_ARRAY_LENGTH(starts)];
+	struct gf_model *m;
+	size_t *order, count, at = 0;
+	float *a, *b;
+
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(starts); i++)
+		specs[i] = starts[i].spec;
+	m = build_model(input, specs, GF_ARRAY_LENGTH(specs));
+	order = gf_model_generation_order(m);
+	count = gf_model_param_count(m);
+	a = gf_xcalloc(count, sizeof(*a));
+	b = gf_xcalloc(count, sizeof(*b));
+	gf_net_init_params(m, 3, a);
+	gf_net_init_params(m, 3, b);
+	EXPECT(memcmp(a, b, count * sizeof(*a)) == 0, "one seed, one start");
+	gf_net_init_params(m, 4, b);
+	EXPECT(memcmp(a, b, count * sizeof(*a)) != 0, "two seeds, two starts");
+	for (size_t t = 0; t < m->nparams; t++) {
+		const struct gf_param *p = &m->params[order[t]];
+
+		test_start_of(m, p, a + at);
+		at += gf_shape_elems(&p->shape);
+	}
+	free(a);
+	free(b);
+	free(order);
+	free_model(m);
+}
+
+int main(void)
+{
+	const struct gf_backend *ref = gf_backend_find("ref");
+
+	EXPECT(ref && !gf_backend_find("none"), "backends by name");
+	EXPECT(gf_backend_find(NULL) == gf_backends[0] &&
+		       gf_backend_find("auto") == gf_backends[0],
+	       "the fastest by default");
+	test_start();
+	for (size_t i = 0; gf_backends[i]; i++) {
+		const struct gf_backend *b = gf_backends[i];
+
+		test_learning(b);
+		test_same_bits(b, 1);
+		test_same_bits(b, 2);
+		test_many_batches(b);
+		test_calls(b);
+		for (size_t c = 0; c < GF_ARRAY_LENGTH(refusals); c++)
+			test_refusal(c, b);
+		for (uint64_t s = 0; s < RANDOM_MODELS && b != ref; s++)
+			test_random_model(s, b);
+	}
+	return TEST_END();
+}
