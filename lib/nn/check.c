@@ -30,23 +30,24 @@ static int want_image(const struct gf_layer *l, struct gf_error *err)
 
 static int window(const struct gf_layer *l, struct gf_error *err)
 {
+	const size_t kernel[] = {l->kernel, l->kernel_w};
+	const size_t pad[] = {l->pad, l->pad_w};
 	int rc = want_image(l, err);
 
-	if (rc)
-		return rc;
-	rc = want(l->kernel > 0 && l->stride > 0, err,
-		  "a kernel and a stride of at least 1");
-	for (size_t d = 1; d < 3 && !rc; d++) {
-		size_t padded = l->in.dims[d] + 2 * l->pad;
+	if (!rc)
+		rc = want(l->kernel > 0 && l->kernel_w > 0 && l->stride > 0,
+			  err, "a kernel and a stride of at least 1");
+	for (size_t d = 0; d < 2 && !rc; d++) {
+		size_t padded = l->in.dims[1 + d] + 2 * pad[d];
 
-		if (l->pad > INT_MAX || padded < l->kernel)
+		if (pad[d] > INT_MAX || padded < kernel[d])
 			rc = gf_error_set(err, -EINVAL,
 					  "want a kernel of at most the padded "
 					  "input, %zu, got %zu",
-					  padded, l->kernel);
+					  padded, kernel[d]);
 		else
-			rc = want(l->out.dims[d] ==
-					  (padded - l->kernel) / l->stride + 1,
+			rc = want(l->out.dims[1 + d] ==
+					  (padded - kernel[d]) / l->stride + 1,
 				  err, "the output that the window gives");
 	}
 	return rc;
@@ -75,10 +76,8 @@ static int pool(const struct gf_layer *l, struct gf_error *err)
 	if (rc)
 		return rc;
 	/* Otherwise a window could see nothing but padding. */
-	if (l->pad >= l->kernel)
-		return gf_error_set(err, -EINVAL,
-				    "want a pad below the kernel, %zu, got %zu",
-				    l->kernel, l->pad);
+	if (l->pad >= l->kernel || l->pad_w >= l->kernel_w)
+		return want(0, err, "a pad below the kernel");
 	return want(l->in.dims[0] == l->out.dims[0], err,
 		    "as many output channels as inputs");
 }
@@ -93,16 +92,17 @@ static int globalpool(const struct gf_layer *l, struct gf_error *err)
 
 static int fc(const struct gf_layer *l, struct gf_error *err)
 {
+	if (l->in.rank == 2) /* each position on its own */
+		return want(l->out.rank == 2 &&
+				    l->out.dims[0] == l->in.dims[0] &&
+				    l->out.dims[1] == l->filters,
+			    err, "an output per position");
 	return want(l->out.rank == 1 && l->out.dims[0] == l->filters, err,
 		    "a flat output");
 }
 
 static int same(const struct gf_layer *l, struct gf_error *err)
 {
-	if (l->in.rank != 1 && l->in.rank != 3)
-		return gf_error_set(err, -EINVAL,
-				    "want 1 or 3 dimensions, got %zu",
-				    l->in.rank);
 	return want(gf_shape_elems(&l->in) == gf_shape_elems(&l->out), err,
 		    "an output of the input's shape");
 }
@@ -113,6 +113,10 @@ static int batchnorm(const struct gf_layer *l, struct gf_error *err)
 
 	if (rc)
 		return rc;
+	if (l->in.rank != 1 && l->in.rank != 3)
+		return gf_error_set(err, -EINVAL,
+				    "want 1 or 3 dimensions, got %zu",
+				    l->in.rank);
 	return want(l->epsilon > 0 && l->momentum >= 0 && l->momentum <= 1, err,
 		    "epsilon > 0 and momentum in 0 to 1");
 }
@@ -209,11 +213,18 @@ int gf_net_check(const struct gf_model *m, size_t max_batch,
 		}
 	}
 	last = &m->layers[m->nlayers - 1];
-	if (gf_shape_elems(&last->out) != m->classes)
+	if (last->out.rank > 2 && gf_shape_elems(&last->out) != m->classes)
 		return gf_error_set(err, -EINVAL,
 				    "layer %s: want %zu outputs, one per "
 				    "class, got %zu",
 				    last->name, m->classes,
 				    gf_shape_elems(&last->out));
+	if (last->out.rank <= 2 &&
+	    last->out.dims[last->out.rank - 1] != m->classes)
+		return gf_error_set(err, -EINVAL,
+				    "layer %s: want %zu outputs, one per "
+				    "class, got %zu",
+				    last->name, m->classes,
+				    last->out.dims[last->out.rank - 1]);
 	return 0;
 }

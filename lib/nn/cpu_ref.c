@@ -154,7 +154,7 @@ static int forward(struct gf_net *net, const float *params, const float *input,
 				batch * gf_shape_spatial(&io.layer->in));
 	}
 	memcpy(net->logits, s->out[m->nlayers - 1],
-	       batch * m->classes * sizeof(float));
+	       batch * net->positions * m->classes * sizeof(float));
 	return 0;
 }
 
@@ -175,7 +175,8 @@ static int backward(struct gf_net *net, const float *params, float *grads,
 				       gf_shape_elems(&m->layers[l].out));
 	if (s->dout[m->nlayers - 1])
 		memcpy(s->dout[m->nlayers - 1], net->dlogits,
-		       net->batch * m->classes * sizeof(float));
+		       net->batch * net->positions * m->classes *
+			       sizeof(float));
 	for (size_t l = m->nlayers; l-- > 0;) {
 		struct gf_ref_io io = layer_io(net, params, grads, l);
 

@@ -75,6 +75,7 @@ int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 		struct gf_error *err)
 {
 	int rc = gf_net_check(m, max_batch, err);
+	const struct gf_shape *last;
 
 	if (rc)
 		return rc;
@@ -86,8 +87,12 @@ int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 	place_params(net);
 	trace_paths(net);
 	place_running(net);
-	net->logits = gf_xcalloc(max_batch * m->classes, sizeof(float));
-	net->dlogits = gf_xcalloc(max_batch * m->classes, sizeof(float));
+	last = &m->layers[m->nlayers - 1].out;
+	net->positions = gf_shape_elems(last) / m->classes;
+	net->logits =
+		gf_xcalloc(max_batch * gf_shape_elems(last), sizeof(float));
+	net->dlogits =
+		gf_xcalloc(max_batch * gf_shape_elems(last), sizeof(float));
 	return 0;
 }
 

@@ -35,7 +35,8 @@ struct gf_net {
 
 	float *running;
 	size_t nrunning;
-	float *logits, *dlogits; /* {batch, classes} */
+	size_t positions;        /* that each sample has a label for */
+	float *logits, *dlogits; /* {batch, positions, classes} */
 	enum gf_net_stage stage;
 	size_t batch; /* of the last forward */
 	bool training;

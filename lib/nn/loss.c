@@ -34,26 +34,27 @@ int gf_net_softmax_loss(struct gf_net *net, const uint8_t *labels, double *loss,
 			size_t *correct, struct gf_error *err)
 {
 	size_t classes = net->model->classes, hits = 0, answer;
-	float scale = 1.0f / (float)net->batch;
+	size_t count = net->batch * net->positions;
+	float scale = 1.0f / (float)count;
 	double sum = 0;
 
 	if (net->stage != GF_NET_FORWARD)
 		return gf_error_set(err, -EINVAL,
 				    "loss: want a forward pass before it");
-	for (size_t i = 0; i < net->batch; i++)
+	for (size_t i = 0; i < count; i++)
 		if (labels[i] >= classes)
 			return gf_error_set(err, -EINVAL,
-					    "label of sample %zu: want less "
+					    "label %zu: want less "
 					    "than %zu classes, got %u",
 					    i, classes, labels[i]);
-	for (size_t i = 0; i < net->batch; i++) {
+	for (size_t i = 0; i < count; i++) {
 		sum += sample_loss(net->logits + i * classes,
 				   net->dlogits + i * classes, classes,
 				   labels[i], scale, &answer);
 		hits += answer == labels[i];
 	}
 	net->stage = GF_NET_LOSS;
-	*loss = sum / (double)net->batch;
+	*loss = sum / (double)count;
 	*correct = hits;
 	return 0;
 }

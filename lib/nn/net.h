@@ -22,7 +22,8 @@
  * `grads`, in generation order: lib/nn knows nothing of communication.
  *
  * Same inputs, same bits, for a fixed backend and number of threads. NaN and
- * infinity are computed with like other numbers.
+ * infinity are no errors here; not every backend carries them to the loss
+ * (oneDNN's ReLU makes NaN 0), but gradients show them.
  */
 struct gf_net;
 
@@ -38,7 +39,8 @@ struct gf_backend {
 	int (*forward)(struct gf_net *net, const float *params,
 		       const float *input, size_t batch, int training,
 		       struct gf_error *err);
-	/* Mean softmax cross-entropy and correct count; prepares backward. */
+	/* Mean softmax cross-entropy and correct count; prepares backward. One
+	 * label per sample, or per position if the logits are a sequence. */
 	int (*loss)(struct gf_net *net, const uint8_t *labels, double *loss,
 		    size_t *correct, struct gf_error *err);
 	/* After forward (training) and loss, with the same params and input

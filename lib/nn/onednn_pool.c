@@ -15,6 +15,8 @@ static struct window window_of(const struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
 	bool global = layer->type == GF_LAYER_GLOBALPOOL;
+	const size_t kernel[] = {layer->kernel, layer->kernel_w};
+	const size_t pad[] = {layer->pad, layer->pad_w};
 	dnnl_dims_t dst = {(dnnl_dim_t)p->batch, (dnnl_dim_t)layer->out.dims[0],
 			   1, 1};
 	struct window w = {
@@ -26,9 +28,9 @@ static struct window window_of(const struct gf_onednn *p, size_t l)
 	for (int d = 0; d < 2; d++) {
 		dnnl_dim_t in = (dnnl_dim_t)layer->in.dims[1 + d];
 
-		w.kernel[d] = global ? in : (dnnl_dim_t)layer->kernel;
+		w.kernel[d] = global ? in : (dnnl_dim_t)kernel[d];
 		w.strides[d] = global ? 1 : (dnnl_dim_t)layer->stride;
-		w.pads[d] = global ? 0 : (dnnl_dim_t)layer->pad;
+		w.pads[d] = global ? 0 : (dnnl_dim_t)pad[d];
 		if (!global)
 			dst[2 + d] = (dnnl_dim_t)layer->out.dims[1 + d];
 	}

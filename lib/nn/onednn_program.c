@@ -33,10 +33,16 @@ static void zero_gradients(struct gf_onednn *p, size_t l)
 	gf_net_zero_gradients(p->net, p->grads, l);
 }
 
+/* What reads a sequence {T, F} reads its positions as so many samples. */
 static dnnl_memory_desc_t sample_md(const struct gf_shape *s, size_t batch)
 {
 	dnnl_dims_t dims = {(dnnl_dim_t)batch};
 
+	if (s->rank == 2) {
+		dims[0] = (dnnl_dim_t)(batch * s->dims[0]);
+		dims[1] = (dnnl_dim_t)s->dims[1];
+		return gf_onednn_plain(dims, 2);
+	}
 	for (size_t d = 0; d < s->rank; d++)
 		dims[1 + d] = (dnnl_dim_t)s->dims[d];
 	return gf_onednn_plain(dims, 1 + (int)s->rank);

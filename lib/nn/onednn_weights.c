@@ -15,7 +15,9 @@ struct shapes {
 static struct shapes conv_shapes(const struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
-	dnnl_dim_t n = (dnnl_dim_t)p->batch, k = (dnnl_dim_t)layer->kernel;
+	dnnl_dim_t n = (dnnl_dim_t)p->batch;
+	dnnl_dim_t h = (dnnl_dim_t)layer->kernel;
+	dnnl_dim_t w = (dnnl_dim_t)layer->kernel_w;
 	dnnl_dim_t c = (dnnl_dim_t)layer->in.dims[0];
 	dnnl_dim_t o = (dnnl_dim_t)layer->filters;
 	dnnl_dim_t g = (dnnl_dim_t)layer->groups;
@@ -23,8 +25,8 @@ static struct shapes conv_shapes(const struct gf_onednn *p, size_t l)
 			   (dnnl_dim_t)layer->in.dims[2]};
 	dnnl_dims_t dst = {n, o, (dnnl_dim_t)layer->out.dims[1],
 			   (dnnl_dim_t)layer->out.dims[2]};
-	dnnl_dims_t grouped = {g, o / g, c / g, k, k};
-	dnnl_dims_t weight = {o, c, k, k}, bias = {o};
+	dnnl_dims_t grouped = {g, o / g, c / g, h, w};
+	dnnl_dims_t weight = {o, c, h, w}, bias = {o};
 	struct shapes s = {
 		.src = gf_onednn_plain(src, 4),
 		.weight = g > 1 ? gf_onednn_plain(grouped, 5)
@@ -32,12 +34,11 @@ static struct shapes conv_shapes(const struct gf_onednn *p, size_t l)
 		.bias = gf_onednn_plain(bias, 1),
 		.dst = gf_onednn_plain(dst, 4),
 		.has_bias = layer->bias,
+		.strides = {(dnnl_dim_t)layer->stride,
+			    (dnnl_dim_t)layer->stride},
+		.pads = {(dnnl_dim_t)layer->pad, (dnnl_dim_t)layer->pad_w},
 	};
 
-	for (int d = 0; d < 2; d++) {
-		s.strides[d] = (dnnl_dim_t)layer->stride;
-		s.pads[d] = (dnnl_dim_t)layer->pad;
-	}
 	return s;
 }
 
@@ -48,7 +49,7 @@ static struct shapes fc_shapes(struct gf_onednn *p, size_t l)
 	const dnnl_memory_desc_t *in = &gf_onednn_input(p, l, 0)->md;
 	dnnl_dim_t o = (dnnl_dim_t)layer->filters;
 	dnnl_dims_t weight = {o}, bias = {o};
-	dnnl_dims_t dst = {(dnnl_dim_t)p->batch, o};
+	dnnl_dims_t dst = {in->dims[0], o};
 
 	for (int d = 1; d < in->ndims; d++)
 		weight[d] = in->dims[d];

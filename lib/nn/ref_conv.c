@@ -28,20 +28,20 @@ INLINE void visit_tap(const struct gf_ref_io *io, const struct row *plane,
 		      size_t ky, size_t kx, visit_fn *visit)
 {
 	const struct gf_layer *l = io->layer;
-	size_t s = l->stride, p = l->pad;
+	size_t s = l->stride;
 	size_t height = l->in.dims[1], width = l->in.dims[2];
 	size_t rows = l->out.dims[1], columns = l->out.dims[2];
-	size_t y = gf_window_first(ky, p, s);
-	size_t y_end = gf_window_end(ky, p, s, height, rows);
-	size_t x = gf_window_first(kx, p, s);
-	size_t x_end = gf_window_end(kx, p, s, width, columns);
+	size_t y = gf_window_first(ky, l->pad, s);
+	size_t y_end = gf_window_end(ky, l->pad, s, height, rows);
+	size_t x = gf_window_first(kx, l->pad_w, s);
+	size_t x_end = gf_window_end(kx, l->pad_w, s, width, columns);
 
 	for (; y < y_end && x < x_end; y++) {
 		struct row r = {
-			.in = plane->in + (y * s + ky - p) * width + x * s +
-			      kx - p,
+			.in = plane->in + (y * s + ky - l->pad) * width +
+			      x * s + kx - l->pad_w,
 			.out = plane->out + y * columns + x,
-			.weight = plane->weight + ky * l->kernel + kx,
+			.weight = plane->weight + ky * l->kernel_w + kx,
 			.count = x_end - x,
 			.stride = s,
 		};
@@ -54,7 +54,7 @@ INLINE void visit_rows(const struct gf_ref_io *io, visit_fn *visit)
 	const struct gf_layer *l = io->layer;
 	size_t in_plane = l->in.dims[1] * l->in.dims[2];
 	size_t out_plane = l->out.dims[1] * l->out.dims[2];
-	size_t taps = l->kernel * l->kernel;
+	size_t taps = l->kernel * l->kernel_w;
 	size_t per_group = l->in.dims[0] / l->groups;
 	size_t filters_per_group = l->filters / l->groups;
 
@@ -71,8 +71,8 @@ INLINE void visit_rows(const struct gf_ref_io *io, visit_fn *visit)
 				};
 
 				for (size_t k = 0; k < taps; k++)
-					visit_tap(io, &plane, k / l->kernel,
-						  k % l->kernel, visit);
+					visit_tap(io, &plane, k / l->kernel_w,
+						  k % l->kernel_w, visit);
 			}
 }
 
@@ -120,7 +120,7 @@ static void backward(const struct gf_ref_io *io)
 	const struct gf_layer *l = io->layer;
 	size_t plane = l->out.dims[1] * l->out.dims[2];
 	size_t nweights = l->filters * (l->in.dims[0] / l->groups) * l->kernel *
-			  l->kernel;
+			  l->kernel_w;
 
 	memset(io->dweight, 0, nweights * sizeof(float));
 	visit_rows(io, add_to_dweight);

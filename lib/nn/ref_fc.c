@@ -3,8 +3,22 @@
 
 #include <string.h>
 
-/* Fully connected: out[n][o] = bias[o] + sum over i of weight[o][i]*in[n][i],
- * whatever the shape of one sample's input. */
+/*
+ * Fully connected: out[n][o] = bias[o] + sum over i of weight[o][i]*in[n][i],
+ * whatever the shape of one sample's input; in a sequence {T, F} every
+ * position is a row of its own.
+ */
+static size_t rows(const struct gf_ref_io *io)
+{
+	const struct gf_shape *in = &io->layer->in;
+
+	return io->batch * (in->rank == 2 ? in->dims[0] : 1);
+}
+
+static size_t row_inputs(const struct gf_ref_io *io)
+{
+	return io->batch * gf_shape_elems(&io->layer->in) / rows(io);
+}
 
 static float dot(const float *a, const float *b, size_t n)
 {
@@ -23,10 +37,10 @@ static void add_scaled(float *y, float a, const float *x, size_t n)
 
 static void forward(const struct gf_ref_io *io)
 {
-	size_t inputs = gf_shape_elems(&io->layer->in);
+	size_t inputs = row_inputs(io);
 	size_t outputs = io->layer->filters;
 
-	for (size_t n = 0; n < io->batch; n++)
+	for (size_t n = 0; n < rows(io); n++)
 		for (size_t o = 0; o < outputs; o++)
 			io->out[n * outputs + o] =
 				(io->bias ? io->bias[o] : 0) +
@@ -36,13 +50,13 @@ static void forward(const struct gf_ref_io *io)
 
 static void backward(const struct gf_ref_io *io)
 {
-	size_t inputs = gf_shape_elems(&io->layer->in);
+	size_t inputs = row_inputs(io);
 	size_t outputs = io->layer->filters;
 
 	memset(io->dweight, 0, outputs * inputs * sizeof(float));
 	if (io->dbias)
 		memset(io->dbias, 0, outputs * sizeof(float));
-	for (size_t n = 0; n < io->batch; n++)
+	for (size_t n = 0; n < rows(io); n++)
 		for (size_t o = 0; o < outputs; o++) {
 			float dout = io->dout[n * outputs + o];
 

@@ -4,21 +4,21 @@
 #include <math.h>
 
 /*
- * Pooling over square windows. Padding never wins a maximum; an average
- * counts it as zeros (its divisor is always kernel squared). The first of
+ * Pooling over windows. Padding never wins a maximum; an average
+ * counts it as zeros (its divisor is always the whole window). The first of
  * equal values is the maximum; NaN is larger than anything.
  */
 struct span {
 	size_t begin, end;
 };
 
-/* The inputs that output o sees along one side. */
-static struct span seen(const struct gf_layer *l, size_t o, size_t in)
+/* The inputs that a window sees along one side of `in` places. */
+static struct span seen(size_t begin, size_t kernel, size_t pad, size_t in)
 {
-	size_t begin = o * l->stride, end = begin + l->kernel;
+	size_t end = begin + kernel;
 
-	begin = begin > l->pad ? begin - l->pad : 0;
-	end = end > l->pad ? end - l->pad : 0;
+	begin = begin > pad ? begin - pad : 0;
+	end = end > pad ? end - pad : 0;
 	return (struct span){begin, end < in ? end : in};
 }
 
@@ -34,7 +34,10 @@ static void visit_windows(const struct gf_ref_io *io, visit_fn *visit)
 		for (size_t y = 0; y < l->out.dims[1]; y++)
 			for (size_t x = 0; x < l->out.dims[2]; x++)
 				visit(io, out++, i * height * width,
-				      seen(l, y, height), seen(l, x, width));
+				      seen(y * l->stride, l->kernel, l->pad,
+					   height),
+				      seen(x * l->stride, l->kernel_w, l->pad_w,
+					   width));
 }
 
 static void find_max(const struct gf_ref_io *io, size_t out, size_t plane,
@@ -80,20 +83,22 @@ static size_t max_saved_bytes(const struct gf_layer *l, size_t batch)
 static void average(const struct gf_ref_io *io, size_t out, size_t plane,
 		    struct span y, struct span x)
 {
-	size_t width = io->layer->in.dims[2], k = io->layer->kernel;
+	size_t width = io->layer->in.dims[2];
+	size_t places = io->layer->kernel * io->layer->kernel_w;
 	float sum = 0;
 
 	for (size_t i = y.begin; i < y.end; i++)
 		for (size_t j = x.begin; j < x.end; j++)
 			sum += io->in[0][plane + i * width + j];
-	io->out[out] = sum / (float)(k * k);
+	io->out[out] = sum / (float)places;
 }
 
 static void spread(const struct gf_ref_io *io, size_t out, size_t plane,
 		   struct span y, struct span x)
 {
-	size_t width = io->layer->in.dims[2], k = io->layer->kernel;
-	float share = io->dout[out] / (float)(k * k);
+	size_t width = io->layer->in.dims[2];
+	size_t places = io->layer->kernel * io->layer->kernel_w;
+	float share = io->dout[out] / (float)places;
 
 	for (size_t i = y.begin; i < y.end; i++)
 		for (size_t j = x.begin; j < x.end; j++)

@@ -2,161 +2,128 @@
 #ifndef GF_TESTS_NN_MODEL_H
 #define GF_TESTS_NN_MODEL_H
 
-#include <stdlib.h>
-#include <string.h>
+#include "test.h"
 
 #include "base/heap.h"
+#include "base/text.h"
 #include "doc/model.h"
 
-/* Until lib/doc reads models. */
-#define WEAK __attribute__((weak))
-WEAK const char *const gf_layer_type_names[] = {
-	"conv",       "batchnorm", "relu", "maxpool", "avgpool",
-	"globalpool", "fc",        "add",  NULL};
-WEAK size_t gf_shape_elems(const struct gf_shape *s)
-{
-	size_t n = 1;
-
-	for (size_t d = 0; d < s->rank; d++)
-		n *= s->dims[d];
-	return n;
-}
-WEAK size_t gf_model_param_count(const struct gf_model *m)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < m->nparams; i++)
-		n += gf_shape_elems(&m->params[i].shape);
-	return n;
-}
-WEAK size_t *gf_model_generation_order(const struct gf_model *m)
-{
-	size_t *order = gf_xcalloc(m->nparams + 1, sizeof(*order)), n = 0;
-
-	for (size_t l = m->nlayers; l-- > 0;)
-		for (size_t i = m->layers[l].nparams; i-- > 0;)
-			order[n++] = m->layers[l].first_param + i;
-	return order;
-}
-WEAK void gf_model_release(struct gf_model *m)
-{
-	for (size_t i = 0; i < m->nlayers; i++)
-		free(m->layers[i].name);
-	for (size_t i = 0; i < m->nparams; i++)
-		free(m->params[i].name);
-	free(m->layers);
-	free(m->params);
-	free(m->name);
-}
-
 /*
- * Small models for the tests of lib/nn, from one line per layer. a and b are
- * the layer's inputs, counted from 1; a = 0 is the layer before it.
+ * Small models for the tests of lib/nn: one line per layer, made into a
+ * document that gf_model_read reads. Layers are named after their type and
+ * place. a and b are the layer's inputs, counted from 1; a = 0 is the layer
+ * before it.
  */
 #define INPUT (-1)
+
+#define CONV       .type = GF_LAYER_CONV
+#define FC         .type = GF_LAYER_FC
+#define NORM       .type = GF_LAYER_BATCHNORM
+#define RELU       .type = GF_LAYER_RELU
+#define MAXPOOL    .type = GF_LAYER_MAXPOOL
+#define AVGPOOL    .type = GF_LAYER_AVGPOOL
+#define GLOBALPOOL .type = GF_LAYER_GLOBALPOOL
+#define ADD        .type = GF_LAYER_ADD
 
 struct spec {
 	enum gf_layer_type type;
 	int a, b;
 	size_t filters, kernel, stride, pad, groups;
+	size_t kernel_w, pad_w; /* if not square */
 	bool no_bias;
 };
 
-static struct gf_shape window_shape(const struct gf_layer *l, size_t channels)
+static void put_input(struct gf_text *t, const struct spec *specs, int from)
 {
-	struct gf_shape s = {3, {channels, 0, 0, 0}};
-
-	for (int d = 1; d < 3; d++)
-		s.dims[d] =
-			(l->in.dims[d] + 2 * l->pad - l->kernel) / l->stride +
-			1;
-	return s;
+	if (from < 0)
+		gf_text_addf(t, "\"input\"");
+	else
+		gf_text_addf(t, "\"%s%d\"",
+			     gf_layer_type_names[specs[from - 1].type],
+			     from - 1);
 }
 
-static void add_param(struct gf_model *m, size_t layer, const char *name,
-		      struct gf_shape shape)
+static void put_inputs(struct gf_text *t, const struct spec *specs, size_t i)
 {
-	m->params =
-		gf_xreallocarray(m->params, m->nparams + 1, sizeof(*m->params));
-	m->params[m->nparams++] = (struct gf_param){
-		.name = gf_xasprintf("%s.%s", m->layers[layer].name, name),
-		.shape = shape,
-		.layer = layer,
-	};
-	m->layers[layer].nparams++;
-}
+	const struct spec *s = &specs[i];
+	int before = i ? (int)i : INPUT;
 
-static void infer_layer(struct gf_model *m, size_t i)
-{
-	struct gf_layer *l = &m->layers[i];
-	struct gf_shape flat = {1, {l->in.dims[0], 0, 0, 0}};
-	struct gf_shape filters = {1, {l->filters, 0, 0, 0}};
-
-	l->out = l->in;
-	if (l->type == GF_LAYER_CONV) {
-		struct gf_shape w = {4,
-				     {l->filters, l->in.dims[0] / l->groups,
-				      l->kernel, l->kernel}};
-		l->out = window_shape(l, l->filters);
-		add_param(m, i, "weight", w);
-	} else if (l->type == GF_LAYER_FC) {
-		struct gf_shape w = {
-			2, {l->filters, gf_shape_elems(&l->in), 0, 0}};
-		l->out = filters;
-		add_param(m, i, "weight", w);
-	} else if (l->type == GF_LAYER_BATCHNORM) {
-		add_param(m, i, "weight", flat);
-		add_param(m, i, "bias", flat);
-	} else if (l->type == GF_LAYER_MAXPOOL || l->type == GF_LAYER_AVGPOOL) {
-		l->out = window_shape(l, l->in.dims[0]);
-	} else if (l->type == GF_LAYER_GLOBALPOOL) {
-		l->out = flat;
+	gf_text_addf(t, ", \"from\": [");
+	put_input(t, specs, s->a ? s->a : before);
+	if (s->type == GF_LAYER_ADD) {
+		gf_text_addf(t, ", ");
+		put_input(t, specs, s->b);
 	}
-	if (l->bias)
-		add_param(m, i, "bias", filters);
+	gf_text_addf(t, "]");
 }
 
-static void add_layer(struct gf_model *m, const struct spec *s)
+static void put_window(struct gf_text *t, const struct spec *s)
 {
-	size_t i = m->nlayers++;
-	bool weights = s->type == GF_LAYER_CONV || s->type == GF_LAYER_FC;
-	struct gf_layer *l;
+	size_t kernel = s->kernel ? s->kernel : 1;
 
-	m->layers = gf_xreallocarray(m->layers, i + 1, sizeof(*m->layers));
-	l = &m->layers[i];
-	*l = (struct gf_layer){
-		.name = gf_xasprintf("%s%zu", gf_layer_type_names[s->type], i),
-		.type = s->type,
-		.from = {s->a > 0   ? s->a - 1
-			 : s->a < 0 ? -1
-				    : (int)i - 1,
-			 s->type == GF_LAYER_ADD ? s->b > 0 ? s->b - 1 : -1
-						 : -2},
-		.filters = s->filters,
-		.kernel = s->kernel ? s->kernel : 1,
-		.stride = s->stride ? s->stride : 1,
-		.pad = s->pad,
-		.groups = s->groups ? s->groups : 1,
-		.bias = weights && !s->no_bias,
-		.epsilon = 1e-5,
-		.momentum = 0.1,
-		.first_param = m->nparams,
-	};
-	l->in = l->from[0] < 0 ? m->input : m->layers[l->from[0]].out;
-	infer_layer(m, i);
+	gf_text_addf(t, ", \"kernel\": [%zu, %zu], \"stride\": %zu", kernel,
+		     s->kernel_w ? s->kernel_w : kernel,
+		     s->stride ? s->stride : 1);
+	gf_text_addf(t, ", \"pad\": [%zu, %zu]", s->pad,
+		     s->kernel_w ? s->pad_w : s->pad);
 }
 
+static void put_layer(struct gf_text *t, const struct spec *specs, size_t i)
+{
+	const struct spec *s = &specs[i];
+	const char *type = gf_layer_type_names[s->type];
+
+	gf_text_addf(t, "%s{\"name\": \"%s%zu\", \"type\": \"%s\"",
+		     i ? ", " : "", type, i, type);
+	put_inputs(t, specs, i);
+	if (s->type == GF_LAYER_CONV || s->type == GF_LAYER_MAXPOOL ||
+	    s->type == GF_LAYER_AVGPOOL)
+		put_window(t, s);
+	if (s->type == GF_LAYER_CONV)
+		gf_text_addf(t, ", \"filters\": %zu, \"groups\": %zu",
+			     s->filters, s->groups ? s->groups : 1);
+	if (s->type == GF_LAYER_FC)
+		gf_text_addf(t, ", \"outputs\": %zu", s->filters);
+	if (s->type == GF_LAYER_CONV || s->type == GF_LAYER_FC)
+		gf_text_addf(t, ", \"bias\": %s",
+			     s->no_bias ? "false" : "true");
+	gf_text_addf(t, "}");
+}
+
+static struct gf_model *read_model(const char *text)
+{
+	struct gf_model *m = gf_xcalloc(1, sizeof(*m));
+	struct gf_error err = {""};
+	struct gf_json *root = NULL;
+
+	if (gf_json_parse(text, strlen(text), "model", &root, &err) ||
+	    gf_model_read(root, "model", m, &err)) {
+		printf("%s\n%s\n", err.text, text);
+		exit(1);
+	}
+	gf_json_free(root);
+	return m;
+}
+
+/* input: {channels, height, width}, {positions, features} or {values}. The
+ * classes are the last layer's last dimension. */
 static struct gf_model *build_model(const size_t input[3],
 				    const struct spec *specs, size_t count)
 {
-	struct gf_model *m = gf_xcalloc(1, sizeof(*m));
+	struct gf_text t = {0};
+	struct gf_model *m;
 
-	m->name = gf_xstrdup("test");
-	m->input.rank = input[1] ? 3 : 1;
-	memcpy(m->input.dims, input, 3 * sizeof(*input));
+	gf_text_addf(&t, "{\"format\": \"gf-model\", \"version\": 1, "
+			 "\"name\": \"test\", \"input\": [");
+	for (size_t d = 0; d < 3 && input[d]; d++)
+		gf_text_addf(&t, "%s%zu", d ? ", " : "", input[d]);
+	gf_text_addf(&t, "], \"classes\": %zu, \"layers\": [",
+		     specs[count - 1].filters);
 	for (size_t i = 0; i < count; i++)
-		add_layer(m, &specs[i]);
-	m->classes = gf_shape_elems(&m->layers[count - 1].out);
+		put_layer(&t, specs, i);
+	gf_text_addf(&t, "]}");
+	m = read_model(t.data);
+	gf_text_release(&t);
 	return m;
 }
 

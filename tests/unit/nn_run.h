@@ -39,6 +39,8 @@ static float *draw(size_t n, double scale)
 static void run_init(struct run *r, const struct gf_model *m, size_t batch,
 		     size_t max_batch)
 {
+	size_t positions;
+
 	*r = (struct run){.m = m, .batch = batch, .max_batch = max_batch};
 	r->nparams = gf_model_param_count(m);
 	r->params = draw(r->nparams, 0);
@@ -48,8 +50,9 @@ static void run_init(struct run *r, const struct gf_model *m, size_t batch,
 		r->params[i] += 0.2f * (float)gf_rng_normal(&rng);
 	r->input = draw(batch * gf_shape_elems(&m->input), 1);
 	r->grads = draw(r->nparams, 1);
-	r->labels = gf_xcalloc(batch, 1);
-	for (size_t i = 0; i < batch; i++)
+	positions = gf_shape_elems(&m->layers[m->nlayers - 1].out) / m->classes;
+	r->labels = gf_xcalloc(batch, positions);
+	for (size_t i = 0; i < batch * positions; i++)
 		r->labels[i] = (uint8_t)gf_rng_below(&rng, m->classes);
 	r->order = gf_model_generation_order(m);
 	r->emitted = gf_xcalloc(m->nparams + 1, sizeof(size_t));

@@ -14,18 +14,9 @@
 #define MAX_KINKS 0.1 /* of the elements that are tried */
 #define PROBES    24  /* elements per tensor that are tried */
 
-#define CONV       .type = GF_LAYER_CONV
-#define FC         .type = GF_LAYER_FC
-#define NORM       .type = GF_LAYER_BATCHNORM
-#define RELU       .type = GF_LAYER_RELU
-#define MAXPOOL    .type = GF_LAYER_MAXPOOL
-#define AVGPOOL    .type = GF_LAYER_AVGPOOL
-#define GLOBALPOOL .type = GF_LAYER_GLOBALPOOL
-#define ADD        .type = GF_LAYER_ADD
-
 static const struct {
 	const char *name;
-	size_t input[3]; /* channels, height, width; or values */
+	size_t input[3]; /* see build_model */
 	size_t batch;
 	struct spec specs[12];
 } models[] = {
@@ -50,11 +41,25 @@ static const struct {
 	 {{CONV, .filters = 4, .kernel = 3, .pad = 1, .stride = 2},
 	  {CONV, .filters = 4, .kernel = 1, .stride = 2},
 	  {FC, .filters = 5}}},
-	{"conv pad beyond kernel",
-	 {2, 3, 3},
+	{"conv wide and high",
+	 {2, 6, 7},
 	 2,
-	 {{CONV, .filters = 4},
-	  {CONV, .filters = 4, .kernel = 2, .pad = 3, .stride = 3},
+	 {{CONV, .filters = 17, .kernel = 1, .kernel_w = 5, .pad_w = 3},
+	  {CONV, .filters = 4, .kernel = 4, .kernel_w = 2, .pad = 2,
+	   .stride = 3},
+	  {FC, .filters = 3}}},
+	{"fc of a sequence",
+	 {4, 5},
+	 2,
+	 {{FC, .filters = 6}, {RELU}, {FC, .filters = 3}}},
+	{"add in a sequence",
+	 {3, 5},
+	 2,
+	 {{FC, .filters = 5},
+	  {ADD, .a = 1, .b = INPUT},
+	  {RELU},
+	  {FC, .a = 2, .filters = 5},
+	  {ADD, .a = 3, .b = 4},
 	  {FC, .filters = 3}}},
 	{"conv groups",
 	 {4, 5, 5},
@@ -116,6 +121,13 @@ static const struct {
 	 {{CONV, .filters = 5, .kernel = 2},
 	  {AVGPOOL, .kernel = 3, .stride = 2, .pad = 1},
 	  {FC, .filters = 3}}},
+	{"pools wide and high",
+	 {2, 7, 6},
+	 2,
+	 {{CONV, .filters = 5, .kernel = 2},
+	  {AVGPOOL, .kernel = 1, .kernel_w = 3, .pad_w = 2},
+	  {MAXPOOL, .kernel = 3, .kernel_w = 2, .pad = 1, .stride = 2},
+	  {FC, .filters = 3}}},
 	{"globalpool",
 	 {3, 5, 4},
 	 2,
@@ -125,7 +137,7 @@ static const struct {
 	{"globalpool to the logits",
 	 {3, 5, 4},
 	 2,
-	 {{CONV, .filters = 3, .kernel = 2}, {GLOBALPOOL}}},
+	 {{CONV, .filters = 3, .kernel = 2}, {GLOBALPOOL, .filters = 3}}},
 	{"globalpool, batchnorm, relu",
 	 {3, 5, 4},
 	 4,
@@ -134,10 +146,6 @@ static const struct {
 	  {NORM},
 	  {RELU},
 	  {FC, .filters = 3}}},
-	{"conv to the logits",
-	 {3, 2, 2},
-	 3,
-	 {{CONV, .filters = 4, .kernel = 2}}},
 	{"add",
 	 {2, 5, 5},
 	 2,

@@ -14,14 +14,6 @@
 #define RANDOM_MODELS    10
 #define TOLERANCE_SPREAD 0.1 /* variance of 10^3 and more draws */
 
-#define CONV       .type = GF_LAYER_CONV
-#define FC         .type = GF_LAYER_FC
-#define NORM       .type = GF_LAYER_BATCHNORM
-#define RELU       .type = GF_LAYER_RELU
-#define MAXPOOL    .type = GF_LAYER_MAXPOOL
-#define GLOBALPOOL .type = GF_LAYER_GLOBALPOOL
-#define ADD        .type = GF_LAYER_ADD
-
 static const size_t image[3] = {1, 8, 8};
 static const struct spec small_cnn[] = {
 	{CONV, .filters = 8, .kernel = 3, .pad = 1, .no_bias = true},
@@ -54,7 +46,7 @@ static size_t draw_specs(struct spec *specs, size_t channels)
 
 	while (blocks--) {
 		size_t filters = 1 + below(40), groups = 1;
-		int skip = (int)n + 1;
+		int skip;
 
 		if (below(3) == 0 && channels % 2 == 0) {
 			filters += filters % 2;
@@ -79,7 +71,7 @@ static size_t draw_specs(struct spec *specs, size_t channels)
 			skip = (int)n;
 			specs[n++] = (struct spec){CONV, .filters = filters,
 						   .kernel = 1};
-			specs[n++] = (struct spec){ADD, .a = (int)n, .b = skip};
+			specs[n++] = (struct spec){ADD, .b = skip};
 		}
 		channels = filters;
 	}
@@ -236,7 +228,7 @@ static void test_calls(const struct gf_backend *b)
 	struct gf_error err = {""};
 	struct gf_net *net;
 	struct run r;
-	size_t correct;
+	size_t correct, nans = 0;
 	double loss;
 
 	gf_rng_init(&rng, 9, 0);
@@ -261,8 +253,7 @@ static void test_calls(const struct gf_backend *b)
 	r.labels[2] = 4;
 	EXPECT(b->loss(net, r.labels, &loss, &correct, &err) == -EINVAL,
 	       "a label too large");
-	EXPECT_TEXT(err.text,
-		    "label of sample 2: want less than 4 classes, got 4");
+	EXPECT_TEXT(err.text, "label 2: want less than 4 classes, got 4");
 	r.labels[2] = 0;
 	EXPECT(!b->loss(net, r.labels, &loss, &correct, &err) &&
 		       !b->backward(net, r.params, r.grads, NULL, NULL, &err),
@@ -270,7 +261,9 @@ static void test_calls(const struct gf_backend *b)
 
 	r.input[70] = NAN;
 	pass(b, net, &r);
-	EXPECT(isnan(r.loss), "%s: NaN came out as %g", b->name, r.loss);
+	for (size_t i = 0; i < r.nparams; i++)
+		nans += isnan(r.grads[i]);
+	EXPECT(nans > 0 || isnan(r.loss), "%s: NaN vanished", b->name);
 	b->net_free(net);
 	run_release(&r);
 	free_model(m);
@@ -300,7 +293,7 @@ static void large_kernel(struct gf_model *m)
 
 static void large_pad(struct gf_model *m)
 {
-	m->layers[3].pad = 2;
+	m->layers[3].pad_w = 2;
 }
 
 static void groups(struct gf_model *m)
@@ -467,7 +460,9 @@ int main(void)
 
 		test_learning(b);
 		test_same_bits(b, 1);
+#ifndef __SANITIZE_THREAD__ /* which does not see what OpenMP waits for */
 		test_same_bits(b, 2);
+#endif
 		test_many_batches(b);
 		test_calls(b);
 		for (size_t c = 0; c < GF_ARRAY_LENGTH(refusals); c++)
