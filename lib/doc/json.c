@@ -268,6 +268,25 @@ void gf_json_leave(struct gf_json_at *at)
 	at->seen = NULL;
 }
 
+const char *gf_json_next_key(const struct gf_json_at *at, const char *after)
+{
+	json_t *object = at->value;
+	void *iter = after ? json_object_iter_next(
+				     object, json_object_key_to_iter(after))
+			   : json_object_iter(object);
+
+	return iter ? json_object_iter_key(iter) : NULL;
+}
+
+int gf_json_entry_object(const struct gf_json_at *at, const char *key,
+			 struct gf_json_at *out, struct gf_error *err)
+{
+	struct gf_json_at v = {.file = at->file, .parent = at, .key = key};
+
+	v.value = json_object_get(object_of(at), key);
+	return enter_object(&v, out, err);
+}
+
 /* A key as a JSON pointer writes it. */
 static int refuse_key(const struct gf_json_at *at, const char *key,
 		      struct gf_error *err)

@@ -91,6 +91,14 @@ int gf_json_int(struct gf_json_at *at, const char *key, int low, int high,
 /* A number (integers allowed) in [low, high]. */
 int gf_json_real(struct gf_json_at *at, const char *key, double low,
 		 double high, double *out, struct gf_error *err);
+/* For objects whose keys are names, not fields: the key behind `after` (NULL:
+ * the first) in the file's order, NULL at the end; borrowed. */
+const char *gf_json_next_key(const struct gf_json_at *at, const char *after);
+/* As gf_json_object, without marking the key as asked for: the cost does not
+ * grow with the number of keys. Close `at` with gf_json_leave. */
+int gf_json_entry_object(const struct gf_json_at *at, const char *key,
+			 struct gf_json_at *out, struct gf_error *err);
+
 /* Any object, as compact JSON text, uninterpreted; the caller frees. */
 int gf_json_raw(struct gf_json_at *at, const char *key, char **out,
 		struct gf_error *err);

@@ -73,6 +73,16 @@ void gf_trace_slice(struct gf_trace *t, int pid, int tid, const char *category,
 	gf_text_addf(&t->events, "}");
 }
 
+void gf_trace_instant(struct gf_trace *t, int pid, int tid,
+		      const char *category, const char *name, double at_s)
+{
+	open_event(t, "i", pid, tid);
+	add_string(&t->events, "cat", category);
+	add_string(&t->events, "name", name);
+	add_us(&t->events, "ts", round(at_s * 1e9));
+	gf_text_addf(&t->events, ", \"s\": \"t\"}");
+}
+
 static void add_flow_end(struct gf_trace *t, const char *phase, int pid,
 			 int tid, double at_s, size_t id)
 {

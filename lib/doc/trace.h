@@ -25,6 +25,9 @@ void gf_trace_thread(struct gf_trace *t, int pid, int tid, const char *name);
 void gf_trace_slice(struct gf_trace *t, int pid, int tid, const char *category,
 		    const char *name, double start_s, double duration_s,
 		    const char *args_json);
+/* A moment. */
+void gf_trace_instant(struct gf_trace *t, int pid, int tid,
+		      const char *category, const char *name, double at_s);
 /* An arrow from (pid, tid_from, at_from) to (pid, tid_to, at_to). */
 void gf_trace_flow(struct gf_trace *t, int pid, int tid_from, double from_s,
 		   int tid_to, double to_s, size_t id);

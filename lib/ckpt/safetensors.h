@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CKPT_SAFETENSORS_H
+#define GF_CKPT_SAFETENSORS_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "doc/json.h"
+
+/*
+ * The safetensors format (Hugging Face): a 64-bit little-endian length N, N
+ * bytes of JSON {"<name>": {"dtype", "shape", "data_offsets": [begin, end]},
+ * "__metadata__": {"k": "v"}}, then the data, little-endian, rows first, which
+ * the tensors cover without hole or overlap.
+ *
+ * A reader checks all of that before it hands out anything, and reads tensors
+ * only when asked to: a file of many gigabytes costs its header.
+ */
+#define GF_STORED_MAX_RANK 8
+
+struct gf_stored_tensor {
+	char *name;
+	const char *dtype; /* F32, U64, U8, ... */
+	size_t rank, dims[GF_STORED_MAX_RANK];
+	size_t count_elems;
+	size_t begin, end; /* bytes, in the data */
+};
+
+struct gf_safetensors {
+	char *path;
+	int fd;
+	size_t data_offset; /* of the data in the file */
+	struct gf_json *header;
+	struct gf_stored_tensor *tensors; /* in order of their data */
+	size_t ntensors;
+};
+
+/* -EINVAL with "<path>: ..." for anything but a sound file. */
+int gf_safetensors_open(const char *path, struct gf_safetensors *s,
+			struct gf_error *err);
+void gf_safetensors_close(struct gf_safetensors *s);
+
+/* NULL if there is none of that name; borrowed. */
+const struct gf_stored_tensor *
+gf_safetensors_find(const struct gf_safetensors *s, const char *name);
+
+/* Reads a tensor that must have that dtype and so many elements. */
+int gf_safetensors_load(const struct gf_safetensors *s, const char *name,
+			const char *dtype, size_t count_elems, void *out,
+			struct gf_error *err);
+
+/* A value of __metadata__, copied; -EINVAL if it is not there. */
+int gf_safetensors_metadata(const struct gf_safetensors *s, const char *key,
+			    char **value, struct gf_error *err);
+/* The same for a value that is a whole number in [low, high]. */
+int gf_safetensors_metadata_size(const struct gf_safetensors *s,
+				 const char *key, size_t low, size_t high,
+				 size_t *value, struct gf_error *err);
+
+/* What a writer is given: borrowed data, `dims` of `rank` sizes. */
+struct gf_tensor_source {
+	const char *name;
+	const char *dtype;
+	size_t rank, dims[GF_STORED_MAX_RANK];
+	const void *data;
+};
+
+struct gf_metadata {
+	const char *key, *value;
+};
+
+/* Writes a file, synced, whole or not at all. Tensors are laid out by falling
+ * element size, then name, as the format's own writer does. */
+int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
+			 size_t ntensors, const struct gf_metadata *metadata,
+			 size_t nmetadata, struct gf_error *err);
+
+/* Bytes of one element; 0 for a dtype that is not known. */
+size_t gf_safetensors_elem_bytes(const char *dtype);
+
+#endif

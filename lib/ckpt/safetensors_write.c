@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ckpt/safetensors.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/heap.h"
+#include "base/text.h"
+
+#define ALIGNMENT 8
+
+static size_t bytes_of(const struct gf_tensor_source *t)
+{
+	size_t bytes = gf_safetensors_elem_bytes(t->dtype), i;
+
+	assert(bytes);
+	for (i = 0; i < t->rank; i++)
+		bytes *= t->dims[i];
+	return bytes;
+}
+
+static int by_layout(const void *a, const void *b)
+{
+	const struct gf_tensor_source *x = *(const void *const *)a;
+	const struct gf_tensor_source *y = *(const void *const *)b;
+	size_t p = gf_safetensors_elem_bytes(x->dtype);
+	size_t q = gf_safetensors_elem_bytes(y->dtype);
+
+	return p != q ? (p > q ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+static void put_entry(struct gf_json_writer *w,
+		      const struct gf_tensor_source *t, size_t begin)
+{
+	size_t i;
+
+	gf_json_open_object(w, t->name);
+	gf_json_put_string(w, "dtype", t->dtype);
+	gf_json_open_array(w, "shape");
+	for (i = 0; i < t->rank; i++)
+		gf_json_put_size(w, NULL, t->dims[i]);
+	gf_json_close_array(w);
+	gf_json_open_array(w, "data_offsets");
+	gf_json_put_size(w, NULL, begin);
+	gf_json_put_size(w, NULL, begin + bytes_of(t));
+	gf_json_close_array(w);
+	gf_json_close_object(w);
+}
+
+/* The length word and the header, padded with blanks. */
+static void make_header(struct gf_text *out,
+			const struct gf_tensor_source *const *t,
+			size_t ntensors, const struct gf_metadata *metadata,
+			size_t nmetadata)
+{
+	struct gf_json_writer w = {0};
+	size_t at = 0, i;
+	uint64_t length;
+
+	gf_json_open_line(&w, NULL);
+	if (nmetadata) {
+		gf_json_open_object(&w, "__metadata__");
+		for (i = 0; i < nmetadata; i++)
+			gf_json_put_string(&w, metadata[i].key,
+					   metadata[i].value);
+		gf_json_close_object(&w);
+	}
+	for (i = 0; i < ntensors; i++) {
+		put_entry(&w, t[i], at);
+		at += bytes_of(t[i]);
+	}
+	gf_json_close_object(&w);
+	/* the format pads with blanks, not with a document's newline */
+	while (w.text.length && w.text.data[w.text.length - 1] == '\n')
+		w.text.length--;
+	while (w.text.length % ALIGNMENT)
+		gf_text_add(&w.text, " ", 1);
+	length = w.text.length;
+	gf_text_add(out, (const char *)&length, sizeof(length));
+	gf_text_add(out, w.text.data, w.text.length);
+	gf_text_release(&w.text);
+}
+
+int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
+			 size_t ntensors, const struct gf_metadata *metadata,
+			 size_t nmetadata, struct gf_error *err)
+{
+	const struct gf_tensor_source **order;
+	struct gf_text header = {0};
+	struct gf_file file;
+	size_t i;
+	int rc;
+
+	rc = gf_file_create(&file, path, err);
+	if (rc)
+		return rc;
+	order = gf_xcalloc(ntensors ? ntensors : 1, sizeof(*order));
+	for (i = 0; i < ntensors; i++)
+		order[i] = &t[i];
+	if (ntensors)
+		qsort(order, ntensors, sizeof(*order), by_layout);
+	make_header(&header, order, ntensors, metadata, nmetadata);
+	errno = 0;
+	fwrite(header.data, 1, header.length, file.stream);
+	for (i = 0; i < ntensors && !ferror(file.stream); i++)
+		if (bytes_of(order[i]))
+			fwrite(order[i]->data, 1, bytes_of(order[i]),
+			       file.stream);
+	gf_text_release(&header);
+	free(order);
+	return gf_file_commit(&file, err); /* sees a failed write */
+}

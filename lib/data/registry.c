@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "data/formats.h"
+
+#include <stddef.h>
+
+/* Asked in this order whose data a path is. */
+const struct gf_data_format *const gf_data_formats[] = {
+	&gf_data_synthetic,
+	&gf_data_idx,
+	NULL,
+};
