@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "optim/rate.h"
+
+#include <math.h>
+
+const char *const gf_rate_shape_names[] = {"constant", "linear", "cosine",
+					   NULL};
+
+double gf_rate_scaled(double rate, double reference_batch, double global_batch)
+{
+	return rate * global_batch / reference_batch;
+}
+
+double gf_rate_at(const struct gf_rate *r, size_t step)
+{
+	double left;
+
+	if (step < r->warmup_steps)
+		return r->peak * (double)(step + 1) / (double)r->warmup_steps;
+	if (r->shape == GF_RATE_CONSTANT)
+		return r->peak;
+	if (step >= r->total_steps)
+		return 0;
+	left = (double)(r->total_steps - step) /
+	       (double)(r->total_steps - r->warmup_steps);
+	if (r->shape == GF_RATE_LINEAR)
+		return r->peak * left;
+	return r->peak * 0.5 * (1 - cos(M_PI * left));
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_OPTIM_RATE_H
+#define GF_OPTIM_RATE_H
+
+#include <stddef.h>
+
+/*
+ * The learning rate of each step, a pure function of the step's number: a
+ * resumed run needs nothing but that number.
+ *
+ * Linear scaling (Goyal et al. 2017): a rate chosen for a global batch of
+ * `reference` samples is multiplied by batch / reference. Warm-up: step s of
+ * the first `warmup_steps` uses (s + 1) / warmup_steps of the rate. Behind it
+ * the rate follows its shape down to the last step.
+ */
+enum gf_rate_shape { GF_RATE_CONSTANT, GF_RATE_LINEAR, GF_RATE_COSINE };
+extern const char *const gf_rate_shape_names[]; /* NULL-terminated */
+
+struct gf_rate {
+	double peak;
+	enum gf_rate_shape shape;
+	size_t warmup_steps;
+	size_t total_steps; /* linear and cosine are 0 behind the last one */
+};
+
+double gf_rate_scaled(double rate, double reference_batch, double global_batch);
+double gf_rate_at(const struct gf_rate *r, size_t step);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "test.h"
+
+#include "base/array.h"
+#include "optim/rate.h"
+
+#define TOLERANCE 1e-12
+
+static const struct {
+	const char *label;
+	struct gf_rate rate;
+	size_t step;
+	double want;
+} cases[] = {
+	{"no warm-up", {.1, GF_RATE_CONSTANT, 0, 100}, 0, .1},
+	{"constant to the end", {.1, GF_RATE_CONSTANT, 0, 100}, 99, .1},
+	{"constant behind the end", {.1, GF_RATE_CONSTANT, 0, 100}, 500, .1},
+	{"first step of a warm-up", {.1, GF_RATE_CONSTANT, 4, 100}, 0, .025},
+	{"last step of a warm-up", {.1, GF_RATE_CONSTANT, 4, 100}, 3, .1},
+	{"behind a warm-up", {.1, GF_RATE_CONSTANT, 4, 100}, 4, .1},
+	{"linear begins at the peak", {1, GF_RATE_LINEAR, 0, 10}, 0, 1},
+	{"linear falls", {1, GF_RATE_LINEAR, 0, 10}, 5, .5},
+	{"linear's last step", {1, GF_RATE_LINEAR, 0, 10}, 9, .1},
+	{"linear behind the end", {1, GF_RATE_LINEAR, 0, 10}, 10, 0},
+	{"linear behind a warm-up", {1, GF_RATE_LINEAR, 5, 15}, 10, .5},
+	{"cosine begins at the peak", {2, GF_RATE_COSINE, 0, 8}, 0, 2},
+	{"cosine halfway", {2, GF_RATE_COSINE, 0, 8}, 4, 1},
+	{"cosine, three quarters",
+	 {2, GF_RATE_COSINE, 0, 8},
+	 6,
+	 1 - 0.70710678118654752},
+	{"cosine behind the end", {2, GF_RATE_COSINE, 0, 8}, 8, 0},
+	{"all of it a warm-up", {1, GF_RATE_COSINE, 8, 8}, 7, 1},
+	{"stopped inside the warm-up", {1, GF_RATE_COSINE, 10, 8}, 4, .5},
+	{"no step at all", {1, GF_RATE_LINEAR, 0, 0}, 0, 0},
+};
+
+int main(void)
+{
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		EXPECT_NEAR(gf_rate_at(&cases[i].rate, cases[i].step),
+			    cases[i].want, TOLERANCE, "%s", cases[i].label);
+	EXPECT_NEAR(gf_rate_scaled(.1, 256, 8192), 3.2, TOLERANCE,
+		    "Goyal et al.: 256 GPUs of 32");
+	return TEST_END();
+}
