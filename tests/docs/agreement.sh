@@ -17,8 +17,9 @@ for path in cmd/gf-*.c; do
 	for file in "man/$cmd.1" "completions/$cmd.bash" "completions/_$cmd" "completions/$cmd.fish"; do
 		[ -e "$file" ] || { offend "$file is missing"; continue; }
 		case $file in
-		# mdoc spells --output as Fl Fl output; a dash may be escaped
-		*.1) named=$(sed -E 's/\\-/-/g; s/(Fl )?Fl -?-?([a-z][a-z0-9-]+)/--\2/g' "$file" |
+		# mdoc: `.It Fl q , -quiet` and `.Op Fl -tree`; a dash may be escaped
+		*.1) named=$(sed -E 's/\\-/-/g' "$file" | grep -w Fl |
+			sed -E 's/(^| )-([a-z][a-z0-9-]+)/\1--\2/g' |
 			grep -oE -- '--[a-z][a-z0-9-]+' | sort -u) ;;
 		*.fish) named=$(grep -oE -- '-l +[a-z][a-z0-9-]+' "$file" | sed -E 's/-l +/--/' | sort -u) ;;
 		*) named=$(grep -oE -- '--[a-z][a-z0-9-]+' "$file" | sort -u) ;;
