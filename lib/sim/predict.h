@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_PREDICT_H
+#define GF_SIM_PREDICT_H
+
+#include "base/error.h"
+#include "doc/plan.h"
+#include "sim/price.h"
+#include "sim/step.h"
+
+/*
+ * The prediction of a whole plan, on what it carries or on another fabric:
+ * every message priced, the step model run, then selection and staleness.
+ *
+ * - csc: the steady state, in which `keep` of the bytes travel, spread evenly
+ *   over the tensors and packed again by the plan's threshold. A message of
+ *   the plan is reported with the times of the pack that carries its last
+ *   tensor.
+ * - topk, gtopk: per message, gTop-k's Table I.
+ * - staleness > 1: an iteration takes as long as compute or the exchange,
+ *   whichever is longer (Pipe-SGD Eq. 4); messages are reported as they follow
+ *   their own backward pass.
+ */
+
+/* The fabric that a plan carries; borrows from it. */
+struct gf_fabric gf_plan_fabric(const struct gf_plan *p);
+
+/* out->messages is filled where it is not NULL (nmessages, the caller's);
+ * lower_bound_s is left alone. p needs its model, messages and lanes only. */
+int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
+		    struct gf_sim_result *out, struct gf_error *err);
+
+#endif

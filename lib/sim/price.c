@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/price.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "coll/algorithm.h"
+
+#define ELEM_BYTES 4
+
+/* The levels as the closed forms want them: nominal figures, replaced by what
+ * was measured under the same name. */
+struct net {
+	struct gf_net_cost cost;
+	struct gf_link_cost *links;
+	int *sizes;
+};
+
+static const struct gf_level_cost *measured_level(const struct gf_network *n,
+						  const char *name)
+{
+	size_t i;
+
+	for (i = 0; n && i < n->nlevels; i++)
+		if (strcmp(n->levels[i].name, name) == 0)
+			return &n->levels[i];
+	return NULL;
+}
+
+static struct gf_link_cost link_of(const struct gf_level_cost *c)
+{
+	return (struct gf_link_cost){c->alpha_s, c->beta_s_per_byte,
+				     c->reduce_s_per_byte};
+}
+
+static void net_init(struct net *net, const struct gf_fabric *f)
+{
+	size_t n = f->nlevels, i;
+
+	net->links = gf_xcalloc(n + 1, sizeof(*net->links));
+	net->sizes = gf_xcalloc(n + 1, sizeof(*net->sizes));
+	for (i = 0; i < n; i++) {
+		const struct gf_level *l = &f->levels[i];
+		const struct gf_level_cost *c =
+			measured_level(f->network, l->name);
+
+		net->sizes[i] = (int)l->size;
+		net->links[i] = c ? link_of(c)
+				  : (struct gf_link_cost){
+					    l->latency_s,
+					    1 / l->bandwidth_bytes_per_s, 0};
+	}
+	if (n == 0 && f->network && f->network->nlevels == 1) {
+		/* one level needs no size */
+		net->links[0] = link_of(&f->network->levels[0]);
+		net->sizes[0] = f->ranks;
+		n = 1;
+	}
+	net->cost = (struct gf_net_cost){n, net->sizes, net->links};
+}
+
+static void net_release(struct net *net)
+{
+	free(net->links);
+	free(net->sizes);
+}
+
+/*
+ * A closed form is a straight line over messages that every factor divides:
+ * two short ones give startup and slope.
+ */
+static void line(const struct gf_algorithm *a, struct gf_coll_args args,
+		 const struct gf_net_cost *net, struct gf_price *p)
+{
+	size_t n = (size_t)args.ranks;
+	double one, two;
+
+	if (args.servers > 0 && args.servers < args.ranks)
+		n = (size_t)args.servers * (size_t)(args.ranks - args.servers);
+	args.count_elems = n;
+	one = a->cost_s(&args, net);
+	args.count_elems = 2 * n;
+	two = a->cost_s(&args, net);
+	p->startup_s = 2 * one - two > 0 ? 2 * one - two : 0;
+	p->per_byte_s = (two - one) / ((double)n * ELEM_BYTES);
+}
+
+static int closed_form(const struct gf_fabric *f, const char *algorithm,
+		       const struct gf_stage *stages, size_t nstages,
+		       const struct gf_net_cost *net, struct gf_price *price,
+		       struct gf_error *err)
+{
+	const struct gf_algorithm *a = gf_algorithm_find(algorithm);
+	int *factors = gf_xcalloc(nstages + 1, sizeof(*factors));
+	const char **names = gf_xcalloc(nstages + 1, sizeof(*names));
+	struct gf_coll_args args = {
+		.ranks = f->ranks,
+		.elem_bytes = ELEM_BYTES,
+		.factors = nstages ? factors : NULL,
+		.stage_algorithms = nstages ? names : NULL,
+		.nfactors = nstages,
+	};
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < nstages; i++) {
+		factors[i] = stages[i].factor;
+		names[i] = stages[i].algorithm;
+	}
+	if (!a)
+		rc = gf_error_set(err, -EINVAL,
+				  "want the name of an algorithm, got %s",
+				  algorithm);
+	else if (!a->cost_s)
+		rc = gf_error_set(err, -ENOTSUP,
+				  "%s has no closed form and was not measured",
+				  algorithm);
+	if (rc == 0 && strcmp(algorithm, "ps") == 0)
+		args.servers = f->servers;
+	if (rc == 0)
+		rc = gf_coll_args_check(&args, err);
+	if (rc == 0 && a->applicable)
+		rc = a->applicable(&args, err);
+	if (rc == 0)
+		line(a, args, net, price);
+	free(factors);
+	free(names);
+	return rc;
+}
+
+/* On any uniform network a closed form is A(p)*alpha + B(p)*n*beta: the ratios
+ * of A and B carry a measurement over to another number of ranks. */
+static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
+		   struct gf_price *price, struct gf_error *err)
+{
+	struct gf_link_cost unit = {1, 1, 0};
+	struct gf_net_cost net = {1, NULL, &unit};
+	struct gf_fabric then = *f;
+	struct gf_price before, now;
+	int rc;
+
+	then.ranks = f->network->ranks;
+	then.servers = 0;
+	if (then.ranks < 2)
+		return gf_error_set(err, -ENOTSUP,
+				    "want a network measured on 2 ranks or "
+				    "more to foretell %d, got %d",
+				    f->ranks, then.ranks);
+	rc = closed_form(&then, c->algorithm, NULL, 0, &net, &before, err);
+	if (rc == 0)
+		rc = closed_form(f, c->algorithm, NULL, 0, &net, &now, err);
+	if (rc < 0)
+		return rc;
+	price->startup_s = c->startup_s * now.startup_s / before.startup_s;
+	price->per_byte_s = c->per_byte_s * now.per_byte_s / before.per_byte_s;
+	price->contention = &c->contention;
+	price->origin = GF_PRICE_RESCALED;
+	return 0;
+}
+
+int gf_price_message(const struct gf_fabric *f, const char *algorithm,
+		     const struct gf_stage *stages, size_t nstages,
+		     struct gf_price *price, struct gf_error *err)
+{
+	const struct gf_network *n = f->network;
+	struct net net;
+	size_t i;
+	int rc;
+
+	for (i = 0; n && i < n->nallreduce; i++) {
+		const struct gf_allreduce_cost *c = &n->allreduce[i];
+
+		if (strcmp(c->algorithm, algorithm) != 0)
+			continue;
+		if (n->ranks && n->ranks != f->ranks)
+			return rescale(f, c, price, err);
+		*price = (struct gf_price){c->startup_s, c->per_byte_s,
+					   &c->contention, GF_PRICE_MEASURED};
+		return 0;
+	}
+	memset(price, 0, sizeof(*price));
+	price->origin = GF_PRICE_DERIVED;
+	net_init(&net, f);
+	if (net.cost.nlevels == 0)
+		rc = gf_error_set(err, -ENOTSUP,
+				  "want a measured cost of %s, or a topology "
+				  "to derive it from, found neither",
+				  algorithm);
+	else
+		rc = closed_form(f, algorithm, stages, nstages, &net.cost,
+				 price, err);
+	net_release(&net);
+	return rc;
+}
+
+int gf_price_link(const struct gf_fabric *f, struct gf_link_cost *link,
+		  struct gf_error *err)
+{
+	struct gf_net_round round = {f->ranks, 1, f->ranks, 1};
+	double p = f->ranks;
+	struct gf_price ring;
+	struct net net;
+	int rc;
+
+	net_init(&net, f);
+	if (net.cost.nlevels > 0) {
+		*link = gf_net_link(&net.cost, &round);
+		net_release(&net);
+		return 0;
+	}
+	net_release(&net);
+	rc = gf_price_message(f, "ring", NULL, 0, &ring, err);
+	if (rc < 0)
+		return rc;
+	/* 2(p-1) alpha + 2(p-1)/p n beta */
+	link->alpha_s = p > 1 ? ring.startup_s / (2 * (p - 1)) : 0;
+	link->beta_s_per_byte = p > 1 ? ring.per_byte_s * p / (2 * (p - 1)) : 0;
+	link->gamma_s_per_byte = 0;
+	return 0;
+}

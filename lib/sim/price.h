@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_PRICE_H
+#define GF_SIM_PRICE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "cost/primitives.h"
+#include "doc/plan.h"
+#include "doc/profile.h"
+#include "doc/topology.h"
+
+/*
+ * What a message costs: startup_s + per_byte_s * bytes, from what was measured
+ * where it was measured, else from the algorithm's closed form on the levels.
+ */
+struct gf_fabric {
+	const struct gf_network *network; /* or NULL */
+	const struct gf_level *levels;    /* or NULL; one of both is there */
+	size_t nlevels;
+	int ranks;   /* that take part */
+	int servers; /* of them, that only serve (ps) */
+};
+
+enum gf_price_origin {
+	GF_PRICE_MEASURED, /* an allreduce entry of the network */
+	GF_PRICE_RESCALED, /* such an entry, for another number of ranks */
+	GF_PRICE_DERIVED,  /* a closed form */
+};
+
+struct gf_price {
+	double startup_s, per_byte_s;
+	const struct gf_contention *contention; /* the network's; or NULL */
+	enum gf_price_origin origin;
+};
+
+/* -ENOTSUP: nothing says what it costs; -EINVAL: factors that do not fit. */
+int gf_price_message(const struct gf_fabric *f, const char *algorithm,
+		     const struct gf_stage *stages, size_t nstages,
+		     struct gf_price *price, struct gf_error *err);
+
+/* One transfer between neighbours when all ranks send at once, for costs that
+ * know only alpha and beta; taken back out of the ring's cost where only that
+ * was measured. */
+int gf_price_link(const struct gf_fabric *f, struct gf_link_cost *link,
+		  struct gf_error *err);
+
+#endif
