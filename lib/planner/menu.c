@@ -3,27 +3,36 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
+#include "codec/codec.h"
+#include "coll/algorithm.h"
+#include "planner/factors.h"
+#include "sim/price.h"
+
+/* --- the envelope -------------------------------------------------------- */
 
 static double cost_s(const struct gf_option *o, double bytes)
 {
 	return o->startup_s + o->per_byte_s * bytes;
 }
 
-/* The cheapest option just above `bytes` (ties: the first). */
-static size_t cheapest_above(const struct gf_menu *m, double bytes)
+/* The cheapest option just above 0 bytes (ties: the first). */
+static size_t cheapest_at_0(const struct gf_menu *m)
 {
 	size_t i, best = 0;
 
 	for (i = 1; i < m->noptions; i++) {
-		double d = cost_s(&m->options[i], bytes) -
-			   cost_s(&m->options[best], bytes);
+		const struct gf_option *o = &m->options[i];
+		const struct gf_option *b = &m->options[best];
 
-		if (d < 0 || (d == 0 && m->options[i].per_byte_s <
-						m->options[best].per_byte_s))
+		if (o->startup_s < b->startup_s ||
+		    (o->startup_s == b->startup_s &&
+		     o->per_byte_s < b->per_byte_s))
 			best = i;
 	}
 	return best;
@@ -55,7 +64,7 @@ static double next_crossing(const struct gf_menu *m, size_t now, size_t *next)
 
 static void find_envelope(struct gf_menu *m)
 {
-	size_t now = cheapest_above(m, 0), next = 0;
+	size_t now = cheapest_at_0(m), next = 0;
 	double at = 0;
 
 	m->envelope = gf_xcalloc(m->noptions, sizeof(*m->envelope));
@@ -68,42 +77,196 @@ static void find_envelope(struct gf_menu *m)
 	}
 }
 
-static void add_measured(struct gf_menu *m, const struct gf_problem *in)
+/* --- the options --------------------------------------------------------- */
+
+struct filling {
+	struct gf_menu *menu;
+	size_t capacity;
+	const struct gf_problem *in;
+	struct gf_fabric fabric;
+	struct gf_error why; /* the last algorithm that has no price */
+};
+
+static struct gf_stage *copy_stages(const struct gf_stage *stages, size_t n)
 {
-	const struct gf_network *net = in->network;
+	return n ? gf_xmemdup(stages, n * sizeof(*stages)) : NULL;
+}
+
+/* One algorithm, one decomposition, every codec. */
+static void add(struct filling *f, const char *algorithm,
+		const struct gf_stage *stages, size_t nstages)
+{
+	static const char *const plain[] = {"f32", NULL};
+	const char *const *codecs = f->in->codecs ? f->in->codecs : plain;
+	struct gf_price price;
 	size_t i;
 
-	m->options = gf_xcalloc(net->nallreduce + 1, sizeof(*m->options));
-	for (i = 0; i < net->nallreduce; i++) {
-		const struct gf_allreduce_cost *c = &net->allreduce[i];
+	if (gf_price_message(&f->fabric, algorithm, stages, nstages, &price,
+			     &f->why) < 0)
+		return;
+	for (i = 0; codecs[i]; i++) {
+		const struct gf_codec *codec = gf_codec_find(codecs[i]);
+		double ratio = gf_codec_ratio(codec);
+		struct gf_option *o;
 
-		if (in->algorithm && strcmp(in->algorithm, c->algorithm) != 0)
+		/* a library adds numbers, not encodings */
+		if (strcmp(algorithm, "library") == 0 && !codec->adds)
 			continue;
-		m->options[m->noptions++] = (struct gf_option){
-			.algorithm = c->algorithm,
-			.codec = "f32",
-			.startup_s = c->startup_s,
-			.per_byte_s = c->per_byte_s,
-			.wire_ratio = 1,
-			.contention = &c->contention,
+		o = gf_array_push(&f->menu->options, &f->menu->noptions,
+				  &f->capacity);
+		*o = (struct gf_option){
+			.algorithm = algorithm,
+			.codec = codecs[i],
+			.stages = copy_stages(stages, nstages),
+			.nstages = nstages,
+			.startup_s = price.startup_s,
+			.per_byte_s = price.per_byte_s * ratio,
+			.wire_ratio = ratio,
+			.contention = price.contention,
+			.origin = price.origin,
 		};
 	}
+}
+
+static void add_decomposition(void *ctx, const struct gf_stage *stages,
+			      size_t nstages)
+{
+	add(ctx, "blueconnect", stages, nstages);
+}
+
+static void add_two_levels(void *ctx, const struct gf_stage *stages,
+			   size_t nstages)
+{
+	add(ctx, "hierarchical", stages, nstages);
+}
+
+static bool measured(const struct gf_network *n, const char *algorithm)
+{
+	size_t i;
+
+	for (i = 0; n && i < n->nallreduce; i++)
+		if (strcmp(n->allreduce[i].algorithm, algorithm) == 0)
+			return true;
+	return false;
+}
+
+static void add_derived(struct filling *f, const struct gf_algorithm *a)
+{
+	const struct gf_problem *in = f->in;
+	struct gf_factor_rules rules = {
+		.ranks = f->fabric.ranks,
+		.levels = in->levels,
+		.nlevels = in->nlevels,
+		.most = 4,
+	};
+
+	if (strcmp(a->name, "blueconnect") == 0) {
+		gf_factors_each(&rules, add_decomposition, f);
+	} else if (strcmp(a->name, "hierarchical") == 0) {
+		rules.fewest = rules.most = 2;
+		rules.rings_only = true;
+		gf_factors_each(&rules, add_two_levels, f);
+	} else {
+		add(f, a->name, NULL, 0);
+	}
+}
+
+/* A bystander: an algorithm that is used when asked for. */
+static bool on_request(const char *algorithm)
+{
+	return strcmp(algorithm, "library") == 0 ||
+	       strcmp(algorithm, "ps") == 0;
+}
+
+static void add_all(struct filling *f)
+{
+	const struct gf_problem *in = f->in;
+	const struct gf_network *n = in->network;
+	/* what was measured is not mixed with what a data sheet says */
+	bool derive = !n || n->nallreduce == 0 || n->nlevels > 0 ||
+		      (in->algorithm && !measured(n, in->algorithm));
+	size_t i;
+
+	for (i = 0; n && i < n->nallreduce; i++)
+		if (!in->algorithm ||
+		    strcmp(in->algorithm, n->allreduce[i].algorithm) == 0)
+			add(f, n->allreduce[i].algorithm, NULL, 0);
+	for (i = 0; derive && gf_algorithms[i]; i++) {
+		const struct gf_algorithm *a = gf_algorithms[i];
+
+		if (measured(n, a->name) ||
+		    (in->algorithm ? strcmp(in->algorithm, a->name) != 0
+				   : on_request(a->name)))
+			continue;
+		add_derived(f, a);
+	}
+}
+
+static int check_codecs(const struct gf_problem *in, struct gf_error *err)
+{
+	size_t i, k;
+
+	for (i = 0; in->codecs && in->codecs[i]; i++) {
+		const struct gf_codec *codec = gf_codec_find(in->codecs[i]);
+
+		if (!codec)
+			return gf_error_set(err, -EINVAL,
+					    "want codecs f32, f16, bf16, "
+					    "trunc16 or q8, got %s",
+					    in->codecs[i]);
+		if (gf_codec_ratio(codec) == 1)
+			continue;
+		for (k = 0; k < in->model->ntensors; k++)
+			if (in->model->tensors[k].dtype != GF_F32)
+				return gf_error_set(
+					err, -EINVAL,
+					"want f32 gradients for codec %s, got "
+					"%s in tensor %s",
+					in->codecs[i],
+					gf_dtype_names[in->model->tensors[k]
+							       .dtype],
+					in->model->tensors[k].name);
+	}
+	return 0;
+}
+
+struct gf_fabric gf_problem_fabric(const struct gf_problem *in)
+{
+	return (struct gf_fabric){
+		.network = in->network,
+		.levels = in->levels,
+		.nlevels = in->levels ? in->nlevels : 0,
+		.ranks = in->ranks + in->servers,
+		.servers = in->servers,
+	};
 }
 
 int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 		 struct gf_error *err)
 {
+	struct filling f = {
+		.menu = m,
+		.in = in,
+		.fabric = gf_problem_fabric(in),
+	};
+	int rc = check_codecs(in, err);
+
 	memset(m, 0, sizeof(*m));
-	if (in->network)
-		add_measured(m, in);
+	if (rc < 0)
+		return rc;
+	if (in->algorithm && !gf_algorithm_find(in->algorithm) &&
+	    !measured(in->network, in->algorithm))
+		return gf_error_set(err, -EINVAL,
+				    "want the name of an algorithm, got %s",
+				    in->algorithm);
+	add_all(&f);
 	if (m->noptions == 0) {
 		gf_menu_release(m);
-		return gf_error_set(err, -ENOTSUP,
-				    "want a cost of %s%s, found none in the "
-				    "profile's network",
-				    in->algorithm ? "algorithm "
-						  : "an all-reduce",
-				    in->algorithm ? in->algorithm : "");
+		return gf_error_set(err, -ENOTSUP, "%s",
+				    f.why.text[0]
+					    ? f.why.text
+					    : "want a measured network or a "
+					      "topology, found neither");
 	}
 	find_envelope(m);
 	return 0;

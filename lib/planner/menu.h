@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "doc/plan.h"
 #include "planner/policy.h"
+#include "sim/price.h"
 
 /*
  * The ways in which one message can be sent: every algorithm (with its
@@ -16,11 +17,12 @@
 struct gf_option {
 	const char *algorithm; /* borrowed from the network or the registry */
 	const char *codec;
-	struct gf_stage *stages; /* owned; none: not decomposed */
+	struct gf_stage *stages; /* owned, names static; or none */
 	size_t nstages;
 	double startup_s, per_byte_s;
 	double wire_ratio; /* bytes on the wire per byte in memory */
 	const struct gf_contention *contention; /* borrowed; or NULL */
+	enum gf_price_origin origin;
 };
 
 /*
@@ -35,6 +37,9 @@ struct gf_menu {
 	double *from_bytes;
 	size_t nenvelope;
 };
+
+/* What a problem's messages are priced on. */
+struct gf_fabric gf_problem_fabric(const struct gf_problem *in);
 
 /* -EINVAL, -ENOTSUP: no option is left, with the reason. */
 int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,

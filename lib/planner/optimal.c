@@ -107,7 +107,7 @@ const struct gf_policy gf_policy_optimal = {
 	.name = "optimal",
 	.description = "the best plan of the step model: exact on one lane",
 	.source = "gradflow",
-	.lanes = 2,
+	.lanes = 0,
 	.automatic = true,
 	.draft = draft,
 };

@@ -19,7 +19,8 @@ struct gf_problem {
 	const struct gf_network *network; /* costs, measured; or NULL */
 	const struct gf_level *levels;    /* or NULL; one of both is there */
 	size_t nlevels;
-	int ranks;
+	int ranks;              /* that compute */
+	int servers;            /* that only serve (ps) */
 	int lanes;              /* upper bound on messages in flight; 0: what
 				   the policy uses by itself */
 	size_t threshold_bytes; /* threshold; 0: search the best */
@@ -36,7 +37,9 @@ struct gf_policy {
 	const char *name;
 	const char *description; /* one line, for --list */
 	const char *source;      /* paper and section, or "gradflow" */
-	int lanes;               /* when the problem leaves them open */
+	/* When the problem leaves them open; 0: as many as contention was
+	 * measured for, at least 2, at most 4. */
+	int lanes;
 	/* Chosen by `auto` and `optimal`. A policy that changes more than the
 	 * schedule (dear: the next forward waits) is run when asked for. */
 	bool automatic;
@@ -54,11 +57,8 @@ const struct gf_policy *gf_policy_find(const char *name);
 int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in,
 		  struct gf_plan *p, struct gf_error *err);
 
-/*
- * The best automatic policy over every number of lanes worth trying (ties:
- * fewer lanes, then the registry's order). in->lanes bounds them; 0: as far
- * as contention was measured, at least 2, at most 4.
- */
+/* What `optimal` finds, named after the policy that found it: of equals the
+ * one with fewer lanes, fewer messages, earlier in the registry. */
 int gf_policy_auto(const struct gf_problem *in, struct gf_plan *p,
 		   struct gf_error *err);
 

@@ -7,26 +7,7 @@
 #include "base/heap.h"
 #include "planner/policies.h"
 #include "planner/work.h"
-
-#define LANES_MOST 4 /* that the search goes to by itself */
-
-static struct gf_model_profile *copy_model(const struct gf_model_profile *m)
-{
-	struct gf_model_profile *copy = gf_xmemdup(m, sizeof(*m));
-	size_t i;
-
-	copy->name = gf_xstrdup_or_null(m->name);
-	copy->device = gf_xstrdup_or_null(m->device);
-	copy->extra = gf_xstrdup_or_null(m->extra);
-	copy->tensors = gf_xcalloc(m->ntensors, sizeof(*copy->tensors));
-	for (i = 0; i < m->ntensors; i++) {
-		copy->tensors[i] = m->tensors[i];
-		copy->tensors[i].name = gf_xstrdup_or_null(m->tensors[i].name);
-		copy->tensors[i].extra =
-			gf_xstrdup_or_null(m->tensors[i].extra);
-	}
-	return copy;
-}
+#include "sim/predict.h"
 
 static void copy_messages(const struct gf_work *w, const struct gf_draft *d,
 			  struct gf_plan *p)
@@ -47,7 +28,9 @@ static void copy_messages(const struct gf_work *w, const struct gf_draft *d,
 		m->half = s->half;
 		m->algorithm = gf_xstrdup(o->algorithm);
 		m->codec = gf_xstrdup(o->codec);
-		m->stages = gf_xcalloc(o->nstages + 1, sizeof(*m->stages));
+		m->stages = o->nstages
+				    ? gf_xcalloc(o->nstages, sizeof(*m->stages))
+				    : NULL;
 		m->nstages = o->nstages;
 		for (k = 0; k < o->nstages; k++) {
 			m->stages[k].factor = o->stages[k].factor;
@@ -67,27 +50,24 @@ static bool split(const struct gf_draft *d)
 	return false;
 }
 
-static int predict(const struct gf_work *w, struct gf_draft *d,
+static int predict(const struct gf_work *w, const struct gf_draft *d,
 		   struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_prediction *out = gf_xcalloc(1, sizeof(*out));
+	struct gf_fabric fabric = gf_plan_fabric(p);
 	struct gf_sim_result result = {0};
+	int rc;
 
+	p->predicted = out;
 	out->messages = gf_xcalloc(d->nsends, sizeof(*out->messages));
 	result.messages = out->messages;
-	gf_work_predict(w, d, &result);
+	rc = gf_predict_plan(p, &fabric, &result, err);
 	out->iteration_s = result.iteration_s;
 	out->compute_s = result.compute_s;
 	out->exposed_comm_s = result.exposed_comm_s;
 	out->lower_bound_s = split(d) ? gf_work_split_bound_s(w, d->lanes)
 				      : gf_work_bound_s(w, d->lanes);
-	p->predicted = out;
-	if (!isfinite(result.iteration_s))
-		return gf_error_set(err, -EINVAL,
-				    "want times and sizes whose sum is a "
-				    "number, got an iteration of %g s",
-				    result.iteration_s);
-	return 0;
+	return rc;
 }
 
 static int finish(const struct gf_work *w, struct gf_draft *d,
@@ -99,8 +79,9 @@ static int finish(const struct gf_work *w, struct gf_draft *d,
 	p->system = gf_xstrdup("auto");
 	p->policy = gf_xstrdup(policy);
 	p->ranks = in->ranks;
+	p->servers = in->servers;
 	p->lanes = d->lanes;
-	p->model = copy_model(in->model);
+	p->model = gf_model_profile_copy(in->model);
 	p->network = in->network ? gf_network_copy(in->network) : NULL;
 	p->levels = in->levels ? gf_levels_copy(in->levels, in->nlevels) : NULL;
 	p->nlevels = in->levels ? in->nlevels : 0;
@@ -112,34 +93,17 @@ static int finish(const struct gf_work *w, struct gf_draft *d,
 	return predict(w, d, p, err);
 }
 
-/* More lanes than contention was measured for are a guess. */
-static int lanes_measured(const struct gf_work *w)
-{
-	size_t i, e, most = 2;
-
-	for (i = 0; i < w->menu.noptions; i++) {
-		const struct gf_contention *c = w->menu.options[i].contention;
-
-		for (e = 0; c && e < c->nentries; e++)
-			if (c->entries[e].ngamma > most)
-				most = c->entries[e].ngamma;
-	}
-	return most < LANES_MOST ? (int)most : LANES_MOST;
-}
-
 static int run(const struct gf_policy *policy, bool automatic,
 	       const struct gf_problem *in, struct gf_plan *p,
 	       struct gf_error *err)
 {
 	struct gf_draft d = {0};
 	struct gf_work w;
-	int lanes = in->lanes, rc = gf_work_init(&w, in, err);
+	int rc = gf_work_init(&w, in, err);
 
 	if (rc < 0)
 		return rc;
-	if (automatic && lanes <= 0)
-		lanes = lanes_measured(&w);
-	gf_draft_make(&d, &w, policy, lanes);
+	gf_draft_make(&d, &w, policy, in->lanes);
 	rc = finish(&w, &d, automatic ? d.policy->name : policy->name, p, err);
 	if (rc < 0)
 		gf_plan_release(p);

@@ -105,13 +105,32 @@ struct gf_send *gf_draft_send(struct gf_draft *d, const struct gf_work *w,
 	return s;
 }
 
+#define LANES_MOST 4 /* without being told */
+
+/* More lanes than contention was measured for are a guess. */
+static int lanes_measured(const struct gf_work *w)
+{
+	size_t i, e, most = 2;
+
+	for (i = 0; i < w->menu.noptions; i++) {
+		const struct gf_contention *c = w->menu.options[i].contention;
+
+		for (e = 0; c && e < c->nentries; e++)
+			if (c->entries[e].ngamma > most)
+				most = c->entries[e].ngamma;
+	}
+	return most < LANES_MOST ? (int)most : LANES_MOST;
+}
+
 void gf_draft_make(struct gf_draft *d, const struct gf_work *w,
 		   const struct gf_policy *policy, int lanes)
 {
 	struct gf_sim_result result = {0};
 	struct gf_work bounded = *w; /* shares the arrays */
 
-	bounded.lanes = lanes > 0 ? lanes : policy->lanes;
+	bounded.lanes = lanes > 0           ? lanes
+			: policy->lanes > 0 ? policy->lanes
+					    : lanes_measured(w);
 	memset(d, 0, sizeof(*d));
 	d->lanes = 1;
 	policy->draft(&bounded, d);

@@ -387,7 +387,7 @@ static void test_refusals(void)
 	struct gf_plan p;
 
 	store_case(&s, &six, 2);
-	s.problem.algorithm = "butterfly";
+	s.problem.algorithm = "library";
 	EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, &err) == -ENOTSUP,
 	       "no such algorithm");
 	store_case(&s, &six, 2);

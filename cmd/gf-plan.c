@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/heap.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/human.h"
+#include "cli/table.h"
+#include "doc/json.h"
+#include "doc/stream.h"
+#include "planner/compare.h"
+#include "planner/make.h"
+#include "planner/policy.h"
+#include "planner/systems.h"
+
+static const char doc[] =
+	"Decide how a model's gradients are exchanged on a cluster: which "
+	"tensors form a message, when it may start, by which algorithm and "
+	"codec it is reduced. Reads topologies and profiles from files or, "
+	"without any, from standard input; prints a plan.\v"
+	"Examples:\n"
+	"  gf-topo | gf-plan\n"
+	"  gf-topo | gf-profile --model resnet20 | gf-plan > plan.json\n"
+	"  gf-plan --compare topo.json prof.json\n"
+	"  gf-plan --policy optimal --lanes 2 prof.json";
+
+enum {
+	KEY_POLICY = 256,
+	KEY_SYSTEM,
+	KEY_LANES,
+	KEY_THRESHOLD,
+	KEY_RANKS,
+	KEY_ALGORITHM,
+	KEY_CODECS,
+	KEY_COMPARE,
+	KEY_JSON,
+	KEY_LIST,
+};
+
+static const struct argp_option options[] = {
+	{"policy", KEY_POLICY, "NAME", 0,
+	 "cut tensors into messages by this policy (auto: the best of all)", 1},
+	{"system", KEY_SYSTEM, "NAME", 0,
+	 "set every axis as a published system does", 1},
+	{"lanes", KEY_LANES, "K", 0, "at most K messages in flight", 2},
+	{"threshold", KEY_THRESHOLD, "BYTES", 0,
+	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)", 2},
+	{"ranks", KEY_RANKS, "P", 0,
+	 "plan for P ranks (else those of the profile or topology)", 2},
+	{"algorithm", KEY_ALGORITHM, "NAME", 0,
+	 "reduce every message by this algorithm (else the cheapest)", 2},
+	{"codecs", KEY_CODECS, "LIST", 0,
+	 "codecs that a message may use, e.g. f32,f16 (else f32)", 2},
+	{"compare", KEY_COMPARE, NULL, 0,
+	 "a table of all policies, best first, instead of a plan", 3},
+	{"json", KEY_JSON, NULL, 0, "--compare as JSON Lines", 3},
+	{"list", KEY_LIST, NULL, 0, "list policies and systems", 3},
+	{0},
+};
+
+struct arguments {
+	struct gf_cli cli;
+	struct gf_request request;
+	const char **codecs; /* NULL-terminated, into codecs_text */
+	char *codecs_text;
+	const char *const *files;
+	size_t nfiles;
+	bool compare, json, list;
+};
+
+static int parse_count(const char *arg, struct argp_state *state,
+		       const char *option)
+{
+	struct gf_error err;
+	long long value;
+
+	if (gf_units_int(arg, 1, 1 << 20, &value, &err) < 0)
+		gf_cli_usage_error(state, option, &err);
+	return (int)value;
+}
+
+static void parse_threshold(struct arguments *a, const char *arg,
+			    struct argp_state *state)
+{
+	struct gf_error err;
+	size_t bytes;
+	int rc = gf_units_size(arg, &bytes, &err);
+
+	if (rc == 0 && bytes == 0)
+		rc = gf_error_set(&err, -EINVAL,
+				  "want a size > 0 (policy wfbp sends every "
+				  "tensor by itself), got %s",
+				  arg);
+	if (rc < 0)
+		gf_cli_usage_error(state, "--threshold", &err);
+	a->request.threshold_bytes = bytes;
+}
+
+static void parse_codecs(struct arguments *a, const char *arg)
+{
+	size_t n = 0;
+	char *part, *rest;
+
+	free(a->codecs_text);
+	free(a->codecs);
+	a->codecs_text = rest = gf_xstrdup(arg);
+	a->codecs = gf_xcalloc(strlen(arg) + 2, sizeof(*a->codecs));
+	while ((part = strsep(&rest, ",")))
+		a->codecs[n++] = part;
+	a->request.codecs = a->codecs;
+}
+
+static int parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->cli;
+		return 0;
+	case KEY_POLICY:
+		a->request.policy = arg;
+		return 0;
+	case KEY_SYSTEM:
+		a->request.system = arg;
+		return 0;
+	case KEY_LANES:
+		a->request.lanes = parse_count(arg, state, "--lanes");
+		return 0;
+	case KEY_THRESHOLD:
+		parse_threshold(a, arg, state);
+		return 0;
+	case KEY_RANKS:
+		a->request.ranks = parse_count(arg, state, "--ranks");
+		return 0;
+	case KEY_ALGORITHM:
+		a->request.algorithm = arg;
+		return 0;
+	case KEY_CODECS:
+		parse_codecs(a, arg);
+		return 0;
+	case KEY_COMPARE:
+		a->compare = true;
+		return 0;
+	case KEY_JSON:
+		a->json = true;
+		return 0;
+	case KEY_LIST:
+		a->list = true;
+		return 0;
+	case ARGP_KEY_ARGS:
+		a->files = (const char *const *)&state->argv[state->next];
+		a->nfiles = (size_t)(state->argc - state->next);
+		return 0;
+	case ARGP_KEY_END:
+		if (a->json && !a->compare)
+			argp_error(state, "--json goes with --compare");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int read_documents(const struct arguments *a, struct gf_documents *d,
+			  struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	if (a->nfiles == 0)
+		return gf_documents_add(d, "-", err);
+	for (i = 0; i < a->nfiles && rc == 0; i++)
+		rc = gf_documents_add(d, a->files[i], err);
+	return rc;
+}
+
+static int print_list(const struct arguments *a, struct gf_error *err)
+{
+	struct gf_table t = {0};
+	struct gf_text out = {0};
+	size_t i;
+	int rc;
+
+	gf_table_row(&t, 3, (const char *[]){"policy", "what", "source"});
+	for (i = 0; gf_policies[i]; i++)
+		gf_table_row(&t, 3,
+			     (const char *[]){gf_policies[i]->name,
+					      gf_policies[i]->description,
+					      gf_policies[i]->source});
+	gf_table_print(&t, &out);
+	gf_table_release(&t);
+	gf_text_addf(&out, "\n");
+	gf_table_row(&t, 3, (const char *[]){"system", "what", "source"});
+	for (i = 0; gf_systems[i].name; i++)
+		gf_table_row(&t, 3,
+			     (const char *[]){gf_systems[i].name,
+					      gf_systems[i].description,
+					      gf_systems[i].source});
+	gf_table_print(&t, &out);
+	gf_table_release(&t);
+	rc = gf_cli_emit(&a->cli, out.data, err);
+	gf_text_release(&out);
+	return rc;
+}
+
+static void compare_json(const struct gf_compared *row, struct gf_text *out)
+{
+	struct gf_json_writer w = {0};
+
+	gf_json_open_line(&w, NULL);
+	gf_json_put_string(&w, "policy", row->policy->name);
+	gf_json_put_int(&w, "lanes", row->lanes);
+	gf_json_put_size(&w, "messages", row->nmessages);
+	gf_json_put_real(&w, "iteration_s", row->iteration_s);
+	gf_json_put_real(&w, "compute_s", row->compute_s);
+	gf_json_put_real(&w, "exposed_comm_s", row->exposed_comm_s);
+	gf_json_put_real(&w, "lower_bound_s", row->lower_bound_s);
+	gf_json_close_object(&w);
+	gf_text_add(out, w.text.data, w.text.length);
+	gf_text_release(&w.text);
+}
+
+static void compare_table(const struct gf_compared *rows, size_t n,
+			  struct gf_text *out)
+{
+	struct gf_table t = {0};
+	struct gf_human h;
+	size_t i;
+
+	gf_table_row(&t, 6,
+		     (const char *[]){"policy", "iteration", "exposed",
+				      "messages", "lanes", "above bound"});
+	for (i = 0; i < n; i++) {
+		const struct gf_compared *r = &rows[i];
+		double above = r->lower_bound_s > 0
+				       ? r->iteration_s / r->lower_bound_s - 1
+				       : 0;
+
+		gf_table_begin(&t, 6);
+		gf_table_cell(&t, "%s", r->policy->name);
+		gf_table_cell(&t, "%s", gf_human_time(r->iteration_s, &h));
+		gf_table_cell(&t, "%s", gf_human_time(r->exposed_comm_s, &h));
+		gf_table_cell(&t, "%zu", r->nmessages);
+		gf_table_cell(&t, "%d", r->lanes);
+		gf_table_cell(&t, "%.1f %%", 100 * above);
+	}
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+}
+
+static int compare(const struct arguments *a, const struct gf_request *r,
+		   struct gf_text *notes, struct gf_error *err)
+{
+	struct gf_compared *rows = NULL;
+	struct gf_text out = {0};
+	size_t n = 0, i;
+	int rc = gf_request_compare(r, &rows, &n, notes, err);
+
+	if (rc < 0)
+		return rc;
+	for (i = 0; a->json && i < n; i++)
+		compare_json(&rows[i], &out);
+	if (!a->json)
+		compare_table(rows, n, &out);
+	rc = gf_cli_emit(&a->cli, out.data, err);
+	gf_text_release(&out);
+	free(rows);
+	return rc;
+}
+
+static int plan(const struct arguments *a, const struct gf_request *r,
+		struct gf_text *notes, struct gf_error *err)
+{
+	struct gf_plan p;
+	char *text;
+	int rc = gf_request_plan(r, &p, notes, err);
+
+	if (rc < 0)
+		return rc;
+	p.producer = gf_xstrdup("gf-plan " GF_VERSION);
+	text = gf_plan_write(&p);
+	rc = gf_cli_emit(&a->cli, text, err);
+	free(text);
+	gf_plan_release(&p);
+	return rc;
+}
+
+/* What the planner has to say, line by line. */
+static void say(const struct gf_cli *cli, struct gf_text *notes)
+{
+	char *rest = notes->data, *line;
+
+	while (!cli->quiet && rest && (line = strsep(&rest, "\n")))
+		if (*line)
+			gf_cli_warn(cli, "%s", line);
+	gf_text_release(notes);
+}
+
+static int run(const struct arguments *a, struct gf_error *err)
+{
+	struct gf_documents documents = {0};
+	struct gf_request request = a->request;
+	struct gf_text notes = {0};
+	int rc;
+
+	if (a->list)
+		return print_list(a, err);
+	rc = read_documents(a, &documents, err);
+	if (rc == 0) {
+		gf_request_documents(&request, &documents);
+		rc = a->compare ? compare(a, &request, &notes, err)
+				: plan(a, &request, &notes, err);
+	}
+	say(&a->cli, &notes);
+	gf_documents_release(&documents);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {options, parse_opt,       "[FILE...]",
+					 doc,     gf_cli_children, NULL,
+					 NULL};
+	struct arguments a = {0};
+	struct gf_error err = {""};
+	int rc;
+
+	gf_cli_parse(&a.cli, "gf-plan", &argp, argc, argv, &a);
+	rc = run(&a, &err);
+	free(a.codecs);
+	free(a.codecs_text);
+	return gf_cli_exit(&a.cli, rc, &err);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "planner/compare.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+
+/* Best first; equals stay in the registry's order. */
+static void sort(struct gf_compared *rows, size_t n)
+{
+	size_t i, k;
+
+	for (i = 1; i < n; i++) {
+		struct gf_compared row = rows[i];
+
+		for (k = i; k > 0 && rows[k - 1].iteration_s > row.iteration_s;
+		     k--)
+			rows[k] = rows[k - 1];
+		rows[k] = row;
+	}
+}
+
+int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
+		       size_t *nrows, struct gf_text *notes,
+		       struct gf_error *err)
+{
+	struct gf_problem problem;
+	struct gf_compared *made;
+	size_t n = 0, i;
+	int rc;
+
+	rc = gf_request_pose(r, &problem, notes, err);
+	if (rc < 0)
+		return rc;
+	if (!problem.model || !problem.ranks)
+		return gf_error_set(err, -EINVAL,
+				    "want %s to compare, found "
+				    "none",
+				    problem.model
+					    ? "a number of ranks (--ranks)"
+					    : "the tensors of a model");
+	for (i = 0; gf_policies[i]; i++)
+		;
+	made = gf_xcalloc(i, sizeof(*made));
+	for (i = 0; gf_policies[i]; i++) {
+		struct gf_plan p;
+
+		rc = gf_policy_run(gf_policies[i], &problem, &p, err);
+		if (rc < 0) {
+			free(made);
+			return rc;
+		}
+		made[n++] = (struct gf_compared){
+			.policy = gf_policies[i],
+			.lanes = p.lanes,
+			.nmessages = p.nmessages,
+			.iteration_s = p.predicted->iteration_s,
+			.compute_s = p.predicted->compute_s,
+			.exposed_comm_s = p.predicted->exposed_comm_s,
+			.lower_bound_s = p.predicted->lower_bound_s,
+		};
+		gf_plan_release(&p);
+	}
+	sort(made, n);
+	*rows = made;
+	*nrows = n;
+	return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PLANNER_COMPARE_H
+#define GF_PLANNER_COMPARE_H
+
+#include "planner/make.h"
+
+/* Every policy on one problem, best first. */
+struct gf_compared {
+	const struct gf_policy *policy;
+	int lanes;
+	size_t nmessages;
+	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
+};
+
+/* Needs a model and ranks (-EINVAL). The caller frees *rows. */
+int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
+		       size_t *nrows, struct gf_text *notes,
+		       struct gf_error *err);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PLANNER_MAKE_H
+#define GF_PLANNER_MAKE_H
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doc/plan.h"
+#include "doc/stream.h"
+#include "planner/policy.h"
+
+/*
+ * From documents and wishes to a plan. Zero and NULL: not asked for.
+ */
+struct gf_request {
+	const struct gf_model_profile *model;
+	const struct gf_network *network;
+	const struct gf_level *levels;
+	size_t nlevels;
+	const char *topology_digest, *profile_digest; /* "" or NULL: none */
+	const char *system, *policy;
+	int lanes;
+	size_t threshold_bytes;
+	int ranks; /* computing; 0: nobody knows */
+	const char *algorithm;
+	const char *const *codecs;
+};
+
+/* Borrows what the documents know: model, network, levels, ranks. A plan
+ * stands in for what no other document has. */
+void gf_request_documents(struct gf_request *r, const struct gf_documents *d);
+
+/*
+ * The problem that the request poses, with its system's choices where the user
+ * made none; ranks 0: nobody knows how many. It borrows from the request.
+ */
+int gf_request_pose(const struct gf_request *r, struct gf_problem *p,
+		    struct gf_text *notes, struct gf_error *err);
+
+/*
+ * A whole plan, or a rule plan where there is no model or nobody knows the
+ * ranks. notes collects lines for the user ("" where there is nothing to say).
+ * -EINVAL: the request contradicts itself; -ENOTSUP: nothing serves it.
+ */
+int gf_request_plan(const struct gf_request *r, struct gf_plan *p,
+		    struct gf_text *notes, struct gf_error *err);
+
+/* The rule for a posed problem without a model or ranks (rule.c): what
+ * gf_request_plan writes where it cannot write a whole plan. */
+int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,
+		    struct gf_plan *p, struct gf_text *notes,
+		    struct gf_error *err);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rule plan: when nobody knows the model or the ranks, what can be said is
+ * from how many bytes on a message is worth its startup, and which algorithm
+ * suits which size.
+ *
+ * With a model, the threshold is the one that plans it best on the ranks
+ * assumed; without, a message at the threshold spends a tenth of its time in
+ * its startup: 9 a/b, as a power of two within bounds that suit any machine.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "planner/make.h"
+#include "planner/menu.h"
+
+#define RANKS_ASSUMED 4
+#define STARTUP_SHARE 0.1
+#define LEAST_BYTES   65536.0
+#define MOST_BYTES    67108864.0
+
+static int assumed_ranks(const struct gf_problem *problem)
+{
+	int ranks = gf_levels_ranks(problem->levels, problem->nlevels);
+
+	return ranks > 1 ? ranks : RANKS_ASSUMED;
+}
+
+static double by_startup(const struct gf_menu *menu)
+{
+	double bytes = LEAST_BYTES;
+
+	for (; bytes < MOST_BYTES; bytes *= 2) {
+		const struct gf_option *o =
+			&menu->options[gf_menu_pick(menu, bytes)];
+
+		if (o->startup_s <=
+		    STARTUP_SHARE * (o->startup_s + o->per_byte_s * bytes))
+			break;
+	}
+	return bytes;
+}
+
+static int by_model(const struct gf_problem *problem, double *bytes,
+		    struct gf_error *err)
+{
+	const struct gf_policy *threshold = gf_policy_find("threshold");
+	struct gf_plan p;
+	int rc = gf_policy_run(threshold, problem, &p, err);
+
+	if (rc < 0)
+		return rc;
+	*bytes = (double)p.threshold_bytes;
+	gf_plan_release(&p);
+	return 0;
+}
+
+/* The envelope, neighbours of one algorithm as one. */
+static void set_algorithms(const struct gf_menu *menu, struct gf_rule *rule)
+{
+	size_t capacity = 0, i;
+
+	for (i = 0; i < menu->nenvelope; i++) {
+		const char *name = menu->options[menu->envelope[i]].algorithm;
+		struct gf_rule_algorithm *a;
+		size_t from = (size_t)fmin(ceil(menu->from_bytes[i]), 0x1p53);
+
+		a = rule->nalgorithms ? &rule->algorithms[rule->nalgorithms - 1]
+				      : NULL;
+		if (a &&
+		    (strcmp(a->algorithm, name) == 0 || from <= a->min_bytes))
+			continue;
+		a = gf_array_push(&rule->algorithms, &rule->nalgorithms,
+				  &capacity);
+		a->min_bytes = from;
+		a->algorithm = gf_xstrdup(name);
+	}
+}
+
+static int refuse_wishes(const struct gf_request *r, const char *lacking,
+			 struct gf_error *err)
+{
+	const char *wish = r->system && strcmp(r->system, "auto") ? r->system
+			   : r->policy && strcmp(r->policy, "auto") &&
+					   strcmp(r->policy, "threshold")
+				   ? r->policy
+				   : NULL;
+
+	if (!wish)
+		return 0;
+	return gf_error_set(err, -EINVAL, "want %s to plan %s, found none",
+			    lacking, wish);
+}
+
+int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,
+		    struct gf_plan *p, struct gf_text *notes,
+		    struct gf_error *err)
+{
+	struct gf_rule *rule;
+	struct gf_menu menu;
+	bool known;
+	double bytes;
+	int rc;
+
+	known = problem->ranks > 0;
+	rc = refuse_wishes(r,
+			   known ? "the tensors of a model"
+				 : "a number of ranks (--ranks)",
+			   err);
+	if (rc < 0)
+		return rc;
+	if (!known)
+		problem->ranks = assumed_ranks(problem);
+	rc = gf_menu_init(&menu, problem, err);
+	if (rc < 0)
+		return rc;
+	bytes = by_startup(&menu);
+	if (problem->model)
+		rc = by_model(problem, &bytes, err);
+	if (r->threshold_bytes)
+		bytes = (double)r->threshold_bytes;
+	if (rc == 0) {
+		memset(p, 0, sizeof(*p));
+		rule = gf_xcalloc(1, sizeof(*rule));
+		rule->threshold_bytes = (size_t)fmax(bytes, 1);
+		rule->lanes = r->lanes ? r->lanes : 1;
+		set_algorithms(&menu, rule);
+		p->rule = rule;
+		p->lanes = rule->lanes;
+		p->system = gf_xstrdup("auto");
+		p->policy = gf_xstrdup("threshold");
+		p->network = problem->network
+				     ? gf_network_copy(problem->network)
+				     : NULL;
+		p->levels = problem->levels ? gf_levels_copy(problem->levels,
+							     problem->nlevels)
+					    : NULL;
+		p->nlevels = problem->levels ? problem->nlevels : 0;
+		p->selection.decay = NAN;
+		p->staleness = 1;
+		gf_text_addf(notes, "%s: the plan is a rule that binds to %s\n",
+			     known ? "no model is known"
+				   : "the number of ranks is not known",
+			     known ? "any model" : "any model and ranks");
+	}
+	gf_menu_release(&menu);
+	return rc;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "planner/systems.h"
+
+#include <math.h>
+#include <string.h>
+
+/* gTop-k, section IV: densities of the first epochs. */
+static double warmup_densities[] = {0.25, 0.0725, 0.015, 0.004};
+
+const struct gf_system gf_systems[] = {
+	{
+		.name = "auto",
+		.description = "the fastest synchronous dense plan",
+		.source = "gradflow",
+		.staleness = 1,
+	},
+	{
+		.name = "gradientflow",
+		.description =
+			"lazy all-reduce, f16 on the wire, chunks chosen "
+			"by norm",
+		.source = "GradientFlow (Sun et al. 2019)",
+		.policy = "threshold",
+		.algorithm = "ring",
+		.prefer = true,
+		.codecs = {"f16"},
+		.selection = {.method = GF_SELECT_CSC,
+			      .chunk_elems = 32000,
+			      .keep = 0.1,
+			      .warmup_steps = 100,
+			      .decay = NAN},
+		.staleness = 1,
+	},
+	{
+		.name = "pipe-sgd",
+		.description = "gradients of the step before, one message, "
+			       "truncated to 16 bits",
+		.source = "Pipe-SGD (Li et al. 2018)",
+		.policy = "single",
+		.algorithm = "ring",
+		.prefer = true,
+		.codecs = {"trunc16"},
+		.release = GF_RELEASE_BACKWARD_END,
+		.staleness = 2,
+	},
+	{
+		.name = "gtopk",
+		.description = "the k largest gradients of all ranks, one "
+			       "message",
+		.source = "gTop-k (Shi et al. 2019)",
+		.policy = "single",
+		.algorithm = "ring",
+		.prefer = true,
+		.release = GF_RELEASE_BACKWARD_END,
+		.selection = {.method = GF_SELECT_GTOPK,
+			      .density = 0.001,
+			      .warmup_densities = warmup_densities,
+			      .nwarmup = 4,
+			      .putback = GF_PUTBACK_PAPER},
+		.staleness = 1,
+	},
+	{
+		.name = "asc-wfbp",
+		.description = "normal, merged and simultaneous messages",
+		.source = "ASC-WFBP (Shi, Chu, Li 2021)",
+		.policy = "asc-wfbp",
+		.lanes = 2,
+		.staleness = 1,
+	},
+	{
+		.name = "blueconnect",
+		.description = "one message, decomposed along the network's "
+			       "levels",
+		.source = "BlueConnect (Cho et al. 2019)",
+		.policy = "single",
+		.algorithm = "blueconnect",
+		.staleness = 1,
+	},
+	{.name = NULL},
+};
+
+const struct gf_system *gf_system_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; gf_systems[i].name; i++)
+		if (strcmp(gf_systems[i].name, name) == 0)
+			return &gf_systems[i];
+	return NULL;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PLANNER_SYSTEMS_H
+#define GF_PLANNER_SYSTEMS_H
+
+#include "doc/plan.h"
+
+/*
+ * A published system as a point on the six axes. Whatever the user asks for by
+ * an option of its own replaces the system's choice; what then contradicts
+ * itself is refused by gf_plan_check.
+ */
+struct gf_system {
+	const char *name;
+	const char *description; /* one line, for --list */
+	const char *source;
+	const char *policy;    /* NULL: auto */
+	int lanes;             /* 0: the policy's */
+	const char *algorithm; /* NULL: the cheapest */
+	bool prefer;           /* without that algorithm: the cheapest */
+	const char *codecs[4]; /* NULL-terminated; none: f32 */
+	enum gf_release release;
+	struct gf_selection selection;
+	int staleness;
+};
+
+extern const struct gf_system gf_systems[]; /* name NULL ends it */
+const struct gf_system *gf_system_find(const char *name);
+
+#endif
