@@ -15,6 +15,18 @@
 #define SLANT_SIN    0.58
 #define GROUP_GAP    0.35 /* of a group's width */
 
+static const char *colour_of(const struct gf_bars *b, size_t i, char pale[8])
+{
+	size_t k, n = 0;
+
+	for (k = 1; k <= i; k++)
+		n += !b->series[k].pale;
+	if (!b->series[i].pale)
+		return gf_palette[n % gf_palette_count()];
+	gf_svg_pale(gf_palette[n % gf_palette_count()], pale);
+	return pale;
+}
+
 static int add_bar(const struct gf_bars *b, size_t i, size_t g, double *low,
 		   double *high, struct gf_error *err)
 {
@@ -78,12 +90,12 @@ static void draw_bar(struct gf_svg *svg, const struct gf_bars *b, size_t i,
 	const double bottom = slot->y + slot->height;
 	const struct gf_box box = {slot->x, y, slot->width, bottom - y};
 	const double middle = slot->x + slot->width / 2;
-	char text[24], shown[24], *tip;
+	char text[24], shown[24], pale[8], *tip;
 
 	gf_quantity_print(b->y.quantity, value, text);
 	snprintf(shown, sizeof(shown), "%.3g", value / t->unit_size);
 	tip = gf_xasprintf("%s, %s: %s", b->groups[g], s->name, text);
-	gf_svg_rect(svg, &box, gf_palette[i % gf_palette_count()], NULL, tip);
+	gf_svg_rect(svg, &box, colour_of(b, i, pale), NULL, tip);
 	free(tip);
 	if (s->low && s->high)
 		gf_error_bar_draw(svg, middle, y_of(t, slot, s->low[g]),
@@ -146,16 +158,18 @@ static double draw_legend(struct gf_svg *svg, const struct gf_bars *b,
 			  double width, double top)
 {
 	struct gf_legend_entry *e = gf_xcalloc(b->nseries, sizeof(*e));
+	char(*pale)[8] = gf_xcalloc(b->nseries, sizeof(*pale));
 	size_t i;
 
 	for (i = 0; i < b->nseries; i++)
 		e[i] = (struct gf_legend_entry){
 			.name = b->series[i].name,
-			.colour = gf_palette[i % gf_palette_count()],
+			.colour = colour_of(b, i, pale[i]),
 			.marker = -1,
 			.box = 1};
 	top = gf_legend_draw(svg, GF_PAGE_MARGIN, width - GF_PAGE_MARGIN, top,
 			     e, b->nseries);
+	free(pale);
 	free(e);
 	return top;
 }

@@ -10,15 +10,24 @@
 #define PAGE_HEIGHT  540.0
 #define IDEAL_COLOUR "#757575"
 
-static const char *colour_of(const struct gf_chart *c, size_t i)
+/* How many colours were taken before series i's. */
+static size_t colour_number(const struct gf_chart *c, size_t i)
 {
 	size_t k, n = 0;
 
+	while (i > 0 && c->series[i].pair)
+		i--;
+	for (k = 0; k < i; k++)
+		n += c->series[k].style != GF_SERIES_IDEAL &&
+		     !c->series[k].pair;
+	return n;
+}
+
+static const char *colour_of(const struct gf_chart *c, size_t i)
+{
 	if (c->series[i].style == GF_SERIES_IDEAL)
 		return IDEAL_COLOUR;
-	for (k = 0; k < i; k++)
-		n += c->series[k].style != GF_SERIES_IDEAL;
-	return gf_palette[n % gf_palette_count()];
+	return gf_palette[colour_number(c, i) % gf_palette_count()];
 }
 
 /* More series than colours: the second round is dashed. */
@@ -26,7 +35,7 @@ static const char *dash_of(const struct gf_chart *c, size_t i)
 {
 	if (c->series[i].style == GF_SERIES_IDEAL)
 		return "7 5";
-	return i >= gf_palette_count() ? "8 4" : NULL;
+	return colour_number(c, i) >= gf_palette_count() ? "8 4" : NULL;
 }
 
 static int has_markers(const struct gf_series *s)
@@ -132,7 +141,8 @@ int gf_chart_svg(const struct gf_chart *c, char **svg, struct gf_error *err)
 			.name = c->series[i].name ? c->series[i].name : "",
 			.colour = colour_of(c, i),
 			.dash = dash_of(c, i),
-			.marker = has_markers(&c->series[i]) ? (int)i : -1};
+			.marker = has_markers(&c->series[i]) ? (int)i : -1,
+			.bare = c->series[i].style == GF_SERIES_MARKERS};
 
 	gf_svg_open(&s, PAGE_WIDTH, PAGE_HEIGHT, c->title ? c->title : "");
 	top = gf_heading_draw(&s, PAGE_WIDTH, c->title, c->subtitle);

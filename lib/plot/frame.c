@@ -58,7 +58,8 @@ static void key_draw(struct gf_svg *s, double x, double y,
 		gf_svg_rect(s, &box, e->colour, NULL, NULL);
 		return;
 	}
-	gf_svg_line(s, x, y, x + KEY_WIDTH, y, &stroke);
+	if (!e->bare)
+		gf_svg_line(s, x, y, x + KEY_WIDTH, y, &stroke);
 	if (e->marker >= 0)
 		gf_marker_draw(s, e->marker, x + KEY_WIDTH / 2, y, e->colour);
 }

@@ -23,6 +23,7 @@ struct gf_legend_entry {
 	const char *dash;
 	int marker; /* a series' number; -1: none */
 	int box;    /* a filled box instead of a line */
+	int bare;   /* the marker alone */
 };
 /* Rows as wide as [left, right] allows, below y; returns the y below. */
 double gf_legend_draw(struct gf_svg *s, double left, double right, double y,

@@ -112,6 +112,7 @@ struct gf_series {
 	const double *x, *y;          /* x ascending where there is a line */
 	const double *y_low, *y_high; /* error bars; both or neither NULL */
 	size_t count;
+	bool pair; /* the colour of the series before */
 };
 
 struct gf_chart {
@@ -130,6 +131,7 @@ struct gf_bar_series {
 	const char *name;
 	const double *values;     /* ngroups, >= 0; NAN: this bar is absent */
 	const double *low, *high; /* error bars; both or neither NULL */
+	bool pale; /* the colour of the series before, pale: for a pair */
 };
 
 struct gf_bars {

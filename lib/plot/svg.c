@@ -270,6 +270,13 @@ double gf_svg_text_width(const char *text, const struct gf_font *font)
 	return width / 1000 * font->size * margin;
 }
 
+void gf_svg_pale(const char *fill, char out[8])
+{
+	unsigned long rgb = strtoul(fill + 1, NULL, 16);
+
+	snprintf(out, 8, "#%06lx", 0x808080UL + ((rgb >> 1) & 0x7f7f7fUL));
+}
+
 const char *gf_svg_ink_on(const char *fill)
 {
 	unsigned long rgb = strtoul(fill + 1, NULL, 16);

@@ -66,6 +66,8 @@ void gf_svg_write(struct gf_svg *s, double x, double y,
 /* Estimated width in pixels, from Helvetica's metrics with a margin for wider
  * fonts: whoever asks wants to know whether a text fits. */
 double gf_svg_text_width(const char *text, const struct gf_font *font);
+/* The colour half way to white, into out. */
+void gf_svg_pale(const char *fill, char out[8]);
 /* Black or white, whichever is read better on a #rrggbb fill. */
 const char *gf_svg_ink_on(const char *fill);
 

@@ -54,6 +54,12 @@ void gf_quantity_print(enum gf_quantity quantity, double value, char out[24])
 	const struct unit *u = unit_of(quantity, value);
 	double shown = value / u->size;
 
+	if (quantity == GF_QUANTITY_NUMBER && fabs(value) >= 1e4) {
+		snprintf(out, 24, "%.3g%s",
+			 value / (fabs(value) >= 1e6 ? 1e6 : 1e3),
+			 fabs(value) >= 1e6 ? "M" : "k");
+		return;
+	}
 	/* %g would turn 1024 into 1.02e+03. */
 	snprintf(out, 24,
 		 fabs(shown) >= 999.5 && fabs(shown) < 1e6 ? "%.0f%s%s"
@@ -125,16 +131,16 @@ static void logarithmic(const struct gf_plot_axis *axis, int wanted, int widen,
 	stride = ceil((last - first) / wanted);
 	/* Little more than a decade: 1, 2, 5 instead of two lonely ticks. */
 	nhalves = base == 10 && last - first <= 2 ? 3 : 1;
-	if (widen && nhalves == 1) {
+	if (widen && (base == 2 || last - first > 3)) {
 		t->low = pow(base, first);
 		t->high = pow(base, last);
-	} else if (widen) { /* to the nearest of 1, 2, 5 outside */
+	} else if (widen) { /* a decade is much here: the next 1, 2 or 5 */
 		double low = pow(10, first), high = pow(10, last);
 
-		for (h = 1; h < nhalves; h++)
+		for (h = 1; h < GF_ARRAY_LENGTH(halves); h++)
 			if (halves[h] * pow(10, first) <= t->low * (1 + 1e-9))
 				low = halves[h] * pow(10, first);
-		for (h = nhalves; h-- > 1;)
+		for (h = GF_ARRAY_LENGTH(halves); h-- > 1;)
 			if (halves[h] * pow(10, last - 1) >=
 			    t->high * (1 - 1e-9))
 				high = halves[h] * pow(10, last - 1);

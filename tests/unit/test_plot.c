@@ -335,8 +335,8 @@ static void test_chart(void)
 	static const double low[] = {0.9, 9, 90, 900};
 	static const double high[] = {1.1, 11, 110, 1000};
 	const struct gf_series series[] = {
-		{"measured", GF_SERIES_LINE_MARKERS, x, y, low, high, 4},
-		{"ideal", GF_SERIES_IDEAL, x, x, NULL, NULL, 4}};
+		{"measured", GF_SERIES_LINE_MARKERS, x, y, low, high, 4, false},
+		{"ideal", GF_SERIES_IDEAL, x, x, NULL, NULL, 4, false}};
 	struct gf_chart c = {
 		.title = "scaling",
 		.x = {"ranks", GF_QUANTITY_NUMBER, GF_SCALE_LOG2, false},
@@ -423,8 +423,9 @@ static void test_bars(void)
 {
 	static const char *const groups[] = {"a & b", "c"};
 	static const double paper[] = {2, 4}, ours[] = {1, NAN};
-	const struct gf_bar_series series[] = {{"paper", paper, NULL, NULL},
-					       {"model", ours, NULL, NULL}};
+	const struct gf_bar_series series[] = {
+		{"paper", paper, NULL, NULL, false},
+		{"model", ours, NULL, NULL, false}};
 	struct gf_bars b = {
 		.title = "bars",
 		.y = {"time", GF_QUANTITY_SECONDS, GF_SCALE_LINEAR, false},
@@ -433,6 +434,10 @@ static void test_bars(void)
 		.series = series,
 		.nseries = 2};
 	static const double bad[] = {1, -1};
+	const struct gf_bar_series pair[] = {
+		{"paper", paper, NULL, NULL, false},
+		{"model", paper, NULL, NULL, true},
+		{"other", paper, NULL, NULL, false}};
 	struct gf_error err;
 	char *svg = NULL;
 
@@ -444,7 +449,15 @@ static void test_bars(void)
 		1e-3, "heights are in proportion");
 	EXPECT(!strstr(svg, "c, model"), "NAN leaves a bar out");
 	free(svg);
-	b.series = &(struct gf_bar_series){"x", bad, NULL, NULL};
+	b.series = pair;
+	b.nseries = 3;
+	EXPECT(gf_bars_svg(&b, &svg, &err) == 0, "%s", err.text);
+	EXPECT(occurrences(svg, "\"#0072b2\"") == 3 &&
+		       occurrences(svg, "\"#80b9d9\"") == 3 &&
+		       occurrences(svg, "\"#d55e00\"") == 3,
+	       "a pair shares its colour: %s", svg);
+	free(svg);
+	b.series = &(struct gf_bar_series){"x", bad, NULL, NULL, false};
 	b.nseries = 1;
 	EXPECT(gf_bars_svg(&b, &svg, &err) == -EINVAL, "negative bar");
 	EXPECT_TEXT(err.text, "series 0, group 1: want a bar >= 0, got -1");
@@ -531,6 +544,14 @@ static void test_ticks(void)
 		 0.012,
 		 0.15,
 		 "10 ms 20 ms 50 ms 100 ms 200 ms |"},
+		{{"", GF_QUANTITY_NUMBER, GF_SCALE_LOG10, false},
+		 22300,
+		 1514300,
+		 "100k 1M |"},
+		{{"", GF_QUANTITY_NUMBER, GF_SCALE_LOG2, false},
+		 1024,
+		 32768,
+		 "1024 2048 4096 8192 16.4k 32.8k |"},
 		{{"", GF_QUANTITY_RATE, GF_SCALE_LINEAR, false},
 		 0,
 		 1.25e9,
