@@ -76,10 +76,12 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo check check-build check-unit check-cli check-mpi \
-	check-lab check-docs asan tsan install uninstall clean golden bench lint tools format
+	check-lab check-docs asan tsan install uninstall clean golden bench lint tools format \
+	tables
 .DEFAULT_GOAL := all
 
-all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%)
+all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%) \
+	$(BUILD)/tools/gf-tables
 
 help:
 	@echo 'targets of gradflow $(VERSION):'
@@ -90,6 +92,8 @@ help:
 	@echo '  check-lab   tests on an emulated cluster (root; share/lab)'
 	@echo '  asan tsan   the tests again under a sanitizer'
 	@echo '  bench       measure (minutes); prints ratios within one run'
+	@echo '  tables      the papers'"'"' tables beside our predictions, as text'
+	@echo '              and pictures in $(BUILD)/tables'
 	@echo '  golden      regenerate golden files, to be reviewed as diffs'
 	@echo '  install     PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo '  uninstall clean format'
@@ -148,6 +152,13 @@ $(BUILD)/tools/%: $(BUILD)/obj/share/tools/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
 
+# The report on the papers' tables: one program of several files, which needs
+# no more than the planner does.
+$(BUILD)/tools/gf-tables: $(call object,$(wildcard share/tools/tables/*.c)) \
+	$(filter $(ARCHIVES),$(call archives_of,gf-plan))
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) $(call foreign_of,gf-plan)
+
 FOREIGN_CFLAGS_bench := $(MPI_CFLAGS)
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 .SECONDARY:
@@ -185,6 +196,11 @@ demo:
 
 bench: check-build
 	$(Q)BUILD=$(BUILD) tests/bench/run.sh
+
+tables: $(BUILD)/tools/gf-tables
+	@mkdir -p $(BUILD)/tables
+	$(Q)$< --svg $(BUILD)/tables -o $(BUILD)/tables/report.txt
+	$(Q)cat $(BUILD)/tables/report.txt
 
 golden: check-build
 	$(Q)BUILD=$(BUILD) tests/golden.sh

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TABLES_REPORT_H
+#define GF_TABLES_REPORT_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/table.h"
+#include "paper.h"
+
+/*
+ * The report: sections of tables that set a paper's number beside ours, with
+ * the error and one of three words. The words say only how far apart the two
+ * numbers are; the text below a table says why.
+ */
+#define GF_REPORT_CLOSE 0.10 /* up to here: "reproduced" */
+#define GF_REPORT_ROUGH 0.25 /* up to here: "roughly"; beyond: "no" */
+
+struct gf_report_count {
+	char *name; /* of the table */
+	int reproduced, roughly, no;
+};
+
+struct gf_report {
+	struct gf_text body;
+	const char *svg_folder; /* NULL: no pictures */
+	struct gf_report_count *counts;
+	size_t ncounts, capacity;
+	struct gf_table rows; /* of the open table */
+};
+
+void gf_report_section(struct gf_report *r, const struct gf_paper *p);
+/* name: "ASC-WFBP Table IV"; subject: what its numbers are. */
+void gf_report_open(struct gf_report *r, const char *name, const char *subject);
+/* paper NAN: ours alone, nothing to compare; digits after the point. */
+void gf_report_row(struct gf_report *r, const char *what, double paper,
+		   double ours, int decimals);
+/* The same for a number that was fitted to the paper's: no verdict. */
+void gf_report_fitted(struct gf_report *r, const char *what, double paper,
+		      double ours, int decimals);
+void gf_report_close(struct gf_report *r);
+/* A paragraph, wrapped, indented by two. */
+void gf_report_say(struct gf_report *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Takes svg (which may be NULL: rc of the plot function failed) and writes
+ * <folder>/<name>.svg. rc: what the plot function returned. */
+int gf_report_picture(struct gf_report *r, int rc, const char *name, char *svg,
+		      struct gf_error *err);
+
+/* The summary followed by the sections; the caller frees. */
+char *gf_report_text(const struct gf_report *r);
+void gf_report_release(struct gf_report *r);
+
+/* One file each; they load their paper themselves. */
+int gf_report_asc_wfbp(struct gf_report *r, struct gf_error *err);
+int gf_report_gradientflow(struct gf_report *r, struct gf_error *err);
+int gf_report_gtopk(struct gf_report *r, struct gf_error *err);
+int gf_report_pipe_sgd(struct gf_report *r, struct gf_error *err);
+int gf_report_blueconnect(struct gf_report *r, struct gf_error *err);
+
+#endif
