@@ -172,6 +172,11 @@ int gf_liveness_tell(struct gf_liveness *l, const struct gf_standing *self,
 	return l->comm->ops->probe ? send_all(l, KIND_NEWS, self, err) : 0;
 }
 
+bool gf_liveness_pending(const struct gf_liveness *l)
+{
+	return l->outgoing != NULL;
+}
+
 const struct gf_standing *gf_liveness_heard(const struct gf_liveness *l,
 					    int rank)
 {

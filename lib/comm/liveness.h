@@ -54,6 +54,8 @@ int gf_liveness_ask(struct gf_liveness *l, const struct gf_standing *self,
 /* Tells every other rank unasked. */
 int gf_liveness_tell(struct gf_liveness *l, const struct gf_standing *self,
 		     struct gf_error *err);
+/* Is something still on its way? */
+bool gf_liveness_pending(const struct gf_liveness *l);
 /* What a rank answered since it was last asked, or told unasked since then;
  * NULL: nothing. Borrowed until the next poll. */
 const struct gf_standing *gf_liveness_heard(const struct gf_liveness *l,

@@ -13,6 +13,8 @@
 
 /* With nothing under way: how often other ranks' questions are looked for. */
 #define IDLE_S 1e-2
+/* How long a rank that has given up waits for others to hear of it. */
+#define LINGER_S 0.2
 
 /* Which message failed, in front of why. */
 static void name_message(const struct gf_engine *e, size_t i,
@@ -266,23 +268,28 @@ static int work(struct gf_engine *e, bool *moved, struct gf_error *err)
 }
 
 /* Keeps the reason for every later call, and goes on answering: who is asked
- * and still answers is not the culprit. */
+ * and still answers is not the culprit. Told to quit, it lingers a moment for
+ * those who have not taken the news yet. */
 static void give_up(struct gf_engine *e, int rc, const struct gf_error *err)
 {
 	struct gf_error ignored;
-	double passed_s;
+	double passed_s, linger_until_s = 0;
 
 	gf_watch_give_up(&e->watch, rc, err);
 	pthread_mutex_lock(&e->lock);
 	e->reason = *err;
 	e->rc = rc;
 	pthread_cond_broadcast(&e->news);
-	while (!e->quit) {
+	for (;;) {
+		if (e->quit && linger_until_s == 0)
+			linger_until_s = gf_clock_s() + LINGER_S;
+		if (e->quit && (gf_clock_s() >= linger_until_s ||
+				!gf_liveness_pending(e->watch.liveness)))
+			break;
+		sleep_on(e, IDLE_S);
 		pthread_mutex_unlock(&e->lock);
 		(void)gf_watch_look(&e->watch, &passed_s, &ignored);
 		pthread_mutex_lock(&e->lock);
-		if (!e->quit)
-			sleep_on(e, IDLE_S);
 	}
 	pthread_mutex_unlock(&e->lock);
 }
