@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_BENCH_OVERLAP_H
+#define GF_BENCH_OVERLAP_H
+
+#include "base/error.h"
+#include "bench/exchange.h"
+#include "bench/step.h"
+#include "doc/profile.h"
+
+/*
+ * overlap_slowdown: how much longer backward takes while messages are in
+ * flight.
+ *
+ * In the time model a message that takes d alone takes d during backward, too,
+ * and in that time backward advances by d / slowdown. So what counts is the
+ * work that backward loses per second of communication as measured alone: with
+ * backward longer by `lost` for messages that alone take `busy`,
+ * slowdown = 1 / (1 - lost / busy). Where communication itself slows as well
+ * (ranks with fewer cores than threads), this charges its delay to backward:
+ * the sum is right, the split is the model's.
+ */
+struct gf_bench_overlap {
+	struct gf_comm *comm;
+	const struct gf_allreduce_cost *cost; /* the algorithm to load with */
+	double backward_s;                    /* alone, about */
+	int repeats;
+	double timeout_s;
+};
+
+/* Collective; all ranks get the same, >= 1. */
+int gf_bench_overlap(const struct gf_bench_overlap *config,
+		     struct gf_bench_step *step, double *slowdown,
+		     struct gf_error *err);
+
+/* The formula, limited to what a measurement can tell: [1, 100]. */
+double gf_bench_slowdown(double lost_s, double busy_s);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_BENCH_PROFILE_H
+#define GF_BENCH_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "bench/network.h"
+#include "comm/comm.h"
+#include "doc/model.h"
+#include "doc/profile.h"
+#include "nn/net.h"
+
+/*
+ * A whole profile, measured: the model half when there is a model, the network
+ * half when there are several ranks, and what only both together show, how much
+ * messages slow backward.
+ */
+#define GF_BENCH_MAX_BYTES ((size_t)4 << 20)
+
+struct gf_bench_profile {
+	struct gf_comm *comm;
+	const struct gf_model *model; /* or NULL */
+	const struct gf_backend *backend;
+	size_t batch;
+	int warmup, repeats;
+	int threads; /* for the record; gf_nn_set_threads was called */
+	bool network;
+	/* max_bytes 0: GF_BENCH_MAX_BYTES or the model's whole gradient, what
+	 * is more; comm is filled in */
+	struct gf_bench_network sweep;
+};
+
+/* Collective; all ranks get the same and return alike. remarks as in
+ * gf_bench_network. */
+int gf_bench_profile(const struct gf_bench_profile *config,
+		     struct gf_profile *out, struct gf_text *remarks,
+		     struct gf_error *err);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench/step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/rng.h"
+#include "optim/sgd.h"
+
+/* A rate at which nothing grows, however many repeats there are. */
+static const struct gf_sgd sgd = {.lr = 1e-6, .momentum = 0.9};
+static const uint64_t seed = 1;
+/* Different batches in turn, so that samples do not all come from the cache. */
+enum { BATCHES = 4 };
+
+static void lay_out(struct gf_bench_step *s)
+{
+	size_t *order = gf_model_generation_order(s->model);
+	size_t i;
+
+	s->ntensors = s->model->nparams;
+	s->offsets = gf_xcalloc(s->ntensors + 1, sizeof(*s->offsets));
+	for (i = 0; i < s->ntensors; i++)
+		s->offsets[i + 1] =
+			s->offsets[i] +
+			gf_shape_elems(&s->model->params[order[i]].shape);
+	free(order);
+}
+
+static void make_samples(struct gf_bench_step *s)
+{
+	struct gf_rng rng;
+	size_t i;
+
+	s->batch_elems = s->batch * gf_shape_elems(&s->model->input);
+	s->bytes = gf_xmalloc(BATCHES * s->batch_elems);
+	s->input = gf_xcalloc(s->batch_elems, sizeof(*s->input));
+	s->labels = gf_xcalloc(s->batch, sizeof(*s->labels));
+	gf_rng_init(&rng, seed, 0);
+	for (i = 0; i < BATCHES * s->batch_elems; i++)
+		s->bytes[i] = (uint8_t)gf_rng_u64(&rng);
+	for (i = 0; i < s->batch; i++)
+		s->labels[i] = (uint8_t)gf_rng_below(&rng, s->model->classes);
+}
+
+void gf_bench_step_load(struct gf_bench_step *s)
+{
+	const uint8_t *bytes = s->bytes + s->next++ % BATCHES * s->batch_elems;
+	size_t i;
+
+	for (i = 0; i < s->batch_elems; i++)
+		s->input[i] = (float)bytes[i] / 255;
+}
+
+int gf_bench_step_open(struct gf_bench_step *s, const struct gf_model *model,
+		       const struct gf_backend *backend, size_t batch,
+		       struct gf_error *err)
+{
+	size_t count;
+	int rc;
+
+	memset(s, 0, sizeof(*s));
+	s->model = model;
+	s->backend = backend;
+	s->batch = batch;
+	lay_out(s);
+	count = s->offsets[s->ntensors];
+	s->params = gf_xcalloc(count, sizeof(*s->params));
+	s->velocity = gf_xcalloc(count, sizeof(*s->velocity));
+	make_samples(s);
+	gf_net_init_params(model, seed, s->params);
+	rc = backend->net_new(model, batch, &s->net, err);
+	if (rc < 0)
+		gf_bench_step_close(s);
+	return rc;
+}
+
+void gf_bench_step_close(struct gf_bench_step *s)
+{
+	if (s->net)
+		s->backend->net_free(s->net);
+	free(s->bytes);
+	free(s->params);
+	free(s->velocity);
+	free(s->input);
+	free(s->labels);
+	free(s->offsets);
+	memset(s, 0, sizeof(*s));
+}
+
+int gf_bench_step_forward(struct gf_bench_step *s, struct gf_error *err)
+{
+	size_t correct;
+	double loss;
+	int rc;
+
+	rc = s->backend->forward(s->net, s->params, s->input, s->batch, 1, err);
+	if (rc < 0)
+		return rc;
+	return s->backend->loss(s->net, s->labels, &loss, &correct, err);
+}
+
+int gf_bench_step_backward(struct gf_bench_step *s, float *grads,
+			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
+			   struct gf_error *err)
+{
+	return s->backend->backward(s->net, s->params, grads, on_grad, ctx,
+				    err);
+}
+
+void gf_bench_step_update(struct gf_bench_step *s, const float *grads)
+{
+	gf_sgd_update(&sgd, 1, grads, s->params, s->velocity,
+		      s->offsets[s->ntensors]);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "bench/compute.h"
+#include "bench/network.h"
+#include "bench/overlap.h"
+#include "bench/profile.h"
+#include "bench/given.h"
+#include "bench/stat.h"
+#include "comm/processors.h"
+#include "ranks.h"
+
+static void test_stat(void)
+{
+	static const struct {
+		double values[5];
+		size_t count;
+		double median, spread;
+	} cases[] = {
+		{{7}, 1, 7, 0},
+		{{3, 1}, 2, 2, 1},
+		{{9, 1, 5}, 3, 5, 4},
+		{{4, 1, 3, 2}, 4, 2.5, 1.5},
+		{{5, 1, 4, 2, 3}, 5, 3, 2},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		double v[5];
+
+		memcpy(v, cases[i].values, sizeof(v));
+		EXPECT_NEAR(gf_stat_median(v, cases[i].count), cases[i].median,
+			    1e-15, "case %zu", i);
+		memcpy(v, cases[i].values, sizeof(v));
+		EXPECT_NEAR(gf_stat_spread(v, cases[i].count), cases[i].spread,
+			    1e-15, "case %zu", i);
+		EXPECT_NEAR(gf_stat_quantile(v, cases[i].count, 0), v[0], 0,
+			    "case %zu", i);
+		EXPECT_NEAR(gf_stat_quantile(v, cases[i].count, 1),
+			    v[cases[i].count - 1], 0, "case %zu", i);
+	}
+}
+
+static void test_sizes(void)
+{
+	static const struct {
+		size_t min, max, count, first, last;
+	} cases[] = {
+		{1024, 4 << 20, 13, 1024, 4 << 20},
+		{1024, 5 << 20, 14, 1024, 5 << 20},
+		{4, 8, 2, 4, 8},
+		{4, 4, 1, 4, 4},
+		{1023, 4001, 3, 1020, 4004}, /* whole elements */
+		{4, SIZE_MAX / 8, 60, 4, SIZE_MAX / 32 * 4 * 1},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		size_t count;
+		size_t *sizes =
+			gf_bench_sizes(cases[i].min, cases[i].max, &count);
+
+		EXPECT(sizes[0] == cases[i].first, "case %zu: %zu", i,
+		       sizes[0]);
+		if (cases[i].max < SIZE_MAX / 8)
+			EXPECT(count == cases[i].count &&
+				       sizes[count - 1] == cases[i].last,
+			       "case %zu: %zu sizes, last %zu", i, count,
+			       sizes[count - 1]);
+		for (k = 1; k < count; k++)
+			EXPECT(sizes[k] > sizes[k - 1] && sizes[k] % 4 == 0,
+			       "case %zu: %zu", i, sizes[k]);
+		free(sizes);
+	}
+}
+
+static void test_slowdown(void)
+{
+	static const struct {
+		double lost_s, busy_s, want;
+	} cases[] = {
+		{0, 1, 1},   {-0.1, 1, 1}, /* noise */
+		{0.5, 1, 2}, {0.25, 1, 4. / 3}, {2, 1, 100},
+		{1, 1, 100}, {0.1, 0, 1},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		EXPECT_NEAR(gf_bench_slowdown(cases[i].lost_s, cases[i].busy_s),
+			    cases[i].want, 1e-12, "case %zu", i);
+}
+
+static void load_model(const char *path, struct gf_model *model)
+{
+	struct gf_json *root = NULL;
+	struct gf_error err = {""};
+	char *text = NULL;
+	size_t size;
+
+	EXPECT(!gf_file_read(path, &text, &size, &err) &&
+		       !gf_json_parse(text, size, path, &root, &err) &&
+		       !gf_model_read(root, path, model, &err),
+	       "%s", err.text);
+	gf_json_free(root);
+	free(text);
+}
+
+static void compute_on(struct gf_comm *comm, void *ctx)
+{
+	const struct gf_model *model = ctx;
+	struct gf_bench_compute config = {comm, 1, 3};
+	struct gf_bench_compute_spread spread;
+	struct gf_bench_step step;
+	struct gf_model_profile p = {0};
+	struct gf_error err = {""};
+	size_t *order = gf_model_generation_order(model), i;
+	double first = 0;
+
+	EXPECT(!gf_bench_step_open(&step, model, gf_backend_find("ref"), 2,
+				   &err),
+	       "%s", err.text);
+	EXPECT(!gf_bench_compute(&config, &step, &p, &spread, &err), "%s",
+	       err.text);
+	EXPECT(p.ntensors == model->nparams, "%zu tensors", p.ntensors);
+	EXPECT(p.forward_s > 0 && p.backward_s > 0 && p.update_s > 0,
+	       "%g %g %g", p.forward_s, p.backward_s, p.update_s);
+	EXPECT(spread.forward_s >= 0 && spread.backward_s >= 0, "spread");
+	for (i = 0; i < p.ntensors; i++) {
+		const struct gf_tensor *t = &p.tensors[i];
+
+		EXPECT_TEXT(t->name, model->params[order[i]].name);
+		EXPECT(t->count_elems ==
+			       gf_shape_elems(&model->params[order[i]].shape),
+		       "%s: %zu", t->name, t->count_elems);
+		EXPECT(t->ready_s >= (i ? p.tensors[i - 1].ready_s : 0) &&
+			       t->ready_s <= p.backward_s,
+		       "%s: %g of %g", t->name, t->ready_s, p.backward_s);
+	}
+	/* all ranks have the slowest one's times */
+	first = p.backward_s;
+	EXPECT(!gf_comm_bcast(comm, 0, &first, sizeof(first), &err), "%s",
+	       err.text);
+	EXPECT(first == p.backward_s, "rank %d", comm->rank);
+	for (i = 0; i < p.ntensors; i++)
+		free(p.tensors[i].name);
+	free(p.tensors);
+	free(order);
+	gf_bench_step_close(&step);
+}
+
+static void test_compute(void)
+{
+	struct gf_model model = {0};
+
+	load_model("share/models/digits-mlp.json", &model);
+	on_ranks(1, compute_on, &model);
+	on_ranks(2, compute_on, &model);
+	gf_model_release(&model);
+}
+
+static void share_on(struct gf_comm *comm, void *ctx)
+{
+	const struct gf_model *model = ctx;
+	struct gf_model copy = {0};
+	struct gf_error err = {""};
+	bool given = false;
+
+	EXPECT(!gf_bench_given_model(comm, comm->rank == 0 ? model : NULL,
+				     &copy, &given, &err),
+	       "%s", err.text);
+	EXPECT(given && copy.nlayers == model->nlayers, "rank %d", comm->rank);
+	gf_model_release(&copy);
+	EXPECT(!gf_bench_given_model(comm, NULL, &copy, &given, &err), "%s",
+	       err.text);
+	EXPECT(!given, "rank %d", comm->rank);
+}
+
+static void test_share(void)
+{
+	struct gf_model model = {0};
+
+	load_model("share/models/digits-mlp.json", &model);
+	on_ranks(1, share_on, &model);
+	on_ranks(3, share_on, &model);
+	gf_model_release(&model);
+}
+
+static void threads_on(struct gf_comm *comm, void *ctx)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	struct gf_error err = {""};
+	int threads = 0;
+
+	(void)ctx;
+	EXPECT(!gf_comm_compute_threads(comm, &threads, &err), "%s", err.text);
+	EXPECT(threads >= 1 && threads <= online, "%d of %ld", threads, online);
+	if (comm->ranks > online)
+		EXPECT(threads == 1, "%d", threads);
+}
+
+static void test_threads(void)
+{
+	on_ranks(1, threads_on, NULL);
+	on_ranks(4, threads_on, NULL);
+}
+
+static void profile_on(struct gf_comm *comm, void *ctx)
+{
+	static const char *const algorithms[] = {"ring", NULL};
+	const struct gf_model *model = ctx;
+	struct gf_bench_profile config = {
+		.comm = comm,
+		.model = model,
+		.backend = gf_backend_find("ref"),
+		.batch = 1,
+		.warmup = 1,
+		.repeats = 3,
+		.threads = 1,
+		.network = true,
+		.sweep =
+			{
+				.algorithms = algorithms,
+				.min_bytes = 256,
+				.max_bytes = 256 << 10,
+				.lanes = 3,
+				.budget = {0, 2, 2},
+				.timeout_s = 60,
+			},
+	};
+	struct gf_profile p = {0};
+	struct gf_text remarks = {0};
+	struct gf_error err = {""};
+	const struct gf_allreduce_cost *a;
+	size_t i, k;
+
+	EXPECT(!gf_bench_profile(&config, &p, &remarks, &err), "%s", err.text);
+	EXPECT(!gf_profile_check(&p, &err), "%s", err.text);
+	EXPECT(p.model->overlap_slowdown >= 1 &&
+		       p.model->overlap_slowdown <= 100,
+	       "%g", p.model->overlap_slowdown);
+	EXPECT(p.network->ranks == comm->ranks && p.network->nallreduce == 1,
+	       "%d ranks, %zu algorithms", p.network->ranks,
+	       p.network->nallreduce);
+	a = &p.network->allreduce[0];
+	EXPECT_TEXT(a->algorithm, "ring");
+	EXPECT(a->startup_s >= 0 && a->per_byte_s >= 0, "%g %g", a->startup_s,
+	       a->per_byte_s);
+	EXPECT(a->fit.npoints == 11, "%zu points", a->fit.npoints);
+	for (i = 0; i < a->contention.nentries; i++) {
+		const struct gf_contention_entry *e = &a->contention.entries[i];
+
+		EXPECT(e->ngamma == 3 && e->gamma[0] == 1, "entry %zu", i);
+		for (k = 1; k < e->ngamma; k++)
+			EXPECT(e->gamma[k] >= e->gamma[k - 1], "entry %zu", i);
+	}
+	gf_profile_release(&p);
+	gf_text_release(&remarks);
+}
+
+static void test_profile(void)
+{
+	struct gf_model model = {0};
+
+	load_model("share/models/digits-mlp.json", &model);
+	on_ranks(2, profile_on, &model);
+	on_ranks(3, profile_on, &model);
+	gf_model_release(&model);
+}
+
+static void test_refused(void)
+{
+	static const char *const unknown[] = {"ring", "carrier-pigeon", NULL};
+	static const struct {
+		struct gf_bench_network config;
+		const char *want;
+	} cases[] = {
+		{{.min_bytes = 1024, .max_bytes = 4096},
+		 "want at least 8 sizes in powers of two, got 3 from 1024 to "
+		 "4096 bytes"},
+		{{.min_bytes = 0, .max_bytes = 4096},
+		 "want sizes of at least 4 bytes, the smallest first, got 0 to "
+		 "4096"},
+		{{.min_bytes = 8192, .max_bytes = 4096},
+		 "want sizes of at least 4 bytes, the smallest first, got 8192 "
+		 "to 4096"},
+		{{.algorithms = unknown, .min_bytes = 4, .max_bytes = 4096},
+		 "there is no algorithm carrier-pigeon"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_error err = {""};
+
+		EXPECT(gf_bench_network_check(&cases[i].config, &err) ==
+			       -EINVAL,
+		       "case %zu", i);
+		EXPECT_TEXT(err.text, cases[i].want);
+	}
+}
+
+int main(void)
+{
+	watchdog(240);
+	test_stat();
+	test_sizes();
+	test_slowdown();
+	test_compute();
+	test_share();
+	test_threads();
+	test_refused();
+	test_profile();
+	return TEST_END();
+}
