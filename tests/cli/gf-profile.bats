@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+load common
+
+quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
+
+@test "the model half of a shipped model" {
+	wants 0 gf-profile --model digits-mlp $quick
+	says 'one rank: no network half'
+	jq -e '.format == "gf-profile" and has("model") and (has("network") | not)' out.txt
+	jq -e '.model | .name == "digits-mlp" and .batch_per_rank == 2' out.txt
+	jq -e '.model | .forward_s > 0 and .backward_s > 0 and .update_s > 0' out.txt
+	jq -e '.model.tensors | map(.ready_s) | . == sort and .[0] >= 0' out.txt
+	jq -e '.model | .tensors[-1].ready_s <= .backward_s' out.txt
+	jq -e '.measured.model | .repeats == 3 and .threads == 1 and .backward_spread_s >= 0' out.txt
+}
+
+@test "tensors stand in generation order: last layer first" {
+	wants 0 gf-profile -q --model digits-mlp $quick --backend ref
+	[ -z "$errors" ]
+	jq -r '.layers[] | select(.type == "fc") | .name' "$share/models/digits-mlp.json" |
+		tac | sed 'h; s/$/.bias/p; g; s/$/.weight/' > want.txt
+	jq -r '.model.tensors[].name' out.txt | diff want.txt -
+}
+
+@test "a model from a file, as an argument, on standard input" {
+	wants 0 gf-profile -q $quick --model "$share/models/digits-mlp.json"
+	wants 0 gf-profile -q $quick "$share/models/digits-mlp.json"
+	jq -se 'length == 1 and .[0].format == "gf-profile"' out.txt
+	stdin=$share/models/digits-mlp.json wants 0 gf-profile -q $quick
+	jq -se 'map(.format) == ["gf-model", "gf-profile"]' out.txt
+}
+
+@test "documents on standard input are passed on, files are not" {
+	gf-topo --synthetic "net:4@1Gb/s,50us" > topo.json
+	stdin=topo.json wants 0 gf-profile -q $quick --model digits-mlp
+	jq -se 'map(.format) == ["gf-topology", "gf-profile"]' out.txt
+	jq -s '.[0]' out.txt | diff <(jq . topo.json) -
+	wants 0 gf-profile -q $quick --model digits-mlp topo.json
+	jq -se 'map(.format) == ["gf-profile"]' out.txt
+}
+
+@test "a half that is there already is not measured again" {
+	wants 0 gf-profile -q $quick --model digits-mlp -o prof.json
+	wants 2 gf-profile -q $quick --model digits-mlp prof.json
+	says 'prof.json: there is a model half in it already'
+	one_line
+}
+
+@test "nothing to measure" {
+	wants 2 gf-profile
+	says 'nothing to measure'
+	[ -z "$output" ]
+}
+
+@test "bad input: one line, the right status, no output" {
+	wants 3 gf-profile --model no-such-model
+	says 'no-such-model'
+	one_line
+	gf-topo --synthetic "net:4@1Gb/s,50us" > topo.json
+	wants 2 gf-profile -q --model topo.json
+	says 'want a gf-model document'
+	one_line
+	echo '{"format": "gf-model", "version": 1, "name": ' > cut.json
+	wants 2 gf-profile -q --model cut.json
+	says 'cut.json'
+	one_line
+	wants 3 gf-profile -q $quick --model digits-mlp -o no/such/folder/p.json
+	one_line
+	status=0
+	gf-profile -q $quick --model digits-mlp > /dev/full 2> err.txt < /dev/null || status=$?
+	[ "$status" -eq 3 ]
+}
+
+@test "usage errors" {
+	wants 2 gf-profile --backend abacus
+	says 'there is no backend abacus in this build'
+	wants 2 gf-profile --batch 0
+	says '--batch'
+	wants 2 gf-profile --repeats many
+	says '--repeats'
+	wants 2 gf-profile --algorithms ring,carrier-pigeon
+	says 'there is no algorithm carrier-pigeon'
+	wants 2 gf-profile --max-bytes 4K
+	says 'want at least 8 sizes'
+	wants 2 gf-profile --time soon
+	says '--time'
+	wants 0 gf-profile --help
+	prints '--no-network'
+	wants 0 gf-profile --version
+	prints 'gf-profile (gradflow)'
+}
