@@ -21,7 +21,7 @@ static int refuse_message(const struct gf_json_at *at, size_t index,
 	return gf_json_refuse(at, place, err, "%s", reason);
 }
 
-/* Every tensor stands in exactly one message. */
+/* Messages are ranges, and every tensor stands in exactly one. */
 static int check_cover(const struct gf_json_at *at, const struct gf_plan *p,
 		       struct gf_error *err)
 {
@@ -37,7 +37,12 @@ static int check_cover(const struct gf_json_at *at, const struct gf_plan *p,
 			 "want an integer <= %zu, got %zu",
 			 m->last >= count ? count - 1 : m->last,
 			 m->last >= count ? m->last : m->first);
-		if (m->last >= count)
+		if (m->mode == GF_MODE_MERGED)
+			rc = refuse_message(
+				at, i, "mode", err,
+				"want \"normal\" or \"simultaneous\", got "
+				"\"merged\", which is a tensor's");
+		else if (m->last >= count)
 			rc = refuse_message(at, i, "last", err, reason);
 		else if (m->first > m->last)
 			rc = refuse_message(at, i, "first", err, reason);
@@ -122,10 +127,6 @@ static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 	bool ps = strcmp(m->algorithm, "ps") == 0;
 	char reason[192];
 
-	if (m->mode == GF_MODE_MERGED)
-		return refuse_message(at, index, "mode", err,
-				      "want \"normal\" or \"simultaneous\", "
-				      "got \"merged\", which is a tensor's");
 	if (is_sparse(p) && strcmp(m->codec, "f32") != 0) {
 		snprintf(reason, sizeof(reason),
 			 "want \"f32\" with selection %s, whose values travel "

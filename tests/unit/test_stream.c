@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <glob.h>
 
 #include "base/array.h"
 #include "base/digest.h"
@@ -202,11 +203,47 @@ static void test_files(void)
 	gf_documents_release(&d); /* safe on a zeroed struct */
 }
 
+/* Every document in tests/data/invalid is refused with exactly the message in
+ * the text file beside it. */
+static void test_invalid(void)
+{
+	const char *source = getenv("GF_SOURCE");
+	char *pattern = gf_xasprintf("%s/tests/data/invalid/*.json",
+				     source ? source : ".");
+	glob_t found = {0};
+	size_t i;
+
+	glob(pattern, 0, NULL, &found);
+	for (i = 0; i < found.gl_pathc; i++) {
+		const char *file = strrchr(found.gl_pathv[i], '/') + 1;
+		char *document = gf_xasprintf("tests/data/invalid/%s", file);
+		char *message = doc_replaced(document, ".json", ".txt");
+		char *text = doc_load(document), *want = doc_load(message);
+		struct gf_documents d = {0};
+		struct gf_error err = {"accepted"};
+
+		want[strcspn(want, "\n")] = '\0';
+		EXPECT(gf_documents_add_text(&d, text, strlen(text), file,
+					     &err) == -EINVAL,
+		       "%s", file);
+		EXPECT_TEXT(err.text, want);
+		gf_documents_release(&d);
+		free(text);
+		free(want);
+		free(document);
+		free(message);
+	}
+	EXPECT(found.gl_pathc >= 50, "%zu documents", found.gl_pathc);
+	globfree(&found);
+	free(pattern);
+}
+
 int main(void)
 {
 	test_cases();
 	test_passed_on();
 	test_digest();
 	test_files();
+	test_invalid();
 	return TEST_END();
 }
