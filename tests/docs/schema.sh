@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The JSON Schemas in share/schema, judged by a validator that is not ours:
+# every shipped and every valid document passes, every invalid one that is
+# wrong in structure is refused. (That our own readers agree is what
+# tests/unit/test_stream.c shows with the same files.)
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+python=/usr/bin/python3
+"$python" -c 'import jsonschema' 2> /dev/null || {
+	echo "python3-jsonschema is not installed"
+	exit 77
+}
+exec "$python" -W ignore - << 'PYTHON'
+import glob, json, os, sys
+import jsonschema
+
+schemas = {}
+for path in sorted(glob.glob("share/schema/*.schema.json")):
+    with open(path) as f:
+        schemas[os.path.basename(path)] = json.load(f)
+failures = 0
+
+
+def complain(text):
+    global failures
+    failures += 1
+    print(text)
+
+
+validators = {}
+for name, schema in schemas.items():
+    jsonschema.Draft202012Validator.check_schema(schema)
+    resolver = jsonschema.RefResolver(name, schema, store=schemas)
+    validators[name.split(".")[0]] = jsonschema.Draft202012Validator(
+        schema, resolver=resolver)
+if sorted(validators) != ["gf-model", "gf-plan", "gf-profile", "gf-topology"]:
+    complain("share/schema: want a schema per format, got %s" % list(validators))
+
+
+def validator_for(document):
+    return isinstance(document, dict) and validators.get(document.get("format"))
+
+
+good = glob.glob("tests/data/valid/*.json")
+for folder in ("topologies", "models", "profiles", "plans", "examples"):
+    good += glob.glob("share/%s/*.json" % folder)
+for path in sorted(good):
+    with open(path) as f:
+        document = json.load(f)
+    validator = validator_for(document)
+    if not validator:
+        complain("%s: want a format of ours" % path)
+        continue
+    for error in validator.iter_errors(document):
+        complain("%s: /%s: %s" % (
+            path, "/".join(map(str, error.absolute_path)), error.message[:200]))
+
+bad = sorted(glob.glob("tests/data/invalid/structure-*.json"))
+for path in bad:
+    with open(path) as f:
+        document = json.load(f)
+    validator = validator_for(document)
+    if validator and validator.is_valid(document):
+        complain("%s: want it refused by its schema" % path)
+if len(good) < 10 or len(bad) < 20:
+    complain("only %d valid and %d invalid documents" % (len(good), len(bad)))
+print("%d valid and %d invalid documents, %d failures"
+      % (len(good), len(bad), failures))
+sys.exit(failures > 0)
+PYTHON
