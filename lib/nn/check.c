@@ -177,12 +177,12 @@ static int check_layer(const struct gf_model *m, size_t l, size_t max_batch,
 
 	if (!rc)
 		rc = check_size(&layer->out, max_batch, err);
-	if (!rc)
-		rc = check_inputs(m, l, err);
 	if (!rc && ((size_t)layer->type >= GF_ARRAY_LENGTH(checks) ||
 		    !checks[layer->type]))
 		rc = gf_error_set(err, -ENOTSUP,
 				  "no backend computes layers of this type");
+	if (!rc)
+		rc = check_inputs(m, l, err);
 	if (!rc)
 		rc = checks[layer->type](layer, err);
 	for (size_t i = 0; i < layer->nparams && !rc; i++)
