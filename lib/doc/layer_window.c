@@ -111,10 +111,6 @@ static int slide(struct gf_infer *c, size_t channels)
 		return gf_infer_refuse(c, NULL,
 				       "want an input {C, H, W}, got %s",
 				       gf_shape_text(&l->in, shape));
-	if (l->pad >= l->kernel || l->pad_w >= l->kernel_w)
-		return gf_infer_refuse(c, "pad",
-				       "want less than the kernel, got %zu",
-				       l->pad >= l->kernel ? l->pad : l->pad_w);
 	if (l->in.dims[1] + 2 * l->pad < l->kernel ||
 	    l->in.dims[2] + 2 * l->pad_w < l->kernel_w)
 		return gf_infer_refuse(c, "kernel",
@@ -202,6 +198,11 @@ static int infer_pool(struct gf_infer *c)
 
 	if (!l->stride)
 		l->stride = l->kernel;
+	/* otherwise a window could see nothing but padding */
+	if (l->pad >= l->kernel || l->pad_w >= l->kernel_w)
+		return gf_infer_refuse(c, "pad",
+				       "want less than the kernel, got %zu",
+				       l->pad >= l->kernel ? l->pad : l->pad_w);
 	rc = slide(c, l->in.dims[0]);
 	if (!rc)
 		gf_infer_elementwise(c, (double)(l->kernel * l->kernel_w),

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The JSON Schemas in share/schema, judged by a validator that is not ours:
-# every shipped and every valid document passes, every invalid one that is
-# wrong in structure is refused. (That our own readers agree is what
+# every shipped and every valid document and every example in section 5 of the
+# manual passes, every invalid one that is wrong in structure is refused. (That our own readers agree is what
 # tests/unit/test_stream.c shows with the same files.)
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -12,7 +12,7 @@ python=/usr/bin/python3
 	exit 77
 }
 exec "$python" -W ignore - << 'PYTHON'
-import glob, json, os, sys
+import glob, json, os, re, sys
 import jsonschema
 
 schemas = {}
@@ -45,9 +45,18 @@ def validator_for(document):
 good = glob.glob("tests/data/valid/*.json")
 for folder in ("topologies", "models", "profiles", "plans", "examples"):
     good += glob.glob("share/%s/*.json" % folder)
+documents = []
 for path in sorted(good):
     with open(path) as f:
-        document = json.load(f)
+        documents.append((path, json.load(f)))
+for path in sorted(glob.glob("man/gf-*.5")):
+    with open(path) as f:
+        blocks = re.findall(r"^\.Bd -literal\n(\{.*?)^\.Ed$", f.read(),
+                            re.M | re.S)
+    if not blocks:
+        complain("%s: want an example" % path)
+    documents += [(path, json.loads(block)) for block in blocks]
+for path, document in documents:
     validator = validator_for(document)
     if not validator:
         complain("%s: want a format of ours" % path)
@@ -63,9 +72,9 @@ for path in bad:
     validator = validator_for(document)
     if validator and validator.is_valid(document):
         complain("%s: want it refused by its schema" % path)
-if len(good) < 10 or len(bad) < 20:
-    complain("only %d valid and %d invalid documents" % (len(good), len(bad)))
+if len(documents) < 15 or len(bad) < 20:
+    complain("only %d valid and %d invalid documents" % (len(documents), len(bad)))
 print("%d valid and %d invalid documents, %d failures"
-      % (len(good), len(bad), failures))
+      % (len(documents), len(bad), failures))
 sys.exit(failures > 0)
 PYTHON

@@ -79,8 +79,8 @@ static const struct doc_case cases[] = {
 	{"[3, 1]", "[12, 1]",
 	 "m.json: /layers/0/kernel: want a window inside the padded input "
 	 "{3, 9, 8}, got 12 x 1"},
-	{"\"pad\": 1", "\"pad\": 3",
-	 "m.json: /layers/3/pad: want less than the kernel, got 3"},
+	{"\"kernel\": 2", "\"kernel\": 2, \"pad\": 2",
+	 "m.json: /layers/5/pad: want less than the kernel, got 2"},
 	{"\"stride\": 2", "\"stride\": 0",
 	 "m.json: /layers/0/stride: want an integer >= 1, got 0"},
 	{"\"outputs\": 10", "\"outputs\": 10, \"bias\": 1",

@@ -238,6 +238,87 @@ static void test_invalid(void)
 	free(pattern);
 }
 
+static char *written(const struct gf_documents *d)
+{
+	if (d->topology)
+		return gf_topology_write(d->topology);
+	if (d->profile)
+		return gf_profile_write(d->profile);
+	return d->plan ? gf_plan_write(d->plan) : gf_model_write(d->model);
+}
+
+/* What is shipped reads, and lies there as our own writer prints it. */
+static void test_shipped(void)
+{
+	static const char *const folders[] = {"topologies", "models"};
+	const char *source = getenv("GF_SOURCE");
+	size_t i, k;
+
+	for (k = 0; k < GF_ARRAY_LENGTH(folders); k++) {
+		char *pattern = gf_xasprintf("%s/share/%s/*.json",
+					     source ? source : ".", folders[k]);
+		glob_t found = {0};
+
+		glob(pattern, 0, NULL, &found);
+		EXPECT(found.gl_pathc > 0, "%s is empty", pattern);
+		for (i = 0; i < found.gl_pathc; i++) {
+			struct gf_documents d = {0};
+			struct gf_error err = {""};
+			char *text = NULL, *again;
+			size_t size;
+
+			EXPECT(!gf_file_read(found.gl_pathv[i], &text, &size,
+					     &err) &&
+				       !gf_documents_add_text(&d, text, size,
+							      found.gl_pathv[i],
+							      &err),
+			       "%s", err.text);
+			again = written(&d);
+			EXPECT(strcmp(text, again) == 0,
+			       "%s: want it as our writer prints it",
+			       found.gl_pathv[i]);
+			free(text);
+			free(again);
+			gf_documents_release(&d);
+		}
+		globfree(&found);
+		free(pattern);
+	}
+}
+
+static void expect_example(const char *page, const char *text, size_t size)
+{
+	struct gf_documents d = {0};
+	struct gf_error err = {""};
+
+	EXPECT(!gf_documents_add_text(&d, text, size, page, &err), "%s",
+	       err.text);
+	gf_documents_release(&d);
+}
+
+/* The examples in section 5 of the manual. */
+static void test_manual(void)
+{
+	static const char *const pages[] = {
+		"man/gf-topology.5", "man/gf-profile.5", "man/gf-plan.5"};
+	static const char start[] = ".Bd -literal\n{";
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(pages); i++) {
+		char *text = doc_load(pages[i]), *at = text;
+		size_t count = 0;
+
+		while ((at = strstr(at, start))) {
+			at += strlen(start) - 1;
+			expect_example(pages[i], at,
+				       (size_t)(strstr(at, "\n.Ed") - at));
+			count++;
+		}
+		EXPECT(count > 0, "%s has an example", pages[i]);
+		free(text);
+	}
+}
+
 int main(void)
 {
 	test_cases();
@@ -245,5 +326,7 @@ int main(void)
 	test_digest();
 	test_files();
 	test_invalid();
+	test_shipped();
+	test_manual();
 	return TEST_END();
 }
