@@ -183,7 +183,7 @@ static void add_all(struct filling *f)
 	const struct gf_problem *in = f->in;
 	const struct gf_network *n = in->network;
 	/* what was measured is not mixed with what a data sheet says */
-	bool derive = !n || n->nallreduce == 0 || n->nlevels > 0 ||
+	bool derive = !n || n->nallreduce == 0 ||
 		      (in->algorithm && !measured(n, in->algorithm));
 	size_t i;
 
