@@ -14,6 +14,8 @@
 #include "doc/json.h"
 #include "doc/stream.h"
 #include "planner/compare.h"
+#include "planner/emit.h"
+#include "planner/explain.h"
 #include "planner/make.h"
 #include "planner/policy.h"
 #include "planner/systems.h"
@@ -39,6 +41,8 @@ enum {
 	KEY_CODECS,
 	KEY_COMPARE,
 	KEY_JSON,
+	KEY_EXPLAIN,
+	KEY_EMIT,
 	KEY_LIST,
 };
 
@@ -59,6 +63,10 @@ static const struct argp_option options[] = {
 	{"compare", KEY_COMPARE, NULL, 0,
 	 "a table of all policies, best first, instead of a plan", 3},
 	{"json", KEY_JSON, NULL, 0, "--compare as JSON Lines", 3},
+	{"explain", KEY_EXPLAIN, NULL, 0,
+	 "a chart of the iteration and why each tensor has its type", 3},
+	{"emit", KEY_EMIT, "TARGET", 0,
+	 "the plan for ddp, horovod or nccl-env instead of JSON", 3},
 	{"list", KEY_LIST, NULL, 0, "list policies and systems", 3},
 	{0},
 };
@@ -70,7 +78,8 @@ struct arguments {
 	char *codecs_text;
 	const char *const *files;
 	size_t nfiles;
-	bool compare, json, list;
+	const char *emit;
+	bool compare, json, explain, list;
 };
 
 static int parse_count(const char *arg, struct argp_state *state,
@@ -150,6 +159,12 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 	case KEY_JSON:
 		a->json = true;
 		return 0;
+	case KEY_EXPLAIN:
+		a->explain = true;
+		return 0;
+	case KEY_EMIT:
+		a->emit = arg;
+		return 0;
 	case KEY_LIST:
 		a->list = true;
 		return 0;
@@ -160,6 +175,9 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (a->json && !a->compare)
 			argp_error(state, "--json goes with --compare");
+		if (a->compare + a->explain + (a->emit != NULL) > 1)
+			argp_error(state, "want one of --compare, --explain "
+					  "and --emit");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -273,18 +291,40 @@ static int compare(const struct arguments *a, const struct gf_request *r,
 	return rc;
 }
 
-static int plan(const struct arguments *a, const struct gf_request *r,
-		struct gf_text *notes, struct gf_error *err)
+/* A plan that was given and is not to be changed is used as it is. */
+static bool given(const struct arguments *a, const struct gf_documents *d)
 {
+	const struct gf_request *r = &a->request;
+
+	return d->plan && !d->profile && !d->topology && !r->policy &&
+	       !r->system && !r->lanes && !r->threshold_bytes && !r->ranks &&
+	       !r->algorithm && !r->codecs;
+}
+
+static int plan(const struct arguments *a, const struct gf_documents *d,
+		const struct gf_request *r, struct gf_text *notes,
+		struct gf_error *err)
+{
+	struct gf_text out = {0};
 	struct gf_plan p;
 	char *text;
-	int rc = gf_request_plan(r, &p, notes, err);
+	int rc = 0;
 
+	if (given(a, d))
+		gf_plan_copy(&p, d->plan);
+	else
+		rc = gf_request_plan(r, &p, notes, err);
 	if (rc < 0)
 		return rc;
+	free(p.producer);
 	p.producer = gf_xstrdup("gf-plan " GF_VERSION);
-	text = gf_plan_write(&p);
-	rc = gf_cli_emit(&a->cli, text, err);
+	if (a->emit)
+		rc = gf_plan_emit(&p, a->emit, &out, err);
+	else if (a->explain)
+		rc = gf_plan_explain(r, &p, &out, err);
+	text = a->emit || a->explain ? gf_text_take(&out) : gf_plan_write(&p);
+	if (rc == 0)
+		rc = gf_cli_emit(&a->cli, text, err);
 	free(text);
 	gf_plan_release(&p);
 	return rc;
@@ -314,7 +354,7 @@ static int run(const struct arguments *a, struct gf_error *err)
 	if (rc == 0) {
 		gf_request_documents(&request, &documents);
 		rc = a->compare ? compare(a, &request, &notes, err)
-				: plan(a, &request, &notes, err);
+				: plan(a, &documents, &request, &notes, err);
 	}
 	say(&a->cli, &notes);
 	gf_documents_release(&documents);

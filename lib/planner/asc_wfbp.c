@@ -39,40 +39,93 @@ static double penalty_s(const struct gf_work *w, const struct sent *previous,
 	       fmin(left, bytes);
 }
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+/* The three questions about the message that waits with tensor `last`. */
+struct question {
+	double ready, start, own, a, next, penalty;
+	bool q1, q2, q3;
+};
+
+static struct question ask(const struct gf_work *w, const struct sent *previous,
+			   size_t first, size_t last)
+{
+	double bytes = gf_work_bytes(w, first, last);
+	struct gf_send s = {.option = gf_menu_pick(&w->menu, bytes)};
+	struct question q = {
+		.ready = w->ready_s[last],
+		.start = fmax(w->ready_s[last], previous->end_s),
+		.own = gf_menu_cost_s(&w->menu, bytes),
+		.a = w->menu.options[s.option].startup_s,
+	};
+
+	q.penalty = penalty_s(w, previous, &s, bytes, q.ready);
+	if (last + 1 == w->ntensors)
+		return q;
+	q.next = w->ready_s[last + 1];
+	q.q1 = q.start + q.own <= q.next;
+	q.q2 = q.next < q.start + q.a;
+	q.q3 = q.ready + q.own + q.penalty < q.next;
+	return q;
+}
+
+static void quote(const struct question *q, struct gf_text *line)
+{
+	gf_text_addf(line, "Q1 start %.6g + own %.6g %s next ready %.6g",
+		     q->start, q->own, q->q1 ? "<=" : ">", q->next);
+	if (q->q1)
+		return;
+	gf_text_addf(line, "; Q2 next ready %.6g %s start %.6g + startup %.6g",
+		     q->next, q->q2 ? "<" : ">=", q->start, q->a);
+	if (q->q2)
+		gf_text_addf(line,
+			     "; Q3 ready %.6g + own %.6g + penalty %.6g %s "
+			     "next ready %.6g",
+			     q->ready, q->own, q->penalty,
+			     q->q3 ? "<" : ">=", q->next);
+}
+
+/* Drafts into d, or explains into lines; the other is NULL. */
+static void walk(const struct gf_work *w, struct gf_draft *d,
+		 struct gf_text *lines)
 {
 	struct sent previous = {0, 0, 0};
 	size_t first = 0, last;
 
-	d->lanes = w->lanes;
 	for (last = 0; last < w->ntensors; last++) {
-		double ready = w->ready_s[last];
-		double bytes = gf_work_bytes(w, first, last);
-		double own = gf_menu_cost_s(&w->menu, bytes);
-		double start = fmax(ready, previous.end_s);
+		struct question q = ask(w, &previous, first, last);
 		bool final = last + 1 == w->ntensors;
-		double next = final ? 0 : w->ready_s[last + 1];
-		struct gf_send send = {
-			.option = gf_menu_pick(&w->menu, bytes),
-		};
-		double a = w->menu.options[send.option].startup_s;
-		double penalty = penalty_s(w, &previous, &send, bytes, ready);
-		bool normal = !final && start + own <= next;
+		double start = q.start, end = q.start + q.own;
 
-		if (!final && !normal && next < start + a &&
-		    !(ready + own + penalty < next) &&
-		    last < w->run_last[first])
+		if (lines && final)
+			gf_text_addf(&lines[last],
+				     "the last tensor is simultaneous");
+		else if (lines)
+			quote(&q, &lines[last]);
+		if (!q.q1 && q.q2 && !q.q3 && last < w->run_last[first])
 			continue; /* merge */
-		gf_draft_send(d, w, first, last)->mode =
-			normal ? GF_MODE_NORMAL : GF_MODE_SIMULTANEOUS;
-		if (!normal) {
-			start = ready;
-			own += penalty;
+		if (d)
+			gf_draft_send(d, w, first, last)->mode =
+				q.q1 ? GF_MODE_NORMAL : GF_MODE_SIMULTANEOUS;
+		if (!q.q1) {
+			start = q.ready;
+			end = q.ready + q.own + q.penalty;
 		}
-		previous = (struct sent){bytes, start,
-					 fmax(previous.end_s, start + own)};
+		previous = (struct sent){gf_work_bytes(w, first, last), start,
+					 fmax(previous.end_s, end)};
 		first = last + 1;
 	}
+}
+
+static void draft(const struct gf_work *w, struct gf_draft *d)
+{
+	d->lanes = w->lanes;
+	walk(w, d, NULL);
+}
+
+static void explain(const struct gf_work *w, const struct gf_draft *d,
+		    struct gf_text *lines)
+{
+	(void)d;
+	walk(w, NULL, lines);
 }
 
 const struct gf_policy gf_policy_asc_wfbp = {
@@ -82,4 +135,5 @@ const struct gf_policy gf_policy_asc_wfbp = {
 	.lanes = 2,
 	.automatic = true,
 	.draft = draft,
+	.explain = explain,
 };

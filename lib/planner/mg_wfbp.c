@@ -13,30 +13,53 @@
 #include "planner/policies.h"
 #include "planner/work.h"
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+/* Drafts into d, or explains into lines; the other is NULL. */
+static void walk(const struct gf_work *w, struct gf_draft *d,
+		 struct gf_text *lines)
 {
 	double previous_end = 0;
 	size_t first = 0, last;
 
-	while (first < w->ntensors) {
+	for (; first < w->ntensors; first = last + 1) {
 		double start = fmax(w->ready_s[first], previous_end);
-		const struct gf_send *s;
 
 		for (last = first; last < w->run_last[first]; last++) {
 			double bytes = gf_work_bytes(w, first, last);
 			size_t option = gf_menu_pick(&w->menu, bytes);
 			double a = w->menu.options[option].startup_s;
+			double next = w->ready_s[last + 1];
 
-			if (!(w->ready_s[last + 1] < start + a))
+			if (lines)
+				gf_text_addf(&lines[last],
+					     "next ready %.6g s %s start %.6g "
+					     "s + startup %.6g s",
+					     next,
+					     next < start + a ? "<" : ">=",
+					     start, a);
+			if (!(next < start + a))
 				break;
-			start = fmax(start, w->ready_s[last + 1]);
+			start = fmax(start, next);
 		}
-		s = gf_draft_send(d, w, first, last);
-		previous_end = start + gf_menu_cost_s(&w->menu,
-						      gf_work_bytes(w, s->first,
-								    s->last));
-		first = last + 1;
+		if (lines && last == w->run_last[first])
+			gf_text_addf(&lines[last], "nothing to merge with");
+		if (d)
+			gf_draft_send(d, w, first, last);
+		previous_end =
+			start +
+			gf_menu_cost_s(&w->menu, gf_work_bytes(w, first, last));
 	}
+}
+
+static void draft(const struct gf_work *w, struct gf_draft *d)
+{
+	walk(w, d, NULL);
+}
+
+static void explain(const struct gf_work *w, const struct gf_draft *d,
+		    struct gf_text *lines)
+{
+	(void)d;
+	walk(w, NULL, lines);
 }
 
 const struct gf_policy gf_policy_mg_wfbp = {
@@ -46,4 +69,5 @@ const struct gf_policy gf_policy_mg_wfbp = {
 	.lanes = 1,
 	.automatic = true,
 	.draft = draft,
+	.explain = explain,
 };

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "doc/plan.h"
 #include "doc/profile.h"
 #include "doc/topology.h"
@@ -44,6 +45,10 @@ struct gf_policy {
 	 * schedule (dear: the next forward waits) is run when asked for. */
 	bool automatic;
 	void (*draft)(const struct gf_work *w, struct gf_draft *d);
+	/* Appends to lines[i] the rule that decided tensor i of a draft of its
+	 * own, with its numbers (optional). */
+	void (*explain)(const struct gf_work *w, const struct gf_draft *d,
+			struct gf_text *lines);
 };
 
 extern const struct gf_policy *const gf_policies[]; /* NULL-terminated */

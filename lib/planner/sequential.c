@@ -14,6 +14,18 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 		gf_draft_send(d, w, i, i)->release = GF_RELEASE_BACKWARD_END;
 }
 
+static void explain(const struct gf_work *w, const struct gf_draft *d,
+		    struct gf_text *lines)
+{
+	size_t i;
+
+	(void)d;
+	for (i = 0; i < w->ntensors; i++)
+		gf_text_addf(&lines[i],
+			     "by itself, once backward ends (%.6g s)",
+			     w->backward_end_s);
+}
+
 const struct gf_policy gf_policy_sequential = {
 	.name = "sequential",
 	.description = "one message per tensor, after backward has ended",
@@ -21,4 +33,5 @@ const struct gf_policy gf_policy_sequential = {
 	.lanes = 1,
 	.automatic = true,
 	.draft = draft,
+	.explain = explain,
 };

@@ -14,6 +14,19 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 		gf_draft_send(d, w, i, w->run_last[i]);
 }
 
+static void explain(const struct gf_work *w, const struct gf_draft *d,
+		    struct gf_text *lines)
+{
+	size_t i;
+
+	(void)d;
+	for (i = 0; i < w->ntensors; i++)
+		gf_text_addf(&lines[i],
+			     "all together, ready with tensor %zu "
+			     "(%.6g s)",
+			     w->run_last[i], w->ready_s[w->run_last[i]]);
+}
+
 const struct gf_policy gf_policy_single = {
 	.name = "single",
 	.description = "one message of all tensors",
@@ -21,4 +34,5 @@ const struct gf_policy gf_policy_single = {
 	.lanes = 1,
 	.automatic = true,
 	.draft = draft,
+	.explain = explain,
 };

@@ -91,6 +91,25 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 	}
 }
 
+static void explain(const struct gf_work *w, const struct gf_draft *d,
+		    struct gf_text *lines)
+{
+	size_t i, t;
+
+	for (i = 0; i < d->nsends; i++)
+		for (t = d->sends[i].first; t <= d->sends[i].last; t++) {
+			double waiting = gf_work_bytes(w, d->sends[i].first, t);
+			bool sent = waiting > (double)d->threshold_bytes;
+
+			gf_text_addf(
+				&lines[t], "%.0f bytes wait %s theta = %zu%s",
+				waiting, sent ? ">" : "<=", d->threshold_bytes,
+				t == d->sends[i].last && !sent
+					? ", flushed: the last of its run"
+					: "");
+		}
+}
+
 const struct gf_policy gf_policy_threshold = {
 	.name = "threshold",
 	.description = "send once more than theta bytes wait (theta searched)",
@@ -98,4 +117,5 @@ const struct gf_policy gf_policy_threshold = {
 	.lanes = 1,
 	.automatic = true,
 	.draft = draft,
+	.explain = explain,
 };

@@ -14,6 +14,19 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 		gf_draft_send(d, w, i, i);
 }
 
+static void explain(const struct gf_work *w, const struct gf_draft *d,
+		    struct gf_text *lines)
+{
+	size_t i;
+
+	(void)d;
+	for (i = 0; i < w->ntensors; i++)
+		gf_text_addf(&lines[i],
+			     "by itself, from ready (%.6g s) and the end of "
+			     "the one before",
+			     w->ready_s[i]);
+}
+
 const struct gf_policy gf_policy_wfbp = {
 	.name = "wfbp",
 	.description = "one message per tensor, as it becomes ready",
@@ -21,4 +34,5 @@ const struct gf_policy gf_policy_wfbp = {
 	.lanes = 1,
 	.automatic = true,
 	.draft = draft,
+	.explain = explain,
 };

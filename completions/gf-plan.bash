@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+_gf_plan() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	case $prev in
+	--policy) mapfile -t COMPREPLY < <(compgen -W 'auto sequential single wfbp
+		threshold mg-wfbp asc-wfbp asc-wfbp-literal optimal dear' -- "$cur"); return ;;
+	--system) mapfile -t COMPREPLY < <(compgen -W 'auto gradientflow pipe-sgd
+		gtopk asc-wfbp blueconnect' -- "$cur"); return ;;
+	--algorithm) mapfile -t COMPREPLY < <(compgen -W 'ring rhd butterfly tree
+		hierarchical blueconnect ps library' -- "$cur"); return ;;
+	--codecs) mapfile -t COMPREPLY < <(compgen -W 'f32 f16 bf16 trunc16 q8' -- "$cur"); return ;;
+	--emit) mapfile -t COMPREPLY < <(compgen -W 'ddp horovod nccl-env' -- "$cur"); return ;;
+	--lanes | --threshold | --ranks) return ;;
+	--output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	esac
+	case $cur in
+	-*) mapfile -t COMPREPLY < <(compgen -W '--policy --system --lanes
+		--threshold --ranks --algorithm --codecs --compare --json
+		--explain --emit --list --output --quiet --verbose --help
+		--usage --version' -- "$cur") ;;
+	*) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+	esac
+}
+complete -F _gf_plan gf-plan

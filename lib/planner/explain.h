@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PLANNER_EXPLAIN_H
+#define GF_PLANNER_EXPLAIN_H
+
+#include "base/text.h"
+#include "doc/plan.h"
+#include "planner/make.h"
+
+/*
+ * Why a plan is as it is, for people: the iteration as a Gantt chart in text,
+ * and for each tensor the comparison that decided its type, with its numbers.
+ * A policy with a rule of its own (its `explain`) is quoted; of others, what
+ * the nearest alternative would have cost is shown.
+ */
+void gf_plan_chart(const struct gf_plan *p, struct gf_text *out);
+
+/* p: a whole plan that gf_request_plan made of this request. */
+int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
+		    struct gf_text *out, struct gf_error *err);
+
+#endif

@@ -1,0 +1,185 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+load common
+
+six() { # further options...
+	wants 0 gf-plan "$@" "$share/profiles/six.json"
+}
+iteration() { # WANTED
+	jq -e --argjson want "$1" '.predicted.iteration_s - $want | fabs < 1e-9' out.txt > /dev/null ||
+		{ echo "want an iteration of $1 s, got $(jq .predicted.iteration_s out.txt)"; return 1; }
+}
+
+@test "the published vector, every policy" {
+	while read -r want options; do
+		# shellcheck disable=SC2086
+		six $options
+		iteration "$want"
+	done <<-'END'
+	83 --policy sequential --lanes 2
+	68 --policy single --lanes 2
+	67 --policy wfbp --lanes 2
+	61 --policy threshold --threshold 32
+	60 --policy mg-wfbp --lanes 2
+	45 --policy asc-wfbp-literal --lanes 2
+	55.5 --policy asc-wfbp --lanes 2
+	58 --policy optimal --lanes 1
+	43 --policy optimal --lanes 2
+	43 --policy auto
+	43
+	END
+}
+
+@test "times of the messages of the two-lane optimum" {
+	six --policy optimal --lanes 2
+	jq -e '[.predicted.messages[].start_s] == [4, 7, 14.5, 26.5]' out.txt
+	jq -e '[.predicted.messages[].end_s] == [14.5, 26.5, 43, 43]' out.txt
+	jq -e '.predicted.lower_bound_s == 40.75' out.txt
+	jq -e '[.tensors[].type] == ["normal", "simultaneous", "merged", "simultaneous", "merged", "simultaneous"]' out.txt
+}
+
+@test "the plan is a document, and the same input gives the same bytes" {
+	six
+	cp out.txt plan.json
+	wants 0 gf-plan --emit ddp plan.json
+	six
+	cmp plan.json out.txt
+}
+
+@test "a topology alone gives a rule" {
+	wants 0 bash -c 'gf-topo | gf-plan'
+	says "the number of ranks is not known"
+	jq -e '.rule.threshold_bytes > 0 and (has("tensors") | not)' out.txt
+	wants 0 gf-plan -q "$data/valid/topology-4x2-1gbe.json"
+	[ -z "$errors" ]
+	jq -e '.rule.algorithms[0].min_bytes == 0' out.txt
+}
+
+@test "documents as a stream on standard input" {
+	wants 0 bash -c "cat '$data/valid/topology-4x2-1gbe.json' '$share/profiles/six.json' | gf-plan --policy wfbp"
+	jq -e '.inputs | has("topology") and has("profile")' out.txt
+	jq -e '(.levels | length) == 2 and .ranks == 4' out.txt
+	wants 0 bash -c "cat '$share/profiles/six.json' | gf-plan --policy wfbp - '$data/valid/topology-4x2-1gbe.json'"
+	jq -e '.inputs | has("topology")' out.txt
+}
+
+@test "without a measured network the topology prices every algorithm" {
+	jq 'del(.network)' "$share/profiles/six.json" > model.json
+	wants 0 gf-plan --lanes 1 "$data/valid/topology-4x2-1gbe.json" model.json
+	jq -e '.ranks == 8 and (has("network") | not)' out.txt
+	cp out.txt best.json
+	for a in ring butterfly blueconnect hierarchical; do
+		wants 0 gf-plan --lanes 1 --algorithm $a "$data/valid/topology-4x2-1gbe.json" model.json
+		jq -e --arg a $a '[.messages[].algorithm] | unique == [$a]' out.txt
+		jq -e -n --slurpfile a best.json --slurpfile b out.txt \
+			'$a[0].predicted.iteration_s <= $b[0].predicted.iteration_s'
+	done
+}
+
+@test "--compare: best first, machine readable too" {
+	six --compare
+	[ "$(head -n 2 out.txt | tail -n 1 | cut -d' ' -f1)" = optimal ]
+	six --compare --json
+	jq -es '[.[].iteration_s] == ([.[].iteration_s] | sort)' out.txt
+	jq -es 'length == 9 and all(.iteration_s >= .lower_bound_s)' out.txt
+}
+
+@test "--explain: the chart and the inequality that decided" {
+	six --policy mg-wfbp --explain
+	prints "compute  fff"
+	prints "0 l6: message 0, normal: next ready 7 s >= start 4 s + startup 3 s"
+	prints "1 l5: message 1, merged: next ready 9 s < start 13 s + startup 3 s"
+	six --policy optimal --lanes 1 --explain
+	prints "2 l4: message 1, merged: 58 s < 61 s if cut here"
+	six --policy threshold --threshold 32 --explain
+	prints "1 l5: message 0, normal: 72 bytes wait > theta = 32"
+}
+
+@test "--emit: what DDP, Horovod and NCCL can be told" {
+	six --lanes 1 --emit ddp
+	prints "bucket_cap_mb_list = [6.866455078125e-5, 0.000102996826171875]"
+	six --lanes 1 --emit horovod
+	prints '["l6", "l5"],'
+	six --lanes 2 --emit nccl-env
+	prints "export NCCL_ALGO=allreduce:ring"
+	prints "export NCCL_LAUNCH_ORDER_IMPLICIT=1"
+	wants 0 bash -n out.txt
+	wants 1 gf-plan --emit ddp --system gtopk "$share/profiles/six.json"
+	one_line
+	says "want a dense plan"
+}
+
+@test "the emitted Python compiles" {
+	command -v python3 > /dev/null || skip "no python3"
+	for target in ddp horovod; do
+		six --emit $target
+		python3 -m py_compile out.txt
+	done
+}
+
+@test "systems set the axes" {
+	six --system pipe-sgd
+	jq -e '.pipeline.staleness == 2 and .messages[0].codec == "trunc16" and .messages[0].release == "backward_end"' out.txt
+	iteration 25.5
+	six --system gtopk
+	jq -e '.selection.method == "gtopk" and .selection.density == 0.001' out.txt
+	six --system gradientflow
+	jq -e '.selection.method == "csc" and .messages[0].codec == "f16" and .fusion.threshold_bytes > 0' out.txt
+	six --system asc-wfbp
+	jq -e '.policy == "asc-wfbp" and .lanes == 2' out.txt
+	jq 'del(.network)' "$share/profiles/six.json" > model.json
+	wants 0 gf-plan --system blueconnect "$data/valid/topology-4x2-1gbe.json" model.json
+	jq -e '[.messages[0].stages[].factor] | (.[0] * (.[1] // 1) * (.[2] // 1)) == 8' out.txt
+}
+
+@test "costs measured on other ranks are carried over, aloud" {
+	six --ranks 8 --policy single
+	says "measured on 4 ranks"
+	# a ring: 14/6 of the startup, (7/8)/(3/4) of the bytes
+	iteration 79.5
+}
+
+@test "contradictions and bad requests: one line, the reason, the status" {
+	while IFS='|' read -r status text options; do
+		# shellcheck disable=SC2086
+		wants "$status" gf-plan $options "$share/profiles/six.json"
+		says "$text"
+		[ -z "$output" ]
+	done <<-'END'
+	2|want "f32" with selection gtopk|--system gtopk --codecs q8
+	2|want "all" with a staleness > 1|--system pipe-sgd --policy dear
+	2|want a policy of gf-plan --list, got best|--policy best
+	2|want a system of gf-plan --list, got mine|--system mine
+	2|want the name of an algorithm, got carrier|--algorithm carrier
+	1|want a measured cost of butterfly|--algorithm butterfly
+	2|want codecs f32, f16|--codecs f32,f8
+	2|--lanes|--lanes 0
+	2|--threshold|--threshold 0
+	2|--ranks|--ranks -3
+	2|want one of|--compare --explain
+	2|want ddp, horovod or nccl-env|--emit caffe
+	2|--json goes with|--json
+	END
+	wants 2 gf-plan --policy wfbp "$data/valid/topology-4x2-1gbe.json"
+	one_line
+	says "want the tensors of a model"
+	wants 2 gf-plan "$data/valid/plan-rule.json" --explain
+	wants 3 gf-plan nowhere.json
+	one_line
+}
+
+@test "output: a file appears whole or not at all" {
+	wants 0 gf-plan -o plan.json "$share/profiles/six.json"
+	[ -z "$output" ] && jq -e '.format == "gf-plan"' plan.json
+	[ -e /dev/full ] || skip "no /dev/full"
+	wants 3 gf-plan -o /dev/full "$share/profiles/six.json"
+	one_line
+	wants 3 bash -c "gf-plan '$share/profiles/six.json' > /dev/full"
+}
+
+@test "times that overflow are refused" {
+	jq '.network.allreduce[0].per_byte_s = 1e300 | .model.tensors[0].count_elems = 1000000000000000' \
+		"$share/profiles/six.json" > huge.json
+	wants 2 gf-plan huge.json
+	one_line
+}
