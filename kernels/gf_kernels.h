@@ -3,6 +3,7 @@
 #define GF_KERNELS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Inner loops over plain arrays. kernels/ref holds them in portable C and is
@@ -20,8 +21,26 @@ struct gf_sgd_step {
 	int nesterov;
 };
 
+/* What topk_f32 works on. */
+struct gf_topk {
+	float *values;
+	const float *add;  /* (optional) values += add comes first */
+	size_t count;      /* below 2^32 */
+	size_t k;          /* 1 to count */
+	uint32_t *index;   /* out, k of them, ascending */
+	uint32_t *scratch; /* count of them */
+};
+
+/* Values at ascending indices; everything else is zero. */
+struct gf_sparse {
+	uint32_t *index;
+	float *value;
+	size_t count;
+};
+
 struct gf_kernels {
 	const char *name; /* of the best set in use: ref, avx2, avx512 */
+
 	/* y += x */
 	void (*add_f32)(float *y, const float *x, size_t n);
 	/* y = a*x + b*y */
@@ -30,6 +49,44 @@ struct gf_kernels {
 	 * w -= lr*u, or with nesterov w -= lr*(g + momentum*u) */
 	void (*sgd_f32)(const struct gf_sgd_step *o, const float *grad,
 			float *weight, float *velocity, size_t n);
+
+	/* Sums of |x| and of x*x: per 4096 elements 32 lanes in f32, element i
+	 * in lane i % 32; the lanes are added up in f64, in order. */
+	double (*sum_abs_f32)(const float *x, size_t n);
+	double (*sum_squares_f32)(const float *x, size_t n);
+	/* y += x, and sum_abs_f32 of the result: a residual taken up and its
+	 * chunk's norm in one pass. */
+	double (*add_sum_abs_f32)(float *y, const float *x, size_t n);
+
+	/* Gradients on the wire. f16 and bf16 round to nearest even, too large
+	 * for f16 is infinity; trunc16 is the top half of the f32, towards
+	 * zero, and decodes as bf16. NaN stays NaN. */
+	void (*f16_encode)(uint16_t *to, const float *from, size_t n);
+	void (*f16_decode)(float *to, const uint16_t *from, size_t n);
+	void (*f16_decode_add)(float *y, const uint16_t *x, size_t n);
+	void (*bf16_encode)(uint16_t *to, const float *from, size_t n);
+	void (*bf16_decode)(float *to, const uint16_t *from, size_t n);
+	void (*bf16_decode_add)(float *y, const uint16_t *x, size_t n);
+	void (*trunc16_encode)(uint16_t *to, const float *from, size_t n);
+	/* One block: max |x| as f32, then n signed bytes, x*(127/max) rounded
+	 * half away from zero; back by byte*(max/127). A block below 1e-36 is
+	 * zero; one with NaN or infinity decodes to nothing finite. */
+	void (*q8_encode)(uint8_t *to, const float *from, size_t n);
+	void (*q8_decode)(float *to, const uint8_t *from, size_t n);
+	void (*q8_decode_add)(float *y, const uint8_t *x, size_t n);
+
+	/* Exactly the k largest magnitudes, ties to the lower index; NaN is
+	 * larger than anything. Linear time. */
+	void (*topk_f32)(const struct gf_topk *t);
+	/* to[i] = from[index[i]], which becomes zero */
+	void (*take_f32)(float *to, float *from, const uint32_t *index,
+			 size_t n);
+	/* to[index[i]] += from[i], indices distinct */
+	void (*scatter_add_f32)(float *to, const float *from,
+				const uint32_t *index, size_t n);
+	/* out = a + b; out has room for both */
+	void (*merge_f32)(const struct gf_sparse *a, const struct gf_sparse *b,
+			  struct gf_sparse *out);
 };
 
 const struct gf_kernels *gf_kernels(void);

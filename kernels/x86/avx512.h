@@ -5,10 +5,10 @@
 #include <immintrin.h>
 #include <stddef.h>
 
-/* The lowest `left` of 16 lanes, for left < 16: the end of an array. */
-static inline __mmask16 tail_mask(size_t left)
+/* The lanes of a vector of 16 that `left` elements still fill. */
+static inline __mmask16 lane_mask(size_t left)
 {
-	return (__mmask16)((1u << left) - 1);
+	return left < 16 ? (__mmask16)((1u << left) - 1) : 0xffff;
 }
 
 #endif

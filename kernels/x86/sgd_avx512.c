@@ -13,7 +13,7 @@ static void sgd_f32(const struct gf_sgd_step *o, const float *grad,
 	const __m512 scale = _mm512_set1_ps(o->scale);
 
 	for (size_t i = 0; i < n; i += 16) {
-		__mmask16 m = n - i < 16 ? tail_mask(n - i) : 0xffff;
+		__mmask16 m = lane_mask(n - i);
 		__m512 w = _mm512_maskz_loadu_ps(m, weight + i);
 		__m512 g = _mm512_maskz_loadu_ps(m, grad + i);
 		__m512 u = _mm512_maskz_loadu_ps(m, velocity + i);

@@ -12,7 +12,7 @@ static void add_f32(float *y, const float *x, size_t n)
 		_mm512_storeu_ps(y + i, _mm512_add_ps(_mm512_loadu_ps(y + i),
 						      _mm512_loadu_ps(x + i)));
 	if (i < n) {
-		__mmask16 m = tail_mask(n - i);
+		__mmask16 m = lane_mask(n - i);
 		__m512 a = _mm512_maskz_loadu_ps(m, y + i);
 		__m512 b = _mm512_maskz_loadu_ps(m, x + i);
 
@@ -25,7 +25,7 @@ static void axpby_f32(float a, const float *x, float b, float *y, size_t n)
 	const __m512 va = _mm512_set1_ps(a), vb = _mm512_set1_ps(b);
 
 	for (size_t i = 0; i < n; i += 16) {
-		__mmask16 m = n - i < 16 ? tail_mask(n - i) : 0xffff;
+		__mmask16 m = lane_mask(n - i);
 		__m512 p = _mm512_maskz_loadu_ps(m, x + i);
 		__m512 q = _mm512_maskz_loadu_ps(m, y + i);
 

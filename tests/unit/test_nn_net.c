@@ -220,6 +220,35 @@ static void test_many_batches(const struct gf_backend *b)
 	free_model(m);
 }
 
+/* --- running statistics ----------------------------------------------------
+ */
+
+/* Values 1 and 3: mean 2, variance 1 among them, 2 as an estimate of all; a
+ * tenth of it is taken over from a start of 0 and 1. */
+static void test_running(const struct gf_backend *b)
+{
+	static const size_t input[3] = {1};
+	static const struct spec specs[] = {{NORM}, {FC, .filters = 2}};
+	static const float want[] = {0.2f, 1.1f};
+	struct gf_model *m = build_model(input, specs, 2);
+	struct gf_net *net;
+	struct run r;
+
+	run_init(&r, m, 2, 2);
+	r.input[0] = 1;
+	r.input[1] = 3;
+	net = new_net(b, &r);
+	pass(b, net, &r);
+	EXPECT(r.nrunning == 2, "%s: mean and variance", b->name);
+	compare(b->name, r.running, want, 2, TOLERANCE_BACKEND);
+	loss_of(b, net, &r, 0);
+	copy_running(b, net, &r);
+	compare(b->name, r.running, want, 2, TOLERANCE_BACKEND);
+	b->net_free(net);
+	run_release(&r);
+	free_model(m);
+}
+
 /* --- calls --------------------------------------------------------------- */
 
 static void test_calls(const struct gf_backend *b)
@@ -464,6 +493,7 @@ int main(void)
 		test_same_bits(b, 2);
 #endif
 		test_many_batches(b);
+		test_running(b);
 		test_calls(b);
 		for (size_t c = 0; c < GF_ARRAY_LENGTH(refusals); c++)
 			test_refusal(c, b);

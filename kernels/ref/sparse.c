@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sets.h"
+
+static void take_f32(float *to, float *from, const uint32_t *index, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		to[i] = from[index[i]];
+		from[index[i]] = 0;
+	}
+}
+
+static void scatter_add_f32(float *to, const float *from, const uint32_t *index,
+			    size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[index[i]] += from[i];
+}
+
+/* Which list is ahead is as good as random: no branch depends on it. */
+static void merge_f32(const struct gf_sparse *a, const struct gf_sparse *b,
+		      struct gf_sparse *out)
+{
+	size_t i = 0, j = 0, n = 0;
+
+	while (i < a->count && j < b->count) {
+		uint32_t left = a->index[i], right = b->index[j];
+		size_t takes_a = left <= right, takes_b = right <= left;
+		float x = takes_a ? a->value[i] : 0;
+		float y = takes_b ? b->value[j] : 0;
+
+		out->index[n] = takes_a ? left : right;
+		out->value[n++] = x + y;
+		i += takes_a;
+		j += takes_b;
+	}
+	for (; i < a->count; i++, n++) {
+		out->index[n] = a->index[i];
+		out->value[n] = a->value[i];
+	}
+	for (; j < b->count; j++, n++) {
+		out->index[n] = b->index[j];
+		out->value[n] = b->value[j];
+	}
+	out->count = n;
+}
+
+void gf_kernels_fill_sparse_ref(struct gf_kernels *k)
+{
+	k->take_f32 = take_f32;
+	k->scatter_add_f32 = scatter_add_f32;
+	k->merge_f32 = merge_f32;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <immintrin.h>
+
+#include "avx512.h"
+#include "sets.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+typedef __m256i narrow_fn(__m512 v);
+typedef __m512 widen_fn(__m256i h);
+
+INLINE void encode(uint16_t *to, const float *from, size_t n, narrow_fn *narrow)
+{
+	for (size_t i = 0; i < n; i += 16) {
+		__mmask16 m = lane_mask(n - i);
+
+		_mm256_mask_storeu_epi16(
+			to + i, m, narrow(_mm512_maskz_loadu_ps(m, from + i)));
+	}
+}
+
+INLINE void decode(float *to, const uint16_t *from, size_t n, widen_fn *widen,
+		   int add)
+{
+	for (size_t i = 0; i < n; i += 16) {
+		__mmask16 m = lane_mask(n - i);
+		__m512 v = widen(_mm256_maskz_loadu_epi16(m, from + i));
+
+		if (add)
+			v = _mm512_add_ps(_mm512_maskz_loadu_ps(m, to + i), v);
+		_mm512_mask_storeu_ps(to + i, m, v);
+	}
+}
+
+INLINE __m256i to_f16(__m512 v)
+{
+	return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINE __m512 from_f16(__m256i h)
+{
+	return _mm512_cvtph_ps(h);
+}
+
+/* Rounding would carry a NaN into infinity or zero: it is cut and marked. */
+INLINE __m256i top_halves(__m512 v, __m512i rounded)
+{
+	__mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+	__m512i cut = _mm512_or_si512(_mm512_castps_si512(v),
+				      _mm512_set1_epi32(0x400000));
+
+	rounded = _mm512_mask_mov_epi32(rounded, nan, cut);
+	return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+}
+
+INLINE __m256i to_bf16(__m512 v)
+{
+	__m512i b = _mm512_castps_si512(v);
+	__m512i odd = _mm512_and_si512(_mm512_srli_epi32(b, 16),
+				       _mm512_set1_epi32(1));
+
+	b = _mm512_add_epi32(b, _mm512_set1_epi32(0x7fff));
+	return top_halves(v, _mm512_add_epi32(b, odd));
+}
+
+INLINE __m256i to_trunc16(__m512 v)
+{
+	return top_halves(v, _mm512_castps_si512(v));
+}
+
+INLINE __m512 from_bf16(__m256i h)
+{
+	return _mm512_castsi512_ps(
+		_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
+
+static void f16_encode(uint16_t *to, const float *from, size_t n)
+{
+	encode(to, from, n, to_f16);
+}
+
+static void f16_decode(float *to, const uint16_t *from, size_t n)
+{
+	decode(to, from, n, from_f16, 0);
+}
+
+static void f16_decode_add(float *y, const uint16_t *x, size_t n)
+{
+	decode(y, x, n, from_f16, 1);
+}
+
+static void bf16_encode(uint16_t *to, const float *from, size_t n)
+{
+	encode(to, from, n, to_bf16);
+}
+
+static void bf16_decode(float *to, const uint16_t *from, size_t n)
+{
+	decode(to, from, n, from_bf16, 0);
+}
+
+static void bf16_decode_add(float *y, const uint16_t *x, size_t n)
+{
+	decode(y, x, n, from_bf16, 1);
+}
+
+static void trunc16_encode(uint16_t *to, const float *from, size_t n)
+{
+	encode(to, from, n, to_trunc16);
+}
+
+void gf_kernels_fill_half_avx512(struct gf_kernels *k)
+{
+	k->f16_encode = f16_encode;
+	k->f16_decode = f16_decode;
+	k->f16_decode_add = f16_decode_add;
+	k->bf16_encode = bf16_encode;
+	k->bf16_decode = bf16_decode;
+	k->bf16_decode_add = bf16_decode_add;
+	k->trunc16_encode = trunc16_encode;
+}

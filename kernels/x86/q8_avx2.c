@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <immintrin.h>
+
+#include "q8.h"
+#include "sets.h"
+
+#define WIDTH  8
+#define INLINE static inline __attribute__((always_inline))
+
+static uint32_t largest(const float *from, size_t n)
+{
+	const __m256i positive = _mm256_set1_epi32(0x7fffffff);
+	__m256i top = _mm256_setzero_si256();
+	uint32_t lanes[WIDTH], max = 0;
+	size_t i = 0;
+
+	for (; i + WIDTH <= n; i += WIDTH)
+		top = _mm256_max_epi32(
+			top,
+			_mm256_and_si256(positive,
+					 _mm256_castps_si256(
+						 _mm256_loadu_ps(from + i))));
+	_mm256_storeu_si256((__m256i *)(void *)lanes, top);
+	for (size_t k = 0; k < WIDTH; k++)
+		max = lanes[k] > max ? lanes[k] : max;
+	for (; i < n; i++)
+		max = magnitude(from[i]) > max ? magnitude(from[i]) : max;
+	return max;
+}
+
+/* q8_round of eight values, as bytes in the low half. */
+INLINE __m128i quantise(__m256 v)
+{
+	const __m256 sign = _mm256_set1_ps(-0.0f);
+	__m256 whole =
+		_mm256_round_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+	__m256 rest = _mm256_andnot_ps(sign, _mm256_sub_ps(v, whole));
+	__m256 away =
+		_mm256_or_ps(_mm256_and_ps(sign, v), _mm256_set1_ps(1.0f));
+	__m256i q;
+	__m128i half;
+
+	away = _mm256_and_ps(
+		away, _mm256_cmp_ps(rest, _mm256_set1_ps(0.5f), _CMP_GE_OQ));
+	q = _mm256_cvtps_epi32(_mm256_add_ps(whole, away));
+	half = _mm_packs_epi32(_mm256_castsi256_si128(q),
+			       _mm256_extracti128_si256(q, 1));
+	return _mm_packs_epi16(half, half);
+}
+
+static void q8_encode(uint8_t *to, const float *from, size_t n)
+{
+	const float factor = q8_begin(to, largest(from, n));
+	const __m256 f = _mm256_set1_ps(factor);
+	size_t i = 0;
+
+	to += GF_Q8_HEADER;
+	if (isnan(factor)) {
+		memset(to, 127, n);
+		return;
+	}
+	for (; i + WIDTH <= n; i += WIDTH)
+		_mm_storel_epi64(
+			(__m128i *)(void *)(to + i),
+			quantise(_mm256_mul_ps(f, _mm256_loadu_ps(from + i))));
+	for (; i < n; i++)
+		to[i] = (uint8_t)q8_round(from[i] * factor);
+}
+
+INLINE void decode(float *to, const uint8_t *from, size_t n, int add)
+{
+	const float step = q8_step(from);
+	const __m256 s = _mm256_set1_ps(step);
+	size_t i = 0;
+
+	from += GF_Q8_HEADER;
+	for (; i + WIDTH <= n; i += WIDTH) {
+		__m128i b = _mm_loadl_epi64(
+			(const __m128i *)(const void *)(from + i));
+		__m256 v = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b));
+
+		v = _mm256_mul_ps(v, s);
+		if (add)
+			v = _mm256_add_ps(_mm256_loadu_ps(to + i), v);
+		_mm256_storeu_ps(to + i, v);
+	}
+	for (; i < n; i++) {
+		float v = (float)(int8_t)from[i] * step;
+
+		to[i] = add ? to[i] + v : v;
+	}
+}
+
+static void q8_decode(float *to, const uint8_t *from, size_t n)
+{
+	decode(to, from, n, 0);
+}
+
+static void q8_decode_add(float *y, const uint8_t *x, size_t n)
+{
+	decode(y, x, n, 1);
+}
+
+void gf_kernels_fill_q8_avx2(struct gf_kernels *k)
+{
+	k->q8_encode = q8_encode;
+	k->q8_decode = q8_decode;
+	k->q8_decode_add = q8_decode_add;
+}
