@@ -329,7 +329,7 @@ static int open_comm(const struct arguments *a, struct gf_comm **comm,
 
 	if (!a->cli.launched)
 		return gf_comm_local_new(1, comm, err);
-	rc = gf_comm_mpi_open(&mpi, err);
+	rc = gf_comm_open(&mpi, err);
 	return rc < 0 ? rc : gf_comm_shm_over(mpi, comm, err);
 }
 

@@ -140,6 +140,8 @@ int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text,
 void gf_comm_abort(struct gf_comm *c, int status) __attribute__((noreturn));
 void gf_comm_close(struct gf_comm *c);
 
+/* What a command uses: MPI, and shared memory between the ranks of a host. */
+int gf_comm_open(struct gf_comm **comm, struct gf_error *err);
 /* Threads of one process as ranks; fills comms[0..ranks-1], each closed by
  * itself. For tests. */
 int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err);

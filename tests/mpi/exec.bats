@@ -19,3 +19,12 @@ setup() {
 	[ "$status" -eq 0 ]
 	[[ $output = *"all checks hold"* ]]
 }
+
+@test "shm: ranks of a host in shared memory, MPI below" {
+	for ranks in 2 5; do
+		run timeout 60 mpirun -np $ranks "$tests/test_shm"
+		echo "$output"
+		[ "$status" -eq 0 ]
+		[[ $output == *"all checks hold"* ]]
+	done
+}
