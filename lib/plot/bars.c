@@ -13,7 +13,7 @@
 #define SLANT        -35.0 /* degrees, of names that do not fit level */
 #define SLANT_COS    0.82
 #define SLANT_SIN    0.58
-#define GROUP_GAP    0.35 /* of a group's width */
+#define GROUP_GAP    0.25 /* of a group's width */
 
 static const char *colour_of(const struct gf_bars *b, size_t i, char pale[8])
 {
@@ -79,31 +79,53 @@ static double y_of(const struct gf_ticks *t, const struct gf_box *area,
 	return area->y + area->height * (1 - gf_ticks_position(t, value));
 }
 
+static void value_text(const struct gf_ticks *t, double value, char out[24])
+{
+	snprintf(out, 24, "%.3g", value / t->unit_size);
+}
+
+static const struct gf_font value_font = {10, GF_ANCHOR_MIDDLE, NULL, 0, 0};
+
+/* Values stand on all bars or on none. */
+static bool values_fit(const struct gf_bars *b, const struct gf_ticks *t,
+		       double width)
+{
+	char text[24];
+	size_t i, g;
+
+	for (i = 0; i < b->nseries; i++) {
+		if (b->series[i].low || t->scale != GF_SCALE_LINEAR)
+			return false;
+		for (g = 0; g < b->ngroups; g++) {
+			if (isnan(b->series[i].values[g]))
+				continue;
+			value_text(t, b->series[i].values[g], text);
+			if (gf_svg_text_width(text, &value_font) > width + 1)
+				return false;
+		}
+	}
+	return true;
+}
+
 static void draw_bar(struct gf_svg *svg, const struct gf_bars *b, size_t i,
 		     size_t g, const struct gf_box *slot,
 		     const struct gf_ticks *t)
 {
-	const struct gf_font font = {11, GF_ANCHOR_MIDDLE, NULL, 0, 0};
 	const struct gf_bar_series *s = &b->series[i];
-	const double value = s->values[g];
-	const double y = y_of(t, slot, value);
-	const double bottom = slot->y + slot->height;
-	const struct gf_box box = {slot->x, y, slot->width, bottom - y};
-	const double middle = slot->x + slot->width / 2;
-	char text[24], shown[24], pale[8], *tip;
+	const double y = y_of(t, slot, s->values[g]);
+	const struct gf_box box = {slot->x, y, slot->width,
+				   slot->y + slot->height - y};
+	char text[24], pale[8], *tip;
 
-	gf_quantity_print(b->y.quantity, value, text);
-	snprintf(shown, sizeof(shown), "%.3g", value / t->unit_size);
+	gf_quantity_print(b->y.quantity, s->values[g], text);
 	tip = gf_xasprintf("%s, %s: %s", b->groups[g], s->name, text);
 	gf_svg_rect(svg, &box, colour_of(b, i, pale), NULL, tip);
 	free(tip);
 	if (s->low && s->high)
-		gf_error_bar_draw(svg, middle, y_of(t, slot, s->low[g]),
+		gf_error_bar_draw(svg, slot->x + slot->width / 2,
+				  y_of(t, slot, s->low[g]),
 				  y_of(t, slot, s->high[g]),
 				  fmin(4, slot->width / 3));
-	else if (t->scale == GF_SCALE_LINEAR &&
-		 gf_svg_text_width(shown, &font) < slot->width + 2)
-		gf_svg_write(svg, middle, y - 4, &font, shown);
 }
 
 /* Names of groups: level where they fit, slanted where not. */
@@ -141,15 +163,25 @@ static void draw_bars(struct gf_svg *svg, const struct gf_bars *b,
 	const double width = step * (1 - GROUP_GAP) / (double)b->nseries;
 	struct gf_box slot = {0, area->y, fmin(width * 0.94, width - 0.5),
 			      area->height};
+	const bool values = values_fit(b, t, width);
+	char text[24];
 	size_t i, g;
 
 	for (g = 0; g < b->ngroups; g++) {
 		for (i = 0; i < b->nseries; i++) {
-			if (isnan(b->series[i].values[g]))
+			double value = b->series[i].values[g];
+
+			if (isnan(value))
 				continue;
 			slot.x = area->x + step * ((double)g + GROUP_GAP / 2) +
 				 width * (double)i;
 			draw_bar(svg, b, i, g, &slot, t);
+			if (!values)
+				continue;
+			value_text(t, value, text);
+			gf_svg_write(svg, slot.x + slot.width / 2,
+				     y_of(t, &slot, value) - 4, &value_font,
+				     text);
 		}
 	}
 }
