@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* BlueConnect (Cho, Finkler, Kung 2019): Figure 3, 4 to 192 GPUs. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -7,9 +8,9 @@
 #include "coll/algorithm.h"
 #include "plot/plot.h"
 #include "report.h"
+#include "setup.h"
 
-#define NODE_GPUS  4
-#define RACK_NODES 16
+#define LEVELS 3 /* GPUs of a node, nodes of a rack, racks */
 
 static const int rank_counts[] = {4, 8, 16, 32, 64, 128, 192};
 #define COUNTS GF_ARRAY_LENGTH(rank_counts)
@@ -26,39 +27,45 @@ static const struct {
 
 struct study {
 	struct gf_paper paper;
-	double bytes, rate[3]; /* of the levels, bytes per second */
+	struct gf_topology cluster;
+	double bytes;
 	double iteration_s, jitter_s, alpha_s;
 	/* At 192 GPUs, jitter included. The ring's follows from the share of
 	 * the GPUs lost, and again from BlueConnect's gain over it. */
 	double paper_s[SCHEMES], ring_by_gain_s, gain[SCHEMES], lost;
 };
 
+/* The first `ranks` of the cluster: inner levels are filled first. */
 static double cost_s(const struct study *s, enum scheme scheme, int ranks,
 		     double alpha_s)
 {
-	const int hosts[2] = {NODE_GPUS, ranks / NODE_GPUS};
-	int sizes[3] = {NODE_GPUS, ranks / NODE_GPUS, 1};
-	struct gf_link_cost links[3];
+	const struct gf_level *levels = s->cluster.levels;
+	const int gpus = (int)levels[0].size;
+	const int hosts[2] = {gpus, ranks / gpus};
+	int sizes[LEVELS], left = ranks;
+	struct gf_link_cost links[LEVELS];
 	struct gf_net_cost net = {0, sizes, links};
 	struct gf_coll_args args = {.ranks = ranks,
 				    .count_elems = (size_t)(s->bytes / 4),
 				    .elem_bytes = 4};
 	size_t i;
 
-	if (sizes[1] > RACK_NODES) {
-		sizes[2] = sizes[1] / RACK_NODES;
-		sizes[1] = RACK_NODES;
-	}
-	net.nlevels = sizes[2] > 1 ? 3 : sizes[1] > 1 ? 2 : 1;
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < LEVELS && left > 1; i++) {
+		int size = (int)levels[i].size;
+
+		sizes[i] = left < size ? left : size;
+		left /= sizes[i];
 		links[i] = (struct gf_link_cost){
-			.alpha_s = alpha_s, .beta_s_per_byte = 1 / s->rate[i]};
+			.alpha_s = alpha_s,
+			.beta_s_per_byte = 1 / levels[i].bandwidth_bytes_per_s};
+		net.nlevels++;
+	}
 	if (scheme == BLUECONNECT) {
 		args.factors = sizes;
 		args.nfactors = net.nlevels;
 	} else if (scheme == TWO_LEVEL) {
 		args.factors = hosts;
-		args.nfactors = ranks > NODE_GPUS ? 2 : 1;
+		args.nfactors = ranks > gpus ? 2 : 1;
 	}
 	return gf_algorithm_find(schemes[scheme].algorithm)
 		->cost_s(&args, &net);
@@ -94,9 +101,6 @@ static void prepare(struct study *s)
 	double throughput;
 
 	s->bytes = gf_paper_input(p, "message_bytes");
-	s->rate[0] = gf_paper_input(p, "gpu_bytes_per_s");
-	s->rate[1] = gf_paper_input(p, "node_bytes_per_s");
-	s->rate[2] = gf_paper_input(p, "rack_bytes_per_s");
 	s->iteration_s = gf_paper_input(p, "iteration_s");
 	s->jitter_s = (gf_paper_input(p, "jitter_low_s") +
 		       gf_paper_input(p, "jitter_high_s")) /
@@ -252,16 +256,23 @@ int gf_report_blueconnect(struct gf_report *r, struct gf_error *err)
 	struct study s = {.bytes = 0};
 	int rc = gf_paper_load("blueconnect", &s.paper, err);
 
-	if (rc)
-		return rc;
-	prepare(&s);
-	rc = gf_paper_check(&s.paper, err);
+	if (!rc)
+		rc = gf_setup_topology("blueconnect-4x16x3", &s.cluster, err);
+	if (!rc && s.cluster.nlevels != LEVELS)
+		rc = gf_error_set(err, -EINVAL,
+				  "blueconnect-4x16x3: want %d levels, got %zu",
+				  LEVELS, s.cluster.nlevels);
+	if (!rc) {
+		prepare(&s);
+		rc = gf_paper_check(&s.paper, err);
+	}
 	if (!rc) {
 		gf_report_section(r, &s.paper);
 		figure(r, &s);
 		why(r, &s);
 		rc = picture(r, &s, err);
 	}
+	gf_topology_release(&s.cluster);
 	gf_paper_release(&s.paper);
 	return rc;
 }

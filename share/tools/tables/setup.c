@@ -17,22 +17,46 @@ struct gf_setup_times gf_setup_split(double total_s)
 	return (struct gf_setup_times){total_s / 3, total_s * 2 / 3};
 }
 
+/* A document of share/<kind>; path (for messages) and root are the caller's. */
+static int load(const char *kind, const char *name, char **path,
+		struct gf_json **root, struct gf_error *err)
+{
+	char *text = NULL;
+	size_t size;
+	int rc = gf_cli_share(kind, name, path, err);
+
+	if (!rc)
+		rc = gf_file_read(*path, &text, &size, err);
+	if (!rc)
+		rc = gf_json_parse(text, size, *path, root, err);
+	free(text);
+	return rc;
+}
+
+int gf_setup_topology(const char *name, struct gf_topology *out,
+		      struct gf_error *err)
+{
+	struct gf_json *root = NULL;
+	char *path = NULL;
+	int rc = load("topologies", name, &path, &root, err);
+
+	if (!rc)
+		rc = gf_topology_read(root, path, out, err);
+	gf_json_free(root);
+	free(path);
+	return rc;
+}
+
 static int load_model(const char *name, struct gf_model *m,
 		      struct gf_error *err)
 {
 	struct gf_json *root = NULL;
-	char *path = NULL, *text = NULL;
-	size_t size;
-	int rc = gf_cli_share("models", name, &path, err);
+	char *path = NULL;
+	int rc = load("models", name, &path, &root, err);
 
-	if (!rc)
-		rc = gf_file_read(path, &text, &size, err);
-	if (!rc)
-		rc = gf_json_parse(text, size, path, &root, err);
 	if (!rc)
 		rc = gf_model_read(root, path, m, err);
 	gf_json_free(root);
-	free(text);
 	free(path);
 	return rc;
 }

@@ -7,11 +7,16 @@
 
 #include "base/error.h"
 #include "doc/profile.h"
+#include "doc/topology.h"
 
 /*
  * What the predictions start from: a shipped architecture with its total times,
  * a network with one algorithm, a policy.
  */
+/* share/topologies/<name>; free with gf_topology_release. */
+int gf_setup_topology(const char *name, struct gf_topology *out,
+		      struct gf_error *err);
+
 struct gf_setup_times {
 	double forward_s, backward_s;
 };
