@@ -82,7 +82,8 @@ void gf_gantt_release(struct gf_gantt *g);
  * end. Serves what was predicted and what was measured.
  */
 struct gf_plot_times {
-	double backward_end_s, iteration_s; /* from the start of forward */
+	/* From the start of forward; forward_end_s 0: the model's forward_s. */
+	double forward_end_s, backward_end_s, iteration_s;
 	const struct gf_predicted_message *messages; /* plan's nmessages */
 };
 void gf_gantt_iteration(struct gf_gantt *g, const char *title,

@@ -36,9 +36,12 @@ static void compute_row(struct gf_gantt *g, const struct gf_model_profile *m,
 	double update_start =
 		fmax(t->iteration_s - m->update_s, t->backward_end_s);
 
+	double forward_end =
+		t->forward_end_s > 0 ? t->forward_end_s : m->forward_s;
+
 	gf_gantt_row(g, "compute");
-	add(g, 0, m->forward_s, GF_BAR_FORWARD, "forward");
-	add(g, m->forward_s, t->backward_end_s, GF_BAR_BACKWARD, "backward");
+	add(g, 0, forward_end, GF_BAR_FORWARD, "forward");
+	add(g, forward_end, t->backward_end_s, GF_BAR_BACKWARD, "backward");
 	add(g, t->backward_end_s, update_start, GF_BAR_WAIT, "waiting");
 	add(g, update_start, t->iteration_s, GF_BAR_UPDATE, "update");
 }

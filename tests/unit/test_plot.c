@@ -292,7 +292,7 @@ static void test_iteration(void)
 			       .messages = messages,
 			       .nmessages = 4,
 			       .lanes = 2};
-	struct gf_plot_times t = {20, 43, times};
+	struct gf_plot_times t = {0, 20, 43, times};
 	struct gf_gantt g = {0};
 	struct gf_error err;
 	char *svg = NULL, names[6][4];
