@@ -154,18 +154,19 @@ static void scatter(struct gf_schedule *s, const struct gf_group *g,
 	}
 }
 
-/* The stage that began at `first` sends nothing before the last one ended. */
+/* The stage that began at `first` sends nothing before the last one ended, and
+ * then one message after the other. */
 static void in_stages(const struct gf_coll_args *args, struct gf_schedule *s,
 		      size_t first)
 {
-	size_t i;
+	size_t i, before = first;
 
-	for (i = first; first && !args->segment_elems && i < s->nsteps; i++)
-		if (s->steps[i].op == GF_STEP_SEND) {
-			if (!s->steps[i].after)
-				s->steps[i].after = (uint32_t)first;
-			return;
-		}
+	for (i = first; first && !args->segment_elems && i < s->nsteps; i++) {
+		if (s->steps[i].op != GF_STEP_SEND)
+			continue;
+		s->steps[i].after = (uint32_t)before;
+		before = i + 1;
+	}
 }
 
 static void build(const struct gf_coll_args *args, int rank,

@@ -13,7 +13,8 @@
  *   reduce-scatter and all-gather.
  *
  * Cost, c workers, s servers, n bytes, m = n/s:
- *   s > 0:  c (alpha + ceil(s/c) m beta + m gamma) + alpha + max(c, s) m beta
+ *   s > 0:  c (alpha + ceil(s/c) m beta) + (c-1) m gamma
+ *           + alpha + max(c, s) m beta
  *   s = 0:  (p-1) (alpha + m beta + m gamma) + alpha + (p-1) m beta,  m = n/p
  * A server's link carries every worker's share: one server costs
  * 2 c n beta, where a ring of c costs at most 2n beta.
@@ -29,31 +30,69 @@
 #include "coll/algorithms.h"
 #include "coll/parts.h"
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+static double part_bytes(const struct gf_coll_args *args, int parts)
 {
-	int servers = args->servers ? args->servers : args->ranks;
-	int workers = args->ranks - args->servers;
-	/* s messages at a time, into or out of any unit of s or more ranks */
+	size_t n = (size_t)parts;
+
+	return (double)((args->count_elems + n - 1) / n) *
+	       (double)args->elem_bytes;
+}
+
+/* All ranks serve. In round k everyone sends to the rank k further on: out of
+ * a unit of u ranks go min(k, p - k, u) messages. Back, all of a unit's ranks
+ * send to all others at once. */
+static double all_serve_s(const struct gf_coll_args *args,
+			  const struct gf_net_cost *net)
+{
+	struct gf_net_round ring = {args->ranks, 1, args->ranks, 1};
+	struct gf_link_cost link = gf_net_link(net, &ring), round = link;
+	double bytes = part_bytes(args, args->ranks), total = 0, back = 0;
+	long long p = args->ranks, unit, k;
+	size_t i;
+
+	for (k = 1; k < p; k++) {
+		round.beta_s_per_byte = 0;
+		for (i = 0, unit = 1; i < net->nlevels && unit < p; i++) {
+			long long sharing = k < p - k ? k : p - k;
+			double beta = net->links[i].beta_s_per_byte;
+
+			sharing = sharing < unit ? sharing : unit;
+			if (beta * (double)sharing > round.beta_s_per_byte)
+				round.beta_s_per_byte = beta * (double)sharing;
+			if (beta * (double)(unit * (p - unit)) > back)
+				back = beta * (double)(unit * (p - unit));
+			unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
+		}
+		total += gf_cost_send_reduce_s(&round, bytes);
+	}
+	return total + link.alpha_s + back * bytes;
+}
+
+/* The last s ranks serve: s messages at a time, one per server, into or out of
+ * any unit of s or more ranks. */
+static double some_serve_s(const struct gf_coll_args *args,
+			   const struct gf_net_cost *net)
+{
+	int servers = args->servers, workers = args->ranks - servers;
 	struct gf_net_round round = {args->ranks, servers,
 				     (args->ranks + servers - 1) / servers,
 				     servers};
-	struct gf_net_round all = {args->ranks, 1, args->ranks, 1};
-	struct gf_link_cost link =
-		gf_net_link(net, args->servers ? &round : &all);
-	size_t parts = (size_t)servers, longest;
-	double bytes, shared, rounds, back;
+	struct gf_link_cost link = gf_net_link(net, &round);
+	double bytes = part_bytes(args, servers);
+	double shared = (servers + workers - 1) / workers;
+	double back = servers > workers ? servers : workers;
 
-	longest = (args->count_elems + parts - 1) / parts;
-	bytes = (double)longest * (double)args->elem_bytes;
-	shared = args->servers ? (servers + workers - 1) / workers : 1;
-	rounds = args->servers ? workers : workers - 1;
-	back = args->servers && servers > workers ? servers : rounds;
-	if (!longest || !rounds)
-		return 0;
-	return rounds * (gf_cost_send_s(&link, shared * bytes) +
-			 link.gamma_s_per_byte * bytes) +
+	return workers * gf_cost_send_s(&link, shared * bytes) +
+	       (workers - 1) * link.gamma_s_per_byte * bytes +
 	       gf_cost_send_s(&link, back * bytes);
+}
+
+static double cost_s(const struct gf_coll_args *args,
+		     const struct gf_net_cost *net)
+{
+	if (!args->count_elems || args->ranks < 2)
+		return 0;
+	return args->servers ? some_serve_s(args, net) : all_serve_s(args, net);
 }
 
 static int server_rank(const struct gf_coll_args *args, int server)

@@ -161,9 +161,9 @@ static void test_formulas(void)
 		 4 * a + 4 * n * b / 3 + 2 * n * c / 3 +
 			 4 * a + 6 * n * b / 12 + 3 * n * c / 12},
 		{"ps", {.ranks = 5, .servers = 1},
-		 4 * (a + n * b + n * c) + a + 4 * n * b},
+		 4 * (a + n * b) + 3 * n * c + a + 4 * n * b},
 		{"ps", {.ranks = 6, .servers = 2},
-		 4 * (a + n * b / 2 + n * c / 2) + a + 4 * n * b / 2},
+		 4 * (a + n * b / 2) + 3 * n * c / 2 + a + 4 * n * b / 2},
 		{"ps", {.ranks = 6},
 		 5 * (a + n * b / 6 + n * c / 6) + a + 5 * n * b / 6},
 		{"library", {.ranks = 8},
