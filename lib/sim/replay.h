@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_REPLAY_H
+#define GF_SIM_REPLAY_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "coll/algorithm.h"
+#include "doc/profile.h"
+#include "doc/topology.h"
+
+/*
+ * Charges the schedules of all ranks time on a topology, event by event.
+ *
+ * A message starts when its send has started and its receive is posted
+ * (schedule.h, POSTING); its latency passes, using no bandwidth; then its bytes
+ * flow at a fair share of the links on the way (sim/fluid.h), those of one
+ * schedule between the same two ranks one after the other. Reductions take
+ * reduce_s_per_byte, one at a time on each rank; copies take nothing. With one
+ * message and one segment on a uniform network this is the algorithm's cost_s.
+ */
+struct gf_replay_message {
+	const struct gf_schedule *ranks; /* in->ranks of them, borrowed */
+	size_t elem_bytes;
+	double start_s;
+};
+
+struct gf_replay_input {
+	int ranks;
+	const struct gf_level *levels;
+	size_t nlevels; /* >= 1; ranks beyond them meet at the outermost */
+	double reduce_s_per_byte;
+	const struct gf_replay_message *messages; /* in flight together */
+	size_t nmessages;
+	/* Per rank, or NULL: >= 1, by how much its links and its reductions are
+	 * slower; and when it first takes part. */
+	const double *slowdown, *late_s;
+};
+
+struct gf_replay_times {
+	double start_s; /* a send starts, a receive is posted */
+	double end_s;
+};
+
+struct gf_replay_result {
+	double end_s;
+	double *message_end_s; /* nmessages */
+	/* steps[message][rank][step] */
+	struct gf_replay_times ***steps;
+	size_t nmessages;
+	int ranks;
+};
+
+/* -EINVAL: the schedules do not fit together, or wait for ever. On success the
+ * caller releases the result. */
+int gf_replay(const struct gf_replay_input *in, struct gf_replay_result *out,
+	      struct gf_error *err);
+void gf_replay_result_release(struct gf_replay_result *r);
+
+/* Builds an algorithm's schedules for all ranks and replays them as one
+ * message, alone on the levels. */
+int gf_replay_algorithm(const struct gf_algorithm *a,
+			const struct gf_coll_args *args,
+			const struct gf_replay_input *on, double *end_s,
+			struct gf_error *err);
+
+/*
+ * The network half of a profile where none was measured: each algorithm's
+ * startup and per-byte cost by its closed form on the levels, with as many
+ * ranks (the outermost level grows or shrinks to fit), blueconnect and
+ * hierarchical by level; contention of up to `lanes` messages by replay where
+ * that is affordable, else none (gamma_n = n). The caller frees.
+ */
+struct gf_network *gf_replay_network(const struct gf_level *levels,
+				     size_t nlevels, int ranks,
+				     double reduce_s_per_byte, int lanes);
+
+/* The closed forms' view of a topology; the caller frees sizes and links. */
+struct gf_net_cost gf_replay_net_cost(const struct gf_level *levels,
+				      size_t nlevels, double reduce_s_per_byte);
+
+/* Factors for blueconnect and hierarchical: the level sizes, those of 1
+ * dropped, the last changed to fit `ranks`; at most nlevels of them go into
+ * factors. Returns 0 where the inner levels do not divide ranks. */
+size_t gf_replay_factors(const struct gf_level *levels, size_t nlevels,
+			 int ranks, int *factors);
+
+#endif

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdbool.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "base/rng.h"
+#include "coll/algorithm.h"
+#include "sim/events.h"
+#include "sim/replay.h"
+#include "test.h"
+
+/* Sums of the same terms in another order. */
+static const double exact = 1e-11;
+
+#define LEVEL(size_, bandwidth, latency)                                       \
+	{                                                                      \
+		.name = "x", .size = (size_), .link = "x",                     \
+		.bandwidth_bytes_per_s = (bandwidth), .latency_s = (latency)   \
+	}
+
+static void test_events(void)
+{
+	struct gf_events q = {0};
+	struct gf_event event, last = {.at_s = -1};
+	struct gf_rng rng;
+	int i, round;
+
+	EXPECT(!gf_events_first(&q) && !gf_events_take(&q, &event), "empty");
+	gf_rng_init(&rng, 1, 0);
+	for (i = 0; i < 1000; i++) /* ten times, a hundred events each */
+		gf_events_add(&q, (struct gf_event){
+					  .at_s = (double)gf_rng_below(&rng, 10),
+					  .id = (size_t)i});
+	for (round = 0; gf_events_take(&q, &event); round++) {
+		EXPECT(event.at_s > last.at_s ||
+			       (event.at_s == last.at_s && event.id > last.id),
+		       "event %zu at %g after %zu at %g", event.id, event.at_s,
+		       last.id, last.at_s);
+		last = event;
+	}
+	EXPECT(round == 1000, "%d came out", round);
+	gf_events_release(&q);
+}
+
+/* --- by hand --------------------------------------------------------------- */
+
+struct hand_step {
+	int rank;
+	char verb; /* s send, r recv, R recv-reduce */
+	int peer;
+	size_t first, count;
+	double want_start_s, want_end_s;
+};
+
+#define HAND_RANKS 4
+#define HAND_STEPS 8
+
+static void build_hand(const struct hand_step *steps, struct gf_schedule *s)
+{
+	int rank;
+	size_t i;
+
+	for (rank = 0; rank < HAND_RANKS; rank++)
+		gf_schedule_init(&s[rank], rank, HAND_RANKS, 100);
+	for (i = 0; i < HAND_STEPS && steps[i].verb; i++) {
+		struct gf_range range = gf_data(steps[i].first, steps[i].count);
+		struct gf_schedule *at = &s[steps[i].rank];
+
+		if (steps[i].verb == 's')
+			gf_schedule_send(at, steps[i].peer, range);
+		else if (steps[i].verb == 'r')
+			gf_schedule_recv(at, steps[i].peer, range);
+		else
+			gf_schedule_recv_reduce(at, steps[i].peer, range);
+	}
+	for (rank = 0; rank < HAND_RANKS; rank++)
+		gf_schedule_finish(&s[rank]);
+}
+
+/* One byte per element, one byte per second, latency 1, reduction 0.5 per
+ * byte; ranks in pairs where there are two levels. */
+static void test_hand(void)
+{
+	static const struct gf_level flat[] = {LEVEL(4, 1, 1)};
+	static const struct gf_level pairs[] = {LEVEL(2, 1, 1),
+						LEVEL(2, 0.5, 3)};
+	static const double slow[] = {1, 1, 2, 1}, late[] = {0, 5, 0, 0};
+	static const struct {
+		const char *what;
+		const struct gf_level *levels;
+		size_t nlevels;
+		const double *slowdown, *late_s;
+		struct hand_step steps[HAND_STEPS];
+	} cases[] = {
+		{"one message", flat, 1, NULL, NULL,
+		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11}}},
+		{"and its reduction", flat, 1, NULL, NULL,
+		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'R', 0, 0, 10, 0, 16}}},
+		{"both ways at once", flat, 1, NULL, NULL,
+		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11},
+		  {1, 's', 0, 10, 10, 0, 11}, {0, 'r', 1, 10, 10, 0, 11}}},
+		{"two out of one rank share", flat, 1, NULL, NULL,
+		 {{0, 's', 1, 0, 10, 0, 21}, {1, 'r', 0, 0, 10, 0, 21},
+		  {0, 's', 2, 0, 20, 0, 31}, {2, 'r', 0, 0, 20, 0, 31}}},
+		{"two into one rank share", flat, 1, NULL, NULL,
+		 {{0, 's', 3, 0, 10, 0, 21}, {3, 'r', 0, 0, 10, 0, 21},
+		  {1, 's', 3, 10, 10, 0, 21}, {3, 'r', 1, 10, 10, 0, 21}}},
+		{"what one cannot use goes to the other: rank 2 is slow", flat,
+		 1, slow, NULL,
+		 /* 0 to 2 and 3 to 2 get 1/4 each, 0 to 1 the other 3/4 */
+		 {{0, 's', 1, 0, 30, 0, 41}, {1, 'r', 0, 0, 30, 0, 41},
+		  {0, 's', 2, 0, 10, 0, 41}, {2, 'r', 0, 0, 10, 0, 41},
+		  {3, 's', 2, 10, 10, 0, 41}, {2, 'r', 3, 10, 10, 0, 41}}},
+		{"a slow rank reduces slowly", flat, 1, slow, NULL,
+		 {{0, 's', 2, 0, 10, 0, 21}, {2, 'R', 0, 0, 10, 0, 31}}},
+		{"between the same two one after the other", flat, 1, NULL,
+		 NULL,
+		 {{0, 's', 1, 0, 10, 0, 11}, {0, 's', 1, 10, 10, 0, 21},
+		  {1, 'r', 0, 0, 10, 0, 11}, {1, 'r', 0, 10, 10, 0, 21}}},
+		{"a send waits for its receive", flat, 1, NULL, NULL,
+		 /* rank 1's receive overwrites what it sends */
+		 {{1, 's', 2, 0, 10, 0, 11}, {2, 'r', 1, 0, 10, 0, 11},
+		  {0, 's', 1, 0, 10, 0, 22}, {1, 'r', 0, 0, 10, 11, 22}}},
+		{"not when it reduces", flat, 1, NULL, NULL,
+		 {{1, 's', 2, 0, 10, 0, 11}, {2, 'r', 1, 0, 10, 0, 11},
+		  {0, 's', 1, 0, 10, 0, 11}, {1, 'R', 0, 0, 10, 0, 16}}},
+		{"one reduction after the other", flat, 1, NULL, NULL,
+		 {{0, 's', 2, 0, 10, 0, 21}, {1, 's', 2, 10, 10, 0, 21},
+		  {2, 'R', 0, 0, 10, 0, 26}, {2, 'R', 1, 10, 10, 0, 31}}},
+		{"a late rank", flat, 1, NULL, late,
+		 {{0, 's', 1, 0, 10, 0, 16}, {1, 'r', 0, 0, 10, 5, 16}}},
+		{"inside a pair", pairs, 2, NULL, NULL,
+		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11}}},
+		{"between pairs", pairs, 2, NULL, NULL,
+		 {{0, 's', 2, 0, 10, 0, 23}, {2, 'r', 0, 0, 10, 0, 23}}},
+		{"a pair shares its way out", pairs, 2, NULL, NULL,
+		 {{0, 's', 2, 0, 10, 0, 43}, {2, 'r', 0, 0, 10, 0, 43},
+		  {1, 's', 3, 0, 10, 0, 43}, {3, 'r', 1, 0, 10, 0, 43}}},
+	};
+	size_t i, k, seen[HAND_RANKS];
+	int rank;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_schedule s[HAND_RANKS];
+		struct gf_replay_message message = {s, 1, 0};
+		struct gf_replay_input in = {
+			.ranks = HAND_RANKS,
+			.levels = cases[i].levels,
+			.nlevels = cases[i].nlevels,
+			.reduce_s_per_byte = 0.5,
+			.messages = &message,
+			.nmessages = 1,
+			.slowdown = cases[i].slowdown,
+			.late_s = cases[i].late_s,
+		};
+		struct gf_replay_result result;
+		struct gf_error err = {""};
+
+		build_hand(cases[i].steps, s);
+		EXPECT(!gf_replay(&in, &result, &err), "%s: %s", cases[i].what,
+		       err.text);
+		memset(seen, 0, sizeof(seen));
+		for (k = 0; k < HAND_STEPS && cases[i].steps[k].verb; k++) {
+			const struct hand_step *want = &cases[i].steps[k];
+			const struct gf_replay_times *got =
+				&result.steps[0][want->rank]
+					     [seen[want->rank]++];
+
+			EXPECT_NEAR(got->start_s, want->want_start_s, exact,
+				    "%s: start of step %zu", cases[i].what, k);
+			EXPECT_NEAR(got->end_s, want->want_end_s, exact,
+				    "%s: end of step %zu", cases[i].what, k);
+		}
+		gf_replay_result_release(&result);
+		for (rank = 0; rank < HAND_RANKS; rank++)
+			gf_schedule_release(&s[rank]);
+	}
+}
+
+/* --- closed forms ---------------------------------------------------------- */
+
+static const double reduce_s_per_byte = 2e-10;
+
+/*
+ * Replay against cost_s, one message and one segment. Where p (rhd: the power
+ * of two below) divides the message they are equal. Elsewhere parts differ by
+ * one element, and cost_s takes the longer one in each round: replay may differ
+ * by so many elements' time. A message of fewer elements than ranks takes fewer
+ * rounds where ranks were folded in, but never longer.
+ */
+enum { SLACK_ELEMS = 16, SLACK_ELEMS_SHORT = 32 };
+
+static void compare(const struct gf_algorithm *a, struct gf_coll_args *args,
+		    const struct gf_level *levels, size_t nlevels)
+{
+	struct gf_net_cost net =
+		gf_replay_net_cost(levels, nlevels, reduce_s_per_byte);
+	struct gf_replay_input on = {
+		.levels = levels,
+		.nlevels = nlevels,
+		.reduce_s_per_byte = reduce_s_per_byte,
+	};
+	size_t p = (size_t)args->ranks, n = args->count_elems;
+	double want = a->cost_s(args, &net), got = NAN, slack = exact * want;
+	double element_s = (double)args->elem_bytes *
+			   (net.links[0].beta_s_per_byte + reduce_s_per_byte);
+	struct gf_error err = {""};
+
+	while (!strcmp(a->name, "rhd") && p & (p - 1))
+		p &= p - 1;
+	if (n < p)
+		slack += SLACK_ELEMS_SHORT * element_s;
+	else if (n % p)
+		slack += SLACK_ELEMS * element_s;
+	EXPECT(!gf_replay_algorithm(a, args, &on, &got, &err), "%s: %s",
+	       a->name, err.text);
+	EXPECT(got <= want + slack, "%s p %d n %zu: cost_s %.9g, replay %.9g",
+	       a->name, args->ranks, n, want, got);
+	if (n >= p || p == (size_t)args->ranks)
+		EXPECT(got >= want - slack,
+		       "%s p %d n %zu: cost_s %.9g, replay %.9g", a->name,
+		       args->ranks, n, want, got);
+	free((void *)net.sizes);
+	free((void *)net.links);
+}
+
+static void test_uniform(void)
+{
+	static const struct gf_level net[] = {LEVEL(2, 1.25e8, 5e-5)};
+	static const int ranks[] = {1,  2,  3,  4,  5,  6,	7,  8,
+				    9,  10, 11, 12, 13, 14, 15, 16,
+				    17, 24, 32, 48, 64, 96};
+	size_t i, p, n;
+
+	for (i = 0; gf_algorithms[i]; i++)
+		for (p = 0; p < GF_ARRAY_LENGTH(ranks) &&
+			    gf_algorithms[i]->build;
+		     p++) {
+			size_t r = (size_t)ranks[p];
+			size_t sizes[] = {0,	  1,	r - 1,	  r,
+					  r + 1,  37,	1001,	  r * 4800,
+					  1000003};
+
+			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
+				struct gf_coll_args args = {
+					.ranks = ranks[p],
+					.count_elems = sizes[n],
+					.elem_bytes = 4,
+				};
+
+				compare(gf_algorithms[i], &args, net, 1);
+				if (!gf_algorithms[i]->owned)
+					continue;
+				args.half = GF_COLL_REDUCE_SCATTER;
+				compare(gf_algorithms[i], &args, net, 1);
+				args.half = GF_COLL_ALL_GATHER;
+				compare(gf_algorithms[i], &args, net, 1);
+			}
+		}
+}
+
+static void test_servers(void)
+{
+	static const struct gf_level net[] = {LEVEL(2, 1.25e8, 5e-5)};
+	int ranks, servers;
+
+	for (ranks = 2; ranks <= 9; ranks++)
+		for (servers = 1; servers < ranks; servers++) {
+			struct gf_coll_args args = {
+				.ranks = ranks,
+				.count_elems = (size_t)(ranks * servers) * 500,
+				.elem_bytes = 4,
+				.servers = servers,
+			};
+
+			if (servers > ranks - servers &&
+			    servers % (ranks - servers))
+				continue; /* workers unevenly loaded */
+			compare(gf_algorithm_find("ps"), &args, net, 1);
+		}
+}
+
+static void test_levels(void)
+{
+	static const struct {
+		int factors[3];
+		struct gf_level levels[3];
+	} cases[] = {
+		{{4, 16, 3},
+		 {LEVEL(4, 32e9, 250e-6), LEVEL(16, 12.5e9, 250e-6),
+		  LEVEL(3, 200e9, 250e-6)}},
+		{{2, 4}, {LEVEL(2, 8e9, 1e-6), LEVEL(4, 1.25e8, 5e-5)}},
+		{{8, 3}, {LEVEL(8, 8e9, 1e-6), LEVEL(3, 1.25e9, 5e-5)}},
+		{{6, 5}, {LEVEL(6, 8e9, 1e-6), LEVEL(5, 1.25e9, 5e-5)}},
+		{{2, 3, 4},
+		 {LEVEL(2, 8e9, 1e-6), LEVEL(3, 1.25e9, 5e-6),
+		  LEVEL(4, 2e9, 5e-5)}},
+		/* an outer level that is the faster one */
+		{{4, 4, 2},
+		 {LEVEL(4, 1e9, 1e-6), LEVEL(4, 1e9, 1e-5),
+		  LEVEL(2, 64e9, 1e-5)}},
+	};
+	static const char *const everywhere[] = {"blueconnect"};
+	static const char *const powers[] = {"rhd", "butterfly", "tree"};
+	size_t i, k, nlevels;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_coll_args args = {.ranks = 1, .elem_bytes = 4};
+
+		for (nlevels = 0; nlevels < 3 && cases[i].factors[nlevels];
+		     nlevels++)
+			args.ranks *= cases[i].factors[nlevels];
+		args.count_elems = (size_t)args.ranks * 9600;
+		args.factors = cases[i].factors;
+		args.nfactors = nlevels;
+		for (k = 0; k < GF_ARRAY_LENGTH(everywhere); k++)
+			compare(gf_algorithm_find(everywhere[k]), &args,
+				cases[i].levels, nlevels);
+		for (k = 0; k < GF_ARRAY_LENGTH(powers); k++)
+			if (!(args.ranks & (args.ranks - 1)))
+				compare(gf_algorithm_find(powers[k]), &args,
+					cases[i].levels, nlevels);
+		/* the ring of masters meets one kind of link only with two
+		 * levels: with three, its closed form is Eq. 4's upper bound */
+		if (nlevels == 2)
+			compare(gf_algorithm_find("hierarchical"), &args,
+				cases[i].levels, nlevels);
+	}
+}
+
+/* --- several at once, segments, stragglers --------------------------------- */
+
+static double ring_s(size_t messages, size_t segment_elems, double gamma,
+		     const double *slowdown, const double *late_s)
+{
+	static const struct gf_level net[] = {LEVEL(8, 1e6, 1e-3)};
+	struct gf_coll_args args = {
+		.ranks = 8,
+		.count_elems = 80000,
+		.elem_bytes = 1,
+		.segment_elems = segment_elems,
+	};
+	struct gf_schedule s[8];
+	struct gf_replay_message at_once[4];
+	struct gf_replay_input in = {
+		.ranks = 8,
+		.levels = net,
+		.nlevels = 1,
+		.reduce_s_per_byte = gamma,
+		.messages = at_once,
+		.nmessages = messages,
+		.slowdown = slowdown,
+		.late_s = late_s,
+	};
+	struct gf_replay_result result;
+	double end_s;
+	size_t i;
+	int rank;
+
+	for (rank = 0; rank < 8; rank++)
+		if (gf_algorithm_schedule(gf_algorithm_find("ring"), &args,
+					  rank, &s[rank], NULL))
+			abort();
+	for (i = 0; i < messages; i++)
+		at_once[i] = (struct gf_replay_message){s, 1, 0};
+	if (gf_replay(&in, &result, NULL))
+		abort();
+	end_s = result.end_s;
+	gf_replay_result_release(&result);
+	for (rank = 0; rank < 8; rank++)
+		gf_schedule_release(&s[rank]);
+	return end_s;
+}
+
+static void test_ring(void)
+{
+	static const double slow[] = {1, 1, 1, 3, 1, 1, 1, 1};
+	static const double late[] = {0, 0, 0, 0, 0, 2, 0, 0};
+	/* 14 rounds of 1 ms and 10 ms, 7 reductions of 5 ms */
+	const double gamma = 5e-7, alone = 14 * 0.011 + 7 * 0.005;
+	double got;
+
+	EXPECT_NEAR(ring_s(1, 0, gamma, NULL, NULL), alone, exact, "alone");
+	EXPECT_NEAR(ring_s(2, 0, 0, NULL, NULL), 14 * 0.021, exact,
+		    "two at once: all bytes take twice as long");
+	EXPECT_NEAR(ring_s(4, 0, 0, NULL, NULL), 14 * 0.041, exact, "four");
+	got = ring_s(2, 0, gamma, NULL, NULL);
+	EXPECT(got > 14 * 0.020 && got < 2 * alone,
+	       "one reduces while the other moves: %g", got);
+	got = ring_s(1, 1000, gamma, NULL, NULL);
+	EXPECT(got >= 14 * 0.010 && got < 14 * 0.010 + 0.02,
+	       "segments hide reductions and latency: %g", got);
+	/* all parts pass the slow rank: its link in each of 14 rounds */
+	got = ring_s(1, 0, gamma, slow, NULL);
+	EXPECT(got > 14 * 0.030 && got < 14 * 0.036 + 7 * 0.015,
+	       "a slow rank: %g", got);
+	EXPECT_NEAR(ring_s(1, 0, gamma, NULL, late), 2 + alone, exact,
+		    "a late rank");
+}
+
+static void test_refused(void)
+{
+	static const struct gf_level net[] = {LEVEL(4, 1, 1)};
+	static const struct hand_step unmatched[HAND_STEPS] = {
+		{0, 's', 1, 0, 10, 0, 0}};
+	/* both receive over what they send, and wait for each other */
+	static const struct hand_step stuck[HAND_STEPS] = {
+		{0, 's', 1, 0, 10, 0, 0}, {0, 'r', 1, 0, 10, 0, 0},
+		{1, 's', 0, 0, 10, 0, 0}, {1, 'r', 0, 0, 10, 0, 0}};
+	static const struct {
+		const struct hand_step *steps;
+		const char *want;
+	} cases[] = {
+		{unmatched,
+		 "rank 0 sends 1 messages to rank 1, which receives 0"},
+		{stuck, "message 0: a step of rank 0 waits for ever"},
+	};
+	size_t i;
+	int rank;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_schedule s[HAND_RANKS];
+		struct gf_replay_message message = {s, 1, 0};
+		struct gf_replay_input in = {
+			.ranks = HAND_RANKS,
+			.levels = net,
+			.nlevels = 1,
+			.messages = &message,
+			.nmessages = 1,
+		};
+		struct gf_replay_result result = {.end_s = 7};
+		struct gf_error err = {""};
+
+		build_hand(cases[i].steps, s);
+		EXPECT(gf_replay(&in, &result, &err) == -EINVAL, "case %zu", i);
+		EXPECT_TEXT(err.text, cases[i].want);
+		EXPECT(result.end_s == 7, "untouched");
+		for (rank = 0; rank < HAND_RANKS; rank++)
+			gf_schedule_release(&s[rank]);
+	}
+}
+
+/* --- networks out of topologies -------------------------------------------- */
+
+static void test_factors(void)
+{
+	static const struct {
+		size_t sizes[3];
+		int ranks;
+		size_t count;
+		int want[3];
+	} cases[] = {
+		{{4, 16, 3}, 192, 3, {4, 16, 3}},
+		{{4, 16, 3}, 512, 3, {4, 16, 8}},
+		{{4, 16, 3}, 64, 2, {4, 16}},
+		{{4, 16, 3}, 16, 2, {4, 4}},
+		{{4, 16, 3}, 2, 1, {2}},
+		{{4, 16, 3}, 6, 0, {0}},
+		{{4, 16, 3}, 1, 0, {0}},
+		{{1, 8, 1}, 8, 1, {8}},
+		{{1, 8, 1}, 24, 2, {8, 3}},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_level levels[3] = {LEVEL(cases[i].sizes[0], 1, 0),
+					     LEVEL(cases[i].sizes[1], 1, 0),
+					     LEVEL(cases[i].sizes[2], 1, 0)};
+		int got[3] = {0};
+		size_t count =
+			gf_replay_factors(levels, 3, cases[i].ranks, got);
+
+		EXPECT(count == cases[i].count, "case %zu: %zu", i, count);
+		for (k = 0; k < count; k++)
+			EXPECT(got[k] == cases[i].want[k], "case %zu: %d", i,
+			       got[k]);
+	}
+}
+
+static const struct gf_allreduce_cost *find(const struct gf_network *net,
+					    const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < net->nallreduce; i++)
+		if (!strcmp(net->allreduce[i].algorithm, name))
+			return &net->allreduce[i];
+	abort();
+}
+
+static void test_network(void)
+{
+	/* startup keeps some 9 digits beside a message of 1 GiB */
+	static const double fitted = 1e-7;
+	struct gf_level flat[] = {LEVEL(8, 1.25e8, 5e-5)};
+	struct gf_level cluster[] = {LEVEL(4, 32e9, 250e-6),
+				     LEVEL(16, 12.5e9, 250e-6),
+				     LEVEL(3, 200e9, 250e-6)};
+	struct gf_network *net = gf_replay_network(flat, 1, 8, 0, 3);
+	const struct gf_allreduce_cost *cost = find(net, "ring");
+	size_t i;
+
+	EXPECT_NEAR(cost->startup_s / 7e-4, 1, fitted, "ring startup");
+	EXPECT_NEAR(cost->per_byte_s / 1.4e-8, 1, fitted, "ring slope");
+	EXPECT_NEAR(gf_contention_gamma(&cost->contention, 1 << 20, 2), 2,
+		    1e-3, "a ring alone fills the link");
+	EXPECT_NEAR(gf_contention_gamma(&cost->contention, 1 << 20, 3), 3,
+		    1e-3, "three");
+	cost = find(net, "rhd");
+	EXPECT_NEAR(cost->startup_s / 3e-4, 1, fitted, "rhd startup");
+	EXPECT_NEAR(cost->per_byte_s / 1.4e-8, 1, fitted, "rhd slope");
+	EXPECT(net->nlevels == 1 && net->levels[0].alpha_s == 5e-5 &&
+		       net->levels[0].beta_s_per_byte == 8e-9,
+	       "levels");
+	gf_network_free(net);
+
+	net = gf_replay_network(cluster, 3, 192, 0, 1);
+	EXPECT_NEAR(find(net, "blueconnect")->startup_s +
+			    1e8 * find(net, "blueconnect")->per_byte_s,
+		    24.354166666666667e-3, fitted, "blueconnect by level");
+	EXPECT_NEAR(find(net, "hierarchical")->startup_s +
+			    1e8 * find(net, "hierarchical")->per_byte_s,
+		    51.041666666666667e-3, fitted, "two-level");
+	EXPECT_NEAR(find(net, "ring")->startup_s +
+			    1e8 * find(net, "ring")->per_byte_s,
+		    111.41666666666667e-3, fitted, "ring");
+	for (i = 0; i < net->nallreduce; i++)
+		EXPECT(!net->allreduce[i].contention.nentries, "one lane");
+	gf_network_free(net);
+
+	net = gf_replay_network(cluster, 3, 1, 0, 2);
+	for (i = 0; i < net->nallreduce; i++)
+		EXPECT(net->allreduce[i].startup_s > 0 &&
+			       net->allreduce[i].per_byte_s == 0,
+		       "%s alone", net->allreduce[i].algorithm);
+	gf_network_free(net);
+}
+
+int main(void)
+{
+	test_events();
+	test_hand();
+	test_uniform();
+	test_servers();
+	test_levels();
+	test_ring();
+	test_refused();
+	test_factors();
+	test_network();
+	return TEST_END();
+}
