@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/settings.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/cli.h"
+
+void gf_settings_options(const struct gf_setting *settings, size_t nsettings,
+			 struct argp_option *options)
+{
+	size_t i;
+
+	memset(options, 0, (nsettings + 1) * sizeof(*options));
+	for (i = 0; i < nsettings; i++) {
+		options[i].name = settings[i].name;
+		options[i].key = GF_SETTING_KEY + (int)i;
+		options[i].arg = settings[i].arg;
+		options[i].doc = settings[i].help;
+		options[i].group = settings[i].group;
+	}
+}
+
+static int store_whole(const struct gf_setting *s, const char *arg, size_t *to,
+		       struct gf_error *err)
+{
+	long long number;
+	int rc = gf_units_int(arg, (long long)s->low, (long long)s->high,
+			      &number, err);
+
+	if (!rc)
+		*to = (size_t)number;
+	return rc;
+}
+
+static int store_choice(const struct gf_setting *s, const char *arg, int *to,
+			struct gf_error *err)
+{
+	struct gf_text list = {0};
+	int i, rc;
+
+	for (i = 0; s->names[i]; i++) {
+		if (strcmp(s->names[i], arg) == 0) {
+			*to = i;
+			return 0;
+		}
+	}
+	for (i = 0; s->names[i]; i++)
+		gf_text_addf(&list, "%s%s",
+			     !i                ? ""
+			     : s->names[i + 1] ? ", "
+					       : " or ",
+			     s->names[i]);
+	rc = gf_error_set(err, -EINVAL, "want %s, got \"%s\"", list.data, arg);
+	gf_text_release(&list);
+	return rc;
+}
+
+static int store(const struct gf_setting *s, const char *arg, void *to,
+		 struct gf_error *err)
+{
+	switch (s->kind) {
+	case GF_SETTING_TEXT:
+		*(const char **)to = arg;
+		return 0;
+	case GF_SETTING_WHOLE:
+		return store_whole(s, arg, to, err);
+	case GF_SETTING_REAL:
+		return gf_units_real(arg, s->low, s->high, to, err);
+	case GF_SETTING_TIME:
+		return gf_units_time(arg, to, err);
+	case GF_SETTING_SIZE:
+		return gf_units_size(arg, to, err);
+	case GF_SETTING_CHOICE:
+		return store_choice(s, arg, to, err);
+	case GF_SETTING_FLAG:
+		*(bool *)to = true;
+		return 0;
+	}
+	return 0;
+}
+
+int gf_settings_parse(const struct gf_setting *settings, size_t nsettings,
+		      int key, char *arg, struct argp_state *state,
+		      void *arguments)
+{
+	const struct gf_setting *s;
+	struct gf_error err;
+	char name[64];
+
+	if (key < GF_SETTING_KEY || key >= GF_SETTING_KEY + (int)nsettings)
+		return ARGP_ERR_UNKNOWN;
+	s = &settings[key - GF_SETTING_KEY];
+	if (store(s, arg, (char *)arguments + s->offset, &err)) {
+		snprintf(name, sizeof(name), "--%s", s->name);
+		gf_cli_usage_error(state, name, &err);
+	}
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CLI_SETTINGS_H
+#define GF_CLI_SETTINGS_H
+
+#include <argp.h>
+#include <stddef.h>
+
+/*
+ * Options that do nothing but store a checked value, as a table: one row gives
+ * argp its option, and says where in the command's arguments the value goes.
+ * Row i has the key GF_SETTING_KEY + i; options with keys of their own stay
+ * below that.
+ */
+#define GF_SETTING_KEY 4096
+
+enum gf_setting_kind {
+	GF_SETTING_TEXT,   /* const char * */
+	GF_SETTING_WHOLE,  /* size_t in [low, high] */
+	GF_SETTING_REAL,   /* double in [low, high] */
+	GF_SETTING_TIME,   /* double, seconds; as people write it ("60s") */
+	GF_SETTING_SIZE,   /* size_t, bytes; as people write it ("4M") */
+	GF_SETTING_CHOICE, /* int: which of `names` */
+	GF_SETTING_FLAG,   /* bool, set to true */
+};
+
+struct gf_setting {
+	const char *name, *arg; /* without "--"; arg NULL for a flag */
+	int group;
+	enum gf_setting_kind kind;
+	size_t offset;
+	const char *help;
+	double low, high;
+	const char *const *names; /* NULL-terminated, for a choice */
+};
+
+/* Fills nsettings + 1 options. */
+void gf_settings_options(const struct gf_setting *settings, size_t nsettings,
+			 struct argp_option *options);
+
+/* For parse_opt: stores the value, or exits 2 with what was wanted.
+ * ARGP_ERR_UNKNOWN for a key that is none of the table's. */
+int gf_settings_parse(const struct gf_setting *settings, size_t nsettings,
+		      int key, char *arg, struct argp_state *state,
+		      void *arguments);
+
+#endif
