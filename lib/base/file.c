@@ -127,6 +127,17 @@ int gf_file_commit(struct gf_file *f, struct gf_error *err)
 	return rc;
 }
 
+int gf_file_try(const char *path, struct gf_error *err)
+{
+	struct gf_file f;
+	int rc;
+
+	rc = gf_file_create(&f, path, err);
+	if (!rc)
+		gf_file_abandon(&f);
+	return rc;
+}
+
 int gf_file_write(const char *path, const void *data, size_t size,
 		  struct gf_error *err)
 {

@@ -34,6 +34,10 @@ int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err);
 int gf_file_commit(struct gf_file *f, struct gf_error *err);
 void gf_file_abandon(struct gf_file *f);
 
+/* Could a file be created there? Leaves nothing behind. For commands that
+ * write only when their work is done. */
+int gf_file_try(const char *path, struct gf_error *err);
+
 /* create, write, commit. */
 int gf_file_write(const char *path, const void *data, size_t size,
 		  struct gf_error *err);
