@@ -45,7 +45,7 @@ enum {
 static const struct argp_option options[] = {
 	{"model", KEY_MODEL, "NAME", 0, "measure this model's backward pass",
 	 1},
-	{"batch", KEY_BATCH, "N", 0, "samples per rank (32)", 1},
+	{"batch", KEY_BATCH, "N", 0, "samples per rank (16)", 1},
 	{"backend", KEY_BACKEND, "NAME", 0, "auto, onednn or ref", 1},
 	{"threads", KEY_THREADS, "N", 0,
 	 "threads per rank that compute (its share of the processors)", 1},
@@ -358,7 +358,7 @@ int main(int argc, char **argv)
 		.bench =
 			{
 				.backend = gf_backend_find("auto"),
-				.batch = 32,
+				.batch = 16,
 				.warmup = 5,
 				.repeats = 30,
 				.network = true,
