@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/assign.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/heap.h"
+#include "doc/stream.h"
+#include "rt/bind.h"
+
+/*
+ * Without a measured network: small enough that a gradient of a few MiB still
+ * overlaps with backward, large enough that startup costs of some 100 us stay
+ * below a tenth of the transfer on a 1 Gb/s link.
+ */
+#define DEFAULT_THRESHOLD_BYTES 131072
+/* The same bits on every rank, any number of ranks, bandwidth-optimal. */
+#define DEFAULT_ALGORITHM "ring"
+
+/* The documents of a file, read by rank 0 alone. */
+static int read_documents(struct gf_comm *comm, int rc, const char *path,
+			  struct gf_documents *d, struct gf_error *err)
+{
+	size_t length = 0;
+	char *text = NULL;
+
+	if (!rc && comm->rank == 0)
+		rc = gf_file_read(path, &text, &length, err);
+	rc = gf_comm_agree(comm, rc, err);
+	if (!rc)
+		rc = gf_comm_bcast_text(comm, 0, &text, &length, err);
+	if (!rc)
+		rc = gf_documents_add_text(d, text, length, path ? path : "",
+					   err);
+	free(text);
+	return rc;
+}
+
+int gf_train_read_plan(struct gf_comm *comm, const char *path,
+		       struct gf_plan *plan, struct gf_error *err)
+{
+	struct gf_documents d = {0};
+	int rc = read_documents(comm, 0, path, &d, err);
+
+	if (!rc && !d.plan)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want a gf-plan document, found none",
+				  path);
+	if (!rc) {
+		*plan = *d.plan;
+		memset(d.plan, 0, sizeof(*d.plan));
+	}
+	gf_documents_release(&d);
+	return rc;
+}
+
+int gf_train_read_model(struct gf_comm *comm, int rc, const char *path,
+			struct gf_model *model, struct gf_error *err)
+{
+	struct gf_documents d = {0};
+
+	rc = read_documents(comm, rc, path, &d, err);
+	if (!rc && !d.model)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want a gf-model document, found none",
+				  path ? path : "the model");
+	if (!rc) {
+		*model = *d.model;
+		memset(d.model, 0, sizeof(*d.model));
+	}
+	gf_documents_release(&d);
+	return rc;
+}
+
+int gf_train_open_data(struct gf_comm *comm, const char *path,
+		       const struct gf_model *model, size_t seed,
+		       struct gf_dataset *data, struct gf_error *err)
+{
+	struct gf_dataset_want want = {model->input, model->classes, seed};
+	int rc = gf_dataset_open(path, &want, data, err);
+
+	return gf_comm_agree(comm, rc, err);
+}
+
+void gf_train_default_plan(struct gf_plan *rule)
+{
+	struct gf_rule *r = gf_xcalloc(1, sizeof(*r));
+
+	r->threshold_bytes = DEFAULT_THRESHOLD_BYTES;
+	r->lanes = 1;
+	r->algorithms = gf_xcalloc(1, sizeof(*r->algorithms));
+	r->nalgorithms = 1;
+	r->algorithms[0].algorithm = gf_xstrdup(DEFAULT_ALGORITHM);
+	memset(rule, 0, sizeof(*rule));
+	rule->producer = gf_xstrdup("gf-train " GF_VERSION);
+	rule->system = gf_xstrdup("auto");
+	rule->policy = gf_xstrdup("threshold");
+	rule->lanes = 1;
+	rule->staleness = 1;
+	rule->rule = r;
+}
+
+/* The model as a profile that knows no times. */
+static struct gf_model_profile *list_tensors(const struct gf_model *model)
+{
+	struct gf_model_profile *out = gf_xcalloc(1, sizeof(*out));
+	size_t *order = gf_model_generation_order(model), i;
+
+	out->name = gf_xstrdup(model->name);
+	out->device = gf_xstrdup("cpu");
+	out->overlap_slowdown = 1;
+	out->ntensors = model->nparams;
+	out->tensors = gf_xcalloc(model->nparams, sizeof(*out->tensors));
+	for (i = 0; i < model->nparams; i++) {
+		const struct gf_param *p = &model->params[order[i]];
+
+		out->tensors[i].name = gf_xstrdup(p->name);
+		out->tensors[i].count_elems = gf_shape_elems(&p->shape);
+		out->tensors[i].dtype = GF_F32;
+		out->tensors[i].need_s = NAN;
+	}
+	free(order);
+	return out;
+}
+
+static int fit(struct gf_plan *plan, const struct gf_model_profile *model,
+	       int ranks, struct gf_error *err)
+{
+	struct gf_plan whole;
+	int rc;
+
+	if (!plan->rule)
+		return gf_plan_fit(plan, model, ranks, err);
+	rc = gf_plan_bind(plan, model, ranks, &whole, err);
+	if (!rc) {
+		gf_plan_release(plan);
+		*plan = whole;
+	}
+	return rc;
+}
+
+int gf_train_bind(struct gf_plan *plan, const struct gf_model *model, int ranks,
+		  struct gf_error *err)
+{
+	struct gf_model_profile *tensors = NULL;
+	int rc;
+
+	if (!model && !plan->model)
+		return gf_error_set(err, -EINVAL,
+				    "want a plan with a model's times to "
+				    "replay, got a rule");
+	if (model)
+		tensors = list_tensors(model);
+	rc = fit(plan, model ? tensors : plan->model, ranks, err);
+	gf_model_profile_free(tensors);
+	if (!rc)
+		rc = gf_plan_runnable(plan, err);
+	return rc;
+}

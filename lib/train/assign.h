@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_ASSIGN_H
+#define GF_TRAIN_ASSIGN_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "data/dataset.h"
+#include "doc/model.h"
+#include "doc/plan.h"
+
+/*
+ * From what was given on the command line to what every rank runs.
+ */
+
+/*
+ * Collective: rank 0 reads a file ("-": standard input, which reaches no other
+ * rank) that must hold a plan or a model, and all get it. rc is what a rank
+ * came to before, which all agree on first.
+ */
+int gf_train_read_plan(struct gf_comm *comm, const char *path,
+		       struct gf_plan *plan, struct gf_error *err);
+int gf_train_read_model(struct gf_comm *comm, int rc, const char *path,
+			struct gf_model *model, struct gf_error *err);
+
+/* Collective: opens the data that the model takes; path is this rank's. */
+int gf_train_open_data(struct gf_comm *comm, const char *path,
+		       const struct gf_model *model, size_t seed,
+		       struct gf_dataset *data, struct gf_error *err);
+
+/* The plan of a run without one: threshold fusion with one lane. */
+void gf_train_default_plan(struct gf_plan *rule);
+
+/*
+ * Makes `plan` one that runs this model (NULL: a replay, which has the plan's
+ * own) on so many ranks: a rule is bound, a whole plan must fit, and the
+ * engine must be able to run it.
+ */
+int gf_train_bind(struct gf_plan *plan, const struct gf_model *model, int ranks,
+		  struct gf_error *err);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_COMPUTE_H
+#define GF_TRAIN_COMPUTE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "data/dataset.h"
+#include "data/order.h"
+#include "doc/model.h"
+#include "doc/profile.h"
+#include "nn/net.h"
+#include "train/method.h"
+
+/*
+ * What makes the gradients of a step: a net that computes, or a replay that
+ * sleeps as long as a profile says the net takes. The loop cannot tell.
+ */
+struct gf_compute {
+	const struct gf_compute_ops *ops;
+	void *priv;
+};
+
+struct gf_compute_ops {
+	/* Fetches the samples of step `step` (from 1). Like gf-profile's, the
+	 * time of a forward pass begins here. */
+	void (*load)(struct gf_compute *c, size_t step);
+	/* Forward and loss of this rank's batch: the mean loss, and how many
+	 * samples were classified correctly. */
+	int (*forward)(struct gf_compute *c, double *loss, size_t *correct,
+		       struct gf_error *err);
+	int (*backward)(struct gf_compute *c, float *grads,
+			void (*on_grad)(void *ctx, size_t tensor), void *ctx,
+			struct gf_error *err);
+	void (*update)(struct gf_compute *c, struct gf_method *m, size_t step,
+		       const struct gf_sgd *sgd);
+	void (*close)(struct gf_compute *c);
+};
+
+/* --- a net ---------------------------------------------------------------- */
+
+struct gf_net_config {
+	const struct gf_model *model; /* all borrowed */
+	const struct gf_backend *backend;
+	const struct gf_dataset *data;
+	float *params;
+	size_t batch;
+	int ranks, rank;
+	uint64_t seed;
+};
+
+int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
+		   struct gf_error *err);
+
+/* Running statistics of batch norm, this rank's own; *count may be 0. */
+float *gf_compute_running(struct gf_compute *c, size_t *count);
+
+/* This rank's share of the test part with the given running statistics: sum
+ * of the losses, and samples classified correctly. */
+int gf_compute_test(struct gf_compute *c, const float *running,
+		    double *loss_sum, size_t *correct, struct gf_error *err);
+
+/* --- a replay --------------------------------------------------------------
+ */
+
+/* model->tensors are the plan's; batch for the record only. */
+void gf_compute_replay(const struct gf_model_profile *model,
+		       struct gf_compute *c);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/compute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+struct net {
+	struct gf_net_config config;
+	struct gf_net *net;
+	struct gf_order order;
+	size_t steps_per_epoch;
+	size_t elems; /* of a sample */
+	float *values;
+	uint8_t *labels;
+};
+
+/* Exact whatever its size: the seed decides the order, this only fetches. */
+static void load(struct gf_compute *c, size_t step)
+{
+	struct net *n = c->priv;
+	const struct gf_net_config *k = &n->config;
+	const size_t *slice = gf_order_slice(
+		&n->order, (step - 1) / n->steps_per_epoch,
+		(step - 1) % n->steps_per_epoch, k->ranks, k->rank, k->batch);
+
+	gf_dataset_batch(k->data, GF_PART_TRAIN, slice, k->batch, n->values,
+			 n->labels);
+}
+
+static int forward(struct gf_compute *c, double *loss, size_t *correct,
+		   struct gf_error *err)
+{
+	struct net *n = c->priv;
+	const struct gf_net_config *k = &n->config;
+	int rc;
+
+	rc = k->backend->forward(n->net, k->params, n->values, k->batch, 1,
+				 err);
+	if (!rc)
+		rc = k->backend->loss(n->net, n->labels, loss, correct, err);
+	return rc;
+}
+
+static int backward(struct gf_compute *c, float *grads,
+		    void (*on_grad)(void *ctx, size_t tensor), void *ctx,
+		    struct gf_error *err)
+{
+	struct net *n = c->priv;
+
+	return n->config.backend->backward(n->net, n->config.params, grads,
+					   on_grad, ctx, err);
+}
+
+static void update(struct gf_compute *c, struct gf_method *m, size_t step,
+		   const struct gf_sgd *sgd)
+{
+	(void)c;
+	m->ops->update(m, step, sgd);
+}
+
+float *gf_compute_running(struct gf_compute *c, size_t *count)
+{
+	struct net *n = c->priv;
+
+	return n->config.backend->running(n->net, count);
+}
+
+static int test_range(struct net *n, size_t first, size_t count,
+		      double *loss_sum, size_t *correct, struct gf_error *err)
+{
+	const struct gf_net_config *k = &n->config;
+	size_t *indices = gf_xcalloc(k->batch, sizeof(*indices));
+	size_t i, right, b;
+	double loss;
+	int rc = 0;
+
+	for (; count && !rc; first += b, count -= b) {
+		b = count < k->batch ? count : k->batch;
+		for (i = 0; i < b; i++)
+			indices[i] = first + i;
+		gf_dataset_batch(k->data, GF_PART_TEST, indices, b, n->values,
+				 n->labels);
+		rc = k->backend->forward(n->net, k->params, n->values, b, 0,
+					 err);
+		if (!rc)
+			rc = k->backend->loss(n->net, n->labels, &loss, &right,
+					      err);
+		if (rc)
+			break;
+		*loss_sum += loss * (double)b;
+		*correct += right;
+	}
+	free(indices);
+	return rc;
+}
+
+int gf_compute_test(struct gf_compute *c, const float *running,
+		    double *loss_sum, size_t *correct, struct gf_error *err)
+{
+	struct net *n = c->priv;
+	const struct gf_net_config *k = &n->config;
+	size_t first, count, nrunning;
+	float *own = k->backend->running(n->net, &nrunning), *kept = NULL;
+	int rc;
+
+	/* training goes on with this rank's own statistics */
+	if (nrunning) {
+		kept = gf_xmemdup(own, nrunning * sizeof(*own));
+		memcpy(own, running, nrunning * sizeof(*own));
+	}
+	*loss_sum = 0;
+	*correct = 0;
+	gf_order_share(k->data->count[GF_PART_TEST], k->ranks, k->rank, &first,
+		       &count);
+	rc = test_range(n, first, count, loss_sum, correct, err);
+	if (nrunning)
+		memcpy(own, kept, nrunning * sizeof(*own));
+	free(kept);
+	return rc;
+}
+
+static void close_net(struct gf_compute *c)
+{
+	struct net *n = c->priv;
+
+	if (!n)
+		return;
+	if (n->net)
+		n->config.backend->net_free(n->net);
+	gf_order_release(&n->order);
+	free(n->values);
+	free(n->labels);
+	free(n);
+	memset(c, 0, sizeof(*c));
+}
+
+static const struct gf_compute_ops net_ops = {
+	.load = load,
+	.forward = forward,
+	.backward = backward,
+	.update = update,
+	.close = close_net,
+};
+
+int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
+		   struct gf_error *err)
+{
+	struct net *n = gf_xcalloc(1, sizeof(*n));
+
+	n->config = *config;
+	n->elems = gf_shape_elems(&config->data->shape);
+	n->values = gf_xcalloc(config->batch * n->elems, sizeof(*n->values));
+	n->labels = gf_xcalloc(config->batch, 1);
+	gf_order_init(&n->order, config->data->count[GF_PART_TRAIN],
+		      config->seed);
+	n->steps_per_epoch =
+		gf_order_steps(&n->order, config->ranks, config->batch);
+	c->ops = &net_ops;
+	c->priv = n;
+	return config->backend->net_new(config->model, config->batch, &n->net,
+					err);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "doc/json.h"
+#include "train/method.h"
+
+int gf_train_log_open(struct gf_train_log *log, const char *path,
+		      const struct gf_train_config *config,
+		      struct gf_error *err)
+{
+	const struct gf_method_ops *method;
+	int rc = gf_method_find(config->plan, &method, err);
+
+	if (rc)
+		return rc;
+	log->stream = fopen(path, config->resume ? "ab" : "wb");
+	if (!log->stream)
+		return gf_error_errno(err, -errno, "%s", path);
+	log->path = gf_xstrdup(path);
+	log->config = config;
+	log->method = method->name;
+	return 0;
+}
+
+static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
+		    const struct gf_train_row *row)
+{
+	const struct gf_train_config *k = log->config;
+
+	gf_json_open_line(w, NULL);
+	gf_json_put_string(w, "model", k->model->name);
+	gf_json_put_string(w, "method", log->method);
+	gf_json_put_int(w, "ranks", k->comm->ranks);
+	gf_json_put_size(w, "batch_per_rank", k->batch);
+	gf_json_put_size(w, "seed", k->seed);
+	gf_json_put_size(w, "epoch", row->epoch);
+	gf_json_put_size(w, "step", row->step);
+	gf_json_put_string(w, "part", row->part);
+	gf_json_put_real(w, "learning_rate", row->rate);
+	gf_json_put_real(w, "loss", row->loss);
+	gf_json_put_size(w, "correct", row->correct);
+	gf_json_put_size(w, "samples", row->samples);
+	gf_json_put_real(w, "accuracy",
+			 (double)row->correct / (double)row->samples);
+	gf_json_put_real(w, "time_s", row->seconds);
+	gf_json_put_real(w, "samples_per_s", row->samples_per_s);
+	gf_json_close_object(w);
+}
+
+int gf_train_log_row(struct gf_train_log *log, const struct gf_train_row *row,
+		     struct gf_error *err)
+{
+	struct gf_json_writer w = {0};
+	int rc = 0;
+
+	put_row(&w, log, row);
+	errno = 0;
+	if (fwrite(w.text.data, 1, w.text.length, log->stream) !=
+		    w.text.length ||
+	    fflush(log->stream))
+		rc = gf_error_errno(err, errno ? -errno : -EIO, "%s",
+				    log->path);
+	gf_text_release(&w.text);
+	return rc;
+}
+
+int gf_train_log_close(struct gf_train_log *log, struct gf_error *err)
+{
+	int rc = 0;
+
+	if (!log->stream)
+		return 0;
+	errno = 0;
+	if (fclose(log->stream))
+		rc = gf_error_errno(err, errno ? -errno : -EIO, "%s",
+				    log->path);
+	free(log->path);
+	log->stream = NULL;
+	log->path = NULL;
+	return rc;
+}

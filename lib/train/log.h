@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_LOG_H
+#define GF_TRAIN_LOG_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "train/train.h"
+
+/*
+ * The log: JSON Lines, one object per row of gf_train_row, complete after every
+ * row, so that it can be followed while the run goes on. What does not change
+ * during a run stands in every row: rows of several runs can be put together.
+ */
+struct gf_train_log {
+	FILE *stream; /* NULL: closed */
+	char *path;
+	const struct gf_train_config *config; /* borrowed */
+	const char *method;
+};
+
+/* config must be complete. A resumed run writes behind what is there. */
+int gf_train_log_open(struct gf_train_log *log, const char *path,
+		      const struct gf_train_config *config,
+		      struct gf_error *err);
+int gf_train_log_row(struct gf_train_log *log, const struct gf_train_row *row,
+		     struct gf_error *err);
+int gf_train_log_close(struct gf_train_log *log, struct gf_error *err);
+
+#endif

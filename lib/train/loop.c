@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "train/step.h"
+#include "train/trainer.h"
+
+#define REPLAY_STEPS 50
+
+/* The steps since an epoch, or the run, began. */
+struct stretch {
+	size_t after_step;
+	double began_s;
+};
+
+/* --- what is told --------------------------------------------------------- */
+
+/* Rank 0 alone tells; should it fail, all stop. */
+static int tell(struct gf_trainer *t, const struct gf_train_row *rows,
+		size_t nrows, struct gf_error *err)
+{
+	const struct gf_train_watch *w = &t->config->watch;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < nrows && w->row && t->team.comm->rank == 0; i++)
+		rc = w->row(w->ctx, &rows[i], err);
+	return gf_team_agree(&t->team, rc, err);
+}
+
+static size_t epoch_of(const struct gf_trainer *t, size_t step)
+{
+	return step ? (step - 1) / t->epoch_steps + 1 : 0;
+}
+
+static double rate_of(const struct gf_trainer *t, size_t step)
+{
+	return step ? gf_rate_at(&t->rate, step - 1) : 0;
+}
+
+/* The steps since the last meeting. */
+static int tell_steps(struct gf_trainer *t, struct gf_error *err)
+{
+	struct gf_train_row *rows;
+	size_t nrows, i;
+	int rc;
+
+	rc = gf_tally_meet(&t->tally, &t->team, &rows, &nrows, err);
+	if (rc)
+		return rc;
+	for (i = 0; i < nrows; i++) {
+		rows[i].epoch = epoch_of(t, rows[i].step);
+		rows[i].rate = rate_of(t, rows[i].step);
+	}
+	return tell(t, rows, nrows, err);
+}
+
+/* A resumed epoch's losses are those of all its steps, its time is that of
+ * the steps which were run here. */
+static int tell_epoch(struct gf_trainer *t, size_t step,
+		      const struct stretch *here, struct gf_error *err)
+{
+	struct gf_train_row *row = &t->result->train;
+	size_t steps = step - here->after_step;
+
+	*row = gf_tally_epoch(&t->tally);
+	row->epoch = epoch_of(t, step);
+	row->step = step;
+	row->rate = rate_of(t, step);
+	row->seconds = gf_clock_s() - here->began_s;
+	row->samples_per_s = (double)(steps * t->config->batch) *
+			     t->team.comm->ranks / row->seconds;
+	return tell(t, row, 1, err);
+}
+
+/* --- what is due after a step --------------------------------------------- */
+
+/* Batch norm's mean over ranks, which tests and checkpoints show. */
+static int average_running(struct gf_trainer *t, struct gf_error *err)
+{
+	size_t count;
+	const float *own = gf_compute_running(&t->compute, &count);
+
+	return gf_team_mean(&t->team, own, t->running, count, err);
+}
+
+static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
+{
+	size_t samples = t->config->data->count[GF_PART_TEST], correct;
+	double began = gf_clock_s(), loss;
+	int rc;
+
+	rc = average_running(t, err);
+	if (rc)
+		return rc;
+	rc = gf_compute_test(&t->compute, t->running, &loss, &correct, err);
+	rc = gf_team_agree(&t->team, rc, err);
+	if (!rc)
+		rc = gf_tally_sum(&t->team, &loss, &correct, err);
+	if (rc)
+		return rc;
+	if (!isfinite(loss))
+		return gf_error_set(err, 1,
+				    "the test loss after step %zu is %g", step,
+				    loss);
+	t->result->test = (struct gf_train_row){
+		.part = "test",
+		.epoch = epoch_of(t, step),
+		.step = step,
+		.rate = rate_of(t, step),
+		.loss = loss / (double)samples,
+		.correct = correct,
+		.samples = samples,
+		.seconds = gf_clock_s() - began,
+	};
+	t->result->test.samples_per_s =
+		(double)samples / t->result->test.seconds;
+	return tell(t, &t->result->test, 1, err);
+}
+
+static int save(struct gf_trainer *t, size_t step, struct gf_error *err)
+{
+	int rc = average_running(t, err);
+
+	if (!rc)
+		rc = gf_snapshot_write(&t->team, t->config->checkpoint, step,
+				       &t->id, &t->state, err);
+	return rc;
+}
+
+struct due {
+	bool meeting, comparison, epoch, test, checkpoint;
+};
+
+static struct due due_after(const struct gf_trainer *t, size_t step)
+{
+	bool last = step == t->total_steps;
+	struct due d = {.epoch = step % t->epoch_steps == 0};
+
+	d.test = d.epoch || last;
+	d.comparison = t->check_every && (last || step % t->check_every == 0);
+	d.checkpoint = t->config->checkpoint &&
+		       (last || step % t->checkpoint_every == 0);
+	d.meeting = d.test || d.comparison || d.checkpoint ||
+		    gf_tally_full(&t->tally);
+	return d;
+}
+
+static int after_step(struct gf_trainer *t, size_t step, struct stretch *here,
+		      struct gf_error *err)
+{
+	struct due due = due_after(t, step);
+	int rc = 0;
+
+	if (due.meeting)
+		rc = tell_steps(t, err);
+	if (!rc && due.epoch)
+		rc = tell_epoch(t, step, here, err);
+	if (!rc && due.comparison)
+		rc = gf_snapshot_compare(&t->team, step, &t->state, err);
+	if (!rc && due.test)
+		rc = test(t, step, err);
+	if (!rc && due.checkpoint)
+		rc = save(t, step, err);
+	if (due.epoch)
+		*here = (struct stretch){step, gf_clock_s()};
+	return rc;
+}
+
+/* --- the loop ---------------------------------------------------------------
+ */
+
+static void tell_progress(const struct gf_train_config *k, size_t step,
+			  size_t steps)
+{
+	if (k->watch.progress && k->comm->rank == 0)
+		k->watch.progress(k->watch.ctx, step, steps);
+}
+
+static int run(struct gf_trainer *t, struct gf_error *err)
+{
+	struct gf_timeline *timeline = &t->result->timeline;
+	struct gf_sgd sgd = t->config->sgd;
+	struct stretch here = {t->result->last_step, gf_clock_s()};
+	struct gf_step_outcome outcome;
+	size_t step;
+	int rc = 0;
+
+	for (step = t->result->first_step; !rc && step <= t->total_steps;
+	     step++) {
+		sgd.lr = gf_rate_at(&t->rate, step - 1);
+		rc = gf_train_step(&t->compute, &t->method, &sgd, timeline,
+				   step, &outcome, err);
+		if (rc) {
+			t->team.comm->broken = true;
+			break;
+		}
+		gf_tally_note(&t->tally, step,
+			      gf_timeline_last(timeline)->end_s -
+				      gf_timeline_last(timeline)->start_s,
+			      &outcome);
+		t->result->last_step = step;
+		tell_progress(t->config, step, t->total_steps);
+		rc = after_step(t, step, &here, err);
+	}
+	/* a resumed run may have nothing left to do but to say how good it is
+	 */
+	if (!rc && !t->result->test.part)
+		rc = test(t, t->result->last_step, err);
+	return rc;
+}
+
+int gf_train_run(const struct gf_train_config *config,
+		 struct gf_train_result *result, struct gf_error *err)
+{
+	struct gf_trainer t;
+	int rc;
+
+	memset(result, 0, sizeof(*result));
+	gf_timeline_init(&result->timeline, config->plan->model->ntensors,
+			 config->plan->nmessages);
+	rc = gf_trainer_open(&t, config, result, err);
+	if (!rc)
+		rc = run(&t, err);
+	gf_trainer_close(&t);
+	return rc;
+}
+
+int gf_train_replay(const struct gf_train_config *config,
+		    struct gf_train_result *result, struct gf_error *err)
+{
+	struct gf_method_env env = {
+		.comm = config->comm,
+		.plan = config->plan,
+		.timeout_s = config->timeout_s,
+	};
+	struct gf_compute compute;
+	struct gf_method method = {0};
+	struct gf_step_outcome outcome;
+	struct gf_sgd sgd = {0};
+	size_t steps = config->steps ? config->steps : REPLAY_STEPS, step;
+	int rc;
+
+	memset(result, 0, sizeof(*result));
+	result->first_step = 1;
+	gf_timeline_init(&result->timeline, config->plan->model->ntensors,
+			 config->plan->nmessages);
+	gf_compute_replay(config->plan->model, &compute);
+	rc = gf_method_find(config->plan, &method.ops, err);
+	if (!rc)
+		rc = method.ops->open(&env, &method, err);
+	for (step = 1; !rc && step <= steps; step++) {
+		rc = gf_train_step(&compute, &method, &sgd, &result->timeline,
+				   step, &outcome, err);
+		if (rc)
+			config->comm->broken = true;
+		else
+			result->last_step = step;
+		tell_progress(config, step, steps);
+	}
+	if (method.priv && !config->comm->broken)
+		method.ops->close(&method);
+	compute.ops->close(&compute);
+	return rc;
+}
+
+void gf_train_result_release(struct gf_train_result *r)
+{
+	gf_timeline_release(&r->timeline);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+static int rising(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double gf_median(double *values, size_t count)
+{
+	if (!count)
+		return 0;
+	qsort(values, count, sizeof(*values), rising);
+	return count % 2 ? values[count / 2]
+			 : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+/* The median over the settled steps of what `pick` takes out of one. */
+static double over_steps(const struct gf_timeline *t, size_t message,
+			 double (*pick)(const struct gf_step_times *s,
+					size_t message))
+{
+	size_t first = gf_timeline_settled(t), count = gf_timeline_count(t), i;
+	double *values = gf_xcalloc(count + 1, sizeof(*values));
+	double median;
+
+	for (i = first; i < count; i++)
+		values[i - first] = pick(gf_timeline_at(t, i), message);
+	median = gf_median(values, count - first);
+	free(values);
+	return median;
+}
+
+static double iteration(const struct gf_step_times *s, size_t m)
+{
+	(void)m;
+	return s->end_s - s->start_s;
+}
+
+static double forward(const struct gf_step_times *s, size_t m)
+{
+	(void)m;
+	return s->forward_s - s->start_s;
+}
+
+static double backward(const struct gf_step_times *s, size_t m)
+{
+	(void)m;
+	return s->backward_s - s->forward_s;
+}
+
+static double waiting(const struct gf_step_times *s, size_t m)
+{
+	(void)m;
+	return s->exchanged_s - s->backward_s;
+}
+
+static double updating(const struct gf_step_times *s, size_t m)
+{
+	(void)m;
+	return s->end_s - s->exchanged_s;
+}
+
+static double ready(const struct gf_step_times *s, size_t m)
+{
+	return s->messages[m].ready_s - s->start_s;
+}
+
+static double start(const struct gf_step_times *s, size_t m)
+{
+	return s->messages[m].start_s - s->start_s;
+}
+
+static double end(const struct gf_step_times *s, size_t m)
+{
+	return s->messages[m].end_s - s->start_s;
+}
+
+void gf_report_make(const struct gf_plan *plan,
+		    const struct gf_prediction *prediction,
+		    const struct gf_timeline *timeline, struct gf_report *r)
+{
+	size_t i;
+
+	memset(r, 0, sizeof(*r));
+	r->nsteps = gf_timeline_count(timeline) - gf_timeline_settled(timeline);
+	r->iteration_s = over_steps(timeline, 0, iteration);
+	r->forward_s = over_steps(timeline, 0, forward);
+	r->backward_s = over_steps(timeline, 0, backward);
+	r->wait_s = over_steps(timeline, 0, waiting);
+	r->update_s = over_steps(timeline, 0, updating);
+	r->nmessages = plan->nmessages;
+	r->messages = gf_xcalloc(plan->nmessages + 1, sizeof(*r->messages));
+	for (i = 0; i < plan->nmessages; i++)
+		r->messages[i].measured = (struct gf_predicted_message){
+			.ready_s = over_steps(timeline, i, ready),
+			.start_s = over_steps(timeline, i, start),
+			.end_s = over_steps(timeline, i, end),
+		};
+	if (!prediction)
+		return;
+	r->has_prediction = true;
+	r->predicted_iteration_s = prediction->iteration_s;
+	r->predicted_compute_s = prediction->compute_s;
+	for (i = 0; i < plan->nmessages; i++)
+		r->messages[i].predicted = prediction->messages[i];
+}
+
+void gf_report_release(struct gf_report *r)
+{
+	free(r->messages);
+	memset(r, 0, sizeof(*r));
+}

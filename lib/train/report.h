@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_REPORT_H
+#define GF_TRAIN_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "doc/plan.h"
+#include "train/timeline.h"
+#include "train/train.h"
+
+/*
+ * What the plan predicted beside what this rank measured: medians over the
+ * recorded steps behind the warm-up, seconds from the start of forward.
+ */
+struct gf_report_message {
+	struct gf_predicted_message predicted, measured;
+};
+
+struct gf_report {
+	bool has_prediction;
+	size_t nsteps; /* measured */
+	double predicted_iteration_s, iteration_s;
+	double predicted_compute_s; /* forward + backward + update */
+	double forward_s, backward_s, wait_s, update_s; /* measured parts */
+	struct gf_report_message *messages; /* the plan's nmessages */
+	size_t nmessages;
+};
+
+/* prediction: the plan's own, or another for the same messages; NULL: none.
+ * A timeline without steps gives nsteps 0. */
+void gf_report_make(const struct gf_plan *plan,
+		    const struct gf_prediction *prediction,
+		    const struct gf_timeline *timeline, struct gf_report *r);
+void gf_report_release(struct gf_report *r);
+
+/* For people: a table of the messages, a line or two below it, and the test
+ * accuracy in the last; the caller frees. */
+char *gf_report_text(const struct gf_plan *plan,
+		     const struct gf_prediction *prediction,
+		     const struct gf_train_result *result);
+
+/* The median; sorts the values. 0 of none. */
+double gf_median(double *values, size_t count);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/report.h"
+
+#include "base/text.h"
+#include "cli/human.h"
+#include "cli/table.h"
+
+/* A plan of one message per tensor would fill screens. */
+#define SHOWN_MESSAGES 64
+
+enum { COLUMNS = 9, TIMES = 5 };
+
+static void add_times(struct gf_table *t, const char *label,
+		      const struct gf_predicted_message *m)
+{
+	struct gf_human h;
+
+	gf_table_cell(t, "%s", label);
+	gf_table_cell(t, "%s", gf_human_time(m->ready_s, &h));
+	gf_table_cell(t, "%s", gf_human_time(m->start_s, &h));
+	gf_table_cell(t, "%s", gf_human_time(m->end_s, &h));
+	gf_table_cell(t, "%s", gf_human_time(m->end_s - m->start_s, &h));
+}
+
+/* What was predicted above what was measured. */
+static void add_message(struct gf_table *t, const struct gf_plan *plan,
+			const struct gf_report *r, size_t i)
+{
+	const struct gf_message *m = &plan->messages[i];
+	struct gf_human h;
+	int k;
+
+	gf_table_begin(t, COLUMNS);
+	gf_table_cell(t, "%zu", i);
+	gf_table_cell(t, "%zu-%zu", m->first, m->last);
+	gf_table_cell(
+		t, "%s",
+		gf_human_size((double)gf_plan_message_bytes(plan, i), &h));
+	gf_table_cell(t, "%s", m->algorithm);
+	if (r->has_prediction) {
+		add_times(t, "predicted", &r->messages[i].predicted);
+		gf_table_begin(t, COLUMNS);
+		for (k = 0; k < COLUMNS - TIMES; k++)
+			gf_table_cell(t, "%s", "");
+	}
+	add_times(t, "measured", &r->messages[i].measured);
+}
+
+static void add_times_table(struct gf_text *out, const struct gf_plan *plan,
+			    const struct gf_report *r)
+{
+	static const char *const head[COLUMNS] = {
+		"message", "tensors", "size", "algorithm", "times",
+		"ready",   "start",   "end",  "duration"};
+	struct gf_table t = {0};
+	size_t i;
+
+	gf_table_row(&t, COLUMNS, head);
+	for (i = 0; i < r->nmessages && i < SHOWN_MESSAGES; i++)
+		add_message(&t, plan, r, i);
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+	if (r->nmessages > SHOWN_MESSAGES)
+		gf_text_addf(out, "and %zu messages more\n",
+			     r->nmessages - SHOWN_MESSAGES);
+}
+
+static void add_iteration(struct gf_text *out, const struct gf_report *r)
+{
+	struct gf_human h[5];
+
+	gf_text_addf(out,
+		     "iteration %s: forward %s, backward %s, waiting %s, "
+		     "update %s (medians of %zu steps)\n",
+		     gf_human_time(r->iteration_s, &h[0]),
+		     gf_human_time(r->forward_s, &h[1]),
+		     gf_human_time(r->backward_s, &h[2]),
+		     gf_human_time(r->wait_s, &h[3]),
+		     gf_human_time(r->update_s, &h[4]), r->nsteps);
+	if (r->has_prediction)
+		gf_text_addf(out,
+			     "iteration predicted %s, measured %s, "
+			     "measured/predicted %.3f\n",
+			     gf_human_time(r->predicted_iteration_s, &h[0]),
+			     gf_human_time(r->iteration_s, &h[1]),
+			     r->iteration_s / r->predicted_iteration_s);
+}
+
+char *gf_report_text(const struct gf_plan *plan,
+		     const struct gf_prediction *prediction,
+		     const struct gf_train_result *result)
+{
+	const struct gf_train_row *test = &result->test;
+	struct gf_text out = {0};
+	struct gf_report r;
+
+	gf_report_make(plan, prediction, &result->timeline, &r);
+	if (r.nsteps) {
+		add_times_table(&out, plan, &r);
+		add_iteration(&out, &r);
+	}
+	if (test->part)
+		gf_text_addf(&out, "test accuracy %.2f %% (%zu of %zu)\n",
+			     100 * (double)test->correct /
+				     (double)test->samples,
+			     test->correct, test->samples);
+	gf_report_release(&r);
+	return gf_text_take(&out);
+}

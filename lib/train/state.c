@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+
+_Static_assert(GF_MODEL_MAX_RANK <= GF_STORED_MAX_RANK,
+	       "every parameter can be stored");
+
+static struct gf_state_item *add(struct gf_state *s, enum gf_state_scope scope,
+				 char *name, const char *dtype, void *data)
+{
+	struct gf_state_item *item =
+		gf_array_push(&s->items, &s->nitems, &s->capacity);
+
+	item->scope = scope;
+	item->name = name;
+	item->data = data;
+	item->tensor.name = name;
+	item->tensor.dtype = dtype;
+	item->tensor.data = data;
+	return item;
+}
+
+void gf_state_add(struct gf_state *s, enum gf_state_scope scope, char *name,
+		  const struct gf_shape *shape, float *data)
+{
+	struct gf_state_item *item = add(s, scope, name, "F32", data);
+
+	item->tensor.rank = shape->rank;
+	memcpy(item->tensor.dims, shape->dims,
+	       shape->rank * sizeof(shape->dims[0]));
+	item->count_elems = gf_shape_elems(shape);
+}
+
+void gf_state_add_words(struct gf_state *s, enum gf_state_scope scope,
+			const char *name, const char *dtype, void *data,
+			size_t count)
+{
+	struct gf_state_item *item =
+		add(s, scope, gf_xstrdup(name), dtype, data);
+
+	assert(gf_safetensors_elem_bytes(dtype) == 8);
+	item->tensor.rank = 1;
+	item->tensor.dims[0] = count;
+	item->count_elems = count;
+}
+
+void gf_state_release(struct gf_state *s)
+{
+	size_t i;
+
+	if (!s)
+		return;
+	for (i = 0; i < s->nitems; i++)
+		free(s->items[i].name);
+	free(s->items);
+	memset(s, 0, sizeof(*s));
+}
+
+static void digest_item(struct gf_digest *d, const struct gf_state_item *item)
+{
+	gf_digest_add(d, item->data,
+		      item->count_elems *
+			      gf_safetensors_elem_bytes(item->tensor.dtype));
+}
+
+void gf_state_digest(const struct gf_state *s, enum gf_state_scope scope,
+		     unsigned char out[GF_DIGEST_BYTES])
+{
+	struct gf_digest d;
+	size_t i;
+
+	gf_digest_init(&d);
+	for (i = 0; i < s->nitems; i++)
+		if (s->items[i].scope == scope)
+			digest_item(&d, &s->items[i]);
+	gf_digest_end(&d, out);
+}
+
+void gf_state_digest_one(const struct gf_state *s, size_t one,
+			 unsigned char out[GF_DIGEST_BYTES])
+{
+	struct gf_digest d;
+
+	gf_digest_init(&d);
+	digest_item(&d, &s->items[one]);
+	gf_digest_end(&d, out);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_STATE_H
+#define GF_TRAIN_STATE_H
+
+#include <stddef.h>
+
+#include "base/digest.h"
+#include "ckpt/safetensors.h"
+#include "doc/model.h"
+
+/*
+ * Everything that must survive a stop, as a list of arrays. Whoever owns state
+ * (the net, a method, the loop) adds its arrays once; checkpoints, resume and
+ * the comparison of replicas work on the list and know no owner. What is not in
+ * the list is not saved.
+ *
+ * SHARED arrays hold the same bits on every rank: rank 0 stores them for all,
+ * and --check-replicas compares them. OWN arrays differ by rank (residuals,
+ * running sums): every rank stores its own.
+ */
+enum gf_state_scope { GF_STATE_SHARED, GF_STATE_OWN };
+
+struct gf_state_item {
+	enum gf_state_scope scope;
+	char *name;
+	struct gf_tensor_source tensor; /* its name is the one above */
+	void *data;                     /* borrowed; what resume writes to */
+	size_t count_elems;
+};
+
+struct gf_state {
+	struct gf_state_item *items;
+	size_t nitems, capacity;
+};
+
+/* An f32 array of that shape. Takes `name`; `data` must outlive the list. */
+void gf_state_add(struct gf_state *s, enum gf_state_scope scope, char *name,
+		  const struct gf_shape *shape, float *data);
+/* A few words of 64 bits, or doubles (dtype F64). */
+void gf_state_add_words(struct gf_state *s, enum gf_state_scope scope,
+			const char *name, const char *dtype, void *data,
+			size_t count);
+void gf_state_release(struct gf_state *s);
+
+/* SHA-256 of the items of one scope, or of item `one` alone. */
+void gf_state_digest(const struct gf_state *s, enum gf_state_scope scope,
+		     unsigned char out[GF_DIGEST_BYTES]);
+void gf_state_digest_one(const struct gf_state *s, size_t one,
+			 unsigned char out[GF_DIGEST_BYTES]);
+
+#endif

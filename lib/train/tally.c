@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/tally.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+void gf_tally_init(struct gf_tally *t, int ranks, size_t batch)
+{
+	memset(t, 0, sizeof(*t));
+	t->ranks = ranks;
+	t->batch = batch;
+	t->all = gf_xcalloc((size_t)ranks, sizeof(*t->all));
+}
+
+void gf_tally_release(struct gf_tally *t)
+{
+	free(t->all);
+	memset(t, 0, sizeof(*t));
+}
+
+void gf_tally_state(struct gf_tally *t, struct gf_state *s)
+{
+	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_loss", "F64",
+			   &t->epoch_loss, 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_correct", "U64",
+			   &t->epoch_correct, 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_steps", "U64",
+			   &t->epoch_steps, 1);
+}
+
+void gf_tally_note(struct gf_tally *t, size_t step, double seconds,
+		   const struct gf_step_outcome *outcome)
+{
+	struct gf_train_row *row = &t->rows[t->pending];
+
+	*row = (struct gf_train_row){
+		.part = "batch",
+		.step = step,
+		.samples = (size_t)t->ranks * t->batch,
+		.seconds = seconds,
+		.samples_per_s = (double)t->ranks * (double)t->batch / seconds,
+	};
+	t->own.loss[t->pending] = outcome->loss;
+	t->own.correct[t->pending] = outcome->correct;
+	if (!isfinite(outcome->loss) && !t->own.bad_step) {
+		t->own.bad_step = step;
+		t->own.bad_loss = outcome->loss;
+	}
+	t->pending++;
+}
+
+bool gf_tally_full(const struct gf_tally *t)
+{
+	return t->pending == GF_TALLY_STEPS;
+}
+
+/* The earliest bad step; of several ranks the lowest. */
+static int find_bad(const struct gf_tally *t, struct gf_error *err)
+{
+	const struct gf_tally_record *bad = NULL;
+	int r;
+
+	for (r = 0; r < t->ranks; r++)
+		if (t->all[r].bad_step &&
+		    (!bad || t->all[r].bad_step < bad->bad_step))
+			bad = &t->all[r];
+	if (!bad)
+		return 0;
+	return gf_error_set(err, 1,
+			    "the loss is %g in step %llu on rank %d: training "
+			    "has diverged",
+			    bad->bad_loss, (unsigned long long)bad->bad_step,
+			    (int)(bad - t->all));
+}
+
+int gf_tally_meet(struct gf_tally *t, struct gf_team *team,
+		  struct gf_train_row **rows, size_t *nrows,
+		  struct gf_error *err)
+{
+	size_t i;
+	int r, rc;
+
+	rc = gf_team_allgather(team, &t->own, sizeof(t->own), t->all, err);
+	if (!rc)
+		rc = find_bad(t, err);
+	if (rc)
+		return rc;
+	for (i = 0; i < t->pending; i++) {
+		struct gf_train_row *row = &t->rows[i];
+
+		for (r = 0; r < t->ranks; r++) {
+			row->loss += t->all[r].loss[i];
+			row->correct += t->all[r].correct[i];
+		}
+		row->loss /= t->ranks;
+		t->epoch_loss += row->loss;
+		t->epoch_correct += row->correct;
+		t->epoch_steps++;
+	}
+	*rows = t->rows;
+	*nrows = t->pending;
+	t->pending = 0;
+	return 0;
+}
+
+struct gf_train_row gf_tally_epoch(struct gf_tally *t)
+{
+	struct gf_train_row row = {
+		.part = "train",
+		.loss = t->epoch_loss / (double)t->epoch_steps,
+		.correct = t->epoch_correct,
+		.samples = t->epoch_steps * (size_t)t->ranks * t->batch,
+	};
+
+	t->epoch_loss = 0;
+	t->epoch_correct = 0;
+	t->epoch_steps = 0;
+	return row;
+}
+
+int gf_tally_sum(struct gf_team *team, double *loss, size_t *correct,
+		 struct gf_error *err)
+{
+	struct pair {
+		double loss;
+		uint64_t correct;
+	} own = {*loss, *correct};
+	size_t ranks = (size_t)team->comm->ranks, r;
+	struct pair *all = gf_xcalloc(ranks, sizeof(*all));
+	int rc;
+
+	rc = gf_team_allgather(team, &own, sizeof(own), all, err);
+	if (!rc) {
+		*loss = 0;
+		*correct = 0;
+		for (r = 0; r < ranks; r++) {
+			*loss += all[r].loss;
+			*correct += all[r].correct;
+		}
+	}
+	free(all);
+	return rc;
+}

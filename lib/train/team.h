@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_TEAM_H
+#define GF_TRAIN_TEAM_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "rt/engine.h"
+
+/*
+ * What all ranks do together outside a step. While an engine lives every use
+ * of the communicator goes through its thread; before and after, directly.
+ * All ranks make the same calls in the same order.
+ */
+struct gf_team {
+	struct gf_comm *comm;
+	struct gf_engine *engine; /* NULL: none */
+};
+
+/* 0 if rc is 0 everywhere, else the failing rank's rc and reason. */
+int gf_team_agree(struct gf_team *t, int rc, struct gf_error *err);
+/* Rank 0's bytes to all. */
+int gf_team_bcast(struct gf_team *t, void *data, size_t size_bytes,
+		  struct gf_error *err);
+/* recv holds ranks * size_bytes, in rank order. */
+int gf_team_allgather(struct gf_team *t, const void *send, size_t size_bytes,
+		      void *recv, struct gf_error *err);
+/* mean[i] = the mean over ranks of value[i], summed in rank order, so that all
+ * ranks get the same bits. May be in place. */
+int gf_team_mean(struct gf_team *t, const float *value, float *mean,
+		 size_t count, struct gf_error *err);
+
+#endif

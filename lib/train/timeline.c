@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/timeline.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+#define WARMUP_STEPS 10
+
+void gf_timeline_init(struct gf_timeline *t, size_t ntensors, size_t nmessages)
+{
+	size_t i;
+
+	memset(t, 0, sizeof(*t));
+	t->ntensors = ntensors;
+	t->nmessages = nmessages;
+	t->ring = gf_xcalloc(GF_TIMELINE_STEPS, sizeof(*t->ring));
+	for (i = 0; i < GF_TIMELINE_STEPS; i++) {
+		t->ring[i].gradient_s = gf_xcalloc(ntensors, sizeof(double));
+		t->ring[i].messages =
+			gf_xcalloc(nmessages, sizeof(*t->ring[i].messages));
+	}
+}
+
+void gf_timeline_release(struct gf_timeline *t)
+{
+	size_t i;
+
+	if (!t || !t->ring)
+		return;
+	for (i = 0; i < GF_TIMELINE_STEPS; i++) {
+		free(t->ring[i].gradient_s);
+		free(t->ring[i].messages);
+	}
+	free(t->ring);
+	memset(t, 0, sizeof(*t));
+}
+
+struct gf_step_times *gf_timeline_next(struct gf_timeline *t, size_t step)
+{
+	struct gf_step_times *slot = &t->ring[t->nsteps++ % GF_TIMELINE_STEPS];
+
+	slot->step = step;
+	return slot;
+}
+
+const struct gf_step_times *gf_timeline_last(const struct gf_timeline *t)
+{
+	assert(t->nsteps);
+	return &t->ring[(t->nsteps - 1) % GF_TIMELINE_STEPS];
+}
+
+size_t gf_timeline_count(const struct gf_timeline *t)
+{
+	return t->nsteps < GF_TIMELINE_STEPS ? t->nsteps : GF_TIMELINE_STEPS;
+}
+
+const struct gf_step_times *gf_timeline_at(const struct gf_timeline *t,
+					   size_t i)
+{
+	size_t oldest = t->nsteps - gf_timeline_count(t);
+
+	assert(i < gf_timeline_count(t));
+	return &t->ring[(oldest + i) % GF_TIMELINE_STEPS];
+}
+
+size_t gf_timeline_settled(const struct gf_timeline *t)
+{
+	size_t oldest = t->nsteps - gf_timeline_count(t);
+	/* a run too short for a warm-up loses its first half to it */
+	size_t warmup =
+		t->nsteps >= 2 * WARMUP_STEPS ? WARMUP_STEPS : t->nsteps / 2;
+
+	return warmup > oldest ? warmup - oldest : 0;
+}

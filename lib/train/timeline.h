@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_TIMELINE_H
+#define GF_TRAIN_TIMELINE_H
+
+#include <stddef.h>
+
+#include "rt/engine.h"
+
+/*
+ * When what happened on this rank, for the last steps of a run: a ring, so that
+ * a run of any length is recorded at a bounded cost. Times are gf_clock_s.
+ */
+#define GF_TIMELINE_STEPS 512
+
+struct gf_step_times {
+	size_t step;        /* counted from 1 over the whole run */
+	double start_s;     /* forward begins */
+	double forward_s;   /* forward and loss are done, backward begins */
+	double backward_s;  /* backward is done */
+	double exchanged_s; /* every message that the update needs has ended */
+	double end_s;       /* the update is done */
+	double *gradient_s; /* ntensors: when each gradient was there */
+	struct gf_message_times *messages; /* nmessages */
+};
+
+struct gf_timeline {
+	size_t ntensors, nmessages;
+	size_t nsteps; /* that were recorded, also those overwritten */
+	struct gf_step_times *ring;
+};
+
+void gf_timeline_init(struct gf_timeline *t, size_t ntensors, size_t nmessages);
+void gf_timeline_release(struct gf_timeline *t);
+/* The slot of a new step; overwrites the oldest. */
+struct gf_step_times *gf_timeline_next(struct gf_timeline *t, size_t step);
+/* The newest. */
+const struct gf_step_times *gf_timeline_last(const struct gf_timeline *t);
+/* Steps that can be looked at, and the i-th of them, oldest first. */
+size_t gf_timeline_count(const struct gf_timeline *t);
+const struct gf_step_times *gf_timeline_at(const struct gf_timeline *t,
+					   size_t i);
+/* The first of them behind the warm-up: caches, page faults and the network's
+ * connections settle in the first steps of a run. */
+size_t gf_timeline_settled(const struct gf_timeline *t);
+
+#endif

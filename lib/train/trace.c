@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/trace.h"
+
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "doc/trace.h"
+
+/* Per rank; a viewer opens some hundred thousand events without effort. */
+#define MAX_EVENTS 40000
+#define COMPUTE    0 /* thread; lane l is thread 1 + l */
+
+/* One step of one process, times on the trace's axis. */
+struct picture {
+	int pid;
+	size_t step;
+	double start_s, forward_s, backward_s, exchanged_s, end_s;
+	const double *gradient_s;
+	const struct gf_message_times *messages;
+};
+
+struct drawing {
+	const struct gf_plan *plan;
+	struct gf_trace *trace;
+	double *lane_free_s; /* lanes */
+};
+
+static void draw_compute(const struct drawing *d, const struct picture *p)
+{
+	const struct gf_model_profile *m = d->plan->model;
+	double from = p->forward_s;
+	char *name = gf_xasprintf("step %zu", p->step);
+	size_t i;
+
+	gf_trace_slice(d->trace, p->pid, COMPUTE, "step", name, p->start_s,
+		       p->end_s - p->start_s, NULL);
+	free(name);
+	gf_trace_slice(d->trace, p->pid, COMPUTE, "forward", "forward",
+		       p->start_s, p->forward_s - p->start_s, NULL);
+	gf_trace_slice(d->trace, p->pid, COMPUTE, "backward", "backward",
+		       p->forward_s, p->backward_s - p->forward_s, NULL);
+	for (i = 0; i < m->ntensors; i++) {
+		gf_trace_slice(d->trace, p->pid, COMPUTE, "backward",
+			       m->tensors[i].name, from,
+			       p->gradient_s[i] - from, NULL);
+		gf_trace_instant(d->trace, p->pid, COMPUTE, "ready",
+				 m->tensors[i].name, p->gradient_s[i]);
+		from = p->gradient_s[i];
+	}
+	if (p->exchanged_s > p->backward_s)
+		gf_trace_slice(d->trace, p->pid, COMPUTE, "wait", "wait",
+			       p->backward_s, p->exchanged_s - p->backward_s,
+			       NULL);
+	gf_trace_slice(d->trace, p->pid, COMPUTE, "update", "update",
+		       p->exchanged_s, p->end_s - p->exchanged_s, NULL);
+}
+
+/* The first lane that is free at start_s, else the one that is free first:
+ * slices of one thread must not overlap. */
+static int take_lane(const struct drawing *d, double start_s)
+{
+	int lane, best = 0;
+
+	for (lane = 0; lane < d->plan->lanes; lane++) {
+		if (d->lane_free_s[lane] <= start_s)
+			return lane;
+		if (d->lane_free_s[lane] < d->lane_free_s[best])
+			best = lane;
+	}
+	return best;
+}
+
+static void draw_message(const struct drawing *d, const struct picture *p,
+			 size_t i)
+{
+	const struct gf_message *m = &d->plan->messages[i];
+	const struct gf_message_times *t = &p->messages[i];
+	int lane = take_lane(d, t->start_s);
+	double start_s = t->start_s > d->lane_free_s[lane]
+				 ? t->start_s
+				 : d->lane_free_s[lane];
+	char *name = gf_xasprintf("message %zu", i);
+	char *args =
+		gf_xasprintf("{\"message\": %zu, \"first\": %zu, \"last\":"
+			     " %zu, \"bytes\": %zu, \"algorithm\": \"%s\"}",
+			     i, m->first, m->last,
+			     gf_plan_message_bytes(d->plan, i), m->algorithm);
+
+	if (t->end_s > start_s) {
+		gf_trace_slice(d->trace, p->pid, 1 + lane, "message", name,
+			       start_s, t->end_s - start_s, args);
+		gf_trace_flow(d->trace, p->pid, COMPUTE, t->ready_s, 1 + lane,
+			      start_s,
+			      ((size_t)p->pid << 40) +
+				      p->step * d->plan->nmessages + i);
+		d->lane_free_s[lane] = t->end_s;
+	}
+	free(name);
+	free(args);
+}
+
+static void draw(const struct drawing *d, const struct picture *p)
+{
+	size_t i;
+	int lane;
+
+	for (lane = 0; lane < d->plan->lanes; lane++)
+		d->lane_free_s[lane] = p->start_s;
+	draw_compute(d, p);
+	for (i = 0; i < d->plan->nmessages; i++)
+		draw_message(d, p, i);
+}
+
+static void draw_names(const struct drawing *d, int pid, const char *process)
+{
+	int lane;
+
+	gf_trace_process(d->trace, pid, process);
+	gf_trace_thread(d->trace, pid, COMPUTE, "compute");
+	for (lane = 0; lane < d->plan->lanes; lane++) {
+		char *name = gf_xasprintf("lane %d", lane);
+
+		gf_trace_thread(d->trace, pid, 1 + lane, name);
+		free(name);
+	}
+}
+
+/* --- measured ------------------------------------------------------------- */
+
+static void draw_measured(const struct drawing *d, int rank,
+			  const struct gf_step_times *s, double shift_s)
+{
+	size_t ntensors = d->plan->model->ntensors, i;
+	double *gradient_s = gf_xcalloc(ntensors, sizeof(double));
+	struct gf_message_times *messages =
+		gf_xcalloc(d->plan->nmessages, sizeof(*messages));
+	struct picture p = {
+		.pid = rank,
+		.step = s->step,
+		.start_s = s->start_s - shift_s,
+		.forward_s = s->forward_s - shift_s,
+		.backward_s = s->backward_s - shift_s,
+		.exchanged_s = s->exchanged_s - shift_s,
+		.end_s = s->end_s - shift_s,
+		.gradient_s = gradient_s,
+		.messages = messages,
+	};
+
+	for (i = 0; i < ntensors; i++)
+		gradient_s[i] = s->gradient_s[i] - shift_s;
+	for (i = 0; i < d->plan->nmessages; i++) {
+		messages[i].ready_s = s->messages[i].ready_s - shift_s;
+		messages[i].start_s = s->messages[i].start_s - shift_s;
+		messages[i].end_s = s->messages[i].end_s - shift_s;
+	}
+	draw(d, &p);
+	free(gradient_s);
+	free(messages);
+}
+
+/* --- predicted ------------------------------------------------------------ */
+
+/* The prediction says when messages go, not how far backward is slowed while
+ * they do: its gradients are drawn at the profile's times. */
+static void draw_predicted(const struct drawing *d, int pid,
+			   const struct gf_prediction *prediction, size_t step,
+			   double at_s)
+{
+	const struct gf_model_profile *m = d->plan->model;
+	size_t i;
+	double *gradient_s = gf_xcalloc(m->ntensors, sizeof(double));
+	struct gf_message_times *messages =
+		gf_xcalloc(d->plan->nmessages, sizeof(*messages));
+	struct picture p = {
+		.pid = pid,
+		.step = step,
+		.start_s = at_s,
+		.forward_s = at_s + m->forward_s,
+		.backward_s = at_s + m->forward_s + m->backward_s,
+		.exchanged_s = at_s + prediction->iteration_s - m->update_s,
+		.end_s = at_s + prediction->iteration_s,
+		.gradient_s = gradient_s,
+		.messages = messages,
+	};
+
+	for (i = 0; i < m->ntensors; i++)
+		gradient_s[i] = p.forward_s + m->tensors[i].ready_s;
+	for (i = 0; i < d->plan->nmessages; i++) {
+		const struct gf_predicted_message *t = &prediction->messages[i];
+
+		messages[i].ready_s = at_s + t->ready_s;
+		messages[i].start_s = at_s + t->start_s;
+		messages[i].end_s = at_s + t->end_s;
+	}
+	draw(d, &p);
+	free(gradient_s);
+	free(messages);
+}
+
+/* --- all together --------------------------------------------------------- */
+
+static size_t first_shown(const struct gf_plan *plan,
+			  const struct gf_timeline *timeline)
+{
+	size_t per_step = 5 + 2 * plan->model->ntensors + 3 * plan->nmessages;
+	size_t count = gf_timeline_count(timeline);
+	size_t most = MAX_EVENTS / per_step;
+
+	if (most < 1)
+		most = 1;
+	return count > most ? count - most : 0;
+}
+
+static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
+		      const struct gf_prediction *prediction,
+		      const struct gf_timeline *timeline, double shift_s,
+		      struct gf_trace *trace)
+{
+	size_t i = first_shown(plan, timeline);
+	struct drawing d = {
+		.plan = plan,
+		.trace = trace,
+		.lane_free_s = gf_xcalloc((size_t)plan->lanes, sizeof(double)),
+	};
+	bool predicts = comm->rank == 0 && prediction;
+	char *name = gf_xasprintf("rank %d", comm->rank);
+
+	draw_names(&d, comm->rank, name);
+	if (predicts)
+		draw_names(&d, comm->ranks, "predicted");
+	for (; i < gf_timeline_count(timeline); i++) {
+		const struct gf_step_times *s = gf_timeline_at(timeline, i);
+
+		draw_measured(&d, comm->rank, s, shift_s);
+		if (predicts)
+			draw_predicted(&d, comm->ranks, prediction, s->step,
+				       s->start_s - shift_s);
+	}
+	free(name);
+	free(d.lane_free_s);
+}
+
+static char *metadata(const struct gf_clock_offset *offsets, int ranks)
+{
+	struct gf_text t = {0};
+	int r;
+
+	gf_text_addf(&t,
+		     "{\"producer\": \"gf-train %s\", \"clock_offset_s\": [",
+		     GF_VERSION);
+	for (r = 0; r < ranks; r++)
+		gf_text_addf(&t, "%s%.9f", r ? ", " : "", offsets[r].offset_s);
+	gf_text_addf(&t, "], \"clock_uncertainty_s\": [");
+	for (r = 0; r < ranks; r++)
+		gf_text_addf(&t, "%s%.9f", r ? ", " : "",
+			     offsets[r].uncertainty_s);
+	gf_text_addf(&t, "]}");
+	return gf_text_take(&t);
+}
+
+static char *assemble(const char *all, const size_t *lengths,
+		      const struct gf_clock_offset *offsets, int ranks)
+{
+	char *meta = metadata(offsets, ranks), *text;
+	struct gf_trace whole = {0};
+	int r;
+
+	for (r = 0; r < ranks; r++) {
+		gf_trace_append(&whole, all, lengths[r]);
+		all += lengths[r];
+	}
+	text = gf_trace_finish(&whole, meta);
+	gf_trace_release(&whole);
+	free(meta);
+	return text;
+}
+
+int gf_train_trace(struct gf_comm *comm, const struct gf_plan *plan,
+		   const struct gf_prediction *prediction,
+		   const struct gf_timeline *timeline,
+		   const struct gf_clock_offset *offset, char **text,
+		   struct gf_error *err)
+{
+	size_t ranks = (size_t)comm->ranks;
+	struct gf_clock_offset *offsets = gf_xcalloc(ranks, sizeof(*offsets));
+	size_t *lengths = gf_xcalloc(ranks, sizeof(*lengths));
+	struct gf_trace own = {0};
+	char *all = NULL;
+	int rc;
+
+	draw_rank(comm, plan, prediction, timeline,
+		  offset->origin_s + offset->offset_s, &own);
+	rc = gf_comm_allgather(comm, offset, sizeof(*offset), offsets, err);
+	if (!rc)
+		rc = gf_comm_gather_text(comm, 0, own.events.data,
+					 own.events.length, &all, lengths, err);
+	if (!rc)
+		*text = comm->rank == 0
+				? assemble(all, lengths, offsets, comm->ranks)
+				: NULL;
+	gf_trace_release(&own);
+	free(all);
+	free(lengths);
+	free(offsets);
+	return rc;
+}

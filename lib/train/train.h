@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_TRAIN_H
+#define GF_TRAIN_TRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "data/dataset.h"
+#include "doc/model.h"
+#include "doc/plan.h"
+#include "nn/net.h"
+#include "optim/rate.h"
+#include "optim/sgd.h"
+#include "train/timeline.h"
+
+/*
+ * Data-parallel training by a plan. Every rank makes the same calls with the
+ * same configuration and gets the same return code, except where the
+ * communicator breaks (comm->broken): then each rank says what it saw, and the
+ * caller ends the job.
+ *
+ * Returns 0, a negative errno, or 1: the run came to an end of its own that is
+ * a "no" (replicas differ, the loss is not finite), with the reason in err.
+ */
+
+/* One row of what is known after a step, an epoch, or a test. */
+struct gf_train_row {
+	const char *part;   /* "batch": one step's samples; "train": an epoch's
+			     * steps; "test": the test part */
+	size_t epoch, step; /* from 1; step counts over the whole run */
+	double rate;        /* learning rate of that step */
+	double loss;        /* mean over the samples */
+	size_t correct, samples;
+	double seconds;       /* of the step, the epoch, the test, on rank 0 */
+	double samples_per_s; /* all ranks' */
+};
+
+struct gf_train_watch {
+	/* On rank 0, in order (optional). Not 0 ends the run. */
+	int (*row)(void *ctx, const struct gf_train_row *row,
+		   struct gf_error *err);
+	/* On rank 0, after every step (optional). */
+	void (*progress)(void *ctx, size_t step, size_t steps);
+	void *ctx;
+};
+
+struct gf_train_config {
+	struct gf_comm *comm;       /* all borrowed */
+	const struct gf_plan *plan; /* bound to the model and the ranks */
+	const struct gf_model *model;
+	const struct gf_backend *backend;
+	const struct gf_dataset *data;
+
+	size_t batch; /* per rank; 0: what the plan is for, else 16 */
+	size_t epochs;
+	size_t steps; /* stop after so many in all; 0: after the epochs */
+	size_t seed;
+	struct gf_sgd sgd; /* lr: the peak rate; < 0: one that suits */
+	double lr_batch;   /* the global batch that lr is meant for; 0: this */
+	int shape;         /* enum gf_rate_shape */
+	double warmup_epochs;
+
+	const char *checkpoint;  /* folder; NULL: none */
+	size_t checkpoint_every; /* steps; 0: every epoch */
+	bool resume;
+	size_t check_every; /* steps between comparisons of replicas; 0: never;
+			     * SIZE_MAX: as the plan's algorithms need it */
+	double timeout_s;
+	struct gf_train_watch watch;
+};
+
+struct gf_train_result {
+	struct gf_timeline timeline;     /* this rank's last steps */
+	size_t first_step, last_step;    /* that were run; first > last: none */
+	struct gf_train_row train, test; /* the last of each; part NULL: none */
+};
+
+/* Fills in what is left open above, and the rate for this run's batch; config
+ * needs comm and plan. */
+void gf_train_complete(struct gf_train_config *config);
+
+int gf_train_run(const struct gf_train_config *config,
+		 struct gf_train_result *result, struct gf_error *err);
+
+/* Sleeps for compute as plan->model says, with real communication; uses comm,
+ * plan, steps (0: 50), timeout_s and watch alone. */
+int gf_train_replay(const struct gf_train_config *config,
+		    struct gf_train_result *result, struct gf_error *err);
+
+void gf_train_result_release(struct gf_train_result *r);
+
+#endif

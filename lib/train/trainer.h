@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_TRAINER_H
+#define GF_TRAIN_TRAINER_H
+
+#include "train/compute.h"
+#include "train/method.h"
+#include "train/snapshot.h"
+#include "train/tally.h"
+#include "train/team.h"
+#include "train/train.h"
+
+/* A run in progress; private to trainer.c, which opens and closes it, and
+ * loop.c, which runs it. */
+struct gf_trainer {
+	const struct gf_train_config *config;
+	struct gf_train_result *result;
+	struct gf_team team;
+	struct gf_method method;
+	struct gf_compute compute;
+	struct gf_state state;
+	struct gf_run_identity id;
+	struct gf_rate rate;
+	struct gf_tally tally;
+	float *params;
+	float *running; /* batch norm's statistics, mean over ranks */
+	size_t epoch_steps, total_steps;
+	size_t check_every, checkpoint_every; /* steps; check: 0 never */
+};
+
+/* Collective. Ready to take step result->first_step. */
+int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
+		    struct gf_train_result *result, struct gf_error *err);
+/* Also after a failed open. */
+void gf_trainer_close(struct gf_trainer *t);
+
+#endif
