@@ -17,14 +17,6 @@
 
 #define STEPS 20
 
-/* Open MPI keeps memory until the process ends, from modules that it has
- * unloaded by then: no suppression finds them. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-	return "detect_leaks=0";
-}
-
 static int one_step(struct rig *r, struct gf_comm *c, size_t step, int signal,
 		    struct gf_error *err)
 {

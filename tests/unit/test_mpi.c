@@ -6,14 +6,6 @@
 #include "ranks.h"
 #include "transport.h"
 
-/* Open MPI keeps memory until the process ends, from modules that it has
- * unloaded by then: no suppression finds them. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-	return "detect_leaks=0";
-}
-
 static void check_tags(struct gf_comm *c)
 {
 	struct gf_request *request;
