@@ -28,9 +28,12 @@ struct gf_layer_kind {
 };
 
 extern const struct gf_layer_kind gf_layer_conv, gf_layer_maxpool,
-	gf_layer_avgpool, gf_layer_globalpool;
-extern const struct gf_layer_kind gf_layer_batchnorm, gf_layer_relu,
-	gf_layer_fc, gf_layer_add;
+	gf_layer_avgpool, gf_layer_globalpool; /* layer_window.c */
+extern const struct gf_layer_kind gf_layer_fc, gf_layer_embedding,
+	gf_layer_attention, gf_layer_lstm; /* layer_product.c */
+extern const struct gf_layer_kind gf_layer_batchnorm, gf_layer_layernorm,
+	gf_layer_relu, gf_layer_gelu, gf_layer_tanh, gf_layer_dropout,
+	gf_layer_add, gf_layer_concat, gf_layer_select; /* layer_simple.c */
 
 /* By enum gf_layer_type. */
 extern const struct gf_layer_kind *const gf_layer_kinds[];
@@ -40,7 +43,7 @@ const struct gf_shape *gf_infer_input(const struct gf_infer *c, size_t k);
 /* "<layer>.<suffix>" */
 void gf_infer_param(struct gf_infer *c, const char *suffix,
 		    struct gf_shape shape);
-/* The input's shape as {a, b}, ...: up to two per call may be held at once. */
+/* "{3, 32, 32}" */
 const char *gf_shape_text(const struct gf_shape *s, char out[96]);
 int gf_infer_refuse(const struct gf_infer *c, const char *key, const char *fmt,
 		    ...) __attribute__((format(printf, 3, 4)));

@@ -11,6 +11,15 @@ const struct gf_layer_kind *const gf_layer_kinds[] = {
 	[GF_LAYER_GLOBALPOOL] = &gf_layer_globalpool,
 	[GF_LAYER_FC] = &gf_layer_fc,
 	[GF_LAYER_ADD] = &gf_layer_add,
+	[GF_LAYER_CONCAT] = &gf_layer_concat,
+	[GF_LAYER_DROPOUT] = &gf_layer_dropout,
+	[GF_LAYER_LAYERNORM] = &gf_layer_layernorm,
+	[GF_LAYER_GELU] = &gf_layer_gelu,
+	[GF_LAYER_TANH] = &gf_layer_tanh,
+	[GF_LAYER_EMBEDDING] = &gf_layer_embedding,
+	[GF_LAYER_ATTENTION] = &gf_layer_attention,
+	[GF_LAYER_SELECT] = &gf_layer_select,
+	[GF_LAYER_LSTM] = &gf_layer_lstm,
 };
 
 const char *const gf_layer_type_names[] = {
@@ -22,5 +31,14 @@ const char *const gf_layer_type_names[] = {
 	[GF_LAYER_GLOBALPOOL] = "globalpool",
 	[GF_LAYER_FC] = "fc",
 	[GF_LAYER_ADD] = "add",
+	[GF_LAYER_CONCAT] = "concat",
+	[GF_LAYER_DROPOUT] = "dropout",
+	[GF_LAYER_LAYERNORM] = "layernorm",
+	[GF_LAYER_GELU] = "gelu",
+	[GF_LAYER_TANH] = "tanh",
+	[GF_LAYER_EMBEDDING] = "embedding",
+	[GF_LAYER_ATTENTION] = "attention",
+	[GF_LAYER_SELECT] = "select",
+	[GF_LAYER_LSTM] = "lstm",
 	NULL,
 };

@@ -34,6 +34,16 @@ enum gf_layer_type {
 	GF_LAYER_GLOBALPOOL, /* average over H and W: {C} */
 	GF_LAYER_FC,         /* flattens {C, H, W}; per position on {T, F} */
 	GF_LAYER_ADD,
+	/* Known to planners and layer tables; no backend computes them. */
+	GF_LAYER_CONCAT, /* along the first dimension */
+	GF_LAYER_DROPOUT,
+	GF_LAYER_LAYERNORM, /* over the last dimension */
+	GF_LAYER_GELU,
+	GF_LAYER_TANH,
+	GF_LAYER_EMBEDDING, /* {T} numbers to {T, outputs} */
+	GF_LAYER_ATTENTION, /* of queries, keys, values: three {T, F} */
+	GF_LAYER_SELECT,    /* one position of {T, F}: {F} */
+	GF_LAYER_LSTM,      /* {T, F} to {T, outputs} */
 };
 extern const char *const gf_layer_type_names[]; /* NULL-terminated */
 
@@ -51,11 +61,17 @@ struct gf_layer {
 	int *inputs; /* all of them; from repeats the first two */
 	size_t ninputs;
 	/* conv, pools: windows are kernel high and kernel_w wide */
-	size_t filters; /* conv: output channels; fc: outputs */
+	size_t filters; /* conv: output channels; fc, embedding, lstm: outputs
+			 */
 	size_t kernel, kernel_w, stride, pad, pad_w, groups;
 	bool bias;
-	double epsilon, momentum;    /* batchnorm: running = (1 - momentum) *
-					running + momentum * of this batch */
+	double epsilon, momentum; /* batchnorm: running = (1 - momentum) *
+				     running + momentum * of this batch */
+	double rate;              /* dropout: the share that becomes 0 */
+	size_t entries;           /* embedding: rows of the table */
+	size_t heads;             /* attention: divides F */
+	size_t position;          /* select */
+	char *tied; /* fc: the earlier layer whose weight it uses; or NULL */
 	struct gf_shape in, out;     /* inferred; in: of the first input */
 	size_t first_param, nparams; /* in the model's params */
 	double forward_flops, backward_flops; /* per sample */

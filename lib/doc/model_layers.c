@@ -254,6 +254,7 @@ static void release_layers(void *place)
 	for (i = 0; i < m->nlayers; i++) {
 		free(m->layers[i].name);
 		free(m->layers[i].inputs);
+		free(m->layers[i].tied);
 		free(m->layers[i].extra);
 	}
 	free(m->layers);

@@ -52,8 +52,25 @@ static const struct doc_case cases[] = {
 	 "the sample's"},
 	{"\"type\": \"relu\"", "\"type\": \"elu\"",
 	 "m.json: /layers/2/type: want \"conv\", \"batchnorm\", \"relu\", "
-	 "\"maxpool\", \"avgpool\", \"globalpool\", \"fc\" or \"add\", got "
+	 "\"maxpool\", \"avgpool\", \"globalpool\", \"fc\", \"add\", "
+	 "\"concat\", \"dropout\", \"layernorm\", \"gelu\", \"tanh\", "
+	 "\"embedding\", \"attention\", \"select\" or \"lstm\", got "
 	 "\"elu\""},
+	{"\"type\": \"add\", \"from\": [\"c2\", \"r1\"]",
+	 "\"type\": \"concat\", \"from\": [\"c2\", \"r1\", \"b1\"]", NULL},
+	{"\"type\": \"add\", \"from\": [\"c2\", \"r1\"]",
+	 "\"type\": \"concat\", \"from\": [\"c2\"]",
+	 "m.json: /layers/4/from: want at least 2 names for concat, got 1"},
+	{"\"type\": \"add\", \"from\": [\"c2\", \"r1\"]",
+	 "\"type\": \"concat\", \"from\": [\"c2\", \"input\"]",
+	 "m.json: /layers/4/from: want inputs that differ in the first "
+	 "dimension only, got {4, 5, 4} and {3, 9, 8}"},
+	{"\"type\": \"relu\"", "\"type\": \"dropout\", \"rate\": 1",
+	 "m.json: /layers/2/rate: want a number <= 0.999999, got 1"},
+	{"\"type\": \"relu\"", "\"type\": \"layernorm\"",
+	 "m.json: /layers/2: want an input {T, F} or {F}, got {4, 5, 4}"},
+	{"\"type\": \"relu\"", "\"type\": \"lstm\", \"outputs\": 3",
+	 "m.json: /layers/2: want an input {T, F}, got {4, 5, 4}"},
 	{"\"type\": \"relu\"", "\"type\": \"relu\", \"kernel\": 1",
 	 "m.json: /layers/2/kernel: unknown key (keys of your own begin with "
 	 "x-)"},
@@ -89,7 +106,115 @@ static const struct doc_case cases[] = {
 	{"\"kernel\": 2", "\"kernel\": 2, \"stride\": 1, \"pad\": 1", NULL},
 };
 
-/* Shapes, parameters, FLOPs of the document above, by hand. */
+/* A sequence of 5 words through every layer type that knows sequences. */
+static const char sequence[] =
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"words\",\n"
+	" \"input\": [5], \"classes\": 11, \"layers\": [\n"
+	"  {\"name\": \"words\", \"type\": \"embedding\", \"entries\": 11, "
+	"\"outputs\": 6},\n"
+	"  {\"name\": \"places\", \"type\": \"embedding\", \"from\": "
+	"[\"input\"], \"entries\": 8, \"outputs\": 6},\n"
+	"  {\"name\": \"sum\", \"type\": \"add\", \"from\": [\"words\", "
+	"\"places\"]},\n"
+	"  {\"name\": \"norm\", \"type\": \"layernorm\", \"epsilon\": 1e-12},\n"
+	"  {\"name\": \"att\", \"type\": \"attention\", \"from\": [\"norm\", "
+	"\"sum\", \"norm\"], \"heads\": 3},\n"
+	"  {\"name\": \"first\", \"type\": \"select\", \"position\": 4},\n"
+	"  {\"name\": \"rnn\", \"type\": \"lstm\", \"from\": [\"att\"], "
+	"\"outputs\": 6},\n"
+	"  {\"name\": \"gelu\", \"type\": \"gelu\"},\n"
+	"  {\"name\": \"tanh\", \"type\": \"tanh\"},\n"
+	"  {\"name\": \"drop\", \"type\": \"dropout\", \"rate\": 0.25},\n"
+	"  {\"name\": \"out\", \"type\": \"fc\", \"outputs\": 11, \"tied\": "
+	"\"words\"}]}\n";
+
+static const struct doc_case sequence_cases[] = {
+	{"\"heads\": 3", "\"heads\": 4",
+	 "m.json: /layers/4/heads: want a divisor of 6, got 4"},
+	{"[\"norm\", \"sum\", \"norm\"]", "[\"norm\", \"sum\", \"input\"]",
+	 "m.json: /layers/4: want an input {T, F}, got {5}"},
+	{"[\"norm\", \"sum\", \"norm\"]", "[\"norm\", \"sum\"]",
+	 "m.json: /layers/4/from: want 3 names for attention, got 2"},
+	{"\"position\": 4", "\"position\": 5",
+	 "m.json: /layers/5/position: want an integer < 5, got 5"},
+	{"\"tied\": \"words\"", "\"tied\": \"places\"",
+	 "m.json: /layers/10/tied: want an earlier layer with a weight of 11 x "
+	 "6, got \"places\""},
+	{"\"tied\": \"words\"", "\"tied\": \"out\"",
+	 "m.json: /layers/10/tied: want an earlier layer with a weight of 11 x "
+	 "6, got \"out\""},
+	{", \"tied\": \"words\"", "", NULL},
+	{"\"input\": [5]", "\"input\": [5, 2]",
+	 "m.json: /layers/0: want an input {T}, got {5, 2}"},
+	{"\"entries\": 11", "\"entries\": 0",
+	 "m.json: /layers/0/entries: want an integer >= 1, got 0"},
+	{"\"type\": \"gelu\"", "\"type\": \"batchnorm\"",
+	 "m.json: /layers/7: want an input {C, H, W} or {F}, got {5, 6}"},
+	{"\"name\": \"gelu\", \"type\": \"gelu\"",
+	 "\"name\": \"gelu\", \"type\": \"select\", \"from\": [\"first\"], "
+	 "\"position\": 0",
+	 "m.json: /layers/7: want an input {T, F}, got {6}"},
+};
+
+static void read_model(const char *text, struct gf_model *m)
+{
+	struct gf_error err = {""};
+	struct gf_json *root;
+
+	if (gf_json_parse(text, strlen(text), "m.json", &root, &err) ||
+	    gf_model_read(root, "m.json", m, &err)) {
+		printf("%s\n", err.text);
+		exit(1);
+	}
+	gf_json_free(root);
+}
+
+static void test_sequence(void)
+{
+	static const struct {
+		const char *name;
+		size_t elems;
+	} params[] = {
+		{"words.weight", 66},      {"places.weight", 48},
+		{"norm.weight", 6},        {"norm.bias", 6},
+		{"rnn.weight_ih", 24 * 6}, {"rnn.weight_hh", 24 * 6},
+		{"rnn.bias_ih", 24},       {"rnn.bias_hh", 24},
+		{"out.bias", 11}, /* the weight is the words' */
+	};
+	static const double forward[] = {
+		0,
+		0,
+		30,
+		150,
+		4 * 25 * 6 + 5 * 3 * 25,
+		0,
+		2 * 24 * 12 * 5,
+		240,
+		240,
+		30,
+		2 * 6 * 55,
+	};
+	struct gf_model m;
+	size_t i;
+
+	read_model(sequence, &m);
+	EXPECT(m.nparams == GF_ARRAY_LENGTH(params), "%zu", m.nparams);
+	for (i = 0; i < m.nparams; i++) {
+		EXPECT_TEXT(m.params[i].name, params[i].name);
+		EXPECT(gf_shape_elems(&m.params[i].shape) == params[i].elems,
+		       "%s", params[i].name);
+	}
+	for (i = 0; i < m.nlayers; i++)
+		EXPECT(m.layers[i].forward_flops == forward[i], "%s: %g",
+		       m.layers[i].name, m.layers[i].forward_flops);
+	EXPECT(m.layers[6].out.dims[0] == 5 && m.layers[6].out.dims[1] == 6,
+	       "rnn");
+	EXPECT(m.layers[5].out.rank == 1 && m.layers[5].out.dims[0] == 6,
+	       "first");
+	gf_model_release(&m);
+}
+
+/* Shapes, parameters, FLOPs of the first document, by hand. */
 static void test_inference(void)
 {
 	static const struct {
@@ -109,16 +234,10 @@ static void test_inference(void)
 		{2 * 18 * 80, 4 * 18 * 80}, {80, 80},         {4 * 16, 4 * 16},
 		{2 * 16 * 10, 4 * 16 * 10},
 	};
-	struct gf_error err = {""};
-	struct gf_json *root;
 	struct gf_model m;
 	size_t *order, i, total = 0;
 
-	if (gf_json_parse(base, strlen(base), "m.json", &root, &err) ||
-	    gf_model_read(root, "m.json", &m, &err)) {
-		EXPECT(0, "%s", err.text);
-		return;
-	}
+	read_model(base, &m);
 	EXPECT(m.nparams == GF_ARRAY_LENGTH(params), "%zu", m.nparams);
 	order = gf_model_generation_order(&m);
 	for (i = 0; i < m.nparams; i++) {
@@ -143,7 +262,6 @@ static void test_inference(void)
 	EXPECT(m.layers[3].first_param == 4 && m.layers[3].nparams == 1, "c2");
 	free(order);
 	gf_model_release(&m);
-	gf_json_free(root);
 }
 
 /* The table, the enum and the list of names agree. */
@@ -155,41 +273,53 @@ static void test_table(void)
 		EXPECT_TEXT(gf_layer_kinds[i]->name, gf_layer_type_names[i]);
 }
 
+/* The papers' models: tensors and parameters as published (for DenseNet-201,
+ * Inception-v4 and so on to the last element), GFLOPs per sample forward as
+ * commonly quoted, a multiply and an add being two. */
 static void test_shipped(void)
 {
 	static const struct {
-		const char *path;
+		const char *name;
 		size_t tensors, elems;
+		double gflops, within;
 	} models[] = {
-		{"share/models/digits-mlp.json", 6, 17226},
-		{"share/models/digits-cnn.json", 13, 40506},
-		{"share/models/digits-cnn-plain.json", 10, 40394},
-		{"share/models/resnet20.json", 65, 272474},
+		{"digits-mlp", 6, 17226, 0, 1},
+		{"digits-cnn", 13, 40506, 0, 1},
+		{"digits-cnn-plain", 10, 40394, 0, 1},
+		{"resnet20", 65, 272474, 0.082, 0.003},
+		{"alexnet-bn", 26, 60967976, 1.45, 0.05},
+		{"vgg16", 32, 138357544, 31.0, 0.2},
+		{"resnet18", 62, 11689512, 3.64, 0.05},
+		{"resnet50", 161, 25557032, 8.22, 0.1},
+		{"resnet152", 467, 60192808, 23.1, 0.2},
+		{"densenet201", 604, 20013928, 8.68, 0.15},
+		{"inception-v4", 449, 42679816, 12.3, 0.5},
+		{"bert-base", 206, 110106428, 14.3, 0.3},
+		{"lstm-ptb", 11, 66034000, 3.57, 0.05},
 	};
-	size_t i;
+	size_t i, k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(models); i++) {
-		char *text = doc_load(models[i].path);
-		struct gf_error err = {""};
-		struct gf_json *root;
+		char *path =
+			gf_xasprintf("share/models/%s.json", models[i].name);
+		char *text = doc_load(path);
 		struct gf_model m;
+		double flops = 0;
 
-		doc_expect_stable(text, models[i].path, trip);
-		if (gf_json_parse(text, strlen(text), models[i].path, &root,
-				  &err) ||
-		    gf_model_read(root, models[i].path, &m, &err)) {
-			EXPECT(0, "%s", err.text);
-			free(text);
-			continue;
-		}
-		EXPECT(m.nparams == models[i].tensors, "%s: %zu tensors",
-		       models[i].path, m.nparams);
+		doc_expect_stable(text, path, trip);
+		read_model(text, &m);
+		EXPECT_TEXT(m.name, models[i].name);
+		EXPECT(m.nparams == models[i].tensors, "%s: %zu tensors", path,
+		       m.nparams);
 		EXPECT(gf_model_param_count(&m) == models[i].elems,
-		       "%s: %zu elements", models[i].path,
-		       gf_model_param_count(&m));
+		       "%s: %zu elements", path, gf_model_param_count(&m));
+		for (k = 0; k < m.nlayers; k++)
+			flops += m.layers[k].forward_flops;
+		EXPECT(fabs(flops / 1e9 - models[i].gflops) <= models[i].within,
+		       "%s: %g GFLOPs", path, flops / 1e9);
 		gf_model_release(&m);
-		gf_json_free(root);
 		free(text);
+		free(path);
 	}
 }
 
@@ -197,7 +327,11 @@ int main(void)
 {
 	doc_expect_stable(base, "small", trip);
 	doc_run_cases(base, "m.json", trip, cases, GF_ARRAY_LENGTH(cases));
+	doc_expect_stable(sequence, "words", trip);
+	doc_run_cases(sequence, "m.json", trip, sequence_cases,
+		      GF_ARRAY_LENGTH(sequence_cases));
 	test_inference();
+	test_sequence();
 	test_table();
 	test_shipped();
 	return TEST_END();

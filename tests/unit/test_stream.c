@@ -299,8 +299,9 @@ static void expect_example(const char *page, const char *text, size_t size)
 /* The examples in section 5 of the manual. */
 static void test_manual(void)
 {
-	static const char *const pages[] = {
-		"man/gf-topology.5", "man/gf-profile.5", "man/gf-plan.5"};
+	static const char *const pages[] = {"man/gf-topology.5",
+					    "man/gf-profile.5", "man/gf-plan.5",
+					    "man/gf-model.5"};
 	static const char start[] = ".Bd -literal\n{";
 	size_t i;
 

@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The generated models in share/models are what share/tools/gen_models writes.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+tool=${BUILD:-build}/tools/gen_models
+[ -x "$tool" ] || { echo "$tool is not built"; exit 1; }
+made=$(mktemp -d) || exit 1
+trap 'rm -rf "$made"' EXIT
+"$tool" "$made" || exit 1
+bad=0 count=0
+for model in "$made"/*.json; do
+	count=$((count + 1))
+	diff -u "share/models/${model##*/}" "$model" || bad=1
+done
+echo "$count models compared"
+[ "$bad" -eq 0 ] && [ "$count" -ge 10 ]
