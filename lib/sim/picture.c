@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/picture.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+
+#define COMPUTE 0 /* thread; lane l is thread 1 + l */
+
+static void slice(struct gf_trace *t, int pid, const char *name, double from_s,
+		  double to_s)
+{
+	if (to_s > from_s)
+		gf_trace_slice(t, pid, COMPUTE, name, name, from_s,
+			       to_s - from_s, NULL);
+}
+
+/* Where overlap slows backward its delay is spread evenly: the step model keeps
+ * the messages' times only. */
+static double ready_s(const struct gf_plan *p, const struct gf_outcome *o,
+		      size_t tensor)
+{
+	double work = p->model->backward_s, done;
+
+	if (work <= 0)
+		return o->forward_end_s;
+	done = p->model->tensors[tensor].ready_s / work;
+	return o->forward_end_s + done * (o->backward_end_s - o->forward_end_s);
+}
+
+static void draw_compute(const struct gf_plan *p, const struct gf_outcome *o,
+			 int pid, struct gf_trace *t)
+{
+	double update_s = o->iteration_s - p->model->update_s;
+	size_t i;
+
+	slice(t, pid, "forward", 0, o->forward_end_s);
+	slice(t, pid, "backward", o->forward_end_s, o->backward_end_s);
+	slice(t, pid, "wait", o->backward_end_s, update_s);
+	slice(t, pid, "update", update_s, o->iteration_s);
+	for (i = 0; i < p->model->ntensors; i++)
+		gf_trace_instant(t, pid, COMPUTE, "ready",
+				 p->model->tensors[i].name, ready_s(p, o, i));
+}
+
+static void draw_messages(const struct gf_plan *p, const struct gf_outcome *o,
+			  int pid, struct gf_trace *t)
+{
+	double *free_s = gf_xcalloc(p->nmessages + 1, sizeof(*free_s));
+	size_t used = 0, i, lane;
+
+	for (i = 0; i < p->nmessages; i++) {
+		const struct gf_message *m = &p->messages[i];
+		const struct gf_predicted_message *at = &o->messages[i];
+		char *name = gf_xasprintf("message %zu", i);
+		char *args = gf_xasprintf(
+			"{\"message\": %zu, \"first\": %zu, \"last\": %zu, "
+			"\"bytes\": %zu, \"algorithm\": \"%s\"}",
+			i, m->first, m->last, gf_plan_message_bytes(p, i),
+			m->algorithm);
+
+		for (lane = 0; lane < used && free_s[lane] > at->start_s;)
+			lane++;
+		if (lane == used) {
+			char *row = gf_xasprintf("lane %zu", used);
+
+			gf_trace_thread(t, pid, (int)++used, row);
+			free(row);
+		}
+		gf_trace_slice(t, pid, (int)lane + 1, "message", name,
+			       at->start_s, at->end_s - at->start_s, args);
+		free_s[lane] = at->end_s;
+		free(name);
+		free(args);
+	}
+	free(free_s);
+}
+
+void gf_outcome_trace(const struct gf_plan *p, const struct gf_outcome *o,
+		      int pid, const char *name, struct gf_trace *trace)
+{
+	gf_trace_process(trace, pid, name);
+	gf_trace_thread(trace, pid, COMPUTE, "compute");
+	draw_compute(p, o, pid, trace);
+	draw_messages(p, o, pid, trace);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_PICTURE_H
+#define GF_SIM_PICTURE_H
+
+#include "doc/trace.h"
+#include "sim/whatif.h"
+
+/* One simulated iteration as a Chrome trace, drawn as gf-train draws measured
+ * ones: compute on thread 0, message slices with {message, first, last, bytes}
+ * on the lanes' threads, an instant where each tensor is ready. */
+void gf_outcome_trace(const struct gf_plan *p, const struct gf_outcome *o,
+		      int pid, const char *name, struct gf_trace *trace);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/rows.h"
+
+#include "doc/json.h"
+
+#define COLUMNS_MOST 24
+
+struct column {
+	const char *name;
+	double value;
+	bool whole;
+};
+
+static size_t columns_of(const struct gf_plan *p, const struct gf_outcome *o,
+			 const struct gf_row_choice *c, struct column *out)
+{
+	size_t n = 0;
+
+	out[n++] = (struct column){"ranks", o->ranks, true};
+	if (c->bandwidth)
+		out[n++] = (struct column){"bandwidth_bytes_per_s",
+					   o->bandwidth_bytes_per_s, false};
+	out[n++] = (struct column){"iteration_s", o->iteration_s, false};
+	out[n++] = (struct column){"compute_s", o->compute_s, false};
+	out[n++] = (struct column){"exposed_comm_s", o->exposed_comm_s, false};
+	out[n++] =
+		(struct column){"communication_s", o->communication_s, false};
+	out[n++] = (struct column){"speedup", o->speedup, false};
+	out[n++] = (struct column){"efficiency", o->efficiency, false};
+	if (c->samples)
+		out[n++] = (struct column){"samples_per_s", o->samples_per_s,
+					   false};
+	if (c->iterations > 0)
+		out[n++] = (struct column){
+			"total_s", gf_outcome_total_s(p, o, c->iterations),
+			false};
+	if (c->percentiles) {
+		out[n++] = (struct column){"least_s", o->least_s, false};
+		out[n++] = (struct column){"p50_s", o->p50_s, false};
+		out[n++] = (struct column){"p90_s", o->p90_s, false};
+		out[n++] = (struct column){"p99_s", o->p99_s, false};
+		out[n++] = (struct column){"most_s", o->most_s, false};
+		out[n++] = (struct column){"mean_s", o->mean_s, false};
+	}
+	return n;
+}
+
+void gf_outcome_csv_head(const struct gf_row_choice *c, struct gf_text *out)
+{
+	static const struct gf_outcome none;
+	static const struct gf_model_profile model;
+	struct gf_plan plan = {.model = (struct gf_model_profile *)&model};
+	struct column columns[COLUMNS_MOST];
+	size_t n = columns_of(&plan, &none, c, columns), i;
+
+	gf_text_addf(out, "policy");
+	for (i = 0; i < n; i++)
+		gf_text_addf(out, ",%s", columns[i].name);
+	gf_text_addf(out, "\n");
+}
+
+void gf_outcome_csv(const struct gf_plan *p, const struct gf_outcome *o,
+		    const struct gf_row_choice *c, struct gf_text *out)
+{
+	struct column columns[COLUMNS_MOST];
+	size_t n = columns_of(p, o, c, columns), i;
+	char number[GF_JSON_REAL_TEXT];
+
+	gf_text_addf(out, "%s", p->policy ? p->policy : "");
+	for (i = 0; i < n; i++) {
+		gf_json_real_text(columns[i].value, number);
+		if (columns[i].whole)
+			gf_text_addf(out, ",%.0f", columns[i].value);
+		else
+			gf_text_addf(out, ",%s", number);
+	}
+	gf_text_addf(out, "\n");
+}
+
+void gf_outcome_json(const struct gf_plan *p, const struct gf_outcome *o,
+		     const struct gf_row_choice *c, struct gf_text *out)
+{
+	struct column columns[COLUMNS_MOST];
+	size_t n = columns_of(p, o, c, columns), i;
+	struct gf_json_writer w = {0};
+
+	gf_json_open_line(&w, NULL);
+	if (p->policy)
+		gf_json_put_string(&w, "policy", p->policy);
+	for (i = 0; i < n; i++)
+		if (columns[i].whole)
+			gf_json_put_size(&w, columns[i].name,
+					 (size_t)columns[i].value);
+		else
+			gf_json_put_real(&w, columns[i].name, columns[i].value);
+	gf_json_close_object(&w);
+	gf_text_add(out, w.text.data, w.text.length);
+	gf_text_release(&w.text);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_ROWS_H
+#define GF_SIM_ROWS_H
+
+#include "base/text.h"
+#include "sim/whatif.h"
+
+/* Outcomes as JSON Lines or CSV: one row each, the same columns in the same
+ * order. Columns that nothing was asked for in (bandwidth, percentiles, totals,
+ * samples) are left out. */
+struct gf_row_choice {
+	bool bandwidth, percentiles, samples;
+	double iterations; /* 0: no total */
+};
+
+void gf_outcome_csv_head(const struct gf_row_choice *c, struct gf_text *out);
+void gf_outcome_csv(const struct gf_plan *p, const struct gf_outcome *o,
+		    const struct gf_row_choice *c, struct gf_text *out);
+void gf_outcome_json(const struct gf_plan *p, const struct gf_outcome *o,
+		     const struct gf_row_choice *c, struct gf_text *out);
+
+#endif

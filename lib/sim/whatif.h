@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_WHATIF_H
+#define GF_SIM_WHATIF_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "doc/plan.h"
+#include "doc/topology.h"
+#include "sim/predict.h"
+
+/*
+ * A plan in other circumstances. Zero and NULL: as the plan has it.
+ */
+struct gf_slow_rank {
+	int rank;
+	double factor; /* its compute takes so many times as long; > 0 */
+};
+
+struct gf_what_if {
+	int ranks;
+	const struct gf_level *levels; /* costs by closed forms on these */
+	size_t nlevels;
+	const struct gf_network *network; /* measured elsewhere */
+	double bandwidth_bytes_per_s;     /* of the outermost level */
+	const struct gf_slow_rank *slow;
+	size_t nslow;
+	/* Every rank's compute takes max(0, 1 + jitter*N(0,1)) times as long,
+	 * drawn anew in each of `runs` iterations. */
+	double jitter;
+	size_t runs; /* 0: 1 */
+	uint64_t seed;
+};
+
+/*
+ * compute_s is one rank's, exposed_comm_s what the iteration takes beyond it
+ * (with what slow ranks cost), both without jitter, as are the messages;
+ * speed-up is over one rank, P * compute_s / iteration_s, and efficiency is
+ * speed-up over P, both by the median where there is jitter (ASC-WFBP section
+ * VI-E, BlueConnect Figure 3).
+ */
+struct gf_outcome {
+	int ranks;
+	double bandwidth_bytes_per_s; /* 0: not asked for */
+	double iteration_s, compute_s, exposed_comm_s;
+	double communication_s; /* first start to last end */
+	double backward_end_s, forward_end_s;
+	double speedup, efficiency;
+	double samples_per_s; /* 0: the batch is not known */
+	double least_s, p50_s, p90_s, p99_s, most_s, mean_s; /* over runs */
+	struct gf_predicted_message *messages; /* the plan's nmessages */
+};
+
+int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
+	       struct gf_outcome *out, struct gf_error *err);
+void gf_outcome_release(struct gf_outcome *out);
+
+/* T iterations one after the other, with what pipelining fills and drains
+ * (Pipe-SGD Eq. 4). */
+double gf_outcome_total_s(const struct gf_plan *p, const struct gf_outcome *out,
+			  double iterations);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "base/array.h"
+#include "base/rng.h"
+#include "planner/policies.h"
+#include "planner_cases.h"
+#include "sim/normal.h"
+#include "sim/predict.h"
+#include "sim/whatif.h"
+#include "test.h"
+
+#define TOLERANCE 1e-9
+
+static struct gf_level two_levels[] = {
+	{.name = (char *)"host",
+	 .size = 2,
+	 .link = (char *)"shm",
+	 .bandwidth_bytes_per_s = 8,
+	 .latency_s = 0.5},
+	{.name = (char *)"net",
+	 .size = 4,
+	 .link = (char *)"ethernet",
+	 .bandwidth_bytes_per_s = 2,
+	 .latency_s = 3},
+};
+
+/* Prices: measured, rescaled, derived; and who has none. */
+static void test_price(void)
+{
+	struct gf_allreduce_cost ring = {
+		.algorithm = (char *)"ring", .startup_s = 6, .per_byte_s = 1.5};
+	struct gf_network measured = {
+		.ranks = 4, .allreduce = &ring, .nallreduce = 1};
+	struct gf_allreduce_cost tree = {.algorithm = (char *)"tree",
+					 .startup_s = 1};
+	struct gf_network another = {
+		.ranks = 8, .allreduce = &tree, .nallreduce = 1};
+	struct gf_level_cost level = {.name = (char *)"net",
+				      .alpha_s = 1,
+				      .beta_s_per_byte = 2,
+				      .reduce_s_per_byte = 4};
+	struct gf_network per_level = {
+		.ranks = 4, .levels = &level, .nlevels = 1};
+	const struct {
+		const char *what;
+		struct gf_fabric fabric;
+		const char *algorithm;
+		int rc;
+		enum gf_price_origin origin;
+		double startup_s, per_byte_s;
+	} cases[] = {
+		{"measured",
+		 {&measured, NULL, 0, 4, 0},
+		 "ring",
+		 0,
+		 GF_PRICE_MEASURED,
+		 6,
+		 1.5},
+		{"rescaled: 2(p-1), (p-1)/p",
+		 {&measured, NULL, 0, 8, 0},
+		 "ring",
+		 0,
+		 GF_PRICE_RESCALED,
+		 14,
+		 1.75},
+		{"rescaled down",
+		 {&measured, NULL, 0, 2, 0},
+		 "ring",
+		 0,
+		 GF_PRICE_RESCALED,
+		 2,
+		 1},
+		{"derived: 14 rounds of 3 s, 2*(7/8)/2 per byte",
+		 {NULL, two_levels, 2, 8, 0},
+		 "ring",
+		 0,
+		 GF_PRICE_DERIVED,
+		 42,
+		 0.875},
+		{"derived beside a measured other",
+		 {&another, two_levels, 2, 8, 0},
+		 "ring",
+		 0,
+		 GF_PRICE_DERIVED,
+		 42,
+		 0.875},
+		{"a measured level, with its reduction",
+		 {&per_level, NULL, 0, 4, 0},
+		 "ring",
+		 0,
+		 GF_PRICE_DERIVED,
+		 6,
+		 6},
+		{"a measured level in place of the nominal one",
+		 {&per_level, &two_levels[1], 1, 4, 0},
+		 "ring",
+		 0,
+		 GF_PRICE_DERIVED,
+		 6,
+		 6},
+		{"nothing says",
+		 {&measured, NULL, 0, 4, 0},
+		 "library",
+		 -ENOTSUP,
+		 0,
+		 0,
+		 0},
+		{"no such algorithm",
+		 {NULL, two_levels, 2, 8, 0},
+		 "pigeon",
+		 -EINVAL,
+		 0,
+		 0,
+		 0},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_error err = {""};
+		struct gf_price p = {0};
+		int rc = gf_price_message(&cases[i].fabric, cases[i].algorithm,
+					  NULL, 0, &p, &err);
+
+		EXPECT(rc == cases[i].rc, "%s: want %d, got %d: %s",
+		       cases[i].what, cases[i].rc, rc, err.text);
+		if (rc)
+			continue;
+		EXPECT(p.origin == cases[i].origin, "%s", cases[i].what);
+		EXPECT_NEAR(p.startup_s, cases[i].startup_s, TOLERANCE, "%s",
+			    cases[i].what);
+		EXPECT_NEAR(p.per_byte_s, cases[i].per_byte_s, TOLERANCE, "%s",
+			    cases[i].what);
+	}
+}
+
+static void test_link(void)
+{
+	struct gf_allreduce_cost ring = {
+		.algorithm = (char *)"ring", .startup_s = 6, .per_byte_s = 1.5};
+	struct gf_network measured = {
+		.ranks = 4, .allreduce = &ring, .nallreduce = 1};
+	struct gf_fabric f = {&measured, NULL, 0, 4, 0};
+	struct gf_link_cost link;
+
+	EXPECT(gf_price_link(&f, &link, NULL) == 0, "from a ring");
+	EXPECT_NEAR(link.alpha_s, 1, TOLERANCE, "from a ring");
+	EXPECT_NEAR(link.beta_s_per_byte, 1, TOLERANCE, "from a ring");
+	f = (struct gf_fabric){NULL, two_levels, 2, 8, 0};
+	EXPECT(gf_price_link(&f, &link, NULL) == 0, "from levels");
+	EXPECT_NEAR(link.alpha_s, 3, TOLERANCE, "from levels");
+	EXPECT_NEAR(link.beta_s_per_byte, 0.5, TOLERANCE, "from levels");
+}
+
+/* What selection and staleness make of six (SYSTEMS section 1). */
+static void test_axes(void)
+{
+	struct problem_store s;
+	struct gf_sim_result r;
+	struct gf_fabric f;
+	struct gf_plan p;
+
+	store_case(&s, &six, 1);
+	EXPECT(gf_policy_run(&gf_policy_single, &s.problem, &p, NULL) == 0,
+	       "single");
+	f = gf_plan_fabric(&p);
+
+	p.staleness = 2;
+	r = (struct gf_sim_result){0};
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "pipelined");
+	EXPECT_NEAR(r.iteration_s, 48, TOLERANCE, "bound by the exchange");
+	p.staleness = 1;
+
+	/* one of ten bytes, flushed as one pack when the last is ready */
+	p.selection.method = GF_SELECT_CSC;
+	p.selection.keep = 0.1;
+	p.threshold_bytes = 1000;
+	r = (struct gf_sim_result){0};
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 4.5, TOLERANCE, "csc");
+	/* packs of more than 8 bytes: [0-2] (10.4) at 9, [3-5] (7.6) at 20 */
+	p.threshold_bytes = 8;
+	r = (struct gf_sim_result){0};
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 1.9, TOLERANCE, "csc in two packs");
+
+	/* k = 4 of 45: alpha = 3/6, beta = 1/6 per byte, 2 rounds */
+	p.selection.method = GF_SELECT_GTOPK;
+	p.selection.density = 0.1;
+	r = (struct gf_sim_result){0};
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "gtopk");
+	EXPECT_NEAR(r.iteration_s, 20 + 2 * 2 * 0.5 + 4 * 16 * 2 / 6.0,
+		    TOLERANCE, "gtopk");
+	p.selection.method = GF_SELECT_TOPK;
+	r = (struct gf_sim_result){0};
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "topk");
+	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE,
+		    "topk");
+	gf_plan_release(&p);
+}
+
+/* The same normal deviates, drawn one by one and as the largest of many. */
+static void test_normal(void)
+{
+	static const struct {
+		double u, n, want;
+	} cases[] = {
+		{0.5, 1, 0},
+		{0.975, 1, 1.959963984540054},
+		{0.025, 1, -1.959963984540054},
+		{1e-9, 1, -5.9978070150076865},
+		/* u^(1/2) = 0.5 */
+		{0.25, 2, 0},
+		/* 1 - 0.5^(1/1e6) */
+		{0.5, 1e6, 4.826965122543788},
+	};
+	struct gf_rng rng;
+	double sum = 0, direct = 0;
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		EXPECT_NEAR(gf_normal_largest(cases[i].u, cases[i].n),
+			    cases[i].want, 1e-7, "case %zu", i);
+	gf_rng_init(&rng, 1, 0);
+	for (i = 0; i < 20000; i++) {
+		double most = -INFINITY;
+
+		for (k = 0; k < 8; k++)
+			most = fmax(most, gf_rng_normal(&rng));
+		direct += most / 20000;
+		sum += gf_normal_largest(gf_rng_uniform(&rng), 8) / 20000;
+	}
+	EXPECT(fabs(sum - direct) < 0.02, "mean of the largest of 8: %g, %g",
+	       sum, direct);
+}
+
+static void test_what_if(void)
+{
+	struct gf_slow_rank slow = {2, 2};
+	struct gf_what_if same = {0}, slower = {.slow = &slow, .nslow = 1};
+	struct gf_what_if uneven = {.jitter = 0.1, .runs = 200, .seed = 3};
+	struct problem_store s;
+	struct gf_outcome o;
+	struct gf_plan p;
+	double even_s;
+
+	store_case(&s, &six, 1);
+	EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, NULL) == 0,
+	       "wfbp");
+	EXPECT(gf_what_if(&p, &same, &o, NULL) == 0, "same");
+	even_s = o.iteration_s;
+	EXPECT_NEAR(even_s, 67, TOLERANCE, "same");
+	EXPECT_NEAR(o.communication_s, 63, TOLERANCE, "4 to 67");
+	EXPECT_NEAR(gf_outcome_total_s(&p, &o, 10), 670, TOLERANCE, "ten");
+	gf_outcome_release(&o);
+	EXPECT(gf_what_if(&p, &slower, &o, NULL) == 0, "slow rank");
+	EXPECT_NEAR(o.iteration_s, 71, TOLERANCE, "ready at 8 instead of 4");
+	EXPECT_NEAR(o.exposed_comm_s, 51, TOLERANCE, "slow rank");
+	gf_outcome_release(&o);
+	EXPECT(gf_what_if(&p, &uneven, &o, NULL) == 0, "jitter");
+	EXPECT(o.least_s <= o.p50_s && o.p99_s <= o.most_s && o.p50_s > even_s,
+	       "jitter: %g %g %g %g", o.least_s, o.p50_s, o.p99_s, o.most_s);
+	gf_outcome_release(&o);
+	slow.rank = 4;
+	EXPECT(gf_what_if(&p, &slower, &o, NULL) == -EINVAL, "no rank 4");
+	gf_plan_release(&p);
+}
+
+int main(void)
+{
+	test_price();
+	test_link();
+	test_axes();
+	test_normal();
+	test_what_if();
+	return TEST_END();
+}
