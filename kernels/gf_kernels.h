@@ -28,7 +28,7 @@ struct gf_topk {
 	size_t count;      /* below 2^32 */
 	size_t k;          /* 1 to count */
 	uint32_t *index;   /* out, k of them, ascending */
-	uint32_t *scratch; /* count of them */
+	uint32_t *scratch; /* 2*count of them */
 };
 
 /* Values at ascending indices; everything else is zero. */

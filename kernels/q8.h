@@ -33,13 +33,13 @@ static inline float q8_step(const uint8_t *from)
 	return max / 127;
 }
 
-/* Half away from zero, exactly: what is cut off is itself exact. */
+/* Just below a half: added to any magnitude below 2^22 and cut to an integer,
+ * it rounds half away from zero exactly (0.5 itself would lift 0.49999997). */
+#define GF_Q8_HALF 0x1.fffffep-2f
+
 static inline int8_t q8_round(float x)
 {
-	int whole = (int)x;
-	float rest = x - (float)whole;
-
-	return (int8_t)(whole + (rest >= 0.5f) - (rest <= -0.5f));
+	return (int8_t)(x + copysignf(GF_Q8_HALF, x));
 }
 
 #endif

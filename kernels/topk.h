@@ -21,16 +21,11 @@
 typedef size_t gf_collect_fn(const struct gf_topk *t, uint32_t bound);
 
 #define GF_TOPK_SAMPLE 8192
+#define GF_TOPK_RUN    4 /* neighbours in the sample: they share a cache line */
 
-static inline uint32_t topk_key(const struct gf_topk *t, uint32_t i)
-{
-	return magnitude(t->add ? t->values[i] + t->add[i] : t->values[i]);
-}
-
-/* The rank-th largest key (from 1) among those at index[0..n); *equals: how
- * many of that very key belong to the first rank. */
-static inline uint32_t topk_select(const struct gf_topk *t,
-				   const uint32_t *index, size_t n, size_t rank,
+/* The rank-th largest of the keys (from 1); *equals: how many of that very key
+ * belong to the first rank. */
+static inline uint32_t topk_select(const uint32_t *keys, size_t n, size_t rank,
 				   size_t *equals)
 {
 	static const struct {
@@ -44,12 +39,9 @@ static inline uint32_t topk_select(const struct gf_topk *t,
 		size_t histogram[2048] = {0}, above = 0;
 		uint32_t bin = low;
 
-		for (size_t i = 0; i < n; i++) {
-			uint32_t key = topk_key(t, index[i]);
-
-			if ((key & mask) == prefix)
-				histogram[key >> shift & low]++;
-		}
+		for (size_t i = 0; i < n; i++)
+			if ((keys[i] & mask) == prefix)
+				histogram[keys[i] >> shift & low]++;
 		while (above + histogram[bin] < rank)
 			above += histogram[bin--];
 		rank -= above;
@@ -60,31 +52,34 @@ static inline uint32_t topk_select(const struct gf_topk *t,
 	return prefix;
 }
 
+/* A bound that about k + slack*count/SAMPLE values reach. */
 static inline uint32_t topk_bound(const struct gf_topk *t, size_t slack)
 {
-	const size_t stride = t->count / GF_TOPK_SAMPLE;
-	size_t expected, equals;
+	const size_t runs = GF_TOPK_SAMPLE / GF_TOPK_RUN;
+	const double share = (double)t->k / (double)t->count;
+	size_t rank = (size_t)(share * GF_TOPK_SAMPLE) + slack, equals;
 
-	if (stride == 0)
+	if (t->count < GF_TOPK_SAMPLE || rank >= GF_TOPK_SAMPLE)
 		return 0;
-	expected = (size_t)((double)t->k / (double)t->count * GF_TOPK_SAMPLE);
-	expected += slack;
-	if (expected >= GF_TOPK_SAMPLE)
-		return 0;
-	for (size_t i = 0; i < GF_TOPK_SAMPLE; i++)
-		t->scratch[i] = (uint32_t)(i * stride);
-	return topk_select(t, t->scratch, GF_TOPK_SAMPLE, expected, &equals);
+	for (size_t i = 0; i < GF_TOPK_SAMPLE; i++) {
+		size_t at =
+			i / GF_TOPK_RUN * (t->count / runs) + i % GF_TOPK_RUN;
+		float x = t->values[at];
+
+		t->scratch[i] = magnitude(t->add ? x + t->add[at] : x);
+	}
+	return topk_select(t->scratch, GF_TOPK_SAMPLE, rank, &equals);
 }
 
 static inline void topk(const struct gf_topk *given, gf_collect_fn *collect)
 {
 	struct gf_topk t = *given;
-	size_t expected = t.k / (t.count / GF_TOPK_SAMPLE + 1);
+	const double share = (double)t.k / (double)t.count;
 	size_t slack = 8, found, equals, n = 0;
-	uint32_t kth;
+	uint32_t kth, *keys;
 
 	/* Three standard deviations of the count in the sample. */
-	while (slack * slack < 9 * expected)
+	while ((double)(slack * slack) < 9 * share * GF_TOPK_SAMPLE)
 		slack++;
 	for (;;) {
 		uint32_t bound = topk_bound(&t, slack);
@@ -95,13 +90,14 @@ static inline void topk(const struct gf_topk *given, gf_collect_fn *collect)
 			break;
 		slack *= 4;
 	}
-	kth = topk_select(&t, t.scratch, found, t.k, &equals);
+	keys = t.scratch + found;
+	for (size_t i = 0; i < found; i++)
+		keys[i] = magnitude(t.values[t.scratch[i]]);
+	kth = topk_select(keys, found, t.k, &equals);
 	for (size_t i = 0; i < found && n < t.k; i++) {
-		uint32_t key = topk_key(&t, t.scratch[i]);
-
-		if (key < kth || (key == kth && equals == 0))
+		if (keys[i] < kth || (keys[i] == kth && equals == 0))
 			continue;
-		equals -= key == kth;
+		equals -= keys[i] == kth;
 		t.index[n++] = t.scratch[i];
 	}
 }

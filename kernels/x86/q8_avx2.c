@@ -31,21 +31,13 @@ static uint32_t largest(const float *from, size_t n)
 /* q8_round of eight values, as bytes in the low half. */
 INLINE __m128i quantise(__m256 v)
 {
-	const __m256 sign = _mm256_set1_ps(-0.0f);
-	__m256 whole =
-		_mm256_round_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-	__m256 rest = _mm256_andnot_ps(sign, _mm256_sub_ps(v, whole));
-	__m256 away =
-		_mm256_or_ps(_mm256_and_ps(sign, v), _mm256_set1_ps(1.0f));
-	__m256i q;
-	__m128i half;
+	__m256 half = _mm256_or_ps(_mm256_and_ps(v, _mm256_set1_ps(-0.0f)),
+				   _mm256_set1_ps(GF_Q8_HALF));
+	__m256i q = _mm256_cvttps_epi32(_mm256_add_ps(v, half));
+	__m128i low = _mm_packs_epi32(_mm256_castsi256_si128(q),
+				      _mm256_extracti128_si256(q, 1));
 
-	away = _mm256_and_ps(
-		away, _mm256_cmp_ps(rest, _mm256_set1_ps(0.5f), _CMP_GE_OQ));
-	q = _mm256_cvtps_epi32(_mm256_add_ps(whole, away));
-	half = _mm_packs_epi32(_mm256_castsi256_si128(q),
-			       _mm256_extracti128_si256(q, 1));
-	return _mm_packs_epi16(half, half);
+	return _mm_packs_epi16(low, low);
 }
 
 static void q8_encode(uint8_t *to, const float *from, size_t n)

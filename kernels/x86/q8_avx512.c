@@ -7,49 +7,58 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-static uint32_t largest(const float *from, size_t n)
+INLINE __m512i magnitudes(const float *from, __mmask16 m)
 {
-	__m512i top = _mm512_setzero_si512();
-
-	for (size_t i = 0; i < n; i += 16) {
-		__m512 v = _mm512_maskz_loadu_ps(lane_mask(n - i), from + i);
-
-		top = _mm512_max_epi32(top,
-				       _mm512_castps_si512(_mm512_abs_ps(v)));
-	}
-	return (uint32_t)_mm512_reduce_max_epi32(top);
+	return _mm512_castps_si512(
+		_mm512_abs_ps(_mm512_maskz_loadu_ps(m, from)));
 }
 
-/* q8_round of sixteen values. */
-INLINE __m128i quantise(__m512 v)
+static uint32_t largest(const float *from, size_t n)
 {
-	__m512 whole =
-		_mm512_roundscale_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-	__m512 rest = _mm512_abs_ps(_mm512_sub_ps(v, whole));
-	__mmask16 away =
-		_mm512_cmp_ps_mask(rest, _mm512_set1_ps(0.5f), _CMP_GE_OQ);
-	__m512 one = _mm512_or_ps(_mm512_and_ps(v, _mm512_set1_ps(-0.0f)),
-				  _mm512_set1_ps(1));
+	__m512i even = _mm512_setzero_si512(), odd = even;
+	size_t i = 0;
 
-	whole = _mm512_mask_add_ps(whole, away, whole, one);
-	return _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(whole));
+	for (; i + 32 <= n; i += 32) {
+		even = _mm512_max_epi32(even, magnitudes(from + i, 0xffff));
+		odd = _mm512_max_epi32(odd, magnitudes(from + i + 16, 0xffff));
+	}
+	for (; i < n; i += 16)
+		even = _mm512_max_epi32(even,
+					magnitudes(from + i, lane_mask(n - i)));
+	return (uint32_t)_mm512_reduce_max_epi32(_mm512_max_epi32(even, odd));
+}
+
+/* q8_round of sixteen values times f. */
+INLINE __m128i quantise(__m512 v, __m512 f)
+{
+	const __m512 sign = _mm512_set1_ps(-0.0f);
+	__m512 half;
+
+	v = _mm512_mul_ps(v, f);
+	half = _mm512_or_ps(_mm512_and_ps(v, sign), _mm512_set1_ps(GF_Q8_HALF));
+	return _mm512_cvtepi32_epi8(
+		_mm512_cvttps_epi32(_mm512_add_ps(v, half)));
 }
 
 static void q8_encode(uint8_t *to, const float *from, size_t n)
 {
 	const float factor = q8_begin(to, largest(from, n));
 	const __m512 f = _mm512_set1_ps(factor);
+	size_t i = 0;
 
 	to += GF_Q8_HEADER;
 	if (isnan(factor)) {
 		memset(to, 127, n);
 		return;
 	}
-	for (size_t i = 0; i < n; i += 16) {
+	for (; i + 16 <= n; i += 16)
+		_mm_storeu_si128((__m128i *)(void *)(to + i),
+				 quantise(_mm512_loadu_ps(from + i), f));
+	if (i < n) {
 		__mmask16 m = lane_mask(n - i);
 		__m512 v = _mm512_maskz_loadu_ps(m, from + i);
 
-		_mm_mask_storeu_epi8(to + i, m, quantise(_mm512_mul_ps(f, v)));
+		_mm_mask_storeu_epi8(to + i, m, quantise(v, f));
 	}
 }
 
