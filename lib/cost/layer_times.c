@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cost/layer_times.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+
+/* What one layer costs, in FLOPs or in bytes at the rate of that many. */
+struct work {
+	double forward, backward;
+};
+
+static double bytes_moved(const struct gf_model *m, const struct gf_layer *l,
+			  double batch)
+{
+	double samples = (double)gf_shape_elems(&l->out), params = 0;
+	size_t i;
+
+	for (i = 0; i < l->ninputs; i++) {
+		int from = l->inputs[i];
+
+		samples += (double)gf_shape_elems(
+			from < 0 ? &m->input : &m->layers[from].out);
+	}
+	for (i = 0; i < l->nparams; i++)
+		params += (double)gf_shape_elems(
+			&m->params[l->first_param + i].shape);
+	/* a look-up touches the rows it needs */
+	if (l->type == GF_LAYER_EMBEDDING)
+		params = 0;
+	return 4 * (batch * samples + params);
+}
+
+static struct work work_of(const struct gf_model *m, const struct gf_layer *l,
+			   size_t batch)
+{
+	double floor = GF_ESTIMATE_BALANCE * bytes_moved(m, l, (double)batch);
+
+	return (struct work){
+		.forward = fmax((double)batch * l->forward_flops, floor),
+		.backward = fmax((double)batch * l->backward_flops, 2 * floor),
+	};
+}
+
+static int check(const struct gf_model *m, const struct gf_estimate *in,
+		 struct gf_error *err)
+{
+	if (!m->nparams)
+		return gf_error_set(err, -EINVAL,
+				    "want a model with parameters, got none");
+	if (!in->batch)
+		return gf_error_set(err, -EINVAL,
+				    "want a batch of at least 1, got 0");
+	if (in->flops_per_s > 0 && isfinite(in->flops_per_s))
+		return 0;
+	if (in->flops_per_s != 0)
+		return gf_error_set(err, -EINVAL,
+				    "want a rate > 0 FLOPs/s, got %g",
+				    in->flops_per_s);
+	if (!(in->forward_s >= 0 && in->backward_s > 0) ||
+	    !isfinite(in->forward_s + in->backward_s))
+		return gf_error_set(err, -EINVAL,
+				    "want a rate, or a forward time >= 0 and a "
+				    "backward time > 0, got %g and %g",
+				    in->forward_s, in->backward_s);
+	return 0;
+}
+
+/* Seconds per layer, from work. */
+static struct work *layer_times(const struct gf_model *m,
+				const struct gf_estimate *in)
+{
+	struct work *times = gf_xcalloc(m->nlayers, sizeof(*times));
+	double forward = 0, backward = 0;
+	size_t i;
+
+	for (i = 0; i < m->nlayers; i++) {
+		times[i] = work_of(m, &m->layers[i], in->batch);
+		forward += times[i].forward;
+		backward += times[i].backward;
+	}
+	for (i = 0; i < m->nlayers; i++) {
+		if (in->flops_per_s > 0) {
+			times[i].forward /= in->flops_per_s;
+			times[i].backward /= in->flops_per_s;
+		} else {
+			times[i].forward *= in->forward_s / forward;
+			times[i].backward *= in->backward_s / backward;
+		}
+	}
+	return times;
+}
+
+static void fill_tensors(const struct gf_model *m, const double *ready_s,
+			 const double *need_s, struct gf_model_profile *p)
+{
+	size_t *order = gf_model_generation_order(m), i;
+
+	p->tensors = gf_xcalloc(m->nparams, sizeof(*p->tensors));
+	p->ntensors = m->nparams;
+	for (i = 0; i < m->nparams; i++) {
+		const struct gf_param *from = &m->params[order[i]];
+		struct gf_tensor *t = &p->tensors[i];
+
+		t->name = gf_xstrdup(from->name);
+		t->count_elems = gf_shape_elems(&from->shape);
+		t->dtype = GF_F32;
+		t->ready_s = ready_s[from->layer];
+		t->need_s = need_s[from->layer];
+	}
+	free(order);
+}
+
+int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
+		      struct gf_model_profile **profile, struct gf_error *err)
+{
+	struct gf_model_profile *p;
+	double *ready_s, *need_s;
+	struct work *times;
+	size_t i;
+	int rc;
+
+	rc = check(m, in, err);
+	if (rc)
+		return rc;
+	times = layer_times(m, in);
+	ready_s = gf_xcalloc(m->nlayers, sizeof(*ready_s));
+	need_s = gf_xcalloc(m->nlayers, sizeof(*need_s));
+	p = gf_xcalloc(1, sizeof(*p));
+	for (i = 0; i < m->nlayers; i++) {
+		need_s[i] = p->forward_s;
+		p->forward_s += times[i].forward;
+	}
+	for (i = m->nlayers; i-- > 0;) {
+		p->backward_s += times[i].backward;
+		ready_s[i] = p->backward_s;
+	}
+	fill_tensors(m, ready_s, need_s, p);
+	p->name = gf_xstrdup(m->name);
+	p->device = gf_xstrdup("estimate");
+	p->batch_per_rank = in->batch;
+	p->overlap_slowdown = 1;
+	*profile = p;
+	free(times);
+	free(ready_s);
+	free(need_s);
+	return 0;
+}

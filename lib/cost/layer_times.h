@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COST_LAYER_TIMES_H
+#define GF_COST_LAYER_TIMES_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "doc/model.h"
+#include "doc/profile.h"
+
+/*
+ * When a model's gradients would be ready on hardware that nobody measured.
+ *
+ * A roofline (Williams, Waterman, Patterson 2009): a layer takes as long as
+ * its FLOPs, but not less than the bytes it moves allow: GF_ESTIMATE_BALANCE
+ * FLOPs' time per byte, which is where GPUs of the papers' years lie (P100 13,
+ * V100 16, RTX 2080 Ti 22). This is the floor of cheap layers: batch norm,
+ * ReLU and pooling are never free. Forward moves a layer's inputs, outputs and
+ * parameters once, backward twice.
+ */
+#define GF_ESTIMATE_BALANCE 16.0
+
+struct gf_estimate {
+	size_t batch; /* samples per rank, >= 1 */
+	/* One of the two: a rate, > 0, ... */
+	double flops_per_s;
+	/* ... or the passes' total times, which are shared out (rate 0). */
+	double forward_s, backward_s;
+};
+
+/*
+ * A profile in generation order; all gradients of a layer are ready when its
+ * backward step ends, and needed when its next forward step begins. update_s
+ * is 0. *profile belongs to the caller (gf_model_profile_free).
+ * -EINVAL: no batch, neither rate nor times, or a model without parameters.
+ */
+int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
+		      struct gf_model_profile **profile, struct gf_error *err);
+
+#endif

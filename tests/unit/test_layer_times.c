@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "base/array.h"
+#include "cost/layer_times.h"
+#include "doc_test.h"
+
+#define ROUNDING 1e-12
+
+static void read_model(const char *path, struct gf_model *m)
+{
+	char *text = doc_load(path);
+	struct gf_error err = {""};
+	struct gf_json *root;
+
+	if (gf_json_parse(text, strlen(text), path, &root, &err) ||
+	    gf_model_read(root, path, m, &err)) {
+		printf("%s\n", err.text);
+		exit(1);
+	}
+	gf_json_free(root);
+	free(text);
+}
+
+static struct gf_model_profile *estimate(const struct gf_model *m,
+					 struct gf_estimate in)
+{
+	struct gf_model_profile *p = NULL;
+	struct gf_profile document = {0};
+	struct gf_error err = {""};
+
+	EXPECT(gf_model_estimate(m, &in, &p, &err) == 0, "%s", err.text);
+	document.model = p;
+	EXPECT(gf_profile_check(&document, &err) == 0, "%s: %s", m->name,
+	       err.text);
+	return p;
+}
+
+/* Every shipped model: a valid profile with the totals that were asked for,
+ * the parameters of the model, and gradients in generation order. */
+static void test_models(void)
+{
+	static const struct {
+		const char *path;
+		double forward_s, backward_s;
+	} cases[] = {
+		{"share/models/digits-cnn.json", 1e-3, 2e-3},
+		{"share/models/resnet152.json", 0.091, 0.182},
+		{"share/models/densenet201.json", 0.073, 0.146},
+		{"share/models/inception-v4.json", 0.063, 0.127},
+		{"share/models/bert-base.json", 0.102, 0.204},
+		{"share/models/lstm-ptb.json", 0, 1},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_model_profile *p;
+		struct gf_model m;
+		size_t elems = 0;
+
+		read_model(cases[i].path, &m);
+		p = estimate(&m, (struct gf_estimate){
+					 .batch = 32,
+					 .forward_s = cases[i].forward_s,
+					 .backward_s = cases[i].backward_s});
+		EXPECT_NEAR(p->forward_s, cases[i].forward_s, ROUNDING, "%s",
+			    cases[i].path);
+		EXPECT_NEAR(p->backward_s, cases[i].backward_s, ROUNDING, "%s",
+			    cases[i].path);
+		EXPECT(p->ntensors == m.nparams, "%s", cases[i].path);
+		for (k = 0; k < p->ntensors; k++)
+			elems += p->tensors[k].count_elems;
+		EXPECT(elems == gf_model_param_count(&m), "%s", cases[i].path);
+		EXPECT_TEXT(p->tensors[0].name, m.params[m.nparams - 1].name);
+		EXPECT_TEXT(p->tensors[p->ntensors - 1].name, m.params[0].name);
+		gf_model_profile_free(p);
+		gf_model_release(&m);
+	}
+}
+
+/* Two layers by hand, batch 2, one FLOP per second: fc1 has 8 inputs and 4
+ * outputs, relu none of its own, fc2 4 and 3. All are below the memory floor
+ * of 16 FLOPs per byte. */
+static void test_by_hand(void)
+{
+	static const char text[] =
+		"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"m\", "
+		"\"input\": [8], \"classes\": 3, \"layers\": ["
+		"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 4}, "
+		"{\"name\": \"r\", \"type\": \"relu\"}, "
+		"{\"name\": \"fc2\", \"type\": \"fc\", \"outputs\": 3}]}";
+	const double fc1 = 64 * (2 * (8 + 4) + 36), relu = 64 * 2 * 8,
+		     fc2 = 64 * (2 * (4 + 3) + 15);
+	const struct {
+		const char *name;
+		double ready_s, need_s;
+	} want[] = {
+		{"fc2.bias", 2 * fc2, fc1 + relu},
+		{"fc2.weight", 2 * fc2, fc1 + relu},
+		{"fc1.bias", 2 * (fc2 + relu + fc1), 0},
+		{"fc1.weight", 2 * (fc2 + relu + fc1), 0},
+	};
+	struct gf_model_profile *p;
+	struct gf_error err = {""};
+	struct gf_json *root;
+	struct gf_model m;
+	size_t i;
+
+	EXPECT(!gf_json_parse(text, strlen(text), "m", &root, &err) &&
+		       !gf_model_read(root, "m", &m, &err),
+	       "%s", err.text);
+	p = estimate(&m, (struct gf_estimate){.batch = 2, .flops_per_s = 1});
+	EXPECT(p->forward_s == fc1 + relu + fc2, "%g", p->forward_s);
+	for (i = 0; i < GF_ARRAY_LENGTH(want); i++) {
+		EXPECT_TEXT(p->tensors[i].name, want[i].name);
+		EXPECT(p->tensors[i].ready_s == want[i].ready_s, "%s: %g",
+		       want[i].name, p->tensors[i].ready_s);
+		EXPECT(p->tensors[i].need_s == want[i].need_s, "%s: %g",
+		       want[i].name, p->tensors[i].need_s);
+	}
+	gf_model_profile_free(p);
+	gf_model_release(&m);
+	gf_json_free(root);
+}
+
+/* VGG-16 at 10 TFLOPs/s, batch 32: dense layers come at the rate, so that the
+ * whole is a little above its FLOPs' time; the fully connected layers, first
+ * in backward, hold nine tenths of the bytes and little of the time. */
+static void test_rate(void)
+{
+	struct gf_model_profile *p, *twice;
+	struct gf_model m;
+	double flops = 0;
+	size_t i;
+
+	read_model("share/models/vgg16.json", &m);
+	for (i = 0; i < m.nlayers; i++)
+		flops += 32 * m.layers[i].forward_flops;
+	p = estimate(&m,
+		     (struct gf_estimate){.batch = 32, .flops_per_s = 1e13});
+	twice = estimate(
+		&m, (struct gf_estimate){.batch = 32, .flops_per_s = 2e13});
+	EXPECT(p->forward_s > flops / 1e13 && p->forward_s < 1.5 * flops / 1e13,
+	       "%g against %g", p->forward_s, flops / 1e13);
+	EXPECT_NEAR(p->backward_s, 2 * twice->backward_s, ROUNDING, "rate");
+	EXPECT(p->tensors[5].ready_s < 0.1 * p->backward_s, "fc6 by %g of %g",
+	       p->tensors[5].ready_s, p->backward_s);
+	gf_model_profile_free(p);
+	gf_model_profile_free(twice);
+	gf_model_release(&m);
+}
+
+static void test_refused(void)
+{
+	static const struct {
+		struct gf_estimate in;
+		const char *message;
+	} cases[] = {
+		{{.flops_per_s = 1e9}, "want a batch of at least 1, got 0"},
+		{{.batch = 1, .flops_per_s = -1},
+		 "want a rate > 0 FLOPs/s, got -1"},
+		{{.batch = 1},
+		 "want a rate, or a forward time >= 0 and a backward time > 0, "
+		 "got 0 and 0"},
+		{{.batch = 1, .forward_s = -1, .backward_s = 1},
+		 "want a rate, or a forward time >= 0 and a backward time > 0, "
+		 "got -1 and 1"},
+	};
+	struct gf_model_profile *p = NULL;
+	struct gf_model m;
+	size_t i;
+
+	read_model("share/models/digits-mlp.json", &m);
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_error err = {""};
+
+		EXPECT(gf_model_estimate(&m, &cases[i].in, &p, &err) == -EINVAL,
+		       "case %zu", i);
+		EXPECT_TEXT(err.text, cases[i].message);
+		EXPECT(!p, "no profile");
+	}
+	gf_model_release(&m);
+}
+
+int main(void)
+{
+	test_models();
+	test_by_hand();
+	test_rate();
+	test_refused();
+	return TEST_END();
+}
