@@ -22,19 +22,21 @@ static int check_factors(const struct gf_coll_args *args, struct gf_error *err)
 
 	for (i = 0; i < args->nfactors; i++) {
 		if (args->factors[i] < 1)
-			return gf_error_set(err, -EINVAL,
-					    "factors: want integers >= 1, got %d",
-					    args->factors[i]);
+			return gf_error_set(
+				err, -EINVAL,
+				"factors: want integers >= 1, got %d",
+				args->factors[i]);
 		product *= args->factors[i];
 		if (product > args->ranks)
 			break;
 	}
 	if (args->nfactors && product != args->ranks)
-		return gf_error_set(err, -EINVAL,
-				    "factors: want a product of %d (the ranks), "
-				    "got %s%lld", args->ranks,
-				    i < args->nfactors ? "at least " : "",
-				    product);
+		return gf_error_set(
+			err, -EINVAL,
+			"factors: want a product of %d (the ranks), "
+			"got %s%lld",
+			args->ranks, i < args->nfactors ? "at least " : "",
+			product);
 	for (i = 0; args->stage_algorithms && i < args->nfactors; i++) {
 		const char *name = args->stage_algorithms[i];
 		int f = args->factors[i];
@@ -42,13 +44,17 @@ static int check_factors(const struct gf_coll_args *args, struct gf_error *err)
 		for (k = 0; k < 4 && strcmp(name, known[k]); k++)
 			;
 		if (k == 4)
-			return gf_error_set(err, -EINVAL,
-					    "stage %zu: want ring, halving, shm "
-					    "or nccl, got \"%s\"", i, name);
+			return gf_error_set(
+				err, -EINVAL,
+				"stage %zu: want ring, halving, shm "
+				"or nccl, got \"%s\"",
+				i, name);
 		if (k == 1 && (f & (f - 1)))
-			return gf_error_set(err, -EINVAL,
-					    "stage %zu: halving wants a power of "
-					    "two, got factor %d", i, f);
+			return gf_error_set(
+				err, -EINVAL,
+				"stage %zu: halving wants a power of "
+				"two, got factor %d",
+				i, f);
 	}
 	return 0;
 }
@@ -83,7 +89,8 @@ int gf_algorithm_schedule(const struct gf_algorithm *a,
 	if (args->half != GF_COLL_WHOLE && !a->owned)
 		return gf_error_set(err, -ENOTSUP,
 				    "%s has no reduce-scatter and all-gather "
-				    "halves", a->name);
+				    "halves",
+				    a->name);
 	rc = a->applicable ? a->applicable(args, err) : 0;
 	if (rc)
 		return rc;

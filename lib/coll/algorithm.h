@@ -24,11 +24,11 @@ enum gf_coll_half {
  * The arguments. Zero in every field after elem_bytes is the common case.
  */
 struct gf_coll_args {
-	int ranks;           /* p >= 1, servers included */
-	size_t count_elems;  /* n >= 0 */
-	size_t elem_bytes;   /* of the message in memory */
+	int ranks;            /* p >= 1, servers included */
+	size_t count_elems;   /* n >= 0 */
+	size_t elem_bytes;    /* of the message in memory */
 	size_t segment_elems; /* cut transfers into pieces; 0: whole */
-	const int *factors;  /* innermost first, product = ranks; or NULL */
+	const int *factors;   /* innermost first, product = ranks; or NULL */
 	const char *const *stage_algorithms; /* one per factor; or NULL */
 	size_t nfactors;
 	enum gf_coll_half half; /* other than WHOLE: where `owned` is given */

@@ -106,9 +106,8 @@ static double cost_s(const struct gf_coll_args *args,
 		int p = factor(args, stage);
 		struct gf_net_round round = {args->ranks, stride, p, stride};
 
-		total += (halves(args, stage) ? halving_s : ring_s)(args, net,
-								    round,
-								    elems);
+		total += (halves(args, stage) ? halving_s : ring_s)(
+			args, net, round, elems);
 		elems = (elems + (size_t)p - 1) / (size_t)p;
 		stride *= p;
 	}
@@ -129,7 +128,7 @@ void gf_blueconnect_choose(const struct gf_coll_args *args,
 
 		stage_algorithms[stage] =
 			power && halving_s(args, net, round, elems) <=
-					 ring_s(args, net, round, elems)
+						ring_s(args, net, round, elems)
 				? "halving"
 				: "ring";
 		elems = (elems + (size_t)p - 1) / (size_t)p;
@@ -187,9 +186,8 @@ static void build_stage(const struct gf_coll_args *args, int stage,
 	struct gf_group g = group_of(args, stage, s->rank);
 
 	gf_schedule_stage(s, stage);
-	(halves(args, stage) ? halving : ring)(s, &g,
-					       held_at(args, stage, s->rank),
-					       args->segment_elems);
+	(halves(args, stage) ? halving : ring)(
+		s, &g, held_at(args, stage, s->rank), args->segment_elems);
 }
 
 static void build(const struct gf_coll_args *args, int rank,

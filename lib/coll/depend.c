@@ -155,8 +155,8 @@ static void store(struct derivation *d, uint32_t index)
 	step->first_dep = (uint32_t)s->ndeps;
 	for (i = 0; i < d->nfound; i++)
 		if (d->mark[d->found[i]] == index + 1)
-			*gf_array_push(&s->deps, &s->ndeps,
-				       &d->deps_capacity) = d->found[i];
+			*gf_array_push(&s->deps, &s->ndeps, &d->deps_capacity) =
+				d->found[i];
 	step->ndeps = (uint32_t)(s->ndeps - step->first_dep);
 	d->nfound = 0;
 }

@@ -2,8 +2,8 @@
 /* Recursive halving and doubling over a group, and folding onto 2^k ranks. */
 #include "coll/parts.h"
 
-struct gf_range gf_halving_part(const struct gf_group *g,
-				struct gf_range range, int rounds)
+struct gf_range gf_halving_part(const struct gf_group *g, struct gf_range range,
+				int rounds)
 {
 	int k;
 

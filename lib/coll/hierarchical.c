@@ -65,11 +65,12 @@ static double tree_s(const struct gf_coll_args *args,
 	for (a = 1; a < size; a = b) {
 		b = a > size / 2 ? size : 2 * a;
 		data.count = gf_parts_between(gf_data(0, args->count_elems),
-					      size, a, b).count;
+					      size, a, b)
+				     .count;
 		if (data.count)
-			total += gf_cost_send_s(link,
-						(double)data.count *
-						(double)args->elem_bytes);
+			total += gf_cost_send_s(
+				link,
+				(double)data.count * (double)args->elem_bytes);
 	}
 	return total;
 }
@@ -113,9 +114,10 @@ static void gather(struct gf_schedule *s, const struct gf_group *g,
 
 		next = s->nsteps;
 		if (me + d < g->size)
-			gf_recv_pieces(s, gf_group_rank(g, me + d),
-				       gf_parts_between(data, g->size, me + d,
-							end), segment_elems);
+			gf_recv_pieces(
+				s, gf_group_rank(g, me + d),
+				gf_parts_between(data, g->size, me + d, end),
+				segment_elems);
 		in_turn(s, first, next);
 	}
 	if (me) {
@@ -147,9 +149,10 @@ static void scatter(struct gf_schedule *s, const struct gf_group *g,
 		end = me + 2 * d < g->size ? me + 2 * d : g->size;
 		next = s->nsteps;
 		if (me + d < g->size)
-			gf_send_pieces(s, gf_group_rank(g, me + d),
-				       gf_parts_between(data, g->size, me + d,
-							end), segment_elems);
+			gf_send_pieces(
+				s, gf_group_rank(g, me + d),
+				gf_parts_between(data, g->size, me + d, end),
+				segment_elems);
 		in_turn(s, first, next);
 	}
 }

@@ -20,11 +20,11 @@ struct gf_machine_place {
 
 enum { STARTED = 1, ARRIVED = 2, DONE = 4 };
 
-struct gf_machine_step { /* of one step */
+struct gf_machine_step {   /* of one step */
 	uint32_t waiting;  /* dependencies not done */
 	uint32_t unposted; /* those that keep a receive from being posted */
 	int flags;
-	struct payload payload; /* arrived, not yet reduced */
+	struct payload payload;      /* arrived, not yet reduced */
 	uint32_t first_user, nusers; /* steps that depend on it */
 };
 
@@ -34,16 +34,16 @@ struct gf_runs *gf_machine_buffer(struct gf_machine *m, int rank,
 	return &m->buffers[2 * rank + (int)b];
 }
 
-static const struct gf_step *step_at(const struct gf_machine *m, struct gf_machine_place p)
+static const struct gf_step *step_at(const struct gf_machine *m,
+				     struct gf_machine_place p)
 {
 	return &m->ranks[p.rank].steps[p.step];
 }
 
-/* --- values ---------------------------------------------------------------- */
-
 /* The runs of a range, renumbered from 0; refuses what was never written. */
-static int load(struct gf_machine *m, struct gf_machine_place p, struct gf_range range,
-		struct payload *out, struct gf_error *err)
+static int load(struct gf_machine *m, struct gf_machine_place p,
+		struct gf_range range, struct payload *out,
+		struct gf_error *err)
 {
 	struct gf_runs *runs = gf_machine_buffer(m, p.rank, range.buffer);
 	/* in this order: a cut moves the runs after it */
@@ -56,7 +56,8 @@ static int load(struct gf_machine *m, struct gf_machine_place p, struct gf_range
 		if (run.term == GF_TERM_NOTHING)
 			return gf_error_set(err, -EINVAL,
 					    "rank %d step %u reads %s[%zu], "
-					    "never written", p.rank, p.step,
+					    "never written",
+					    p.rank, p.step,
 					    gf_buffer_name(range.buffer),
 					    run.first);
 		run.first -= range.first;
@@ -66,8 +67,9 @@ static int load(struct gf_machine *m, struct gf_machine_place p, struct gf_range
 }
 
 /* Puts, or adds, a payload into a range. */
-static int store(struct gf_machine *m, struct gf_machine_place p, struct gf_range range,
-		 const struct payload *in, bool add, struct gf_error *err)
+static int store(struct gf_machine *m, struct gf_machine_place p,
+		 struct gf_range range, const struct payload *in, bool add,
+		 struct gf_error *err)
 {
 	struct gf_runs *runs = gf_machine_buffer(m, p.rank, range.buffer);
 	size_t end = range.first + range.count, k, i;
@@ -90,15 +92,16 @@ static int store(struct gf_machine *m, struct gf_machine_place p, struct gf_rang
 				return gf_error_set(
 					err, -EINVAL,
 					"rank %d step %u adds to %s[%zu], "
-					"never written", p.rank, p.step,
+					"never written",
+					p.rank, p.step,
 					gf_buffer_name(range.buffer),
 					to->first);
 			if (add && to->origin != origin)
 				return gf_error_set(
 					err, -EINVAL,
 					"rank %d step %u adds element %zu to "
-					"element %zu", p.rank, p.step, origin,
-					to->origin);
+					"element %zu",
+					p.rank, p.step, origin, to->origin);
 			to->term = add ? gf_terms_sum(&m->terms, to->term,
 						      from->term)
 				       : from->term;
@@ -108,8 +111,6 @@ static int store(struct gf_machine *m, struct gf_machine_place p, struct gf_rang
 	return 0;
 }
 
-/* --- execution ------------------------------------------------------------- */
-
 static void look_at(struct gf_machine *m, int rank, uint32_t step)
 {
 	*gf_array_push(&m->todo, &m->ntodo, &m->todo_capacity) =
@@ -117,9 +118,11 @@ static void look_at(struct gf_machine *m, int rank, uint32_t step)
 }
 
 /* Tells the steps that depend on p that it has started (a send) or is done. */
-static void tell_users(struct gf_machine *m, struct gf_machine_place p, int event)
+static void tell_users(struct gf_machine *m, struct gf_machine_place p,
+		       int event)
 {
-	struct gf_machine_step *states = m->steps[p.rank], *state = &states[p.step];
+	struct gf_machine_step *states = m->steps[p.rank],
+			       *state = &states[p.step];
 	bool send = step_at(m, p)->op == GF_STEP_SEND;
 	uint32_t k;
 
@@ -151,8 +154,8 @@ static int finish_reduce(struct gf_machine *m, struct gf_machine_place p,
 }
 
 /* Moves the message of a started send to its posted receive. */
-static int transfer(struct gf_machine *m, struct gf_machine_place from, struct gf_machine_place to,
-		    struct gf_error *err)
+static int transfer(struct gf_machine *m, struct gf_machine_place from,
+		    struct gf_machine_place to, struct gf_error *err)
 {
 	struct gf_machine_step *state = &m->steps[to.rank][to.step];
 	const struct gf_step *receive = step_at(m, to);
@@ -176,7 +179,8 @@ out:
 	return rc;
 }
 
-static int run_local(struct gf_machine *m, struct gf_machine_place p, struct gf_error *err)
+static int run_local(struct gf_machine *m, struct gf_machine_place p,
+		     struct gf_error *err)
 {
 	const struct gf_step *step = step_at(m, p);
 	struct payload payload = {0};
@@ -191,7 +195,8 @@ static int run_local(struct gf_machine *m, struct gf_machine_place p, struct gf_
 }
 
 /* Does whatever step p is ready for. */
-static int advance(struct gf_machine *m, struct gf_machine_place p, struct gf_error *err)
+static int advance(struct gf_machine *m, struct gf_machine_place p,
+		   struct gf_error *err)
 {
 	struct gf_machine_step *state = &m->steps[p.rank][p.step], *other;
 	const struct gf_step *step = step_at(m, p);
@@ -239,15 +244,15 @@ int gf_machine_run(struct gf_machine *m, struct gf_error *err)
 				return gf_error_set(
 					err, -EINVAL,
 					"rank %d step %u (%s rank %d) waits "
-					"for ever", rank, i,
+					"for ever",
+					rank, i,
 					step->op == GF_STEP_SEND
-						? "send to" : "receive from",
+						? "send to"
+						: "receive from",
 					step->peer);
 			}
 	return 0;
 }
-
-/* --- setting up ------------------------------------------------------------ */
 
 /* Who depends on whom, the other way round, and the counters. */
 static void init_rank(struct gf_machine *m, int rank)
@@ -284,8 +289,8 @@ static void init_data(struct gf_machine *m, enum gf_coll_half half, int rank,
 	struct gf_runs *data = gf_machine_buffer(m, rank, GF_BUFFER_DATA);
 	size_t first = s->owned.first, end = first + s->owned.count, i;
 
-	gf_runs_init(gf_machine_buffer(m, rank, GF_BUFFER_SCRATCH), s->scratch_elems,
-		     GF_TERM_NOTHING);
+	gf_runs_init(gf_machine_buffer(m, rank, GF_BUFFER_SCRATCH),
+		     s->scratch_elems, GF_TERM_NOTHING);
 	if (half != GF_COLL_ALL_GATHER) {
 		gf_runs_init(data, s->count_elems,
 			     rank < s->contributors

@@ -18,11 +18,11 @@ struct gf_machine {
 	const struct gf_schedule *ranks;
 	int nranks;
 	struct gf_terms terms;
-	struct gf_runs *buffers; /* per rank: DATA, SCRATCH */
+	struct gf_runs *buffers;        /* per rank: DATA, SCRATCH */
 	struct gf_machine_step **steps; /* [rank][step] */
 	uint32_t **users;               /* [rank] */
-	uint32_t **partners; /* [rank][step]: the other side's step */
-	struct gf_machine_place *todo;  /* steps to look at */
+	uint32_t **partners;           /* [rank][step]: the other side's step */
+	struct gf_machine_place *todo; /* steps to look at */
 	size_t ntodo, todo_capacity;
 };
 

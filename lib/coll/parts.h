@@ -31,8 +31,7 @@ void gf_recv_reduce_pieces(struct gf_schedule *s, int peer,
 /* Two at once, piece by piece in turn, so that the first piece received can
  * be reduced and sent on while the others travel. */
 void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_range send,
-			int from, struct gf_range reduce,
-			size_t segment_elems);
+			int from, struct gf_range reduce, size_t segment_elems);
 void gf_exchange(struct gf_schedule *s, int to, struct gf_range send, int from,
 		 struct gf_range recv, size_t segment_elems);
 
@@ -57,8 +56,8 @@ void gf_halving_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
 void gf_doubling_all_gather(struct gf_schedule *s, const struct gf_group *g,
 			    struct gf_range range, size_t segment_elems);
 /* What place `me` holds after `rounds` rounds of halving. */
-struct gf_range gf_halving_part(const struct gf_group *g,
-				struct gf_range range, int rounds);
+struct gf_range gf_halving_part(const struct gf_group *g, struct gf_range range,
+				int rounds);
 
 /*
  * Algorithms for powers of two run on the first 2^k ranks, the core. Each rank

@@ -143,9 +143,11 @@ static void print_range(struct gf_text *t, struct gf_range range)
 char *gf_schedule_print(const struct gf_schedule *s)
 {
 	static const char *const names[] = {
-		[GF_STEP_SEND] = "send",   [GF_STEP_RECV] = "recv",
+		[GF_STEP_SEND] = "send",
+		[GF_STEP_RECV] = "recv",
 		[GF_STEP_RECV_REDUCE] = "recv-reduce",
-		[GF_STEP_COPY] = "copy",   [GF_STEP_REDUCE] = "reduce",
+		[GF_STEP_COPY] = "copy",
+		[GF_STEP_REDUCE] = "reduce",
 	};
 	struct gf_text t = {0};
 	size_t i, k;

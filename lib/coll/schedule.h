@@ -49,11 +49,11 @@ enum gf_step_op {
 
 struct gf_step {
 	enum gf_step_op op;
-	int peer;         /* SEND, RECV, RECV_REDUCE */
-	uint32_t match;   /* see MATCHING */
-	uint16_t stage;   /* decomposition stage, for the trace and NCCL */
+	int peer;       /* SEND, RECV, RECV_REDUCE */
+	uint32_t match; /* see MATCHING */
+	uint16_t stage; /* decomposition stage, for the trace and NCCL */
 	struct gf_range range;
-	struct gf_range from;     /* COPY, REDUCE: same count as range */
+	struct gf_range from; /* COPY, REDUCE: same count as range */
 	uint32_t after; /* 0, or 1 + the step named by gf_schedule_after */
 	uint32_t first_dep, ndeps; /* into the schedule's deps: step indices */
 };
@@ -72,7 +72,7 @@ struct gf_schedule {
 	size_t nsteps, capacity;
 	uint32_t *deps;
 	size_t ndeps;
-	uint16_t stage;    /* what the verbs stamp on new steps */
+	uint16_t stage;              /* what the verbs stamp on new steps */
 	uint32_t *nsent, *nreceived; /* per peer, while building */
 };
 
@@ -100,8 +100,8 @@ void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to,
  * say: a tree's root sends to one child after the other. */
 void gf_schedule_after(struct gf_schedule *s, size_t step);
 
-/* Derives the dependencies (depend.c); the last call on a schedule under construction.
- * A dependency implied by others may be left out. */
+/* Derives the dependencies (depend.c); the last call on a schedule under
+ * construction. A dependency implied by others may be left out. */
 void gf_schedule_finish(struct gf_schedule *s);
 
 /* Part `index` of `parts` nearly equal parts of a range: the first

@@ -21,8 +21,8 @@ static uint64_t *members(const struct gf_terms *t, uint32_t term)
 static uint32_t new_term(struct gf_terms *t, uint32_t left, uint32_t right)
 {
 	size_t before = t->capacity;
-	struct gf_term *term = gf_array_push(&t->terms, &t->count,
-					     &t->capacity);
+	struct gf_term *term =
+		gf_array_push(&t->terms, &t->count, &t->capacity);
 	uint32_t id = (uint32_t)(t->count - 1);
 
 	*term = (struct gf_term){left, right, -1};

@@ -13,8 +13,8 @@ static int check_run(const struct gf_machine *m, int rank,
 
 	if (run->term == GF_TERM_NOTHING)
 		return gf_error_set(err, -EINVAL,
-				    "rank %d data[%zu] was never written",
-				    rank, run->first);
+				    "rank %d data[%zu] was never written", rank,
+				    run->first);
 	if (run->origin != run->first)
 		return gf_error_set(err, -EINVAL,
 				    "rank %d data[%zu] ends with element %zu",
@@ -23,13 +23,14 @@ static int check_run(const struct gf_machine *m, int rank,
 	if (r >= 0)
 		return gf_error_set(err, -EINVAL,
 				    "rank %d data[%zu] counts rank %d's "
-				    "contribution twice", rank, run->first, r);
+				    "contribution twice",
+				    rank, run->first, r);
 	for (r = 0; r < contributors; r++)
 		if (!gf_terms_contains(&m->terms, run->term, r))
 			return gf_error_set(err, -EINVAL,
 					    "rank %d data[%zu] lacks rank %d's "
-					    "contribution", rank, run->first,
-					    r);
+					    "contribution",
+					    rank, run->first, r);
 	return 0;
 }
 
@@ -62,10 +63,11 @@ static int check_same(struct gf_machine *m, int rank, struct gf_error *err)
 		size_t a = mine->items[i].first, b = first->items[k].first;
 
 		if (mine->items[i].term != first->items[k].term)
-			return gf_error_set(err, -EINVAL,
-					    "data[%zu]: rank %d adds in another "
-					    "order than rank 0", a > b ? a : b,
-					    rank);
+			return gf_error_set(
+				err, -EINVAL,
+				"data[%zu]: rank %d adds in another "
+				"order than rank 0",
+				a > b ? a : b, rank);
 		a = mine->items[i + 1].first;
 		b = first->items[k + 1].first;
 		i += a <= b;
@@ -112,19 +114,19 @@ static int check_owned(const struct gf_schedule *ranks, int nranks,
 		    x.count > n - x.first)
 			return gf_error_set(err, -EINVAL,
 					    "rank %d owns [%zu..%zu) of %zu "
-					    "elements", a, x.first,
-					    x.first + x.count, n);
+					    "elements",
+					    a, x.first, x.first + x.count, n);
 		for (b = 0; b < a; b++) {
 			struct gf_range y = ranks[b].owned;
 
 			if (y.count && x.first < y.first + y.count &&
 			    y.first < x.first + x.count)
-				return gf_error_set(err, -EINVAL,
-						    "ranks %d and %d both own "
-						    "data[%zu]", b, a,
-						    x.first > y.first
-							    ? x.first
-							    : y.first);
+				return gf_error_set(
+					err, -EINVAL,
+					"ranks %d and %d both own "
+					"data[%zu]",
+					b, a,
+					x.first > y.first ? x.first : y.first);
 		}
 		owned += x.count;
 	}

@@ -135,7 +135,8 @@ static int want_order(struct races *r, const struct touch *a,
 		return 0;
 	return gf_error_set(err, -EINVAL,
 			    "rank %d steps %u and %u both touch %s[%zu] in no "
-			    "order", r->s->rank, a->step, b->step,
+			    "order",
+			    r->s->rank, a->step, b->step,
 			    gf_buffer_name(r->buffer), a->place);
 }
 

@@ -32,9 +32,10 @@ static int check_range(const struct gf_schedule *s, size_t step,
 	if (range.first > size || range.count > size - range.first)
 		return gf_error_set(err, -EINVAL,
 				    "rank %d step %zu touches %s[%zu..%zu) of "
-				    "%zu elements", s->rank, step,
-				    gf_buffer_name(range.buffer), range.first,
-				    range.first + range.count, size);
+				    "%zu elements",
+				    s->rank, step, gf_buffer_name(range.buffer),
+				    range.first, range.first + range.count,
+				    size);
 	return 0;
 }
 
@@ -49,12 +50,14 @@ static int check_local(const struct gf_schedule *s, size_t i,
 	if (a.count != b.count)
 		return gf_error_set(err, -EINVAL,
 				    "rank %d step %zu takes %zu elements from "
-				    "%zu", s->rank, i, a.count, b.count);
+				    "%zu",
+				    s->rank, i, a.count, b.count);
 	if (a.buffer == b.buffer && a.first < b.first + b.count &&
 	    b.first < a.first + a.count)
 		return gf_error_set(err, -EINVAL,
 				    "rank %d step %zu takes elements from "
-				    "where it writes", s->rank, i);
+				    "where it writes",
+				    s->rank, i);
 	return 0;
 }
 
@@ -70,12 +73,12 @@ static int check_step(const struct gf_schedule *s, size_t i,
 		rc = check_local(s, i, err);
 	if (rc)
 		return rc;
-	if (!local && (step->peer < 0 || step->peer >= s->ranks ||
-		       step->peer == s->rank))
+	if (!local &&
+	    (step->peer < 0 || step->peer >= s->ranks || step->peer == s->rank))
 		return gf_error_set(err, -EINVAL,
 				    "rank %d step %zu: want a peer among %d "
-				    "ranks, got %d", s->rank, i, s->ranks,
-				    step->peer);
+				    "ranks, got %d",
+				    s->rank, i, s->ranks, step->peer);
 	for (k = 0; k < step->ndeps; k++)
 		if (s->deps[step->first_dep + k] >= i)
 			return gf_error_set(err, -EINVAL,
@@ -96,14 +99,15 @@ static int check_rank(const struct gf_schedule *ranks, int nranks, int rank,
 	if (s->rank != rank || s->ranks != nranks)
 		return gf_error_set(err, -EINVAL,
 				    "want the schedule of rank %d of %d, got "
-				    "rank %d of %d", rank, nranks, s->rank,
-				    s->ranks);
+				    "rank %d of %d",
+				    rank, nranks, s->rank, s->ranks);
 	if (s->count_elems != ranks[0].count_elems ||
 	    s->contributors != ranks[0].contributors)
 		return gf_error_set(err, -EINVAL,
 				    "rank %d sums %zu elements of %d ranks, "
-				    "rank 0 %zu of %d", rank, s->count_elems,
-				    s->contributors, ranks[0].count_elems,
+				    "rank 0 %zu of %d",
+				    rank, s->count_elems, s->contributors,
+				    ranks[0].count_elems,
 				    ranks[0].contributors);
 	for (i = 0; i < s->nsteps; i++) {
 		rc = check_step(s, i, err);
@@ -179,14 +183,17 @@ static int pair_up(const struct end *sends, const struct end *receives,
 		if (a->match != i || b->match != i)
 			return gf_error_set(err, -EINVAL,
 					    "message %zu from rank %d to %d is "
-					    "numbered %u and %u", i, a->from,
-					    a->to, a->match, b->match);
+					    "numbered %u and %u",
+					    i, a->from, a->to, a->match,
+					    b->match);
 		if (a->count != b->count)
-			return gf_error_set(err, -EINVAL,
-					    "rank %d step %u sends %zu elements "
-					    "to rank %d, whose step %u receives "
-					    "%zu", a->from, a->step, a->count,
-					    a->to, b->step, b->count);
+			return gf_error_set(
+				err, -EINVAL,
+				"rank %d step %u sends %zu elements "
+				"to rank %d, whose step %u receives "
+				"%zu",
+				a->from, a->step, a->count, a->to, b->step,
+				b->count);
 		partners[a->from][a->step] = b->step;
 		partners[a->to][b->step] = a->step;
 	}
@@ -205,16 +212,16 @@ static int match(const struct gf_schedule *ranks, int nranks,
 		const struct end *a = i < sends.count ? &sends.items[i] : NULL;
 		const struct end *b =
 			k < receives.count ? &receives.items[k] : NULL;
-		const struct end *next = !b || (a && by_message(a, b) < 0) ? a
-									   : b;
+		const struct end *next =
+			!b || (a && by_message(a, b) < 0) ? a : b;
 		size_t out = length(&sends, i, next->from, next->to);
 		size_t in = length(&receives, k, next->from, next->to);
 
 		if (out != in)
 			rc = gf_error_set(err, -EINVAL,
 					  "rank %d sends %zu messages to rank "
-					  "%d, which receives %zu", next->from,
-					  out, next->to, in);
+					  "%d, which receives %zu",
+					  next->from, out, next->to, in);
 		else
 			rc = pair_up(a, b, out, partners, err);
 		i += out;

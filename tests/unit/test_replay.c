@@ -43,8 +43,6 @@ static void test_events(void)
 	gf_events_release(&q);
 }
 
-/* --- by hand --------------------------------------------------------------- */
-
 struct hand_step {
 	int rank;
 	char verb; /* s send, r recv, R recv-reduce */
@@ -177,8 +175,6 @@ static void test_hand(void)
 			gf_schedule_release(&s[rank]);
 	}
 }
-
-/* --- closed forms ---------------------------------------------------------- */
 
 static const double reduce_s_per_byte = 2e-10;
 
@@ -329,8 +325,6 @@ static void test_levels(void)
 	}
 }
 
-/* --- several at once, segments, stragglers --------------------------------- */
-
 static double ring_s(size_t messages, size_t segment_elems, double gamma,
 		     const double *slowdown, const double *late_s)
 {
@@ -440,8 +434,6 @@ static void test_refused(void)
 			gf_schedule_release(&s[rank]);
 	}
 }
-
-/* --- networks out of topologies -------------------------------------------- */
 
 static void test_factors(void)
 {
