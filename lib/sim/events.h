@@ -13,7 +13,7 @@
  */
 struct gf_event {
 	double at_s;
-	uint64_t order; /* the queue's */
+	uint64_t order;         /* the queue's */
 	uint32_t kind, version; /* the caller's */
 	size_t id;              /* the caller's */
 };

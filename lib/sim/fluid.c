@@ -33,8 +33,7 @@ struct gf_fluid_flow {
 };
 
 void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
-		   size_t nlevels, const double *slowdown,
-		   uint32_t finish_kind)
+		   size_t nlevels, const double *slowdown, uint32_t finish_kind)
 {
 	size_t i, k, unit = 1, n = (size_t)ranks;
 
@@ -267,8 +266,8 @@ static void share_out(struct gf_fluid *f, double now_s, struct gf_events *q)
 				&f->links[f->found_links[i]];
 
 			if (link->open)
-				least = fmin(least, link->left /
-							    (double)link->open);
+				least = fmin(least,
+					     link->left / (double)link->open);
 		}
 		for (i = 0; i < f->nfound_links; i++) {
 			struct gf_fluid_link *link =

@@ -19,8 +19,8 @@ struct gf_fluid {
 	int ranks;
 	size_t nlevels;
 	const struct gf_level *levels; /* borrowed */
-	size_t *units;      /* ranks in a unit of each level */
-	size_t *first_link; /* of each level */
+	size_t *units;                 /* ranks in a unit of each level */
+	size_t *first_link;            /* of each level */
 	struct gf_fluid_link *links;
 	size_t nlinks;
 	struct gf_fluid_flow *flows;

@@ -81,8 +81,8 @@ static double together_s(const struct gf_algorithm *a,
 	if (steps > CONTENTION_STEPS)
 		goto out;
 	for (i = 0; i < n; i++)
-		messages[i] = (struct gf_replay_message){s, args->elem_bytes,
-							 0};
+		messages[i] =
+			(struct gf_replay_message){s, args->elem_bytes, 0};
 	in.messages = messages;
 	in.nmessages = n;
 	if (!gf_replay(&in, &result, NULL)) {
@@ -119,9 +119,9 @@ static void add_contention(const struct gf_algorithm *a,
 		end_s = together_s(a, &large, on, n);
 		if (isnan(end_s)) /* the rest follows from the last one */
 			break;
-		gamma[n - 1] = fmax(gamma[n - 2],
-				    (end_s - cost->startup_s) /
-					    (alone_s - cost->startup_s));
+		gamma[n - 1] =
+			fmax(gamma[n - 2], (end_s - cost->startup_s) /
+						   (alone_s - cost->startup_s));
 	}
 	entry = gf_xcalloc(1, sizeof(*entry));
 	*entry = (struct gf_contention_entry){.gamma = gamma, .ngamma = n - 1};
@@ -133,8 +133,8 @@ static void add_algorithm(const struct gf_algorithm *a,
 			  const struct gf_replay_input *on, int lanes,
 			  struct gf_network *net)
 {
-	struct gf_net_cost levels = gf_replay_net_cost(
-		on->levels, on->nlevels, on->reduce_s_per_byte);
+	struct gf_net_cost levels = gf_replay_net_cost(on->levels, on->nlevels,
+						       on->reduce_s_per_byte);
 	struct gf_allreduce_cost *cost;
 	struct gf_coll_args sized = *args;
 	double small_s, large_s;

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_REPLAY_RUN_H
+#define GF_SIM_REPLAY_RUN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/events.h"
+#include "sim/fluid.h"
+#include "sim/replay.h"
+
+/* A replay under way: what replay_setup.c makes and replay.c runs. */
+
+#define GF_REPLAY_NOBODY SIZE_MAX
+
+enum gf_replay_event {
+	GF_REPLAY_BEGIN,   /* a rank takes up a message */
+	GF_REPLAY_FLOW,    /* a transfer's latency has passed */
+	GF_REPLAY_FLOWN,   /* all its bytes are there */
+	GF_REPLAY_REDUCED, /* a rank's reduction has ended */
+};
+
+struct gf_replay_node { /* a step of one rank of one message */
+	const struct gf_step *step;
+	int rank;
+	uint32_t message;
+	uint32_t waiting;  /* dependencies not done */
+	uint32_t unposted; /* those that keep a receive from being posted */
+	uint8_t flags;
+	size_t partner; /* of a send or receive */
+	size_t stream;  /* of a send */
+	size_t next;    /* the send that waits behind it in its stream */
+	size_t first_user;
+	uint32_t nusers;
+	struct gf_replay_times *times;
+};
+
+/* Messages of one schedule between two ranks move one after the other. */
+struct gf_replay_stream {
+	size_t moving, last; /* sends, or GF_REPLAY_NOBODY */
+};
+
+struct gf_replay_run {
+	const struct gf_replay_input *in;
+	struct gf_replay_result *out;
+	size_t *first; /* [message * ranks + rank]: its first node */
+	struct gf_replay_node *nodes;
+	size_t nnodes, ndone;
+	size_t *users;  /* nodes that depend on a node */
+	double *free_s; /* per rank: when its processor is free */
+	struct gf_replay_stream *streams;
+	size_t nstreams, streams_capacity;
+	double now_s;
+	struct gf_fluid fluid;
+	struct gf_events events;
+	size_t *todo; /* nodes to look at, now, in this order */
+	size_t looked, ntodo, todo_capacity;
+};
+
+/* -EINVAL: the schedules do not fit together. Release in either case; the
+ * result, in r->out, is the caller's. */
+int gf_replay_run_init(struct gf_replay_run *r,
+		       const struct gf_replay_input *in,
+		       struct gf_replay_result *out, struct gf_error *err);
+void gf_replay_run_release(struct gf_replay_run *r);
+
+#endif
