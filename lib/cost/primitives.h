@@ -9,9 +9,9 @@
  * a round that moves m bytes costs alpha + beta*m, reducing them gamma*m.
  */
 struct gf_link_cost {
-	double alpha_s;           /* per round */
-	double beta_s_per_byte;   /* transfer */
-	double gamma_s_per_byte;  /* local reduction */
+	double alpha_s;          /* per round */
+	double beta_s_per_byte;  /* transfer */
+	double gamma_s_per_byte; /* local reduction */
 };
 
 /*
