@@ -393,7 +393,7 @@ int main(int argc, char **argv)
 	gf_settings_options(settings, NSETTINGS, options);
 	gf_cli_parse(&a.cli, "gf-train", &argp, argc, argv, &a);
 	s.config = a.config;
-	rc = gf_comm_mpi_open(&s.comm, &err);
+	rc = gf_comm_open(&s.comm, &err);
 	if (!rc)
 		rc = run(&s, &err);
 	return finish(&s, rc, &err);
