@@ -38,35 +38,30 @@ static void fuse(struct gf_plan *whole, const struct gf_rule *rule)
 	}
 }
 
-/* Algorithms that work level by level take their factors from the levels. */
-static int decompose(const struct gf_plan *whole, struct gf_message *m,
-		     struct gf_error *err)
+/* Algorithms that work level by level take their factors from the levels, when
+ * these are of as many ranks; they do without otherwise. */
+static void decompose(const struct gf_plan *whole, struct gf_message *m)
 {
 	static const char *const by_level[] = {"blueconnect", "hierarchical"};
 	size_t capacity = 0, i;
 	struct gf_stage *stage;
-	int ranks;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(by_level); i++)
 		if (!strcmp(m->algorithm, by_level[i]))
 			break;
-	if (i == GF_ARRAY_LENGTH(by_level))
-		return 0;
-	ranks = gf_levels_ranks(whole->levels, whole->nlevels);
-	if (!whole->nlevels || ranks != whole->ranks)
-		return gf_error_set(err, -EINVAL,
-				    "rule: algorithm %s wants levels of %d "
-				    "ranks in all, the plan's have %d",
-				    m->algorithm, whole->ranks,
-				    whole->nlevels ? ranks : 0);
+	if (i == GF_ARRAY_LENGTH(by_level) || !whole->nlevels ||
+	    gf_levels_ranks(whole->levels, whole->nlevels) != whole->ranks)
+		return;
 	for (i = 0; i < whole->nlevels; i++) {
-		if (whole->levels[i].size < 2)
+		size_t size = whole->levels[i].size;
+
+		if (size < 2)
 			continue;
 		stage = gf_array_push(&m->stages, &m->nstages, &capacity);
-		stage->factor = (int)whole->levels[i].size;
-		stage->algorithm = gf_xstrdup("ring");
+		stage->factor = (int)size;
+		stage->algorithm =
+			gf_xstrdup(size & (size - 1) ? "ring" : "halving");
 	}
-	return 0;
 }
 
 int gf_plan_bind(const struct gf_plan *rule,
@@ -75,7 +70,7 @@ int gf_plan_bind(const struct gf_plan *rule,
 {
 	struct gf_plan w, shallow;
 	size_t i;
-	int rc = 0;
+	int rc;
 
 	if (!rule->rule)
 		return gf_error_set(err, -EINVAL,
@@ -97,11 +92,10 @@ int gf_plan_bind(const struct gf_plan *rule,
 	w.lanes = rule->rule->lanes;
 	w.threshold_bytes = rule->rule->threshold_bytes;
 	fuse(&w, rule->rule);
-	for (i = 0; i < w.nmessages && !rc; i++)
-		rc = decompose(&w, &w.messages[i], err);
+	for (i = 0; i < w.nmessages; i++)
+		decompose(&w, &w.messages[i]);
 	gf_plan_set_types(&w);
-	if (!rc)
-		rc = gf_plan_check(&w, err);
+	rc = gf_plan_check(&w, err);
 	if (rc)
 		gf_plan_release(&w);
 	else

@@ -89,6 +89,9 @@ void gf_engine_backward_end(struct gf_engine *e)
 	pthread_mutex_lock(&e->lock);
 	for (i = 0; i < e->pool->ntensors; i++)
 		set_ready(e, i);
+	for (i = 0; i < e->nmessages && !e->rc; i++)
+		if (e->messages[i].at_end)
+			e->messages[i].times.ready_s = gf_clock_s();
 	e->backward_ended = true;
 	hand_over(e);
 	pthread_mutex_unlock(&e->lock);

@@ -42,7 +42,8 @@ struct gf_engine_config {
 	size_t segment_bytes; /* transfers are cut at; 0: a good size */
 };
 
-/* When each message was ready, started and ended, in gf_clock_s time. */
+/* When each message was ready (a message released by the end of backward:
+ * then), started and ended, in gf_clock_s time. */
 struct gf_message_times {
 	double ready_s, start_s, end_s;
 };

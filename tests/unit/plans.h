@@ -56,16 +56,28 @@ static inline void rule_of(struct gf_plan *p, size_t threshold_bytes, int lanes,
 	}
 }
 
-/* A whole plan by threshold, with one algorithm. */
+/* A whole plan by threshold, with one algorithm; 4 ranks are two pairs. */
 static inline void plan_of(struct gf_plan *whole, const size_t *counts,
 			   size_t n, int ranks, size_t threshold_bytes,
 			   int lanes, const char *algorithm)
 {
+	struct gf_level pairs[] = {
+		{.name = "pair",
+		 .size = 2,
+		 .link = "shm",
+		 .bandwidth_bytes_per_s = 1e9},
+		{.name = "net",
+		 .size = 2,
+		 .link = "ethernet",
+		 .bandwidth_bytes_per_s = 1e9},
+	};
 	struct gf_model_profile *m = model_of(counts, n);
 	struct gf_plan rule;
 	struct gf_error err = {""};
 
 	rule_of(&rule, threshold_bytes, lanes, NULL, 0, algorithm);
+	rule.levels = gf_levels_copy(pairs, 2);
+	rule.nlevels = 2;
 	if (gf_plan_bind(&rule, m, ranks, whole, &err)) {
 		printf("%s\n", err.text);
 		abort();

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/array.h"
+#include "coll/algorithm.h"
 #include "ranks.h"
 #include "rig.h"
 
@@ -102,12 +103,18 @@ static void test_steps(void)
 		{0, 8, "library", false, 0},  {1 << 20, 1, "ring", false, 0},
 		{0, 1, "ring", true, 0},      {0, 4, "ring", true, 20},
 	};
-	static const int ranks[] = {1, 2, 3, 5};
+	static const int ranks[] = {1, 2, 3, 4, 5};
+	struct setting any = {5000, 2, NULL, false, 0};
 	size_t i, k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(settings); i++)
 		for (k = 0; k < GF_ARRAY_LENGTH(ranks); k++)
 			on_ranks(ranks[k], steps, &settings[i]);
+	for (i = 0; gf_algorithms[i]; i++) {
+		any.algorithm = gf_algorithms[i]->name;
+		for (k = 0; k < GF_ARRAY_LENGTH(ranks); k++)
+			on_ranks(ranks[k], steps, &any);
+	}
 }
 
 /* The layer whose gradients come last does not make them before message 0 is

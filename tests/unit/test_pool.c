@@ -41,7 +41,7 @@ static void test_bind(void)
 		size_t threshold_elems;
 		size_t lasts[7], n;
 	} cases[] = {
-		{8, {1, 3, 5}, 3}, {0, {0, 1, 2, 3, 4, 5}, 6},
+		{8, {1, 3, 5}, 3},    {0, {0, 1, 2, 3, 4, 5}, 6},
 		{17, {1, 3, 5}, 3},   {18, {2, 5}, 2},
 		{6, {1, 2, 3, 5}, 4}, {1000, {5}, 1},
 	};
@@ -99,17 +99,21 @@ static void test_levels(void)
 	struct gf_plan rule, whole;
 
 	rule_of(&rule, 0, 1, NULL, 0, "blueconnect");
-	EXPECT(gf_plan_bind(&rule, m, 6, &whole, &err) == -EINVAL, "levels");
-	EXPECT_TEXT(err.text, "rule: algorithm blueconnect wants levels of 6 "
-			      "ranks in all, the plan's have 0");
+	EXPECT(!gf_plan_bind(&rule, m, 6, &whole, &err), "%s", err.text);
+	EXPECT(whole.messages[0].nstages == 0, "no levels");
+	gf_plan_release(&whole);
 	rule.levels = gf_levels_copy(levels, 3);
 	rule.nlevels = 3;
-	EXPECT(gf_plan_bind(&rule, m, 4, &whole, &err) == -EINVAL, "ranks");
+	EXPECT(!gf_plan_bind(&rule, m, 4, &whole, &err), "%s", err.text);
+	EXPECT(whole.messages[0].nstages == 0, "levels of other ranks");
+	gf_plan_release(&whole);
 	EXPECT(!gf_plan_bind(&rule, m, 6, &whole, &err), "%s", err.text);
 	EXPECT(whole.messages[0].nstages == 2 &&
 		       whole.messages[0].stages[0].factor == 2 &&
 		       whole.messages[0].stages[1].factor == 3,
 	       "stages");
+	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "halving");
+	EXPECT_TEXT(whole.messages[0].stages[1].algorithm, "ring");
 	EXPECT(gf_plan_bind(&whole, m, 6, &rule, &err) == -EINVAL,
 	       "a whole plan is no rule");
 	gf_plan_release(&whole);
