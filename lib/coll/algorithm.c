@@ -4,14 +4,23 @@
 #include <errno.h>
 #include <string.h>
 
+static const struct gf_algorithm *find(const struct gf_algorithm *const *table,
+				       const char *name)
+{
+	for (; *table; table++)
+		if (!strcmp((*table)->name, name))
+			return *table;
+	return NULL;
+}
+
 const struct gf_algorithm *gf_algorithm_find(const char *name)
 {
-	const struct gf_algorithm *const *a;
+	return find(gf_algorithms, name);
+}
 
-	for (a = gf_algorithms; *a; a++)
-		if (!strcmp((*a)->name, name))
-			return *a;
-	return NULL;
+const struct gf_algorithm *gf_sparse_find(const char *name)
+{
+	return find(gf_sparse_algorithms, name);
 }
 
 static int check_factors(const struct gf_coll_args *args, struct gf_error *err)

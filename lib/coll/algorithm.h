@@ -57,8 +57,17 @@ struct gf_algorithm {
 /* NULL-terminated, in the order of --list. */
 extern const struct gf_algorithm *const gf_algorithms[];
 
+/*
+ * Of sparse sets: an element is a whole set of at most elem_bytes, and the
+ * reduction of a step is a merge. topk gathers one set per rank (count_elems =
+ * ranks, half ALL_GATHER); gtopk reduces one (count_elems = 1). Not found by
+ * gf_algorithm_find. NULL-terminated.
+ */
+extern const struct gf_algorithm *const gf_sparse_algorithms[];
+
 /* NULL if there is none of that name. */
 const struct gf_algorithm *gf_algorithm_find(const char *name);
+const struct gf_algorithm *gf_sparse_find(const char *name);
 
 /* blueconnect's cheapest algorithm per stage on that network, "ring" or
  * "halving", into nfactors pointers to constant names. */

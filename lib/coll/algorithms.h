@@ -16,5 +16,7 @@ extern const struct gf_algorithm gf_algorithm_hierarchical;
 extern const struct gf_algorithm gf_algorithm_blueconnect;
 extern const struct gf_algorithm gf_algorithm_ps;
 extern const struct gf_algorithm gf_algorithm_library;
+extern const struct gf_algorithm gf_algorithm_topk;
+extern const struct gf_algorithm gf_algorithm_gtopk;
 
 #endif

@@ -12,3 +12,9 @@ const struct gf_algorithm *const gf_algorithms[] = {
 	&gf_algorithm_library,
 	NULL,
 };
+
+const struct gf_algorithm *const gf_sparse_algorithms[] = {
+	&gf_algorithm_topk,
+	&gf_algorithm_gtopk,
+	NULL,
+};

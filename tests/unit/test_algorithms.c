@@ -206,6 +206,52 @@ static void test_servers(void)
 			}
 }
 
+/* Sparse sets: slots gathered from all ranks, and the tree of merges. */
+static void test_sparse(void)
+{
+	size_t p;
+
+	for (p = 0; p < GF_ARRAY_LENGTH(ranks_list); p++) {
+		struct gf_coll_args args = {
+			.ranks = ranks_list[p],
+			.count_elems = (size_t)ranks_list[p],
+			.elem_bytes = 800,
+			.half = GF_COLL_ALL_GATHER,
+		};
+		struct gf_error err = {""};
+		struct gf_schedule *s;
+
+		s = build_all(gf_sparse_find("topk"), &args, &err);
+		EXPECT(s && !gf_verify_all_gather(s, args.ranks, &err),
+		       "topk p %d: %s", args.ranks, err.text);
+		free_all(s, args.ranks);
+		args.count_elems = 1;
+		args.half = GF_COLL_WHOLE;
+		s = build_all(gf_sparse_find("gtopk"), &args, &err);
+		EXPECT(s && !gf_verify_allreduce(s, args.ranks, &err),
+		       "gtopk p %d: %s", args.ranks, err.text);
+		free_all(s, args.ranks);
+	}
+}
+
+static void test_sparse_refused(void)
+{
+	struct gf_coll_args args = {.ranks = 4, .count_elems = 3};
+	struct gf_error err = {""};
+	struct gf_schedule s;
+
+	EXPECT(gf_algorithm_schedule(gf_sparse_find("topk"), &args, 0, &s,
+				     &err) == -EINVAL, "topk");
+	EXPECT_TEXT(err.text, "topk: want one slot per rank (4), got 3");
+	EXPECT(gf_algorithm_schedule(gf_sparse_find("gtopk"), &args, 0, &s,
+				     &err) == -EINVAL, "gtopk");
+	EXPECT_TEXT(err.text, "gtopk: want one set per rank, got 3");
+	args.half = GF_COLL_ALL_GATHER;
+	EXPECT(gf_algorithm_schedule(gf_sparse_find("gtopk"), &args, 0, &s,
+				     &err) == -ENOTSUP, "no halves");
+	EXPECT(!gf_algorithm_find("topk") && !gf_sparse_find("ring"), "tables");
+}
+
 /* The worked table of ring.c's header. */
 static void test_ring_table(void)
 {
@@ -340,5 +386,7 @@ int main(void)
 	test_ring_table();
 	test_tables();
 	test_blueconnect_vector();
+	test_sparse();
+	test_sparse_refused();
 	return TEST_END();
 }

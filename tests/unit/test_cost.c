@@ -189,6 +189,37 @@ static void test_formulas(void)
 	}
 }
 
+/* gTop-k section IV: 100 MiB at density .001, Table I. */
+static void test_sparse_figures(void)
+{
+	static const struct gf_link_cost ethernet = {0.436e-3, 9e-9, 0};
+	static const struct gf_net_cost net = {1, NULL, &ethernet};
+	static const struct {
+		int ranks;
+		double topk_ms, gtopk_ms;
+	} cases[] = {
+		{8, 14.520, 13.941},
+		{32, 60.69, 23.23},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_coll_args args = {
+			.ranks = cases[i].ranks,
+			.count_elems = (size_t)cases[i].ranks,
+			.elem_bytes = 2 * 104857,
+		};
+		double got = gf_sparse_find("topk")->cost_s(&args, &net);
+
+		EXPECT(fabs(got * 1e3 - cases[i].topk_ms) <= printed_ms / 10,
+		       "topk p %d: %.4f ms", args.ranks, got * 1e3);
+		args.count_elems = 1;
+		got = gf_sparse_find("gtopk")->cost_s(&args, &net);
+		EXPECT(fabs(got * 1e3 - cases[i].gtopk_ms) <= printed_ms / 10,
+		       "gtopk p %d: %.4f ms", args.ranks, got * 1e3);
+	}
+}
+
 /* 10^5 ranks, on levels that no group fits. */
 static void test_many_ranks(void)
 {
@@ -218,6 +249,7 @@ int main(void)
 	test_blueconnect_figures();
 	test_choice();
 	test_formulas();
+	test_sparse_figures();
 	test_many_ranks();
 	return TEST_END();
 }

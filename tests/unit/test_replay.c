@@ -277,6 +277,23 @@ static void test_servers(void)
 		}
 }
 
+static void test_sparse(void)
+{
+	static const struct gf_level net[] = {LEVEL(2, 1.25e8, 5e-5)};
+	int ranks;
+
+	for (ranks = 1; ranks <= 33; ranks++) {
+		struct gf_coll_args args = {
+			.ranks = ranks,
+			.count_elems = (size_t)ranks,
+			.elem_bytes = 4000,
+			.half = GF_COLL_ALL_GATHER,
+		};
+
+		compare(gf_sparse_find("topk"), &args, net, 1);
+	}
+}
+
 static void test_levels(void)
 {
 	static const struct {
@@ -535,6 +552,7 @@ int main(void)
 	test_hand();
 	test_uniform();
 	test_servers();
+	test_sparse();
 	test_levels();
 	test_ring();
 	test_refused();
