@@ -19,209 +19,12 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/heap.h"
 #include "comm/backoff.h"
+#include "comm/exec_parts.h"
 #include "gf_kernels.h"
-
-#define STAGING_BYTES ((size_t)4 << 20)
-
-struct gf_exec {
-	struct gf_comm *comm;
-	size_t staging_bytes;
-	struct gf_exec_run *running; /* started and not ended */
-};
-
-struct state {
-	struct gf_request *request; /* while a transfer is under way */
-	uint32_t waits_for;         /* dependencies not done */
-	uint32_t slot;              /* RECV_REDUCE, once posted */
-	bool arrived;               /* RECV_REDUCE: the slot is full */
-	bool direct;                /* RECV_REDUCE without a slot */
-};
-
-struct gf_exec_run {
-	struct gf_exec *exec;
-	const struct gf_schedule *schedule;
-	uint32_t channel;
-	float *data, *scratch, *staging;
-	struct state *states;         /* per step */
-	uint32_t *users, *first_user; /* who depends on a step */
-	uint32_t *ready, nready;      /* to be taken up */
-	uint32_t *active, nactive;    /* steps with a request */
-	uint32_t *reduces, nreduces;  /* those with a slot, in order */
-	uint32_t posted;              /* so many of them have a slot */
-	uint32_t *slots, nslots, free_slots;
-	size_t slot_elems;
-	size_t left; /* steps not done */
-	bool started, done, failed;
-	uint64_t moves;
-	struct gf_exec_run *next, **link; /* in exec->running */
-};
-
-struct gf_exec *gf_exec_new(struct gf_comm *comm)
-{
-	struct gf_exec *x = gf_xcalloc(1, sizeof(*x));
-
-	x->comm = comm;
-	x->staging_bytes = STAGING_BYTES;
-	return x;
-}
-
-void gf_exec_free(struct gf_exec *x)
-{
-	assert(!x || !x->running);
-	free(x);
-}
-
-void gf_exec_staging_bytes(struct gf_exec *x, size_t staging_bytes)
-{
-	x->staging_bytes = staging_bytes;
-}
-
-/* Turns the schedule's "depends on" round into "is depended on by". */
-static void list_users(struct gf_exec_run *run)
-{
-	const struct gf_schedule *s = run->schedule;
-	uint32_t *fill, *first;
-	size_t i, k;
-
-	first = gf_xcalloc(s->nsteps + 2, sizeof(*first));
-	run->users = gf_xcalloc(s->ndeps + 1, sizeof(*run->users));
-	for (i = 0; i < s->ndeps; i++)
-		first[s->deps[i] + 2]++;
-	for (i = 2; i < s->nsteps + 2; i++)
-		first[i] += first[i - 1];
-	/* fill[i] moves from where i's users begin to where they end */
-	fill = first + 1;
-	for (i = 0; i < s->nsteps; i++)
-		for (k = 0; k < s->steps[i].ndeps; k++)
-			run->users[fill[s->deps[s->steps[i].first_dep + k]]++] =
-				(uint32_t)i;
-	run->first_user = first;
-}
-
-static bool is_direct(const struct gf_exec_run *run, const struct gf_step *step)
-{
-	const struct gf_schedule *s = run->schedule;
-	struct gf_comm *c = run->exec->comm;
-	uint32_t k;
-
-	/* Partners that exchange and both keep the sum would wait for each
-	 * other: each send ends when the other side has added it. */
-	for (k = 0; k < step->ndeps; k++)
-		if (s->steps[s->deps[step->first_dep + k]].op == GF_STEP_SEND)
-			return false;
-	return step->op == GF_STEP_RECV_REDUCE && c->ops->reduces_from &&
-	       c->ops->reduces_from(c, step->peer);
-}
-
-static void size_slots(struct gf_exec_run *run)
-{
-	const struct gf_schedule *s = run->schedule;
-	size_t want, i;
-
-	run->reduces = gf_xcalloc(s->nsteps + 1, sizeof(*run->reduces));
-	for (i = 0; i < s->nsteps; i++) {
-		if (s->steps[i].op != GF_STEP_RECV_REDUCE ||
-		    is_direct(run, &s->steps[i]))
-			continue;
-		run->reduces[run->nreduces++] = (uint32_t)i;
-		if (s->steps[i].range.count > run->slot_elems)
-			run->slot_elems = s->steps[i].range.count;
-	}
-	if (!run->nreduces)
-		return;
-	want = run->exec->staging_bytes / (run->slot_elems * sizeof(float));
-	if (want < 2)
-		want = run->exec->staging_bytes ? 2 : 1;
-	run->nslots = want < run->nreduces ? (uint32_t)want : run->nreduces;
-	run->slots = gf_xcalloc(run->nslots, sizeof(*run->slots));
-}
-
-int gf_exec_run_new(struct gf_exec *x, const struct gf_schedule *s,
-		    uint32_t channel, struct gf_exec_run **run,
-		    struct gf_error *err)
-{
-	struct gf_comm *c = x->comm;
-	struct gf_exec_run *r;
-	void *scratch = NULL, *staging = NULL;
-	int rc = 0;
-
-	if (s->rank != c->rank || s->ranks != c->ranks)
-		return gf_error_set(err, -EINVAL,
-				    "schedule of rank %d of %d on rank %d of "
-				    "%d",
-				    s->rank, s->ranks, c->rank, c->ranks);
-	if (channel > GF_CHANNEL_LAST)
-		return gf_error_set(err, -EINVAL,
-				    "want a channel <= %u, got "
-				    "%u",
-				    GF_CHANNEL_LAST, channel);
-	r = gf_xcalloc(1, sizeof(*r));
-	r->exec = x;
-	r->schedule = s;
-	r->channel = channel;
-	r->states = gf_xcalloc(s->nsteps + 1, sizeof(*r->states));
-	r->ready = gf_xcalloc(s->nsteps + 1, sizeof(*r->ready));
-	r->active = gf_xcalloc(s->nsteps + 1, sizeof(*r->active));
-	list_users(r);
-	size_slots(r);
-	if (s->scratch_elems)
-		rc = c->ops->buffer_alloc(c, s->scratch_elems * sizeof(float),
-					  &scratch, err);
-	if (!rc && r->nslots)
-		rc = c->ops->buffer_alloc(
-			c, r->nslots * r->slot_elems * sizeof(float), &staging,
-			err);
-	r->scratch = scratch;
-	r->staging = staging;
-	if (rc)
-		gf_exec_run_free(r);
-	else
-		*run = r;
-	return rc;
-}
-
-/* Out of the list of running ones; what is under way is called back. */
-static void stop(struct gf_exec_run *run)
-{
-	struct gf_comm *c = run->exec->comm;
-	uint32_t i;
-
-	if (!run->started || run->done)
-		return;
-	for (i = 0; i < run->nactive; i++)
-		c->ops->cancel(c, run->states[run->active[i]].request);
-	run->nactive = 0;
-	run->started = false;
-	*run->link = run->next;
-	if (run->next)
-		run->next->link = run->link;
-}
-
-void gf_exec_run_free(struct gf_exec_run *run)
-{
-	struct gf_comm *c;
-
-	if (!run)
-		return;
-	c = run->exec->comm;
-	stop(run);
-	c->ops->buffer_free(c, run->scratch);
-	c->ops->buffer_free(c, run->staging);
-	free(run->states);
-	free(run->users);
-	free(run->first_user);
-	free(run->ready);
-	free(run->active);
-	free(run->reduces);
-	free(run->slots);
-	free(run);
-}
 
 static float *at(const struct gf_exec_run *run, struct gf_range range)
 {
@@ -288,7 +91,7 @@ static int post_ahead(struct gf_exec_run *run, struct gf_error *err)
 static int take_up(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
-	struct state *state = &run->states[i];
+	struct gf_exec_state *state = &run->states[i];
 	float *target = at(run, step->range);
 
 	switch (step->op) {
@@ -367,10 +170,10 @@ static int collect(struct gf_exec_run *run, struct gf_error *err)
 static int conclude(struct gf_exec_run *run, int rc)
 {
 	if (rc) {
-		stop(run);
+		gf_exec_stop(run);
 		run->failed = true;
 	} else if (!run->left) {
-		stop(run);
+		gf_exec_stop(run);
 		run->started = run->done = true;
 	}
 	return rc;
@@ -391,9 +194,9 @@ int gf_exec_start(struct gf_exec_run *run, float *data, struct gf_error *err)
 	for (i = 0; i < run->nslots; i++)
 		run->slots[i] = run->nslots - 1 - i;
 	for (i = 0; i < s->nsteps; i++)
-		run->states[i] = (struct state){
+		run->states[i] = (struct gf_exec_state){
 			.waits_for = s->steps[i].ndeps,
-			.direct = is_direct(run, &s->steps[i]),
+			.direct = gf_exec_is_direct(run, &s->steps[i]),
 		};
 	/* Taken from the end: the first step first. */
 	for (i = (uint32_t)s->nsteps; i-- > 0;)
