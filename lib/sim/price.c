@@ -74,11 +74,14 @@ static void net_release(struct net *net)
 static void line(const struct gf_algorithm *a, struct gf_coll_args args,
 		 const struct gf_net_cost *net, struct gf_price *p)
 {
-	size_t n = (size_t)args.ranks;
+	size_t n = (size_t)args.ranks, power;
 	double one, two;
 
 	if (args.servers > 0 && args.servers < args.ranks)
 		n = (size_t)args.servers * (size_t)(args.ranks - args.servers);
+	/* halving divides by the largest power of two up to ranks */
+	for (power = 1; power <= (size_t)args.ranks / 2; power *= 2)
+		n *= 2;
 	args.count_elems = n;
 	one = a->cost_s(&args, net);
 	args.count_elems = 2 * n;
