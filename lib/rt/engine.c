@@ -42,6 +42,14 @@ static void hand_over(struct gf_engine *e)
 		pthread_cond_signal(&e->wake);
 }
 
+void gf_engine_count_from(struct gf_engine *e, size_t steps)
+{
+	pthread_mutex_lock(&e->lock);
+	assert(e->rc || e->nended == e->nmessages);
+	e->step = steps;
+	pthread_mutex_unlock(&e->lock);
+}
+
 void gf_engine_begin(struct gf_engine *e)
 {
 	size_t i;

@@ -59,6 +59,10 @@ int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **e,
 /* Stops the thread; NULL is allowed. What is under way is abandoned. */
 void gf_engine_free(struct gf_engine *e);
 
+/* So many steps were done by an earlier run: messages count on from there.
+ * Between steps, on all ranks. */
+void gf_engine_count_from(struct gf_engine *e, size_t steps);
+
 void gf_engine_begin(struct gf_engine *e);
 void gf_engine_ready(struct gf_engine *e, size_t tensor);
 /* Whatever was not ready by now is (a tensor without a gradient). */
