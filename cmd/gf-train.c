@@ -8,8 +8,8 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/settings.h"
+#include "comm/processors.h"
 #include "train/assign.h"
-#include "train/cores.h"
 #include "train/log.h"
 #include "train/predict.h"
 #include "train/report.h"
@@ -240,23 +240,22 @@ static int load(struct session *s, struct gf_error *err)
 	return rc;
 }
 
-static int share_cores(struct session *s, struct gf_error *err)
+static int set_threads(struct session *s, struct gf_error *err)
 {
-	struct gf_cores cores;
-	int rc = gf_cores_find(s->comm, &cores, err);
-	int threads;
+	int threads = (int)s->a->threads;
+	double share = 0;
+	int rc = gf_comm_processor_share(s->comm, &share, err);
 
-	if (rc || s->a->replay)
+	if (!rc && !threads)
+		rc = gf_comm_compute_threads(s->comm, &threads, err);
+	if (rc)
 		return rc;
-	threads = s->a->threads ? (int)s->a->threads : gf_cores_threads(&cores);
 	gf_nn_set_threads(threads);
-	if (threads * cores.ranks > cores.all && s->comm->rank == 0 &&
-	    !s->a->cli.quiet)
-		gf_cli_warn(&s->a->cli,
-			    "%d ranks with %d compute thread%s each share %d "
-			    "core%s: they slow each other",
-			    cores.ranks, threads, threads == 1 ? "" : "s",
-			    cores.all, cores.all == 1 ? "" : "s");
+	if (share + 0.01 < threads)
+		gf_cli_note(&s->a->cli, 0,
+			    "ranks of %d compute thread%s have %.2g processors "
+			    "each: they slow each other",
+			    threads, threads == 1 ? "" : "s", share);
 	return 0;
 }
 
@@ -337,8 +336,8 @@ static int run(struct session *s, struct gf_error *err)
 	struct gf_train_result result = {0};
 	int rc = load(s, err);
 
-	if (!rc)
-		rc = share_cores(s, err);
+	if (!rc && !s->a->replay)
+		rc = set_threads(s, err);
 	if (!rc)
 		rc = begin(s, err);
 	if (rc)

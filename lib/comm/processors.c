@@ -31,11 +31,11 @@ static double share_of(const struct place *all, int ranks, int rank)
 	return share;
 }
 
-int gf_comm_compute_threads(struct gf_comm *c, int *threads,
+int gf_comm_processor_share(struct gf_comm *c, double *share,
 			    struct gf_error *err)
 {
 	struct place mine, *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
-	int rc, share;
+	int rc;
 
 	memset(&mine, 0, sizeof(mine));
 	mine.host = c->host;
@@ -44,13 +44,25 @@ int gf_comm_compute_threads(struct gf_comm *c, int *threads,
 	if (sched_getaffinity(0, sizeof(mine.processors), &mine.processors) < 0)
 		CPU_ZERO(&mine.processors);
 	rc = gf_comm_allgather(c, &mine, sizeof(mine), all, err);
-	if (rc == 0) {
-		/* thirds of a processor may sum to a little less than one */
-		share = (int)(share_of(all, c->ranks, c->rank) + 1e-6);
-		if (share >= 4 && c->ranks > 1)
-			share--;
-		*threads = share < 1 ? 1 : share;
-	}
+	if (rc == 0)
+		*share = share_of(all, c->ranks, c->rank);
 	free(all);
 	return rc;
+}
+
+int gf_comm_compute_threads(struct gf_comm *c, int *threads,
+			    struct gf_error *err)
+{
+	double share;
+	int rc = gf_comm_processor_share(c, &share, err);
+
+	if (rc < 0)
+		return rc;
+	/* thirds of a processor may sum to a little less than one */
+	*threads = (int)(share + 1e-6);
+	if (*threads >= 4 && c->ranks > 1)
+		--*threads;
+	if (*threads < 1)
+		*threads = 1;
+	return 0;
 }

@@ -22,8 +22,8 @@ struct gf_compute {
 };
 
 struct gf_compute_ops {
-	/* Fetches the samples of step `step` (from 1). Like gf-profile's, the
-	 * time of a forward pass begins here. */
+	/* Fetches the samples of step `step` (from 1), before its clock
+	 * starts: like gf-profile's, a step's time is without it. */
 	void (*load)(struct gf_compute *c, size_t step);
 	/* Forward and loss of this rank's batch: the mean loss, and how many
 	 * samples were classified correctly. */

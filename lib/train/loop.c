@@ -105,8 +105,8 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 		return rc;
 	if (!isfinite(loss))
 		return gf_error_set(err, 1,
-				    "the test loss after step %zu is %g", step,
-				    loss);
+				    "the test loss after step %zu is %s", step,
+				    isnan(loss) ? "not a number" : "infinite");
 	t->result->test = (struct gf_train_row){
 		.part = "test",
 		.epoch = epoch_of(t, step),
@@ -190,6 +190,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	size_t step;
 	int rc = 0;
 
+	gf_engine_count_from(t->method.engine, t->result->last_step);
 	for (step = t->result->first_step; !rc && step <= t->total_steps;
 	     step++) {
 		sgd.lr = gf_rate_at(&t->rate, step - 1);

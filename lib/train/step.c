@@ -29,8 +29,8 @@ int gf_train_step(struct gf_compute *c, struct gf_method *m,
 	float *grads;
 	int rc;
 
-	t->start_s = gf_clock_s();
 	c->ops->load(c, step);
+	t->start_s = gf_clock_s();
 	rc = c->ops->forward(c, &out->loss, &out->correct, err);
 	if (rc)
 		return rc;

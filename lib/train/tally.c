@@ -70,9 +70,10 @@ static int find_bad(const struct gf_tally *t, struct gf_error *err)
 	if (!bad)
 		return 0;
 	return gf_error_set(err, 1,
-			    "the loss is %g in step %llu on rank %d: training "
+			    "the loss is %s in step %llu on rank %d: training "
 			    "has diverged",
-			    bad->bad_loss, (unsigned long long)bad->bad_step,
+			    isnan(bad->bad_loss) ? "not a number" : "infinite",
+			    (unsigned long long)bad->bad_step,
 			    (int)(bad - t->all));
 }
 
