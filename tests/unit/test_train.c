@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train_run.h"
+
+#include "ckpt/safetensors.h"
+
+/* Sums over ranks and samples are taken in another order. */
+#define SPLIT_TOLERANCE 2e-6
+
+static char folder[] = "/tmp/test_train.XXXXXX";
+
+static char *in_folder(const char *name)
+{
+	return gf_xasprintf("%s/%s", folder, name);
+}
+
+/* --- P ranks with batch B are one rank with batch P*B --------------------- */
+
+static void compare_parameters(const char *dir, const char *want_dir,
+			       size_t step, const char *label)
+{
+	char *path = gf_ckpt_part(dir, step, 0, false);
+	char *want_path = gf_ckpt_part(want_dir, step, 0, false);
+	struct gf_safetensors got = {0}, want = {0};
+	struct gf_error err = {""};
+	float a[64], b[64];
+	size_t i, k, compared = 0;
+
+	EXPECT(!gf_safetensors_open(path, &got, &err) &&
+		       !gf_safetensors_open(want_path, &want, &err),
+	       "%s", err.text);
+	for (i = 0; i < want.ntensors; i++) {
+		const struct gf_stored_tensor *t = &want.tensors[i];
+
+		if (strcmp(t->dtype, "F32") != 0 || t->count_elems > 64)
+			continue;
+		EXPECT(!gf_safetensors_load(&got, t->name, "F32",
+					    t->count_elems, a, &err) &&
+			       !gf_safetensors_load(&want, t->name, "F32",
+						    t->count_elems, b, &err),
+		       "%s", err.text);
+		for (k = 0; k < t->count_elems; k++, compared++)
+			EXPECT_NEAR((double)a[k], (double)b[k], SPLIT_TOLERANCE,
+				    "%s: %s[%zu]", label, t->name, k);
+	}
+	/* 9x6 + 9 + 4x9 + 4, and as many of momentum */
+	EXPECT(compared == 206, "%s: %zu numbers", label, compared);
+	gf_safetensors_close(&got);
+	gf_safetensors_close(&want);
+	free(path);
+	free(want_path);
+}
+
+static void test_split(void)
+{
+	static const struct {
+		int ranks;
+		size_t batch;
+	} cases[] = {{2, 6}, {3, 4}, {4, 3}, {5, 3}, {12, 1}};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct train_run many =
+			train_defaults(MLP, cases[i].ranks, cases[i].batch);
+		struct train_run one = train_defaults(
+			MLP, 1, (size_t)cases[i].ranks * cases[i].batch);
+		char label[32];
+		char *dir, *want;
+
+		snprintf(label, sizeof(label), "split-%d", cases[i].ranks);
+		dir = in_folder(label);
+		want = gf_xasprintf("%s-one", dir);
+		many.config.checkpoint = dir;
+		one.config.checkpoint = want;
+		train(&many);
+		train(&one);
+		EXPECT(many.rc == 0 && one.rc == 0, "%s: %s%s", label,
+		       many.err.text, one.err.text);
+		EXPECT(many.last_step == one.last_step && many.last_step >= 16,
+		       "%s: %zu steps", label, many.last_step);
+		EXPECT(many.test.samples == 30 &&
+			       many.test.correct == one.test.correct,
+		       "%s: %zu of %zu, %zu", label, many.test.correct,
+		       many.test.samples, one.test.correct);
+		compare_parameters(dir, want, many.last_step, label);
+		free(dir);
+		free(want);
+	}
+}
+
+/* --- stop and resume ------------------------------------------------------ */
+
+static void same_file(const char *a, const char *b, size_t step, int rank,
+		      const char *label)
+{
+	char *p = gf_ckpt_part(a, step, rank, false);
+	char *q = gf_ckpt_part(b, step, rank, false);
+	char *x = NULL, *y = NULL;
+	size_t n = 0, m = 0;
+	struct gf_error err = {""};
+
+	EXPECT(!gf_file_read(p, &x, &n, &err) && !gf_file_read(q, &y, &m, &err),
+	       "%s: %s", label, err.text);
+	EXPECT(n && n == m && memcmp(x, y, n) == 0, "%s: rank %d of step %zu",
+	       label, rank, step);
+	free(x);
+	free(y);
+	free(p);
+	free(q);
+}
+
+/* Not only weights: momentum, each rank's running statistics, the epoch's
+ * sums, down to the last bit of the files. An epoch has 10 steps. */
+static void test_resume(void)
+{
+	static const struct {
+		const char *model;
+		int ranks;
+		size_t stop, stop_again;
+	} cases[] = {
+		{MLP, 1, 1, 2},     {MLP, 2, 7, 13},    {NORMED, 2, 10, 15},
+		{NORMED, 3, 3, 19}, {NORMED, 2, 9, 10},
+	};
+	size_t i;
+	int r;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct train_run run =
+			train_defaults(cases[i].model, cases[i].ranks,
+				       12 / (size_t)cases[i].ranks);
+		char label[32];
+		char *through, *stopped;
+
+		snprintf(label, sizeof(label), "resume-%zu", i);
+		stopped = in_folder(label);
+		through = gf_xasprintf("%s-through", stopped);
+		run.config.checkpoint = through;
+		train(&run);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", label,
+		       run.err.text);
+		run.config.checkpoint = stopped;
+		run.config.steps = cases[i].stop;
+		train(&run);
+		EXPECT(run.rc == 0 && run.last_step == cases[i].stop, "%s: %s",
+		       label, run.err.text);
+		run.config.resume = true;
+		run.config.steps = cases[i].stop_again;
+		train(&run);
+		run.config.steps = 0;
+		train(&run);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", label,
+		       run.err.text);
+		for (r = 0; r < cases[i].ranks; r++)
+			same_file(through, stopped, 20, r, label);
+		/* nothing left to do: says how good it is, changes nothing */
+		train(&run);
+		EXPECT(run.rc == 0 && run.last_step == 20 && run.test.part,
+		       "%s: %s", label, run.err.text);
+		free(through);
+		free(stopped);
+	}
+}
+
+static void test_refusals(void)
+{
+	char *dir = in_folder("refuses");
+	struct train_run made = train_defaults(MLP, 2, 6);
+	struct train_run again;
+	size_t i;
+	const struct {
+		const char *label, *model, *data, *dir, *text;
+		int ranks;
+		size_t batch, seed;
+		bool resume;
+		int rc;
+	} cases[] = {
+		{"anew", MLP, "synthetic:120", dir,
+		 "refuses: holds checkpoints of an earlier run", 2, 6, 5, false,
+		 -EINVAL},
+		{"more ranks", MLP, "synthetic:120", dir,
+		 "written with ranks 2, this run has 3", 3, 6, 5, true,
+		 -EINVAL},
+		{"other batch", MLP, "synthetic:120", dir,
+		 "written with batch 6, this run has 5", 2, 5, 5, true,
+		 -EINVAL},
+		{"other seed", MLP, "synthetic:120", dir,
+		 "written with seed 5, this run has 6", 2, 6, 6, true, -EINVAL},
+		{"other data", MLP, "synthetic:121", dir,
+		 "written with training samples 120, this run has 121", 2, 6, 5,
+		 true, -EINVAL},
+		{"other model", NORMED, "synthetic:120", dir,
+		 "written with model \"mlp\", this run has \"normed\"", 2, 6, 5,
+		 true, -EINVAL},
+		{"no folder", MLP, "synthetic:120", "/nonexistent/x",
+		 "/nonexistent/x: No such file", 2, 6, 5, true, -ENOENT},
+		{"too few samples", MLP, "synthetic:11", NULL,
+		 "want at least 12 training samples (2 ranks, batch 6), the "
+		 "data has 11",
+		 2, 6, 5, false, -EINVAL},
+	};
+
+	made.config.checkpoint = dir;
+	train(&made);
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		again = train_defaults(cases[i].model, cases[i].ranks,
+				       cases[i].batch);
+		again.data = cases[i].data;
+		again.config.seed = cases[i].seed;
+		again.config.resume = cases[i].resume;
+		again.config.checkpoint = cases[i].dir;
+		train(&again);
+		EXPECT(again.rc == cases[i].rc &&
+			       strstr(again.err.text, cases[i].text),
+		       "%s: got %d, \"%s\"", cases[i].label, again.rc,
+		       again.err.text);
+	}
+	free(dir);
+}
+
+/* Another rate or more epochs do not hinder a resume. */
+static void test_resume_differently(void)
+{
+	char *dir = in_folder("differently");
+	struct train_run run = train_defaults(MLP, 2, 6);
+
+	run.config.checkpoint = dir;
+	train(&run);
+	run.config.resume = true;
+	run.config.epochs = 3;
+	run.config.sgd.lr = 0.01;
+	train(&run);
+	EXPECT(run.rc == 0 && run.last_step == 30, "%s", run.err.text);
+	free(dir);
+}
+
+/* --- runs that end otherwise -----------------------------------------------
+ */
+
+static void test_divergence(void)
+{
+	struct train_run run = train_defaults(MLP, 3, 4);
+
+	run.config.sgd.lr = 1e30;
+	run.config.warmup_epochs = 0;
+	train(&run);
+	EXPECT(run.rc == 1, "got %d", run.rc);
+	EXPECT(strstr(run.err.text, "the loss is ") &&
+		       strstr(run.err.text, " in step ") &&
+		       strstr(run.err.text, " on rank "),
+	       "%s", run.err.text);
+}
+
+struct watcher {
+	size_t rows, fail_at, batches, epochs, tests;
+	double last_rate;
+	int bad;
+};
+
+static int watch_row(void *ctx, const struct gf_train_row *row,
+		     struct gf_error *err)
+{
+	struct watcher *w = ctx;
+
+	w->batches += strcmp(row->part, "batch") == 0;
+	w->epochs += strcmp(row->part, "train") == 0;
+	w->tests += strcmp(row->part, "test") == 0;
+	w->bad += row->correct > row->samples || !(row->loss >= 0) ||
+		  row->epoch != (row->step - 1) / 10 + 1;
+	if (++w->rows == w->fail_at)
+		return gf_error_set(err, -ENOSPC, "log: no space");
+	return 0;
+}
+
+static void test_watch(void)
+{
+	struct train_run run = train_defaults(MLP, 2, 6);
+	struct watcher w = {0};
+
+	run.config.watch = (struct gf_train_watch){watch_row, NULL, &w};
+	train(&run);
+	EXPECT(run.rc == 0, "%s", run.err.text);
+	EXPECT(w.batches == 20 && w.epochs == 2 && w.tests == 2 && !w.bad,
+	       "%zu %zu %zu, %d bad", w.batches, w.epochs, w.tests, w.bad);
+	/* rank 0 alone fails; all ranks end, with its reason */
+	w = (struct watcher){.fail_at = 7};
+	train(&run);
+	EXPECT(run.rc == -ENOSPC, "got %d", run.rc);
+	EXPECT_TEXT(run.err.text, "rank 0: log: no space");
+	EXPECT(w.rows == 7, "%zu rows", w.rows);
+}
+
+int main(void)
+{
+	char *command;
+	int rc;
+
+	watchdog(120);
+	if (!mkdtemp(folder)) {
+		perror(folder);
+		return 1;
+	}
+	test_split();
+	test_resume();
+	test_refusals();
+	test_resume_differently();
+	test_divergence();
+	test_watch();
+	command = gf_xasprintf("rm -rf %s", folder);
+	rc = system(command);
+	free(command);
+	return rc ? 1 : TEST_END();
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TESTS_TRAIN_RUN_H
+#define GF_TESTS_TRAIN_RUN_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "ckpt/set.h"
+#include "doc/json.h"
+#include "ranks.h"
+#include "train/assign.h"
+#include "train/train.h"
+
+/* A whole training run over threads: small models, made-up data, the
+ * reference backend. What it learned is read back from its checkpoint. */
+#define MLP                                                                    \
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"mlp\","        \
+	" \"input\": [1, 2, 3], \"classes\": 4, \"layers\": ["                 \
+	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 9},"               \
+	"{\"name\": \"relu1\", \"type\": \"relu\"},"                           \
+	"{\"name\": \"fc2\", \"type\": \"fc\", \"outputs\": 4}]}"
+#define NORMED                                                                 \
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"normed\","     \
+	" \"input\": [1, 4, 4], \"classes\": 4, \"layers\": ["                 \
+	"{\"name\": \"conv1\", \"type\": \"conv\", \"filters\": 3,"            \
+	" \"kernel\": 3, \"stride\": 1, \"pad\": 1, \"bias\": false},"         \
+	"{\"name\": \"bn1\", \"type\": \"batchnorm\"},"                        \
+	"{\"name\": \"relu1\", \"type\": \"relu\"},"                           \
+	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 4}]}"
+
+struct train_run {
+	const char *model; /* JSON */
+	const char *data;
+	struct gf_train_config config; /* comm, plan, model, data: filled in */
+	int ranks;
+	/* out */
+	int rc;
+	struct gf_error err;
+	struct gf_train_row test;
+	size_t last_step;
+	int rcs[16];
+};
+
+static inline void read_model(const char *text, struct gf_model *model)
+{
+	struct gf_json *root = NULL;
+	struct gf_error err = {""};
+	int rc = gf_json_parse(text, strlen(text), "test", &root, &err);
+
+	if (!rc)
+		rc = gf_model_read(root, "test", model, &err);
+	EXPECT(rc == 0, "%s", err.text);
+	gf_json_free(root);
+}
+
+static inline void train_rank(struct gf_comm *comm, void *ctx)
+{
+	struct train_run *run = ctx;
+	struct gf_train_config config = run->config;
+	struct gf_train_result result = {0};
+	struct gf_error err = {""};
+	struct gf_dataset data = {0};
+	struct gf_model model;
+	struct gf_plan plan;
+	int rc;
+
+	read_model(run->model, &model);
+	gf_train_default_plan(&plan);
+	plan.rule->threshold_bytes = 64; /* several messages */
+	rc = gf_train_bind(&plan, &model, comm->ranks, &err);
+	if (!rc)
+		rc = gf_train_open_data(comm, run->data, &model, config.seed,
+					&data, &err);
+	config.comm = comm;
+	config.plan = &plan;
+	config.model = &model;
+	config.data = &data;
+	config.backend = gf_backend_find("ref");
+	if (!rc) {
+		gf_train_complete(&config);
+		rc = gf_train_run(&config, &result, &err);
+	}
+	run->rcs[comm->rank] = rc;
+	if (comm->rank == 0) {
+		run->rc = rc;
+		run->err = err;
+		run->test = result.test;
+		run->last_step = result.last_step;
+	}
+	gf_train_result_release(&result);
+	gf_dataset_close(&data);
+	gf_model_release(&model);
+	gf_plan_release(&plan);
+}
+
+/* Runs it; every rank must come to the same return code. */
+static inline void train(struct train_run *run)
+{
+	int r;
+
+	on_ranks(run->ranks, train_rank, run);
+	for (r = 0; r < run->ranks; r++)
+		EXPECT(run->rcs[r] == run->rc, "rank %d: %d, rank 0: %d", r,
+		       run->rcs[r], run->rc);
+}
+
+static inline struct train_run train_defaults(const char *model, int ranks,
+					      size_t batch)
+{
+	return (struct train_run){
+		.model = model,
+		.data = "synthetic:120",
+		.ranks = ranks,
+		.config =
+			{
+				.batch = batch,
+				.epochs = 2,
+				.seed = 5,
+				.sgd = {0.05, 0.9, 1e-3, false},
+				.shape = GF_RATE_COSINE,
+				.warmup_epochs = 0.5,
+				.timeout_s = 60,
+			},
+	};
+}
+
+#endif
