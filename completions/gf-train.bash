@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+_gf_train() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	case $prev in
+	--model) mapfile -t COMPREPLY < <(compgen -f -W 'digits-mlp digits-cnn digits-cnn-plain resnet20' -- "$cur"); return ;;
+	--data) mapfile -t COMPREPLY < <(compgen -d -W 'digits synthetic' -- "$cur"); return ;;
+	--schedule) mapfile -t COMPREPLY < <(compgen -W 'constant linear cosine' -- "$cur"); return ;;
+	--device) mapfile -t COMPREPLY < <(compgen -W 'auto cpu onednn ref' -- "$cur"); return ;;
+	--checkpoint) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
+	--plan | --log | --trace | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	--epochs | --steps | --batch | --lr | --lr-batch | --momentum | \
+		--weight-decay | --warmup | --seed | --checkpoint-every | \
+		--check-replicas | --target | --timeout | --threads) return ;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W '--plan --model --data --epochs
+		--steps --batch --lr --lr-batch --momentum --weight-decay
+		--warmup --schedule --seed --checkpoint --checkpoint-every
+		--resume --check-replicas --log --trace --target --timeout
+		--threads --device --replay --output --quiet --verbose --help
+		--usage --version' -- "$cur")
+}
+complete -F _gf_train gf-train
