@@ -61,7 +61,7 @@ static const struct gf_setting settings[] = {
 	{"batch", "N", 2, GF_SETTING_WHOLE, AT(config.batch),
 	 "samples per rank and step (the plan's, or 16)", 1, 1e9},
 	{"lr", "RATE", 2, GF_SETTING_REAL, AT(config.sgd.lr),
-	 "peak learning rate (0.05 for a global batch of 64, scaled)", 0, 1e9},
+	 "peak learning rate (0.1 for a global batch of 64, scaled)", 0, 1e9},
 	{"lr-batch", "N", 2, GF_SETTING_REAL, AT(config.lr_batch),
 	 "RATE is meant for a global batch of N: scale it to this run's", 1,
 	 1e12},

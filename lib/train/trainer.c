@@ -13,7 +13,7 @@
 #define CHECK_STEPS 100
 /* What suits the shipped models and data on a few ranks. */
 #define DEFAULT_BATCH      16
-#define DEFAULT_RATE       0.05
+#define DEFAULT_RATE       0.1
 #define DEFAULT_RATE_BATCH 64
 
 static bool uses_library(const struct gf_plan *plan)
