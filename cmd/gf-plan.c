@@ -11,14 +11,12 @@
 #include "cli/cli.h"
 #include "cli/human.h"
 #include "cli/table.h"
-#include "doc/json.h"
 #include "doc/stream.h"
 #include "planner/compare.h"
 #include "planner/emit.h"
 #include "planner/explain.h"
 #include "planner/make.h"
-#include "planner/policy.h"
-#include "planner/systems.h"
+#include "planner/refine.h"
 
 static const char doc[] =
 	"Decide how a model's gradients are exchanged on a cluster: which "
@@ -43,6 +41,7 @@ enum {
 	KEY_JSON,
 	KEY_EXPLAIN,
 	KEY_EMIT,
+	KEY_REFINE,
 	KEY_LIST,
 };
 
@@ -67,6 +66,8 @@ static const struct argp_option options[] = {
 	 "a chart of the iteration and why each tensor has its type", 3},
 	{"emit", KEY_EMIT, "TARGET", 0,
 	 "the plan for ddp, horovod or nccl-env instead of JSON", 3},
+	{"refine", KEY_REFINE, "TRACE", 0,
+	 "plan again from what a run of the plan measured", 2},
 	{"list", KEY_LIST, NULL, 0, "list policies and systems", 3},
 	{0},
 };
@@ -78,8 +79,16 @@ struct arguments {
 	char *codecs_text;
 	const char *const *files;
 	size_t nfiles;
-	const char *emit;
+	const char *emit, *refine;
 	bool compare, json, explain, list;
+};
+
+/* What one call reads and finds out. */
+struct session {
+	struct gf_documents documents;
+	struct gf_request request; /* borrows from documents and refined */
+	struct gf_refined refined;
+	struct gf_text notes;
 };
 
 static int parse_count(const char *arg, struct argp_state *state,
@@ -165,6 +174,9 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 	case KEY_EMIT:
 		a->emit = arg;
 		return 0;
+	case KEY_REFINE:
+		a->refine = arg;
+		return 0;
 	case KEY_LIST:
 		a->list = true;
 		return 0;
@@ -199,48 +211,13 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 
 static int print_list(const struct arguments *a, struct gf_error *err)
 {
-	struct gf_table t = {0};
 	struct gf_text out = {0};
-	size_t i;
 	int rc;
 
-	gf_table_row(&t, 3, (const char *[]){"policy", "what", "source"});
-	for (i = 0; gf_policies[i]; i++)
-		gf_table_row(&t, 3,
-			     (const char *[]){gf_policies[i]->name,
-					      gf_policies[i]->description,
-					      gf_policies[i]->source});
-	gf_table_print(&t, &out);
-	gf_table_release(&t);
-	gf_text_addf(&out, "\n");
-	gf_table_row(&t, 3, (const char *[]){"system", "what", "source"});
-	for (i = 0; gf_systems[i].name; i++)
-		gf_table_row(&t, 3,
-			     (const char *[]){gf_systems[i].name,
-					      gf_systems[i].description,
-					      gf_systems[i].source});
-	gf_table_print(&t, &out);
-	gf_table_release(&t);
+	gf_plan_list(&out);
 	rc = gf_cli_emit(&a->cli, out.data, err);
 	gf_text_release(&out);
 	return rc;
-}
-
-static void compare_json(const struct gf_compared *row, struct gf_text *out)
-{
-	struct gf_json_writer w = {0};
-
-	gf_json_open_line(&w, NULL);
-	gf_json_put_string(&w, "policy", row->policy->name);
-	gf_json_put_int(&w, "lanes", row->lanes);
-	gf_json_put_size(&w, "messages", row->nmessages);
-	gf_json_put_real(&w, "iteration_s", row->iteration_s);
-	gf_json_put_real(&w, "compute_s", row->compute_s);
-	gf_json_put_real(&w, "exposed_comm_s", row->exposed_comm_s);
-	gf_json_put_real(&w, "lower_bound_s", row->lower_bound_s);
-	gf_json_close_object(&w);
-	gf_text_add(out, w.text.data, w.text.length);
-	gf_text_release(&w.text);
 }
 
 static void compare_table(const struct gf_compared *rows, size_t n,
@@ -271,18 +248,18 @@ static void compare_table(const struct gf_compared *rows, size_t n,
 	gf_table_release(&t);
 }
 
-static int compare(const struct arguments *a, const struct gf_request *r,
-		   struct gf_text *notes, struct gf_error *err)
+static int compare(const struct arguments *a, struct session *s,
+		   struct gf_error *err)
 {
 	struct gf_compared *rows = NULL;
 	struct gf_text out = {0};
 	size_t n = 0, i;
-	int rc = gf_request_compare(r, &rows, &n, notes, err);
+	int rc = gf_request_compare(&s->request, &rows, &n, &s->notes, err);
 
 	if (rc < 0)
 		return rc;
 	for (i = 0; a->json && i < n; i++)
-		compare_json(&rows[i], &out);
+		gf_compared_json(&rows[i], &out);
 	if (!a->json)
 		compare_table(rows, n, &out);
 	rc = gf_cli_emit(&a->cli, out.data, err);
@@ -291,18 +268,32 @@ static int compare(const struct arguments *a, const struct gf_request *r,
 	return rc;
 }
 
+/* What a trace of the given plan shows takes the place of its profile. */
+static int refine(const struct arguments *a, struct session *s,
+		  struct gf_error *err)
+{
+	int rc = gf_refine_trace(s->documents.plan, a->refine, &s->refined,
+				 &s->notes, err);
+
+	if (rc < 0)
+		return rc;
+	s->request.model = s->refined.model;
+	s->request.network = s->refined.network;
+	s->request.profile_digest = NULL;
+	return 0;
+}
+
 /* A plan that was given and is not to be changed is used as it is. */
 static bool given(const struct arguments *a, const struct gf_documents *d)
 {
 	const struct gf_request *r = &a->request;
 
-	return d->plan && !d->profile && !d->topology && !r->policy &&
-	       !r->system && !r->lanes && !r->threshold_bytes && !r->ranks &&
-	       !r->algorithm && !r->codecs;
+	return d->plan && !d->profile && !d->topology && !a->refine &&
+	       !r->policy && !r->system && !r->lanes && !r->threshold_bytes &&
+	       !r->ranks && !r->algorithm && !r->codecs;
 }
 
-static int plan(const struct arguments *a, const struct gf_documents *d,
-		const struct gf_request *r, struct gf_text *notes,
+static int plan(const struct arguments *a, struct session *s,
 		struct gf_error *err)
 {
 	struct gf_text out = {0};
@@ -310,18 +301,21 @@ static int plan(const struct arguments *a, const struct gf_documents *d,
 	char *text;
 	int rc = 0;
 
-	if (given(a, d))
-		gf_plan_copy(&p, d->plan);
+	if (given(a, &s->documents))
+		gf_plan_copy(&p, s->documents.plan);
 	else
-		rc = gf_request_plan(r, &p, notes, err);
+		rc = gf_request_plan(&s->request, &p, &s->notes, err);
 	if (rc < 0)
 		return rc;
+	if (a->refine)
+		gf_refine_compare(s->documents.plan, &s->refined.measured, &p,
+				  &s->notes);
 	free(p.producer);
 	p.producer = gf_xstrdup("gf-plan " GF_VERSION);
 	if (a->emit)
 		rc = gf_plan_emit(&p, a->emit, &out, err);
 	else if (a->explain)
-		rc = gf_plan_explain(r, &p, &out, err);
+		rc = gf_plan_explain(&s->request, &p, &out, err);
 	text = a->emit || a->explain ? gf_text_take(&out) : gf_plan_write(&p);
 	if (rc == 0)
 		rc = gf_cli_emit(&a->cli, text, err);
@@ -343,21 +337,21 @@ static void say(const struct gf_cli *cli, struct gf_text *notes)
 
 static int run(const struct arguments *a, struct gf_error *err)
 {
-	struct gf_documents documents = {0};
-	struct gf_request request = a->request;
-	struct gf_text notes = {0};
+	struct session s = {.request = a->request};
 	int rc;
 
 	if (a->list)
 		return print_list(a, err);
-	rc = read_documents(a, &documents, err);
-	if (rc == 0) {
-		gf_request_documents(&request, &documents);
-		rc = a->compare ? compare(a, &request, &notes, err)
-				: plan(a, &documents, &request, &notes, err);
-	}
-	say(&a->cli, &notes);
-	gf_documents_release(&documents);
+	rc = read_documents(a, &s.documents, err);
+	if (rc == 0)
+		gf_request_documents(&s.request, &s.documents);
+	if (rc == 0 && a->refine)
+		rc = refine(a, &s, err);
+	if (rc == 0)
+		rc = a->compare ? compare(a, &s, err) : plan(a, &s, err);
+	say(&a->cli, &s.notes);
+	gf_refined_release(&s.refined);
+	gf_documents_release(&s.documents);
 	return rc;
 }
 

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "doc/json.h"
+#include "planner/emit.h"
+#include "planner/systems.h"
 
 /* Best first; equals stay in the registry's order. */
 static void sort(struct gf_compared *rows, size_t n)
@@ -66,4 +69,48 @@ int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 	*rows = made;
 	*nrows = n;
 	return 0;
+}
+
+void gf_compared_json(const struct gf_compared *row, struct gf_text *out)
+{
+	struct gf_json_writer w = {0};
+
+	gf_json_open_line(&w, NULL);
+	gf_json_put_string(&w, "policy", row->policy->name);
+	gf_json_put_int(&w, "lanes", row->lanes);
+	gf_json_put_size(&w, "messages", row->nmessages);
+	gf_json_put_real(&w, "iteration_s", row->iteration_s);
+	gf_json_put_real(&w, "compute_s", row->compute_s);
+	gf_json_put_real(&w, "exposed_comm_s", row->exposed_comm_s);
+	gf_json_put_real(&w, "lower_bound_s", row->lower_bound_s);
+	gf_json_close_object(&w);
+	gf_text_add(out, w.text.data, w.text.length);
+	gf_text_release(&w.text);
+}
+
+static void list(struct gf_text *out, const char *name, const char *what,
+		 const char *source)
+{
+	gf_text_addf(out, "  %-17s %s%s%s%s\n", name, what,
+		     source ? " [" : "", source ? source : "",
+		     source ? "]" : "");
+}
+
+void gf_plan_list(struct gf_text *out)
+{
+	size_t i;
+
+	gf_text_addf(out, "policies (--policy):\n");
+	list(out, "auto", "the best of all, under its own name", NULL);
+	for (i = 0; gf_policies[i]; i++)
+		list(out, gf_policies[i]->name, gf_policies[i]->description,
+		     gf_policies[i]->source);
+	gf_text_addf(out, "systems (--system):\n");
+	for (i = 0; gf_systems[i].name; i++)
+		list(out, gf_systems[i].name, gf_systems[i].description,
+		     gf_systems[i].source);
+	gf_text_addf(out, "targets (--emit):\n");
+	for (i = 0; gf_emitters[i].name; i++)
+		list(out, gf_emitters[i].name, gf_emitters[i].description,
+		     NULL);
 }

@@ -16,5 +16,10 @@ struct gf_compared {
 int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 		       size_t *nrows, struct gf_text *notes,
 		       struct gf_error *err);
+/* One row as a line of JSON. */
+void gf_compared_json(const struct gf_compared *row, struct gf_text *out);
+
+/* Policies, systems and targets of --emit, for people. */
+void gf_plan_list(struct gf_text *out);
 
 #endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PLANNER_REFINE_H
+#define GF_PLANNER_REFINE_H
+
+#include "base/text.h"
+#include "planner/make.h"
+#include "planner/measured.h"
+
+/*
+ * A model and a network as a run of the plan showed them.
+ *
+ * Compute and ready times are the measured ones, less what overlap slowed them
+ * by the plan's own factor. An algorithm whose messages ran one at a time in at
+ * least three sizes is fitted again; else its costs are multiplied by the
+ * median of measured over predicted durations.
+ */
+struct gf_refined {
+	struct gf_measured measured;
+	struct gf_model_profile *model;
+	struct gf_network *network;
+};
+
+int gf_refine(const struct gf_plan *p, const struct gf_measured *m,
+	      struct gf_refined *out, struct gf_text *notes,
+	      struct gf_error *err);
+/* Reads the trace as well. p: the plan that was run, or NULL (refused). */
+int gf_refine_trace(const struct gf_plan *p, const char *path,
+		    struct gf_refined *out, struct gf_text *notes,
+		    struct gf_error *err);
+void gf_refined_release(struct gf_refined *r);
+
+/* What the new plan does otherwise, as lines for the user. */
+void gf_refine_compare(const struct gf_plan *before,
+		       const struct gf_measured *m, const struct gf_plan *after,
+		       struct gf_text *notes);
+
+#endif
