@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -16,6 +17,7 @@
 #include "planner/emit.h"
 #include "planner/explain.h"
 #include "planner/make.h"
+#include "planner/plots.h"
 #include "planner/refine.h"
 
 static const char doc[] =
@@ -42,6 +44,7 @@ enum {
 	KEY_EXPLAIN,
 	KEY_EMIT,
 	KEY_REFINE,
+	KEY_PLOT,
 	KEY_LIST,
 };
 
@@ -68,6 +71,8 @@ static const struct argp_option options[] = {
 	 "the plan for ddp, horovod or nccl-env instead of JSON", 3},
 	{"refine", KEY_REFINE, "TRACE", 0,
 	 "plan again from what a run of the plan measured", 2},
+	{"plot", KEY_PLOT, "FILE", 0,
+	 "also draw the iteration, or the comparison, as SVG", 3},
 	{"list", KEY_LIST, NULL, 0, "list policies and systems", 3},
 	{0},
 };
@@ -79,7 +84,7 @@ struct arguments {
 	char *codecs_text;
 	const char *const *files;
 	size_t nfiles;
-	const char *emit, *refine;
+	const char *emit, *refine, *plot;
 	bool compare, json, explain, list;
 };
 
@@ -177,6 +182,9 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 	case KEY_REFINE:
 		a->refine = arg;
 		return 0;
+	case KEY_PLOT:
+		a->plot = arg;
+		return 0;
 	case KEY_LIST:
 		a->list = true;
 		return 0;
@@ -248,11 +256,22 @@ static void compare_table(const struct gf_compared *rows, size_t n,
 	gf_table_release(&t);
 }
 
+/* rc and svg: what the drawing returned. */
+static int write_plot(const struct arguments *a, int rc, char *svg,
+		      struct gf_error *err)
+{
+	if (rc == 0)
+		rc = gf_file_write(a->plot, svg, strlen(svg), err);
+	free(svg);
+	return rc;
+}
+
 static int compare(const struct arguments *a, struct session *s,
 		   struct gf_error *err)
 {
 	struct gf_compared *rows = NULL;
 	struct gf_text out = {0};
+	char *svg = NULL;
 	size_t n = 0, i;
 	int rc = gf_request_compare(&s->request, &rows, &n, &s->notes, err);
 
@@ -262,7 +281,12 @@ static int compare(const struct arguments *a, struct session *s,
 		gf_compared_json(&rows[i], &out);
 	if (!a->json)
 		compare_table(rows, n, &out);
-	rc = gf_cli_emit(&a->cli, out.data, err);
+	if (a->plot) {
+		rc = gf_compared_svg(rows, n, &svg, err);
+		rc = write_plot(a, rc, svg, err);
+	}
+	if (rc == 0)
+		rc = gf_cli_emit(&a->cli, out.data, err);
 	gf_text_release(&out);
 	free(rows);
 	return rc;
@@ -298,7 +322,7 @@ static int plan(const struct arguments *a, struct session *s,
 {
 	struct gf_text out = {0};
 	struct gf_plan p;
-	char *text;
+	char *text, *svg = NULL;
 	int rc = 0;
 
 	if (given(a, &s->documents))
@@ -312,9 +336,13 @@ static int plan(const struct arguments *a, struct session *s,
 				  &s->notes);
 	free(p.producer);
 	p.producer = gf_xstrdup("gf-plan " GF_VERSION);
-	if (a->emit)
+	if (a->plot) {
+		rc = gf_plan_svg(&p, &svg, err);
+		rc = write_plot(a, rc, svg, err);
+	}
+	if (rc == 0 && a->emit)
 		rc = gf_plan_emit(&p, a->emit, &out, err);
-	else if (a->explain)
+	else if (rc == 0 && a->explain)
 		rc = gf_plan_explain(&s->request, &p, &out, err);
 	text = a->emit || a->explain ? gf_text_take(&out) : gf_plan_write(&p);
 	if (rc == 0)

@@ -11,10 +11,12 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/human.h"
+#include "cli/list.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "doc/stream.h"
 #include "sim/picture.h"
+#include "sim/plots.h"
 #include "sim/rows.h"
 #include "sim/whatif.h"
 
@@ -39,6 +41,7 @@ enum {
 	KEY_SEED,
 	KEY_ITERATIONS,
 	KEY_TRACE,
+	KEY_PLOT,
 	KEY_CSV,
 	KEY_TABLE,
 };
@@ -65,6 +68,8 @@ static const struct argp_option options[] = {
 	{"table", KEY_TABLE, NULL, 0, "a table for people", 3},
 	{"trace", KEY_TRACE, "FILE", 0,
 	 "write the first iteration as a Chrome trace", 3},
+	{"plot", KEY_PLOT, "FILE", 0,
+	 "draw the iteration, or curves of a sweep, as SVG", 3},
 	{0},
 };
 
@@ -76,43 +81,35 @@ struct arguments {
 	struct gf_slow_rank *slow;
 	size_t nranks, nbandwidths, nslow;
 	size_t ranks_capacity, bandwidths_capacity, slow_capacity;
-	const char *topology, *profile, *trace;
+	const char *topology, *profile, *trace, *plot;
 	double iterations;
 	const char *const *files;
 	size_t nfiles;
 	bool csv, table;
 };
 
-static void parse_ranks(struct arguments *a, const char *arg,
-			struct argp_state *state)
+static int add_ranks(void *ctx, const char *text, struct gf_error *err)
 {
-	char *copy = gf_xstrdup(arg), *rest = copy, *part;
-	struct gf_error err;
+	struct arguments *a = ctx;
 	long long value;
+	int rc = gf_units_int(text, 1, 1 << 24, &value, err);
 
-	while ((part = strsep(&rest, ","))) {
-		if (gf_units_int(part, 1, 1 << 24, &value, &err) < 0)
-			gf_cli_usage_error(state, "--ranks", &err);
+	if (rc == 0)
 		*gf_array_push(&a->ranks, &a->nranks, &a->ranks_capacity) =
 			(int)value;
-	}
-	free(copy);
+	return rc;
 }
 
-static void parse_bandwidths(struct arguments *a, const char *arg,
-			     struct argp_state *state)
+static int add_bandwidth(void *ctx, const char *text, struct gf_error *err)
 {
-	char *copy = gf_xstrdup(arg), *rest = copy, *part;
-	struct gf_error err;
+	struct arguments *a = ctx;
 	double value;
+	int rc = gf_units_rate(text, &value, err);
 
-	while ((part = strsep(&rest, ","))) {
-		if (gf_units_rate(part, &value, &err) < 0)
-			gf_cli_usage_error(state, "--bandwidth", &err);
+	if (rc == 0)
 		*gf_array_push(&a->bandwidths, &a->nbandwidths,
 			       &a->bandwidths_capacity) = value;
-	}
-	free(copy);
+	return rc;
 }
 
 static void parse_slow(struct arguments *a, const char *arg,
@@ -162,7 +159,8 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 		a->what.seed = 1;
 		return 0;
 	case KEY_RANKS:
-		parse_ranks(a, arg, state);
+		if (gf_cli_list(arg, add_ranks, a, &err) < 0)
+			gf_cli_usage_error(state, "--ranks", &err);
 		return 0;
 	case KEY_TOPOLOGY:
 		a->topology = arg;
@@ -171,7 +169,8 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 		a->profile = arg;
 		return 0;
 	case KEY_BANDWIDTH:
-		parse_bandwidths(a, arg, state);
+		if (gf_cli_list(arg, add_bandwidth, a, &err) < 0)
+			gf_cli_usage_error(state, "--bandwidth", &err);
 		return 0;
 	case KEY_SLOW:
 		parse_slow(a, arg, state);
@@ -194,6 +193,9 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_TRACE:
 		a->trace = arg;
+		return 0;
+	case KEY_PLOT:
+		a->plot = arg;
 		return 0;
 	case KEY_CSV:
 		a->csv = true;
@@ -270,72 +272,69 @@ static void override(const struct arguments *a, const struct gf_documents *d,
 			    d->plan->ranks, w->ranks);
 }
 
-static void table_row(const struct gf_outcome *o, struct gf_table *t)
+static void print_table(const struct gf_outcome *outcomes, size_t n,
+			struct gf_text *out)
 {
+	struct gf_table t = {0};
 	struct gf_human h;
+	size_t i;
 
-	gf_table_begin(t, 6);
-	gf_table_cell(t, "%d", o->ranks);
-	gf_table_cell(t, "%s",
-		      o->bandwidth_bytes_per_s > 0
-			      ? gf_human_rate(o->bandwidth_bytes_per_s, &h)
-			      : "-");
-	gf_table_cell(t, "%s", gf_human_time(o->iteration_s, &h));
-	gf_table_cell(t, "%s", gf_human_time(o->exposed_comm_s, &h));
-	gf_table_cell(t, "%.4g", o->speedup);
-	gf_table_cell(t, "%.1f %%", 100 * o->efficiency);
-}
+	gf_table_row(&t, 6,
+		     (const char *[]){"ranks", "bandwidth", "iteration",
+				      "exposed", "speed-up", "efficiency"});
+	for (i = 0; i < n; i++) {
+		const struct gf_outcome *o = &outcomes[i];
+		double rate = o->bandwidth_bytes_per_s;
 
-static int write_trace(const struct arguments *a, const struct gf_plan *p,
-		       const struct gf_outcome *o, struct gf_error *err)
-{
-	struct gf_trace trace = {0};
-	char *text;
-	int rc;
-
-	gf_outcome_trace(p, o, 0, "simulated", &trace);
-	text = gf_trace_finish(&trace,
-			       "{\"producer\": \"gf-sim " GF_VERSION "\"}");
-	rc = gf_file_write(a->trace, text, strlen(text), err);
-	free(text);
-	gf_trace_release(&trace);
-	return rc;
-}
-
-struct output {
-	struct gf_row_choice choice;
-	struct gf_text text;
-	struct gf_table table;
-};
-
-static int point(const struct arguments *a, const struct gf_plan *p,
-		 const struct gf_what_if *w, struct output *out,
-		 struct gf_error *err)
-{
-	bool first = out->text.length == 0 && out->table.nrows == 0;
-	struct gf_outcome o;
-	int rc = gf_what_if(p, w, &o, err);
-
-	if (rc < 0)
-		return rc;
-	if (a->table) {
-		if (first)
-			gf_table_row(&out->table, 6,
-				     (const char *[]){"ranks", "bandwidth",
-						      "iteration", "exposed",
-						      "speed-up",
-						      "efficiency"});
-		table_row(&o, &out->table);
-	} else if (a->csv) {
-		if (first)
-			gf_outcome_csv_head(&out->choice, &out->text);
-		gf_outcome_csv(p, &o, &out->choice, &out->text);
-	} else {
-		gf_outcome_json(p, &o, &out->choice, &out->text);
+		gf_table_begin(&t, 6);
+		gf_table_cell(&t, "%d", o->ranks);
+		gf_table_cell(&t, "%s",
+			      rate > 0 ? gf_human_rate(rate, &h) : "-");
+		gf_table_cell(&t, "%s", gf_human_time(o->iteration_s, &h));
+		gf_table_cell(&t, "%s", gf_human_time(o->exposed_comm_s, &h));
+		gf_table_cell(&t, "%.4g", o->speedup);
+		gf_table_cell(&t, "%.1f %%", 100 * o->efficiency);
 	}
-	if (a->trace && first)
-		rc = write_trace(a, p, &o, err);
-	gf_outcome_release(&o);
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+}
+
+/* Trace, plot, rows: what can fail without a trace of it comes last. */
+static int report(const struct arguments *a, const struct gf_plan *p,
+		  const struct gf_outcome *outcomes, size_t n,
+		  struct gf_error *err)
+{
+	struct gf_row_choice choice = {
+		.bandwidth = a->nbandwidths > 0,
+		.percentiles = a->what.jitter > 0,
+		.samples = p->model->batch_per_rank > 0,
+		.iterations = a->iterations,
+	};
+	struct gf_text out = {0};
+	char *text;
+	int rc = 0;
+
+	if (a->trace) {
+		text = gf_outcome_trace_text(p, &outcomes[0]);
+		rc = gf_file_write(a->trace, text, strlen(text), err);
+		free(text);
+	}
+	if (rc == 0 && a->plot) {
+		rc = gf_outcomes_svg(p, outcomes, n, &text, err);
+		if (rc == 0) {
+			rc = gf_file_write(a->plot, text, strlen(text), err);
+			free(text);
+		}
+	}
+	if (a->table)
+		print_table(outcomes, n, &out);
+	else if (a->csv)
+		gf_outcomes_csv(p, outcomes, n, &choice, &out);
+	else
+		gf_outcomes_json(p, outcomes, n, &choice, &out);
+	if (rc == 0)
+		rc = gf_cli_emit(&a->cli, out.data, err);
+	gf_text_release(&out);
 	return rc;
 }
 
@@ -343,15 +342,10 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 		 struct gf_error *err)
 {
 	struct gf_what_if w = a->what;
-	struct output out = {
-		.choice = {.bandwidth = a->nbandwidths > 0,
-			   .percentiles = a->what.jitter > 0,
-			   .samples = d->plan->model->batch_per_rank > 0,
-			   .iterations = a->iterations},
-	};
 	struct gf_progress progress = {0};
 	size_t nb = a->nbandwidths ? a->nbandwidths : 1;
 	size_t n = (a->nranks ? a->nranks : 1) * nb, i;
+	struct gf_outcome *outcomes = gf_xcalloc(n, sizeof(*outcomes));
 	int rc = 0;
 
 	w.slow = a->slow;
@@ -363,16 +357,15 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 			w.ranks = a->ranks[i / nb];
 		if (a->nbandwidths)
 			w.bandwidth_bytes_per_s = a->bandwidths[i % nb];
-		rc = point(a, d->plan, &w, &out, err);
+		rc = gf_what_if(d->plan, &w, &outcomes[i], err);
 		gf_progress_at(&progress, (double)(i + 1) / (double)n, NULL);
 	}
 	gf_progress_end(&progress);
-	if (a->table)
-		gf_table_print(&out.table, &out.text);
 	if (rc == 0)
-		rc = gf_cli_emit(&a->cli, out.text.data, err);
-	gf_text_release(&out.text);
-	gf_table_release(&out.table);
+		rc = report(a, d->plan, outcomes, n, err);
+	for (i = 0; i < n; i++)
+		gf_outcome_release(&outcomes[i]);
+	free(outcomes);
 	return rc;
 }
 

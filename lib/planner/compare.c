@@ -91,9 +91,8 @@ void gf_compared_json(const struct gf_compared *row, struct gf_text *out)
 static void list(struct gf_text *out, const char *name, const char *what,
 		 const char *source)
 {
-	gf_text_addf(out, "  %-17s %s%s%s%s\n", name, what,
-		     source ? " [" : "", source ? source : "",
-		     source ? "]" : "");
+	gf_text_addf(out, "  %-17s %s%s%s%s\n", name, what, source ? " [" : "",
+		     source ? source : "", source ? "]" : "");
 }
 
 void gf_plan_list(struct gf_text *out)

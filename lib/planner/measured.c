@@ -70,8 +70,8 @@ static struct step *step_of(struct reading *r, size_t index)
 		s->ready_s = gf_xcalloc(n, sizeof(*s->ready_s));
 		for (i = 0; i < n; i++)
 			s->ready_s[i] = NAN;
-		s->messages = gf_xcalloc(r->plan->nmessages,
-					 sizeof(*s->messages));
+		s->messages =
+			gf_xcalloc(r->plan->nmessages, sizeof(*s->messages));
 		for (i = 0; i < r->plan->nmessages; i++)
 			s->messages[i].end_s = NAN;
 	}
@@ -152,8 +152,8 @@ static void take(struct reading *r, const struct event *e)
 
 /* --- the file ------------------------------------------------------------ */
 
-static int read_args(struct reading *r, struct gf_json_at *at,
-		     struct event *e, struct gf_error *err)
+static int read_args(struct reading *r, struct gf_json_at *at, struct event *e,
+		     struct gf_error *err)
 {
 	struct gf_json_at args = {0};
 	char *name = NULL;

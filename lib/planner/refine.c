@@ -41,8 +41,7 @@ static double work_s(const struct gf_plan *p, const struct gf_measured *m,
 {
 	double slowdown = fmax(p->model->overlap_slowdown, 1);
 
-	return fmax(t_s - m->forward_s -
-			    (1 - 1 / slowdown) * busy_s(p, m, t_s),
+	return fmax(t_s - m->forward_s - (1 - 1 / slowdown) * busy_s(p, m, t_s),
 		    0);
 }
 
@@ -176,8 +175,8 @@ static int used_network(const struct gf_plan *p, struct gf_network **out,
 			    0)
 				break;
 		if (k == n->nallreduce) {
-			n->allreduce = gf_xreallocarray(
-				n->allreduce, k + 1, sizeof(*n->allreduce));
+			n->allreduce = gf_xreallocarray(n->allreduce, k + 1,
+							sizeof(*n->allreduce));
 			memset(&n->allreduce[k], 0, sizeof(*n->allreduce));
 			n->allreduce[k].algorithm = gf_xstrdup(m->algorithm);
 			n->nallreduce++;
@@ -314,8 +313,9 @@ void gf_refine_compare(const struct gf_plan *before,
 		gf_text_addf(notes, ", was predicted %.4g s",
 			     before->predicted->iteration_s);
 	if (gf_predict_plan(&then, &f, &old, NULL) == 0)
-		gf_text_addf(notes, "; by what was measured the old plan takes "
-				    "%.4g s, the new one %.4g s",
+		gf_text_addf(notes,
+			     "; by what was measured the old plan takes "
+			     "%.4g s, the new one %.4g s",
 			     old.iteration_s, after->predicted->iteration_s);
 	for (i = 0, k = 0; i < after->nmessages; i++) {
 		while (k < before->nmessages &&

@@ -85,3 +85,15 @@ void gf_outcome_trace(const struct gf_plan *p, const struct gf_outcome *o,
 	draw_compute(p, o, pid, trace);
 	draw_messages(p, o, pid, trace);
 }
+
+char *gf_outcome_trace_text(const struct gf_plan *p, const struct gf_outcome *o)
+{
+	struct gf_trace trace = {0};
+	char *text;
+
+	gf_outcome_trace(p, o, 0, "simulated", &trace);
+	text = gf_trace_finish(&trace,
+			       "{\"producer\": \"gf-sim " GF_VERSION "\"}");
+	gf_trace_release(&trace);
+	return text;
+}

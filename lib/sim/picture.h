@@ -10,5 +10,8 @@
  * on the lanes' threads, an instant where each tensor is ready. */
 void gf_outcome_trace(const struct gf_plan *p, const struct gf_outcome *o,
 		      int pid, const char *name, struct gf_trace *trace);
+/* A whole file of it; the caller frees. */
+char *gf_outcome_trace_text(const struct gf_plan *p,
+			    const struct gf_outcome *o);
 
 #endif

@@ -45,28 +45,13 @@ static size_t columns_of(const struct gf_plan *p, const struct gf_outcome *o,
 	return n;
 }
 
-void gf_outcome_csv_head(const struct gf_row_choice *c, struct gf_text *out)
+static void csv_row(const char *policy, const struct column *columns, size_t n,
+		    struct gf_text *out)
 {
-	static const struct gf_outcome none;
-	static const struct gf_model_profile model;
-	struct gf_plan plan = {.model = (struct gf_model_profile *)&model};
-	struct column columns[COLUMNS_MOST];
-	size_t n = columns_of(&plan, &none, c, columns), i;
-
-	gf_text_addf(out, "policy");
-	for (i = 0; i < n; i++)
-		gf_text_addf(out, ",%s", columns[i].name);
-	gf_text_addf(out, "\n");
-}
-
-void gf_outcome_csv(const struct gf_plan *p, const struct gf_outcome *o,
-		    const struct gf_row_choice *c, struct gf_text *out)
-{
-	struct column columns[COLUMNS_MOST];
-	size_t n = columns_of(p, o, c, columns), i;
 	char number[GF_JSON_REAL_TEXT];
+	size_t i;
 
-	gf_text_addf(out, "%s", p->policy ? p->policy : "");
+	gf_text_addf(out, "%s", policy);
 	for (i = 0; i < n; i++) {
 		gf_json_real_text(columns[i].value, number);
 		if (columns[i].whole)
@@ -77,16 +62,32 @@ void gf_outcome_csv(const struct gf_plan *p, const struct gf_outcome *o,
 	gf_text_addf(out, "\n");
 }
 
-void gf_outcome_json(const struct gf_plan *p, const struct gf_outcome *o,
-		     const struct gf_row_choice *c, struct gf_text *out)
+void gf_outcomes_csv(const struct gf_plan *p, const struct gf_outcome *o,
+		     size_t n, const struct gf_row_choice *c,
+		     struct gf_text *out)
 {
 	struct column columns[COLUMNS_MOST];
-	size_t n = columns_of(p, o, c, columns), i;
+	size_t count = columns_of(p, &o[0], c, columns), i;
+
+	gf_text_addf(out, "policy");
+	for (i = 0; i < count; i++)
+		gf_text_addf(out, ",%s", columns[i].name);
+	gf_text_addf(out, "\n");
+	for (i = 0; i < n; i++) {
+		count = columns_of(p, &o[i], c, columns);
+		csv_row(p->policy ? p->policy : "", columns, count, out);
+	}
+}
+
+static void json_row(const char *policy, const struct column *columns, size_t n,
+		     struct gf_text *out)
+{
 	struct gf_json_writer w = {0};
+	size_t i;
 
 	gf_json_open_line(&w, NULL);
-	if (p->policy)
-		gf_json_put_string(&w, "policy", p->policy);
+	if (policy)
+		gf_json_put_string(&w, "policy", policy);
 	for (i = 0; i < n; i++)
 		if (columns[i].whole)
 			gf_json_put_size(&w, columns[i].name,
@@ -96,4 +97,16 @@ void gf_outcome_json(const struct gf_plan *p, const struct gf_outcome *o,
 	gf_json_close_object(&w);
 	gf_text_add(out, w.text.data, w.text.length);
 	gf_text_release(&w.text);
+}
+
+void gf_outcomes_json(const struct gf_plan *p, const struct gf_outcome *o,
+		      size_t n, const struct gf_row_choice *c,
+		      struct gf_text *out)
+{
+	struct column columns[COLUMNS_MOST];
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		json_row(p->policy, columns, columns_of(p, &o[i], c, columns),
+			 out);
 }

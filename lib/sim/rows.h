@@ -13,10 +13,11 @@ struct gf_row_choice {
 	double iterations; /* 0: no total */
 };
 
-void gf_outcome_csv_head(const struct gf_row_choice *c, struct gf_text *out);
-void gf_outcome_csv(const struct gf_plan *p, const struct gf_outcome *o,
-		    const struct gf_row_choice *c, struct gf_text *out);
-void gf_outcome_json(const struct gf_plan *p, const struct gf_outcome *o,
-		     const struct gf_row_choice *c, struct gf_text *out);
+void gf_outcomes_csv(const struct gf_plan *p, const struct gf_outcome *o,
+		     size_t n, const struct gf_row_choice *c,
+		     struct gf_text *out);
+void gf_outcomes_json(const struct gf_plan *p, const struct gf_outcome *o,
+		      size_t n, const struct gf_row_choice *c,
+		      struct gf_text *out);
 
 #endif

@@ -139,6 +139,65 @@ iteration() { # WANTED
 	iteration 79.5
 }
 
+@test "--refine: a run as predicted changes nothing" {
+	six --policy optimal --lanes 2 -o plan.json
+	gf-sim plan.json --trace trace.json -o /dev/null
+	wants 0 gf-plan --refine trace.json plan.json
+	iteration 43
+	says "iteration: measured 43 s, was predicted 43 s"
+	says "messages: 4 -> 4, 4 end with the same tensor as before"
+}
+
+@test "--refine: a slower network is found, and planned for" {
+	six --policy wfbp -o plan.json
+	# a ring of 4 at 3 B/s: 0.5 s per byte where 0.25 was planned
+	gf-sim plan.json --bandwidth 3B/s --trace trace.json -o /dev/null
+	wants 0 gf-plan --policy wfbp --refine trace.json plan.json
+	iteration 112
+	says "ring: startup 3 s -> 3 s, per byte 0.25 s -> 0.5 s"
+	says "the old plan takes 112 s"
+	# and a slow rank: everything is ready later
+	gf-sim plan.json --slow 0:2 --trace trace.json -o /dev/null
+	wants 0 gf-plan --policy wfbp --refine trace.json plan.json
+	says "forward 3 s -> 6 s, backward 17 s -> 34 s"
+}
+
+@test "--refine: what is no trace of the plan is refused" {
+	six --policy wfbp -o plan.json
+	gf-sim plan.json --trace trace.json -o /dev/null
+	wants 2 gf-plan --refine trace.json "$share/profiles/six.json"
+	one_line
+	says "want the plan that was run"
+	jq '.traceEvents |= map(select(.args.message != 2))' trace.json > less.json
+	wants 2 gf-plan --refine less.json plan.json
+	one_line
+	says "less.json: want message 2 in every step"
+	jq '.traceEvents |= map(select(.name != "l4"))' trace.json > less.json
+	wants 2 gf-plan --refine less.json plan.json
+	says "tensor l4 is ready"
+	echo '{"traceEvents": []}' > none.json
+	wants 2 gf-plan --refine none.json plan.json
+	says "none.json: want steps"
+	echo '{"traceEvents": [{"ph": "X", "name": 1}]}' > wrong.json
+	wants 2 gf-plan --refine wrong.json plan.json
+	says "wrong.json: /traceEvents/0/name"
+	head -c 300 trace.json > cut.json
+	wants 2 gf-plan --refine cut.json plan.json
+	one_line
+}
+
+@test "--plot draws the iteration and the comparison" {
+	six --plot plan.svg
+	grep -q "</svg>" plan.svg
+	grep -q "six, policy optimal" plan.svg
+	six --compare --plot compare.svg
+	grep -q "mg-wfbp" compare.svg
+	wants 2 gf-plan --plot rule.svg "$data/valid/topology-4x2-1gbe.json"
+	[ ! -e rule.svg ]
+	wants 3 gf-plan --plot /nowhere/plan.svg "$share/profiles/six.json"
+	one_line
+}
+
 @test "contradictions and bad requests: one line, the reason, the status" {
 	while IFS='|' read -r status text options; do
 		# shellcheck disable=SC2086

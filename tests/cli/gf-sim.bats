@@ -106,6 +106,16 @@ plan() { # options of gf-plan...
 	jq -e '[.traceEvents[] | select(.cat == "ready")] | length == 6' trace.json
 }
 
+@test "--plot draws an iteration, or curves of a sweep" {
+	plan
+	wants 0 gf-sim plan.json --plot one.svg
+	grep -q "</svg>" one.svg && grep -q "backward" one.svg
+	wants 0 gf-sim plan.json --ranks 2,4,8 --plot scaling.svg
+	grep -q "speed-up" scaling.svg
+	wants 0 gf-sim plan.json --bandwidth 1B/s,8B/s --plot rate.svg
+	grep -q "compute alone" rate.svg
+}
+
 @test "a hundred thousand ranks" {
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	gf-plan -q --lanes 1 --algorithm ring "$data/valid/topology-4x2-1gbe.json" model.json > plan.json

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "planner/plots.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "plot/plot.h"
+#include "sim/predict.h"
+
+int gf_plan_svg(const struct gf_plan *p, char **svg, struct gf_error *err)
+{
+	struct gf_sim_result r = {0};
+	struct gf_fabric f = gf_plan_fabric(p);
+	struct gf_plot_times times;
+	struct gf_gantt g = {0};
+	char *title, *subtitle;
+	int rc;
+
+	if (p->rule)
+		return gf_error_set(err, -EINVAL,
+				    "want a plan with messages to draw, got a "
+				    "rule");
+	rc = gf_predict_plan(p, &f, &r, err); /* for the end of backward */
+	if (rc < 0)
+		return rc;
+	times = (struct gf_plot_times){
+		.forward_end_s = r.forward_end_s,
+		.backward_end_s = r.backward_end_s,
+		.iteration_s = p->predicted->iteration_s,
+		.messages = p->predicted->messages,
+	};
+	title = gf_xasprintf("%s, policy %s", p->model->name, p->policy);
+	subtitle = gf_xasprintf("%d ranks, %zu messages, predicted", p->ranks,
+				p->nmessages);
+	gf_gantt_title(&g, title, subtitle);
+	gf_gantt_iteration(&g, NULL, p, &times);
+	rc = gf_gantt_svg(&g, svg, err);
+	gf_gantt_release(&g);
+	free(title);
+	free(subtitle);
+	return rc;
+}
+
+int gf_compared_svg(const struct gf_compared *rows, size_t n, char **svg,
+		    struct gf_error *err)
+{
+	const char **groups = gf_xcalloc(n, sizeof(*groups));
+	double *iterations = gf_xcalloc(n, sizeof(*iterations));
+	double *bounds = gf_xcalloc(n, sizeof(*bounds));
+	double *compute = gf_xcalloc(n, sizeof(*compute));
+	struct gf_bar_series series[] = {
+		{.name = "iteration", .values = iterations},
+		{.name = "lower bound", .values = bounds},
+		{.name = "compute alone", .values = compute},
+	};
+	struct gf_bars bars = {
+		.title = "Predicted iteration by policy",
+		.y = {"time", GF_QUANTITY_SECONDS, GF_SCALE_LINEAR, false},
+		.groups = groups,
+		.ngroups = n,
+		.series = series,
+		.nseries = 3,
+	};
+	size_t i;
+	int rc;
+
+	for (i = 0; i < n; i++) {
+		groups[i] = rows[i].policy->name;
+		iterations[i] = rows[i].iteration_s;
+		bounds[i] = rows[i].lower_bound_s;
+		compute[i] = rows[i].compute_s;
+	}
+	rc = gf_bars_svg(&bars, svg, err);
+	free(groups);
+	free(iterations);
+	free(bounds);
+	free(compute);
+	return rc;
+}
