@@ -26,7 +26,7 @@ static const struct {
 } models[] = {
 	{"VGG-16", "vgg16", true},
 	{"ResNet-20", "resnet20", false},
-	{"AlexNet", "alexnet", false},
+	{"AlexNet", "alexnet-bn", false},
 	{"ResNet-50", "resnet50", false},
 };
 enum { ALEXNET = 2, RESNET_50 = 3 }; /* in models */

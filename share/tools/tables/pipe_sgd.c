@@ -181,7 +181,7 @@ static void schemes(struct gf_report *r, struct study *s)
 static int prepare(struct study *s, struct gf_error *err)
 {
 	struct gf_paper *p = &s->paper;
-	struct gf_setup_times t = {FORWARD_S, BACKWARD_S};
+	struct gf_setup_times t = {FORWARD_S, BACKWARD_S, false};
 	struct gf_model_profile *m = NULL;
 	int rc;
 
@@ -192,7 +192,7 @@ static int prepare(struct study *s, struct gf_error *err)
 	s->compute_s = UPDATE_S + FORWARD_S + BACKWARD_S;
 	rc = gf_paper_check(p, err);
 	if (!rc)
-		rc = gf_setup_model("alexnet", &t, GF_F32, &m, err);
+		rc = gf_setup_model("alexnet-bn", &t, GF_F32, &m, err);
 	if (rc)
 		return rc;
 	s->bytes = (double)gf_model_profile_bytes(m);

@@ -14,7 +14,7 @@
 
 struct gf_setup_times gf_setup_split(double total_s)
 {
-	return (struct gf_setup_times){total_s / 3, total_s * 2 / 3};
+	return (struct gf_setup_times){total_s / 3, total_s * 2 / 3, false};
 }
 
 /* A document of share/<kind>; path (for messages) and root are the caller's. */
@@ -105,7 +105,10 @@ int gf_setup_model(const char *name, const struct gf_setup_times *times,
 		p->tensors[i].name = gf_xstrdup(param->name);
 		p->tensors[i].count_elems = gf_shape_elems(&param->shape);
 		p->tensors[i].dtype = dtype;
-		p->tensors[i].ready_s = times->backward_s * share[param->layer];
+		p->tensors[i].ready_s =
+			times->backward_s *
+			(times->even ? (double)(i + 1) / (double)m.nparams
+				     : share[param->layer]);
 		p->tensors[i].need_s = NAN;
 	}
 	*out = p;

@@ -19,14 +19,16 @@ int gf_setup_topology(const char *name, struct gf_topology *out,
 
 struct gf_setup_times {
 	double forward_s, backward_s;
+	/* Every tensor takes the same share of backward; else each layer takes
+	 * its share of the FLOPs. */
+	bool even;
 };
 
 /* total_s as 1:2, forward to backward: what the papers leave open. */
 struct gf_setup_times gf_setup_split(double total_s);
 
 /*
- * A profile of share/models/<name>: gradients are ready after their layer's
- * share of backward_s, by FLOPs. dtype: of the gradients on the wire. Free
+ * A profile of share/models/<name>; dtype: of the gradients on the wire. Free
  * with gf_model_profile_free.
  */
 int gf_setup_model(const char *name, const struct gf_setup_times *times,
