@@ -34,7 +34,6 @@ enum gf_layer_type {
 	GF_LAYER_GLOBALPOOL, /* average over H and W: {C} */
 	GF_LAYER_FC,         /* flattens {C, H, W}; per position on {T, F} */
 	GF_LAYER_ADD,
-	/* Known to planners and layer tables; no backend computes them. */
 	GF_LAYER_CONCAT, /* along the first dimension */
 	GF_LAYER_DROPOUT,
 	GF_LAYER_LAYERNORM, /* over the last dimension */

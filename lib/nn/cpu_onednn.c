@@ -105,7 +105,7 @@ static int forward(struct gf_net *net, const float *params, const float *input,
 {
 	struct state *s = net->priv;
 	struct gf_onednn *p;
-	int rc = gf_net_begin_forward(net, batch, training, err);
+	int rc = gf_net_begin_forward(net, input, batch, training, err);
 
 	if (rc)
 		return rc;

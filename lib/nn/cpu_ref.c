@@ -12,21 +12,9 @@
  * The reference backend: portable C, one thread, plain layouts. It is the
  * specification that the others are tested against.
  */
-static const struct gf_ref_layer *const layers[] = {
-	[GF_LAYER_CONV] = &gf_ref_conv,
-	[GF_LAYER_BATCHNORM] = &gf_ref_batchnorm,
-	[GF_LAYER_RELU] = &gf_ref_relu,
-	[GF_LAYER_MAXPOOL] = &gf_ref_maxpool,
-	[GF_LAYER_AVGPOOL] = &gf_ref_avgpool,
-	[GF_LAYER_GLOBALPOOL] = &gf_ref_globalpool,
-	[GF_LAYER_FC] = &gf_ref_fc,
-	[GF_LAYER_ADD] = &gf_ref_add,
-};
-
 struct state {
-	const float *input;  /* of the last forward, borrowed */
-	float **out, **dout; /* per layer; dout NULL without gradient */
-	void **saved;
+	struct gf_ref_io *io; /* per layer */
+	float **dout;         /* per layer; NULL without gradient */
 };
 
 static void net_free(struct gf_net *net)
@@ -36,16 +24,14 @@ static void net_free(struct gf_net *net)
 	if (!net)
 		return;
 	s = net->priv;
-	for (size_t l = 0; s && l < net->model->nlayers; l++) {
-		free(s->out[l]);
+	for (size_t l = 0; l < net->model->nlayers; l++) {
+		free(s->io[l].out);
+		free(s->io[l].saved);
 		free(s->dout[l]);
-		free(s->saved[l]);
+		gf_ref_io_release(&s->io[l]);
 	}
-	if (s) {
-		free(s->out);
-		free(s->dout);
-		free(s->saved);
-	}
+	free(s->io);
+	free(s->dout);
 	free(s);
 	gf_net_release(net);
 	free(net);
@@ -54,21 +40,38 @@ static void net_free(struct gf_net *net)
 static int allocate_layer(struct gf_net *net, size_t l)
 {
 	const struct gf_layer *layer = &net->model->layers[l];
-	const struct gf_ref_layer *ops = layers[layer->type];
+	const struct gf_ref_layer *ops = gf_ref_layers[layer->type];
 	size_t count = net->max_batch * gf_shape_elems(&layer->out);
 	size_t saved =
 		ops->saved_bytes ? ops->saved_bytes(layer, net->max_batch) : 0;
 	struct state *s = net->priv;
 
-	s->out[l] = calloc(count, sizeof(float));
+	s->io[l].out = calloc(count, sizeof(float));
 	if (net->has_gradient[l])
 		s->dout[l] = calloc(count, sizeof(float));
 	if (saved)
-		s->saved[l] = calloc(saved, 1);
-	if (!s->out[l] || (net->has_gradient[l] && !s->dout[l]) ||
-	    (saved && !s->saved[l]))
+		s->io[l].saved = calloc(saved, 1);
+	if (!s->io[l].out || (net->has_gradient[l] && !s->dout[l]) ||
+	    (saved && !s->io[l].saved))
 		return -ENOMEM;
 	return 0;
+}
+
+/* Everything but the sample, which each pass brings. */
+static void connect(struct gf_net *net, size_t l)
+{
+	struct state *s = net->priv;
+	struct gf_ref_io *io = &s->io[l];
+
+	io->dout = s->dout[l];
+	for (size_t i = 0; i < io->layer->ninputs; i++) {
+		int from = io->layer->inputs[i];
+
+		if (from < 0)
+			continue;
+		io->in[i] = s->io[from].out;
+		io->din[i] = s->dout[from];
+	}
 }
 
 static int net_new(const struct gf_model *m, size_t max_batch,
@@ -83,9 +86,10 @@ static int net_new(const struct gf_model *m, size_t max_batch,
 		return rc;
 	}
 	n->priv = s = gf_xcalloc(1, sizeof(*s));
-	s->out = gf_xcalloc(m->nlayers, sizeof(*s->out));
+	s->io = gf_xcalloc(m->nlayers, sizeof(*s->io));
 	s->dout = gf_xcalloc(m->nlayers, sizeof(*s->dout));
-	s->saved = gf_xcalloc(m->nlayers, sizeof(*s->saved));
+	for (size_t l = 0; l < m->nlayers; l++)
+		gf_ref_io_init(&s->io[l], n, l);
 	for (size_t l = 0; l < m->nlayers; l++) {
 		rc = allocate_layer(n, l);
 		if (rc) {
@@ -93,41 +97,29 @@ static int net_new(const struct gf_model *m, size_t max_batch,
 			net_free(n);
 			return rc;
 		}
+		connect(n, l);
 	}
 	*net = n;
 	return 0;
 }
 
-static struct gf_ref_io layer_io(struct gf_net *net, const float *params,
-				 float *grads, size_t l)
+static void forward_layer(struct gf_net *net, size_t l, const float *params,
+			  const float *input)
 {
-	const struct gf_layer *layer = &net->model->layers[l];
 	struct state *s = net->priv;
-	struct gf_ref_io io = {
-		.layer = layer,
-		.batch = net->batch,
-		.training = net->training,
-		.out = s->out[l],
-		.dout = s->dout[l],
-		.saved = s->saved[l],
-		.running = net->running + net->running_at[l],
-		.weight = gf_net_param(net, (float *)params, l, 0),
-		.bias = gf_net_param(net, (float *)params, l, 1),
-	};
+	struct gf_ref_io *io = &s->io[l];
+	const size_t channels = io->layer->in.dims[0];
+	const float *saved = io->saved;
 
-	for (int i = 0; i < 2; i++) {
-		int from = layer->from[i];
-
-		if (from == -2)
-			continue;
-		io.in[i] = from < 0 ? s->input : s->out[from];
-		io.din[i] = from < 0 ? NULL : s->dout[from];
-	}
-	if (grads) {
-		io.dweight = gf_net_param(net, grads, l, 0);
-		io.dbias = gf_net_param(net, grads, l, 1);
-	}
-	return io;
+	gf_ref_io_bind(io, params, NULL);
+	for (size_t i = 0; i < io->layer->ninputs; i++)
+		if (io->layer->inputs[i] < 0)
+			io->in[i] = input;
+	gf_ref_layers[io->layer->type]->forward(io);
+	if (io->layer->type == GF_LAYER_BATCHNORM && net->training)
+		gf_net_update_running(net, l, saved, saved + channels,
+				      net->batch *
+					      gf_shape_spatial(&io->layer->in));
 }
 
 static int forward(struct gf_net *net, const float *params, const float *input,
@@ -135,27 +127,33 @@ static int forward(struct gf_net *net, const float *params, const float *input,
 {
 	const struct gf_model *m = net->model;
 	struct state *s = net->priv;
-	int rc = gf_net_begin_forward(net, batch, training, err);
+	int rc = gf_net_begin_forward(net, input, batch, training, err);
 
 	if (rc)
 		return rc;
-	s->input = input;
-	for (size_t l = 0; l < m->nlayers; l++) {
-		struct gf_ref_io io = layer_io(net, params, NULL, l);
-		size_t channels = io.layer->in.dims[0];
-		const float *saved = io.saved;
-
-		if (!net->on_path[l])
-			continue;
-		layers[io.layer->type]->forward(&io);
-		if (io.layer->type == GF_LAYER_BATCHNORM && training)
-			gf_net_update_running(
-				net, l, saved, saved + channels,
-				batch * gf_shape_spatial(&io.layer->in));
-	}
-	memcpy(net->logits, s->out[m->nlayers - 1],
+	for (size_t l = 0; l < m->nlayers; l++)
+		if (net->on_path[l])
+			forward_layer(net, l, params, input);
+	memcpy(net->logits, s->io[m->nlayers - 1].out,
 	       batch * net->positions * m->classes * sizeof(float));
 	return 0;
+}
+
+/* Consumers add: every gradient starts at zero, the last at the loss's. */
+static void begin_gradients(struct gf_net *net)
+{
+	const struct gf_model *m = net->model;
+	struct state *s = net->priv;
+
+	for (size_t l = 0; l < m->nlayers; l++)
+		if (s->dout[l])
+			memset(s->dout[l], 0,
+			       net->batch * sizeof(float) *
+				       gf_shape_elems(&m->layers[l].out));
+	if (s->dout[m->nlayers - 1])
+		memcpy(s->dout[m->nlayers - 1], net->dlogits,
+		       net->batch * net->positions * m->classes *
+			       sizeof(float));
 }
 
 static int backward(struct gf_net *net, const float *params, float *grads,
@@ -168,20 +166,11 @@ static int backward(struct gf_net *net, const float *params, float *grads,
 
 	if (rc)
 		return rc;
-	for (size_t l = 0; l < m->nlayers; l++)
-		if (s->dout[l])
-			memset(s->dout[l], 0,
-			       net->batch * sizeof(float) *
-				       gf_shape_elems(&m->layers[l].out));
-	if (s->dout[m->nlayers - 1])
-		memcpy(s->dout[m->nlayers - 1], net->dlogits,
-		       net->batch * net->positions * m->classes *
-			       sizeof(float));
+	begin_gradients(net);
 	for (size_t l = m->nlayers; l-- > 0;) {
-		struct gf_ref_io io = layer_io(net, params, grads, l);
-
+		gf_ref_io_bind(&s->io[l], params, grads);
 		if (net->has_gradient[l])
-			layers[io.layer->type]->backward(&io);
+			gf_ref_layers[m->layers[l].type]->backward(&s->io[l]);
 		else
 			gf_net_zero_gradients(net, grads, l);
 		gf_net_emit(net, l, on_grad, ctx);

@@ -31,8 +31,8 @@ static void trace_paths(struct gf_net *net)
 	net->has_gradient = gf_xcalloc(m->nlayers, sizeof(*net->has_gradient));
 	net->on_path[m->nlayers - 1] = true;
 	for (size_t l = m->nlayers; l-- > 0;)
-		for (int i = 0; i < 2; i++) {
-			int from = m->layers[l].from[i];
+		for (size_t i = 0; i < m->layers[l].ninputs; i++) {
+			int from = m->layers[l].inputs[i];
 
 			if (from < 0 || !net->on_path[l])
 				continue;
@@ -43,9 +43,9 @@ static void trace_paths(struct gf_net *net)
 		const struct gf_layer *layer = &m->layers[l];
 		bool has = layer->nparams > 0;
 
-		for (int i = 0; i < 2; i++)
-			if (layer->from[i] >= 0)
-				has |= net->has_gradient[layer->from[i]];
+		for (size_t i = 0; i < layer->ninputs; i++)
+			if (layer->inputs[i] >= 0)
+				has |= net->has_gradient[layer->inputs[i]];
 		net->has_gradient[l] = has && net->on_path[l];
 	}
 }
@@ -110,14 +110,44 @@ void gf_net_release(struct gf_net *net)
 	memset(net, 0, sizeof(*net));
 }
 
-int gf_net_begin_forward(struct gf_net *net, size_t batch, int training,
-			 struct gf_error *err)
+/* What an embedding looks up must be in its table. */
+static int check_numbers(const struct gf_net *net, const float *input,
+			 size_t batch, struct gf_error *err)
 {
+	const struct gf_model *m = net->model;
+
+	for (size_t l = 0; l < m->nlayers; l++) {
+		const struct gf_layer *layer = &m->layers[l];
+		size_t count = batch * gf_shape_elems(&layer->in);
+
+		if (layer->type != GF_LAYER_EMBEDDING)
+			continue;
+		for (size_t i = 0; i < count; i++)
+			if (!(input[i] >= 0 &&
+			      input[i] < (float)layer->entries))
+				return gf_error_set(
+					err, -EINVAL,
+					"layer %s: sample %zu: want numbers "
+					"of at least 0 and below %zu, got %g",
+					layer->name, i / (count / batch),
+					layer->entries, (double)input[i]);
+	}
+	return 0;
+}
+
+int gf_net_begin_forward(struct gf_net *net, const float *input, size_t batch,
+			 int training, struct gf_error *err)
+{
+	int rc;
+
 	net->stage = GF_NET_IDLE;
 	if (batch == 0 || batch > net->max_batch)
 		return gf_error_set(err, -EINVAL,
 				    "batch: want 1 to %zu samples, got %zu",
 				    net->max_batch, batch);
+	rc = check_numbers(net, input, batch, err);
+	if (rc)
+		return rc;
 	net->stage = GF_NET_FORWARD;
 	net->batch = batch;
 	net->training = training;
@@ -156,6 +186,12 @@ void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l)
 		       gf_shape_elems(&net->model->params[p].shape) *
 			       sizeof(float));
 	}
+}
+
+void gf_net_set_samples(struct gf_net *net, uint64_t seed, uint64_t first)
+{
+	net->dropout_seed = seed;
+	net->first_sample = first;
 }
 
 float *gf_net_running(struct gf_net *net, size_t *count)

@@ -37,11 +37,19 @@ struct gf_net {
 	size_t nrunning;
 	size_t positions;        /* that each sample has a label for */
 	float *logits, *dlogits; /* {batch, positions, classes} */
+	uint64_t dropout_seed, first_sample;
 	enum gf_net_stage stage;
 	size_t batch; /* of the last forward */
 	bool training;
 	void *priv;
 };
+
+/* One after the last of enum gf_layer_type. */
+#define GF_LAYER_NTYPES (GF_LAYER_LSTM + 1)
+
+/* By layer type; NULL: no backend computes it. */
+extern int (*const gf_net_layer_checks[GF_LAYER_NTYPES])(
+	const struct gf_layer *l, struct gf_error *err);
 
 /* Checks that every layer can be computed, naming the layer that cannot. */
 int gf_net_check(const struct gf_model *m, size_t max_batch,
@@ -52,8 +60,8 @@ int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 void gf_net_release(struct gf_net *net);
 
 /* The order of calls: forward, loss, backward; sets stage and batch. */
-int gf_net_begin_forward(struct gf_net *net, size_t batch, int training,
-			 struct gf_error *err);
+int gf_net_begin_forward(struct gf_net *net, const float *input, size_t batch,
+			 int training, struct gf_error *err);
 int gf_net_begin_backward(struct gf_net *net, struct gf_error *err);
 
 /* Reports the gradients of one layer in generation order. */
@@ -89,6 +97,12 @@ static inline float *gf_net_param(const struct gf_net *net, float *flat,
 static inline size_t gf_shape_spatial(const struct gf_shape *s)
 {
 	return s->rank == 3 ? s->dims[1] * s->dims[2] : 1;
+}
+
+/* The last dimension is the features of a row: {F} has one row, {T, F} T. */
+static inline size_t gf_shape_rows(const struct gf_shape *s)
+{
+	return s->rank == 2 ? s->dims[0] : 1;
 }
 
 int gf_nn_threads(void); /* gf_nn_set_threads' value */

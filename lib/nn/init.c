@@ -10,6 +10,11 @@
 
 #define STREAM_WEIGHTS 1 /* of gf_rng_init */
 
+static bool is_norm(const struct gf_layer *l)
+{
+	return l->type == GF_LAYER_BATCHNORM || l->type == GF_LAYER_LAYERNORM;
+}
+
 /* For each layer: does its output meet a ReLU before other weights do? */
 static bool *find_relus(const struct gf_model *m)
 {
@@ -17,14 +22,14 @@ static bool *find_relus(const struct gf_model *m)
 
 	for (size_t l = m->nlayers; l-- > 0;) {
 		const struct gf_layer *next = &m->layers[l];
-		bool weights = next->type == GF_LAYER_CONV ||
-			       next->type == GF_LAYER_FC;
+		bool rectifies = next->type == GF_LAYER_RELU ||
+				 next->type == GF_LAYER_GELU;
+		bool passes = next->nparams == 0 || is_norm(next);
 
-		for (int i = 0; i < 2; i++)
-			if (next->from[i] >= 0)
-				ahead[next->from[i]] |=
-					next->type == GF_LAYER_RELU ||
-					(!weights && ahead[l]);
+		for (size_t i = 0; i < next->ninputs; i++)
+			if (next->inputs[i] >= 0)
+				ahead[next->inputs[i]] |=
+					rectifies || (passes && ahead[l]);
 	}
 	return ahead;
 }
@@ -35,14 +40,20 @@ static void fill(float *to, size_t count, float value)
 		to[i] = value;
 }
 
-/* He et al. 2015: standard deviation sqrt(gain / fan_in), gain 2 before ReLU,
- * 1 where nothing halves the variance. */
-static void draw_weight(const struct gf_param *p, bool relu_ahead,
+static double deviation_of(const struct gf_layer *l, const struct gf_param *p,
+			   const bool *relu_ahead)
+{
+	size_t fan_in = gf_shape_elems(&p->shape) / p->shape.dims[0];
+
+	if (l->type == GF_LAYER_EMBEDDING)
+		return 1;
+	return sqrt((relu_ahead[p->layer] ? 2.0 : 1.0) / (double)fan_in);
+}
+
+static void draw_weight(const struct gf_param *p, double deviation,
 			struct gf_rng *rng, float *to)
 {
 	size_t count = gf_shape_elems(&p->shape);
-	size_t fan_in = count / p->shape.dims[0];
-	double deviation = sqrt((relu_ahead ? 2.0 : 1.0) / (double)fan_in);
 
 	for (size_t i = 0; i < count; i++)
 		to[i] = (float)(deviation * gf_rng_normal(rng));
@@ -60,12 +71,12 @@ void gf_net_init_params(const struct gf_model *m, uint64_t seed, float *params)
 		const struct gf_layer *l = &m->layers[p->layer];
 		bool first = order[i] == l->first_param;
 
-		if (!first)
-			fill(params, gf_shape_elems(&p->shape), 0);
-		else if (l->type == GF_LAYER_BATCHNORM)
-			fill(params, gf_shape_elems(&p->shape), 1);
+		if (p->shape.rank == 1)
+			fill(params, gf_shape_elems(&p->shape),
+			     is_norm(l) && first);
 		else
-			draw_weight(p, relu_ahead[p->layer], &rng, params);
+			draw_weight(p, deviation_of(l, p, relu_ahead), &rng,
+				    params);
 		params += gf_shape_elems(&p->shape);
 	}
 	free(relu_ahead);

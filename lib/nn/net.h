@@ -61,8 +61,15 @@ const struct gf_backend *gf_backend_find(const char *name);
  * OpenMP environment says. ref always uses one. */
 void gf_nn_set_threads(int threads);
 
-/* He initialisation for weights before ReLU, ones and zeros for batch norm,
- * zeros for biases; generation order; the same on every rank for one seed. */
+/* Dropout of the following passes: what sample i of a batch loses depends on
+ * the seed and on first + i alone, the sample's number in the whole run. So
+ * ranks that share a batch drop what one rank with all of it would, and a
+ * resumed run what the interrupted one would have. */
+void gf_net_set_samples(struct gf_net *net, uint64_t seed, uint64_t first);
+
+/* Normal weights: variance 2 / inputs before ReLU (He et al. 2015), 1 / inputs
+ * else, 1 for embeddings; ones and zeros for norms, zeros for biases.
+ * Generation order; the same on every rank for one seed. */
 void gf_net_init_params(const struct gf_model *m, uint64_t seed, float *params);
 
 #endif

@@ -80,7 +80,8 @@ struct gf_onednn {
 	dnnl_primitive_desc_t *hints; /* of each layer's forward, borrowed */
 	dnnl_memory_t *weight;        /* of each layer, as the caller has it */
 	dnnl_memory_t *workspace;     /* pools, batch norm with ReLU */
-	dnnl_memory_t *mean, *variance; /* batch norm */
+	dnnl_memory_t *mean, *variance;       /* batch norm */
+	struct gf_onednn_plain_layer **plain; /* of onednn_plain.c */
 
 	const float *base[GF_ONEDNN_NBASES]; /* what is bound now */
 	struct gf_onednn_binding *bindings;
@@ -113,7 +114,7 @@ struct gf_onednn_layer {
 
 extern const struct gf_onednn_layer gf_onednn_conv, gf_onednn_fc,
 	gf_onednn_batchnorm, gf_onednn_relu, gf_onednn_add, gf_onednn_maxpool,
-	gf_onednn_avgpool, gf_onednn_globalpool;
+	gf_onednn_avgpool, gf_onednn_globalpool, gf_onednn_plain_ops;
 
 /* Building blocks (onednn_build.c). */
 bool gf_onednn_ok(struct gf_onednn *p, dnnl_status_t status, const char *what);
@@ -153,7 +154,11 @@ void gf_onednn_add_call(struct gf_onednn *p, struct gf_onednn_ops *ops,
 			size_t layer);
 
 /* Values and gradients (onednn_value.c). */
-struct gf_onednn_value *gf_onednn_input(struct gf_onednn *p, size_t l, int i);
+/* Plain memory of a batch. Whoever reads a sequence {T, F} reads its positions
+ * as so many samples. */
+dnnl_memory_desc_t gf_onednn_samples(const struct gf_shape *s, size_t batch);
+struct gf_onednn_value *gf_onednn_input(struct gf_onednn *p, size_t l,
+					size_t i);
 /* Makes l's output, which relu's output shares if l computes that, too. */
 struct gf_onednn_value *gf_onednn_output(struct gf_onednn *p, size_t l,
 					 const dnnl_memory_desc_t *md);
@@ -161,12 +166,12 @@ struct gf_onednn_value *gf_onednn_output(struct gf_onednn *p, size_t l,
 bool gf_onednn_fuses_relu(const struct gf_onednn *p, size_t l);
 /* Turns the gradient of ReLU(x) into that of x, in place. */
 void gf_onednn_relu_gradient(struct gf_onednn *p, struct gf_onednn_value *v);
-bool gf_onednn_wants_gradient(const struct gf_onednn *p, size_t l, int i);
+bool gf_onednn_wants_gradient(const struct gf_onednn *p, size_t l, size_t i);
 /* Where to write a gradient of layer l's input i that has layout md; then
  * gf_onednn_gave adds it to what other consumers gave. */
-dnnl_memory_t gf_onednn_target(struct gf_onednn *p, size_t l, int i,
+dnnl_memory_t gf_onednn_target(struct gf_onednn *p, size_t l, size_t i,
 			       const dnnl_memory_desc_t *md);
-void gf_onednn_gave(struct gf_onednn *p, size_t l, int i,
+void gf_onednn_gave(struct gf_onednn *p, size_t l, size_t i,
 		    dnnl_memory_t gradient);
 /* Layer l's parameter gradients stand from here on. */
 void gf_onednn_report(struct gf_onednn *p, size_t l);
@@ -175,6 +180,7 @@ void gf_onednn_report(struct gf_onednn *p, size_t l);
 int gf_onednn_new(struct gf_net *net, size_t batch, bool training,
 		  struct gf_onednn **program, struct gf_error *err);
 void gf_onednn_free(struct gf_onednn *p);
+void gf_onednn_free_plain(struct gf_onednn_plain_layer *plain);
 void gf_onednn_bind(struct gf_onednn *p, enum gf_onednn_base base,
 		    const float *to);
 int gf_onednn_run(struct gf_onednn *p, const struct gf_onednn_ops *ops,

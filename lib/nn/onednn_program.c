@@ -16,6 +16,15 @@ static const struct gf_onednn_layer *const layers[] = {
 	[GF_LAYER_GLOBALPOOL] = &gf_onednn_globalpool,
 	[GF_LAYER_FC] = &gf_onednn_fc,
 	[GF_LAYER_ADD] = &gf_onednn_add,
+	[GF_LAYER_CONCAT] = &gf_onednn_plain_ops,
+	[GF_LAYER_DROPOUT] = &gf_onednn_plain_ops,
+	[GF_LAYER_LAYERNORM] = &gf_onednn_plain_ops,
+	[GF_LAYER_GELU] = &gf_onednn_plain_ops,
+	[GF_LAYER_TANH] = &gf_onednn_plain_ops,
+	[GF_LAYER_EMBEDDING] = &gf_onednn_plain_ops,
+	[GF_LAYER_ATTENTION] = &gf_onednn_plain_ops,
+	[GF_LAYER_SELECT] = &gf_onednn_plain_ops,
+	[GF_LAYER_LSTM] = &gf_onednn_plain_ops,
 };
 
 static void report(struct gf_onednn *p, size_t l)
@@ -33,28 +42,13 @@ static void zero_gradients(struct gf_onednn *p, size_t l)
 	gf_net_zero_gradients(p->net, p->grads, l);
 }
 
-/* What reads a sequence {T, F} reads its positions as so many samples. */
-static dnnl_memory_desc_t sample_md(const struct gf_shape *s, size_t batch)
-{
-	dnnl_dims_t dims = {(dnnl_dim_t)batch};
-
-	if (s->rank == 2) {
-		dims[0] = (dnnl_dim_t)(batch * s->dims[0]);
-		dims[1] = (dnnl_dim_t)s->dims[1];
-		return gf_onednn_plain(dims, 2);
-	}
-	for (size_t d = 0; d < s->rank; d++)
-		dims[1 + d] = (dnnl_dim_t)s->dims[d];
-	return gf_onednn_plain(dims, 1 + (int)s->rank);
-}
-
 static void build_forward(struct gf_onednn *p)
 {
 	const struct gf_model *m = p->net->model;
 	const struct gf_onednn_value *last;
 	dnnl_memory_desc_t plain;
 
-	p->input.md = sample_md(&m->input, p->batch);
+	p->input.md = gf_onednn_samples(&m->input, p->batch);
 	p->input.data = gf_onednn_bound(p, &p->input.md, GF_ONEDNN_INPUT, 0);
 	for (size_t l = 0; l < m->nlayers && !p->rc; l++) {
 		p->layer = l;
@@ -134,6 +128,7 @@ int gf_onednn_new(struct gf_net *net, size_t batch, bool training,
 	p->hints = per_layer(p, sizeof(*p->hints));
 	p->weight = per_layer(p, sizeof(*p->weight));
 	p->workspace = per_layer(p, sizeof(*p->workspace));
+	p->plain = per_layer(p, sizeof(*p->plain));
 	p->mean = per_layer(p, sizeof(*p->mean));
 	p->variance = per_layer(p, sizeof(*p->variance));
 	gf_onednn_ok(p, dnnl_engine_create(&p->engine, dnnl_cpu, 0), "engine");
@@ -173,9 +168,11 @@ void gf_onednn_free(struct gf_onednn *p)
 	free_ops(&p->backward);
 	for (size_t i = 0; i < p->nmemories; i++)
 		dnnl_memory_destroy(p->memories[i]);
-	for (size_t l = 0; l < p->net->model->nlayers; l++)
+	for (size_t l = 0; l < p->net->model->nlayers; l++) {
+		gf_onednn_free_plain(p->plain[l]);
 		if (!p->fused[l])
 			free(p->values[l]);
+	}
 	dnnl_stream_destroy(p->stream);
 	dnnl_engine_destroy(p->engine);
 	free(p->values);
@@ -183,6 +180,7 @@ void gf_onednn_free(struct gf_onednn *p)
 	free(p->hints);
 	free(p->weight);
 	free(p->workspace);
+	free(p->plain);
 	free(p->mean);
 	free(p->variance);
 	free(p->bindings);

@@ -91,7 +91,7 @@ static void add_backward(struct gf_onednn *p, size_t l)
 
 	if (gf_onednn_fuses_relu(p, l))
 		gf_onednn_relu_gradient(p, v);
-	for (int i = 0; i < 2; i++)
+	for (size_t i = 0; i < 2; i++)
 		gf_onednn_gave(p, l, i, v->gradient);
 }
 

@@ -3,9 +3,23 @@
 
 #include "base/heap.h"
 
-struct gf_onednn_value *gf_onednn_input(struct gf_onednn *p, size_t l, int i)
+dnnl_memory_desc_t gf_onednn_samples(const struct gf_shape *s, size_t batch)
 {
-	int from = p->net->model->layers[l].from[i];
+	dnnl_dims_t dims = {(dnnl_dim_t)batch};
+
+	if (s->rank == 2) {
+		dims[0] = (dnnl_dim_t)(batch * s->dims[0]);
+		dims[1] = (dnnl_dim_t)s->dims[1];
+		return gf_onednn_plain(dims, 2);
+	}
+	for (size_t d = 0; d < s->rank; d++)
+		dims[1 + d] = (dnnl_dim_t)s->dims[d];
+	return gf_onednn_plain(dims, 1 + (int)s->rank);
+}
+
+struct gf_onednn_value *gf_onednn_input(struct gf_onednn *p, size_t l, size_t i)
+{
+	int from = p->net->model->layers[l].inputs[i];
 
 	return from < 0 ? &p->input : p->values[from];
 }
@@ -19,7 +33,7 @@ static size_t find_relu(const struct gf_onednn *p, size_t l)
 	if (p->net->consumers[l] != 1)
 		return m->nlayers;
 	while (r < m->nlayers &&
-	       !(p->net->on_path[r] && m->layers[r].from[0] == (int)l &&
+	       !(p->net->on_path[r] && m->layers[r].inputs[0] == (int)l &&
 		 m->layers[r].type == GF_LAYER_RELU))
 		r++;
 	return r;
@@ -58,14 +72,14 @@ struct gf_onednn_value *gf_onednn_output(struct gf_onednn *p, size_t l,
 	return v;
 }
 
-bool gf_onednn_wants_gradient(const struct gf_onednn *p, size_t l, int i)
+bool gf_onednn_wants_gradient(const struct gf_onednn *p, size_t l, size_t i)
 {
-	int from = p->net->model->layers[l].from[i];
+	int from = p->net->model->layers[l].inputs[i];
 
 	return from >= 0 && p->net->has_gradient[from];
 }
 
-dnnl_memory_t gf_onednn_target(struct gf_onednn *p, size_t l, int i,
+dnnl_memory_t gf_onednn_target(struct gf_onednn *p, size_t l, size_t i,
 			       const dnnl_memory_desc_t *md)
 {
 	struct gf_onednn_value *v = gf_onednn_input(p, l, i);
@@ -97,7 +111,7 @@ static void add_to(struct gf_onednn *p, struct gf_onednn_value *v,
 	gf_onednn_arg(op, DNNL_ARG_DST, v->gradient);
 }
 
-void gf_onednn_gave(struct gf_onednn *p, size_t l, int i,
+void gf_onednn_gave(struct gf_onednn *p, size_t l, size_t i,
 		    dnnl_memory_t gradient)
 {
 	struct gf_onednn_value *v = gf_onednn_input(p, l, i);

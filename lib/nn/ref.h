@@ -2,28 +2,39 @@
 #ifndef GF_NN_REF_H
 #define GF_NN_REF_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "doc/model.h"
+#include "nn/graph.h"
 
 /*
- * One layer's arrays in the reference backend, all plain {N, C, H, W} or
- * {N, F} (private to lib/nn). forward writes out and, if training, saved.
- * backward adds to din (NULL where nobody needs it; the driver has zeroed it,
- * so a value with several consumers gets the sum) and overwrites dweight and
- * dbias.
+ * One layer's arrays in the reference backend, all plain {N, C, H, W},
+ * {N, T, F} or {N, F} (private to lib/nn). forward writes out and, if
+ * training, saved. backward adds to din (NULL where nobody needs it; the
+ * caller has zeroed it, so that a value with several consumers gets the sum)
+ * and overwrites the parameters' gradients.
  */
+#define GF_REF_MAX_PARAMS 4
+
 struct gf_ref_io {
+	const struct gf_net *net;
+	size_t index; /* of the layer */
 	const struct gf_layer *layer;
 	size_t batch;
 	bool training;
-	const float *in[2];
+	const float **in; /* layer->ninputs of them */
 	float *out;
-	float *din[2];
-	float *dout;
-	const float *weight, *bias;
-	float *dweight, *dbias;
+	float **din;
+	const float *dout;
+	union {
+		const float *param[GF_REF_MAX_PARAMS];
+		struct {
+			const float *weight, *bias;
+		};
+	};
+	union {
+		float *dparam[GF_REF_MAX_PARAMS];
+		struct {
+			float *dweight, *dbias;
+		};
+	};
 	void *saved;          /* what forward keeps for backward */
 	const float *running; /* batch norm: means, then variances */
 };
@@ -35,8 +46,19 @@ struct gf_ref_layer {
 	size_t (*saved_bytes)(const struct gf_layer *l, size_t batch);
 };
 
+/* By layer type (ref_table.c). */
+extern const struct gf_ref_layer *const gf_ref_layers[GF_LAYER_NTYPES];
+
+/* Pointers of layer l; params and grads (or NULL) as the backend has them.
+ * in, out, din, dout and saved are the caller's to set. */
+void gf_ref_io_init(struct gf_ref_io *io, const struct gf_net *net, size_t l);
+void gf_ref_io_bind(struct gf_ref_io *io, const float *params, float *grads);
+void gf_ref_io_release(struct gf_ref_io *io);
+
 extern const struct gf_ref_layer gf_ref_conv, gf_ref_fc, gf_ref_batchnorm,
 	gf_ref_relu, gf_ref_add, gf_ref_maxpool, gf_ref_avgpool,
-	gf_ref_globalpool;
+	gf_ref_globalpool, gf_ref_concat, gf_ref_dropout, gf_ref_layernorm,
+	gf_ref_gelu, gf_ref_tanh, gf_ref_embedding, gf_ref_attention,
+	gf_ref_select, gf_ref_lstm;
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/ref.h"
 
-/* Layers that treat every value alone: ReLU and the residual sum. */
+#include <math.h>
+
+/* Layers that treat every value alone: ReLU, tanh, GELU, the residual sum. */
 
 static size_t count(const struct gf_ref_io *io)
 {
@@ -17,11 +19,44 @@ static void relu_forward(const struct gf_ref_io *io)
 
 static void relu_backward(const struct gf_ref_io *io)
 {
-	if (!io->din[0])
-		return;
-	for (size_t i = 0; i < count(io); i++)
+	for (size_t i = 0; io->din[0] && i < count(io); i++)
 		if (io->out[i] > 0)
 			io->din[0][i] += io->dout[i];
+}
+
+static void tanh_forward(const struct gf_ref_io *io)
+{
+	for (size_t i = 0; i < count(io); i++)
+		io->out[i] = tanhf(io->in[0][i]);
+}
+
+static void tanh_backward(const struct gf_ref_io *io)
+{
+	for (size_t i = 0; io->din[0] && i < count(io); i++)
+		io->din[0][i] += io->dout[i] * (1 - io->out[i] * io->out[i]);
+}
+
+/* x * P(normal < x), exactly (Hendrycks and Gimpel 2016). */
+static void gelu_forward(const struct gf_ref_io *io)
+{
+	for (size_t i = 0; i < count(io); i++) {
+		float x = io->in[0][i];
+
+		io->out[i] = 0.5f * x * (1 + erff(x * (float)M_SQRT1_2));
+	}
+}
+
+static void gelu_backward(const struct gf_ref_io *io)
+{
+	const float density = (float)(M_2_SQRTPI * M_SQRT1_2 / 2);
+
+	for (size_t i = 0; io->din[0] && i < count(io); i++) {
+		float x = io->in[0][i];
+		float below = 0.5f * (1 + erff(x * (float)M_SQRT1_2));
+
+		io->din[0][i] +=
+			io->dout[i] * (below + x * density * expf(-x * x / 2));
+	}
 }
 
 static void add_forward(const struct gf_ref_io *io)
@@ -40,6 +75,14 @@ static void add_backward(const struct gf_ref_io *io)
 const struct gf_ref_layer gf_ref_relu = {
 	.forward = relu_forward,
 	.backward = relu_backward,
+};
+const struct gf_ref_layer gf_ref_tanh = {
+	.forward = tanh_forward,
+	.backward = tanh_backward,
+};
+const struct gf_ref_layer gf_ref_gelu = {
+	.forward = gelu_forward,
+	.backward = gelu_backward,
 };
 const struct gf_ref_layer gf_ref_add = {
 	.forward = add_forward,

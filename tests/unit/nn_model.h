@@ -11,8 +11,8 @@
 /*
  * Small models for the tests of lib/nn: one line per layer, made into a
  * document that gf_model_read reads. Layers are named after their type and
- * place. a and b are the layer's inputs, counted from 1; a = 0 is the layer
- * before it.
+ * place. a, b and c are the layer's inputs, counted from 1; a = 0 is the layer
+ * before it, b and c = 0 is none.
  */
 #define INPUT (-1)
 
@@ -24,13 +24,24 @@
 #define AVGPOOL    .type = GF_LAYER_AVGPOOL
 #define GLOBALPOOL .type = GF_LAYER_GLOBALPOOL
 #define ADD        .type = GF_LAYER_ADD
+#define CONCAT     .type = GF_LAYER_CONCAT
+#define DROPOUT    .type = GF_LAYER_DROPOUT
+#define LAYERNORM  .type = GF_LAYER_LAYERNORM
+#define GELU       .type = GF_LAYER_GELU
+#define TANH       .type = GF_LAYER_TANH
+#define EMBEDDING  .type = GF_LAYER_EMBEDDING
+#define ATTENTION  .type = GF_LAYER_ATTENTION
+#define SELECT     .type = GF_LAYER_SELECT
+#define LSTM       .type = GF_LAYER_LSTM
 
 struct spec {
 	enum gf_layer_type type;
-	int a, b;
+	int a, b, c;
 	size_t filters, kernel, stride, pad, groups;
 	size_t kernel_w, pad_w; /* if not square */
 	bool no_bias;
+	size_t entries, heads, position;
+	double rate;
 };
 
 static void put_input(struct gf_text *t, const struct spec *specs, int from)
@@ -50,9 +61,13 @@ static void put_inputs(struct gf_text *t, const struct spec *specs, size_t i)
 
 	gf_text_addf(t, ", \"from\": [");
 	put_input(t, specs, s->a ? s->a : before);
-	if (s->type == GF_LAYER_ADD) {
+	if (s->b) {
 		gf_text_addf(t, ", ");
 		put_input(t, specs, s->b);
+	}
+	if (s->c) {
+		gf_text_addf(t, ", ");
+		put_input(t, specs, s->c);
 	}
 	gf_text_addf(t, "]");
 }
@@ -82,8 +97,17 @@ static void put_layer(struct gf_text *t, const struct spec *specs, size_t i)
 	if (s->type == GF_LAYER_CONV)
 		gf_text_addf(t, ", \"filters\": %zu, \"groups\": %zu",
 			     s->filters, s->groups ? s->groups : 1);
-	if (s->type == GF_LAYER_FC)
+	if (s->type == GF_LAYER_FC || s->type == GF_LAYER_EMBEDDING ||
+	    s->type == GF_LAYER_LSTM)
 		gf_text_addf(t, ", \"outputs\": %zu", s->filters);
+	if (s->type == GF_LAYER_EMBEDDING)
+		gf_text_addf(t, ", \"entries\": %zu", s->entries);
+	if (s->type == GF_LAYER_ATTENTION)
+		gf_text_addf(t, ", \"heads\": %zu", s->heads);
+	if (s->type == GF_LAYER_SELECT)
+		gf_text_addf(t, ", \"position\": %zu", s->position);
+	if (s->type == GF_LAYER_DROPOUT)
+		gf_text_addf(t, ", \"rate\": %g", s->rate);
 	if (s->type == GF_LAYER_CONV || s->type == GF_LAYER_FC)
 		gf_text_addf(t, ", \"bias\": %s",
 			     s->no_bias ? "false" : "true");

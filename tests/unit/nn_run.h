@@ -36,6 +36,12 @@ static float *draw(size_t n, double scale)
 	return a;
 }
 
+static void draw_numbers(struct run *r, size_t bound)
+{
+	for (size_t i = 0; i < r->batch * gf_shape_elems(&r->m->input); i++)
+		r->input[i] = (float)gf_rng_below(&rng, bound);
+}
+
 static void run_init(struct run *r, const struct gf_model *m, size_t batch,
 		     size_t max_batch)
 {
@@ -49,6 +55,9 @@ static void run_init(struct run *r, const struct gf_model *m, size_t batch,
 	for (size_t i = 0; i < r->nparams; i++)
 		r->params[i] += 0.2f * (float)gf_rng_normal(&rng);
 	r->input = draw(batch * gf_shape_elems(&m->input), 1);
+	for (size_t l = 0; l < m->nlayers; l++)
+		if (m->layers[l].type == GF_LAYER_EMBEDDING)
+			draw_numbers(r, m->layers[l].entries);
 	r->grads = draw(r->nparams, 1);
 	positions = gf_shape_elems(&m->layers[m->nlayers - 1].out) / m->classes;
 	r->labels = gf_xcalloc(batch, positions);
@@ -156,8 +165,9 @@ static void compare(const char *what, const float *a, const float *b, size_t n,
 
 /* One backend against ref on the same data, at several batch sizes of one
  * net, in training and not. */
-static void compare_backends(const char *name, const struct gf_backend *b,
-			     const struct gf_model *m, size_t batch)
+static inline void compare_backends(const char *name,
+				    const struct gf_backend *b,
+				    const struct gf_model *m, size_t batch)
 {
 	const struct gf_backend *ref = gf_backend_find("ref");
 	struct run want, got;
