@@ -10,8 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/cli.h"
-#include "cli/human.h"
-#include "cli/table.h"
+#include "cli/list.h"
 #include "doc/stream.h"
 #include "planner/compare.h"
 #include "planner/emit.h"
@@ -43,6 +42,9 @@ enum {
 	KEY_JSON,
 	KEY_EXPLAIN,
 	KEY_EMIT,
+	KEY_MODEL,
+	KEY_FLOPS,
+	KEY_BATCH,
 	KEY_REFINE,
 	KEY_PLOT,
 	KEY_LIST,
@@ -69,6 +71,12 @@ static const struct argp_option options[] = {
 	 "a chart of the iteration and why each tensor has its type", 3},
 	{"emit", KEY_EMIT, "TARGET", 0,
 	 "the plan for ddp, horovod or nccl-env instead of JSON", 3},
+	{"model", KEY_MODEL, "NAME", 0,
+	 "estimate times of this model (a path or a shipped name)", 2},
+	{"flops", KEY_FLOPS, "RATE", 0,
+	 "of the estimate, per second and rank (1e12)", 2},
+	{"batch", KEY_BATCH, "N", 0, "of the estimate, samples per rank (32)",
+	 2},
 	{"refine", KEY_REFINE, "TRACE", 0,
 	 "plan again from what a run of the plan measured", 2},
 	{"plot", KEY_PLOT, "FILE", 0,
@@ -80,11 +88,11 @@ static const struct argp_option options[] = {
 struct arguments {
 	struct gf_cli cli;
 	struct gf_request request;
-	const char **codecs; /* NULL-terminated, into codecs_text */
-	char *codecs_text;
+	const char **codecs;
 	const char *const *files;
 	size_t nfiles;
-	const char *emit, *refine, *plot;
+	const char *emit, *refine, *plot, *model;
+	struct gf_estimate estimate;
 	bool compare, json, explain, list;
 };
 
@@ -93,6 +101,7 @@ struct session {
 	struct gf_documents documents;
 	struct gf_request request; /* borrows from documents and refined */
 	struct gf_refined refined;
+	struct gf_model_profile *estimated;
 	struct gf_text notes;
 };
 
@@ -124,27 +133,16 @@ static void parse_threshold(struct arguments *a, const char *arg,
 	a->request.threshold_bytes = bytes;
 }
 
-static void parse_codecs(struct arguments *a, const char *arg)
-{
-	size_t n = 0;
-	char *part, *rest;
-
-	free(a->codecs_text);
-	free(a->codecs);
-	a->codecs_text = rest = gf_xstrdup(arg);
-	a->codecs = gf_xcalloc(strlen(arg) + 2, sizeof(*a->codecs));
-	while ((part = strsep(&rest, ",")))
-		a->codecs[n++] = part;
-	a->request.codecs = a->codecs;
-}
-
 static int parse_opt(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
+	struct gf_error err;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->cli;
+		a->estimate.batch = 32;
+		a->estimate.flops_per_s = 1e12;
 		return 0;
 	case KEY_POLICY:
 		a->request.policy = arg;
@@ -165,7 +163,8 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 		a->request.algorithm = arg;
 		return 0;
 	case KEY_CODECS:
-		parse_codecs(a, arg);
+		free(a->codecs);
+		a->request.codecs = a->codecs = gf_cli_split(arg);
 		return 0;
 	case KEY_COMPARE:
 		a->compare = true;
@@ -178,6 +177,17 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_EMIT:
 		a->emit = arg;
+		return 0;
+	case KEY_MODEL:
+		a->model = arg;
+		return 0;
+	case KEY_FLOPS:
+		if (gf_units_real(arg, 1, 1e30, &a->estimate.flops_per_s,
+				  &err) < 0)
+			gf_cli_usage_error(state, "--flops", &err);
+		return 0;
+	case KEY_BATCH:
+		a->estimate.batch = (size_t)parse_count(arg, state, "--batch");
 		return 0;
 	case KEY_REFINE:
 		a->refine = arg;
@@ -217,6 +227,25 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 	return rc;
 }
 
+/* A model without measured times gets estimated ones. */
+static int estimate(const struct arguments *a, struct session *s,
+		    struct gf_error *err)
+{
+	char *path;
+	int rc = 0;
+
+	if (a->model)
+		rc = gf_cli_share("models", a->model, &path, err);
+	if (rc == 0 && a->model) {
+		rc = gf_documents_add(&s->documents, path, err);
+		free(path);
+	}
+	if (rc < 0 || !s->documents.model)
+		return rc;
+	return gf_request_estimate(&s->request, s->documents.model,
+				   &a->estimate, &s->estimated, &s->notes, err);
+}
+
 static int print_list(const struct arguments *a, struct gf_error *err)
 {
 	struct gf_text out = {0};
@@ -226,34 +255,6 @@ static int print_list(const struct arguments *a, struct gf_error *err)
 	rc = gf_cli_emit(&a->cli, out.data, err);
 	gf_text_release(&out);
 	return rc;
-}
-
-static void compare_table(const struct gf_compared *rows, size_t n,
-			  struct gf_text *out)
-{
-	struct gf_table t = {0};
-	struct gf_human h;
-	size_t i;
-
-	gf_table_row(&t, 6,
-		     (const char *[]){"policy", "iteration", "exposed",
-				      "messages", "lanes", "above bound"});
-	for (i = 0; i < n; i++) {
-		const struct gf_compared *r = &rows[i];
-		double above = r->lower_bound_s > 0
-				       ? r->iteration_s / r->lower_bound_s - 1
-				       : 0;
-
-		gf_table_begin(&t, 6);
-		gf_table_cell(&t, "%s", r->policy->name);
-		gf_table_cell(&t, "%s", gf_human_time(r->iteration_s, &h));
-		gf_table_cell(&t, "%s", gf_human_time(r->exposed_comm_s, &h));
-		gf_table_cell(&t, "%zu", r->nmessages);
-		gf_table_cell(&t, "%d", r->lanes);
-		gf_table_cell(&t, "%.1f %%", 100 * above);
-	}
-	gf_table_print(&t, out);
-	gf_table_release(&t);
 }
 
 /* rc and svg: what the drawing returned. */
@@ -280,7 +281,7 @@ static int compare(const struct arguments *a, struct session *s,
 	for (i = 0; a->json && i < n; i++)
 		gf_compared_json(&rows[i], &out);
 	if (!a->json)
-		compare_table(rows, n, &out);
+		gf_compared_table(rows, n, &out);
 	if (a->plot) {
 		rc = gf_compared_svg(rows, n, &svg, err);
 		rc = write_plot(a, rc, svg, err);
@@ -312,9 +313,9 @@ static bool given(const struct arguments *a, const struct gf_documents *d)
 {
 	const struct gf_request *r = &a->request;
 
-	return d->plan && !d->profile && !d->topology && !a->refine &&
-	       !r->policy && !r->system && !r->lanes && !r->threshold_bytes &&
-	       !r->ranks && !r->algorithm && !r->codecs;
+	return d->plan && !d->profile && !d->topology && !d->model &&
+	       !a->refine && !r->policy && !r->system && !r->lanes &&
+	       !r->threshold_bytes && !r->ranks && !r->algorithm && !r->codecs;
 }
 
 static int plan(const struct arguments *a, struct session *s,
@@ -352,17 +353,6 @@ static int plan(const struct arguments *a, struct session *s,
 	return rc;
 }
 
-/* What the planner has to say, line by line. */
-static void say(const struct gf_cli *cli, struct gf_text *notes)
-{
-	char *rest = notes->data, *line;
-
-	while (!cli->quiet && rest && (line = strsep(&rest, "\n")))
-		if (*line)
-			gf_cli_warn(cli, "%s", line);
-	gf_text_release(notes);
-}
-
 static int run(const struct arguments *a, struct gf_error *err)
 {
 	struct session s = {.request = a->request};
@@ -373,12 +363,16 @@ static int run(const struct arguments *a, struct gf_error *err)
 	rc = read_documents(a, &s.documents, err);
 	if (rc == 0)
 		gf_request_documents(&s.request, &s.documents);
+	if (rc == 0)
+		rc = estimate(a, &s, err);
 	if (rc == 0 && a->refine)
 		rc = refine(a, &s, err);
 	if (rc == 0)
 		rc = a->compare ? compare(a, &s, err) : plan(a, &s, err);
-	say(&a->cli, &s.notes);
+	gf_cli_warn_lines(&a->cli, s.notes.data);
+	gf_text_release(&s.notes);
 	gf_refined_release(&s.refined);
+	gf_model_profile_free(s.estimated);
 	gf_documents_release(&s.documents);
 	return rc;
 }
@@ -395,6 +389,5 @@ int main(int argc, char **argv)
 	gf_cli_parse(&a.cli, "gf-plan", &argp, argc, argv, &a);
 	rc = run(&a, &err);
 	free(a.codecs);
-	free(a.codecs_text);
 	return gf_cli_exit(&a.cli, rc, &err);
 }

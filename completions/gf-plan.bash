@@ -10,13 +10,13 @@ _gf_plan() {
 		hierarchical blueconnect ps library' -- "$cur"); return ;;
 	--codecs) mapfile -t COMPREPLY < <(compgen -W 'f32 f16 bf16 trunc16 q8' -- "$cur"); return ;;
 	--emit) mapfile -t COMPREPLY < <(compgen -W 'ddp horovod nccl-env' -- "$cur"); return ;;
-	--lanes | --threshold | --ranks) return ;;
-	--refine | --plot | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	--lanes | --threshold | --ranks | --flops | --batch) return ;;
+	--refine | --plot | --model | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 	esac
 	case $cur in
 	-*) mapfile -t COMPREPLY < <(compgen -W '--policy --system --lanes
 		--threshold --ranks --algorithm --codecs --compare --json
-		--explain --emit --list --refine --plot --output --quiet --verbose --help
+		--explain --model --flops --batch --emit --list --refine --plot --output --quiet --verbose --help
 		--usage --version' -- "$cur") ;;
 	*) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	esac

@@ -18,3 +18,26 @@ int gf_cli_list(const char *arg,
 	free(copy);
 	return rc;
 }
+
+const char **gf_cli_split(const char *arg)
+{
+	size_t room = strlen(arg) + 2, n = 0;
+	const char **parts = gf_xmalloc(room * sizeof(*parts) + room);
+	char *rest = (char *)(parts + room), *part;
+
+	memcpy(rest, arg, room - 1);
+	while ((part = strsep(&rest, ",")))
+		parts[n++] = part;
+	parts[n] = NULL;
+	return parts;
+}
+
+void gf_cli_warn_lines(const struct gf_cli *cli, const char *text)
+{
+	char *copy = gf_xstrdup_or_null(text), *rest = copy, *line;
+
+	while (!cli->quiet && rest && (line = strsep(&rest, "\n")))
+		if (*line)
+			gf_cli_warn(cli, "%s", line);
+	free(copy);
+}

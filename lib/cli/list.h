@@ -3,11 +3,17 @@
 #define GF_CLI_LIST_H
 
 #include "base/error.h"
+#include "cli/cli.h"
 
 /* Calls item for every part of a comma-separated argument, empty ones too,
  * until one fails. */
 int gf_cli_list(const char *arg,
 		int (*item)(void *ctx, const char *text, struct gf_error *err),
 		void *ctx, struct gf_error *err);
+/* The parts, NULL-terminated, in one allocation that the caller frees. */
+const char **gf_cli_split(const char *arg);
+
+/* Every line of a text as a warning, none with -q; text may be NULL. */
+void gf_cli_warn_lines(const struct gf_cli *cli, const char *text);
 
 #endif

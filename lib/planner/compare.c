@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "cli/human.h"
+#include "cli/table.h"
 #include "doc/json.h"
 #include "planner/emit.h"
 #include "planner/systems.h"
@@ -86,6 +88,34 @@ void gf_compared_json(const struct gf_compared *row, struct gf_text *out)
 	gf_json_close_object(&w);
 	gf_text_add(out, w.text.data, w.text.length);
 	gf_text_release(&w.text);
+}
+
+void gf_compared_table(const struct gf_compared *rows, size_t n,
+			  struct gf_text *out)
+{
+	struct gf_table t = {0};
+	struct gf_human h;
+	size_t i;
+
+	gf_table_row(&t, 6,
+		     (const char *[]){"policy", "iteration", "exposed",
+				      "messages", "lanes", "above bound"});
+	for (i = 0; i < n; i++) {
+		const struct gf_compared *r = &rows[i];
+		double above = r->lower_bound_s > 0
+				       ? r->iteration_s / r->lower_bound_s - 1
+				       : 0;
+
+		gf_table_begin(&t, 6);
+		gf_table_cell(&t, "%s", r->policy->name);
+		gf_table_cell(&t, "%s", gf_human_time(r->iteration_s, &h));
+		gf_table_cell(&t, "%s", gf_human_time(r->exposed_comm_s, &h));
+		gf_table_cell(&t, "%zu", r->nmessages);
+		gf_table_cell(&t, "%d", r->lanes);
+		gf_table_cell(&t, "%.1f %%", 100 * above);
+	}
+	gf_table_print(&t, out);
+	gf_table_release(&t);
 }
 
 static void list(struct gf_text *out, const char *name, const char *what,

@@ -16,6 +16,9 @@ struct gf_compared {
 int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 		       size_t *nrows, struct gf_text *notes,
 		       struct gf_error *err);
+/* For people. */
+void gf_compared_table(const struct gf_compared *rows, size_t n,
+		       struct gf_text *out);
 /* One row as a line of JSON. */
 void gf_compared_json(const struct gf_compared *row, struct gf_text *out);
 

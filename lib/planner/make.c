@@ -53,6 +53,28 @@ void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
 		r->ranks = ranks;
 }
 
+int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
+			const struct gf_estimate *in,
+			struct gf_model_profile **made, struct gf_text *notes,
+			struct gf_error *err)
+{
+	int rc;
+
+	if (r->model)
+		return gf_error_set(err, -EINVAL,
+				    "want one model, got %s to estimate beside "
+				    "%s with its times",
+				    model->name, r->model->name);
+	rc = gf_model_estimate(model, in, made, err);
+	if (rc < 0)
+		return rc;
+	r->model = *made;
+	gf_text_addf(notes,
+		     "times of %s are estimated: %zu samples at %g FLOP/s\n",
+		     model->name, in->batch, in->flops_per_s);
+	return 0;
+}
+
 static int check_names(const struct gf_request *r, struct gf_error *err)
 {
 	if (r->policy && strcmp(r->policy, "auto") != 0 &&

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cost/layer_times.h"
 #include "doc/plan.h"
 #include "doc/stream.h"
 #include "planner/policy.h"
@@ -28,6 +29,13 @@ struct gf_request {
 /* Borrows what the documents know: model, network, levels, ranks. A plan
  * stands in for what no other document has. */
 void gf_request_documents(struct gf_request *r, const struct gf_documents *d);
+
+/* Times for an architecture that nobody measured, as the request's model;
+ * *made belongs to the caller. -EINVAL: a profile's model is there, too. */
+int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
+			const struct gf_estimate *in,
+			struct gf_model_profile **made, struct gf_text *notes,
+			struct gf_error *err);
 
 /*
  * The problem that the request poses, with its system's choices where the user

@@ -186,6 +186,23 @@ iteration() { # WANTED
 	one_line
 }
 
+@test "--model: a shipped architecture with estimated times" {
+	wants 0 gf-plan --model resnet20 --flops 1e12 --batch 8 --policy wfbp "$data/valid/topology-4x2-1gbe.json"
+	says "times of resnet20 are estimated"
+	jq -e '.ranks == 8 and .model.batch_per_rank == 8 and (.tensors | length) == (.messages | length)' out.txt
+	cp out.txt slow.json
+	wants 0 gf-plan -q --model resnet20 --flops 2e12 --batch 8 --policy wfbp "$data/valid/topology-4x2-1gbe.json"
+	jq -e --slurpfile s slow.json '.model.backward_s * 2 / $s[0].model.backward_s - 1 | fabs < 1e-9' out.txt
+	wants 0 gf-plan -q --policy wfbp "$share/models/resnet20.json" "$data/valid/topology-4x2-1gbe.json"
+	jq -e '.model.batch_per_rank == 32' out.txt
+	wants 2 gf-plan --model resnet20 "$share/profiles/six.json"
+	one_line
+	says "want one model"
+	wants 3 gf-plan --model nothing "$share/profiles/six.json"
+	wants 2 gf-plan --flops 0 "$share/profiles/six.json"
+	says "--flops"
+}
+
 @test "--plot draws the iteration and the comparison" {
 	six --plot plan.svg
 	grep -q "</svg>" plan.svg
