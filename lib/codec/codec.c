@@ -6,14 +6,14 @@
 #define F32_BYTES 4
 
 const struct gf_codec gf_codecs[] = {
-	{"f32", "gradients as they are", 0, 0, 4, true},
-	{"f16", "IEEE half precision", 0, 0, 2, true},
-	{"bf16", "bfloat16, to nearest even", 0, 0, 2, true},
+	{"f32", "gradients as they are", 0, 0, 4, true, 0},
+	{"f16", "IEEE half precision", 0, 0, 2, true, 0x1p-11},
+	{"bf16", "bfloat16, to nearest even", 0, 0, 2, true, 0x1p-8},
 	{"trunc16", "the top 16 bits of f32, toward zero (Pipe-SGD)", 0, 0, 2,
-	 false},
+	 false, 0x1p-7},
 	{"q8", "8 bits per element and a scale per block (Pipe-SGD)", 1024, 4,
-	 1, false},
-	{NULL, NULL, 0, 0, 0, false},
+	 1, false, 1.0 / 254},
+	{NULL, NULL, 0, 0, 0, false, 0},
 };
 
 const struct gf_codec *gf_codec_find(const char *name)

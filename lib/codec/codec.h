@@ -18,6 +18,9 @@ struct gf_codec {
 	size_t elem_bytes; /* on the wire */
 	/* Encoded values are numbers that a library can add. */
 	bool adds;
+	/* The most that one encoding changes a value, as a share of it (in the
+	 * codec's normal range) or, with blocks, of the block's largest. */
+	double error;
 };
 
 extern const struct gf_codec gf_codecs[]; /* name NULL ends it */
