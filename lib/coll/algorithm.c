@@ -106,6 +106,7 @@ int gf_algorithm_schedule(const struct gf_algorithm *a,
 	gf_schedule_init(s, rank, args->ranks, args->count_elems);
 	if (args->half != GF_COLL_WHOLE)
 		s->owned = a->owned(args, rank);
+	s->lossy = args->lossy;
 	a->build(args, rank, s);
 	gf_schedule_finish(s);
 	return 0;

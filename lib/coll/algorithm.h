@@ -2,6 +2,7 @@
 #ifndef GF_COLL_ALGORITHM_H
 #define GF_COLL_ALGORITHM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -33,6 +34,7 @@ struct gf_coll_args {
 	size_t nfactors;
 	enum gf_coll_half half; /* other than WHOLE: where `owned` is given */
 	int servers; /* ps: the last ranks serve and contribute nothing */
+	bool lossy;  /* messages go through a codec: schedule.h, CODECS */
 };
 
 struct gf_algorithm {

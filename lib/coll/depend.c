@@ -184,7 +184,7 @@ void gf_schedule_finish(struct gf_schedule *s)
 
 		if (step->from.count)
 			touch(&d, i, step->from, 0);
-		touch(&d, i, step->range, step->op != GF_STEP_SEND);
+		touch(&d, i, step->range, step->op != GF_STEP_SEND || s->lossy);
 		if (step->after)
 			depend_on(&d, i, step->after - 1);
 		store(&d, i);

@@ -68,7 +68,13 @@ void gf_fold_out(struct gf_schedule *s, struct gf_range range,
 {
 	int core = gf_fold_core(s->ranks);
 
-	if (s->rank >= core)
+	/* under a codec those who send to nobody keep what the others send */
+	if (s->lossy && core < s->ranks && s->rank < core &&
+	    s->rank + core >= s->ranks)
+		while (range.count)
+			gf_schedule_round(s,
+					  gf_piece_take(&range, segment_elems));
+	else if (s->rank >= core)
 		gf_recv_pieces(s, s->rank - core, range, segment_elems);
 	else if (s->rank + core < s->ranks)
 		gf_send_pieces(s, s->rank + core, range, segment_elems);

@@ -164,6 +164,12 @@ static int transfer(struct gf_machine *m, struct gf_machine_place from,
 
 	if (rc)
 		goto out;
+	if (m->ranks[from.rank].lossy) {
+		gf_terms_round(&m->terms, payload.runs, payload.count,
+			       receive->range.count);
+		rc = store(m, from, step_at(m, from)->range, &payload, false,
+			   err);
+	}
 	if (receive->op == GF_STEP_RECV_REDUCE) {
 		state->payload = payload;
 		payload = (struct payload){0};
@@ -184,8 +190,12 @@ static int run_local(struct gf_machine *m, struct gf_machine_place p,
 {
 	const struct gf_step *step = step_at(m, p);
 	struct payload payload = {0};
-	int rc = load(m, p, step->from, &payload, err);
+	bool round = step->op == GF_STEP_ROUND;
+	int rc = load(m, p, round ? step->range : step->from, &payload, err);
 
+	if (!rc && round)
+		gf_terms_round(&m->terms, payload.runs, payload.count,
+			       step->range.count);
 	if (!rc)
 		rc = store(m, p, step->range, &payload,
 			   step->op == GF_STEP_REDUCE, err);
@@ -204,7 +214,7 @@ static int advance(struct gf_machine *m, struct gf_machine_place p,
 
 	if (state->flags & DONE)
 		return 0;
-	if (step->op == GF_STEP_COPY || step->op == GF_STEP_REDUCE)
+	if (step->peer < 0)
 		return state->waiting ? 0 : run_local(m, p, err);
 	if (state->flags & ARRIVED)
 		return state->waiting ? 0 : finish_reduce(m, p, err);

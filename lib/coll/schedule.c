@@ -117,6 +117,12 @@ void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to,
 	append_local(s, GF_STEP_REDUCE, to, from);
 }
 
+void gf_schedule_round(struct gf_schedule *s, struct gf_range range)
+{
+	if (range.count)
+		append(s, GF_STEP_ROUND, range);
+}
+
 void gf_schedule_after(struct gf_schedule *s, size_t step)
 {
 	assert(s->nsteps && step < s->nsteps - 1);
@@ -148,6 +154,7 @@ char *gf_schedule_print(const struct gf_schedule *s)
 		[GF_STEP_RECV_REDUCE] = "recv-reduce",
 		[GF_STEP_COPY] = "copy",
 		[GF_STEP_REDUCE] = "reduce",
+		[GF_STEP_ROUND] = "round",
 	};
 	struct gf_text t = {0};
 	size_t i, k;
@@ -163,7 +170,7 @@ char *gf_schedule_print(const struct gf_schedule *s)
 		if (step->op == GF_STEP_COPY || step->op == GF_STEP_REDUCE) {
 			gf_text_addf(&t, " from ");
 			print_range(&t, step->from);
-		} else {
+		} else if (step->peer >= 0) {
 			gf_text_addf(&t, " %s %d #%u",
 				     step->op == GF_STEP_SEND ? "to" : "from",
 				     step->peer, step->match);

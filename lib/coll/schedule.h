@@ -2,6 +2,7 @@
 #ifndef GF_COLL_SCHEDULE_H
 #define GF_COLL_SCHEDULE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,13 @@
  * has started (so that partners may exchange and keep the sum), and reduces
  * when all are done. A walker may post earlier, never later.
  *
+ * CODECS. A lossy codec would leave the sender of a sum with other bits than
+ * its receivers. So under one (`lossy`) a send leaves in its own range what the
+ * receiver decodes, and gf_schedule_finish counts it as a writer: a copy that
+ * stays behind is the one that went out, and partners that exchange add the
+ * same two values. A message decoded and sent on must decode to the same again
+ * (all codecs here do). Blocks of a codec begin where the message begins.
+ *
  * UNITS. Ranges are in elements of the message's element type. DATA is the
  * message itself (count_elems), SCRATCH is private to the schedule
  * (scratch_elems, grown by the verbs), never initialised.
@@ -45,6 +53,7 @@ enum gf_step_op {
 	GF_STEP_RECV_REDUCE, /* range = range + what peer sent */
 	GF_STEP_COPY,        /* range = from */
 	GF_STEP_REDUCE,      /* range = range + from */
+	GF_STEP_ROUND,       /* range = what sending it would leave: CODECS */
 };
 
 struct gf_step {
@@ -64,6 +73,7 @@ struct gf_schedule {
 	 * others serve; gf_schedule_init says: all. */
 	int contributors;
 	size_t count_elems;
+	bool lossy; /* see CODECS */
 	/* Of the reduce-scatter and all-gather halves: the part of DATA whose
 	 * sum this rank ends or begins with. */
 	struct gf_range owned;
@@ -96,6 +106,8 @@ void gf_schedule_copy(struct gf_schedule *s, struct gf_range to,
 		      struct gf_range from);
 void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to,
 			struct gf_range from);
+/* As if the range were sent, to nobody. */
+void gf_schedule_round(struct gf_schedule *s, struct gf_range range);
 /* The step appended last also waits for an earlier one, beyond what the ranges
  * say: a tree's root sends to one child after the other. */
 void gf_schedule_after(struct gf_schedule *s, size_t step);

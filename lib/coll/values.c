@@ -8,9 +8,18 @@
 #include "base/array.h"
 #include "base/heap.h"
 
+/* A leaf: left 0. Rounded: right is ROUNDED + its message's content. */
 struct gf_term {
-	uint32_t left, right; /* 0, 0: a leaf */
+	uint32_t left, right;
 	int twice;
+};
+
+#define ROUNDED (UINT32_C(1) << 31)
+
+struct gf_message_content {
+	struct gf_run *runs;
+	size_t nruns, count_elems;
+	uint64_t hash;
 };
 
 static uint64_t *members(const struct gf_terms *t, uint32_t term)
@@ -53,6 +62,11 @@ void gf_terms_init(struct gf_terms *t, int ranks)
 
 void gf_terms_release(struct gf_terms *t)
 {
+	size_t i;
+
+	for (i = 0; i < t->ncontents; i++)
+		free(t->contents[i].runs);
+	free(t->contents);
 	free(t->terms);
 	free(t->members);
 	free(t->table);
@@ -124,6 +138,100 @@ uint32_t gf_terms_sum(struct gf_terms *t, uint32_t a, uint32_t b)
 	if (2 * t->count > t->table_size)
 		grow_table(t);
 	return id;
+}
+
+static bool is_rounded(const struct gf_terms *t, uint32_t term)
+{
+	return t->terms[term].left && t->terms[term].right >= ROUNDED;
+}
+
+/* Whether a message is, as a whole, what rounding the same elements made. */
+static bool is_round(const struct gf_terms *t, const struct gf_run *runs,
+		     size_t nruns, size_t count_elems)
+{
+	uint32_t content = t->terms[runs[0].term].right;
+	const struct gf_message_content *c;
+	size_t i;
+
+	for (i = 0; i < nruns; i++)
+		if (!is_rounded(t, runs[i].term) ||
+		    t->terms[runs[i].term].right != content)
+			return false;
+	c = &t->contents[content - ROUNDED];
+	return c->count_elems == count_elems &&
+	       c->runs[0].origin == runs[0].origin;
+}
+
+static uint64_t hash_runs(const struct gf_run *runs, size_t nruns)
+{
+	uint64_t hash = 0;
+	size_t i;
+
+	for (i = 0; i < nruns; i++)
+		hash = (hash ^ runs[i].first ^ runs[i].origin << 20 ^
+			(uint64_t)runs[i].term << 40) *
+		       0x9e3779b97f4a7c15u;
+	return hash;
+}
+
+static bool same_runs(const struct gf_run *a, const struct gf_run *b, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (a[i].first != b[i].first || a[i].origin != b[i].origin ||
+		    a[i].term != b[i].term)
+			return false;
+	return true;
+}
+
+/* The number of a message's content, equal contents having one. */
+static uint32_t content_of(struct gf_terms *t, const struct gf_run *runs,
+			   size_t nruns, size_t count_elems)
+{
+	uint64_t hash = hash_runs(runs, nruns);
+	struct gf_message_content *c;
+	size_t i;
+
+	for (i = t->ncontents; i-- > 0;) {
+		c = &t->contents[i];
+		if (c->hash == hash && c->nruns == nruns &&
+		    c->count_elems == count_elems &&
+		    same_runs(c->runs, runs, nruns))
+			return (uint32_t)i;
+	}
+	c = gf_array_push(&t->contents, &t->ncontents, &t->contents_capacity);
+	*c = (struct gf_message_content){
+		gf_xmemdup(runs, nruns * sizeof(*runs)), nruns, count_elems,
+		hash};
+	return (uint32_t)(t->ncontents - 1);
+}
+
+void gf_terms_round(struct gf_terms *t, struct gf_run *runs, size_t nruns,
+		    size_t count_elems)
+{
+	uint32_t content, id, term;
+	size_t i, k;
+
+	if (is_round(t, runs, nruns, count_elems))
+		return;
+	content = ROUNDED + content_of(t, runs, nruns, count_elems);
+	for (i = 0; i < nruns; i++) {
+		term = runs[i].term;
+		k = slot(t, term, content);
+		if (!t->table[k]) {
+			id = new_term(t, term, content);
+			t->table[k] = id;
+			t->terms[id].twice = t->terms[term].twice;
+			memcpy(members(t, id), members(t, term),
+			       t->words * sizeof(*t->members));
+			if (2 * t->count > t->table_size)
+				grow_table(t);
+			runs[i].term = id;
+		} else {
+			runs[i].term = t->table[k];
+		}
+	}
 }
 
 int gf_terms_twice(const struct gf_terms *t, uint32_t term)

@@ -63,11 +63,12 @@ static int check_same(struct gf_machine *m, int rank, struct gf_error *err)
 		size_t a = mine->items[i].first, b = first->items[k].first;
 
 		if (mine->items[i].term != first->items[k].term)
-			return gf_error_set(
-				err, -EINVAL,
-				"data[%zu]: rank %d adds in another "
-				"order than rank 0",
-				a > b ? a : b, rank);
+			return gf_error_set(err, -EINVAL,
+					    "data[%zu]: rank %d %s than rank 0",
+					    a > b ? a : b, rank,
+					    m->ranks[rank].lossy
+						    ? "adds or rounds otherwise"
+						    : "adds in another order");
 		a = mine->items[i + 1].first;
 		b = first->items[k + 1].first;
 		i += a <= b;

@@ -98,7 +98,8 @@ static void collect(struct races *r)
 		const struct gf_step *step = &r->s->steps[i];
 
 		touch(r, (uint32_t)i, step->from, false);
-		touch(r, (uint32_t)i, step->range, step->op != GF_STEP_SEND);
+		touch(r, (uint32_t)i, step->range,
+		      step->op != GF_STEP_SEND || r->s->lossy);
 	}
 	qsort(r->touches, r->ntouches, sizeof(*r->touches), by_place_and_step);
 }

@@ -65,11 +65,12 @@ static int check_step(const struct gf_schedule *s, size_t i,
 		      struct gf_error *err)
 {
 	const struct gf_step *step = &s->steps[i];
-	bool local = step->op == GF_STEP_COPY || step->op == GF_STEP_REDUCE;
+	bool from = step->op == GF_STEP_COPY || step->op == GF_STEP_REDUCE;
+	bool local = from || step->op == GF_STEP_ROUND;
 	uint32_t k;
 	int rc = check_range(s, i, step->range, err);
 
-	if (!rc && local)
+	if (!rc && from)
 		rc = check_local(s, i, err);
 	if (rc)
 		return rc;

@@ -111,6 +111,8 @@ static int take_up(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 		 * arrival are seen in one pass. */
 		state->arrived = false;
 		break;
+	case GF_STEP_ROUND: /* f32 goes as it is */
+		break;
 	case GF_STEP_COPY:
 		memcpy(target, at(run, step->from),
 		       step->range.count * sizeof(float));
