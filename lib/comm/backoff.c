@@ -15,9 +15,12 @@
 
 double gf_backoff_next(struct gf_backoff *b)
 {
-	unsigned n = b->asked, doublings;
+	unsigned n, doublings;
 	double sleep_s;
 
+	if (b->asked == SPINS && b->beside_compute)
+		b->asked += YIELDS;
+	n = b->asked;
 	if (n < SPINS + YIELDS) {
 		b->asked++;
 		if (n >= SPINS)

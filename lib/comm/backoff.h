@@ -2,6 +2,8 @@
 #ifndef GF_COMM_BACKOFF_H
 #define GF_COMM_BACKOFF_H
 
+#include <stdbool.h>
+
 /*
  * Waiting by asking again: a little spinning, because most answers come soon;
  * then yielding; then short sleeps that grow to a cap, so that a waiting
@@ -10,9 +12,14 @@
  *	struct gf_backoff b = {0};
  *	while (!done())
  *		gf_backoff_wait(&b);
+ *
+ * A thread beside others that compute on the same processors does not yield:
+ * Linux would let them have a whole time slice before it comes back, while one
+ * that wakes from a sleep is let in at once.
  */
 struct gf_backoff {
-	unsigned asked; /* since something moved */
+	unsigned asked;      /* since something moved */
+	bool beside_compute; /* set by the caller */
 };
 
 /* Something moved. */

@@ -33,12 +33,16 @@ void gf_engine_advance_alone(struct gf_engine *e)
 	}
 }
 
-/* After a change that may let a message start; under lock. */
+/* After a change that may let a message start. Unlocks before it wakes the
+ * other thread, which would only wait for the lock. */
 static void hand_over(struct gf_engine *e)
 {
+	bool start = gf_engine_may_start(e);
+
 	if (!e->has_thread)
 		gf_engine_advance_alone(e);
-	else if (gf_engine_may_start(e))
+	pthread_mutex_unlock(&e->lock);
+	if (start && e->has_thread)
 		pthread_cond_signal(&e->wake);
 }
 
@@ -87,7 +91,6 @@ void gf_engine_ready(struct gf_engine *e, size_t tensor)
 	pthread_mutex_lock(&e->lock);
 	set_ready(e, tensor);
 	hand_over(e);
-	pthread_mutex_unlock(&e->lock);
 }
 
 void gf_engine_backward_end(struct gf_engine *e)
@@ -102,7 +105,6 @@ void gf_engine_backward_end(struct gf_engine *e)
 			e->messages[i].times.ready_s = gf_clock_s();
 	e->backward_ended = true;
 	hand_over(e);
-	pthread_mutex_unlock(&e->lock);
 }
 
 static int kept(const struct gf_engine *e, struct gf_error *err)

@@ -297,7 +297,7 @@ static void give_up(struct gf_engine *e, int rc, const struct gf_error *err)
 void *gf_engine_thread(void *engine)
 {
 	struct gf_engine *e = engine;
-	struct gf_backoff backoff = {0};
+	struct gf_backoff backoff = {.beside_compute = true};
 	struct gf_error err = {""};
 	bool moved;
 	int rc;

@@ -42,18 +42,26 @@ static void desert(struct gf_comm *c, void *ctx)
 
 static void test_backoff(void)
 {
-	struct gf_backoff b = {0};
-	double last = 0, next = 0;
+	struct gf_backoff kinds[] = {{0}, {.beside_compute = true}};
+	int awake[2] = {0};
+	double last, next;
+	size_t k;
 	int i;
 
-	for (i = 0; i < 1000; i++) {
-		next = gf_backoff_next(&b);
-		EXPECT(next >= last, "call %d: %g after %g", i, next, last);
-		last = next;
+	for (k = 0; k < 2; k++) {
+		for (i = 0, last = next = 0; i < 1000; i++) {
+			next = gf_backoff_next(&kinds[k]);
+			awake[k] += next == 0;
+			EXPECT(next >= last, "call %d: %g after %g", i, next,
+			       last);
+			last = next;
+		}
+		EXPECT(next == 1e-4, "the cap: %g", next);
+		gf_backoff_reset(&kinds[k]);
+		EXPECT(gf_backoff_next(&kinds[k]) == 0, "spins first");
 	}
-	EXPECT(next == 1e-4, "the cap: %g", next);
-	gf_backoff_reset(&b);
-	EXPECT(gf_backoff_next(&b) == 0, "spins first");
+	EXPECT(awake[0] > awake[1] && awake[1] > 0, "%d and %d", awake[0],
+	       awake[1]);
 }
 
 int main(void)
