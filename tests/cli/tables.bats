@@ -103,6 +103,11 @@ near() {
 	[ "$sums" = "$yes $no" ] || { echo "summary $sums, rows $yes $no"; false; }
 }
 
+@test "docs/tables shows this summary" {
+	sed -n '/^table /,/^$/p' out.txt | sed '$d' > summary.txt
+	sed -n '/^table /,/^```$/p' "$GF_SOURCE/docs/tables/README.md" | sed '$d' | diff - summary.txt
+}
+
 @test "pictures are complete SVG files that the report names" {
 	[ "$(grep -c '^  picture: ' out.txt)" -eq "$(find "$svg" -name '*.svg' | wc -l)" ]
 	for picture in "$svg"/*.svg; do
