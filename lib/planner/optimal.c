@@ -79,7 +79,10 @@ static void offer_search(const struct gf_work *w, struct gf_draft *best,
 	if (best->iteration_s <= gf_work_bound_s(w, lanes))
 		return;
 	if (lanes == 1) {
-		gf_search_serial(w, best->iteration_s, &d);
+		if (w->slowdown > 1)
+			gf_search_serial(w, best->iteration_s, &d);
+		else
+			gf_search_line(w, best->iteration_s, &d);
 		offer_found(w, best, &d);
 		return;
 	}

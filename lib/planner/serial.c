@@ -10,8 +10,8 @@
  *	end' = max(end, ready[j-1] + lag) + C,	lag' = lag + kappa*C
  *
  * and the iteration ends at max(end, backward_end + lag). Both are monotone in
- * end and lag, so only Pareto-optimal pairs need to be kept per position; with
- * no slowdown lag is 0 and one number is left. The cheapest option of each
+ * end and lag, so only Pareto-optimal pairs need to be kept per position (with
+ * no slowdown one number is left: serial_line.c). The cheapest option of each
  * message is best for both.
  *
  * Which pairs cannot matter: with C concave and not decreasing, the rest of
@@ -104,7 +104,6 @@ static void extend(struct serial *s, size_t j)
 		const struct front *from = &s->fronts[i];
 		double cost =
 			gf_menu_cost_s(&w->menu, gf_work_bytes(w, i, j - 1));
-		bool waits = false;
 
 		if (w->run_last[i] < j - 1)
 			return;
@@ -122,13 +121,9 @@ static void extend(struct serial *s, size_t j)
 				.nmessages = p->nmessages + 1,
 			};
 
-			waits |= p->end_s > ready;
 			if (floor_s(s, j, &next) < s->below_s)
 				insert(to, &next);
 		}
-		/* the network was idle: what begins earlier is only longer */
-		if (s->kappa == 0 && from->npairs > 0 && !waits)
-			return;
 	}
 }
 

@@ -131,6 +131,8 @@ void gf_draft_make(struct gf_draft *d, const struct gf_work *w,
 	bounded.lanes = lanes > 0           ? lanes
 			: policy->lanes > 0 ? policy->lanes
 					    : lanes_measured(w);
+	if ((size_t)bounded.lanes > w->ntensors)
+		bounded.lanes = (int)w->ntensors; /* more have no use */
 	memset(d, 0, sizeof(*d));
 	d->lanes = 1;
 	policy->draft(&bounded, d);

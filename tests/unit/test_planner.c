@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "planner/policies.h"
+#include "planner/search.h"
 #include "planner/work.h"
 #include "planner_cases.h"
 #include "test.h"
@@ -173,6 +174,35 @@ static void test_optimal(void)
 			gf_draft_release(&d);
 			gf_work_release(&w);
 		}
+}
+
+/* Both exact searches on one lane, where both apply. */
+static void test_line(void)
+{
+	struct problem_store s;
+	size_t seed;
+
+	for (seed = 1; seed <= 400; seed++) {
+		struct gf_draft line = {.lanes = 1}, serial = {.lanes = 1};
+		struct gf_sim_result result = {0};
+		struct gf_work w;
+
+		store_random(&s, seed, 4 + seed % 9, 1);
+		s.model.overlap_slowdown = 1;
+		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		gf_search_line(&w, INFINITY, &line);
+		gf_search_serial(&w, INFINITY, &serial);
+		gf_work_predict(&w, &line, &result);
+		gf_work_predict(&w, &serial, &result);
+		EXPECT_NEAR(line.iteration_s, serial.iteration_s, 1e-12,
+			    "seed %zu", seed);
+		gf_draft_release(&line);
+		gf_search_line(&w, serial.iteration_s * (1 - 1e-9), &line);
+		EXPECT(line.nsends == 0, "nothing beats the optimum");
+		gf_draft_release(&line);
+		gf_draft_release(&serial);
+		gf_work_release(&w);
+	}
 }
 
 /* optimal is never worse than any automatic policy; every draft covers every
@@ -424,6 +454,7 @@ int main(void)
 {
 	test_vectors();
 	test_optimal();
+	test_line();
 	test_never_worse();
 	test_threshold();
 	test_literal();
