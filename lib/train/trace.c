@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/trace.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -223,6 +224,7 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 		.lane_free_s = gf_xcalloc((size_t)plan->lanes, sizeof(double)),
 	};
 	bool predicts = comm->rank == 0 && prediction;
+	double predicted_s = -INFINITY;
 	char *name = gf_xasprintf("rank %d", comm->rank);
 
 	draw_names(&d, comm->rank, name);
@@ -232,9 +234,13 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 		const struct gf_step_times *s = gf_timeline_at(timeline, i);
 
 		draw_measured(&d, comm->rank, s, shift_s);
-		if (predicts)
-			draw_predicted(&d, comm->ranks, prediction, s->step,
-				       s->start_s - shift_s);
+		if (!predicts)
+			continue;
+		/* where the step began, but not over the one before */
+		predicted_s = fmax(predicted_s, s->start_s - shift_s);
+		draw_predicted(&d, comm->ranks, prediction, s->step,
+			       predicted_s);
+		predicted_s += prediction->iteration_s;
 	}
 	free(name);
 	free(d.lane_free_s);

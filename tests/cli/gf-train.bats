@@ -1,0 +1,302 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+load common
+
+# a short run, one epoch of a small model
+quick="-q --model digits-mlp --epochs 1 --threads 1"
+
+# a whole plan of one message for digits-mlp on RANKS ranks
+plan_for() { # ranks [model name]
+	gf-train $quick --steps 1 --log log.jsonl > /dev/null
+	jq -n --argjson ranks "$1" --arg name "${2:-digits-mlp}" '
+		[["fc3.bias", 10], ["fc3.weight", 640], ["fc2.bias", 64],
+		 ["fc2.weight", 8192], ["fc1.bias", 128], ["fc1.weight", 8192]] as $t |
+		{format: "gf-plan", version: 1, policy: "single", ranks: $ranks, lanes: 1,
+		 model: {name: $name, device: "cpu", forward_s: 0.002, backward_s: 0.006,
+			update_s: 0.001, overlap_slowdown: 1.5},
+		 network: {ranks: $ranks, allreduce: [{algorithm: "ring", startup_s: 1e-5, per_byte_s: 1e-9}]},
+		 tensors: [$t | to_entries[] | {name: .value[0], count_elems: .value[1], dtype: "f32",
+			ready_s: ((.key + 1) / 1000), type: (if .key == 5 then "normal" else "merged" end)}],
+		 messages: [{first: 0, last: 5, mode: "normal", release: "ready", half: "all",
+			algorithm: "ring", codec: "f32"}]}'
+}
+
+@test "without a plan, a model, data or mpirun: digits" {
+	wants 0 gf-train --epochs 2
+	tail -n 1 out.txt | grep -qE '^test accuracy [0-9.]+ % \([0-9]+ of 360\)$'
+	grep -qE '^iteration .* \(medians of [0-9]+ steps\)$' out.txt
+	says 'epoch 2/2: loss '
+	# more than 9 of 10 after two epochs
+	tail -n 1 out.txt | awk '{exit !($3 > 90)}'
+}
+
+@test "-q says nothing, -o takes the table" {
+	wants 0 gf-train $quick -o table.txt
+	[ -z "$errors" ] && [ -z "$output" ]
+	tail -n 1 table.txt | grep -q '^test accuracy '
+}
+
+@test "a seed decides everything" {
+	wants 0 gf-train $quick --seed 3 --checkpoint a --log a.jsonl
+	wants 0 gf-train $quick --seed 3 --checkpoint b --log b.jsonl
+	wants 0 gf-train $quick --seed 4 --checkpoint c
+	cmp a/step-*/rank-0.safetensors b/step-*/rank-0.safetensors
+	! cmp -s a/step-*/rank-0.safetensors c/step-*/rank-0.safetensors
+	diff <(jq -c 'del(.time_s, .samples_per_s)' a.jsonl) <(jq -c 'del(.time_s, .samples_per_s)' b.jsonl)
+}
+
+@test "the log: a row per step, epoch and test" {
+	wants 0 gf-train $quick --epochs 2 --batch 100 --log log.jsonl
+	# 1437 samples: 14 whole steps an epoch
+	jq -se 'map(.part) | . == [range(14) | "batch"] + ["train", "test"] + [range(14) | "batch"] + ["train", "test"]' log.jsonl
+	jq -se 'map(select(.part == "batch") | .step) == [range(1; 29)]' log.jsonl
+	jq -se 'all(.model == "digits-mlp" and .method == "dense" and .ranks == 1 and .batch_per_rank == 100 and .seed == 1)' log.jsonl
+	jq -se 'all(.accuracy == .correct / .samples and .loss > 0 and .time_s > 0 and .samples_per_s > 0)' log.jsonl
+	jq -se 'map(select(.part == "test").samples) == [360, 360] and map(select(.part == "train").samples) == [1400, 1400]' log.jsonl
+	# the epoch is the mean of its steps
+	jq -se '(map(select(.part == "batch" and .epoch == 2).loss) | add / 14) as $mean |
+		map(select(.part == "train" and .epoch == 2).loss)[0] - $mean | fabs < 1e-12' log.jsonl
+}
+
+@test "learning rates: warm-up, schedules, scaling" {
+	rates() { jq -s 'map(select(.part == "batch").learning_rate)' log.jsonl; }
+	wants 0 gf-train $quick --batch 100 --lr 1e-3 --warmup 0.5 --schedule constant --log log.jsonl
+	rates | jq -e '.[0] * 7 - 1e-3 | fabs < 1e-15'
+	rates | jq -e '.[6:] | all(. == 1e-3)'
+	wants 0 gf-train $quick --batch 100 --lr 1e-3 --warmup 0 --schedule linear --log log.jsonl
+	rates | jq -e '(.[0] == 1e-3) and (.[7] - 5e-4 | fabs < 1e-15)'
+	# a run that stops early keeps the schedule of all its epochs
+	rates > whole.txt
+	wants 0 gf-train $quick --batch 100 --lr 1e-3 --warmup 0 --schedule linear --log log.jsonl --steps 5
+	rates | jq -e --slurpfile whole whole.txt '. == $whole[0][:5]'
+	wants 0 gf-train $quick --batch 100 --lr 1e-3 --lr-batch 25 --warmup 0 --schedule constant --log log.jsonl
+	rates | jq -e 'all(. - 4e-3 | fabs < 1e-15)'
+	wants 0 gf-train $quick --batch 128 --warmup 0 --schedule constant --log log.jsonl
+	rates | jq -e 'all(. - 0.1 | fabs < 1e-15)'
+}
+
+@test "stopped and resumed: the same files, byte for byte" {
+	wants 0 gf-train $quick --model digits-cnn --checkpoint through --checkpoint-every 30
+	wants 0 gf-train $quick --model digits-cnn --checkpoint stopped --checkpoint-every 13 --steps 29
+	ls stopped | diff - <(printf 'step-26\nstep-29\n')
+	wants 0 gf-train $quick --model digits-cnn --checkpoint stopped --resume
+	ls stopped | diff - <(printf 'step-29\nstep-89\n')
+	cmp through/step-89/rank-0.safetensors stopped/step-89/rank-0.safetensors
+}
+
+@test "a checkpoint is plain safetensors" {
+	wants 0 gf-train $quick --model digits-cnn --steps 2 --checkpoint ckpt
+	file=ckpt/step-2/rank-0.safetensors
+	length=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
+	[ $((length % 8)) -eq 0 ]
+	tail -c +9 "$file" | head -c "$length" > header.json
+	jq -e '.__metadata__ | .step == "2" and .ranks == "1" and .model == "digits-cnn"' header.json
+	jq -e '.["conv1.weight"] | .dtype == "F32" and .shape == [16, 1, 3, 3]' header.json
+	jq -e '.["bn1.running_mean"].shape == [16] and .["optim.fc2.bias.momentum"].shape == [10]' header.json
+	# covered without a hole, to the end of the file
+	jq -e --argjson size $(($(stat -c %s "$file") - 8 - length)) '
+		del(.__metadata__) | [.[].data_offsets] | sort as $o |
+		$o[0][0] == 0 and $o[-1][1] == $size and ([range(1; $o | length) | $o[.][0] == $o[. - 1][1]] | all)' header.json
+}
+
+@test "a folder with checkpoints is not mixed with another run's" {
+	wants 0 gf-train $quick --steps 3 --checkpoint ckpt
+	wants 2 gf-train $quick --steps 3 --checkpoint ckpt
+	one_line
+	says 'gf-train: ckpt: holds checkpoints of an earlier run: --resume goes on from the last of them'
+	wants 2 gf-train $quick --checkpoint ckpt --resume --seed 2
+	one_line
+	says 'ckpt/step-3/rank-0.safetensors: was written with seed 1, this run has 2'
+	wants 2 gf-train -q --model digits-cnn --checkpoint ckpt --resume
+	says 'was written with model "digits-mlp", this run has "digits-cnn"'
+	wants 3 gf-train $quick --checkpoint none --resume
+	one_line
+	says 'gf-train: none: No such file or directory'
+	mkdir empty
+	wants 3 gf-train $quick --checkpoint empty --resume
+	says 'empty: want a complete checkpoint (a folder step-N), found none'
+	truncate -s -1 ckpt/step-3/rank-0.safetensors
+	wants 3 gf-train $quick --checkpoint ckpt --resume
+	one_line
+	says 'ckpt: want a complete checkpoint, found none: ckpt/step-3/rank-0.safetensors: want '
+}
+
+@test "the trace: slices nest, messages lie in lanes" {
+	wants 0 gf-train $quick --steps 20 --trace trace.json
+	jq -e '[.traceEvents[] | select(.ph == "X" and .name == "forward")] | length == 20' trace.json
+	jq -e '[.traceEvents[] | select(.ph == "M" and .name == "process_name").args.name] == ["rank 0"]' trace.json
+	# on one thread a slice begins where another ends, or lies inside it
+	jq -e '[.traceEvents[] | select(.ph == "X" and .tid == 0)] | sort_by(.ts, -.dur) |
+		reduce .[] as $s ({ends: [], ok: true};
+			.ends |= map(select(. > $s.ts + 0.0005)) |
+			(if (.ends | length) > 0 and ($s.ts + $s.dur) > .ends[-1] + 0.0005 then .ok = false else . end) |
+			.ends += [$s.ts + $s.dur]) | .ok' trace.json
+	jq -e '.otherData.clock_offset_s == [0]' trace.json
+}
+
+@test "a whole plan: its model is taken, predicted beside measured" {
+	plan_for 1 > plan.json
+	wants 0 gf-train -q --plan plan.json --epochs 1 --log log.jsonl
+	jq -se 'all(.model == "digits-mlp")' log.jsonl
+	# it predicts nothing
+	! grep -q predicted out.txt
+	jq '.predicted = {iteration_s: 0.009, compute_s: 0.009, exposed_comm_s: 0, lower_bound_s: 0.009,
+		messages: [{ready_s: 0.008, start_s: 0.008, end_s: 0.008}]} | .model.batch_per_rank = 8' plan.json > with.json
+	wants 0 gf-train -q --plan with.json --epochs 1 --log log.jsonl
+	jq -se 'all(.batch_per_rank == 8)' log.jsonl
+	grep -qE 'predicted +8 ms +8 ms +8 ms +0 s$' out.txt
+	grep -qE '^iteration predicted 9 ms, measured .*, measured/predicted [0-9.]+$' out.txt
+	# times for batch 8 say nothing about batch 9
+	wants 0 gf-train --plan with.json --epochs 1 --batch 9
+	says "no prediction: the plan's times are for batch 8, this run has 9"
+	! grep -q predicted out.txt
+	stdin=plan.json wants 0 gf-train $quick --plan -
+}
+
+@test "a replay sleeps as the plan says and computes nothing" {
+	plan_for 1 > plan.json
+	wants 0 gf-train -q --replay --plan plan.json --steps 12 --trace trace.json
+	# 2 ms forward, 6 backward, 10 us + 68,904 ns on the network, 1 ms update
+	grep -qE '^iteration predicted 9.08 ms, measured ' out.txt
+	! grep -q accuracy out.txt
+	# gradients come when the profile says, never before; slowdown is not slept
+	jq -e '[.traceEvents[] | select(.pid == 0 and .ph == "X" and .name == "backward").dur] | length == 12 and min >= 6000' trace.json
+	jq -e '[.traceEvents[] | select(.pid == 0 and .ph == "X" and .name == "step").dur] | all(. >= 8999)' trace.json
+	wants 2 gf-train --replay
+	says '--replay: want --plan, for its times'
+	gf-topo | gf-plan > rule.json
+	wants 2 gf-train --replay --plan rule.json
+	one_line
+	says "rule.json: want a plan with a model's times to replay, got a rule"
+}
+
+@test "plans that do not fit" {
+	plan_for 4 > four.json
+	wants 2 gf-train -q --plan four.json
+	one_line
+	says 'gf-train: four.json: the plan is for 4 ranks, this job has 1'
+	plan_for 1 > one.json
+	wants 2 gf-train -q --plan one.json --model digits-cnn
+	one_line
+	says 'gf-train: one.json: the plan (digits-mlp) has 6 tensors, the model (digits-cnn) has 13'
+	plan_for 1 unheard-of > other.json
+	wants 3 gf-train -q --plan other.json
+	says 'unheard-of: want a path or a name in share/models, found neither'
+	jq '.tensors[3].count_elems = 8193' one.json > count.json
+	wants 2 gf-train -q --plan count.json
+	says 'tensor 3: the plan (digits-mlp) has fc2.weight of 8193 elements, the model (digits-mlp) has fc2.weight of 8192'
+	jq '.pipeline = {staleness: 2, warmup_steps: 0}' one.json > pipe.json
+	wants 1 gf-train -q --plan pipe.json
+	one_line
+	head -c 100 one.json > cut.json
+	wants 2 gf-train -q --plan cut.json
+	one_line
+	says 'cut.json:'
+	wants 3 gf-train -q --plan missing.json
+	one_line
+	says 'missing.json: No such file or directory'
+	wants 2 gf-train -q --plan "$share/models/digits-mlp.json"
+	says 'digits-mlp.json: want a gf-plan document, found none'
+	wants 2 gf-train -q --model four.json
+	says 'four.json: want a gf-model document, found none'
+}
+
+@test "data that is damaged, lying or missing" {
+	wants 3 gf-train -q --data nowhere
+	one_line
+	says 'nowhere: want a folder with IDX files'
+	copy() { rm -rf d; cp -r "$share/data/digits" d; }
+	copy; rm d/test-labels-idx1-ubyte.gz
+	wants 3 gf-train -q --data d
+	one_line
+	says 'd: want a file t10k-labels-idx1-ubyte or .gz (or test-...), found none'
+	copy; truncate -s 5000 d/train-images-idx3-ubyte.gz
+	wants 2 gf-train -q --data d
+	one_line
+	says 'd/train-images-idx3-ubyte.gz: the gzip stream is truncated'
+	copy; gunzip d/train-images-idx3-ubyte.gz; truncate -s 5000 d/train-images-idx3-ubyte
+	wants 2 gf-train -q --data d
+	one_line
+	says 'd/train-images-idx3-ubyte: want 91968 bytes of data as the header says, got 4984'
+	copy; gunzip d/train-images-idx3-ubyte.gz
+	printf '\377\377\377\377' | dd of=d/train-images-idx3-ubyte bs=1 seek=4 conv=notrunc status=none
+	wants 2 gf-train -q --data d
+	one_line
+	says 'd/train-images-idx3-ubyte: want at most '
+	copy; gunzip d/train-labels-idx1-ubyte.gz
+	printf '\012' | dd of=d/train-labels-idx1-ubyte bs=1 seek=20 conv=notrunc status=none
+	wants 2 gf-train -q --data d
+	one_line
+	says 'd/train-labels-idx1-ubyte: want labels below 10, label 12 is 10'
+	wants 2 gf-train -q --model resnet20
+	one_line
+	says 'want samples of 3x32x32 for this model, got 1x8x8'
+	wants 2 gf-train -q --data synthetic:20 --batch 21
+	one_line
+	says 'want at least 21 training samples (1 ranks, batch 21), the data has 20'
+}
+
+@test "a full disk: one line, status 3, no part of a file" {
+	[ -w /dev/full ] || skip "no /dev/full"
+	wants 3 gf-train $quick --steps 3 --log /dev/full
+	one_line
+	says 'gf-train: /dev/full: No space left on device'
+	wants 3 gf-train $quick --steps 3 --trace /dev/full
+	one_line
+	says 'gf-train: /dev/full: No space left on device'
+	wants 3 gf-train $quick --steps 3 -o /dev/full
+	one_line
+	says 'gf-train: /dev/full: No space left on device'
+	gf-train $quick --steps 3 > /dev/full 2> err.txt && return 1
+	says 'gf-train: standard output: No space left on device'
+	# a file that cannot be is found out before, not after training
+	wants 3 gf-train $quick --trace no/such/folder/t.json --log log.jsonl
+	one_line
+	says 'no/such/folder/t.json: No such file or directory'
+	[ ! -e log.jsonl ]
+}
+
+@test "answers of no: the target, a loss that is not finite" {
+	wants 1 gf-train $quick --steps 2 --target 0.999
+	one_line
+	says 'gf-train: want test accuracy 0.9990, got 0.'
+	prints 'test accuracy '
+	wants 0 gf-train $quick --target 0.5
+	wants 1 gf-train $quick --lr 1e9 --warmup 0 --checkpoint ckpt --checkpoint-every 5
+	one_line
+	grep -qE 'the loss is (infinite|not a number) in step [0-9]+ on rank 0: training has diverged' err.txt
+	# nothing of that is worth keeping
+	[ -z "$(ls ckpt 2> /dev/null)" ]
+}
+
+@test "usage" {
+	while IFS='|' read -r arguments text; do
+		wants 2 gf-train $arguments
+		says "$text"
+	done <<- 'END'
+		--epochs 0|--epochs: want an integer from 1
+		--epochs many|--epochs: want an integer from 1
+		--batch 0|--batch: want
+		--steps -3|--steps: want
+		--momentum 1.5|--momentum: want
+		--lr nan|--lr: want
+		--lr-batch 64|--lr-batch: want --lr, which it scales
+		--schedule step|--schedule: want constant, linear or cosine, got "step"
+		--device quantum|--device: want auto, cpu or a backend of this build, got "quantum"
+		--timeout soon|--timeout: want
+		--target 95|--target: want
+		--threads 0|--threads: want
+		--resume|--resume: want --checkpoint DIR
+		--replay --plan p --model m|--replay: computes nothing
+		surplus|gf-train
+	END
+}
+
+@test "help and version" {
+	wants 0 gf-train --help
+	prints 'Usage: gf-train'
+	wants 0 gf-train -h
+	prints 'Usage: gf-train'
+	wants 0 gf-train --version
+	prints 'gf-train (gradflow)'
+}

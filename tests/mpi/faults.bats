@@ -1,0 +1,137 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# What happens to a training job when a rank dies, stops answering, or the disk
+# is full: it ends, says why, and --resume goes on from what was complete.
+load ../cli/common
+
+long="-q --model digits-mlp --data synthetic:20000 --batch 8 --epochs 1000 --threads 1"
+
+# begin RANKS OPTION...: a job in the background that checkpoints into ckpt/,
+# up to its second checkpoint; $job is the timeout(1) above its mpirun.
+begin() {
+	local ranks=$1 tries
+	shift
+	timeout -k 5 100 mpirun --oversubscribe --bind-to none -np "$ranks" gf-train $long \
+		--checkpoint ckpt --checkpoint-every 20 "$@" > out.txt 2> err.txt < /dev/null 3>&- &
+	job=$!
+	for tries in $(seq 400); do
+		[ "$(ls -d ckpt/step-*[0-9] 2> /dev/null | wc -l)" -ge 2 ] && return 0
+		kill -0 $job 2> /dev/null || break
+		sleep 0.1
+	done
+	cat err.txt
+	return 1
+}
+
+teardown() {
+	[ -z "${job:-}" ] || { kill "$job" && wait "$job"; } || true
+}
+
+# pid_of RANK: of this test's own job
+pid_of() {
+	local mpirun pid
+	mpirun=$(pgrep -P "$job" -x mpirun)
+	for pid in $(pgrep -P "$mpirun" -x gf-train); do
+		tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$1" && { echo "$pid"; return 0; }
+	done
+	return 1
+}
+
+# ends STATUS SECONDS: the job ends with that status, within that time
+ends() {
+	local status=0 began=$SECONDS
+	wait "$job" || status=$?
+	job=
+	echo "status $status after $((SECONDS - began)) s"
+	cat err.txt
+	[ "$status" -eq "$1" ] && [ $((SECONDS - began)) -le "$2" ]
+}
+
+newest() { ls -d ckpt/step-*[0-9] | sed 's/.*step-//' | sort -n | tail -n 1; }
+
+# goes_on: the newest checkpoint is complete, and a run resumes from it
+goes_on() {
+	local from ranks=$1
+	from=$(newest)
+	[ "$(ls "ckpt/step-$from" | wc -l)" -eq "$ranks" ]
+	wants 0 mpi "$ranks" gf-train $long --checkpoint ckpt --resume --steps $((from + 5)) --check-replicas 1 --log log.jsonl
+	jq -se --argjson from "$from" 'map(select(.part == "batch").step) == [range($from + 1; $from + 6)]' log.jsonl
+	[ -d "ckpt/step-$((from + 5))" ]
+	# what the interrupted run left unfinished is gone
+	[ -z "$(ls -d ckpt/*.tmp 2> /dev/null)" ]
+}
+
+@test "a rank that is killed: the job ends within 10 s, and resumes" {
+	begin 3
+	kill -KILL "$(pid_of 1)"
+	ends 137 10
+	grep -q 'rank 1 .* on signal 9' err.txt
+	goes_on 3
+}
+
+@test "rank 0 killed" {
+	begin 2
+	kill -KILL "$(pid_of 0)"
+	ends 137 10
+	goes_on 2
+}
+
+@test "a rank that is stopped: the others name it, status 4, and it resumes" {
+	begin 3 --timeout 2s
+	kill -STOP "$(pid_of 1)"
+	ends 4 12
+	grep -qE 'gf-train(\[2\])?: .*no progress for 2 s: .*rank 1 does not answer' err.txt
+	goes_on 3
+}
+
+@test "a rank stopped under the MPI library's own all-reduce" {
+	jq -n '{format: "gf-plan", version: 1, policy: "threshold",
+		rule: {threshold_bytes: 20000, lanes: 1, algorithms: [{min_bytes: 0, algorithm: "library"}]}}' > rule.json
+	begin 3 --timeout 2s --plan rule.json
+	kill -STOP "$(pid_of 2)"
+	ends 4 12
+	grep -q 'rank 2 does not answer' err.txt
+	goes_on 3
+}
+
+@test "a rank that is only slow is waited for" {
+	begin 2 --timeout 20s
+	pid=$(pid_of 1)
+	kill -STOP "$pid"
+	sleep 2
+	kill -CONT "$pid"
+	before=$(newest)
+	for tries in $(seq 200); do
+		[ "$(newest)" -gt $((before + 60)) ] && break
+		sleep 0.1
+	done
+	[ "$(newest)" -gt $((before + 60)) ]
+}
+
+@test "a full disk while writing a checkpoint: the one before is intact" {
+	mkdir small
+	mount -t tmpfs -o size=2m tmpfs small 2> /dev/null || skip "mount is not permitted"
+	fill() { head -c 4M /dev/zero > small/filler 2> /dev/null || true; }
+	status=0
+	{
+		wants 0 mpi 3 gf-train $long --steps 10 --checkpoint small/ckpt &&
+		cp -r small/ckpt before && fill &&
+		wants 3 mpi 3 gf-train $long --steps 20 --checkpoint small/ckpt --resume &&
+		[ "$(grep -c 'No space left on device' err.txt)" -eq 1 ] &&
+		grep -q 'gf-train: rank [0-2]: small/ckpt/step-20.tmp' err.txt &&
+		diff -r before small/ckpt &&
+		rm small/filler &&
+		wants 0 mpi 3 gf-train $long --steps 20 --checkpoint small/ckpt --resume &&
+		[ -f small/ckpt/step-20/rank-2.safetensors ] && [ -d small/ckpt/step-10 ]
+	} || status=$?
+	umount small
+	[ $status -eq 0 ]
+}
+
+@test "a checkpoint folder that cannot be written" {
+	: > file
+	wants 3 mpi 2 gf-train $long --steps 3 --checkpoint file
+	[ "$(grep -c 'file: ' err.txt)" -eq 1 ]
+	wants 3 mpi 2 gf-train $long --steps 3 --checkpoint no/such/folder
+	[ "$(grep -c 'no/such/folder: No such file or directory' err.txt)" -eq 1 ]
+}

@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+load ../cli/common
+
+quick="-q --epochs 1 --threads 1"
+
+# largest DIR DIR STEP: the largest difference of a parameter between rank 0's
+# files of two checkpoints
+largest() {
+	python3 - "$1/step-$3/rank-0.safetensors" "$2/step-$3/rank-0.safetensors" <<- 'END'
+		import array, json, struct, sys
+		def read(path):
+		    data = open(path, 'rb').read()
+		    n = struct.unpack('<Q', data[:8])[0]
+		    head = json.loads(data[8:8 + n])
+		    head.pop('__metadata__')
+		    out = {}
+		    for name, t in head.items():
+		        if t['dtype'] == 'F32':
+		            begin, end = t['data_offsets']
+		            out[name] = array.array('f', data[8 + n + begin:8 + n + end])
+		    return out
+		a, b = read(sys.argv[1]), read(sys.argv[2])
+		assert a.keys() == b.keys() and a
+		print(max(abs(x - y) for k in a for x, y in zip(a[k], b[k])))
+	END
+}
+
+@test "the defaults on 4 ranks: at least 95 % in 10 epochs, replicas alike" {
+	wants 0 mpi 4 gf-train --target 0.95 --check-replicas 20 --threads 1
+	tail -n 1 out.txt | grep -qE '^test accuracy 9[5-9]\.'
+	[ "$(grep -c 'epoch 10/10' err.txt)" -eq 1 ]
+}
+
+@test "P ranks with batch B are one rank with batch P*B" {
+	command -v python3 > /dev/null || skip "python3 is not installed"
+	# Sums are taken in another order; 20 steps let that grow to about 1e-6.
+	for model in digits-mlp digits-cnn-plain; do
+		wants 0 gf-train $quick --model $model --batch 48 --steps 20 --checkpoint one-$model
+		for ranks in 2 3 4; do
+			wants 0 mpi $ranks gf-train $quick --model $model --batch $((48 / ranks)) --steps 20 \
+				--checkpoint $model-$ranks --check-replicas 1
+			largest one-$model $model-$ranks 20 > difference.txt
+			echo "$model on $ranks ranks: $(cat difference.txt)"
+			awk '{exit !($1 < 1e-4)}' difference.txt
+		done
+	done
+}
+
+@test "replicas stay alike on any number of ranks, by every way to reduce" {
+	for ranks in 1 2 3 5; do
+		for algorithm in ring butterfly library; do
+			jq -n --arg a $algorithm '{format: "gf-plan", version: 1, policy: "threshold",
+				rule: {threshold_bytes: 20000, lanes: 2, algorithms: [{min_bytes: 0, algorithm: $a}]}}' > rule.json
+			wants 0 mpi $ranks gf-train $quick --batch 8 --steps 12 --plan rule.json --check-replicas 1
+		done
+	done
+}
+
+@test "stopped and resumed: the same files on every rank" {
+	wants 0 mpi 3 gf-train $quick --epochs 2 --checkpoint through
+	wants 0 mpi 3 gf-train $quick --epochs 2 --checkpoint stopped --steps 41
+	wants 0 mpi 3 gf-train $quick --epochs 2 --checkpoint stopped --resume
+	last=$(ls through | sort -t - -k 2 -n | tail -n 1)
+	for rank in 0 1 2; do
+		cmp "through/$last/rank-$rank.safetensors" "stopped/$last/rank-$rank.safetensors"
+	done
+	# each rank's own statistics of batch norm differ
+	! cmp -s "through/$last/rank-1.safetensors" "through/$last/rank-2.safetensors"
+	wants 2 mpi 2 gf-train $quick --checkpoint stopped --resume
+	[ "$(grep -c 'was written with ranks 3, this run has 2' err.txt)" -eq 1 ]
+}
+
+@test "a profile, a plan, training by it, a trace of every rank" {
+	gf-topo > topo.json
+	wants 0 mpi 2 gf-profile -q --model digits-mlp --batch 8 --warmup 1 --repeats 3 --threads 1 --time 1ms -a ring
+	mv out.txt prof.json
+	gf-plan topo.json prof.json > plan.json
+	wants 0 mpi 2 gf-train -q --epochs 1 --threads 1 --plan plan.json --trace trace.json
+	grep -qE '^iteration predicted .*, measured .*, measured/predicted [0-9.]+$' out.txt
+	grep -qE ' predicted ' out.txt
+	jq -e '[.traceEvents[] | select(.name == "process_name").args.name] | sort == ["predicted", "rank 0", "rank 1"]' trace.json
+	# as many messages on every rank, and predicted, as the plan has in the steps shown
+	jq -e --slurpfile plan plan.json '
+		([.traceEvents[] | select(.name == "forward" and .pid == 0)] | length) as $steps |
+		[.traceEvents[] | select(.ph == "X" and .cat == "message")] |
+		group_by(.pid) | map(length) | . == [range(3) | $steps * ($plan[0].messages | length)]' trace.json
+	jq -e '[.traceEvents[] | select(.cat == "message").args | .bytes > 0 and .algorithm == "ring" and .first <= .last] | all' trace.json
+	# lanes: messages of one thread do not overlap
+	jq -e '[.traceEvents[] | select(.cat == "message")] | group_by([.pid, .tid]) |
+		map(sort_by(.ts) | . as $m | [range(1; length) | $m[.].ts >= $m[. - 1].ts + $m[. - 1].dur - 0.0005] | all) | all' trace.json
+	jq -e '.otherData.clock_offset_s | length == 2 and .[0] == 0' trace.json
+	wants 0 mpi 2 gf-train -q --replay --plan plan.json --steps 30
+	grep -qE '^iteration predicted .*, measured ' out.txt
+}
+
+@test "rank 0 reads standard input for all" {
+	gf-topo | gf-plan > rule.json
+	mpi 3 gf-train $quick --steps 5 --plan - < rule.json > out.txt
+	tail -n 1 out.txt | grep -q '^test accuracy '
+}
+
+@test "the log is written once, by rank 0" {
+	wants 0 mpi 3 gf-train $quick --batch 16 --log log.jsonl
+	jq -se '(map(select(.part == "batch")) | length) == 29 and all(.ranks == 3)' log.jsonl
+	jq -se 'map(select(.part == "test").samples) == [360]' log.jsonl
+}
+
+@test "refusals end every rank, and are printed once" {
+	jq -n '{format: "gf-plan", version: 1, policy: "single", ranks: 4, lanes: 1,
+		model: {name: "digits-mlp", device: "cpu", forward_s: 1, backward_s: 1, update_s: 0, overlap_slowdown: 1},
+		network: {ranks: 4, allreduce: [{algorithm: "ring", startup_s: 1, per_byte_s: 1}]},
+		tensors: [{name: "a", count_elems: 3, dtype: "f32", ready_s: 0.5, type: "normal"}],
+		messages: [{first: 0, last: 0, mode: "normal", release: "ready", half: "all", algorithm: "ring", codec: "f32"}]}' > plan.json
+	while IFS='|' read -r status arguments text; do
+		wants "$status" mpi 3 gf-train -q $arguments
+		[ "$(grep -cF -- "$text" err.txt)" -eq 1 ] || { cat err.txt; return 1; }
+	done <<- 'END'
+		2|--plan plan.json|plan.json: the plan is for 4 ranks, this job has 3
+		3|--plan missing.json|missing.json: No such file or directory
+		3|--model missing|missing: want a path or a name in share/models, found neither
+		3|--data missing|missing: want a folder with IDX files
+		2|--data synthetic:30 --batch 16|want at least 48 training samples (3 ranks, batch 16)
+		3|--trace no/such/t.json|no/such/t.json: No such file or directory
+		3|--log /dev/full --epochs 1|/dev/full: No space left on device
+		3|--trace /dev/full --epochs 1|/dev/full: No space left on device
+		3|-o /dev/full --epochs 1|/dev/full: No space left on device
+		1|--target 1 --steps 2|want test accuracy 1.0000, got 0.
+		1|--lr 1e9 --warmup 0 --epochs 1|training has diverged
+		2|--epochs 0|--epochs: want an integer
+		2|--resume|--resume: want --checkpoint DIR
+	END
+}
+
+@test "data that only one rank finds damaged" {
+	cp -r "$share/data/digits" good
+	cp -r good bad
+	truncate -s 100 bad/train-images-idx3-ubyte.gz
+	cat > choose.sh <<- 'END'
+		#!/bin/bash
+		[ "$OMPI_COMM_WORLD_RANK" -eq 1 ] && mine=bad || mine=good
+		exec gf-train -q --epochs 1 --data $mine
+	END
+	chmod +x choose.sh
+	wants 2 mpi 3 ./choose.sh
+	[ "$(grep -c 'rank 1: bad/train-images-idx3-ubyte.gz: the gzip stream is truncated' err.txt)" -eq 1 ]
+}
+
+@test "help and version under mpirun" {
+	wants 0 mpi 3 gf-train --version
+	[ "$(wc -l < out.txt)" -eq 1 ]
+	wants 0 mpi 3 gf-train --help
+	[ "$(grep -c '^Usage' out.txt)" -eq 1 ]
+}
