@@ -352,7 +352,8 @@ static unsigned char *around(const struct gf_work *w, const struct gf_draft *d,
 
 void gf_search_beam(const struct gf_work *w, double below_s, struct gf_draft *d)
 {
-	double pairs = (double)w->ntensors * (double)w->ntensors;
+	double pairs = (double)w->ntensors * (double)w->ntensors *
+		       (double)w->menu.nenvelope;
 	double width = floor(BUDGET / pairs);
 	struct gf_draft first = {.lanes = d->lanes};
 	struct effort effort = {0};
