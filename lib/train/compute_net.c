@@ -27,6 +27,9 @@ static void load(struct gf_compute *c, size_t step)
 
 	gf_dataset_batch(k->data, GF_PART_TRAIN, slice, k->batch, n->values,
 			 n->labels);
+	gf_net_set_samples(n->net, k->seed,
+			   ((step - 1) * (size_t)k->ranks + (size_t)k->rank) *
+				   k->batch);
 }
 
 static int forward(struct gf_compute *c, double *loss, size_t *correct,
