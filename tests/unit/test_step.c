@@ -188,9 +188,8 @@ static const struct step_case cases[] = {
 };
 
 static const struct gf_contention_entry gammas = {
-	0,
-	(double[]){1, 1.5, 2.25},
-	3,
+	.gamma = (double[]){1, 1.5, 2.25},
+	.ngamma = 3,
 };
 static const struct gf_contention contention = {
 	(struct gf_contention_entry *)&gammas,
