@@ -14,6 +14,9 @@
  * no slowdown one number is left: serial_line.c). The cheapest option of each
  * message is best for both.
  *
+ * With slow overlap and more than EXACT_TENSORS tensors long messages are tried
+ * in growing strides: then the result is good, not proven.
+ *
  * Which pairs cannot matter: with C concave and not decreasing, the rest of
  * the tensors costs at least C(all of them at once), at its earliest after
  * end and, for every tensor i of the rest, after ready[i] + lag.
@@ -24,6 +27,9 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "planner/search.h"
+
+#define EXACT_TENSORS 1500
+#define FRONT_MOST    6 /* pairs kept per position beyond that */
 
 struct pair {
 	double end_s, lag_s;
@@ -40,6 +46,7 @@ struct front {
 struct serial {
 	const struct gf_work *w;
 	double kappa;
+	size_t stride;        /* 0: every cut is tried */
 	double below_s;       /* end of communication or backward to beat */
 	double *rest_s;       /* cost of tensors i.. as one message */
 	double *latest_s;     /* max over k >= i of ready[k] + rest[k] */
@@ -123,6 +130,8 @@ static void extend(struct serial *s, size_t j)
 
 			if (floor_s(s, j, &next) < s->below_s)
 				insert(to, &next);
+			if (s->stride && to->npairs > FRONT_MOST)
+				to->npairs = FRONT_MOST;
 		}
 	}
 }
@@ -159,6 +168,7 @@ void gf_search_serial(const struct gf_work *w, double below_s,
 	struct serial s = {
 		.w = w,
 		.kappa = 1 - 1 / w->slowdown,
+		.stride = w->slowdown > 1 && n > EXACT_TENSORS ? 8 : 0,
 		.below_s = below_s - w->in->model->update_s,
 		.rest_s = gf_xcalloc(n + 1, sizeof(double)),
 		.latest_s = gf_xcalloc(n + 1, sizeof(double)),

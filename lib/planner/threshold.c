@@ -17,7 +17,7 @@
 
 /* Messages looked at: about a fifth of a second. */
 #define SEARCH_BUDGET 1000000.0
-#define STRIDE        (1 + 1.0 / 256)
+#define STRIDE        (1 + 1.0 / 16)
 
 /*
  * The end of communication on one lane, and in *smallest the bytes of the
