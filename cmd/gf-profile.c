@@ -1,147 +1,133 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <limits.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "bench/given.h"
+#include "bench/import.h"
 #include "bench/profile.h"
 #include "cli/cli.h"
 #include "cli/input.h"
+#include "cli/settings.h"
 #include "comm/comm.h"
 #include "comm/processors.h"
-#include "comm/shm.h"
 #include "doc/stream.h"
 #include "nn/net.h"
 
 static const char doc[] =
 	"Measure what a model's backward pass and, under mpirun, the network's "
-	"all-reduce cost. Documents on standard input are passed on, followed "
-	"by the profile."
+	"all-reduce cost, or import what other tools measured. Documents on "
+	"standard input are passed on, followed by the profile."
 	"\vExamples:\n"
 	"  gf-profile --model digits-cnn\n"
 	"  mpirun -np 4 gf-profile --model digits-cnn topo.json > prof.json\n"
-	"  gf-topo | gf-profile --model digits-cnn | gf-plan";
+	"  gf-topo | gf-profile --model digits-cnn | gf-plan\n"
+	"  gf-profile --import ready.csv --forward 80ms --batch 32";
 
-enum {
-	KEY_MODEL = 256,
-	KEY_BATCH,
-	KEY_BACKEND,
-	KEY_THREADS,
-	KEY_WARMUP,
-	KEY_REPEATS,
-	KEY_NO_NETWORK,
-	KEY_LANES,
-	KEY_TIME,
-	KEY_TIMEOUT,
+enum { MOST_ALGORITHMS = 32, DEFAULT_BATCH = 16 };
+
+struct arguments {
+	struct gf_cli cli;
+	const char *model;
+	const struct gf_backend *backend;
+	size_t batch, threads, warmup, repeats; /* batch, threads 0: not told */
+	bool no_network;
+	char *algorithm_list; /* cut up; what algorithms points into */
+	const char *algorithms[MOST_ALGORITHMS + 1];
+	size_t min_bytes, max_bytes, lanes; /* max 0: not told */
+	double time_s, timeout_s;
+	const char *import, *format, *params, *name;
+	size_t ranks;
+	double forward_s, backward_s; /* NAN: not told */
+	const char **documents;       /* NULL-terminated */
 };
 
-static const struct argp_option options[] = {
-	{"model", KEY_MODEL, "NAME", 0, "measure this model's backward pass",
-	 1},
-	{"batch", KEY_BATCH, "N", 0, "samples per rank (16)", 1},
+/* --- options ---------------------------------------------------------------
+ */
+
+#define AT(field) offsetof(struct arguments, field)
+
+static const struct gf_setting settings[] = {
+	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
+	 "measure this model's backward pass", 0, 0, NULL},
+	{"batch", "N", 1, GF_SETTING_WHOLE, AT(batch), "samples per rank (16)",
+	 1, 1 << 24, NULL},
+	{"threads", "N", 1, GF_SETTING_WHOLE, AT(threads),
+	 "threads per rank that compute (its share of the processors)", 1, 4096,
+	 NULL},
+	{"warmup", "N", 1, GF_SETTING_WHOLE, AT(warmup),
+	 "steps that do not count (5)", 0, 1e5, NULL},
+	{"repeats", "N", 1, GF_SETTING_WHOLE, AT(repeats),
+	 "steps that count (30)", 1, 1e5, NULL},
+	{"no-network", NULL, 2, GF_SETTING_FLAG, AT(no_network),
+	 "leave out the network half", 0, 0, NULL},
+	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(lanes),
+	 "measure the contention of up to K messages at once (2)", 1, 64, NULL},
+	{"time", "TIME", 2, GF_SETTING_TIME, AT(time_s),
+	 "about how long per point (100ms)", 0, 0, NULL},
+	{"timeout", "TIME", 2, GF_SETTING_TIME, AT(timeout_s),
+	 "give up when nothing moves for so long (60s)", 0, 0, NULL},
+	{"import", "FILE", 3, GF_SETTING_TEXT, AT(import),
+	 "take a half from what another tool measured", 0, 0, NULL},
+	{"format", "NAME", 3, GF_SETTING_TEXT, AT(format),
+	 "csv, nccl-tests or kineto (what it looks like)", 0, 0, NULL},
+	{"params", "FILE", 3, GF_SETTING_TEXT, AT(params),
+	 "names and sizes of parameters, for a kineto trace (CSV)", 0, 0, NULL},
+	{"name", "NAME", 3, GF_SETTING_TEXT, AT(name),
+	 "the model's name (the file's)", 0, 0, NULL},
+	{"ranks", "P", 3, GF_SETTING_WHOLE, AT(ranks),
+	 "how many ranks were measured", 1, 1 << 30, NULL},
+	{"forward", "TIME", 3, GF_SETTING_TIME, AT(forward_s), "of the model",
+	 0, 0, NULL},
+	{"backward", "TIME", 3, GF_SETTING_TIME, AT(backward_s),
+	 "of the model, if more than the last tensor's ready time", 0, 0, NULL},
+};
+#define NSETTINGS GF_ARRAY_LENGTH(settings)
+
+enum { KEY_BACKEND = 256 };
+
+/* Those with letters, or with values of their own. */
+static const struct argp_option own_options[] = {
 	{"backend", KEY_BACKEND, "NAME", 0, "auto, onednn or ref", 1},
-	{"threads", KEY_THREADS, "N", 0,
-	 "threads per rank that compute (its share of the processors)", 1},
-	{"warmup", KEY_WARMUP, "N", 0, "steps that do not count (5)", 1},
-	{"repeats", KEY_REPEATS, "N", 0, "steps that count (30)", 1},
-	{"no-network", KEY_NO_NETWORK, NULL, 0, "leave out the network half",
-	 2},
 	{"algorithms", 'a', "LIST", 0,
 	 "all-reduce algorithms, with commas between (all that can run)", 2},
 	{"min-bytes", 'b', "SIZE", 0, "the smallest message (1K)", 2},
 	{"max-bytes", 'e', "SIZE", 0,
 	 "the largest message (4M, or the model's whole gradient)", 2},
-	{"lanes", KEY_LANES, "K", 0,
-	 "measure the contention of up to K messages at once (2)", 2},
-	{"time", KEY_TIME, "TIME", 0, "about how long per point (100ms)", 2},
-	{"timeout", KEY_TIMEOUT, "TIME", 0,
-	 "give up when nothing moves for so long (60s)", 2},
-	{0},
 };
+#define NOWN GF_ARRAY_LENGTH(own_options)
 
-enum { MOST_ALGORITHMS = 32 };
-
-struct arguments {
-	struct gf_cli cli;
-	const char *model;
-	struct gf_bench_profile bench;
-	char *algorithm_list; /* cut up; what algorithms points into */
-	const char *algorithms[MOST_ALGORITHMS + 1];
-	const char **documents; /* NULL-terminated */
-};
-
-/* Options that are one number: where it goes, and the least it may be. */
-enum kind { INT, COUNT, SIZE, TIME };
-static const struct number {
-	int key;
-	const char *option;
-	enum kind kind;
-	long long low;
-	size_t offset;
-} numbers[] = {
-#define AT(field) offsetof(struct gf_bench_profile, field)
-	{KEY_BATCH, "--batch", COUNT, 1, AT(batch)},
-	{KEY_THREADS, "--threads", INT, 1, AT(threads)},
-	{KEY_WARMUP, "--warmup", INT, 0, AT(warmup)},
-	{KEY_REPEATS, "--repeats", INT, 1, AT(repeats)},
-	{KEY_LANES, "--lanes", INT, 1, AT(sweep.lanes)},
-	{'b', "--min-bytes", SIZE, 0, AT(sweep.min_bytes)},
-	{'e', "--max-bytes", SIZE, 0, AT(sweep.max_bytes)},
-	{KEY_TIME, "--time", TIME, 0, AT(sweep.budget.budget_s)},
-	{KEY_TIMEOUT, "--timeout", TIME, 0, AT(sweep.timeout_s)},
-#undef AT
-};
-
-/* 1 if the option is one of them. */
-static int parse_number(struct argp_state *state, int key, const char *arg,
-			struct gf_bench_profile *b)
+static size_t parse_size(struct argp_state *state, const char *option,
+			 const char *arg)
 {
-	const struct number *n = numbers;
 	struct gf_error err;
-	long long value;
-	void *at;
-	int rc;
+	size_t size = 0;
 
-	while (n->key != key)
-		if (++n == numbers + GF_ARRAY_LENGTH(numbers))
-			return 0;
-	at = (char *)b + n->offset;
-	if (n->kind == SIZE)
-		rc = gf_units_size(arg, at, &err);
-	else if (n->kind == TIME)
-		rc = gf_units_time(arg, at, &err);
-	else
-		rc = gf_units_int(arg, n->low, INT_MAX / 2, &value, &err);
-	if (rc < 0)
-		gf_cli_usage_error(state, n->option, &err);
-	if (n->kind == COUNT)
-		*(size_t *)at = (size_t)value;
-	else if (n->kind == INT)
-		*(int *)at = (int)value;
-	return 1;
+	if (gf_units_size(arg, &size, &err) < 0)
+		gf_cli_usage_error(state, option, &err);
+	return size;
 }
 
-static void parse_backend(struct argp_state *state, struct arguments *a,
+static void parse_backend(struct arguments *a, struct argp_state *state,
 			  const char *arg)
 {
-	struct gf_error err;
-
-	a->bench.backend = gf_backend_find(arg);
-	if (a->bench.backend)
-		return;
-	gf_error_set(&err, -EINVAL, "there is no backend %s in this build",
-		     arg);
-	gf_cli_usage_error(state, "--backend", &err);
+	a->backend = gf_backend_find(arg);
+	if (!a->backend)
+		argp_error(state,
+			   "--backend: there is no backend %s in this "
+			   "build",
+			   arg);
 }
 
-static void parse_algorithms(struct argp_state *state, struct arguments *a,
+static void parse_algorithms(struct arguments *a, struct argp_state *state,
 			     const char *arg)
 {
 	char *saved = NULL, *name;
@@ -159,55 +145,77 @@ static void parse_algorithms(struct argp_state *state, struct arguments *a,
 	a->algorithms[count] = NULL;
 	if (count == 0)
 		argp_error(state, "--algorithms: want a list, got nothing");
-	a->bench.sweep.algorithms = a->algorithms;
+}
+
+static struct gf_bench_network sweep_of(const struct arguments *a)
+{
+	return (struct gf_bench_network){
+		.algorithms = a->algorithm_list ? a->algorithms : NULL,
+		.min_bytes = a->min_bytes,
+		.max_bytes = a->max_bytes,
+		.lanes = (int)a->lanes,
+		.budget = {a->time_s, 5, 1000},
+		.timeout_s = a->timeout_s,
+	};
 }
 
 /* Found before MPI starts, alike on every rank. */
-static void check_sweep(struct argp_state *state, struct gf_bench_network sweep)
+static void check_arguments(const struct arguments *a, struct argp_state *state)
 {
+	struct gf_bench_network sweep = sweep_of(a);
 	struct gf_error err;
 
 	if (sweep.max_bytes == 0)
 		sweep.max_bytes = GF_BENCH_MAX_BYTES;
 	if (gf_bench_network_check(&sweep, &err) < 0)
 		argp_error(state, "%s", err.text);
+	if (a->import && a->model)
+		argp_error(state, "--import goes without --model: measure and "
+				  "import one after the other");
+	if (!a->import && (a->format || a->params || a->name || a->ranks ||
+			   !isnan(a->forward_s) || !isnan(a->backward_s)))
+		argp_error(state, "--format, --params, --name, --ranks, "
+				  "--forward and --backward go with --import");
 }
 
 static int parse_opt(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
-	struct gf_bench_profile *b = &a->bench;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->cli;
 		return 0;
-	case KEY_MODEL:
-		a->model = arg;
-		return 0;
 	case KEY_BACKEND:
-		parse_backend(state, a, arg);
-		return 0;
-	case KEY_NO_NETWORK:
-		b->network = false;
+		parse_backend(a, state, arg);
 		return 0;
 	case 'a':
-		parse_algorithms(state, a, arg);
+		parse_algorithms(a, state, arg);
+		return 0;
+	case 'b':
+		a->min_bytes = parse_size(state, "--min-bytes", arg);
+		return 0;
+	case 'e':
+		a->max_bytes = parse_size(state, "--max-bytes", arg);
 		return 0;
 	case ARGP_KEY_ARGS:
 		a->documents = (const char **)state->argv + state->next;
 		return 0;
 	case ARGP_KEY_END:
-		check_sweep(state, b->sweep);
+		check_arguments(a, state);
 		return 0;
 	default:
-		return parse_number(state, key, arg, b) ? 0 : ARGP_ERR_UNKNOWN;
+		return gf_settings_parse(settings, NSETTINGS, key, arg, state,
+					 a);
 	}
 }
 
+/* --- running ----------------------------------------------------------------
+ */
+
 /* Rank 0: everything that was given. */
-static int read_documents(const struct arguments *a, int ranks,
-			  struct gf_documents *d, struct gf_error *err)
+static int read_documents(const struct arguments *a, struct gf_documents *d,
+			  struct gf_error *err)
 {
 	char *path = NULL;
 	size_t i;
@@ -226,18 +234,26 @@ static int read_documents(const struct arguments *a, int ranks,
 					  "%s: want a gf-model document", path);
 	}
 	free(path);
-	return rc < 0 ? rc
-		      : gf_bench_given_check(d, a->bench.network && ranks > 1,
-					     ranks, err);
+	return rc;
 }
 
-static void say_remarks(const struct gf_cli *cli, char *remarks)
+/* What came in, then the profile; and what there is to say about it. */
+static int emit(const struct arguments *a, const struct gf_documents *d,
+		const struct gf_profile *profile, struct gf_text *remarks,
+		struct gf_error *err)
 {
-	char *saved = NULL, *line;
+	char *rest = remarks->data, *line, *written = gf_profile_write(profile);
+	char *text =
+		gf_xasprintf("%s%s", d->passed_on ? d->passed_on : "", written);
+	int rc;
 
-	for (line = strtok_r(remarks, "\n", &saved); line;
-	     line = strtok_r(NULL, "\n", &saved))
-		gf_cli_warn(cli, "%s", line);
+	while ((line = strsep(&rest, "\n")))
+		if (*line)
+			gf_cli_warn(&a->cli, "%s", line);
+	rc = gf_cli_emit(&a->cli, text, err);
+	free(written);
+	free(text);
+	return rc;
 }
 
 struct progress {
@@ -256,87 +272,75 @@ static void say_progress(void *ctx, double fraction, const char *what)
 	p->shown = what;
 }
 
-static int measure(const struct arguments *a, struct gf_comm *comm,
-		   const struct gf_model *model, const char *passed_on,
-		   struct gf_error *err)
+static int measure(const struct arguments *a, struct gf_bench_profile *bench,
+		   const struct gf_documents *d, struct gf_error *err)
 {
-	struct gf_bench_profile bench = a->bench;
-	struct gf_profile profile = {0};
-	struct gf_text remarks = {0}, text = {0};
 	struct progress progress = {.cli = &a->cli};
-	int rc;
+	struct gf_profile profile = {0};
+	struct gf_text remarks = {0};
+	int rc = 0;
 
-	bench.comm = comm;
-	bench.sweep.progress = say_progress;
-	bench.sweep.progress_ctx = &progress;
-	bench.model = model;
-	bench.network = bench.network && comm->ranks > 1;
-	rc = bench.threads > 0
-		     ? 0
-		     : gf_comm_compute_threads(comm, &bench.threads, err);
+	bench->sweep.progress = say_progress;
+	bench->sweep.progress_ctx = &progress;
+	if (bench->threads == 0)
+		rc = gf_comm_compute_threads(bench->comm, &bench->threads, err);
 	if (rc == 0) {
-		gf_nn_set_threads(bench.threads);
-		rc = gf_bench_profile(&bench, &profile, &remarks, err);
+		gf_nn_set_threads(bench->threads);
+		rc = gf_bench_profile(bench, &profile, &remarks, err);
 	}
-	if (rc == 0 && comm->rank == 0) {
-		char *written = gf_profile_write(&profile);
-
-		if (remarks.data)
-			say_remarks(&a->cli, remarks.data);
-		gf_text_addf(&text, "%s%s", passed_on ? passed_on : "",
-			     written);
-		free(written);
-		rc = gf_cli_emit(&a->cli, text.data, err);
-	}
-	if (!comm->broken)
-		rc = gf_comm_agree(comm, rc, err);
+	if (rc == 0 && bench->comm->rank == 0)
+		rc = emit(a, d, &profile, &remarks, err);
+	if (!bench->comm->broken)
+		rc = gf_comm_agree(bench->comm, rc, err);
 	gf_profile_release(&profile);
 	gf_text_release(&remarks);
-	gf_text_release(&text);
 	return rc;
 }
 
 static int run_ranks(const struct arguments *a, struct gf_comm *comm,
 		     struct gf_error *err)
 {
+	struct gf_bench_profile bench = {
+		.comm = comm,
+		.backend = a->backend,
+		.batch = a->batch ? a->batch : DEFAULT_BATCH,
+		.warmup = (int)a->warmup,
+		.repeats = (int)a->repeats,
+		.threads = (int)a->threads,
+		.network = !a->no_network && comm->ranks > 1,
+		.sweep = sweep_of(a),
+	};
 	struct gf_documents documents = {0};
 	struct gf_model model = {0};
 	bool given = false;
 	int rc = 0;
 
-	if (comm->rank == 0)
-		rc = read_documents(a, comm->ranks, &documents, err);
+	if (comm->rank == 0) {
+		rc = read_documents(a, &documents, err);
+		if (rc == 0)
+			rc = gf_bench_given_check(&documents, bench.network,
+						  comm->ranks, err);
+	}
 	rc = gf_comm_agree(comm, rc, err);
 	if (rc == 0)
 		rc = gf_bench_given_model(comm, documents.model, &model, &given,
 					  err);
-	if (rc == 0 && comm->ranks == 1 && a->bench.network)
+	if (rc == 0 && comm->ranks == 1 && !a->no_network)
 		gf_cli_note(&a->cli, 0,
 			    "one rank: no network half (mpirun -np N)");
+	bench.model = given ? &model : NULL;
 	if (rc == 0)
-		rc = measure(a, comm, given ? &model : NULL,
-			     documents.passed_on, err);
+		rc = measure(a, &bench, &documents, err);
 	gf_model_release(&model);
 	gf_documents_release(&documents);
 	return rc;
 }
 
-static int open_comm(const struct arguments *a, struct gf_comm **comm,
-		     struct gf_error *err)
-{
-	struct gf_comm *mpi;
-	int rc;
-
-	if (!a->cli.launched)
-		return gf_comm_local_new(1, comm, err);
-	rc = gf_comm_open(&mpi, err);
-	return rc < 0 ? rc : gf_comm_shm_over(mpi, comm, err);
-}
-
-static int run(const struct arguments *a, struct gf_error *err)
+static int run_measurement(const struct arguments *a, struct gf_error *err)
 {
 	struct gf_comm *comm;
-	int rc = open_comm(a, &comm, err);
+	int rc = a->cli.launched ? gf_comm_open(&comm, err)
+				 : gf_comm_local_new(1, &comm, err);
 
 	if (rc < 0)
 		return rc;
@@ -348,34 +352,68 @@ static int run(const struct arguments *a, struct gf_error *err)
 	return rc;
 }
 
+static int run_import(const struct arguments *a, struct gf_error *err)
+{
+	struct gf_import in = {
+		.file = a->import,
+		.name = a->name,
+		.forward_s = a->forward_s,
+		.backward_s = a->backward_s,
+		.ranks = (int)a->ranks,
+		.batch = a->batch,
+	};
+	char *text = NULL, *params = NULL;
+	struct gf_documents documents = {0};
+	struct gf_profile profile = {0};
+	struct gf_text remarks = {0};
+	size_t size;
+	int rc = read_documents(a, &documents, err);
+
+	if (rc == 0)
+		rc = gf_file_read(a->import, &text, &in.size, err);
+	if (rc == 0 && a->params)
+		rc = gf_file_read(a->params, &params, &size, err);
+	in.text = text;
+	in.parameters = params;
+	if (rc == 0)
+		rc = gf_import_profile(&in, a->format, &profile, &remarks, err);
+	if (rc == 0)
+		rc = emit(a, &documents, &profile, &remarks, err);
+	free(text);
+	free(params);
+	gf_documents_release(&documents);
+	gf_profile_release(&profile);
+	gf_text_release(&remarks);
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options, parse_opt, "[DOCUMENT...]", doc, gf_cli_children,
-		NULL,    NULL,
-	};
+	struct argp_option options[NSETTINGS + NOWN + 1];
+	struct argp argp = {options, parse_opt,       "[DOCUMENT...]",
+			    doc,     gf_cli_children, NULL,
+			    NULL};
 	struct arguments a = {
-		.bench =
-			{
-				.backend = gf_backend_find("auto"),
-				.batch = 16,
-				.warmup = 5,
-				.repeats = 30,
-				.network = true,
-				.sweep =
-					{
-						.min_bytes = 1024,
-						.lanes = 2,
-						.budget = {0.1, 5, 1000},
-						.timeout_s = 60,
-					},
-			},
+		.backend = gf_backend_find("auto"),
+		.warmup = 5,
+		.repeats = 30,
+		.min_bytes = 1024,
+		.lanes = 2,
+		.time_s = 0.1,
+		.timeout_s = 60,
+		.forward_s = NAN,
+		.backward_s = NAN,
 	};
 	struct gf_error err = {""};
-	int rc;
+	int rc = 0;
 
+	memcpy(options, own_options, sizeof(own_options));
+	gf_settings_options(settings, NSETTINGS, options + NOWN);
 	gf_cli_parse(&a.cli, "gf-profile", &argp, argc, argv, &a);
-	rc = run(&a, &err);
+	if (!a.import)
+		rc = run_measurement(&a, &err);
+	else if (a.cli.rank == 0) /* the other ranks have nothing to do */
+		rc = run_import(&a, &err);
 	free(a.algorithm_list);
 	return gf_cli_exit(&a.cli, rc, &err);
 }

@@ -4,14 +4,17 @@ _gf_profile() {
 	case $prev in
 	--backend) mapfile -t COMPREPLY < <(compgen -W 'auto onednn ref' -- "$cur"); return ;;
 	--model) mapfile -t COMPREPLY < <(compgen -f -W 'digits-mlp digits-cnn resnet20' -- "$cur"); return ;;
-	--batch | --threads | --warmup | --repeats | --lanes | --time | --timeout | \
+	--format) mapfile -t COMPREPLY < <(compgen -W 'csv nccl-tests kineto' -- "$cur"); return ;;
+	--import | --params) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	--name | --ranks | --forward | --backward | --batch | --threads | --warmup | --repeats | --lanes | --time | --timeout | \
 		--algorithms | -a | --min-bytes | -b | --max-bytes | -e) return ;;
 	--output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 	esac
 	[[ $cur == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return; }
 	mapfile -t COMPREPLY < <(compgen -W '--model --batch --backend --threads
 		--warmup --repeats --no-network --algorithms --min-bytes --max-bytes
-		--lanes --time --timeout --output --quiet --verbose --help --usage
+		--lanes --time --timeout --import --format --params --name --ranks
+		--forward --backward --output --quiet --verbose --help --usage
 		--version' -- "$cur")
 }
 complete -F _gf_profile gf-profile

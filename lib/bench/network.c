@@ -89,8 +89,8 @@ static void judge_fit(const struct gf_linear_fit *f, const char *algorithm,
 			     algorithm, f->r_squared, 100 * f->residual_max);
 }
 
-static int fit_points(struct gf_allreduce_cost *cost, struct gf_text *remarks,
-		      struct gf_error *err)
+int gf_bench_fit(struct gf_allreduce_cost *cost, struct gf_text *remarks,
+		 struct gf_error *err)
 {
 	struct gf_fit *fit = &cost->fit;
 	double *sizes = gf_xcalloc(fit->npoints, sizeof(*sizes));
@@ -173,7 +173,7 @@ static int measure_algorithm(const struct gf_bench_network *c,
 	fit->spread_s = gf_xcalloc(fit->npoints, sizeof(*fit->spread_s));
 	rc = measure_points(c, cost, progress, err);
 	if (rc == 0)
-		rc = fit_points(cost, remarks, err);
+		rc = gf_bench_fit(cost, remarks, err);
 	if (rc == 0 && c->lanes > 1)
 		rc = gf_bench_contention(c, cost, err);
 	return rc;

@@ -42,6 +42,11 @@ int gf_bench_network(const struct gf_bench_network *config,
 		     struct gf_network **out, struct gf_text *remarks,
 		     struct gf_error *err);
 
+/* Startup, per-byte cost and quality from the points in cost->fit; a remark if
+ * they are unphysical or poor. -EINVAL as gf_fit_linear. */
+int gf_bench_fit(struct gf_allreduce_cost *cost, struct gf_text *remarks,
+		 struct gf_error *err);
+
 /*
  * Points are measured in rounds over all of them, not one after the other, so
  * that what disturbs the machine for a while does not fall on one size alone.

@@ -72,6 +72,45 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	[ "$status" -eq 3 ]
 }
 
+@test "--import: a table, PyTorch's trace, nccl-tests" {
+	wants 0 gf-profile --import "$data/import/six.csv" --forward 3s
+	jq -e '.model | .name == "six" and .forward_s == 3 and .backward_s == 17 and (has("batch_per_rank") | not)' out.txt
+	[ -z "$errors" ]
+	wants 0 gf-profile --import "$data/import/six.csv" --name other --batch 7
+	says 'the forward time is not known and taken as 0'
+	jq -e '.model | .name == "other" and .batch_per_rank == 7' out.txt
+	wants 0 gf-profile --import "$data/import/kineto-gpu.json" --params "$data/import/params.csv"
+	jq -e '[.model.tensors[].name] == ["fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight"]' out.txt
+	jq -e '.model.device == "cuda" and .measured.imported_from == "kineto"' out.txt
+	wants 0 gf-profile --import "$data/import/nccl-tests.txt" --ranks 16
+	jq -e '.network.ranks == 16 and .network.allreduce[0].algorithm == "library"' out.txt
+}
+
+@test "imported halves go into one plan" {
+	gf-profile --import "$data/import/six.csv" --forward 3s > a.json
+	gf-profile --import "$data/import/nccl-tests.json" --ranks 4 > b.json
+	cat a.json b.json > both.json
+	stdin=both.json wants 0 gf-plan
+	jq -e '.ranks == 4 and .model.name == "six"' out.txt
+	stdin=a.json wants 0 gf-profile --import "$data/import/nccl-tests.txt"
+	jq -se 'map(.format) == ["gf-profile", "gf-profile"]' out.txt
+}
+
+@test "--import refuses" {
+	wants 3 gf-profile --import no-such-file.csv
+	one_line
+	wants 2 gf-profile --import "$share/models/digits-mlp.json"
+	says 'this is no format that can be imported'
+	one_line
+	wants 2 gf-profile --import "$data/import/six.csv" --model digits-mlp
+	says '--import goes without --model'
+	wants 2 gf-profile --ranks 4 --model digits-mlp
+	says 'go with --import'
+	wants 2 gf-profile --import "$data/import/nccl-tests.json"
+	says 'want --ranks'
+	[ -z "$output" ]
+}
+
 @test "usage errors" {
 	wants 2 gf-profile --backend abacus
 	says 'there is no backend abacus in this build'

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench/importers.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "bench/network.h"
+#include "cost/fit.h"
+#include "doc/json.h"
+
+/* "dir/resnet50.csv" -> "resnet50" */
+static char *name_of_file(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+	char *name = gf_xstrdup(slash ? slash + 1 : file);
+	char *dot = strchr(name, '.');
+
+	if (dot && dot != name)
+		*dot = '\0';
+	return name;
+}
+
+struct gf_model_profile *gf_import_model(const struct gf_import *in,
+					 const char *device,
+					 struct gf_text *remarks)
+{
+	struct gf_model_profile *m = gf_xcalloc(1, sizeof(*m));
+
+	m->name = in->name ? gf_xstrdup(in->name) : name_of_file(in->file);
+	m->device = gf_xstrdup_or_null(device);
+	m->batch_per_rank = in->batch;
+	m->overlap_slowdown = 1;
+	m->forward_s = isnan(in->forward_s) ? 0 : in->forward_s;
+	m->backward_s = isnan(in->backward_s) ? 0 : in->backward_s;
+	if (isnan(in->forward_s))
+		gf_text_addf(remarks,
+			     "%s: the forward time is not known and "
+			     "taken as 0 (--forward)\n",
+			     in->file);
+	return m;
+}
+
+void gf_import_finish_model(struct gf_model_profile *m)
+{
+	if (m->ntensors > 0)
+		m->backward_s = fmax(m->backward_s,
+				     m->tensors[m->ntensors - 1].ready_s);
+}
+
+int gf_import_network(const struct gf_import *in, int ranks,
+		      const size_t *size_bytes, const double *time_s,
+		      size_t count, struct gf_network **out,
+		      struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
+	struct gf_allreduce_cost *cost = gf_xcalloc(1, sizeof(*net->allreduce));
+	int rc;
+
+	net->ranks = ranks;
+	net->allreduce = cost;
+	net->nallreduce = 1;
+	/* what other tools measure is what MPI or NCCL chose to do */
+	cost->algorithm = gf_xstrdup("library");
+	cost->fit.npoints = count;
+	cost->fit.size_bytes =
+		gf_xmemdup(size_bytes, count * sizeof(*size_bytes));
+	cost->fit.time_s = gf_xmemdup(time_s, count * sizeof(*time_s));
+	rc = gf_bench_fit(cost, remarks, err);
+	if (rc < 0) {
+		gf_error_prefix(err, "%s", in->file);
+		gf_network_free(net);
+		return rc;
+	}
+	*out = net;
+	return 0;
+}
+
+static const struct gf_importer *find(const char *format, const char *text,
+				      size_t size)
+{
+	size_t i;
+
+	for (i = 0; gf_importers[i]; i++)
+		if (!format || strcmp(format, "auto") == 0
+			    ? gf_importers[i]->recognise(text, size)
+			    : strcmp(gf_importers[i]->name, format) == 0)
+			return gf_importers[i];
+	return NULL;
+}
+
+int gf_import_profile(const struct gf_import *in, const char *format,
+		      struct gf_profile *out, struct gf_text *remarks,
+		      struct gf_error *err)
+{
+	const struct gf_importer *importer = find(format, in->text, in->size);
+	struct gf_profile p = {0};
+	struct gf_json_writer w = {0};
+	int rc;
+
+	if (!importer)
+		return gf_error_set(err, -EINVAL,
+				    "%s: this is no format that can be "
+				    "imported",
+				    in->file);
+	rc = importer->read(in, &p, remarks, err);
+	if (rc == 0) {
+		p.producer = gf_xstrdup("gf-profile " GF_VERSION);
+		gf_json_open_object(&w, NULL);
+		gf_json_put_string(&w, "imported_from", importer->name);
+		gf_json_close_object(&w);
+		p.measured = gf_text_take(&w.text);
+		rc = gf_profile_check(&p, err);
+		if (rc < 0)
+			gf_error_prefix(err, "%s", in->file);
+	}
+	if (rc < 0) {
+		gf_profile_release(&p);
+		return rc;
+	}
+	*out = p;
+	return 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_BENCH_IMPORT_H
+#define GF_BENCH_IMPORT_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doc/profile.h"
+
+/*
+ * Profiles from what other tools measured. A format is one file and one entry
+ * in registry.c. Each makes one half of a profile.
+ */
+struct gf_import {
+	const char *file; /* for messages */
+	const char *text;
+	size_t size;
+	/* What the file does not say; each may be unknown. */
+	const char *name;             /* of the model; NULL: from the file's */
+	size_t batch;                 /* 0 */
+	double forward_s, backward_s; /* NAN */
+	int ranks;                    /* 0 */
+	const char *parameters;       /* CSV name,count_elems in registration
+				       * order, as text; NULL */
+};
+
+struct gf_importer {
+	const char *name;
+	const char *description; /* one line */
+	/* 1 if a text looks like this format. */
+	int (*recognise)(const char *text, size_t size);
+	/* Fills a zeroed profile; remarks: one line each. -EINVAL names the
+	 * file and the place. */
+	int (*read)(const struct gf_import *in, struct gf_profile *out,
+		    struct gf_text *remarks, struct gf_error *err);
+};
+
+extern const struct gf_importer *const gf_importers[]; /* NULL-terminated */
+
+/* By the importer of that name, or (NULL, "auto") the first that recognises
+ * the text; fills producer and `measured`, and checks the result. */
+int gf_import_profile(const struct gf_import *in, const char *format,
+		      struct gf_profile *out, struct gf_text *remarks,
+		      struct gf_error *err);
+
+#endif
