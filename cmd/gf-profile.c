@@ -7,18 +7,18 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "bench/given.h"
 #include "bench/import.h"
 #include "bench/profile.h"
 #include "cli/cli.h"
 #include "cli/input.h"
+#include "cli/list.h"
 #include "cli/settings.h"
 #include "comm/comm.h"
 #include "comm/processors.h"
+#include "cost/layer_times.h"
 #include "doc/stream.h"
 #include "nn/net.h"
 
@@ -30,22 +30,24 @@ static const char doc[] =
 	"  gf-profile --model digits-cnn\n"
 	"  mpirun -np 4 gf-profile --model digits-cnn topo.json > prof.json\n"
 	"  gf-topo | gf-profile --model digits-cnn | gf-plan\n"
-	"  gf-profile --import ready.csv --forward 80ms --batch 32";
+	"  gf-profile --import ready.csv --forward 80ms --batch 32\n"
+	"  gf-profile --estimate --flops 7e12 --model resnet50 --batch 64";
 
-enum { MOST_ALGORITHMS = 32, DEFAULT_BATCH = 16 };
+enum { DEFAULT_BATCH = 16 };
 
 struct arguments {
 	struct gf_cli cli;
 	const char *model;
-	const struct gf_backend *backend;
+	const char *backend;
 	size_t batch, threads, warmup, repeats; /* batch, threads 0: not told */
 	bool no_network;
-	char *algorithm_list; /* cut up; what algorithms points into */
-	const char *algorithms[MOST_ALGORITHMS + 1];
+	const char **algorithms;            /* NULL: all that can run */
 	size_t min_bytes, max_bytes, lanes; /* max 0: not told */
 	double time_s, timeout_s;
 	const char *import, *format, *params, *name;
 	size_t ranks;
+	bool estimate;
+	double flops_per_s;           /* 0: not told */
 	double forward_s, backward_s; /* NAN: not told */
 	const char **documents;       /* NULL-terminated */
 };
@@ -57,100 +59,62 @@ struct arguments {
 
 static const struct gf_setting settings[] = {
 	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
-	 "measure this model's backward pass", 0, 0, NULL},
+	 "measure this model's backward pass"},
 	{"batch", "N", 1, GF_SETTING_WHOLE, AT(batch), "samples per rank (16)",
-	 1, 1 << 24, NULL},
+	 1, 1 << 24},
+	{"backend", "NAME", 1, GF_SETTING_TEXT, AT(backend),
+	 "auto, onednn or ref"},
 	{"threads", "N", 1, GF_SETTING_WHOLE, AT(threads),
-	 "threads per rank that compute (its share of the processors)", 1, 4096,
-	 NULL},
+	 "threads per rank that compute (its share of the processors)", 1,
+	 4096},
 	{"warmup", "N", 1, GF_SETTING_WHOLE, AT(warmup),
-	 "steps that do not count (5)", 0, 1e5, NULL},
+	 "steps that do not count (5)", 0, 1e5},
 	{"repeats", "N", 1, GF_SETTING_WHOLE, AT(repeats),
-	 "steps that count (30)", 1, 1e5, NULL},
+	 "steps that count (30)", 1, 1e5},
 	{"no-network", NULL, 2, GF_SETTING_FLAG, AT(no_network),
-	 "leave out the network half", 0, 0, NULL},
+	 "leave out the network half"},
+	{"min-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(min_bytes),
+	 "the smallest message (1K)"},
+	{"max-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(max_bytes),
+	 "the largest message (4M, or the model's whole gradient)"},
 	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(lanes),
-	 "measure the contention of up to K messages at once (2)", 1, 64, NULL},
+	 "measure the contention of up to K messages at once (2)", 1, 64},
 	{"time", "TIME", 2, GF_SETTING_TIME, AT(time_s),
-	 "about how long per point (100ms)", 0, 0, NULL},
+	 "about how long per point (100ms)"},
 	{"timeout", "TIME", 2, GF_SETTING_TIME, AT(timeout_s),
-	 "give up when nothing moves for so long (60s)", 0, 0, NULL},
+	 "give up when nothing moves for so long (60s)"},
 	{"import", "FILE", 3, GF_SETTING_TEXT, AT(import),
-	 "take a half from what another tool measured", 0, 0, NULL},
+	 "take a half from what another tool measured"},
 	{"format", "NAME", 3, GF_SETTING_TEXT, AT(format),
-	 "csv, nccl-tests or kineto (what it looks like)", 0, 0, NULL},
+	 "csv, nccl-tests or kineto (what it looks like)"},
 	{"params", "FILE", 3, GF_SETTING_TEXT, AT(params),
-	 "names and sizes of parameters, for a kineto trace (CSV)", 0, 0, NULL},
+	 "names and sizes of parameters, for a kineto trace (CSV)"},
 	{"name", "NAME", 3, GF_SETTING_TEXT, AT(name),
-	 "the model's name (the file's)", 0, 0, NULL},
+	 "the model's name (the file's)"},
 	{"ranks", "P", 3, GF_SETTING_WHOLE, AT(ranks),
-	 "how many ranks were measured", 1, 1 << 30, NULL},
-	{"forward", "TIME", 3, GF_SETTING_TIME, AT(forward_s), "of the model",
-	 0, 0, NULL},
-	{"backward", "TIME", 3, GF_SETTING_TIME, AT(backward_s),
-	 "of the model, if more than the last tensor's ready time", 0, 0, NULL},
+	 "how many ranks were measured", 1, 1 << 30},
+	{"estimate", NULL, 4, GF_SETTING_FLAG, AT(estimate),
+	 "estimate the model half from the layers' FLOPs"},
+	{"flops", "RATE", 4, GF_SETTING_REAL, AT(flops_per_s),
+	 "FLOPs per second that the hardware reaches (15e12)", 1, 1e30},
+	{"forward", "TIME", 4, GF_SETTING_TIME, AT(forward_s),
+	 "of the whole forward pass, for --import and --estimate"},
+	{"backward", "TIME", 4, GF_SETTING_TIME, AT(backward_s),
+	 "of the whole backward pass, likewise"},
 };
 #define NSETTINGS GF_ARRAY_LENGTH(settings)
 
-enum { KEY_BACKEND = 256 };
-
-/* Those with letters, or with values of their own. */
+/* With a letter. */
 static const struct argp_option own_options[] = {
-	{"backend", KEY_BACKEND, "NAME", 0, "auto, onednn or ref", 1},
 	{"algorithms", 'a', "LIST", 0,
 	 "all-reduce algorithms, with commas between (all that can run)", 2},
-	{"min-bytes", 'b', "SIZE", 0, "the smallest message (1K)", 2},
-	{"max-bytes", 'e', "SIZE", 0,
-	 "the largest message (4M, or the model's whole gradient)", 2},
 };
 #define NOWN GF_ARRAY_LENGTH(own_options)
-
-static size_t parse_size(struct argp_state *state, const char *option,
-			 const char *arg)
-{
-	struct gf_error err;
-	size_t size = 0;
-
-	if (gf_units_size(arg, &size, &err) < 0)
-		gf_cli_usage_error(state, option, &err);
-	return size;
-}
-
-static void parse_backend(struct arguments *a, struct argp_state *state,
-			  const char *arg)
-{
-	a->backend = gf_backend_find(arg);
-	if (!a->backend)
-		argp_error(state,
-			   "--backend: there is no backend %s in this "
-			   "build",
-			   arg);
-}
-
-static void parse_algorithms(struct arguments *a, struct argp_state *state,
-			     const char *arg)
-{
-	char *saved = NULL, *name;
-	size_t count = 0;
-
-	free(a->algorithm_list);
-	a->algorithm_list = gf_xstrdup(arg);
-	for (name = strtok_r(a->algorithm_list, ",", &saved); name;
-	     name = strtok_r(NULL, ",", &saved)) {
-		if (count == MOST_ALGORITHMS)
-			argp_error(state, "--algorithms: want at most %d",
-				   MOST_ALGORITHMS);
-		a->algorithms[count++] = name;
-	}
-	a->algorithms[count] = NULL;
-	if (count == 0)
-		argp_error(state, "--algorithms: want a list, got nothing");
-}
 
 static struct gf_bench_network sweep_of(const struct arguments *a)
 {
 	return (struct gf_bench_network){
-		.algorithms = a->algorithm_list ? a->algorithms : NULL,
+		.algorithms = a->algorithms,
 		.min_bytes = a->min_bytes,
 		.max_bytes = a->max_bytes,
 		.lanes = (int)a->lanes,
@@ -169,13 +133,22 @@ static void check_arguments(const struct arguments *a, struct argp_state *state)
 		sweep.max_bytes = GF_BENCH_MAX_BYTES;
 	if (gf_bench_network_check(&sweep, &err) < 0)
 		argp_error(state, "%s", err.text);
-	if (a->import && a->model)
-		argp_error(state, "--import goes without --model: measure and "
-				  "import one after the other");
-	if (!a->import && (a->format || a->params || a->name || a->ranks ||
-			   !isnan(a->forward_s) || !isnan(a->backward_s)))
-		argp_error(state, "--format, --params, --name, --ranks, "
-				  "--forward and --backward go with --import");
+	if (!gf_backend_find(a->backend))
+		argp_error(state, "--backend: there is none named %s here",
+			   a->backend);
+	if (a->import && (a->model || a->estimate))
+		argp_error(state, "--import goes without --model and "
+				  "--estimate: one half after the other");
+	if (!a->import && (a->format || a->params || a->name || a->ranks))
+		argp_error(state, "--format, --params, --name and --ranks go "
+				  "with --import");
+	if (!a->import && !a->estimate &&
+	    (!isnan(a->forward_s) || !isnan(a->backward_s)))
+		argp_error(state, "--forward and --backward go with --import "
+				  "or --estimate");
+	if (a->flops_per_s > 0 && (!a->estimate || !isnan(a->forward_s)))
+		argp_error(state, "--flops goes with --estimate, and in place "
+				  "of --forward and --backward");
 }
 
 static int parse_opt(int key, char *arg, struct argp_state *state)
@@ -186,17 +159,9 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->cli;
 		return 0;
-	case KEY_BACKEND:
-		parse_backend(a, state, arg);
-		return 0;
 	case 'a':
-		parse_algorithms(a, state, arg);
-		return 0;
-	case 'b':
-		a->min_bytes = parse_size(state, "--min-bytes", arg);
-		return 0;
-	case 'e':
-		a->max_bytes = parse_size(state, "--max-bytes", arg);
+		free(a->algorithms);
+		a->algorithms = gf_cli_split(arg);
 		return 0;
 	case ARGP_KEY_ARGS:
 		a->documents = (const char **)state->argv + state->next;
@@ -242,14 +207,12 @@ static int emit(const struct arguments *a, const struct gf_documents *d,
 		const struct gf_profile *profile, struct gf_text *remarks,
 		struct gf_error *err)
 {
-	char *rest = remarks->data, *line, *written = gf_profile_write(profile);
+	char *written = gf_profile_write(profile);
 	char *text =
 		gf_xasprintf("%s%s", d->passed_on ? d->passed_on : "", written);
 	int rc;
 
-	while ((line = strsep(&rest, "\n")))
-		if (*line)
-			gf_cli_warn(&a->cli, "%s", line);
+	gf_cli_warn_lines(&a->cli, remarks->data);
 	rc = gf_cli_emit(&a->cli, text, err);
 	free(written);
 	free(text);
@@ -302,7 +265,7 @@ static int run_ranks(const struct arguments *a, struct gf_comm *comm,
 {
 	struct gf_bench_profile bench = {
 		.comm = comm,
-		.backend = a->backend,
+		.backend = gf_backend_find(a->backend),
 		.batch = a->batch ? a->batch : DEFAULT_BATCH,
 		.warmup = (int)a->warmup,
 		.repeats = (int)a->repeats,
@@ -352,7 +315,8 @@ static int run_measurement(const struct arguments *a, struct gf_error *err)
 	return rc;
 }
 
-static int run_import(const struct arguments *a, struct gf_error *err)
+static int import(const struct arguments *a, struct gf_profile *profile,
+		  struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_import in = {
 		.file = a->import,
@@ -362,25 +326,40 @@ static int run_import(const struct arguments *a, struct gf_error *err)
 		.ranks = (int)a->ranks,
 		.batch = a->batch,
 	};
-	char *text = NULL, *params = NULL;
+
+	return gf_import_file(&in, a->params, a->format, profile, remarks, err);
+}
+
+static int estimate(const struct arguments *a, const struct gf_documents *d,
+		    struct gf_profile *profile, struct gf_error *err)
+{
+	struct gf_estimate in = {
+		.batch = a->batch ? a->batch : DEFAULT_BATCH,
+		.flops_per_s = a->flops_per_s,
+		.forward_s = isnan(a->forward_s) ? 0 : a->forward_s,
+		.backward_s = isnan(a->backward_s) ? 0 : a->backward_s,
+	};
+
+	if (!d->model)
+		return gf_error_set(err, -EINVAL,
+				    "--estimate: want a model (--model)");
+	profile->producer = gf_xstrdup("gf-profile " GF_VERSION);
+	return gf_model_estimate(d->model, &in, &profile->model, err);
+}
+
+/* Without measuring anything: one rank is enough. */
+static int run_alone(const struct arguments *a, struct gf_error *err)
+{
 	struct gf_documents documents = {0};
 	struct gf_profile profile = {0};
 	struct gf_text remarks = {0};
-	size_t size;
 	int rc = read_documents(a, &documents, err);
 
 	if (rc == 0)
-		rc = gf_file_read(a->import, &text, &in.size, err);
-	if (rc == 0 && a->params)
-		rc = gf_file_read(a->params, &params, &size, err);
-	in.text = text;
-	in.parameters = params;
-	if (rc == 0)
-		rc = gf_import_profile(&in, a->format, &profile, &remarks, err);
+		rc = a->import ? import(a, &profile, &remarks, err)
+			       : estimate(a, &documents, &profile, err);
 	if (rc == 0)
 		rc = emit(a, &documents, &profile, &remarks, err);
-	free(text);
-	free(params);
 	gf_documents_release(&documents);
 	gf_profile_release(&profile);
 	gf_text_release(&remarks);
@@ -394,7 +373,7 @@ int main(int argc, char **argv)
 			    doc,     gf_cli_children, NULL,
 			    NULL};
 	struct arguments a = {
-		.backend = gf_backend_find("auto"),
+		.backend = "auto",
 		.warmup = 5,
 		.repeats = 30,
 		.min_bytes = 1024,
@@ -410,10 +389,10 @@ int main(int argc, char **argv)
 	memcpy(options, own_options, sizeof(own_options));
 	gf_settings_options(settings, NSETTINGS, options + NOWN);
 	gf_cli_parse(&a.cli, "gf-profile", &argp, argc, argv, &a);
-	if (!a.import)
+	if (!a.import && !a.estimate)
 		rc = run_measurement(&a, &err);
-	else if (a.cli.rank == 0) /* the other ranks have nothing to do */
-		rc = run_import(&a, &err);
-	free(a.algorithm_list);
+	else if (a.cli.rank == 0) /* the others have nothing to do */
+		rc = run_alone(&a, &err);
+	free(a.algorithms);
 	return gf_cli_exit(&a.cli, rc, &err);
 }

@@ -6,15 +6,15 @@ _gf_profile() {
 	--model) mapfile -t COMPREPLY < <(compgen -f -W 'digits-mlp digits-cnn resnet20' -- "$cur"); return ;;
 	--format) mapfile -t COMPREPLY < <(compgen -W 'csv nccl-tests kineto' -- "$cur"); return ;;
 	--import | --params) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
-	--name | --ranks | --forward | --backward | --batch | --threads | --warmup | --repeats | --lanes | --time | --timeout | \
-		--algorithms | -a | --min-bytes | -b | --max-bytes | -e) return ;;
+	--name | --ranks | --flops | --forward | --backward | --batch | --threads | --warmup | --repeats | --lanes | --time | --timeout | \
+		--algorithms | -a | --min-bytes | --max-bytes) return ;;
 	--output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 	esac
 	[[ $cur == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return; }
 	mapfile -t COMPREPLY < <(compgen -W '--model --batch --backend --threads
 		--warmup --repeats --no-network --algorithms --min-bytes --max-bytes
 		--lanes --time --timeout --import --format --params --name --ranks
-		--forward --backward --output --quiet --verbose --help --usage
+		--estimate --flops --forward --backward --output --quiet --verbose --help --usage
 		--version' -- "$cur")
 }
 complete -F _gf_profile gf-profile

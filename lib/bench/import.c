@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/heap.h"
 #include "bench/network.h"
 #include "cost/fit.h"
@@ -122,4 +123,24 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 	}
 	*out = p;
 	return 0;
+}
+
+int gf_import_file(const struct gf_import *in, const char *params_file,
+		   const char *format, struct gf_profile *out,
+		   struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_import read = *in;
+	char *text = NULL, *params = NULL;
+	size_t size;
+	int rc = gf_file_read(in->file, &text, &read.size, err);
+
+	if (rc == 0 && params_file)
+		rc = gf_file_read(params_file, &params, &size, err);
+	read.text = text;
+	read.parameters = params;
+	if (rc == 0)
+		rc = gf_import_profile(&read, format, out, remarks, err);
+	free(text);
+	free(params);
+	return rc;
 }

@@ -13,8 +13,8 @@
  * in registry.c. Each makes one half of a profile.
  */
 struct gf_import {
-	const char *file; /* for messages */
-	const char *text;
+	const char *file;
+	const char *text; /* of the file; gf_import_file reads it */
 	size_t size;
 	/* What the file does not say; each may be unknown. */
 	const char *name;             /* of the model; NULL: from the file's */
@@ -43,5 +43,10 @@ extern const struct gf_importer *const gf_importers[]; /* NULL-terminated */
 int gf_import_profile(const struct gf_import *in, const char *format,
 		      struct gf_profile *out, struct gf_text *remarks,
 		      struct gf_error *err);
+
+/* The same from in->file, and params_file (or NULL) for in->parameters. */
+int gf_import_file(const struct gf_import *in, const char *params_file,
+		   const char *format, struct gf_profile *out,
+		   struct gf_text *remarks, struct gf_error *err);
 
 #endif

@@ -5,14 +5,11 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "base/rng.h"
 #include "optim/sgd.h"
 
 /* A rate at which nothing grows, however many repeats there are. */
 static const struct gf_sgd sgd = {.lr = 1e-6, .momentum = 0.9};
 static const uint64_t seed = 1;
-/* Different batches in turn, so that samples do not all come from the cache. */
-enum { BATCHES = 4 };
 
 static void lay_out(struct gf_bench_step *s)
 {
@@ -28,29 +25,52 @@ static void lay_out(struct gf_bench_step *s)
 	free(order);
 }
 
+/* How many numbers an embedding that reads the samples tells apart; 0 if the
+ * samples are no such numbers. */
+static size_t vocabulary(const struct gf_model *m)
+{
+	size_t entries = 0, i, k;
+
+	for (i = 0; i < m->nlayers; i++) {
+		const struct gf_layer *l = &m->layers[i];
+
+		if (l->type != GF_LAYER_EMBEDDING)
+			continue;
+		for (k = 0; k < l->ninputs; k++)
+			if (l->inputs[k] < 0 &&
+			    (entries == 0 || l->entries < entries))
+				entries = l->entries;
+	}
+	return entries;
+}
+
 static void make_samples(struct gf_bench_step *s)
 {
-	struct gf_rng rng;
+	const struct gf_model *m = s->model;
+	/* a sequence has a label per position */
+	size_t labels = s->batch *
+			gf_shape_elems(&m->layers[m->nlayers - 1].out) /
+			m->classes;
 	size_t i;
 
-	s->batch_elems = s->batch * gf_shape_elems(&s->model->input);
-	s->bytes = gf_xmalloc(BATCHES * s->batch_elems);
+	s->batch_elems = s->batch * gf_shape_elems(&m->input);
+	s->vocabulary = vocabulary(m);
 	s->input = gf_xcalloc(s->batch_elems, sizeof(*s->input));
-	s->labels = gf_xcalloc(s->batch, sizeof(*s->labels));
-	gf_rng_init(&rng, seed, 0);
-	for (i = 0; i < BATCHES * s->batch_elems; i++)
-		s->bytes[i] = (uint8_t)gf_rng_u64(&rng);
-	for (i = 0; i < s->batch; i++)
-		s->labels[i] = (uint8_t)gf_rng_below(&rng, s->model->classes);
+	s->labels = gf_xcalloc(labels, sizeof(*s->labels));
+	gf_rng_init(&s->rng, seed, 0);
+	for (i = 0; i < labels; i++)
+		s->labels[i] = (uint8_t)gf_rng_below(
+			&s->rng, m->classes < 256 ? m->classes : 256);
 }
 
 void gf_bench_step_load(struct gf_bench_step *s)
 {
-	const uint8_t *bytes = s->bytes + s->next++ % BATCHES * s->batch_elems;
 	size_t i;
 
 	for (i = 0; i < s->batch_elems; i++)
-		s->input[i] = (float)bytes[i] / 255;
+		s->input[i] = s->vocabulary ? (float)gf_rng_below(&s->rng,
+								  s->vocabulary)
+					    : (float)gf_rng_uniform(&s->rng);
 }
 
 int gf_bench_step_open(struct gf_bench_step *s, const struct gf_model *model,
@@ -80,7 +100,6 @@ void gf_bench_step_close(struct gf_bench_step *s)
 {
 	if (s->net)
 		s->backend->net_free(s->net);
-	free(s->bytes);
 	free(s->params);
 	free(s->velocity);
 	free(s->input);

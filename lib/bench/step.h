@@ -6,22 +6,24 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/rng.h"
 #include "doc/model.h"
 #include "nn/net.h"
 
 /*
  * The compute part of a training step, made of the same pieces as gf-train's:
- * a batch turned from bytes into numbers, forward, loss, backward, an SGD
- * update of every tensor. The samples are random bytes of the model's shape;
- * how long dense layers take does not depend on their values.
+ * samples, forward, loss, backward, an SGD update of all tensors. The samples
+ * are random numbers of the model's shape; how long dense layers take does not
+ * depend on their values.
  */
 struct gf_bench_step {
 	const struct gf_model *model;
 	const struct gf_backend *backend;
 	size_t batch;
 	struct gf_net *net;
-	uint8_t *bytes; /* several batches of raw samples */
-	size_t batch_elems, next;
+	struct gf_rng rng;
+	size_t batch_elems;
+	size_t vocabulary; /* samples are numbers below it; 0: in [0, 1) */
 	float *params, *velocity, *input;
 	uint8_t *labels;
 	size_t *offsets; /* ntensors + 1, in elements, generation order */

@@ -111,9 +111,37 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	[ -z "$output" ]
 }
 
+@test "--estimate needs no hardware" {
+	wants 0 gf-profile --estimate --flops 7e12 --model resnet50 --batch 64
+	jq -e '.model | .name == "resnet50" and .batch_per_rank == 64 and .backward_s > .forward_s' out.txt
+	jq -e '.model.tensors | map(.ready_s) | . == sort' out.txt
+	wants 0 gf-profile --estimate --forward 80ms --backward 160ms --model resnet50
+	jq -e '.model | (.forward_s - 0.08 | fabs) < 1e-9 and (.backward_s - 0.16 | fabs) < 1e-9' out.txt
+	wants 2 gf-profile --estimate --model resnet50
+	says 'want a rate'
+	one_line
+	wants 2 gf-profile --estimate --flops 7e12
+	says '--estimate: want a model'
+	wants 2 gf-profile --estimate --flops 7e12 --forward 1s --model resnet50
+	says 'in place of --forward'
+	wants 2 gf-profile --flops 7e12 --model resnet50
+	says '--flops goes with --estimate'
+}
+
+@test "models of sequences are measured, too" {
+	cat > tiny.json <<-'END'
+	{"format": "gf-model", "version": 1, "name": "tiny", "input": [4], "classes": 300,
+	 "layers": [{"name": "e", "type": "embedding", "entries": 300, "outputs": 8},
+	            {"name": "l", "type": "lstm", "outputs": 8},
+	            {"name": "f", "type": "fc", "outputs": 300, "bias": true}]}
+	END
+	wants 0 gf-profile -q $quick --model ./tiny.json
+	jq -e '.model.tensors | length >= 4 and .[-1].name == "e.weight"' out.txt
+}
+
 @test "usage errors" {
 	wants 2 gf-profile --backend abacus
-	says 'there is no backend abacus in this build'
+	says 'there is none named abacus here'
 	wants 2 gf-profile --batch 0
 	says '--batch'
 	wants 2 gf-profile --repeats many

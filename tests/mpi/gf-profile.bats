@@ -17,7 +17,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms"
 }
 
 @test "the network alone, one algorithm, three lanes" {
-	wants 0 mpi 3 gf-profile -a ring -b 256 -e 256K --lanes 3 --time 1ms
+	wants 0 mpi 3 gf-profile -a ring --min-bytes 256 --max-bytes 256K --lanes 3 --time 1ms
 	jq -e '(has("model") | not) and [.network.allreduce[].algorithm] == ["ring"]' out.txt
 	jq -e '.network.ranks == 3' out.txt
 	jq -e '[.network.allreduce[].contention[]?.gamma | length == 3 and .[0] == 1 and . == sort] | all' out.txt
