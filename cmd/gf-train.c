@@ -47,6 +47,7 @@ static const struct gf_train_config defaults = {
 
 #define AT(field) offsetof(struct arguments, field)
 
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan),
 	 "exchange gradients by this plan"},
