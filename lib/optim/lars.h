@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_OPTIM_LARS_H
+#define GF_OPTIM_LARS_H
+
+#include <stddef.h>
+
+#include "optim/sgd.h"
+
+/*
+ * LARS (You, Gitman and Ginsburg 2017): SGD whose rate is scaled per tensor,
+ * so that no layer's step is large beside its weights. With g = scale*grad:
+ *	trust = eta * |w| / (|g| + weight_decay*|w| + epsilon)
+ *	u = momentum*u + trust*(g + weight_decay*w);  w = w - lr*u
+ * trust is 1 where |w| or |g| is 0. Biases and norms are commonly left out:
+ * the caller updates them with gf_sgd_update. The same bits on every machine.
+ */
+struct gf_lars {
+	struct gf_sgd sgd;
+	double eta;     /* commonly 0.001 */
+	double epsilon; /* against a vanishing divisor; may be 0 */
+};
+
+/* The trust ratio of one tensor. */
+double gf_lars_trust(const struct gf_lars *o, float scale, const float *grad,
+		     const float *weight, size_t count_elems);
+void gf_lars_update(const struct gf_lars *o, float scale, const float *grad,
+		    float *weight, float *velocity, size_t count_elems);
+
+#endif
