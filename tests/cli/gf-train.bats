@@ -91,8 +91,8 @@ plan_for() { # ranks [model name]
 	[ $((length % 8)) -eq 0 ]
 	tail -c +9 "$file" | head -c "$length" > header.json
 	jq -e '.__metadata__ | .step == "2" and .ranks == "1" and .model == "digits-cnn"' header.json
-	jq -e '.["conv1.weight"] | .dtype == "F32" and .shape == [16, 1, 3, 3]' header.json
-	jq -e '.["bn1.running_mean"].shape == [16] and .["optim.fc2.bias.momentum"].shape == [10]' header.json
+	jq -e '.["conv1.weight"] | .dtype == "F32" and .shape == [32, 1, 3, 3]' header.json
+	jq -e '.["bn1.running_mean"].shape == [32] and .["optim.fc.bias.momentum"].shape == [10]' header.json
 	# covered without a hole, to the end of the file
 	jq -e --argjson size $(($(stat -c %s "$file") - 8 - length)) '
 		del(.__metadata__) | [.[].data_offsets] | sort as $o |
@@ -178,7 +178,7 @@ plan_for() { # ranks [model name]
 	plan_for 1 > one.json
 	wants 2 gf-train -q --plan one.json --model digits-cnn
 	one_line
-	says 'gf-train: one.json: the plan (digits-mlp) has 6 tensors, the model (digits-cnn) has 13'
+	says 'gf-train: one.json: the plan (digits-mlp) has 6 tensors, the model (digits-cnn) has 14'
 	plan_for 1 unheard-of > other.json
 	wants 3 gf-train -q --plan other.json
 	says 'unheard-of: want a path or a name in share/models, found neither'
