@@ -308,9 +308,11 @@ static int run_measurement(const struct arguments *a, struct gf_error *err)
 	if (rc < 0)
 		return rc;
 	rc = run_ranks(a, comm, err);
-	/* All ranks have the same reason: one of them says it. */
-	if (rc < 0 && comm->rank > 0 && !comm->broken)
-		rc = gf_cli_status(rc);
+	/* One says it while the others still wait in close: the first to leave
+	 * with a status ends the job. */
+	if (rc < 0 && (comm->rank == 0 || comm->broken))
+		gf_cli_warn(&a->cli, "%s", err->text);
+	rc = gf_cli_status(rc);
 	gf_comm_close(comm);
 	return rc;
 }

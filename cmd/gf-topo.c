@@ -225,9 +225,11 @@ static int run_job(const struct arguments *a, struct gf_error *err)
 		gf_cli_warn(&a->cli, "%s", remark.data);
 	gf_text_release(&remark);
 	gf_topology_release(&t);
-	/* All ranks have the same reason: one of them says it. */
-	if (rc < 0 && comm->rank > 0)
-		rc = gf_cli_status(rc);
+	/* All ranks have the same reason. One says it while the others still
+	 * wait in close: the first to leave with a status ends the job. */
+	if (rc < 0 && comm->rank == 0)
+		gf_cli_warn(&a->cli, "%s", err->text);
+	rc = gf_cli_status(rc);
 	gf_comm_close(comm);
 	return rc;
 }
