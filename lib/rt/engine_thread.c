@@ -72,6 +72,8 @@ static int start_messages(struct gf_engine *e, bool *moved,
 		e->next++;
 		e->active[e->nactive++] = i;
 		e->messages[i].times.start_s = gf_clock_s();
+		/* The step may have begun since note_standing. */
+		e->watch.self.step = e->step;
 		pthread_mutex_unlock(&e->lock);
 		*moved = true;
 		rc = launch(e, i, err);
