@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Measurements, each beside its peer in the same run, printed as ratios. They
+# say nothing on a busy machine: look at the load average it prints first.
+#   tests/bench/run.sh [kernels] [train] [plan] [predict]     (all)
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=${BUILD:-build}
+export PATH="$PWD/$build/bin:$PATH"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+run() { timeout 300 mpirun --bind-to none -np "$@"; }
+heading() { printf '\n== %s\n' "$*"; }
+
+# samples/s of gf-train: the median over its epochs after the first
+ours() { # ranks batch
+	run "$1" gf-train --model digits-cnn-plain --data digits --batch "$2" --epochs 8 --threads 1 2>&1 |
+		sed -n 's/.* \([0-9]*\) samples\/s$/\1/p' | tail -n +2 | sort -n |
+		awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'
+}
+peer() { # ranks batch
+	local rank port=$((20000 + RANDOM % 10000))
+	for ((rank = 1; rank < $1; rank++)); do
+		OMP_NUM_THREADS=1 timeout 300 /usr/bin/python3 tests/bench/torch_peer.py share/models/digits-cnn-plain.json \
+			share/data/digits "$2" 8 1 "$rank" "$1" $port > /dev/null 2>&1 &
+	done
+	OMP_NUM_THREADS=1 timeout 300 /usr/bin/python3 tests/bench/torch_peer.py share/models/digits-cnn-plain.json \
+		share/data/digits "$2" 8 1 0 "$1" $port | jq '.samples_per_s | floor'
+	wait
+}
+
+bench_kernels() {
+	heading "kernels, as a share of this machine's copy bandwidth"
+	"$build/bench/kernels"
+}
+
+bench_train() {
+	heading "gf-train and PyTorch: samples/s of the same model, one thread per rank"
+	/usr/bin/python3 -c 'import torch' 2> /dev/null || { echo "skipped: no python3-torch"; return; }
+	local ranks round ours peer
+	printf 'ranks  round  gf-train  PyTorch  ratio\n'
+	for ranks in 1 2; do
+		for round in 1 2 3; do
+			ours=$(ours "$ranks" 16)
+			peer=$(peer "$ranks" 16)
+			printf '%5d  %5d  %8d  %7d  %5.2f\n' "$ranks" "$round" "$ours" "$peer" \
+				"$(bc -l <<< "$ours / $peer")"
+		done
+	done
+}
+
+bench_plan() {
+	heading "gf-plan: seconds by number of tensors"
+	local tensors lanes
+	printf 'tensors  lanes  seconds\n'
+	for tensors in 100 1000 10000; do
+		/usr/bin/python3 - "$tensors" > "$work/profile.json" << 'PY'
+import json, random, sys
+random.seed(1)
+ready, tensors = 0.0, []
+for i in range(int(sys.argv[1])):
+    ready += random.uniform(1e-6, 4e-4)
+    tensors.append({"name": f"t{i}", "dtype": "f32", "ready_s": ready,
+                    "count_elems": random.choice([64, 256, 1000, 65536, 262144, 1048576])})
+print(json.dumps({"format": "gf-profile", "version": 1,
+    "model": {"name": "random", "device": "cpu", "batch_per_rank": 1, "forward_s": 0.1,
+              "backward_s": ready, "update_s": 0.0, "overlap_slowdown": 1.0, "tensors": tensors},
+    "network": {"ranks": 8, "allreduce": [{"algorithm": "ring", "startup_s": 5e-4,
+                "per_byte_s": 1.7e-9, "contention": [1.0, 1.5]}]}}))
+PY
+		for lanes in 1 2; do
+			printf '%7d  %5d  %s\n' "$tensors" "$lanes" \
+				"$( { TIMEFORMAT=%R; time gf-plan --lanes $lanes "$work/profile.json" > /dev/null; } 2>&1)"
+		done
+	done
+}
+
+bench_predict() {
+	heading "predicted and measured iteration, profile and run apart (ratio measured/predicted)"
+	local ranks round
+	gf-topo > "$work/topo.json"
+	printf 'ranks  round  training  replay\n'
+	for ranks in 2 4; do
+		for round in 1 2 3; do
+			run "$ranks" gf-profile -q --model digits-cnn "$work/topo.json" > "$work/prof.json" 2> /dev/null
+			gf-plan -q "$work/topo.json" "$work/prof.json" > "$work/plan.json"
+			printf '%5d  %5d  %8s  %6s\n' "$ranks" "$round" \
+				"$(run "$ranks" gf-train --plan "$work/plan.json" --data digits --epochs 10 2> /dev/null | sed -n 's/.*measured\/predicted //p')" \
+				"$(run "$ranks" gf-train --plan "$work/plan.json" --replay --steps 300 2> /dev/null | sed -n 's/.*measured\/predicted //p')"
+		done
+	done
+	echo "4 ranks share 2 cores on a small machine: reported, not judged"
+}
+
+echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
+[ $# -gt 0 ] || set -- kernels train plan predict
+for part in "$@"; do
+	case $part in
+	kernels | train | plan | predict) "bench_$part" ;;
+	*) echo "bench: want kernels, train, plan or predict, got $part" >&2; exit 2 ;;
+	esac
+done
