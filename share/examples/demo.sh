@@ -24,6 +24,7 @@ gf-plan --compare "$OUT/topo.json" "$OUT/prof.json"
 say "gf-plan topo.json prof.json > plan.json"
 gf-plan "$OUT/topo.json" "$OUT/prof.json" > "$OUT/plan.json"
 say "${run[*]} gf-train --plan plan.json --data digits --epochs $epochs --trace trace.json --checkpoint ckpt"
+rm -rf "$OUT/ckpt"
 "${run[@]}" gf-train --plan "$OUT/plan.json" --data digits \
 	--epochs "$epochs" --trace "$OUT/trace.json" --checkpoint "$OUT/ckpt" --target 0.95
 echo
