@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "planner/compare.h"
 
+#include <math.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -112,7 +113,8 @@ void gf_compared_table(const struct gf_compared *rows, size_t n,
 		gf_table_cell(&t, "%s", gf_human_time(r->exposed_comm_s, &h));
 		gf_table_cell(&t, "%zu", r->nmessages);
 		gf_table_cell(&t, "%d", r->lanes);
-		gf_table_cell(&t, "%.1f %%", 100 * above);
+		/* the bound and the plan are sums in another order */
+		gf_table_cell(&t, "%.1f %%", 100 * fmax(above, 0));
 	}
 	gf_table_print(&t, out);
 	gf_table_release(&t);
