@@ -175,10 +175,13 @@ check-unit check-cli check-mpi check-lab check-docs: check-%:
 	+$(Q)$(MAKE) --no-print-directory check-build
 	$(Q)BUILD=$(BUILD) tests/run.sh $*
 
+# hwloc's plugins leave memory behind in modules that are unloaded, where
+# no suppression finds it; its core discovers enough for the tests
 asan:
 	+$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/asan \
 	  SAN=address,undefined CFLAGS='-O1 -g' WERROR=1 check-build
-	$(Q)BUILD=$(BUILD)/asan tests/run.sh unit fuzz cli mpi
+	$(Q)HWLOC_PLUGINS_PATH=/nonexistent BUILD=$(BUILD)/asan \
+	  tests/run.sh unit fuzz cli mpi
 
 tsan:
 	+$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan \
