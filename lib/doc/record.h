@@ -61,6 +61,9 @@ struct gf_field {
 	enum gf_presence presence;
 	size_t offset;
 	size_t count_offset;            /* SIZES, REALS, LIST */
+	const char *per;                /* REALS: one per entry of that field,
+					 * which came before and has the same
+					 * count_offset */
 	double low, high;               /* SIZE, INT, REAL, SIZES, REALS */
 	double absent;                  /* SIZE, INT, BOOL, REAL, CHOICE */
 	const char *const *names;       /* CHOICE, NULL-terminated */

@@ -45,6 +45,10 @@ static int read_numbers(struct gf_json_at *at, const struct gf_field *f,
 	int rc;
 
 	rc = gf_json_array(at, f->key, &row, &count, err);
+	if (!rc && f->per && count != *gf_field_count(f, item))
+		rc = gf_json_refuse(at, f->key, err,
+				    "want %zu numbers, one per %s, got %zu",
+				    *gf_field_count(f, item), f->per, count);
 	if (rc || !count)
 		return rc;
 	numbers = gf_xcalloc(count, reals ? sizeof(double) : sizeof(size_t));

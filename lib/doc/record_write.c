@@ -41,7 +41,8 @@ static bool is_absent(const struct gf_field *f, const void *item)
 	case GF_FIELD_SIZES:
 	case GF_FIELD_REALS:
 	case GF_FIELD_LIST:
-		return *gf_field_count(f, item) == 0;
+		return *gf_field_count(f, item) == 0 ||
+		       (f->per && !gf_field_pointer(f, item));
 	case GF_FIELD_STRING:
 	case GF_FIELD_RAW:
 	case GF_FIELD_OBJECT:

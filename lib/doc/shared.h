@@ -10,7 +10,8 @@
 extern const struct gf_record gf_level_record;   /* struct gf_level */
 extern const struct gf_record gf_tensor_record;  /* struct gf_tensor */
 extern const struct gf_record gf_network_record; /* struct gf_network */
-/* struct gf_model_profile without its tensors */
+/* struct gf_model_profile, and the same without its tensors */
+extern const struct gf_record gf_model_profile_record;
 extern const struct gf_record gf_model_scalars_record;
 
 /* The rules of a profile's tensors; `at` is the cursor on the object that has

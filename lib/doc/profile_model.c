@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/profile.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "doc/record.h"
+#include "doc/shared.h"
+
+const char *const gf_dtype_names[] = {"f32", "f64", "f16", "bf16", "i32", NULL};
+
+size_t gf_dtype_bytes(enum gf_dtype dtype)
+{
+	static const size_t bytes[] = {4, 8, 2, 2, 4};
+
+	return bytes[dtype];
+}
+
+size_t gf_tensor_bytes(const struct gf_tensor *t)
+{
+	return t->count_elems * gf_dtype_bytes(t->dtype);
+}
+
+size_t gf_model_profile_bytes(const struct gf_model_profile *m)
+{
+	size_t sum = 0, i;
+
+	for (i = 0; i < m->ntensors; i++)
+		sum += gf_tensor_bytes(&m->tensors[i]);
+	return sum;
+}
+
+/* Room for sums that were made in another order than the one they are
+ * checked against. */
+#define ROUNDING 1e-9
+
+static int check_sizes(const struct gf_json_at *at,
+		       const struct gf_model_profile *m, struct gf_error *err)
+{
+	const size_t limit = (size_t)GF_MAX_SIZE;
+	const struct gf_tensor *t = m->tensors;
+	char place[64];
+	size_t sum = 0, i;
+
+	for (i = 0; i < m->ntensors; i++) {
+		if (t[i].count_elems >= limit / gf_dtype_bytes(t[i].dtype) ||
+		    gf_tensor_bytes(&t[i]) >= limit - sum) {
+			snprintf(place, sizeof(place),
+				 "tensors/%zu/count_elems", i);
+			return gf_json_refuse(
+				at, place, err,
+				"want less than 2^62 bytes in all tensors, "
+				"got more");
+		}
+		sum += gf_tensor_bytes(&t[i]);
+	}
+	return 0;
+}
+
+int gf_tensors_check(const struct gf_json_at *at,
+		     const struct gf_model_profile *m, const char *backward,
+		     struct gf_error *err)
+{
+	const struct gf_tensor *t = m->tensors;
+	char place[64];
+	size_t i;
+
+	if (!m->ntensors)
+		return gf_json_refuse(at, "tensors", err,
+				      "want at least one tensor, got none");
+	for (i = 1; i < m->ntensors; i++) {
+		if (t[i].ready_s >= t[i - 1].ready_s)
+			continue;
+		snprintf(place, sizeof(place), "tensors/%zu/ready_s", i);
+		return gf_json_refuse(at, place, err,
+				      "want a number >= %g, the tensor's "
+				      "before it, got %g",
+				      t[i - 1].ready_s, t[i].ready_s);
+	}
+	if (m->backward_s < t[m->ntensors - 1].ready_s * (1 - ROUNDING))
+		return gf_json_refuse(at, backward, err,
+				      "want a number >= %g, the last tensor's "
+				      "ready_s, got %g",
+				      t[m->ntensors - 1].ready_s,
+				      m->backward_s);
+	return check_sizes(at, m, err);
+}
+
+#define AT(member) offsetof(struct gf_tensor, member)
+static const struct gf_field tensor_fields[] = {
+	{"name", GF_FIELD_STRING, .offset = AT(name)},
+	{"count_elems", GF_FIELD_SIZE, .offset = AT(count_elems), .low = 1,
+	 .high = GF_MAX_SIZE},
+	{"dtype", GF_FIELD_CHOICE, .offset = AT(dtype),
+	 .names = gf_dtype_names},
+	{"ready_s", GF_FIELD_REAL, .offset = AT(ready_s),
+	 .high = GF_MAX_TIME_S},
+	{"need_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(need_s),
+	 .high = GF_MAX_TIME_S, .absent = NAN},
+	{NULL},
+};
+#undef AT
+
+const struct gf_record gf_tensor_record = {
+	.bytes = sizeof(struct gf_tensor),
+	.extra_offset = offsetof(struct gf_tensor, extra),
+	.one_line = true,
+	.fields = tensor_fields,
+};
+
+#define AT(member) offsetof(struct gf_model_profile, member)
+static const struct gf_field model_scalar_fields[] = {
+	{"name", GF_FIELD_STRING, .offset = AT(name)},
+	{"device", GF_FIELD_STRING, GF_OMITTED, .offset = AT(device)},
+	{"batch_per_rank", GF_FIELD_SIZE, GF_OMITTED,
+	 .offset = AT(batch_per_rank), .low = 1, .high = GF_MAX_COUNT},
+	{"forward_s", GF_FIELD_REAL, .offset = AT(forward_s),
+	 .high = GF_MAX_TIME_S},
+	{"backward_s", GF_FIELD_REAL, .offset = AT(backward_s),
+	 .high = GF_MAX_TIME_S},
+	{"update_s", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(update_s),
+	 .high = GF_MAX_TIME_S},
+	{"overlap_slowdown", GF_FIELD_REAL, GF_DEFAULTED,
+	 .offset = AT(overlap_slowdown), .low = 1, .high = 1e6, .absent = 1},
+	{NULL},
+};
+
+const struct gf_record gf_model_scalars_record = {
+	.bytes = sizeof(struct gf_model_profile),
+	.extra_offset = AT(extra),
+	.fields = model_scalar_fields,
+};
+
+static const struct gf_field model_fields[] = {
+	{.type = GF_FIELD_INCLUDE, .record = &gf_model_scalars_record},
+	{"tensors", GF_FIELD_LIST, .offset = AT(tensors),
+	 .count_offset = AT(ntensors), .record = &gf_tensor_record},
+	{NULL},
+};
+
+static int finish_model(const struct gf_json_at *at, void *item,
+			struct gf_error *err)
+{
+	return gf_tensors_check(at, item, "backward_s", err);
+}
+
+const struct gf_record gf_model_profile_record = {
+	.bytes = sizeof(struct gf_model_profile),
+	.extra_offset = AT(extra),
+	.fields = model_fields,
+	.finish = finish_model,
+};
+#undef AT
+
+struct gf_model_profile *gf_model_profile_copy(const struct gf_model_profile *m)
+{
+	return gf_list_copy(&gf_model_profile_record, m, m != NULL);
+}
+
+void gf_model_profile_free(struct gf_model_profile *m)
+{
+	gf_list_free(&gf_model_profile_record, m, m != NULL);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/profile.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "doc/contention.h"
+#include "doc/record.h"
+#include "doc/shared.h"
+
+#define AT(member) offsetof(struct gf_fit, member)
+static const struct gf_field fit_fields[] = {
+	{"r_squared", GF_FIELD_REAL, .offset = AT(r_squared), .low = -1e12,
+	 .high = 1},
+	{"residual_rms", GF_FIELD_REAL, .offset = AT(residual_rms),
+	 .high = 1e12},
+	{"residual_max", GF_FIELD_REAL, .offset = AT(residual_max),
+	 .high = 1e12},
+	{"size_bytes", GF_FIELD_SIZES, .offset = AT(size_bytes),
+	 .count_offset = AT(npoints), .high = GF_MAX_SIZE},
+	{"time_s", GF_FIELD_REALS, .offset = AT(time_s),
+	 .count_offset = AT(npoints), .per = "size_bytes",
+	 .high = GF_MAX_TIME_S},
+	{"spread_s", GF_FIELD_REALS, GF_OMITTED, .offset = AT(spread_s),
+	 .count_offset = AT(npoints), .per = "size_bytes",
+	 .high = GF_MAX_TIME_S},
+	{NULL},
+};
+
+static const struct gf_record fit_record = {
+	.bytes = sizeof(struct gf_fit),
+	.extra_offset = AT(extra),
+	.fields = fit_fields,
+};
+#undef AT
+
+#define AT(member) offsetof(struct gf_allreduce_cost, member)
+static const struct gf_field allreduce_fields[] = {
+	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{"startup_s", GF_FIELD_REAL, .offset = AT(startup_s),
+	 .high = GF_MAX_TIME_S},
+	{"per_byte_s", GF_FIELD_REAL, .offset = AT(per_byte_s),
+	 .high = GF_MAX_TIME_S},
+	{"contention", GF_FIELD_OWN, GF_OMITTED, .offset = AT(contention),
+	 .own = &gf_contention_own},
+	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit),
+	 .record = &fit_record},
+	{NULL},
+};
+
+static int finish_allreduce(const struct gf_json_at *at, void *item,
+			    struct gf_error *err)
+{
+	const struct gf_allreduce_cost *cost = item;
+
+	if (cost->startup_s == 0 && cost->per_byte_s == 0)
+		return gf_json_refuse(at, "per_byte_s", err,
+				      "want a number > 0 where startup_s is 0, "
+				      "got 0");
+	return 0;
+}
+
+static const struct gf_record allreduce_record = {
+	.bytes = sizeof(struct gf_allreduce_cost),
+	.extra_offset = AT(extra),
+	.fields = allreduce_fields,
+	.finish = finish_allreduce,
+};
+#undef AT
+
+#define AT(member) offsetof(struct gf_level_cost, member)
+static const struct gf_field level_cost_fields[] = {
+	{"name", GF_FIELD_STRING, .offset = AT(name)},
+	{"alpha_s", GF_FIELD_REAL, .offset = AT(alpha_s),
+	 .high = GF_MAX_TIME_S},
+	{"beta_s_per_byte", GF_FIELD_REAL, .offset = AT(beta_s_per_byte),
+	 .high = GF_MAX_TIME_S},
+	{"reduce_s_per_byte", GF_FIELD_REAL, .offset = AT(reduce_s_per_byte),
+	 .high = GF_MAX_TIME_S},
+	{"contention", GF_FIELD_OWN, GF_OMITTED, .offset = AT(contention),
+	 .own = &gf_contention_own},
+	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit),
+	 .record = &fit_record},
+	{NULL},
+};
+
+static const struct gf_record level_cost_record = {
+	.bytes = sizeof(struct gf_level_cost),
+	.extra_offset = AT(extra),
+	.fields = level_cost_fields,
+};
+#undef AT
+
+static int finish_network(const struct gf_json_at *at, void *item,
+			  struct gf_error *err)
+{
+	const struct gf_network *net = item;
+	char place[64];
+	size_t i, k;
+
+	for (i = 0; i < net->nallreduce; i++) {
+		for (k = 0; k < i; k++) {
+			if (strcmp(net->allreduce[i].algorithm,
+				   net->allreduce[k].algorithm) != 0)
+				continue;
+			snprintf(place, sizeof(place),
+				 "allreduce/%zu/algorithm", i);
+			return gf_json_refuse(
+				at, place, err,
+				"want each algorithm once, got \"%.40s\" again",
+				net->allreduce[i].algorithm);
+		}
+	}
+	return 0;
+}
+
+#define AT(member) offsetof(struct gf_network, member)
+static const struct gf_field network_fields[] = {
+	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1,
+	 .high = INT_MAX},
+	{"allreduce", GF_FIELD_LIST, GF_OMITTED, .offset = AT(allreduce),
+	 .count_offset = AT(nallreduce), .record = &allreduce_record},
+	{"levels", GF_FIELD_LIST, GF_OMITTED, .offset = AT(levels),
+	 .count_offset = AT(nlevels), .record = &level_cost_record},
+	{NULL},
+};
+
+const struct gf_record gf_network_record = {
+	.bytes = sizeof(struct gf_network),
+	.extra_offset = AT(extra),
+	.fields = network_fields,
+	.finish = finish_network,
+};
+#undef AT
+
+int gf_network_read(struct gf_json_at *at, const char *key,
+		    struct gf_network **net, struct gf_error *err)
+{
+	struct gf_json_at inner;
+	struct gf_network *read;
+	int rc;
+
+	rc = gf_json_object(at, key, &inner, err);
+	if (rc)
+		return rc;
+	read = gf_xcalloc(1, sizeof(*read));
+	rc = gf_record_read(&inner, &gf_network_record, read, err);
+	if (rc)
+		free(read);
+	else
+		*net = read;
+	return rc;
+}
+
+void gf_network_write(struct gf_json_writer *w, const char *key,
+		      const struct gf_network *net)
+{
+	gf_json_open_object(w, key);
+	gf_record_write(w, &gf_network_record, net);
+	gf_json_close_object(w);
+}
+
+struct gf_network *gf_network_copy(const struct gf_network *net)
+{
+	return gf_list_copy(&gf_network_record, net, net != NULL);
+}
+
+void gf_network_free(struct gf_network *net)
+{
+	gf_list_free(&gf_network_record, net, net != NULL);
+}
