@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "gf_kernels.h"
+#include "optim/optimizers.h"
 
 double gf_lars_trust(const struct gf_lars *o, float scale, const float *grad,
 		     const float *weight, size_t count_elems)
@@ -29,3 +30,30 @@ void gf_lars_update(const struct gf_lars *o, float scale, const float *grad,
 	gf_sgd_update(&sgd, (float)(trust * (double)scale), grad, weight,
 		      velocity, count_elems);
 }
+
+static void step(const struct gf_optim_config *c, const struct gf_optim_part *p)
+{
+	const struct gf_lars o = {
+		.sgd = {.lr = p->lr,
+			.momentum = c->momentum,
+			.weight_decay = p->excluded ? 0 : c->weight_decay},
+		.eta = c->eta,
+		.epsilon = c->epsilon,
+	};
+
+	if (p->excluded)
+		gf_sgd_update(&o.sgd, p->scale, p->grad, p->weight, p->slot[0],
+			      p->count_elems);
+	else
+		gf_lars_update(&o, p->scale, p->grad, p->weight, p->slot[0],
+			       p->count_elems);
+}
+
+const struct gf_optimizer_ops gf_optimizer_lars = {
+	.name = "lars",
+	.description = "SGD with a rate per tensor, as large as its weights "
+		       "bear (You et al. 2017)",
+	.default_exclude = "vectors",
+	.slots = {"momentum"},
+	.step = step,
+};

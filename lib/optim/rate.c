@@ -4,11 +4,21 @@
 #include <math.h>
 
 const char *const gf_rate_shape_names[] = {"constant", "linear", "cosine",
-					   NULL};
+					   "step",     "poly",   NULL};
 
 double gf_rate_scaled(double rate, double reference_batch, double global_batch)
 {
 	return rate * global_batch / reference_batch;
+}
+
+static double stepped(const struct gf_rate *r, size_t step)
+{
+	double rate = r->peak;
+	size_t i;
+
+	for (i = 0; i < r->ndrops && r->drops[i] <= step; i++)
+		rate *= r->factor;
+	return rate;
 }
 
 double gf_rate_at(const struct gf_rate *r, size_t step)
@@ -19,11 +29,15 @@ double gf_rate_at(const struct gf_rate *r, size_t step)
 		return r->peak * (double)(step + 1) / (double)r->warmup_steps;
 	if (r->shape == GF_RATE_CONSTANT)
 		return r->peak;
+	if (r->shape == GF_RATE_STEP)
+		return stepped(r, step);
 	if (step >= r->total_steps)
 		return 0;
 	left = (double)(r->total_steps - step) /
 	       (double)(r->total_steps - r->warmup_steps);
 	if (r->shape == GF_RATE_LINEAR)
 		return r->peak * left;
+	if (r->shape == GF_RATE_POLY)
+		return r->peak * pow(left, r->power);
 	return r->peak * 0.5 * (1 - cos(M_PI * left));
 }

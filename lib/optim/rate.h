@@ -11,16 +11,28 @@
  * Linear scaling (Goyal et al. 2017): a rate chosen for a global batch of
  * `reference` samples is multiplied by batch / reference. Warm-up: step s of
  * the first `warmup_steps` uses (s + 1) / warmup_steps of the rate. Behind it
- * the rate follows its shape down to the last step.
+ * the rate follows its shape down to the last step: linear, cosine and poly
+ * fall to 0, poly as the share that is left to the power `power`; step
+ * multiplies the rate by `factor` at each of `drops`.
  */
-enum gf_rate_shape { GF_RATE_CONSTANT, GF_RATE_LINEAR, GF_RATE_COSINE };
+enum gf_rate_shape {
+	GF_RATE_CONSTANT,
+	GF_RATE_LINEAR,
+	GF_RATE_COSINE,
+	GF_RATE_STEP,
+	GF_RATE_POLY
+};
 extern const char *const gf_rate_shape_names[]; /* NULL-terminated */
 
 struct gf_rate {
 	double peak;
 	enum gf_rate_shape shape;
 	size_t warmup_steps;
-	size_t total_steps; /* linear and cosine are 0 behind the last one */
+	size_t total_steps; /* linear, cosine and poly are 0 behind it */
+	double power;
+	double factor;
+	const size_t *drops; /* borrowed, ascending: steps from 0 */
+	size_t ndrops;
 };
 
 double gf_rate_scaled(double rate, double reference_batch, double global_batch);

@@ -2,6 +2,7 @@
 #include "optim/sgd.h"
 
 #include "gf_kernels.h"
+#include "optim/optimizers.h"
 
 void gf_sgd_update(const struct gf_sgd *o, float scale, const float *grad,
 		   float *weight, float *velocity, size_t count_elems)
@@ -16,3 +17,47 @@ void gf_sgd_update(const struct gf_sgd *o, float scale, const float *grad,
 
 	gf_kernels()->sgd_f32(&step, grad, weight, velocity, count_elems);
 }
+
+static void step(const struct gf_optim_config *c, const struct gf_optim_part *p,
+		 bool nesterov)
+{
+	const struct gf_sgd o = {
+		.lr = p->lr,
+		.momentum = c->momentum,
+		.weight_decay = p->excluded ? 0 : c->weight_decay,
+		.nesterov = nesterov,
+	};
+
+	gf_sgd_update(&o, p->scale, p->grad, p->weight, p->slot[0],
+		      p->count_elems);
+}
+
+static void step_plain(const struct gf_optim_config *c,
+		       const struct gf_optim_part *p)
+{
+	step(c, p, false);
+}
+
+static void step_nesterov(const struct gf_optim_config *c,
+			  const struct gf_optim_part *p)
+{
+	step(c, p, true);
+}
+
+const struct gf_optimizer_ops gf_optimizer_sgd = {
+	.name = "sgd",
+	.description = "SGD with momentum and weight decay",
+	.default_exclude = "none",
+	.elementwise = true,
+	.slots = {"momentum"},
+	.step = step_plain,
+};
+
+const struct gf_optimizer_ops gf_optimizer_nesterov = {
+	.name = "nesterov",
+	.description = "SGD with Nesterov's momentum and weight decay",
+	.default_exclude = "none",
+	.elementwise = true,
+	.slots = {"momentum"},
+	.step = step_nesterov,
+};

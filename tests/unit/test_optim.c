@@ -4,7 +4,11 @@
 #include "base/array.h"
 #include "base/rng.h"
 #include "optim/lars.h"
+#include "optim/optimizer.h"
 #include "optim/sgd.h"
+
+#include <errno.h>
+#include <math.h>
 
 /* Five steps in f32 against the formula in f64. */
 #define TOLERANCE 2e-6
@@ -84,10 +88,191 @@ static void test_lars(void)
 	}
 }
 
+/* --- whole nets ----------------------------------------------------------- */
+
+/* A net of 3x4 weights and their bias, a norm of two vectors, 2x3 weights: what
+ * is excluded is neither decayed nor given a rate of its own. Serial f64
+ * arithmetic, element by element, is the reference. */
+static const struct gf_optim_tensor net[] = {
+	{"fc1.weight", 2, 12}, {"fc1.bias", 1, 3},   {"bn.weight", 1, 3},
+	{"bn.bias", 1, 3},     {"fc2.weight", 2, 6},
+};
+enum { NET = 27 };
+
+static const struct {
+	const char *label;
+	struct gf_optim_config config;
+	const char *excluded; /* one letter per tensor: x excluded */
+	size_t ranges;
+} nets[] = {
+	{"sgd",
+	 {.name = "sgd", .momentum = .9, .weight_decay = .01},
+	 ".....",
+	 1},
+	{"nesterov",
+	 {.name = "nesterov", .momentum = .9, .weight_decay = .01},
+	 ".....",
+	 1},
+	{"sgd without decay of vectors",
+	 {.name = "sgd",
+	  .momentum = .9,
+	  .weight_decay = .01,
+	  .exclude = "vectors"},
+	 ".xxx.",
+	 3},
+	{"names",
+	 {.name = "sgd", .weight_decay = .5, .exclude = "bn.*,*2.weight"},
+	 "..xxx",
+	 2},
+	{"lars",
+	 {.name = "lars",
+	  .momentum = .9,
+	  .weight_decay = .01,
+	  .eta = .02,
+	  .epsilon = 1e-9},
+	 ".xxx.",
+	 5},
+	{"lars for all",
+	 {.name = "lars",
+	  .momentum = .5,
+	  .weight_decay = .01,
+	  .eta = .02,
+	  .exclude = "none"},
+	 ".....",
+	 5},
+	{"clipped",
+	 {.name = "sgd",
+	  .momentum = .9,
+	  .weight_decay = .01,
+	  .clip_norm = .125},
+	 ".....",
+	 1},
+	{"clipped lars",
+	 {.name = "lars",
+	  .momentum = .9,
+	  .weight_decay = .01,
+	  .eta = .02,
+	  .clip_norm = .125},
+	 ".xxx.",
+	 5},
+};
+
+struct f64_net {
+	double w[NET], u[NET];
+};
+
+static double norm_of(const double *x, size_t n)
+{
+	double sum = 0;
+
+	while (n--)
+		sum += x[n] * x[n];
+	return sqrt(sum);
+}
+
+static void f64_step(size_t c, double lr, const double *mean, struct f64_net *n)
+{
+	const struct gf_optim_config *k = &nets[c].config;
+	bool lars = strcmp(k->name, "lars") == 0;
+	double clip = 1, norm = norm_of(mean, NET), g[NET];
+	size_t t, i, at = 0;
+
+	if (k->clip_norm > 0 && norm > k->clip_norm)
+		clip = k->clip_norm / norm;
+	for (i = 0; i < NET; i++)
+		g[i] = clip * mean[i];
+	for (t = 0; t < GF_ARRAY_LENGTH(net); at += net[t++].count_elems) {
+		bool excluded = nets[c].excluded[t] == 'x';
+		double decay = excluded ? 0 : k->weight_decay, trust = 1;
+		double w = norm_of(n->w + at, net[t].count_elems);
+
+		if (lars && !excluded)
+			trust = k->eta * w /
+				(norm_of(g + at, net[t].count_elems) +
+				 decay * w + k->epsilon);
+		for (i = at; i < at + net[t].count_elems; i++) {
+			double d = trust * (g[i] + decay * n->w[i]);
+
+			n->u[i] = k->momentum * n->u[i] + d;
+			n->w[i] -= lr * (strcmp(k->name, "nesterov") == 0
+						 ? d + k->momentum * n->u[i]
+						 : n->u[i]);
+		}
+	}
+}
+
+static void test_net(size_t c)
+{
+	const float scale = 0.25f;
+	struct gf_optimizer o;
+	struct gf_error err = {""};
+	struct f64_net want = {{0}, {0}};
+	float w[NET], g[NET];
+	double mean[NET];
+	struct gf_rng rng;
+	size_t i;
+	int step;
+
+	EXPECT(gf_optimizer_init(&o, &nets[c].config, net, GF_ARRAY_LENGTH(net),
+				 &err) == 0,
+	       "%s: %s", nets[c].label, err.text);
+	EXPECT(o.nranges == nets[c].ranges && o.count_elems == NET,
+	       "%s: %zu ranges", nets[c].label, o.nranges);
+	gf_rng_init(&rng, c, 1);
+	for (i = 0; i < NET; i++)
+		want.w[i] = w[i] = (float)gf_rng_normal(&rng);
+	for (step = 0; step < STEPS; step++) {
+		for (i = 0; i < NET; i++) {
+			g[i] = (float)gf_rng_normal(&rng);
+			mean[i] = (double)scale * (double)g[i];
+		}
+		EXPECT_NEAR(gf_optimizer_norm(&o, scale, g), norm_of(mean, NET),
+			    1e-6, "%s: norm", nets[c].label);
+		f64_step(c, 0.1 / (step + 1), mean, &want);
+		gf_optimizer_step(&o, 0.1 / (step + 1), scale, g, w);
+	}
+	for (i = 0; i < NET; i++) {
+		EXPECT_NEAR(w[i], want.w[i], TOLERANCE, "%s w[%zu]",
+			    nets[c].label, i);
+		EXPECT_NEAR(o.slot[0][i], want.u[i], TOLERANCE, "%s u[%zu]",
+			    nets[c].label, i);
+	}
+	gf_optimizer_release(&o);
+}
+
+static void test_refusals(void)
+{
+	static const struct {
+		struct gf_optim_config config;
+		const char *text;
+	} refused[] = {
+		{{.name = "adam"},
+		 "want an optimizer (sgd, nesterov, lars), got \"adam\""},
+		{{.name = "sgd", .exclude = "vectors,fc3.*"},
+		 "exclude: want names of tensors, none is like \"fc3.*\""},
+		{{.name = "sgd", .exclude = ""},
+		 "exclude: want names of tensors, none is like \"\""},
+	};
+	struct gf_optimizer o;
+	struct gf_error err = {""};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(refused); i++) {
+		EXPECT(gf_optimizer_init(&o, &refused[i].config, net,
+					 GF_ARRAY_LENGTH(net), &err) == -EINVAL,
+		       "%s", refused[i].text);
+		EXPECT_TEXT(err.text, refused[i].text);
+	}
+	gf_optimizer_release(NULL);
+}
+
 int main(void)
 {
 	for (size_t c = 0; c < GF_ARRAY_LENGTH(cases); c++)
 		test_sgd(c);
 	test_lars();
+	for (size_t c = 0; c < GF_ARRAY_LENGTH(nets); c++)
+		test_net(c);
+	test_refusals();
 	return TEST_END();
 }

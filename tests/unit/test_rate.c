@@ -6,6 +6,8 @@
 
 #define TOLERANCE 1e-12
 
+static const size_t drops[] = {4, 6, 6};
+
 static const struct {
 	const char *label;
 	struct gf_rate rate;
@@ -32,6 +34,25 @@ static const struct {
 	{"cosine behind the end", {2, GF_RATE_COSINE, 0, 8}, 8, 0},
 	{"all of it a warm-up", {1, GF_RATE_COSINE, 8, 8}, 7, 1},
 	{"stopped inside the warm-up", {1, GF_RATE_COSINE, 10, 8}, 4, .5},
+	{"poly begins at the peak", {3, GF_RATE_POLY, 0, 10, .power = 2}, 0, 3},
+	{"poly, half is left", {3, GF_RATE_POLY, 0, 10, .power = 2}, 5, .75},
+	{"poly's last step behind a warm-up",
+	 {3, GF_RATE_POLY, 6, 10, .power = 2},
+	 9,
+	 .1875},
+	{"poly behind the end", {3, GF_RATE_POLY, 0, 10, .power = 2}, 10, 0},
+	{"before the first drop",
+	 {8, GF_RATE_STEP, 0, 10, 0, .5, drops, 3},
+	 3,
+	 8},
+	{"a drop", {8, GF_RATE_STEP, 0, 10, 0, .5, drops, 3}, 4, 4},
+	{"two at once", {8, GF_RATE_STEP, 0, 10, 0, .5, drops, 3}, 6, 1},
+	{"dropped for good", {8, GF_RATE_STEP, 0, 10, 0, .5, drops, 3}, 99, 1},
+	{"a warm-up longer than a drop",
+	 {8, GF_RATE_STEP, 8, 10, 0, .5, drops, 3},
+	 5,
+	 6},
+	{"no drops", {8, GF_RATE_STEP, 0, 10, 0, .5, NULL, 0}, 9, 8},
 	{"no step at all", {1, GF_RATE_LINEAR, 0, 0}, 0, 0},
 };
 

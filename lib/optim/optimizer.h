@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_OPTIM_OPTIMIZER_H
+#define GF_OPTIM_OPTIMIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+/*
+ * An optimiser: what a step makes of a gradient, and what it remembers for
+ * the next one. Parameters, gradients and each array of its state are flat,
+ * tensor behind tensor in one order; the state starts as zeros. The same bits
+ * on every machine, so ranks that step alike stay replicas.
+ *
+ * One file each, one entry in registry.c.
+ */
+#define GF_OPTIM_SLOTS 2 /* most arrays of state */
+
+struct gf_optim_config {
+	const char *name; /* of gf_optimizers */
+	double momentum, weight_decay;
+	double eta, epsilon; /* lars */
+	double clip_norm;    /* of the whole gradient; 0: not clipped */
+	/* Tensors that get neither weight decay nor a rate of their own: a
+	 * comma-separated list of "vectors" (biases and norms: one dimension)
+	 * and of patterns for names (fnmatch); "none"; NULL: what suits. */
+	const char *exclude;
+};
+
+struct gf_optim_tensor {
+	const char *name; /* borrowed while gf_optimizer_init runs */
+	size_t rank;      /* dimensions */
+	size_t count_elems;
+};
+
+/* A range of elements that are treated alike: a tensor, or neighbours. */
+struct gf_optim_range {
+	size_t first, count_elems;
+	bool excluded;
+};
+
+/* One step of one range; pointers are to its first element. */
+struct gf_optim_part {
+	double lr;
+	float scale; /* of the gradient, before anything else */
+	bool excluded;
+	const float *grad;
+	float *weight;
+	float *slot[GF_OPTIM_SLOTS];
+	size_t count_elems;
+};
+
+struct gf_optimizer_ops {
+	const char *name;
+	const char *description; /* one line */
+	const char *default_exclude;
+	bool elementwise; /* neighbours may be stepped as one range */
+	const char *slots[GF_OPTIM_SLOTS + 1]; /* names of the state's arrays */
+	void (*step)(const struct gf_optim_config *c,
+		     const struct gf_optim_part *p);
+};
+
+extern const struct gf_optimizer_ops *const gf_optimizers[]; /* NULL-ended */
+
+struct gf_optimizer {
+	const struct gf_optimizer_ops *ops;
+	struct gf_optim_config config; /* its strings are borrowed */
+	struct gf_optim_range *ranges;
+	size_t nranges, count_elems;
+	float *slot[GF_OPTIM_SLOTS];
+};
+
+/* -EINVAL: no such optimiser, or a pattern that fits no tensor; -ENOMEM. */
+int gf_optimizer_init(struct gf_optimizer *o,
+		      const struct gf_optim_config *config,
+		      const struct gf_optim_tensor *tensors, size_t ntensors,
+		      struct gf_error *err);
+void gf_optimizer_release(struct gf_optimizer *o);
+
+/* |scale * grad| over all elements, the same bits on every machine. */
+double gf_optimizer_norm(const struct gf_optimizer *o, float scale,
+			 const float *grad);
+/* grad is not changed; clipping scales it on the way. */
+void gf_optimizer_step(struct gf_optimizer *o, double lr, float scale,
+		       const float *grad, float *weight);
+
+#endif
