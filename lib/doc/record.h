@@ -108,6 +108,12 @@ void gf_record_release(const struct gf_record *r, void *item);
 /* *copy = *item, with everything owned anew. */
 void gf_record_copy(const struct gf_record *r, void *copy, const void *item);
 
+/* A zeroed item: every field absent. */
+void gf_record_clear(const struct gf_record *r, void *item);
+/* What is absent in item becomes what it is in `under`, copied; for records of
+ * fields whose types come before GF_FIELD_GROUP, and groups of such. */
+void gf_record_fill(const struct gf_record *r, void *item, const void *under);
+
 /* An array of objects at a key. */
 int gf_list_read(struct gf_json_at *at, const char *key,
 		 const struct gf_record *r, void *items_ptr, size_t *count,

@@ -8,33 +8,6 @@
 #include "base/heap.h"
 #include "doc/record_parts.h"
 
-static void set_absent(const struct gf_field *f, void *item)
-{
-	void *p = gf_field_place(f, item);
-
-	switch (f->type) {
-	case GF_FIELD_SIZE:
-		*(size_t *)p = (size_t)f->absent;
-		break;
-	case GF_FIELD_INT:
-	case GF_FIELD_CHOICE:
-		*(int *)p = (int)f->absent;
-		break;
-	case GF_FIELD_BOOL:
-		*(bool *)p = f->absent != 0;
-		break;
-	case GF_FIELD_REAL:
-		*(double *)p = f->absent;
-		break;
-	case GF_FIELD_GROUP:
-		for (f = f->record->fields; f->key; f++)
-			set_absent(f, p);
-		break;
-	default:
-		break; /* pointers and counts are zero already */
-	}
-}
-
 static int read_numbers(struct gf_json_at *at, const struct gf_field *f,
 			void *item, struct gf_error *err)
 {
@@ -164,7 +137,7 @@ static int read_fields(struct gf_json_at *at, const struct gf_field *fields,
 			 (f->presence != GF_HIDDEN && gf_json_has(at, f->key)))
 			rc = read_field(at, f, item, err);
 		else
-			set_absent(f, item);
+			gf_field_set_absent(f, item);
 	}
 	return rc;
 }

@@ -24,7 +24,7 @@ static double scalar_of(const struct gf_field *f, const void *item)
 	}
 }
 
-static bool is_absent(const struct gf_field *f, const void *item)
+bool gf_field_is_absent(const struct gf_field *f, const void *item)
 {
 	const void *p = gf_field_place(f, item);
 	const struct gf_field *inner;
@@ -49,7 +49,7 @@ static bool is_absent(const struct gf_field *f, const void *item)
 		return gf_field_pointer(f, item) == NULL;
 	case GF_FIELD_GROUP:
 		for (inner = f->record->fields; inner->key; inner++)
-			if (!is_absent(inner, p))
+			if (!gf_field_is_absent(inner, p))
 				return false;
 		return *gf_record_extra(f->record, p) == NULL;
 	case GF_FIELD_OWN:
@@ -151,7 +151,7 @@ static void write_fields(struct gf_json_writer *w,
 		if (f->presence == GF_HIDDEN)
 			written = false;
 		else if (f->presence == GF_OMITTED)
-			written = !is_absent(f, item);
+			written = !gf_field_is_absent(f, item);
 		else if (f->presence != GF_FOLLOWS)
 			written = true;
 		if (written)

@@ -49,6 +49,7 @@ VERBS(topology)
 VERBS(profile)
 VERBS(plan)
 VERBS(model)
+VERBS(training)
 #undef VERBS
 
 static int combine_profiles(void *a, void *b, struct gf_error *err)
@@ -63,10 +64,9 @@ static int combine_profiles(void *a, void *b, struct gf_error *err)
 	.file = offsetof(struct gf_documents, type##_file),                    \
 	.read = read_##type, .write = write_##type, .release = release_##type
 static const struct format formats[] = {
-	{FORMAT(topology)},
-	{FORMAT(profile), .combine = combine_profiles},
-	{FORMAT(plan)},
-	{FORMAT(model)},
+	{FORMAT(topology)}, {FORMAT(profile), .combine = combine_profiles},
+	{FORMAT(plan)},     {FORMAT(model)},
+	{FORMAT(training)},
 };
 #undef FORMAT
 

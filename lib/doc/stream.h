@@ -9,6 +9,7 @@
 #include "doc/plan.h"
 #include "doc/profile.h"
 #include "doc/topology.h"
+#include "doc/training.h"
 
 /*
  * The documents a command was given: files named as arguments and a
@@ -22,10 +23,12 @@ struct gf_documents {
 	struct gf_profile *profile;
 	struct gf_plan *plan;
 	struct gf_model *model;
+	struct gf_training *training;
 	char topology_digest[72], profile_digest[72], plan_digest[72],
-		model_digest[72];
+		model_digest[72], training_digest[72];
 	/* The files they came from; NULL where there is none. */
-	char *topology_file, *profile_file, *plan_file, *model_file;
+	char *topology_file, *profile_file, *plan_file, *model_file,
+		*training_file;
 	/* What came on standard input, as our writers print it, in order of
 	 * arrival: gf-profile passes it on. */
 	char *passed_on;

@@ -34,7 +34,8 @@ for name, schema in schemas.items():
     resolver = jsonschema.RefResolver(name, schema, store=schemas)
     validators[name.split(".")[0]] = jsonschema.Draft202012Validator(
         schema, resolver=resolver)
-if sorted(validators) != ["gf-model", "gf-plan", "gf-profile", "gf-topology"]:
+if sorted(validators) != ["gf-model", "gf-plan", "gf-profile", "gf-topology",
+                          "gf-training"]:
     complain("share/schema: want a schema per format, got %s" % list(validators))
 
 
@@ -43,7 +44,8 @@ def validator_for(document):
 
 
 good = glob.glob("tests/data/valid/*.json")
-for folder in ("topologies", "models", "profiles", "plans", "examples"):
+for folder in ("topologies", "models", "profiles", "plans", "training",
+               "examples"):
     good += glob.glob("share/%s/*.json" % folder)
 documents = []
 for path in sorted(good):

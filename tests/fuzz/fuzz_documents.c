@@ -186,6 +186,8 @@ static void expect_same(const char *written, const struct gf_text *from)
 		again = gf_plan_write(d.plan);
 	else if (d.model)
 		again = gf_model_write(d.model);
+	else if (d.training)
+		again = gf_training_write(d.training);
 	if (!again || strcmp(again, written) != 0)
 		fail("what was written reads back to something else", from);
 	free(again);
@@ -245,6 +247,11 @@ static void check_accepted(const struct gf_documents *d,
 	if (d->model) {
 		free(gf_model_generation_order(d->model));
 		written = gf_model_write(d->model);
+		expect_same(written, from);
+		free(written);
+	}
+	if (d->training) {
+		written = gf_training_write(d->training);
 		expect_same(written, from);
 		free(written);
 	}

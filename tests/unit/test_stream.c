@@ -86,15 +86,15 @@ static const struct {
 	 false},
 	{{"{\"format\": \"gf-plot\"}"},
 	 {"a"},
-	 "a: /format: want \"gf-topology\", \"gf-profile\", \"gf-plan\" or "
-	 "\"gf-model\", got \"gf-plot\"",
+	 "a: /format: want \"gf-topology\", \"gf-profile\", \"gf-plan\", "
+	 "\"gf-model\" or \"gf-training\", got \"gf-plot\"",
 	 false,
 	 false,
 	 false},
 	{{"{\"version\": 1}"},
 	 {"a"},
-	 "a: /format: want \"gf-topology\", \"gf-profile\", \"gf-plan\" or "
-	 "\"gf-model\", got nothing",
+	 "a: /format: want \"gf-topology\", \"gf-profile\", \"gf-plan\", "
+	 "\"gf-model\" or \"gf-training\", got nothing",
 	 false,
 	 false,
 	 false},
@@ -244,13 +244,16 @@ static char *written(const struct gf_documents *d)
 		return gf_topology_write(d->topology);
 	if (d->profile)
 		return gf_profile_write(d->profile);
+	if (d->training)
+		return gf_training_write(d->training);
 	return d->plan ? gf_plan_write(d->plan) : gf_model_write(d->model);
 }
 
 /* What is shipped reads, and lies there as our own writer prints it. */
 static void test_shipped(void)
 {
-	static const char *const folders[] = {"topologies", "models"};
+	static const char *const folders[] = {"topologies", "models",
+					      "training"};
 	const char *source = getenv("GF_SOURCE");
 	size_t i, k;
 
@@ -299,9 +302,9 @@ static void expect_example(const char *page, const char *text, size_t size)
 /* The examples in section 5 of the manual. */
 static void test_manual(void)
 {
-	static const char *const pages[] = {"man/gf-topology.5",
-					    "man/gf-profile.5", "man/gf-plan.5",
-					    "man/gf-model.5"};
+	static const char *const pages[] = {
+		"man/gf-topology.5", "man/gf-profile.5", "man/gf-plan.5",
+		"man/gf-model.5", "man/gf-training.5"};
 	static const char start[] = ".Bd -literal\n{";
 	size_t i;
 
