@@ -2,7 +2,7 @@
 /*
  * The search for several lanes. A node is the state of the step model when the
  * last message of tensors 0..i-1 starts; from it every next message is tried,
- * normal and simultaneous, by every option of the envelope. Nodes at one
+ * normal and simultaneous, by every choice of the menu. Nodes at one
  * position are compared by when the last message started, when the flights
  * would end if nothing more came (latest first) and the time lost to overlap:
  * one that is no better anywhere is dropped, and of the rest the `width` that
@@ -216,13 +216,13 @@ static void try_options(struct beam *b, size_t i, size_t k, size_t from)
 	double least = gf_menu_cost_s(menu, bytes);
 	size_t e;
 
-	for (e = 0; e < menu->nenvelope; e++) {
-		const struct gf_option *o = &menu->options[menu->envelope[e]];
+	for (e = 0; e < menu->nchoices; e++) {
+		const struct gf_option *o = &menu->options[menu->choices[e]];
 		struct node node = {
 			.first = i,
 			.last = k,
 			.mode = GF_MODE_SIMULTANEOUS,
-			.option = menu->envelope[e],
+			.option = menu->choices[e],
 		};
 
 		/* beside others a startup is hidden, bytes are not; but a far
@@ -353,7 +353,7 @@ static unsigned char *around(const struct gf_work *w, const struct gf_draft *d,
 void gf_search_beam(const struct gf_work *w, double below_s, struct gf_draft *d)
 {
 	double pairs = (double)w->ntensors * (double)w->ntensors *
-		       (double)w->menu.nenvelope;
+		       (double)w->menu.nchoices;
 	double width = floor(BUDGET / pairs);
 	struct gf_draft first = {.lanes = d->lanes};
 	struct effort effort = {0};

@@ -123,12 +123,12 @@ static void descend(struct tree *t, size_t depth, size_t first)
 	size_t last, e;
 
 	for (last = first; last <= t->w->run_last[first]; last++)
-		for (e = 0; e < menu->nenvelope && t->left > 0; e++) {
+		for (e = 0; e < menu->nchoices && t->left > 0; e++) {
 			struct gf_send send = {
 				.first = first,
 				.last = last,
 				.mode = GF_MODE_SIMULTANEOUS,
-				.option = menu->envelope[e],
+				.option = menu->choices[e],
 			};
 
 			if (!branch(t, depth, &send))

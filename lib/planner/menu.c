@@ -77,6 +77,74 @@ static void find_envelope(struct gf_menu *m)
 	}
 }
 
+/* --- the choices ----------------------------------------------------------- */
+
+#define CHOICES_MOST    12
+#define LANES_COMPARED  16
+
+/* The most and the least by which so many messages slow one of that option. */
+static void gamma_range(const struct gf_option *o, int n, double *least,
+			double *most)
+{
+	size_t entries = o->contention ? o->contention->nentries : 0, e;
+
+	*least = *most = n;
+	for (e = 0; e < entries; e++) {
+		struct gf_contention one = {&o->contention->entries[e], 1};
+		double gamma = gf_contention_gamma(&one, 0, n);
+
+		*least = e == 0 ? gamma : fmin(*least, gamma);
+		*most = e == 0 ? gamma : fmax(*most, gamma);
+	}
+}
+
+static bool shares_no_worse(const struct gf_option *a,
+			    const struct gf_option *b)
+{
+	double least, most, ignored;
+	int n;
+
+	if (a->contention == b->contention && a->wire_ratio == b->wire_ratio)
+		return true;
+	for (n = 2; n <= LANES_COMPARED; n++) {
+		gamma_range(a, n, &ignored, &most);
+		gamma_range(b, n, &least, &ignored);
+		if (most > least)
+			return false;
+	}
+	return true;
+}
+
+/* b is nowhere better, alone or beside others; of equals the first stays. */
+static bool replaces(const struct gf_menu *m, size_t a, size_t b)
+{
+	const struct gf_option *x = &m->options[a], *y = &m->options[b];
+
+	if (x->startup_s > y->startup_s || x->per_byte_s > y->per_byte_s ||
+	    !shares_no_worse(x, y))
+		return false;
+	return a < b || x->startup_s < y->startup_s ||
+	       x->per_byte_s < y->per_byte_s || !shares_no_worse(y, x);
+}
+
+static void find_choices(struct gf_menu *m)
+{
+	size_t i, k;
+
+	m->choices = gf_xcalloc(m->noptions, sizeof(*m->choices));
+	for (i = 0; i < m->noptions; i++) {
+		for (k = 0; k < m->noptions; k++)
+			if (k != i && replaces(m, k, i))
+				break;
+		if (k == m->noptions)
+			m->choices[m->nchoices++] = i;
+	}
+	if (m->nchoices <= CHOICES_MOST)
+		return;
+	memcpy(m->choices, m->envelope, m->nenvelope * sizeof(*m->choices));
+	m->nchoices = m->nenvelope;
+}
+
 /* --- the options --------------------------------------------------------- */
 
 struct filling {
@@ -269,6 +337,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 					      "topology, found neither");
 	}
 	find_envelope(m);
+	find_choices(m);
 	return 0;
 }
 
@@ -280,6 +349,7 @@ void gf_menu_release(struct gf_menu *m)
 		free(m->options[i].stages);
 	free(m->options);
 	free(m->envelope);
+	free(m->choices);
 	free(m->from_bytes);
 	memset(m, 0, sizeof(*m));
 }

@@ -29,6 +29,9 @@ struct gf_option {
  * envelope[k] is the cheapest option for messages of from_bytes[k] up to
  * from_bytes[k+1]: the minimum of straight lines is concave, so each option
  * appears at most once and their slopes fall.
+ * choices are those worth trying where messages share the network: all that no
+ * other replaces in startup, slope and contention, or where these are too many
+ * the envelope.
  */
 struct gf_menu {
 	struct gf_option *options;
@@ -36,6 +39,8 @@ struct gf_menu {
 	size_t *envelope;
 	double *from_bytes;
 	size_t nenvelope;
+	size_t *choices; /* indices into options */
+	size_t nchoices;
 };
 
 /* What a problem's messages are priced on. */

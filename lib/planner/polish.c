@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Local search on a finished draft: move a cut by one, two, four, ... tensors,
- * merge two messages, split one, flip a mode; keep what the step model likes
+ * merge two messages, split one, flip a mode, choose another option; keep what the step model likes
  * better, until a round changes nothing or the budget (messages simulated) is
  * spent.
  */
@@ -130,6 +130,21 @@ static bool flip(struct bench *b, size_t i)
 	return judge(b);
 }
 
+static bool choose(struct bench *b, size_t i)
+{
+	const struct gf_menu *menu = &b->w->menu;
+	bool won = false;
+	size_t k;
+
+	for (k = 0; k < menu->nchoices; k++) {
+		if (menu->choices[k] == b->trial.sends[i].option)
+			continue;
+		b->trial.sends[i].option = menu->choices[k];
+		won |= judge(b);
+	}
+	return won;
+}
+
 void gf_search_polish(const struct gf_work *w, double budget,
 		      struct gf_draft *d)
 {
@@ -147,6 +162,7 @@ void gf_search_polish(const struct gf_work *w, double budget,
 		for (i = 0; i < d->nsends && b.left > 0; i++) {
 			if (i > 0 && d->lanes > 1)
 				won |= flip(&b, i);
+			won |= choose(&b, i);
 			if (i + 1 < d->nsends)
 				won |= move_some(&b, i);
 			if (i + 1 < d->nsends)

@@ -56,6 +56,7 @@ static int predict(const struct gf_work *w, const struct gf_draft *d,
 	struct gf_prediction *out = gf_xcalloc(1, sizeof(*out));
 	struct gf_fabric fabric = gf_plan_fabric(p);
 	struct gf_sim_result result = {0};
+	int lanes = d->lanes > d->lanes_allowed ? d->lanes : d->lanes_allowed;
 	int rc;
 
 	p->predicted = out;
@@ -65,8 +66,10 @@ static int predict(const struct gf_work *w, const struct gf_draft *d,
 	out->iteration_s = result.iteration_s;
 	out->compute_s = result.compute_s;
 	out->exposed_comm_s = result.exposed_comm_s;
-	out->lower_bound_s = split(d) ? gf_work_split_bound_s(w, d->lanes)
-				      : gf_work_bound_s(w, d->lanes);
+	/* of the problem, which the plan need not have used up */
+	out->lower_bound_s = split(d)
+				     ? gf_work_split_bound_s(w, lanes)
+				     : gf_work_bound_s(w, lanes);
 	return rc;
 }
 

@@ -138,6 +138,7 @@ void gf_draft_make(struct gf_draft *d, const struct gf_work *w,
 	policy->draft(&bounded, d);
 	if (!d->policy)
 		d->policy = policy;
+	d->lanes_allowed = bounded.lanes;
 	gf_work_predict(w, d, &result);
 }
 

@@ -40,6 +40,7 @@ struct gf_draft {
 	struct gf_send *sends;
 	size_t nsends, capacity;
 	int lanes;
+	int lanes_allowed;              /* that the policy could have used */
 	size_t threshold_bytes;         /* the rule that made it; 0: none */
 	double iteration_s;             /* by gf_work_predict */
 	const struct gf_policy *policy; /* that made it */

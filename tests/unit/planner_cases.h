@@ -91,7 +91,7 @@ static inline void store_case(struct problem_store *s,
 }
 
 /* A random instance: sometimes bound by compute, sometimes by the network,
- * with ties, several algorithms, gamma by size and slow overlap. */
+ * with ties, several algorithms, gamma by size and algorithm, slow overlap. */
 static inline void store_random(struct problem_store *s, uint64_t seed,
 				size_t ntensors, int lanes)
 {
@@ -135,6 +135,21 @@ static inline void store_random(struct problem_store *s, uint64_t seed,
 	if (gf_rng_below(&rng, 3) == 0)
 		s->model.backward_s += 2;
 	s->model.update_s = (double)gf_rng_below(&rng, 2);
+	if (gf_rng_below(&rng, 3) == 0) {
+		/* dearer alone, and better beside others */
+		k = s->network.nallreduce++;
+		s->costs[k] = s->costs[0];
+		s->costs[k].algorithm = (char *)"rhd";
+		s->costs[k].startup_s *= 1.1;
+		s->costs[k].per_byte_s *= 1 + gf_rng_uniform(&rng) / 5;
+		s->entries[2][0].gamma = s->gamma[2][0];
+		s->entries[2][0].ngamma = 3;
+		s->gamma[2][0][0] = 1;
+		s->gamma[2][0][1] = 1 + gf_rng_uniform(&rng) / 5;
+		s->gamma[2][0][2] = s->gamma[2][0][1] + 0.2;
+		s->costs[k].contention.entries = s->entries[2];
+		s->costs[k].contention.nentries = 1;
+	}
 }
 
 #endif

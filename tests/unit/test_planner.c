@@ -103,7 +103,7 @@ struct choices {
 static void try_all(struct choices *c, size_t first)
 {
 	const struct gf_work *w = c->w;
-	size_t options = c->options ? w->menu.nenvelope : 1, last, o;
+	size_t options = c->options ? w->menu.noptions : 1, last, o;
 	int mode, modes = c->d.lanes > 1 && first > 0 ? 2 : 1;
 
 	if (first == w->ntensors) {
@@ -122,7 +122,7 @@ static void try_all(struct choices *c, size_t first)
 				s->mode = mode ? GF_MODE_SIMULTANEOUS
 					       : GF_MODE_NORMAL;
 				if (c->options)
-					s->option = w->menu.envelope[o];
+					s->option = o;
 				try_all(c, last + 1);
 				c->d.nsends--;
 			}
