@@ -60,22 +60,6 @@ static const struct gf_record pipeline_record = {
 
 /* --- messages ------------------------------------------------------------ */
 
-#define AT(member) offsetof(struct gf_stage, member)
-static const struct gf_field stage_fields[] = {
-	{"factor", GF_FIELD_INT, .offset = AT(factor), .low = 2,
-	 .high = INT_MAX},
-	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
-	{NULL},
-};
-
-static const struct gf_record stage_record = {
-	.bytes = sizeof(struct gf_stage),
-	.extra_offset = AT(extra),
-	.one_line = true,
-	.fields = stage_fields,
-};
-#undef AT
-
 #define AT(member) offsetof(struct gf_message, member)
 static const struct gf_field message_fields[] = {
 	{"first", GF_FIELD_SIZE, .offset = AT(first), .high = GF_MAX_SIZE},
@@ -87,7 +71,7 @@ static const struct gf_field message_fields[] = {
 	 .names = gf_half_names},
 	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
 	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages),
-	 .count_offset = AT(nstages), .record = &stage_record},
+	 .count_offset = AT(nstages), .record = &gf_stage_record},
 	{"codec", GF_FIELD_STRING, .offset = AT(codec)},
 	{NULL},
 };

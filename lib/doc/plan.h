@@ -25,13 +25,6 @@ extern const char *const gf_mode_names[];    /* normal merged simultaneous */
 extern const char *const gf_release_names[]; /* ready backward_end */
 extern const char *const gf_half_names[];    /* all split */
 
-/* One factor of a decomposition (BlueConnect), innermost first. */
-struct gf_stage {
-	int factor;      /* >= 2 */
-	char *algorithm; /* ring | halving | shm | nccl */
-	char *extra;
-};
-
 /* The contiguous tensors first..last, reduced together. */
 struct gf_message {
 	size_t first, last;

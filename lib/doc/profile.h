@@ -76,9 +76,18 @@ struct gf_fit {
 	char *extra;
 };
 
+/* One factor of a decomposition (BlueConnect), innermost first. */
+struct gf_stage {
+	int factor;      /* >= 2 */
+	char *algorithm; /* ring | halving | shm | nccl */
+	char *extra;
+};
+
 /* One algorithm's all-reduce: startup_s + per_byte_s * bytes. */
 struct gf_allreduce_cost {
 	char *algorithm;
+	struct gf_stage *stages; /* as it was measured; none: undecomposed */
+	size_t nstages;
 	double startup_s, per_byte_s; /* both >= 0, not both 0 */
 	struct gf_contention contention;
 	struct gf_fit fit;

@@ -37,9 +37,27 @@ static const struct gf_record fit_record = {
 };
 #undef AT
 
+#define AT(member) offsetof(struct gf_stage, member)
+static const struct gf_field stage_fields[] = {
+	{"factor", GF_FIELD_INT, .offset = AT(factor), .low = 2,
+	 .high = INT_MAX},
+	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{NULL},
+};
+
+const struct gf_record gf_stage_record = {
+	.bytes = sizeof(struct gf_stage),
+	.extra_offset = AT(extra),
+	.one_line = true,
+	.fields = stage_fields,
+};
+#undef AT
+
 #define AT(member) offsetof(struct gf_allreduce_cost, member)
 static const struct gf_field allreduce_fields[] = {
 	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages),
+	 .count_offset = AT(nstages), .record = &gf_stage_record},
 	{"startup_s", GF_FIELD_REAL, .offset = AT(startup_s),
 	 .high = GF_MAX_TIME_S},
 	{"per_byte_s", GF_FIELD_REAL, .offset = AT(per_byte_s),
@@ -94,6 +112,27 @@ static const struct gf_record level_cost_record = {
 };
 #undef AT
 
+/* Of a decomposition that was measured. */
+static int check_stages(const struct gf_json_at *at,
+			const struct gf_network *net, size_t index,
+			struct gf_error *err)
+{
+	const struct gf_allreduce_cost *cost = &net->allreduce[index];
+	char place[64];
+	double product = 1;
+	size_t i;
+
+	for (i = 0; i < cost->nstages; i++)
+		product *= cost->stages[i].factor;
+	if (!cost->nstages || !net->ranks || product == net->ranks)
+		return 0;
+	snprintf(place, sizeof(place), "allreduce/%zu/stages", index);
+	return gf_json_refuse(at, place, err,
+			      "want factors whose product is the network's %d "
+			      "ranks, got %.0f",
+			      net->ranks, product);
+}
+
 static int finish_network(const struct gf_json_at *at, void *item,
 			  struct gf_error *err)
 {
@@ -102,6 +141,10 @@ static int finish_network(const struct gf_json_at *at, void *item,
 	size_t i, k;
 
 	for (i = 0; i < net->nallreduce; i++) {
+		int rc = check_stages(at, net, i, err);
+
+		if (rc)
+			return rc;
 		for (k = 0; k < i; k++) {
 			if (strcmp(net->allreduce[i].algorithm,
 				   net->allreduce[k].algorithm) != 0)

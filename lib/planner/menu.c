@@ -239,6 +239,14 @@ static void add_derived(struct filling *f, const struct gf_algorithm *a)
 	}
 }
 
+/* To be run as it was measured, unless that was on other ranks. */
+static void add_measured(struct filling *f, const struct gf_allreduce_cost *c)
+{
+	bool same = f->in->network->ranks == f->fabric.ranks;
+
+	add(f, c->algorithm, c->stages, same ? c->nstages : 0);
+}
+
 /* A bystander: an algorithm that is used when asked for. */
 static bool on_request(const char *algorithm)
 {
@@ -258,7 +266,7 @@ static void add_all(struct filling *f)
 	for (i = 0; n && i < n->nallreduce; i++)
 		if (!in->algorithm ||
 		    strcmp(in->algorithm, n->allreduce[i].algorithm) == 0)
-			add(f, n->allreduce[i].algorithm, NULL, 0);
+			add_measured(f, &n->allreduce[i]);
 	for (i = 0; derive && gf_algorithms[i]; i++) {
 		const struct gf_algorithm *a = gf_algorithms[i];
 

@@ -70,6 +70,11 @@ static const struct doc_case cases[] = {
 	{"\"algorithm\": \"library\"", "\"algorithm\": \"ring\"",
 	 "p.json: /network/allreduce/1/algorithm: want each algorithm once, "
 	 "got \"ring\" again"},
+	{"\"startup_s\": 3.0",
+	 "\"stages\": [{\"factor\": 2, \"algorithm\": \"shm\"}, {\"factor\": "
+	 "4, \"algorithm\": \"ring\"}], \"startup_s\": 3.0",
+	 "p.json: /network/allreduce/0/stages: want factors whose product is "
+	 "the network's 4 ranks, got 8"},
 	{"[1.0, 1.5]", "[1.1, 1.5]",
 	 "p.json: /network/allreduce/0/contention/0: want 1, got 1.1"},
 	{"[1.0, 1.5]", "[1, 1.5, 1.4]",
