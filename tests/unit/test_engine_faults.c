@@ -240,11 +240,11 @@ static void infectious(struct gf_comm *real, void *ctx)
 	struct gf_comm_ops cut = *real->ops;
 
 	(void)ctx;
-	EXPECT(!rig_open(&r, &c, &patient, &err), "%s", err.text);
 	if (c.rank == 1) {
 		cut.isend = broken_isend;
 		c.ops = &cut;
 	}
+	EXPECT(!rig_open(&r, &c, &patient, &err), "%s", err.text);
 	give_all(&r);
 	EXPECT(gf_engine_wait(r.engine, &err) == -EIO, "%s", err.text);
 	if (c.rank == 1)
