@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
+
 /*
  * Inner loops over plain arrays. kernels/ref holds them in portable C and is
  * the specification; kernels/x86 overrides what it can do better; the table is
@@ -38,11 +40,22 @@ struct gf_sparse {
 	size_t count;
 };
 
+/* y[i] = y[i] op x[i], elements of one type */
+typedef void gf_reduce_fn(void *y, const void *x, size_t n);
+/* y[i] /= by */
+typedef void gf_divide_fn(void *y, size_t n, int by);
+
 struct gf_kernels {
 	const char *name; /* of the best set in use: ref, avx2, avx512 */
 
 	/* y += x */
 	void (*add_f32)(float *y, const float *x, size_t n);
+	/* By type and operation. Half precision is computed in f32 and rounded
+	 * to nearest even; i32 wraps round. Of a NaN and a number max and min
+	 * are the NaN; 0 is above -0. avg is summed like sum, and divided in
+	 * the end; i32 towards zero. */
+	gf_reduce_fn *reduce[GF_DTYPES][GF_OPS];
+	gf_divide_fn *divide[GF_DTYPES];
 	/* y = a*x + b*y */
 	void (*axpby_f32)(float a, const float *x, float b, float *y, size_t n);
 	/* g = scale*grad + weight_decay*w;  u = momentum*u + g;

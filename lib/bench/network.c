@@ -189,7 +189,7 @@ static int can_run(const struct gf_bench_network *c,
 		.elem_bytes = 4,
 	};
 
-	if (!a->build && !c->comm->ops->iallreduce_f32)
+	if (!a->build && !c->comm->ops->iallreduce)
 		return gf_error_set(err, -ENOTSUP,
 				    "the transport has no all-reduce");
 	return a->applicable ? a->applicable(&args, err) : 0;

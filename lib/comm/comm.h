@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "comm/element.h"
 
 /*
  * A transport: tagged point-to-point messages between ranks, and the few
@@ -41,14 +42,16 @@ struct gf_comm_ops {
 	int (*irecv)(struct gf_comm *c, int peer, uint64_t tag, void *data,
 		     size_t size_bytes, struct gf_request **request,
 		     struct gf_error *err);
-	/* Can the transport add what that peer sends as it arrives, with no
-	 * buffer between? Then irecv_add_f32 does: data += received.
+	/* Can the transport reduce what that peer sends as it arrives, with no
+	 * buffer between? Then irecv_reduce does: count_elems at data become
+	 * the reduction of themselves and what comes. The element is borrowed
+	 * until the request ends; a codec in it is not looked at.
 	 * (optional, both) */
 	bool (*reduces_from)(struct gf_comm *c, int peer);
-	int (*irecv_add_f32)(struct gf_comm *c, int peer, uint64_t tag,
-			     float *data, size_t count_elems,
-			     struct gf_request **request,
-			     struct gf_error *err);
+	int (*irecv_reduce)(struct gf_comm *c, int peer, uint64_t tag,
+			    void *data, size_t count_elems,
+			    const struct gf_element *element,
+			    struct gf_request **request, struct gf_error *err);
 	/* 1 done (the request is freed), 0 not yet, negative errno failed (the
 	 * request is freed). Also drives progress. */
 	int (*test)(struct gf_comm *c, struct gf_request *request,
@@ -68,12 +71,13 @@ struct gf_comm_ops {
 	/* recv holds ranks * size_bytes, in rank order. */
 	int (*allgather)(struct gf_comm *c, const void *send, size_t size_bytes,
 			 void *recv, struct gf_error *err);
-	/* The library's own sum, in place, non-blocking (MPI_Iallreduce); all
-	 * ranks call it in the same order.
-	 * (optional: then `library` is not available) */
-	int (*iallreduce_f32)(struct gf_comm *c, float *data,
-			      size_t count_elems, struct gf_request **request,
-			      struct gf_error *err);
+	/* The library's own reduction, in place, non-blocking
+	 * (MPI_Iallreduce); all ranks call it in the same order. An average is
+	 * left as the sum. -ENOTSUP: not of such elements; the same on every
+	 * rank. (optional: then `library` is not available) */
+	int (*iallreduce)(struct gf_comm *c, void *data, size_t count_elems,
+			  const struct gf_element *element,
+			  struct gf_request **request, struct gf_error *err);
 	/* Ends the whole job with that status; does not return. */
 	void (*abort)(struct gf_comm *c, int status);
 	/* Page-aligned memory the transport likes, zeroed; -ENOMEM. */

@@ -2,18 +2,20 @@
 /*
  * The walker that moves data. A step is ready when the steps it depends on are
  * done; then a send or a receive is posted, and a copy or a reduction is done
- * on the spot. A receive that reduces has two halves, its transfer into a slot
- * of staging memory and its reduction, and only the second waits for the
- * dependencies.
+ * on the spot. A receive that reduces, or that decodes, has two halves: its
+ * transfer into a slot of staging memory, and what is made of it there; only
+ * the second waits for the dependencies. A send under a codec is encoded into
+ * a slot once it is ready.
  *
- * SLOTS are given out in program order, so the first unfinished reduction
- * always has one, and a schedule whose ranks take their steps in the same
- * rounds cannot get stuck for want of slots, however few there are.
+ * SLOTS are given out in program order, so the first unfinished step always
+ * has one, and a schedule whose ranks take their steps in the same rounds
+ * cannot get stuck for want of slots, however few there are.
  *
- * DIRECT. From a peer whose memory the transport can add from, a receive that
- * reduces needs no slot: it is posted when its dependencies are done, and the
- * transport adds straight into the data. Not where it overwrites what this rank
- * sends: schedule.h lets that receive be posted before the send has ended.
+ * DIRECT. From a peer whose memory the transport can reduce from, a receive
+ * that reduces needs no slot: it is posted when its dependencies are done, and
+ * the transport reduces straight into the data. Not where it overwrites what
+ * this rank sends: schedule.h lets that receive be posted before the send has
+ * ended.
  */
 #include "comm/exec.h"
 
@@ -22,14 +24,14 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "codec/run.h"
 #include "comm/backoff.h"
 #include "comm/exec_parts.h"
-#include "gf_kernels.h"
 
-static float *at(const struct gf_exec_run *run, struct gf_range range)
+static char *at(const struct gf_exec_run *run, struct gf_range range)
 {
 	return (range.buffer == GF_BUFFER_DATA ? run->data : run->scratch) +
-	       range.first;
+	       range.first * run->element.size_bytes;
 }
 
 static void finish_step(struct gf_exec_run *run, uint32_t i)
@@ -44,47 +46,114 @@ static void finish_step(struct gf_exec_run *run, uint32_t i)
 }
 
 /* Begins the transfer of a step, to or from that memory. */
-static int transfer(struct gf_exec_run *run, uint32_t i, float *memory,
+static int transfer(struct gf_exec_run *run, uint32_t i, char *memory,
 		    struct gf_error *err)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
 	struct gf_comm *c = run->exec->comm;
 	uint64_t tag = gf_tag(run->channel, step->match);
-	size_t size_bytes = step->range.count * sizeof(float);
+	size_t size_bytes =
+		gf_element_wire_bytes(&run->element, step->range.count);
 	struct gf_request **request = &run->states[i].request;
 	int rc;
 
 	if (step->op == GF_STEP_SEND)
 		rc = c->ops->isend(c, step->peer, tag, memory, size_bytes,
 				   request, err);
-	else if (run->states[i].direct)
-		rc = c->ops->irecv_add_f32(c, step->peer, tag, memory,
-					   step->range.count, request, err);
+	else if (step->op == GF_STEP_RECV_REDUCE &&
+		 run->ways[i] == GF_EXEC_PLAIN)
+		rc = c->ops->irecv_reduce(c, step->peer, tag, memory,
+					  step->range.count, &run->element,
+					  request, err);
 	else
 		rc = c->ops->irecv(c, step->peer, tag, memory, size_bytes,
 				   request, err);
 	if (rc)
 		return rc;
+	if (step->op == GF_STEP_SEND)
+		run->wire_bytes += size_bytes;
 	run->active[run->nactive++] = i;
 	run->moves++;
 	return 0;
 }
 
-/* Gives slots to receives that reduce, in program order. */
+/* Gives the next step of its kind a slot and begins its transfer. */
+static int post(struct gf_exec_run *run, struct gf_exec_slots *slots,
+		struct gf_error *err)
+{
+	uint32_t i = slots->steps[slots->given++];
+	const struct gf_step *step = &run->schedule->steps[i];
+	char *slot;
+
+	run->states[i].slot = slots->free[--slots->nfree];
+	slot = gf_exec_slot(slots, run->states[i].slot);
+	if (step->op == GF_STEP_SEND)
+		gf_codec_send(run->element.codec, slot,
+			      (float *)(void *)at(run, step->range),
+			      step->range.count);
+	return transfer(run, i, slot, err);
+}
+
+static bool may_land(const struct gf_exec_run *run)
+{
+	return run->landing.nfree && run->landing.given < run->landing.nsteps;
+}
+
+static bool may_send(const struct gf_exec_run *run)
+{
+	const struct gf_exec_slots *out = &run->outgoing;
+
+	return out->nfree && out->given < out->nsteps &&
+	       run->states[out->steps[out->given]].waits_for == 0;
+}
+
 static int post_ahead(struct gf_exec_run *run, struct gf_error *err)
 {
-	uint32_t i;
 	int rc = 0;
 
-	while (run->free_slots && run->posted < run->nreduces && !rc) {
-		i = run->reduces[run->posted++];
-		run->states[i].slot = run->slots[--run->free_slots];
-		rc = transfer(run, i,
-			      run->staging +
-				      run->states[i].slot * run->slot_elems,
-			      err);
-	}
+	while (!rc && may_land(run))
+		rc = post(run, &run->landing, err);
+	while (!rc && may_send(run))
+		rc = post(run, &run->outgoing, err);
 	return rc;
+}
+
+/* What has landed, put where it belongs. */
+static void deposit(struct gf_exec_run *run, const struct gf_step *step,
+		    const char *slot)
+{
+	const struct gf_element *e = &run->element;
+	char *to = at(run, step->range);
+	size_t n = step->range.count;
+
+	if (!e->codec)
+		gf_element_reduce(e, to, slot, n);
+	else if (step->op == GF_STEP_RECV)
+		gf_codec_decode(e->codec, (float *)(void *)to, slot, n);
+	else
+		gf_codec_decode_add(e->codec, (float *)(void *)to, slot, n);
+}
+
+static void give_back(struct gf_exec_slots *slots, uint32_t slot)
+{
+	slots->free[slots->nfree++] = slot;
+}
+
+/* A step done on the spot. */
+static void take(struct gf_exec_run *run, const struct gf_step *step)
+{
+	const struct gf_element *e = &run->element;
+	char *to = at(run, step->range);
+
+	if (step->op == GF_STEP_COPY)
+		memcpy(to, at(run, step->from),
+		       step->range.count * e->size_bytes);
+	else if (step->op == GF_STEP_REDUCE)
+		gf_element_reduce(e, to, at(run, step->from),
+				  step->range.count);
+	else if (e->codec) /* GF_STEP_ROUND; others go as they are */
+		gf_codec_round(e->codec, (float *)(void *)to,
+			       step->range.count);
 }
 
 /* A step whose dependencies are done. */
@@ -92,34 +161,23 @@ static int take_up(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
 	struct gf_exec_state *state = &run->states[i];
-	float *target = at(run, step->range);
 
-	switch (step->op) {
-	case GF_STEP_SEND:
-	case GF_STEP_RECV:
-		return transfer(run, i, target, err);
-	case GF_STEP_RECV_REDUCE:
-		if (state->direct)
-			return transfer(run, i, target, err);
+	switch ((enum gf_exec_way)run->ways[i]) {
+	case GF_EXEC_PLAIN:
+		return transfer(run, i, at(run, step->range), err);
+	case GF_EXEC_CODED: /* post_ahead takes it in its turn */
+		return 0;
+	case GF_EXEC_LAND:
 		if (!state->arrived)
 			return 0;
-		gf_kernels()->add_f32(
-			target, run->staging + state->slot * run->slot_elems,
-			step->range.count);
-		run->slots[run->free_slots++] = state->slot;
+		deposit(run, step, gf_exec_slot(&run->landing, state->slot));
+		give_back(&run->landing, state->slot);
 		/* It is listed twice when its last dependency and its
 		 * arrival are seen in one pass. */
 		state->arrived = false;
 		break;
-	case GF_STEP_ROUND: /* f32 goes as it is */
-		break;
-	case GF_STEP_COPY:
-		memcpy(target, at(run, step->from),
-		       step->range.count * sizeof(float));
-		break;
-	case GF_STEP_REDUCE:
-		gf_kernels()->add_f32(target, at(run, step->from),
-				      step->range.count);
+	case GF_EXEC_NOW:
+		take(run, step);
 		break;
 	}
 	finish_step(run, i);
@@ -134,7 +192,7 @@ static int settle(struct gf_exec_run *run, struct gf_error *err)
 		rc = post_ahead(run, err);
 		while (run->nready && !rc)
 			rc = take_up(run, run->ready[--run->nready], err);
-	} while (!rc && run->free_slots && run->posted < run->nreduces);
+	} while (!rc && (may_land(run) || may_send(run)));
 	return rc;
 }
 
@@ -155,8 +213,9 @@ static int collect(struct gf_exec_run *run, struct gf_error *err)
 		run->active[k] = run->active[--run->nactive];
 		if (rc < 0)
 			return rc;
-		if (run->schedule->steps[i].op != GF_STEP_RECV_REDUCE ||
-		    run->states[i].direct) {
+		if (run->ways[i] == GF_EXEC_CODED)
+			give_back(&run->outgoing, run->states[i].slot);
+		if (run->ways[i] != GF_EXEC_LAND) {
 			finish_step(run, i);
 			continue;
 		}
@@ -168,6 +227,22 @@ static int collect(struct gf_exec_run *run, struct gf_error *err)
 	return 0;
 }
 
+/* An average's division, where this rank holds the sum. */
+static void finish(struct gf_exec_run *run)
+{
+	const struct gf_schedule *s = run->schedule;
+	struct gf_range range = gf_data(0, run->count_elems);
+	int contributors = s ? s->contributors : run->exec->comm->ranks;
+
+	if (run->half == GF_COLL_ALL_GATHER ||
+	    run->exec->comm->rank >= contributors)
+		return;
+	if (run->half == GF_COLL_REDUCE_SCATTER)
+		range = s->owned;
+	gf_element_finish(&run->element, at(run, range), range.count,
+			  contributors);
+}
+
 /* Unlinks it when every step is done, or when it has failed. */
 static int conclude(struct gf_exec_run *run, int rc)
 {
@@ -175,41 +250,66 @@ static int conclude(struct gf_exec_run *run, int rc)
 		gf_exec_stop(run);
 		run->failed = true;
 	} else if (!run->left) {
+		finish(run);
 		gf_exec_stop(run);
 		run->started = run->done = true;
 	}
 	return rc;
 }
 
-int gf_exec_start(struct gf_exec_run *run, float *data, struct gf_error *err)
+static void fill(struct gf_exec_slots *slots)
+{
+	uint32_t i;
+
+	slots->given = 0;
+	slots->nfree = slots->count;
+	for (i = 0; i < slots->count; i++)
+		slots->free[i] = slots->count - 1 - i;
+}
+
+static int start_steps(struct gf_exec_run *run, struct gf_error *err)
 {
 	const struct gf_schedule *s = run->schedule;
 	uint32_t i;
 
-	assert(!run->started || run->done);
-	run->data = data;
-	run->started = true;
-	run->done = run->failed = false;
 	run->left = s->nsteps;
-	run->nready = run->nactive = run->posted = 0;
-	run->free_slots = run->nslots;
-	for (i = 0; i < run->nslots; i++)
-		run->slots[i] = run->nslots - 1 - i;
+	run->nready = run->nactive = 0;
+	fill(&run->landing);
+	fill(&run->outgoing);
 	for (i = 0; i < s->nsteps; i++)
-		run->states[i] = (struct gf_exec_state){
-			.waits_for = s->steps[i].ndeps,
-			.direct = gf_exec_is_direct(run, &s->steps[i]),
-		};
+		run->states[i] =
+			(struct gf_exec_state){.waits_for = s->steps[i].ndeps};
 	/* Taken from the end: the first step first. */
 	for (i = (uint32_t)s->nsteps; i-- > 0;)
 		if (!s->steps[i].ndeps)
 			run->ready[run->nready++] = i;
+	return settle(run, err);
+}
+
+int gf_exec_start(struct gf_exec_run *run, void *data, struct gf_error *err)
+{
+	assert(!run->started || run->done);
+	run->data = data;
+	run->started = true;
+	run->done = run->failed = false;
+	run->wire_bytes = 0;
 	run->next = run->exec->running;
 	run->link = &run->exec->running;
 	if (run->next)
 		run->next->link = &run->next;
 	run->exec->running = run;
-	return conclude(run, settle(run, err));
+	return conclude(run, run->schedule ? start_steps(run, err)
+					   : gf_exec_library_start(run, err));
+}
+
+static int progress(struct gf_exec_run *run, struct gf_error *err)
+{
+	int rc;
+
+	if (!run->schedule)
+		return gf_exec_library_progress(run, err);
+	rc = collect(run, err);
+	return rc ? rc : settle(run, err);
 }
 
 int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
@@ -222,9 +322,7 @@ int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
 	for (run = x->running; run && !rc; run = next) {
 		next = run->next;
 		before = run->moves;
-		rc = collect(run, err);
-		if (!rc)
-			rc = settle(run, err);
+		rc = progress(run, err);
 		*moved |= run->moves != before;
 		rc = conclude(run, rc);
 	}
@@ -245,6 +343,11 @@ bool gf_exec_failed(const struct gf_exec_run *run)
 uint64_t gf_exec_moves(const struct gf_exec_run *run)
 {
 	return run->moves;
+}
+
+uint64_t gf_exec_wire_bytes(const struct gf_exec_run *run)
+{
+	return run->wire_bytes;
 }
 
 void gf_exec_waiting_for(const struct gf_exec_run *run, int *peer, size_t *step)
@@ -269,13 +372,24 @@ static int give_up(struct gf_exec_run *run, double timeout_s,
 	size_t i;
 
 	gf_exec_waiting_for(run, &peer, &i);
-	step = &run->schedule->steps[i];
-	gf_error_set(err, -ETIMEDOUT,
-		     "no progress for %g s in step %zu of %zu (%s rank %d, "
-		     "%zu bytes)",
-		     timeout_s, i, run->schedule->nsteps,
-		     step->op == GF_STEP_SEND ? "send to" : "receive from",
-		     peer, step->range.count * sizeof(float));
+	if (peer < 0) {
+		gf_error_set(err, -ETIMEDOUT,
+			     "no progress for %g s in the library's all-reduce "
+			     "(%zu bytes)",
+			     timeout_s,
+			     run->count_elems * run->element.size_bytes);
+	} else {
+		step = &run->schedule->steps[i];
+		gf_error_set(
+			err, -ETIMEDOUT,
+			"no progress for %g s in step %zu of %zu (%s rank %d, "
+			"%zu bytes)",
+			timeout_s, i, run->schedule->nsteps,
+			step->op == GF_STEP_SEND ? "send to" : "receive from",
+			peer,
+			gf_element_wire_bytes(&run->element,
+					      step->range.count));
+	}
 	run->exec->comm->broken = true;
 	return conclude(run, -ETIMEDOUT);
 }

@@ -7,40 +7,63 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "coll/algorithm.h"
 #include "coll/schedule.h"
 #include "comm/comm.h"
+#include "comm/element.h"
 
 /*
  * Runs schedules over a communicator, many at once, none blocking. One thread
  * calls it. Each running schedule has its own channel, so that concurrent
  * messages never meet each other's traffic.
  *
- * Receives that reduce land in the run's own staging memory and are posted
- * ahead of the steps they depend on, in program order, as far as that memory
- * goes; reductions happen in the progress call. Everything a run needs is
- * allocated when it is made, nothing while it runs.
+ * Elements are what comm/element.h says: numbers of a type under an operation,
+ * f32 under a codec, or sparse sets. Under a codec, every hop is encoded and
+ * decoded as coll/schedule.h, CODECS, tells.
+ *
+ * Receives that reduce or decode land in the run's own staging memory and are
+ * posted ahead of the steps they depend on, in program order, as far as that
+ * memory goes; reductions happen in the progress call. Everything a run needs
+ * is allocated when it is made, nothing while it runs.
  */
 struct gf_exec;
 struct gf_exec_run; /* a schedule prepared for a size: reusable, not shared */
+
+/* What a run is made from. */
+struct gf_exec_config {
+	/* Borrowed as long as the run lives; lossy if the element is. NULL: the
+	 * transport's own all-reduce (`library`), all ranks start theirs in the
+	 * same order. */
+	const struct gf_schedule *schedule;
+	size_t count_elems; /* without a schedule */
+	struct gf_element element; /* zero: f32 sums */
+	/* Of the schedule; only an average cares: the whole message is divided,
+	 * or what this rank owns after the reduce-scatter. */
+	enum gf_coll_half half;
+	/* The same on all ranks and unique among runs in flight; at most
+	 * GF_CHANNEL_LAST. Runs that are never in flight together (two halves
+	 * of one message) may share one. */
+	uint32_t channel;
+};
 
 struct gf_exec *gf_exec_new(struct gf_comm *comm);
 /* After its runs. */
 void gf_exec_free(struct gf_exec *x);
 /* Staging memory of the runs made from now on, in bytes (4 MiB to begin with;
- * a run has room for at least two receives, one if it is 0). */
+ * a run has room for at least two receives, one if it is 0; under a codec for
+ * as many sends, too). */
 void gf_exec_staging_bytes(struct gf_exec *x, size_t staging_bytes);
 
-/* Prepares request slots and scratch once; the schedule is borrowed. channel
- * must be the same on all ranks and unique among runs in flight; at most
- * GF_CHANNEL_LAST. */
-int gf_exec_run_new(struct gf_exec *x, const struct gf_schedule *s,
-		    uint32_t channel, struct gf_exec_run **run,
-		    struct gf_error *err);
+/* Prepares request slots and memory once. -EINVAL: it does not fit this rank
+ * or its element; -ENOTSUP: the transport has no all-reduce of such elements.
+ */
+int gf_exec_run_new(struct gf_exec *x, const struct gf_exec_config *config,
+		    struct gf_exec_run **run, struct gf_error *err);
 /* NULL is allowed; a run that is under way is abandoned. */
 void gf_exec_run_free(struct gf_exec_run *run);
 
-/* Starts it on a buffer of count_elems f32; at most once at a time. */
-int gf_exec_start(struct gf_exec_run *run, float *data, struct gf_error *err);
+/* Starts it on a buffer of count_elems elements; at most once at a time. */
+int gf_exec_start(struct gf_exec_run *run, void *data, struct gf_error *err);
 /* Moves every started run on; *moved says whether anything happened. A run
  * that fails is abandoned, the others stay. */
 int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err);
@@ -50,6 +73,9 @@ bool gf_exec_done(const struct gf_exec_run *run);
 bool gf_exec_failed(const struct gf_exec_run *run);
 /* Grows whenever a step begins or ends: tells a slow run from a stuck one. */
 uint64_t gf_exec_moves(const struct gf_exec_run *run);
+/* Bytes that this rank has put on the wire since the last start, after the
+ * codec; without a schedule: unknown, 0. */
+uint64_t gf_exec_wire_bytes(const struct gf_exec_run *run);
 /* What it waits for, for messages: the first step in program order that is
  * under way, and its peer; -1 and 0 if there is none. */
 void gf_exec_waiting_for(const struct gf_exec_run *run, int *peer,

@@ -4,45 +4,75 @@
 
 #include "comm/exec.h"
 
-/* What the executor's two files share: exec_run.c prepares and abandons runs,
- * exec.c walks them. */
+/*
+ * What the executor's files share: exec_run.c prepares and abandons runs,
+ * exec.c walks them, exec_library.c is the run without steps.
+ */
 struct gf_exec {
 	struct gf_comm *comm;
 	size_t staging_bytes;
 	struct gf_exec_run *running; /* started and not ended */
 };
 
+/* How a step is taken. */
+enum gf_exec_way {
+	GF_EXEC_NOW,   /* on the spot, once its dependencies are done */
+	GF_EXEC_PLAIN, /* a transfer from or to where the range lies */
+	GF_EXEC_LAND,  /* into a slot first; from there when all is done */
+	GF_EXEC_CODED, /* encoded into a slot and sent from there */
+};
+
 struct gf_exec_state {
 	struct gf_request *request; /* while a transfer is under way */
 	uint32_t waits_for;         /* dependencies not done */
-	uint32_t slot;              /* RECV_REDUCE, once posted */
-	bool arrived;               /* RECV_REDUCE: the slot is full */
-	bool direct;                /* RECV_REDUCE without a slot */
+	uint32_t slot;              /* LAND, CODED: once posted */
+	bool arrived;               /* LAND: the slot is full */
+};
+
+/* Staging memory for the steps of one way, given out in program order. */
+struct gf_exec_slots {
+	uint32_t *steps, nsteps;
+	uint32_t given; /* so many of the steps have had one */
+	uint32_t *free, nfree, count;
+	char *memory;
+	size_t slot_bytes;
 };
 
 struct gf_exec_run {
 	struct gf_exec *exec;
-	const struct gf_schedule *schedule;
+	const struct gf_schedule *schedule; /* NULL: the transport's own */
+	size_t count_elems;
+	struct gf_element element;
+	enum gf_coll_half half;
 	uint32_t channel;
-	float *data, *scratch, *staging;
+	char *data, *scratch;
+	unsigned char *ways;          /* per step: enum gf_exec_way */
 	struct gf_exec_state *states; /* per step */
 	uint32_t *users, *first_user; /* who depends on a step */
 	uint32_t *ready, nready;      /* to be taken up */
 	uint32_t *active, nactive;    /* steps with a request */
-	uint32_t *reduces, nreduces;  /* those with a slot, in order */
-	uint32_t posted;              /* so many of them have a slot */
-	uint32_t *slots, nslots, free_slots;
-	size_t slot_elems;
-	size_t left; /* steps not done */
+	struct gf_exec_slots landing, outgoing;
+	struct gf_request *library; /* without a schedule: under way */
+	struct gf_element wire;     /* without: as what it is reduced */
+	size_t left;                /* steps not done */
 	bool started, done, failed;
-	uint64_t moves;
+	uint64_t moves, wire_bytes;
 	struct gf_exec_run *next, **link; /* in exec->running */
 };
 
+static inline char *gf_exec_slot(const struct gf_exec_slots *slots,
+				 uint32_t slot)
+{
+	return slots->memory + slot * slots->slot_bytes;
+}
+
 /* Out of the list of running ones; what is under way is called back. */
 void gf_exec_stop(struct gf_exec_run *run);
-/* A receive that reduces and that the transport adds up by itself. */
-bool gf_exec_is_direct(const struct gf_exec_run *run,
-		       const struct gf_step *step);
+
+/* exec_library.c: 0, or -ENOTSUP with the reason. */
+int gf_exec_library_prepare(struct gf_exec_run *run, struct gf_error *err);
+int gf_exec_library_start(struct gf_exec_run *run, struct gf_error *err);
+/* Sets run->left to 0 at the end. */
+int gf_exec_library_progress(struct gf_exec_run *run, struct gf_error *err);
 
 #endif

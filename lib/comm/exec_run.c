@@ -7,7 +7,8 @@
 #include "base/heap.h"
 #include "comm/exec_parts.h"
 
-#define STAGING_BYTES ((size_t)4 << 20)
+#define STAGING_BYTES  ((size_t)4 << 20)
+#define SLOT_ALIGNMENT 64
 
 struct gf_exec *gf_exec_new(struct gf_comm *comm)
 {
@@ -51,8 +52,8 @@ static void list_users(struct gf_exec_run *run)
 	run->first_user = first;
 }
 
-bool gf_exec_is_direct(const struct gf_exec_run *run,
-		       const struct gf_step *step)
+/* A receive that the transport reduces by itself. */
+static bool is_direct(const struct gf_exec_run *run, const struct gf_step *step)
 {
 	const struct gf_schedule *s = run->schedule;
 	struct gf_comm *c = run->exec->comm;
@@ -63,70 +64,129 @@ bool gf_exec_is_direct(const struct gf_exec_run *run,
 	for (k = 0; k < step->ndeps; k++)
 		if (s->steps[s->deps[step->first_dep + k]].op == GF_STEP_SEND)
 			return false;
-	return step->op == GF_STEP_RECV_REDUCE && c->ops->reduces_from &&
+	return !run->element.codec && c->ops->reduces_from &&
 	       c->ops->reduces_from(c, step->peer);
 }
 
-static void size_slots(struct gf_exec_run *run)
+static enum gf_exec_way way_of(const struct gf_exec_run *run,
+			       const struct gf_step *step)
 {
-	const struct gf_schedule *s = run->schedule;
-	size_t want, i;
+	bool coded = run->element.codec != NULL;
 
-	run->reduces = gf_xcalloc(s->nsteps + 1, sizeof(*run->reduces));
-	for (i = 0; i < s->nsteps; i++) {
-		if (s->steps[i].op != GF_STEP_RECV_REDUCE ||
-		    gf_exec_is_direct(run, &s->steps[i]))
-			continue;
-		run->reduces[run->nreduces++] = (uint32_t)i;
-		if (s->steps[i].range.count > run->slot_elems)
-			run->slot_elems = s->steps[i].range.count;
+	switch (step->op) {
+	case GF_STEP_SEND:
+		return coded ? GF_EXEC_CODED : GF_EXEC_PLAIN;
+	case GF_STEP_RECV:
+		return coded ? GF_EXEC_LAND : GF_EXEC_PLAIN;
+	case GF_STEP_RECV_REDUCE:
+		return is_direct(run, step) ? GF_EXEC_PLAIN : GF_EXEC_LAND;
+	default:
+		return GF_EXEC_NOW;
 	}
-	if (!run->nreduces)
-		return;
-	want = run->exec->staging_bytes / (run->slot_elems * sizeof(float));
-	if (want < 2)
-		want = run->exec->staging_bytes ? 2 : 1;
-	run->nslots = want < run->nreduces ? (uint32_t)want : run->nreduces;
-	run->slots = gf_xcalloc(run->nslots, sizeof(*run->slots));
 }
 
-int gf_exec_run_new(struct gf_exec *x, const struct gf_schedule *s,
-		    uint32_t channel, struct gf_exec_run **run,
-		    struct gf_error *err)
+/* Slots for all steps of that way, as far as the staging memory goes. */
+static int make_slots(struct gf_exec_run *run, struct gf_exec_slots *slots,
+		      enum gf_exec_way way, struct gf_error *err)
 {
-	struct gf_comm *c = x->comm;
-	struct gf_exec_run *r;
-	void *scratch = NULL, *staging = NULL;
+	const struct gf_schedule *s = run->schedule;
+	struct gf_comm *c = run->exec->comm;
+	size_t most = 0, want, i;
+	void *memory;
+	int rc;
+
+	slots->steps = gf_xcalloc(s->nsteps + 1, sizeof(*slots->steps));
+	for (i = 0; i < s->nsteps; i++) {
+		if (run->ways[i] != way)
+			continue;
+		slots->steps[slots->nsteps++] = (uint32_t)i;
+		if (s->steps[i].range.count > most)
+			most = s->steps[i].range.count;
+	}
+	if (!slots->nsteps)
+		return 0;
+	slots->slot_bytes = gf_element_wire_bytes(&run->element, most);
+	slots->slot_bytes += -slots->slot_bytes % SLOT_ALIGNMENT;
+	want = run->exec->staging_bytes / slots->slot_bytes;
+	if (want < 2)
+		want = run->exec->staging_bytes ? 2 : 1;
+	slots->count = want < slots->nsteps ? (uint32_t)want : slots->nsteps;
+	slots->free = gf_xcalloc(slots->count, sizeof(*slots->free));
+	rc = c->ops->buffer_alloc(c, slots->count * slots->slot_bytes, &memory,
+				  err);
+	if (!rc)
+		slots->memory = memory;
+	return rc;
+}
+
+static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
+{
+	const struct gf_schedule *s = r->schedule;
+	struct gf_comm *c = r->exec->comm;
+	void *scratch = NULL;
+	size_t i;
 	int rc = 0;
 
-	if (s->rank != c->rank || s->ranks != c->ranks)
+	r->states = gf_xcalloc(s->nsteps + 1, sizeof(*r->states));
+	r->ready = gf_xcalloc(s->nsteps + 1, sizeof(*r->ready));
+	r->active = gf_xcalloc(s->nsteps + 1, sizeof(*r->active));
+	r->ways = gf_xcalloc(s->nsteps + 1, 1);
+	for (i = 0; i < s->nsteps; i++)
+		r->ways[i] = (unsigned char)way_of(r, &s->steps[i]);
+	list_users(r);
+	if (s->scratch_elems)
+		rc = c->ops->buffer_alloc(
+			c, s->scratch_elems * r->element.size_bytes, &scratch,
+			err);
+	r->scratch = scratch;
+	rc = rc ? rc : make_slots(r, &r->landing, GF_EXEC_LAND, err);
+	return rc ? rc : make_slots(r, &r->outgoing, GF_EXEC_CODED, err);
+}
+
+static int check(const struct gf_exec *x, const struct gf_exec_config *config,
+		 struct gf_error *err)
+{
+	const struct gf_schedule *s = config->schedule;
+	const struct gf_comm *c = x->comm;
+
+	if (s && (s->rank != c->rank || s->ranks != c->ranks))
 		return gf_error_set(err, -EINVAL,
 				    "schedule of rank %d of %d on rank %d of "
 				    "%d",
 				    s->rank, s->ranks, c->rank, c->ranks);
-	if (channel > GF_CHANNEL_LAST)
+	if (s && gf_element_lossy(&config->element) && !s->lossy)
+		return gf_error_set(err, -EINVAL,
+				    "codec %s: want a schedule made for lossy "
+				    "codecs",
+				    config->element.codec->name);
+	if (config->channel > GF_CHANNEL_LAST)
 		return gf_error_set(err, -EINVAL,
 				    "want a channel <= %u, got "
 				    "%u",
-				    GF_CHANNEL_LAST, channel);
+				    GF_CHANNEL_LAST, config->channel);
+	return 0;
+}
+
+int gf_exec_run_new(struct gf_exec *x, const struct gf_exec_config *config,
+		    struct gf_exec_run **run, struct gf_error *err)
+{
+	struct gf_exec_run *r;
+	int rc = check(x, config, err);
+
+	if (rc)
+		return rc;
 	r = gf_xcalloc(1, sizeof(*r));
 	r->exec = x;
-	r->schedule = s;
-	r->channel = channel;
-	r->states = gf_xcalloc(s->nsteps + 1, sizeof(*r->states));
-	r->ready = gf_xcalloc(s->nsteps + 1, sizeof(*r->ready));
-	r->active = gf_xcalloc(s->nsteps + 1, sizeof(*r->active));
-	list_users(r);
-	size_slots(r);
-	if (s->scratch_elems)
-		rc = c->ops->buffer_alloc(c, s->scratch_elems * sizeof(float),
-					  &scratch, err);
-	if (!rc && r->nslots)
-		rc = c->ops->buffer_alloc(
-			c, r->nslots * r->slot_elems * sizeof(float), &staging,
-			err);
-	r->scratch = scratch;
-	r->staging = staging;
+	r->schedule = config->schedule;
+	r->count_elems =
+		r->schedule ? r->schedule->count_elems : config->count_elems;
+	r->element = config->element.size_bytes
+			     ? config->element
+			     : gf_element_number(GF_F32, GF_OP_SUM);
+	r->half = config->half;
+	r->channel = config->channel;
+	rc = r->schedule ? prepare_steps(r, err)
+			 : gf_exec_library_prepare(r, err);
 	if (rc)
 		gf_exec_run_free(r);
 	else
@@ -144,10 +204,20 @@ void gf_exec_stop(struct gf_exec_run *run)
 	for (i = 0; i < run->nactive; i++)
 		c->ops->cancel(c, run->states[run->active[i]].request);
 	run->nactive = 0;
+	if (run->library)
+		c->ops->cancel(c, run->library);
+	run->library = NULL;
 	run->started = false;
 	*run->link = run->next;
 	if (run->next)
 		run->next->link = run->link;
+}
+
+static void release_slots(struct gf_comm *c, struct gf_exec_slots *slots)
+{
+	c->ops->buffer_free(c, slots->memory);
+	free(slots->steps);
+	free(slots->free);
 }
 
 void gf_exec_run_free(struct gf_exec_run *run)
@@ -159,13 +229,13 @@ void gf_exec_run_free(struct gf_exec_run *run)
 	c = run->exec->comm;
 	gf_exec_stop(run);
 	c->ops->buffer_free(c, run->scratch);
-	c->ops->buffer_free(c, run->staging);
+	release_slots(c, &run->landing);
+	release_slots(c, &run->outgoing);
+	free(run->ways);
 	free(run->states);
 	free(run->users);
 	free(run->first_user);
 	free(run->ready);
 	free(run->active);
-	free(run->reduces);
-	free(run->slots);
 	free(run);
 }

@@ -21,6 +21,7 @@ struct gf_request {
 	char *target;
 	size_t size_bytes;
 	size_t got_bytes; /* GF_LOCAL_RECV, once done */
+	const struct gf_element *element; /* GF_LOCAL_SUM */
 	bool done;
 	struct gf_request *next; /* in a queue, or in the free list */
 };
@@ -70,7 +71,8 @@ int gf_local_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 		   struct gf_error *err);
 int gf_local_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
 		       void *recv, struct gf_error *err);
-int gf_local_iallreduce_f32(struct gf_comm *c, float *data, size_t count_elems,
-			    struct gf_request **request, struct gf_error *err);
+int gf_local_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
+			const struct gf_element *element,
+			struct gf_request **request, struct gf_error *err);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/heap.h"
 #include "comm/local.h"
-#include "gf_kernels.h"
 
 static struct gf_local_world *world(struct gf_comm *c)
 {
@@ -103,20 +102,21 @@ static struct gf_request *oldest(struct gf_local_world *w, int rank)
 	return *gf_local_find(&w->sums, rank, 0);
 }
 
-/* All ranks' oldest sums, added in rank order, given to each. */
-static void add_up(struct gf_local_world *w, size_t size_bytes)
+/* All ranks' oldest sums, reduced in rank order, given to each. */
+static void add_up(struct gf_local_world *w, const struct gf_request *first)
 {
-	size_t count = size_bytes / sizeof(float);
-	float *total = gf_xcalloc(count + 1, sizeof(float));
+	const struct gf_element *e = first->element;
+	size_t size_bytes = first->size_bytes;
+	char *total = gf_xmemdup(first->source, size_bytes);
 	struct gf_request *r;
 	int rank;
 
-	for (rank = 0; rank < w->ranks; rank++)
-		gf_kernels()->add_f32(
-			total, (const float *)oldest(w, rank)->source, count);
+	for (rank = 1; rank < w->ranks; rank++)
+		gf_element_reduce(e, total, oldest(w, rank)->source,
+				  size_bytes / e->size_bytes);
 	for (rank = 0; rank < w->ranks; rank++) {
 		r = oldest(w, rank);
-		if (count > 0)
+		if (size_bytes > 0)
 			memcpy(r->target, total, size_bytes);
 		r->done = true;
 		gf_local_unlink(&w->sums, gf_local_find(&w->sums, rank, 0));
@@ -142,12 +142,13 @@ static int try_sum(struct gf_local_world *w, struct gf_error *err)
 					    first->size_bytes, rank,
 					    other->size_bytes);
 	}
-	add_up(w, first->size_bytes);
+	add_up(w, first);
 	return 0;
 }
 
-int gf_local_iallreduce_f32(struct gf_comm *c, float *data, size_t count_elems,
-			    struct gf_request **request, struct gf_error *err)
+int gf_local_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
+			const struct gf_element *element,
+			struct gf_request **request, struct gf_error *err)
 {
 	struct gf_local_world *w = world(c);
 	struct gf_request *r = gf_local_take(c->priv);
@@ -155,9 +156,10 @@ int gf_local_iallreduce_f32(struct gf_comm *c, float *data, size_t count_elems,
 
 	r->kind = GF_LOCAL_SUM;
 	r->sender = c->rank;
-	r->target = (char *)data;
-	r->source = r->target;
-	r->size_bytes = count_elems * sizeof(float);
+	r->target = data;
+	r->source = data;
+	r->element = element;
+	r->size_bytes = count_elems * element->size_bytes;
 	pthread_mutex_lock(&w->meet_lock);
 	gf_local_push(&w->sums, r);
 	rc = try_sum(w, err);

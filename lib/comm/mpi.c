@@ -388,22 +388,39 @@ out:
 	return rc;
 }
 
-static int mpi_iallreduce_f32(struct gf_comm *c, float *data,
-			      size_t count_elems, struct gf_request **request,
-			      struct gf_error *err)
+static int mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
+			  const struct gf_element *element,
+			  struct gf_request **request, struct gf_error *err)
 {
-	size_t limit = of(c)->piece_bytes / sizeof(float), i, count;
-	struct gf_request *r = take(c, count_pieces(count_elems, limit));
+	size_t limit = of(c)->piece_bytes / element->size_bytes, i, count;
+	const MPI_Op ops[GF_OPS] = {[GF_OP_SUM] = MPI_SUM,
+				    [GF_OP_AVG] = MPI_SUM,
+				    [GF_OP_PROD] = MPI_PROD,
+				    [GF_OP_MAX] = MPI_MAX,
+				    [GF_OP_MIN] = MPI_MIN};
+	MPI_Datatype types[GF_DTYPES] = {MPI_FLOAT, MPI_DOUBLE,
+					 MPI_DATATYPE_NULL, MPI_DATATYPE_NULL,
+					 MPI_INT32_T};
+	struct gf_request *r;
 	int rc = 0;
+
+	if (!element->number || types[element->dtype] == MPI_DATATYPE_NULL)
+		return gf_error_set(
+			err, -ENOTSUP, "MPI has no all-reduce of %s",
+			element->number ? gf_dtype_names[element->dtype]
+					: "sparse sets");
+	r = take(c, count_pieces(count_elems, limit));
 
 	/* All pieces at once: later ones must not come behind other messages'
 	 * on one rank and before them on another. */
 	r->peer = -1;
 	for (i = 0; i < r->npieces; i++) {
 		count = count_elems - i * limit;
-		MPI_TRY(MPI_Iallreduce, MPI_IN_PLACE, data + i * limit,
-			(int)(count < limit ? count : limit), MPI_FLOAT,
-			MPI_SUM, of(c)->world, &r->pieces[i]);
+		MPI_TRY(MPI_Iallreduce, MPI_IN_PLACE,
+			(char *)data + i * limit * element->size_bytes,
+			(int)(count < limit ? count : limit),
+			types[element->dtype], ops[element->op], of(c)->world,
+			&r->pieces[i]);
 	}
 	*request = r;
 out:
@@ -457,7 +474,7 @@ static const struct gf_comm_ops mpi_ops = {
 	.barrier = mpi_barrier,
 	.bcast = mpi_bcast,
 	.allgather = mpi_allgather,
-	.iallreduce_f32 = mpi_iallreduce_f32,
+	.iallreduce = mpi_iallreduce,
 	.abort = mpi_abort,
 	.buffer_alloc = mpi_buffer_alloc,
 	.buffer_free = mpi_buffer_free,

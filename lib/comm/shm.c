@@ -80,18 +80,19 @@ static bool shm_reduces_from(struct gf_comm *c, int rank)
 	return of(c)->peer_of[rank] >= 0;
 }
 
-static int shm_irecv_add_f32(struct gf_comm *c, int rank, uint64_t tag,
-			     float *data, size_t count_elems,
-			     struct gf_request **out, struct gf_error *err)
+static int shm_irecv_reduce(struct gf_comm *c, int rank, uint64_t tag,
+			    void *data, size_t count_elems,
+			    const struct gf_element *element,
+			    struct gf_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 	struct gf_request *r =
-		request(s, rank, tag, count_elems * sizeof(float));
+		request(s, rank, tag, count_elems * element->size_bytes);
 
 	(void)err;
 	assert(r->peer >= 0);
-	r->to = (char *)data;
-	r->add = true;
+	r->to = data;
+	r->reduce = element;
 	gf_shm_receive(s, r);
 	*out = r;
 	return 0;
@@ -190,9 +191,9 @@ static int shm_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
 						      recv, err));
 }
 
-static int shm_iallreduce_f32(struct gf_comm *c, float *data,
-			      size_t count_elems, struct gf_request **out,
-			      struct gf_error *err)
+static int shm_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
+			  const struct gf_element *element,
+			  struct gf_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 	struct gf_request *r = gf_shm_take(s);
@@ -200,8 +201,8 @@ static int shm_iallreduce_f32(struct gf_comm *c, float *data,
 
 	r->state = GF_SHM_BELOW;
 	r->peer = -1;
-	rc = s->below->ops->iallreduce_f32(s->below, data, count_elems,
-					   &r->below, err);
+	rc = s->below->ops->iallreduce(s->below, data, count_elems, element,
+				       &r->below, err);
 	if (rc)
 		gf_shm_give(s, r);
 	else
@@ -311,14 +312,14 @@ static const struct gf_comm_ops shm_ops = {
 	.isend = shm_isend,
 	.irecv = shm_irecv,
 	.reduces_from = shm_reduces_from,
-	.irecv_add_f32 = shm_irecv_add_f32,
+	.irecv_reduce = shm_irecv_reduce,
 	.test = shm_test,
 	.cancel = shm_cancel,
 	.probe = shm_probe,
 	.barrier = shm_barrier,
 	.bcast = shm_bcast,
 	.allgather = shm_allgather,
-	.iallreduce_f32 = shm_iallreduce_f32,
+	.iallreduce = shm_iallreduce,
 	.abort = shm_abort,
 	.buffer_alloc = shm_buffer_alloc,
 	.buffer_free = shm_buffer_free,

@@ -20,7 +20,6 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "comm/shm_state.h"
-#include "gf_kernels.h"
 
 /* One call of test moves at most so much: lanes take turns, and a block read
  * twice, by the adder and the adder's own sum, is still in the cache. */
@@ -120,10 +119,9 @@ static void deposit(struct gf_request *r, const char *from, size_t size_bytes)
 {
 	char *to = r->to + r->done_bytes;
 
-	if (r->add)
-		gf_kernels()->add_f32((float *)(void *)to,
-				      (const float *)(const void *)from,
-				      size_bytes / sizeof(float));
+	if (r->reduce)
+		gf_element_reduce(r->reduce, to, from,
+				  size_bytes / r->reduce->size_bytes);
 	else
 		memcpy(to, from, size_bytes);
 	r->done_bytes += size_bytes;
@@ -174,7 +172,7 @@ static void meet(struct gf_shm *s, struct gf_request *r,
 		r->state = GF_SHM_COPYING;
 		return;
 	default:
-		if (r->add)
+		if (r->reduce)
 			to = r->bounce = gf_xmalloc(r->size_bytes);
 		rc = s->below->ops->irecv(s->below, p->rank, r->tag, to,
 					  r->size_bytes, &r->below,
@@ -341,11 +339,17 @@ void gf_shm_receive(struct gf_shm *s, struct gf_request *r)
 
 static void copy_block(struct gf_shm *s, struct gf_request *r)
 {
-	size_t left = r->size_bytes - r->done_bytes;
+	size_t left = r->size_bytes - r->done_bytes, block = BLOCK_BYTES;
 
-	deposit(r, r->from + r->done_bytes,
-		left < BLOCK_BYTES ? left : BLOCK_BYTES);
-	s->comm.moved_bytes += left < BLOCK_BYTES ? left : BLOCK_BYTES;
+	/* whole elements */
+	if (r->reduce && block % r->reduce->size_bytes)
+		block -= block % r->reduce->size_bytes;
+	if (r->reduce && block < r->reduce->size_bytes)
+		block = r->reduce->size_bytes;
+	if (left > block)
+		left = block;
+	deposit(r, r->from + r->done_bytes, left);
+	s->comm.moved_bytes += left;
 	if (r->done_bytes == r->size_bytes) {
 		atomic_store_explicit(r->done, 2, memory_order_release);
 		r->state = GF_SHM_COMPLETE;

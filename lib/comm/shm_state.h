@@ -31,8 +31,8 @@ struct gf_request {
 	size_t size_bytes, done_bytes;
 	const char *from;
 	char *to;
-	bool add;     /* to += from, as floats */
-	char *bounce; /* add, GF_SHM_BELOW: where it lands first */
+	const struct gf_element *reduce; /* to becomes to + from; or NULL */
+	char *bounce; /* reduce, GF_SHM_BELOW: where it lands first */
 	_Atomic uint32_t *done;
 	struct gf_request *below;
 	struct gf_error failure;

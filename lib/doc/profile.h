@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "doc/json.h"
 
@@ -12,9 +13,6 @@
  * gf-profile: what a model's backward pass and a cluster's all-reduce cost
  * (gf-profile(5)). Either half may be absent.
  */
-enum gf_dtype { GF_F32, GF_F64, GF_F16, GF_BF16, GF_I32 };
-extern const char *const gf_dtype_names[]; /* NULL-terminated */
-size_t gf_dtype_bytes(enum gf_dtype dtype);
 
 /* Tensors stand in generation order: the order in which backward makes their
  * gradients, last layer first. */

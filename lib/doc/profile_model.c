@@ -7,15 +7,6 @@
 #include "doc/record.h"
 #include "doc/shared.h"
 
-const char *const gf_dtype_names[] = {"f32", "f64", "f16", "bf16", "i32", NULL};
-
-size_t gf_dtype_bytes(enum gf_dtype dtype)
-{
-	static const size_t bytes[] = {4, 8, 2, 2, 4};
-
-	return bytes[dtype];
-}
-
 size_t gf_tensor_bytes(const struct gf_tensor *t)
 {
 	return t->count_elems * gf_dtype_bytes(t->dtype);

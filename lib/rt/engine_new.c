@@ -67,18 +67,42 @@ static int build_schedule(struct gf_engine *e, size_t index,
 		.stage_algorithms = n ? stages : NULL,
 		.nfactors = n,
 	};
+	struct gf_element element;
 
+	rc = gf_element_coded(planned->codec, GF_OP_SUM, &element, err);
+	if (rc)
+		goto out;
+	args.lossy = gf_element_lossy(&element);
 	for (i = 0; i < n; i++) {
 		factors[i] = planned->stages[i].factor;
 		stages[i] = planned->stages[i].algorithm;
 	}
 	rc = gf_algorithm_schedule(a, &args, e->comm->rank, &m->schedule, err);
 	if (!rc)
-		rc = gf_exec_run_new(e->exec, &m->schedule, (uint32_t)index,
-				     &m->run, err);
+		rc = gf_exec_run_new(
+			e->exec,
+			&(struct gf_exec_config){.schedule = &m->schedule,
+						 .element = element,
+						 .channel = (uint32_t)index},
+			&m->run, err);
+out:
 	free(factors);
 	free(stages);
 	return rc;
+}
+
+/* The library's own all-reduce. */
+static int build_library(struct gf_engine *e, size_t index,
+			 struct gf_error *err)
+{
+	struct gf_engine_message *m = &e->messages[index];
+	struct gf_exec_config config = {.count_elems = m->count_elems,
+					.channel = (uint32_t)index};
+	int rc;
+
+	rc = gf_element_coded(e->plan->messages[index].codec, GF_OP_SUM,
+			      &config.element, err);
+	return rc ? rc : gf_exec_run_new(e->exec, &config, &m->run, err);
 }
 
 static int build_message(struct gf_engine *e, size_t index,
@@ -101,10 +125,8 @@ static int build_message(struct gf_engine *e, size_t index,
 		return 0;
 	if (gf_algorithm_find(planned->algorithm)->build)
 		rc = build_schedule(e, index, segment_bytes, err);
-	else if (!e->comm->ops->iallreduce_f32)
-		rc = gf_error_set(err, -ENOTSUP,
-				  "transport %s has no all-reduce of its own",
-				  e->comm->ops->name);
+	else
+		rc = build_library(e, index, err);
 	if (rc)
 		gf_error_prefix(err, "message %zu", index);
 	return rc;
@@ -224,8 +246,6 @@ static void abandon(struct gf_engine *e)
 	size_t i;
 
 	for (i = 0; e->messages && i < e->nmessages; i++) {
-		if (e->messages[i].request)
-			e->comm->ops->cancel(e->comm, e->messages[i].request);
 		gf_exec_run_free(e->messages[i].run);
 		gf_schedule_release(&e->messages[i].schedule);
 	}

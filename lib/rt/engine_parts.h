@@ -22,13 +22,12 @@ struct gf_engine_message {
 	size_t count_elems, ntensors;
 	bool simultaneous, at_end;
 	struct gf_schedule schedule;
-	struct gf_exec_run *run; /* NULL: the library's own, or nothing */
+	struct gf_exec_run *run; /* NULL: one rank, nothing to do */
 	/* under lock */
 	size_t left; /* tensors that are not ready */
 	bool ended;
 	struct gf_message_times times;
 	/* communication thread */
-	struct gf_request *request; /* the library's own */
 	uint64_t moves;
 	double stuck_s;
 };

@@ -46,11 +46,7 @@ static int launch(struct gf_engine *e, size_t i, struct gf_error *err)
 
 	m->stuck_s = 0;
 	m->moves = 0;
-	if (m->run)
-		rc = gf_exec_start(m->run, m->data, err);
-	else
-		rc = e->comm->ops->iallreduce_f32(
-			e->comm, m->data, m->count_elems, &m->request, err);
+	rc = gf_exec_start(m->run, m->data, err);
 	if (rc)
 		name_message(e, i, err);
 	return rc;
@@ -81,16 +77,14 @@ static int start_messages(struct gf_engine *e, bool *moved,
 	return rc;
 }
 
-/* 1 it has ended, 0 not yet; counts time without movement. */
-static int inspect(struct gf_engine *e, struct gf_engine_message *m,
-		   double passed_s, struct gf_error *err)
+/* Has it ended? Counts time without movement. */
+static bool inspect(struct gf_engine_message *m, double passed_s)
 {
-	uint64_t moves = m->run ? gf_exec_moves(m->run) : 0;
+	uint64_t moves = gf_exec_moves(m->run);
 
 	m->stuck_s = moves == m->moves ? m->stuck_s + passed_s : 0;
 	m->moves = moves;
-	return m->run ? gf_exec_done(m->run)
-		      : e->comm->ops->test(e->comm, m->request, err);
+	return gf_exec_done(m->run);
 }
 
 static void end_message(struct gf_engine *e, struct gf_engine_message *m)
@@ -112,7 +106,7 @@ static int move_runs(struct gf_engine *e, bool *moved, struct gf_error *err)
 	rc = gf_exec_progress(e->exec, moved, err);
 	for (k = 0; rc && k < e->nactive; k++) {
 		run = e->messages[e->active[k]].run;
-		if (run && gf_exec_failed(run)) {
+		if (gf_exec_failed(run)) {
 			name_message(e, e->active[k], err);
 			break;
 		}
@@ -152,18 +146,10 @@ static int move_messages(struct gf_engine *e, double passed_s, bool *moved,
 	rc = move_runs(e, moved, err);
 	while (!rc && k < e->nactive) {
 		m = &e->messages[e->active[k]];
-		rc = inspect(e, m, passed_s, err);
-		if (rc < 0) {
-			name_message(e, e->active[k], err);
-			m->request = NULL;
-			return rc;
-		}
-		if (!rc) {
+		if (!inspect(m, passed_s)) {
 			k++;
 			continue;
 		}
-		rc = 0;
-		m->request = NULL;
 		e->active[k] = e->active[e->nactive - 1];
 		end_message(e, m);
 		*moved = true;

@@ -76,7 +76,10 @@ static void open_field(struct field *f, struct gf_comm *c, size_t size_bytes,
 	must(gf_algorithm_schedule(gf_algorithm_find("ring"), &args, c->rank,
 				   &f->schedule, &err),
 	     &err);
-	must(gf_exec_run_new(f->exec, &f->schedule, 0, &f->run, &err), &err);
+	must(gf_exec_run_new(f->exec,
+			     &(struct gf_exec_config){.schedule = &f->schedule},
+			     &f->run, &err),
+	     &err);
 }
 
 static void close_field(struct field *f)
@@ -90,6 +93,7 @@ static void close_field(struct field *f)
 /* One all-reduce. */
 static void reduce(struct field *f, enum contestant who)
 {
+	struct gf_element sum = gf_element_number(GF_F32, GF_OP_SUM);
 	struct gf_error err = {""};
 	struct gf_request *request;
 
@@ -103,8 +107,8 @@ static void reduce(struct field *f, enum contestant who)
 		must(gf_exec_wait(f->exec, f->run, 0, &err), &err);
 		break;
 	default:
-		must(f->comm->ops->iallreduce_f32(
-			     f->comm, f->data, f->count_elems, &request, &err),
+		must(f->comm->ops->iallreduce(f->comm, f->data, f->count_elems,
+					      &sum, &request, &err),
 		     &err);
 		must(gf_comm_wait(f->comm, request, &err), &err);
 	}

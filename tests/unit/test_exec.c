@@ -61,7 +61,9 @@ static void check_run(struct gf_comm *c, struct gf_exec *x,
 		return;
 	}
 	data = memory;
-	if (gf_exec_run_new(x, s, 3, &run, &err)) {
+	if (gf_exec_run_new(
+		    x, &(struct gf_exec_config){.schedule = s, .channel = 3},
+		    &run, &err)) {
 		EXPECT(0, "%s: %s", what, err.text);
 		goto out;
 	}
@@ -215,8 +217,11 @@ static void many(struct gf_comm *c, void *ctx)
 		n = args.count_elems = 1 + i * 531;
 		EXPECT(!gf_algorithm_schedule(gf_algorithm_find("ring"), &args,
 					      c->rank, &s[i], &err) &&
-			       !gf_exec_run_new(x, &s[i], (uint32_t)i, &run[i],
-						&err),
+			       !gf_exec_run_new(x,
+						&(struct gf_exec_config){
+							.schedule = &s[i],
+							.channel = (uint32_t)i},
+						&run[i], &err),
 		       "%s", err.text);
 		data[i] = gf_xcalloc(n, sizeof(float));
 		for (k = 0; k < n; k++)
@@ -259,7 +264,9 @@ static void absent(struct gf_comm *c, void *ctx)
 	(void)ctx;
 	EXPECT(!gf_algorithm_schedule(gf_algorithm_find("ring"), &args, c->rank,
 				      &s, &err) &&
-		       !gf_exec_run_new(x, &s, 0, &run, &err),
+		       !gf_exec_run_new(
+			       x, &(struct gf_exec_config){.schedule = &s},
+			       &run, &err),
 	       "%s", err.text);
 	gf_exec_waiting_for(run, &peer, &step);
 	EXPECT(peer == -1, "not begun");
@@ -294,7 +301,9 @@ static void disagree(struct gf_comm *c, void *ctx)
 	(void)ctx;
 	EXPECT(!gf_algorithm_schedule(gf_algorithm_find("ring"), &args, c->rank,
 				      &s, &err) &&
-		       !gf_exec_run_new(x, &s, 0, &run, &err) &&
+		       !gf_exec_run_new(
+			       x, &(struct gf_exec_config){.schedule = &s},
+			       &run, &err) &&
 		       !gf_exec_start(run, data, &err),
 	       "%s", err.text);
 	EXPECT(gf_exec_wait(x, run, 10, &err) == -EMSGSIZE, "%s", err.text);
@@ -320,13 +329,18 @@ static void refusals(struct gf_comm *c, void *ctx)
 	(void)ctx;
 	gf_schedule_init(&s, 1, 3, 5);
 	gf_schedule_finish(&s);
-	EXPECT(gf_exec_run_new(x, &s, 0, &run, &err) == -EINVAL, "rank");
+	EXPECT(gf_exec_run_new(x, &(struct gf_exec_config){.schedule = &s},
+			       &run, &err) == -EINVAL,
+	       "rank");
 	EXPECT_TEXT(err.text, "schedule of rank 1 of 3 on rank 0 of 1");
 	gf_schedule_release(&s);
 	gf_schedule_init(&s, 0, 1, 5);
 	gf_schedule_finish(&s);
-	EXPECT(gf_exec_run_new(x, &s, GF_CHANNEL_LAST + 1, &run, &err) ==
-		       -EINVAL,
+	EXPECT(gf_exec_run_new(
+		       x,
+		       &(struct gf_exec_config){.schedule = &s,
+						.channel = GF_CHANNEL_LAST + 1},
+		       &run, &err) == -EINVAL,
 	       "channel");
 	gf_schedule_release(&s);
 	gf_exec_free(x);

@@ -9,6 +9,7 @@ static void check_add(struct gf_comm *c, size_t count, bool shared)
 {
 	int right = (c->rank + 1) % c->ranks;
 	int left = (c->rank + c->ranks - 1) % c->ranks;
+	struct gf_element element = gf_element_number(GF_F32, GF_OP_SUM);
 	struct gf_request *send, *receive;
 	struct gf_error err = {""};
 	float *out, *sum = gf_xcalloc(count + 1, sizeof(*sum));
@@ -35,8 +36,8 @@ static void check_add(struct gf_comm *c, size_t count, bool shared)
 	EXPECT(!c->ops->isend(c, right, gf_tag(1, 2), out,
 			      count * sizeof(float), &send, &err),
 	       "%s", err.text);
-	EXPECT(!c->ops->irecv_add_f32(c, left, gf_tag(1, 2), sum, count,
-				      &receive, &err),
+	EXPECT(!c->ops->irecv_reduce(c, left, gf_tag(1, 2), sum, count,
+				     &element, &receive, &err),
 	       "%s", err.text);
 	EXPECT(!gf_comm_wait(c, receive, &err), "%s", err.text);
 	EXPECT(!gf_comm_wait(c, send, &err), "%s", err.text);

@@ -219,6 +219,7 @@ static void check_agreement(struct gf_comm *c)
 /* Two sums of the library at once. */
 static void check_library(struct gf_comm *c)
 {
+	struct gf_element sum = gf_element_number(GF_F32, GF_OP_SUM);
 	float a[1000], b[3];
 	struct gf_request *first, *second;
 	struct gf_error err = {""};
@@ -229,8 +230,8 @@ static void check_library(struct gf_comm *c)
 		a[i] = (float)c->rank + (float)i;
 	for (i = 0; i < 3; i++)
 		b[i] = (float)i;
-	rc |= c->ops->iallreduce_f32(c, a, 1000, &first, &err);
-	rc |= c->ops->iallreduce_f32(c, b, 3, &second, &err);
+	rc |= c->ops->iallreduce(c, a, 1000, &sum, &first, &err);
+	rc |= c->ops->iallreduce(c, b, 3, &sum, &second, &err);
 	EXPECT(!rc, "%s", err.text);
 	rc |= gf_comm_wait(c, second, &err);
 	rc |= gf_comm_wait(c, first, &err);

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "half_blocks.h"
+
+void gf_kernels_fill_reduce_avx512(struct gf_kernels *k)
+{
+	fill_all_types(k);
+}
