@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/heap.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/settings.h"
@@ -32,8 +33,7 @@ struct arguments {
 	bool replay;
 };
 
-/* --- options ---------------------------------------------------------------
- */
+/* --- options ------------------------------------------------------------ */
 
 static const struct gf_train_config defaults = {
 	.epochs = 10,
@@ -54,7 +54,7 @@ static const struct gf_setting settings[] = {
 	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
 	 "a shipped model or a file (the plan's, or digits-cnn)"},
 	{"data", "DIR", 1, GF_SETTING_TEXT, AT(data),
-	 "a folder of IDX files, synthetic or synthetic:N (digits)"},
+	 "a folder, FORMAT:FOLDER, synthetic or synthetic:N (digits)"},
 	{"epochs", "N", 2, GF_SETTING_WHOLE, AT(config.epochs),
 	 "passes over the training data (10)", 1, 1e9},
 	{"steps", "N", 2, GF_SETTING_WHOLE, AT(config.steps),
@@ -161,19 +161,15 @@ static int tell_row(void *ctx, const struct gf_train_row *row,
 		    struct gf_error *err)
 {
 	struct session *s = ctx;
-	const struct gf_train_row *e = &s->epoch;
 
 	if (strcmp(row->part, "train") == 0)
 		s->epoch = *row;
-	if (strcmp(row->part, "test") == 0 && e->step == row->step) {
+	if (strcmp(row->part, "test") == 0 && s->epoch.step == row->step) {
+		char *line = gf_report_epoch(&s->epoch, row, s->config.epochs);
+
 		gf_progress_end(&s->progress);
-		gf_cli_note(&s->a->cli, 0,
-			    "epoch %zu/%zu: loss %.4f, train %.2f %%, test "
-			    "%.2f %%, %.0f samples/s",
-			    e->epoch, s->config.epochs, e->loss,
-			    100. * (double)e->correct / (double)e->samples,
-			    100. * (double)row->correct / (double)row->samples,
-			    e->samples_per_s);
+		gf_cli_note(&s->a->cli, 0, "%s", line);
+		free(line);
 		gf_progress_start(&s->progress, &s->a->cli, "training");
 	}
 	return s->log.stream ? gf_train_log_row(&s->log, row, err) : 0;
@@ -207,13 +203,17 @@ static int load_model(struct session *s, struct gf_error *err)
 static int load_data(struct session *s, struct gf_error *err)
 {
 	const char *name = s->a->data ? s->a->data : "digits";
-	char *path = NULL;
+	const char *folder = gf_dataset_folder(name);
+	char *found = NULL, *path;
 	int rc;
 
 	/* what is no folder may still be the name of a made-up set */
-	gf_cli_share("data", name, &path, NULL);
-	rc = gf_train_open_data(s->comm, path ? path : name, &s->model,
-				s->config.seed, &s->data, err);
+	gf_cli_share("data", folder, &found, NULL);
+	path = gf_xasprintf("%.*s%s", (int)(folder - name), name,
+			    found ? found : folder);
+	rc = gf_train_open_data(s->comm, path, &s->model, s->config.seed,
+				&s->data, err);
+	free(found);
 	free(path);
 	return rc;
 }

@@ -25,42 +25,18 @@ static void lay_out(struct gf_bench_step *s)
 	free(order);
 }
 
-/* How many numbers an embedding that reads the samples tells apart; 0 if the
- * samples are no such numbers. */
-static size_t vocabulary(const struct gf_model *m)
-{
-	size_t entries = 0, i, k;
-
-	for (i = 0; i < m->nlayers; i++) {
-		const struct gf_layer *l = &m->layers[i];
-
-		if (l->type != GF_LAYER_EMBEDDING)
-			continue;
-		for (k = 0; k < l->ninputs; k++)
-			if (l->inputs[k] < 0 &&
-			    (entries == 0 || l->entries < entries))
-				entries = l->entries;
-	}
-	return entries;
-}
-
 static void make_samples(struct gf_bench_step *s)
 {
 	const struct gf_model *m = s->model;
-	/* a sequence has a label per position */
-	size_t labels = s->batch *
-			gf_shape_elems(&m->layers[m->nlayers - 1].out) /
-			m->classes;
-	size_t i;
+	size_t labels = s->batch * gf_model_positions(m), i;
 
 	s->batch_elems = s->batch * gf_shape_elems(&m->input);
-	s->vocabulary = vocabulary(m);
+	s->vocabulary = gf_model_vocabulary(m);
 	s->input = gf_xcalloc(s->batch_elems, sizeof(*s->input));
 	s->labels = gf_xcalloc(labels, sizeof(*s->labels));
 	gf_rng_init(&s->rng, seed, 0);
 	for (i = 0; i < labels; i++)
-		s->labels[i] = (uint8_t)gf_rng_below(
-			&s->rng, m->classes < 256 ? m->classes : 256);
+		s->labels[i] = (int32_t)gf_rng_below(&s->rng, m->classes);
 }
 
 void gf_bench_step_load(struct gf_bench_step *s)

@@ -25,7 +25,7 @@ struct gf_bench_step {
 	size_t batch_elems;
 	size_t vocabulary; /* samples are numbers below it; 0: in [0, 1) */
 	float *params, *velocity, *input;
-	uint8_t *labels;
+	int32_t *labels;
 	size_t *offsets; /* ntensors + 1, in elements, generation order */
 	size_t ntensors;
 };

@@ -2,11 +2,11 @@
 #include "data/dataset.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_CLASSES 256
+#include "base/text.h"
+#include "data/formats.h"
 
 const char *const gf_part_names[] = {"train", "test", NULL};
 
@@ -34,11 +34,12 @@ static int check(const char *path, const struct gf_dataset_want *want,
 {
 	char wanted[96], found[96];
 
-	if (want->classes > MAX_CLASSES)
+	if (want->input.rank && !want->vocabulary != !d->vocabulary)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want a model of at most %d classes, "
-				    "as labels are bytes, got %zu",
-				    path, MAX_CLASSES, want->classes);
+				    "%s: want %s for this model, "
+				    "got %s",
+				    path, want->vocabulary ? "text" : "images",
+				    d->vocabulary ? "text" : "images");
 	if (want->input.rank && !shape_fits(&d->shape, &want->input)) {
 		shape_text(&want->input, wanted, sizeof(wanted));
 		shape_text(&d->shape, found, sizeof(found));
@@ -47,32 +48,74 @@ static int check(const char *path, const struct gf_dataset_want *want,
 				    "got %s",
 				    path, wanted, found);
 	}
+	if (want->positions && d->positions != want->positions)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want %zu labels per sample for this "
+				    "model, got %zu",
+				    path, want->positions, d->positions);
 	return 0;
 }
 
-static const struct gf_data_format *find(const char *path)
+static const struct gf_data_format *named(const char *path)
 {
-	size_t i;
+	const struct gf_data_format *const *f;
 
-	for (i = 0; gf_data_formats[i]; i++)
-		if (gf_data_formats[i]->recognise(path))
-			return gf_data_formats[i];
+	for (f = gf_data_formats; *f; f++) {
+		size_t n = strlen((*f)->name);
+
+		if (strncmp(path, (*f)->name, n) == 0 && path[n] == ':')
+			return *f;
+	}
 	return NULL;
+}
+
+const char *gf_dataset_folder(const char *path)
+{
+	const struct gf_data_format *f = named(path);
+
+	return f ? path + strlen(f->name) + 1 : path;
+}
+
+static const struct gf_data_format *recognise(const char *path)
+{
+	const struct gf_data_format *const *f;
+
+	for (f = gf_data_formats; *f; f++)
+		if ((*f)->recognise(path))
+			return *f;
+	return NULL;
+}
+
+static int refuse(const char *path, struct gf_error *err)
+{
+	const struct gf_data_format *const *f;
+	struct gf_text names = {0};
+	int rc;
+
+	for (f = gf_data_formats; *f; f++)
+		if (*f != &gf_data_synthetic)
+			gf_text_addf(&names, "%s%s", names.length ? ", " : "",
+				     (*f)->name);
+	rc = gf_error_set(err, -ENOENT,
+			  "%s: want a folder with data of a known format (%s) "
+			  "or synthetic, found none",
+			  path, names.data);
+	gf_text_release(&names);
+	return rc;
 }
 
 int gf_dataset_open(const char *path, const struct gf_dataset_want *want,
 		    struct gf_dataset *d, struct gf_error *err)
 {
-	struct gf_dataset set = {0};
+	struct gf_dataset set = {.positions = 1};
 	int rc;
 
-	set.format = find(path);
+	set.format = named(path);
 	if (!set.format)
-		return gf_error_set(err, -ENOENT,
-				    "%s: want a folder with IDX files "
-				    "(train-images-idx3-ubyte or .gz, ...) or "
-				    "\"synthetic\", found neither",
-				    path);
+		set.format = recognise(path);
+	if (!set.format)
+		return refuse(path, err);
+	path = gf_dataset_folder(path);
 	rc = set.format->open(path, want, &set, err);
 	if (!rc)
 		rc = check(path, want, &set, err);
@@ -94,12 +137,12 @@ void gf_dataset_close(struct gf_dataset *d)
 
 void gf_dataset_batch(const struct gf_dataset *d, enum gf_part part,
 		      const size_t *indices, size_t n, float *values,
-		      uint8_t *labels)
+		      int32_t *labels)
 {
 	size_t elems = gf_shape_elems(&d->shape);
 	size_t i;
 
 	for (i = 0; i < n; i++)
 		d->format->sample(d, part, indices[i], values + i * elems,
-				  &labels[i]);
+				  labels + i * d->positions);
 }

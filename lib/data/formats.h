@@ -4,8 +4,13 @@
 
 #include "data/dataset.h"
 
-/* The formats of registry.c, one file each. */
-extern const struct gf_data_format gf_data_idx;
-extern const struct gf_data_format gf_data_synthetic;
+/* The formats of registry.c. */
+extern const struct gf_data_format gf_data_idx;       /* idx.c */
+extern const struct gf_data_format gf_data_cifar10;   /* cifar.c */
+extern const struct gf_data_format gf_data_cifar100;  /* cifar.c */
+extern const struct gf_data_format gf_data_raw;       /* raw.c */
+extern const struct gf_data_format gf_data_words;     /* text.c */
+extern const struct gf_data_format gf_data_chars;     /* text.c */
+extern const struct gf_data_format gf_data_synthetic; /* synthetic.c */
 
 #endif

@@ -3,93 +3,45 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include "base/heap.h"
+#include "data/images.h"
+#include "data/source.h"
 
 /*
  * A folder of IDX files under MNIST's names (LeCun, Cortes and Burges): bytes
  * 0 0 TYPE NDIM, NDIM big-endian 32-bit sizes, then the array row by row. Each
  * file may be gzipped. Images are N x H x W, N x C x H x W or N x F unsigned
- * bytes; labels are N unsigned bytes. The file is read, not believed: memory
- * grows with what is really there.
+ * bytes; labels are N unsigned bytes.
  */
 #define MAX_DIMS 4
 #define TYPE_U8  0x08
-/* Nothing that fits beside a model on one host is larger. */
-#define MAX_BYTES   ((size_t)1 << 36)
-#define FIRST_BLOCK ((size_t)1 << 20)
 
 struct array {
-	char *path;
+	struct gf_source file;
 	unsigned char *bytes;
 	size_t ndims, dims[MAX_DIMS];
 };
 
-struct idx {
-	struct array images[GF_PARTS], labels[GF_PARTS];
-	float scale[256]; /* byte -> value */
-};
-
-static int recognise(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* --- one file ------------------------------------------------------------ */
 
-static int read_some(gzFile file, const char *path, void *out, size_t want,
-		     size_t *got, struct gf_error *err)
+static int read_header(struct array *a, struct gf_error *err)
 {
-	size_t done = 0;
-
-	while (done < want) {
-		size_t left = want - done;
-		int n = gzread(file, (char *)out + done,
-			       left > FIRST_BLOCK ? FIRST_BLOCK
-						  : (unsigned)left);
-		int code;
-
-		if (n > 0) {
-			done += (size_t)n;
-			continue;
-		}
-		gzerror(file, &code);
-		if (n == 0 && code != Z_BUF_ERROR)
-			break;
-		if (code == Z_ERRNO)
-			return gf_error_errno(err, errno ? -errno : -EIO, "%s",
-					      path);
-		return gf_error_set(err, -EINVAL, "%s: %s", path,
-				    code == Z_BUF_ERROR
-					    ? "the gzip stream is truncated"
-					    : "the gzip stream is damaged");
-	}
-	*got = done;
-	return 0;
-}
-
-static int read_header(gzFile file, struct array *a, struct gf_error *err)
-{
+	const char *path = a->file.path;
 	unsigned char head[4], word[4];
 	size_t got, i;
 	int rc;
 
-	rc = read_some(file, a->path, head, sizeof(head), &got, err);
+	rc = gf_source_read(&a->file, head, sizeof(head), &got, err);
 	if (rc)
 		return rc;
 	if (got < sizeof(head) || head[0] || head[1])
 		return gf_error_set(err, -EINVAL,
 				    "%s: want an IDX file (0 0 TYPE NDIM), got "
 				    "%s",
-				    a->path,
+				    path,
 				    got < sizeof(head)
 					    ? "less than 4 bytes"
 					    : "another magic number");
@@ -97,17 +49,17 @@ static int read_header(gzFile file, struct array *a, struct gf_error *err)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want unsigned bytes (type 0x08) in 1 "
 				    "to %d dimensions, got type 0x%02x in %d",
-				    a->path, MAX_DIMS, head[2], head[3]);
+				    path, MAX_DIMS, head[2], head[3]);
 	a->ndims = head[3];
 	for (i = 0; i < a->ndims; i++) {
-		rc = read_some(file, a->path, word, sizeof(word), &got, err);
+		rc = gf_source_read(&a->file, word, sizeof(word), &got, err);
 		if (rc)
 			return rc;
 		if (got < sizeof(word))
 			return gf_error_set(err, -EINVAL,
 					    "%s: want %zu dimensions in the "
 					    "header, the file ends in the %zu.",
-					    a->path, a->ndims, i + 1);
+					    path, a->ndims, i + 1);
 		a->dims[i] = (size_t)word[0] << 24 | (size_t)word[1] << 16 |
 			     (size_t)word[2] << 8 | word[3];
 	}
@@ -125,148 +77,121 @@ static int total_bytes(const struct array *a, size_t *total,
 			return gf_error_set(err, -EINVAL,
 					    "%s: want every dimension > 0, "
 					    "dimension %zu is 0",
-					    a->path, i);
-		if (a->dims[i] > MAX_BYTES / *total)
+					    a->file.path, i);
+		if (a->dims[i] > GF_SOURCE_MAX_BYTES / *total)
 			return gf_error_set(err, -EINVAL,
 					    "%s: want at most %zu bytes, the "
 					    "header says more",
-					    a->path, MAX_BYTES);
+					    a->file.path, GF_SOURCE_MAX_BYTES);
 		*total *= a->dims[i];
 	}
 	return 0;
 }
 
-static int read_body(gzFile file, struct array *a, struct gf_error *err)
+static int read_array(struct array *a, struct gf_error *err)
 {
-	size_t total, have = 0, got, room;
-	unsigned char extra;
-	int rc;
+	size_t total;
+	int rc = read_header(a, err);
 
-	rc = total_bytes(a, &total, err);
-	if (rc)
-		return rc;
-	room = total < FIRST_BLOCK ? total : FIRST_BLOCK;
-	while (have < total) {
-		unsigned char *bytes = realloc(a->bytes, room);
-
-		if (!bytes)
-			return gf_error_set(err, -ENOMEM,
-					    "%s: no memory for %zu bytes",
-					    a->path, room);
-		a->bytes = bytes;
-		rc = read_some(file, a->path, bytes + have, room - have, &got,
-			       err);
-		if (rc)
-			return rc;
-		have += got;
-		if (have < room)
-			return gf_error_set(err, -EINVAL,
-					    "%s: want %zu bytes of data as the "
-					    "header says, got %zu",
-					    a->path, total, have);
-		room = total - room < room ? total : 2 * room;
-	}
-	rc = read_some(file, a->path, &extra, 1, &got, err);
-	if (!rc && got)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want %zu bytes of data as the header "
-				  "says, got more",
-				  a->path, total);
+	if (!rc)
+		rc = total_bytes(a, &total, err);
+	if (!rc)
+		rc = gf_source_exactly(&a->file, total, &a->bytes, err);
 	return rc;
 }
 
-static int read_array(struct array *a, struct gf_error *err)
+static void free_array(struct array *a)
 {
-	gzFile file = gzopen(a->path, "rb");
-	int rc;
-
-	if (!file)
-		return gf_error_errno(err, errno ? -errno : -ENOMEM, "%s",
-				      a->path);
-	rc = read_header(file, a, err);
-	if (!rc)
-		rc = read_body(file, a, err);
-	gzclose_r(file);
-	return rc;
+	gf_source_close(&a->file);
+	free(a->bytes);
 }
 
 /* --- a folder ------------------------------------------------------------ */
 
+static const char *const stems[GF_PARTS][2] = {
+	{"train", NULL},
+	{"t10k", "test"},
+};
+
 /* The first of <folder>/<stem>-<kind>-idx<digit>-ubyte[.gz] that is there. */
-static char *find_file(const char *folder, const char *const *stems,
-		       const char *kind, const char *digits)
+static char *find_file(const char *folder, enum gf_part part, bool images)
 {
-	static const char *const endings[] = {"", ".gz"};
-	size_t s, e;
-	const char *c;
+	const char *kind = images ? "images" : "labels", *c;
+	size_t s;
 
-	for (s = 0; s < 2 && stems[s]; s++)
-		for (c = digits; *c; c++)
-			for (e = 0; e < 2; e++) {
-				char *path = gf_xasprintf(
-					"%s/%s-%s-idx%c-ubyte%s", folder,
-					stems[s], kind, *c, endings[e]);
+	for (s = 0; s < 2 && stems[part][s]; s++)
+		for (c = images ? "342" : "1"; *c; c++) {
+			char *name = gf_xasprintf("%s-%s-idx%c-ubyte",
+						  stems[part][s], kind, *c);
+			char *path = gf_source_find(folder, name);
 
-				if (access(path, F_OK) == 0)
-					return path;
-				free(path);
-			}
+			free(name);
+			if (path)
+				return path;
+		}
 	return NULL;
+}
+
+/* Any of the four files: which one lacks is better said when it is opened. */
+static int recognise(const char *folder)
+{
+	int file, found = 0;
+
+	for (file = 0; file < 2 * GF_PARTS && !found; file++) {
+		char *path =
+			find_file(folder, (enum gf_part)(file / 2), file % 2);
+
+		found = path != NULL;
+		free(path);
+	}
+	return found;
 }
 
 static int open_array(const char *folder, enum gf_part part, bool images,
 		      struct array *a, struct gf_error *err)
 {
-	static const char *const stems[GF_PARTS][2] = {
-		{"train", NULL},
-		{"t10k", "test"},
-	};
-	const char *kind = images ? "images" : "labels";
-	const char *digits = images ? "342" : "1";
+	char *path = find_file(folder, part, images);
 	int rc;
 
-	a->path = find_file(folder, stems[part], kind, digits);
-	if (!a->path)
+	if (!path)
 		return gf_error_set(err, -ENOENT,
 				    "%s: want a file %s-%s-idx%c-ubyte or "
 				    ".gz%s, found none",
-				    folder, stems[part][0], kind, digits[0],
+				    folder, stems[part][0],
+				    images ? "images" : "labels",
+				    images ? '3' : '1',
 				    stems[part][1] ? " (or test-...)" : "");
-	rc = read_array(a, err);
+	rc = gf_source_open(&a->file, path, err);
+	if (!rc)
+		rc = read_array(a, err);
 	if (rc)
 		return rc;
 	if (images ? a->ndims < 2 : a->ndims != 1)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want %s dimensions, got %zu", a->path,
+				    "%s: want %s dimensions, got %zu", path,
 				    images ? "2 to 4" : "1", a->ndims);
 	return 0;
 }
 
-static int check_labels(const struct array *images, const struct array *labels,
-			const struct gf_dataset_want *want, size_t *classes,
-			struct gf_error *err)
+static int take_labels(struct gf_dataset *d, enum gf_part part,
+		       const struct array *images, const struct array *labels,
+		       const struct gf_dataset_want *want, struct gf_error *err)
 {
+	struct gf_images *m = d->priv;
 	size_t i;
+	int rc = 0;
 
 	if (labels->dims[0] != images->dims[0])
 		return gf_error_set(err, -EINVAL,
 				    "%s: want %zu labels, one for each image "
 				    "of %s, got %zu",
-				    labels->path, images->dims[0], images->path,
-				    labels->dims[0]);
-	for (i = 0; i < labels->dims[0]; i++) {
-		size_t label = labels->bytes[i];
-
-		if (want->classes && label >= want->classes)
-			return gf_error_set(err, -EINVAL,
-					    "%s: want labels below %zu, label "
-					    "%zu is %zu",
-					    labels->path, want->classes, i,
-					    label);
-		if (label + 1 > *classes)
-			*classes = label + 1;
-	}
-	return 0;
+				    labels->file.path, images->dims[0],
+				    images->file.path, labels->dims[0]);
+	m->labels[part] = gf_xcalloc(labels->dims[0], sizeof(int32_t));
+	for (i = 0; i < labels->dims[0] && !rc; i++)
+		rc = gf_images_label(d, part, i, labels->bytes[i], want,
+				     labels->file.path, err);
+	return rc;
 }
 
 static struct gf_shape shape_of(const struct array *images)
@@ -282,97 +207,63 @@ static struct gf_shape shape_of(const struct array *images)
 	return s;
 }
 
-static void set_scale(struct idx *x)
+static int take_images(struct gf_dataset *d, enum gf_part part,
+		       struct array *images, struct gf_error *err)
 {
-	const struct array *a = &x->images[GF_PART_TRAIN];
-	size_t total = 1, i;
-	unsigned char max = 0;
+	struct gf_shape shape = shape_of(images);
+	struct gf_images *m = d->priv;
 
-	for (i = 0; i < a->ndims; i++)
-		total *= a->dims[i];
-	for (i = 0; i < total; i++)
-		if (a->bytes[i] > max)
-			max = a->bytes[i];
-	for (i = 0; i < 256; i++)
-		x->scale[i] = (float)i / (float)(max ? max : 1);
+	if (part == GF_PART_TRAIN)
+		d->shape = shape;
+	else if (memcmp(&shape, &d->shape, sizeof(shape)) != 0)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want images of the same size as those "
+				    "for training, got another",
+				    images->file.path);
+	d->count[part] = images->dims[0];
+	m->bytes[part] = images->bytes;
+	images->bytes = NULL;
+	return 0;
 }
 
 static int open_part(const char *folder, enum gf_part part,
 		     const struct gf_dataset_want *want, struct gf_dataset *d,
 		     struct gf_error *err)
 {
-	struct idx *x = d->priv;
-	struct array *images = &x->images[part], *labels = &x->labels[part];
+	struct array images = {0}, labels = {0};
 	int rc;
 
-	rc = open_array(folder, part, true, images, err);
+	rc = open_array(folder, part, true, &images, err);
 	if (!rc)
-		rc = open_array(folder, part, false, labels, err);
+		rc = open_array(folder, part, false, &labels, err);
 	if (!rc)
-		rc = check_labels(images, labels, want, &d->classes, err);
+		rc = take_labels(d, part, &images, &labels, want, err);
 	if (!rc)
-		d->count[part] = images->dims[0];
+		rc = take_images(d, part, &images, err);
+	free_array(&images);
+	free_array(&labels);
 	return rc;
 }
 
 static int open_idx(const char *path, const struct gf_dataset_want *want,
 		    struct gf_dataset *d, struct gf_error *err)
 {
-	struct idx *x = gf_xcalloc(1, sizeof(*x));
-	struct gf_shape test;
-	int part, rc;
+	int part, rc = 0;
 
-	d->priv = x;
-	for (part = 0; part < GF_PARTS; part++) {
+	d->priv = gf_xcalloc(1, sizeof(struct gf_images));
+	for (part = 0; part < GF_PARTS && !rc; part++)
 		rc = open_part(path, (enum gf_part)part, want, d, err);
-		if (rc)
-			return rc;
-	}
-	d->shape = shape_of(&x->images[GF_PART_TRAIN]);
-	test = shape_of(&x->images[GF_PART_TEST]);
-	if (memcmp(&test, &d->shape, sizeof(test)) != 0)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want images of the same size as in %s",
-				    x->images[GF_PART_TEST].path,
-				    x->images[GF_PART_TRAIN].path);
-	set_scale(x);
-	return 0;
-}
-
-static void sample(const struct gf_dataset *d, enum gf_part part, size_t index,
-		   float *values, uint8_t *label)
-{
-	const struct idx *x = d->priv;
-	size_t n = gf_shape_elems(&d->shape), i;
-	const unsigned char *bytes = x->images[part].bytes + index * n;
-
-	for (i = 0; i < n; i++)
-		values[i] = x->scale[bytes[i]];
-	*label = x->labels[part].bytes[index];
-}
-
-static void close_idx(struct gf_dataset *d)
-{
-	struct idx *x = d->priv;
-	int part;
-
-	if (!x)
-		return;
-	for (part = 0; part < GF_PARTS; part++) {
-		free(x->images[part].path);
-		free(x->images[part].bytes);
-		free(x->labels[part].path);
-		free(x->labels[part].bytes);
-	}
-	free(x);
+	if (!rc)
+		gf_images_scale(d, 0);
+	return rc;
 }
 
 const struct gf_data_format gf_data_idx = {
 	.name = "idx",
-	.description =
-		"a folder of IDX files under MNIST's names, plain or .gz",
+	.description = "a folder of IDX files under MNIST's names, plain or "
+		       "gzipped",
 	.recognise = recognise,
 	.open = open_idx,
-	.sample = sample,
-	.close = close_idx,
+	.sample = gf_images_sample,
+	.close = gf_images_close,
 };

@@ -12,12 +12,14 @@
 /* Epoch e shuffles with stream ORDER + e of the seed. */
 #define STREAM_ORDER 0x4f52444552000000u
 
-void gf_order_init(struct gf_order *o, size_t count, uint64_t seed)
+void gf_order_init(struct gf_order *o, size_t count, uint64_t seed,
+		   bool consecutive)
 {
 	o->permutation = gf_xcalloc(count ? count : 1, sizeof(size_t));
 	o->count = count;
 	o->epoch = NO_EPOCH;
 	o->seed = seed;
+	o->consecutive = consecutive;
 }
 
 void gf_order_release(struct gf_order *o)
@@ -47,10 +49,22 @@ static void shuffle(struct gf_order *o, size_t epoch)
 	o->epoch = epoch;
 }
 
+static const size_t *take_rows(struct gf_order *o, size_t step, int ranks,
+			       int rank, size_t batch)
+{
+	size_t steps = gf_order_steps(o, ranks, batch), i;
+
+	for (i = 0; i < batch; i++)
+		o->permutation[i] = ((size_t)rank * batch + i) * steps + step;
+	return o->permutation;
+}
+
 const size_t *gf_order_slice(struct gf_order *o, size_t epoch, size_t step,
 			     int ranks, int rank, size_t batch)
 {
 	assert(step < gf_order_steps(o, ranks, batch) && rank < ranks);
+	if (o->consecutive)
+		return take_rows(o, step, ranks, rank, batch);
 	if (o->epoch != epoch)
 		shuffle(o, epoch);
 	return o->permutation + (step * (size_t)ranks + (size_t)rank) * batch;

@@ -2,33 +2,42 @@
 #ifndef GF_DATA_ORDER_H
 #define GF_DATA_ORDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /*
  * Which samples a rank trains on, as a pure function of (seed, epoch, step,
- * rank): nothing of it needs to be stored in a checkpoint.
+ * rank): nothing of it needs to be stored in a checkpoint. P ranks with batch
+ * B see in each step what one rank with batch P*B sees.
  *
- * Each epoch is one permutation of all samples, the same on every rank. Step s
- * takes the next ranks*batch samples of it, rank r the r-th `batch` of those:
- * P ranks with batch B see in each step what one rank with batch P*B sees. The
- * tail that fills no whole step is dropped; another tail every epoch.
+ * SHUFFLED. Each epoch is one permutation of all samples, the same on every
+ * rank. Step s takes the next ranks*batch samples of it, rank r the r-th
+ * `batch` of those. The tail that fills no whole step is dropped; another tail
+ * every epoch.
+ *
+ * CONSECUTIVE, for text: the samples are cut into ranks*batch rows of equal
+ * length, one behind the other, and step s takes the s-th of each row. So a
+ * place in the batch reads on where it stopped in the step before, in every
+ * epoch the same; what is left behind the last row is dropped.
  */
 struct gf_order {
-	size_t *permutation;
+	size_t *permutation; /* consecutive: one slice */
 	size_t count;
 	size_t epoch;
 	uint64_t seed;
+	bool consecutive;
 };
 
-void gf_order_init(struct gf_order *o, size_t count, uint64_t seed);
+void gf_order_init(struct gf_order *o, size_t count, uint64_t seed,
+		   bool consecutive);
 void gf_order_release(struct gf_order *o);
 
 /* Whole steps in an epoch; 0 if there are fewer samples than ranks*batch. */
 size_t gf_order_steps(const struct gf_order *o, int ranks, size_t batch);
 
 /* The `batch` samples of one rank in one step (0-based in its epoch);
- * borrowed, valid until another epoch is asked for. */
+ * borrowed, valid until the next call. */
 const size_t *gf_order_slice(struct gf_order *o, size_t epoch, size_t step,
 			     int ranks, int rank, size_t batch);
 

@@ -11,6 +11,7 @@
 #include "doc/layer.h"
 #include "doc/model_parts.h"
 #include "doc/record.h"
+#include "doc/shared.h"
 
 #define FORMAT "gf-model"
 
@@ -158,7 +159,7 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 	return infer(at, m, err);
 }
 
-static int read_input(struct gf_json_at *at, const char *key, void *place,
+static int read_shape(struct gf_json_at *at, const char *key, void *place,
 		      struct gf_error *err)
 {
 	struct gf_shape *s = place;
@@ -179,7 +180,7 @@ static int read_input(struct gf_json_at *at, const char *key, void *place,
 	return rc;
 }
 
-static void write_input(struct gf_json_writer *w, const char *key,
+static void write_shape(struct gf_json_writer *w, const char *key,
 			const void *place)
 {
 	const struct gf_shape *s = place;
@@ -191,16 +192,16 @@ static void write_input(struct gf_json_writer *w, const char *key,
 	gf_json_close_array(w);
 }
 
-static const struct gf_field_own input_own = {
-	.read = read_input,
-	.write = write_input,
+const struct gf_field_own gf_shape_own = {
+	.read = read_shape,
+	.write = write_shape,
 };
 
 #define AT(member) offsetof(struct gf_model, member)
 static const struct gf_field model_fields[] = {
 	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
 	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"input", GF_FIELD_OWN, .offset = AT(input), .own = &input_own},
+	{"input", GF_FIELD_OWN, .offset = AT(input), .own = &gf_shape_own},
 	{"classes", GF_FIELD_SIZE, .offset = AT(classes), .low = 1,
 	 .high = GF_MAX_COUNT},
 	{"layers", GF_FIELD_OWN, .own = &gf_model_layers_own},
@@ -247,4 +248,26 @@ size_t gf_model_param_count(const struct gf_model *m)
 	for (i = 0; i < m->nparams; i++)
 		sum += gf_shape_elems(&m->params[i].shape);
 	return sum;
+}
+
+size_t gf_model_positions(const struct gf_model *m)
+{
+	return gf_shape_elems(&m->layers[m->nlayers - 1].out) / m->classes;
+}
+
+size_t gf_model_vocabulary(const struct gf_model *m)
+{
+	size_t entries = 0, i, k;
+
+	for (i = 0; i < m->nlayers; i++) {
+		const struct gf_layer *l = &m->layers[i];
+
+		if (l->type != GF_LAYER_EMBEDDING)
+			continue;
+		for (k = 0; k < l->ninputs; k++)
+			if (l->inputs[k] < 0 &&
+			    (entries == 0 || l->entries < entries))
+				entries = l->entries;
+	}
+	return entries;
 }

@@ -100,4 +100,10 @@ void gf_model_release(struct gf_model *m);
 size_t *gf_model_generation_order(const struct gf_model *m);
 size_t gf_model_param_count(const struct gf_model *m); /* elements */
 
+/* Labels that a sample has: one per position of the last layer's output. */
+size_t gf_model_positions(const struct gf_model *m);
+/* If samples are word numbers, which an embedding looks up: all lie below
+ * this; 0 if samples are values. */
+size_t gf_model_vocabulary(const struct gf_model *m);
+
 #endif

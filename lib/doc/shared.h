@@ -2,6 +2,7 @@
 #ifndef GF_DOC_SHARED_H
 #define GF_DOC_SHARED_H
 
+#include "doc/model.h"
 #include "doc/profile.h"
 #include "doc/record.h"
 #include "doc/topology.h"
@@ -14,6 +15,9 @@ extern const struct gf_record gf_stage_record;   /* struct gf_stage */
 /* struct gf_model_profile, and the same without its tensors */
 extern const struct gf_record gf_model_profile_record;
 extern const struct gf_record gf_model_scalars_record;
+
+/* struct gf_shape: an array of 1 to 3 dimensions. */
+extern const struct gf_field_own gf_shape_own;
 
 /* The rules of a profile's tensors; `at` is the cursor on the object that has
  * the key "tensors", `backward` the path of backward_s from there. */

@@ -72,7 +72,7 @@ void gf_net_emit(const struct gf_net *net, size_t layer,
 void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l);
 
 /* Mean softmax cross-entropy of net->logits; fills net->dlogits. */
-int gf_net_softmax_loss(struct gf_net *net, const uint8_t *labels, double *loss,
+int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels, double *loss,
 			size_t *correct, struct gf_error *err);
 
 float *gf_net_running(struct gf_net *net, size_t *count);

@@ -30,7 +30,7 @@ static double sample_loss(const float *logits, float *dlogits, size_t classes,
 	return log(sum) - (double)(logits[label] - logits[*answer]);
 }
 
-int gf_net_softmax_loss(struct gf_net *net, const uint8_t *labels, double *loss,
+int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels, double *loss,
 			size_t *correct, struct gf_error *err)
 {
 	size_t classes = net->model->classes, hits = 0, answer;
@@ -42,16 +42,15 @@ int gf_net_softmax_loss(struct gf_net *net, const uint8_t *labels, double *loss,
 		return gf_error_set(err, -EINVAL,
 				    "loss: want a forward pass before it");
 	for (size_t i = 0; i < count; i++)
-		if (labels[i] >= classes)
+		if (labels[i] < 0 || (size_t)labels[i] >= classes)
 			return gf_error_set(err, -EINVAL,
-					    "label %zu: want less "
-					    "than %zu classes, got %u",
-					    i, classes, labels[i]);
+					    "label %zu: want 0 to %zu, got %d",
+					    i, classes - 1, labels[i]);
 	for (size_t i = 0; i < count; i++) {
 		sum += sample_loss(net->logits + i * classes,
 				   net->dlogits + i * classes, classes,
-				   labels[i], scale, &answer);
-		hits += answer == labels[i];
+				   (size_t)labels[i], scale, &answer);
+		hits += answer == (size_t)labels[i];
 	}
 	net->stage = GF_NET_LOSS;
 	*loss = sum / (double)count;

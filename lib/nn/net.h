@@ -41,7 +41,7 @@ struct gf_backend {
 		       struct gf_error *err);
 	/* Mean softmax cross-entropy and correct count; prepares backward. One
 	 * label per sample, or per position if the logits are a sequence. */
-	int (*loss)(struct gf_net *net, const uint8_t *labels, double *loss,
+	int (*loss)(struct gf_net *net, const int32_t *labels, double *loss,
 		    size_t *correct, struct gf_error *err);
 	/* After forward (training) and loss, with the same params and input
 	 * still in place. grads is overwritten. on_grad may be NULL. */

@@ -79,7 +79,13 @@ int gf_train_open_data(struct gf_comm *comm, const char *path,
 		       const struct gf_model *model, size_t seed,
 		       struct gf_dataset *data, struct gf_error *err)
 {
-	struct gf_dataset_want want = {model->input, model->classes, seed};
+	struct gf_dataset_want want = {
+		.input = model->input,
+		.classes = model->classes,
+		.positions = gf_model_positions(model),
+		.vocabulary = gf_model_vocabulary(model),
+		.seed = seed,
+	};
 	int rc = gf_dataset_open(path, &want, data, err);
 
 	return gf_comm_agree(comm, rc, err);

@@ -26,7 +26,7 @@ struct gf_compute_ops {
 	 * starts: like gf-profile's, a step's time is without it. */
 	void (*load)(struct gf_compute *c, size_t step);
 	/* Forward and loss of this rank's batch: the mean loss, and how many
-	 * samples were classified correctly. */
+	 * labels were told correctly. */
 	int (*forward)(struct gf_compute *c, double *loss, size_t *correct,
 		       struct gf_error *err);
 	int (*backward)(struct gf_compute *c, float *grads,
@@ -56,7 +56,7 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 float *gf_compute_running(struct gf_compute *c, size_t *count);
 
 /* This rank's share of the test part with the given running statistics: sum
- * of the losses, and samples classified correctly. */
+ * of the losses, and labels told correctly. */
 int gf_compute_test(struct gf_compute *c, const float *running,
 		    double *loss_sum, size_t *correct, struct gf_error *err);
 

@@ -13,7 +13,7 @@ struct net {
 	size_t steps_per_epoch;
 	size_t elems; /* of a sample */
 	float *values;
-	uint8_t *labels;
+	int32_t *labels;
 };
 
 /* Exact whatever its size: the seed decides the order, this only fetches. */
@@ -92,7 +92,7 @@ static int test_range(struct net *n, size_t first, size_t count,
 					      err);
 		if (rc)
 			break;
-		*loss_sum += loss * (double)b;
+		*loss_sum += loss * (double)(b * k->data->positions);
 		*correct += right;
 	}
 	free(indices);
@@ -155,9 +155,10 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 	n->config = *config;
 	n->elems = gf_shape_elems(&config->data->shape);
 	n->values = gf_xcalloc(config->batch * n->elems, sizeof(*n->values));
-	n->labels = gf_xcalloc(config->batch, 1);
+	n->labels = gf_xcalloc(config->batch * config->data->positions,
+			       sizeof(*n->labels));
 	gf_order_init(&n->order, config->data->count[GF_PART_TRAIN],
-		      config->seed);
+		      config->seed, config->data->consecutive);
 	n->steps_per_epoch =
 		gf_order_steps(&n->order, config->ranks, config->batch);
 	c->ops = &net_ops;

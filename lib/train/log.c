@@ -43,6 +43,8 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_string(w, "part", row->part);
 	gf_json_put_real(w, "learning_rate", row->rate);
 	gf_json_put_real(w, "loss", row->loss);
+	if (row->perplexity > 0)
+		gf_json_put_real(w, "perplexity", row->perplexity);
 	gf_json_put_size(w, "correct", row->correct);
 	gf_json_put_size(w, "samples", row->samples);
 	gf_json_put_real(w, "accuracy",

@@ -42,6 +42,11 @@ static double rate_of(const struct gf_trainer *t, size_t step)
 	return step ? gf_rate_at(&t->rate, step - 1) : 0;
 }
 
+static double perplexity_of(const struct gf_trainer *t, double loss)
+{
+	return t->config->data->vocabulary ? exp(loss) : 0;
+}
+
 /* The steps since the last meeting. */
 static int tell_steps(struct gf_trainer *t, struct gf_error *err)
 {
@@ -55,6 +60,7 @@ static int tell_steps(struct gf_trainer *t, struct gf_error *err)
 	for (i = 0; i < nrows; i++) {
 		rows[i].epoch = epoch_of(t, rows[i].step);
 		rows[i].rate = rate_of(t, rows[i].step);
+		rows[i].perplexity = perplexity_of(t, rows[i].loss);
 	}
 	return tell(t, rows, nrows, err);
 }
@@ -72,8 +78,9 @@ static int tell_epoch(struct gf_trainer *t, size_t step,
 	row->step = step;
 	row->rate = rate_of(t, step);
 	row->seconds = gf_clock_s() - here->began_s;
-	row->samples_per_s = (double)(steps * t->config->batch) *
+	row->samples_per_s = (double)(steps * t->tally.batch) *
 			     t->team.comm->ranks / row->seconds;
+	row->perplexity = perplexity_of(t, row->loss);
 	return tell(t, row, 1, err);
 }
 
@@ -90,7 +97,8 @@ static int average_running(struct gf_trainer *t, struct gf_error *err)
 
 static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
-	size_t samples = t->config->data->count[GF_PART_TEST], correct;
+	const struct gf_dataset *data = t->config->data;
+	size_t samples = data->count[GF_PART_TEST] * data->positions, correct;
 	double began = gf_clock_s(), loss;
 	int rc;
 
@@ -113,6 +121,7 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 		.step = step,
 		.rate = rate_of(t, step),
 		.loss = loss / (double)samples,
+		.perplexity = perplexity_of(t, loss / (double)samples),
 		.correct = correct,
 		.samples = samples,
 		.seconds = gf_clock_s() - began,

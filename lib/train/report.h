@@ -40,6 +40,10 @@ char *gf_report_text(const struct gf_plan *plan,
 		     const struct gf_prediction *prediction,
 		     const struct gf_train_result *result);
 
+/* One line about an epoch, for people; the caller frees. */
+char *gf_report_epoch(const struct gf_train_row *train,
+		      const struct gf_train_row *test, size_t epochs);
+
 /* The median; sorts the values. 0 of none. */
 double gf_median(double *values, size_t count);
 

@@ -10,6 +10,11 @@
 
 enum { COLUMNS = 9, TIMES = 5 };
 
+static double percent(const struct gf_train_row *row)
+{
+	return 100 * (double)row->correct / (double)row->samples;
+}
+
 static void add_times(struct gf_table *t, const char *label,
 		      const struct gf_predicted_message *m)
 {
@@ -99,11 +104,27 @@ char *gf_report_text(const struct gf_plan *plan,
 		add_times_table(&out, plan, &r);
 		add_iteration(&out, &r);
 	}
+	if (test->part && test->perplexity > 0)
+		gf_text_addf(&out, "test perplexity %.2f\n", test->perplexity);
 	if (test->part)
 		gf_text_addf(&out, "test accuracy %.2f %% (%zu of %zu)\n",
-			     100 * (double)test->correct /
-				     (double)test->samples,
-			     test->correct, test->samples);
+			     percent(test), test->correct, test->samples);
 	gf_report_release(&r);
+	return gf_text_take(&out);
+}
+
+char *gf_report_epoch(const struct gf_train_row *train,
+		      const struct gf_train_row *test, size_t epochs)
+{
+	struct gf_text out = {0};
+
+	gf_text_addf(&out, "epoch %zu/%zu: loss %.4f, ", train->epoch, epochs,
+		     train->loss);
+	if (train->perplexity > 0)
+		gf_text_addf(&out, "perplexity %.2f, test %.2f, ",
+			     train->perplexity, test->perplexity);
+	gf_text_addf(&out, "train %.2f %%, test %.2f %%, %.0f %s/s",
+		     percent(train), percent(test), train->samples_per_s,
+		     train->perplexity > 0 ? "symbols" : "samples");
 	return gf_text_take(&out);
 }

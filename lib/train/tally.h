@@ -36,6 +36,7 @@ struct gf_tally {
 	uint64_t epoch_correct, epoch_steps;
 };
 
+/* batch: labels per rank and step. */
 void gf_tally_init(struct gf_tally *t, int ranks, size_t batch);
 void gf_tally_release(struct gf_tally *t);
 /* The epoch's sums go into checkpoints. */

@@ -33,9 +33,10 @@ struct gf_train_row {
 	size_t epoch, step; /* from 1; step counts over the whole run */
 	double rate;        /* learning rate of that step */
 	double loss;        /* mean over the samples */
-	size_t correct, samples;
+	double perplexity;  /* exp(loss) where the data is text; else 0 */
+	size_t correct, samples; /* labels: a text has one per position */
 	double seconds;       /* of the step, the epoch, the test, on rank 0 */
-	double samples_per_s; /* all ranks' */
+	double samples_per_s; /* all ranks', labels too */
 };
 
 struct gf_train_watch {

@@ -206,7 +206,8 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->config = config;
 	t->result = result;
 	t->team.comm = config->comm;
-	gf_tally_init(&t->tally, config->comm->ranks, config->batch);
+	gf_tally_init(&t->tally, config->comm->ranks,
+		      config->batch * config->data->positions);
 	rc = gf_method_find(config->plan, &t->method.ops, err);
 	if (!rc)
 		rc = set_lengths(t, err);

@@ -207,7 +207,7 @@ plan_for() { # ranks [model name]
 @test "data that is damaged, lying or missing" {
 	wants 3 gf-train -q --data nowhere
 	one_line
-	says 'nowhere: want a folder with IDX files'
+	says 'nowhere: want a folder with data of a known format'
 	copy() { rm -rf d; cp -r "$share/data/digits" d; }
 	copy; rm d/test-labels-idx1-ubyte.gz
 	wants 3 gf-train -q --data d

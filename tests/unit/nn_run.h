@@ -21,7 +21,7 @@ struct run {
 	const struct gf_model *m;
 	size_t batch, max_batch, nparams, nrunning;
 	float *params, *input, *grads, *running;
-	uint8_t *labels;
+	int32_t *labels;
 	size_t *order, *emitted, nemitted;
 	double loss;
 	size_t correct;
@@ -60,9 +60,9 @@ static void run_init(struct run *r, const struct gf_model *m, size_t batch,
 			draw_numbers(r, m->layers[l].entries);
 	r->grads = draw(r->nparams, 1);
 	positions = gf_shape_elems(&m->layers[m->nlayers - 1].out) / m->classes;
-	r->labels = gf_xcalloc(batch, positions);
+	r->labels = gf_xcalloc(batch * positions, sizeof(*r->labels));
 	for (size_t i = 0; i < batch * positions; i++)
-		r->labels[i] = (uint8_t)gf_rng_below(&rng, m->classes);
+		r->labels[i] = (int32_t)gf_rng_below(&rng, m->classes);
 	r->order = gf_model_generation_order(m);
 	r->emitted = gf_xcalloc(m->nparams + 1, sizeof(size_t));
 }

@@ -91,7 +91,7 @@ static void test_read(void)
 	struct gf_dataset d;
 	struct gf_error err = {""};
 	float values[12];
-	uint8_t labels[2];
+	int32_t labels[2];
 	int variant, rc;
 	size_t i;
 
@@ -245,7 +245,7 @@ static const struct {
 	 0,
 	 0,
 	 -EINVAL,
-	 "want images of the same size as in"},
+	 "want images of the same size as those for training"},
 };
 
 static void test_bad(void)
@@ -341,11 +341,12 @@ static void test_shapes(void)
 
 static void test_synthetic(void)
 {
-	struct gf_dataset_want want = {{3, {1, 2, 2}}, 5, 7};
+	struct gf_dataset_want want = {
+		.input = {3, {1, 2, 2}}, .classes = 5, .seed = 7};
 	struct gf_dataset a, b;
 	struct gf_error err = {""};
 	float x[4], y[4];
-	uint8_t p, q;
+	int32_t p, q;
 	size_t i, seen = 0;
 
 	EXPECT(gf_dataset_open("synthetic:100", &want, &a, &err) == 0, "%s",
@@ -368,16 +369,16 @@ static void test_synthetic(void)
 	       "count 0");
 	EXPECT(gf_dataset_open("synthetic:x", &want, &a, &err) == -EINVAL,
 	       "count x");
-	want.classes = 257;
-	EXPECT(gf_dataset_open("synthetic", &want, &a, &err) == -EINVAL &&
-		       strstr(err.text, "at most 256 classes"),
+	EXPECT(gf_dataset_open("synthetic", &any, &a, &err) == -EINVAL &&
+		       strstr(err.text, "want a model that says the shape"),
 	       "%s", err.text);
 	EXPECT(gf_dataset_open("/nonexistent", &want, &a, &err) == -ENOENT,
 	       "missing folder");
 }
 
-/* P ranks with batch B take in each step what one rank takes with P*B. */
-static void test_order(void)
+/* P ranks with batch B take in each step what one rank takes with P*B, be it
+ * shuffled or in rows. */
+static void test_order(bool row)
 {
 	static const struct {
 		size_t count;
@@ -396,8 +397,8 @@ static void test_order(void)
 		size_t twice = 0;
 		int r;
 
-		gf_order_init(&many, cases[i].count, 3);
-		gf_order_init(&one, cases[i].count, 3);
+		gf_order_init(&many, cases[i].count, 3, row);
+		gf_order_init(&one, cases[i].count, 3, row);
 		EXPECT(gf_order_steps(&many, cases[i].ranks, b) ==
 			       cases[i].steps,
 		       "case %zu", i);
@@ -427,6 +428,27 @@ static void test_order(void)
 		gf_order_release(&one);
 		free(seen);
 	}
+}
+
+/* In rows, each place goes on with the sample behind its last. */
+static void test_rows(void)
+{
+	size_t last[6] = {0}, step, i;
+	struct gf_order o;
+
+	gf_order_init(&o, 45, 3, true);
+	EXPECT(gf_order_steps(&o, 2, 3) == 7, "steps");
+	for (step = 0; step < 7; step++)
+		for (i = 0; i < 6; i++) {
+			const size_t *slice = gf_order_slice(&o, 2, step, 2,
+							     i < 3 ? 0 : 1, 3);
+			size_t at = slice[i % 3];
+
+			EXPECT(step ? at == last[i] + 1 : at == i * 7,
+			       "step %zu, place %zu: %zu", step, i, at);
+			last[i] = at;
+		}
+	gf_order_release(&o);
 }
 
 static void test_share(void)
@@ -460,7 +482,9 @@ int main(void)
 	test_gzip_damage();
 	test_shapes();
 	test_synthetic();
-	test_order();
+	test_order(false);
+	test_order(true);
+	test_rows();
 	test_share();
 	clear();
 	rmdir(folder);

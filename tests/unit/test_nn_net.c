@@ -108,7 +108,7 @@ static void draw_task(struct run *r)
 	for (size_t i = 0; i < r->batch; i++) {
 		float *x = r->input + i * 64;
 
-		r->labels[i] = (uint8_t)(i % 4);
+		r->labels[i] = (int32_t)(i % 4);
 		for (size_t k = 0; k < 64; k++)
 			x[k] = 0.3f * (float)gf_rng_normal(&rng);
 		for (size_t k = 0; k < 16; k++)
@@ -252,7 +252,11 @@ static void test_calls(const struct gf_backend *b)
 	r.labels[2] = 4;
 	EXPECT(b->loss(net, r.labels, &loss, &correct, &err) == -EINVAL,
 	       "a label too large");
-	EXPECT_TEXT(err.text, "label 2: want less than 4 classes, got 4");
+	EXPECT_TEXT(err.text, "label 2: want 0 to 3, got 4");
+	r.labels[2] = -1;
+	EXPECT(b->loss(net, r.labels, &loss, &correct, &err) == -EINVAL,
+	       "a label below 0");
+	EXPECT_TEXT(err.text, "label 2: want 0 to 3, got -1");
 	r.labels[2] = 0;
 	EXPECT(!b->loss(net, r.labels, &loss, &correct, &err) &&
 		       !b->backward(net, r.params, r.grads, NULL, NULL, &err),

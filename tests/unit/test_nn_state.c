@@ -119,7 +119,7 @@ static double dropped_loss(const struct gf_backend *b, struct gf_net *net,
 			   struct run *r, size_t from, size_t count)
 {
 	float *input = r->input;
-	uint8_t *labels = r->labels;
+	int32_t *labels = r->labels;
 	double loss;
 
 	gf_net_set_samples(net, 11, 100 + from);

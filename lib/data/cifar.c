@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "data/formats.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "data/images.h"
+#include "data/source.h"
+
+/*
+ * The binary version of CIFAR-10 and CIFAR-100 (Krizhevsky 2009): records of
+ * one label byte (CIFAR-100: the coarse one, then the fine one, which is used)
+ * and 3 x 32 x 32 bytes, channel by channel. The files may be gzipped, and hold
+ * any number of records.
+ */
+#define CHANNELS    3
+#define SIDE        32
+#define IMAGE_BYTES ((size_t)CHANNELS * SIDE * SIDE)
+#define MAX_FILES   5
+
+struct kind {
+	size_t label_bytes; /* the last of them counts */
+	const char *files[GF_PARTS][MAX_FILES + 1];
+};
+
+static const struct kind cifar10 = {
+	1,
+	{{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+	  "data_batch_4.bin", "data_batch_5.bin", NULL},
+	 {"test_batch.bin", NULL}},
+};
+
+static const struct kind cifar100 = {
+	2,
+	{{"train.bin", NULL}, {"test.bin", NULL}},
+};
+
+struct records {
+	unsigned char *bytes;
+	size_t count;
+};
+
+static int read_file(const char *folder, const char *name,
+		     const struct kind *kind, struct records *r, char **path,
+		     struct gf_error *err)
+{
+	const size_t record = kind->label_bytes + IMAGE_BYTES;
+	struct gf_source file = {0};
+	char *found = gf_source_find(folder, name);
+	size_t size;
+	int rc;
+
+	if (!found)
+		return gf_error_set(err, -ENOENT,
+				    "%s: want a file %s or .gz, found none",
+				    folder, name);
+	*path = gf_xstrdup(found);
+	rc = gf_source_open(&file, found, err);
+	if (!rc)
+		rc = gf_source_rest(&file, &r->bytes, &size, err);
+	gf_source_close(&file);
+	if (rc)
+		return rc;
+	if (size == 0 || size % record)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want whole records of %zu bytes, got "
+				    "%zu bytes",
+				    *path, record, size);
+	r->count = size / record;
+	return 0;
+}
+
+/* Behind what earlier files of the part gave. */
+static int take(struct gf_dataset *d, enum gf_part part,
+		const struct kind *kind, const struct records *r,
+		const struct gf_dataset_want *want, const char *path,
+		struct gf_error *err)
+{
+	const size_t record = kind->label_bytes + IMAGE_BYTES;
+	struct gf_images *m = d->priv;
+	size_t before = d->count[part], total = before + r->count, i;
+	int rc = 0;
+
+	m->bytes[part] = gf_xreallocarray(m->bytes[part], total, IMAGE_BYTES);
+	m->labels[part] =
+		gf_xreallocarray(m->labels[part], total, sizeof(int32_t));
+	for (i = 0; i < r->count && !rc; i++) {
+		const unsigned char *at = r->bytes + i * record;
+
+		rc = gf_images_label(d, part, before + i,
+				     at[kind->label_bytes - 1], want, path,
+				     err);
+		memcpy(m->bytes[part] + (before + i) * IMAGE_BYTES,
+		       at + kind->label_bytes, IMAGE_BYTES);
+	}
+	d->count[part] = total;
+	return rc;
+}
+
+static int open_cifar(const char *folder, const struct kind *kind,
+		      const struct gf_dataset_want *want, struct gf_dataset *d,
+		      struct gf_error *err)
+{
+	int part, f, rc = 0;
+
+	d->priv = gf_xcalloc(1, sizeof(struct gf_images));
+	d->shape = (struct gf_shape){3, {CHANNELS, SIDE, SIDE}};
+	for (part = 0; part < GF_PARTS; part++)
+		for (f = 0; kind->files[part][f] && !rc; f++) {
+			struct records r = {0};
+			char *path = NULL;
+
+			rc = read_file(folder, kind->files[part][f], kind, &r,
+				       &path, err);
+			if (!rc)
+				rc = take(d, (enum gf_part)part, kind, &r, want,
+					  path, err);
+			free(r.bytes);
+			free(path);
+		}
+	if (!rc)
+		gf_images_scale(d, 0);
+	return rc;
+}
+
+static int open_cifar10(const char *path, const struct gf_dataset_want *want,
+			struct gf_dataset *d, struct gf_error *err)
+{
+	return open_cifar(path, &cifar10, want, d, err);
+}
+
+static int open_cifar100(const char *path, const struct gf_dataset_want *want,
+			 struct gf_dataset *d, struct gf_error *err)
+{
+	return open_cifar(path, &cifar100, want, d, err);
+}
+
+static int has_first(const char *folder, const struct kind *kind)
+{
+	char *path = gf_source_find(folder, kind->files[GF_PART_TRAIN][0]);
+	int found = path != NULL;
+
+	free(path);
+	return found;
+}
+
+static int recognise_cifar10(const char *folder)
+{
+	return has_first(folder, &cifar10);
+}
+
+static int recognise_cifar100(const char *folder)
+{
+	return has_first(folder, &cifar100);
+}
+
+const struct gf_data_format gf_data_cifar10 = {
+	.name = "cifar10",
+	.description = "a folder with CIFAR-10's binary version",
+	.recognise = recognise_cifar10,
+	.open = open_cifar10,
+	.sample = gf_images_sample,
+	.close = gf_images_close,
+};
+
+const struct gf_data_format gf_data_cifar100 = {
+	.name = "cifar100",
+	.description = "a folder with CIFAR-100's binary version, fine labels",
+	.recognise = recognise_cifar100,
+	.open = open_cifar100,
+	.sample = gf_images_sample,
+	.close = gf_images_close,
+};

@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+load common
+
+# records of CIFAR with labels 0, 1, ...: one label byte or two, then an image
+# that is brighter the higher its label
+records() { # count [fine]
+	python3 -c '
+import sys
+count, prefix = int(sys.argv[1]), "fine" in sys.argv
+for i in range(count):
+    label = i % 10
+    sys.stdout.buffer.write((b"\0" if prefix else b"") + bytes([label]) + bytes([25 * label]) * 3072)' "$@"
+}
+
+# a model of two layers for samples of a shape
+small() { # shape classes
+	jq -n --argjson input "$1" --argjson classes "$2" '{format: "gf-model", version: 1, name: "small",
+		input: $input, classes: $classes, layers: [{name: "pool", type: "globalpool"},
+		{name: "fc1", type: "fc", outputs: 16}, {name: "relu", type: "relu"},
+		{name: "fc2", type: "fc", outputs: $classes}]}'
+}
+
+# a language model that reads 8 numbers below $1
+reader() { # words
+	jq -n --argjson words "$1" '{format: "gf-model", version: 1, name: "reader", input: [8], classes: $words,
+		layers: [{name: "encoder", type: "embedding", entries: $words, outputs: 8},
+		{name: "rnn", type: "lstm", outputs: 8}, {name: "decoder", type: "fc", outputs: $words}]}'
+}
+
+@test "CIFAR-10 and CIFAR-100 are known by their files" {
+	mkdir ten hundred
+	for i in 1 2 3 4 5; do records 20 > ten/data_batch_$i.bin; done
+	gzip ten/data_batch_2.bin
+	records 20 > ten/test_batch.bin
+	records 100 fine > hundred/train.bin
+	records 20 fine > hundred/test.bin
+	small '[3, 32, 32]' 10 > small.json
+	wants 0 gf-train -q --model small.json --data ten --epochs 1 --log ten.jsonl
+	wants 0 gf-train -q --model small.json --data cifar100:hundred --epochs 1 --log hundred.jsonl
+	jq -se 'map(select(.part == "train").samples) == [96]' ten.jsonl
+	# the same images in the same order
+	cmp <(jq -c .loss ten.jsonl) <(jq -c .loss hundred.jsonl)
+	wants 3 gf-train -q --model small.json --data cifar10:hundred
+	says 'hundred: want a file data_batch_1.bin or .gz, found none'
+	one_line
+}
+
+@test "raw bytes that a document describes" {
+	mkdir raw
+	records 40 | python3 -c '
+import sys
+data = sys.stdin.buffer.read()
+images = open("raw/x.u8", "wb"); labels = open("raw/y.u8", "wb")
+for i in range(0, len(data), 3073):
+    labels.write(data[i:i + 1]); images.write(data[i + 1:i + 3073])'
+	jq -n '{format: "gf-data", version: 1, name: "tiny", shape: [3, 32, 32], classes: 10,
+		train: {count: 40, images: "x.u8", labels: "y.u8"},
+		test: {count: 40, images: "x.u8", labels: "y.u8"}}' > raw/dataset.json
+	small '[3, 32, 32]' 10 > small.json
+	wants 0 gf-train -q --model small.json --data raw --epochs 1 --batch 8 --log log.jsonl
+	jq -se 'map(select(.part != "batch").samples) == [40, 40]' log.jsonl
+	truncate -s 100 raw/y.u8
+	wants 2 gf-train -q --model small.json --data raw
+	says 'raw/y.u8: want 40 bytes as dataset.json says, got 100'
+	one_line
+}
+
+@test "text: by words and by characters, with its perplexity" {
+	mkdir book
+	for i in $(seq 200); do echo "the cat sat on the mat and the dog sat on the cat"; done > book/story.txt
+	reader 20 > reader.json
+	wants 0 gf-train --model reader.json --data book --epochs 3 --lr 1 --log chars.jsonl
+	tail -n 2 out.txt | head -n 1 | grep -qE '^test perplexity [0-9.]+$'
+	says 'symbols/s'
+	jq -se 'map(select(.part == "test").perplexity) | .[0] > .[2] and .[2] < 6' chars.jsonl
+	jq -se 'all((.loss | exp) - .perplexity | fabs < 1e-9)' chars.jsonl
+	wants 0 gf-train --model reader.json --data words:book --epochs 3 --lr 1 --log words.jsonl
+	# 180 lines of 13 words and an end: (2520 - 1) / 8 pieces, of which 16 rows take 304
+	jq -se 'map(select(.part == "train").samples)[0] == 304 * 8' words.jsonl
+	reader 5 > few.json
+	wants 2 gf-train -q --model few.json --data book
+	says 'book: want at most 5 different characters for this model, found 13'
+	wants 0 gf-train -q --model few.json --data words:book --steps 2
+	wants 2 gf-train -q --model digits-mlp --data book
+	says 'book: is text: want a model that reads word numbers'
+	wants 2 gf-train -q --model reader.json --data digits
+	says 'want text for this model, got images'
+}
