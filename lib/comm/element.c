@@ -43,6 +43,10 @@ int gf_element_coded(const char *codec, enum gf_op op, struct gf_element *e,
 
 	if (!c)
 		return gf_error_set(err, -EINVAL, "no codec \"%s\"", codec);
+	if (c->error > 0 && op != GF_OP_SUM && op != GF_OP_AVG)
+		return gf_error_set(err, -EINVAL,
+				    "codec %s: want sum or avg, got %s", codec,
+				    gf_op_names[op]);
 	*e = gf_element_number(GF_F32, op);
 	e->codec = c->error > 0 ? c : NULL;
 	return 0;

@@ -45,7 +45,7 @@ struct gf_element gf_element_number(enum gf_dtype dtype, enum gf_op op);
 struct gf_element gf_element_set(size_t size_bytes, gf_merge_fn *merge,
 				 void *ctx);
 /* f32 sums or averages under a codec of codec/codec.h; "f32": without one.
- * -EINVAL: no such codec. */
+ * -EINVAL: no such codec, or another operation under one. */
 int gf_element_coded(const char *codec, enum gf_op op, struct gf_element *e,
 		     struct gf_error *err);
 

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "codec/codec.h"
 #include "coll/algorithm.h"
 
 /* The threshold policy (SYSTEMS section 1): send once what waits is more than
@@ -144,21 +145,32 @@ int gf_plan_fit(const struct gf_plan *plan,
 static int check_message(const struct gf_message *m, size_t index,
 			 struct gf_error *err)
 {
+	const struct gf_algorithm *a;
+	const struct gf_codec *codec;
+
 	if (m->half != GF_HALF_ALL)
 		return gf_error_set(err, -ENOTSUP,
 				    "message %zu: this build runs half "
 				    "\"all\", got \"%s\"",
 				    index, gf_half_names[m->half]);
-	if (strcmp(m->codec, "f32") != 0)
+	codec = gf_codec_find(m->codec);
+	if (!codec)
 		return gf_error_set(err, -ENOTSUP,
-				    "message %zu: this build runs codec "
-				    "\"f32\", got \"%s\"",
+				    "message %zu: this build has no codec "
+				    "\"%s\"",
 				    index, m->codec);
-	if (!gf_algorithm_find(m->algorithm))
+	a = gf_algorithm_find(m->algorithm);
+	if (!a)
 		return gf_error_set(err, -ENOTSUP,
 				    "message %zu: this build has no algorithm "
 				    "\"%s\"",
 				    index, m->algorithm);
+	if (!a->build && !codec->adds)
+		return gf_error_set(err, -ENOTSUP,
+				    "message %zu: algorithm \"%s\" adds "
+				    "numbers, and what codec \"%s\" sends "
+				    "are none",
+				    index, m->algorithm, m->codec);
 	return 0;
 }
 

@@ -28,3 +28,14 @@ setup() {
 		[[ $output == *"all checks hold"* ]]
 	done
 }
+
+@test "every type, operation, codec and set, over MPI and in shared memory" {
+	for ranks in 2 3 5 8; do
+		for transport in mpi shm; do
+			run timeout 100 mpirun -np $ranks "$tests/test_exec_elements" $transport
+			echo "$ranks ranks over $transport: $output"
+			[ "$status" -eq 0 ]
+			[[ $output == *"all checks hold"* ]]
+		done
+	done
+}

@@ -275,7 +275,8 @@ static void spoil(struct gf_plan *p, int how)
 		p->messages[1].half = GF_HALF_SPLIT;
 		break;
 	case 1:
-		set_text(&p->messages[2].codec, "f16");
+		set_text(&p->messages[2].algorithm, "library");
+		set_text(&p->messages[2].codec, "q8");
 		break;
 	case 2:
 		p->selection.method = GF_SELECT_TOPK;
@@ -314,7 +315,8 @@ static void refusals(struct gf_comm *c, void *ctx)
 		{-ENOTSUP,
 		 "message 1: this build runs half \"all\", got \"split\""},
 		{-ENOTSUP,
-		 "message 2: this build runs codec \"f32\", got \"f16\""},
+		 "message 2: algorithm \"library\" adds numbers, and what "
+		 "codec \"q8\" sends are none"},
 		{-ENOTSUP,
 		 "selection: this build runs \"dense\", got \"topk\""},
 		{-ENOTSUP, "pipeline: this build runs staleness 1, got 2"},
@@ -380,8 +382,9 @@ static void different(struct gf_comm *c, void *ctx)
 		EXPECT(!strncmp(err.text, "plan: rank 0 has sha256:", 24), "%s",
 		       err.text);
 	if (what == 2)
-		EXPECT_TEXT(err.text, "rank 1: message 2: this build runs "
-				      "codec \"f32\", got \"f16\"");
+		EXPECT_TEXT(err.text, "rank 1: message 2: algorithm "
+				      "\"library\" adds numbers, and what "
+				      "codec \"q8\" sends are none");
 	EXPECT(!gf_comm_allgather(c, err.text, sizeof(err.text), words, &err),
 	       "%s", err.text);
 	EXPECT_TEXT(words, words + sizeof(err.text));

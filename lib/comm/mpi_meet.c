@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Over MPI: what all ranks do together. */
+#include <string.h>
+
+#include "comm/backoff.h"
+#include "comm/mpi_state.h"
+
+/* A collective that has been started. When on_wait gives up it stays behind:
+ * MPI cannot take it back. */
+static int finish(struct gf_comm *c, MPI_Request *request, struct gf_error *err)
+{
+	struct gf_backoff backoff = {0};
+	int rc = 0, flag = 0;
+
+	for (;;) {
+		MPI_TRY(MPI_Test, request, &flag, MPI_STATUS_IGNORE);
+		if (flag)
+			break;
+		rc = c->on_wait ? c->on_wait(c->on_wait_ctx, err) : 0;
+		if (rc) {
+			c->broken = true;
+			break;
+		}
+		gf_backoff_wait(&backoff);
+	}
+out:
+	return rc;
+}
+
+int gf_mpi_barrier(struct gf_comm *c, struct gf_error *err)
+{
+	MPI_Request request;
+	int rc = 0;
+
+	MPI_TRY(MPI_Ibarrier, gf_mpi_of(c)->world, &request);
+	rc = finish(c, &request, err);
+out:
+	return rc;
+}
+
+int gf_mpi_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
+		 struct gf_error *err)
+{
+	size_t limit = gf_mpi_of(c)->piece_bytes, first, size;
+	MPI_Request request;
+	int rc = 0;
+
+	for (first = 0; first < size_bytes && !rc; first += size) {
+		size = size_bytes - first < limit ? size_bytes - first : limit;
+		MPI_TRY(MPI_Ibcast, (char *)data + first, (int)size, MPI_BYTE,
+			root, gf_mpi_of(c)->world, &request);
+		rc = finish(c, &request, err);
+	}
+out:
+	return rc;
+}
+
+int gf_mpi_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
+		     void *recv, struct gf_error *err)
+{
+	MPI_Request request;
+	char *to = recv;
+	int rank, rc = 0;
+
+	memcpy(to + (size_t)c->rank * size_bytes, send, size_bytes);
+	if (size_bytes <= gf_mpi_of(c)->piece_bytes) {
+		MPI_TRY(MPI_Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, to,
+			(int)size_bytes, MPI_BYTE, gf_mpi_of(c)->world,
+			&request);
+		rc = finish(c, &request, err);
+		goto out;
+	}
+	for (rank = 0; rank < c->ranks && !rc; rank++)
+		rc = gf_mpi_bcast(c, rank, to + (size_t)rank * size_bytes,
+				  size_bytes, err);
+out:
+	return rc;
+}
+
+int gf_mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
+		      const struct gf_element *element,
+		      struct gf_request **request, struct gf_error *err)
+{
+	size_t limit = gf_mpi_of(c)->piece_bytes / element->size_bytes, i,
+	       count;
+	struct gf_request *r;
+	MPI_Datatype type;
+	MPI_Op op;
+	int rc;
+
+	rc = gf_mpi_number(gf_mpi_of(c), element, &type, &op, err);
+	if (rc)
+		return rc;
+	r = gf_mpi_take(c, gf_mpi_count_pieces(count_elems, limit));
+	/* All pieces at once: later ones must not come behind other messages'
+	 * on one rank and before them on another. */
+	r->peer = -1;
+	for (i = 0; i < r->npieces; i++) {
+		count = count_elems - i * limit;
+		MPI_TRY(MPI_Iallreduce, MPI_IN_PLACE,
+			(char *)data + i * limit * element->size_bytes,
+			(int)(count < limit ? count : limit), type, op,
+			gf_mpi_of(c)->world, &r->pieces[i]);
+	}
+	*request = r;
+out:
+	if (rc)
+		gf_mpi_cancel(c, r);
+	return rc;
+}

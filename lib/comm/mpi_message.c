@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages over MPI.
+ *
+ * TAGS. MPI promises 15 bits and usually has more; what there is is divided
+ * between channel and match, and a tag that does not fit is refused. The
+ * library's own channels are counted down from the top.
+ *
+ * SIZES. A count is an int, so a long message goes in pieces. The first of n
+ * pieces is n bytes longer than the limit: no two sizes are cut alike, and a
+ * size mismatch always shows in some piece. (Open MPI 4.1 notices that a
+ * message is longer than its receive only after it has written it, when it
+ * copies straight from the sender's memory: above its eager limit the check
+ * comes too late, and equal sizes are the caller's business to agree on.)
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "comm/mpi_state.h"
+
+/* Divides the bits of MPI's tags: matches, of which there are as many as
+ * steps between two ranks, get a little more than half. */
+int gf_mpi_divide_tags(struct gf_mpi *m, struct gf_error *err)
+{
+	struct gf_comm *c = &m->comm;
+	int rc = 0, found = 0, bits;
+	int *upper = NULL;
+
+	MPI_TRY(MPI_Comm_get_attr, m->world, MPI_TAG_UB, &upper, &found);
+	if (!found || *upper < 32767)
+		return gf_error_set(err, -ENOTSUP,
+				    "want MPI_TAG_UB >= 32767, got %d",
+				    found ? *upper : -1);
+	for (bits = 15; bits < 31 && *upper >> bits; bits++)
+		;
+	if ((unsigned)*upper + 1 < 1u << bits)
+		bits--;
+	m->match_bits = (bits * 5 + 8) / 9;
+	m->channel_bits = bits - m->match_bits;
+out:
+	return rc;
+}
+
+static int map_tag(struct gf_comm *c, uint64_t tag, int *mapped,
+		   struct gf_error *err)
+{
+	const struct gf_mpi *m = gf_mpi_of(c);
+	uint64_t channel = tag >> 32, match = tag & UINT32_MAX;
+	uint64_t channels = (uint64_t)1 << m->channel_bits;
+
+	if (channel > GF_CHANNEL_LAST) {
+		channel = channels - 1 - (GF_CHANNEL_GATHER - channel);
+		channels = channel + 1;
+	} else {
+		channels -= GF_CHANNEL_GATHER - GF_CHANNEL_LIVENESS + 1;
+	}
+	if (channel >= channels || match >> m->match_bits)
+		return gf_error_set(err, -EOVERFLOW,
+				    "channel %" PRIu64 ", match %" PRIu64
+				    ": more than this MPI's tags hold "
+				    "(%d + %d bits)",
+				    tag >> 32, match, m->channel_bits,
+				    m->match_bits);
+	*mapped = (int)(channel << m->match_bits | match);
+	return 0;
+}
+
+size_t gf_mpi_count_pieces(size_t size_bytes, size_t limit)
+{
+	return size_bytes <= limit ? 1 : (size_bytes - 1) / limit + 1;
+}
+
+/* Piece i of a message: where it begins, and how long it is. */
+static size_t piece(const struct gf_request *r, size_t i, size_t *first)
+{
+	size_t extra = r->npieces > 1 ? r->npieces : 0;
+	size_t limit = r->piece_bytes, begin, end;
+
+	begin = i == 0 ? 0 : i * limit + extra;
+	end = (i + 1) * limit + extra;
+	if (begin > r->size_bytes)
+		begin = r->size_bytes;
+	if (end > r->size_bytes || i + 1 == r->npieces)
+		end = r->size_bytes;
+	*first = begin;
+	return end - begin;
+}
+
+/* From the free list, with the memory it once had for its pieces. */
+static struct gf_request *reuse(struct gf_mpi *m)
+{
+	struct gf_request *r = m->free, fresh = {0};
+
+	if (!r)
+		return gf_xcalloc(1, sizeof(*r));
+	m->free = r->next_free;
+	fresh.many = r->many;
+	fresh.capacity = r->capacity;
+	*r = fresh;
+	return r;
+}
+
+struct gf_request *gf_mpi_take(struct gf_comm *c, size_t npieces)
+{
+	struct gf_request *r = reuse(gf_mpi_of(c));
+	size_t i;
+
+	r->npieces = npieces;
+	r->piece_bytes = gf_mpi_of(c)->piece_bytes;
+	if (npieces > 1 && npieces > r->capacity) {
+		r->many = gf_xreallocarray(r->many, npieces, sizeof(*r->many));
+		r->capacity = npieces;
+	}
+	r->pieces = npieces == 1 ? &r->one : r->many;
+	for (i = 0; i < npieces; i++)
+		r->pieces[i] = MPI_REQUEST_NULL;
+	return r;
+}
+
+static void give(struct gf_comm *c, struct gf_request *r)
+{
+	struct gf_mpi *m = gf_mpi_of(c);
+
+	r->next_free = m->free;
+	m->free = r;
+}
+
+/* Lets go of what is still under way. A receive that cannot be called back
+ * may yet write: the caller keeps its buffers until nothing progresses MPI. */
+void gf_mpi_cancel(struct gf_comm *c, struct gf_request *r)
+{
+	size_t i;
+	int flag;
+
+	for (i = r->done; i < r->npieces; i++) {
+		if (r->pieces[i] == MPI_REQUEST_NULL)
+			continue;
+		if (r->receive)
+			MPI_Cancel(&r->pieces[i]);
+		MPI_Test(&r->pieces[i], &flag, MPI_STATUS_IGNORE);
+		if (r->pieces[i] != MPI_REQUEST_NULL && r->peer >= 0)
+			MPI_Request_free(&r->pieces[i]);
+	}
+	give(c, r);
+}
+
+/* All pieces of a message, one way or the other. */
+static int post(struct gf_comm *c, const struct gf_request *message, char *data,
+		struct gf_request **request, struct gf_error *err)
+{
+	struct gf_mpi *m = gf_mpi_of(c);
+	size_t n = gf_mpi_count_pieces(message->size_bytes, m->piece_bytes);
+	struct gf_request *r;
+	size_t i, first, size;
+	int rc, tag;
+
+	rc = map_tag(c, message->tag, &tag, err);
+	if (rc)
+		return rc;
+	r = gf_mpi_take(c, n);
+	r->receive = message->receive;
+	r->peer = message->peer;
+	r->tag = message->tag;
+	r->size_bytes = message->size_bytes;
+	for (i = 0; i < n; i++) {
+		size = piece(r, i, &first);
+		if (r->receive)
+			MPI_TRY(MPI_Irecv, data + first, (int)size, MPI_BYTE,
+				r->peer, tag, m->world, &r->pieces[i]);
+		else
+			MPI_TRY(MPI_Isend, data + first, (int)size, MPI_BYTE,
+				r->peer, tag, m->world, &r->pieces[i]);
+	}
+	*request = r;
+out:
+	if (rc)
+		gf_mpi_cancel(c, r);
+	return rc;
+}
+
+int gf_mpi_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
+		 size_t size_bytes, struct gf_request **request,
+		 struct gf_error *err)
+{
+	struct gf_request message = {
+		.peer = peer, .tag = tag, .size_bytes = size_bytes};
+
+	return post(c, &message, (char *)(uintptr_t)data, request, err);
+}
+
+int gf_mpi_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
+		 size_t size_bytes, struct gf_request **request,
+		 struct gf_error *err)
+{
+	struct gf_request message = {.receive = true,
+				     .peer = peer,
+				     .tag = tag,
+				     .size_bytes = size_bytes};
+
+	return post(c, &message, data, request, err);
+}
+
+/* A piece has come: is it as long as it should be? */
+static int check_piece(const struct gf_request *r, int code,
+		       const MPI_Status *status, struct gf_error *err)
+{
+	size_t first, want = piece(r, r->done, &first);
+	int class = MPI_SUCCESS, got = 0;
+
+	if (!r->receive)
+		return 0;
+	if (code != MPI_SUCCESS)
+		MPI_Error_class(code, &class);
+	MPI_Get_count(status, MPI_BYTE, &got);
+	if (class != MPI_ERR_TRUNCATE && (size_t)got == want)
+		return 0;
+	return gf_error_set(err, -EMSGSIZE,
+			    "message from rank %d, channel %" PRIu64
+			    ", match %" PRIu64 ": want %zu bytes, got %zu%s",
+			    r->peer, r->tag >> 32, r->tag & UINT32_MAX,
+			    r->size_bytes, first + (size_t)got,
+			    r->npieces > 1 || (size_t)got > r->piece_bytes
+				    ? " or more"
+				    : "");
+}
+
+int gf_mpi_test(struct gf_comm *c, struct gf_request *r, struct gf_error *err)
+{
+	MPI_Status status;
+	int flag, code, class, rc = 1;
+
+	while (r->done < r->npieces) {
+		code = MPI_Test(&r->pieces[r->done], &flag, &status);
+		class = MPI_SUCCESS;
+		if (code != MPI_SUCCESS)
+			MPI_Error_class(code, &class);
+		if (class != MPI_SUCCESS && class != MPI_ERR_TRUNCATE) {
+			rc = gf_mpi_fail(c, code, "MPI_Test", err);
+			break;
+		}
+		if (!flag && class == MPI_SUCCESS)
+			return 0;
+		rc = check_piece(r, code, &status, err);
+		if (rc)
+			break;
+		rc = 1;
+		r->done++;
+	}
+	if (rc < 0)
+		gf_mpi_cancel(c, r);
+	else
+		give(c, r);
+	return rc;
+}
+
+int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer,
+		 struct gf_error *err)
+{
+	MPI_Status status;
+	int rc, mapped, flag;
+
+	rc = map_tag(c, tag, &mapped, err);
+	if (rc)
+		return rc;
+	MPI_TRY(MPI_Iprobe, MPI_ANY_SOURCE, mapped, gf_mpi_of(c)->world, &flag,
+		&status);
+	if (flag)
+		*peer = status.MPI_SOURCE;
+	rc = flag ? 1 : 0;
+out:
+	return rc;
+}

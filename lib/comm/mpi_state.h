@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COMM_MPI_STATE_H
+#define GF_COMM_MPI_STATE_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "comm/comm.h"
+
+/*
+ * What the parts of the MPI transport share, the only files that call MPI:
+ * mpi.c opens and closes, mpi_message.c passes messages, mpi_meet.c has what
+ * all ranks do together, mpi_number.c knows MPI's types and operations.
+ *
+ * WAITING. Nothing between open and close calls a blocking MPI function:
+ * collectives are the non-blocking ones, tested with back-off, because a
+ * blocked rank could neither give up nor answer whether it is alive.
+ */
+struct gf_request {
+	MPI_Request one, *pieces; /* &one, or many */
+	MPI_Request *many;        /* kept for the next long message */
+	size_t capacity;          /* of many */
+	size_t npieces, done;
+	bool receive;
+	int peer;
+	uint64_t tag;
+	size_t size_bytes, piece_bytes;
+	struct gf_request *next_free;
+};
+
+struct gf_mpi {
+	struct gf_comm comm;
+	MPI_Comm world; /* a duplicate: nobody else's messages are in it */
+	int channel_bits, match_bits;
+	size_t piece_bytes;
+	struct gf_request *free;
+	MPI_Datatype two_bytes; /* f16 and bf16, which MPI does not know */
+	MPI_Op half_ops[GF_DTYPES][GF_OPS];
+};
+
+static inline struct gf_mpi *gf_mpi_of(struct gf_comm *c)
+{
+	return c->priv;
+}
+
+/* Keeps the reason; -EIO. c may be NULL. */
+int gf_mpi_fail(struct gf_comm *c, int code, const char *call,
+		struct gf_error *err);
+
+/* Needs c, err, rc and a label out. */
+#define MPI_TRY(call, ...)                                                     \
+	do {                                                                   \
+		int code_ = call(__VA_ARGS__);                                 \
+		if (code_ != MPI_SUCCESS) {                                    \
+			rc = gf_mpi_fail(c, code_, #call, err);                \
+			goto out;                                              \
+		}                                                              \
+	} while (0)
+
+/* --- mpi_message.c */
+
+/* A request of so many pieces, all MPI_REQUEST_NULL. */
+struct gf_request *gf_mpi_take(struct gf_comm *c, size_t npieces);
+size_t gf_mpi_count_pieces(size_t size, size_t limit);
+/* Divides the bits of MPI's tags between channel and match. */
+int gf_mpi_divide_tags(struct gf_mpi *m, struct gf_error *err);
+int gf_mpi_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
+		 size_t size_bytes, struct gf_request **request,
+		 struct gf_error *err);
+int gf_mpi_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
+		 size_t size_bytes, struct gf_request **request,
+		 struct gf_error *err);
+int gf_mpi_test(struct gf_comm *c, struct gf_request *r, struct gf_error *err);
+void gf_mpi_cancel(struct gf_comm *c, struct gf_request *r);
+int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer,
+		 struct gf_error *err);
+
+/* --- mpi_meet.c */
+
+int gf_mpi_barrier(struct gf_comm *c, struct gf_error *err);
+int gf_mpi_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
+		 struct gf_error *err);
+int gf_mpi_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
+		     void *recv, struct gf_error *err);
+int gf_mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
+		      const struct gf_element *element,
+		      struct gf_request **request, struct gf_error *err);
+
+/* --- mpi_number.c */
+
+/* The two bytes, and the operations on them. */
+int gf_mpi_numbers_make(struct gf_mpi *m, struct gf_error *err);
+void gf_mpi_numbers_free(struct gf_mpi *m);
+/* -ENOTSUP: no number. */
+int gf_mpi_number(const struct gf_mpi *m, const struct gf_element *element,
+		  MPI_Datatype *type, MPI_Op *op, struct gf_error *err);
+
+#endif

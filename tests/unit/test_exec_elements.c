@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the executor makes of messages that are not f32 sums: every type and
+ * operation, every codec, sparse sets, the library's own, and halves; on
+ * threads, in shared memory, and under mpirun.
+ */
+#include <errno.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "codec/run.h"
+#include "coll/algorithm.h"
+#include "comm/exec.h"
+#include "comm/shm.h"
+#include "gf_kernels.h"
+#include "ranks.h"
+
+/* Of a quotient rounded once in its type. */
+static const double rounding[GF_DTYPES] = {
+	[GF_F32] = 0x1p-23, [GF_F64] = 0x1p-52, [GF_F16] = 0x1p-10,
+	[GF_BF16] = 0x1p-7, [GF_I32] = 0,
+};
+/* Of values printed with seven digits. */
+static const double printed = 5e-7;
+
+static double get(enum gf_dtype dtype, const void *data, size_t i)
+{
+	const char *at = (const char *)data + i * gf_dtype_bytes(dtype);
+	double f64;
+	float f32;
+	int32_t i32;
+
+	switch (dtype) {
+	case GF_F64:
+		memcpy(&f64, at, sizeof(f64));
+		return f64;
+	case GF_I32:
+		memcpy(&i32, at, sizeof(i32));
+		return i32;
+	case GF_F16:
+		gf_kernels()->f16_decode(&f32,
+					 (const uint16_t *)(const void *)at, 1);
+		return f32;
+	case GF_BF16:
+		gf_kernels()->bf16_decode(
+			&f32, (const uint16_t *)(const void *)at, 1);
+		return f32;
+	default:
+		memcpy(&f32, at, sizeof(f32));
+		return f32;
+	}
+}
+
+static void put(enum gf_dtype dtype, void *data, size_t i, double value)
+{
+	char *at = (char *)data + i * gf_dtype_bytes(dtype);
+	float f32 = (float)value;
+	int32_t i32 = (int32_t)value;
+
+	switch (dtype) {
+	case GF_F64:
+		memcpy(at, &value, sizeof(value));
+		break;
+	case GF_I32:
+		memcpy(at, &i32, sizeof(i32));
+		break;
+	case GF_F16:
+		gf_kernels()->f16_encode((uint16_t *)(void *)at, &f32, 1);
+		break;
+	case GF_BF16:
+		gf_kernels()->bf16_encode((uint16_t *)(void *)at, &f32, 1);
+		break;
+	default:
+		memcpy(at, &f32, sizeof(f32));
+	}
+}
+
+/* Exact in every type: bf16 counts to 256. */
+static double value(enum gf_op op, int rank, size_t i)
+{
+	if (op == GF_OP_PROD)
+		return rank % 5 == (int)(i % 5) ? 2 : 1;
+	if (op == GF_OP_MAX || op == GF_OP_MIN)
+		return (double)((i * 7 + (size_t)rank * 13) % 61) - 30;
+	return (double)(rank % 3 + 1) * (double)(i % 5);
+}
+
+static double expected(enum gf_dtype dtype, enum gf_op op, int ranks, size_t i)
+{
+	double all = value(op, 0, i), x;
+	int r;
+
+	for (r = 1; r < ranks; r++) {
+		x = value(op, r, i);
+		switch (op) {
+		case GF_OP_PROD:
+			all *= x;
+			break;
+		case GF_OP_MAX:
+			all = fmax(all, x);
+			break;
+		case GF_OP_MIN:
+			all = fmin(all, x);
+			break;
+		default:
+			all += x;
+		}
+	}
+	if (op == GF_OP_AVG)
+		all /= ranks;
+	return dtype == GF_I32 ? trunc(all) : all;
+}
+
+/* A message: an algorithm (NULL: the library) over elements. */
+struct message {
+	const struct gf_algorithm *algorithm;
+	struct gf_coll_args args;
+	struct gf_element element;
+	const char *what;
+};
+
+static void run_message(struct gf_comm *c, const struct message *m, void *data,
+			uint64_t *wire_bytes)
+{
+	struct gf_exec *x = gf_exec_new(c);
+	struct gf_schedule s = {0};
+	struct gf_exec_run *run = NULL;
+	struct gf_error err = {""};
+	int rc = 0;
+
+	if (m->algorithm->build)
+		rc = gf_algorithm_schedule(m->algorithm, &m->args, c->rank, &s,
+					   &err);
+	rc = rc ? rc
+		: gf_exec_run_new(
+			  x,
+			  &(struct gf_exec_config){
+				  .schedule = m->algorithm->build ? &s : NULL,
+				  .count_elems = m->args.count_elems,
+				  .element = m->element,
+				  .half = m->args.half},
+			  &run, &err);
+	rc = rc ? rc : gf_exec_start(run, data, &err);
+	rc = rc ? rc : gf_exec_wait(x, run, 0, &err);
+	EXPECT(!rc, "%s: %s", m->what, err.text);
+	if (!rc && wire_bytes)
+		*wire_bytes = gf_exec_wire_bytes(run);
+	gf_exec_run_free(run);
+	gf_exec_free(x);
+	gf_schedule_release(&s);
+}
+
+static void expect_same_bits(struct gf_comm *c, const void *data, size_t size,
+			     const char *what)
+{
+	char *all = gf_xmalloc(size * (size_t)c->ranks + 1);
+	struct gf_error err = {""};
+
+	EXPECT(!gf_comm_allgather(c, data, size, all, &err), "%s", err.text);
+	EXPECT(!memcmp(all, all + (size_t)c->rank * size, size),
+	       "%s: ranks 0 and %d differ", what, c->rank);
+	free(all);
+}
+
+static void *buffer(struct gf_comm *c, size_t size_bytes)
+{
+	struct gf_error err = {""};
+	void *data = NULL;
+
+	if (c->ops->buffer_alloc(c, size_bytes, &data, &err)) {
+		printf("%s\n", err.text);
+		exit(1);
+	}
+	return data;
+}
+
+/* --- types and operations ------------------------------------------------ */
+
+static void check_numbers(struct gf_comm *c, struct message *m,
+			  enum gf_dtype dtype, enum gf_op op)
+{
+	size_t n = m->args.count_elems, i, size = n * gf_dtype_bytes(dtype);
+	void *data = buffer(c, size + 1);
+	double want, got;
+	char what[128];
+
+	snprintf(what, sizeof(what), "%s, %s of %s, p = %d, n = %zu",
+		 m->algorithm->name, gf_op_names[op], gf_dtype_names[dtype],
+		 c->ranks, n);
+	m->what = what;
+	m->element = gf_element_number(dtype, op);
+	m->args.elem_bytes = m->element.size_bytes;
+	for (i = 0; i < n; i++)
+		put(dtype, data, i, value(op, c->rank, i));
+	((char *)data)[size] = 77;
+	run_message(c, m, data, NULL);
+	for (i = 0; i < n; i++) {
+		want = expected(dtype, op, c->ranks, i);
+		got = get(dtype, data, i);
+		if (fabs(got - want) <=
+		    (op == GF_OP_AVG ? rounding[dtype] * fabs(want) : 0))
+			continue;
+		EXPECT(0, "%s, rank %d, [%zu]: want %.17g, got %.17g", what,
+		       c->rank, i, want, got);
+		break;
+	}
+	EXPECT(((char *)data)[size] == 77, "%s: beyond the end", what);
+	expect_same_bits(c, data, size, what);
+	c->ops->buffer_free(c, data);
+}
+
+static void numbers(struct gf_comm *c, void *ctx)
+{
+	static const size_t sizes[] = {1, 37, 5003};
+	size_t a, n;
+	int dtype, op;
+
+	(void)ctx;
+	for (a = 0; gf_algorithms[a]; a++)
+		for (dtype = 0; dtype < GF_DTYPES; dtype++)
+			for (op = 0; op < GF_OPS; op++)
+				for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
+					struct message m = {
+						.algorithm = gf_algorithms[a],
+						.args = {.ranks = c->ranks,
+							 .count_elems =
+								 sizes[n]}};
+
+					check_numbers(c, &m,
+						      (enum gf_dtype)dtype,
+						      (enum gf_op)op);
+				}
+}
+
+/* --- codecs -------------------------------------------------------------- */
+
+static float coded_value(int rank, size_t i)
+{
+	return (float)((i * 7 + (size_t)rank * 13) % 97) / 97;
+}
+
+/* How often a contribution may be encoded on its way into a result: once per
+ * hop. */
+static int hops(const struct gf_algorithm *a, int ranks)
+{
+	int log2 = 0;
+
+	while (1 << log2 < ranks)
+		log2++;
+	if (!strcmp(a->name, "ring") || !strcmp(a->name, "hierarchical") ||
+	    !strcmp(a->name, "blueconnect"))
+		return ranks + 2 * log2;
+	return 2 * log2 + 2;
+}
+
+/* Contributions are positive, so that no partial sum is above the sum, nor its
+ * block's largest above the block's: each encoding errs by codec->error of
+ * that at most. */
+static void check_codec(struct gf_comm *c, struct message *m, const char *codec)
+{
+	size_t n = m->args.count_elems, i;
+	float *data = buffer(c, (n + 1) * sizeof(*data));
+	struct gf_error err = {""};
+	double sum, largest = 0, bound;
+	char what[128];
+	int r;
+
+	snprintf(what, sizeof(what), "%s, %s, p = %d, n = %zu, segments of %zu",
+		 m->algorithm->name, codec, c->ranks, n, m->args.segment_elems);
+	m->what = what;
+	EXPECT(!gf_element_coded(codec, GF_OP_SUM, &m->element, &err), "%s",
+	       err.text);
+	m->args.elem_bytes = sizeof(float);
+	m->args.lossy = gf_element_lossy(&m->element);
+	for (i = 0; i < n; i++) {
+		data[i] = coded_value(c->rank, i);
+		for (r = 0, sum = 0; r < c->ranks; r++)
+			sum += (double)coded_value(r, i);
+		largest = fmax(largest, sum);
+	}
+	bound = largest * (pow(1 + gf_codec_find(codec)->error,
+			       hops(m->algorithm, c->ranks)) -
+			   1 + c->ranks * 0x1p-23);
+	run_message(c, m, data, NULL);
+	for (i = 0; i < n; i++) {
+		for (r = 0, sum = 0; r < c->ranks; r++)
+			sum += (double)coded_value(r, i);
+		if (fabs((double)data[i] - sum) <= bound)
+			continue;
+		EXPECT(0, "%s, rank %d, [%zu]: want %g, got %g, bound %g", what,
+		       c->rank, i, sum, (double)data[i], bound);
+		break;
+	}
+	expect_same_bits(c, data, n * sizeof(*data), what);
+	c->ops->buffer_free(c, data);
+}
+
+static void codecs(struct gf_comm *c, void *ctx)
+{
+	static const size_t sizes[] = {1, 37, 2600, 9001};
+	size_t a, k, n;
+
+	(void)ctx;
+	for (a = 0; gf_algorithms[a]; a++)
+		for (k = 0; gf_codecs[k].name; k++)
+			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
+				struct message m = {
+					.algorithm = gf_algorithms[a],
+					.args = {.ranks = c->ranks,
+						 .count_elems = sizes[n]}};
+
+				if (!gf_algorithms[a]->build &&
+				    !gf_codecs[k].adds)
+					continue;
+				check_codec(c, &m, gf_codecs[k].name);
+				m.args.segment_elems = sizes[n] / 5 + 1;
+				check_codec(c, &m, gf_codecs[k].name);
+			}
+}
+
+/* SYSTEMS section 3: [1,2,3,4] + [.1,.2,.3,.4] on two ranks. */
+static void vectors(struct gf_comm *c, void *ctx)
+{
+	static const struct {
+		const char *codec;
+		float want[4];
+		uint64_t wire_bytes; /* two parts of two elements */
+	} cases[] = {
+		{"trunc16", {1.09375, 2.1875, 3.296875, 4.375}, 8},
+		{"q8", {1.1086614, 2.2, 3.2913387, 4.4}, 12},
+		{"f32", {1.1, 2.2, 3.3, 4.4}, 16},
+	};
+	static const float from[2][4] = {{1, 2, 3, 4}, {.1f, .2f, .3f, .4f}};
+	uint64_t wire_bytes = 0;
+	size_t i, k;
+
+	(void)ctx;
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct message m = {
+			.algorithm = gf_algorithm_find("ring"),
+			.args = {.ranks = 2, .count_elems = 4, .elem_bytes = 4},
+			.what = cases[i].codec};
+		float data[4];
+
+		memcpy(data, from[c->rank], sizeof(data));
+		EXPECT(!gf_element_coded(cases[i].codec, GF_OP_SUM, &m.element,
+					 NULL),
+		       "%s", cases[i].codec);
+		m.args.lossy = gf_element_lossy(&m.element);
+		run_message(c, &m, data, &wire_bytes);
+		EXPECT(wire_bytes == cases[i].wire_bytes, "%s: %llu bytes",
+		       cases[i].codec, (unsigned long long)wire_bytes);
+		for (k = 0; k < 4; k++)
+			EXPECT_NEAR((double)data[k], (double)cases[i].want[k],
+				    printed, "%s [%zu]", cases[i].codec, k);
+	}
+}
+
+/* --- sparse sets --------------------------------------------------------- */
+
+#define K 2
+
+struct set {
+	uint32_t index[K];
+	float value[K];
+};
+
+/* The K largest of the sum, ascending; counts how often it is called. */
+static void merge(void *ctx, void *to, const void *from, size_t count)
+{
+	size_t *calls = ctx, n = 0, i, k;
+	struct set a, b;
+	struct {
+		uint32_t index;
+		float value;
+	} all[2 * K], swap;
+
+	EXPECT(count == 1, "%zu sets", count);
+	memcpy(&a, to, sizeof(a));
+	memcpy(&b, from, sizeof(b));
+	for (i = 0; i < K; i++) {
+		all[n].index = a.index[i];
+		all[n++].value = a.value[i];
+	}
+	for (i = 0; i < K; i++) {
+		for (k = 0; k < K && all[k].index != b.index[i]; k++)
+			;
+		if (k < K) {
+			all[k].value += b.value[i];
+			continue;
+		}
+		all[n].index = b.index[i];
+		all[n++].value = b.value[i];
+	}
+	for (i = 0; i < n; i++)
+		for (k = i + 1; k < n; k++)
+			if (all[k].value > all[i].value ||
+			    (all[k].value == all[i].value &&
+			     all[k].index < all[i].index)) {
+				swap = all[i];
+				all[i] = all[k];
+				all[k] = swap;
+			}
+	for (i = 0; i < K; i++) {
+		a.index[i] = all[i].index;
+		a.value[i] = all[i].value;
+	}
+	memcpy(to, &a, sizeof(a));
+	++*calls;
+}
+
+/* SYSTEMS section 4: accumulators of four ranks, and of the first three. */
+static const struct set accumulators[4] = {
+	{{0, 6}, {9, 2}},
+	{{1, 6}, {8, 2.5}},
+	{{6, 7}, {9.5, 1}},
+	{{6, 5}, {3, .5}},
+};
+
+static void gtopk(struct gf_comm *c, void *ctx)
+{
+	size_t calls = 0, most = 0;
+	struct message m = {
+		.algorithm = gf_sparse_find("gtopk"),
+		.args = {.ranks = c->ranks,
+			 .count_elems = 1,
+			 .elem_bytes = sizeof(struct set)},
+		.element = gf_element_set(sizeof(struct set), merge, &calls),
+		.what = "gtopk",
+	};
+	struct set *own = buffer(c, sizeof(*own));
+	float want = c->ranks == 3 ? 9.5f : 12.5f;
+	int distance;
+
+	(void)ctx;
+	*own = accumulators[c->rank % 4];
+	run_message(c, &m, own, NULL);
+	for (distance = 1; c->rank % (2 * distance) == 0 && distance < c->ranks;
+	     distance *= 2)
+		most += c->rank + distance < c->ranks;
+	EXPECT(calls == most, "rank %d of %d: %zu merges, want %zu", c->rank,
+	       c->ranks, calls, most);
+	if (c->ranks == 3 || c->ranks == 4)
+		EXPECT((own->index[0] == 6 && own->index[1] == 0 &&
+			own->value[0] == want && own->value[1] == 9) ||
+			       0,
+		       "p = %d: %u:%g %u:%g", c->ranks, own->index[0],
+		       (double)own->value[0], own->index[1],
+		       (double)own->value[1]);
+	expect_same_bits(c, own, sizeof(*own), "gtopk");
+	c->ops->buffer_free(c, own);
+}
+
+/* Every rank's set to every rank, in rank order; larger than what goes in one
+ * piece through shared memory, and of an odd size. */
+#define SLOT ((size_t)300001)
+
+static void topk(struct gf_comm *c, void *ctx)
+{
+	struct message m = {
+		.algorithm = gf_sparse_find("topk"),
+		.args = {.ranks = c->ranks,
+			 .count_elems = (size_t)c->ranks,
+			 .elem_bytes = SLOT,
+			 .half = GF_COLL_ALL_GATHER},
+		.element = gf_element_set(SLOT, NULL, NULL),
+		.what = "topk",
+	};
+	char *slots = buffer(c, SLOT * (size_t)c->ranks);
+	size_t i;
+	int r;
+
+	(void)ctx;
+	m.args.half = GF_COLL_ALL_GATHER;
+	for (i = 0; i < SLOT; i++)
+		slots[(size_t)c->rank * SLOT + i] =
+			(char)(c->rank * 7 + (int)(i % 101));
+	run_message(c, &m, slots, NULL);
+	for (r = 0; r < c->ranks; r++)
+		for (i = 0; i < SLOT; i++)
+			if (slots[(size_t)r * SLOT + i] !=
+			    (char)(r * 7 + (int)(i % 101))) {
+				EXPECT(0, "p = %d, slot %d, byte %zu", c->ranks,
+				       r, i);
+				break;
+			}
+	c->ops->buffer_free(c, slots);
+}
+
+/* A reduction of sets too long for a block of the shared-memory transport: it
+ * comes in whole elements. */
+static void add_bytes(void *ctx, void *to, const void *from, size_t count)
+{
+	const unsigned char *x = from;
+	unsigned char *y = to;
+	size_t i;
+
+	(void)ctx;
+	for (i = 0; i < count * SLOT; i++)
+		y[i] = (unsigned char)(y[i] + x[i]);
+}
+
+static void long_sets(struct gf_comm *c, void *ctx)
+{
+	struct message m = {
+		.algorithm = gf_algorithm_find("ring"),
+		.args = {.ranks = c->ranks,
+			 .count_elems = 5,
+			 .elem_bytes = SLOT},
+		.element = gf_element_set(SLOT, add_bytes, NULL),
+		.what = "long sets",
+	};
+	unsigned char *sets = buffer(c, SLOT * 5);
+	size_t i, wrong = 0;
+	int r, want;
+
+	(void)ctx;
+	for (i = 0; i < 5 * SLOT; i++)
+		sets[i] = (unsigned char)(i % 13 + (size_t)c->rank);
+	run_message(c, &m, sets, NULL);
+	for (i = 0; i < 5 * SLOT; i++) {
+		for (r = 0, want = 0; r < c->ranks; r++)
+			want += (int)(i % 13) + r;
+		wrong += sets[i] != (unsigned char)want;
+	}
+	EXPECT(!wrong, "p = %d: %zu wrong", c->ranks, wrong);
+	c->ops->buffer_free(c, sets);
+}
+
+/* --- halves -------------------------------------------------------------- */
+
+/* Two runs over one buffer, with something else in between. */
+static void check_halves(struct gf_comm *c, const struct gf_algorithm *a,
+			 const char *codec, size_t n)
+{
+	float *data = buffer(c, (n + 1) * sizeof(*data));
+	float *whole = buffer(c, (n + 1) * sizeof(*data));
+	struct gf_error err = {""};
+	struct message m = {.algorithm = a,
+			    .args = {.ranks = c->ranks,
+				     .count_elems = n,
+				     .elem_bytes = sizeof(float)},
+			    .what = a->name};
+	size_t i;
+
+	EXPECT(!gf_element_coded(codec, GF_OP_AVG, &m.element, &err), "%s",
+	       err.text);
+	m.args.lossy = gf_element_lossy(&m.element);
+	for (i = 0; i < n; i++)
+		data[i] = whole[i] = coded_value(c->rank, i);
+	run_message(c, &m, whole, NULL);
+	m.args.half = GF_COLL_REDUCE_SCATTER;
+	run_message(c, &m, data, NULL);
+	m.args.half = GF_COLL_ALL_GATHER;
+	run_message(c, &m, data, NULL);
+	if (strcmp(codec, "f32") == 0)
+		EXPECT(!memcmp(data, whole, n * sizeof(*data)),
+		       "%s, p = %d, n = %zu: halves make no whole", a->name,
+		       c->ranks, n);
+	expect_same_bits(c, data, n * sizeof(*data), a->name);
+	c->ops->buffer_free(c, data);
+	c->ops->buffer_free(c, whole);
+}
+
+static void halves(struct gf_comm *c, void *ctx)
+{
+	static const size_t sizes[] = {1, 37, 5003};
+	size_t a, n, k;
+
+	(void)ctx;
+	for (a = 0; gf_algorithms[a]; a++)
+		for (n = 0;
+		     gf_algorithms[a]->owned && n < GF_ARRAY_LENGTH(sizes); n++)
+			for (k = 0; gf_codecs[k].name; k++)
+				check_halves(c, gf_algorithms[a],
+					     gf_codecs[k].name, sizes[n]);
+}
+
+/* --- refusals ------------------------------------------------------------ */
+
+static void refusals(struct gf_comm *c, void *ctx)
+{
+	struct gf_exec *x = gf_exec_new(c);
+	struct gf_exec_run *run = NULL;
+	struct gf_error err = {""};
+	struct gf_exec_config config = {.count_elems = 5};
+	struct gf_schedule s;
+
+	(void)ctx;
+	EXPECT(gf_element_coded("morse", GF_OP_SUM, &config.element, &err) ==
+		       -EINVAL,
+	       "codec");
+	EXPECT_TEXT(err.text, "no codec \"morse\"");
+	EXPECT(gf_element_coded("q8", GF_OP_MAX, &config.element, &err) ==
+		       -EINVAL,
+	       "op");
+	EXPECT_TEXT(err.text, "codec q8: want sum or avg, got max");
+	EXPECT(!gf_element_coded("q8", GF_OP_SUM, &config.element, &err), "%s",
+	       err.text);
+	EXPECT(gf_exec_run_new(x, &config, &run, &err) == -ENOTSUP, "library");
+	EXPECT_TEXT(err.text, "library: the transport reduces numbers, and "
+			      "what q8 puts on the wire are none");
+	config.element = gf_element_set(8, NULL, NULL);
+	EXPECT(gf_exec_run_new(x, &config, &run, &err) == -ENOTSUP, "sets");
+	gf_schedule_init(&s, 0, 1, 5);
+	gf_schedule_finish(&s);
+	config.schedule = &s;
+	EXPECT(!gf_element_coded("f16", GF_OP_SUM, &config.element, &err), "%s",
+	       err.text);
+	EXPECT(gf_exec_run_new(x, &config, &run, &err) == -EINVAL, "lossy");
+	EXPECT_TEXT(err.text,
+		    "codec f16: want a schedule made for lossy codecs");
+	EXPECT(!run, "untouched");
+	gf_schedule_release(&s);
+	gf_exec_free(x);
+}
+
+static void all_checks(struct gf_comm *c, void *ctx)
+{
+	numbers(c, ctx);
+	codecs(c, ctx);
+	if (c->ranks == 2)
+		vectors(c, ctx);
+	gtopk(c, ctx);
+	topk(c, ctx);
+	long_sets(c, ctx);
+	halves(c, ctx);
+}
+
+/* The real thing: processes, MPI alone or below shared memory. */
+static int under_mpirun(int (*open)(struct gf_comm **comm,
+				    struct gf_error *err))
+{
+	struct gf_error err = {""};
+	struct gf_comm *c;
+	int rank;
+
+	if (open(&c, &err)) {
+		printf("%s\n", err.text);
+		return 1;
+	}
+	rank = c->rank;
+	all_checks(c, NULL);
+	gf_comm_close(c);
+	if (rank == 0 && !test_failures)
+		puts("all checks hold");
+	return TEST_END();
+}
+
+int main(int argc, char **argv)
+{
+	static const int ranks[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
+	size_t i;
+
+	watchdog(280);
+	if (getenv("OMPI_COMM_WORLD_RANK"))
+		return under_mpirun(argc > 1 && !strcmp(argv[1], "mpi")
+					    ? gf_comm_mpi_open
+					    : gf_comm_open);
+	on_ranks(1, refusals, NULL);
+	for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++) {
+		on_ranks(ranks[i], all_checks, NULL);
+		on_ranks_over(ranks[i], gf_comm_shm_over, all_checks, NULL);
+	}
+	return TEST_END();
+}
