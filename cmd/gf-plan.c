@@ -3,14 +3,15 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/list.h"
+#include "cli/settings.h"
 #include "doc/stream.h"
 #include "planner/compare.h"
 #include "planner/emit.h"
@@ -30,64 +31,10 @@ static const char doc[] =
 	"  gf-plan --compare topo.json prof.json\n"
 	"  gf-plan --policy optimal --lanes 2 prof.json";
 
-enum {
-	KEY_POLICY = 256,
-	KEY_SYSTEM,
-	KEY_LANES,
-	KEY_THRESHOLD,
-	KEY_RANKS,
-	KEY_ALGORITHM,
-	KEY_CODECS,
-	KEY_COMPARE,
-	KEY_JSON,
-	KEY_EXPLAIN,
-	KEY_EMIT,
-	KEY_MODEL,
-	KEY_FLOPS,
-	KEY_BATCH,
-	KEY_REFINE,
-	KEY_PLOT,
-	KEY_LIST,
-};
-
-static const struct argp_option options[] = {
-	{"policy", KEY_POLICY, "NAME", 0,
-	 "cut tensors into messages by this policy (auto: the best of all)", 1},
-	{"system", KEY_SYSTEM, "NAME", 0,
-	 "set every axis as a published system does", 1},
-	{"lanes", KEY_LANES, "K", 0, "at most K messages in flight", 2},
-	{"threshold", KEY_THRESHOLD, "BYTES", 0,
-	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)", 2},
-	{"ranks", KEY_RANKS, "P", 0,
-	 "plan for P ranks (else those of the profile or topology)", 2},
-	{"algorithm", KEY_ALGORITHM, "NAME", 0,
-	 "reduce every message by this algorithm (else the cheapest)", 2},
-	{"codecs", KEY_CODECS, "LIST", 0,
-	 "codecs that a message may use, e.g. f32,f16 (else f32)", 2},
-	{"compare", KEY_COMPARE, NULL, 0,
-	 "a table of all policies, best first, instead of a plan", 3},
-	{"json", KEY_JSON, NULL, 0, "--compare as JSON Lines", 3},
-	{"explain", KEY_EXPLAIN, NULL, 0,
-	 "a chart of the iteration and why each tensor has its type", 3},
-	{"emit", KEY_EMIT, "TARGET", 0,
-	 "the plan for ddp, horovod or nccl-env instead of JSON", 3},
-	{"model", KEY_MODEL, "NAME", 0,
-	 "estimate times of this model (a path or a shipped name)", 2},
-	{"flops", KEY_FLOPS, "RATE", 0,
-	 "of the estimate, per second and rank (1e12)", 2},
-	{"batch", KEY_BATCH, "N", 0, "of the estimate, samples per rank (32)",
-	 2},
-	{"refine", KEY_REFINE, "TRACE", 0,
-	 "plan again from what a run of the plan measured", 2},
-	{"plot", KEY_PLOT, "FILE", 0,
-	 "also draw the iteration, or the comparison, as SVG", 3},
-	{"list", KEY_LIST, NULL, 0, "list policies and systems", 3},
-	{0},
-};
-
 struct arguments {
 	struct gf_cli cli;
 	struct gf_request request;
+	struct gf_axes axes;
 	const char **codecs;
 	const char *const *files;
 	size_t nfiles;
@@ -96,107 +43,130 @@ struct arguments {
 	bool compare, json, explain, list;
 };
 
-/* What one call reads and finds out. */
-struct session {
-	struct gf_documents documents;
-	struct gf_request request; /* borrows from documents and refined */
-	struct gf_refined refined;
-	struct gf_model_profile *estimated;
-	struct gf_text notes;
-};
-
-static int parse_count(const char *arg, struct argp_state *state,
-		       const char *option)
+static int store_threshold(const char *arg, void *to, struct gf_error *err)
 {
-	struct gf_error err;
-	long long value;
+	int rc = gf_units_size(arg, to, err);
 
-	if (gf_units_int(arg, 1, 1 << 20, &value, &err) < 0)
-		gf_cli_usage_error(state, option, &err);
-	return (int)value;
-}
-
-static void parse_threshold(struct arguments *a, const char *arg,
-			    struct argp_state *state)
-{
-	struct gf_error err;
-	size_t bytes;
-	int rc = gf_units_size(arg, &bytes, &err);
-
-	if (rc == 0 && bytes == 0)
-		rc = gf_error_set(&err, -EINVAL,
+	if (rc == 0 && *(size_t *)to == 0)
+		rc = gf_error_set(err, -EINVAL,
 				  "want a size > 0 (policy wfbp sends every "
 				  "tensor by itself), got %s",
 				  arg);
-	if (rc < 0)
-		gf_cli_usage_error(state, "--threshold", &err);
-	a->request.threshold_bytes = bytes;
+	return rc;
 }
+
+static int store_codecs(const char *arg, void *to, struct gf_error *err)
+{
+	(void)err;
+	free(*(void **)to);
+	*(const char ***)to = gf_cli_split(arg);
+	return 0;
+}
+
+static int store_densities(const char *arg, void *to, struct gf_error *err)
+{
+	struct gf_axes *a = to;
+
+	a->nwarmup = 0;
+	if (strcmp(arg, "none") == 0)
+		return 0;
+	return gf_cli_list(arg, gf_axes_add_density, a, err);
+}
+
+static int store_factors(const char *arg, void *to, struct gf_error *err)
+{
+	struct gf_axes *a = to;
+
+	a->nfactors = 0;
+	return gf_cli_list(arg, gf_axes_add_factor, a, err);
+}
+
+#define AT(field)  offsetof(struct arguments, field)
+#define COUNT_MOST (1 << 20)
+
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
+static const struct gf_setting settings[] = {
+	{"policy", "NAME", 1, GF_SETTING_TEXT, AT(request.policy),
+	 "cut tensors into messages by this policy (auto: the best of all)"},
+	{"system", "NAME", 1, GF_SETTING_TEXT, AT(request.system),
+	 "set every axis as a published system does"},
+	{"lanes", "K", 2, GF_SETTING_INT, AT(request.lanes),
+	 "at most K messages in flight", 1, COUNT_MOST},
+	{"threshold", "BYTES", 2, GF_SETTING_OWN, AT(request.threshold_bytes),
+	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)",
+	 .store = store_threshold},
+	{"ranks", "P", 2, GF_SETTING_INT, AT(request.ranks),
+	 "plan for P ranks (else those of the profile or topology)", 1,
+	 COUNT_MOST},
+	{"algorithm", "NAME", 2, GF_SETTING_TEXT, AT(request.algorithm),
+	 "reduce every message by this algorithm (else the cheapest)"},
+	{"factors", "LIST", 2, GF_SETTING_OWN, AT(axes),
+	 "decompose the ranks like this, innermost first, e.g. 4,16,3 or "
+	 "4:shm,16:ring",
+	 .store = store_factors},
+	{"codecs", "LIST", 2, GF_SETTING_OWN, AT(codecs),
+	 "codecs that a message may use, e.g. f32,f16 (else f32)",
+	 .store = store_codecs},
+	{"servers", "N", 2, GF_SETTING_INT, AT(axes.servers),
+	 "so many ranks beside the others serve parameters (0 or 1)", 0, 1},
+	{"release", "WHEN", 2, GF_SETTING_CHOICE, AT(axes.release),
+	 "messages may go when their tensors are ready, or at backward_end",
+	 .names = gf_release_names},
+	{"staleness", "K", 3, GF_SETTING_INT, AT(axes.staleness),
+	 "apply the gradients of K - 1 steps before (1: synchronous)", 1, 1024},
+	{"pipeline-warmup", "STEPS", 3, GF_SETTING_WHOLE,
+	 AT(axes.pipeline_warmup_steps), "synchronous steps before stale ones",
+	 0, 1e15},
+	{"selection", "METHOD", 3, GF_SETTING_CHOICE, AT(axes.selection),
+	 "gradients that are sent: dense, csc, topk or gtopk",
+	 .names = gf_select_names},
+	{"keep", "SHARE", 3, GF_SETTING_REAL, AT(axes.keep),
+	 "csc: the share of chunks that is sent (0.1)", 1e-12, 1},
+	{"chunk", "ELEMS", 3, GF_SETTING_WHOLE, AT(axes.chunk_elems),
+	 "csc: elements of a chunk (32000)", 1, 1e15},
+	{"csc-warmup", "STEPS", 3, GF_SETTING_WHOLE, AT(axes.csc_warmup_steps),
+	 "csc: steps over which the share falls (100)", 0, 1e15},
+	{"decay", "D", 3, GF_SETTING_OWN, AT(axes.decay),
+	 "csc: of what was not sent, 0 to 1 or momentum (momentum)",
+	 .store = gf_axes_read_decay},
+	{"density", "SHARE", 3, GF_SETTING_REAL, AT(axes.density),
+	 "topk, gtopk: the share of elements that is sent (0.001)", 1e-12, 1},
+	{"warmup-densities", "LIST", 3, GF_SETTING_OWN, AT(axes),
+	 "topk, gtopk: of the first epochs, or none (.25,.0725,.015,.004)",
+	 .store = store_densities},
+	{"putback", "RULE", 3, GF_SETTING_CHOICE, AT(axes.putback),
+	 "topk, gtopk: paper, conserve or naive (paper)",
+	 .names = gf_putback_names},
+	{"model", "NAME", 4, GF_SETTING_TEXT, AT(model),
+	 "estimate times of this model (a path or a shipped name)"},
+	{"flops", "RATE", 4, GF_SETTING_REAL, AT(estimate.flops_per_s),
+	 "of the estimate, per second and rank (1e12)", 1, 1e30},
+	{"batch", "N", 4, GF_SETTING_WHOLE, AT(estimate.batch),
+	 "of the estimate, samples per rank (32)", 1, COUNT_MOST},
+	{"refine", "TRACE", 4, GF_SETTING_TEXT, AT(refine),
+	 "plan again from what a run of the plan measured"},
+	{"compare", NULL, 5, GF_SETTING_FLAG, AT(compare),
+	 "a table of all policies, best first, instead of a plan"},
+	{"json", NULL, 5, GF_SETTING_FLAG, AT(json), "--compare as JSON Lines"},
+	{"explain", NULL, 5, GF_SETTING_FLAG, AT(explain),
+	 "a chart of the iteration and why each tensor has its type"},
+	{"emit", "TARGET", 5, GF_SETTING_TEXT, AT(emit),
+	 "the plan for ddp, horovod or nccl-env instead of JSON"},
+	{"plot", "FILE", 5, GF_SETTING_TEXT, AT(plot),
+	 "also draw the iteration, or the comparison, as SVG"},
+	{"list", NULL, 5, GF_SETTING_FLAG, AT(list),
+	 "list policies and systems"},
+};
+
+#define NSETTINGS GF_ARRAY_LENGTH(settings)
 
 static int parse_opt(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
-	struct gf_error err;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->cli;
-		a->estimate.batch = 32;
-		a->estimate.flops_per_s = 1e12;
-		return 0;
-	case KEY_POLICY:
-		a->request.policy = arg;
-		return 0;
-	case KEY_SYSTEM:
-		a->request.system = arg;
-		return 0;
-	case KEY_LANES:
-		a->request.lanes = parse_count(arg, state, "--lanes");
-		return 0;
-	case KEY_THRESHOLD:
-		parse_threshold(a, arg, state);
-		return 0;
-	case KEY_RANKS:
-		a->request.ranks = parse_count(arg, state, "--ranks");
-		return 0;
-	case KEY_ALGORITHM:
-		a->request.algorithm = arg;
-		return 0;
-	case KEY_CODECS:
-		free(a->codecs);
-		a->request.codecs = a->codecs = gf_cli_split(arg);
-		return 0;
-	case KEY_COMPARE:
-		a->compare = true;
-		return 0;
-	case KEY_JSON:
-		a->json = true;
-		return 0;
-	case KEY_EXPLAIN:
-		a->explain = true;
-		return 0;
-	case KEY_EMIT:
-		a->emit = arg;
-		return 0;
-	case KEY_MODEL:
-		a->model = arg;
-		return 0;
-	case KEY_FLOPS:
-		if (gf_units_real(arg, 1, 1e30, &a->estimate.flops_per_s,
-				  &err) < 0)
-			gf_cli_usage_error(state, "--flops", &err);
-		return 0;
-	case KEY_BATCH:
-		a->estimate.batch = (size_t)parse_count(arg, state, "--batch");
-		return 0;
-	case KEY_REFINE:
-		a->refine = arg;
-		return 0;
-	case KEY_PLOT:
-		a->plot = arg;
-		return 0;
-	case KEY_LIST:
-		a->list = true;
 		return 0;
 	case ARGP_KEY_ARGS:
 		a->files = (const char *const *)&state->argv[state->next];
@@ -210,9 +180,21 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 					  "and --emit");
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return gf_settings_parse(settings, NSETTINGS, key, arg, state,
+					 a);
 	}
 }
+
+/* What one call reads and finds out. */
+struct session {
+	struct gf_documents documents;
+	struct gf_request request; /* borrows from the others */
+	struct gf_axes axes;
+	const char *codecs[GF_CODECS_MOST + 1];
+	struct gf_refined refined;
+	struct gf_model_profile *estimated;
+	struct gf_text notes;
+};
 
 static int read_documents(const struct arguments *a, struct gf_documents *d,
 			  struct gf_error *err)
@@ -293,6 +275,19 @@ static int compare(const struct arguments *a, struct session *s,
 	return rc;
 }
 
+/* The plan that was run goes on where the user does not change it. */
+static void follow(struct session *s)
+{
+	const struct gf_plan *p = s->documents.plan;
+	struct gf_request *r = &s->request;
+
+	if (!r->system && p->system && gf_system_find(p->system))
+		r->system = p->system;
+	gf_axes_follow(&s->axes, p);
+	if (!r->codecs)
+		r->codecs = gf_plan_codecs(p, s->codecs);
+}
+
 /* What a trace of the given plan shows takes the place of its profile. */
 static int refine(const struct arguments *a, struct session *s,
 		  struct gf_error *err)
@@ -305,6 +300,7 @@ static int refine(const struct arguments *a, struct session *s,
 	s->request.model = s->refined.model;
 	s->request.network = s->refined.network;
 	s->request.profile_digest = NULL;
+	follow(s);
 	return 0;
 }
 
@@ -315,7 +311,8 @@ static bool given(const struct arguments *a, const struct gf_documents *d)
 
 	return d->plan && !d->profile && !d->topology && !d->model &&
 	       !a->refine && !r->policy && !r->system && !r->lanes &&
-	       !r->threshold_bytes && !r->ranks && !r->algorithm && !r->codecs;
+	       !r->threshold_bytes && !r->ranks && !r->algorithm &&
+	       !r->codecs && gf_axes_are_open(&a->axes);
 }
 
 static int plan(const struct arguments *a, struct session *s,
@@ -355,9 +352,11 @@ static int plan(const struct arguments *a, struct session *s,
 
 static int run(const struct arguments *a, struct gf_error *err)
 {
-	struct session s = {.request = a->request};
+	struct session s = {.request = a->request, .axes = a->axes};
 	int rc;
 
+	s.request.axes = &s.axes;
+	s.request.codecs = a->codecs;
 	if (a->list)
 		return print_list(a, err);
 	rc = read_documents(a, &s.documents, err);
@@ -379,15 +378,21 @@ static int run(const struct arguments *a, struct gf_error *err)
 
 int main(int argc, char **argv)
 {
+	static struct argp_option options[NSETTINGS + 1];
 	static const struct argp argp = {options, parse_opt,       "[FILE...]",
 					 doc,     gf_cli_children, NULL,
 					 NULL};
-	struct arguments a = {0};
+	struct arguments a = {
+		.axes = gf_axes_open,
+		.estimate = {.batch = 32, .flops_per_s = 1e12},
+	};
 	struct gf_error err = {""};
 	int rc;
 
+	gf_settings_options(settings, NSETTINGS, options);
 	gf_cli_parse(&a.cli, "gf-plan", &argp, argc, argv, &a);
 	rc = run(&a, &err);
 	free(a.codecs);
+	gf_axes_release(&a.axes);
 	return gf_cli_exit(&a.cli, rc, &err);
 }

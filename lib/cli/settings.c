@@ -25,16 +25,20 @@ void gf_settings_options(const struct gf_setting *settings, size_t nsettings,
 	}
 }
 
-static int store_whole(const struct gf_setting *s, const char *arg, size_t *to,
+static int store_whole(const struct gf_setting *s, const char *arg, void *to,
 		       struct gf_error *err)
 {
 	long long number;
 	int rc = gf_units_int(arg, (long long)s->low, (long long)s->high,
 			      &number, err);
 
-	if (!rc)
-		*to = (size_t)number;
-	return rc;
+	if (rc)
+		return rc;
+	if (s->kind == GF_SETTING_INT)
+		*(int *)to = (int)number;
+	else
+		*(size_t *)to = (size_t)number;
+	return 0;
 }
 
 static int store_choice(const struct gf_setting *s, const char *arg, int *to,
@@ -68,6 +72,7 @@ static int store(const struct gf_setting *s, const char *arg, void *to,
 		*(const char **)to = arg;
 		return 0;
 	case GF_SETTING_WHOLE:
+	case GF_SETTING_INT:
 		return store_whole(s, arg, to, err);
 	case GF_SETTING_REAL:
 		return gf_units_real(arg, s->low, s->high, to, err);
@@ -80,6 +85,8 @@ static int store(const struct gf_setting *s, const char *arg, void *to,
 	case GF_SETTING_FLAG:
 		*(bool *)to = true;
 		return 0;
+	case GF_SETTING_OWN:
+		return s->store(arg, to, err);
 	}
 	return 0;
 }

@@ -5,6 +5,8 @@
 #include <argp.h>
 #include <stddef.h>
 
+#include "base/error.h"
+
 /*
  * Options that do nothing but store a checked value, as a table: one row gives
  * argp its option, and says where in the command's arguments the value goes.
@@ -16,11 +18,13 @@
 enum gf_setting_kind {
 	GF_SETTING_TEXT,   /* const char * */
 	GF_SETTING_WHOLE,  /* size_t in [low, high] */
+	GF_SETTING_INT,    /* int in [low, high] */
 	GF_SETTING_REAL,   /* double in [low, high] */
 	GF_SETTING_TIME,   /* double, seconds; as people write it ("60s") */
 	GF_SETTING_SIZE,   /* size_t, bytes; as people write it ("4M") */
 	GF_SETTING_CHOICE, /* int: which of `names` */
 	GF_SETTING_FLAG,   /* bool, set to true */
+	GF_SETTING_OWN,    /* what `store` makes of it */
 };
 
 struct gf_setting {
@@ -31,6 +35,8 @@ struct gf_setting {
 	const char *help;
 	double low, high;
 	const char *const *names; /* NULL-terminated, for a choice */
+	/* `to` is the place at offset; 0, or negative with what was wanted */
+	int (*store)(const char *arg, void *to, struct gf_error *err);
 };
 
 /* Fills nsettings + 1 options. */

@@ -150,6 +150,11 @@ static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 			 is_sparse(p) ? method : m->algorithm);
 		return refuse_message(at, index, "half", err, reason);
 	}
+	if (m->half == GF_HALF_SPLIT && p->selection.method == GF_SELECT_CSC)
+		return refuse_message(
+			at, index, "half", err,
+			"want \"all\" with selection csc, which cuts its "
+			"messages anew in every step, got \"split\"");
 	if (m->half == GF_HALF_SPLIT && p->staleness > 1)
 		return refuse_message(
 			at, index, "half", err,

@@ -75,6 +75,13 @@ double gf_work_bound_s(const struct gf_work *w, int lanes)
 	return bound + w->in->model->update_s;
 }
 
+double gf_work_exchange_bound_s(const struct gf_work *w, int lanes)
+{
+	struct gf_floor f = gf_work_floor(w, lanes);
+
+	return rest_s(w, lanes, gf_work_bytes(w, 0, w->ntensors - 1), &f);
+}
+
 /*
  * Half of every cost falls before forward's end: all-gathers run one after the
  * other, and the last of them is needed no later than forward ends. The other

@@ -31,19 +31,19 @@ int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 		       size_t *nrows, struct gf_text *notes,
 		       struct gf_error *err)
 {
-	struct gf_problem problem;
+	struct gf_task t;
 	struct gf_compared *made;
 	size_t n = 0, i;
 	int rc;
 
-	rc = gf_request_pose(r, &problem, notes, err);
+	rc = gf_request_pose(r, &t, notes, err);
 	if (rc < 0)
 		return rc;
-	if (!problem.model || !problem.ranks)
+	if (!t.problem.model || !t.problem.ranks)
 		return gf_error_set(err, -EINVAL,
 				    "want %s to compare, found "
 				    "none",
-				    problem.model
+				    t.problem.model
 					    ? "a number of ranks (--ranks)"
 					    : "the tensors of a model");
 	for (i = 0; gf_policies[i]; i++)
@@ -52,7 +52,12 @@ int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 	for (i = 0; gf_policies[i]; i++) {
 		struct gf_plan p;
 
-		rc = gf_policy_run(gf_policies[i], &problem, &p, err);
+		rc = gf_task_plan(&t, gf_policies[i], &p, err);
+		if (rc == -EINVAL && !gf_policies[i]->automatic) {
+			gf_text_addf(notes, "%s is left out: %s\n",
+				     gf_policies[i]->name, err->text);
+			continue;
+		}
 		if (rc < 0) {
 			free(made);
 			return rc;
@@ -92,7 +97,7 @@ void gf_compared_json(const struct gf_compared *row, struct gf_text *out)
 }
 
 void gf_compared_table(const struct gf_compared *rows, size_t n,
-			  struct gf_text *out)
+		       struct gf_text *out)
 {
 	struct gf_table t = {0};
 	struct gf_human h;

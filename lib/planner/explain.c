@@ -178,7 +178,7 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 {
 	const struct gf_policy *policy = gf_policy_find(p->policy);
 	struct gf_sim_result result = {0};
-	struct gf_problem problem;
+	struct gf_task task;
 	struct gf_text notes = {0};
 	struct gf_work w;
 	struct why y = {.w = &w};
@@ -189,10 +189,10 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 		return gf_error_set(err, -EINVAL,
 				    "want a plan with messages to explain, got "
 				    "a rule");
-	rc = gf_request_pose(r, &problem, &notes, err);
+	rc = gf_request_pose(r, &task, &notes, err);
 	gf_text_release(&notes);
 	if (rc == 0)
-		rc = gf_work_init(&w, &problem, err);
+		rc = gf_work_init(&w, &task.problem, err);
 	if (rc < 0)
 		return rc;
 	draft_of(&w, p, &y.draft);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define MOST_FACTORS 16
+#define MOST_FACTORS 24 /* of the most ranks there can be */
 
 struct walk {
 	const struct gf_factor_rules *rules;
@@ -26,6 +26,29 @@ static void with(struct walk *w, size_t depth, int factor, int rest,
 	split(w, depth + 1, rest);
 }
 
+/* One factor by every algorithm that suits it. */
+static void each_algorithm(struct walk *w, size_t depth, int factor, int rest)
+{
+	const char *fixed =
+		w->rules->nfixed ? w->rules->fixed[depth].algorithm : NULL;
+
+	if (fixed) {
+		with(w, depth, factor, rest / factor, fixed);
+		return;
+	}
+	if (w->rules->rings_only) {
+		with(w, depth, factor, rest / factor, "ring");
+		return;
+	}
+	if (depth == 0 && factor == w->host) {
+		with(w, depth, factor, rest / factor, "shm");
+		return;
+	}
+	with(w, depth, factor, rest / factor, "ring");
+	if (factor > 2 && (factor & (factor - 1)) == 0)
+		with(w, depth, factor, rest / factor, "halving");
+}
+
 static void split(struct walk *w, size_t depth, int rest)
 {
 	int factor;
@@ -35,25 +58,18 @@ static void split(struct walk *w, size_t depth, int rest)
 			w->each(w->ctx, w->stages, depth);
 		return;
 	}
+	if (w->rules->nfixed) {
+		each_algorithm(w, depth, w->rules->fixed[depth].factor, rest);
+		return;
+	}
 	if (depth == w->rules->most)
 		return;
 	for (factor = 2; factor <= rest; factor++) {
 		/* the last factor takes all that is left */
 		if (depth + 1 == w->rules->most)
 			factor = rest;
-		if (rest % factor != 0)
-			continue;
-		if (w->rules->rings_only) {
-			with(w, depth, factor, rest / factor, "ring");
-			continue;
-		}
-		if (depth == 0 && factor == w->host) {
-			with(w, depth, factor, rest / factor, "shm");
-			continue;
-		}
-		with(w, depth, factor, rest / factor, "ring");
-		if (factor > 2 && (factor & (factor - 1)) == 0)
-			with(w, depth, factor, rest / factor, "halving");
+		if (rest % factor == 0)
+			each_algorithm(w, depth, factor, rest);
 	}
 }
 
@@ -66,7 +82,8 @@ void gf_factors_each(const struct gf_factor_rules *rules,
 
 	if (rules->nlevels > 0 && strcmp(rules->levels[0].link, "shm") == 0)
 		w.host = (int)rules->levels[0].size;
-	w.fewest = rules->fewest            ? rules->fewest
+	w.fewest = rules->nfixed            ? rules->nfixed
+		   : rules->fewest          ? rules->fewest
 		   : w.host == rules->ranks ? 1
 					    : 2;
 	split(&w, 0, rules->ranks);

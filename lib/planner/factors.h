@@ -19,6 +19,9 @@ struct gf_factor_rules {
 	size_t nlevels;
 	size_t fewest, most; /* factors; fewest 0: 2, or 1 within one host */
 	bool rings_only;
+	/* These factors only; an algorithm that is not NULL stays, too. */
+	const struct gf_stage *fixed;
+	size_t nfixed;
 };
 
 /* The stages live until `each` returns; their names are static. */

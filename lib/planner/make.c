@@ -8,13 +8,9 @@
 
 #include "base/heap.h"
 #include "planner/menu.h"
-#include "planner/systems.h"
+#include "planner/policies.h"
+#include "planner/work.h"
 #include "sim/predict.h"
-
-static const struct gf_system *system_of(const struct gf_request *r)
-{
-	return gf_system_find(r->system ? r->system : "auto");
-}
 
 void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
 {
@@ -47,8 +43,9 @@ void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
 			r->profile_digest = p->profile_digest;
 		}
 		if (!ranks)
-			ranks = p->ranks;
+			ranks = p->ranks + p->servers;
 	}
+	r->ranks_asked = r->ranks > 0;
 	if (!r->ranks)
 		r->ranks = ranks;
 }
@@ -108,12 +105,28 @@ static void note_rescaled(const struct gf_problem *problem,
 			  struct gf_text *notes)
 {
 	const struct gf_network *n = problem->network;
+	int ranks = problem->ranks + problem->servers;
 
-	if (n && n->nallreduce > 0 && n->ranks && n->ranks != problem->ranks)
+	if (n && n->nallreduce > 0 && n->ranks && n->ranks != ranks)
 		gf_text_addf(notes,
 			     "the network was measured on %d ranks; its costs "
 			     "are carried over to %d by closed forms\n",
-			     n->ranks, problem->ranks);
+			     n->ranks, ranks);
+}
+
+/* Values that travel with their indices are sent as they are: of the codecs
+ * that are allowed, only that. */
+static bool plain_only(const struct gf_system *s, const struct gf_problem *p)
+{
+	size_t i;
+
+	if (s->selection.method != GF_SELECT_TOPK &&
+	    s->selection.method != GF_SELECT_GTOPK)
+		return false;
+	for (i = 0; p->codecs && p->codecs[i]; i++)
+		if (strcmp(p->codecs[i], "f32") == 0)
+			return true;
+	return false;
 }
 
 /* What the user left open, as the system does it. */
@@ -127,6 +140,8 @@ static int apply_system(const struct gf_system *s, struct gf_problem *p,
 		p->lanes = s->lanes;
 	if (!p->codecs && s->codecs[0])
 		p->codecs = s->codecs;
+	if (plain_only(s, p))
+		p->codecs = NULL;
 	if (p->algorithm || !s->algorithm)
 		return 0;
 	p->algorithm = s->algorithm;
@@ -145,78 +160,112 @@ static int apply_system(const struct gf_system *s, struct gf_problem *p,
 	return 0;
 }
 
-int gf_request_pose(const struct gf_request *r, struct gf_problem *p,
+/*
+ * csc sends packs of kept bytes for all but its first steps, so those choose
+ * the threshold and give the bound.
+ */
+static int pack(struct gf_task *t, struct gf_error *err)
+{
+	struct gf_problem kept = t->problem;
+
+	kept.keep = t->system.selection.keep;
+	if (t->policy == &gf_policy_single && !kept.threshold_bytes)
+		kept.threshold_bytes = gf_model_profile_bytes(kept.model);
+	return gf_policy_packs(&kept, &t->problem.threshold_bytes, &t->bound_s,
+			       err);
+}
+
+static int pose_whole(const struct gf_request *r, struct gf_task *t,
+		      struct gf_text *notes, struct gf_error *err)
+{
+	struct gf_problem *p = &t->problem;
+	const char *policy = r->policy ? r->policy : t->system.policy;
+	int rc;
+
+	if (policy && strcmp(policy, "auto") != 0)
+		t->policy = gf_policy_find(policy);
+	p->servers = t->system.servers;
+	/* documents count every rank, --ranks those that compute */
+	if (!r->ranks_asked)
+		p->ranks -= p->servers;
+	if (p->ranks < 1)
+		return gf_error_set(err, -EINVAL,
+				    "want a rank beside the server, got %d "
+				    "ranks in all",
+				    r->ranks);
+	if (r->axes) {
+		rc = gf_axes_algorithm(r->axes, p->ranks, &p->algorithm, err);
+		if (rc < 0)
+			return rc;
+		p->factors = r->axes->factors;
+		p->nfactors = r->axes->nfactors;
+	}
+	note_rescaled(p, notes);
+	rc = apply_system(&t->system, p, notes, err);
+	if (rc == 0 && t->system.selection.method == GF_SELECT_CSC)
+		rc = pack(t, err);
+	return rc;
+}
+
+int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 		    struct gf_text *notes, struct gf_error *err)
 {
 	int rc = check_names(r, err);
 
 	if (rc < 0)
 		return rc;
-	collect(r, p);
-	if (!p->network && !p->levels)
+	memset(t, 0, sizeof(*t));
+	t->system = *gf_system_find(r->system ? r->system : "auto");
+	rc = gf_axes_apply(r->axes, &t->system, err);
+	if (rc < 0)
+		return rc;
+	collect(r, &t->problem);
+	if (!r->network && !r->nlevels)
 		return gf_error_set(err, -EINVAL,
 				    "want a topology or a profile with a "
 				    "network, found neither");
-	if (!p->model || !p->ranks)
+	if (!r->model || !r->ranks)
 		return 0;
-	note_rescaled(p, notes);
-	return apply_system(system_of(r), p, notes, err);
+	return pose_whole(r, t, notes, err);
 }
 
-/* A model with `keep` of every tensor's elements: csc's steady state. */
-static struct gf_model_profile *kept(const struct gf_model_profile *m,
-				     double keep)
+/* Synchronous, dense and as soon as ready: what the policies plan for. */
+static bool plain(const struct gf_system *s)
 {
-	struct gf_model_profile *copy = gf_model_profile_copy(m);
-	size_t i;
-
-	for (i = 0; i < copy->ntensors; i++) {
-		double elems = (double)copy->tensors[i].count_elems * keep;
-
-		copy->tensors[i].count_elems = (size_t)fmax(1, ceil(elems));
-	}
-	return copy;
+	return s->selection.method == GF_SELECT_DENSE && s->staleness == 1 &&
+	       s->release == GF_RELEASE_READY;
 }
 
-static int run(const struct gf_policy *policy, const struct gf_problem *in,
-	       struct gf_plan *p, struct gf_error *err)
+/* No plan with these axes takes less. */
+static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
 {
-	return policy ? gf_policy_run(policy, in, p, err)
-		      : gf_policy_auto(in, p, err);
-}
-
-/*
- * csc sends packs of kept bytes for all but its first steps, so those choose
- * the threshold and give the bound.
- */
-static int choose_threshold(const struct gf_system *s,
-			    const struct gf_policy *policy,
-			    struct gf_problem *problem, double *bound_s,
-			    struct gf_error *err)
-{
-	struct gf_model_profile *model =
-		kept(problem->model, s->selection.keep);
-	struct gf_problem sparse = *problem;
-	struct gf_plan p;
+	const struct gf_model_profile *m = t->problem.model;
+	double compute_s = m->forward_s + m->backward_s + m->update_s;
+	double exchange_s;
+	struct gf_work w;
 	int rc;
 
-	sparse.model = model;
-	rc = run(policy, &sparse, &p, err);
-	if (rc == 0) {
-		problem->threshold_bytes = p.threshold_bytes;
-		*bound_s = p.predicted->lower_bound_s;
-		gf_plan_release(&p);
-	}
-	gf_model_profile_free(model);
-	return rc;
+	*bound_s = fmax(compute_s, t->system.staleness > 1 ? 0 : t->bound_s);
+	if (t->system.selection.method != GF_SELECT_DENSE)
+		return 0;
+	rc = gf_work_init(&w, &t->problem, err);
+	if (rc < 0)
+		return rc;
+	exchange_s = gf_work_exchange_bound_s(
+		&w, t->problem.lanes ? t->problem.lanes : GF_LANES_MOST);
+	gf_work_release(&w);
+	*bound_s = t->system.staleness > 1 ? fmax(compute_s, exchange_s)
+					   : compute_s + exchange_s;
+	return 0;
 }
 
 /* Selection, staleness and release, and what they change in the prediction. */
-static int set_axes(const struct gf_system *s, double bound_s,
-		    struct gf_plan *p, struct gf_error *err)
+static int set_axes(const struct gf_task *t, struct gf_plan *p,
+		    struct gf_error *err)
 {
-	struct gf_fabric fabric = gf_plan_fabric(p);
+	const struct gf_system *s = &t->system;
 	struct gf_sim_result result = {.messages = p->predicted->messages};
+	struct gf_fabric fabric;
 	size_t i;
 	int rc;
 
@@ -226,49 +275,81 @@ static int set_axes(const struct gf_system *s, double bound_s,
 			gf_xmemdup(s->selection.warmup_densities,
 				   s->selection.nwarmup * sizeof(double));
 	p->staleness = s->staleness;
+	p->pipeline_warmup_steps = s->pipeline_warmup_steps;
+	if (s->selection.method == GF_SELECT_CSC)
+		p->threshold_bytes = t->problem.threshold_bytes;
 	for (i = 0; i < p->nmessages; i++)
 		if (s->release == GF_RELEASE_BACKWARD_END)
 			p->messages[i].release = s->release;
+	rc = gf_plan_check(p, err);
+	if (rc < 0)
+		return rc;
+	fabric = gf_plan_fabric(p);
 	rc = gf_predict_plan(p, &fabric, &result, err);
 	if (rc < 0)
 		return rc;
 	p->predicted->iteration_s = result.iteration_s;
 	p->predicted->exposed_comm_s = result.exposed_comm_s;
-	p->predicted->lower_bound_s = bound_s;
-	return 0;
+	return bound(t, &p->predicted->lower_bound_s, err);
 }
 
-static int whole_plan(const struct gf_request *r, struct gf_problem *problem,
-		      struct gf_plan *p, struct gf_error *err)
+int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
+		 struct gf_plan *p, struct gf_error *err)
 {
-	const struct gf_system *s = system_of(r);
-	const char *name = r->policy ? r->policy : s->policy;
-	const struct gf_policy *policy = NULL;
-	/* nothing with fewer bytes or more patience beats compute */
-	double bound_s = problem->model->forward_s +
-			 problem->model->backward_s + problem->model->update_s;
-	bool dense = s->selection.method == GF_SELECT_DENSE;
-	bool plain =
-		dense && s->staleness == 1 && s->release == GF_RELEASE_READY;
-	int rc = 0;
+	int rc = policy ? gf_policy_run(policy, &t->problem, p, err)
+			: gf_policy_auto(&t->problem, p, err);
 
-	if (name && strcmp(name, "auto") != 0)
-		policy = gf_policy_find(name);
-	if (s->selection.method == GF_SELECT_CSC)
-		rc = choose_threshold(s, policy, problem, &bound_s, err);
-	if (rc == 0)
-		rc = run(policy, problem, p, err);
 	if (rc < 0)
 		return rc;
 	free(p->system);
-	p->system = gf_xstrdup(s->name);
-	if (!plain)
-		rc = set_axes(s, bound_s, p, err);
-	if (rc == 0)
-		rc = gf_plan_check(p, err);
+	p->system = gf_xstrdup(t->system.name);
+	rc = plain(&t->system) ? gf_plan_check(p, err) : set_axes(t, p, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;
+}
+
+static bool better(const struct gf_plan *a, const struct gf_plan *b)
+{
+	double x = a->predicted->iteration_s, y = b->predicted->iteration_s;
+
+	if (x != y)
+		return x < y;
+	if (a->lanes != b->lanes)
+		return a->lanes < b->lanes;
+	return a->nmessages < b->nmessages;
+}
+
+/* The policies know nothing of the other axes: where these change what counts,
+ * the best is found by trying all. */
+static int best_of_all(const struct gf_task *t, struct gf_plan *p,
+		       struct gf_error *err)
+{
+	struct gf_plan now;
+	bool found = false;
+	size_t i;
+
+	for (i = 0; gf_policies[i]; i++) {
+		int rc;
+
+		if (!gf_policies[i]->automatic)
+			continue;
+		rc = gf_task_plan(t, gf_policies[i], &now, err);
+		if (rc < 0) {
+			if (found)
+				gf_plan_release(p);
+			return rc;
+		}
+		if (!found || better(&now, p)) {
+			if (found)
+				gf_plan_release(p);
+			*p = now;
+			found = true;
+		} else {
+			gf_plan_release(&now);
+		}
+	}
+	return 0;
 }
 
 static char *digest(const char *text)
@@ -279,15 +360,17 @@ static char *digest(const char *text)
 int gf_request_plan(const struct gf_request *r, struct gf_plan *p,
 		    struct gf_text *notes, struct gf_error *err)
 {
-	struct gf_problem problem;
-	int rc = gf_request_pose(r, &problem, notes, err);
+	struct gf_task t;
+	int rc = gf_request_pose(r, &t, notes, err);
 
 	if (rc < 0)
 		return rc;
-	if (!problem.model || !problem.ranks)
-		rc = gf_request_rule(r, &problem, p, notes, err);
+	if (!t.problem.model || !t.problem.ranks)
+		rc = gf_request_rule(r, &t.problem, p, notes, err);
+	else if (t.policy || plain(&t.system))
+		rc = gf_task_plan(&t, t.policy, p, err);
 	else
-		rc = whole_plan(r, &problem, p, err);
+		rc = best_of_all(&t, p, err);
 	if (rc < 0)
 		return rc;
 	p->topology_digest = digest(r->topology_digest);

@@ -7,7 +7,9 @@
 #include "cost/layer_times.h"
 #include "doc/plan.h"
 #include "doc/stream.h"
+#include "planner/axes.h"
 #include "planner/policy.h"
+#include "planner/systems.h"
 
 /*
  * From documents and wishes to a plan. Zero and NULL: not asked for.
@@ -21,9 +23,20 @@ struct gf_request {
 	const char *system, *policy;
 	int lanes;
 	size_t threshold_bytes;
-	int ranks; /* computing; 0: nobody knows */
+	int ranks;        /* 0: nobody knows */
+	bool ranks_asked; /* by the user: servers come on top of them */
 	const char *algorithm;
 	const char *const *codecs;
+	const struct gf_axes *axes; /* or NULL: all open */
+};
+
+/* A request made ready: its system with the user's choices in it, the problem
+ * that the policies solve. It borrows from the request. */
+struct gf_task {
+	struct gf_system system;
+	struct gf_problem problem;      /* ranks 0: nobody knows how many */
+	const struct gf_policy *policy; /* asked for; or NULL: the best */
+	double bound_s;                 /* of csc's packs; else 0 */
 };
 
 /* Borrows what the documents know: model, network, levels, ranks. A plan
@@ -37,12 +50,13 @@ int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
 			struct gf_model_profile **made, struct gf_text *notes,
 			struct gf_error *err);
 
-/*
- * The problem that the request poses, with its system's choices where the user
- * made none; ranks 0: nobody knows how many. It borrows from the request.
- */
-int gf_request_pose(const struct gf_request *r, struct gf_problem *p,
+int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 		    struct gf_text *notes, struct gf_error *err);
+
+/* A whole plan by this policy (NULL: what auto finds where only the schedule
+ * is open), with the task's axes. -EINVAL: they do not go together. */
+int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
+		 struct gf_plan *p, struct gf_error *err);
 
 /*
  * A whole plan, or a rule plan where there is no model or nobody knows the

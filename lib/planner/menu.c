@@ -77,10 +77,11 @@ static void find_envelope(struct gf_menu *m)
 	}
 }
 
-/* --- the choices ----------------------------------------------------------- */
+/* --- the choices -----------------------------------------------------------
+ */
 
-#define CHOICES_MOST    12
-#define LANES_COMPARED  16
+#define CHOICES_MOST   12
+#define LANES_COMPARED 16
 
 /* The most and the least by which so many messages slow one of that option. */
 static void gamma_range(const struct gf_option *o, int n, double *least,
@@ -226,6 +227,8 @@ static void add_derived(struct filling *f, const struct gf_algorithm *a)
 		.levels = in->levels,
 		.nlevels = in->nlevels,
 		.most = 4,
+		.fixed = in->factors,
+		.nfixed = in->nfactors,
 	};
 
 	if (strcmp(a->name, "blueconnect") == 0) {
@@ -239,12 +242,16 @@ static void add_derived(struct filling *f, const struct gf_algorithm *a)
 	}
 }
 
-/* To be run as it was measured, unless that was on other ranks. */
+/* To be run as it was measured, unless that was on other ranks or the user has
+ * factors of his own. */
 static void add_measured(struct filling *f, const struct gf_allreduce_cost *c)
 {
 	bool same = f->in->network->ranks == f->fabric.ranks;
 
-	add(f, c->algorithm, c->stages, same ? c->nstages : 0);
+	if (f->in->nfactors)
+		add_derived(f, gf_algorithm_find(c->algorithm));
+	else
+		add(f, c->algorithm, c->stages, same ? c->nstages : 0);
 }
 
 /* A bystander: an algorithm that is used when asked for. */

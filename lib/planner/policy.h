@@ -26,6 +26,11 @@ struct gf_problem {
 				   the policy uses by itself */
 	size_t threshold_bytes; /* threshold; 0: search the best */
 	const char *algorithm;  /* NULL: the cheapest per message */
+	/* Of blueconnect and hierarchical: these, and no other decomposition;
+	 * an algorithm NULL is open. */
+	const struct gf_stage *factors;
+	size_t nfactors;
+	double keep; /* the share of every tensor that travels; 0: all */
 	/* Codecs that a message may choose from, NULL-terminated; NULL: f32,
 	 * the gradients as they are. */
 	const char *const *codecs;
@@ -61,6 +66,13 @@ const struct gf_policy *gf_policy_find(const char *name);
  */
 int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in,
 		  struct gf_plan *p, struct gf_error *err);
+
+/*
+ * The threshold of lazy all-reduce for this problem, given or searched, and a
+ * time that no plan of it beats.
+ */
+int gf_policy_packs(const struct gf_problem *in, size_t *threshold_bytes,
+		    double *bound_s, struct gf_error *err);
 
 /* What `optimal` finds, named after the policy that found it: of equals the
  * one with fewer lanes, fewer messages, earlier in the registry. */

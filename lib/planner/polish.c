@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Local search on a finished draft: move a cut by one, two, four, ... tensors,
- * merge two messages, split one, flip a mode, choose another option; keep what the step model likes
- * better, until a round changes nothing or the budget (messages simulated) is
- * spent.
+ * merge two messages, split one, flip a mode, choose another option; keep what
+ * the step model likes better, until a round changes nothing or the budget
+ * (messages simulated) is spent.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -158,7 +158,7 @@ static int used_network(const struct gf_plan *p, struct gf_network **out,
 	struct gf_fabric f = gf_plan_fabric(p);
 	size_t i, k;
 
-	n->ranks = p->ranks;
+	n->ranks = p->ranks + p->servers;
 	for (i = 0; i < p->nmessages; i++) {
 		const struct gf_message *m = &p->messages[i];
 		struct gf_allreduce_cost *c;
@@ -296,6 +296,22 @@ void gf_refined_release(struct gf_refined *r)
 	gf_model_profile_free(r->model);
 	gf_network_free(r->network);
 	memset(r, 0, sizeof(*r));
+}
+
+const char *const *gf_plan_codecs(const struct gf_plan *p,
+				  const char *codecs[GF_CODECS_MOST + 1])
+{
+	size_t n = 0, i, k;
+
+	for (i = 0; i < p->nmessages; i++) {
+		for (k = 0; k < n; k++)
+			if (strcmp(codecs[k], p->messages[i].codec) == 0)
+				break;
+		if (k == n && n < GF_CODECS_MOST)
+			codecs[n++] = p->messages[i].codec;
+	}
+	codecs[n] = NULL;
+	return codecs;
 }
 
 void gf_refine_compare(const struct gf_plan *before,

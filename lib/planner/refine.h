@@ -29,6 +29,11 @@ int gf_refine_trace(const struct gf_plan *p, const char *path,
 		    struct gf_error *err);
 void gf_refined_release(struct gf_refined *r);
 
+#define GF_CODECS_MOST 8
+/* The codecs that a plan's messages use, NULL-terminated and borrowed. */
+const char *const *gf_plan_codecs(const struct gf_plan *p,
+				  const char *codecs[GF_CODECS_MOST + 1]);
+
 /* What the new plan does otherwise, as lines for the user. */
 void gf_refine_compare(const struct gf_plan *before,
 		       const struct gf_measured *m, const struct gf_plan *after,

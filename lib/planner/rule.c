@@ -88,6 +88,8 @@ static int refuse_wishes(const struct gf_request *r, const char *lacking,
 			   : r->policy && strcmp(r->policy, "auto") &&
 					   strcmp(r->policy, "threshold")
 				   ? r->policy
+			   : !gf_axes_are_open(r->axes)
+				   ? "selection, staleness, servers or factors"
 				   : NULL;
 
 	if (!wish)

@@ -67,9 +67,8 @@ static int predict(const struct gf_work *w, const struct gf_draft *d,
 	out->compute_s = result.compute_s;
 	out->exposed_comm_s = result.exposed_comm_s;
 	/* of the problem, which the plan need not have used up */
-	out->lower_bound_s = split(d)
-				     ? gf_work_split_bound_s(w, lanes)
-				     : gf_work_bound_s(w, lanes);
+	out->lower_bound_s = split(d) ? gf_work_split_bound_s(w, lanes)
+				      : gf_work_bound_s(w, lanes);
 	return rc;
 }
 
@@ -119,6 +118,23 @@ int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in,
 		  struct gf_plan *p, struct gf_error *err)
 {
 	return run(policy, false, in, p, err);
+}
+
+int gf_policy_packs(const struct gf_problem *in, size_t *threshold_bytes,
+		    double *bound_s, struct gf_error *err)
+{
+	struct gf_draft d = {0};
+	struct gf_work w;
+	int rc = gf_work_init(&w, in, err);
+
+	if (rc < 0)
+		return rc;
+	gf_draft_make(&d, &w, &gf_policy_threshold, 1);
+	*threshold_bytes = d.threshold_bytes;
+	*bound_s = gf_work_bound_s(&w, in->lanes ? in->lanes : GF_LANES_MOST);
+	gf_draft_release(&d);
+	gf_work_release(&w);
+	return 0;
 }
 
 /* `optimal` drafts the other policies and searches from one lane up. */

@@ -6,8 +6,8 @@
 
 /*
  * A published system as a point on the six axes. Whatever the user asks for by
- * an option of its own replaces the system's choice; what then contradicts
- * itself is refused by gf_plan_check.
+ * an option of its own replaces the system's choice (planner/axes.h); what then
+ * contradicts itself is refused, here or by gf_plan_check.
  */
 struct gf_system {
 	const char *name;
@@ -21,6 +21,8 @@ struct gf_system {
 	enum gf_release release;
 	struct gf_selection selection;
 	int staleness;
+	size_t pipeline_warmup_steps;
+	int servers; /* ranks beside the others that only serve */
 };
 
 extern const struct gf_system gf_systems[]; /* name NULL ends it */

@@ -13,6 +13,7 @@ int gf_work_init(struct gf_work *w, const struct gf_problem *in,
 		 struct gf_error *err)
 {
 	const struct gf_model_profile *model = in->model;
+	double keep = in->keep > 0 ? in->keep : 1;
 	size_t n = model->ntensors, i;
 	int rc;
 
@@ -32,7 +33,7 @@ int gf_work_init(struct gf_work *w, const struct gf_problem *in,
 		w->ready_s[i] = model->forward_s + model->tensors[i].ready_s;
 		w->prefix_bytes[i + 1] =
 			w->prefix_bytes[i] +
-			(double)gf_tensor_bytes(&model->tensors[i]);
+			keep * (double)gf_tensor_bytes(&model->tensors[i]);
 	}
 	for (i = n; i-- > 0;)
 		w->run_last[i] =
@@ -105,8 +106,6 @@ struct gf_send *gf_draft_send(struct gf_draft *d, const struct gf_work *w,
 	return s;
 }
 
-#define LANES_MOST 4 /* without being told */
-
 /* More lanes than contention was measured for are a guess. */
 static int lanes_measured(const struct gf_work *w)
 {
@@ -119,7 +118,7 @@ static int lanes_measured(const struct gf_work *w)
 			if (c->entries[e].ngamma > most)
 				most = c->entries[e].ngamma;
 	}
-	return most < LANES_MOST ? (int)most : LANES_MOST;
+	return most < GF_LANES_MOST ? (int)most : GF_LANES_MOST;
 }
 
 void gf_draft_make(struct gf_draft *d, const struct gf_work *w,

@@ -14,6 +14,8 @@
  * A problem in the form in which policies want it: arrays over the tensors and
  * the menu of costs. Times count from the start of forward.
  */
+#define GF_LANES_MOST 4 /* where nobody says how many */
+
 struct gf_work {
 	const struct gf_problem *in;
 	size_t ntensors;
@@ -90,5 +92,7 @@ struct gf_floor gf_work_floor(const struct gf_work *w, int lanes);
  */
 double gf_work_bound_s(const struct gf_work *w, int lanes);
 double gf_work_split_bound_s(const struct gf_work *w, int lanes);
+/* No exchange of all tensors, from first start to last end, is shorter. */
+double gf_work_exchange_bound_s(const struct gf_work *w, int lanes);
 
 #endif

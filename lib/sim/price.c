@@ -2,6 +2,7 @@
 #include "sim/price.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,6 +164,20 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 	return 0;
 }
 
+/* A cost measured with other factors says nothing about these. */
+static bool same_factors(const struct gf_allreduce_cost *c,
+			 const struct gf_stage *stages, size_t nstages)
+{
+	size_t i;
+
+	if (c->nstages == 0 || nstages == 0)
+		return true;
+	for (i = 0; i < nstages && i < c->nstages; i++)
+		if (stages[i].factor != c->stages[i].factor)
+			return false;
+	return nstages == c->nstages;
+}
+
 int gf_price_message(const struct gf_fabric *f, const char *algorithm,
 		     const struct gf_stage *stages, size_t nstages,
 		     struct gf_price *price, struct gf_error *err)
@@ -175,7 +190,8 @@ int gf_price_message(const struct gf_fabric *f, const char *algorithm,
 	for (i = 0; n && i < n->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 
-		if (strcmp(c->algorithm, algorithm) != 0)
+		if (strcmp(c->algorithm, algorithm) != 0 ||
+		    !same_factors(c, stages, nstages))
 			continue;
 		if (n->ranks && n->ranks != f->ranks)
 			return rescale(f, c, price, err);

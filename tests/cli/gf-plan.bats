@@ -259,3 +259,110 @@ iteration() { # WANTED
 	wants 2 gf-plan huge.json
 	one_line
 }
+
+@test "every axis by its own option" {
+	six --selection csc --keep 0.5 --chunk 1000 --csc-warmup 10 --decay 1
+	jq -e '.selection == {"method": "csc", "chunk_elems": 1000, "keep": 0.5, "warmup_steps": 10, "decay": 1}' out.txt
+	six --selection csc --decay momentum
+	jq -e '.selection == {"method": "csc", "chunk_elems": 32000, "keep": 0.1, "warmup_steps": 100, "decay": "momentum"}' out.txt
+	six --selection topk --density 0.01 --putback conserve --warmup-densities none
+	jq -e '.selection == {"method": "topk", "density": 0.01, "warmup_densities": [], "putback": "conserve"}' out.txt
+	six --system gtopk --warmup-densities 0.5,0.25
+	jq -e '.selection.warmup_densities == [0.5, 0.25] and .selection.density == 0.001' out.txt
+	six --staleness 3 --pipeline-warmup 5 --release backward_end
+	jq -e '.pipeline == {"staleness": 3, "warmup_steps": 5} and all(.messages[]; .release == "backward_end")' out.txt
+	six --system pipe-sgd --staleness 1 --codecs f32 --release ready
+	jq -e '.pipeline.staleness == 1 and .messages[0].codec == "f32" and .messages[0].release == "ready"' out.txt
+	# of the codecs that are allowed, the one that goes with a selection
+	six --system gtopk --codecs q8,f32
+	jq -e '.messages[0].codec == "f32"' out.txt
+}
+
+@test "--factors: these and no others, innermost first" {
+	topology=$data/valid/topology-4x2-1gbe.json
+	wants 0 gf-plan -q --model resnet20 --factors 2,2,2 "$topology"
+	jq -e '.messages[0] | .algorithm == "blueconnect" and [.stages[].factor] == [2, 2, 2]' out.txt
+	wants 0 gf-plan -q --model resnet20 --factors 1,2:ring,1,4:halving "$topology"
+	jq -ec '.messages[0].stages == [{"factor": 2, "algorithm": "ring"}, {"factor": 4, "algorithm": "halving"}]' out.txt
+	wants 0 gf-plan -q --model resnet20 --factors 4,2 --algorithm hierarchical "$topology"
+	jq -e '.messages[0] | .algorithm == "hierarchical" and [.stages[].factor] == [4, 2]' out.txt
+	while IFS='|' read -r text options; do
+		# shellcheck disable=SC2086
+		wants 2 gf-plan -q --model resnet20 $options "$topology"
+		says "$text"
+		[ -z "$output" ]
+	done <<-'END'
+	want factors whose product is the 8 ranks, got 12|--factors 4,3
+	want factors whose product is the 8 ranks, got 70368744177664|--factors 8388608,8388608
+	want two factors for hierarchical, got 3|--factors 2,2,2 --algorithm hierarchical
+	want algorithm blueconnect or hierarchical with factors, got ring|--factors 2,4 --algorithm ring
+	want factors or a server, got both|--factors 2,4 --servers 1
+	--factors: want a power of two to halve, got 3|--factors 3:halving
+	--factors: want ring, halving, shm or nccl behind a factor, got "star"|--factors 2:star,4
+	--factors: want an integer from 1 to 16777216, got ""|--factors 2,,4
+	--factors: want an integer from 1 to 16777216, got "0"|--factors 0,4
+	END
+	wants 2 gf-plan --factors 2,4 "$topology"
+	one_line
+	says "want the tensors of a model to plan"
+}
+
+@test "--servers: documents count them, --ranks does not" {
+	topology=$data/valid/topology-4x2-1gbe.json
+	wants 0 gf-plan -q --model resnet20 --servers 1 "$topology"
+	jq -e '.ranks == 7 and .servers == 1 and all(.messages[]; .algorithm == "ps")' out.txt
+	wants 0 gf-plan -q --model resnet20 --servers 1 --ranks 8 "$topology"
+	jq -e '.ranks == 8 and .servers == 1' out.txt
+	cp out.txt plan.json
+	wants 0 gf-plan -q --lanes 1 plan.json
+	jq -e '.ranks == 9' out.txt
+	wants 2 gf-plan --servers 1 --algorithm ring "$share/profiles/six.json"
+	one_line
+	says "want algorithm ps with a server, got ring"
+	wants 2 gf-plan --servers 1 --system gtopk "$share/profiles/six.json"
+	says "want no server with selection gtopk"
+}
+
+@test "axes that contradict each other" {
+	while IFS='|' read -r text options; do
+		# shellcheck disable=SC2086
+		wants 2 gf-plan $options "$share/profiles/six.json"
+		one_line
+		says "$text"
+		[ -z "$output" ]
+	done <<-'END'
+	want selection csc for a share that is kept|--keep 0.1
+	want selection csc for a share that is kept|--system gtopk --decay 1
+	want selection topk or gtopk for densities|--system gradientflow --density 0.1
+	want selection topk or gtopk for densities|--putback paper
+	want "all" with selection csc|--selection csc --policy dear
+	want "f32" with selection gtopk|--system gradientflow --selection gtopk
+	want a staleness > 1 to warm a pipeline up, got 1|--pipeline-warmup 5
+	END
+}
+
+@test "auto with other axes: never worse than a policy by name" {
+	for axes in "--staleness 2" "--release backward_end" "--selection csc --keep 0.3" "--selection gtopk --density 0.1"; do
+		# shellcheck disable=SC2086
+		six $axes --compare --json
+		cp out.txt rows.json
+		# shellcheck disable=SC2086
+		six $axes
+		jq -e --slurpfile rows rows.json '.predicted.iteration_s == ([$rows[].iteration_s] | min)
+			and .predicted.lower_bound_s <= .predicted.iteration_s' out.txt
+	done
+	says() { grep -qF -- "$1" err.txt; }
+	six --staleness 2 --compare
+	says "dear is left out"
+}
+
+@test "--refine keeps the plan's axes" {
+	six --system gradientflow --keep 0.25 -o plan.json
+	gf-sim plan.json --trace trace.json -o /dev/null
+	wants 0 gf-plan -q --refine trace.json plan.json
+	jq -e '.system == "gradientflow" and .selection.keep == 0.25 and .messages[0].codec == "f16"' out.txt
+	six --system pipe-sgd -o plan.json
+	gf-sim plan.json --trace trace.json -o /dev/null
+	wants 0 gf-plan -q --refine trace.json plan.json --staleness 3
+	jq -e '.system == "pipe-sgd" and .pipeline.staleness == 3 and .messages[0].codec == "trunc16"' out.txt
+}

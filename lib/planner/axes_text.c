@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "base/units.h"
+#include "coll/algorithm.h"
+#include "planner/axes.h"
+
+/* Axes as people type them. */
+
+int gf_axes_read_decay(const char *text, void *decay, struct gf_error *err)
+{
+	if (strcmp(text, "momentum") == 0) {
+		*(double *)decay = NAN;
+		return 0;
+	}
+	return gf_units_real(text, 0, 1, decay, err);
+}
+
+int gf_axes_add_density(void *axes, const char *text, struct gf_error *err)
+{
+	struct gf_axes *a = axes;
+	double value;
+	int rc = gf_units_real(text, 1e-12, 1, &value, err);
+
+	if (rc < 0)
+		return rc;
+	a->warmup_densities =
+		gf_xreallocarray(a->warmup_densities, a->nwarmup + 1,
+				 sizeof(*a->warmup_densities));
+	a->warmup_densities[a->nwarmup++] = value;
+	return 0;
+}
+
+/* The algorithm behind a factor's colon. */
+static int read_algorithm(const char *name, struct gf_stage *stage,
+			  struct gf_error *err)
+{
+	static const char *const known[] = {"ring", "halving", "shm", "nccl"};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(known); i++)
+		if (strcmp(name, known[i]) == 0)
+			stage->algorithm = (char *)known[i];
+	if (!stage->algorithm)
+		return gf_error_set(err, -EINVAL,
+				    "want ring, halving, shm or nccl behind a "
+				    "factor, got \"%s\"",
+				    name);
+	if (strcmp(name, "halving") == 0 &&
+	    (stage->factor & (stage->factor - 1)))
+		return gf_error_set(err, -EINVAL,
+				    "want a power of two to halve, got %d",
+				    stage->factor);
+	return 0;
+}
+
+int gf_axes_add_factor(void *axes, const char *text, struct gf_error *err)
+{
+	struct gf_axes *a = axes;
+	struct gf_stage stage = {0};
+	char *copy = gf_xstrdup(text), *name = strchr(copy, ':');
+	long long factor = 0;
+	int rc;
+
+	if (name)
+		*name++ = '\0';
+	rc = gf_units_int(copy, 1, GF_COLL_RANKS_MAX, &factor, err);
+	stage.factor = (int)factor;
+	if (rc == 0 && name)
+		rc = read_algorithm(name, &stage, err);
+	free(copy);
+	if (rc < 0 || factor == 1)
+		return rc;
+	a->factors = gf_xreallocarray(a->factors, a->nfactors + 1,
+				      sizeof(*a->factors));
+	a->factors[a->nfactors++] = stage;
+	return 0;
+}
+
+void gf_axes_release(struct gf_axes *a)
+{
+	free(a->factors);
+	free(a->warmup_densities);
+	*a = gf_axes_open;
+}
