@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the compute thread calls. */
+/* What the compute thread calls, and the start rule. */
 #include "rt/engine.h"
 
 #include <assert.h>
@@ -9,27 +9,118 @@
 #include "base/clock.h"
 #include "rt/engine_parts.h"
 
-bool gf_engine_may_start(const struct gf_engine *e)
+struct gf_engine_step *gf_engine_starting(const struct gf_engine *e)
 {
-	const struct gf_engine_message *m;
+	struct gf_engine_step *s;
+	uint64_t n;
 
-	if (e->rc || e->next == e->nmessages)
-		return false;
-	m = &e->messages[e->next];
-	if (m->left || (m->at_end && !e->backward_ended))
-		return false;
-	return m->simultaneous ? e->nactive < e->lanes : e->nactive == 0;
+	for (n = e->nended; n < e->nbegun; n++) {
+		s = gf_engine_step(e, n);
+		if (s->next < s->nwork)
+			return s;
+	}
+	return NULL;
 }
 
-void gf_engine_advance_alone(struct gf_engine *e)
+static bool tensors_ready(struct gf_engine_step *s, const struct gf_work *w)
 {
-	struct gf_engine_message *m;
+	if (s->seen < w->first)
+		s->seen = w->first;
+	while (s->seen <= w->last && s->tensor_ready[s->seen])
+		s->seen++;
+	return s->seen > w->last && (!w->at_end || s->backward_ended);
+}
+
+bool gf_engine_may_start(struct gf_engine *e)
+{
+	struct gf_engine_step *s = gf_engine_starting(e);
+	const struct gf_work *w;
+
+	if (e->rc || !s)
+		return false;
+	if (e->hooks.serial && s != gf_engine_step(e, e->nended))
+		return false;
+	w = &s->work[s->next];
+	if (!tensors_ready(s, w))
+		return false;
+	if (w->after && !s->messages[w->after - 1].ended)
+		return false;
+	return w->simultaneous ? e->nactive < e->lanes : e->nactive == 0;
+}
+
+size_t gf_engine_take(struct gf_engine *e, struct gf_engine_step *s)
+{
+	size_t i = s->next++, k;
+	const struct gf_work *w = &s->work[i];
+	struct gf_message_times *t = &s->times[i];
+
+	e->nactive++;
+	t->ready_s = w->at_end ? s->backward_end_s : 0;
+	for (k = w->first; k <= w->last; k++)
+		if (s->ready_s[k] > t->ready_s)
+			t->ready_s = s->ready_s[k];
+	t->start_s = gf_clock_s();
+	/* The next message may begin anywhere, also before this one ends. */
+	s->seen = 0;
+	return i;
+}
+
+void gf_engine_hook(struct gf_engine *e,
+		    void (*hook)(void *ctx, size_t slot, size_t message),
+		    const struct gf_engine_step *s, size_t message)
+{
+	double began_s;
+
+	if (!hook)
+		return;
+	began_s = gf_clock_s();
+	hook(e->hooks.ctx, (size_t)(s - e->steps), message);
+	e->totals.hooks_s += gf_clock_s() - began_s;
+}
+
+static void end_step(struct gf_engine *e, struct gf_engine_step *s)
+{
+	double began_s = gf_clock_s();
+
+	if (e->hooks.end) {
+		pthread_mutex_unlock(&e->lock);
+		e->hooks.end(e->hooks.ctx, (size_t)(s - e->steps));
+		pthread_mutex_lock(&e->lock);
+		e->totals.hooks_s += gf_clock_s() - began_s;
+	}
+	s->ended = true;
+	e->nended++;
+}
+
+void gf_engine_settle(struct gf_engine *e, struct gf_engine_step *s,
+		      size_t message)
+{
+	s->times[message].end_s = gf_clock_s();
+	s->messages[message].ended = true;
+	s->nended++;
+	e->nactive--;
+	/* Messages of a later step may have ended before. */
+	while (e->nended < e->nbegun) {
+		s = gf_engine_step(e, e->nended);
+		if (s->nended < s->nwork)
+			break;
+		end_step(e, s);
+	}
+	pthread_cond_broadcast(&e->news);
+}
+
+/* One rank: whatever may start has ended. */
+static void advance_alone(struct gf_engine *e)
+{
+	struct gf_engine_step *s;
+	size_t i;
 
 	while (gf_engine_may_start(e)) {
-		m = &e->messages[e->next++];
-		m->times.start_s = m->times.end_s = gf_clock_s();
-		m->ended = true;
-		e->nended++;
+		s = gf_engine_starting(e);
+		i = gf_engine_take(e, s);
+		gf_engine_hook(e, e->hooks.prepare, s, i);
+		gf_engine_hook(e, e->hooks.finish, s, i);
+		gf_engine_settle(e, s, i);
 	}
 }
 
@@ -40,7 +131,7 @@ static void hand_over(struct gf_engine *e)
 	bool start = gf_engine_may_start(e);
 
 	if (!e->has_thread)
-		gf_engine_advance_alone(e);
+		advance_alone(e);
 	pthread_mutex_unlock(&e->lock);
 	if (start && e->has_thread)
 		pthread_cond_signal(&e->wake);
@@ -49,61 +140,81 @@ static void hand_over(struct gf_engine *e)
 void gf_engine_count_from(struct gf_engine *e, size_t steps)
 {
 	pthread_mutex_lock(&e->lock);
-	assert(e->rc || e->nended == e->nmessages);
-	e->step = steps;
+	assert(e->rc || e->nended == e->nbegun);
+	e->before = steps - e->nbegun;
 	pthread_mutex_unlock(&e->lock);
 }
 
 void gf_engine_begin(struct gf_engine *e)
 {
+	gf_engine_begin_work(e, e->plan_work, e->nplan_work);
+}
+
+void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
+			  size_t nwork)
+{
+	struct gf_engine_step *s;
 	size_t i;
 
 	pthread_mutex_lock(&e->lock);
-	assert(e->rc || e->nended == e->nmessages);
+	assert(e->rc || e->nbegun - e->nwaited < e->depth);
 	if (!e->rc) {
-		e->step++;
-		e->next = e->nended = 0;
-		e->backward_ended = false;
-		memset(e->tensor_ready, 0,
-		       e->pool->ntensors * sizeof(*e->tensor_ready));
-		for (i = 0; i < e->nmessages; i++) {
-			e->messages[i].left = e->messages[i].ntensors;
-			e->messages[i].ended = false;
-		}
+		s = gf_engine_step(e, e->nbegun++);
+		gf_engine_reserve(s, nwork);
+		s->number = e->before + e->nbegun;
+		s->work = work;
+		s->nwork = nwork;
+		s->next = s->seen = s->nended = s->nready = 0;
+		s->backward_ended = s->ended = false;
+		memset(s->tensor_ready, 0,
+		       e->pool->ntensors * sizeof(*s->tensor_ready));
+		for (i = 0; i < nwork; i++)
+			s->messages[i].ended = false;
 	}
 	pthread_mutex_unlock(&e->lock);
 }
 
-static void set_ready(struct gf_engine *e, size_t tensor)
+/* The step that backward is in. */
+static struct gf_engine_step *newest(const struct gf_engine *e)
 {
-	struct gf_engine_message *m = &e->messages[e->message_of[tensor]];
+	return e->nbegun ? gf_engine_step(e, e->nbegun - 1) : &e->steps[0];
+}
 
-	if (e->tensor_ready[tensor] || e->rc)
+size_t gf_engine_slot(const struct gf_engine *e)
+{
+	return (size_t)(newest(e) - e->steps);
+}
+
+static void set_ready(struct gf_engine *e, struct gf_engine_step *s,
+		      size_t tensor)
+{
+	if (s->tensor_ready[tensor] || e->rc)
 		return;
-	e->tensor_ready[tensor] = true;
-	if (--m->left == 0)
-		m->times.ready_s = gf_clock_s();
+	s->tensor_ready[tensor] = true;
+	s->ready_s[tensor] = gf_clock_s();
+	while (s->nready < e->pool->ntensors && s->tensor_ready[s->nready])
+		s->nready++;
 }
 
 void gf_engine_ready(struct gf_engine *e, size_t tensor)
 {
 	assert(tensor < e->pool->ntensors);
 	pthread_mutex_lock(&e->lock);
-	set_ready(e, tensor);
+	set_ready(e, newest(e), tensor);
 	hand_over(e);
 }
 
 void gf_engine_backward_end(struct gf_engine *e)
 {
+	struct gf_engine_step *s;
 	size_t i;
 
 	pthread_mutex_lock(&e->lock);
+	s = newest(e);
 	for (i = 0; i < e->pool->ntensors; i++)
-		set_ready(e, i);
-	for (i = 0; i < e->nmessages && !e->rc; i++)
-		if (e->messages[i].at_end)
-			e->messages[i].times.ready_s = gf_clock_s();
-	e->backward_ended = true;
+		set_ready(e, s, i);
+	s->backward_end_s = gf_clock_s();
+	s->backward_ended = true;
 	hand_over(e);
 }
 
@@ -114,14 +225,24 @@ static int kept(const struct gf_engine *e, struct gf_error *err)
 	return e->rc;
 }
 
+/* The oldest step under way; of none, the one before. */
+static struct gf_engine_step *oldest(const struct gf_engine *e)
+{
+	if (e->nwaited < e->nbegun)
+		return gf_engine_step(e, e->nwaited);
+	return newest(e);
+}
+
 int gf_engine_wait_message(struct gf_engine *e, size_t message,
 			   struct gf_error *err)
 {
+	struct gf_engine_step *s;
 	int rc;
 
-	assert(message < e->nmessages);
 	pthread_mutex_lock(&e->lock);
-	while (!e->rc && !e->messages[message].ended)
+	s = oldest(e);
+	assert(e->rc || message < s->nwork);
+	while (!e->rc && !s->messages[message].ended)
 		pthread_cond_wait(&e->news, &e->lock);
 	rc = kept(e, err);
 	pthread_mutex_unlock(&e->lock);
@@ -130,23 +251,44 @@ int gf_engine_wait_message(struct gf_engine *e, size_t message,
 
 int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
 {
-	size_t i;
+	struct gf_engine_step *s;
 	int rc;
 
 	pthread_mutex_lock(&e->lock);
-	assert(e->rc || e->backward_ended);
-	while (!e->rc && e->nended < e->nmessages)
+	s = oldest(e);
+	assert(e->rc || (e->nwaited < e->nbegun && s->backward_ended));
+	while (!e->rc && !s->ended)
 		pthread_cond_wait(&e->news, &e->lock);
 	rc = kept(e, err);
-	for (i = 0; i < e->nmessages && !rc; i++)
-		e->finished[i] = e->messages[i].times;
+	e->nwaited += !rc;
 	pthread_mutex_unlock(&e->lock);
 	return rc;
 }
 
+/* The step that was waited for last. */
+static const struct gf_engine_step *finished(const struct gf_engine *e)
+{
+	return gf_engine_step(e, e->nwaited + e->depth - 1);
+}
+
 const struct gf_message_times *gf_engine_times(const struct gf_engine *e)
 {
-	return e->finished;
+	return finished(e)->times;
+}
+
+double gf_engine_ready_s(const struct gf_engine *e, size_t tensor)
+{
+	return finished(e)->ready_s[tensor];
+}
+
+struct gf_engine_totals gf_engine_totals(const struct gf_engine *e)
+{
+	return e->totals;
+}
+
+uint64_t gf_engine_dense_bytes(const struct gf_engine *e)
+{
+	return e->dense_bytes;
 }
 
 int gf_engine_call(struct gf_engine *e,
@@ -158,7 +300,7 @@ int gf_engine_call(struct gf_engine *e,
 
 	pthread_mutex_lock(&e->lock);
 	rc = kept(e, err);
-	if (!rc && e->nended < e->nmessages && !e->backward_ended)
+	if (!rc && e->nended < e->nbegun && !newest(e)->backward_ended)
 		rc = gf_error_set(err, -EINVAL,
 				  "a call in the middle of a step");
 	if (rc || !e->has_thread) {

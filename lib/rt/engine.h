@@ -4,15 +4,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
 #include "rt/pool.h"
+#include "rt/work.h"
 
 /*
- * The runtime: gradients become ready, messages go out in the plan's order, on
- * one communication thread per rank that makes every call on the communicator
+ * The runtime: gradients become ready, messages go out in their order, on one
+ * communication thread per rank that makes every call on the communicator
  * while the engine runs, keeps up to `lanes` messages in flight, and backs off
  * when nothing moves.
  *
@@ -22,9 +24,12 @@
  *	gf_engine_backward_end(e);
  *	gf_engine_wait(e, &err);	// every message is reduced (summed)
  *
- * Start rule (SYSTEMS.md section 0): messages start in plan order; a normal
- * one when ready and all earlier ones have ended, a simultaneous one when ready
- * and fewer than `lanes` are active.
+ * Up to `depth` steps may be under way: begun, and not waited for. The n-th
+ * that is begun (from 0) uses slot n % depth; waiting is for the oldest.
+ *
+ * Start rule (SYSTEMS.md section 0): messages start step by step, each step's
+ * in their order; a normal one when ready and all earlier ones have ended, a
+ * simultaneous one when ready and fewer than `lanes` are active.
  *
  * A failure or timeout in the thread is kept and returned by every later call;
  * the text names the message, the step, and the rank to blame. The other ranks
@@ -37,9 +42,12 @@ struct gf_engine;
 struct gf_engine_config {
 	struct gf_comm *comm;       /* borrowed */
 	const struct gf_plan *plan; /* whole (bound), borrowed */
-	struct gf_pool *pool;       /* borrowed */
+	struct gf_pool *pool; /* borrowed; the tensors' layout, and the memory
+			       * of the plan's own messages */
 	double timeout_s;     /* no progress for so long: give up; 0 never */
 	size_t segment_bytes; /* transfers are cut at; 0: a good size */
+	size_t depth;         /* steps under way at once; 0: one */
+	struct gf_engine_hooks hooks;
 };
 
 /* When each message was ready (a message released by the end of backward:
@@ -63,18 +71,38 @@ void gf_engine_free(struct gf_engine *e);
  * Between steps, on all ranks. */
 void gf_engine_count_from(struct gf_engine *e, size_t steps);
 
+/* The plan's messages, on the pool. */
 void gf_engine_begin(struct gf_engine *e);
+/* These messages, which are borrowed until the step has been waited for. What
+ * was never sent before in that slot, place, size and way makes the engine
+ * allocate. */
+void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
+			  size_t nwork);
+/* The slot of the step begun last. */
+size_t gf_engine_slot(const struct gf_engine *e);
 void gf_engine_ready(struct gf_engine *e, size_t tensor);
 /* Whatever was not ready by now is (a tensor without a gradient). */
 void gf_engine_backward_end(struct gf_engine *e);
-/* Blocks until message i (or all) of this step has ended. */
+/* Blocks until message i of the oldest step under way has ended. */
 int gf_engine_wait_message(struct gf_engine *e, size_t message,
 			   struct gf_error *err);
-/* After gf_engine_backward_end. */
+/* Until all of it have; after its gf_engine_backward_end. */
 int gf_engine_wait(struct gf_engine *e, struct gf_error *err);
-/* Times of the last step that gf_engine_wait saw end; nmessages entries,
- * borrowed, good until the next gf_engine_wait. */
+/* Times of the messages of the step that was waited for last; borrowed, good
+ * until its slot is begun again. */
 const struct gf_message_times *gf_engine_times(const struct gf_engine *e);
+/* When a gradient of that step was ready. */
+double gf_engine_ready_s(const struct gf_engine *e, size_t tensor);
+/* Bytes that this rank has sent in messages, and the seconds that the thread
+ * spent in hooks, since the engine was made; between steps. */
+struct gf_engine_totals {
+	uint64_t sent_bytes;
+	double hooks_s;
+};
+struct gf_engine_totals gf_engine_totals(const struct gf_engine *e);
+/* What this rank would send for the plan's messages, as they are and in f32:
+ * the measure of what a selection or a codec saves. Bytes per step. */
+uint64_t gf_engine_dense_bytes(const struct gf_engine *e);
 
 /*
  * Runs fn(comm, ctx) on the communication thread between steps, and returns

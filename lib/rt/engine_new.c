@@ -8,7 +8,6 @@
 
 #include "base/digest.h"
 #include "base/heap.h"
-#include "coll/algorithm.h"
 #include "rt/bind.h"
 #include "rt/engine_parts.h"
 
@@ -49,109 +48,33 @@ static int check(const struct gf_engine_config *config, struct gf_error *err)
 	return 0;
 }
 
-static int build_schedule(struct gf_engine *e, size_t index,
-			  size_t segment_bytes, struct gf_error *err)
+static void init_steps(struct gf_engine *e, size_t depth)
 {
-	const struct gf_message *planned = &e->plan->messages[index];
-	const struct gf_algorithm *a = gf_algorithm_find(planned->algorithm);
-	struct gf_engine_message *m = &e->messages[index];
-	size_t n = planned->nstages, i;
-	int *factors = gf_xcalloc(n + 1, sizeof(*factors)), rc;
-	const char **stages = gf_xcalloc(n + 1, sizeof(*stages));
-	struct gf_coll_args args = {
-		.ranks = e->comm->ranks,
-		.count_elems = m->count_elems,
-		.elem_bytes = sizeof(float),
-		.segment_elems = segment_bytes / sizeof(float),
-		.factors = n ? factors : NULL,
-		.stage_algorithms = n ? stages : NULL,
-		.nfactors = n,
-	};
-	struct gf_element element;
+	size_t n = e->pool->ntensors, i;
 
-	rc = gf_element_coded(planned->codec, GF_OP_SUM, &element, err);
-	if (rc)
-		goto out;
-	args.lossy = gf_element_lossy(&element);
-	for (i = 0; i < n; i++) {
-		factors[i] = planned->stages[i].factor;
-		stages[i] = planned->stages[i].algorithm;
+	e->depth = depth ? depth : 1;
+	e->steps = gf_xcalloc(e->depth, sizeof(*e->steps));
+	for (i = 0; i < e->depth; i++) {
+		struct gf_engine_step *s = &e->steps[i];
+
+		s->tensor_ready = gf_xcalloc(n + 1, sizeof(*s->tensor_ready));
+		s->ready_s = gf_xcalloc(n + 1, sizeof(*s->ready_s));
+		gf_engine_reserve(s, e->nplan_work);
 	}
-	rc = gf_algorithm_schedule(a, &args, e->comm->rank, &m->schedule, err);
-	if (!rc)
-		rc = gf_exec_run_new(
-			e->exec,
-			&(struct gf_exec_config){.schedule = &m->schedule,
-						 .element = element,
-						 .channel = (uint32_t)index},
-			&m->run, err);
-out:
-	free(factors);
-	free(stages);
-	return rc;
 }
 
-/* The library's own all-reduce. */
-static int build_library(struct gf_engine *e, size_t index,
-			 struct gf_error *err)
-{
-	struct gf_engine_message *m = &e->messages[index];
-	struct gf_exec_config config = {.count_elems = m->count_elems,
-					.channel = (uint32_t)index};
-	int rc;
-
-	rc = gf_element_coded(e->plan->messages[index].codec, GF_OP_SUM,
-			      &config.element, err);
-	return rc ? rc : gf_exec_run_new(e->exec, &config, &m->run, err);
-}
-
-static int build_message(struct gf_engine *e, size_t index,
-			 size_t segment_bytes, struct gf_error *err)
-{
-	const struct gf_message *planned = &e->plan->messages[index];
-	struct gf_engine_message *m = &e->messages[index];
-	const size_t *offsets = e->pool->offsets;
-	size_t i;
-	int rc = 0;
-
-	m->data = e->pool->data + offsets[planned->first];
-	m->count_elems = offsets[planned->last + 1] - offsets[planned->first];
-	m->ntensors = planned->last - planned->first + 1;
-	m->simultaneous = planned->mode == GF_MODE_SIMULTANEOUS;
-	m->at_end = planned->release == GF_RELEASE_BACKWARD_END;
-	for (i = planned->first; i <= planned->last; i++)
-		e->message_of[i] = index;
-	if (e->comm->ranks == 1)
-		return 0;
-	if (gf_algorithm_find(planned->algorithm)->build)
-		rc = build_schedule(e, index, segment_bytes, err);
-	else
-		rc = build_library(e, index, err);
-	if (rc)
-		gf_error_prefix(err, "message %zu", index);
-	return rc;
-}
-
-static int build(struct gf_engine *e, size_t segment_bytes,
-		 struct gf_error *err)
+static int build(struct gf_engine *e, size_t depth, struct gf_error *err)
 {
 	size_t i;
 	int rc = 0;
 
-	e->nmessages = e->plan->nmessages;
-	e->messages = gf_xcalloc(e->nmessages + 1, sizeof(*e->messages));
-	e->finished = gf_xcalloc(e->nmessages + 1, sizeof(*e->finished));
+	e->nplan_work = gf_work_count(e->plan);
+	e->plan_work = gf_xcalloc(e->nplan_work + 1, sizeof(*e->plan_work));
+	gf_work_of_plan(e->plan, e->pool, e->plan_work);
 	e->active = gf_xcalloc((size_t)e->lanes, sizeof(*e->active));
-	e->message_of =
-		gf_xcalloc(e->pool->ntensors + 1, sizeof(*e->message_of));
-	e->tensor_ready =
-		gf_xcalloc(e->pool->ntensors + 1, sizeof(*e->tensor_ready));
-	for (i = 0; i < e->nmessages && !rc; i++)
-		rc = build_message(
-			e, i, segment_bytes ? segment_bytes : SEGMENT_BYTES,
-			err);
-	/* Nothing is under way: as after a step. */
-	e->next = e->nended = e->nmessages;
+	init_steps(e, depth);
+	for (i = 0; i < e->nplan_work && e->comm->ranks > 1 && !rc; i++)
+		rc = gf_engine_path_plan(e, i, err);
 	return rc;
 }
 
@@ -217,6 +140,9 @@ int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **e,
 	n->comm = config->comm;
 	n->plan = config->plan;
 	n->pool = config->pool;
+	n->hooks = config->hooks;
+	n->segment_bytes =
+		config->segment_bytes ? config->segment_bytes : SEGMENT_BYTES;
 	n->lanes = config->plan->lanes > 0 ? config->plan->lanes : 1;
 	n->exec = gf_exec_new(n->comm);
 	init_lock(n);
@@ -224,7 +150,7 @@ int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **e,
 	n->watch.self.phase = GF_PHASE_CALL;
 
 	rc = check(config, err);
-	rc = rc ? rc : build(n, config->segment_bytes, err);
+	rc = rc ? rc : build(n, config->depth, err);
 	if (!rc && n->comm->ranks > 1)
 		rc = start_thread(n, err);
 	rc = gf_comm_agree(n->comm, rc, err);
@@ -241,18 +167,22 @@ int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **e,
 	return 0;
 }
 
-static void abandon(struct gf_engine *e)
+static void free_step(struct gf_engine_step *s)
 {
 	size_t i;
 
-	for (i = 0; e->messages && i < e->nmessages; i++) {
-		gf_exec_run_free(e->messages[i].run);
-		gf_schedule_release(&e->messages[i].schedule);
-	}
+	for (i = 0; i < s->capacity; i++)
+		gf_engine_paths_free(&s->messages[i]);
+	free(s->messages);
+	free(s->times);
+	free(s->tensor_ready);
+	free(s->ready_s);
 }
 
 void gf_engine_free(struct gf_engine *e)
 {
+	size_t i;
+
 	if (!e)
 		return;
 	if (e->has_thread) {
@@ -262,16 +192,15 @@ void gf_engine_free(struct gf_engine *e)
 		pthread_mutex_unlock(&e->lock);
 		pthread_join(e->thread, NULL);
 	}
-	abandon(e);
+	for (i = 0; e->steps && i < e->depth; i++)
+		free_step(&e->steps[i]);
 	gf_exec_free(e->exec);
 	gf_watch_release(&e->watch);
 	pthread_mutex_destroy(&e->lock);
 	pthread_cond_destroy(&e->wake);
 	pthread_cond_destroy(&e->news);
-	free(e->messages);
-	free(e->finished);
+	free(e->steps);
 	free(e->active);
-	free(e->message_of);
-	free(e->tensor_ready);
+	free(e->plan_work);
 	free(e);
 }

@@ -12,24 +12,52 @@
 
 /*
  * The engine's inside: engine.c is what the compute thread calls, engine_new.c
- * prepares, engine_thread.c is the communication thread.
+ * prepares, engine_thread.c is the communication thread, engine_path.c knows
+ * how a message moves.
  *
  * What both threads touch is under `lock`; the rest belongs to the one named.
  */
-struct gf_engine_message {
-	/* set once */
-	float *data;
-	size_t count_elems, ntensors;
-	bool simultaneous, at_end;
+
+/* How a message of one size moves: made when it is first wanted, kept for the
+ * next step in this slot that wants the same. */
+struct gf_engine_path {
+	const struct gf_message *how;
+	enum gf_coll_half half;
+	size_t count_elems;
 	struct gf_schedule schedule;
-	struct gf_exec_run *run; /* NULL: one rank, nothing to do */
+	struct gf_exec_run *run;
+	uint64_t plain_bytes; /* what this rank sends without a codec */
+	struct gf_engine_path *next;
+};
+
+struct gf_engine_message {
 	/* under lock */
-	size_t left; /* tensors that are not ready */
 	bool ended;
-	struct gf_message_times times;
 	/* communication thread */
+	struct gf_engine_path *paths; /* that were used in this place */
+	struct gf_engine_path *path;  /* in use */
 	uint64_t moves;
 	double stuck_s;
+};
+
+/* A slot: a step under way, or what is left of it. */
+struct gf_engine_step {
+	/* set when it begins */
+	uint64_t number; /* from 1 */
+	const struct gf_work *work;
+	size_t nwork;
+	struct gf_engine_message *messages; /* capacity >= nwork */
+	struct gf_message_times *times;
+	size_t capacity;
+	/* under lock */
+	bool *tensor_ready;
+	double *ready_s; /* per tensor */
+	size_t nready;   /* so many at the front */
+	double backward_end_s;
+	bool backward_ended, ended;
+	size_t next; /* the first message that has not been started */
+	size_t seen; /* tensors below are ready, of those that it waits for */
+	size_t nended;
 };
 
 struct gf_engine_call {
@@ -40,15 +68,23 @@ struct gf_engine_call {
 	bool wanted;
 };
 
+/* A message under way. */
+struct gf_engine_active {
+	struct gf_engine_step *step;
+	size_t message;
+};
+
 struct gf_engine {
 	/* set once */
 	struct gf_comm *comm;
 	const struct gf_plan *plan;
 	struct gf_pool *pool;
+	struct gf_engine_hooks hooks;
+	size_t segment_bytes;
 	int lanes;
-	size_t nmessages;
-	struct gf_engine_message *messages;
-	size_t *message_of; /* per tensor */
+	struct gf_work *plan_work;
+	size_t nplan_work;
+	uint64_t dense_bytes;
 	pthread_t thread;
 	bool has_thread;
 
@@ -57,29 +93,56 @@ struct gf_engine {
 	pthread_cond_t news; /* for the others: something has ended */
 	/* under lock */
 	bool running, quit;
-	bool *tensor_ready;
-	bool backward_ended;
-	uint64_t step; /* begun so far */
-	size_t next;   /* the first message that has not been started */
-	size_t nended;
-	int nactive; /* <= lanes; changed by the communication thread */
+	struct gf_engine_step *steps;
+	size_t depth;
+	/* Steps begun, ended (its hook has run) and waited for; ended changed
+	 * by the communication thread, the others by the compute thread. */
+	uint64_t nbegun, nended, nwaited;
+	uint64_t before; /* steps of an earlier run */
+	int nactive;     /* <= lanes; changed by the communication thread */
 	struct gf_engine_call call;
 	int rc; /* the failure that ended it, with its reason */
 	struct gf_error reason;
+	struct gf_engine_totals totals;
 
 	/* communication thread */
-	size_t *active; /* nactive messages under way, lanes of room */
+	struct gf_engine_active *active; /* nactive, lanes of room */
 	struct gf_exec *exec;
 	struct gf_watch watch;
-
-	/* compute thread */
-	struct gf_message_times *finished; /* of the last finished step */
 };
 
-/* May message `next` start? The start rule; under lock. */
-bool gf_engine_may_start(const struct gf_engine *e);
-/* One rank: whatever may start has ended; under lock. */
-void gf_engine_advance_alone(struct gf_engine *e);
+/* The step that was begun as the n-th, from 0, while its slot has it. */
+static inline struct gf_engine_step *
+gf_engine_step(const struct gf_engine *e, uint64_t n)
+{
+	return &e->steps[n % e->depth];
+}
+
+/* The step whose message starts next; NULL: all begun have started all. */
+struct gf_engine_step *gf_engine_starting(const struct gf_engine *e);
+/* May that message start? The start rule; under lock. */
+bool gf_engine_may_start(struct gf_engine *e);
+/* Takes the next message of that step off the list; under lock. */
+size_t gf_engine_take(struct gf_engine *e, struct gf_engine_step *s);
+/* The message has come; and the step's end, when it was the last. The lock is
+ * let go for hooks. */
+void gf_engine_settle(struct gf_engine *e, struct gf_engine_step *s,
+		      size_t message);
+/* Calls prepare or finish, with the clock running; without the lock. */
+void gf_engine_hook(struct gf_engine *e,
+		    void (*hook)(void *ctx, size_t slot, size_t message),
+		    const struct gf_engine_step *s, size_t message);
 void *gf_engine_thread(void *engine);
+
+/* The path of a message that is about to go. */
+int gf_engine_path(struct gf_engine *e, struct gf_engine_step *s,
+		   size_t message, struct gf_error *err);
+/* That this rank sent when it was last used. */
+uint64_t gf_engine_path_bytes(const struct gf_engine_path *path);
+void gf_engine_paths_free(struct gf_engine_message *m);
+/* The plan's message i, ahead of time; and what it weighs in f32. */
+int gf_engine_path_plan(struct gf_engine *e, size_t i, struct gf_error *err);
+/* Makes room for so many messages; not while the step is under way. */
+void gf_engine_reserve(struct gf_engine_step *s, size_t nwork);
 
 #endif

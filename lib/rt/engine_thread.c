@@ -17,62 +17,71 @@
 #define LINGER_S 0.2
 
 /* Which message failed, in front of why. */
-static void name_message(const struct gf_engine *e, size_t i,
-			 struct gf_error *err)
+static void name_message(const struct gf_engine *e,
+			 const struct gf_engine_active *a, struct gf_error *err)
 {
-	const struct gf_message *m = &e->plan->messages[i];
+	const struct gf_work *w = &a->step->work[a->message];
 	const struct gf_tensor *tensors = e->plan->model->tensors;
 
-	if (m->first == m->last)
+	if (w->first == w->last)
 		gf_error_prefix(err,
 				"step %" PRIu64 ", message %zu (tensor %zu, "
 				"%s, %zu bytes)",
-				e->watch.self.step, i, m->first,
-				tensors[m->first].name,
-				e->messages[i].count_elems * sizeof(float));
+				a->step->number, a->message, w->first,
+				tensors[w->first].name,
+				w->count_elems * sizeof(float));
 	else
 		gf_error_prefix(err,
 				"step %" PRIu64 ", message %zu (tensors %zu "
 				"to %zu, %s to %s, %zu bytes)",
-				e->watch.self.step, i, m->first, m->last,
-				tensors[m->first].name, tensors[m->last].name,
-				e->messages[i].count_elems * sizeof(float));
+				a->step->number, a->message, w->first, w->last,
+				tensors[w->first].name, tensors[w->last].name,
+				w->count_elems * sizeof(float));
 }
 
-static int launch(struct gf_engine *e, size_t i, struct gf_error *err)
+static struct gf_engine_message *message_of(const struct gf_engine_active *a)
 {
-	struct gf_engine_message *m = &e->messages[i];
+	return &a->step->messages[a->message];
+}
+
+static int launch(struct gf_engine *e, const struct gf_engine_active *a,
+		  struct gf_error *err)
+{
+	const struct gf_work *w = &a->step->work[a->message];
+	struct gf_engine_message *m = message_of(a);
 	int rc;
 
+	gf_engine_hook(e, e->hooks.prepare, a->step, a->message);
 	m->stuck_s = 0;
 	m->moves = 0;
-	rc = gf_exec_start(m->run, m->data, err);
+	rc = gf_engine_path(e, a->step, a->message, err);
+	if (!rc)
+		rc = gf_exec_start(m->path->run, w->data, err);
 	if (rc)
-		name_message(e, i, err);
+		name_message(e, a, err);
 	return rc;
 }
 
 static int start_messages(struct gf_engine *e, bool *moved,
 			  struct gf_error *err)
 {
-	size_t i;
+	struct gf_engine_active *a;
 	int rc = 0;
 
 	do {
 		pthread_mutex_lock(&e->lock);
-		i = e->next;
 		if (!gf_engine_may_start(e)) {
 			pthread_mutex_unlock(&e->lock);
 			break;
 		}
-		e->next++;
-		e->active[e->nactive++] = i;
-		e->messages[i].times.start_s = gf_clock_s();
+		a = &e->active[e->nactive];
+		a->step = gf_engine_starting(e);
+		a->message = gf_engine_take(e, a->step);
 		/* The step may have begun since note_standing. */
-		e->watch.self.step = e->step;
+		e->watch.self.step = a->step->number;
 		pthread_mutex_unlock(&e->lock);
 		*moved = true;
-		rc = launch(e, i, err);
+		rc = launch(e, a, err);
 	} while (!rc);
 	return rc;
 }
@@ -80,22 +89,11 @@ static int start_messages(struct gf_engine *e, bool *moved,
 /* Has it ended? Counts time without movement. */
 static bool inspect(struct gf_engine_message *m, double passed_s)
 {
-	uint64_t moves = gf_exec_moves(m->run);
+	uint64_t moves = gf_exec_moves(m->path->run);
 
 	m->stuck_s = moves == m->moves ? m->stuck_s + passed_s : 0;
 	m->moves = moves;
-	return gf_exec_done(m->run);
-}
-
-static void end_message(struct gf_engine *e, struct gf_engine_message *m)
-{
-	pthread_mutex_lock(&e->lock);
-	m->times.end_s = gf_clock_s();
-	m->ended = true;
-	e->nended++;
-	e->nactive--;
-	pthread_cond_broadcast(&e->news);
-	pthread_mutex_unlock(&e->lock);
+	return gf_exec_done(m->path->run);
 }
 
 static int move_runs(struct gf_engine *e, bool *moved, struct gf_error *err)
@@ -105,9 +103,9 @@ static int move_runs(struct gf_engine *e, bool *moved, struct gf_error *err)
 
 	rc = gf_exec_progress(e->exec, moved, err);
 	for (k = 0; rc && k < e->nactive; k++) {
-		run = e->messages[e->active[k]].run;
+		run = message_of(&e->active[k])->path->run;
 		if (gf_exec_failed(run)) {
-			name_message(e, e->active[k], err);
+			name_message(e, &e->active[k], err);
 			break;
 		}
 	}
@@ -117,23 +115,36 @@ static int move_runs(struct gf_engine *e, bool *moved, struct gf_error *err)
 /* The message that has stood still for longest, if one has for too long. */
 static int check_stuck(struct gf_engine *e, struct gf_error *err)
 {
-	size_t worst;
+	const struct gf_engine_active *worst = &e->active[0];
+	double stuck_s;
 	int rc, k;
 
 	if (!e->nactive)
 		return 0;
-	worst = e->active[0];
 	for (k = 1; k < e->nactive; k++)
-		if (e->messages[e->active[k]].stuck_s >
-		    e->messages[worst].stuck_s)
-			worst = e->active[k];
-	rc = gf_watch_stuck(&e->watch, e->messages[worst].stuck_s, worst, err);
+		if (message_of(&e->active[k])->stuck_s >
+		    message_of(worst)->stuck_s)
+			worst = &e->active[k];
+	stuck_s = message_of(worst)->stuck_s;
+	e->watch.self.step = worst->step->number;
+	rc = gf_watch_stuck(&e->watch, stuck_s, worst->message, err);
 	if (rc == -ETIMEDOUT) {
 		gf_error_prefix(err, "no progress for %g s",
 				e->watch.timeout_s);
 		name_message(e, worst, err);
 	}
 	return rc;
+}
+
+static void end_message(struct gf_engine *e, int k)
+{
+	struct gf_engine_active a = e->active[k];
+
+	gf_engine_hook(e, e->hooks.finish, a.step, a.message);
+	e->active[k] = e->active[e->nactive - 1];
+	pthread_mutex_lock(&e->lock);
+	gf_engine_settle(e, a.step, a.message);
+	pthread_mutex_unlock(&e->lock);
 }
 
 /* Only this thread changes active and nactive, so it reads them unlocked. */
@@ -145,13 +156,13 @@ static int move_messages(struct gf_engine *e, double passed_s, bool *moved,
 
 	rc = move_runs(e, moved, err);
 	while (!rc && k < e->nactive) {
-		m = &e->messages[e->active[k]];
+		m = message_of(&e->active[k]);
 		if (!inspect(m, passed_s)) {
 			k++;
 			continue;
 		}
-		e->active[k] = e->active[e->nactive - 1];
-		end_message(e, m);
+		e->totals.sent_bytes += gf_engine_path_bytes(m->path);
+		end_message(e, k);
 		*moved = true;
 	}
 	if (!rc && passed_s > 0)
@@ -163,24 +174,28 @@ static int move_messages(struct gf_engine *e, double passed_s, bool *moved,
 static void note_standing(struct gf_engine *e)
 {
 	struct gf_standing *self = &e->watch.self;
+	const struct gf_engine_step *s;
 
 	pthread_mutex_lock(&e->lock);
-	self->step = e->step;
-	self->started = e->next;
-	self->phase = e->nactive               ? GF_PHASE_NETWORK
-		      : e->next < e->nmessages ? GF_PHASE_GRADIENT
-					       : GF_PHASE_IDLE;
+	s = gf_engine_starting(e);
+	self->phase = e->nactive ? GF_PHASE_NETWORK
+		      : s        ? GF_PHASE_GRADIENT
+				 : GF_PHASE_IDLE;
+	if (!s && e->nbegun)
+		s = gf_engine_step(e, e->nbegun - 1);
+	self->step = s ? s->number : e->before;
+	self->started = s ? s->next : 0;
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* Serves a call once every message of the step has ended. */
+/* Serves a call once every message of every step has ended. */
 static int serve_call(struct gf_engine *e, bool *moved, struct gf_error *err)
 {
 	struct gf_engine_call call;
 
 	pthread_mutex_lock(&e->lock);
 	call = e->call;
-	if (e->nended < e->nmessages)
+	if (e->nended < e->nbegun)
 		call.wanted = false;
 	pthread_mutex_unlock(&e->lock);
 	if (!call.wanted)
@@ -203,6 +218,30 @@ static int serve_call(struct gf_engine *e, bool *moved, struct gf_error *err)
 	pthread_cond_broadcast(&e->news);
 	pthread_mutex_unlock(&e->lock);
 	return 0;
+}
+
+/* What the hooks have to do for later, a piece of it. */
+static bool use_time(struct gf_engine *e)
+{
+	struct gf_engine_step *s = NULL;
+	size_t nready = 0;
+	double began_s;
+	bool did;
+
+	if (!e->hooks.meanwhile)
+		return false;
+	pthread_mutex_lock(&e->lock);
+	if (e->nended < e->nbegun) {
+		s = gf_engine_step(e, e->nended);
+		nready = s->nready;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (!s)
+		return false;
+	began_s = gf_clock_s();
+	did = e->hooks.meanwhile(e->hooks.ctx, (size_t)(s - e->steps), nready);
+	e->totals.hooks_s += did ? gf_clock_s() - began_s : 0;
+	return did;
 }
 
 static void sleep_on(struct gf_engine *e, double seconds)
@@ -304,7 +343,7 @@ void *gf_engine_thread(void *engine)
 		}
 		if (moved)
 			gf_backoff_reset(&backoff);
-		else
+		else if (!use_time(e))
 			rest(e, &backoff);
 	}
 	return NULL;

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a message moves: schedules and runs, by what they are for. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "rt/engine_parts.h"
+
+void gf_engine_reserve(struct gf_engine_step *s, size_t nwork)
+{
+	size_t more = nwork - s->capacity;
+
+	if (nwork <= s->capacity)
+		return;
+	s->messages = gf_xreallocarray(s->messages, nwork,
+					 sizeof(*s->messages));
+	memset(s->messages + s->capacity, 0, more * sizeof(*s->messages));
+	s->times = gf_xreallocarray(s->times, nwork, sizeof(*s->times));
+	memset(s->times + s->capacity, 0, more * sizeof(*s->times));
+	s->capacity = nwork;
+}
+
+static uint64_t sent_elems(const struct gf_schedule *s)
+{
+	uint64_t elems = 0;
+	size_t i;
+
+	for (i = 0; i < s->nsteps; i++)
+		if (s->steps[i].op == GF_STEP_SEND)
+			elems += s->steps[i].range.count;
+	return elems;
+}
+
+static int build_schedule(const struct gf_engine *e, const struct gf_work *w,
+			  const struct gf_element *element,
+			  struct gf_schedule *schedule, struct gf_error *err)
+{
+	const struct gf_algorithm *a = gf_algorithm_find(w->how->algorithm);
+	size_t n = w->how->nstages, i;
+	int *factors = gf_xcalloc(n + 1, sizeof(*factors)), rc;
+	const char **stages = gf_xcalloc(n + 1, sizeof(*stages));
+	struct gf_coll_args args = {
+		.ranks = e->comm->ranks,
+		.count_elems = w->count_elems,
+		.elem_bytes = element->size_bytes,
+		.segment_elems = e->segment_bytes / element->size_bytes,
+		.factors = n ? factors : NULL,
+		.stage_algorithms = n ? stages : NULL,
+		.nfactors = n,
+		.half = w->half,
+		.lossy = gf_element_lossy(element),
+	};
+
+	for (i = 0; i < n; i++) {
+		factors[i] = w->how->stages[i].factor;
+		stages[i] = w->how->stages[i].algorithm;
+	}
+	rc = gf_algorithm_schedule(a, &args, e->comm->rank, schedule, err);
+	free(factors);
+	free(stages);
+	return rc;
+}
+
+static int build(struct gf_engine *e, const struct gf_work *w, uint32_t channel,
+		 struct gf_engine_path *path, struct gf_error *err)
+{
+	struct gf_exec_config config = {
+		.count_elems = w->count_elems,
+		.half = w->half,
+		.channel = channel,
+	};
+	uint64_t p = (uint64_t)e->comm->ranks;
+	int rc;
+
+	path->how = w->how;
+	path->half = w->half;
+	path->count_elems = w->count_elems;
+	rc = gf_element_coded(w->how->codec, GF_OP_SUM, &config.element, err);
+	/* a library tells nobody what it sends: what a ring would */
+	path->plain_bytes = 2 * (p - 1) * w->count_elems / p * sizeof(float);
+	if (!rc && gf_algorithm_find(w->how->algorithm)->build) {
+		config.schedule = &path->schedule;
+		rc = build_schedule(e, w, &config.element, &path->schedule,
+				    err);
+		path->plain_bytes =
+			sent_elems(&path->schedule) * config.element.size_bytes;
+	}
+	return rc ? rc : gf_exec_run_new(e->exec, &config, &path->run, err);
+}
+
+uint64_t gf_engine_path_bytes(const struct gf_engine_path *path)
+{
+	return path->schedule.nsteps ? gf_exec_wire_bytes(path->run)
+				     : path->plain_bytes;
+}
+
+static void free_path(struct gf_engine_path *path)
+{
+	gf_exec_run_free(path->run);
+	gf_schedule_release(&path->schedule);
+	free(path);
+}
+
+void gf_engine_paths_free(struct gf_engine_message *m)
+{
+	struct gf_engine_path *path, *next;
+
+	for (path = m->paths; path; path = next) {
+		next = path->next;
+		free_path(path);
+	}
+	m->paths = m->path = NULL;
+}
+
+static bool is_for(const struct gf_engine_path *path, const struct gf_work *w)
+{
+	return path->how == w->how && path->half == w->half &&
+	       path->count_elems == w->count_elems;
+}
+
+/* Channels: a place in a slot has one of its own, the same on all ranks. Two
+ * paths of one place are never under way together. */
+static int find(struct gf_engine *e, struct gf_engine_step *s, size_t i,
+		const struct gf_work *w, struct gf_error *err)
+{
+	struct gf_engine_message *m = &s->messages[i];
+	size_t slot = (size_t)(s - e->steps);
+	struct gf_engine_path *path;
+	int rc;
+
+	for (path = m->paths; path; path = path->next)
+		if (is_for(path, w))
+			break;
+	if (!path) {
+		path = gf_xcalloc(1, sizeof(*path));
+		rc = build(e, w, (uint32_t)(i * e->depth + slot), path, err);
+		if (rc) {
+			free_path(path);
+			return rc;
+		}
+		path->next = m->paths;
+		m->paths = path;
+	}
+	m->path = path;
+	return 0;
+}
+
+int gf_engine_path(struct gf_engine *e, struct gf_engine_step *s, size_t i,
+		   struct gf_error *err)
+{
+	return find(e, s, i, &s->work[i], err);
+}
+
+int gf_engine_path_plan(struct gf_engine *e, size_t i, struct gf_error *err)
+{
+	size_t slot;
+	int rc = 0;
+
+	for (slot = 0; slot < e->depth && !rc; slot++)
+		rc = find(e, &e->steps[slot], i, &e->plan_work[i], err);
+	if (rc)
+		gf_error_prefix(err, "message %zu",
+				i < e->plan->nmessages
+					? i
+					: e->plan_work[i].after - 1);
+	else
+		e->dense_bytes += e->steps[0].messages[i].path->plain_bytes;
+	return rc;
+}

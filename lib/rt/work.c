@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rt/work.h"
+
+size_t gf_work_count(const struct gf_plan *plan)
+{
+	size_t i, count = plan->nmessages;
+
+	for (i = 0; i < plan->nmessages; i++)
+		count += plan->messages[i].half == GF_HALF_SPLIT;
+	return count;
+}
+
+static struct gf_work of_message(const struct gf_message *m,
+				 const struct gf_pool *pool)
+{
+	return (struct gf_work){
+		.first = m->first,
+		.last = m->last,
+		.simultaneous = m->mode == GF_MODE_SIMULTANEOUS,
+		.at_end = m->release == GF_RELEASE_BACKWARD_END,
+		.how = m,
+		.half = m->half == GF_HALF_SPLIT ? GF_COLL_REDUCE_SCATTER
+						 : GF_COLL_WHOLE,
+		.data = pool->data + pool->offsets[m->first],
+		.count_elems = pool->offsets[m->last + 1] -
+			       pool->offsets[m->first],
+	};
+}
+
+void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool,
+		     struct gf_work *work)
+{
+	size_t n = plan->nmessages, i;
+	struct gf_work *gather = work + n;
+
+	for (i = 0; i < n; i++)
+		work[i] = of_message(&plan->messages[i], pool);
+	for (i = n; i-- > 0;) {
+		if (work[i].half == GF_COLL_WHOLE)
+			continue;
+		*gather = work[i];
+		gather->half = GF_COLL_ALL_GATHER;
+		gather++->after = i + 1;
+	}
+}
