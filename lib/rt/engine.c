@@ -180,9 +180,9 @@ static struct gf_engine_step *newest(const struct gf_engine *e)
 	return e->nbegun ? gf_engine_step(e, e->nbegun - 1) : &e->steps[0];
 }
 
-size_t gf_engine_slot(const struct gf_engine *e)
+size_t gf_engine_next_slot(const struct gf_engine *e)
 {
-	return (size_t)(newest(e) - e->steps);
+	return e->nbegun % e->depth;
 }
 
 static void set_ready(struct gf_engine *e, struct gf_engine_step *s,
@@ -269,6 +269,11 @@ int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
 static const struct gf_engine_step *finished(const struct gf_engine *e)
 {
 	return gf_engine_step(e, e->nwaited + e->depth - 1);
+}
+
+size_t gf_engine_last_slot(const struct gf_engine *e)
+{
+	return (size_t)(finished(e) - e->steps);
 }
 
 const struct gf_message_times *gf_engine_times(const struct gf_engine *e)

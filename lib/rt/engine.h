@@ -78,8 +78,8 @@ void gf_engine_begin(struct gf_engine *e);
  * allocate. */
 void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
 			  size_t nwork);
-/* The slot of the step begun last. */
-size_t gf_engine_slot(const struct gf_engine *e);
+/* The slot of the step that is begun next. */
+size_t gf_engine_next_slot(const struct gf_engine *e);
 void gf_engine_ready(struct gf_engine *e, size_t tensor);
 /* Whatever was not ready by now is (a tensor without a gradient). */
 void gf_engine_backward_end(struct gf_engine *e);
@@ -88,8 +88,9 @@ int gf_engine_wait_message(struct gf_engine *e, size_t message,
 			   struct gf_error *err);
 /* Until all of it have; after its gf_engine_backward_end. */
 int gf_engine_wait(struct gf_engine *e, struct gf_error *err);
-/* Times of the messages of the step that was waited for last; borrowed, good
- * until its slot is begun again. */
+/* The slot of the step that was waited for last, and the times of its
+ * messages; borrowed, good until the slot is begun again. */
+size_t gf_engine_last_slot(const struct gf_engine *e);
 const struct gf_message_times *gf_engine_times(const struct gf_engine *e);
 /* When a gradient of that step was ready. */
 double gf_engine_ready_s(const struct gf_engine *e, size_t tensor);

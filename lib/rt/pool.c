@@ -49,3 +49,18 @@ void gf_pool_release(struct gf_pool *p)
 	free(p->offsets);
 	*p = (struct gf_pool){0};
 }
+
+size_t gf_pool_tensor_at(const struct gf_pool *p, size_t element)
+{
+	size_t low = 0, high = p->ntensors, middle;
+
+	/* offsets[low] <= element < offsets[high] */
+	while (high - low > 1) {
+		middle = low + (high - low) / 2;
+		if (p->offsets[middle] <= element)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}

@@ -24,5 +24,7 @@ int gf_pool_init(struct gf_pool *p, struct gf_comm *comm,
 		 const size_t *count_elems, size_t ntensors,
 		 struct gf_error *err);
 void gf_pool_release(struct gf_pool *p);
+/* The tensor that an element belongs to. */
+size_t gf_pool_tensor_at(const struct gf_pool *p, size_t element);
 
 #endif

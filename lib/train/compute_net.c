@@ -60,7 +60,7 @@ static void update(struct gf_compute *c, struct gf_method *m, size_t step,
 		   const struct gf_sgd *sgd)
 {
 	(void)c;
-	m->ops->update(m, step, sgd);
+	gf_method_update(m, step, sgd);
 }
 
 float *gf_compute_running(struct gf_compute *c, size_t *count)

@@ -13,17 +13,12 @@ int gf_train_log_open(struct gf_train_log *log, const char *path,
 		      const struct gf_train_config *config,
 		      struct gf_error *err)
 {
-	const struct gf_method_ops *method;
-	int rc = gf_method_find(config->plan, &method, err);
-
-	if (rc)
-		return rc;
 	log->stream = fopen(path, config->resume ? "ab" : "wb");
 	if (!log->stream)
 		return gf_error_errno(err, -errno, "%s", path);
 	log->path = gf_xstrdup(path);
 	log->config = config;
-	log->method = method->name;
+	log->method = gf_method_name(config->plan);
 	return 0;
 }
 

@@ -206,7 +206,8 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 		rc = gf_train_step(&t->compute, &t->method, &sgd, timeline,
 				   step, &outcome, err);
 		if (rc) {
-			t->team.comm->broken = true;
+			/* 1 is the same on all ranks: they may part in order */
+			t->team.comm->broken |= rc < 0;
 			break;
 		}
 		gf_tally_note(&t->tally, step,
@@ -260,9 +261,9 @@ int gf_train_replay(const struct gf_train_config *config,
 	gf_timeline_init(&result->timeline, config->plan->model->ntensors,
 			 config->plan->nmessages);
 	gf_compute_replay(config->plan->model, &compute);
-	rc = gf_method_find(config->plan, &method.ops, err);
+	rc = gf_method_check(config->plan, err);
 	if (!rc)
-		rc = method.ops->open(&env, &method, err);
+		rc = gf_method_open(&method, &env, err);
 	for (step = 1; !rc && step <= steps; step++) {
 		rc = gf_train_step(&compute, &method, &sgd, &result->timeline,
 				   step, &outcome, err);
@@ -272,8 +273,8 @@ int gf_train_replay(const struct gf_train_config *config,
 			result->last_step = step;
 		tell_progress(config, step, steps);
 	}
-	if (method.priv && !config->comm->broken)
-		method.ops->close(&method);
+	if (!config->comm->broken)
+		gf_method_close(&method);
 	compute.ops->close(&compute);
 	return rc;
 }

@@ -16,7 +16,7 @@
 /* What a run must have in common with the one it goes on from. */
 struct gf_run_identity {
 	const char *model;  /* name */
-	const char *method; /* of gf_methods */
+	const char *method; /* gf_method_name */
 	size_t batch;       /* per rank */
 	size_t samples;     /* of the training part */
 	size_t seed;

@@ -16,7 +16,7 @@ static void on_grad(void *ctx, size_t tensor)
 	struct gradients *g = ctx;
 
 	g->times->gradient_s[tensor] = gf_clock_s();
-	g->method->ops->ready(g->method, tensor);
+	gf_method_ready(g->method, tensor);
 }
 
 int gf_train_step(struct gf_compute *c, struct gf_method *m,
@@ -35,17 +35,17 @@ int gf_train_step(struct gf_compute *c, struct gf_method *m,
 	if (rc)
 		return rc;
 	t->forward_s = gf_clock_s();
-	grads = m->ops->begin(m, step);
+	grads = gf_method_begin(m, step);
 	rc = c->ops->backward(c, grads, on_grad, &g, err);
 	if (rc)
 		return rc;
 	t->backward_s = gf_clock_s();
-	m->ops->backward_end(m);
-	rc = m->ops->exchange(m, step, err);
+	gf_method_backward_end(m);
+	rc = gf_method_exchange(m, step, err);
 	if (rc)
 		return rc;
 	t->exchanged_s = gf_clock_s();
-	memcpy(t->messages, m->ops->times(m),
+	memcpy(t->messages, gf_method_times(m),
 	       timeline->nmessages * sizeof(*t->messages));
 	c->ops->update(c, m, step, sgd);
 	t->end_s = gf_clock_s();

@@ -69,6 +69,8 @@ struct gf_train_config {
 	bool resume;
 	size_t check_every; /* steps between comparisons of replicas; 0: never;
 			     * SIZE_MAX: as the plan's algorithms need it */
+	bool skip_bad; /* a gradient that is not finite: skip the step, else
+			* end the run */
 	double timeout_s;
 	struct gf_train_watch watch;
 };

@@ -72,7 +72,7 @@ static int set_lengths(struct gf_trainer *t, struct gf_error *err)
 		t->check_every = uses_library(k->plan) ? CHECK_STEPS : 0;
 	t->id = (struct gf_run_identity){
 		.model = k->model->name,
-		.method = t->method.ops->name,
+		.method = gf_method_name(k->plan),
 		.batch = k->batch,
 		.samples = samples,
 		.seed = k->seed,
@@ -120,6 +120,9 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		.plan = k->plan,
 		.params = t->params,
 		.shapes = shapes,
+		.epoch_steps = t->epoch_steps,
+		.momentum = k->sgd.momentum,
+		.skip_bad = k->skip_bad,
 		.timeout_s = k->timeout_s,
 	};
 	size_t i;
@@ -127,10 +130,10 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 
 	for (i = 0; i < k->model->nparams; i++)
 		shapes[i] = k->model->params[order[i]].shape;
-	rc = t->method.ops->open(&env, &t->method, err);
+	rc = gf_method_open(&t->method, &env, err);
 	t->team.engine = t->method.engine;
 	if (!rc)
-		t->method.ops->state(&t->method, &t->state);
+		gf_method_state(&t->method, &t->state);
 	free(shapes);
 	return rc;
 }
@@ -208,7 +211,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->team.comm = config->comm;
 	gf_tally_init(&t->tally, config->comm->ranks,
 		      config->batch * config->data->positions);
-	rc = gf_method_find(config->plan, &t->method.ops, err);
+	rc = gf_method_check(config->plan, err);
 	if (!rc)
 		rc = set_lengths(t, err);
 	if (!rc)
@@ -236,8 +239,7 @@ void gf_trainer_close(struct gf_trainer *t)
 	 * thread may yet write: the caller is about to end the process. */
 	if (t->config->comm->broken)
 		return;
-	if (t->method.ops)
-		t->method.ops->close(&t->method);
+	gf_method_close(&t->method);
 	if (t->compute.ops)
 		t->compute.ops->close(&t->compute);
 	gf_state_release(&t->state);

@@ -381,19 +381,18 @@ static void test_bind(void)
 
 static void test_methods(void)
 {
-	const struct gf_method_ops *ops;
 	struct gf_plan plan = two_messages();
 	struct gf_error err = {""};
 
-	EXPECT(gf_method_find(&plan, &ops, &err) == 0, "%s", err.text);
-	EXPECT_TEXT(ops->name, "dense");
+	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
+	EXPECT_TEXT(gf_method_name(&plan), "dense");
 	plan.staleness = 2;
-	EXPECT(gf_method_find(&plan, &ops, &err) == -ENOTSUP &&
+	EXPECT(gf_method_check(&plan, &err) == -ENOTSUP &&
 		       strstr(err.text, "staleness 2"),
 	       "%s", err.text);
 	plan.staleness = 1;
 	plan.selection.method = GF_SELECT_GTOPK;
-	EXPECT(gf_method_find(&plan, &ops, &err) == -ENOTSUP &&
+	EXPECT(gf_method_check(&plan, &err) == -ENOTSUP &&
 		       strstr(err.text, "\"gtopk\""),
 	       "%s", err.text);
 	gf_plan_release(&plan);

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all selections share: pools, the engine, and its steps. */
+#include "train/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "rt/finite.h"
+#include "train/team.h"
+
+static int open_pools(struct gf_exchange *x, struct gf_error *err)
+{
+	const struct gf_model_profile *model = x->env.plan->model;
+	size_t n = model->ntensors, i;
+	size_t *counts = gf_xcalloc(n, sizeof(*counts));
+	int rc = 0;
+
+	x->pools = gf_xcalloc(x->env.depth, sizeof(*x->pools));
+	for (i = 0; i < n; i++)
+		counts[i] = model->tensors[i].count_elems;
+	x->plan_work = gf_xcalloc(x->env.depth, sizeof(*x->plan_work));
+	x->nplan_work = gf_work_count(x->env.plan);
+	for (i = 0; i < x->env.depth && !rc; i++) {
+		rc = gf_pool_init(&x->pools[i], x->env.comm, counts, n, err);
+		if (rc)
+			break;
+		x->plan_work[i] =
+			gf_xcalloc(x->nplan_work, sizeof(**x->plan_work));
+		gf_work_of_plan(x->env.plan, &x->pools[i], x->plan_work[i]);
+	}
+	free(counts);
+	return rc;
+}
+
+int gf_exchange_open(struct gf_exchange *x, const struct gf_exchange_env *env,
+		     struct gf_error *err)
+{
+	struct gf_engine_config config = {
+		.comm = env->comm,
+		.plan = env->plan,
+		.timeout_s = env->timeout_s,
+		.depth = env->depth,
+	};
+	struct gf_team team = {env->comm, NULL};
+	int rc;
+
+	memset(x, 0, sizeof(*x));
+	x->env = *env;
+	x->ops = gf_exchange_find(env->plan);
+	rc = x->ops->check ? x->ops->check(env->plan, err) : 0;
+	rc = rc ? rc : open_pools(x, err);
+	if (!rc && x->ops->open)
+		rc = x->ops->open(x, &config.hooks, err);
+	rc = gf_team_agree(&team, rc, err);
+	if (rc)
+		return rc;
+	config.pool = &x->pools[0];
+	return gf_engine_new(&config, &x->engine, err);
+}
+
+void gf_exchange_close(struct gf_exchange *x)
+{
+	size_t i;
+
+	if (!x->ops)
+		return;
+	gf_engine_free(x->engine);
+	if (x->ops->close)
+		x->ops->close(x);
+	for (i = 0; x->pools && i < x->env.depth; i++)
+		gf_pool_release(&x->pools[i]);
+	for (i = 0; x->plan_work && i < x->env.depth; i++)
+		free(x->plan_work[i]);
+	free(x->plan_work);
+	free(x->pools);
+	memset(x, 0, sizeof(*x));
+}
+
+float *gf_exchange_begin(struct gf_exchange *x, size_t step)
+{
+	size_t slot = gf_engine_next_slot(x->engine);
+
+	if (x->ops->begin)
+		x->ops->begin(x, slot, step);
+	else
+		gf_exchange_begin_plan(x, slot);
+	return x->pools[slot].data;
+}
+
+void gf_exchange_begin_plan(struct gf_exchange *x, size_t slot)
+{
+	gf_engine_begin_work(x->engine, x->plan_work[slot], x->nplan_work);
+}
+
+int gf_exchange_wait(struct gf_exchange *x, size_t *slot, struct gf_error *err)
+{
+	int rc = gf_engine_wait(x->engine, err);
+
+	*slot = gf_engine_last_slot(x->engine);
+	return rc;
+}
+
+void gf_exchange_times(const struct gf_exchange *x,
+		       struct gf_message_times *times)
+{
+	if (x->ops->times)
+		x->ops->times(x, times);
+	else
+		memcpy(times, gf_engine_times(x->engine),
+		       x->env.plan->nmessages * sizeof(*times));
+}
+
+struct gf_exchange_bad gf_exchange_find_bad(const struct gf_pool *pool,
+					    const float *values, size_t first,
+					    size_t count)
+{
+	struct gf_exchange_bad bad = {0};
+	size_t at = gf_finite_prefix(values, count);
+
+	if (at == count)
+		return bad;
+	bad.found = true;
+	bad.tensor = gf_pool_tensor_at(pool, first + at);
+	bad.element = first + at - pool->offsets[bad.tensor];
+	return bad;
+}

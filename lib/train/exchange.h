@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_EXCHANGE_H
+#define GF_TRAIN_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "doc/plan.h"
+#include "rt/engine.h"
+#include "rt/pool.h"
+#include "train/state.h"
+#include "train/update.h"
+
+/*
+ * Which of a step's gradients go out, and what becomes of the rest: the plan's
+ * selection. An exchange owns a gradient pool per slot, the engine that moves
+ * them, and what its selection remembers (residuals, histories, the chunks
+ * chosen). One file each, one entry in exchange_registry.c.
+ *
+ * It knows nothing of staleness: up to `depth` steps may be under way, each in
+ * a slot; the method (train/method.h) decides which is applied when.
+ */
+struct gf_exchange_env {
+	struct gf_comm *comm;       /* all borrowed */
+	const struct gf_plan *plan; /* bound */
+	size_t depth;               /* steps under way at once, >= 1 */
+	size_t epoch_steps;         /* warm-up by epochs; 0: none here */
+	double momentum;            /* the optimiser's */
+	double timeout_s;
+};
+
+/* The first gradient that is infinite or not a number, the same on all
+ * ranks. */
+struct gf_exchange_bad {
+	bool found;
+	size_t tensor, element; /* of the tensor */
+};
+
+struct gf_exchange {
+	const struct gf_exchange_ops *ops;
+	struct gf_exchange_env env;
+	struct gf_pool *pools;      /* depth */
+	struct gf_work **plan_work; /* depth lists of the plan's messages */
+	size_t nplan_work;
+	struct gf_engine *engine;
+	void *priv;
+};
+
+struct gf_exchange_ops {
+	const char *name; /* of gf_select_names */
+	const char *description; /* one line */
+	/* Is there a reason not to run this plan? (optional) */
+	int (*check)(const struct gf_plan *plan, struct gf_error *err);
+	/* The selection's state; before the engine and on this rank alone.
+	 * Fills `hooks` if it wants any. (optional) */
+	int (*open)(struct gf_exchange *x, struct gf_engine_hooks *hooks,
+		    struct gf_error *err);
+	/* Begins step `step` (from 1) of the engine with its messages.
+	 * (optional: the plan's) */
+	void (*begin)(struct gf_exchange *x, size_t slot, size_t step);
+	/* The messages of that step have come: is there a bad gradient? */
+	struct gf_exchange_bad (*inspect)(struct gf_exchange *x, size_t slot);
+	/* Applies them. */
+	void (*apply)(struct gf_exchange *x, size_t slot, struct gf_update *u,
+		      const struct gf_sgd *sgd);
+	/* Or forgets them: the step is skipped, state stays as it was before
+	 * it. (optional: nothing to do) */
+	void (*drop)(struct gf_exchange *x, size_t slot);
+	/* Times by the plan's messages, nmessages, of the step that was waited
+	 * for last. (optional: they are the engine's) */
+	void (*times)(const struct gf_exchange *x,
+		      struct gf_message_times *times);
+	/* Adds what must survive a stop. (optional) */
+	void (*state)(struct gf_exchange *x, struct gf_state *s);
+	void (*close)(struct gf_exchange *x); /* (optional) */
+};
+
+extern const struct gf_exchange_ops *const gf_exchanges[]; /* NULL-ended */
+
+/* The exchange of a plan's selection. */
+const struct gf_exchange_ops *gf_exchange_find(const struct gf_plan *plan);
+
+/* Collective: returns after all ranks have agreed. */
+int gf_exchange_open(struct gf_exchange *x, const struct gf_exchange_env *env,
+		     struct gf_error *err);
+/* Accepts one whose open failed. */
+void gf_exchange_close(struct gf_exchange *x);
+
+/* Where backward writes. gf_engine_ready and _backward_end follow. */
+float *gf_exchange_begin(struct gf_exchange *x, size_t step);
+/* Begins the engine's step with the plan's messages. */
+void gf_exchange_begin_plan(struct gf_exchange *x, size_t slot);
+/* Waits for the oldest step under way; *slot is the one it is in. */
+int gf_exchange_wait(struct gf_exchange *x, size_t *slot,
+		     struct gf_error *err);
+/* The plan's nmessages. */
+void gf_exchange_times(const struct gf_exchange *x,
+		       struct gf_message_times *times);
+
+/* Of the pool's elements `first` to first + count - 1, whose values those are,
+ * the first that is not finite. */
+struct gf_exchange_bad gf_exchange_find_bad(const struct gf_pool *pool,
+					    const float *values, size_t first,
+					    size_t count);
+
+#endif
