@@ -13,7 +13,7 @@
  * hold that, so that what flags say, what a file says and what is the default
  * are three structs of this type, laid one over the other by gf_training_fill.
  */
-enum gf_schedule { /* as enum gf_rate_shape of optim/rate.h */
+enum gf_rate_schedule { /* as enum gf_rate_shape of optim/rate.h */
 		   GF_SCHEDULE_CONSTANT,
 		   GF_SCHEDULE_LINEAR,
 		   GF_SCHEDULE_COSINE,
@@ -49,7 +49,7 @@ struct gf_training {
 	double rate;       /* the peak */
 	double rate_batch; /* the global batch that it is meant for */
 	double warmup_epochs;
-	int schedule; /* enum gf_schedule */
+	int schedule; /* enum gf_rate_schedule */
 	double *drop_epochs;
 	size_t ndrops;
 	double drop_factor, power;

@@ -79,10 +79,9 @@ static int refuse(const struct gf_method *m, size_t step,
 		  struct gf_exchange_bad bad, struct gf_error *err)
 {
 	return gf_error_set(err, 1,
-			    "step %zu: the gradient of %s, element %zu, is "
-			    "infinite or not a number",
-			    step,
-			    m->env.plan->model->tensors[bad.tensor].name,
+			    "the gradient of %s is infinite or not a number "
+			    "in step %zu (element %zu): training has diverged",
+			    m->env.plan->model->tensors[bad.tensor].name, step,
 			    bad.element);
 }
 

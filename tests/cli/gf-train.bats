@@ -267,7 +267,7 @@ plan_for() { # ranks [model name]
 	wants 0 gf-train $quick --target 0.5
 	wants 1 gf-train $quick --lr 1e9 --warmup 0 --checkpoint ckpt --checkpoint-every 5
 	one_line
-	grep -qE 'the loss is (infinite|not a number) in step [0-9]+ on rank 0: training has diverged' err.txt
+	grep -qE 'the gradient of [a-z0-9.]+ is infinite or not a number in step [0-9]+ .*: training has diverged' err.txt
 	# nothing of that is worth keeping
 	[ -z "$(ls ckpt 2> /dev/null)" ]
 }
