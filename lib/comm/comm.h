@@ -92,7 +92,7 @@ struct gf_comm {
 	const struct gf_comm_ops *ops;
 	int rank, ranks;
 	int local_rank, local_ranks; /* on this host */
-	int host; /* the lowest rank on this host */
+	int host;                    /* the lowest rank on this host */
 	int (*on_wait)(void *ctx, struct gf_error *err); /* or NULL */
 	void *on_wait_ctx;
 	uint64_t waits; /* blocking waits begun; tells on_wait them apart */

@@ -35,7 +35,7 @@ struct gf_exec_config {
 	 * transport's own all-reduce (`library`), all ranks start theirs in the
 	 * same order. */
 	const struct gf_schedule *schedule;
-	size_t count_elems; /* without a schedule */
+	size_t count_elems;        /* without a schedule */
 	struct gf_element element; /* zero: f32 sums */
 	/* Of the schedule; only an average cares: the whole message is divided,
 	 * or what this rank owns after the reduce-scatter. */
@@ -49,6 +49,7 @@ struct gf_exec_config {
 struct gf_exec *gf_exec_new(struct gf_comm *comm);
 /* After its runs. */
 void gf_exec_free(struct gf_exec *x);
+struct gf_comm *gf_exec_comm(const struct gf_exec *x);
 /* Staging memory of the runs made from now on, in bytes (4 MiB to begin with;
  * a run has room for at least two receives, one if it is 0; under a codec for
  * as many sends, too). */

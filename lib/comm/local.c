@@ -43,20 +43,15 @@ struct gf_request **gf_local_find(struct gf_local_queue *q, int sender,
 
 struct gf_request *gf_local_take(struct gf_local *l)
 {
-	struct gf_request *r = l->free;
+	struct gf_request *r = gf_slab_take(&l->requests);
 
-	if (r)
-		l->free = r->next;
-	else
-		r = gf_xmalloc(sizeof(*r));
 	memset(r, 0, sizeof(*r));
 	return r;
 }
 
 static void give(struct gf_local *l, struct gf_request *r)
 {
-	r->next = l->free;
-	l->free = r;
+	gf_slab_give(&l->requests, r);
 }
 
 static void deliver(struct gf_request *send, struct gf_request *receive)
@@ -240,7 +235,6 @@ static void local_close(struct gf_comm *c)
 {
 	struct gf_local *l = c->priv;
 	struct gf_local_world *w = l->world;
-	struct gf_request *r;
 	bool last;
 
 	pthread_mutex_lock(&w->meet_lock);
@@ -248,10 +242,7 @@ static void local_close(struct gf_comm *c)
 	pthread_mutex_unlock(&w->meet_lock);
 	if (last)
 		world_free(w);
-	while ((r = l->free)) {
-		l->free = r->next;
-		free(r);
-	}
+	gf_slab_release(&l->requests);
 	free(l);
 }
 
@@ -310,6 +301,7 @@ int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err)
 		struct gf_local *l = gf_xcalloc(1, sizeof(*l));
 
 		l->world = w;
+		l->requests.item_bytes = sizeof(struct gf_request);
 		l->comm.ops = &local_ops;
 		l->comm.rank = l->comm.local_rank = rank;
 		l->comm.ranks = l->comm.local_ranks = ranks;

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/slab.h"
 #include "comm/comm.h"
 
 /*
@@ -20,10 +21,10 @@ struct gf_request {
 	const char *source;
 	char *target;
 	size_t size_bytes;
-	size_t got_bytes; /* GF_LOCAL_RECV, once done */
+	size_t got_bytes;                 /* GF_LOCAL_RECV, once done */
 	const struct gf_element *element; /* GF_LOCAL_SUM */
 	bool done;
-	struct gf_request *next; /* in a queue, or in the free list */
+	struct gf_request *next; /* in a queue */
 };
 
 /* First in, first out; short. */
@@ -54,10 +55,10 @@ struct gf_local_world {
 struct gf_local {
 	struct gf_comm comm;
 	struct gf_local_world *world;
-	struct gf_request *free;
+	struct gf_slab requests;
 };
 
-/* A zeroed request from the free list. */
+/* A zeroed request. */
 struct gf_request *gf_local_take(struct gf_local *l);
 void gf_local_push(struct gf_local_queue *q, struct gf_request *r);
 /* Where the oldest request of that sender and tag hangs; *result is NULL if

@@ -64,11 +64,9 @@ static void mpi_close(struct gf_comm *c)
 		MPI_Comm_free(&m->world);
 		MPI_Finalize();
 	}
-	while ((r = m->free)) {
-		m->free = r->next_free;
+	while ((r = gf_slab_spare(&m->requests)))
 		free(r->many);
-		free(r);
-	}
+	gf_slab_release(&m->requests);
 	free(m);
 }
 
@@ -122,6 +120,7 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 	c->ops = &mpi_ops;
 	c->priv = m;
 	m->piece_bytes = PIECE_BYTES;
+	m->requests.item_bytes = sizeof(struct gf_request);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_TRY(MPI_Comm_dup, MPI_COMM_WORLD, &m->world);
 	MPI_TRY(MPI_Comm_set_errhandler, m->world, MPI_ERRORS_RETURN);

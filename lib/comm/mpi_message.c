@@ -89,16 +89,12 @@ static size_t piece(const struct gf_request *r, size_t i, size_t *first)
 	return end - begin;
 }
 
-/* From the free list, with the memory it once had for its pieces. */
+/* With the memory that it once had for its pieces. */
 static struct gf_request *reuse(struct gf_mpi *m)
 {
-	struct gf_request *r = m->free, fresh = {0};
+	struct gf_request *r = gf_slab_take(&m->requests);
+	struct gf_request fresh = {.many = r->many, .capacity = r->capacity};
 
-	if (!r)
-		return gf_xcalloc(1, sizeof(*r));
-	m->free = r->next_free;
-	fresh.many = r->many;
-	fresh.capacity = r->capacity;
 	*r = fresh;
 	return r;
 }
@@ -122,10 +118,7 @@ struct gf_request *gf_mpi_take(struct gf_comm *c, size_t npieces)
 
 static void give(struct gf_comm *c, struct gf_request *r)
 {
-	struct gf_mpi *m = gf_mpi_of(c);
-
-	r->next_free = m->free;
-	m->free = r;
+	gf_slab_give(&gf_mpi_of(c)->requests, r);
 }
 
 /* Lets go of what is still under way. A receive that cannot be called back

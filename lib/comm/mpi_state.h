@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/slab.h"
 #include "comm/comm.h"
 
 /*
@@ -19,15 +20,15 @@
  * blocked rank could neither give up nor answer whether it is alive.
  */
 struct gf_request {
-	MPI_Request one, *pieces; /* &one, or many */
-	MPI_Request *many;        /* kept for the next long message */
-	size_t capacity;          /* of many */
+	struct gf_request *unused; /* the slab's */
+	MPI_Request one, *pieces;  /* &one, or many */
+	MPI_Request *many;         /* kept for the next long message */
+	size_t capacity;           /* of many */
 	size_t npieces, done;
 	bool receive;
 	int peer;
 	uint64_t tag;
 	size_t size_bytes, piece_bytes;
-	struct gf_request *next_free;
 };
 
 struct gf_mpi {
@@ -35,7 +36,7 @@ struct gf_mpi {
 	MPI_Comm world; /* a duplicate: nobody else's messages are in it */
 	int channel_bits, match_bits;
 	size_t piece_bytes;
-	struct gf_request *free;
+	struct gf_slab requests;
 	MPI_Datatype two_bytes; /* f16 and bf16, which MPI does not know */
 	MPI_Op half_ops[GF_DTYPES][GF_OPS];
 };

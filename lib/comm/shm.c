@@ -265,8 +265,6 @@ static void shm_buffer_free(struct gf_comm *c, void *data)
 
 static void release(struct gf_shm *s)
 {
-	struct gf_request *r;
-	struct gf_shm_arrival *a;
 	size_t k;
 	int i;
 
@@ -276,19 +274,9 @@ static void release(struct gf_shm *s)
 		for (k = 0; k < p->nmapped; k++)
 			gf_segment_release(&p->mapped[k].segment);
 		free(p->mapped);
-		while ((a = p->arrivals)) {
-			p->arrivals = a->next;
-			free(a);
-		}
 	}
-	while ((r = s->free_requests)) {
-		s->free_requests = r->next;
-		free(r);
-	}
-	while ((a = s->free_arrivals)) {
-		s->free_arrivals = a->next;
-		free(a);
-	}
+	gf_slab_release(&s->requests);
+	gf_slab_release(&s->arrivals);
 	for (k = 0; k < s->nown; k++)
 		gf_segment_release(&s->own[k].segment);
 	gf_segment_release(&s->control);
@@ -334,6 +322,8 @@ int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
 	int rc;
 
 	s->below = below;
+	s->requests.item_bytes = sizeof(struct gf_request);
+	s->arrivals.item_bytes = sizeof(struct gf_shm_arrival);
 	s->peer_of = gf_xcalloc((size_t)below->ranks, sizeof(*s->peer_of));
 	rc = gf_shm_join(s, &usable, err);
 	if (rc || !usable) {

@@ -49,12 +49,8 @@ void gf_shm_unlink(struct gf_shm_list *l, struct gf_request *r)
 
 struct gf_request *gf_shm_take(struct gf_shm *s)
 {
-	struct gf_request *r = s->free_requests;
+	struct gf_request *r = gf_slab_take(&s->requests);
 
-	if (r)
-		s->free_requests = r->next;
-	else
-		r = gf_xmalloc(sizeof(*r));
 	memset(r, 0, sizeof(*r));
 	return r;
 }
@@ -62,8 +58,7 @@ struct gf_request *gf_shm_take(struct gf_shm *s)
 void gf_shm_give(struct gf_shm *s, struct gf_request *r)
 {
 	free(r->bounce);
-	r->next = s->free_requests;
-	s->free_requests = r;
+	gf_slab_give(&s->requests, r);
 }
 
 static const struct gf_shm_own *own_segment(const struct gf_shm *s,
@@ -195,13 +190,9 @@ static struct gf_request *posted_for(struct gf_shm_peer *p, uint64_t tag)
 static void keep(struct gf_shm *s, struct gf_shm_peer *p,
 		 const struct gf_shm_entry *e)
 {
-	struct gf_shm_arrival *a = s->free_arrivals;
+	struct gf_shm_arrival *a = gf_slab_take(&s->arrivals);
 	size_t size = offsetof(struct gf_shm_entry, bytes);
 
-	if (a)
-		s->free_arrivals = a->next;
-	else
-		a = gf_xmalloc(sizeof(*a));
 	if (e->kind == GF_SHM_EAGER)
 		size += e->size_bytes;
 	memcpy(&a->entry, e, size);
@@ -333,8 +324,7 @@ void gf_shm_receive(struct gf_shm *s, struct gf_request *r)
 		return;
 	}
 	meet(s, r, &a->entry);
-	a->next = s->free_arrivals;
-	s->free_arrivals = a;
+	gf_slab_give(&s->arrivals, a);
 }
 
 static void copy_block(struct gf_shm *s, struct gf_request *r)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/slab.h"
 #include "comm/comm.h"
 #include "comm/shm_queue.h"
 #include "comm/shm_segment.h"
@@ -79,8 +80,7 @@ struct gf_shm {
 	struct gf_shm_own *own;
 	size_t nown, own_capacity;
 	uint64_t serial;
-	struct gf_request *free_requests;
-	struct gf_shm_arrival *free_arrivals;
+	struct gf_slab requests, arrivals;
 };
 
 /* --- shm_move.c */

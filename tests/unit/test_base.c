@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/rng.h"
+#include "base/slab.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "test.h"
@@ -181,8 +182,36 @@ static void test_clock(void)
 	EXPECT(gf_clock_s() >= at, "never early");
 }
 
+/* More items than a chunk has, all at once, keep apart; given back they come
+ * again, the last first. */
+static void test_slab(void)
+{
+	struct gf_slab s = {.item_bytes = 24};
+	char *items[200], *again;
+	size_t i, k;
+
+	EXPECT(!gf_slab_spare(&s), "empty");
+	for (i = 0; i < 200; i++) {
+		items[i] = gf_slab_take(&s);
+		for (k = 8; k < 24; k++)
+			EXPECT(!items[i][k], "item %zu is zeroed", i);
+		memset(items[i], (int)i, 24);
+	}
+	for (i = 0; i < 200; i++)
+		for (k = 0; k < 24; k++)
+			EXPECT((unsigned char)items[i][k] == i, "item %zu", i);
+	gf_slab_give(&s, items[3]);
+	gf_slab_give(&s, items[70]);
+	again = gf_slab_take(&s);
+	EXPECT(again == items[70] && again[23] == 70, "as it was");
+	EXPECT(gf_slab_spare(&s) == items[3], "the other");
+	gf_slab_release(&s);
+	EXPECT(!gf_slab_spare(&s), "released");
+}
+
 int main(void)
 {
+	test_slab();
 	test_digest();
 	test_units();
 	test_rng();
