@@ -3,15 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "cli/settings.h"
 #include "comm/processors.h"
 #include "train/assign.h"
 #include "train/log.h"
+#include "train/options.h"
 #include "train/predict.h"
 #include "train/report.h"
 #include "train/trace.h"
@@ -26,105 +25,24 @@ static const char doc[] =
 
 struct arguments {
 	struct gf_cli cli;
-	const char *plan, *model, *data, *device, *log, *trace;
-	struct gf_train_config config;
-	size_t threads;
-	double target;
-	bool replay;
+	struct gf_train_options options;
+	const struct gf_backend *backend;
 };
 
 /* --- options ------------------------------------------------------------ */
 
-static const struct gf_train_config defaults = {
-	.epochs = 10,
-	.seed = 1,
-	.sgd = {.lr = -1, .momentum = 0.9, .weight_decay = 5e-3},
-	.shape = GF_RATE_COSINE,
-	.warmup_epochs = 1,
-	.check_every = SIZE_MAX,
-	.timeout_s = 60,
-};
-
-#define AT(field) offsetof(struct arguments, field)
-
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
-static const struct gf_setting settings[] = {
-	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan),
-	 "exchange gradients by this plan"},
-	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
-	 "a shipped model or a file (the plan's, or digits-cnn)"},
-	{"data", "DIR", 1, GF_SETTING_TEXT, AT(data),
-	 "a folder, FORMAT:FOLDER, synthetic or synthetic:N (digits)"},
-	{"epochs", "N", 2, GF_SETTING_WHOLE, AT(config.epochs),
-	 "passes over the training data (10)", 1, 1e9},
-	{"steps", "N", 2, GF_SETTING_WHOLE, AT(config.steps),
-	 "stop after N steps in all (a replay: 50)", 1, 1e12},
-	{"batch", "N", 2, GF_SETTING_WHOLE, AT(config.batch),
-	 "samples per rank and step (the plan's, or 16)", 1, 1e9},
-	{"lr", "RATE", 2, GF_SETTING_REAL, AT(config.sgd.lr),
-	 "peak learning rate (0.1 for a global batch of 64, scaled)", 0, 1e9},
-	{"lr-batch", "N", 2, GF_SETTING_REAL, AT(config.lr_batch),
-	 "RATE is meant for a global batch of N: scale it to this run's", 1,
-	 1e12},
-	{"momentum", "M", 2, GF_SETTING_REAL, AT(config.sgd.momentum),
-	 "of SGD (0.9)", 0, 1},
-	{"weight-decay", "D", 2, GF_SETTING_REAL, AT(config.sgd.weight_decay),
-	 "of SGD (5e-3)", 0, 1e9},
-	{"warmup", "EPOCHS", 2, GF_SETTING_REAL, AT(config.warmup_epochs),
-	 "raise the rate to its peak over so many epochs (1)", 0, 1e9},
-	{"schedule", "NAME", 2, GF_SETTING_CHOICE, AT(config.shape),
-	 "the rate after that: constant, linear or cosine (cosine)",
-	 .names = gf_rate_shape_names},
-	{"seed", "N", 2, GF_SETTING_WHOLE, AT(config.seed),
-	 "of weights and data order (1)", 0, 1e15},
-	{"checkpoint", "DIR", 3, GF_SETTING_TEXT, AT(config.checkpoint),
-	 "write checkpoints there"},
-	{"checkpoint-every", "N", 3, GF_SETTING_WHOLE,
-	 AT(config.checkpoint_every),
-	 "every N steps and at the end (every epoch)", 1, 1e12},
-	{"resume", NULL, 3, GF_SETTING_FLAG, AT(config.resume),
-	 "go on from the last complete checkpoint"},
-	{"check-replicas", "N", 3, GF_SETTING_WHOLE, AT(config.check_every),
-	 "compare parameters and momentum of all ranks every N steps, 0: never "
-	 "(100 if the plan uses the MPI library's all-reduce, else 0)",
-	 0, 1e12},
-	{"log", "FILE", 4, GF_SETTING_TEXT, AT(log),
-	 "write losses and accuracies as JSON Lines"},
-	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
-	 "write a Chrome trace of all ranks' last steps and the prediction"},
-	{"target", "A", 4, GF_SETTING_REAL, AT(target),
-	 "exit 1 if the test accuracy ends below A (0 to 1)", 0, 1},
-	{"timeout", "TIME", 5, GF_SETTING_TIME, AT(config.timeout_s),
-	 "give up when a rank does not answer for so long (60s)"},
-	{"threads", "N", 5, GF_SETTING_WHOLE, AT(threads),
-	 "compute threads per rank (its share of the cores)", 1, 4096},
-	{"device", "NAME", 5, GF_SETTING_TEXT, AT(device),
-	 "auto, cpu, or the name of a backend (auto)"},
-	{"replay", NULL, 5, GF_SETTING_FLAG, AT(replay),
-	 "sleep while the plan's model would compute; communicate for real"},
-};
-
-#define NSETTINGS GF_ARRAY_LENGTH(settings)
-
 static void check_options(struct argp_state *state, struct arguments *a)
 {
-	if (a->replay && !a->plan)
-		argp_error(state, "--replay: want --plan, for its times");
-	if (a->replay && (a->model || a->config.checkpoint || a->log))
-		argp_error(state, "--replay: computes nothing, so there is no "
-				  "--model, --checkpoint or --log");
-	if (a->config.resume && !a->config.checkpoint)
-		argp_error(state, "--resume: want --checkpoint DIR");
-	if (a->config.lr_batch > 0 && a->config.sgd.lr < 0)
-		argp_error(state, "--lr-batch: want --lr, which it scales");
-	if (strcmp(a->device, "cpu") == 0)
-		a->device = "auto";
-	a->config.backend = gf_backend_find(a->device);
-	if (!a->config.backend)
+	struct gf_error err;
+
+	if (gf_train_options_finish(&a->options, &err))
+		argp_error(state, "%s", err.text);
+	a->backend = gf_backend_find(a->options.device);
+	if (!a->backend)
 		argp_error(state,
 			   "--device: want auto, cpu or a backend of "
 			   "this build, got \"%s\"",
-			   a->device);
+			   a->options.device);
 }
 
 static int parse_opt(int key, char *arg, struct argp_state *state)
@@ -136,8 +54,8 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 	else if (key == ARGP_KEY_END)
 		check_options(state, a);
 	else
-		return gf_settings_parse(settings, NSETTINGS, key, arg, state,
-					 a);
+		return gf_settings_parse(gf_train_settings, gf_train_nsettings,
+					 key, arg, state, &a->options);
 	return 0;
 }
 
@@ -145,6 +63,7 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 
 struct session {
 	const struct arguments *a;
+	const struct gf_train_options *o; /* a's */
 	struct gf_comm *comm;
 	struct gf_train_config config;
 	struct gf_plan plan;
@@ -165,7 +84,8 @@ static int tell_row(void *ctx, const struct gf_train_row *row,
 	if (strcmp(row->part, "train") == 0)
 		s->epoch = *row;
 	if (strcmp(row->part, "test") == 0 && s->epoch.step == row->step) {
-		char *line = gf_report_epoch(&s->epoch, row, s->config.epochs);
+		char *line = gf_report_epoch(&s->epoch, row,
+					     s->config.training.epochs);
 
 		gf_progress_end(&s->progress);
 		gf_cli_note(&s->a->cli, 0, "%s", line);
@@ -184,10 +104,31 @@ static void tell_progress(void *ctx, size_t step, size_t steps)
 
 /* --- what is run -------------------------------------------------------- */
 
+/* What is said by options, and what by --training. */
+static int load_training(struct session *s, struct gf_error *err)
+{
+	struct gf_training given;
+	char *path = NULL;
+	int rc = 0;
+
+	gf_training_copy(&s->config.training, &s->o->training);
+	if (!s->o->training_file)
+		return 0;
+	if (s->comm->rank == 0)
+		rc = gf_cli_share("training", s->o->training_file, &path, err);
+	rc = gf_train_read_training(s->comm, rc, path, &given, err);
+	if (!rc) {
+		gf_training_fill(&s->config.training, &given);
+		gf_training_release(&given);
+	}
+	free(path);
+	return rc;
+}
+
 /* --model, else the model that a whole plan was made for, else the default. */
 static int load_model(struct session *s, struct gf_error *err)
 {
-	const char *name = s->a->model     ? s->a->model
+	const char *name = s->o->model     ? s->o->model
 			   : s->plan.model ? s->plan.model->name
 					   : "digits-cnn";
 	char *path = NULL;
@@ -202,7 +143,7 @@ static int load_model(struct session *s, struct gf_error *err)
 
 static int load_data(struct session *s, struct gf_error *err)
 {
-	const char *name = s->a->data ? s->a->data : "digits";
+	const char *name = s->o->data ? s->o->data : "digits";
 	const char *folder = gf_dataset_folder(name);
 	char *found = NULL, *path;
 	int rc;
@@ -211,8 +152,8 @@ static int load_data(struct session *s, struct gf_error *err)
 	gf_cli_share("data", folder, &found, NULL);
 	path = gf_xasprintf("%.*s%s", (int)(folder - name), name,
 			    found ? found : folder);
-	rc = gf_train_open_data(s->comm, path, &s->model, s->config.seed,
-				&s->data, err);
+	rc = gf_train_open_data(s->comm, path, &s->model,
+				s->config.training.seed, &s->data, err);
 	free(found);
 	free(path);
 	return rc;
@@ -220,30 +161,34 @@ static int load_data(struct session *s, struct gf_error *err)
 
 static int load(struct session *s, struct gf_error *err)
 {
-	const struct arguments *a = s->a;
+	const struct gf_train_options *o = s->o;
 	int rc = 0;
 
-	if (a->plan)
-		rc = gf_train_read_plan(s->comm, a->plan, &s->plan, err);
+	if (o->plan)
+		rc = gf_train_read_plan(s->comm, o->plan, &s->plan, err);
 	else
 		gf_train_default_plan(&s->plan);
-	if (!rc && !a->replay)
+	if (!rc && !o->replay)
 		rc = load_model(s, err);
 	if (rc)
 		return rc;
-	rc = gf_train_bind(&s->plan, a->replay ? NULL : &s->model,
+	rc = gf_train_bind(&s->plan, o->replay ? NULL : &s->model,
 			   s->comm->ranks, err);
-	if (rc && a->plan)
-		gf_error_prefix(err, "%s", a->plan);
+	if (rc && o->plan)
+		gf_error_prefix(err, "%s", o->plan);
 	rc = gf_comm_agree(s->comm, rc, err);
-	if (!rc && !a->replay)
+	if (!rc)
+		rc = load_training(s, err);
+	if (!rc)
+		rc = gf_train_complete(&s->config, err);
+	if (!rc && !o->replay && !o->print_training)
 		rc = load_data(s, err);
 	return rc;
 }
 
 static int set_threads(struct session *s, struct gf_error *err)
 {
-	int threads = (int)s->a->threads;
+	int threads = (int)s->o->threads;
 	double share = 0;
 	int rc = gf_comm_processor_share(s->comm, &share, err);
 
@@ -260,27 +205,43 @@ static int set_threads(struct session *s, struct gf_error *err)
 	return 0;
 }
 
+/* What the run needs of the options; documents come later. */
+static void configure(struct session *s)
+{
+	const struct gf_train_options *o = s->o;
+
+	s->config = (struct gf_train_config){
+		.comm = s->comm,
+		.plan = &s->plan,
+		.model = &s->model,
+		.data = &s->data,
+		.backend = s->a->backend,
+		.steps = o->steps,
+		.checkpoint = o->checkpoint,
+		.checkpoint_every = o->checkpoint_every,
+		.resume = o->resume,
+		.check_every = o->check_every,
+		.timeout_s = o->timeout_s,
+		.watch = {tell_row, tell_progress, s},
+	};
+}
+
 static int begin(struct session *s, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
+	const struct gf_train_options *o = s->o;
 	int rc = 0;
 
-	s->config.comm = s->comm;
-	s->config.plan = &s->plan;
-	s->config.model = &s->model;
-	s->config.data = &s->data;
-	s->config.watch = (struct gf_train_watch){tell_row, tell_progress, s};
-	gf_train_complete(&s->config);
 	/* better to learn now than after an hour that a file cannot be */
-	if (s->comm->rank == 0 && a->trace)
-		rc = gf_file_try(a->trace, err);
+	if (s->comm->rank == 0 && o->trace)
+		rc = gf_file_try(o->trace, err);
 	if (!rc && s->comm->rank == 0 && a->cli.output &&
 	    strcmp(a->cli.output, "-") != 0)
 		rc = gf_file_try(a->cli.output, err);
-	if (!rc && s->comm->rank == 0 && a->log)
-		rc = gf_train_log_open(&s->log, a->log, &s->config, err);
+	if (!rc && s->comm->rank == 0 && o->log)
+		rc = gf_train_log_open(&s->log, o->log, &s->config, err);
 	rc = gf_comm_agree(s->comm, rc, err);
-	if (!rc && a->trace)
+	if (!rc && o->trace)
 		rc = gf_clock_compare(s->comm, &s->offset, err);
 	return rc;
 }
@@ -294,7 +255,7 @@ static int write_out(struct session *s, const struct gf_train_result *result,
 	int rc = gf_train_log_close(&s->log, err);
 
 	if (!rc && trace)
-		rc = gf_file_write(s->a->trace, trace, strlen(trace), err);
+		rc = gf_file_write(s->o->trace, trace, strlen(trace), err);
 	if (!rc)
 		rc = gf_cli_emit(&s->a->cli, text, err);
 	free(text);
@@ -308,11 +269,11 @@ static int emit(struct session *s, const struct gf_train_result *result,
 	char *trace = NULL;
 	int rc = 0;
 
-	predicted = gf_train_prediction(&s->plan, s->config.batch, s->a->replay,
-					&s->replayed, err);
+	predicted = gf_train_prediction(&s->plan, s->config.training.batch,
+					s->o->replay, &s->replayed, err);
 	if (!predicted && err->text[0])
 		gf_cli_note(&s->a->cli, 0, "no prediction: %s", err->text);
-	if (s->a->trace)
+	if (s->o->trace)
 		rc = gf_train_trace(s->comm, &s->plan, predicted,
 				    &result->timeline, &s->offset, &trace, err);
 	if (!rc && s->comm->rank == 0)
@@ -326,25 +287,40 @@ static int judge(const struct session *s, const struct gf_train_row *test,
 {
 	double accuracy = (double)test->correct / (double)test->samples;
 
-	if (!test->part || accuracy >= s->a->target)
+	if (!test->part || accuracy >= s->o->target)
 		return 0;
 	return gf_error_set(err, 1, "want test accuracy %.4f, got %.4f",
-			    s->a->target, accuracy);
+			    s->o->target, accuracy);
+}
+
+static int print_training(const struct session *s, struct gf_error *err)
+{
+	char *text = gf_training_write(&s->config.training);
+	int rc = 0;
+
+	if (s->comm->rank == 0)
+		rc = gf_cli_emit(&s->a->cli, text, err);
+	free(text);
+	return gf_comm_agree(s->comm, rc, err);
 }
 
 static int run(struct session *s, struct gf_error *err)
 {
 	struct gf_train_result result = {0};
-	int rc = load(s, err);
+	int rc;
 
-	if (!rc && !s->a->replay)
+	configure(s);
+	rc = load(s, err);
+	if (!rc && s->o->print_training)
+		return print_training(s, err);
+	if (!rc && !s->o->replay)
 		rc = set_threads(s, err);
 	if (!rc)
 		rc = begin(s, err);
 	if (rc)
 		return rc;
 	gf_progress_start(&s->progress, &s->a->cli, "training");
-	rc = s->a->replay ? gf_train_replay(&s->config, &result, err)
+	rc = s->o->replay ? gf_train_replay(&s->config, &result, err)
 			  : gf_train_run(&s->config, &result, err);
 	gf_progress_end(&s->progress);
 	if (!rc)
@@ -374,27 +350,46 @@ static int finish(struct session *s, int rc, struct gf_error *err)
 	gf_dataset_close(&s->data);
 	gf_model_release(&s->model);
 	gf_plan_release(&s->plan);
+	gf_training_release(&s->config.training);
 	free(s->replayed.messages);
 	gf_comm_close(s->comm);
 	return status;
 }
 
-int main(int argc, char **argv)
+static int print_list(const struct gf_cli *cli)
 {
-	static struct argp_option options[NSETTINGS + 1];
-	static const struct argp argp = {
-		options, parse_opt, NULL, doc, gf_cli_children, NULL, NULL,
-	};
-	struct arguments a = {.device = "auto", .config = defaults};
-	struct session s = {.a = &a};
+	struct gf_text out = {0};
 	struct gf_error err = {""};
 	int rc;
 
-	gf_settings_options(settings, NSETTINGS, options);
+	gf_train_list(&out);
+	rc = gf_cli_emit(cli, out.data, &err);
+	gf_text_release(&out);
+	return gf_cli_exit(cli, rc, &err);
+}
+
+int main(int argc, char **argv)
+{
+	struct argp_option *options =
+		gf_xcalloc(gf_train_nsettings + 1, sizeof(*options));
+	const struct argp argp = {
+		options, parse_opt, NULL, doc, gf_cli_children, NULL, NULL,
+	};
+	struct arguments a = {0};
+	struct session s = {.a = &a, .o = &a.options};
+	struct gf_error err = {""};
+	int rc;
+
+	gf_train_options_init(&a.options);
+	gf_settings_options(gf_train_settings, gf_train_nsettings, options);
 	gf_cli_parse(&a.cli, "gf-train", &argp, argc, argv, &a);
-	s.config = a.config;
+	free(options);
+	if (a.options.list)
+		return print_list(&a.cli);
 	rc = gf_comm_open(&s.comm, &err);
 	if (!rc)
 		rc = run(&s, &err);
-	return finish(&s, rc, &err);
+	rc = finish(&s, rc, &err);
+	gf_train_options_release(&a.options);
+	return rc;
 }

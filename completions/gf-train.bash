@@ -4,17 +4,22 @@ _gf_train() {
 	case $prev in
 	--model) mapfile -t COMPREPLY < <(compgen -f -W 'digits-mlp digits-cnn digits-cnn-plain resnet20' -- "$cur"); return ;;
 	--data) mapfile -t COMPREPLY < <(compgen -d -W 'digits synthetic' -- "$cur"); return ;;
-	--schedule) mapfile -t COMPREPLY < <(compgen -W 'constant linear cosine' -- "$cur"); return ;;
+	--schedule) mapfile -t COMPREPLY < <(compgen -W 'constant linear cosine step poly' -- "$cur"); return ;;
+	--optimizer) mapfile -t COMPREPLY < <(compgen -W 'sgd nesterov lars' -- "$cur"); return ;;
+	--training) mapfile -t COMPREPLY < <(compgen -f -W 'digits-lars' -- "$cur"); return ;;
 	--device) mapfile -t COMPREPLY < <(compgen -W 'auto cpu onednn ref' -- "$cur"); return ;;
 	--checkpoint) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 	--plan | --log | --trace | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
-	--epochs | --steps | --batch | --lr | --lr-batch | --momentum | \
-		--weight-decay | --warmup | --seed | --checkpoint-every | \
+	--epochs | --steps | --batch | --accumulate | --lr | --lr-batch | \
+		--momentum | --weight-decay | --eta | --exclude | --clip-norm | \
+		--warmup | --drop-epochs | --drop-factor | --power | --seed | --checkpoint-every | \
 		--check-replicas | --target | --timeout | --threads) return ;;
 	esac
-	mapfile -t COMPREPLY < <(compgen -W '--plan --model --data --epochs
-		--steps --batch --lr --lr-batch --momentum --weight-decay
-		--warmup --schedule --seed --checkpoint --checkpoint-every
+	mapfile -t COMPREPLY < <(compgen -W '--plan --model --data --training
+		--epochs --steps --batch --accumulate --optimizer --lr
+		--lr-batch --momentum --weight-decay --eta --exclude --clip-norm
+		--warmup --schedule --drop-epochs --drop-factor --power
+		--list --print-training --seed --checkpoint --checkpoint-every
 		--resume --check-replicas --log --trace --target --timeout
 		--threads --device --replay --output --quiet --verbose --help
 		--usage --version' -- "$cur")

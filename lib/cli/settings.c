@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/list.h"
 
 void gf_settings_options(const struct gf_setting *settings, size_t nsettings,
 			 struct argp_option *options)
@@ -64,9 +67,36 @@ static int store_choice(const struct gf_setting *s, const char *arg, int *to,
 	return rc;
 }
 
-static int store(const struct gf_setting *s, const char *arg, void *to,
+/* *numbers is the caller's to free; given twice, the last one counts. */
+static int store_reals(const struct gf_setting *s, const char *arg,
+		       double **numbers, size_t *count, struct gf_error *err)
+{
+	const char **parts = gf_cli_split(arg);
+	double *read;
+	size_t n = 0;
+	int rc = 0;
+
+	while (parts[n])
+		n++;
+	read = gf_xcalloc(n + 1, sizeof(*read));
+	for (n = 0; !rc && parts[n]; n++)
+		rc = gf_units_real(parts[n], s->low, s->high, &read[n], err);
+	free(parts);
+	if (rc) {
+		free(read);
+		return rc;
+	}
+	free(*numbers);
+	*numbers = read;
+	*count = n;
+	return 0;
+}
+
+static int store(const struct gf_setting *s, const char *arg, void *arguments,
 		 struct gf_error *err)
 {
+	void *to = (char *)arguments + s->offset;
+
 	switch (s->kind) {
 	case GF_SETTING_TEXT:
 		*(const char **)to = arg;
@@ -87,6 +117,10 @@ static int store(const struct gf_setting *s, const char *arg, void *to,
 		return 0;
 	case GF_SETTING_OWN:
 		return s->store(arg, to, err);
+	case GF_SETTING_REALS:
+		return store_reals(s, arg, to,
+				   (size_t *)((char *)arguments + s->offset2),
+				   err);
 	}
 	return 0;
 }
@@ -102,7 +136,7 @@ int gf_settings_parse(const struct gf_setting *settings, size_t nsettings,
 	if (key < GF_SETTING_KEY || key >= GF_SETTING_KEY + (int)nsettings)
 		return ARGP_ERR_UNKNOWN;
 	s = &settings[key - GF_SETTING_KEY];
-	if (store(s, arg, (char *)arguments + s->offset, &err)) {
+	if (store(s, arg, arguments, &err)) {
 		snprintf(name, sizeof(name), "--%s", s->name);
 		gf_cli_usage_error(state, name, &err);
 	}

@@ -25,6 +25,8 @@ enum gf_setting_kind {
 	GF_SETTING_CHOICE, /* int: which of `names` */
 	GF_SETTING_FLAG,   /* bool, set to true */
 	GF_SETTING_OWN,    /* what `store` makes of it */
+	GF_SETTING_REALS,  /* double *, allocated, and size_t at offset2:
+			    * numbers in [low, high] separated by commas */
 };
 
 struct gf_setting {
@@ -37,6 +39,7 @@ struct gf_setting {
 	const char *const *names; /* NULL-terminated, for a choice */
 	/* `to` is the place at offset; 0, or negative with what was wanted */
 	int (*store)(const char *arg, void *to, struct gf_error *err);
+	size_t offset2;
 };
 
 /* Fills nsettings + 1 options. */

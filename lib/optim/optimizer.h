@@ -56,6 +56,7 @@ struct gf_optimizer_ops {
 	const char *description; /* one line */
 	const char *default_exclude;
 	bool elementwise; /* neighbours may be stepped as one range */
+	bool nesterov;
 	const char *slots[GF_OPTIM_SLOTS + 1]; /* names of the state's arrays */
 	void (*step)(const struct gf_optim_config *c,
 		     const struct gf_optim_part *p);

@@ -3,9 +3,6 @@
 
 #include <math.h>
 
-const char *const gf_rate_shape_names[] = {"constant", "linear", "cosine",
-					   "step",     "poly",   NULL};
-
 double gf_rate_scaled(double rate, double reference_batch, double global_batch)
 {
 	return rate * global_batch / reference_batch;

@@ -22,7 +22,6 @@ enum gf_rate_shape {
 	GF_RATE_STEP,
 	GF_RATE_POLY
 };
-extern const char *const gf_rate_shape_names[]; /* NULL-terminated */
 
 struct gf_rate {
 	double peak;

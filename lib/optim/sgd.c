@@ -58,6 +58,7 @@ const struct gf_optimizer_ops gf_optimizer_nesterov = {
 	.description = "SGD with Nesterov's momentum and weight decay",
 	.default_exclude = "none",
 	.elementwise = true,
+	.nesterov = true,
 	.slots = {"momentum"},
 	.step = step_nesterov,
 };

@@ -75,6 +75,24 @@ int gf_train_read_model(struct gf_comm *comm, int rc, const char *path,
 	return rc;
 }
 
+int gf_train_read_training(struct gf_comm *comm, int rc, const char *path,
+			   struct gf_training *training, struct gf_error *err)
+{
+	struct gf_documents d = {0};
+
+	rc = read_documents(comm, rc, path, &d, err);
+	if (!rc && !d.training)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want a gf-training document, found none",
+				  path ? path : "the training");
+	if (!rc) {
+		*training = *d.training;
+		memset(d.training, 0, sizeof(*d.training));
+	}
+	gf_documents_release(&d);
+	return rc;
+}
+
 int gf_train_open_data(struct gf_comm *comm, const char *path,
 		       const struct gf_model *model, size_t seed,
 		       struct gf_dataset *data, struct gf_error *err)

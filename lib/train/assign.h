@@ -9,6 +9,7 @@
 #include "data/dataset.h"
 #include "doc/model.h"
 #include "doc/plan.h"
+#include "doc/training.h"
 
 /*
  * From what was given on the command line to what every rank runs.
@@ -16,13 +17,16 @@
 
 /*
  * Collective: rank 0 reads a file ("-": standard input, which reaches no other
- * rank) that must hold a plan or a model, and all get it. rc is what a rank
- * came to before, which all agree on first.
+ * rank) that must hold a plan, a model or a training, and all get it. rc is
+ * what a rank came to before, which all agree on first.
  */
 int gf_train_read_plan(struct gf_comm *comm, const char *path,
 		       struct gf_plan *plan, struct gf_error *err);
 int gf_train_read_model(struct gf_comm *comm, int rc, const char *path,
 			struct gf_model *model, struct gf_error *err);
+
+int gf_train_read_training(struct gf_comm *comm, int rc, const char *path,
+			   struct gf_training *training, struct gf_error *err);
 
 /* Collective: opens the data that the model takes; path is this rank's. */
 int gf_train_open_data(struct gf_comm *comm, const char *path,

@@ -22,9 +22,10 @@ struct gf_compute {
 };
 
 struct gf_compute_ops {
-	/* Fetches the samples of step `step` (from 1), before its clock
-	 * starts: like gf-profile's, a step's time is without it. */
-	void (*load)(struct gf_compute *c, size_t step);
+	/* Fetches the samples of micro-batch `part` (from 0) of step `step`
+	 * (from 1), the first of them before the step's clock starts: like
+	 * gf-profile's, a step's time is without it. */
+	void (*load)(struct gf_compute *c, size_t step, size_t part);
 	/* Forward and loss of this rank's batch: the mean loss, and how many
 	 * labels were told correctly. */
 	int (*forward)(struct gf_compute *c, double *loss, size_t *correct,
@@ -33,7 +34,7 @@ struct gf_compute_ops {
 			void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			struct gf_error *err);
 	void (*update)(struct gf_compute *c, struct gf_method *m, size_t step,
-		       const struct gf_sgd *sgd);
+		       double lr);
 	void (*close)(struct gf_compute *c);
 };
 
@@ -44,7 +45,7 @@ struct gf_net_config {
 	const struct gf_backend *backend;
 	const struct gf_dataset *data;
 	float *params;
-	size_t batch;
+	size_t batch, accumulate; /* micro-batches of `batch` in a step */
 	int ranks, rank;
 	uint64_t seed;
 };

@@ -17,19 +17,21 @@ struct net {
 };
 
 /* Exact whatever its size: the seed decides the order, this only fetches. */
-static void load(struct gf_compute *c, size_t step)
+static void load(struct gf_compute *c, size_t step, size_t part)
 {
 	struct net *n = c->priv;
 	const struct gf_net_config *k = &n->config;
+	size_t share = k->batch * k->accumulate, skip = part * k->batch;
 	const size_t *slice = gf_order_slice(
 		&n->order, (step - 1) / n->steps_per_epoch,
-		(step - 1) % n->steps_per_epoch, k->ranks, k->rank, k->batch);
+		(step - 1) % n->steps_per_epoch, k->ranks, k->rank, share);
 
-	gf_dataset_batch(k->data, GF_PART_TRAIN, slice, k->batch, n->values,
-			 n->labels);
+	gf_dataset_batch(k->data, GF_PART_TRAIN, slice + skip, k->batch,
+			 n->values, n->labels);
 	gf_net_set_samples(n->net, k->seed,
 			   ((step - 1) * (size_t)k->ranks + (size_t)k->rank) *
-				   k->batch);
+					   share +
+				   skip);
 }
 
 static int forward(struct gf_compute *c, double *loss, size_t *correct,
@@ -57,10 +59,10 @@ static int backward(struct gf_compute *c, float *grads,
 }
 
 static void update(struct gf_compute *c, struct gf_method *m, size_t step,
-		   const struct gf_sgd *sgd)
+		   double lr)
 {
 	(void)c;
-	gf_method_update(m, step, sgd);
+	gf_method_update(m, step, lr);
 }
 
 float *gf_compute_running(struct gf_compute *c, size_t *count)
@@ -159,8 +161,8 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 			       sizeof(*n->labels));
 	gf_order_init(&n->order, config->data->count[GF_PART_TRAIN],
 		      config->seed, config->data->consecutive);
-	n->steps_per_epoch =
-		gf_order_steps(&n->order, config->ranks, config->batch);
+	n->steps_per_epoch = gf_order_steps(&n->order, config->ranks,
+					    config->batch * config->accumulate);
 	c->ops = &net_ops;
 	c->priv = n;
 	return config->backend->net_new(config->model, config->batch, &n->net,

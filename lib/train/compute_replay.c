@@ -12,10 +12,11 @@ struct replay {
 	double start_s; /* of the step */
 };
 
-static void load(struct gf_compute *c, size_t step)
+static void load(struct gf_compute *c, size_t step, size_t part)
 {
 	(void)c;
 	(void)step;
+	(void)part;
 }
 
 static int forward(struct gf_compute *c, double *loss, size_t *correct,
@@ -53,13 +54,13 @@ static int backward(struct gf_compute *c, float *grads,
 }
 
 static void update(struct gf_compute *c, struct gf_method *m, size_t step,
-		   const struct gf_sgd *sgd)
+		   double lr)
 {
 	struct replay *r = c->priv;
 
 	(void)m;
 	(void)step;
-	(void)sgd;
+	(void)lr;
 	gf_clock_sleep_until(gf_clock_s() + r->model->update_s);
 }
 

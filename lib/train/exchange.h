@@ -50,8 +50,9 @@ struct gf_exchange {
 };
 
 struct gf_exchange_ops {
-	const char *name; /* of gf_select_names */
+	const char *name;        /* of gf_select_names */
 	const char *description; /* one line */
+	bool in_parts;           /* apply steps some elements at a time */
 	/* Is there a reason not to run this plan? (optional) */
 	int (*check)(const struct gf_plan *plan, struct gf_error *err);
 	/* The selection's state; before the engine and on this rank alone.
@@ -65,7 +66,7 @@ struct gf_exchange_ops {
 	struct gf_exchange_bad (*inspect)(struct gf_exchange *x, size_t slot);
 	/* Applies them. */
 	void (*apply)(struct gf_exchange *x, size_t slot, struct gf_update *u,
-		      const struct gf_sgd *sgd);
+		      double lr);
 	/* Or forgets them: the step is skipped, state stays as it was before
 	 * it. (optional: nothing to do) */
 	void (*drop)(struct gf_exchange *x, size_t slot);
@@ -94,8 +95,7 @@ float *gf_exchange_begin(struct gf_exchange *x, size_t step);
 /* Begins the engine's step with the plan's messages. */
 void gf_exchange_begin_plan(struct gf_exchange *x, size_t slot);
 /* Waits for the oldest step under way; *slot is the one it is in. */
-int gf_exchange_wait(struct gf_exchange *x, size_t *slot,
-		     struct gf_error *err);
+int gf_exchange_wait(struct gf_exchange *x, size_t *slot, struct gf_error *err);
 /* The plan's nmessages. */
 void gf_exchange_times(const struct gf_exchange *x,
 		       struct gf_message_times *times);

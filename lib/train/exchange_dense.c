@@ -14,9 +14,9 @@ static struct gf_exchange_bad inspect(struct gf_exchange *x, size_t slot)
 }
 
 static void apply(struct gf_exchange *x, size_t slot, struct gf_update *u,
-		  const struct gf_sgd *sgd)
+		  double lr)
 {
-	gf_update_all(u, sgd, x->pools[slot].data,
+	gf_update_all(u, lr, x->pools[slot].data,
 		      1.0f / (float)x->env.plan->ranks);
 }
 

@@ -31,8 +31,10 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_string(w, "model", k->model->name);
 	gf_json_put_string(w, "method", log->method);
 	gf_json_put_int(w, "ranks", k->comm->ranks);
-	gf_json_put_size(w, "batch_per_rank", k->batch);
-	gf_json_put_size(w, "seed", k->seed);
+	gf_json_put_string(w, "optimizer", k->training.optimizer);
+	gf_json_put_size(w, "batch_per_rank", k->training.batch);
+	gf_json_put_size(w, "accumulate", k->training.accumulate);
+	gf_json_put_size(w, "seed", k->training.seed);
 	gf_json_put_size(w, "epoch", row->epoch);
 	gf_json_put_size(w, "step", row->step);
 	gf_json_put_string(w, "part", row->part);

@@ -193,7 +193,6 @@ static void tell_progress(const struct gf_train_config *k, size_t step,
 static int run(struct gf_trainer *t, struct gf_error *err)
 {
 	struct gf_timeline *timeline = &t->result->timeline;
-	struct gf_sgd sgd = t->config->sgd;
 	struct stretch here = {t->result->last_step, gf_clock_s()};
 	struct gf_step_outcome outcome;
 	size_t step;
@@ -202,9 +201,8 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	gf_engine_count_from(t->method.engine, t->result->last_step);
 	for (step = t->result->first_step; !rc && step <= t->total_steps;
 	     step++) {
-		sgd.lr = gf_rate_at(&t->rate, step - 1);
-		rc = gf_train_step(&t->compute, &t->method, &sgd, timeline,
-				   step, &outcome, err);
+		rc = gf_train_step(&t->stepper, step, rate_of(t, step),
+				   &outcome, err);
 		if (rc) {
 			/* 1 is the same on all ranks: they may part in order */
 			t->team.comm->broken |= rc < 0;
@@ -252,7 +250,8 @@ int gf_train_replay(const struct gf_train_config *config,
 	struct gf_compute compute;
 	struct gf_method method = {0};
 	struct gf_step_outcome outcome;
-	struct gf_sgd sgd = {0};
+	struct gf_stepper stepper = {&compute, &method, &result->timeline,
+				     1,        NULL,    NULL};
 	size_t steps = config->steps ? config->steps : REPLAY_STEPS, step;
 	int rc;
 
@@ -265,8 +264,7 @@ int gf_train_replay(const struct gf_train_config *config,
 	if (!rc)
 		rc = gf_method_open(&method, &env, err);
 	for (step = 1; !rc && step <= steps; step++) {
-		rc = gf_train_step(&compute, &method, &sgd, &result->timeline,
-				   step, &outcome, err);
+		rc = gf_train_step(&stepper, step, 0, &outcome, err);
 		if (rc)
 			config->comm->broken = true;
 		else

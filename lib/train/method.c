@@ -36,7 +36,7 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		.plan = env->plan,
 		.depth = 1,
 		.epoch_steps = env->epoch_steps,
-		.momentum = env->momentum,
+		.momentum = env->optim ? env->optim->momentum : 0,
 		.timeout_s = env->timeout_s,
 	};
 	struct gf_team team = {env->comm, NULL};
@@ -56,7 +56,8 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		.plan = env->plan,
 		.shapes = env->shapes,
 	};
-	rc = gf_update_open(&m->updater, err);
+	rc = gf_update_open(&m->updater, env->optim, m->exchange.ops->in_parts,
+			    err);
 	return gf_team_agree(&team, rc, err);
 }
 
@@ -104,12 +105,11 @@ int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err)
 	return 0;
 }
 
-void gf_method_update(struct gf_method *m, size_t step,
-		      const struct gf_sgd *sgd)
+void gf_method_update(struct gf_method *m, size_t step, double lr)
 {
 	(void)step;
 	if (!m->skip)
-		m->exchange.ops->apply(&m->exchange, m->slot, &m->updater, sgd);
+		m->exchange.ops->apply(&m->exchange, m->slot, &m->updater, lr);
 	else if (m->exchange.ops->drop)
 		m->exchange.ops->drop(&m->exchange, m->slot);
 }

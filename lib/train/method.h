@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
-#include "optim/sgd.h"
+#include "optim/optimizer.h"
 #include "train/exchange.h"
 #include "train/state.h"
 #include "train/update.h"
@@ -23,8 +23,8 @@
  *	grads = gf_method_begin(m, step);	// where backward writes
  *	gf_method_ready(m, tensor) ...		// from backward
  *	gf_method_backward_end(m);
- *	gf_method_exchange(m, step, &err);	// what this step applies is there
- *	gf_method_update(m, step, &sgd);	// parameters, optimiser's state
+ *	gf_method_exchange(m, step, &err);	// what this step applies is
+ *there gf_method_update(m, step, lr);		// parameters, optimiser's state
  * Steps count from 1 over the whole run, also behind a resume.
  */
 struct gf_method_env {
@@ -34,7 +34,7 @@ struct gf_method_env {
 	const struct gf_shape *shapes; /* ntensors; NULL: a replay; borrowed
 					* until gf_method_state */
 	size_t epoch_steps;            /* 0: a replay */
-	double momentum;               /* the optimiser's */
+	const struct gf_optim_config *optim; /* NULL: a replay */
 	double timeout_s;
 	bool skip_bad; /* a step with a bad gradient: skip it, else end */
 };
@@ -65,8 +65,7 @@ void gf_method_backward_end(struct gf_method *m);
 /* 1: a gradient is infinite or not a number, which ends the run on all ranks
  * alike; err names the tensor and the step. */
 int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err);
-void gf_method_update(struct gf_method *m, size_t step,
-		      const struct gf_sgd *sgd);
+void gf_method_update(struct gf_method *m, size_t step, double lr);
 /* Times of the messages that the last exchange waited for, by the plan's
  * nmessages; borrowed. */
 const struct gf_message_times *gf_method_times(const struct gf_method *m);

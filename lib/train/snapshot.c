@@ -27,12 +27,15 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 		      const struct gf_state *state, struct gf_error *err)
 {
 	struct gf_tensor_source *t = gf_xcalloc(state->nitems + 1, sizeof(*t));
-	char ranks[24], at[24], batch[24], samples[24], seed[24];
+	char ranks[24], at[24], batch[24], accumulate[24], samples[24],
+		seed[24];
 	const struct gf_metadata metadata[] = {
-		{KEY_FORMAT, FORMAT},   {GF_CKPT_STEP, at},
-		{GF_CKPT_RANKS, ranks}, {"model", id->model},
-		{"method", id->method}, {"batch_per_rank", batch},
-		{"samples", samples},   {"seed", seed},
+		{KEY_FORMAT, FORMAT},       {GF_CKPT_STEP, at},
+		{GF_CKPT_RANKS, ranks},     {"model", id->model},
+		{"method", id->method},     {"optimizer", id->optimizer},
+		{"batch_per_rank", batch},  {"accumulate", accumulate},
+		{"samples", samples},       {"seed", seed},
+		{"training", id->training},
 	};
 	size_t i, n = 0;
 	int rc;
@@ -40,6 +43,7 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 	snprintf(ranks, sizeof(ranks), "%d", comm->ranks);
 	snprintf(at, sizeof(at), "%zu", step);
 	snprintf(batch, sizeof(batch), "%zu", id->batch);
+	snprintf(accumulate, sizeof(accumulate), "%zu", id->accumulate);
 	snprintf(samples, sizeof(samples), "%zu", id->samples);
 	snprintf(seed, sizeof(seed), "%zu", id->seed);
 	for (i = 0; i < state->nitems; i++)
@@ -135,6 +139,7 @@ static int check_identity(const struct gf_safetensors *s, int ranks,
 		{GF_CKPT_RANKS, (size_t)ranks, "ranks"},
 		{GF_CKPT_STEP, step, "step"},
 		{"batch_per_rank", id->batch, "batch"},
+		{"accumulate", id->accumulate, "accumulated batches"},
 		{"samples", id->samples, "training samples"},
 		{"seed", id->seed, "seed"},
 	};
@@ -146,6 +151,8 @@ static int check_identity(const struct gf_safetensors *s, int ranks,
 		rc = same_text(s, "model", id->model, "model", err);
 	if (!rc)
 		rc = same_text(s, "method", id->method, "method", err);
+	if (!rc)
+		rc = same_text(s, "optimizer", id->optimizer, "optimizer", err);
 	for (i = 0; !rc && i < GF_ARRAY_LENGTH(numbers); i++)
 		rc = same_size(s, numbers[i].key, numbers[i].want,
 			       numbers[i].what, err);

@@ -17,9 +17,12 @@
 struct gf_run_identity {
 	const char *model;  /* name */
 	const char *method; /* gf_method_name */
-	size_t batch;       /* per rank */
-	size_t samples;     /* of the training part */
+	const char *optimizer;
+	size_t batch;      /* per rank */
+	size_t accumulate; /* such batches in a step */
+	size_t samples;    /* of the training part */
 	size_t seed;
+	const char *training; /* the whole document, kept for people */
 };
 
 /* The set of step `step`; on failure those that were there are untouched. */

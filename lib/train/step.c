@@ -5,38 +5,123 @@
 
 #include "base/clock.h"
 
+/* --- gradients ------------------------------------------------------------ */
+
 struct gradients {
-	struct gf_method *method;
+	const struct gf_stepper *stepper;
 	struct gf_step_times *times;
+	float *data;
+	size_t next; /* tensor that is made next, and where it begins */
+	size_t at;
 };
+
+/* In generation order the sum of the earlier micro-batches is taken up tensor
+ * by tensor, while it is in the cache; then the mean of all goes out. */
+static void take_up(struct gradients *g, size_t tensor)
+{
+	const struct gf_stepper *s = g->stepper;
+	float share = 1.0f / (float)s->accumulate;
+	size_t i;
+
+	for (; g->next <= tensor; g->next++) {
+		for (i = g->at; i < g->at + s->counts[g->next]; i++)
+			g->data[i] = (s->sum[i] + g->data[i]) * share;
+		g->at += s->counts[g->next];
+	}
+}
 
 /* nn's callback: this is where computing meets communicating. */
 static void on_grad(void *ctx, size_t tensor)
 {
 	struct gradients *g = ctx;
+	struct gf_method *m = g->stepper->method;
 
+	if (g->stepper->accumulate > 1)
+		take_up(g, tensor);
 	g->times->gradient_s[tensor] = gf_clock_s();
-	gf_method_ready(g->method, tensor);
+	gf_method_ready(m, tensor);
 }
 
-int gf_train_step(struct gf_compute *c, struct gf_method *m,
-		  const struct gf_sgd *sgd, struct gf_timeline *timeline,
-		  size_t step, struct gf_step_outcome *out,
-		  struct gf_error *err)
+static void on_early_grad(void *ctx, size_t tensor)
 {
-	struct gf_step_times *t = gf_timeline_next(timeline, step);
-	struct gradients g = {m, t};
-	float *grads;
+	(void)ctx;
+	(void)tensor;
+}
+
+static size_t count_elems(const struct gf_stepper *s)
+{
+	size_t sum = 0, i;
+
+	for (i = 0; i < s->timeline->ntensors; i++)
+		sum += s->counts[i];
+	return sum;
+}
+
+/* The gradient of a micro-batch before the last, added up. */
+static void keep(const struct gf_stepper *s, const float *grads, size_t part)
+{
+	size_t n = count_elems(s), i;
+
+	if (!part)
+		memcpy(s->sum, grads, n * sizeof(*grads));
+	for (i = 0; part && i < n; i++)
+		s->sum[i] += grads[i];
+}
+
+/* --- a step --------------------------------------------------------------- */
+
+static int forward(const struct gf_stepper *s, struct gf_step_outcome *out,
+		   struct gf_error *err)
+{
+	struct gf_compute *c = s->compute;
+	double loss;
+	size_t correct;
+	int rc = c->ops->forward(c, &loss, &correct, err);
+
+	out->loss += loss / (double)s->accumulate;
+	out->correct += correct;
+	return rc;
+}
+
+static int early(const struct gf_stepper *s, size_t step, float *grads,
+		 struct gf_step_outcome *out, struct gf_error *err)
+{
+	struct gf_compute *c = s->compute;
+	size_t part;
+	int rc = 0;
+
+	for (part = 0; !rc && part + 1 < s->accumulate; part++) {
+		rc = forward(s, out, err);
+		if (!rc)
+			rc = c->ops->backward(c, grads, on_early_grad, NULL,
+					      err);
+		if (rc)
+			break;
+		keep(s, grads, part);
+		c->ops->load(c, step, part + 1);
+	}
+	return rc;
+}
+
+int gf_train_step(struct gf_stepper *s, size_t step, double lr,
+		  struct gf_step_outcome *out, struct gf_error *err)
+{
+	struct gf_step_times *t = gf_timeline_next(s->timeline, step);
+	struct gf_method *m = s->method;
+	struct gf_compute *c = s->compute;
+	struct gradients g = {.stepper = s, .times = t};
 	int rc;
 
-	c->ops->load(c, step);
+	memset(out, 0, sizeof(*out));
+	c->ops->load(c, step, 0);
 	t->start_s = gf_clock_s();
-	rc = c->ops->forward(c, &out->loss, &out->correct, err);
+	g.data = gf_method_begin(m, step);
+	rc = early(s, step, g.data, out, err);
+	rc = rc ? rc : forward(s, out, err);
 	if (rc)
 		return rc;
 	t->forward_s = gf_clock_s();
-	grads = gf_method_begin(m, step);
-	rc = c->ops->backward(c, grads, on_grad, &g, err);
+	rc = c->ops->backward(c, g.data, on_grad, &g, err);
 	if (rc)
 		return rc;
 	t->backward_s = gf_clock_s();
@@ -46,8 +131,8 @@ int gf_train_step(struct gf_compute *c, struct gf_method *m,
 		return rc;
 	t->exchanged_s = gf_clock_s();
 	memcpy(t->messages, gf_method_times(m),
-	       timeline->nmessages * sizeof(*t->messages));
-	c->ops->update(c, m, step, sgd);
+	       s->timeline->nmessages * sizeof(*t->messages));
+	c->ops->update(c, m, step, lr);
 	t->end_s = gf_clock_s();
 	return 0;
 }

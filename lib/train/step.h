@@ -10,14 +10,25 @@
 #include "train/timeline.h"
 
 struct gf_step_outcome {
-	double loss; /* mean over this rank's batch */
+	double loss; /* mean over this rank's samples */
 	size_t correct;
 };
 
-/* One step, recorded in `t`. An error leaves the ranks out of step with each
- * other: the run is over. */
-int gf_train_step(struct gf_compute *c, struct gf_method *m,
-		  const struct gf_sgd *sgd, struct gf_timeline *t, size_t step,
+/* What steps are made of; the struct is the caller's. */
+struct gf_stepper {
+	struct gf_compute *compute; /* borrowed */
+	struct gf_method *method;
+	struct gf_timeline *timeline;
+	/* Micro-batches whose mean gradient is exchanged once. More than one
+	 * want `sum`, of all elements, for the gradients before the last. */
+	size_t accumulate;
+	const size_t *counts; /* elements of each of ntensors; as sum */
+	float *sum;
+};
+
+/* One step at the rate lr, recorded in the timeline. An error leaves the ranks
+ * out of step with each other: the run is over. */
+int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 		  struct gf_step_outcome *out, struct gf_error *err);
 
 #endif

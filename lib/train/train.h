@@ -11,9 +11,8 @@
 #include "data/dataset.h"
 #include "doc/model.h"
 #include "doc/plan.h"
+#include "doc/training.h"
 #include "nn/net.h"
-#include "optim/rate.h"
-#include "optim/sgd.h"
 #include "train/timeline.h"
 
 /*
@@ -55,14 +54,8 @@ struct gf_train_config {
 	const struct gf_backend *backend;
 	const struct gf_dataset *data;
 
-	size_t batch; /* per rank; 0: what the plan is for, else 16 */
-	size_t epochs;
+	struct gf_training training; /* owned by the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */
-	size_t seed;
-	struct gf_sgd sgd; /* lr: the peak rate; < 0: one that suits */
-	double lr_batch;   /* the global batch that lr is meant for; 0: this */
-	int shape;         /* enum gf_rate_shape */
-	double warmup_epochs;
 
 	const char *checkpoint;  /* folder; NULL: none */
 	size_t checkpoint_every; /* steps; 0: every epoch */
@@ -81,9 +74,13 @@ struct gf_train_result {
 	struct gf_train_row train, test; /* the last of each; part NULL: none */
 };
 
-/* Fills in what is left open above, and the rate for this run's batch; config
- * needs comm and plan. */
-void gf_train_complete(struct gf_train_config *config);
+/* Fills in what is absent in config->training: the plan's batch, and defaults
+ * that suit the shipped models. -EINVAL: it contradicts itself. */
+int gf_train_complete(struct gf_train_config *config, struct gf_error *err);
+/* The peak of the learning rate at this run's batch. */
+double gf_train_peak(const struct gf_train_config *config);
+/* Samples of a step on all ranks. */
+size_t gf_train_global_batch(const struct gf_train_config *config);
 
 int gf_train_run(const struct gf_train_config *config,
 		 struct gf_train_result *result, struct gf_error *err);

@@ -11,11 +11,6 @@
 /* How often replicas are compared by default where an algorithm does not
  * promise the same bits everywhere. */
 #define CHECK_STEPS 100
-/* What suits the shipped models and data on a few ranks. */
-#define DEFAULT_BATCH      16
-#define DEFAULT_RATE       0.1
-#define DEFAULT_RATE_BATCH 64
-
 static bool uses_library(const struct gf_plan *plan)
 {
 	size_t i;
@@ -26,42 +21,54 @@ static bool uses_library(const struct gf_plan *plan)
 	return false;
 }
 
-void gf_train_complete(struct gf_train_config *k)
+static size_t steps_of(const struct gf_trainer *t, double epochs)
 {
-	double global;
+	return (size_t)llround(epochs * (double)t->epoch_steps);
+}
 
-	if (!k->batch)
-		k->batch = k->plan->model->batch_per_rank;
-	if (!k->batch)
-		k->batch = DEFAULT_BATCH;
-	global = (double)k->batch * k->comm->ranks;
-	if (k->sgd.lr < 0)
-		k->sgd.lr = gf_rate_scaled(DEFAULT_RATE, DEFAULT_RATE_BATCH,
-					   global);
-	else if (k->lr_batch > 0)
-		k->sgd.lr = gf_rate_scaled(k->sgd.lr, k->lr_batch, global);
+static void set_rate(struct gf_trainer *t)
+{
+	const struct gf_training *k = &t->config->training;
+	size_t i;
+
+	t->drops = gf_xcalloc(k->ndrops + 1, sizeof(*t->drops));
+	for (i = 0; i < k->ndrops; i++)
+		t->drops[i] = steps_of(t, k->drop_epochs[i]);
+	t->rate = (struct gf_rate){
+		.peak = gf_train_peak(t->config),
+		.shape = (enum gf_rate_shape)k->schedule,
+		.warmup_steps = steps_of(t, k->warmup_epochs),
+		.total_steps = t->total_steps,
+		.power = k->power,
+		.factor = k->drop_factor,
+		.drops = t->drops,
+		.ndrops = k->ndrops,
+	};
 }
 
 static int set_lengths(struct gf_trainer *t, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
+	const struct gf_training *training = &k->training;
 	size_t samples = k->data->count[GF_PART_TRAIN];
-	size_t global = (size_t)k->comm->ranks * k->batch;
+	size_t global = gf_train_global_batch(k);
 
 	t->epoch_steps = samples / global;
+	if (t->epoch_steps == 0 && training->accumulate > 1)
+		return gf_error_set(err, -EINVAL,
+				    "want at least %zu training samples (%d "
+				    "ranks, batch %zu times %zu), the data has "
+				    "%zu",
+				    global, k->comm->ranks, training->batch,
+				    training->accumulate, samples);
 	if (t->epoch_steps == 0)
 		return gf_error_set(err, -EINVAL,
 				    "want at least %zu training samples (%d "
 				    "ranks, batch %zu), the data has %zu",
-				    global, k->comm->ranks, k->batch, samples);
-	t->total_steps = k->epochs * t->epoch_steps;
-	t->rate = (struct gf_rate){
-		.peak = k->sgd.lr,
-		.shape = (enum gf_rate_shape)k->shape,
-		.warmup_steps = (size_t)llround(k->warmup_epochs *
-						(double)t->epoch_steps),
-		.total_steps = t->total_steps,
-	};
+				    global, k->comm->ranks, training->batch,
+				    samples);
+	t->total_steps = training->epochs * t->epoch_steps;
+	set_rate(t);
 	/* the schedule is for all epochs, wherever this run stops */
 	if (k->steps && k->steps < t->total_steps)
 		t->total_steps = k->steps;
@@ -73,9 +80,12 @@ static int set_lengths(struct gf_trainer *t, struct gf_error *err)
 	t->id = (struct gf_run_identity){
 		.model = k->model->name,
 		.method = gf_method_name(k->plan),
-		.batch = k->batch,
+		.optimizer = training->optimizer,
+		.batch = training->batch,
+		.accumulate = training->accumulate,
 		.samples = samples,
-		.seed = k->seed,
+		.seed = training->seed,
+		.training = t->training,
 	};
 	return 0;
 }
@@ -87,16 +97,19 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.model = k->model,
 		.backend = k->backend,
 		.data = k->data,
-		.batch = k->batch,
+		.batch = k->training.batch,
+		.accumulate = k->training.accumulate,
 		.ranks = k->comm->ranks,
 		.rank = k->comm->rank,
-		.seed = k->seed,
+		.seed = k->training.seed,
 	};
 	size_t count = gf_model_param_count(k->model), nrunning;
 	int rc;
 
 	t->params = calloc(count + 1, sizeof(*t->params));
-	if (!t->params)
+	if (t->params && k->training.accumulate > 1)
+		t->stepper.sum = calloc(count + 1, sizeof(*t->stepper.sum));
+	if (!t->params || (k->training.accumulate > 1 && !t->stepper.sum))
 		return gf_error_set(err, -ENOMEM,
 				    "no memory for %zu parameters", count);
 	net.params = t->params;
@@ -105,7 +118,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		return rc;
 	gf_compute_running(&t->compute, &nrunning);
 	t->running = gf_xcalloc(nrunning + 1, sizeof(*t->running));
-	gf_net_init_params(k->model, k->seed, t->params);
+	gf_net_init_params(k->model, k->training.seed, t->params);
 	return 0;
 }
 
@@ -121,8 +134,8 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		.params = t->params,
 		.shapes = shapes,
 		.epoch_steps = t->epoch_steps,
-		.momentum = k->sgd.momentum,
 		.skip_bad = k->skip_bad,
+		.optim = &t->optim,
 		.timeout_s = k->timeout_s,
 	};
 	size_t i;
@@ -136,6 +149,38 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		gf_method_state(&t->method, &t->state);
 	free(shapes);
 	return rc;
+}
+
+static void set_optim(struct gf_trainer *t)
+{
+	const struct gf_training *k = &t->config->training;
+
+	t->optim = (struct gf_optim_config){
+		.name = k->optimizer,
+		.momentum = k->momentum,
+		.weight_decay = k->weight_decay,
+		.eta = k->eta,
+		.epsilon = k->epsilon,
+		.clip_norm = k->clip_norm,
+		.exclude = k->exclude,
+	};
+}
+
+static void set_stepper(struct gf_trainer *t)
+{
+	const struct gf_model_profile *model = t->config->plan->model;
+	size_t i;
+
+	t->counts = gf_xcalloc(model->ntensors + 1, sizeof(*t->counts));
+	for (i = 0; i < model->ntensors; i++)
+		t->counts[i] = model->tensors[i].count_elems;
+	t->stepper = (struct gf_stepper){
+		.compute = &t->compute,
+		.method = &t->method,
+		.timeline = &t->result->timeline,
+		.accumulate = t->config->training.accumulate,
+		.counts = t->counts,
+	};
 }
 
 /* Parameters under their own names, in generation order. */
@@ -209,8 +254,12 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->config = config;
 	t->result = result;
 	t->team.comm = config->comm;
+	t->training = gf_training_write(&config->training);
 	gf_tally_init(&t->tally, config->comm->ranks,
-		      config->batch * config->data->positions);
+		      config->training.batch * config->training.accumulate *
+			      config->data->positions);
+	set_optim(t);
+	set_stepper(t);
 	rc = gf_method_check(config->plan, err);
 	if (!rc)
 		rc = set_lengths(t, err);
@@ -246,4 +295,8 @@ void gf_trainer_close(struct gf_trainer *t)
 	gf_tally_release(&t->tally);
 	free(t->running);
 	free(t->params);
+	free(t->stepper.sum);
+	free(t->counts);
+	free(t->drops);
+	free(t->training);
 }

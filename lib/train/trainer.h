@@ -2,9 +2,11 @@
 #ifndef GF_TRAIN_TRAINER_H
 #define GF_TRAIN_TRAINER_H
 
+#include "optim/rate.h"
 #include "train/compute.h"
 #include "train/method.h"
 #include "train/snapshot.h"
+#include "train/step.h"
 #include "train/tally.h"
 #include "train/team.h"
 #include "train/train.h"
@@ -20,7 +22,12 @@ struct gf_trainer {
 	struct gf_state state;
 	struct gf_run_identity id;
 	struct gf_rate rate;
+	size_t *drops; /* the rate's, in steps */
+	struct gf_optim_config optim;
+	struct gf_stepper stepper;
 	struct gf_tally tally;
+	char *training; /* the document, as checkpoints keep it */
+	size_t *counts; /* elements of each tensor */
 	float *params;
 	float *running; /* batch norm's statistics, mean over ranks */
 	size_t epoch_steps, total_steps;

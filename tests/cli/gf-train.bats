@@ -284,7 +284,8 @@ plan_for() { # ranks [model name]
 		--momentum 1.5|--momentum: want
 		--lr nan|--lr: want
 		--lr-batch 64|--lr-batch: want --lr, which it scales
-		--schedule step|--schedule: want constant, linear or cosine, got "step"
+		--schedule steps|--schedule: want constant, linear, cosine, step or poly, got "steps"
+		--drop-epochs 3,x|--drop-epochs: want a number from 0 to 1e+09, got "x"
 		--device quantum|--device: want auto, cpu or a backend of this build, got "quantum"
 		--timeout soon|--timeout: want
 		--target 95|--target: want
@@ -302,4 +303,63 @@ plan_for() { # ranks [model name]
 	prints 'Usage: gf-train'
 	wants 0 gf-train --version
 	prints 'gf-train (gradflow)'
+}
+
+@test "a training: options before the document before the defaults" {
+	wants 0 gf-train --print-training
+	jq -e '.format == "gf-training" and .optimizer.name == "sgd" and .rate.peak == 0.1 and .rate.for_batch == 64' out.txt
+	wants 0 gf-train --print-training --training digits-lars --momentum 0 --lr 2 --drop-epochs 1,2.5 --seed 0
+	jq -e '.optimizer | .name == "lars" and .momentum == 0 and .eta == 0.02' out.txt
+	jq -e '.rate | .peak == 2 and .schedule == "poly" and .drop_epochs == [1, 2.5] and (has("for_batch") | not)' out.txt
+	jq -e '.seed == 0 and .epochs == 10' out.txt
+	# what is printed trains the same, and prints the same
+	cp out.txt whole.json
+	wants 0 gf-train --print-training --training whole.json
+	diff whole.json out.txt
+	wants 0 gf-train $quick --checkpoint a --training digits-lars --steps 20
+	gf-train --training digits-lars --print-training --epochs 1 > again.json
+	wants 0 gf-train -q --model digits-mlp --threads 1 --checkpoint b --training again.json --steps 20
+	cmp a/step-20/rank-0.safetensors b/step-20/rank-0.safetensors
+	# a checkpoint says how it was made
+	file=a/step-20/rank-0.safetensors
+	tail -c +9 "$file" | head -c "$(od -An -t u8 -N 8 "$file" | tr -d ' ')" |
+		jq -j '.__metadata__.training' > kept.json
+	diff kept.json again.json
+}
+
+@test "a training that contradicts itself, or is none" {
+	while IFS='|' read -r arguments text; do
+		wants 2 gf-train -q --epochs 1 $arguments
+		one_line
+		says "gf-train: $text"
+	done <<- 'END'
+		--optimizer adam|want an optimizer (sgd, nesterov, lars), got "adam"
+		--exclude fc9.*|exclude: want names of tensors, none is like "fc9.*"
+		--schedule step|schedule "step": want the epochs at which the rate drops
+		--drop-epochs 3,2|gf-training: /rate/drop_epochs/1: want at least 3, the one before, got 2
+		--accumulate 100000|want at least 1600000 training samples (1 ranks, batch 16 times 100000), the data has 1437
+	END
+	echo '{"format": "gf-training", "version": 1, "rate": {"for_batch": 256}}' > half.json
+	wants 2 gf-train -q --training half.json
+	says 'rate: want a peak (--lr) for the batch of 256'
+	wants 2 gf-train -q --training "$share/models/digits-mlp.json"
+	says 'digits-mlp.json: want a gf-training document, found none'
+	wants 3 gf-train -q --training nowhere
+	one_line
+}
+
+@test "--list: selections, optimizers, schedules" {
+	wants 0 gf-train --list
+	for name in dense sgd nesterov lars constant linear cosine step poly; do
+		grep -qE "^  $name " out.txt
+	done
+}
+
+@test "accumulated batches are one larger batch" {
+	wants 0 gf-train $quick --batch 100 --log one.jsonl
+	wants 0 gf-train $quick --batch 25 --accumulate 4 --log four.jsonl
+	jq -se 'map(select(.part == "batch")) | all(.samples == 100 and .accumulate == 4 and .batch_per_rank == 25)' four.jsonl
+	# the same samples in the same steps: losses differ by rounding
+	paste <(jq -r 'select(.part == "batch").loss' one.jsonl) <(jq -r 'select(.part == "batch").loss' four.jsonl) |
+		awk '{d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4 * $1) exit 1}'
 }

@@ -13,7 +13,8 @@ static char *in_folder(const char *name)
 	return gf_xasprintf("%s/%s", folder, name);
 }
 
-/* --- P ranks with batch B are one rank with batch P*B --------------------- */
+/* --- P ranks, N batches of B a step, are one rank with batch P*N*B
+ * --------------------- */
 
 static void compare_parameters(const char *dir, const char *want_dir,
 			       size_t step, const char *label)
@@ -54,19 +55,36 @@ static void test_split(void)
 {
 	static const struct {
 		int ranks;
-		size_t batch;
-	} cases[] = {{2, 6}, {3, 4}, {4, 3}, {5, 3}, {12, 1}};
+		size_t batch, accumulate;
+		const char *optimizer;
+		double clip_norm;
+	} cases[] = {
+		{2, 6, 1, "sgd", 0},      {3, 4, 1, "sgd", 0},
+		{4, 3, 1, "sgd", 0},      {5, 3, 1, "sgd", 0},
+		{12, 1, 1, "sgd", 0},     {1, 3, 4, "sgd", 0},
+		{2, 3, 2, "nesterov", 0}, {3, 2, 2, "lars", 0},
+		{2, 2, 3, "sgd", .05},    {4, 1, 3, "lars", .05},
+		{8, 1, 1, "lars", 0},
+	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct train_run many =
 			train_defaults(MLP, cases[i].ranks, cases[i].batch);
-		struct train_run one = train_defaults(
-			MLP, 1, (size_t)cases[i].ranks * cases[i].batch);
+		struct train_run one =
+			train_defaults(MLP, 1,
+				       (size_t)cases[i].ranks * cases[i].batch *
+					       cases[i].accumulate);
 		char label[32];
 		char *dir, *want;
 
-		snprintf(label, sizeof(label), "split-%d", cases[i].ranks);
+		snprintf(label, sizeof(label), "split-%zu", i);
+		many.config.training.accumulate = cases[i].accumulate;
+		many.config.training.optimizer = (char *)cases[i].optimizer;
+		many.config.training.clip_norm = cases[i].clip_norm;
+		many.config.check_every = 1;
+		one.config.training.optimizer = (char *)cases[i].optimizer;
+		one.config.training.clip_norm = cases[i].clip_norm;
 		dir = in_folder(label);
 		want = gf_xasprintf("%s-one", dir);
 		many.config.checkpoint = dir;
@@ -116,23 +134,30 @@ static void test_resume(void)
 		const char *model;
 		int ranks;
 		size_t stop, stop_again;
+		const char *optimizer;
+		size_t accumulate;
 	} cases[] = {
-		{MLP, 1, 1, 2},     {MLP, 2, 7, 13},    {NORMED, 2, 10, 15},
-		{NORMED, 3, 3, 19}, {NORMED, 2, 9, 10},
+		{MLP, 1, 1, 2, "sgd", 1},
+		{MLP, 2, 7, 13, "sgd", 1},
+		{NORMED, 2, 10, 15, "sgd", 1},
+		{NORMED, 3, 3, 19, "lars", 1},
+		{NORMED, 2, 9, 10, "nesterov", 2},
 	};
 	size_t i;
 	int r;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct train_run run =
-			train_defaults(cases[i].model, cases[i].ranks,
-				       12 / (size_t)cases[i].ranks);
+		struct train_run run = train_defaults(
+			cases[i].model, cases[i].ranks,
+			12 / (size_t)cases[i].ranks / cases[i].accumulate);
 		char label[32];
 		char *through, *stopped;
 
 		snprintf(label, sizeof(label), "resume-%zu", i);
 		stopped = in_folder(label);
 		through = gf_xasprintf("%s-through", stopped);
+		run.config.training.optimizer = (char *)cases[i].optimizer;
+		run.config.training.accumulate = cases[i].accumulate;
 		run.config.checkpoint = through;
 		train(&run);
 		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", label,
@@ -172,6 +197,8 @@ static void test_refusals(void)
 		size_t batch, seed;
 		bool resume;
 		int rc;
+		const char *optimizer;
+		size_t accumulate;
 	} cases[] = {
 		{"anew", MLP, "synthetic:120", dir,
 		 "refuses: holds checkpoints of an earlier run", 2, 6, 5, false,
@@ -192,6 +219,19 @@ static void test_refusals(void)
 		 true, -EINVAL},
 		{"no folder", MLP, "synthetic:120", "/nonexistent/x",
 		 "/nonexistent/x: No such file", 2, 6, 5, true, -ENOENT},
+		{"other optimizer", MLP, "synthetic:120", dir,
+		 "written with optimizer \"sgd\", this run has \"lars\"", 2, 6,
+		 5, true, -EINVAL, "lars", 1},
+		{"other accumulation", MLP, "synthetic:120", dir,
+		 "written with accumulated batches 1, this run has 2", 2, 6, 5,
+		 true, -EINVAL, "sgd", 2},
+		{"no such optimizer", MLP, "synthetic:120", NULL,
+		 "want an optimizer (sgd, nesterov, lars), got \"adam\"", 2, 6,
+		 5, false, -EINVAL, "adam", 1},
+		{"too few for all parts", MLP, "synthetic:35", NULL,
+		 "want at least 36 training samples (2 ranks, batch 6 times "
+		 "3), the data has 35",
+		 2, 6, 5, false, -EINVAL, "sgd", 3},
 		{"too few samples", MLP, "synthetic:11", NULL,
 		 "want at least 12 training samples (2 ranks, batch 6), the "
 		 "data has 11",
@@ -204,7 +244,9 @@ static void test_refusals(void)
 		again = train_defaults(cases[i].model, cases[i].ranks,
 				       cases[i].batch);
 		again.data = cases[i].data;
-		again.config.seed = cases[i].seed;
+		again.config.training.seed = cases[i].seed;
+		again.config.training.optimizer = (char *)cases[i].optimizer;
+		again.config.training.accumulate = cases[i].accumulate;
 		again.config.resume = cases[i].resume;
 		again.config.checkpoint = cases[i].dir;
 		train(&again);
@@ -225,8 +267,8 @@ static void test_resume_differently(void)
 	run.config.checkpoint = dir;
 	train(&run);
 	run.config.resume = true;
-	run.config.epochs = 3;
-	run.config.sgd.lr = 0.01;
+	run.config.training.epochs = 3;
+	run.config.training.rate = 0.01;
 	train(&run);
 	EXPECT(run.rc == 0 && run.last_step == 30, "%s", run.err.text);
 	free(dir);
@@ -239,8 +281,8 @@ static void test_divergence(void)
 {
 	struct train_run run = train_defaults(MLP, 3, 4);
 
-	run.config.sgd.lr = 1e30;
-	run.config.warmup_epochs = 0;
+	run.config.training.rate = 1e9;
+	run.config.training.warmup_epochs = 0;
 	train(&run);
 	EXPECT(run.rc == 1, "got %d", run.rc);
 	EXPECT(strstr(run.err.text, "the gradient of fc") &&

@@ -416,20 +416,24 @@ static void test_log(void)
 	};
 	static const char want[] =
 		"{\"model\": \"a \\\"b\\\"\", \"method\": \"dense\", "
-		"\"ranks\": 3, \"batch_per_rank\": 8, \"seed\": 7, \"epoch\": "
+		"\"ranks\": 3, \"optimizer\": \"lars\", "
+		"\"batch_per_rank\": 8, \"accumulate\": 2, \"seed\": 7, "
+		"\"epoch\": "
 		"2, \"step\": 9, \"part\": \"test\", \"learning_rate\": 0.125, "
 		"\"loss\": 0.5, \"correct\": 3, \"samples\": 4, \"accuracy\": "
 		"0.75, \"time_s\": 2.0, \"samples_per_s\": 2.0}\n";
 	char path[] = "/tmp/test_log.XXXXXX", *text, *twice;
 	struct gf_plan plan = two_messages();
 	struct gf_comm comm = {.ranks = 3};
-	char name[] = "a \"b\"";
+	char name[] = "a \"b\"", lars[] = "lars";
 	struct gf_model model = {.name = name};
 	struct gf_train_config config = {.comm = &comm,
 					 .plan = &plan,
 					 .model = &model,
-					 .batch = 8,
-					 .seed = 7};
+					 .training = {.batch = 8,
+						      .accumulate = 2,
+						      .seed = 7,
+						      .optimizer = lars}};
 	struct gf_train_log log = {0};
 	struct gf_error err = {""};
 	size_t size;

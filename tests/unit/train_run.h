@@ -74,15 +74,17 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	plan.rule->threshold_bytes = 64; /* several messages */
 	rc = gf_train_bind(&plan, &model, comm->ranks, &err);
 	if (!rc)
-		rc = gf_train_open_data(comm, run->data, &model, config.seed,
-					&data, &err);
+		rc = gf_train_open_data(comm, run->data, &model,
+					config.training.seed, &data, &err);
 	config.comm = comm;
 	config.plan = &plan;
 	config.model = &model;
 	config.data = &data;
 	config.backend = gf_backend_find("ref");
+	gf_training_copy(&config.training, &run->config.training);
+	if (!rc)
+		rc = gf_train_complete(&config, &err);
 	if (!rc) {
-		gf_train_complete(&config);
 		rc = gf_train_run(&config, &result, &err);
 	}
 	run->rcs[comm->rank] = rc;
@@ -93,6 +95,7 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 		run->last_step = result.last_step;
 	}
 	gf_train_result_release(&result);
+	gf_training_release(&config.training);
 	gf_dataset_close(&data);
 	gf_model_release(&model);
 	gf_plan_release(&plan);
@@ -112,21 +115,23 @@ static inline void train(struct train_run *run)
 static inline struct train_run train_defaults(const char *model, int ranks,
 					      size_t batch)
 {
-	return (struct train_run){
+	struct train_run run = {
 		.model = model,
 		.data = "synthetic:120",
 		.ranks = ranks,
 		.config =
 			{
-				.batch = batch,
-				.epochs = 2,
-				.seed = 5,
-				.sgd = {0.05, 0.9, 1e-3, false},
-				.shape = GF_RATE_COSINE,
-				.warmup_epochs = 0.5,
 				.timeout_s = 60,
 			},
 	};
+	gf_training_init(&run.config.training);
+	run.config.training.batch = batch;
+	run.config.training.epochs = 2;
+	run.config.training.seed = 5;
+	run.config.training.rate = 0.05;
+	run.config.training.weight_decay = 1e-3;
+	run.config.training.warmup_epochs = 0.5;
+	return run;
 }
 
 #endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a training is when nobody says otherwise. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "optim/rate.h"
+#include "train/train.h"
+
+_Static_assert((int)GF_SCHEDULE_POLY == (int)GF_RATE_POLY &&
+		       (int)GF_SCHEDULE_COSINE == (int)GF_RATE_COSINE,
+	       "a document's schedules are the optimiser's");
+
+/* What suits the shipped models and data on a few ranks. */
+#define DEFAULT_BATCH      16
+#define DEFAULT_RATE       0.1
+#define DEFAULT_RATE_BATCH 64
+
+static const struct gf_training defaults = {
+	.epochs = 10,
+	.batch = DEFAULT_BATCH,
+	.accumulate = 1,
+	.seed = 1,
+	.optimizer = (char *)"sgd",
+	.momentum = 0.9,
+	.weight_decay = 5e-3,
+	.eta = 0.02,
+	.epsilon = 0,
+	.clip_norm = 0,
+	.rate = NAN, /* not one without the batch that it is for */
+	.rate_batch = NAN,
+	.warmup_epochs = 1,
+	.schedule = GF_SCHEDULE_COSINE,
+	.drop_factor = 0.1,
+	.power = 2,
+	.scaling = GF_SCALING_AUTO,
+	.scale = 65536,
+	.growth_steps = 1000,
+};
+
+static int check(const struct gf_training *t, struct gf_error *err)
+{
+	if (t->schedule == GF_SCHEDULE_STEP && !t->ndrops)
+		return gf_error_set(err, -EINVAL,
+				    "schedule \"step\": want the epochs at "
+				    "which the rate drops (drop_epochs, "
+				    "--drop-epochs)");
+	return gf_training_check(t, err);
+}
+
+int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
+{
+	struct gf_training *t = &k->training;
+
+	if (isnan(t->rate) && !isnan(t->rate_batch))
+		return gf_error_set(err, -EINVAL,
+				    "rate: want a peak (--lr) for the batch of "
+				    "%g (for_batch, --lr-batch) that it is "
+				    "meant for",
+				    t->rate_batch);
+	if (isnan(t->rate)) {
+		t->rate = DEFAULT_RATE;
+		t->rate_batch = DEFAULT_RATE_BATCH;
+	}
+	if (!t->batch)
+		t->batch = k->plan->model->batch_per_rank;
+	gf_training_fill(t, &defaults);
+	free(t->producer);
+	t->producer = gf_xstrdup("gf-train " GF_VERSION);
+	return check(t, err);
+}
+
+size_t gf_train_global_batch(const struct gf_train_config *k)
+{
+	return (size_t)k->comm->ranks * k->training.batch *
+	       k->training.accumulate;
+}
+
+double gf_train_peak(const struct gf_train_config *k)
+{
+	const struct gf_training *t = &k->training;
+
+	if (isnan(t->rate_batch))
+		return t->rate;
+	return gf_rate_scaled(t->rate, t->rate_batch,
+			      (double)gf_train_global_batch(k));
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_OPTIONS_H
+#define GF_TRAIN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/settings.h"
+#include "doc/training.h"
+
+/*
+ * What the command line says about a training, as a table of settings
+ * (cli/settings.h) whose offsets are those of struct gf_train_options.
+ */
+struct gf_train_options {
+	const char *plan, *model, *data, *device, *log, *trace, *training_file;
+	struct gf_training training; /* strings borrowed from the arguments */
+	const char *loss_scale;
+	const char *checkpoint;
+	size_t steps, checkpoint_every, check_every, threads;
+	double timeout_s, target;
+	bool resume, replay, list, print_training;
+};
+
+extern const struct gf_setting gf_train_settings[];
+extern const size_t gf_train_nsettings;
+
+void gf_train_options_init(struct gf_train_options *o);
+/* What contradicts itself, whatever the documents say: -EINVAL. Reads
+ * --loss-scale into the training. */
+int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err);
+void gf_train_options_release(struct gf_train_options *o);
+
+/* What --list prints: selections, optimisers, schedules. */
+void gf_train_list(struct gf_text *out);
+
+#endif
