@@ -116,6 +116,9 @@ extern const struct gf_onednn_layer gf_onednn_conv, gf_onednn_fc,
 	gf_onednn_batchnorm, gf_onednn_relu, gf_onednn_add, gf_onednn_maxpool,
 	gf_onednn_avgpool, gf_onednn_globalpool, gf_onednn_plain_ops;
 
+struct gf_ref_layer;
+extern const struct gf_ref_layer gf_onednn_lstm; /* for onednn_plain.c */
+
 /* Building blocks (onednn_build.c). */
 bool gf_onednn_ok(struct gf_onednn *p, dnnl_status_t status, const char *what);
 dnnl_memory_desc_t gf_onednn_plain(const dnnl_dims_t dims, int ndims);

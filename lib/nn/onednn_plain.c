@@ -10,13 +10,20 @@
 
 /*
  * Layers that move values more than they compute run as the reference does,
- * on plain memory, between oneDNN's own.
+ * on plain memory, between oneDNN's own; so does the LSTM, with oneDNN's
+ * matrix product.
  */
 struct gf_onednn_plain_layer {
 	struct gf_ref_io io;
 	dnnl_memory_t *in, *din;
 	dnnl_memory_t out, dout;
 };
+
+static const struct gf_ref_layer *layer_ops(const struct gf_layer *l)
+{
+	return l->type == GF_LAYER_LSTM ? &gf_onednn_lstm
+					: gf_ref_layers[l->type];
+}
 
 static float *address(dnnl_memory_t memory)
 {
@@ -36,7 +43,7 @@ static void run_forward(struct gf_onednn *p, size_t l)
 	for (size_t i = 0; i < io->layer->ninputs; i++)
 		io->in[i] = address(plain->in[i]);
 	io->out = address(plain->out);
-	gf_ref_layers[io->layer->type]->forward(io);
+	layer_ops(io->layer)->forward(io);
 }
 
 static void run_backward(struct gf_onednn *p, size_t l)
@@ -57,7 +64,7 @@ static void run_backward(struct gf_onednn *p, size_t l)
 							.out));
 	}
 	io->dout = address(plain->dout);
-	gf_ref_layers[io->layer->type]->backward(io);
+	layer_ops(io->layer)->backward(io);
 }
 
 static dnnl_memory_desc_t plain_of(const dnnl_memory_desc_t *md)
@@ -68,7 +75,7 @@ static dnnl_memory_desc_t plain_of(const dnnl_memory_desc_t *md)
 static void forward(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
-	const struct gf_ref_layer *ops = gf_ref_layers[layer->type];
+	const struct gf_ref_layer *ops = layer_ops(layer);
 	struct gf_onednn_plain_layer *plain = gf_xcalloc(1, sizeof(*plain));
 	dnnl_memory_desc_t out = gf_onednn_samples(&layer->out, p->batch);
 

@@ -679,6 +679,20 @@ static void lstm_ptb(struct net *n)
 	fc(n, x, "decoder", 10000);
 }
 
+/* --- a small one for the shipped text, character by character ------------- */
+
+static void lstm_text(struct net *n)
+{
+	int x = embedding(n, "encoder", 128, 32), i;
+
+	for (i = 0; i < 2; i++) {
+		push(n, GF_LAYER_LSTM, name("rnn.%d", i), &x, 1)->filters =
+			128;
+		x = last(n);
+	}
+	fc(n, x, "decoder", 128);
+}
+
 /* --- all of them ---------------------------------------------------------- */
 
 static const struct {
@@ -692,6 +706,7 @@ static const struct {
 	{"densenet201", {3, {3, 224, 224}}, 1000, densenet201},
 	{"inception-v4", {3, {3, 224, 224}}, 1000, inception_v4},
 	{"lstm-ptb", {1, {35}}, 10000, lstm_ptb},
+	{"lstm-text", {1, {64}}, 128, lstm_text},
 	{"resnet152", {3, {3, 224, 224}}, 1000, resnet152},
 	{"resnet18", {3, {3, 224, 224}}, 1000, resnet18},
 	{"resnet20", {3, {3, 32, 32}}, 10, resnet20},

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
+#include <string.h>
+
+#include "nn/onednn.h"
+#include "nn/ref.h"
+
+/*
+ * The LSTM of ref_lstm.c (its equations and order of gates) with the products
+ * of a whole batch at once, by oneDNN's matrix product: the inputs of all
+ * positions in one, then one per position for what comes from the position
+ * before. The same in backward, where the weights' gradients wait for the end
+ * and are one product each.
+ *
+ * Rows are (sample, position) pairs, samples outermost, as the caller has
+ * them; those of one position lie `steps` rows apart.
+ */
+enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
+
+struct lstm {
+	size_t batch, steps, inputs, hidden, gates; /* gates: 4 * hidden */
+	float *gate;    /* {rows, gates}: behind their functions */
+	float *cell;    /* {rows, hidden} */
+	float *before;  /* {rows, hidden}: h of the position before */
+	float *dgate;   /* {rows, gates} */
+	float *dh, *dc; /* {batch, hidden} */
+};
+
+static size_t saved_bytes(const struct gf_layer *l, size_t batch)
+{
+	return batch * l->filters * (10 * l->in.dims[0] + 2) * sizeof(float);
+}
+
+static struct lstm lstm_of(const struct gf_ref_io *io)
+{
+	const struct gf_layer *l = io->layer;
+	const size_t block = io->batch * l->in.dims[0] * l->filters;
+	float *at = io->saved;
+
+	return (struct lstm){
+		.batch = io->batch,
+		.steps = l->in.dims[0],
+		.inputs = l->in.dims[1],
+		.hidden = l->filters,
+		.gates = 4 * l->filters,
+		.gate = at,
+		.cell = at + 4 * block,
+		.before = at + 5 * block,
+		.dgate = at + 6 * block,
+		.dh = at + 10 * block,
+		.dc = at + 10 * block + io->batch * l->filters,
+	};
+}
+
+/* A row-major matrix whose rows lie `pitch` apart. */
+struct matrix {
+	const float *at;
+	size_t pitch;
+	bool transposed;
+};
+
+/* c = a * b + scale * c, c of m x n, k products each. Shapes were checked when
+ * the net was made, so the call cannot fail. */
+static void multiply(struct matrix a, struct matrix b, const size_t mnk[3],
+		     float scale, float *c, size_t pitch)
+{
+	dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N',
+		   (dnnl_dim_t)mnk[0], (dnnl_dim_t)mnk[1], (dnnl_dim_t)mnk[2],
+		   1, a.at, (dnnl_dim_t)a.pitch, b.at, (dnnl_dim_t)b.pitch,
+		   scale, c, (dnnl_dim_t)pitch);
+}
+
+static float sigmoid(float x)
+{
+	return 1 / (1 + expf(-x));
+}
+
+/* One position of one sample, from the sums in `gate`. */
+static void cell_forward(const struct lstm *s, size_t row, bool first,
+			 float *out)
+{
+	const size_t h = s->hidden;
+	float *gate = s->gate + row * s->gates, *cell = s->cell + row * h;
+
+	for (size_t k = 0; k < h; k++) {
+		float i = sigmoid(gate[k]), f = sigmoid(gate[h + k]);
+		float g = tanhf(gate[2 * h + k]), o = sigmoid(gate[3 * h + k]);
+
+		cell[k] = i * g + (first ? 0 : f * cell[k - h]);
+		out[row * h + k] = o * tanhf(cell[k]);
+		gate[k] = i;
+		gate[h + k] = f;
+		gate[2 * h + k] = g;
+		gate[3 * h + k] = o;
+	}
+}
+
+static void forward(const struct gf_ref_io *io)
+{
+	const struct lstm s = lstm_of(io);
+	const size_t rows = s.batch * s.steps, h = s.hidden;
+	const struct matrix x = {io->in[0], s.inputs, false};
+	const struct matrix ih = {io->param[WEIGHT_IH], s.inputs, true};
+	const struct matrix hh = {io->param[WEIGHT_HH], h, true};
+
+	for (size_t k = 0; k < s.gates; k++)
+		s.gate[k] = io->param[BIAS_IH][k] + io->param[BIAS_HH][k];
+	for (size_t row = 1; row < rows; row++)
+		memcpy(s.gate + row * s.gates, s.gate, s.gates * sizeof(float));
+	multiply(x, ih, (size_t[]){rows, s.gates, s.inputs}, 1, s.gate,
+		 s.gates);
+	for (size_t t = 0; t < s.steps; t++) {
+		const struct matrix before = {io->out + (t - 1) * h,
+					      s.steps * h, false};
+
+		if (t > 0)
+			multiply(before, hh, (size_t[]){s.batch, s.gates, h}, 1,
+				 s.gate + t * s.gates, s.steps * s.gates);
+		for (size_t n = 0; n < s.batch; n++)
+			cell_forward(&s, n * s.steps + t, t == 0, io->out);
+	}
+}
+
+/* dh and dc: what the position behind asks; dc becomes what this one asks of
+ * the position before. */
+static void cell_backward(const struct lstm *s, size_t n, size_t t,
+			  const float *dout)
+{
+	const size_t h = s->hidden, row = n * s->steps + t;
+	const float *gate = s->gate + row * s->gates;
+	const float *cell = s->cell + row * h;
+	float *dgate = s->dgate + row * s->gates, *dc = s->dc + n * h;
+
+	for (size_t k = 0; k < h; k++) {
+		float i = gate[k], f = gate[h + k];
+		float g = gate[2 * h + k], o = gate[3 * h + k];
+		float squashed = tanhf(cell[k]);
+		float dh = dout[row * h + k] + s->dh[n * h + k];
+		float d = dc[k] + dh * o * (1 - squashed * squashed);
+		float before = t > 0 ? cell[k - h] : 0;
+
+		dgate[k] = d * g * i * (1 - i);
+		dgate[h + k] = d * before * f * (1 - f);
+		dgate[2 * h + k] = d * i * (1 - g * g);
+		dgate[3 * h + k] = dh * squashed * o * (1 - o);
+		dc[k] = d * f;
+	}
+}
+
+/* Through time, from the last position to the first. */
+static void unroll(const struct gf_ref_io *io, const struct lstm *s)
+{
+	const struct matrix hh = {io->param[WEIGHT_HH], s->hidden, false};
+
+	memset(s->dh, 0, s->batch * s->hidden * sizeof(float));
+	memset(s->dc, 0, s->batch * s->hidden * sizeof(float));
+	for (size_t t = s->steps; t-- > 0;) {
+		const struct matrix d = {s->dgate + t * s->gates,
+					 s->steps * s->gates, false};
+
+		for (size_t n = 0; n < s->batch; n++)
+			cell_backward(s, n, t, io->dout);
+		if (t > 0)
+			multiply(d, hh,
+				 (size_t[]){s->batch, s->hidden, s->gates}, 0,
+				 s->dh, s->hidden);
+	}
+}
+
+static void gather_before(const struct gf_ref_io *io, const struct lstm *s)
+{
+	const size_t sample = s->steps * s->hidden, h = s->hidden;
+
+	for (size_t n = 0; n < s->batch; n++) {
+		memset(s->before + n * sample, 0, h * sizeof(float));
+		memcpy(s->before + n * sample + h, io->out + n * sample,
+		       (sample - h) * sizeof(float));
+	}
+}
+
+static void backward(const struct gf_ref_io *io)
+{
+	const struct lstm s = lstm_of(io);
+	const size_t rows = s.batch * s.steps, h = s.hidden;
+	const struct matrix dt = {s.dgate, s.gates, true};
+	const struct matrix d = {s.dgate, s.gates, false};
+	const struct matrix x = {io->in[0], s.inputs, false};
+	const struct matrix before = {s.before, h, false};
+	const struct matrix ih = {io->param[WEIGHT_IH], s.inputs, false};
+	float *bias = io->dparam[BIAS_IH];
+
+	unroll(io, &s);
+	gather_before(io, &s);
+	multiply(dt, x, (size_t[]){s.gates, s.inputs, rows}, 0,
+		 io->dparam[WEIGHT_IH], s.inputs);
+	multiply(dt, before, (size_t[]){s.gates, h, rows}, 0,
+		 io->dparam[WEIGHT_HH], h);
+	if (io->din[0])
+		multiply(d, ih, (size_t[]){rows, s.inputs, s.gates}, 1,
+			 io->din[0], s.inputs);
+	memset(bias, 0, s.gates * sizeof(float));
+	for (size_t row = 0; row < rows; row++)
+		for (size_t k = 0; k < s.gates; k++)
+			bias[k] += s.dgate[row * s.gates + k];
+	memcpy(io->dparam[BIAS_HH], bias, s.gates * sizeof(float));
+}
+
+const struct gf_ref_layer gf_onednn_lstm = {
+	.forward = forward,
+	.backward = backward,
+	.saved_bytes = saved_bytes,
+};
