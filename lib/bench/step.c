@@ -16,7 +16,7 @@ static void lay_out(struct gf_bench_step *s)
 	size_t *order = gf_model_generation_order(s->model);
 	size_t i;
 
-	s->ntensors = s->model->nparams;
+	s->ntensors = s->model->ntrained;
 	s->offsets = gf_xcalloc(s->ntensors + 1, sizeof(*s->offsets));
 	for (i = 0; i < s->ntensors; i++)
 		s->offsets[i + 1] =
@@ -61,7 +61,7 @@ int gf_bench_step_open(struct gf_bench_step *s, const struct gf_model *model,
 	s->backend = backend;
 	s->batch = batch;
 	lay_out(s);
-	count = s->offsets[s->ntensors];
+	count = gf_model_param_count(model);
 	s->params = gf_xcalloc(count, sizeof(*s->params));
 	s->velocity = gf_xcalloc(count, sizeof(*s->velocity));
 	make_samples(s);

@@ -47,9 +47,10 @@ static struct work work_of(const struct gf_model *m, const struct gf_layer *l,
 static int check(const struct gf_model *m, const struct gf_estimate *in,
 		 struct gf_error *err)
 {
-	if (!m->nparams)
+	if (!m->ntrained)
 		return gf_error_set(err, -EINVAL,
-				    "want a model with parameters, got none");
+				    "want a model with parameters to train, "
+				    "got none");
 	if (!in->batch)
 		return gf_error_set(err, -EINVAL,
 				    "want a batch of at least 1, got 0");
@@ -98,9 +99,9 @@ static void fill_tensors(const struct gf_model *m, const double *ready_s,
 {
 	size_t *order = gf_model_generation_order(m), i;
 
-	p->tensors = gf_xcalloc(m->nparams, sizeof(*p->tensors));
-	p->ntensors = m->nparams;
-	for (i = 0; i < m->nparams; i++) {
+	p->tensors = gf_xcalloc(m->ntrained, sizeof(*p->tensors));
+	p->ntensors = m->ntrained;
+	for (i = 0; i < m->ntrained; i++) {
 		const struct gf_param *from = &m->params[order[i]];
 		struct gf_tensor *t = &p->tensors[i];
 

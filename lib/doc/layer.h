@@ -47,8 +47,8 @@ void gf_infer_param(struct gf_infer *c, const char *suffix,
 const char *gf_shape_text(const struct gf_shape *s, char out[96]);
 int gf_infer_refuse(const struct gf_infer *c, const char *key, const char *fmt,
 		    ...) __attribute__((format(printf, 3, 4)));
-/* Whether backward needs the gradient of the layer's input: not if that is
- * the sample. */
+/* Whether backward needs the gradient of the layer's input: not if nothing
+ * before it is trained. */
 bool gf_infer_data_gradient(const struct gf_infer *c);
 /* Sets FLOPs of a layer without products: per element of its output. */
 void gf_infer_elementwise(struct gf_infer *c, double forward, double backward);

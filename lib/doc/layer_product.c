@@ -33,6 +33,7 @@ static const struct gf_field fc_fields[] = {
 	 .high = GF_MAX_COUNT},
 	{"bias", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(bias), .absent = 1},
 	{"tied", GF_FIELD_STRING, GF_OMITTED, .offset = AT(tied)},
+	{"frozen", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(frozen)},
 	{NULL},
 };
 
@@ -98,6 +99,7 @@ static const struct gf_field embedding_fields[] = {
 	 .high = GF_MAX_COUNT},
 	{"outputs", GF_FIELD_SIZE, .offset = AT(filters), .low = 1,
 	 .high = GF_MAX_COUNT},
+	{"frozen", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(frozen)},
 	{NULL},
 };
 

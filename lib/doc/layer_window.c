@@ -139,6 +139,7 @@ static const struct gf_field conv_fields[] = {
 	{"groups", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(groups), .low = 1,
 	 .high = GF_MAX_COUNT, .absent = 1},
 	{"bias", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(bias), .absent = 1},
+	{"frozen", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(frozen)},
 	{NULL},
 };
 

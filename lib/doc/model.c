@@ -72,7 +72,9 @@ int gf_infer_refuse(const struct gf_infer *c, const char *key, const char *fmt,
 
 bool gf_infer_data_gradient(const struct gf_infer *c)
 {
-	return c->layer->inputs[0] >= 0;
+	int from = c->layer->inputs[0];
+
+	return from >= 0 && c->model->layers[from].trained;
 }
 
 void gf_infer_elementwise(struct gf_infer *c, double forward, double backward)
@@ -94,6 +96,28 @@ static bool too_large(const struct gf_shape *s)
 	return product > 0x1p44;
 }
 
+/* A frozen layer hands no gradient on, so nothing trained may lie before. */
+static int infer_training(struct gf_infer *c)
+{
+	struct gf_layer *l = c->layer;
+	bool before = false;
+	size_t i;
+
+	for (i = 0; i < l->ninputs; i++)
+		if (l->inputs[i] >= 0)
+			before |= c->model->layers[l->inputs[i]].trained;
+	if (l->frozen && before)
+		return gf_infer_refuse(c, "frozen",
+				       "want all layers before it frozen, "
+				       "too, got one that is trained");
+	l->trained = before || (l->nparams && !l->frozen);
+	if (!l->trained)
+		l->backward_flops = 0;
+	if (!l->frozen)
+		c->model->ntrained += l->nparams;
+	return 0;
+}
+
 static int infer_layer(struct gf_infer *c)
 {
 	struct gf_layer *l = c->layer;
@@ -104,6 +128,8 @@ static int infer_layer(struct gf_infer *c)
 	l->in = *gf_infer_input(c, 0);
 	l->first_param = c->model->nparams;
 	rc = gf_layer_kinds[l->type]->infer(c);
+	if (!rc)
+		rc = infer_training(c);
 	if (rc)
 		return rc;
 	if (too_large(&l->out))
@@ -235,9 +261,11 @@ void gf_model_release(struct gf_model *m)
 size_t *gf_model_generation_order(const struct gf_model *m)
 {
 	size_t *order = gf_xcalloc(m->nparams + 1, sizeof(*order)), i;
+	size_t trained = 0, frozen = m->ntrained;
 
-	for (i = 0; i < m->nparams; i++)
-		order[i] = m->nparams - 1 - i;
+	for (i = m->nparams; i-- > 0;)
+		order[m->layers[m->params[i].layer].frozen ? frozen++
+							   : trained++] = i;
 	return order;
 }
 

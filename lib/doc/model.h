@@ -64,6 +64,7 @@ struct gf_layer {
 			 */
 	size_t kernel, kernel_w, stride, pad, pad_w, groups;
 	bool bias;
+	bool frozen; /* conv, fc, embedding: parameters stay as they begin */
 	double epsilon, momentum; /* batchnorm: running = (1 - momentum) *
 				     running + momentum * of this batch */
 	double rate;              /* dropout: the share that becomes 0 */
@@ -73,6 +74,7 @@ struct gf_layer {
 	char *tied; /* fc: the earlier layer whose weight it uses; or NULL */
 	struct gf_shape in, out;     /* inferred; in: of the first input */
 	size_t first_param, nparams; /* in the model's params */
+	bool trained; /* inferred: something at or before it is trained */
 	double forward_flops, backward_flops; /* per sample */
 	char *extra;
 };
@@ -86,6 +88,7 @@ struct gf_model {
 	size_t nlayers;
 	struct gf_param *params; /* forward (registration) order */
 	size_t nparams;
+	size_t ntrained; /* of the params: those of layers not frozen */
 	char *extra;
 };
 
@@ -96,7 +99,8 @@ void gf_model_release(struct gf_model *m);
 
 /* Generation order: the i-th gradient that backward makes is parameter
  * order[i]. Layers last to first; inside a layer bias before weight (the
- * reverse of registration). Caller frees. */
+ * reverse of registration). Behind the m->ntrained that have a gradient come
+ * those of frozen layers, likewise. Caller frees. */
 size_t *gf_model_generation_order(const struct gf_model *m);
 size_t gf_model_param_count(const struct gf_model *m); /* elements */
 

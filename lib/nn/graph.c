@@ -41,7 +41,7 @@ static void trace_paths(struct gf_net *net)
 		}
 	for (size_t l = 0; l < m->nlayers; l++) {
 		const struct gf_layer *layer = &m->layers[l];
-		bool has = layer->nparams > 0;
+		bool has = layer->nparams > 0 && !layer->frozen;
 
 		for (size_t i = 0; i < layer->ninputs; i++)
 			if (layer->inputs[i] >= 0)
@@ -169,7 +169,7 @@ void gf_net_emit(const struct gf_net *net, size_t layer,
 {
 	const struct gf_layer *l = &net->model->layers[layer];
 
-	if (!on_grad)
+	if (!on_grad || l->frozen)
 		return;
 	for (size_t i = l->nparams; i-- > 0;)
 		on_grad(ctx, net->param_tensor[l->first_param + i]);
@@ -179,7 +179,7 @@ void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l)
 {
 	const struct gf_layer *layer = &net->model->layers[l];
 
-	for (size_t i = 0; i < layer->nparams; i++) {
+	for (size_t i = 0; i < layer->nparams && !layer->frozen; i++) {
 		size_t p = layer->first_param + i;
 
 		memset(grads + net->param_at[p], 0,

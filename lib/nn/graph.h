@@ -30,7 +30,8 @@ struct gf_net {
 	/* Per layer. */
 	size_t *consumers;  /* how many inputs read its output */
 	bool *on_path;      /* does its output reach the logits */
-	bool *has_gradient; /* on_path, and parameters stand at or before it */
+	bool *has_gradient; /* on_path, and something at or before it is
+			     * trained */
 	size_t *running_at; /* batch norm: mean, then variance, in `running` */
 
 	float *running;

@@ -15,8 +15,9 @@
  *
  * Parameters and gradients are flat f32 arrays that the caller owns, plain
  * layouts (conv weight {O, I/groups, H, W}, fc weight {O, I}), tensors in
- * generation order without gaps (gf_model_generation_order). Backends may keep
- * other layouts inside, never outside. Parameters are read anew in each call.
+ * generation order without gaps (gf_model_generation_order); frozen ones, the
+ * last, have no gradient. Backends may keep other layouts inside, never
+ * outside. Parameters are read anew in each call.
  *
  * Backward calls on_grad(ctx, tensor) as soon as a gradient lies complete in
  * `grads`, in generation order: lib/nn knows nothing of communication.

@@ -86,7 +86,7 @@ static void build_backward(struct gf_onednn *p)
 			continue;
 		if (p->net->has_gradient[l]) {
 			layers[m->layers[l].type]->backward(p, l);
-		} else if (m->layers[l].nparams) {
+		} else if (m->layers[l].nparams && !m->layers[l].frozen) {
 			gf_onednn_add_call(p, &p->backward, zero_gradients, l);
 			gf_onednn_report(p, l);
 		}

@@ -136,9 +136,9 @@ static struct gf_model_profile *list_tensors(const struct gf_model *model)
 	out->name = gf_xstrdup(model->name);
 	out->device = gf_xstrdup("cpu");
 	out->overlap_slowdown = 1;
-	out->ntensors = model->nparams;
-	out->tensors = gf_xcalloc(model->nparams, sizeof(*out->tensors));
-	for (i = 0; i < model->nparams; i++) {
+	out->ntensors = model->ntrained;
+	out->tensors = gf_xcalloc(model->ntrained, sizeof(*out->tensors));
+	for (i = 0; i < model->ntrained; i++) {
 		const struct gf_param *p = &model->params[order[i]];
 
 		out->tensors[i].name = gf_xstrdup(p->name);

@@ -679,6 +679,49 @@ static void lstm_ptb(struct net *n)
 	fc(n, x, "decoder", 10000);
 }
 
+/* --- MNIST-MLP (Li et al. 2018): two hidden layers of 500 ----------------- */
+
+static void mnist_mlp(struct net *n)
+{
+	int x = INPUT, i;
+
+	for (i = 1; i < 3; i++) {
+		x = fc(n, x, name("fc%d", i), 500);
+		x = relu(n, x, name("relu%d", i));
+	}
+	fc(n, x, "fc3", 10);
+}
+
+/* --- CIFAR100-CNN (the same): three convolutions, two fc ------------------- */
+
+static void cifar100_cnn(struct net *n)
+{
+	static const size_t filters[] = {32, 32, 64};
+	int x = INPUT, i;
+
+	for (i = 1; i < 4; i++) {
+		x = conv_with_bias(n, x, name("conv%d", i), filters[i - 1],
+				   square(5, 1, 2));
+		x = relu(n, x, name("relu%d", i));
+		x = pool(n, GF_LAYER_MAXPOOL, x, name("pool%d", i),
+			 square(3, 2, 1));
+	}
+	x = fc(n, x, "fc1", 256);
+	x = relu(n, x, "relu4");
+	fc(n, x, "fc2", 100);
+}
+
+/* Its convex variant: only the last layer is trained. */
+static void cifar100_convex(struct net *n)
+{
+	size_t i;
+
+	cifar100_cnn(n);
+	for (i = 0; i + 1 < n->m.nlayers; i++)
+		n->m.layers[i].frozen = n->m.layers[i].type == GF_LAYER_CONV ||
+					n->m.layers[i].type == GF_LAYER_FC;
+}
+
 /* --- a small one for the shipped text, character by character ------------- */
 
 static void lstm_text(struct net *n)
@@ -703,10 +746,13 @@ static const struct {
 } models[] = {
 	{"alexnet-bn", {3, {3, 227, 227}}, 1000, alexnet},
 	{"bert-base", {1, {64}}, 30522, bert_base},
+	{"cifar100-cnn", {3, {3, 32, 32}}, 100, cifar100_cnn},
+	{"cifar100-convex", {3, {3, 32, 32}}, 100, cifar100_convex},
 	{"densenet201", {3, {3, 224, 224}}, 1000, densenet201},
 	{"inception-v4", {3, {3, 224, 224}}, 1000, inception_v4},
 	{"lstm-ptb", {1, {35}}, 10000, lstm_ptb},
 	{"lstm-text", {1, {64}}, 128, lstm_text},
+	{"mnist-mlp", {3, {1, 28, 28}}, 10, mnist_mlp},
 	{"resnet152", {3, {3, 224, 224}}, 1000, resnet152},
 	{"resnet18", {3, {3, 224, 224}}, 1000, resnet18},
 	{"resnet20", {3, {3, 32, 32}}, 10, resnet20},

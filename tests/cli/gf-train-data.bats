@@ -46,6 +46,25 @@ reader() { # words
 	one_line
 }
 
+@test "shipped models train on made-up data, on every backend" {
+	gf-train -q --device onednn --data synthetic:4 --batch 2 --steps 1 > one.txt 2>&1 ||
+		grep -q 'backend of this build' one.txt && skip "no oneDNN in this build"
+	for model in mnist-mlp cifar100-cnn resnet20 lstm-text; do
+		for device in ref onednn; do
+			wants 0 gf-train -q --device $device --model $model --data synthetic:4 --batch 2 --steps 2 --log $device.jsonl
+		done
+		# the same loss, but for rounding
+		jq -s 'map(select(.part == "batch").loss)' ref.jsonl onednn.jsonl | jq -se '.[0] | . as $l |
+			all(range(2); ($l[.] - $l[. + 2] | fabs) < 1e-3 * $l[.])'
+	done
+}
+
+@test "frozen layers: only the last one is in the plan" {
+	wants 0 gf-train --model cifar100-convex --data synthetic:20 --batch 2 --steps 10 --lr 0
+	sed -n 2p out.txt | grep -qE '^ *0 +0-1 +[0-9.]+ KiB'
+	[ "$(grep -c measured out.txt)" -eq 1 ]
+}
+
 @test "raw bytes that a document describes" {
 	mkdir raw
 	records 40 | python3 -c '

@@ -104,6 +104,12 @@ static const struct doc_case cases[] = {
 	 "m.json: /layers/6/bias: want true or false, got 1"},
 	{"\"outputs\": 10", "\"outputs\": 10, \"bias\": false", NULL},
 	{"\"kernel\": 2", "\"kernel\": 2, \"stride\": 1, \"pad\": 1", NULL},
+	{"\"outputs\": 10", "\"outputs\": 10, \"frozen\": true",
+	 "m.json: /layers/6/frozen: want all layers before it frozen, too, got "
+	 "one that is trained"},
+	{"\"kernel\": 2", "\"kernel\": 2, \"frozen\": true",
+	 "m.json: /layers/5/frozen: unknown key (keys of your own begin with "
+	 "x-)"},
 };
 
 /* A sequence of 5 words through every layer type that knows sequences. */
@@ -296,6 +302,10 @@ static void test_shipped(void)
 		{"inception-v4", 449, 42679816, 12.3, 0.5},
 		{"bert-base", 206, 110106428, 14.3, 0.3},
 		{"lstm-ptb", 11, 66034000, 3.57, 0.05},
+		{"lstm-text", 11, 235648, 0.0294, 0.0005},
+		{"mnist-mlp", 6, 648010, 0.0013, 0.0001},
+		{"cifar100-cnn", 10, 367428, 0.0257, 0.001},
+		{"cifar100-convex", 10, 367428, 0.0257, 0.001},
 	};
 	size_t i, k;
 

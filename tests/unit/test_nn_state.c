@@ -235,6 +235,53 @@ static void test_numbers(const struct gf_backend *b)
 	free_model(m);
 }
 
+/* --- frozen layers -------------------------------------------------------- */
+
+#define HALVES(frozen)                                                         \
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"halves\","     \
+	" \"input\": [2, 5, 5], \"classes\": 3, \"layers\": ["                 \
+	"{\"name\": \"conv\", \"type\": \"conv\", \"filters\": 4,"             \
+	" \"kernel\": 3" frozen "}, {\"name\": \"r\", \"type\": \"relu\"},"    \
+	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 6" frozen "},"     \
+	"{\"name\": \"fc2\", \"type\": \"fc\", \"outputs\": 3}]}"
+
+/* The last layer's gradients are what they are if all is trained; the others
+ * are neither computed nor reported. Both models lay their parameters alike. */
+static void test_frozen(const struct gf_backend *b)
+{
+	struct gf_model *whole = read_model(HALVES(""));
+	struct gf_model *half = read_model(HALVES(", \"frozen\": true"));
+	const size_t trained = 3 + 18;
+	struct gf_net *net;
+	struct run r, f;
+
+	gf_rng_init(&rng, 5, 0);
+	run_init(&r, whole, 4, 4);
+	net = new_net(b, &r);
+	pass(b, net, &r);
+	b->net_free(net);
+	f = r;
+	f.m = half;
+	f.grads = draw(r.nparams, 0);
+	f.emitted = gf_xcalloc(whole->nparams, sizeof(size_t));
+	net = new_net(b, &f);
+	pass(b, net, &f);
+	EXPECT(half->ntrained == 2 && f.nemitted == 2 && f.emitted[0] == 0 &&
+		       f.emitted[1] == 1,
+	       "%s: %zu reported", b->name, f.nemitted);
+	EXPECT(f.loss == r.loss &&
+		       memcmp(f.grads, r.grads, trained * sizeof(float)) == 0,
+	       "%s: other gradients", b->name);
+	for (size_t i = trained; i < r.nparams; i++)
+		EXPECT(f.grads[i] == 0, "%s: [%zu] %g", b->name, i, f.grads[i]);
+	b->net_free(net);
+	free(f.grads);
+	free(f.emitted);
+	run_release(&r);
+	free_model(whole);
+	free_model(half);
+}
+
 int main(void)
 {
 	test_start();
@@ -245,6 +292,7 @@ int main(void)
 		test_dropout(b);
 		test_dropout_rate(b);
 		test_numbers(b);
+		test_frozen(b);
 	}
 	return TEST_END();
 }
