@@ -6,7 +6,8 @@
 # Every .c under lib/X becomes part of build/lib/libgf-X.a, every cmd/gf-X.c a
 # command, every tests/unit/test_X.c a test: no list to edit when adding one.
 # Variables: V=1 (show commands), CC, CFLAGS, BUILD, SAN=address,undefined,
-# WERROR=1, WITH_ONEDNN=0, WITH_VERBS=0, PREFIX, DESTDIR.
+# WERROR=1, WITH_ONEDNN=0, WITH_VERBS=0, CUDA=0, CUDA_ARCH="75 80 90",
+# CUDA_HOME, PREFIX, DESTDIR.
 
 VERSION  := 0.1.0
 BUILD    ?= build
@@ -23,6 +24,20 @@ have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
 WITH_ONEDNN ?= $(if $(wildcard /usr/include/dnnl.h /usr/include/*/dnnl.h),1,0)
 WITH_VERBS  ?= $(if $(call have,libibverbs),1,0)
 
+# CUDA where there is a compiler for it; the programs run without a GPU, too.
+NVCC      ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+CUDA_HOME ?= $(patsubst %/include/cuda_runtime_api.h,%,$(firstword $(wildcard \
+	$(addsuffix /include/cuda_runtime_api.h,/usr/local/cuda \
+	$(patsubst %/bin/,%,$(dir $(realpath $(NVCC)))) /usr))))
+CUDA      ?= $(if $(and $(NVCC),$(CUDA_HOME)),1,0)
+# Machine code for these, and PTX of the last one for what comes after it.
+CUDA_ARCH ?= 75 80 90
+NCCL_H    := $(firstword $(wildcard $(CUDA_HOME)/include/nccl.h \
+	/usr/local/include/nccl.h /usr/include/nccl.h))
+WITH_NCCL ?= $(if $(and $(filter 1,$(CUDA)),$(NCCL_H)),1,0)
+# Runs the kernels of CUDA in tests, compiled for this processor.
+EMULATOR_CXX ?= $(shell command -v g++)
+
 MISSING := $(strip $(foreach p,jansson hwloc zlib ompi-c,\
 	$(if $(call have,$(p)),,$(p))))
 
@@ -31,7 +46,8 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wundef -Wpointer-arith -Wno-missing-field-initializers
 ALL_CPPFLAGS = -Ilib -Ikernels -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
 	-DGF_DATADIR='"$(PREFIX)/share/gradflow"' \
-	-DGF_HAVE_ONEDNN=$(WITH_ONEDNN) -DGF_HAVE_VERBS=$(WITH_VERBS) $(CPPFLAGS)
+	-DGF_HAVE_ONEDNN=$(WITH_ONEDNN) -DGF_HAVE_VERBS=$(WITH_VERBS) \
+	-DGF_HAVE_CUDA=$(CUDA) -DGF_HAVE_NCCL=$(WITH_NCCL) $(CPPFLAGS)
 # No contraction of a*b+c: every machine and kernel set gives the same bits.
 ALL_CFLAGS = -std=gnu11 $(WARNINGS) -pthread -ffunction-sections \
 	-fdata-sections -ffp-contract=off $(if $(WERROR),-Werror) \
@@ -42,25 +58,42 @@ ALL_LDFLAGS = -pthread -Wl,--gc-sections -Wl,--as-needed \
 # Third-party flags reach only the folder that wraps them.
 MPI_CFLAGS := $(shell $(PKG_CONFIG) --cflags ompi-c 2>/dev/null)
 MPI_LIBS   := $(shell $(PKG_CONFIG) --libs ompi-c 2>/dev/null)
-FOREIGN_CFLAGS_comm := $(MPI_CFLAGS)
+CUDA_CFLAGS := $(if $(filter 1,$(CUDA)),-isystem $(CUDA_HOME)/include)
+CUDA_LIBS   := $(if $(filter 1,$(CUDA)),-L$(firstword $(wildcard \
+	$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib)) -lcudart_static -lrt)
+# No -fmad: the bits of kernels/ref.
+NVCC_FLAGS = -std=c++17 -O3 -fmad=false -Ikernels -Ilib \
+	$(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
+	-gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH)) \
+	-Xcompiler=-Wall,-Wextra,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-ffunction-sections \
+	$(if $(WERROR),-Werror=all-warnings -Xcompiler=-Werror)
+FOREIGN_CFLAGS_comm := $(MPI_CFLAGS) $(CUDA_CFLAGS) \
+	$(if $(NCCL_H),-isystem $(dir $(NCCL_H)))
+FOREIGN_CFLAGS_gpu := $(CUDA_CFLAGS)
 FOREIGN_LIBS := -ljansson -lhwloc $(MPI_LIBS) -lz \
 	$(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
-	$(if $(filter 1,$(WITH_VERBS)),-libverbs) -ldl -lm
+	$(if $(filter 1,$(WITH_VERBS)),-libverbs) $(CUDA_LIBS) -ldl -lm
 
 # --- sources -----------------------------------------------------------------
 LIBS    := $(notdir $(patsubst %/,%,$(wildcard lib/*/)))
 EXCLUDE := $(if $(filter 1,$(WITH_ONEDNN)),,$(wildcard lib/nn/*onednn*.c)) \
 	$(if $(filter 1,$(WITH_VERBS)),,lib/probe/verbs.c) \
+	$(if $(filter 1,$(CUDA)),,lib/gpu/cuda.c kernels/cuda/table.c) \
 	$(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),,$(wildcard kernels/x86/*.c))
 SOURCES := $(filter-out $(EXCLUDE),$(wildcard lib/*/*.c kernels/*.c \
-	kernels/ref/*.c kernels/x86/*.c))
+	kernels/ref/*.c kernels/x86/*.c kernels/cuda/*.c))
+CUDA_SOURCES := $(if $(filter 1,$(CUDA)),$(wildcard kernels/cuda/*.cu))
 COMMANDS := $(patsubst cmd/%.c,%,$(wildcard cmd/gf-*.c))
 UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 FUZZ    := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+GPU     := $(patsubst tests/gpu/%.c,%,$(wildcard tests/gpu/test_*.c))
+# The same tests on an emulated GPU are unit tests. Its coroutines are no
+# threads that a sanitizer knows.
+EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(GPU)))
 TOOLS   := $(patsubst share/tools/%.c,%,$(wildcard share/tools/*.c))
 BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c))
 
-object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+object = $(patsubst %.c,$(BUILD)/obj/%.o,$(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(1)))
 archive = $(BUILD)/lib/libgf-$(1).a
 ARCHIVES := $(foreach l,$(LIBS) kernels,$(call archive,$(l)))
 
@@ -76,7 +109,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo check check-build check-unit check-cli check-mpi \
-	check-lab check-docs asan tsan install uninstall clean golden bench lint tools format \
+	check-lab check-docs check-gpu asan tsan install uninstall clean golden bench lint tools format \
 	tables
 .DEFAULT_GOAL := all
 
@@ -90,6 +123,7 @@ help:
 	@echo '  check       build with -Werror and run every test of this machine'
 	@echo '  check-unit  check-cli  check-mpi  check-docs   parts of check'
 	@echo '  check-lab   tests on an emulated cluster (root; share/lab)'
+	@echo '  check-gpu   the kernels on an NVIDIA GPU (skipped without one)'
 	@echo '  asan tsan   the tests again under a sanitizer'
 	@echo '  bench       measure (minutes); prints ratios within one run'
 	@echo '  tables      the papers'"'"' tables beside our predictions, as text'
@@ -102,15 +136,18 @@ config:
 	@$(if $(MISSING),echo 'gradflow: not found by pkg-config: $(MISSING)' \
 	  '(on Debian: make demo installs them, or tests/install-deps.sh)' >&2;\
 	  exit 1,:)
+	@$(if $(filter 1,$(CUDA)),$(if $(and $(NVCC),$(CUDA_HOME)),:,echo \
+	  'gradflow: CUDA=1 wants nvcc and CUDA_HOME, found neither or one' >&2; \
+	  exit 1),:)
 	@mkdir -p $(BUILD)
-	@line='oneDNN $(if $(filter 1,$(WITH_ONEDNN)),on,off (plain C layers)), libibverbs $(if $(filter 1,$(WITH_VERBS)),on,off)'; \
+	@line='oneDNN $(if $(filter 1,$(WITH_ONEDNN)),on,off (plain C layers)), libibverbs $(if $(filter 1,$(WITH_VERBS)),on,off), CUDA $(if $(filter 1,$(CUDA)),on,off), NCCL $(if $(filter 1,$(WITH_NCCL)),on,off)'; \
 	  [ "$$(cat $(BUILD)/config.txt 2>/dev/null)" = "$$line" ] || \
 	  { echo "$$line" > $(BUILD)/config.txt; echo "gradflow $(VERSION): $$line"; }
 
 # --- rules -------------------------------------------------------------------
 # Flags that change the code live in a file the objects depend on.
 FLAGS_FILE := $(BUILD)/flags.txt
-$(shell mkdir -p $(BUILD); f='$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS))'; \
+$(shell mkdir -p $(BUILD); f='$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(NVCC_FLAGS))'; \
 	[ "$$(cat $(FLAGS_FILE) 2>/dev/null)" = "$$f" ] || echo "$$f" > $(FLAGS_FILE))
 
 isa = $(if $(findstring _avx512,$(1)),-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx2 -mfma -mf16c,$(if $(findstring _avx2,$(1)),-mavx2 -mfma -mf16c))
@@ -121,13 +158,17 @@ $(BUILD)/obj/%.o: %.c $(FLAGS_FILE) Makefile
 	  $(FOREIGN_CFLAGS_$(notdir $(patsubst %/,%,$(dir $<)))) $(call isa,$<) \
 	  -MMD -MP -c -o $@ $<
 
+$(BUILD)/obj/%.cu.o: %.cu $(FLAGS_FILE) Makefile
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
 define archive_rule
-$(call archive,$(1)): $(call object,$(filter $(2),$(SOURCES)))
+$(call archive,$(1)): $(call object,$(filter $(2),$(SOURCES) $(CUDA_SOURCES)))
 	@mkdir -p $$(@D); rm -f $$@
 	$$(call say,AR)ar rcs $$@ $$(filter %.o,$$^)
 endef
 $(foreach l,$(LIBS),$(eval $(call archive_rule,$(l),lib/$(l)/%.c)))
-$(eval $(call archive_rule,kernels,kernels/%.c))
+$(eval $(call archive_rule,kernels,kernels/%.c kernels/%.cu))
 
 link = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) \
 	-Wl,--start-group $(filter %.a,$^) -Wl,--end-group
@@ -152,6 +193,29 @@ $(BUILD)/tools/%: $(BUILD)/obj/share/tools/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
 
+# Tests of the kernels on a GPU: they need its driver and nothing else.
+$(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(BUILD)/obj/tests/gpu/memory_cuda.o \
+	$(foreach l,gpu base kernels,$(call archive,$(l)))
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) $(CUDA_LIBS) -ldl -lm
+
+# The same on this processor (tests/gpu/emulate.h); an address that no vector
+# may be loaded from ends them.
+EMULATE := $(EMULATOR_CXX) -x c++ -std=gnu++17 -O1 -g -Ikernels -Ilib -Itests/gpu \
+	-DGF_EMULATE -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas \
+	-fsanitize=alignment -fsanitize-undefined-trap-on-error \
+	$(if $(WERROR),-Werror)
+EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(wildcard \
+	kernels/cuda/*.cu tests/gpu/emulate.cpp))
+$(BUILD)/emulated/%.o: % $(FLAGS_FILE) Makefile
+	@mkdir -p $(@D)
+	$(call say,C++)$(EMULATE) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+$(EMULATED:%=$(BUILD)/tests/%): $(BUILD)/tests/%: $(BUILD)/obj/tests/gpu/%.o \
+	$(call object,tests/gpu/memory_host.c kernels/cuda/table.c) \
+	$(EMULATED_OBJECTS) $(foreach l,base kernels,$(call archive,$(l)))
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) -lstdc++ -lm
+
 # The report on the papers' tables: one program of several files, which needs
 # no more than the planner does.
 $(BUILD)/tools/gf-tables: $(call object,$(wildcard share/tools/tables/*.c)) \
@@ -160,7 +224,7 @@ $(BUILD)/tools/gf-tables: $(call object,$(wildcard share/tools/tables/*.c)) \
 	$(call say,LD)$(link) $(call foreign_of,gf-plan)
 
 FOREIGN_CFLAGS_bench := $(MPI_CFLAGS)
--include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/emulated -name '*.d' 2>/dev/null)
 .SECONDARY:
 
 # --- tests -------------------------------------------------------------------
@@ -169,7 +233,14 @@ check:
 	$(Q)BUILD=$(BUILD) tests/run.sh layers unit fuzz cli docs lint mpi
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
-	$(BENCH:%=$(BUILD)/bench/%)
+	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) \
+	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%))
+
+# Needs one NVIDIA GPU of sm_$(firstword $(CUDA_ARCH)) or later and its driver; skips aloud without.
+# On a machine that has these and no more, run what is in $(BUILD)/gpu.
+check-gpu:
+	+$(Q)$(MAKE) --no-print-directory check-build
+	$(Q)BUILD=$(BUILD) tests/run.sh gpu
 
 check-unit check-cli check-mpi check-lab check-docs: check-%:
 	+$(Q)$(MAKE) --no-print-directory check-build
@@ -190,7 +261,7 @@ tsan:
 
 format:
 	clang-format -i $(wildcard cmd/*.c lib/*/*.[ch] kernels/*.[ch] \
-	  kernels/*/*.c tests/*/*.c)
+	  kernels/*/*.c kernels/cuda/*.cu tests/*/*.c)
 
 demo:
 	$(Q)tests/install-deps.sh

@@ -5,7 +5,14 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t bits_of(float x)
+/* For what the kernels of every kind of processor share. */
+#ifdef __CUDACC__
+#define GF_INLINE static inline __host__ __device__
+#else
+#define GF_INLINE static inline
+#endif
+
+GF_INLINE uint32_t bits_of(float x)
 {
 	uint32_t b;
 
@@ -13,7 +20,7 @@ static inline uint32_t bits_of(float x)
 	return b;
 }
 
-static inline float float_of(uint32_t b)
+GF_INLINE float float_of(uint32_t b)
 {
 	float x;
 
@@ -22,7 +29,7 @@ static inline float float_of(uint32_t b)
 }
 
 /* Orders by magnitude as an integer: 0 < ... < infinity < NaN. */
-static inline uint32_t magnitude(float x)
+GF_INLINE uint32_t magnitude(float x)
 {
 	return bits_of(x) & 0x7fffffff;
 }

@@ -6,7 +6,7 @@
 
 /* Sixteen-bit floating point. f16: 1 + 5 + 10 bits; bf16: 1 + 8 + 7. */
 
-static inline uint16_t f16_of(float x)
+GF_INLINE uint16_t f16_of(float x)
 {
 	const uint32_t b = bits_of(x), a = b & 0x7fffffff;
 	const uint32_t sign = b >> 16 & 0x8000;
@@ -24,7 +24,7 @@ static inline uint16_t f16_of(float x)
 			  (a + 0xfff + (a >> 13 & 1) - 0x38000000) >> 13);
 }
 
-static inline float f16_to(uint16_t h)
+GF_INLINE float f16_to(uint16_t h)
 {
 	const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
 	const uint32_t exponent = h >> 10 & 31, fraction = h & 0x3ff;
@@ -37,7 +37,7 @@ static inline float f16_to(uint16_t h)
 	return float_of(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
-static inline uint16_t bf16_of(float x)
+GF_INLINE uint16_t bf16_of(float x)
 {
 	const uint32_t b = bits_of(x);
 
@@ -46,7 +46,7 @@ static inline uint16_t bf16_of(float x)
 	return (uint16_t)((b + 0x7fff + (b >> 16 & 1)) >> 16);
 }
 
-static inline uint16_t trunc16_of(float x)
+GF_INLINE uint16_t trunc16_of(float x)
 {
 	const uint32_t b = bits_of(x);
 
@@ -56,7 +56,7 @@ static inline uint16_t trunc16_of(float x)
 	return (uint16_t)(b >> 16);
 }
 
-static inline float bf16_to(uint16_t h)
+GF_INLINE float bf16_to(uint16_t h)
 {
 	return float_of((uint32_t)h << 16);
 }

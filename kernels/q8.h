@@ -37,7 +37,7 @@ static inline float q8_step(const uint8_t *from)
  * it rounds half away from zero exactly (0.5 itself would lift 0.49999997). */
 #define GF_Q8_HALF 0x1.fffffep-2f
 
-static inline int8_t q8_round(float x)
+GF_INLINE int8_t q8_round(float x)
 {
 	return (int8_t)(x + copysignf(GF_Q8_HALF, x));
 }

@@ -38,7 +38,7 @@ while [ ${#left[@]} -gt 0 ]; do
 		ready=1
 		for a in ${may[$folder]}; do
 			a=${a%%/*}
-			[ "$a" = gf_kernels.h ] && continue
+			case $a in gf_kernels.h | gf_gpu_kernels.h) continue ;; esac
 			case "$removed" in *" $a "*) ;; *) ready=0 ;; esac
 		done
 		if [ $ready = 1 ]; then removed+="$folder "; else next+=("$folder"); fi
@@ -57,7 +57,7 @@ foreign mpi.h lib/comm/
 foreign 'hwloc' lib/probe/
 foreign 'infiniband' lib/probe/
 foreign dnnl lib/nn/
-foreign 'cu(da|dnn|blas)' '(lib/(comm|nn|probe|rt)/|kernels/cuda/)'
+foreign 'cu(da|dnn|blas)' '(lib/(gpu|nn)/|kernels/cuda/)'
 foreign nccl.h lib/comm/
 foreign argp.h '(lib/cli/|cmd/)'
 foreign zlib.h lib/data/

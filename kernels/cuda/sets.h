@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_KERNELS_CUDA_SETS_H
+#define GF_KERNELS_CUDA_SETS_H
+
+#include "gf_gpu_kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What table.c is made of: an entry `add_f32` is the function
+ * gf_cuda_add_f32. */
+#define ENTRY(name)                                                            \
+	extern __typeof__(*((struct gf_gpu_kernels *)0)->name) gf_cuda_##name
+
+/* vector.cu */
+ENTRY(fill_f32);
+ENTRY(add_f32);
+ENTRY(axpby_f32);
+ENTRY(sgd_f32);
+/* lars.cu */
+ENTRY(lars_f32);
+/* sum.cu */
+ENTRY(nonfinite_f32);
+ENTRY(chunk_norms_f32);
+/* chunks.cu */
+ENTRY(gather_chunks_f32);
+ENTRY(scatter_chunks_f32);
+ENTRY(keep_chunks_f32);
+/* half.cu */
+ENTRY(f16_encode);
+ENTRY(f16_decode);
+ENTRY(f16_decode_add);
+ENTRY(bf16_encode);
+ENTRY(bf16_decode);
+ENTRY(bf16_decode_add);
+ENTRY(trunc16_encode);
+/* q8.cu */
+ENTRY(q8_encode);
+ENTRY(q8_decode);
+ENTRY(q8_decode_add);
+/* topk.cu */
+ENTRY(topk_f32);
+/* sparse.cu */
+ENTRY(take_f32);
+ENTRY(scatter_add_f32);
+ENTRY(merge_f32);
+
+#undef ENTRY
+
+#ifdef __cplusplus
+}
+#endif
+#endif

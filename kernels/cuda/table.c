@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda/sets.h"
+
+const struct gf_gpu_kernels gf_gpu_kernels_cuda = {
+	.name = "cuda",
+	.fill_f32 = gf_cuda_fill_f32,
+	.add_f32 = gf_cuda_add_f32,
+	.axpby_f32 = gf_cuda_axpby_f32,
+	.sgd_f32 = gf_cuda_sgd_f32,
+	.lars_f32 = gf_cuda_lars_f32,
+	.nonfinite_f32 = gf_cuda_nonfinite_f32,
+	.chunk_norms_f32 = gf_cuda_chunk_norms_f32,
+	.gather_chunks_f32 = gf_cuda_gather_chunks_f32,
+	.scatter_chunks_f32 = gf_cuda_scatter_chunks_f32,
+	.keep_chunks_f32 = gf_cuda_keep_chunks_f32,
+	.f16_encode = gf_cuda_f16_encode,
+	.f16_decode = gf_cuda_f16_decode,
+	.f16_decode_add = gf_cuda_f16_decode_add,
+	.bf16_encode = gf_cuda_bf16_encode,
+	.bf16_decode = gf_cuda_bf16_decode,
+	.bf16_decode_add = gf_cuda_bf16_decode_add,
+	.trunc16_encode = gf_cuda_trunc16_encode,
+	.q8_encode = gf_cuda_q8_encode,
+	.q8_decode = gf_cuda_q8_decode,
+	.q8_decode_add = gf_cuda_q8_decode_add,
+	.topk_f32 = gf_cuda_topk_f32,
+	.take_f32 = gf_cuda_take_f32,
+	.scatter_add_f32 = gf_cuda_scatter_add_f32,
+	.merge_f32 = gf_cuda_merge_f32,
+};

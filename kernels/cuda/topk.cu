@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+// Exact top-k (kernels/topk.h) in one pass over the values and some over few:
+//   1. a sample gives a bound that somewhat more than k values reach;
+//   2. the pass: every segment of values lists what reaches the bound;
+//   3. should that be fewer than k, everything is listed;
+//   4. the k-th is found among the listed by its bits, digit by digit;
+//   5. what is above it, and of its equals the first ones, go out in order.
+// Segments list in their own room, in order, so nothing is ever sorted, nothing
+// overflows, and the result does not depend on which block runs first.
+#include "bits.h"
+#include "each.h"
+#include "sets.h"
+
+namespace
+{
+
+#define SEGMENT    ((size_t)4096) // values to a warp
+#define SAMPLE     8192
+#define RUN        4 // neighbours in the sample: they share a sector
+#define BINS       2048
+#define DIGITS     3
+#define PER_BIN    (BINS / THREADS)
+#define NEIGHBOURS 8
+
+// Magnitudes have 31 bits.
+__device__ int shift_of(int digit)
+{
+	return 20 - 10 * digit;
+}
+
+__device__ uint32_t low_of(int digit)
+{
+	return digit == 0 ? 2047 : 1023;
+}
+
+// What the launches hand on.
+struct state {
+	uint32_t bound, found; // of the pass
+	uint32_t prefix, mask; // of the k-th: the digits known so far
+	uint32_t rank;         // the k-th's among those with that prefix
+	uint32_t tickets;      // blocks that have counted this digit
+	uint32_t bins[BINS];
+};
+
+// Of a segment: first how many are listed, then how many of those are above
+// the k-th, how many equal; then the same of all segments before it.
+struct tally {
+	uint32_t listed, above, equal;
+};
+
+struct work {
+	state *st;
+	tally *tallies; // per segment
+	uint16_t *list; // SEGMENT of room per segment: places in it
+};
+
+struct problem {
+	float *values;
+	const float *add;
+	size_t count, segments;
+	uint32_t k;
+	uint32_t *index;
+	work w;
+};
+
+__device__ unsigned lanes_below()
+{
+	return (1u << threadIdx.x % WARP) - 1;
+}
+
+// Sums of the threads before this one in the block; *all: of everybody.
+__device__ uint32_t sum_before(uint32_t x, uint32_t *all)
+{
+	__shared__ uint32_t of_warp[WARPS];
+	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+	uint32_t before = x, base = 0;
+
+	for (unsigned d = 1; d < WARP; d *= 2) {
+		const uint32_t left = __shfl_up_sync(ALL, before, d);
+
+		if (lane >= d)
+			before += left;
+	}
+	__syncthreads(); // who still reads what a call before left
+	if (lane == WARP - 1)
+		of_warp[warp] = before;
+	__syncthreads();
+	*all = 0;
+	for (unsigned w = 0; w < WARPS; w++) {
+		if (w < warp)
+			base += of_warp[w];
+		*all += of_warp[w];
+	}
+	return base + before - x;
+}
+
+// The bin that the rank-th largest is in (rank from 1), by one whole block.
+// Thread t looks at bins from the top, PER_BIN of them. found[0]: the bin,
+// found[1]: the rank within it.
+__device__ void find_bin(const uint32_t *bins, uint32_t rank, uint32_t *found)
+{
+	const unsigned top = BINS - 1 - threadIdx.x * PER_BIN;
+	uint32_t own = 0, all, above;
+
+	for (unsigned b = 0; b < PER_BIN; b++)
+		own += bins[top - b];
+	above = sum_before(own, &all);
+	if (above < rank && rank <= above + own) {
+		unsigned b = 0;
+
+		while (above + bins[top - b] < rank)
+			above += bins[top - b++];
+		found[0] = top - b;
+		found[1] = rank - above;
+	}
+	__syncthreads();
+}
+
+__device__ float value_at(const problem &p, size_t i)
+{
+	return p.add ? p.values[i] + p.add[i] : p.values[i];
+}
+
+// One block. sample_rank 0: no sample, everything is listed.
+__global__ void __launch_bounds__(THREADS)
+	begin(problem p, uint32_t sample_rank)
+{
+	__shared__ uint32_t keys[SAMPLE], bins[BINS], found[2];
+	state *st = p.w.st;
+	uint32_t prefix = 0, mask = 0, rank = sample_rank;
+
+	for (unsigned b = threadIdx.x; b < BINS; b += THREADS)
+		st->bins[b] = 0;
+	if (rank > 0) {
+		const size_t stride = p.count / (SAMPLE / RUN);
+
+		for (unsigned i = threadIdx.x; i < SAMPLE; i += 8 * THREADS) {
+			float v[8];
+
+#pragma unroll
+			for (unsigned u = 0; u < 8; u++) {
+				const size_t at = i + u * THREADS;
+
+				v[u] = value_at(p,
+						at / RUN * stride + at % RUN);
+			}
+#pragma unroll
+			for (unsigned u = 0; u < 8; u++)
+				keys[i + u * THREADS] = magnitude(v[u]);
+		}
+		for (int d = 0; d < DIGITS; d++) {
+			for (unsigned b = threadIdx.x; b < BINS; b += THREADS)
+				bins[b] = 0;
+			__syncthreads();
+			for (unsigned i = threadIdx.x; i < SAMPLE; i += THREADS)
+				if ((keys[i] & mask) == prefix)
+					atomicAdd(&bins[keys[i] >> shift_of(d) &
+							low_of(d)],
+						  1u);
+			__syncthreads();
+			find_bin(bins, rank, found);
+			prefix |= found[0] << shift_of(d);
+			mask |= low_of(d) << shift_of(d);
+			rank = found[1];
+			__syncthreads();
+		}
+	}
+	if (threadIdx.x != 0)
+		return;
+	st->bound = prefix;
+	st->found = st->prefix = st->mask = st->tickets = 0;
+	st->rank = p.k;
+}
+
+// Four values of lane `lane`, i elements into the segment at `from`; what lies
+// behind the end counts as smaller than anything.
+template <bool Quads>
+__device__ void read_four(const problem &p, size_t at, float *v)
+{
+	if (Quads && at + 4 <= p.count) {
+		float4 q = load4(p.values + at);
+
+		if (p.add) {
+			const float4 a = load4(p.add + at);
+
+			q = make_float4(q.x + a.x, q.y + a.y, q.z + a.z,
+					q.w + a.w);
+			store4(p.values + at, q);
+		}
+		v[0] = q.x;
+		v[1] = q.y;
+		v[2] = q.z;
+		v[3] = q.w;
+		return;
+	}
+	for (unsigned j = 0; j < 4; j++) {
+		v[j] = 0;
+		if (at + j >= p.count)
+			continue;
+		v[j] = value_at(p, at + j);
+		if (p.add)
+			p.values[at + j] = v[j];
+	}
+}
+
+// Lists what reaches the bound; a warp to each segment.
+template <bool Quads>
+__device__ uint32_t list_segment(const problem &p, size_t segment,
+				 uint32_t bound)
+{
+	const unsigned lane = threadIdx.x % WARP;
+	const size_t from = segment * SEGMENT;
+	uint16_t *list = p.w.list + from;
+	uint32_t listed = 0;
+
+#pragma unroll 2
+	for (size_t i = 0; i < SEGMENT && from + i < p.count; i += 4 * WARP) {
+		const size_t at = from + i + 4 * lane;
+		unsigned votes[4], before = 0;
+		float v[4];
+		bool in[4];
+
+		read_four<Quads>(p, at, v);
+		for (unsigned j = 0; j < 4; j++) {
+			in[j] = at + j < p.count && magnitude(v[j]) >= bound;
+			votes[j] = __ballot_sync(ALL, in[j]);
+			before += __popc(votes[j] & lanes_below());
+		}
+		// Order: by lane, then by j.
+		for (unsigned j = 0; j < 4; j++)
+			if (in[j])
+				list[listed + before++] =
+					(uint16_t)(at + j - from);
+		for (unsigned j = 0; j < 4; j++)
+			listed += __popc(votes[j]);
+	}
+	return listed;
+}
+
+template <bool Quads>
+__global__ void __launch_bounds__(THREADS) collect(problem p)
+{
+	const size_t segment = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+	uint32_t listed;
+
+	if (segment >= p.segments) // the whole warp
+		return;
+	listed = list_segment<Quads>(p, segment, p.w.st->bound);
+	if (threadIdx.x % WARP == 0) {
+		p.w.tallies[segment].listed = listed;
+		atomicAdd(&p.w.st->found, listed);
+	}
+}
+
+// The sample promised too much: list everything. Nothing is added again.
+__global__ void __launch_bounds__(THREADS) collect_all(problem p)
+{
+	const unsigned lane = threadIdx.x % WARP;
+	const size_t walkers = (size_t)gridDim.x * WARPS;
+
+	if (p.w.st->found >= p.k)
+		return;
+	for (size_t segment = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+	     segment < p.segments; segment += walkers) {
+		const size_t from = segment * SEGMENT;
+		const size_t rest = p.count - from;
+		const uint32_t n = (uint32_t)(rest < SEGMENT ? rest : SEGMENT);
+
+		for (uint32_t i = lane; i < n; i += WARP)
+			p.w.list[from + i] = (uint16_t)i;
+		if (lane == 0)
+			p.w.tallies[segment].listed = n;
+	}
+}
+
+__device__ uint32_t listed_key(const problem &p, size_t segment, uint32_t i)
+{
+	const size_t from = segment * SEGMENT;
+
+	return magnitude(p.values[from + p.w.list[from + i]]);
+}
+
+// Counts one digit of what is listed and has the known prefix; the block that
+// comes last finds the next digit and clears up for the following launch.
+__global__ void __launch_bounds__(THREADS) count_digit(problem p, int digit)
+{
+	__shared__ uint32_t bins[BINS], found[2], ticket;
+	const size_t walkers = (size_t)gridDim.x * WARPS;
+	const int shift = shift_of(digit);
+	const uint32_t low = low_of(digit);
+	state *st = p.w.st;
+	const uint32_t prefix = st->prefix, mask = st->mask, rank = st->rank;
+
+	for (unsigned b = threadIdx.x; b < BINS; b += THREADS)
+		bins[b] = 0;
+	__syncthreads();
+	for (size_t segment = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+	     segment < p.segments; segment += walkers) {
+		const uint32_t n = p.w.tallies[segment].listed;
+
+		for (uint32_t i = threadIdx.x % WARP; i < n; i += WARP) {
+			const uint32_t key = listed_key(p, segment, i);
+
+			if ((key & mask) == prefix)
+				atomicAdd(&bins[key >> shift & low], 1u);
+		}
+	}
+	__syncthreads();
+	for (unsigned b = threadIdx.x; b < BINS; b += THREADS)
+		if (bins[b])
+			atomicAdd(&st->bins[b], bins[b]);
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0)
+		ticket = atomicAdd(&st->tickets, 1u);
+	__syncthreads();
+	if (ticket != gridDim.x - 1)
+		return;
+	__threadfence();
+	for (unsigned b = threadIdx.x; b < BINS; b += THREADS) {
+		bins[b] = atomicAdd(&st->bins[b], 0u); // past the L1 cache
+		st->bins[b] = 0;
+	}
+	__syncthreads();
+	find_bin(bins, rank, found);
+	if (threadIdx.x != 0)
+		return;
+	st->prefix = prefix | found[0] << shift;
+	st->mask = mask | low << shift;
+	st->rank = found[1];
+	st->tickets = 0;
+}
+
+// How many of each segment are above the k-th, how many equal to it.
+__global__ void __launch_bounds__(THREADS) count_above(problem p)
+{
+	const unsigned lane = threadIdx.x % WARP;
+	const size_t walkers = (size_t)gridDim.x * WARPS;
+	const uint32_t kth = p.w.st->prefix;
+
+	for (size_t segment = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+	     segment < p.segments; segment += walkers) {
+		tally *t = &p.w.tallies[segment];
+		const uint32_t n = t->listed;
+		uint32_t above = 0, equal = 0;
+
+		for (uint32_t i = 0; i < n; i += WARP) {
+			const bool in = i + lane < n;
+			const uint32_t key =
+				in ? listed_key(p, segment, i + lane) : 0;
+
+			above += __popc(__ballot_sync(ALL, in && key > kth));
+			equal += __popc(__ballot_sync(ALL, in && key == kth));
+		}
+		if (lane == 0) {
+			t->above = above;
+			t->equal = equal;
+		}
+	}
+}
+
+// One block: each segment's become those of the segments before it. A thread
+// takes some neighbours, so that few rounds wait for memory.
+__global__ void __launch_bounds__(THREADS) sum_segments(problem p)
+{
+	uint32_t above = 0, equal = 0;
+
+	for (size_t from = 0; from < p.segments; from += THREADS * NEIGHBOURS) {
+		const size_t first = from + threadIdx.x * NEIGHBOURS;
+		tally t[NEIGHBOURS];
+		uint32_t a = 0, e = 0, all_above, all_equal;
+
+#pragma unroll
+		for (unsigned u = 0; u < NEIGHBOURS; u++) {
+			t[u] = tally{0, 0, 0};
+			if (first + u < p.segments)
+				t[u] = p.w.tallies[first + u];
+			a += t[u].above;
+			e += t[u].equal;
+		}
+		a = above + sum_before(a, &all_above);
+		e = equal + sum_before(e, &all_equal);
+#pragma unroll
+		for (unsigned u = 0; u < NEIGHBOURS; u++) {
+			if (first + u < p.segments)
+				p.w.tallies[first + u] =
+					tally{t[u].listed, a, e};
+			a += t[u].above;
+			e += t[u].equal;
+		}
+		above += all_above;
+		equal += all_equal;
+	}
+}
+
+// An element's place: those above the k-th before it, and the equals before it
+// as far as they go out at all (the first `rank` of them).
+__global__ void __launch_bounds__(THREADS) emit(problem p)
+{
+	const unsigned lane = threadIdx.x % WARP;
+	const size_t walkers = (size_t)gridDim.x * WARPS;
+	const uint32_t kth = p.w.st->prefix, equals = p.w.st->rank;
+
+	for (size_t segment = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+	     segment < p.segments; segment += walkers) {
+		const tally t = p.w.tallies[segment];
+		const size_t from = segment * SEGMENT;
+		uint32_t above = t.above, equal = t.equal;
+
+		for (uint32_t i = 0; i < t.listed; i += WARP) {
+			const bool in = i + lane < t.listed;
+			const uint32_t key =
+				in ? listed_key(p, segment, i + lane) : 0;
+			const unsigned larger =
+				__ballot_sync(ALL, in && key > kth);
+			const unsigned same =
+				__ballot_sync(ALL, in && key == kth);
+			const uint32_t a =
+				above + __popc(larger & lanes_below());
+			const uint32_t e = equal + __popc(same & lanes_below());
+
+			if (in && (key > kth || (key == kth && e < equals)))
+				p.index[a + (e < equals ? e : equals)] =
+					(uint32_t)(from +
+						   p.w.list[from + i + lane]);
+			above += __popc(larger);
+			equal += __popc(same);
+		}
+	}
+}
+
+size_t segments_of(size_t count)
+{
+	return blocks_for(count, SEGMENT);
+}
+
+// As topk.h: three standard deviations above the expected rank; 0 where the
+// sample is no help.
+uint32_t rank_in_sample(size_t count, size_t k)
+{
+	const double expected = (double)k / (double)count * SAMPLE;
+	size_t slack = 8, rank;
+
+	while ((double)(slack * slack) < 9 * expected)
+		slack++;
+	rank = (size_t)expected + slack;
+	return count < SAMPLE || rank >= SAMPLE ? 0 : (uint32_t)rank;
+}
+
+problem problem_of(const struct gf_gpu_topk *t)
+{
+	problem p;
+
+	p.values = t->values;
+	p.add = t->add;
+	p.count = t->count;
+	p.segments = segments_of(t->count);
+	p.k = (uint32_t)t->k;
+	p.index = t->index;
+	p.w.st = static_cast<state *>(t->work);
+	p.w.tallies = reinterpret_cast<tally *>(p.w.st + 1);
+	p.w.list = reinterpret_cast<uint16_t *>(p.w.tallies + p.segments);
+	return p;
+}
+
+} // namespace
+
+size_t gf_gpu_topk_work_bytes(size_t count)
+{
+	const size_t segments = segments_of(count);
+
+	return sizeof(state) + segments * sizeof(tally) +
+	       segments * SEGMENT * sizeof(uint16_t);
+}
+
+void gf_cuda_topk_f32(struct gf_gpu_stream *s, const struct gf_gpu_topk *t)
+{
+	const problem p = problem_of(t);
+	const size_t all = blocks_for(p.segments, WARPS);
+	const size_t few = walking_blocks(p.segments, WARPS);
+
+	LAUNCH(begin, 1, s, p, rank_in_sample(t->count, t->k));
+	if (phase(p.values, 4) == 0 && (!p.add || phase(p.add, 4) == 0))
+		LAUNCH(collect<true>, all, s, p);
+	else
+		LAUNCH(collect<false>, all, s, p);
+	LAUNCH(collect_all, few, s, p);
+	for (int digit = 0; digit < DIGITS; digit++)
+		LAUNCH(count_digit, few, s, p, digit);
+	LAUNCH(count_above, few, s, p);
+	LAUNCH(sum_segments, 1, s, p);
+	LAUNCH(emit, few, s, p);
+}

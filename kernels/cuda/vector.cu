@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+// Fills, sums, and the updates of SGD.
+#include "each.h"
+#include "sets.h"
+
+namespace
+{
+
+struct fill {
+	float value;
+	float *y;
+
+	struct quad {
+	};
+	size_t phase() const
+	{
+		return ::phase(y, 4);
+	}
+	__device__ void load(size_t, quad &) const
+	{
+	}
+	__device__ void store(size_t i, const quad &) const
+	{
+		store4(y + i, make_float4(value, value, value, value));
+	}
+	__device__ void one(size_t i) const
+	{
+		y[i] = value;
+	}
+};
+
+struct add {
+	float *y;
+	const float *x;
+
+	struct quad {
+		float4 y, x;
+	};
+	size_t phase() const
+	{
+		return same_phase(::phase(y, 4), ::phase(x, 4));
+	}
+	__device__ void load(size_t i, quad &q) const
+	{
+		q.y = load4(y + i);
+		q.x = load4(x + i);
+	}
+	__device__ void store(size_t i, const quad &q) const
+	{
+		store4(y + i, make_float4(q.y.x + q.x.x, q.y.y + q.x.y,
+					  q.y.z + q.x.z, q.y.w + q.x.w));
+	}
+	__device__ void one(size_t i) const
+	{
+		y[i] += x[i];
+	}
+};
+
+struct axpby {
+	float a, b;
+	const float *x;
+	float *y;
+
+	struct quad {
+		float4 y, x;
+	};
+	size_t phase() const
+	{
+		return same_phase(::phase(y, 4), ::phase(x, 4));
+	}
+	__device__ float of(float xi, float yi) const
+	{
+		return a * xi + b * yi;
+	}
+	__device__ void load(size_t i, quad &q) const
+	{
+		q.y = load4(y + i);
+		q.x = load4(x + i);
+	}
+	__device__ void store(size_t i, const quad &q) const
+	{
+		store4(y + i, make_float4(of(q.x.x, q.y.x), of(q.x.y, q.y.y),
+					  of(q.x.z, q.y.z), of(q.x.w, q.y.w)));
+	}
+	__device__ void one(size_t i) const
+	{
+		y[i] = of(x[i], y[i]);
+	}
+};
+
+struct sgd {
+	struct gf_sgd_step o;
+	const uint32_t *skip;
+	const float *grad;
+	float *weight, *velocity;
+
+	struct quad {
+		float4 g, w, u;
+	};
+	size_t phase() const
+	{
+		return same_phase(
+			::phase(grad, 4),
+			same_phase(::phase(weight, 4), ::phase(velocity, 4)));
+	}
+	__device__ void load(size_t i, quad &q) const
+	{
+		q.g = load4(grad + i);
+		q.w = load4(weight + i);
+		q.u = load4(velocity + i);
+	}
+	__device__ void of(float grad_i, float &w, float &u) const
+	{
+		const float g = o.scale * grad_i + o.weight_decay * w;
+
+		u = o.momentum * u + g;
+		w -= o.lr * (o.nesterov ? g + o.momentum * u : u);
+	}
+	__device__ void store(size_t i, quad q) const
+	{
+		if (skip && *skip)
+			return;
+		of(q.g.x, q.w.x, q.u.x);
+		of(q.g.y, q.w.y, q.u.y);
+		of(q.g.z, q.w.z, q.u.z);
+		of(q.g.w, q.w.w, q.u.w);
+		store4(velocity + i, q.u);
+		store4(weight + i, q.w);
+	}
+	__device__ void one(size_t i) const
+	{
+		if (skip && *skip)
+			return;
+		of(grad[i], weight[i], velocity[i]);
+	}
+};
+
+} // namespace
+
+void gf_cuda_fill_f32(struct gf_gpu_stream *s, float value, float *y, size_t n)
+{
+	each(s, fill{value, y}, n);
+}
+
+void gf_cuda_add_f32(struct gf_gpu_stream *s, float *y, const float *x,
+		     size_t n)
+{
+	each(s, add{y, x}, n);
+}
+
+void gf_cuda_axpby_f32(struct gf_gpu_stream *s, float a, const float *x,
+		       float b, float *y, size_t n)
+{
+	each(s, axpby{a, b, x, y}, n);
+}
+
+void gf_cuda_sgd_f32(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
+		     const uint32_t *skip, const float *grad, float *weight,
+		     float *velocity, size_t n)
+{
+	each(s, sgd{*o, skip, grad, weight, velocity}, n);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_GPU_KERNELS_H
+#define GF_GPU_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gf_kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * The inner loops of training on a GPU. Pointers are the device's unless said
+ * otherwise, aligned to their elements and no further; ranges must not overlap
+ * unless they are equal.
+ *
+ * A function only enqueues on the stream: it allocates nothing, waits for
+ * nothing and reads no device memory on the host, so a graph can capture it.
+ * What it needs to work in, the caller gives. A launch that fails shows in the
+ * device's next check (gpu/gpu.h).
+ *
+ * Results have the bits of kernels/ref (gf_kernels.h), except that a NaN made
+ * by arithmetic may be another NaN, and where a comment says otherwise.
+ */
+struct gf_gpu_stream; /* opaque: a cudaStream_t */
+
+/* Ends a list of indices that is shorter than its room: no index. */
+#define GF_GPU_NO_INDEX 0xffffffffu
+
+/* As gf_topk; index lies ascending. */
+struct gf_gpu_topk {
+	float *values;
+	const float *add; /* (optional) values += add comes first */
+	size_t count;     /* below 2^32 */
+	size_t k;         /* 1 to count */
+	uint32_t *index;  /* out, k of them */
+	void *work;       /* gf_gpu_topk_work_bytes(count), 8-aligned */
+};
+
+/* Lists of fixed room, ascending, GF_GPU_NO_INDEX (with value 0) at the end. */
+struct gf_gpu_sparse {
+	uint32_t *index;
+	float *value;
+	size_t room;
+};
+
+/* The tensors of a pool, for updates that go tensor by tensor. */
+struct gf_gpu_tensors {
+	size_t count;
+	const size_t *offsets; /* count + 1, in elements */
+	/* count + 1: how many pieces of GF_GPU_PIECE elements, the last one
+	 * short, the tensors before this one have */
+	const size_t *pieces;
+	size_t npieces;       /* pieces[count], on the host */
+	const uint8_t *plain; /* per tensor: 1 keeps a trust of 1 */
+};
+
+#define GF_GPU_PIECE 4096
+
+struct gf_gpu_lars {
+	struct gf_sgd_step step;
+	double eta, epsilon, weight_decay; /* optim/lars.h */
+	void *work; /* gf_gpu_lars_work_bytes(tensors), 8-aligned */
+};
+
+struct gf_gpu_kernels {
+	const char *name; /* cuda */
+
+	void (*fill_f32)(struct gf_gpu_stream *s, float value, float *y,
+			 size_t n);
+	void (*add_f32)(struct gf_gpu_stream *s, float *y, const float *x,
+			size_t n);
+	void (*axpby_f32)(struct gf_gpu_stream *s, float a, const float *x,
+			  float b, float *y, size_t n);
+
+	/* The step is the host's and is read at once. skip (optional): where
+	 * *skip is not 0 nothing changes. */
+	void (*sgd_f32)(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
+			const uint32_t *skip, const float *grad, float *weight,
+			float *velocity, size_t n);
+	/* optim/lars.h over all tensors of a pool. The sums of squares are
+	 * added up in another order than ref's: the same bits on every GPU,
+	 * the trust within 1e-12 of ref's. `t` and `o` are the host's. */
+	void (*lars_f32)(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
+			 const struct gf_gpu_tensors *t, const uint32_t *skip,
+			 const float *grad, float *weight, float *velocity);
+	/* *flag |= 1 if something is infinite or NaN */
+	void (*nonfinite_f32)(struct gf_gpu_stream *s, const float *x,
+			      uint32_t *flag, size_t n);
+
+	/* Per chunk of chunk_elems (the last one may be short):
+	 * y += x (optional), norms[c] = sum_abs_f32 of it. */
+	void (*chunk_norms_f32)(struct gf_gpu_stream *s, float *y,
+				const float *x, size_t n, size_t chunk_elems,
+				double *norms);
+	/* Chunks of `from` (n elements in all) one behind the other into `to`,
+	 * and back. chunks: ascending. */
+	void (*gather_chunks_f32)(struct gf_gpu_stream *s, float *to,
+				  const float *from, size_t n,
+				  size_t chunk_elems, const uint32_t *chunks,
+				  size_t nchunks);
+	void (*scatter_chunks_f32)(struct gf_gpu_stream *s, float *to,
+				   const float *from, size_t n,
+				   size_t chunk_elems, const uint32_t *chunks,
+				   size_t nchunks);
+	/* residual = decay*grad in chunks whose `sent` is 0, else 0 */
+	void (*keep_chunks_f32)(struct gf_gpu_stream *s, float *residual,
+				const float *grad, size_t n, size_t chunk_elems,
+				const uint8_t *sent, float decay);
+
+	void (*f16_encode)(struct gf_gpu_stream *s, uint16_t *to,
+			   const float *from, size_t n);
+	void (*f16_decode)(struct gf_gpu_stream *s, float *to,
+			   const uint16_t *from, size_t n);
+	void (*f16_decode_add)(struct gf_gpu_stream *s, float *y,
+			       const uint16_t *x, size_t n);
+	void (*bf16_encode)(struct gf_gpu_stream *s, uint16_t *to,
+			    const float *from, size_t n);
+	void (*bf16_decode)(struct gf_gpu_stream *s, float *to,
+			    const uint16_t *from, size_t n);
+	void (*bf16_decode_add)(struct gf_gpu_stream *s, float *y,
+				const uint16_t *x, size_t n);
+	void (*trunc16_encode)(struct gf_gpu_stream *s, uint16_t *to,
+			       const float *from, size_t n);
+	/* A whole message: a block of q8 for each block_elems elements, the
+	 * last one short. The bytes are aligned to 4, block_elems too. */
+	void (*q8_encode)(struct gf_gpu_stream *s, uint8_t *to,
+			  const float *from, size_t n, size_t block_elems);
+	void (*q8_decode)(struct gf_gpu_stream *s, float *to,
+			  const uint8_t *from, size_t n, size_t block_elems);
+	void (*q8_decode_add)(struct gf_gpu_stream *s, float *y,
+			      const uint8_t *x, size_t n, size_t block_elems);
+
+	/* `t` is the host's. */
+	void (*topk_f32)(struct gf_gpu_stream *s, const struct gf_gpu_topk *t);
+	/* These pass over GF_GPU_NO_INDEX; take writes 0 there. */
+	void (*take_f32)(struct gf_gpu_stream *s, float *to, float *from,
+			 const uint32_t *index, size_t n);
+	void (*scatter_add_f32)(struct gf_gpu_stream *s, float *to,
+				const float *from, const uint32_t *index,
+				size_t n);
+	/* out->room = a->room + b->room; the structs are the host's. work:
+	 * gf_gpu_merge_work_bytes(a->room), 4-aligned. */
+	void (*merge_f32)(struct gf_gpu_stream *s,
+			  const struct gf_gpu_sparse *a,
+			  const struct gf_gpu_sparse *b,
+			  const struct gf_gpu_sparse *out, void *work);
+};
+
+size_t gf_gpu_topk_work_bytes(size_t count);
+size_t gf_gpu_lars_work_bytes(const struct gf_gpu_tensors *t);
+size_t gf_gpu_merge_work_bytes(size_t room);
+
+extern const struct gf_gpu_kernels gf_gpu_kernels_cuda;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

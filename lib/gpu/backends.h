@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_GPU_BACKENDS_H
+#define GF_GPU_BACKENDS_H
+
+#include "gpu/gpu.h"
+
+/* What registry.c asks; private to lib/gpu. */
+struct gf_gpu_backend {
+	int (*count)(struct gf_error *why);
+	int (*open)(int index, struct gf_gpu **gpu, struct gf_error *err);
+};
+
+extern const struct gf_gpu_backend gf_gpu_cuda;
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gpu/backends.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cuda_runtime_api.h>
+
+#include "base/heap.h"
+
+static int fail(cudaError_t status, const char *what, struct gf_error *err)
+{
+	return gf_error_set(
+		err, status == cudaErrorMemoryAllocation ? -ENOMEM : -EIO,
+		"%s: %s", what, cudaGetErrorString(status));
+}
+
+/* Sets rc and the reason, and goes to out. */
+#define CUDA_TRY(call)                                                         \
+	do {                                                                   \
+		cudaError_t status_ = (call);                                  \
+		if (status_ != cudaSuccess) {                                  \
+			rc = fail(status_, #call, err);                        \
+			goto out;                                              \
+		}                                                              \
+	} while (0)
+
+/* A thread's calls go to the device that it chose last. */
+static int choose(const struct gf_gpu *g, struct gf_error *err)
+{
+	cudaError_t status = cudaSetDevice(g->index);
+
+	return status == cudaSuccess ? 0 : fail(status, "cudaSetDevice", err);
+}
+
+static int alloc(struct gf_gpu *g, size_t size_bytes, void **p,
+		 struct gf_error *err)
+{
+	cudaError_t status;
+	void *got;
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	status = cudaMalloc(&got, size_bytes ? size_bytes : 1);
+	if (status != cudaSuccess) {
+		(void)cudaGetLastError(); /* else the next check sees it */
+		return gf_error_set(
+			err, -ENOMEM, "no memory for %zu bytes on GPU %d: %s",
+			size_bytes, g->index, cudaGetErrorString(status));
+	}
+	*p = got;
+	return 0;
+}
+
+static void free_device(struct gf_gpu *g, void *p)
+{
+	(void)g;
+	(void)cudaFree(p);
+}
+
+static int host_alloc(struct gf_gpu *g, size_t size_bytes, void **p,
+		      struct gf_error *err)
+{
+	cudaError_t status;
+	void *got;
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	status = cudaHostAlloc(&got, size_bytes ? size_bytes : 1,
+			       cudaHostAllocPortable);
+	if (status != cudaSuccess) {
+		(void)cudaGetLastError();
+		return gf_error_set(err, -ENOMEM,
+				    "no pinned host memory for %zu bytes: %s",
+				    size_bytes, cudaGetErrorString(status));
+	}
+	memset(got, 0, size_bytes);
+	*p = got;
+	return 0;
+}
+
+static void host_free(struct gf_gpu *g, void *p)
+{
+	(void)g;
+	(void)cudaFreeHost(p);
+}
+
+static int free_bytes(struct gf_gpu *g, size_t *bytes, struct gf_error *err)
+{
+	size_t total;
+	int rc = choose(g, err);
+
+	if (!rc)
+		CUDA_TRY(cudaMemGetInfo(bytes, &total));
+out:
+	return rc;
+}
+
+static int stream_new(struct gf_gpu *g, bool urgent, struct gf_gpu_stream **s,
+		      struct gf_error *err)
+{
+	int least, greatest, rc = choose(g, err);
+	cudaStream_t stream;
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+	CUDA_TRY(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+					      urgent ? greatest : least));
+	*s = (struct gf_gpu_stream *)stream;
+out:
+	return rc;
+}
+
+static void stream_free(struct gf_gpu *g, struct gf_gpu_stream *s)
+{
+	(void)g;
+	if (s)
+		(void)cudaStreamDestroy((cudaStream_t)s);
+}
+
+static int stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
+		       struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaStreamSynchronize((cudaStream_t)s));
+out:
+	return rc;
+}
+
+static int event_new(struct gf_gpu *g, bool timed, struct gf_gpu_event **e,
+		     struct gf_error *err)
+{
+	cudaEvent_t event;
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaEventCreateWithFlags(
+		&event, timed ? cudaEventDefault : cudaEventDisableTiming));
+	*e = (struct gf_gpu_event *)event;
+out:
+	return rc;
+}
+
+static void event_free(struct gf_gpu *g, struct gf_gpu_event *e)
+{
+	(void)g;
+	if (e)
+		(void)cudaEventDestroy((cudaEvent_t)e);
+}
+
+static int record(struct gf_gpu *g, struct gf_gpu_event *e,
+		  struct gf_gpu_stream *s, struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaEventRecord((cudaEvent_t)e, (cudaStream_t)s));
+out:
+	return rc;
+}
+
+static int wait(struct gf_gpu *g, struct gf_gpu_stream *s,
+		struct gf_gpu_event *e, struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e, 0));
+out:
+	return rc;
+}
+
+static int query(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_error *err)
+{
+	cudaError_t status = cudaEventQuery((cudaEvent_t)e);
+
+	(void)g;
+	if (status == cudaErrorNotReady)
+		return 0;
+	return status == cudaSuccess ? 1 : fail(status, "cudaEventQuery", err);
+}
+
+static int event_s(struct gf_gpu *g, struct gf_gpu_event *from,
+		   struct gf_gpu_event *to, double *seconds,
+		   struct gf_error *err)
+{
+	float ms;
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaEventElapsedTime(&ms, (cudaEvent_t)from, (cudaEvent_t)to));
+	*seconds = (double)ms * 1e-3;
+out:
+	return rc;
+}
+
+static int copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
+		const void *from, size_t size_bytes, enum gf_gpu_copy kind,
+		struct gf_error *err)
+{
+	static const enum cudaMemcpyKind kinds[] = {
+		[GF_GPU_TO_DEVICE] = cudaMemcpyHostToDevice,
+		[GF_GPU_TO_HOST] = cudaMemcpyDeviceToHost,
+		[GF_GPU_WITHIN] = cudaMemcpyDeviceToDevice,
+	};
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaMemcpyAsync(to, from, size_bytes, kinds[kind],
+				 (cudaStream_t)s));
+out:
+	return rc;
+}
+
+static int zero(struct gf_gpu *g, struct gf_gpu_stream *s, void *p,
+		size_t size_bytes, struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaMemsetAsync(p, 0, size_bytes, (cudaStream_t)s));
+out:
+	return rc;
+}
+
+static int check(struct gf_gpu *g, struct gf_error *err)
+{
+	cudaError_t status = cudaGetLastError();
+
+	return status == cudaSuccess
+		       ? 0
+		       : gf_error_set(err, -EIO, "GPU %d: %s", g->index,
+				      cudaGetErrorString(status));
+}
+
+static void close_cuda(struct gf_gpu *g)
+{
+	free(g);
+}
+
+static const struct gf_gpu_ops ops = {
+	.name = "cuda",
+	.alloc = alloc,
+	.free = free_device,
+	.host_alloc = host_alloc,
+	.host_free = host_free,
+	.free_bytes = free_bytes,
+	.stream_new = stream_new,
+	.stream_free = stream_free,
+	.stream_sync = stream_sync,
+	.event_new = event_new,
+	.event_free = event_free,
+	.record = record,
+	.wait = wait,
+	.query = query,
+	.event_s = event_s,
+	.copy = copy,
+	.zero = zero,
+	.check = check,
+	.close = close_cuda,
+};
+
+static int count(struct gf_error *why)
+{
+	int n = 0;
+	cudaError_t status = cudaGetDeviceCount(&n);
+
+	if (status != cudaSuccess || n == 0) {
+		(void)cudaGetLastError();
+		gf_error_set(why, -ENOTSUP, "no GPU that CUDA can use: %s",
+			     status == cudaSuccess
+				     ? "none is visible"
+				     : cudaGetErrorString(status));
+		return 0;
+	}
+	return n;
+}
+
+static int describe(struct gf_gpu *g, struct gf_error *err)
+{
+	struct cudaDeviceProp p;
+	int rc = 0;
+
+	CUDA_TRY(cudaGetDeviceProperties(&p, g->index));
+	snprintf(g->name, sizeof(g->name), "%.*s", (int)sizeof(g->name) - 1,
+		 p.name);
+	snprintf(g->pci, sizeof(g->pci), "%04x:%02x:%02x.0",
+		 (unsigned)p.pciDomainID & 0xffff, (unsigned)p.pciBusID & 0xff,
+		 (unsigned)p.pciDeviceID & 0xff);
+	g->major = p.major;
+	g->minor = p.minor;
+	g->memory_bytes = p.totalGlobalMem;
+out:
+	return rc;
+}
+
+static int open_cuda(int index, struct gf_gpu **gpu, struct gf_error *err)
+{
+	struct gf_error why = {""};
+	const int n = count(&why);
+	struct gf_gpu *g;
+	int rc;
+
+	if (n == 0)
+		return gf_error_set(err, -ENOTSUP, "%s", why.text);
+	if (index < 0 || index >= n)
+		return gf_error_set(err, -ENOTSUP,
+				    "want a GPU below %d, got %d", n, index);
+	g = gf_xcalloc(1, sizeof(*g));
+	g->ops = &ops;
+	g->kernels = &gf_gpu_kernels_cuda;
+	g->index = index;
+	rc = choose(g, err);
+	rc = rc ? rc : describe(g, err);
+	if (rc)
+		free(g);
+	else
+		*gpu = g;
+	return rc;
+}
+
+const struct gf_gpu_backend gf_gpu_cuda = {count, open_cuda};

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kernel_test.h"
+
+/*
+ * The GPU's elementwise kernels and sums against ref, bit for bit, over sizes
+ * around every width, addresses that are aligned to an element only, alike and
+ * unlike, and special values.
+ */
+#define TOLERANCE_LARS 1e-6
+
+static const size_t sizes[] = {0,    1,    2,    3,    4,    5,    7,
+			       31,   32,   33,   127,  1023, 1024, 1025,
+			       2047, 2049, 4095, 4097, 9000, 33001};
+/* In elements, of the first array and of the others. */
+static const size_t offsets[][2] = {{0, 0}, {1, 1}, {3, 3}, {0, 1}, {2, 3}};
+
+static struct gf_rng rng;
+static const struct gf_kernels *ref;
+static const struct gf_gpu_kernels *gpu = &gf_gpu_kernels_cuda;
+static struct gf_gpu_stream *stream;
+
+/* Three arrays on the host, and the same on the device. */
+struct arrays {
+	size_t n;
+	float *x, *y, *z;
+	float *dx, *dy, *dz;
+};
+
+static void fill(struct arrays *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		a->y[i] = -1.5f;
+	gpu->fill_f32(stream, -1.5f, a->dy, a->n);
+}
+
+static void add(struct arrays *a)
+{
+	ref->add_f32(a->y, a->x, a->n);
+	gpu->add_f32(stream, a->dy, a->dx, a->n);
+}
+
+static void add_itself(struct arrays *a)
+{
+	ref->add_f32(a->y, a->y, a->n);
+	gpu->add_f32(stream, a->dy, a->dy, a->n);
+}
+
+static void axpby(struct arrays *a)
+{
+	ref->axpby_f32(0.3f, a->x, -1.7f, a->y, a->n);
+	gpu->axpby_f32(stream, 0.3f, a->dx, -1.7f, a->dy, a->n);
+}
+
+static void step(struct arrays *a, int nesterov)
+{
+	const struct gf_sgd_step o = {0.1f, 0.9f, 5e-4f, 0.25f, nesterov};
+
+	ref->sgd_f32(&o, a->x, a->y, a->z, a->n);
+	gpu->sgd_f32(stream, &o, NULL, a->dx, a->dy, a->dz, a->n);
+}
+
+static void sgd(struct arrays *a)
+{
+	step(a, 0);
+}
+
+static void nesterov(struct arrays *a)
+{
+	step(a, 1);
+}
+
+static void skipped(struct arrays *a)
+{
+	const struct gf_sgd_step o = {0.1f, 0.9f, 5e-4f, 0.25f, 0};
+	const uint32_t flag = 1;
+
+	gpu->sgd_f32(stream, &o, put(&flag, sizeof(flag), 0), a->dx, a->dy,
+		     a->dz, a->n);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct arrays *a);
+} elementwise[] = {
+	{"fill", fill},       {"add", add}, {"add itself", add_itself},
+	{"axpby", axpby},     {"sgd", sgd}, {"nesterov", nesterov},
+	{"skipped", skipped},
+};
+
+static void test_elementwise(size_t c, size_t n, const size_t *offset)
+{
+	struct arrays a = {.n = n};
+
+	a.x = draw_floats(&rng, n, 1);
+	a.y = draw_floats(&rng, n, 1);
+	a.z = draw_floats(&rng, n, 0);
+	a.dx = put(a.x, n * 4, offset[0] * 4);
+	a.dy = put(a.y, n * 4, offset[1] * 4);
+	a.dz = put(a.z, n * 4, offset[1] * 4);
+	elementwise[c].run(&a);
+	EXPECT(differs_f32(a.x, a.dx, n) == n &&
+		       differs_f32(a.y, a.dy, n) == n &&
+		       differs_f32(a.z, a.dz, n) == n,
+	       "%s, n=%zu, offsets %zu %zu, element %zu", elementwise[c].name,
+	       n, offset[0], offset[1], differs_f32(a.y, a.dy, n));
+	done(elementwise[c].name, n);
+	free(a.x);
+	free(a.y);
+	free(a.z);
+}
+
+/* --- codecs of 16 bits ---------------------------------------------------- */
+
+typedef void encode_fn(uint16_t *to, const float *from, size_t n);
+typedef void decode_fn(float *to, const uint16_t *from, size_t n);
+typedef void gpu_encode_fn(struct gf_gpu_stream *s, uint16_t *to,
+			   const float *from, size_t n);
+typedef void gpu_decode_fn(struct gf_gpu_stream *s, float *to,
+			   const uint16_t *from, size_t n);
+
+static void test_half(const char *name, encode_fn *encode, decode_fn *decode,
+		      decode_fn *decode_add, gpu_encode_fn *gpu_encode,
+		      gpu_decode_fn *gpu_decode, gpu_decode_fn *gpu_decode_add,
+		      size_t n, const size_t *offset)
+{
+	float *x = draw_floats(&rng, n, 1), *y = draw_floats(&rng, n, 1);
+	uint16_t *h = gf_xcalloc(n + 1, sizeof(*h));
+	float *dx, *dy;
+	uint16_t *dh;
+
+	/* Every pattern of bits is met sooner or later. */
+	for (size_t i = 0; i < n; i += 3) {
+		uint32_t bits = (uint32_t)gf_rng_u64(&rng);
+
+		memcpy(&x[i], &bits, sizeof(bits));
+	}
+	dx = put(x, n * 4, offset[0] * 4);
+	dy = put(y, n * 4, offset[0] * 4);
+	dh = put(h, n * 2, offset[1] * 2);
+	encode(h, x, n);
+	gpu_encode(stream, dh, dx, n);
+	EXPECT(differs_bytes(h, dh, n * 2) == n * 2,
+	       "%s, n=%zu: encoded, byte %zu", name, n,
+	       differs_bytes(h, dh, n * 2));
+	if (decode) {
+		for (size_t i = 0; i < n; i++)
+			h[i] = (uint16_t)gf_rng_u64(&rng);
+		device_write(dh, h, n * 2);
+		decode(x, h, n);
+		gpu_decode(stream, dx, dh, n);
+		EXPECT(differs_bytes(x, dx, n * 4) == n * 4,
+		       "%s, n=%zu: decoded, byte %zu", name, n,
+		       differs_bytes(x, dx, n * 4));
+		decode_add(y, h, n);
+		gpu_decode_add(stream, dy, dh, n);
+		EXPECT(differs_f32(y, dy, n) == n,
+		       "%s, n=%zu: added, element %zu", name, n,
+		       differs_f32(y, dy, n));
+	}
+	done(name, n);
+	free(x);
+	free(y);
+	free(h);
+}
+
+static void test_halves(size_t n, const size_t *offset)
+{
+	test_half("f16", ref->f16_encode, ref->f16_decode, ref->f16_decode_add,
+		  gpu->f16_encode, gpu->f16_decode, gpu->f16_decode_add, n,
+		  offset);
+	test_half("bf16", ref->bf16_encode, ref->bf16_decode,
+		  ref->bf16_decode_add, gpu->bf16_encode, gpu->bf16_decode,
+		  gpu->bf16_decode_add, n, offset);
+	test_half("trunc16", ref->trunc16_encode, NULL, NULL,
+		  gpu->trunc16_encode, NULL, NULL, n, offset);
+}
+
+/* --- q8 ------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	float scale;
+	int special;
+} q8_shapes[] = {
+	{"normal", 1, 0},   {"special", 1, 1}, {"tiny", 1e-37f, 0},
+	{"huge", 1e37f, 0}, {"zero", 0, 0},
+};
+
+static void test_q8(size_t shape, size_t n, size_t block)
+{
+	float *x = draw_floats(&rng, n, q8_shapes[shape].special);
+	float *y = draw_floats(&rng, n, 0);
+	size_t nblocks = (n + block - 1) / block, bytes = n + 4 * nblocks;
+	uint8_t *q = gf_xcalloc(bytes + 1, 1), *dq;
+	float *dx, *dy;
+
+	/* Halves are where rounding shows. */
+	for (size_t i = 0; i < n; i++)
+		x[i] = i % 5 == 1 ? 127 : i % 5 == 2 ? (float)i + 0.5f : x[i];
+	for (size_t i = 0; i < n; i++)
+		x[i] *= q8_shapes[shape].scale;
+	dx = put(x, n * 4, 4);
+	dy = put(y, n * 4, 8);
+	dq = put(q, bytes, 4);
+	for (size_t b = 0; b < nblocks; b++) {
+		size_t at = b * block, count = n - at < block ? n - at : block;
+
+		ref->q8_encode(q + b * (block + 4), x + at, count);
+		ref->q8_decode(x + at, q + b * (block + 4), count);
+		ref->q8_decode_add(y + at, q + b * (block + 4), count);
+	}
+	gpu->q8_encode(stream, dq, dx, n, block);
+	/* the header of a block with NaN is some NaN */
+	for (size_t b = 0; b < nblocks; b++) {
+		size_t at = b * (block + 4);
+		size_t count = n - b * block < block ? n - b * block : block;
+
+		EXPECT(differs_f32((float *)(void *)(q + at),
+				   (float *)(void *)(dq + at), 1) == 1 &&
+			       differs_bytes(q + at + 4, dq + at + 4, count) ==
+				       count,
+		       "q8 %s, n=%zu, block %zu", q8_shapes[shape].name, n, b);
+	}
+	gpu->q8_decode(stream, dx, dq, n, block);
+	gpu->q8_decode_add(stream, dy, dq, n, block);
+	EXPECT(differs_f32(x, dx, n) == n, "q8 %s, n=%zu: decoded",
+	       q8_shapes[shape].name, n);
+	EXPECT(differs_f32(y, dy, n) == n, "q8 %s, n=%zu: added",
+	       q8_shapes[shape].name, n);
+	done("q8", n);
+	free(x);
+	free(y);
+	free(q);
+}
+
+/* --- sums ----------------------------------------------------------------- */
+
+static void test_norms(size_t n, size_t chunk, size_t offset, int special)
+{
+	size_t nchunks = (n + chunk - 1) / chunk, differ = 0;
+	float *x = draw_floats(&rng, n, special);
+	float *y = draw_floats(&rng, n, special);
+	double *want = gf_xcalloc(nchunks + 1, sizeof(*want));
+	double *got = gf_xcalloc(nchunks + 1, sizeof(*got)), *dgot;
+	float *dx = put(x, n * 4, offset * 4), *dy = put(y, n * 4, 0);
+
+	dgot = put(got, nchunks * 8, 0);
+	for (int with_add = 0; with_add < 2; with_add++) {
+		for (size_t c = 0; c < nchunks; c++) {
+			size_t at = c * chunk;
+			size_t count = n - at < chunk ? n - at : chunk;
+
+			want[c] = with_add ? ref->add_sum_abs_f32(y + at,
+								  x + at, count)
+					   : ref->sum_abs_f32(y + at, count);
+		}
+		gpu->chunk_norms_f32(stream, dy, with_add ? dx : NULL, n, chunk,
+				     dgot);
+		device_read(got, dgot, nchunks * 8);
+		for (size_t c = 0; c < nchunks; c++)
+			differ += !(got[c] == want[c] ||
+				    (isnan(got[c]) && isnan(want[c])));
+		EXPECT(differ == 0, "norms, n=%zu of %zu: %zu differ", n, chunk,
+		       differ);
+		EXPECT(differs_f32(y, dy, n) == n, "norms, n=%zu: added", n);
+	}
+	done("norms", n);
+	free(x);
+	free(y);
+	free(want);
+	free(got);
+}
+
+static void test_nonfinite(size_t n)
+{
+	static const float bad[] = {NAN, -INFINITY, INFINITY, -NAN};
+	float *x = gf_xcalloc(n + 1, sizeof(*x));
+	uint32_t flag = 2, got;
+
+	for (size_t i = 0; i < n; i++)
+		x[i] = i % 2 ? 3.4e38f : -0.0f;
+	for (size_t c = 0; n > 0 && c < 5; c++) {
+		size_t at = gf_rng_below(&rng, n);
+		uint32_t *dflag = put(&flag, sizeof(flag), 0);
+
+		if (c < 4)
+			x[at] = bad[c];
+		gpu->nonfinite_f32(stream, put(x, n * 4, 4 * (c % 4)), dflag,
+				   n);
+		device_read(&got, dflag, sizeof(got));
+		EXPECT(got == (c < 4 ? 3 : 2), "nonfinite: %u of %zu, case %zu",
+		       got, n, c);
+		x[at] = 1;
+		done("nonfinite", n);
+	}
+	free(x);
+}
+
+/* --- chunks --------------------------------------------------------------- */
+
+static void test_chunks(size_t n, size_t chunk, size_t offset)
+{
+	size_t nchunks = (n + chunk - 1) / chunk, some = 0, packed = 0;
+	float *pool = draw_floats(&rng, n, 0),
+	      *history = draw_floats(&rng, n, 0);
+	float *want = gf_xcalloc(n + chunk, sizeof(*want));
+	float *zero = gf_xcalloc(n + chunk, sizeof(*zero));
+	uint32_t *list = gf_xcalloc(nchunks + 1, sizeof(*list));
+	uint8_t *sent = gf_xcalloc(nchunks + 1, 1);
+	float *dpool, *dpacked, *dhistory, *dback;
+	uint32_t *dlist;
+
+	for (size_t c = 0; c < nchunks; c++) {
+		size_t at = c * chunk, count = n - at < chunk ? n - at : chunk;
+
+		sent[c] = gf_rng_below(&rng, 2) || c + 1 == nchunks;
+		for (size_t i = 0; i < count; i++)
+			history[at + i] = sent[c] ? 0 : 0.9f * pool[at + i];
+		if (!sent[c])
+			continue;
+		list[some++] = (uint32_t)c;
+		memcpy(want + packed, pool + at, count * 4);
+		packed += count;
+	}
+	dpool = put(pool, n * 4, offset * 4);
+	dpacked = put(zero, packed * 4, 0);
+	dback = put(zero, n * 4, 0);
+	dhistory = put(zero, n * 4, offset * 4);
+	dlist = put(list, some * 4, 0);
+	gpu->gather_chunks_f32(stream, dpacked, dpool, n, chunk, dlist, some);
+	EXPECT(differs_f32(want, dpacked, packed) == packed,
+	       "gather, n=%zu of %zu", n, chunk);
+	gpu->scatter_chunks_f32(stream, dback, dpacked, n, chunk, dlist, some);
+	for (size_t c = 0; c < nchunks; c++)
+		for (size_t i = c * chunk; i < n && i < (c + 1) * chunk; i++)
+			want[i] = sent[c] ? pool[i] : 0;
+	EXPECT(differs_f32(want, dback, n) == n, "scatter, n=%zu of %zu", n,
+	       chunk);
+	gpu->keep_chunks_f32(stream, dhistory, dpool, n, chunk,
+			     put(sent, nchunks, 0), 0.9f);
+	EXPECT(differs_f32(history, dhistory, n) == n, "keep, n=%zu of %zu", n,
+	       chunk);
+	done("chunks", n);
+	free(pool);
+	free(history);
+	free(want);
+	free(zero);
+	free(list);
+	free(sent);
+}
+
+/* --- LARS ----------------------------------------------------------------- */
+
+/* gf_lars_update, with ref's sums. */
+static void lars_ref(const struct gf_gpu_lars *o, int plain, const float *grad,
+		     float *weight, float *velocity, size_t n)
+{
+	double w = sqrt(ref->sum_squares_f32(weight, n)), trust = 1;
+	double g = fabs((double)o->step.scale) *
+		   sqrt(ref->sum_squares_f32(grad, n));
+	struct gf_sgd_step s = o->step;
+
+	if (!plain && w != 0 && g != 0)
+		trust = o->eta * w / (g + o->weight_decay * w + o->epsilon);
+	s.scale = (float)(trust * (double)o->step.scale);
+	s.weight_decay = (float)(o->weight_decay * trust);
+	ref->sgd_f32(&s, grad, weight, velocity, n);
+}
+
+static void test_lars(int nesterov, uint32_t skip)
+{
+	static const size_t counts[] = {1, 4096, 5, 0, 4097, 12290, 33, 8192};
+	enum { N = GF_ARRAY_LENGTH(counts) };
+	static const uint8_t plain[N] = {0, 0, 1, 0, 0, 0, 0, 1};
+	size_t at[N + 1] = {0}, pieces[N + 1] = {0};
+	struct gf_gpu_lars o = {
+		{0.1f, 0.9f, 0, 0.5f, nesterov}, 0.01, 1e-9, 5e-4, NULL};
+	struct gf_gpu_tensors t = {N, NULL, NULL, 0, NULL};
+	float *g, *w, *u, *dg, *dw, *du;
+
+	for (size_t i = 0; i < N; i++) {
+		at[i + 1] = at[i] + counts[i];
+		pieces[i + 1] = pieces[i] +
+				(counts[i] + GF_GPU_PIECE - 1) / GF_GPU_PIECE;
+	}
+	t.npieces = pieces[N];
+	t.offsets = put(at, sizeof(at), 0);
+	t.pieces = put(pieces, sizeof(pieces), 0);
+	t.plain = put(plain, sizeof(plain), 0);
+	o.work = device_alloc(gf_gpu_lars_work_bytes(&t));
+	g = draw_floats(&rng, at[N], 0);
+	w = draw_floats(&rng, at[N], 0);
+	u = draw_floats(&rng, at[N], 0);
+	for (size_t i = at[6]; i < at[7]; i++)
+		w[i] = 0; /* trust 1 */
+	dg = put(g, at[N] * 4, 4);
+	dw = put(w, at[N] * 4, 4);
+	du = put(u, at[N] * 4, 4);
+	for (size_t i = 0; i < N && !skip; i++)
+		lars_ref(&o, plain[i], g + at[i], w + at[i], u + at[i],
+			 counts[i]);
+	gpu->lars_f32(stream, &o, &t, put(&skip, sizeof(skip), 0), dg, dw, du);
+	device_read(g, dw, at[N] * 4);
+	for (size_t i = 0; i < at[N]; i++)
+		EXPECT_NEAR(g[i], w[i], TOLERANCE_LARS, "lars, weight %zu", i);
+	device_read(g, du, at[N] * 4);
+	for (size_t i = 0; i < at[N]; i++)
+		EXPECT_NEAR(g[i], u[i], TOLERANCE_LARS, "lars, velocity %zu",
+			    i);
+	done("lars", at[N]);
+	free(g);
+	free(w);
+	free(u);
+}
+
+int main(void)
+{
+	static const size_t chunks[] = {1, 2, 4, 1000, 4096, 32000, 70000};
+	const char *why = device_open();
+
+	if (why) {
+		printf("%s\n", why);
+		return 77;
+	}
+	stream = device_stream();
+	ref = gf_kernels_named("ref");
+	gf_rng_init(&rng, 1, 0);
+	for (size_t n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
+		for (size_t o = 0; o < GF_ARRAY_LENGTH(offsets); o++) {
+			for (size_t c = 0; c < GF_ARRAY_LENGTH(elementwise);
+			     c++)
+				test_elementwise(c, sizes[n], offsets[o]);
+			test_halves(sizes[n], offsets[o]);
+		}
+		for (size_t s = 0; s < GF_ARRAY_LENGTH(q8_shapes); s++) {
+			test_q8(s, sizes[n], 1024);
+			test_q8(s, sizes[n], 4);
+			test_q8(s, sizes[n], 2500);
+		}
+		test_nonfinite(sizes[n]);
+	}
+	for (size_t c = 0; c < GF_ARRAY_LENGTH(chunks); c++)
+		for (size_t i = 0; i < 3; i++) {
+			size_t n = (const size_t[]){20001, 64000, 1}[i];
+
+			if (n / chunks[c] > 2000)
+				n = chunks[c] * 777;
+			test_norms(n, chunks[c], i, 0);
+			test_norms(n, chunks[c], 0, 1);
+			test_chunks(n, chunks[c], i);
+		}
+	for (int nest = 0; nest < 2; nest++)
+		for (uint32_t skip = 0; skip < 2; skip++)
+			test_lars(nest, skip);
+	return TEST_END();
+}
