@@ -11,25 +11,28 @@
 #include "base/text.h"
 #include "bench/given.h"
 #include "bench/import.h"
+#include "bench/pairs.h"
 #include "bench/profile.h"
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/list.h"
+#include "cli/progress.h"
 #include "cli/settings.h"
 #include "comm/comm.h"
-#include "comm/processors.h"
-#include "cost/layer_times.h"
 #include "doc/stream.h"
 #include "nn/net.h"
+#include "probe/job.h"
 
 static const char doc[] =
 	"Measure what a model's backward pass and, under mpirun, the network's "
 	"all-reduce cost, or import what other tools measured. Documents on "
-	"standard input are passed on, followed by the profile."
+	"standard input are passed on, followed by the profile. Or find the "
+	"host that is slower than the others."
 	"\vExamples:\n"
 	"  gf-profile --model digits-cnn\n"
 	"  mpirun -np 4 gf-profile --model digits-cnn topo.json > prof.json\n"
 	"  gf-topo | gf-profile --model digits-cnn | gf-plan\n"
+	"  mpirun -np 4 gf-profile --pairs\n"
 	"  gf-profile --import ready.csv --forward 80ms --batch 32\n"
 	"  gf-profile --estimate --flops 7e12 --model resnet50 --batch 64";
 
@@ -39,17 +42,16 @@ struct arguments {
 	struct gf_cli cli;
 	const char *model;
 	const char *backend;
-	size_t batch, threads, warmup, repeats; /* batch, threads 0: not told */
+	struct gf_bench_profile bench; /* filled in when it is about to run */
 	bool no_network;
-	const char **algorithms;            /* NULL: all that can run */
-	size_t min_bytes, max_bytes, lanes; /* max 0: not told */
-	double time_s, timeout_s;
-	const char *import, *format, *params, *name;
+	bool pairs, json, progress;
+	/* file NULL, times NAN, batch 0: not told; batch for all ways */
+	struct gf_import import;
+	const char *format, *params;
 	size_t ranks;
 	bool estimate;
-	double flops_per_s;           /* 0: not told */
-	double forward_s, backward_s; /* NAN: not told */
-	const char **documents;       /* NULL-terminated */
+	double flops_per_s;     /* 0: not told */
+	const char **documents; /* NULL-terminated */
 };
 
 /* --- options ---------------------------------------------------------------
@@ -60,36 +62,44 @@ struct arguments {
 static const struct gf_setting settings[] = {
 	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
 	 "measure this model's backward pass"},
-	{"batch", "N", 1, GF_SETTING_WHOLE, AT(batch), "samples per rank (16)",
-	 1, 1 << 24},
+	{"batch", "N", 1, GF_SETTING_WHOLE, AT(import.batch),
+	 "samples per rank (16)", 1, 1 << 24},
 	{"backend", "NAME", 1, GF_SETTING_TEXT, AT(backend),
 	 "auto, onednn or ref"},
-	{"threads", "N", 1, GF_SETTING_WHOLE, AT(threads),
+	{"threads", "N", 1, GF_SETTING_WHOLE, AT(bench.threads),
 	 "threads per rank that compute (its share of the processors)", 1,
 	 4096},
-	{"warmup", "N", 1, GF_SETTING_WHOLE, AT(warmup),
+	{"warmup", "N", 1, GF_SETTING_WHOLE, AT(bench.warmup),
 	 "steps that do not count (5)", 0, 1e5},
-	{"repeats", "N", 1, GF_SETTING_WHOLE, AT(repeats),
+	{"repeats", "N", 1, GF_SETTING_WHOLE, AT(bench.repeats),
 	 "steps that count (30)", 1, 1e5},
 	{"no-network", NULL, 2, GF_SETTING_FLAG, AT(no_network),
 	 "leave out the network half"},
-	{"min-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(min_bytes),
+	{"min-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.min_bytes),
 	 "the smallest message (1K)"},
-	{"max-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(max_bytes),
+	{"max-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.max_bytes),
 	 "the largest message (4M, or the model's whole gradient)"},
-	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(lanes),
-	 "measure the contention of up to K messages at once (2)", 1, 64},
-	{"time", "TIME", 2, GF_SETTING_TIME, AT(time_s),
+	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(bench.sweep.lanes),
+	 "measure the contention of up to K messages at once (4)", 1, 64},
+	{"time", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.time_s),
 	 "about how long per point (100ms)"},
-	{"timeout", "TIME", 2, GF_SETTING_TIME, AT(timeout_s),
+	{"budget", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.budget_s),
+	 "about how long the network half takes; sizes and repeats fit (30s)"},
+	{"timeout", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.timeout_s),
 	 "give up when nothing moves for so long (60s)"},
-	{"import", "FILE", 3, GF_SETTING_TEXT, AT(import),
+	{"pairs", NULL, 2, GF_SETTING_FLAG, AT(pairs),
+	 "test every link by itself and name the slow host; no profile"},
+	{"json", NULL, 2, GF_SETTING_FLAG, AT(json),
+	 "with --pairs: a line of JSON per link instead of a table"},
+	{"progress", NULL, 2, GF_SETTING_FLAG, AT(progress),
+	 "show a progress bar under mpirun, too"},
+	{"import", "FILE", 3, GF_SETTING_TEXT, AT(import.file),
 	 "take a half from what another tool measured"},
 	{"format", "NAME", 3, GF_SETTING_TEXT, AT(format),
 	 "csv, nccl-tests or kineto (what it looks like)"},
 	{"params", "FILE", 3, GF_SETTING_TEXT, AT(params),
 	 "names and sizes of parameters, for a kineto trace (CSV)"},
-	{"name", "NAME", 3, GF_SETTING_TEXT, AT(name),
+	{"name", "NAME", 3, GF_SETTING_TEXT, AT(import.name),
 	 "the model's name (the file's)"},
 	{"ranks", "P", 3, GF_SETTING_WHOLE, AT(ranks),
 	 "how many ranks were measured", 1, 1 << 30},
@@ -97,9 +107,9 @@ static const struct gf_setting settings[] = {
 	 "estimate the model half from the layers' FLOPs"},
 	{"flops", "RATE", 4, GF_SETTING_REAL, AT(flops_per_s),
 	 "FLOPs per second that the hardware reaches (15e12)", 1, 1e30},
-	{"forward", "TIME", 4, GF_SETTING_TIME, AT(forward_s),
+	{"forward", "TIME", 4, GF_SETTING_TIME, AT(import.forward_s),
 	 "of the whole forward pass, for --import and --estimate"},
-	{"backward", "TIME", 4, GF_SETTING_TIME, AT(backward_s),
+	{"backward", "TIME", 4, GF_SETTING_TIME, AT(import.backward_s),
 	 "of the whole backward pass, likewise"},
 };
 #define NSETTINGS GF_ARRAY_LENGTH(settings)
@@ -111,42 +121,38 @@ static const struct argp_option own_options[] = {
 };
 #define NOWN GF_ARRAY_LENGTH(own_options)
 
-static struct gf_bench_network sweep_of(const struct arguments *a)
-{
-	return (struct gf_bench_network){
-		.algorithms = a->algorithms,
-		.min_bytes = a->min_bytes,
-		.max_bytes = a->max_bytes,
-		.lanes = (int)a->lanes,
-		.budget = {a->time_s, 5, 1000},
-		.timeout_s = a->timeout_s,
-	};
-}
-
 /* Found before MPI starts, alike on every rank. */
 static void check_arguments(const struct arguments *a, struct argp_state *state)
 {
-	struct gf_bench_network sweep = sweep_of(a);
+	struct gf_bench_network sweep = a->bench.sweep;
 	struct gf_error err;
 
 	if (sweep.max_bytes == 0)
 		sweep.max_bytes = GF_BENCH_MAX_BYTES;
 	if (gf_bench_network_check(&sweep, &err) < 0)
 		argp_error(state, "%s", err.text);
+	if (a->pairs && (a->model || a->import.file || a->estimate ||
+			 a->no_network || a->documents))
+		argp_error(state, "--pairs makes no profile: it goes without "
+				  "--model, --import, --estimate, "
+				  "--no-network and documents");
+	if (a->json && !a->pairs)
+		argp_error(state, "--json goes with --pairs");
 	if (!gf_backend_find(a->backend))
 		argp_error(state, "--backend: there is none named %s here",
 			   a->backend);
-	if (a->import && (a->model || a->estimate))
+	if (a->import.file && (a->model || a->estimate))
 		argp_error(state, "--import goes without --model and "
 				  "--estimate: one half after the other");
-	if (!a->import && (a->format || a->params || a->name || a->ranks))
+	if (!a->import.file &&
+	    (a->format || a->params || a->import.name || a->ranks))
 		argp_error(state, "--format, --params, --name and --ranks go "
 				  "with --import");
-	if (!a->import && !a->estimate &&
-	    (!isnan(a->forward_s) || !isnan(a->backward_s)))
+	if (!a->import.file && !a->estimate &&
+	    (!isnan(a->import.forward_s) || !isnan(a->import.backward_s)))
 		argp_error(state, "--forward and --backward go with --import "
 				  "or --estimate");
-	if (a->flops_per_s > 0 && (!a->estimate || !isnan(a->forward_s)))
+	if (a->flops_per_s > 0 && (!a->estimate || !isnan(a->import.forward_s)))
 		argp_error(state, "--flops goes with --estimate, and in place "
 				  "of --forward and --backward");
 }
@@ -160,8 +166,8 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &a->cli;
 		return 0;
 	case 'a':
-		free(a->algorithms);
-		a->algorithms = gf_cli_split(arg);
+		free((void *)a->bench.sweep.algorithms);
+		a->bench.sweep.algorithms = gf_cli_split(arg);
 		return 0;
 	case ARGP_KEY_ARGS:
 		a->documents = (const char **)state->argv + state->next;
@@ -192,12 +198,11 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 		rc = gf_documents_add(d, "-", err);
 	if (rc == 0 && a->model)
 		rc = gf_cli_share("models", a->model, &path, err);
-	if (rc == 0 && path) {
+	if (rc == 0 && path)
 		rc = gf_documents_add(d, path, err);
-		if (rc == 0 && !d->model)
-			rc = gf_error_set(err, -EINVAL,
-					  "%s: want a gf-model document", path);
-	}
+	if (rc == 0 && path && !d->model)
+		rc = gf_error_set(err, -EINVAL, "%s: want a gf-model document",
+				  path);
 	free(path);
 	return rc;
 }
@@ -219,38 +224,26 @@ static int emit(const struct arguments *a, const struct gf_documents *d,
 	return rc;
 }
 
-struct progress {
-	const struct gf_cli *cli;
-	const char *shown;
-};
-
-/* With -v, one line per algorithm. */
-static void say_progress(void *ctx, double fraction, const char *what)
+static void start_progress(struct gf_progress *p, const struct arguments *a)
 {
-	struct progress *p = ctx;
-
-	if (p->shown != what)
-		gf_cli_note(p->cli, 1, "measuring %s (%.0f %% done)", what,
-			    100 * fraction);
-	p->shown = what;
+	gf_progress_start(p, &a->cli, "gf-profile");
+	if (a->progress)
+		gf_progress_force(p);
 }
 
 static int measure(const struct arguments *a, struct gf_bench_profile *bench,
 		   const struct gf_documents *d, struct gf_error *err)
 {
-	struct progress progress = {.cli = &a->cli};
+	struct gf_progress progress;
 	struct gf_profile profile = {0};
 	struct gf_text remarks = {0};
-	int rc = 0;
+	int rc;
 
-	bench->sweep.progress = say_progress;
+	start_progress(&progress, a);
+	bench->sweep.progress = gf_progress_report;
 	bench->sweep.progress_ctx = &progress;
-	if (bench->threads == 0)
-		rc = gf_comm_compute_threads(bench->comm, &bench->threads, err);
-	if (rc == 0) {
-		gf_nn_set_threads(bench->threads);
-		rc = gf_bench_profile(bench, &profile, &remarks, err);
-	}
+	rc = gf_bench_profile(bench, &profile, &remarks, err);
+	gf_progress_end(&progress);
 	if (rc == 0 && bench->comm->rank == 0)
 		rc = emit(a, d, &profile, &remarks, err);
 	if (!bench->comm->broken)
@@ -263,21 +256,17 @@ static int measure(const struct arguments *a, struct gf_bench_profile *bench,
 static int run_ranks(const struct arguments *a, struct gf_comm *comm,
 		     struct gf_error *err)
 {
-	struct gf_bench_profile bench = {
-		.comm = comm,
-		.backend = gf_backend_find(a->backend),
-		.batch = a->batch ? a->batch : DEFAULT_BATCH,
-		.warmup = (int)a->warmup,
-		.repeats = (int)a->repeats,
-		.threads = (int)a->threads,
-		.network = !a->no_network && comm->ranks > 1,
-		.sweep = sweep_of(a),
-	};
+	struct gf_bench_profile bench = a->bench;
 	struct gf_documents documents = {0};
+	struct gf_topology topology = {0};
 	struct gf_model model = {0};
 	bool given = false;
 	int rc = 0;
 
+	bench.comm = comm;
+	bench.backend = gf_backend_find(a->backend);
+	bench.batch = a->import.batch ? a->import.batch : DEFAULT_BATCH;
+	bench.network = !a->no_network && comm->ranks > 1;
 	if (comm->rank == 0) {
 		rc = read_documents(a, &documents, err);
 		if (rc == 0)
@@ -288,15 +277,47 @@ static int run_ranks(const struct arguments *a, struct gf_comm *comm,
 	if (rc == 0)
 		rc = gf_bench_given_model(comm, documents.model, &model, &given,
 					  err);
+	if (rc == 0 && bench.network)
+		rc = gf_probe_job_topology(comm, documents.topology, &topology,
+					   err);
 	if (rc == 0 && comm->ranks == 1 && !a->no_network)
 		gf_cli_note(&a->cli, 0,
 			    "one rank: no network half (mpirun -np N)");
 	bench.model = given ? &model : NULL;
+	bench.sweep.levels = topology.levels;
+	bench.sweep.nlevels = topology.nlevels;
 	if (rc == 0)
 		rc = measure(a, &bench, &documents, err);
 	gf_model_release(&model);
+	gf_topology_release(&topology);
 	gf_documents_release(&documents);
 	return rc;
+}
+
+/* 1: something is slow. */
+static int run_pairs(const struct arguments *a, struct gf_comm *comm,
+		     struct gf_error *err)
+{
+	struct gf_progress progress;
+	struct gf_bench_pairs_config config = {
+		.comm = comm,
+		.budget_s = a->bench.sweep.budget_s,
+		.timeout_s = a->bench.sweep.timeout_s,
+		.progress = gf_progress_report,
+		.progress_ctx = &progress,
+	};
+	struct gf_text out = {0};
+	int rc, written = 0;
+
+	start_progress(&progress, a);
+	rc = gf_bench_pairs_report(&config, a->json, &out, err);
+	gf_progress_end(&progress);
+	if (rc >= 0 && comm->rank == 0)
+		written = gf_cli_emit(&a->cli, out.data, err);
+	if (rc >= 0)
+		written = gf_comm_agree(comm, written, err);
+	gf_text_release(&out);
+	return written < 0 ? written : rc;
 }
 
 static int run_measurement(const struct arguments *a, struct gf_error *err)
@@ -307,46 +328,14 @@ static int run_measurement(const struct arguments *a, struct gf_error *err)
 
 	if (rc < 0)
 		return rc;
-	rc = run_ranks(a, comm, err);
+	rc = a->pairs ? run_pairs(a, comm, err) : run_ranks(a, comm, err);
 	/* One says it while the others still wait in close: the first to leave
 	 * with a status ends the job. */
 	if (rc < 0 && (comm->rank == 0 || comm->broken))
 		gf_cli_warn(&a->cli, "%s", err->text);
-	rc = gf_cli_status(rc);
+	rc = rc > 0 ? rc : gf_cli_status(rc);
 	gf_comm_close(comm);
 	return rc;
-}
-
-static int import(const struct arguments *a, struct gf_profile *profile,
-		  struct gf_text *remarks, struct gf_error *err)
-{
-	struct gf_import in = {
-		.file = a->import,
-		.name = a->name,
-		.forward_s = a->forward_s,
-		.backward_s = a->backward_s,
-		.ranks = (int)a->ranks,
-		.batch = a->batch,
-	};
-
-	return gf_import_file(&in, a->params, a->format, profile, remarks, err);
-}
-
-static int estimate(const struct arguments *a, const struct gf_documents *d,
-		    struct gf_profile *profile, struct gf_error *err)
-{
-	struct gf_estimate in = {
-		.batch = a->batch ? a->batch : DEFAULT_BATCH,
-		.flops_per_s = a->flops_per_s,
-		.forward_s = isnan(a->forward_s) ? 0 : a->forward_s,
-		.backward_s = isnan(a->backward_s) ? 0 : a->backward_s,
-	};
-
-	if (!d->model)
-		return gf_error_set(err, -EINVAL,
-				    "--estimate: want a model (--model)");
-	profile->producer = gf_xstrdup("gf-profile " GF_VERSION);
-	return gf_model_estimate(d->model, &in, &profile->model, err);
 }
 
 /* Without measuring anything: one rank is enough. */
@@ -355,11 +344,18 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 	struct gf_documents documents = {0};
 	struct gf_profile profile = {0};
 	struct gf_text remarks = {0};
+	struct gf_import in = a->import;
 	int rc = read_documents(a, &documents, err);
 
-	if (rc == 0)
-		rc = a->import ? import(a, &profile, &remarks, err)
-			       : estimate(a, &documents, &profile, err);
+	in.ranks = (int)a->ranks;
+	if (!in.file && !in.batch)
+		in.batch = DEFAULT_BATCH;
+	if (rc == 0 && in.file)
+		rc = gf_import_file(&in, a->params, a->format, &profile,
+				    &remarks, err);
+	else if (rc == 0)
+		rc = gf_import_estimate(&in, documents.model, a->flops_per_s,
+					&profile, err);
 	if (rc == 0)
 		rc = emit(a, &documents, &profile, &remarks, err);
 	gf_documents_release(&documents);
@@ -376,14 +372,14 @@ int main(int argc, char **argv)
 			    NULL};
 	struct arguments a = {
 		.backend = "auto",
-		.warmup = 5,
-		.repeats = 30,
-		.min_bytes = 1024,
-		.lanes = 2,
-		.time_s = 0.1,
-		.timeout_s = 60,
-		.forward_s = NAN,
-		.backward_s = NAN,
+		.bench = {.warmup = 5,
+			  .repeats = 30,
+			  .sweep = {.min_bytes = 1024,
+				    .lanes = 4,
+				    .time_s = 0.1,
+				    .budget_s = 30,
+				    .timeout_s = 60}},
+		.import = {.forward_s = NAN, .backward_s = NAN},
 	};
 	struct gf_error err = {""};
 	int rc = 0;
@@ -391,10 +387,10 @@ int main(int argc, char **argv)
 	memcpy(options, own_options, sizeof(own_options));
 	gf_settings_options(settings, NSETTINGS, options + NOWN);
 	gf_cli_parse(&a.cli, "gf-profile", &argp, argc, argv, &a);
-	if (!a.import && !a.estimate)
+	if (!a.import.file && !a.estimate)
 		rc = run_measurement(&a, &err);
 	else if (a.cli.rank == 0) /* the others have nothing to do */
 		rc = run_alone(&a, &err);
-	free(a.algorithms);
+	free((void *)a.bench.sweep.algorithms);
 	return gf_cli_exit(&a.cli, rc, &err);
 }

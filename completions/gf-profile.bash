@@ -6,14 +6,14 @@ _gf_profile() {
 	--model) mapfile -t COMPREPLY < <(compgen -f -W 'digits-mlp digits-cnn resnet20' -- "$cur"); return ;;
 	--format) mapfile -t COMPREPLY < <(compgen -W 'csv nccl-tests kineto' -- "$cur"); return ;;
 	--import | --params) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
-	--name | --ranks | --flops | --forward | --backward | --batch | --threads | --warmup | --repeats | --lanes | --time | --timeout | \
+	--name | --ranks | --flops | --forward | --backward | --batch | --threads | --warmup | --repeats | --lanes | --time | --budget | --timeout | \
 		--algorithms | -a | --min-bytes | --max-bytes) return ;;
 	--output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 	esac
 	[[ $cur == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return; }
 	mapfile -t COMPREPLY < <(compgen -W '--model --batch --backend --threads
 		--warmup --repeats --no-network --algorithms --min-bytes --max-bytes
-		--lanes --time --timeout --import --format --params --name --ranks
+		--lanes --time --budget --timeout --pairs --json --progress --import --format --params --name --ranks
 		--estimate --flops --forward --backward --output --quiet --verbose --help --usage
 		--version' -- "$cur")
 }

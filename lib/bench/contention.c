@@ -11,39 +11,37 @@ enum { SIZES = 3 };
 static const size_t smallest_bytes = (size_t)64 << 10;
 /* Where memory for several messages of that size is still a small thing. */
 static const size_t largest_bytes = (size_t)64 << 20;
+/* What curve.c leaves of the time there is. */
+static const double share = 0.4;
 
-/* n messages on n lanes. */
-static int sit(const struct gf_bench_network *c, const char *algorithm,
-	       size_t bytes, int n, struct gf_bench_samples *samples,
-	       struct gf_error *err)
+static int sit(const struct gf_bench_curve_config *c,
+	       const struct gf_bench_subject *subject, size_t bytes, int n,
+	       struct gf_bench_samples *samples, struct gf_error *err)
 {
-	struct gf_bench_budget budget = gf_bench_round(&c->budget);
-	struct gf_bench_exchange_config config = {
-		.comm = c->comm,
-		.algorithm = algorithm,
-		.count_elems = bytes / 4,
-		.messages = n,
-		.lanes = n,
-		.timeout_s = c->timeout_s,
-	};
+	struct gf_bench_budget point = c->limits.point;
+	struct gf_bench_sitting sitting = {bytes, n, n};
 
-	return gf_bench_exchange_sitting(&config, &budget, samples, err);
+	/* no more than contention's time allows */
+	point.budget_s = fmin(point.budget_s, share * c->limits.budget_s /
+						      (2 * SIZES * c->lanes));
+	sitting.budget = gf_bench_round(&point);
+	return subject->sit(subject->ctx, &sitting, samples, err);
 }
 
-static int measure_size(const struct gf_bench_network *c,
-			const struct gf_allreduce_cost *cost, size_t bytes,
-			struct gf_contention_entry *entry, struct gf_error *err)
+static int measure_size(const struct gf_bench_curve_config *c,
+			const struct gf_bench_subject *subject,
+			double per_byte_s, struct gf_contention_entry *entry,
+			struct gf_error *err)
 {
 	struct gf_bench_samples *samples =
 		gf_xcalloc((size_t)c->lanes, sizeof(*samples));
-	double drain = cost->per_byte_s * (double)bytes, alone = 0;
+	double drain = per_byte_s * (double)entry->size_bytes, alone = 0;
 	int round, n, rc = 0;
 
 	for (round = 0; round < GF_BENCH_ROUNDS; round++)
 		for (n = 1; n <= c->lanes && rc == 0; n++)
-			rc = sit(c, cost->algorithm, bytes, n, &samples[n - 1],
-				 err);
-	entry->size_bytes = bytes;
+			rc = sit(c, subject, entry->size_bytes, n,
+				 &samples[n - 1], err);
 	entry->gamma = gf_xcalloc((size_t)c->lanes, sizeof(*entry->gamma));
 	entry->ngamma = (size_t)c->lanes;
 	entry->gamma[0] = 1;
@@ -62,44 +60,68 @@ static int measure_size(const struct gf_bench_network *c,
 	return rc;
 }
 
+/* One size with the fewest repeats; n at once take n times as long. */
+static double size_s(const struct gf_bench_curve_config *c, double sitting_s,
+		     const struct gf_bench_curve *curve, double bytes)
+{
+	double one = curve->startup_s + curve->per_byte_s * bytes;
+	int low = gf_bench_round(&c->limits.point).low, n;
+	double sum = 0;
+
+	for (n = 1; n <= c->lanes; n++)
+		sum += sitting_s +
+		       n * one * (low + gf_bench_uncounted(n * one));
+	return GF_BENCH_ROUNDS * sum;
+}
+
 /* Up to SIZES of them, a factor of 4 or more apart, largest last. */
-static size_t choose_sizes(const struct gf_bench_network *c,
-			   const struct gf_allreduce_cost *cost,
+static size_t choose_sizes(const struct gf_bench_curve_config *c,
+			   double sitting_s, const struct gf_bench_curve *curve,
 			   size_t sizes[SIZES])
 {
 	double low = fmax((double)smallest_bytes,
-			  2 * cost->startup_s / cost->per_byte_s);
-	double high = fmin((double)c->max_bytes, (double)largest_bytes);
-	size_t count = 0, i;
+			  2 * curve->startup_s / curve->per_byte_s);
+	double high = fmin((double)c->limits.max_bytes, (double)largest_bytes);
+	size_t last = curve->fit.npoints - 1, count = 0, i;
 
+	/* no further than the line was measured */
+	high = fmin(high, (double)curve->fit.size_bytes[last]);
+	/* the smaller ones together take less than the largest */
+	while (high >= low && 2 * size_s(c, sitting_s, curve, high) >
+				      share * c->limits.budget_s)
+		high /= 2;
 	if (low > high)
 		return 0;
 	while (count < SIZES && low * pow(4, (double)count) <= high)
 		count++;
 	for (i = 0; i < count; i++) {
-		double share = count > 1 ? (double)i / (double)(count - 1) : 1;
+		double part = count > 1 ? (double)i / (double)(count - 1) : 1;
 
-		sizes[i] = (size_t)(low * pow(high / low, share)) / 4 * 4;
+		sizes[i] = (size_t)(low * pow(high / low, part)) / 4 * 4;
 	}
 	return count;
 }
 
-int gf_bench_contention(const struct gf_bench_network *c,
-			struct gf_allreduce_cost *cost, struct gf_error *err)
+int gf_bench_contention(const struct gf_bench_curve_config *c,
+			const struct gf_bench_subject *subject,
+			double sitting_s, struct gf_bench_curve *curve,
+			struct gf_error *err)
 {
 	size_t sizes[SIZES], count, i;
-	struct gf_contention *table = &cost->contention;
+	struct gf_contention *table = &curve->contention;
 	int rc = 0;
 
-	if (!(cost->per_byte_s > 0))
+	if (!(curve->per_byte_s > 0))
 		return 0;
-	count = choose_sizes(c, cost, sizes);
+	count = choose_sizes(c, sitting_s, curve, sizes);
 	if (count == 0)
 		return 0;
 	table->entries = gf_xcalloc(count, sizeof(*table->entries));
 	for (i = 0; i < count && rc == 0; i++) {
-		rc = measure_size(c, cost, sizes[i], &table->entries[i], err);
+		table->entries[i].size_bytes = sizes[i];
 		table->nentries++;
+		rc = measure_size(c, subject, curve->per_byte_s,
+				  &table->entries[i], err);
 	}
 	return rc;
 }

@@ -9,7 +9,14 @@
 #include "base/clock.h"
 #include "base/heap.h"
 
-enum { UNCOUNTED = 2 };
+/* Connections and caches are warm after one repeat; a short one may still find
+ * threads asleep. */
+static const double short_repeat_s = 0.02;
+
+int gf_bench_uncounted(double repeat_s)
+{
+	return repeat_s < short_repeat_s ? 2 : 1;
+}
 
 static void make_tensors(struct gf_bench_exchange *x)
 {
@@ -27,6 +34,19 @@ static void make_tensors(struct gf_bench_exchange *x)
 		m->tensors[i].need_s = NAN;
 	}
 	x->plan.model = m;
+}
+
+static void make_stages(const struct gf_bench_exchange_config *c,
+			struct gf_message *m)
+{
+	size_t i;
+
+	m->nstages = c->nstages;
+	m->stages = gf_xcalloc(c->nstages + 1, sizeof(*m->stages));
+	for (i = 0; i < c->nstages; i++) {
+		m->stages[i].factor = c->stages[i].factor;
+		m->stages[i].algorithm = gf_xstrdup(c->stages[i].algorithm);
+	}
 }
 
 static void make_plan(struct gf_bench_exchange *x)
@@ -51,6 +71,7 @@ static void make_plan(struct gf_bench_exchange *x)
 					      : GF_MODE_NORMAL;
 		m->algorithm = gf_xstrdup(x->config.algorithm);
 		m->codec = gf_xstrdup("f32");
+		make_stages(&x->config, m);
 	}
 	gf_plan_set_types(p);
 }
@@ -122,31 +143,37 @@ int gf_bench_exchange_once(struct gf_bench_exchange *x, double *elapsed_s,
 	return rc;
 }
 
-struct slowest {
+int gf_bench_slowest(struct gf_comm *comm, double *values, size_t count,
+		     struct gf_error *err)
+{
+	double *all = gf_xcalloc((size_t)comm->ranks * count + 1, sizeof(*all));
+	size_t r, i;
+	int rc = gf_comm_allgather(comm, values, count * sizeof(*values), all,
+				   err);
+
+	for (r = 0; rc == 0 && r < (size_t)comm->ranks; r++)
+		for (i = 0; i < count; i++)
+			values[i] = fmax(values[i], all[r * count + i]);
+	free(all);
+	return rc;
+}
+
+struct times {
 	double *values;
 	size_t count;
 };
 
 static int slowest_rank(struct gf_comm *comm, void *ctx, struct gf_error *err)
 {
-	struct slowest *s = ctx;
-	double *all = gf_xcalloc((size_t)comm->ranks * s->count, sizeof(*all));
-	size_t r, i;
-	int rc = gf_comm_allgather(comm, s->values,
-				   s->count * sizeof(*s->values), all, err);
+	struct times *t = ctx;
 
-	for (r = 0; rc == 0 && r < (size_t)comm->ranks; r++)
-		for (i = 0; i < s->count; i++)
-			s->values[i] =
-				fmax(s->values[i], all[r * s->count + i]);
-	free(all);
-	return rc;
+	return gf_bench_slowest(comm, t->values, t->count, err);
 }
 
 static int run(struct gf_bench_exchange *x, double *times, int repeats,
 	       struct gf_error *err)
 {
-	struct slowest slowest = {times, (size_t)repeats};
+	struct times slowest = {times, (size_t)repeats};
 	int i, rc = 0;
 
 	for (i = 0; i < repeats && rc == 0; i++)
@@ -154,6 +181,11 @@ static int run(struct gf_bench_exchange *x, double *times, int repeats,
 	if (rc == 0)
 		rc = gf_engine_call(x->engine, slowest_rank, &slowest, err);
 	return rc;
+}
+
+void gf_bench_samples_add(struct gf_bench_samples *s, double value)
+{
+	*gf_array_push(&s->values, &s->count, &s->capacity) = value;
 }
 
 void gf_bench_samples_release(struct gf_bench_samples *s)
@@ -167,20 +199,20 @@ int gf_bench_exchange_measure(struct gf_bench_exchange *x,
 			      struct gf_bench_samples *samples,
 			      struct gf_error *err)
 {
-	double first[UNCOUNTED], *times;
-	int rc = run(x, first, UNCOUNTED, err), repeats, i;
+	double last, *times;
+	int rc = run(x, &last, 1, err), repeats, i;
 
+	if (rc == 0 && gf_bench_uncounted(last) > 1)
+		rc = run(x, &last, 1, err);
 	if (rc < 0)
 		return rc;
-	/* the same on all ranks, since first[] is */
-	repeats = (int)fmin(
-		budget->high,
-		fmax(budget->low, budget->budget_s / first[UNCOUNTED - 1]));
+	/* the same on all ranks, since last is */
+	repeats = (int)fmin(budget->high,
+			    fmax(budget->low, budget->budget_s / last));
 	times = gf_xcalloc((size_t)repeats, sizeof(*times));
 	rc = run(x, times, repeats, err);
 	for (i = 0; i < repeats && rc == 0; i++)
-		*gf_array_push(&samples->values, &samples->count,
-			       &samples->capacity) = times[i];
+		gf_bench_samples_add(samples, times[i]);
 	free(times);
 	return rc;
 }

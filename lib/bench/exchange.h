@@ -19,6 +19,8 @@
 struct gf_bench_exchange_config {
 	struct gf_comm *comm;
 	const char *algorithm;
+	const struct gf_stage *stages; /* as a plan's message has; borrowed */
+	size_t nstages;
 	size_t count_elems; /* of each message, f32 */
 	int messages;       /* >= 1 */
 	int lanes;          /* >= 1 */
@@ -47,6 +49,7 @@ struct gf_bench_samples {
 	double *values;
 	size_t count, capacity;
 };
+void gf_bench_samples_add(struct gf_bench_samples *s, double value);
 void gf_bench_samples_release(struct gf_bench_samples *s);
 
 struct gf_bench_budget {
@@ -54,15 +57,22 @@ struct gf_bench_budget {
 	int low, high; /* repeats, at least and at most */
 };
 
+/* How many repeats of that length come first and do not count. */
+int gf_bench_uncounted(double repeat_s);
+
 /*
- * Collective: repeats it for about the budget after two repeats that do not
- * count, and adds their times; a repeat's is the slowest rank's. All ranks get
- * the same.
+ * Collective: repeats it for about the budget after one or two repeats that do
+ * not count, and adds their times; a repeat's is the slowest rank's. All ranks
+ * get the same.
  */
 int gf_bench_exchange_measure(struct gf_bench_exchange *x,
 			      const struct gf_bench_budget *budget,
 			      struct gf_bench_samples *samples,
 			      struct gf_error *err);
+
+/* Collective: of each value the largest of all ranks'. */
+int gf_bench_slowest(struct gf_comm *comm, double *values, size_t count,
+		     struct gf_error *err);
 
 /* open, measure, close. */
 int gf_bench_exchange_sitting(const struct gf_bench_exchange_config *config,

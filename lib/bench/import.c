@@ -8,7 +8,8 @@
 
 #include "base/file.h"
 #include "base/heap.h"
-#include "bench/network.h"
+#include "bench/curve.h"
+#include "cost/layer_times.h"
 #include "cost/fit.h"
 #include "doc/json.h"
 
@@ -56,6 +57,7 @@ int gf_import_network(const struct gf_import *in, int ranks,
 		      size_t count, struct gf_network **out,
 		      struct gf_text *remarks, struct gf_error *err)
 {
+	struct gf_bench_curve curve = {0};
 	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
 	struct gf_allreduce_cost *cost = gf_xcalloc(1, sizeof(*net->allreduce));
 	int rc;
@@ -69,7 +71,11 @@ int gf_import_network(const struct gf_import *in, int ranks,
 	cost->fit.size_bytes =
 		gf_xmemdup(size_bytes, count * sizeof(*size_bytes));
 	cost->fit.time_s = gf_xmemdup(time_s, count * sizeof(*time_s));
-	rc = gf_bench_fit(cost, remarks, err);
+	curve.fit = cost->fit;
+	rc = gf_bench_fit(&curve, cost->algorithm, remarks, err);
+	cost->fit = curve.fit;
+	cost->startup_s = curve.startup_s;
+	cost->per_byte_s = curve.per_byte_s;
 	if (rc < 0) {
 		gf_error_prefix(err, "%s", in->file);
 		gf_network_free(net);
@@ -143,4 +149,22 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 	free(text);
 	free(params);
 	return rc;
+}
+
+int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
+		       double flops_per_s, struct gf_profile *out,
+		       struct gf_error *err)
+{
+	struct gf_estimate estimate = {
+		.batch = in->batch,
+		.flops_per_s = flops_per_s,
+		.forward_s = isnan(in->forward_s) ? 0 : in->forward_s,
+		.backward_s = isnan(in->backward_s) ? 0 : in->backward_s,
+	};
+
+	if (!model)
+		return gf_error_set(err, -EINVAL,
+				    "--estimate: want a model (--model)");
+	out->producer = gf_xstrdup("gf-profile " GF_VERSION);
+	return gf_model_estimate(model, &estimate, &out->model, err);
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "doc/model.h"
 #include "doc/profile.h"
 
 /*
@@ -48,5 +49,12 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 int gf_import_file(const struct gf_import *in, const char *params_file,
 		   const char *format, struct gf_profile *out,
 		   struct gf_text *remarks, struct gf_error *err);
+
+/* The model half from a model's layers, in->batch samples and a rate (0: from
+ * in->forward_s and in->backward_s): gf_model_estimate. -EINVAL without a
+ * model, too. */
+int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
+		       double flops_per_s, struct gf_profile *out,
+		       struct gf_error *err);
 
 #endif

@@ -6,190 +6,155 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
-#include "bench/contention.h"
-#include "bench/stat.h"
+#include "bench/curve.h"
+#include "bench/levels.h"
 #include "coll/algorithm.h"
-#include "cost/fit.h"
 
-enum { FEWEST_SIZES = 8 };
-/* Below these a straight line is a poor description. */
-static const double poor_r_squared = 0.95, poor_residual = 0.5;
+/* Of the time there is, for the levels. */
+static const double levels_share = 0.25;
+/* A round of a level is short: more of them tell no more. */
+enum { LEVEL_REPEATS = 60 };
 
-size_t *gf_bench_sizes(size_t min_bytes, size_t max_bytes, size_t *count)
-{
-	size_t *sizes = NULL, n = 0, size;
-
-	for (size = min_bytes / 4 * 4; size < max_bytes; size *= 2) {
-		sizes = gf_xreallocarray(sizes, n + 2, sizeof(*sizes));
-		sizes[n++] = size;
-		if (size == 0 || size > max_bytes / 2)
-			break;
-	}
-	sizes = gf_xreallocarray(sizes, n + 1, sizeof(*sizes));
-	sizes[n++] = (max_bytes + 3) / 4 * 4;
-	*count = n;
-	return sizes;
-}
-
-/* Long enough that how the ranks meet and wake up does not count, yet no more
- * memory than a large model's gradient. */
-static int chain_length(size_t bytes)
-{
-	if (bytes <= (size_t)64 << 10)
-		return 16;
-	if (bytes <= (size_t)1 << 20)
-		return 8;
-	return bytes <= (size_t)16 << 20 ? 3 : 1;
-}
-
-struct gf_bench_budget gf_bench_round(const struct gf_bench_budget *whole)
-{
-	return (struct gf_bench_budget){
-		.budget_s = whole->budget_s / GF_BENCH_ROUNDS,
-		.low = (whole->low + GF_BENCH_ROUNDS - 1) / GF_BENCH_ROUNDS,
-		.high = (whole->high + GF_BENCH_ROUNDS - 1) / GF_BENCH_ROUNDS,
-	};
-}
-
-static int sit(const struct gf_bench_network *c, const char *algorithm,
-	       size_t bytes, struct gf_bench_samples *samples,
-	       struct gf_error *err)
-{
-	struct gf_bench_budget budget = gf_bench_round(&c->budget);
-	struct gf_bench_exchange_config config = {
-		.comm = c->comm,
-		.algorithm = algorithm,
-		.count_elems = bytes / 4,
-		.messages = chain_length(bytes),
-		.lanes = 1,
-		.timeout_s = c->timeout_s,
-	};
-
-	return gf_bench_exchange_sitting(&config, &budget, samples, err);
-}
-
-static void judge_fit(const struct gf_linear_fit *f, const char *algorithm,
-		      struct gf_text *remarks)
-{
-	if (f->clamped_startup)
-		gf_text_addf(remarks,
-			     "%s: the fit has a negative startup; taken as 0\n",
-			     algorithm);
-	if (f->clamped_slope)
-		gf_text_addf(remarks,
-			     "%s: times fall as messages grow; taken as "
-			     "constant\n",
-			     algorithm);
-	if (f->r_squared < poor_r_squared || f->residual_max > poor_residual)
-		gf_text_addf(remarks,
-			     "%s: startup + bytes * per_byte describes the "
-			     "measurements poorly (R^2 %.3f, off by up to "
-			     "%.0f %%)\n",
-			     algorithm, f->r_squared, 100 * f->residual_max);
-}
-
-int gf_bench_fit(struct gf_allreduce_cost *cost, struct gf_text *remarks,
-		 struct gf_error *err)
-{
-	struct gf_fit *fit = &cost->fit;
-	double *sizes = gf_xcalloc(fit->npoints, sizeof(*sizes));
-	struct gf_linear_fit f;
-	size_t i;
-	int rc;
-
-	for (i = 0; i < fit->npoints; i++)
-		sizes[i] = (double)fit->size_bytes[i];
-	rc = gf_fit_linear(sizes, fit->time_s, fit->npoints, &f, err);
-	if (rc == 0) {
-		cost->startup_s = f.startup_s;
-		cost->per_byte_s = f.per_byte_s;
-		fit->r_squared = f.r_squared;
-		fit->residual_rms = f.residual_rms;
-		fit->residual_max = f.residual_max;
-		judge_fit(&f, cost->algorithm, remarks);
-	}
-	free(sizes);
-	return rc;
-}
-
-struct progress {
-	size_t done, all;
+struct run {
+	const struct gf_bench_network *config;
+	struct gf_bench_limits limits;
+	/* Progress: what is measured, and which part of the whole it is. */
+	const char *what;
+	double first, part;
 };
 
-static void advance(const struct gf_bench_network *c, struct progress *p,
-		    const char *algorithm)
+static void advance(void *ctx, double fraction)
 {
-	p->done++;
+	const struct run *r = ctx;
+	const struct gf_bench_network *c = r->config;
+
 	if (c->progress)
-		c->progress(c->progress_ctx, (double)p->done / (double)p->all,
-			    algorithm);
+		c->progress(c->progress_ctx, r->first + fraction * r->part,
+			    r->what);
 }
 
-static void summarise(struct gf_fit *fit, size_t i, struct gf_bench_samples *s)
+static struct gf_bench_curve_config curve_config(struct run *r)
 {
-	int chain = chain_length(fit->size_bytes[i]);
-
-	fit->time_s[i] = gf_stat_median(s->values, s->count) / chain;
-	fit->spread_s[i] = gf_stat_spread(s->values, s->count) / chain;
+	return (struct gf_bench_curve_config){
+		.comm = r->config->comm,
+		.limits = r->limits,
+		.lanes = (int)r->config->lanes,
+		.progress = advance,
+		.progress_ctx = r,
+	};
 }
 
-static int measure_points(const struct gf_bench_network *c,
-			  struct gf_allreduce_cost *cost,
-			  struct progress *progress, struct gf_error *err)
-{
-	struct gf_fit *fit = &cost->fit;
-	struct gf_bench_samples *samples =
-		gf_xcalloc(fit->npoints, sizeof(*samples));
-	size_t i;
-	int round, rc = 0;
+struct subject {
+	const struct gf_bench_network *config;
+	const struct gf_allreduce_cost *cost;
+};
 
-	for (round = 0; round < GF_BENCH_ROUNDS && rc == 0; round++)
-		for (i = 0; i < fit->npoints && rc == 0; i++) {
-			advance(c, progress, cost->algorithm);
-			rc = sit(c, cost->algorithm, fit->size_bytes[i],
-				 &samples[i], err);
-		}
-	for (i = 0; i < fit->npoints; i++) {
-		if (rc == 0)
-			summarise(fit, i, &samples[i]);
-		gf_bench_samples_release(&samples[i]);
+static int sit(void *ctx, const struct gf_bench_sitting *s,
+	       struct gf_bench_samples *samples, struct gf_error *err)
+{
+	const struct subject *subject = ctx;
+	struct gf_bench_exchange_config config = {
+		.comm = subject->config->comm,
+		.algorithm = subject->cost->algorithm,
+		.stages = subject->cost->stages,
+		.nstages = subject->cost->nstages,
+		.count_elems = s->bytes / 4,
+		.messages = s->messages,
+		.lanes = s->lanes,
+		.timeout_s = subject->config->timeout_s,
+	};
+
+	return gf_bench_exchange_sitting(&config, &s->budget, samples, err);
+}
+
+static int measure_algorithm(struct run *r, struct gf_allreduce_cost *cost,
+			     struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_bench_curve_config config = curve_config(r);
+	struct subject s = {r->config, cost};
+	struct gf_bench_subject subject = {cost->algorithm, sit, &s};
+	struct gf_bench_curve curve = {0};
+	int rc = gf_bench_curve(&config, &subject, &curve, remarks, err);
+
+	if (rc < 0) {
+		gf_error_prefix(err, "%s", cost->algorithm);
+		return rc;
 	}
-	free(samples);
+	cost->startup_s = curve.startup_s;
+	cost->per_byte_s = curve.per_byte_s;
+	cost->contention = curve.contention;
+	cost->fit = curve.fit;
+	return 0;
+}
+
+/* What is left of the time, as the slowest rank sees it. */
+static int time_left(const struct run *r, double began_s, double *left_s,
+		     struct gf_error *err)
+{
+	double passed = gf_clock_s() - began_s;
+	int rc = gf_bench_slowest(r->config->comm, &passed, 1, err);
+
+	*left_s = fmax(0, r->config->budget_s - passed);
 	return rc;
 }
 
-static int measure_algorithm(const struct gf_bench_network *c,
-			     struct gf_allreduce_cost *cost,
-			     struct progress *progress, struct gf_text *remarks,
-			     struct gf_error *err)
+static int measure_algorithms(struct run *r, double began_s,
+			      struct gf_network *net, struct gf_text *remarks,
+			      struct gf_error *err)
 {
-	struct gf_fit *fit = &cost->fit;
-	int rc;
+	/* whoever overran does not starve those that follow */
+	double fair = r->config->budget_s / (double)net->nallreduce, left = 0;
+	size_t i;
+	int rc = 0;
 
-	fit->size_bytes =
-		gf_bench_sizes(c->min_bytes, c->max_bytes, &fit->npoints);
-	fit->time_s = gf_xcalloc(fit->npoints, sizeof(*fit->time_s));
-	fit->spread_s = gf_xcalloc(fit->npoints, sizeof(*fit->spread_s));
-	rc = measure_points(c, cost, progress, err);
-	if (rc == 0)
-		rc = gf_bench_fit(cost, remarks, err);
-	if (rc == 0 && c->lanes > 1)
-		rc = gf_bench_contention(c, cost, err);
+	r->first = r->part;
+	r->part = (1 - r->first) / (double)net->nallreduce;
+	for (i = 0; i < net->nallreduce && rc == 0; i++) {
+		rc = time_left(r, began_s, &left, err);
+		r->limits.budget_s =
+			fmax(left, 0.5 * fair * (double)(net->nallreduce - i)) /
+			(double)(net->nallreduce - i);
+		r->what = net->allreduce[i].algorithm;
+		if (rc == 0)
+			rc = measure_algorithm(r, &net->allreduce[i], remarks,
+					       err);
+		r->first += r->part;
+	}
 	return rc;
+}
+
+static int measure_levels(struct run *r, struct gf_network *net,
+			  struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_bench_levels levels = {
+		.curve = curve_config(r),
+		.levels = r->config->levels,
+		.nlevels = r->config->nlevels,
+		.timeout_s = r->config->timeout_s,
+	};
+
+	if (r->config->nlevels == 0)
+		return 0;
+	r->what = "levels";
+	r->part = levels_share;
+	levels.curve.limits.budget_s = levels_share * r->config->budget_s;
+	levels.curve.limits.point.high = LEVEL_REPEATS;
+	return gf_bench_levels(&levels, net, remarks, err);
 }
 
 /* 0 if this algorithm can run here, on all sizes. */
-static int can_run(const struct gf_bench_network *c,
-		   const struct gf_algorithm *a, struct gf_error *err)
+static int can_run(const struct run *r, const struct gf_algorithm *a,
+		   struct gf_error *err)
 {
 	struct gf_coll_args args = {
-		.ranks = c->comm->ranks,
-		.count_elems = c->max_bytes / 4,
+		.ranks = r->config->comm->ranks,
+		.count_elems = r->limits.max_bytes / 4,
 		.elem_bytes = 4,
 	};
 
-	if (!a->build && !c->comm->ops->iallreduce)
+	if (!a->build && !r->config->comm->ops->iallreduce)
 		return gf_error_set(err, -ENOTSUP,
 				    "the transport has no all-reduce");
 	return a->applicable ? a->applicable(&args, err) : 0;
@@ -207,10 +172,11 @@ static int wanted(const struct gf_bench_network *c, const char *name)
 	return 0;
 }
 
-/* Entries with their names, one per algorithm to measure. */
-static void choose(const struct gf_bench_network *c, struct gf_network *net,
+/* Entries with their names and stages, one per algorithm to measure. */
+static void choose(const struct run *r, struct gf_network *net,
 		   struct gf_text *remarks)
 {
+	const struct gf_bench_network *c = r->config;
 	struct gf_error why;
 	size_t i;
 
@@ -219,7 +185,7 @@ static void choose(const struct gf_bench_network *c, struct gf_network *net,
 
 		if (!wanted(c, gf_algorithms[i]->name))
 			continue;
-		if (can_run(c, gf_algorithms[i], &why) < 0) {
+		if (can_run(r, gf_algorithms[i], &why) < 0) {
 			if (c->algorithms)
 				gf_text_addf(remarks, "%s is left out: %s\n",
 					     gf_algorithms[i]->name, why.text);
@@ -231,13 +197,15 @@ static void choose(const struct gf_bench_network *c, struct gf_network *net,
 		cost = &net->allreduce[net->nallreduce++];
 		memset(cost, 0, sizeof(*cost));
 		cost->algorithm = gf_xstrdup(gf_algorithms[i]->name);
+		cost->nstages = gf_bench_stages(cost->algorithm, c->levels,
+						c->nlevels, &cost->stages);
 	}
 }
 
 int gf_bench_network_check(const struct gf_bench_network *c,
 			   struct gf_error *err)
 {
-	size_t i, count;
+	size_t i;
 
 	for (i = 0; c->algorithms && c->algorithms[i]; i++)
 		if (!gf_algorithm_find(c->algorithms[i]))
@@ -249,42 +217,45 @@ int gf_bench_network_check(const struct gf_bench_network *c,
 				    "want sizes of at least 4 bytes, the "
 				    "smallest first, got %zu to %zu",
 				    c->min_bytes, c->max_bytes);
-	free(gf_bench_sizes(c->min_bytes, c->max_bytes, &count));
-	if (count < FEWEST_SIZES)
+	if (c->max_bytes / 32 < c->min_bytes)
 		return gf_error_set(err, -EINVAL,
-				    "want at least %d sizes in powers of two, "
-				    "got %zu from %zu to %zu bytes",
-				    FEWEST_SIZES, count, c->min_bytes,
-				    c->max_bytes);
+				    "want the largest size to be at least 32 "
+				    "times the smallest, got %zu and %zu bytes",
+				    c->max_bytes, c->min_bytes);
 	return 0;
 }
 
 int gf_bench_network(const struct gf_bench_network *c, struct gf_network **out,
 		     struct gf_text *remarks, struct gf_error *err)
 {
+	struct run r = {
+		.config = c,
+		.limits =
+			{
+				.min_bytes = c->min_bytes,
+				.max_bytes = c->max_bytes,
+				.whole = c->whole,
+				.point = {c->time_s, 5, 1000},
+			},
+	};
+	double began_s = gf_clock_s();
 	struct gf_network *net;
-	struct progress progress = {0};
-	size_t i, count;
 	int rc = gf_bench_network_check(c, err);
 
 	if (rc < 0)
 		return rc;
 	net = gf_xcalloc(1, sizeof(*net));
 	net->ranks = c->comm->ranks;
-	choose(c, net, remarks);
+	choose(&r, net, remarks);
 	if (net->nallreduce == 0)
 		rc = gf_error_set(err, -ENOTSUP,
 				  "none of the algorithms wanted can run on "
 				  "%d ranks here",
 				  c->comm->ranks);
-	free(gf_bench_sizes(c->min_bytes, c->max_bytes, &count));
-	progress.all = count * net->nallreduce * GF_BENCH_ROUNDS;
-	for (i = 0; i < net->nallreduce && rc == 0; i++) {
-		rc = measure_algorithm(c, &net->allreduce[i], &progress,
-				       remarks, err);
-		if (rc < 0)
-			gf_error_prefix(err, "%s", net->allreduce[i].algorithm);
-	}
+	if (rc == 0)
+		rc = measure_levels(&r, net, remarks, err);
+	if (rc == 0)
+		rc = measure_algorithms(&r, began_s, net, remarks, err);
 	if (rc < 0) {
 		gf_network_free(net);
 		return rc;

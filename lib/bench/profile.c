@@ -11,6 +11,7 @@
 #include "bench/compute.h"
 #include "bench/overlap.h"
 #include "bench/step.h"
+#include "comm/processors.h"
 #include "doc/json.h"
 
 /* Where and when, of either half. */
@@ -34,7 +35,8 @@ static int measure_model(const struct gf_bench_profile *c,
 			 struct gf_bench_step *step, struct gf_profile *p,
 			 struct gf_json_writer *w, struct gf_error *err)
 {
-	struct gf_bench_compute compute = {c->comm, c->warmup, c->repeats};
+	struct gf_bench_compute compute = {c->comm, (int)c->warmup,
+					   (int)c->repeats};
 	struct gf_bench_compute_spread spread;
 	struct gf_model_profile *m = gf_xcalloc(1, sizeof(*m));
 	int rc;
@@ -50,9 +52,9 @@ static int measure_model(const struct gf_bench_profile *c,
 	gf_json_open_object(w, "model");
 	put_place(w, c->comm);
 	gf_json_put_string(w, "backend", c->backend->name);
-	gf_json_put_int(w, "threads", c->threads);
-	gf_json_put_int(w, "warmup", c->warmup);
-	gf_json_put_int(w, "repeats", c->repeats);
+	gf_json_put_size(w, "threads", c->threads);
+	gf_json_put_size(w, "warmup", c->warmup);
+	gf_json_put_size(w, "repeats", c->repeats);
 	gf_json_put_real(w, "forward_spread_s", spread.forward_s);
 	gf_json_put_real(w, "backward_spread_s", spread.backward_s);
 	gf_json_put_real(w, "update_spread_s", spread.update_s);
@@ -68,7 +70,8 @@ static int measure_network(const struct gf_bench_profile *c,
 	int rc;
 
 	sweep.comm = c->comm;
-	if (sweep.max_bytes == 0) {
+	sweep.whole = sweep.max_bytes > 0;
+	if (!sweep.whole) {
 		sweep.max_bytes = GF_BENCH_MAX_BYTES;
 		if (p->model &&
 		    gf_model_profile_bytes(p->model) > sweep.max_bytes)
@@ -113,7 +116,7 @@ static int measure_overlap(const struct gf_bench_profile *c,
 		.cost = cheapest(p->network,
 				 (double)gf_model_profile_bytes(p->model)),
 		.backward_s = p->model->backward_s,
-		.repeats = c->repeats,
+		.repeats = (int)c->repeats,
 		.timeout_s = c->sweep.timeout_s,
 	};
 
@@ -144,16 +147,31 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 	return rc;
 }
 
-int gf_bench_profile(const struct gf_bench_profile *c, struct gf_profile *out,
-		     struct gf_text *remarks, struct gf_error *err)
+static int use_threads(struct gf_bench_profile *c, struct gf_error *err)
 {
+	int threads = (int)c->threads, rc = 0;
+
+	if (threads == 0)
+		rc = gf_comm_compute_threads(c->comm, &threads, err);
+	c->threads = (size_t)threads;
+	if (rc == 0)
+		gf_nn_set_threads(threads);
+	return rc;
+}
+
+int gf_bench_profile(const struct gf_bench_profile *config,
+		     struct gf_profile *out, struct gf_text *remarks,
+		     struct gf_error *err)
+{
+	struct gf_bench_profile c = *config;
 	struct gf_profile p = {0};
 	struct gf_json_writer w = {0};
-	int rc;
+	int rc = use_threads(&c, err);
 
 	p.producer = gf_xstrdup("gf-profile " GF_VERSION);
 	gf_json_open_object(&w, NULL);
-	rc = measure(c, &p, remarks, &w, err);
+	if (rc == 0)
+		rc = measure(&c, &p, remarks, &w, err);
 	gf_json_close_object(&w);
 	p.measured = gf_text_take(&w.text);
 	if (rc < 0) {

@@ -25,11 +25,11 @@ struct gf_bench_profile {
 	const struct gf_model *model; /* or NULL */
 	const struct gf_backend *backend;
 	size_t batch;
-	int warmup, repeats;
-	int threads; /* for the record; gf_nn_set_threads was called */
+	size_t warmup, repeats;
+	size_t threads; /* that compute; 0: this rank's share */
 	bool network;
-	/* max_bytes 0: GF_BENCH_MAX_BYTES or the model's whole gradient, what
-	 * is more; comm is filled in */
+	/* max_bytes 0: as far as there is time, at most GF_BENCH_MAX_BYTES or
+	 * the model's whole gradient, what is more; comm is filled in */
 	struct gf_bench_network sweep;
 };
 

@@ -20,6 +20,7 @@ void gf_progress_start(struct gf_progress *p, const struct gf_cli *cli,
 
 	memset(p, 0, sizeof(*p));
 	p->what = what;
+	p->cli = cli;
 	p->started_s = gf_clock_s();
 	p->shown = !cli->quiet && !cli->launched && isatty(STDERR_FILENO) &&
 		   term && strcmp(term, "dumb") != 0;
@@ -42,6 +43,22 @@ void gf_progress_at(struct gf_progress *p, double fraction, const char *detail)
 	fprintf(stderr, "] %3.0f %%%s%s\033[K", 100 * fraction,
 		detail ? "  " : "", detail ? detail : "");
 	fflush(stderr);
+}
+
+void gf_progress_force(struct gf_progress *p)
+{
+	p->shown = !p->cli->quiet && p->cli->rank == 0;
+}
+
+void gf_progress_report(void *ctx, double fraction, const char *detail)
+{
+	struct gf_progress *p = ctx;
+
+	gf_progress_at(p, fraction, detail);
+	if (p->detail != detail)
+		gf_cli_note(p->cli, 1, "%s (%.0f %% done)", detail,
+			    100 * fraction);
+	p->detail = detail;
 }
 
 void gf_progress_end(struct gf_progress *p)

@@ -159,3 +159,48 @@ int gf_probe_job(struct gf_comm *c, const struct gf_probe_job *job,
 	free(a.texts);
 	return rc;
 }
+
+/* As text, for the other ranks. */
+static int find(struct gf_comm *c, char **text, struct gf_error *err)
+{
+	struct gf_probe_job job = {.probe = {.sysfs = "/sys"}};
+	struct gf_text remark = {0};
+	struct gf_topology t = {0};
+	int rc = gf_probe_job(c, &job, &t, &remark, err);
+
+	if (rc == 0 && c->rank == 0) {
+		t.producer = gf_xstrdup("gf-topo " GF_VERSION);
+		t.name = gf_xstrdup("job");
+		t.source = gf_xstrdup("discovered");
+		*text = gf_topology_write(&t);
+	}
+	gf_topology_release(&t);
+	gf_text_release(&remark);
+	return rc;
+}
+
+int gf_probe_job_topology(struct gf_comm *c, const struct gf_topology *given,
+			  struct gf_topology *t, struct gf_error *err)
+{
+	int have = c->rank == 0 && given && given->ranks == c->ranks, rc;
+	char *text = have ? gf_topology_write(given) : NULL;
+	struct gf_json *root = NULL;
+	size_t length = 0;
+
+	rc = gf_comm_bcast(c, 0, &have, sizeof(have), err);
+	if (rc == 0 && !have)
+		rc = find(c, &text, err);
+	if (rc == 0) {
+		length = text ? strlen(text) : 0;
+		rc = gf_comm_bcast_text(c, 0, &text, &length, err);
+	}
+	if (rc == 0) {
+		rc = gf_json_parse(text, length, "the topology", &root, err);
+		if (rc == 0)
+			rc = gf_topology_read(root, "the topology", t, err);
+		rc = gf_comm_agree(c, rc, err);
+	}
+	gf_json_free(root);
+	free(text);
+	return rc;
+}

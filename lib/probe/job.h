@@ -30,4 +30,10 @@ int gf_probe_job(struct gf_comm *comm, const struct gf_probe_job *job,
 		 struct gf_topology *t, struct gf_text *remark,
 		 struct gf_error *err);
 
+/* Collective: on every rank the topology that rank 0 was given (NULL: none;
+ * ignored elsewhere), if it is of as many ranks as the job, else one that
+ * gf_probe_job finds. All ranks return alike; t was zeroed. */
+int gf_probe_job_topology(struct gf_comm *comm, const struct gf_topology *given,
+			  struct gf_topology *t, struct gf_error *err);
+
 #endif

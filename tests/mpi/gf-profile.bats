@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 load ../cli/common
 
-quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms"
+quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-bytes 1M"
 
 @test "both halves, every algorithm of the build" {
 	wants 0 mpi 2 gf-profile $quick --model digits-mlp
 	jq -e '.network.ranks == 2 and (.network.allreduce | length) >= 2' out.txt
-	jq -e '[.network.allreduce[].algorithm] | index("ring") != null and index("library") != null' out.txt
+	jq -e '[.network.allreduce[].algorithm] == ["ring", "rhd", "butterfly", "tree", "hierarchical",
+		"blueconnect", "ps", "library"]' out.txt
 	jq -e '.network.allreduce[] | .startup_s >= 0 and .per_byte_s >= 0 and .startup_s + .per_byte_s > 0' out.txt
 	jq -e '.network.allreduce[].fit | (.size_bytes | length) >= 8 and .r_squared <= 1
 		and (.time_s | min) > 0 and (.time_s | length) == (.spread_s | length)' out.txt
-	jq -e '.network.allreduce[].fit.size_bytes | .[0] == 1024 and .[-1] == 4194304' out.txt
+	jq -e '.network.allreduce[].fit.size_bytes | .[0] == 1024 and .[-1] == 1048576' out.txt
+	jq -e '.network.levels | length == 1 and .[0].name == "host" and .[0].fit.r_squared <= 1' out.txt
 	jq -e '.model.overlap_slowdown >= 1' out.txt
 	jq -e '.measured | .model.ranks == 2 and .network.ranks == 2' out.txt
 }
@@ -31,6 +33,35 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms"
 	says 'no network half'
 	wants 0 mpi 2 gf-profile $quick --model digits-mlp --no-network
 	jq -e 'has("network") | not' out.txt
+}
+
+@test "levels: the given topology's, and algorithms that work by them" {
+	gf-topo --synthetic "pair:2@8GB/s,1us,shm net:2@1Gb/s,50us" > topo.json
+	wants 0 mpi 4 gf-profile -a blueconnect,ring --lanes 1 --budget 3s topo.json
+	jq -e '[.network.levels[].name] == ["pair", "net"]' out.txt
+	jq -e '.network.levels[] | .alpha_s >= 0 and .beta_s_per_byte >= 0 and .alpha_s + .beta_s_per_byte > 0' out.txt
+	jq -e '.network.allreduce[] | select(.algorithm == "blueconnect")
+		| .stages == [{"factor": 2, "algorithm": "shm"}, {"factor": 2, "algorithm": "ring"}]' out.txt
+	jq -e '.network.allreduce[] | select(.algorithm == "ring") | has("stages") | not' out.txt
+	gf-plan -q --model digits-mlp topo.json out.txt --algorithm blueconnect > plan.json
+	jq -e '.messages[0].stages | length == 2' plan.json
+}
+
+@test "--budget bounds the time, --pairs tests every link" {
+	wants 0 mpi 3 gf-profile --pairs --budget 1s
+	prints 'rank 2'; prints 'latency: median'
+	wants 0 mpi 3 gf-profile --pairs --json --budget 1s
+	jq -se 'length == 6 and (map(.rate_bytes_per_s) | min) > 0 and (map(.slow) | any | not)' out.txt
+	wants 2 mpi 1 gf-profile --pairs; says 'want two ranks or more'
+	wants 2 gf-profile --json; says '--json goes with --pairs'
+	wants 2 gf-profile --pairs --model digits-mlp; says '--pairs makes no profile'
+}
+
+@test "a progress bar where it is asked for" {
+	wants 0 mpi 2 gf-profile -a ring --lanes 1 --budget 3s --time 1s --progress
+	says 'gf-profile ['
+	wants 0 mpi 2 gf-profile -a ring --lanes 1 --budget 1s
+	if grep -qF 'gf-profile [' err.txt; then false; fi
 }
 
 @test "refusals end every rank, and are printed once" {

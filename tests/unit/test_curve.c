@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Measuring without anything to measure: networks with known constants. */
+#include "base/array.h"
+#include "base/heap.h"
+#include "base/rng.h"
+#include "bench/curve.h"
+#include "bench/levels.h"
+#include "bench/network.h"
+#include "bench/pairs.h"
+#include "bench/sizes.h"
+#include "ranks.h"
+
+/* How far a recovered constant may be off, relative. */
+static const double tolerance = 0.05;
+
+/* What one message takes; n at once drain at 1 / gamma[n - 1]. */
+struct synthetic {
+	const char *name;
+	double startup_s, per_byte_s, gamma[4], noise;
+	double meeting_s; /* what a repeat takes besides */
+};
+
+struct state {
+	const struct synthetic *net;
+	struct gf_rng rng;
+	double spent_s;
+};
+
+static int sit(void *ctx, const struct gf_bench_sitting *s,
+	       struct gf_bench_samples *samples, struct gf_error *err)
+{
+	struct state *state = ctx;
+	const struct synthetic *n = state->net;
+	double drain = n->per_byte_s * (double)s->bytes, time;
+	int repeats, i;
+
+	(void)err;
+	time = s->lanes > 1 ? n->startup_s + n->gamma[s->lanes - 1] * drain
+			    : s->messages * (n->startup_s + drain);
+	repeats = (int)fmin(s->budget.high,
+			    fmax(s->budget.low, s->budget.budget_s / time));
+	for (i = 0; i < repeats; i++) {
+		double noisy =
+			time * (1 + n->noise * gf_rng_normal(&state->rng));
+
+		/* now and then something gets in the way */
+		if (n->noise > 0 && gf_rng_uniform(&state->rng) < 0.05)
+			noisy *= 3;
+		gf_bench_samples_add(samples, noisy + n->meeting_s);
+	}
+	state->spent_s +=
+		(repeats + gf_bench_uncounted(time)) * (time + n->meeting_s);
+	return 0;
+}
+
+static const struct synthetic networks[] = {
+	{"exact", 1e-3, 1e-8, {1, 1.5, 2, 2.5}, 0, 0},
+	{"1 Gb/s", 3e-4, 1.2e-8, {1, 2, 3, 4}, 0.02, 1e-5},
+	{"shared memory", 5e-6, 2.5e-10, {1, 1.2, 1.9, 2.6}, 0.02, 1e-7},
+	{"paper", 1.065e-3, 4.6e-10, {1, 1.5, 1.8, 2.2}, 0.02, 1e-5},
+	{"slow", 5e-4, 2.5e-7, {1, 1.9, 2.8, 3.7}, 0.01, 1e-5},
+};
+
+static void recover_on(struct gf_comm *comm, void *ctx)
+{
+	const struct synthetic *n = ctx;
+	struct state state = {.net = n};
+	struct gf_bench_subject subject = {n->name, sit, &state};
+	struct gf_bench_curve_config config = {
+		.comm = comm,
+		.limits = {.min_bytes = 1024,
+			   .max_bytes = (size_t)16 << 20,
+			   .budget_s = 10,
+			   .point = {0.1, 5, 1000}},
+		.lanes = 4,
+	};
+	struct gf_bench_curve curve = {0};
+	struct gf_text remarks = {0};
+	struct gf_error err = {""};
+	size_t i, k;
+
+	gf_rng_init(&state.rng, 11, 0); /* the same on every rank */
+	EXPECT(!gf_bench_curve(&config, &subject, &curve, &remarks, &err),
+	       "%s: %s", n->name, err.text);
+	EXPECT(curve.fit.npoints >= GF_BENCH_FEWEST_SIZES, "%s: %zu points",
+	       n->name, curve.fit.npoints);
+	EXPECT_NEAR(curve.startup_s / n->startup_s, 1, tolerance, "%s",
+		    n->name);
+	EXPECT_NEAR(curve.per_byte_s / n->per_byte_s, 1, tolerance, "%s",
+		    n->name);
+	EXPECT(curve.fit.r_squared > 0.99 && curve.fit.residual_max < 0.1,
+	       "%s: R^2 %g, off by %g", n->name, curve.fit.r_squared,
+	       curve.fit.residual_max);
+	EXPECT(curve.contention.nentries > 0, "%s: no contention", n->name);
+	for (i = 0; i < curve.contention.nentries; i++)
+		for (k = 0; k < 4; k++)
+			EXPECT_NEAR(curve.contention.entries[i].gamma[k] /
+					    n->gamma[k],
+				    1, 2 * tolerance, "%s: %zu at once, %zu B",
+				    n->name, k + 1,
+				    curve.contention.entries[i].size_bytes);
+	EXPECT(state.spent_s < 1.1 * config.limits.budget_s, "%s: %g s",
+	       n->name, state.spent_s);
+	gf_bench_curve_release(&curve);
+	gf_text_release(&remarks);
+}
+
+static void test_recovers(void)
+{
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(networks); i++)
+		on_ranks(2, recover_on, (void *)&networks[i]);
+}
+
+static void test_unphysical(void)
+{
+	static const struct {
+		const char *name;
+		double time[4];
+		const char *want;
+	} cases[] = {
+		{"negative startup", {1e-9, 3e-6, 9e-6, 4e-5}, "a negative "},
+		{"falling", {4e-3, 3e-3, 2e-3, 1e-3}, "times fall as"},
+		{"crooked", {1e-3, 9e-3, 1e-3, 9e-3}, "poorly (R^2"},
+		{"fine", {2e-3, 3e-3, 5e-3, 9e-3}, NULL},
+	};
+	static const size_t sizes[4] = {1 << 20, 2 << 20, 4 << 20, 8 << 20};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_bench_curve c = {0};
+		struct gf_text remarks = {0};
+		struct gf_error err = {""};
+
+		c.fit.npoints = 4;
+		c.fit.size_bytes = gf_xmemdup(sizes, sizeof(sizes));
+		c.fit.time_s = gf_xmemdup(cases[i].time, sizeof(cases[i].time));
+		EXPECT(!gf_bench_fit(&c, "x", &remarks, &err), "%s", err.text);
+		EXPECT(c.startup_s >= 0 && c.per_byte_s >= 0, "%s",
+		       cases[i].name);
+		if (cases[i].want)
+			EXPECT(remarks.data &&
+				       strstr(remarks.data, cases[i].want),
+			       "%s: %s", cases[i].name,
+			       remarks.data ? remarks.data : "nothing");
+		else
+			EXPECT(!remarks.data, "%s: %s", cases[i].name,
+			       remarks.data);
+		gf_bench_curve_release(&c);
+		gf_text_release(&remarks);
+	}
+}
+
+static void test_fits_the_time(void)
+{
+	static const struct {
+		const char *name;
+		struct gf_bench_pace pace;
+		double budget_s;
+		bool whole;
+		size_t min_count, last; /* 0: anything below max */
+		int overrun;
+	} cases[] = {
+		{"plenty", {1e-5, 1e-10, 1e-3}, 10, false, 13, 4 << 20, 0},
+		{"slow link", {1e-3, 2e-7, 1e-3}, 10, false, 8, 0, 0},
+		{"slow link, whole",
+		 {1e-3, 2e-7, 1e-3},
+		 20,
+		 true,
+		 8,
+		 4 << 20,
+		 0},
+		{"crawl", {1e-2, 1e-4, 1e-3}, 1, false, 8, 256 << 10, 1},
+		{"crawl, whole", {1e-2, 1e-4, 1e-3}, 1, true, 8, 4 << 20, 1},
+		{"dear sittings", {1e-5, 1e-10, 0.2}, 1, false, 8, 0, 1},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_bench_limits l = {1024,
+					    4 << 20,
+					    cases[i].whole,
+					    cases[i].budget_s,
+					    {0.1, 5, 1000}};
+		struct gf_bench_sweep s;
+		size_t last;
+
+		gf_bench_sweep_choose(&l, &cases[i].pace, &s);
+		last = s.sizes[s.count - 1];
+		EXPECT(s.count >= cases[i].min_count, "%s: %zu sizes",
+		       cases[i].name, s.count);
+		EXPECT(cases[i].last ? last == cases[i].last : last < 4 << 20,
+		       "%s: up to %zu", cases[i].name, last);
+		EXPECT((s.takes_s > l.budget_s * 1.001) == cases[i].overrun,
+		       "%s: %g of %g s", cases[i].name, s.takes_s, l.budget_s);
+		EXPECT(s.rounds >= 1 && s.rounds <= GF_BENCH_ROUNDS, "%s",
+		       cases[i].name);
+		for (k = 0; k < s.count; k++)
+			EXPECT(s.sizes[k] % 4 == 0 &&
+				       (k == 0 || s.sizes[k] > s.sizes[k - 1]),
+			       "%s: size %zu", cases[i].name, s.sizes[k]);
+		free(s.sizes);
+	}
+}
+
+/* Every two members meet once, nobody twice in a round, in O(N) rounds. */
+static void test_tournament(void)
+{
+	size_t n, r, i;
+
+	for (n = 2; n <= 33; n++) {
+		size_t rounds = gf_bench_pair_rounds(n);
+		int *met = gf_xcalloc(n * n, sizeof(*met));
+
+		EXPECT(rounds == (n % 2 ? n : n - 1), "%zu: %zu", n, rounds);
+		for (r = 0; r < rounds; r++)
+			for (i = 0; i < n; i++) {
+				int other = gf_bench_pair_of(n, r, i);
+
+				if (other < 0)
+					continue;
+				EXPECT((size_t)other < n && (size_t)other != i,
+				       "%zu: %d", n, other);
+				EXPECT(gf_bench_pair_of(n, r, (size_t)other) ==
+					       (int)i,
+				       "%zu members, round %zu: %zu", n, r, i);
+				met[i * n + (size_t)other]++;
+			}
+		for (i = 0; i < n * n; i++)
+			EXPECT(met[i] == (i / n != i % n), "%zu: %zu", n, i);
+		free(met);
+	}
+}
+
+/* rate[from][to] in MB/s; which are slow, as letters: S sends, R receives */
+static void test_judge(void)
+{
+	static const struct {
+		const char *name;
+		size_t count;
+		double rate[16];
+		const char *hosts; /* per host: . S R B(oth) */
+		size_t paths;
+	} cases[] = {
+		{"alike", 3, {0, 118, 117, 116, 0, 118, 117, 118, 0}, "...", 0},
+		{"one slow both ways",
+		 3,
+		 {0, 12, 118, 12, 0, 12, 118, 12, 0},
+		 ".B.",
+		 0},
+		{"sends slowly",
+		 4,
+		 {0, 118, 118, 118, 12, 0, 12, 12, 118, 118, 0, 118, 118, 118,
+		  118, 0},
+		 ".S..",
+		 0},
+		{"a path",
+		 4,
+		 {0, 118, 118, 30, 118, 0, 118, 118, 118, 118, 0, 118, 118, 118,
+		  118, 0},
+		 "....",
+		 1},
+		{"two hosts", 2, {0, 118, 12, 0}, "..", 0},
+	};
+	size_t i, k, paths;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		char *names[] = {"h0", "h1", "h2", "h3"};
+		int ranks[] = {0, 1, 2, 3};
+		double latency[16] = {0};
+		struct gf_bench_pairs p = {cases[i].count, true, names, ranks,
+					   (double *)cases[i].rate, latency};
+		struct gf_bench_pairs_verdict v;
+		struct gf_text text = {0};
+		char hosts[5] = "";
+
+		gf_bench_pairs_judge(&p, &v);
+		for (k = 0; k < p.count; k++)
+			hosts[k] = v.slow_send[k] && v.slow_receive[k] ? 'B'
+				   : v.slow_send[k]                    ? 'S'
+				   : v.slow_receive[k]                 ? 'R'
+								       : '.';
+		EXPECT_TEXT(hosts, cases[i].hosts);
+		for (k = 0, paths = 0; k < p.count * p.count; k++)
+			paths += v.slow_path[k];
+		EXPECT(paths == cases[i].paths, "%s: %zu paths", cases[i].name,
+		       paths);
+		EXPECT(v.any == (strpbrk(hosts, "SRB") || paths), "%s",
+		       cases[i].name);
+		gf_bench_pairs_table(&p, &v, &text);
+		EXPECT(strstr(text.data, "h1") &&
+			       !strstr(text.data, "nothing is slow") == v.any,
+		       "%s: %s", cases[i].name, text.data);
+		gf_text_release(&text);
+		gf_bench_pairs_verdict_release(&v);
+	}
+}
+
+static void test_peers(void)
+{
+	static const struct gf_level levels[] = {{.name = "host", .size = 2},
+						 {.name = "net", .size = 3}};
+	static const struct {
+		size_t level;
+		int rank, to, from;
+	} cases[] = {
+		{0, 0, 1, 1}, {0, 5, 4, 4},   {1, 0, 2, 4},
+		{1, 4, 0, 2}, {1, 3, -1, -1}, {1, 2, 4, 0},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		int to, from;
+
+		gf_bench_level_peers(levels, cases[i].level, cases[i].rank, &to,
+				     &from);
+		EXPECT(to == cases[i].to && from == cases[i].from,
+		       "case %zu: %d %d", i, to, from);
+	}
+}
+
+static void test_stages(void)
+{
+	static const struct gf_level levels[] = {
+		{.name = "gpu", .size = 2, .link = "shm"},
+		{.name = "one", .size = 1, .link = "pcie"},
+		{.name = "net", .size = 4, .link = "ethernet"},
+		{.name = "rack", .size = 3, .link = "ethernet"},
+	};
+	static const struct {
+		const char *algorithm;
+		size_t nlevels;
+		const char *want;
+	} cases[] = {
+		{"blueconnect", 4, "2 shm 4 halving 3 ring "},
+		{"hierarchical", 4, "2 ring 12 ring "},
+		{"blueconnect", 2, ""},
+		{"ring", 4, ""},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_stage *stages;
+		struct gf_text t = {0};
+		size_t n = gf_bench_stages(cases[i].algorithm, levels,
+					   cases[i].nlevels, &stages);
+		char *got;
+
+		for (k = 0; k < n; k++)
+			gf_text_addf(&t, "%d %s ", stages[k].factor,
+				     stages[k].algorithm);
+		got = gf_text_take(&t);
+		EXPECT_TEXT(got, cases[i].want);
+		free(got);
+		gf_bench_stages_free(stages, n);
+	}
+}
+
+/* Levels and pairs for real, between threads. */
+static void links_on(struct gf_comm *comm, void *ctx)
+{
+	static const struct gf_level levels[] = {
+		{.name = "host", .size = 2, .link = "shm"},
+		{.name = "net", .size = 2, .link = "ethernet"}};
+	struct gf_bench_levels config = {
+		.curve = {.comm = comm,
+			  .limits = {.min_bytes = 1024,
+				     .max_bytes = 256 << 10,
+				     .budget_s = 1,
+				     .point = {0.01, 2, 5}},
+			  .lanes = 2},
+		.levels = levels,
+		.nlevels = 2,
+		.timeout_s = 60,
+	};
+	struct gf_bench_pairs_config pairs = {comm, 0.2, 60, NULL, NULL};
+	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
+	struct gf_bench_pairs p = {0};
+	struct gf_text remarks = {0};
+	struct gf_error err = {""};
+	size_t i;
+
+	(void)ctx;
+	EXPECT(!gf_bench_levels(&config, net, &remarks, &err), "%s", err.text);
+	EXPECT(net->nlevels == 2, "%zu levels", net->nlevels);
+	for (i = 0; i < net->nlevels; i++) {
+		EXPECT_TEXT(net->levels[i].name, levels[i].name);
+		EXPECT(net->levels[i].alpha_s + net->levels[i].beta_s_per_byte >
+			       0,
+		       "level %zu", i);
+	}
+	EXPECT(net->levels[1].reduce_s_per_byte > 0, "%g",
+	       net->levels[1].reduce_s_per_byte);
+	gf_network_free(net);
+	EXPECT(!gf_bench_pairs(&pairs, &p, &err), "%s", err.text);
+	for (i = 0; i < p.count * p.count; i++)
+		EXPECT((p.rate_bytes_per_s[i] > 0) ==
+				       (i / p.count != i % p.count) &&
+			       (p.latency_s[i] > 0) ==
+				       (i / p.count != i % p.count),
+		       "pair %zu: %g", i, p.rate_bytes_per_s[i]);
+	gf_bench_pairs_release(&p);
+	gf_text_release(&remarks);
+}
+
+int main(void)
+{
+	watchdog(240);
+	test_recovers();
+	test_unphysical();
+	test_fits_the_time();
+	test_tournament();
+	test_judge();
+	test_peers();
+	test_stages();
+	on_ranks(4, links_on, NULL);
+	return TEST_END();
+}
