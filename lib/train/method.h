@@ -23,8 +23,8 @@
  *	grads = gf_method_begin(m, step);	// where backward writes
  *	gf_method_ready(m, tensor) ...		// from backward
  *	gf_method_backward_end(m);
- *	gf_method_exchange(m, step, &err);	// what this step applies is
- *there gf_method_update(m, step, lr);		// parameters, optimiser's state
+ *	gf_method_exchange(m, step, &err);	// what this step applies
+ *	gf_method_update(m, step, lr);		// parameters and optimiser
  * Steps count from 1 over the whole run, also behind a resume.
  */
 struct gf_method_env {
