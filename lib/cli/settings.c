@@ -13,6 +13,12 @@
 #include "cli/cli.h"
 #include "cli/list.h"
 
+static int key_of(const struct gf_setting *settings, size_t i)
+{
+	return settings[i].letter ? settings[i].letter
+				  : GF_SETTING_KEY + (int)i;
+}
+
 void gf_settings_options(const struct gf_setting *settings, size_t nsettings,
 			 struct argp_option *options)
 {
@@ -21,7 +27,7 @@ void gf_settings_options(const struct gf_setting *settings, size_t nsettings,
 	memset(options, 0, (nsettings + 1) * sizeof(*options));
 	for (i = 0; i < nsettings; i++) {
 		options[i].name = settings[i].name;
-		options[i].key = GF_SETTING_KEY + (int)i;
+		options[i].key = key_of(settings, i);
 		options[i].arg = settings[i].arg;
 		options[i].doc = settings[i].help;
 		options[i].group = settings[i].group;
@@ -132,10 +138,13 @@ int gf_settings_parse(const struct gf_setting *settings, size_t nsettings,
 	const struct gf_setting *s;
 	struct gf_error err;
 	char name[64];
+	size_t i;
 
-	if (key < GF_SETTING_KEY || key >= GF_SETTING_KEY + (int)nsettings)
+	for (i = 0; i < nsettings && key_of(settings, i) != key; i++)
+		;
+	if (i == nsettings)
 		return ARGP_ERR_UNKNOWN;
-	s = &settings[key - GF_SETTING_KEY];
+	s = &settings[i];
 	if (store(s, arg, arguments, &err)) {
 		snprintf(name, sizeof(name), "--%s", s->name);
 		gf_cli_usage_error(state, name, &err);

@@ -10,8 +10,8 @@
 /*
  * Options that do nothing but store a checked value, as a table: one row gives
  * argp its option, and says where in the command's arguments the value goes.
- * Row i has the key GF_SETTING_KEY + i; options with keys of their own stay
- * below that.
+ * Row i has its letter as key, or GF_SETTING_KEY + i; options with keys of their
+ * own stay below that.
  */
 #define GF_SETTING_KEY 4096
 
@@ -40,6 +40,7 @@ struct gf_setting {
 	/* `to` is the place at offset; 0, or negative with what was wanted */
 	int (*store)(const char *arg, void *to, struct gf_error *err);
 	size_t offset2;
+	int letter;               /* 'a': -a, too; 0: none */
 };
 
 /* Fills nsettings + 1 options. */

@@ -14,6 +14,8 @@
 #define GAP_SHARE 0.125
 /* More ranks than that are counted, not listed. */
 #define LISTED 8
+/* How long a rank that gives up stays to tell the others. */
+#define LEAVE_S 0.5
 
 static int on_wait(void *ctx, struct gf_error *err)
 {
@@ -206,4 +208,16 @@ void gf_watch_give_up(struct gf_watch *w, int rc, const struct gf_error *why)
 	w->comm->broken = true;
 	/* Whoever cannot be told will find out by himself. */
 	(void)gf_liveness_tell(w->liveness, &w->self, NULL);
+}
+
+void gf_watch_leave(struct gf_watch *w, int rc, const struct gf_error *why)
+{
+	double until_s = gf_clock_s() + LEAVE_S, passed_s;
+
+	gf_watch_give_up(w, rc, why);
+	while (gf_clock_s() < until_s && gf_liveness_pending(w->liveness)) {
+		gf_clock_sleep(LOOK_EVERY_S);
+		if (gf_watch_look(w, &passed_s, NULL))
+			break;
+	}
 }

@@ -43,5 +43,8 @@ int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message,
 		   struct gf_error *err);
 /* Tells everybody that this rank gives up, and why. */
 void gf_watch_give_up(struct gf_watch *w, int rc, const struct gf_error *why);
+/* For a rank without a communication thread: gives up, and stays for a moment
+ * until the others have taken the news. */
+void gf_watch_leave(struct gf_watch *w, int rc, const struct gf_error *why);
 
 #endif

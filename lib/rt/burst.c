@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rt/burst.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "comm/backoff.h"
+#include "comm/exec.h"
+
+/* As the engine's. */
+#define SEGMENT_BYTES ((size_t)1 << 20)
+
+struct part {
+	struct gf_schedule schedule;
+	struct gf_exec_run *run; /* NULL where there is one rank */
+	size_t offset_bytes, size_bytes;
+	bool simultaneous, done;
+	uint64_t moves;
+	double stuck_s;
+};
+
+struct gf_burst {
+	struct gf_burst_config config;
+	struct gf_exec *exec;
+	struct part *parts;
+	size_t nparts;
+	/* Of the send under way; below `oldest` all have ended. */
+	size_t next, oldest, nended;
+	int nactive;
+};
+
+static int build_part(struct gf_burst *b, size_t i, struct gf_error *err)
+{
+	const struct gf_burst_message *m = &b->config.messages[i];
+	size_t width = m->element.size_bytes;
+	size_t segment = b->config.segment_bytes ? b->config.segment_bytes
+						 : SEGMENT_BYTES;
+	struct gf_coll_args args = gf_way_args(&m->way, b->config.comm->ranks);
+	struct gf_exec_config run = {
+		.count_elems = m->count_elems,
+		.element = m->element,
+		.channel = (uint32_t)i,
+	};
+	struct part *p = &b->parts[i];
+	int rc = 0;
+
+	p->size_bytes = m->count_elems * width;
+	p->simultaneous = m->simultaneous;
+	if (b->config.comm->ranks == 1)
+		return 0;
+	args.count_elems = m->count_elems;
+	args.elem_bytes = width;
+	args.segment_elems = segment / width ? segment / width : 1;
+	args.lossy = gf_element_lossy(&m->element);
+	if (m->way.algorithm->build) {
+		rc = gf_algorithm_schedule(m->way.algorithm, &args,
+					   b->config.comm->rank, &p->schedule,
+					   err);
+		run.schedule = &p->schedule;
+	}
+	return rc ? rc : gf_exec_run_new(b->exec, &run, &p->run, err);
+}
+
+int gf_burst_new(const struct gf_burst_config *config, struct gf_burst **burst,
+		 struct gf_error *err)
+{
+	struct gf_burst *b = gf_xcalloc(1, sizeof(*b));
+	size_t i, offset = 0;
+	int rc = 0;
+
+	b->config = *config;
+	b->exec = gf_exec_new(config->comm);
+	b->nparts = config->nmessages;
+	b->parts = gf_xcalloc(b->nparts + 1, sizeof(*b->parts));
+	for (i = 0; i < b->nparts && rc == 0; i++) {
+		b->parts[i].offset_bytes = offset;
+		rc = build_part(b, i, err);
+		offset += b->parts[i].size_bytes;
+		if (rc)
+			gf_error_prefix(err, "message %zu", i);
+	}
+	b->config.messages = NULL; /* the caller's, who may let go of them */
+	rc = gf_comm_agree(config->comm, rc, err);
+	if (rc)
+		gf_burst_free(b);
+	else
+		*burst = b;
+	return rc;
+}
+
+void gf_burst_free(struct gf_burst *b)
+{
+	size_t i;
+
+	/* What is under way on a broken communicator may still touch its
+	 * memory, here and on other ranks, until the job ends. */
+	if (!b || b->config.comm->broken)
+		return;
+	for (i = 0; i < b->nparts; i++) {
+		gf_exec_run_free(b->parts[i].run);
+		gf_schedule_release(&b->parts[i].schedule);
+	}
+	gf_exec_free(b->exec);
+	free(b->parts);
+	free(b);
+}
+
+static bool may_start(const struct gf_burst *b)
+{
+	if (b->next == b->nparts)
+		return false;
+	return b->parts[b->next].simultaneous ? b->nactive < b->config.lanes
+					      : b->nactive == 0;
+}
+
+static void name_message(const struct gf_burst *b, size_t i,
+			 struct gf_error *err)
+{
+	gf_error_prefix(err, "step %" PRIu64 ", message %zu (%zu bytes)",
+			b->config.watch->self.step, i, b->parts[i].size_bytes);
+}
+
+static int start_messages(struct gf_burst *b, char *data, struct gf_error *err)
+{
+	struct part *p;
+	int rc = 0;
+
+	while (rc == 0 && may_start(b)) {
+		p = &b->parts[b->next++];
+		b->nactive++;
+		b->config.watch->self.started = b->next;
+		p->done = false;
+		p->moves = 0;
+		p->stuck_s = 0;
+		if (p->run)
+			rc = gf_exec_start(p->run, data + p->offset_bytes, err);
+		if (rc)
+			name_message(b, b->next - 1, err);
+	}
+	return rc;
+}
+
+/* Ends what has come to its end. */
+static void collect(struct gf_burst *b, bool *moved)
+{
+	struct part *p;
+	size_t i;
+
+	for (i = b->oldest; i < b->next; i++) {
+		p = &b->parts[i];
+		if (p->done || (p->run && !gf_exec_done(p->run)))
+			continue;
+		p->done = true;
+		b->nended++;
+		b->nactive--;
+		*moved = true;
+	}
+	while (b->oldest < b->next && b->parts[b->oldest].done)
+		b->oldest++;
+}
+
+static int name_failed(const struct gf_burst *b, int rc, struct gf_error *err)
+{
+	size_t i;
+
+	for (i = b->oldest; i < b->next; i++)
+		if (b->parts[i].run && gf_exec_failed(b->parts[i].run)) {
+			name_message(b, i, err);
+			break;
+		}
+	return rc;
+}
+
+/* The message that has stood still for longest, if one has for too long. */
+static int check_stuck(struct gf_burst *b, double passed_s,
+		       struct gf_error *err)
+{
+	size_t i, worst = b->next;
+	uint64_t moves;
+	int rc;
+
+	for (i = b->oldest; i < b->next; i++) {
+		struct part *p = &b->parts[i];
+
+		if (p->done)
+			continue;
+		moves = p->run ? gf_exec_moves(p->run) : 0;
+		p->stuck_s = moves == p->moves ? p->stuck_s + passed_s : 0;
+		p->moves = moves;
+		if (worst == b->next || p->stuck_s > b->parts[worst].stuck_s)
+			worst = i;
+	}
+	if (worst == b->next)
+		return 0;
+	rc = gf_watch_stuck(b->config.watch, b->parts[worst].stuck_s, worst,
+			    err);
+	if (rc == -ETIMEDOUT) {
+		gf_error_prefix(err, "no progress for %g s",
+				b->config.watch->timeout_s);
+		name_message(b, worst, err);
+	}
+	return rc;
+}
+
+static int move(struct gf_burst *b, char *data, bool *moved,
+		struct gf_error *err)
+{
+	double passed_s;
+	int rc;
+
+	rc = start_messages(b, data, err);
+	if (rc)
+		return rc;
+	rc = gf_exec_progress(b->exec, moved, err);
+	if (rc)
+		return name_failed(b, rc, err);
+	collect(b, moved);
+	rc = gf_watch_look(b->config.watch, &passed_s, err);
+	if (rc == 0 && passed_s > 0)
+		rc = check_stuck(b, passed_s, err);
+	return rc;
+}
+
+int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err)
+{
+	struct gf_watch *w = b->config.watch;
+	struct gf_backoff backoff = {0};
+	bool moved;
+	int rc = 0;
+
+	b->next = b->oldest = b->nended = 0;
+	b->nactive = 0;
+	w->self.step++;
+	w->self.started = 0;
+	w->self.phase = GF_PHASE_NETWORK;
+	while (rc == 0 && b->nended < b->nparts) {
+		moved = false;
+		rc = move(b, data, &moved, err);
+		if (moved)
+			gf_backoff_reset(&backoff);
+		else if (rc == 0)
+			gf_backoff_wait(&backoff);
+	}
+	w->self.phase = GF_PHASE_IDLE;
+	return rc;
+}
+
+uint64_t gf_burst_wire_bytes(const struct gf_burst *b)
+{
+	uint64_t bytes = 0;
+	size_t i;
+
+	for (i = 0; i < b->nparts; i++)
+		if (b->parts[i].run)
+			bytes += gf_exec_wire_bytes(b->parts[i].run);
+	return bytes;
+}

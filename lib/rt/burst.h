@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_RT_BURST_H
+#define GF_RT_BURST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "comm/element.h"
+#include "rt/way.h"
+#include "rt/watch.h"
+
+/*
+ * Messages that are all there already, driven by the thread that calls: what a
+ * benchmark of the all-reduce itself wants, without the hand-over to a
+ * communication thread. The start rule is the engine's (rt/engine.h): in
+ * order, a normal message alone, simultaneous ones up to `lanes` at once.
+ *
+ * The watch (rt/watch.h) belongs to the caller and lives for as long as bursts
+ * are sent; its step counts the sends, and stands in every failure beside the
+ * message. After a failure the other ranks have been told; the communicator is
+ * broken.
+ */
+
+struct gf_burst_message {
+	struct gf_way way;
+	struct gf_element element;
+	size_t count_elems;
+	bool simultaneous;
+};
+
+struct gf_burst_config {
+	struct gf_comm *comm;   /* borrowed */
+	struct gf_watch *watch; /* borrowed */
+	const struct gf_burst_message *messages;
+	size_t nmessages;
+	int lanes;            /* >= 1 */
+	size_t segment_bytes; /* transfers are cut at; 0: a good size */
+};
+
+struct gf_burst;
+
+/* Collective, all ranks alike. -EINVAL, -ENOTSUP: the algorithm cannot do it.
+ */
+int gf_burst_new(const struct gf_burst_config *config, struct gf_burst **b,
+		 struct gf_error *err);
+/* NULL is allowed. */
+void gf_burst_free(struct gf_burst *b);
+
+/* Reduces all messages, which lie one after the other at data; their elements
+ * are of one size. Memory from the communicator's buffer_alloc goes fastest. */
+int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err);
+
+/* What this rank has sent for all messages of the last burst, in bytes on the
+ * wire; nobody knows what the transport's own all-reduce sends. */
+uint64_t gf_burst_wire_bytes(const struct gf_burst *b);
+
+#endif

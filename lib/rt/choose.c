@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rt/choose.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/heap.h"
+#include "rt/burst.h"
+
+enum {
+	CANDIDATES = 32,
+	REPEATS = 9, /* at most, besides the first */
+};
+/* About so long a candidate is measured, after its first run. */
+static const double budget_s = 0.05;
+/* So much slower on its first run than the best: not measured further. */
+static const double hopeless = 2;
+/* To be preferred to one before it, a candidate must be faster by this. */
+static const double margin = 0.97;
+
+struct picked {
+	size_t count_elems;
+	struct gf_way way;
+};
+
+struct gf_chooser {
+	struct gf_chooser_config config;
+	int layout[2];
+	size_t nlayout;
+	struct picked *picked;
+	size_t npicked, capacity;
+};
+
+int gf_chooser_new(const struct gf_chooser_config *config,
+		   struct gf_chooser **chooser, struct gf_error *err)
+{
+	struct gf_chooser *c = gf_xcalloc(1, sizeof(*c));
+	int rc;
+
+	c->config = *config;
+	rc = gf_way_layout(config->comm, &c->nlayout, c->layout, err);
+	if (rc)
+		gf_chooser_free(c);
+	else
+		*chooser = c;
+	return rc;
+}
+
+void gf_chooser_free(struct gf_chooser *c)
+{
+	if (!c)
+		return;
+	free(c->picked);
+	free(c);
+}
+
+/* Every way that can run such a message here, one per algorithm, in the order
+ * of the registry; factors where hosts suggest them. Collective. */
+static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
+			      struct gf_way ways[CANDIDATES])
+{
+	size_t n = 0, i;
+
+	for (i = 0; gf_algorithms[i] && n < CANDIDATES; i++) {
+		struct gf_way way = {.algorithm = gf_algorithms[i]};
+
+		if (c->nlayout && gf_way_takes_factors(way.algorithm)) {
+			way.nfactors = c->nlayout;
+			memcpy(way.factors, c->layout, sizeof(c->layout));
+		}
+		if (gf_way_check(&way, c->config.comm, &c->config.element,
+				 count_elems, NULL) == 0)
+			ways[n++] = way;
+	}
+	return n;
+}
+
+/* One run; the slowest rank's time on all ranks. */
+static int time_once(const struct gf_chooser *c, struct gf_burst *b, void *data,
+		     double *time_s, struct gf_error *err)
+{
+	struct gf_comm *comm = c->config.comm;
+	double start_s, mine, *all;
+	int rank, rc;
+
+	c->config.watch->self.calls++;
+	rc = gf_comm_barrier(comm, err);
+	if (rc)
+		return rc;
+	start_s = gf_clock_s();
+	rc = gf_burst_send(b, data, err);
+	mine = gf_clock_s() - start_s;
+	if (rc)
+		return rc;
+	all = gf_xcalloc((size_t)comm->ranks, sizeof(*all));
+	c->config.watch->self.calls++;
+	rc = gf_comm_allgather(comm, &mine, sizeof(mine), all, err);
+	for (rank = 0, *time_s = 0; rank < comm->ranks; rank++)
+		*time_s = fmax(*time_s, all[rank]);
+	free(all);
+	return rc;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median of a candidate's runs; of its first alone if that is hopeless
+ * beside best_s. */
+static int measure(const struct gf_chooser *c, struct gf_burst *b, void *data,
+		   double best_s, double *time_s, struct gf_error *err)
+{
+	double first_s, times[REPEATS];
+	int repeats, i, rc;
+
+	/* the first of all meets cold memory and connections not yet made */
+	rc = time_once(c, b, data, &first_s, err);
+	if (rc == 0 && first_s < budget_s)
+		rc = time_once(c, b, data, &first_s, err);
+	*time_s = first_s;
+	if (rc || first_s > hopeless * best_s)
+		return rc;
+	repeats = (int)fmin(REPEATS, fmax(1, budget_s / first_s));
+	for (i = 0; i < repeats && rc == 0; i++)
+		rc = time_once(c, b, data, &times[i], err);
+	if (rc)
+		return rc;
+	qsort(times, (size_t)repeats, sizeof(*times), ascending);
+	*time_s = repeats > 1 ? times[(repeats - 1) / 2]
+			      : fmin(first_s, times[0]);
+	return 0;
+}
+
+static int try_way(const struct gf_chooser *c, const struct gf_way *way,
+		   size_t count_elems, void *data, double best_s,
+		   double *time_s, struct gf_error *err)
+{
+	size_t lanes = (size_t)c->config.lanes, i;
+	struct gf_burst_message *messages =
+		gf_xcalloc(lanes, sizeof(*messages));
+	struct gf_burst *b;
+	int rc;
+
+	for (i = 0; i < lanes; i++)
+		messages[i] = (struct gf_burst_message){
+			.way = *way,
+			.count_elems = count_elems,
+			.element = c->config.element,
+			.simultaneous = lanes > 1,
+		};
+	rc = gf_burst_new(
+		&(struct gf_burst_config){
+			.comm = c->config.comm,
+			.watch = c->config.watch,
+			.messages = messages,
+			.nmessages = lanes,
+			.lanes = c->config.lanes,
+			.segment_bytes = c->config.segment_bytes,
+		},
+		&b, err);
+	free(messages);
+	if (rc)
+		return rc;
+	rc = measure(c, b, data, best_s, time_s, err);
+	gf_burst_free(b);
+	return rc;
+}
+
+/* -ENOTSUP and -EINVAL of a candidate are agreed upon, and leave it out. */
+static int calibrate(struct gf_chooser *c, size_t count_elems, void *data,
+		     struct gf_way *way, struct gf_error *err)
+{
+	struct gf_way ways[CANDIDATES];
+	size_t n = list_candidates(c, count_elems, ways);
+	double best_s = INFINITY, time_s = INFINITY;
+	int rc = 0, found = 0;
+	size_t i;
+
+	memset(data, 0,
+	       (size_t)c->config.lanes * count_elems *
+		       c->config.element.size_bytes);
+	for (i = 0; i < n; i++) {
+		rc = try_way(c, &ways[i], count_elems, data, best_s, &time_s,
+			     err);
+		if (rc == -ENOTSUP || rc == -EINVAL)
+			continue;
+		if (rc)
+			return rc;
+		if (!found || time_s < margin * best_s) {
+			*way = ways[i];
+			best_s = time_s;
+		}
+		found = 1;
+	}
+	return found ? 0 : rc;
+}
+
+int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data,
+		    struct gf_way *way, struct gf_error *err)
+{
+	struct picked *p;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < c->npicked; i++) {
+		if (c->picked[i].count_elems == count_elems) {
+			*way = c->picked[i].way;
+			return 0;
+		}
+	}
+	if (c->config.rule)
+		rc = gf_way_of_rule(c->config.rule,
+				    count_elems * c->config.element.size_bytes,
+				    c->config.comm->ranks, way, err);
+	else
+		rc = calibrate(c, count_elems, data, way, err);
+	if (rc)
+		return rc;
+	p = gf_array_push(&c->picked, &c->npicked, &c->capacity);
+	p->count_elems = count_elems;
+	p->way = *way;
+	return 0;
+}

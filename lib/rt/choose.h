@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_RT_CHOOSE_H
+#define GF_RT_CHOOSE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "comm/element.h"
+#include "doc/plan.h"
+#include "rt/watch.h"
+#include "rt/way.h"
+
+/*
+ * "auto": which algorithm for a message of that size on these ranks? What a
+ * rule says, where one is given; else what a short calibration finds. Every
+ * candidate is run on such a message, its time is the slowest rank's, and the
+ * medians decide; one further down the registry is preferred only if it is
+ * faster by 3 %. All ranks see the same times, so all choose alike; a size is
+ * calibrated once.
+ */
+struct gf_chooser_config {
+	struct gf_comm *comm; /* borrowed, as all of these */
+	struct gf_watch *watch;
+	const struct gf_plan *rule; /* or NULL */
+	struct gf_element element;
+	int lanes; /* so many of them at once */
+	size_t segment_bytes;
+};
+
+struct gf_chooser;
+
+/* Collective. */
+int gf_chooser_new(const struct gf_chooser_config *config,
+		   struct gf_chooser **c, struct gf_error *err);
+void gf_chooser_free(struct gf_chooser *c);
+
+/* Collective. data: room for `lanes` such messages, what is in it is lost. */
+int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data,
+		    struct gf_way *way, struct gf_error *err);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rt/way.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "comm/exec.h"
+#include "rt/bind.h"
+
+int gf_way_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
+		  struct gf_error *err)
+{
+	int mine[2] = {comm->host, comm->local_ranks}, rank, rc;
+	int *all = gf_xcalloc(2 * (size_t)comm->ranks, sizeof(*all));
+	int local = comm->local_ranks;
+
+	rc = gf_comm_allgather(comm, mine, sizeof(mine), all, err);
+	*nfactors = 0;
+	if (rc == 0 && local > 1 && local < comm->ranks &&
+	    comm->ranks % local == 0) {
+		*nfactors = 2;
+		factors[0] = local;
+		factors[1] = comm->ranks / local;
+	}
+	/* alike on all ranks: the first host's size decides, then all agree */
+	for (rank = 0; rc == 0 && rank < comm->ranks; rank++)
+		if (all[2 * rank + 1] != all[1] ||
+		    all[2 * rank] != rank - rank % all[1])
+			*nfactors = 0;
+	free(all);
+	return rc;
+}
+
+bool gf_way_takes_factors(const struct gf_algorithm *a)
+{
+	static const char *const by_level[] = {"blueconnect", "hierarchical"};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(by_level); i++)
+		if (strcmp(a->name, by_level[i]) == 0)
+			return true;
+	return false;
+}
+
+const char *gf_way_stage(const char *name)
+{
+	static const char *const known[] = {"ring", "halving", "shm", "nccl"};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(known); i++)
+		if (strcmp(known[i], name) == 0)
+			return known[i];
+	return NULL;
+}
+
+int gf_way_of_message(const struct gf_message *m, struct gf_way *way,
+		      struct gf_error *err)
+{
+	size_t i;
+
+	memset(way, 0, sizeof(*way));
+	way->algorithm = gf_algorithm_find(m->algorithm);
+	if (!way->algorithm)
+		return gf_error_set(err, -ENOTSUP,
+				    "this build has no algorithm \"%s\"",
+				    m->algorithm);
+	if (m->nstages > GF_WAY_FACTORS)
+		return gf_error_set(err, -EINVAL,
+				    "want at most %d stages, got %zu",
+				    GF_WAY_FACTORS, m->nstages);
+	way->nfactors = m->nstages;
+	for (i = 0; i < m->nstages; i++) {
+		way->factors[i] = m->stages[i].factor;
+		way->stages[i] = gf_way_stage(m->stages[i].algorithm);
+	}
+	return 0;
+}
+
+int gf_way_of_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
+		   struct gf_way *way, struct gf_error *err)
+{
+	struct gf_tensor tensor = {
+		.name = (char[]){"message"},
+		.count_elems = size_bytes / sizeof(float) ?: 1,
+		.need_s = NAN,
+	};
+	struct gf_model_profile model = {
+		.name = tensor.name,
+		.device = (char[]){"cpu"},
+		.overlap_slowdown = 1,
+		.tensors = &tensor,
+		.ntensors = 1,
+	};
+	struct gf_plan whole;
+	int rc = gf_plan_bind(rule, &model, ranks, &whole, err);
+
+	if (rc)
+		return rc;
+	rc = gf_way_of_message(&whole.messages[0], way, err);
+	gf_plan_release(&whole);
+	return rc;
+}
+
+struct gf_coll_args gf_way_args(const struct gf_way *way, int ranks)
+{
+	return (struct gf_coll_args){
+		.ranks = ranks,
+		.factors = way->nfactors ? way->factors : NULL,
+		.stage_algorithms =
+			way->nfactors && way->stages[0] ? way->stages : NULL,
+		.nfactors = way->nfactors,
+	};
+}
+
+/* One element, for the answer. */
+static int try_library(struct gf_comm *comm, const struct gf_element *element,
+		       struct gf_error *err)
+{
+	struct gf_exec_config config = {.count_elems = 1, .element = *element};
+	struct gf_exec *exec = gf_exec_new(comm);
+	struct gf_exec_run *run = NULL;
+	void *data = gf_xcalloc(1, element->size_bytes);
+	int rc = gf_exec_run_new(exec, &config, &run, err);
+
+	if (rc == 0)
+		rc = gf_exec_start(run, data, err);
+	if (rc == 0)
+		rc = gf_exec_wait(exec, run, 0, err);
+	gf_exec_run_free(run);
+	gf_exec_free(exec);
+	free(data);
+	return rc;
+}
+
+int gf_way_check(const struct gf_way *way, struct gf_comm *comm,
+		 const struct gf_element *element, size_t count_elems,
+		 struct gf_error *err)
+{
+	struct gf_coll_args args = gf_way_args(way, comm->ranks);
+	int rc;
+
+	args.count_elems = count_elems;
+	args.elem_bytes = element->size_bytes;
+	if (way->algorithm->build)
+		rc = gf_coll_args_check(&args, err);
+	else
+		rc = comm->ranks > 1 ? try_library(comm, element, err) : 0;
+	if (rc == 0 && way->algorithm->applicable)
+		rc = way->algorithm->applicable(&args, err);
+	if (rc)
+		gf_error_prefix(err, "%s", way->algorithm->name);
+	return rc;
+}
+
+void gf_way_print(const struct gf_way *way, struct gf_text *out)
+{
+	size_t i;
+
+	gf_text_addf(out, "%s", way->algorithm->name);
+	for (i = 0; i < way->nfactors; i++)
+		gf_text_addf(out, "%s%d", i ? "x" : " ", way->factors[i]);
+}
