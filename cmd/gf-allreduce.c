@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "bench/allreduce.h"
+#include "bench/report.h"
+#include "bench/sweep.h"
+#include "cli/cli.h"
+#include "cli/list.h"
+#include "cli/progress.h"
+#include "cli/settings.h"
+#include "comm/comm.h"
+#include "train/assign.h"
+
+static const char doc[] =
+	"Measure and verify the all-reduce of all ranks of an MPI job, size by "
+	"size, algorithm by algorithm; with the flags and the table of "
+	"nccl-tests."
+	"\vExamples:\n"
+	"  mpirun -np 4 gf-allreduce -b 1K -e 64M\n"
+	"  mpirun -np 4 gf-allreduce -a all --best rule.json\n"
+	"  mpirun -np 8 gf-allreduce -a ring,blueconnect --factors 4x2 --json\n"
+	"  mpirun -np 4 gf-allreduce --plan plan.json";
+
+struct arguments {
+	struct gf_cli cli;
+	struct gf_bench_sweep sweep;
+	size_t repeats, warmup, checks, lanes, segment_bytes, spoil;
+	int dtype, op, across;
+	const char *algorithms, *codec, *plan, *best, *min_bw;
+	double timeout_s, min_bw_bytes_per_s;
+	bool json, csv, percentiles, list;
+};
+
+/* --- options ---------------------------------------------------------------
+ */
+
+#define AT(field) offsetof(struct arguments, field)
+
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
+static const struct gf_setting settings[] = {
+	{"min-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.min_bytes),
+	 "the smallest message (1K)", .letter = 'b'},
+	{"max-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.max_bytes),
+	 "the largest message (64M)", .letter = 'e'},
+	{"step-factor", "N", 1, GF_SETTING_WHOLE, AT(sweep.step_factor),
+	 "each size is so many times the one before (2)", 2, 1 << 30,
+	 .letter = 'f'},
+	{"step-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.step_bytes),
+	 "each size is so much more than the one before", .letter = 'i'},
+	{"datatype", "NAME", 1, GF_SETTING_CHOICE, AT(dtype),
+	 "f32, f64, f16, bf16 or i32 (f32)", .names = gf_dtype_names,
+	 .letter = 'd'},
+	{"op", "NAME", 1, GF_SETTING_CHOICE, AT(op),
+	 "sum, prod, max, min or avg (sum)", .names = gf_op_names},
+	{"algorithms", "LIST", 2, GF_SETTING_TEXT, AT(algorithms),
+	 "names with commas between, all, or auto: the tool chooses (auto)",
+	 .letter = 'a'},
+	{"factors", "FxF...", 2, GF_SETTING_TEXT, AT(sweep.factors),
+	 "decompose the ranks, innermost first (ranks per host x hosts)"},
+	{"stages", "LIST", 2, GF_SETTING_TEXT, AT(sweep.stages),
+	 "per factor ring, halving or shm"},
+	{"codec", "NAME", 2, GF_SETTING_TEXT, AT(codec),
+	 "what travels in place of f32: f16, bf16, trunc16 or q8"},
+	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(lanes),
+	 "so many messages at once, each of the size (1)", 1, 64},
+	{"segment", "SIZE", 2, GF_SETTING_SIZE, AT(segment_bytes),
+	 "cut transfers at so many bytes (a good size)"},
+	{"plan", "FILE", 2, GF_SETTING_TEXT, AT(plan),
+	 "run a plan's messages; of a rule, what it says is auto"},
+	{"repeats", "N", 3, GF_SETTING_WHOLE, AT(repeats),
+	 "repeats that count, per size and algorithm (20)", 1, 1e6,
+	 .letter = 'n'},
+	{"warmup", "N", 3, GF_SETTING_WHOLE, AT(warmup),
+	 "repeats before them (5)", 0, 1e6, .letter = 'w'},
+	{"check", "N", 3, GF_SETTING_WHOLE, AT(checks),
+	 "repeats whose results are checked, each with inputs of its own (1)",
+	 0, 1e6, .letter = 'c'},
+	{"average", "NAME", 3, GF_SETTING_CHOICE, AT(across),
+	 "a repeat's time over the ranks: max, mean, min or rank0 (max)",
+	 .names = gf_bench_across_names},
+	{"timeout", "TIME", 3, GF_SETTING_TIME, AT(timeout_s),
+	 "give up when nothing moves for so long (60s)"},
+	{"spoil", "N", 3, GF_SETTING_WHOLE, AT(spoil),
+	 "change N elements of rank 0's results before they are checked", 0,
+	 1e15},
+	{"json", NULL, 4, GF_SETTING_FLAG, AT(json),
+	 "print JSON Lines, one per size, algorithm and placement"},
+	{"csv", NULL, 4, GF_SETTING_FLAG, AT(csv), "print the same as CSV"},
+	{"percentiles", NULL, 4, GF_SETTING_FLAG, AT(percentiles),
+	 "minimum, p90 and p99 in the table, too"},
+	{"best", "FILE", 4, GF_SETTING_TEXT, AT(best),
+	 "write the best algorithm per size as a rule plan"},
+	{"min-bw", "RATE", 4, GF_SETTING_TEXT, AT(min_bw),
+	 "exit 1 if the average bus bandwidth is below RATE (10GB/s)"},
+	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
+	 "print the algorithms and codecs of this build"},
+};
+#define NSETTINGS GF_ARRAY_LENGTH(settings)
+
+static int element_of(const struct arguments *a, struct gf_element *e,
+		      struct gf_error *err)
+{
+	int rc;
+
+	*e = gf_element_number((enum gf_dtype)a->dtype, (enum gf_op)a->op);
+	if (!a->codec)
+		return 0;
+	rc = gf_element_coded(a->codec, (enum gf_op)a->op, e, err);
+	if (rc == 0 && a->dtype != GF_F32)
+		rc = gf_error_set(err, -EINVAL,
+				  "want f32, which a codec encodes, got %s",
+				  gf_dtype_names[a->dtype]);
+	if (rc == 0 && e->codec && a->op != GF_OP_SUM && a->op != GF_OP_AVG)
+		rc = gf_error_set(err, -EINVAL,
+				  "want sum or avg under a codec, got %s",
+				  gf_op_names[a->op]);
+	return rc;
+}
+
+/* Found before MPI starts, alike on every rank. */
+static void check_arguments(struct arguments *a, struct argp_state *state)
+{
+	struct gf_element element;
+	struct gf_error err;
+
+	if (element_of(a, &element, &err) < 0)
+		gf_cli_usage_error(state, "--codec", &err);
+	free((void *)a->sweep.algorithms);
+	a->sweep.algorithms =
+		gf_cli_split(a->algorithms ? a->algorithms : "auto");
+	if (gf_bench_sweep_check(&a->sweep, element.size_bytes, &err) < 0)
+		argp_error(state, "%s", err.text);
+	if (a->min_bw &&
+	    gf_units_rate(a->min_bw, &a->min_bw_bytes_per_s, &err) < 0)
+		gf_cli_usage_error(state, "--min-bw", &err);
+	if (a->json && a->csv)
+		argp_error(state, "--json and --csv: want one of them");
+	if (a->spoil && !a->checks)
+		argp_error(state, "--spoil goes with --check");
+}
+
+static int parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->cli;
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->list)
+			check_arguments(a, state);
+		return 0;
+	default:
+		return gf_settings_parse(settings, NSETTINGS, key, arg, state,
+					 a);
+	}
+}
+
+static int list(const struct arguments *a, struct gf_error *err)
+{
+	struct gf_text out = {0};
+	size_t i;
+	int rc;
+
+	for (i = 0; gf_algorithms[i]; i++)
+		gf_text_addf(&out, "algorithm  %-12s  %s\n",
+			     gf_algorithms[i]->name,
+			     gf_algorithms[i]->description);
+	for (i = 0; gf_codecs[i].name; i++)
+		gf_text_addf(&out, "codec      %-12s  %s\n", gf_codecs[i].name,
+			     gf_codecs[i].description);
+	rc = gf_cli_emit(&a->cli, out.data, err);
+	gf_text_release(&out);
+	return rc;
+}
+
+/* --- running ----------------------------------------------------------------
+ */
+
+struct session {
+	const struct arguments *a;
+	struct gf_comm *comm;
+	struct gf_plan plan;
+	struct gf_bench_allreduce_config config;
+	struct gf_bench_rows rows;
+	struct gf_progress progress;
+};
+
+static int prepare(struct session *s, struct gf_error *err)
+{
+	const struct arguments *a = s->a;
+	int rc = 0;
+
+	s->config = (struct gf_bench_allreduce_config){
+		.comm = s->comm,
+		.lanes = a->lanes ? (int)a->lanes : 1,
+		.segment_bytes = a->segment_bytes,
+		.warmup = (int)a->warmup,
+		.repeats = (int)a->repeats,
+		.checks = (int)a->checks,
+		.across = (enum gf_bench_across)a->across,
+		.spoil = a->spoil,
+		.timeout_s = a->timeout_s,
+	};
+	element_of(a, &s->config.element, NULL);
+	/* better to learn now than after an hour that a file cannot be */
+	if (s->comm->rank == 0 && a->best)
+		rc = gf_file_try(a->best, err);
+	if (!rc && s->comm->rank == 0 && a->cli.output &&
+	    strcmp(a->cli.output, "-") != 0)
+		rc = gf_file_try(a->cli.output, err);
+	rc = gf_comm_agree(s->comm, rc, err);
+	if (!rc && a->plan)
+		rc = gf_train_read_plan(s->comm, a->plan, &s->plan, err);
+	if (!rc)
+		rc = gf_bench_sweep_same(&a->sweep, &s->config,
+					 a->plan ? &s->plan : NULL, err);
+	return rc;
+}
+
+static void tell_progress(void *ctx, double fraction, size_t count_elems)
+{
+	struct session *s = ctx;
+
+	gf_progress_at(&s->progress, fraction, NULL);
+	gf_cli_note(&s->a->cli, 1, "measuring %zu elements", count_elems);
+}
+
+/* Nothing that it says itself may be said again. */
+static int measure_plan(struct session *s, struct gf_error *err)
+{
+	const struct arguments *a = s->a;
+
+	if (a->algorithms || a->codec || a->lanes || a->sweep.factors ||
+	    a->best)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want a rule with --algorithms, "
+				    "--codec, --lanes, --factors or --best, "
+				    "got a whole plan, which says them",
+				    a->plan);
+	return gf_bench_plan_run(&s->plan, &s->config, &s->rows, err);
+}
+
+static int measure(struct session *s, struct gf_error *err)
+{
+	struct gf_bench_progress progress = {tell_progress, s};
+	struct gf_text remarks = {0};
+	int rc;
+
+	if (s->a->plan && !s->plan.rule)
+		return measure_plan(s, err);
+	s->config.rule = s->a->plan ? &s->plan : NULL;
+	gf_progress_start(&s->progress, &s->a->cli, "measuring");
+	rc = gf_bench_sweep_run(&s->a->sweep, &s->config, &progress, &s->rows,
+				&remarks, err);
+	gf_progress_end(&s->progress);
+	if (s->comm->rank == 0 && s->a->cli.verbose)
+		gf_cli_warn_lines(&s->a->cli, remarks.data);
+	gf_text_release(&remarks);
+	return rc;
+}
+
+static int write_best(const struct session *s, const struct gf_bench_report *r,
+		      struct gf_error *err)
+{
+	struct gf_plan rule;
+	char *text;
+	int rc = gf_bench_report_rule(r, &rule, err);
+
+	if (rc)
+		return rc;
+	text = gf_plan_write(&rule);
+	rc = gf_file_write(s->a->best, text, strlen(text), err);
+	free(text);
+	gf_plan_release(&rule);
+	return rc;
+}
+
+/* Rank 0. */
+static int report(const struct session *s, const struct gf_bench_report *r,
+		  struct gf_error *err)
+{
+	const struct arguments *a = s->a;
+	struct gf_text out = {0};
+	int rc = a->best ? write_best(s, r, err) : 0;
+
+	gf_bench_report_print(r,
+			      a->json  ? GF_REPORT_JSON
+			      : a->csv ? GF_REPORT_CSV
+				       : GF_REPORT_TABLE,
+			      &out);
+	if (!rc)
+		rc = gf_cli_emit(&a->cli, out.data, err);
+	gf_text_release(&out);
+	return rc;
+}
+
+static int judge(const struct session *s, const struct gf_bench_report *r,
+		 struct gf_error *err)
+{
+	double busbw = gf_bench_report_busbw(r);
+	size_t wrong = gf_bench_report_wrong(r);
+
+	if (wrong)
+		return gf_error_set(err, 1, "%zu elements came out wrong",
+				    wrong);
+	if (busbw < s->a->min_bw_bytes_per_s)
+		return gf_error_set(err, 1,
+				    "want an average bus bandwidth of %g "
+				    "bytes/s, got %g",
+				    s->a->min_bw_bytes_per_s, busbw);
+	return 0;
+}
+
+static int run(struct session *s, struct gf_error *err)
+{
+	struct gf_bench_report r;
+	int rc = prepare(s, err);
+
+	if (!rc)
+		rc = measure(s, err);
+	if (rc)
+		return rc;
+	r = (struct gf_bench_report){
+		.config = &s->config,
+		.rows = s->rows.list,
+		.nrows = s->rows.count,
+		.plan = s->plan.messages ? &s->plan : NULL,
+		.percentiles = s->a->percentiles,
+	};
+	if (s->comm->rank == 0)
+		rc = report(s, &r, err);
+	rc = gf_comm_agree(s->comm, rc, err);
+	return rc ? rc : judge(s, &r, err);
+}
+
+/* What fails on all ranks alike is said by one; a rank that lost the others
+ * says what it saw, and ends the job. */
+static int finish(struct session *s, int rc, struct gf_error *err)
+{
+	const struct gf_cli *cli = &s->a->cli;
+	bool lost = s->comm && s->comm->broken && s->comm->ranks > 1;
+	int status;
+
+	if (rc && s->comm && s->comm->rank > 0 && !lost)
+		rc = gf_cli_status(rc);
+	else if (rc > 0)
+		gf_cli_warn(cli, "%s", err->text);
+	status = gf_cli_exit(cli, rc, err);
+	if (lost)
+		gf_comm_abort(s->comm, status);
+	gf_plan_release(&s->plan);
+	free(s->rows.list);
+	gf_comm_close(s->comm);
+	free((void *)s->a->sweep.algorithms);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static struct argp_option options[NSETTINGS + 1];
+	static const struct argp argp = {
+		options, parse_opt, NULL, doc, gf_cli_children, NULL, NULL,
+	};
+	struct arguments a = {
+		.sweep = {.min_bytes = 1024,
+			  .max_bytes = (size_t)64 << 20,
+			  .step_factor = 2},
+		.repeats = 20,
+		.warmup = 5,
+		.checks = 1,
+		.timeout_s = 60,
+	};
+	struct session s = {.a = &a};
+	struct gf_error err = {""};
+	int rc;
+
+	gf_settings_options(settings, NSETTINGS, options);
+	gf_cli_parse(&a.cli, "gf-allreduce", &argp, argc, argv, &a);
+	if (a.list) {
+		rc = a.cli.rank == 0 ? list(&a, &err) : 0;
+		return gf_cli_exit(&a.cli, rc, &err);
+	}
+	rc = a.cli.launched ? gf_comm_open(&s.comm, &err)
+			    : gf_comm_local_new(1, &s.comm, &err);
+	if (!rc)
+		rc = run(&s, &err);
+	return finish(&s, rc, &err);
+}

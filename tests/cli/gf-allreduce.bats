@@ -1,0 +1,156 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# One rank, without mpirun: options, output, refusals. tests/mpi has the rest.
+load common
+
+@test "one rank without mpirun: nccl-tests' table" {
+	wants 0 gf-allreduce -b 1K -e 4K -n 2 -w 0
+	[ "$(grep -vc '^#' out.txt)" -eq 3 ]
+	awk '!/^#/ {if (NF != 13 || $3 != "f32" || $4 != "sum" || $9 != 0 || $13 != 0) exit 1}' out.txt
+	prints '# Out of bounds values : 0 OK'
+	cp out.txt table.txt
+	wants 0 gf-profile --import table.txt --ranks 2
+}
+
+@test "sizes by factor and by step, as nccl-tests counts them" {
+	wants 0 gf-allreduce -b 1000 -e 9000 -f 3 -n 1 -w 0 -c 0
+	[ "$(awk '!/^#/ {printf "%s ", $1}' out.txt)" = "1000 3000 9000 " ]
+	wants 0 gf-allreduce -b 1K -e 4K -i 1K -n 1 -w 0 -c 0
+	[ "$(awk '!/^#/ {printf "%s ", $1}' out.txt)" = "1024 2048 3072 4096 " ]
+	# whole elements, each count once
+	wants 0 gf-allreduce -b 9 -e 17 -i 1 -d f64 -n 1 -w 0
+	[ "$(awk '!/^#/ {printf "%s ", $1}' out.txt)" = "8 16 " ]
+	[ "$(awk '!/^#/ {printf "%s ", $9}' out.txt)" = "0 0 " ]
+	wants 0 gf-allreduce -b 1K -e 1K -n 1 -w 0 -c 0
+	[ "$(awk '!/^#/ {printf "%s", $9}' out.txt)" = "N/A" ]
+}
+
+@test "JSON Lines and CSV hold the same rows" {
+	wants 0 gf-allreduce -b 1K -e 2K -n 3 -w 0 --json
+	[ "$(wc -l < out.txt)" -eq 4 ]
+	jq -se 'map(.placement) == ["out_of_place", "in_place", "out_of_place", "in_place"]' out.txt
+	jq -e '.ranks == 1 and .dtype == "f32" and .algorithm == "auto" and .wrong == 0 and .checks == 1
+		and .min_s <= .p50_s and .p50_s <= .p90_s and .p90_s <= .p99_s and .p99_s <= .max_s
+		and .time_s == .p50_s and .busbw_bytes_per_s == 0' out.txt
+	jq -rs '.[0] | keys_unsorted | join(",")' out.txt > names
+	wants 0 gf-allreduce -b 1K -e 2K -n 3 -w 0 --csv
+	[ "$(head -n 1 out.txt)" = "$(cat names)" ]
+	[ "$(wc -l < out.txt)" -eq 5 ]
+	awk -F, -v n="$(head -n 1 out.txt | tr -dc , | wc -c)" 'NF != n + 1 {exit 1}' out.txt
+}
+
+@test "a spoilt result is counted, and the answer is no" {
+	wants 1 gf-allreduce -b 4K -e 4K -n 1 -w 0 --spoil 7 -c 3
+	# both placements, three checks
+	[ "$(awk '!/^#/ {print $9, $13}' out.txt)" = "21 21" ]
+	prints '# Out of bounds values : 42 FAILED'
+	says '42 elements came out wrong'
+	one_line
+	local type
+	for type in f64 f16 bf16 i32; do
+		wants 1 gf-allreduce -b 4K -e 4K -n 1 -w 0 --spoil 5 -d $type
+		[ "$(awk '!/^#/ {print $9, $13}' out.txt)" = "5 5" ]
+	done
+	wants 1 gf-allreduce -b 4K -e 4K -n 1 -w 0 --spoil 5 --codec q8
+	[ "$(awk '!/^#/ {print $10, $14}' out.txt)" = "5 5" ]
+}
+
+@test "--min-bw decides the exit status" {
+	wants 1 gf-allreduce -b 1K -e 1K -n 1 -w 0 --min-bw 1GB/s
+	says 'want an average bus bandwidth of 1e+09 bytes/s, got 0'
+	one_line
+	[ -s out.txt ]
+}
+
+@test "--list names algorithms and codecs" {
+	wants 0 gf-allreduce --list
+	grep -qE '^algorithm +ring ' out.txt
+	grep -qE '^codec +q8 ' out.txt
+}
+
+@test "what cannot be is said in one line" {
+	local args
+	while IFS='|' read -r args reason; do
+		# shellcheck disable=SC2086
+		wants 2 gf-allreduce $args
+		[ ! -s out.txt ]
+		grep -qF -- "$reason" err.txt || { echo "$args: want $reason"; cat err.txt; return 1; }
+		[ "$(grep -c '^gf-allreduce: ' err.txt)" -eq 1 ]
+	done << 'CASES'
+-b 0|--min-bytes: want at least 4 bytes, one element, got 0
+-b 4 -d f64|--min-bytes: want at least 8 bytes, one element, got 4
+-b 4K -e 1K|--max-bytes: want at least the 4096 of --min-bytes, got 1024
+-b 1K -e 8E|--max-bytes
+-e 9223372036854775807|--max-bytes: want a size
+-e 5000000000G|--max-bytes: want at most 2^62
+-b 99999999999999999999|--min-bytes
+-b 1K -e 1G -i 4|--step-bytes: want at most 10000 sizes
+-f 1|--step-factor
+-a ring,nonsense|--algorithms: there is no "nonsense"
+-a ,|--algorithms: there is no ""
+--factors 0x2|--factors
+--factors 4x|--factors
+--stages ring|--stages: want --factors, too
+--factors 2x2 --stages ring|--stages: want one per factor (2), got 1
+--factors 2x2 --stages ring,square|want ring, halving, shm or nccl, got "square"
+-d f8|want f32, f64, f16, bf16 or i32
+--op mul|want sum, prod, max, min or avg
+--codec zip|--codec: no codec "zip"
+--codec q8 -d f16|--codec: want f32, which a codec encodes, got f16
+--codec q8 --op max|--codec: want sum or avg under a codec, got max
+--json --csv|want one of them
+--min-bw fast|--min-bw
+--spoil 1 -c 0|--spoil goes with --check
+-n 0|--repeats
+--average median|want max, mean, min or rank0
+CASES
+	wants 2 gf-allreduce -b 1K -e 1K --factors 2x2 -a blueconnect
+	says 'blueconnect: factors: want a product of 1 (the ranks), got'
+	one_line
+}
+
+@test "more memory than there is, is not taken" {
+	wants 3 gf-allreduce -b 1K -e 2097152G
+	says 'bytes of memory'
+	one_line
+	wants 3 gf-allreduce -b 1K -e 2147483648G --lanes 64
+	says 'no memory'
+	one_line
+}
+
+@test "files: plans that are none, outputs that cannot be" {
+	echo '{"format": "gf-plan", "version": 1, "rule": 7}' > bad.json
+	wants 2 gf-allreduce --plan bad.json
+	says 'bad.json'
+	one_line
+	wants 3 gf-allreduce --plan missing.json
+	says 'missing.json'
+	one_line
+	wants 2 gf-allreduce --plan "$share/topologies/4x2-1gbe.json"
+	says 'want a gf-plan document, found none'
+	wants 3 gf-allreduce -b 1K -e 1K -n 1 -o no/such/folder
+	says 'no/such/folder'
+	one_line
+	wants 3 gf-allreduce -b 1K -e 1K -n 1 --best no/such/folder
+	says 'no/such/folder'
+	one_line
+	wants 3 gf-allreduce -b 1K -e 1K -n 1 -o /dev/full
+	says '/dev/full'
+	one_line
+	wants 3 gf-allreduce -b 1K -e 1K -n 1 --best /dev/full
+	says '/dev/full'
+	local status=0
+	gf-allreduce -b 1K -e 1K -n 1 > /dev/full 2> err.txt || status=$?
+	[ $status -eq 3 ]
+	one_line
+}
+
+@test "a whole plan says its messages itself" {
+	gf-plan --model digits-mlp --ranks 2 "$share/topologies/4x2-1gbe.json" > plan.json 2> /dev/null ||
+		gf-plan "$share/profiles/six.json" > plan.json
+	wants 2 gf-allreduce --plan plan.json
+	says 'ranks, this job has 1'
+	wants 2 gf-allreduce --plan plan.json -a ring
+	says 'got a whole plan, which says them'
+	one_line
+}

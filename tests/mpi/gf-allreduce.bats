@@ -1,0 +1,216 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# The command over a real mpirun: every algorithm, type, codec; plans; ranks
+# that differ; ranks that die, stop or come late.
+load ../cli/common
+
+quick="-n 2 -w 0"
+
+teardown() {
+	[ -z "${job:-}" ] || { kill "$job" && wait "$job"; } || true
+}
+
+# right: no element was wrong, and something was measured
+right() {
+	prints '# Out of bounds values : 0 OK'
+	grep -qv '^#' out.txt
+}
+
+@test "every algorithm sums right, on 2, 3 and 6 ranks" {
+	local ranks
+	for ranks in 2 3 6; do
+		wants 0 mpi $ranks gf-allreduce $quick -a all,auto -b 4 -e 64K -f 16 -c 3
+		right
+		[ "$(awk '!/^#/ {print $5}' out.txt | grep -cE '^(ring|rhd|butterfly|tree|library)$')" -eq 20 ]
+		[ "$(awk '!/^#/ {print $5}' out.txt | grep -c '^auto:')" -eq 4 ]
+	done
+}
+
+@test "every type and operation" {
+	local type op
+	for type in f32 f64 f16 bf16 i32; do
+		for op in sum prod max min avg; do
+			wants 0 mpi 3 gf-allreduce $quick -a all -b 40K -e 40K -d $type --op $op
+			right
+		done
+	done
+}
+
+@test "codecs: within their bound, fewer bytes on the wire" {
+	local codec
+	for codec in f16 bf16 trunc16 q8; do
+		wants 0 mpi 4 gf-allreduce $quick -a all -b 100K -e 100K --codec $codec -c 2 --json
+		jq -se 'length >= 12 and (map(.wrong) | add == 0) and (map(.codec) | unique == ["'$codec'"])' out.txt
+	done
+	# a ring sends 2(p-1)/p of the message, and q8 makes about a quarter of it
+	jq -se 'map(select(.algorithm == "ring" and .placement == "in_place").wire_bytes)[0] as $w
+		| $w > 102400 * 1.5 * 0.25 and $w < 102400 * 1.5 * 0.27' out.txt
+	wants 0 mpi 4 gf-allreduce $quick -a ring -b 100K -e 100K --json
+	jq -se 'all(.wire_bytes == 153600)' out.txt
+}
+
+@test "factors, stages, lanes" {
+	wants 0 mpi 6 gf-allreduce $quick -a blueconnect,hierarchical --factors 3x2 -b 1K -e 1M -f 32
+	right
+	grep -q ' blueconnect:3x2 ' out.txt
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages shm,ring -b 64K -e 64K
+	right
+	wants 0 mpi 3 gf-allreduce $quick -a ring,library --lanes 3 -b 64K -e 64K --json
+	jq -se 'length == 4 and all(.messages == 3 and .lanes == 3 and .wrong == 0)' out.txt
+	jq -e '(.algbw_bytes_per_s * .time_s / (3 * 65536) - 1) | fabs < 1e-9' out.txt
+	jq -e '(.busbw_bytes_per_s / .algbw_bytes_per_s - 4 / 3) | fabs < 1e-9' out.txt
+	wants 2 mpi 3 gf-allreduce -a blueconnect --factors 2x2 -b 1K -e 1K
+	says 'blueconnect: factors: want a product of 3 (the ranks), got'
+	[ "$(grep -c '^gf-allreduce' err.txt)" -eq 1 ]
+}
+
+@test "what is spoilt on one rank is found" {
+	wants 1 mpi 3 gf-allreduce $quick -a ring,tree -b 4K -e 4K --spoil 3 --json
+	jq -se 'length == 4 and all(.wrong == 3)' out.txt
+	[ "$(grep -c 'came out wrong' err.txt)" -eq 1 ]
+}
+
+@test "the best per size is a rule that training and auto take" {
+	wants 0 mpi 2 gf-allreduce $quick -a ring,library -b 1K -e 256K -f 16 --best rule.json
+	jq -e '.format == "gf-plan" and .rule.algorithms[0].min_bytes == 0
+		and (.rule.algorithms | map(.algorithm) - ["ring", "library"] == [])
+		and .rule.threshold_bytes >= 1' rule.json
+	jq '.rule.algorithms = [{min_bytes: 0, algorithm: "tree"}, {min_bytes: 65536, algorithm: "rhd"}]' rule.json > own.json
+	wants 0 mpi 2 gf-allreduce $quick --plan own.json -b 16K -e 64K -f 4
+	right
+	[ "$(awk '!/^#/ {printf "%s ", $5}' out.txt)" = "auto:tree auto:rhd " ]
+	wants 0 mpi 2 gf-train -q --model digits-mlp --data synthetic:64 --plan rule.json --steps 2 --threads 1
+	# factors that hosts suggest come along as levels
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 -b 1K -e 1K --best levels.json
+	jq -e '[.levels[].size] == [2, 2]' levels.json
+	wants 0 mpi 4 gf-train -q --model digits-mlp --data synthetic:64 --plan levels.json --steps 2 --threads 1
+}
+
+@test "a plan's messages, each and all" {
+	gf-topo --synthetic "net:2@1Gb/s,50us" > topo.json
+	gf-plan -q --model digits-cnn topo.json > plan.json
+	wants 0 mpi 2 gf-allreduce $quick --plan plan.json --json
+	jq -s --slurpfile p plan.json -e '($p[0].messages | length) as $n
+		| length == 2 * ($n + 1) and all(.wrong == 0)
+		and (map(select(.placement == "in_place")) | .[-1].algorithm == "plan" and .[-1].messages == $n
+			and (.[:-1] | map(.size_bytes) | add) == .[-1].size_bytes
+			and (.[:-1] | map(.algorithm)) == ($p[0].messages | map(.algorithm)))' out.txt
+	wants 2 mpi 3 gf-allreduce --plan plan.json
+	says 'the plan is for 2 ranks, this job has 3'
+	wants 2 mpi 2 gf-allreduce --plan plan.json -d f64
+	says 'want f32'
+	wants 2 mpi 2 gf-allreduce --plan plan.json --codec q8
+	says 'which says them'
+}
+
+# unlike ARGS -- ARGS: two ranks with different arguments
+unlike() {
+	local one=()
+	while [ "$1" != -- ]; do one+=("$1"); shift; done
+	shift
+	wants 2 timeout 60 mpirun --oversubscribe --bind-to none -np 1 gf-allreduce "${one[@]}" : -np 1 gf-allreduce "$@"
+	[ "$(grep -c '^gf-allreduce' err.txt)" -eq 1 ]
+}
+
+@test "ranks that differ find out at the start" {
+	unlike -b 1K -e 4K -- -b 1K -e 8K
+	says '1024 to 4096 bytes by x2'
+	says '1024 to 8192 bytes by x2'
+	unlike -b 1K -e 4K -a ring -- -b 1K -e 4K -a tree
+	says 'ring'
+	says 'tree'
+	unlike -b 1K -e 4K -d f32 -- -b 1K -e 4K -d i32
+	echo '{"format": "gf-plan", "version": 1, "producer": "t", "system": "auto", "policy": "threshold", "rule":
+		{"threshold_bytes": 1, "lanes": 1, "algorithms": [{"min_bytes": 0, "algorithm": "ring"}]}}' > rule.json
+	unlike -b 1K -e 4K -- -b 1K -e 4K --lanes 2
+	says 'lanes'
+}
+
+@test "refusals end every rank, and are printed once" {
+	wants 2 mpi 3 gf-allreduce -b 0
+	[ "$(grep -c '^gf-allreduce' err.txt)" -eq 1 ]
+	wants 3 mpi 2 gf-allreduce --plan no-such-plan.json
+	[ "$(grep -c 'no-such-plan' err.txt)" -eq 1 ]
+	wants 3 mpi 2 gf-allreduce -b 1K -e 1K -n 1 -o no/such/folder
+	[ "$(grep -c 'no/such/folder' err.txt)" -eq 1 ]
+	wants 3 mpi 2 gf-allreduce -b 1K -e 1K -n 1 -o /dev/full
+	[ "$(grep -c '/dev/full' err.txt)" -eq 1 ]
+	wants 1 mpi 2 gf-allreduce -b 1K -e 1K -a library -d bf16
+	[ "$(grep -c 'library: ' err.txt)" -eq 1 ]
+	wants 1 mpi 2 gf-allreduce -b 1K -e 1K -n 1 --min-bw 1000000GB/s
+	[ "$(grep -c 'average bus bandwidth' err.txt)" -eq 1 ]
+}
+
+# --- faults -----------------------------------------------------------------
+
+# begin RANKS ARG...: a long job in the background; $job is the timeout(1)
+# above its mpirun.
+begin() {
+	local ranks=$1 tries
+	shift
+	timeout -k 5 60 mpirun --oversubscribe --bind-to none -np "$ranks" gf-allreduce -q -b 256K -e 256K -n 1000000 \
+		"$@" > out.txt 2> err.txt < /dev/null 3>&- &
+	job=$!
+	for tries in $(seq 100); do
+		[ "$(pgrep -P "$(pgrep -P "$job" -x mpirun || echo 0)" -x gf-allreduce | wc -l)" -eq "$ranks" ] && { sleep 2; return 0; }
+		kill -0 $job 2> /dev/null || break
+		sleep 0.1
+	done
+	cat err.txt
+	return 1
+}
+
+# pid_of RANK: of this test's own job
+pid_of() {
+	local mpirun pid
+	mpirun=$(pgrep -P "$job" -x mpirun)
+	for pid in $(pgrep -P "$mpirun" -x gf-allreduce); do
+		tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$1" && { echo "$pid"; return 0; }
+	done
+	return 1
+}
+
+# ends STATUS SECONDS PID...: the job ends with that status, within that time,
+# and none of its ranks is left
+ends() {
+	local status=0 began=$SECONDS want=$1 limit=$2 pid
+	shift 2
+	wait "$job" || status=$?
+	job=
+	echo "status $status after $((SECONDS - began)) s"
+	cat err.txt
+	[ "$status" -eq "$want" ] && [ $((SECONDS - began)) -le "$limit" ]
+	for pid in "$@"; do
+		! kill -0 "$pid" 2> /dev/null
+	done
+	[ ! -s out.txt ]
+}
+
+@test "a stopped rank is named, with message and step, and all end with 4" {
+	local algorithm pids
+	for algorithm in ring library; do
+		begin 3 -a $algorithm --timeout 2s
+		pids="$(pid_of 0) $(pid_of 1) $(pid_of 2)"
+		kill -STOP "$(pid_of 1)"
+		# shellcheck disable=SC2086
+		ends 4 15 $pids
+		grep -qE 'rank 1 does not answer \(stopped, dead or cut off\)' err.txt
+		grep -qE 'step [0-9]+, message 0 \(262144 bytes\)' err.txt
+	done
+}
+
+@test "a rank that dies ends the job at once" {
+	local pids
+	begin 3 -a ring
+	pids="$(pid_of 0) $(pid_of 1) $(pid_of 2)"
+	kill -KILL "$(pid_of 2)"
+	# shellcheck disable=SC2086
+	ends 137 10 $pids
+}
+
+@test "a rank that comes late is waited for, within the timeout" {
+	printf '#!/bin/bash\n[ "$OMPI_COMM_WORLD_RANK" = 1 ] && sleep "$1"\nshift\nexec "$@"\n' > late
+	chmod +x late
+	wants 0 mpi 2 ./late 2 gf-allreduce $quick -b 1K -e 1K
+	right
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What gf-allreduce stands on: inputs that reduce exactly, bursts, the choice,
+ * the sweep and its report. */
+#include <errno.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "bench/allreduce.h"
+#include "bench/exact.h"
+#include "bench/memory.h"
+#include "bench/report.h"
+#include "bench/sweep.h"
+#include "ranks.h"
+
+/* --- inputs and checks ----------------------------------------------------
+ */
+
+enum { COUNT = 3000 };
+
+static double combine(enum gf_op op, double a, double b)
+{
+	switch (op) {
+	case GF_OP_PROD:
+		return a * b;
+	case GF_OP_MAX:
+		return fmax(a, b);
+	case GF_OP_MIN:
+		return fmin(a, b);
+	default:
+		return a + b;
+	}
+}
+
+/* Reduces all ranks' inputs in the type itself, rounding as it would, in an
+ * order of its own; or leaves out, doubles, or shifts a rank's. */
+enum mistake { NONE, LEFT_OUT, DOUBLED, SHIFTED };
+
+static size_t wrong_after(const struct gf_exact *x, enum mistake mistake)
+{
+	size_t width = gf_dtype_bytes(x->dtype), i, wrong;
+	char *sum = gf_xcalloc(COUNT, width), *one = gf_xcalloc(COUNT, width);
+	int r, k, first = x->ranks / 3;
+
+	for (k = 0; k < x->ranks; k++) {
+		r = (first + k * (x->ranks > 5 && x->ranks % 5 ? 5 : 1)) %
+		    x->ranks;
+		if (mistake == LEFT_OUT && k == x->ranks - 1)
+			continue;
+		if (mistake == DOUBLED && k == x->ranks - 1)
+			r = first;
+		gf_exact_fill(x, r, one, COUNT);
+		for (i = 0; i < COUNT; i++) {
+			size_t from = mistake == SHIFTED && k == 1
+					      ? (i + 1) % COUNT
+					      : i;
+			double b = gf_exact_load(x->dtype, one, from);
+
+			gf_exact_store(x->dtype, sum, i,
+				       k == 0 ? b
+					      : combine(x->op,
+							gf_exact_load(x->dtype,
+								      sum, i),
+							b));
+		}
+	}
+	for (i = 0; i < COUNT && x->op == GF_OP_AVG; i++)
+		gf_exact_store(x->dtype, sum, i,
+			       gf_exact_load(x->dtype, sum, i) / x->ranks);
+	wrong = gf_exact_wrong(x, sum, COUNT);
+	free(sum);
+	free(one);
+	return wrong;
+}
+
+static void test_exact(void)
+{
+	static const int ranks[] = {1, 2, 3, 4, 7, 16, 48, 100, 300};
+	struct gf_exact x = {.seed = 3};
+	size_t i;
+	int type, op;
+
+	for (type = 0; type < GF_DTYPES; type++)
+		for (op = 0; op < GF_OPS; op++)
+			for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++) {
+				size_t wrong;
+
+				x.dtype = (enum gf_dtype)type;
+				x.op = (enum gf_op)op;
+				x.ranks = ranks[i];
+				wrong = wrong_after(&x, NONE);
+				EXPECT(wrong == 0, "%s %s %d ranks: %zu wrong",
+				       gf_dtype_names[type], gf_op_names[op],
+				       ranks[i], wrong);
+			}
+}
+
+/* Most elements show it, whichever rank it is. */
+static void test_mistakes(void)
+{
+	static const int ranks[] = {2, 3, 8, 33};
+	static const enum mistake mistakes[] = {LEFT_OUT, DOUBLED, SHIFTED};
+	struct gf_exact x = {.op = GF_OP_SUM};
+	size_t i, k;
+	int type;
+
+	for (type = 0; type < GF_DTYPES; type++)
+		for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++)
+			for (k = 0; k < GF_ARRAY_LENGTH(mistakes); k++) {
+				size_t wrong;
+
+				x.dtype = (enum gf_dtype)type;
+				x.ranks = ranks[i];
+				wrong = wrong_after(&x, mistakes[k]);
+				EXPECT(wrong > COUNT / 2,
+				       "%s, %d ranks, mistake %zu: %zu of %d",
+				       gf_dtype_names[type], ranks[i], k, wrong,
+				       COUNT);
+			}
+}
+
+/* Bits of the narrow formats against what they mean. */
+static void test_elements(void)
+{
+	static const struct {
+		enum gf_dtype dtype;
+		double value;
+		uint16_t bits;
+		double back;
+	} cases[] = {
+		{GF_F16, 1, 0x3c00, 1},
+		{GF_F16, -2, 0xc000, -2},
+		{GF_F16, 65504, 0x7bff, 65504},
+		{GF_F16, 65519, 0x7bff, 65504},
+		{GF_F16, 65520, 0x7c00, INFINITY},
+		{GF_F16, 0x1p-24, 0x0001, 0x1p-24},
+		{GF_F16, 0x1p-25, 0x0000, 0},
+		{GF_F16, 0x1p-14, 0x0400, 0x1p-14},
+		{GF_F16, 1023.0 * 0x1p-24, 0x03ff, 1023.0 * 0x1p-24},
+		{GF_F16, 1.0 + 0x1p-11, 0x3c00, 1}, /* to even */
+		{GF_F16, 1.0 + 0x1.8p-10, 0x3c02, 1 + 0x1p-9},
+		{GF_F16, 2047.5, 0x6800, 2048},
+		{GF_F16, 0, 0x0000, 0},
+		{GF_BF16, 1, 0x3f80, 1},
+		{GF_BF16, 257, 0x4380, 256}, /* to even */
+		{GF_BF16, 259, 0x4382, 260},
+		{GF_BF16, -0.5, 0xbf00, -0.5},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		uint16_t bits = 0xaaaa;
+
+		gf_exact_store(cases[i].dtype, &bits, 0, cases[i].value);
+		EXPECT(bits == cases[i].bits, "case %zu: %#x", i, bits);
+		EXPECT(gf_exact_load(cases[i].dtype, &bits, 0) == cases[i].back,
+		       "case %zu", i);
+	}
+}
+
+/* A codec's results may be off by its bound, and not by much more. */
+static void test_codec_bound(void)
+{
+	size_t i, k;
+
+	for (i = 0; gf_codecs[i].name; i++) {
+		struct gf_exact x = {.op = GF_OP_SUM, .ranks = 4};
+		float *sum = gf_xcalloc(COUNT, sizeof(*sum));
+		float *one = gf_xcalloc(COUNT, sizeof(*one));
+		int r;
+
+		x.codec = &gf_codecs[i];
+		if (x.codec->error == 0)
+			goto next;
+		for (r = 0; r < x.ranks; r++) {
+			gf_exact_fill(&x, r, one, COUNT);
+			for (k = 0; k < COUNT; k++)
+				sum[k] += one[k] * (float)(1 - x.codec->error);
+		}
+		EXPECT(gf_exact_wrong(&x, sum, COUNT) == 0, "%s: one encoding",
+		       x.codec->name);
+		for (k = 0; k < COUNT; k++)
+			sum[k] += (float)(40 * x.codec->error) * 4 * 2000;
+		EXPECT(gf_exact_wrong(&x, sum, COUNT) == COUNT, "%s: far off",
+		       x.codec->name);
+	next:
+		free(sum);
+		free(one);
+	}
+}
+
+/* --- what is measured -----------------------------------------------------
+ */
+
+static struct gf_bench_allreduce_config config_of(struct gf_comm *c)
+{
+	return (struct gf_bench_allreduce_config){
+		.comm = c,
+		.element = gf_element_number(GF_F32, GF_OP_SUM),
+		.lanes = 1,
+		.warmup = 1,
+		.repeats = 3,
+		.checks = 2,
+		.timeout_s = 20,
+	};
+}
+
+static const char *const everything[] = {"all", "auto", NULL};
+
+static void sweep_on(struct gf_comm *c, void *ctx)
+{
+	struct gf_bench_allreduce_config config = config_of(c);
+	struct gf_bench_sweep sweep = {.min_bytes = 4,
+				       .max_bytes = 40000,
+				       .step_factor = 100,
+				       .algorithms = everything};
+	struct gf_bench_rows rows = {0};
+	struct gf_text remarks = {0};
+	struct gf_bench_report report;
+	struct gf_error err = {""};
+	size_t i, k;
+	int rc;
+
+	(void)ctx;
+	rc = gf_bench_sweep_same(&sweep, &config, NULL, &err);
+	if (rc == 0)
+		rc = gf_bench_sweep_run(&sweep, &config, NULL, &rows, &remarks,
+					&err);
+	EXPECT(rc == 0, "%s", err.text);
+	EXPECT(rows.count % 3 == 0 && rows.count >= 3 * 8, "%zu rows",
+	       rows.count);
+	for (i = 0; i < rows.count; i++) {
+		const struct gf_bench_row *row = &rows.list[i];
+
+		for (k = 0; k < 2; k++) {
+			const struct gf_bench_reading *m = &row->reading[k];
+
+			EXPECT(m->wrong == 0, "%s: %zu",
+			       row->way.algorithm->name, m->wrong);
+			EXPECT(m->min_s > 0 && m->min_s <= m->median_s &&
+				       m->median_s <= m->p90_s &&
+				       m->p90_s <= m->p99_s &&
+				       m->p99_s <= m->max_s,
+			       "row %zu", i);
+		}
+	}
+	report = (struct gf_bench_report){
+		.config = &config, .rows = rows.list, .nrows = rows.count};
+	EXPECT(gf_bench_report_wrong(&report) == 0, "all right");
+	EXPECT((gf_bench_report_busbw(&report) > 0) == (c->ranks > 1),
+	       "bandwidth of %d ranks", c->ranks);
+	free(rows.list);
+	gf_text_release(&remarks);
+}
+
+/* All ranks get the same choice, the second time without measuring. */
+struct chosen {
+	const struct gf_algorithm *by_rank[8];
+};
+
+static void choose_on(struct gf_comm *c, void *ctx)
+{
+	struct chosen *chosen = ctx;
+	struct gf_watch watch;
+	struct gf_chooser *chooser;
+	struct gf_way way, again;
+	struct gf_error err = {""};
+	void *data = gf_xcalloc(10000, sizeof(float));
+	int rc;
+
+	gf_watch_init(&watch, c, 20);
+	rc = gf_chooser_new(
+		&(struct gf_chooser_config){
+			.comm = c,
+			.watch = &watch,
+			.element = gf_element_number(GF_F32, GF_OP_SUM),
+			.lanes = 2,
+		},
+		&chooser, &err);
+	EXPECT(rc == 0, "%s", err.text);
+	rc = gf_chooser_pick(chooser, 5000, data, &way, &err);
+	EXPECT(rc == 0, "%s", err.text);
+	if (rc == 0) {
+		uint64_t steps = watch.self.step;
+
+		chosen->by_rank[c->rank] = way.algorithm;
+		rc = gf_chooser_pick(chooser, 5000, data, &again, &err);
+		EXPECT(rc == 0 && again.algorithm == way.algorithm &&
+			       watch.self.step == steps,
+		       "the same, from memory");
+	}
+	gf_chooser_free(chooser);
+	gf_watch_release(&watch);
+	free(data);
+}
+
+static void test_choice(void)
+{
+	struct chosen chosen = {0};
+	int r;
+
+	on_ranks(5, choose_on, &chosen);
+	for (r = 1; r < 5; r++)
+		EXPECT(chosen.by_rank[r] == chosen.by_rank[0], "rank %d", r);
+}
+
+static void test_sweep(void)
+{
+	static const int ranks[] = {1, 2, 4, 5};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++)
+		on_ranks(ranks[i], sweep_on, NULL);
+}
+
+/* Ranks that differ. */
+static void differ_on(struct gf_comm *c, void *ctx)
+{
+	const char *what = ctx;
+	struct gf_bench_allreduce_config config = config_of(c);
+	struct gf_bench_sweep sweep = {.min_bytes = 4,
+				       .max_bytes = 4096,
+				       .step_factor = 2,
+				       .algorithms = everything};
+	struct gf_error err = {""};
+	int rc;
+
+	if (c->rank == 1 && strcmp(what, "sizes") == 0)
+		sweep.max_bytes = 8192;
+	if (c->rank == 1 && strcmp(what, "options") == 0)
+		config.lanes = 3;
+	rc = gf_bench_sweep_same(&sweep, &config, NULL, &err);
+	EXPECT(rc == -EINVAL && strstr(err.text, what), "%s: %s", what,
+	       err.text);
+}
+
+/* --- the best per size ----------------------------------------------------
+ */
+
+static void test_best(void)
+{
+	struct gf_comm comm = {.ranks = 4, .local_ranks = 4};
+	struct gf_bench_allreduce_config config = {.comm = &comm, .lanes = 2};
+	static const struct {
+		size_t size;
+		const char *algorithm;
+		double time_s;
+	} given[] = {
+		{1024, "ring", 4e-6},   {1024, "tree", 2e-6},
+		{2048, "ring", 5e-6},   {2048, "tree", 3e-6},
+		{4096, "ring", 4e-6},   {4096, "tree", 6e-6},
+		{8192, "ring", 7.3e-6}, {8192, "tree", 9e-6},
+		{16384, "ring", 14e-6}, {16384, "tree", 20e-6},
+	};
+	struct gf_bench_row rows[GF_ARRAY_LENGTH(given)] = {{{0}}};
+	struct gf_bench_report r = {.config = &config,
+				    .rows = rows,
+				    .nrows = GF_ARRAY_LENGTH(given)};
+	struct gf_error err = {""};
+	struct gf_plan p;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < r.nrows; i++) {
+		rows[i].way.algorithm = gf_algorithm_find(given[i].algorithm);
+		rows[i].size_bytes = given[i].size;
+		rows[i].reading[GF_IN_PLACE].median_s = given[i].time_s;
+		rows[i].reading[GF_OUT_OF_PLACE].median_s = 1;
+	}
+	rc = gf_bench_report_rule(&r, &p, &err);
+	EXPECT(rc == 0, "%s", err.text);
+	if (rc)
+		return;
+	EXPECT(p.rule->nalgorithms == 2, "%zu", p.rule->nalgorithms);
+	EXPECT_TEXT(p.rule->algorithms[0].algorithm, "tree");
+	EXPECT(p.rule->algorithms[0].min_bytes == 0, "from 0");
+	EXPECT_TEXT(p.rule->algorithms[1].algorithm, "ring");
+	EXPECT(p.rule->algorithms[1].min_bytes == 4096, "from 4096");
+	/* 8192 in 7.3 us is within a tenth of 16384 in 14 us, 4096 is not */
+	EXPECT(p.rule->threshold_bytes == 8192, "%zu", p.rule->threshold_bytes);
+	EXPECT(p.rule->lanes == 2 && gf_plan_check(&p, &err) == 0, "%s",
+	       err.text);
+	gf_plan_release(&p);
+	r.nrows = 0;
+	EXPECT(gf_bench_report_rule(&r, &p, &err) == -EINVAL, "nothing");
+}
+
+static void test_bandwidth(void)
+{
+	EXPECT_NEAR(gf_bench_algbw(1e6, 1e-3), 1e9, 1e-12, "algbw");
+	EXPECT_NEAR(gf_bench_busbw(1e6, 1e-3, 4), 1.5e9, 1e-12, "busbw");
+	EXPECT_NEAR(gf_bench_busbw(1e6, 1e-3, 1), 0, 1e-12, "one rank");
+	EXPECT(gf_bench_memory_check(4096, NULL) == 0, "a page");
+	EXPECT(gf_bench_memory_check(1e18, NULL) == -ENOMEM, "too much");
+}
+
+int main(void)
+{
+	watchdog(120);
+	test_elements();
+	test_exact();
+	test_mistakes();
+	test_codec_bound();
+	test_sweep();
+	test_choice();
+	on_ranks(3, differ_on, (void *)"sizes");
+	on_ranks(3, differ_on, (void *)"options");
+	test_best();
+	test_bandwidth();
+	return TEST_END();
+}
