@@ -2,11 +2,12 @@
 _gf_train() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	case $prev in
-	--model) mapfile -t COMPREPLY < <(compgen -f -W 'digits-mlp digits-cnn digits-cnn-plain resnet20' -- "$cur"); return ;;
-	--data) mapfile -t COMPREPLY < <(compgen -d -W 'digits synthetic' -- "$cur"); return ;;
+	--model) mapfile -t COMPREPLY < <(compgen -f -W 'digits-mlp digits-cnn digits-cnn-plain lstm-text mnist-mlp cifar100-cnn resnet20' -- "$cur"); return ;;
+	--data) mapfile -t COMPREPLY < <(compgen -d -W 'digits text synthetic' -- "$cur"); return ;;
 	--schedule) mapfile -t COMPREPLY < <(compgen -W 'constant linear cosine step poly' -- "$cur"); return ;;
 	--optimizer) mapfile -t COMPREPLY < <(compgen -W 'sgd nesterov lars' -- "$cur"); return ;;
 	--training) mapfile -t COMPREPLY < <(compgen -f -W 'digits-lars' -- "$cur"); return ;;
+	--augment) mapfile -t COMPREPLY < <(compgen -W 'none flip crop: flip,crop:' -- "$cur"); return ;;
 	--device) mapfile -t COMPREPLY < <(compgen -W 'auto cpu onednn ref' -- "$cur"); return ;;
 	--checkpoint) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 	--plan | --log | --trace | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
@@ -15,7 +16,7 @@ _gf_train() {
 		--warmup | --drop-epochs | --drop-factor | --power | --seed | --checkpoint-every | \
 		--check-replicas | --target | --timeout | --threads) return ;;
 	esac
-	mapfile -t COMPREPLY < <(compgen -W '--plan --model --data --training
+	mapfile -t COMPREPLY < <(compgen -W '--plan --model --data --augment --training
 		--epochs --steps --batch --accumulate --optimizer --lr
 		--lr-batch --momentum --weight-decay --eta --exclude --clip-norm
 		--warmup --schedule --drop-epochs --drop-factor --power

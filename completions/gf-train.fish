@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 complete -c gf-train -l plan -r -F -d 'exchange gradients by this plan'
 complete -c gf-train -l model -r -F -d 'a shipped model or a file'
-complete -c gf-train -l data -r -F -d 'a folder of IDX files, or synthetic'
+complete -c gf-train -l data -r -F -d 'a folder, FORMAT:FOLDER, or synthetic'
+complete -c gf-train -l augment -x -a 'none flip crop:4 flip,crop:4' -d 'change training images'
 complete -c gf-train -l training -r -F -d 'how to train: a shipped document or a file'
 complete -c gf-train -l epochs -x -d 'passes over the training data'
 complete -c gf-train -l steps -x -d 'stop after so many steps'

@@ -88,6 +88,7 @@ static const struct gf_field training_fields[] = {
 	COUNT("accumulate", accumulate),
 	{"seed", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(seed),
 	 .high = MAX_SEED, .absent = (double)GF_TRAINING_NO_SEED},
+	{"augment", GF_FIELD_STRING, GF_OMITTED, .offset = AT(augment)},
 	{"optimizer", GF_FIELD_GROUP, GF_OMITTED, .record = &optimizer_record},
 	{"rate", GF_FIELD_GROUP, GF_OMITTED, .record = &rate_record},
 	{"loss_scale", GF_FIELD_GROUP, GF_OMITTED, .record = &scale_record},

@@ -41,6 +41,7 @@ struct gf_training {
 	size_t batch;      /* per rank, and per micro-batch */
 	size_t accumulate; /* micro-batches per exchange */
 	size_t seed;
+	char *augment; /* of images, as data/augment.h reads it */
 	/* optimizer */
 	char *optimizer; /* a name of optim's registry */
 	double momentum, weight_decay, eta, epsilon, clip_norm;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "data/augment.h"
 #include "optim/rate.h"
 #include "train/train.h"
 
@@ -16,12 +17,17 @@ _Static_assert((int)GF_SCHEDULE_POLY == (int)GF_RATE_POLY &&
 #define DEFAULT_BATCH      16
 #define DEFAULT_RATE       0.1
 #define DEFAULT_RATE_BATCH 64
+/* Of language models: recurrent layers want large steps, bounded against the
+ * rare huge gradient, and their weights do not bear decay at such a rate. */
+#define TEXT_RATE      4
+#define TEXT_CLIP_NORM 5
 
 static const struct gf_training defaults = {
 	.epochs = 10,
 	.batch = DEFAULT_BATCH,
 	.accumulate = 1,
 	.seed = 1,
+	.augment = (char *)"none",
 	.optimizer = (char *)"sgd",
 	.momentum = 0.9,
 	.weight_decay = 5e-3,
@@ -41,12 +47,34 @@ static const struct gf_training defaults = {
 
 static int check(const struct gf_training *t, struct gf_error *err)
 {
+	struct gf_augment augment;
+	int rc;
+
 	if (t->schedule == GF_SCHEDULE_STEP && !t->ndrops)
 		return gf_error_set(err, -EINVAL,
 				    "schedule \"step\": want the epochs at "
 				    "which the rate drops (drop_epochs, "
 				    "--drop-epochs)");
+	rc = gf_augment_parse(t->augment, &augment, err);
+	if (rc) {
+		gf_error_prefix(err, "augment");
+		return rc;
+	}
 	return gf_training_check(t, err);
+}
+
+static void fill_for_text(struct gf_training *t)
+{
+	struct gf_training text;
+
+	gf_training_init(&text);
+	if (isnan(t->rate)) {
+		text.rate = TEXT_RATE;
+		text.rate_batch = DEFAULT_RATE_BATCH;
+	}
+	text.weight_decay = 0;
+	text.clip_norm = TEXT_CLIP_NORM;
+	gf_training_fill(t, &text);
 }
 
 int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
@@ -59,6 +87,8 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 				    "%g (for_batch, --lr-batch) that it is "
 				    "meant for",
 				    t->rate_batch);
+	if (gf_model_vocabulary(k->model))
+		fill_for_text(t);
 	if (isnan(t->rate)) {
 		t->rate = DEFAULT_RATE;
 		t->rate_batch = DEFAULT_RATE_BATCH;

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "data/augment.h"
 #include "data/dataset.h"
-#include "data/order.h"
 #include "doc/model.h"
 #include "doc/profile.h"
 #include "nn/net.h"
@@ -44,6 +44,7 @@ struct gf_net_config {
 	const struct gf_model *model; /* all borrowed */
 	const struct gf_backend *backend;
 	const struct gf_dataset *data;
+	struct gf_augment augment;
 	float *params;
 	size_t batch, accumulate; /* micro-batches of `batch` in a step */
 	int ranks, rank;

@@ -5,33 +5,24 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "data/loader.h"
+#include "data/order.h"
 
 struct net {
 	struct gf_net_config config;
 	struct gf_net *net;
-	struct gf_order order;
-	size_t steps_per_epoch;
-	size_t elems; /* of a sample */
-	float *values;
+	struct gf_loader *loader;
+	const struct gf_batch *batch; /* the loader's, of this step */
+	float *values;                /* for tests */
 	int32_t *labels;
 };
 
-/* Exact whatever its size: the seed decides the order, this only fetches. */
 static void load(struct gf_compute *c, size_t step, size_t part)
 {
 	struct net *n = c->priv;
-	const struct gf_net_config *k = &n->config;
-	size_t share = k->batch * k->accumulate, skip = part * k->batch;
-	const size_t *slice = gf_order_slice(
-		&n->order, (step - 1) / n->steps_per_epoch,
-		(step - 1) % n->steps_per_epoch, k->ranks, k->rank, share);
 
-	gf_dataset_batch(k->data, GF_PART_TRAIN, slice + skip, k->batch,
-			 n->values, n->labels);
-	gf_net_set_samples(n->net, k->seed,
-			   ((step - 1) * (size_t)k->ranks + (size_t)k->rank) *
-					   share +
-				   skip);
+	n->batch = gf_loader_take(n->loader, step, part);
+	gf_net_set_samples(n->net, n->config.seed, n->batch->first_sample);
 }
 
 static int forward(struct gf_compute *c, double *loss, size_t *correct,
@@ -41,10 +32,11 @@ static int forward(struct gf_compute *c, double *loss, size_t *correct,
 	const struct gf_net_config *k = &n->config;
 	int rc;
 
-	rc = k->backend->forward(n->net, k->params, n->values, k->batch, 1,
-				 err);
+	rc = k->backend->forward(n->net, k->params, n->batch->values, k->batch,
+				 1, err);
 	if (!rc)
-		rc = k->backend->loss(n->net, n->labels, loss, correct, err);
+		rc = k->backend->loss(n->net, n->batch->labels, loss, correct,
+				      err);
 	return rc;
 }
 
@@ -134,7 +126,7 @@ static void close_net(struct gf_compute *c)
 		return;
 	if (n->net)
 		n->config.backend->net_free(n->net);
-	gf_order_release(&n->order);
+	gf_loader_free(n->loader);
 	free(n->values);
 	free(n->labels);
 	free(n);
@@ -155,14 +147,20 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 	struct net *n = gf_xcalloc(1, sizeof(*n));
 
 	n->config = *config;
-	n->elems = gf_shape_elems(&config->data->shape);
-	n->values = gf_xcalloc(config->batch * n->elems, sizeof(*n->values));
+	n->values =
+		gf_xcalloc(config->batch * gf_shape_elems(&config->data->shape),
+			   sizeof(*n->values));
 	n->labels = gf_xcalloc(config->batch * config->data->positions,
 			       sizeof(*n->labels));
-	gf_order_init(&n->order, config->data->count[GF_PART_TRAIN],
-		      config->seed, config->data->consecutive);
-	n->steps_per_epoch = gf_order_steps(&n->order, config->ranks,
-					    config->batch * config->accumulate);
+	n->loader = gf_loader_new(&(struct gf_loader_config){
+		.data = config->data,
+		.augment = config->augment,
+		.batch = config->batch,
+		.accumulate = config->accumulate,
+		.ranks = config->ranks,
+		.rank = config->rank,
+		.seed = config->seed,
+	});
 	c->ops = &net_ops;
 	c->priv = n;
 	return config->backend->net_new(config->model, config->batch, &n->net,

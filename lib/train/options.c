@@ -24,6 +24,8 @@ const struct gf_setting gf_train_settings[] = {
 	 "a folder, FORMAT:FOLDER, synthetic or synthetic:N (digits)"},
 	{"training", "NAME", 1, GF_SETTING_TEXT, AT(training_file),
 	 "how to train: a shipped document or a file; options go before it"},
+	{"augment", "LIST", 1, GF_SETTING_TEXT, AT(training.augment),
+	 "change training images: flip, crop:N, or both (none)"},
 	{"epochs", "N", 2, GF_SETTING_WHOLE, AT(training.epochs),
 	 "passes over the training data (10)", 1, 1e9},
 	{"steps", "N", 2, GF_SETTING_WHOLE, AT(steps),

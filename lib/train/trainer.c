@@ -106,6 +106,12 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	size_t count = gf_model_param_count(k->model), nrunning;
 	int rc;
 
+	rc = gf_augment_parse(k->training.augment, &net.augment, err);
+	if (!rc)
+		rc = gf_augment_check(&net.augment, k->data, err);
+	if (rc)
+		return rc;
+
 	t->params = calloc(count + 1, sizeof(*t->params));
 	if (t->params && k->training.accumulate > 1)
 		t->stepper.sum = calloc(count + 1, sizeof(*t->stepper.sum));
