@@ -1,0 +1,163 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# The commands across emulated hosts: discover, measure, plan, replay; and what
+# happens when a host dies, a link crawls, a rank does not come. Needs root;
+# skipped aloud without.
+load ../cli/common
+
+# The links are slow enough that even a busy machine keeps up with them. What
+# is left is Open MPI's TCP, whose rendezvous makes messages beyond 64 KiB per
+# hop dearer than the line through all sizes says.
+RATE=100mbit
+BYTE_S=8e-8
+# measured beside predicted, and a level's cost beside its rate: relative
+TOLERANCE=0.35
+
+lab() { "$GF_SOURCE/share/lab/gf-lab" "$@"; }
+
+setup_file() {
+	[ "$(id -u)" -eq 0 ] || skip "needs root"
+	ip netns add gf-try 2> /dev/null || skip "network namespaces are not permitted here"
+	ip netns del gf-try
+	lab up bclus --hosts 4 --rate $RATE
+	export SHARED=$BATS_FILE_TMPDIR
+	gf-profile --estimate --model resnet20 --forward 30ms --backward 60ms > "$SHARED/model.json"
+	lab run bclus --timeout 60 gf-topo > "$SHARED/topo.json"
+}
+
+teardown_file() {
+	lab down bclus 2> /dev/null || true
+	[ ! -e /run/gf-lab/bclus ]
+	if ip netns list | grep -q gflab-bclus; then false; fi
+}
+
+teardown() {
+	lab rate bclus h2 $RATE 2> /dev/null || true
+	lab down bpair 2> /dev/null || true
+}
+
+# ranks_on HOST [COMMAND]: the pids of gf-train (or COMMAND) there
+ranks_on() {
+	local pid
+	for pid in $(ip netns pids "gflab-bclus-$1"); do
+		[ "$(cat "/proc/$pid/comm" 2> /dev/null)" != "${2:-gf-train}" ] || echo "$pid"
+	done
+}
+
+# starts HOST [COMMAND]: waits until there is one, then lets it run for a while
+starts() {
+	local tries
+	for tries in $(seq 100); do
+		[ -z "$(ranks_on "$@")" ] || break
+		sleep 0.1
+	done
+	sleep 2
+	kill -0 $job
+}
+
+# A plan for the four hosts, from a profile that is made once.
+plan() {
+	[ -e "$SHARED/net.json" ] || lab run bclus --timeout 90 gf-profile -q -a ring,butterfly --lanes 2 --budget 12s \
+		"$SHARED/topo.json" > "$SHARED/net.json"
+	gf-plan -q "$SHARED/topo.json" "$SHARED/net.json" "$SHARED/model.json" > plan.json
+}
+
+# begin OPTION...: a replay that would last for minutes, under way
+begin() {
+	plan
+	lab run bclus --timeout 100 gf-train --replay --plan plan.json --steps 5000 "$@" > out.txt 2> err.txt < /dev/null 3>&- &
+	job=$!
+	starts h2
+}
+
+# ends STATUS SECONDS: it ended with that status (any but 0: "") in time, and no
+# rank is left on any host
+ends() {
+	local status=0 began=$SECONDS h
+	wait "$job" || status=$?
+	echo "status $status after $((SECONDS - began)) s"
+	cat err.txt
+	[ "$status" -ne 0 ]
+	[ -z "$1" ] || [ "$status" -eq "$1" ]
+	[ $((SECONDS - began)) -le "$2" ]
+	sleep 1
+	for h in h0 h1 h2 h3; do [ -z "$(ranks_on $h)" ]; done
+}
+
+@test "cluster: gf-topo finds hosts and levels, gf-profile what they cost" {
+	lab up bpair --hosts 2 --ranks 2 --rate $RATE
+	wants 0 lab run bpair --timeout 60 gf-topo
+	jq -e '[.levels[] | [.name, .size]] == [["host", 2], ["net", 2]]' out.txt
+	jq -e '[.hosts[].name] == ["h0", "h1"] and .ranks == 4' out.txt
+	cp out.txt topo.json
+	wants 0 lab run bpair --timeout 90 gf-profile -a blueconnect --lanes 1 --budget 10s --max-bytes 256K topo.json
+	jq -e '[.network.levels[].name] == ["host", "net"]' out.txt
+	jq -e '.network.allreduce[0].stages | map(.factor) == [2, 2]' out.txt
+	jq -e --argjson want $BYTE_S --argjson off $TOLERANCE \
+		'.network.levels[1].beta_s_per_byte / $want - 1 | fabs < $off' out.txt
+	jq -e '.network.levels[0].beta_s_per_byte < .network.levels[1].beta_s_per_byte' out.txt
+	# without a topology it finds the same levels by itself
+	wants 0 lab run bpair --timeout 90 gf-profile -q -a ring --lanes 1 --budget 4s
+	jq -e '[.network.levels[].name] == ["host", "net"]' out.txt
+}
+
+@test "cluster: measure, plan, replay: the prediction holds" {
+	plan
+	jq -e '.ranks == 4 and .predicted.iteration_s > 0.09' plan.json
+	wants 0 lab run bclus --timeout 90 gf-train --replay --plan plan.json --steps 20
+	ratio=$(grep -oE 'measured/predicted [0-9.]+' err.txt out.txt | tail -n 1 | grep -oE '[0-9.]+$')
+	echo "measured/predicted $ratio"
+	jq -ne --argjson ratio "$ratio" --argjson off $TOLERANCE '$ratio - 1 | fabs < $off'
+}
+
+@test "cluster: --pairs names the slow host" {
+	lab rate bclus h2 20mbit
+	wants 1 lab run bclus --timeout 60 gf-profile --pairs --budget 4s
+	prints 'slow: h2 sends at'; prints 'slow: h2 receives at'
+	[ "$(grep -c '^slow: h' out.txt)" -eq 2 ]
+	lab rate bclus h2 $RATE
+	lab run bclus --timeout 60 gf-profile --pairs --json --budget 4s > rows.txt || true
+	jq -se 'length == 12 and (map(.rate_bytes_per_s) | max) < 13.2e6' rows.txt
+}
+
+@test "cluster: a host that dies ends the job, and is named" {
+	begin --timeout 5s
+	ip netns pids gflab-bclus-h2 | xargs -r kill -KILL
+	ends '' 30
+	grep -qE 'on node h2|Peer host: +h2|rank 2' err.txt
+}
+
+@test "cluster: a link that crawls: rank, message and step" {
+	begin --timeout 4s
+	lab rate bclus h2 64kbit
+	ends 4 40
+	grep -qE 'step [0-9]+, message [0-9]+ .*no progress for 4 s: .*rank 2' err.txt
+}
+
+@test "cluster: a rank that stops: rank, message and step" {
+	begin --timeout 4s
+	stopped=$(ranks_on h2)
+	[ -n "$stopped" ]
+	kill -STOP $stopped
+	status=0
+	wait "$job" || status=$?
+	kill -CONT $stopped 2> /dev/null || true
+	cat err.txt
+	[ "$status" -eq 4 ]
+	grep -qE 'step [0-9]+, message [0-9]+ .*no progress for 4 s: rank 2 does not answer' err.txt
+}
+
+@test "cluster: a rank that does not come while links are measured" {
+	lab run bclus --timeout 100 gf-profile -a ring --timeout 3s --budget 60s --lanes 1 > out.txt 2> err.txt \
+		< "$SHARED/topo.json" 3>&- &
+	job=$!
+	starts h1 gf-profile
+	stopped=$(ranks_on h1 gf-profile)
+	kill -STOP $stopped
+	status=0
+	wait "$job" || status=$?
+	kill -CONT $stopped 2> /dev/null || true
+	cat err.txt
+	[ "$status" -eq 4 ]
+	grep -q 'rank 1 does not answer' err.txt
+}
