@@ -232,6 +232,11 @@ static int begin(struct session *s, struct gf_error *err)
 	const struct gf_train_options *o = s->o;
 	int rc = 0;
 
+	if (s->comm->rank == 0 && s->plan.staleness > 2)
+		gf_cli_warn(&a->cli,
+			    "staleness %d: gradients older than one step often "
+			    "keep a training from converging",
+			    s->plan.staleness);
 	/* better to learn now than after an hour that a file cannot be */
 	if (s->comm->rank == 0 && o->trace)
 		rc = gf_file_try(o->trace, err);

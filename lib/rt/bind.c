@@ -188,11 +188,6 @@ int gf_plan_runnable(const struct gf_plan *plan, struct gf_error *err)
 				    "selection: this build runs \"dense\", "
 				    "got \"%s\"",
 				    gf_select_names[plan->selection.method]);
-	if (plan->staleness > 1)
-		return gf_error_set(err, -ENOTSUP,
-				    "pipeline: this build runs staleness 1, "
-				    "got %d",
-				    plan->staleness);
 	if (plan->servers)
 		return gf_error_set(err, -ENOTSUP,
 				    "servers: this build runs 0, got %d",

@@ -58,9 +58,7 @@ static void update(struct gf_compute *c, struct gf_method *m, size_t step,
 {
 	struct replay *r = c->priv;
 
-	(void)m;
-	(void)step;
-	(void)lr;
+	gf_method_update(m, step, lr);
 	gf_clock_sleep_until(gf_clock_s() + r->model->update_s);
 }
 

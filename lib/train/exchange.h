@@ -53,6 +53,9 @@ struct gf_exchange_ops {
 	const char *name;        /* of gf_select_names */
 	const char *description; /* one line */
 	bool in_parts;           /* apply steps some elements at a time */
+	/* Why no more than one step may be under way (optional). One that may:
+	 * what apply wants of a step is in its slot's pool alone. */
+	const char *synchronous;
 	/* Is there a reason not to run this plan? (optional) */
 	int (*check)(const struct gf_plan *plan, struct gf_error *err);
 	/* The selection's state; before the engine and on this rank alone.

@@ -136,9 +136,18 @@ static int save(struct gf_trainer *t, size_t step, struct gf_error *err)
 	int rc = average_running(t, err);
 
 	if (!rc)
+		rc = gf_method_settle(&t->method, err);
+	if (!rc)
 		rc = gf_snapshot_write(&t->team, t->config->checkpoint, step,
 				       &t->id, &t->state, err);
 	return rc;
+}
+
+static int compare(struct gf_trainer *t, size_t step, struct gf_error *err)
+{
+	int rc = gf_method_settle(&t->method, err);
+
+	return rc ? rc : gf_snapshot_compare(&t->team, step, &t->state, err);
 }
 
 struct due {
@@ -170,7 +179,7 @@ static int after_step(struct gf_trainer *t, size_t step, struct stretch *here,
 	if (!rc && due.epoch)
 		rc = tell_epoch(t, step, here, err);
 	if (!rc && due.comparison)
-		rc = gf_snapshot_compare(&t->team, step, &t->state, err);
+		rc = compare(t, step, err);
 	if (!rc && due.test)
 		rc = test(t, step, err);
 	if (!rc && due.checkpoint)

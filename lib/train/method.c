@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/method.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +15,16 @@ int gf_method_check(const struct gf_plan *plan, struct gf_error *err)
 {
 	const struct gf_exchange_ops *ops = gf_exchange_find(plan);
 
-	if (!ops || plan->staleness > 1)
+	if (!ops)
 		return gf_error_set(
 			err, -ENOTSUP,
-			"the plan wants selection \"%s\" with staleness %d, "
-			"which no training method here does",
-			gf_select_names[plan->selection.method],
-			plan->staleness);
+			"the plan wants selection \"%s\", which no training "
+			"method here does",
+			gf_select_names[plan->selection.method]);
+	if (plan->staleness > 1 && ops->synchronous)
+		return gf_error_set(
+			err, -ENOTSUP, "selection \"%s\" with staleness %d: %s",
+			ops->name, plan->staleness, ops->synchronous);
 	return ops->check ? ops->check(plan, err) : 0;
 }
 
@@ -28,13 +33,38 @@ const char *gf_method_name(const struct gf_plan *plan)
 	return gf_select_names[plan->selection.method];
 }
 
+static size_t depth(const struct gf_method *m)
+{
+	return m->exchange.env.depth;
+}
+
+static size_t pool_elems(const struct gf_method *m)
+{
+	return m->exchange.pools[0].count_elems;
+}
+
+static int open_flight(struct gf_method *m, struct gf_error *err)
+{
+	size_t n = (depth(m) - 1) * pool_elems(m);
+
+	if (!m->env.params || !n)
+		return 0;
+	m->flight = calloc(n, sizeof(*m->flight));
+	if (!m->flight)
+		return gf_error_set(err, -ENOMEM,
+				    "no memory for %zu gradients in flight of "
+				    "%zu parameters",
+				    depth(m) - 1, pool_elems(m));
+	return 0;
+}
+
 int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		   struct gf_error *err)
 {
 	struct gf_exchange_env exchange = {
 		.comm = env->comm,
 		.plan = env->plan,
-		.depth = 1,
+		.depth = (size_t)env->plan->staleness,
 		.epoch_steps = env->epoch_steps,
 		.momentum = env->optim ? env->optim->momentum : 0,
 		.timeout_s = env->timeout_s,
@@ -58,11 +88,14 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 	};
 	rc = gf_update_open(&m->updater, env->optim, m->exchange.ops->in_parts,
 			    err);
+	if (!rc)
+		rc = open_flight(m, err);
 	return gf_team_agree(&team, rc, err);
 }
 
 float *gf_method_begin(struct gf_method *m, size_t step)
 {
+	m->begun++;
 	return gf_exchange_begin(&m->exchange, step);
 }
 
@@ -86,32 +119,72 @@ static int refuse(const struct gf_method *m, size_t step,
 			    bad.element);
 }
 
-int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err)
+static size_t slot_of(const struct gf_method *m, size_t index)
 {
-	struct gf_exchange_bad bad;
-	int rc = gf_exchange_wait(&m->exchange, &m->slot, err);
+	return (index + m->shift) % depth(m);
+}
 
-	m->skip = false;
-	if (rc)
-		return rc;
-	gf_exchange_times(&m->exchange, m->times);
-	if (!m->env.params)
-		return 0;
-	bad = m->exchange.ops->inspect(&m->exchange, m->slot);
+/* Waits until the messages of the first `count` steps have ended. */
+static int await(struct gf_method *m, size_t count, struct gf_error *err)
+{
+	size_t slot;
+	int rc = 0;
+
+	while (!rc && m->arrived < count) {
+		rc = gf_exchange_wait(&m->exchange, &slot, err);
+		if (rc)
+			break;
+		assert(slot == slot_of(m, m->arrived));
+		m->arrived++;
+		gf_exchange_times(&m->exchange, m->times);
+	}
+	return rc;
+}
+
+static int inspect(struct gf_method *m, size_t step, struct gf_error *err)
+{
+	struct gf_exchange_bad bad =
+		m->exchange.ops->inspect(&m->exchange, slot_of(m, m->applied));
+
 	if (bad.found && !m->env.skip_bad)
-		return refuse(m, step, bad, err);
+		return refuse(m, step - (m->begun - m->applied - 1), bad, err);
 	m->skip = bad.found;
 	m->skipped += bad.found;
 	return 0;
 }
 
+int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err)
+{
+	size_t stale =
+		step <= m->env.plan->pipeline_warmup_steps ? 1 : depth(m);
+	size_t i;
+	int rc;
+
+	m->skip = false;
+	m->due = m->begun - m->applied >= stale;
+	if (!m->due) {
+		for (i = 0; i < m->env.plan->nmessages; i++)
+			m->times[i] = (struct gf_message_times){NAN, NAN, NAN};
+		return 0;
+	}
+	rc = await(m, m->applied + 1, err);
+	return rc || !m->env.params ? rc : inspect(m, step, err);
+}
+
 void gf_method_update(struct gf_method *m, size_t step, double lr)
 {
+	size_t slot = slot_of(m, m->applied);
+
 	(void)step;
+	if (!m->due)
+		return;
+	m->applied++;
+	if (!m->env.params)
+		return;
 	if (!m->skip)
-		m->exchange.ops->apply(&m->exchange, m->slot, &m->updater, lr);
+		m->exchange.ops->apply(&m->exchange, slot, &m->updater, lr);
 	else if (m->exchange.ops->drop)
-		m->exchange.ops->drop(&m->exchange, m->slot);
+		m->exchange.ops->drop(&m->exchange, slot);
 }
 
 const struct gf_message_times *gf_method_times(const struct gf_method *m)
@@ -119,19 +192,92 @@ const struct gf_message_times *gf_method_times(const struct gf_method *m)
 	return m->times;
 }
 
+/* --- state ---------------------------------------------------------------- */
+
+/* The same on all ranks: what is kept are sums. */
+static void flight_state(struct gf_method *m, struct gf_state *s)
+{
+	const struct gf_model_profile *model = m->env.plan->model;
+	size_t age, i;
+
+	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.count", "U64",
+			   &m->nflight, 1);
+	for (age = 0; age + 1 < depth(m); age++)
+		for (i = 0; i < model->ntensors; i++)
+			gf_state_add(s, GF_STATE_SHARED,
+				     gf_xasprintf("pipeline.%zu.%s", age,
+						  model->tensors[i].name),
+				     &m->env.shapes[i],
+				     m->flight + age * pool_elems(m) +
+					     m->updater.offsets[i]);
+}
+
 void gf_method_state(struct gf_method *m, struct gf_state *s)
 {
 	gf_update_state(&m->updater, s);
+	if (m->flight)
+		flight_state(m, s);
 	if (m->exchange.ops->state)
 		m->exchange.ops->state(&m->exchange, s);
 }
 
+int gf_method_settle(struct gf_method *m, struct gf_error *err)
+{
+	size_t n = pool_elems(m), age;
+	int rc = await(m, m->begun, err);
+
+	if (rc || !m->flight)
+		return rc;
+	m->nflight = m->begun - m->applied;
+	assert(m->nflight < depth(m));
+	for (age = 0; age + 1 < depth(m); age++) {
+		float *to = m->flight + age * n;
+
+		if (age < m->nflight)
+			memcpy(to,
+			       m->exchange.pools[slot_of(m, m->applied + age)]
+				       .data,
+			       n * sizeof(*to));
+		else
+			memset(to, 0, n * sizeof(*to));
+	}
+	return 0;
+}
+
+/* The next step that is begun will be in slot 0: those in flight end there. */
+int gf_method_restore(struct gf_method *m, struct gf_error *err)
+{
+	size_t n = pool_elems(m), age;
+
+	if (!m->flight)
+		return 0;
+	if (m->nflight >= depth(m))
+		return gf_error_set(err, -EINVAL,
+				    "the checkpoint: want at most %zu "
+				    "gradients in flight, got %" PRIu64,
+				    depth(m) - 1, m->nflight);
+	m->begun = m->arrived = m->nflight;
+	m->applied = 0;
+	m->shift = depth(m) - m->nflight;
+	for (age = 0; age < m->nflight; age++)
+		memcpy(m->exchange.pools[slot_of(m, age)].data,
+		       m->flight + age * n, n * sizeof(*m->flight));
+	return 0;
+}
+
+/* What is under way is waited for: a rank that left would take the others'
+ * partner away. */
 void gf_method_close(struct gf_method *m)
 {
+	struct gf_error ignored;
+
 	if (!m->opened)
 		return;
+	if (!m->env.comm->broken)
+		(void)await(m, m->begun, &ignored);
 	gf_exchange_close(&m->exchange);
 	gf_update_close(&m->updater);
 	free(m->times);
+	free(m->flight);
 	memset(m, 0, sizeof(*m));
 }

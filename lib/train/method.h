@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "comm/comm.h"
@@ -18,6 +19,12 @@
  * gradients go, train/exchange.h), a staleness (which step's are applied) and
  * an update rule (what they do, train/update.h). This is the pipeline of steps
  * between the other two; the loop knows only this interface.
+ *
+ * Staleness K (Pipe-SGD): the update at the end of step t applies the gradient
+ * of step t + 1 - K, so that its exchange had K - 1 steps' time; where there is
+ * none yet, nothing is updated. The first `warmup_steps` are synchronous;
+ *behind them the pipeline fills again, and no gradient is applied twice. K = 1
+ *is synchronous SGD. The gradients of the last K - 1 steps are never applied.
  *
  * A step, from the compute thread:
  *	grads = gf_method_begin(m, step);	// where backward writes
@@ -44,9 +51,17 @@ struct gf_method {
 	struct gf_exchange exchange;
 	struct gf_update updater;
 	struct gf_engine *engine; /* for everything else that communicates */
-	size_t slot;              /* of what update applies */
-	bool skip;                /* it is not to be applied */
-	size_t skipped;           /* steps so far */
+	/* Steps of this process and those in flight that it began with: begun,
+	 * whose messages were seen to end, and applied. The i-th (from 0) is in
+	 * slot (i + shift) % K. */
+	size_t begun, arrived, applied, shift;
+	bool due;  /* this step's update applies a gradient */
+	bool skip; /* but not that one, which is bad */
+	/* As of gf_method_settle: gradients that have come and wait to be
+	 * applied, oldest first; K - 1 pools, zeros where there is none. */
+	float *flight;
+	uint64_t nflight;
+	size_t skipped; /* steps so far */
 	struct gf_message_times *times;
 	bool opened;
 };
@@ -65,12 +80,18 @@ void gf_method_backward_end(struct gf_method *m);
 /* 1: a gradient is infinite or not a number, which ends the run on all ranks
  * alike; err names the tensor and the step. */
 int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err);
+/* In a replay nothing but the order of things. */
 void gf_method_update(struct gf_method *m, size_t step, double lr);
 /* Times of the messages that the last exchange waited for, by the plan's
- * nmessages; borrowed. */
+ * nmessages; NAN if there was nothing to wait for; borrowed. */
 const struct gf_message_times *gf_method_times(const struct gf_method *m);
 /* Adds what must survive a stop, apart from the parameters. */
 void gf_method_state(struct gf_method *m, struct gf_state *s);
+/* Before the state is looked at: waits for what is under way, which changes
+ * nothing of the results. */
+int gf_method_settle(struct gf_method *m, struct gf_error *err);
+/* After it was read: goes on from there. -EINVAL: it cannot be. */
+int gf_method_restore(struct gf_method *m, struct gf_error *err);
 /* Accepts one whose open failed, and one that is all zero. */
 void gf_method_close(struct gf_method *m);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/report.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,13 +28,17 @@ static double over_steps(const struct gf_timeline *t, size_t message,
 			 double (*pick)(const struct gf_step_times *s,
 					size_t message))
 {
-	size_t first = gf_timeline_settled(t), count = gf_timeline_count(t), i;
+	size_t first = gf_timeline_settled(t), count = gf_timeline_count(t), i,
+	       n = 0;
 	double *values = gf_xcalloc(count + 1, sizeof(*values));
 	double median;
 
-	for (i = first; i < count; i++)
-		values[i - first] = pick(gf_timeline_at(t, i), message);
-	median = gf_median(values, count - first);
+	/* a step that waited for no message has no times of any */
+	for (i = first; i < count; i++) {
+		values[n] = pick(gf_timeline_at(t, i), message);
+		n += !isnan(values[n]);
+	}
+	median = gf_median(values, n);
 	free(values);
 	return median;
 }

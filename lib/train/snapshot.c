@@ -28,14 +28,14 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 {
 	struct gf_tensor_source *t = gf_xcalloc(state->nitems + 1, sizeof(*t));
 	char ranks[24], at[24], batch[24], accumulate[24], samples[24],
-		seed[24];
+		seed[24], staleness[24];
 	const struct gf_metadata metadata[] = {
-		{KEY_FORMAT, FORMAT},       {GF_CKPT_STEP, at},
-		{GF_CKPT_RANKS, ranks},     {"model", id->model},
-		{"method", id->method},     {"optimizer", id->optimizer},
-		{"batch_per_rank", batch},  {"accumulate", accumulate},
-		{"samples", samples},       {"seed", seed},
-		{"training", id->training},
+		{KEY_FORMAT, FORMAT},      {GF_CKPT_STEP, at},
+		{GF_CKPT_RANKS, ranks},    {"model", id->model},
+		{"method", id->method},    {"optimizer", id->optimizer},
+		{"batch_per_rank", batch}, {"accumulate", accumulate},
+		{"samples", samples},      {"seed", seed},
+		{"staleness", staleness},  {"training", id->training},
 	};
 	size_t i, n = 0;
 	int rc;
@@ -44,6 +44,7 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 	snprintf(at, sizeof(at), "%zu", step);
 	snprintf(batch, sizeof(batch), "%zu", id->batch);
 	snprintf(accumulate, sizeof(accumulate), "%zu", id->accumulate);
+	snprintf(staleness, sizeof(staleness), "%zu", id->staleness);
 	snprintf(samples, sizeof(samples), "%zu", id->samples);
 	snprintf(seed, sizeof(seed), "%zu", id->seed);
 	for (i = 0; i < state->nitems; i++)
@@ -142,6 +143,7 @@ static int check_identity(const struct gf_safetensors *s, int ranks,
 		{"accumulate", id->accumulate, "accumulated batches"},
 		{"samples", id->samples, "training samples"},
 		{"seed", id->seed, "seed"},
+		{"staleness", id->staleness, "staleness"},
 	};
 	size_t i;
 	int rc;

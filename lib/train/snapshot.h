@@ -20,7 +20,8 @@ struct gf_run_identity {
 	const char *optimizer;
 	size_t batch;      /* per rank */
 	size_t accumulate; /* such batches in a step */
-	size_t samples;    /* of the training part */
+	size_t staleness;
+	size_t samples; /* of the training part */
 	size_t seed;
 	const char *training; /* the whole document, kept for people */
 };

@@ -24,6 +24,7 @@ struct drawing {
 	const struct gf_plan *plan;
 	struct gf_trace *trace;
 	double *lane_free_s; /* lanes */
+	int *lanes_of;       /* the process that they were last drawn for */
 };
 
 static void draw_compute(const struct drawing *d, const struct picture *p)
@@ -105,10 +106,15 @@ static void draw(const struct drawing *d, const struct picture *p)
 	size_t i;
 	int lane;
 
-	for (lane = 0; lane < d->plan->lanes; lane++)
-		d->lane_free_s[lane] = p->start_s;
+	/* stale gradients travel while the steps behind theirs compute */
+	if (*d->lanes_of != p->pid || d->plan->staleness == 1)
+		for (lane = 0; lane < d->plan->lanes; lane++)
+			d->lane_free_s[lane] = d->plan->staleness == 1
+						       ? p->start_s
+						       : -INFINITY;
+	*d->lanes_of = p->pid;
 	draw_compute(d, p);
-	for (i = 0; i < d->plan->nmessages; i++)
+	for (i = 0; i < d->plan->nmessages && !isnan(p->messages[i].end_s); i++)
 		draw_message(d, p, i);
 }
 
@@ -218,10 +224,12 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 		      struct gf_trace *trace)
 {
 	size_t i = first_shown(plan, timeline);
+	int lanes_of = -1;
 	struct drawing d = {
 		.plan = plan,
 		.trace = trace,
 		.lane_free_s = gf_xcalloc((size_t)plan->lanes, sizeof(double)),
+		.lanes_of = &lanes_of,
 	};
 	bool predicts = comm->rank == 0 && prediction;
 	double predicted_s = -INFINITY;

@@ -69,6 +69,11 @@ static int set_lengths(struct gf_trainer *t, struct gf_error *err)
 				    samples);
 	t->total_steps = training->epochs * t->epoch_steps;
 	set_rate(t);
+	if ((size_t)k->plan->staleness > t->total_steps)
+		return gf_error_set(err, -EINVAL,
+				    "staleness %d: want at most the %zu steps "
+				    "of the run",
+				    k->plan->staleness, t->total_steps);
 	/* the schedule is for all epochs, wherever this run stops */
 	if (k->steps && k->steps < t->total_steps)
 		t->total_steps = k->steps;
@@ -83,6 +88,7 @@ static int set_lengths(struct gf_trainer *t, struct gf_error *err)
 		.optimizer = training->optimizer,
 		.batch = training->batch,
 		.accumulate = training->accumulate,
+		.staleness = (size_t)k->plan->staleness,
 		.samples = samples,
 		.seed = training->seed,
 		.training = t->training,
@@ -239,11 +245,14 @@ static int resume_or_begin(struct gf_trainer *t, struct gf_error *err)
 	size_t done = 0;
 	int rc = 0;
 
-	if (k->resume)
+	if (k->resume) {
 		rc = gf_snapshot_read(&t->team, k->checkpoint, &done, &t->id,
 				      &t->state, err);
-	else if (k->checkpoint)
+		rc = rc ? rc : gf_method_restore(&t->method, err);
+		rc = gf_team_agree(&t->team, rc, err);
+	} else if (k->checkpoint) {
 		rc = gf_snapshot_claim(&t->team, k->checkpoint, err);
+	}
 	t->result->first_step = done + 1;
 	t->result->last_step = done;
 	return rc;

@@ -188,9 +188,9 @@ plan_for() { # ranks [model name]
 	jq '.tensors[3].count_elems = 8193' one.json > count.json
 	wants 2 gf-train -q --plan count.json
 	says 'tensor 3: the plan (digits-mlp) has fc2.weight of 8193 elements, the model (digits-mlp) has fc2.weight of 8192'
-	jq '.pipeline = {staleness: 2, warmup_steps: 0}' one.json > pipe.json
-	wants 1 gf-train -q --plan pipe.json
-	one_line
+	jq '.pipeline = {staleness: 91, warmup_steps: 0}' one.json > pipe.json
+	wants 2 gf-train -q --plan pipe.json --epochs 1
+	says 'staleness 91: want at most the 89 steps of the run'
 	head -c 100 one.json > cut.json
 	wants 2 gf-train -q --plan cut.json
 	one_line
@@ -362,4 +362,29 @@ plan_for() { # ranks [model name]
 	# the same samples in the same steps: losses differ by rounding
 	paste <(jq -r 'select(.part == "batch").loss' one.jsonl) <(jq -r 'select(.part == "batch").loss' four.jsonl) |
 		awk '{d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4 * $1) exit 1}'
+}
+
+@test "staleness: stopped and resumed, byte for byte; the old gradient counts" {
+	plan_for 1 | jq '.pipeline = {staleness: 2, warmup_steps: 3}' > pipe.json
+	wants 0 gf-train $quick --plan pipe.json --checkpoint through --steps 12
+	for stop in 2 3 4 9; do
+		rm -rf stopped
+		wants 0 gf-train $quick --plan pipe.json --checkpoint stopped --steps $stop
+		wants 0 gf-train $quick --plan pipe.json --checkpoint stopped --steps 12 --resume
+		cmp through/step-12/rank-0.safetensors stopped/step-12/rank-0.safetensors
+	done
+	# in the warm-up as synchronous SGD does, behind it not
+	plan_for 1 > one.json
+	for plan in one pipe; do
+		wants 0 gf-train $quick --plan $plan.json --log $plan.jsonl --steps 12
+		jq -c 'select(.part == "batch") | [.step, .loss]' $plan.jsonl > $plan.txt
+	done
+	diff <(head -4 one.txt) <(head -4 pipe.txt)
+	! diff -q <(sed -n 6p one.txt) <(sed -n 6p pipe.txt)
+	wants 2 gf-train $quick --plan one.json --checkpoint stopped --resume
+	one_line
+	says 'was written with staleness 2, this run has 1'
+	jq '.pipeline.staleness = 3' pipe.json > three.json
+	wants 0 gf-train --model digits-mlp --threads 1 --plan three.json --steps 12
+	says 'staleness 3: gradients older than one step often keep a training from converging'
 }

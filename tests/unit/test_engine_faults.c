@@ -283,24 +283,21 @@ static void spoil(struct gf_plan *p, int how)
 		p->selection.density = 0.1;
 		break;
 	case 3:
-		p->staleness = 2;
-		break;
-	case 4:
 		p->servers = 1;
 		break;
-	case 5:
+	case 4:
 		set_text(&p->messages[0].algorithm, "carrier-pigeon");
 		break;
-	case 6:
+	case 5:
 		p->model->tensors[3].dtype = GF_F16;
 		break;
-	case 7:
+	case 6:
 		p->ranks = 4;
 		break;
-	case 8:
+	case 7:
 		p->model->tensors[3].count_elems = 2;
 		break;
-	case 9:
+	case 8:
 		p->messages[0].last = 9;
 		break;
 	}
@@ -319,7 +316,6 @@ static void refusals(struct gf_comm *c, void *ctx)
 		 "codec \"q8\" sends are none"},
 		{-ENOTSUP,
 		 "selection: this build runs \"dense\", got \"topk\""},
-		{-ENOTSUP, "pipeline: this build runs staleness 1, got 2"},
 		{-ENOTSUP, "servers: this build runs 0, got 1"},
 		{-ENOTSUP,
 		 "message 0: this build has no algorithm \"carrier-pigeon\""},

@@ -136,7 +136,16 @@ static void test_resume(void)
 		size_t stop, stop_again;
 		const char *optimizer;
 		size_t accumulate;
+		int staleness;
+		size_t warmup;
+		const char *codec;
 	} cases[] = {
+		/* before, in and behind warm-up and refilling */
+		{MLP, 2, 1, 2, "sgd", 1, 2, 0},
+		{MLP, 3, 2, 5, "sgd", 1, 3, 4, "f16"},
+		{MLP, 2, 4, 6, "lars", 1, 3, 4, "q8"},
+		{NORMED, 2, 7, 8, "nesterov", 2, 2, 6, "trunc16"},
+		{NORMED, 1, 9, 13, "sgd", 1, 5, 0},
 		{MLP, 1, 1, 2, "sgd", 1},
 		{MLP, 2, 7, 13, "sgd", 1},
 		{NORMED, 2, 10, 15, "sgd", 1},
@@ -158,6 +167,10 @@ static void test_resume(void)
 		through = gf_xasprintf("%s-through", stopped);
 		run.config.training.optimizer = (char *)cases[i].optimizer;
 		run.config.training.accumulate = cases[i].accumulate;
+		run.config.check_every = 3;
+		run.staleness = cases[i].staleness;
+		run.pipeline_warmup = cases[i].warmup;
+		run.codec = cases[i].codec;
 		run.config.checkpoint = through;
 		train(&run);
 		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s", label,
@@ -199,6 +212,7 @@ static void test_refusals(void)
 		int rc;
 		const char *optimizer;
 		size_t accumulate;
+		int staleness;
 	} cases[] = {
 		{"anew", MLP, "synthetic:120", dir,
 		 "refuses: holds checkpoints of an earlier run", 2, 6, 5, false,
@@ -225,6 +239,12 @@ static void test_refusals(void)
 		{"other accumulation", MLP, "synthetic:120", dir,
 		 "written with accumulated batches 1, this run has 2", 2, 6, 5,
 		 true, -EINVAL, "sgd", 2},
+		{"other staleness", MLP, "synthetic:120", dir,
+		 "written with staleness 1, this run has 2", 2, 6, 5, true,
+		 -EINVAL, "sgd", 1, 2},
+		{"too stale", MLP, "synthetic:120", NULL,
+		 "staleness 21: want at most the 20 steps of the run", 2, 6, 5,
+		 false, -EINVAL, "sgd", 1, 21},
 		{"no such optimizer", MLP, "synthetic:120", NULL,
 		 "want an optimizer (sgd, nesterov, lars), got \"adam\"", 2, 6,
 		 5, false, -EINVAL, "adam", 1},
@@ -247,6 +267,7 @@ static void test_refusals(void)
 		again.config.training.seed = cases[i].seed;
 		again.config.training.optimizer = (char *)cases[i].optimizer;
 		again.config.training.accumulate = cases[i].accumulate;
+		again.staleness = cases[i].staleness;
 		again.config.resume = cases[i].resume;
 		again.config.checkpoint = cases[i].dir;
 		train(&again);

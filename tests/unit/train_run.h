@@ -38,6 +38,9 @@ struct train_run {
 	const char *data;
 	struct gf_train_config config; /* comm, plan, model, data: filled in */
 	int ranks;
+	int staleness; /* 0: 1 */
+	size_t pipeline_warmup;
+	const char *codec; /* NULL: f32 */
 	/* out */
 	int rc;
 	struct gf_error err;
@@ -67,12 +70,19 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	struct gf_dataset data = {0};
 	struct gf_model model;
 	struct gf_plan plan;
+	size_t i;
 	int rc;
 
 	read_model(run->model, &model);
 	gf_train_default_plan(&plan);
 	plan.rule->threshold_bytes = 64; /* several messages */
+	plan.staleness = run->staleness ? run->staleness : 1;
+	plan.pipeline_warmup_steps = run->pipeline_warmup;
 	rc = gf_train_bind(&plan, &model, comm->ranks, &err);
+	for (i = 0; run->codec && i < plan.nmessages; i++) {
+		free(plan.messages[i].codec);
+		plan.messages[i].codec = gf_xstrdup(run->codec);
+	}
 	if (!rc)
 		rc = gf_train_open_data(comm, run->data, &model,
 					config.training.seed, &data, &err);

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Staleness: what is applied when, and that the waiting overlaps. */
+#include "pipe_rig.h"
+
+#include <string.h>
+
+#define MAX_STEPS 24
+/* f32 on many ranks against f64 in a row; codecs are compared by their own
+ * step. */
+#define TOLERANCE 2e-6
+
+/* --- SYSTEMS section 3: f = w^2/2, w = 1, rate .1 --------------------------
+ */
+
+static const struct {
+	int staleness;
+	double w[8];
+} vectors[] = {
+	{1, {1, .9, .81, .729, .6561, .59049, .531441, .4782969}},
+	{2, {1, 1, .9, .8, .71, .63, .559, .496}},
+	{3, {1, 1, 1, .9, .8, .7, .61, .53}},
+};
+
+struct vector_run {
+	struct rig_case c;
+	const double *want;
+};
+
+static void vector_rank(struct gf_comm *comm, void *ctx)
+{
+	struct vector_run *v = ctx;
+	struct rig r;
+	size_t step, i;
+
+	rig_open(&r, &v->c, comm);
+	/* element 0 has c_0 = -.5 on rank 0: moved so that g = w */
+	for (i = 0; i < RIG_ELEMS; i++)
+		r.params[i] = 1 + (float)rig_centre(0, i);
+	for (step = 1; step <= 8; step++) {
+		for (i = 0; i < RIG_ELEMS; i++)
+			EXPECT_NEAR((double)r.params[i] - rig_centre(0, i),
+				    v->want[step - 1], TOLERANCE,
+				    "K = %d: w[%zu], element %zu",
+				    v->c.staleness, step, i);
+		rig_step(&r, step);
+	}
+	rig_close(&r);
+}
+
+static void test_vectors(void)
+{
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(vectors); i++) {
+		struct vector_run v = {
+			.c = {.ranks = 1,
+			      .staleness = vectors[i].staleness,
+			      .threshold_bytes = 16,
+			      .optim = {.name = "sgd"},
+			      .rate = .1},
+			.want = vectors[i].w,
+		};
+
+		on_ranks(1, vector_rank, &v);
+	}
+}
+
+/* --- a serial reference --------------------------------------------------- */
+
+struct reference {
+	double w[MAX_STEPS + 2][RIG_ELEMS]; /* w[t]: at which g[t] is taken */
+};
+
+static void mean_gradient(const struct rig_case *c, const double *w, double *g)
+{
+	size_t i;
+	int r;
+
+	for (i = 0; i < RIG_ELEMS; i++) {
+		g[i] = 0;
+		for (r = 0; r < c->ranks; r++)
+			g[i] += (w[i] - rig_centre(r, i)) / c->ranks;
+	}
+}
+
+/* w[t+1] = w[t] - u, from the gradient of step t + 1 - K unless the warm-up
+ * has applied it or there is none. */
+static void refer(const struct rig_case *c, struct reference *ref)
+{
+	double u[RIG_ELEMS] = {0}, g[RIG_ELEMS];
+	size_t t, i, from, k = (size_t)c->staleness;
+
+	for (i = 0; i < RIG_ELEMS; i++)
+		ref->w[1][i] = rig_start(i);
+	for (t = 1; t <= c->steps; t++) {
+		memcpy(ref->w[t + 1], ref->w[t], sizeof(ref->w[t]));
+		from = t <= c->warmup ? t : t + 1 - k;
+		if (t > c->warmup && (t + 1 <= k || from <= c->warmup))
+			continue;
+		mean_gradient(c, ref->w[from], g);
+		for (i = 0; i < RIG_ELEMS; i++) {
+			u[i] = c->optim.momentum * u[i] + g[i] +
+			       c->optim.weight_decay * ref->w[t][i];
+			ref->w[t + 1][i] -= c->rate * u[i];
+		}
+	}
+}
+
+#define SGD                                                                    \
+	{                                                                      \
+		.name = "sgd"                                                  \
+	}
+#define MOMENTUM                                                               \
+	{                                                                      \
+		.name = "sgd", .momentum = .9, .weight_decay = .01             \
+	}
+static const struct rig_case cases[] = {
+	{1, 1, 0, 8, NULL, NULL, 16, SGD, .1},
+	{2, 1, 0, 8, NULL, NULL, 16, MOMENTUM, .1},
+	{1, 2, 0, 12, NULL, NULL, 16, MOMENTUM, .05},
+	{2, 2, 0, 12, NULL, NULL, 16, MOMENTUM, .05},
+	{3, 2, 0, 12, NULL, NULL, 1000, MOMENTUM, .05},
+	{4, 2, 5, 12, NULL, "rhd", 16, MOMENTUM, .05},
+	{5, 3, 0, 12, NULL, NULL, 16, MOMENTUM, .05},
+	{8, 3, 4, 12, NULL, "butterfly", 40, SGD, .1},
+	{3, 5, 1, 12, NULL, NULL, 16, SGD, .05},
+	{2, 12, 0, 12, NULL, NULL, 16, SGD, .05},
+	/* warm-up to the end: synchronous */
+	{3, 3, 12, 12, NULL, NULL, 16, MOMENTUM, .05},
+};
+
+struct serial_run {
+	const struct rig_case *c;
+	struct reference ref;
+	float last[16][RIG_ELEMS];
+};
+
+static void serial_rank(struct gf_comm *comm, void *ctx)
+{
+	struct serial_run *s = ctx;
+	struct rig r;
+	size_t step, i;
+
+	rig_open(&r, s->c, comm);
+	for (step = 1; step <= s->c->steps; step++) {
+		rig_step(&r, step);
+		for (i = 0; i < RIG_ELEMS; i++)
+			EXPECT_NEAR((double)r.params[i], s->ref.w[step + 1][i],
+				    TOLERANCE,
+				    "P = %d, K = %d, warm-up %zu: w[%zu][%zu] "
+				    "on rank %d",
+				    s->c->ranks, s->c->staleness, s->c->warmup,
+				    step + 1, i, comm->rank);
+	}
+	memcpy(s->last[comm->rank], r.params, sizeof(r.params));
+	rig_close(&r);
+}
+
+static void expect_replicas(const struct serial_run *s, const char *label)
+{
+	int r;
+
+	for (r = 1; r < s->c->ranks; r++)
+		EXPECT(!memcmp(s->last[0], s->last[r], sizeof(s->last[0])),
+		       "%s: P = %d, K = %d: rank %d", label, s->c->ranks,
+		       s->c->staleness, r);
+}
+
+static void test_serial(void)
+{
+	static struct serial_run s;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		s.c = &cases[i];
+		refer(s.c, &s.ref);
+		on_ranks(s.c->ranks, serial_rank, &s);
+		expect_replicas(&s, "serial");
+	}
+}
+
+/* --- K = 1 is synchronous, bit for bit; codecs keep replicas ---------------
+ */
+
+static void plain_rank(struct gf_comm *comm, void *ctx)
+{
+	struct serial_run *s = ctx;
+	struct rig r;
+	size_t step;
+
+	rig_open(&r, s->c, comm);
+	for (step = 1; step <= s->c->steps; step++)
+		rig_step(&r, step);
+	memcpy(s->last[comm->rank], r.params, sizeof(r.params));
+	rig_close(&r);
+}
+
+/* A warm-up as long as the run is K = 1, whatever K is. */
+static void test_synchronous(void)
+{
+	static struct serial_run a, b;
+	struct rig_case one = {3, 1, 0, 10, NULL, NULL, 16, MOMENTUM, .05};
+	struct rig_case two = one;
+
+	two.staleness = 2;
+	two.warmup = 10;
+	a.c = &one;
+	b.c = &two;
+	on_ranks(3, plain_rank, &a);
+	on_ranks(3, plain_rank, &b);
+	EXPECT(!memcmp(a.last, b.last, sizeof(a.last)), "synchronous");
+	expect_replicas(&a, "synchronous");
+}
+
+static void test_codecs(void)
+{
+	static const struct {
+		const char *codec;
+		double error; /* of a weight, at the end */
+	} codecs[] = {
+		{"f32", 2e-6},     {"f16", 2e-3}, {"bf16", 2e-2},
+		{"trunc16", 4e-2}, {"q8", 4e-2},
+	};
+	static const int ranks[] = {1, 2, 3, 4, 5, 8};
+	static struct serial_run s;
+	size_t k, p, i;
+
+	for (k = 0; k < GF_ARRAY_LENGTH(codecs); k++) {
+		for (p = 0; p < GF_ARRAY_LENGTH(ranks); p++) {
+			struct rig_case c = {
+				ranks[p], 2,  0,        12, codecs[k].codec,
+				NULL,     16, MOMENTUM, .05};
+
+			s.c = &c;
+			refer(&c, &s.ref);
+			on_ranks(c.ranks, plain_rank, &s);
+			expect_replicas(&s, c.codec);
+			for (i = 0; i < RIG_ELEMS; i++)
+				EXPECT_NEAR((double)s.last[0][i],
+					    s.ref.w[13][i], codecs[k].error,
+					    "%s: P = %d, w[%zu]", c.codec,
+					    c.ranks, i);
+		}
+	}
+}
+
+/* --- overlap -------------------------------------------------------------- */
+
+/*
+ * Rank 1 does not make the gradient of step t until rank 0 has entered backward
+ * of step t + K - 1: were a rank to wait for step t's exchange any earlier, it
+ * would wait for ever (and SIGALRM end the test). No clock is involved. That
+ * the update does wait is what the values above show.
+ */
+struct meeting {
+	struct rig_case c;
+	pthread_mutex_t lock;
+	pthread_cond_t news;
+	size_t entered; /* by rank 0 */
+};
+
+static struct meeting meeting = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.news = PTHREAD_COND_INITIALIZER,
+};
+
+static void enter(struct rig *r, size_t step)
+{
+	struct meeting *m = &meeting;
+	size_t want = step + (size_t)m->c.staleness - 1;
+
+	pthread_mutex_lock(&m->lock);
+	if (r->comm->rank == 0) {
+		m->entered = step;
+		pthread_cond_broadcast(&m->news);
+	}
+	if (want > m->c.steps)
+		want = m->c.steps;
+	while (r->comm->rank == 1 && m->entered < want)
+		pthread_cond_wait(&m->news, &m->lock);
+	pthread_mutex_unlock(&m->lock);
+}
+
+static void overlap_rank(struct gf_comm *comm, void *ctx)
+{
+	struct meeting *m = ctx;
+	struct rig r;
+	size_t step;
+
+	rig_open(&r, &m->c, comm);
+	r.entered = enter;
+	for (step = 1; step <= m->c.steps; step++)
+		rig_step(&r, step);
+	rig_close(&r);
+}
+
+static void test_overlap(void)
+{
+	int k;
+
+	for (k = 2; k <= 4; k++) {
+		meeting.entered = 0;
+		meeting.c = (struct rig_case){2,    k,  0,   12, NULL,
+					      NULL, 16, SGD, .05};
+		on_ranks(2, overlap_rank, &meeting);
+		EXPECT(meeting.entered == 12, "K = %d", k);
+	}
+}
+
+int main(void)
+{
+	watchdog(120);
+	test_vectors();
+	test_serial();
+	test_synchronous();
+	test_codecs();
+	test_overlap();
+	return TEST_END();
+}
