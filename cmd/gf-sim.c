@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +11,14 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/cli.h"
-#include "cli/human.h"
 #include "cli/list.h"
 #include "cli/progress.h"
-#include "cli/table.h"
+#include "cli/settings.h"
 #include "doc/stream.h"
 #include "sim/picture.h"
 #include "sim/plots.h"
 #include "sim/rows.h"
+#include "sim/steps.h"
 #include "sim/whatif.h"
 
 static const char doc[] =
@@ -29,49 +30,6 @@ static const char doc[] =
 	"  gf-sim plan.json\n"
 	"  gf-sim plan.json --ranks 8,16,32,64 --csv\n"
 	"  gf-sim plan.json --slow 3:1.5 --jitter 0.05 --runs 1000";
-
-enum {
-	KEY_RANKS = 256,
-	KEY_TOPOLOGY,
-	KEY_PROFILE,
-	KEY_BANDWIDTH,
-	KEY_SLOW,
-	KEY_JITTER,
-	KEY_RUNS,
-	KEY_SEED,
-	KEY_ITERATIONS,
-	KEY_TRACE,
-	KEY_PLOT,
-	KEY_CSV,
-	KEY_TABLE,
-};
-
-static const struct argp_option options[] = {
-	{"ranks", KEY_RANKS, "LIST", 0, "other numbers of ranks, e.g. 8,16,32",
-	 1},
-	{"topology", KEY_TOPOLOGY, "FILE", 0,
-	 "costs by closed forms on this topology (a path or a shipped name)",
-	 1},
-	{"profile", KEY_PROFILE, "FILE", 0,
-	 "costs from this profile's measured network", 1},
-	{"bandwidth", KEY_BANDWIDTH, "LIST", 0,
-	 "bandwidths of the outermost level, e.g. 1Gb/s,10Gb/s", 1},
-	{"slow", KEY_SLOW, "RANK:FACTOR", 0,
-	 "this rank computes FACTOR times as long; may be repeated", 2},
-	{"jitter", KEY_JITTER, "SHARE", 0,
-	 "standard deviation of every rank's compute time, e.g. 0.05", 2},
-	{"runs", KEY_RUNS, "N", 0, "iterations drawn under --jitter (1000)", 2},
-	{"seed", KEY_SEED, "N", 0, "of the jitter (1)", 2},
-	{"iterations", KEY_ITERATIONS, "N", 0,
-	 "also the time of N iterations, pipelines filled and drained", 2},
-	{"csv", KEY_CSV, NULL, 0, "comma-separated values with a heading", 3},
-	{"table", KEY_TABLE, NULL, 0, "a table for people", 3},
-	{"trace", KEY_TRACE, "FILE", 0,
-	 "write the first iteration as a Chrome trace", 3},
-	{"plot", KEY_PLOT, "FILE", 0,
-	 "draw the iteration, or curves of a sweep, as SVG", 3},
-	{0},
-};
 
 struct arguments {
 	struct gf_cli cli;
@@ -85,8 +43,10 @@ struct arguments {
 	double iterations;
 	const char *const *files;
 	size_t nfiles;
-	bool csv, table;
+	bool csv, table, steps;
 };
+
+/* --- options -------------------------------------------------------------- */
 
 static int add_ranks(void *ctx, const char *text, struct gf_error *err)
 {
@@ -98,6 +58,11 @@ static int add_ranks(void *ctx, const char *text, struct gf_error *err)
 		*gf_array_push(&a->ranks, &a->nranks, &a->ranks_capacity) =
 			(int)value;
 	return rc;
+}
+
+static int store_ranks(const char *arg, void *to, struct gf_error *err)
+{
+	return gf_cli_list(arg, add_ranks, to, err);
 }
 
 static int add_bandwidth(void *ctx, const char *text, struct gf_error *err)
@@ -112,107 +77,105 @@ static int add_bandwidth(void *ctx, const char *text, struct gf_error *err)
 	return rc;
 }
 
-static void parse_slow(struct arguments *a, const char *arg,
-		       struct argp_state *state)
+static int store_bandwidths(const char *arg, void *to, struct gf_error *err)
 {
+	return gf_cli_list(arg, add_bandwidth, to, err);
+}
+
+static int store_slow(const char *arg, void *to, struct gf_error *err)
+{
+	struct arguments *a = to;
 	char *copy = gf_xstrdup(arg), *colon = strchr(copy, ':');
-	struct gf_slow_rank *s;
-	struct gf_error err;
 	long long rank = 0;
 	double factor = 1;
 	int rc;
 
 	if (colon)
 		*colon++ = '\0';
-	rc = colon ? gf_units_int(copy, 0, 1 << 24, &rank, &err)
-		   : gf_error_set(&err, -EINVAL, "want RANK:FACTOR, got %s",
+	rc = colon ? gf_units_int(copy, 0, 1 << 24, &rank, err)
+		   : gf_error_set(err, -EINVAL, "want RANK:FACTOR, got %s",
 				  arg);
 	if (rc == 0)
-		rc = gf_units_real(colon, 1e-3, 1e6, &factor, &err);
-	if (rc < 0)
-		gf_cli_usage_error(state, "--slow", &err);
-	s = gf_array_push(&a->slow, &a->nslow, &a->slow_capacity);
-	*s = (struct gf_slow_rank){(int)rank, factor};
+		rc = gf_units_real(colon, 1e-3, 1e6, &factor, err);
 	free(copy);
+	if (rc == 0)
+		*gf_array_push(&a->slow, &a->nslow, &a->slow_capacity) =
+			(struct gf_slow_rank){(int)rank, factor};
+	return rc;
 }
 
-static long long parse_whole(const char *arg, const char *option, long long low,
-			     long long high, struct argp_state *state)
-{
-	struct gf_error err;
-	long long value;
+#define AT(field) offsetof(struct arguments, field)
+#define WHOLE     0 /* the argument itself, for lists */
 
-	if (gf_units_int(arg, low, high, &value, &err) < 0)
-		gf_cli_usage_error(state, option, &err);
-	return value;
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
+static const struct gf_setting settings[] = {
+	{"ranks", "LIST", 1, GF_SETTING_OWN, WHOLE,
+	 "other numbers of ranks, e.g. 8,16,32", .store = store_ranks},
+	{"topology", "FILE", 1, GF_SETTING_TEXT, AT(topology),
+	 "costs by closed forms on this topology (a path or a shipped name)"},
+	{"profile", "FILE", 1, GF_SETTING_TEXT, AT(profile),
+	 "costs from this profile's measured network"},
+	{"bandwidth", "LIST", 1, GF_SETTING_OWN, WHOLE,
+	 "bandwidths of the outermost level, e.g. 1Gb/s,10Gb/s",
+	 .store = store_bandwidths},
+	{"slow", "RANK:FACTOR", 2, GF_SETTING_OWN, WHOLE,
+	 "this rank computes FACTOR times as long; may be repeated",
+	 .store = store_slow},
+	{"jitter", "SHARE", 2, GF_SETTING_REAL, AT(what.jitter),
+	 "standard deviation of every rank's compute time, e.g. 0.05", 0, 10},
+	{"runs", "N", 2, GF_SETTING_WHOLE, AT(what.runs),
+	 "iterations drawn under --jitter (1000)", 1, 1e7},
+	{"seed", "N", 2, GF_SETTING_WHOLE, AT(what.seed), "of the jitter (1)",
+	 0, 9e18},
+	{"iterations", "N", 2, GF_SETTING_REAL, AT(iterations),
+	 "also the time of N iterations, pipelines filled and drained", 1,
+	 1e15},
+	{"steps", NULL, 3, GF_SETTING_FLAG, AT(steps),
+	 "replay the schedules step by step on the topology"},
+	{"csv", NULL, 3, GF_SETTING_FLAG, AT(csv),
+	 "comma-separated values with a heading"},
+	{"table", NULL, 3, GF_SETTING_FLAG, AT(table), "a table for people"},
+	{"trace", "FILE", 3, GF_SETTING_TEXT, AT(trace),
+	 "write the first iteration as a Chrome trace"},
+	{"plot", "FILE", 3, GF_SETTING_TEXT, AT(plot),
+	 "draw the iteration, or curves of a sweep, as SVG"},
+};
+
+#define NSETTINGS GF_ARRAY_LENGTH(settings)
+
+static void check_options(const struct arguments *a, struct argp_state *state)
+{
+	if (a->csv && a->table)
+		argp_error(state, "want one of --csv and --table");
+	if (a->steps && (a->nranks > 1 || a->nbandwidths > 1))
+		argp_error(state, "--steps: want one number of ranks and one "
+				  "bandwidth, got a list");
+	if (a->steps && (a->what.jitter > 0 || a->iterations > 0))
+		argp_error(state, "--steps: one iteration as it is, so there "
+				  "is no --jitter or --iterations");
+	if (a->iterations != floor(a->iterations))
+		argp_error(state, "--iterations: want an integer, got %g",
+			   a->iterations);
 }
 
 static int parse_opt(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
-	struct gf_error err;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->cli;
-		a->what.runs = 1000;
-		a->what.seed = 1;
-		return 0;
-	case KEY_RANKS:
-		if (gf_cli_list(arg, add_ranks, a, &err) < 0)
-			gf_cli_usage_error(state, "--ranks", &err);
-		return 0;
-	case KEY_TOPOLOGY:
-		a->topology = arg;
-		return 0;
-	case KEY_PROFILE:
-		a->profile = arg;
-		return 0;
-	case KEY_BANDWIDTH:
-		if (gf_cli_list(arg, add_bandwidth, a, &err) < 0)
-			gf_cli_usage_error(state, "--bandwidth", &err);
-		return 0;
-	case KEY_SLOW:
-		parse_slow(a, arg, state);
-		return 0;
-	case KEY_JITTER:
-		if (gf_units_real(arg, 0, 10, &a->what.jitter, &err) < 0)
-			gf_cli_usage_error(state, "--jitter", &err);
-		return 0;
-	case KEY_RUNS:
-		a->what.runs =
-			(size_t)parse_whole(arg, "--runs", 1, 10000000, state);
-		return 0;
-	case KEY_SEED:
-		a->what.seed = (uint64_t)parse_whole(arg, "--seed", 0,
-						     INT64_MAX, state);
-		return 0;
-	case KEY_ITERATIONS:
-		a->iterations = (double)parse_whole(arg, "--iterations", 1,
-						    1LL << 52, state);
-		return 0;
-	case KEY_TRACE:
-		a->trace = arg;
-		return 0;
-	case KEY_PLOT:
-		a->plot = arg;
-		return 0;
-	case KEY_CSV:
-		a->csv = true;
-		return 0;
-	case KEY_TABLE:
-		a->table = true;
 		return 0;
 	case ARGP_KEY_ARGS:
 		a->files = (const char *const *)&state->argv[state->next];
 		a->nfiles = (size_t)(state->argc - state->next);
 		return 0;
 	case ARGP_KEY_END:
-		if (a->csv && a->table)
-			argp_error(state, "want one of --csv and --table");
+		check_options(a, state);
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return gf_settings_parse(settings, NSETTINGS, key, arg, state,
+					 a);
 	}
 }
 
@@ -246,11 +209,13 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 }
 
 /* What the plan was made for gives way to what else was read. */
-static void override(const struct arguments *a, const struct gf_documents *d,
-		     struct gf_what_if *w)
+static void use(const struct arguments *a, const struct gf_documents *d,
+		struct gf_what_if *w)
 {
 	const struct gf_network *n = d->profile ? d->profile->network : NULL;
 
+	w->slow = a->slow;
+	w->nslow = a->nslow;
 	if (d->topology) {
 		w->levels = d->topology->levels;
 		w->nlevels = d->topology->nlevels;
@@ -272,31 +237,23 @@ static void override(const struct arguments *a, const struct gf_documents *d,
 			    d->plan->ranks, w->ranks);
 }
 
-static void print_table(const struct gf_outcome *outcomes, size_t n,
-			struct gf_text *out)
+/* A file of its own; text is given away. */
+static int write(const char *path, char *text, struct gf_error *err)
 {
-	struct gf_table t = {0};
-	struct gf_human h;
-	size_t i;
+	int rc = gf_file_write(path, text, strlen(text), err);
 
-	gf_table_row(&t, 6,
-		     (const char *[]){"ranks", "bandwidth", "iteration",
-				      "exposed", "speed-up", "efficiency"});
-	for (i = 0; i < n; i++) {
-		const struct gf_outcome *o = &outcomes[i];
-		double rate = o->bandwidth_bytes_per_s;
+	free(text);
+	return rc;
+}
 
-		gf_table_begin(&t, 6);
-		gf_table_cell(&t, "%d", o->ranks);
-		gf_table_cell(&t, "%s",
-			      rate > 0 ? gf_human_rate(rate, &h) : "-");
-		gf_table_cell(&t, "%s", gf_human_time(o->iteration_s, &h));
-		gf_table_cell(&t, "%s", gf_human_time(o->exposed_comm_s, &h));
-		gf_table_cell(&t, "%.4g", o->speedup);
-		gf_table_cell(&t, "%.1f %%", 100 * o->efficiency);
-	}
-	gf_table_print(&t, out);
-	gf_table_release(&t);
+static int plot(const struct arguments *a, const struct gf_plan *p,
+		const struct gf_outcome *outcomes, size_t n,
+		struct gf_error *err)
+{
+	char *svg;
+	int rc = gf_outcomes_svg(p, outcomes, n, &svg, err);
+
+	return rc < 0 ? rc : write(a->plot, svg, err);
 }
 
 /* Trace, plot, rows: what can fail without a trace of it comes last. */
@@ -311,23 +268,15 @@ static int report(const struct arguments *a, const struct gf_plan *p,
 		.iterations = a->iterations,
 	};
 	struct gf_text out = {0};
-	char *text;
 	int rc = 0;
 
-	if (a->trace) {
-		text = gf_outcome_trace_text(p, &outcomes[0]);
-		rc = gf_file_write(a->trace, text, strlen(text), err);
-		free(text);
-	}
-	if (rc == 0 && a->plot) {
-		rc = gf_outcomes_svg(p, outcomes, n, &text, err);
-		if (rc == 0) {
-			rc = gf_file_write(a->plot, text, strlen(text), err);
-			free(text);
-		}
-	}
+	if (a->trace)
+		rc = write(a->trace, gf_outcome_trace_text(p, &outcomes[0]),
+			   err);
+	if (rc == 0 && a->plot)
+		rc = plot(a, p, outcomes, n, err);
 	if (a->table)
-		print_table(outcomes, n, &out);
+		gf_outcomes_table(outcomes, n, &out);
 	else if (a->csv)
 		gf_outcomes_csv(p, outcomes, n, &choice, &out);
 	else
@@ -348,9 +297,7 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 	struct gf_outcome *outcomes = gf_xcalloc(n, sizeof(*outcomes));
 	int rc = 0;
 
-	w.slow = a->slow;
-	w.nslow = a->nslow;
-	override(a, d, &w);
+	use(a, d, &w);
 	gf_progress_start(&progress, &a->cli, "simulating");
 	for (i = 0; i < n && rc == 0; i++) {
 		if (a->nranks)
@@ -369,20 +316,78 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 	return rc;
 }
 
+/* Everything that is drawn or printed of a replay. */
+static int report_steps(const struct arguments *a, const struct gf_plan *p,
+			const struct gf_replayed *r, struct gf_error *err)
+{
+	struct gf_text out = {0};
+	int rc = 0;
+
+	if (a->trace)
+		rc = write(a->trace, gf_steps_trace_text(p, r), err);
+	if (rc == 0 && a->plot)
+		rc = plot(a, p, &r->outcome, 1, err);
+	if (a->table)
+		gf_steps_table(p, r, &out);
+	else if (a->csv)
+		gf_steps_csv(r, &out);
+	else
+		gf_steps_json(p, r, &out);
+	if (rc == 0)
+		rc = gf_cli_emit(&a->cli, out.data, err);
+	gf_text_release(&out);
+	return rc;
+}
+
+static int replay(const struct arguments *a, const struct gf_documents *d,
+		  struct gf_error *err)
+{
+	struct gf_what_if w = a->what;
+	struct gf_replayed r;
+	struct gf_text notes = {0};
+	int rc;
+
+	use(a, d, &w);
+	if (a->nranks)
+		w.ranks = a->ranks[0];
+	if (a->nbandwidths)
+		w.bandwidth_bytes_per_s = a->bandwidths[0];
+	rc = gf_replay_plan(d->plan, &w, &r, &notes, err);
+	gf_cli_warn_lines(&a->cli, notes.data);
+	gf_text_release(&notes);
+	if (rc == -E2BIG) {
+		if (!a->cli.quiet)
+			gf_cli_warn(&a->cli,
+				    "more than %g steps are not replayed: "
+				    "these are the closed forms' times",
+				    GF_REPLAY_STEPS_MOST);
+		rc = report(a, d->plan, &r.model, 1, err);
+	} else if (rc == 0) {
+		rc = report_steps(a, d->plan, &r, err);
+	} else {
+		return rc;
+	}
+	gf_replayed_release(&r);
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
+	static struct argp_option options[NSETTINGS + 1];
 	static const struct argp argp = {
 		options, parse_opt, "[PLAN] [FILE...]", doc, gf_cli_children,
 		NULL,    NULL};
-	struct arguments a = {0};
+	struct arguments a = {.what = {.runs = 1000, .seed = 1}};
 	struct gf_documents documents = {0};
 	struct gf_error err = {""};
 	int rc;
 
+	gf_settings_options(settings, NSETTINGS, options);
 	gf_cli_parse(&a.cli, "gf-sim", &argp, argc, argv, &a);
 	rc = read_documents(&a, &documents, &err);
 	if (rc == 0)
-		rc = sweep(&a, &documents, &err);
+		rc = a.steps ? replay(&a, &documents, &err)
+			     : sweep(&a, &documents, &err);
 	gf_documents_release(&documents);
 	free(a.ranks);
 	free(a.bandwidths);

@@ -8,7 +8,7 @@ _gf_sim() {
 	esac
 	case $cur in
 	-*) mapfile -t COMPREPLY < <(compgen -W '--ranks --topology --profile
-		--bandwidth --slow --jitter --runs --seed --iterations --csv
+		--bandwidth --slow --jitter --runs --seed --iterations --steps --csv
 		--table --trace --plot --output --quiet --verbose --help --usage
 		--version' -- "$cur") ;;
 	*) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;

@@ -151,68 +151,81 @@ static int price_all(const struct gf_plan *p, const struct gf_fabric *f,
 
 /*
  * csc's packed messages: kept bytes are evenly spread, so a pack closes behind
- * the tensor with which more than the threshold waits. pack_of[i] is the pack
- * of plan message i's last tensor.
+ * the tensor with which more than the threshold waits.
  */
-static size_t pack(const struct gf_plan *p, const struct gf_sim_message *dense,
-		   struct gf_sim_message *packs, size_t *pack_of)
+static void pack(const struct gf_plan *p, struct gf_traffic *t)
 {
+	struct gf_sim_message *dense = t->messages;
+	size_t room = p->model->ntensors, n = 0, first = 0, i, k;
 	double waiting = 0;
-	size_t n = 0, i, t, first = 0;
 
+	t->messages = gf_xcalloc(room, sizeof(*t->messages));
+	t->plan_message = gf_xcalloc(room, sizeof(*t->plan_message));
+	t->carrier = gf_xcalloc(p->nmessages, sizeof(*t->carrier));
 	for (i = 0; i < p->nmessages; i++) {
-		for (t = dense[i].first; t <= dense[i].last; t++) {
-			bool last = t + 1 == p->model->ntensors;
+		for (k = dense[i].first; k <= dense[i].last; k++) {
+			bool last = k + 1 == p->model->ntensors;
 
-			waiting += range_bytes(p, t, t);
+			waiting += range_bytes(p, k, k);
 			if (!last && waiting <= (double)p->threshold_bytes)
 				continue;
-			packs[n] = dense[i];
-			packs[n].first = first;
-			packs[n].last = t;
-			packs[n].bytes = waiting * ratio_of(&p->messages[i]);
-			n++;
-			first = t + 1;
+			t->messages[n] = dense[i];
+			t->messages[n].first = first;
+			t->messages[n].last = k;
+			t->messages[n].bytes =
+				waiting * ratio_of(&p->messages[i]);
+			t->plan_message[n++] = i;
+			first = k + 1;
 			waiting = 0;
 		}
-		pack_of[i] = first > dense[i].last ? n - 1 : n;
+		t->carrier[i] = first > dense[i].last ? n - 1 : n;
 	}
-	return n;
+	t->nmessages = n;
+	free(dense);
 }
 
-static void run(const struct gf_plan *p, struct gf_sim_message *messages,
-		struct gf_sim_result *out)
+int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
+		    const struct gf_fabric *f, struct gf_error *err)
 {
-	struct gf_sim_input in = {p->model, messages, p->nmessages, p->lanes};
-	struct gf_predicted_message *wanted = out->messages;
-	struct gf_sim_message *packs;
-	size_t *pack_of, i;
+	size_t i;
+	int rc;
 
-	if (p->selection.method != GF_SELECT_CSC) {
-		gf_sim_step(&in, out);
-		return;
+	memset(t, 0, sizeof(*t));
+	t->nmessages = p->nmessages;
+	t->messages = gf_xcalloc(p->nmessages + 1, sizeof(*t->messages));
+	rc = price_all(p, f, t->messages, err);
+	if (rc < 0) {
+		gf_traffic_release(t);
+		return rc;
 	}
-	packs = gf_xcalloc(p->model->ntensors, sizeof(*packs));
-	pack_of = gf_xcalloc(p->nmessages, sizeof(*pack_of));
-	in.messages = packs;
-	in.nmessages = pack(p, messages, packs, pack_of);
-	out->messages = gf_xcalloc(in.nmessages, sizeof(*out->messages));
-	gf_sim_step(&in, out);
+	if (p->selection.method == GF_SELECT_CSC) {
+		pack(p, t);
+		return 0;
+	}
+	t->plan_message = gf_xcalloc(p->nmessages + 1, sizeof(size_t));
+	t->carrier = gf_xcalloc(p->nmessages + 1, sizeof(size_t));
 	for (i = 0; i < p->nmessages; i++)
-		wanted[i] = out->messages[pack_of[i]];
-	free(out->messages);
-	out->messages = wanted;
-	free(packs);
-	free(pack_of);
+		t->plan_message[i] = t->carrier[i] = i;
+	return 0;
 }
 
-/* Pipe-SGD: this step's exchange runs beside the next ones' compute. */
-static void pipeline(const struct gf_plan *p, struct gf_sim_result *out)
+void gf_traffic_release(struct gf_traffic *t)
+{
+	free(t->messages);
+	free(t->plan_message);
+	free(t->carrier);
+	memset(t, 0, sizeof(*t));
+}
+
+void gf_sim_pipeline(const struct gf_plan *p, size_t nmessages,
+		     struct gf_sim_result *out)
 {
 	double first = INFINITY, last = 0;
 	size_t i;
 
-	for (i = 0; i < p->nmessages; i++) {
+	if (p->staleness <= 1)
+		return;
+	for (i = 0; i < nmessages; i++) {
 		first = fmin(first, out->messages[i].start_s);
 		last = fmax(last, out->messages[i].end_s);
 	}
@@ -227,33 +240,38 @@ static void pipeline(const struct gf_plan *p, struct gf_sim_result *out)
 	out->exposed_comm_s = out->iteration_s - out->compute_s;
 }
 
+/* out->messages (may be NULL) as the plan has them. */
+static void run(const struct gf_plan *p, const struct gf_traffic *t,
+		struct gf_sim_result *out)
+{
+	struct gf_sim_input in = {p->model, t->messages, t->nmessages,
+				  p->lanes};
+	struct gf_predicted_message *wanted = out->messages;
+	size_t i;
+
+	out->messages = gf_xcalloc(t->nmessages + 1, sizeof(*out->messages));
+	gf_sim_step(&in, out);
+	gf_sim_pipeline(p, t->nmessages, out);
+	for (i = 0; wanted && i < p->nmessages; i++)
+		wanted[i] = out->messages[t->carrier[i]];
+	free(out->messages);
+	out->messages = wanted;
+}
+
 int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
 		    struct gf_sim_result *out, struct gf_error *err)
 {
-	struct gf_sim_message *messages =
-		gf_xcalloc(p->nmessages + 1, sizeof(*messages));
-	struct gf_predicted_message *own = NULL;
-	int rc = price_all(p, f, messages, err);
+	struct gf_traffic t;
+	int rc = gf_traffic_init(&t, p, f, err);
 
-	if (rc < 0) {
-		free(messages);
+	if (rc < 0)
 		return rc;
-	}
-	if (!out->messages)
-		out->messages = own =
-			gf_xcalloc(p->nmessages + 1, sizeof(*own));
-	run(p, messages, out);
-	if (p->staleness > 1)
-		pipeline(p, out);
+	run(p, &t, out);
 	if (!isfinite(out->iteration_s))
 		rc = gf_error_set(err, -EINVAL,
 				  "want times and sizes whose sum is a number, "
 				  "got an iteration of %g s",
 				  out->iteration_s);
-	if (own) {
-		free(own);
-		out->messages = NULL;
-	}
-	free(messages);
+	gf_traffic_release(&t);
 	return rc;
 }

@@ -29,4 +29,24 @@ struct gf_fabric gf_plan_fabric(const struct gf_plan *p);
 int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
 		    struct gf_sim_result *out, struct gf_error *err);
 
+/*
+ * What travels in a step of the steady state, priced: the plan's messages, or
+ * csc's packs.
+ */
+struct gf_traffic {
+	struct gf_sim_message *messages;
+	size_t nmessages;
+	size_t *plan_message; /* of each, the plan's that it is sent like */
+	size_t *carrier;      /* per plan message: what has its last tensor */
+};
+
+int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
+		    const struct gf_fabric *f, struct gf_error *err);
+void gf_traffic_release(struct gf_traffic *t);
+
+/* With staleness > 1 this step's exchange runs beside the next ones' compute:
+ * iteration and exposed communication from the messages' times. */
+void gf_sim_pipeline(const struct gf_plan *p, size_t nmessages,
+		     struct gf_sim_result *out);
+
 #endif

@@ -27,7 +27,7 @@ static double bytes_of(const struct gf_replay_run *r,
 		       const struct gf_replay_node *n)
 {
 	return (double)n->step->range.count *
-	       (double)r->in->messages[n->message].elem_bytes;
+	       r->in->messages[n->message].elem_bytes;
 }
 
 /* Takes one off what its users wait for: at the end, and at a send's start
@@ -74,6 +74,8 @@ static void finish(struct gf_replay_run *r, size_t id)
 		*end_s = r->now_s;
 	r->ndone++;
 	tell_users(r, id, DONE);
+	if (r->in->compute)
+		gf_replay_gate_done(r, n->message);
 }
 
 /* The rank's processor adds what has come, one reduction after the other. */
@@ -219,6 +221,10 @@ static void handle(struct gf_replay_run *r, const struct gf_event *event)
 	case GF_REPLAY_REDUCED:
 		finish(r, event->id);
 		break;
+	case GF_REPLAY_READY:
+		if (gf_replay_gate_ready(r, event))
+			begin_message(r, event->id);
+		break;
 	}
 }
 
@@ -265,7 +271,7 @@ int gf_replay(const struct gf_replay_input *in, struct gf_replay_result *out,
 	struct gf_replay_result result = {0};
 	struct gf_replay_run r;
 	size_t m;
-	int rc = gf_replay_run_init(&r, in, &result, err);
+	int rank, rc = gf_replay_run_init(&r, in, &result, err);
 
 	if (!rc) {
 		run(&r);
@@ -273,6 +279,10 @@ int gf_replay(const struct gf_replay_input *in, struct gf_replay_result *out,
 	}
 	for (m = 0; m < in->nmessages; m++)
 		result.end_s = fmax(result.end_s, result.message_end_s[m]);
+	for (rank = 0; !rc && in->compute && rank < in->ranks; rank++)
+		result.backward_end_s =
+			fmax(result.backward_end_s,
+			     gf_replay_gate_backward_end_s(&r, rank));
 	gf_replay_run_release(&r);
 	if (rc)
 		gf_replay_result_release(&result);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "coll/algorithm.h"
+#include "doc/plan.h"
 #include "doc/profile.h"
 #include "doc/topology.h"
 
@@ -21,8 +22,23 @@
  */
 struct gf_replay_message {
 	const struct gf_schedule *ranks; /* in->ranks of them, borrowed */
-	size_t elem_bytes;
-	double start_s;
+	double elem_bytes;               /* on the wire */
+	double start_s;                  /* where nothing is computed */
+	/* where it is: */
+	enum gf_mode mode;
+	double work_s; /* backward work that makes it ready */
+};
+
+/*
+ * Compute beside the messages: these start by the rules of the step model
+ * (sim/step.h), each rank when its own backward has come that far.
+ */
+struct gf_replay_compute {
+	double forward_end_s, backward_s;
+	double slowdown; /* of backward while messages are active; >= 1 */
+	int lanes;
+	const double *factor; /* per rank: its compute takes so many times as
+				 long; or NULL */
 };
 
 struct gf_replay_input {
@@ -35,6 +51,7 @@ struct gf_replay_input {
 	/* Per rank, or NULL: >= 1, by how much its links and its reductions are
 	 * slower; and when it first takes part. */
 	const double *slowdown, *late_s;
+	const struct gf_replay_compute *compute; /* or NULL */
 };
 
 struct gf_replay_times {
@@ -44,7 +61,8 @@ struct gf_replay_times {
 
 struct gf_replay_result {
 	double end_s;
-	double *message_end_s; /* nmessages */
+	double backward_end_s; /* the last rank's, where there is compute */
+	double *message_start_s, *message_end_s; /* nmessages */
 	/* steps[message][rank][step] */
 	struct gf_replay_times ***steps;
 	size_t nmessages;

@@ -2,6 +2,7 @@
 #ifndef GF_SIM_REPLAY_RUN_H
 #define GF_SIM_REPLAY_RUN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ enum gf_replay_event {
 	GF_REPLAY_FLOW,    /* a transfer's latency has passed */
 	GF_REPLAY_FLOWN,   /* all its bytes are there */
 	GF_REPLAY_REDUCED, /* a rank's reduction has ended */
+	GF_REPLAY_READY,   /* a rank's backward has made a message ready */
 };
 
 struct gf_replay_node { /* a step of one rank of one message */
@@ -40,6 +42,21 @@ struct gf_replay_stream {
 	size_t moving, last; /* sends, or GF_REPLAY_NOBODY */
 };
 
+/* Of a replay with compute: replay_gate.c. */
+struct gf_replay_gate {
+	size_t next;     /* message to be admitted */
+	bool foretold;   /* when, as things stand */
+	int active;      /* messages admitted and not ended */
+	bool *begun;     /* [message * ranks + rank] */
+	size_t *left;    /* steps of a message that have not ended */
+	size_t *waiting; /* ranks that have not taken up an admitted message */
+	/* per rank: */
+	int *busy;         /* messages under way */
+	double *since_s;   /* when that was or ceased to be none */
+	double *lag_s;     /* what backward has lost to overlap */
+	uint32_t *version; /* of what was foretold */
+};
+
 struct gf_replay_run {
 	const struct gf_replay_input *in;
 	struct gf_replay_result *out;
@@ -55,6 +72,7 @@ struct gf_replay_run {
 	struct gf_events events;
 	size_t *todo; /* nodes to look at, now, in this order */
 	size_t looked, ntodo, todo_capacity;
+	struct gf_replay_gate gate;
 };
 
 /* -EINVAL: the schedules do not fit together. Release in either case; the
@@ -63,5 +81,15 @@ int gf_replay_run_init(struct gf_replay_run *r,
 		       const struct gf_replay_input *in,
 		       struct gf_replay_result *out, struct gf_error *err);
 void gf_replay_run_release(struct gf_replay_run *r);
+
+void gf_replay_gate_init(struct gf_replay_run *r);
+void gf_replay_gate_release(struct gf_replay_gate *g);
+/* For an event GF_REPLAY_READY: whether its rank takes up its message now. */
+bool gf_replay_gate_ready(struct gf_replay_run *r,
+			  const struct gf_event *event);
+/* As far as it has been slowed until now. */
+double gf_replay_gate_backward_end_s(const struct gf_replay_run *r, int rank);
+/* A step of the message has ended. */
+void gf_replay_gate_done(struct gf_replay_run *r, size_t message);
 
 #endif

@@ -88,6 +88,8 @@ static int init_message(struct gf_replay_run *r, size_t m, struct gf_error *err)
 		}
 		free(partners[rank]);
 		init_streams(r, first, s);
+		if (r->in->compute)
+			continue;
 		gf_events_add(&r->events,
 			      (struct gf_event){
 				      .at_s = fmax(message->start_s, late_s),
@@ -110,10 +112,13 @@ static size_t init_counts(struct gf_replay_run *r)
 	r->free_s = gf_xcalloc(p, sizeof(*r->free_s));
 	r->out->message_end_s =
 		gf_xcalloc(in->nmessages, sizeof(*r->out->message_end_s));
+	r->out->message_start_s =
+		gf_xcalloc(in->nmessages, sizeof(*r->out->message_start_s));
 	r->out->steps = gf_xcalloc(in->nmessages, sizeof(*r->out->steps));
 	r->out->nmessages = in->nmessages;
 	r->out->ranks = in->ranks;
 	for (m = 0; m < in->nmessages; m++) {
+		r->out->message_start_s[m] = in->messages[m].start_s;
 		r->out->message_end_s[m] = in->messages[m].start_s;
 		r->out->steps[m] = gf_xcalloc(p, sizeof(**r->out->steps));
 		for (rank = 0; rank < in->ranks; rank++) {
@@ -154,12 +159,15 @@ int gf_replay_run_init(struct gf_replay_run *r,
 				r->first[m * (size_t)in->ranks + (size_t)rank],
 				&in->messages[m].ranks[rank], &total);
 	}
+	if (in->compute)
+		gf_replay_gate_init(r);
 	return 0;
 }
 
 void gf_replay_run_release(struct gf_replay_run *r)
 {
 	gf_fluid_release(&r->fluid);
+	gf_replay_gate_release(&r->gate);
 	gf_events_release(&r->events);
 	free(r->first);
 	free(r->nodes);
@@ -183,6 +191,7 @@ void gf_replay_result_release(struct gf_replay_result *r)
 		free(r->steps[m]);
 	}
 	free(r->steps);
+	free(r->message_start_s);
 	free(r->message_end_s);
 	*r = (struct gf_replay_result){0};
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/rows.h"
 
+#include "cli/human.h"
+#include "cli/table.h"
 #include "doc/json.h"
 
 #define COLUMNS_MOST 24
@@ -109,4 +111,31 @@ void gf_outcomes_json(const struct gf_plan *p, const struct gf_outcome *o,
 	for (i = 0; i < n; i++)
 		json_row(p->policy, columns, columns_of(p, &o[i], c, columns),
 			 out);
+}
+
+void gf_outcomes_table(const struct gf_outcome *outcomes, size_t n,
+		       struct gf_text *out)
+{
+	struct gf_table t = {0};
+	struct gf_human h;
+	size_t i;
+
+	gf_table_row(&t, 6,
+		     (const char *[]){"ranks", "bandwidth", "iteration",
+				      "exposed", "speed-up", "efficiency"});
+	for (i = 0; i < n; i++) {
+		const struct gf_outcome *o = &outcomes[i];
+		double rate = o->bandwidth_bytes_per_s;
+
+		gf_table_begin(&t, 6);
+		gf_table_cell(&t, "%d", o->ranks);
+		gf_table_cell(&t, "%s",
+			      rate > 0 ? gf_human_rate(rate, &h) : "-");
+		gf_table_cell(&t, "%s", gf_human_time(o->iteration_s, &h));
+		gf_table_cell(&t, "%s", gf_human_time(o->exposed_comm_s, &h));
+		gf_table_cell(&t, "%.4g", o->speedup);
+		gf_table_cell(&t, "%.1f %%", 100 * o->efficiency);
+	}
+	gf_table_print(&t, out);
+	gf_table_release(&t);
 }

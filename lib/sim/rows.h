@@ -20,4 +20,8 @@ void gf_outcomes_json(const struct gf_plan *p, const struct gf_outcome *o,
 		      size_t n, const struct gf_row_choice *c,
 		      struct gf_text *out);
 
+/* The same for people, without the columns for machines. */
+void gf_outcomes_table(const struct gf_outcome *outcomes, size_t n,
+		       struct gf_text *out);
+
 #endif

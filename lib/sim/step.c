@@ -22,12 +22,10 @@ static double release_work_s(const struct gf_sim_input *in,
 	return in->model->tensors[m->last].ready_s;
 }
 
-/* When forward, unhindered, first uses any tensor of message m: tensors stand
- * in generation order, so the last one is needed first. */
-static double need_s(const struct gf_sim_input *in,
+/* Tensors stand in generation order, so the last one is needed first. */
+double gf_sim_need_s(const struct gf_model_profile *model,
 		     const struct gf_sim_message *m)
 {
-	const struct gf_model_profile *model = in->model;
 	double need = INFINITY;
 	size_t i;
 
@@ -59,7 +57,7 @@ static double forward_end_s(const struct gf_sim_input *in)
 			continue;
 		gathered += (1 - share(m)) *
 			    (m->startup_s + m->per_byte_s * m->bytes);
-		late = fmax(late, gathered - need_s(in, m));
+		late = fmax(late, gathered - gf_sim_need_s(in->model, m));
 	}
 	return in->model->forward_s + late;
 }
@@ -96,7 +94,7 @@ static double work_done_at(struct work_clock *c, double work_s)
 }
 
 /* Fills ready_s and the end of backward from the starts and ends. */
-static void find_ready_times(const struct gf_sim_input *in,
+static void find_ready_times(const struct gf_sim_input *in, double factor,
 			     struct gf_sim_result *out)
 {
 	const struct gf_model_profile *model = in->model;
@@ -104,11 +102,12 @@ static void find_ready_times(const struct gf_sim_input *in,
 	struct work_clock clock = {
 		out->messages, in->nmessages, 0, out->forward_end_s, 0,
 		slowdown};
+	double backward_s = factor * model->backward_s;
 	size_t i;
 
 	for (i = 0; i < in->nmessages; i++) {
 		const struct gf_sim_message *m = &in->messages[i];
-		double work = release_work_s(in, m);
+		double work = factor * release_work_s(in, m);
 
 		if (m->release == GF_RELEASE_BACKWARD_END)
 			continue;
@@ -117,12 +116,26 @@ static void find_ready_times(const struct gf_sim_input *in,
 						   ? work_done_at(&clock, work)
 						   : out->forward_end_s + work;
 	}
-	out->backward_end_s = slowdown > 1
-				      ? work_done_at(&clock, model->backward_s)
-				      : out->forward_end_s + model->backward_s;
+	out->backward_end_s = slowdown > 1 ? work_done_at(&clock, backward_s)
+					   : out->forward_end_s + backward_s;
 	for (i = 0; i < in->nmessages; i++)
 		if (in->messages[i].release == GF_RELEASE_BACKWARD_END)
 			out->messages[i].ready_s = out->backward_end_s;
+}
+
+void gf_sim_conclude(const struct gf_sim_input *in, double factor,
+		     struct gf_sim_result *out)
+{
+	const struct gf_model_profile *model = in->model;
+	double last_s = 0;
+	size_t i;
+
+	for (i = 0; i < in->nmessages; i++)
+		last_s = fmax(last_s, out->messages[i].end_s);
+	find_ready_times(in, factor, out);
+	out->iteration_s = fmax(last_s, out->backward_end_s) + model->update_s;
+	out->compute_s = model->forward_s + model->backward_s + model->update_s;
+	out->exposed_comm_s = out->iteration_s - out->compute_s;
 }
 
 void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
@@ -131,7 +144,6 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 	size_t lanes = in->lanes < 1 ? 1 : (size_t)in->lanes;
 	struct gf_sim_state state = {0};
 	double *end_s = gf_xcalloc(in->nmessages + 1, sizeof(*end_s));
-	double last_s = 0;
 	size_t i;
 
 	if (lanes > in->nmessages)
@@ -158,14 +170,9 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 		out->messages[i].start_s = state.now_s;
 	}
 	gf_sim_finish(&state);
-	for (i = 0; i < in->nmessages; i++) {
+	for (i = 0; i < in->nmessages; i++)
 		out->messages[i].end_s = end_s[i];
-		last_s = fmax(last_s, end_s[i]);
-	}
-	find_ready_times(in, out);
-	out->iteration_s = fmax(last_s, out->backward_end_s) + model->update_s;
-	out->compute_s = model->forward_s + model->backward_s + model->update_s;
-	out->exposed_comm_s = out->iteration_s - out->compute_s;
+	gf_sim_conclude(in, 1, out);
 	free(state.flights);
 	free(end_s);
 }

@@ -53,6 +53,17 @@ struct gf_sim_result {
 
 void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
 
+/*
+ * For messages whose starts and ends come from elsewhere (a replay): when they
+ * were ready, backward's end and the iteration. out->forward_end_s is given;
+ * backward takes `factor` times the model's.
+ */
+void gf_sim_conclude(const struct gf_sim_input *in, double factor,
+		     struct gf_sim_result *out);
+/* When forward, unhindered, first uses any tensor of the message. */
+double gf_sim_need_s(const struct gf_model_profile *model,
+		     const struct gf_sim_message *m);
+
 /* The cheapest allreduce entry for a message (ties: the first), or the one of
  * that name when algorithm is not NULL; NULL if there is none. */
 const struct gf_allreduce_cost *gf_sim_cheapest(const struct gf_network *net,

@@ -10,112 +10,11 @@
 #include "base/rng.h"
 #include "cost/pipe.h"
 #include "sim/normal.h"
-
-/* --- the plan on another fabric ------------------------------------------ */
-
-/* A plan whose parts may be changed: messages, stages and the model's times
- * are copies, everything else is borrowed. */
-struct variant {
-	struct gf_plan plan;
-	struct gf_model_profile model;
-	struct gf_fabric fabric;
-	struct gf_level *levels; /* copies, where the bandwidth changes */
-};
-
-/* Factors for other ranks: the inner ones stay, the last takes the rest. */
-static int fit_stages(struct gf_message *m, int ranks, struct gf_error *err)
-{
-	int inner = 1;
-	size_t i;
-
-	if (m->nstages == 0)
-		return 0;
-	for (i = 0; i + 1 < m->nstages; i++)
-		inner *= m->stages[i].factor;
-	if (ranks % inner != 0 || ranks / inner < 2)
-		return gf_error_set(err, -EINVAL,
-				    "want ranks that the plan's inner factors "
-				    "(%d together) divide, got %d",
-				    inner, ranks);
-	i = m->nstages - 1;
-	m->stages[i].factor = ranks / inner;
-	if (strcmp(m->stages[i].algorithm, "halving") == 0 &&
-	    (m->stages[i].factor & (m->stages[i].factor - 1)) != 0) {
-		free(m->stages[i].algorithm);
-		m->stages[i].algorithm = gf_xstrdup("ring");
-	}
-	return 0;
-}
-
-static int use_bandwidth(struct variant *v, double rate, struct gf_error *err)
-{
-	struct gf_fabric *f = &v->fabric;
-	struct gf_link_cost link;
-	int rc;
-
-	if (f->nlevels > 0) {
-		v->levels = gf_levels_copy(f->levels, f->nlevels);
-	} else {
-		/* a uniform network with the startup that was measured */
-		rc = gf_price_link(f, &link, err);
-		if (rc < 0)
-			return rc;
-		v->levels = gf_xcalloc(1, sizeof(*v->levels));
-		v->levels[0].name = gf_xstrdup("net");
-		v->levels[0].link = gf_xstrdup("net");
-		v->levels[0].size = (size_t)f->ranks;
-		v->levels[0].latency_s = link.alpha_s;
-		f->nlevels = 1;
-	}
-	v->levels[f->nlevels - 1].bandwidth_bytes_per_s = rate;
-	f->levels = v->levels;
-	f->network = NULL;
-	return 0;
-}
-
-static int variant_init(struct variant *v, const struct gf_plan *p,
-			const struct gf_what_if *w, struct gf_error *err)
-{
-	size_t i;
-	int rc = 0;
-
-	memset(v, 0, sizeof(*v));
-	gf_plan_copy(&v->plan, p);
-	v->model = *p->model;
-	if (w->ranks && w->ranks != p->ranks) {
-		v->plan.ranks = w->ranks;
-		for (i = 0; i < p->nmessages && rc == 0; i++)
-			rc = fit_stages(&v->plan.messages[i], w->ranks, err);
-	}
-	v->fabric = gf_plan_fabric(&v->plan);
-	if (w->levels) {
-		v->fabric.levels = w->levels;
-		v->fabric.nlevels = w->nlevels;
-		v->fabric.network = NULL;
-	}
-	if (w->network)
-		v->fabric.network = w->network;
-	if (rc == 0 && w->bandwidth_bytes_per_s > 0)
-		rc = use_bandwidth(v, w->bandwidth_bytes_per_s, err);
-	return rc;
-}
-
-static void variant_release(struct variant *v)
-{
-	size_t i;
-
-	for (i = 0; v->levels && i < v->fabric.nlevels; i++) {
-		free(v->levels[i].name);
-		free(v->levels[i].link);
-		free(v->levels[i].extra);
-	}
-	free(v->levels);
-	gf_plan_release(&v->plan);
-}
+#include "sim/variant.h"
 
 /* --- slow ranks and jitter ----------------------------------------------- */
 
-static double slowest(const struct gf_what_if *w, int ranks)
+double gf_what_if_slowest(const struct gf_what_if *w, int ranks)
 {
 	double most = (size_t)ranks > w->nslow ? 1 : 0;
 	size_t i;
@@ -143,7 +42,7 @@ static double draw(const struct gf_what_if *w, int ranks, struct gf_rng *rng)
 }
 
 /* All ranks wait for the slowest: its times are everyone's. */
-static int run(struct variant *v, double factor, struct gf_sim_result *out,
+static int run(struct gf_variant *v, double factor, struct gf_sim_result *out,
 	       struct gf_error *err)
 {
 	struct gf_model_profile *m = v->plan.model;
@@ -173,7 +72,7 @@ static double percentile(const double *sorted, size_t n, double q)
 	return sorted[at > 0 ? at - 1 : 0];
 }
 
-static int run_all(struct variant *v, const struct gf_what_if *w,
+static int run_all(struct gf_variant *v, const struct gf_what_if *w,
 		   struct gf_outcome *out, struct gf_error *err)
 {
 	size_t runs = w->jitter > 0 && w->runs > 1 ? w->runs : 1, i;
@@ -184,8 +83,9 @@ static int run_all(struct variant *v, const struct gf_what_if *w,
 	gf_rng_init(&rng, w->seed, 0);
 	for (i = 0; i < runs && rc == 0; i++) {
 		struct gf_sim_result r = {0};
-		double factor = w->jitter > 0 ? draw(w, v->plan.ranks, &rng)
-					      : slowest(w, v->plan.ranks);
+		double factor = w->jitter > 0
+					? draw(w, v->plan.ranks, &rng)
+					: gf_what_if_slowest(w, v->plan.ranks);
 
 		rc = run(v, factor, &r, err);
 		times[i] = r.iteration_s;
@@ -220,6 +120,37 @@ static int check(const struct gf_plan *p, const struct gf_what_if *w,
 	return 0;
 }
 
+/* What follows from the iteration and the messages. */
+static void derive(struct gf_outcome *o, const struct gf_plan *p,
+		   const struct gf_sim_result *r)
+{
+	double first = INFINITY, last = 0;
+	size_t i;
+
+	for (i = 0; i < p->nmessages; i++) {
+		first = fmin(first, o->messages[i].start_s);
+		last = fmax(last, o->messages[i].end_s);
+	}
+	o->communication_s = fmax(last - first, 0);
+	o->compute_s =
+		p->model->forward_s + p->model->backward_s + p->model->update_s;
+	o->exposed_comm_s = r->iteration_s - o->compute_s;
+	o->forward_end_s = r->forward_end_s;
+	o->backward_end_s = r->backward_end_s;
+	o->efficiency = o->iteration_s > 0 ? o->compute_s / o->iteration_s : 1;
+	o->speedup = o->efficiency * o->ranks;
+	o->samples_per_s =
+		(double)p->model->batch_per_rank * o->ranks / o->iteration_s;
+}
+
+void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
+		       const struct gf_sim_result *r)
+{
+	o->iteration_s = o->least_s = o->p50_s = o->p90_s = o->p99_s =
+		o->most_s = o->mean_s = r->iteration_s;
+	derive(o, p, r);
+}
+
 int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	       struct gf_outcome *out, struct gf_error *err)
 {
@@ -227,40 +158,25 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 			       .bandwidth_bytes_per_s =
 				       w->bandwidth_bytes_per_s};
 	struct gf_sim_result r = {0};
-	double first = INFINITY, last = 0;
-	struct variant v;
-	size_t i;
+	struct gf_variant v;
 	int rc = check(p, w, err);
 
 	if (rc < 0)
 		return rc;
 	o.messages = r.messages =
 		gf_xcalloc(p->nmessages + 1, sizeof(*o.messages));
-	rc = variant_init(&v, p, w, err);
+	rc = gf_variant_init(&v, p, w, err);
 	if (rc == 0)
-		rc = run(&v, slowest(w, o.ranks), &r, err);
+		rc = run(&v, gf_what_if_slowest(w, o.ranks), &r, err);
 	if (rc == 0)
 		rc = run_all(&v, w, &o, err);
-	variant_release(&v);
+	gf_variant_release(&v);
 	if (rc < 0) {
 		free(o.messages);
 		return rc;
 	}
-	for (i = 0; i < p->nmessages; i++) {
-		first = fmin(first, o.messages[i].start_s);
-		last = fmax(last, o.messages[i].end_s);
-	}
-	o.communication_s = fmax(last - first, 0);
 	o.iteration_s = w->jitter > 0 ? o.p50_s : r.iteration_s;
-	o.compute_s =
-		p->model->forward_s + p->model->backward_s + p->model->update_s;
-	o.exposed_comm_s = r.iteration_s - o.compute_s;
-	o.forward_end_s = r.forward_end_s;
-	o.backward_end_s = r.backward_end_s;
-	o.efficiency = o.iteration_s > 0 ? o.compute_s / o.iteration_s : 1;
-	o.speedup = o.efficiency * o.ranks;
-	o.samples_per_s =
-		(double)p->model->batch_per_rank * o.ranks / o.iteration_s;
+	derive(&o, p, &r);
 	*out = o;
 	return 0;
 }

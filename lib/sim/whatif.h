@@ -53,6 +53,11 @@ struct gf_outcome {
 
 int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	       struct gf_outcome *out, struct gf_error *err);
+/* How much longer the slowest rank computes, without jitter. */
+double gf_what_if_slowest(const struct gf_what_if *w, int ranks);
+/* The rest of an outcome that has ranks and messages, from a result of p. */
+void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
+		       const struct gf_sim_result *r);
 void gf_outcome_release(struct gf_outcome *out);
 
 /* T iterations one after the other, with what pipelining fills and drains

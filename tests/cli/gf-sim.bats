@@ -156,3 +156,98 @@ plan() { # options of gf-plan...
 	says "want a plan, found none"
 	wants 3 gf-sim plan.json -o /dev/full
 }
+
+@test "--steps: the replay says what the model says, one message at a time" {
+	# parts of a ring of 4 are whole elements
+	jq '.model.tensors |= map(.count_elems *= 8) | .network.allreduce[0].per_byte_s /= 8' \
+		"$share/profiles/six.json" > six8.json
+	while read -r policy want; do
+		gf-plan -q --lanes 1 --policy "$policy" six8.json > plan.json
+		wants 0 gf-sim --steps plan.json
+		says "replayed on a uniform network"
+		head -n 1 out.txt | jq -e --argjson want "$want" '.part == "iteration" and .model_iteration_s == $want
+			and (.iteration_s - $want | fabs < 1e-9)'
+	done <<-'END'
+	sequential 83
+	wfbp 67
+	mg-wfbp 60
+	optimal 58
+	END
+}
+
+@test "--steps: steps make up messages, messages the iteration" {
+	jq 'del(.network)' "$share/profiles/six.json" > model.json
+	gf-plan -q --policy wfbp --algorithm hierarchical "$data/valid/topology-4x2-1gbe.json" model.json > plan.json
+	wants 0 gf-sim --steps plan.json
+	[ -z "$errors" ]
+	jq -es 'map(select(.part == "message")) as $m | map(select(.part == "step")) as $s | .[0] as $i
+		| ($m | length) == 6 and ($s | map(.rank) | unique | length) == 8
+		and all($m[]; .message as $n | .end_s == ([$s[] | select(.message == $n) | .end_s] | max))
+		and all($s[]; .start_s <= .end_s)
+		and $i.iteration_s == ([$m[].end_s, $i.backward_end_s] | max)' out.txt
+	# every send meets its receive at the same end
+	jq -es '[.[] | select(.op == "send")] | length > 0' out.txt
+	jq -es '([.[] | select(.op == "send") | [.message, .rank, .peer, .end_s]] | sort)
+		== ([.[] | select(.op == "recv" or .op == "recv-reduce") | [.message, .peer, .rank, .end_s]] | sort)' out.txt
+	wants 0 gf-sim --steps --csv plan.json
+	steps=$(($(wc -l < out.txt) - 1))
+	[ "$(head -n 1 out.txt)" = message,rank,step,op,peer,buffer,first_elem,count_elems,bytes,start_s,end_s ]
+	wants 0 gf-sim --steps plan.json --trace trace.json --plot steps.svg
+	[ "$(grep -c '"part": "step"' out.txt)" -eq "$steps" ]
+	jq -e --argjson n "$steps" '[.traceEvents[] | select(.cat == "step")] | length == $n' trace.json
+	jq -e '[.traceEvents[] | select(.name == "process_name") | .args.name] | index("rank 7") != null' trace.json
+	# slices of one thread follow each other
+	jq -e '[.traceEvents[] | select(.ph == "X")] | group_by([.pid, .tid])
+		| all(.[]; sort_by(.ts) | . as $r | all(range(1; length); $r[.].ts >= $r[. - 1].ts + $r[. - 1].dur - 1e-3))' trace.json
+	grep -q "</svg>" steps.svg
+	wants 0 gf-sim --steps --table plan.json
+	prints "by replay,"
+}
+
+@test "--steps: messages that share links slow each other" {
+	jq 'del(.network) | .model.tensors |= map(.count_elems *= 80000000)' "$share/profiles/six.json" > model.json
+	gf-plan -q --policy wfbp --algorithm ring "$data/valid/topology-4x2-1gbe.json" model.json > plan.json
+	jq '.lanes = 2 | .messages[1:] |= map(.mode = "simultaneous") | del(.predicted)
+		| .tensors[1:] |= map(.type = "simultaneous")' plan.json > two.json
+	gf-sim --steps plan.json | head -n 1 > one.txt
+	gf-sim --steps two.json > out.txt
+	head -n 1 out.txt | jq -e --slurpfile one one.txt '.iteration_s > 0.99 * $one[0].iteration_s'
+	jq -es 'map(select(.part == "message")) | .[1].start_s < .[0].end_s' out.txt
+}
+
+@test "--steps: selections, servers, split halves, slow ranks" {
+	jq 'del(.network) | .model.tensors |= map(.count_elems *= 100000)' "$share/profiles/six.json" > model.json
+	for axes in "--system gtopk" "--selection topk" "--system gradientflow" "--system pipe-sgd" "--servers 1" \
+		"--policy dear --algorithm ring"; do
+		# shellcheck disable=SC2086
+		gf-plan -q $axes "$data/valid/topology-4x2-1gbe.json" model.json > plan.json
+		wants 0 gf-sim --steps plan.json --slow 1:1.5
+		head -n 1 out.txt | jq -e '.iteration_s >= 30 and (.iteration_s / .model_iteration_s | . > 0.9 and . < 1.1)'
+	done
+}
+
+@test "--steps: what cannot be replayed" {
+	jq 'del(.network)' "$share/profiles/six.json" > model.json
+	gf-plan -q --lanes 1 --algorithm ring "$data/valid/topology-4x2-1gbe.json" model.json > plan.json
+	wants 0 gf-sim --steps plan.json --ranks 100000
+	says "more than 2e+06 steps are not replayed: these are the closed forms' times"
+	cp out.txt steps.txt
+	wants 0 gf-sim plan.json --ranks 100000
+	cmp steps.txt out.txt
+	jq '.network.allreduce[0].algorithm = "library"' "$share/profiles/six.json" > library.json
+	gf-plan -q --algorithm library --policy single "$data/valid/topology-4x2-1gbe.json" library.json > plan.json
+	wants 1 gf-sim --steps plan.json
+	one_line
+	says "message 0: library has no steps of its own"
+	while IFS='|' read -r text options; do
+		# shellcheck disable=SC2086
+		wants 2 gf-sim --steps $options plan.json
+		says "$text"
+		[ -z "$output" ]
+	done <<-'END'
+	want one number of ranks|--ranks 2,4
+	want one number of ranks|--bandwidth 1GB/s,2GB/s
+	there is no --jitter|--jitter 0.1
+	there is no --jitter|--iterations 5
+	END
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which message may start when, in a replay with compute beside it: the step
+ * model's rules (sim/step.h), a message being active from its first rank's
+ * start until all ranks' steps have ended.
+ *
+ * A rank takes up a message when its own backward has come that far. That
+ * backward loses time while the rank has messages under way; when it gets its
+ * first or is rid of its last, what was foretold for the messages that it has
+ * not taken up is foretold anew, and its events of an older version say
+ * nothing.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "sim/replay_run.h"
+
+static double factor_of(const struct gf_replay_run *r, int rank)
+{
+	const double *factor = r->in->compute->factor;
+
+	return factor ? factor[rank] : 1;
+}
+
+static double backward_start_s(const struct gf_replay_run *r, int rank)
+{
+	return factor_of(r, rank) * r->in->compute->forward_end_s;
+}
+
+/* When this rank's backward makes the message ready, as things stand. */
+static double ready_s(const struct gf_replay_run *r, size_t message, int rank)
+{
+	const struct gf_replay_compute *c = r->in->compute;
+	double start = backward_start_s(r, rank);
+	double at = start +
+		    factor_of(r, rank) * r->in->messages[message].work_s +
+		    r->gate.lag_s[rank];
+	double from = fmax(r->now_s, start);
+
+	if (at <= from || !r->gate.busy[rank] || c->slowdown <= 1)
+		return fmax(at, r->now_s);
+	return from + (at - from) * c->slowdown;
+}
+
+static void foretell(struct gf_replay_run *r, size_t message, int rank)
+{
+	size_t id = message * (size_t)r->in->ranks + (size_t)rank;
+
+	if (!r->gate.begun[id])
+		gf_events_add(
+			&r->events,
+			(struct gf_event){.at_s = ready_s(r, message, rank),
+					  .kind = GF_REPLAY_READY,
+					  .version = r->gate.version[rank],
+					  .id = id});
+}
+
+/* Is the next message kept back by others? */
+static bool open(const struct gf_replay_run *r)
+{
+	const struct gf_replay_gate *g = &r->gate;
+	int most = 1;
+
+	if (g->next == r->in->nmessages)
+		return false;
+	if (r->in->messages[g->next].mode == GF_MODE_SIMULTANEOUS)
+		most = r->in->compute->lanes;
+	return g->active < most;
+}
+
+/* Looks at the next message when another has started or ended. */
+static void look(struct gf_replay_run *r)
+{
+	int rank;
+
+	if (r->gate.foretold || !open(r))
+		return;
+	r->gate.foretold = true;
+	for (rank = 0; rank < r->in->ranks; rank++)
+		foretell(r, r->gate.next, rank);
+}
+
+double gf_replay_gate_backward_end_s(const struct gf_replay_run *r, int rank)
+{
+	return backward_start_s(r, rank) +
+	       factor_of(r, rank) * r->in->compute->backward_s +
+	       r->gate.lag_s[rank];
+}
+
+/* A rank has one message more (or less, -1) under way. */
+static void change_busy(struct gf_replay_run *r, int rank, int by)
+{
+	struct gf_replay_gate *g = &r->gate;
+	double slowdown = r->in->compute->slowdown;
+	double from = fmax(g->since_s[rank], backward_start_s(r, rank));
+	double end = gf_replay_gate_backward_end_s(r, rank);
+	bool was = g->busy[rank] > 0;
+	size_t m;
+
+	g->busy[rank] += by;
+	if (slowdown <= 1 || was == (g->busy[rank] > 0))
+		return;
+	if (was && end > from)
+		g->lag_s[rank] += fmin(fmax(r->now_s - from, 0),
+				       (end - from) * slowdown) *
+				  (1 - 1 / slowdown);
+	g->since_s[rank] = r->now_s;
+	g->version[rank]++;
+	for (m = 0; m < g->next; m++)
+		if (g->waiting[m])
+			foretell(r, m, rank);
+	if (g->foretold)
+		foretell(r, g->next, rank);
+}
+
+static void ended(struct gf_replay_run *r, size_t message)
+{
+	int rank;
+
+	r->out->message_end_s[message] = r->now_s;
+	r->gate.active--;
+	for (rank = 0; rank < r->in->ranks; rank++)
+		change_busy(r, rank, -1);
+	look(r);
+}
+
+static void admit(struct gf_replay_run *r, size_t message)
+{
+	struct gf_replay_gate *g = &r->gate;
+
+	r->out->message_start_s[message] = r->now_s;
+	g->waiting[message] = (size_t)r->in->ranks;
+	g->next++;
+	g->foretold = false;
+	g->active++;
+}
+
+bool gf_replay_gate_ready(struct gf_replay_run *r, const struct gf_event *event)
+{
+	struct gf_replay_gate *g = &r->gate;
+	size_t message = event->id / (size_t)r->in->ranks;
+	int rank = (int)(event->id % (size_t)r->in->ranks);
+
+	if (event->version != g->version[rank] || g->begun[event->id])
+		return false;
+	g->begun[event->id] = true;
+	if (message == g->next)
+		admit(r, message);
+	g->waiting[message]--;
+	change_busy(r, rank, 1);
+	look(r);
+	/* its steps, if any, were all done by the others */
+	if (!g->left[message] && !g->waiting[message])
+		ended(r, message);
+	return true;
+}
+
+void gf_replay_gate_done(struct gf_replay_run *r, size_t message)
+{
+	if (--r->gate.left[message] == 0 && !r->gate.waiting[message])
+		ended(r, message);
+}
+
+void gf_replay_gate_init(struct gf_replay_run *r)
+{
+	struct gf_replay_gate *g = &r->gate;
+	size_t p = (size_t)r->in->ranks, m;
+
+	g->begun = gf_xcalloc(r->in->nmessages * p + 1, sizeof(*g->begun));
+	g->left = gf_xcalloc(r->in->nmessages + 1, sizeof(*g->left));
+	g->waiting = gf_xcalloc(r->in->nmessages + 1, sizeof(*g->waiting));
+	g->lag_s = gf_xcalloc(p, sizeof(*g->lag_s));
+	g->since_s = gf_xcalloc(p, sizeof(*g->since_s));
+	g->busy = gf_xcalloc(p, sizeof(*g->busy));
+	g->version = gf_xcalloc(p, sizeof(*g->version));
+	for (m = 0; m < r->in->nmessages; m++)
+		g->left[m] = r->first[(m + 1) * p] - r->first[m * p];
+	look(r);
+}
+
+void gf_replay_gate_release(struct gf_replay_gate *g)
+{
+	free(g->begun);
+	free(g->left);
+	free(g->waiting);
+	free(g->lag_s);
+	free(g->since_s);
+	free(g->busy);
+	free(g->version);
+	*g = (struct gf_replay_gate){0};
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/variant.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+/* Factors for other ranks: the inner ones stay, the last takes the rest. */
+static int fit_stages(struct gf_message *m, int ranks, struct gf_error *err)
+{
+	int inner = 1;
+	size_t i;
+
+	if (m->nstages == 0)
+		return 0;
+	for (i = 0; i + 1 < m->nstages; i++)
+		inner *= m->stages[i].factor;
+	if (ranks % inner != 0 || ranks / inner < 2)
+		return gf_error_set(err, -EINVAL,
+				    "want ranks that the plan's inner factors "
+				    "(%d together) divide, got %d",
+				    inner, ranks);
+	i = m->nstages - 1;
+	m->stages[i].factor = ranks / inner;
+	if (strcmp(m->stages[i].algorithm, "halving") == 0 &&
+	    (m->stages[i].factor & (m->stages[i].factor - 1)) != 0) {
+		free(m->stages[i].algorithm);
+		m->stages[i].algorithm = gf_xstrdup("ring");
+	}
+	return 0;
+}
+
+static int use_bandwidth(struct gf_variant *v, double rate,
+			 struct gf_error *err)
+{
+	struct gf_fabric *f = &v->fabric;
+	struct gf_link_cost link;
+	int rc;
+
+	if (f->nlevels > 0) {
+		v->levels = gf_levels_copy(f->levels, f->nlevels);
+	} else {
+		/* a uniform network with the startup that was measured */
+		rc = gf_price_link(f, &link, err);
+		if (rc < 0)
+			return rc;
+		v->levels = gf_xcalloc(1, sizeof(*v->levels));
+		v->levels[0].name = gf_xstrdup("net");
+		v->levels[0].link = gf_xstrdup("net");
+		v->levels[0].size = (size_t)f->ranks;
+		v->levels[0].latency_s = link.alpha_s;
+		f->nlevels = 1;
+	}
+	v->levels[f->nlevels - 1].bandwidth_bytes_per_s = rate;
+	f->levels = v->levels;
+	f->network = NULL;
+	return 0;
+}
+
+int gf_variant_init(struct gf_variant *v, const struct gf_plan *p,
+		    const struct gf_what_if *w, struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	memset(v, 0, sizeof(*v));
+	gf_plan_copy(&v->plan, p);
+	v->model = *p->model;
+	if (w->ranks && w->ranks != p->ranks) {
+		v->plan.ranks = w->ranks;
+		for (i = 0; i < p->nmessages && rc == 0; i++)
+			rc = fit_stages(&v->plan.messages[i], w->ranks, err);
+	}
+	v->fabric = gf_plan_fabric(&v->plan);
+	if (w->levels) {
+		v->fabric.levels = w->levels;
+		v->fabric.nlevels = w->nlevels;
+		v->fabric.network = NULL;
+	}
+	if (w->network)
+		v->fabric.network = w->network;
+	if (rc == 0 && w->bandwidth_bytes_per_s > 0)
+		rc = use_bandwidth(v, w->bandwidth_bytes_per_s, err);
+	return rc;
+}
+
+void gf_variant_release(struct gf_variant *v)
+{
+	size_t i;
+
+	for (i = 0; v->levels && i < v->fabric.nlevels; i++) {
+		free(v->levels[i].name);
+		free(v->levels[i].link);
+		free(v->levels[i].extra);
+	}
+	free(v->levels);
+	gf_plan_release(&v->plan);
+}

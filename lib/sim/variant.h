@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_VARIANT_H
+#define GF_SIM_VARIANT_H
+
+#include "sim/whatif.h"
+
+/*
+ * A plan on another fabric. Its messages, stages and the model's times are
+ * copies that may be changed; everything else is borrowed.
+ */
+struct gf_variant {
+	struct gf_plan plan;
+	struct gf_model_profile model; /* as the plan has it */
+	struct gf_fabric fabric;
+	struct gf_level *levels; /* copies, where the bandwidth changes */
+};
+
+/* -EINVAL: factors that do not fit the ranks. Release in either case. */
+int gf_variant_init(struct gf_variant *v, const struct gf_plan *p,
+		    const struct gf_what_if *w, struct gf_error *err);
+void gf_variant_release(struct gf_variant *v);
+
+#endif
