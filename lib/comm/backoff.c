@@ -18,11 +18,15 @@ double gf_backoff_next(struct gf_backoff *b)
 	unsigned n, doublings;
 	double sleep_s;
 
+	if (!b->asked && b->crowded)
+		b->asked = SPINS;
 	if (b->asked == SPINS && b->beside_compute)
 		b->asked += YIELDS;
 	n = b->asked;
 	if (n < SPINS + YIELDS) {
 		b->asked++;
+		if (n == SPINS + YIELDS - 1 && !b->beside_compute)
+			gf_backoff_precise_sleeps();
 		if (n >= SPINS)
 			sched_yield();
 		return 0;

@@ -15,11 +15,14 @@
  *
  * A thread beside others that compute on the same processors does not yield:
  * Linux would let them have a whole time slice before it comes back, while one
- * that wakes from a sleep is let in at once.
+ * that wakes from a sleep is let in at once. Where ranks are more than
+ * processors, it does not spin: it yields to the rank that it waits for.
  */
 struct gf_backoff {
 	unsigned asked;      /* since something moved */
-	bool beside_compute; /* set by the caller */
+	/* set by the caller */
+	bool beside_compute;
+	bool crowded; /* who is waited for may want this processor */
 };
 
 /* Something moved. */

@@ -31,7 +31,7 @@ int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
 int gf_comm_wait(struct gf_comm *c, struct gf_request *request,
 		 struct gf_error *err)
 {
-	struct gf_backoff backoff = {0};
+	struct gf_backoff backoff = {.crowded = c->crowded};
 	int rc;
 
 	c->waits++;

@@ -99,7 +99,8 @@ struct gf_comm {
 	/* Counted up by a transport whose test calls move bytes piece by piece:
 	 * who sees it change should not back off yet. */
 	uint64_t moved_bytes;
-	bool broken; /* see FAILURE */
+	bool broken;  /* see FAILURE */
+	bool crowded; /* this host has more ranks than processors for them */
 	void *priv;
 };
 

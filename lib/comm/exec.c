@@ -28,6 +28,9 @@
 #include "comm/backoff.h"
 #include "comm/exec_parts.h"
 
+/* So many passes without movement. */
+#define ASK_ALL_AFTER 7
+
 static char *at(const struct gf_exec_run *run, struct gf_range range)
 {
 	return (range.buffer == GF_BUFFER_DATA ? run->data : run->scratch) +
@@ -196,35 +199,60 @@ static int settle(struct gf_exec_run *run, struct gf_error *err)
 	return rc;
 }
 
-/* Ends the transfers that have come to their end. */
+/* The transfer of a step is over. */
+static void end_transfer(struct gf_exec_run *run, uint32_t i)
+{
+	if (run->ways[i] == GF_EXEC_CODED)
+		give_back(&run->outgoing, run->states[i].slot);
+	if (run->ways[i] != GF_EXEC_LAND) {
+		finish_step(run, i);
+		return;
+	}
+	run->moves++;
+	run->states[i].arrived = true;
+	if (run->states[i].waits_for == 0)
+		run->ready[run->nready++] = i;
+}
+
+/* What goes to a peer, and what comes from it, mostly ends in the order in
+ * which it began: behind one that is not over, others are not asked. */
+static bool is_behind(const struct gf_exec_run *run, uint64_t **front,
+		      uint32_t i)
+{
+	const struct gf_step *step = &run->schedule->steps[i];
+
+	*front = &run->fronts[2 * step->peer + (step->op == GF_STEP_SEND)];
+	return **front == run->pass;
+}
+
+/* Ends the transfers that have come to their end. Now and then while nothing
+ * moves every one is asked: order is likely, not certain. */
 static int collect(struct gf_exec_run *run, struct gf_error *err)
 {
 	struct gf_comm *c = run->exec->comm;
-	uint32_t k = 0, i;
-	int rc;
+	uint32_t nactive = run->nactive, kept = 0, k, i;
+	bool all = run->idle == ASK_ALL_AFTER;
+	uint64_t moves = run->moves, *front;
+	int rc = 0;
 
-	while (k < run->nactive) {
+	run->pass++;
+	for (k = 0; k < nactive; k++) {
 		i = run->active[k];
+		if (rc < 0 || (is_behind(run, &front, i) && !all)) {
+			run->active[kept++] = i;
+			continue;
+		}
 		rc = c->ops->test(c, run->states[i].request, err);
-		if (!rc) {
-			k++;
-			continue;
+		if (rc > 0) {
+			end_transfer(run, i);
+		} else if (!rc) {
+			*front = run->pass;
+			run->active[kept++] = i;
 		}
-		run->active[k] = run->active[--run->nactive];
-		if (rc < 0)
-			return rc;
-		if (run->ways[i] == GF_EXEC_CODED)
-			give_back(&run->outgoing, run->states[i].slot);
-		if (run->ways[i] != GF_EXEC_LAND) {
-			finish_step(run, i);
-			continue;
-		}
-		run->moves++;
-		run->states[i].arrived = true;
-		if (run->states[i].waits_for == 0)
-			run->ready[run->nready++] = i;
 	}
-	return 0;
+	run->nactive = kept;
+	run->idle = all || run->moves != moves ? 0 : run->idle + 1;
+	return rc < 0 ? rc : 0;
 }
 
 /* An average's division, where this rank holds the sum. */
@@ -273,7 +301,7 @@ static int start_steps(struct gf_exec_run *run, struct gf_error *err)
 	uint32_t i;
 
 	run->left = s->nsteps;
-	run->nready = run->nactive = 0;
+	run->nready = run->nactive = run->idle = 0;
 	fill(&run->landing);
 	fill(&run->outgoing);
 	for (i = 0; i < s->nsteps; i++)
@@ -398,7 +426,7 @@ int gf_exec_wait(struct gf_exec *x, struct gf_exec_run *run, double timeout_s,
 		 struct gf_error *err)
 {
 	struct gf_comm *c = x->comm;
-	struct gf_backoff backoff = {0};
+	struct gf_backoff backoff = {.crowded = c->crowded};
 	double since_s = gf_clock_s();
 	uint64_t moves = run->moves;
 	bool moved;

@@ -50,7 +50,9 @@ struct gf_exec_run {
 	struct gf_exec_state *states; /* per step */
 	uint32_t *users, *first_user; /* who depends on a step */
 	uint32_t *ready, nready;      /* to be taken up */
-	uint32_t *active, nactive;    /* steps with a request */
+	uint32_t *active, nactive;    /* steps with a request, as begun */
+	uint64_t *fronts, pass; /* per peer and direction: stuck in that pass */
+	uint32_t idle;          /* passes without movement */
 	struct gf_exec_slots landing, outgoing;
 	struct gf_request *library; /* without a schedule: under way */
 	struct gf_element wire;     /* without: as what it is reduced */

@@ -135,6 +135,7 @@ static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 	r->states = gf_xcalloc(s->nsteps + 1, sizeof(*r->states));
 	r->ready = gf_xcalloc(s->nsteps + 1, sizeof(*r->ready));
 	r->active = gf_xcalloc(s->nsteps + 1, sizeof(*r->active));
+	r->fronts = gf_xcalloc((size_t)s->ranks * 2, sizeof(*r->fronts));
 	r->ways = gf_xcalloc(s->nsteps + 1, 1);
 	for (i = 0; i < s->nsteps; i++)
 		r->ways[i] = (unsigned char)way_of(r, &s->steps[i]);
@@ -242,5 +243,6 @@ void gf_exec_run_free(struct gf_exec_run *run)
 	free(run->first_user);
 	free(run->ready);
 	free(run->active);
+	free(run->fronts);
 	free(run);
 }

@@ -9,7 +9,7 @@
  * MPI cannot take it back. */
 static int finish(struct gf_comm *c, MPI_Request *request, struct gf_error *err)
 {
-	struct gf_backoff backoff = {0};
+	struct gf_backoff backoff = {.crowded = c->crowded};
 	int rc = 0, flag = 0;
 
 	for (;;) {

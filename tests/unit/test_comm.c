@@ -42,13 +42,18 @@ static void desert(struct gf_comm *c, void *ctx)
 
 static void test_backoff(void)
 {
-	struct gf_backoff kinds[] = {{0}, {.beside_compute = true}};
-	int awake[2] = {0};
+	struct gf_backoff kinds[] = {
+		{0},
+		{.crowded = true},
+		{.beside_compute = true},
+		{.beside_compute = true, .crowded = true},
+	};
+	int awake[4] = {0};
 	double last, next;
 	size_t k;
 	int i;
 
-	for (k = 0; k < 2; k++) {
+	for (k = 0; k < 4; k++) {
 		for (i = 0, last = next = 0; i < 1000; i++) {
 			next = gf_backoff_next(&kinds[k]);
 			awake[k] += next == 0;
@@ -58,10 +63,12 @@ static void test_backoff(void)
 		}
 		EXPECT(next == 1e-4, "the cap: %g", next);
 		gf_backoff_reset(&kinds[k]);
-		EXPECT(gf_backoff_next(&kinds[k]) == 0, "spins first");
+		EXPECT((gf_backoff_next(&kinds[k]) == 0) == (k < 3),
+		       "spins or yields first, unless it may do neither");
 	}
-	EXPECT(awake[0] > awake[1] && awake[1] > 0, "%d and %d", awake[0],
-	       awake[1]);
+	EXPECT(awake[0] > awake[1] && awake[1] > 0 && awake[0] > awake[2] &&
+		       awake[2] > 0 && !awake[3],
+	       "%d, %d, %d, %d", awake[0], awake[1], awake[2], awake[3]);
 }
 
 int main(void)
