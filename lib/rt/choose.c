@@ -13,11 +13,11 @@
 
 enum {
 	CANDIDATES = 32,
-	REPEATS = 9, /* at most, besides the first */
+	REPEATS = 16, /* at most, besides the first */
 };
-/* About so long a candidate is measured, after its first run. */
+/* About so long a candidate is measured, after its first runs. */
 static const double budget_s = 0.05;
-/* So much slower on its first run than the best: not measured further. */
+/* So much slower on its first runs than the best: not measured further. */
 static const double hopeless = 2;
 /* To be preferred to one before it, a candidate must be faster by this. */
 static const double margin = 0.97;
@@ -105,52 +105,26 @@ static int time_once(const struct gf_chooser *c, struct gf_burst *b, void *data,
 	return rc;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
+/* A candidate in the calibration of one size. */
+struct trial {
+	struct gf_way way;
+	struct gf_burst *burst;
+	double times[REPEATS];
+	double best_s; /* of its first two runs, then their lower quartile */
+	bool out;
+};
 
-	return (x > y) - (x < y);
-}
-
-/* The median of a candidate's runs; of its first alone if that is hopeless
- * beside best_s. */
-static int measure(const struct gf_chooser *c, struct gf_burst *b, void *data,
-		   double best_s, double *time_s, struct gf_error *err)
-{
-	double first_s, times[REPEATS];
-	int repeats, i, rc;
-
-	/* the first of all meets cold memory and connections not yet made */
-	rc = time_once(c, b, data, &first_s, err);
-	if (rc == 0 && first_s < budget_s)
-		rc = time_once(c, b, data, &first_s, err);
-	*time_s = first_s;
-	if (rc || first_s > hopeless * best_s)
-		return rc;
-	repeats = (int)fmin(REPEATS, fmax(1, budget_s / first_s));
-	for (i = 0; i < repeats && rc == 0; i++)
-		rc = time_once(c, b, data, &times[i], err);
-	if (rc)
-		return rc;
-	qsort(times, (size_t)repeats, sizeof(*times), ascending);
-	*time_s = repeats > 1 ? times[(repeats - 1) / 2]
-			      : fmin(first_s, times[0]);
-	return 0;
-}
-
-static int try_way(const struct gf_chooser *c, const struct gf_way *way,
-		   size_t count_elems, void *data, double best_s,
-		   double *time_s, struct gf_error *err)
+static int open_trial(const struct gf_chooser *c, struct trial *t,
+		      size_t count_elems, struct gf_error *err)
 {
 	size_t lanes = (size_t)c->config.lanes, i;
 	struct gf_burst_message *messages =
 		gf_xcalloc(lanes, sizeof(*messages));
-	struct gf_burst *b;
 	int rc;
 
 	for (i = 0; i < lanes; i++)
 		messages[i] = (struct gf_burst_message){
-			.way = *way,
+			.way = t->way,
 			.count_elems = count_elems,
 			.element = c->config.element,
 			.simultaneous = lanes > 1,
@@ -164,12 +138,87 @@ static int try_way(const struct gf_chooser *c, const struct gf_way *way,
 			.lanes = c->config.lanes,
 			.segment_bytes = c->config.segment_bytes,
 		},
-		&b, err);
+		&t->burst, err);
 	free(messages);
-	if (rc)
-		return rc;
-	rc = measure(c, b, data, best_s, time_s, err);
-	gf_burst_free(b);
+	return rc;
+}
+
+/* The first run of all meets cold memory and connections not yet made. */
+static int run_first(const struct gf_chooser *c, struct trial *trials, size_t n,
+		     void *data, double *total_s, struct gf_error *err)
+{
+	double best_s = INFINITY, again_s;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < n && rc == 0; i++) {
+		struct trial *t = &trials[i];
+
+		rc = time_once(c, t->burst, data, &t->best_s, err);
+		if (rc == 0 && t->best_s < budget_s) {
+			rc = time_once(c, t->burst, data, &again_s, err);
+			t->best_s = fmin(t->best_s, again_s);
+		}
+		best_s = fmin(best_s, t->best_s);
+	}
+	for (i = 0, *total_s = 0; i < n; i++) {
+		trials[i].out = trials[i].best_s > hopeless * best_s;
+		if (!trials[i].out)
+			*total_s += trials[i].best_s;
+	}
+	return rc;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Those that are left take turns. */
+static int run_rounds(const struct gf_chooser *c, struct trial *trials,
+		      size_t n, void *data, double total_s,
+		      struct gf_error *err)
+{
+	int repeats =
+		(int)fmin(REPEATS, fmax(1, (double)n * budget_s / total_s));
+	int round, rc = 0;
+	size_t i;
+
+	for (round = 0; round < repeats; round++)
+		for (i = 0; i < n && rc == 0; i++)
+			if (!trials[i].out)
+				rc = time_once(c, trials[i].burst, data,
+					       &trials[i].times[round], err);
+	for (i = 0; i < n; i++) {
+		struct trial *t = &trials[i];
+
+		if (t->out || rc)
+			continue;
+		qsort(t->times, (size_t)repeats, sizeof(*t->times), ascending);
+		t->best_s = repeats > 2 ? t->times[repeats / 4]
+					: fmin(t->best_s, t->times[0]);
+	}
+	return rc;
+}
+
+static int measure(const struct gf_chooser *c, struct trial *trials, size_t n,
+		   void *data, struct gf_way *way, struct gf_error *err)
+{
+	const struct trial *best = NULL;
+	double total_s;
+	size_t i;
+	int rc = run_first(c, trials, n, data, &total_s, err);
+
+	if (rc == 0)
+		rc = run_rounds(c, trials, n, data, total_s, err);
+	for (i = 0; i < n; i++)
+		if (!trials[i].out &&
+		    (!best || trials[i].best_s < margin * best->best_s))
+			best = &trials[i];
+	if (rc == 0)
+		*way = best->way;
 	return rc;
 }
 
@@ -177,29 +226,27 @@ static int try_way(const struct gf_chooser *c, const struct gf_way *way,
 static int calibrate(struct gf_chooser *c, size_t count_elems, void *data,
 		     struct gf_way *way, struct gf_error *err)
 {
+	struct trial *trials = gf_xcalloc(CANDIDATES, sizeof(*trials));
 	struct gf_way ways[CANDIDATES];
-	size_t n = list_candidates(c, count_elems, ways);
-	double best_s = INFINITY, time_s = INFINITY;
-	int rc = 0, found = 0;
-	size_t i;
+	size_t wanted = list_candidates(c, count_elems, ways), n = 0, i;
+	int rc = 0;
 
 	memset(data, 0,
 	       (size_t)c->config.lanes * count_elems *
 		       c->config.element.size_bytes);
-	for (i = 0; i < n; i++) {
-		rc = try_way(c, &ways[i], count_elems, data, best_s, &time_s,
-			     err);
-		if (rc == -ENOTSUP || rc == -EINVAL)
-			continue;
-		if (rc)
-			return rc;
-		if (!found || time_s < margin * best_s) {
-			*way = ways[i];
-			best_s = time_s;
-		}
-		found = 1;
+	for (i = 0; i < wanted; i++) {
+		trials[n].way = ways[i];
+		rc = open_trial(c, &trials[n], count_elems, err);
+		if (rc && rc != -ENOTSUP && rc != -EINVAL)
+			break;
+		n += rc == 0;
 	}
-	return found ? 0 : rc;
+	if (n > 0 && i == wanted)
+		rc = measure(c, trials, n, data, way, err);
+	for (i = 0; i < n; i++)
+		gf_burst_free(trials[i].burst);
+	free(trials);
+	return rc;
 }
 
 int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data,

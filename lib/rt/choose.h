@@ -15,7 +15,7 @@
  * "auto": which algorithm for a message of that size on these ranks? What a
  * rule says, where one is given; else what a short calibration finds. Every
  * candidate is run on such a message, its time is the slowest rank's, and the
- * medians decide; one further down the registry is preferred only if it is
+ * lower quartiles decide; one further down the registry is preferred only if it is
  * faster by 3 %. All ranks see the same times, so all choose alike; a size is
  * calibrated once.
  */

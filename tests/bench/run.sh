@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Measurements, each beside its peer in the same run, printed as ratios. They
 # say nothing on a busy machine: look at the load average it prints first.
-#   tests/bench/run.sh [kernels] [train] [plan] [predict]     (all)
+#   tests/bench/run.sh [kernels] [train] [plan] [predict] [allreduce]     (all)
+# allreduce needs root for its emulated clusters, and skips them aloud without.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=${BUILD:-build}
@@ -94,11 +95,64 @@ bench_predict() {
 	echo "4 ranks share 2 cores on a small machine: reported, not judged"
 }
 
+# gloo's driver, where g++ and libgloo-dev are there
+gloo_peer() {
+	g++ -shared -fPIC -O2 -o "$work/gloo_peer.so" tests/bench/gloo_peer.cc -lgloo 2> "$work/gloo.log" ||
+		{ echo "no gloo: $(head -n 1 "$work/gloo.log")"; return 1; }
+}
+
+# peers COMMAND... -- OPTION...: allreduce_peers under that launcher
+peers() {
+	local launcher=() gloo=()
+	while [ "$1" != -- ]; do launcher+=("$1"); shift; done
+	shift
+	if [ -e "$work/gloo_peer.so" ]; then
+		rm -rf "$work/store" && mkdir "$work/store"
+		gloo=(-g "$work/gloo_peer.so" -d "$work/store")
+	fi
+	"${launcher[@]}" "$PWD/$build/bench/allreduce_peers" "${gloo[@]}" "$@" 2>&1 | grep -vE '^(\[|--|$)'
+}
+
+# cluster HOSTS RANKS OPTION...: on an emulated 1 Gb/s cluster; the limit is what
+# iperf3 gets out of a link, without it a frame's payload at 1 Gb/s
+cluster() {
+	local lab=share/lab/gf-lab name=bench$1x$2 hosts=$1 ranks=$2 link=118.6e6 got
+	shift 2
+	"$lab" up "$name" --hosts "$hosts" --ranks "$ranks" --rate 1gbit > /dev/null || return 1
+	if command -v iperf3 > /dev/null; then
+		local address
+		address=$("$lab" exec "$name" h1 ip -4 -o addr show scope global | awk '{sub(/\/.*/, "", $4); print $4; exit}')
+		"$lab" exec "$name" h1 timeout 20 iperf3 -s -1 > /dev/null 2>&1 &
+		sleep 0.5
+		got=$("$lab" exec "$name" h0 timeout 15 iperf3 -J -O 1 -t 3 -c "$address" |
+			jq '.end.sum_received.bits_per_second / 8')
+		wait $!
+		[ -n "$got" ] && [ "$got" != null ] && link=$got
+	fi
+	echo "$hosts hosts x $ranks ranks, 1 Gb/s each, $(printf '%.1f' "$(bc -l <<< "$link / 1000000")") MB/s by $([ -n "$got" ] && echo iperf3 || echo arithmetic)"
+	peers "$lab" run "$name" --timeout 300 -- -l "$link" "$@"
+	"$lab" down "$name"
+}
+
+bench_allreduce() {
+	heading "all-reduce of f32 in shared memory: gf-allreduce's ways (auto), Open MPI's, gloo"
+	gloo_peer
+	local ranks
+	for ranks in 2 4; do
+		peers run "$ranks" --oversubscribe -- -b 1024 -e $((256 << 20)) -f 4 -s 2
+	done
+	heading "all-reduce of f32 over emulated links"
+	[ "$(id -u)" -eq 0 ] || { echo "skipped: needs root"; return; }
+	cluster 4 1 -b 1024 -e $((64 << 20)) -f 4 -s 1 -a ring,rhd,butterfly
+	cluster 8 1 -b 65536 -e $((64 << 20)) -f 4 -s 1 -a ring,rhd
+	cluster 4 2 -b 65536 -e $((64 << 20)) -f 4 -s 1 -a ring,blueconnect,hierarchical
+}
+
 echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
-[ $# -gt 0 ] || set -- kernels train plan predict
+[ $# -gt 0 ] || set -- kernels train plan predict allreduce
 for part in "$@"; do
 	case $part in
-	kernels | train | plan | predict) "bench_$part" ;;
-	*) echo "bench: want kernels, train, plan or predict, got $part" >&2; exit 2 ;;
+	kernels | train | plan | predict | allreduce) "bench_$part" ;;
+	*) echo "bench: want kernels, train, plan, predict or allreduce, got $part" >&2; exit 2 ;;
 	esac
 done
