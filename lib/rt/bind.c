@@ -183,11 +183,6 @@ int gf_plan_runnable(const struct gf_plan *plan, struct gf_error *err)
 		return gf_error_set(err, -EINVAL,
 				    "want a plan bound to a model, got a "
 				    "rule");
-	if (plan->selection.method != GF_SELECT_DENSE)
-		return gf_error_set(err, -ENOTSUP,
-				    "selection: this build runs \"dense\", "
-				    "got \"%s\"",
-				    gf_select_names[plan->selection.method]);
 	if (plan->servers)
 		return gf_error_set(err, -ENOTSUP,
 				    "servers: this build runs 0, got %d",

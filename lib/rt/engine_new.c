@@ -63,6 +63,12 @@ static void init_steps(struct gf_engine *e, size_t depth)
 	}
 }
 
+static bool sends_sets(const struct gf_plan *plan)
+{
+	return plan->selection.method == GF_SELECT_TOPK ||
+	       plan->selection.method == GF_SELECT_GTOPK;
+}
+
 static int build(struct gf_engine *e, size_t depth, struct gf_error *err)
 {
 	size_t i;
@@ -73,8 +79,12 @@ static int build(struct gf_engine *e, size_t depth, struct gf_error *err)
 	gf_work_of_plan(e->plan, e->pool, e->plan_work);
 	e->active = gf_xcalloc((size_t)e->lanes, sizeof(*e->active));
 	init_steps(e, depth);
-	for (i = 0; i < e->nplan_work && e->comm->ranks > 1 && !rc; i++)
-		rc = gf_engine_path_plan(e, i, err);
+	for (i = 0; i < e->nplan_work && e->comm->ranks > 1 && !rc; i++) {
+		rc = gf_engine_path_weigh(e, i, err);
+		/* sets take other paths, which cannot fail */
+		if (!rc && !sends_sets(e->plan))
+			rc = gf_engine_path_plan(e, i, err);
+	}
 	return rc;
 }
 

@@ -22,11 +22,11 @@
  * next step in this slot that wants the same. */
 struct gf_engine_path {
 	const struct gf_message *how;
+	const struct gf_algorithm *sparse;
 	enum gf_coll_half half;
-	size_t count_elems;
+	size_t count_elems, set_bytes;
 	struct gf_schedule schedule;
 	struct gf_exec_run *run;
-	uint64_t plain_bytes; /* what this rank sends without a codec */
 	struct gf_engine_path *next;
 };
 
@@ -112,8 +112,8 @@ struct gf_engine {
 };
 
 /* The step that was begun as the n-th, from 0, while its slot has it. */
-static inline struct gf_engine_step *
-gf_engine_step(const struct gf_engine *e, uint64_t n)
+static inline struct gf_engine_step *gf_engine_step(const struct gf_engine *e,
+						    uint64_t n)
 {
 	return &e->steps[n % e->depth];
 }
@@ -138,10 +138,13 @@ void *gf_engine_thread(void *engine);
 int gf_engine_path(struct gf_engine *e, struct gf_engine_step *s,
 		   size_t message, struct gf_error *err);
 /* That this rank sent when it was last used. */
-uint64_t gf_engine_path_bytes(const struct gf_engine_path *path);
+uint64_t gf_engine_path_bytes(const struct gf_engine *e,
+			      const struct gf_engine_path *path);
 void gf_engine_paths_free(struct gf_engine_message *m);
-/* The plan's message i, ahead of time; and what it weighs in f32. */
+/* The path of the plan's message i, ahead of time; and what it weighs in
+ * f32. */
 int gf_engine_path_plan(struct gf_engine *e, size_t i, struct gf_error *err);
+int gf_engine_path_weigh(struct gf_engine *e, size_t i, struct gf_error *err);
 /* Makes room for so many messages; not while the step is under way. */
 void gf_engine_reserve(struct gf_engine_step *s, size_t nwork);
 

@@ -13,8 +13,8 @@ void gf_engine_reserve(struct gf_engine_step *s, size_t nwork)
 
 	if (nwork <= s->capacity)
 		return;
-	s->messages = gf_xreallocarray(s->messages, nwork,
-					 sizeof(*s->messages));
+	s->messages =
+		gf_xreallocarray(s->messages, nwork, sizeof(*s->messages));
 	memset(s->messages + s->capacity, 0, more * sizeof(*s->messages));
 	s->times = gf_xreallocarray(s->times, nwork, sizeof(*s->times));
 	memset(s->times + s->capacity, 0, more * sizeof(*s->times));
@@ -36,15 +36,16 @@ static int build_schedule(const struct gf_engine *e, const struct gf_work *w,
 			  const struct gf_element *element,
 			  struct gf_schedule *schedule, struct gf_error *err)
 {
-	const struct gf_algorithm *a = gf_algorithm_find(w->how->algorithm);
-	size_t n = w->how->nstages, i;
+	const struct gf_algorithm *a = w->sparse;
+	size_t n = w->sparse ? 0 : w->how->nstages, i;
 	int *factors = gf_xcalloc(n + 1, sizeof(*factors)), rc;
 	const char **stages = gf_xcalloc(n + 1, sizeof(*stages));
 	struct gf_coll_args args = {
 		.ranks = e->comm->ranks,
 		.count_elems = w->count_elems,
 		.elem_bytes = element->size_bytes,
-		.segment_elems = e->segment_bytes / element->size_bytes,
+		.segment_elems =
+			w->sparse ? 0 : e->segment_bytes / element->size_bytes,
 		.factors = n ? factors : NULL,
 		.stage_algorithms = n ? stages : NULL,
 		.nfactors = n,
@@ -56,10 +57,26 @@ static int build_schedule(const struct gf_engine *e, const struct gf_work *w,
 		factors[i] = w->how->stages[i].factor;
 		stages[i] = w->how->stages[i].algorithm;
 	}
+	a = a ? a : gf_algorithm_find(w->how->algorithm);
 	rc = gf_algorithm_schedule(a, &args, e->comm->rank, schedule, err);
 	free(factors);
 	free(stages);
 	return rc;
+}
+
+/* A library runs its own. */
+static bool has_schedule(const struct gf_work *w)
+{
+	return w->sparse || gf_algorithm_find(w->how->algorithm)->build;
+}
+
+static int element_of(const struct gf_work *w, struct gf_element *element,
+		      struct gf_error *err)
+{
+	if (!w->sparse)
+		return gf_element_coded(w->how->codec, GF_OP_SUM, element, err);
+	*element = w->set;
+	return 0;
 }
 
 static int build(struct gf_engine *e, const struct gf_work *w, uint32_t channel,
@@ -70,29 +87,35 @@ static int build(struct gf_engine *e, const struct gf_work *w, uint32_t channel,
 		.half = w->half,
 		.channel = channel,
 	};
-	uint64_t p = (uint64_t)e->comm->ranks;
 	int rc;
 
 	path->how = w->how;
+	path->sparse = w->sparse;
 	path->half = w->half;
 	path->count_elems = w->count_elems;
-	rc = gf_element_coded(w->how->codec, GF_OP_SUM, &config.element, err);
-	/* a library tells nobody what it sends: what a ring would */
-	path->plain_bytes = 2 * (p - 1) * w->count_elems / p * sizeof(float);
-	if (!rc && gf_algorithm_find(w->how->algorithm)->build) {
+	path->set_bytes = w->set.size_bytes;
+	rc = element_of(w, &config.element, err);
+	if (!rc && has_schedule(w)) {
 		config.schedule = &path->schedule;
 		rc = build_schedule(e, w, &config.element, &path->schedule,
 				    err);
-		path->plain_bytes =
-			sent_elems(&path->schedule) * config.element.size_bytes;
 	}
 	return rc ? rc : gf_exec_run_new(e->exec, &config, &path->run, err);
 }
 
-uint64_t gf_engine_path_bytes(const struct gf_engine_path *path)
+/* A library tells nobody what it sends: as much as a ring, say. */
+static uint64_t ring_bytes(const struct gf_engine *e, size_t count_elems)
 {
-	return path->schedule.nsteps ? gf_exec_wire_bytes(path->run)
-				     : path->plain_bytes;
+	uint64_t p = (uint64_t)e->comm->ranks;
+
+	return 2 * (p - 1) * count_elems / p * sizeof(float);
+}
+
+uint64_t gf_engine_path_bytes(const struct gf_engine *e,
+			      const struct gf_engine_path *path)
+{
+	return path->schedule.ranks ? gf_exec_wire_bytes(path->run)
+				    : ring_bytes(e, path->count_elems);
 }
 
 static void free_path(struct gf_engine_path *path)
@@ -115,8 +138,9 @@ void gf_engine_paths_free(struct gf_engine_message *m)
 
 static bool is_for(const struct gf_engine_path *path, const struct gf_work *w)
 {
-	return path->how == w->how && path->half == w->half &&
-	       path->count_elems == w->count_elems;
+	return path->how == w->how && path->sparse == w->sparse &&
+	       path->half == w->half && path->count_elems == w->count_elems &&
+	       path->set_bytes == w->set.size_bytes;
 }
 
 /* Channels: a place in a slot has one of its own, the same on all ranks. Two
@@ -160,11 +184,25 @@ int gf_engine_path_plan(struct gf_engine *e, size_t i, struct gf_error *err)
 	for (slot = 0; slot < e->depth && !rc; slot++)
 		rc = find(e, &e->steps[slot], i, &e->plan_work[i], err);
 	if (rc)
-		gf_error_prefix(err, "message %zu",
-				i < e->plan->nmessages
-					? i
-					: e->plan_work[i].after - 1);
-	else
-		e->dense_bytes += e->steps[0].messages[i].path->plain_bytes;
+		gf_error_prefix(
+			err, "message %zu",
+			i < e->plan->nmessages ? i : e->plan_work[i].after - 1);
+	return rc;
+}
+
+int gf_engine_path_weigh(struct gf_engine *e, size_t i, struct gf_error *err)
+{
+	const struct gf_element plain = gf_element_number(GF_F32, GF_OP_SUM);
+	const struct gf_work *w = &e->plan_work[i];
+	struct gf_schedule schedule = {0};
+	int rc;
+
+	if (!has_schedule(w)) {
+		e->dense_bytes += ring_bytes(e, w->count_elems);
+		return 0;
+	}
+	rc = build_schedule(e, w, &plain, &schedule, err);
+	e->dense_bytes += sent_elems(&schedule) * sizeof(float);
+	gf_schedule_release(&schedule);
 	return rc;
 }

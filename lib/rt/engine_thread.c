@@ -22,21 +22,22 @@ static void name_message(const struct gf_engine *e,
 {
 	const struct gf_work *w = &a->step->work[a->message];
 	const struct gf_tensor *tensors = e->plan->model->tensors;
+	size_t bytes = w->count_elems *
+		       (w->sparse ? w->set.size_bytes : sizeof(float));
 
 	if (w->first == w->last)
 		gf_error_prefix(err,
 				"step %" PRIu64 ", message %zu (tensor %zu, "
 				"%s, %zu bytes)",
 				a->step->number, a->message, w->first,
-				tensors[w->first].name,
-				w->count_elems * sizeof(float));
+				tensors[w->first].name, bytes);
 	else
 		gf_error_prefix(err,
 				"step %" PRIu64 ", message %zu (tensors %zu "
 				"to %zu, %s to %s, %zu bytes)",
 				a->step->number, a->message, w->first, w->last,
 				tensors[w->first].name, tensors[w->last].name,
-				w->count_elems * sizeof(float));
+				bytes);
 }
 
 static struct gf_engine_message *message_of(const struct gf_engine_active *a)
@@ -161,7 +162,7 @@ static int move_messages(struct gf_engine *e, double passed_s, bool *moved,
 			k++;
 			continue;
 		}
-		e->totals.sent_bytes += gf_engine_path_bytes(m->path);
+		e->totals.sent_bytes += gf_engine_path_bytes(e, m->path);
 		end_message(e, k);
 		*moved = true;
 	}

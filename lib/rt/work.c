@@ -22,8 +22,8 @@ static struct gf_work of_message(const struct gf_message *m,
 		.half = m->half == GF_HALF_SPLIT ? GF_COLL_REDUCE_SCATTER
 						 : GF_COLL_WHOLE,
 		.data = pool->data + pool->offsets[m->first],
-		.count_elems = pool->offsets[m->last + 1] -
-			       pool->offsets[m->first],
+		.count_elems =
+			pool->offsets[m->last + 1] - pool->offsets[m->first],
 	};
 }
 

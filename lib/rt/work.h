@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "coll/algorithm.h"
+#include "comm/element.h"
 #include "doc/plan.h"
 #include "rt/pool.h"
 
@@ -20,9 +21,14 @@ struct gf_work {
 			     * have ended: an all-gather's reduce-scatter */
 	bool simultaneous;  /* else all earlier messages have ended */
 	bool at_end;        /* waits for the end of backward */
-	const struct gf_message *how; /* algorithm, stages, codec; borrowed */
+	/* algorithm, stages, codec; borrowed. Unused with `sparse`. */
+	const struct gf_message *how;
 	enum gf_coll_half half;
-	float *data; /* summed over ranks in place */
+	/* NULL: f32 under how's codec, summed over ranks in place. Else sparse
+	 * sets, by an algorithm of gf_sparse_algorithms. */
+	const struct gf_algorithm *sparse;
+	struct gf_element set;
+	void *data;
 	size_t count_elems;
 };
 

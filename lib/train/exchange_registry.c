@@ -5,6 +5,9 @@
 
 const struct gf_exchange_ops *const gf_exchanges[] = {
 	&gf_exchange_dense,
+	&gf_exchange_csc,
+	&gf_exchange_topk,
+	&gf_exchange_gtopk,
 	NULL,
 };
 

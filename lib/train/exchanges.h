@@ -6,5 +6,8 @@
 
 /* The exchanges of exchange_registry.c, one file each. */
 extern const struct gf_exchange_ops gf_exchange_dense;
+extern const struct gf_exchange_ops gf_exchange_csc;
+extern const struct gf_exchange_ops gf_exchange_topk;
+extern const struct gf_exchange_ops gf_exchange_gtopk;
 
 #endif

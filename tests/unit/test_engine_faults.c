@@ -279,8 +279,7 @@ static void spoil(struct gf_plan *p, int how)
 		set_text(&p->messages[2].codec, "q8");
 		break;
 	case 2:
-		p->selection.method = GF_SELECT_TOPK;
-		p->selection.density = 0.1;
+		set_text(&p->messages[2].codec, "morse");
 		break;
 	case 3:
 		p->servers = 1;
@@ -314,8 +313,7 @@ static void refusals(struct gf_comm *c, void *ctx)
 		{-ENOTSUP,
 		 "message 2: algorithm \"library\" adds numbers, and what "
 		 "codec \"q8\" sends are none"},
-		{-ENOTSUP,
-		 "selection: this build runs \"dense\", got \"topk\""},
+		{-ENOTSUP, "message 2: this build has no codec \"morse\""},
 		{-ENOTSUP, "servers: this build runs 0, got 1"},
 		{-ENOTSUP,
 		 "message 0: this build has no algorithm \"carrier-pigeon\""},

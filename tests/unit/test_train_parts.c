@@ -388,11 +388,15 @@ static void test_methods(void)
 	EXPECT_TEXT(gf_method_name(&plan), "dense");
 	plan.staleness = 2;
 	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
-	plan.staleness = 1;
 	plan.selection.method = GF_SELECT_GTOPK;
+	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
+	plan.selection.method = GF_SELECT_CSC;
 	EXPECT(gf_method_check(&plan, &err) == -ENOTSUP &&
-		       strstr(err.text, "\"gtopk\""),
+		       strstr(err.text, "\"csc\" with staleness 2"),
 	       "%s", err.text);
+	plan.staleness = 1;
+	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
+	EXPECT_TEXT(gf_method_name(&plan), "csc");
 	gf_plan_release(&plan);
 }
 

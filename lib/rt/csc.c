@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rt/csc.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "gf_kernels.h"
+#include "rt/finite.h"
+
+/* A rank's bad gradient as three numbers that f32 holds exactly: 1 + the high,
+ * the middle and the low part of its element; zeros: none. */
+#define BAD_PARTS 3
+#define BAD_BITS  21
+
+/* --- chunks ----------------------------------------------------------------
+ */
+
+static size_t chunk_first(const struct gf_csc *c, size_t chunk)
+{
+	return chunk * c->chunk_elems;
+}
+
+static size_t chunk_count(const struct gf_csc *c, size_t chunk)
+{
+	size_t left = c->layout->count_elems - chunk_first(c, chunk);
+
+	return left < c->chunk_elems ? left : c->chunk_elems;
+}
+
+/* The tensor with which it is ready. */
+static size_t chunk_last_tensor(const struct gf_csc *c, size_t chunk)
+{
+	return gf_pool_tensor_at(c->layout, chunk_first(c, chunk) +
+						    chunk_count(c, chunk) - 1);
+}
+
+size_t gf_csc_kept(const struct gf_selection *s, size_t n, size_t t)
+{
+	double ramp = s->warmup_steps
+			      ? fmin(1, (double)t / (double)s->warmup_steps)
+			      : 1;
+	double kept = ceil((1 - (1 - s->keep) * ramp) * (double)n - 1e-9);
+
+	/* the first step is dense, with or without a ramp */
+	if (t == 0)
+		return n;
+	return kept < 1 ? 1 : (size_t)kept;
+}
+
+int gf_csc_init(struct gf_csc *c, const struct gf_plan *plan,
+		const struct gf_pool *layout, double momentum,
+		struct gf_error *err)
+{
+	const struct gf_selection *s = &plan->selection;
+	size_t i;
+
+	*c = (struct gf_csc){
+		.layout = layout,
+		.selection = *s,
+		.chunk_elems = s->chunk_elems,
+		.decay = (float)(isnan(s->decay) ? momentum : s->decay),
+		.ranks = plan->ranks,
+	};
+	if (c->chunk_elems < 1 || c->chunk_elems > layout->count_elems)
+		return gf_error_set(err, -EINVAL,
+				    "selection: want chunk_elems of 1 to %zu, "
+				    "the model's elements, got %zu",
+				    layout->count_elems, c->chunk_elems);
+	c->nchunks = (layout->count_elems - 1) / c->chunk_elems + 1;
+	c->history = calloc(layout->count_elems, sizeof(*c->history));
+	if (!c->history)
+		return gf_error_set(err, -ENOMEM,
+				    "no memory for the history of %zu "
+				    "gradients",
+				    layout->count_elems);
+	/* Behind a resume nothing is known. */
+	c->empty = gf_xcalloc(c->nchunks, sizeof(*c->empty));
+	c->important = gf_xcalloc(c->nchunks, sizeof(*c->important));
+	for (i = 0; i < c->nchunks; i++)
+		c->important[i] = 1;
+	return 0;
+}
+
+void gf_csc_release(struct gf_csc *c)
+{
+	free(c->history);
+	free(c->empty);
+	free(c->important);
+	memset(c, 0, sizeof(*c));
+}
+
+int gf_csc_step_init(struct gf_csc_step *s, struct gf_csc *c, float *data,
+		     struct gf_error *err)
+{
+	size_t n = c->nchunks;
+
+	*s = (struct gf_csc_step){
+		.csc = c,
+		.data = data,
+		.packed = calloc(c->layout->count_elems, sizeof(float)),
+	};
+	if (!s->packed)
+		return gf_error_set(err, -ENOMEM,
+				    "no memory for packed chunks");
+	s->chosen = gf_xcalloc(n, sizeof(*s->chosen));
+	s->waiting = gf_xcalloc(n, sizeof(*s->waiting));
+	s->work = gf_xcalloc(n + 1, sizeof(*s->work));
+	s->first_chosen = gf_xcalloc(n + 1, sizeof(*s->first_chosen));
+	s->norms = gf_xcalloc(n, sizeof(*s->norms));
+	s->shared = gf_xcalloc(gf_csc_shared_elems(c), sizeof(*s->shared));
+	s->next = gf_xcalloc(n, sizeof(*s->next));
+	s->pick = gf_xcalloc(n, sizeof(*s->pick));
+	s->scratch = gf_xcalloc(2 * n, sizeof(*s->scratch));
+	return 0;
+}
+
+void gf_csc_step_release(struct gf_csc_step *s)
+{
+	free(s->packed);
+	free(s->chosen);
+	free(s->waiting);
+	free(s->work);
+	free(s->first_chosen);
+	free(s->norms);
+	free(s->shared);
+	free(s->next);
+	free(s->pick);
+	free(s->scratch);
+	memset(s, 0, sizeof(*s));
+}
+
+/* --- packed messages -------------------------------------------------------
+ */
+
+/* The plan's message that a tensor is in. */
+static const struct gf_message *message_at(const struct gf_plan *plan,
+					   size_t tensor)
+{
+	size_t low = 0, high = plan->nmessages, middle;
+
+	while (high - low > 1) {
+		middle = low + (high - low) / 2;
+		if (plan->messages[middle].first <= tensor)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &plan->messages[low];
+}
+
+static void close_message(struct gf_csc_step *s, const struct gf_plan *plan,
+			  size_t last_chosen)
+{
+	const struct gf_csc *c = s->csc;
+	struct gf_work *w = &s->work[s->nwork];
+	size_t first = s->chosen[s->first_chosen[s->nwork]];
+	size_t before = chunk_first(c, 1) * s->first_chosen[s->nwork];
+
+	w->first = gf_pool_tensor_at(c->layout, chunk_first(c, first));
+	w->last = chunk_last_tensor(c, s->chosen[last_chosen]);
+	w->how = message_at(plan, w->last);
+	w->half = GF_COLL_WHOLE;
+	w->simultaneous = w->how->mode == GF_MODE_SIMULTANEOUS;
+	w->at_end = w->how->release == GF_RELEASE_BACKWARD_END;
+	w->data = s->packed + before;
+	/* only the pool's last chunk is short */
+	w->count_elems =
+		(last_chosen - s->first_chosen[s->nwork]) * c->chunk_elems +
+		chunk_count(c, s->chosen[last_chosen]);
+	s->first_chosen[++s->nwork] = last_chosen + 1;
+}
+
+static void cut(struct gf_csc_step *s, const struct gf_plan *plan)
+{
+	size_t waiting_bytes = 0, i;
+
+	s->nwork = 0;
+	for (i = 0; i < s->nchosen; i++) {
+		waiting_bytes +=
+			chunk_count(s->csc, s->chosen[i]) * sizeof(float);
+		if (waiting_bytes <= plan->threshold_bytes &&
+		    i + 1 < s->nchosen)
+			continue;
+		close_message(s, plan, i);
+		waiting_bytes = 0;
+	}
+}
+
+void gf_csc_begin(struct gf_csc_step *s, const struct gf_plan *plan,
+		  size_t number)
+{
+	const struct gf_csc *c = s->csc;
+	size_t i;
+
+	s->number = number;
+	s->nchosen = s->nwaiting = s->taken = s->nwork = 0;
+	for (i = 0; i < c->nchunks; i++) {
+		if (c->important[i])
+			s->chosen[s->nchosen++] = (uint32_t)i;
+		else
+			s->waiting[s->nwaiting++] = (uint32_t)i;
+	}
+	s->dense = !s->nwaiting;
+	if (!s->dense)
+		cut(s, plan);
+}
+
+void gf_csc_pack(struct gf_csc_step *s, size_t message)
+{
+	const struct gf_csc *c = s->csc;
+	float *to = s->work[message].data;
+	size_t i, n, first;
+
+	for (i = s->first_chosen[message]; i < s->first_chosen[message + 1];
+	     i++, to += n) {
+		n = chunk_count(c, s->chosen[i]);
+		first = chunk_first(c, s->chosen[i]);
+		memcpy(to, s->data + first, n * sizeof(*to));
+		if (!c->empty[s->chosen[i]])
+			gf_kernels()->add_f32(to, c->history + first, n);
+	}
+}
+
+void gf_csc_take_up(struct gf_csc_step *s, size_t first, size_t count)
+{
+	const struct gf_csc *c = s->csc;
+	size_t end = first + count, chunk, n;
+
+	for (; first < end; first += n) {
+		chunk = first / c->chunk_elems;
+		n = chunk_first(c, chunk) + chunk_count(c, chunk) - first;
+		if (n > end - first)
+			n = end - first;
+		if (!c->empty[chunk])
+			gf_kernels()->add_f32(s->data + first,
+					      c->history + first, n);
+	}
+}
+
+/* --- norms -----------------------------------------------------------------
+ */
+
+void gf_csc_measure(struct gf_csc_step *s, size_t message)
+{
+	const struct gf_csc *c = s->csc;
+	const float *from = s->work[message].data;
+	size_t i, n;
+
+	for (i = s->first_chosen[message]; i < s->first_chosen[message + 1];
+	     i++, from += n) {
+		n = chunk_count(c, s->chosen[i]);
+		s->norms[s->chosen[i]] = gf_kernels()->sum_abs_f32(from, n);
+	}
+}
+
+bool gf_csc_accumulate(struct gf_csc_step *s, size_t nready)
+{
+	const struct gf_csc *c = s->csc;
+	size_t chunk, n;
+	float *g;
+
+	if (s->taken == s->nwaiting)
+		return false;
+	chunk = s->waiting[s->taken];
+	if (chunk_last_tensor(c, chunk) >= nready)
+		return false;
+	n = chunk_count(c, chunk);
+	g = s->data + chunk_first(c, chunk);
+	s->norms[chunk] =
+		c->empty[chunk]
+			? gf_kernels()->sum_abs_f32(g, n)
+			: gf_kernels()->add_sum_abs_f32(
+				  g, c->history + chunk_first(c, chunk), n);
+	s->taken++;
+	return true;
+}
+
+/* The lower of `least` and the chunk's first element that is not finite. */
+static size_t bad_in(const struct gf_csc_step *s, size_t chunk,
+		     const float *values, size_t least)
+{
+	size_t n = chunk_count(s->csc, chunk), at;
+
+	if (isfinite(s->norms[chunk]))
+		return least;
+	at = gf_finite_prefix(values, n);
+	if (at == n || chunk_first(s->csc, chunk) + at >= least)
+		return least;
+	return chunk_first(s->csc, chunk) + at;
+}
+
+/* The first element whose gradient is not finite, of the sums and of what
+ * waits on this rank; count_elems: none. */
+static size_t find_bad(const struct gf_csc_step *s)
+{
+	const struct gf_csc *c = s->csc;
+	size_t least = c->layout->count_elems, i, chunk;
+
+	for (i = 0; i < s->nchosen; i++) {
+		chunk = s->chosen[i];
+		least = bad_in(s, chunk,
+			       s->dense ? s->data + chunk_first(c, chunk)
+					: s->packed + i * c->chunk_elems,
+			       least);
+	}
+	for (i = 0; i < s->nwaiting; i++) {
+		chunk = s->waiting[i];
+		least = bad_in(s, chunk, s->data + chunk_first(c, chunk),
+			       least);
+	}
+	return least;
+}
+
+size_t gf_csc_shared_elems(const struct gf_csc *c)
+{
+	return c->nchunks + BAD_PARTS * (size_t)c->ranks;
+}
+
+void gf_csc_share(struct gf_csc_step *s, int rank)
+{
+	const struct gf_csc *c = s->csc;
+	float *marks = s->shared + c->nchunks;
+	double part = 1.0 / c->ranks;
+	size_t i, bad;
+
+	if (s->dense)
+		for (i = 0; i < c->nchunks; i++)
+			s->norms[i] = gf_kernels()->sum_abs_f32(
+				s->data + chunk_first(c, i), chunk_count(c, i));
+	/* Every rank has the sum of an important chunk: they share it. */
+	for (i = 0; i < c->nchunks; i++)
+		s->shared[i] = (float)s->norms[i];
+	for (i = 0; i < s->nchosen; i++)
+		s->shared[s->chosen[i]] =
+			(float)(s->norms[s->chosen[i]] * part);
+	memset(marks, 0, BAD_PARTS * (size_t)c->ranks * sizeof(*marks));
+	bad = find_bad(s);
+	if (bad == c->layout->count_elems)
+		return;
+	marks += BAD_PARTS * rank;
+	marks[0] = 1 + (float)(bad >> 2 * BAD_BITS);
+	marks[1] = (float)(bad >> BAD_BITS & (((size_t)1 << BAD_BITS) - 1));
+	marks[2] = (float)(bad & (((size_t)1 << BAD_BITS) - 1));
+}
+
+size_t gf_csc_bad(const struct gf_csc_step *s)
+{
+	const float *marks = s->shared + s->csc->nchunks;
+	size_t first = s->csc->layout->count_elems, at;
+	int r;
+
+	for (r = 0; r < s->csc->ranks; r++, marks += BAD_PARTS) {
+		if (marks[0] < 1)
+			continue;
+		at = (size_t)(marks[0] - 1) << 2 * BAD_BITS |
+		     (size_t)marks[1] << BAD_BITS | (size_t)marks[2];
+		if (at < first)
+			first = at;
+	}
+	return first;
+}
+
+/* --- the end of a step -----------------------------------------------------
+ */
+
+static void choose(struct gf_csc_step *s)
+{
+	const struct gf_csc *c = s->csc;
+	size_t kept = gf_csc_kept(&c->selection, c->nchunks, s->number + 1), i;
+	struct gf_topk top = {
+		.values = s->shared,
+		.count = c->nchunks,
+		.k = kept,
+		.index = s->pick,
+		.scratch = s->scratch,
+	};
+
+	gf_kernels()->topk_f32(&top);
+	memset(s->next, 0, c->nchunks * sizeof(*s->next));
+	for (i = 0; i < kept; i++)
+		s->next[s->pick[i]] = 1;
+}
+
+/* hg: 0 where a chunk went out, what it had times decay where it waited. */
+void gf_csc_commit(struct gf_csc_step *s)
+{
+	struct gf_csc *c = s->csc;
+	size_t i, n, first;
+
+	for (i = 0; i < s->nchosen; i++) {
+		if (!c->empty[s->chosen[i]])
+			memset(c->history + chunk_first(c, s->chosen[i]), 0,
+			       chunk_count(c, s->chosen[i]) * sizeof(float));
+		c->empty[s->chosen[i]] = true;
+	}
+	for (i = 0; i < s->nwaiting; i++) {
+		n = chunk_count(c, s->waiting[i]);
+		first = chunk_first(c, s->waiting[i]);
+		gf_kernels()->axpby_f32(c->decay, s->data + first, 0,
+					c->history + first, n);
+		c->empty[s->waiting[i]] = false;
+	}
+	choose(s);
+}
+
+void gf_csc_adopt(struct gf_csc_step *s)
+{
+	memcpy(s->csc->important, s->next, s->csc->nchunks * sizeof(*s->next));
+}
+
+size_t gf_csc_range(const struct gf_csc_step *s, size_t *index, size_t *place,
+		    size_t *first)
+{
+	const struct gf_csc *c = s->csc;
+	size_t i = *index, count = 0;
+
+	if (i == s->nchosen)
+		return 0;
+	*first = chunk_first(c, s->chosen[i]);
+	*place = i * c->chunk_elems;
+	do
+		count += chunk_count(c, s->chosen[i++]);
+	while (i < s->nchosen && s->chosen[i] == s->chosen[i - 1] + 1);
+	*index = i;
+	return count;
+}

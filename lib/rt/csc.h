@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_RT_CSC_H
+#define GF_RT_CSC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "doc/plan.h"
+#include "rt/pool.h"
+#include "rt/work.h"
+
+/*
+ * Coarse-grained sparse communication (GradientFlow, Sun et al. 2019, section
+ * IV). The gradient pool is cut into chunks of equal size, the last one short;
+ * a chunk may cross tensors. In a step only the important chunks go out,
+ * packed; the gradients of the others wait in a history, which is added to
+ * those of the next step. At the end of a step all ranks choose, by the L1
+ * norms over all ranks, the chunks of the next.
+ *
+ * gf_csc is what lasts from step to step. gf_csc_step is one of the steps that
+ * may be under way, with the chunks chosen for it.
+ */
+struct gf_csc {
+	const struct gf_pool *layout;  /* borrowed */
+	struct gf_selection selection; /* the plan's; borrowed insides */
+	size_t chunk_elems, nchunks;
+	float decay; /* of what enters the history */
+	int ranks;
+	float *history; /* as the pool; unimportant gradients not applied */
+	bool *empty;    /* per chunk: its history is known to be zero */
+	/* per chunk, 1 or 0: is it important in the step begun next? Words, as
+	 * they are part of a checkpoint. */
+	uint64_t *important;
+};
+
+struct gf_csc_step {
+	struct gf_csc *csc;
+	size_t number;    /* from 0 over the whole run */
+	float *data;      /* this step's gradients, as the pool; borrowed */
+	bool dense;       /* every chunk is important: nothing is packed */
+	uint32_t *chosen; /* the important chunks, ascending */
+	size_t nchosen;
+	uint32_t *waiting;      /* the other ones */
+	size_t nwaiting, taken; /* so many have taken their history up */
+	float *packed;          /* the chosen chunks without gaps */
+	struct gf_work *work;
+	size_t *first_chosen; /* per message: into chosen; one more at the end
+			       */
+	size_t nwork;         /* packed messages */
+	double *norms;        /* per chunk, this rank's */
+	float *shared;        /* what ranks add up: gf_csc_shared_elems */
+	uint64_t *next;       /* important in the step after it */
+	uint32_t *pick, *scratch; /* of the choice */
+};
+
+/* -EINVAL: a chunk is larger than the pool. momentum is the optimiser's. */
+int gf_csc_init(struct gf_csc *c, const struct gf_plan *plan,
+		const struct gf_pool *layout, double momentum,
+		struct gf_error *err);
+void gf_csc_release(struct gf_csc *c);
+int gf_csc_step_init(struct gf_csc_step *s, struct gf_csc *c, float *data,
+		     struct gf_error *err);
+void gf_csc_step_release(struct gf_csc_step *s);
+
+/* How many chunks of n go out in step t (from 0): a ramp from all of them to
+ * keep*n in warmup_steps steps. */
+size_t gf_csc_kept(const struct gf_selection *s, size_t n, size_t t);
+
+/* Takes over what is important; unless that is everything, cuts the packed
+ * messages: one closes when more than the plan's threshold waits, and goes by
+ * the plan's message of its last tensor. */
+void gf_csc_begin(struct gf_csc_step *s, const struct gf_plan *plan,
+		  size_t number);
+/* Fills packed message i: gradient plus history. */
+void gf_csc_pack(struct gf_csc_step *s, size_t message);
+/* Elements first to first + count - 1 of a dense step take up their history. */
+void gf_csc_take_up(struct gf_csc_step *s, size_t first, size_t count);
+/* The norms of packed message i, which now holds sums. */
+void gf_csc_measure(struct gf_csc_step *s, size_t message);
+/* One chunk that waits and whose tensors are among the first nready takes its
+ * history up and is measured; false: there is none. */
+bool gf_csc_accumulate(struct gf_csc_step *s, size_t nready);
+
+/*
+ * Norms as ranks share them: behind the chunks' there are places for each rank
+ * to say where its first gradient is that is not finite.
+ */
+size_t gf_csc_shared_elems(const struct gf_csc *c);
+/* Everything is measured: fills `shared`, which is then summed over ranks. */
+void gf_csc_share(struct gf_csc_step *s, int rank);
+/* The element of the pool that is not finite on some rank; count_elems: none.
+ * The same on all ranks. */
+size_t gf_csc_bad(const struct gf_csc_step *s);
+/* After the sum and if none is bad: histories become this step's, and `next`
+ * is chosen. */
+void gf_csc_commit(struct gf_csc_step *s);
+/* `next` is what the step begun next sends. */
+void gf_csc_adopt(struct gf_csc_step *s);
+
+/* Elements of the pool that are important, as ranges from the first on: at
+ * *place of `packed` lie count elements of the pool from *first; 0: no more.
+ * *index is 0 to begin with. */
+size_t gf_csc_range(const struct gf_csc_step *s, size_t *index, size_t *place,
+		    size_t *first);
+
+#endif

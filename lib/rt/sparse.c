@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rt/sparse.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "gf_kernels.h"
+
+size_t gf_sparse_k(double density, size_t count_elems)
+{
+	double k = floor(density * (double)count_elems);
+
+	return k < 1 ? 1 : (size_t)k;
+}
+
+double gf_sparse_density(const struct gf_selection *s, size_t epoch)
+{
+	return epoch < s->nwarmup ? s->warmup_densities[epoch] : s->density;
+}
+
+size_t gf_sparse_set_bytes(size_t k)
+{
+	return k * (sizeof(uint32_t) + sizeof(float));
+}
+
+bool gf_sparse_gathers(const struct gf_sparse_message *m)
+{
+	return m->method == GF_SELECT_TOPK || m->putback == GF_PUTBACK_NAIVE;
+}
+
+size_t gf_sparse_sets_bytes(const struct gf_sparse_message *m, size_t k)
+{
+	return gf_sparse_set_bytes(k) *
+	       (gf_sparse_gathers(m) ? (size_t)m->ranks : 1);
+}
+
+/* The set at that place, as the kernels see it. */
+static struct gf_sparse set_at(const struct gf_sparse_message *m, void *sets,
+			       size_t place)
+{
+	char *at = (char *)sets + place * gf_sparse_set_bytes(m->k);
+
+	return (struct gf_sparse){
+		.index = (uint32_t *)at,
+		.value = (float *)(at + m->k * sizeof(uint32_t)),
+		.count = m->k,
+	};
+}
+
+/* Of gtopk's union of sets. */
+static size_t union_room(const struct gf_sparse_message *m, size_t most_k)
+{
+	return most_k * (gf_sparse_gathers(m) ? (size_t)m->ranks : 2);
+}
+
+size_t gf_sparse_scratch_elems(const struct gf_sparse_message *m, size_t most_k)
+{
+	size_t room = union_room(m, most_k);
+
+	return 2 * (room < m->count_elems ? m->count_elems : room);
+}
+
+int gf_sparse_init(struct gf_sparse_message *m, size_t most_k,
+		   struct gf_error *err)
+{
+	size_t room = union_room(m, most_k);
+
+	if (m->count_elems > UINT32_MAX)
+		return gf_error_set(err, -EINVAL,
+				    "want at most %u elements in a message "
+				    "with selection %s, got %zu",
+				    UINT32_MAX, gf_select_names[m->method],
+				    m->count_elems);
+	m->sent = gf_xcalloc(most_k, sizeof(*m->sent));
+	m->sent_value = gf_xcalloc(most_k, sizeof(*m->sent_value));
+	if (m->method != GF_SELECT_GTOPK)
+		return 0;
+	m->index = gf_xcalloc(room, sizeof(*m->index));
+	m->value = gf_xcalloc(room, sizeof(*m->value));
+	m->merged = gf_xcalloc(room, sizeof(*m->merged));
+	m->merged_value = gf_xcalloc(room, sizeof(*m->merged_value));
+	return 0;
+}
+
+void gf_sparse_release(struct gf_sparse_message *m)
+{
+	free(m->sent);
+	free(m->sent_value);
+	free(m->index);
+	free(m->value);
+	free(m->merged);
+	free(m->merged_value);
+	memset(m, 0, sizeof(*m));
+}
+
+void gf_sparse_select(struct gf_sparse_message *m, size_t k, int rank)
+{
+	struct gf_topk top = {
+		.values = m->data,
+		.add = m->residual,
+		.count = m->count_elems,
+		.k = k,
+		.index = m->sent,
+		.scratch = m->scratch,
+	};
+	struct gf_sparse own;
+
+	assert(k >= 1 && k <= m->count_elems);
+	m->k = k;
+	gf_kernels()->topk_f32(&top);
+	gf_kernels()->take_f32(m->sent_value, m->data, m->sent, k);
+	own = set_at(m, m->sets, gf_sparse_gathers(m) ? (size_t)rank : 0);
+	memcpy(own.index, m->sent, k * sizeof(*own.index));
+	memcpy(own.value, m->sent_value, k * sizeof(*own.value));
+}
+
+/* The k largest of the merged set, `count` long, into kept; what is left goes
+ * back to `data` if that is given. */
+static void keep_largest(struct gf_sparse_message *m, size_t count,
+			 struct gf_sparse *kept, float *data)
+{
+	size_t i, k = m->k;
+	struct gf_topk top = {
+		.values = m->merged_value,
+		.count = count,
+		.k = k,
+		.index = m->index,
+		.scratch = m->scratch,
+	};
+
+	gf_kernels()->topk_f32(&top);
+	for (i = 0; i < k; i++) {
+		kept->index[i] = m->merged[m->index[i]];
+		kept->value[i] = m->merged_value[m->index[i]];
+		m->merged_value[m->index[i]] = 0;
+	}
+	kept->count = k;
+	for (i = 0; data && i < count; i++)
+		if (m->merged_value[i] != 0)
+			data[m->merged[i]] += m->merged_value[i];
+}
+
+void gf_sparse_merge(void *message, void *to, const void *from, size_t count)
+{
+	struct gf_sparse_message *m = message;
+	struct gf_sparse merged = {m->merged, m->merged_value, 0};
+	struct gf_sparse a = set_at(m, to, 0);
+	struct gf_sparse b = set_at(m, (void *)(uintptr_t)from, 0);
+
+	assert(count == 1);
+	(void)count;
+	gf_kernels()->merge_f32(&a, &b, &merged);
+	keep_largest(m, merged.count, &a,
+		     m->putback == GF_PUTBACK_CONSERVE ? m->data : NULL);
+}
+
+/* The sum of all ranks' sets, in rank order, so that all get the same bits,
+ * into `merged`. */
+static size_t add_up(struct gf_sparse_message *m)
+{
+	struct gf_sparse sum = {m->index, m->value, 0};
+	struct gf_sparse out = {m->merged, m->merged_value, 0}, swap;
+	int r;
+
+	for (r = 0; r < m->ranks; r++) {
+		struct gf_sparse set = set_at(m, m->sets, (size_t)r);
+
+		gf_kernels()->merge_f32(&sum, &set, &out);
+		swap = sum;
+		sum = out;
+		out = swap;
+	}
+	if (sum.index == m->index) {
+		memcpy(m->merged, m->index, sum.count * sizeof(*m->index));
+		memcpy(m->merged_value, m->value,
+		       sum.count * sizeof(*m->value));
+	}
+	return sum.count;
+}
+
+/* What this rank sent, but is not in the result: both ascend. */
+static void put_back(struct gf_sparse_message *m)
+{
+	size_t i, r = 0;
+
+	for (i = 0; i < m->k; i++) {
+		while (r < m->nresult && m->index[r] < m->sent[i])
+			r++;
+		if (r == m->nresult || m->index[r] != m->sent[i])
+			m->data[m->sent[i]] += m->sent_value[i];
+	}
+}
+
+void gf_sparse_conclude(struct gf_sparse_message *m)
+{
+	struct gf_sparse result;
+
+	if (m->method != GF_SELECT_GTOPK)
+		return;
+	result = set_at(m, m->sets, 0);
+	if (gf_sparse_gathers(m))
+		keep_largest(m, add_up(m), &result, NULL);
+	memcpy(m->index, result.index, m->k * sizeof(*m->index));
+	memcpy(m->value, result.value, m->k * sizeof(*m->value));
+	m->nresult = m->k;
+	if (m->putback != GF_PUTBACK_CONSERVE)
+		put_back(m);
+}
+
+/* How many sets are what all ranks have in common, `sets` holding them. */
+static size_t nsets(const struct gf_sparse_message *m)
+{
+	return m->method == GF_SELECT_TOPK ? (size_t)m->ranks : 1;
+}
+
+size_t gf_sparse_bad(const struct gf_sparse_message *m)
+{
+	size_t least = m->count_elems, r, i;
+
+	for (r = 0; r < nsets(m); r++) {
+		struct gf_sparse set = set_at(m, m->sets, r);
+
+		for (i = 0; i < set.count; i++)
+			if (!isfinite(set.value[i]) && set.index[i] < least)
+				least = set.index[i];
+	}
+	return least;
+}
+
+void gf_sparse_expand(const struct gf_sparse_message *m, float *sum)
+{
+	size_t r;
+
+	memset(sum, 0, m->count_elems * sizeof(*sum));
+	for (r = 0; r < nsets(m); r++) {
+		struct gf_sparse set = set_at(m, m->sets, r);
+
+		gf_kernels()->scatter_add_f32(sum, set.value, set.index,
+					      set.count);
+	}
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_RT_SPARSE_H
+#define GF_RT_SPARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "doc/plan.h"
+
+/*
+ * Top-k selection of one message's gradients with a residual, and the sums of
+ * sparse sets (gTop-k, Shi et al. 2019).
+ *
+ * A SET is exactly k values at distinct ascending indices, as it travels:
+ * k indices of 32 bits, then k floats. Indices count from the message's first
+ * element.
+ *
+ * A message's gradients are in `data`. gf_sparse_select adds the residual to
+ * them and takes the k largest magnitudes out (zeros stay in their place): from
+ * then on `data` is what the residual becomes, if the step is not skipped.
+ */
+struct gf_sparse_message {
+	/* given */
+	enum gf_select method;
+	enum gf_putback putback;
+	int ranks;
+	size_t count_elems;
+	float *data;           /* this step's gradients; borrowed */
+	const float *residual; /* borrowed */
+	void *sets;        /* ranks of them where all are gathered, else one;
+			    * borrowed, of gf_sparse_sets_bytes(most k) */
+	uint32_t *scratch; /* gf_sparse_scratch_elems; borrowed, messages on
+			    * one thread may share it */
+	/* own */
+	size_t k;       /* of this step */
+	uint32_t *sent; /* by this rank */
+	float *sent_value;
+	uint32_t *index; /* gtopk's result, ascending */
+	float *value;
+	size_t nresult;
+	uint32_t *merged; /* sets in one */
+	float *merged_value;
+};
+
+/* k of a message of count elements: max(1, floor(density*count)). */
+size_t gf_sparse_k(double density, size_t count_elems);
+/* The density of an epoch (from 0). */
+double gf_sparse_density(const struct gf_selection *s, size_t epoch);
+size_t gf_sparse_set_bytes(size_t k);
+/* Are all ranks' sets gathered (topk, and gtopk's naive form)? Else they are
+ * merged along a tree. */
+bool gf_sparse_gathers(const struct gf_sparse_message *m);
+/* Bytes of `sets`, elements of `scratch`, where k is most_k at most. */
+size_t gf_sparse_sets_bytes(const struct gf_sparse_message *m, size_t most_k);
+size_t gf_sparse_scratch_elems(const struct gf_sparse_message *m,
+			       size_t most_k);
+
+/* -EINVAL: more elements than an index can name. */
+int gf_sparse_init(struct gf_sparse_message *m, size_t most_k,
+		   struct gf_error *err);
+void gf_sparse_release(struct gf_sparse_message *m);
+
+/* Puts this rank's set where its place among `sets` is. */
+void gf_sparse_select(struct gf_sparse_message *m, size_t k, int rank);
+/* gf_merge_fn on sets; ctx is the message. With putback conserve what is
+ * dropped returns to data, and so to this rank's residual. */
+void gf_sparse_merge(void *message, void *to, const void *from, size_t count);
+/* `sets` are there. gtopk: the result is the k largest of their sum; what this
+ * rank sent in vain returns to data, unless that is conserved already. */
+void gf_sparse_conclude(struct gf_sparse_message *m);
+/* The first element whose value is not finite in what all ranks have in
+ * common; count_elems: none. */
+size_t gf_sparse_bad(const struct gf_sparse_message *m);
+/* sum, count_elems long, becomes the sum over ranks; zero in most places. */
+void gf_sparse_expand(const struct gf_sparse_message *m, float *sum);
+
+#endif

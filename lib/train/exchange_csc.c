@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/exchanges.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "rt/csc.h"
+
+/*
+ * GradientFlow's coarse-grained sparse communication: the chunks with the
+ * largest L1 norms go out packed, the others' gradients wait in a history
+ * (rt/csc.h). Packing and measuring happen on the thread that moves messages,
+ * while backward runs. The last message of a step carries the norms; it is the
+ * same sum on every rank whatever algorithm the plan's messages have.
+ */
+static const struct gf_message norms_how = {
+	.algorithm = (char *)"rhd",
+	.codec = (char *)"f32",
+};
+
+struct slot {
+	struct gf_csc_step step;
+	struct gf_work *list; /* of the engine: messages, then the norms */
+	size_t nlist;
+	bool bad;
+};
+
+struct csc {
+	struct gf_csc csc;
+	struct slot *slots;
+};
+
+static int check(const struct gf_plan *plan, struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nmessages; i++)
+		if (plan->messages[i].half != GF_HALF_ALL)
+			return gf_error_set(
+				err, -ENOTSUP,
+				"message %zu: selection csc wants "
+				"half \"all\", got \"%s\"",
+				i, gf_half_names[plan->messages[i].half]);
+	return 0;
+}
+
+/* --- on the thread that moves messages -------------------------------------
+ */
+
+static struct slot *slot_of(void *ctx, size_t slot)
+{
+	struct gf_exchange *x = ctx;
+	struct csc *c = x->priv;
+
+	return &c->slots[slot];
+}
+
+static void prepare(void *ctx, size_t slot, size_t message)
+{
+	struct gf_exchange *x = ctx;
+	struct slot *s = slot_of(x, slot);
+	const struct gf_work *w = &s->list[message];
+
+	if (message + 1 == s->nlist) {
+		while (gf_csc_accumulate(&s->step, x->pools[slot].ntensors))
+			;
+		gf_csc_share(&s->step, x->env.comm->rank);
+	} else if (s->step.dense) {
+		gf_csc_take_up(&s->step,
+			       (size_t)((float *)w->data - s->step.data),
+			       w->count_elems);
+	} else {
+		gf_csc_pack(&s->step, message);
+	}
+}
+
+static void finish(void *ctx, size_t slot, size_t message)
+{
+	struct slot *s = slot_of(ctx, slot);
+
+	if (!s->step.dense && message + 1 < s->nlist)
+		gf_csc_measure(&s->step, message);
+}
+
+static void end(void *ctx, size_t slot)
+{
+	struct gf_exchange *x = ctx;
+	struct slot *s = slot_of(x, slot);
+
+	s->bad = gf_csc_bad(&s->step) < x->pools[slot].count_elems;
+	if (!s->bad)
+		gf_csc_commit(&s->step);
+}
+
+static bool meanwhile(void *ctx, size_t slot, size_t nready)
+{
+	return gf_csc_accumulate(&slot_of(ctx, slot)->step, nready);
+}
+
+/* --- on the compute thread -------------------------------------------------
+ */
+
+static int open_csc(struct gf_exchange *x, struct gf_engine_hooks *hooks,
+		    struct gf_error *err)
+{
+	struct csc *c = gf_xcalloc(1, sizeof(*c));
+	size_t i;
+	int rc;
+
+	x->priv = c;
+	*hooks = (struct gf_engine_hooks){prepare,   finish, end,
+					  meanwhile, x,      true};
+	rc = gf_csc_init(&c->csc, x->env.plan, &x->pools[0], x->env.momentum,
+			 err);
+	c->slots = gf_xcalloc(x->env.depth, sizeof(*c->slots));
+	for (i = 0; i < x->env.depth && !rc; i++) {
+		rc = gf_csc_step_init(&c->slots[i].step, &c->csc,
+				      x->pools[i].data, err);
+		c->slots[i].list =
+			gf_xcalloc(c->csc.nchunks + x->nplan_work + 1,
+				   sizeof(*c->slots[i].list));
+	}
+	return rc;
+}
+
+static void begin(struct gf_exchange *x, size_t slot, size_t step)
+{
+	struct slot *s = slot_of(x, slot);
+	const struct gf_csc_step *t = &s->step;
+	const struct gf_work *from;
+	size_t i;
+
+	gf_csc_begin(&s->step, x->env.plan, step - 1);
+	from = t->dense ? x->plan_work[slot] : t->work;
+	s->nlist = t->dense ? x->nplan_work : t->nwork;
+	for (i = 0; i < s->nlist; i++)
+		s->list[i] = from[i];
+	s->list[s->nlist++] = (struct gf_work){
+		.last = x->pools[slot].ntensors - 1,
+		.at_end = true,
+		.how = &norms_how,
+		.data = t->shared,
+		.count_elems = gf_csc_shared_elems(t->csc),
+	};
+	gf_engine_begin_work(x->engine, s->list, s->nlist);
+}
+
+static struct gf_exchange_bad inspect(struct gf_exchange *x, size_t slot)
+{
+	struct slot *s = slot_of(x, slot);
+	const struct gf_pool *pool = &x->pools[slot];
+	struct gf_exchange_bad bad = {.found = s->bad};
+	size_t at;
+
+	if (!s->bad)
+		return bad;
+	at = gf_csc_bad(&s->step);
+	bad.tensor = gf_pool_tensor_at(pool, at);
+	bad.element = at - pool->offsets[bad.tensor];
+	return bad;
+}
+
+static void apply(struct gf_exchange *x, size_t slot, struct gf_update *u,
+		  double lr)
+{
+	const struct gf_csc_step *t = &slot_of(x, slot)->step;
+	float mean = 1.0f / (float)x->env.plan->ranks;
+	size_t index = 0, place, first, count;
+
+	while ((count = gf_csc_range(t, &index, &place, &first)))
+		gf_update_part(u, lr, first, count,
+			       t->dense ? t->data + first : t->packed + place,
+			       mean);
+	gf_csc_adopt(&slot_of(x, slot)->step);
+}
+
+/* A plan's message has come with the pack of its last tensor. */
+static void times(const struct gf_exchange *x, struct gf_message_times *times)
+{
+	const struct gf_plan *plan = x->env.plan;
+	const struct gf_message_times *packs = gf_engine_times(x->engine);
+	const struct csc *c = x->priv;
+	const struct gf_csc_step *t =
+		&c->slots[gf_engine_last_slot(x->engine)].step;
+	size_t i, k, pack = 0;
+
+	for (i = 0; i < plan->nmessages; i++) {
+		const struct gf_message *m = &plan->messages[i];
+
+		if (t->dense) {
+			times[i] = packs[i];
+			continue;
+		}
+		while (pack + 1 < t->nwork && t->work[pack].last < m->last)
+			pack++;
+		times[i] = packs[pack];
+		times[i].ready_s = 0;
+		for (k = m->first; k <= m->last; k++)
+			times[i].ready_s =
+				fmax(times[i].ready_s,
+				     gf_engine_ready_s(x->engine, k));
+		times[i].start_s = fmax(times[i].start_s, times[i].ready_s);
+		times[i].end_s = fmax(times[i].end_s, times[i].start_s);
+	}
+}
+
+static void state(struct gf_exchange *x, struct gf_state *s)
+{
+	struct csc *c = x->priv;
+	struct gf_shape shape = {1, {x->pools[0].count_elems}};
+
+	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("csc.history"), &shape,
+		     c->csc.history);
+	gf_state_add_words(s, GF_STATE_SHARED, "csc.important", "U64",
+			   c->csc.important, c->csc.nchunks);
+}
+
+static void close_csc(struct gf_exchange *x)
+{
+	struct csc *c = x->priv;
+	size_t i;
+
+	if (!c)
+		return;
+	for (i = 0; c->slots && i < x->env.depth; i++) {
+		gf_csc_step_release(&c->slots[i].step);
+		free(c->slots[i].list);
+	}
+	free(c->slots);
+	gf_csc_release(&c->csc);
+	free(c);
+}
+
+const struct gf_exchange_ops gf_exchange_csc = {
+	.name = "csc",
+	.description = "chunks with the largest norms, the others wait",
+	.in_parts = true,
+	.synchronous = "its chunks are those that the step before chose",
+	.check = check,
+	.open = open_csc,
+	.begin = begin,
+	.inspect = inspect,
+	.apply = apply,
+	.times = times,
+	.state = state,
+	.close = close_csc,
+};

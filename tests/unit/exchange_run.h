@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TESTS_EXCHANGE_RUN_H
+#define GF_TESTS_EXCHANGE_RUN_H
+
+#include "plans.h"
+#include "ranks.h"
+#include "train/exchange.h"
+
+/* An exchange on threads, with gradients that the test makes up and the update
+ * that training has; every rank's weights and state are kept for comparison. */
+#define RUN_RANKS 9
+#define RUN_ELEMS 512
+
+struct exchange_run {
+	/* given */
+	int ranks;
+	const size_t *counts; /* of the tensors */
+	size_t ntensors;
+	size_t threshold_bytes;
+	int lanes;
+	bool at_end;
+	struct gf_selection selection;
+	double momentum, weight_decay, lr;
+	size_t first_step, steps, epoch_steps;
+	float (*gradient)(int rank, size_t step, size_t i);
+	const uint64_t *important; /* csc: of the first step; NULL: all */
+	/* what is kept: weights after every step, what is a rank's own at the
+	 * end, the chunks chosen for the step behind the last */
+	float weights[RUN_RANKS][32][RUN_ELEMS];
+	float own[RUN_RANKS][RUN_ELEMS];
+	uint64_t next[RUN_RANKS][RUN_ELEMS];
+	struct gf_exchange_bad bad[RUN_RANKS]; /* the first */
+	uint64_t sent_bytes[RUN_RANKS], dense_bytes;
+};
+
+static inline void *run_state(const struct gf_state *s, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < s->nitems; i++)
+		if (strcmp(s->items[i].name, name) == 0)
+			return s->items[i].data;
+	return NULL;
+}
+
+static inline size_t run_elems(const struct exchange_run *run)
+{
+	size_t i, sum = 0;
+
+	for (i = 0; i < run->ntensors; i++)
+		sum += run->counts[i];
+	return sum;
+}
+
+static inline void run_step(struct exchange_run *run, struct gf_exchange *x,
+			    struct gf_update *u, int rank, size_t step)
+{
+	float *grads = gf_exchange_begin(x, step);
+	const size_t *offsets = x->pools[0].offsets;
+	struct gf_exchange_bad bad;
+	struct gf_error err = {""};
+	size_t t, i, slot;
+
+	for (t = 0; t < run->ntensors; t++) {
+		for (i = offsets[t]; i < offsets[t + 1]; i++)
+			grads[i] = run->gradient(rank, step, i);
+		gf_engine_ready(x->engine, t);
+	}
+	gf_engine_backward_end(x->engine);
+	EXPECT(!gf_exchange_wait(x, &slot, &err), "%s", err.text);
+	bad = x->ops->inspect(x, slot);
+	if (bad.found && !run->bad[rank].found)
+		run->bad[rank] = bad;
+	if (!bad.found)
+		x->ops->apply(x, slot, u, run->lr);
+	else if (x->ops->drop)
+		x->ops->drop(x, slot);
+}
+
+static inline void run_rank(struct gf_comm *comm, void *ctx)
+{
+	struct exchange_run *run = ctx;
+	size_t n = run_elems(run), step, i;
+	struct gf_plan plan;
+	struct gf_exchange x;
+	float *weights = gf_xcalloc(n, sizeof(*weights));
+	struct gf_shape *shapes = gf_xcalloc(run->ntensors, sizeof(*shapes));
+	struct gf_update update = {
+		.params = weights, .plan = &plan, .shapes = shapes};
+	struct gf_optim_config optim = {.name = "sgd",
+					.momentum = run->momentum,
+					.weight_decay = run->weight_decay,
+					.exclude = "none"};
+	struct gf_exchange_env env = {.comm = comm,
+				      .plan = &plan,
+				      .depth = 1,
+				      .epoch_steps = run->epoch_steps,
+				      .momentum = run->momentum,
+				      .timeout_s = 20};
+	struct gf_state state = {0};
+	struct gf_error err = {""};
+
+	plan_of(&plan, run->counts, run->ntensors, comm->ranks,
+		run->threshold_bytes, run->lanes, "ring");
+	plan.selection = run->selection;
+	for (i = 0; i < plan.nmessages && run->at_end; i++)
+		plan.messages[i].release = GF_RELEASE_BACKWARD_END;
+	for (i = 0; i < run->ntensors; i++)
+		shapes[i] = (struct gf_shape){1, {run->counts[i]}};
+	EXPECT(!gf_exchange_open(&x, &env, &err), "%s", err.text);
+	update.offsets = x.pools[0].offsets;
+	EXPECT(!gf_update_open(&update, &optim, x.ops->in_parts, &err), "%s",
+	       err.text);
+	gf_update_state(&update, &state);
+	if (x.ops->state)
+		x.ops->state(&x, &state);
+	if (run->important)
+		memcpy(run_state(&state, "csc.important"), run->important,
+		       ((n - 1) / run->selection.chunk_elems + 1) *
+			       sizeof(uint64_t));
+	for (step = 0; step < run->steps; step++) {
+		run_step(run, &x, &update, comm->rank, run->first_step + step);
+		memcpy(run->weights[comm->rank][step], weights,
+		       n * sizeof(*weights));
+	}
+	for (i = 0; i < state.nitems; i++)
+		if (state.items[i].scope == GF_STATE_OWN)
+			memcpy(run->own[comm->rank], state.items[i].data,
+			       n * sizeof(float));
+	if (run_state(&state, "csc.important"))
+		memcpy(run->next[comm->rank],
+		       run_state(&state, "csc.important"),
+		       ((n - 1) / run->selection.chunk_elems + 1) *
+			       sizeof(uint64_t));
+	run->sent_bytes[comm->rank] = gf_engine_totals(x.engine).sent_bytes;
+	if (comm->rank == 0)
+		run->dense_bytes = gf_engine_dense_bytes(x.engine);
+	gf_state_release(&state);
+	gf_update_close(&update);
+	gf_exchange_close(&x);
+	memset(&plan.selection, 0, sizeof(plan.selection));
+	gf_plan_release(&plan);
+	free(shapes);
+	free(weights);
+}
+
+/* Runs it; weights and choices must be the same on all ranks. */
+static inline void run_exchange(struct exchange_run *run, const char *what)
+{
+	int r;
+
+	EXPECT(run_elems(run) <= RUN_ELEMS && run->steps <= 32, "%s", what);
+	memset(run->bad, 0, sizeof(run->bad));
+	on_ranks(run->ranks, run_rank, run);
+	for (r = 1; r < run->ranks; r++) {
+		EXPECT(!memcmp(run->weights[r], run->weights[0],
+			       run->steps * sizeof(run->weights[0][0])),
+		       "%s: rank %d of %d is no replica", what, r, run->ranks);
+		EXPECT(!memcmp(run->next[r], run->next[0],
+			       sizeof(run->next[0])),
+		       "%s: rank %d of %d chose otherwise", what, r,
+		       run->ranks);
+		EXPECT(run->bad[r].found == run->bad[0].found &&
+			       run->bad[r].tensor == run->bad[0].tensor &&
+			       run->bad[r].element == run->bad[0].element,
+		       "%s: rank %d's bad gradient", what, r);
+	}
+}
+
+#endif

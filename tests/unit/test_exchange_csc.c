@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <math.h>
+
+#include "base/array.h"
+#include "exchange_run.h"
+#include "rt/csc.h"
+
+/* Of f32 sums of a few terms. */
+#define TOLERANCE 2e-6
+
+/* --- the ramp ---------------------------------------------------------------
+ */
+
+static void test_kept(void)
+{
+	static const struct {
+		size_t n, warmup;
+		double keep;
+		size_t t, want;
+	} cases[] = {
+		{100, 10, .1, 0, 100}, {100, 10, .1, 1, 91},
+		{100, 10, .1, 2, 82},  {100, 10, .1, 9, 19},
+		{100, 10, .1, 10, 10}, {100, 10, .1, 99, 10},
+		{100, 0, .1, 0, 100},  {100, 0, .1, 1, 10},
+		{4, 0, .75, 5, 3},     {4, 0, .01, 5, 1},
+		{1, 3, .01, 2, 1},     {781, 0, 1, 7, 781},
+	};
+	struct gf_selection s = {0};
+	size_t i, got;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		s.keep = cases[i].keep;
+		s.warmup_steps = cases[i].warmup;
+		got = gf_csc_kept(&s, cases[i].n, cases[i].t);
+		EXPECT(got == cases[i].want, "case %zu: want %zu, got %zu", i,
+		       cases[i].want, got);
+	}
+}
+
+/* --- SYSTEMS.md's vector ----------------------------------------------------
+ */
+
+static float vector_gradient(int rank, size_t step, size_t i)
+{
+	static const float first[2][8] = {{1, 2, 3, 4, 1, 0, 0, 1},
+					  {1, -2, 5, 0, 1, 2, 1, 1}};
+
+	return step == 2 ? first[rank][i] : 1;
+}
+
+static void expect_values(const float *got, const float *want, size_t n,
+			  const char *what)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		EXPECT_NEAR((double)got[i], (double)want[i], TOLERANCE,
+			    "%s[%zu]", what, i);
+}
+
+static void test_vector(void)
+{
+	static const uint64_t important[] = {1, 0, 1, 0};
+	static const uint64_t next[2][4] = {{0, 1, 1, 1}, {1, 1, 0, 1}};
+	static const float weights[2][8] = {
+		{-.1f, 0, 0, 0, -.1f, -.1f, 0, 0},
+		{-.1f, 0, -.46f, -.28f, -.29f, -.29f, -.145f, -.19f}};
+	static const float history[2][8] = {{0, 0, 2.7f, 3.6f, 0, 0, 0, .9f},
+					    {0, 0, 4.5f, 0, 0, 0, .9f, .9f}};
+	static const size_t layouts[][3] = {{8}, {3, 5}, {1, 6, 1}};
+	static const size_t thresholds[] = {0, 8, 1000};
+	static struct exchange_run run;
+	size_t l, t, steps;
+	int r;
+
+	for (l = 0; l < 3; l++)
+		for (t = 0; t < 3; t++)
+			for (steps = 1; steps <= 2; steps++) {
+				run = (struct exchange_run){
+					.ranks = 2,
+					.counts = layouts[l],
+					.ntensors = l + 1,
+					.threshold_bytes = thresholds[t],
+					.lanes = 1,
+					.selection = {.method = GF_SELECT_CSC,
+						      .chunk_elems = 2,
+						      .keep = .75,
+						      .decay = NAN},
+					.momentum = .9,
+					.lr = .1,
+					.first_step = 2,
+					.steps = steps,
+					.gradient = vector_gradient,
+					.important = important,
+				};
+				if (l == 1)
+					run.ntensors = 2;
+				run_exchange(&run, "vector");
+				expect_values(run.weights[0][steps - 1],
+					      weights[steps - 1], 8, "w");
+				EXPECT(!memcmp(run.next[0], next[steps - 1],
+					       sizeof(next[0])),
+				       "layout %zu: next set", l);
+				for (r = 0; r < 2 && steps == 1; r++)
+					expect_values(run.own[r], history[r], 8,
+						      "hg");
+			}
+}
+
+/* --- a serial run, element by element ---------------------------------------
+ */
+
+/* Integers, different everywhere, chunks of unlike weight; no two norms come
+ * near each other. */
+static float noise(int rank, size_t step, size_t i)
+{
+	uint64_t x = (uint64_t)step * 0x9e3779b97f4a7c15u +
+		     i * 0xbf58476d1ce4e5b9u +
+		     (uint64_t)rank * 0x94d049bb133111ebu;
+
+	x ^= x >> 31;
+	x *= 0xd6e8feb86659fd93u;
+	x ^= x >> 29;
+	return (float)((int)(x % 2001) - 1000);
+}
+
+struct serial {
+	float weights[RUN_ELEMS], velocity[RUN_ELEMS];
+	float history[RUN_RANKS][RUN_ELEMS];
+	bool important[RUN_ELEMS];
+};
+
+static size_t serial_kept(const struct exchange_run *run, size_t n, size_t t)
+{
+	double ramp = 1;
+
+	if (run->selection.warmup_steps && t < run->selection.warmup_steps)
+		ramp = (double)t / (double)run->selection.warmup_steps;
+	ramp = (1 - (1 - run->selection.keep) * ramp) * (double)n - 1e-9;
+	return ramp <= 1 ? 1 : (size_t)ceil(ramp);
+}
+
+/* One step over all ranks, in the words of the paper. */
+static void serial_step(const struct exchange_run *run, struct serial *s,
+			size_t step)
+{
+	size_t n = run_elems(run), c = run->selection.chunk_elems, i, k, best;
+	size_t nchunks = (n + c - 1) / c, kept;
+	double norm[RUN_ELEMS] = {0};
+	float decay = (float)run->selection.decay, sum, rate;
+	int r;
+
+	rate = (float)run->lr * (1.0f / (float)run->ranks);
+	for (i = 0; i < n; i++) {
+		for (r = 0, sum = 0; r < run->ranks; r++) {
+			s->history[r][i] += run->gradient(r, step, i);
+			sum += s->history[r][i];
+			if (!s->important[i / c])
+				norm[i / c] += (double)fabsf(s->history[r][i]);
+		}
+		if (s->important[i / c]) {
+			norm[i / c] += (double)fabsf(sum);
+			s->velocity[i] = (float)run->momentum * s->velocity[i] +
+					 rate * sum;
+			s->weights[i] -= s->velocity[i];
+		}
+		for (r = 0; r < run->ranks; r++)
+			s->history[r][i] = s->important[i / c]
+						   ? 0
+						   : decay * s->history[r][i];
+	}
+	memset(s->important, 0, sizeof(s->important));
+	for (kept = serial_kept(run, nchunks, step); kept; kept--) {
+		for (k = 0, best = nchunks; k < nchunks; k++)
+			if (!s->important[k] &&
+			    (best == nchunks || norm[k] > norm[best]))
+				best = k;
+		s->important[best] = true;
+	}
+}
+
+static void compare_serial(struct exchange_run *run, const char *what)
+{
+	static struct serial s;
+	size_t n = run_elems(run), step, i;
+
+	memset(&s, 0, sizeof(s));
+	memset(s.important, 1, sizeof(s.important));
+	run_exchange(run, what);
+	for (step = 0; step < run->steps; step++) {
+		serial_step(run, &s, step + 1);
+		for (i = 0; i < n; i++)
+			if (run->weights[0][step][i] != s.weights[i])
+				break;
+		EXPECT(i == n, "%s: step %zu, element %zu: want %.9g, got %.9g",
+		       what, step + 1, i, (double)s.weights[i],
+		       (double)run->weights[0][step][i]);
+		if (i < n)
+			break;
+	}
+}
+
+static void test_serial(void)
+{
+	static const int ranks[] = {1, 2, 3, 4, 5, 8};
+	static const size_t counts[] = {60, 7, 130, 1, 33, 200};
+	static const struct {
+		size_t chunk, warmup, threshold;
+		double keep, decay;
+		int lanes;
+		bool at_end;
+	} cases[] = {
+		{10, 0, 0, .3, 1, 1, false},
+		{13, 4, 100, .2, 1, 1, false},
+		{40, 6, 400, .4, .5, 2, false},
+		{7, 3, 1 << 20, .05, 1, 1, true},
+		{431, 0, 0, .1, 1, 1, false},
+		{1, 2, 64, .5, 1, 3, false},
+	};
+	static struct exchange_run run;
+	char what[64];
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		for (k = 0; k < GF_ARRAY_LENGTH(ranks); k++) {
+			run = (struct exchange_run){
+				.ranks = ranks[k],
+				.counts = counts,
+				.ntensors = GF_ARRAY_LENGTH(counts),
+				.threshold_bytes = cases[i].threshold,
+				.lanes = cases[i].lanes,
+				.at_end = cases[i].at_end,
+				.selection = {.method = GF_SELECT_CSC,
+					      .chunk_elems = cases[i].chunk,
+					      .keep = cases[i].keep,
+					      .warmup_steps = cases[i].warmup,
+					      .decay = cases[i].decay},
+				.momentum = .5,
+				.lr = .25,
+				.first_step = 1,
+				.steps = 12,
+				.gradient = noise,
+			};
+			snprintf(what, sizeof(what), "csc case %zu, %d ranks",
+				 i, ranks[k]);
+			compare_serial(&run, what);
+		}
+}
+
+/* After the ramp a rank sends about `keep` of what dense would. */
+static void test_bytes(void)
+{
+	static const size_t counts[] = {400};
+	static struct exchange_run run;
+	double share;
+
+	run = (struct exchange_run){
+		.ranks = 4,
+		.counts = counts,
+		.ntensors = 1,
+		.lanes = 1,
+		.selection = {.method = GF_SELECT_CSC,
+			      .chunk_elems = 40,
+			      .keep = .2,
+			      .decay = 1},
+		.lr = .1,
+		.first_step = 1,
+		.steps = 11,
+		.gradient = noise,
+	};
+	run_exchange(&run, "bytes");
+	/* one dense step, ten of a fifth, and 22 floats of norms in each */
+	share = (double)run.sent_bytes[0] / (11. * (double)run.dense_bytes);
+	EXPECT(share > 3. / 11 && share < 3. / 11 + .08, "share %g", share);
+}
+
+/* --- gradients that are not finite ------------------------------------------
+ */
+
+static size_t bad_element;
+static float bad_value;
+
+static float spoilt(int rank, size_t step, size_t i)
+{
+	return step == 4 && rank == 1 && i == bad_element
+		       ? bad_value
+		       : noise(rank, step, i);
+}
+
+static float unspoilt(int rank, size_t step, size_t i)
+{
+	return noise(rank, step >= 4 ? step + 1 : step, i);
+}
+
+/* Wherever it is, all ranks name it, and the step leaves no trace: the run
+ * goes on as if the step's gradients had not been. */
+static void test_bad(void)
+{
+	static const size_t counts[] = {60, 7, 33};
+	static const size_t elements[] = {0, 59, 60, 66, 67, 99};
+	static struct exchange_run run, want;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(elements); i++) {
+		run = (struct exchange_run){
+			.ranks = 3,
+			.counts = counts,
+			.ntensors = 3,
+			.lanes = 1,
+			.selection = {.method = GF_SELECT_CSC,
+				      .chunk_elems = 9,
+				      .keep = .3,
+				      .decay = 1},
+			.momentum = .5,
+			.lr = .25,
+			.first_step = 1,
+			.steps = 9,
+			.gradient = spoilt,
+		};
+		bad_element = elements[i];
+		bad_value = i % 2 ? INFINITY : NAN;
+		want = run;
+		want.gradient = unspoilt;
+		want.steps = 8;
+		run_exchange(&run, "spoilt");
+		run_exchange(&want, "unspoilt");
+		EXPECT(run.bad[0].found && run.bad[0].tensor ==
+						   (size_t)(elements[i] >= 60) +
+							   (elements[i] >= 67),
+		       "element %zu: tensor %zu", elements[i],
+		       run.bad[0].tensor);
+		EXPECT(!memcmp(run.weights[0][8], want.weights[0][7],
+			       100 * sizeof(float)),
+		       "element %zu left a trace", elements[i]);
+		EXPECT(!memcmp(run.own, want.own, sizeof(run.own)),
+		       "element %zu in a history", elements[i]);
+	}
+}
+
+static void test_chunk_too_large(void)
+{
+	static const size_t counts[] = {5, 3};
+	struct gf_pool layout = {.count_elems = 8, .ntensors = 2};
+	struct gf_plan plan;
+	struct gf_error err = {""};
+	struct gf_csc c;
+
+	plan_of(&plan, counts, 2, 2, 0, 1, "ring");
+	plan.selection = (struct gf_selection){
+		.method = GF_SELECT_CSC, .chunk_elems = 9, .keep = 1};
+	EXPECT(gf_csc_init(&c, &plan, &layout, 0, &err) == -EINVAL, "taken");
+	EXPECT_TEXT(err.text, "selection: want chunk_elems of 1 to 8, the "
+			      "model's elements, got 9");
+	gf_plan_release(&plan);
+}
+
+int main(void)
+{
+	watchdog(250);
+	test_kept();
+	test_vector();
+	test_serial();
+	test_bytes();
+	test_bad();
+	test_chunk_too_large();
+	return TEST_END();
+}

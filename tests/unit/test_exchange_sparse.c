@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <math.h>
+
+#include "base/array.h"
+#include "exchange_run.h"
+#include "rt/sparse.h"
+
+/* --- k and densities --------------------------------------------------------
+ */
+
+static void test_k(void)
+{
+	static const struct {
+		double density;
+		size_t count, want;
+	} cases[] = {
+		{.25, 8, 2},     {.001, 1000, 1},   {.001, 999, 1},
+		{.001, 2000, 2}, {.01, 25450, 254}, {1, 7, 7},
+		{1e-9, 1, 1},    {.5, 3, 1},        {.999, 1000, 999},
+	};
+	double warmup[] = {.25, .0725, .015, .004};
+	struct gf_selection s = {
+		.density = .001, .warmup_densities = warmup, .nwarmup = 4};
+	size_t i, got;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		got = gf_sparse_k(cases[i].density, cases[i].count);
+		EXPECT(got == cases[i].want, "case %zu: want %zu, got %zu", i,
+		       cases[i].want, got);
+	}
+	for (i = 0; i < 6; i++)
+		EXPECT(gf_sparse_density(&s, i) == (i < 4 ? warmup[i] : .001),
+		       "epoch %zu", i);
+}
+
+/* topk([1,-3,3,2,-2], 2) = {1,2} */
+static void test_ties(void)
+{
+	float data[] = {1, -3, 3, 2, -2};
+	const float residual[5] = {0};
+	uint32_t set[4], scratch[10];
+	struct gf_sparse_message m = {.method = GF_SELECT_TOPK,
+				      .ranks = 1,
+				      .count_elems = 5,
+				      .data = data,
+				      .residual = residual,
+				      .sets = set,
+				      .scratch = scratch};
+	struct gf_error err = {""};
+
+	EXPECT(!gf_sparse_init(&m, 2, &err), "%s", err.text);
+	gf_sparse_select(&m, 2, 0);
+	EXPECT(set[0] == 1 && set[1] == 2, "%u %u", set[0], set[1]);
+	EXPECT(data[0] == 1 && data[1] == 0 && data[2] == 0 && data[3] == 2 &&
+		       data[4] == -2,
+	       "what stays");
+	gf_sparse_release(&m);
+}
+
+/* --- SYSTEMS.md's vector ----------------------------------------------------
+ */
+
+static float vector_gradient(int rank, size_t step, size_t i)
+{
+	static const float acc[4][8] = {{9, 0, 0, 0, 0, 0, 2, 0},
+					{0, 8, 0, 0, 0, 0, 2.5f, 0},
+					{0, 0, 0, 0, 0, 0, 9.5f, 1},
+					{0, 0, 0, 0, 0, .5f, 3, 0}};
+
+	return step == 1 ? acc[rank][i] : 0;
+}
+
+static void test_vector(void)
+{
+	static const struct {
+		int ranks;
+		enum gf_select method;
+		enum gf_putback putback;
+		float sum[8];         /* over ranks, that is applied */
+		float residual[4][8]; /* after the step */
+	} cases[] = {
+		{4,
+		 GF_SELECT_GTOPK,
+		 GF_PUTBACK_PAPER,
+		 {9, 0, 0, 0, 0, 0, 12.5f, 0},
+		 {{0}, {0, 8}, {[7] = 1}, {[5] = .5f}}},
+		{4,
+		 GF_SELECT_GTOPK,
+		 GF_PUTBACK_CONSERVE,
+		 {9, 0, 0, 0, 0, 0, 12.5f, 0},
+		 {{[1] = 8, [6] = 4.5f, [7] = 1}, {0}, {[5] = .5f}, {0}}},
+		{4,
+		 GF_SELECT_GTOPK,
+		 GF_PUTBACK_NAIVE,
+		 {9, 0, 0, 0, 0, 0, 17, 0},
+		 {{0}, {0, 8}, {[7] = 1}, {[5] = .5f}}},
+		{3,
+		 GF_SELECT_GTOPK,
+		 GF_PUTBACK_PAPER,
+		 {9, 0, 0, 0, 0, 0, 9.5f, 0},
+		 {{0}, {0, 8}, {[7] = 1}}},
+		{3,
+		 GF_SELECT_GTOPK,
+		 GF_PUTBACK_NAIVE,
+		 {9, 0, 0, 0, 0, 0, 14, 0},
+		 {{0}, {0, 8}, {[7] = 1}}},
+		{4,
+		 GF_SELECT_TOPK,
+		 GF_PUTBACK_PAPER,
+		 {9, 8, 0, 0, 0, .5f, 17, 1},
+		 {{0}, {0}, {0}, {0}}},
+	};
+	static const size_t counts[] = {3, 5};
+	static struct exchange_run run;
+	size_t c, i;
+	int r;
+
+	for (c = 0; c < GF_ARRAY_LENGTH(cases); c++) {
+		run = (struct exchange_run){
+			.ranks = cases[c].ranks,
+			.counts = counts,
+			.ntensors = 2,
+			.threshold_bytes = 1000, /* one message */
+			.lanes = 1,
+			.at_end = true,
+			.selection = {.method = cases[c].method,
+				      .density = .25,
+				      .putback = cases[c].putback},
+			.lr = 1,
+			.first_step = 1,
+			.steps = 1,
+			.gradient = vector_gradient,
+		};
+		run_exchange(&run, "vector");
+		for (i = 0; i < 8; i++)
+			EXPECT_NEAR((double)-run.weights[0][0][i],
+				    (double)cases[c].sum[i] / run.ranks, 1e-6,
+				    "case %zu: w[%zu]", c, i);
+		for (r = 0; r < run.ranks; r++)
+			for (i = 0; i < 8; i++)
+				EXPECT(run.own[r][i] == cases[c].residual[r][i],
+				       "case %zu: r%d[%zu]: %g", c, r, i,
+				       (double)run.own[r][i]);
+	}
+}
+
+/* --- a serial run ------------------------------------------------------------
+ */
+
+static float noise(int rank, size_t step, size_t i)
+{
+	uint64_t x = (uint64_t)step * 0x9e3779b97f4a7c15u +
+		     i * 0xbf58476d1ce4e5b9u +
+		     (uint64_t)rank * 0x94d049bb133111ebu;
+
+	x ^= x >> 31;
+	x *= 0xd6e8feb86659fd93u;
+	x ^= x >> 29;
+	return (float)((int)(x % 41) - 20); /* ties are common */
+}
+
+/* A message's dense vectors, as the paper's algorithms see them. */
+typedef float vector[RUN_ELEMS];
+
+/* Zeroes all but the k largest magnitudes among the marked; ties to the lower
+ * index. What is dropped is added to `dropped`, if given. */
+static void keep_largest(vector v, bool *marked, size_t n, size_t k,
+			 float *dropped)
+{
+	bool kept[RUN_ELEMS] = {false};
+	size_t i, best;
+
+	while (k--) {
+		for (i = 0, best = n; i < n; i++)
+			if (marked[i] && !kept[i] &&
+			    (best == n || fabsf(v[i]) > fabsf(v[best])))
+				best = i;
+		kept[best] = true;
+	}
+	for (i = 0; i < n; i++) {
+		if (!marked[i] || kept[i])
+			continue;
+		if (dropped)
+			dropped[i] += v[i];
+		v[i] = 0;
+		marked[i] = false;
+	}
+}
+
+struct serial {
+	vector weights, velocity;
+	vector residual[RUN_RANKS];
+	double applied; /* sum of everything that was applied */
+};
+
+struct parts {
+	vector sent[RUN_RANKS], tree[RUN_RANKS];
+	bool is_sent[RUN_RANKS][RUN_ELEMS], in_tree[RUN_RANKS][RUN_ELEMS];
+	vector sum;
+	bool in_sum[RUN_ELEMS];
+};
+
+static void serial_tree(const struct exchange_run *run, struct serial *s,
+			struct parts *p, size_t first, size_t n, size_t k)
+{
+	int r, d;
+	size_t i;
+
+	memcpy(p->tree, p->sent, sizeof(p->tree));
+	memcpy(p->in_tree, p->is_sent, sizeof(p->in_tree));
+	for (d = 1; d < run->ranks; d *= 2)
+		for (r = 0; r + d < run->ranks; r += 2 * d) {
+			for (i = 0; i < n; i++) {
+				p->tree[r][i] += p->tree[r + d][i];
+				p->in_tree[r][i] |= p->in_tree[r + d][i];
+			}
+			keep_largest(p->tree[r], p->in_tree[r], n, k,
+				     run->selection.putback ==
+						     GF_PUTBACK_CONSERVE
+					     ? s->residual[r] + first
+					     : NULL);
+		}
+	memcpy(p->sum, p->tree[0], sizeof(p->sum));
+	memcpy(p->in_sum, p->in_tree[0], sizeof(p->in_sum));
+}
+
+static void serial_gather(const struct exchange_run *run, struct parts *p,
+			  size_t n, size_t k)
+{
+	size_t i;
+	int r;
+
+	memset(p->sum, 0, sizeof(p->sum));
+	memset(p->in_sum, 0, sizeof(p->in_sum));
+	for (r = 0; r < run->ranks; r++)
+		for (i = 0; i < n; i++) {
+			p->sum[i] += p->sent[r][i];
+			p->in_sum[i] |= p->is_sent[r][i];
+		}
+	if (run->selection.method == GF_SELECT_GTOPK)
+		keep_largest(p->sum, p->in_sum, n, k, NULL);
+}
+
+static void serial_message(const struct exchange_run *run, struct serial *s,
+			   size_t step, size_t first, size_t n, vector sum)
+{
+	static struct parts p;
+	double density = gf_sparse_density(&run->selection,
+					   (step - 1) / run->epoch_steps);
+	size_t k = (size_t)(density * (double)n), i;
+	int r;
+
+	k = k ? k : 1;
+	for (r = 0; r < run->ranks; r++) {
+		for (i = 0; i < n; i++) {
+			s->residual[r][first + i] +=
+				run->gradient(r, step, first + i);
+			p.sent[r][i] = s->residual[r][first + i];
+			p.is_sent[r][i] = true;
+		}
+		keep_largest(p.sent[r], p.is_sent[r], n, k, NULL);
+		for (i = 0; i < n; i++)
+			if (p.is_sent[r][i])
+				s->residual[r][first + i] = 0;
+	}
+	if (run->selection.method == GF_SELECT_TOPK ||
+	    run->selection.putback == GF_PUTBACK_NAIVE)
+		serial_gather(run, &p, n, k);
+	else
+		serial_tree(run, s, &p, first, n, k);
+	for (r = 0; r < run->ranks; r++)
+		for (i = 0; i < n; i++)
+			if (p.is_sent[r][i] && !p.in_sum[i] &&
+			    run->selection.putback != GF_PUTBACK_CONSERVE)
+				s->residual[r][first + i] += p.sent[r][i];
+	memcpy(sum + first, p.sum, n * sizeof(float));
+}
+
+static void serial_step(const struct exchange_run *run, struct serial *s,
+			size_t step)
+{
+	size_t first = 0, last = 0, i, n = run_elems(run), t;
+	vector sum;
+	float g, mean = 1.0f / (float)run->ranks;
+
+	for (t = 0; t < run->ntensors; t++) {
+		last += run->counts[t];
+		if ((last - first) * sizeof(float) <= run->threshold_bytes &&
+		    t + 1 < run->ntensors)
+			continue;
+		serial_message(run, s, step, first, last - first, sum);
+		first = last;
+	}
+	for (i = 0; i < n; i++) {
+		s->applied += (double)sum[i];
+		g = mean * sum[i] + 0 * s->weights[i];
+		s->velocity[i] = (float)run->momentum * s->velocity[i] + g;
+		s->weights[i] -= (float)run->lr * s->velocity[i];
+	}
+}
+
+static void compare_serial(struct exchange_run *run, const char *what)
+{
+	static struct serial s;
+	size_t n = run_elems(run), step, i;
+	double mass = 0, made = 0;
+	int r;
+
+	memset(&s, 0, sizeof(s));
+	run_exchange(run, what);
+	for (step = 0; step < run->steps; step++) {
+		serial_step(run, &s, step + 1);
+		for (i = 0; i < n; i++)
+			if (run->weights[0][step][i] != s.weights[i])
+				break;
+		EXPECT(i == n, "%s: step %zu, element %zu: want %.9g, got %.9g",
+		       what, step + 1, i, (double)s.weights[i],
+		       (double)run->weights[0][step][i]);
+		if (i < n)
+			return;
+	}
+	for (r = 0; r < run->ranks; r++)
+		for (i = 0; i < n; i++) {
+			EXPECT(run->own[r][i] == s.residual[r][i],
+			       "%s: residual of rank %d, element %zu", what, r,
+			       i);
+			mass += (double)run->own[r][i];
+			for (step = 1; step <= run->steps; step++)
+				made += (double)run->gradient(r, step, i);
+		}
+	/* integers: exact. The paper's put-back loses partial sums. */
+	if (run->selection.method == GF_SELECT_TOPK ||
+	    run->selection.putback == GF_PUTBACK_CONSERVE)
+		EXPECT(mass + s.applied == made,
+		       "%s: made %g, applied %g, residuals %g", what, made,
+		       s.applied, mass);
+}
+
+static void test_serial(void)
+{
+	static const int ranks[] = {1, 2, 3, 4, 5, 8};
+	static const size_t counts[] = {60, 7, 130, 1, 33, 200};
+	static double warmup[] = {.5, .25};
+	static const struct {
+		enum gf_select method;
+		enum gf_putback putback;
+		double density;
+		size_t threshold, nwarmup;
+		int lanes;
+		bool at_end;
+	} cases[] = {
+		{GF_SELECT_TOPK, GF_PUTBACK_PAPER, .1, 1 << 20, 0, 1, true},
+		{GF_SELECT_TOPK, GF_PUTBACK_PAPER, .05, 100, 2, 2, false},
+		{GF_SELECT_GTOPK, GF_PUTBACK_PAPER, .1, 1 << 20, 0, 1, true},
+		{GF_SELECT_GTOPK, GF_PUTBACK_PAPER, .02, 0, 2, 1, false},
+		{GF_SELECT_GTOPK, GF_PUTBACK_CONSERVE, .1, 100, 1, 3, false},
+		{GF_SELECT_GTOPK, GF_PUTBACK_CONSERVE, 1, 1 << 20, 0, 1, true},
+		{GF_SELECT_GTOPK, GF_PUTBACK_NAIVE, .1, 300, 2, 1, false},
+	};
+	static struct exchange_run run;
+	char what[64];
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		for (k = 0; k < GF_ARRAY_LENGTH(ranks); k++) {
+			run = (struct exchange_run){
+				.ranks = ranks[k],
+				.counts = counts,
+				.ntensors = GF_ARRAY_LENGTH(counts),
+				.threshold_bytes = cases[i].threshold,
+				.lanes = cases[i].lanes,
+				.at_end = cases[i].at_end,
+				.selection = {.method = cases[i].method,
+					      .putback = cases[i].putback,
+					      .density = cases[i].density,
+					      .warmup_densities = warmup,
+					      .nwarmup = cases[i].nwarmup},
+				.momentum = .5,
+				.lr = .25,
+				.first_step = 1,
+				.steps = 9,
+				.epoch_steps = 3,
+				.gradient = noise,
+			};
+			snprintf(what, sizeof(what),
+				 "sparse case %zu, %d ranks", i, ranks[k]);
+			compare_serial(&run, what);
+		}
+}
+
+/* Eq. 6 and 7: a rank gathers p-1 sets; the tree's root sends log2 p. */
+static void test_bytes(void)
+{
+	static const size_t counts[] = {400};
+	static const struct {
+		enum gf_select method;
+		uint64_t sets[4]; /* that a rank sends in a step */
+	} cases[] = {
+		{GF_SELECT_TOPK, {3, 3, 3, 3}},
+		{GF_SELECT_GTOPK, {2, 1, 2, 1}},
+	};
+	static struct exchange_run run;
+	size_t i;
+	int r;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		run = (struct exchange_run){
+			.ranks = 4,
+			.counts = counts,
+			.ntensors = 1,
+			.lanes = 1,
+			.selection = {.method = cases[i].method,
+				      .density = .05},
+			.lr = .1,
+			.first_step = 1,
+			.steps = 5,
+			.gradient = noise,
+		};
+		run_exchange(&run, "bytes");
+		for (r = 0; r < 4; r++)
+			EXPECT(run.sent_bytes[r] ==
+				       5 * 8 * 20 * cases[i].sets[r],
+			       "%s: rank %d: %llu bytes",
+			       gf_select_names[cases[i].method], r,
+			       (unsigned long long)run.sent_bytes[r]);
+		EXPECT(run.dense_bytes == 2 * 3 * 400, "dense: %llu",
+		       (unsigned long long)run.dense_bytes);
+	}
+}
+
+/* --- gradients that are not finite ------------------------------------------
+ */
+
+static size_t bad_element;
+static float bad_value;
+
+static float spoilt(int rank, size_t step, size_t i)
+{
+	return step == 4 && rank == 1 && i == bad_element
+		       ? bad_value
+		       : noise(rank, step, i);
+}
+
+static float unspoilt(int rank, size_t step, size_t i)
+{
+	return noise(rank, step >= 4 ? step + 1 : step, i);
+}
+
+static void test_bad(void)
+{
+	static const size_t counts[] = {60, 7, 33};
+	static const size_t elements[] = {0, 59, 60, 66, 67, 99};
+	static const struct gf_selection selections[] = {
+		{.method = GF_SELECT_DENSE},
+		{.method = GF_SELECT_TOPK, .density = .05},
+		{.method = GF_SELECT_GTOPK, .density = .05},
+		{.method = GF_SELECT_GTOPK,
+		 .density = .05,
+		 .putback = GF_PUTBACK_CONSERVE},
+		{.method = GF_SELECT_GTOPK,
+		 .density = .05,
+		 .putback = GF_PUTBACK_NAIVE},
+	};
+	static struct exchange_run run, want;
+	size_t i, k;
+
+	for (k = 0; k < GF_ARRAY_LENGTH(selections); k++)
+		for (i = 0; i < GF_ARRAY_LENGTH(elements); i++) {
+			run = (struct exchange_run){
+				.ranks = 3,
+				.counts = counts,
+				.ntensors = 3,
+				.lanes = 1,
+				.selection = selections[k],
+				.momentum = .5,
+				.lr = .25,
+				.first_step = 1,
+				.steps = 9,
+				.gradient = spoilt,
+			};
+			bad_element = elements[i];
+			bad_value = i % 2 ? INFINITY : NAN;
+			want = run;
+			want.gradient = unspoilt;
+			want.steps = 8;
+			run_exchange(&run, "spoilt");
+			run_exchange(&want, "unspoilt");
+			EXPECT(run.bad[0].found &&
+				       run.bad[0].tensor ==
+					       (size_t)(elements[i] >= 60) +
+						       (elements[i] >= 67) &&
+				       counts[0] * (elements[i] >= 60) +
+						       counts[1] *
+							       (elements[i] >=
+								67) +
+						       run.bad[0].element ==
+					       elements[i],
+			       "selection %zu, element %zu: tensor %zu", k,
+			       elements[i], run.bad[0].tensor);
+			EXPECT(!memcmp(run.weights[0][8], want.weights[0][7],
+				       100 * sizeof(float)),
+			       "selection %zu, element %zu left a trace", k,
+			       elements[i]);
+			EXPECT(!memcmp(run.own, want.own, sizeof(run.own)),
+			       "selection %zu, element %zu in a residual", k,
+			       elements[i]);
+		}
+}
+
+int main(void)
+{
+	watchdog(250);
+	test_k();
+	test_ties();
+	test_vector();
+	test_serial();
+	test_bytes();
+	test_bad();
+	return TEST_END();
+}
