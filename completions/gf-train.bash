@@ -5,6 +5,7 @@ _gf_train() {
 	--model) mapfile -t COMPREPLY < <(compgen -f -W 'digits-mlp digits-cnn digits-cnn-plain lstm-text mnist-mlp cifar100-cnn resnet20' -- "$cur"); return ;;
 	--data) mapfile -t COMPREPLY < <(compgen -d -W 'digits text synthetic' -- "$cur"); return ;;
 	--schedule) mapfile -t COMPREPLY < <(compgen -W 'constant linear cosine step poly' -- "$cur"); return ;;
+	--loss-scale) mapfile -t COMPREPLY < <(compgen -W 'auto none dynamic 65536' -- "$cur"); return ;;
 	--optimizer) mapfile -t COMPREPLY < <(compgen -W 'sgd nesterov lars' -- "$cur"); return ;;
 	--training) mapfile -t COMPREPLY < <(compgen -f -W 'digits-lars' -- "$cur"); return ;;
 	--augment) mapfile -t COMPREPLY < <(compgen -W 'none flip crop: flip,crop:' -- "$cur"); return ;;
@@ -20,6 +21,7 @@ _gf_train() {
 		--epochs --steps --batch --accumulate --optimizer --lr
 		--lr-batch --momentum --weight-decay --eta --exclude --clip-norm
 		--warmup --schedule --drop-epochs --drop-factor --power
+		--loss-scale
 		--list --print-training --seed --checkpoint --checkpoint-every
 		--resume --check-replicas --log --trace --target --timeout
 		--threads --device --replay --output --quiet --verbose --help

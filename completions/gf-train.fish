@@ -21,6 +21,7 @@ complete -c gf-train -l schedule -x -a 'constant linear cosine step poly' -d 'th
 complete -c gf-train -l drop-epochs -x -d 'of schedule step: when'
 complete -c gf-train -l drop-factor -x -d 'of schedule step: by how much'
 complete -c gf-train -l power -x -d 'of schedule poly'
+complete -c gf-train -l loss-scale -x -a 'auto none dynamic 65536' -d 'of gradients on the wire'
 complete -c gf-train -l list -d 'list selections, optimizers and schedules'
 complete -c gf-train -l print-training -d 'print how this would train, and stop'
 complete -c gf-train -l seed -x -d 'of weights and data order'

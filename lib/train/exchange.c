@@ -21,6 +21,7 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 		counts[i] = model->tensors[i].count_elems;
 	x->plan_work = gf_xcalloc(x->env.depth, sizeof(*x->plan_work));
 	x->nplan_work = gf_work_count(x->env.plan);
+	x->scale = gf_xcalloc(x->env.depth, sizeof(*x->scale));
 	for (i = 0; i < x->env.depth && !rc; i++) {
 		rc = gf_pool_init(&x->pools[i], x->env.comm, counts, n, err);
 		if (rc)
@@ -73,6 +74,7 @@ void gf_exchange_close(struct gf_exchange *x)
 	for (i = 0; x->plan_work && i < x->env.depth; i++)
 		free(x->plan_work[i]);
 	free(x->plan_work);
+	free(x->scale);
 	free(x->pools);
 	memset(x, 0, sizeof(*x));
 }

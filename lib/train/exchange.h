@@ -30,6 +30,8 @@ struct gf_exchange_env {
 	size_t epoch_steps;         /* warm-up by epochs; 0: none here */
 	double momentum;            /* the optimiser's */
 	double timeout_s;
+	bool scaled; /* sums are of gradients times `scale` over the ranks, and
+		      * come divided by it: means */
 };
 
 /* The first gradient that is infinite or not a number, the same on all
@@ -45,6 +47,7 @@ struct gf_exchange {
 	struct gf_pool *pools;      /* depth */
 	struct gf_work **plan_work; /* depth lists of the plan's messages */
 	size_t nplan_work;
+	double *scale; /* depth; set before the slot's step begins */
 	struct gf_engine *engine;
 	void *priv;
 };

@@ -3,8 +3,53 @@
 
 /*
  * Every gradient goes out, as the plan's messages say, and comes back as the
- * sum over ranks. Its state is in the pools alone, which nobody else writes.
+ * sum over ranks; scaled ones as the mean, since a sum of many could overflow
+ * what goes on the wire. Its state is in the pools alone, which nobody else
+ * writes.
  */
+
+/* --- on the thread that moves messages: the scale --------------------------
+ */
+
+static void multiply(const struct gf_work *w, double by)
+{
+	float *data = w->data;
+	size_t i;
+
+	for (i = 0; i < w->count_elems; i++)
+		data[i] *= (float)by;
+}
+
+static void prepare(void *ctx, size_t slot, size_t message)
+{
+	const struct gf_exchange *x = ctx;
+	const struct gf_work *w = &x->plan_work[slot][message];
+
+	if (w->half != GF_COLL_ALL_GATHER)
+		multiply(w, x->scale[slot] / x->env.plan->ranks);
+}
+
+static void finish(void *ctx, size_t slot, size_t message)
+{
+	const struct gf_exchange *x = ctx;
+	const struct gf_work *w = &x->plan_work[slot][message];
+
+	if (w->half != GF_COLL_REDUCE_SCATTER)
+		multiply(w, 1 / x->scale[slot]);
+}
+
+static int open_dense(struct gf_exchange *x, struct gf_engine_hooks *hooks,
+		      struct gf_error *err)
+{
+	(void)err;
+	if (x->env.scaled)
+		*hooks = (struct gf_engine_hooks){
+			.prepare = prepare, .finish = finish, .ctx = x};
+	return 0;
+}
+
+/* --- on the compute thread ------------------------------------------------ */
+
 static struct gf_exchange_bad inspect(struct gf_exchange *x, size_t slot)
 {
 	const struct gf_pool *pool = &x->pools[slot];
@@ -16,13 +61,15 @@ static struct gf_exchange_bad inspect(struct gf_exchange *x, size_t slot)
 static void apply(struct gf_exchange *x, size_t slot, struct gf_update *u,
 		  double lr)
 {
-	gf_update_all(u, lr, x->pools[slot].data,
-		      1.0f / (float)x->env.plan->ranks);
+	float mean = x->env.scaled ? 1 : 1.0f / (float)x->env.plan->ranks;
+
+	gf_update_all(u, lr, x->pools[slot].data, mean);
 }
 
 const struct gf_exchange_ops gf_exchange_dense = {
 	.name = "dense",
 	.description = "all gradients",
+	.open = open_dense,
 	.inspect = inspect,
 	.apply = apply,
 };

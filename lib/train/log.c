@@ -42,6 +42,10 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_real(w, "loss", row->loss);
 	if (row->perplexity > 0)
 		gf_json_put_real(w, "perplexity", row->perplexity);
+	if (row->loss_scale > 0)
+		gf_json_put_real(w, "loss_scale", row->loss_scale);
+	if (row->skipped)
+		gf_json_put_size(w, "skipped", row->skipped);
 	gf_json_put_size(w, "correct", row->correct);
 	gf_json_put_size(w, "samples", row->samples);
 	gf_json_put_real(w, "accuracy",

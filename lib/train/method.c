@@ -38,6 +38,11 @@ static size_t depth(const struct gf_method *m)
 	return m->exchange.env.depth;
 }
 
+static size_t slot_of(const struct gf_method *m, size_t index)
+{
+	return (index + m->shift) % depth(m);
+}
+
 static size_t pool_elems(const struct gf_method *m)
 {
 	return m->exchange.pools[0].count_elems;
@@ -49,6 +54,8 @@ static int open_flight(struct gf_method *m, struct gf_error *err)
 
 	if (!m->env.params || !n)
 		return 0;
+	m->flight_bad = gf_xcalloc(depth(m), sizeof(*m->flight_bad));
+	m->flight_scale = gf_xcalloc(depth(m), sizeof(*m->flight_scale));
 	m->flight = calloc(n, sizeof(*m->flight));
 	if (!m->flight)
 		return gf_error_set(err, -ENOMEM,
@@ -68,12 +75,14 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		.epoch_steps = env->epoch_steps,
 		.momentum = env->optim ? env->optim->momentum : 0,
 		.timeout_s = env->timeout_s,
+		.scaled = env->scale.used,
 	};
 	struct gf_team team = {env->comm, NULL};
 	int rc;
 
 	memset(m, 0, sizeof(*m));
 	m->env = *env;
+	m->scale = env->scale;
 	m->opened = true;
 	m->times = gf_xcalloc(env->plan->nmessages + 1, sizeof(*m->times));
 	rc = gf_exchange_open(&m->exchange, &exchange, err);
@@ -95,6 +104,7 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 
 float *gf_method_begin(struct gf_method *m, size_t step)
 {
+	m->exchange.scale[slot_of(m, m->begun)] = m->scale.now;
 	m->begun++;
 	return gf_exchange_begin(&m->exchange, step);
 }
@@ -119,11 +129,6 @@ static int refuse(const struct gf_method *m, size_t step,
 			    bad.element);
 }
 
-static size_t slot_of(const struct gf_method *m, size_t index)
-{
-	return (index + m->shift) % depth(m);
-}
-
 /* Waits until the messages of the first `count` steps have ended. */
 static int await(struct gf_method *m, size_t count, struct gf_error *err)
 {
@@ -141,12 +146,25 @@ static int await(struct gf_method *m, size_t count, struct gf_error *err)
 	return rc;
 }
 
+/* What is wrong with step `index`, which has come. */
+static struct gf_exchange_bad bad_of(const struct gf_method *m, size_t index)
+{
+	struct gf_exchange *x = (struct gf_exchange *)&m->exchange;
+
+	if (index < m->restored)
+		return (struct gf_exchange_bad){.found = m->flight_bad[index] !=
+							 0};
+	return x->ops->inspect(x, slot_of(m, index));
+}
+
+/* A bad one is skipped if a smaller loss scale will do, or if asked for. */
 static int inspect(struct gf_method *m, size_t step, struct gf_error *err)
 {
-	struct gf_exchange_bad bad =
-		m->exchange.ops->inspect(&m->exchange, slot_of(m, m->applied));
+	struct gf_exchange_bad bad = bad_of(m, m->applied);
+	double scale = m->exchange.scale[slot_of(m, m->applied)];
+	bool overflow = gf_loss_scale_note(&m->scale, scale, bad.found);
 
-	if (bad.found && !m->env.skip_bad)
+	if (bad.found && !overflow && !m->env.skip_bad)
 		return refuse(m, step - (m->begun - m->applied - 1), bad, err);
 	m->skip = bad.found;
 	m->skipped += bad.found;
@@ -202,6 +220,10 @@ static void flight_state(struct gf_method *m, struct gf_state *s)
 
 	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.count", "U64",
 			   &m->nflight, 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.bad", "U64",
+			   m->flight_bad, depth(m) - 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.scale", "F64",
+			   m->flight_scale, depth(m) - 1);
 	for (age = 0; age + 1 < depth(m); age++)
 		for (i = 0; i < model->ntensors; i++)
 			gf_state_add(s, GF_STATE_SHARED,
@@ -215,32 +237,48 @@ static void flight_state(struct gf_method *m, struct gf_state *s)
 void gf_method_state(struct gf_method *m, struct gf_state *s)
 {
 	gf_update_state(&m->updater, s);
+	gf_state_add_words(s, GF_STATE_SHARED, "train.skipped", "U64",
+			   &m->skipped, 1);
+	if (m->scale.dynamic) {
+		gf_state_add_words(s, GF_STATE_SHARED, "loss_scale.now", "F64",
+				   &m->scale.now, 1);
+		gf_state_add_words(s, GF_STATE_SHARED, "loss_scale.good", "U64",
+				   &m->scale.good, 1);
+	}
 	if (m->flight)
 		flight_state(m, s);
 	if (m->exchange.ops->state)
 		m->exchange.ops->state(&m->exchange, s);
 }
 
+/* One of those that have come and wait, or nothing. */
+static void keep(struct gf_method *m, size_t age)
+{
+	size_t n = pool_elems(m), index = m->applied + age;
+	float *to = m->flight + age * n;
+
+	if (age >= m->nflight) {
+		memset(to, 0, n * sizeof(*to));
+		m->flight_bad[age] = 0;
+		m->flight_scale[age] = 0;
+		return;
+	}
+	memcpy(to, m->exchange.pools[slot_of(m, index)].data, n * sizeof(*to));
+	m->flight_bad[age] = bad_of(m, index).found;
+	m->flight_scale[age] = m->exchange.scale[slot_of(m, index)];
+}
+
 int gf_method_settle(struct gf_method *m, struct gf_error *err)
 {
-	size_t n = pool_elems(m), age;
+	size_t age;
 	int rc = await(m, m->begun, err);
 
 	if (rc || !m->flight)
 		return rc;
 	m->nflight = m->begun - m->applied;
 	assert(m->nflight < depth(m));
-	for (age = 0; age + 1 < depth(m); age++) {
-		float *to = m->flight + age * n;
-
-		if (age < m->nflight)
-			memcpy(to,
-			       m->exchange.pools[slot_of(m, m->applied + age)]
-				       .data,
-			       n * sizeof(*to));
-		else
-			memset(to, 0, n * sizeof(*to));
-	}
+	for (age = 0; age + 1 < depth(m); age++)
+		keep(m, age);
 	return 0;
 }
 
@@ -256,12 +294,14 @@ int gf_method_restore(struct gf_method *m, struct gf_error *err)
 				    "the checkpoint: want at most %zu "
 				    "gradients in flight, got %" PRIu64,
 				    depth(m) - 1, m->nflight);
-	m->begun = m->arrived = m->nflight;
+	m->begun = m->arrived = m->restored = m->nflight;
 	m->applied = 0;
 	m->shift = depth(m) - m->nflight;
-	for (age = 0; age < m->nflight; age++)
+	for (age = 0; age < m->nflight; age++) {
 		memcpy(m->exchange.pools[slot_of(m, age)].data,
 		       m->flight + age * n, n * sizeof(*m->flight));
+		m->exchange.scale[slot_of(m, age)] = m->flight_scale[age];
+	}
 	return 0;
 }
 
@@ -279,5 +319,7 @@ void gf_method_close(struct gf_method *m)
 	gf_update_close(&m->updater);
 	free(m->times);
 	free(m->flight);
+	free(m->flight_bad);
+	free(m->flight_scale);
 	memset(m, 0, sizeof(*m));
 }

@@ -11,6 +11,7 @@
 #include "doc/plan.h"
 #include "optim/optimizer.h"
 #include "train/exchange.h"
+#include "train/scale.h"
 #include "train/state.h"
 #include "train/update.h"
 
@@ -42,6 +43,7 @@ struct gf_method_env {
 					* until gf_method_state */
 	size_t epoch_steps;            /* 0: a replay */
 	const struct gf_optim_config *optim; /* NULL: a replay */
+	struct gf_loss_scale scale;
 	double timeout_s;
 	bool skip_bad; /* a step with a bad gradient: skip it, else end */
 };
@@ -57,11 +59,15 @@ struct gf_method {
 	size_t begun, arrived, applied, shift;
 	bool due;  /* this step's update applies a gradient */
 	bool skip; /* but not that one, which is bad */
+	struct gf_loss_scale scale;
 	/* As of gf_method_settle: gradients that have come and wait to be
 	 * applied, oldest first; K - 1 pools, zeros where there is none. */
 	float *flight;
 	uint64_t nflight;
-	size_t skipped; /* steps so far */
+	uint64_t *flight_bad; /* per age: is it bad; and its loss scale */
+	double *flight_scale;
+	size_t restored;  /* the first so many steps' badness is known so */
+	uint64_t skipped; /* steps so far */
 	struct gf_message_times *times;
 	bool opened;
 };

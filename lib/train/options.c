@@ -66,6 +66,9 @@ const struct gf_setting gf_train_settings[] = {
 	 "of schedule step: by this (0.1)", 0, 1},
 	{"power", "P", 2, GF_SETTING_REAL, AT(training.power),
 	 "of schedule poly (2)", 0, 100},
+	{"loss-scale", "S", 2, GF_SETTING_TEXT, AT(loss_scale),
+	 "of gradients on the wire: none, dynamic, a power of two, or auto: "
+	 "dynamic with codec f16 (auto)"},
 	{"seed", "N", 2, GF_SETTING_WHOLE, AT(training.seed),
 	 "of weights and data order (1)", 0, 1e15},
 	{"checkpoint", "DIR", 3, GF_SETTING_TEXT, AT(checkpoint),

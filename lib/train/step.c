@@ -115,6 +115,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	memset(out, 0, sizeof(*out));
 	c->ops->load(c, step, 0);
 	t->start_s = gf_clock_s();
+	out->loss_scale = m->scale.used ? m->scale.now : 0;
 	g.data = gf_method_begin(m, step);
 	rc = early(s, step, g.data, out, err);
 	rc = rc ? rc : forward(s, out, err);
@@ -133,6 +134,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	memcpy(t->messages, gf_method_times(m),
 	       s->timeline->nmessages * sizeof(*t->messages));
 	c->ops->update(c, m, step, lr);
+	out->skipped = m->skipped;
 	t->end_s = gf_clock_s();
 	return 0;
 }

@@ -12,6 +12,8 @@
 struct gf_step_outcome {
 	double loss; /* mean over this rank's samples */
 	size_t correct;
+	double loss_scale; /* that it was made with; 0: none */
+	size_t skipped;    /* steps so far whose gradient was not applied */
 };
 
 /* What steps are made of; the struct is the caller's. */

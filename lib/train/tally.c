@@ -41,6 +41,8 @@ void gf_tally_note(struct gf_tally *t, size_t step, double seconds,
 		.step = step,
 		.samples = (size_t)t->ranks * t->batch,
 		.seconds = seconds,
+		.loss_scale = outcome->loss_scale,
+		.skipped = outcome->skipped,
 		.samples_per_s = (double)t->ranks * (double)t->batch / seconds,
 	};
 	t->own.loss[t->pending] = outcome->loss;

@@ -34,6 +34,8 @@ struct gf_train_row {
 	double loss;        /* mean over the samples */
 	double perplexity;  /* exp(loss) where the data is text; else 0 */
 	size_t correct, samples; /* labels: a text has one per position */
+	double loss_scale;       /* of a "batch" that is scaled, else 0 */
+	size_t skipped;       /* of a "batch": steps that were skipped so far */
 	double seconds;       /* of the step, the epoch, the test, on rank 0 */
 	double samples_per_s; /* all ranks', labels too */
 };

@@ -146,6 +146,7 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		.params = t->params,
 		.shapes = shapes,
 		.epoch_steps = t->epoch_steps,
+		.scale = t->scale,
 		.skip_bad = k->skip_bad,
 		.optim = &t->optim,
 		.timeout_s = k->timeout_s,
@@ -276,6 +277,9 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	set_optim(t);
 	set_stepper(t);
 	rc = gf_method_check(config->plan, err);
+	if (!rc)
+		rc = gf_loss_scale_init(&t->scale, &config->training,
+					config->plan, err);
 	if (!rc)
 		rc = set_lengths(t, err);
 	if (!rc)

@@ -24,6 +24,7 @@ struct gf_trainer {
 	struct gf_rate rate;
 	size_t *drops; /* the rate's, in steps */
 	struct gf_optim_config optim;
+	struct gf_loss_scale scale;
 	struct gf_stepper stepper;
 	struct gf_tally tally;
 	char *training; /* the document, as checkpoints keep it */

@@ -388,3 +388,18 @@ plan_for() { # ranks [model name]
 	wants 0 gf-train --model digits-mlp --threads 1 --plan three.json --steps 12
 	says 'staleness 3: gradients older than one step often keep a training from converging'
 }
+
+@test "the loss scale: options, and in the log" {
+	wants 0 gf-train --print-training
+	jq -e '.loss_scale == {mode: "auto", initial: 65536, growth_steps: 1000}' out.txt
+	wants 0 gf-train --print-training --loss-scale 1024
+	jq -e '.loss_scale | .mode == "static" and .initial == 1024' out.txt
+	for bad in 1000 static -2 0; do
+		wants 2 gf-train --loss-scale $bad
+		says "--loss-scale: want auto, none, dynamic or a power of two, got \"$bad\""
+	done
+	wants 0 gf-train $quick --steps 3 --loss-scale dynamic --log log.jsonl
+	jq -se 'map(select(.part == "batch").loss_scale) == [65536, 65536, 65536]' log.jsonl
+	wants 0 gf-train $quick --steps 3 --log log.jsonl
+	jq -se 'map(select(has("loss_scale"))) == []' log.jsonl
+}

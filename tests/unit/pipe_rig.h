@@ -25,7 +25,15 @@ struct rig_case {
 	size_t threshold_bytes; /* of a message */
 	struct gf_optim_config optim;
 	double rate;
+	struct gf_loss_scale scale;
+	bool alike;  /* all ranks have rank 0's centres */
+	double size; /* the function is multiplied by this; 0: 1 */
 };
+
+static inline double rig_size(const struct rig_case *c)
+{
+	return c->size > 0 ? c->size : 1;
+}
 
 /* c_r of element i. */
 static inline double rig_centre(int rank, size_t i)
@@ -49,7 +57,8 @@ struct rig {
 	struct gf_stepper stepper;
 	/* called on entering backward (optional) */
 	void (*entered)(struct rig *r, size_t step);
-	size_t step; /* being computed */
+	size_t step;     /* being computed */
+	size_t poisoned; /* in this one a gradient is infinite; 0: none */
 };
 
 static inline void rig_load(struct gf_compute *c, size_t step, size_t part)
@@ -80,8 +89,13 @@ static inline int rig_backward(struct gf_compute *c, float *grads,
 		r->entered(r, r->step);
 	for (t = 0; t < RIG_TENSORS; t++) {
 		for (i = at; i < at + rig_counts[t]; i++)
-			grads[i] = r->params[i] -
-				   (float)rig_centre(r->comm->rank, i);
+			grads[i] =
+				(float)rig_size(r->c) *
+				(r->params[i] -
+				 (float)rig_centre(
+					 r->c->alike ? 0 : r->comm->rank, i));
+		if (r->poisoned == r->step && t == 2)
+			grads[at + 4] = INFINITY;
 		at += rig_counts[t];
 		on_grad(ctx, t);
 	}
@@ -111,6 +125,7 @@ static inline void rig_open(struct rig *r, const struct rig_case *c,
 		.params = r->params,
 		.shapes = shapes,
 		.optim = &c->optim,
+		.scale = c->scale,
 		.timeout_s = 60,
 	};
 	struct gf_error err = {""};

@@ -139,7 +139,11 @@ static void test_resume(void)
 		int staleness;
 		size_t warmup;
 		const char *codec;
+		double scale; /* 0: the default */
 	} cases[] = {
+		/* the loss scale falls and grows */
+		{MLP, 2, 3, 11, "sgd", 1, 1, 0, "f16", 0x1p24},
+		{MLP, 3, 2, 5, "sgd", 1, 3, 0, "f16", 0x1p24},
 		/* before, in and behind warm-up and refilling */
 		{MLP, 2, 1, 2, "sgd", 1, 2, 0},
 		{MLP, 3, 2, 5, "sgd", 1, 3, 4, "f16"},
@@ -168,6 +172,10 @@ static void test_resume(void)
 		run.config.training.optimizer = (char *)cases[i].optimizer;
 		run.config.training.accumulate = cases[i].accumulate;
 		run.config.check_every = 3;
+		if (cases[i].scale > 0) {
+			run.config.training.scale = cases[i].scale;
+			run.config.training.growth_steps = 4;
+		}
 		run.staleness = cases[i].staleness;
 		run.pipeline_warmup = cases[i].warmup;
 		run.codec = cases[i].codec;

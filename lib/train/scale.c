@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/scale.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A gradient that overflows f16 unscaled and divided by the ranks is none that
+ * a training survives. */
+#define MIN_SCALE 1.0
+#define MAX_SCALE 0x1p24
+
+static bool sends_f16(const struct gf_plan *plan)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nmessages; i++)
+		if (strcmp(plan->messages[i].codec, "f16") == 0)
+			return true;
+	return false;
+}
+
+int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
+		       const struct gf_plan *plan, struct gf_error *err)
+{
+	bool dense = plan->selection.method == GF_SELECT_DENSE;
+	bool f16 = dense && sends_f16(plan);
+	enum gf_scaling mode = (enum gf_scaling)t->scaling;
+
+	if (mode == GF_SCALING_AUTO)
+		mode = f16 ? GF_SCALING_DYNAMIC : GF_SCALING_NONE;
+	if (mode != GF_SCALING_NONE && !dense)
+		return gf_error_set(err, -ENOTSUP,
+				    "loss_scale: selection \"%s\" sends "
+				    "gradients as they are, want \"none\"",
+				    gf_select_names[plan->selection.method]);
+	*s = (struct gf_loss_scale){
+		.used = f16 || mode != GF_SCALING_NONE,
+		.dynamic = mode == GF_SCALING_DYNAMIC,
+		.growth_steps = t->growth_steps,
+		.now = mode == GF_SCALING_NONE ? 1 : t->scale,
+	};
+	return 0;
+}
+
+bool gf_loss_scale_note(struct gf_loss_scale *s, double scale, bool bad)
+{
+	if (!s->dynamic)
+		return false;
+	if (!bad) {
+		if (++s->good >= s->growth_steps && s->now < MAX_SCALE) {
+			s->now *= 2;
+			s->good = 0;
+		}
+		return false;
+	}
+	if (scale <= MIN_SCALE)
+		return false;
+	/* of several in flight that were too large the first says it for all
+	 */
+	if (scale <= s->now)
+		s->now /= 2;
+	s->good = 0;
+	return true;
+}

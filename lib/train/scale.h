@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_SCALE_H
+#define GF_TRAIN_SCALE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "doc/plan.h"
+#include "doc/training.h"
+
+/*
+ * The loss scale (Micikevicius et al. 2018): gradients are multiplied by a
+ * power of two before they go out in few bits, so that small ones do not
+ * vanish, and divided by it when they have come. A dynamic scale is halved when
+ * a sum overflows, whose step is skipped, and doubled after `growth_steps` good
+ * ones. Every rank sees the same sums and so comes to the same scale.
+ *
+ * Compute is f32 here: to scale gradients and to scale the loss are the same.
+ */
+struct gf_loss_scale {
+	bool used; /* gradients are scaled, and divided by the ranks, before */
+	bool dynamic;
+	size_t growth_steps;
+	double now;    /* of the step that is begun next */
+	uint64_t good; /* steps since it changed */
+};
+
+/* What the training says of this plan. -ENOTSUP: its selection scales nothing.
+ */
+int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
+		       const struct gf_plan *plan, struct gf_error *err);
+/* A step that was made with `scale` came to this. True: it is to be skipped;
+ * false for a bad one: no smaller scale can help. */
+bool gf_loss_scale_note(struct gf_loss_scale *s, double scale, bool bad);
+
+#endif
