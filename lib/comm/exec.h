@@ -55,6 +55,16 @@ struct gf_comm *gf_exec_comm(const struct gf_exec *x);
  * as many sends, too). */
 void gf_exec_staging_bytes(struct gf_exec *x, size_t staging_bytes);
 
+/*
+ * Where to cut the transfers of a message of numbers, in elements: short enough
+ * that parts travel while others are reduced, long enough that their number
+ * costs little. Within one host by what a cache holds; otherwise by what goes
+ * without asking the receiver first. The same on all ranks.
+ */
+size_t gf_exec_segment_elems(const struct gf_comm *c,
+			     const struct gf_element *element,
+			     size_t count_elems);
+
 /* Prepares request slots and memory once. -EINVAL: it does not fit this rank
  * or its element; -ENOTSUP: the transport has no all-reduce of such elements.
  */

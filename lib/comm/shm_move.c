@@ -51,7 +51,7 @@ struct gf_request *gf_shm_take(struct gf_shm *s)
 {
 	struct gf_request *r = gf_slab_take(&s->requests);
 
-	memset(r, 0, sizeof(*r));
+	memset(r, 0, offsetof(struct gf_request, failure));
 	return r;
 }
 

@@ -36,9 +36,9 @@ struct gf_request {
 	char *bounce; /* reduce, GF_SHM_BELOW: where it lands first */
 	_Atomic uint32_t *done;
 	struct gf_request *below;
-	struct gf_error failure;
-	int failure_rc;
 	struct gf_request *next;
+	int failure_rc;
+	struct gf_error failure; /* last: not cleared without need */
 };
 
 /* A message that came before its receive. */

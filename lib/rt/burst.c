@@ -10,9 +10,6 @@
 #include "comm/backoff.h"
 #include "comm/exec.h"
 
-/* As the engine's. */
-#define SEGMENT_BYTES ((size_t)1 << 20)
-
 struct part {
 	struct gf_schedule schedule;
 	struct gf_exec_run *run; /* NULL where there is one rank */
@@ -36,8 +33,7 @@ static int build_part(struct gf_burst *b, size_t i, struct gf_error *err)
 {
 	const struct gf_burst_message *m = &b->config.messages[i];
 	size_t width = m->element.size_bytes;
-	size_t segment = b->config.segment_bytes ? b->config.segment_bytes
-						 : SEGMENT_BYTES;
+	size_t segment = b->config.segment_bytes;
 	struct gf_coll_args args = gf_way_args(&m->way, b->config.comm->ranks);
 	struct gf_exec_config run = {
 		.count_elems = m->count_elems,
@@ -53,7 +49,10 @@ static int build_part(struct gf_burst *b, size_t i, struct gf_error *err)
 		return 0;
 	args.count_elems = m->count_elems;
 	args.elem_bytes = width;
-	args.segment_elems = segment / width ? segment / width : 1;
+	args.segment_elems =
+		segment ? (segment / width ? segment / width : 1)
+			: gf_exec_segment_elems(b->config.comm, &m->element,
+						m->count_elems);
 	args.lossy = gf_element_lossy(&m->element);
 	if (m->way.algorithm->build) {
 		rc = gf_algorithm_schedule(m->way.algorithm, &args,

@@ -11,10 +11,6 @@
 #include "rt/bind.h"
 #include "rt/engine_parts.h"
 
-/* Long enough that a segment's fixed costs are small beside its transfer,
- * short enough that a reduction holds up nothing else for long. */
-#define SEGMENT_BYTES ((size_t)1 << 20)
-
 static int check(const struct gf_engine_config *config, struct gf_error *err)
 {
 	const struct gf_plan *plan = config->plan;
@@ -151,8 +147,7 @@ int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **e,
 	n->plan = config->plan;
 	n->pool = config->pool;
 	n->hooks = config->hooks;
-	n->segment_bytes =
-		config->segment_bytes ? config->segment_bytes : SEGMENT_BYTES;
+	n->segment_bytes = config->segment_bytes;
 	n->lanes = config->plan->lanes > 0 ? config->plan->lanes : 1;
 	n->exec = gf_exec_new(n->comm);
 	init_lock(n);

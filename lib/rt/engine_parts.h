@@ -80,7 +80,7 @@ struct gf_engine {
 	const struct gf_plan *plan;
 	struct gf_pool *pool;
 	struct gf_engine_hooks hooks;
-	size_t segment_bytes;
+	size_t segment_bytes; /* 0: the executor knows */
 	int lanes;
 	struct gf_work *plan_work;
 	size_t nplan_work;

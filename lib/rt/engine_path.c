@@ -32,6 +32,16 @@ static uint64_t sent_elems(const struct gf_schedule *s)
 	return elems;
 }
 
+static size_t segment_elems(const struct gf_engine *e, const struct gf_work *w,
+			    const struct gf_element *element)
+{
+	if (w->sparse)
+		return 0;
+	if (e->segment_bytes)
+		return e->segment_bytes / element->size_bytes;
+	return gf_exec_segment_elems(e->comm, element, w->count_elems);
+}
+
 static int build_schedule(const struct gf_engine *e, const struct gf_work *w,
 			  const struct gf_element *element,
 			  struct gf_schedule *schedule, struct gf_error *err)
@@ -44,8 +54,7 @@ static int build_schedule(const struct gf_engine *e, const struct gf_work *w,
 		.ranks = e->comm->ranks,
 		.count_elems = w->count_elems,
 		.elem_bytes = element->size_bytes,
-		.segment_elems =
-			w->sparse ? 0 : e->segment_bytes / element->size_bytes,
+		.segment_elems = segment_elems(e, w, element),
 		.factors = n ? factors : NULL,
 		.stage_algorithms = n ? stages : NULL,
 		.nfactors = n,

@@ -577,6 +577,34 @@ static void halves(struct gf_comm *c, void *ctx)
 					     gf_codecs[k].name, sizes[n]);
 }
 
+/* --- segments ------------------------------------------------------------ */
+
+static void segments(struct gf_comm *c, void *ctx)
+{
+	static const struct {
+		const char *codec;
+		size_t count_elems, want, shared;
+	} cases[] = {
+		{"f32", 0, 8192, 65536},
+		{"f32", 1 << 20, 8192, 65536},
+		{"f16", 1 << 20, 16384, 131072},
+		{"q8", 1 << 20, 31 * 1024, 255 * 1024},
+		/* 4 GiB on 4 ranks: in at most 1024 pieces each */
+		{"f32", (size_t)1 << 30, 1 << 18, 1 << 18},
+	};
+	const bool *shared = ctx;
+	struct gf_element e;
+	size_t i, got;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		EXPECT(!gf_element_coded(cases[i].codec, GF_OP_SUM, &e, NULL),
+		       "%s", cases[i].codec);
+		got = gf_exec_segment_elems(c, &e, cases[i].count_elems);
+		EXPECT(got == (*shared ? cases[i].shared : cases[i].want),
+		       "case %zu, shared %d: %zu", i, *shared, got);
+	}
+}
+
 /* --- refusals ------------------------------------------------------------ */
 
 static void refusals(struct gf_comm *c, void *ctx)
@@ -651,6 +679,7 @@ static int under_mpirun(int (*open)(struct gf_comm **comm,
 int main(int argc, char **argv)
 {
 	static const int ranks[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
+	bool no = false, yes = true;
 	size_t i;
 
 	watchdog(280);
@@ -659,6 +688,8 @@ int main(int argc, char **argv)
 					    ? gf_comm_mpi_open
 					    : gf_comm_open);
 	on_ranks(1, refusals, NULL);
+	on_ranks(4, segments, &no);
+	on_ranks_over(4, gf_comm_shm_over, segments, &yes);
 	for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++) {
 		on_ranks(ranks[i], all_checks, NULL);
 		on_ranks_over(ranks[i], gf_comm_shm_over, all_checks, NULL);
