@@ -107,25 +107,6 @@ static void test_split(void)
 
 /* --- stop and resume ------------------------------------------------------ */
 
-static void same_file(const char *a, const char *b, size_t step, int rank,
-		      const char *label)
-{
-	char *p = gf_ckpt_part(a, step, rank, false);
-	char *q = gf_ckpt_part(b, step, rank, false);
-	char *x = NULL, *y = NULL;
-	size_t n = 0, m = 0;
-	struct gf_error err = {""};
-
-	EXPECT(!gf_file_read(p, &x, &n, &err) && !gf_file_read(q, &y, &m, &err),
-	       "%s: %s", label, err.text);
-	EXPECT(n && n == m && memcmp(x, y, n) == 0, "%s: rank %d of step %zu",
-	       label, rank, step);
-	free(x);
-	free(y);
-	free(p);
-	free(q);
-}
-
 /* Not only weights: momentum, each rank's running statistics, the epoch's
  * sums, down to the last bit of the files. An epoch has 10 steps. */
 static void test_resume(void)

@@ -41,6 +41,7 @@ struct train_run {
 	int staleness; /* 0: 1 */
 	size_t pipeline_warmup;
 	const char *codec; /* NULL: f32 */
+	struct gf_selection selection;
 	/* out */
 	int rc;
 	struct gf_error err;
@@ -78,6 +79,11 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	plan.rule->threshold_bytes = 64; /* several messages */
 	plan.staleness = run->staleness ? run->staleness : 1;
 	plan.pipeline_warmup_steps = run->pipeline_warmup;
+	plan.selection = run->selection;
+	if (plan.selection.warmup_densities)
+		plan.selection.warmup_densities = gf_xmemdup(
+			plan.selection.warmup_densities,
+			plan.selection.nwarmup * sizeof(double));
 	rc = gf_train_bind(&plan, &model, comm->ranks, &err);
 	for (i = 0; run->codec && i < plan.nmessages; i++) {
 		free(plan.messages[i].codec);
@@ -142,6 +148,26 @@ static inline struct train_run train_defaults(const char *model, int ranks,
 	run.config.training.weight_decay = 1e-3;
 	run.config.training.warmup_epochs = 0.5;
 	return run;
+}
+
+/* A rank's files of two checkpoints, byte for byte. */
+static inline void same_file(const char *a, const char *b, size_t step, int rank,
+		      const char *label)
+{
+	char *p = gf_ckpt_part(a, step, rank, false);
+	char *q = gf_ckpt_part(b, step, rank, false);
+	char *x = NULL, *y = NULL;
+	size_t n = 0, m = 0;
+	struct gf_error err = {""};
+
+	EXPECT(!gf_file_read(p, &x, &n, &err) && !gf_file_read(q, &y, &m, &err),
+	       "%s: %s", label, err.text);
+	EXPECT(n && n == m && memcmp(x, y, n) == 0, "%s: rank %d of step %zu",
+	       label, rank, step);
+	free(x);
+	free(y);
+	free(p);
+	free(q);
 }
 
 #endif
