@@ -6,8 +6,11 @@
 
 #include "base/heap.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/cli.h"
+#include "cli/list.h"
 #include "comm/comm.h"
+#include "probe/format.h"
 #include "probe/job.h"
 #include "probe/levels.h"
 #include "probe/probe.h"
@@ -17,11 +20,14 @@ static const char doc[] =
 	"Describe this machine, or under mpirun the whole job, as a topology: "
 	"hosts, processors, GPUs, network interfaces, and the levels of links "
 	"between ranks. Every figure says whether it was reported by the "
-	"system, measured, or assumed."
+	"system, measured, or assumed. Or read what another program knows."
 	"\vExamples:\n"
 	"  gf-topo --tree\n"
 	"  mpirun -np 4 gf-topo > topo.json\n"
-	"  gf-topo --synthetic \"gpu:4@32GB/s,3us node:16@12.5GB/s,5us\"";
+	"  gf-topo --synthetic \"gpu:4@32GB/s,3us node:16@12.5GB/s,5us\"\n"
+	"  gf-topo --import nccl:dump.xml\n"
+	"  gf-topo --import topology.conf --ranks-per-host 8 --export "
+	"astra-sim";
 
 enum {
 	KEY_SYNTHETIC = 256,
@@ -31,6 +37,9 @@ enum {
 	KEY_MEASURE,
 	KEY_SYSFS,
 	KEY_HWLOC,
+	KEY_IMPORT,
+	KEY_EXPORT,
+	KEY_PER_HOST,
 };
 
 static const struct argp_option options[] = {
@@ -42,6 +51,14 @@ static const struct argp_option options[] = {
 	 "what ranks run on (auto: GPUs where there are enough)", 1},
 	{"measure", KEY_MEASURE, NULL, 0,
 	 "measure how fast memory is copied instead of assuming it", 1},
+	{"import", KEY_IMPORT, "[FORMAT:]FILE", 0,
+	 "read it instead: NCCL's or hwloc's XML, Slurm's topology.conf, "
+	 "ASTRA-sim's yml, a gf-topology document (what it looks like)",
+	 1},
+	{"ranks-per-host", KEY_PER_HOST, "N", 0,
+	 "where the file names hosts and not what is in them (1)", 1},
+	{"export", KEY_EXPORT, "FORMAT", 0,
+	 "write nccl, slurm or astra-sim instead of JSON", 2},
 	{"name", KEY_NAME, "NAME", 0, "the topology's name", 2},
 	{"tree", KEY_TREE, NULL, 0, "draw it for people instead of JSON", 2},
 	{"hwloc", KEY_HWLOC, "FILE", 0,
@@ -55,6 +72,9 @@ struct arguments {
 	struct gf_cli cli;
 	const char *synthetic, *name;
 	const char *sysfs, *hwloc_xml;
+	const char *import;
+	int ranks_per_host;                      /* 0: not told */
+	const struct gf_topology_format *export; /* NULL: our own */
 	enum gf_ranks_on ranks_on;
 	bool measure, tree;
 };
@@ -83,6 +103,51 @@ static void check_synthetic(struct argp_state *state, const char *spec)
 	if (gf_levels_synthetic(spec, &t, &err) < 0)
 		gf_cli_usage_error(state, "--synthetic", &err);
 	gf_topology_release(&t);
+}
+
+static void choose_export(struct argp_state *state, struct arguments *a,
+			  const char *arg)
+{
+	char *names;
+	struct gf_error err;
+
+	a->export = gf_topology_format_find(arg);
+	if (a->export && a->export->write)
+		return;
+	names = gf_topology_format_names(1);
+	gf_error_set(&err, -EINVAL, "want %s, got %.40s", names, arg);
+	free(names);
+	gf_cli_usage_error(state, "--export", &err);
+}
+
+static void set_per_host(struct argp_state *state, struct arguments *a,
+			 const char *arg)
+{
+	struct gf_error err;
+	long long count;
+
+	if (gf_units_int(arg, 1, 1 << 20, &count, &err) < 0)
+		gf_cli_usage_error(state, "--ranks-per-host", &err);
+	a->ranks_per_host = (int)count;
+}
+
+static void check_arguments(struct argp_state *state, const struct arguments *a)
+{
+	bool looks = a->measure || a->sysfs || a->hwloc_xml || a->ranks_on;
+
+	if (a->synthetic && looks)
+		argp_error(state, "--synthetic goes without --device, "
+				  "--measure, --hwloc and --sysfs");
+	if (a->import && (looks || a->synthetic))
+		argp_error(state, "--import goes without --synthetic, "
+				  "--device, --measure, --hwloc and --sysfs");
+	if (a->ranks_per_host && !a->import)
+		argp_error(state, "--ranks-per-host goes with --import");
+	if (a->export && a->tree)
+		argp_error(state, "--export and --tree are two outputs");
+	if (a->hwloc_xml && a->measure)
+		argp_error(state, "--measure measures this machine, "
+				  "not that of --hwloc");
 }
 
 static int parse_opt(int key, char *arg, struct argp_state *state)
@@ -115,17 +180,20 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 	case KEY_HWLOC:
 		a->hwloc_xml = arg;
 		return 0;
+	case KEY_IMPORT:
+		a->import = arg;
+		return 0;
+	case KEY_EXPORT:
+		choose_export(state, a, arg);
+		return 0;
+	case KEY_PER_HOST:
+		set_per_host(state, a, arg);
+		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "want no argument, got %s", arg);
 		return EINVAL;
 	case ARGP_KEY_END:
-		if (a->synthetic &&
-		    (a->measure || a->sysfs || a->hwloc_xml || a->ranks_on))
-			argp_error(state, "--synthetic goes without --device, "
-					  "--measure, --hwloc and --sysfs");
-		if (a->hwloc_xml && a->measure)
-			argp_error(state, "--measure measures this machine, "
-					  "not that of --hwloc");
+		check_arguments(state, a);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -177,27 +245,53 @@ static char *default_name(const struct arguments *a,
 			    t->levels[t->nlevels - 1].link);
 }
 
+static int write_out(const struct arguments *a, const struct gf_topology *t,
+		     struct gf_text *out, struct gf_error *err)
+{
+	struct gf_text remarks = {0};
+	char *written;
+	int rc = gf_topology_check(t, err);
+
+	if (rc == 0 && a->export)
+		rc = a->export->write(t, out, &remarks, err);
+	if (rc == 0 && !a->export) {
+		written = gf_topology_write(t);
+		gf_text_add(out, written, strlen(written));
+		free(written);
+	}
+	gf_cli_warn_lines(&a->cli, remarks.data);
+	gf_text_release(&remarks);
+	return rc;
+}
+
+/* Of what was imported, the file says what it is. */
+static void name_it(const struct arguments *a, struct gf_topology *t)
+{
+	if (!t->producer)
+		t->producer = gf_xstrdup("gf-topo " GF_VERSION);
+	if (!t->source)
+		t->source =
+			gf_xstrdup(a->synthetic ? "synthetic" : "discovered");
+	if (t->name && !a->name)
+		return;
+	free(t->name);
+	t->name = default_name(a, t);
+}
+
 static int emit(const struct arguments *a, struct gf_topology *t,
 		struct gf_error *err)
 {
 	struct gf_text text = {0};
-	char *out;
-	int rc;
+	int rc = 0;
 
-	t->producer = gf_xstrdup("gf-topo " GF_VERSION);
-	t->name = default_name(a, t);
-	t->source = gf_xstrdup(a->synthetic ? "synthetic" : "discovered");
-	if (a->tree) {
+	name_it(a, t);
+	if (a->tree)
 		gf_tree_draw(t, &text);
-		out = gf_text_take(&text);
-	} else {
-		rc = gf_topology_check(t, err);
-		if (rc < 0)
-			return rc;
-		out = gf_topology_write(t);
-	}
-	rc = gf_cli_emit(&a->cli, out, err);
-	free(out);
+	else
+		rc = write_out(a, t, &text, err);
+	if (rc == 0)
+		rc = gf_cli_emit(&a->cli, text.data, err);
+	gf_text_release(&text);
 	return rc;
 }
 
@@ -211,7 +305,7 @@ static int run_job(const struct arguments *a, struct gf_error *err)
 	struct gf_topology t = {0};
 	struct gf_text remark = {0};
 	struct gf_comm *comm;
-	int rc = gf_comm_mpi_open(&comm, err);
+	int rc = gf_comm_open(&comm, err);
 
 	if (rc < 0)
 		return rc;
@@ -236,12 +330,23 @@ static int run_job(const struct arguments *a, struct gf_error *err)
 
 static int run_alone(const struct arguments *a, struct gf_error *err)
 {
+	struct gf_text remarks = {0};
 	struct gf_topology t = {0};
-	int rc = a->synthetic ? gf_levels_synthetic(a->synthetic, &t, err)
-			      : discover_host(a, &t, err);
+	int rc;
 
-	if (rc == 0)
+	if (a->synthetic)
+		rc = gf_levels_synthetic(a->synthetic, &t, err);
+	else if (a->import)
+		rc = gf_topology_import(
+			a->import, a->ranks_per_host ? a->ranks_per_host : 1,
+			&t, &remarks, err);
+	else
+		rc = discover_host(a, &t, err);
+	if (rc == 0) {
+		gf_cli_warn_lines(&a->cli, remarks.data);
 		rc = emit(a, &t, err);
+	}
+	gf_text_release(&remarks);
 	gf_topology_release(&t);
 	return rc;
 }
@@ -251,7 +356,7 @@ static int run(const struct arguments *a, struct gf_error *err)
 	if (!a->cli.launched)
 		return run_alone(a, err);
 	/* Needs no job: one rank writes, the others are done. */
-	if (a->synthetic)
+	if (a->synthetic || a->import)
 		return a->cli.rank == 0 ? run_alone(a, err) : 0;
 	return run_job(a, err);
 }

@@ -36,8 +36,8 @@ static struct gf_level assumed(const struct link_default *d)
 	};
 }
 
-static void append(struct gf_topology *t, struct gf_level level,
-		   const char *name, size_t size)
+void gf_levels_append(struct gf_topology *t, struct gf_level level,
+		      const char *name, size_t size)
 {
 	t->levels =
 		gf_xreallocarray(t->levels, t->nlevels + 1, sizeof(*t->levels));
@@ -93,7 +93,12 @@ void gf_levels_network_of(const struct gf_host *host, struct gf_level *level)
 }
 
 /* The slowest link among the first `wanted` accelerators. */
-static struct gf_level device_level(const struct gf_host *host, size_t wanted)
+struct gf_level gf_levels_shm(void)
+{
+	return assumed(&shm);
+}
+
+struct gf_level gf_levels_devices(const struct gf_host *host, size_t wanted)
 {
 	struct gf_level level = assumed(&pcie);
 	double slowest = 0;
@@ -107,8 +112,10 @@ static struct gf_level device_level(const struct gf_host *host, size_t wanted)
 		if (slowest == 0 || rate < slowest)
 			slowest = rate;
 	}
-	level.bandwidth_bytes_per_s = slowest;
-	level.bandwidth_origin = GF_ORIGIN_REPORTED;
+	if (slowest > 0) {
+		level.bandwidth_bytes_per_s = slowest;
+		level.bandwidth_origin = GF_ORIGIN_REPORTED;
+	}
 	return level;
 }
 
@@ -122,10 +129,10 @@ int gf_levels_of_host(struct gf_topology *t, enum gf_ranks_on ranks_on,
 				    "no GPU or accelerator is visible on %s",
 				    host->name);
 	if (ranks_on != GF_RANKS_ON_CPU && host->ndevices > 0)
-		append(t, device_level(host, host->ndevices), "host",
-		       host->ndevices);
+		gf_levels_append(t, gf_levels_devices(host, host->ndevices),
+				 "host", host->ndevices);
 	else
-		append(t, assumed(&shm), "host", (size_t)host->cores);
+		gf_levels_append(t, assumed(&shm), "host", (size_t)host->cores);
 	return 0;
 }
 
@@ -192,10 +199,10 @@ static struct gf_level host_level(const struct gf_topology *t, int on_devices)
 
 	if (!on_devices)
 		return assumed(&shm);
-	slowest = device_level(&t->hosts[0], (size_t)t->hosts[0].ranks);
+	slowest = gf_levels_devices(&t->hosts[0], (size_t)t->hosts[0].ranks);
 	for (i = 1; i < t->nhosts; i++)
-		slower(&slowest,
-		       device_level(&t->hosts[i], (size_t)t->hosts[i].ranks));
+		slower(&slowest, gf_levels_devices(&t->hosts[i],
+						   (size_t)t->hosts[i].ranks));
 	return slowest;
 }
 
@@ -240,7 +247,7 @@ int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
 	t->ranks = ranks;
 	size = ranks_per_host(t, host_of, ranks);
 	if (size == 0) {
-		append(t, network_level(t, 1), "net", (size_t)ranks);
+		gf_levels_append(t, network_level(t, 1), "net", (size_t)ranks);
 		gf_text_addf(remark,
 			     "the ranks are not placed in equal, contiguous "
 			     "groups on %zu hosts (up to %d on one): described "
@@ -251,9 +258,10 @@ int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
 		return 0;
 	}
 	if (size > 1 || t->nhosts == 1)
-		append(t, host_level(t, on_devices), "host", (size_t)size);
+		gf_levels_append(t, host_level(t, on_devices), "host",
+				 (size_t)size);
 	if (t->nhosts > 1)
-		append(t, network_level(t, 0), "net", t->nhosts);
+		gf_levels_append(t, network_level(t, 0), "net", t->nhosts);
 	return 0;
 }
 

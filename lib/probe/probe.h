@@ -40,6 +40,10 @@ void gf_probe_host_release(struct gf_host *host);
  * -ENOMEM. */
 int gf_probe_copy_rate(double *bytes_per_s, struct gf_error *err);
 
+/* Bytes per second, per direction, of a PCI Express link; 0 for what is none
+ * (255 lanes mean no answer). */
+double gf_probe_pcie_rate(double gt_per_s, double lanes);
+
 /* For probers: a new entry at the end of the host's list, zeroed but for
  * numa = -1. */
 struct gf_device *gf_probe_add_device(struct gf_host *host);

@@ -20,6 +20,13 @@ static double lane_bytes_per_s(double gt_per_s)
 	return gt_per_s * 1e9 * 236 / 256 / 8;
 }
 
+double gf_probe_pcie_rate(double gt_per_s, double lanes)
+{
+	if (!(gt_per_s > 0) || gt_per_s > 1024 || lanes < 1 || lanes > 32)
+		return 0;
+	return lane_bytes_per_s(gt_per_s) * lanes;
+}
+
 static double link_rate(const char *sysfs, const char *pci)
 {
 	double speed, width;
@@ -30,9 +37,7 @@ static double link_rate(const char *sysfs, const char *pci)
 	    gf_sysfs_number(&width, "%s/bus/pci/devices/%s/max_link_width",
 			    sysfs, pci) < 0)
 		return 0;
-	if (!(speed > 0) || speed > 1024 || width < 1 || width > 32)
-		return 0;
-	return lane_bytes_per_s(speed) * width;
+	return gf_probe_pcie_rate(speed, width);
 }
 
 static int probe(const struct gf_probe_config *config, struct gf_host *host,

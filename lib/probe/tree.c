@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/human.h"
 
 static const char branch[] = "├─ ", last_branch[] = "└─ ";
@@ -58,18 +59,26 @@ static const char *plural(long long n)
 static void draw_host(const struct gf_host *h, const char *lead,
 		      struct gf_text *out)
 {
+	const struct {
+		int count;
+		const char *what;
+	} facts[] = {
+		{h->ranks, "rank"},           {h->sockets, "socket"},
+		{h->numa_nodes, "NUMA node"}, {h->cores, "core"},
+		{h->threads, "thread"},
+	};
 	struct gf_human memory;
 	size_t i, left = h->ndevices + h->nnics;
+	int said = 0;
 
 	gf_text_addf(out, "%s: ", h->name);
-	if (h->ranks > 0)
-		gf_text_addf(out, "%d rank%s, ", h->ranks, plural(h->ranks));
-	gf_text_addf(out, "%d socket%s, %d NUMA node%s, %d core%s, %d thread%s",
-		     h->sockets, plural(h->sockets), h->numa_nodes,
-		     plural(h->numa_nodes), h->cores, plural(h->cores),
-		     h->threads, plural(h->threads));
+	for (i = 0; i < GF_ARRAY_LENGTH(facts); i++)
+		if (facts[i].count > 0)
+			gf_text_addf(out, "%s%d %s%s", said++ ? ", " : "",
+				     facts[i].count, facts[i].what,
+				     plural(facts[i].count));
 	if (h->memory_bytes > 0)
-		gf_text_addf(out, ", %s",
+		gf_text_addf(out, "%s%s", said++ ? ", " : "",
 			     gf_human_size((double)h->memory_bytes, &memory));
 	gf_text_addf(out, "\n");
 	for (i = 0; i < h->ndevices; i++) {

@@ -114,3 +114,56 @@ load common
 	wants 0 gf-topo --version
 	prints 'gf-topo (gradflow)'
 }
+
+@test "--import takes what a file looks like, or is said to be" {
+	for f in dgx.xml pairs.xml fat-tree.conf blocks.conf ring-switch.yml; do
+		wants 0 gf-topo --import "$data/topologies/$f"
+		cp out.txt topo.json
+		gf-topo --import topo.json | cmp - topo.json
+	done
+	wants 0 gf-topo --import "nccl:$data/topologies/dgx.xml"
+	jq -e '.source == "nccl-xml" and .name == "dgx" and (has("ranks") | not)' out.txt
+	jq -e '.levels == [.levels[0]] and .levels[0].link == "nvlink" and .levels[0].size == 4' out.txt
+	jq -e '[.hosts[0].devices[].numa] == [0, 0, 1, 1]' out.txt
+	jq -e '[.hosts[0].nics[] | [.name, .link, .bandwidth_bytes_per_s]] == [["mlx5_0", "infiniband", 50e9], ["eth0", "ethernet", 12.5e9]]' out.txt
+	wants 0 gf-topo --import "$data/hwloc/gpu-node.xml"
+	jq -e '.source == "hwloc" and .hosts[0].name == "gpu-node"' out.txt
+	wants 0 gf-topo --import "$data/topologies/fat-tree.conf" --ranks-per-host 4 --name fat
+	jq -e '.ranks == 24 and .name == "fat" and [.levels[].size] == [4, 3, 2] and .hosts[5].name == "login"' out.txt
+	gf-plan -q --model resnet50 out.txt > plan.json
+}
+
+@test "--import: uneven switches are flat, and said to be" {
+	printf 'SwitchName=a Nodes=n[0-2]\nSwitchName=b Nodes=n[3-4]\n' > t.conf
+	wants 0 gf-topo --import t.conf
+	says 'the switches are not alike'
+	jq -e '[.levels[] | [.name, .size]] == [["net", 5]]' out.txt
+}
+
+@test "--export: what a format can say" {
+	wants 0 gf-topo --import "$data/topologies/ring-switch.yml" --export astra-sim
+	printf 'topology: [ Ring, Switch ]\nnpus_count: [ 8, 4 ]\nbandwidth: [ 400, 50 ]\nlatency: [ 936.25, 500 ]\n' | diff - out.txt
+	wants 0 gf-topo --import "$data/topologies/fat-tree.conf" --export slurm
+	gf-topo --import slurm:out.txt | jq -e '[.levels[].size] == [3, 2]'
+	wants 0 gf-topo --import "$data/topologies/dgx.xml" --export nccl
+	says 'NVLinks are not in the document'
+	says '1 of 2 interfaces are left out'
+	gf-topo --import nccl:out.txt | jq -e '[.hosts[0].devices[].bandwidth_bytes_per_s | . / 1e9 | floor] == [63, 63, 63, 63]'
+	wants 1 gf-topo --synthetic "net:4@1Gb/s,50us" --export nccl
+	says 'want a host with GPUs'; one_line; [ -z "$output" ]
+	wants 1 gf-topo --synthetic "net:4@1Gb/s,50us" --export slurm
+	says 'with the names of its hosts'; [ -z "$output" ]
+}
+
+@test "--import and --export: refusals" {
+	echo hello > x; printf '<system><cpu/>' > y; printf 'a\0b' > z
+	wants 2 gf-topo --import x; says 'x: it looks like none of'; one_line
+	wants 2 gf-topo --import nccl:y; says 'y:1: want the end of an element'; one_line
+	wants 2 gf-topo --import z; says 'z: want text, got a zero byte at offset 1'; one_line
+	wants 3 gf-topo --import nosuch; one_line
+	wants 2 gf-topo --import x --measure; says '--import goes without'
+	wants 2 gf-topo --export hwloc; says '--export: want nccl, slurm, astra-sim, got hwloc'
+	wants 2 gf-topo --export slurm --tree; says 'two outputs'
+	wants 2 gf-topo --ranks-per-host 2; says 'goes with --import'
+	wants 2 gf-topo --import x --ranks-per-host 0; says '--ranks-per-host: want an integer'
+}

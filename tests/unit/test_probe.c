@@ -403,7 +403,7 @@ static void test_tree(void)
 		"test (synthetic): 8 ranks\n"
 		"net x4: ethernet, 125 MB/s (assumed), 50 us (assumed)\n"
 		"└─ host x2: shm, 8 GB/s (assumed), 1 us (assumed)\n"
-		"└─ n0: 0 sockets, 0 NUMA nodes, 8 cores, 0 threads\n"
+		"└─ n0: 8 cores\n"
 		"   ├─ gpu test, 30 GB/s (assumed)\n"
 		"   └─ eth0: ethernet, up, rate unknown\n";
 	struct gf_topology t = {0};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PROBE_FORMAT_H
+#define GF_PROBE_FORMAT_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doc/topology.h"
+
+/*
+ * Topologies in the formats of other programs. A format is one file and one
+ * entry in formats.c; each reads, writes, or both.
+ */
+struct gf_topology_file {
+	const char *path; /* for messages */
+	const char *text; /* NUL-terminated behind size bytes */
+	size_t size;
+	/* Where the file speaks of hosts and not of what is in them. */
+	int ranks_per_host; /* >= 1 */
+};
+
+struct gf_topology_format {
+	const char *name;
+	const char *description; /* one line */
+	/* 1 if a text looks like this format. NULL: it does not read. */
+	int (*recognise)(const char *text);
+	/* Fills a zeroed topology but for producer and name; source is its
+	 * own. remarks: one line each. -EINVAL names the file and the place. */
+	int (*read)(const struct gf_topology_file *in, struct gf_topology *t,
+		    struct gf_text *remarks, struct gf_error *err);
+	/* Adds the file's text; what the format cannot say is left out, and
+	 * remarks say so. -ENOTSUP: nothing of this topology can be said in it.
+	 * NULL: it does not write. */
+	int (*write)(const struct gf_topology *t, struct gf_text *out,
+		     struct gf_text *remarks, struct gf_error *err);
+};
+
+extern const struct gf_topology_format
+	*const gf_topology_formats[]; /* NULL-terminated */
+
+/* NULL if there is none of that name. */
+const struct gf_topology_format *gf_topology_format_find(const char *name);
+/* The names of those that read (or write), with commas between; the caller
+ * frees. */
+char *gf_topology_format_names(int writing);
+
+/*
+ * Reads "FORMAT:FILE" or "FILE", then by the first format that recognises it;
+ * fills producer and, from the file's name, the topology's; checks the result.
+ */
+int gf_topology_import(const char *spec, int ranks_per_host,
+		       struct gf_topology *t, struct gf_text *remarks,
+		       struct gf_error *err);
+
+#endif

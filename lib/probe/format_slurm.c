@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Slurm's topology.conf: a tree of switches, or blocks.
+ *
+ *	SwitchName=leaf0 Nodes=tux[0-3]
+ *	SwitchName=spine Switches=leaf[0-1] LinkSpeed=900
+ *	BlockName=b0 Nodes=tux[0-7]        BlockSizes=8
+ *
+ * It names hosts and says who is near whom, nothing of rates (LinkSpeed has no
+ * unit and no effect): those of the levels are assumed, Ethernet whose switches
+ * block nobody. A tree whose branches are not alike becomes one flat level.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "probe/formats.h"
+#include "probe/hostlist.h"
+#include "probe/levels.h"
+
+/* Fat trees have three or four tiers. */
+enum { TIERS_MAX = 16, SWITCHES_MAX = 16384 };
+
+struct node {
+	char *name;
+	size_t line;
+	struct gf_hostlist hosts, children;
+	bool has_parent;
+};
+
+struct reading {
+	const struct gf_topology_file *in;
+	struct gf_error *err;
+	struct node *nodes;
+	size_t nnodes, capacity;
+	size_t size[TIERS_MAX + 1]; /* per tier, from the leaves; 0 unknown */
+	bool unequal;
+	size_t names, visited;    /* read in all; switches found from above */
+	struct gf_hostlist hosts; /* in the order of the tree */
+};
+
+static int recognise(const char *text)
+{
+	return strcasestr(text, "SwitchName=") != NULL ||
+	       strcasestr(text, "BlockName=") != NULL;
+}
+
+static int set_key(struct reading *r, struct node *n, const char *key,
+		   const char *value)
+{
+	if (strcasecmp(key, "Nodes") == 0)
+		return gf_hostlist_add(&n->hosts, value, r->err);
+	if (strcasecmp(key, "Switches") == 0)
+		return gf_hostlist_add(&n->children, value, r->err);
+	if (strcasecmp(key, "LinkSpeed") == 0 ||
+	    strcasecmp(key, "BlockSizes") == 0)
+		return 0;
+	if (strcasecmp(key, "SwitchName") != 0 &&
+	    strcasecmp(key, "BlockName") != 0)
+		return gf_error_set(r->err, -EINVAL,
+				    "want SwitchName, Nodes, Switches, "
+				    "LinkSpeed, BlockName or BlockSizes, got "
+				    "%.40s",
+				    key);
+	if (n->name || !*value)
+		return gf_error_set(r->err, -EINVAL,
+				    "want one name on a line, got \"%.40s\"",
+				    value);
+	n->name = gf_xstrdup(value);
+	return 0;
+}
+
+static void node_release(struct node *n)
+{
+	free(n->name);
+	gf_hostlist_release(&n->hosts);
+	gf_hostlist_release(&n->children);
+}
+
+static int check_node(const struct reading *r, const struct node *n)
+{
+	size_t i;
+
+	if (r->nnodes >= SWITCHES_MAX || r->names > GF_HOSTLIST_MAX)
+		return gf_error_set(r->err, -EINVAL,
+				    "want at most %d switches and %zu names in "
+				    "all",
+				    SWITCHES_MAX, GF_HOSTLIST_MAX);
+	if ((n->hosts.count > 0) == (n->children.count > 0))
+		return gf_error_set(r->err, -EINVAL,
+				    "%s: want either Nodes or Switches",
+				    n->name);
+	for (i = 0; i < r->nnodes; i++)
+		if (strcmp(r->nodes[i].name, n->name) == 0)
+			return gf_error_set(r->err, -EINVAL,
+					    "want %.40s once, it was on line "
+					    "%zu",
+					    n->name, r->nodes[i].line);
+	return 0;
+}
+
+/* Pairs of key=value; a line without a name (BlockSizes alone) says nothing. */
+static int read_line(struct reading *r, char *line, size_t number)
+{
+	struct node n = {.line = number};
+	char *saved = NULL, *word, *value;
+	int rc = 0;
+
+	line[strcspn(line, "#")] = '\0';
+	for (word = strtok_r(line, " \t\r", &saved); word && rc == 0;
+	     word = strtok_r(NULL, " \t\r", &saved)) {
+		value = strchr(word, '=');
+		if (value) {
+			*value = '\0';
+			rc = set_key(r, &n, word, value + 1);
+		} else {
+			rc = gf_error_set(r->err, -EINVAL,
+					  "want KEY=VALUE, got \"%.40s\"",
+					  word);
+		}
+	}
+	r->names += n.hosts.count + n.children.count;
+	if (rc == 0 && n.name)
+		rc = check_node(r, &n);
+	else if (rc == 0 && (n.hosts.count || n.children.count))
+		rc = gf_error_set(r->err, -EINVAL,
+				  "want a SwitchName or BlockName, got none");
+	if (rc < 0 || !n.name)
+		node_release(&n);
+	else
+		*gf_array_push(&r->nodes, &r->nnodes, &r->capacity) = n;
+	if (rc < 0)
+		gf_error_prefix(r->err, "%s:%zu", r->in->path, number);
+	return rc;
+}
+
+/* Lines that end in a backslash go on. */
+static int read_lines(struct reading *r)
+{
+	char *copy = gf_xstrdup(r->in->text), *line = copy, *next;
+	size_t number = 1, first;
+	int rc = 0;
+
+	while (line && rc == 0) {
+		first = number;
+		next = line;
+		while ((next = strchr(next, '\n'))) {
+			number++;
+			if (next == line || next[-1] != '\\')
+				break;
+			next[-1] = next[0] = ' ';
+		}
+		if (next)
+			*next++ = '\0';
+		rc = read_line(r, line, first);
+		line = next;
+	}
+	free(copy);
+	if (rc == 0 && r->nnodes == 0)
+		rc = gf_error_set(r->err, -EINVAL,
+				  "%s: want a SwitchName or BlockName, got "
+				  "none",
+				  r->in->path);
+	return rc;
+}
+
+static struct node *find(const struct reading *r, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < r->nnodes; i++)
+		if (strcmp(r->nodes[i].name, name) == 0)
+			return &r->nodes[i];
+	return NULL;
+}
+
+/* Every switch below at most one other. */
+static int link_nodes(struct reading *r)
+{
+	size_t i, k;
+
+	for (i = 0; i < r->nnodes; i++)
+		for (k = 0; k < r->nodes[i].children.count; k++) {
+			const char *name = r->nodes[i].children.names[k];
+			struct node *child = find(r, name);
+
+			if (!child || child->has_parent)
+				return gf_error_set(
+					r->err, -EINVAL,
+					"%s:%zu: want a switch that %s, got "
+					"%.40s",
+					r->in->path, r->nodes[i].line,
+					child ? "is below no other"
+					      : "has a line of its own",
+					name);
+			child->has_parent = true;
+		}
+	return 0;
+}
+
+static void note_size(struct reading *r, int tier, size_t size)
+{
+	if (r->size[tier] == 0)
+		r->size[tier] = size;
+	else if (r->size[tier] != size)
+		r->unequal = true;
+}
+
+/* Adds the hosts below; *tier is how many levels there are. */
+static int walk(struct reading *r, const struct node *n, int depth, int *tier)
+{
+	size_t i;
+	int below, rc = 0;
+
+	if (depth > TIERS_MAX)
+		return gf_error_set(r->err, -EINVAL,
+				    "%s:%zu: want at most %d tiers of "
+				    "switches, got more at %.40s",
+				    r->in->path, n->line, TIERS_MAX, n->name);
+	*tier = 0;
+	r->visited++;
+	for (i = 0; i < n->hosts.count && rc == 0; i++)
+		rc = gf_hostlist_add(&r->hosts, n->hosts.names[i], r->err);
+	for (i = 0; i < n->children.count && rc == 0; i++) {
+		rc = walk(r, find(r, n->children.names[i]), depth + 1, &below);
+		if (i > 0 && below + 1 != *tier)
+			r->unequal = true;
+		if (below + 1 > *tier)
+			*tier = below + 1;
+	}
+	if (rc == 0)
+		note_size(r, *tier,
+			  n->hosts.count ? n->hosts.count : n->children.count);
+	return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int check_hosts(const struct reading *r)
+{
+	char **sorted =
+		gf_xmemdup(r->hosts.names, r->hosts.count * sizeof(*sorted));
+	size_t i;
+	int rc = 0;
+
+	qsort(sorted, r->hosts.count, sizeof(*sorted), by_name);
+	for (i = 1; i < r->hosts.count && rc == 0; i++)
+		if (strcmp(sorted[i], sorted[i - 1]) == 0)
+			rc = gf_error_set(r->err, -EINVAL,
+					  "%s: want every node below one "
+					  "switch, got %.40s below two",
+					  r->in->path, sorted[i]);
+	free(sorted);
+	return rc;
+}
+
+/* All trees; several meet at one more tier. */
+static int walk_all(struct reading *r, int *tiers)
+{
+	size_t i, roots = 0;
+	int top = 0, tier, rc = link_nodes(r);
+
+	for (i = 0; i < r->nnodes && rc == 0; i++) {
+		if (r->nodes[i].has_parent)
+			continue;
+		rc = walk(r, &r->nodes[i], 1, &tier);
+		if (rc == 0 && roots++ > 0 && tier != top)
+			r->unequal = true;
+		top = roots == 1 || tier > top ? tier : top;
+	}
+	if (rc == 0 && r->visited < r->nnodes)
+		rc = gf_error_set(r->err, -EINVAL,
+				  "%s: want a tree of switches, got %zu in a "
+				  "circle",
+				  r->in->path, r->nnodes - r->visited);
+	*tiers = top + 1;
+	if (roots > 1)
+		r->size[(*tiers)++] = roots;
+	return rc ? rc : check_hosts(r);
+}
+
+/* Each tier passes on all that the hosts below can send. */
+static void make_levels(const struct reading *r, int tiers,
+			struct gf_topology *t, struct gf_text *remarks)
+{
+	static const struct gf_host nothing = {0};
+	struct gf_level level;
+	size_t below = 1;
+	int i;
+
+	if (r->in->ranks_per_host > 1)
+		gf_levels_append(t, gf_levels_shm(), "host",
+				 (size_t)r->in->ranks_per_host);
+	if (r->unequal) {
+		gf_text_addf(remarks,
+			     "%s: the switches are not alike: described as one "
+			     "flat level of %zu hosts\n",
+			     r->in->path, r->hosts.count);
+		gf_levels_network_of(&nothing, &level);
+		gf_levels_append(t, level, "net", r->hosts.count);
+		return;
+	}
+	for (i = 0; i < tiers; i++) {
+		char *name = i ? gf_xasprintf("tier%d", i + 1)
+			       : gf_xstrdup("switch");
+
+		gf_levels_network_of(&nothing, &level);
+		level.bandwidth_bytes_per_s *= (double)below;
+		gf_levels_append(t, level, name, r->size[i]);
+		below *= r->size[i];
+		free(name);
+	}
+}
+
+static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
+		      struct gf_text *remarks, struct gf_error *err)
+{
+	struct reading r = {.in = in, .err = err};
+	size_t i;
+	int tiers, rc = read_lines(&r);
+
+	if (rc == 0)
+		rc = walk_all(&r, &tiers);
+	if (rc == 0) {
+		make_levels(&r, tiers, t, remarks);
+		t->source = gf_xstrdup("slurm");
+		t->ranks = gf_levels_ranks(t->levels, t->nlevels);
+		if (t->ranks == 0)
+			rc = gf_error_set(err, -EINVAL,
+					  "%s: want at most %d ranks in all",
+					  in->path, INT_MAX);
+	}
+	if (rc == 0) {
+		t->nhosts = r.hosts.count;
+		t->hosts = gf_xcalloc(t->nhosts, sizeof(*t->hosts));
+		for (i = 0; i < t->nhosts; i++) {
+			t->hosts[i].name = gf_xstrdup(r.hosts.names[i]);
+			t->hosts[i].ranks = in->ranks_per_host;
+		}
+	}
+	for (i = 0; i < r.nnodes; i++)
+		node_release(&r.nodes[i]);
+	free(r.nodes);
+	gf_hostlist_release(&r.hosts);
+	return rc;
+}
+
+/* --- writing --------------------------------------------------------------
+ */
+
+static int writable(const struct gf_topology *t, size_t *first,
+		    struct gf_error *err)
+{
+	size_t ranks = 1, i;
+
+	if (t->nhosts == 0 || t->ranks == 0)
+		return gf_error_set(err, -ENOTSUP,
+				    "slurm: want a job's topology with the "
+				    "names of its hosts");
+	for (i = 0; i < t->nhosts; i++)
+		if (t->hosts[i].name[strcspn(t->hosts[i].name, " \t\n=,[]#")])
+			return gf_error_set(err, -ENOTSUP,
+					    "slurm: want names without blanks, "
+					    "=, commas, # and brackets, got "
+					    "%.40s",
+					    t->hosts[i].name);
+	for (*first = 0; *first < t->nlevels; ++*first) {
+		if (ranks * t->nhosts == (size_t)t->ranks)
+			return 0;
+		ranks *= t->levels[*first].size;
+	}
+	return gf_error_set(err, -ENOTSUP,
+			    "slurm: want levels above the hosts, found none "
+			    "where %zu hosts meet",
+			    t->nhosts);
+}
+
+static int write_slurm(const struct gf_topology *t, struct gf_text *out,
+		       struct gf_text *remarks, struct gf_error *err)
+{
+	size_t first = 0, count, size, i, k, level, tier;
+	int rc = writable(t, &first, err);
+
+	(void)remarks;
+	if (rc < 0)
+		return rc;
+	count = t->nhosts;
+	for (level = first; level < t->nlevels; level++) {
+		size = t->levels[level].size;
+		tier = level - first;
+		for (i = 0; i < count / size; i++) {
+			gf_text_addf(out, "SwitchName=s%zu-%zu %s=", tier, i,
+				     tier ? "Switches" : "Nodes");
+			for (k = 0; k < size && tier == 0; k++)
+				gf_text_addf(out, "%s%s", k ? "," : "",
+					     t->hosts[i * size + k].name);
+			if (tier > 0)
+				gf_text_addf(out, "s%zu-[%zu-%zu]", tier - 1,
+					     i * size, i * size + size - 1);
+			gf_text_addf(out, "\n");
+		}
+		count /= size;
+	}
+	return 0;
+}
+
+const struct gf_topology_format gf_format_slurm = {
+	.name = "slurm",
+	.description = "Slurm's topology.conf",
+	.recognise = recognise,
+	.read = read_slurm,
+	.write = write_slurm,
+};

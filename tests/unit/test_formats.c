@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Topologies of other programs: what they mean here, and what is refused. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "base/rng.h"
+#include "probe/format.h"
+#include "probe/hostlist.h"
+#include "test.h"
+
+static int read_text(const char *format, const char *text, int per_host,
+		     struct gf_topology *t, struct gf_error *err)
+{
+	struct gf_topology_file in = {"f", text, strlen(text), per_host};
+	struct gf_text remarks = {0};
+	int rc = gf_topology_format_find(format)->read(&in, t, &remarks, err);
+
+	gf_text_release(&remarks);
+	return rc;
+}
+
+/* "name:size@GB/s " per level */
+static char *print_levels(const struct gf_topology *t)
+{
+	struct gf_text out = {0};
+	size_t i;
+
+	for (i = 0; i < t->nlevels; i++)
+		gf_text_addf(&out, "%s:%zu@%g ", t->levels[i].name,
+			     t->levels[i].size,
+			     t->levels[i].bandwidth_bytes_per_s / 1e9);
+	return gf_text_take(&out);
+}
+
+#define GPU(bus, links)                                                        \
+	"<pci busid=\"" bus "\" link_speed=\"16.0 GT/s PCIe\" "                \
+	"link_width=\"16\"><gpu sm=\"80\">" links "</gpu></pci>"
+#define LINK(bus)  "<nvlink target=\"" bus "\" count=\"4\"/>"
+#define NODE(gpus) "<system><cpu numaid=\"0\">" gpus "</cpu></system>"
+
+static void test_read(void)
+{
+	static const struct {
+		const char *format, *text;
+		int per_host, ranks;
+		size_t hosts;
+		const char *levels;
+	} cases[] = {
+		{"nccl", NODE(GPU("a", "")), 1, 0, 1, "host:1@31.5077 "},
+		{"nccl", NODE(GPU("a", "") GPU("b", "")), 1, 0, 1,
+		 "host:2@31.5077 "},
+		{"nccl", NODE(GPU("a", LINK("b")) GPU("b", LINK("a"))), 1, 0, 1,
+		 "host:2@80 "},
+		{"nccl",
+		 NODE(GPU("a", LINK("b")) GPU("b", LINK("a"))
+			      GPU("c", LINK("d")) GPU("d", LINK("c"))),
+		 1, 0, 1, "nvlink:2@80 host:2@31.5077 "},
+		/* pairs that are no neighbours */
+		{"nccl",
+		 NODE(GPU("a", LINK("c")) GPU("b", LINK("d"))
+			      GPU("c", LINK("a")) GPU("d", LINK("b"))),
+		 1, 0, 1, "host:4@31.5077 "},
+		{"slurm", "SwitchName=s Nodes=n[0-3]", 1, 4, 4,
+		 "switch:4@1.25 "},
+		{"slurm", "SwitchName=s Nodes=n[0-3]", 8, 32, 4,
+		 "host:8@8 switch:4@1.25 "},
+		{"slurm",
+		 "SwitchName=t Switches=s[0-1]\nSwitchName=s0 Nodes=a,b\n"
+		 "SwitchName=s1 Nodes=c,d\n",
+		 1, 4, 4, "switch:2@1.25 tier2:2@2.5 "},
+		{"slurm", "SwitchName=s0 Nodes=a,b\nSwitchName=s1 Nodes=c\n", 1,
+		 3, 3, "net:3@1.25 "},
+		{"slurm",
+		 "BlockName=b0 Nodes=a,b\nBlockName=b1 Nodes=c,d\n"
+		 "BlockSizes=2\n",
+		 1, 4, 4, "switch:2@1.25 tier2:2@2.5 "},
+		{"astra-sim",
+		 "topology: [Ring]\nnpus_count: [4]\nbandwidth: [50]\n"
+		 "latency: [500]\n",
+		 1, 4, 0, "dim0:4@50 "},
+		{"astra-sim",
+		 "npus_count:\n- 4\n- 2 # two\ntopology: [ Ring, Switch ]\n"
+		 "bandwidth: [50, 10]\nlatency: [5e2, 0]\n",
+		 1, 8, 0, "dim0:4@50 dim1:2@40 "},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_topology t = {0};
+		struct gf_error err = {""};
+		char *levels;
+
+		EXPECT(!read_text(cases[i].format, cases[i].text,
+				  cases[i].per_host, &t, &err),
+		       "case %zu: %s", i, err.text);
+		levels = print_levels(&t);
+		EXPECT_TEXT(levels, cases[i].levels);
+		EXPECT(t.ranks == cases[i].ranks && t.nhosts == cases[i].hosts,
+		       "case %zu: %d ranks, %zu hosts", i, t.ranks, t.nhosts);
+		free(levels);
+		gf_topology_release(&t);
+	}
+}
+
+static void test_refused(void)
+{
+	static const struct {
+		const char *format, *text, *want;
+	} cases[] = {
+		{"nccl", "<system>",
+		 "f:1: want the end of an element, got "
+		 "the end of the file"},
+		{"nccl", "<system/>",
+		 "f: want at least one gpu below a cpu, got none"},
+		{"nccl", "<!DOCTYPE x><system/>",
+		 "f:1: want an element, got \"<!DOCTYPE x><system/>\""},
+		{"nccl", "<system>\n<cpu numaid=0/></system>",
+		 "f:2: want a value in quotes, got \"0/></system>\""},
+		{"nccl", "<system>\n<cpu a='1' a='2'/></system>",
+		 "f:2: want each attribute once, got \"='2'/></system>\""},
+		{"nccl", "<system><cpu></system>",
+		 "f:1: want cpu, got \"system>\""},
+		{"nccl", "<host/>", "f:1: want the element system, got host"},
+		{"nccl", NODE("\n<gpu sm=\"x\"/>"),
+		 "f:2: sm: want a number, got \"x\""},
+		{"nccl", NODE("<gpu/><nic><net speed=\"-5\"/></nic>"),
+		 "f:1: speed: want 0 to 1e9 Mb/s, got -5"},
+		{"nccl", NODE("<gpu/>") "<system/>",
+		 "f:1: want one root element, got \"<system/>\""},
+		{"slurm", "Nodes=a",
+		 "f:1: want a SwitchName or BlockName, got none"},
+		{"slurm", "SwitchName=s",
+		 "f:1: s: want either Nodes or "
+		 "Switches"},
+		{"slurm", "# nothing\n",
+		 "f: want a SwitchName or BlockName, got none"},
+		{"slurm", "SwitchName=s Nodes=a[3-1]",
+		 "f:1: want a range of 1 to 1048576 numbers, got 3-1"},
+		{"slurm", "SwitchName=s Nodes=a[0-99999999]",
+		 "f:1: want a range of 1 to 1048576 numbers, got 0-99999999"},
+		{"slurm", "SwitchName=s Nodes=a[0-9999][0-9999]",
+		 "f:1: want at most 1048576 names"},
+		{"slurm", "SwitchName=s Nodes=a[1",
+		 "f:1: want ] after [, got none"},
+		{"slurm", "SwitchName=s Nodes=a\nSwitchName=s Nodes=b",
+		 "f:2: want s once, it was on line 1"},
+		{"slurm", "SwitchName=s Nodes=a\nSwitchName=t Nodes=a",
+		 "f: want every node below one switch, got a below two"},
+		{"slurm", "SwitchName=s Switches=t\nSwitchName=t Switches=s",
+		 "f: want a tree of switches, got 2 in a circle"},
+		{"slurm", "SwitchName=s Switches=t",
+		 "f:1: want a switch that has a line of its own, got t"},
+		{"slurm", "SwitchName=s \\\nNodes=a Speed=3",
+		 "f:1: want SwitchName, Nodes, Switches, LinkSpeed, BlockName "
+		 "or BlockSizes, got Speed"},
+		{"slurm", "SwitchName=s Nodes",
+		 "f:1: want KEY=VALUE, got \"Nodes\""},
+		{"astra-sim", "topology: [ Ring ]\nnpus_count: [ 8 ]\n",
+		 "f: want bandwidth, got none"},
+		{"astra-sim",
+		 "topology: [ Ring ]\nnpus_count: [ 8, 4 ]\nbandwidth: [ 1 ]\n"
+		 "latency: [ 1 ]\n",
+		 "f:2: want npus_count of as many dimensions as topology, 1, "
+		 "got 2"},
+		{"astra-sim", "topology: [ Ring\n",
+		 "f:1: topology: want [ A, B, ... ], got \"[ Ring\""},
+		{"astra-sim", "dimensions: 3\n",
+		 "f:1: want topology, npus_count, bandwidth or latency and a "
+		 "list, got \"dimensions\""},
+		{"astra-sim",
+		 "topology: [ A ]\nnpus_count: [ 0 ]\nbandwidth: [ 1 ]\n"
+		 "latency: [ 1 ]\n",
+		 "f: npus_count, entry 0: want an integer from 1 to "
+		 "2147483647, got \"0\""},
+		{"astra-sim",
+		 "topology: [ A, B ]\nnpus_count: [ 65536, 65536 ]\n"
+		 "bandwidth: [ 1, 1 ]\nlatency: [ 1, 1 ]\n",
+		 "f:2: want at most 2147483647 NPUs in all, got 4294967296"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_topology t = {0};
+		struct gf_error err = {""};
+
+		EXPECT(read_text(cases[i].format, cases[i].text, 1, &t, &err) ==
+			       -EINVAL,
+		       "case %zu is taken", i);
+		EXPECT_TEXT(err.text, cases[i].want);
+		gf_topology_release(&t);
+	}
+}
+
+static void test_hostlist(void)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{"a", "a "},
+		{"a,b", "a b "},
+		{"tux[0-2]", "tux0 tux1 tux2 "},
+		{"n[08-11]x", "n08x n09x n10x n11x "},
+		{"n[1,3-4],m", "n1 n3 n4 m "},
+		{"r[0-1]n[5-6]", "r0n5 r0n6 r1n5 r1n6 "},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_hostlist l = {0};
+		struct gf_text t = {0};
+		char *got;
+
+		EXPECT(!gf_hostlist_add(&l, cases[i].text, NULL), "%s",
+		       cases[i].text);
+		for (k = 0; k < l.count; k++)
+			gf_text_addf(&t, "%s ", l.names[k]);
+		got = gf_text_take(&t);
+		EXPECT_TEXT(got, cases[i].want);
+		free(got);
+		gf_hostlist_release(&l);
+	}
+}
+
+/* Written, read again: the same levels. */
+static void test_round_trip(void)
+{
+	static const struct {
+		const char *file, *format;
+	} cases[] = {
+		{"tests/data/topologies/ring-switch.yml", "astra-sim"},
+		{"tests/data/topologies/fat-tree.conf", "slurm"},
+		{"tests/data/topologies/blocks.conf", "slurm"},
+		{"share/topologies/blueconnect-4x16x3.json", "astra-sim"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_topology t = {0}, again = {0};
+		struct gf_text remarks = {0}, out = {0};
+		struct gf_error err = {""};
+		char *before, *after;
+		size_t k;
+
+		EXPECT(!gf_topology_import(cases[i].file, 1, &t, &remarks,
+					   &err) &&
+			       !gf_topology_format_find(cases[i].format)
+					->write(&t, &out, &remarks, &err) &&
+			       !read_text(cases[i].format, out.data, 1, &again,
+					  &err),
+		       "%s: %s", cases[i].file, err.text);
+		for (k = 0; k < t.nlevels && k < again.nlevels; k++) {
+			free(again.levels[k].name);
+			again.levels[k].name = gf_xstrdup(t.levels[k].name);
+		}
+		before = print_levels(&t);
+		after = print_levels(&again);
+		EXPECT_TEXT(after, before);
+		EXPECT(again.nhosts == 0 || again.nhosts == t.nhosts, "%s",
+		       cases[i].file);
+		free(before);
+		free(after);
+		gf_text_release(&out);
+		gf_text_release(&remarks);
+		gf_topology_release(&t);
+		gf_topology_release(&again);
+	}
+}
+
+/* Broken files: no crash, one line that names the file, or a valid document. */
+static void test_broken(void)
+{
+	static const struct {
+		const char *file, *format;
+	} seeds[] = {
+		{"tests/data/topologies/dgx.xml", "nccl"},
+		{"tests/data/topologies/pairs.xml", "nccl"},
+		{"tests/data/topologies/fat-tree.conf", "slurm"},
+		{"tests/data/topologies/ring-switch.yml", "astra-sim"},
+	};
+	static const char pieces[] = "<>/\"'=[],-:#\\\n 09[[";
+	struct gf_rng rng;
+	size_t i, k, size;
+	int round;
+
+	gf_rng_init(&rng, 5, 0);
+	for (i = 0; i < GF_ARRAY_LENGTH(seeds); i++) {
+		struct gf_error err = {""};
+		char *text = NULL;
+
+		EXPECT(!gf_file_read(seeds[i].file, &text, &size, &err), "%s",
+		       err.text);
+		for (round = 0; round < 3000; round++) {
+			char *broken = gf_xmemdup(text, size + 1);
+			struct gf_topology t = {0};
+
+			for (k = 0; k <= gf_rng_below(&rng, 4); k++)
+				broken[gf_rng_below(&rng, size)] =
+					pieces[gf_rng_below(
+						&rng, sizeof(pieces) - 1)];
+			if (gf_rng_below(&rng, 8) == 0)
+				broken[gf_rng_below(&rng, size)] = '\0';
+			if (read_text(seeds[i].format, broken, 1, &t, &err))
+				EXPECT(err.text[0] == 'f' &&
+					       !strchr(err.text, '\n'),
+				       "%s", err.text);
+			gf_topology_release(&t);
+			free(broken);
+		}
+		free(text);
+	}
+}
+
+int main(void)
+{
+	test_read();
+	test_refused();
+	test_hostlist();
+	test_round_trip();
+	test_broken();
+	return TEST_END();
+}
