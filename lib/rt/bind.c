@@ -104,6 +104,21 @@ int gf_plan_bind(const struct gf_plan *rule,
 	return rc;
 }
 
+int gf_plan_check_ranks(const struct gf_plan *plan, int ranks,
+			struct gf_error *err)
+{
+	if (plan->ranks + plan->servers == ranks)
+		return 0;
+	if (plan->servers)
+		return gf_error_set(err, -EINVAL,
+				    "the plan is for %d ranks and a server, "
+				    "this job has %d",
+				    plan->ranks, ranks);
+	return gf_error_set(err, -EINVAL,
+			    "the plan is for %d ranks, this job has %d",
+			    plan->ranks, ranks);
+}
+
 int gf_plan_fit(const struct gf_plan *plan,
 		const struct gf_model_profile *model, int ranks,
 		struct gf_error *err)
@@ -115,11 +130,8 @@ int gf_plan_fit(const struct gf_plan *plan,
 		return gf_error_set(err, -EINVAL,
 				    "want a plan bound to a model, got a "
 				    "rule");
-	if (plan->ranks != ranks)
-		return gf_error_set(err, -EINVAL,
-				    "the plan is for %d ranks, this job has "
-				    "%d",
-				    plan->ranks, ranks);
+	if (gf_plan_check_ranks(plan, ranks, err))
+		return -EINVAL;
 	if (plan->model->ntensors != model->ntensors)
 		return gf_error_set(err, -EINVAL,
 				    "the plan (%s) has %zu tensors, the model "
@@ -183,10 +195,11 @@ int gf_plan_runnable(const struct gf_plan *plan, struct gf_error *err)
 		return gf_error_set(err, -EINVAL,
 				    "want a plan bound to a model, got a "
 				    "rule");
-	if (plan->servers)
+	if (plan->servers && plan->selection.method != GF_SELECT_DENSE)
 		return gf_error_set(err, -ENOTSUP,
-				    "servers: this build runs 0, got %d",
-				    plan->servers);
+				    "servers: add whole gradients, and "
+				    "selection \"%s\" sends others",
+				    gf_select_names[plan->selection.method]);
 	for (i = 0; i < plan->model->ntensors && !rc; i++)
 		if (plan->model->tensors[i].dtype != GF_F32)
 			rc = gf_error_set(

@@ -32,4 +32,8 @@ int gf_plan_fit(const struct gf_plan *plan,
 /* Can the engine execute it? -ENOTSUP says what this build runs. */
 int gf_plan_runnable(const struct gf_plan *plan, struct gf_error *err);
 
+/* A job of so many ranks is the plan's ranks and its servers, or -EINVAL. */
+int gf_plan_check_ranks(const struct gf_plan *plan, int ranks,
+			struct gf_error *err);
+
 #endif

@@ -22,11 +22,8 @@ static int check(const struct gf_engine_config *config, struct gf_error *err)
 	rc = rc ? rc : gf_plan_check(plan, err);
 	if (rc)
 		return rc;
-	if (plan->ranks != config->comm->ranks)
-		return gf_error_set(err, -EINVAL,
-				    "the plan is for %d ranks, this job has "
-				    "%d",
-				    plan->ranks, config->comm->ranks);
+	if (gf_plan_check_ranks(plan, config->comm->ranks, err))
+		return -EINVAL;
 	if (plan->model->ntensors != pool->ntensors)
 		return gf_error_set(err, -EINVAL,
 				    "the plan has %zu tensors, the gradient "

@@ -59,6 +59,7 @@ static int build_schedule(const struct gf_engine *e, const struct gf_work *w,
 		.stage_algorithms = n ? stages : NULL,
 		.nfactors = n,
 		.half = w->half,
+		.servers = e->plan->servers,
 		.lossy = gf_element_lossy(element),
 	};
 

@@ -103,7 +103,7 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 
 size_t gf_train_global_batch(const struct gf_train_config *k)
 {
-	return (size_t)k->comm->ranks * k->training.batch *
+	return (size_t)k->plan->ranks * k->training.batch *
 	       k->training.accumulate;
 }
 

@@ -2,6 +2,7 @@
 #ifndef GF_TRAIN_COMPUTE_H
 #define GF_TRAIN_COMPUTE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -47,7 +48,8 @@ struct gf_net_config {
 	struct gf_augment augment;
 	float *params;
 	size_t batch, accumulate; /* micro-batches of `batch` in a step */
-	int ranks, rank;
+	int ranks, rank; /* a rank behind the last serves: it computes nothing,
+			  * and its gradients, which nobody adds, are ready */
 	uint64_t seed;
 };
 
@@ -65,8 +67,9 @@ int gf_compute_test(struct gf_compute *c, const float *running,
 /* --- a replay --------------------------------------------------------------
  */
 
-/* model->tensors are the plan's; batch for the record only. */
-void gf_compute_replay(const struct gf_model_profile *model,
+/* model->tensors are the plan's; batch for the record only. A server's
+ * gradients are ready at once. */
+void gf_compute_replay(const struct gf_model_profile *model, bool serves,
 		       struct gf_compute *c);
 
 #endif

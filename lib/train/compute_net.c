@@ -17,10 +17,17 @@ struct net {
 	int32_t *labels;
 };
 
+static bool serves(const struct gf_net_config *k)
+{
+	return k->rank >= k->ranks;
+}
+
 static void load(struct gf_compute *c, size_t step, size_t part)
 {
 	struct net *n = c->priv;
 
+	if (serves(&n->config))
+		return;
 	n->batch = gf_loader_take(n->loader, step, part);
 	gf_net_set_samples(n->net, n->config.seed, n->batch->first_sample);
 }
@@ -32,6 +39,10 @@ static int forward(struct gf_compute *c, double *loss, size_t *correct,
 	const struct gf_net_config *k = &n->config;
 	int rc;
 
+	*loss = 0;
+	*correct = 0;
+	if (serves(k))
+		return 0;
 	rc = k->backend->forward(n->net, k->params, n->batch->values, k->batch,
 				 1, err);
 	if (!rc)
@@ -45,7 +56,12 @@ static int backward(struct gf_compute *c, float *grads,
 		    struct gf_error *err)
 {
 	struct net *n = c->priv;
+	size_t i;
 
+	for (i = 0; serves(&n->config) && i < n->config.model->nparams; i++)
+		on_grad(ctx, i);
+	if (serves(&n->config))
+		return 0;
 	return n->config.backend->backward(n->net, n->config.params, grads,
 					   on_grad, ctx, err);
 }
@@ -109,8 +125,10 @@ int gf_compute_test(struct gf_compute *c, const float *running,
 	}
 	*loss_sum = 0;
 	*correct = 0;
-	gf_order_share(k->data->count[GF_PART_TEST], k->ranks, k->rank, &first,
-		       &count);
+	first = count = 0;
+	if (!serves(k))
+		gf_order_share(k->data->count[GF_PART_TEST], k->ranks, k->rank,
+			       &first, &count);
 	rc = test_range(n, first, count, loss_sum, correct, err);
 	if (nrunning)
 		memcpy(own, kept, nrunning * sizeof(*own));
@@ -152,17 +170,18 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 			   sizeof(*n->values));
 	n->labels = gf_xcalloc(config->batch * config->data->positions,
 			       sizeof(*n->labels));
-	n->loader = gf_loader_new(&(struct gf_loader_config){
-		.data = config->data,
-		.augment = config->augment,
-		.batch = config->batch,
-		.accumulate = config->accumulate,
-		.ranks = config->ranks,
-		.rank = config->rank,
-		.seed = config->seed,
-	});
 	c->ops = &net_ops;
 	c->priv = n;
+	if (!serves(config))
+		n->loader = gf_loader_new(&(struct gf_loader_config){
+			.data = config->data,
+			.augment = config->augment,
+			.batch = config->batch,
+			.accumulate = config->accumulate,
+			.ranks = config->ranks,
+			.rank = config->rank,
+			.seed = config->seed,
+		});
 	return config->backend->net_new(config->model, config->batch, &n->net,
 					err);
 }

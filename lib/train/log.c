@@ -30,7 +30,9 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_open_line(w, NULL);
 	gf_json_put_string(w, "model", k->model->name);
 	gf_json_put_string(w, "method", log->method);
-	gf_json_put_int(w, "ranks", k->comm->ranks);
+	gf_json_put_int(w, "ranks", k->plan->ranks);
+	if (k->plan->servers)
+		gf_json_put_int(w, "servers", k->plan->servers);
 	gf_json_put_string(w, "optimizer", k->training.optimizer);
 	gf_json_put_size(w, "batch_per_rank", k->training.batch);
 	gf_json_put_size(w, "accumulate", k->training.accumulate);

@@ -79,7 +79,7 @@ static int tell_epoch(struct gf_trainer *t, size_t step,
 	row->rate = rate_of(t, step);
 	row->seconds = gf_clock_s() - here->began_s;
 	row->samples_per_s = (double)(steps * t->tally.batch) *
-			     t->team.comm->ranks / row->seconds;
+			     t->config->plan->ranks / row->seconds;
 	row->perplexity = perplexity_of(t, row->loss);
 	return tell(t, row, 1, err);
 }
@@ -268,7 +268,8 @@ int gf_train_replay(const struct gf_train_config *config,
 	result->first_step = 1;
 	gf_timeline_init(&result->timeline, config->plan->model->ntensors,
 			 config->plan->nmessages);
-	gf_compute_replay(config->plan->model, &compute);
+	gf_compute_replay(config->plan->model,
+			  config->comm->rank >= config->plan->ranks, &compute);
 	rc = gf_method_check(config->plan, err);
 	if (!rc)
 		rc = gf_method_open(&method, &env, err);

@@ -7,12 +7,12 @@
 
 #include "base/heap.h"
 
-void gf_tally_init(struct gf_tally *t, int ranks, size_t batch)
+void gf_tally_init(struct gf_tally *t, int ranks, int servers, size_t batch)
 {
 	memset(t, 0, sizeof(*t));
 	t->ranks = ranks;
 	t->batch = batch;
-	t->all = gf_xcalloc((size_t)ranks, sizeof(*t->all));
+	t->all = gf_xcalloc((size_t)(ranks + servers), sizeof(*t->all));
 }
 
 void gf_tally_release(struct gf_tally *t)

@@ -36,8 +36,9 @@ struct gf_tally {
 	uint64_t epoch_correct, epoch_steps;
 };
 
-/* batch: labels per rank and step. */
-void gf_tally_init(struct gf_tally *t, int ranks, size_t batch);
+/* batch: labels per rank and step. Servers come after the ranks that compute,
+ * and have nothing to tell. */
+void gf_tally_init(struct gf_tally *t, int ranks, int servers, size_t batch);
 void gf_tally_release(struct gf_tally *t);
 /* The epoch's sums go into checkpoints. */
 void gf_tally_state(struct gf_tally *t, struct gf_state *s);

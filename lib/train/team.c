@@ -81,6 +81,7 @@ int gf_team_mean(struct gf_team *t, const float *value, float *mean,
 		 size_t count, struct gf_error *err)
 {
 	size_t ranks = (size_t)t->comm->ranks, first, n, i, r;
+	size_t workers = t->workers ? (size_t)t->workers : ranks;
 	float *all = gf_xcalloc(ranks * MEAN_PIECE, sizeof(*all));
 	int rc = 0;
 
@@ -91,9 +92,9 @@ int gf_team_mean(struct gf_team *t, const float *value, float *mean,
 		for (i = 0; i < n && !rc; i++) {
 			double sum = 0;
 
-			for (r = 0; r < ranks; r++)
+			for (r = 0; r < workers; r++)
 				sum += (double)all[r * n + i];
-			mean[first + i] = (float)(sum / (double)ranks);
+			mean[first + i] = (float)(sum / (double)workers);
 		}
 	}
 	free(all);

@@ -16,6 +16,7 @@
 struct gf_team {
 	struct gf_comm *comm;
 	struct gf_engine *engine; /* NULL: none */
+	int workers;              /* the first so many ranks compute; 0: all */
 };
 
 /* 0 if rc is 0 everywhere, else the failing rank's rc and reason. */
@@ -26,8 +27,8 @@ int gf_team_bcast(struct gf_team *t, void *data, size_t size_bytes,
 /* recv holds ranks * size_bytes, in rank order. */
 int gf_team_allgather(struct gf_team *t, const void *send, size_t size_bytes,
 		      void *recv, struct gf_error *err);
-/* mean[i] = the mean over ranks of value[i], summed in rank order, so that all
- * ranks get the same bits. May be in place. */
+/* mean[i] = the mean over workers of value[i], summed in rank order, so that
+ * all ranks get the same bits. May be in place. */
 int gf_team_mean(struct gf_team *t, const float *value, float *mean,
 		 size_t count, struct gf_error *err);
 

@@ -59,13 +59,13 @@ static int set_lengths(struct gf_trainer *t, struct gf_error *err)
 				    "want at least %zu training samples (%d "
 				    "ranks, batch %zu times %zu), the data has "
 				    "%zu",
-				    global, k->comm->ranks, training->batch,
+				    global, k->plan->ranks, training->batch,
 				    training->accumulate, samples);
 	if (t->epoch_steps == 0)
 		return gf_error_set(err, -EINVAL,
 				    "want at least %zu training samples (%d "
 				    "ranks, batch %zu), the data has %zu",
-				    global, k->comm->ranks, training->batch,
+				    global, k->plan->ranks, training->batch,
 				    samples);
 	t->total_steps = training->epochs * t->epoch_steps;
 	set_rate(t);
@@ -105,7 +105,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.data = k->data,
 		.batch = k->training.batch,
 		.accumulate = k->training.accumulate,
-		.ranks = k->comm->ranks,
+		.ranks = k->plan->ranks,
 		.rank = k->comm->rank,
 		.seed = k->training.seed,
 	};
@@ -271,7 +271,8 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->result = result;
 	t->team.comm = config->comm;
 	t->training = gf_training_write(&config->training);
-	gf_tally_init(&t->tally, config->comm->ranks,
+	t->team.workers = config->plan->ranks;
+	gf_tally_init(&t->tally, config->plan->ranks, config->plan->servers,
 		      config->training.batch * config->training.accumulate *
 			      config->data->positions);
 	set_optim(t);

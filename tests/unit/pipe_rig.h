@@ -28,6 +28,7 @@ struct rig_case {
 	struct gf_loss_scale scale;
 	bool alike;  /* all ranks have rank 0's centres */
 	double size; /* the function is multiplied by this; 0: 1 */
+	int servers; /* ranks behind the others */
 };
 
 static inline double rig_size(const struct rig_case *c)
@@ -94,6 +95,10 @@ static inline int rig_backward(struct gf_compute *c, float *grads,
 				(r->params[i] -
 				 (float)rig_centre(
 					 r->c->alike ? 0 : r->comm->rank, i));
+		/* a server's are nobody's */
+		for (i = at; i < at + rig_counts[t]; i++)
+			if (r->comm->rank >= r->c->ranks)
+				grads[i] = 99;
 		if (r->poisoned == r->step && t == 2)
 			grads[at + 4] = INFINITY;
 		at += rig_counts[t];
@@ -140,6 +145,7 @@ static inline void rig_open(struct rig *r, const struct rig_case *c,
 		r->params[i] = (float)rig_start(i);
 	plan_of(&r->plan, rig_counts, RIG_TENSORS, c->ranks, c->threshold_bytes,
 		1, c->algorithm ? c->algorithm : "ring");
+	r->plan.servers = c->servers;
 	r->plan.staleness = c->staleness;
 	r->plan.pipeline_warmup_steps = c->warmup;
 	for (i = 0; c->codec && i < r->plan.nmessages; i++) {

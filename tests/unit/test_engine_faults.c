@@ -314,7 +314,9 @@ static void refusals(struct gf_comm *c, void *ctx)
 		 "message 2: algorithm \"library\" adds numbers, and what "
 		 "codec \"q8\" sends are none"},
 		{-ENOTSUP, "message 2: this build has no codec \"morse\""},
-		{-ENOTSUP, "servers: this build runs 0, got 1"},
+		{-EINVAL,
+		 "gf-plan: /messages/0/algorithm: want \"ps\" in a plan with "
+		 "a server, got \"ring\""},
 		{-ENOTSUP,
 		 "message 0: this build has no algorithm \"carrier-pigeon\""},
 		{-ENOTSUP, "tensor 3: this build runs f32 gradients, got f16"},

@@ -125,6 +125,15 @@ static const struct rig_case cases[] = {
 	{8, 3, 4, 12, NULL, "butterfly", 40, SGD, .1},
 	{3, 5, 1, 12, NULL, NULL, 16, SGD, .05},
 	{2, 12, 0, 12, NULL, NULL, 16, SGD, .05},
+	/* PS-Sync: one more rank, which serves */
+	{1, 1, 0, 8, NULL, "ps", 16, MOMENTUM, .05, .servers = 1},
+	{2, 1, 0, 8, NULL, "ps", 16, MOMENTUM, .05, .servers = 1},
+	{3, 2, 0, 8, NULL, "ps", 1000, MOMENTUM, .05, .servers = 1},
+	{4, 2, 3, 8, NULL, "ps", 16, MOMENTUM, .05, .servers = 1},
+	{5, 1, 0, 8, NULL, "ps", 40, SGD, .05, .servers = 1},
+	{8, 3, 0, 8, NULL, "ps", 16, SGD, .05, .servers = 1},
+	/* every rank serves a part */
+	{4, 2, 0, 8, NULL, "ps", 16, SGD, .05},
 	/* warm-up to the end: synchronous */
 	{3, 3, 12, 12, NULL, NULL, 16, MOMENTUM, .05},
 };
@@ -160,7 +169,7 @@ static void expect_replicas(const struct serial_run *s, const char *label)
 {
 	int r;
 
-	for (r = 1; r < s->c->ranks; r++)
+	for (r = 1; r < s->c->ranks + s->c->servers; r++)
 		EXPECT(!memcmp(s->last[0], s->last[r], sizeof(s->last[0])),
 		       "%s: P = %d, K = %d: rank %d", label, s->c->ranks,
 		       s->c->staleness, r);
@@ -174,7 +183,7 @@ static void test_serial(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		s.c = &cases[i];
 		refer(s.c, &s.ref);
-		on_ranks(s.c->ranks, serial_rank, &s);
+		on_ranks(s.c->ranks + s.c->servers, serial_rank, &s);
 		expect_replicas(&s, "serial");
 	}
 }
@@ -226,14 +235,16 @@ static void test_codecs(void)
 	size_t k, p, i;
 
 	for (k = 0; k < GF_ARRAY_LENGTH(codecs); k++) {
-		for (p = 0; p < GF_ARRAY_LENGTH(ranks); p++) {
+		for (p = 0; p < 2 * GF_ARRAY_LENGTH(ranks); p++) {
 			struct rig_case c = {
-				ranks[p], 2,  0,        12, codecs[k].codec,
-				NULL,     16, MOMENTUM, .05};
+				ranks[p / 2], 2,  0,        12, codecs[k].codec,
+				NULL,         16, MOMENTUM, .05};
 
+			c.servers = p % 2;
+			c.algorithm = c.servers ? "ps" : NULL;
 			s.c = &c;
 			refer(&c, &s.ref);
-			on_ranks(c.ranks, plain_rank, &s);
+			on_ranks(c.ranks + c.servers, plain_rank, &s);
 			expect_replicas(&s, c.codec);
 			for (i = 0; i < RIG_ELEMS; i++)
 				EXPECT_NEAR((double)s.last[0][i],
