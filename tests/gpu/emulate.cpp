@@ -128,24 +128,34 @@ bool open_exchange(unsigned t)
 	return true;
 }
 
-// Runs one thread that can, beginning to look anywhere. False: none can.
-bool run_one(void)
+// Runs a warp until all of it wait for others or have ended: it may be far
+// ahead of the other warps, or behind them.
+bool run_warp(unsigned first)
 {
-	const unsigned from = draw(nthreads);
+	const unsigned from = draw(32);
+	bool moved = false, again;
 
-	for (unsigned i = 0; i < nthreads; i++) {
-		current = (from + i) % nthreads;
-		if (threads[current].state != RUNS)
-			continue;
-		threadIdx.x = current;
-		go_on(current);
-		return true;
-	}
-	return false;
+	do {
+		again = false;
+		for (unsigned i = 0; i < 32; i++) {
+			current = first + (from + i) % 32;
+			if (current >= nthreads ||
+			    threads[current].state != RUNS)
+				continue;
+			threadIdx.x = current;
+			go_on(current);
+			again = true;
+		}
+		for (unsigned t = first; t < first + 32 && t < nthreads; t++)
+			again |= open_exchange(t);
+		moved |= again;
+	} while (again);
+	return moved;
 }
 
 void run_block(void)
 {
+	const unsigned nwarps = (nthreads + 31) / 32;
 	bool ended, moved;
 
 	for (unsigned t = 0; t < nthreads; t++) {
@@ -154,18 +164,15 @@ void run_block(void)
 		threads[t].state = RUNS;
 	}
 	do {
+		const unsigned from = draw(nwarps);
+
 		moved = false;
-		// A warp may be far ahead of the others.
-		while (run_one()) {
-			moved = true;
-			open_exchange(draw(nthreads));
-		}
+		for (unsigned w = 0; w < nwarps; w++)
+			moved |= run_warp((from + w) % nwarps * 32);
 		moved |= open_barrier();
 		ended = true;
-		for (unsigned t = 0; t < nthreads; t++) {
-			moved |= open_exchange(t);
+		for (unsigned t = 0; t < nthreads; t++)
 			ended &= threads[t].state == ENDED;
-		}
 		for (current = 0; !moved && !ended && current < nthreads;
 		     current++)
 			if (threads[current].state != ENDED)
