@@ -79,6 +79,7 @@ LIBS    := $(notdir $(patsubst %/,%,$(wildcard lib/*/)))
 EXCLUDE := $(if $(filter 1,$(WITH_ONEDNN)),,$(wildcard lib/nn/*onednn*.c)) \
 	$(if $(filter 1,$(WITH_VERBS)),,lib/probe/verbs.c) \
 	$(if $(filter 1,$(CUDA)),,lib/gpu/cuda.c kernels/cuda/table.c) \
+	$(if $(filter 1,$(WITH_NCCL)),,lib/comm/nccl.c) \
 	$(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),,$(wildcard kernels/x86/*.c))
 SOURCES := $(filter-out $(EXCLUDE),$(wildcard lib/*/*.c kernels/*.c \
 	kernels/ref/*.c kernels/x86/*.c kernels/cuda/*.c))

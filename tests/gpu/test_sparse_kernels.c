@@ -85,7 +85,10 @@ static const struct {
 	{8191, 100}, {8192, 8},     {8193, 8193},   {30011, 1},
 	{30011, 30}, {30011, 100},  {30011, 20000}, {30011, 30010},
 	{70001, 70}, {70001, 6000},
+	/* segments enough for several warps to add them up */
+	{1500001, 900},
 };
+#define LARGE (GF_ARRAY_LENGTH(amounts) - 1)
 
 static void test_topk(size_t shape, size_t amount, size_t offset, int add)
 {
@@ -226,9 +229,11 @@ int main(void)
 	ref = gf_kernels_named("ref");
 	gf_rng_init(&rng, 1, 0);
 	for (size_t s = 0; s < GF_ARRAY_LENGTH(shapes); s++)
-		for (size_t a = 0; a < GF_ARRAY_LENGTH(amounts); a++)
+		for (size_t a = 0; a < LARGE; a++)
 			for (int add = 0; add < 2; add++)
 				test_topk(s, a, (s + a) % 2, add);
+	test_topk(0, LARGE, 0, 0);
+	test_topk(1, LARGE, 1, 1);
 	for (size_t a = 0; a < GF_ARRAY_LENGTH(rooms); a++)
 		for (size_t b = 0; b < GF_ARRAY_LENGTH(rooms); b++)
 			for (size_t p = 0; p < 4; p++)
