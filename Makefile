@@ -184,6 +184,7 @@ $(foreach c,$(COMMANDS),$(eval $(call command_rule,$(c))))
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
+$(BUILD)/tests/test_device_engine: $(BUILD)/obj/tests/gpu/fake.o
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)

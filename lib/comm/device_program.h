@@ -49,10 +49,10 @@ struct gf_device_step {
 	enum gf_device_op op;
 	bool on_wire; /* SEND, RECV */
 	int peer;
-	size_t team;            /* into the program's teams */
-	struct gf_range range;  /* elements of the message or of scratch */
-	struct gf_range from;   /* COPY, REDUCE */
-	size_t wire_at;         /* bytes, a multiple of 256 */
+	size_t team;           /* into the program's teams */
+	struct gf_range range; /* elements of the message or of scratch */
+	struct gf_range from;  /* COPY, REDUCE */
+	size_t wire_at;        /* bytes, a multiple of 256 */
 };
 
 struct gf_device_program {

@@ -92,8 +92,7 @@ static void order(struct gf_schedule *s, const struct stretches *t)
 			size_t first = ndeps;
 
 			room = ndeps + (t->begins[k] - before) + step->ndeps;
-			deps = gf_xreallocarray(deps, room + 1,
-						sizeof(*deps));
+			deps = gf_xreallocarray(deps, room + 1, sizeof(*deps));
 			for (d = before; d < t->begins[k]; d++)
 				deps[ndeps++] = (uint32_t)d;
 			for (d = 0; t->free[k] && d < step->ndeps; d++)
@@ -119,8 +118,8 @@ void gf_device_program_schedule(const struct gf_device_program *p,
 
 	assert(!p->codec);
 	gf_schedule_init(s, p->rank, p->ranks, p->count_elems);
-	gf_schedule_scratch(s, p->scratch_elems +
-				       p->wire_bytes / sizeof(float));
+	gf_schedule_scratch(s,
+			    p->scratch_elems + p->wire_bytes / sizeof(float));
 	t.begins = gf_xcalloc(p->nsteps + 1, sizeof(*t.begins));
 	t.free = gf_xcalloc(p->nsteps + 1, sizeof(*t.free));
 	for (i = 0; i < p->nsteps; i++) {

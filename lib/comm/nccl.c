@@ -4,11 +4,14 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <nccl.h>
+
+#include "base/clock.h"
 
 /* What is loaded: NCCL's own names and types, from its header. */
 static struct {
@@ -33,20 +36,32 @@ static struct {
 	__typeof__(ncclRecv) *Recv;
 } nccl;
 
-#define SYMBOL(name) {"nccl" #name, offsetof(__typeof__(nccl), name)}
+#define SYMBOL(name)                                                           \
+	{                                                                      \
+		"nccl" #name, offsetof(__typeof__(nccl), name)                 \
+	}
 static const struct {
 	const char *name;
 	size_t at;
 } symbols[] = {
-	SYMBOL(GetVersion),	SYMBOL(GetErrorString),
-	SYMBOL(GetLastError),	SYMBOL(GetUniqueId),
-	SYMBOL(CommInitRankConfig), SYMBOL(CommSplit),
-	SYMBOL(CommGetAsyncError), SYMBOL(CommAbort),
-	SYMBOL(CommFinalize),	SYMBOL(CommDestroy),
-	SYMBOL(CommRegister),	SYMBOL(CommDeregister),
-	SYMBOL(GroupStart),	SYMBOL(GroupEnd),
-	SYMBOL(AllReduce),	SYMBOL(ReduceScatter),
-	SYMBOL(AllGather),	SYMBOL(Send),
+	SYMBOL(GetVersion),
+	SYMBOL(GetErrorString),
+	SYMBOL(GetLastError),
+	SYMBOL(GetUniqueId),
+	SYMBOL(CommInitRankConfig),
+	SYMBOL(CommSplit),
+	SYMBOL(CommGetAsyncError),
+	SYMBOL(CommAbort),
+	SYMBOL(CommFinalize),
+	SYMBOL(CommDestroy),
+	SYMBOL(CommRegister),
+	SYMBOL(CommDeregister),
+	SYMBOL(GroupStart),
+	SYMBOL(GroupEnd),
+	SYMBOL(AllReduce),
+	SYMBOL(ReduceScatter),
+	SYMBOL(AllGather),
+	SYMBOL(Send),
 	SYMBOL(Recv),
 };
 
@@ -67,8 +82,8 @@ static int check(ncclResult_t result, ncclComm_t comm, const char *what,
 		return 0;
 	more = nccl.GetLastError(comm);
 	return gf_error_set(err, -EIO, "%s: %s%s%s", what,
-			    nccl.GetErrorString(result), more && *more ? ": " : "",
-			    more ? more : "");
+			    nccl.GetErrorString(result),
+			    more && *more ? ": " : "", more ? more : "");
 }
 
 #define NCCL_CHECK(comm, name, ...)                                            \
@@ -132,17 +147,23 @@ static void abort_comm(struct gf_nccl_comm *c)
 		(void)nccl.CommAbort(comm_of(c));
 }
 
+#define LEAVE_S 10.0 /* for all ranks to come to the end */
+
 /* A non-blocking communicator must be finalised before it is destroyed. */
 static void destroy(struct gf_nccl_comm *c)
 {
-	int now;
+	const double until_s = gf_clock_s() + LEAVE_S;
+	int now = 0;
 
 	if (!c)
 		return;
-	if (nccl.CommFinalize(comm_of(c)) != ncclSuccess)
-		while (!(now = state(c, NULL)))
-			;
-	(void)nccl.CommDestroy(comm_of(c));
+	(void)nccl.CommFinalize(comm_of(c));
+	while (!(now = state(c, NULL)) && gf_clock_s() < until_s)
+		sched_yield();
+	if (now == 1)
+		(void)nccl.CommDestroy(comm_of(c));
+	else
+		(void)nccl.CommAbort(comm_of(c));
 }
 
 static int keep(struct gf_nccl_comm *c, void *data, size_t size_bytes,
@@ -247,13 +268,17 @@ static int find_symbols(void *library)
 	return 0;
 }
 
-/* A configuration of this header's version is understood by 2.28 and later;
- * an older library refuses it. */
+/* Communicators of several lanes share a GPU: NCCL shall start their kernels in
+ * the order in which they were enqueued, which is the same on all ranks; there
+ * is no other way to say so than this. A configuration of this header's version
+ * is understood by that version and later ones. */
 static void load(void)
 {
-	void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+	void *library;
 	int version = 0;
 
+	(void)setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+	library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		loaded = gf_error_set(&reason, -ENOTSUP, "no NCCL here: %s",
 				      dlerror());

@@ -23,8 +23,8 @@ struct gf_nccl_comm; /* opaque */
 #define GF_NCCL_ID_BYTES 128
 
 struct gf_nccl_ops {
-	const char *name;    /* nccl */
-	int version;         /* 22809 for 2.28.9 */
+	const char *name; /* nccl */
+	int version;      /* 22809 for 2.28.9 */
 	int (*unique_id)(unsigned char id[GF_NCCL_ID_BYTES],
 			 struct gf_error *err);
 	/* The caller's device is in use (lib/gpu). max_blocks: of one kernel,

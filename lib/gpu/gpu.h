@@ -57,6 +57,7 @@ struct gf_gpu_ops {
 	/* timed: event_s works with it */
 	int (*event_new)(struct gf_gpu *g, bool timed, struct gf_gpu_event **e,
 			 struct gf_error *err);
+	/* NULL is allowed, as in stream_free */
 	void (*event_free)(struct gf_gpu *g, struct gf_gpu_event *e);
 	int (*record)(struct gf_gpu *g, struct gf_gpu_event *e,
 		      struct gf_gpu_stream *s, struct gf_error *err);

@@ -21,9 +21,10 @@ static const struct {
 	size_t n;
 	int factors[4];
 } decompositions[] = {
-	{1, 1, {1}},	{2, 1, {2}},	   {4, 2, {2, 2}},  {6, 2, {3, 2}},
-	{6, 2, {2, 3}}, {8, 3, {2, 2, 2}}, {9, 2, {3, 3}},  {12, 3, {3, 2, 2}},
-	{5, 2, {1, 5}}, {16, 2, {4, 4}},   {12, 3, {2, 1, 6}},
+	{1, 1, {1}},     {2, 1, {2}},        {4, 2, {2, 2}},
+	{6, 2, {3, 2}},  {6, 2, {2, 3}},     {8, 3, {2, 2, 2}},
+	{9, 2, {3, 3}},  {12, 3, {3, 2, 2}}, {5, 2, {1, 5}},
+	{16, 2, {4, 4}}, {12, 3, {2, 1, 6}},
 };
 
 static void prove(const struct gf_algorithm *a, struct gf_coll_args *args)
@@ -109,8 +110,10 @@ static void test_stage_program(void)
 		{GF_DEVICE_ALL_GATHER, 0, 24, 6, 1, 3},
 		{GF_DEVICE_ALL_REDUCE, 24, 1, 0, 0, 0},
 	};
-	struct gf_coll_args args = {.ranks = 12, .count_elems = 25,
-				    .elem_bytes = 4, .factors = factors,
+	struct gf_coll_args args = {.ranks = 12,
+				    .count_elems = 25,
+				    .elem_bytes = 4,
+				    .factors = factors,
 				    .nfactors = 3};
 	struct gf_device_program p;
 	size_t i;
@@ -180,8 +183,8 @@ static const struct {
 /* The proof must fail where a program is wrong. */
 static void test_refusals(void)
 {
-	struct gf_coll_args args = {.ranks = 4, .count_elems = 8,
-				    .elem_bytes = 4};
+	struct gf_coll_args args = {
+		.ranks = 4, .count_elems = 8, .elem_bytes = 4};
 	struct gf_device_program p[4];
 	struct gf_schedule s[4];
 	size_t fault;
@@ -191,9 +194,9 @@ static void test_refusals(void)
 		struct gf_error err = {""};
 
 		for (rank = 0; rank < 4; rank++) {
-			EXPECT(!gf_device_program_new(
-				       gf_algorithm_find("ring"), &args, rank,
-				       NULL, &p[rank], NULL),
+			EXPECT(!gf_device_program_new(gf_algorithm_find("ring"),
+						      &args, rank, NULL,
+						      &p[rank], NULL),
 			       "made");
 			faults[fault].spoil(&p[rank]);
 			gf_device_program_schedule(&p[rank], &s[rank]);

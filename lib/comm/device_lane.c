@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/device_lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "comm/backoff.h"
+
+/* Until the communicator can be used again; nearly always at once. */
+static int settle(struct gf_device_lane *l, struct gf_nccl_comm *c,
+		  struct gf_error *err)
+{
+	struct gf_backoff backoff = {0};
+	const double since_s = gf_clock_s();
+	int rc;
+
+	while (!(rc = l->nccl->state(c, err))) {
+		if (l->on_wait && (rc = l->on_wait(l->on_wait_ctx, err)))
+			return rc;
+		if (l->timeout_s > 0 && gf_clock_s() - since_s >= l->timeout_s)
+			return gf_error_set(err, -ETIMEDOUT,
+					    "NCCL's communicator is not ready "
+					    "after %g s",
+					    l->timeout_s);
+		gf_backoff_wait(&backoff);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+int gf_device_lane_open(struct gf_device_lane *l,
+			const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
+			int rank, int max_blocks, struct gf_error *err)
+{
+	int rc = l->gpu->ops->stream_new(l->gpu, true, &l->stream, err);
+
+	l->rank = rank;
+	if (!rc)
+		rc = l->nccl->comm_new(id, ranks, rank, max_blocks, &l->all,
+				       err);
+	return rc ? rc : settle(l, l->all, err);
+}
+
+static struct gf_nccl_comm *team_comm(const struct gf_device_lane *l,
+				      const struct gf_group *team)
+{
+	size_t i;
+
+	for (i = 0; i < l->nteams; i++)
+		if (l->teams[i].stride == team->stride &&
+		    l->teams[i].size == team->size)
+			return l->teams[i].comm;
+	return NULL;
+}
+
+/* Stride and size say how all ranks are parted; the first rank of a team is
+ * its color. */
+static int split(struct gf_device_lane *l, const struct gf_group *team,
+		 struct gf_error *err)
+{
+	struct gf_nccl_comm *comm = NULL;
+	struct gf_device_team *t;
+	int rc = l->nccl->comm_split(l->all, team->first, team->me, &comm, err);
+
+	/* the parent is ready when the child is made */
+	rc = rc ? rc : settle(l, l->all, err);
+	if (rc)
+		return rc;
+	t = gf_array_push(&l->teams, &l->nteams, &l->teams_capacity);
+	*t = (struct gf_device_team){team->stride, team->size, comm};
+	return settle(l, comm, err);
+}
+
+int gf_device_lane_prepare(struct gf_device_lane *l,
+			   const struct gf_device_program *p,
+			   struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < p->nteams && !rc; i++)
+		if (!team_comm(l, &p->teams[i]))
+			rc = split(l, &p->teams[i], err);
+	if (p->scratch_elems > l->scratch_elems)
+		l->scratch_elems = p->scratch_elems;
+	if (p->wire_bytes > l->wire_bytes)
+		l->wire_bytes = p->wire_bytes;
+	return rc;
+}
+
+int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err)
+{
+	void *scratch = NULL, *wire = NULL;
+	int rc = 0;
+
+	if (l->scratch_elems)
+		rc = l->gpu->ops->alloc(l->gpu,
+					l->scratch_elems * sizeof(float),
+					&scratch, err);
+	if (!rc && l->wire_bytes)
+		rc = l->gpu->ops->alloc(l->gpu, l->wire_bytes, &wire, err);
+	l->scratch = scratch;
+	l->wire = wire;
+	if (rc)
+		gf_error_prefix(err, "what messages land in (%zu bytes)",
+				l->scratch_elems * sizeof(float) +
+					l->wire_bytes);
+	return rc;
+}
+
+/* --- what a program does -------------------------------------------------- */
+
+static float *at(const struct gf_device_lane *l, float *data,
+		 struct gf_range range)
+{
+	return (range.buffer == GF_BUFFER_DATA ? data : l->scratch) +
+	       range.first;
+}
+
+typedef void code_fn(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
+		     void *wire, float *values, size_t n, size_t block);
+
+static void f16_out(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
+		    void *wire, float *values, size_t n, size_t block)
+{
+	(void)block;
+	k->f16_encode(s, wire, values, n);
+}
+
+static void f16_in(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
+		   void *wire, float *values, size_t n, size_t block)
+{
+	(void)block;
+	k->f16_decode(s, values, wire, n);
+}
+
+static void f16_add(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
+		    void *wire, float *values, size_t n, size_t block)
+{
+	(void)block;
+	k->f16_decode_add(s, values, wire, n);
+}
+
+static void bf16_out(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
+		     void *wire, float *values, size_t n, size_t block)
+{
+	(void)block;
+	k->bf16_encode(s, wire, values, n);
+}
+
+static void bf16_in(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
+		    void *wire, float *values, size_t n, size_t block)
+{
+	(void)block;
+	k->bf16_decode(s, values, wire, n);
+}
+
+static void bf16_add(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
+		     void *wire, float *values, size_t n, size_t block)
+{
+	(void)block;
+	k->bf16_decode_add(s, values, wire, n);
+}
+
+static void trunc16_out(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
+			void *wire, float *values, size_t n, size_t block)
+{
+	(void)block;
+	k->trunc16_encode(s, wire, values, n);
+}
+
+static void q8_out(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
+		   void *wire, float *values, size_t n, size_t block)
+{
+	k->q8_encode(s, wire, values, n, block);
+}
+
+static void q8_in(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
+		  void *wire, float *values, size_t n, size_t block)
+{
+	k->q8_decode(s, values, wire, n, block);
+}
+
+static void q8_add(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
+		   void *wire, float *values, size_t n, size_t block)
+{
+	k->q8_decode_add(s, values, wire, n, block);
+}
+
+static void f32_add(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
+		    void *wire, float *values, size_t n, size_t block)
+{
+	(void)block;
+	k->add_f32(s, values, wire, n);
+}
+
+/* By codec: out to the wire, in from there, added from there. */
+static const struct {
+	const char *codec;
+	code_fn *out, *in, *add;
+} codes[] = {
+	{"f32", NULL, NULL, f32_add},
+	{"f16", f16_out, f16_in, f16_add},
+	{"bf16", bf16_out, bf16_in, bf16_add},
+	{"trunc16", trunc16_out, bf16_in, bf16_add},
+	{"q8", q8_out, q8_in, q8_add},
+};
+
+static int code(const struct gf_device_lane *l,
+		const struct gf_device_program *p,
+		const struct gf_device_step *step, float *values,
+		struct gf_error *err)
+{
+	const char *name = p->codec ? p->codec->name : "f32";
+	size_t block = p->codec ? p->codec->block_elems : 0, i;
+	code_fn *fn;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(codes); i++)
+		if (!strcmp(codes[i].codec, name))
+			break;
+	if (i == GF_ARRAY_LENGTH(codes))
+		return gf_error_set(err, -ENOTSUP, "no codec %s on GPUs", name);
+	fn = step->op == GF_DEVICE_ENCODE   ? codes[i].out
+	     : step->op == GF_DEVICE_DECODE ? codes[i].in
+					    : codes[i].add;
+	fn(l->gpu->kernels, l->stream, l->wire + step->wire_at, values,
+	   step->range.count, block);
+	return 0;
+}
+
+static int transfer(const struct gf_device_lane *l,
+		    const struct gf_device_program *p,
+		    const struct gf_device_step *step, float *values,
+		    struct gf_error *err)
+{
+	void *memory = step->on_wire ? (void *)(l->wire + step->wire_at)
+				     : (void *)values;
+	size_t bytes = gf_device_wire_bytes(p->codec, step->range.count);
+
+	return step->op == GF_DEVICE_SEND
+		       ? l->nccl->send(l->all, l->stream, memory, bytes,
+				       step->peer, err)
+		       : l->nccl->recv(l->all, l->stream, memory, bytes,
+				       step->peer, err);
+}
+
+static int in_team(struct gf_device_lane *l, const struct gf_device_program *p,
+		   const struct gf_device_step *step, float *values,
+		   struct gf_error *err)
+{
+	const struct gf_group *team = &p->teams[step->team];
+	struct gf_nccl_comm *c = team_comm(l, team);
+	size_t part = step->range.count / (size_t)team->size;
+	int rc = (step->op == GF_DEVICE_REDUCE_SCATTER ? l->nccl->reduce_scatter
+						       : l->nccl->all_gather)(
+		c, l->stream, values, part, team->me, err);
+
+	return rc ? rc : settle(l, c, err);
+}
+
+static int run_step(struct gf_device_lane *l, const struct gf_device_program *p,
+		    const struct gf_device_step *step, float *data,
+		    struct gf_error *err)
+{
+	float *values = at(l, data, step->range);
+	int rc;
+
+	switch (step->op) {
+	case GF_DEVICE_ENCODE:
+	case GF_DEVICE_DECODE:
+	case GF_DEVICE_REDUCE_WIRE:
+		return code(l, p, step, values, err);
+	case GF_DEVICE_COPY:
+		return l->gpu->ops->copy(
+			l->gpu, l->stream, values, at(l, data, step->from),
+			step->range.count * sizeof(float), GF_GPU_WITHIN, err);
+	case GF_DEVICE_REDUCE:
+		l->gpu->kernels->add_f32(l->stream, values,
+					 at(l, data, step->from),
+					 step->range.count);
+		return 0;
+	case GF_DEVICE_GROUP:
+		return l->nccl->group_begin(err);
+	case GF_DEVICE_GROUP_END:
+		rc = l->nccl->group_end(err);
+		return rc ? rc : settle(l, l->all, err);
+	case GF_DEVICE_SEND:
+	case GF_DEVICE_RECV:
+		return transfer(l, p, step, values, err);
+	case GF_DEVICE_ALL_REDUCE:
+		rc = l->nccl->all_reduce(l->all, l->stream, values,
+					 step->range.count, err);
+		return rc ? rc : settle(l, l->all, err);
+	case GF_DEVICE_REDUCE_SCATTER:
+	case GF_DEVICE_ALL_GATHER:
+		return in_team(l, p, step, values, err);
+	}
+	return gf_error_set(err, -EINVAL, "step %d of a program",
+			    (int)step->op);
+}
+
+int gf_device_lane_run(struct gf_device_lane *l,
+		       const struct gf_device_program *p, float *data,
+		       struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < p->nsteps && !rc; i++)
+		rc = run_step(l, p, &p->steps[i], data, err);
+	return rc ? rc : l->gpu->ops->check(l->gpu, err);
+}
+
+int gf_device_lane_check(struct gf_device_lane *l, struct gf_error *err)
+{
+	size_t i;
+	int rc = l->all ? l->nccl->state(l->all, err) : 0;
+
+	for (i = 0; i < l->nteams && rc >= 0; i++)
+		rc = l->nccl->state(l->teams[i].comm, err);
+	return rc < 0 ? rc : 0;
+}
+
+void gf_device_lane_abort(struct gf_device_lane *l)
+{
+	size_t i;
+
+	for (i = 0; i < l->nteams; i++)
+		l->nccl->abort(l->teams[i].comm);
+	l->nteams = 0;
+	l->nccl->abort(l->all);
+	l->all = NULL;
+}
+
+void gf_device_lane_close(struct gf_device_lane *l)
+{
+	size_t i;
+
+	if (!l->gpu)
+		return;
+	for (i = 0; i < l->nteams; i++)
+		l->nccl->destroy(l->teams[i].comm);
+	l->nccl->destroy(l->all);
+	free(l->teams);
+	l->gpu->ops->free(l->gpu, l->scratch);
+	l->gpu->ops->free(l->gpu, l->wire);
+	l->gpu->ops->stream_free(l->gpu, l->stream);
+	memset(l, 0, sizeof(*l));
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COMM_DEVICE_LANE_H
+#define GF_COMM_DEVICE_LANE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "comm/device_program.h"
+#include "comm/nccl.h"
+#include "gpu/gpu.h"
+
+/*
+ * A lane of messages between GPUs: a stream, the communicators that its
+ * programs use, and the memory in which they land. Messages of one lane go one
+ * after the other.
+ *
+ * All ranks open their lanes, prepare the same programs in the same order, and
+ * enqueue them in the same order. One thread at a time.
+ */
+struct gf_device_team {
+	int stride, size;
+	struct gf_nccl_comm *comm;
+};
+
+struct gf_device_lane {
+	struct gf_gpu *gpu; /* borrowed */
+	const struct gf_nccl_ops *nccl;
+	double timeout_s; /* for a communicator to be ready; <= 0: no limit */
+	/* Called while waiting; what it returns, if not 0, ends the wait. */
+	int (*on_wait)(void *ctx, struct gf_error *err); /* (optional) */
+	void *on_wait_ctx;
+
+	int rank;
+	struct gf_gpu_stream *stream;
+	struct gf_nccl_comm *all;
+	struct gf_device_team *teams; /* made by splitting `all` */
+	size_t nteams, teams_capacity;
+	size_t scratch_elems, wire_bytes; /* the most that a program wants */
+	float *scratch;
+	char *wire;
+};
+
+/* On all ranks, with the id that one of them has made. The fields down to
+ * on_wait_ctx are the caller's. max_blocks: see comm/nccl.h. */
+int gf_device_lane_open(struct gf_device_lane *l,
+			const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
+			int rank, int max_blocks, struct gf_error *err);
+/* Makes the communicators that a program wants and there are not yet; on all
+ * ranks. */
+int gf_device_lane_prepare(struct gf_device_lane *l,
+			   const struct gf_device_program *p,
+			   struct gf_error *err);
+/* After the last of them: the memory. */
+int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err);
+/* Enqueues it on data; allocates nothing. */
+int gf_device_lane_run(struct gf_device_lane *l,
+		       const struct gf_device_program *p, float *data,
+		       struct gf_error *err);
+/* Has something failed on the way? 0 or a negative errno. */
+int gf_device_lane_check(struct gf_device_lane *l, struct gf_error *err);
+/* What is under way is given up; only close is left. */
+void gf_device_lane_abort(struct gf_device_lane *l);
+/* Zeroes. */
+void gf_device_lane_close(struct gf_device_lane *l);
+
+#endif

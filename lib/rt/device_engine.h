@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_RT_DEVICE_ENGINE_H
+#define GF_RT_DEVICE_ENGINE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "comm/nccl.h"
+#include "doc/plan.h"
+#include "gpu/gpu.h"
+#include "rt/engine.h"
+
+/*
+ * The runtime where gradients are on GPUs: what rt/engine.h does with a thread
+ * that moves messages, streams and events do here. One stream computes, each
+ * lane has a stream and a communicator of its own, and events between them say
+ * who waits for whom. The thread that computes also issues the messages, in the
+ * plan's order on every rank; nothing in a step waits on the host.
+ *
+ *	gf_device_engine_begin(e, &err);
+ *	... each time the kernels of a gradient are enqueued:
+ *	gf_device_engine_ready(e, tensor, &err);
+ *	gf_device_engine_backward_end(e, &err);
+ *	gf_device_engine_join(e, &err);	// the compute stream waits
+ *	... the update is enqueued ...
+ *
+ * The start rule (SYSTEMS.md section 0) becomes: a message waits for its
+ * gradients, and for those of all earlier ones; a normal one for the end of
+ * all earlier ones; a simultaneous one for the end of the one before it on its
+ * lane. Which lane that is, the plan's prediction says: the one that it thinks
+ * free first.
+ *
+ * A second thread watches: it answers other ranks (rt/watch.h), serves calls,
+ * and when a message that has begun does not end in time, or a communicator
+ * reports an error, it aborts the communicators, so that everything enqueued
+ * comes to an end; the failure is kept and returned by every later call.
+ */
+struct gf_device_engine;
+
+struct gf_device_engine_config {
+	struct gf_comm *comm; /* between the hosts; borrowed */
+	struct gf_gpu *gpu;   /* borrowed, like what follows */
+	struct gf_gpu_stream *compute;
+	const struct gf_nccl_ops *nccl;
+	const struct gf_plan *plan; /* whole */
+	float *data;                /* on the device: the plan's tensors in
+				     * generation order without gaps */
+	double timeout_s;           /* 0: never gives up */
+};
+
+/*
+ * All ranks together. -EINVAL: the plan does not fit, ranks differ, or two of
+ * them use one GPU, which NCCL does not do; -ENOTSUP: the plan asks for what
+ * goes by the host alone.
+ */
+int gf_device_engine_new(const struct gf_device_engine_config *config,
+			 struct gf_device_engine **e, struct gf_error *err);
+/* NULL is allowed. What is under way ends first, or is aborted. */
+void gf_device_engine_free(struct gf_device_engine *e);
+
+int gf_device_engine_begin(struct gf_device_engine *e, struct gf_error *err);
+int gf_device_engine_ready(struct gf_device_engine *e, size_t tensor,
+			   struct gf_error *err);
+int gf_device_engine_backward_end(struct gf_device_engine *e,
+				  struct gf_error *err);
+int gf_device_engine_join(struct gf_device_engine *e, struct gf_error *err);
+/* The host waits until everything that was joined has ended: after the last
+ * step, or before looking at times. */
+int gf_device_engine_sync(struct gf_device_engine *e, struct gf_error *err);
+/* Of the step that sync saw end, from its begin on the device. */
+const struct gf_message_times *
+gf_device_engine_times(const struct gf_device_engine *e);
+/* As gf_engine_call. */
+int gf_device_engine_call(struct gf_device_engine *e,
+			  int (*fn)(struct gf_comm *comm, void *ctx,
+				    struct gf_error *err),
+			  void *ctx, struct gf_error *err);
+/* The lane of each message. */
+size_t gf_device_engine_lane(const struct gf_device_engine *e, size_t message);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Preparing a device engine: lanes, programs, and the agreement of all ranks
+ * that they are about to run the same thing, each on a GPU of its own. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/heap.h"
+#include "rt/bind.h"
+#include "rt/device_parts.h"
+
+/* NCCL's kernels of all lanes shall fit on a GPU at once and leave room to
+ * compute: so many blocks for all. */
+#define BLOCKS 32
+
+static int check(const struct gf_device_engine_config *k, struct gf_error *err)
+{
+	const struct gf_plan *plan = k->plan;
+	size_t i;
+	int rc;
+
+	rc = gf_plan_runnable(plan, err);
+	rc = rc ? rc : gf_plan_check(plan, err);
+	if (rc)
+		return rc;
+	if (!plan->nmessages)
+		return gf_error_set(err, -EINVAL, "want a plan with messages");
+	if (plan->ranks != k->comm->ranks)
+		return gf_error_set(err, -EINVAL,
+				    "the plan is for %d ranks, this job has "
+				    "%d",
+				    plan->ranks, k->comm->ranks);
+	if (plan->selection.method != GF_SELECT_DENSE)
+		return gf_error_set(err, -ENOTSUP,
+				    "selection: on GPUs this build sends all "
+				    "gradients, got \"%s\"",
+				    gf_select_names[plan->selection.method]);
+	for (i = 0; i < plan->nmessages; i++)
+		if (plan->messages[i].half != GF_HALF_ALL)
+			return gf_error_set(
+				err, -ENOTSUP,
+				"message %zu: on GPUs this build runs half "
+				"\"all\", got \"%s\"",
+				i, gf_half_names[plan->messages[i].half]);
+	return 0;
+}
+
+/* NCCL would refuse in words of its own, and later. */
+static int own_gpu_each(const struct gf_device_engine_config *k,
+			struct gf_error *err)
+{
+	struct place {
+		int host;
+		char pci[sizeof(k->gpu->pci)];
+	} own = {.host = k->comm->host}, *all;
+	int a, b, rc;
+
+	memcpy(own.pci, k->gpu->pci, sizeof(own.pci));
+	all = gf_xcalloc((size_t)k->comm->ranks, sizeof(*all));
+	rc = gf_comm_allgather(k->comm, &own, sizeof(own), all, err);
+	for (a = 0; a < k->comm->ranks && !rc; a++)
+		for (b = a + 1; b < k->comm->ranks && !rc; b++)
+			if (all[a].host == all[b].host &&
+			    !strcmp(all[a].pci, all[b].pci))
+				rc = gf_error_set(
+					err, -EINVAL,
+					"ranks %d and %d both use GPU %s: NCCL "
+					"wants a GPU for each rank, want at "
+					"most as many ranks on a host as it "
+					"has GPUs",
+					a, b, all[a].pci);
+	free(all);
+	return rc;
+}
+
+static int same_everywhere(const struct gf_device_engine_config *k,
+			   struct gf_error *err)
+{
+	char digest[GF_DIGEST_TEXT], *text;
+	int rc;
+
+	rc = gf_comm_same_text(k->comm, "version", GF_VERSION, err);
+	if (rc)
+		return rc;
+	text = gf_xasprintf("%d", k->nccl->version);
+	rc = gf_comm_same_text(k->comm, "NCCL's version", text, err);
+	free(text);
+	if (rc)
+		return rc;
+	text = gf_plan_write(k->plan);
+	gf_digest_text(text, strlen(text), digest);
+	free(text);
+	return gf_comm_same_text(k->comm, "plan", digest, err);
+}
+
+/* The lane that the prediction thinks free first, or that has least to do. */
+static size_t choose_lane(const struct gf_plan *plan, size_t message,
+			  double *busy_until, size_t nlanes)
+{
+	const struct gf_prediction *p = plan->predicted;
+	size_t lane, best = 0;
+
+	for (lane = 1; lane < nlanes; lane++)
+		if (busy_until[lane] < busy_until[best])
+			best = lane;
+	if (p && p->messages)
+		busy_until[best] = p->messages[message].end_s;
+	else
+		busy_until[best] +=
+			(double)gf_plan_message_bytes(plan, message);
+	return best;
+}
+
+static int make_program(struct gf_device_engine *e, size_t i,
+			struct gf_error *err)
+{
+	const struct gf_message *how = &e->k.plan->messages[i];
+	size_t n = how->nstages, s;
+	int *factors = gf_xcalloc(n + 1, sizeof(*factors)), rc;
+	struct gf_coll_args args = {
+		.ranks = e->k.comm->ranks,
+		.count_elems = e->messages[i].count_elems,
+		.elem_bytes = sizeof(float),
+		.factors = n ? factors : NULL,
+		.nfactors = n,
+	};
+
+	for (s = 0; s < n; s++)
+		factors[s] = how->stages[s].factor;
+	rc = gf_device_program_new(gf_algorithm_find(how->algorithm), &args,
+				   e->k.comm->rank, gf_codec_find(how->codec),
+				   &e->messages[i].program, err);
+	free(factors);
+	if (rc)
+		gf_error_prefix(err, "message %zu", i);
+	return rc;
+}
+
+static int make_events(struct gf_device_engine *e, size_t i,
+		       struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = e->k.gpu->ops;
+	size_t d;
+	int rc = 0;
+
+	for (d = 0; d < GF_DEVICE_DEPTH && !rc; d++) {
+		struct gf_device_events *at = &e->messages[i].events[d];
+
+		rc = ops->event_new(e->k.gpu, true, &at->ready, err);
+		rc = rc ? rc : ops->event_new(e->k.gpu, true, &at->start, err);
+		rc = rc ? rc : ops->event_new(e->k.gpu, true, &at->end, err);
+	}
+	return rc;
+}
+
+static int make_messages(struct gf_device_engine *e, struct gf_error *err)
+{
+	const struct gf_plan *plan = e->k.plan;
+	double *busy_until = gf_xcalloc(e->nlanes, sizeof(*busy_until));
+	float *data = e->k.data;
+	size_t i, t, d;
+	int rc = 0;
+
+	for (d = 0; d < GF_DEVICE_DEPTH && !rc; d++)
+		rc = e->k.gpu->ops->event_new(e->k.gpu, true, &e->begun[d],
+					      err);
+	for (i = 0; i < e->nmessages && !rc; i++) {
+		const struct gf_message *how = &plan->messages[i];
+		struct gf_device_message *m = &e->messages[i];
+
+		m->data = data;
+		m->count_elems = gf_plan_message_elems(plan, i);
+		m->ntensors = how->last - how->first + 1;
+		m->lane = choose_lane(plan, i, busy_until, e->nlanes);
+		m->simultaneous = how->mode == GF_MODE_SIMULTANEOUS;
+		m->at_end = how->release == GF_RELEASE_BACKWARD_END;
+		data += m->count_elems;
+		for (t = how->first; t <= how->last; t++)
+			e->message_of[t] = i;
+		rc = make_program(e, i, err);
+		rc = rc ? rc : make_events(e, i, err);
+	}
+	free(busy_until);
+	return rc;
+}
+
+static int on_wait(void *ctx, struct gf_error *err)
+{
+	struct gf_comm *c = ctx;
+
+	return c->on_wait ? c->on_wait(c->on_wait_ctx, err) : 0;
+}
+
+static int open_lane(struct gf_device_engine *e, size_t lane,
+		     struct gf_error *err)
+{
+	struct gf_device_lane *l = &e->lanes[lane];
+	struct gf_comm *c = e->k.comm;
+	unsigned char id[GF_NCCL_ID_BYTES] = {0};
+	int rc = 0;
+	size_t i;
+
+	if (c->rank == 0)
+		rc = e->k.nccl->unique_id(id, err);
+	rc = gf_comm_agree(c, rc, err);
+	rc = rc ? rc : gf_comm_bcast(c, 0, id, sizeof(id), err);
+	if (rc)
+		return rc;
+	*l = (struct gf_device_lane){.gpu = e->k.gpu,
+				     .nccl = e->k.nccl,
+				     .timeout_s = e->k.timeout_s,
+				     .on_wait = on_wait,
+				     .on_wait_ctx = c};
+	rc = gf_device_lane_open(
+		l, id, c->ranks, c->rank,
+		BLOCKS / (int)e->nlanes ? BLOCKS / (int)e->nlanes : 1, err);
+	for (i = 0; i < e->nmessages && !rc; i++)
+		if (e->messages[i].lane == lane)
+			rc = gf_device_lane_prepare(l, &e->messages[i].program,
+						    err);
+	rc = rc ? rc : gf_device_lane_reserve(l, err);
+	if (rc)
+		gf_error_prefix(err, "lane %zu", lane);
+	return gf_comm_agree(c, rc, err);
+}
+
+static int start_thread(struct gf_device_engine *e, struct gf_error *err)
+{
+	sigset_t all, before;
+	size_t i;
+	int rc;
+
+	/* from now on the communicator is the other thread's */
+	for (i = 0; i < e->nlanes; i++)
+		e->lanes[i].on_wait = NULL;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&e->thread, NULL, gf_device_watch, e);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc)
+		return gf_error_errno(err, -rc, "watching thread");
+	e->has_thread = true;
+	return 0;
+}
+
+static void init(struct gf_device_engine *e,
+		 const struct gf_device_engine_config *config)
+{
+	const struct gf_plan *plan = config->plan;
+	const size_t ntensors = plan->model ? plan->model->ntensors : 0;
+	pthread_condattr_t attr;
+
+	e->k = *config;
+	e->nmessages = plan->nmessages;
+	e->nlanes = plan->lanes > 0 ? (size_t)plan->lanes : 1;
+	e->joined = true;
+	e->lanes = gf_xcalloc(e->nlanes, sizeof(*e->lanes));
+	e->last_on_lane = gf_xcalloc(e->nlanes, sizeof(*e->last_on_lane));
+	e->messages = gf_xcalloc(e->nmessages + 1, sizeof(*e->messages));
+	e->times = gf_xcalloc(e->nmessages + 1, sizeof(*e->times));
+	e->message_of = gf_xcalloc(ntensors + 1, sizeof(*e->message_of));
+	e->tensor_ready = gf_xcalloc(ntensors + 1, sizeof(*e->tensor_ready));
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&e->wake, &attr);
+	pthread_cond_init(&e->news, NULL);
+	pthread_condattr_destroy(&attr);
+	gf_watch_init(&e->watch, e->k.comm, e->k.timeout_s);
+	e->watch.self.phase = GF_PHASE_CALL;
+}
+
+int gf_device_engine_new(const struct gf_device_engine_config *config,
+			 struct gf_device_engine **engine, struct gf_error *err)
+{
+	struct gf_device_engine *e = gf_xcalloc(1, sizeof(*e));
+	size_t lane;
+	int rc;
+
+	init(e, config);
+	rc = check(config, err);
+	rc = rc ? rc : make_messages(e, err);
+	rc = gf_comm_agree(e->k.comm, rc, err);
+	rc = rc ? rc : same_everywhere(config, err);
+	rc = rc ? rc : own_gpu_each(config, err);
+	for (lane = 0; lane < e->nlanes && !rc; lane++)
+		rc = open_lane(e, lane, err);
+	if (!rc)
+		rc = gf_comm_agree(e->k.comm, start_thread(e, err), err);
+	if (rc)
+		gf_device_engine_free(e);
+	else
+		*engine = e;
+	return rc;
+}
+
+static void free_message(struct gf_device_engine *e,
+			 struct gf_device_message *m)
+{
+	const struct gf_gpu_ops *ops = e->k.gpu->ops;
+	size_t d;
+
+	gf_device_program_release(&m->program);
+	for (d = 0; d < GF_DEVICE_DEPTH; d++) {
+		ops->event_free(e->k.gpu, m->events[d].ready);
+		ops->event_free(e->k.gpu, m->events[d].start);
+		ops->event_free(e->k.gpu, m->events[d].end);
+	}
+}
+
+void gf_device_engine_free(struct gf_device_engine *e)
+{
+	struct gf_error ignored;
+	size_t i;
+
+	if (!e)
+		return;
+	/* a communicator wants to be left in peace, or aborted */
+	if (e->has_thread && e->joined && e->step)
+		(void)gf_device_engine_sync(e, &ignored);
+	if (e->has_thread) {
+		pthread_mutex_lock(&e->lock);
+		e->quit = true;
+		pthread_cond_signal(&e->wake);
+		pthread_mutex_unlock(&e->lock);
+		pthread_join(e->thread, NULL);
+	}
+	for (i = 0; i < e->nlanes; i++) {
+		if (!e->joined)
+			gf_device_lane_abort(&e->lanes[i]);
+		gf_device_lane_close(&e->lanes[i]);
+	}
+	for (i = 0; i < e->nmessages; i++)
+		free_message(e, &e->messages[i]);
+	for (i = 0; i < GF_DEVICE_DEPTH; i++)
+		e->k.gpu->ops->event_free(e->k.gpu, e->begun[i]);
+	gf_watch_release(&e->watch);
+	pthread_mutex_destroy(&e->lock);
+	pthread_cond_destroy(&e->wake);
+	pthread_cond_destroy(&e->news);
+	free(e->lanes);
+	free(e->last_on_lane);
+	free(e->messages);
+	free(e->times);
+	free(e->message_of);
+	free(e->tensor_ready);
+	free(e);
+}

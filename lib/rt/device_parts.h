@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_RT_DEVICE_PARTS_H
+#define GF_RT_DEVICE_PARTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "comm/device_lane.h"
+#include "rt/device_engine.h"
+#include "rt/watch.h"
+
+/*
+ * The device engine's inside: device_engine.c is what the compute thread calls,
+ * device_new.c prepares, device_watch.c is the thread that watches.
+ */
+/* Steps under way at once: the host may be so many ahead of the device. */
+#define GF_DEVICE_DEPTH 2
+
+struct gf_device_events {
+	struct gf_gpu_event *ready, *start, *end;
+};
+
+struct gf_device_message {
+	/* set once */
+	struct gf_device_program program;
+	float *data;
+	size_t count_elems, ntensors, lane;
+	bool simultaneous, at_end;
+	struct gf_device_events events[GF_DEVICE_DEPTH]; /* step % depth */
+	/* under lock */
+	size_t left; /* tensors that are not ready */
+};
+
+struct gf_device_call {
+	int (*fn)(struct gf_comm *comm, void *ctx, struct gf_error *err);
+	void *ctx;
+	struct gf_error *err;
+	int rc;
+	bool wanted;
+};
+
+struct gf_device_engine {
+	/* set once */
+	struct gf_device_engine_config k;
+	struct gf_device_lane *lanes;
+	size_t nlanes;
+	struct gf_device_message *messages;
+	size_t nmessages;
+	size_t *message_of; /* per tensor */
+	struct gf_gpu_event *begun[GF_DEVICE_DEPTH];
+	pthread_t thread;
+	bool has_thread;
+
+	/* Held while anything is enqueued on lanes or asked of NCCL. */
+	pthread_mutex_t lock;
+	pthread_cond_t wake, news; /* for the watching thread; for the other */
+	/* under lock */
+	bool quit;
+	uint64_t step; /* begun so far */
+	bool *tensor_ready;
+	bool backward_ended;
+	size_t next; /* the first message that has not been issued */
+	/* Messages issued, and seen to end, counted over all steps. */
+	uint64_t issued, seen;
+	struct gf_device_call call;
+	int rc;
+	struct gf_error reason;
+
+	/* watching thread */
+	struct gf_watch watch;
+	double stuck_s;
+	uint64_t stuck_at; /* e->seen */
+
+	/* compute thread */
+	size_t *last_on_lane; /* 1 + message issued last; 0: none */
+	bool joined;
+	struct gf_message_times *times;
+};
+
+void *gf_device_watch(void *engine);
+/* What was kept; under lock. */
+int gf_device_kept(const struct gf_device_engine *e, struct gf_error *err);
+/* "step 3, message 2 (...) on lane 1" in front of why; number: as in `seen`. */
+void gf_device_name(const struct gf_device_engine *e, uint64_t number,
+		    struct gf_error *err);
+/* The events of the number-th message. */
+const struct gf_device_events *
+gf_device_events_of(const struct gf_device_engine *e, uint64_t number);
+/* Moves `seen` on; under lock. 0 or a negative errno. */
+int gf_device_see(struct gf_device_engine *e, struct gf_error *err);
+/* Keeps a failure, aborts the lanes, wakes everybody; under lock. */
+void gf_device_fail(struct gf_device_engine *e, int rc,
+		    const struct gf_error *why);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TESTS_GPU_FAKE_H
+#define GF_TESTS_GPU_FAKE_H
+
+#include <stdbool.h>
+
+#include "comm/nccl.h"
+#include "gpu/gpu.h"
+
+/*
+ * GPUs and NCCL in one process, for tests of the runtime. What is enqueued is
+ * kept in queues, one per stream; a thread of its own plays all devices: it
+ * picks a stream of some rank at random and does what is first there, if it
+ * may. So everything happens in any order that streams and events allow, and
+ * what they do not order goes wrong sooner or later.
+ *
+ * NCCL's operations begin when they are first in their streams, at most `slots`
+ * at once on a GPU, and end when those of all members have begun: enqueued in
+ * another order on one rank than on the others, they never end. Calls of one
+ * communicator must agree in kind and size.
+ */
+struct fake_world;
+
+struct fake_faults {
+	int hangs;    /* 1 + the rank whose NCCL begins nothing any more */
+	int fails;    /* 1 + the rank whose NCCL calls fail */
+	int breaks;   /* 1 + the rank whose communicators report an error */
+	size_t after; /* NCCL calls of that rank before it does */
+	bool one_gpu; /* all ranks say that they use the same */
+};
+
+struct fake_world *fake_world_new(int ranks, int slots, unsigned seed,
+				  const struct fake_faults *faults);
+/* Returns a complaint about what was asked of it, or NULL; borrowed. */
+const char *fake_world_complaint(struct fake_world *w);
+/* Communicators that exist; operations that have not ended. */
+size_t fake_world_comms(struct fake_world *w);
+size_t fake_world_waiting(struct fake_world *w);
+void fake_world_free(struct fake_world *w);
+
+struct gf_gpu *fake_gpu(struct fake_world *w, int rank);
+const struct gf_nccl_ops *fake_nccl(void);
+/* This thread's NCCL calls are those of that rank. */
+void fake_be(struct fake_world *w, int rank);
+/* A kernel of the test's. */
+void fake_enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plans.h"
+#include "ranks.h"
+
+#include <errno.h>
+
+#include "../gpu/fake.h"
+#include "base/array.h"
+#include "base/rng.h"
+#include "codec/codec.h"
+#include "rt/device_engine.h"
+
+/*
+ * The runtime for GPUs on devices that do in any order what streams and events
+ * leave open (tests/gpu/fake.h): sums are complete, in every step, on every
+ * rank; and failures end alike everywhere, with everything enqueued come to an
+ * end.
+ */
+#define TENSORS 7
+#define STEPS   6
+
+static const size_t counts[TENSORS] = {1000, 7, 33, 512, 1, 64, 2000};
+#define ELEMS 3617
+
+/* Relative to the largest possible sum. */
+static const struct {
+	const char *codec;
+	double tolerance;
+} codecs[] = {{"f32", 0},
+	      {"f16", 4e-3},
+	      {"bf16", 4e-2},
+	      {"trunc16", 6e-2},
+	      {"q8", 4e-2}};
+
+struct job {
+	struct fake_world *world;
+	struct gf_plan plan;
+	double tolerance;
+	float *snapshots[16]; /* per rank: the pool after each step */
+	/* failures */
+	double timeout_s;
+	int late; /* 1 + the rank that makes no gradients in step 3 */
+	struct gf_error errors[16];
+	int rcs[16];
+};
+
+/* What the compute stream does: kernels of this test. */
+struct kernel {
+	float *to;
+	const float *from;
+	size_t count;
+	int rank, step;
+	size_t first; /* element of the pool */
+};
+
+static float gradient(int rank, int step, size_t element)
+{
+	return (float)((element * 7 + (size_t)rank * 13 + (size_t)step * 29) %
+		       64) -
+	       31;
+}
+
+static void make_gradient(void *ctx)
+{
+	struct kernel *k = ctx;
+
+	for (size_t i = 0; i < k->count; i++)
+		k->to[i] = gradient(k->rank, k->step, k->first + i);
+	free(k);
+}
+
+static void take_snapshot(void *ctx)
+{
+	struct kernel *k = ctx;
+
+	memcpy(k->to, k->from, k->count * sizeof(float));
+	free(k);
+}
+
+static void enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx),
+		    struct kernel k)
+{
+	fake_enqueue(s, run, gf_xmemdup(&k, sizeof(k)));
+}
+
+static int same_number(struct gf_comm *c, void *ctx, struct gf_error *err)
+{
+	(void)ctx;
+	return gf_comm_same_text(c, "number", "7", err);
+}
+
+static int run_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
+		    const struct job *job, float *pool, int rank, int step,
+		    struct gf_rng *rng, struct gf_error *err)
+{
+	size_t offsets[TENSORS + 1] = {0}, order[TENSORS], i;
+	int rc;
+
+	for (i = 0; i < TENSORS; i++) {
+		offsets[i + 1] = offsets[i] + counts[i];
+		order[i] = i;
+	}
+	for (i = TENSORS - 1; i > 0; i--) {
+		size_t other = gf_rng_below(rng, i + 1), was = order[i];
+
+		order[i] = order[other];
+		order[other] = was;
+	}
+	rc = gf_device_engine_begin(e, err);
+	for (i = 0; i < TENSORS && !rc; i++) {
+		size_t t = order[i];
+
+		if (job->late == rank + 1 && step == 3 && i == 3)
+			break;
+		enqueue(s, make_gradient,
+			(struct kernel){.to = pool + offsets[t],
+					.count = counts[t],
+					.rank = rank,
+					.step = step,
+					.first = offsets[t]});
+		rc = gf_device_engine_ready(e, t, err);
+	}
+	/* late: hears from the others that they have given up */
+	while (job->late == rank + 1 && step == 3 && !rc) {
+		usleep(1000);
+		rc = gf_device_engine_ready(e, order[0], err);
+	}
+	rc = rc ? rc : gf_device_engine_backward_end(e, err);
+	rc = rc ? rc : gf_device_engine_join(e, err);
+	if (!rc)
+		enqueue(s, take_snapshot,
+			(struct kernel){.to = job->snapshots[rank] +
+					      (size_t)step * ELEMS,
+					.from = pool,
+					.count = ELEMS});
+	return rc;
+}
+
+/* The start rule. */
+static void check_times(const struct gf_device_engine *e,
+			const struct gf_plan *plan)
+{
+	const struct gf_message_times *t = gf_device_engine_times(e);
+
+	for (size_t i = 0; i < plan->nmessages; i++) {
+		EXPECT(t[i].ready_s >= 0 && t[i].start_s >= t[i].ready_s &&
+			       t[i].end_s >= t[i].start_s,
+		       "message %zu: %g %g %g", i, t[i].ready_s, t[i].start_s,
+		       t[i].end_s);
+		for (size_t j = 0; j < i; j++)
+			EXPECT(t[i].start_s >= t[j].end_s ||
+				       (plan->messages[i].mode ==
+						GF_MODE_SIMULTANEOUS &&
+					gf_device_engine_lane(e, i) !=
+						gf_device_engine_lane(e, j)),
+			       "message %zu starts before %zu ends", i, j);
+	}
+}
+
+static void body(struct gf_comm *comm, void *ctx)
+{
+	struct job *job = ctx;
+	struct gf_gpu *gpu = fake_gpu(job->world, comm->rank);
+	struct gf_error *err = &job->errors[comm->rank];
+	struct gf_gpu_stream *compute;
+	struct gf_device_engine *e = NULL;
+	struct gf_rng rng;
+	void *pool;
+	int rc, step;
+
+	fake_be(job->world, comm->rank);
+	gf_rng_init(&rng, 5, (uint64_t)comm->rank);
+	gpu->ops->stream_new(gpu, false, &compute, err);
+	gpu->ops->alloc(gpu, ELEMS * sizeof(float), &pool, err);
+	rc = gf_device_engine_new(
+		&(struct gf_device_engine_config){.comm = comm,
+						  .gpu = gpu,
+						  .compute = compute,
+						  .nccl = fake_nccl(),
+						  .plan = &job->plan,
+						  .data = pool,
+						  .timeout_s = job->timeout_s},
+		&e, err);
+	for (step = 0; step < STEPS && !rc; step++)
+		rc = run_step(e, compute, job, pool, comm->rank, step, &rng,
+			      err);
+	rc = rc ? rc : gf_device_engine_sync(e, err);
+	rc = rc ? rc : gf_device_engine_call(e, same_number, NULL, err);
+	if (!rc)
+		check_times(e, &job->plan);
+	job->rcs[comm->rank] = rc;
+	gf_device_engine_free(e);
+	gpu->ops->stream_sync(gpu, compute, err);
+}
+
+static void start(struct job *job, int ranks, int slots, unsigned seed,
+		  const struct fake_faults *faults)
+{
+	job->world = fake_world_new(ranks, slots, seed, faults);
+	for (int r = 0; r < ranks; r++)
+		job->snapshots[r] = gf_xcalloc(STEPS * ELEMS, sizeof(float));
+	on_ranks(ranks, body, job);
+}
+
+static void end(struct job *job, int ranks)
+{
+	EXPECT(!fake_world_complaint(job->world), "%s",
+	       fake_world_complaint(job->world));
+	EXPECT(fake_world_comms(job->world) == 0, "%zu communicators remain",
+	       fake_world_comms(job->world));
+	EXPECT(fake_world_waiting(job->world) == 0, "%zu operations remain",
+	       fake_world_waiting(job->world));
+	for (int r = 0; r < ranks; r++)
+		free(job->snapshots[r]);
+	fake_world_free(job->world);
+	gf_plan_release(&job->plan);
+}
+
+static void check_sums(const struct job *job, int ranks, const char *name)
+{
+	const double most = 32.0 * ranks;
+
+	for (int r = 0; r < ranks; r++)
+		for (size_t i = 0; i < STEPS * ELEMS; i++) {
+			double want = 0, got = job->snapshots[r][i];
+
+			for (int s = 0; s < ranks; s++)
+				want += gradient(s, (int)(i / ELEMS),
+						 i % ELEMS);
+			if (fabs(got - want) <= job->tolerance * most &&
+			    job->snapshots[0][i] == job->snapshots[r][i])
+				continue;
+			EXPECT(0,
+			       "%s, %d ranks: rank %d, step %zu, element "
+			       "%zu: want %g, got %g, rank 0 has %g",
+			       name, ranks, r, i / ELEMS, i % ELEMS, want, got,
+			       (double)job->snapshots[0][i]);
+			return;
+		}
+}
+
+static void run(const char *algorithm, const char *codec, double tolerance,
+		int ranks, int lanes, int at_end)
+{
+	static const struct fake_faults none;
+	struct job job = {.tolerance = tolerance, .timeout_s = 20};
+	char name[96];
+
+	snprintf(name, sizeof(name), "%s, %s, %d lanes%s", algorithm, codec,
+		 lanes, at_end ? ", at the end" : "");
+	plan_of(&job.plan, counts, TENSORS, ranks, 100, lanes, algorithm);
+	/* a normal one waits for all lanes */
+	if (lanes > 1 && job.plan.nmessages > 3) {
+		job.plan.messages[3].mode = GF_MODE_NORMAL;
+		gf_plan_set_types(&job.plan);
+	}
+	for (size_t i = 0; i < job.plan.nmessages; i++) {
+		free(job.plan.messages[i].codec);
+		job.plan.messages[i].codec = gf_xstrdup(codec);
+		if (at_end)
+			job.plan.messages[i].release = GF_RELEASE_BACKWARD_END;
+	}
+	start(&job, ranks, lanes, (unsigned)(ranks * 10 + lanes), &none);
+	for (int r = 0; r < ranks; r++)
+		EXPECT(!job.rcs[r], "%s, %d ranks: rank %d: %s", name, ranks, r,
+		       job.errors[r].text);
+	check_sums(&job, ranks, name);
+	end(&job, ranks);
+}
+
+static void test_sums(void)
+{
+	static const char *const algorithms[] = {"library",     "ring",
+						 "butterfly",   "hierarchical",
+						 "blueconnect", "ps"};
+	static const int ranks[] = {1, 2, 3, 4, 6};
+
+	for (size_t a = 0; a < GF_ARRAY_LENGTH(algorithms); a++)
+		for (size_t r = 0; r < GF_ARRAY_LENGTH(ranks); r++)
+			for (int lanes = 1; lanes <= 3; lanes += 2)
+				run(algorithms[a], "f32", 0, ranks[r], lanes,
+				    a == 1 && lanes == 3);
+	for (size_t c = 1; c < GF_ARRAY_LENGTH(codecs); c++) {
+		run("ring", codecs[c].codec, codecs[c].tolerance, 4, 2, 0);
+		run("butterfly", codecs[c].codec, codecs[c].tolerance, 6, 2, 0);
+	}
+}
+
+static const struct {
+	const char *name;
+	struct fake_faults faults;
+	int late;
+	int rc; /* of the rank that finds out first */
+	const char *says[3];
+} failures[] = {
+	{"a GPU that stands still",
+	 {.hangs = 3, .after = 20},
+	 0,
+	 -ETIMEDOUT,
+	 {"no end for 0.4 s", "on lane", "all ranks answer"}},
+	{"a rank without gradients",
+	 {0},
+	 2,
+	 -ETIMEDOUT,
+	 {"step 4", "no end for 0.4 s", "rank 1 has not made its gradients"}},
+	{"a call that fails",
+	 {.fails = 2, .after = 15},
+	 0,
+	 -EIO,
+	 {"message", "on lane", "unhandled error"}},
+	{"a communicator that reports an error",
+	 {.breaks = 4, .after = 15},
+	 0,
+	 -EIO,
+	 {"remote process exited", "", ""}},
+	{"two ranks on one GPU",
+	 {.one_gpu = true},
+	 0,
+	 -EINVAL,
+	 {"ranks 0 and 1 both use GPU 0000:17:00.0", "NCCL", "a GPU for each"}},
+};
+
+static void test_failure(size_t f, const char *algorithm)
+{
+	const int ranks = 4;
+	struct job job = {.timeout_s = 0.4, .late = failures[f].late};
+	int found = 0;
+
+	plan_of(&job.plan, counts, TENSORS, ranks, 100, 2, algorithm);
+	start(&job, ranks, 2, (unsigned)f, &failures[f].faults);
+	for (int r = 0; r < ranks; r++) {
+		const char *text = job.errors[r].text;
+
+		EXPECT(job.rcs[r] == failures[f].rc, "%s, %s: rank %d: %d, %s",
+		       failures[f].name, algorithm, r, job.rcs[r], text);
+		found += strstr(text, failures[f].says[0]) &&
+			 strstr(text, failures[f].says[1]) &&
+			 strstr(text, failures[f].says[2]);
+	}
+	EXPECT(found > 0, "%s, %s: nobody says \"%s\", but: %s",
+	       failures[f].name, algorithm, failures[f].says[0],
+	       job.errors[0].text);
+	end(&job, ranks);
+}
+
+/* What goes by the host alone is refused. */
+static void test_refusals(void)
+{
+	static const struct fake_faults none;
+	struct job job = {.timeout_s = 5};
+
+	plan_of(&job.plan, counts, TENSORS, 2, 2500, 1, "library");
+	free(job.plan.messages[1].codec);
+	job.plan.messages[1].codec = gf_xstrdup("q8");
+	start(&job, 2, 1, 1, &none);
+	EXPECT(job.rcs[0] == -ENOTSUP && job.rcs[1] == -ENOTSUP &&
+		       strstr(job.errors[1].text, "message 1") &&
+		       strstr(job.errors[1].text, "library"),
+	       "%d: %s", job.rcs[1], job.errors[1].text);
+	end(&job, 2);
+}
+
+int main(void)
+{
+	watchdog(240);
+	test_sums();
+	for (size_t f = 0; f < GF_ARRAY_LENGTH(failures); f++) {
+		test_failure(f, "ring");
+		test_failure(f, "blueconnect");
+	}
+	test_refusals();
+	return TEST_END();
+}
