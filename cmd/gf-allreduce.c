@@ -220,11 +220,10 @@ static int prepare(struct session *s, struct gf_error *err)
 	    strcmp(a->cli.output, "-") != 0)
 		rc = gf_file_try(a->cli.output, err);
 	rc = gf_comm_agree(s->comm, rc, err);
+	if (!rc)
+		rc = gf_bench_sweep_same(&a->sweep, &s->config, a->plan, err);
 	if (!rc && a->plan)
 		rc = gf_train_read_plan(s->comm, a->plan, &s->plan, err);
-	if (!rc)
-		rc = gf_bench_sweep_same(&a->sweep, &s->config,
-					 a->plan ? &s->plan : NULL, err);
 	return rc;
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/digest.h"
 #include "base/heap.h"
 #include "base/units.h"
 
@@ -257,12 +256,15 @@ static char *describe(const struct gf_bench_sweep *s,
 
 int gf_bench_sweep_same(const struct gf_bench_sweep *s,
 			const struct gf_bench_allreduce_config *config,
-			const struct gf_plan *plan, struct gf_error *err)
+			const char *plan, struct gf_error *err)
 {
-	char digest[GF_DIGEST_TEXT] = "none", *text;
+	char *text;
 	int rc;
 
 	rc = gf_comm_same_text(config->comm, "version", GF_VERSION, err);
+	if (rc == 0)
+		rc = gf_comm_same_text(config->comm, "plan",
+				       plan ? plan : "none", err);
 	if (rc)
 		return rc;
 	text = gf_xasprintf("%zu to %zu bytes by %s%zu", s->min_bytes,
@@ -270,13 +272,6 @@ int gf_bench_sweep_same(const struct gf_bench_sweep *s,
 			    s->step_bytes ? s->step_bytes : s->step_factor);
 	rc = gf_comm_same_text(config->comm, "sizes", text, err);
 	free(text);
-	if (rc)
-		return rc;
-	text = plan ? gf_plan_write(plan) : NULL;
-	if (text)
-		gf_digest_text(text, strlen(text), digest);
-	free(text);
-	rc = gf_comm_same_text(config->comm, "plan", digest, err);
 	if (rc)
 		return rc;
 	text = describe(s, config);

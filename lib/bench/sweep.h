@@ -45,10 +45,11 @@ int gf_bench_sweep_ways(const struct gf_bench_sweep *s,
 			struct gf_text *remarks, struct gf_error *err);
 
 /* Ranks that would run different things find out before they wait for each
- * other: -EINVAL with both values. Collective. */
+ * other: -EINVAL with both values. plan: the file's name, which rank 0 reads
+ * for all; or NULL. Collective. */
 int gf_bench_sweep_same(const struct gf_bench_sweep *s,
 			const struct gf_bench_allreduce_config *config,
-			const struct gf_plan *plan, struct gf_error *err);
+			const char *plan, struct gf_error *err);
 
 /* Everything measured: the rows of a sweep, or of a whole plan's messages. */
 struct gf_bench_rows {

@@ -120,8 +120,10 @@ unlike() {
 	says 'ring'
 	says 'tree'
 	unlike -b 1K -e 4K -d f32 -- -b 1K -e 4K -d i32
-	echo '{"format": "gf-plan", "version": 1, "producer": "t", "system": "auto", "policy": "threshold", "rule":
-		{"threshold_bytes": 1, "lanes": 1, "algorithms": [{"min_bytes": 0, "algorithm": "ring"}]}}' > rule.json
+	unlike --plan one.json -- --plan two.json
+	says 'plan: '
+	says 'one.json'
+	says 'two.json'
 	unlike -b 1K -e 4K -- -b 1K -e 4K --lanes 2
 	says 'lanes'
 }
@@ -135,7 +137,7 @@ unlike() {
 	[ "$(grep -c 'no/such/folder' err.txt)" -eq 1 ]
 	wants 3 mpi 2 gf-allreduce -b 1K -e 1K -n 1 -o /dev/full
 	[ "$(grep -c '/dev/full' err.txt)" -eq 1 ]
-	wants 1 mpi 2 gf-allreduce -b 1K -e 1K -a library -d bf16
+	wants 1 mpi 2 gf-allreduce -b 1K -e 1K -a library --codec trunc16
 	[ "$(grep -c 'library: ' err.txt)" -eq 1 ]
 	wants 1 mpi 2 gf-allreduce -b 1K -e 1K -n 1 --min-bw 1000000GB/s
 	[ "$(grep -c 'average bus bandwidth' err.txt)" -eq 1 ]
@@ -151,7 +153,7 @@ begin() {
 	timeout -k 5 60 mpirun --oversubscribe --bind-to none -np "$ranks" gf-allreduce -q -b 256K -e 256K -n 1000000 \
 		"$@" > out.txt 2> err.txt < /dev/null 3>&- &
 	job=$!
-	for tries in $(seq 100); do
+	for ((tries = 0; tries < 100; tries++)); do
 		[ "$(pgrep -P "$(pgrep -P "$job" -x mpirun || echo 0)" -x gf-allreduce | wc -l)" -eq "$ranks" ] && { sleep 2; return 0; }
 		kill -0 $job 2> /dev/null || break
 		sleep 0.1
@@ -213,4 +215,14 @@ ends() {
 	chmod +x late
 	wants 0 mpi 2 ./late 2 gf-allreduce $quick -b 1K -e 1K
 	right
+}
+
+@test "a rank that hangs between two sizes is named, too" {
+	local pids
+	begin 2 -a ring -b 4 -e 36K -i 4 -n 200 --timeout 2s
+	pids="$(pid_of 0) $(pid_of 1)"
+	kill -STOP "$(pid_of 0)"
+	# shellcheck disable=SC2086
+	ends 4 15 $pids
+	grep -qE 'step [0-9]+, message 0 .*rank 0 does not answer' err.txt
 }
