@@ -70,6 +70,8 @@ static const struct gf_setting settings[] = {
 	 "per factor ring, halving or shm"},
 	{"codec", "NAME", 2, GF_SETTING_TEXT, AT(codec),
 	 "what travels in place of f32: f16, bf16, trunc16 or q8"},
+	{"density", "D", 2, GF_SETTING_REAL, AT(sweep.density),
+	 "share of the values that topk and gtopk send", 1e-9, 1},
 	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(lanes),
 	 "so many messages at once, each of the size (1)", 1, 64},
 	{"segment", "SIZE", 2, GF_SETTING_SIZE, AT(segment_bytes),
@@ -106,38 +108,35 @@ static const struct gf_setting settings[] = {
 };
 #define NSETTINGS GF_ARRAY_LENGTH(settings)
 
-static int element_of(const struct arguments *a, struct gf_element *e,
-		      struct gf_error *err)
+static int config_of(const struct arguments *a,
+		     struct gf_bench_allreduce_config *c, struct gf_error *err)
 {
-	int rc;
-
-	*e = gf_element_number((enum gf_dtype)a->dtype, (enum gf_op)a->op);
-	if (!a->codec)
-		return 0;
-	rc = gf_element_coded(a->codec, (enum gf_op)a->op, e, err);
-	if (rc == 0 && a->dtype != GF_F32)
-		rc = gf_error_set(err, -EINVAL,
-				  "want f32, which a codec encodes, got %s",
-				  gf_dtype_names[a->dtype]);
-	if (rc == 0 && e->codec && a->op != GF_OP_SUM && a->op != GF_OP_AVG)
-		rc = gf_error_set(err, -EINVAL,
-				  "want sum or avg under a codec, got %s",
-				  gf_op_names[a->op]);
-	return rc;
+	*c = (struct gf_bench_allreduce_config){
+		.lanes = a->lanes ? (int)a->lanes : 1,
+		.segment_bytes = a->segment_bytes,
+		.warmup = (int)a->warmup,
+		.repeats = (int)a->repeats,
+		.checks = (int)a->checks,
+		.across = (enum gf_bench_across)a->across,
+		.spoil = a->spoil,
+		.timeout_s = a->timeout_s,
+	};
+	return gf_bench_element((enum gf_dtype)a->dtype, (enum gf_op)a->op,
+				a->codec, &c->element, err);
 }
 
 /* Found before MPI starts, alike on every rank. */
 static void check_arguments(struct arguments *a, struct argp_state *state)
 {
-	struct gf_element element;
+	struct gf_bench_allreduce_config config;
 	struct gf_error err;
 
-	if (element_of(a, &element, &err) < 0)
+	if (config_of(a, &config, &err) < 0)
 		gf_cli_usage_error(state, "--codec", &err);
 	free((void *)a->sweep.algorithms);
 	a->sweep.algorithms =
 		gf_cli_split(a->algorithms ? a->algorithms : "auto");
-	if (gf_bench_sweep_check(&a->sweep, element.size_bytes, &err) < 0)
+	if (gf_bench_sweep_check(&a->sweep, &config, &err) < 0)
 		argp_error(state, "%s", err.text);
 	if (a->min_bw &&
 	    gf_units_rate(a->min_bw, &a->min_bw_bytes_per_s, &err) < 0)
@@ -166,6 +165,12 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
+static void list_one(struct gf_text *out, const char *kind, const char *name,
+		     const char *description)
+{
+	gf_text_addf(out, "%-9s  %-12s  %s\n", kind, name, description);
+}
+
 static int list(const struct arguments *a, struct gf_error *err)
 {
 	struct gf_text out = {0};
@@ -173,12 +178,14 @@ static int list(const struct arguments *a, struct gf_error *err)
 	int rc;
 
 	for (i = 0; gf_algorithms[i]; i++)
-		gf_text_addf(&out, "algorithm  %-12s  %s\n",
-			     gf_algorithms[i]->name,
-			     gf_algorithms[i]->description);
+		list_one(&out, "algorithm", gf_algorithms[i]->name,
+			 gf_algorithms[i]->description);
+	for (i = 0; gf_sparse_algorithms[i]; i++)
+		list_one(&out, "sparse", gf_sparse_algorithms[i]->name,
+			 gf_sparse_algorithms[i]->description);
 	for (i = 0; gf_codecs[i].name; i++)
-		gf_text_addf(&out, "codec      %-12s  %s\n", gf_codecs[i].name,
-			     gf_codecs[i].description);
+		list_one(&out, "codec", gf_codecs[i].name,
+			 gf_codecs[i].description);
 	rc = gf_cli_emit(&a->cli, out.data, err);
 	gf_text_release(&out);
 	return rc;
@@ -201,18 +208,8 @@ static int prepare(struct session *s, struct gf_error *err)
 	const struct arguments *a = s->a;
 	int rc = 0;
 
-	s->config = (struct gf_bench_allreduce_config){
-		.comm = s->comm,
-		.lanes = a->lanes ? (int)a->lanes : 1,
-		.segment_bytes = a->segment_bytes,
-		.warmup = (int)a->warmup,
-		.repeats = (int)a->repeats,
-		.checks = (int)a->checks,
-		.across = (enum gf_bench_across)a->across,
-		.spoil = a->spoil,
-		.timeout_s = a->timeout_s,
-	};
-	element_of(a, &s->config.element, NULL);
+	config_of(a, &s->config, NULL);
+	s->config.comm = s->comm;
 	/* better to learn now than after an hour that a file cannot be */
 	if (s->comm->rank == 0 && a->best)
 		rc = gf_file_try(a->best, err);
@@ -241,7 +238,7 @@ static int measure_plan(struct session *s, struct gf_error *err)
 	const struct arguments *a = s->a;
 
 	if (a->algorithms || a->codec || a->lanes || a->sweep.factors ||
-	    a->best)
+	    a->best || a->sweep.density > 0)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want a rule with --algorithms, "
 				    "--codec, --lanes, --factors or --best, "

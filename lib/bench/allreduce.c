@@ -11,6 +11,7 @@
 #include "base/heap.h"
 #include "bench/exact.h"
 #include "bench/memory.h"
+#include "bench/sparse.h"
 #include "bench/stat.h"
 
 const char *const gf_bench_across_names[] = {"max", "mean", "min", "rank0",
@@ -28,7 +29,8 @@ struct gf_bench_allreduce {
 struct contest {
 	struct gf_bench_allreduce *b;
 	struct gf_burst **bursts;
-	double **times; /* [burst * 2 + placement][repeat] */
+	struct gf_bench_sparse **sparse; /* in place of a burst, or NULL */
+	double **times;                  /* [burst * 2 + placement][repeat] */
 	size_t n;
 	size_t count_elems;           /* of all messages of a burst */
 	size_t first_elems;           /* of the first of them */
@@ -131,7 +133,16 @@ static int meet(struct gf_bench_allreduce *b, struct gf_error *err)
 	return gf_comm_barrier(b->config.comm, err);
 }
 
-static int once(const struct contest *c, struct gf_burst *burst,
+/* Contestant i's all-reduce of what is in `work`. */
+static int reduce(const struct contest *c, size_t i, struct gf_error *err)
+{
+	void *work = c->b->work;
+
+	return c->sparse[i] ? gf_bench_sparse_send(c->sparse[i], work, err)
+			    : gf_burst_send(c->bursts[i], work, err);
+}
+
+static int once(const struct contest *c, size_t i,
 		enum gf_bench_placement placement, double *time_s,
 		struct gf_error *err)
 {
@@ -154,7 +165,7 @@ static int once(const struct contest *c, struct gf_burst *burst,
 	start_s = gf_clock_s();
 	if (placement == GF_OUT_OF_PLACE)
 		memcpy(b->work, b->source, bytes);
-	rc = gf_burst_send(burst, b->work, err);
+	rc = reduce(c, i, err);
 	*time_s = gf_clock_s() - start_s;
 	return rc;
 }
@@ -168,8 +179,7 @@ static int repeat_all(struct contest *c, struct gf_error *err)
 
 	for (i = -config->warmup; i < config->repeats; i++)
 		for (k = 0; k < 2 * c->n && rc == 0; k++)
-			rc = once(c, c->bursts[k / 2],
-				  (enum gf_bench_placement)(k % 2),
+			rc = once(c, k / 2, (enum gf_bench_placement)(k % 2),
 				  i < 0 ? &ignored : &c->times[k][i], err);
 	return rc;
 }
@@ -251,7 +261,17 @@ static void spoil(struct gf_bench_allreduce *b, size_t count_elems)
 	}
 }
 
-static int check(struct contest *c, struct gf_burst *burst,
+static size_t count_wrong(const struct contest *c, size_t who,
+			  const struct gf_exact *exact)
+{
+	const void *work = c->b->work;
+
+	return c->sparse[who]
+		       ? gf_bench_sparse_wrong(c->sparse[who], exact, work)
+		       : gf_exact_wrong(exact, work, c->count_elems);
+}
+
+static int check(struct contest *c, size_t who,
 		 enum gf_bench_placement placement, size_t *wrong,
 		 struct gf_error *err)
 {
@@ -270,13 +290,12 @@ static int check(struct contest *c, struct gf_burst *burst,
 		exact.seed = (uint64_t)i;
 		gf_exact_fill(&exact, b->config.comm->rank, b->source,
 			      c->count_elems);
-		rc = once(c, burst, placement, &ignored, err);
+		rc = once(c, who, placement, &ignored, err);
 		if (rc)
 			break;
 		spoil(b, c->count_elems);
-		rc = over_ranks(b,
-				gf_exact_wrong(&exact, b->work, c->count_elems),
-				true, wrong, err);
+		rc = over_ranks(b, count_wrong(c, who, &exact), true, wrong,
+				err);
 	}
 	return rc;
 }
@@ -294,6 +313,12 @@ static void fill_source(struct contest *c)
 	gf_exact_fill(&exact, b->config.comm->rank, b->source, c->count_elems);
 }
 
+static size_t wire_bytes_of(const struct contest *c, size_t i)
+{
+	return c->sparse[i] ? gf_bench_sparse_wire_bytes(c->sparse[i])
+			    : gf_burst_wire_bytes(c->bursts[i]);
+}
+
 static int measure(struct contest *c, struct gf_bench_row *rows,
 		   struct gf_error *err)
 {
@@ -307,12 +332,11 @@ static int measure(struct contest *c, struct gf_bench_row *rows,
 
 		rc = summarise(c->b, c->times[k], r, err);
 		if (rc == 0)
-			rc = check(c, c->bursts[k / 2],
-				   (enum gf_bench_placement)(k % 2), &r->wrong,
-				   err);
+			rc = check(c, k / 2, (enum gf_bench_placement)(k % 2),
+				   &r->wrong, err);
 	}
 	for (i = 0; i < c->n && rc == 0; i++)
-		rc = over_ranks(c->b, gf_burst_wire_bytes(c->bursts[i]), false,
+		rc = over_ranks(c->b, wire_bytes_of(c, i), false,
 				&rows[i].wire_bytes, err);
 	return rc;
 }
@@ -327,6 +351,7 @@ static void contest_init(struct contest *c, struct gf_bench_allreduce *b,
 			      .count_elems = count_elems,
 			      .codec = b->config.element.codec};
 	c->bursts = gf_xcalloc(n, sizeof(*c->bursts));
+	c->sparse = gf_xcalloc(n, sizeof(*c->sparse));
 	c->times = gf_xcalloc(2 * n, sizeof(*c->times));
 	for (k = 0; k < 2 * n; k++)
 		c->times[k] = gf_xcalloc((size_t)b->config.repeats,
@@ -339,8 +364,11 @@ static void contest_release(struct contest *c)
 
 	for (k = 0; k < 2 * c->n; k++)
 		free(c->times[k]);
-	for (k = 0; k < c->n; k++)
+	for (k = 0; k < c->n; k++) {
 		gf_burst_free(c->bursts[k]);
+		gf_bench_sparse_free(c->sparse[k]);
+	}
+	free(c->sparse);
 	free(c->times);
 	free(c->bursts);
 }
@@ -375,6 +403,19 @@ static int open_burst(struct gf_bench_allreduce *b,
 			.segment_bytes = b->config.segment_bytes,
 		},
 		burst, err);
+}
+
+static int enter_sparse(struct contest *c, size_t i, size_t count_elems,
+			const struct gf_way *way, struct gf_error *err)
+{
+	struct gf_bench_sparse_config config = {
+		.comm = c->b->config.comm,
+		.watch = &c->b->watch,
+		.way = *way,
+		.count_elems = count_elems,
+	};
+
+	return gf_bench_sparse_new(&config, &c->sparse[i], err);
 }
 
 static int enter(struct contest *c, size_t i, size_t count_elems,
@@ -424,7 +465,9 @@ int gf_bench_allreduce_size(struct gf_bench_allreduce *b,
 			.size_bytes = bytes_of(b, count_elems),
 			.count_elems = count_elems,
 		};
-		rc = enter(&c, i, count_elems, &rows[i], err);
+		rc = ways[i].density > 0
+			     ? enter_sparse(&c, i, count_elems, &ways[i], err)
+			     : enter(&c, i, count_elems, &rows[i], err);
 	}
 	opened = rc == 0;
 	if (opened)

@@ -104,6 +104,7 @@ static void tell_case(const struct gf_bench_report *r,
 	s->text(s->ctx, "chosen", row->way.algorithm->name);
 	s->text(s->ctx, "factors", factors.data ? factors.data : "");
 	s->text(s->ctx, "codec", codec_of(r, row));
+	s->real(s->ctx, "density", row->way.density > 0 ? row->way.density : 1);
 	s->size(s->ctx, "messages", row->messages);
 	s->size(s->ctx, "lanes",
 		(size_t)(is_whole_plan(r, row) ? r->plan->lanes : c->lanes));
@@ -229,7 +230,7 @@ static bool shows_wire(const struct gf_bench_report *r)
 	size_t i;
 
 	for (i = 0; i < r->nrows; i++)
-		if (r->rows[i].codec)
+		if (r->rows[i].codec || r->rows[i].way.density > 0)
 			return true;
 	return false;
 }

@@ -21,7 +21,8 @@ static const struct gf_bench_row *best_at(const struct gf_bench_report *r,
 	for (i = 0; i < r->nrows; i++) {
 		const struct gf_bench_row *row = &r->rows[i];
 
-		if (row->size_bytes != size_bytes)
+		/* a rule is about dense messages */
+		if (row->size_bytes != size_bytes || row->way.density > 0)
 			continue;
 		if (!best || row->reading[GF_IN_PLACE].median_s <
 				     best->reading[GF_IN_PLACE].median_s)

@@ -142,22 +142,64 @@ static int parse_decomposition(const struct gf_bench_sweep *s,
 	return rc;
 }
 
-int gf_bench_sweep_check(const struct gf_bench_sweep *s, size_t elem_bytes,
+static const struct gf_algorithm *find(const char *name)
+{
+	const struct gf_algorithm *a = gf_algorithm_find(name);
+
+	return a ? a : gf_sparse_find(name);
+}
+
+static int check_name(const struct gf_bench_sweep *s,
+		      const struct gf_bench_allreduce_config *config,
+		      const char *name, struct gf_error *err)
+{
+	if (is_one_of(name, "auto", "all"))
+		return 0;
+	if (!find(name))
+		return gf_error_set(err, -EINVAL,
+				    "--algorithms: there is no \"%s\" (--list "
+				    "names all)",
+				    name);
+	if (!gf_sparse_find(name))
+		return 0;
+	if (!(s->density > 0))
+		return gf_error_set(err, -EINVAL,
+				    "--algorithms: %s wants a --density", name);
+	if (config->lanes > 1)
+		return gf_error_set(err, -EINVAL,
+				    "--lanes: want 1 with %s, got %d", name,
+				    config->lanes);
+	return 0;
+}
+
+int gf_bench_sweep_check(const struct gf_bench_sweep *s,
+			 const struct gf_bench_allreduce_config *config,
 			 struct gf_error *err)
 {
 	struct gf_way way = {0};
 	size_t i;
-	int rc = check_sizes(s, elem_bytes, err);
+	int rc = check_sizes(s, config->element.size_bytes, err);
 
 	if (rc == 0)
 		rc = parse_decomposition(s, &way, err);
 	for (i = 0; s->algorithms[i] && rc == 0; i++)
-		if (!is_one_of(s->algorithms[i], "auto", "all") &&
-		    !gf_algorithm_find(s->algorithms[i]))
-			rc = gf_error_set(err, -EINVAL,
-					  "--algorithms: there is no \"%s\" "
-					  "(--list names all)",
-					  s->algorithms[i]);
+		rc = check_name(s, config, s->algorithms[i], err);
+	return rc;
+}
+
+int gf_bench_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
+		     struct gf_element *e, struct gf_error *err)
+{
+	int rc;
+
+	*e = gf_element_number(dtype, op);
+	if (!codec)
+		return 0;
+	rc = gf_element_coded(codec, op, e, err);
+	if (rc == 0 && dtype != GF_F32)
+		rc = gf_error_set(err, -EINVAL,
+				  "want f32, which a codec encodes, got %s",
+				  gf_dtype_names[dtype]);
 	return rc;
 }
 
@@ -168,6 +210,7 @@ struct gathering {
 	const struct gf_bench_allreduce_config *config;
 	size_t count_elems;
 	struct gf_way decomposition; /* factors and stages, no algorithm */
+	double density;
 };
 
 static int add(struct gathering *g, const struct gf_algorithm *a,
@@ -180,6 +223,8 @@ static int add(struct gathering *g, const struct gf_algorithm *a,
 		way = g->decomposition;
 		way.algorithm = a;
 	}
+	if (a && gf_sparse_find(a->name) == a)
+		way.density = g->density;
 	if (a)
 		rc = gf_way_check(&way, g->config->comm, &g->config->element,
 				  g->count_elems, err);
@@ -189,13 +234,14 @@ static int add(struct gathering *g, const struct gf_algorithm *a,
 	return rc;
 }
 
-static void add_all(struct gathering *g, struct gf_text *remarks)
+static void add_all(struct gathering *g,
+		    const struct gf_algorithm *const *table,
+		    struct gf_text *remarks)
 {
 	struct gf_error why;
-	size_t i;
 
-	for (i = 0; gf_algorithms[i]; i++)
-		if (add(g, gf_algorithms[i], &why) < 0)
+	for (; *table; table++)
+		if (add(g, *table, &why) < 0)
 			gf_text_addf(remarks, "left out: %s\n", why.text);
 }
 
@@ -204,7 +250,9 @@ int gf_bench_sweep_ways(const struct gf_bench_sweep *s,
 			size_t count_elems, struct gf_bench_ways *ways,
 			struct gf_text *remarks, struct gf_error *err)
 {
-	struct gathering g = {.config = config, .count_elems = count_elems};
+	struct gathering g = {.config = config,
+			      .count_elems = count_elems,
+			      .density = s->density};
 	size_t i;
 	int rc = parse_decomposition(s, &g.decomposition, err);
 
@@ -214,10 +262,13 @@ int gf_bench_sweep_ways(const struct gf_bench_sweep *s,
 	for (i = 0; s->algorithms[i] && rc == 0; i++) {
 		const char *name = s->algorithms[i];
 
-		if (strcmp(name, "all") == 0)
-			add_all(&g, remarks);
-		else
-			rc = add(&g, gf_algorithm_find(name), err);
+		if (strcmp(name, "all") == 0) {
+			add_all(&g, gf_algorithms, remarks);
+			if (s->density > 0 && config->lanes == 1)
+				add_all(&g, gf_sparse_algorithms, remarks);
+		} else {
+			rc = add(&g, find(name), err);
+		}
 	}
 	if (rc == 0 && g.ways.count == 0)
 		rc = gf_error_set(err, -ENOTSUP,
@@ -246,11 +297,11 @@ static char *describe(const struct gf_bench_sweep *s,
 	gf_text_addf(
 		&t,
 		"%s%s%s%s, codec %s, %d lanes, segments of %zu, "
-		"%d + %d repeats, %d checks",
+		"%d + %d repeats, %d checks, density %g",
 		s->factors ? ", factors " : "", s->factors ? s->factors : "",
 		s->stages ? ", stages " : "", s->stages ? s->stages : "",
 		c->element.codec ? c->element.codec->name : "none", c->lanes,
-		c->segment_bytes, c->warmup, c->repeats, c->checks);
+		c->segment_bytes, c->warmup, c->repeats, c->checks, s->density);
 	return gf_text_take(&t);
 }
 

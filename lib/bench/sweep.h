@@ -21,11 +21,18 @@ struct gf_bench_sweep {
 	/* "4x2", innermost first, for those that take factors; NULL: by host */
 	const char *factors;
 	const char *stages; /* "ring,halving", one per factor; or NULL */
+	double density;     /* for the sparse algorithms; 0: none of these */
 };
 
 /* -EINVAL: what is wrong on any number of ranks. */
-int gf_bench_sweep_check(const struct gf_bench_sweep *s, size_t elem_bytes,
+int gf_bench_sweep_check(const struct gf_bench_sweep *s,
+			 const struct gf_bench_allreduce_config *config,
 			 struct gf_error *err);
+
+/* Elements of a type under an operation and, unless NULL, a codec. -EINVAL:
+ * what contradicts itself, or no such codec. */
+int gf_bench_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
+		     struct gf_element *e, struct gf_error *err);
 
 /* Elements per message, ascending; the last is of max_bytes at most. The caller
  * frees. s has passed gf_bench_sweep_check. */

@@ -38,6 +38,7 @@ static int build_part(struct gf_burst *b, size_t i, struct gf_error *err)
 	struct gf_exec_config run = {
 		.count_elems = m->count_elems,
 		.element = m->element,
+		.half = m->half,
 		.channel = (uint32_t)i,
 	};
 	struct part *p = &b->parts[i];
@@ -48,6 +49,7 @@ static int build_part(struct gf_burst *b, size_t i, struct gf_error *err)
 	if (b->config.comm->ranks == 1)
 		return 0;
 	args.count_elems = m->count_elems;
+	args.half = m->half;
 	args.elem_bytes = width;
 	args.segment_elems =
 		segment ? (segment / width ? segment / width : 1)

@@ -27,6 +27,7 @@
 struct gf_burst_message {
 	struct gf_way way;
 	struct gf_element element;
+	enum gf_coll_half half; /* zero: the whole */
 	size_t count_elems;
 	bool simultaneous;
 };

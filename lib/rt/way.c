@@ -136,6 +136,16 @@ static int try_library(struct gf_comm *comm, const struct gf_element *element,
 	return rc;
 }
 
+static int check_sparse(const struct gf_element *element, struct gf_error *err)
+{
+	if (element->number && element->dtype == GF_F32 &&
+	    element->op == GF_OP_SUM && !element->codec)
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "want f32 sums without a codec for sparse sets, "
+			    "got others");
+}
+
 int gf_way_check(const struct gf_way *way, struct gf_comm *comm,
 		 const struct gf_element *element, size_t count_elems,
 		 struct gf_error *err)
@@ -145,11 +155,13 @@ int gf_way_check(const struct gf_way *way, struct gf_comm *comm,
 
 	args.count_elems = count_elems;
 	args.elem_bytes = element->size_bytes;
-	if (way->algorithm->build)
+	if (way->density > 0)
+		rc = check_sparse(element, err);
+	else if (way->algorithm->build)
 		rc = gf_coll_args_check(&args, err);
 	else
 		rc = comm->ranks > 1 ? try_library(comm, element, err) : 0;
-	if (rc == 0 && way->algorithm->applicable)
+	if (rc == 0 && way->density == 0 && way->algorithm->applicable)
 		rc = way->algorithm->applicable(&args, err);
 	if (rc)
 		gf_error_prefix(err, "%s", way->algorithm->name);

@@ -16,12 +16,15 @@
  * How a message is reduced: an algorithm and, where it goes level by level,
  * its factors. A value: copied freely, owns nothing.
  */
-#define GF_WAY_FACTORS 24 /* of 2 and more, as many as GF_COLL_RANKS_MAX has   \
-			   */
+#define GF_WAY_FACTORS                                                         \
+	24 /* of 2 and more, as many as GF_COLL_RANKS_MAX has                  \
+	    */
 
 struct gf_way {
 	const struct gf_algorithm *algorithm;
-	size_t nfactors;                    /* 0: not decomposed */
+	double density;  /* of a sparse algorithm, which has no factors; else 0
+			  */
+	size_t nfactors; /* 0: not decomposed */
 	int factors[GF_WAY_FACTORS];        /* innermost first */
 	const char *stages[GF_WAY_FACTORS]; /* names; the first NULL: unsaid */
 };

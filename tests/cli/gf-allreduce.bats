@@ -65,6 +65,7 @@ load common
 @test "--list names algorithms and codecs" {
 	wants 0 gf-allreduce --list
 	grep -qE '^algorithm +ring ' out.txt
+	grep -qE '^sparse +gtopk ' out.txt
 	grep -qE '^codec +q8 ' out.txt
 }
 
@@ -97,9 +98,13 @@ load common
 --op mul|want sum, prod, max, min or avg
 --codec zip|--codec: no codec "zip"
 --codec q8 -d f16|--codec: want f32, which a codec encodes, got f16
---codec q8 --op max|--codec: want sum or avg under a codec, got max
+--codec q8 --op max|--codec: codec q8: want sum or avg, got max
 --json --csv|want one of them
 --min-bw fast|--min-bw
+-a topk|--algorithms: topk wants a --density
+-a gtopk --density 0.1 --lanes 2|--lanes: want 1 with gtopk, got 2
+--density 2|--density
+--density 0|--density
 --spoil 1 -c 0|--spoil goes with --check
 -n 0|--repeats
 --average median|want max, mean, min or rank0

@@ -64,6 +64,25 @@ right() {
 	[ "$(grep -c '^gf-allreduce' err.txt)" -eq 1 ]
 }
 
+@test "sparse sets: the same sums as selections and merges done apart" {
+	local ranks density
+	for ranks in 1 2 3 5; do
+		for density in 0.001 0.2 1; do
+			wants 0 mpi $ranks gf-allreduce $quick -a topk,gtopk --density $density -b 4 -e 64K -f 128 -c 2 --json
+			jq -se --argjson d $density 'length == 12 and all(.wrong == 0 and .density == $d)' out.txt
+		done
+	done
+	# pairs of four bytes each: two ranks send a hundredth of the values, once or twice
+	wants 0 mpi 2 gf-allreduce $quick -a all --density 0.01 -b 400000 -e 400000 --json
+	jq -se 'map(select(.placement == "in_place")) | map({(.algorithm): .wire_bytes}) | add
+		| .topk == 8000 and .gtopk == 8000 and .ring == 400000' out.txt
+	jq -se 'all(.wrong == 0)' out.txt
+	wants 1 mpi 3 gf-allreduce $quick -a topk --density 0.01 -b 40K -e 40K --spoil 4 --json
+	jq -se 'all(.wrong == 4)' out.txt
+	wants 2 mpi 2 gf-allreduce $quick -a topk --density 0.01 -b 40K -e 40K -d f64
+	says 'topk: want f32 sums without a codec'
+}
+
 @test "what is spoilt on one rank is found" {
 	wants 1 mpi 3 gf-allreduce $quick -a ring,tree -b 4K -e 4K --spoil 3 --json
 	jq -se 'length == 4 and all(.wrong == 3)' out.txt
