@@ -211,8 +211,7 @@ static void configure(struct session *s)
 	const struct gf_train_options *o = s->o;
 
 	s->config = (struct gf_train_config){
-		.comm = s->comm,
-		.plan = &s->plan,
+		.comm = s->comm, .plan = &s->plan,
 		.model = &s->model,
 		.data = &s->data,
 		.backend = s->a->backend,
@@ -221,6 +220,7 @@ static void configure(struct session *s)
 		.checkpoint_every = o->checkpoint_every,
 		.resume = o->resume,
 		.check_every = o->check_every,
+		.skip_bad = o->bad_gradients,
 		.timeout_s = o->timeout_s,
 		.watch = {tell_row, tell_progress, s},
 	};

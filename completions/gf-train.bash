@@ -6,6 +6,7 @@ _gf_train() {
 	--data) mapfile -t COMPREPLY < <(compgen -d -W 'digits text synthetic' -- "$cur"); return ;;
 	--schedule) mapfile -t COMPREPLY < <(compgen -W 'constant linear cosine step poly' -- "$cur"); return ;;
 	--loss-scale) mapfile -t COMPREPLY < <(compgen -W 'auto none dynamic 65536' -- "$cur"); return ;;
+	--bad-gradients) mapfile -t COMPREPLY < <(compgen -W 'end skip' -- "$cur"); return ;;
 	--optimizer) mapfile -t COMPREPLY < <(compgen -W 'sgd nesterov lars' -- "$cur"); return ;;
 	--training) mapfile -t COMPREPLY < <(compgen -f -W 'digits-lars' -- "$cur"); return ;;
 	--augment) mapfile -t COMPREPLY < <(compgen -W 'none flip crop: flip,crop:' -- "$cur"); return ;;
@@ -23,7 +24,7 @@ _gf_train() {
 		--warmup --schedule --drop-epochs --drop-factor --power
 		--loss-scale
 		--list --print-training --seed --checkpoint --checkpoint-every
-		--resume --check-replicas --log --trace --target --timeout
+		--resume --bad-gradients --check-replicas --log --trace --target --timeout
 		--threads --device --replay --output --quiet --verbose --help
 		--usage --version' -- "$cur")
 }

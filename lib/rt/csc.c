@@ -323,14 +323,15 @@ void gf_csc_share(struct gf_csc_step *s, int rank)
 {
 	const struct gf_csc *c = s->csc;
 	float *marks = s->shared + c->nchunks;
-	double part = 1.0 / c->ranks;
+	double part = c->means ? 1 : 1.0 / c->ranks;
 	size_t i, bad;
 
 	if (s->dense)
 		for (i = 0; i < c->nchunks; i++)
 			s->norms[i] = gf_kernels()->sum_abs_f32(
 				s->data + chunk_first(c, i), chunk_count(c, i));
-	/* Every rank has the sum of an important chunk: they share it. */
+	/* Every rank has the sum of an important chunk: they share it. As many
+	 * means make up the sum. */
 	for (i = 0; i < c->nchunks; i++)
 		s->shared[i] = (float)s->norms[i];
 	for (i = 0; i < s->nchosen; i++)

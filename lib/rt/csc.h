@@ -28,6 +28,7 @@ struct gf_csc {
 	size_t chunk_elems, nchunks;
 	float decay; /* of what enters the history */
 	int ranks;
+	bool means;     /* what comes are means over ranks, not sums */
 	float *history; /* as the pool; unimportant gradients not applied */
 	bool *empty;    /* per chunk: its history is known to be zero */
 	/* per chunk, 1 or 0: is it important in the step begun next? Words, as

@@ -75,7 +75,7 @@ void gf_engine_hook(struct gf_engine *e,
 		return;
 	began_s = gf_clock_s();
 	hook(e->hooks.ctx, (size_t)(s - e->steps), message);
-	e->totals.hooks_s += gf_clock_s() - began_s;
+	e->counted.hooks_s += gf_clock_s() - began_s;
 }
 
 static void end_step(struct gf_engine *e, struct gf_engine_step *s)
@@ -86,8 +86,9 @@ static void end_step(struct gf_engine *e, struct gf_engine_step *s)
 		pthread_mutex_unlock(&e->lock);
 		e->hooks.end(e->hooks.ctx, (size_t)(s - e->steps));
 		pthread_mutex_lock(&e->lock);
-		e->totals.hooks_s += gf_clock_s() - began_s;
+		e->counted.hooks_s += gf_clock_s() - began_s;
 	}
+	e->totals = e->counted;
 	s->ended = true;
 	e->nended++;
 }
@@ -286,9 +287,14 @@ double gf_engine_ready_s(const struct gf_engine *e, size_t tensor)
 	return finished(e)->ready_s[tensor];
 }
 
-struct gf_engine_totals gf_engine_totals(const struct gf_engine *e)
+struct gf_engine_totals gf_engine_totals(struct gf_engine *e)
 {
-	return e->totals;
+	struct gf_engine_totals totals;
+
+	pthread_mutex_lock(&e->lock);
+	totals = e->totals;
+	pthread_mutex_unlock(&e->lock);
+	return totals;
 }
 
 uint64_t gf_engine_dense_bytes(const struct gf_engine *e)

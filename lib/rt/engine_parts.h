@@ -103,9 +103,10 @@ struct gf_engine {
 	struct gf_engine_call call;
 	int rc; /* the failure that ended it, with its reason */
 	struct gf_error reason;
-	struct gf_engine_totals totals;
+	struct gf_engine_totals totals; /* of messages that have ended */
 
-	/* communication thread */
+	/* communication thread; with one rank the compute thread */
+	struct gf_engine_totals counted;
 	struct gf_engine_active *active; /* nactive, lanes of room */
 	struct gf_exec *exec;
 	struct gf_watch watch;

@@ -162,7 +162,7 @@ static int move_messages(struct gf_engine *e, double passed_s, bool *moved,
 			k++;
 			continue;
 		}
-		e->totals.sent_bytes += gf_engine_path_bytes(e, m->path);
+		e->counted.sent_bytes += gf_engine_path_bytes(e, m->path);
 		end_message(e, k);
 		*moved = true;
 	}
@@ -241,7 +241,7 @@ static bool use_time(struct gf_engine *e)
 		return false;
 	began_s = gf_clock_s();
 	did = e->hooks.meanwhile(e->hooks.ctx, (size_t)(s - e->steps), nready);
-	e->totals.hooks_s += did ? gf_clock_s() - began_s : 0;
+	e->counted.hooks_s += did ? gf_clock_s() - began_s : 0;
 	return did;
 }
 

@@ -95,6 +95,15 @@ void gf_exchange_begin_plan(struct gf_exchange *x, size_t slot)
 	gf_engine_begin_work(x->engine, x->plan_work[slot], x->nplan_work);
 }
 
+void gf_exchange_multiply(const struct gf_work *w, double by)
+{
+	float *data = w->data;
+	size_t i;
+
+	for (i = 0; i < w->count_elems; i++)
+		data[i] *= (float)by;
+}
+
 int gf_exchange_wait(struct gf_exchange *x, size_t *slot, struct gf_error *err)
 {
 	int rc = gf_engine_wait(x->engine, err);

@@ -100,6 +100,8 @@ void gf_exchange_close(struct gf_exchange *x);
 float *gf_exchange_begin(struct gf_exchange *x, size_t step);
 /* Begins the engine's step with the plan's messages. */
 void gf_exchange_begin_plan(struct gf_exchange *x, size_t slot);
+/* A message's f32 values, all of them. */
+void gf_exchange_multiply(const struct gf_work *w, double by);
 /* Waits for the oldest step under way; *slot is the one it is in. */
 int gf_exchange_wait(struct gf_exchange *x, size_t *slot, struct gf_error *err);
 /* The plan's nmessages. */

@@ -74,13 +74,20 @@ static void prepare(void *ctx, size_t slot, size_t message)
 	} else {
 		gf_csc_pack(&s->step, message);
 	}
+	if (x->env.scaled && message + 1 < s->nlist)
+		gf_exchange_multiply(w, x->scale[slot] / x->env.plan->ranks);
 }
 
 static void finish(void *ctx, size_t slot, size_t message)
 {
+	const struct gf_exchange *x = ctx;
 	struct slot *s = slot_of(ctx, slot);
 
-	if (!s->step.dense && message + 1 < s->nlist)
+	if (message + 1 == s->nlist)
+		return;
+	if (x->env.scaled)
+		gf_exchange_multiply(&s->list[message], 1 / x->scale[slot]);
+	if (!s->step.dense)
 		gf_csc_measure(&s->step, message);
 }
 
@@ -114,6 +121,7 @@ static int open_csc(struct gf_exchange *x, struct gf_engine_hooks *hooks,
 					  meanwhile, x,      true};
 	rc = gf_csc_init(&c->csc, x->env.plan, &x->pools[0], x->env.momentum,
 			 err);
+	c->csc.means = x->env.scaled;
 	c->slots = gf_xcalloc(x->env.depth, sizeof(*c->slots));
 	for (i = 0; i < x->env.depth && !rc; i++) {
 		rc = gf_csc_step_init(&c->slots[i].step, &c->csc,
@@ -166,7 +174,7 @@ static void apply(struct gf_exchange *x, size_t slot, struct gf_update *u,
 		  double lr)
 {
 	const struct gf_csc_step *t = &slot_of(x, slot)->step;
-	float mean = 1.0f / (float)x->env.plan->ranks;
+	float mean = x->env.scaled ? 1 : 1.0f / (float)x->env.plan->ranks;
 	size_t index = 0, place, first, count;
 
 	while ((count = gf_csc_range(t, &index, &place, &first)))

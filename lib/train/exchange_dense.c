@@ -11,22 +11,13 @@
 /* --- on the thread that moves messages: the scale --------------------------
  */
 
-static void multiply(const struct gf_work *w, double by)
-{
-	float *data = w->data;
-	size_t i;
-
-	for (i = 0; i < w->count_elems; i++)
-		data[i] *= (float)by;
-}
-
 static void prepare(void *ctx, size_t slot, size_t message)
 {
 	const struct gf_exchange *x = ctx;
 	const struct gf_work *w = &x->plan_work[slot][message];
 
 	if (w->half != GF_COLL_ALL_GATHER)
-		multiply(w, x->scale[slot] / x->env.plan->ranks);
+		gf_exchange_multiply(w, x->scale[slot] / x->env.plan->ranks);
 }
 
 static void finish(void *ctx, size_t slot, size_t message)
@@ -35,7 +26,7 @@ static void finish(void *ctx, size_t slot, size_t message)
 	const struct gf_work *w = &x->plan_work[slot][message];
 
 	if (w->half != GF_COLL_REDUCE_SCATTER)
-		multiply(w, 1 / x->scale[slot]);
+		gf_exchange_multiply(w, 1 / x->scale[slot]);
 }
 
 static int open_dense(struct gf_exchange *x, struct gf_engine_hooks *hooks,

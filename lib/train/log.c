@@ -52,6 +52,10 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_size(w, "samples", row->samples);
 	gf_json_put_real(w, "accuracy",
 			 (double)row->correct / (double)row->samples);
+	if (strcmp(row->part, "test") != 0) {
+		gf_json_put_size(w, "sent_bytes", row->sent_bytes);
+		gf_json_put_size(w, "dense_bytes", row->dense_bytes);
+	}
 	gf_json_put_real(w, "time_s", row->seconds);
 	gf_json_put_real(w, "samples_per_s", row->samples_per_s);
 	gf_json_close_object(w);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "train/step.h"
 #include "train/trainer.h"
 
@@ -189,6 +190,25 @@ static int after_step(struct gf_trainer *t, size_t step, struct stretch *here,
 	return rc;
 }
 
+/* What all ranks have sent. */
+static int add_up_bytes(struct gf_team *team, struct gf_train_result *result,
+			struct gf_error *err)
+{
+	size_t ranks = (size_t)team->comm->ranks, r;
+	uint64_t steps = result->last_step - result->first_step + 1;
+	uint64_t own[2] = {gf_engine_totals(team->engine).sent_bytes,
+			   steps * gf_engine_dense_bytes(team->engine)};
+	uint64_t *all = gf_xcalloc(2 * ranks, sizeof(*all));
+	int rc = gf_team_allgather(team, own, sizeof(own), all, err);
+
+	for (r = 0; r < ranks && !rc; r++) {
+		result->sent_bytes += all[2 * r];
+		result->dense_bytes += all[2 * r + 1];
+	}
+	free(all);
+	return rc;
+}
+
 /* --- the loop ---------------------------------------------------------------
  */
 
@@ -229,7 +249,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	 */
 	if (!rc && !t->result->test.part)
 		rc = test(t, t->result->last_step, err);
-	return rc;
+	return rc ? rc : add_up_bytes(&t->team, t->result, err);
 }
 
 int gf_train_run(const struct gf_train_config *config,
@@ -261,6 +281,7 @@ int gf_train_replay(const struct gf_train_config *config,
 	struct gf_step_outcome outcome;
 	struct gf_stepper stepper = {&compute, &method, &result->timeline,
 				     1,        NULL,    NULL};
+	struct gf_team team = {config->comm, NULL};
 	size_t steps = config->steps ? config->steps : REPLAY_STEPS, step;
 	int rc;
 
@@ -281,6 +302,9 @@ int gf_train_replay(const struct gf_train_config *config,
 			result->last_step = step;
 		tell_progress(config, step, steps);
 	}
+	team.engine = method.engine;
+	if (!rc)
+		rc = add_up_bytes(&team, result, err);
 	if (!config->comm->broken)
 		gf_method_close(&method);
 	compute.ops->close(&compute);

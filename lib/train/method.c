@@ -205,6 +205,14 @@ void gf_method_update(struct gf_method *m, size_t step, double lr)
 		m->exchange.ops->drop(&m->exchange, slot);
 }
 
+uint64_t gf_method_sent_bytes(struct gf_method *m)
+{
+	uint64_t before = m->told_bytes;
+
+	m->told_bytes = gf_engine_totals(m->engine).sent_bytes;
+	return m->told_bytes - before;
+}
+
 const struct gf_message_times *gf_method_times(const struct gf_method *m)
 {
 	return m->times;

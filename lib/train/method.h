@@ -69,6 +69,7 @@ struct gf_method {
 	size_t restored;  /* the first so many steps' badness is known so */
 	uint64_t skipped; /* steps so far */
 	struct gf_message_times *times;
+	uint64_t told_bytes; /* sent, and told of */
 	bool opened;
 };
 
@@ -88,6 +89,8 @@ void gf_method_backward_end(struct gf_method *m);
 int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err);
 /* In a replay nothing but the order of things. */
 void gf_method_update(struct gf_method *m, size_t step, double lr);
+/* Bytes that this rank has sent since it was last asked. */
+uint64_t gf_method_sent_bytes(struct gf_method *m);
 /* Times of the messages that the last exchange waited for, by the plan's
  * nmessages; NAN if there was nothing to wait for; borrowed. */
 const struct gf_message_times *gf_method_times(const struct gf_method *m);

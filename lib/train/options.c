@@ -13,6 +13,8 @@
 #include "optim/optimizer.h"
 #include "train/exchange.h"
 
+static const char *const bad_gradient_names[] = {"end", "skip", NULL};
+
 #define AT(field) offsetof(struct gf_train_options, field)
 
 const struct gf_setting gf_train_settings[] = {
@@ -77,6 +79,10 @@ const struct gf_setting gf_train_settings[] = {
 	 "every N steps and at the end (every epoch)", 1, 1e12},
 	{"resume", NULL, 3, GF_SETTING_FLAG, AT(resume),
 	 "go on from the last complete checkpoint"},
+	{"bad-gradients", "WHAT", 3, GF_SETTING_CHOICE, AT(bad_gradients),
+	 "of a gradient that is infinite or not a number: end the run, or skip "
+	 "the step (end)",
+	 .names = bad_gradient_names},
 	{"check-replicas", "N", 3, GF_SETTING_WHOLE, AT(check_every),
 	 "compare parameters and momentum of all ranks every N steps, 0: never "
 	 "(100 if the plan uses the MPI library's all-reduce, else 0)",

@@ -18,6 +18,7 @@ struct gf_train_options {
 	const char *plan, *model, *data, *device, *log, *trace, *training_file;
 	struct gf_training training; /* strings borrowed from the arguments */
 	const char *loss_scale;
+	int bad_gradients; /* 0 end, 1 skip */
 	const char *checkpoint;
 	size_t steps, checkpoint_every, check_every, threads;
 	double timeout_s, target;

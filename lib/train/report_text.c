@@ -91,6 +91,25 @@ static void add_iteration(struct gf_text *out, const struct gf_report *r)
 			     r->iteration_s / r->predicted_iteration_s);
 }
 
+/* What selection and codec save. */
+static void add_bytes(struct gf_text *out, const struct gf_plan *plan,
+		      const struct gf_train_result *result)
+{
+	double steps = (double)(result->last_step - result->first_step + 1);
+	double parts = steps * (plan->ranks + plan->servers);
+	struct gf_human h[2];
+
+	if (!result->dense_bytes || result->last_step < result->first_step)
+		return;
+	gf_text_addf(out,
+		     "sent %s per rank and step, %.3g %% of dense f32's %s\n",
+		     gf_human_size((double)result->sent_bytes / parts, &h[0]),
+		     100 * (double)result->sent_bytes /
+			     (double)result->dense_bytes,
+		     gf_human_size((double)result->dense_bytes / parts,
+				   &h[1]));
+}
+
 char *gf_report_text(const struct gf_plan *plan,
 		     const struct gf_prediction *prediction,
 		     const struct gf_train_result *result)
@@ -104,6 +123,7 @@ char *gf_report_text(const struct gf_plan *plan,
 		add_times_table(&out, plan, &r);
 		add_iteration(&out, &r);
 	}
+	add_bytes(&out, plan, result);
 	if (test->part && test->perplexity > 0)
 		gf_text_addf(&out, "test perplexity %.2f\n", test->perplexity);
 	if (test->part)

@@ -22,13 +22,15 @@ static bool sends_f16(const struct gf_plan *plan)
 int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 		       const struct gf_plan *plan, struct gf_error *err)
 {
-	bool dense = plan->selection.method == GF_SELECT_DENSE;
-	bool f16 = dense && sends_f16(plan);
+	/* sparse sets travel as they are */
+	bool scales = plan->selection.method == GF_SELECT_DENSE ||
+		      plan->selection.method == GF_SELECT_CSC;
+	bool f16 = scales && sends_f16(plan);
 	enum gf_scaling mode = (enum gf_scaling)t->scaling;
 
 	if (mode == GF_SCALING_AUTO)
 		mode = f16 ? GF_SCALING_DYNAMIC : GF_SCALING_NONE;
-	if (mode != GF_SCALING_NONE && !dense)
+	if (mode != GF_SCALING_NONE && !scales)
 		return gf_error_set(err, -ENOTSUP,
 				    "loss_scale: selection \"%s\" sends "
 				    "gradients as they are, want \"none\"",

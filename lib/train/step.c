@@ -136,5 +136,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	c->ops->update(c, m, step, lr);
 	out->skipped = m->skipped;
 	t->end_s = gf_clock_s();
+	out->sent_bytes = gf_method_sent_bytes(m);
+	out->dense_bytes = gf_engine_dense_bytes(m->engine);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #define GF_TRAIN_STEP_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "train/compute.h"
@@ -12,6 +13,7 @@
 struct gf_step_outcome {
 	double loss; /* mean over this rank's samples */
 	size_t correct;
+	uint64_t sent_bytes, dense_bytes; /* by this rank, since the last */
 	double loss_scale; /* that it was made with; 0: none */
 	size_t skipped;    /* steps so far whose gradient was not applied */
 };

@@ -47,6 +47,8 @@ void gf_tally_note(struct gf_tally *t, size_t step, double seconds,
 	};
 	t->own.loss[t->pending] = outcome->loss;
 	t->own.correct[t->pending] = outcome->correct;
+	t->own.sent_bytes[t->pending] = outcome->sent_bytes;
+	t->own.dense_bytes[t->pending] = outcome->dense_bytes;
 	if (!isfinite(outcome->loss) && !t->own.bad_step) {
 		t->own.bad_step = step;
 		t->own.bad_loss = outcome->loss;
@@ -97,11 +99,15 @@ int gf_tally_meet(struct gf_tally *t, struct gf_team *team,
 		for (r = 0; r < t->ranks; r++) {
 			row->loss += t->all[r].loss[i];
 			row->correct += t->all[r].correct[i];
+			row->sent_bytes += t->all[r].sent_bytes[i];
+			row->dense_bytes += t->all[r].dense_bytes[i];
 		}
 		row->loss /= t->ranks;
 		t->epoch_loss += row->loss;
 		t->epoch_correct += row->correct;
 		t->epoch_steps++;
+		t->epoch_sent_bytes += row->sent_bytes;
+		t->epoch_dense_bytes += row->dense_bytes;
 	}
 	*rows = t->rows;
 	*nrows = t->pending;
@@ -116,11 +122,14 @@ struct gf_train_row gf_tally_epoch(struct gf_tally *t)
 		.loss = t->epoch_loss / (double)t->epoch_steps,
 		.correct = t->epoch_correct,
 		.samples = t->epoch_steps * (size_t)t->ranks * t->batch,
+		.sent_bytes = t->epoch_sent_bytes,
+		.dense_bytes = t->epoch_dense_bytes,
 	};
 
 	t->epoch_loss = 0;
 	t->epoch_correct = 0;
 	t->epoch_steps = 0;
+	t->epoch_sent_bytes = t->epoch_dense_bytes = 0;
 	return row;
 }
 

@@ -23,6 +23,7 @@ struct gf_tally_record {
 	double bad_loss;
 	double loss[GF_TALLY_STEPS];
 	uint64_t correct[GF_TALLY_STEPS];
+	uint64_t sent_bytes[GF_TALLY_STEPS], dense_bytes[GF_TALLY_STEPS];
 };
 
 struct gf_tally {
@@ -34,6 +35,9 @@ struct gf_tally {
 	/* of the epoch, as of the last meeting: the same on every rank */
 	double epoch_loss; /* sum of the steps' means */
 	uint64_t epoch_correct, epoch_steps;
+	/* of the epoch's steps that were run here; not part of checkpoints, as
+	 * what is under way is counted when it ends */
+	uint64_t epoch_sent_bytes, epoch_dense_bytes;
 };
 
 /* batch: labels per rank and step. Servers come after the ranks that compute,

@@ -36,6 +36,9 @@ struct gf_train_row {
 	size_t correct, samples; /* labels: a text has one per position */
 	double loss_scale;       /* of a "batch" that is scaled, else 0 */
 	size_t skipped;       /* of a "batch": steps that were skipped so far */
+	/* By all ranks in messages; and what the plan's messages would have
+	 * been without selection and codec. 0 of a "test". */
+	uint64_t sent_bytes, dense_bytes;
 	double seconds;       /* of the step, the epoch, the test, on rank 0 */
 	double samples_per_s; /* all ranks', labels too */
 };
@@ -74,6 +77,8 @@ struct gf_train_result {
 	struct gf_timeline timeline;     /* this rank's last steps */
 	size_t first_step, last_step;    /* that were run; first > last: none */
 	struct gf_train_row train, test; /* the last of each; part NULL: none */
+	/* By all ranks in the steps that were run, as in rows. */
+	uint64_t sent_bytes, dense_bytes;
 };
 
 /* Fills in what is absent in config->training: the plan's batch, and defaults

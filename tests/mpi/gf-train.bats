@@ -57,6 +57,24 @@ largest() {
 	done
 }
 
+@test "the papers' plans: trained, replicas alike, and bytes told" {
+	gf-topo --synthetic "node:3@125MB/s,50us" > topo.json
+	while read -r system most options; do
+		gf-plan topo.json --model digits-cnn --system "$system" $options > plan.json
+		wants 0 mpi 3 gf-train -q --threads 1 --plan plan.json --epochs 8 --check-replicas 5 \
+			--target 0.8 --log log.jsonl
+		grep -qE '^sent .* per rank and step, .* % of dense f32' out.txt
+		# behind the warm-up a step sends so much of what dense would
+		tail -n 40 log.jsonl | jq -se --argjson most "$most" 'map(select(.part == "batch")) |
+			length > 20 and all(.sent_bytes > 0 and .sent_bytes < $most * .dense_bytes)'
+		rm log.jsonl
+	done <<- 'END'
+		gtopk 0.02
+		gtopk 0.1 --selection topk --density 0.01
+		gradientflow 0.2 --chunk 1000
+	END
+}
+
 @test "stopped and resumed: the same files on every rank" {
 	wants 0 mpi 3 gf-train $quick --epochs 2 --checkpoint through
 	wants 0 mpi 3 gf-train $quick --epochs 2 --checkpoint stopped --steps 41

@@ -21,6 +21,7 @@ struct exchange_run {
 	bool at_end;
 	struct gf_selection selection;
 	double momentum, weight_decay, lr;
+	double scale; /* of the loss; 0: not scaled */
 	size_t first_step, steps, epoch_steps;
 	float (*gradient)(int rank, size_t step, size_t i);
 	const uint64_t *important; /* csc: of the first step; NULL: all */
@@ -55,12 +56,14 @@ static inline size_t run_elems(const struct exchange_run *run)
 static inline void run_step(struct exchange_run *run, struct gf_exchange *x,
 			    struct gf_update *u, int rank, size_t step)
 {
-	float *grads = gf_exchange_begin(x, step);
 	const size_t *offsets = x->pools[0].offsets;
+	float *grads;
 	struct gf_exchange_bad bad;
 	struct gf_error err = {""};
 	size_t t, i, slot;
 
+	x->scale[0] = run->scale;
+	grads = gf_exchange_begin(x, step);
 	for (t = 0; t < run->ntensors; t++) {
 		for (i = offsets[t]; i < offsets[t + 1]; i++)
 			grads[i] = run->gradient(rank, step, i);
@@ -96,7 +99,8 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 				      .depth = 1,
 				      .epoch_steps = run->epoch_steps,
 				      .momentum = run->momentum,
-				      .timeout_s = 20};
+				      .timeout_s = 20,
+				      .scaled = run->scale > 0};
 	struct gf_state state = {0};
 	struct gf_error err = {""};
 

@@ -78,7 +78,8 @@ static void test_choice(void)
 		{"q8", GF_SCALING_STATIC, GF_SELECT_DENSE, true, false, 64, 0},
 		{"f32", GF_SCALING_DYNAMIC, GF_SELECT_DENSE, true, true, 64, 0},
 		{"f16", GF_SCALING_AUTO, GF_SELECT_TOPK, false, false, 1, 0},
-		{"f32", GF_SCALING_DYNAMIC, GF_SELECT_CSC, false, false, 0,
+		{"f16", GF_SCALING_AUTO, GF_SELECT_CSC, true, true, 64, 0},
+		{"f32", GF_SCALING_DYNAMIC, GF_SELECT_GTOPK, false, false, 0,
 		 -ENOTSUP},
 	};
 	size_t i;

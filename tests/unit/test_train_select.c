@@ -199,6 +199,11 @@ static void test_divergence(void)
 			       strstr(run.err.text, "the gradient of fc") &&
 			       strstr(run.err.text, " in step "),
 		       "%s: %d, %s", selections[i].name, run.rc, run.err.text);
+		/* skipping leaves the weights as large as they are */
+		run.config.skip_bad = true;
+		train(&run);
+		EXPECT(run.rc == 1 && strstr(run.err.text, "the loss is "),
+		       "%s: %d, %s", selections[i].name, run.rc, run.err.text);
 	}
 }
 
