@@ -274,7 +274,7 @@ static int emit(struct session *s, const struct gf_train_result *result,
 	char *trace = NULL;
 	int rc = 0;
 
-	predicted = gf_train_prediction(&s->plan, s->config.training.batch,
+	predicted = gf_train_prediction(&s->plan, &s->config.training,
 					s->o->replay, &s->replayed, err);
 	if (!predicted && err->text[0])
 		gf_cli_note(&s->a->cli, 0, "no prediction: %s", err->text);

@@ -185,6 +185,7 @@ int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err)
 			m->times[i] = (struct gf_message_times){NAN, NAN, NAN};
 		return 0;
 	}
+	m->age = m->begun - m->applied - 1;
 	rc = await(m, m->applied + 1, err);
 	return rc || !m->env.params ? rc : inspect(m, step, err);
 }

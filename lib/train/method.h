@@ -57,8 +57,9 @@ struct gf_method {
 	 * whose messages were seen to end, and applied. The i-th (from 0) is in
 	 * slot (i + shift) % K. */
 	size_t begun, arrived, applied, shift;
-	bool due;  /* this step's update applies a gradient */
-	bool skip; /* but not that one, which is bad */
+	bool due;   /* this step's update applies a gradient */
+	size_t age; /* so many steps ago it was made */
+	bool skip;  /* but not that one, which is bad */
 	struct gf_loss_scale scale;
 	/* As of gf_method_settle: gradients that have come and wait to be
 	 * applied, oldest first; K - 1 pools, zeros where there is none. */

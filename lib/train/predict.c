@@ -7,21 +7,22 @@
 #include "base/heap.h"
 #include "sim/predict.h"
 
-static int predict_replay(const struct gf_plan *plan, struct gf_prediction *out,
-			  struct gf_error *err)
+/* The step model again, for a model whose times are those of a run. */
+static int predict_again(const struct gf_plan *plan,
+			 const struct gf_model_profile *model,
+			 struct gf_prediction *out, struct gf_error *err)
 {
 	struct gf_fabric fabric = gf_plan_fabric(plan);
-	struct gf_model_profile model = *plan->model;
-	struct gf_plan replayed = *plan;
+	struct gf_model_profile copy = *model;
+	struct gf_plan run = *plan;
 	struct gf_sim_result result = {
 		.messages = gf_xcalloc(plan->nmessages + 1,
 				       sizeof(*result.messages)),
 	};
 	int rc;
 
-	model.overlap_slowdown = 1;
-	replayed.model = &model;
-	rc = gf_predict_plan(&replayed, &fabric, &result, err);
+	run.model = &copy;
+	rc = gf_predict_plan(&run, &fabric, &result, err);
 	if (rc) {
 		free(result.messages);
 		return rc;
@@ -35,20 +36,30 @@ static int predict_replay(const struct gf_plan *plan, struct gf_prediction *out,
 	return 0;
 }
 
-const struct gf_prediction *gf_train_prediction(const struct gf_plan *plan,
-						size_t batch, bool replay,
-						struct gf_prediction *own,
-						struct gf_error *why)
+const struct gf_prediction *
+gf_train_prediction(const struct gf_plan *plan,
+		    const struct gf_training *training, bool replay,
+		    struct gf_prediction *own, struct gf_error *why)
 {
-	size_t made_for = plan->model->batch_per_rank;
+	struct gf_model_profile model = *plan->model;
+	size_t made_for = model.batch_per_rank;
 
 	why->text[0] = '\0';
-	if (replay)
-		return predict_replay(plan, own, why) ? NULL : own;
-	if (!plan->predicted || !made_for || made_for == batch)
+	if (replay) {
+		model.overlap_slowdown = 1;
+		return predict_again(plan, &model, own, why) ? NULL : own;
+	}
+	if (made_for && made_for != training->batch) {
+		gf_error_set(why, -EINVAL,
+			     "the plan's times are for batch %zu, this run has "
+			     "%zu",
+			     made_for, training->batch);
+		return NULL;
+	}
+	if (!plan->predicted || training->accumulate <= 1)
 		return plan->predicted;
-	gf_error_set(why, -EINVAL,
-		     "the plan's times are for batch %zu, this run has %zu",
-		     made_for, batch);
-	return NULL;
+	/* but for the last, micro-batches are forward as far as messages see */
+	model.forward_s += (double)(training->accumulate - 1) *
+			   (model.forward_s + model.backward_s);
+	return predict_again(plan, &model, own, why) ? NULL : own;
 }

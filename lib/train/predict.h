@@ -7,19 +7,21 @@
 
 #include "base/error.h"
 #include "doc/plan.h"
+#include "doc/training.h"
 
 /*
  * What a run of the plan is compared with; NULL, with the reason in why ("" if
  * the plan predicts nothing).
  *
- * The plan's own prediction holds for the batch that it was made for. For a
- * replay the step model is run again with overlap_slowdown 1, everything else
- * being the plan's: sleeping is not slowed by messages in flight. That one is
- * kept in *own, whose messages are the caller's to free.
+ * The plan's own prediction holds for the batch that it was made for. Where the
+ * run is another, the step model is run again: for accumulated batches with
+ * all but the last in front of the exchange; for a replay with overlap_slowdown
+ * 1, since sleeping is not slowed by messages in flight. Such a one is kept in
+ * *own, whose messages are the caller's to free.
  */
-const struct gf_prediction *gf_train_prediction(const struct gf_plan *plan,
-						size_t batch, bool replay,
-						struct gf_prediction *own,
-						struct gf_error *why);
+const struct gf_prediction *
+gf_train_prediction(const struct gf_plan *plan,
+		    const struct gf_training *training, bool replay,
+		    struct gf_prediction *own, struct gf_error *why);
 
 #endif

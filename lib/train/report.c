@@ -75,17 +75,17 @@ static double updating(const struct gf_step_times *s, size_t m)
 
 static double ready(const struct gf_step_times *s, size_t m)
 {
-	return s->messages[m].ready_s - s->start_s;
+	return s->messages[m].ready_s - s->applied_start_s;
 }
 
 static double start(const struct gf_step_times *s, size_t m)
 {
-	return s->messages[m].start_s - s->start_s;
+	return s->messages[m].start_s - s->applied_start_s;
 }
 
 static double end(const struct gf_step_times *s, size_t m)
 {
-	return s->messages[m].end_s - s->start_s;
+	return s->messages[m].end_s - s->applied_start_s;
 }
 
 void gf_report_make(const struct gf_plan *plan,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/step.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -103,6 +104,17 @@ static int early(const struct gf_stepper *s, size_t step, float *grads,
 	return rc;
 }
 
+/* When the step began whose gradient is applied: this one, an earlier one, or,
+ * in front of the recorded ones, who knows. */
+static double applied_start_s(const struct gf_stepper *s)
+{
+	size_t age = s->method->age, count = gf_timeline_count(s->timeline);
+
+	if (!s->method->due || age >= count)
+		return NAN;
+	return gf_timeline_at(s->timeline, count - 1 - age)->start_s;
+}
+
 int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 		  struct gf_step_outcome *out, struct gf_error *err)
 {
@@ -131,6 +143,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	if (rc)
 		return rc;
 	t->exchanged_s = gf_clock_s();
+	t->applied_start_s = applied_start_s(s);
 	memcpy(t->messages, gf_method_times(m),
 	       s->timeline->nmessages * sizeof(*t->messages));
 	c->ops->update(c, m, step, lr);

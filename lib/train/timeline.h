@@ -20,6 +20,9 @@ struct gf_step_times {
 	double exchanged_s; /* every message that the update needs has ended */
 	double end_s;       /* the update is done */
 	double *gradient_s; /* ntensors: when each gradient was there */
+	/* Of the step whose gradient this one applied: its messages, and when
+	 * its forward began; NAN if there was none. */
+	double applied_start_s;
 	struct gf_message_times *messages; /* nmessages */
 };
 

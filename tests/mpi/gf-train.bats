@@ -170,3 +170,35 @@ largest() {
 	wants 0 mpi 3 gf-train --help
 	[ "$(grep -c '^Usage' out.txt)" -eq 1 ]
 }
+
+# what gf-plan makes of a profile that nobody measured: the axes count here
+pipe_plan() { # ranks, options of gf-plan
+	local ranks=$1
+	shift
+	gf-profile --model digits-mlp --batch 8 --estimate --flops 1e10 < /dev/null > model.json
+	echo '{"format": "gf-topology", "version": 1, "name": "n", "source": "s", "ranks": '"$ranks"', "levels": [{"name": "net", "size": '"$ranks"',
+		"link": "ethernet", "bandwidth_bytes_per_s": 1.25e8, "latency_s": 5e-5}]}' > net.json
+	gf-plan net.json model.json "$@"
+}
+
+@test "a rank that serves, stale gradients, codecs: replicas, resumed byte for byte" {
+	while IFS='|' read -r ranks options; do
+		rm -rf through stopped
+		pipe_plan "$ranks" $options > plan.json
+		wants 0 mpi "$ranks" gf-train $quick --plan plan.json --batch 8 --steps 9 --check-replicas 1 --checkpoint through
+		wants 0 mpi "$ranks" gf-train $quick --plan plan.json --batch 8 --steps 4 --checkpoint stopped
+		wants 0 mpi "$ranks" gf-train $quick --plan plan.json --batch 8 --steps 9 --checkpoint stopped --resume
+		for ((r = 0; r < ranks; r++)); do
+			cmp through/step-9/rank-$r.safetensors stopped/step-9/rank-$r.safetensors
+		done
+	done <<- 'END'
+		3|--servers 1 --policy single
+		4|--servers 1 --staleness 2 --policy single
+		3|--system pipe-sgd
+		3|--staleness 2 --policy wfbp --algorithm ring --codecs f16
+		4|--staleness 2 --policy single --algorithm rhd --codecs q8
+	END
+	pipe_plan 3 --servers 1 --policy single > plan.json
+	wants 2 mpi 2 gf-train $quick --plan plan.json
+	grep -q 'the plan is for 2 ranks and a server, this job has 2' err.txt
+}

@@ -77,6 +77,7 @@ static void record(struct gf_timeline *t, size_t step, double waiting)
 	double at = 100. * (double)step;
 
 	s->start_s = at;
+	s->applied_start_s = at;
 	s->forward_s = at + 1;
 	s->backward_s = at + 3;
 	s->exchanged_s = at + 3 + waiting;
@@ -193,6 +194,41 @@ static void test_report(void)
 	gf_plan_release(&plan);
 }
 
+/* Messages of the step before: their times are counted from its start. */
+static void test_stale_report(void)
+{
+	struct gf_plan plan = two_messages();
+	struct gf_train_result result = {0};
+	struct gf_step_times *s;
+	struct gf_report r;
+	size_t step, i;
+
+	gf_timeline_init(&result.timeline, 2, 2);
+	for (step = 1; step <= 20; step++) {
+		record(&result.timeline, step, 1);
+		s = &result.timeline.ring[step - 1];
+		s->applied_start_s = step > 12 ? s->start_s - 100 : NAN;
+		for (i = 0; i < 2; i++)
+			s->messages[i] =
+				step > 12
+					? (struct gf_message_times){s->start_s -
+									    98,
+								    s->start_s -
+									    97,
+								    s->start_s +
+									    1}
+					: (struct gf_message_times){NAN, NAN,
+								    NAN};
+	}
+	gf_report_make(&plan, NULL, &result.timeline, &r);
+	EXPECT_NEAR(r.messages[0].measured.ready_s, 2, TOLERANCE, "ready");
+	EXPECT_NEAR(r.messages[1].measured.start_s, 3, TOLERANCE, "start");
+	EXPECT_NEAR(r.messages[1].measured.end_s, 101, TOLERANCE, "end");
+	gf_report_release(&r);
+	gf_timeline_release(&result.timeline);
+	gf_plan_release(&plan);
+}
+
 static void test_median(void)
 {
 	double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2};
@@ -205,27 +241,39 @@ static void test_median(void)
 static void test_prediction(void)
 {
 	struct gf_plan plan = two_messages();
+	const struct gf_training four = {.batch = 4, .accumulate = 1};
+	const struct gf_training eight = {.batch = 8, .accumulate = 1};
+	const struct gf_training thrice = {.batch = 4, .accumulate = 3};
 	struct gf_prediction own = {0};
 	struct gf_error why;
 
-	EXPECT(gf_train_prediction(&plan, 4, false, &own, &why) ==
+	EXPECT(gf_train_prediction(&plan, &four, false, &own, &why) ==
 		       plan.predicted,
 	       "%s", why.text);
-	EXPECT(!gf_train_prediction(&plan, 8, false, &own, &why), "other");
+	EXPECT(!gf_train_prediction(&plan, &eight, false, &own, &why), "other");
 	EXPECT_TEXT(why.text,
 		    "the plan's times are for batch 4, this run has 8");
 	/* Without slowdown: 0 goes from 1.5 to 2.5, 1 is ready at 3, not 4,
 	 * and takes .5 + 8 * .125. */
-	EXPECT(gf_train_prediction(&plan, 8, true, &own, &why) == &own, "%s",
-	       why.text);
+	EXPECT(gf_train_prediction(&plan, &eight, true, &own, &why) == &own,
+	       "%s", why.text);
 	EXPECT_NEAR(own.messages[0].end_s, 2.5, TOLERANCE, "message 0");
 	EXPECT_NEAR(own.messages[1].start_s, 3, TOLERANCE, "message 1");
 	EXPECT_NEAR(own.messages[1].end_s, 4.5, TOLERANCE, "message 1");
 	EXPECT_NEAR(own.iteration_s, 5, TOLERANCE, "iteration");
 	free(own.messages);
+	/* two batches more in front, 3 s each. 0 goes from 7.5 to 8.5 and
+	 * halves backward's speed, so that 1 is ready at 9.5: to 11 */
+	EXPECT(gf_train_prediction(&plan, &thrice, false, &own, &why) == &own,
+	       "%s", why.text);
+	EXPECT_NEAR(own.messages[0].start_s, 7.5, TOLERANCE, "accumulated");
+	EXPECT_NEAR(own.messages[1].ready_s, 9.5, TOLERANCE, "accumulated");
+	EXPECT_NEAR(own.iteration_s, 11.5, TOLERANCE, "accumulated");
+	free(own.messages);
 	gf_network_free(plan.network);
 	plan.network = NULL;
-	EXPECT(!gf_train_prediction(&plan, 4, true, &own, &why) && why.text[0],
+	EXPECT(!gf_train_prediction(&plan, &four, true, &own, &why) &&
+		       why.text[0],
 	       "no costs");
 	gf_plan_release(&plan);
 }
@@ -476,6 +524,7 @@ int main(void)
 	test_replicas();
 	test_timeline();
 	test_report();
+	test_stale_report();
 	test_median();
 	test_prediction();
 	test_trace();
