@@ -114,6 +114,23 @@ static void note_rescaled(const struct gf_problem *problem,
 			     n->ranks, ranks);
 }
 
+/* What is assumed of messages at once where nobody measured or replayed it. */
+static void note_contention(const struct gf_problem *problem,
+			    struct gf_text *notes)
+{
+	struct gf_menu menu;
+
+	if (problem->lanes == 1 || gf_menu_init(&menu, problem, NULL) < 0)
+		return;
+	if (menu.derived.unknown)
+		gf_text_addf(notes,
+			     "%s on %d ranks has too many steps to replay: n "
+			     "messages at once are taken for n times slower\n",
+			     menu.derived.unknown,
+			     problem->ranks + problem->servers);
+	gf_menu_release(&menu);
+}
+
 /* Values that travel with their indices are sent as they are: of the codecs
  * that are allowed, only that. */
 static bool plain_only(const struct gf_system *s, const struct gf_problem *p)
@@ -204,6 +221,8 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 	rc = apply_system(&t->system, p, notes, err);
 	if (rc == 0 && t->system.selection.method == GF_SELECT_CSC)
 		rc = pack(t, err);
+	if (rc == 0)
+		note_contention(p, notes);
 	return rc;
 }
 

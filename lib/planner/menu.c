@@ -285,6 +285,26 @@ static void add_all(struct filling *f)
 	}
 }
 
+/* Several messages at once are only replayed of the envelope: replays take
+ * time, and what another option beats alone keeps gamma_n = n here. */
+static void add_contention(struct filling *f)
+{
+	struct gf_menu *m = f->menu;
+	struct gf_price price;
+	size_t k;
+
+	m->derived.lanes = f->in->lanes ? f->in->lanes : 2;
+	f->fabric.derived = &m->derived;
+	for (k = 0; m->derived.lanes > 1 && k < m->nenvelope; k++) {
+		struct gf_option *o = &m->options[m->envelope[k]];
+
+		if (o->origin == GF_PRICE_DERIVED &&
+		    gf_price_message(&f->fabric, o->algorithm, o->stages,
+				     o->nstages, &price, NULL) == 0)
+			o->contention = price.contention;
+	}
+}
+
 static int check_codecs(const struct gf_problem *in, struct gf_error *err)
 {
 	size_t i, k;
@@ -352,6 +372,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 					      "topology, found neither");
 	}
 	find_envelope(m);
+	add_contention(&f);
 	find_choices(m);
 	return 0;
 }
@@ -365,6 +386,7 @@ void gf_menu_release(struct gf_menu *m)
 	free(m->options);
 	free(m->envelope);
 	free(m->choices);
+	gf_derived_release(&m->derived);
 	free(m->from_bytes);
 	memset(m, 0, sizeof(*m));
 }

@@ -41,6 +41,7 @@ struct gf_menu {
 	size_t nenvelope;
 	size_t *choices; /* indices into options */
 	size_t nchoices;
+	struct gf_derived derived; /* that the options borrow */
 };
 
 /* What a problem's messages are priced on. */

@@ -187,13 +187,17 @@ static void pack(const struct gf_plan *p, struct gf_traffic *t)
 int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 		    const struct gf_fabric *f, struct gf_error *err)
 {
+	struct gf_fabric on = *f;
 	size_t i;
 	int rc;
 
 	memset(t, 0, sizeof(*t));
 	t->nmessages = p->nmessages;
 	t->messages = gf_xcalloc(p->nmessages + 1, sizeof(*t->messages));
-	rc = price_all(p, f, t->messages, err);
+	t->derived.lanes = p->lanes;
+	if (!on.derived)
+		on.derived = &t->derived;
+	rc = price_all(p, &on, t->messages, err);
 	if (rc < 0) {
 		gf_traffic_release(t);
 		return rc;
@@ -214,6 +218,7 @@ void gf_traffic_release(struct gf_traffic *t)
 	free(t->messages);
 	free(t->plan_message);
 	free(t->carrier);
+	gf_derived_release(&t->derived);
 	memset(t, 0, sizeof(*t));
 }
 

@@ -38,6 +38,7 @@ struct gf_traffic {
 	size_t nmessages;
 	size_t *plan_message; /* of each, the plan's that it is sent like */
 	size_t *carrier;      /* per plan message: what has its last tensor */
+	struct gf_derived derived; /* that its messages borrow */
 };
 
 int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,

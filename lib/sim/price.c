@@ -129,6 +129,9 @@ static int closed_form(const struct gf_fabric *f, const char *algorithm,
 		rc = a->applicable(&args, err);
 	if (rc == 0)
 		line(a, args, net, price);
+	if (rc == 0 && f->derived)
+		price->contention = gf_derived_contention(
+			f->derived, a, &args, net, price->startup_s);
 	free(factors);
 	free(names);
 	return rc;
@@ -141,10 +144,13 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 {
 	struct gf_link_cost unit = {1, 1, 0};
 	struct gf_net_cost net = {1, NULL, &unit};
-	struct gf_fabric then = *f;
+	struct gf_fabric then = *f, now_on;
 	struct gf_price before, now;
 	int rc;
 
+	then.derived = NULL;
+	now_on = *f;
+	now_on.derived = NULL;
 	then.ranks = f->network->ranks;
 	then.servers = 0;
 	if (then.ranks < 2)
@@ -154,7 +160,8 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 				    f->ranks, then.ranks);
 	rc = closed_form(&then, c->algorithm, NULL, 0, &net, &before, err);
 	if (rc == 0)
-		rc = closed_form(f, c->algorithm, NULL, 0, &net, &now, err);
+		rc = closed_form(&now_on, c->algorithm, NULL, 0, &net, &now,
+				 err);
 	if (rc < 0)
 		return rc;
 	price->startup_s = c->startup_s * now.startup_s / before.startup_s;

@@ -9,6 +9,7 @@
 #include "doc/plan.h"
 #include "doc/profile.h"
 #include "doc/topology.h"
+#include "sim/derived.h"
 
 /*
  * What a message costs: startup_s + per_byte_s * bytes, from what was measured
@@ -20,6 +21,8 @@ struct gf_fabric {
 	size_t nlevels;
 	int ranks;   /* that take part */
 	int servers; /* of them, that only serve (ps) */
+	struct gf_derived
+		*derived; /* contention of derived prices; NULL: none */
 };
 
 enum gf_price_origin {
@@ -30,7 +33,8 @@ enum gf_price_origin {
 
 struct gf_price {
 	double startup_s, per_byte_s;
-	const struct gf_contention *contention; /* the network's; or NULL */
+	const struct gf_contention
+		*contention; /* borrowed; NULL: gamma_n = n */
 	enum gf_price_origin origin;
 };
 

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "coll/algorithm.h"
 #include "doc/plan.h"
-#include "doc/profile.h"
 #include "doc/topology.h"
 
 /*
@@ -81,17 +80,6 @@ int gf_replay_algorithm(const struct gf_algorithm *a,
 			const struct gf_coll_args *args,
 			const struct gf_replay_input *on, double *end_s,
 			struct gf_error *err);
-
-/*
- * The network half of a profile where none was measured: each algorithm's
- * startup and per-byte cost by its closed form on the levels, with as many
- * ranks (the outermost level grows or shrinks to fit), blueconnect and
- * hierarchical by level; contention of up to `lanes` messages by replay where
- * that is affordable, else none (gamma_n = n). The caller frees.
- */
-struct gf_network *gf_replay_network(const struct gf_level *levels,
-				     size_t nlevels, int ranks,
-				     double reduce_s_per_byte, int lanes);
 
 /* The closed forms' view of a topology; the caller frees sizes and links. */
 struct gf_net_cost gf_replay_net_cost(const struct gf_level *levels,

@@ -74,6 +74,8 @@ int gf_variant_init(struct gf_variant *v, const struct gf_plan *p,
 			rc = fit_stages(&v->plan.messages[i], w->ranks, err);
 	}
 	v->fabric = gf_plan_fabric(&v->plan);
+	v->derived.lanes = v->plan.lanes;
+	v->fabric.derived = &v->derived;
 	if (w->levels) {
 		v->fabric.levels = w->levels;
 		v->fabric.nlevels = w->nlevels;
@@ -96,5 +98,6 @@ void gf_variant_release(struct gf_variant *v)
 		free(v->levels[i].extra);
 	}
 	free(v->levels);
+	gf_derived_release(&v->derived);
 	gf_plan_release(&v->plan);
 }

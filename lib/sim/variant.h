@@ -12,7 +12,8 @@ struct gf_variant {
 	struct gf_plan plan;
 	struct gf_model_profile model; /* as the plan has it */
 	struct gf_fabric fabric;
-	struct gf_level *levels; /* copies, where the bandwidth changes */
+	struct gf_level *levels;   /* copies, where the bandwidth changes */
+	struct gf_derived derived; /* the fabric's */
 };
 
 /* -EINVAL: factors that do not fit the ranks. Release in either case. */

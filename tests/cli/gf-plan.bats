@@ -366,3 +366,21 @@ iteration() { # WANTED
 	wants 0 gf-plan -q --refine trace.json plan.json --staleness 3
 	jq -e '.system == "pipe-sgd" and .pipeline.staleness == 3 and .messages[0].codec == "trunc16"' out.txt
 }
+
+@test "contention of a topology is replayed, or a line says that it is not" {
+	jq 'del(.network)' "$share/profiles/six.json" > model.json
+	wants 0 gf-plan --lanes 2 --algorithm ring "$data/valid/topology-4x2-1gbe.json" model.json
+	[ -z "$errors" ]
+	wants 0 gf-plan --lanes 2 --algorithm ring --ranks 128 "$data/valid/topology-4x2-1gbe.json" model.json
+	one_line
+	says "ring on 128 ranks has too many steps to replay: n messages at once are taken for n times slower"
+	wants 0 gf-plan --lanes 1 --algorithm ring --ranks 128 "$data/valid/topology-4x2-1gbe.json" model.json
+	[ -z "$errors" ]
+	# gf-sim says the same of the plan, from its levels alone
+	for policy in asc-wfbp optimal asc-wfbp-literal; do
+		wants 0 gf-plan -q --lanes 3 --policy $policy --model resnet20 "$data/valid/topology-4x2-1gbe.json"
+		cp out.txt plan.json
+		wants 0 gf-sim plan.json
+		jq -e --slurpfile p plan.json '.iteration_s == $p[0].predicted.iteration_s' out.txt
+	done
+}

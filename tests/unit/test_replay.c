@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "coll/algorithm.h"
+#include "sim/derived.h"
 #include "sim/events.h"
 #include "sim/replay.h"
 #include "test.h"
@@ -29,9 +30,10 @@ static void test_events(void)
 	EXPECT(!gf_events_first(&q) && !gf_events_take(&q, &event), "empty");
 	gf_rng_init(&rng, 1, 0);
 	for (i = 0; i < 1000; i++) /* ten times, a hundred events each */
-		gf_events_add(&q, (struct gf_event){
-					  .at_s = (double)gf_rng_below(&rng, 10),
-					  .id = (size_t)i});
+		gf_events_add(&q,
+			      (struct gf_event){
+				      .at_s = (double)gf_rng_below(&rng, 10),
+				      .id = (size_t)i});
 	for (round = 0; gf_events_take(&q, &event); round++) {
 		EXPECT(event.at_s > last.at_s ||
 			       (event.at_s == last.at_s && event.id > last.id),
@@ -91,50 +93,127 @@ static void test_hand(void)
 		const double *slowdown, *late_s;
 		struct hand_step steps[HAND_STEPS];
 	} cases[] = {
-		{"one message", flat, 1, NULL, NULL,
-		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11}}},
-		{"and its reduction", flat, 1, NULL, NULL,
-		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'R', 0, 0, 10, 0, 16}}},
-		{"both ways at once", flat, 1, NULL, NULL,
-		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11},
-		  {1, 's', 0, 10, 10, 0, 11}, {0, 'r', 1, 10, 10, 0, 11}}},
-		{"two out of one rank share", flat, 1, NULL, NULL,
-		 {{0, 's', 1, 0, 10, 0, 21}, {1, 'r', 0, 0, 10, 0, 21},
-		  {0, 's', 2, 0, 20, 0, 31}, {2, 'r', 0, 0, 20, 0, 31}}},
-		{"two into one rank share", flat, 1, NULL, NULL,
-		 {{0, 's', 3, 0, 10, 0, 21}, {3, 'r', 0, 0, 10, 0, 21},
-		  {1, 's', 3, 10, 10, 0, 21}, {3, 'r', 1, 10, 10, 0, 21}}},
-		{"what one cannot use goes to the other: rank 2 is slow", flat,
-		 1, slow, NULL,
-		 /* 0 to 2 and 3 to 2 get 1/4 each, 0 to 1 the other 3/4 */
-		 {{0, 's', 1, 0, 30, 0, 41}, {1, 'r', 0, 0, 30, 0, 41},
-		  {0, 's', 2, 0, 10, 0, 41}, {2, 'r', 0, 0, 10, 0, 41},
-		  {3, 's', 2, 10, 10, 0, 41}, {2, 'r', 3, 10, 10, 0, 41}}},
-		{"a slow rank reduces slowly", flat, 1, slow, NULL,
-		 {{0, 's', 2, 0, 10, 0, 21}, {2, 'R', 0, 0, 10, 0, 31}}},
-		{"between the same two one after the other", flat, 1, NULL,
+		{"one message",
+		 flat,
+		 1,
 		 NULL,
-		 {{0, 's', 1, 0, 10, 0, 11}, {0, 's', 1, 10, 10, 0, 21},
-		  {1, 'r', 0, 0, 10, 0, 11}, {1, 'r', 0, 10, 10, 0, 21}}},
-		{"a send waits for its receive", flat, 1, NULL, NULL,
-		 /* rank 1's receive overwrites what it sends */
-		 {{1, 's', 2, 0, 10, 0, 11}, {2, 'r', 1, 0, 10, 0, 11},
-		  {0, 's', 1, 0, 10, 0, 22}, {1, 'r', 0, 0, 10, 11, 22}}},
-		{"not when it reduces", flat, 1, NULL, NULL,
-		 {{1, 's', 2, 0, 10, 0, 11}, {2, 'r', 1, 0, 10, 0, 11},
-		  {0, 's', 1, 0, 10, 0, 11}, {1, 'R', 0, 0, 10, 0, 16}}},
-		{"one reduction after the other", flat, 1, NULL, NULL,
-		 {{0, 's', 2, 0, 10, 0, 21}, {1, 's', 2, 10, 10, 0, 21},
-		  {2, 'R', 0, 0, 10, 0, 26}, {2, 'R', 1, 10, 10, 0, 31}}},
-		{"a late rank", flat, 1, NULL, late,
-		 {{0, 's', 1, 0, 10, 0, 16}, {1, 'r', 0, 0, 10, 5, 16}}},
-		{"inside a pair", pairs, 2, NULL, NULL,
+		 NULL,
 		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11}}},
-		{"between pairs", pairs, 2, NULL, NULL,
+		{"and its reduction",
+		 flat,
+		 1,
+		 NULL,
+		 NULL,
+		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'R', 0, 0, 10, 0, 16}}},
+		{"both ways at once",
+		 flat,
+		 1,
+		 NULL,
+		 NULL,
+		 {{0, 's', 1, 0, 10, 0, 11},
+		  {1, 'r', 0, 0, 10, 0, 11},
+		  {1, 's', 0, 10, 10, 0, 11},
+		  {0, 'r', 1, 10, 10, 0, 11}}},
+		{"two out of one rank share",
+		 flat,
+		 1,
+		 NULL,
+		 NULL,
+		 {{0, 's', 1, 0, 10, 0, 21},
+		  {1, 'r', 0, 0, 10, 0, 21},
+		  {0, 's', 2, 0, 20, 0, 31},
+		  {2, 'r', 0, 0, 20, 0, 31}}},
+		{"two into one rank share",
+		 flat,
+		 1,
+		 NULL,
+		 NULL,
+		 {{0, 's', 3, 0, 10, 0, 21},
+		  {3, 'r', 0, 0, 10, 0, 21},
+		  {1, 's', 3, 10, 10, 0, 21},
+		  {3, 'r', 1, 10, 10, 0, 21}}},
+		{"what one cannot use goes to the other: rank 2 is slow",
+		 flat,
+		 1,
+		 slow,
+		 NULL,
+		 /* 0 to 2 and 3 to 2 get 1/4 each, 0 to 1 the other 3/4 */
+		 {{0, 's', 1, 0, 30, 0, 41},
+		  {1, 'r', 0, 0, 30, 0, 41},
+		  {0, 's', 2, 0, 10, 0, 41},
+		  {2, 'r', 0, 0, 10, 0, 41},
+		  {3, 's', 2, 10, 10, 0, 41},
+		  {2, 'r', 3, 10, 10, 0, 41}}},
+		{"a slow rank reduces slowly",
+		 flat,
+		 1,
+		 slow,
+		 NULL,
+		 {{0, 's', 2, 0, 10, 0, 21}, {2, 'R', 0, 0, 10, 0, 31}}},
+		{"between the same two one after the other",
+		 flat,
+		 1,
+		 NULL,
+		 NULL,
+		 {{0, 's', 1, 0, 10, 0, 11},
+		  {0, 's', 1, 10, 10, 0, 21},
+		  {1, 'r', 0, 0, 10, 0, 11},
+		  {1, 'r', 0, 10, 10, 0, 21}}},
+		{"a send waits for its receive",
+		 flat,
+		 1,
+		 NULL,
+		 NULL,
+		 /* rank 1's receive overwrites what it sends */
+		 {{1, 's', 2, 0, 10, 0, 11},
+		  {2, 'r', 1, 0, 10, 0, 11},
+		  {0, 's', 1, 0, 10, 0, 22},
+		  {1, 'r', 0, 0, 10, 11, 22}}},
+		{"not when it reduces",
+		 flat,
+		 1,
+		 NULL,
+		 NULL,
+		 {{1, 's', 2, 0, 10, 0, 11},
+		  {2, 'r', 1, 0, 10, 0, 11},
+		  {0, 's', 1, 0, 10, 0, 11},
+		  {1, 'R', 0, 0, 10, 0, 16}}},
+		{"one reduction after the other",
+		 flat,
+		 1,
+		 NULL,
+		 NULL,
+		 {{0, 's', 2, 0, 10, 0, 21},
+		  {1, 's', 2, 10, 10, 0, 21},
+		  {2, 'R', 0, 0, 10, 0, 26},
+		  {2, 'R', 1, 10, 10, 0, 31}}},
+		{"a late rank",
+		 flat,
+		 1,
+		 NULL,
+		 late,
+		 {{0, 's', 1, 0, 10, 0, 16}, {1, 'r', 0, 0, 10, 5, 16}}},
+		{"inside a pair",
+		 pairs,
+		 2,
+		 NULL,
+		 NULL,
+		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11}}},
+		{"between pairs",
+		 pairs,
+		 2,
+		 NULL,
+		 NULL,
 		 {{0, 's', 2, 0, 10, 0, 23}, {2, 'r', 0, 0, 10, 0, 23}}},
-		{"a pair shares its way out", pairs, 2, NULL, NULL,
-		 {{0, 's', 2, 0, 10, 0, 43}, {2, 'r', 0, 0, 10, 0, 43},
-		  {1, 's', 3, 0, 10, 0, 43}, {3, 'r', 1, 0, 10, 0, 43}}},
+		{"a pair shares its way out",
+		 pairs,
+		 2,
+		 NULL,
+		 NULL,
+		 {{0, 's', 2, 0, 10, 0, 43},
+		  {2, 'r', 0, 0, 10, 0, 43},
+		  {1, 's', 3, 0, 10, 0, 43},
+		  {3, 'r', 1, 0, 10, 0, 43}}},
 	};
 	size_t i, k, seen[HAND_RANKS];
 	int rank;
@@ -224,19 +303,17 @@ static void compare(const struct gf_algorithm *a, struct gf_coll_args *args,
 static void test_uniform(void)
 {
 	static const struct gf_level net[] = {LEVEL(2, 1.25e8, 5e-5)};
-	static const int ranks[] = {1,  2,  3,  4,  5,  6,	7,  8,
-				    9,  10, 11, 12, 13, 14, 15, 16,
-				    17, 24, 32, 48, 64, 96};
+	static const int ranks[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+				    12, 13, 14, 15, 16, 17, 24, 32, 48, 64, 96};
 	size_t i, p, n;
 
 	for (i = 0; gf_algorithms[i]; i++)
-		for (p = 0; p < GF_ARRAY_LENGTH(ranks) &&
-			    gf_algorithms[i]->build;
+		for (p = 0;
+		     p < GF_ARRAY_LENGTH(ranks) && gf_algorithms[i]->build;
 		     p++) {
 			size_t r = (size_t)ranks[p];
-			size_t sizes[] = {0,	  1,	r - 1,	  r,
-					  r + 1,  37,	1001,	  r * 4800,
-					  1000003};
+			size_t sizes[] = {0,  1,    r - 1,    r,      r + 1,
+					  37, 1001, r * 4800, 1000003};
 
 			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
 				struct gf_coll_args args = {
@@ -417,8 +494,10 @@ static void test_refused(void)
 		{0, 's', 1, 0, 10, 0, 0}};
 	/* both receive over what they send, and wait for each other */
 	static const struct hand_step stuck[HAND_STEPS] = {
-		{0, 's', 1, 0, 10, 0, 0}, {0, 'r', 1, 0, 10, 0, 0},
-		{1, 's', 0, 0, 10, 0, 0}, {1, 'r', 0, 0, 10, 0, 0}};
+		{0, 's', 1, 0, 10, 0, 0},
+		{0, 'r', 1, 0, 10, 0, 0},
+		{1, 's', 0, 0, 10, 0, 0},
+		{1, 'r', 0, 0, 10, 0, 0}};
 	static const struct {
 		const struct hand_step *steps;
 		const char *want;
@@ -487,63 +566,61 @@ static void test_factors(void)
 	}
 }
 
-static const struct gf_allreduce_cost *find(const struct gf_network *net,
-					    const char *name)
+/* Several messages at once against one, on two hosts of four ranks. */
+static void test_contention(void)
 {
+	static const int sizes[] = {4, 2};
+	/* a fast host: what enters the outer level is what counts */
+	static const struct gf_link_cost links[] = {{1e-9, 1e-12, 0},
+						    {1e-9, 8e-9, 0}};
+	const struct gf_net_cost net = {2, sizes, links};
+	static const struct {
+		const char *algorithm;
+		int ranks, n;
+		double want;
+	} cases[] = {
+		/* a ring fills the links in every round */
+		{"ring", 8, 2, 2},
+		{"ring", 8, 3, 3},
+		/* one transfer at a time, and both messages' at the same */
+		{"tree", 8, 2, 2},
+		/* more steps than are replayed */
+		{"ring", 100, 2, 0},
+		{"ring", 1, 2, 0},
+		{"library", 8, 2, 0},
+	};
+	struct gf_derived d;
 	size_t i;
 
-	for (i = 0; i < net->nallreduce; i++)
-		if (!strcmp(net->allreduce[i].algorithm, name))
-			return &net->allreduce[i];
-	abort();
-}
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_coll_args args = {.ranks = cases[i].ranks,
+					    .elem_bytes = 4};
+		const struct gf_algorithm *a =
+			gf_algorithm_find(cases[i].algorithm);
+		const struct gf_contention *c;
 
-static void test_network(void)
-{
-	/* startup keeps some 9 digits beside a message of 1 GiB */
-	static const double fitted = 1e-7;
-	struct gf_level flat[] = {LEVEL(8, 1.25e8, 5e-5)};
-	struct gf_level cluster[] = {LEVEL(4, 32e9, 250e-6),
-				     LEVEL(16, 12.5e9, 250e-6),
-				     LEVEL(3, 200e9, 250e-6)};
-	struct gf_network *net = gf_replay_network(flat, 1, 8, 0, 3);
-	const struct gf_allreduce_cost *cost = find(net, "ring");
-	size_t i;
-
-	EXPECT_NEAR(cost->startup_s / 7e-4, 1, fitted, "ring startup");
-	EXPECT_NEAR(cost->per_byte_s / 1.4e-8, 1, fitted, "ring slope");
-	EXPECT_NEAR(gf_contention_gamma(&cost->contention, 1 << 20, 2), 2,
-		    1e-3, "a ring alone fills the link");
-	EXPECT_NEAR(gf_contention_gamma(&cost->contention, 1 << 20, 3), 3,
-		    1e-3, "three");
-	cost = find(net, "rhd");
-	EXPECT_NEAR(cost->startup_s / 3e-4, 1, fitted, "rhd startup");
-	EXPECT_NEAR(cost->per_byte_s / 1.4e-8, 1, fitted, "rhd slope");
-	EXPECT(net->nlevels == 1 && net->levels[0].alpha_s == 5e-5 &&
-		       net->levels[0].beta_s_per_byte == 8e-9,
-	       "levels");
-	gf_network_free(net);
-
-	net = gf_replay_network(cluster, 3, 192, 0, 1);
-	EXPECT_NEAR(find(net, "blueconnect")->startup_s +
-			    1e8 * find(net, "blueconnect")->per_byte_s,
-		    24.354166666666667e-3, fitted, "blueconnect by level");
-	EXPECT_NEAR(find(net, "hierarchical")->startup_s +
-			    1e8 * find(net, "hierarchical")->per_byte_s,
-		    51.041666666666667e-3, fitted, "two-level");
-	EXPECT_NEAR(find(net, "ring")->startup_s +
-			    1e8 * find(net, "ring")->per_byte_s,
-		    111.41666666666667e-3, fitted, "ring");
-	for (i = 0; i < net->nallreduce; i++)
-		EXPECT(!net->allreduce[i].contention.nentries, "one lane");
-	gf_network_free(net);
-
-	net = gf_replay_network(cluster, 3, 1, 0, 2);
-	for (i = 0; i < net->nallreduce; i++)
-		EXPECT(net->allreduce[i].startup_s > 0 &&
-			       net->allreduce[i].per_byte_s == 0,
-		       "%s alone", net->allreduce[i].algorithm);
-	gf_network_free(net);
+		d = (struct gf_derived){.lanes = 3};
+		c = gf_derived_contention(&d, a, &args, &net, 0);
+		EXPECT(!c == (cases[i].want == 0), "case %zu: %s", i,
+		       c ? "known" : "unknown");
+		EXPECT(!d.unknown == (cases[i].ranks < 100), "case %zu", i);
+		if (!c) {
+			gf_derived_release(&d);
+			continue;
+		}
+		EXPECT(c == gf_derived_contention(&d, a, &args, &net, 0),
+		       "case %zu: kept", i);
+		EXPECT_NEAR(gf_contention_gamma(c, 1 << 20, cases[i].n),
+			    cases[i].want, 1e-2, "case %zu", i);
+		gf_derived_release(&d);
+	}
+	d.lanes = 1;
+	EXPECT(!gf_derived_contention(
+		       &d, gf_algorithm_find("ring"),
+		       &(struct gf_coll_args){.ranks = 8, .elem_bytes = 4},
+		       &net, 0),
+	       "one lane");
+	gf_derived_release(&d);
 }
 
 int main(void)
@@ -557,6 +634,6 @@ int main(void)
 	test_ring();
 	test_refused();
 	test_factors();
-	test_network();
+	test_contention();
 	return TEST_END();
 }
