@@ -112,6 +112,8 @@ static const struct gf_setting settings[] = {
 	{"release", "WHEN", 2, GF_SETTING_CHOICE, AT(axes.release),
 	 "messages may go when their tensors are ready, or at backward_end",
 	 .names = gf_release_names},
+	{"halves", NULL, 2, GF_SETTING_FLAG, AT(request.halves),
+	 "auto may split messages in halves, too (policy dear)"},
 	{"staleness", "K", 3, GF_SETTING_INT, AT(axes.staleness),
 	 "apply the gradients of K - 1 steps before (1: synchronous)", 1, 1024},
 	{"pipeline-warmup", "STEPS", 3, GF_SETTING_WHOLE,

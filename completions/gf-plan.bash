@@ -22,7 +22,7 @@ _gf_plan() {
 	case $cur in
 	-*) mapfile -t COMPREPLY < <(compgen -W '--policy --system --lanes
 		--threshold --ranks --algorithm --factors --codecs --servers
-		--release --staleness --pipeline-warmup --selection --keep
+		--release --halves --staleness --pipeline-warmup --selection --keep
 		--chunk --csc-warmup --decay --density --warmup-densities
 		--putback --compare --json
 		--explain --model --flops --batch --emit --list --refine --plot --output --quiet --verbose --help

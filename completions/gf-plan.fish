@@ -9,6 +9,7 @@ complete -c gf-plan -l codecs -x -a 'f32 f16 bf16 trunc16 q8' -d 'codecs that a 
 complete -c gf-plan -l factors -x -d 'decompose the ranks like this'
 complete -c gf-plan -l servers -x -a '0 1' -d 'ranks that only serve'
 complete -c gf-plan -l release -x -a 'ready backward_end' -d 'when messages may go'
+complete -c gf-plan -l halves -d 'auto may split messages'
 complete -c gf-plan -l staleness -x -d 'steps whose gradients are applied'
 complete -c gf-plan -l pipeline-warmup -x -d 'synchronous steps before stale ones'
 complete -c gf-plan -l selection -x -a 'dense csc topk gtopk' -d 'gradients that are sent'

@@ -26,7 +26,7 @@
 #include "sim/flight.h"
 
 /* Starts tried per search, spent on width and on cuts. */
-#define BUDGET      4000000.0
+#define BUDGET      2500000.0
 #define WIDTH_MOST  128
 #define WIDTH_LARGE 4
 #define STRIDE      8

@@ -74,6 +74,12 @@ int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 		gf_plan_release(&p);
 	}
 	sort(made, n);
+	if (n > 0 && !made[0].policy->automatic && !r->halves)
+		gf_text_addf(notes,
+			     "%s is the fastest, but makes the next forward "
+			     "pass wait: auto leaves it out (--halves lets it "
+			     "in)\n",
+			     made[0].policy->name);
 	*rows = made;
 	*nrows = n;
 	return 0;

@@ -341,7 +341,7 @@ static bool better(const struct gf_plan *a, const struct gf_plan *b)
 
 /* The policies know nothing of the other axes: where these change what counts,
  * the best is found by trying all. */
-static int best_of_all(const struct gf_task *t, struct gf_plan *p,
+static int best_of_all(const struct gf_task *t, bool halves, struct gf_plan *p,
 		       struct gf_error *err)
 {
 	struct gf_plan now;
@@ -351,9 +351,11 @@ static int best_of_all(const struct gf_task *t, struct gf_plan *p,
 	for (i = 0; gf_policies[i]; i++) {
 		int rc;
 
-		if (!gf_policies[i]->automatic)
+		if (!gf_policies[i]->automatic && !halves)
 			continue;
 		rc = gf_task_plan(t, gf_policies[i], &now, err);
+		if (rc == -EINVAL && !gf_policies[i]->automatic)
+			continue; /* not with these axes */
 		if (rc < 0) {
 			if (found)
 				gf_plan_release(p);
@@ -386,10 +388,10 @@ int gf_request_plan(const struct gf_request *r, struct gf_plan *p,
 		return rc;
 	if (!t.problem.model || !t.problem.ranks)
 		rc = gf_request_rule(r, &t.problem, p, notes, err);
-	else if (t.policy || plain(&t.system))
+	else if (t.policy || (plain(&t.system) && !r->halves))
 		rc = gf_task_plan(&t, t.policy, p, err);
 	else
-		rc = best_of_all(&t, p, err);
+		rc = best_of_all(&t, r->halves, p, err);
 	if (rc < 0)
 		return rc;
 	p->topology_digest = digest(r->topology_digest);

@@ -28,6 +28,7 @@ struct gf_request {
 	const char *algorithm;
 	const char *const *codecs;
 	const struct gf_axes *axes; /* or NULL: all open */
+	bool halves; /* auto may choose what splits messages, too */
 };
 
 /* A request made ready: its system with the user's choices in it, the problem

@@ -317,7 +317,7 @@ static int check_codecs(const struct gf_problem *in, struct gf_error *err)
 					    "want codecs f32, f16, bf16, "
 					    "trunc16 or q8, got %s",
 					    in->codecs[i]);
-		if (gf_codec_ratio(codec) == 1)
+		if (gf_codec_ratio(codec) == 1 || !in->model)
 			continue;
 		for (k = 0; k < in->model->ntensors; k++)
 			if (in->model->tensors[k].dtype != GF_F32)

@@ -11,7 +11,7 @@
 #include "planner/policies.h"
 #include "planner/search.h"
 
-#define POLISH_BUDGET   3000000.0
+#define POLISH_BUDGET   10000000.0
 #define EXHAUST_TENSORS 16
 #define EXHAUST_BUDGET  1000000.0
 
@@ -79,10 +79,13 @@ static void offer_search(const struct gf_work *w, struct gf_draft *best,
 	if (best->iteration_s <= gf_work_bound_s(w, lanes))
 		return;
 	if (lanes == 1) {
-		if (w->slowdown > 1)
-			gf_search_serial(w, best->iteration_s, &d);
-		else
-			gf_search_line(w, best->iteration_s, &d);
+		/* where overlap slows backward this is a good start */
+		gf_search_line(w, best->iteration_s, &d);
+		offer_found(w, best, &d);
+		if (w->slowdown <= 1)
+			return;
+		d = (struct gf_draft){.lanes = lanes};
+		gf_search_serial(w, best->iteration_s, &d);
 		offer_found(w, best, &d);
 		return;
 	}

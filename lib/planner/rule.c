@@ -90,7 +90,8 @@ static int refuse_wishes(const struct gf_request *r, const char *lacking,
 				   ? r->policy
 			   : !gf_axes_are_open(r->axes)
 				   ? "selection, staleness, servers or factors"
-				   : NULL;
+			   : r->codecs ? "codecs"
+				       : NULL;
 
 	if (!wish)
 		return 0;

@@ -30,6 +30,7 @@
 
 #define EXACT_TENSORS 1500
 #define FRONT_MOST    6 /* pairs kept per position beyond that */
+#define STRIDE        32
 
 struct pair {
 	double end_s, lag_s;
@@ -105,9 +106,9 @@ static void extend(struct serial *s, size_t j)
 	const struct gf_work *w = s->w;
 	double ready = w->ready_s[j - 1];
 	struct front *to = &s->fronts[j];
-	size_t i, k;
+	size_t step = 1, i, k;
 
-	for (i = j; i-- > 0;) {
+	for (i = j - 1;; i -= step) {
 		const struct front *from = &s->fronts[i];
 		double cost =
 			gf_menu_cost_s(&w->menu, gf_work_bytes(w, i, j - 1));
@@ -119,9 +120,11 @@ static void extend(struct serial *s, size_t j)
 			return;
 		for (k = 0; k < from->npairs; k++) {
 			const struct pair *p = &from->pairs[k];
+			double lagged = ready + p->lag_s;
 			struct pair next = {
-				.end_s =
-					fmax(p->end_s, ready + p->lag_s) + cost,
+				.end_s = (p->end_s > lagged ? p->end_s
+							    : lagged) +
+					 cost,
 				.lag_s = p->lag_s + s->kappa * cost,
 				.from = i,
 				.from_pair = k,
@@ -133,6 +136,10 @@ static void extend(struct serial *s, size_t j)
 			if (s->stride && to->npairs > FRONT_MOST)
 				to->npairs = FRONT_MOST;
 		}
+		if (s->stride)
+			step = 1 + (j - 1 - i) / s->stride;
+		if (i < step)
+			return;
 	}
 }
 
@@ -168,7 +175,7 @@ void gf_search_serial(const struct gf_work *w, double below_s,
 	struct serial s = {
 		.w = w,
 		.kappa = 1 - 1 / w->slowdown,
-		.stride = w->slowdown > 1 && n > EXACT_TENSORS ? 8 : 0,
+		.stride = w->slowdown > 1 && n > EXACT_TENSORS ? STRIDE : 0,
 		.below_s = below_s - w->in->model->update_s,
 		.rest_s = gf_xcalloc(n + 1, sizeof(double)),
 		.latest_s = gf_xcalloc(n + 1, sizeof(double)),

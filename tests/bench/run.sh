@@ -52,12 +52,18 @@ bench_train() {
 	done
 }
 
+seconds() { # COMMAND...: of the processor that it takes
+	{ TIMEFORMAT=%U; time "$@" > /dev/null; } 2>&1
+}
+
 bench_plan() {
-	heading "gf-plan: seconds by number of tensors"
-	local tensors lanes
-	printf 'tensors  lanes  seconds\n'
-	for tensors in 100 1000 10000; do
-		/usr/bin/python3 - "$tensors" > "$work/profile.json" << 'PY'
+	heading "gf-plan: seconds by number of tensors, and how they grow"
+	local tensors lanes slow s
+	declare -A before
+	printf 'tensors  lanes  slowdown  seconds  growth\n'
+	for tensors in 100 604 1000 10000; do
+		for slow in 1.0 1.2; do
+			/usr/bin/python3 - "$tensors" "$slow" > "$work/profile.json" << 'PY'
 import json, random, sys
 random.seed(1)
 ready, tensors = 0.0, []
@@ -66,14 +72,28 @@ for i in range(int(sys.argv[1])):
     tensors.append({"name": f"t{i}", "dtype": "f32", "ready_s": ready,
                     "count_elems": random.choice([64, 256, 1000, 65536, 262144, 1048576])})
 print(json.dumps({"format": "gf-profile", "version": 1,
-    "model": {"name": "random", "device": "cpu", "batch_per_rank": 1, "forward_s": 0.1,
-              "backward_s": ready, "update_s": 0.0, "overlap_slowdown": 1.0, "tensors": tensors},
+    "model": {"name": "random", "device": "cpu", "batch_per_rank": 1, "forward_s": 0.1, "backward_s": ready,
+              "update_s": 0.0, "overlap_slowdown": float(sys.argv[2]), "tensors": tensors},
     "network": {"ranks": 8, "allreduce": [{"algorithm": "ring", "startup_s": 5e-4,
                 "per_byte_s": 1.7e-9, "contention": [1.0, 1.5]}]}}))
 PY
-		for lanes in 1 2; do
-			printf '%7d  %5d  %s\n' "$tensors" "$lanes" \
-				"$( { TIMEFORMAT=%R; time gf-plan --lanes $lanes "$work/profile.json" > /dev/null; } 2>&1)"
+			for lanes in 1 2; do
+				s=$(seconds gf-plan -q --lanes $lanes "$work/profile.json")
+				printf '%7d  %5d  %8s  %7s  %6s\n' "$tensors" "$lanes" "$slow" "$s" \
+					"${before[$lanes,$slow]:+$(bc -l <<< "scale=1; $s / ${before[$lanes,$slow]}")}"
+				before[$lanes,$slow]=$s
+			done
+		done
+	done
+
+	heading "gf-sim: seconds by number of ranks, closed forms"
+	local ranks a
+	printf '%-12s  ranks  seconds\n' algorithm
+	for a in ring rhd butterfly tree ps; do
+		gf-plan -q --lanes 1 --policy mg-wfbp --model resnet50 --algorithm $a share/topologies/4x2-1gbe.json \
+			> "$work/plan.json"
+		for ranks in 100 10000 100000; do
+			printf '%-12s %6d  %s\n' $a $ranks "$(seconds gf-sim -q --ranks $ranks "$work/plan.json")"
 		done
 	done
 }

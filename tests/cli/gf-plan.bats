@@ -384,3 +384,58 @@ iteration() { # WANTED
 		jq -e --slurpfile p plan.json '.iteration_s == $p[0].predicted.iteration_s' out.txt
 	done
 }
+
+@test "--halves: auto may choose dear; --compare says where it would win" {
+	jq '.model.forward_s = 60' "$share/profiles/six.json" > slow.json
+	wants 0 gf-plan --compare --json slow.json
+	says "dear is the fastest, but makes the next forward pass wait: auto leaves it out"
+	[ "$(head -n 1 out.txt | jq -r .policy)" = dear ]
+	best=$(head -n 1 out.txt | jq .iteration_s)
+	second=$(sed -n 2p out.txt | jq .iteration_s)
+	wants 0 gf-plan slow.json
+	jq -e --argjson s "$second" '.policy != "dear" and .predicted.iteration_s == $s' out.txt
+	wants 0 gf-plan --halves slow.json
+	jq -e --argjson s "$best" '.policy == "dear" and .predicted.iteration_s == $s' out.txt
+	# not with what it contradicts
+	wants 0 gf-plan --halves --staleness 2 slow.json
+	jq -e '.policy != "dear"' out.txt
+	six --halves
+	iteration 43
+}
+
+@test "hostile numbers: one line, status 2, nothing printed" {
+	while IFS='|' read -r text edit; do
+		jq "$edit" "$share/profiles/six.json" > bad.json
+		for policy in auto dear threshold; do
+			wants 2 gf-plan --policy $policy bad.json
+			one_line
+			says "$text"
+			[ -z "$output" ]
+		done
+	done <<-'END'
+	/model/tensors: want at least one|.model.tensors = []
+	/model/tensors/2/ready_s|.model.tensors[2].ready_s = 2
+	/model/tensors/0/ready_s|.model.tensors[0].ready_s = -1
+	/model/backward_s|.model.backward_s = 1
+	/model/forward_s|.model.forward_s = -3
+	/model/tensors/1/count_elems|.model.tensors[1].count_elems = 0
+	too big integer|.model.tensors[1].count_elems = 9223372036854775808
+	/model/tensors|.model.tensors |= map(.count_elems = 2000000000000000000)
+	/network/ranks|.network.ranks = 99999999999
+	/network/allreduce/0/per_byte_s|.network.allreduce[0].per_byte_s = -1
+	/network/allreduce/0/contention|.network.allreduce[0].contention = [1, 0.5]
+	END
+	for token in NaN Infinity -Infinity 1e999; do
+		sed "s/\"ready_s\": 4[.0]*/\"ready_s\": $token/" "$share/profiles/six.json" > bad.json
+		cmp -s bad.json "$share/profiles/six.json" && sed "0,/\"ready_s\": [0-9.]*/s//\"ready_s\": $token/" "$share/profiles/six.json" > bad.json
+		wants 2 gf-plan bad.json
+		one_line
+		[ -z "$output" ]
+	done
+	for options in "--ranks 99999999999" "--ranks 1048577" "--lanes 2000000" "--threshold 99999999999999999999" \
+		"--staleness 100000" "--keep 0" "--keep nan" "--density inf"; do
+		# shellcheck disable=SC2086
+		wants 2 gf-plan $options "$share/profiles/six.json"
+		[ -z "$output" ]
+	done
+}

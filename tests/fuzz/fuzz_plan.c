@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Broken profiles, topologies and plans through what gf-plan and gf-sim do with
+ * them: read, pose, plan by every policy and system with axes drawn at random,
+ * write, read again, predict, replay. Nothing may crash; a refusal is one line;
+ * what is planned is a document that reads back to the same bytes, predicts
+ * what it says, and is never slower than a policy that could have been asked
+ * for.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "doc/stream.h"
+#include "mutate.h"
+#include "planner/make.h"
+#include "planner/policies.h"
+#include "sim/replay_plan.h"
+
+/* The largest models and the most ranks that are planned; the rest is only
+ * read. */
+#define TENSORS_MOST 60
+#define RANKS_MOST   512
+
+static void fail(const char *what, const char *detail)
+{
+	printf("%s: %s\n", what, detail);
+	exit(1);
+}
+
+static void expect_one_line(const struct gf_error *err)
+{
+	if (!err->text[0] || strchr(err->text, '\n'))
+		fail("a refusal that is not one line", err->text);
+}
+
+/* --- what is asked for ---------------------------------------------------- */
+
+static const char *pick(struct gf_rng *rng, const char *const *names, size_t n)
+{
+	return names[gf_rng_below(rng, n)];
+}
+
+static void draw_axes(struct gf_axes *a, struct gf_rng *rng)
+{
+	static const double shares[] = {1e-12, 0.001, 0.1, 0.5, 1};
+
+	*a = gf_axes_open;
+	if (gf_rng_below(rng, 2))
+		return;
+	a->selection = (int)gf_rng_below(rng, 5) - 1;
+	if (gf_rng_below(rng, 3) == 0)
+		a->keep = shares[gf_rng_below(rng, 5)];
+	if (gf_rng_below(rng, 3) == 0)
+		a->density = shares[gf_rng_below(rng, 5)];
+	if (gf_rng_below(rng, 3) == 0)
+		a->staleness = 1 + (int)gf_rng_below(rng, 3);
+	if (gf_rng_below(rng, 3) == 0)
+		a->release = (int)gf_rng_below(rng, 2);
+	if (gf_rng_below(rng, 6) == 0)
+		a->servers = 1;
+	if (gf_rng_below(rng, 6) == 0) {
+		gf_axes_add_factor((a->nfactors = 0, a), "2", NULL);
+		gf_axes_add_factor(a, "2:ring", NULL);
+	}
+}
+
+static void draw_request(struct gf_request *r, struct gf_rng *rng)
+{
+	static const char *const policies[] = {
+		NULL,      "auto",      "sequential",      "single",
+		"wfbp",    "threshold", "mg-wfbp",         "asc-wfbp",
+		"optimal", "dear",      "asc-wfbp-literal"};
+	static const char *const systems[] = {
+		NULL,    NULL,       "auto",        "gradientflow",
+		"gtopk", "asc-wfbp", "blueconnect", "pipe-sgd"};
+	static const char *const some[] = {"f32", "f16", NULL};
+	static const char *const lossy[] = {"q8", NULL};
+
+	memset(r, 0, sizeof(*r));
+	r->policy = pick(rng, policies, GF_ARRAY_LENGTH(policies));
+	r->system = pick(rng, systems, GF_ARRAY_LENGTH(systems));
+	r->lanes = (int)gf_rng_below(rng, 4);
+	if (gf_rng_below(rng, 4) == 0)
+		r->threshold_bytes = (size_t)1 << gf_rng_below(rng, 63);
+	if (gf_rng_below(rng, 4) == 0)
+		r->ranks = 1 + (int)gf_rng_below(rng, 40);
+	if (gf_rng_below(rng, 4) == 0)
+		r->codecs = gf_rng_below(rng, 2) ? some : lossy;
+}
+
+/* --- what must hold ------------------------------------------------------- */
+
+/* -EINVAL where times are so large that a sum of them is none. */
+static void expect_same_prediction(const struct gf_plan *p)
+{
+	struct gf_fabric f = gf_plan_fabric(p);
+	struct gf_sim_result result = {0};
+	double want = p->predicted->iteration_s;
+
+	if (gf_predict_plan(p, &f, &result, NULL) == 0 &&
+	    !(fabs(result.iteration_s - want) <= 1e-12 * want))
+		fail("a plan predicts something else", p->policy);
+	if (!(p->predicted->lower_bound_s <= want * (1 + 1e-9)))
+		fail("faster than its bound", p->policy);
+}
+
+static void expect_readable(const struct gf_plan *p)
+{
+	char *text = gf_plan_write(p), *again;
+	struct gf_documents d = {0};
+	struct gf_error err = {""};
+
+	if (gf_documents_add_text(&d, text, strlen(text), "w", &err))
+		fail("a plan that was written is refused", err.text);
+	again = gf_plan_write(d.plan);
+	if (strcmp(text, again) != 0)
+		fail("a plan reads back to something else", text);
+	if (!p->rule)
+		expect_same_prediction(d.plan);
+	free(text);
+	free(again);
+	gf_documents_release(&d);
+}
+
+static void replay(const struct gf_plan *p, struct gf_rng *rng)
+{
+	struct gf_what_if what = {.ranks = 1 + (int)gf_rng_below(rng, 12)};
+	struct gf_replayed r;
+	struct gf_text notes = {0};
+	struct gf_error err = {""};
+	int rc;
+
+	if (gf_rng_below(rng, 2))
+		what.ranks = 0;
+	if (p->ranks > 16 && !what.ranks)
+		return;
+	rc = gf_replay_plan(p, &what, &r, &notes, &err);
+	if (rc == 0 || rc == -E2BIG)
+		gf_replayed_release(&r);
+	else
+		expect_one_line(&err);
+	gf_text_release(&notes);
+}
+
+/* No policy by name is faster than what auto chose. */
+static void expect_best(const struct gf_request *r, const struct gf_plan *best)
+{
+	struct gf_request asked = *r;
+	size_t i;
+
+	for (i = 0; gf_policies[i]; i++) {
+		struct gf_text notes = {0};
+		struct gf_plan p;
+
+		if (!gf_policies[i]->automatic)
+			continue;
+		asked.policy = gf_policies[i]->name;
+		if (gf_request_plan(&asked, &p, &notes, NULL) == 0) {
+			if (p.predicted && best->predicted &&
+			    best->predicted->iteration_s >
+				    p.predicted->iteration_s * (1 + 1e-9)) {
+				char *text = gf_plan_write(best);
+
+				printf("%s: %.17g s, by %s: %.17g s\n",
+				       best->policy,
+				       best->predicted->iteration_s,
+				       gf_policies[i]->name,
+				       p.predicted->iteration_s);
+				fail("slower than a policy by name", text);
+			}
+			gf_plan_release(&p);
+		}
+		gf_text_release(&notes);
+	}
+}
+
+static int use(const struct gf_documents *d, struct gf_rng *rng)
+{
+	struct gf_text notes = {0};
+	struct gf_error err = {""};
+	struct gf_axes axes;
+	struct gf_request r;
+	struct gf_plan p;
+	int rc;
+
+	draw_request(&r, rng);
+	draw_axes(&axes, rng);
+	r.axes = &axes;
+	gf_request_documents(&r, d);
+	if ((r.model && r.model->ntensors > TENSORS_MOST) ||
+	    r.ranks > RANKS_MOST) {
+		gf_axes_release(&axes);
+		return 0;
+	}
+	rc = gf_request_plan(&r, &p, &notes, &err);
+	if (rc < 0) {
+		expect_one_line(&err);
+	} else {
+		expect_readable(&p);
+		if (!r.policy && !r.system && gf_rng_below(rng, 4) == 0)
+			expect_best(&r, &p);
+		if (!p.rule)
+			replay(&p, rng);
+		gf_plan_release(&p);
+	}
+	gf_text_release(&notes);
+	gf_axes_release(&axes);
+	return rc == 0;
+}
+
+static int try_one(const struct seeds *s, struct gf_rng *rng)
+{
+	struct gf_documents d = {0};
+	struct gf_error err = {""};
+	size_t documents = 1 + gf_rng_below(rng, 2), rounds, i;
+	int rc = 0;
+
+	for (i = 0; i < documents && rc == 0; i++) {
+		const char *seed = s->texts[gf_rng_below(rng, s->count)];
+		struct gf_text t = {0};
+
+		gf_text_add(&t, seed, strlen(seed));
+		for (rounds = gf_rng_below(rng, 3); rounds > 0; rounds--)
+			mutate(&t, s, rng);
+		rc = gf_documents_add_text(&d, t.data, t.length, "f", &err);
+		gf_text_release(&t);
+	}
+	if (rc == 0)
+		rc = use(&d, rng) ? 0 : -1;
+	gf_documents_release(&d);
+	return rc == 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct seeds seeds = {0};
+
+	load_seeds(&seeds, "tests/data/valid");
+	load_seeds(&seeds, "share/profiles");
+	load_seeds(&seeds, "share/topologies");
+	return fuzz(argc, argv, &seeds, try_one);
+}
