@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Measurements, each beside its peer in the same run, printed as ratios. They
 # say nothing on a busy machine: look at the load average it prints first.
+# lab-replay lab-levels lab-lanes lab-link are minutes each, so only on request:
+# tests/bench/lab.sh says what they are.
 #   tests/bench/run.sh [kernels] [train] [plan] [predict] [allreduce]     (all)
 # allreduce needs root for its emulated clusters, and skips them aloud without.
 set -u
@@ -173,6 +175,7 @@ echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
 for part in "$@"; do
 	case $part in
 	kernels | train | plan | predict | allreduce) "bench_$part" ;;
-	*) echo "bench: want kernels, train, plan, predict or allreduce, got $part" >&2; exit 2 ;;
+	lab-*) heading "$part"; tests/bench/lab.sh "${part#lab-}" ;;
+	*) echo "bench: want kernels, train, plan, predict, allreduce or lab-PART (tests/bench/lab.sh), got $part" >&2; exit 2 ;;
 	esac
 done
