@@ -35,6 +35,12 @@ static void grow(struct gf_slab *s)
 		gf_slab_give(s, chunk + HEAD_BYTES + i * s->item_bytes);
 }
 
+void gf_slab_init(struct gf_slab *s, size_t item_bytes)
+{
+	*s = (struct gf_slab){.item_bytes = item_bytes};
+	grow(s);
+}
+
 void *gf_slab_spare(struct gf_slab *s)
 {
 	void *item = s->spare;

@@ -6,8 +6,8 @@
 
 /*
  * Items of one size, used again and again: allocated many at a time, so that
- * once the usual number is there nothing is allocated any more. Not for
- * several threads. Zero but for item_bytes is an empty one.
+ * as long as their number stays within reason nothing is allocated any more.
+ * Not for several threads.
  */
 struct gf_slab {
 	size_t item_bytes; /* a multiple of what the items must be aligned to */
@@ -15,6 +15,8 @@ struct gf_slab {
 	void *chunks;
 };
 
+/* With the first items. */
+void gf_slab_init(struct gf_slab *s, size_t item_bytes);
 /* Zeroed when it is new; else as it was given back but for its first pointer's
  * worth of bytes. */
 void *gf_slab_take(struct gf_slab *s);

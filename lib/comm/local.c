@@ -301,7 +301,7 @@ int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err)
 		struct gf_local *l = gf_xcalloc(1, sizeof(*l));
 
 		l->world = w;
-		l->requests.item_bytes = sizeof(struct gf_request);
+		gf_slab_init(&l->requests, sizeof(struct gf_request));
 		l->comm.ops = &local_ops;
 		l->comm.rank = l->comm.local_rank = rank;
 		l->comm.ranks = l->comm.local_ranks = ranks;

@@ -120,7 +120,7 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 	c->ops = &mpi_ops;
 	c->priv = m;
 	m->piece_bytes = PIECE_BYTES;
-	m->requests.item_bytes = sizeof(struct gf_request);
+	gf_slab_init(&m->requests, sizeof(struct gf_request));
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_TRY(MPI_Comm_dup, MPI_COMM_WORLD, &m->world);
 	MPI_TRY(MPI_Comm_set_errhandler, m->world, MPI_ERRORS_RETURN);
@@ -138,8 +138,10 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 		goto out;
 	*comm = c;
 out:
-	if (rc)
+	if (rc) {
+		gf_slab_release(&m->requests);
 		free(m);
+	}
 	return rc;
 }
 

@@ -322,8 +322,8 @@ int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
 	int rc;
 
 	s->below = below;
-	s->requests.item_bytes = sizeof(struct gf_request);
-	s->arrivals.item_bytes = sizeof(struct gf_shm_arrival);
+	gf_slab_init(&s->requests, sizeof(struct gf_request));
+	gf_slab_init(&s->arrivals, sizeof(struct gf_shm_arrival));
 	s->peer_of = gf_xcalloc((size_t)below->ranks, sizeof(*s->peer_of));
 	rc = gf_shm_join(s, &usable, err);
 	if (rc || !usable) {

@@ -4,62 +4,14 @@
  * memory: every call of malloc and its kin is counted.
  */
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdint.h>
 
+#include "allocations.h"
 #include "base/array.h"
 #include "base/heap.h"
 #include "comm/collective.h"
 #include "comm/shm.h"
 #include "ranks.h"
-
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                    \
-	!defined(__SANITIZE_THREAD__)
-#define COUNTED 1
-#else
-#define COUNTED 0
-#endif
-
-/* By any thread, while it counts. */
-static atomic_int allocations;
-static _Thread_local bool counting;
-
-#if COUNTED
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-void *__libc_memalign(size_t alignment, size_t size);
-
-static void count(void)
-{
-	if (counting)
-		atomic_fetch_add(&allocations, 1);
-}
-
-void *malloc(size_t size)
-{
-	count();
-	return __libc_malloc(size);
-}
-
-void *calloc(size_t number, size_t size)
-{
-	count();
-	return __libc_calloc(number, size);
-}
-
-void *realloc(void *old, size_t size)
-{
-	count();
-	return __libc_realloc(old, size);
-}
-
-void *aligned_alloc(size_t alignment, size_t size)
-{
-	count();
-	return __libc_memalign(alignment, size);
-}
-#endif
 
 static float value(int rank, size_t i)
 {
@@ -86,6 +38,17 @@ static void once(struct gf_collective *c, struct gf_exec *x, float *data,
 			       (double)data[i]);
 			break;
 		}
+}
+
+/* All ranks are here, and the count is on or off. */
+static void meet(struct gf_comm *comm, bool on)
+{
+	struct gf_error err = {""};
+
+	EXPECT(!gf_comm_barrier(comm, &err), "%s", err.text);
+	if (comm->rank == 0)
+		count_allocations(on);
+	EXPECT(!gf_comm_barrier(comm, &err), "%s", err.text);
 }
 
 /* Sizes that come again, once each has been seen, cost no allocation; with
@@ -118,17 +81,10 @@ static void sizes(struct gf_comm *comm, void *ctx)
 			c = gf_collective_new(x, &config);
 			EXPECT(!gf_collective_run(c), "before the first");
 			for (round = 0; round < 4; round++) {
-				EXPECT(!gf_comm_barrier(comm, &err), "%s",
-				       err.text);
-				atomic_store(&allocations, 0);
-				EXPECT(!gf_comm_barrier(comm, &err), "%s",
-				       err.text);
-				counting = true;
+				meet(comm, true);
 				for (i = 0; i < GF_ARRAY_LENGTH(counts); i++)
 					once(c, x, data, counts[i]);
-				counting = false;
-				EXPECT(!gf_comm_barrier(comm, &err), "%s",
-				       err.text);
+				meet(comm, false);
 				EXPECT(!COUNTED || round < 2 || places ||
 					       !atomic_load(&allocations),
 				       "%s, p = %d: %d allocations in round %d",
