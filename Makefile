@@ -110,7 +110,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo check check-build check-unit check-cli check-mpi \
-	check-lab check-docs check-gpu asan tsan install uninstall clean golden bench lint tools format \
+	check-lab check-docs check-gpu bench-gpu asan tsan install uninstall clean golden bench lint tools format \
 	tables
 .DEFAULT_GOAL := all
 
@@ -125,6 +125,7 @@ help:
 	@echo '  check-unit  check-cli  check-mpi  check-docs   parts of check'
 	@echo '  check-lab   tests on an emulated cluster (root; share/lab)'
 	@echo '  check-gpu   the kernels on an NVIDIA GPU (skipped without one)'
+	@echo '  bench-gpu   their rates, beside a copy, CUB and PyTorch'
 	@echo '  asan tsan   the tests again under a sanitizer'
 	@echo '  bench       measure (minutes); prints ratios within one run'
 	@echo '  tables      the papers'"'"' tables beside our predictions, as text'
@@ -184,7 +185,8 @@ $(foreach c,$(COMMANDS),$(eval $(call command_rule,$(c))))
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
-$(BUILD)/tests/test_device_engine: $(BUILD)/obj/tests/gpu/fake.o
+$(BUILD)/tests/test_device_engine: $(patsubst %,$(BUILD)/obj/tests/gpu/%.o,\
+	fake fake_gpu fake_nccl)
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
@@ -200,6 +202,13 @@ $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(BUILD)/obj/tests/gpu/memory_cuda.o 
 	$(foreach l,gpu base kernels,$(call archive,$(l)))
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(CUDA_LIBS) -ldl -lm
+
+# For the newest of the processors alone: CUB takes its time.
+$(BUILD)/obj/tests/gpu/%.cu.o: CUDA_ARCH := $(lastword $(CUDA_ARCH))
+$(BUILD)/gpu/bench_kernels: $(BUILD)/obj/tests/gpu/bench_kernels.cu.o \
+	$(foreach l,base kernels,$(call archive,$(l)))
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) $(CUDA_LIBS) -lstdc++ -ldl -lm
 
 # The same on this processor (tests/gpu/emulate.h); an address that no vector
 # may be loaded from ends them.
@@ -236,13 +245,22 @@ check:
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) \
-	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%))
+	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%) \
+	$(BUILD)/gpu/bench_kernels)
 
 # Needs one NVIDIA GPU of sm_$(firstword $(CUDA_ARCH)) or later and its driver; skips aloud without.
 # On a machine that has these and no more, run what is in $(BUILD)/gpu.
 check-gpu:
 	+$(Q)$(MAKE) --no-print-directory check-build
 	$(Q)BUILD=$(BUILD) tests/run.sh gpu
+
+# The same machine: rates of the kernels as shares of a copy's, top-k beside CUB
+# and, where PyTorch is installed, beside torch.topk.
+bench-gpu: config $(if $(filter 1,$(CUDA)),$(BUILD)/gpu/bench_kernels)
+	$(Q)if [ ! -x $(BUILD)/gpu/bench_kernels ]; then \
+	  echo 'bench-gpu: built without CUDA'; \
+	else $(BUILD)/gpu/bench_kernels && tests/gpu/topk_torch.py || \
+	  [ $$? -eq 77 ]; fi
 
 check-unit check-cli check-mpi check-lab check-docs: check-%:
 	+$(Q)$(MAKE) --no-print-directory check-build

@@ -233,7 +233,7 @@ static int start_thread(struct gf_device_engine *e, struct gf_error *err)
 	size_t i;
 	int rc;
 
-	/* from now on the communicator is the other thread's */
+	/* soon the communicator is the other thread's */
 	for (i = 0; i < e->nlanes; i++)
 		e->lanes[i].on_wait = NULL;
 	sigfillset(&all);
@@ -290,11 +290,16 @@ int gf_device_engine_new(const struct gf_device_engine_config *config,
 		rc = open_lane(e, lane, err);
 	if (!rc)
 		rc = gf_comm_agree(e->k.comm, start_thread(e, err), err);
-	if (rc)
+	if (rc) {
 		gf_device_engine_free(e);
-	else
-		*engine = e;
-	return rc;
+		return rc;
+	}
+	pthread_mutex_lock(&e->lock);
+	e->running = true;
+	pthread_cond_signal(&e->wake);
+	pthread_mutex_unlock(&e->lock);
+	*engine = e;
+	return 0;
 }
 
 static void free_message(struct gf_device_engine *e,

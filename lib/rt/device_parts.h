@@ -56,8 +56,8 @@ struct gf_device_engine {
 	pthread_mutex_t lock;
 	pthread_cond_t wake, news; /* for the watching thread; for the other */
 	/* under lock */
-	bool quit;
-	uint64_t step; /* begun so far */
+	bool running, quit; /* the watching thread may use the communicator */
+	uint64_t step;      /* begun so far */
 	bool *tensor_ready;
 	bool backward_ended;
 	size_t next; /* the first message that has not been issued */

@@ -156,6 +156,13 @@ void *gf_device_watch(void *engine)
 	bool quit = false, failed = false;
 	int rc;
 
+	pthread_mutex_lock(&e->lock);
+	while (!e->running && !e->quit)
+		pthread_cond_wait(&e->wake, &e->lock);
+	/* the other thread may have failed already, and be leaving */
+	quit = e->quit;
+	failed = e->rc != 0;
+	pthread_mutex_unlock(&e->lock);
 	while (!quit && !failed) {
 		rc = watch_once(e, &err);
 		pthread_mutex_lock(&e->lock);

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+// Each kernel's rate as a share of what a copy within the device reaches, and
+// top-k beside sorting with CUB: all in one run, medians of event times.
+//	bench_kernels [ELEMENTS]
+// Needs a GPU and its driver; 26 bytes of device memory per element.
+#include <cub/device/device_radix_sort.cuh>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#include "gf_gpu_kernels.h"
+
+#define TRY(call)                                                              \
+	do {                                                                   \
+		cudaError_t status_ = (call);                                  \
+		if (status_ != cudaSuccess) {                                  \
+			printf("%s: %s\n", #call,                              \
+			       cudaGetErrorString(status_));                   \
+			exit(1);                                               \
+		}                                                              \
+	} while (0)
+
+#define ROUNDS  20
+#define WARMUPS 3
+#define CHUNK   32000
+#define DENSITY 0.001
+
+namespace
+{
+
+cudaStream_t stream;
+cudaEvent_t before, after;
+const struct gf_gpu_kernels *gpu = &gf_gpu_kernels_cuda;
+double copy_rate;
+
+struct gf_gpu_stream *s()
+{
+	return reinterpret_cast<struct gf_gpu_stream *>(stream);
+}
+
+template <class T> T *room(size_t count)
+{
+	void *p;
+
+	TRY(cudaMalloc(&p, count * sizeof(T)));
+	return static_cast<T *>(p);
+}
+
+double median_s(const std::function<void()> &run)
+{
+	std::vector<float> ms(ROUNDS);
+
+	for (int i = -WARMUPS; i < ROUNDS; i++) {
+		float took;
+
+		TRY(cudaEventRecord(before, stream));
+		run();
+		TRY(cudaEventRecord(after, stream));
+		TRY(cudaEventSynchronize(after));
+		TRY(cudaEventElapsedTime(&took, before, after));
+		if (i >= 0)
+			ms[i] = took;
+	}
+	TRY(cudaGetLastError());
+	std::sort(ms.begin(), ms.end());
+	return ms[ROUNDS / 2] * 1e-3;
+}
+
+void report(const char *name, double bytes, const std::function<void()> &run)
+{
+	const double seconds = median_s(run);
+
+	printf("%-22s %9.3f ms %8.0f GB/s %6.1f %%\n", name, seconds * 1e3,
+	       bytes / seconds / 1e9, 100 * bytes / seconds / copy_rate);
+}
+
+// Normal enough: sums of uniform bits, some of them large.
+__global__ void draw(float *x, size_t n, uint32_t seed)
+{
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x) {
+		uint64_t h = (i + seed) * 0x9e3779b97f4a7c15u;
+
+		h = (h ^ h >> 31) * 0xbf58476d1ce4e5b9u;
+		h ^= h >> 29;
+		x[i] = ((float)(h & 0xffff) + (float)(h >> 16 & 0xffff) +
+			(float)(h >> 32 & 0xffff) + (float)(h >> 48)) /
+			       65536.0f -
+		       2.0f;
+	}
+}
+
+__global__ void keys_of(const float *x, uint32_t *key, uint32_t *index,
+			size_t n)
+{
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x) {
+		key[i] = __float_as_uint(x[i]) & 0x7fffffff;
+		index[i] = (uint32_t)i;
+	}
+}
+
+struct arrays {
+	size_t n;
+	float *x, *y, *z;
+	uint16_t *h;
+	uint8_t *q;
+	uint32_t *flag;
+};
+
+void streaming(const arrays &a)
+{
+	const struct gf_sgd_step step = {0.1f, 0.9f, 1e-4f, 0.5f, 0};
+	const double n = (double)a.n;
+	double *norms = room<double>(a.n / CHUNK + 1);
+
+	report("fill", 4 * n, [&] { gpu->fill_f32(s(), 0, a.z, a.n); });
+	report("add", 12 * n, [&] { gpu->add_f32(s(), a.z, a.x, a.n); });
+	report("axpby", 12 * n,
+	       [&] { gpu->axpby_f32(s(), .5f, a.x, .5f, a.z, a.n); });
+	report("sgd", 20 * n,
+	       [&] { gpu->sgd_f32(s(), &step, NULL, a.x, a.y, a.z, a.n); });
+	report("nonfinite", 4 * n,
+	       [&] { gpu->nonfinite_f32(s(), a.x, a.flag, a.n); });
+	report("chunk norms", 4 * n, [&] {
+		gpu->chunk_norms_f32(s(), a.x, NULL, a.n, CHUNK, norms);
+	});
+	report("chunk norms, adding", 12 * n,
+	       [&] { gpu->chunk_norms_f32(s(), a.z, a.x, a.n, CHUNK, norms); });
+	report("f16 encode", 6 * n,
+	       [&] { gpu->f16_encode(s(), a.h, a.x, a.n); });
+	report("f16 decode", 6 * n,
+	       [&] { gpu->f16_decode(s(), a.z, a.h, a.n); });
+	report("f16 decode, adding", 10 * n,
+	       [&] { gpu->f16_decode_add(s(), a.z, a.h, a.n); });
+	report("bf16 encode", 6 * n,
+	       [&] { gpu->bf16_encode(s(), a.h, a.x, a.n); });
+	report("bf16 decode, adding", 10 * n,
+	       [&] { gpu->bf16_decode_add(s(), a.z, a.h, a.n); });
+	report("trunc16 encode", 6 * n,
+	       [&] { gpu->trunc16_encode(s(), a.h, a.x, a.n); });
+	report("q8 encode", 5 * n,
+	       [&] { gpu->q8_encode(s(), a.q, a.x, a.n, 1024); });
+	report("q8 decode", 5 * n,
+	       [&] { gpu->q8_decode(s(), a.z, a.q, a.n, 1024); });
+	report("q8 decode, adding", 9 * n,
+	       [&] { gpu->q8_decode_add(s(), a.z, a.q, a.n, 1024); });
+	TRY(cudaFree(norms));
+}
+
+// One chunk in ten.
+void chunks(const arrays &a)
+{
+	std::vector<uint32_t> list;
+	std::vector<uint8_t> sent(a.n / CHUNK + 1);
+	uint32_t *on_device;
+	uint8_t *sent_on_device = room<uint8_t>(sent.size());
+	double moved;
+
+	for (uint32_t c = 0; (size_t)(c + 1) * CHUNK <= a.n; c += 10) {
+		list.push_back(c);
+		sent[c] = 1;
+	}
+	on_device = room<uint32_t>(list.size() + 1);
+	TRY(cudaMemcpy(on_device, list.data(), list.size() * 4,
+		       cudaMemcpyHostToDevice));
+	TRY(cudaMemcpy(sent_on_device, sent.data(), sent.size(),
+		       cudaMemcpyHostToDevice));
+	moved = 8.0 * CHUNK * (double)list.size();
+	report("gather chunks", moved, [&] {
+		gpu->gather_chunks_f32(s(), a.z, a.x, a.n, CHUNK, on_device,
+				       list.size());
+	});
+	report("scatter chunks", moved, [&] {
+		gpu->scatter_chunks_f32(s(), a.z, a.x, a.n, CHUNK, on_device,
+					list.size());
+	});
+	report("keep chunks", 4.0 * (double)a.n * 1.9, [&] {
+		gpu->keep_chunks_f32(s(), a.z, a.x, a.n, CHUNK, sent_on_device,
+				     1);
+	});
+	TRY(cudaFree(on_device));
+	TRY(cudaFree(sent_on_device));
+}
+
+// Sorting is what CUB offers for the k largest of so many with their places.
+double sort_s(const arrays &a)
+{
+	uint32_t *key = room<uint32_t>(a.n), *index = room<uint32_t>(a.n);
+	uint32_t *key_out = reinterpret_cast<uint32_t *>(a.y);
+	uint32_t *index_out = reinterpret_cast<uint32_t *>(a.z);
+	size_t bytes = 0;
+	void *work;
+	double seconds;
+
+	TRY(cub::DeviceRadixSort::SortPairsDescending(NULL, bytes, key, key_out,
+						      index, index_out,
+						      (int)a.n, 0, 31, stream));
+	TRY(cudaMalloc(&work, bytes));
+	seconds = median_s([&] {
+		keys_of<<<2048, 256, 0, stream>>>(a.x, key, index, a.n);
+		TRY(cub::DeviceRadixSort::SortPairsDescending(
+			work, bytes, key, key_out, index, index_out, (int)a.n,
+			0, 31, stream));
+	});
+	TRY(cudaFree(work));
+	TRY(cudaFree(key));
+	TRY(cudaFree(index));
+	return seconds;
+}
+
+void topk(const arrays &a)
+{
+	const size_t k = std::max<size_t>(1, (size_t)(DENSITY * (double)a.n));
+	const size_t bytes = gf_gpu_topk_work_bytes(a.n);
+	struct gf_gpu_topk t = {
+		a.x, NULL, a.n, k, room<uint32_t>(k), room<uint8_t>(bytes)};
+	double own_s, cub_s;
+
+	report("topk", 4.0 * (double)a.n, [&] { gpu->topk_f32(s(), &t); });
+	own_s = median_s([&] { gpu->topk_f32(s(), &t); });
+	TRY(cudaFree(t.work));
+	cub_s = sort_s(a);
+	printf("topk of %zu, k %zu: %.3f ms; CUB's sort: %.3f ms, %.1f times "
+	       "as long\n",
+	       a.n, k, own_s * 1e3, cub_s * 1e3, cub_s / own_s);
+	t.work = room<uint8_t>(bytes);
+	t.add = a.z;
+	gpu->fill_f32(s(), 0, a.z, a.n);
+	report("topk, adding", 12.0 * (double)a.n,
+	       [&] { gpu->topk_f32(s(), &t); });
+	TRY(cudaFree(t.work));
+	TRY(cudaFree(t.index));
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	const size_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000000;
+	struct cudaDeviceProp p;
+	int devices = 0;
+	arrays a;
+
+	if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+		printf("no GPU that CUDA can use\n");
+		return 77;
+	}
+	if (n < 100000 || n > 2000000000) {
+		printf("want 100000 to 2000000000 elements\n");
+		return 2;
+	}
+	TRY(cudaGetDeviceProperties(&p, 0));
+	TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	TRY(cudaEventCreate(&before));
+	TRY(cudaEventCreate(&after));
+	a = arrays{n,
+		   room<float>(n),
+		   room<float>(n),
+		   room<float>(n),
+		   room<uint16_t>(n),
+		   room<uint8_t>(n + (n / 1024 + 1) * 4),
+		   room<uint32_t>(1)};
+	draw<<<2048, 256, 0, stream>>>(a.x, n, 1);
+	draw<<<2048, 256, 0, stream>>>(a.y, n, 2);
+	draw<<<2048, 256, 0, stream>>>(a.z, n, 3);
+	copy_rate =
+		8.0 * (double)n / median_s([&] {
+			TRY(cudaMemcpyAsync(a.z, a.x, 4 * n,
+					    cudaMemcpyDeviceToDevice, stream));
+		});
+	printf("%s, %zu elements; a copy within the device: %.0f GB/s\n",
+	       p.name, n, copy_rate / 1e9);
+	streaming(a);
+	chunks(a);
+	topk(a);
+	return 0;
+}

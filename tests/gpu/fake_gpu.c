@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fake_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gf_kernels.h"
+
+/* --- the device's table --------------------------------------------------- */
+
+static int fake_alloc(struct gf_gpu *g, size_t size_bytes, void **p,
+		      struct gf_error *err)
+{
+	struct fake_world *w = fake_device_of(g)->world;
+
+	(void)err;
+	pthread_mutex_lock(&w->lock);
+	*p = fake_remember(w, size_bytes);
+	memset(*p, 0xff, size_bytes);
+	pthread_mutex_unlock(&w->lock);
+	return 0;
+}
+
+static void fake_free(struct gf_gpu *g, void *p)
+{
+	(void)g;
+	(void)p;
+}
+
+static int fake_free_bytes(struct gf_gpu *g, size_t *bytes,
+			   struct gf_error *err)
+{
+	(void)g;
+	(void)err;
+	*bytes = (size_t)1 << 30;
+	return 0;
+}
+
+static int fake_stream_new(struct gf_gpu *g, bool urgent,
+			   struct gf_gpu_stream **s, struct gf_error *err)
+{
+	struct fake_world *w = fake_device_of(g)->world;
+	struct gf_gpu_stream *n;
+
+	(void)urgent;
+	(void)err;
+	pthread_mutex_lock(&w->lock);
+	if (w->nstreams == STREAMS_MAX)
+		abort();
+	n = &w->streams[w->nstreams++];
+	*n = (struct gf_gpu_stream){
+		.world = w,
+		.rank = (int)(fake_device_of(g) - w->devices),
+		.used = true};
+	n->last = &n->first;
+	pthread_mutex_unlock(&w->lock);
+	*s = n;
+	return 0;
+}
+
+static void fake_stream_free(struct gf_gpu *g, struct gf_gpu_stream *s)
+{
+	(void)g;
+	if (s)
+		s->used = false; /* what is enqueued still runs */
+}
+
+static int fake_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
+			    struct gf_error *err)
+{
+	bool empty;
+
+	(void)g;
+	(void)err;
+	do {
+		pthread_mutex_lock(&s->world->lock);
+		empty = !s->first;
+		pthread_mutex_unlock(&s->world->lock);
+		if (!empty)
+			usleep(100);
+	} while (!empty);
+	return 0;
+}
+
+static int fake_event_new(struct gf_gpu *g, bool timed, struct gf_gpu_event **e,
+			  struct gf_error *err)
+{
+	struct fake_world *w = fake_device_of(g)->world;
+
+	(void)timed;
+	(void)err;
+	pthread_mutex_lock(&w->lock);
+	*e = fake_remember(w, sizeof(**e));
+	(*e)->world = w;
+	pthread_mutex_unlock(&w->lock);
+	return 0;
+}
+
+static void fake_event_free(struct gf_gpu *g, struct gf_gpu_event *e)
+{
+	(void)g;
+	(void)e;
+}
+
+static int fake_record(struct gf_gpu *g, struct gf_gpu_event *e,
+		       struct gf_gpu_stream *s, struct gf_error *err)
+{
+	struct fake_operation *op;
+
+	(void)g;
+	(void)err;
+	pthread_mutex_lock(&s->world->lock);
+	op = fake_op(s, RECORD);
+	op->event = e;
+	op->count = ++e->recorded;
+	pthread_mutex_unlock(&s->world->lock);
+	return 0;
+}
+
+static int fake_wait(struct gf_gpu *g, struct gf_gpu_stream *s,
+		     struct gf_gpu_event *e, struct gf_error *err)
+{
+	struct fake_operation *op;
+
+	(void)g;
+	(void)err;
+	pthread_mutex_lock(&s->world->lock);
+	op = fake_op(s, WAIT);
+	op->event = e;
+	op->count = e->recorded;
+	pthread_mutex_unlock(&s->world->lock);
+	return 0;
+}
+
+static int fake_query(struct gf_gpu *g, struct gf_gpu_event *e,
+		      struct gf_error *err)
+{
+	bool happened;
+
+	(void)g;
+	(void)err;
+	pthread_mutex_lock(&e->world->lock);
+	happened = e->happened == e->recorded;
+	pthread_mutex_unlock(&e->world->lock);
+	return happened;
+}
+
+static int fake_event_s(struct gf_gpu *g, struct gf_gpu_event *from,
+			struct gf_gpu_event *to, double *seconds,
+			struct gf_error *err)
+{
+	(void)g;
+	(void)err;
+	pthread_mutex_lock(&from->world->lock);
+	*seconds = to->at_s - from->at_s;
+	pthread_mutex_unlock(&from->world->lock);
+	return 0;
+}
+
+static void call_copy(struct fake_operation *op)
+{
+	memmove(op->a, op->b, op->n);
+}
+
+static int fake_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
+		     const void *from, size_t size_bytes, enum gf_gpu_copy kind,
+		     struct gf_error *err)
+{
+	(void)g;
+	(void)kind;
+	(void)err;
+	fake_call(s, call_copy, to, from, size_bytes, 0);
+	return 0;
+}
+
+static int fake_check(struct gf_gpu *g, struct gf_error *err)
+{
+	(void)g;
+	(void)err;
+	return 0;
+}
+
+const struct gf_gpu_ops fake_gpu_ops = {
+	.name = "fake",
+	.alloc = fake_alloc,
+	.free = fake_free,
+	.host_alloc = fake_alloc,
+	.host_free = fake_free,
+	.free_bytes = fake_free_bytes,
+	.stream_new = fake_stream_new,
+	.stream_free = fake_stream_free,
+	.stream_sync = fake_stream_sync,
+	.event_new = fake_event_new,
+	.event_free = fake_event_free,
+	.record = fake_record,
+	.wait = fake_wait,
+	.query = fake_query,
+	.event_s = fake_event_s,
+	.copy = fake_copy,
+	.check = fake_check,
+};
+
+/* --- kernels: ref's, when their turn comes -------------------------------- */
+
+#define KERNEL(name, to_type, from_type)                                       \
+	static void call_##name(struct fake_operation *op)                     \
+	{                                                                      \
+		gf_kernels_named("ref")->name(op->a, op->b, op->n);            \
+	}                                                                      \
+	static void fake_##name(struct gf_gpu_stream *s, to_type *to,          \
+				from_type *from, size_t n)                     \
+	{                                                                      \
+		fake_call(s, call_##name, to, from, n, 0);                     \
+	}
+KERNEL(add_f32, float, const float)
+KERNEL(f16_encode, uint16_t, const float)
+KERNEL(f16_decode, float, const uint16_t)
+KERNEL(f16_decode_add, float, const uint16_t)
+KERNEL(bf16_encode, uint16_t, const float)
+KERNEL(bf16_decode, float, const uint16_t)
+KERNEL(bf16_decode_add, float, const uint16_t)
+KERNEL(trunc16_encode, uint16_t, const float)
+
+#define Q8_KERNEL(name, to_type, from_type, to_step, from_step)                \
+	static void call_##name(struct fake_operation *op)                     \
+	{                                                                      \
+		to_type *to = op->a;                                           \
+		from_type *from = op->b;                                       \
+		for (size_t at = 0, b = 0; at < op->n; at += op->m, b++)       \
+			gf_kernels_named("ref")->name(                         \
+				to + b * (to_step), from + b * (from_step),    \
+				op->n - at < op->m ? op->n - at : op->m);      \
+	}                                                                      \
+	static void fake_##name(struct gf_gpu_stream *s, to_type *to,          \
+				from_type *from, size_t n, size_t block)       \
+	{                                                                      \
+		fake_call(s, call_##name, to, from, n, block);                 \
+	}
+Q8_KERNEL(q8_encode, uint8_t, const float, op->m + 4, op->m)
+Q8_KERNEL(q8_decode, float, const uint8_t, op->m, op->m + 4)
+Q8_KERNEL(q8_decode_add, float, const uint8_t, op->m, op->m + 4)
+
+const struct gf_gpu_kernels fake_gpu_kernels = {
+	.name = "fake",
+	.add_f32 = fake_add_f32,
+	.f16_encode = fake_f16_encode,
+	.f16_decode = fake_f16_decode,
+	.f16_decode_add = fake_f16_decode_add,
+	.bf16_encode = fake_bf16_encode,
+	.bf16_decode = fake_bf16_decode,
+	.bf16_decode_add = fake_bf16_decode_add,
+	.trunc16_encode = fake_trunc16_encode,
+	.q8_encode = fake_q8_encode,
+	.q8_decode = fake_q8_decode,
+	.q8_decode_add = fake_q8_decode_add,
+};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TESTS_GPU_FAKE_PARTS_H
+#define GF_TESTS_GPU_FAKE_PARTS_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+#include "fake.h"
+
+/* What the fake's files share: fake.c has the queues and plays them, fake_gpu.c
+ * is the device's table, fake_nccl.c is NCCL. Everything is under the world's
+ * lock. */
+#define RANKS_MAX   16
+#define STREAMS_MAX 128
+#define COMMS_MAX   256
+#define ITEMS_MAX   64
+
+enum kind { CALL, RECORD, WAIT, NCCL };
+enum what { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, SEND, RECV };
+
+struct fake_item {
+	enum what what;
+	struct gf_nccl_comm *comm;
+	void *data;
+	size_t count; /* elements, of a part where there are parts; or bytes */
+	int peer;
+	uint64_t index; /* among those of the communicator, or to the peer */
+	bool ended;
+};
+
+struct fake_operation {
+	enum kind kind;
+	void (*call)(struct fake_operation *op);
+	void (*run)(void *ctx);
+	void *a;
+	const void *b;
+	size_t n, m;
+	struct gf_gpu_event *event;
+	uint64_t count;
+	struct fake_item items[ITEMS_MAX];
+	size_t nitems;
+	bool begun;
+	struct fake_operation *next;
+};
+
+struct gf_gpu_stream {
+	struct fake_world *world;
+	int rank;
+	bool used;
+	struct fake_operation *first, **last;
+};
+
+struct gf_gpu_event {
+	struct fake_world *world;
+	uint64_t recorded, happened;
+	double at_s;
+};
+
+/* All that call comm_new with one id, or comm_split for the n-th time on one
+ * parent. */
+struct meeting {
+	uint64_t id;
+	int ranks, come;
+	int color[RANKS_MAX], key[RANKS_MAX];
+	struct gf_nccl_comm *member[RANKS_MAX];
+};
+
+struct gf_nccl_comm {
+	struct fake_world *world;
+	struct meeting *meeting;
+	int rank, place, color, ranks; /* of the world; of the meeting */
+	int me;                        /* rank in the communicator */
+	struct gf_nccl_comm *peers[RANKS_MAX];
+	uint64_t splits, calls, sent[RANKS_MAX], received[RANKS_MAX];
+	bool ready, aborted, exists;
+};
+
+struct fake_device {
+	struct gf_gpu gpu;
+	struct fake_world *world;
+	int begun;
+	size_t calls;
+};
+
+struct fake_world {
+	pthread_mutex_t lock;
+	pthread_t thread;
+	bool quit;
+	int ranks, slots;
+	struct gf_rng rng;
+	struct fake_faults faults;
+	struct fake_device devices[RANKS_MAX];
+	struct gf_gpu_stream streams[STREAMS_MAX];
+	struct meeting *meetings[COMMS_MAX];
+	struct gf_nccl_comm *comms[COMMS_MAX];
+	size_t nstreams, nmeetings, ncomms;
+	/* Given out; a queue may still name it when it is freed. */
+	void **memory;
+	size_t nmemory, memory_capacity;
+	uint64_t ids;
+	char complaint[256];
+};
+
+void fake_complain(struct fake_world *w, const char *what);
+/* Zeroed; lives as long as the world. */
+void *fake_remember(struct fake_world *w, size_t size_bytes);
+struct fake_device *fake_device_of(struct gf_gpu *g);
+
+void fake_push(struct gf_gpu_stream *s, struct fake_operation *op);
+/* A new one at the end of the stream. */
+struct fake_operation *fake_op(struct gf_gpu_stream *s, enum kind kind);
+/* The first is done. */
+void fake_pop(struct gf_gpu_stream *s);
+/* Takes the lock itself. */
+void fake_call(struct gf_gpu_stream *s, void (*call)(struct fake_operation *op),
+	       void *a, const void *b, size_t n, size_t m);
+/* True: it has moved. */
+bool fake_play_nccl(struct gf_gpu_stream *s, struct fake_operation *op);
+
+extern const struct gf_gpu_ops fake_gpu_ops;
+extern const struct gf_gpu_kernels fake_gpu_kernels;
+
+#endif
