@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_BENCH_CONTEST_H
+#define GF_BENCH_CONTEST_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "bench/allreduce.h"
+#include "bench/sparse.h"
+#include "codec/codec.h"
+#include "rt/burst.h"
+#include "rt/choose.h"
+#include "rt/watch.h"
+
+/*
+ * What allreduce.c's measurements share, and are made of: contestants over the
+ * same messages' worth of memory, who take turns, and whose results are checked
+ * afterwards.
+ */
+struct gf_bench_allreduce {
+	struct gf_bench_allreduce_config config;
+	struct gf_watch watch;
+	struct gf_chooser *chooser;
+	void *source, *work;
+	size_t room_elems; /* in each */
+};
+
+/* The caller fills bursts, or sparse, before it measures. */
+struct gf_contest {
+	struct gf_bench_allreduce *b;
+	struct gf_burst **bursts;
+	struct gf_bench_sparse **sparse; /* in place of a burst, or NULL */
+	double **times;                  /* [burst * 2 + placement][repeat] */
+	size_t n;
+	size_t count_elems;           /* of all messages of a burst */
+	size_t first_elems;           /* of the first of them */
+	const struct gf_codec *codec; /* the one with the largest error */
+};
+
+/* Bytes of so many elements. */
+size_t gf_contest_bytes(const struct gf_bench_allreduce *b, size_t count_elems);
+
+void gf_contest_init(struct gf_contest *c, struct gf_bench_allreduce *b,
+		     size_t n, size_t count_elems);
+/* Closes the contestants. */
+void gf_contest_release(struct gf_contest *c);
+
+/* Collective: repeats, times and checks into a row each. After a failure the
+ * ranks may not be together any more. */
+int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,
+		       struct gf_error *err);
+
+#endif

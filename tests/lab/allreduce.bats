@@ -1,0 +1,60 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# gf-allreduce across emulated hosts of two ranks each. Needs root; skipped
+# aloud without.
+load ../cli/common
+
+lab() { "$GF_SOURCE/share/lab/gf-lab" "$@"; }
+
+setup_file() {
+	[ "$(id -u)" -eq 0 ] || skip "needs root"
+	ip netns add gf-try 2> /dev/null || skip "network namespaces are not permitted here"
+	ip netns del gf-try
+	lab up ballr --hosts 2 --ranks 2 --rate 100mbit
+}
+
+teardown_file() {
+	lab down ballr 2> /dev/null || true
+	[ ! -e /run/gf-lab/ballr ]
+}
+
+teardown() {
+	[ -z "${job:-}" ] || { kill "$job" && wait "$job"; } || true
+}
+
+@test "cluster: every algorithm sums right, and none beats the link" {
+	wants 0 lab run ballr --timeout 100 gf-allreduce -a all,auto -n 3 -w 1 -b 64K -e 512K -f 8 --json
+	jq -se 'length == 36 and all(.wrong == 0 and .ranks == 4 and .ranks_per_host == 2)' out.txt
+	# hosts come first where there are several
+	jq -se 'map(select(.chosen == "blueconnect" or .chosen == "hierarchical").factors) | unique == ["2x2"]' out.txt
+	# a host sends and receives the whole message once, at 12.5 MB/s but for
+	# the shaper's first 32 KiB
+	jq -se 'map(select(.size_bytes == 524288)) | all(.min_s > (524288 - 65536) / 12.5e6)' out.txt
+}
+
+@test "cluster: codecs make the transfer shorter" {
+	wants 0 lab run ballr --timeout 100 gf-allreduce -a blueconnect -n 3 -w 1 -b 1M -e 1M --codec q8 --json
+	cp out.txt q8.txt
+	wants 0 lab run ballr --timeout 100 gf-allreduce -a blueconnect -n 3 -w 1 -b 1M -e 1M --json
+	jq -se --slurpfile q q8.txt '($q | map(.wrong) | add == 0) and all(.wrong == 0)
+		and (map(.time_s) | min) > 2 * ($q | map(.time_s) | min)' out.txt
+}
+
+@test "cluster: a rank that stops: rank, message and step" {
+	lab run ballr --timeout 60 gf-allreduce -q -a ring -b 64K -e 64K -n 100000 --timeout 4s > out.txt 2> err.txt < /dev/null 3>&- &
+	job=$!
+	sleep 6
+	local stopped status=0 pid
+	for pid in $(ip netns pids gflab-ballr-h1); do
+		grep -qzx 'OMPI_COMM_WORLD_RANK=3' "/proc/$pid/environ" && [ "$(cat "/proc/$pid/comm")" = gf-allreduce ] && stopped=$pid
+	done
+	[ -n "$stopped" ]
+	kill -STOP "$stopped"
+	wait "$job" || status=$?
+	job=
+	kill -CONT "$stopped" 2> /dev/null || true
+	cat err.txt
+	[ "$status" -eq 4 ]
+	grep -qE 'step [0-9]+, message 0 \(65536 bytes\).*rank 3 does not answer' err.txt
+	[ ! -s out.txt ]
+}
