@@ -160,11 +160,6 @@ static int check_message(const struct gf_message *m, size_t index,
 	const struct gf_algorithm *a;
 	const struct gf_codec *codec;
 
-	if (m->half != GF_HALF_ALL)
-		return gf_error_set(err, -ENOTSUP,
-				    "message %zu: this build runs half "
-				    "\"all\", got \"%s\"",
-				    index, gf_half_names[m->half]);
 	codec = gf_codec_find(m->codec);
 	if (!codec)
 		return gf_error_set(err, -ENOTSUP,
@@ -176,6 +171,11 @@ static int check_message(const struct gf_message *m, size_t index,
 		return gf_error_set(err, -ENOTSUP,
 				    "message %zu: this build has no algorithm "
 				    "\"%s\"",
+				    index, m->algorithm);
+	if (m->half == GF_HALF_SPLIT && !a->owned)
+		return gf_error_set(err, -ENOTSUP,
+				    "message %zu: algorithm \"%s\" has no "
+				    "halves for \"split\"",
 				    index, m->algorithm);
 	if (!a->build && !codec->adds)
 		return gf_error_set(err, -ENOTSUP,

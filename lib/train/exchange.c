@@ -115,11 +115,17 @@ int gf_exchange_wait(struct gf_exchange *x, size_t *slot, struct gf_error *err)
 void gf_exchange_times(const struct gf_exchange *x,
 		       struct gf_message_times *times)
 {
-	if (x->ops->times)
+	const struct gf_message_times *engine = gf_engine_times(x->engine);
+	size_t n = x->env.plan->nmessages, i;
+
+	if (x->ops->times) {
 		x->ops->times(x, times);
-	else
-		memcpy(times, gf_engine_times(x->engine),
-		       x->env.plan->nmessages * sizeof(*times));
+		return;
+	}
+	memcpy(times, engine, n * sizeof(*times));
+	/* a split message ends with its all-gather */
+	for (i = n; i < x->nplan_work; i++)
+		times[x->plan_work[0][i].after - 1].end_s = engine[i].end_s;
 }
 
 struct gf_exchange_bad gf_exchange_find_bad(const struct gf_pool *pool,

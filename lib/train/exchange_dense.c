@@ -5,7 +5,9 @@
  * Every gradient goes out, as the plan's messages say, and comes back as the
  * sum over ranks; scaled ones as the mean, since a sum of many could overflow
  * what goes on the wire. Its state is in the pools alone, which nobody else
- * writes.
+ * writes. A split message's
+ * all-gather goes behind the step's other messages; all have ended before the
+ * update, and so before the next forward.
  */
 
 /* --- on the thread that moves messages: the scale --------------------------

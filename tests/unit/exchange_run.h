@@ -18,7 +18,7 @@ struct exchange_run {
 	size_t ntensors;
 	size_t threshold_bytes;
 	int lanes;
-	bool at_end;
+	bool at_end, split;
 	struct gf_selection selection;
 	double momentum, weight_decay, lr;
 	double scale; /* of the loss; 0: not scaled */
@@ -107,8 +107,12 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	plan_of(&plan, run->counts, run->ntensors, comm->ranks,
 		run->threshold_bytes, run->lanes, "ring");
 	plan.selection = run->selection;
-	for (i = 0; i < plan.nmessages && run->at_end; i++)
-		plan.messages[i].release = GF_RELEASE_BACKWARD_END;
+	for (i = 0; i < plan.nmessages; i++) {
+		if (run->at_end)
+			plan.messages[i].release = GF_RELEASE_BACKWARD_END;
+		if (run->split)
+			plan.messages[i].half = GF_HALF_SPLIT;
+	}
 	for (i = 0; i < run->ntensors; i++)
 		shapes[i] = (struct gf_shape){1, {run->counts[i]}};
 	EXPECT(!gf_exchange_open(&x, &env, &err), "%s", err.text);

@@ -273,6 +273,7 @@ static void spoil(struct gf_plan *p, int how)
 	switch (how) {
 	case 0:
 		p->messages[1].half = GF_HALF_SPLIT;
+		set_text(&p->messages[1].algorithm, "butterfly");
 		break;
 	case 1:
 		set_text(&p->messages[2].algorithm, "library");
@@ -309,7 +310,8 @@ static void refusals(struct gf_comm *c, void *ctx)
 		const char *text;
 	} want[] = {
 		{-ENOTSUP,
-		 "message 1: this build runs half \"all\", got \"split\""},
+		 "message 1: algorithm \"butterfly\" has no halves for "
+		 "\"split\""},
 		{-ENOTSUP,
 		 "message 2: algorithm \"library\" adds numbers, and what "
 		 "codec \"q8\" sends are none"},

@@ -508,9 +508,43 @@ static void test_bad(void)
 		}
 }
 
+/* A ring in two halves is the ring: the same bits. */
+static void test_split(void)
+{
+	static const int ranks[] = {1, 2, 3, 4, 5, 8};
+	static const size_t counts[] = {60, 7, 130, 1, 33, 200};
+	static struct exchange_run whole, split;
+	size_t i;
+
+	for (i = 0; i < 2 * GF_ARRAY_LENGTH(ranks); i++) {
+		whole = (struct exchange_run){
+			.ranks = ranks[i / 2],
+			.counts = counts,
+			.ntensors = GF_ARRAY_LENGTH(counts),
+			.threshold_bytes = 100,
+			.lanes = i % 2 ? 3 : 1,
+			.momentum = .9,
+			.lr = .1,
+			.first_step = 1,
+			.steps = 6,
+			.gradient = noise,
+		};
+		split = whole;
+		split.split = true;
+		run_exchange(&whole, "whole");
+		run_exchange(&split, "split");
+		EXPECT(!memcmp(split.weights[0], whole.weights[0],
+			       sizeof(whole.weights[0])),
+		       "%d ranks: other weights", ranks[i / 2]);
+		EXPECT(split.sent_bytes[0] == whole.sent_bytes[0],
+		       "%d ranks: other bytes", ranks[i / 2]);
+	}
+}
+
 int main(void)
 {
 	watchdog(250);
+	test_split();
 	test_k();
 	test_ties();
 	test_vector();
