@@ -27,6 +27,21 @@ static void sort(struct gf_compared *rows, size_t n)
 	}
 }
 
+/* What no plan of any of them beats: the bound over the most lanes that one of
+ * them may use. What splits messages keeps its own. */
+static void share_bound(struct gf_compared *rows, size_t n)
+{
+	double bound = INFINITY;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (rows[i].policy->automatic)
+			bound = fmin(bound, rows[i].lower_bound_s);
+	for (i = 0; i < n; i++)
+		if (rows[i].policy->automatic)
+			rows[i].lower_bound_s = bound;
+}
+
 int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 		       size_t *nrows, struct gf_text *notes,
 		       struct gf_error *err)
@@ -73,6 +88,7 @@ int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 		};
 		gf_plan_release(&p);
 	}
+	share_bound(made, n);
 	sort(made, n);
 	if (n > 0 && !made[0].policy->automatic && !r->halves)
 		gf_text_addf(notes,

@@ -152,6 +152,35 @@ static void take(struct reading *r, const struct event *e)
 
 /* --- the file ------------------------------------------------------------ */
 
+/* The trace of another plan has other messages. csc's are cut anew in every
+ * step and prove nothing. */
+static int check_message(const struct gf_plan *p, struct gf_json_at *args,
+			 size_t message, struct gf_error *err)
+{
+	const struct gf_message *m;
+	size_t first, last;
+	int rc = 0;
+
+	if (p->selection.method == GF_SELECT_CSC ||
+	    !gf_json_has(args, "first") || !gf_json_has(args, "last"))
+		return 0;
+	if (message >= p->nmessages)
+		return gf_json_refuse(args, "message", err,
+				      "want one of the plan's %zu messages, "
+				      "got %zu",
+				      p->nmessages, message);
+	m = &p->messages[message];
+	rc = gf_json_size(args, "first", 0, SIZE_MAX / 2, &first, err);
+	if (rc == 0)
+		rc = gf_json_size(args, "last", 0, SIZE_MAX / 2, &last, err);
+	if (rc == 0 && (first != m->first || last != m->last))
+		rc = gf_json_refuse(args, NULL, err,
+				    "want tensors %zu to %zu in message %zu of "
+				    "the plan, got %zu to %zu",
+				    m->first, m->last, message, first, last);
+	return rc;
+}
+
 static int read_args(struct reading *r, struct gf_json_at *at, struct event *e,
 		     struct gf_error *err)
 {
@@ -169,6 +198,8 @@ static int read_args(struct reading *r, struct gf_json_at *at, struct event *e,
 	} else if (rc == 0 && e->cat && strcmp(e->cat, "message") == 0) {
 		rc = gf_json_size(&args, "message", 0, SIZE_MAX / 2,
 				  &e->message, err);
+		if (rc == 0)
+			rc = check_message(r->plan, &args, e->message, err);
 	}
 	gf_json_leave(&args);
 	return rc;
