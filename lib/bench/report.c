@@ -235,11 +235,20 @@ static bool shows_wire(const struct gf_bench_report *r)
 	return false;
 }
 
+/* Eight columns, no exponent. */
+static void add_us(double seconds, struct gf_text *out)
+{
+	double us = seconds * 1e6;
+
+	gf_text_addf(out, " %8.*f", us < 10 ? 3 : us < 10000 ? 2 : 0, us);
+}
+
 static void add_percentiles(const struct gf_bench_reading *m,
 			    struct gf_text *out)
 {
-	gf_text_addf(out, " %8.6g %8.6g %8.6g", m->min_s * 1e6, m->p90_s * 1e6,
-		     m->p99_s * 1e6);
+	add_us(m->min_s, out);
+	add_us(m->p90_s, out);
+	add_us(m->p99_s, out);
 }
 
 static void print_reading(const struct gf_bench_report *r,
@@ -251,7 +260,8 @@ static void print_reading(const struct gf_bench_report *r,
 
 	if (r->config->checks)
 		snprintf(wrong, sizeof(wrong), "%zu", m->wrong);
-	gf_text_addf(out, "  %8.6g", m->median_s * 1e6);
+	gf_text_addf(out, " ");
+	add_us(m->median_s, out);
 	if (r->percentiles)
 		add_percentiles(m, out);
 	gf_text_addf(out, " %7.2f %7.2f %6s",

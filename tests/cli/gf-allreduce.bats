@@ -8,6 +8,8 @@ load common
 	[ "$(grep -vc '^#' out.txt)" -eq 3 ]
 	awk '!/^#/ {if (NF != 13 || $3 != "f32" || $4 != "sum" || $9 != 0 || $13 != 0) exit 1}' out.txt
 	prints '# Out of bounds values : 0 OK'
+	# plain numbers, in microseconds
+	[ "$(grep -v '^#' out.txt | grep -c '[0-9]e[+-]')" -eq 0 ]
 	cp out.txt table.txt
 	wants 0 gf-profile --import table.txt --ranks 2
 }

@@ -191,6 +191,17 @@ pid_of() {
 	return 1
 }
 
+# is_gone PID: soon after its mpirun
+is_gone() {
+	local tries
+	for ((tries = 0; tries < 50; tries++)); do
+		kill -0 "$1" 2> /dev/null || return 0
+		sleep 0.1
+	done
+	echo "rank $1 is left"
+	return 1
+}
+
 # ends STATUS SECONDS PID...: the job ends with that status, within that time,
 # and none of its ranks is left
 ends() {
@@ -202,7 +213,7 @@ ends() {
 	cat err.txt
 	[ "$status" -eq "$want" ] && [ $((SECONDS - began)) -le "$limit" ]
 	for pid in "$@"; do
-		! kill -0 "$pid" 2> /dev/null
+		is_gone "$pid"
 	done
 	[ ! -s out.txt ]
 }

@@ -384,6 +384,33 @@ static void test_best(void)
 	EXPECT(gf_bench_report_rule(&r, &p, &err) == -EINVAL, "nothing");
 }
 
+/* Times of any length stay plain numbers. */
+static void test_table(void)
+{
+	struct gf_comm comm = {.ranks = 2, .local_ranks = 1};
+	struct gf_bench_allreduce_config config = {
+		.comm = &comm,
+		.lanes = 1,
+		.checks = 1,
+		.element = gf_element_number(GF_F32, GF_OP_SUM)};
+	struct gf_bench_row row = {
+		.size_bytes = 4000, .count_elems = 1000, .messages = 1};
+	struct gf_bench_report r = {
+		.config = &config, .rows = &row, .nrows = 1};
+	struct gf_text out = {0};
+
+	row.way.algorithm = gf_algorithm_find("ring");
+	row.reading[0] = (struct gf_bench_reading){.median_s = 12.5};
+	row.reading[1] =
+		(struct gf_bench_reading){.median_s = 4e-6, .wrong = 3};
+	gf_bench_report_print(&r, GF_REPORT_TABLE, &out);
+	EXPECT(strstr(out.data, " 12500000 ") != NULL, "%s", out.data);
+	EXPECT(strstr(out.data, "    4.000    1.00    1.00      3\n") != NULL,
+	       "%s", out.data);
+	EXPECT(strstr(out.data, "values : 3 FAILED") != NULL, "%s", out.data);
+	gf_text_release(&out);
+}
+
 static void test_bandwidth(void)
 {
 	EXPECT_NEAR(gf_bench_algbw(1e6, 1e-3), 1e9, 1e-12, "algbw");
@@ -405,6 +432,7 @@ int main(void)
 	on_ranks(3, differ_on, (void *)"sizes");
 	on_ranks(3, differ_on, (void *)"options");
 	test_best();
+	test_table();
 	test_bandwidth();
 	return TEST_END();
 }
