@@ -13,7 +13,8 @@ export PATH="$PWD/$build/bin:$PATH"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1
 work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+lab_up= # an emulated cluster of ours that stands
+trap '[ -z "$lab_up" ] || share/lab/gf-lab down "$lab_up"; rm -rf "$work"' EXIT
 run() { timeout 300 mpirun --bind-to none -np "$@"; }
 heading() { printf '\n== %s\n' "$*"; }
 
@@ -140,7 +141,8 @@ peers() {
 cluster() {
 	local lab=share/lab/gf-lab name=bench$1x$2 hosts=$1 ranks=$2 link=118.6e6 got
 	shift 2
-	"$lab" up "$name" --hosts "$hosts" --ranks "$ranks" --rate 1gbit > /dev/null || return 1
+	"$lab" up "$name" --hosts "$hosts" --ranks "$ranks" --rate 1gbit > /dev/null 2>&1 || { echo "no cluster $name"; return 1; }
+	lab_up=$name
 	if command -v iperf3 > /dev/null; then
 		local address
 		address=$("$lab" exec "$name" h1 ip -4 -o addr show scope global | awk '{sub(/\/.*/, "", $4); print $4; exit}')
@@ -154,6 +156,7 @@ cluster() {
 	echo "$hosts hosts x $ranks ranks, 1 Gb/s each, $(printf '%.1f' "$(bc -l <<< "$link / 1000000")") MB/s by $([ -n "$got" ] && echo iperf3 || echo arithmetic)"
 	peers "$lab" run "$name" --timeout 300 -- -l "$link" "$@"
 	"$lab" down "$name"
+	lab_up=
 }
 
 bench_allreduce() {
