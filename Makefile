@@ -37,6 +37,13 @@ NCCL_H    := $(firstword $(wildcard $(CUDA_HOME)/include/nccl.h \
 WITH_NCCL ?= $(if $(and $(filter 1,$(CUDA)),$(NCCL_H)),1,0)
 # Runs the kernels of CUDA in tests, compiled for this processor.
 EMULATOR_CXX ?= $(shell command -v g++)
+# Asked once, not for every object.
+NVCC := $(NVCC)
+CUDA_HOME := $(CUDA_HOME)
+CUDA := $(CUDA)
+WITH_NCCL := $(WITH_NCCL)
+WITH_VERBS := $(WITH_VERBS)
+EMULATOR_CXX := $(EMULATOR_CXX)
 
 MISSING := $(strip $(foreach p,jansson hwloc zlib ompi-c,\
 	$(if $(call have,$(p)),,$(p))))
