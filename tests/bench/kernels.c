@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +11,19 @@
 #include "gf_kernels.h"
 
 /*
- * Every kernel of every set, on arrays far larger than the caches, as a share
- * of what a plain copy moves in the same run (bytes read and written). Below
- * it exact top-k against sorting.
+ * kernels [NTH_ELEMENT]: every kernel of every set, on arrays far larger than
+ * the caches, as a share of what a plain copy moves in the same run (STREAM's
+ * way to count: bytes read and written, without what a write first reads).
+ * Copies are taken between all others, so that a machine that is slow for a
+ * while is slow for both; of each the best of its rounds counts.
+ *
+ * Below that exact top-k against qsort and, if the path of a library with
+ * nth_element.cc is given, against C++'s nth_element.
  */
-#define COUNT   ((size_t)16 << 20)
+#define COUNT   ((size_t)25 << 20)
 #define ROUNDS  5
-#define BLOCK   1024 /* of q8 */
+#define BLOCK   1024  /* of q8 */
+#define CHUNK   32000 /* of CSC: every second one is gathered */
 #define DENSITY 0.001
 
 static float *x, *y, *z;
@@ -105,6 +112,57 @@ static void q8_decode_add(const struct gf_kernels *k)
 		k->q8_decode_add(y + i * BLOCK, wire + i * (BLOCK + 4), BLOCK);
 }
 
+static void lars(const struct gf_kernels *k)
+{
+	sink = k->sum_squares_f32(y, COUNT);
+	sink = k->sum_squares_f32(x, COUNT);
+	sgd(k);
+}
+
+static void gather(const struct gf_kernels *k)
+{
+	(void)k;
+	for (size_t at = 0; at + 2 * CHUNK <= COUNT; at += 2 * CHUNK)
+		memcpy(y + at / 2, x + at, CHUNK * sizeof(*x));
+}
+
+static void scatter(const struct gf_kernels *k)
+{
+	(void)k;
+	for (size_t at = 0; at + 2 * CHUNK <= COUNT; at += 2 * CHUNK)
+		memcpy(y + at, x + at / 2, CHUNK * sizeof(*x));
+}
+
+static void bf16_decode(const struct gf_kernels *k)
+{
+	k->bf16_decode(y, half, COUNT);
+}
+
+static void q8_decode(const struct gf_kernels *k)
+{
+	for (size_t i = 0; i < COUNT / BLOCK; i++)
+		k->q8_decode(y + i * BLOCK, wire + i * (BLOCK + 4), BLOCK);
+}
+
+/* The residual taken up by the same pass that selects. */
+static void topk_add(const struct gf_kernels *k)
+{
+	const struct gf_topk t = {
+		y, x, COUNT, (size_t)(COUNT * DENSITY), index_of, scratch};
+
+	k->topk_f32(&t);
+}
+
+static void take(const struct gf_kernels *k)
+{
+	k->take_f32(z, y, index_of, (size_t)(COUNT * DENSITY));
+}
+
+static void scatter_add(const struct gf_kernels *k)
+{
+	k->scatter_add_f32(y, z, index_of, (size_t)(COUNT * DENSITY));
+}
+
 static void topk(const struct gf_kernels *k)
 {
 	const struct gf_topk t = {
@@ -113,14 +171,19 @@ static void topk(const struct gf_kernels *k)
 	k->topk_f32(&t);
 }
 
+enum kind { STREAMS, WAITS };
+
+/* What waits for single words rather than streams has its time told. */
 static const struct {
 	const char *name;
 	void (*run)(const struct gf_kernels *k);
 	double bytes; /* per element */
+	enum kind kind;
 } kernels[] = {
 	{"add_f32", add, 12},
 	{"axpby_f32", axpby, 12},
 	{"sgd_f32", sgd, 20},
+	{"lars (3 calls)", lars, 28},
 	{"sum_abs_f32", sum_abs, 4},
 	{"sum_squares_f32", sum_squares, 4},
 	{"add_sum_abs_f32", add_sum_abs, 12},
@@ -128,26 +191,75 @@ static const struct {
 	{"f16_decode", f16_decode, 6},
 	{"f16_decode_add", f16_decode_add, 10},
 	{"bf16_encode", bf16_encode, 6},
+	{"bf16_decode", bf16_decode, 6},
 	{"bf16_decode_add", bf16_decode_add, 10},
 	{"trunc16_encode", trunc16_encode, 6},
 	{"q8_encode", q8_encode, 5},
+	{"q8_decode", q8_decode, 5},
 	{"q8_decode_add", q8_decode_add, 9},
+	{"chunks gathered", gather, 4},
+	{"chunks scattered", scatter, 4},
 	{"topk_f32", topk, 4},
+	{"topk_f32 + add", topk_add, 12},
+	{"take_f32", take, 0, WAITS},
+	{"scatter_add_f32", scatter_add, 0, WAITS},
 };
 
-static double best_time(void (*run)(const struct gf_kernels *k),
-			const struct gf_kernels *k)
+#define NKERNELS GF_ARRAY_LENGTH(kernels)
+
+static const char *const sets[] = {"ref", "avx2", "avx512"};
+#define NSETS GF_ARRAY_LENGTH(sets)
+
+static double copy_s = 1e9, kernel_s[NKERNELS][NSETS];
+
+static double seconds(void (*run)(const struct gf_kernels *k),
+		      const struct gf_kernels *k)
 {
-	double best = 1e9;
+	double start = gf_clock_s();
 
+	run(k);
+	return gf_clock_s() - start;
+}
+
+static void keep_best(double *best, double s)
+{
+	*best = s < *best ? s : *best;
+}
+
+static void measure_kernel(size_t i, size_t set, const struct gf_kernels *k)
+{
+	kernel_s[i][set] = 1e9;
 	for (int round = 0; round < ROUNDS; round++) {
-		double start = gf_clock_s();
-
-		run(k);
-		start = gf_clock_s() - start;
-		best = start < best ? start : best;
+		keep_best(&copy_s, seconds(copy, k));
+		keep_best(&kernel_s[i][set], seconds(kernels[i].run, k));
 	}
-	return best;
+}
+
+static void print_kernels(void)
+{
+	double copied = COUNT * 8 / copy_s;
+
+	printf("copy: %.2f GB/s, %zu values; shares of it\n%-18s", copied / 1e9,
+	       COUNT, "");
+	for (size_t s = 0; s < NSETS; s++)
+		printf("%10s", sets[s]);
+	putchar('\n');
+	for (size_t i = 0; i < NKERNELS; i++) {
+		printf("%-18s", kernels[i].name);
+		for (size_t s = 0; s < NSETS; s++) {
+			double took = kernel_s[i][s];
+
+			if (took == 0)
+				printf("%10s", "-");
+			else if (kernels[i].kind == WAITS)
+				printf("%7.2f ms", 1e3 * took);
+			else
+				printf("%9.0f%%", 100 * COUNT *
+							  kernels[i].bytes /
+							  took / copied);
+		}
+		putchar('\n');
+	}
 }
 
 static int larger_first(const void *a, const void *b)
@@ -159,24 +271,50 @@ static int larger_first(const void *a, const void *b)
 	return (p < q) - (p > q);
 }
 
-static void compare_topk(void)
-{
-	double select_s = best_time(topk, gf_kernels()), sort_s;
+typedef void nth_element_fn(uint32_t *index, const float *values, size_t n,
+			    size_t k);
 
+static nth_element_fn *load_nth_element(const char *path)
+{
+	void *library = path ? dlopen(path, RTLD_NOW) : NULL;
+	nth_element_fn *found = NULL;
+
+	if (library)
+		*(void **)&found = dlsym(library, "gf_bench_nth_element");
+	return found;
+}
+
+/* In turns; sorting once is enough to see ten times. */
+static void compare_topk(nth_element_fn *nth_element)
+{
+	double topk_s = 1e9, nth_s = 1e9, sort_s;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		double start;
+
+		keep_best(&topk_s, seconds(topk, gf_kernels()));
+		start = gf_clock_s();
+		if (nth_element)
+			nth_element(scratch, x, COUNT,
+				    (size_t)(COUNT * DENSITY));
+		keep_best(&nth_s, gf_clock_s() - start);
+	}
 	memcpy(y, x, COUNT * sizeof(*x));
 	sort_s = gf_clock_s();
 	qsort(y, COUNT, sizeof(*y), larger_first);
 	sort_s = gf_clock_s() - sort_s;
 	printf("\nthe largest %g of %zu values: %.4f s; qsort takes %.0f times "
-	       "as long\n",
-	       DENSITY, COUNT, select_s, sort_s / select_s);
+	       "as long, ",
+	       DENSITY, COUNT, topk_s, sort_s / topk_s);
+	if (nth_element)
+		printf("nth_element %.1f times\n", nth_s / topk_s);
+	else
+		printf("nth_element: skipped, no C++ library\n");
 }
 
-int main(void)
+static void fill_arrays(void)
 {
-	static const char *const sets[] = {"ref", "avx2", "avx512"};
 	struct gf_rng rng;
-	double copied;
 
 	x = gf_xmalloc(COUNT * sizeof(*x));
 	y = gf_xcalloc(COUNT, sizeof(*y));
@@ -188,28 +326,20 @@ int main(void)
 	gf_rng_init(&rng, 1, 0);
 	for (size_t i = 0; i < COUNT; i++)
 		x[i] = (float)gf_rng_normal(&rng);
+}
 
-	copied = COUNT * 8 / best_time(copy, NULL);
-	printf("copy: %.2f GB/s\n%-16s", copied / 1e9, "share of it");
-	for (size_t s = 0; s < GF_ARRAY_LENGTH(sets); s++)
-		printf("%10s", sets[s]);
-	putchar('\n');
-	for (size_t i = 0; i < GF_ARRAY_LENGTH(kernels); i++) {
-		printf("%-16s", kernels[i].name);
-		for (size_t s = 0; s < GF_ARRAY_LENGTH(sets); s++) {
+int main(int argc, char **argv)
+{
+	fill_arrays();
+	for (size_t i = 0; i < NKERNELS; i++)
+		for (size_t s = 0; s < NSETS; s++) {
 			const struct gf_kernels *k = gf_kernels_named(sets[s]);
 
-			if (!k)
-				printf("%10s", "-");
-			else
-				printf("%9.0f%%",
-				       100 * COUNT * kernels[i].bytes /
-					       best_time(kernels[i].run, k) /
-					       copied);
+			if (k)
+				measure_kernel(i, s, k);
 		}
-		putchar('\n');
-	}
-	compare_topk();
+	print_kernels();
+	compare_topk(load_nth_element(argc > 1 ? argv[1] : NULL));
 	free(x);
 	free(y);
 	free(z);

@@ -37,7 +37,12 @@ peer() { # ranks batch
 
 bench_kernels() {
 	heading "kernels, as a share of this machine's copy bandwidth"
-	"$build/bench/kernels"
+	local library=
+	if command -v c++ > /dev/null; then
+		library=$work/nth_element.so
+		c++ -O2 -shared -fPIC -o "$library" tests/bench/nth_element.cc || library=
+	fi
+	"$build/bench/kernels" ${library:+"$library"}
 }
 
 bench_train() {
