@@ -117,7 +117,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo check check-build check-unit check-cli check-mpi \
-	check-lab check-docs check-gpu bench-gpu asan tsan install uninstall clean golden bench lint tools format \
+	check-lab check-docs check-gpu bench-gpu asan tsan install uninstall clean golden bench convergence bench-methods lint tools format \
 	tables
 .DEFAULT_GOAL := all
 
@@ -134,6 +134,10 @@ help:
 	@echo '  check-gpu   the kernels on an NVIDIA GPU (skipped without one)'
 	@echo '  bench-gpu   their rates, beside a copy, CUB and PyTorch'
 	@echo '  asan tsan   the tests again under a sanitizer'
+	@echo '  convergence   train by every method, three seeds: a table and'
+	@echo '              pictures in $(BUILD)/convergence (minutes)'
+	@echo '  bench-methods   time of a step and to an accuracy by every method'
+	@echo '              on an emulated cluster (root, minutes)'
 	@echo '  bench       measure (minutes); prints ratios within one run'
 	@echo '  tables      the papers'"'"' tables beside our predictions, as text'
 	@echo '              and pictures in $(BUILD)/tables'
@@ -294,6 +298,12 @@ demo:
 	$(Q)tests/install-deps.sh
 	+$(Q)$(MAKE) --no-print-directory all
 	$(Q)BUILD=$(BUILD) share/examples/demo.sh
+
+convergence: check-build
+	$(Q)BUILD=$(BUILD) tests/bench/convergence.sh
+
+bench-methods: check-build
+	$(Q)BUILD=$(BUILD) tests/bench/methods.sh
 
 bench: check-build
 	$(Q)BUILD=$(BUILD) tests/bench/run.sh

@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Trains digits-mlp and digits-cnn by every method at 4 and 8 ranks, three seeds,
+# on one global batch, rate and number of epochs for all, and writes a table and
+# pictures of accuracy and loss by step and by bytes sent to $OUT
+# (build/convergence). Minutes. What this build cannot run is skipped aloud.
+#   tests/bench/convergence.sh [model...]       MODELS, RANKS, SEEDS, EPOCHS
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=$(realpath "${BUILD:-build}")
+out=${OUT:-$build/convergence}
+export PATH="$build/bin:$PATH"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+# 22 steps of 64 samples are an epoch; stale gradients after five, as in the
+# paper; a rate at which they are stable under a momentum of 0.9
+global=64 epochs=${EPOCHS:-25} rate=.05
+read -ra ranks_list <<< "${RANKS:-4 8}"
+read -ra seeds <<< "${SEEDS:-1 2 3}"
+[ $# -gt 0 ] || set -- digits-mlp digits-cnn
+rm -rf "$out"
+mkdir -p "$out" || exit 1
+
+# name, options of gf-plan, options of gf-train. Chunks are as small beside the
+# model as the paper's 32,000 are beside AlexNet's 61 million.
+methods() { # chunk ranks
+	cat << EOF
+dense||
+csc-15|--selection csc --keep .15 --chunk $1|
+csc-5|--selection csc --keep .05 --chunk $1|
+csc-5-decay-1|--selection csc --keep .05 --chunk $1 --decay 1|
+topk-01|--selection topk --density .01|
+gtopk-01|--selection gtopk --density .01|
+gtopk-01-conserve|--selection gtopk --density .01 --putback conserve|
+pipe-2|--staleness 2 --pipeline-warmup 110|
+pipe-2-trunc16|--staleness 2 --pipeline-warmup 110 --codecs trunc16|
+pipe-2-q8|--staleness 2 --pipeline-warmup 110 --codecs q8|
+EOF
+}
+
+# what our command said, in mpirun's company
+reason() { grep -m 1 '^gf-' "$out/errors.txt" || tail -n 1 "$out/errors.txt"; }
+
+train() { # model ranks seed method plan options...
+	local model=$1 ranks=$2 seed=$3 method=$4 plan=$5 log
+	shift 5
+	log=$out/$model.$ranks.$method.$seed.jsonl
+	timeout 300 mpirun --bind-to none --oversubscribe -np "$ranks" gf-train -q --plan "$plan" \
+		--model "$model" --data digits --batch $((global / ranks)) --epochs "$epochs" --threads 1 --lr $rate \
+		--seed "$seed" --log "$log" "$@" > /dev/null 2> "$out/errors.txt" && { echo "$log" >> "$out/logs.txt"; return; }
+	# a loss that is not finite is a result, too; what cannot be run is none
+	if grep -q 'diverged\|not finite\|not a number\|infinite' "$out/errors.txt"; then
+		echo "$model, $ranks ranks, $method, seed $seed: $(reason)"
+		echo "$log" >> "$out/logs.txt"
+	else
+		echo "skipped: $model, $ranks ranks, $method: $(reason)"
+		rm -f "$log"
+		return 1
+	fi
+}
+
+for model; do
+	chunk=128
+	[ "$model" = digits-cnn ] && chunk=256
+	for ranks in "${ranks_list[@]}"; do
+		gf-topo -q --synthetic "host:$ranks@8GB/s,1us" > "$out/topo.json" || exit 1
+		while IFS='|' read -r name plan_options train_options; do
+			# shellcheck disable=SC2086 # options are words
+			if ! gf-plan -q --model "$model" --ranks "$ranks" $plan_options "$out/topo.json" > "$out/plan.json" 2> "$out/errors.txt"; then
+				echo "skipped: $model, $ranks ranks, $name: $(reason)"
+				continue
+			fi
+			for seed in "${seeds[@]}"; do
+				# shellcheck disable=SC2086
+				train "$model" "$ranks" "$seed" "$name" "$out/plan.json" $train_options < /dev/null || break
+			done
+		done < <(methods "$chunk")
+	done
+done
+mapfile -t logs < "$out/logs.txt"
+"$build/bench/convergence_report" "$out" "${logs[@]}" | tee "$out/table.txt"
+echo "pictures: $out/*.svg"

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * convergence_report DIR LOG...: what gf-train logged, as a table on standard
+ * output and as pictures in DIR. A log's name is MODEL.RANKS.METHOD.SEED.jsonl;
+ * the runs of one method that differ in the seed alone are one row, and one
+ * line in a picture: the mean over the seeds, with the lowest and the highest.
+ * Methods stand in the order in which they are first named, and the first one
+ * of a model is what the others are compared with.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "doc/json.h"
+#include "plot/plot.h"
+
+#define MAX_SEEDS 8
+
+/* After an epoch, on the test part. */
+struct point {
+	double step, loss, accuracy, sent_bytes;
+};
+
+struct run {
+	struct point *points;
+	size_t count, capacity;
+	double sent_bytes; /* so far */
+};
+
+/* One method on one model and number of ranks. */
+struct method {
+	char *model, *ranks, *name;
+	struct run runs[MAX_SEEDS];
+	size_t nruns;
+};
+
+struct report {
+	struct method *methods;
+	size_t nmethods, capacity;
+};
+
+/* --- reading -------------------------------------------------------------- */
+
+/* What the epochs before a test have sent, all ranks together, adds up. */
+static int read_point(const struct gf_json *root, const char *path,
+		      struct run *run, struct gf_error *err)
+{
+	struct gf_json_at at;
+	char *part = NULL;
+	struct point p = {0};
+	size_t step = 0, sent = 0;
+	int rc = gf_json_root(root, path, &at, err);
+
+	if (rc)
+		return rc;
+	rc = gf_json_string(&at, "part", &part, err);
+	if (!rc && strcmp(part, "train") == 0)
+		rc = gf_json_size(&at, "sent_bytes", 0, SIZE_MAX / 2, &sent,
+				  err);
+	if (!rc)
+		run->sent_bytes += (double)sent;
+	if (!rc && strcmp(part, "test") == 0) {
+		rc = gf_json_size(&at, "step", 1, SIZE_MAX / 2, &step, err);
+		if (!rc)
+			rc = gf_json_real(&at, "loss", 0, 1e300, &p.loss, err);
+		if (!rc)
+			rc = gf_json_real(&at, "accuracy", 0, 1, &p.accuracy,
+					  err);
+		p.step = (double)step;
+		p.sent_bytes = run->sent_bytes;
+		if (!rc)
+			*gf_array_push(&run->points, &run->count,
+				       &run->capacity) = p;
+	}
+	gf_json_leave(&at);
+	free(part);
+	return rc;
+}
+
+static int read_log(const char *path, struct run *run, struct gf_error *err)
+{
+	char *text = NULL;
+	size_t size, used = 0;
+	int rc = gf_file_read(path, &text, &size, err);
+
+	while (!rc) {
+		struct gf_json *root;
+
+		rc = gf_json_parse_next(text, size, path, &used, &root, err);
+		if (rc || !root)
+			break;
+		rc = read_point(root, path, run, err);
+		gf_json_free(root);
+	}
+	free(text);
+	return rc;
+}
+
+static struct method *find(struct report *r, const char *model,
+			   const char *ranks, const char *name)
+{
+	struct method *m;
+	size_t i;
+
+	for (i = 0; i < r->nmethods; i++) {
+		m = &r->methods[i];
+		if (strcmp(m->model, model) == 0 &&
+		    strcmp(m->ranks, ranks) == 0 && strcmp(m->name, name) == 0)
+			return m;
+	}
+	m = gf_array_push(&r->methods, &r->nmethods, &r->capacity);
+	m->model = gf_xstrdup(model);
+	m->ranks = gf_xstrdup(ranks);
+	m->name = gf_xstrdup(name);
+	return m;
+}
+
+static int add_log(struct report *r, const char *path, struct gf_error *err)
+{
+	const char *slash = strrchr(path, '/');
+	char *name = gf_xstrdup(slash ? slash + 1 : path), *rest = name;
+	const char *model = strsep(&rest, "."), *ranks = strsep(&rest, ".");
+	const char *method = strsep(&rest, ".");
+	struct method *m;
+	int rc;
+
+	if (!method || !rest)
+		rc = gf_error_set(err, -22,
+				  "%s: want a log named "
+				  "MODEL.RANKS.METHOD.SEED.jsonl",
+				  path);
+	else {
+		m = find(r, model, ranks, method);
+		rc = m->nruns < MAX_SEEDS
+			     ? read_log(path, &m->runs[m->nruns], err)
+			     : 0;
+		if (!rc && m->nruns < MAX_SEEDS && m->runs[m->nruns].count)
+			m->nruns++;
+	}
+	free(name);
+	return rc;
+}
+
+/* --- the table ------------------------------------------------------------ */
+
+static double accuracy_of(const struct point *p)
+{
+	return p->accuracy;
+}
+
+static double loss_of(const struct point *p)
+{
+	return p->loss;
+}
+
+static double sent_of(const struct point *p)
+{
+	return p->sent_bytes;
+}
+
+static double step_of(const struct point *p)
+{
+	return p->step;
+}
+
+struct spread {
+	double mean, low, high;
+};
+
+/* Of point i over the seeds that came so far. */
+static struct spread over_seeds(const struct method *m, size_t i,
+				double (*of)(const struct point *p))
+{
+	struct spread s = {0, INFINITY, -INFINITY};
+	size_t k, n = 0;
+
+	for (k = 0; k < m->nruns; k++) {
+		double v;
+
+		if (i >= m->runs[k].count)
+			continue;
+		v = of(&m->runs[k].points[i]);
+		s.mean += v;
+		s.low = fmin(s.low, v);
+		s.high = fmax(s.high, v);
+		n++;
+	}
+	s.mean /= (double)n;
+	return s;
+}
+
+static size_t last_point(const struct method *m)
+{
+	return m->runs[0].count - 1;
+}
+
+/* The first method of the same model and ranks. */
+static const struct method *peer_of(const struct report *r,
+				    const struct method *m)
+{
+	const struct method *p = r->methods;
+
+	while (strcmp(p->model, m->model) != 0 ||
+	       strcmp(p->ranks, m->ranks) != 0)
+		p++;
+	return p;
+}
+
+static void print_table(const struct report *r)
+{
+	size_t i;
+
+	printf("%-12s %5s  %-16s %5s  %8s %15s %8s  %7s %10s\n", "model",
+	       "ranks", "method", "seeds", "accuracy", "lowest..highest",
+	       "to dense", "loss", "MiB sent");
+	for (i = 0; i < r->nmethods; i++) {
+		const struct method *m = &r->methods[i];
+		const struct method *peer = peer_of(r, m);
+		struct spread accuracy;
+
+		if (!m->nruns) {
+			printf("%-12s %5s  %-16s  no result\n", m->model,
+			       m->ranks, m->name);
+			continue;
+		}
+		accuracy = over_seeds(m, last_point(m), accuracy_of);
+		printf("%-12s %5s  %-16s %5zu  %6.2f %%  %6.2f..%6.2f",
+		       m->model, m->ranks, m->name, m->nruns,
+		       100 * accuracy.mean, 100 * accuracy.low,
+		       100 * accuracy.high);
+		if (peer->nruns)
+			printf(" %+8.2f",
+			       100 * (accuracy.mean -
+				      over_seeds(peer, last_point(peer),
+						 accuracy_of)
+					      .mean));
+		printf("  %7.4f %10.2f\n",
+		       over_seeds(m, last_point(m), loss_of).mean,
+		       over_seeds(m, last_point(m), sent_of).mean / 0x1p20);
+	}
+}
+
+/* --- the pictures --------------------------------------------------------- */
+
+struct curve {
+	double *x, *y, *low, *high;
+};
+
+static struct curve curve_of(const struct method *m,
+			     double (*x_of)(const struct point *p),
+			     double (*y_of)(const struct point *p),
+			     size_t *count)
+{
+	size_t n = m->runs[0].count, i;
+	struct curve c;
+
+	c.x = gf_xcalloc(4 * n, sizeof(double));
+	c.y = c.x + n;
+	c.low = c.y + n;
+	c.high = c.low + n;
+	for (i = 0; i < n; i++) {
+		struct spread y = over_seeds(m, i, y_of);
+
+		c.x[i] = over_seeds(m, i, x_of).mean;
+		c.y[i] = y.mean;
+		c.low[i] = y.low;
+		c.high[i] = y.high;
+	}
+	*count = n;
+	return c;
+}
+
+struct picture {
+	const char *name;
+	struct gf_plot_axis x, y;
+	double (*x_of)(const struct point *p), (*y_of)(const struct point *p);
+};
+
+static const struct picture pictures[] = {
+	{"accuracy-steps",
+	 {"step", GF_QUANTITY_NUMBER, GF_SCALE_LINEAR, false},
+	 {"test accuracy", GF_QUANTITY_PERCENT, GF_SCALE_LINEAR, true},
+	 step_of,
+	 accuracy_of},
+	{"loss-steps",
+	 {"step", GF_QUANTITY_NUMBER, GF_SCALE_LINEAR, false},
+	 {"test loss", GF_QUANTITY_NUMBER, GF_SCALE_LINEAR, false},
+	 step_of,
+	 loss_of},
+	{"accuracy-bytes",
+	 {"sent", GF_QUANTITY_BYTES, GF_SCALE_LOG2, false},
+	 {"test accuracy", GF_QUANTITY_PERCENT, GF_SCALE_LINEAR, true},
+	 sent_of,
+	 accuracy_of},
+	{"loss-bytes",
+	 {"sent", GF_QUANTITY_BYTES, GF_SCALE_LOG2, false},
+	 {"test loss", GF_QUANTITY_NUMBER, GF_SCALE_LINEAR, false},
+	 sent_of,
+	 loss_of},
+};
+
+/* The methods of one model and number of ranks. */
+static int draw(const struct report *r, const struct method *first,
+		const struct picture *p, const char *folder,
+		struct gf_error *err)
+{
+	struct gf_series *series = gf_xcalloc(r->nmethods, sizeof(*series));
+	struct curve *curves = gf_xcalloc(r->nmethods, sizeof(*curves));
+	struct gf_chart chart = {.x = p->x, .y = p->y, .series = series};
+	char *title =
+		gf_xasprintf("%s on %s ranks", first->model, first->ranks);
+	char *path = gf_xasprintf("%s/%s-%s-%s.svg", folder, first->model,
+				  first->ranks, p->name);
+	char *svg = NULL;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < r->nmethods; i++) {
+		const struct method *m = &r->methods[i];
+		size_t n = chart.nseries;
+
+		if (!m->nruns || peer_of(r, m) != first)
+			continue;
+		curves[n] = curve_of(m, p->x_of, p->y_of, &series[n].count);
+		series[n].name = m->name;
+		series[n].x = curves[n].x;
+		series[n].y = curves[n].y;
+		chart.nseries++;
+	}
+	chart.title = title;
+	chart.subtitle = "mean over the seeds, after each epoch";
+	rc = gf_chart_svg(&chart, &svg, err);
+	if (!rc)
+		rc = gf_file_write(path, svg, strlen(svg), err);
+	for (i = 0; i < chart.nseries; i++)
+		free(curves[i].x);
+	free(svg);
+	free(path);
+	free(title);
+	free(curves);
+	free(series);
+	return rc;
+}
+
+static int draw_all(const struct report *r, const char *folder,
+		    struct gf_error *err)
+{
+	size_t i, k;
+	int rc = 0;
+
+	for (i = 0; i < r->nmethods; i++)
+		for (k = 0; k < GF_ARRAY_LENGTH(pictures) && !rc; k++)
+			if (peer_of(r, &r->methods[i]) == &r->methods[i])
+				rc = draw(r, &r->methods[i], &pictures[k],
+					  folder, err);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct report r = {0};
+	struct gf_error err = {""};
+	int i, rc = 0;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: convergence_report DIR LOG...\n");
+		return 2;
+	}
+	for (i = 2; i < argc && !rc; i++)
+		rc = add_log(&r, argv[i], &err);
+	if (!rc) {
+		print_table(&r);
+		rc = draw_all(&r, argv[1], &err);
+	}
+	if (rc)
+		fprintf(stderr, "convergence_report: %s\n", err.text);
+	return rc ? 2 : 0;
+}

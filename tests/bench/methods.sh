@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Every method on an emulated cluster (root; share/lab): 4 and 8 hosts of one
+# rank behind links of 1 Gb/s, side by side in one run. A network of 1.1 million
+# weights learns the digits; per method the time of a step with its parts, what
+# a rank sends in it, and when the test accuracy first reaches $TARGET.
+#   tests/bench/methods.sh [compare] [ladder] [pipeline] [density]       (all)
+#   HOSTS="4 8" EPOCHS=8 TARGET=0.85
+# compare   all methods                    ladder    GradientFlow's, step by step
+# pipeline  K = 2, one message or several  density   gTop-k's sweep
+#
+# All hosts share this machine's cores: compute does not scale, the links do.
+# exposed is what the step waits for communication, selection and codecs, which
+# run on the communication thread, included. What this build cannot run is skipped
+# aloud.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=$(realpath "${BUILD:-build}")
+export PATH="$build/bin:$PATH"
+lab=$PWD/share/lab/gf-lab
+read -ra hosts_list <<< "${HOSTS:-4 8}"
+epochs=${EPOCHS:-8} target=${TARGET:-0.85} global=64
+[ "$(id -u)" -eq 0 ] || { echo "skipped: needs root"; exit 0; }
+work=$(mktemp -d) || exit 1
+name=m$(($$ % 1000000))
+trap '"$lab" down $name > /dev/null 2>&1; rm -rf "$work"' EXIT
+
+jq -n '{format: "gf-model", version: 1, name: "digits-wide", input: [1, 8, 8], classes: 10, layers: [
+	{name: "fc1", type: "fc", outputs: 1024}, {name: "relu1", type: "relu"},
+	{name: "fc2", type: "fc", outputs: 1024}, {name: "relu2", type: "relu"},
+	{name: "fc3", type: "fc", outputs: 10}]}' > "$work/digits-wide.json"
+
+# label, options of gf-plan
+compare() {
+	cat << 'EOF'
+dense|
+csc 15 %|--selection csc --keep .15 --chunk 8192
+csc 5 %|--selection csc --keep .05 --chunk 8192
+top-k .01|--selection topk --density .01 --warmup-densities none
+gTop-k .01|--selection gtopk --density .01 --warmup-densities none
+K=2|--staleness 2
+K=2 trunc16|--staleness 2 --codecs trunc16
+K=2 q8|--staleness 2 --codecs q8
+PS-Sync|--algorithm ps --servers 1
+EOF
+}
+ladder() {
+	cat << 'EOF'
+MPI all-reduce|--policy sequential --algorithm library --release backward_end
+ring|--policy sequential --algorithm ring --release backward_end
++ f16 wire|--policy sequential --algorithm ring --codecs f16 --release backward_end
++ overlap|--policy wfbp --algorithm ring --codecs f16
++ lazy|--policy threshold --algorithm ring --codecs f16
++ csc 15 %|--policy threshold --algorithm ring --selection csc --keep .15 --chunk 8192
+EOF
+}
+pipeline() {
+	cat << 'EOF'
+K=1, one message|--policy single
+K=2, one message|--policy single --staleness 2
+K=2, several|--policy wfbp --staleness 2
+K=2, one, q8|--policy single --staleness 2 --codecs q8
+K=2, several, q8|--policy wfbp --staleness 2 --codecs q8
+EOF
+}
+density() {
+	local d
+	for d in .1 .05 .01 .005 .001; do
+		echo "top-k $d|--selection topk --density $d --warmup-densities none"
+		echo "gTop-k $d|--selection gtopk --density $d --warmup-densities none"
+	done
+}
+
+reason() { grep -m 1 '^gf-' "$work/errors.txt" || tail -n 1 "$work/errors.txt"; }
+
+milliseconds() { # label: from gf-train's line of the iteration
+	awk -v want="$1" '/^iteration [^p]/ {
+		gsub(/[:,]/, " ")
+		for (i = 1; i < NF; i++) if ($i == want) {
+			scale["s"] = 1e3; scale["ms"] = 1; scale["us"] = 1e-3; scale["ns"] = 1e-6
+			printf "%.2f", $(i + 1) * scale[$(i + 2)]; exit
+		}
+	}' "$work/report.txt"
+}
+
+measure() { # hosts label plan-options...
+	local hosts=$1 label=$2 ranks=$1
+	shift 2
+	case "$*" in *--servers*) ranks=$((hosts + 1)) ;; esac
+	if ! gf-plan -q --model "$work/digits-wide.json" --ranks "$hosts" "$@" "$work/topo.json" \
+		> "$work/plan.json" 2> "$work/errors.txt"; then
+		echo "skipped: $label: $(reason)"
+		return
+	fi
+	if ! "$lab" run "$name" --np "$ranks" --timeout 300 gf-train --plan "$work/plan.json" \
+		--model "$work/digits-wide.json" --data "$PWD/share/data/digits" --batch $((global / hosts)) \
+		--epochs "$epochs" --lr .05 --threads 1 --log "$work/log.jsonl" \
+		> "$work/report.txt" 2> "$work/errors.txt"; then
+		echo "skipped: $label: $(reason)"
+		return
+	fi
+	# time of the epochs up to the first whose test reaches the target
+	jq -rs --argjson target "$target" '
+		map(select(.part != "batch")) as $r |
+		([$r[] | select(.part == "test" and .accuracy >= $target).epoch] | first) as $at |
+		($r | last) as $final |
+		[([$r[] | select(.part == "train").sent_bytes] | add) / $final.step / $final.ranks / 1e6, 100 * $final.accuracy,
+		 (if $at then [$r[] | select(.part == "train" and .epoch <= $at).time_s] | add else -1 end)] | @tsv' \
+		"$work/log.jsonl" > "$work/figures.txt"
+	read -r sent accuracy reached < "$work/figures.txt"
+	printf '%-18s %8s %8s %8s %8s %9.3f %8.2f %% %10s\n' "$label" "$(milliseconds iteration)" \
+		"$(bc -l <<< "$(milliseconds forward) + $(milliseconds backward)")" "$(milliseconds update)" \
+		"$(milliseconds waiting)" "$sent" "$accuracy" \
+		"$(awk -v t="$reached" 'BEGIN {if (t < 0) print "never"; else printf "%.2f s", t}')"
+}
+
+echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
+[ $# -gt 0 ] || set -- compare ladder pipeline density
+for hosts in "${hosts_list[@]}"; do
+	# one host more, for a server
+	"$lab" up "$name" --hosts $((hosts + 1)) --ranks 1 --rate 1gbit > "$work/errors.txt" 2>&1 || {
+		echo "skipped: no emulated cluster here: $(tail -n 1 "$work/errors.txt")"
+		exit 0
+	}
+	gf-topo -q --synthetic "net:$hosts@1Gb/s,50us" > "$work/topo.json" || exit 1
+	for part; do
+		case $part in
+		compare | ladder | pipeline | density) ;;
+		*) echo "methods: want compare, ladder, pipeline or density, got $part" >&2; exit 2 ;;
+		esac
+		printf '\n== %s: %d hosts, 1 Gb/s; times of a step in ms, medians; to %s accuracy\n' "$part" "$hosts" "$target"
+		printf '%-18s %8s %8s %8s %8s %9s %10s %10s\n' method step compute update exposed MB/rank accuracy reached
+		while IFS='|' read -r label options; do
+			# shellcheck disable=SC2086 # options are words
+			measure "$hosts" "$label" $options < /dev/null
+		done < <("$part")
+	done
+	"$lab" down "$name" > /dev/null 2>&1
+done

@@ -1,0 +1,19 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+load ../cli/common
+
+# The short version of `make convergence`: one model, 4 ranks, one seed.
+@test "every method comes to the accuracy of dense gradients" {
+	OUT=$BATS_TEST_TMPDIR/out RANKS=4 SEEDS=1 EPOCHS=15 wants 0 "$GF_SOURCE/tests/bench/convergence.sh" digits-mlp
+	cat "$BATS_TEST_TMPDIR/out/table.txt"
+	! grep -q '^skipped' out.txt
+	# all ten ran; none is more than five points of 100 below the first, and
+	# the selections send less than half of it
+	awk 'NR > 1 {
+		if (NR == 2) { dense = $5; bytes = $NF; next }
+		if ($5 < dense - 5) exit 1
+		if ($3 ~ /csc|topk/ && $NF > bytes / 2) exit 1
+		n++
+	} END {exit n != 9}' "$BATS_TEST_TMPDIR/out/table.txt"
+	ls "$BATS_TEST_TMPDIR"/out/*.svg | wc -l | grep -qx 4
+}
