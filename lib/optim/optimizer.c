@@ -29,9 +29,10 @@ static int find(const char *name, const struct gf_optimizer_ops **ops,
 			*ops = gf_optimizers[i];
 			return 0;
 		}
+	}
+	for (i = 0; gf_optimizers[i]; i++)
 		gf_text_addf(&names, "%s%s", i ? ", " : "",
 			     gf_optimizers[i]->name);
-	}
 	rc = gf_error_set(err, -EINVAL, "want an optimizer (%s), got \"%s\"",
 			  names.data, name);
 	gf_text_release(&names);
