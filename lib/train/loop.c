@@ -205,6 +205,7 @@ static int add_up_bytes(struct gf_team *team, struct gf_train_result *result,
 		result->sent_bytes += all[2 * r];
 		result->dense_bytes += all[2 * r + 1];
 	}
+	result->select_s = gf_engine_totals(team->engine).hooks_s;
 	free(all);
 	return rc;
 }

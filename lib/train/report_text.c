@@ -101,13 +101,16 @@ static void add_bytes(struct gf_text *out, const struct gf_plan *plan,
 
 	if (!result->dense_bytes || result->last_step < result->first_step)
 		return;
-	gf_text_addf(out,
-		     "sent %s per rank and step, %.3g %% of dense f32's %s\n",
-		     gf_human_size((double)result->sent_bytes / parts, &h[0]),
-		     100 * (double)result->sent_bytes /
-			     (double)result->dense_bytes,
-		     gf_human_size((double)result->dense_bytes / parts,
-				   &h[1]));
+	gf_text_addf(
+		out, "sent %s per rank and step, %.3g %% of dense f32's %s\n",
+		gf_human_size((double)result->sent_bytes / parts, &h[0]),
+		100 * (double)result->sent_bytes / (double)result->dense_bytes,
+		gf_human_size((double)result->dense_bytes / parts, &h[1]));
+	if (result->select_s > 0)
+		gf_text_addf(out,
+			     "packing, selection and scaling took %s per "
+			     "step\n",
+			     gf_human_time(result->select_s / steps, &h[0]));
 }
 
 char *gf_report_text(const struct gf_plan *plan,

@@ -35,7 +35,7 @@ struct gf_train_row {
 	double perplexity;  /* exp(loss) where the data is text; else 0 */
 	size_t correct, samples; /* labels: a text has one per position */
 	double loss_scale;       /* of a "batch" that is scaled, else 0 */
-	size_t skipped;       /* of a "batch": steps that were skipped so far */
+	size_t skipped; /* of a "batch": steps that were skipped so far */
 	/* By all ranks in messages; and what the plan's messages would have
 	 * been without selection and codec. 0 of a "test". */
 	uint64_t sent_bytes, dense_bytes;
@@ -79,6 +79,8 @@ struct gf_train_result {
 	struct gf_train_row train, test; /* the last of each; part NULL: none */
 	/* By all ranks in the steps that were run, as in rows. */
 	uint64_t sent_bytes, dense_bytes;
+	double select_s; /* this rank's, beside the messages themselves:
+			  * packing, selection, scaling */
 };
 
 /* Fills in what is absent in config->training: the plan's batch, and defaults

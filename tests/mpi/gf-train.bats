@@ -64,6 +64,7 @@ largest() {
 		wants 0 mpi 3 gf-train -q --threads 1 --plan plan.json --epochs 8 --check-replicas 5 \
 			--target 0.8 --log log.jsonl
 		grep -qE '^sent .* per rank and step, .* % of dense f32' out.txt
+		grep -qE '^packing, selection and scaling took .*s per step$' out.txt
 		# behind the warm-up a step sends so much of what dense would
 		tail -n 40 log.jsonl | jq -se --argjson most "$most" 'map(select(.part == "batch")) |
 			length > 20 and all(.sent_bytes > 0 and .sent_bytes < $most * .dense_bytes)'
