@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "plot/plot.h"
+#include "sim/plots.h"
 #include "sim/predict.h"
 
 int gf_plan_svg(const struct gf_plan *p, char **svg, struct gf_error *err)
@@ -13,8 +14,7 @@ int gf_plan_svg(const struct gf_plan *p, char **svg, struct gf_error *err)
 	struct gf_sim_result r = {0};
 	struct gf_fabric f = gf_plan_fabric(p);
 	struct gf_plot_times times;
-	struct gf_gantt g = {0};
-	char *title, *subtitle;
+	char *how;
 	int rc;
 
 	if (p->rule)
@@ -30,15 +30,10 @@ int gf_plan_svg(const struct gf_plan *p, char **svg, struct gf_error *err)
 		.iteration_s = p->predicted->iteration_s,
 		.messages = p->predicted->messages,
 	};
-	title = gf_xasprintf("%s, policy %s", p->model->name, p->policy);
-	subtitle = gf_xasprintf("%d ranks, %zu messages, predicted", p->ranks,
-				p->nmessages);
-	gf_gantt_title(&g, title, subtitle);
-	gf_gantt_iteration(&g, NULL, p, &times);
-	rc = gf_gantt_svg(&g, svg, err);
-	gf_gantt_release(&g);
-	free(title);
-	free(subtitle);
+	how = gf_xasprintf("%d ranks, %zu messages, predicted", p->ranks,
+			   p->nmessages);
+	rc = gf_iteration_svg(p, &times, how, svg, err);
+	free(how);
 	return rc;
 }
 

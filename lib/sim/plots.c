@@ -7,12 +7,26 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "plot/plot.h"
 
 static char *title_of(const struct gf_plan *p)
 {
 	return gf_xasprintf("%s, policy %s", p->model->name,
 			    p->policy ? p->policy : "of the plan");
+}
+
+int gf_iteration_svg(const struct gf_plan *p, const struct gf_plot_times *times,
+		     const char *how, char **svg, struct gf_error *err)
+{
+	struct gf_gantt g = {0};
+	char *title = title_of(p);
+	int rc;
+
+	gf_gantt_title(&g, title, how);
+	gf_gantt_iteration(&g, NULL, p, times);
+	rc = gf_gantt_svg(&g, svg, err);
+	gf_gantt_release(&g);
+	free(title);
+	return rc;
 }
 
 static int gantt(const struct gf_plan *p, const struct gf_outcome *o,
@@ -24,17 +38,11 @@ static int gantt(const struct gf_plan *p, const struct gf_outcome *o,
 		.iteration_s = o->compute_s + o->exposed_comm_s,
 		.messages = o->messages,
 	};
-	struct gf_gantt g = {0};
-	char *title = title_of(p);
-	char *subtitle = gf_xasprintf("%d ranks, simulated", o->ranks);
-	int rc;
+	char *how = gf_xasprintf("%d ranks, %zu messages, simulated", o->ranks,
+				 p->nmessages);
+	int rc = gf_iteration_svg(p, &times, how, svg, err);
 
-	gf_gantt_title(&g, title, subtitle);
-	gf_gantt_iteration(&g, NULL, p, &times);
-	rc = gf_gantt_svg(&g, svg, err);
-	gf_gantt_release(&g);
-	free(title);
-	free(subtitle);
+	free(how);
 	return rc;
 }
 

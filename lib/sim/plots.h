@@ -2,6 +2,7 @@
 #ifndef GF_SIM_PLOTS_H
 #define GF_SIM_PLOTS_H
 
+#include "plot/plot.h"
 #include "sim/whatif.h"
 
 /*
@@ -11,5 +12,10 @@
  */
 int gf_outcomes_svg(const struct gf_plan *p, const struct gf_outcome *outcomes,
 		    size_t n, char **svg, struct gf_error *err);
+
+/* One iteration of a plan as a Gantt chart: how it was come by ("predicted",
+ * "replayed") is told below the title. The caller frees. */
+int gf_iteration_svg(const struct gf_plan *p, const struct gf_plot_times *times,
+		     const char *how, char **svg, struct gf_error *err);
 
 #endif
