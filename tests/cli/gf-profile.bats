@@ -149,7 +149,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 2 gf-profile --algorithms ring,carrier-pigeon
 	says 'there is no algorithm carrier-pigeon'
 	wants 2 gf-profile --max-bytes 4K
-	says 'want at least 8 sizes'
+	says 'at least 32 times the smallest'
 	wants 2 gf-profile --time soon
 	says '--time'
 	wants 0 gf-profile --help
