@@ -24,6 +24,11 @@ wants() {
 	fi
 }
 
+# fails COMMAND...: it must. (A line that begins with ! never ends a test.)
+fails() {
+	if "$@"; then echo "did not fail: $*"; return 1; fi
+}
+
 # says TEXT: standard error holds it (a fixed string).
 says() {
 	grep -qF -- "$1" err.txt || { echo "want on stderr: $1"; echo "got:"; cat err.txt; return 1; }

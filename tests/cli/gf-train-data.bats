@@ -73,7 +73,7 @@ reader() { # words
 	wants 0 gf-train $quick --checkpoint parts --resume
 	cmp whole/step-178/rank-0.safetensors parts/step-178/rank-0.safetensors
 	wants 0 gf-train $quick --augment none --checkpoint plain
-	! cmp -s whole/step-178/rank-0.safetensors plain/step-178/rank-0.safetensors
+	fails cmp -s whole/step-178/rank-0.safetensors plain/step-178/rank-0.safetensors
 	wants 2 gf-train -q --augment sideways
 	says 'augment: want none, flip or crop:N, got "sideways"'
 	wants 2 gf-train -q --augment crop:8

@@ -41,7 +41,7 @@ plan_for() { # ranks [model name]
 	wants 0 gf-train $quick --seed 3 --checkpoint b --log b.jsonl
 	wants 0 gf-train $quick --seed 4 --checkpoint c
 	cmp a/step-*/rank-0.safetensors b/step-*/rank-0.safetensors
-	! cmp -s a/step-*/rank-0.safetensors c/step-*/rank-0.safetensors
+	fails cmp -s a/step-*/rank-0.safetensors c/step-*/rank-0.safetensors
 	diff <(jq -c 'del(.time_s, .samples_per_s)' a.jsonl) <(jq -c 'del(.time_s, .samples_per_s)' b.jsonl)
 }
 
@@ -139,7 +139,7 @@ plan_for() { # ranks [model name]
 	wants 0 gf-train -q --plan plan.json --epochs 1 --log log.jsonl
 	jq -se 'all(.model == "digits-mlp")' log.jsonl
 	# it predicts nothing
-	! grep -q predicted out.txt
+	fails grep -q predicted out.txt
 	jq '.predicted = {iteration_s: 0.009, compute_s: 0.009, exposed_comm_s: 0, lower_bound_s: 0.009,
 		messages: [{ready_s: 0.008, start_s: 0.008, end_s: 0.008}]} | .model.batch_per_rank = 8' plan.json > with.json
 	wants 0 gf-train -q --plan with.json --epochs 1 --log log.jsonl
@@ -149,7 +149,7 @@ plan_for() { # ranks [model name]
 	# times for batch 8 say nothing about batch 9
 	wants 0 gf-train --plan with.json --epochs 1 --batch 9
 	says "no prediction: the plan's times are for batch 8, this run has 9"
-	! grep -q predicted out.txt
+	fails grep -q predicted out.txt
 	stdin=plan.json wants 0 gf-train $quick --plan -
 }
 
@@ -158,7 +158,7 @@ plan_for() { # ranks [model name]
 	wants 0 gf-train -q --replay --plan plan.json --steps 12 --trace trace.json
 	# 2 ms forward, 6 backward, 10 us + 68,904 ns on the network, 1 ms update
 	grep -qE '^iteration predicted 9.08 ms, measured ' out.txt
-	! grep -q accuracy out.txt
+	fails grep -q accuracy out.txt
 	# gradients come when the profile says, never before; slowdown is not slept
 	# (an oversleep of forward is made up for: count from forward's start)
 	jq -e '[.traceEvents[] | select(.pid == 0 and .ph == "X")] |
@@ -380,7 +380,7 @@ plan_for() { # ranks [model name]
 		jq -c 'select(.part == "batch") | [.step, .loss]' $plan.jsonl > $plan.txt
 	done
 	diff <(head -4 one.txt) <(head -4 pipe.txt)
-	! diff -q <(sed -n 6p one.txt) <(sed -n 6p pipe.txt)
+	fails diff -q <(sed -n 6p one.txt) <(sed -n 6p pipe.txt)
 	wants 2 gf-train $quick --plan one.json --checkpoint stopped --resume
 	one_line
 	says 'was written with staleness 2, this run has 1'
