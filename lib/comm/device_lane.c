@@ -305,11 +305,21 @@ int gf_device_lane_run(struct gf_device_lane *l,
 		       const struct gf_device_program *p, float *data,
 		       struct gf_error *err)
 {
+	struct gf_error ignored;
+	bool grouped = false;
 	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < p->nsteps && !rc; i++)
+	for (i = 0; i < p->nsteps && !rc; i++) {
 		rc = run_step(l, p, &p->steps[i], data, err);
+		if (p->steps[i].op == GF_DEVICE_GROUP)
+			grouped = !rc;
+		else if (p->steps[i].op == GF_DEVICE_GROUP_END)
+			grouped = false;
+	}
+	/* An open group would hold back the abort that comes next. */
+	if (grouped)
+		(void)l->nccl->group_end(&ignored);
 	return rc ? rc : l->gpu->ops->check(l->gpu, err);
 }
 

@@ -12,6 +12,7 @@ static _Thread_local struct fake_world *here;
 static _Thread_local int here_rank;
 static _Thread_local struct fake_operation *group;
 static _Thread_local struct gf_gpu_stream *group_stream;
+static _Thread_local bool group_failed; /* then none of it is launched */
 
 /* --- NCCL's operations ---------------------------------------------------- */
 
@@ -260,6 +261,8 @@ static void leave(struct gf_nccl_comm *c, bool aborted)
 
 static void nccl_abort(struct gf_nccl_comm *c)
 {
+	if (group)
+		fake_complain(c->world, "an abort within a group");
 	leave(c, true);
 }
 
@@ -276,12 +279,19 @@ static int nccl_group_begin(struct gf_error *err)
 	group = gf_xcalloc(1, sizeof(*group));
 	group->kind = NCCL;
 	group_stream = NULL;
+	group_failed = false;
 	return 0;
 }
 
 static int nccl_group_end(struct gf_error *err)
 {
-	(void)err;
+	if (!group)
+		fake_complain(here, "the end of no group");
+	if (group_failed) {
+		free(group);
+		group = NULL;
+		return gf_error_set(err, -EIO, "ncclGroupEnd: a call failed");
+	}
 	if (!group_stream) {
 		fake_complain(here, "an empty group");
 		free(group);
@@ -299,13 +309,17 @@ static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
 {
 	struct fake_world *w = c->world;
 	struct fake_operation *op = group;
-	int rc = 0;
+	bool fails;
 
 	pthread_mutex_lock(&w->lock);
-	if (w->faults.fails == c->rank + 1 &&
-	    w->devices[c->rank].calls > w->faults.after)
-		rc = gf_error_set(err, -EIO, "ncclSend: unhandled error");
+	fails = w->faults.fails == c->rank + 1 &&
+		w->devices[c->rank].calls > w->faults.after;
 	w->devices[c->rank].calls++;
+	if (fails) {
+		group_failed = true;
+		pthread_mutex_unlock(&w->lock);
+		return gf_error_set(err, -EIO, "ncclSend: unhandled error");
+	}
 	if (!c->ready || !c->exists)
 		fake_complain(w, "a call on a communicator that is not ready");
 	if (op && group_stream && group_stream != s)
@@ -321,7 +335,7 @@ static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
 	op->items[op->nitems++] = item;
 	group_stream = s;
 	pthread_mutex_unlock(&w->lock);
-	return rc;
+	return 0;
 }
 
 static int nccl_all_reduce(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
