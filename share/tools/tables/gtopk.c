@@ -132,8 +132,8 @@ static void figure_9(struct gf_report *r, const struct study *s)
 		      -1e3 * small_s, p, large_s);
 }
 
-static double throughput(struct study *s, size_t model, enum scheme scheme,
-			 int ranks)
+/* Of ranks that exchange for so long per iteration. */
+static double rate(struct study *s, size_t model, int ranks, double exchange_s)
 {
 	const char *row = models[model].name;
 	double batch =
@@ -141,8 +141,14 @@ static double throughput(struct study *s, size_t model, enum scheme scheme,
 	double compute_s =
 		gf_paper_value(&s->paper, "Table VI", row, "iteration_s");
 
-	return batch * ranks /
-	       (compute_s + comm_s(s, scheme, ranks, s->bytes[model]));
+	return batch * ranks / (compute_s + exchange_s);
+}
+
+static double throughput(struct study *s, size_t model, enum scheme scheme,
+			 int ranks)
+{
+	return rate(s, model, ranks,
+		    comm_s(s, scheme, ranks, s->bytes[model]));
 }
 
 static double printed_rate(struct study *s, size_t model, enum scheme scheme)
@@ -375,7 +381,7 @@ static int picture_10(struct gf_report *r, struct study *s, size_t model,
 		for (i = 0; i < GF_ARRAY_LENGTH(counts); i++)
 			ours[k][i] = throughput(s, model, (enum scheme)k,
 						(int)counts[i]) /
-				     (counts[i] * single);
+				     (counts[i] * rate(s, model, 1, 0));
 		paper[k] = printed_rate(s, model, (enum scheme)k) /
 			   (s->ranks * single);
 		snprintf(names[k], sizeof(names[k]), "%s, paper",
