@@ -5,7 +5,7 @@
 # pictures of accuracy and loss by step and by bytes sent to $OUT
 # (build/convergence). Minutes. What this build cannot run is skipped aloud.
 #   tests/bench/convergence.sh [model...]       MODELS, RANKS, SEEDS, EPOCHS
-set -u
+set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${BUILD:-build}")
 out=${OUT:-$build/convergence}
@@ -78,5 +78,5 @@ for model; do
 	done
 done
 mapfile -t logs < "$out/logs.txt"
-"$build/bench/convergence_report" "$out" "${logs[@]}" | tee "$out/table.txt"
+"$build/bench/convergence_report" "$out" "${logs[@]}" | tee "$out/table.txt" || exit 1
 echo "pictures: $out/*.svg"

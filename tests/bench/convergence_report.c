@@ -7,6 +7,7 @@
  * Methods stand in the order in which they are first named, and the first one
  * of a model is what the others are compared with.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -130,16 +131,19 @@ static int add_log(struct report *r, const char *path, struct gf_error *err)
 	int rc;
 
 	if (!method || !rest)
-		rc = gf_error_set(err, -22,
+		rc = gf_error_set(err, -EINVAL,
 				  "%s: want a log named "
 				  "MODEL.RANKS.METHOD.SEED.jsonl",
 				  path);
 	else {
 		m = find(r, model, ranks, method);
-		rc = m->nruns < MAX_SEEDS
-			     ? read_log(path, &m->runs[m->nruns], err)
-			     : 0;
-		if (!rc && m->nruns < MAX_SEEDS && m->runs[m->nruns].count)
+		rc = m->nruns == MAX_SEEDS
+			     ? gf_error_set(err, -EINVAL,
+					    "%s: want at most %d seeds, got "
+					    "more",
+					    path, MAX_SEEDS)
+			     : read_log(path, &m->runs[m->nruns], err);
+		if (!rc && m->runs[m->nruns].count)
 			m->nruns++;
 	}
 	free(name);
@@ -361,6 +365,21 @@ static int draw_all(const struct report *r, const char *folder,
 	return rc;
 }
 
+static void release(struct report *r)
+{
+	struct method *m;
+	size_t i;
+
+	for (m = r->methods; m < r->methods + r->nmethods; m++) {
+		for (i = 0; i < MAX_SEEDS; i++)
+			free(m->runs[i].points);
+		free(m->model);
+		free(m->ranks);
+		free(m->name);
+	}
+	free(r->methods);
+}
+
 int main(int argc, char **argv)
 {
 	struct report r = {0};
@@ -379,5 +398,6 @@ int main(int argc, char **argv)
 	}
 	if (rc)
 		fprintf(stderr, "convergence_report: %s\n", err.text);
+	release(&r);
 	return rc ? 2 : 0;
 }
