@@ -100,7 +100,7 @@ static bool values_fit(const struct gf_bars *b, const struct gf_ticks *t,
 			if (isnan(b->series[i].values[g]))
 				continue;
 			value_text(t, b->series[i].values[g], text);
-			if (gf_svg_text_width(text, &value_font) > width + 1)
+			if (gf_svg_text_width(text, &value_font) > width - 2)
 				return false;
 		}
 	}
