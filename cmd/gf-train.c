@@ -218,7 +218,7 @@ static void configure(struct session *s)
 		.steps = o->steps,
 		.checkpoint = o->checkpoint,
 		.checkpoint_every = o->checkpoint_every,
-		.resume = o->resume,
+		.resume = o->resume, .reshard = o->reshard,
 		.check_every = o->check_every,
 		.skip_bad = o->bad_gradients,
 		.timeout_s = o->timeout_s,

@@ -24,7 +24,7 @@ _gf_train() {
 		--warmup --schedule --drop-epochs --drop-factor --power
 		--loss-scale
 		--list --print-training --seed --checkpoint --checkpoint-every
-		--resume --bad-gradients --check-replicas --log --trace --target --timeout
+		--resume --reshard --bad-gradients --check-replicas --log --trace --target --timeout
 		--threads --device --replay --output --quiet --verbose --help
 		--usage --version' -- "$cur")
 }

@@ -102,6 +102,22 @@ static void remove_folder(const char *folder)
 	rmdir(folder);
 }
 
+/* Sets that would count as newer than that of `step`. */
+static void remove_newer(const char *dir, size_t step)
+{
+	size_t *steps, count, i;
+
+	if (list_steps(dir, "", &steps, &count, NULL))
+		return;
+	for (i = 0; i < count && steps[i] > step; i++) {
+		char *folder = folder_of(dir, steps[i], "");
+
+		remove_folder(folder);
+		free(folder);
+	}
+	free(steps);
+}
+
 static void remove_all(const char *dir, const char *ending, size_t spared)
 {
 	size_t *steps, count, i;
@@ -207,8 +223,10 @@ int gf_ckpt_publish(const char *dir, size_t step, int ranks,
 		rc = move_into_place(from, to, err);
 	if (!rc)
 		rc = gf_file_sync_parent(to, err);
-	if (!rc)
+	if (!rc) {
+		remove_newer(dir, step);
 		remove_all(dir, "", KEPT_SETS);
+	}
 	free(from);
 	free(to);
 	return rc;

@@ -15,8 +15,9 @@
  *
  * Rank 0 begins; all ranks write their part into DIR/step-N.tmp and sync it;
  * when all have agreed that they succeeded, rank 0 publishes: it renames the
- * folder and removes what is older than the set before. Until then the sets
- * that were there are untouched. The caller does the agreeing: nothing here
+ * folder and removes what is older than the set before, and what a run that
+ * went on from an earlier step, or counts steps anew, left of later ones. Until
+ * then the sets that were there are untouched. The caller does the agreeing: nothing here
  * communicates.
  *
  * Only files named rank-*.safetensors are ever removed, and only folders that
@@ -31,7 +32,7 @@ int gf_ckpt_begin(const char *dir, size_t step, struct gf_error *err);
  * frees. */
 char *gf_ckpt_part(const char *dir, size_t step, int rank, bool unfinished);
 
-/* Rank 0, when all ranks have written: the set is there. */
+/* Rank 0, when all ranks have written: the set is there, and the newest. */
 int gf_ckpt_publish(const char *dir, size_t step, int ranks,
 		    struct gf_error *err);
 

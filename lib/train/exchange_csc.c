@@ -220,7 +220,8 @@ static void state(struct gf_exchange *x, struct gf_state *s)
 	struct gf_shape shape = {1, {x->pools[0].count_elems}};
 
 	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("csc.history"), &shape,
-		     c->csc.history);
+		     c->csc.history)
+		->rule = GF_STATE_SUM;
 	gf_state_add_words(s, GF_STATE_SHARED, "csc.important", "U64",
 			   c->csc.important, c->csc.nchunks);
 }

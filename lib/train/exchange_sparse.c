@@ -258,7 +258,8 @@ static void state(struct gf_exchange *x, struct gf_state *s)
 	struct gf_shape shape = {1, {x->pools[0].count_elems}};
 
 	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("sparse.residual"), &shape,
-		     p->residual);
+		     p->residual)
+		->rule = GF_STATE_SUM;
 }
 
 static void close_sparse(struct gf_exchange *x)

@@ -229,6 +229,10 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	int rc = 0;
 
 	gf_engine_count_from(t->method.engine, t->result->last_step);
+	/* first of all in this run's steps and parts: a checkpoint of the other
+	 * ranks may have a higher step and would count as newer */
+	if (t->resharded)
+		rc = save(t, t->result->last_step, err);
 	for (step = t->result->first_step; !rc && step <= t->total_steps;
 	     step++) {
 		rc = gf_train_step(&t->stepper, step, rate_of(t, step),

@@ -225,6 +225,9 @@ const struct gf_message_times *gf_method_times(const struct gf_method *m)
 static void flight_state(struct gf_method *m, struct gf_state *s)
 {
 	const struct gf_model_profile *model = m->env.plan->model;
+	/* scaled gradients come as means, whatever the number of ranks */
+	enum gf_state_rule rule =
+		m->env.scale.used ? GF_STATE_KEEP : GF_STATE_SUM;
 	size_t age, i;
 
 	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.count", "U64",
@@ -240,7 +243,8 @@ static void flight_state(struct gf_method *m, struct gf_state *s)
 						  model->tensors[i].name),
 				     &m->env.shapes[i],
 				     m->flight + age * pool_elems(m) +
-					     m->updater.offsets[i]);
+					     m->updater.offsets[i])
+				->rule = rule;
 }
 
 void gf_method_state(struct gf_method *m, struct gf_state *s)

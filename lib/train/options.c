@@ -79,6 +79,8 @@ const struct gf_setting gf_train_settings[] = {
 	 "every N steps and at the end (every epoch)", 1, 1e12},
 	{"resume", NULL, 3, GF_SETTING_FLAG, AT(resume),
 	 "go on from the last complete checkpoint"},
+	{"reshard", NULL, 3, GF_SETTING_FLAG, AT(reshard),
+	 "with --resume: also from one that another number of ranks wrote"},
 	{"bad-gradients", "WHAT", 3, GF_SETTING_CHOICE, AT(bad_gradients),
 	 "of a gradient that is infinite or not a number: end the run, or skip "
 	 "the step (end)",
@@ -162,6 +164,8 @@ int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err)
 	if (o->resume && !o->checkpoint)
 		return gf_error_set(err, -EINVAL,
 				    "--resume: want --checkpoint DIR");
+	if (o->reshard && !o->resume)
+		return gf_error_set(err, -EINVAL, "--reshard: want --resume");
 	if (!isnan(o->training.rate_batch) && isnan(o->training.rate) &&
 	    !o->training_file)
 		return gf_error_set(err, -EINVAL,

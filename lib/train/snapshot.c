@@ -2,6 +2,7 @@
 #include "train/snapshot.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,11 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "ckpt/set.h"
+#include "train/reshard.h"
 
-#define KEY_FORMAT "format"
-#define FORMAT     "gf-train 1"
+#define KEY_FORMAT  "format"
+#define FORMAT      "gf-train 1"
+#define KEY_SERVERS "servers"
 
 /* --- writing ------------------------------------------------------------- */
 
@@ -28,14 +31,15 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 {
 	struct gf_tensor_source *t = gf_xcalloc(state->nitems + 1, sizeof(*t));
 	char ranks[24], at[24], batch[24], accumulate[24], samples[24],
-		seed[24], staleness[24];
+		seed[24], staleness[24], servers[24];
 	const struct gf_metadata metadata[] = {
-		{KEY_FORMAT, FORMAT},      {GF_CKPT_STEP, at},
-		{GF_CKPT_RANKS, ranks},    {"model", id->model},
-		{"method", id->method},    {"optimizer", id->optimizer},
-		{"batch_per_rank", batch}, {"accumulate", accumulate},
-		{"samples", samples},      {"seed", seed},
-		{"staleness", staleness},  {"training", id->training},
+		{KEY_FORMAT, FORMAT},       {GF_CKPT_STEP, at},
+		{GF_CKPT_RANKS, ranks},     {"model", id->model},
+		{"method", id->method},     {"optimizer", id->optimizer},
+		{"batch_per_rank", batch},  {"accumulate", accumulate},
+		{"samples", samples},       {"seed", seed},
+		{"staleness", staleness},   {KEY_SERVERS, servers},
+		{"training", id->training},
 	};
 	size_t i, n = 0;
 	int rc;
@@ -45,6 +49,7 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 	snprintf(batch, sizeof(batch), "%zu", id->batch);
 	snprintf(accumulate, sizeof(accumulate), "%zu", id->accumulate);
 	snprintf(staleness, sizeof(staleness), "%zu", id->staleness);
+	snprintf(servers, sizeof(servers), "%zu", id->servers);
 	snprintf(samples, sizeof(samples), "%zu", id->samples);
 	snprintf(seed, sizeof(seed), "%zu", id->seed);
 	for (i = 0; i < state->nitems; i++)
@@ -128,8 +133,14 @@ static int same_text(const struct gf_safetensors *s, const char *key,
 	return rc;
 }
 
-static int check_identity(const struct gf_safetensors *s, int ranks,
-			  size_t step, const struct gf_run_identity *id,
+/* What a set says of the ranks that wrote it. */
+struct origin {
+	size_t step, ranks, servers;
+};
+
+static int check_identity(const struct gf_safetensors *s,
+			  const struct origin *from,
+			  const struct gf_run_identity *id,
 			  struct gf_error *err)
 {
 	const struct {
@@ -137,8 +148,9 @@ static int check_identity(const struct gf_safetensors *s, int ranks,
 		size_t want;
 		const char *what;
 	} numbers[] = {
-		{GF_CKPT_RANKS, (size_t)ranks, "ranks"},
-		{GF_CKPT_STEP, step, "step"},
+		{GF_CKPT_RANKS, from->ranks, "ranks"},
+		{KEY_SERVERS, from->servers, "servers"},
+		{GF_CKPT_STEP, from->step, "step"},
 		{"batch_per_rank", id->batch, "batch"},
 		{"accumulate", id->accumulate, "accumulated batches"},
 		{"samples", id->samples, "training samples"},
@@ -161,60 +173,134 @@ static int check_identity(const struct gf_safetensors *s, int ranks,
 	return rc;
 }
 
-/* The items of one scope out of one file. */
-static int read_part(const char *dir, size_t step, int part, int ranks,
-		     enum gf_state_scope scope,
-		     const struct gf_run_identity *id,
-		     const struct gf_state *state, struct gf_error *err)
+static int open_part(const char *dir, int part, const struct origin *from,
+		     const struct gf_run_identity *id, struct gf_safetensors *s,
+		     struct gf_error *err)
 {
-	char *path = gf_ckpt_part(dir, step, part, false);
-	struct gf_safetensors s = {0};
-	size_t i;
+	char *path = gf_ckpt_part(dir, from->step, part, false);
 	int rc;
 
-	rc = gf_safetensors_open(path, &s, err);
+	rc = gf_safetensors_open(path, s, err);
 	if (!rc)
-		rc = check_identity(&s, ranks, step, id, err);
+		rc = check_identity(s, from, id, err);
+	free(path);
+	return rc;
+}
+
+static int load_scope(const struct gf_safetensors *s, enum gf_state_scope scope,
+		      const struct gf_state *state, struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
 	for (i = 0; !rc && i < state->nitems; i++) {
 		const struct gf_state_item *item = &state->items[i];
 
 		if (item->scope == scope)
 			rc = gf_safetensors_load(
-				&s, item->name, item->tensor.dtype,
+				s, item->name, item->tensor.dtype,
 				item->count_elems, item->data, err);
 	}
+	return rc;
+}
+
+/* The items of one scope out of one file. */
+static int read_part(const char *dir, int part, const struct origin *from,
+		     enum gf_state_scope scope,
+		     const struct gf_run_identity *id,
+		     const struct gf_state *state, struct gf_error *err)
+{
+	struct gf_safetensors s = {0};
+	int rc;
+
+	rc = open_part(dir, part, from, id, &s, err);
+	if (!rc)
+		rc = load_scope(&s, scope, state, err);
+	gf_safetensors_close(&s);
+	return rc;
+}
+
+/* Each rank's own, out of the files of all ranks that computed. */
+static int read_resharded(const struct gf_comm *comm, const char *dir,
+			  const struct origin *from,
+			  const struct gf_run_identity *id,
+			  const struct gf_state *state, struct gf_error *err)
+{
+	const struct gf_reshard r = {
+		.from = (int)(from->ranks - from->servers),
+		.to = comm->ranks - (int)id->servers,
+		.rank = comm->rank,
+	};
+	int part, rc = 0;
+
+	gf_reshard_begin(state);
+	for (part = 0; part < r.from && !rc; part++) {
+		struct gf_safetensors s = {0};
+
+		rc = open_part(dir, part, from, id, &s, err);
+		if (!rc)
+			rc = gf_reshard_take(&r, part, &s, state, err);
+		gf_safetensors_close(&s);
+	}
+	if (!rc)
+		gf_reshard_end(&r, state);
+	return rc;
+}
+
+/* Whose set it is that rank 0 has found. */
+static int find_origin(const char *dir, struct origin *from,
+		       struct gf_error *err)
+{
+	struct gf_safetensors s = {0};
+	char *path;
+	int rc = gf_ckpt_latest(dir, &from->step, err);
+
+	if (rc)
+		return rc;
+	path = gf_ckpt_part(dir, from->step, 0, false);
+	rc = gf_safetensors_open(path, &s, err);
+	if (!rc)
+		rc = gf_safetensors_metadata_size(&s, GF_CKPT_RANKS, 1, INT_MAX,
+						  &from->ranks, err);
+	if (!rc)
+		rc = gf_safetensors_metadata_size(&s, KEY_SERVERS, 0,
+						  from->ranks - 1,
+						  &from->servers, err);
 	gf_safetensors_close(&s);
 	free(path);
 	return rc;
 }
 
-int gf_snapshot_read(struct gf_team *team, const char *dir, size_t *step,
+int gf_snapshot_read(struct gf_team *team, struct gf_snapshot_source *source,
 		     const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err)
 {
 	struct gf_comm *comm = team->comm;
-	uint64_t latest = 0;
-	size_t found = 0;
+	struct origin from = {0}, want = {0, (size_t)comm->ranks, id->servers};
 	int rc = 0;
 
 	/* rank 0 chooses: a listing may differ while a file system settles */
 	if (comm->rank == 0)
-		rc = gf_ckpt_latest(dir, &found, err);
-	latest = found;
+		rc = find_origin(source->dir, &from, err);
 	rc = gf_team_agree(team, rc, err);
 	if (!rc)
-		rc = gf_team_bcast(team, &latest, sizeof(latest), err);
+		rc = gf_team_bcast(team, &from, sizeof(from), err);
 	if (rc)
 		return rc;
-	rc = read_part(dir, latest, 0, comm->ranks, GF_STATE_SHARED, id, state,
-		       err);
-	if (!rc)
-		rc = read_part(dir, latest, comm->rank, comm->ranks,
-			       GF_STATE_OWN, id, state, err);
-	rc = gf_team_agree(team, rc, err);
-	if (!rc)
-		*step = latest;
-	return rc;
+	want.step = from.step;
+	source->step = from.step;
+	source->computed = (int)(from.ranks - from.servers);
+	source->resharded = source->reshard && (from.ranks != want.ranks ||
+						from.servers != want.servers);
+	if (source->resharded)
+		want = from;
+	rc = read_part(source->dir, 0, &want, GF_STATE_SHARED, id, state, err);
+	if (!rc && source->resharded)
+		rc = read_resharded(comm, source->dir, &want, id, state, err);
+	else if (!rc)
+		rc = read_part(source->dir, comm->rank, &want, GF_STATE_OWN, id,
+			       state, err);
+	return gf_team_agree(team, rc, err);
 }
 
 /* --- replicas ------------------------------------------------------------ */

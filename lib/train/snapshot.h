@@ -2,6 +2,7 @@
 #ifndef GF_TRAIN_SNAPSHOT_H
 #define GF_TRAIN_SNAPSHOT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -21,6 +22,7 @@ struct gf_run_identity {
 	size_t batch;      /* per rank */
 	size_t accumulate; /* such batches in a step */
 	size_t staleness;
+	size_t servers; /* the last ranks, which do not compute */
 	size_t samples; /* of the training part */
 	size_t seed;
 	const char *training; /* the whole document, kept for people */
@@ -35,8 +37,17 @@ int gf_snapshot_write(struct gf_team *team, const char *dir, size_t step,
 int gf_snapshot_claim(struct gf_team *team, const char *dir,
 		      struct gf_error *err);
 
-/* The newest complete set into `state`; *step is the one it was made after. */
-int gf_snapshot_read(struct gf_team *team, const char *dir, size_t *step,
+struct gf_snapshot_source {
+	const char *dir;
+	bool reshard; /* another number of ranks will do (train/reshard.h) */
+	/* out */
+	size_t step;  /* it was made after, of a run of */
+	int computed; /* so many ranks that compute */
+	bool resharded;
+};
+
+/* The newest complete set into `state`. */
+int gf_snapshot_read(struct gf_team *team, struct gf_snapshot_source *from,
 		     const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err);
 

@@ -18,6 +18,7 @@ static struct gf_state_item *add(struct gf_state *s, enum gf_state_scope scope,
 		gf_array_push(&s->items, &s->nitems, &s->capacity);
 
 	item->scope = scope;
+	item->rule = GF_STATE_KEEP;
 	item->name = name;
 	item->data = data;
 	item->tensor.name = name;
@@ -26,8 +27,9 @@ static struct gf_state_item *add(struct gf_state *s, enum gf_state_scope scope,
 	return item;
 }
 
-void gf_state_add(struct gf_state *s, enum gf_state_scope scope, char *name,
-		  const struct gf_shape *shape, float *data)
+struct gf_state_item *gf_state_add(struct gf_state *s,
+				   enum gf_state_scope scope, char *name,
+				   const struct gf_shape *shape, float *data)
 {
 	struct gf_state_item *item = add(s, scope, name, "F32", data);
 
@@ -35,11 +37,13 @@ void gf_state_add(struct gf_state *s, enum gf_state_scope scope, char *name,
 	memcpy(item->tensor.dims, shape->dims,
 	       shape->rank * sizeof(shape->dims[0]));
 	item->count_elems = gf_shape_elems(shape);
+	return item;
 }
 
-void gf_state_add_words(struct gf_state *s, enum gf_state_scope scope,
-			const char *name, const char *dtype, void *data,
-			size_t count)
+struct gf_state_item *gf_state_add_words(struct gf_state *s,
+					 enum gf_state_scope scope,
+					 const char *name, const char *dtype,
+					 void *data, size_t count)
 {
 	struct gf_state_item *item =
 		add(s, scope, gf_xstrdup(name), dtype, data);
@@ -48,6 +52,7 @@ void gf_state_add_words(struct gf_state *s, enum gf_state_scope scope,
 	item->tensor.rank = 1;
 	item->tensor.dims[0] = count;
 	item->count_elems = count;
+	return item;
 }
 
 void gf_state_release(struct gf_state *s)

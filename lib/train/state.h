@@ -20,8 +20,22 @@
  */
 enum gf_state_scope { GF_STATE_SHARED, GF_STATE_OWN };
 
+/*
+ * What becomes of an array when a run goes on with another number of ranks
+ * (train/reshard.h). Own ones must say SUM or MEAN, and be F32, as what is
+ * summed must be.
+ */
+enum gf_state_rule {
+	GF_STATE_KEEP, /* shared: holds for any number */
+	GF_STATE_SUM,  /* the sum over ranks, which is divided by their number
+			* when it is applied, counts */
+	GF_STATE_MEAN, /* own: every rank goes on from the mean */
+	GF_STATE_RESTART, /* shared: counts steps of so many ranks */
+};
+
 struct gf_state_item {
 	enum gf_state_scope scope;
+	enum gf_state_rule rule; /* KEEP unless the owner changes it */
 	char *name;
 	struct gf_tensor_source tensor; /* its name is the one above */
 	void *data;                     /* borrowed; what resume writes to */
@@ -33,13 +47,16 @@ struct gf_state {
 	size_t nitems, capacity;
 };
 
-/* An f32 array of that shape. Takes `name`; `data` must outlive the list. */
-void gf_state_add(struct gf_state *s, enum gf_state_scope scope, char *name,
-		  const struct gf_shape *shape, float *data);
+/* An f32 array of that shape. Takes `name`; `data` must outlive the list. The
+ * item is borrowed until the next is added. */
+struct gf_state_item *gf_state_add(struct gf_state *s,
+				   enum gf_state_scope scope, char *name,
+				   const struct gf_shape *shape, float *data);
 /* A few words of 64 bits, or doubles (dtype F64). */
-void gf_state_add_words(struct gf_state *s, enum gf_state_scope scope,
-			const char *name, const char *dtype, void *data,
-			size_t count);
+struct gf_state_item *gf_state_add_words(struct gf_state *s,
+					 enum gf_state_scope scope,
+					 const char *name, const char *dtype,
+					 void *data, size_t count);
 void gf_state_release(struct gf_state *s);
 
 /* SHA-256 of the items of one scope, or of item `one` alone. */

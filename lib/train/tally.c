@@ -24,11 +24,14 @@ void gf_tally_release(struct gf_tally *t)
 void gf_tally_state(struct gf_tally *t, struct gf_state *s)
 {
 	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_loss", "F64",
-			   &t->epoch_loss, 1);
+			   &t->epoch_loss, 1)
+		->rule = GF_STATE_RESTART;
 	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_correct", "U64",
-			   &t->epoch_correct, 1);
+			   &t->epoch_correct, 1)
+		->rule = GF_STATE_RESTART;
 	gf_state_add_words(s, GF_STATE_SHARED, "train.epoch_steps", "U64",
-			   &t->epoch_steps, 1);
+			   &t->epoch_steps, 1)
+		->rule = GF_STATE_RESTART;
 }
 
 void gf_tally_note(struct gf_tally *t, size_t step, double seconds,

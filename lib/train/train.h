@@ -65,6 +65,7 @@ struct gf_train_config {
 	const char *checkpoint;  /* folder; NULL: none */
 	size_t checkpoint_every; /* steps; 0: every epoch */
 	bool resume;
+	bool reshard; /* also from another number of ranks */
 	size_t check_every; /* steps between comparisons of replicas; 0: never;
 			     * SIZE_MAX: as the plan's algorithms need it */
 	bool skip_bad; /* a gradient that is not finite: skip the step, else

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "train/reshard.h"
 
 /* How often replicas are compared by default where an algorithm does not
  * promise the same bits everywhere. */
@@ -89,6 +90,7 @@ static int set_lengths(struct gf_trainer *t, struct gf_error *err)
 		.batch = training->batch,
 		.accumulate = training->accumulate,
 		.staleness = (size_t)k->plan->staleness,
+		.servers = (size_t)k->plan->servers,
 		.samples = samples,
 		.seed = training->seed,
 		.training = t->training,
@@ -237,7 +239,32 @@ static void list_running(struct gf_trainer *t)
 	}
 	if (flat.dims[0])
 		gf_state_add(&t->state, GF_STATE_OWN,
-			     gf_xstrdup("train.running"), &flat, own);
+			     gf_xstrdup("train.running"), &flat, own)
+			->rule = GF_STATE_MEAN;
+}
+
+/* The step to go on from, which other ranks counted in other batches. */
+static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
+{
+	const struct gf_train_config *k = t->config;
+	struct gf_snapshot_source from = {.dir = k->checkpoint,
+					  .reshard = k->reshard};
+	size_t global = gf_train_global_batch(k);
+	int rc;
+
+	rc = gf_snapshot_read(&t->team, &from, &t->id, &t->state, err);
+	rc = rc ? rc : gf_method_restore(&t->method, err);
+	rc = gf_team_agree(&t->team, rc, err);
+	if (rc)
+		return rc;
+	*done = from.step;
+	t->resharded = from.resharded;
+	if (from.resharded)
+		*done = gf_reshard_steps(from.step, t->id.samples,
+					 global / (size_t)k->plan->ranks *
+						 (size_t)from.computed,
+					 global);
+	return 0;
 }
 
 static int resume_or_begin(struct gf_trainer *t, struct gf_error *err)
@@ -246,14 +273,10 @@ static int resume_or_begin(struct gf_trainer *t, struct gf_error *err)
 	size_t done = 0;
 	int rc = 0;
 
-	if (k->resume) {
-		rc = gf_snapshot_read(&t->team, k->checkpoint, &done, &t->id,
-				      &t->state, err);
-		rc = rc ? rc : gf_method_restore(&t->method, err);
-		rc = gf_team_agree(&t->team, rc, err);
-	} else if (k->checkpoint) {
+	if (k->resume)
+		rc = go_on(t, &done, err);
+	else if (k->checkpoint)
 		rc = gf_snapshot_claim(&t->team, k->checkpoint, err);
-	}
 	t->result->first_step = done + 1;
 	t->result->last_step = done;
 	return rc;

@@ -33,6 +33,7 @@ struct gf_trainer {
 	float *running; /* batch norm's statistics, mean over ranks */
 	size_t epoch_steps, total_steps;
 	size_t check_every, checkpoint_every; /* steps; check: 0 never */
+	bool resharded; /* it goes on from what other ranks left */
 };
 
 /* Collective. Ready to take step result->first_step. */

@@ -291,6 +291,7 @@ plan_for() { # ranks [model name]
 		--target 95|--target: want
 		--threads 0|--threads: want
 		--resume|--resume: want --checkpoint DIR
+		--reshard --checkpoint ckpt|--reshard: want --resume
 		--replay --plan p --model m|--replay: computes nothing
 		surplus|gf-train
 	END

@@ -90,6 +90,23 @@ largest() {
 	[ "$(grep -c 'was written with ranks 3, this run has 2' err.txt)" -eq 1 ]
 }
 
+@test "on with other ranks: replicas, and a checkpoint of their own" {
+	for select in "csc --keep .1 --chunk 512" "gtopk --density .01 --warmup-densities none"; do
+		rm -rf ckpt
+		pipe_plan 4 --policy wfbp --selection $select > four.json
+		pipe_plan 2 --policy wfbp --selection $select > two.json
+		wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 6 --checkpoint ckpt
+		wants 2 mpi 2 gf-train $quick --plan two.json --batch 8 --steps 14 --checkpoint ckpt --resume
+		grep -q 'was written with ranks 4, this run has 2' err.txt
+		wants 0 mpi 2 gf-train $quick --plan two.json --batch 8 --steps 14 --checkpoint ckpt --resume --reshard --check-replicas 1
+		[ -f ckpt/step-12/rank-1.safetensors ] && [ ! -e ckpt/step-12/rank-2.safetensors ]
+		# fewer steps than were done, and yet the newest
+		wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 8 --checkpoint ckpt --resume --reshard --check-replicas 1
+		[ "$(ls ckpt | sort | tr '\n' ' ')" = 'step-7 step-8 ' ]
+		wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 9 --checkpoint ckpt --resume
+	done
+}
+
 @test "a profile, a plan, training by it, a trace of every rank" {
 	gf-topo > topo.json
 	wants 0 mpi 2 gf-profile -q --model digits-mlp --batch 8 --warmup 1 --repeats 3 --threads 1 --time 1ms -a ring

@@ -304,13 +304,21 @@ static void test_sets(void)
 		       !there(dir, "step-14.tmp"),
 	       "replaced");
 
+	/* a run that went back: its set is the newest */
+	EXPECT(publish(dir, 13, 2, 2, &err) == 0, "%s", err.text);
+	EXPECT(gf_ckpt_latest(dir, &step, &err) == 0 && step == 13 &&
+		       !there(dir, "step-14") && there(dir, "step-11"),
+	       "%zu", step);
+	EXPECT(publish(dir, 14, 3, 3, &err) == 0, "%s", err.text);
+	EXPECT(!there(dir, "step-11") && there(dir, "step-13"), "older removed");
+
 	/* incomplete sets do not count */
 	part = gf_ckpt_part(dir, 14, 1, false);
 	unlink(part);
-	EXPECT(gf_ckpt_latest(dir, &step, &err) == 0 && step == 11, "%zu",
+	EXPECT(gf_ckpt_latest(dir, &step, &err) == 0 && step == 13, "%zu",
 	       step);
 	free(part);
-	part = gf_ckpt_part(dir, 11, 0, false);
+	part = gf_ckpt_part(dir, 13, 0, false);
 	EXPECT(truncate(part, 5) == 0, "truncate");
 	EXPECT(gf_ckpt_latest(dir, &step, &err) == -ENOENT &&
 		       strstr(err.text, "found none of rank 1"),

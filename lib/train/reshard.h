@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_RESHARD_H
+#define GF_TRAIN_RESHARD_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "ckpt/safetensors.h"
+#include "train/state.h"
+
+/*
+ * A checkpoint of P ranks becomes the state of P' ranks.
+ *
+ * What is divided by the number of ranks when it is applied (residuals,
+ * histories, sums in flight) is multiplied by P'/P, so that what is applied of
+ * it stays the mean that it would have been: sum/P is conserved. What is each
+ * rank's own goes from rank r to rank r mod P', added; where P' is larger,
+ * ranks P to P' - 1 begin with zeros. Running statistics become their mean over
+ * the old ranks. Ranks are those that compute; servers own nothing that counts.
+ */
+struct gf_reshard {
+	int from, to; /* ranks before, and now */
+	int rank;     /* this one, now */
+};
+
+/* The own arrays, before the first part. */
+void gf_reshard_begin(const struct gf_state *s);
+/* Adds what this rank takes over from old rank `part`, whose file that is. */
+int gf_reshard_take(const struct gf_reshard *r, int part,
+		    const struct gf_safetensors *file, const struct gf_state *s,
+		    struct gf_error *err);
+/* When the shared arrays are there too and all parts are taken. */
+void gf_reshard_end(const struct gf_reshard *r, const struct gf_state *s);
+
+/*
+ * Steps of `to_samples` after which a run stands that has done `steps` of
+ * `from_samples` out of `samples` an epoch: the same epoch, and in it the first
+ * whole step behind the samples that were seen, or the epoch's end. An epoch is
+ * one order of all samples for any number of ranks, so none is seen twice.
+ */
+size_t gf_reshard_steps(size_t steps, size_t samples, size_t from_samples,
+			size_t to_samples);
+
+#endif
