@@ -57,6 +57,8 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 		gf_json_put_size(w, "dense_bytes", row->dense_bytes);
 	}
 	gf_json_put_real(w, "time_s", row->seconds);
+	if (strcmp(row->part, "train") == 0)
+		gf_json_put_real(w, "select_s", row->select_s);
 	gf_json_put_real(w, "samples_per_s", row->samples_per_s);
 	gf_json_close_object(w);
 }

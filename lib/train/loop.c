@@ -16,7 +16,18 @@
 struct stretch {
 	size_t after_step;
 	double began_s;
+	double select_s; /* of the run, before it */
 };
+
+static double select_s(const struct gf_trainer *t)
+{
+	return gf_engine_totals(t->method.engine).hooks_s;
+}
+
+static struct stretch stretch_from(const struct gf_trainer *t, size_t step)
+{
+	return (struct stretch){step, gf_clock_s(), select_s(t)};
+}
 
 /* --- what is told --------------------------------------------------------- */
 
@@ -79,6 +90,7 @@ static int tell_epoch(struct gf_trainer *t, size_t step,
 	row->step = step;
 	row->rate = rate_of(t, step);
 	row->seconds = gf_clock_s() - here->began_s;
+	row->select_s = select_s(t) - here->select_s;
 	row->samples_per_s = (double)(steps * t->tally.batch) *
 			     t->config->plan->ranks / row->seconds;
 	row->perplexity = perplexity_of(t, row->loss);
@@ -186,7 +198,7 @@ static int after_step(struct gf_trainer *t, size_t step, struct stretch *here,
 	if (!rc && due.checkpoint)
 		rc = save(t, step, err);
 	if (due.epoch)
-		*here = (struct stretch){step, gf_clock_s()};
+		*here = stretch_from(t, step);
 	return rc;
 }
 
@@ -223,7 +235,7 @@ static void tell_progress(const struct gf_train_config *k, size_t step,
 static int run(struct gf_trainer *t, struct gf_error *err)
 {
 	struct gf_timeline *timeline = &t->result->timeline;
-	struct stretch here = {t->result->last_step, gf_clock_s()};
+	struct stretch here = stretch_from(t, t->result->last_step);
 	struct gf_step_outcome outcome;
 	size_t step;
 	int rc = 0;

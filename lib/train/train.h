@@ -41,6 +41,9 @@ struct gf_train_row {
 	uint64_t sent_bytes, dense_bytes;
 	double seconds;       /* of the step, the epoch, the test, on rank 0 */
 	double samples_per_s; /* all ranks', labels too */
+	/* Of a "train", by rank 0's communication thread beside the messages
+	 * themselves: packing, selection, scaling. */
+	double select_s;
 };
 
 struct gf_train_watch {

@@ -10,9 +10,10 @@
 # pipeline  K = 2, one message or several  density   gTop-k's sweep
 #
 # All hosts share this machine's cores: compute does not scale, the links do.
-# exposed is what the step waits for communication, selection and codecs, which
-# run on the communication thread, included. What this build cannot run is skipped
-# aloud.
+# exposed is what the step waits for communication. select is what rank 0's
+# communication thread spends in packing, selection and scaling, behind backward
+# or in the exposed time; codecs, which run inside the all-reduce at every hop,
+# are communication. What this build cannot run is skipped aloud.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${BUILD:-build}")
@@ -104,13 +105,15 @@ measure() { # hosts label plan-options...
 		map(select(.part != "batch")) as $r |
 		([$r[] | select(.part == "test" and .accuracy >= $target).epoch] | first) as $at |
 		($r | last) as $final |
-		[([$r[] | select(.part == "train").sent_bytes] | add) / $final.step / $final.ranks / 1e6, 100 * $final.accuracy,
+		([$r[] | select(.part == "train")]) as $epochs |
+		[([$epochs[].sent_bytes] | add) / $final.step / $final.ranks / 1e6, 100 * $final.accuracy,
+		 1e3 * ([$epochs[].select_s] | add) / $final.step,
 		 (if $at then [$r[] | select(.part == "train" and .epoch <= $at).time_s] | add else -1 end)] | @tsv' \
 		"$work/log.jsonl" > "$work/figures.txt"
-	read -r sent accuracy reached < "$work/figures.txt"
-	printf '%-18s %8s %8s %8s %8s %9.3f %8.2f %% %10s\n' "$label" "$(milliseconds iteration)" \
+	read -r sent accuracy selecting reached < "$work/figures.txt"
+	printf '%-18s %8s %8s %8s %8s %8.2f %9.3f %8.2f %% %10s\n' "$label" "$(milliseconds iteration)" \
 		"$(bc -l <<< "$(milliseconds forward) + $(milliseconds backward)")" "$(milliseconds update)" \
-		"$(milliseconds waiting)" "$sent" "$accuracy" \
+		"$(milliseconds waiting)" "$selecting" "$sent" "$accuracy" \
 		"$(awk -v t="$reached" 'BEGIN {if (t < 0) print "never"; else printf "%.2f s", t}')"
 }
 
@@ -129,7 +132,7 @@ for hosts in "${hosts_list[@]}"; do
 		*) echo "methods: want compare, ladder, pipeline or density, got $part" >&2; exit 2 ;;
 		esac
 		printf '\n== %s: %d hosts, 1 Gb/s; times of a step in ms, medians; to %s accuracy\n' "$part" "$hosts" "$target"
-		printf '%-18s %8s %8s %8s %8s %9s %10s %10s\n' method step compute update exposed MB/rank accuracy reached
+		printf '%-18s %8s %8s %8s %8s %8s %9s %10s %10s\n' method step compute update exposed select MB/rank accuracy reached
 		while IFS='|' read -r label options; do
 			# shellcheck disable=SC2086 # options are words
 			measure "$hosts" "$label" $options < /dev/null

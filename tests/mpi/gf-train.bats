@@ -65,6 +65,8 @@ largest() {
 			--target 0.8 --log log.jsonl
 		grep -qE '^sent .* per rank and step, .* % of dense f32' out.txt
 		grep -qE '^packing, selection and scaling took .*s per step$' out.txt
+		jq -se 'map(select(.part == "train")) | length == 8 and all(.select_s > 0 and .select_s < .time_s)' log.jsonl
+		jq -se 'map(select(.part != "train")) | all(has("select_s") | not)' log.jsonl
 		# behind the warm-up a step sends so much of what dense would
 		tail -n 40 log.jsonl | jq -se --argjson most "$most" 'map(select(.part == "batch")) |
 			length > 20 and all(.sent_bytes > 0 and .sent_bytes < $most * .dense_bytes)'
