@@ -189,11 +189,15 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 	for (i = 0; i < a->nfiles && rc == 0; i++)
 		rc = gf_documents_add(d, a->files[i], err);
 	if (rc == 0 && a->profile)
-		rc = gf_documents_add(d, a->profile, err);
+		rc = gf_documents_add_of(d, a->profile, "gf-profile", err);
+	if (rc == 0 && a->profile && !d->profile->network)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want a network, found none",
+				  a->profile);
 	if (rc == 0 && a->topology) {
 		rc = gf_cli_share("topologies", a->topology, &path, err);
 		if (rc == 0) {
-			rc = gf_documents_add(d, path, err);
+			rc = gf_documents_add_of(d, path, "gf-topology", err);
 			free(path);
 		}
 	}

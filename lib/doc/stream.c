@@ -256,15 +256,35 @@ static int merge(struct gf_documents *d, struct gf_documents *fresh,
 	return 0;
 }
 
-int gf_documents_add_text(struct gf_documents *d, const char *text, size_t size,
-			  const char *name, struct gf_error *err)
+/* Of which there must be one of a format, unless that is NULL. */
+static int require(struct gf_documents *d, const char *format, const char *name,
+		   struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 0; format && i < GF_ARRAY_LENGTH(formats); i++)
+		if (strcmp(formats[i].name, format) == 0 &&
+		    !*slot_of(d, &formats[i]))
+			return gf_error_set(err, -EINVAL,
+					    "%s: want a %s document, found "
+					    "none",
+					    name, format);
+	return 0;
+}
+
+/* One more parameter than elsewhere: what the three verbs below differ in. */
+static int add_text(struct gf_documents *d, const char *text, size_t size,
+		    const char *name, const char *format, struct gf_error *err)
 {
 	bool from_stdin = strcmp(name, "-") == 0;
 	struct gf_documents fresh = {0};
 	int rc;
 
-	rc = read_all(&fresh, text, size, from_stdin ? "standard input" : name,
-		      err);
+	if (from_stdin)
+		name = "standard input";
+	rc = read_all(&fresh, text, size, name, err);
+	if (!rc)
+		rc = require(&fresh, format, name, err);
 	if (!rc)
 		rc = merge(d, &fresh, err);
 	if (!rc && from_stdin)
@@ -273,8 +293,14 @@ int gf_documents_add_text(struct gf_documents *d, const char *text, size_t size,
 	return rc;
 }
 
-int gf_documents_add(struct gf_documents *d, const char *path,
-		     struct gf_error *err)
+int gf_documents_add_text(struct gf_documents *d, const char *text, size_t size,
+			  const char *name, struct gf_error *err)
+{
+	return add_text(d, text, size, name, NULL, err);
+}
+
+int gf_documents_add_of(struct gf_documents *d, const char *path,
+			const char *format, struct gf_error *err)
 {
 	char *text;
 	size_t size;
@@ -283,9 +309,15 @@ int gf_documents_add(struct gf_documents *d, const char *path,
 	rc = gf_file_read(path, &text, &size, err);
 	if (rc)
 		return rc;
-	rc = gf_documents_add_text(d, text, size, path, err);
+	rc = add_text(d, text, size, path, format, err);
 	free(text);
 	return rc;
+}
+
+int gf_documents_add(struct gf_documents *d, const char *path,
+		     struct gf_error *err)
+{
+	return gf_documents_add_of(d, path, NULL, err);
 }
 
 void gf_documents_release(struct gf_documents *d)

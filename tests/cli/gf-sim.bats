@@ -251,3 +251,21 @@ plan() { # options of gf-plan...
 	there is no --jitter|--iterations 5
 	END
 }
+
+@test "what --topology and --profile name must hold one" {
+	gf-plan -q "$share/profiles/six.json" > plan.json
+	jq 'del(.network)' "$share/profiles/six.json" > model.json
+	while IFS='|' read -r text options; do
+		# shellcheck disable=SC2086
+		wants 2 gf-sim plan.json $options
+		one_line
+		says "$text"
+		[ -z "$output" ]
+	done <<-END
+	six.json: want a gf-topology document, found none|--topology $share/profiles/six.json
+	plan.json: want a gf-profile document, found none|--profile plan.json
+	model.json: want a network, found none|--profile model.json
+	END
+	wants 0 gf-sim plan.json --topology 4x2-1gbe
+	says 'simulated on 8'
+}
