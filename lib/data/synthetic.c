@@ -20,7 +20,8 @@
  * Both can be learned, and not wholly. The shape is the model's.
  */
 #define DEFAULT_COUNT   4096
-#define MAX_COUNT       (1LL << 40)
+/* An epoch's order takes 8 bytes of each on every rank. */
+#define MAX_COUNT       (1LL << 28)
 #define DEFAULT_CLASSES 10
 /* Share of the pattern in a sample; the rest is noise. */
 #define SIGNAL 0.5

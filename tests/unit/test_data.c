@@ -367,6 +367,10 @@ static void test_synthetic(void)
 	gf_dataset_close(&b);
 	EXPECT(gf_dataset_open("synthetic:0", &want, &a, &err) == -EINVAL,
 	       "count 0");
+	EXPECT(gf_dataset_open("synthetic:1099511627776", &want, &a, &err) ==
+			       -EINVAL &&
+		       strstr(err.text, "1 to 268435456"),
+	       "count whose order fits no memory: %s", err.text);
 	EXPECT(gf_dataset_open("synthetic:x", &want, &a, &err) == -EINVAL,
 	       "count x");
 	EXPECT(gf_dataset_open("synthetic", &any, &a, &err) == -EINVAL &&
