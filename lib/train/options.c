@@ -166,6 +166,10 @@ int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err)
 				    "--resume: want --checkpoint DIR");
 	if (o->reshard && !o->resume)
 		return gf_error_set(err, -EINVAL, "--reshard: want --resume");
+	if (o->checkpoint_every && !o->checkpoint)
+		return gf_error_set(err, -EINVAL,
+				    "--checkpoint-every: want --checkpoint "
+				    "DIR");
 	if (!isnan(o->training.rate_batch) && isnan(o->training.rate) &&
 	    !o->training_file)
 		return gf_error_set(err, -EINVAL,

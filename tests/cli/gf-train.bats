@@ -99,6 +99,12 @@ plan_for() { # ranks [model name]
 		$o[0][0] == 0 and $o[-1][1] == $size and ([range(1; $o | length) | $o[.][0] == $o[. - 1][1]] | all)' header.json
 }
 
+@test "--checkpoint-every without a folder" {
+	wants 2 gf-train $quick --steps 3 --checkpoint-every 2
+	says 'gf-train: --checkpoint-every: want --checkpoint DIR'
+	[ -z "$output" ]
+}
+
 @test "a folder with checkpoints is not mixed with another run's" {
 	wants 0 gf-train $quick --steps 3 --checkpoint ckpt
 	wants 2 gf-train $quick --steps 3 --checkpoint ckpt
