@@ -12,6 +12,9 @@
 #include "planner/work.h"
 #include "sim/predict.h"
 
+/* A tenth of them, the share that is kept by default, is still a choice. */
+#define MIN_CHUNKS 32
+
 void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
 {
 	const struct gf_plan *p = d->plan;
@@ -192,6 +195,34 @@ static int pack(struct gf_task *t, struct gf_error *err)
 			       err);
 }
 
+/*
+ * A chunk that nobody asked for is meant for models of millions: a smaller one
+ * is cut into MIN_CHUNKS, so that there is something to choose from. One that
+ * was asked for must fit.
+ */
+static int fit_chunks(const struct gf_request *r, struct gf_selection *s,
+		      const struct gf_model_profile *m, struct gf_text *notes,
+		      struct gf_error *err)
+{
+	bool asked = r->axes && r->axes->chunk_elems;
+	size_t elems = 0, i, before = s->chunk_elems;
+
+	for (i = 0; i < m->ntensors; i++)
+		elems += m->tensors[i].count_elems;
+	if (asked && before > elems)
+		return gf_error_set(err, -EINVAL,
+				    "want chunks of at most the %zu elements "
+				    "of %s, got %zu",
+				    elems, m->name, before);
+	if (asked || elems / MIN_CHUNKS >= before)
+		return 0;
+	s->chunk_elems = elems > MIN_CHUNKS ? elems / MIN_CHUNKS : 1;
+	gf_text_addf(notes,
+		     "%s has %zu elements: chunks are of %zu instead of %zu\n",
+		     m->name, elems, s->chunk_elems, before);
+	return 0;
+}
+
 static int pose_whole(const struct gf_request *r, struct gf_task *t,
 		      struct gf_text *notes, struct gf_error *err)
 {
@@ -219,6 +250,8 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 	}
 	note_rescaled(p, notes);
 	rc = apply_system(&t->system, p, notes, err);
+	if (rc == 0 && t->system.selection.method == GF_SELECT_CSC)
+		rc = fit_chunks(r, &t->system.selection, p->model, notes, err);
 	if (rc == 0 && t->system.selection.method == GF_SELECT_CSC)
 		rc = pack(t, err);
 	if (rc == 0)

@@ -261,10 +261,10 @@ iteration() { # WANTED
 }
 
 @test "every axis by its own option" {
-	six --selection csc --keep 0.5 --chunk 1000 --csc-warmup 10 --decay 1
-	jq -e '.selection == {"method": "csc", "chunk_elems": 1000, "keep": 0.5, "warmup_steps": 10, "decay": 1}' out.txt
+	six --selection csc --keep 0.5 --chunk 10 --csc-warmup 10 --decay 1
+	jq -e '.selection == {"method": "csc", "chunk_elems": 10, "keep": 0.5, "warmup_steps": 10, "decay": 1}' out.txt
 	six --selection csc --decay momentum
-	jq -e '.selection == {"method": "csc", "chunk_elems": 32000, "keep": 0.1, "warmup_steps": 100, "decay": "momentum"}' out.txt
+	jq -e '.selection == {"method": "csc", "chunk_elems": 1, "keep": 0.1, "warmup_steps": 100, "decay": "momentum"}' out.txt
 	six --selection topk --density 0.01 --putback conserve --warmup-densities none
 	jq -e '.selection == {"method": "topk", "density": 0.01, "warmup_densities": [], "putback": "conserve"}' out.txt
 	six --system gtopk --warmup-densities 0.5,0.25
@@ -323,6 +323,25 @@ iteration() { # WANTED
 	says "want no server with selection gtopk"
 }
 
+@test "a model smaller than a chunk: other chunks, or none" {
+	gf-topo --synthetic "net:4@1Gb/s,50us" > topo.json
+	wants 0 gf-plan topo.json --model digits-mlp --system gradientflow -o plan.json
+	says 'digits-mlp has 17226 elements: chunks are of 538 instead of 32000'
+	jq -e '.selection.chunk_elems == 538' plan.json
+	# what is trained by that plan has these chunks
+	wants 0 gf-plan -q topo.json --model digits-mlp --system gradientflow --ranks 1 -o one.json
+	wants 0 gf-train -q --plan one.json --model digits-mlp --steps 2 --threads 1
+	wants 0 gf-plan -q topo.json --model digits-mlp --selection csc --chunk 17226
+	jq -e '.selection.chunk_elems == 17226' out.txt
+	wants 2 gf-plan -q topo.json --model digits-mlp --selection csc --chunk 17227
+	one_line
+	says 'want chunks of at most the 17226 elements of digits-mlp, got 17227'
+	# many chunks: as the paper has it
+	wants 0 gf-plan topo.json --model resnet50 --system gradientflow
+	jq -e '.selection.chunk_elems == 32000' out.txt
+	fails grep 'chunks are of' err.txt
+}
+
 @test "axes that contradict each other" {
 	while IFS='|' read -r text options; do
 		# shellcheck disable=SC2086
@@ -335,7 +354,7 @@ iteration() { # WANTED
 	want selection csc for a share that is kept|--system gtopk --decay 1
 	want selection topk or gtopk for densities|--system gradientflow --density 0.1
 	want selection topk or gtopk for densities|--putback paper
-	want "all" with selection csc|--selection csc --policy dear
+	want "all" with selection csc|--selection csc --chunk 10 --policy dear
 	want "f32" with selection gtopk|--system gradientflow --selection gtopk
 	want a staleness > 1 to warm a pipeline up, got 1|--pipeline-warmup 5
 	END
