@@ -58,8 +58,10 @@ void gf_chooser_free(struct gf_chooser *c)
 	free(c);
 }
 
-/* Every way that can run such a message here, one per algorithm, in the order
- * of the registry; factors where hosts suggest them. Collective. */
+/* Every way that can run such a message here, in the order of the registry;
+ * factors where hosts suggest them. Then the outer stages are tried both ways:
+ * halving has fewer rounds, while the pieces of a long message go round a ring
+ * without a pause. Collective. */
 static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 			      struct gf_way ways[CANDIDATES])
 {
@@ -73,7 +75,10 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 			memcpy(way.factors, c->layout, sizeof(c->layout));
 		}
 		if (gf_way_check(&way, c->config.comm, &c->config.element,
-				 count_elems, NULL) == 0)
+				 count_elems, NULL))
+			continue;
+		ways[n++] = way;
+		if (n < CANDIDATES && gf_way_outer_rings(&way))
 			ways[n++] = way;
 	}
 	return n;

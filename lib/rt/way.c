@@ -57,6 +57,29 @@ const char *gf_way_stage(const char *name)
 	return NULL;
 }
 
+/* Unsaid, blueconnect halves wherever a factor is a power of two. */
+bool gf_way_outer_rings(struct gf_way *way)
+{
+	struct gf_way rings = *way;
+	bool differs = false;
+	size_t i;
+
+	if (strcmp(way->algorithm->name, "blueconnect") != 0 || way->stages[0])
+		return false;
+	for (i = 0; i < way->nfactors; i++) {
+		int p = way->factors[i];
+		bool power = p > 1 && !(p & (p - 1));
+
+		rings.stages[i] =
+			gf_way_stage(i == 0 && power ? "halving" : "ring");
+		/* of two ranks, either exchanges the same */
+		differs |= i > 0 && power && p > 2;
+	}
+	if (differs)
+		*way = rings;
+	return differs;
+}
+
 int gf_way_of_message(const struct gf_message *m, struct gf_way *way,
 		      struct gf_error *err)
 {

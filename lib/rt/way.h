@@ -38,6 +38,9 @@ int gf_way_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
 const char *gf_way_stage(const char *name);
 /* Does it go level by level, and so take factors? */
 bool gf_way_takes_factors(const struct gf_algorithm *a);
+/* Makes a decomposition whose stages are unsaid one with rings in all but the
+ * innermost; false, and as it was: it has none, or would be the same. */
+bool gf_way_outer_rings(struct gf_way *way);
 /* The message's algorithm and stages. -ENOTSUP: this build has none such. */
 int gf_way_of_message(const struct gf_message *m, struct gf_way *way,
 		      struct gf_error *err);

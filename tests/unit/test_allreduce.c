@@ -2,6 +2,7 @@
 /* What gf-allreduce stands on: inputs that reduce exactly, bursts, the choice,
  * the sweep and its report. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
@@ -303,6 +304,47 @@ static void test_choice(void)
 		EXPECT(chosen.by_rank[r] == chosen.by_rank[0], "rank %d", r);
 }
 
+/* Which decompositions are tried with rings between the hosts, too. */
+static void test_outer_rings(void)
+{
+	static const struct {
+		const char *algorithm;
+		size_t nfactors;
+		int factors[3];
+		const char *said, *stages[3]; /* NULL: as it was */
+	} rows[] = {
+		{"blueconnect", 2, {2, 4}, NULL, {"halving", "ring"}},
+		{"blueconnect", 2, {3, 8}, NULL, {"ring", "ring"}},
+		{"blueconnect", 3, {2, 2, 4}, NULL, {"halving", "ring", "ring"}},
+		{"blueconnect", 2, {4, 2}, NULL, {NULL}},
+		{"blueconnect", 2, {2, 3}, NULL, {NULL}},
+		{"blueconnect", 0, {0}, NULL, {NULL}},
+		{"blueconnect", 2, {2, 4}, "halving", {"halving", NULL}},
+		{"hierarchical", 2, {2, 4}, NULL, {NULL}},
+		{"ring", 0, {0}, NULL, {NULL}},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(rows); i++) {
+		struct gf_way way = {
+			.algorithm = gf_algorithm_find(rows[i].algorithm),
+			.nfactors = rows[i].nfactors,
+			.stages = {rows[i].said},
+		};
+		bool want = !rows[i].said && rows[i].stages[0];
+
+		for (k = 0; k < rows[i].nfactors; k++)
+			way.factors[k] = rows[i].factors[k];
+		EXPECT(gf_way_outer_rings(&way) == want, "row %zu", i);
+		for (k = 0; k < GF_ARRAY_LENGTH(rows[i].stages); k++)
+			EXPECT(!way.stages[k] == !rows[i].stages[k] &&
+				       (!way.stages[k] ||
+					!strcmp(way.stages[k],
+						rows[i].stages[k])),
+			       "row %zu, stage %zu: %s", i, k, way.stages[k]);
+	}
+}
+
 static void test_sweep(void)
 {
 	static const int ranks[] = {1, 2, 4, 5};
@@ -429,6 +471,7 @@ int main(void)
 	test_codec_bound();
 	test_sweep();
 	test_choice();
+	test_outer_rings();
 	on_ranks(3, differ_on, (void *)"sizes");
 	on_ranks(3, differ_on, (void *)"options");
 	test_best();
