@@ -2,6 +2,7 @@
 #include "comm/comm.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,6 +147,15 @@ static int follow(struct gf_comm *c, int root, int rc, struct gf_error *err)
 	return verdict.rc;
 }
 
+/* A reason that was agreed on before says already whose it is. */
+static bool names_rank(const char *text)
+{
+	int rank, end = 0;
+
+	sscanf(text, "rank %d: %n", &rank, &end);
+	return end > 0;
+}
+
 int gf_comm_agree(struct gf_comm *c, int rc, struct gf_error *err)
 {
 	int32_t own = rc, *codes;
@@ -162,7 +172,8 @@ int gf_comm_agree(struct gf_comm *c, int rc, struct gf_error *err)
 	if (rank == c->ranks)
 		goto out;
 	agreed = follow(c, rank, rc, err);
-	gf_error_prefix(err, "rank %d", rank);
+	if (err && !names_rank(err->text))
+		gf_error_prefix(err, "rank %d", rank);
 out:
 	free(codes);
 	return agreed;

@@ -89,7 +89,7 @@ largest() {
 	# each rank's own statistics of batch norm differ
 	fails cmp -s "through/$last/rank-1.safetensors" "through/$last/rank-2.safetensors"
 	wants 2 mpi 2 gf-train $quick --checkpoint stopped --resume
-	[ "$(grep -c 'was written with ranks 3, this run has 2' err.txt)" -eq 1 ]
+	[ "$(grep -c '^gf-train: rank 0: stopped[^:]*: was written with ranks 3, this run has 2' err.txt)" -eq 1 ]
 }
 
 @test "on with other ranks: replicas, and a checkpoint of their own" {
