@@ -245,6 +245,24 @@ static void add_all(struct gathering *g,
 			gf_text_addf(remarks, "left out: %s\n", why.text);
 }
 
+/* Said of all algorithms: auto and all would leave out in silence those that
+ * take factors. */
+static int check_product(const struct gf_way *way, int ranks,
+			 struct gf_error *err)
+{
+	double product = 1;
+	size_t i;
+
+	for (i = 0; i < way->nfactors; i++)
+		product *= way->factors[i];
+	if (product != ranks)
+		return gf_error_set(err, -EINVAL,
+				    "--factors: want a product of %d (the "
+				    "ranks), got %.0f",
+				    ranks, product);
+	return 0;
+}
+
 int gf_bench_sweep_ways(const struct gf_bench_sweep *s,
 			const struct gf_bench_allreduce_config *config,
 			size_t count_elems, struct gf_bench_ways *ways,
@@ -256,7 +274,9 @@ int gf_bench_sweep_ways(const struct gf_bench_sweep *s,
 	size_t i;
 	int rc = parse_decomposition(s, &g.decomposition, err);
 
-	if (rc == 0 && !s->factors)
+	if (rc == 0 && s->factors)
+		rc = check_product(&g.decomposition, config->comm->ranks, err);
+	else if (rc == 0)
 		rc = gf_way_layout(config->comm, &g.decomposition.nfactors,
 				   g.decomposition.factors, err);
 	for (i = 0; s->algorithms[i] && rc == 0; i++) {

@@ -98,6 +98,22 @@ static int store_reals(const struct gf_setting *s, const char *arg,
 	return 0;
 }
 
+static int store_size(const struct gf_setting *s, const char *arg, size_t *to,
+		      struct gf_error *err)
+{
+	size_t value;
+	int rc = gf_units_size(arg, &value, err);
+
+	if (rc == 0 && (double)value < s->low)
+		rc = gf_error_set(err, -EINVAL,
+				  "want at least %.0f bytes, "
+				  "got %zu",
+				  s->low, value);
+	if (rc == 0)
+		*to = value;
+	return rc;
+}
+
 static int store(const struct gf_setting *s, const char *arg, void *arguments,
 		 struct gf_error *err)
 {
@@ -115,7 +131,7 @@ static int store(const struct gf_setting *s, const char *arg, void *arguments,
 	case GF_SETTING_TIME:
 		return gf_units_time(arg, to, err);
 	case GF_SETTING_SIZE:
-		return gf_units_size(arg, to, err);
+		return store_size(s, arg, to, err);
 	case GF_SETTING_CHOICE:
 		return store_choice(s, arg, to, err);
 	case GF_SETTING_FLAG:

@@ -21,7 +21,7 @@ enum gf_setting_kind {
 	GF_SETTING_INT,    /* int in [low, high] */
 	GF_SETTING_REAL,   /* double in [low, high] */
 	GF_SETTING_TIME,   /* double, seconds; as people write it ("60s") */
-	GF_SETTING_SIZE,   /* size_t, bytes; as people write it ("4M") */
+	GF_SETTING_SIZE,   /* size_t, bytes >= low; as people write it ("4M") */
 	GF_SETTING_CHOICE, /* int: which of `names` */
 	GF_SETTING_FLAG,   /* bool, set to true */
 	GF_SETTING_OWN,    /* what `store` makes of it */

@@ -89,6 +89,8 @@ load common
 -b 99999999999999999999|--min-bytes
 -b 1K -e 1G -i 4|--step-bytes: want at most 10000 sizes
 -f 1|--step-factor
+-i 0|--step-bytes: want at least 1 bytes, got 0
+--segment 0|--segment: want at least 1 bytes, got 0
 -a ring,nonsense|--algorithms: there is no "nonsense"
 -a ,|--algorithms: there is no ""
 --factors 0x2|--factors
@@ -111,9 +113,11 @@ load common
 -n 0|--repeats
 --average median|want max, mean, min or rank0
 CASES
-	wants 2 gf-allreduce -b 1K -e 1K --factors 2x2 -a blueconnect
-	says 'blueconnect: factors: want a product of 1 (the ranks), got'
-	one_line
+	for algorithm in blueconnect auto all; do
+		wants 2 gf-allreduce -b 1K -e 1K --factors 2x2 -a $algorithm
+		says '--factors: want a product of 1 (the ranks), got 4'
+		one_line
+	done
 }
 
 @test "more memory than there is, is not taken" {

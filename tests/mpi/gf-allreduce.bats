@@ -60,7 +60,7 @@ right() {
 	jq -e '(.algbw_bytes_per_s * .time_s / (3 * 65536) - 1) | fabs < 1e-9' out.txt
 	jq -e '(.busbw_bytes_per_s / .algbw_bytes_per_s - 4 / 3) | fabs < 1e-9' out.txt
 	wants 2 mpi 3 gf-allreduce -a blueconnect --factors 2x2 -b 1K -e 1K
-	says 'blueconnect: factors: want a product of 3 (the ranks), got'
+	says '--factors: want a product of 3 (the ranks), got'
 	[ "$(grep -c '^gf-allreduce' err.txt)" -eq 1 ]
 }
 
