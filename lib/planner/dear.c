@@ -57,5 +57,6 @@ const struct gf_policy gf_policy_dear = {
 	.source = "DeAR (Zhang et al. 2023)",
 	.lanes = 1,
 	.automatic = false,
+	.halves = true,
 	.draft = draft,
 };

@@ -167,9 +167,15 @@ static void add(struct filling *f, const char *algorithm,
 {
 	static const char *const plain[] = {"f32", NULL};
 	const char *const *codecs = f->in->codecs ? f->in->codecs : plain;
+	const struct gf_algorithm *a = gf_algorithm_find(algorithm);
 	struct gf_price price;
 	size_t i;
 
+	if (f->in->halves && (!a || !a->owned)) {
+		gf_error_set(&f->why, -ENOTSUP,
+			     "%s does not come in two halves", algorithm);
+		return;
+	}
 	if (gf_price_message(&f->fabric, algorithm, stages, nstages, &price,
 			     &f->why) < 0)
 		return;

@@ -30,6 +30,7 @@ struct gf_problem {
 	 * an algorithm NULL is open. */
 	const struct gf_stage *factors;
 	size_t nfactors;
+	bool halves; /* only algorithms that come in two halves */
 	double keep; /* the share of every tensor that travels; 0: all */
 	/* Codecs that a message may choose from, NULL-terminated; NULL: f32,
 	 * the gradients as they are. */
@@ -49,6 +50,7 @@ struct gf_policy {
 	/* Chosen by `auto` and `optimal`. A policy that changes more than the
 	 * schedule (dear: the next forward waits) is run when asked for. */
 	bool automatic;
+	bool halves; /* its messages are split */
 	void (*draft)(const struct gf_work *w, struct gf_draft *d);
 	/* Appends to lines[i] the rule that decided tensor i of a draft of its
 	 * own, with its numbers (optional). */

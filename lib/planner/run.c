@@ -99,10 +99,13 @@ static int run(const struct gf_policy *policy, bool automatic,
 	       const struct gf_problem *in, struct gf_plan *p,
 	       struct gf_error *err)
 {
+	struct gf_problem problem = *in;
 	struct gf_draft d = {0};
 	struct gf_work w;
-	int rc = gf_work_init(&w, in, err);
+	int rc;
 
+	problem.halves = policy->halves;
+	rc = gf_work_init(&w, &problem, err);
 	if (rc < 0)
 		return rc;
 	gf_draft_make(&d, &w, policy, in->lanes);

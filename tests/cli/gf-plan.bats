@@ -458,3 +458,17 @@ iteration() { # WANTED
 		[ -z "$output" ]
 	done
 }
+
+@test "dear takes an algorithm that comes in two halves" {
+	jq '.network.allreduce += [.network.allreduce[0] | .algorithm = "library" | .startup_s = 1]' \
+		"$share/profiles/six.json" > both.json
+	wants 0 gf-plan --policy wfbp both.json
+	jq -e '[.messages[].algorithm] | unique == ["library"]' out.txt
+	wants 0 gf-plan --policy dear both.json
+	jq -e '[.messages[] | .algorithm + .half] | unique == ["ringsplit"]' out.txt
+	wants 0 gf-plan --compare both.json
+	grep -q '^dear' out.txt
+	wants 1 gf-plan --policy dear --algorithm library both.json
+	one_line
+	says 'library does not come in two halves'
+}
