@@ -228,7 +228,7 @@ static int move(struct gf_burst *b, char *data, bool *moved,
 int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err)
 {
 	struct gf_watch *w = b->config.watch;
-	struct gf_backoff backoff = {0};
+	struct gf_backoff backoff = {.crowded = b->config.comm->crowded};
 	bool moved;
 	int rc = 0;
 
