@@ -49,7 +49,6 @@ struct gf_exec_config {
 struct gf_exec *gf_exec_new(struct gf_comm *comm);
 /* After its runs. */
 void gf_exec_free(struct gf_exec *x);
-struct gf_comm *gf_exec_comm(const struct gf_exec *x);
 /* Staging memory of the runs made from now on, in bytes (4 MiB to begin with;
  * a run has room for at least two receives, one if it is 0; under a codec for
  * as many sends, too). */

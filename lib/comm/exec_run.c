@@ -36,11 +36,6 @@ void gf_exec_free(struct gf_exec *x)
 	free(x);
 }
 
-struct gf_comm *gf_exec_comm(const struct gf_exec *x)
-{
-	return x->comm;
-}
-
 void gf_exec_staging_bytes(struct gf_exec *x, size_t staging_bytes)
 {
 	x->staging_bytes = staging_bytes;

@@ -128,10 +128,6 @@ int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 		       struct gf_error *err);
 
 /* The network half is also part of a plan. */
-int gf_network_read(struct gf_json_at *at, const char *key,
-		    struct gf_network **net, struct gf_error *err);
-void gf_network_write(struct gf_json_writer *w, const char *key,
-		      const struct gf_network *net);
 struct gf_network *gf_network_copy(const struct gf_network *net);
 void gf_network_free(struct gf_network *net);
 

@@ -3,10 +3,8 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
 #include "doc/contention.h"
 #include "doc/record.h"
 #include "doc/shared.h"
@@ -178,33 +176,6 @@ const struct gf_record gf_network_record = {
 	.finish = finish_network,
 };
 #undef AT
-
-int gf_network_read(struct gf_json_at *at, const char *key,
-		    struct gf_network **net, struct gf_error *err)
-{
-	struct gf_json_at inner;
-	struct gf_network *read;
-	int rc;
-
-	rc = gf_json_object(at, key, &inner, err);
-	if (rc)
-		return rc;
-	read = gf_xcalloc(1, sizeof(*read));
-	rc = gf_record_read(&inner, &gf_network_record, read, err);
-	if (rc)
-		free(read);
-	else
-		*net = read;
-	return rc;
-}
-
-void gf_network_write(struct gf_json_writer *w, const char *key,
-		      const struct gf_network *net)
-{
-	gf_json_open_object(w, key);
-	gf_record_write(w, &gf_network_record, net);
-	gf_json_close_object(w);
-}
 
 struct gf_network *gf_network_copy(const struct gf_network *net)
 {

@@ -190,12 +190,3 @@ int gf_way_check(const struct gf_way *way, struct gf_comm *comm,
 		gf_error_prefix(err, "%s", way->algorithm->name);
 	return rc;
 }
-
-void gf_way_print(const struct gf_way *way, struct gf_text *out)
-{
-	size_t i;
-
-	gf_text_addf(out, "%s", way->algorithm->name);
-	for (i = 0; i < way->nfactors; i++)
-		gf_text_addf(out, "%s%d", i ? "x" : " ", way->factors[i]);
-}

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "coll/algorithm.h"
 #include "comm/comm.h"
 #include "comm/element.h"
@@ -53,8 +52,6 @@ int gf_way_of_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
 int gf_way_check(const struct gf_way *way, struct gf_comm *comm,
 		 const struct gf_element *element, size_t count_elems,
 		 struct gf_error *err);
-/* "ring", "blueconnect 2x4" */
-void gf_way_print(const struct gf_way *way, struct gf_text *out);
 
 /* The arguments for a schedule, as far as the way goes: ranks, factors. */
 struct gf_coll_args gf_way_args(const struct gf_way *way, int ranks);
