@@ -128,6 +128,10 @@ int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 		       struct gf_error *err);
 
 /* The network half is also part of a plan. */
+/* What was measured of the level of that name; NULL if nothing was, or net is
+ * NULL; borrowed. */
+const struct gf_level_cost *gf_network_level(const struct gf_network *net,
+					     const char *name);
 struct gf_network *gf_network_copy(const struct gf_network *net);
 void gf_network_free(struct gf_network *net);
 

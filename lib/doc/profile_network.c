@@ -177,6 +177,17 @@ const struct gf_record gf_network_record = {
 };
 #undef AT
 
+const struct gf_level_cost *gf_network_level(const struct gf_network *net,
+					     const char *name)
+{
+	size_t i;
+
+	for (i = 0; net && i < net->nlevels; i++)
+		if (strcmp(net->levels[i].name, name) == 0)
+			return &net->levels[i];
+	return NULL;
+}
+
 struct gf_network *gf_network_copy(const struct gf_network *net)
 {
 	return gf_list_copy(&gf_network_record, net, net != NULL);

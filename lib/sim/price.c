@@ -19,17 +19,6 @@ struct net {
 	int *sizes;
 };
 
-static const struct gf_level_cost *measured_level(const struct gf_network *n,
-						  const char *name)
-{
-	size_t i;
-
-	for (i = 0; n && i < n->nlevels; i++)
-		if (strcmp(n->levels[i].name, name) == 0)
-			return &n->levels[i];
-	return NULL;
-}
-
 static struct gf_link_cost link_of(const struct gf_level_cost *c)
 {
 	return (struct gf_link_cost){c->alpha_s, c->beta_s_per_byte,
@@ -45,7 +34,7 @@ static void net_init(struct net *net, const struct gf_fabric *f)
 	for (i = 0; i < n; i++) {
 		const struct gf_level *l = &f->levels[i];
 		const struct gf_level_cost *c =
-			measured_level(f->network, l->name);
+			gf_network_level(f->network, l->name);
 
 		net->sizes[i] = (int)l->size;
 		net->links[i] = c ? link_of(c)

@@ -26,17 +26,6 @@ struct setting {
 
 /* --- the network ---------------------------------------------------------- */
 
-static const struct gf_level_cost *measured(const struct gf_network *n,
-					    const char *name)
-{
-	size_t i;
-
-	for (i = 0; n && i < n->nlevels; i++)
-		if (strcmp(n->levels[i].name, name) == 0)
-			return &n->levels[i];
-	return NULL;
-}
-
 /* Nominal figures, replaced by what was measured under the same name. */
 static void take_levels(struct setting *s)
 {
@@ -47,7 +36,7 @@ static void take_levels(struct setting *s)
 	s->nlevels = f->nlevels;
 	for (i = 0; i < s->nlevels; i++) {
 		const struct gf_level_cost *c =
-			measured(f->network, s->levels[i].name);
+			gf_network_level(f->network, s->levels[i].name);
 
 		if (!c)
 			continue;
