@@ -86,14 +86,12 @@ void gf_bench_step_close(struct gf_bench_step *s)
 
 int gf_bench_step_forward(struct gf_bench_step *s, struct gf_error *err)
 {
-	size_t correct;
-	double loss;
 	int rc;
 
 	rc = s->backend->forward(s->net, s->params, s->input, s->batch, 1, err);
 	if (rc < 0)
 		return rc;
-	return s->backend->loss(s->net, s->labels, &loss, &correct, err);
+	return s->backend->loss(s->net, s->labels, err);
 }
 
 int gf_bench_step_backward(struct gf_bench_step *s, float *grads,

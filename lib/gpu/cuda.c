@@ -156,13 +156,20 @@ static void event_free(struct gf_gpu *g, struct gf_gpu_event *e)
 		(void)cudaEventDestroy((cudaEvent_t)e);
 }
 
+/* In a capture an event is meant for others than the graph itself. */
 static int record(struct gf_gpu *g, struct gf_gpu_event *e,
 		  struct gf_gpu_stream *s, struct gf_error *err)
 {
+	enum cudaStreamCaptureStatus status;
 	int rc = 0;
 
 	(void)g;
-	CUDA_TRY(cudaEventRecord((cudaEvent_t)e, (cudaStream_t)s));
+	CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)s, &status));
+	CUDA_TRY(
+		cudaEventRecordWithFlags((cudaEvent_t)e, (cudaStream_t)s,
+					 status == cudaStreamCaptureStatusActive
+						 ? cudaEventRecordExternal
+						 : cudaEventRecordDefault));
 out:
 	return rc;
 }
@@ -170,10 +177,15 @@ out:
 static int wait(struct gf_gpu *g, struct gf_gpu_stream *s,
 		struct gf_gpu_event *e, struct gf_error *err)
 {
+	enum cudaStreamCaptureStatus status;
 	int rc = 0;
 
 	(void)g;
-	CUDA_TRY(cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e, 0));
+	CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)s, &status));
+	CUDA_TRY(cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e,
+				     status == cudaStreamCaptureStatusActive
+					     ? cudaEventWaitExternal
+					     : cudaEventWaitDefault));
 out:
 	return rc;
 }
@@ -186,6 +198,17 @@ static int query(struct gf_gpu *g, struct gf_gpu_event *e, struct gf_error *err)
 	if (status == cudaErrorNotReady)
 		return 0;
 	return status == cudaSuccess ? 1 : fail(status, "cudaEventQuery", err);
+}
+
+static int event_sync(struct gf_gpu *g, struct gf_gpu_event *e,
+		      struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaEventSynchronize((cudaEvent_t)e));
+out:
+	return rc;
 }
 
 static int event_s(struct gf_gpu *g, struct gf_gpu_event *from,
@@ -231,6 +254,54 @@ out:
 	return rc;
 }
 
+/* Other threads may allocate meanwhile: only this one's calls are watched. */
+static int capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s,
+			 struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaStreamBeginCapture((cudaStream_t)s,
+					cudaStreamCaptureModeThreadLocal));
+out:
+	return rc;
+}
+
+static int capture_end(struct gf_gpu *g, struct gf_gpu_stream *s,
+		       struct gf_gpu_graph **graph, struct gf_error *err)
+{
+	cudaGraph_t captured = NULL;
+	cudaGraphExec_t exec;
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaStreamEndCapture((cudaStream_t)s, &captured));
+	CUDA_TRY(cudaGraphInstantiate(&exec, captured, 0));
+	*graph = (struct gf_gpu_graph *)exec;
+out:
+	if (captured)
+		(void)cudaGraphDestroy(captured);
+	return rc;
+}
+
+static int graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
+			struct gf_gpu_graph *graph, struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)s));
+out:
+	return rc;
+}
+
+static void graph_free(struct gf_gpu *g, struct gf_gpu_graph *graph)
+{
+	(void)g;
+	if (graph)
+		(void)cudaGraphExecDestroy((cudaGraphExec_t)graph);
+}
+
 static int check(struct gf_gpu *g, struct gf_error *err)
 {
 	cudaError_t status = cudaGetLastError();
@@ -261,9 +332,14 @@ static const struct gf_gpu_ops ops = {
 	.record = record,
 	.wait = wait,
 	.query = query,
+	.event_sync = event_sync,
 	.event_s = event_s,
 	.copy = copy,
 	.zero = zero,
+	.capture_begin = capture_begin,
+	.capture_end = capture_end,
+	.graph_launch = graph_launch,
+	.graph_free = graph_free,
 	.check = check,
 	.close = close_cuda,
 };

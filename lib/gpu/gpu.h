@@ -18,9 +18,15 @@
  * each other by events alone (there is no default stream here). Enqueueing
  * never blocks.
  *
+ * A GRAPH is what a stream was given between capture_begin and capture_end,
+ * kept instead of done; graph_launch enqueues all of it at once. Addresses and
+ * numbers are those of the capture. Meanwhile that stream may be given kernels,
+ * copies, zero, record and wait, and this thread may not allocate or wait.
+ *
  * THREADS. Any thread may call; a stream is one thread's at a time.
  */
 struct gf_gpu_event; /* opaque */
+struct gf_gpu_graph; /* opaque */
 
 enum gf_gpu_copy { GF_GPU_TO_DEVICE, GF_GPU_TO_HOST, GF_GPU_WITHIN };
 
@@ -68,6 +74,9 @@ struct gf_gpu_ops {
 	/* 1 it has happened, 0 not yet, or a negative errno */
 	int (*query)(struct gf_gpu *g, struct gf_gpu_event *e,
 		     struct gf_error *err);
+	/* Blocks until it has happened; at once if never recorded. */
+	int (*event_sync)(struct gf_gpu *g, struct gf_gpu_event *e,
+			  struct gf_error *err);
 	/* From one timed event that has happened to another. */
 	int (*event_s)(struct gf_gpu *g, struct gf_gpu_event *from,
 		       struct gf_gpu_event *to, double *seconds,
@@ -77,6 +86,16 @@ struct gf_gpu_ops {
 		    struct gf_error *err);
 	int (*zero)(struct gf_gpu *g, struct gf_gpu_stream *s, void *p,
 		    size_t size_bytes, struct gf_error *err);
+	int (*capture_begin)(struct gf_gpu *g, struct gf_gpu_stream *s,
+			     struct gf_error *err);
+	/* The capture ends also if this fails. Events that it recorded are
+	 * recorded by each launch, for anybody outside. */
+	int (*capture_end)(struct gf_gpu *g, struct gf_gpu_stream *s,
+			   struct gf_gpu_graph **graph, struct gf_error *err);
+	int (*graph_launch)(struct gf_gpu *g, struct gf_gpu_stream *s,
+			    struct gf_gpu_graph *graph, struct gf_error *err);
+	/* NULL is allowed. */
+	void (*graph_free)(struct gf_gpu *g, struct gf_gpu_graph *graph);
 	/* Has a kernel failed, or could one not be launched? */
 	int (*check)(struct gf_gpu *g, struct gf_error *err);
 	void (*close)(struct gf_gpu *g);

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* The fastest first: "auto" takes it. */
+/* The fastest on the host first: "auto" takes it. */
 const struct gf_backend *const gf_backends[] = {
 #if GF_HAVE_ONEDNN
 	&gf_backend_onednn,
@@ -24,6 +24,9 @@ const struct gf_backend *gf_backend_find(const char *name)
 }
 
 static atomic_int wanted_threads;
+static atomic_int wanted_precision = GF_F32;
+static struct gf_gpu *_Atomic wanted_gpu;
+static struct gf_gpu_stream *_Atomic wanted_stream;
 
 void gf_nn_set_threads(int threads)
 {
@@ -33,4 +36,26 @@ void gf_nn_set_threads(int threads)
 int gf_nn_threads(void)
 {
 	return atomic_load(&wanted_threads);
+}
+
+void gf_nn_set_precision(enum gf_dtype dtype)
+{
+	atomic_store(&wanted_precision, (int)dtype);
+}
+
+enum gf_dtype gf_nn_precision(void)
+{
+	return (enum gf_dtype)atomic_load(&wanted_precision);
+}
+
+void gf_nn_set_device(struct gf_gpu *gpu, struct gf_gpu_stream *stream)
+{
+	atomic_store(&wanted_gpu, gpu);
+	atomic_store(&wanted_stream, stream);
+}
+
+struct gf_gpu *gf_nn_device(struct gf_gpu_stream **stream)
+{
+	*stream = atomic_load(&wanted_stream);
+	return atomic_load(&wanted_gpu);
 }

@@ -79,8 +79,9 @@ static int net_new(const struct gf_model *m, size_t max_batch,
 {
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
 	struct state *s;
-	int rc = gf_net_init(n, m, max_batch, err);
+	int rc = gf_net_want_f32("ref", err);
 
+	rc = rc ? rc : gf_net_init(n, m, max_batch, err);
 	if (rc) {
 		free(n);
 		return rc;
@@ -184,6 +185,7 @@ const struct gf_backend gf_backend_ref = {
 	.net_free = net_free,
 	.forward = forward,
 	.loss = gf_net_softmax_loss,
+	.result = gf_net_result,
 	.backward = backward,
 	.running = gf_net_running,
 };

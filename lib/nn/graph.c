@@ -83,6 +83,8 @@ int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 		.model = m,
 		.max_batch = max_batch,
 		.threads = gf_nn_threads(),
+		.precision = gf_nn_precision(),
+		.loss_scale = 1,
 	};
 	place_params(net);
 	trace_paths(net);
@@ -125,14 +127,32 @@ static int check_numbers(const struct gf_net *net, const float *input,
 		for (size_t i = 0; i < count; i++)
 			if (!(input[i] >= 0 &&
 			      input[i] < (float)layer->entries))
-				return gf_error_set(
-					err, -EINVAL,
-					"layer %s: sample %zu: want numbers "
-					"of at least 0 and below %zu, got %g",
-					layer->name, i / (count / batch),
-					layer->entries, (double)input[i]);
+				return gf_net_bad_number(net, l, i, input[i],
+							 err);
 	}
 	return 0;
+}
+
+int gf_net_bad_number(const struct gf_net *net, size_t layer, size_t at,
+		      float number, struct gf_error *err)
+{
+	const struct gf_layer *l = &net->model->layers[layer];
+
+	return gf_error_set(err, -EINVAL,
+			    "layer %s: sample %zu: want numbers of at least 0 "
+			    "and below %zu, got %g",
+			    l->name, at / gf_shape_elems(&l->in), l->entries,
+			    (double)number);
+}
+
+int gf_net_want_f32(const char *backend, struct gf_error *err)
+{
+	const enum gf_dtype dtype = gf_nn_precision();
+
+	if (dtype == GF_F32)
+		return 0;
+	return gf_error_set(err, -ENOTSUP, "%s computes in f32, not in %s",
+			    backend, gf_dtype_names[dtype]);
 }
 
 int gf_net_begin_forward(struct gf_net *net, const float *input, size_t batch,
@@ -145,13 +165,21 @@ int gf_net_begin_forward(struct gf_net *net, const float *input, size_t batch,
 		return gf_error_set(err, -EINVAL,
 				    "batch: want 1 to %zu samples, got %zu",
 				    net->max_batch, batch);
-	rc = check_numbers(net, input, batch, err);
+	rc = input ? check_numbers(net, input, batch, err) : 0;
 	if (rc)
 		return rc;
 	net->stage = GF_NET_FORWARD;
 	net->batch = batch;
 	net->training = training;
 	return 0;
+}
+
+int gf_net_begin_loss(struct gf_net *net, struct gf_error *err)
+{
+	if (net->stage == GF_NET_FORWARD)
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "loss: want a forward pass before it");
 }
 
 int gf_net_begin_backward(struct gf_net *net, struct gf_error *err)
@@ -192,6 +220,15 @@ void gf_net_set_samples(struct gf_net *net, uint64_t seed, uint64_t first)
 {
 	net->dropout_seed = seed;
 	net->first_sample = first;
+	if (net->tell)
+		net->tell(net);
+}
+
+void gf_net_set_loss_scale(struct gf_net *net, float scale)
+{
+	net->loss_scale = scale;
+	if (net->tell)
+		net->tell(net);
 }
 
 float *gf_net_running(struct gf_net *net, size_t *count)

@@ -23,6 +23,8 @@ struct gf_net {
 	const struct gf_model *model; /* borrowed */
 	size_t max_batch;
 	int threads; /* 0: what the environment says */
+	enum gf_dtype precision;
+	float loss_scale;
 
 	/* Per parameter, in the model's (registration) order. */
 	size_t *param_at;     /* where it starts in the flat arrays */
@@ -38,7 +40,12 @@ struct gf_net {
 	size_t nrunning;
 	size_t positions;        /* that each sample has a label for */
 	float *logits, *dlogits; /* {batch, positions, classes} */
+	double loss;             /* the latest; has_loss: there is one */
+	size_t correct;
+	bool has_loss;
 	uint64_t dropout_seed, first_sample;
+	/* (optional) after gf_net_set_samples or _loss_scale */
+	void (*tell)(struct gf_net *net);
 	enum gf_net_stage stage;
 	size_t batch; /* of the last forward */
 	bool training;
@@ -58,11 +65,15 @@ int gf_net_check(const struct gf_model *m, size_t max_batch,
 
 int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 		struct gf_error *err);
+/* -ENOTSUP if another precision than f32 is set; names the backend. */
+int gf_net_want_f32(const char *backend, struct gf_error *err);
 void gf_net_release(struct gf_net *net);
 
-/* The order of calls: forward, loss, backward; sets stage and batch. */
+/* The order of calls: forward, loss, backward; sets stage and batch. The
+ * numbers that an embedding looks up are checked unless input is NULL. */
 int gf_net_begin_forward(struct gf_net *net, const float *input, size_t batch,
 			 int training, struct gf_error *err);
+int gf_net_begin_loss(struct gf_net *net, struct gf_error *err);
 int gf_net_begin_backward(struct gf_net *net, struct gf_error *err);
 
 /* Reports the gradients of one layer in generation order. */
@@ -72,9 +83,18 @@ void gf_net_emit(const struct gf_net *net, size_t layer,
 /* The gradients of a layer that the logits do not depend on. */
 void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l);
 
+/* What a loss or a result says of a label and of a number; `at` counts from
+ * the batch's first. */
+int gf_net_bad_label(const struct gf_net *net, size_t at, int32_t label,
+		     struct gf_error *err);
+int gf_net_bad_number(const struct gf_net *net, size_t layer, size_t at,
+		      float number, struct gf_error *err);
+
 /* Mean softmax cross-entropy of net->logits; fills net->dlogits. */
-int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels, double *loss,
-			size_t *correct, struct gf_error *err);
+int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels,
+			struct gf_error *err);
+int gf_net_result(struct gf_net *net, double *loss, size_t *correct,
+		  struct gf_error *err);
 
 float *gf_net_running(struct gf_net *net, size_t *count);
 
@@ -106,7 +126,10 @@ static inline size_t gf_shape_rows(const struct gf_shape *s)
 	return s->rank == 2 ? s->dims[0] : 1;
 }
 
-int gf_nn_threads(void); /* gf_nn_set_threads' value */
+/* What the gf_nn_set_... functions have set. */
+int gf_nn_threads(void);
+enum gf_dtype gf_nn_precision(void);
+struct gf_gpu *gf_nn_device(struct gf_gpu_stream **stream);
 
 extern const struct gf_backend gf_backend_ref;
 extern const struct gf_backend gf_backend_onednn;

@@ -30,22 +30,20 @@ static double sample_loss(const float *logits, float *dlogits, size_t classes,
 	return log(sum) - (double)(logits[label] - logits[*answer]);
 }
 
-int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels, double *loss,
-			size_t *correct, struct gf_error *err)
+int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels,
+			struct gf_error *err)
 {
 	size_t classes = net->model->classes, hits = 0, answer;
 	size_t count = net->batch * net->positions;
 	float scale = 1.0f / (float)count;
 	double sum = 0;
+	int rc = gf_net_begin_loss(net, err);
 
-	if (net->stage != GF_NET_FORWARD)
-		return gf_error_set(err, -EINVAL,
-				    "loss: want a forward pass before it");
+	if (rc)
+		return rc;
 	for (size_t i = 0; i < count; i++)
 		if (labels[i] < 0 || (size_t)labels[i] >= classes)
-			return gf_error_set(err, -EINVAL,
-					    "label %zu: want 0 to %zu, got %d",
-					    i, classes - 1, labels[i]);
+			return gf_net_bad_label(net, i, labels[i], err);
 	for (size_t i = 0; i < count; i++) {
 		sum += sample_loss(net->logits + i * classes,
 				   net->dlogits + i * classes, classes,
@@ -53,7 +51,26 @@ int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels, double *loss,
 		hits += answer == (size_t)labels[i];
 	}
 	net->stage = GF_NET_LOSS;
-	*loss = sum / (double)count;
-	*correct = hits;
+	net->loss = sum / (double)count;
+	net->correct = hits;
+	net->has_loss = true;
+	return 0;
+}
+
+int gf_net_bad_label(const struct gf_net *net, size_t at, int32_t label,
+		     struct gf_error *err)
+{
+	return gf_error_set(err, -EINVAL, "label %zu: want 0 to %zu, got %d",
+			    at, net->model->classes - 1, label);
+}
+
+int gf_net_result(struct gf_net *net, double *loss, size_t *correct,
+		  struct gf_error *err)
+{
+	if (!net->has_loss)
+		return gf_error_set(err, -EINVAL,
+				    "result: want a loss before it");
+	*loss = net->loss;
+	*correct = net->correct;
 	return 0;
 }

@@ -2,11 +2,16 @@
 #ifndef GF_NN_NET_H
 #define GF_NN_NET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "doc/model.h"
+
+struct gf_gpu;
+struct gf_gpu_stream;
 
 /*
  * A model ready to compute: forward, loss, backward, on one backend. The model
@@ -25,11 +30,27 @@
  * Same inputs, same bits, for a fixed backend and number of threads. NaN and
  * infinity are no errors here; not every backend carries them to the loss
  * (oneDNN's ReLU makes NaN 0), but gradients show them.
+ *
+ * ON A DEVICE every array lies in device memory, and a call enqueues on the
+ * net's stream and returns: what it reads must stay in place until the stream
+ * is past it. Nothing in a pass makes the host wait, nothing is allocated and
+ * no address is kept, so that a pass can be captured into a graph
+ * (gpu/gpu.h). on_grad is called once the kernels that complete a gradient
+ * are enqueued. What is wrong with labels and word numbers shows in result.
  */
 struct gf_net;
 
+/* Device memory of a net, all of it taken in net_new. */
+struct gf_net_memory {
+	size_t weights_bytes;     /* in the precision that is computed in */
+	size_t activations_bytes; /* with what forward keeps for backward */
+	size_t gradients_bytes;   /* of activations; shared where they can be */
+	size_t workspace_bytes;   /* shared by all layers */
+};
+
 struct gf_backend {
 	const char *name; /* ref, onednn, cuda */
+	bool on_device;
 	/* -EINVAL or -ENOTSUP names the layer that cannot be computed. */
 	int (*net_new)(const struct gf_model *m, size_t max_batch,
 		       struct gf_net **net, struct gf_error *err);
@@ -42,8 +63,11 @@ struct gf_backend {
 		       struct gf_error *err);
 	/* Mean softmax cross-entropy and correct count; prepares backward. One
 	 * label per sample, or per position if the logits are a sequence. */
-	int (*loss)(struct gf_net *net, const int32_t *labels, double *loss,
-		    size_t *correct, struct gf_error *err);
+	int (*loss)(struct gf_net *net, const int32_t *labels,
+		    struct gf_error *err);
+	/* Those of the latest loss; waits for that on a device. */
+	int (*result)(struct gf_net *net, double *loss, size_t *correct,
+		      struct gf_error *err);
 	/* After forward (training) and loss, with the same params and input
 	 * still in place. grads is overwritten. on_grad may be NULL. */
 	int (*backward)(struct gf_net *net, const float *params, float *grads,
@@ -52,20 +76,36 @@ struct gf_backend {
 	/* Running statistics of batch norm, flat; *count 0 without any. Per
 	 * layer in forward order: means, then variances. */
 	float *(*running)(struct gf_net *net, size_t *count);
+	/* (optional) */
+	void (*memory)(const struct gf_net *net, struct gf_net_memory *memory);
 };
 
 extern const struct gf_backend *const gf_backends[]; /* NULL-terminated */
-/* "auto" or NULL: the fastest that is there. NULL if there is none so named. */
+/* "auto" or NULL: the fastest on the host. NULL if there is none so named. */
 const struct gf_backend *gf_backend_find(const char *name);
 
 /* Threads that nets made from now on compute with; 0, the start: what the
  * OpenMP environment says. ref always uses one. */
 void gf_nn_set_threads(int threads);
 
+/* Where nets that a backend on_device makes from now on compute; borrowed. */
+void gf_nn_set_device(struct gf_gpu *gpu, struct gf_gpu_stream *stream);
+
+/* What nets made from now on keep weights and activations in: GF_F32, the
+ * start, or GF_F16 or GF_BF16, sums being f32 all the same. Parameters and
+ * gradients stay f32 outside. A backend without it refuses in net_new. */
+void gf_nn_set_precision(enum gf_dtype dtype);
+
+/* Gradients are `scale` times as large inside the backward passes that follow
+ * (a power of two; 1 at the start), so that f16 does not lose small ones. Those
+ * outside are not: too large a scale shows as infinity or NaN in them. */
+void gf_net_set_loss_scale(struct gf_net *net, float scale);
+
 /* Dropout of the following passes: what sample i of a batch loses depends on
  * the seed and on first + i alone, the sample's number in the whole run. So
  * ranks that share a batch drop what one rank with all of it would, and a
- * resumed run what the interrupted one would have. */
+ * resumed run what the interrupted one would have. On a device this enqueues:
+ * passes that a graph replays heed it, too. */
 void gf_net_set_samples(struct gf_net *net, uint64_t seed, uint64_t first);
 
 /* Normal weights: variance 2 / inputs before ReLU (He et al. 2015), 1 / inputs

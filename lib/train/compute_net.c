@@ -46,9 +46,8 @@ static int forward(struct gf_compute *c, double *loss, size_t *correct,
 	rc = k->backend->forward(n->net, k->params, n->batch->values, k->batch,
 				 1, err);
 	if (!rc)
-		rc = k->backend->loss(n->net, n->batch->labels, loss, correct,
-				      err);
-	return rc;
+		rc = k->backend->loss(n->net, n->batch->labels, err);
+	return rc ? rc : k->backend->result(n->net, loss, correct, err);
 }
 
 static int backward(struct gf_compute *c, float *grads,
@@ -98,8 +97,9 @@ static int test_range(struct net *n, size_t first, size_t count,
 		rc = k->backend->forward(n->net, k->params, n->values, b, 0,
 					 err);
 		if (!rc)
-			rc = k->backend->loss(n->net, n->labels, &loss, &right,
-					      err);
+			rc = k->backend->loss(n->net, n->labels, err);
+		if (!rc)
+			rc = k->backend->result(n->net, &loss, &right, err);
 		if (rc)
 			break;
 		*loss_sum += loss * (double)(b * k->data->positions);

@@ -115,10 +115,12 @@ static void pass(const struct gf_backend *b, struct gf_net *net, struct run *r)
 	int rc = b->forward(net, r->params, r->input, r->batch, 1, &err);
 
 	if (!rc)
-		rc = b->loss(net, r->labels, &r->loss, &r->correct, &err);
+		rc = b->loss(net, r->labels, &err);
 	r->nemitted = 0;
 	if (!rc)
 		rc = b->backward(net, r->params, r->grads, note_grad, r, &err);
+	if (!rc)
+		rc = b->result(net, &r->loss, &r->correct, &err);
 	EXPECT(rc == 0, "%s: %s", b->name, err.text);
 	copy_running(b, net, r);
 }
@@ -130,7 +132,8 @@ static double loss_of(const struct gf_backend *b, struct gf_net *net,
 	size_t correct;
 
 	if (b->forward(net, r->params, r->input, r->batch, training, NULL) ||
-	    b->loss(net, r->labels, &loss, &correct, NULL))
+	    b->loss(net, r->labels, NULL) ||
+	    b->result(net, &loss, &correct, NULL))
 		EXPECT(0, "%s: no loss", b->name);
 	return loss;
 }

@@ -80,15 +80,13 @@ static const struct gf_backend *backend;
 static void gradient(struct trainer *t, const size_t *samples)
 {
 	struct gf_error err = {""};
-	double loss;
-	size_t correct;
 	int rc;
 
 	gf_dataset_batch(t->data, GF_PART_TRAIN, samples, BATCH, t->values,
 			 t->labels);
 	rc = backend->forward(t->net, t->params, t->values, BATCH, 1, &err);
 	if (!rc)
-		rc = backend->loss(t->net, t->labels, &loss, &correct, &err);
+		rc = backend->loss(t->net, t->labels, &err);
 	if (!rc)
 		rc = backend->backward(t->net, t->params, t->grads, NULL, NULL,
 				       &err);
@@ -181,7 +179,8 @@ static double accuracy(struct trainer *t)
 				 t->labels);
 		if (!backend->forward(t->net, t->params, t->values, 1, 0,
 				      NULL) &&
-		    !backend->loss(t->net, t->labels, &loss, &correct, NULL) &&
+		    !backend->loss(t->net, t->labels, NULL) &&
+		    !backend->result(t->net, &loss, &correct, NULL) &&
 		    isfinite(loss))
 			right += correct;
 	}
