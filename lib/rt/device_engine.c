@@ -11,13 +11,6 @@
 #include "comm/backoff.h"
 #include "rt/device_parts.h"
 
-int gf_device_kept(const struct gf_device_engine *e, struct gf_error *err)
-{
-	if (e->rc && err)
-		*err = e->reason;
-	return e->rc;
-}
-
 void gf_device_name(const struct gf_device_engine *e, uint64_t number,
 		    struct gf_error *err)
 {
@@ -60,14 +53,11 @@ void gf_device_fail(struct gf_device_engine *e, int rc,
 {
 	size_t i;
 
-	if (e->rc)
+	if (e->thread.rc)
 		return;
-	e->rc = rc;
-	e->reason = *why;
 	for (i = 0; i < e->nlanes; i++)
 		gf_device_lane_abort(&e->lanes[i]);
-	pthread_cond_broadcast(&e->news);
-	pthread_cond_signal(&e->wake);
+	gf_comm_thread_keep(&e->thread, rc, why);
 }
 
 static int wait_for(struct gf_device_engine *e, struct gf_gpu_stream *s,
@@ -124,7 +114,7 @@ static int issue(struct gf_device_engine *e, size_t i, struct gf_error *err)
 /* Under lock. */
 static int issue_more(struct gf_device_engine *e, struct gf_error *err)
 {
-	int rc = gf_device_kept(e, err);
+	int rc = gf_comm_thread_kept(&e->thread, err);
 
 	while (!rc && e->next < e->nmessages) {
 		const struct gf_device_message *m = &e->messages[e->next];
@@ -151,14 +141,14 @@ static int wait_for_room(struct gf_device_engine *e, struct gf_error *err)
 	int rc;
 
 	for (;;) {
-		rc = gf_device_kept(e, err);
+		rc = gf_comm_thread_kept(&e->thread, err);
 		rc = rc ? rc : gf_device_see(e, err);
 		if (rc || e->step < GF_DEVICE_DEPTH ||
 		    e->seen / e->nmessages >= e->step + 1 - GF_DEVICE_DEPTH)
 			return rc;
-		pthread_mutex_unlock(&e->lock);
+		pthread_mutex_unlock(&e->thread.lock);
 		gf_backoff_wait(&backoff);
-		pthread_mutex_lock(&e->lock);
+		pthread_mutex_lock(&e->thread.lock);
 	}
 }
 
@@ -167,7 +157,7 @@ int gf_device_engine_begin(struct gf_device_engine *e, struct gf_error *err)
 	size_t i;
 	int rc;
 
-	pthread_mutex_lock(&e->lock);
+	pthread_mutex_lock(&e->thread.lock);
 	rc = wait_for_room(e, err);
 	assert(rc || e->joined);
 	if (!rc) {
@@ -184,7 +174,7 @@ int gf_device_engine_begin(struct gf_device_engine *e, struct gf_error *err)
 			e->k.gpu, e->begun[(e->step - 1) % GF_DEVICE_DEPTH],
 			e->k.compute, err);
 	}
-	pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }
 
@@ -202,10 +192,10 @@ int gf_device_engine_ready(struct gf_device_engine *e, size_t tensor,
 	int rc;
 
 	assert(tensor < e->k.plan->model->ntensors);
-	pthread_mutex_lock(&e->lock);
+	pthread_mutex_lock(&e->thread.lock);
 	set_ready(e, tensor);
 	rc = issue_more(e, err);
-	pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }
 
@@ -215,12 +205,12 @@ int gf_device_engine_backward_end(struct gf_device_engine *e,
 	size_t i;
 	int rc;
 
-	pthread_mutex_lock(&e->lock);
+	pthread_mutex_lock(&e->thread.lock);
 	for (i = 0; i < e->k.plan->model->ntensors; i++)
 		set_ready(e, i);
 	e->backward_ended = true;
 	rc = issue_more(e, err);
-	pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }
 
@@ -228,12 +218,12 @@ int gf_device_engine_join(struct gf_device_engine *e, struct gf_error *err)
 {
 	int rc;
 
-	pthread_mutex_lock(&e->lock);
-	rc = gf_device_kept(e, err);
+	pthread_mutex_lock(&e->thread.lock);
+	rc = gf_comm_thread_kept(&e->thread, err);
 	assert(rc || e->backward_ended);
 	rc = rc ? rc : wait_for_ends(e, e->k.compute, e->nlanes, err);
 	e->joined = true;
-	pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }
 
@@ -270,11 +260,11 @@ int gf_device_engine_sync(struct gf_device_engine *e, struct gf_error *err)
 
 	assert(e->joined);
 	while (!rc && !ended) {
-		pthread_mutex_lock(&e->lock);
-		rc = gf_device_kept(e, err);
+		pthread_mutex_lock(&e->thread.lock);
+		rc = gf_comm_thread_kept(&e->thread, err);
 		rc = rc ? rc : gf_device_see(e, err);
 		ended = e->seen == e->issued;
-		pthread_mutex_unlock(&e->lock);
+		pthread_mutex_unlock(&e->thread.lock);
 		if (!rc && !ended)
 			gf_backoff_wait(&backoff);
 	}
@@ -297,18 +287,5 @@ int gf_device_engine_call(struct gf_device_engine *e,
 				    struct gf_error *err),
 			  void *ctx, struct gf_error *err)
 {
-	int rc;
-
-	pthread_mutex_lock(&e->lock);
-	rc = gf_device_kept(e, err);
-	if (!rc) {
-		e->call = (struct gf_device_call){fn, ctx, err, 0, true};
-		pthread_cond_signal(&e->wake);
-		while (e->call.wanted && !e->rc)
-			pthread_cond_wait(&e->news, &e->lock);
-		rc = e->call.wanted ? gf_device_kept(e, err) : e->call.rc;
-		e->call.wanted = false;
-	}
-	pthread_mutex_unlock(&e->lock);
-	return rc;
+	return gf_comm_thread_call(&e->thread, fn, ctx, err);
 }

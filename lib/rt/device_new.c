@@ -2,15 +2,13 @@
 /* Preparing a device engine: lanes, programs, and the agreement of all ranks
  * that they are about to run the same thing, each on a GPU of its own. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/digest.h"
 #include "base/heap.h"
-#include "rt/bind.h"
 #include "rt/device_parts.h"
+#include "rt/job.h"
 
 /* NCCL's kernels of all lanes shall fit on a GPU at once and leave room to
  * compute: so many blocks for all. */
@@ -20,19 +18,17 @@ static int check(const struct gf_device_engine_config *k, struct gf_error *err)
 {
 	const struct gf_plan *plan = k->plan;
 	size_t i;
-	int rc;
+	int rc = gf_job_takes(k->comm, plan, err);
 
-	rc = gf_plan_runnable(plan, err);
-	rc = rc ? rc : gf_plan_check(plan, err);
 	if (rc)
 		return rc;
 	if (!plan->nmessages)
 		return gf_error_set(err, -EINVAL, "want a plan with messages");
-	if (plan->ranks != k->comm->ranks)
-		return gf_error_set(err, -EINVAL,
-				    "the plan is for %d ranks, this job has "
+	if (plan->servers)
+		return gf_error_set(err, -ENOTSUP,
+				    "servers: on GPUs this build has none, got "
 				    "%d",
-				    plan->ranks, k->comm->ranks);
+				    plan->servers);
 	if (plan->selection.method != GF_SELECT_DENSE)
 		return gf_error_set(err, -ENOTSUP,
 				    "selection: on GPUs this build sends all "
@@ -79,21 +75,11 @@ static int own_gpu_each(const struct gf_device_engine_config *k,
 static int same_everywhere(const struct gf_device_engine_config *k,
 			   struct gf_error *err)
 {
-	char digest[GF_DIGEST_TEXT], *text;
-	int rc;
+	char *nccl = gf_xasprintf("%d", k->nccl->version);
+	int rc = gf_job_agrees(k->comm, k->plan, "NCCL's version", nccl, err);
 
-	rc = gf_comm_same_text(k->comm, "version", GF_VERSION, err);
-	if (rc)
-		return rc;
-	text = gf_xasprintf("%d", k->nccl->version);
-	rc = gf_comm_same_text(k->comm, "NCCL's version", text, err);
-	free(text);
-	if (rc)
-		return rc;
-	text = gf_plan_write(k->plan);
-	gf_digest_text(text, strlen(text), digest);
-	free(text);
-	return gf_comm_same_text(k->comm, "plan", digest, err);
+	free(nccl);
+	return rc;
 }
 
 /* The lane that the prediction thinks free first, or that has least to do. */
@@ -229,21 +215,12 @@ static int open_lane(struct gf_device_engine *e, size_t lane,
 
 static int start_thread(struct gf_device_engine *e, struct gf_error *err)
 {
-	sigset_t all, before;
 	size_t i;
-	int rc;
 
 	/* soon the communicator is the other thread's */
 	for (i = 0; i < e->nlanes; i++)
 		e->lanes[i].on_wait = NULL;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&e->thread, NULL, gf_device_watch, e);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc)
-		return gf_error_errno(err, -rc, "watching thread");
-	e->has_thread = true;
-	return 0;
+	return gf_comm_thread_start(&e->thread, gf_device_watch, e, err);
 }
 
 static void init(struct gf_device_engine *e,
@@ -251,7 +228,6 @@ static void init(struct gf_device_engine *e,
 {
 	const struct gf_plan *plan = config->plan;
 	const size_t ntensors = plan->model ? plan->model->ntensors : 0;
-	pthread_condattr_t attr;
 
 	e->k = *config;
 	e->nmessages = plan->nmessages;
@@ -263,14 +239,7 @@ static void init(struct gf_device_engine *e,
 	e->times = gf_xcalloc(e->nmessages + 1, sizeof(*e->times));
 	e->message_of = gf_xcalloc(ntensors + 1, sizeof(*e->message_of));
 	e->tensor_ready = gf_xcalloc(ntensors + 1, sizeof(*e->tensor_ready));
-	pthread_mutex_init(&e->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&e->wake, &attr);
-	pthread_cond_init(&e->news, NULL);
-	pthread_condattr_destroy(&attr);
-	gf_watch_init(&e->watch, e->k.comm, e->k.timeout_s);
-	e->watch.self.phase = GF_PHASE_CALL;
+	gf_comm_thread_init(&e->thread, e->k.comm, e->k.timeout_s);
 }
 
 int gf_device_engine_new(const struct gf_device_engine_config *config,
@@ -294,10 +263,7 @@ int gf_device_engine_new(const struct gf_device_engine_config *config,
 		gf_device_engine_free(e);
 		return rc;
 	}
-	pthread_mutex_lock(&e->lock);
-	e->running = true;
-	pthread_cond_signal(&e->wake);
-	pthread_mutex_unlock(&e->lock);
+	gf_comm_thread_go(&e->thread);
 	*engine = e;
 	return 0;
 }
@@ -324,15 +290,9 @@ void gf_device_engine_free(struct gf_device_engine *e)
 	if (!e)
 		return;
 	/* a communicator wants to be left in peace, or aborted */
-	if (e->has_thread && e->joined && e->step)
+	if (e->thread.alive && e->joined && e->step)
 		(void)gf_device_engine_sync(e, &ignored);
-	if (e->has_thread) {
-		pthread_mutex_lock(&e->lock);
-		e->quit = true;
-		pthread_cond_signal(&e->wake);
-		pthread_mutex_unlock(&e->lock);
-		pthread_join(e->thread, NULL);
-	}
+	gf_comm_thread_stop(&e->thread);
 	for (i = 0; i < e->nlanes; i++) {
 		if (!e->joined)
 			gf_device_lane_abort(&e->lanes[i]);
@@ -342,10 +302,7 @@ void gf_device_engine_free(struct gf_device_engine *e)
 		free_message(e, &e->messages[i]);
 	for (i = 0; i < GF_DEVICE_DEPTH; i++)
 		e->k.gpu->ops->event_free(e->k.gpu, e->begun[i]);
-	gf_watch_release(&e->watch);
-	pthread_mutex_destroy(&e->lock);
-	pthread_cond_destroy(&e->wake);
-	pthread_cond_destroy(&e->news);
+	gf_comm_thread_release(&e->thread);
 	free(e->lanes);
 	free(e->last_on_lane);
 	free(e->messages);

@@ -2,13 +2,12 @@
 #ifndef GF_RT_DEVICE_PARTS_H
 #define GF_RT_DEVICE_PARTS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "comm/device_lane.h"
+#include "rt/comm_thread.h"
 #include "rt/device_engine.h"
-#include "rt/watch.h"
 
 /*
  * The device engine's inside: device_engine.c is what the compute thread calls,
@@ -32,14 +31,6 @@ struct gf_device_message {
 	size_t left; /* tensors that are not ready */
 };
 
-struct gf_device_call {
-	int (*fn)(struct gf_comm *comm, void *ctx, struct gf_error *err);
-	void *ctx;
-	struct gf_error *err;
-	int rc;
-	bool wanted;
-};
-
 struct gf_device_engine {
 	/* set once */
 	struct gf_device_engine_config k;
@@ -49,26 +40,19 @@ struct gf_device_engine {
 	size_t nmessages;
 	size_t *message_of; /* per tensor */
 	struct gf_gpu_event *begun[GF_DEVICE_DEPTH];
-	pthread_t thread;
-	bool has_thread;
+	/* The thread that watches. Its lock is held while anything is enqueued
+	 * on lanes or asked of NCCL. */
+	struct gf_comm_thread thread;
 
-	/* Held while anything is enqueued on lanes or asked of NCCL. */
-	pthread_mutex_t lock;
-	pthread_cond_t wake, news; /* for the watching thread; for the other */
 	/* under lock */
-	bool running, quit; /* the watching thread may use the communicator */
-	uint64_t step;      /* begun so far */
+	uint64_t step; /* begun so far */
 	bool *tensor_ready;
 	bool backward_ended;
 	size_t next; /* the first message that has not been issued */
 	/* Messages issued, and seen to end, counted over all steps. */
 	uint64_t issued, seen;
-	struct gf_device_call call;
-	int rc;
-	struct gf_error reason;
 
 	/* watching thread */
-	struct gf_watch watch;
 	double stuck_s;
 	uint64_t stuck_at; /* e->seen */
 
@@ -79,8 +63,6 @@ struct gf_device_engine {
 };
 
 void *gf_device_watch(void *engine);
-/* What was kept; under lock. */
-int gf_device_kept(const struct gf_device_engine *e, struct gf_error *err);
 /* "step 3, message 2 (...) on lane 1" in front of why; number: as in `seen`. */
 void gf_device_name(const struct gf_device_engine *e, uint64_t number,
 		    struct gf_error *err);

@@ -36,7 +36,7 @@ bool gf_engine_may_start(struct gf_engine *e)
 	struct gf_engine_step *s = gf_engine_starting(e);
 	const struct gf_work *w;
 
-	if (e->rc || !s)
+	if (e->thread.rc || !s)
 		return false;
 	if (e->hooks.serial && s != gf_engine_step(e, e->nended))
 		return false;
@@ -83,9 +83,9 @@ static void end_step(struct gf_engine *e, struct gf_engine_step *s)
 	double began_s = gf_clock_s();
 
 	if (e->hooks.end) {
-		pthread_mutex_unlock(&e->lock);
+		pthread_mutex_unlock(&e->thread.lock);
 		e->hooks.end(e->hooks.ctx, (size_t)(s - e->steps));
-		pthread_mutex_lock(&e->lock);
+		pthread_mutex_lock(&e->thread.lock);
 		e->counted.hooks_s += gf_clock_s() - began_s;
 	}
 	e->totals = e->counted;
@@ -107,7 +107,7 @@ void gf_engine_settle(struct gf_engine *e, struct gf_engine_step *s,
 			break;
 		end_step(e, s);
 	}
-	pthread_cond_broadcast(&e->news);
+	pthread_cond_broadcast(&e->thread.news);
 }
 
 /* One rank: whatever may start has ended. */
@@ -131,19 +131,19 @@ static void hand_over(struct gf_engine *e)
 {
 	bool start = gf_engine_may_start(e);
 
-	if (!e->has_thread)
+	if (!e->thread.alive)
 		advance_alone(e);
-	pthread_mutex_unlock(&e->lock);
-	if (start && e->has_thread)
-		pthread_cond_signal(&e->wake);
+	pthread_mutex_unlock(&e->thread.lock);
+	if (start && e->thread.alive)
+		pthread_cond_signal(&e->thread.wake);
 }
 
 void gf_engine_count_from(struct gf_engine *e, size_t steps)
 {
-	pthread_mutex_lock(&e->lock);
-	assert(e->rc || e->nended == e->nbegun);
+	pthread_mutex_lock(&e->thread.lock);
+	assert(e->thread.rc || e->nended == e->nbegun);
 	e->before = steps - e->nbegun;
-	pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&e->thread.lock);
 }
 
 void gf_engine_begin(struct gf_engine *e)
@@ -157,9 +157,9 @@ void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
 	struct gf_engine_step *s;
 	size_t i;
 
-	pthread_mutex_lock(&e->lock);
-	assert(e->rc || e->nbegun - e->nwaited < e->depth);
-	if (!e->rc) {
+	pthread_mutex_lock(&e->thread.lock);
+	assert(e->thread.rc || e->nbegun - e->nwaited < e->depth);
+	if (!e->thread.rc) {
 		s = gf_engine_step(e, e->nbegun++);
 		gf_engine_reserve(s, nwork);
 		s->number = e->before + e->nbegun;
@@ -172,7 +172,7 @@ void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
 		for (i = 0; i < nwork; i++)
 			s->messages[i].ended = false;
 	}
-	pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&e->thread.lock);
 }
 
 /* The step that backward is in. */
@@ -189,7 +189,7 @@ size_t gf_engine_next_slot(const struct gf_engine *e)
 static void set_ready(struct gf_engine *e, struct gf_engine_step *s,
 		      size_t tensor)
 {
-	if (s->tensor_ready[tensor] || e->rc)
+	if (s->tensor_ready[tensor] || e->thread.rc)
 		return;
 	s->tensor_ready[tensor] = true;
 	s->ready_s[tensor] = gf_clock_s();
@@ -200,7 +200,7 @@ static void set_ready(struct gf_engine *e, struct gf_engine_step *s,
 void gf_engine_ready(struct gf_engine *e, size_t tensor)
 {
 	assert(tensor < e->pool->ntensors);
-	pthread_mutex_lock(&e->lock);
+	pthread_mutex_lock(&e->thread.lock);
 	set_ready(e, newest(e), tensor);
 	hand_over(e);
 }
@@ -210,20 +210,13 @@ void gf_engine_backward_end(struct gf_engine *e)
 	struct gf_engine_step *s;
 	size_t i;
 
-	pthread_mutex_lock(&e->lock);
+	pthread_mutex_lock(&e->thread.lock);
 	s = newest(e);
 	for (i = 0; i < e->pool->ntensors; i++)
 		set_ready(e, s, i);
 	s->backward_end_s = gf_clock_s();
 	s->backward_ended = true;
 	hand_over(e);
-}
-
-static int kept(const struct gf_engine *e, struct gf_error *err)
-{
-	if (e->rc && err)
-		*err = e->reason;
-	return e->rc;
 }
 
 /* The oldest step under way; of none, the one before. */
@@ -240,13 +233,13 @@ int gf_engine_wait_message(struct gf_engine *e, size_t message,
 	struct gf_engine_step *s;
 	int rc;
 
-	pthread_mutex_lock(&e->lock);
+	pthread_mutex_lock(&e->thread.lock);
 	s = oldest(e);
-	assert(e->rc || message < s->nwork);
-	while (!e->rc && !s->messages[message].ended)
-		pthread_cond_wait(&e->news, &e->lock);
-	rc = kept(e, err);
-	pthread_mutex_unlock(&e->lock);
+	assert(e->thread.rc || message < s->nwork);
+	while (!e->thread.rc && !s->messages[message].ended)
+		pthread_cond_wait(&e->thread.news, &e->thread.lock);
+	rc = gf_comm_thread_kept(&e->thread, err);
+	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }
 
@@ -255,14 +248,14 @@ int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
 	struct gf_engine_step *s;
 	int rc;
 
-	pthread_mutex_lock(&e->lock);
+	pthread_mutex_lock(&e->thread.lock);
 	s = oldest(e);
-	assert(e->rc || (e->nwaited < e->nbegun && s->backward_ended));
-	while (!e->rc && !s->ended)
-		pthread_cond_wait(&e->news, &e->lock);
-	rc = kept(e, err);
+	assert(e->thread.rc || (e->nwaited < e->nbegun && s->backward_ended));
+	while (!e->thread.rc && !s->ended)
+		pthread_cond_wait(&e->thread.news, &e->thread.lock);
+	rc = gf_comm_thread_kept(&e->thread, err);
 	e->nwaited += !rc;
-	pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }
 
@@ -291,9 +284,9 @@ struct gf_engine_totals gf_engine_totals(struct gf_engine *e)
 {
 	struct gf_engine_totals totals;
 
-	pthread_mutex_lock(&e->lock);
+	pthread_mutex_lock(&e->thread.lock);
 	totals = e->totals;
-	pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&e->thread.lock);
 	return totals;
 }
 
@@ -309,21 +302,16 @@ int gf_engine_call(struct gf_engine *e,
 {
 	int rc;
 
-	pthread_mutex_lock(&e->lock);
-	rc = kept(e, err);
+	pthread_mutex_lock(&e->thread.lock);
+	rc = gf_comm_thread_kept(&e->thread, err);
 	if (!rc && e->nended < e->nbegun && !newest(e)->backward_ended)
 		rc = gf_error_set(err, -EINVAL,
 				  "a call in the middle of a step");
-	if (rc || !e->has_thread) {
-		pthread_mutex_unlock(&e->lock);
+	if (rc || !e->thread.alive) {
+		pthread_mutex_unlock(&e->thread.lock);
 		return rc ? rc : fn(e->comm, ctx, err);
 	}
-	e->call = (struct gf_engine_call){fn, ctx, err, 0, true};
-	pthread_cond_signal(&e->wake);
-	while (e->call.wanted && !e->rc)
-		pthread_cond_wait(&e->news, &e->lock);
-	rc = e->call.wanted ? kept(e, err) : e->call.rc;
-	e->call.wanted = false;
-	pthread_mutex_unlock(&e->lock);
+	rc = gf_comm_thread_call_locked(&e->thread, fn, ctx, err);
+	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }

@@ -2,28 +2,23 @@
 /* Preparing an engine: all its memory, all schedules, and the agreement of all
  * ranks that they are about to run the same thing. */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/digest.h"
 #include "base/heap.h"
-#include "rt/bind.h"
 #include "rt/engine_parts.h"
+#include "rt/job.h"
 
 static int check(const struct gf_engine_config *config, struct gf_error *err)
 {
 	const struct gf_plan *plan = config->plan;
 	const struct gf_pool *pool = config->pool;
 	size_t i, count;
-	int rc;
+	int rc = gf_job_takes(config->comm, plan, err);
 
-	rc = gf_plan_runnable(plan, err);
-	rc = rc ? rc : gf_plan_check(plan, err);
 	if (rc)
 		return rc;
-	if (gf_plan_check_ranks(plan, config->comm->ranks, err))
-		return -EINVAL;
 	if (plan->model->ntensors != pool->ntensors)
 		return gf_error_set(err, -EINVAL,
 				    "the plan has %zu tensors, the gradient "
@@ -81,57 +76,19 @@ static int build(struct gf_engine *e, size_t depth, struct gf_error *err)
 	return rc;
 }
 
-/* Two ranks that run different things would wait for each other for ever, or
- * add up what does not belong together. */
 static int same_everywhere(struct gf_engine *e, struct gf_error *err)
 {
 	char digest[GF_DIGEST_TEXT], *text;
 	int rc;
 
-	rc = gf_comm_same_text(e->comm, "version", GF_VERSION, err);
-	if (rc)
-		return rc;
 	gf_digest_text(e->pool->offsets,
 		       (e->pool->ntensors + 1) * sizeof(*e->pool->offsets),
 		       digest);
 	text = gf_xasprintf("%zu tensors of %zu elements in all, %s",
 			    e->pool->ntensors, e->pool->count_elems, digest);
-	rc = gf_comm_same_text(e->comm, "gradients", text, err);
+	rc = gf_job_agrees(e->comm, e->plan, "gradients", text, err);
 	free(text);
-	if (rc)
-		return rc;
-	text = gf_plan_write(e->plan);
-	gf_digest_text(text, strlen(text), digest);
-	free(text);
-	return gf_comm_same_text(e->comm, "plan", digest, err);
-}
-
-static int start_thread(struct gf_engine *e, struct gf_error *err)
-{
-	sigset_t all, before;
-	int rc;
-
-	/* Signals are for the threads that know what to do with them. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&e->thread, NULL, gf_engine_thread, e);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc)
-		return gf_error_errno(err, -rc, "communication thread");
-	e->has_thread = true;
-	return 0;
-}
-
-static void init_lock(struct gf_engine *e)
-{
-	pthread_condattr_t attr;
-
-	pthread_mutex_init(&e->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&e->wake, &attr);
-	pthread_cond_init(&e->news, &attr);
-	pthread_condattr_destroy(&attr);
+	return rc;
 }
 
 int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **e,
@@ -147,24 +104,19 @@ int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **e,
 	n->segment_bytes = config->segment_bytes;
 	n->lanes = config->plan->lanes > 0 ? config->plan->lanes : 1;
 	n->exec = gf_exec_new(n->comm);
-	init_lock(n);
-	gf_watch_init(&n->watch, n->comm, config->timeout_s);
-	n->watch.self.phase = GF_PHASE_CALL;
+	gf_comm_thread_init(&n->thread, n->comm, config->timeout_s);
 
 	rc = check(config, err);
 	rc = rc ? rc : build(n, config->depth, err);
 	if (!rc && n->comm->ranks > 1)
-		rc = start_thread(n, err);
+		rc = gf_comm_thread_start(&n->thread, gf_engine_thread, n, err);
 	rc = gf_comm_agree(n->comm, rc, err);
 	rc = rc ? rc : same_everywhere(n, err);
 	if (rc) {
 		gf_engine_free(n);
 		return rc;
 	}
-	pthread_mutex_lock(&n->lock);
-	n->running = true;
-	pthread_cond_signal(&n->wake);
-	pthread_mutex_unlock(&n->lock);
+	gf_comm_thread_go(&n->thread);
 	*e = n;
 	return 0;
 }
@@ -187,20 +139,11 @@ void gf_engine_free(struct gf_engine *e)
 
 	if (!e)
 		return;
-	if (e->has_thread) {
-		pthread_mutex_lock(&e->lock);
-		e->quit = true;
-		pthread_cond_signal(&e->wake);
-		pthread_mutex_unlock(&e->lock);
-		pthread_join(e->thread, NULL);
-	}
+	gf_comm_thread_stop(&e->thread);
 	for (i = 0; e->steps && i < e->depth; i++)
 		free_step(&e->steps[i]);
 	gf_exec_free(e->exec);
-	gf_watch_release(&e->watch);
-	pthread_mutex_destroy(&e->lock);
-	pthread_cond_destroy(&e->wake);
-	pthread_cond_destroy(&e->news);
+	gf_comm_thread_release(&e->thread);
 	free(e->steps);
 	free(e->active);
 	free(e->plan_work);

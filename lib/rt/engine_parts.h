@@ -2,20 +2,19 @@
 #ifndef GF_RT_ENGINE_PARTS_H
 #define GF_RT_ENGINE_PARTS_H
 
-#include <pthread.h>
 #include <stdint.h>
 
 #include "coll/schedule.h"
 #include "comm/exec.h"
+#include "rt/comm_thread.h"
 #include "rt/engine.h"
-#include "rt/watch.h"
 
 /*
  * The engine's inside: engine.c is what the compute thread calls, engine_new.c
  * prepares, engine_thread.c is the communication thread, engine_path.c knows
  * how a message moves.
  *
- * What both threads touch is under `lock`; the rest belongs to the one named.
+ * What both threads touch is under `thread.lock`; the rest belongs to the one named.
  */
 
 /* How a message of one size moves: made when it is first wanted, kept for the
@@ -60,14 +59,6 @@ struct gf_engine_step {
 	size_t nended;
 };
 
-struct gf_engine_call {
-	int (*fn)(struct gf_comm *comm, void *ctx, struct gf_error *err);
-	void *ctx;
-	struct gf_error *err;
-	int rc;
-	bool wanted;
-};
-
 /* A message under way. */
 struct gf_engine_active {
 	struct gf_engine_step *step;
@@ -85,14 +76,9 @@ struct gf_engine {
 	struct gf_work *plan_work;
 	size_t nplan_work;
 	uint64_t dense_bytes;
-	pthread_t thread;
-	bool has_thread;
+	struct gf_comm_thread thread; /* with one rank it is never started */
 
-	pthread_mutex_t lock;
-	pthread_cond_t wake; /* for the communication thread: there is work */
-	pthread_cond_t news; /* for the others: something has ended */
 	/* under lock */
-	bool running, quit;
 	struct gf_engine_step *steps;
 	size_t depth;
 	/* Steps begun, ended (its hook has run) and waited for; ended changed
@@ -100,16 +86,12 @@ struct gf_engine {
 	uint64_t nbegun, nended, nwaited;
 	uint64_t before; /* steps of an earlier run */
 	int nactive;     /* <= lanes; changed by the communication thread */
-	struct gf_engine_call call;
-	int rc; /* the failure that ended it, with its reason */
-	struct gf_error reason;
 	struct gf_engine_totals totals; /* of messages that have ended */
 
 	/* communication thread; with one rank the compute thread */
 	struct gf_engine_totals counted;
 	struct gf_engine_active *active; /* nactive, lanes of room */
 	struct gf_exec *exec;
-	struct gf_watch watch;
 };
 
 /* The step that was begun as the n-th, from 0, while its slot has it. */

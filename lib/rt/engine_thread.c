@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "comm/backoff.h"
@@ -13,8 +12,6 @@
 
 /* With nothing under way: how often other ranks' questions are looked for. */
 #define IDLE_S 1e-2
-/* How long a rank that has given up waits for others to hear of it. */
-#define LINGER_S 0.2
 
 /* Which message failed, in front of why. */
 static void name_message(const struct gf_engine *e,
@@ -70,17 +67,17 @@ static int start_messages(struct gf_engine *e, bool *moved,
 	int rc = 0;
 
 	do {
-		pthread_mutex_lock(&e->lock);
+		pthread_mutex_lock(&e->thread.lock);
 		if (!gf_engine_may_start(e)) {
-			pthread_mutex_unlock(&e->lock);
+			pthread_mutex_unlock(&e->thread.lock);
 			break;
 		}
 		a = &e->active[e->nactive];
 		a->step = gf_engine_starting(e);
 		a->message = gf_engine_take(e, a->step);
 		/* The step may have begun since note_standing. */
-		e->watch.self.step = a->step->number;
-		pthread_mutex_unlock(&e->lock);
+		e->thread.watch.self.step = a->step->number;
+		pthread_mutex_unlock(&e->thread.lock);
 		*moved = true;
 		rc = launch(e, a, err);
 	} while (!rc);
@@ -127,11 +124,11 @@ static int check_stuck(struct gf_engine *e, struct gf_error *err)
 		    message_of(worst)->stuck_s)
 			worst = &e->active[k];
 	stuck_s = message_of(worst)->stuck_s;
-	e->watch.self.step = worst->step->number;
-	rc = gf_watch_stuck(&e->watch, stuck_s, worst->message, err);
+	e->thread.watch.self.step = worst->step->number;
+	rc = gf_watch_stuck(&e->thread.watch, stuck_s, worst->message, err);
 	if (rc == -ETIMEDOUT) {
 		gf_error_prefix(err, "no progress for %g s",
-				e->watch.timeout_s);
+				e->thread.watch.timeout_s);
 		name_message(e, worst, err);
 	}
 	return rc;
@@ -143,9 +140,9 @@ static void end_message(struct gf_engine *e, int k)
 
 	gf_engine_hook(e, e->hooks.finish, a.step, a.message);
 	e->active[k] = e->active[e->nactive - 1];
-	pthread_mutex_lock(&e->lock);
+	pthread_mutex_lock(&e->thread.lock);
 	gf_engine_settle(e, a.step, a.message);
-	pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&e->thread.lock);
 }
 
 /* Only this thread changes active and nactive, so it reads them unlocked. */
@@ -174,10 +171,10 @@ static int move_messages(struct gf_engine *e, double passed_s, bool *moved,
 /* Where this rank stands, for those who ask. */
 static void note_standing(struct gf_engine *e)
 {
-	struct gf_standing *self = &e->watch.self;
+	struct gf_standing *self = &e->thread.watch.self;
 	const struct gf_engine_step *s;
 
-	pthread_mutex_lock(&e->lock);
+	pthread_mutex_lock(&e->thread.lock);
 	s = gf_engine_starting(e);
 	self->phase = e->nactive ? GF_PHASE_NETWORK
 		      : s        ? GF_PHASE_GRADIENT
@@ -186,39 +183,18 @@ static void note_standing(struct gf_engine *e)
 		s = gf_engine_step(e, e->nbegun - 1);
 	self->step = s ? s->number : e->before;
 	self->started = s ? s->next : 0;
-	pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&e->thread.lock);
 }
 
 /* Serves a call once every message of every step has ended. */
 static int serve_call(struct gf_engine *e, bool *moved, struct gf_error *err)
 {
-	struct gf_engine_call call;
+	bool under_way;
 
-	pthread_mutex_lock(&e->lock);
-	call = e->call;
-	if (e->nended < e->nbegun)
-		call.wanted = false;
-	pthread_mutex_unlock(&e->lock);
-	if (!call.wanted)
-		return 0;
-	*moved = true;
-	e->watch.self.phase = GF_PHASE_CALL;
-	e->watch.self.calls++;
-	call.rc = call.fn(e->comm, call.ctx, err);
-	/* A call may fail and leave everything in order: all ranks agree on
-	 * it. After a broken wait nothing is. */
-	if (call.rc && e->comm->broken)
-		return call.rc;
-	if (call.rc == -ETIMEDOUT || call.rc == -ECONNABORTED)
-		return call.rc;
-	pthread_mutex_lock(&e->lock);
-	if (call.rc && call.err)
-		*call.err = *err;
-	e->call.rc = call.rc;
-	e->call.wanted = false;
-	pthread_cond_broadcast(&e->news);
-	pthread_mutex_unlock(&e->lock);
-	return 0;
+	pthread_mutex_lock(&e->thread.lock);
+	under_way = e->nended < e->nbegun;
+	pthread_mutex_unlock(&e->thread.lock);
+	return under_way ? 0 : gf_comm_thread_serve(&e->thread, moved, err);
 }
 
 /* What the hooks have to do for later, a piece of it. */
@@ -231,12 +207,12 @@ static bool use_time(struct gf_engine *e)
 
 	if (!e->hooks.meanwhile)
 		return false;
-	pthread_mutex_lock(&e->lock);
+	pthread_mutex_lock(&e->thread.lock);
 	if (e->nended < e->nbegun) {
 		s = gf_engine_step(e, e->nended);
 		nready = s->nready;
 	}
-	pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&e->thread.lock);
 	if (!s)
 		return false;
 	began_s = gf_clock_s();
@@ -245,39 +221,18 @@ static bool use_time(struct gf_engine *e)
 	return did;
 }
 
-static void sleep_on(struct gf_engine *e, double seconds)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += (long)(seconds * 1e9);
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&e->wake, &e->lock, &until);
-}
-
 /* Until something is to be done, or it is time to look again. */
 static void rest(struct gf_engine *e, struct gf_backoff *backoff)
 {
 	double sleep_s = gf_backoff_next(backoff);
 
-	pthread_mutex_lock(&e->lock);
+	pthread_mutex_lock(&e->thread.lock);
 	if (!e->nactive)
 		sleep_s = IDLE_S;
-	if (sleep_s > 0 && !e->quit && !e->call.wanted &&
+	if (sleep_s > 0 && !e->thread.quit && !e->thread.call.wanted &&
 	    !gf_engine_may_start(e))
-		sleep_on(e, sleep_s);
-	pthread_mutex_unlock(&e->lock);
-}
-
-static bool wants_to_quit(struct gf_engine *e)
-{
-	bool quit;
-
-	pthread_mutex_lock(&e->lock);
-	quit = e->quit;
-	pthread_mutex_unlock(&e->lock);
-	return quit;
+		gf_comm_thread_nap(&e->thread, sleep_s);
+	pthread_mutex_unlock(&e->thread.lock);
 }
 
 /* One round; an error ends the engine. */
@@ -288,38 +243,11 @@ static int work(struct gf_engine *e, bool *moved, struct gf_error *err)
 	int rc;
 
 	note_standing(e);
-	rc = gf_watch_look(&e->watch, &passed_s, err);
+	rc = gf_watch_look(&e->thread.watch, &passed_s, err);
 	rc = rc ? rc : start_messages(e, moved, err);
 	rc = rc ? rc : move_messages(e, passed_s, &progress, err);
 	*moved |= progress;
 	return rc ? rc : serve_call(e, moved, err);
-}
-
-/* Keeps the reason for every later call, and goes on answering: who is asked
- * and still answers is not the culprit. Told to quit, it lingers a moment for
- * those who have not taken the news yet. */
-static void give_up(struct gf_engine *e, int rc, const struct gf_error *err)
-{
-	struct gf_error ignored;
-	double passed_s, linger_until_s = 0;
-
-	gf_watch_give_up(&e->watch, rc, err);
-	pthread_mutex_lock(&e->lock);
-	e->reason = *err;
-	e->rc = rc;
-	pthread_cond_broadcast(&e->news);
-	for (;;) {
-		if (e->quit && linger_until_s == 0)
-			linger_until_s = gf_clock_s() + LINGER_S;
-		if (e->quit && (gf_clock_s() >= linger_until_s ||
-				!gf_liveness_pending(e->watch.liveness)))
-			break;
-		sleep_on(e, IDLE_S);
-		pthread_mutex_unlock(&e->lock);
-		(void)gf_watch_look(&e->watch, &passed_s, &ignored);
-		pthread_mutex_lock(&e->lock);
-	}
-	pthread_mutex_unlock(&e->lock);
 }
 
 void *gf_engine_thread(void *engine)
@@ -331,15 +259,13 @@ void *gf_engine_thread(void *engine)
 	int rc;
 
 	gf_backoff_precise_sleeps();
-	pthread_mutex_lock(&e->lock);
-	while (!e->running && !e->quit)
-		pthread_cond_wait(&e->wake, &e->lock);
-	pthread_mutex_unlock(&e->lock);
-	while (!wants_to_quit(e)) {
+	if (!gf_comm_thread_enter(&e->thread))
+		return NULL;
+	while (!gf_comm_thread_quits(&e->thread)) {
 		moved = false;
 		rc = work(e, &moved, &err);
 		if (rc) {
-			give_up(e, rc, &err);
+			gf_comm_thread_give_up(&e->thread, rc, &err);
 			break;
 		}
 		if (moved)

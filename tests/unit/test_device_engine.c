@@ -346,21 +346,34 @@ static void test_failure(size_t f, const char *algorithm)
 	end(&job, ranks);
 }
 
+static void expect_refused(struct job *job, const char *says)
+{
+	static const struct fake_faults none;
+
+	start(job, 2, 1, 1, &none);
+	EXPECT(job->rcs[0] == -ENOTSUP && job->rcs[1] == -ENOTSUP &&
+		       strstr(job->errors[1].text, says),
+	       "want \"%s\", got %d: %s", says, job->rcs[1],
+	       job->errors[1].text);
+	end(job, 2);
+}
+
 /* What goes by the host alone is refused. */
 static void test_refusals(void)
 {
-	static const struct fake_faults none;
-	struct job job = {.timeout_s = 5};
+	struct job job = {.timeout_s = 5}, served = job;
+	size_t i;
 
 	plan_of(&job.plan, counts, TENSORS, 2, 2500, 1, "library");
 	free(job.plan.messages[1].codec);
 	job.plan.messages[1].codec = gf_xstrdup("q8");
-	start(&job, 2, 1, 1, &none);
-	EXPECT(job.rcs[0] == -ENOTSUP && job.rcs[1] == -ENOTSUP &&
-		       strstr(job.errors[1].text, "message 1") &&
-		       strstr(job.errors[1].text, "library"),
-	       "%d: %s", job.rcs[1], job.errors[1].text);
-	end(&job, 2);
+	expect_refused(&job, "message 1: algorithm \"library\"");
+	/* a worker and its server */
+	plan_of(&served.plan, counts, TENSORS, 1, 2500, 1, "ps");
+	served.plan.servers = 1;
+	for (i = 0; i < served.plan.nmessages; i++)
+		served.plan.messages[i].nstages = 0;
+	expect_refused(&served, "servers: on GPUs this build has none");
 }
 
 int main(void)

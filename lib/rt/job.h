@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_RT_JOB_H
+#define GF_RT_JOB_H
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "doc/plan.h"
+
+/* What every engine asks of a plan before it takes it to a job. */
+
+/* This rank's view: a plan that this build runs, and for so many ranks as the
+ * job has, servers counted. -EINVAL, -ENOTSUP. */
+int gf_job_takes(const struct gf_comm *comm, const struct gf_plan *plan,
+		 struct gf_error *err);
+
+/*
+ * All ranks together: the same version, the same `text` of `what`, the same
+ * plan? Two ranks that run different things would wait for each other for ever,
+ * or add up what does not belong together. -EINVAL names both sides.
+ */
+int gf_job_agrees(struct gf_comm *comm, const struct gf_plan *plan,
+		  const char *what, const char *text, struct gf_error *err);
+
+#endif
