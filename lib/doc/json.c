@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "base/heap.h"
+#include "doc/json_parts.h"
 #include "doc/json_text.h"
 
 /* --- parsing ------------------------------------------------------------- */
@@ -193,8 +194,7 @@ static void mark_seen(struct gf_json_at *at, const char *key)
 	}
 }
 
-/* The cursor on a member; its value is NULL if there is none. */
-static struct gf_json_at member(struct gf_json_at *at, const char *key)
+struct gf_json_at gf_json_member(struct gf_json_at *at, const char *key)
 {
 	struct gf_json_at v = {.file = at->file, .parent = at, .key = key};
 
@@ -204,7 +204,7 @@ static struct gf_json_at member(struct gf_json_at *at, const char *key)
 	return v;
 }
 
-static struct gf_json_at item(const struct gf_json_at *array, size_t index)
+struct gf_json_at gf_json_item(const struct gf_json_at *array, size_t index)
 {
 	struct gf_json_at v = {
 		.file = array->file, .parent = array, .index = index};
@@ -213,8 +213,8 @@ static struct gf_json_at item(const struct gf_json_at *array, size_t index)
 	return v;
 }
 
-static int enter_object(const struct gf_json_at *v, struct gf_json_at *out,
-			struct gf_error *err)
+int gf_json_enter_object(const struct gf_json_at *v, struct gf_json_at *out,
+			 struct gf_error *err)
 {
 	if (!json_is_object((json_t *)v->value))
 		return refuse_value(v, err, "an object");
@@ -223,8 +223,8 @@ static int enter_object(const struct gf_json_at *v, struct gf_json_at *out,
 	return 0;
 }
 
-static int enter_array(const struct gf_json_at *v, struct gf_json_at *out,
-		       size_t *count, struct gf_error *err)
+int gf_json_enter_array(const struct gf_json_at *v, struct gf_json_at *out,
+			size_t *count, struct gf_error *err)
 {
 	if (!json_is_array((json_t *)v->value))
 		return refuse_value(v, err, "an array");
@@ -239,7 +239,7 @@ int gf_json_root(const struct gf_json *root, const char *file,
 	struct gf_json_at v = {.file = file};
 
 	v.value = (void *)root;
-	return enter_object(&v, at, err);
+	return gf_json_enter_object(&v, at, err);
 }
 
 bool gf_json_has(const struct gf_json_at *at, const char *key)
@@ -284,7 +284,7 @@ int gf_json_entry_object(const struct gf_json_at *at, const char *key,
 	struct gf_json_at v = {.file = at->file, .parent = at, .key = key};
 
 	v.value = json_object_get(object_of(at), key);
-	return enter_object(&v, out, err);
+	return gf_json_enter_object(&v, out, err);
 }
 
 /* A key as a JSON pointer writes it. */
@@ -335,8 +335,8 @@ int gf_json_end(struct gf_json_at *at, char **extra, struct gf_error *err)
 
 /* --- values -------------------------------------------------------------- */
 
-static int to_string(const struct gf_json_at *v, char **out,
-		     struct gf_error *err)
+int gf_json_to_string(const struct gf_json_at *v, char **out,
+		      struct gf_error *err)
 {
 	const char *text = json_string_value(v->value);
 	size_t i;
@@ -353,8 +353,8 @@ static int to_string(const struct gf_json_at *v, char **out,
 	return 0;
 }
 
-static int to_size(const struct gf_json_at *v, size_t low, size_t high,
-		   size_t *out, struct gf_error *err)
+int gf_json_to_size(const struct gf_json_at *v, size_t low, size_t high,
+		    size_t *out, struct gf_error *err)
 {
 	json_int_t value = json_integer_value(v->value);
 	char want[64];
@@ -373,8 +373,8 @@ static int to_size(const struct gf_json_at *v, size_t low, size_t high,
 	return 0;
 }
 
-static int to_int(const struct gf_json_at *v, int low, int high, int *out,
-		  struct gf_error *err)
+int gf_json_to_int(const struct gf_json_at *v, int low, int high, int *out,
+		   struct gf_error *err)
 {
 	json_int_t value = json_integer_value(v->value);
 	char want[64];
@@ -390,8 +390,8 @@ static int to_int(const struct gf_json_at *v, int low, int high, int *out,
 	return 0;
 }
 
-static int to_real(const struct gf_json_at *v, double low, double high,
-		   double *out, struct gf_error *err)
+int gf_json_to_real(const struct gf_json_at *v, double low, double high,
+		    double *out, struct gf_error *err)
 {
 	double value = json_number_value(v->value);
 	char want[64];
@@ -409,76 +409,10 @@ static int to_real(const struct gf_json_at *v, double low, double high,
 	return 0;
 }
 
-int gf_json_object(struct gf_json_at *at, const char *key,
-		   struct gf_json_at *out, struct gf_error *err)
+int gf_json_to_choice(const struct gf_json_at *v, const char *const *names,
+		      int *out, struct gf_error *err)
 {
-	struct gf_json_at v = member(at, key);
-
-	return enter_object(&v, out, err);
-}
-
-int gf_json_array(struct gf_json_at *at, const char *key,
-		  struct gf_json_at *out, size_t *count, struct gf_error *err)
-{
-	struct gf_json_at v = member(at, key);
-
-	return enter_array(&v, out, count, err);
-}
-
-int gf_json_item_object(struct gf_json_at *array, size_t index,
-			struct gf_json_at *out, struct gf_error *err)
-{
-	struct gf_json_at v = item(array, index);
-
-	return enter_object(&v, out, err);
-}
-
-int gf_json_item_array(struct gf_json_at *array, size_t index,
-		       struct gf_json_at *out, size_t *count,
-		       struct gf_error *err)
-{
-	struct gf_json_at v = item(array, index);
-
-	return enter_array(&v, out, count, err);
-}
-
-int gf_json_item_real(struct gf_json_at *array, size_t index, double low,
-		      double high, double *out, struct gf_error *err)
-{
-	struct gf_json_at v = item(array, index);
-
-	return to_real(&v, low, high, out, err);
-}
-
-int gf_json_item_size(struct gf_json_at *array, size_t index, size_t low,
-		      size_t high, size_t *out, struct gf_error *err)
-{
-	struct gf_json_at v = item(array, index);
-
-	return to_size(&v, low, high, out, err);
-}
-
-int gf_json_item_string(struct gf_json_at *array, size_t index, char **out,
-			struct gf_error *err)
-{
-	struct gf_json_at v = item(array, index);
-
-	return to_string(&v, out, err);
-}
-
-int gf_json_string(struct gf_json_at *at, const char *key, char **out,
-		   struct gf_error *err)
-{
-	struct gf_json_at v = member(at, key);
-
-	return to_string(&v, out, err);
-}
-
-int gf_json_choice(struct gf_json_at *at, const char *key,
-		   const char *const *names, int *out, struct gf_error *err)
-{
-	struct gf_json_at v = member(at, key);
-	const char *text = json_string_value(v.value);
+	const char *text = json_string_value(v->value);
 	struct gf_text want = {0};
 	int i;
 
@@ -494,54 +428,24 @@ int gf_json_choice(struct gf_json_at *at, const char *key,
 			     : names[i + 1] ? ", "
 					    : " or ",
 			     names[i]);
-	refuse_value(&v, err, want.data);
+	refuse_value(v, err, want.data);
 	gf_text_release(&want);
 	return -EINVAL;
 }
 
-int gf_json_bool(struct gf_json_at *at, const char *key, bool *out,
-		 struct gf_error *err)
+int gf_json_to_bool(const struct gf_json_at *v, bool *out, struct gf_error *err)
 {
-	struct gf_json_at v = member(at, key);
-
-	if (!json_is_boolean((json_t *)v.value))
-		return refuse_value(&v, err, "true or false");
-	*out = json_is_true((json_t *)v.value);
+	if (!json_is_boolean((json_t *)v->value))
+		return refuse_value(v, err, "true or false");
+	*out = json_is_true((json_t *)v->value);
 	return 0;
 }
 
-int gf_json_size(struct gf_json_at *at, const char *key, size_t low,
-		 size_t high, size_t *out, struct gf_error *err)
+int gf_json_to_raw(const struct gf_json_at *v, char **out, struct gf_error *err)
 {
-	struct gf_json_at v = member(at, key);
-
-	return to_size(&v, low, high, out, err);
-}
-
-int gf_json_int(struct gf_json_at *at, const char *key, int low, int high,
-		int *out, struct gf_error *err)
-{
-	struct gf_json_at v = member(at, key);
-
-	return to_int(&v, low, high, out, err);
-}
-
-int gf_json_real(struct gf_json_at *at, const char *key, double low,
-		 double high, double *out, struct gf_error *err)
-{
-	struct gf_json_at v = member(at, key);
-
-	return to_real(&v, low, high, out, err);
-}
-
-int gf_json_raw(struct gf_json_at *at, const char *key, char **out,
-		struct gf_error *err)
-{
-	struct gf_json_at v = member(at, key);
-
-	if (!json_is_object((json_t *)v.value))
-		return refuse_value(&v, err, "an object");
-	*out = json_dumps(v.value, JSON_COMPACT);
+	if (!json_is_object((json_t *)v->value))
+		return refuse_value(v, err, "an object");
+	*out = json_dumps(v->value, JSON_COMPACT);
 	return 0;
 }
 
