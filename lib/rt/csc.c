@@ -8,33 +8,28 @@
 
 #include "base/heap.h"
 #include "gf_kernels.h"
-#include "rt/finite.h"
-
-/* A rank's bad gradient as three numbers that f32 holds exactly: 1 + the high,
- * the middle and the low part of its element; zeros: none. */
-#define BAD_PARTS 3
-#define BAD_BITS  21
+#include "rt/csc_parts.h"
 
 /* --- chunks ----------------------------------------------------------------
  */
 
-static size_t chunk_first(const struct gf_csc *c, size_t chunk)
+size_t gf_csc_chunk_first(const struct gf_csc *c, size_t chunk)
 {
 	return chunk * c->chunk_elems;
 }
 
-static size_t chunk_count(const struct gf_csc *c, size_t chunk)
+size_t gf_csc_chunk_count(const struct gf_csc *c, size_t chunk)
 {
-	size_t left = c->layout->count_elems - chunk_first(c, chunk);
+	size_t left = c->layout->count_elems - gf_csc_chunk_first(c, chunk);
 
 	return left < c->chunk_elems ? left : c->chunk_elems;
 }
 
-/* The tensor with which it is ready. */
-static size_t chunk_last_tensor(const struct gf_csc *c, size_t chunk)
+size_t gf_csc_chunk_last_tensor(const struct gf_csc *c, size_t chunk)
 {
-	return gf_pool_tensor_at(c->layout, chunk_first(c, chunk) +
-						    chunk_count(c, chunk) - 1);
+	return gf_pool_tensor_at(c->layout,
+				 gf_csc_chunk_first(c, chunk) +
+					 gf_csc_chunk_count(c, chunk) - 1);
 }
 
 size_t gf_csc_kept(const struct gf_selection *s, size_t n, size_t t)
@@ -157,10 +152,10 @@ static void close_message(struct gf_csc_step *s, const struct gf_plan *plan,
 	const struct gf_csc *c = s->csc;
 	struct gf_work *w = &s->work[s->nwork];
 	size_t first = s->chosen[s->first_chosen[s->nwork]];
-	size_t before = chunk_first(c, 1) * s->first_chosen[s->nwork];
+	size_t before = gf_csc_chunk_first(c, 1) * s->first_chosen[s->nwork];
 
-	w->first = gf_pool_tensor_at(c->layout, chunk_first(c, first));
-	w->last = chunk_last_tensor(c, s->chosen[last_chosen]);
+	w->first = gf_pool_tensor_at(c->layout, gf_csc_chunk_first(c, first));
+	w->last = gf_csc_chunk_last_tensor(c, s->chosen[last_chosen]);
 	w->how = message_at(plan, w->last);
 	w->half = GF_COLL_WHOLE;
 	w->simultaneous = w->how->mode == GF_MODE_SIMULTANEOUS;
@@ -169,7 +164,7 @@ static void close_message(struct gf_csc_step *s, const struct gf_plan *plan,
 	/* only the pool's last chunk is short */
 	w->count_elems =
 		(last_chosen - s->first_chosen[s->nwork]) * c->chunk_elems +
-		chunk_count(c, s->chosen[last_chosen]);
+		gf_csc_chunk_count(c, s->chosen[last_chosen]);
 	s->first_chosen[++s->nwork] = last_chosen + 1;
 }
 
@@ -179,8 +174,8 @@ static void cut(struct gf_csc_step *s, const struct gf_plan *plan)
 
 	s->nwork = 0;
 	for (i = 0; i < s->nchosen; i++) {
-		waiting_bytes +=
-			chunk_count(s->csc, s->chosen[i]) * sizeof(float);
+		waiting_bytes += gf_csc_chunk_count(s->csc, s->chosen[i]) *
+				 sizeof(float);
 		if (waiting_bytes <= plan->threshold_bytes &&
 		    i + 1 < s->nchosen)
 			continue;
@@ -216,8 +211,8 @@ void gf_csc_pack(struct gf_csc_step *s, size_t message)
 
 	for (i = s->first_chosen[message]; i < s->first_chosen[message + 1];
 	     i++, to += n) {
-		n = chunk_count(c, s->chosen[i]);
-		first = chunk_first(c, s->chosen[i]);
+		n = gf_csc_chunk_count(c, s->chosen[i]);
+		first = gf_csc_chunk_first(c, s->chosen[i]);
 		memcpy(to, s->data + first, n * sizeof(*to));
 		if (!c->empty[s->chosen[i]])
 			gf_kernels()->add_f32(to, c->history + first, n);
@@ -231,137 +226,14 @@ void gf_csc_take_up(struct gf_csc_step *s, size_t first, size_t count)
 
 	for (; first < end; first += n) {
 		chunk = first / c->chunk_elems;
-		n = chunk_first(c, chunk) + chunk_count(c, chunk) - first;
+		n = gf_csc_chunk_first(c, chunk) +
+		    gf_csc_chunk_count(c, chunk) - first;
 		if (n > end - first)
 			n = end - first;
 		if (!c->empty[chunk])
 			gf_kernels()->add_f32(s->data + first,
 					      c->history + first, n);
 	}
-}
-
-/* --- norms -----------------------------------------------------------------
- */
-
-void gf_csc_measure(struct gf_csc_step *s, size_t message)
-{
-	const struct gf_csc *c = s->csc;
-	const float *from = s->work[message].data;
-	size_t i, n;
-
-	for (i = s->first_chosen[message]; i < s->first_chosen[message + 1];
-	     i++, from += n) {
-		n = chunk_count(c, s->chosen[i]);
-		s->norms[s->chosen[i]] = gf_kernels()->sum_abs_f32(from, n);
-	}
-}
-
-bool gf_csc_accumulate(struct gf_csc_step *s, size_t nready)
-{
-	const struct gf_csc *c = s->csc;
-	size_t chunk, n;
-	float *g;
-
-	if (s->taken == s->nwaiting)
-		return false;
-	chunk = s->waiting[s->taken];
-	if (chunk_last_tensor(c, chunk) >= nready)
-		return false;
-	n = chunk_count(c, chunk);
-	g = s->data + chunk_first(c, chunk);
-	s->norms[chunk] =
-		c->empty[chunk]
-			? gf_kernels()->sum_abs_f32(g, n)
-			: gf_kernels()->add_sum_abs_f32(
-				  g, c->history + chunk_first(c, chunk), n);
-	s->taken++;
-	return true;
-}
-
-/* The lower of `least` and the chunk's first element that is not finite. */
-static size_t bad_in(const struct gf_csc_step *s, size_t chunk,
-		     const float *values, size_t least)
-{
-	size_t n = chunk_count(s->csc, chunk), at;
-
-	if (isfinite(s->norms[chunk]))
-		return least;
-	at = gf_finite_prefix(values, n);
-	if (at == n || chunk_first(s->csc, chunk) + at >= least)
-		return least;
-	return chunk_first(s->csc, chunk) + at;
-}
-
-/* The first element whose gradient is not finite, of the sums and of what
- * waits on this rank; count_elems: none. */
-static size_t find_bad(const struct gf_csc_step *s)
-{
-	const struct gf_csc *c = s->csc;
-	size_t least = c->layout->count_elems, i, chunk;
-
-	for (i = 0; i < s->nchosen; i++) {
-		chunk = s->chosen[i];
-		least = bad_in(s, chunk,
-			       s->dense ? s->data + chunk_first(c, chunk)
-					: s->packed + i * c->chunk_elems,
-			       least);
-	}
-	for (i = 0; i < s->nwaiting; i++) {
-		chunk = s->waiting[i];
-		least = bad_in(s, chunk, s->data + chunk_first(c, chunk),
-			       least);
-	}
-	return least;
-}
-
-size_t gf_csc_shared_elems(const struct gf_csc *c)
-{
-	return c->nchunks + BAD_PARTS * (size_t)c->ranks;
-}
-
-void gf_csc_share(struct gf_csc_step *s, int rank)
-{
-	const struct gf_csc *c = s->csc;
-	float *marks = s->shared + c->nchunks;
-	double part = c->means ? 1 : 1.0 / c->ranks;
-	size_t i, bad;
-
-	if (s->dense)
-		for (i = 0; i < c->nchunks; i++)
-			s->norms[i] = gf_kernels()->sum_abs_f32(
-				s->data + chunk_first(c, i), chunk_count(c, i));
-	/* Every rank has the sum of an important chunk: they share it. As many
-	 * means make up the sum. */
-	for (i = 0; i < c->nchunks; i++)
-		s->shared[i] = (float)s->norms[i];
-	for (i = 0; i < s->nchosen; i++)
-		s->shared[s->chosen[i]] =
-			(float)(s->norms[s->chosen[i]] * part);
-	memset(marks, 0, BAD_PARTS * (size_t)c->ranks * sizeof(*marks));
-	bad = find_bad(s);
-	if (bad == c->layout->count_elems)
-		return;
-	marks += BAD_PARTS * rank;
-	marks[0] = 1 + (float)(bad >> 2 * BAD_BITS);
-	marks[1] = (float)(bad >> BAD_BITS & (((size_t)1 << BAD_BITS) - 1));
-	marks[2] = (float)(bad & (((size_t)1 << BAD_BITS) - 1));
-}
-
-size_t gf_csc_bad(const struct gf_csc_step *s)
-{
-	const float *marks = s->shared + s->csc->nchunks;
-	size_t first = s->csc->layout->count_elems, at;
-	int r;
-
-	for (r = 0; r < s->csc->ranks; r++, marks += BAD_PARTS) {
-		if (marks[0] < 1)
-			continue;
-		at = (size_t)(marks[0] - 1) << 2 * BAD_BITS |
-		     (size_t)marks[1] << BAD_BITS | (size_t)marks[2];
-		if (at < first)
-			first = at;
-	}
-	return first;
 }
 
 /* --- the end of a step -----------------------------------------------------
@@ -393,13 +265,15 @@ void gf_csc_commit(struct gf_csc_step *s)
 
 	for (i = 0; i < s->nchosen; i++) {
 		if (!c->empty[s->chosen[i]])
-			memset(c->history + chunk_first(c, s->chosen[i]), 0,
-			       chunk_count(c, s->chosen[i]) * sizeof(float));
+			memset(c->history + gf_csc_chunk_first(c, s->chosen[i]),
+			       0,
+			       gf_csc_chunk_count(c, s->chosen[i]) *
+				       sizeof(float));
 		c->empty[s->chosen[i]] = true;
 	}
 	for (i = 0; i < s->nwaiting; i++) {
-		n = chunk_count(c, s->waiting[i]);
-		first = chunk_first(c, s->waiting[i]);
+		n = gf_csc_chunk_count(c, s->waiting[i]);
+		first = gf_csc_chunk_first(c, s->waiting[i]);
 		gf_kernels()->axpby_f32(c->decay, s->data + first, 0,
 					c->history + first, n);
 		c->empty[s->waiting[i]] = false;
@@ -420,10 +294,10 @@ size_t gf_csc_range(const struct gf_csc_step *s, size_t *index, size_t *place,
 
 	if (i == s->nchosen)
 		return 0;
-	*first = chunk_first(c, s->chosen[i]);
+	*first = gf_csc_chunk_first(c, s->chosen[i]);
 	*place = i * c->chunk_elems;
 	do
-		count += chunk_count(c, s->chosen[i++]);
+		count += gf_csc_chunk_count(c, s->chosen[i++]);
 	while (i < s->nchosen && s->chosen[i] == s->chosen[i - 1] + 1);
 	*index = i;
 	return count;
