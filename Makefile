@@ -196,7 +196,8 @@ $(foreach c,$(COMMANDS),$(eval $(call command_rule,$(c))))
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
-$(BUILD)/tests/test_device_engine: $(patsubst %,$(BUILD)/obj/tests/gpu/%.o,\
+# On a GPU and an NCCL of the tests' own.
+$(addprefix $(BUILD)/tests/test_,device_engine stage): $(patsubst %,$(BUILD)/obj/tests/gpu/%.o,\
 	fake fake_gpu fake_nccl)
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(ARCHIVES)
 	@mkdir -p $(@D)

@@ -89,6 +89,29 @@ static void host_free(struct gf_gpu *g, void *p)
 	(void)cudaFreeHost(p);
 }
 
+static int host_pin(struct gf_gpu *g, void *p, size_t size_bytes,
+		    struct gf_error *err)
+{
+	cudaError_t status;
+	int rc = choose(g, err);
+
+	if (rc)
+		return rc;
+	status = cudaHostRegister(p, size_bytes ? size_bytes : 1,
+				  cudaHostRegisterPortable);
+	if (status == cudaSuccess)
+		return 0;
+	(void)cudaGetLastError();
+	return gf_error_set(err, -ENOMEM, "%zu bytes cannot be pinned: %s",
+			    size_bytes, cudaGetErrorString(status));
+}
+
+static void host_unpin(struct gf_gpu *g, void *p)
+{
+	(void)g;
+	(void)cudaHostUnregister(p);
+}
+
 static int free_bytes(struct gf_gpu *g, size_t *bytes, struct gf_error *err)
 {
 	size_t total;
@@ -323,6 +346,8 @@ static const struct gf_gpu_ops ops = {
 	.free = free_device,
 	.host_alloc = host_alloc,
 	.host_free = host_free,
+	.host_pin = host_pin,
+	.host_unpin = host_unpin,
 	.free_bytes = free_bytes,
 	.stream_new = stream_new,
 	.stream_free = stream_free,

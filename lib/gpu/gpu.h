@@ -50,6 +50,11 @@ struct gf_gpu_ops {
 	int (*host_alloc)(struct gf_gpu *g, size_t size_bytes, void **p,
 			  struct gf_error *err);
 	void (*host_free)(struct gf_gpu *g, void *p);
+	/* Makes memory of the host that already is, such of it, in whole
+	 * pages. Unpin before it is freed. */
+	int (*host_pin)(struct gf_gpu *g, void *p, size_t size_bytes,
+			struct gf_error *err);
+	void (*host_unpin)(struct gf_gpu *g, void *p);
 	int (*free_bytes)(struct gf_gpu *g, size_t *bytes,
 			  struct gf_error *err);
 

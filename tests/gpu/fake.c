@@ -78,6 +78,13 @@ void fake_enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx)
 	pthread_mutex_unlock(&s->world->lock);
 }
 
+void fake_hold(struct gf_gpu_stream *s, const atomic_bool *held)
+{
+	pthread_mutex_lock(&s->world->lock);
+	fake_op(s, HOLD)->held = held;
+	pthread_mutex_unlock(&s->world->lock);
+}
+
 void fake_pop(struct gf_gpu_stream *s)
 {
 	struct fake_operation *op = s->first;
@@ -97,6 +104,10 @@ static bool play(struct gf_gpu_stream *s)
 		return fake_play_nccl(s, op);
 	case WAIT:
 		if (op->event->happened < op->count)
+			return false;
+		break;
+	case HOLD:
+		if (*op->held)
 			return false;
 		break;
 	case RECORD:
@@ -190,6 +201,16 @@ size_t fake_world_waiting(struct fake_world *w)
 		for (const struct fake_operation *op = w->streams[i].first; op;
 		     op = op->next)
 			n++;
+	pthread_mutex_unlock(&w->lock);
+	return n;
+}
+
+size_t fake_world_pinned(struct fake_world *w)
+{
+	size_t n;
+
+	pthread_mutex_lock(&w->lock);
+	n = w->pinned;
 	pthread_mutex_unlock(&w->lock);
 	return n;
 }

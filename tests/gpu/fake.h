@@ -2,6 +2,7 @@
 #ifndef GF_TESTS_GPU_FAKE_H
 #define GF_TESTS_GPU_FAKE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "comm/nccl.h"
@@ -36,6 +37,8 @@ const char *fake_world_complaint(struct fake_world *w);
 /* Communicators that exist; operations that have not ended. */
 size_t fake_world_comms(struct fake_world *w);
 size_t fake_world_waiting(struct fake_world *w);
+/* Ranges of host memory that are pinned. */
+size_t fake_world_pinned(struct fake_world *w);
 void fake_world_free(struct fake_world *w);
 
 struct gf_gpu *fake_gpu(struct fake_world *w, int rank);
@@ -44,5 +47,7 @@ const struct gf_nccl_ops *fake_nccl(void);
 void fake_be(struct fake_world *w, int rank);
 /* A kernel of the test's. */
 void fake_enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx);
+/* The stream stands still there while *held. */
+void fake_hold(struct gf_gpu_stream *s, const atomic_bool *held);
 
 #endif

@@ -28,6 +28,30 @@ static void fake_free(struct gf_gpu *g, void *p)
 	(void)p;
 }
 
+static int fake_host_pin(struct gf_gpu *g, void *p, size_t size_bytes,
+			 struct gf_error *err)
+{
+	struct fake_world *w = fake_device_of(g)->world;
+
+	(void)p;
+	(void)size_bytes;
+	(void)err;
+	pthread_mutex_lock(&w->lock);
+	w->pinned++;
+	pthread_mutex_unlock(&w->lock);
+	return 0;
+}
+
+static void fake_host_unpin(struct gf_gpu *g, void *p)
+{
+	struct fake_world *w = fake_device_of(g)->world;
+
+	(void)p;
+	pthread_mutex_lock(&w->lock);
+	w->pinned--;
+	pthread_mutex_unlock(&w->lock);
+}
+
 static int fake_free_bytes(struct gf_gpu *g, size_t *bytes,
 			   struct gf_error *err)
 {
@@ -174,6 +198,20 @@ static int fake_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
 	return 0;
 }
 
+static void call_zero(struct fake_operation *op)
+{
+	memset(op->a, 0, op->n);
+}
+
+static int fake_zero(struct gf_gpu *g, struct gf_gpu_stream *s, void *p,
+		     size_t size_bytes, struct gf_error *err)
+{
+	(void)g;
+	(void)err;
+	fake_call(s, call_zero, p, NULL, size_bytes, 0);
+	return 0;
+}
+
 static int fake_check(struct gf_gpu *g, struct gf_error *err)
 {
 	(void)g;
@@ -187,6 +225,8 @@ const struct gf_gpu_ops fake_gpu_ops = {
 	.free = fake_free,
 	.host_alloc = fake_alloc,
 	.host_free = fake_free,
+	.host_pin = fake_host_pin,
+	.host_unpin = fake_host_unpin,
 	.free_bytes = fake_free_bytes,
 	.stream_new = fake_stream_new,
 	.stream_free = fake_stream_free,
@@ -198,6 +238,7 @@ const struct gf_gpu_ops fake_gpu_ops = {
 	.query = fake_query,
 	.event_s = fake_event_s,
 	.copy = fake_copy,
+	.zero = fake_zero,
 	.check = fake_check,
 };
 

@@ -16,7 +16,7 @@
 #define COMMS_MAX   256
 #define ITEMS_MAX   64
 
-enum kind { CALL, RECORD, WAIT, NCCL };
+enum kind { CALL, RECORD, WAIT, HOLD, NCCL };
 enum what { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, SEND, RECV };
 
 struct fake_item {
@@ -33,6 +33,7 @@ struct fake_operation {
 	enum kind kind;
 	void (*call)(struct fake_operation *op);
 	void (*run)(void *ctx);
+	const atomic_bool *held;
 	void *a;
 	const void *b;
 	size_t n, m;
@@ -99,6 +100,7 @@ struct fake_world {
 	void **memory;
 	size_t nmemory, memory_capacity;
 	uint64_t ids;
+	size_t pinned;
 	char complaint[256];
 };
 
