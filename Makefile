@@ -209,6 +209,15 @@ $(BUILD)/tools/%: $(BUILD)/obj/share/tools/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
 
+# NVIDIA's management library as gf-topo's tests see it, and one that lacks a
+# call.
+FAKE_NVML := $(addprefix $(BUILD)/fake/,libnvidia-ml.so.1 libold-nvml.so)
+$(FAKE_NVML): tests/gpu/fake_nvml.c lib/probe/nvml.h $(FLAGS_FILE) Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 $(WARNINGS) -Ilib \
+	  $(if $(WERROR),-Werror) $(if $(findstring old,$@),-DGF_FAKE_NVML_OLD) \
+	  $(CFLAGS) -o $@ $<
+
 # Tests of the kernels on a GPU: they need its driver and nothing else.
 $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(BUILD)/obj/tests/gpu/memory_cuda.o \
 	$(foreach l,gpu base kernels,$(call archive,$(l)))
@@ -256,7 +265,7 @@ check:
 	$(Q)BUILD=$(BUILD) tests/run.sh layers unit fuzz cli docs lint mpi
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
-	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) \
+	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \
 	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%) \
 	$(BUILD)/gpu/bench_kernels)
 

@@ -37,6 +37,7 @@ enum {
 	KEY_MEASURE,
 	KEY_SYSFS,
 	KEY_HWLOC,
+	KEY_NVML,
 	KEY_IMPORT,
 	KEY_EXPORT,
 	KEY_PER_HOST,
@@ -64,14 +65,16 @@ static const struct argp_option options[] = {
 	{"hwloc", KEY_HWLOC, "FILE", 0,
 	 "describe a machine saved by lstopo as XML instead of this one", 3},
 	{"sysfs", KEY_SYSFS, "DIR", 0,
-	 "read network interfaces from a copy of /sys", 3},
+	 "read network interfaces and PCI links from a copy of /sys", 3},
+	{"nvml", KEY_NVML, "LIBRARY", 0,
+	 "ask it about GPUs in place of the driver's libnvidia-ml.so.1", 3},
 	{0},
 };
 
 struct arguments {
 	struct gf_cli cli;
 	const char *synthetic, *name;
-	const char *sysfs, *hwloc_xml;
+	const char *sysfs, *hwloc_xml, *nvml;
 	const char *import;
 	int ranks_per_host;                      /* 0: not told */
 	const struct gf_topology_format *export; /* NULL: our own */
@@ -133,14 +136,16 @@ static void set_per_host(struct argp_state *state, struct arguments *a,
 
 static void check_arguments(struct argp_state *state, const struct arguments *a)
 {
-	bool looks = a->measure || a->sysfs || a->hwloc_xml || a->ranks_on;
+	bool looks = a->measure || a->sysfs || a->hwloc_xml || a->nvml ||
+		     a->ranks_on;
 
 	if (a->synthetic && looks)
 		argp_error(state, "--synthetic goes without --device, "
-				  "--measure, --hwloc and --sysfs");
+				  "--measure, --hwloc, --sysfs and --nvml");
 	if (a->import && (looks || a->synthetic))
 		argp_error(state, "--import goes without --synthetic, "
-				  "--device, --measure, --hwloc and --sysfs");
+				  "--device, --measure, --hwloc, --sysfs and "
+				  "--nvml");
 	if (a->ranks_per_host && !a->import)
 		argp_error(state, "--ranks-per-host goes with --import");
 	if (a->export && a->tree)
@@ -180,6 +185,9 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 	case KEY_HWLOC:
 		a->hwloc_xml = arg;
 		return 0;
+	case KEY_NVML:
+		a->nvml = arg;
+		return 0;
 	case KEY_IMPORT:
 		a->import = arg;
 		return 0;
@@ -202,26 +210,35 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 
 static struct gf_probe_config probe_config(const struct arguments *a)
 {
-	struct gf_probe_config config = {a->sysfs, a->hwloc_xml};
+	struct gf_probe_config config = {
+		.sysfs = a->sysfs,
+		.hwloc_xml = a->hwloc_xml,
+		.nvml = a->nvml,
+	};
 
-	if (!config.sysfs && !config.hwloc_xml)
-		config.sysfs = "/sys";
+	/* the driver's answers are about this machine */
+	if (!config.sysfs && !config.hwloc_xml) {
+		config.sysfs = GF_PROBE_SYSFS;
+		if (!config.nvml)
+			config.nvml = GF_PROBE_NVML;
+	}
 	return config;
 }
 
 static int discover_host(const struct arguments *a, struct gf_topology *t,
-			 struct gf_error *err)
+			 struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_probe_config config = probe_config(a);
 	double rate;
 	int rc;
 
+	config.remarks = remarks;
 	t->hosts = gf_xcalloc(1, sizeof(*t->hosts));
 	rc = gf_probe_host(&config, &t->hosts[0], err);
 	if (rc < 0)
 		return rc;
 	t->nhosts = 1;
-	rc = gf_levels_of_host(t, a->ranks_on, err);
+	rc = gf_levels_of_host(t, a->ranks_on, remarks, err);
 	if (rc == 0 && a->measure) {
 		rc = gf_probe_copy_rate(&rate, err);
 		if (rc == 0)
@@ -315,8 +332,7 @@ static int run_job(const struct arguments *a, struct gf_error *err)
 			rc = emit(a, &t, err);
 		rc = gf_comm_agree(comm, rc, err);
 	}
-	if (remark.length > 0)
-		gf_cli_warn(&a->cli, "%s", remark.data);
+	gf_cli_warn_lines(&a->cli, remark.data);
 	gf_text_release(&remark);
 	gf_topology_release(&t);
 	/* All ranks have the same reason. One says it while the others still
@@ -341,7 +357,7 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 			a->import, a->ranks_per_host ? a->ranks_per_host : 1,
 			&t, &remarks, err);
 	else
-		rc = discover_host(a, &t, err);
+		rc = discover_host(a, &t, &remarks, err);
 	if (rc == 0) {
 		gf_cli_warn_lines(&a->cli, remarks.data);
 		rc = emit(a, &t, err);

@@ -6,10 +6,10 @@ _gf_topo() {
 	--export) mapfile -t COMPREPLY < <(compgen -W 'nccl slurm astra-sim' -- "$cur"); return ;;
 	--synthetic | --name | --ranks-per-host) return ;;
 	--sysfs) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
-	--hwloc | --import | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	--hwloc | --nvml | --import | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W '--synthetic --device --measure --name
-		--tree --import --ranks-per-host --export --hwloc --sysfs --output --quiet --verbose --help --usage
+		--tree --import --ranks-per-host --export --hwloc --sysfs --nvml --output --quiet --verbose --help --usage
 		--version' -- "$cur")
 }
 complete -F _gf_topo gf-topo

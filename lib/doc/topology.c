@@ -11,6 +11,9 @@
 #define FORMAT "gf-topology"
 
 const char *const gf_origin_names[] = {"assumed", "reported", "measured", NULL};
+const char *const gf_path_names[] = {"unknown", "nvlink", "nvswitch",
+				     "pix",     "pxb",    "phb",
+				     "node",    "sys",    NULL};
 
 #define AT(member) offsetof(struct gf_level, member)
 static const struct gf_field level_fields[] = {
@@ -49,6 +52,9 @@ static const struct gf_field device_fields[] = {
 	 .offset = AT(bandwidth_bytes_per_s), .high = GF_MAX_RATE},
 	{"bandwidth_origin", GF_FIELD_CHOICE, GF_FOLLOWS,
 	 .offset = AT(bandwidth_origin), .names = gf_origin_names},
+	{"nic", GF_FIELD_STRING, GF_OMITTED, .offset = AT(nic)},
+	{"nic_path", GF_FIELD_CHOICE, GF_FOLLOWS, .offset = AT(nic_path),
+	 .names = gf_path_names},
 	{NULL},
 };
 #undef AT
@@ -58,6 +64,28 @@ static const struct gf_record device_record = {
 	.extra_offset = offsetof(struct gf_device, extra),
 	.one_line = true,
 	.fields = device_fields,
+};
+
+#define AT(member) offsetof(struct gf_device_link, member)
+static const struct gf_field link_fields[] = {
+	{"from", GF_FIELD_STRING, .offset = AT(from)},
+	{"to", GF_FIELD_STRING, .offset = AT(to)},
+	{"path", GF_FIELD_CHOICE, .offset = AT(path), .names = gf_path_names},
+	{"count", GF_FIELD_INT, GF_OMITTED, .offset = AT(count),
+	 .high = INT_MAX},
+	{"bandwidth_bytes_per_s", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = AT(bandwidth_bytes_per_s), .high = GF_MAX_RATE},
+	{"bandwidth_origin", GF_FIELD_CHOICE, GF_FOLLOWS,
+	 .offset = AT(bandwidth_origin), .names = gf_origin_names},
+	{NULL},
+};
+#undef AT
+
+static const struct gf_record link_record = {
+	.bytes = sizeof(struct gf_device_link),
+	.extra_offset = offsetof(struct gf_device_link, extra),
+	.one_line = true,
+	.fields = link_fields,
 };
 
 #define AT(member) offsetof(struct gf_nic, member)
@@ -100,6 +128,8 @@ static const struct gf_field host_fields[] = {
 	 .high = GF_MAX_SIZE},
 	{"devices", GF_FIELD_LIST, GF_DEFAULTED, .offset = AT(devices),
 	 .count_offset = AT(ndevices), .record = &device_record},
+	{"links", GF_FIELD_LIST, GF_OMITTED, .offset = AT(links),
+	 .count_offset = AT(nlinks), .record = &link_record},
 	{"nics", GF_FIELD_LIST, GF_DEFAULTED, .offset = AT(nics),
 	 .count_offset = AT(nnics), .record = &nic_record},
 	{NULL},

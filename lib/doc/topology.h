@@ -17,6 +17,21 @@
 enum gf_origin { GF_ORIGIN_ASSUMED, GF_ORIGIN_REPORTED, GF_ORIGIN_MEASURED };
 extern const char *const gf_origin_names[]; /* NULL-terminated */
 
+/* How near two parts of a host are, nearest first: through NVLinks, through
+ * one PCI Express bridge, several, the host bridge, the NUMA node, or between
+ * nodes. The names of the PCI paths are those of nvidia-smi and NCCL. */
+enum gf_path {
+	GF_PATH_UNKNOWN,
+	GF_PATH_NVLINK,
+	GF_PATH_NVSWITCH,
+	GF_PATH_PIX,
+	GF_PATH_PXB,
+	GF_PATH_PHB,
+	GF_PATH_NODE,
+	GF_PATH_SYS,
+};
+extern const char *const gf_path_names[]; /* NULL-terminated */
+
 struct gf_level {
 	char *name;
 	size_t size;
@@ -37,6 +52,18 @@ struct gf_device {
 	int numa;                     /* -1 unknown */
 	size_t memory_bytes;          /* 0 unknown */
 	double bandwidth_bytes_per_s; /* host link; 0 unknown */
+	enum gf_origin bandwidth_origin;
+	char *nic; /* the nearest network interface's name, or NULL */
+	enum gf_path nic_path;
+	char *extra;
+};
+
+/* Between two devices, by their PCI addresses. */
+struct gf_device_link {
+	char *from, *to;
+	enum gf_path path;
+	int count;                    /* NVLinks; 0 on PCI paths */
+	double bandwidth_bytes_per_s; /* per direction; 0 unknown */
 	enum gf_origin bandwidth_origin;
 	char *extra;
 };
@@ -59,6 +86,8 @@ struct gf_host {
 	size_t memory_bytes;
 	struct gf_device *devices;
 	size_t ndevices;
+	struct gf_device_link *links;
+	size_t nlinks;
 	struct gf_nic *nics;
 	size_t nnics;
 	char *extra;

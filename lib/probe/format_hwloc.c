@@ -29,7 +29,7 @@ static int read_hwloc(const struct gf_topology_file *in, struct gf_topology *t,
 		return rc;
 	t->nhosts = 1;
 	t->source = gf_xstrdup("hwloc");
-	return gf_levels_of_host(t, GF_RANKS_ON_AUTO, err);
+	return gf_levels_of_host(t, GF_RANKS_ON_AUTO, remarks, err);
 }
 
 const struct gf_topology_format gf_format_hwloc = {

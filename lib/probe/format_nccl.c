@@ -21,22 +21,15 @@
 #include "base/units.h"
 #include "probe/formats.h"
 #include "probe/levels.h"
+#include "probe/nvlink.h"
 #include "probe/probe.h"
 #include "probe/xml.h"
 
 /* The class of an NVSwitch as an NVLink's target. */
 static const char switch_class[] = "0x068000";
 
-/* GB/s that NCCL counts on per NVLink, by compute capability. */
-static const struct {
-	int sm;
-	double gb_per_s;
-} nvlinks[] = {{100, 40.1}, {90, 20.6}, {86, 12}, {70, 20}, {60, 18}};
-
 struct gpu {
 	const struct gf_xml *gpu, *pci;
-	size_t group; /* the first GPU that NVLink connects it to, or itself */
-	double nvlink_bytes_per_s;
 };
 
 struct reading {
@@ -45,6 +38,7 @@ struct reading {
 	struct gf_error *err;
 	struct gpu *gpus;
 	size_t ngpus, gpu_capacity;
+	struct gf_nvlinked *linked; /* per GPU */
 };
 
 static int recognise(const char *text)
@@ -212,30 +206,6 @@ static int read_system(struct reading *r, const struct gf_xml *root)
 	return rc;
 }
 
-static void join(struct reading *r, size_t a, size_t b)
-{
-	size_t i, from = r->gpus[a].group, to = r->gpus[b].group;
-
-	if (from < to) {
-		i = from;
-		from = to;
-		to = i;
-	}
-	for (i = 0; i < r->ngpus; i++)
-		if (r->gpus[i].group == from)
-			r->gpus[i].group = to;
-}
-
-static double nvlink_rate(double sm)
-{
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(nvlinks); i++)
-		if (sm >= nvlinks[i].sm)
-			return nvlinks[i].gb_per_s * 1e9;
-	return 0;
-}
-
 /* One link of a GPU: to a switch (all that have one are together) or to
  * another GPU's bus address. */
 static int follow(struct reading *r, size_t gpu, const struct gf_xml *link,
@@ -254,10 +224,10 @@ static int follow(struct reading *r, size_t gpu, const struct gf_xml *link,
 				    "%s:%zu: count: want 0 to 1024 links, got "
 				    "%g",
 				    r->in->path, link->line, count);
-	r->gpus[gpu].nvlink_bytes_per_s += count * nvlink_rate(sm);
+	r->linked[gpu].bytes_per_s += count * gf_nvlink_rate(sm);
 	if (class && strcmp(class, switch_class) == 0) {
 		if (*at_switch < r->ngpus)
-			join(r, gpu, *at_switch);
+			gf_nvlinked_join(r->linked, r->ngpus, gpu, *at_switch);
 		*at_switch = gpu;
 		return 0;
 	}
@@ -267,7 +237,7 @@ static int follow(struct reading *r, size_t gpu, const struct gf_xml *link,
 				       : NULL;
 
 		if (busid && strcmp(busid, target) == 0)
-			join(r, gpu, i);
+			gf_nvlinked_join(r->linked, r->ngpus, gpu, i);
 	}
 	return 0;
 }
@@ -278,8 +248,7 @@ static int connect(struct reading *r)
 	double sm;
 	int rc = 0;
 
-	for (i = 0; i < r->ngpus; i++)
-		r->gpus[i].group = i;
+	r->linked = gf_nvlinked_new(r->ngpus);
 	for (i = 0; i < r->ngpus && rc == 0; i++) {
 		const struct gf_xml *g = r->gpus[i].gpu;
 
@@ -292,51 +261,18 @@ static int connect(struct reading *r)
 	return rc;
 }
 
-/* GPUs k*size .. k*size + size-1 together, for all k? Then size, else 1. */
-static size_t group_size(const struct reading *r)
-{
-	size_t size = 0, i;
-
-	while (size < r->ngpus && r->gpus[size].group == 0)
-		size++;
-	for (i = 0; i < r->ngpus; i++)
-		if (r->ngpus % size != 0 || r->gpus[i].group != i - i % size)
-			return 1;
-	return size;
-}
-
-static struct gf_level nvlink_level(const struct reading *r)
-{
-	struct gf_level l = {
-		.link = gf_xstrdup("nvlink"),
-		.latency_s = 3e-6,
-		.bandwidth_bytes_per_s = r->gpus[0].nvlink_bytes_per_s,
-	};
-	size_t i;
-
-	for (i = 1; i < r->ngpus; i++)
-		l.bandwidth_bytes_per_s = fmin(l.bandwidth_bytes_per_s,
-					       r->gpus[i].nvlink_bytes_per_s);
-	if (!(l.bandwidth_bytes_per_s > 0))
-		l.bandwidth_bytes_per_s = nvlinks[3].gb_per_s * 1e9;
-	return l;
-}
-
 static void make_levels(struct reading *r, struct gf_text *remarks)
 {
-	size_t size = group_size(r), i;
-	bool linked = false;
+	size_t size = gf_nvlinked_size(r->linked, r->ngpus);
 
-	for (i = 0; i < r->ngpus; i++)
-		linked |= r->gpus[i].group != i;
-	if (linked && size == 1)
+	if (size == 1 && gf_nvlinked_any(r->linked, r->ngpus))
 		gf_text_addf(remarks,
 			     "%s: NVLink does not connect the GPUs in equal "
 			     "groups of neighbours: described as if over PCI "
 			     "Express\n",
 			     r->in->path);
 	if (size > 1)
-		gf_levels_append(r->t, nvlink_level(r),
+		gf_levels_append(r->t, gf_nvlinked_level(r->linked, r->ngpus),
 				 size == r->ngpus ? "host" : "nvlink", size);
 	if (size < r->ngpus || r->ngpus == 1)
 		gf_levels_append(r->t,
@@ -362,6 +298,7 @@ static int read_nccl(const struct gf_topology_file *in, struct gf_topology *t,
 	}
 	gf_xml_free(root);
 	free(r.gpus);
+	free(r.linked);
 	return rc;
 }
 
@@ -471,8 +408,7 @@ static int write_nccl(const struct gf_topology *t, struct gf_text *out,
 	}
 	gf_text_addf(out, "</system>\n");
 	gf_text_addf(remarks,
-		     "nccl: NVLinks are not in the document: NCCL finds them "
-		     "itself\n");
+		     "nccl: NVLinks are left out: NCCL finds them itself\n");
 	if (done.nets < h->nnics)
 		gf_text_addf(remarks,
 			     "nccl: %zu of %zu interfaces are left out: down, "

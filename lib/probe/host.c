@@ -2,8 +2,11 @@
 #include "probe/probe.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "base/heap.h"
@@ -30,15 +33,85 @@ struct gf_nic *gf_probe_add_nic(struct gf_host *host)
 	return n;
 }
 
+static void release_device(struct gf_device *d)
+{
+	free(d->type);
+	free(d->name);
+	free(d->pci);
+	free(d->nic);
+	free(d->extra);
+}
+
+void gf_probe_drop_device(struct gf_host *host, size_t index)
+{
+	release_device(&host->devices[index]);
+	host->ndevices--;
+	memmove(&host->devices[index], &host->devices[index + 1],
+		(host->ndevices - index) * sizeof(*host->devices));
+}
+
+struct gf_device *gf_probe_find_device(struct gf_host *host, const char *pci)
+{
+	size_t i;
+
+	for (i = 0; i < host->ndevices; i++)
+		if (host->devices[i].pci &&
+		    strcmp(host->devices[i].pci, pci) == 0)
+			return &host->devices[i];
+	return NULL;
+}
+
+/*
+ * A VGA controller may be the console chip of a server's management board or
+ * of a virtual machine: it counts only from a vendor of GPUs, and from those
+ * that also make such chips only with a link of its own.
+ */
+const char *gf_probe_device_type(unsigned int vendor, unsigned int class_id,
+				 bool has_link)
+{
+	switch (class_id) {
+	case GF_PCI_3D:
+		return "gpu";
+	case GF_PCI_ACCELERATOR:
+		return "accelerator";
+	case GF_PCI_DISPLAY_OTHER:
+		return vendor == GF_PCI_AMD ? "gpu" : NULL;
+	case GF_PCI_VGA:
+		if (vendor == GF_PCI_NVIDIA)
+			return "gpu";
+		return (vendor == GF_PCI_AMD || vendor == GF_PCI_INTEL) &&
+				       has_link
+			       ? "gpu"
+			       : NULL;
+	}
+	return NULL;
+}
+
+void gf_probe_remark(const struct gf_probe_config *config, const char *fmt, ...)
+{
+	va_list args;
+	char *line;
+
+	if (!config->remarks)
+		return;
+	va_start(args, fmt);
+	if (vasprintf(&line, fmt, args) >= 0) {
+		gf_text_addf(config->remarks, "%s\n", line);
+		free(line);
+	}
+	va_end(args);
+}
+
 void gf_probe_host_release(struct gf_host *host)
 {
 	size_t i;
 
-	for (i = 0; i < host->ndevices; i++) {
-		free(host->devices[i].type);
-		free(host->devices[i].name);
-		free(host->devices[i].pci);
-		free(host->devices[i].extra);
+	for (i = 0; i < host->ndevices; i++)
+		release_device(&host->devices[i]);
+	for (i = 0; i < host->nlinks; i++) {
+		free(host->links[i].from);
+		free(host->links[i].to);
+		free(host->links[i].extra);
 	}
 	for (i = 0; i < host->nnics; i++) {
 		free(host->nics[i].name);
@@ -48,10 +121,28 @@ void gf_probe_host_release(struct gf_host *host)
 		free(host->nics[i].extra);
 	}
 	free(host->devices);
+	free(host->links);
 	free(host->nics);
 	free(host->name);
 	free(host->extra);
 	memset(host, 0, sizeof(*host));
+}
+
+/* Of this machine it may be missing, in a container; one that was named is
+ * there, or what follows would describe nothing. */
+static int check_sysfs(const char *sysfs, struct gf_error *err)
+{
+	struct stat st;
+
+	if (!sysfs || strcmp(sysfs, GF_PROBE_SYSFS) == 0)
+		return 0;
+	if (stat(sysfs, &st) < 0)
+		return gf_error_errno(err, -errno, "%s", sysfs);
+	if (!S_ISDIR(st.st_mode))
+		return gf_error_set(err, -EINVAL,
+				    "%s: want a folder like /sys, got a file",
+				    sysfs);
+	return 0;
 }
 
 int gf_probe_host(const struct gf_probe_config *config, struct gf_host *host,
@@ -60,8 +151,10 @@ int gf_probe_host(const struct gf_probe_config *config, struct gf_host *host,
 	struct gf_host h = {0};
 	struct utsname names;
 	size_t i;
-	int rc;
+	int rc = check_sysfs(config->sysfs, err);
 
+	if (rc < 0)
+		return rc;
 	for (i = 0; gf_probers[i]; i++) {
 		rc = gf_probers[i]->probe(config, &h, err);
 		if (rc < 0) {

@@ -14,43 +14,6 @@
  * they come from here.
  */
 
-enum {
-	VENDOR_AMD = 0x1002,
-	VENDOR_NVIDIA = 0x10de,
-	VENDOR_INTEL = 0x8086,
-	CLASS_VGA = 0x0300,
-	CLASS_3D = 0x0302,
-	CLASS_DISPLAY_OTHER = 0x0380,
-	CLASS_ACCELERATOR = 0x1200,
-};
-
-/*
- * "gpu", "accelerator", or NULL. A VGA controller may be the console chip of a
- * server's management board or of a virtual machine: it counts only from a
- * vendor of GPUs, and from those that also make such chips only with a PCI
- * Express link of its own.
- */
-static const char *device_type(const struct hwloc_pcidev_attr_s *pci)
-{
-	switch (pci->class_id) {
-	case CLASS_3D:
-		return "gpu";
-	case CLASS_ACCELERATOR:
-		return "accelerator";
-	case CLASS_DISPLAY_OTHER:
-		return pci->vendor_id == VENDOR_AMD ? "gpu" : NULL;
-	case CLASS_VGA:
-		if (pci->vendor_id == VENDOR_NVIDIA)
-			return "gpu";
-		return (pci->vendor_id == VENDOR_AMD ||
-			pci->vendor_id == VENDOR_INTEL) &&
-				       pci->linkspeed > 0
-			       ? "gpu"
-			       : NULL;
-	}
-	return NULL;
-}
-
 static int numa_of(hwloc_topology_t topology, hwloc_obj_t obj)
 {
 	hwloc_obj_t local = hwloc_get_non_io_ancestor_obj(topology, obj), node;
@@ -86,7 +49,8 @@ static void add_devices(hwloc_topology_t topology, struct gf_host *host)
 
 	while ((obj = hwloc_get_next_pcidev(topology, obj))) {
 		const struct hwloc_pcidev_attr_s *pci = &obj->attr->pcidev;
-		const char *type = device_type(pci);
+		const char *type = gf_probe_device_type(
+			pci->vendor_id, pci->class_id, pci->linkspeed > 0);
 		struct gf_device *d;
 
 		if (!type)

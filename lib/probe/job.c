@@ -6,25 +6,45 @@
 
 #include "base/heap.h"
 
-/* This host as the text of a topology document of its own. */
-static int describe_host(const struct gf_probe_job *job, char **text,
-			 struct gf_error *err)
+static void name_lines(const struct gf_text *lines, const char *host,
+		       struct gf_text *named)
 {
+	const char *at = lines->data;
+
+	while (at && *at) {
+		size_t length = strcspn(at, "\n");
+
+		gf_text_addf(named, "%s: %.*s\n", host, (int)length, at);
+		at += length + (at[length] == '\n');
+	}
+}
+
+/* This host as the text of a topology document of its own, and what there is
+ * to say about it. */
+static int describe_host(const struct gf_probe_job *job, char **text,
+			 struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_probe_config config = job->probe;
 	struct gf_topology t = {0};
+	struct gf_text said = {0};
 	int rc;
+
+	config.remarks = &said;
 
 	t.producer = gf_xstrdup("gf-topo " GF_VERSION);
 	t.name = gf_xstrdup("host");
 	t.source = gf_xstrdup("discovered");
 	t.hosts = gf_xcalloc(1, sizeof(*t.hosts));
-	rc = gf_probe_host(&job->probe, &t.hosts[0], err);
+	rc = gf_probe_host(&config, &t.hosts[0], err);
 	if (rc == 0) {
 		t.nhosts = 1;
-		rc = gf_levels_of_host(&t, GF_RANKS_ON_CPU, err);
+		name_lines(&said, t.hosts[0].name, remarks);
+		rc = gf_levels_of_host(&t, GF_RANKS_ON_CPU, NULL, err);
 	}
 	if (rc == 0)
 		*text = gf_topology_write(&t);
 	gf_topology_release(&t);
+	gf_text_release(&said);
 	return rc;
 }
 
@@ -52,6 +72,8 @@ struct answers {
 	int *first;      /* per rank: the lowest rank on its host */
 	size_t *lengths; /* per rank: of its part of texts */
 	char *texts;
+	size_t *remark_lengths;
+	char *remarks; /* all ranks' lines */
 };
 
 /* Rank 0: all hosts, and which of them each rank is on. */
@@ -99,6 +121,7 @@ static int measure_copy(struct gf_comm *c, double *slowest,
 static int gather(struct gf_comm *c, const struct gf_probe_job *job,
 		  struct answers *a, struct gf_error *err)
 {
+	struct gf_text remarks = {0};
 	char *mine = NULL;
 	int rc, own = 0;
 
@@ -106,13 +129,18 @@ static int gather(struct gf_comm *c, const struct gf_probe_job *job,
 	if (rc < 0)
 		return rc;
 	if (c->host == c->rank)
-		own = describe_host(job, &mine, err);
+		own = describe_host(job, &mine, &remarks, err);
 	rc = gf_comm_agree(c, own, err);
 	if (rc == 0)
 		rc = gf_comm_gather_text(c, 0, mine ? mine : "",
 					 mine ? strlen(mine) : 0, &a->texts,
 					 a->lengths, err);
+	if (rc == 0)
+		rc = gf_comm_gather_text(c, 0, remarks.data ? remarks.data : "",
+					 remarks.length, &a->remarks,
+					 a->remark_lengths, err);
 	free(mine);
+	gf_text_release(&remarks);
 	return rc;
 }
 
@@ -124,6 +152,8 @@ static int assemble(const struct gf_probe_job *job, const struct answers *a,
 	size_t *host_of = gf_xcalloc((size_t)ranks, sizeof(*host_of));
 	int rc = collect_hosts(a, ranks, t, host_of, err);
 
+	if (rc == 0 && a->remarks)
+		gf_text_add(remark, a->remarks, strlen(a->remarks));
 	if (rc == 0)
 		rc = gf_levels_of_job(t, host_of, ranks, job->ranks_on, remark,
 				      err);
@@ -138,6 +168,8 @@ int gf_probe_job(struct gf_comm *c, const struct gf_probe_job *job,
 	struct answers a = {
 		.first = gf_xcalloc((size_t)c->ranks, sizeof(*a.first)),
 		.lengths = gf_xcalloc((size_t)c->ranks, sizeof(*a.lengths)),
+		.remark_lengths =
+			gf_xcalloc((size_t)c->ranks, sizeof(*a.remark_lengths)),
 	};
 	double copy_rate = 0;
 	int rc, own = 0;
@@ -157,13 +189,16 @@ int gf_probe_job(struct gf_comm *c, const struct gf_probe_job *job,
 	free(a.first);
 	free(a.lengths);
 	free(a.texts);
+	free(a.remarks);
+	free(a.remark_lengths);
 	return rc;
 }
 
 /* As text, for the other ranks. */
 static int find(struct gf_comm *c, char **text, struct gf_error *err)
 {
-	struct gf_probe_job job = {.probe = {.sysfs = "/sys"}};
+	struct gf_probe_job job = {
+		.probe = {.sysfs = GF_PROBE_SYSFS, .nvml = GF_PROBE_NVML}};
 	struct gf_text remark = {0};
 	struct gf_topology t = {0};
 	int rc = gf_probe_job(c, &job, &t, &remark, err);

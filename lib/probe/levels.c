@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "probe/nvlink.h"
 
 const char *const gf_ranks_on_names[] = {"auto", "cpu", "gpu", NULL};
 
@@ -120,7 +121,7 @@ struct gf_level gf_levels_devices(const struct gf_host *host, size_t wanted)
 }
 
 int gf_levels_of_host(struct gf_topology *t, enum gf_ranks_on ranks_on,
-		      struct gf_error *err)
+		      struct gf_text *remark, struct gf_error *err)
 {
 	const struct gf_host *host = &t->hosts[0];
 
@@ -129,8 +130,7 @@ int gf_levels_of_host(struct gf_topology *t, enum gf_ranks_on ranks_on,
 				    "no GPU or accelerator is visible on %s",
 				    host->name);
 	if (ranks_on != GF_RANKS_ON_CPU && host->ndevices > 0)
-		gf_levels_append(t, gf_levels_devices(host, host->ndevices),
-				 "host", host->ndevices);
+		gf_levels_on_devices(t, host->ndevices, remark);
 	else
 		gf_levels_append(t, assumed(&shm), "host", (size_t)host->cores);
 	return 0;
@@ -192,20 +192,6 @@ static struct gf_level network_level(const struct gf_topology *t, int per_rank)
 	return slowest;
 }
 
-static struct gf_level host_level(const struct gf_topology *t, int on_devices)
-{
-	struct gf_level slowest;
-	size_t i;
-
-	if (!on_devices)
-		return assumed(&shm);
-	slowest = gf_levels_devices(&t->hosts[0], (size_t)t->hosts[0].ranks);
-	for (i = 1; i < t->nhosts; i++)
-		slower(&slowest, gf_levels_devices(&t->hosts[i],
-						   (size_t)t->hosts[i].ranks));
-	return slowest;
-}
-
 /* Whether every rank can have an accelerator of its own. */
 static int choose_devices(const struct gf_topology *t,
 			  enum gf_ranks_on ranks_on, int *on_devices,
@@ -253,13 +239,14 @@ int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
 			     "groups on %zu hosts (up to %d on one): described "
 			     "as one flat level with a rank's share of the "
 			     "network; start them with mpirun --map-by "
-			     "ppr:N:node for levels host and net",
+			     "ppr:N:node for levels host and net\n",
 			     t->nhosts, busiest(t));
 		return 0;
 	}
-	if (size > 1 || t->nhosts == 1)
-		gf_levels_append(t, host_level(t, on_devices), "host",
-				 (size_t)size);
+	if ((size > 1 || t->nhosts == 1) && on_devices)
+		gf_levels_on_devices(t, (size_t)size, remark);
+	else if (size > 1 || t->nhosts == 1)
+		gf_levels_append(t, assumed(&shm), "host", (size_t)size);
 	if (t->nhosts > 1)
 		gf_levels_append(t, network_level(t, 0), "net", t->nhosts);
 	return 0;

@@ -14,6 +14,7 @@
  * Figures that no prober reported are assumed, and marked so:
  *	shm       8 GB/s, 1 us      one core's copy through the caches
  *	pcie      12 GB/s, 5 us     16 lanes of 8 GT/s, less protocol
+ *	nvlink    what NCCL counts on per link (probe/nvlink.h), 3 us
  *	ethernet  10 Gb/s, 50 us    what NCCL takes for an unknown speed; TCP
  *	roce, infiniband  100 Gb/s, 5 and 3 us
  *	loopback  8 GB/s, 20 us     one machine, but through TCP
@@ -26,19 +27,21 @@ enum gf_ranks_on {
 extern const char *const gf_ranks_on_names[]; /* auto cpu gpu, NULL */
 
 /*
- * Outside a job: one level, "host", of as many ranks as a job would start here:
- * one per accelerator, or one per core. Appended to t, which holds one host.
+ * Outside a job: the level "host" of as many ranks as a job would start here:
+ * one per accelerator, in groups "nvlink" where NVLink makes some, or one per
+ * core. Appended to t, which holds one host. remark as gf_levels_of_job's.
  * -ENOTSUP: accelerators were asked for and there are none.
  */
 int gf_levels_of_host(struct gf_topology *t, enum gf_ranks_on ranks_on,
-		      struct gf_error *err);
+		      struct gf_text *remark, struct gf_error *err);
 
 /*
  * Of a job: rank r runs on t->hosts[host_of[r]]; sets t->ranks, the hosts'
- * ranks, and appends the levels "host" and "net" (one of them where the other
- * would have size 1). Levels say nothing of unequal or scattered hosts: there
- * it makes one flat level "net" whose bandwidth is one rank's share of the
- * busiest host's interface, and a sentence about it in *remark.
+ * ranks, and appends the levels "host" (and below it "nvlink", as above) and
+ * "net" (one of them where the other would have size 1). Levels say nothing of
+ * unequal or scattered hosts: there it makes one flat level "net" whose
+ * bandwidth is one rank's share of the busiest host's interface, and a line
+ * about it in *remark; there is one, too, where NVLinks make no levels.
  */
 int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
 		     enum gf_ranks_on ranks_on, struct gf_text *remark,

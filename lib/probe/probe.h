@@ -2,9 +2,11 @@
 #ifndef GF_PROBE_PROBE_H
 #define GF_PROBE_PROBE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "doc/topology.h"
 
 /*
@@ -18,7 +20,13 @@
 struct gf_probe_config {
 	const char *sysfs;     /* "/sys", or a recorded tree; NULL: not read */
 	const char *hwloc_xml; /* a saved machine; NULL: this one */
+	const char *nvml;      /* the driver's library; NULL: not asked */
+	/* Lines on what is there and cannot be described; NULL: not wanted. */
+	struct gf_text *remarks;
 };
+
+#define GF_PROBE_SYSFS "/sys"
+#define GF_PROBE_NVML  "libnvidia-ml.so.1"
 
 struct gf_prober {
 	const char *name;
@@ -30,7 +38,8 @@ struct gf_prober {
 extern const struct gf_prober *const gf_probers[]; /* NULL-terminated */
 
 /* Runs all of them on a zeroed host and names it; the caller releases it with
- * gf_probe_host_release, or hands it to a topology. */
+ * gf_probe_host_release, or hands it to a topology. A sysfs other than this
+ * machine's must be a folder. */
 int gf_probe_host(const struct gf_probe_config *config, struct gf_host *host,
 		  struct gf_error *err);
 void gf_probe_host_release(struct gf_host *host);
@@ -48,5 +57,27 @@ double gf_probe_pcie_rate(double gt_per_s, double lanes);
  * numa = -1. */
 struct gf_device *gf_probe_add_device(struct gf_host *host);
 struct gf_nic *gf_probe_add_nic(struct gf_host *host);
+/* Takes one out of the list and frees what it owns. */
+void gf_probe_drop_device(struct gf_host *host, size_t index);
+struct gf_device *gf_probe_find_device(struct gf_host *host, const char *pci);
+/* Does nothing if nobody wants remarks. */
+void gf_probe_remark(const struct gf_probe_config *config, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Numbers of the PCI bus (class without its last byte). */
+enum {
+	GF_PCI_AMD = 0x1002,
+	GF_PCI_NVIDIA = 0x10de,
+	GF_PCI_INTEL = 0x8086,
+	GF_PCI_VGA = 0x0300,
+	GF_PCI_3D = 0x0302,
+	GF_PCI_DISPLAY_OTHER = 0x0380,
+	GF_PCI_BRIDGE_OTHER = 0x0680, /* an NVSwitch, among others */
+	GF_PCI_ACCELERATOR = 0x1200,
+};
+/* "gpu", "accelerator", or NULL for what trains nothing. has_link: it has a
+ * PCI Express link of its own. */
+const char *gf_probe_device_type(unsigned int vendor, unsigned int class_id,
+				 bool has_link);
 
 #endif

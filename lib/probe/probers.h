@@ -9,6 +9,8 @@ extern const struct gf_prober gf_prober_hwloc;
 extern const struct gf_prober gf_prober_sysfs_pci;
 extern const struct gf_prober gf_prober_sysfs_net;
 extern const struct gf_prober gf_prober_sysfs_infiniband;
+extern const struct gf_prober gf_prober_nvml;
 extern const struct gf_prober gf_prober_verbs;
+extern const struct gf_prober gf_prober_near;
 
 #endif

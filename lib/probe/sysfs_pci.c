@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "probe/probers.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
 #include "probe/sysfs.h"
 
 /*
- * The rate of an accelerator's PCI Express link. The current link speed that
+ * Accelerators on the PCI bus that hwloc, without its plugin for it, does not
+ * see, and the rate of everyone's PCI Express link. The current link speed that
  * hwloc shows is lowered while a GPU idles, so the maximum that device and
  * slot agreed on replaces it where sysfs has it.
  */
@@ -40,14 +46,60 @@ static double link_rate(const char *sysfs, const char *pci)
 	return gf_probe_pcie_rate(speed, width);
 }
 
+/* "0x10de" and the like */
+static int number_of(const char *sysfs, const char *pci, const char *what,
+		     unsigned int *out)
+{
+	char text[32], *end;
+	int rc = gf_sysfs_line(text, sizeof(text), "%s/bus/pci/devices/%s/%s",
+			       sysfs, pci, what);
+
+	if (rc < 0)
+		return rc;
+	*out = (unsigned int)strtoul(text, &end, 16);
+	return end == text ? -EINVAL : 0;
+}
+
+static void add_device(const char *sysfs, const char *pci, struct gf_host *host)
+{
+	unsigned int vendor, class_id, device = 0;
+	struct gf_device *d;
+	const char *type;
+	double numa;
+
+	if (number_of(sysfs, pci, "vendor", &vendor) < 0 ||
+	    number_of(sysfs, pci, "class", &class_id) < 0)
+		return;
+	type = gf_probe_device_type(vendor, class_id >> 8,
+				    link_rate(sysfs, pci) > 0);
+	if (!type || gf_probe_find_device(host, pci))
+		return;
+	(void)number_of(sysfs, pci, "device", &device);
+	d = gf_probe_add_device(host);
+	d->type = gf_xstrdup(type);
+	d->name = vendor == GF_PCI_NVIDIA
+			  ? gf_xasprintf("NVIDIA %04x", device)
+			  : gf_xasprintf("%04x:%04x", vendor, device);
+	d->pci = gf_xstrdup(pci);
+	if (gf_sysfs_number(&numa, "%s/bus/pci/devices/%s/numa_node", sysfs,
+			    pci) == 0 &&
+	    numa >= 0 && numa < INT_MAX)
+		d->numa = (int)numa;
+}
+
 static int probe(const struct gf_probe_config *config, struct gf_host *host,
 		 struct gf_error *err)
 {
-	size_t i;
+	char **found;
+	size_t i, count;
 
 	(void)err;
 	if (!config->sysfs)
 		return 0;
+	count = gf_sysfs_list(&found, "%s/bus/pci/devices", config->sysfs);
+	for (i = 0; i < count; i++)
+		add_device(config->sysfs, found[i], host);
+	gf_sysfs_free_names(found, count);
 	for (i = 0; i < host->ndevices; i++) {
 		struct gf_device *d = &host->devices[i];
 		double rate = d->pci ? link_rate(config->sysfs, d->pci) : 0;

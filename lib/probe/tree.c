@@ -51,6 +51,31 @@ static void add_rate(double bytes_per_s, enum gf_origin origin,
 		gf_text_addf(out, ", rate unknown\n");
 }
 
+/* The NVLinks of a device, and the interface near it. */
+static void add_near(const struct gf_host *h, const struct gf_device *d,
+		     struct gf_text *out)
+{
+	int peers[GF_PATH_NVSWITCH + 1] = {0};
+	enum gf_path p;
+	size_t i;
+
+	for (i = 0; d->pci && i < h->nlinks; i++) {
+		const struct gf_device_link *l = &h->links[i];
+
+		if (l->path <= GF_PATH_NVSWITCH &&
+		    (strcmp(l->from, d->pci) == 0 ||
+		     strcmp(l->to, d->pci) == 0))
+			peers[l->path]++;
+	}
+	for (p = GF_PATH_NVLINK; p <= GF_PATH_NVSWITCH; p++)
+		if (peers[p])
+			gf_text_addf(out, ", %s to %d", gf_path_names[p],
+				     peers[p]);
+	if (d->nic)
+		gf_text_addf(out, ", near %s (%s)", d->nic,
+			     gf_path_names[d->nic_path]);
+}
+
 static const char *plural(long long n)
 {
 	return n == 1 ? "" : "s";
@@ -87,6 +112,11 @@ static void draw_host(const struct gf_host *h, const char *lead,
 		gf_text_addf(out, "%s%s%s %s", lead,
 			     --left ? branch : last_branch, d->type, d->name);
 		add_place(d->pci, d->numa, out);
+		if (d->memory_bytes > 0)
+			gf_text_addf(out, ", %s",
+				     gf_human_size((double)d->memory_bytes,
+						   &memory));
+		add_near(h, d, out);
 		add_rate(d->bandwidth_bytes_per_s, d->bandwidth_origin, out);
 	}
 	for (i = 0; i < h->nnics; i++) {

@@ -35,8 +35,8 @@ load common
 	host (discovered)
 	host x2: pcie, 31.5 GB/s (reported), 5 us (assumed)
 	└─ gpu-node: 2 sockets, 2 NUMA nodes, 8 cores, 16 threads, 128 GiB
-	   ├─ gpu NVIDIA Corporation GA100 [A100 PCIe 80GB], pci 0000:17:00.0, numa 0, 31.5 GB/s (reported)
-	   ├─ gpu NVIDIA Corporation GA100 [A100 PCIe 80GB], pci 0000:b3:00.0, numa 1, 31.5 GB/s (reported)
+	   ├─ gpu NVIDIA Corporation GA100 [A100 PCIe 80GB], pci 0000:17:00.0, numa 0, near mlx5_0:1 (pix), 31.5 GB/s (reported)
+	   ├─ gpu NVIDIA Corporation GA100 [A100 PCIe 80GB], pci 0000:b3:00.0, numa 1, near mlx5_1:1 (pix), 31.5 GB/s (reported)
 	   ├─ eno1: ethernet, up, pci 0000:04:00.0, numa 0, 125 MB/s (reported)
 	   ├─ eno2: ethernet, down, pci 0000:04:00.1, numa 0, rate unknown
 	   ├─ ib0: ipoib, up, pci 0000:18:00.0, numa 0, 25 GB/s (reported)
@@ -87,9 +87,14 @@ load common
 	[ -z "$output" ]
 }
 
-@test "a sysfs that is not there: interfaces unknown, figures assumed" {
-	wants 0 gf-topo --sysfs /no/such/folder
-	jq -e '.hosts[0] | (.nics // []) == []' out.txt
+@test "a sysfs that is not there is refused" {
+	wants 3 gf-topo --sysfs /no/such/folder
+	says 'gf-topo: /no/such/folder: No such file or directory'
+	one_line
+	[ -z "$output" ]
+	touch file
+	wants 2 gf-topo --sysfs file
+	says 'file: want a folder like /sys, got a file'
 }
 
 @test "a full disk and -o" {
@@ -146,7 +151,7 @@ load common
 	wants 0 gf-topo --import "$data/topologies/fat-tree.conf" --export slurm
 	gf-topo --import slurm:out.txt | jq -e '[.levels[].size] == [3, 2]'
 	wants 0 gf-topo --import "$data/topologies/dgx.xml" --export nccl
-	says 'NVLinks are not in the document'
+	says 'NVLinks are left out'
 	says '1 of 2 interfaces are left out'
 	gf-topo --import nccl:out.txt | jq -e '[.hosts[0].devices[].bandwidth_bytes_per_s | . / 1e9 | floor] == [63, 63, 63, 63]'
 	wants 1 gf-topo --synthetic "net:4@1Gb/s,50us" --export nccl

@@ -53,8 +53,6 @@ static void test_nics(void)
 		 "ethernet", 1.25e9, GF_ORIGIN_ASSUMED},
 		{"tests/data/sysfs/no-nic", "lo loopback unknown - -1 0\n",
 		 "loopback", 8e9, GF_ORIGIN_ASSUMED},
-		{"tests/data/sysfs/absent", "", "ethernet", 1.25e9,
-		 GF_ORIGIN_ASSUMED},
 		/* without sysfs a saved machine still names its interfaces */
 		{NULL,
 		 "eno1 ethernet unknown 0000:04:00.0 0 0\n"
@@ -65,7 +63,8 @@ static void test_nics(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_probe_config config = {cases[i].sysfs, machine};
+		struct gf_probe_config config = {.sysfs = cases[i].sysfs,
+						 .hwloc_xml = machine};
 		struct gf_host host = {0};
 		struct gf_error err = {""};
 		struct gf_level level;
@@ -92,7 +91,8 @@ static void test_nics(void)
 
 static void test_machine(void)
 {
-	struct gf_probe_config config = {"tests/data/sysfs/gpu-node", machine};
+	struct gf_probe_config config = {.sysfs = "tests/data/sysfs/gpu-node",
+					 .hwloc_xml = machine};
 	struct gf_host h = {0};
 	struct gf_error err = {""};
 	size_t i;
@@ -123,24 +123,38 @@ static void test_machine(void)
 
 static void test_refused(void)
 {
-	static const char *const files[] = {"tests/data/absent.xml",
-					    "tests/unit/test_probe.c"};
+	static const struct {
+		const char *hwloc, *sysfs, *named;
+	} files[] = {
+		{"tests/data/absent.xml", NULL, "tests/data/absent.xml"},
+		{"tests/unit/test_probe.c", NULL, "tests/unit/test_probe.c"},
+		{machine, "tests/data/sysfs/absent",
+		 "tests/data/sysfs/absent: No such file"},
+		{machine, "tests/unit/test_probe.c",
+		 "tests/unit/test_probe.c: want a folder"},
+	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(files); i++) {
-		struct gf_probe_config config = {NULL, files[i]};
+		struct gf_probe_config config = {
+			.sysfs = files[i].sysfs,
+			.hwloc_xml = files[i].hwloc,
+		};
 		struct gf_host host = {0};
 		struct gf_error err = {""};
 
-		EXPECT(gf_probe_host(&config, &host, &err) < 0, "%s", files[i]);
-		EXPECT(strstr(err.text, files[i]) != NULL, "%s", err.text);
+		EXPECT(gf_probe_host(&config, &host, &err) < 0, "%s",
+		       files[i].named);
+		EXPECT(strstr(err.text, files[i].named) != NULL, "%s",
+		       err.text);
 		EXPECT(host.name == NULL && host.nnics == 0, "output touched");
 	}
 }
 
 static void test_this_machine(void)
 {
-	struct gf_probe_config config = {"/sys", NULL};
+	struct gf_probe_config config = {.sysfs = GF_PROBE_SYSFS,
+					 .nvml = GF_PROBE_NVML};
 	struct gf_host h = {0};
 	struct gf_error err = {""};
 	double rate = 0;
@@ -440,7 +454,8 @@ static void job_on(struct gf_comm *comm, void *ctx)
 		{{0, 1, 0, 1}, "net:4@2.5e+10(infiniband)"},
 	};
 	struct gf_probe_job job = {
-		.probe = {"tests/data/sysfs/gpu-node", machine},
+		.probe = {.sysfs = "tests/data/sysfs/gpu-node",
+			  .hwloc_xml = machine},
 	};
 	size_t i;
 

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "probe/nvlink.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "probe/levels.h"
+
+static const double latency_s = 3e-6;
+
+static const struct {
+	int sm;
+	double bytes_per_s;
+} rates[] = {{100, 40.1e9}, {90, 20.6e9}, {86, 12e9}, {70, 20e9}, {60, 18e9}};
+
+double gf_nvlink_rate(double sm)
+{
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(rates); i++)
+		if (sm >= rates[i].sm)
+			return rates[i].bytes_per_s;
+	return 0;
+}
+
+struct gf_nvlinked *gf_nvlinked_new(size_t n)
+{
+	struct gf_nvlinked *g = gf_xcalloc(n + 1, sizeof(*g));
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		g[i].group = i;
+	return g;
+}
+
+void gf_nvlinked_join(struct gf_nvlinked *g, size_t n, size_t a, size_t b)
+{
+	size_t i, from = g[a].group, to = g[b].group;
+
+	if (from < to) {
+		i = from;
+		from = to;
+		to = i;
+	}
+	for (i = 0; i < n; i++)
+		if (g[i].group == from)
+			g[i].group = to;
+}
+
+bool gf_nvlinked_any(const struct gf_nvlinked *g, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (g[i].group != i)
+			return true;
+	return false;
+}
+
+size_t gf_nvlinked_size(const struct gf_nvlinked *g, size_t n)
+{
+	size_t size = 0, i;
+
+	while (size < n && g[size].group == 0)
+		size++;
+	for (i = 0; i < n; i++)
+		if (n % size != 0 || g[i].group != i - i % size)
+			return 1;
+	return size ? size : 1;
+}
+
+struct gf_level gf_nvlinked_level(const struct gf_nvlinked *g, size_t n)
+{
+	struct gf_level l = {
+		.link = gf_xstrdup("nvlink"),
+		.latency_s = latency_s,
+		.bandwidth_bytes_per_s = g[0].bytes_per_s,
+		.bandwidth_origin = g[0].origin,
+	};
+	size_t i;
+
+	for (i = 1; i < n; i++)
+		if (g[i].bytes_per_s < l.bandwidth_bytes_per_s) {
+			l.bandwidth_bytes_per_s = g[i].bytes_per_s;
+			l.bandwidth_origin = g[i].origin;
+		}
+	if (!(l.bandwidth_bytes_per_s > 0)) {
+		l.bandwidth_bytes_per_s = gf_nvlink_rate(70);
+		l.bandwidth_origin = GF_ORIGIN_ASSUMED;
+	}
+	return l;
+}
+
+static size_t index_of(const struct gf_host *h, size_t n, const char *pci)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (h->devices[i].pci && strcmp(h->devices[i].pci, pci) == 0)
+			return i;
+	return n;
+}
+
+/* A direct link is one of several, whose rates add up; to a switch there is
+ * one set of links, however many GPUs are behind it. */
+static void count_rate(struct gf_nvlinked *g, const struct gf_device_link *l)
+{
+	if (l->path == GF_PATH_NVLINK)
+		g->bytes_per_s += l->bandwidth_bytes_per_s;
+	else if (l->bandwidth_bytes_per_s > g->bytes_per_s)
+		g->bytes_per_s = l->bandwidth_bytes_per_s;
+	g->origin = l->bandwidth_origin;
+}
+
+struct gf_nvlinked *gf_nvlinked_of_host(const struct gf_host *host, size_t n)
+{
+	struct gf_nvlinked *g = gf_nvlinked_new(n);
+	size_t i;
+
+	for (i = 0; i < host->nlinks; i++) {
+		const struct gf_device_link *l = &host->links[i];
+		size_t a = index_of(host, n, l->from);
+		size_t b = index_of(host, n, l->to);
+
+		if ((l->path != GF_PATH_NVLINK &&
+		     l->path != GF_PATH_NVSWITCH) ||
+		    a == n || b == n)
+			continue;
+		gf_nvlinked_join(g, n, a, b);
+		count_rate(&g[a], l);
+		count_rate(&g[b], l);
+	}
+	return g;
+}
+
+/* Takes both links. */
+static struct gf_level slower(struct gf_level a, struct gf_level b)
+{
+	if (b.bandwidth_bytes_per_s < a.bandwidth_bytes_per_s) {
+		free(a.link);
+		return b;
+	}
+	free(b.link);
+	return a;
+}
+
+static struct gf_level pcie_level(const struct gf_topology *t, size_t size)
+{
+	struct gf_level level = gf_levels_devices(&t->hosts[0], size);
+	size_t i;
+
+	for (i = 1; i < t->nhosts; i++)
+		level = slower(level, gf_levels_devices(&t->hosts[i], size));
+	return level;
+}
+
+/* The size of the groups that all hosts have, and the slowest one's level,
+ * whose link is NULL if that is 1. */
+static size_t common_groups(const struct gf_topology *t, size_t size,
+			    struct gf_level *level, bool *any)
+{
+	size_t i, common = 0;
+
+	*level = (struct gf_level){0};
+	*any = false;
+	for (i = 0; i < t->nhosts; i++) {
+		struct gf_nvlinked *g = gf_nvlinked_of_host(&t->hosts[i], size);
+		size_t group = gf_nvlinked_size(g, size);
+
+		*any |= gf_nvlinked_any(g, size);
+		common = common == 0 || common == group ? group : 1;
+		if (common > 1 && !level->link)
+			*level = gf_nvlinked_level(g, size);
+		else if (common > 1)
+			*level = slower(*level, gf_nvlinked_level(g, size));
+		free(g);
+	}
+	if (common <= 1) {
+		free(level->link);
+		level->link = NULL;
+	}
+	return common;
+}
+
+void gf_levels_on_devices(struct gf_topology *t, size_t size,
+			  struct gf_text *remark)
+{
+	struct gf_level level;
+	bool any;
+	size_t group = common_groups(t, size, &level, &any);
+
+	if (any && group == 1 && remark)
+		gf_text_addf(remark,
+			     "NVLink does not connect the GPUs in equal groups "
+			     "of neighbours: described as if over PCI "
+			     "Express\n");
+	if (group > 1)
+		gf_levels_append(t, level, group == size ? "host" : "nvlink",
+				 group);
+	if (group < size || size == 1)
+		gf_levels_append(t, pcie_level(t, size), "host", size / group);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PROBE_NVLINK_H
+#define GF_PROBE_NVLINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+#include "doc/topology.h"
+
+/*
+ * GPUs that NVLink connects, directly or through switches, and the levels that
+ * they make: groups of neighbours that are alike are a level of their own, the
+ * rest meets over PCI Express.
+ */
+struct gf_nvlinked {
+	size_t group; /* the first GPU that it is connected to, or itself */
+	double bytes_per_s; /* of all its NVLinks, per direction */
+	enum gf_origin origin;
+};
+
+/* n GPUs with no links; the caller frees. */
+struct gf_nvlinked *gf_nvlinked_new(size_t n);
+void gf_nvlinked_join(struct gf_nvlinked *g, size_t n, size_t a, size_t b);
+/* The first n devices of a host, by its links. */
+struct gf_nvlinked *gf_nvlinked_of_host(const struct gf_host *host, size_t n);
+
+/* GPUs k*size .. k*size + size-1 together, for all k? Then size, else 1. */
+size_t gf_nvlinked_size(const struct gf_nvlinked *g, size_t n);
+/* Is any connected to another? */
+bool gf_nvlinked_any(const struct gf_nvlinked *g, size_t n);
+/* Link, bandwidth of the slowest of them, and latency. */
+struct gf_level gf_nvlinked_level(const struct gf_nvlinked *g, size_t n);
+
+/* Bytes per second that NCCL counts on per NVLink, by compute capability (90
+ * for 9.0); 0: there is none. */
+double gf_nvlink_rate(double sm);
+
+/* The level "host" of `size` ranks on each host's first GPUs, and below it
+ * "nvlink" where all hosts have alike groups of them smaller than that. A line
+ * in remark (NULL: not wanted) where NVLinks cannot be said as levels. */
+void gf_levels_on_devices(struct gf_topology *t, size_t size,
+			  struct gf_text *remark);
+
+#endif
