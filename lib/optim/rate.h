@@ -6,7 +6,9 @@
 
 /*
  * The learning rate of each step, a pure function of the step's number: a
- * resumed run needs nothing but that number.
+ * resumed run needs nothing but that number. It is made by sums, products and
+ * quotients alone, so that ranks on hosts with different mathematical libraries
+ * come to the same bits.
  *
  * Linear scaling (Goyal et al. 2017): a rate chosen for a global batch of
  * `reference` samples is multiplied by batch / reference. Warm-up: step s of

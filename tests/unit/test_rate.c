@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
+
 #include "test.h"
 
 #include "base/array.h"
@@ -56,9 +58,36 @@ static const struct {
 	{"no step at all", {1, GF_RATE_LINEAR, 0, 0}, 0, 0},
 };
 
+/* Beside the library's functions, over many steps. */
+static void test_curves(void)
+{
+	static const double powers[] = {.5, 1, 2, 3.7, 60};
+	struct gf_rate r = {3, GF_RATE_COSINE, 0, 1000};
+	size_t step, p;
+	double left, want;
+
+	for (step = 0; step < r.total_steps; step++) {
+		left = (double)(r.total_steps - step) / (double)r.total_steps;
+		r.shape = GF_RATE_COSINE;
+		want = 1.5 * (1 - cos(M_PI * left));
+		EXPECT_NEAR(gf_rate_at(&r, step), want, 1e-14, "cosine %zu",
+			    step);
+		r.shape = GF_RATE_POLY;
+		for (p = 0; p < GF_ARRAY_LENGTH(powers); p++) {
+			r.power = powers[p];
+			want = 3 * pow(left, powers[p]);
+			EXPECT_NEAR(gf_rate_at(&r, step), want,
+				    1e-13 * want + 1e-300, "power %g, step %zu",
+				    powers[p], step);
+		}
+	}
+}
+
 int main(void)
 {
 	size_t i;
+
+	test_curves();
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
 		EXPECT_NEAR(gf_rate_at(&cases[i].rate, cases[i].step),
