@@ -49,6 +49,8 @@ int gf_safetensors_load(const struct gf_safetensors *s, const char *name,
 			const char *dtype, size_t count_elems, void *out,
 			struct gf_error *err);
 
+bool gf_safetensors_has_metadata(const struct gf_safetensors *s,
+				 const char *key);
 /* A value of __metadata__, copied; -EINVAL if it is not there. */
 int gf_safetensors_metadata(const struct gf_safetensors *s, const char *key,
 			    char **value, struct gf_error *err);

@@ -356,6 +356,23 @@ int gf_safetensors_load(const struct gf_safetensors *s, const char *name,
 		       err);
 }
 
+bool gf_safetensors_has_metadata(const struct gf_safetensors *s,
+				 const char *key)
+{
+	struct gf_json_at root, at;
+	struct gf_error ignored;
+	bool has = false;
+
+	if (gf_json_root(s->header, s->path, &root, &ignored))
+		return false;
+	if (!gf_json_object(&root, METADATA_KEY, &at, &ignored)) {
+		has = gf_json_has(&at, key);
+		gf_json_leave(&at);
+	}
+	gf_json_leave(&root);
+	return has;
+}
+
 int gf_safetensors_metadata(const struct gf_safetensors *s, const char *key,
 			    char **value, struct gf_error *err)
 {

@@ -17,6 +17,71 @@
 #define FORMAT      "gf-train 1"
 #define KEY_SERVERS "servers"
 
+/* --- what must be the same ----------------------------------------------- */
+
+/* Later ones may be absent from sets of earlier versions. */
+struct number {
+	const char *key;
+	size_t value;
+	const char *what; /* for people */
+	enum { NEEDED, ABSENT_IS_0, ABSENT_IS_ANY } absent;
+};
+
+struct words {
+	const char *key, *value, *what;
+	bool may_be_absent;
+};
+
+enum { NUMBERS = 10, WORDS = 6 };
+
+struct marks {
+	struct number numbers[NUMBERS];
+	struct words words[WORDS];
+};
+
+/* What a set says of the ranks that wrote it. */
+struct origin {
+	size_t step, ranks, servers;
+};
+
+static struct marks marks_of(const struct origin *from,
+			     const struct gf_run_identity *id)
+{
+	return (struct marks){
+		.numbers =
+			{
+				{GF_CKPT_RANKS, from->ranks, "ranks", NEEDED},
+				{KEY_SERVERS, from->servers, "servers",
+				 ABSENT_IS_0},
+				{GF_CKPT_STEP, from->step, "step", NEEDED},
+				{"batch_per_rank", id->batch, "batch", NEEDED},
+				{"accumulate", id->accumulate,
+				 "accumulated batches", NEEDED},
+				{"samples", id->samples, "training samples",
+				 NEEDED},
+				{"seed", id->seed, "seed", NEEDED},
+				{"staleness", id->staleness, "staleness",
+				 NEEDED},
+				{"pipeline_warmup_steps", id->pipeline_warmup,
+				 "warm-up steps of the pipeline",
+				 ABSENT_IS_ANY},
+				{"chunk_elems", id->chunk_elems, "chunk_elems",
+				 ABSENT_IS_ANY},
+			},
+		.words =
+			{
+				{KEY_FORMAT, FORMAT, "format", false},
+				{"model", id->model, "model", false},
+				{"method", id->method, "method", false},
+				{"optimizer", id->optimizer, "optimizer",
+				 false},
+				{"codecs", id->codecs, "codecs", true},
+				{"loss_scale", id->loss_scale, "loss scale",
+				 true},
+			},
+	};
+}
+
 /* --- writing ------------------------------------------------------------- */
 
 /* Rank 0 stores what is shared; every rank what is its own. */
@@ -29,34 +94,28 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 		      const struct gf_run_identity *id,
 		      const struct gf_state *state, struct gf_error *err)
 {
+	const struct origin self = {step, (size_t)comm->ranks, id->servers};
+	const struct marks marks = marks_of(&self, id);
 	struct gf_tensor_source *t = gf_xcalloc(state->nitems + 1, sizeof(*t));
-	char ranks[24], at[24], batch[24], accumulate[24], samples[24],
-		seed[24], staleness[24], servers[24];
-	const struct gf_metadata metadata[] = {
-		{KEY_FORMAT, FORMAT},       {GF_CKPT_STEP, at},
-		{GF_CKPT_RANKS, ranks},     {"model", id->model},
-		{"method", id->method},     {"optimizer", id->optimizer},
-		{"batch_per_rank", batch},  {"accumulate", accumulate},
-		{"samples", samples},       {"seed", seed},
-		{"staleness", staleness},   {KEY_SERVERS, servers},
-		{"training", id->training},
-	};
-	size_t i, n = 0;
+	struct gf_metadata metadata[NUMBERS + WORDS + 1];
+	char text[NUMBERS][24];
+	size_t i, n = 0, k = 0;
 	int rc;
 
-	snprintf(ranks, sizeof(ranks), "%d", comm->ranks);
-	snprintf(at, sizeof(at), "%zu", step);
-	snprintf(batch, sizeof(batch), "%zu", id->batch);
-	snprintf(accumulate, sizeof(accumulate), "%zu", id->accumulate);
-	snprintf(staleness, sizeof(staleness), "%zu", id->staleness);
-	snprintf(servers, sizeof(servers), "%zu", id->servers);
-	snprintf(samples, sizeof(samples), "%zu", id->samples);
-	snprintf(seed, sizeof(seed), "%zu", id->seed);
+	for (i = 0; i < WORDS; i++)
+		metadata[k++] = (struct gf_metadata){marks.words[i].key,
+						     marks.words[i].value};
+	for (i = 0; i < NUMBERS; i++) {
+		snprintf(text[i], sizeof(text[i]), "%zu",
+			 marks.numbers[i].value);
+		metadata[k++] =
+			(struct gf_metadata){marks.numbers[i].key, text[i]};
+	}
+	metadata[k++] = (struct gf_metadata){"training", id->training};
 	for (i = 0; i < state->nitems; i++)
 		if (stores(comm->rank, &state->items[i]))
 			t[n++] = state->items[i].tensor;
-	rc = gf_safetensors_write(path, t, n, metadata,
-				  GF_ARRAY_LENGTH(metadata), err);
+	rc = gf_safetensors_write(path, t, n, metadata, k, err);
 	free(t);
 	return rc;
 }
@@ -104,72 +163,60 @@ int gf_snapshot_claim(struct gf_team *team, const char *dir,
 
 /* --- reading ------------------------------------------------------------- */
 
-static int same_size(const struct gf_safetensors *s, const char *key,
-		     size_t want, const char *what, struct gf_error *err)
+static int same_number(const struct gf_safetensors *s, const struct number *n,
+		       struct gf_error *err)
 {
+	bool absent = !gf_safetensors_has_metadata(s, n->key);
+	bool ranks = strcmp(n->key, GF_CKPT_RANKS) == 0;
 	size_t got = 0;
-	int rc = gf_safetensors_metadata_size(s, key, 0, INT64_MAX, &got, err);
+	int rc = 0;
 
-	if (!rc && got != want)
+	if (absent && n->absent == ABSENT_IS_ANY)
+		return 0;
+	if (!absent || n->absent == NEEDED)
+		rc = gf_safetensors_metadata_size(s, n->key, 0, INT64_MAX, &got,
+						  err);
+	if (!rc && got != n->value)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: was written with %s %zu, this run has "
-				  "%zu",
-				  s->path, what, got, want);
+				  "%zu%s",
+				  s->path, n->what, got, n->value,
+				  ranks ? " (--reshard goes on with others)"
+					: "");
 	return rc;
 }
 
-static int same_text(const struct gf_safetensors *s, const char *key,
-		     const char *want, const char *what, struct gf_error *err)
+static int same_words(const struct gf_safetensors *s, const struct words *w,
+		      struct gf_error *err)
 {
 	char *got = NULL;
-	int rc = gf_safetensors_metadata(s, key, &got, err);
+	int rc;
 
-	if (!rc && strcmp(got, want) != 0)
+	if (w->may_be_absent && !gf_safetensors_has_metadata(s, w->key))
+		return 0;
+	rc = gf_safetensors_metadata(s, w->key, &got, err);
+	if (!rc && strcmp(got, w->value) != 0)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: was written with %s \"%s\", this run "
 				  "has \"%s\"",
-				  s->path, what, got, want);
+				  s->path, w->what, got, w->value);
 	free(got);
 	return rc;
 }
-
-/* What a set says of the ranks that wrote it. */
-struct origin {
-	size_t step, ranks, servers;
-};
 
 static int check_identity(const struct gf_safetensors *s,
 			  const struct origin *from,
 			  const struct gf_run_identity *id,
 			  struct gf_error *err)
 {
-	const struct {
-		const char *key;
-		size_t want;
-		const char *what;
-	} numbers[] = {
-		{GF_CKPT_RANKS, from->ranks, "ranks"},
-		{KEY_SERVERS, from->servers, "servers"},
-		{GF_CKPT_STEP, from->step, "step"},
-		{"batch_per_rank", id->batch, "batch"},
-		{"accumulate", id->accumulate, "accumulated batches"},
-		{"samples", id->samples, "training samples"},
-		{"seed", id->seed, "seed"},
-		{"staleness", id->staleness, "staleness"},
-	};
+	const struct marks marks = marks_of(from, id);
 	size_t i;
-	int rc;
+	int rc = 0;
 
-	rc = same_text(s, KEY_FORMAT, FORMAT, "format", err);
-	if (!rc)
-		rc = same_text(s, "model", id->model, "model", err);
-	if (!rc)
-		rc = same_text(s, "method", id->method, "method", err);
-	if (!rc)
-		rc = same_text(s, "optimizer", id->optimizer, "optimizer", err);
-	for (i = 0; !rc && i < GF_ARRAY_LENGTH(numbers); i++)
-		rc = same_size(s, numbers[i].key, numbers[i].want,
-			       numbers[i].what, err);
+	for (i = 0; !rc && i < WORDS; i++)
+		rc = same_words(s, &marks.words[i], err);
+	for (i = 0; !rc && i < NUMBERS; i++)
+		rc = same_number(s, &marks.numbers[i], err);
 	return rc;
 }
 
@@ -262,7 +309,7 @@ static int find_origin(const char *dir, struct origin *from,
 	if (!rc)
 		rc = gf_safetensors_metadata_size(&s, GF_CKPT_RANKS, 1, INT_MAX,
 						  &from->ranks, err);
-	if (!rc)
+	if (!rc && gf_safetensors_has_metadata(&s, KEY_SERVERS))
 		rc = gf_safetensors_metadata_size(&s, KEY_SERVERS, 0,
 						  from->ranks - 1,
 						  &from->servers, err);

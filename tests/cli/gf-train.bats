@@ -105,7 +105,23 @@ plan_for() { # ranks [model name]
 	[ -z "$output" ]
 }
 
+# forget KEY...: the newest checkpoint of ckpt/ without these in its metadata
+forget() {
+	python3 - "$(ls -d ckpt/step-* | tail -n 1)/rank-0.safetensors" "$@" <<- 'END'
+		import json, struct, sys
+		data = open(sys.argv[1], 'rb').read()
+		n = struct.unpack('<Q', data[:8])[0]
+		head = json.loads(data[8:8 + n])
+		for key in sys.argv[2:]:
+		    del head['__metadata__'][key]
+		text = json.dumps(head).encode()
+		text += b' ' * (-len(text) % 8)
+		open(sys.argv[1], 'wb').write(struct.pack('<Q', len(text)) + text + data[8 + n:])
+	END
+}
+
 @test "a folder with checkpoints is not mixed with another run's" {
+	command -v python3 > /dev/null || skip "python3 is not installed"
 	wants 0 gf-train $quick --steps 3 --checkpoint ckpt
 	wants 2 gf-train $quick --steps 3 --checkpoint ckpt
 	one_line
@@ -121,6 +137,14 @@ plan_for() { # ranks [model name]
 	mkdir empty
 	wants 3 gf-train $quick --checkpoint empty --resume
 	says 'empty: want a complete checkpoint (a folder step-N), found none'
+	# what an earlier version did not write down
+	forget servers codecs loss_scale pipeline_warmup_steps chunk_elems
+	wants 0 gf-train $quick --steps 4 --checkpoint ckpt --resume
+	forget batch_per_rank
+	wants 2 gf-train $quick --checkpoint ckpt --resume
+	one_line
+	says 'ckpt/step-4/rank-0.safetensors: /__metadata__/batch_per_rank: '
+	rm -r ckpt/step-4
 	truncate -s -1 ckpt/step-3/rank-0.safetensors
 	wants 3 gf-train $quick --checkpoint ckpt --resume
 	one_line
@@ -391,6 +415,18 @@ plan_for() { # ranks [model name]
 	wants 2 gf-train $quick --plan one.json --checkpoint stopped --resume
 	one_line
 	says 'was written with staleness 2, this run has 1'
+	jq '.pipeline.warmup_steps = 50' pipe.json > later.json
+	wants 2 gf-train $quick --plan later.json --checkpoint stopped --resume
+	one_line
+	says 'was written with warm-up steps of the pipeline 3, this run has 50'
+	# gradients in flight are means under a loss scale, sums without one
+	wants 2 gf-train $quick --plan pipe.json --checkpoint stopped --resume --loss-scale 64
+	one_line
+	says 'was written with loss scale "none", this run has "static"'
+	jq '.messages[].codec = "q8"' pipe.json > coded.json
+	wants 2 gf-train $quick --plan coded.json --checkpoint stopped --resume
+	one_line
+	says 'was written with codecs "f32", this run has "q8"'
 	jq '.pipeline.staleness = 3' pipe.json > three.json
 	wants 0 gf-train --model digits-mlp --threads 1 --plan three.json --steps 12
 	says 'staleness 3: gradients older than one step often keep a training from converging'
