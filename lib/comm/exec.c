@@ -86,14 +86,18 @@ static int post(struct gf_exec_run *run, struct gf_exec_slots *slots,
 {
 	uint32_t i = slots->steps[slots->given++];
 	const struct gf_step *step = &run->schedule->steps[i];
+	double began_s;
 	char *slot;
 
 	run->states[i].slot = slots->free[--slots->nfree];
 	slot = gf_exec_slot(slots, run->states[i].slot);
-	if (step->op == GF_STEP_SEND)
+	if (step->op == GF_STEP_SEND) {
+		began_s = gf_exec_coding_begin(run);
 		gf_codec_send(run->element.codec, slot,
 			      (float *)(void *)at(run, step->range),
 			      step->range.count);
+		gf_exec_coding_end(run, began_s);
+	}
 	return transfer(run, i, slot, err);
 }
 
@@ -128,6 +132,7 @@ static void deposit(struct gf_exec_run *run, const struct gf_step *step,
 	const struct gf_element *e = &run->element;
 	char *to = at(run, step->range);
 	size_t n = step->range.count;
+	double began_s = gf_exec_coding_begin(run);
 
 	if (!e->codec)
 		gf_element_reduce(e, to, slot, n);
@@ -135,6 +140,7 @@ static void deposit(struct gf_exec_run *run, const struct gf_step *step,
 		gf_codec_decode(e->codec, (float *)(void *)to, slot, n);
 	else
 		gf_codec_decode_add(e->codec, (float *)(void *)to, slot, n);
+	gf_exec_coding_end(run, began_s);
 }
 
 static void give_back(struct gf_exec_slots *slots, uint32_t slot)
@@ -147,6 +153,7 @@ static void take(struct gf_exec_run *run, const struct gf_step *step)
 {
 	const struct gf_element *e = &run->element;
 	char *to = at(run, step->range);
+	double began_s = gf_exec_coding_begin(run);
 
 	if (step->op == GF_STEP_COPY)
 		memcpy(to, at(run, step->from),
@@ -157,6 +164,7 @@ static void take(struct gf_exec_run *run, const struct gf_step *step)
 	else if (e->codec) /* GF_STEP_ROUND; others go as they are */
 		gf_codec_round(e->codec, (float *)(void *)to,
 			       step->range.count);
+	gf_exec_coding_end(run, began_s);
 }
 
 /* A step whose dependencies are done. */

@@ -86,6 +86,9 @@ uint64_t gf_exec_moves(const struct gf_exec_run *run);
 /* Bytes that this rank has put on the wire since the last start, after the
  * codec; without a schedule: unknown, 0. */
 uint64_t gf_exec_wire_bytes(const struct gf_exec_run *run);
+/* Seconds that codecs and the merging of sets have taken in all runs, on the
+ * thread that calls this; sums of plain numbers belong to the transfer. */
+double gf_exec_coding_s(const struct gf_exec *x);
 /* What it waits for, for messages: the first step in program order that is
  * under way, and its peer; -1 and 0 if there is none. */
 void gf_exec_waiting_for(const struct gf_exec_run *run, int *peer,

@@ -59,6 +59,7 @@ int gf_exec_library_prepare(struct gf_exec_run *run, struct gf_error *err)
 int gf_exec_library_start(struct gf_exec_run *run, struct gf_error *err)
 {
 	struct gf_comm *c = run->exec->comm;
+	double began_s = gf_exec_coding_begin(run);
 	void *data = run->data;
 
 	run->left = 1;
@@ -68,6 +69,7 @@ int gf_exec_library_start(struct gf_exec_run *run, struct gf_error *err)
 				(const float *)(const void *)run->data,
 				run->count_elems);
 	}
+	gf_exec_coding_end(run, began_s);
 	return c->ops->iallreduce(c, data, run->count_elems, &run->wire,
 				  &run->library, err);
 }
@@ -76,15 +78,18 @@ int gf_exec_library_progress(struct gf_exec_run *run, struct gf_error *err)
 {
 	struct gf_comm *c = run->exec->comm;
 	int rc = c->ops->test(c, run->library, err);
+	double began_s;
 
 	if (!rc)
 		return 0;
 	run->library = NULL;
 	if (rc < 0)
 		return rc;
+	began_s = gf_exec_coding_begin(run);
 	if (run->element.codec)
 		gf_codec_decode(run->element.codec, (float *)(void *)run->data,
 				run->outgoing.memory, run->count_elems);
+	gf_exec_coding_end(run, began_s);
 	run->left = 0;
 	run->moves++;
 	return 0;

@@ -12,6 +12,7 @@ struct gf_exec {
 	struct gf_comm *comm;
 	size_t staging_bytes;
 	struct gf_exec_run *running; /* started and not ended */
+	double coding_s;
 };
 
 /* How a step is taken. */
@@ -68,6 +69,9 @@ static inline char *gf_exec_slot(const struct gf_exec_slots *slots,
 	return slots->memory + slot * slots->slot_bytes;
 }
 
+/* Around what gf_exec_coding_s counts: *began_s is 0 where it does not. */
+double gf_exec_coding_begin(const struct gf_exec_run *run);
+void gf_exec_coding_end(struct gf_exec_run *run, double began_s);
 /* Out of the list of running ones; what is under way is called back. */
 void gf_exec_stop(struct gf_exec_run *run);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
 #include "comm/exec_parts.h"
 
@@ -39,6 +40,24 @@ void gf_exec_free(struct gf_exec *x)
 void gf_exec_staging_bytes(struct gf_exec *x, size_t staging_bytes)
 {
 	x->staging_bytes = staging_bytes;
+}
+
+double gf_exec_coding_s(const struct gf_exec *x)
+{
+	return x->coding_s;
+}
+
+double gf_exec_coding_begin(const struct gf_exec_run *run)
+{
+	const struct gf_element *e = &run->element;
+
+	return e->codec || !e->number ? gf_clock_s() : 0;
+}
+
+void gf_exec_coding_end(struct gf_exec_run *run, double began_s)
+{
+	if (began_s > 0)
+		run->exec->coding_s += gf_clock_s() - began_s;
 }
 
 size_t gf_exec_segment_elems(const struct gf_comm *c,

@@ -88,7 +88,9 @@ static void end_step(struct gf_engine *e, struct gf_engine_step *s)
 		pthread_mutex_lock(&e->thread.lock);
 		e->counted.hooks_s += gf_clock_s() - began_s;
 	}
+	e->counted.coding_s = gf_exec_coding_s(e->exec);
 	e->totals = e->counted;
+	gf_engine_publish(e);
 	s->ended = true;
 	e->nended++;
 }
@@ -288,6 +290,18 @@ struct gf_engine_totals gf_engine_totals(struct gf_engine *e)
 	totals = e->totals;
 	pthread_mutex_unlock(&e->thread.lock);
 	return totals;
+}
+
+void gf_engine_publish(struct gf_engine *e)
+{
+	atomic_store_explicit(&e->handling_s,
+			      e->counted.hooks_s + gf_exec_coding_s(e->exec),
+			      memory_order_relaxed);
+}
+
+double gf_engine_handling_s(const struct gf_engine *e)
+{
+	return atomic_load_explicit(&e->handling_s, memory_order_relaxed);
 }
 
 uint64_t gf_engine_dense_bytes(const struct gf_engine *e)

@@ -95,12 +95,16 @@ const struct gf_message_times *gf_engine_times(const struct gf_engine *e);
 /* When a gradient of that step was ready. */
 double gf_engine_ready_s(const struct gf_engine *e, size_t tensor);
 /* Bytes that this rank has sent in messages, and the seconds that the thread
- * spent in hooks, in the steps that have ended. */
+ * spent in hooks, and in codecs and the merging of sets, in the steps that have
+ * ended. */
 struct gf_engine_totals {
 	uint64_t sent_bytes;
-	double hooks_s;
+	double hooks_s, coding_s;
 };
 struct gf_engine_totals gf_engine_totals(struct gf_engine *e);
+/* Both kinds of seconds together up to now, within a step: what the thread does
+ * apart from moving data. At any time, from any thread. */
+double gf_engine_handling_s(const struct gf_engine *e);
 /* What this rank would send for the plan's messages, as they are and in f32:
  * the measure of what a selection or a codec saves. Bytes per step. */
 uint64_t gf_engine_dense_bytes(const struct gf_engine *e);

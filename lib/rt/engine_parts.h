@@ -2,6 +2,7 @@
 #ifndef GF_RT_ENGINE_PARTS_H
 #define GF_RT_ENGINE_PARTS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "coll/schedule.h"
@@ -87,6 +88,7 @@ struct gf_engine {
 	uint64_t before; /* steps of an earlier run */
 	int nactive;     /* <= lanes; changed by the communication thread */
 	struct gf_engine_totals totals; /* of messages that have ended */
+	_Atomic double handling_s; /* as of gf_engine_publish; not under it */
 
 	/* communication thread; with one rank the compute thread */
 	struct gf_engine_totals counted;
@@ -115,6 +117,8 @@ void gf_engine_settle(struct gf_engine *e, struct gf_engine_step *s,
 void gf_engine_hook(struct gf_engine *e,
 		    void (*hook)(void *ctx, size_t slot, size_t message),
 		    const struct gf_engine_step *s, size_t message);
+/* Lets others see what was counted. */
+void gf_engine_publish(struct gf_engine *e);
 void *gf_engine_thread(void *engine);
 
 /* The path of a message that is about to go. */

@@ -247,6 +247,7 @@ static int work(struct gf_engine *e, bool *moved, struct gf_error *err)
 	rc = rc ? rc : start_messages(e, moved, err);
 	rc = rc ? rc : move_messages(e, passed_s, &progress, err);
 	*moved |= progress;
+	gf_engine_publish(e);
 	return rc ? rc : serve_call(e, moved, err);
 }
 

@@ -22,6 +22,16 @@ int gf_train_log_open(struct gf_train_log *log, const char *path,
 	return 0;
 }
 
+static void put_times(struct gf_json_writer *w, const struct gf_train_times *t)
+{
+	gf_json_put_real(w, "compute_s", t->step.compute_s);
+	gf_json_put_real(w, "update_s", t->step.update_s);
+	gf_json_put_real(w, "exposed_s", t->step.exposed_s);
+	gf_json_put_real(w, "exposed_handling_s", t->step.handling_s);
+	gf_json_put_real(w, "select_s", t->select_s);
+	gf_json_put_real(w, "codec_s", t->codec_s);
+}
+
 static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 		    const struct gf_train_row *row)
 {
@@ -58,7 +68,7 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	}
 	gf_json_put_real(w, "time_s", row->seconds);
 	if (strcmp(row->part, "train") == 0)
-		gf_json_put_real(w, "select_s", row->select_s);
+		put_times(w, &row->times);
 	gf_json_put_real(w, "samples_per_s", row->samples_per_s);
 	gf_json_close_object(w);
 }

@@ -16,17 +16,38 @@
 struct stretch {
 	size_t after_step;
 	double began_s;
-	double select_s; /* of the run, before it */
+	struct gf_train_times times; /* of the run, before it */
 };
 
-static double select_s(const struct gf_trainer *t)
+static struct gf_train_times times_of(const struct gf_timeline *timeline,
+				      struct gf_engine *e)
 {
-	return gf_engine_totals(t->method.engine).hooks_s;
+	struct gf_engine_totals totals = gf_engine_totals(e);
+
+	return (struct gf_train_times){timeline->parts, totals.hooks_s,
+				       totals.coding_s};
+}
+
+static struct gf_train_times times_now(const struct gf_trainer *t)
+{
+	return times_of(&t->result->timeline, t->method.engine);
+}
+
+static struct gf_train_times times_since(const struct gf_train_times *before,
+					 struct gf_train_times now)
+{
+	now.step.compute_s -= before->step.compute_s;
+	now.step.update_s -= before->step.update_s;
+	now.step.exposed_s -= before->step.exposed_s;
+	now.step.handling_s -= before->step.handling_s;
+	now.select_s -= before->select_s;
+	now.codec_s -= before->codec_s;
+	return now;
 }
 
 static struct stretch stretch_from(const struct gf_trainer *t, size_t step)
 {
-	return (struct stretch){step, gf_clock_s(), select_s(t)};
+	return (struct stretch){step, gf_clock_s(), times_now(t)};
 }
 
 /* --- what is told --------------------------------------------------------- */
@@ -90,7 +111,7 @@ static int tell_epoch(struct gf_trainer *t, size_t step,
 	row->step = step;
 	row->rate = rate_of(t, step);
 	row->seconds = gf_clock_s() - here->began_s;
-	row->select_s = select_s(t) - here->select_s;
+	row->times = times_since(&here->times, times_now(t));
 	row->samples_per_s = (double)(steps * t->tally.batch) *
 			     t->config->plan->ranks / row->seconds;
 	row->perplexity = perplexity_of(t, row->loss);
@@ -217,7 +238,7 @@ static int add_up_bytes(struct gf_team *team, struct gf_train_result *result,
 		result->sent_bytes += all[2 * r];
 		result->dense_bytes += all[2 * r + 1];
 	}
-	result->select_s = gf_engine_totals(team->engine).hooks_s;
+	result->times = times_of(&result->timeline, team->engine);
 	free(all);
 	return rc;
 }

@@ -73,6 +73,12 @@ static double updating(const struct gf_step_times *s, size_t m)
 	return s->end_s - s->exchanged_s;
 }
 
+static double handling(const struct gf_step_times *s, size_t m)
+{
+	(void)m;
+	return s->handling_s;
+}
+
 static double ready(const struct gf_step_times *s, size_t m)
 {
 	return s->messages[m].ready_s - s->applied_start_s;
@@ -100,6 +106,7 @@ void gf_report_make(const struct gf_plan *plan,
 	r->forward_s = over_steps(timeline, 0, forward);
 	r->backward_s = over_steps(timeline, 0, backward);
 	r->wait_s = over_steps(timeline, 0, waiting);
+	r->handling_s = over_steps(timeline, 0, handling);
 	r->update_s = over_steps(timeline, 0, updating);
 	r->nmessages = plan->nmessages;
 	r->messages = gf_xcalloc(plan->nmessages + 1, sizeof(*r->messages));

@@ -82,6 +82,12 @@ static void add_iteration(struct gf_text *out, const struct gf_report *r)
 		     gf_human_time(r->backward_s, &h[2]),
 		     gf_human_time(r->wait_s, &h[3]),
 		     gf_human_time(r->update_s, &h[4]), r->nsteps);
+	if (r->handling_s > 0)
+		gf_text_addf(out,
+			     "of waiting, %s are selection and codecs, %s "
+			     "communication\n",
+			     gf_human_time(r->handling_s, &h[0]),
+			     gf_human_time(r->wait_s - r->handling_s, &h[1]));
 	if (r->has_prediction)
 		gf_text_addf(out,
 			     "iteration predicted %s, measured %s, "
@@ -106,11 +112,13 @@ static void add_bytes(struct gf_text *out, const struct gf_plan *plan,
 		gf_human_size((double)result->sent_bytes / parts, &h[0]),
 		100 * (double)result->sent_bytes / (double)result->dense_bytes,
 		gf_human_size((double)result->dense_bytes / parts, &h[1]));
-	if (result->select_s > 0)
-		gf_text_addf(out,
-			     "packing, selection and scaling took %s per "
-			     "step\n",
-			     gf_human_time(result->select_s / steps, &h[0]));
+	if (result->times.select_s + result->times.codec_s > 0)
+		gf_text_addf(
+			out,
+			"per step: packing, selection and scaling %s, "
+			"codecs and merging %s\n",
+			gf_human_time(result->times.select_s / steps, &h[0]),
+			gf_human_time(result->times.codec_s / steps, &h[1]));
 }
 
 char *gf_report_text(const struct gf_plan *plan,

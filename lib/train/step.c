@@ -122,6 +122,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	struct gf_method *m = s->method;
 	struct gf_compute *c = s->compute;
 	struct gradients g = {.stepper = s, .times = t};
+	double handled_s;
 	int rc;
 
 	memset(out, 0, sizeof(*out));
@@ -138,17 +139,22 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	if (rc)
 		return rc;
 	t->backward_s = gf_clock_s();
+	handled_s = gf_engine_handling_s(m->engine);
 	gf_method_backward_end(m);
 	rc = gf_method_exchange(m, step, err);
 	if (rc)
 		return rc;
 	t->exchanged_s = gf_clock_s();
+	/* what is seen late of before must not exceed the time */
+	t->handling_s = fmin(gf_engine_handling_s(m->engine) - handled_s,
+			     t->exchanged_s - t->backward_s);
 	t->applied_start_s = applied_start_s(s);
 	memcpy(t->messages, gf_method_times(m),
 	       s->timeline->nmessages * sizeof(*t->messages));
 	c->ops->update(c, m, step, lr);
 	out->skipped = m->skipped;
 	t->end_s = gf_clock_s();
+	gf_timeline_close(s->timeline);
 	out->sent_bytes = gf_method_sent_bytes(m);
 	out->dense_bytes = gf_engine_dense_bytes(m->engine);
 	return 0;

@@ -18,6 +18,7 @@ struct gf_step_times {
 	double forward_s;   /* forward and loss are done, backward begins */
 	double backward_s;  /* backward is done */
 	double exchanged_s; /* every message that the update needs has ended */
+	double handling_s;  /* of exchanged_s - backward_s: selection, codecs */
 	double end_s;       /* the update is done */
 	double *gradient_s; /* ntensors: when each gradient was there */
 	/* Of the step whose gradient this one applied: its messages, and when
@@ -26,16 +27,29 @@ struct gf_step_times {
 	struct gf_message_times *messages; /* nmessages */
 };
 
+/* Where the time of steps went, summed over them: the compute thread's, one
+ * behind the other. */
+struct gf_step_parts {
+	double compute_s;  /* forward and backward */
+	double update_s;
+	double exposed_s;  /* waiting for messages */
+	double handling_s; /* of exposed_s: while the communication thread was
+			    * at selection, packing, scaling, codecs */
+};
+
 struct gf_timeline {
 	size_t ntensors, nmessages;
 	size_t nsteps; /* that were recorded, also those overwritten */
 	struct gf_step_times *ring;
+	struct gf_step_parts parts; /* of all closed steps */
 };
 
 void gf_timeline_init(struct gf_timeline *t, size_t ntensors, size_t nmessages);
 void gf_timeline_release(struct gf_timeline *t);
 /* The slot of a new step; overwrites the oldest. */
 struct gf_step_times *gf_timeline_next(struct gf_timeline *t, size_t step);
+/* The newest is complete. */
+void gf_timeline_close(struct gf_timeline *t);
 /* The newest. */
 const struct gf_step_times *gf_timeline_last(const struct gf_timeline *t);
 /* Steps that can be looked at, and the i-th of them, oldest first. */

@@ -25,6 +25,14 @@
  * a "no" (replicas differ, the loss is not finite), with the reason in err.
  */
 
+/* Where time went: a step's parts, and what the communication thread did beside
+ * moving data, hidden behind backward or not. */
+struct gf_train_times {
+	struct gf_step_parts step;
+	double select_s; /* packing, selection, scaling */
+	double codec_s;  /* codecs and the merging of sets, at every hop */
+};
+
 /* One row of what is known after a step, an epoch, or a test. */
 struct gf_train_row {
 	const char *part;   /* "batch": one step's samples; "train": an epoch's
@@ -41,9 +49,7 @@ struct gf_train_row {
 	uint64_t sent_bytes, dense_bytes;
 	double seconds;       /* of the step, the epoch, the test, on rank 0 */
 	double samples_per_s; /* all ranks', labels too */
-	/* Of a "train", by rank 0's communication thread beside the messages
-	 * themselves: packing, selection, scaling. */
-	double select_s;
+	struct gf_train_times times; /* of a "train", rank 0's */
 };
 
 struct gf_train_watch {
@@ -83,8 +89,7 @@ struct gf_train_result {
 	struct gf_train_row train, test; /* the last of each; part NULL: none */
 	/* By all ranks in the steps that were run, as in rows. */
 	uint64_t sent_bytes, dense_bytes;
-	double select_s; /* this rank's, beside the messages themselves:
-			  * packing, selection, scaling */
+	struct gf_train_times times; /* this rank's, of those steps */
 };
 
 /* Fills in what is absent in config->training: the plan's batch, and defaults

@@ -10,10 +10,11 @@
 # pipeline  K = 2, one message or several  density   gTop-k's sweep
 #
 # All hosts share this machine's cores: compute does not scale, the links do.
-# exposed is what the step waits for communication. select is what rank 0's
-# communication thread spends in packing, selection and scaling, behind backward
-# or in the exposed time; codecs, which run inside the all-reduce at every hop,
-# are communication. What this build cannot run is skipped aloud.
+# A step is compute + update + handling + network, means over the run. The last
+# two are what it waits for messages: while the communication thread is at
+# selection and codecs, and while data moves. select and codec are all that rank
+# 0's communication thread spends in them, also behind backward. What this build
+# cannot run is skipped aloud.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${BUILD:-build}")
@@ -74,16 +75,6 @@ density() {
 
 reason() { grep -m 1 '^gf-' "$work/errors.txt" || tail -n 1 "$work/errors.txt"; }
 
-milliseconds() { # label: from gf-train's line of the iteration
-	awk -v want="$1" '/^iteration [^p]/ {
-		gsub(/[:,]/, " ")
-		for (i = 1; i < NF; i++) if ($i == want) {
-			scale["s"] = 1e3; scale["ms"] = 1; scale["us"] = 1e-3; scale["ns"] = 1e-6
-			printf "%.2f", $(i + 1) * scale[$(i + 2)]; exit
-		}
-	}' "$work/report.txt"
-}
-
 measure() { # hosts label plan-options...
 	local hosts=$1 label=$2 ranks=$1
 	shift 2
@@ -100,21 +91,22 @@ measure() { # hosts label plan-options...
 		echo "skipped: $label: $(reason)"
 		return
 	fi
-	# time of the epochs up to the first whose test reaches the target
+	# milliseconds per step of rank 0; what a rank sends; and the time of the
+	# epochs up to the first whose test reaches the target
 	jq -rs --argjson target "$target" '
 		map(select(.part != "batch")) as $r |
 		([$r[] | select(.part == "test" and .accuracy >= $target).epoch] | first) as $at |
 		($r | last) as $final |
-		([$r[] | select(.part == "train")]) as $epochs |
-		[([$epochs[].sent_bytes] | add) / $final.step / $final.ranks / 1e6, 100 * $final.accuracy,
-		 1e3 * ([$epochs[].select_s] | add) / $final.step,
-		 (if $at then [$r[] | select(.part == "train" and .epoch <= $at).time_s] | add else -1 end)] | @tsv' \
+		[$r[] | select(.part == "train")] as $epochs |
+		def each(f): 1e3 * ([$epochs[] | f] | add) / $final.step;
+		[each(.compute_s + .update_s + .exposed_s), each(.compute_s), each(.update_s), each(.exposed_handling_s),
+		 each(.exposed_s - .exposed_handling_s), each(.select_s), each(.codec_s),
+		 ([$epochs[].sent_bytes] | add) / $final.step / ($final.ranks + ($final.servers // 0)) / 1e6, 100 * $final.accuracy,
+		 (if $at then [$r[] | select(.part == "train" and .epoch <= $at).time_s] | add else "never" end)] | @tsv' \
 		"$work/log.jsonl" > "$work/figures.txt"
-	read -r sent accuracy selecting reached < "$work/figures.txt"
-	printf '%-18s %8s %8s %8s %8s %8.2f %9.3f %8.2f %% %10s\n' "$label" "$(milliseconds iteration)" \
-		"$(bc -l <<< "$(milliseconds forward) + $(milliseconds backward)")" "$(milliseconds update)" \
-		"$(milliseconds waiting)" "$selecting" "$sent" "$accuracy" \
-		"$(awk -v t="$reached" 'BEGIN {if (t < 0) print "never"; else printf "%.2f s", t}')"
+	read -ra f < "$work/figures.txt"
+	[ "${f[9]}" = never ] || f[9]=$(printf '%.2f s' "${f[9]}")
+	printf '%-18s %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %9.3f %8.2f %% %10s\n' "$label" "${f[@]}"
 }
 
 echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
@@ -131,8 +123,8 @@ for hosts in "${hosts_list[@]}"; do
 		compare | ladder | pipeline | density) ;;
 		*) echo "methods: want compare, ladder, pipeline or density, got $part" >&2; exit 2 ;;
 		esac
-		printf '\n== %s: %d hosts, 1 Gb/s; times of a step in ms, medians; to %s accuracy\n' "$part" "$hosts" "$target"
-		printf '%-18s %8s %8s %8s %8s %8s %9s %10s %10s\n' method step compute update exposed select MB/rank accuracy reached
+		printf '\n== %s: %d hosts, 1 Gb/s; times of a step in ms, means; to %s accuracy\n' "$part" "$hosts" "$target"
+		printf '%-18s %8s %8s %8s %8s %8s %8s %8s %9s %10s %10s\n' method step compute update handling network select codec MB/rank accuracy reached
 		while IFS='|' read -r label options; do
 			# shellcheck disable=SC2086 # options are words
 			measure "$hosts" "$label" $options < /dev/null

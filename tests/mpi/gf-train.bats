@@ -64,9 +64,13 @@ largest() {
 		wants 0 mpi 3 gf-train -q --threads 1 --plan plan.json --epochs 8 --check-replicas 5 \
 			--target 0.8 --log log.jsonl
 		grep -qE '^sent .* per rank and step, .* % of dense f32' out.txt
-		grep -qE '^packing, selection and scaling took .*s per step$' out.txt
-		jq -se 'map(select(.part == "train")) | length == 8 and all(.select_s > 0 and .select_s < .time_s)' log.jsonl
-		jq -se 'map(select(.part != "train")) | all(has("select_s") | not)' log.jsonl
+		grep -qE '^per step: packing, selection and scaling .*s, codecs and merging .*s$' out.txt
+		grep -qE '^of waiting, .*s are selection and codecs, .*s communication$' out.txt
+		jq -se 'map(select(.part == "train")) | length == 8 and all(
+			.select_s > 0 and .codec_s >= 0 and .select_s + .codec_s < .time_s and
+			.exposed_handling_s <= .exposed_s and .exposed_handling_s <= .select_s + .codec_s + 1e-9 and
+			.compute_s > 0 and .compute_s + .update_s + .exposed_s <= .time_s)' log.jsonl
+		jq -se 'map(select(.part != "train")) | all(has("select_s") or has("codec_s") | not)' log.jsonl
 		# behind the warm-up a step sends so much of what dense would
 		tail -n 40 log.jsonl | jq -se --argjson most "$most" 'map(select(.part == "batch")) |
 			length > 20 and all(.sent_bytes > 0 and .sent_bytes < $most * .dense_bytes)'

@@ -146,6 +146,11 @@ static void run_message(struct gf_comm *c, const struct message *m, void *data,
 	EXPECT(!rc, "%s: %s", m->what, err.text);
 	if (!rc && wire_bytes)
 		*wire_bytes = gf_exec_wire_bytes(run);
+	/* numbers as they are take no clock; one rank may have no hop */
+	if (!m->element.codec && m->element.number)
+		EXPECT(gf_exec_coding_s(x) == 0, "%s: coding", m->what);
+	else if (m->element.codec && c->rank < m->args.ranks && c->ranks > 1)
+		EXPECT(gf_exec_coding_s(x) > 0, "%s: no coding", m->what);
 	gf_exec_run_free(run);
 	gf_exec_free(x);
 	gf_schedule_release(&s);
