@@ -15,6 +15,9 @@
 #define VECTORS "vectors"
 #define NONE    "none"
 
+/* Of a watched step. */
+#define WATCHED_ELEMS ((size_t)1 << 18)
+
 /* --- which optimiser ------------------------------------------------------ */
 
 static int find(const char *name, const struct gf_optimizer_ops **ops,
@@ -157,29 +160,48 @@ double gf_optimizer_norm(const struct gf_optimizer *o, float scale,
 	       sqrt(gf_kernels()->sum_squares_f32(grad, o->count_elems));
 }
 
+/* A watched range goes in pieces, where it may, so that what is done with the
+ * first of them overlaps the rest. */
+static void step_range(struct gf_optimizer *o, struct gf_optim_part part,
+		       const struct gf_optim_range *r)
+{
+	const bool cut = o->watch.changed && o->ops->elementwise;
+	size_t first = r->first, left = r->count_elems, k;
+
+	for (; left; first += part.count_elems, left -= part.count_elems) {
+		struct gf_optim_part p = part;
+
+		p.count_elems = part.count_elems =
+			cut && left > WATCHED_ELEMS ? WATCHED_ELEMS : left;
+		p.grad += first;
+		p.weight += first;
+		for (k = 0; o->ops->slots[k]; k++)
+			p.slot[k] = o->slot[k] + first;
+		o->ops->step(&o->config, &p);
+		if (o->watch.changed)
+			o->watch.changed(o->watch.ctx, first, p.count_elems);
+	}
+}
+
 void gf_optimizer_step(struct gf_optimizer *o, double lr, float scale,
 		       const float *grad, float *weight)
 {
 	double norm = 0;
-	size_t i, k;
+	size_t i;
 
 	if (o->config.clip_norm > 0)
 		norm = gf_optimizer_norm(o, scale, grad);
 	if (norm > o->config.clip_norm)
 		scale = (float)((double)scale * (o->config.clip_norm / norm));
 	for (i = 0; i < o->nranges; i++) {
-		const struct gf_optim_range *r = &o->ranges[i];
-		struct gf_optim_part part = {
+		const struct gf_optim_part part = {
 			.lr = lr,
 			.scale = scale,
-			.excluded = r->excluded,
-			.grad = grad + r->first,
-			.weight = weight + r->first,
-			.count_elems = r->count_elems,
+			.excluded = o->ranges[i].excluded,
+			.grad = grad,
+			.weight = weight,
 		};
 
-		for (k = 0; o->ops->slots[k]; k++)
-			part.slot[k] = o->slot[k] + r->first;
-		o->ops->step(&o->config, &part);
+		step_range(o, part, &o->ranges[i]);
 	}
 }

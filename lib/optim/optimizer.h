@@ -64,12 +64,20 @@ struct gf_optimizer_ops {
 
 extern const struct gf_optimizer_ops *const gf_optimizers[]; /* NULL-ended */
 
+/* In the middle of a step: weights first to first + count - 1 are new, and
+ * stay so until the next one. (optional) */
+struct gf_optim_watch {
+	void (*changed)(void *ctx, size_t first, size_t count_elems);
+	void *ctx;
+};
+
 struct gf_optimizer {
 	const struct gf_optimizer_ops *ops;
 	struct gf_optim_config config; /* its strings are borrowed */
 	struct gf_optim_range *ranges;
 	size_t nranges, count_elems;
 	float *slot[GF_OPTIM_SLOTS];
+	struct gf_optim_watch watch; /* the caller's to set */
 };
 
 /* -EINVAL: no such optimiser, or a pattern that fits no tensor; -ENOMEM. */

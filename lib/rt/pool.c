@@ -41,10 +41,24 @@ int gf_pool_init(struct gf_pool *p, struct gf_comm *comm,
 	return 0;
 }
 
+int gf_pool_pin(struct gf_pool *p, struct gf_gpu *gpu, struct gf_error *err)
+{
+	int rc = gpu->ops->host_pin(gpu, p->data,
+				    p->count_elems * sizeof(float), err);
+
+	if (!rc)
+		p->gpu = gpu;
+	else
+		gf_error_prefix(err, "gradients");
+	return rc;
+}
+
 void gf_pool_release(struct gf_pool *p)
 {
 	if (!p || !p->comm)
 		return;
+	if (p->gpu)
+		p->gpu->ops->host_unpin(p->gpu, p->data);
 	p->comm->ops->buffer_free(p->comm, p->data);
 	free(p->offsets);
 	*p = (struct gf_pool){0};

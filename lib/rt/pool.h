@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
+#include "gpu/gpu.h"
 
 /*
  * The gradient memory pool (GradientFlow, section III): one f32 buffer per
@@ -18,11 +19,14 @@ struct gf_pool {
 	size_t count_elems;
 	size_t *offsets; /* ntensors + 1, in elements */
 	size_t ntensors;
+	struct gf_gpu *gpu; /* that it is pinned for; NULL: none */
 };
 
 int gf_pool_init(struct gf_pool *p, struct gf_comm *comm,
 		 const size_t *count_elems, size_t ntensors,
 		 struct gf_error *err);
+/* A GPU, borrowed while the pool lives, will copy to and from it by itself. */
+int gf_pool_pin(struct gf_pool *p, struct gf_gpu *gpu, struct gf_error *err);
 void gf_pool_release(struct gf_pool *p);
 /* The tensor that an element belongs to. */
 size_t gf_pool_tensor_at(const struct gf_pool *p, size_t element);

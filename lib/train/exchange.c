@@ -24,6 +24,8 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 	x->scale = gf_xcalloc(x->env.depth, sizeof(*x->scale));
 	for (i = 0; i < x->env.depth && !rc; i++) {
 		rc = gf_pool_init(&x->pools[i], x->env.comm, counts, n, err);
+		if (!rc && x->env.gpu)
+			rc = gf_pool_pin(&x->pools[i], x->env.gpu, err);
 		if (rc)
 			break;
 		x->plan_work[i] =

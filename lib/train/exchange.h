@@ -30,6 +30,7 @@ struct gf_exchange_env {
 	size_t epoch_steps;         /* warm-up by epochs; 0: none here */
 	double momentum;            /* the optimiser's */
 	double timeout_s;
+	struct gf_gpu *gpu; /* that pools are pinned for; NULL: none */
 	bool scaled; /* sums are of gradients times `scale` over the ranks, and
 		      * come divided by it: means */
 };

@@ -44,6 +44,7 @@ int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 		};
 	rc = gf_optimizer_init(&u->optimizer, config, tensors, n, err);
 	free(tensors);
+	u->optimizer.watch = u->watch;
 	if (!rc && in_parts)
 		rc = check_parts(&u->optimizer, err);
 	return rc;
@@ -99,5 +100,8 @@ void gf_update_part(struct gf_update *u, double lr, size_t first, size_t count,
 		gf_sgd_update(&folded, (float)lr * scale,
 			      grad + (count - (end - from)), u->params + from,
 			      u->optimizer.slot[0] + from, first - from);
+		if (u->optimizer.watch.changed)
+			u->optimizer.watch.changed(u->optimizer.watch.ctx, from,
+						   first - from);
 	}
 }

@@ -23,6 +23,7 @@ struct gf_update {
 	const size_t *offsets;      /* of the tensors, ntensors + 1; borrowed */
 	const struct gf_plan *plan; /* for names; borrowed */
 	const struct gf_shape *shapes; /* of the tensors; borrowed */
+	struct gf_optim_watch watch;   /* of params */
 };
 
 /* What open takes: all but the optimizer is filled in. With in_parts
