@@ -11,6 +11,7 @@
 #include "doc/model.h"
 #include "doc/profile.h"
 #include "nn/net.h"
+#include "optim/optimizer.h"
 #include "train/method.h"
 
 /*
@@ -27,15 +28,21 @@ struct gf_compute_ops {
 	 * (from 1), the first of them before the step's clock starts: like
 	 * gf-profile's, a step's time is without it. */
 	void (*load)(struct gf_compute *c, size_t step, size_t part);
-	/* Forward and loss of this rank's batch: the mean loss, and how many
-	 * labels were told correctly. */
-	int (*forward)(struct gf_compute *c, double *loss, size_t *correct,
-		       struct gf_error *err);
+	/* Forward and loss of this rank's batch; on a device they are merely
+	 * begun. */
+	int (*forward)(struct gf_compute *c, struct gf_error *err);
+	/* Returns when all gradients lie in `grads`, the host's. */
 	int (*backward)(struct gf_compute *c, float *grads,
 			void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			struct gf_error *err);
-	void (*update)(struct gf_compute *c, struct gf_method *m, size_t step,
-		       double lr);
+	/* After it: the mean loss, and how many labels were told correctly. */
+	int (*result)(struct gf_compute *c, double *loss, size_t *correct,
+		      struct gf_error *err);
+	/* After backward: seconds that the last forward took. (optional: as
+	 * long as the call) */
+	double (*forward_s)(const struct gf_compute *c);
+	int (*update)(struct gf_compute *c, struct gf_method *m, size_t step,
+		      double lr, struct gf_error *err);
 	void (*close)(struct gf_compute *c);
 };
 
@@ -46,7 +53,10 @@ struct gf_net_config {
 	const struct gf_backend *backend;
 	const struct gf_dataset *data;
 	struct gf_augment augment;
-	float *params;
+	float *params; /* in whole pages if there is a gpu */
+	struct gf_gpu *gpu; /* of a backend on_device, and where it computes */
+	struct gf_gpu_stream *stream;
+	double timeout_s; /* for the gpu to end a pass */
 	size_t batch, accumulate; /* micro-batches of `batch` in a step */
 	int ranks, rank; /* a rank behind the last serves: it computes nothing,
 			  * and its gradients, which nobody adds, are ready */
@@ -56,8 +66,15 @@ struct gf_net_config {
 int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 		   struct gf_error *err);
 
-/* Running statistics of batch norm, this rank's own; *count may be 0. */
+/* Running statistics of batch norm, this rank's own; *count may be 0. The
+ * host's: of a net on a device they are as of the last fetch. */
 float *gf_compute_running(struct gf_compute *c, size_t *count);
+/* Between steps: what a device has changed beside gradients comes to the host;
+ * what was read into the host's arrays, parameters too, goes to the device. */
+int gf_compute_fetch(struct gf_compute *c, struct gf_error *err);
+int gf_compute_send(struct gf_compute *c, struct gf_error *err);
+/* What the updates of params tell; none if nobody wants to know. */
+struct gf_optim_watch gf_compute_watch(struct gf_compute *c);
 
 /* This rank's share of the test part with the given running statistics: sum
  * of the losses, and labels told correctly. */

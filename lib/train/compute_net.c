@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "data/loader.h"
 #include "data/order.h"
+#include "train/net_device.h"
 
 struct net {
 	struct gf_net_config config;
@@ -15,6 +16,8 @@ struct net {
 	const struct gf_batch *batch; /* the loader's, of this step */
 	float *values;                /* for tests */
 	int32_t *labels;
+	struct gf_net_device *device; /* NULL: the host */
+	float *running;               /* the host's, of a net on a device */
 };
 
 static bool serves(const struct gf_net_config *k)
@@ -32,22 +35,54 @@ static void load(struct gf_compute *c, size_t step, size_t part)
 	gf_net_set_samples(n->net, n->config.seed, n->batch->first_sample);
 }
 
-static int forward(struct gf_compute *c, double *loss, size_t *correct,
-		   struct gf_error *err)
+/* Forward and loss of `batch` samples. */
+static int compute(struct net *n, const float *values, const int32_t *labels,
+		   size_t batch, bool training, struct gf_error *err)
+{
+	const struct gf_net_config *k = &n->config;
+	struct gf_net_device_batch on = {
+		.values = values,
+		.labels = labels,
+		.nvalues = batch * gf_shape_elems(&k->data->shape),
+		.nlabels = batch * k->data->positions,
+	};
+	const float *params = k->params;
+	int rc = 0;
+
+	if (n->device) {
+		params = gf_net_device_params(n->device);
+		rc = gf_net_device_input(n->device, &on, err);
+		rc = rc ? rc : gf_net_device_forward(n->device, false, err);
+	}
+	rc = rc ? rc
+		: k->backend->forward(n->net, params, on.values, batch,
+				      training, err);
+	rc = rc ? rc : k->backend->loss(n->net, on.labels, err);
+	if (!rc && n->device)
+		rc = gf_net_device_forward(n->device, true, err);
+	return rc;
+}
+
+static int forward(struct gf_compute *c, struct gf_error *err)
 {
 	struct net *n = c->priv;
-	const struct gf_net_config *k = &n->config;
-	int rc;
+
+	if (serves(&n->config))
+		return 0;
+	return compute(n, n->batch->values, n->batch->labels, n->config.batch,
+		       true, err);
+}
+
+static int result(struct gf_compute *c, double *loss, size_t *correct,
+		  struct gf_error *err)
+{
+	struct net *n = c->priv;
 
 	*loss = 0;
 	*correct = 0;
-	if (serves(k))
+	if (serves(&n->config))
 		return 0;
-	rc = k->backend->forward(n->net, k->params, n->batch->values, k->batch,
-				 1, err);
-	if (!rc)
-		rc = k->backend->loss(n->net, n->batch->labels, err);
-	return rc ? rc : k->backend->result(n->net, loss, correct, err);
+	return n->config.backend->result(n->net, loss, correct, err);
 }
 
 static int backward(struct gf_compute *c, float *grads,
@@ -55,29 +90,96 @@ static int backward(struct gf_compute *c, float *grads,
 		    struct gf_error *err)
 {
 	struct net *n = c->priv;
+	const struct gf_net_config *k = &n->config;
 	size_t i;
 
-	for (i = 0; serves(&n->config) && i < n->config.model->nparams; i++)
+	for (i = 0; serves(k) && i < k->model->nparams; i++)
 		on_grad(ctx, i);
-	if (serves(&n->config))
+	if (serves(k))
 		return 0;
-	return n->config.backend->backward(n->net, n->config.params, grads,
-					   on_grad, ctx, err);
+	if (n->device)
+		return gf_net_device_backward(n->device, k->backend, n->net,
+					      grads, on_grad, ctx, err);
+	return k->backend->backward(n->net, k->params, grads, on_grad, ctx,
+				    err);
 }
 
-static void update(struct gf_compute *c, struct gf_method *m, size_t step,
-		   double lr)
+static double forward_s(const struct gf_compute *c)
 {
-	(void)c;
-	gf_method_update(m, step, lr);
+	const struct net *n = c->priv;
+
+	return gf_net_device_forward_s(n->device);
 }
+
+static int update(struct gf_compute *c, struct gf_method *m, size_t step,
+		  double lr, struct gf_error *err)
+{
+	struct net *n = c->priv;
+
+	gf_method_update(m, step, lr);
+	return n->device ? gf_net_device_join(n->device, err) : 0;
+}
+
+/* --- what is kept where --------------------------------------------------- */
 
 float *gf_compute_running(struct gf_compute *c, size_t *count)
 {
 	struct net *n = c->priv;
+	float *own = n->config.backend->running(n->net, count);
 
-	return n->config.backend->running(n->net, count);
+	return n->device ? n->running : own;
 }
+
+int gf_compute_fetch(struct gf_compute *c, struct gf_error *err)
+{
+	struct net *n = c->priv;
+	size_t count;
+	const float *own = n->config.backend->running(n->net, &count);
+
+	if (!n->device || !count)
+		return 0;
+	return gf_net_device_fetch(n->device, n->running, own, count, err);
+}
+
+/* Running statistics for the following passes. */
+static int set_running(struct net *n, const float *from, struct gf_error *err)
+{
+	size_t count;
+	float *own = n->config.backend->running(n->net, &count);
+
+	if (!count)
+		return 0;
+	if (n->device)
+		return gf_net_device_send(n->device, own, from, count, err);
+	memcpy(own, from, count * sizeof(*own));
+	return 0;
+}
+
+int gf_compute_send(struct gf_compute *c, struct gf_error *err)
+{
+	struct net *n = c->priv;
+	int rc;
+
+	if (!n->device)
+		return 0;
+	gf_net_device_changed(n->device, 0,
+			      gf_model_param_count(n->config.model));
+	rc = gf_net_device_join(n->device, err);
+	return rc ? rc : set_running(n, n->running, err);
+}
+
+struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
+{
+	struct net *n = c->priv;
+	struct gf_optim_watch watch = {NULL, NULL};
+
+	if (n->device)
+		watch = (struct gf_optim_watch){gf_net_device_changed,
+						n->device};
+	return watch;
+}
+
+/* --- tests ---------------------------------------------------------------- */
 
 static int test_range(struct net *n, size_t first, size_t count,
 		      double *loss_sum, size_t *correct, struct gf_error *err)
@@ -94,10 +196,7 @@ static int test_range(struct net *n, size_t first, size_t count,
 			indices[i] = first + i;
 		gf_dataset_batch(k->data, GF_PART_TEST, indices, b, n->values,
 				 n->labels);
-		rc = k->backend->forward(n->net, k->params, n->values, b, 0,
-					 err);
-		if (!rc)
-			rc = k->backend->loss(n->net, n->labels, err);
+		rc = compute(n, n->values, n->labels, b, false, err);
 		if (!rc)
 			rc = k->backend->result(n->net, &loss, &right, err);
 		if (rc)
@@ -115,25 +214,26 @@ int gf_compute_test(struct gf_compute *c, const float *running,
 	struct net *n = c->priv;
 	const struct gf_net_config *k = &n->config;
 	size_t first, count, nrunning;
-	float *own = k->backend->running(n->net, &nrunning), *kept = NULL;
-	int rc;
+	const float *own = gf_compute_running(c, &nrunning);
+	float *kept;
+	int rc, after;
 
+	rc = gf_compute_fetch(c, err);
+	if (rc)
+		return rc;
 	/* training goes on with this rank's own statistics */
-	if (nrunning) {
-		kept = gf_xmemdup(own, nrunning * sizeof(*own));
-		memcpy(own, running, nrunning * sizeof(*own));
-	}
+	kept = gf_xmemdup(own, nrunning * sizeof(*own));
+	rc = set_running(n, running, err);
 	*loss_sum = 0;
 	*correct = 0;
 	first = count = 0;
 	if (!serves(k))
 		gf_order_share(k->data->count[GF_PART_TEST], k->ranks, k->rank,
 			       &first, &count);
-	rc = test_range(n, first, count, loss_sum, correct, err);
-	if (nrunning)
-		memcpy(own, kept, nrunning * sizeof(*own));
+	rc = rc ? rc : test_range(n, first, count, loss_sum, correct, err);
+	after = set_running(n, kept, rc ? NULL : err);
 	free(kept);
-	return rc;
+	return rc ? rc : after;
 }
 
 static void close_net(struct gf_compute *c)
@@ -144,6 +244,8 @@ static void close_net(struct gf_compute *c)
 		return;
 	if (n->net)
 		n->config.backend->net_free(n->net);
+	gf_net_device_free(n->device);
+	free(n->running);
 	gf_loader_free(n->loader);
 	free(n->values);
 	free(n->labels);
@@ -155,14 +257,46 @@ static const struct gf_compute_ops net_ops = {
 	.load = load,
 	.forward = forward,
 	.backward = backward,
+	.result = result,
 	.update = update,
 	.close = close_net,
 };
+
+static const struct gf_compute_ops device_ops = {
+	.load = load,
+	.forward = forward,
+	.backward = backward,
+	.result = result,
+	.forward_s = forward_s,
+	.update = update,
+	.close = close_net,
+};
+
+static int open_device(struct net *n, struct gf_error *err)
+{
+	const struct gf_net_config *k = &n->config;
+	int rc = gf_net_device_new(
+		&(struct gf_net_device_config){
+			.gpu = k->gpu,
+			.stream = k->stream,
+			.model = k->model,
+			.params = k->params,
+			.values = k->batch * gf_shape_elems(&k->data->shape),
+			.labels = k->batch * k->data->positions,
+			.timeout_s = k->timeout_s,
+		},
+		&n->device, err);
+
+	gf_nn_set_device(k->gpu, k->stream);
+	return rc;
+}
 
 int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 		   struct gf_error *err)
 {
 	struct net *n = gf_xcalloc(1, sizeof(*n));
+	size_t count;
+	int rc = 0;
 
 	n->config = *config;
 	n->values =
@@ -170,7 +304,7 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 			   sizeof(*n->values));
 	n->labels = gf_xcalloc(config->batch * config->data->positions,
 			       sizeof(*n->labels));
-	c->ops = &net_ops;
+	c->ops = config->backend->on_device ? &device_ops : &net_ops;
 	c->priv = n;
 	if (!serves(config))
 		n->loader = gf_loader_new(&(struct gf_loader_config){
@@ -182,6 +316,14 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 			.rank = config->rank,
 			.seed = config->seed,
 		});
-	return config->backend->net_new(config->model, config->batch, &n->net,
-					err);
+	if (config->backend->on_device)
+		rc = open_device(n, err);
+	rc = rc ? rc
+		: config->backend->net_new(config->model, config->batch,
+					   &n->net, err);
+	if (rc || !n->device)
+		return rc;
+	config->backend->running(n->net, &count);
+	n->running = gf_xcalloc(count + 1, sizeof(*n->running));
+	return gf_compute_fetch(c, err);
 }

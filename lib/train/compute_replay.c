@@ -20,8 +20,7 @@ static void load(struct gf_compute *c, size_t step, size_t part)
 	(void)part;
 }
 
-static int forward(struct gf_compute *c, double *loss, size_t *correct,
-		   struct gf_error *err)
+static int forward(struct gf_compute *c, struct gf_error *err)
 {
 	struct replay *r = c->priv;
 
@@ -29,6 +28,14 @@ static int forward(struct gf_compute *c, double *loss, size_t *correct,
 	r->start_s = gf_clock_s();
 	if (!r->serves)
 		gf_clock_sleep_until(r->start_s + r->model->forward_s);
+	return 0;
+}
+
+static int result(struct gf_compute *c, double *loss, size_t *correct,
+		  struct gf_error *err)
+{
+	(void)c;
+	(void)err;
 	*loss = 0;
 	*correct = 0;
 	return 0;
@@ -57,13 +64,15 @@ static int backward(struct gf_compute *c, float *grads,
 	return 0;
 }
 
-static void update(struct gf_compute *c, struct gf_method *m, size_t step,
-		   double lr)
+static int update(struct gf_compute *c, struct gf_method *m, size_t step,
+		  double lr, struct gf_error *err)
 {
 	struct replay *r = c->priv;
 
+	(void)err;
 	gf_method_update(m, step, lr);
 	gf_clock_sleep_until(gf_clock_s() + r->model->update_s);
+	return 0;
 }
 
 static void close_replay(struct gf_compute *c)
@@ -76,6 +85,7 @@ static const struct gf_compute_ops replay_ops = {
 	.load = load,
 	.forward = forward,
 	.backward = backward,
+	.result = result,
 	.update = update,
 	.close = close_replay,
 };

@@ -125,8 +125,10 @@ static int average_running(struct gf_trainer *t, struct gf_error *err)
 {
 	size_t count;
 	const float *own = gf_compute_running(&t->compute, &count);
+	int rc = gf_team_agree(&t->team, gf_compute_fetch(&t->compute, err),
+			       err);
 
-	return gf_team_mean(&t->team, own, t->running, count, err);
+	return rc ? rc : gf_team_mean(&t->team, own, t->running, count, err);
 }
 
 static int test(struct gf_trainer *t, size_t step, struct gf_error *err)

@@ -75,6 +75,7 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		.epoch_steps = env->epoch_steps,
 		.momentum = env->optim ? env->optim->momentum : 0,
 		.timeout_s = env->timeout_s,
+		.gpu = env->gpu,
 		.scaled = env->scale.used,
 	};
 	struct gf_team team = {env->comm, NULL};
@@ -94,6 +95,7 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		.offsets = m->exchange.pools[0].offsets,
 		.plan = env->plan,
 		.shapes = env->shapes,
+		.watch = env->watch,
 	};
 	rc = gf_update_open(&m->updater, env->optim, m->exchange.ops->in_parts,
 			    err);

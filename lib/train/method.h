@@ -44,6 +44,9 @@ struct gf_method_env {
 	size_t epoch_steps;            /* 0: a replay */
 	const struct gf_optim_config *optim; /* NULL: a replay */
 	struct gf_loss_scale scale;
+	struct gf_optim_watch watch; /* of params, as they are updated */
+	struct gf_gpu *gpu; /* that copies gradients from the host's memory;
+			     * NULL: none */
 	double timeout_s;
 	bool skip_bad; /* a step with a bad gradient: skip it, else end */
 };

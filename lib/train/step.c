@@ -71,13 +71,14 @@ static void keep(const struct gf_stepper *s, const float *grads, size_t part)
 
 /* --- a step --------------------------------------------------------------- */
 
-static int forward(const struct gf_stepper *s, struct gf_step_outcome *out,
-		   struct gf_error *err)
+/* Once the pass is through: nothing in it waits for them. */
+static int take_result(const struct gf_stepper *s, struct gf_step_outcome *out,
+		       struct gf_error *err)
 {
 	struct gf_compute *c = s->compute;
-	double loss;
-	size_t correct;
-	int rc = c->ops->forward(c, &loss, &correct, err);
+	double loss = 0;
+	size_t correct = 0;
+	int rc = c->ops->result(c, &loss, &correct, err);
 
 	out->loss += loss / (double)s->accumulate;
 	out->correct += correct;
@@ -92,10 +93,12 @@ static int early(const struct gf_stepper *s, size_t step, float *grads,
 	int rc = 0;
 
 	for (part = 0; !rc && part + 1 < s->accumulate; part++) {
-		rc = forward(s, out, err);
+		rc = c->ops->forward(c, err);
 		if (!rc)
 			rc = c->ops->backward(c, grads, on_early_grad, NULL,
 					      err);
+		if (!rc)
+			rc = take_result(s, out, err);
 		if (rc)
 			break;
 		keep(s, grads, part);
@@ -123,6 +126,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	struct gf_compute *c = s->compute;
 	struct gradients g = {.stepper = s, .times = t};
 	double handled_s;
+	double begun_s;
 	int rc;
 
 	memset(out, 0, sizeof(*out));
@@ -131,7 +135,8 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	out->loss_scale = m->scale.used ? m->scale.now : 0;
 	g.data = gf_method_begin(m, step);
 	rc = early(s, step, g.data, out, err);
-	rc = rc ? rc : forward(s, out, err);
+	begun_s = gf_clock_s();
+	rc = rc ? rc : c->ops->forward(c, err);
 	if (rc)
 		return rc;
 	t->forward_s = gf_clock_s();
@@ -140,8 +145,11 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 		return rc;
 	t->backward_s = gf_clock_s();
 	handled_s = gf_engine_handling_s(m->engine);
+	if (c->ops->forward_s)
+		t->forward_s = begun_s + c->ops->forward_s(c);
 	gf_method_backward_end(m);
-	rc = gf_method_exchange(m, step, err);
+	rc = take_result(s, out, err);
+	rc = rc ? rc : gf_method_exchange(m, step, err);
 	if (rc)
 		return rc;
 	t->exchanged_s = gf_clock_s();
@@ -151,7 +159,9 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	t->applied_start_s = applied_start_s(s);
 	memcpy(t->messages, gf_method_times(m),
 	       s->timeline->nmessages * sizeof(*t->messages));
-	c->ops->update(c, m, step, lr);
+	rc = c->ops->update(c, m, step, lr, err);
+	if (rc)
+		return rc;
 	out->skipped = m->skipped;
 	t->end_s = gf_clock_s();
 	gf_timeline_close(s->timeline);

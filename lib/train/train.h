@@ -67,6 +67,8 @@ struct gf_train_config {
 	const struct gf_model *model;
 	const struct gf_backend *backend;
 	const struct gf_dataset *data;
+	struct gf_gpu *gpu; /* of a backend on_device; else NULL */
+	struct gf_gpu_stream *stream;
 
 	struct gf_training training; /* owned by the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */

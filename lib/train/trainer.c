@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "codec/codec.h"
+#include "comm/pages.h"
 #include "train/reshard.h"
 
 /* How often replicas are compared by default where an algorithm does not
@@ -142,8 +143,12 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.ranks = k->plan->ranks,
 		.rank = k->comm->rank,
 		.seed = k->training.seed,
+		.gpu = k->gpu,
+		.stream = k->stream,
+		.timeout_s = k->timeout_s,
 	};
 	size_t count = gf_model_param_count(k->model), nrunning;
+	void *params;
 	int rc;
 
 	rc = gf_augment_parse(k->training.augment, &net.augment, err);
@@ -152,7 +157,9 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	if (rc)
 		return rc;
 
-	t->params = calloc(count + 1, sizeof(*t->params));
+	if (gf_pages_alloc(count * sizeof(*t->params), &params, NULL))
+		params = NULL;
+	t->params = params;
 	if (t->params && k->training.accumulate > 1)
 		t->stepper.sum = calloc(count + 1, sizeof(*t->stepper.sum));
 	if (!t->params || (k->training.accumulate > 1 && !t->stepper.sum))
@@ -182,6 +189,8 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		.epoch_steps = t->epoch_steps,
 		.scale = t->scale,
 		.skip_bad = k->skip_bad,
+		.watch = gf_compute_watch(&t->compute),
+		.gpu = k->gpu,
 		.optim = &t->optim,
 		.timeout_s = k->timeout_s,
 	};
@@ -353,6 +362,9 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 		rc = gf_team_bcast(&t->team, t->params, bytes, err);
 	if (!rc)
 		rc = resume_or_begin(t, err);
+	if (!rc)
+		rc = gf_team_agree(&t->team, gf_compute_send(&t->compute, err),
+				   err);
 out:
 	free(order);
 	return rc;
@@ -370,7 +382,7 @@ void gf_trainer_close(struct gf_trainer *t)
 	gf_state_release(&t->state);
 	gf_tally_release(&t->tally);
 	free(t->running);
-	free(t->params);
+	gf_pages_free(t->params);
 	free(t->stepper.sum);
 	free(t->counts);
 	free(t->drops);

@@ -170,6 +170,14 @@ static int fake_query(struct gf_gpu *g, struct gf_gpu_event *e,
 	return happened;
 }
 
+static int fake_event_sync(struct gf_gpu *g, struct gf_gpu_event *e,
+			   struct gf_error *err)
+{
+	while (!fake_query(g, e, err))
+		usleep(50);
+	return 0;
+}
+
 static int fake_event_s(struct gf_gpu *g, struct gf_gpu_event *from,
 			struct gf_gpu_event *to, double *seconds,
 			struct gf_error *err)
@@ -236,6 +244,7 @@ const struct gf_gpu_ops fake_gpu_ops = {
 	.record = fake_record,
 	.wait = fake_wait,
 	.query = fake_query,
+	.event_sync = fake_event_sync,
 	.event_s = fake_event_s,
 	.copy = fake_copy,
 	.zero = fake_zero,

@@ -68,8 +68,15 @@ static inline void rig_load(struct gf_compute *c, size_t step, size_t part)
 	((struct rig *)c->priv)->step = step;
 }
 
-static inline int rig_forward(struct gf_compute *c, double *loss,
-			      size_t *correct, struct gf_error *err)
+static inline int rig_forward(struct gf_compute *c, struct gf_error *err)
+{
+	(void)c;
+	(void)err;
+	return 0;
+}
+
+static inline int rig_result(struct gf_compute *c, double *loss,
+			     size_t *correct, struct gf_error *err)
 {
 	(void)c;
 	(void)err;
@@ -107,11 +114,13 @@ static inline int rig_backward(struct gf_compute *c, float *grads,
 	return 0;
 }
 
-static inline void rig_update(struct gf_compute *c, struct gf_method *m,
-			      size_t step, double lr)
+static inline int rig_update(struct gf_compute *c, struct gf_method *m,
+			     size_t step, double lr, struct gf_error *err)
 {
 	(void)c;
+	(void)err;
 	gf_method_update(m, step, lr);
+	return 0;
 }
 
 static inline void rig_open(struct rig *r, const struct rig_case *c,
@@ -121,6 +130,7 @@ static inline void rig_open(struct rig *r, const struct rig_case *c,
 		.load = rig_load,
 		.forward = rig_forward,
 		.backward = rig_backward,
+		.result = rig_result,
 		.update = rig_update,
 	};
 	struct gf_shape shapes[RIG_TENSORS];

@@ -42,6 +42,10 @@ struct train_run {
 	size_t pipeline_warmup;
 	const char *codec; /* NULL: f32 */
 	struct gf_selection selection;
+	int lanes; /* 0: 1 */
+	/* Where the rank computes (optional), and afterwards. */
+	void (*enter)(struct gf_comm *comm, struct gf_train_config *config);
+	void (*leave)(struct gf_comm *comm, struct gf_train_config *config);
 	/* out */
 	int rc;
 	struct gf_error err;
@@ -77,6 +81,7 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	read_model(run->model, &model);
 	gf_train_default_plan(&plan);
 	plan.rule->threshold_bytes = 64; /* several messages */
+	plan.rule->lanes = run->lanes ? run->lanes : 1;
 	plan.staleness = run->staleness ? run->staleness : 1;
 	plan.pipeline_warmup_steps = run->pipeline_warmup;
 	plan.selection = run->selection;
@@ -97,12 +102,16 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	config.model = &model;
 	config.data = &data;
 	config.backend = gf_backend_find("ref");
+	if (run->enter)
+		run->enter(comm, &config);
 	gf_training_copy(&config.training, &run->config.training);
 	if (!rc)
 		rc = gf_train_complete(&config, &err);
 	if (!rc) {
 		rc = gf_train_run(&config, &result, &err);
 	}
+	if (run->leave)
+		run->leave(comm, &config);
 	run->rcs[comm->rank] = rc;
 	if (comm->rank == 0) {
 		run->rc = rc;

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/net_device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "rt/stage.h"
+
+/* A batch on its way: values, then labels, in one piece of memory. */
+struct buffer {
+	void *host, *device;
+	struct gf_gpu_event *copied, *used; /* the batch has been, by a pass */
+};
+
+struct gf_net_device {
+	struct gf_net_device_config k;
+	size_t *offsets, nparams, values_bytes;
+	void *params, *grads;
+	bool pinned;
+	struct gf_stage *stage;
+	struct gf_gpu_stream *input;
+	struct buffer buffers[2];
+	size_t nbatches; /* so far */
+	/* timed: around forward */
+	struct gf_gpu_event *begun, *ended;
+	double forward_s;
+	/* of the update: the first failure */
+	int rc;
+	struct gf_error reason;
+};
+
+/* --- making --------------------------------------------------------------- */
+
+static void place(struct gf_net_device *d)
+{
+	const struct gf_model *m = d->k.model;
+	size_t *order = gf_model_generation_order(m), i;
+
+	d->nparams = m->nparams;
+	d->offsets = gf_xcalloc(m->nparams + 1, sizeof(*d->offsets));
+	for (i = 0; i < m->nparams; i++)
+		d->offsets[i + 1] =
+			d->offsets[i] +
+			gf_shape_elems(&m->params[order[i]].shape);
+	free(order);
+}
+
+static int device_memory(struct gf_net_device *d, size_t size_bytes,
+			 const char *what, void **p, struct gf_error *err)
+{
+	int rc = d->k.gpu->ops->alloc(d->k.gpu, size_bytes, p, err);
+
+	if (rc)
+		gf_error_prefix(err, "%s", what);
+	return rc;
+}
+
+static int make_buffer(struct gf_net_device *d, struct buffer *b,
+		       struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = d->k.gpu->ops;
+	size_t size_bytes =
+		d->values_bytes + d->k.labels * sizeof(int32_t);
+	int rc = device_memory(d, size_bytes, "batches", &b->device, err);
+
+	rc = rc ? rc : ops->host_alloc(d->k.gpu, size_bytes, &b->host, err);
+	rc = rc ? rc : ops->event_new(d->k.gpu, false, &b->copied, err);
+	return rc ? rc : ops->event_new(d->k.gpu, false, &b->used, err);
+}
+
+static int make(struct gf_net_device *d, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = d->k.gpu->ops;
+	size_t size_bytes = d->offsets[d->nparams] * sizeof(float);
+	int rc, i;
+
+	rc = device_memory(d, size_bytes, "parameters", &d->params, err);
+	rc = rc ? rc
+		: device_memory(d, size_bytes, "gradients", &d->grads, err);
+	rc = rc ? rc : ops->host_pin(d->k.gpu, d->k.params, size_bytes, err);
+	d->pinned = !rc;
+	rc = rc ? rc : ops->stream_new(d->k.gpu, true, &d->input, err);
+	rc = rc ? rc : ops->event_new(d->k.gpu, true, &d->begun, err);
+	rc = rc ? rc : ops->event_new(d->k.gpu, true, &d->ended, err);
+	for (i = 0; i < 2 && !rc; i++)
+		rc = make_buffer(d, &d->buffers[i], err);
+	if (rc)
+		return rc;
+	return gf_stage_new(
+		&(struct gf_stage_config){
+			.gpu = d->k.gpu,
+			.compute = d->k.stream,
+			.offsets = d->offsets,
+			.ntensors = d->nparams,
+			.grads = d->grads,
+			.params = d->params,
+			.host_params = d->k.params,
+			.timeout_s = d->k.timeout_s,
+		},
+		&d->stage, err);
+}
+
+int gf_net_device_new(const struct gf_net_device_config *config,
+		      struct gf_net_device **device, struct gf_error *err)
+{
+	struct gf_net_device *d = gf_xcalloc(1, sizeof(*d));
+	int rc;
+
+	d->k = *config;
+	d->values_bytes = config->values * sizeof(float);
+	place(d);
+	rc = make(d, err);
+	if (rc)
+		gf_net_device_free(d);
+	else
+		*device = d;
+	return rc;
+}
+
+static void free_buffer(struct gf_net_device *d, struct buffer *b)
+{
+	const struct gf_gpu_ops *ops = d->k.gpu->ops;
+
+	ops->free(d->k.gpu, b->device);
+	ops->host_free(d->k.gpu, b->host);
+	ops->event_free(d->k.gpu, b->copied);
+	ops->event_free(d->k.gpu, b->used);
+}
+
+void gf_net_device_free(struct gf_net_device *d)
+{
+	const struct gf_gpu_ops *ops;
+	struct gf_error ignored;
+	int i;
+
+	if (!d)
+		return;
+	ops = d->k.gpu->ops;
+	gf_stage_free(d->stage);
+	if (d->input)
+		(void)ops->stream_sync(d->k.gpu, d->input, &ignored);
+	(void)ops->stream_sync(d->k.gpu, d->k.stream, &ignored);
+	for (i = 0; i < 2; i++)
+		free_buffer(d, &d->buffers[i]);
+	ops->event_free(d->k.gpu, d->begun);
+	ops->event_free(d->k.gpu, d->ended);
+	ops->stream_free(d->k.gpu, d->input);
+	if (d->pinned)
+		ops->host_unpin(d->k.gpu, d->k.params);
+	ops->free(d->k.gpu, d->grads);
+	ops->free(d->k.gpu, d->params);
+	free(d->offsets);
+	free(d);
+}
+
+/* --- batches -------------------------------------------------------------- */
+
+int gf_net_device_input(struct gf_net_device *d,
+			struct gf_net_device_batch *batch, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = d->k.gpu->ops;
+	struct gf_gpu *gpu = d->k.gpu;
+	struct buffer *last = &d->buffers[(d->nbatches + 1) % 2];
+	struct buffer *b = &d->buffers[d->nbatches % 2];
+	size_t labels_bytes = batch->nlabels * sizeof(int32_t);
+	size_t size_bytes = d->values_bytes + labels_bytes;
+	int rc = 0;
+
+	/* all passes over the one before are enqueued by now */
+	if (d->nbatches)
+		rc = ops->record(gpu, last->used, d->k.stream, err);
+	rc = rc ? rc : ops->event_sync(gpu, b->copied, err);
+	if (rc)
+		return rc;
+	memcpy(b->host, batch->values, batch->nvalues * sizeof(float));
+	memcpy((char *)b->host + d->values_bytes, batch->labels, labels_bytes);
+	rc = ops->wait(gpu, d->input, b->used, err);
+	rc = rc ? rc
+		: ops->copy(gpu, d->input, b->device, b->host, size_bytes,
+			    GF_GPU_TO_DEVICE, err);
+	rc = rc ? rc : ops->record(gpu, b->copied, d->input, err);
+	rc = rc ? rc : ops->wait(gpu, d->k.stream, b->copied, err);
+	if (rc)
+		return rc;
+	d->nbatches++;
+	batch->values = b->device;
+	batch->labels =
+		(const int32_t *)(void *)((char *)b->device + d->values_bytes);
+	return 0;
+}
+
+/* --- a pass --------------------------------------------------------------- */
+
+const float *gf_net_device_params(const struct gf_net_device *d)
+{
+	return d->params;
+}
+
+int gf_net_device_forward(struct gf_net_device *d, bool ends,
+			  struct gf_error *err)
+{
+	return d->k.gpu->ops->record(d->k.gpu, ends ? d->ended : d->begun,
+				     d->k.stream, err);
+}
+
+struct pass {
+	struct gf_net_device *d;
+	void (*on_grad)(void *ctx, size_t tensor);
+	void *ctx;
+	int rc;
+	struct gf_error *err;
+};
+
+/* nn's callback: the gradient's kernels are enqueued, earlier ones may have
+ * come to the host meanwhile. */
+static void on_enqueued(void *ctx, size_t tensor)
+{
+	struct pass *p = ctx;
+	size_t come;
+
+	if (p->rc < 0)
+		return;
+	p->rc = gf_stage_down(p->d->stage, tensor, p->err);
+	while (!p->rc) {
+		p->rc = gf_stage_look(p->d->stage, &come, p->err);
+		if (p->rc != 1)
+			break;
+		p->on_grad(p->ctx, come);
+		p->rc = 0;
+	}
+}
+
+int gf_net_device_backward(struct gf_net_device *d,
+			   const struct gf_backend *backend,
+			   struct gf_net *net, float *grads,
+			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
+			   struct gf_error *err)
+{
+	struct pass p = {d, on_grad, ctx, 0, err};
+	size_t tensor;
+	int rc;
+
+	gf_stage_to(d->stage, grads);
+	rc = backend->backward(net, d->params, d->grads, on_enqueued, &p, err);
+	rc = rc ? rc : p.rc;
+	rc = rc ? rc : gf_stage_flush(d->stage, err);
+	if (rc)
+		return rc;
+	while ((rc = gf_stage_arrived(d->stage, &tensor, err)) == 1)
+		on_grad(ctx, tensor);
+	rc = rc ? rc : d->k.gpu->ops->event_sync(d->k.gpu, d->ended, err);
+	return rc ? rc
+		  : d->k.gpu->ops->event_s(d->k.gpu, d->begun, d->ended,
+					   &d->forward_s, err);
+}
+
+double gf_net_device_forward_s(const struct gf_net_device *d)
+{
+	return d->forward_s;
+}
+
+/* --- parameters ----------------------------------------------------------- */
+
+void gf_net_device_changed(void *device, size_t first, size_t count)
+{
+	struct gf_net_device *d = device;
+
+	if (!d->rc)
+		d->rc = gf_stage_up(d->stage, first, count, &d->reason);
+}
+
+int gf_net_device_join(struct gf_net_device *d, struct gf_error *err)
+{
+	if (d->rc && err)
+		*err = d->reason;
+	return d->rc ? d->rc : gf_stage_join(d->stage, err);
+}
+
+static int copy(struct gf_net_device *d, void *to, const void *from,
+		size_t count, enum gf_gpu_copy kind, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = d->k.gpu->ops;
+	int rc = ops->copy(d->k.gpu, d->k.stream, to, from,
+			   count * sizeof(float), kind, err);
+
+	return rc ? rc : ops->stream_sync(d->k.gpu, d->k.stream, err);
+}
+
+int gf_net_device_fetch(struct gf_net_device *d, float *to, const float *from,
+			size_t count, struct gf_error *err)
+{
+	return copy(d, to, from, count, GF_GPU_TO_HOST, err);
+}
+
+int gf_net_device_send(struct gf_net_device *d, float *to, const float *from,
+		       size_t count, struct gf_error *err)
+{
+	return copy(d, to, from, count, GF_GPU_TO_DEVICE, err);
+}

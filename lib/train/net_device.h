@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_NET_DEVICE_H
+#define GF_TRAIN_NET_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "gpu/gpu.h"
+#include "nn/net.h"
+
+/*
+ * The arrays of a net that computes on a GPU (nn/net.h, on_device), and how
+ * they get there and back: batches by two pinned buffers in turn, so that one
+ * is copied while the other is computed with; gradients and parameters by a
+ * stage (rt/stage.h).
+ */
+struct gf_net_device;
+
+struct gf_net_device_config {
+	struct gf_gpu *gpu; /* all borrowed */
+	struct gf_gpu_stream *stream;
+	const struct gf_model *model;
+	float *params;         /* the host's, in whole pages */
+	size_t values, labels; /* of the largest batch */
+	double timeout_s;
+};
+
+int gf_net_device_new(const struct gf_net_device_config *config,
+		      struct gf_net_device **d, struct gf_error *err);
+/* NULL is allowed. What is enqueued ends first. */
+void gf_net_device_free(struct gf_net_device *d);
+
+/* A batch for the next pass: on return *values and *labels, the device's, may
+ * be given to it, and the host's arrays are the caller's again. */
+struct gf_net_device_batch {
+	const float *values;
+	const int32_t *labels;
+	size_t nvalues, nlabels;
+};
+int gf_net_device_input(struct gf_net_device *d,
+			struct gf_net_device_batch *batch,
+			struct gf_error *err);
+
+const float *gf_net_device_params(const struct gf_net_device *d);
+/* Around forward with its loss: for the time it takes. */
+int gf_net_device_forward(struct gf_net_device *d, bool ends,
+			  struct gf_error *err);
+/* The backend's backward, with the gradients in the host's `grads`, and
+ * on_grad called when they are there. */
+int gf_net_device_backward(struct gf_net_device *d,
+			   const struct gf_backend *backend,
+			   struct gf_net *net, float *grads,
+			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
+			   struct gf_error *err);
+/* Seconds that the last forward took on the device; after its backward. */
+double gf_net_device_forward_s(const struct gf_net_device *d);
+
+/* As struct gf_optim_watch wants it; the context is a gf_net_device. What
+ * fails shows in join. */
+void gf_net_device_changed(void *d, size_t first, size_t count);
+int gf_net_device_join(struct gf_net_device *d, struct gf_error *err);
+
+/* Waits for the device: not inside a step. */
+int gf_net_device_fetch(struct gf_net_device *d, float *to, const float *from,
+			size_t count, struct gf_error *err);
+int gf_net_device_send(struct gf_net_device *d, float *to, const float *from,
+		       size_t count, struct gf_error *err);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TESTS_GPU_FAKE_NET_H
+#define GF_TESTS_GPU_FAKE_NET_H
+
+#include "fake.h"
+#include "nn/net.h"
+
+/*
+ * A backend on the devices of fake.h: the reference backend's arithmetic, done
+ * when its turn in the stream comes. So what a trainer does with a device has
+ * the bits of one without, or is wrong. Gradients are not a number until they
+ * are made.
+ */
+extern const struct gf_backend fake_backend;
+
+/* Nets that this thread makes compute there. */
+void fake_net_on(struct gf_gpu *gpu, struct gf_gpu_stream *stream);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whole training runs on devices that do in any order what streams and events
+ * leave open (tests/gpu/fake.h), by a backend with the reference backend's
+ * arithmetic (tests/gpu/fake_net.h): gradients staged to the host come to the
+ * same bits as a run on the host, down to the checkpoints' files.
+ */
+#include <math.h>
+
+#include "../gpu/fake.h"
+#include "../gpu/fake_net.h"
+#include "train_run.h"
+
+static char folder[] = "/tmp/test_train_device.XXXXXX";
+
+/* A net whose passes draw random numbers, too. */
+#define DROPPING                                                               \
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"dropping\","   \
+	" \"input\": [1, 2, 3], \"classes\": 4, \"layers\": ["                 \
+	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 9},"               \
+	"{\"name\": \"drop1\", \"type\": \"dropout\", \"rate\": 0.25},"        \
+	"{\"name\": \"fc2\", \"type\": \"fc\", \"outputs\": 4}]}"
+
+/* One world at a time: all ranks are threads of this process. */
+static struct fake_world *world;
+
+static void enter(struct gf_comm *comm, struct gf_train_config *config)
+{
+	struct gf_error err = {""};
+
+	config->gpu = fake_gpu(world, comm->rank);
+	config->backend = &fake_backend;
+	EXPECT(!config->gpu->ops->stream_new(config->gpu, false,
+					     &config->stream, &err),
+	       "%s", err.text);
+	fake_net_on(config->gpu, config->stream);
+}
+
+static void leave(struct gf_comm *comm, struct gf_train_config *config)
+{
+	(void)comm;
+	config->gpu->ops->stream_free(config->gpu, config->stream);
+}
+
+static void train_on_devices(struct train_run *run, unsigned seed)
+{
+	/* what is staged may share a GPU */
+	static const struct fake_faults faults = {.one_gpu = true};
+
+	world = fake_world_new(run->ranks, 4, seed, &faults);
+	run->enter = enter;
+	run->leave = leave;
+	train(run);
+	EXPECT(fake_world_waiting(world) == 0, "%zu operations remain",
+	       fake_world_waiting(world));
+	EXPECT(fake_world_pinned(world) == 0, "%zu ranges stay pinned",
+	       fake_world_pinned(world));
+	EXPECT(!fake_world_complaint(world), "%s", fake_world_complaint(world));
+	fake_world_free(world);
+	run->enter = NULL;
+	run->leave = NULL;
+}
+
+static const struct {
+	const char *label, *model;
+	int ranks;
+	const char *optimizer;
+	size_t accumulate;
+	int staleness;
+	const char *codec;
+	double clip_norm;
+	struct gf_selection selection;
+} cases[] = {
+	{"plain", MLP, 2, "sgd"},
+	{"alone", NORMED, 1, "sgd"},
+	{"normed", NORMED, 3, "nesterov"},
+	{"dropping", DROPPING, 2, "sgd"},
+	{"lars", NORMED, 2, "lars", .clip_norm = .05},
+	{"accumulate", MLP, 3, "sgd", 2},
+	{"scaled", MLP, 2, "sgd", .codec = "f16"},
+	{"q8", MLP, 4, "sgd", .codec = "q8"},
+	{"stale", NORMED, 2, "sgd", .staleness = 3},
+	{"csc",
+	 MLP,
+	 3,
+	 "sgd",
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 13,
+		       .keep = .2,
+		       .decay = 1}},
+	{"topk",
+	 MLP,
+	 2,
+	 "sgd",
+	 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+	{"gtopk",
+	 MLP,
+	 4,
+	 "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK, .density = .05}},
+};
+
+static struct train_run run_of(size_t i)
+{
+	size_t accumulate = cases[i].accumulate ? cases[i].accumulate : 1;
+	struct train_run run =
+		train_defaults(cases[i].model, cases[i].ranks,
+			       12 / (size_t)cases[i].ranks / accumulate);
+
+	run.config.training.optimizer = (char *)cases[i].optimizer;
+	run.config.training.accumulate = accumulate;
+	run.config.training.clip_norm = cases[i].clip_norm;
+	run.config.check_every = 3;
+	run.staleness = cases[i].staleness;
+	run.codec = cases[i].codec;
+	run.selection = cases[i].selection;
+	return run;
+}
+
+static void test_same_bits(void)
+{
+	size_t i;
+	int r;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct train_run run = run_of(i);
+		struct gf_train_row host;
+		char *want, *got;
+
+		want = gf_xasprintf("%s/%s", folder, cases[i].label);
+		got = gf_xasprintf("%s-device", want);
+		run.config.checkpoint = want;
+		train(&run);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
+		       cases[i].label, run.err.text);
+		host = run.test;
+
+		/* stopped in the middle of an epoch, too */
+		run.config.checkpoint = got;
+		run.config.steps = 7;
+		train_on_devices(&run, (unsigned)i + 1);
+		EXPECT(run.rc == 0 && run.last_step == 7, "%s: %s",
+		       cases[i].label, run.err.text);
+		run.config.steps = 0;
+		run.config.resume = true;
+		train_on_devices(&run, (unsigned)i + 100);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
+		       cases[i].label, run.err.text);
+		EXPECT(run.test.correct == host.correct &&
+			       run.test.loss == host.loss,
+		       "%s: want %zu, %g, got %zu, %g", cases[i].label,
+		       host.correct, host.loss, run.test.correct,
+		       run.test.loss);
+		for (r = 0; r < cases[i].ranks; r++)
+			same_file(want, got, 20, r, cases[i].label);
+		free(want);
+		free(got);
+	}
+}
+
+/* Ends alike everywhere, in the words of a run on the host. */
+static void test_divergence(void)
+{
+	struct train_run run = train_defaults(MLP, 3, 4);
+	struct gf_error host;
+
+	run.config.training.rate = 1e9;
+	run.config.training.warmup_epochs = 0;
+	train(&run);
+	host = run.err;
+	EXPECT(run.rc == 1, "got %d", run.rc);
+	train_on_devices(&run, 3);
+	EXPECT(run.rc == 1, "got %d", run.rc);
+	EXPECT_TEXT(run.err.text, host.text);
+}
+
+int main(void)
+{
+	char *command;
+	int rc;
+
+	watchdog(120);
+	if (!mkdtemp(folder)) {
+		perror(folder);
+		return 1;
+	}
+	test_same_bits();
+	test_divergence();
+	command = gf_xasprintf("rm -rf %s", folder);
+	rc = system(command);
+	free(command);
+	return rc ? 1 : TEST_END();
+}
