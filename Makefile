@@ -44,6 +44,9 @@ CUDA := $(CUDA)
 WITH_NCCL := $(WITH_NCCL)
 WITH_VERBS := $(WITH_VERBS)
 EMULATOR_CXX := $(EMULATOR_CXX)
+$(if $(filter 1,$(CUDA)),$(if $(and $(shell command -v $(NVCC)),$(CUDA_HOME)),,\
+	$(error gradflow: CUDA=1 wants nvcc (NVCC=$(NVCC)) and the headers \
+	(CUDA_HOME=$(CUDA_HOME)))))
 
 MISSING := $(strip $(foreach p,jansson hwloc zlib ompi-c,\
 	$(if $(call have,$(p)),,$(p))))
@@ -149,9 +152,6 @@ config:
 	@$(if $(MISSING),echo 'gradflow: not found by pkg-config: $(MISSING)' \
 	  '(on Debian: make demo installs them, or tests/install-deps.sh)' >&2;\
 	  exit 1,:)
-	@$(if $(filter 1,$(CUDA)),$(if $(and $(NVCC),$(CUDA_HOME)),:,echo \
-	  'gradflow: CUDA=1 wants nvcc and CUDA_HOME, found neither or one' >&2; \
-	  exit 1),:)
 	@mkdir -p $(BUILD)
 	@line='oneDNN $(if $(filter 1,$(WITH_ONEDNN)),on,off (plain C layers)), libibverbs $(if $(filter 1,$(WITH_VERBS)),on,off), CUDA $(if $(filter 1,$(CUDA)),on,off), NCCL $(if $(filter 1,$(WITH_NCCL)),on,off)'; \
 	  [ "$$(cat $(BUILD)/config.txt 2>/dev/null)" = "$$line" ] || \
@@ -263,7 +263,7 @@ FOREIGN_CFLAGS_bench := $(MPI_CFLAGS)
 # --- tests -------------------------------------------------------------------
 check:
 	+$(Q)$(MAKE) --no-print-directory WERROR=1 check-build
-	$(Q)BUILD=$(BUILD) tests/run.sh layers unit fuzz cli docs lint mpi
+	$(Q)BUILD=$(BUILD) tests/run.sh layers build unit fuzz cli docs lint mpi
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \
