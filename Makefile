@@ -120,7 +120,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo check check-build check-unit check-cli check-mpi \
-	check-lab check-docs check-gpu bench-gpu asan tsan install uninstall clean golden bench convergence bench-methods lint tools format \
+	check-lab check-docs check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods lint tools format \
 	tables
 .DEFAULT_GOAL := all
 
@@ -134,8 +134,10 @@ help:
 	@echo '  check       build with -Werror and run every test of this machine'
 	@echo '  check-unit  check-cli  check-mpi  check-docs   parts of check'
 	@echo '  check-lab   tests on an emulated cluster (root; share/lab)'
-	@echo '  check-gpu   the kernels on an NVIDIA GPU (skipped without one)'
+	@echo '  check-gpu   kernels, layers, training on an NVIDIA GPU (skipped'
+	@echo '              without one)'
 	@echo '  bench-gpu   their rates, beside a copy, CUB and PyTorch'
+	@echo '  carry-gpu   both, for a bare GPU machine, in $(BUILD)/carried'
 	@echo '  asan tsan   the tests again under a sanitizer'
 	@echo '  convergence   train by every method, three seeds: a table and'
 	@echo '              pictures in $(BUILD)/convergence (minutes)'
@@ -271,18 +273,19 @@ check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BUILD)/gpu/bench_kernels)
 
 # Needs one NVIDIA GPU of sm_$(firstword $(CUDA_ARCH)) or later and its driver; skips aloud without.
-# On a machine that has these and no more, run what is in $(BUILD)/gpu.
 check-gpu:
 	+$(Q)$(MAKE) --no-print-directory check-build
-	$(Q)BUILD=$(BUILD) tests/run.sh gpu
+	$(Q)BUILD=$(BUILD) tests/gpu/run.sh check || [ $$? -eq 77 ]
 
-# The same machine: rates of the kernels as shares of a copy's, top-k beside CUB
-# and, where PyTorch is installed, beside torch.topk.
-bench-gpu: config $(if $(filter 1,$(CUDA)),$(BUILD)/gpu/bench_kernels)
-	$(Q)if [ ! -x $(BUILD)/gpu/bench_kernels ]; then \
-	  echo 'bench-gpu: built without CUDA'; \
-	else $(BUILD)/gpu/bench_kernels && tests/gpu/topk_torch.py || \
-	  [ $$? -eq 77 ]; fi
+# The same machine: docs/gpu.md says what is measured, PARTS="kernels nccl"
+# measures some of it.
+bench-gpu:
+	+$(Q)$(MAKE) --no-print-directory check-build
+	$(Q)BUILD=$(BUILD) tests/gpu/run.sh bench $(PARTS) || [ $$? -eq 77 ]
+
+# Both, in a folder for a machine that has a GPU and nothing else.
+carry-gpu: check-build
+	$(Q)BUILD=$(BUILD) tests/gpu/carry.sh $(BUILD)/carried
 
 check-unit check-cli check-mpi check-lab check-docs: check-%:
 	+$(Q)$(MAKE) --no-print-directory check-build

@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Collects in one folder what `make check-gpu` and `make bench-gpu` run, with
+# the libraries that it needs, for a machine that has a GPU and its driver and
+# nothing else: no compiler, no Open MPI, jansson, hwloc, oneDNN.
+#   tests/gpu/carry.sh FOLDER [LIBRARY-FOLDER...]
+# There: FOLDER/run.sh check, FOLDER/run.sh bench. The C library there must be
+# as new as here. NCCL, cuDNN and cuBLAS are large and come along only from the
+# LIBRARY-FOLDERs named; else they are looked for where the commands run, in
+# CUDA's folder and among PyTorch's packages.
+set -eu
+cd "$(dirname "$0")/../.."
+build=${BUILD:-build}
+folder=${1:?usage: tests/gpu/carry.sh FOLDER [LIBRARY-FOLDER...]}
+shift
+[ -x "$build/bin/gf-train" ] || { echo "carry.sh: $build/bin/gf-train is not built" >&2; exit 3; }
+[ ! -e "$folder" ] || [ -e "$folder/carried.txt" ] || {
+	echo "carry.sh: $folder: want a new folder, or one of its own making" >&2; exit 2; }
+rm -rf "$folder"
+mkdir -p "$folder"/{build,lib,tests/gpu,tests/data}
+folder=$(cd "$folder" && pwd)
+
+cp -R share "$folder/"
+cp tests/gpu/*.{sh,py} "$folder/tests/gpu/"
+cp -R "$build/bin" "$folder/build/"
+[ ! -d "$build/gpu" ] || cp -R "$build/gpu" "$folder/build/"
+cp "$build/config.txt" "$folder/build/"
+ln -s tests/gpu/run.sh "$folder/run.sh"
+find "$folder/build" -type f -perm -u+x -exec strip -g {} +
+
+# Open MPI: its launcher, and the parts of it that one machine uses. Those for
+# fabrics, schedulers and files would bring their own libraries with them.
+mpi=$folder/mpi
+unused='(openib|ofi|ucx|psm2?|pml_cm|slurm|flux|jsm|gridengine|simulator|memheap|scoll|spml|sshmem|io_|fs_|fbtl|fcoll|sharedfp|monitoring|op_avx$|netlink)'
+if command -v mpirun > /dev/null && command -v ompi_info > /dev/null; then
+	place() { ompi_info --path "$1" --parsable 2> /dev/null | sed -n 's/^path:[^:]*://p'; }
+	mkdir -p "$mpi/bin" "$mpi/etc" "$mpi/lib/openmpi"
+	cp -L "$(command -v mpirun)" "$mpi/bin/mpirun"
+	cp -L "$(command -v orted)" "$mpi/bin/orted"
+	cp -RL "$(place pkgdatadir)" "$mpi/share"
+	for part in "$(place pkglibdir)"/mca_*.so; do
+		[[ $part =~ $unused ]] || cp -L "$part" "$mpi/lib/openmpi/"
+	done
+	# PMIx, which the launcher talks through, has parts of its own
+	pmix=$(ldd "$mpi"/lib/openmpi/*pmix* | awk '/libpmix/ {print $3; exit}')
+	[ -z "$pmix" ] || {
+		parts=$(dirname "$(readlink -f "$pmix")")
+		mkdir -p "$mpi/lib/pmix"
+		[ ! -d "$parts/pmix" ] || cp -L "$parts"/pmix/*.so "$mpi/lib/pmix/"
+		[ ! -d "$parts/../share/pmix" ] || cp -RL "$parts/../share/pmix" "$mpi/pmix-share"
+	}
+fi
+
+# What all of these are linked with, but for the C library and the driver.
+find "$folder/build" "$mpi" -type f \( -perm -u+x -o -name '*.so' \) -exec ldd {} + 2> /dev/null |
+	awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+	grep -vE '/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libresolv|libutil|libcuda|libnvidia[^/]*)\.so' |
+	while read -r library; do cp -L "$library" "$folder/lib/"; done
+for from in "$@"; do
+	found=$(find -L "$from" -maxdepth 1 -name 'lib*.so.[0-9]*' \
+		\( -name 'libnccl*' -o -name 'libcudnn*' -o -name 'libcublas*' \) )
+	[ -n "$found" ] || { echo "carry.sh: $from: no NCCL, cuDNN or cuBLAS there" >&2; exit 2; }
+	while read -r library; do cp -L "$library" "$folder/lib/"; done <<< "$found"
+done
+{
+	echo "gradflow, carried from $(git rev-parse --short HEAD 2> /dev/null || echo 'a source tree')"
+	cat "$build/config.txt"
+	echo "C library: $(getconf GNU_LIBC_VERSION 2> /dev/null || echo unknown), or later"
+} > "$folder/carried.txt"
+du -sh "$folder" | awk '{print "carried: " $1 " in " $2 "; there: run.sh check, run.sh bench"}'
