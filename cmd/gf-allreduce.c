@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "bench/allreduce.h"
+#include "bench/list.h"
 #include "bench/report.h"
 #include "bench/sweep.h"
 #include "cli/cli.h"
@@ -129,20 +130,30 @@ static int config_of(const struct arguments *a,
 static void check_arguments(struct arguments *a, struct argp_state *state)
 {
 	struct gf_bench_allreduce_config config;
+	const char **names = NULL;
 	struct gf_error err;
 
 	if (config_of(a, &config, &err) < 0)
 		gf_cli_usage_error(state, "--codec", &err);
+	if (gf_cli_split_once(a->algorithms ? a->algorithms : "auto", &names,
+			      &err) < 0)
+		gf_cli_usage_error(state, "--algorithms", &err);
 	free((void *)a->sweep.algorithms);
-	a->sweep.algorithms =
-		gf_cli_split(a->algorithms ? a->algorithms : "auto");
-	if (gf_bench_sweep_check(&a->sweep, &config, &err) < 0)
+	a->sweep.algorithms = names;
+	if (gf_bench_sweep_finish(&a->sweep, &config, &err) < 0)
 		argp_error(state, "%s", err.text);
+	if (a->best && !gf_bench_sweep_dense(&a->sweep))
+		argp_error(state, "--best: want an algorithm that sends all "
+				  "values, got none");
+	if (a->best && a->cli.output && gf_file_same(a->best, a->cli.output))
+		argp_error(state, "--best and --output: want two files, got "
+				  "one");
 	if (a->min_bw &&
 	    gf_units_rate(a->min_bw, &a->min_bw_bytes_per_s, &err) < 0)
 		gf_cli_usage_error(state, "--min-bw", &err);
-	if (a->json && a->csv)
-		argp_error(state, "--json and --csv: want one of them");
+	if (a->json + a->csv + a->percentiles > 1)
+		argp_error(state, "--json, --csv and --percentiles: want one "
+				  "of them (rows have all percentiles)");
 	if (a->spoil && !a->checks)
 		argp_error(state, "--spoil goes with --check");
 }
@@ -165,32 +176,6 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static void list_one(struct gf_text *out, const char *kind, const char *name,
-		     const char *description)
-{
-	gf_text_addf(out, "%-9s  %-12s  %s\n", kind, name, description);
-}
-
-static int list(const struct arguments *a, struct gf_error *err)
-{
-	struct gf_text out = {0};
-	size_t i;
-	int rc;
-
-	for (i = 0; gf_algorithms[i]; i++)
-		list_one(&out, "algorithm", gf_algorithms[i]->name,
-			 gf_algorithms[i]->description);
-	for (i = 0; gf_sparse_algorithms[i]; i++)
-		list_one(&out, "sparse", gf_sparse_algorithms[i]->name,
-			 gf_sparse_algorithms[i]->description);
-	for (i = 0; gf_codecs[i].name; i++)
-		list_one(&out, "codec", gf_codecs[i].name,
-			 gf_codecs[i].description);
-	rc = gf_cli_emit(&a->cli, out.data, err);
-	gf_text_release(&out);
-	return rc;
-}
-
 /* --- running ----------------------------------------------------------------
  */
 
@@ -202,6 +187,18 @@ struct session {
 	struct gf_bench_rows rows;
 	struct gf_progress progress;
 };
+
+static int list(const struct session *s, struct gf_error *err)
+{
+	struct gf_text out = {0};
+	int rc = 0;
+
+	gf_bench_list(&out);
+	if (s->comm->rank == 0)
+		rc = gf_cli_emit(&s->a->cli, out.data, err);
+	gf_text_release(&out);
+	return gf_comm_agree(s->comm, rc, err);
+}
 
 static int prepare(struct session *s, struct gf_error *err)
 {
@@ -221,6 +218,8 @@ static int prepare(struct session *s, struct gf_error *err)
 		rc = gf_bench_sweep_same(&a->sweep, &s->config, a->plan, err);
 	if (!rc && a->plan)
 		rc = gf_train_read_plan(s->comm, a->plan, &s->plan, err);
+	if (!a->segment_bytes)
+		s->config.segment_bytes = s->plan.segment_bytes;
 	return rc;
 }
 
@@ -237,12 +236,11 @@ static int measure_plan(struct session *s, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
 
-	if (a->algorithms || a->codec || a->lanes || a->sweep.factors ||
-	    a->best || a->sweep.density > 0)
+	if (a->algorithms || a->codec || a->lanes || a->sweep.sized || a->best)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want a rule with --algorithms, "
-				    "--codec, --lanes, --factors or --best, "
-				    "got a whole plan, which says them",
+				    "%s: want a rule with sizes, --algorithms, "
+				    "--codec, --lanes or --best, got a whole "
+				    "plan, which says them",
 				    a->plan);
 	return gf_bench_plan_run(&s->plan, &s->config, &s->rows, err);
 }
@@ -369,9 +367,8 @@ int main(int argc, char **argv)
 		options, parse_opt, NULL, doc, gf_cli_children, NULL, NULL,
 	};
 	struct arguments a = {
-		.sweep = {.min_bytes = 1024,
-			  .max_bytes = (size_t)64 << 20,
-			  .step_factor = 2},
+		.sweep = {.min_bytes = GF_SWEEP_UNSAID,
+			  .max_bytes = GF_SWEEP_UNSAID},
 		.repeats = 20,
 		.warmup = 5,
 		.checks = 1,
@@ -383,13 +380,13 @@ int main(int argc, char **argv)
 
 	gf_settings_options(settings, NSETTINGS, options);
 	gf_cli_parse(&a.cli, "gf-allreduce", &argp, argc, argv, &a);
-	if (a.list) {
-		rc = a.cli.rank == 0 ? list(&a, &err) : 0;
-		return gf_cli_exit(&a.cli, rc, &err);
-	}
 	rc = a.cli.launched ? gf_comm_open(&s.comm, &err)
 			    : gf_comm_local_new(1, &s.comm, &err);
+	/* a rank that only lists would leave the others waiting for it */
 	if (!rc)
-		rc = run(&s, &err);
+		rc = gf_comm_same_text(s.comm, "command",
+				       a.list ? "--list" : "measure", &err);
+	if (!rc)
+		rc = a.list ? list(&s, &err) : run(&s, &err);
 	return finish(&s, rc, &err);
 }

@@ -57,10 +57,9 @@ static int store_threshold(const char *arg, void *to, struct gf_error *err)
 
 static int store_codecs(const char *arg, void *to, struct gf_error *err)
 {
-	(void)err;
 	free(*(void **)to);
-	*(const char ***)to = gf_cli_split(arg);
-	return 0;
+	*(void **)to = NULL;
+	return gf_cli_split_once(arg, to, err);
 }
 
 static int store_densities(const char *arg, void *to, struct gf_error *err)

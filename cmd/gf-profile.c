@@ -160,14 +160,18 @@ static void check_arguments(const struct arguments *a, struct argp_state *state)
 static int parse_opt(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
+	const char **names = NULL;
+	struct gf_error err;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->cli;
 		return 0;
 	case 'a':
+		if (gf_cli_split_once(arg, &names, &err) < 0)
+			gf_cli_usage_error(state, "--algorithms", &err);
 		free((void *)a->bench.sweep.algorithms);
-		a->bench.sweep.algorithms = gf_cli_split(arg);
+		a->bench.sweep.algorithms = names;
 		return 0;
 	case ARGP_KEY_ARGS:
 		a->documents = (const char **)state->argv + state->next;

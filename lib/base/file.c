@@ -138,6 +138,39 @@ int gf_file_try(const char *path, struct gf_error *err)
 	return rc;
 }
 
+/* The folder that a file is, or would be, in; and its name there. */
+static char *folder_of(const char *path, const char **name)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = slash ? gf_xasprintf("%.*s", (int)(slash - path + 1),
+					    path)
+			     : gf_xstrdup(".");
+	char *real = realpath(folder, NULL);
+
+	*name = slash ? slash + 1 : path;
+	free(folder);
+	return real;
+}
+
+bool gf_file_same(const char *path, const char *other)
+{
+	struct stat a, b;
+	const char *name, *other_name;
+	char *folder, *other_folder;
+	bool same;
+
+	if (stat(path, &a) == 0 && stat(other, &b) == 0)
+		return S_ISREG(a.st_mode) && a.st_dev == b.st_dev &&
+		       a.st_ino == b.st_ino;
+	folder = folder_of(path, &name);
+	other_folder = folder_of(other, &other_name);
+	same = folder && other_folder && strcmp(folder, other_folder) == 0 &&
+	       strcmp(name, other_name) == 0;
+	free(folder);
+	free(other_folder);
+	return same;
+}
+
 int gf_file_write(const char *path, const void *data, size_t size,
 		  struct gf_error *err)
 {

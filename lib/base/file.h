@@ -2,8 +2,9 @@
 #ifndef GF_BASE_FILE_H
 #define GF_BASE_FILE_H
 
-#include <stdio.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/error.h"
 
@@ -37,6 +38,9 @@ void gf_file_abandon(struct gf_file *f);
 /* Could a file be created there? Leaves nothing behind. For commands that
  * write only when their work is done. */
 int gf_file_try(const char *path, struct gf_error *err);
+
+/* Would both be written to one file, whether it is there yet or not? */
+bool gf_file_same(const char *path, const char *other);
 
 /* create, write, commit. */
 int gf_file_write(const char *path, const void *data, size_t size,

@@ -22,6 +22,22 @@ double gf_bench_busbw(double size_bytes, double time_s, int ranks)
 	return gf_bench_algbw(size_bytes, time_s) * 2 * (ranks - 1) / ranks;
 }
 
+int gf_bench_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
+		     struct gf_element *e, struct gf_error *err)
+{
+	int rc;
+
+	*e = gf_element_number(dtype, op);
+	if (!codec)
+		return 0;
+	rc = gf_element_coded(codec, op, e, err);
+	if (rc == 0 && dtype != GF_F32)
+		rc = gf_error_set(err, -EINVAL,
+				  "want f32, which a codec encodes, got %s",
+				  gf_dtype_names[dtype]);
+	return rc;
+}
+
 /* --- opening --------------------------------------------------------------
  */
 
@@ -138,6 +154,23 @@ static int enter_sparse(struct gf_contest *c, size_t i, size_t count_elems,
 	return gf_bench_sparse_new(&config, &c->sparse[i], err);
 }
 
+/* A rule's entry for the size says a codec, too, unless one was asked for. */
+static int element_of(const struct gf_bench_allreduce *b, size_t count_elems,
+		      struct gf_element *e, struct gf_error *err)
+{
+	const struct gf_element *asked = &b->config.element;
+	const char *codec = NULL;
+
+	if (b->config.rule && !asked->codec)
+		codec = gf_rule_for(b->config.rule->rule,
+				    gf_contest_bytes(b, count_elems))
+				->codec;
+	*e = *asked;
+	if (!codec)
+		return 0;
+	return gf_bench_element(asked->dtype, asked->op, codec, e, err);
+}
+
 static int enter(struct gf_contest *c, size_t i, size_t count_elems,
 		 struct gf_bench_row *row, struct gf_error *err)
 {
@@ -145,16 +178,20 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems,
 	size_t lanes = (size_t)b->config.lanes, k;
 	struct gf_burst_message *messages =
 		gf_xcalloc(lanes, sizeof(*messages));
+	struct gf_element element = b->config.element;
 	int rc = 0;
 
 	if (row->chosen)
 		rc = gf_chooser_pick(b->chooser, count_elems, b->work,
 				     &row->way, err);
+	if (row->chosen && rc == 0)
+		rc = element_of(b, count_elems, &element, err);
+	row->codec = element.codec;
 	for (k = 0; k < lanes; k++)
 		messages[k] = (struct gf_burst_message){
 			.way = row->way,
 			.count_elems = count_elems,
-			.element = b->config.element,
+			.element = element,
 			.simultaneous = lanes > 1,
 		};
 	if (rc == 0)
@@ -219,7 +256,6 @@ static int measure_messages(struct gf_bench_allreduce *b,
 	row->count_elems = total;
 	row->size_bytes = gf_contest_bytes(b, total);
 	gf_contest_init(&c, b, 1, total);
-	c.codec = row->codec;
 	c.first_elems = messages[0].count_elems;
 	rc = open_burst(b, messages, n, lanes, &c.bursts[0], err);
 	opened = rc == 0;

@@ -47,6 +47,11 @@ struct gf_bench_allreduce_config {
 	const struct gf_plan *rule; /* for auto; or NULL */
 };
 
+/* Elements of a type under an operation and, unless NULL, a codec. -EINVAL:
+ * what contradicts itself, or no such codec. */
+int gf_bench_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
+		     struct gf_element *e, struct gf_error *err);
+
 /* Seconds; wrong over all ranks and checks. */
 struct gf_bench_reading {
 	double median_s, min_s, p90_s, p99_s, max_s;

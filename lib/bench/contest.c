@@ -140,7 +140,8 @@ static int over_ranks(struct gf_bench_allreduce *b, size_t mine, bool add,
 
 /* Changes what a check must find: by little, but under a codec, whose results
  * may be off, past every bound. */
-static void spoil(struct gf_bench_allreduce *b, size_t count_elems)
+static void spoil(struct gf_bench_allreduce *b, const struct gf_codec *codec,
+		  size_t count_elems)
 {
 	size_t i, n = b->config.spoil < count_elems ? b->config.spoil
 						    : count_elems;
@@ -150,7 +151,7 @@ static void spoil(struct gf_bench_allreduce *b, size_t count_elems)
 		size_t at = count_elems / n * i;
 		double was = gf_exact_load(e->dtype, b->work, at);
 
-		gf_exact_store(e->dtype, b->work, at, e->codec ? NAN : was + 2);
+		gf_exact_store(e->dtype, b->work, at, codec ? NAN : was + 2);
 	}
 }
 
@@ -165,14 +166,15 @@ static size_t count_wrong(const struct gf_contest *c, size_t who,
 }
 
 static int check(struct gf_contest *c, size_t who,
-		 enum gf_bench_placement placement, size_t *wrong,
+		 enum gf_bench_placement placement, struct gf_bench_row *row,
 		 struct gf_error *err)
 {
 	struct gf_bench_allreduce *b = c->b;
+	size_t *wrong = &row->reading[placement].wrong;
 	struct gf_exact exact = {
 		.dtype = b->config.element.dtype,
 		.op = b->config.element.op,
-		.codec = c->codec,
+		.codec = row->codec,
 		.ranks = b->config.comm->ranks,
 	};
 	double ignored;
@@ -186,7 +188,7 @@ static int check(struct gf_contest *c, size_t who,
 		rc = once(c, who, placement, &ignored, err);
 		if (rc)
 			break;
-		spoil(b, c->count_elems);
+		spoil(b, row->codec, c->count_elems);
 		rc = over_ranks(b, count_wrong(c, who, &exact), true, wrong,
 				err);
 	}
@@ -226,7 +228,7 @@ int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,
 		rc = summarise(c->b, c->times[k], r, err);
 		if (rc == 0)
 			rc = check(c, k / 2, (enum gf_bench_placement)(k % 2),
-				   &r->wrong, err);
+				   &rows[k / 2], err);
 	}
 	for (i = 0; i < c->n && rc == 0; i++)
 		rc = over_ranks(c->b, wire_gf_contest_bytes(c, i), false,
@@ -239,10 +241,8 @@ void gf_contest_init(struct gf_contest *c, struct gf_bench_allreduce *b,
 {
 	size_t k;
 
-	*c = (struct gf_contest){.b = b,
-				 .n = n,
-				 .count_elems = count_elems,
-				 .codec = b->config.element.codec};
+	*c = (struct gf_contest){
+		.b = b, .n = n, .count_elems = count_elems};
 	c->bursts = gf_xcalloc(n, sizeof(*c->bursts));
 	c->sparse = gf_xcalloc(n, sizeof(*c->sparse));
 	c->times = gf_xcalloc(2 * n, sizeof(*c->times));

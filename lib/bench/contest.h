@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "bench/allreduce.h"
 #include "bench/sparse.h"
-#include "codec/codec.h"
 #include "rt/burst.h"
 #include "rt/choose.h"
 #include "rt/watch.h"
@@ -34,7 +33,6 @@ struct gf_contest {
 	size_t n;
 	size_t count_elems;           /* of all messages of a burst */
 	size_t first_elems;           /* of the first of them */
-	const struct gf_codec *codec; /* the one with the largest error */
 };
 
 /* Bytes of so many elements. */

@@ -2,7 +2,10 @@
 #include "bench/report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/heap.h"
 #include "doc/json.h"
 
 static const char *const placement_names[] = {"out_of_place", "in_place"};
@@ -54,20 +57,41 @@ static bool is_whole_plan(const struct gf_bench_report *r,
 	return r->plan && row == &r->rows[r->nrows - 1];
 }
 
-/* "ring", "auto:ring", "blueconnect:2x4"; no blanks. */
-static void add_label(const struct gf_bench_report *r,
-		      const struct gf_bench_row *row, struct gf_text *out)
+static void add_factors(const struct gf_way *way, struct gf_text *out)
 {
 	size_t i;
 
+	for (i = 0; i < way->nfactors; i++)
+		gf_text_addf(out, "%s%d", i ? "x" : "", way->factors[i]);
+}
+
+static void add_stages(const struct gf_way *way, struct gf_text *out)
+{
+	const char *name;
+	size_t i;
+
+	for (i = 0; i < way->nfactors && (name = gf_way_stage_at(way, i)); i++)
+		gf_text_addf(out, "%s%s", i ? "," : "", name);
+}
+
+/* "ring", "auto:ring", "blueconnect:2x4:halving,ring"; no blanks. */
+static void add_label(const struct gf_bench_report *r,
+		      const struct gf_bench_row *row, struct gf_text *out)
+{
 	if (is_whole_plan(r, row)) {
 		gf_text_addf(out, "plan");
 		return;
 	}
 	gf_text_addf(out, "%s%s", row->chosen ? "auto:" : "",
 		     row->way.algorithm->name);
-	for (i = 0; i < row->way.nfactors; i++)
-		gf_text_addf(out, "%s%d", i ? "x" : ":", row->way.factors[i]);
+	if (!row->way.nfactors)
+		return;
+	gf_text_addf(out, ":");
+	add_factors(&row->way, out);
+	if (!gf_way_stage_at(&row->way, 0))
+		return;
+	gf_text_addf(out, ":");
+	add_stages(&row->way, out);
 }
 
 /* --- rows for programs ----------------------------------------------------
@@ -85,12 +109,12 @@ static void tell_case(const struct gf_bench_report *r,
 		      const struct gf_bench_row *row, const struct sink *s)
 {
 	const struct gf_bench_allreduce_config *c = r->config;
-	struct gf_text factors = {0};
-	size_t i;
+	struct gf_text factors = {0}, stages = {0};
 
-	for (i = 0; i < row->way.nfactors && !is_whole_plan(r, row); i++)
-		gf_text_addf(&factors, "%s%d", i ? "x" : "",
-			     row->way.factors[i]);
+	if (!is_whole_plan(r, row)) {
+		add_factors(&row->way, &factors);
+		add_stages(&row->way, &stages);
+	}
 	s->size(s->ctx, "ranks", (size_t)c->comm->ranks);
 	s->size(s->ctx, "ranks_per_host", (size_t)c->comm->local_ranks);
 	s->size(s->ctx, "size_bytes", row->size_bytes);
@@ -103,12 +127,15 @@ static void tell_case(const struct gf_bench_report *r,
 				      : row->way.algorithm->name);
 	s->text(s->ctx, "chosen", row->way.algorithm->name);
 	s->text(s->ctx, "factors", factors.data ? factors.data : "");
+	s->text(s->ctx, "stages", stages.data ? stages.data : "");
+	s->size(s->ctx, "segment_bytes", c->segment_bytes);
 	s->text(s->ctx, "codec", codec_of(r, row));
 	s->real(s->ctx, "density", row->way.density > 0 ? row->way.density : 1);
 	s->size(s->ctx, "messages", row->messages);
 	s->size(s->ctx, "lanes",
 		(size_t)(is_whole_plan(r, row) ? r->plan->lanes : c->lanes));
 	gf_text_release(&factors);
+	gf_text_release(&stages);
 }
 
 static void tell_row(const struct gf_bench_report *r,
@@ -162,10 +189,13 @@ static void csv_field(struct csv *c, const char *name, const char *value)
 	c->begun = true;
 }
 
-/* No name and no value here holds a comma or a quote. */
+/* No value here holds a quote; a list of stages holds commas (RFC 4180). */
 static void csv_text(void *ctx, const char *name, const char *value)
 {
-	csv_field(ctx, name, value);
+	char *quoted = gf_xasprintf("\"%s\"", value);
+
+	csv_field(ctx, name, strchr(value, ',') ? quoted : value);
+	free(quoted);
 }
 
 static void csv_size(void *ctx, const char *name, size_t value)
@@ -336,15 +366,21 @@ static void print_heading(const struct gf_bench_report *r, struct gf_text *out)
 static void print_best(const struct gf_bench_report *r, struct gf_text *out)
 {
 	struct gf_plan rule;
-	size_t i;
+	size_t i, k;
 
 	if (gf_bench_report_rule(r, &rule, NULL) < 0)
 		return;
 	gf_text_addf(out, "# best     :");
-	for (i = 0; i < rule.rule->nalgorithms; i++)
-		gf_text_addf(out, "%s %s from %zu B", i ? "," : "",
-			     rule.rule->algorithms[i].algorithm,
-			     rule.rule->algorithms[i].min_bytes);
+	for (i = 0; i < rule.rule->nalgorithms; i++) {
+		const struct gf_rule_algorithm *a = &rule.rule->algorithms[i];
+
+		gf_text_addf(out, "%s %s", i ? "," : "", a->algorithm);
+		for (k = 0; k < a->nstages; k++)
+			gf_text_addf(out, "%s%d:%s", k ? "," : " ",
+				     a->stages[k].factor,
+				     a->stages[k].algorithm);
+		gf_text_addf(out, " from %zu B", a->min_bytes);
+	}
 	gf_text_addf(out, "\n");
 	gf_plan_release(&rule);
 }

@@ -55,33 +55,55 @@ static size_t threshold_of(const struct gf_bench_report *r)
 	return threshold;
 }
 
-/* Where the ranks of a host went first, binding the rule needs to know them.
- * Rates decide nothing then; they are what is assumed of such links. */
-static void add_levels(const struct gf_bench_report *r, struct gf_plan *p)
+static bool same_way(const struct gf_way *a, const struct gf_way *b)
 {
-	static char host[] = "host", shm[] = "shm", net[] = "net",
-		    ethernet[] = "ethernet";
-	static const struct gf_level assumed[] = {
-		{.name = host,
-		 .link = shm,
-		 .bandwidth_bytes_per_s = 8e9,
-		 .latency_s = 1e-6},
-		{.name = net,
-		 .link = ethernet,
-		 .bandwidth_bytes_per_s = 1.25e8,
-		 .latency_s = 5e-5},
-	}; /* of GF_ORIGIN_ASSUMED, which is 0 */
-	size_t i, k;
+	size_t i;
 
-	for (i = 0; i < r->nrows && !p->levels; i++) {
-		const struct gf_way *way = &r->rows[i].way;
+	if (a->algorithm != b->algorithm || a->nfactors != b->nfactors)
+		return false;
+	for (i = 0; i < a->nfactors; i++)
+		if (a->factors[i] != b->factors[i] ||
+		    gf_way_stage_at(a, i) != gf_way_stage_at(b, i))
+			return false;
+	return true;
+}
 
-		if (way->nfactors != GF_ARRAY_LENGTH(assumed))
+/* A plan's stage has a name, even where the algorithm gives no choice. */
+static void add_stages(const struct gf_way *way, struct gf_rule_algorithm *a)
+{
+	size_t i;
+
+	if (!way->nfactors)
+		return;
+	a->nstages = way->nfactors;
+	a->stages = gf_xcalloc(way->nfactors, sizeof(*a->stages));
+	for (i = 0; i < way->nfactors; i++) {
+		const char *name = gf_way_stage_at(way, i);
+
+		a->stages[i].factor = way->factors[i];
+		a->stages[i].algorithm = gf_xstrdup(name ? name : "ring");
+	}
+}
+
+static void add_entries(const struct gf_bench_report *r, struct gf_rule *rule)
+{
+	const struct gf_bench_row *last = NULL, *row;
+	struct gf_rule_algorithm *entry;
+	size_t capacity = 0, i;
+
+	for (i = 0; i < r->nrows && !r->plan; i++) {
+		row = best_at(r, r->rows[i].size_bytes);
+		if (!row || (last && (row->size_bytes <= last->size_bytes ||
+				      (row->codec == last->codec &&
+				       same_way(&row->way, &last->way)))))
 			continue;
-		p->nlevels = way->nfactors;
-		p->levels = gf_levels_copy(assumed, way->nfactors);
-		for (k = 0; k < way->nfactors; k++)
-			p->levels[k].size = (size_t)way->factors[k];
+		entry = gf_array_push(&rule->algorithms, &rule->nalgorithms,
+				      &capacity);
+		entry->min_bytes = last ? row->size_bytes : 0;
+		entry->algorithm = gf_xstrdup(row->way.algorithm->name);
+		entry->codec = row->codec ? gf_xstrdup(row->codec->name) : NULL;
+		add_stages(&row->way, entry);
+		last = row;
 	}
 }
 
@@ -89,28 +111,15 @@ int gf_bench_report_rule(const struct gf_bench_report *r, struct gf_plan *p,
 			 struct gf_error *err)
 {
 	struct gf_rule *rule = gf_xcalloc(1, sizeof(*rule));
-	struct gf_rule_algorithm *last = NULL;
-	size_t capacity = 0, i;
 
 	memset(p, 0, sizeof(*p));
 	p->rule = rule;
-	for (i = 0; i < r->nrows && !r->plan; i++) {
-		const struct gf_bench_row *row =
-			best_at(r, r->rows[i].size_bytes);
-
-		if (!row || (last && (row->size_bytes <= last->min_bytes ||
-				      strcmp(last->algorithm,
-					     row->way.algorithm->name) == 0)))
-			continue;
-		last = gf_array_push(&rule->algorithms, &rule->nalgorithms,
-				     &capacity);
-		last->min_bytes = rule->nalgorithms > 1 ? row->size_bytes : 0;
-		last->algorithm = gf_xstrdup(row->way.algorithm->name);
-	}
+	add_entries(r, rule);
 	rule->threshold_bytes = threshold_of(r);
-	add_levels(r, p);
 	rule->lanes = r->config->lanes;
+	rule->segment_bytes = r->config->segment_bytes;
 	p->lanes = rule->lanes;
+	p->segment_bytes = rule->segment_bytes;
 	p->producer = gf_xstrdup("gf-allreduce " GF_VERSION);
 	p->system = gf_xstrdup("auto");
 	p->policy = gf_xstrdup("threshold");

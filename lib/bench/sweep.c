@@ -2,16 +2,12 @@
 #include "bench/sweep.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/units.h"
-
-/* A table longer than that is a slip of the keyboard. */
-enum { MOST_SIZES = 10000 };
 
 /* --- sizes ----------------------------------------------------------------
  */
@@ -30,7 +26,7 @@ size_t *gf_bench_sweep_counts(const struct gf_bench_sweep *s, size_t elem_bytes,
 {
 	size_t *counts = NULL, capacity = 0, n = 0, size, count;
 
-	for (size = s->min_bytes; size <= s->max_bytes && n < MOST_SIZES + 1;
+	for (size = s->min_bytes; size <= s->max_bytes && n <= GF_SWEEP_SIZES;
 	     size = next_size(s, size)) {
 		count = size / elem_bytes;
 		if (n == 0 || count > counts[n - 1])
@@ -42,41 +38,8 @@ size_t *gf_bench_sweep_counts(const struct gf_bench_sweep *s, size_t elem_bytes,
 	return counts;
 }
 
-static int check_sizes(const struct gf_bench_sweep *s, size_t elem_bytes,
-		       struct gf_error *err)
-{
-	size_t n;
-
-	if (s->min_bytes < elem_bytes)
-		return gf_error_set(err, -EINVAL,
-				    "--min-bytes: want at least %zu bytes, one "
-				    "element, got %zu",
-				    elem_bytes, s->min_bytes);
-	if (s->max_bytes < s->min_bytes)
-		return gf_error_set(err, -EINVAL,
-				    "--max-bytes: want at least the %zu of "
-				    "--min-bytes, got %zu",
-				    s->min_bytes, s->max_bytes);
-	if (s->max_bytes > (size_t)1 << 62)
-		return gf_error_set(err, -EINVAL,
-				    "--max-bytes: want at most 2^62, got %zu",
-				    s->max_bytes);
-	free(gf_bench_sweep_counts(s, elem_bytes, &n));
-	if (n > MOST_SIZES)
-		return gf_error_set(err, -EINVAL,
-				    "--step-bytes: want at most %d sizes from "
-				    "%zu to %zu, got more",
-				    MOST_SIZES, s->min_bytes, s->max_bytes);
-	return 0;
-}
-
 /* --- algorithms -----------------------------------------------------------
  */
-
-static bool is_one_of(const char *name, const char *a, const char *b)
-{
-	return strcmp(name, a) == 0 || strcmp(name, b) == 0;
-}
 
 static int parse_factors(const char *text, struct gf_way *way,
 			 struct gf_error *err)
@@ -129,8 +92,8 @@ static int parse_stages(const char *text, struct gf_way *way,
 	return rc;
 }
 
-static int parse_decomposition(const struct gf_bench_sweep *s,
-			       struct gf_way *way, struct gf_error *err)
+int gf_bench_sweep_decomposition(const struct gf_bench_sweep *s,
+				 struct gf_way *way, struct gf_error *err)
 {
 	int rc = s->factors ? parse_factors(s->factors, way, err) : 0;
 
@@ -147,60 +110,6 @@ static const struct gf_algorithm *find(const char *name)
 	const struct gf_algorithm *a = gf_algorithm_find(name);
 
 	return a ? a : gf_sparse_find(name);
-}
-
-static int check_name(const struct gf_bench_sweep *s,
-		      const struct gf_bench_allreduce_config *config,
-		      const char *name, struct gf_error *err)
-{
-	if (is_one_of(name, "auto", "all"))
-		return 0;
-	if (!find(name))
-		return gf_error_set(err, -EINVAL,
-				    "--algorithms: there is no \"%s\" (--list "
-				    "names all)",
-				    name);
-	if (!gf_sparse_find(name))
-		return 0;
-	if (!(s->density > 0))
-		return gf_error_set(err, -EINVAL,
-				    "--algorithms: %s wants a --density", name);
-	if (config->lanes > 1)
-		return gf_error_set(err, -EINVAL,
-				    "--lanes: want 1 with %s, got %d", name,
-				    config->lanes);
-	return 0;
-}
-
-int gf_bench_sweep_check(const struct gf_bench_sweep *s,
-			 const struct gf_bench_allreduce_config *config,
-			 struct gf_error *err)
-{
-	struct gf_way way = {0};
-	size_t i;
-	int rc = check_sizes(s, config->element.size_bytes, err);
-
-	if (rc == 0)
-		rc = parse_decomposition(s, &way, err);
-	for (i = 0; s->algorithms[i] && rc == 0; i++)
-		rc = check_name(s, config, s->algorithms[i], err);
-	return rc;
-}
-
-int gf_bench_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
-		     struct gf_element *e, struct gf_error *err)
-{
-	int rc;
-
-	*e = gf_element_number(dtype, op);
-	if (!codec)
-		return 0;
-	rc = gf_element_coded(codec, op, e, err);
-	if (rc == 0 && dtype != GF_F32)
-		rc = gf_error_set(err, -EINVAL,
-				  "want f32, which a codec encodes, got %s",
-				  gf_dtype_names[dtype]);
-	return rc;
 }
 
 /* What is gathered while names are gone through. */
@@ -272,7 +181,7 @@ int gf_bench_sweep_ways(const struct gf_bench_sweep *s,
 			      .count_elems = count_elems,
 			      .density = s->density};
 	size_t i;
-	int rc = parse_decomposition(s, &g.decomposition, err);
+	int rc = gf_bench_sweep_decomposition(s, &g.decomposition, err);
 
 	if (rc == 0 && s->factors)
 		rc = check_product(&g.decomposition, config->comm->ranks, err);

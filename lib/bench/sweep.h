@@ -2,7 +2,9 @@
 #ifndef GF_BENCH_SWEEP_H
 #define GF_BENCH_SWEEP_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -12,10 +14,15 @@
 /*
  * Which sizes and which algorithms gf-allreduce goes through.
  */
+/* A table longer than that is a slip of the keyboard. */
+#define GF_SWEEP_SIZES  10000
+#define GF_SWEEP_UNSAID SIZE_MAX /* of a size: the default */
+
 struct gf_bench_sweep {
 	size_t min_bytes, max_bytes;
 	size_t step_bytes;  /* 0: by factor */
-	size_t step_factor; /* >= 2 */
+	size_t step_factor; /* >= 2; 0: unsaid */
+	bool sized;         /* some of these were said */
 	/* NULL-terminated: names, "auto", or "all", which is all that can */
 	const char *const *algorithms;
 	/* "4x2", innermost first, for those that take factors; NULL: by host */
@@ -24,18 +31,20 @@ struct gf_bench_sweep {
 	double density;     /* for the sparse algorithms; 0: none of these */
 };
 
-/* -EINVAL: what is wrong on any number of ranks. */
-int gf_bench_sweep_check(const struct gf_bench_sweep *s,
-			 const struct gf_bench_allreduce_config *config,
-			 struct gf_error *err);
+/* Fills in what is unsaid. -EINVAL: what is wrong on any number of ranks, and
+ * what nothing in the sweep would heed. */
+int gf_bench_sweep_finish(struct gf_bench_sweep *s,
+			  const struct gf_bench_allreduce_config *config,
+			  struct gf_error *err);
+/* Is there an algorithm that sends all values? */
+bool gf_bench_sweep_dense(const struct gf_bench_sweep *s);
 
-/* Elements of a type under an operation and, unless NULL, a codec. -EINVAL:
- * what contradicts itself, or no such codec. */
-int gf_bench_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
-		     struct gf_element *e, struct gf_error *err);
+/* The factors and stages that were said, as a way without an algorithm. */
+int gf_bench_sweep_decomposition(const struct gf_bench_sweep *s,
+				 struct gf_way *way, struct gf_error *err);
 
 /* Elements per message, ascending; the last is of max_bytes at most. The caller
- * frees. s has passed gf_bench_sweep_check. */
+ * frees. s has passed gf_bench_sweep_finish. */
 size_t *gf_bench_sweep_counts(const struct gf_bench_sweep *s, size_t elem_bytes,
 			      size_t *ncounts);
 

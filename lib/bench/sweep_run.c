@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "bench/sweep.h"
@@ -28,6 +29,23 @@ static int run_counts(struct gf_bench_allreduce *bench,
 	return rc;
 }
 
+/* A rule says what auto is, and nothing else. */
+static int check_rule(const struct gf_bench_sweep *s,
+		      const struct gf_bench_allreduce_config *config,
+		      struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 0; config->rule && s->algorithms[i]; i++)
+		if (strcmp(s->algorithms[i], "auto") == 0)
+			return 0;
+	if (!config->rule)
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "--algorithms: want auto among them with a rule, "
+			    "which says what it is, got none");
+}
+
 int gf_bench_sweep_run(const struct gf_bench_sweep *s,
 		       const struct gf_bench_allreduce_config *config,
 		       const struct gf_bench_progress *progress,
@@ -39,9 +57,11 @@ int gf_bench_sweep_run(const struct gf_bench_sweep *s,
 		gf_bench_sweep_counts(s, config->element.size_bytes, &ncounts);
 	struct gf_bench_allreduce *bench = NULL;
 	struct gf_bench_ways ways = {0};
-	int rc = gf_bench_sweep_ways(s, config, counts[ncounts - 1], &ways,
-				     remarks, err);
+	int rc = check_rule(s, config, err);
 
+	if (rc == 0)
+		rc = gf_bench_sweep_ways(s, config, counts[ncounts - 1], &ways,
+					 remarks, err);
 	if (rc == 0)
 		rc = gf_bench_allreduce_open(config, counts[ncounts - 1],
 					     &bench, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/list.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,26 @@ const char **gf_cli_split(const char *arg)
 		parts[n++] = part;
 	parts[n] = NULL;
 	return parts;
+}
+
+int gf_cli_split_once(const char *arg, const char ***parts,
+		      struct gf_error *err)
+{
+	const char **names = gf_cli_split(arg);
+	size_t i, k;
+
+	for (i = 0; names[i]; i++)
+		for (k = 0; k < i; k++)
+			if (strcmp(names[i], names[k]) == 0) {
+				gf_error_set(err, -EINVAL,
+					     "want each name once, got \"%s\" "
+					     "twice",
+					     names[i]);
+				free(names);
+				return -EINVAL;
+			}
+	*parts = names;
+	return 0;
 }
 
 void gf_cli_warn_lines(const struct gf_cli *cli, const char *text)

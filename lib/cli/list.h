@@ -13,6 +13,10 @@ int gf_cli_list(const char *arg,
 /* The parts, NULL-terminated, in one allocation that the caller frees. */
 const char **gf_cli_split(const char *arg);
 
+/* The same; -EINVAL where a name is there twice. */
+int gf_cli_split_once(const char *arg, const char ***parts,
+		      struct gf_error *err);
+
 /* Every line of a text as a warning, none with -q; text may be NULL. */
 void gf_cli_warn_lines(const struct gf_cli *cli, const char *text);
 

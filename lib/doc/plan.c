@@ -91,6 +91,9 @@ static const struct gf_field rule_algorithm_fields[] = {
 	{"min_bytes", GF_FIELD_SIZE, .offset = AT(min_bytes),
 	 .high = GF_MAX_SIZE},
 	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages),
+	 .count_offset = AT(nstages), .record = &gf_stage_record},
+	{"codec", GF_FIELD_STRING, GF_OMITTED, .offset = AT(codec)},
 	{NULL},
 };
 
@@ -108,6 +111,8 @@ static const struct gf_field rule_fields[] = {
 	 .high = GF_MAX_SIZE},
 	{"lanes", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(lanes), .low = 1,
 	 .high = GF_MAX_COUNT, .absent = 1},
+	{"segment_bytes", GF_FIELD_SIZE, GF_OMITTED,
+	 .offset = AT(segment_bytes), .high = GF_MAX_SIZE},
 	{"algorithms", GF_FIELD_LIST, .offset = AT(algorithms),
 	 .count_offset = AT(nalgorithms), .record = &rule_algorithm_record},
 	{NULL},
@@ -120,13 +125,14 @@ static const struct gf_record rule_record = {
 };
 #undef AT
 
-const char *gf_rule_algorithm_for(const struct gf_rule *r, size_t size_bytes)
+const struct gf_rule_algorithm *gf_rule_for(const struct gf_rule *r,
+					    size_t size_bytes)
 {
 	size_t i = r->nalgorithms - 1;
 
 	while (i > 0 && r->algorithms[i].min_bytes > size_bytes)
 		i--;
-	return r->algorithms[i].algorithm;
+	return &r->algorithms[i];
 }
 
 /* --- the model without its tensors, which stand beside it ----------------- */
@@ -159,6 +165,8 @@ static const struct gf_field plan_fields[] = {
 	{"servers", GF_FIELD_INT, GF_OMITTED, .offset = AT(servers), .high = 1},
 	{"lanes", GF_FIELD_INT, GF_OMITTED, .offset = AT(lanes), .low = 1,
 	 .high = GF_MAX_COUNT},
+	{"segment_bytes", GF_FIELD_SIZE, GF_OMITTED,
+	 .offset = AT(segment_bytes), .high = GF_MAX_SIZE},
 	{"model", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(model),
 	 .record = &model_record},
 	{"network", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(network),
@@ -192,13 +200,15 @@ int gf_plan_read(const struct gf_json *root, const char *file,
 	return gf_document_read(root, file, FORMAT, &plan_record, p, err);
 }
 
-/* As it is written: a rule plan's lanes stand in the rule. */
+/* As it is written: a rule plan's lanes and segments stand in the rule. */
 static struct gf_plan as_written(const struct gf_plan *p)
 {
 	struct gf_plan plan = *p;
 
-	if (plan.rule)
+	if (plan.rule) {
 		plan.lanes = 0;
+		plan.segment_bytes = 0;
+	}
 	return plan;
 }
 

@@ -78,18 +78,23 @@ struct gf_selection {
 struct gf_rule_algorithm {
 	size_t min_bytes;
 	char *algorithm;
+	struct gf_stage *stages; /* on as many ranks as they make; or none */
+	size_t nstages;
+	char *codec; /* NULL: f32 */
 	char *extra;
 };
 struct gf_rule {
 	size_t threshold_bytes;
 	int lanes;
+	size_t segment_bytes; /* 0: a good size */
 	struct gf_rule_algorithm *algorithms; /* ascending, first at 0 */
 	size_t nalgorithms;
 	char *extra;
 };
 
-/* The algorithm of a rule for a message of that size; borrowed. */
-const char *gf_rule_algorithm_for(const struct gf_rule *r, size_t size_bytes);
+/* A rule's entry for a message of that size; borrowed. */
+const struct gf_rule_algorithm *gf_rule_for(const struct gf_rule *r,
+					    size_t size_bytes);
 
 struct gf_plan {
 	char *producer;
@@ -99,6 +104,8 @@ struct gf_plan {
 	int ranks;   /* 0 in a rule plan */
 	int servers; /* 0, or 1: PS-Sync's extra rank */
 	int lanes;   /* >= 1; in a rule plan the rule's */
+	/* transfers are cut at; 0: a good size; in a rule plan the rule's */
+	size_t segment_bytes;
 	struct gf_model_profile
 		*model;             /* its tensors are the plan's; or NULL */
 	struct gf_network *network; /* or NULL */

@@ -117,6 +117,27 @@ static bool is_sparse(const struct gf_plan *p)
 	       p->selection.method == GF_SELECT_GTOPK;
 }
 
+/* Codecs that what reduces cannot sum; of a message or a rule's entry. */
+static int check_codec(const struct gf_json_at *at, const char *place,
+		       const struct gf_plan *p, const struct gf_message *m,
+		       struct gf_error *err)
+{
+	if (is_sparse(p) && strcmp(m->codec, "f32") != 0)
+		return gf_json_refuse(
+			at, place, err,
+			"want \"f32\" with selection %s, whose values travel "
+			"with their indices, got \"%.40s\"",
+			gf_select_names[p->selection.method], m->codec);
+	if (strcmp(m->algorithm, "library") == 0 &&
+	    (strcmp(m->codec, "q8") == 0 || strcmp(m->codec, "trunc16") == 0))
+		return gf_json_refuse(
+			at, place, err,
+			"want \"f32\", \"f16\" or \"bf16\" with algorithm "
+			"library, which cannot sum encoded data, got \"%s\"",
+			m->codec);
+	return 0;
+}
+
 /* Axes that contradict each other. */
 static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 		      size_t index, struct gf_error *err)
@@ -125,23 +146,13 @@ static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 	const char *method = gf_select_names[p->selection.method];
 	bool library = strcmp(m->algorithm, "library") == 0;
 	bool ps = strcmp(m->algorithm, "ps") == 0;
-	char reason[192];
+	char reason[192], place[64];
+	int rc;
 
-	if (is_sparse(p) && strcmp(m->codec, "f32") != 0) {
-		snprintf(reason, sizeof(reason),
-			 "want \"f32\" with selection %s, whose values travel "
-			 "with their indices, got \"%.40s\"",
-			 method, m->codec);
-		return refuse_message(at, index, "codec", err, reason);
-	}
-	if (library &&
-	    (strcmp(m->codec, "q8") == 0 || strcmp(m->codec, "trunc16") == 0)) {
-		snprintf(reason, sizeof(reason),
-			 "want \"f32\", \"f16\" or \"bf16\" with algorithm "
-			 "library, which cannot sum encoded data, got \"%s\"",
-			 m->codec);
-		return refuse_message(at, index, "codec", err, reason);
-	}
+	snprintf(place, sizeof(place), "messages/%zu/codec", index);
+	rc = check_codec(at, place, p, m, err);
+	if (rc)
+		return rc;
 	if (m->half == GF_HALF_SPLIT && (is_sparse(p) || library || ps)) {
 		snprintf(reason, sizeof(reason),
 			 "want \"all\" with %s %s, which has no "
@@ -222,16 +233,29 @@ static int check_whole(const struct gf_json_at *at, struct gf_plan *p,
 	return rc;
 }
 
+static int check_entry(const struct gf_json_at *at, const struct gf_plan *p,
+		       size_t index, struct gf_error *err)
+{
+	const struct gf_rule_algorithm *a = &p->rule->algorithms[index];
+	struct gf_message m = {.algorithm = a->algorithm, .codec = a->codec};
+	char place[64];
+
+	snprintf(place, sizeof(place), "rule/algorithms/%zu/codec", index);
+	return a->codec ? check_codec(at, place, p, &m, err) : 0;
+}
+
 /* A rule binds to any model and any number of ranks: it names none. */
 static int check_rule(const struct gf_json_at *at, struct gf_plan *p,
 		      struct gf_error *err)
 {
 	const struct gf_rule *r = p->rule;
 	static const char *const others[] = {
-		"ranks", "servers", "lanes", "model", "messages", "predicted",
+		"ranks", "servers", "lanes", "segment_bytes",
+		"model", "messages", "predicted",
 	};
 	char place[64];
 	size_t i;
+	int rc;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(others); i++)
 		if (gf_json_has(at, others[i]))
@@ -256,8 +280,12 @@ static int check_rule(const struct gf_json_at *at, struct gf_plan *p,
 				"want an integer > %zu, the one before it, "
 				"got %zu",
 				r->algorithms[i - 1].min_bytes, got);
+		rc = check_entry(at, p, i, err);
+		if (rc)
+			return rc;
 	}
 	p->lanes = r->lanes;
+	p->segment_bytes = r->segment_bytes;
 	return 0;
 }
 

@@ -51,6 +51,10 @@ int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 	size_t n = 0, i;
 	int rc;
 
+	if (r->rule)
+		return gf_error_set(err, -EINVAL,
+				    "want no rule where policies are compared, "
+				    "got one, which says the plan");
 	rc = gf_request_pose(r, &t, notes, err);
 	if (rc < 0)
 		return rc;

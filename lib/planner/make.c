@@ -34,6 +34,7 @@ void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
 	if (r->network && r->network->ranks)
 		ranks = r->network->ranks;
 	if (p) {
+		r->rule = p->rule ? p : NULL;
 		if (!r->model)
 			r->model = p->model;
 		if (!r->levels) {
@@ -411,8 +412,8 @@ static char *digest(const char *text)
 	return text && text[0] ? gf_xstrdup(text) : NULL;
 }
 
-int gf_request_plan(const struct gf_request *r, struct gf_plan *p,
-		    struct gf_text *notes, struct gf_error *err)
+static int plan_posed(const struct gf_request *r, struct gf_plan *p,
+		      struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_task t;
 	int rc = gf_request_pose(r, &t, notes, err);
@@ -420,11 +421,18 @@ int gf_request_plan(const struct gf_request *r, struct gf_plan *p,
 	if (rc < 0)
 		return rc;
 	if (!t.problem.model || !t.problem.ranks)
-		rc = gf_request_rule(r, &t.problem, p, notes, err);
-	else if (t.policy || (plain(&t.system) && !r->halves))
-		rc = gf_task_plan(&t, t.policy, p, err);
-	else
-		rc = best_of_all(&t, r->halves, p, err);
+		return gf_request_rule(r, &t.problem, p, notes, err);
+	if (t.policy || (plain(&t.system) && !r->halves))
+		return gf_task_plan(&t, t.policy, p, err);
+	return best_of_all(&t, r->halves, p, err);
+}
+
+int gf_request_plan(const struct gf_request *r, struct gf_plan *p,
+		    struct gf_text *notes, struct gf_error *err)
+{
+	int rc = r->rule ? gf_request_from_rule(r, p, err)
+			 : plan_posed(r, p, notes, err);
+
 	if (rc < 0)
 		return rc;
 	p->topology_digest = digest(r->topology_digest);

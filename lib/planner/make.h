@@ -29,6 +29,7 @@ struct gf_request {
 	const char *const *codecs;
 	const struct gf_axes *axes; /* or NULL: all open */
 	bool halves; /* auto may choose what splits messages, too */
+	const struct gf_plan *rule; /* given, to be bound; or NULL */
 };
 
 /* A request made ready: its system with the user's choices in it, the problem
@@ -66,6 +67,12 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
  */
 int gf_request_plan(const struct gf_request *r, struct gf_plan *p,
 		    struct gf_text *notes, struct gf_error *err);
+
+/* The request's rule bound to its model and ranks, and predicted
+ * (from_rule.c). -EINVAL: something to bind it to lacks, or a wish contradicts
+ * it. */
+int gf_request_from_rule(const struct gf_request *r, struct gf_plan *p,
+			 struct gf_error *err);
 
 /* The rule for a posed problem without a model or ranks (rule.c): what
  * gf_request_plan writes where it cannot write a whole plan. */

@@ -11,18 +11,6 @@
  * their arguments: every rank comes to the same result.
  */
 
-/*
- * Binds a rule to a model and a number of ranks: tensors gather in generation
- * order until they are more than the threshold, then go as one message; the
- * rest goes at the end. Each message has the algorithm that the rule names for
- * its size; where the algorithm is one that goes by levels and the plan's
- * levels are of so many ranks, with a stage for each. *whole is the caller's to
- * release; its prediction is absent. -EINVAL: not a rule.
- */
-int gf_plan_bind(const struct gf_plan *rule,
-		 const struct gf_model_profile *model, int ranks,
-		 struct gf_plan *whole, struct gf_error *err);
-
 /* Is this whole plan one for that model (names and counts of the tensors, in
  * generation order) on so many ranks? -EINVAL names both sides. */
 int gf_plan_fit(const struct gf_plan *plan,

@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "comm/exec.h"
-#include "rt/bind.h"
+#include "doc/plan_rule.h"
 
 int gf_way_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
 		  struct gf_error *err)
@@ -58,6 +58,17 @@ const char *gf_way_stage(const char *name)
 }
 
 /* Unsaid, blueconnect halves wherever a factor is a power of two. */
+const char *gf_way_stage_at(const struct gf_way *way, size_t i)
+{
+	int p = way->factors[i];
+
+	if (i >= way->nfactors || strcmp(way->algorithm->name, "blueconnect"))
+		return NULL;
+	return way->stages[0]	? way->stages[i]
+	       : p & (p - 1) ? gf_way_stage("ring")
+			     : gf_way_stage("halving");
+}
+
 bool gf_way_outer_rings(struct gf_way *way)
 {
 	struct gf_way rings = *way;
@@ -67,13 +78,11 @@ bool gf_way_outer_rings(struct gf_way *way)
 	if (strcmp(way->algorithm->name, "blueconnect") != 0 || way->stages[0])
 		return false;
 	for (i = 0; i < way->nfactors; i++) {
-		int p = way->factors[i];
-		bool power = p > 1 && !(p & (p - 1));
+		const char *now = gf_way_stage_at(way, i);
 
-		rings.stages[i] =
-			gf_way_stage(i == 0 && power ? "halving" : "ring");
+		rings.stages[i] = i == 0 ? now : gf_way_stage("ring");
 		/* of two ranks, either exchanges the same */
-		differs |= i > 0 && power && p > 2;
+		differs |= way->factors[i] > 2 && rings.stages[i] != now;
 	}
 	if (differs)
 		*way = rings;

@@ -37,6 +37,8 @@ int gf_way_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
 const char *gf_way_stage(const char *name);
 /* Does it go level by level, and so take factors? */
 bool gf_way_takes_factors(const struct gf_algorithm *a);
+/* How stage i goes, said or by default; NULL: it has no such choice. */
+const char *gf_way_stage_at(const struct gf_way *way, size_t i);
 /* Makes a decomposition whose stages are unsaid one with rings in all but the
  * innermost; false, and as it was: it has none, or would be the same. */
 bool gf_way_outer_rings(struct gf_way *way);

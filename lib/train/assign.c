@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/heap.h"
+#include "doc/plan_rule.h"
 #include "doc/stream.h"
 #include "rt/bind.h"
 

@@ -44,6 +44,7 @@ int gf_exchange_open(struct gf_exchange *x, const struct gf_exchange_env *env,
 		.plan = env->plan,
 		.timeout_s = env->timeout_s,
 		.depth = env->depth,
+		.segment_bytes = env->plan->segment_bytes,
 	};
 	struct gf_team team = {env->comm, NULL};
 	int rc;

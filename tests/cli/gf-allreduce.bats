@@ -64,6 +64,19 @@ load common
 	[ -s out.txt ]
 }
 
+@test "one file by two names is one file" {
+	: > real.json
+	ln real.json hard.json
+	ln -s real.json soft.json
+	mkdir here
+	local other
+	for other in hard.json soft.json here/../real.json; do
+		wants 2 gf-allreduce -b 1K -e 1K --best real.json -o $other
+		says 'want two files, got one'
+	done
+	wants 0 gf-allreduce -b 1K -e 1K -n 1 --best /dev/null -o /dev/null
+}
+
 @test "--list names algorithms and codecs" {
 	wants 0 gf-allreduce --list
 	grep -qE '^algorithm +ring ' out.txt
@@ -92,9 +105,16 @@ load common
 -i 0|--step-bytes: want at least 1 bytes, got 0
 --segment 0|--segment: want at least 1 bytes, got 0
 -a ring,nonsense|--algorithms: there is no "nonsense"
--a ,|--algorithms: there is no ""
+-a ring,|--algorithms: there is no ""
+-f 2 -i 1K|--step-factor and --step-bytes: want one of them, got both
+-a ring,tree,ring|--algorithms: want each name once, got "ring" twice
+-a auto,auto|--algorithms: want each name once, got "auto" twice
+-a all,ring|--algorithms: want all or names, got all, which has "ring" in it
 --factors 0x2|--factors
 --factors 4x|--factors
+--factors 2x2|--factors: want blueconnect, hierarchical or all in --algorithms
+-a ring,auto --factors 2x2|--factors: want blueconnect, hierarchical or all in --algorithms
+-a hierarchical --factors 2x2 --stages ring,ring|--stages: want blueconnect or all in --algorithms
 --stages ring|--stages: want --factors, too
 --factors 2x2 --stages ring|--stages: want one per factor (2), got 1
 --factors 2x2 --stages ring,square|want ring, halving, shm or nccl, got "square"
@@ -106,14 +126,21 @@ load common
 --json --csv|want one of them
 --min-bw fast|--min-bw
 -a topk|--algorithms: topk wants a --density
--a gtopk --density 0.1 --lanes 2|--lanes: want 1 with gtopk, got 2
+-a gtopk --density 0.1 --lanes 2|--lanes: want 1 with --density, got 2
+--density 0.1|--density: want topk, gtopk or all in --algorithms
+-a ring,auto --density 0.1|--density: want topk, gtopk or all in --algorithms
+-a all --density 0.1 --lanes 2|--lanes: want 1 with --density, got 2
+-a topk --density 0.1 --best rule.json|--best: want an algorithm that sends all values, got none
+--best same.json -o same.json|--best and --output: want two files, got one
+--best ./same.json -o same.json|--best and --output: want two files, got one
+--json --percentiles|want one of them
 --density 2|--density
 --density 0|--density
 --spoil 1 -c 0|--spoil goes with --check
 -n 0|--repeats
 --average median|want max, mean, min or rank0
 CASES
-	for algorithm in blueconnect auto all; do
+	for algorithm in blueconnect hierarchical all; do
 		wants 2 gf-allreduce -b 1K -e 1K --factors 2x2 -a $algorithm
 		says '--factors: want a product of 1 (the ranks), got 4'
 		one_line
@@ -161,7 +188,14 @@ CASES
 		gf-plan "$share/profiles/six.json" > plan.json
 	wants 2 gf-allreduce --plan plan.json
 	says 'ranks, this job has 1'
-	wants 2 gf-allreduce --plan plan.json -a ring
-	says 'got a whole plan, which says them'
+	for option in "-a ring" "-b 1K" "-e 1M" "-f 4" "-i 4M" "--lanes 2" "--codec q8" "--best rule.json"; do
+		# shellcheck disable=SC2086
+		wants 2 gf-allreduce --plan plan.json $option
+		says 'got a whole plan, which says them'
+		one_line
+	done
+	jq -n '{format: "gf-plan", version: 1, rule: {threshold_bytes: 1, algorithms: [{min_bytes: 0, algorithm: "ring"}]}}' > rule.json
+	wants 2 gf-allreduce --plan rule.json -a ring,tree
+	says 'want auto among them with a rule'
 	one_line
 }

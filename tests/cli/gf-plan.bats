@@ -472,3 +472,38 @@ iteration() { # WANTED
 	one_line
 	says 'library does not come in two halves'
 }
+
+@test "a rule that was given is bound to a model, and says the axes" {
+	jq -n '{format: "gf-plan", version: 1, rule: {threshold_bytes: 65536, lanes: 2, segment_bytes: 4096, algorithms: [
+		{min_bytes: 0, algorithm: "butterfly"},
+		{min_bytes: 100000, algorithm: "blueconnect", stages: [{factor: 2, algorithm: "shm"}, {factor: 4, algorithm: "ring"}], codec: "bf16"}]}}' > rule.json
+	wants 0 gf-plan -q --model resnet20 rule.json "$share/topologies/4x2-1gbe.json"
+	jq -e '.ranks == 8 and .policy == null and .lanes == 2 and .segment_bytes == 4096 and .predicted.iteration_s > 0
+		and (.messages | map(.algorithm) | unique) == ["blueconnect", "butterfly"]
+		and all(.messages[] | select(.algorithm == "blueconnect"); .codec == "bf16" and [.stages[].factor] == [2, 4])
+		and all(.messages[] | select(.algorithm == "butterfly"); .codec == "f32" and .stages == null)' out.txt
+	cp out.txt plan.json
+	# the simulator comes to the same
+	wants 0 gf-sim plan.json
+	jq -e --slurpfile p plan.json '.iteration_s == $p[0].predicted.iteration_s' out.txt
+	# of other ranks the stages do not count
+	wants 0 gf-plan -q --model resnet20 --ranks 6 rule.json "$share/topologies/4x2-1gbe.json"
+	jq -e '.ranks == 6 and all(.messages[]; .stages == null)' out.txt
+	local option
+	for option in "--policy wfbp" "--lanes 1" "--threshold 1M" "--algorithm ring" "--codecs f16" "--staleness 2"; do
+		# shellcheck disable=SC2086
+		wants 2 gf-plan --model resnet20 $option rule.json "$share/topologies/4x2-1gbe.json"
+		says 'want a model and ranks beside a rule, which says the plan'
+	done
+	wants 2 gf-plan rule.json "$share/topologies/4x2-1gbe.json"
+	says 'want the tensors of a model to bind the rule to'
+	wants 2 gf-plan --model resnet20 --ranks 4 rule.json
+	says 'want a topology or a profile with a network'
+	wants 2 gf-plan --compare --model resnet20 rule.json "$share/topologies/4x2-1gbe.json"
+	says 'want no rule where policies are compared'
+	jq '.rule.algorithms[0] = {min_bytes: 0, algorithm: "library", codec: "q8"}' rule.json > bad.json
+	wants 2 gf-plan bad.json
+	says '/rule/algorithms/0/codec: want "f32", "f16" or "bf16" with algorithm library'
+	wants 2 gf-plan --codecs f32,f16,f32 --model resnet20 "$share/topologies/4x2-1gbe.json"
+	says '--codecs: want each name once, got "f32" twice'
+}

@@ -52,9 +52,15 @@ right() {
 @test "factors, stages, lanes" {
 	wants 0 mpi 6 gf-allreduce $quick -a blueconnect,hierarchical --factors 3x2 -b 1K -e 1M -f 32
 	right
-	grep -q ' blueconnect:3x2 ' out.txt
+	grep -q ' blueconnect:3x2:ring,halving ' out.txt
+	grep -q ' hierarchical:3x2 ' out.txt
 	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages shm,ring -b 64K -e 64K
 	right
+	grep -q ' blueconnect:2x2:shm,ring ' out.txt
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect,ring --factors 2x2 --stages shm,ring -b 4K -e 4K --segment 1K --csv
+	[ "$(python3 -c 'import csv, sys; r = list(csv.DictReader(sys.stdin))
+print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] == "", len({len(x) for x in r}))' < out.txt)" = \
+		"shm,ring 2x2 1024 True 1" ]
 	wants 0 mpi 3 gf-allreduce $quick -a ring,library --lanes 3 -b 64K -e 64K --json
 	jq -se 'length == 4 and all(.messages == 3 and .lanes == 3 and .wrong == 0)' out.txt
 	jq -e '(.algbw_bytes_per_s * .time_s / (3 * 65536) - 1) | fabs < 1e-9' out.txt
@@ -99,10 +105,37 @@ right() {
 	right
 	[ "$(awk '!/^#/ {printf "%s ", $5}' out.txt)" = "auto:tree auto:rhd " ]
 	wants 0 mpi 2 gf-train -q --model digits-mlp --data synthetic:64 --plan rule.json --steps 2 --threads 1
-	# factors that hosts suggest come along as levels
-	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 -b 1K -e 1K --best levels.json
-	jq -e '[.levels[].size] == [2, 2]' levels.json
-	wants 0 mpi 4 gf-train -q --model digits-mlp --data synthetic:64 --plan levels.json --steps 2 --threads 1
+}
+
+@test "the rule keeps stages, segments, codec and lanes, to training and back" {
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages shm,ring --segment 2K --codec f16 --lanes 2 \
+		-b 1K -e 64K -f 8 --best best.json
+	jq -e '.rule == {threshold_bytes: .rule.threshold_bytes, lanes: 2, segment_bytes: 2048, algorithms: [{min_bytes: 0,
+		algorithm: "blueconnect", codec: "f16", stages: [{factor: 2, algorithm: "shm"}, {factor: 2, algorithm: "ring"}]}]}' best.json
+	# gf-allreduce runs what it wrote
+	wants 0 mpi 4 gf-allreduce $quick --plan best.json -b 4K -e 4K --json
+	jq -se 'all(.algorithm == "auto" and .chosen == "blueconnect" and .factors == "2x2" and .stages == "shm,ring"
+		and .codec == "f16" and .segment_bytes == 2048 and .wrong == 0)' out.txt
+	cp out.txt chosen.txt
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages shm,ring --codec f16 -b 4K -e 4K --json
+	jq -se --slurpfile c chosen.txt '.[0].wire_bytes == $c[0].wire_bytes' out.txt
+	# what is said beside a rule takes the place of what it says
+	wants 0 mpi 4 gf-allreduce $quick --plan best.json --codec q8 --segment 1K -b 4K -e 4K --json
+	jq -se 'all(.chosen == "blueconnect" and .codec == "q8" and .segment_bytes == 1024 and .wrong == 0)' out.txt
+	# on other ranks the stages do not fit, the rest holds
+	wants 0 mpi 2 gf-allreduce $quick --plan best.json -b 4K -e 4K --json
+	jq -se 'all(.chosen == "blueconnect" and .factors == "" and .codec == "f16" and .wrong == 0)' out.txt
+	# gf-plan binds it to a model, with a prediction
+	wants 0 gf-plan -q --model digits-cnn --ranks 4 best.json "$share/topologies/4x2-1gbe.json"
+	jq -e '.ranks == 4 and .lanes == 2 and .segment_bytes == 2048 and .predicted.iteration_s >= .predicted.lower_bound_s
+		and all(.messages[]; .algorithm == "blueconnect" and .codec == "f16" and [.stages[].algorithm] == ["shm", "ring"])' out.txt
+	cp out.txt plan.json
+	wants 0 mpi 4 gf-allreduce $quick --plan plan.json --json
+	jq -se 'all(.wrong == 0) and .[0].stages == "shm,ring" and .[0].codec == "f16" and .[0].segment_bytes == 2048' out.txt
+	# training takes either, and both come to the same
+	wants 0 mpi 4 gf-train -q --model digits-cnn --data synthetic:64 --batch 8 --plan plan.json --steps 2 --threads 1 --check-replicas 1 --log whole.jsonl
+	wants 0 mpi 4 gf-train -q --model digits-cnn --data synthetic:64 --batch 8 --plan best.json --steps 2 --threads 1 --check-replicas 1 --log rule.jsonl
+	jq -se --slurpfile w whole.jsonl 'map(select(.part == "batch").loss) == ($w | map(select(.part == "batch").loss))' rule.jsonl
 }
 
 @test "a plan's messages, each and all" {
@@ -145,6 +178,11 @@ unlike() {
 	says 'two.json'
 	unlike -b 1K -e 4K -- -b 1K -e 4K --lanes 2
 	says 'lanes'
+	# one that would be done before the others begin
+	unlike --list -- -b 1K -e 4K
+	says 'command: '
+	says '--list'
+	[ ! -s out.txt ]
 }
 
 @test "refusals end every rank, and are printed once" {

@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "doc/plan.h"
+#include "doc/plan_rule.h"
 #include "doc/profile.h"
 #include "rt/bind.h"
 #include "test.h"

@@ -97,6 +97,7 @@ static void test_levels(void)
 	struct gf_model_profile *m = model_of(counts, 1);
 	struct gf_error err = {""};
 	struct gf_plan rule, whole;
+	size_t i;
 
 	rule_of(&rule, 0, 1, NULL, 0, "blueconnect");
 	EXPECT(!gf_plan_bind(&rule, m, 6, &whole, &err), "%s", err.text);
@@ -116,6 +117,28 @@ static void test_levels(void)
 	EXPECT_TEXT(whole.messages[0].stages[1].algorithm, "ring");
 	EXPECT(gf_plan_bind(&whole, m, 6, &rule, &err) == -EINVAL,
 	       "a whole plan is no rule");
+	gf_plan_release(&whole);
+	/* the rule's own stages, where they are of these ranks */
+	rule.rule->segment_bytes = 512;
+	rule.rule->algorithms[0].codec = gf_xstrdup("bf16");
+	rule.rule->algorithms[0].nstages = 2;
+	rule.rule->algorithms[0].stages =
+		gf_xcalloc(2, sizeof(*rule.rule->algorithms[0].stages));
+	for (i = 0; i < 2; i++) {
+		rule.rule->algorithms[0].stages[i].factor = i ? 2 : 3;
+		rule.rule->algorithms[0].stages[i].algorithm =
+			gf_xstrdup(i ? "ring" : "shm");
+	}
+	EXPECT(!gf_plan_bind(&rule, m, 6, &whole, &err), "%s", err.text);
+	EXPECT(whole.messages[0].stages[0].factor == 3 &&
+		       whole.messages[0].stages[1].factor == 2,
+	       "stages of the rule");
+	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "shm");
+	EXPECT_TEXT(whole.messages[0].codec, "bf16");
+	EXPECT(whole.segment_bytes == 512, "segments of the rule");
+	gf_plan_release(&whole);
+	EXPECT(!gf_plan_bind(&rule, m, 4, &whole, &err), "%s", err.text);
+	EXPECT(whole.messages[0].nstages == 0, "stages of other ranks");
 	gf_plan_release(&whole);
 	gf_plan_release(&rule);
 	gf_model_profile_free(m);

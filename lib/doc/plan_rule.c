@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/plan_rule.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+
+/* Stages are of the ranks that they were found on. */
+static bool is_for(const struct gf_rule_algorithm *entry, int ranks)
+{
+	double product = 1;
+	size_t i;
+
+	for (i = 0; i < entry->nstages; i++)
+		product *= entry->stages[i].factor;
+	return entry->nstages && product == ranks;
+}
+
+static void add_stage(struct gf_message *m, size_t *capacity, int factor,
+		      const char *algorithm)
+{
+	struct gf_stage *stage =
+		gf_array_push(&m->stages, &m->nstages, capacity);
+
+	stage->factor = factor;
+	stage->algorithm = gf_xstrdup(algorithm);
+}
+
+/* The rule's own stages, when they are of as many ranks. Else algorithms that
+ * work level by level take their factors from the levels, when these are of as
+ * many; they do without otherwise. */
+static void decompose(const struct gf_plan *whole,
+		      const struct gf_rule_algorithm *entry,
+		      struct gf_message *m)
+{
+	static const char *const by_level[] = {"blueconnect", "hierarchical"};
+	size_t capacity = 0, i;
+
+	if (is_for(entry, whole->ranks)) {
+		for (i = 0; i < entry->nstages; i++)
+			add_stage(m, &capacity, entry->stages[i].factor,
+				  entry->stages[i].algorithm);
+		return;
+	}
+	for (i = 0; i < GF_ARRAY_LENGTH(by_level); i++)
+		if (!strcmp(m->algorithm, by_level[i]))
+			break;
+	if (i == GF_ARRAY_LENGTH(by_level) || !whole->nlevels ||
+	    gf_levels_ranks(whole->levels, whole->nlevels) != whole->ranks)
+		return;
+	for (i = 0; i < whole->nlevels; i++) {
+		size_t size = whole->levels[i].size;
+
+		if (size > 1)
+			add_stage(m, &capacity, (int)size,
+				  size & (size - 1) ? "ring" : "halving");
+	}
+}
+
+/* The threshold policy (SYSTEMS section 1): send once what waits is more than
+ * the threshold. */
+static void fuse(struct gf_plan *whole, const struct gf_rule *rule)
+{
+	const struct gf_model_profile *model = whole->model;
+	size_t waiting_bytes = 0, first = 0, capacity = 0, i;
+	const struct gf_rule_algorithm *entry;
+	struct gf_message *m;
+
+	for (i = 0; i < model->ntensors; i++) {
+		waiting_bytes += gf_tensor_bytes(&model->tensors[i]);
+		if (waiting_bytes <= rule->threshold_bytes &&
+		    i + 1 < model->ntensors)
+			continue;
+		m = gf_array_push(&whole->messages, &whole->nmessages,
+				  &capacity);
+		m->first = first;
+		m->last = i;
+		m->mode =
+			rule->lanes > 1 ? GF_MODE_SIMULTANEOUS : GF_MODE_NORMAL;
+		m->release = GF_RELEASE_READY;
+		m->half = GF_HALF_ALL;
+		entry = gf_rule_for(rule, waiting_bytes);
+		m->algorithm = gf_xstrdup(entry->algorithm);
+		m->codec = gf_xstrdup(entry->codec ? entry->codec : "f32");
+		decompose(whole, entry, m);
+		first = i + 1;
+		waiting_bytes = 0;
+	}
+}
+
+int gf_plan_bind(const struct gf_plan *rule,
+		 const struct gf_model_profile *model, int ranks,
+		 struct gf_plan *whole, struct gf_error *err)
+{
+	struct gf_plan w, shallow;
+	int rc;
+
+	if (!rule->rule)
+		return gf_error_set(err, -EINVAL,
+				    "want a rule plan, got one that is bound "
+				    "to %d ranks",
+				    rule->ranks);
+	if (!model->ntensors || ranks < 1)
+		return gf_error_set(err, -EINVAL,
+				    "want tensors and ranks to bind a rule "
+				    "to, got %zu and %d",
+				    model->ntensors, ranks);
+	/* Copy all but the rule: what remains describes a whole plan. */
+	shallow = *rule;
+	shallow.rule = NULL;
+	shallow.model = NULL;
+	gf_plan_copy(&w, &shallow);
+	w.model = gf_model_profile_copy(model);
+	w.ranks = ranks;
+	w.lanes = rule->rule->lanes;
+	w.segment_bytes = rule->rule->segment_bytes;
+	w.threshold_bytes = rule->rule->threshold_bytes;
+	fuse(&w, rule->rule);
+	gf_plan_set_types(&w);
+	rc = gf_plan_check(&w, err);
+	if (rc)
+		gf_plan_release(&w);
+	else
+		*whole = w;
+	return rc;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rule that was given, bound to a model and its ranks: it says the cut,
+ * algorithms, stages and codecs, so nothing is searched. What is computed is
+ * the prediction, from the network or levels that other documents have.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "doc/plan_rule.h"
+#include "planner/make.h"
+#include "planner/refine.h"
+#include "planner/work.h"
+#include "sim/predict.h"
+
+static int check(const struct gf_request *r, struct gf_error *err)
+{
+	if (r->policy || r->system || r->lanes || r->threshold_bytes ||
+	    r->algorithm || r->codecs || r->halves ||
+	    !gf_axes_are_open(r->axes))
+		return gf_error_set(err, -EINVAL,
+				    "want a model and ranks beside a rule, "
+				    "which says the plan's axes, got a choice "
+				    "of them");
+	if (!r->model || !r->ranks)
+		return gf_error_set(err, -EINVAL,
+				    "want %s to bind the rule to, found none",
+				    r->model ? "a number of ranks (--ranks)"
+					     : "the tensors of a model");
+	return 0;
+}
+
+/* No plan of these codecs is faster; the rule may name what the menu lacks. */
+static int bound(const struct gf_request *r, const struct gf_plan *p,
+		 struct gf_prediction *out, struct gf_error *err)
+{
+	const char *codecs[GF_CODECS_MOST + 1];
+	struct gf_problem problem = {
+		.model = p->model,
+		.network = r->network,
+		.levels = r->nlevels ? r->levels : NULL,
+		.nlevels = r->nlevels,
+		.ranks = p->ranks,
+		.lanes = p->lanes,
+		.codecs = gf_plan_codecs(p, codecs),
+	};
+	struct gf_work w;
+	int rc = gf_work_init(&w, &problem, err);
+
+	if (rc < 0)
+		return rc;
+	out->lower_bound_s =
+		fmin(gf_work_bound_s(&w, p->lanes), out->iteration_s);
+	gf_work_release(&w);
+	return 0;
+}
+
+static int predict(const struct gf_request *r, struct gf_plan *p,
+		   struct gf_error *err)
+{
+	struct gf_fabric fabric = gf_plan_fabric(p);
+	struct gf_sim_result result = {0};
+	struct gf_prediction *out = gf_xcalloc(1, sizeof(*out));
+	int rc;
+
+	out->messages = gf_xcalloc(p->nmessages, sizeof(*out->messages));
+	result.messages = out->messages;
+	p->predicted = out;
+	rc = gf_predict_plan(p, &fabric, &result, err);
+	if (rc < 0)
+		return rc;
+	out->iteration_s = result.iteration_s;
+	out->compute_s = result.compute_s;
+	out->exposed_comm_s = result.exposed_comm_s;
+	return bound(r, p, out, err);
+}
+
+int gf_request_from_rule(const struct gf_request *r, struct gf_plan *p,
+			 struct gf_error *err)
+{
+	struct gf_plan rule = *r->rule;
+	int rc = check(r, err);
+
+	if (rc < 0)
+		return rc;
+	/* costs and levels are the request's, which are the rule's where no
+	 * other document has any */
+	rule.network = (struct gf_network *)r->network;
+	rule.levels = (struct gf_level *)r->levels;
+	rule.nlevels = r->nlevels;
+	rule.topology_digest = rule.profile_digest = NULL;
+	if (!rule.network && !rule.nlevels)
+		return gf_error_set(err, -EINVAL,
+				    "want a topology or a profile with a "
+				    "network, found neither");
+	rc = gf_plan_bind(&rule, r->model, r->ranks, p, err);
+	if (rc < 0)
+		return rc;
+	rc = predict(r, p, err);
+	if (rc < 0)
+		gf_plan_release(p);
+	return rc;
+}
