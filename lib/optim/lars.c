@@ -6,6 +6,15 @@
 #include "gf_kernels.h"
 #include "optim/optimizers.h"
 
+double gf_lars_ratio(const struct gf_lars *o, double weight_norm,
+		     double grad_norm)
+{
+	if (weight_norm == 0 || grad_norm == 0)
+		return 1;
+	return o->eta * weight_norm /
+	       (grad_norm + o->sgd.weight_decay * weight_norm + o->epsilon);
+}
+
 double gf_lars_trust(const struct gf_lars *o, float scale, const float *grad,
 		     const float *weight, size_t count_elems)
 {
@@ -14,9 +23,7 @@ double gf_lars_trust(const struct gf_lars *o, float scale, const float *grad,
 	double g = fabs((double)scale) *
 		   sqrt(k->sum_squares_f32(grad, count_elems));
 
-	if (w == 0 || g == 0)
-		return 1;
-	return o->eta * w / (g + o->sgd.weight_decay * w + o->epsilon);
+	return gf_lars_ratio(o, w, g);
 }
 
 /* trust*(scale*grad + decay*w) is SGD's g with both factors scaled. */
@@ -49,11 +56,22 @@ static void step(const struct gf_optim_config *c, const struct gf_optim_part *p)
 			       p->count_elems);
 }
 
+static double ratio(const struct gf_optim_config *c, double weight_norm,
+		    double grad_norm)
+{
+	const struct gf_lars o = {.sgd.weight_decay = c->weight_decay,
+				  .eta = c->eta,
+				  .epsilon = c->epsilon};
+
+	return gf_lars_ratio(&o, weight_norm, grad_norm);
+}
+
 const struct gf_optimizer_ops gf_optimizer_lars = {
 	.name = "lars",
 	.description = "SGD with a rate per tensor, as large as its weights "
 		       "bear (You et al. 2017)",
 	.default_exclude = "vectors",
 	.slots = {"momentum"},
+	.ratio = ratio,
 	.step = step,
 };

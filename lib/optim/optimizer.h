@@ -58,6 +58,10 @@ struct gf_optimizer_ops {
 	bool elementwise; /* neighbours may be stepped as one range */
 	bool nesterov;
 	const char *slots[GF_OPTIM_SLOTS + 1]; /* names of the state's arrays */
+	/* A tensor's own rate, by the norms of its weights and of its gradient;
+	 * not of those that are excluded. (optional: 1) */
+	double (*ratio)(const struct gf_optim_config *c, double weight_norm,
+			double grad_norm);
 	void (*step)(const struct gf_optim_config *c,
 		     const struct gf_optim_part *p);
 };
@@ -93,5 +97,24 @@ double gf_optimizer_norm(const struct gf_optimizer *o, float scale,
 /* grad is not changed; clipping scales it on the way. */
 void gf_optimizer_step(struct gf_optimizer *o, double lr, float scale,
 		       const float *grad, float *weight);
+
+/* Some of a gradient: of elements first to first + count - 1. */
+struct gf_optim_piece {
+	size_t first, count_elems;
+	const float *grad;
+};
+
+/*
+ * Those elements only, pieces ascending; the others keep their state. With
+ * g = scale*grad + decay*w: u = momentum*u + lr*q*g, w = w - u. The rate is
+ * inside u, so that a velocity which waits is not scaled by a later rate.
+ *
+ * What looks at a whole tensor or at the whole gradient (q, LARS's ratio; a
+ * norm to clip at) looks at what the pieces have of it, of weights as of
+ * gradients. pieces->grad is not changed.
+ */
+void gf_optimizer_step_pieces(struct gf_optimizer *o, double lr, float scale,
+			      const struct gf_optim_piece *pieces,
+			      size_t npieces, float *weight);
 
 #endif

@@ -302,3 +302,38 @@ size_t gf_csc_range(const struct gf_csc_step *s, size_t *index, size_t *place,
 	*index = i;
 	return count;
 }
+
+void gf_csc_keep(const struct gf_csc_step *s, float *sums, uint64_t *sent,
+		 uint64_t *next)
+{
+	const struct gf_csc *c = s->csc;
+	size_t index = 0, place, first, n, i;
+
+	memset(sums, 0, c->layout->count_elems * sizeof(*sums));
+	memset(sent, 0, c->nchunks * sizeof(*sent));
+	for (i = 0; i < s->nchosen; i++)
+		sent[s->chosen[i]] = 1;
+	while ((n = gf_csc_range(s, &index, &place, &first)))
+		memcpy(sums + first,
+		       s->dense ? s->data + first : s->packed + place,
+		       n * sizeof(*sums));
+	memcpy(next, s->next, c->nchunks * sizeof(*next));
+}
+
+void gf_csc_restore(struct gf_csc_step *s, const uint64_t *sent,
+		    const uint64_t *next)
+{
+	const struct gf_csc *c = s->csc;
+	size_t index = 0, place, first, n, i;
+
+	s->nchosen = 0;
+	for (i = 0; i < c->nchunks; i++)
+		if (sent[i])
+			s->chosen[s->nchosen++] = (uint32_t)i;
+	s->nwaiting = c->nchunks - s->nchosen;
+	s->dense = !s->nwaiting;
+	while (!s->dense && (n = gf_csc_range(s, &index, &place, &first)))
+		memcpy(s->packed + place, s->data + first,
+		       n * sizeof(*s->data));
+	memcpy(s->next, next, c->nchunks * sizeof(*next));
+}

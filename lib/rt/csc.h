@@ -100,6 +100,14 @@ void gf_csc_commit(struct gf_csc_step *s);
 /* `next` is what the step begun next sends. */
 void gf_csc_adopt(struct gf_csc_step *s);
 
+/* What is left to do with a committed step, in other memory: the sums, laid out
+ * as the pool, zeros where nothing was sent; per chunk 1 or 0: was it sent, and
+ * is it in `next`. And from there, the sums in `data` again. */
+void gf_csc_keep(const struct gf_csc_step *s, float *sums, uint64_t *sent,
+		 uint64_t *next);
+void gf_csc_restore(struct gf_csc_step *s, const uint64_t *sent,
+		    const uint64_t *next);
+
 /* Elements of the pool that are important, as ranges from the first on: at
  * *place of `packed` lie count elements of the pool from *first; 0: no more.
  * *index is 0 to begin with. */

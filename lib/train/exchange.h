@@ -56,10 +56,6 @@ struct gf_exchange {
 struct gf_exchange_ops {
 	const char *name;        /* of gf_select_names */
 	const char *description; /* one line */
-	bool in_parts;           /* apply steps some elements at a time */
-	/* Why no more than one step may be under way (optional). One that may:
-	 * what apply wants of a step is in its slot's pool alone. */
-	const char *synchronous;
 	/* Is there a reason not to run this plan? (optional) */
 	int (*check)(const struct gf_plan *plan, struct gf_error *err);
 	/* The selection's state; before the engine and on this rank alone.
@@ -83,6 +79,14 @@ struct gf_exchange_ops {
 		      struct gf_message_times *times);
 	/* Adds what must survive a stop. (optional) */
 	void (*state)(struct gf_exchange *x, struct gf_state *s);
+	/* A step that has come and is not applied goes into a checkpoint as the
+	 * `age`-th: its values, laid out as the pool; what else apply wants of
+	 * it goes into the state. After a resume those values are in the slot's
+	 * pool again, and the rest comes from the state. (optional: the pool is
+	 * all that apply wants) */
+	void (*keep)(struct gf_exchange *x, size_t slot, size_t age,
+		     float *values);
+	void (*restore)(struct gf_exchange *x, size_t slot, size_t age);
 	void (*close)(struct gf_exchange *x); /* (optional) */
 };
 

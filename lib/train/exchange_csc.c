@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "rt/csc.h"
@@ -14,6 +15,10 @@
  * (rt/csc.h). Packing and measuring happen on the thread that moves messages,
  * while backward runs. The last message of a step carries the norms; it is the
  * same sum on every rank whatever algorithm the plan's messages have.
+ *
+ * Several steps may be under way: the thread that moves messages takes them one
+ * behind the other, so a history is always that of the step before; but what is
+ * chosen in a step is taken over when that step is applied, K - 1 steps late.
  */
 static const struct gf_message norms_how = {
 	.algorithm = (char *)"rhd",
@@ -30,6 +35,11 @@ struct slot {
 struct csc {
 	struct gf_csc csc;
 	struct slot *slots;
+	struct gf_optim_piece *pieces; /* nchunks */
+	/* Of steps that have come and are not applied, oldest first, depth - 1
+	 * times nchunks words: the chunks that they sent, and those that they
+	 * chose. Only as of a checkpoint. */
+	uint64_t *flight_sent, *flight_next;
 };
 
 static int check(const struct gf_plan *plan, struct gf_error *err)
@@ -123,6 +133,11 @@ static int open_csc(struct gf_exchange *x, struct gf_engine_hooks *hooks,
 			 err);
 	c->csc.means = x->env.scaled;
 	c->slots = gf_xcalloc(x->env.depth, sizeof(*c->slots));
+	c->pieces = gf_xcalloc(c->csc.nchunks + 1, sizeof(*c->pieces));
+	c->flight_sent = gf_xcalloc(x->env.depth * (c->csc.nchunks + 1),
+				    sizeof(*c->flight_sent));
+	c->flight_next = gf_xcalloc(x->env.depth * (c->csc.nchunks + 1),
+				    sizeof(*c->flight_next));
 	for (i = 0; i < x->env.depth && !rc; i++) {
 		rc = gf_csc_step_init(&c->slots[i].step, &c->csc,
 				      x->pools[i].data, err);
@@ -175,12 +190,14 @@ static void apply(struct gf_exchange *x, size_t slot, struct gf_update *u,
 {
 	const struct gf_csc_step *t = &slot_of(x, slot)->step;
 	float mean = x->env.scaled ? 1 : 1.0f / (float)x->env.plan->ranks;
-	size_t index = 0, place, first, count;
+	struct gf_optim_piece *pieces = ((struct csc *)x->priv)->pieces, *p;
+	size_t index = 0, place, n = 0;
 
-	while ((count = gf_csc_range(t, &index, &place, &first)))
-		gf_update_part(u, lr, first, count,
-			       t->dense ? t->data + first : t->packed + place,
-			       mean);
+	for (p = pieces; (p->count_elems = gf_csc_range(t, &index, &place,
+							&p->first));
+	     p = &pieces[++n])
+		p->grad = t->dense ? t->data + p->first : t->packed + place;
+	gf_update_pieces(u, lr, pieces, n, mean);
 	gf_csc_adopt(&slot_of(x, slot)->step);
 }
 
@@ -224,6 +241,35 @@ static void state(struct gf_exchange *x, struct gf_state *s)
 		->rule = GF_STATE_SUM;
 	gf_state_add_words(s, GF_STATE_SHARED, "csc.important", "U64",
 			   c->csc.important, c->csc.nchunks);
+	if (x->env.depth == 1)
+		return;
+	gf_state_add_words(s, GF_STATE_SHARED, "csc.flight.sent", "U64",
+			   c->flight_sent,
+			   (x->env.depth - 1) * c->csc.nchunks);
+	gf_state_add_words(s, GF_STATE_SHARED, "csc.flight.next", "U64",
+			   c->flight_next,
+			   (x->env.depth - 1) * c->csc.nchunks);
+}
+
+static void keep(struct gf_exchange *x, size_t slot, size_t age, float *values)
+{
+	struct csc *c = x->priv;
+	size_t n = c->csc.nchunks;
+
+	gf_csc_keep(&slot_of(x, slot)->step, values, c->flight_sent + age * n,
+		    c->flight_next + age * n);
+	if (slot_of(x, slot)->bad) /* it chose nothing */
+		memset(c->flight_next + age * n, 0,
+		       n * sizeof(*c->flight_next));
+}
+
+static void restore(struct gf_exchange *x, size_t slot, size_t age)
+{
+	struct csc *c = x->priv;
+	size_t n = c->csc.nchunks;
+
+	gf_csc_restore(&slot_of(x, slot)->step, c->flight_sent + age * n,
+		       c->flight_next + age * n);
 }
 
 static void close_csc(struct gf_exchange *x)
@@ -238,6 +284,9 @@ static void close_csc(struct gf_exchange *x)
 		free(c->slots[i].list);
 	}
 	free(c->slots);
+	free(c->pieces);
+	free(c->flight_sent);
+	free(c->flight_next);
 	gf_csc_release(&c->csc);
 	free(c);
 }
@@ -245,8 +294,6 @@ static void close_csc(struct gf_exchange *x)
 const struct gf_exchange_ops gf_exchange_csc = {
 	.name = "csc",
 	.description = "chunks with the largest norms, the others wait",
-	.in_parts = true,
-	.synchronous = "its chunks are those that the step before chose",
 	.check = check,
 	.open = open_csc,
 	.begin = begin,
@@ -254,5 +301,7 @@ const struct gf_exchange_ops gf_exchange_csc = {
 	.apply = apply,
 	.times = times,
 	.state = state,
+	.keep = keep,
+	.restore = restore,
 	.close = close_csc,
 };

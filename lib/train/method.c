@@ -21,10 +21,6 @@ int gf_method_check(const struct gf_plan *plan, struct gf_error *err)
 			"the plan wants selection \"%s\", which no training "
 			"method here does",
 			gf_select_names[plan->selection.method]);
-	if (plan->staleness > 1 && ops->synchronous)
-		return gf_error_set(
-			err, -ENOTSUP, "selection \"%s\" with staleness %d: %s",
-			ops->name, plan->staleness, ops->synchronous);
 	return ops->check ? ops->check(plan, err) : 0;
 }
 
@@ -97,8 +93,7 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		.shapes = env->shapes,
 		.watch = env->watch,
 	};
-	rc = gf_update_open(&m->updater, env->optim, m->exchange.ops->in_parts,
-			    err);
+	rc = gf_update_open(&m->updater, env->optim, err);
 	if (!rc)
 		rc = open_flight(m, err);
 	return gf_team_agree(&team, rc, err);
@@ -278,7 +273,11 @@ static void keep(struct gf_method *m, size_t age)
 		m->flight_scale[age] = 0;
 		return;
 	}
-	memcpy(to, m->exchange.pools[slot_of(m, index)].data, n * sizeof(*to));
+	if (m->exchange.ops->keep)
+		m->exchange.ops->keep(&m->exchange, slot_of(m, index), age, to);
+	else
+		memcpy(to, m->exchange.pools[slot_of(m, index)].data,
+		       n * sizeof(*to));
 	m->flight_bad[age] = bad_of(m, index).found;
 	m->flight_scale[age] = m->exchange.scale[slot_of(m, index)];
 }
@@ -315,6 +314,9 @@ int gf_method_restore(struct gf_method *m, struct gf_error *err)
 	for (age = 0; age < m->nflight; age++) {
 		memcpy(m->exchange.pools[slot_of(m, age)].data,
 		       m->flight + age * n, n * sizeof(*m->flight));
+		if (m->exchange.ops->restore)
+			m->exchange.ops->restore(&m->exchange, slot_of(m, age),
+						 age);
 		m->exchange.scale[slot_of(m, age)] = m->flight_scale[age];
 	}
 	return 0;

@@ -6,26 +6,9 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "optim/sgd.h"
-
-/* A tensor's own rate, or a norm of the whole gradient, is not known when only
- * some elements are there. */
-static int check_parts(const struct gf_optimizer *o, struct gf_error *err)
-{
-	if (!o->ops->elementwise)
-		return gf_error_set(err, -EINVAL,
-				    "optimizer \"%s\" wants whole tensors, the "
-				    "plan's selection sends parts of them",
-				    o->ops->name);
-	if (o->config.clip_norm > 0)
-		return gf_error_set(err, -EINVAL,
-				    "clip_norm: wants whole gradients, the "
-				    "plan's selection sends parts of them");
-	return 0;
-}
 
 int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
-		   bool in_parts, struct gf_error *err)
+		   struct gf_error *err)
 {
 	const struct gf_model_profile *model = u->plan->model;
 	size_t n = model->ntensors, i;
@@ -45,8 +28,6 @@ int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 	rc = gf_optimizer_init(&u->optimizer, config, tensors, n, err);
 	free(tensors);
 	u->optimizer.watch = u->watch;
-	if (!rc && in_parts)
-		rc = check_parts(&u->optimizer, err);
 	return rc;
 }
 
@@ -76,32 +57,10 @@ void gf_update_all(struct gf_update *u, double lr, const float *grad,
 	gf_optimizer_step(&u->optimizer, lr, scale, grad, u->params);
 }
 
-void gf_update_part(struct gf_update *u, double lr, size_t first, size_t count,
-		    const float *grad, float scale)
+void gf_update_pieces(struct gf_update *u, double lr,
+		      const struct gf_optim_piece *pieces, size_t npieces,
+		      float scale)
 {
-	const struct gf_optim_config *c = &u->optimizer.config;
-	size_t i, from, end = first + count;
-
-	for (i = 0; i < u->optimizer.nranges && first < end; i++) {
-		const struct gf_optim_range *r = &u->optimizer.ranges[i];
-		size_t last = r->first + r->count_elems;
-		/* the rate goes where u is made: lr*scale*grad + lr*d*w */
-		const struct gf_sgd folded = {
-			.lr = 1,
-			.momentum = c->momentum,
-			.weight_decay = r->excluded ? 0 : lr * c->weight_decay,
-			.nesterov = u->optimizer.ops->nesterov,
-		};
-
-		if (last <= first)
-			continue;
-		from = first;
-		first = last < end ? last : end;
-		gf_sgd_update(&folded, (float)lr * scale,
-			      grad + (count - (end - from)), u->params + from,
-			      u->optimizer.slot[0] + from, first - from);
-		if (u->optimizer.watch.changed)
-			u->optimizer.watch.changed(u->optimizer.watch.ctx, from,
-						   first - from);
-	}
+	gf_optimizer_step_pieces(&u->optimizer, lr, scale, pieces, npieces,
+				 u->params);
 }

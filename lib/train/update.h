@@ -26,23 +26,19 @@ struct gf_update {
 	struct gf_optim_watch watch;   /* of params */
 };
 
-/* What open takes: all but the optimizer is filled in. With in_parts
- * gf_update_part will be called, which not every optimiser can. */
+/* What open takes: all but the optimizer is filled in. */
 int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
-		   bool in_parts, struct gf_error *err);
+		   struct gf_error *err);
 void gf_update_close(struct gf_update *u);
 void gf_update_state(struct gf_update *u, struct gf_state *s);
 
 /* Every element, as the optimiser does. */
 void gf_update_all(struct gf_update *u, double lr, const float *grad,
 		   float scale);
-/*
- * Elements first to first + count - 1 only, the others keep their velocity
- * (GradientFlow's momentum correction): u = m*u + lr*(scale*grad + d*w),
- * w = w - u. The rate is inside u, so that a velocity which waits is not
- * scaled by a later rate.
- */
-void gf_update_part(struct gf_update *u, double lr, size_t first, size_t count,
-		    const float *grad, float scale);
+/* Those elements only (gf_optimizer_step_pieces): the others keep their
+ * velocity, GradientFlow's momentum correction. */
+void gf_update_pieces(struct gf_update *u, double lr,
+		      const struct gf_optim_piece *pieces, size_t npieces,
+		      float scale);
 
 #endif

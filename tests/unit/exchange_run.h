@@ -21,6 +21,9 @@ struct exchange_run {
 	bool at_end, split;
 	struct gf_selection selection;
 	double momentum, weight_decay, lr;
+	const char *optimizer; /* NULL: sgd */
+	double eta, clip_norm;
+	int staleness; /* 0: 1 */
 	double scale; /* of the loss; 0: not scaled */
 	size_t first_step, steps, epoch_steps;
 	float (*gradient)(int rank, size_t step, size_t i);
@@ -53,6 +56,7 @@ static inline size_t run_elems(const struct exchange_run *run)
 	return sum;
 }
 
+/* Applies the oldest step when as many are under way as may be. */
 static inline void run_step(struct exchange_run *run, struct gf_exchange *x,
 			    struct gf_update *u, int rank, size_t step)
 {
@@ -62,7 +66,7 @@ static inline void run_step(struct exchange_run *run, struct gf_exchange *x,
 	struct gf_error err = {""};
 	size_t t, i, slot;
 
-	x->scale[0] = run->scale;
+	x->scale[gf_engine_next_slot(x->engine)] = run->scale;
 	grads = gf_exchange_begin(x, step);
 	for (t = 0; t < run->ntensors; t++) {
 		for (i = offsets[t]; i < offsets[t + 1]; i++)
@@ -70,6 +74,8 @@ static inline void run_step(struct exchange_run *run, struct gf_exchange *x,
 		gf_engine_ready(x->engine, t);
 	}
 	gf_engine_backward_end(x->engine);
+	if (step - run->first_step + 1 < x->env.depth)
+		return;
 	EXPECT(!gf_exchange_wait(x, &slot, &err), "%s", err.text);
 	bad = x->ops->inspect(x, slot);
 	if (bad.found && !run->bad[rank].found)
@@ -90,13 +96,18 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	struct gf_shape *shapes = gf_xcalloc(run->ntensors, sizeof(*shapes));
 	struct gf_update update = {
 		.params = weights, .plan = &plan, .shapes = shapes};
-	struct gf_optim_config optim = {.name = "sgd",
+	struct gf_optim_config optim = {.name = run->optimizer ? run->optimizer
+							       : "sgd",
+					.eta = run->eta,
+					.clip_norm = run->clip_norm,
 					.momentum = run->momentum,
 					.weight_decay = run->weight_decay,
 					.exclude = "none"};
 	struct gf_exchange_env env = {.comm = comm,
 				      .plan = &plan,
-				      .depth = 1,
+				      .depth = run->staleness > 1
+						       ? (size_t)run->staleness
+						       : 1,
 				      .epoch_steps = run->epoch_steps,
 				      .momentum = run->momentum,
 				      .timeout_s = 20,
@@ -117,8 +128,7 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 		shapes[i] = (struct gf_shape){1, {run->counts[i]}};
 	EXPECT(!gf_exchange_open(&x, &env, &err), "%s", err.text);
 	update.offsets = x.pools[0].offsets;
-	EXPECT(!gf_update_open(&update, &optim, x.ops->in_parts, &err), "%s",
-	       err.text);
+	EXPECT(!gf_update_open(&update, &optim, &err), "%s", err.text);
 	gf_update_state(&update, &state);
 	if (x.ops->state)
 		x.ops->state(&x, &state);
@@ -131,6 +141,9 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 		memcpy(run->weights[comm->rank][step], weights,
 		       n * sizeof(*weights));
 	}
+	/* what is still under way has its effect on histories */
+	for (step = 1; step < x.env.depth && step <= run->steps; step++)
+		EXPECT(!gf_exchange_wait(&x, &i, &err), "%s", err.text);
 	for (i = 0; i < state.nitems; i++)
 		if (state.items[i].scope == GF_STATE_OWN)
 			memcpy(run->own[comm->rank], state.items[i].data,

@@ -125,10 +125,18 @@ static float noise(int rank, size_t step, size_t i)
 	return (float)((int)(x % 2001) - 1000);
 }
 
+/* What a step has to apply: sums of the chunks that it sent, and its choice. */
+struct serial_sums {
+	float sum[RUN_ELEMS];
+	bool sent[RUN_ELEMS], next[RUN_ELEMS]; /* per chunk */
+};
+
 struct serial {
 	float weights[RUN_ELEMS], velocity[RUN_ELEMS];
 	float history[RUN_RANKS][RUN_ELEMS];
 	bool important[RUN_ELEMS];
+	struct serial_sums under_way[4]; /* oldest first */
+	int nunder_way;
 };
 
 static size_t serial_kept(const struct exchange_run *run, size_t n, size_t t)
@@ -141,17 +149,62 @@ static size_t serial_kept(const struct exchange_run *run, size_t n, size_t t)
 	return ramp <= 1 ? 1 : (size_t)ceil(ramp);
 }
 
-/* One step over all ranks, in the words of the paper. */
+/* The norm of what was sent of elements first to end - 1. */
+static double serial_norm(const struct exchange_run *run, const float *values,
+			  const struct serial_sums *a, size_t first, size_t end)
+{
+	double squares = 0;
+	size_t i;
+
+	for (i = first; i < end; i++)
+		if (a->sent[i / run->selection.chunk_elems])
+			squares += (double)values[i] * (double)values[i];
+	return sqrt(squares);
+}
+
+/* LARS on the parts of tensors that were sent; clipped by their norm. */
+static void serial_apply(const struct exchange_run *run, struct serial *s,
+			 const struct serial_sums *a)
+{
+	float mean = 1.0f / (float)run->ranks, rate;
+	size_t first = 0, t, i, n = run_elems(run);
+	double all, w, g, q, scale = 1;
+
+	all = serial_norm(run, a->sum, a, 0, n) * (double)mean;
+	if (run->clip_norm > 0 && all > run->clip_norm)
+		scale = run->clip_norm / all;
+	for (t = 0; t < run->ntensors; first += run->counts[t++]) {
+		w = serial_norm(run, s->weights, a, first,
+				first + run->counts[t]);
+		g = serial_norm(run, a->sum, a, first, first + run->counts[t]) *
+		    (double)mean * scale;
+		q = run->eta > 0 && w > 0 && g > 0 ? run->eta * w / g : 1;
+		rate = (float)(run->lr * q) * (float)((double)mean * scale);
+		for (i = first; i < first + run->counts[t]; i++) {
+			if (!a->sent[i / run->selection.chunk_elems])
+				continue;
+			s->velocity[i] = (float)run->momentum * s->velocity[i] +
+					 rate * a->sum[i];
+			s->weights[i] -= s->velocity[i];
+		}
+	}
+	memcpy(s->important, a->next, sizeof(s->important));
+}
+
+/* One step over all ranks, in the words of the paper; what it applies is of
+ * the step K - 1 before. */
 static void serial_step(const struct exchange_run *run, struct serial *s,
 			size_t step)
 {
+	struct serial_sums *a = &s->under_way[s->nunder_way++];
 	size_t n = run_elems(run), c = run->selection.chunk_elems, i, k, best;
 	size_t nchunks = (n + c - 1) / c, kept;
 	double norm[RUN_ELEMS] = {0};
-	float decay = (float)run->selection.decay, sum, rate;
+	float decay = (float)run->selection.decay, sum;
 	int r;
 
-	rate = (float)run->lr * (1.0f / (float)run->ranks);
+	memset(a, 0, sizeof(*a));
+	memcpy(a->sent, s->important, sizeof(a->sent));
 	for (i = 0; i < n; i++) {
 		for (r = 0, sum = 0; r < run->ranks; r++) {
 			s->history[r][i] += run->gradient(r, step, i);
@@ -161,27 +214,33 @@ static void serial_step(const struct exchange_run *run, struct serial *s,
 		}
 		if (s->important[i / c]) {
 			norm[i / c] += (double)fabsf(sum);
-			s->velocity[i] = (float)run->momentum * s->velocity[i] +
-					 rate * sum;
-			s->weights[i] -= s->velocity[i];
+			a->sum[i] = sum;
 		}
 		for (r = 0; r < run->ranks; r++)
 			s->history[r][i] = s->important[i / c]
 						   ? 0
 						   : decay * s->history[r][i];
 	}
-	memset(s->important, 0, sizeof(s->important));
 	for (kept = serial_kept(run, nchunks, step); kept; kept--) {
 		for (k = 0, best = nchunks; k < nchunks; k++)
-			if (!s->important[k] &&
+			if (!a->next[k] &&
 			    (best == nchunks || norm[k] > norm[best]))
 				best = k;
-		s->important[best] = true;
+		a->next[best] = true;
 	}
+	if (s->nunder_way < run->staleness)
+		return;
+	serial_apply(run, s, &s->under_way[0]);
+	s->nunder_way--;
+	memmove(s->under_way, s->under_way + 1,
+		(size_t)s->nunder_way * sizeof(*s->under_way));
 }
 
+/* To the bit but for norms, which are summed in another order. */
 static void compare_serial(struct exchange_run *run, const char *what)
 {
+	float tolerance = run->eta > 0 || run->clip_norm > 0 ? 1e-5f : 0;
+	float largest;
 	static struct serial s;
 	size_t n = run_elems(run), step, i;
 
@@ -190,8 +249,11 @@ static void compare_serial(struct exchange_run *run, const char *what)
 	run_exchange(run, what);
 	for (step = 0; step < run->steps; step++) {
 		serial_step(run, &s, step + 1);
+		for (i = 0, largest = 0; i < n; i++)
+			largest = fmaxf(largest, fabsf(s.weights[i]));
 		for (i = 0; i < n; i++)
-			if (run->weights[0][step][i] != s.weights[i])
+			if (fabsf(run->weights[0][step][i] - s.weights[i]) >
+			    tolerance * largest)
 				break;
 		EXPECT(i == n, "%s: step %zu, element %zu: want %.9g, got %.9g",
 		       what, step + 1, i, (double)s.weights[i],
@@ -210,6 +272,8 @@ static void test_serial(void)
 		double keep, decay;
 		int lanes;
 		bool at_end;
+		int staleness;
+		double eta, clip_norm;
 	} cases[] = {
 		{10, 0, 0, .3, 1, 1, false},
 		{13, 4, 100, .2, 1, 1, false},
@@ -217,6 +281,12 @@ static void test_serial(void)
 		{7, 3, 1 << 20, .05, 1, 1, true},
 		{431, 0, 0, .1, 1, 1, false},
 		{1, 2, 64, .5, 1, 3, false},
+		{10, 0, 0, .3, 1, 1, false, 2},
+		{13, 4, 100, .2, .5, 2, false, 3},
+		{7, 3, 1 << 20, .1, 1, 1, true, 4},
+		{10, 0, 0, .3, 1, 1, false, 1, .02, 0},
+		{7, 3, 100, .1, 1, 1, false, 1, 0, 500},
+		{13, 2, 100, .2, 1, 2, false, 2, .02, 700},
 	};
 	static struct exchange_run run;
 	char what[64];
@@ -238,6 +308,10 @@ static void test_serial(void)
 					      .decay = cases[i].decay},
 				.momentum = .5,
 				.lr = .25,
+				.optimizer = cases[i].eta > 0 ? "lars" : NULL,
+				.eta = cases[i].eta,
+				.clip_norm = cases[i].clip_norm,
+				.staleness = cases[i].staleness,
 				.first_step = 1,
 				.steps = 12,
 				.gradient = noise,

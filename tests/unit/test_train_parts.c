@@ -439,12 +439,12 @@ static void test_methods(void)
 	plan.selection.method = GF_SELECT_GTOPK;
 	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
 	plan.selection.method = GF_SELECT_CSC;
-	EXPECT(gf_method_check(&plan, &err) == -ENOTSUP &&
-		       strstr(err.text, "\"csc\" with staleness 2"),
-	       "%s", err.text);
-	plan.staleness = 1;
 	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
 	EXPECT_TEXT(gf_method_name(&plan), "csc");
+	plan.messages[1].half = GF_HALF_SPLIT;
+	EXPECT(gf_method_check(&plan, &err) == -ENOTSUP, "halves");
+	EXPECT_TEXT(err.text, "message 1: selection csc wants half \"all\", "
+			      "got \"split\"");
 	gf_plan_release(&plan);
 }
 

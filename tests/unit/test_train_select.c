@@ -106,30 +106,50 @@ static void test_resume(void)
 		}
 }
 
-/* topk's residuals and the gradients in flight, K = 2. */
+/* What waits on each rank, and the gradients in flight; stopped while the
+ * pipeline fills, and behind that. */
 static void test_stale(void)
 {
-	struct train_run run = run_of(3, 3);
-	char *stopped = gf_xasprintf("%s/stale", folder);
-	char *through = gf_xasprintf("%s/stale-through", folder);
+	static const struct {
+		size_t which, stop;
+		int staleness;
+		const char *optimizer;
+		double clip_norm;
+	} cases[] = {
+		{3, 9, 2, "sgd", 0},      {0, 9, 2, "sgd", 0},
+		{0, 1, 3, "sgd", 0},      {1, 2, 3, "nesterov", 0},
+		{1, 11, 2, "lars", 0},    {0, 7, 3, "lars", .5},
+		{0, 10, 1, "lars", .5},
+	};
+	size_t i;
 	int r;
 
-	run.staleness = 2;
-	run.config.check_every = 1;
-	run.config.checkpoint = through;
-	train(&run);
-	EXPECT(run.rc == 0 && run.last_step == 20, "%s", run.err.text);
-	run.config.checkpoint = stopped;
-	run.config.steps = 9;
-	train(&run);
-	run.config.resume = true;
-	run.config.steps = 0;
-	train(&run);
-	EXPECT(run.rc == 0 && run.last_step == 20, "%s", run.err.text);
-	for (r = 0; r < run.ranks; r++)
-		same_file(through, stopped, 20, r, "stale");
-	free(through);
-	free(stopped);
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct train_run run = run_of(cases[i].which, 3);
+		char *stopped = gf_xasprintf("%s/stale-%zu", folder, i);
+		char *through = gf_xasprintf("%s-through", stopped);
+
+		run.staleness = cases[i].staleness;
+		run.config.training.optimizer = (char *)cases[i].optimizer;
+		run.config.training.clip_norm = cases[i].clip_norm;
+		run.config.check_every = 1;
+		run.config.checkpoint = through;
+		train(&run);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%zu: %s", i,
+		       run.err.text);
+		run.config.checkpoint = stopped;
+		run.config.steps = cases[i].stop;
+		train(&run);
+		run.config.resume = true;
+		run.config.steps = 0;
+		train(&run);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%zu: %s", i,
+		       run.err.text);
+		for (r = 0; r < run.ranks; r++)
+			same_file(through, stopped, 20, r, "stale");
+		free(through);
+		free(stopped);
+	}
 }
 
 /* A checkpoint of another selection, or of other chunks. */
