@@ -31,7 +31,7 @@ int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 	if (mode == GF_SCALING_AUTO)
 		mode = f16 ? GF_SCALING_DYNAMIC : GF_SCALING_NONE;
 	if (mode != GF_SCALING_NONE && !scales)
-		return gf_error_set(err, -ENOTSUP,
+		return gf_error_set(err, -EINVAL,
 				    "loss_scale: selection \"%s\" sends "
 				    "gradients as they are, want \"none\"",
 				    gf_select_names[plan->selection.method]);

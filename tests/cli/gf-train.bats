@@ -302,6 +302,36 @@ forget() {
 	[ -z "$(ls ckpt 2> /dev/null)" ]
 }
 
+@test "what a selection cannot be: one line each" {
+	plan_for 1 > one.json
+	while IFS='|' read -r change options text; do
+		jq "$change" one.json > plan.json
+		wants 2 gf-train $quick --plan plan.json $options
+		one_line
+		[ "$errors" = "gf-train: $text" ]
+	done <<- 'END'
+		.selection = {method: "topk", density: 0}||plan.json: /selection/density: want a number > 0, got 0
+		.selection = {method: "gtopk", density: 1.5}||plan.json: /selection/density: want a number <= 1, got 1.5
+		.selection = {method: "csc", chunk_elems: 100, keep: 0}||plan.json: /selection/keep: want a number > 0, got 0
+		.selection = {method: "csc", chunk_elems: 17227, keep: 0.1}||selection: want chunk_elems of 1 to 17226, the model's elements, got 17227
+		.selection = {method: "topk", density: 0.1}|--loss-scale dynamic|loss_scale: selection "topk" sends gradients as they are, want "none"
+		.pipeline = {staleness: 2, warmup_steps: 0}|--batch 1000|staleness 2: want at most the 1 steps of the run
+	END
+	jq '.selection = {method: "csc", chunk_elems: 500, keep: 0.5}' one.json > csc.json
+	jq '.selection = {method: "topk", density: 0.1}' one.json > topk.json
+	wants 0 gf-train $quick --plan csc.json --steps 3 --checkpoint ckpt
+	wants 2 gf-train $quick --plan topk.json --checkpoint ckpt --resume
+	[ "$errors" = 'gf-train: ckpt/step-3/rank-0.safetensors: was written with method "csc", this run has "topk"' ]
+	for plan in csc topk; do
+		wants 1 gf-train $quick --plan $plan.json --lr 1e9 --warmup 0
+		one_line
+		[[ $errors =~ ^'gf-train: the gradient of '[a-z0-9.]+' is infinite or not a number in step '[0-9]+' (element '[0-9]+'): training has diverged'$ ]]
+		wants 1 gf-train $quick --plan $plan.json --lr 1e9 --warmup 0 --bad-gradients skip
+		one_line
+		[[ $errors =~ ^'gf-train: the loss is '('not a number'|infinite)' in step '[0-9]+' on rank 0: training has diverged'$ ]]
+	done
+}
+
 @test "usage" {
 	while IFS='|' read -r arguments text; do
 		wants 2 gf-train $arguments
