@@ -5,7 +5,10 @@
 # weights learns the digits; per method the time of a step with its parts, what
 # a rank sends in it, and when the test accuracy first reaches $TARGET.
 #   tests/bench/methods.sh [compare] [ladder] [pipeline] [density]       (all)
-#   HOSTS="4 8" EPOCHS=8 TARGET=0.85
+#   HOSTS="4 8" EPOCHS=8 TARGET=0.85 ONLY=regex OUT=build/methods
+# Each part at one number of hosts is a piece of a minute or two that can be run
+# by itself (HOSTS=8 tests/bench/methods.sh ladder), ONLY takes the methods whose
+# names it fits. $OUT/PART-HOSTS.svg shows the parts of a step.
 # compare   all methods                    ladder    GradientFlow's, step by step
 # pipeline  K = 2, one message or several  density   gTop-k's sweep
 #
@@ -21,6 +24,8 @@ build=$(realpath "${BUILD:-build}")
 export PATH="$build/bin:$PATH"
 lab=$PWD/share/lab/gf-lab
 read -ra hosts_list <<< "${HOSTS:-4 8}"
+out=${OUT:-$build/methods} only=${ONLY:-.}
+mkdir -p "$out" || exit 1
 epochs=${EPOCHS:-8} target=${TARGET:-0.85} global=64
 [ "$(id -u)" -eq 0 ] || { echo "skipped: needs root"; exit 0; }
 work=$(mktemp -d) || exit 1
@@ -38,6 +43,7 @@ compare() {
 dense|
 csc 15 %|--selection csc --keep .15 --chunk 8192
 csc 5 %|--selection csc --keep .05 --chunk 8192
+csc 15 %, K=2|--selection csc --keep .15 --chunk 8192 --staleness 2
 top-k .01|--selection topk --density .01 --warmup-densities none
 gTop-k .01|--selection gtopk --density .01 --warmup-densities none
 K=2|--staleness 2
@@ -84,7 +90,7 @@ measure() { # hosts label plan-options...
 		echo "skipped: $label: $(reason)"
 		return
 	fi
-	if ! "$lab" run "$name" --np "$ranks" --timeout 300 gf-train --plan "$work/plan.json" \
+	if ! "$lab" run "$name" --np "$ranks" --timeout 90 gf-train --plan "$work/plan.json" \
 		--model "$work/digits-wide.json" --data "$PWD/share/data/digits" --batch $((global / hosts)) \
 		--epochs "$epochs" --lr .05 --threads 1 --log "$work/log.jsonl" \
 		> "$work/report.txt" 2> "$work/errors.txt"; then
@@ -105,6 +111,7 @@ measure() { # hosts label plan-options...
 		 (if $at then [$r[] | select(.part == "train" and .epoch <= $at).time_s] | add else "never" end)] | @tsv' \
 		"$work/log.jsonl" > "$work/figures.txt"
 	read -ra f < "$work/figures.txt"
+	printf '%s\t%s %s %s %s\n' "$label" "${f[@]:1:4}" >> "$work/rows.txt"
 	[ "${f[9]}" = never ] || f[9]=$(printf '%.2f s' "${f[9]}")
 	printf '%-18s %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %9.3f %8.2f %% %10s\n' "$label" "${f[@]}"
 }
@@ -125,10 +132,15 @@ for hosts in "${hosts_list[@]}"; do
 		esac
 		printf '\n== %s: %d hosts, 1 Gb/s; times of a step in ms, means; to %s accuracy\n' "$part" "$hosts" "$target"
 		printf '%-18s %8s %8s %8s %8s %8s %8s %8s %9s %10s %10s\n' method step compute update handling network select codec MB/rank accuracy reached
+		: > "$work/rows.txt"
 		while IFS='|' read -r label options; do
+			[[ $label =~ $only ]] || continue
 			# shellcheck disable=SC2086 # options are words
 			measure "$hosts" "$label" $options < /dev/null
 		done < <("$part")
+		[ -s "$work/rows.txt" ] || continue
+		"$build/bench/methods_report" "$part, $hosts hosts, 1 Gb/s" "$out/$part-$hosts.svg" < "$work/rows.txt" || exit 1
+		echo "picture: $out/$part-$hosts.svg"
 	done
 	"$lab" down "$name" > /dev/null 2>&1
 done
