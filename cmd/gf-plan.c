@@ -43,18 +43,6 @@ struct arguments {
 	bool compare, json, explain, list;
 };
 
-static int store_threshold(const char *arg, void *to, struct gf_error *err)
-{
-	int rc = gf_units_size(arg, to, err);
-
-	if (rc == 0 && *(size_t *)to == 0)
-		rc = gf_error_set(err, -EINVAL,
-				  "want a size > 0 (policy wfbp sends every "
-				  "tensor by itself), got %s",
-				  arg);
-	return rc;
-}
-
 static int store_codecs(const char *arg, void *to, struct gf_error *err)
 {
 	free(*(void **)to);
@@ -91,9 +79,8 @@ static const struct gf_setting settings[] = {
 	 "set every axis as a published system does"},
 	{"lanes", "K", 2, GF_SETTING_INT, AT(request.lanes),
 	 "at most K messages in flight", 1, COUNT_MOST},
-	{"threshold", "BYTES", 2, GF_SETTING_OWN, AT(request.threshold_bytes),
-	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)",
-	 .store = store_threshold},
+	{"threshold", "BYTES", 2, GF_SETTING_SIZE, AT(request.threshold_bytes),
+	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)", 1},
 	{"ranks", "P", 2, GF_SETTING_INT, AT(request.ranks),
 	 "plan for P ranks (else those of the profile or topology)", 1,
 	 COUNT_MOST},
@@ -161,6 +148,13 @@ static const struct gf_setting settings[] = {
 
 #define NSETTINGS GF_ARRAY_LENGTH(settings)
 
+static const struct gf_setting_rule rules[] = {
+	{"list", NULL, "*"},
+	{"json", "compare", NULL},
+	{"compare", NULL, "explain emit policy"},
+	{"explain", NULL, "emit"},
+};
+
 static int parse_opt(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
@@ -174,11 +168,8 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 		a->nfiles = (size_t)(state->argc - state->next);
 		return 0;
 	case ARGP_KEY_END:
-		if (a->json && !a->compare)
-			argp_error(state, "--json goes with --compare");
-		if (a->compare + a->explain + (a->emit != NULL) > 1)
-			argp_error(state, "want one of --compare, --explain "
-					  "and --emit");
+		gf_settings_check(settings, NSETTINGS, rules,
+				  GF_ARRAY_LENGTH(rules), state);
 		return 0;
 	default:
 		return gf_settings_parse(settings, NSETTINGS, key, arg, state,
@@ -210,6 +201,11 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 	return rc;
 }
 
+static bool given(const struct arguments *a, const char *option)
+{
+	return gf_settings_given(settings, NSETTINGS, &a->cli, option);
+}
+
 /* A model without measured times gets estimated ones. */
 static int estimate(const struct arguments *a, struct session *s,
 		    struct gf_error *err)
@@ -223,6 +219,11 @@ static int estimate(const struct arguments *a, struct session *s,
 		rc = gf_documents_add(&s->documents, path, err);
 		free(path);
 	}
+	if (rc == 0 && !s->documents.model &&
+	    (given(a, "flops") || given(a, "batch")))
+		rc = gf_error_set(err, -EINVAL,
+				  "--flops and --batch: want a model to "
+				  "estimate, found none");
 	if (rc < 0 || !s->documents.model)
 		return rc;
 	return gf_request_estimate(&s->request, s->documents.model,
@@ -305,15 +306,15 @@ static int refine(const struct arguments *a, struct session *s,
 	return 0;
 }
 
-/* A plan that was given and is not to be changed is used as it is. */
-static bool given(const struct arguments *a, const struct gf_documents *d)
+/* A plan that was read and is not to be changed is used as it is. */
+static bool as_it_is(const struct arguments *a, const struct gf_documents *d)
 {
 	const struct gf_request *r = &a->request;
 
 	return d->plan && !d->profile && !d->topology && !d->model &&
 	       !a->refine && !r->policy && !r->system && !r->lanes &&
 	       !r->threshold_bytes && !r->ranks && !r->algorithm &&
-	       !r->codecs && gf_axes_are_open(&a->axes);
+	       !r->codecs && !r->halves && gf_axes_are_open(&a->axes);
 }
 
 static int plan(const struct arguments *a, struct session *s,
@@ -324,7 +325,7 @@ static int plan(const struct arguments *a, struct session *s,
 	char *text, *svg = NULL;
 	int rc = 0;
 
-	if (given(a, &s->documents))
+	if (as_it_is(a, &s->documents))
 		gf_plan_copy(&p, s->documents.plan);
 	else
 		rc = gf_request_plan(&s->request, &p, &s->notes, err);

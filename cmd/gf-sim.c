@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,13 +39,11 @@ struct arguments {
 	size_t nranks, nbandwidths, nslow;
 	size_t ranks_capacity, bandwidths_capacity, slow_capacity;
 	const char *topology, *profile, *trace, *plot;
-	double iterations;
+	size_t iterations;
 	const char *const *files;
 	size_t nfiles;
 	bool csv, table, steps;
 };
-
-/* --- options -------------------------------------------------------------- */
 
 static int add_ranks(void *ctx, const char *text, struct gf_error *err)
 {
@@ -62,7 +59,7 @@ static int add_ranks(void *ctx, const char *text, struct gf_error *err)
 
 static int store_ranks(const char *arg, void *to, struct gf_error *err)
 {
-	return gf_cli_list(arg, add_ranks, to, err);
+	return gf_cli_list_once(arg, add_ranks, to, err);
 }
 
 static int add_bandwidth(void *ctx, const char *text, struct gf_error *err)
@@ -79,7 +76,7 @@ static int add_bandwidth(void *ctx, const char *text, struct gf_error *err)
 
 static int store_bandwidths(const char *arg, void *to, struct gf_error *err)
 {
-	return gf_cli_list(arg, add_bandwidth, to, err);
+	return gf_cli_list_once(arg, add_bandwidth, to, err);
 }
 
 static int store_slow(const char *arg, void *to, struct gf_error *err)
@@ -127,7 +124,7 @@ static const struct gf_setting settings[] = {
 	 "iterations drawn under --jitter (1000)", 1, 1e7},
 	{"seed", "N", 2, GF_SETTING_WHOLE, AT(what.seed), "of the jitter (1)",
 	 0, 9e18},
-	{"iterations", "N", 2, GF_SETTING_REAL, AT(iterations),
+	{"iterations", "N", 2, GF_SETTING_WHOLE, AT(iterations),
 	 "also the time of N iterations, pipelines filled and drained", 1,
 	 1e15},
 	{"steps", NULL, 3, GF_SETTING_FLAG, AT(steps),
@@ -143,19 +140,19 @@ static const struct gf_setting settings[] = {
 
 #define NSETTINGS GF_ARRAY_LENGTH(settings)
 
+static const struct gf_setting_rule rules[] = {
+	{"runs seed", "jitter", NULL},
+	{"csv", NULL, "table"},
+	{"steps", NULL, "jitter iterations"},
+};
+
 static void check_options(const struct arguments *a, struct argp_state *state)
 {
-	if (a->csv && a->table)
-		argp_error(state, "want one of --csv and --table");
+	gf_settings_check(settings, NSETTINGS, rules, GF_ARRAY_LENGTH(rules),
+			  state);
 	if (a->steps && (a->nranks > 1 || a->nbandwidths > 1))
 		argp_error(state, "--steps: want one number of ranks and one "
 				  "bandwidth, got a list");
-	if (a->steps && (a->what.jitter > 0 || a->iterations > 0))
-		argp_error(state, "--steps: one iteration as it is, so there "
-				  "is no --jitter or --iterations");
-	if (a->iterations != floor(a->iterations))
-		argp_error(state, "--iterations: want an integer, got %g",
-			   a->iterations);
 }
 
 static int parse_opt(int key, char *arg, struct argp_state *state)
@@ -192,8 +189,7 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 		rc = gf_documents_add_of(d, a->profile, "gf-profile", err);
 	if (rc == 0 && a->profile && !d->profile->network)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a network, found none",
-				  a->profile);
+				  "%s: want a network, found none", a->profile);
 	if (rc == 0 && a->topology) {
 		rc = gf_cli_share("topologies", a->topology, &path, err);
 		if (rc == 0) {
@@ -225,18 +221,22 @@ static void use(const struct arguments *a, const struct gf_documents *d,
 		w->nlevels = d->topology->nlevels;
 		if (!a->nranks && d->topology->ranks)
 			w->ranks = d->topology->ranks;
-		if (d->plan->network && !n && !a->cli.quiet)
-			gf_cli_warn(&a->cli, "the topology's closed forms "
-					     "replace the plan's measured "
-					     "network");
+		if (d->plan->network && !n)
+			gf_cli_note(&a->cli, 0,
+				    "the topology's closed forms replace the "
+				    "plan's measured network");
 	}
 	if (n) {
 		w->network = n;
 		if (!a->nranks && n->ranks)
 			w->ranks = n->ranks;
+		if (d->topology)
+			gf_cli_note(&a->cli, 0,
+				    "the profile's network counts, and the "
+				    "topology where it has nothing");
 	}
-	if (w->ranks && w->ranks != d->plan->ranks && !a->cli.quiet)
-		gf_cli_warn(&a->cli,
+	if (w->ranks && w->ranks != d->plan->ranks)
+		gf_cli_note(&a->cli, 0,
 			    "the plan is for %d ranks, simulated on %d",
 			    d->plan->ranks, w->ranks);
 }
@@ -269,7 +269,7 @@ static int report(const struct arguments *a, const struct gf_plan *p,
 		.bandwidth = a->nbandwidths > 0,
 		.percentiles = a->what.jitter > 0,
 		.samples = p->model->batch_per_rank > 0,
-		.iterations = a->iterations,
+		.iterations = (double)a->iterations,
 	};
 	struct gf_text out = {0};
 	int rc = 0;
@@ -360,11 +360,11 @@ static int replay(const struct arguments *a, const struct gf_documents *d,
 	gf_cli_warn_lines(&a->cli, notes.data);
 	gf_text_release(&notes);
 	if (rc == -E2BIG) {
-		if (!a->cli.quiet)
-			gf_cli_warn(&a->cli,
-				    "more than %g steps are not replayed: "
-				    "these are the closed forms' times",
-				    GF_REPLAY_STEPS_MOST);
+		gf_cli_note(
+			&a->cli, 0,
+			"more than %g steps are not replayed: these are the "
+			"closed forms' times",
+			GF_REPLAY_STEPS_MOST);
 		rc = report(a, d->plan, &r.model, 1, err);
 	} else if (rc == 0) {
 		rc = report_steps(a, d->plan, &r, err);

@@ -20,6 +20,8 @@
  * --help, --usage, -V and --version. Everything a parse can refuse is refused
  * before MPI starts, identically on all ranks, and printed by one of them.
  */
+#define GF_CLI_SETTINGS_MOST 128
+
 struct gf_cli {
 	const char *command; /* "gf-plan" */
 	const char *output;  /* -o; NULL or "-": standard output */
@@ -27,6 +29,8 @@ struct gf_cli {
 	int verbose;
 	int rank; /* from the launcher's environment; 0 without one */
 	bool launched; /* under mpirun, srun, torchrun */
+	/* Which settings (cli/settings.h) were given, by their index. */
+	unsigned char given[GF_CLI_SETTINGS_MOST];
 };
 
 extern const struct argp_child gf_cli_children[];

@@ -43,7 +43,7 @@ int gf_cli_split_once(const char *arg, const char ***parts,
 		for (k = 0; k < i; k++)
 			if (strcmp(names[i], names[k]) == 0) {
 				gf_error_set(err, -EINVAL,
-					     "want each name once, got \"%s\" "
+					     "want each once, got \"%s\" "
 					     "twice",
 					     names[i]);
 				free(names);
@@ -51,6 +51,18 @@ int gf_cli_split_once(const char *arg, const char ***parts,
 			}
 	*parts = names;
 	return 0;
+}
+
+int gf_cli_list_once(const char *arg,
+		     int (*item)(void *ctx, const char *text,
+				 struct gf_error *err),
+		     void *ctx, struct gf_error *err)
+{
+	const char **names = NULL;
+	int rc = gf_cli_split_once(arg, &names, err);
+
+	free(names);
+	return rc ? rc : gf_cli_list(arg, item, ctx, err);
 }
 
 void gf_cli_warn_lines(const struct gf_cli *cli, const char *text)

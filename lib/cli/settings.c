@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/settings.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -161,9 +162,106 @@ int gf_settings_parse(const struct gf_setting *settings, size_t nsettings,
 	if (i == nsettings)
 		return ARGP_ERR_UNKNOWN;
 	s = &settings[i];
+	assert(i < GF_CLI_SETTINGS_MOST);
+	((struct gf_cli *)state->child_inputs[0])->given[i] = true;
 	if (store(s, arg, arguments, &err)) {
 		snprintf(name, sizeof(name), "--%s", s->name);
 		gf_cli_usage_error(state, name, &err);
 	}
 	return 0;
+}
+
+bool gf_settings_given(const struct gf_setting *settings, size_t nsettings,
+		       const struct gf_cli *cli, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < nsettings; i++)
+		if (!strcmp(settings[i].name, name))
+			return cli->given[i];
+	assert(!"a rule names a setting that is none");
+	return false;
+}
+
+/* One of the names with blanks between; *at moves on, "" ends. */
+static void next_name(const char **at, char name[64])
+{
+	size_t n = strcspn(*at, " ");
+
+	snprintf(name, 64, "%.*s", (int)n, *at);
+	*at += n;
+	*at += strspn(*at, " ");
+}
+
+/* The first of them that was given, but for `self`; false: none was. */
+static bool first_given(const struct gf_setting *settings, size_t n,
+			const struct gf_cli *cli, const char *names,
+			const char *self, char found[64])
+{
+	size_t i;
+
+	for (i = 0; i < n && !strcmp(names, "*"); i++) {
+		snprintf(found, 64, "%s", settings[i].name);
+		if (cli->given[i] && strcmp(found, self) != 0)
+			return true;
+	}
+	while (strcmp(names, "*") != 0 && *names) {
+		next_name(&names, found);
+		if (gf_settings_given(settings, n, cli, found))
+			return true;
+	}
+	return false;
+}
+
+/* "--a, --b or --c" */
+static void add_names(struct gf_text *t, const char *names)
+{
+	char name[64];
+	bool first = true;
+
+	for (; *names; first = false) {
+		next_name(&names, name);
+		gf_text_addf(t, "%s--%s",
+			     first    ? ""
+			     : *names ? ", "
+				      : " or ",
+			     name);
+	}
+}
+
+static void check_option(const struct gf_setting *settings, size_t n,
+			 const struct gf_setting_rule *r, const char *option,
+			 struct argp_state *state)
+{
+	const struct gf_cli *cli = state->child_inputs[0];
+	struct gf_text with = {0};
+	char other[64];
+
+	if (r->without &&
+	    first_given(settings, n, cli, r->without, option, other))
+		argp_error(state, "--%s goes without --%s", option, other);
+	if (!r->with || first_given(settings, n, cli, r->with, option, other))
+		return;
+	add_names(&with, r->with);
+	argp_error(state, "--%s goes with %s", option, with.data);
+	gf_text_release(&with);
+}
+
+void gf_settings_check(const struct gf_setting *settings, size_t nsettings,
+		       const struct gf_setting_rule *rules, size_t nrules,
+		       struct argp_state *state)
+{
+	const char *options;
+	char option[64];
+	size_t i;
+
+	for (i = 0; i < nrules; i++) {
+		for (options = rules[i].options; *options;) {
+			next_name(&options, option);
+			if (gf_settings_given(settings, nsettings,
+					      state->child_inputs[0], option))
+				check_option(settings, nsettings, &rules[i],
+					     option, state);
+		}
+	}
 }

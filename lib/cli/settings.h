@@ -3,15 +3,18 @@
 #define GF_CLI_SETTINGS_H
 
 #include <argp.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
+#include "cli/cli.h"
 
 /*
  * Options that do nothing but store a checked value, as a table: one row gives
  * argp its option, and says where in the command's arguments the value goes.
  * Row i has its letter as key, or GF_SETTING_KEY + i; options with keys of their
- * own stay below that.
+ * own stay below that. The command's struct gf_cli, its first child's input,
+ * notes what was given.
  */
 #define GF_SETTING_KEY 4096
 
@@ -52,5 +55,20 @@ void gf_settings_options(const struct gf_setting *settings, size_t nsettings,
 int gf_settings_parse(const struct gf_setting *settings, size_t nsettings,
 		      int key, char *arg, struct argp_state *state,
 		      void *arguments);
+bool gf_settings_given(const struct gf_setting *settings, size_t nsettings,
+		       const struct gf_cli *cli, const char *name);
+
+/*
+ * What would be ignored is refused. Each of `options` wants one of `with` beside
+ * it, and none of `without`; all are names with blanks between, or NULL.
+ * `without` may be "*": every other one.
+ */
+struct gf_setting_rule {
+	const char *options, *with, *without;
+};
+/* For parse_opt at ARGP_KEY_END: exits 2 at the first rule that is broken. */
+void gf_settings_check(const struct gf_setting *settings, size_t nsettings,
+		       const struct gf_setting_rule *rules, size_t nrules,
+		       struct argp_state *state);
 
 #endif

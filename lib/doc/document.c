@@ -54,18 +54,21 @@ int gf_document_check(const char *format, const struct gf_record *r,
 		      const void *item, struct gf_error *err)
 {
 	char *text = gf_document_write(format, r, item);
+	/* no file: "the plan", which is not the command's name over again */
+	char *file = gf_xasprintf("the %s", strchr(format, '-') + 1);
 	void *copy = gf_xcalloc(1, r->bytes);
 	struct gf_json *root;
 	int rc;
 
-	rc = gf_json_parse(text, strlen(text), format, &root, err);
+	rc = gf_json_parse(text, strlen(text), file, &root, err);
 	if (!rc) {
-		rc = gf_document_read(root, format, format, r, copy, err);
+		rc = gf_document_read(root, file, format, r, copy, err);
 		if (!rc)
 			gf_record_release(r, copy);
 		gf_json_free(root);
 	}
 	free(copy);
+	free(file);
 	free(text);
 	return rc;
 }

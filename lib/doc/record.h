@@ -130,7 +130,7 @@ int gf_document_read(const struct gf_json *root, const char *file,
 char *gf_document_write(const char *format, const struct gf_record *r,
 			const void *item);
 /* Whether a reader would take the struct: it is written and read back. The
- * message's file name is the format. */
+ * message calls it "the plan", by the format. */
 int gf_document_check(const char *format, const struct gf_record *r,
 		      const void *item, struct gf_error *err);
 

@@ -67,9 +67,11 @@ static int apply_csc(const struct gf_axes *a, struct gf_selection *s,
 		s->decay = a->decay;
 	if (s->method == GF_SELECT_CSC || csc_open(a))
 		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "want selection csc for a share that is kept, "
-			    "chunks, their warm-up or decay, got %s",
+	return gf_error_set(err, -EINVAL, "--%s: want selection csc, got %s",
+			    a->keep > 0      ? "keep"
+			    : a->chunk_elems ? "chunk"
+			    : a->decay != -1 ? "decay"
+					     : "csc-warmup",
 			    gf_select_names[s->method]);
 }
 
@@ -88,8 +90,10 @@ static int apply_sparse(const struct gf_axes *a, struct gf_selection *s,
 	    sparse_open(a))
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "want selection topk or gtopk for densities or "
-			    "put-back, got %s",
+			    "--%s: want selection topk or gtopk, got %s",
+			    a->density > 0    ? "density"
+			    : a->putback >= 0 ? "putback"
+					      : "warmup-densities",
 			    gf_select_names[s->method]);
 }
 
@@ -102,11 +106,10 @@ static int check_own_exchange(const struct gf_axes *a,
 	if (!a->servers && !a->nfactors)
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "want no %s with selection %s, which has an "
-			    "exchange of its own, got %s",
-			    a->servers ? "server" : "factors",
-			    gf_select_names[s->method],
-			    a->servers ? "one" : "some");
+			    "--%s: want none with selection %s, which has an "
+			    "exchange of its own, got some",
+			    a->servers ? "servers" : "factors",
+			    gf_select_names[s->method]);
 }
 
 int gf_axes_apply(const struct gf_axes *axes, struct gf_system *s,
@@ -131,7 +134,7 @@ int gf_axes_apply(const struct gf_axes *axes, struct gf_system *s,
 		s->pipeline_warmup_steps = axes->pipeline_warmup_steps;
 	if (rc == 0 && s->pipeline_warmup_steps && s->staleness <= 1)
 		rc = gf_error_set(err, -EINVAL,
-				  "want a staleness > 1 to warm a pipeline up, "
+				  "--pipeline-warmup: want a staleness > 1, "
 				  "got %d",
 				  s->staleness);
 	s->servers = axes->servers;
@@ -182,13 +185,14 @@ static int check_factors(const struct gf_axes *a, int ranks,
 	for (i = 0; i < a->nfactors; i++)
 		product *= a->factors[i].factor;
 	if (product != ranks)
-		return gf_error_set(err, -EINVAL,
-				    "want factors whose product is the %d "
-				    "ranks, got %.0f",
-				    ranks, product);
+		return gf_error_set(
+			err, -EINVAL,
+			"--factors: want a product of the %d ranks, "
+			"got %.0f",
+			ranks, product);
 	if (strcmp(algorithm, "hierarchical") == 0 && a->nfactors != 2)
 		return gf_error_set(err, -EINVAL,
-				    "want two factors for hierarchical, got "
+				    "--factors: want two for hierarchical, got "
 				    "%zu",
 				    a->nfactors);
 	return 0;
@@ -203,13 +207,14 @@ int gf_axes_algorithm(const struct gf_axes *axes, int ranks,
 		return 0;
 	if (axes->servers && axes->nfactors)
 		return gf_error_set(err, -EINVAL,
-				    "want factors or a server, got both");
+				    "want --factors or --servers, got both");
 	if (axes->servers) {
 		if (asked && strcmp(asked, "ps") != 0)
-			return gf_error_set(err, -EINVAL,
-					    "want algorithm ps with a server, "
-					    "got %s",
-					    asked);
+			return gf_error_set(
+				err, -EINVAL,
+				"--algorithm: want ps with --servers, got "
+				"%s",
+				asked);
 		*algorithm = "ps";
 	}
 	if (!axes->nfactors)
@@ -219,8 +224,8 @@ int gf_axes_algorithm(const struct gf_axes *axes, int ranks,
 	else if (strcmp(asked, "blueconnect") != 0 &&
 		 strcmp(asked, "hierarchical") != 0)
 		return gf_error_set(err, -EINVAL,
-				    "want algorithm blueconnect or "
-				    "hierarchical with factors, got %s",
+				    "--algorithm: want blueconnect or "
+				    "hierarchical with --factors, got %s",
 				    asked);
 	return check_factors(axes, ranks, *algorithm, err);
 }

@@ -59,12 +59,10 @@ int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 	if (rc < 0)
 		return rc;
 	if (!t.problem.model || !t.problem.ranks)
-		return gf_error_set(err, -EINVAL,
-				    "want %s to compare, found "
-				    "none",
-				    t.problem.model
-					    ? "a number of ranks (--ranks)"
-					    : "the tensors of a model");
+		return gf_error_set(
+			err, -EINVAL, "--compare: want %s, found none",
+			t.problem.model ? "a number of ranks (--ranks)"
+					: "the tensors of a model");
 	for (i = 0; gf_policies[i]; i++)
 		;
 	made = gf_xcalloc(i, sizeof(*made));

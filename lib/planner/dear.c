@@ -58,5 +58,6 @@ const struct gf_policy gf_policy_dear = {
 	.lanes = 1,
 	.automatic = false,
 	.halves = true,
+	.thresholds = true,
 	.draft = draft,
 };

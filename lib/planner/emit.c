@@ -50,18 +50,19 @@ static int need_buckets(const struct gf_plan *p, const char *target,
 	if (p->rule)
 		return 0;
 	if (!dense(p))
-		return gf_error_set(err, -ENOTSUP,
-				    "want a dense plan without staleness for "
-				    "%s, got selection %s and staleness %d",
-				    target,
-				    gf_select_names[p->selection.method],
-				    p->staleness);
+		return gf_error_set(
+			err, -ENOTSUP,
+			"--emit %s: want a dense plan without "
+			"staleness, got selection %s and staleness %d",
+			target, gf_select_names[p->selection.method],
+			p->staleness);
 	for (i = 0; i < p->nmessages; i++)
 		if (p->messages[i].half == GF_HALF_SPLIT)
-			return gf_error_set(err, -ENOTSUP,
-					    "want whole messages for %s, got "
-					    "split ones (dear)",
-					    target);
+			return gf_error_set(
+				err, -ENOTSUP,
+				"--emit %s: want whole messages, got "
+				"split ones (dear)",
+				target);
 	return 0;
 }
 
@@ -233,5 +234,6 @@ int gf_plan_emit(const struct gf_plan *p, const char *target,
 		if (strcmp(gf_emitters[i].name, target) == 0)
 			return gf_emitters[i].emit(p, out, err);
 	return gf_error_set(err, -EINVAL,
-			    "want ddp, horovod or nccl-env, got %s", target);
+			    "--emit: want ddp, horovod or nccl-env, got %s",
+			    target);
 }

@@ -187,7 +187,7 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 
 	if (p->rule)
 		return gf_error_set(err, -EINVAL,
-				    "want a plan with messages to explain, got "
+				    "--explain: want a plan with messages, got "
 				    "a rule");
 	rc = gf_request_pose(r, &task, &notes, err);
 	gf_text_release(&notes);

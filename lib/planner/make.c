@@ -81,11 +81,13 @@ static int check_names(const struct gf_request *r, struct gf_error *err)
 	if (r->policy && strcmp(r->policy, "auto") != 0 &&
 	    !gf_policy_find(r->policy))
 		return gf_error_set(err, -EINVAL,
-				    "want a policy of gf-plan --list, got %s",
+				    "--policy: want one of gf-plan --list, got "
+				    "%s",
 				    r->policy);
 	if (r->system && !gf_system_find(r->system))
 		return gf_error_set(err, -EINVAL,
-				    "want a system of gf-plan --list, got %s",
+				    "--system: want one of gf-plan --list, got "
+				    "%s",
 				    r->system);
 	return 0;
 }
@@ -212,8 +214,8 @@ static int fit_chunks(const struct gf_request *r, struct gf_selection *s,
 		elems += m->tensors[i].count_elems;
 	if (asked && before > elems)
 		return gf_error_set(err, -EINVAL,
-				    "want chunks of at most the %zu elements "
-				    "of %s, got %zu",
+				    "--chunk: want at most the %zu elements of "
+				    "%s, got %zu",
 				    elems, m->name, before);
 	if (asked || elems / MIN_CHUNKS >= before)
 		return 0;
@@ -239,8 +241,8 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 		p->ranks -= p->servers;
 	if (p->ranks < 1)
 		return gf_error_set(err, -EINVAL,
-				    "want a rank beside the server, got %d "
-				    "ranks in all",
+				    "--servers: want a rank beside the server, "
+				    "got %d ranks in all",
 				    r->ranks);
 	if (r->axes) {
 		rc = gf_axes_algorithm(r->axes, p->ranks, &p->algorithm, err);
@@ -412,6 +414,38 @@ static char *digest(const char *text)
 	return text && text[0] ? gf_xstrdup(text) : NULL;
 }
 
+/* A wish that the policy asked for cannot serve is a mistake. */
+static int check_served(const struct gf_request *r, const struct gf_task *t,
+			struct gf_error *err)
+{
+	const struct gf_policy *p = t->policy;
+
+	if (p && r->threshold_bytes && !p->thresholds &&
+	    t->system.selection.method != GF_SELECT_CSC)
+		return gf_error_set(err, -EINVAL,
+				    "--threshold: want policy threshold or "
+				    "dear, or selection csc, got policy %s",
+				    p->name);
+	if (p && r->halves && !p->halves)
+		return gf_error_set(err, -EINVAL,
+				    "--halves: want policy auto, got %s",
+				    p->name);
+	return 0;
+}
+
+static void note_served(const struct gf_request *r, const struct gf_task *t,
+			const struct gf_plan *p, struct gf_text *notes)
+{
+	const struct gf_policy *found = gf_policy_find(p->policy);
+
+	if (!t->policy && r->threshold_bytes && found && !found->thresholds &&
+	    t->system.selection.method != GF_SELECT_CSC)
+		gf_text_addf(notes,
+			     "%s is faster than policy threshold with %zu "
+			     "bytes\n",
+			     found->name, r->threshold_bytes);
+}
+
 static int plan_posed(const struct gf_request *r, struct gf_plan *p,
 		      struct gf_text *notes, struct gf_error *err)
 {
@@ -422,9 +456,16 @@ static int plan_posed(const struct gf_request *r, struct gf_plan *p,
 		return rc;
 	if (!t.problem.model || !t.problem.ranks)
 		return gf_request_rule(r, &t.problem, p, notes, err);
+	rc = check_served(r, &t, err);
+	if (rc < 0)
+		return rc;
 	if (t.policy || (plain(&t.system) && !r->halves))
-		return gf_task_plan(&t, t.policy, p, err);
-	return best_of_all(&t, r->halves, p, err);
+		rc = gf_task_plan(&t, t.policy, p, err);
+	else
+		rc = best_of_all(&t, r->halves, p, err);
+	if (rc == 0)
+		note_served(r, &t, p, notes);
+	return rc;
 }
 
 int gf_request_plan(const struct gf_request *r, struct gf_plan *p,

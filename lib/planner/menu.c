@@ -320,7 +320,7 @@ static int check_codecs(const struct gf_problem *in, struct gf_error *err)
 
 		if (!codec)
 			return gf_error_set(err, -EINVAL,
-					    "want codecs f32, f16, bf16, "
+					    "--codecs: want f32, f16, bf16, "
 					    "trunc16 or q8, got %s",
 					    in->codecs[i]);
 		if (gf_codec_ratio(codec) == 1 || !in->model)
@@ -329,8 +329,8 @@ static int check_codecs(const struct gf_problem *in, struct gf_error *err)
 			if (in->model->tensors[k].dtype != GF_F32)
 				return gf_error_set(
 					err, -EINVAL,
-					"want f32 gradients for codec %s, got "
-					"%s in tensor %s",
+					"--codecs: want f32 gradients for %s, "
+					"got %s in tensor %s",
 					in->codecs[i],
 					gf_dtype_names[in->model->tensors[k]
 							       .dtype],
@@ -366,7 +366,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 	if (in->algorithm && !gf_algorithm_find(in->algorithm) &&
 	    !measured(in->network, in->algorithm))
 		return gf_error_set(err, -EINVAL,
-				    "want the name of an algorithm, got %s",
+				    "--algorithm: want the name of one, got %s",
 				    in->algorithm);
 	add_all(&f);
 	if (m->noptions == 0) {

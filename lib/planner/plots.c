@@ -19,7 +19,7 @@ int gf_plan_svg(const struct gf_plan *p, char **svg, struct gf_error *err)
 
 	if (p->rule)
 		return gf_error_set(err, -EINVAL,
-				    "want a plan with messages to draw, got a "
+				    "--plot: want a plan with messages, got a "
 				    "rule");
 	rc = gf_predict_plan(p, &f, &r, err); /* for the end of backward */
 	if (rc < 0)

@@ -50,7 +50,8 @@ struct gf_policy {
 	/* Chosen by `auto` and `optimal`. A policy that changes more than the
 	 * schedule (dear: the next forward waits) is run when asked for. */
 	bool automatic;
-	bool halves; /* its messages are split */
+	bool halves;     /* its messages are split */
+	bool thresholds; /* uses the problem's threshold_bytes */
 	void (*draft)(const struct gf_work *w, struct gf_draft *d);
 	/* Appends to lines[i] the rule that decided tensor i of a draft of its
 	 * own, with its numbers (optional). */

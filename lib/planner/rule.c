@@ -89,8 +89,10 @@ static int refuse_wishes(const struct gf_request *r, const char *lacking,
 					   strcmp(r->policy, "threshold")
 				   ? r->policy
 			   : !gf_axes_are_open(r->axes)
-				   ? "selection, staleness, servers or factors"
-			   : r->codecs ? "codecs"
+				   ? "--selection, --staleness, "
+				     "--release, --servers or --factors"
+			   : r->codecs ? "--codecs"
+			   : r->halves ? "--halves"
 				       : NULL;
 
 	if (!wish)

@@ -116,6 +116,7 @@ const struct gf_policy gf_policy_threshold = {
 	.source = "GradientFlow, lazy all-reduce",
 	.lanes = 1,
 	.automatic = true,
+	.thresholds = true,
 	.draft = draft,
 	.explain = explain,
 };

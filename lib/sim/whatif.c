@@ -108,7 +108,7 @@ static int check(const struct gf_plan *p, const struct gf_what_if *w,
 		 struct gf_error *err)
 {
 	int ranks = w->ranks ? w->ranks : p->ranks;
-	size_t i;
+	size_t i, k;
 
 	for (i = 0; i < w->nslow; i++)
 		if (w->slow[i].rank < 0 || w->slow[i].rank >= ranks)
@@ -117,6 +117,13 @@ static int check(const struct gf_plan *p, const struct gf_what_if *w,
 				"want a slow rank from 0 to %d, got "
 				"%d",
 				ranks - 1, w->slow[i].rank);
+	for (i = 0; i < w->nslow; i++)
+		for (k = 0; k < i; k++)
+			if (w->slow[i].rank == w->slow[k].rank)
+				return gf_error_set(err, -EINVAL,
+						    "want a slow rank once, "
+						    "got %d twice",
+						    w->slow[i].rank);
 	return 0;
 }
 

@@ -107,8 +107,8 @@ load common
 -a ring,nonsense|--algorithms: there is no "nonsense"
 -a ring,|--algorithms: there is no ""
 -f 2 -i 1K|--step-factor and --step-bytes: want one of them, got both
--a ring,tree,ring|--algorithms: want each name once, got "ring" twice
--a auto,auto|--algorithms: want each name once, got "auto" twice
+-a ring,tree,ring|--algorithms: want each once, got "ring" twice
+-a auto,auto|--algorithms: want each once, got "auto" twice
 -a all,ring|--algorithms: want all or names, got all, which has "ring" in it
 --factors 0x2|--factors
 --factors 4x|--factors

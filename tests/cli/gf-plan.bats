@@ -224,17 +224,25 @@ iteration() { # WANTED
 	done <<-'END'
 	2|want "f32" with selection gtopk|--system gtopk --codecs q8
 	2|want "all" with a staleness > 1|--system pipe-sgd --policy dear
-	2|want a policy of gf-plan --list, got best|--policy best
-	2|want a system of gf-plan --list, got mine|--system mine
-	2|want the name of an algorithm, got carrier|--algorithm carrier
+	2|--policy: want one of gf-plan --list, got best|--policy best
+	2|--system: want one of gf-plan --list, got mine|--system mine
+	2|--algorithm: want the name of one, got carrier|--algorithm carrier
 	1|want a measured cost of butterfly|--algorithm butterfly
-	2|want codecs f32, f16|--codecs f32,f8
+	2|--codecs: want f32, f16|--codecs f32,f8
 	2|--lanes|--lanes 0
 	2|--threshold|--threshold 0
 	2|--ranks|--ranks -3
-	2|want one of|--compare --explain
-	2|want ddp, horovod or nccl-env|--emit caffe
+	2|--compare goes without --explain|--compare --explain
+	2|--explain goes without --emit|--emit ddp --explain
+	2|--compare goes without --policy|--compare --policy wfbp
+	2|--list goes without --lanes|--list --lanes 2
+	2|--emit: want ddp, horovod or nccl-env|--emit caffe
 	2|--json goes with|--json
+	2|--threshold: want policy threshold or dear, or selection csc, got policy wfbp|--policy wfbp --threshold 4M
+	2|--threshold: want policy threshold|--system gtopk --threshold 4M
+	2|--halves: want policy auto, got wfbp|--policy wfbp --halves
+	2|--flops and --batch: want a model to estimate, found none|--flops 1e12
+	2|--flops and --batch: want a model|--batch 8
 	END
 	wants 2 gf-plan --policy wfbp "$data/valid/topology-4x2-1gbe.json"
 	one_line
@@ -242,6 +250,16 @@ iteration() { # WANTED
 	wants 2 gf-plan "$data/valid/plan-rule.json" --explain
 	wants 3 gf-plan nowhere.json
 	one_line
+}
+
+@test "a threshold that auto does not use is said" {
+	six --threshold 3
+	says "optimal is faster than policy threshold with 3 bytes"
+	iteration 43
+	# of a plan that is read, too
+	gf-plan -q "$share/profiles/six.json" > plan.json
+	wants 2 gf-plan --flops 1e12 plan.json
+	says "--flops and --batch"
 }
 
 @test "output: a file appears whole or not at all" {
@@ -292,11 +310,11 @@ iteration() { # WANTED
 		says "$text"
 		[ -z "$output" ]
 	done <<-'END'
-	want factors whose product is the 8 ranks, got 12|--factors 4,3
-	want factors whose product is the 8 ranks, got 70368744177664|--factors 8388608,8388608
-	want two factors for hierarchical, got 3|--factors 2,2,2 --algorithm hierarchical
-	want algorithm blueconnect or hierarchical with factors, got ring|--factors 2,4 --algorithm ring
-	want factors or a server, got both|--factors 2,4 --servers 1
+	--factors: want a product of the 8 ranks, got 12|--factors 4,3
+	--factors: want a product of the 8 ranks, got 70368744177664|--factors 8388608,8388608
+	--factors: want two for hierarchical, got 3|--factors 2,2,2 --algorithm hierarchical
+	--algorithm: want blueconnect or hierarchical with --factors, got ring|--factors 2,4 --algorithm ring
+	want --factors or --servers, got both|--factors 2,4 --servers 1
 	--factors: want a power of two to halve, got 3|--factors 3:halving
 	--factors: want ring, halving, shm or nccl behind a factor, got "star"|--factors 2:star,4
 	--factors: want an integer from 1 to 16777216, got ""|--factors 2,,4
@@ -318,9 +336,9 @@ iteration() { # WANTED
 	jq -e '.ranks == 9' out.txt
 	wants 2 gf-plan --servers 1 --algorithm ring "$share/profiles/six.json"
 	one_line
-	says "want algorithm ps with a server, got ring"
+	says "--algorithm: want ps with --servers, got ring"
 	wants 2 gf-plan --servers 1 --system gtopk "$share/profiles/six.json"
-	says "want no server with selection gtopk"
+	says "--servers: want none with selection gtopk"
 }
 
 @test "a model smaller than a chunk: other chunks, or none" {
@@ -335,7 +353,7 @@ iteration() { # WANTED
 	jq -e '.selection.chunk_elems == 17226' out.txt
 	wants 2 gf-plan -q topo.json --model digits-mlp --selection csc --chunk 17227
 	one_line
-	says 'want chunks of at most the 17226 elements of digits-mlp, got 17227'
+	says '--chunk: want at most the 17226 elements of digits-mlp, got 17227'
 	# many chunks: as the paper has it
 	wants 0 gf-plan topo.json --model resnet50 --system gradientflow
 	jq -e '.selection.chunk_elems == 32000' out.txt
@@ -350,13 +368,13 @@ iteration() { # WANTED
 		says "$text"
 		[ -z "$output" ]
 	done <<-'END'
-	want selection csc for a share that is kept|--keep 0.1
-	want selection csc for a share that is kept|--system gtopk --decay 1
-	want selection topk or gtopk for densities|--system gradientflow --density 0.1
-	want selection topk or gtopk for densities|--putback paper
+	--keep: want selection csc, got dense|--keep 0.1
+	--decay: want selection csc, got gtopk|--system gtopk --decay 1
+	--density: want selection topk or gtopk, got csc|--system gradientflow --density 0.1
+	--putback: want selection topk or gtopk, got dense|--putback paper
 	want "all" with selection csc|--selection csc --chunk 10 --policy dear
 	want "f32" with selection gtopk|--system gradientflow --selection gtopk
-	want a staleness > 1 to warm a pipeline up, got 1|--pipeline-warmup 5
+	--pipeline-warmup: want a staleness > 1, got 1|--pipeline-warmup 5
 	END
 }
 
@@ -505,5 +523,5 @@ iteration() { # WANTED
 	wants 2 gf-plan bad.json
 	says '/rule/algorithms/0/codec: want "f32", "f16" or "bf16" with algorithm library'
 	wants 2 gf-plan --codecs f32,f16,f32 --model resnet20 "$share/topologies/4x2-1gbe.json"
-	says '--codecs: want each name once, got "f32" twice'
+	says '--codecs: want each once, got "f32" twice'
 }

@@ -145,7 +145,13 @@ plan() { # options of gf-plan...
 	2|--bandwidth: |--bandwidth fast
 	2|want RANK:FACTOR, got 3|--slow 3
 	2|--jitter: |--jitter -1
-	2|want one of --csv and --table|--csv --table
+	2|--csv goes without --table|--csv --table
+	2|--runs goes with --jitter|--runs 10
+	2|--seed goes with --jitter|--seed 10
+	2|--ranks: want each once, got "8" twice|--ranks 8,4,8
+	2|--bandwidth: want each once|--bandwidth 1GB/s,1GB/s
+	2|want a slow rank once, got 1 twice|--slow 1:2 --slow 1:3 --slow 0:2 --slow 2:2 --slow 3:2
+	2|--iterations: |--iterations 2.5
 	3|want a path or a name in share/topologies|--topology nowhere
 	END
 	wants 2 gf-sim "$data/valid/plan-rule.json"
@@ -247,8 +253,8 @@ plan() { # options of gf-plan...
 	done <<-'END'
 	want one number of ranks|--ranks 2,4
 	want one number of ranks|--bandwidth 1GB/s,2GB/s
-	there is no --jitter|--jitter 0.1
-	there is no --jitter|--iterations 5
+	--steps goes without --jitter|--jitter 0.1
+	--steps goes without --iterations|--iterations 5
 	END
 }
 

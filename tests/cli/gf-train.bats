@@ -397,7 +397,7 @@ forget() {
 		--optimizer adam|want an optimizer (sgd, nesterov, lars), got "adam"
 		--exclude fc9.*|exclude: want names of tensors, none is like "fc9.*"
 		--schedule step|schedule "step": want the epochs at which the rate drops
-		--drop-epochs 3,2|gf-training: /rate/drop_epochs/1: want at least 3, the one before, got 2
+		--drop-epochs 3,2|the training: /rate/drop_epochs/1: want at least 3, the one before, got 2
 		--accumulate 100000|want at least 1600000 training samples (1 ranks, batch 16 times 100000), the data has 1437
 	END
 	echo '{"format": "gf-training", "version": 1, "rate": {"for_batch": 256}}' > half.json

@@ -317,7 +317,7 @@ static void refusals(struct gf_comm *c, void *ctx)
 		 "codec \"q8\" sends are none"},
 		{-ENOTSUP, "message 2: this build has no codec \"morse\""},
 		{-EINVAL,
-		 "gf-plan: /messages/0/algorithm: want \"ps\" in a plan with "
+		 "the plan: /messages/0/algorithm: want \"ps\" in a plan with "
 		 "a server, got \"ring\""},
 		{-ENOTSUP,
 		 "message 0: this build has no algorithm \"carrier-pigeon\""},
@@ -326,7 +326,7 @@ static void refusals(struct gf_comm *c, void *ctx)
 		{-EINVAL,
 		 "tensor 3: the plan has 2 elements, the gradient pool has 1"},
 		{-EINVAL,
-		 "gf-plan: /messages/0/last: want an integer <= 5, got 9"},
+		 "the plan: /messages/0/last: want an integer <= 5, got 9"},
 	};
 	struct gf_error err;
 	size_t i;

@@ -213,14 +213,14 @@ static void test_made_by_code(void)
 	struct gf_error err;
 
 	EXPECT(gf_profile_check(&p, &err) == -EINVAL, "infinity");
-	EXPECT_TEXT(err.text, "gf-profile: /model/forward_s: want a number, "
+	EXPECT_TEXT(err.text, "the profile: /model/forward_s: want a number, "
 			      "got null");
 	model.forward_s = 1;
 	EXPECT(gf_profile_check(&p, &err) == 0, "%s", err.text);
 	p.model = NULL;
 	EXPECT(gf_profile_check(&p, &err) == -EINVAL, "empty");
 	EXPECT_TEXT(err.text,
-		    "gf-profile: want a model or a network, got neither");
+		    "the profile: want a model or a network, got neither");
 }
 
 /* Many tensors: a reader with quadratic look-ups would not end in time. */

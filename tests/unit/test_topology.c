@@ -90,7 +90,7 @@ static void test_made_by_code(void)
 	struct gf_error err;
 
 	EXPECT(gf_topology_check(&t, &err) != 0, "NaN");
-	EXPECT_TEXT(err.text, "gf-topology: /levels/0/bandwidth_bytes_per_s: "
+	EXPECT_TEXT(err.text, "the topology: /levels/0/bandwidth_bytes_per_s: "
 			      "want a number, got null");
 	levels[0].bandwidth_bytes_per_s = 1;
 	EXPECT(gf_topology_check(&t, &err) == 0, "%s", err.text);
