@@ -7,10 +7,10 @@
 #include "base/heap.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "comm/processors.h"
 #include "train/assign.h"
 #include "train/log.h"
 #include "train/options.h"
+#include "train/place.h"
 #include "train/predict.h"
 #include "train/report.h"
 #include "train/trace.h"
@@ -26,7 +26,6 @@ static const char doc[] =
 struct arguments {
 	struct gf_cli cli;
 	struct gf_train_options options;
-	const struct gf_backend *backend;
 };
 
 /* --- options ------------------------------------------------------------ */
@@ -37,12 +36,6 @@ static void check_options(struct argp_state *state, struct arguments *a)
 
 	if (gf_train_options_finish(&a->options, &err))
 		argp_error(state, "%s", err.text);
-	a->backend = gf_backend_find(a->options.device);
-	if (!a->backend)
-		argp_error(state,
-			   "--device: want auto, cpu or a backend of "
-			   "this build, got \"%s\"",
-			   a->options.device);
 }
 
 static int parse_opt(int key, char *arg, struct argp_state *state)
@@ -69,6 +62,7 @@ struct session {
 	struct gf_plan plan;
 	struct gf_model model;
 	struct gf_dataset data;
+	struct gf_train_place place;
 	struct gf_prediction replayed; /* a replay's own */
 	struct gf_clock_offset offset;
 	struct gf_train_log log;
@@ -186,22 +180,24 @@ static int load(struct session *s, struct gf_error *err)
 	return rc;
 }
 
-static int set_threads(struct session *s, struct gf_error *err)
+static int take_place(struct session *s, struct gf_error *err)
 {
-	int threads = (int)s->o->threads;
-	double share = 0;
-	int rc = gf_comm_processor_share(s->comm, &share, err);
+	const struct gf_train_wish wish = {
+		.device = s->o->device,
+		.threads = (int)s->o->threads,
+		.model = &s->model,
+		.batch = s->config.training.batch,
+	};
+	int rc = gf_train_place_open(s->comm, &wish, &s->place, err);
 
-	if (!rc && !threads)
-		rc = gf_comm_compute_threads(s->comm, &threads, err);
 	if (rc)
 		return rc;
-	gf_nn_set_threads(threads);
-	if (share + 0.01 < threads)
-		gf_cli_note(&s->a->cli, 0,
-			    "ranks of %d compute thread%s have %.2g processors "
-			    "each: they slow each other",
-			    threads, threads == 1 ? "" : "s", share);
+	if (s->place.note)
+		gf_cli_note(&s->a->cli, 0, "%s", s->place.note);
+	s->config.backend = s->place.backend;
+	s->config.gpu = s->place.gpu;
+	s->config.stream = s->place.stream;
+	s->config.device = s->place.device;
 	return 0;
 }
 
@@ -214,7 +210,6 @@ static void configure(struct session *s)
 		.comm = s->comm, .plan = &s->plan,
 		.model = &s->model,
 		.data = &s->data,
-		.backend = s->a->backend,
 		.steps = o->steps,
 		.checkpoint = o->checkpoint,
 		.checkpoint_every = o->checkpoint_every,
@@ -319,7 +314,7 @@ static int run(struct session *s, struct gf_error *err)
 	if (!rc && s->o->print_training)
 		return print_training(s, err);
 	if (!rc && !s->o->replay)
-		rc = set_threads(s, err);
+		rc = take_place(s, err);
 	if (!rc)
 		rc = begin(s, err);
 	if (rc)
@@ -352,6 +347,8 @@ static int finish(struct session *s, int rc, struct gf_error *err)
 	status = gf_cli_exit(cli, rc, err);
 	if (lost)
 		gf_comm_abort(s->comm, status);
+	if (!lost)
+		gf_train_place_close(&s->place);
 	gf_dataset_close(&s->data);
 	gf_model_release(&s->model);
 	gf_plan_release(&s->plan);

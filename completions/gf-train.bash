@@ -10,7 +10,7 @@ _gf_train() {
 	--optimizer) mapfile -t COMPREPLY < <(compgen -W 'sgd nesterov lars' -- "$cur"); return ;;
 	--training) mapfile -t COMPREPLY < <(compgen -f -W 'digits-lars' -- "$cur"); return ;;
 	--augment) mapfile -t COMPREPLY < <(compgen -W 'none flip crop: flip,crop:' -- "$cur"); return ;;
-	--device) mapfile -t COMPREPLY < <(compgen -W 'auto cpu onednn ref' -- "$cur"); return ;;
+	--device) mapfile -t COMPREPLY < <(compgen -W 'auto cpu cuda cuda:0 onednn ref' -- "$cur"); return ;;
 	--checkpoint) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 	--plan | --log | --trace | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 	--epochs | --steps | --batch | --accumulate | --lr | --lr-batch | \

@@ -371,9 +371,16 @@ static const struct gf_gpu_ops ops = {
 
 static int count(struct gf_error *why)
 {
-	int n = 0;
-	cudaError_t status = cudaGetDeviceCount(&n);
+	int n = 0, driver = 0;
+	cudaError_t status;
 
+	/* else it would be called one that is too old */
+	if (cudaDriverGetVersion(&driver) == cudaSuccess && !driver) {
+		gf_error_set(why, -ENOTSUP,
+			     "no GPU that CUDA can use: there is no driver");
+		return 0;
+	}
+	status = cudaGetDeviceCount(&n);
 	if (status != cudaSuccess || n == 0) {
 		(void)cudaGetLastError();
 		gf_error_set(why, -ENOTSUP, "no GPU that CUDA can use: %s",

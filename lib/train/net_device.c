@@ -40,9 +40,8 @@ static void place(struct gf_net_device *d)
 	d->nparams = m->nparams;
 	d->offsets = gf_xcalloc(m->nparams + 1, sizeof(*d->offsets));
 	for (i = 0; i < m->nparams; i++)
-		d->offsets[i + 1] =
-			d->offsets[i] +
-			gf_shape_elems(&m->params[order[i]].shape);
+		d->offsets[i + 1] = d->offsets[i] +
+				    gf_shape_elems(&m->params[order[i]].shape);
 	free(order);
 }
 
@@ -60,8 +59,7 @@ static int make_buffer(struct gf_net_device *d, struct buffer *b,
 		       struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
-	size_t size_bytes =
-		d->values_bytes + d->k.labels * sizeof(int32_t);
+	size_t size_bytes = d->values_bytes + d->k.labels * sizeof(int32_t);
 	int rc = device_memory(d, size_bytes, "batches", &b->device, err);
 
 	rc = rc ? rc : ops->host_alloc(d->k.gpu, size_bytes, &b->host, err);
@@ -232,8 +230,8 @@ static void on_enqueued(void *ctx, size_t tensor)
 }
 
 int gf_net_device_backward(struct gf_net_device *d,
-			   const struct gf_backend *backend,
-			   struct gf_net *net, float *grads,
+			   const struct gf_backend *backend, struct gf_net *net,
+			   float *grads,
 			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			   struct gf_error *err)
 {

@@ -12,6 +12,7 @@
 #include "cli/table.h"
 #include "optim/optimizer.h"
 #include "train/exchange.h"
+#include "train/place.h"
 
 static const char *const bad_gradient_names[] = {"end", "skip", NULL};
 
@@ -104,7 +105,7 @@ const struct gf_setting gf_train_settings[] = {
 	{"threads", "N", 5, GF_SETTING_WHOLE, AT(threads),
 	 "compute threads per rank (its share of the cores)", 1, 4096},
 	{"device", "NAME", 5, GF_SETTING_TEXT, AT(device),
-	 "auto, cpu, or the name of a backend (auto)"},
+	 "auto, cpu, cuda, cuda:N, or the name of a backend (auto)"},
 	{"replay", NULL, 5, GF_SETTING_FLAG, AT(replay),
 	 "sleep while the plan's model would compute; communicate for real"},
 };
@@ -154,6 +155,8 @@ static int read_scale(const char *text, struct gf_training *t,
 
 int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err)
 {
+	int rc;
+
 	if (o->replay && !o->plan)
 		return gf_error_set(err, -EINVAL,
 				    "--replay: want --plan, for its times");
@@ -174,8 +177,9 @@ int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err)
 	    !o->training_file)
 		return gf_error_set(err, -EINVAL,
 				    "--lr-batch: want --lr, which it scales");
-	if (strcmp(o->device, "cpu") == 0)
-		o->device = "auto";
+	rc = gf_train_place_check(o->device, err);
+	if (rc)
+		return rc;
 	return o->loss_scale ? read_scale(o->loss_scale, &o->training, err) : 0;
 }
 

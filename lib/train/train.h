@@ -69,6 +69,7 @@ struct gf_train_config {
 	const struct gf_dataset *data;
 	struct gf_gpu *gpu; /* of a backend on_device; else NULL */
 	struct gf_gpu_stream *stream;
+	const char *device; /* what logs call it; NULL: cpu */
 
 	struct gf_training training; /* owned by the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */
@@ -86,6 +87,7 @@ struct gf_train_config {
 };
 
 struct gf_train_result {
+	const char *device; /* a GPU's name, the configuration's; else NULL */
 	struct gf_timeline timeline;     /* this rank's last steps */
 	size_t first_step, last_step;    /* that were run; first > last: none */
 	struct gf_train_row train, test; /* the last of each; part NULL: none */

@@ -409,6 +409,17 @@ forget() {
 	one_line
 }
 
+@test "--device cuda says what is missing, auto does without" {
+	[ ! -e /dev/nvidia0 ] || skip "this machine has a GPU"
+	wants 3 gf-train --device cuda --steps 1
+	grep -q "^gf-train: \(no GPU that CUDA can use: \|built without CUDA\)" err.txt
+	[ "$(wc -l < err.txt)" = 1 ]
+	wants 0 gf-train --device auto --steps 1 --log log
+	jq -e '.device == "cpu"' log
+	wants 2 gf-train --device cuda:x --steps 1
+	grep -q 'want auto, cpu, cuda, cuda:N or a backend' err.txt
+}
+
 @test "--list: selections, optimizers, schedules" {
 	wants 0 gf-train --list
 	for name in dense sgd nesterov lars constant linear cosine step poly; do

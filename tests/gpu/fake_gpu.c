@@ -227,6 +227,12 @@ static int fake_check(struct gf_gpu *g, struct gf_error *err)
 	return 0;
 }
 
+/* It is the world's. */
+static void fake_close(struct gf_gpu *g)
+{
+	(void)g;
+}
+
 const struct gf_gpu_ops fake_gpu_ops = {
 	.name = "fake",
 	.alloc = fake_alloc,
@@ -249,6 +255,7 @@ const struct gf_gpu_ops fake_gpu_ops = {
 	.copy = fake_copy,
 	.zero = fake_zero,
 	.check = fake_check,
+	.close = fake_close,
 };
 
 /* --- kernels: ref's, when their turn comes -------------------------------- */

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/place.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/units.h"
+#include "comm/processors.h"
+
+#define GPU "cuda"
+
+/* --- what is asked for ---------------------------------------------------- */
+
+/* SIZE_MAX: any GPU; -ENOENT: none was meant. */
+static int read_gpu(const char *device, size_t *index, struct gf_error *err)
+{
+	long long n;
+	int rc;
+
+	*index = SIZE_MAX;
+	if (strncmp(device, GPU, strlen(GPU)) != 0)
+		return -ENOENT;
+	device += strlen(GPU);
+	if (!*device)
+		return 0;
+	if (*device++ != ':')
+		return -ENOENT;
+	rc = gf_units_int(device, 0, 1023, &n, err);
+	if (!rc)
+		*index = (size_t)n;
+	return rc;
+}
+
+static const struct gf_backend *on_host(const char *device)
+{
+	const struct gf_backend *b;
+
+	if (strcmp(device, "auto") == 0 || strcmp(device, "cpu") == 0)
+		return gf_backend_find("auto");
+	b = gf_backend_find(device);
+	return b && !b->on_device ? b : NULL;
+}
+
+int gf_train_place_check(const char *device, struct gf_error *err)
+{
+	size_t index;
+	int rc = read_gpu(device, &index, err);
+
+	if (!rc || (rc == -ENOENT && on_host(device)))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "--device: want auto, cpu, cuda, cuda:N or a "
+			    "backend of this build, got \"%s\"",
+			    device);
+}
+
+/* --- GPUs ------------------------------------------------------------------
+ */
+
+static int missing(const struct gf_train_devices *d, struct gf_error *err)
+{
+	struct gf_error why = {""};
+
+	if (!d->count(&why))
+		return gf_error_set(err, -ENODEV, "%s", why.text);
+	if (!d->backend)
+		return gf_error_set(err, -ENODEV,
+				    "this build computes nothing on GPUs: it "
+				    "was made without cuDNN");
+	return 0;
+}
+
+/* Libraries that are not there and memory that does not suffice show when a net
+ * is made. */
+static int try_net(const struct gf_train_place *p,
+		   const struct gf_train_wish *w, struct gf_error *err)
+{
+	struct gf_net *net = NULL;
+	int rc;
+
+	if (!w->model)
+		return 0;
+	gf_nn_set_device(p->gpu, p->stream);
+	rc = p->backend->net_new(w->model, w->batch, &net, err);
+	if (!rc)
+		p->backend->net_free(net);
+	return rc;
+}
+
+/* This rank's own. */
+static int take_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
+		    const struct gf_train_devices *d, size_t index,
+		    struct gf_train_place *p, struct gf_error *err)
+{
+	int rc = missing(d, err), n;
+
+	if (rc)
+		return rc;
+	n = d->count(NULL);
+	if (index != SIZE_MAX && index >= (size_t)n)
+		return gf_error_set(err, -ENODEV,
+				    "--device cuda:%zu: this host has %d GPU%s",
+				    index, n, n == 1 ? "" : "s");
+	n = index == SIZE_MAX ? comm->local_rank % n : (int)index;
+	rc = d->open(n, &p->gpu, err);
+	if (rc)
+		return rc == -ENOTSUP ? -ENODEV : rc;
+	p->backend = d->backend;
+	rc = p->gpu->ops->stream_new(p->gpu, false, &p->stream, err);
+	return rc ? rc : try_net(p, w, err);
+}
+
+struct used {
+	int host;
+	char pci[sizeof(((struct gf_gpu *)0)->pci)];
+};
+
+/* How many ranks use this rank's GPU. */
+static int count_sharing(struct gf_comm *comm, const struct gf_gpu *gpu,
+			 int *sharing, struct gf_error *err)
+{
+	struct used own = {.host = comm->host}, *all;
+	int r, rc;
+
+	memcpy(own.pci, gpu->pci, sizeof(own.pci));
+	all = gf_xcalloc((size_t)comm->ranks, sizeof(*all));
+	rc = gf_comm_allgather(comm, &own, sizeof(own), all, err);
+	*sharing = 0;
+	for (r = 0; r < comm->ranks && !rc; r++)
+		*sharing += all[r].host == own.host &&
+			    strcmp(all[r].pci, own.pci) == 0;
+	free(all);
+	return rc;
+}
+
+static int use_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
+		   const struct gf_train_devices *d, size_t index,
+		   struct gf_train_place *p, struct gf_error *err)
+{
+	int sharing, rc;
+
+	rc = gf_comm_agree(comm, take_gpu(comm, w, d, index, p, err), err);
+	rc = rc ? rc : count_sharing(comm, p->gpu, &sharing, err);
+	if (rc) {
+		gf_train_place_close(p);
+		return rc;
+	}
+	p->device = gf_xstrdup(p->gpu->name);
+	if (sharing > 1)
+		p->note = gf_xasprintf("%d ranks share GPU %d (%s): they slow "
+				       "each other",
+				       sharing, p->gpu->index, p->gpu->name);
+	return 0;
+}
+
+/* --- the host --------------------------------------------------------------
+ */
+
+static int use_host(struct gf_comm *comm, const struct gf_train_wish *w,
+		    const struct gf_backend *backend, struct gf_train_place *p,
+		    struct gf_error *err)
+{
+	double share = 0;
+	int threads = w->threads;
+	int rc = gf_comm_processor_share(comm, &share, err);
+
+	if (!rc && !threads)
+		rc = gf_comm_compute_threads(comm, &threads, err);
+	if (rc)
+		return rc;
+	gf_nn_set_threads(threads);
+	p->backend = backend;
+	p->device = gf_xstrdup("cpu");
+	if (share + 0.01 < threads)
+		p->note = gf_xasprintf(
+			"ranks of %d compute thread%s have %.2g processors "
+			"each: they slow each other",
+			threads, threads == 1 ? "" : "s", share);
+	return 0;
+}
+
+int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
+			struct gf_train_place *p, struct gf_error *err)
+{
+	const struct gf_train_devices here = {gf_gpu_count, gf_gpu_open,
+					      gf_backend_find(GPU)};
+	const struct gf_train_devices *d =
+		wish->devices ? wish->devices : &here;
+	struct gf_error why = {""};
+	size_t index;
+	int rc;
+
+	*p = (struct gf_train_place){0};
+	if (!read_gpu(wish->device, &index, NULL))
+		return use_gpu(comm, wish, d, index, p, err);
+	if (strcmp(wish->device, "auto") == 0) {
+		rc = use_gpu(comm, wish, d, SIZE_MAX, p, &why);
+		if (!rc || comm->broken)
+			return rc;
+	}
+	rc = use_host(comm, wish, on_host(wish->device), p, err);
+	if (!rc && why.text[0] && d->count(NULL)) {
+		free(p->note);
+		p->note = gf_xasprintf("computing on the CPU: %s", why.text);
+	}
+	return rc;
+}
+
+void gf_train_place_close(struct gf_train_place *p)
+{
+	if (p->stream)
+		p->gpu->ops->stream_free(p->gpu, p->stream);
+	gf_gpu_close(p->gpu);
+	free(p->device);
+	free(p->note);
+	*p = (struct gf_train_place){0};
+}

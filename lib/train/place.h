@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_PLACE_H
+#define GF_TRAIN_PLACE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "doc/model.h"
+#include "gpu/gpu.h"
+#include "nn/net.h"
+
+/*
+ * Where a run computes: on how many threads of the host, or on which GPU. The
+ * ranks of a host take its GPUs in turn; more ranks than GPUs share them.
+ */
+struct gf_train_place {
+	const struct gf_backend *backend;
+	struct gf_gpu *gpu; /* NULL: the host */
+	struct gf_gpu_stream *stream;
+	char *device; /* for reports: "cpu", or the GPU's name */
+	char *note;   /* what this rank's user may want to know; NULL: nothing */
+};
+
+/* What there is; tests put other devices there. */
+struct gf_train_devices {
+	int (*count)(struct gf_error *why);
+	int (*open)(int index, struct gf_gpu **gpu, struct gf_error *err);
+	const struct gf_backend *backend; /* NULL: none computes there */
+};
+
+struct gf_train_wish {
+	const char *device; /* checked by gf_train_place_check */
+	int threads;        /* per rank; 0: its share of the processors */
+	const struct gf_model *model; /* NULL: nothing is computed */
+	size_t batch;
+	const struct gf_train_devices *devices; /* NULL: this machine's */
+};
+
+/* "auto", "cpu", "cuda", "cuda:N" or the name of a backend on the host; else
+ * -EINVAL. */
+int gf_train_place_check(const char *device, struct gf_error *err);
+/*
+ * Collective. auto takes GPUs if every rank can: if the model's net can be made
+ * there. -ENODEV: a GPU that was asked for is not there, with what is missing;
+ * the same on all ranks.
+ */
+int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
+			struct gf_train_place *place, struct gf_error *err);
+/* Accepts zeros. After everything that computes there. */
+void gf_train_place_close(struct gf_train_place *place);
+
+#endif
