@@ -346,7 +346,7 @@ forget() {
 		--lr-batch 64|--lr-batch: want --lr, which it scales
 		--schedule steps|--schedule: want constant, linear, cosine, step or poly, got "steps"
 		--drop-epochs 3,x|--drop-epochs: want a number from 0 to 1e+09, got "x"
-		--device quantum|--device: want auto, cpu or a backend of this build, got "quantum"
+		--device quantum|--device: want auto, cpu, cuda, cuda:N or a backend of this build, got "quantum"
 		--timeout soon|--timeout: want
 		--target 95|--target: want
 		--threads 0|--threads: want

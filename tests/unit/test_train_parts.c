@@ -466,7 +466,7 @@ static void test_log(void)
 	};
 	static const char want[] =
 		"{\"model\": \"a \\\"b\\\"\", \"method\": \"dense\", "
-		"\"ranks\": 2, \"optimizer\": \"lars\", "
+		"\"ranks\": 2, \"device\": \"cpu\", \"optimizer\": \"lars\", "
 		"\"batch_per_rank\": 8, \"accumulate\": 2, \"seed\": 7, "
 		"\"epoch\": "
 		"2, \"step\": 9, \"part\": \"test\", \"learning_rate\": 0.125, "
