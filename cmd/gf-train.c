@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "train/assign.h"
+#include "train/choose.h"
 #include "train/log.h"
 #include "train/options.h"
 #include "train/place.h"
@@ -171,13 +172,12 @@ static int load(struct session *s, struct gf_error *err)
 	if (rc && o->plan)
 		gf_error_prefix(err, "%s", o->plan);
 	rc = gf_comm_agree(s->comm, rc, err);
-	if (!rc)
-		rc = load_training(s, err);
-	if (!rc)
-		rc = gf_train_complete(&s->config, err);
-	if (!rc && !o->replay && !o->print_training)
-		rc = load_data(s, err);
-	return rc;
+	rc = rc ? rc : load_training(s, err);
+	rc = rc ? rc : gf_train_complete(&s->config, err);
+	if (rc || o->print_training)
+		return rc;
+	rc = o->replay ? 0 : load_data(s, err);
+	return rc ? rc : gf_train_choose(&s->config, &s->plan, err);
 }
 
 static int take_place(struct session *s, struct gf_error *err)
@@ -358,16 +358,15 @@ static int finish(struct session *s, int rc, struct gf_error *err)
 	return status;
 }
 
-static int print_list(const struct gf_cli *cli)
+static int print_list(const struct gf_cli *cli, struct gf_error *err)
 {
 	struct gf_text out = {0};
-	struct gf_error err = {""};
 	int rc;
 
 	gf_train_list(&out);
-	rc = gf_cli_emit(cli, out.data, &err);
+	rc = cli->rank > 0 ? 0 : gf_cli_emit(cli, out.data, err);
 	gf_text_release(&out);
-	return gf_cli_exit(cli, rc, &err);
+	return rc;
 }
 
 int main(int argc, char **argv)
@@ -386,11 +385,12 @@ int main(int argc, char **argv)
 	gf_settings_options(gf_train_settings, gf_train_nsettings, options);
 	gf_cli_parse(&a.cli, "gf-train", &argp, argc, argv, &a);
 	free(options);
-	if (a.options.list)
-		return print_list(&a.cli);
-	rc = gf_comm_open(&s.comm, &err);
+	rc = a.options.list && !a.cli.launched
+		     ? gf_comm_local_new(1, &s.comm, &err)
+		     : gf_comm_open(&s.comm, &err);
+	rc = rc ? rc : gf_train_same(s.comm, &a.options, &err);
 	if (!rc)
-		rc = run(&s, &err);
+		rc = a.options.list ? print_list(&a.cli, &err) : run(&s, &err);
 	rc = finish(&s, rc, &err);
 	gf_train_options_release(&a.options);
 	return rc;

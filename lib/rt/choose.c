@@ -74,6 +74,9 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 			way.nfactors = c->nlayout;
 			memcpy(way.factors, c->layout, sizeof(c->layout));
 		}
+		if (c->config.same_bits && !way.algorithm->build &&
+		    c->config.comm->ranks > 1)
+			continue;
 		if (gf_way_check(&way, c->config.comm, &c->config.element,
 				 count_elems, NULL))
 			continue;
@@ -254,6 +257,12 @@ static int calibrate(struct gf_chooser *c, size_t count_elems, void *data,
 	return rc;
 }
 
+static bool says(const struct gf_plan *rule, size_t size_bytes)
+{
+	return rule && strcmp(gf_rule_for(rule->rule, size_bytes)->algorithm,
+			      "auto") != 0;
+}
+
 int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data,
 		    struct gf_way *way, struct gf_error *err)
 {
@@ -267,7 +276,7 @@ int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data,
 			return 0;
 		}
 	}
-	if (c->config.rule)
+	if (says(c->config.rule, count_elems * c->config.element.size_bytes))
 		rc = gf_way_of_rule(c->config.rule,
 				    count_elems * c->config.element.size_bytes,
 				    c->config.comm->ranks, way, err);

@@ -2,6 +2,7 @@
 #ifndef GF_RT_CHOOSE_H
 #define GF_RT_CHOOSE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -13,7 +14,7 @@
 
 /*
  * "auto": which algorithm for a message of that size on these ranks? What a
- * rule says, where one is given; else what a short calibration finds. Every
+ * rule says, where one is given that does not say "auto", too; else what a short calibration finds. Every
  * candidate is run on such a message, its time is the slowest rank's, and the
  * lower quartiles decide; one further down the registry is preferred only if it is
  * faster by 3 %. All ranks see the same times, so all choose alike; a size is
@@ -26,6 +27,9 @@ struct gf_chooser_config {
 	struct gf_element element;
 	int lanes; /* so many of them at once */
 	size_t segment_bytes;
+	/* Leave out what the transport does itself: nobody promises the same
+	 * bits of it, on every rank and in every run. */
+	bool same_bits;
 };
 
 struct gf_chooser;

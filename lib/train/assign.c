@@ -5,12 +5,15 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "doc/plan_rule.h"
 #include "doc/stream.h"
 #include "rt/bind.h"
+#include "train/choose.h"
 
 /*
  * Without a measured network: small enough that a gradient of a few MiB still
@@ -20,6 +23,63 @@
 #define DEFAULT_THRESHOLD_BYTES 131072
 /* The same bits on every rank, any number of ranks, bandwidth-optimal. */
 #define DEFAULT_ALGORITHM "ring"
+
+static char *describe(const struct gf_train_options *o)
+{
+	return gf_xasprintf(
+		"--steps %zu --checkpoint-every %zu --check-replicas %zd "
+		"--bad-gradients %s --timeout %gs --target %g%s%s%s%s",
+		o->steps, o->checkpoint_every, (ssize_t)o->check_every,
+		o->bad_gradients ? "skip" : "end", o->timeout_s, o->target,
+		o->checkpoint ? " --checkpoint" : "",
+		o->resume ? " --resume" : "", o->reshard ? " --reshard" : "",
+		o->trace ? " --trace" : "");
+}
+
+/* What options say of the training, on one line and without its envelope. */
+static char *describe_training(const struct gf_train_options *o)
+{
+	char *text = gf_training_write(&o->training), *to, *from;
+
+	from = strstr(text, "\"version\"");
+	from = from ? strchr(from, '\n') : text;
+	for (to = text; from && *from; from++)
+		if (*from != '\n' &&
+		    !(*from == ' ' && (to == text || to[-1] == ' ')))
+			*to++ = *from;
+	if (to > text)
+		to--; /* the object's brace */
+	*to = '\0';
+	return text;
+}
+
+int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
+		  struct gf_error *err)
+{
+	char *training = describe_training(o), *text = describe(o);
+	const struct {
+		const char *what, *text;
+	} said[] = {
+		{"version", GF_VERSION},
+		{"command", o->list             ? "--list"
+			    : o->print_training ? "--print-training"
+			    : o->replay         ? "--replay"
+						: "train"},
+		{"plan", o->plan ? o->plan : "none"},
+		{"model", o->model ? o->model : "the plan's or the default"},
+		{"training", o->training_file ? o->training_file : "options"},
+		{"options", text},
+		{"training", training},
+	};
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
+		rc = gf_comm_same_text(comm, said[i].what, said[i].text, err);
+	free(training);
+	free(text);
+	return rc;
+}
 
 /* The documents of a file, read by rank 0 alone. */
 static int read_documents(struct gf_comm *comm, int rc, const char *path,
@@ -171,6 +231,7 @@ int gf_train_bind(struct gf_plan *plan, const struct gf_model *model, int ranks,
 		  struct gf_error *err)
 {
 	struct gf_model_profile *tensors = NULL;
+	bool rule = plan->rule;
 	int rc;
 
 	if (!model && !plan->model)
@@ -181,7 +242,8 @@ int gf_train_bind(struct gf_plan *plan, const struct gf_model *model, int ranks,
 		tensors = list_tensors(model);
 	rc = fit(plan, model ? tensors : plan->model, ranks, err);
 	gf_model_profile_free(tensors);
-	if (!rc)
+	/* a whole plan names its algorithms: nothing is open in it */
+	if (!rc && !(rule && gf_train_is_open(plan)))
 		rc = gf_plan_runnable(plan, err);
 	return rc;
 }

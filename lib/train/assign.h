@@ -10,10 +10,17 @@
 #include "doc/model.h"
 #include "doc/plan.h"
 #include "doc/training.h"
+#include "train/options.h"
 
 /*
  * From what was given on the command line to what every rank runs.
  */
+
+/* Collective: -EINVAL with both values where ranks were started to do different
+ * things. What each may have of its own (data, device, threads, outputs) does
+ * not count. */
+int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
+		  struct gf_error *err);
 
 /*
  * Collective: rank 0 reads a file ("-": standard input, which reaches no other
@@ -39,7 +46,8 @@ void gf_train_default_plan(struct gf_plan *rule);
 /*
  * Makes `plan` one that runs this model (NULL: a replay, which has the plan's
  * own) on so many ranks: a rule is bound, a whole plan must fit, and the
- * engine must be able to run it.
+ * engine must be able to run it. What a rule leaves open stays so until
+ * gf_train_choose.
  */
 int gf_train_bind(struct gf_plan *plan, const struct gf_model *model, int ranks,
 		  struct gf_error *err);

@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "doc/json.h"
+#include "train/choose.h"
 #include "train/method.h"
 
 int gf_train_log_open(struct gf_train_log *log, const char *path,
@@ -19,6 +20,7 @@ int gf_train_log_open(struct gf_train_log *log, const char *path,
 	log->path = gf_xstrdup(path);
 	log->config = config;
 	log->method = gf_method_name(config->plan);
+	log->algorithms = gf_train_ways_once(config->plan);
 	return 0;
 }
 
@@ -40,6 +42,7 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_open_line(w, NULL);
 	gf_json_put_string(w, "model", k->model->name);
 	gf_json_put_string(w, "method", log->method);
+	gf_json_put_string(w, "algorithms", log->algorithms);
 	gf_json_put_int(w, "ranks", k->plan->ranks);
 	if (k->plan->servers)
 		gf_json_put_int(w, "servers", k->plan->servers);
@@ -102,7 +105,9 @@ int gf_train_log_close(struct gf_train_log *log, struct gf_error *err)
 		rc = gf_error_errno(err, errno ? -errno : -EIO, "%s",
 				    log->path);
 	free(log->path);
+	free(log->algorithms);
 	log->stream = NULL;
 	log->path = NULL;
+	log->algorithms = NULL;
 	return rc;
 }

@@ -17,6 +17,7 @@ struct gf_train_log {
 	char *path;
 	const struct gf_train_config *config; /* borrowed */
 	const char *method;
+	char *algorithms; /* that reduce its messages */
 };
 
 /* config must be complete. A resumed run writes behind what is there. */

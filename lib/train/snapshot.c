@@ -97,7 +97,7 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 	const struct origin self = {step, (size_t)comm->ranks, id->servers};
 	const struct marks marks = marks_of(&self, id);
 	struct gf_tensor_source *t = gf_xcalloc(state->nitems + 1, sizeof(*t));
-	struct gf_metadata metadata[NUMBERS + WORDS + 1];
+	struct gf_metadata metadata[NUMBERS + WORDS + 2];
 	char text[NUMBERS][24];
 	size_t i, n = 0, k = 0;
 	int rc;
@@ -112,6 +112,7 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 			(struct gf_metadata){marks.numbers[i].key, text[i]};
 	}
 	metadata[k++] = (struct gf_metadata){"training", id->training};
+	metadata[k++] = (struct gf_metadata){GF_TRAIN_WAYS, id->ways};
 	for (i = 0; i < state->nitems; i++)
 		if (stores(comm->rank, &state->items[i]))
 			t[n++] = state->items[i].tensor;

@@ -14,6 +14,8 @@
  * every rank returns the same.
  */
 
+#define GF_TRAIN_WAYS "ways" /* the metadata of a set */
+
 /* What a run must have in common with the one it goes on from. */
 struct gf_run_identity {
 	const char *model;  /* name */
@@ -30,6 +32,7 @@ struct gf_run_identity {
 	size_t samples; /* of the training part */
 	size_t seed;
 	const char *training; /* the whole document, kept for people */
+	const char *ways;     /* how each message goes (train/choose.h) */
 };
 
 /* The set of step `step`; on failure those that were there are untouched. */

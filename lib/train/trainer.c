@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "codec/codec.h"
 #include "comm/pages.h"
+#include "train/choose.h"
 #include "train/reshard.h"
 
 /* How often replicas are compared by default where an algorithm does not
@@ -127,6 +128,7 @@ static int set_lengths(struct gf_trainer *t, struct gf_error *err)
 		.samples = samples,
 		.seed = training->seed,
 		.training = t->training,
+		.ways = t->ways,
 	};
 	return 0;
 }
@@ -336,6 +338,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->team.comm = config->comm;
 	t->training = gf_training_write(&config->training);
 	t->codecs = codecs_of(config->plan);
+	t->ways = gf_train_ways(config->plan);
 	t->team.workers = config->plan->ranks;
 	gf_tally_init(&t->tally, config->plan->ranks, config->plan->servers,
 		      config->training.batch * config->training.accumulate *
@@ -388,4 +391,5 @@ void gf_trainer_close(struct gf_trainer *t)
 	free(t->drops);
 	free(t->training);
 	free(t->codecs);
+	free(t->ways);
 }

@@ -29,6 +29,7 @@ struct gf_trainer {
 	struct gf_tally tally;
 	char *training; /* the document, as checkpoints keep it */
 	char *codecs;   /* of the plan */
+	char *ways;     /* of its messages */
 	size_t *counts; /* elements of each tensor */
 	float *params;
 	float *running; /* batch norm's statistics, mean over ranks */

@@ -241,3 +241,62 @@ pipe_plan() { # ranks, options of gf-plan
 	wants 2 mpi 2 gf-train $quick --plan plan.json
 	grep -q 'the plan is for 2 ranks and a server, this job has 2' err.txt
 }
+
+# unlike ARGS -- ARGS: two ranks with different arguments
+unlike() {
+	local one=()
+	while [ "$1" != -- ]; do one+=("$1"); shift; done
+	shift
+	wants 2 timeout 60 mpirun --oversubscribe --bind-to none -np 1 gf-train "${one[@]}" : -np 1 gf-train "$@"
+	[ "$(grep -c '^gf-train' err.txt)" -eq 1 ]
+}
+
+@test "ranks that differ find out at the start" {
+	unlike --epochs 2 -- --epochs 3
+	says 'training: rank 0 has "epochs": 2, rank 1 has "epochs": 3'
+	unlike --list -- --steps 3
+	says 'command: rank 0 has --list, rank 1 has train'
+	unlike --plan one.json -- --plan two.json
+	says 'plan: rank 0 has one.json, rank 1 has two.json'
+	unlike --model digits-mlp -- --steps 3
+	says 'model: rank 0 has digits-mlp'
+	unlike --steps 3 --trace t.json -- --steps 3
+	says 'options: '
+	unlike --print-training -- --steps 3
+	says 'rank 0 has --print-training'
+	wants 0 mpi 2 gf-train --list
+	[ "$(grep -c '^  dense' out.txt)" -eq 1 ]
+}
+
+@test "a rule that says auto: measured, reported, and kept by a resume" {
+	jq -n '{format: "gf-plan", version: 1, rule: {threshold_bytes: 20000, lanes: 1, algorithms: [
+		{min_bytes: 0, algorithm: "auto"}]}}' > auto.json
+	wants 0 mpi 3 gf-train $quick --plan auto.json --steps 4 --checkpoint auto --log log.jsonl --check-replicas 1
+	jq -se 'map(.algorithms) | unique | length == 1' log.jsonl
+	chosen=$(jq -rs '.[0].algorithms' log.jsonl)
+	# algorithms of this build, and none that promises nothing about bits
+	[ -n "$chosen" ]
+	if grep -qE 'auto|library' <<< "$chosen"; then false; fi
+	if grep -qE ' (auto|library) ' out.txt; then false; fi
+	# what another run chose is taken, whatever is faster now: tree for one
+	# size, ps for the others
+	jq '.rule.algorithms = [{min_bytes: 0, algorithm: "tree"}, {min_bytes: 30000, algorithm: "ps"}]' auto.json > fixed.json
+	wants 0 mpi 3 gf-train $quick --plan fixed.json --steps 4 --checkpoint fixed
+	cp -r fixed again
+	wants 0 mpi 3 gf-train $quick --plan fixed.json --steps 8 --checkpoint fixed --resume
+	wants 0 mpi 3 gf-train $quick --plan auto.json --steps 8 --checkpoint again --resume --log again.jsonl
+	jq -se 'all(.algorithms == "ps;tree")' again.jsonl
+	cmp <(tail -c 4096 fixed/step-8/rank-0.safetensors) <(tail -c 4096 again/step-8/rank-0.safetensors)
+	[ "$(largest fixed again 8)" = 0.0 ]
+	# another threshold makes other messages
+	jq '.rule.threshold_bytes = 1' auto.json > other.json
+	wants 2 mpi 3 gf-train $quick --plan other.json --steps 12 --checkpoint again --resume
+	says 'again: was written with'
+	# gf-allreduce measures such a rule, too
+	wants 0 mpi 2 gf-allreduce -n 2 -w 0 -b 4K -e 4K --plan auto.json --json
+	jq -se 'all(.algorithm == "auto" and .chosen != "auto" and .wrong == 0)' out.txt
+	# a whole plan names its algorithms
+	gf-plan -q --model digits-cnn --ranks 2 "$share/topologies/4x2-1gbe.json" | jq '.messages[0].algorithm = "auto" | del(.messages[0].stages)' > whole.json
+	wants 1 mpi 2 gf-train $quick --plan whole.json --steps 2
+	says 'this build has no algorithm "auto"'
+}

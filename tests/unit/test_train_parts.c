@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "train/clocks.h"
 #include "train/log.h"
+#include "train/choose.h"
 #include "train/method.h"
 #include "train/predict.h"
 #include "train/report.h"
@@ -427,6 +428,55 @@ static void test_bind(void)
 	gf_model_release(&model);
 }
 
+/* What is open takes what a run before chose; the rest stays. */
+static void test_ways(void)
+{
+	static const struct {
+		const char *ways, *result, *error; /* one of the two */
+	} cases[] = {
+		{"tree;blueconnect 2:ring", "tree;blueconnect 2:ring", NULL},
+		{"rhd;rhd", "rhd;rhd", NULL},
+		{"rhd", NULL, "was written with 1 messages"},
+		{"a;b;c", NULL, "was written with 3 messages"},
+		{"", NULL, "was written with 1 messages"},
+		{"tree;blueconnect 3:ring", NULL, "product is the plan's 2"},
+		{"tree;blueconnect 2ring", NULL, "want a stage such as"},
+		{"tree;blueconnect x:ring", NULL, "want an integer"},
+	};
+	struct gf_error err = {""};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_plan plan = two_messages();
+		char *text;
+		int rc;
+
+		EXPECT(!gf_train_is_open(&plan), "none is open");
+		for (k = 0; k < 2; k++) {
+			free(plan.messages[k].algorithm);
+			plan.messages[k].algorithm = gf_xstrdup("auto");
+		}
+		EXPECT(gf_train_is_open(&plan), "both are open");
+		rc = gf_train_take_ways(&plan, cases[i].ways, &err);
+		text = gf_train_ways(&plan);
+		if (cases[i].result) {
+			EXPECT(rc == 0, "case %zu: %s", i, err.text);
+			EXPECT_TEXT(text, cases[i].result);
+		} else {
+			EXPECT(rc == -EINVAL && strstr(err.text, cases[i].error),
+			       "case %zu: %d, %s", i, rc, err.text);
+		}
+		free(text);
+		/* each way once */
+		if (i == 1) {
+			text = gf_train_ways_once(&plan);
+			EXPECT_TEXT(text, "rhd");
+			free(text);
+		}
+		gf_plan_release(&plan);
+	}
+}
+
 static void test_methods(void)
 {
 	struct gf_plan plan = two_messages();
@@ -466,6 +516,7 @@ static void test_log(void)
 	};
 	static const char want[] =
 		"{\"model\": \"a \\\"b\\\"\", \"method\": \"dense\", "
+		"\"algorithms\": \"ring\", "
 		"\"ranks\": 2, \"device\": \"cpu\", \"optimizer\": \"lars\", "
 		"\"batch_per_rank\": 8, \"accumulate\": 2, \"seed\": 7, "
 		"\"epoch\": "
@@ -530,6 +581,7 @@ int main(void)
 	test_trace();
 	test_clocks();
 	test_bind();
+	test_ways();
 	test_methods();
 	test_log();
 	return TEST_END();
