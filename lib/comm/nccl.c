@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/nccl_load.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -11,7 +10,9 @@
 
 #include <nccl.h>
 
+#include "base/array.h"
 #include "base/clock.h"
+#include "base/library.h"
 
 /* What is loaded: NCCL's own names and types, from its header. */
 static struct {
@@ -40,10 +41,7 @@ static struct {
 	{                                                                      \
 		"nccl" #name, offsetof(__typeof__(nccl), name)                 \
 	}
-static const struct {
-	const char *name;
-	size_t at;
-} symbols[] = {
+static const struct gf_symbol symbols[] = {
 	SYMBOL(GetVersion),
 	SYMBOL(GetErrorString),
 	SYMBOL(GetLastError),
@@ -252,41 +250,22 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct gf_error reason;
 static int loaded;
 
-static int find_symbols(void *library)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-		void *symbol = dlsym(library, symbols[i].name);
-
-		if (!symbol)
-			return gf_error_set(&reason, -ENOTSUP,
-					    "libnccl.so.2 has no %s",
-					    symbols[i].name);
-		memcpy((char *)&nccl + symbols[i].at, &symbol, sizeof(symbol));
-	}
-	return 0;
-}
-
 /* Communicators of several lanes share a GPU: NCCL shall start their kernels in
  * the order in which they were enqueued, which is the same on all ranks; there
  * is no other way to say so than this. A configuration of this header's version
  * is understood by that version and later ones. */
 static void load(void)
 {
-	void *library;
+	struct gf_error why = {""};
 	int version = 0;
 
 	(void)setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
-	library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
+	if (gf_library_open("libnccl.so.2", symbols, GF_ARRAY_LENGTH(symbols),
+			    &nccl, &why)) {
 		loaded = gf_error_set(&reason, -ENOTSUP, "no NCCL here: %s",
-				      dlerror());
+				      why.text);
 		return;
 	}
-	loaded = find_symbols(library);
-	if (loaded)
-		return;
 	(void)nccl.GetVersion(&version);
 	ops.version = version;
 	if (version < NCCL_VERSION_CODE)
