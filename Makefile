@@ -34,6 +34,10 @@ CUDA      ?= $(if $(and $(NVCC),$(CUDA_HOME)),1,0)
 CUDA_ARCH ?= 75 80 90
 NCCL_H    := $(firstword $(wildcard $(CUDA_HOME)/include/nccl.h \
 	/usr/local/include/nccl.h /usr/include/nccl.h))
+# Layers on a GPU: the headers of cuDNN and cuBLAS; the libraries are loaded.
+WITH_CUDNN ?= $(if $(and $(filter 1,$(CUDA)),$(firstword $(wildcard \
+	$(CUDA_HOME)/include/cudnn.h /usr/local/include/cudnn.h \
+	/usr/include/cudnn.h)),$(wildcard $(CUDA_HOME)/include/cublas_v2.h)),1,0)
 WITH_NCCL ?= $(if $(and $(filter 1,$(CUDA)),$(NCCL_H)),1,0)
 # Runs the kernels of CUDA in tests, compiled for this processor.
 EMULATOR_CXX ?= $(shell command -v g++)
@@ -42,6 +46,7 @@ NVCC := $(NVCC)
 CUDA_HOME := $(CUDA_HOME)
 CUDA := $(CUDA)
 WITH_NCCL := $(WITH_NCCL)
+WITH_CUDNN := $(WITH_CUDNN)
 WITH_VERBS := $(WITH_VERBS)
 EMULATOR_CXX := $(EMULATOR_CXX)
 $(if $(filter 1,$(CUDA)),$(if $(and $(shell command -v $(NVCC)),$(CUDA_HOME)),,\
@@ -57,7 +62,8 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 ALL_CPPFLAGS = -Ilib -Ikernels -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
 	-DGF_DATADIR='"$(PREFIX)/share/gradflow"' \
 	-DGF_HAVE_ONEDNN=$(WITH_ONEDNN) -DGF_HAVE_VERBS=$(WITH_VERBS) \
-	-DGF_HAVE_CUDA=$(CUDA) -DGF_HAVE_NCCL=$(WITH_NCCL) $(CPPFLAGS)
+	-DGF_HAVE_CUDA=$(CUDA) -DGF_HAVE_NCCL=$(WITH_NCCL) \
+	-DGF_HAVE_CUDNN=$(WITH_CUDNN) $(CPPFLAGS)
 # No contraction of a*b+c: every machine and kernel set gives the same bits.
 ALL_CFLAGS = -std=gnu11 $(WARNINGS) -pthread -ffunction-sections \
 	-fdata-sections -ffp-contract=off $(if $(WERROR),-Werror) \
@@ -80,6 +86,7 @@ NVCC_FLAGS = -std=c++17 -O3 -fmad=false -Ikernels -Ilib \
 FOREIGN_CFLAGS_comm := $(MPI_CFLAGS) $(CUDA_CFLAGS) \
 	$(if $(NCCL_H),-isystem $(dir $(NCCL_H)))
 FOREIGN_CFLAGS_gpu := $(CUDA_CFLAGS)
+FOREIGN_CFLAGS_nn := $(CUDA_CFLAGS)
 FOREIGN_LIBS := -ljansson -lhwloc $(MPI_LIBS) -lz \
 	$(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	$(if $(filter 1,$(WITH_VERBS)),-libverbs) $(CUDA_LIBS) -ldl -lm
@@ -88,8 +95,10 @@ FOREIGN_LIBS := -ljansson -lhwloc $(MPI_LIBS) -lz \
 LIBS    := $(notdir $(patsubst %/,%,$(wildcard lib/*/)))
 EXCLUDE := $(if $(filter 1,$(WITH_ONEDNN)),,$(wildcard lib/nn/*onednn*.c)) \
 	$(if $(filter 1,$(WITH_VERBS)),,lib/probe/verbs.c) \
-	$(if $(filter 1,$(CUDA)),,lib/gpu/cuda.c kernels/cuda/table.c) \
+	$(if $(filter 1,$(CUDA)),,lib/gpu/cuda.c kernels/cuda/table.c \
+	kernels/cuda/nn_table.c) \
 	$(if $(filter 1,$(WITH_NCCL)),,lib/comm/nccl.c) \
+	$(if $(filter 1,$(WITH_CUDNN)),,$(wildcard lib/nn/gpu_*.c)) \
 	$(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),,$(wildcard kernels/x86/*.c))
 SOURCES := $(filter-out $(EXCLUDE),$(wildcard lib/*/*.c kernels/*.c \
 	kernels/ref/*.c kernels/x86/*.c kernels/cuda/*.c))
@@ -97,7 +106,8 @@ CUDA_SOURCES := $(if $(filter 1,$(CUDA)),$(wildcard kernels/cuda/*.cu))
 COMMANDS := $(patsubst cmd/%.c,%,$(wildcard cmd/gf-*.c))
 UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 FUZZ    := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-GPU     := $(patsubst tests/gpu/%.c,%,$(wildcard tests/gpu/test_*.c))
+GPU     := $(filter-out $(if $(filter 1,$(WITH_CUDNN)),,test_gpu_nn%),\
+	$(patsubst tests/gpu/%.c,%,$(wildcard tests/gpu/test_*.c)))
 # The same tests on an emulated GPU are unit tests. Its coroutines are no
 # threads that a sanitizer knows.
 EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(GPU)))
@@ -155,7 +165,7 @@ config:
 	  '(on Debian: make demo installs them, or tests/install-deps.sh)' >&2;\
 	  exit 1,:)
 	@mkdir -p $(BUILD)
-	@line='oneDNN $(if $(filter 1,$(WITH_ONEDNN)),on,off (plain C layers)), libibverbs $(if $(filter 1,$(WITH_VERBS)),on,off), CUDA $(if $(filter 1,$(CUDA)),on,off), NCCL $(if $(filter 1,$(WITH_NCCL)),on,off)'; \
+	@line='oneDNN $(if $(filter 1,$(WITH_ONEDNN)),on,off (plain C layers)), libibverbs $(if $(filter 1,$(WITH_VERBS)),on,off), CUDA $(if $(filter 1,$(CUDA)),on,off), NCCL $(if $(filter 1,$(WITH_NCCL)),on,off), cuDNN $(if $(filter 1,$(WITH_CUDNN)),on,off)'; \
 	  [ "$$(cat $(BUILD)/config.txt 2>/dev/null)" = "$$line" ] || \
 	  { echo "$$line" > $(BUILD)/config.txt; echo "gradflow $(VERSION): $$line"; }
 
@@ -227,6 +237,13 @@ $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(BUILD)/obj/tests/gpu/memory_cuda.o 
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(CUDA_LIBS) -ldl -lm
 
+$(patsubst %,$(BUILD)/gpu/%,$(filter test_gpu_nn%,$(GPU))): $(BUILD)/gpu/%: \
+	$(BUILD)/obj/tests/gpu/%.o $(call object,tests/gpu/nn_adapter.c \
+	tests/gpu/nn_cuda.c) $(foreach l,nn doc optim gpu base kernels,$(call archive,$(l)))
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) -ljansson $(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
+	  $(CUDA_LIBS) -ldl -lm
+
 # For the newest of the processors alone: CUB takes its time.
 $(BUILD)/obj/tests/gpu/%.cu.o: CUDA_ARCH := $(lastword $(CUDA_ARCH))
 $(BUILD)/gpu/bench_kernels: $(BUILD)/obj/tests/gpu/bench_kernels.cu.o \
@@ -245,11 +262,24 @@ EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(wildcard \
 $(BUILD)/emulated/%.o: % $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,C++)$(EMULATE) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
-$(EMULATED:%=$(BUILD)/tests/%): $(BUILD)/tests/%: $(BUILD)/obj/tests/gpu/%.o \
+EMULATED_NN := $(filter test_gpu_nn%,$(EMULATED))
+$(patsubst %,$(BUILD)/tests/%,$(filter-out $(EMULATED_NN),$(EMULATED))): \
+	$(BUILD)/tests/%: $(BUILD)/obj/tests/gpu/%.o \
 	$(call object,tests/gpu/memory_host.c kernels/cuda/table.c) \
 	$(EMULATED_OBJECTS) $(foreach l,base kernels,$(call archive,$(l)))
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) -lstdc++ -lm
+
+# Nets, with cuDNN and cuBLAS played by a fake.
+$(BUILD)/emulated/tests/gpu/fake_cu%.cpp.o: EMULATE += $(CUDA_CFLAGS)
+$(EMULATED_NN:%=$(BUILD)/tests/%): $(BUILD)/tests/%: \
+	$(BUILD)/obj/tests/gpu/%.o $(call object,$(addprefix tests/gpu/,\
+	nn_adapter.c nn_host.c) kernels/cuda/table.c kernels/cuda/nn_table.c) \
+	$(EMULATED_OBJECTS) $(patsubst %,$(BUILD)/emulated/tests/gpu/%.cpp.o,\
+	host_gpu fake_math fake_cudnn fake_cublas) $(foreach l,nn doc optim base kernels,$(call archive,$(l)))
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) -ljansson $(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
+	  -lstdc++ -ldl -lm
 
 # The report on the papers' tables: one program of several files, which needs
 # no more than the planner does.

@@ -10,6 +10,9 @@ const struct gf_backend *const gf_backends[] = {
 	&gf_backend_onednn,
 #endif
 	&gf_backend_ref,
+#if GF_HAVE_CUDNN
+	&gf_backend_cuda,
+#endif
 	NULL,
 };
 

@@ -133,5 +133,6 @@ struct gf_gpu *gf_nn_device(struct gf_gpu_stream **stream);
 
 extern const struct gf_backend gf_backend_ref;
 extern const struct gf_backend gf_backend_onednn;
+extern const struct gf_backend gf_backend_cuda;
 
 #endif

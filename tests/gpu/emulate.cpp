@@ -10,6 +10,7 @@
 #define STACK_BYTES ((size_t)64 << 10)
 
 struct emulated_index threadIdx, blockIdx, gridDim;
+void (*emulate_later)(struct gf_gpu_stream *s, std::function<void()> launch);
 
 namespace
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <functional>
+#include <tuple>
 
 #include "half.h"
 
@@ -82,6 +83,30 @@ const uint32_t *emulate_exchange(unsigned mask, uint32_t word);
 void emulate_launch(const char *kernel, size_t blocks, unsigned threads,
 		    const std::function<void()> &body);
 
+/* Who is given what is launched, to run it later in the stream's order; NULL:
+ * it runs at once. */
+struct gf_gpu_stream;
+extern void (*emulate_later)(struct gf_gpu_stream *s,
+			     std::function<void()> launch);
+
+/* The arguments are taken as they are now, as a launch does. */
+template <class... P, class... A>
+static inline void emulate_call(const char *name, size_t blocks,
+				unsigned threads, struct gf_gpu_stream *s,
+				void (*kernel)(P...), A... arguments)
+{
+	const std::tuple<P...> taken(static_cast<P>(arguments)...);
+	const std::function<void()> launch = [=] {
+		emulate_launch(name, blocks, threads,
+			       [&] { std::apply(kernel, taken); });
+	};
+
+	if (emulate_later)
+		emulate_later(s, launch);
+	else
+		launch();
+}
+
 static inline void __syncthreads(void)
 {
 	emulate_block_barrier();
@@ -154,7 +179,7 @@ static inline uint32_t atomicOr(uint32_t *p, uint32_t x)
 }
 
 #define LAUNCH(kernel, blocks, stream, ...)                                    \
-	((void)(stream), emulate_launch(#kernel, (size_t)(blocks), THREADS,    \
-					[=] { (kernel)(__VA_ARGS__); }))
+	emulate_call(#kernel, (size_t)(blocks), THREADS, stream, kernel,       \
+		     __VA_ARGS__)
 
 #endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/gpu_math.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <cublas_v2.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "base/library.h"
+
+/* What is loaded: cuBLAS' own names and types, from its header. */
+static struct {
+	__typeof__(cublasCreate_v2) *Create_v2;
+	__typeof__(cublasDestroy_v2) *Destroy_v2;
+	__typeof__(cublasSetStream_v2) *SetStream_v2;
+	__typeof__(cublasSetWorkspace_v2) *SetWorkspace_v2;
+	__typeof__(cublasGetStatusString) *GetStatusString;
+	__typeof__(cublasGemmStridedBatchedEx) *GemmStridedBatchedEx;
+} cublas;
+
+#define SYMBOL(name)                                                           \
+	{                                                                      \
+		"cublas" #name, offsetof(__typeof__(cublas), name)             \
+	}
+static const struct gf_symbol symbols[] = {
+	SYMBOL(Create_v2),       SYMBOL(Destroy_v2),
+	SYMBOL(SetStream_v2),    SYMBOL(SetWorkspace_v2),
+	SYMBOL(GetStatusString), SYMBOL(GemmStridedBatchedEx),
+};
+
+#define STRING(x) #x
+#define NUMBER(x) STRING(x)
+#define FILE_NAME "libcublas.so." NUMBER(CUBLAS_VER_MAJOR)
+
+/* Written once, under pthread_once. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct gf_error reason;
+static int loaded;
+
+static void load(void)
+{
+	loaded = gf_library_open(FILE_NAME, symbols, GF_ARRAY_LENGTH(symbols),
+				 &cublas, &reason);
+}
+
+struct gf_gpu_blas {
+	cublasHandle_t handle;
+};
+
+static int check(cublasStatus_t status, const char *what, struct gf_error *err)
+{
+	if (status == CUBLAS_STATUS_SUCCESS)
+		return 0;
+	return gf_error_set(
+		err, status == CUBLAS_STATUS_ALLOC_FAILED ? -ENOMEM : -EIO,
+		"%s: %s", what, cublas.GetStatusString(status));
+}
+
+#define CUBLAS_CHECK(name, ...)                                                \
+	check(cublas.name(__VA_ARGS__), "cublas" #name, err)
+
+/* The stream first: setting it takes the workspace away again. With one of its
+ * own, a handle on one stream gives the same bits each time. */
+int gf_gpu_blas_new(struct gf_gpu_stream *s, void *workspace,
+		    struct gf_gpu_blas **blas, struct gf_error *err)
+{
+	struct gf_gpu_blas *b;
+	int rc;
+
+	pthread_once(&once, load);
+	if (loaded)
+		return gf_error_set(err, loaded, "no cuBLAS here: %s",
+				    reason.text);
+	b = gf_xcalloc(1, sizeof(*b));
+	rc = CUBLAS_CHECK(Create_v2, &b->handle);
+	if (!rc)
+		rc = CUBLAS_CHECK(SetStream_v2, b->handle, (cudaStream_t)s);
+	if (!rc)
+		rc = CUBLAS_CHECK(SetWorkspace_v2, b->handle, workspace,
+				  GF_GPU_BLAS_BYTES);
+	if (rc)
+		gf_gpu_blas_free(b);
+	else
+		*blas = b;
+	return rc;
+}
+
+void gf_gpu_blas_free(struct gf_gpu_blas *blas)
+{
+	if (blas && blas->handle)
+		(void)cublas.Destroy_v2(blas->handle);
+	free(blas);
+}
+
+static cudaDataType_t type_of(enum gf_dtype dtype)
+{
+	return dtype == GF_F16    ? CUDA_R_16F
+	       : dtype == GF_BF16 ? CUDA_R_16BF
+				  : CUDA_R_32F;
+}
+
+static cublasOperation_t turn(const struct gf_gpu_matrix *x)
+{
+	return x->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+}
+
+/* cuBLAS counts by columns: there a row-major matrix is its transpose, and
+ * c' = b' a'. */
+int gf_gpu_multiply(struct gf_gpu_blas *blas, const struct gf_gpu_product *p,
+		    struct gf_error *err)
+{
+	return CUBLAS_CHECK(GemmStridedBatchedEx, blas->handle, turn(&p->b),
+			    turn(&p->a), (int)p->n, (int)p->m, (int)p->k,
+			    &p->alpha, p->b.at, type_of(p->type), (int)p->b.row,
+			    (long long)p->b.step, p->a.at, type_of(p->type),
+			    (int)p->a.row, (long long)p->a.step, &p->beta,
+			    p->c.at, type_of(p->c_type), (int)p->c.row,
+			    (long long)p->c.step, p->count ? (int)p->count : 1,
+			    CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+}

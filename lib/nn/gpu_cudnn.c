@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/gpu_math.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <cudnn.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "base/library.h"
+
+/*
+ * Convolutions by cuDNN's calls with descriptors, which every cuDNN 9 has. Of
+ * the ways that its heuristics rank, the first that is deterministic and fits
+ * is taken: it depends on sizes and the device alone. f32 is computed as f32,
+ * not in TF32.
+ */
+static struct {
+	__typeof__(cudnnCreate) *Create;
+	__typeof__(cudnnDestroy) *Destroy;
+	__typeof__(cudnnSetStream) *SetStream;
+	__typeof__(cudnnGetErrorString) *GetErrorString;
+	__typeof__(cudnnCreateTensorDescriptor) *CreateTensorDescriptor;
+	__typeof__(cudnnDestroyTensorDescriptor) *DestroyTensorDescriptor;
+	__typeof__(cudnnSetTensor4dDescriptor) *SetTensor4dDescriptor;
+	__typeof__(cudnnCreateFilterDescriptor) *CreateFilterDescriptor;
+	__typeof__(cudnnDestroyFilterDescriptor) *DestroyFilterDescriptor;
+	__typeof__(cudnnSetFilter4dDescriptor) *SetFilter4dDescriptor;
+	__typeof__(cudnnCreateConvolutionDescriptor)
+		*CreateConvolutionDescriptor;
+	__typeof__(cudnnDestroyConvolutionDescriptor)
+		*DestroyConvolutionDescriptor;
+	__typeof__(cudnnSetConvolution2dDescriptor) *SetConvolution2dDescriptor;
+	__typeof__(cudnnSetConvolutionGroupCount) *SetConvolutionGroupCount;
+	__typeof__(cudnnSetConvolutionMathType) *SetConvolutionMathType;
+	__typeof__(cudnnGetConvolutionForwardAlgorithm_v7)
+		*GetConvolutionForwardAlgorithm_v7;
+	__typeof__(cudnnGetConvolutionBackwardDataAlgorithm_v7)
+		*GetConvolutionBackwardDataAlgorithm_v7;
+	__typeof__(cudnnGetConvolutionBackwardFilterAlgorithm_v7)
+		*GetConvolutionBackwardFilterAlgorithm_v7;
+	__typeof__(cudnnGetConvolutionForwardWorkspaceSize)
+		*GetConvolutionForwardWorkspaceSize;
+	__typeof__(cudnnGetConvolutionBackwardDataWorkspaceSize)
+		*GetConvolutionBackwardDataWorkspaceSize;
+	__typeof__(cudnnGetConvolutionBackwardFilterWorkspaceSize)
+		*GetConvolutionBackwardFilterWorkspaceSize;
+	__typeof__(cudnnConvolutionForward) *ConvolutionForward;
+	__typeof__(cudnnConvolutionBackwardData) *ConvolutionBackwardData;
+	__typeof__(cudnnConvolutionBackwardFilter) *ConvolutionBackwardFilter;
+} cudnn;
+
+#define SYMBOL(name)                                                           \
+	{                                                                      \
+		"cudnn" #name, offsetof(__typeof__(cudnn), name)               \
+	}
+static const struct gf_symbol symbols[] = {
+	SYMBOL(Create),
+	SYMBOL(Destroy),
+	SYMBOL(SetStream),
+	SYMBOL(GetErrorString),
+	SYMBOL(CreateTensorDescriptor),
+	SYMBOL(DestroyTensorDescriptor),
+	SYMBOL(SetTensor4dDescriptor),
+	SYMBOL(CreateFilterDescriptor),
+	SYMBOL(DestroyFilterDescriptor),
+	SYMBOL(SetFilter4dDescriptor),
+	SYMBOL(CreateConvolutionDescriptor),
+	SYMBOL(DestroyConvolutionDescriptor),
+	SYMBOL(SetConvolution2dDescriptor),
+	SYMBOL(SetConvolutionGroupCount),
+	SYMBOL(SetConvolutionMathType),
+	SYMBOL(GetConvolutionForwardAlgorithm_v7),
+	SYMBOL(GetConvolutionBackwardDataAlgorithm_v7),
+	SYMBOL(GetConvolutionBackwardFilterAlgorithm_v7),
+	SYMBOL(GetConvolutionForwardWorkspaceSize),
+	SYMBOL(GetConvolutionBackwardDataWorkspaceSize),
+	SYMBOL(GetConvolutionBackwardFilterWorkspaceSize),
+	SYMBOL(ConvolutionForward),
+	SYMBOL(ConvolutionBackwardData),
+	SYMBOL(ConvolutionBackwardFilter),
+};
+
+#define STRING(x) #x
+#define NUMBER(x) STRING(x)
+#define FILE_NAME "libcudnn.so." NUMBER(CUDNN_MAJOR)
+
+/* Written once, under pthread_once. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct gf_error reason;
+static int loaded;
+
+static void load(void)
+{
+	loaded = gf_library_open(FILE_NAME, symbols, GF_ARRAY_LENGTH(symbols),
+				 &cudnn, &reason);
+}
+
+static int check(cudnnStatus_t status, const char *what, struct gf_error *err)
+{
+	if (status == CUDNN_STATUS_SUCCESS)
+		return 0;
+	return gf_error_set(err, -EIO, "%s: %s", what,
+			    cudnn.GetErrorString(status));
+}
+
+/* Sets rc and the reason, and goes to out. */
+#define CUDNN_TRY(name, ...)                                                   \
+	do {                                                                   \
+		rc = check(cudnn.name(__VA_ARGS__), "cudnn" #name, err);       \
+		if (rc)                                                        \
+			goto out;                                              \
+	} while (0)
+
+struct gf_gpu_dnn {
+	cudnnHandle_t handle;
+};
+
+int gf_gpu_dnn_new(struct gf_gpu_stream *s, struct gf_gpu_dnn **dnn,
+		   struct gf_error *err)
+{
+	struct gf_gpu_dnn *d;
+	int rc;
+
+	pthread_once(&once, load);
+	if (loaded)
+		return gf_error_set(err, loaded, "no cuDNN here: %s",
+				    reason.text);
+	d = gf_xcalloc(1, sizeof(*d));
+	CUDNN_TRY(Create, &d->handle);
+	CUDNN_TRY(SetStream, d->handle, (cudaStream_t)s);
+out:
+	if (rc)
+		gf_gpu_dnn_free(d);
+	else
+		*dnn = d;
+	return rc;
+}
+
+void gf_gpu_dnn_free(struct gf_gpu_dnn *dnn)
+{
+	if (dnn && dnn->handle)
+		(void)cudnn.Destroy(dnn->handle);
+	free(dnn);
+}
+
+struct gf_gpu_conv {
+	struct gf_gpu_dnn *dnn;
+	cudnnTensorDescriptor_t in, out;
+	cudnnFilterDescriptor_t filter;
+	cudnnConvolutionDescriptor_t conv;
+	cudnnConvolutionFwdAlgo_t forward;
+	cudnnConvolutionBwdDataAlgo_t data;
+	cudnnConvolutionBwdFilterAlgo_t weight;
+	size_t forward_bytes, data_bytes, weight_bytes;
+};
+
+void gf_gpu_conv_free(struct gf_gpu_conv *c)
+{
+	if (!c)
+		return;
+	if (c->in)
+		(void)cudnn.DestroyTensorDescriptor(c->in);
+	if (c->out)
+		(void)cudnn.DestroyTensorDescriptor(c->out);
+	if (c->filter)
+		(void)cudnn.DestroyFilterDescriptor(c->filter);
+	if (c->conv)
+		(void)cudnn.DestroyConvolutionDescriptor(c->conv);
+	free(c);
+}
+
+static int describe(struct gf_gpu_conv *c, const struct gf_gpu_conv_shape *s,
+		    struct gf_error *err)
+{
+	const cudnnTensorFormat_t format =
+		s->channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+	const cudnnDataType_t type = s->dtype == GF_F16    ? CUDNN_DATA_HALF
+				     : s->dtype == GF_BF16 ? CUDNN_DATA_BFLOAT16
+							   : CUDNN_DATA_FLOAT;
+	int rc;
+
+	CUDNN_TRY(CreateTensorDescriptor, &c->in);
+	CUDNN_TRY(SetTensor4dDescriptor, c->in, format, type, (int)s->batch,
+		  (int)s->in[0], (int)s->in[1], (int)s->in[2]);
+	CUDNN_TRY(CreateTensorDescriptor, &c->out);
+	CUDNN_TRY(SetTensor4dDescriptor, c->out, format, type, (int)s->batch,
+		  (int)s->out[0], (int)s->out[1], (int)s->out[2]);
+	CUDNN_TRY(CreateFilterDescriptor, &c->filter);
+	CUDNN_TRY(SetFilter4dDescriptor, c->filter, type, format,
+		  (int)s->out[0], (int)(s->in[0] / s->groups),
+		  (int)s->kernel[0], (int)s->kernel[1]);
+	CUDNN_TRY(CreateConvolutionDescriptor, &c->conv);
+	CUDNN_TRY(SetConvolution2dDescriptor, c->conv, (int)s->pad[0],
+		  (int)s->pad[1], (int)s->stride, (int)s->stride, 1, 1,
+		  CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+	CUDNN_TRY(SetConvolutionGroupCount, c->conv, (int)s->groups);
+	CUDNN_TRY(SetConvolutionMathType, c->conv,
+		  s->dtype == GF_F32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH);
+out:
+	return rc;
+}
+
+#define RANKED 16 /* more than there are algorithms */
+
+/* The first of the ranked ones that will do; else *to stays. */
+#define PICK(perf, n, most, to)                                                \
+	do {                                                                   \
+		for (int i_ = 0; i_ < (n); i_++)                               \
+			if ((perf)[i_].status == CUDNN_STATUS_SUCCESS &&       \
+			    (perf)[i_].determinism == CUDNN_DETERMINISTIC &&   \
+			    (perf)[i_].memory <= (most)) {                     \
+				*(to) = (perf)[i_].algo;                       \
+				break;                                         \
+			}                                                      \
+	} while (0)
+
+static int choose(struct gf_gpu_conv *c, size_t most, struct gf_error *err)
+{
+	cudnnConvolutionFwdAlgoPerf_t forward[RANKED];
+	cudnnConvolutionBwdDataAlgoPerf_t data[RANKED];
+	cudnnConvolutionBwdFilterAlgoPerf_t weight[RANKED];
+	cudnnHandle_t h = c->dnn->handle;
+	int rc, n = 0;
+
+	/* What is deterministic and there for every shape. */
+	c->forward = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
+	c->data = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
+	c->weight = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
+	CUDNN_TRY(GetConvolutionForwardAlgorithm_v7, h, c->in, c->filter,
+		  c->conv, c->out, RANKED, &n, forward);
+	PICK(forward, n, most, &c->forward);
+	CUDNN_TRY(GetConvolutionBackwardDataAlgorithm_v7, h, c->filter, c->out,
+		  c->conv, c->in, RANKED, &n, data);
+	PICK(data, n, most, &c->data);
+	CUDNN_TRY(GetConvolutionBackwardFilterAlgorithm_v7, h, c->in, c->out,
+		  c->conv, c->filter, RANKED, &n, weight);
+	PICK(weight, n, most, &c->weight);
+	CUDNN_TRY(GetConvolutionForwardWorkspaceSize, h, c->in, c->filter,
+		  c->conv, c->out, c->forward, &c->forward_bytes);
+	CUDNN_TRY(GetConvolutionBackwardDataWorkspaceSize, h, c->filter, c->out,
+		  c->conv, c->in, c->data, &c->data_bytes);
+	CUDNN_TRY(GetConvolutionBackwardFilterWorkspaceSize, h, c->in, c->out,
+		  c->conv, c->filter, c->weight, &c->weight_bytes);
+out:
+	return rc;
+}
+
+int gf_gpu_conv_new(struct gf_gpu_dnn *dnn,
+		    const struct gf_gpu_conv_shape *shape, size_t most,
+		    struct gf_gpu_conv **conv, struct gf_error *err)
+{
+	struct gf_gpu_conv *c = gf_xcalloc(1, sizeof(*c));
+	int rc;
+
+	c->dnn = dnn;
+	rc = describe(c, shape, err);
+	rc = rc ? rc : choose(c, most, err);
+	if (rc)
+		gf_gpu_conv_free(c);
+	else
+		*conv = c;
+	return rc;
+}
+
+size_t gf_gpu_conv_work_bytes(const struct gf_gpu_conv *c)
+{
+	size_t bytes = c->forward_bytes;
+
+	bytes = c->data_bytes > bytes ? c->data_bytes : bytes;
+	return c->weight_bytes > bytes ? c->weight_bytes : bytes;
+}
+
+static const float one = 1, zero = 0;
+
+int gf_gpu_conv_forward(struct gf_gpu_conv *c, const void *in,
+			const void *filter, void *out, void *work,
+			struct gf_error *err)
+{
+	int rc;
+
+	CUDNN_TRY(ConvolutionForward, c->dnn->handle, &one, c->in, in,
+		  c->filter, filter, c->conv, c->forward, work,
+		  c->forward_bytes, &zero, c->out, out);
+out:
+	return rc;
+}
+
+int gf_gpu_conv_data(struct gf_gpu_conv *c, const void *filter,
+		     const void *dout, float beta, void *din, void *work,
+		     struct gf_error *err)
+{
+	int rc;
+
+	CUDNN_TRY(ConvolutionBackwardData, c->dnn->handle, &one, c->filter,
+		  filter, c->out, dout, c->conv, c->data, work, c->data_bytes,
+		  &beta, c->in, din);
+out:
+	return rc;
+}
+
+int gf_gpu_conv_filter(struct gf_gpu_conv *c, const void *in, const void *dout,
+		       void *dfilter, void *work, struct gf_error *err)
+{
+	int rc;
+
+	CUDNN_TRY(ConvolutionBackwardFilter, c->dnn->handle, &one, c->in, in,
+		  c->out, dout, c->conv, c->weight, work, c->weight_bytes,
+		  &zero, c->filter, dfilter);
+out:
+	return rc;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_NN_GPU_MEMORY_H
+#define GF_NN_GPU_MEMORY_H
+
+#include "nn/gpu_net.h"
+
+/* Plans and takes the net's memory, in one piece and zeroed, and connects its
+ * layers (private to lib/nn). g has everything that sizes depend on; *blas_work
+ * is GF_GPU_BLAS_BYTES of it. -ENOMEM says how much was wanted for what. */
+int gf_gpu_memory(struct gf_gpu_net *g, void **blas_work, struct gf_error *err);
+
+#endif

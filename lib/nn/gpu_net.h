@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_NN_GPU_NET_H
+#define GF_NN_GPU_NET_H
+
+#include "gf_gpu_nn_kernels.h"
+#include "gpu/gpu.h"
+#include "nn/gpu_math.h"
+#include "nn/gpu_plan.h"
+#include "nn/graph.h"
+
+/*
+ * A net on a GPU (private to lib/nn). Values of layers are of the net's
+ * precision, {N, C, H, W} or, with channels_last, {N, H, W, C}; all lie in one
+ * allocation at places planned beforehand (gpu_plan.h). A layer's files only
+ * enqueue.
+ */
+struct gf_gpu_net {
+	struct gf_net *net;
+	struct gf_gpu *gpu;
+	struct gf_gpu_stream *stream;
+	const struct gf_gpu_nn_kernels *kernels;
+	enum gf_dtype dtype;
+	bool channels_last;
+	struct gf_gpu_blas *blas;
+	struct gf_gpu_dnn *dnn; /* NULL without convolutions */
+	struct gf_gpu_io *io;   /* per layer */
+	struct gf_net_memory bytes;
+	char *memory; /* all of it */
+	void *input;  /* the samples in the net's precision; may be NULL */
+	void *scratch, *work;
+	size_t scratch_bytes, work_bytes;
+	float *running;
+	struct gf_gpu_samples *samples;
+	struct gf_gpu_outcome *outcome, *ended; /* device, pinned host */
+	struct gf_gpu_event *event;             /* ended is there */
+	void *loss_work;
+	float unscale; /* 1 / loss scale, in backward */
+};
+
+#define GF_GPU_MAX_PARAMS 4
+#define GF_GPU_CONVS      4 /* batch sizes that a layer keeps prepared */
+
+struct gf_gpu_io {
+	struct gf_gpu_net *g;
+	const struct gf_layer *layer;
+	size_t index, batch;
+	bool training;
+	const float *sample; /* the caller's samples, as they are */
+	const void **in;
+	void *out;
+	void **din; /* NULL where nobody needs it */
+	bool *add;  /* to what is in din */
+	void *dout;
+	const float *param[GF_GPU_MAX_PARAMS];
+	float *dparam[GF_GPU_MAX_PARAMS]; /* NULL: frozen */
+	void *weight; /* in the net's precision and layout */
+	void *saved;  /* what forward keeps for backward */
+	struct {
+		size_t batch;
+		struct gf_gpu_conv *conv;
+	} convs[GF_GPU_CONVS]; /* latest use first */
+};
+
+struct gf_gpu_layer {
+	int (*forward)(struct gf_gpu_io *io, struct gf_error *err);
+	int (*backward)(struct gf_gpu_io *io, struct gf_error *err);
+	/* (optional) Before memory is planned, for the largest batch. */
+	int (*prepare)(struct gf_gpu_io *io, struct gf_error *err);
+	/* (optional) bytes for batch samples of g */
+	size_t (*weight_bytes)(const struct gf_gpu_io *io);
+	size_t (*saved_bytes)(const struct gf_gpu_io *io, size_t batch);
+	size_t (*scratch_bytes)(const struct gf_gpu_io *io, size_t batch);
+	bool needs_in, needs_out; /* backward does */
+	bool in_place;            /* out may be where in[0] was */
+};
+
+/* By layer type (gpu_table.c). */
+extern const struct gf_gpu_layer *const gf_gpu_layers[GF_LAYER_NTYPES];
+
+extern const struct gf_gpu_layer gf_gpu_conv_layer, gf_gpu_fc, gf_gpu_relu,
+	gf_gpu_gelu, gf_gpu_tanh, gf_gpu_add, gf_gpu_concat, gf_gpu_select,
+	gf_gpu_dropout, gf_gpu_batchnorm, gf_gpu_layernorm, gf_gpu_maxpool,
+	gf_gpu_avgpool, gf_gpu_globalpool, gf_gpu_embedding, gf_gpu_lstm_layer,
+	gf_gpu_attention;
+
+/* Can images lie channels last without other layers noticing? */
+bool gf_gpu_wants_channels_last(const struct gf_model *m, enum gf_dtype dtype);
+
+static inline size_t gf_gpu_bytes(const struct gf_gpu_net *g, size_t elems)
+{
+	return elems * gf_dtype_bytes(g->dtype);
+}
+
+static inline size_t gf_gpu_align(size_t bytes)
+{
+	return (bytes + 255) & ~(size_t)255;
+}
+
+/* The layer's output, or what has the shape of it, as channels. */
+struct gf_gpu_view gf_gpu_view_of(const struct gf_gpu_net *g,
+				  const struct gf_shape *s, size_t batch);
+
+/* Between plain f32 and the net's precision; outer matrices {a, b} are turned
+ * over if the net has channels last. */
+void gf_gpu_from_plain(const struct gf_gpu_net *g, const float *from, void *to,
+		       const size_t sizes[3]);
+void gf_gpu_to_plain(const struct gf_gpu_net *g, const void *from, float *to,
+		     const size_t sizes[3]);
+
+/* A weight matrix to multiply by: the parameter itself in f32, else what lies
+ * in io->weight so many bytes from its start. */
+const void *gf_gpu_weight(const struct gf_gpu_io *io, size_t which, size_t at);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/gpu_net.h"
+
+/* Batch norm and layer norm. saved: means and variances of channels; per row
+ * mean and 1 / deviation. */
+
+static struct gf_gpu_norm norm_of(const struct gf_gpu_io *io)
+{
+	const struct gf_gpu_net *g = io->g;
+
+	return (struct gf_gpu_norm){
+		.view = gf_gpu_view_of(g, &io->layer->in, io->batch),
+		.epsilon = io->layer->epsilon,
+		.momentum = (float)io->layer->momentum,
+		.weight = io->param[0],
+		.bias = io->param[1],
+		.in = io->in[0],
+		.out = io->out,
+		.saved = io->saved,
+		.dout = io->dout,
+		.din = io->din[0],
+		.add = io->add[0],
+		.dweight = io->dparam[0],
+		.dbias = io->dparam[1],
+		.scale = g->unscale,
+		.work = g->scratch,
+	};
+}
+
+static int batch_forward(struct gf_gpu_io *io, struct gf_error *err)
+{
+	const struct gf_gpu_net *g = io->g;
+	const size_t channels = io->layer->in.dims[0];
+	float *running = g->running + g->net->running_at[io->index];
+	struct gf_gpu_norm o = norm_of(io);
+	const float *means = io->training ? o.saved : running;
+
+	(void)err;
+	o.running = running;
+	if (io->training)
+		g->kernels->norm_statistics(g->stream, &o);
+	g->kernels->norm_apply(g->stream, &o, means, means + channels);
+	return 0;
+}
+
+static int batch_backward(struct gf_gpu_io *io, struct gf_error *err)
+{
+	const struct gf_gpu_norm o = norm_of(io);
+
+	(void)err;
+	io->g->kernels->norm_backward(io->g->stream, &o);
+	return 0;
+}
+
+static size_t batch_saved(const struct gf_gpu_io *io, size_t batch)
+{
+	(void)batch;
+	return 2 * io->layer->in.dims[0] * sizeof(float);
+}
+
+static size_t batch_scratch(const struct gf_gpu_io *io, size_t batch)
+{
+	const struct gf_gpu_view v =
+		gf_gpu_view_of(io->g, &io->layer->in, batch);
+
+	return gf_gpu_sums_work_bytes(&v);
+}
+
+/* The rows of a sample, whatever their shape. */
+static struct gf_gpu_norm rows_of(const struct gf_gpu_io *io)
+{
+	struct gf_gpu_norm o = norm_of(io);
+	const size_t rows = io->batch * gf_shape_rows(&io->layer->in);
+
+	o.view.outer = rows;
+	o.view.channels = io->batch * gf_shape_elems(&io->layer->in) / rows;
+	o.view.inner = 1;
+	return o;
+}
+
+static int layer_forward(struct gf_gpu_io *io, struct gf_error *err)
+{
+	const struct gf_gpu_norm o = rows_of(io);
+
+	(void)err;
+	io->g->kernels->layernorm(io->g->stream, &o);
+	return 0;
+}
+
+static int layer_backward(struct gf_gpu_io *io, struct gf_error *err)
+{
+	const struct gf_gpu_norm o = rows_of(io);
+
+	(void)err;
+	io->g->kernels->layernorm_backward(io->g->stream, &o);
+	return 0;
+}
+
+static size_t layer_saved(const struct gf_gpu_io *io, size_t batch)
+{
+	return 2 * batch * gf_shape_rows(&io->layer->in) * sizeof(float);
+}
+
+const struct gf_gpu_layer gf_gpu_batchnorm = {
+	.forward = batch_forward,
+	.backward = batch_backward,
+	.saved_bytes = batch_saved,
+	.scratch_bytes = batch_scratch,
+	.needs_in = true,
+};
+const struct gf_gpu_layer gf_gpu_layernorm = {
+	.forward = layer_forward,
+	.backward = layer_backward,
+	.saved_bytes = layer_saved,
+	.needs_in = true,
+};

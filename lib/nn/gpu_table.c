@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/gpu_net.h"
+
+/* The layers by type, and what they share. */
+const struct gf_gpu_layer *const gf_gpu_layers[GF_LAYER_NTYPES] = {
+	[GF_LAYER_CONV] = &gf_gpu_conv_layer,
+	[GF_LAYER_BATCHNORM] = &gf_gpu_batchnorm,
+	[GF_LAYER_RELU] = &gf_gpu_relu,
+	[GF_LAYER_MAXPOOL] = &gf_gpu_maxpool,
+	[GF_LAYER_AVGPOOL] = &gf_gpu_avgpool,
+	[GF_LAYER_GLOBALPOOL] = &gf_gpu_globalpool,
+	[GF_LAYER_FC] = &gf_gpu_fc,
+	[GF_LAYER_ADD] = &gf_gpu_add,
+	[GF_LAYER_CONCAT] = &gf_gpu_concat,
+	[GF_LAYER_DROPOUT] = &gf_gpu_dropout,
+	[GF_LAYER_LAYERNORM] = &gf_gpu_layernorm,
+	[GF_LAYER_GELU] = &gf_gpu_gelu,
+	[GF_LAYER_TANH] = &gf_gpu_tanh,
+	[GF_LAYER_EMBEDDING] = &gf_gpu_embedding,
+	[GF_LAYER_ATTENTION] = &gf_gpu_attention,
+	[GF_LAYER_SELECT] = &gf_gpu_select,
+	[GF_LAYER_LSTM] = &gf_gpu_lstm_layer,
+};
+
+static bool is_image(const struct gf_shape *s)
+{
+	return s->rank == 3 && s->dims[1] * s->dims[2] > 1;
+}
+
+/* These go by the place of a value in a sample; fc turns it back. */
+static bool minds_order(const struct gf_layer *l)
+{
+	return l->type == GF_LAYER_DROPOUT || l->type == GF_LAYER_LAYERNORM;
+}
+
+bool gf_gpu_wants_channels_last(const struct gf_model *m, enum gf_dtype dtype)
+{
+	if (dtype == GF_F32 || is_image(&m->layers[m->nlayers - 1].out))
+		return false;
+	for (size_t l = 0; l < m->nlayers; l++) {
+		const struct gf_layer *layer = &m->layers[l];
+
+		if (minds_order(layer) && is_image(&layer->in))
+			return false;
+		for (size_t i = 0; i < layer->ninputs; i++) {
+			const int from = layer->inputs[i];
+			const struct gf_shape *in =
+				from < 0 ? &m->input : &m->layers[from].out;
+
+			if (is_image(in) != is_image(&layer->in))
+				return false;
+		}
+	}
+	return true;
+}
+
+struct gf_gpu_view gf_gpu_view_of(const struct gf_gpu_net *g,
+				  const struct gf_shape *s, size_t batch)
+{
+	const size_t inner = gf_shape_spatial(s);
+	struct gf_gpu_view v = {
+		.dtype = g->dtype,
+		.outer = batch * gf_shape_rows(s),
+		.channels = s->rank == 2 ? s->dims[1] : s->dims[0],
+		.inner = inner,
+	};
+
+	if (g->channels_last) {
+		v.outer *= inner;
+		v.inner = 1;
+	}
+	return v;
+}
+
+void gf_gpu_from_plain(const struct gf_gpu_net *g, const float *from, void *to,
+		       const size_t sizes[3])
+{
+	const struct gf_gpu_permute p = {
+		.from_type = GF_F32,
+		.to_type = g->dtype,
+		.from = from,
+		.to = to,
+		.outer = sizes[0],
+		.a = g->channels_last ? sizes[1] : sizes[1] * sizes[2],
+		.b = g->channels_last ? sizes[2] : 1,
+		.scale = 1,
+	};
+
+	g->kernels->permute(g->stream, &p);
+}
+
+void gf_gpu_to_plain(const struct gf_gpu_net *g, const void *from, float *to,
+		     const size_t sizes[3])
+{
+	const struct gf_gpu_permute p = {
+		.from_type = g->dtype,
+		.to_type = GF_F32,
+		.from = from,
+		.to = to,
+		.outer = sizes[0],
+		.a = g->channels_last ? sizes[2] : sizes[1] * sizes[2],
+		.b = g->channels_last ? sizes[1] : 1,
+		.scale = g->unscale,
+	};
+
+	g->kernels->permute(g->stream, &p);
+}
+
+const void *gf_gpu_weight(const struct gf_gpu_io *io, size_t which, size_t at)
+{
+	return io->g->dtype == GF_F32 ? (const void *)io->param[which]
+				      : (const char *)io->weight + at;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TESTS_GPU_FAKE_MATH_H
+#define GF_TESTS_GPU_FAKE_MATH_H
+
+#include <set>
+#include <string>
+
+#include "half.h"
+#include "host_gpu.h"
+
+/*
+ * cuDNN and cuBLAS for tests: whatever is asked is computed naively when its
+ * turn in the stream comes. Arguments are looked at when the call is made:
+ * handles and descriptors must live, arrays lie in the device's memory and be
+ * aligned, a workspace be as large as it was said to have to be, an algorithm
+ * be one that was offered as deterministic.
+ */
+namespace fake
+{
+
+extern std::string failing; // the call that fails
+extern std::set<const void *> alive;
+
+static inline void want(bool ok, const char *what)
+{
+	if (!ok)
+		host_gpu_refuse(what);
+}
+
+static inline bool fails(const char *call)
+{
+	return failing == call;
+}
+
+template <class T> T *make()
+{
+	T *t = new T();
+
+	alive.insert(t);
+	return t;
+}
+
+template <class T, class P> T *of(P handle)
+{
+	want(alive.count((const void *)handle) == 1,
+	     "a handle or descriptor that does not live");
+	return (T *)(void *)handle;
+}
+
+template <class T, class P> void destroy(P handle)
+{
+	T *t = of<T>(handle);
+
+	alive.erase(t);
+	delete t;
+}
+
+enum type { F32, F16, BF16 };
+
+static inline size_t size_of(type t)
+{
+	return t == F32 ? 4 : 2;
+}
+
+static inline float at(const void *p, type t, size_t i)
+{
+	if (t == F32)
+		return ((const float *)p)[i];
+	const uint16_t h = ((const uint16_t *)p)[i];
+
+	return t == F16 ? f16_to(h) : bf16_to(h);
+}
+
+static inline void put(void *p, type t, size_t i, float x)
+{
+	if (t == F32)
+		((float *)p)[i] = x;
+	else
+		((uint16_t *)p)[i] = t == F16 ? f16_of(x) : bf16_of(x);
+}
+
+// beta 0 means that what is there is not read.
+static inline void blend(void *p, type t, size_t i, float alpha, double sum,
+			 float beta)
+{
+	const float x = alpha * (float)sum;
+
+	put(p, t, i, beta == 0 ? x : x + beta * at(p, t, i));
+}
+
+// NULL: there is no such call.
+void *cudnn_call(const char *name);
+void *cublas_call(const char *name);
+
+} // namespace fake
+
+#endif
