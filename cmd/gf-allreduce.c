@@ -36,7 +36,7 @@ struct arguments {
 	struct gf_bench_sweep sweep;
 	size_t repeats, warmup, checks, lanes, segment_bytes, spoil;
 	int dtype, op, across;
-	const char *algorithms, *codec, *plan, *best, *min_bw;
+	const char *algorithms, *codec, *plan, *best, *min_bw, *device;
 	double timeout_s, min_bw_bytes_per_s;
 	bool json, csv, percentiles, list;
 };
@@ -77,6 +77,8 @@ static const struct gf_setting settings[] = {
 	 "so many messages at once, each of the size (1)", 1, 64},
 	{"segment", "SIZE", 2, GF_SETTING_SIZE, AT(segment_bytes),
 	 "cut transfers at so many bytes (a good size)", 1},
+	{"device", "NAME", 2, GF_SETTING_TEXT, AT(device),
+	 "where messages lie: cpu, cuda, cuda:N or auto (cpu)"},
 	{"plan", "FILE", 2, GF_SETTING_TEXT, AT(plan),
 	 "run a plan's messages; of a rule, what it says is auto"},
 	{"repeats", "N", 3, GF_SETTING_WHOLE, AT(repeats),
@@ -105,7 +107,7 @@ static const struct gf_setting settings[] = {
 	{"min-bw", "RATE", 4, GF_SETTING_TEXT, AT(min_bw),
 	 "exit 1 if the average bus bandwidth is below RATE (10GB/s)"},
 	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
-	 "print the algorithms and codecs of this build"},
+	 "print algorithms and codecs of this build, and the GPUs"},
 };
 #define NSETTINGS GF_ARRAY_LENGTH(settings)
 
@@ -121,6 +123,7 @@ static int config_of(const struct arguments *a,
 		.across = (enum gf_bench_across)a->across,
 		.spoil = a->spoil,
 		.timeout_s = a->timeout_s,
+		.device.name = a->device,
 	};
 	return gf_bench_element((enum gf_dtype)a->dtype, (enum gf_op)a->op,
 				a->codec, &c->element, err);
@@ -216,6 +219,8 @@ static int prepare(struct session *s, struct gf_error *err)
 	rc = gf_comm_agree(s->comm, rc, err);
 	if (!rc)
 		rc = gf_bench_sweep_same(&a->sweep, &s->config, a->plan, err);
+	if (!rc)
+		rc = gf_bench_device_open(s->comm, &s->config.device, err);
 	if (!rc && a->plan)
 		rc = gf_train_read_plan(s->comm, a->plan, &s->plan, err);
 	if (!a->segment_bytes)
@@ -353,6 +358,7 @@ static int finish(struct session *s, int rc, struct gf_error *err)
 	status = gf_cli_exit(cli, rc, err);
 	if (lost)
 		gf_comm_abort(s->comm, status);
+	gf_bench_device_close(&s->config.device);
 	gf_plan_release(&s->plan);
 	free(s->rows.list);
 	gf_comm_close(s->comm);

@@ -7,6 +7,7 @@ _gf_allreduce() {
 	--algorithms | -a) mapfile -t COMPREPLY < <(compgen -W 'auto all ring rhd butterfly tree
 		hierarchical blueconnect ps library topk gtopk' -- "$cur"); return ;;
 	--stages) mapfile -t COMPREPLY < <(compgen -W 'ring halving shm' -- "$cur"); return ;;
+	--device) mapfile -t COMPREPLY < <(compgen -W 'cpu cuda auto' -- "$cur"); return ;;
 	--codec) mapfile -t COMPREPLY < <(compgen -W 'f32 f16 bf16 trunc16 q8' -- "$cur"); return ;;
 	--average) mapfile -t COMPREPLY < <(compgen -W 'max mean min rank0' -- "$cur"); return ;;
 	--plan | --best | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
@@ -15,7 +16,7 @@ _gf_allreduce() {
 	esac
 	mapfile -t COMPREPLY < <(compgen -W '--min-bytes --max-bytes --step-factor
 		--step-bytes --datatype --op --algorithms --factors --stages --codec
-		--density --lanes --segment --plan --repeats --warmup --check --average
+		--density --lanes --segment --device --plan --repeats --warmup --check --average
 		--timeout --spoil --json --csv --percentiles --best --min-bw --list
 		--output --quiet --verbose --help --usage --version' -- "$cur")
 }

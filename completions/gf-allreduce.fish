@@ -10,6 +10,7 @@ complete -c gf-allreduce -s a -l algorithms -x -a 'auto all ring rhd butterfly t
 complete -c gf-allreduce -l factors -x -d 'decompose the ranks, innermost first'
 complete -c gf-allreduce -l stages -x -a 'ring halving shm' -d 'an algorithm per factor'
 complete -c gf-allreduce -l codec -x -a 'f32 f16 bf16 trunc16 q8' -d 'what travels in place of f32'
+complete -c gf-allreduce -l device -x -a 'cpu cuda auto' -d 'where messages lie'
 complete -c gf-allreduce -l density -x -d 'share of the values that topk and gtopk send'
 complete -c gf-allreduce -l lanes -x -d 'so many messages at once'
 complete -c gf-allreduce -l segment -x -d 'cut transfers at so many bytes'

@@ -53,7 +53,11 @@ static int allocate(struct gf_bench_allreduce *b, struct gf_error *err)
 	if (rc == 0 && !(b->source = malloc(bytes)))
 		rc = gf_error_set(err, -ENOMEM, "no memory for %zu bytes",
 				  bytes);
-	return gf_comm_agree(c, rc, err);
+	rc = gf_comm_agree(c, rc, err);
+	if (rc == 0 && b->config.device.gpu)
+		rc = gf_device_bench_open(&b->config.device, c, b->config.lanes,
+					  bytes, &b->device, err);
+	return rc;
 }
 
 int gf_bench_allreduce_open(const struct gf_bench_allreduce_config *config,
@@ -101,6 +105,7 @@ void gf_bench_allreduce_close(struct gf_bench_allreduce *b)
 		return;
 	c = b->config.comm;
 	gf_chooser_free(b->chooser);
+	gf_device_bench_close(b->device);
 	gf_watch_release(&b->watch);
 	/* other ranks may still read and write there until the job ends */
 	if (!c->broken)
@@ -125,10 +130,16 @@ static bool all_know(int rc)
 	return rc == -EINVAL || rc == -ENOTSUP || rc == -ENOMEM;
 }
 
-static int open_burst(struct gf_bench_allreduce *b,
+/* Contestant i: messages between GPUs, or hosts. */
+static int open_burst(struct gf_contest *c, size_t i,
 		      const struct gf_burst_message *messages, size_t n,
-		      int lanes, struct gf_burst **burst, struct gf_error *err)
+		      int lanes, struct gf_error *err)
 {
+	struct gf_bench_allreduce *b = c->b;
+
+	if (b->config.device.nccl)
+		return gf_device_send_new(b->device, messages, n, lanes,
+					  &c->sends[i], err);
 	return gf_burst_new(
 		&(struct gf_burst_config){
 			.comm = b->config.comm,
@@ -138,7 +149,7 @@ static int open_burst(struct gf_bench_allreduce *b,
 			.lanes = lanes,
 			.segment_bytes = b->config.segment_bytes,
 		},
-		burst, err);
+		&c->bursts[i], err);
 }
 
 static int enter_sparse(struct gf_contest *c, size_t i, size_t count_elems,
@@ -171,6 +182,21 @@ static int element_of(const struct gf_bench_allreduce *b, size_t count_elems,
 	return gf_bench_element(asked->dtype, asked->op, codec, e, err);
 }
 
+/* NCCL chooses by itself how `library` goes; hosts are tried. */
+static int choose(struct gf_bench_allreduce *b, size_t count_elems,
+		  struct gf_way *way, struct gf_error *err)
+{
+	if (!b->config.device.nccl)
+		return gf_chooser_pick(b->chooser, count_elems, b->work, way,
+				       err);
+	if (b->config.rule)
+		return gf_way_of_rule(b->config.rule,
+				      gf_contest_bytes(b, count_elems),
+				      b->config.comm->ranks, way, err);
+	*way = (struct gf_way){.algorithm = gf_algorithm_find("library")};
+	return 0;
+}
+
 static int enter(struct gf_contest *c, size_t i, size_t count_elems,
 		 struct gf_bench_row *row, struct gf_error *err)
 {
@@ -182,8 +208,7 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems,
 	int rc = 0;
 
 	if (row->chosen)
-		rc = gf_chooser_pick(b->chooser, count_elems, b->work,
-				     &row->way, err);
+		rc = choose(b, count_elems, &row->way, err);
 	if (row->chosen && rc == 0)
 		rc = element_of(b, count_elems, &element, err);
 	row->codec = element.codec;
@@ -195,8 +220,7 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems,
 			.simultaneous = lanes > 1,
 		};
 	if (rc == 0)
-		rc = open_burst(b, messages, lanes, b->config.lanes,
-				&c->bursts[i], err);
+		rc = open_burst(c, i, messages, lanes, b->config.lanes, err);
 	free(messages);
 	return rc;
 }
@@ -257,7 +281,7 @@ static int measure_messages(struct gf_bench_allreduce *b,
 	row->size_bytes = gf_contest_bytes(b, total);
 	gf_contest_init(&c, b, 1, total);
 	c.first_elems = messages[0].count_elems;
-	rc = open_burst(b, messages, n, lanes, &c.bursts[0], err);
+	rc = open_burst(&c, 0, messages, n, lanes, err);
 	opened = rc == 0;
 	if (opened)
 		rc = gf_contest_measure(&c, row, err);

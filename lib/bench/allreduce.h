@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "bench/device.h"
 #include "comm/comm.h"
 #include "comm/element.h"
 #include "rt/burst.h"
@@ -45,6 +46,8 @@ struct gf_bench_allreduce_config {
 			   * before they are checked */
 	double timeout_s; /* without progress; 0: none */
 	const struct gf_plan *rule; /* for auto; or NULL */
+	/* Where messages lie; by NCCL, auto is `library` but for a rule. */
+	struct gf_bench_device device;
 };
 
 /* Elements of a type under an operation and, unless NULL, a codec. -EINVAL:

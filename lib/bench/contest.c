@@ -26,13 +26,51 @@ static int meet(struct gf_bench_allreduce *b, struct gf_error *err)
 	return gf_comm_barrier(b->config.comm, err);
 }
 
-/* Contestant i's all-reduce of what is in `work`. */
+/* The inputs are put in place. */
+static int refill(const struct gf_contest *c, struct gf_error *err)
+{
+	struct gf_bench_allreduce *b = c->b;
+	size_t bytes = gf_contest_bytes(b, c->count_elems);
+
+	if (b->device)
+		return gf_device_bench_restore(b->device, bytes, err);
+	memcpy(b->work, b->source, bytes);
+	return 0;
+}
+
+/* Contestant i's all-reduce of what is in `work`; by the host, if that is on a
+ * GPU. */
 static int reduce(const struct gf_contest *c, size_t i, struct gf_error *err)
 {
-	void *work = c->b->work;
+	struct gf_bench_allreduce *b = c->b;
+	size_t bytes = gf_contest_bytes(b, c->count_elems);
+	int rc = b->device
+			 ? gf_device_bench_down(b->device, b->work, bytes, err)
+			 : 0;
 
-	return c->sparse[i] ? gf_bench_sparse_send(c->sparse[i], work, err)
-			    : gf_burst_send(c->bursts[i], work, err);
+	if (rc == 0)
+		rc = c->sparse[i]
+			     ? gf_bench_sparse_send(c->sparse[i], b->work, err)
+			     : gf_burst_send(c->bursts[i], b->work, err);
+	if (rc == 0 && b->device)
+		rc = gf_device_bench_up(b->device, b->work, bytes, err);
+	return rc;
+}
+
+static int run(const struct gf_contest *c, size_t i, bool fill_first,
+	       double *time_s, struct gf_error *err)
+{
+	double start_s = gf_clock_s();
+	int rc = 0;
+
+	if (c->sends[i])
+		return gf_device_send_run(c->sends[i], fill_first, time_s, err);
+	if (fill_first)
+		rc = refill(c, err);
+	if (rc == 0)
+		rc = reduce(c, i, err);
+	*time_s = gf_clock_s() - start_s;
+	return rc;
 }
 
 static int once(const struct gf_contest *c, size_t i,
@@ -40,12 +78,10 @@ static int once(const struct gf_contest *c, size_t i,
 		struct gf_error *err)
 {
 	struct gf_bench_allreduce *b = c->b;
-	size_t bytes = gf_contest_bytes(b, c->count_elems);
-	double start_s;
-	int rc;
+	int rc = placement == GF_IN_PLACE ? refill(c, err) : 0;
 
-	if (placement == GF_IN_PLACE)
-		memcpy(b->work, b->source, bytes);
+	if (rc)
+		return rc;
 	rc = meet(b, err);
 	if (rc) {
 		gf_error_prefix(err,
@@ -55,12 +91,7 @@ static int once(const struct gf_contest *c, size_t i,
 				gf_contest_bytes(b, c->first_elems));
 		return rc;
 	}
-	start_s = gf_clock_s();
-	if (placement == GF_OUT_OF_PLACE)
-		memcpy(b->work, b->source, bytes);
-	rc = reduce(c, i, err);
-	*time_s = gf_clock_s() - start_s;
-	return rc;
+	return run(c, i, placement == GF_OUT_OF_PLACE, time_s, err);
 }
 
 static int repeat_all(struct gf_contest *c, struct gf_error *err)
@@ -165,6 +196,29 @@ static size_t count_wrong(const struct gf_contest *c, size_t who,
 		       : gf_exact_wrong(exact, work, c->count_elems);
 }
 
+/* Inputs, where they are wanted; and results, where they are looked at. */
+static int fill(const struct gf_contest *c, const struct gf_exact *exact,
+		struct gf_error *err)
+{
+	struct gf_bench_allreduce *b = c->b;
+
+	gf_exact_fill(exact, b->config.comm->rank, b->source, c->count_elems);
+	return b->device ? gf_device_bench_load(
+				   b->device, b->source,
+				   gf_contest_bytes(b, c->count_elems), err)
+			 : 0;
+}
+
+static int fetch(const struct gf_contest *c, struct gf_error *err)
+{
+	struct gf_bench_allreduce *b = c->b;
+
+	return b->device ? gf_device_bench_down(
+				   b->device, b->work,
+				   gf_contest_bytes(b, c->count_elems), err)
+			 : 0;
+}
+
 static int check(struct gf_contest *c, size_t who,
 		 enum gf_bench_placement placement, struct gf_bench_row *row,
 		 struct gf_error *err)
@@ -183,9 +237,11 @@ static int check(struct gf_contest *c, size_t who,
 	*wrong = 0;
 	for (i = 0; i < b->config.checks && rc == 0; i++) {
 		exact.seed = (uint64_t)i;
-		gf_exact_fill(&exact, b->config.comm->rank, b->source,
-			      c->count_elems);
-		rc = once(c, who, placement, &ignored, err);
+		rc = fill(c, &exact, err);
+		if (rc == 0)
+			rc = once(c, who, placement, &ignored, err);
+		if (rc == 0)
+			rc = fetch(c, err);
 		if (rc)
 			break;
 		spoil(b, row->codec, c->count_elems);
@@ -196,7 +252,7 @@ static int check(struct gf_contest *c, size_t who,
 }
 
 /* Real numbers, not zeros: a codec takes as long as it does in earnest. */
-static void fill_source(struct gf_contest *c)
+static int fill_source(struct gf_contest *c, struct gf_error *err)
 {
 	struct gf_bench_allreduce *b = c->b;
 	struct gf_exact exact = {
@@ -205,11 +261,13 @@ static void fill_source(struct gf_contest *c)
 		.ranks = b->config.comm->ranks,
 	};
 
-	gf_exact_fill(&exact, b->config.comm->rank, b->source, c->count_elems);
+	return fill(c, &exact, err);
 }
 
 static size_t wire_gf_contest_bytes(const struct gf_contest *c, size_t i)
 {
+	if (c->sends[i])
+		return gf_device_send_wire_bytes(c->sends[i]);
 	return c->sparse[i] ? gf_bench_sparse_wire_bytes(c->sparse[i])
 			    : gf_burst_wire_bytes(c->bursts[i]);
 }
@@ -220,8 +278,9 @@ int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,
 	size_t k, i;
 	int rc;
 
-	fill_source(c);
-	rc = repeat_all(c, err);
+	rc = fill_source(c, err);
+	if (rc == 0)
+		rc = repeat_all(c, err);
 	for (k = 0; k < 2 * c->n && rc == 0; k++) {
 		struct gf_bench_reading *r = &rows[k / 2].reading[k % 2];
 
@@ -245,6 +304,7 @@ void gf_contest_init(struct gf_contest *c, struct gf_bench_allreduce *b,
 		.b = b, .n = n, .count_elems = count_elems};
 	c->bursts = gf_xcalloc(n, sizeof(*c->bursts));
 	c->sparse = gf_xcalloc(n, sizeof(*c->sparse));
+	c->sends = gf_xcalloc(n, sizeof(*c->sends));
 	c->times = gf_xcalloc(2 * n, sizeof(*c->times));
 	for (k = 0; k < 2 * n; k++)
 		c->times[k] = gf_xcalloc((size_t)b->config.repeats,
@@ -260,8 +320,10 @@ void gf_contest_release(struct gf_contest *c)
 	for (k = 0; k < c->n; k++) {
 		gf_burst_free(c->bursts[k]);
 		gf_bench_sparse_free(c->sparse[k]);
+		gf_device_send_free(c->sends[k]);
 	}
 	free(c->sparse);
+	free(c->sends);
 	free(c->times);
 	free(c->bursts);
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "bench/allreduce.h"
+#include "bench/device_send.h"
 #include "bench/sparse.h"
 #include "rt/burst.h"
 #include "rt/choose.h"
@@ -22,6 +23,7 @@ struct gf_bench_allreduce {
 	struct gf_chooser *chooser;
 	void *source, *work;
 	size_t room_elems; /* in each */
+	struct gf_device_bench *device; /* where messages lie; NULL: in work */
 };
 
 /* The caller fills bursts, or sparse, before it measures. */
@@ -29,6 +31,7 @@ struct gf_contest {
 	struct gf_bench_allreduce *b;
 	struct gf_burst **bursts;
 	struct gf_bench_sparse **sparse; /* in place of a burst, or NULL */
+	struct gf_device_send **sends;   /* likewise: between GPUs */
 	double **times;                  /* [burst * 2 + placement][repeat] */
 	size_t n;
 	size_t count_elems;           /* of all messages of a burst */

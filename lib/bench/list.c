@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench/list.h"
 
+#include "bench/device.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 
-static void add(struct gf_text *out, const char *kind, const char *name,
+static void add(void *out, const char *kind, const char *name,
 		const char *description)
 {
 	gf_text_addf(out, "%-9s  %-12s  %s\n", kind, name, description);
@@ -22,4 +23,5 @@ void gf_bench_list(struct gf_text *out)
 		    gf_sparse_algorithms[i]->description);
 	for (i = 0; gf_codecs[i].name; i++)
 		add(out, "codec", gf_codecs[i].name, gf_codecs[i].description);
+	gf_bench_device_list(add, out);
 }

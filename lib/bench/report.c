@@ -119,6 +119,9 @@ static void tell_case(const struct gf_bench_report *r,
 	s->size(s->ctx, "ranks_per_host", (size_t)c->comm->local_ranks);
 	s->size(s->ctx, "size_bytes", row->size_bytes);
 	s->size(s->ctx, "count_elems", row->count_elems);
+	s->text(s->ctx, "device", gf_bench_device_kind(&c->device));
+	s->text(s->ctx, "transport",
+		gf_bench_device_transport(&c->device, c->comm));
 	s->text(s->ctx, "dtype", gf_dtype_names[c->element.dtype]);
 	s->text(s->ctx, "op", gf_op_names[c->element.op]);
 	s->text(s->ctx, "algorithm",
@@ -317,6 +320,20 @@ static void print_row(const struct gf_bench_report *r,
 	gf_text_addf(out, "\n");
 }
 
+static void print_device(const struct gf_bench_device *d, struct gf_text *out)
+{
+	if (d->nccl)
+		gf_text_addf(out,
+			     "# on %s, messages by NCCL %d.%d.%d, times by "
+			     "events\n",
+			     d->gpu->name, d->nccl->version / 10000,
+			     d->nccl->version / 100 % 100,
+			     d->nccl->version % 100);
+	else if (d->gpu)
+		gf_text_addf(out, "# on %s, messages by the host: %s\n",
+			     d->gpu->name, d->why);
+}
+
 static void print_heading(const struct gf_bench_report *r, struct gf_text *out)
 {
 	const struct gf_bench_allreduce_config *c = r->config;
@@ -329,6 +346,7 @@ static void print_heading(const struct gf_bench_report *r, struct gf_text *out)
 		     ", times: median of %d (%s over the ranks) after %d\n",
 		     c->comm->ranks, c->comm->local_ranks, c->repeats,
 		     gf_bench_across_names[c->across], c->warmup);
+	print_device(&c->device, out);
 	if (c->element.codec)
 		gf_text_addf(out,
 			     "# codec %s: wrong beyond 2 x ranks encodings of "

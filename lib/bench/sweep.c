@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/units.h"
+#include "bench/device_send.h"
 
 /* --- sizes ----------------------------------------------------------------
  */
@@ -134,7 +135,15 @@ static int add(struct gathering *g, const struct gf_algorithm *a,
 	}
 	if (a && gf_sparse_find(a->name) == a)
 		way.density = g->density;
-	if (a)
+	if (a && g->config->device.nccl)
+		rc = gf_device_send_check(
+			&(struct gf_burst_message){
+				.way = way,
+				.element = g->config->element,
+				.count_elems = g->count_elems,
+			},
+			g->config->comm, err);
+	else if (a)
 		rc = gf_way_check(&way, g->config->comm, &g->config->element,
 				  g->count_elems, err);
 	if (rc == 0)
@@ -225,8 +234,10 @@ static char *describe(const struct gf_bench_sweep *s,
 		gf_text_addf(&t, "%s %s", i ? "," : " by", s->algorithms[i]);
 	gf_text_addf(
 		&t,
-		"%s%s%s%s, codec %s, %d lanes, segments of %zu, "
+		"%s%s%s%s%s%s, codec %s, %d lanes, segments of %zu, "
 		"%d + %d repeats, %d checks, density %g",
+		c->device.name ? ", device " : "",
+		c->device.name ? c->device.name : "",
 		s->factors ? ", factors " : "", s->factors ? s->factors : "",
 		s->stages ? ", stages " : "", s->stages ? s->stages : "",
 		c->element.codec ? c->element.codec->name : "none", c->lanes,

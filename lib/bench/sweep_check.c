@@ -157,8 +157,12 @@ int gf_bench_sweep_finish(struct gf_bench_sweep *s,
 {
 	struct gf_way way = {0};
 	size_t i;
-	int rc = fill_sizes(s, err);
+	int rc = gf_bench_device_check(&config->device, err);
 
+	if (rc)
+		gf_error_prefix(err, "--device");
+	else
+		rc = fill_sizes(s, err);
 	if (rc == 0)
 		rc = check_sizes(s, config->element.size_bytes, err);
 	if (rc == 0)

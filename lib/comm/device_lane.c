@@ -90,17 +90,32 @@ int gf_device_lane_prepare(struct gf_device_lane *l,
 	return rc;
 }
 
+/* At least so many bytes at *p; what was in it is lost. */
+static int grow(struct gf_gpu *g, void **p, size_t *room, size_t wanted,
+		size_t elem_bytes, struct gf_error *err)
+{
+	void *more = NULL;
+	int rc;
+
+	if (wanted <= *room)
+		return 0;
+	rc = g->ops->alloc(g, wanted * elem_bytes, &more, err);
+	if (rc)
+		return rc;
+	g->ops->free(g, *p);
+	*p = more;
+	*room = wanted;
+	return 0;
+}
+
 int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err)
 {
-	void *scratch = NULL, *wire = NULL;
-	int rc = 0;
+	void *scratch = l->scratch, *wire = l->wire;
+	int rc = grow(l->gpu, &scratch, &l->scratch_room, l->scratch_elems,
+		      sizeof(float), err);
 
-	if (l->scratch_elems)
-		rc = l->gpu->ops->alloc(l->gpu,
-					l->scratch_elems * sizeof(float),
-					&scratch, err);
-	if (!rc && l->wire_bytes)
-		rc = l->gpu->ops->alloc(l->gpu, l->wire_bytes, &wire, err);
+	rc = rc ? rc
+		: grow(l->gpu, &wire, &l->wire_room, l->wire_bytes, 1, err);
 	l->scratch = scratch;
 	l->wire = wire;
 	if (rc)

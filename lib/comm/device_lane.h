@@ -36,6 +36,7 @@ struct gf_device_lane {
 	struct gf_device_team *teams; /* made by splitting `all` */
 	size_t nteams, teams_capacity;
 	size_t scratch_elems, wire_bytes; /* the most that a program wants */
+	size_t scratch_room, wire_room;   /* what is reserved, likewise */
 	float *scratch;
 	char *wire;
 };
@@ -50,7 +51,8 @@ int gf_device_lane_open(struct gf_device_lane *l,
 int gf_device_lane_prepare(struct gf_device_lane *l,
 			   const struct gf_device_program *p,
 			   struct gf_error *err);
-/* After the last of them: the memory. */
+/* After the last of them: the memory. More programs may be prepared later, and
+ * memory for them reserved, while nothing is under way. */
 int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err);
 /* Enqueues it on data; allocates nothing. */
 int gf_device_lane_run(struct gf_device_lane *l,

@@ -309,3 +309,23 @@ void gf_device_program_release(struct gf_device_program *p)
 	free(p->teams);
 	memset(p, 0, sizeof(*p));
 }
+
+size_t gf_device_program_sent(const struct gf_device_program *p)
+{
+	size_t bytes = 0, i;
+
+	for (i = 0; i < p->nsteps; i++) {
+		const struct gf_device_step *s = &p->steps[i];
+
+		if (s->op == GF_DEVICE_SEND) {
+			bytes += gf_device_wire_bytes(p->codec, s->range.count);
+		} else if (s->op == GF_DEVICE_REDUCE_SCATTER ||
+			   s->op == GF_DEVICE_ALL_GATHER) {
+			size_t size = (size_t)p->teams[s->team].size;
+
+			bytes += s->range.count / size * (size - 1) *
+				 sizeof(float);
+		}
+	}
+	return bytes;
+}

@@ -81,6 +81,9 @@ void gf_device_program_release(struct gf_device_program *p);
 void gf_device_program_schedule(const struct gf_device_program *p,
 				struct gf_schedule *s);
 
+/* Bytes that this rank sends, but for `library`, which nobody knows. */
+size_t gf_device_program_sent(const struct gf_device_program *p);
+
 /* Bytes of a range on the wire. */
 size_t gf_device_wire_bytes(const struct gf_codec *codec, size_t count_elems);
 

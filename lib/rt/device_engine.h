@@ -56,6 +56,9 @@ struct gf_device_engine_config {
  */
 int gf_device_engine_new(const struct gf_device_engine_config *config,
 			 struct gf_device_engine **e, struct gf_error *err);
+/* Collective: 0, or -EINVAL names two ranks that use one GPU. */
+int gf_device_own_gpu_each(struct gf_comm *comm, const struct gf_gpu *gpu,
+			   struct gf_error *err);
 /* NULL is allowed. What is under way ends first, or is aborted. */
 void gf_device_engine_free(struct gf_device_engine *e);
 

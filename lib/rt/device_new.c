@@ -45,20 +45,20 @@ static int check(const struct gf_device_engine_config *k, struct gf_error *err)
 }
 
 /* NCCL would refuse in words of its own, and later. */
-static int own_gpu_each(const struct gf_device_engine_config *k,
-			struct gf_error *err)
+int gf_device_own_gpu_each(struct gf_comm *comm, const struct gf_gpu *gpu,
+			   struct gf_error *err)
 {
 	struct place {
 		int host;
-		char pci[sizeof(k->gpu->pci)];
-	} own = {.host = k->comm->host}, *all;
+		char pci[sizeof(gpu->pci)];
+	} own = {.host = comm->host}, *all;
 	int a, b, rc;
 
-	memcpy(own.pci, k->gpu->pci, sizeof(own.pci));
-	all = gf_xcalloc((size_t)k->comm->ranks, sizeof(*all));
-	rc = gf_comm_allgather(k->comm, &own, sizeof(own), all, err);
-	for (a = 0; a < k->comm->ranks && !rc; a++)
-		for (b = a + 1; b < k->comm->ranks && !rc; b++)
+	memcpy(own.pci, gpu->pci, sizeof(own.pci));
+	all = gf_xcalloc((size_t)comm->ranks, sizeof(*all));
+	rc = gf_comm_allgather(comm, &own, sizeof(own), all, err);
+	for (a = 0; a < comm->ranks && !rc; a++)
+		for (b = a + 1; b < comm->ranks && !rc; b++)
 			if (all[a].host == all[b].host &&
 			    !strcmp(all[a].pci, all[b].pci))
 				rc = gf_error_set(
@@ -254,7 +254,7 @@ int gf_device_engine_new(const struct gf_device_engine_config *config,
 	rc = rc ? rc : make_messages(e, err);
 	rc = gf_comm_agree(e->k.comm, rc, err);
 	rc = rc ? rc : same_everywhere(config, err);
-	rc = rc ? rc : own_gpu_each(config, err);
+	rc = rc ? rc : gf_device_own_gpu_each(config->comm, config->gpu, err);
 	for (lane = 0; lane < e->nlanes && !rc; lane++)
 		rc = open_lane(e, lane, err);
 	if (!rc)

@@ -199,3 +199,19 @@ CASES
 	says 'want auto among them with a rule'
 	one_line
 }
+
+@test "--device: names, and GPUs that are not there" {
+	wants 2 gf-allreduce --device tpu
+	says '--device: want cpu, cuda, cuda:N or auto, got tpu'
+	wants 2 gf-allreduce --device cuda:x
+	says '--device: want an integer'
+	wants 0 gf-allreduce --list
+	grep -E '^device +cpu ' out.txt
+	grep -E '^(device +cuda:0|device +no cuda) ' out.txt
+	grep -E '^between +(nccl|no nccl) ' out.txt
+	grep -q '^device *cuda:0' out.txt && skip 'there is a GPU'
+	wants 1 gf-allreduce --device cuda -b 1K -e 1K
+	one_line
+	wants 0 gf-allreduce --device auto -b 1K -e 1K -n 1 --json
+	jq -e '.device == "cpu" and .transport != "nccl"' out.txt
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_BENCH_DEVICE_SEND_H
+#define GF_BENCH_DEVICE_SEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "bench/device.h"
+#include "comm/comm.h"
+#include "rt/burst.h"
+
+/*
+ * An all-reduce whose messages lie on GPUs, for bench/contest.h: memory on the
+ * device, the inputs and what is worked on, and lanes of NCCL's between the
+ * ranks. Times are the device's own, between two events; the host waits for
+ * the second, and gives up as it does between hosts (comm->on_wait).
+ */
+struct gf_device_bench;
+
+/* Collective. Room for so many bytes; lanes only where messages go by NCCL. */
+int gf_device_bench_open(const struct gf_bench_device *device,
+			 struct gf_comm *comm, int lanes, size_t bytes,
+			 struct gf_device_bench **d, struct gf_error *err);
+/* NULL is allowed. Collective, unless something has failed. */
+void gf_device_bench_close(struct gf_device_bench *d);
+
+/* Inputs up, and put in place; results down; both wait. */
+int gf_device_bench_load(struct gf_device_bench *d, const void *from,
+			 size_t bytes, struct gf_error *err);
+int gf_device_bench_restore(struct gf_device_bench *d, size_t bytes,
+			    struct gf_error *err);
+int gf_device_bench_down(struct gf_device_bench *d, void *to, size_t bytes,
+			 struct gf_error *err);
+int gf_device_bench_up(struct gf_device_bench *d, const void *from,
+		       size_t bytes, struct gf_error *err);
+
+/* Messages by NCCL, one after the other in the memory, started as rt/burst.h
+ * says, on that many of the lanes. Collective. -ENOTSUP: other elements than
+ * f32's sums, or no way. */
+struct gf_device_send;
+int gf_device_send_new(struct gf_device_bench *d,
+		       const struct gf_burst_message *messages, size_t n,
+		       int lanes, struct gf_device_send **s,
+		       struct gf_error *err);
+void gf_device_send_free(struct gf_device_send *s);
+/* refill: the inputs are put in place first, as part of the time. */
+int gf_device_send_run(struct gf_device_send *s, bool refill, double *time_s,
+		       struct gf_error *err);
+/* Bytes that this rank sends; 0: NCCL's own affair. */
+size_t gf_device_send_wire_bytes(const struct gf_device_send *s);
+
+/* Can such a message go by NCCL? Not collective. */
+int gf_device_send_check(const struct gf_burst_message *m,
+			 const struct gf_comm *comm, struct gf_error *err);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ranks.h"
+
+#include <errno.h>
+
+#include "../gpu/fake.h"
+#include "base/array.h"
+#include "bench/report.h"
+#include "bench/sweep.h"
+
+/*
+ * The all-reduce of messages that lie on GPUs, on devices that do in any order
+ * what streams and events leave open (tests/gpu/fake.h): sums are exact, what
+ * is spoilt is found, and what cannot be is refused in words.
+ */
+struct job {
+	struct fake_world *world;
+	bool by_host;
+	int lanes;
+	size_t spoil, wrong;
+	double density;
+	const char *codec;
+	const char *const *algorithms;
+	enum gf_op op;
+	const char *refusal; /* NULL: it runs */
+	char algorithms_run[256];
+};
+
+static struct gf_bench_allreduce_config config_of(const struct job *job,
+						  struct gf_comm *c)
+{
+	struct gf_bench_allreduce_config config = {
+		.comm = c,
+		.lanes = job->lanes,
+		.warmup = 1,
+		.repeats = 2,
+		.checks = 1,
+		.spoil = job->spoil,
+		.timeout_s = 20,
+		.device = {.gpu = fake_gpu(job->world, c->rank),
+			   .nccl = job->by_host ? NULL : fake_nccl()},
+	};
+	struct gf_error err = {""};
+
+	fake_be(job->world, c->rank);
+	EXPECT(gf_bench_element(GF_F32, job->op, job->codec, &config.element,
+				&err) == 0,
+	       "%s", err.text);
+	return config;
+}
+
+static void sweep_on(struct gf_comm *c, void *ctx)
+{
+	struct job *job = ctx;
+	struct gf_bench_allreduce_config config = config_of(job, c);
+	struct gf_bench_sweep sweep = {.min_bytes = 4,
+				       .max_bytes = 40000,
+				       .step_factor = 100,
+				       .algorithms = job->algorithms,
+				       .density = job->density};
+	struct gf_bench_rows rows = {0};
+	struct gf_text remarks = {0}, names = {0}, table = {0};
+	struct gf_error err = {""};
+	struct gf_bench_report report = {.config = &config};
+	size_t i;
+	int rc = gf_bench_sweep_run(&sweep, &config, NULL, &rows, &remarks,
+				    &err);
+
+	if (job->refusal) {
+		EXPECT(rc == -ENOTSUP && strstr(err.text, job->refusal),
+		       "%d: %s", rc, err.text);
+		gf_text_release(&remarks);
+		return;
+	}
+	EXPECT(rc == 0, "%s", err.text);
+	report.rows = rows.list;
+	report.nrows = rows.count;
+	for (i = 0; i < rows.count && rc == 0; i++) {
+		if (rows.list[i].count_elems == rows.list[0].count_elems)
+			gf_text_addf(&names, "%s%s", i ? " " : "",
+				     rows.list[i].way.algorithm->name);
+		EXPECT(rows.list[i].reading[0].median_s > 0, "no time");
+	}
+	if (c->rank == 0 && rc == 0) {
+		job->wrong = gf_bench_report_wrong(&report);
+		snprintf(job->algorithms_run, sizeof(job->algorithms_run), "%s",
+			 names.data);
+		gf_bench_report_print(&report, GF_REPORT_TABLE, &table);
+		EXPECT(strstr(table.data, job->by_host ? "messages by the host"
+						       : "messages by NCCL"),
+		       "%s", table.data);
+	}
+	free(rows.list);
+	gf_text_release(&remarks);
+	gf_text_release(&names);
+	gf_text_release(&table);
+}
+
+static void run(struct job job, int ranks, const char *algorithms_run)
+{
+	static const struct fake_faults none = {0};
+	const char *complaint;
+
+	job.world = fake_world_new(ranks, 4, 7, &none);
+	on_ranks(ranks, sweep_on, &job);
+	complaint = fake_world_complaint(job.world);
+	EXPECT(!complaint, "%s", complaint);
+	EXPECT(fake_world_comms(job.world) == 0, "%zu communicators are left",
+	       fake_world_comms(job.world));
+	EXPECT(fake_world_waiting(job.world) == 0, "operations are left");
+	fake_world_free(job.world);
+	if (job.refusal)
+		return;
+	EXPECT_TEXT(job.algorithms_run, algorithms_run);
+	/* both placements, sizes of 4, 400 and 40000 bytes: one or all */
+	if (job.spoil == 0)
+		EXPECT(job.wrong == 0, "%zu wrong", job.wrong);
+	else
+		EXPECT(job.wrong > 0, "nothing was found");
+}
+
+static const char *const all[] = {"all", NULL};
+static const char *const chosen[] = {"auto", "ring", NULL};
+static const char *const by_ring[] = {"ring", NULL};
+static const char *const sparse[] = {"gtopk", NULL};
+
+static void test_runs(void)
+{
+	static const struct {
+		struct job job;
+		int ranks;
+		const char *run;
+	} cases[] = {
+		{{.lanes = 1, .algorithms = all},
+		 4,
+		 "ring rhd butterfly tree hierarchical blueconnect ps library"},
+		{{.lanes = 3, .algorithms = chosen}, 4, "library ring"},
+		{{.lanes = 1, .algorithms = chosen}, 1, "library ring"},
+		{{.lanes = 2, .algorithms = by_ring, .codec = "f16"},
+		 3,
+		 "ring"},
+		{{.lanes = 1, .algorithms = by_ring, .spoil = 3}, 2, "ring"},
+		{{.lanes = 1, .algorithms = by_ring, .by_host = true},
+		 4,
+		 "ring"},
+		{{.lanes = 2,
+		  .algorithms = by_ring,
+		  .by_host = true,
+		  .op = GF_OP_MAX},
+		 3,
+		 "ring"},
+		{{.lanes = 1,
+		  .algorithms = by_ring,
+		  .by_host = true,
+		  .spoil = 1},
+		 2,
+		 "ring"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		run(cases[i].job, cases[i].ranks, cases[i].run);
+}
+
+static void test_refused(void)
+{
+	run((struct job){.lanes = 1,
+			 .algorithms = by_ring,
+			 .op = GF_OP_MAX,
+			 .refusal = "between GPUs this build adds f32, got max "
+				    "of f32"},
+	    2, NULL);
+	run((struct job){.lanes = 1,
+			 .algorithms = sparse,
+			 .density = 0.01,
+			 .refusal = "gtopk: between GPUs this build sends all "
+				    "values"},
+	    2, NULL);
+}
+
+static void test_names(void)
+{
+	static const struct {
+		const char *name, *want; /* NULL: taken */
+	} cases[] = {
+		{"cpu", NULL},     {"cuda", NULL},
+		{"cuda:3", NULL},  {"auto", NULL},
+		{NULL, NULL},      {"gpu", "want cpu, cuda, cuda:N or auto"},
+		{"cuda:", "want"}, {"cuda:-1", "want"},
+		{"cuda:x", "want"}};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_bench_device d = {.name = cases[i].name};
+		struct gf_error err = {""};
+		int rc = gf_bench_device_check(&d, &err);
+
+		EXPECT(rc == (cases[i].want ? -EINVAL : 0), "%s",
+		       cases[i].name);
+		EXPECT(!cases[i].want || strstr(err.text, cases[i].want), "%s",
+		       err.text);
+	}
+}
+
+int main(void)
+{
+	watchdog(240);
+	test_names();
+	test_runs();
+	test_refused();
+	return TEST_END();
+}
