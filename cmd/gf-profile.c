@@ -57,8 +57,16 @@ struct arguments {
 /* --- options ---------------------------------------------------------------
  */
 
+static int store_algorithms(const char *arg, void *to, struct gf_error *err)
+{
+	free(*(void **)to);
+	*(void **)to = NULL;
+	return gf_cli_split_once(arg, to, err);
+}
+
 #define AT(field) offsetof(struct arguments, field)
 
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
 	 "measure this model's backward pass"},
@@ -75,6 +83,9 @@ static const struct gf_setting settings[] = {
 	 "steps that count (30)", 1, 1e5},
 	{"no-network", NULL, 2, GF_SETTING_FLAG, AT(no_network),
 	 "leave out the network half"},
+	{"algorithms", "LIST", 2, GF_SETTING_OWN, AT(bench.sweep.algorithms),
+	 "all-reduce algorithms, with commas between (all that can run)",
+	 .store = store_algorithms, .letter = 'a'},
 	{"min-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.min_bytes),
 	 "the smallest message (1K)"},
 	{"max-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.max_bytes),
@@ -106,7 +117,7 @@ static const struct gf_setting settings[] = {
 	{"estimate", NULL, 4, GF_SETTING_FLAG, AT(estimate),
 	 "estimate the model half from the layers' FLOPs"},
 	{"flops", "RATE", 4, GF_SETTING_REAL, AT(flops_per_s),
-	 "FLOPs per second that the hardware reaches (15e12)", 1, 1e30},
+	 "FLOPs per second that the hardware reaches, e.g. 15e12", 1, 1e30},
 	{"forward", "TIME", 4, GF_SETTING_TIME, AT(import.forward_s),
 	 "of the whole forward pass, for --import and --estimate"},
 	{"backward", "TIME", 4, GF_SETTING_TIME, AT(import.backward_s),
@@ -114,12 +125,24 @@ static const struct gf_setting settings[] = {
 };
 #define NSETTINGS GF_ARRAY_LENGTH(settings)
 
-/* With a letter. */
-static const struct argp_option own_options[] = {
-	{"algorithms", 'a', "LIST", 0,
-	 "all-reduce algorithms, with commas between (all that can run)", 2},
+#define MEASURES_MODEL   "backend threads warmup repeats"
+#define MEASURES_NETWORK "algorithms min-bytes max-bytes lanes time"
+
+static const struct gf_setting_rule rules[] = {
+	{"pairs", NULL,
+	 "model import estimate no-network batch " MEASURES_MODEL
+	 " " MEASURES_NETWORK},
+	{"json", "pairs", NULL},
+	{"import", NULL, "model estimate"},
+	{"format params name ranks", "import", NULL},
+	{"forward backward", "import estimate", NULL},
+	{"flops", "estimate", "forward backward"},
+	{"estimate", "flops forward", NULL},
+	{MEASURES_MODEL " " MEASURES_NETWORK
+			" no-network budget timeout progress",
+	 NULL, "import estimate"},
+	{MEASURES_NETWORK " budget", NULL, "no-network"},
 };
-#define NOWN GF_ARRAY_LENGTH(own_options)
 
 /* Found before MPI starts, alike on every rank. */
 static void check_arguments(const struct arguments *a, struct argp_state *state)
@@ -127,51 +150,27 @@ static void check_arguments(const struct arguments *a, struct argp_state *state)
 	struct gf_bench_network sweep = a->bench.sweep;
 	struct gf_error err;
 
+	gf_settings_check(settings, NSETTINGS, rules, GF_ARRAY_LENGTH(rules),
+			  state);
 	if (sweep.max_bytes == 0)
 		sweep.max_bytes = GF_BENCH_MAX_BYTES;
 	if (gf_bench_network_check(&sweep, &err) < 0)
 		argp_error(state, "%s", err.text);
-	if (a->pairs && (a->model || a->import.file || a->estimate ||
-			 a->no_network || a->documents))
+	if (a->pairs && a->documents)
 		argp_error(state, "--pairs makes no profile: it goes without "
-				  "--model, --import, --estimate, "
-				  "--no-network and documents");
-	if (a->json && !a->pairs)
-		argp_error(state, "--json goes with --pairs");
+				  "documents");
 	if (!gf_backend_find(a->backend))
 		argp_error(state, "--backend: there is none named %s here",
 			   a->backend);
-	if (a->import.file && (a->model || a->estimate))
-		argp_error(state, "--import goes without --model and "
-				  "--estimate: one half after the other");
-	if (!a->import.file &&
-	    (a->format || a->params || a->import.name || a->ranks))
-		argp_error(state, "--format, --params, --name and --ranks go "
-				  "with --import");
-	if (!a->import.file && !a->estimate &&
-	    (!isnan(a->import.forward_s) || !isnan(a->import.backward_s)))
-		argp_error(state, "--forward and --backward go with --import "
-				  "or --estimate");
-	if (a->flops_per_s > 0 && (!a->estimate || !isnan(a->import.forward_s)))
-		argp_error(state, "--flops goes with --estimate, and in place "
-				  "of --forward and --backward");
 }
 
 static int parse_opt(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
-	const char **names = NULL;
-	struct gf_error err;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->cli;
-		return 0;
-	case 'a':
-		if (gf_cli_split_once(arg, &names, &err) < 0)
-			gf_cli_usage_error(state, "--algorithms", &err);
-		free((void *)a->bench.sweep.algorithms);
-		a->bench.sweep.algorithms = names;
 		return 0;
 	case ARGP_KEY_ARGS:
 		a->documents = (const char **)state->argv + state->next;
@@ -370,7 +369,7 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 
 int main(int argc, char **argv)
 {
-	struct argp_option options[NSETTINGS + NOWN + 1];
+	struct argp_option options[NSETTINGS + 1];
 	struct argp argp = {options, parse_opt,       "[DOCUMENT...]",
 			    doc,     gf_cli_children, NULL,
 			    NULL};
@@ -388,8 +387,7 @@ int main(int argc, char **argv)
 	struct gf_error err = {""};
 	int rc = 0;
 
-	memcpy(options, own_options, sizeof(own_options));
-	gf_settings_options(settings, NSETTINGS, options + NOWN);
+	gf_settings_options(settings, NSETTINGS, options);
 	gf_cli_parse(&a.cli, "gf-profile", &argp, argc, argv, &a);
 	if (!a.import.file && !a.estimate)
 		rc = run_measurement(&a, &err);

@@ -75,6 +75,19 @@ static void find_rank(struct gf_cli *cli)
 	}
 }
 
+static bool parsing;
+
+/* argp leaves by exit(0) after --help and --version, on whatever became of
+ * them. */
+static void check_help(void)
+{
+	if (!parsing || (fflush(stdout) == 0 && !ferror(stdout)))
+		return;
+	fprintf(stderr, "%s: standard output: %s\n",
+		program_invocation_short_name, strerror(errno));
+	_exit(3);
+}
+
 void gf_cli_parse(struct gf_cli *cli, const char *command,
 		  const struct argp *argp, int argc, char **argv, void *input)
 {
@@ -107,7 +120,10 @@ void gf_cli_parse(struct gf_cli *cli, const char *command,
 		setvbuf(stderr, NULL, _IONBF, 0);
 		return;
 	}
+	atexit(check_help);
+	parsing = true;
 	argp_parse(argp, argc, argv, 0, NULL, input);
+	parsing = false;
 }
 
 void gf_cli_usage_error(struct argp_state *state, const char *option,

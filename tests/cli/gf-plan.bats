@@ -269,6 +269,11 @@ iteration() { # WANTED
 	wants 3 gf-plan -o /dev/full "$share/profiles/six.json"
 	one_line
 	wants 3 bash -c "gf-plan '$share/profiles/six.json' > /dev/full"
+	one_line
+	wants 3 bash -c "gf-plan --help > /dev/full"
+	one_line
+	wants 3 bash -c "gf-plan --version >&-"
+	one_line
 }
 
 @test "times that overflow are refused" {

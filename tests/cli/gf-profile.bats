@@ -105,7 +105,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 2 gf-profile --import "$data/import/six.csv" --model digits-mlp
 	says '--import goes without --model'
 	wants 2 gf-profile --ranks 4 --model digits-mlp
-	says 'go with --import'
+	says '--ranks goes with --import'
 	wants 2 gf-profile --import "$data/import/nccl-tests.json"
 	says 'want --ranks'
 	[ -z "$output" ]
@@ -118,14 +118,29 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 0 gf-profile --estimate --forward 80ms --backward 160ms --model resnet50
 	jq -e '.model | (.forward_s - 0.08 | fabs) < 1e-9 and (.backward_s - 0.16 | fabs) < 1e-9' out.txt
 	wants 2 gf-profile --estimate --model resnet50
-	says 'want a rate'
-	one_line
+	says '--estimate goes with --flops or --forward'
 	wants 2 gf-profile --estimate --flops 7e12
 	says '--estimate: want a model'
 	wants 2 gf-profile --estimate --flops 7e12 --forward 1s --model resnet50
-	says 'in place of --forward'
+	says '--flops goes without --forward'
 	wants 2 gf-profile --flops 7e12 --model resnet50
 	says '--flops goes with --estimate'
+}
+
+@test "options that measure are refused where nothing is measured" {
+	while IFS='|' read -r text options; do
+		# shellcheck disable=SC2086
+		wants 2 gf-profile $options
+		says "$text"
+		[ -z "$output" ]
+	done <<-'END'
+	--threads goes without --estimate|--estimate --flops 1e12 --model resnet20 --threads 2
+	--algorithms goes without --estimate|--estimate --flops 1e12 --model resnet20 -a ring
+	--timeout goes without --import|--import x.csv --timeout 5s
+	--lanes goes without --no-network|--no-network --lanes 2 --model digits-mlp
+	--pairs goes without --backend|--pairs --backend ref
+	--pairs goes without --lanes|--pairs --lanes 2
+	END
 }
 
 @test "models of sequences are measured, too" {
