@@ -107,10 +107,12 @@ COMMANDS := $(patsubst cmd/%.c,%,$(wildcard cmd/gf-*.c))
 UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 FUZZ    := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 GPU     := $(filter-out $(if $(filter 1,$(WITH_CUDNN)),,test_gpu_nn%),\
-	$(patsubst tests/gpu/%.c,%,$(wildcard tests/gpu/test_*.c)))
+	$(patsubst tests/gpu/%.c,%,$(filter-out tests/gpu/test_host%,\
+	$(wildcard tests/gpu/test_*.c))))
 # The same tests on an emulated GPU are unit tests. Its coroutines are no
 # threads that a sanitizer knows.
-EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(GPU)))
+EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(GPU) \
+	$(if $(filter 1,$(WITH_CUDNN)),test_host_nn)))
 TOOLS   := $(patsubst share/tools/%.c,%,$(wildcard share/tools/*.c))
 BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c))
 
@@ -263,7 +265,7 @@ EMULATED_OBJECTS := $(patsubst %,$(BUILD)/emulated/%.o,$(wildcard \
 $(BUILD)/emulated/%.o: % $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,C++)$(EMULATE) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
-EMULATED_NN := $(filter test_gpu_nn%,$(EMULATED))
+EMULATED_NN := $(filter test_gpu_nn% test_host_nn,$(EMULATED))
 $(patsubst %,$(BUILD)/tests/%,$(filter-out $(EMULATED_NN),$(EMULATED))): \
 	$(BUILD)/tests/%: $(BUILD)/obj/tests/gpu/%.o \
 	$(call object,tests/gpu/memory_host.c kernels/cuda/table.c) \

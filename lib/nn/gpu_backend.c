@@ -65,14 +65,17 @@ static int check_sizes(const struct gf_model *m, size_t max_batch,
 {
 	for (size_t l = 0; l < m->nlayers; l++) {
 		const struct gf_layer *layer = &m->layers[l];
-		const size_t most = GF_GPU_NN_MOST / max_batch / 4;
+		/* four gates */
+		const size_t most = GF_GPU_NN_MOST / max_batch /
+				    (layer->type == GF_LAYER_LSTM ? 4 : 1);
 
 		if (gf_shape_elems(&layer->in) > most ||
 		    gf_shape_elems(&layer->out) > most)
 			return gf_error_set(err, -ENOTSUP,
 					    "layer %s: want fewer values than "
-					    "%u in a batch on a GPU",
-					    layer->name, GF_GPU_NN_MOST / 4);
+					    "%zu for each of %zu samples on a "
+					    "GPU",
+					    layer->name, most + 1, max_batch);
 	}
 	return 0;
 }

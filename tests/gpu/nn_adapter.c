@@ -41,6 +41,7 @@ float *nn_device_put(const void *from, size_t count)
 {
 	void *p = NULL;
 
+	(void)open_device();
 	must(gpu->ops->alloc(gpu, (count + 1) * 4, &p, &reason));
 	if (from && count) {
 		must(gpu->ops->copy(gpu, stream, (float *)p + 1, from,

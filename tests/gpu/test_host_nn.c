@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn_device.h"
+
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../unit/nn_run.h"
+#include "base/array.h"
+#include "host_gpu.h"
+#include "nn/gpu_plan.h"
+#include "nn/graph.h"
+
+/*
+ * Nets on a device that only the emulated one can show: that nothing waits in
+ * a pass, what is said when memory, a library or a call fails, and how memory
+ * is planned.
+ */
+static const size_t image[3] = {2, 6, 6};
+static const struct spec specs[] = {
+	{CONV, .filters = 4, .kernel = 3, .pad = 1},
+	{NORM},
+	{RELU},
+	{MAXPOOL, .kernel = 2, .stride = 2},
+	{DROPOUT, .rate = 0.2},
+	{CONV, .filters = 4, .kernel = 3, .pad = 1},
+	{FC, .filters = 4},
+};
+
+struct device {
+	struct gf_model *m;
+	struct run r;
+	struct gf_net *net;
+	float *params, *input, *grads;
+	int32_t *labels;
+};
+
+static void open_run(struct device *d, size_t batch)
+{
+	d->m = build_model(image, specs, GF_ARRAY_LENGTH(specs));
+	gf_rng_init(&rng, 4, 0);
+	run_init(&d->r, d->m, batch, batch);
+	d->params = nn_device_put(d->r.params, d->r.nparams);
+	d->input =
+		nn_device_put(d->r.input, batch * gf_shape_elems(&d->m->input));
+	d->labels = (int32_t *)(void *)nn_device_put(d->r.labels, batch);
+	d->grads = nn_device_put(NULL, d->r.nparams);
+	d->net = NULL;
+	gf_nn_set_device(host_gpu(), host_gpu_stream());
+}
+
+static void close_run(struct device *d)
+{
+	gf_backend_cuda.net_free(d->net);
+	nn_device_drop(d->params);
+	nn_device_drop(d->input);
+	nn_device_drop((float *)(void *)d->labels);
+	nn_device_drop(d->grads);
+	run_release(&d->r);
+	free_model(d->m);
+}
+
+static int make(struct device *d, struct gf_error *err)
+{
+	return gf_backend_cuda.net_new(d->m, d->r.max_batch, &d->net, err);
+}
+
+static int enqueue(struct device *d, size_t batch, struct gf_error *err)
+{
+	const struct gf_backend *b = &gf_backend_cuda;
+	int rc = b->forward(d->net, d->params, d->input, batch, 1, err);
+
+	d->r.nemitted = 0;
+	rc = rc ? rc : b->loss(d->net, d->labels, err);
+	return rc ? rc
+		  : b->backward(d->net, d->params, d->grads, note_grad, &d->r,
+				err);
+}
+
+static void test_no_waiting(void)
+{
+	struct gf_error err = {""};
+	struct host_gpu_counts before, after;
+	double loss;
+	size_t correct;
+	struct device d;
+
+	open_run(&d, 4);
+	EXPECT(!make(&d, &err), "%s", err.text);
+	for (size_t batch = 4; batch > 0; batch--) {
+		before = host_gpu_counts();
+		gf_net_set_samples(d.net, 1, batch);
+		EXPECT(!enqueue(&d, batch, &err), "%s", err.text);
+		after = host_gpu_counts();
+		EXPECT(after.waits == before.waits &&
+			       after.allocations == before.allocations &&
+			       after.elsewhere == 0 &&
+			       after.enqueued > before.enqueued,
+		       "batch of %zu: %zu waits, %zu allocations, %zu on other "
+		       "streams",
+		       batch, after.waits - before.waits,
+		       after.allocations - before.allocations, after.elsewhere);
+		EXPECT(d.r.nemitted == d.m->nparams, "all are reported");
+		EXPECT(!gf_backend_cuda.result(d.net, &loss, &correct, &err) &&
+			       host_gpu_counts().waits == after.waits + 1,
+		       "the result is waited for");
+	}
+	close_run(&d);
+	EXPECT(fake_math_left() == 0, "%zu handles left", fake_math_left());
+}
+
+/* --- what fails -------------------------------------------------------------
+ */
+
+static const struct {
+	const char *call, *text; /* of net_new if `early` */
+	bool early;
+} failures[] = {
+	{"cudnnCreate", "cudnnCreate: CUDNN_STATUS_EXECUTION_FAILED", true},
+	{"cublasCreate_v2",
+	 "cublasCreate_v2: the GPU program failed to execute", true},
+	{"cudnnGetConvolutionForwardAlgorithm_v7",
+	 "layer conv0: cudnnGetConvolutionForwardAlgorithm_v7: "
+	 "CUDNN_STATUS_EXECUTION_FAILED",
+	 true},
+	{"cudnnConvolutionForward",
+	 "layer conv0: cudnnConvolutionForward: CUDNN_STATUS_EXECUTION_FAILED",
+	 false},
+	{"cudnnConvolutionBackwardData",
+	 "layer conv5: cudnnConvolutionBackwardData: "
+	 "CUDNN_STATUS_EXECUTION_FAILED",
+	 false},
+	{"cudnnConvolutionBackwardFilter",
+	 "layer conv5: cudnnConvolutionBackwardFilter: "
+	 "CUDNN_STATUS_EXECUTION_FAILED",
+	 false},
+	{"cublasGemmStridedBatchedEx",
+	 "layer fc6: cublasGemmStridedBatchedEx: the GPU program failed to "
+	 "execute",
+	 false},
+};
+
+static void test_failure(size_t f)
+{
+	struct gf_error err = {""};
+	struct device d;
+	int rc;
+
+	open_run(&d, 2);
+	if (failures[f].early)
+		fake_math_fail(failures[f].call);
+	rc = make(&d, &err);
+	fake_math_fail(failures[f].call);
+	if (!failures[f].early)
+		rc = enqueue(&d, 2, &err);
+	fake_math_fail(NULL);
+	EXPECT(rc == -EIO, "%s: got %d", failures[f].call, rc);
+	EXPECT_TEXT(err.text, failures[f].text);
+	if (d.net)
+		EXPECT(!enqueue(&d, 2, &err), "the next pass: %s", err.text);
+	close_run(&d);
+	EXPECT(fake_math_left() == 0, "%s: %zu handles left", failures[f].call,
+	       fake_math_left());
+}
+
+static void test_no_memory(void)
+{
+	struct gf_error err = {""};
+	struct device d;
+
+	open_run(&d, 2);
+	host_gpu_set_free(1000000);
+	EXPECT(make(&d, &err) == -ENOMEM && !d.net, "no memory");
+	EXPECT(strncmp(err.text, "test, batches of 2: want 3", 26) == 0 &&
+		       strstr(err.text, " bytes on GPU 0 (weights ") &&
+		       strstr(err.text, "), found 1000000 free"),
+	       "%s", err.text);
+	host_gpu_set_free((size_t)1 << 40);
+	close_run(&d);
+}
+
+static void test_no_device(void)
+{
+	struct gf_error err = {""};
+	struct device d;
+
+	open_run(&d, 2);
+	gf_nn_set_device(NULL, NULL);
+	EXPECT(make(&d, &err) == -EINVAL, "no device");
+	EXPECT_TEXT(err.text, "cuda: want a GPU to compute on");
+	close_run(&d);
+}
+
+/* A library is looked for once in a process. */
+static void test_lacking(int which, const char *text)
+{
+	const pid_t child = fork();
+	int status = 1;
+
+	if (child == 0) {
+		struct gf_error err = {""};
+		struct device d;
+
+		fake_math_lack(which);
+		open_run(&d, 2);
+		EXPECT(make(&d, &err) == -ENOTSUP && !d.net, "a library lacks");
+		EXPECT(strncmp(err.text, text, strlen(text)) == 0, "%s",
+		       err.text);
+		_exit(TEST_END());
+	}
+	EXPECT(child > 0 && waitpid(child, &status, 0) == child && status == 0,
+	       "%s: status %d", text, status);
+}
+
+/* --- the plan ----------------------------------------------------------------
+ */
+
+#define THINGS 40
+
+static bool overlap(const struct gf_gpu_thing *a, const struct gf_gpu_thing *b)
+{
+	return a->size_bytes && b->size_bytes && a->first <= b->last &&
+	       b->first <= a->last && a->at < b->at + b->size_bytes &&
+	       b->at < a->at + a->size_bytes;
+}
+
+/* What is alive at one time is the least that any plan needs. */
+static void test_plan(uint64_t seed)
+{
+	struct gf_gpu_thing t[THINGS];
+	size_t total, least = 0, n;
+
+	gf_rng_init(&rng, seed, 9);
+	n = 1 + gf_rng_below(&rng, THINGS);
+	for (size_t i = 0; i < n; i++) {
+		const size_t first = gf_rng_below(&rng, 30);
+
+		t[i] = (struct gf_gpu_thing){
+			.size_bytes = gf_rng_below(&rng, 5000),
+			.first = first,
+			.last = first + gf_rng_below(&rng, 8),
+		};
+	}
+	total = gf_gpu_plan(t, n);
+	for (size_t at = 0; at < 40; at++) {
+		size_t alive = 0;
+
+		for (size_t i = 0; i < n; i++)
+			if (t[i].first <= at && at <= t[i].last)
+				alive += t[i].size_bytes;
+		least = alive > least ? alive : least;
+	}
+	EXPECT(total >= least && total <= 2 * least + 256 * n,
+	       "plan %d: %zu bytes for %zu alive at once", (int)seed, total,
+	       least);
+	for (size_t i = 0; i < n; i++) {
+		EXPECT(t[i].at % 256 == 0 && t[i].at + t[i].size_bytes <= total,
+		       "plan %d: thing %zu at %zu", (int)seed, i, t[i].at);
+		for (size_t k = 0; k < i; k++)
+			EXPECT(!overlap(&t[i], &t[k]),
+			       "plan %d: things %zu and %zu meet", (int)seed, k,
+			       i);
+	}
+}
+
+int main(void)
+{
+	struct gf_gpu *gpu;
+	struct gf_gpu_stream *stream;
+
+	test_lacking(1, "no cuDNN here: libcudnn.so.");
+	test_lacking(2, "no cuBLAS here: libcublas.so.");
+	EXPECT(!nn_device_open(&gpu, &stream), "the emulated device");
+	test_no_waiting();
+	for (size_t f = 0; f < GF_ARRAY_LENGTH(failures); f++)
+		test_failure(f);
+	test_no_memory();
+	test_no_device();
+	for (uint64_t s = 0; s < 200; s++)
+		test_plan(s);
+	return TEST_END();
+}
