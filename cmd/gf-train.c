@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "nn/net.h"
 #include "train/assign.h"
 #include "train/choose.h"
 #include "train/log.h"
@@ -188,8 +189,10 @@ static int take_place(struct session *s, struct gf_error *err)
 		.model = &s->model,
 		.batch = s->config.training.batch,
 	};
-	int rc = gf_train_place_open(s->comm, &wish, &s->place, err);
+	int rc;
 
+	gf_nn_set_precision(gf_train_precisions[s->o->precision]);
+	rc = gf_train_place_open(s->comm, &wish, &s->place, err);
 	if (rc)
 		return rc;
 	if (s->place.note)

@@ -11,6 +11,7 @@ _gf_train() {
 	--training) mapfile -t COMPREPLY < <(compgen -f -W 'digits-lars' -- "$cur"); return ;;
 	--augment) mapfile -t COMPREPLY < <(compgen -W 'none flip crop: flip,crop:' -- "$cur"); return ;;
 	--device) mapfile -t COMPREPLY < <(compgen -W 'auto cpu cuda cuda:0 onednn ref' -- "$cur"); return ;;
+	--precision) mapfile -t COMPREPLY < <(compgen -W 'f32 f16 bf16' -- "$cur"); return ;;
 	--checkpoint) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 	--plan | --log | --trace | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 	--epochs | --steps | --batch | --accumulate | --lr | --lr-batch | \
@@ -25,7 +26,7 @@ _gf_train() {
 		--loss-scale
 		--list --print-training --seed --checkpoint --checkpoint-every
 		--resume --reshard --bad-gradients --check-replicas --log --trace --target --timeout
-		--threads --device --replay --output --quiet --verbose --help
+		--threads --device --precision --replay --output --quiet --verbose --help
 		--usage --version' -- "$cur")
 }
 complete -F _gf_train gf-train

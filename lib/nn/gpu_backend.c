@@ -153,6 +153,18 @@ static int build(struct gf_net *net, struct gf_gpu_net *g, struct gf_error *err)
 	return rc ? rc : start(g, err);
 }
 
+/* A logit's gradient is at most 1 / rows. */
+static float start_scale(const struct gf_net *net)
+{
+	float scale = 16;
+
+	if (net->precision != GF_F16)
+		return 1;
+	while (scale <= 8 * (float)(net->max_batch * net->positions))
+		scale *= 2;
+	return scale;
+}
+
 static int net_new(const struct gf_model *m, size_t max_batch,
 		   struct gf_net **net, struct gf_error *err)
 {
@@ -184,9 +196,10 @@ static int net_new(const struct gf_model *m, size_t max_batch,
 		.dtype = n->precision,
 		.channels_last = gf_gpu_wants_channels_last(m, n->precision),
 		.io = gf_xcalloc(m->nlayers, sizeof(*g->io)),
-		.unscale = 1,
 	};
 	n->tell = tell;
+	n->loss_scale = start_scale(n);
+	g->unscale = 1 / n->loss_scale;
 	for (size_t l = 0; l < m->nlayers; l++)
 		init_io(g, l);
 	rc = build(n, g, err);

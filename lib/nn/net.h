@@ -35,7 +35,7 @@ struct gf_gpu_stream;
  * net's stream and returns: what it reads must stay in place until the stream
  * is past it. Nothing in a pass makes the host wait, nothing is allocated and
  * no address is kept, so that a pass can be captured into a graph
- * (gpu/gpu.h). on_grad is called once the kernels that complete a gradient
+ * (gpu/gpu.h) once one of its batch size has run. on_grad is called once the kernels that complete a gradient
  * are enqueued. What is wrong with labels and word numbers shows in result.
  */
 struct gf_net;
@@ -97,8 +97,10 @@ void gf_nn_set_device(struct gf_gpu *gpu, struct gf_gpu_stream *stream);
 void gf_nn_set_precision(enum gf_dtype dtype);
 
 /* Gradients are `scale` times as large inside the backward passes that follow
- * (a power of two; 1 at the start), so that f16 does not lose small ones. Those
- * outside are not: too large a scale shows as infinity or NaN in them. */
+ * (a power of two), so that f16 does not lose small ones. Those outside are
+ * not: too large a scale shows as infinity or NaN in them. At the start 1; in
+ * f16 such that no gradient of a logit is above 16. A graph keeps that of its
+ * capture. */
 void gf_net_set_loss_scale(struct gf_net *net, float scale);
 
 /* Dropout of the following passes: what sample i of a batch loses depends on

@@ -18,6 +18,8 @@ static const char *const bad_gradient_names[] = {"end", "skip", NULL};
 
 #define AT(field) offsetof(struct gf_train_options, field)
 
+static const char *const precision_names[] = {"f32", "f16", "bf16", NULL};
+
 const struct gf_setting gf_train_settings[] = {
 	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan),
 	 "exchange gradients by this plan"},
@@ -106,9 +108,14 @@ const struct gf_setting gf_train_settings[] = {
 	 "compute threads per rank (its share of the cores)", 1, 4096},
 	{"device", "NAME", 5, GF_SETTING_TEXT, AT(device),
 	 "auto, cpu, cuda, cuda:N, or the name of a backend (auto)"},
+	{"precision", "TYPE", 5, GF_SETTING_CHOICE, AT(precision),
+	 "of weights and activations on a GPU: f32, f16 or bf16 (f32)",
+	 .names = precision_names},
 	{"replay", NULL, 5, GF_SETTING_FLAG, AT(replay),
 	 "sleep while the plan's model would compute; communicate for real"},
 };
+
+const enum gf_dtype gf_train_precisions[] = {GF_F32, GF_F16, GF_BF16};
 
 const size_t gf_train_nsettings = GF_ARRAY_LENGTH(gf_train_settings);
 

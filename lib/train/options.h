@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/settings.h"
@@ -19,6 +20,7 @@ struct gf_train_options {
 	struct gf_training training; /* strings borrowed from the arguments */
 	const char *loss_scale;
 	int bad_gradients; /* 0 end, 1 skip */
+	int precision;     /* of gf_train_precisions */
 	const char *checkpoint;
 	size_t steps, checkpoint_every, check_every, threads;
 	double timeout_s, target;
@@ -27,6 +29,8 @@ struct gf_train_options {
 
 extern const struct gf_setting gf_train_settings[];
 extern const size_t gf_train_nsettings;
+/* In the order of what --precision knows. */
+extern const enum gf_dtype gf_train_precisions[];
 
 void gf_train_options_init(struct gf_train_options *o);
 /* What contradicts itself, whatever the documents say: -EINVAL. Reads

@@ -409,6 +409,14 @@ forget() {
 	one_line
 }
 
+@test "backends on the host compute in f32" {
+	wants 0 gf-train -q --device cpu --precision f32 --steps 2
+	wants 1 gf-train -q --device ref --precision f16 --steps 2
+	says 'gf-train: ref computes in f32, not in f16'
+	wants 2 gf-train -q --precision f8
+	says 'gf-train: --precision: want f32, f16 or bf16, got "f8"'
+}
+
 @test "--device cuda says what is missing, auto does without" {
 	[ ! -e /dev/nvidia0 ] || skip "this machine has a GPU"
 	wants 3 gf-train --device cuda --steps 1
