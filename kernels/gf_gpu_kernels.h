@@ -54,7 +54,7 @@ struct gf_gpu_tensors {
 	 * short, the tensors before this one have */
 	const size_t *pieces;
 	size_t npieces;       /* pieces[count], on the host */
-	const uint8_t *plain; /* per tensor: 1 keeps a trust of 1 */
+	const uint8_t *plain; /* per tensor, 1: trust 1 and no weight decay */
 };
 
 #define GF_GPU_PIECE 4096
@@ -86,6 +86,7 @@ struct gf_gpu_kernels {
 	void (*lars_f32)(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
 			 const struct gf_gpu_tensors *t, const uint32_t *skip,
 			 const float *grad, float *weight, float *velocity);
+	size_t (*lars_work_bytes)(const struct gf_gpu_tensors *t);
 	/* *flag |= 1 if something is infinite or NaN */
 	void (*nonfinite_f32)(struct gf_gpu_stream *s, const float *x,
 			      uint32_t *flag, size_t n);

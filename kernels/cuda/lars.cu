@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(THREADS)
 		w += of_warp[i].weight;
 	}
 	out[tensor] = t.plain[tensor]
-			      ? factors{o.step.scale, (float)o.weight_decay}
+			      ? factors{o.step.scale, 0}
 			      : factors_of(o, g, w);
 }
 

@@ -8,6 +8,7 @@ const struct gf_gpu_kernels gf_gpu_kernels_cuda = {
 	.axpby_f32 = gf_cuda_axpby_f32,
 	.sgd_f32 = gf_cuda_sgd_f32,
 	.lars_f32 = gf_cuda_lars_f32,
+	.lars_work_bytes = gf_gpu_lars_work_bytes,
 	.nonfinite_f32 = gf_cuda_nonfinite_f32,
 	.chunk_norms_f32 = gf_cuda_chunk_norms_f32,
 	.gather_chunks_f32 = gf_cuda_gather_chunks_f32,

@@ -125,6 +125,17 @@ int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err)
 	return rc;
 }
 
+void gf_device_lane_keep(struct gf_device_lane *l, void *data,
+			 size_t size_bytes)
+{
+	struct gf_error ignored;
+
+	if (!l->nccl->keep ||
+	    l->nccl->keep(l->all, data, size_bytes, &l->kept, &ignored))
+		l->kept = NULL;
+	(void)settle(l, l->all, &ignored);
+}
+
 /* --- what a program does -------------------------------------------------- */
 
 static float *at(const struct gf_device_lane *l, float *data,
@@ -355,6 +366,7 @@ void gf_device_lane_abort(struct gf_device_lane *l)
 	for (i = 0; i < l->nteams; i++)
 		l->nccl->abort(l->teams[i].comm);
 	l->nteams = 0;
+	l->kept = NULL; /* goes with the communicator */
 	l->nccl->abort(l->all);
 	l->all = NULL;
 }
@@ -367,6 +379,8 @@ void gf_device_lane_close(struct gf_device_lane *l)
 		return;
 	for (i = 0; i < l->nteams; i++)
 		l->nccl->destroy(l->teams[i].comm);
+	if (l->kept)
+		l->nccl->leave(l->all, l->kept);
 	l->nccl->destroy(l->all);
 	free(l->teams);
 	l->gpu->ops->free(l->gpu, l->scratch);

@@ -39,6 +39,7 @@ struct gf_device_lane {
 	size_t scratch_room, wire_room;   /* what is reserved, likewise */
 	float *scratch;
 	char *wire;
+	void *kept; /* NCCL's handle of the messages' memory; NULL: none */
 };
 
 /* On all ranks, with the id that one of them has made. The fields down to
@@ -54,6 +55,10 @@ int gf_device_lane_prepare(struct gf_device_lane *l,
 /* After the last of them: the memory. More programs may be prepared later, and
  * memory for them reserved, while nothing is under way. */
 int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err);
+/* All messages lie there: NCCL reads and writes it directly where it can. What
+ * it refuses costs speed, nothing else. */
+void gf_device_lane_keep(struct gf_device_lane *l, void *data,
+			 size_t size_bytes);
 /* Enqueues it on data; allocates nothing. */
 int gf_device_lane_run(struct gf_device_lane *l,
 		       const struct gf_device_program *p, float *data,

@@ -227,28 +227,37 @@ int gf_device_engine_join(struct gf_device_engine *e, struct gf_error *err)
 	return rc;
 }
 
-static int event_s(const struct gf_device_engine *e, struct gf_gpu_event *event,
-		   double *seconds, struct gf_error *err)
+/* Of the step-th step, from 1. */
+static int take_times(struct gf_device_engine *e, uint64_t step,
+		      struct gf_message_times *times, struct gf_error *err)
 {
-	return e->k.gpu->ops->event_s(e->k.gpu,
-				      e->begun[(e->step - 1) % GF_DEVICE_DEPTH],
-				      event, seconds, err);
-}
-
-static int take_times(struct gf_device_engine *e, struct gf_error *err)
-{
+	const struct gf_gpu_ops *ops = e->k.gpu->ops;
+	struct gf_gpu_event *begun = e->begun[(step - 1) % GF_DEVICE_DEPTH];
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < e->nmessages && !rc; i++) {
-		const struct gf_device_events *at = events_of(e, i);
-		struct gf_message_times *t = &e->times[i];
+		const struct gf_device_events *at = gf_device_events_of(
+			e, (step - 1) * e->nmessages + i);
+		struct gf_message_times *t = &times[i];
 
-		rc = event_s(e, at->ready, &t->ready_s, err);
-		rc = rc ? rc : event_s(e, at->start, &t->start_s, err);
-		rc = rc ? rc : event_s(e, at->end, &t->end_s, err);
+		rc = ops->event_s(e->k.gpu, begun, at->ready, &t->ready_s, err);
+		rc = rc ? rc
+			: ops->event_s(e->k.gpu, begun, at->start, &t->start_s,
+				       err);
+		rc = rc ? rc
+			: ops->event_s(e->k.gpu, begun, at->end, &t->end_s,
+				       err);
 	}
 	return rc;
+}
+
+int gf_device_engine_times_before(struct gf_device_engine *e,
+				  struct gf_message_times *times,
+				  struct gf_error *err)
+{
+	assert(e->step > 1);
+	return take_times(e, e->step - 1, times, err);
 }
 
 /* The watching thread looks at the same events, and gives up in time. */
@@ -268,13 +277,23 @@ int gf_device_engine_sync(struct gf_device_engine *e, struct gf_error *err)
 		if (!rc && !ended)
 			gf_backoff_wait(&backoff);
 	}
-	return rc || !e->step ? rc : take_times(e, err);
+	return rc || !e->step ? rc : take_times(e, e->step, e->times, err);
 }
 
 const struct gf_message_times *
 gf_device_engine_times(const struct gf_device_engine *e)
 {
 	return e->times;
+}
+
+int gf_device_engine_check(struct gf_device_engine *e, struct gf_error *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&e->thread.lock);
+	rc = gf_comm_thread_kept(&e->thread, err);
+	pthread_mutex_unlock(&e->thread.lock);
+	return rc;
 }
 
 size_t gf_device_engine_lane(const struct gf_device_engine *e, size_t message)

@@ -74,6 +74,13 @@ int gf_device_engine_sync(struct gf_device_engine *e, struct gf_error *err);
 /* Of the step that sync saw end, from its begin on the device. */
 const struct gf_message_times *
 gf_device_engine_times(const struct gf_device_engine *e);
+/* Of the step before the one that was begun last; all of it has ended. To
+ * times, the plan's nmessages. */
+int gf_device_engine_times_before(struct gf_device_engine *e,
+				  struct gf_message_times *times,
+				  struct gf_error *err);
+/* The failure that is kept, or 0. */
+int gf_device_engine_check(struct gf_device_engine *e, struct gf_error *err);
 /* As gf_engine_call. */
 int gf_device_engine_call(struct gf_device_engine *e,
 			  int (*fn)(struct gf_comm *comm, void *ctx,

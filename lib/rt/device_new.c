@@ -180,6 +180,15 @@ static int on_wait(void *ctx, struct gf_error *err)
 	return c->on_wait ? c->on_wait(c->on_wait_ctx, err) : 0;
 }
 
+static size_t messages_bytes(const struct gf_device_engine *e)
+{
+	size_t sum = 0, i;
+
+	for (i = 0; i < e->nmessages; i++)
+		sum += e->messages[i].count_elems * sizeof(float);
+	return sum;
+}
+
 static int open_lane(struct gf_device_engine *e, size_t lane,
 		     struct gf_error *err)
 {
@@ -208,6 +217,8 @@ static int open_lane(struct gf_device_engine *e, size_t lane,
 			rc = gf_device_lane_prepare(l, &e->messages[i].program,
 						    err);
 	rc = rc ? rc : gf_device_lane_reserve(l, err);
+	if (!rc)
+		gf_device_lane_keep(l, e->k.data, messages_bytes(e));
 	if (rc)
 		gf_error_prefix(err, "lane %zu", lane);
 	return gf_comm_agree(c, rc, err);

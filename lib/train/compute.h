@@ -31,7 +31,8 @@ struct gf_compute_ops {
 	/* Forward and loss of this rank's batch; on a device they are merely
 	 * begun. */
 	int (*forward)(struct gf_compute *c, struct gf_error *err);
-	/* Returns when all gradients lie in `grads`, the host's. */
+	/* Returns when all gradients lie in `grads`; of a net whose gradients
+	 * stay on the device, when that is enqueued. */
 	int (*backward)(struct gf_compute *c, float *grads,
 			void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			struct gf_error *err);
@@ -57,6 +58,7 @@ struct gf_net_config {
 	struct gf_gpu *gpu; /* of a backend on_device, and where it computes */
 	struct gf_gpu_stream *stream;
 	double timeout_s; /* for the gpu to end a pass */
+	bool stays; /* on the device: gradients, and the update of params */
 	size_t batch, accumulate; /* micro-batches of `batch` in a step */
 	int ranks, rank; /* a rank behind the last serves: it computes nothing,
 			  * and its gradients, which nobody adds, are ready */
@@ -73,6 +75,9 @@ float *gf_compute_running(struct gf_compute *c, size_t *count);
  * what was read into the host's arrays, parameters too, goes to the device. */
 int gf_compute_fetch(struct gf_compute *c, struct gf_error *err);
 int gf_compute_send(struct gf_compute *c, struct gf_error *err);
+/* The device's; NULL on the host. */
+float *gf_compute_device_params(const struct gf_compute *c);
+float *gf_compute_device_grads(const struct gf_compute *c);
 /* What the updates of params tell; none if nobody wants to know. */
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c);
 

@@ -97,6 +97,10 @@ static int backward(struct gf_compute *c, float *grads,
 		on_grad(ctx, i);
 	if (serves(k))
 		return 0;
+	if (k->stays)
+		return k->backend->backward(n->net,
+					    gf_net_device_params(n->device),
+					    grads, on_grad, ctx, err);
 	if (n->device)
 		return gf_net_device_backward(n->device, k->backend, n->net,
 					      grads, on_grad, ctx, err);
@@ -117,7 +121,9 @@ static int update(struct gf_compute *c, struct gf_method *m, size_t step,
 	struct net *n = c->priv;
 
 	gf_method_update(m, step, lr);
-	return n->device ? gf_net_device_join(n->device, err) : 0;
+	return n->device && !n->config.stays
+		       ? gf_net_device_join(n->device, err)
+		       : 0;
 }
 
 /* --- what is kept where --------------------------------------------------- */
@@ -162,10 +168,24 @@ int gf_compute_send(struct gf_compute *c, struct gf_error *err)
 
 	if (!n->device)
 		return 0;
-	gf_net_device_changed(n->device, 0,
-			      gf_model_param_count(n->config.model));
-	rc = gf_net_device_join(n->device, err);
+	rc = gf_net_device_send(n->device, gf_net_device_params(n->device),
+				n->config.params,
+				gf_model_param_count(n->config.model), err);
 	return rc ? rc : set_running(n, n->running, err);
+}
+
+float *gf_compute_device_params(const struct gf_compute *c)
+{
+	const struct net *n = c->priv;
+
+	return n->device ? gf_net_device_params(n->device) : NULL;
+}
+
+float *gf_compute_device_grads(const struct gf_compute *c)
+{
+	const struct net *n = c->priv;
+
+	return n->device ? gf_net_device_grads(n->device) : NULL;
 }
 
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
@@ -173,7 +193,7 @@ struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
 	struct net *n = c->priv;
 	struct gf_optim_watch watch = {NULL, NULL};
 
-	if (n->device)
+	if (n->device && !n->config.stays)
 		watch = (struct gf_optim_watch){gf_net_device_changed,
 						n->device};
 	return watch;
@@ -262,7 +282,7 @@ static const struct gf_compute_ops net_ops = {
 	.close = close_net,
 };
 
-static const struct gf_compute_ops device_ops = {
+static const struct gf_compute_ops staged_ops = {
 	.load = load,
 	.forward = forward,
 	.backward = backward,
@@ -284,6 +304,7 @@ static int open_device(struct net *n, struct gf_error *err)
 			.values = k->batch * gf_shape_elems(&k->data->shape),
 			.labels = k->batch * k->data->positions,
 			.timeout_s = k->timeout_s,
+			.stays = k->stays,
 		},
 		&n->device, err);
 
@@ -304,7 +325,8 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 			   sizeof(*n->values));
 	n->labels = gf_xcalloc(config->batch * config->data->positions,
 			       sizeof(*n->labels));
-	c->ops = config->backend->on_device ? &device_ops : &net_ops;
+	c->ops = config->backend->on_device && !config->stays ? &staged_ops
+							      : &net_ops;
 	c->priv = n;
 	if (!serves(config))
 		n->loader = gf_loader_new(&(struct gf_loader_config){

@@ -20,9 +20,9 @@ struct stretch {
 };
 
 static struct gf_train_times times_of(const struct gf_timeline *timeline,
-				      struct gf_engine *e)
+				      const struct gf_method *m)
 {
-	struct gf_engine_totals totals = gf_engine_totals(e);
+	struct gf_engine_totals totals = gf_method_totals(m);
 
 	return (struct gf_train_times){timeline->parts, totals.hooks_s,
 				       totals.coding_s};
@@ -30,7 +30,7 @@ static struct gf_train_times times_of(const struct gf_timeline *timeline,
 
 static struct gf_train_times times_now(const struct gf_trainer *t)
 {
-	return times_of(&t->result->timeline, t->method.engine);
+	return times_of(&t->result->timeline, &t->method);
 }
 
 static struct gf_train_times times_since(const struct gf_train_times *before,
@@ -226,21 +226,22 @@ static int after_step(struct gf_trainer *t, size_t step, struct stretch *here,
 }
 
 /* What all ranks have sent. */
-static int add_up_bytes(struct gf_team *team, struct gf_train_result *result,
+static int add_up_bytes(struct gf_method *m, struct gf_train_result *result,
 			struct gf_error *err)
 {
-	size_t ranks = (size_t)team->comm->ranks, r;
+	struct gf_team team = gf_method_team(m);
+	size_t ranks = (size_t)team.comm->ranks, r;
 	uint64_t steps = result->last_step - result->first_step + 1;
-	uint64_t own[2] = {gf_engine_totals(team->engine).sent_bytes,
-			   steps * gf_engine_dense_bytes(team->engine)};
+	uint64_t own[2] = {gf_method_totals(m).sent_bytes,
+			   steps * gf_method_dense_bytes(m)};
 	uint64_t *all = gf_xcalloc(2 * ranks, sizeof(*all));
-	int rc = gf_team_allgather(team, own, sizeof(own), all, err);
+	int rc = gf_team_allgather(&team, own, sizeof(own), all, err);
 
 	for (r = 0; r < ranks && !rc; r++) {
 		result->sent_bytes += all[2 * r];
 		result->dense_bytes += all[2 * r + 1];
 	}
-	result->times = times_of(&result->timeline, team->engine);
+	result->times = times_of(&result->timeline, m);
 	free(all);
 	return rc;
 }
@@ -263,7 +264,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	size_t step;
 	int rc = 0;
 
-	gf_engine_count_from(t->method.engine, t->result->last_step);
+	gf_method_count_from(&t->method, t->result->last_step);
 	/* first of all in this run's steps and parts: a checkpoint of the other
 	 * ranks may have a higher step and would count as newer */
 	if (t->resharded)
@@ -289,7 +290,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	 */
 	if (!rc && !t->result->test.part)
 		rc = test(t, t->result->last_step, err);
-	return rc ? rc : add_up_bytes(&t->team, t->result, err);
+	return rc ? rc : add_up_bytes(&t->method, t->result, err);
 }
 
 int gf_train_run(const struct gf_train_config *config,
@@ -322,7 +323,6 @@ int gf_train_replay(const struct gf_train_config *config,
 	struct gf_step_outcome outcome;
 	struct gf_stepper stepper = {&compute, &method, &result->timeline,
 				     1,        NULL,    NULL};
-	struct gf_team team = {config->comm, NULL};
 	size_t steps = config->steps ? config->steps : REPLAY_STEPS, step;
 	int rc;
 
@@ -343,9 +343,8 @@ int gf_train_replay(const struct gf_train_config *config,
 			result->last_step = step;
 		tell_progress(config, step, steps);
 	}
-	team.engine = method.engine;
 	if (!rc)
-		rc = add_up_bytes(&team, result, err);
+		rc = add_up_bytes(&method, result, err);
 	if (!config->comm->broken)
 		gf_method_close(&method);
 	compute.ops->close(&compute);

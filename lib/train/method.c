@@ -61,9 +61,9 @@ static int open_flight(struct gf_method *m, struct gf_error *err)
 	return 0;
 }
 
-int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
-		   struct gf_error *err)
+static int host_open(struct gf_method *m, struct gf_error *err)
 {
+	const struct gf_method_env *env = &m->env;
 	struct gf_exchange_env exchange = {
 		.comm = env->comm,
 		.plan = env->plan,
@@ -74,14 +74,9 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		.gpu = env->gpu,
 		.scaled = env->scale.used,
 	};
-	struct gf_team team = {env->comm, NULL};
+	struct gf_team team = {.comm = env->comm};
 	int rc;
 
-	memset(m, 0, sizeof(*m));
-	m->env = *env;
-	m->scale = env->scale;
-	m->opened = true;
-	m->times = gf_xcalloc(env->plan->nmessages + 1, sizeof(*m->times));
 	rc = gf_exchange_open(&m->exchange, &exchange, err);
 	if (rc)
 		return rc;
@@ -99,19 +94,19 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 	return gf_team_agree(&team, rc, err);
 }
 
-float *gf_method_begin(struct gf_method *m, size_t step)
+static float *host_begin(struct gf_method *m, size_t step)
 {
 	m->exchange.scale[slot_of(m, m->begun)] = m->scale.now;
 	m->begun++;
 	return gf_exchange_begin(&m->exchange, step);
 }
 
-void gf_method_ready(struct gf_method *m, size_t tensor)
+static void host_ready(struct gf_method *m, size_t tensor)
 {
 	gf_engine_ready(m->engine, tensor);
 }
 
-void gf_method_backward_end(struct gf_method *m)
+static void host_backward_end(struct gf_method *m)
 {
 	gf_engine_backward_end(m->engine);
 }
@@ -168,7 +163,7 @@ static int inspect(struct gf_method *m, size_t step, struct gf_error *err)
 	return 0;
 }
 
-int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err)
+static int host_exchange(struct gf_method *m, size_t step, struct gf_error *err)
 {
 	size_t stale =
 		step <= m->env.plan->pipeline_warmup_steps ? 1 : depth(m);
@@ -187,7 +182,7 @@ int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err)
 	return rc || !m->env.params ? rc : inspect(m, step, err);
 }
 
-void gf_method_update(struct gf_method *m, size_t step, double lr)
+static void host_update(struct gf_method *m, size_t step, double lr)
 {
 	size_t slot = slot_of(m, m->applied);
 
@@ -203,7 +198,7 @@ void gf_method_update(struct gf_method *m, size_t step, double lr)
 		m->exchange.ops->drop(&m->exchange, slot);
 }
 
-uint64_t gf_method_sent_bytes(struct gf_method *m)
+static uint64_t host_sent_bytes(struct gf_method *m)
 {
 	uint64_t before = m->told_bytes;
 
@@ -211,7 +206,7 @@ uint64_t gf_method_sent_bytes(struct gf_method *m)
 	return m->told_bytes - before;
 }
 
-const struct gf_message_times *gf_method_times(const struct gf_method *m)
+static const struct gf_message_times *host_times(const struct gf_method *m)
 {
 	return m->times;
 }
@@ -244,17 +239,8 @@ static void flight_state(struct gf_method *m, struct gf_state *s)
 				->rule = rule;
 }
 
-void gf_method_state(struct gf_method *m, struct gf_state *s)
+static void host_state(struct gf_method *m, struct gf_state *s)
 {
-	gf_update_state(&m->updater, s);
-	gf_state_add_words(s, GF_STATE_SHARED, "train.skipped", "U64",
-			   &m->skipped, 1);
-	if (m->scale.dynamic) {
-		gf_state_add_words(s, GF_STATE_SHARED, "loss_scale.now", "F64",
-				   &m->scale.now, 1);
-		gf_state_add_words(s, GF_STATE_SHARED, "loss_scale.good", "U64",
-				   &m->scale.good, 1);
-	}
 	if (m->flight)
 		flight_state(m, s);
 	if (m->exchange.ops->state)
@@ -282,7 +268,7 @@ static void keep(struct gf_method *m, size_t age)
 	m->flight_scale[age] = m->exchange.scale[slot_of(m, index)];
 }
 
-int gf_method_settle(struct gf_method *m, struct gf_error *err)
+static int host_settle(struct gf_method *m, struct gf_error *err)
 {
 	size_t age;
 	int rc = await(m, m->begun, err);
@@ -297,7 +283,7 @@ int gf_method_settle(struct gf_method *m, struct gf_error *err)
 }
 
 /* The next step that is begun will be in slot 0: those in flight end there. */
-int gf_method_restore(struct gf_method *m, struct gf_error *err)
+static int host_restore(struct gf_method *m, struct gf_error *err)
 {
 	size_t n = pool_elems(m), age;
 
@@ -324,19 +310,101 @@ int gf_method_restore(struct gf_method *m, struct gf_error *err)
 
 /* What is under way is waited for: a rank that left would take the others'
  * partner away. */
-void gf_method_close(struct gf_method *m)
+static void host_close(struct gf_method *m)
 {
 	struct gf_error ignored;
 
-	if (!m->opened)
-		return;
 	if (!m->env.comm->broken)
 		(void)await(m, m->begun, &ignored);
 	gf_exchange_close(&m->exchange);
 	gf_update_close(&m->updater);
-	free(m->times);
 	free(m->flight);
 	free(m->flight_bad);
 	free(m->flight_scale);
+}
+
+static struct gf_engine_totals host_totals(const struct gf_method *m)
+{
+	return gf_engine_totals(m->engine);
+}
+
+static uint64_t host_dense_bytes(const struct gf_method *m)
+{
+	return gf_engine_dense_bytes(m->engine);
+}
+
+static double host_handling_s(const struct gf_method *m)
+{
+	return gf_engine_handling_s(m->engine);
+}
+
+static void host_count_from(struct gf_method *m, size_t steps)
+{
+	gf_engine_count_from(m->engine, steps);
+}
+
+const struct gf_method_ops gf_method_host = {
+	.name = "host",
+	.open = host_open,
+	.begin = host_begin,
+	.ready = host_ready,
+	.backward_end = host_backward_end,
+	.exchange = host_exchange,
+	.update = host_update,
+	.sent_bytes = host_sent_bytes,
+	.times = host_times,
+	.totals = host_totals,
+	.dense_bytes = host_dense_bytes,
+	.handling_s = host_handling_s,
+	.count_from = host_count_from,
+	.state = host_state,
+	.settle = host_settle,
+	.restore = host_restore,
+	.close = host_close,
+};
+
+/* --- any -------------------------------------------------------------------
+ */
+
+int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
+		   struct gf_error *err)
+{
+	memset(m, 0, sizeof(*m));
+	m->ops = env->nccl ? &gf_method_device : &gf_method_host;
+	m->env = *env;
+	m->scale = env->scale;
+	m->times = gf_xcalloc(env->plan->nmessages + 1, sizeof(*m->times));
+	return m->ops->open(m, err);
+}
+
+void gf_method_state(struct gf_method *m, struct gf_state *s)
+{
+	gf_update_state(&m->updater, s);
+	gf_state_add_words(s, GF_STATE_SHARED, "train.skipped", "U64",
+			   &m->skipped, 1);
+	if (m->scale.dynamic) {
+		gf_state_add_words(s, GF_STATE_SHARED, "loss_scale.now", "F64",
+				   &m->scale.now, 1);
+		gf_state_add_words(s, GF_STATE_SHARED, "loss_scale.good", "U64",
+				   &m->scale.good, 1);
+	}
+	if (m->ops->state)
+		m->ops->state(m, s);
+}
+
+struct gf_team gf_method_team(const struct gf_method *m)
+{
+	return (struct gf_team){.comm = m->env.comm,
+				.engine = m->engine,
+				.device = m->device,
+				.workers = m->env.plan->ranks};
+}
+
+void gf_method_close(struct gf_method *m)
+{
+	if (!m->ops)
+		return;
+	m->ops->close(m);
+	free(m->times);
 	memset(m, 0, sizeof(*m));
 }

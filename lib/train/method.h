@@ -10,9 +10,11 @@
 #include "comm/comm.h"
 #include "doc/plan.h"
 #include "optim/optimizer.h"
+#include "gpu/gpu.h"
 #include "train/exchange.h"
 #include "train/scale.h"
 #include "train/state.h"
+#include "train/team.h"
 #include "train/update.h"
 
 /*
@@ -45,17 +47,26 @@ struct gf_method_env {
 	const struct gf_optim_config *optim; /* NULL: a replay */
 	struct gf_loss_scale scale;
 	struct gf_optim_watch watch; /* of params, as they are updated */
-	struct gf_gpu *gpu; /* that copies gradients from the host's memory;
-			     * NULL: none */
+	struct gf_gpu *gpu; /* that computes; NULL: none */
+	/* Gradients go from GPU to GPU, and the update is computed there;
+	 * NULL: on the host, from whose memory the gpu copies. */
+	const struct gf_nccl_ops *nccl;
+	struct gf_gpu_stream *stream;
+	/* then the device's, of all params; device_grads whole */
+	float *device_params, *device_grads;
 	double timeout_s;
 	bool skip_bad; /* a step with a bad gradient: skip it, else end */
 };
 
 struct gf_method {
+	const struct gf_method_ops *ops;
 	struct gf_method_env env;
-	struct gf_exchange exchange;
 	struct gf_update updater;
-	struct gf_engine *engine; /* for everything else that communicates */
+	/* One of them, for everything else that communicates, too. */
+	struct gf_engine *engine;
+	struct gf_device_engine *device;
+	void *priv; /* of a device */
+	struct gf_exchange exchange; /* of the host, like what follows */
 	/* Steps of this process and those in flight that it began with: begun,
 	 * whose messages were seen to end, and applied. The i-th (from 0) is in
 	 * slot (i + shift) % K. */
@@ -74,8 +85,31 @@ struct gf_method {
 	uint64_t skipped; /* steps so far */
 	struct gf_message_times *times;
 	uint64_t told_bytes; /* sent, and told of */
-	bool opened;
 };
+
+/* Where gradients come together: on the host, or on GPUs. */
+struct gf_method_ops {
+	const char *name;
+	int (*open)(struct gf_method *m, struct gf_error *err);
+	float *(*begin)(struct gf_method *m, size_t step);
+	void (*ready)(struct gf_method *m, size_t tensor);
+	void (*backward_end)(struct gf_method *m);
+	int (*exchange)(struct gf_method *m, size_t step, struct gf_error *err);
+	void (*update)(struct gf_method *m, size_t step, double lr);
+	uint64_t (*sent_bytes)(struct gf_method *m);
+	const struct gf_message_times *(*times)(const struct gf_method *m);
+	struct gf_engine_totals (*totals)(const struct gf_method *m);
+	uint64_t (*dense_bytes)(const struct gf_method *m);
+	double (*handling_s)(const struct gf_method *m);
+	void (*count_from)(struct gf_method *m, size_t steps);
+	/* (optional) */
+	void (*state)(struct gf_method *m, struct gf_state *s);
+	int (*settle)(struct gf_method *m, struct gf_error *err);
+	int (*restore)(struct gf_method *m, struct gf_error *err);
+	void (*close)(struct gf_method *m);
+};
+
+extern const struct gf_method_ops gf_method_host, gf_method_device;
 
 /* Refuses a plan that no method here does: -ENOTSUP says what is missing. */
 int gf_method_check(const struct gf_plan *plan, struct gf_error *err);
@@ -85,27 +119,78 @@ const char *gf_method_name(const struct gf_plan *plan);
 /* Collective: returns after all ranks have agreed. */
 int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		   struct gf_error *err);
-float *gf_method_begin(struct gf_method *m, size_t step);
-void gf_method_ready(struct gf_method *m, size_t tensor);
-void gf_method_backward_end(struct gf_method *m);
-/* 1: a gradient is infinite or not a number, which ends the run on all ranks
- * alike; err names the tensor and the step. */
-int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err);
-/* In a replay nothing but the order of things. */
-void gf_method_update(struct gf_method *m, size_t step, double lr);
-/* Bytes that this rank has sent since it was last asked. */
-uint64_t gf_method_sent_bytes(struct gf_method *m);
-/* Times of the messages that the last exchange waited for, by the plan's
- * nmessages; NAN if there was nothing to wait for; borrowed. */
-const struct gf_message_times *gf_method_times(const struct gf_method *m);
 /* Adds what must survive a stop, apart from the parameters. */
 void gf_method_state(struct gf_method *m, struct gf_state *s);
-/* Before the state is looked at: waits for what is under way, which changes
- * nothing of the results. */
-int gf_method_settle(struct gf_method *m, struct gf_error *err);
-/* After it was read: goes on from there. -EINVAL: it cannot be. */
-int gf_method_restore(struct gf_method *m, struct gf_error *err);
+/* What it communicates with beside gradients. */
+struct gf_team gf_method_team(const struct gf_method *m);
 /* Accepts one whose open failed, and one that is all zero. */
 void gf_method_close(struct gf_method *m);
+
+/* Where backward writes: the device's memory if gradients stay there. */
+static inline float *gf_method_begin(struct gf_method *m, size_t step)
+{
+	return m->ops->begin(m, step);
+}
+static inline void gf_method_ready(struct gf_method *m, size_t tensor)
+{
+	m->ops->ready(m, tensor);
+}
+static inline void gf_method_backward_end(struct gf_method *m)
+{
+	m->ops->backward_end(m);
+}
+/* 1: a gradient is infinite or not a number, which ends the run on all ranks
+ * alike; err names the step, and the tensor where it is known. */
+static inline int gf_method_exchange(struct gf_method *m, size_t step,
+				     struct gf_error *err)
+{
+	return m->ops->exchange(m, step, err);
+}
+/* In a replay nothing but the order of things. */
+static inline void gf_method_update(struct gf_method *m, size_t step, double lr)
+{
+	m->ops->update(m, step, lr);
+}
+/* Bytes that this rank has sent since it was last asked. */
+static inline uint64_t gf_method_sent_bytes(struct gf_method *m)
+{
+	return m->ops->sent_bytes(m);
+}
+/* Times of the messages that the last exchange waited for, by the plan's
+ * nmessages; NAN if there was nothing to wait for; borrowed. */
+static inline const struct gf_message_times *
+gf_method_times(const struct gf_method *m)
+{
+	return m->ops->times(m);
+}
+/* As gf_engine_totals, _dense_bytes, _handling_s and _count_from. */
+static inline struct gf_engine_totals
+gf_method_totals(const struct gf_method *m)
+{
+	return m->ops->totals(m);
+}
+static inline uint64_t gf_method_dense_bytes(const struct gf_method *m)
+{
+	return m->ops->dense_bytes(m);
+}
+static inline double gf_method_handling_s(const struct gf_method *m)
+{
+	return m->ops->handling_s(m);
+}
+static inline void gf_method_count_from(struct gf_method *m, size_t steps)
+{
+	m->ops->count_from(m, steps);
+}
+/* Before the state is looked at: waits for what is under way, which changes
+ * nothing of the results. 1: as exchange. */
+static inline int gf_method_settle(struct gf_method *m, struct gf_error *err)
+{
+	return m->ops->settle(m, err);
+}
+/* After it was read: goes on from there. -EINVAL: it cannot be. */
+static inline int gf_method_restore(struct gf_method *m, struct gf_error *err)
+{
+	return m->ops->restore(m, err);
+}
 
 #endif

@@ -83,7 +83,7 @@ static int make(struct gf_net_device *d, struct gf_error *err)
 	rc = rc ? rc : ops->event_new(d->k.gpu, true, &d->ended, err);
 	for (i = 0; i < 2 && !rc; i++)
 		rc = make_buffer(d, &d->buffers[i], err);
-	if (rc)
+	if (rc || d->k.stays)
 		return rc;
 	return gf_stage_new(
 		&(struct gf_stage_config){
@@ -190,9 +190,14 @@ int gf_net_device_input(struct gf_net_device *d,
 
 /* --- a pass --------------------------------------------------------------- */
 
-const float *gf_net_device_params(const struct gf_net_device *d)
+float *gf_net_device_params(const struct gf_net_device *d)
 {
 	return d->params;
+}
+
+float *gf_net_device_grads(const struct gf_net_device *d)
+{
+	return d->grads;
 }
 
 int gf_net_device_forward(struct gf_net_device *d, bool ends,

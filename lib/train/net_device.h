@@ -2,6 +2,7 @@
 #ifndef GF_TRAIN_NET_DEVICE_H
 #define GF_TRAIN_NET_DEVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,7 +14,7 @@
  * The arrays of a net that computes on a GPU (nn/net.h, on_device), and how
  * they get there and back: batches by two pinned buffers in turn, so that one
  * is copied while the other is computed with; gradients and parameters by a
- * stage (rt/stage.h).
+ * stage (rt/stage.h), unless they stay.
  */
 struct gf_net_device;
 
@@ -24,6 +25,7 @@ struct gf_net_device_config {
 	float *params;         /* the host's, in whole pages */
 	size_t values, labels; /* of the largest batch */
 	double timeout_s;
+	bool stays; /* gradients do not go by the host */
 };
 
 int gf_net_device_new(const struct gf_net_device_config *config,
@@ -42,7 +44,8 @@ int gf_net_device_input(struct gf_net_device *d,
 			struct gf_net_device_batch *batch,
 			struct gf_error *err);
 
-const float *gf_net_device_params(const struct gf_net_device *d);
+float *gf_net_device_params(const struct gf_net_device *d);
+float *gf_net_device_grads(const struct gf_net_device *d);
 /* Around forward with its loss: for the time it takes. */
 int gf_net_device_forward(struct gf_net_device *d, bool ends,
 			  struct gf_error *err);

@@ -132,7 +132,6 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	memset(out, 0, sizeof(*out));
 	c->ops->load(c, step, 0);
 	t->start_s = gf_clock_s();
-	out->loss_scale = m->scale.used ? m->scale.now : 0;
 	g.data = gf_method_begin(m, step);
 	rc = early(s, step, g.data, out, err);
 	begun_s = gf_clock_s();
@@ -144,28 +143,29 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	if (rc)
 		return rc;
 	t->backward_s = gf_clock_s();
-	handled_s = gf_engine_handling_s(m->engine);
+	handled_s = gf_method_handling_s(m);
 	if (c->ops->forward_s)
 		t->forward_s = begun_s + c->ops->forward_s(c);
 	gf_method_backward_end(m);
-	rc = take_result(s, out, err);
-	rc = rc ? rc : gf_method_exchange(m, step, err);
+	out->loss_scale = m->scale.used ? m->scale.now : 0;
+	rc = gf_method_exchange(m, step, err);
 	if (rc)
 		return rc;
 	t->exchanged_s = gf_clock_s();
 	/* what is seen late of before must not exceed the time */
-	t->handling_s = fmin(gf_engine_handling_s(m->engine) - handled_s,
+	t->handling_s = fmin(gf_method_handling_s(m) - handled_s,
 			     t->exchanged_s - t->backward_s);
 	t->applied_start_s = applied_start_s(s);
 	memcpy(t->messages, gf_method_times(m),
 	       s->timeline->nmessages * sizeof(*t->messages));
 	rc = c->ops->update(c, m, step, lr, err);
+	rc = rc ? rc : take_result(s, out, err);
 	if (rc)
 		return rc;
 	out->skipped = m->skipped;
 	t->end_s = gf_clock_s();
 	gf_timeline_close(s->timeline);
 	out->sent_bytes = gf_method_sent_bytes(m);
-	out->dense_bytes = gf_engine_dense_bytes(m->engine);
+	out->dense_bytes = gf_method_dense_bytes(m);
 	return 0;
 }

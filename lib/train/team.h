@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
+#include "rt/device_engine.h"
 #include "rt/engine.h"
 
 /*
@@ -15,7 +16,9 @@
  */
 struct gf_team {
 	struct gf_comm *comm;
-	struct gf_engine *engine; /* NULL: none */
+	/* At most one of them. */
+	struct gf_engine *engine;
+	struct gf_device_engine *device;
 	int workers;              /* the first so many ranks compute; 0: all */
 };
 

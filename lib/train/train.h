@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
+#include "comm/nccl.h"
 #include "data/dataset.h"
 #include "doc/model.h"
 #include "doc/plan.h"
@@ -69,6 +70,8 @@ struct gf_train_config {
 	const struct gf_dataset *data;
 	struct gf_gpu *gpu; /* of a backend on_device; else NULL */
 	struct gf_gpu_stream *stream;
+	/* Between GPUs, of which each rank has its own; NULL: by the host. */
+	const struct gf_nccl_ops *nccl;
 	const char *device; /* what logs call it; NULL: cpu */
 
 	struct gf_training training; /* owned by the caller */

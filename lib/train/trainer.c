@@ -11,6 +11,7 @@
 #include "codec/codec.h"
 #include "comm/pages.h"
 #include "train/choose.h"
+#include "train/device_method.h"
 #include "train/reshard.h"
 
 /* How often replicas are compared by default where an algorithm does not
@@ -148,6 +149,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.gpu = k->gpu,
 		.stream = k->stream,
 		.timeout_s = k->timeout_s,
+		.stays = k->nccl != NULL,
 	};
 	size_t count = gf_model_param_count(k->model), nrunning;
 	void *params;
@@ -193,6 +195,10 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		.skip_bad = k->skip_bad,
 		.watch = gf_compute_watch(&t->compute),
 		.gpu = k->gpu,
+		.nccl = k->nccl,
+		.stream = k->stream,
+		.device_params = gf_compute_device_params(&t->compute),
+		.device_grads = gf_compute_device_grads(&t->compute),
 		.optim = &t->optim,
 		.timeout_s = k->timeout_s,
 	};
@@ -202,7 +208,7 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 	for (i = 0; i < k->model->nparams; i++)
 		shapes[i] = k->model->params[order[i]].shape;
 	rc = gf_method_open(&t->method, &env, err);
-	t->team.engine = t->method.engine;
+	t->team = gf_method_team(&t->method);
 	if (!rc)
 		gf_method_state(&t->method, &t->state);
 	free(shapes);
@@ -346,6 +352,9 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	set_optim(t);
 	set_stepper(t);
 	rc = gf_method_check(config->plan, err);
+	if (!rc && config->nccl)
+		rc = gf_device_method_check(config->plan, &config->training,
+					    err);
 	if (!rc)
 		rc = gf_loss_scale_init(&t->scale, &config->training,
 					config->plan, err);

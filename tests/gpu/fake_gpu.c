@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fake_parts.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/heap.h"
 #include "gf_kernels.h"
+#include "optim/lars.h"
 
 /* --- the device's table --------------------------------------------------- */
 
@@ -298,9 +301,138 @@ Q8_KERNEL(q8_encode, uint8_t, const float, op->m + 4, op->m)
 Q8_KERNEL(q8_decode, float, const uint8_t, op->m, op->m + 4)
 Q8_KERNEL(q8_decode_add, float, const uint8_t, op->m, op->m + 4)
 
+struct axpby {
+	float a, b;
+	const float *x;
+	float *y;
+	size_t n;
+};
+
+static void run_axpby(void *ctx)
+{
+	struct axpby *o = ctx;
+
+	for (size_t i = 0; i < o->n; i++)
+		o->y[i] = o->a * o->x[i] + o->b * o->y[i];
+	free(o);
+}
+
+static void fake_axpby_f32(struct gf_gpu_stream *s, float a, const float *x,
+			   float b, float *y, size_t n)
+{
+	struct axpby o = {a, b, x, y, n};
+
+	fake_enqueue(s, run_axpby, gf_xmemdup(&o, sizeof(o)));
+}
+
+static void call_nonfinite(struct fake_operation *op)
+{
+	const float *x = op->b;
+
+	for (size_t i = 0; i < op->n; i++)
+		if (!isfinite(x[i]))
+			*(uint32_t *)op->a |= 1;
+}
+
+static void fake_nonfinite_f32(struct gf_gpu_stream *s, const float *x,
+			       uint32_t *flag, size_t n)
+{
+	fake_call(s, call_nonfinite, flag, x, n, 0);
+}
+
+struct update {
+	struct gf_sgd_step step;
+	struct gf_gpu_lars lars;
+	struct gf_gpu_tensors tensors;
+	const uint32_t *skip;
+	const float *grad;
+	float *weight, *velocity;
+	size_t n;
+};
+
+static void run_sgd(void *ctx)
+{
+	struct update *u = ctx;
+
+	if (!u->skip || !*u->skip)
+		gf_kernels_named("ref")->sgd_f32(&u->step, u->grad, u->weight,
+						 u->velocity, u->n);
+	free(u);
+}
+
+static void fake_sgd_f32(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
+			 const uint32_t *skip, const float *grad, float *weight,
+			 float *velocity, size_t n)
+{
+	struct update u = {.step = *o,
+			   .skip = skip,
+			   .grad = grad,
+			   .weight = weight,
+			   .velocity = velocity,
+			   .n = n};
+
+	fake_enqueue(s, run_sgd, gf_xmemdup(&u, sizeof(u)));
+}
+
+static void plain_update(const struct gf_lars *o, float scale,
+			 const float *grad, float *weight, float *velocity,
+			 size_t n)
+{
+	gf_sgd_update(&o->sgd, scale, grad, weight, velocity, n);
+}
+
+static void run_lars(void *ctx)
+{
+	struct update *u = ctx;
+	const struct gf_gpu_tensors *t = &u->tensors;
+
+	for (size_t i = 0; i < t->count && !(u->skip && *u->skip); i++) {
+		const size_t at = t->offsets[i], n = t->offsets[i + 1] - at;
+		const struct gf_lars o = {
+			.sgd = {.lr = (double)u->lars.step.lr,
+				.momentum = (double)u->lars.step.momentum,
+				.weight_decay = t->plain[i]
+							? 0
+							: u->lars.weight_decay,
+				.nesterov = u->lars.step.nesterov},
+			.eta = u->lars.eta,
+			.epsilon = u->lars.epsilon,
+		};
+
+		(t->plain[i] ? plain_update : gf_lars_update)(
+			&o, u->lars.step.scale, u->grad + at, u->weight + at,
+			u->velocity + at, n);
+	}
+	free(u);
+}
+
+static void fake_lars_f32(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
+			  const struct gf_gpu_tensors *t, const uint32_t *skip,
+			  const float *grad, float *weight, float *velocity)
+{
+	struct update u = {.lars = *o,
+			   .tensors = *t,
+			   .skip = skip,
+			   .grad = grad,
+			   .weight = weight,
+			   .velocity = velocity};
+
+	fake_enqueue(s, run_lars, gf_xmemdup(&u, sizeof(u)));
+}
+
+static size_t fake_lars_work_bytes(const struct gf_gpu_tensors *t)
+{
+	return t->count;
+}
+
 const struct gf_gpu_kernels fake_gpu_kernels = {
 	.name = "fake",
 	.add_f32 = fake_add_f32,
+	.axpby_f32 = fake_axpby_f32,
+	.sgd_f32 = fake_sgd_f32,
+	.lars_f32 = fake_lars_f32,
+	.lars_work_bytes = fake_lars_work_bytes,
+	.nonfinite_f32 = fake_nonfinite_f32,
 	.f16_encode = fake_f16_encode,
 	.f16_decode = fake_f16_decode,
 	.f16_decode_add = fake_f16_decode_add,

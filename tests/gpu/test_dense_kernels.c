@@ -363,7 +363,7 @@ static void lars_ref(const struct gf_gpu_lars *o, int plain, const float *grad,
 	if (!plain && w != 0 && g != 0)
 		trust = o->eta * w / (g + o->weight_decay * w + o->epsilon);
 	s.scale = (float)(trust * (double)o->step.scale);
-	s.weight_decay = (float)(o->weight_decay * trust);
+	s.weight_decay = plain ? 0 : (float)(o->weight_decay * trust);
 	ref->sgd_f32(&s, grad, weight, velocity, n);
 }
 

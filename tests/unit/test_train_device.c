@@ -9,6 +9,7 @@
 
 #include "../gpu/fake.h"
 #include "../gpu/fake_net.h"
+#include "ckpt/safetensors.h"
 #include "train_run.h"
 
 static char folder[] = "/tmp/test_train_device.XXXXXX";
@@ -36,19 +37,27 @@ static void enter(struct gf_comm *comm, struct gf_train_config *config)
 	fake_net_on(config->gpu, config->stream);
 }
 
+/* A GPU each, and NCCL between them. */
+static void enter_nccl(struct gf_comm *comm, struct gf_train_config *config)
+{
+	enter(comm, config);
+	config->nccl = fake_nccl();
+	fake_be(world, comm->rank);
+}
+
 static void leave(struct gf_comm *comm, struct gf_train_config *config)
 {
 	(void)comm;
 	config->gpu->ops->stream_free(config->gpu, config->stream);
 }
 
-static void train_on_devices(struct train_run *run, unsigned seed)
+static void train_on_devices(struct train_run *run, unsigned seed, bool nccl)
 {
 	/* what is staged may share a GPU */
-	static const struct fake_faults faults = {.one_gpu = true};
+	const struct fake_faults faults = {.one_gpu = !nccl};
 
 	world = fake_world_new(run->ranks, 4, seed, &faults);
-	run->enter = enter;
+	run->enter = nccl ? enter_nccl : enter;
 	run->leave = leave;
 	train(run);
 	EXPECT(fake_world_waiting(world) == 0, "%zu operations remain",
@@ -80,23 +89,14 @@ static const struct {
 	{"scaled", MLP, 2, "sgd", .codec = "f16"},
 	{"q8", MLP, 4, "sgd", .codec = "q8"},
 	{"stale", NORMED, 2, "sgd", .staleness = 3},
-	{"csc",
-	 MLP,
-	 3,
-	 "sgd",
+	{"csc", MLP, 3, "sgd",
 	 .selection = {.method = GF_SELECT_CSC,
 		       .chunk_elems = 13,
 		       .keep = .2,
 		       .decay = 1}},
-	{"topk",
-	 MLP,
-	 2,
-	 "sgd",
+	{"topk", MLP, 2, "sgd",
 	 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
-	{"gtopk",
-	 MLP,
-	 4,
-	 "sgd",
+	{"gtopk", MLP, 4, "sgd",
 	 .selection = {.method = GF_SELECT_GTOPK, .density = .05}},
 };
 
@@ -138,12 +138,12 @@ static void test_same_bits(void)
 		/* stopped in the middle of an epoch, too */
 		run.config.checkpoint = got;
 		run.config.steps = 7;
-		train_on_devices(&run, (unsigned)i + 1);
+		train_on_devices(&run, (unsigned)i + 1, false);
 		EXPECT(run.rc == 0 && run.last_step == 7, "%s: %s",
 		       cases[i].label, run.err.text);
 		run.config.steps = 0;
 		run.config.resume = true;
-		train_on_devices(&run, (unsigned)i + 100);
+		train_on_devices(&run, (unsigned)i + 100, false);
 		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
 		       cases[i].label, run.err.text);
 		EXPECT(run.test.correct == host.correct &&
@@ -169,9 +169,145 @@ static void test_divergence(void)
 	train(&run);
 	host = run.err;
 	EXPECT(run.rc == 1, "got %d", run.rc);
-	train_on_devices(&run, 3);
+	train_on_devices(&run, 3, false);
 	EXPECT(run.rc == 1, "got %d", run.rc);
 	EXPECT_TEXT(run.err.text, host.text);
+}
+
+/* --- NCCL ------------------------------------------------------------------
+ */
+
+/* Sums over ranks, and LARS's norms, are taken in another order. */
+#define NCCL_TOLERANCE 2e-6
+
+static const struct {
+	const char *label, *model;
+	int ranks;
+	const char *optimizer;
+	int lanes;
+	const char *codec;
+	double scale; /* 0: the default */
+	double tolerance;
+} nccl_cases[] = {
+	{"alone", NORMED, 1, "sgd"},
+	{"plain", MLP, 2, "sgd"},
+	{"lanes", NORMED, 3, "nesterov", 3, .tolerance = NCCL_TOLERANCE},
+	{"dropping", DROPPING, 4, "sgd", 2, .tolerance = NCCL_TOLERANCE},
+	{"lars", NORMED, 2, "lars", .tolerance = NCCL_TOLERANCE},
+	/* the loss scale falls and grows */
+	{"scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3},
+	{"q8", MLP, 4, "sgd", 1, "q8", .tolerance = 1e-2},
+};
+
+static struct train_run nccl_run_of(size_t i)
+{
+	struct train_run run =
+		train_defaults(nccl_cases[i].model, nccl_cases[i].ranks,
+			       12 / (size_t)nccl_cases[i].ranks);
+
+	run.config.training.optimizer = (char *)nccl_cases[i].optimizer;
+	if (nccl_cases[i].scale > 0) {
+		run.config.training.scale = nccl_cases[i].scale;
+		run.config.training.growth_steps = 4;
+	}
+	run.config.check_every = 3;
+	run.codec = nccl_cases[i].codec;
+	run.lanes = nccl_cases[i].lanes;
+	return run;
+}
+
+static void near_file(const char *a, const char *b, size_t step, size_t which)
+{
+	char *p = gf_ckpt_part(a, step, 0, false);
+	char *q = gf_ckpt_part(b, step, 0, false);
+	struct gf_safetensors want = {0}, got = {0};
+	struct gf_error err = {""};
+	float x[256], y[256];
+	size_t i, k, compared = 0;
+
+	EXPECT(!gf_safetensors_open(p, &want, &err) &&
+		       !gf_safetensors_open(q, &got, &err),
+	       "%s", err.text);
+	EXPECT(want.ntensors == got.ntensors, "%zu, %zu", want.ntensors,
+	       got.ntensors);
+	for (i = 0; i < want.ntensors; i++) {
+		const struct gf_stored_tensor *t = &want.tensors[i];
+
+		if (strcmp(t->dtype, "F32") != 0 || t->count_elems > 256)
+			continue;
+		EXPECT(!gf_safetensors_load(&want, t->name, "F32",
+					    t->count_elems, x, &err) &&
+			       !gf_safetensors_load(&got, t->name, "F32",
+						    t->count_elems, y, &err),
+		       "%s", err.text);
+		for (k = 0; k < t->count_elems; k++, compared++)
+			EXPECT_NEAR((double)y[k], (double)x[k],
+				    nccl_cases[which].tolerance, "%s: %s[%zu]",
+				    nccl_cases[which].label, t->name, k);
+	}
+	EXPECT(compared > 200, "%zu numbers", compared);
+	gf_safetensors_close(&want);
+	gf_safetensors_close(&got);
+	free(p);
+	free(q);
+}
+
+/* As a run on the host; stopped and resumed to the same bits. */
+static void test_nccl(void)
+{
+	size_t i;
+	int r;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(nccl_cases); i++) {
+		struct train_run run = nccl_run_of(i);
+		char *want, *got, *stopped;
+
+		want = gf_xasprintf("%s/nccl-%s", folder, nccl_cases[i].label);
+		got = gf_xasprintf("%s-device", want);
+		stopped = gf_xasprintf("%s-stopped", want);
+		run.config.checkpoint = want;
+		train(&run);
+		EXPECT(run.rc == 0, "%s: %s", nccl_cases[i].label,
+		       run.err.text);
+		run.config.checkpoint = got;
+		train_on_devices(&run, (unsigned)i + 1, true);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
+		       nccl_cases[i].label, run.err.text);
+		near_file(want, got, 20, i);
+
+		run.config.checkpoint = stopped;
+		run.config.steps = 7;
+		train_on_devices(&run, (unsigned)i + 50, true);
+		run.config.steps = 0;
+		run.config.resume = true;
+		train_on_devices(&run, (unsigned)i + 60, true);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
+		       nccl_cases[i].label, run.err.text);
+		for (r = 0; r < nccl_cases[i].ranks; r++)
+			same_file(got, stopped, 20, r, nccl_cases[i].label);
+		free(want);
+		free(got);
+		free(stopped);
+	}
+}
+
+/* The step that diverged is named one step late, on all ranks alike; what it
+ * would have changed is not. */
+static void test_nccl_divergence(void)
+{
+	struct train_run run = train_defaults(MLP, 3, 4);
+	const char *at;
+	struct gf_error host;
+
+	run.config.training.rate = 1e9;
+	run.config.training.warmup_epochs = 0;
+	train(&run);
+	host = run.err;
+	train_on_devices(&run, 5, true);
+	EXPECT(run.rc == 1, "got %d", run.rc);
+	at = strstr(host.text, "in step ");
+	EXPECT(at && strncmp(strstr(run.err.text, "in step "), at, 9) == 0,
+	       "want %s, got %s", host.text, run.err.text);
 }
 
 int main(void)
@@ -186,6 +322,8 @@ int main(void)
 	}
 	test_same_bits();
 	test_divergence();
+	test_nccl();
+	test_nccl_divergence();
 	command = gf_xasprintf("rm -rf %s", folder);
 	rc = system(command);
 	free(command);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/device_update.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+
+/* --- the rules ------------------------------------------------------------ */
+
+static struct gf_sgd_step step_of(const struct gf_device_update *u, double lr,
+				  float scale)
+{
+	const struct gf_optim_config *c = &u->host->config;
+
+	return (struct gf_sgd_step){
+		.lr = (float)lr,
+		.momentum = (float)c->momentum,
+		.weight_decay = (float)c->weight_decay,
+		.scale = scale,
+		.nesterov = u->host->ops->nesterov,
+	};
+}
+
+static void step_sgd(struct gf_device_update *u, double lr, float scale,
+		     const uint32_t *skip, const float *grads, float *params)
+{
+	size_t i;
+
+	for (i = 0; i < u->host->nranges; i++) {
+		const struct gf_optim_range *r = &u->host->ranges[i];
+		struct gf_sgd_step o = step_of(u, lr, scale);
+
+		if (r->excluded)
+			o.weight_decay = 0;
+		u->gpu->kernels->sgd_f32(u->stream, &o, skip, grads + r->first,
+					 params + r->first,
+					 (float *)u->slots[0] + r->first,
+					 r->count_elems);
+	}
+}
+
+static void step_lars(struct gf_device_update *u, double lr, float scale,
+		      const uint32_t *skip, const float *grads, float *params)
+{
+	const struct gf_optim_config *c = &u->host->config;
+	const struct gf_gpu_lars o = {
+		.step = step_of(u, lr, scale),
+		.eta = c->eta,
+		.epsilon = c->epsilon,
+		.weight_decay = c->weight_decay,
+		.work = u->work,
+	};
+
+	u->gpu->kernels->lars_f32(u->stream, &o, &u->tensors, skip, grads,
+				  params, u->slots[0]);
+}
+
+/* Offsets, pieces and exclusions of the tensors, in one piece of memory. */
+static int open_lars(struct gf_device_update *u, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = u->gpu->ops;
+	const size_t n = u->host->nranges, words = 2 * (n + 1);
+	const size_t size_bytes = words * sizeof(size_t) + n;
+	size_t *table = gf_xcalloc(1, size_bytes), i;
+	size_t *offsets = table, *pieces = table + n + 1;
+	uint8_t *plain = (uint8_t *)(table + words);
+	int rc;
+
+	for (i = 0; i < n; i++) {
+		const struct gf_optim_range *r = &u->host->ranges[i];
+
+		offsets[i + 1] = offsets[i] + r->count_elems;
+		pieces[i + 1] = pieces[i] + (r->count_elems + GF_GPU_PIECE -
+					     1) / GF_GPU_PIECE;
+		plain[i] = r->excluded;
+	}
+	u->tensors.count = n;
+	u->tensors.npieces = pieces[n];
+	rc = ops->alloc(u->gpu, size_bytes, &u->table, err);
+	rc = rc ? rc
+		: ops->alloc(u->gpu,
+			     u->gpu->kernels->lars_work_bytes(&u->tensors),
+			     &u->work, err);
+	rc = rc ? rc
+		: ops->copy(u->gpu, u->stream, u->table, table, size_bytes,
+			    GF_GPU_TO_DEVICE, err);
+	rc = rc ? rc : ops->stream_sync(u->gpu, u->stream, err);
+	u->tensors.offsets = u->table;
+	u->tensors.pieces = (const size_t *)u->table + n + 1;
+	u->tensors.plain = (const uint8_t *)((const size_t *)u->table + words);
+	free(table);
+	return rc;
+}
+
+static const struct rule {
+	const char *name;
+	int (*open)(struct gf_device_update *u, struct gf_error *err);
+	void (*step)(struct gf_device_update *u, double lr, float scale,
+		     const uint32_t *skip, const float *grads, float *params);
+} rules[] = {
+	{"sgd", NULL, step_sgd},
+	{"nesterov", NULL, step_sgd},
+	{"lars", open_lars, step_lars},
+};
+
+static const struct rule *rule_of(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(rules); i++)
+		if (strcmp(rules[i].name, name) == 0)
+			return &rules[i];
+	return NULL;
+}
+
+int gf_device_update_check(const struct gf_optim_config *c,
+			   struct gf_error *err)
+{
+	if (!rule_of(c->name))
+		return gf_error_set(err, -ENOTSUP,
+				    "optimizer \"%s\" is not computed on GPUs",
+				    c->name);
+	if (c->clip_norm > 0)
+		return gf_error_set(err, -ENOTSUP,
+				    "clip_norm: gradients are not clipped on "
+				    "GPUs");
+	return 0;
+}
+
+/* --- its memory ----------------------------------------------------------- */
+
+int gf_device_update_open(struct gf_device_update *u, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = u->gpu->ops;
+	const struct rule *rule = rule_of(u->host->ops->name);
+	size_t size_bytes = u->host->count_elems * sizeof(float), k;
+	int rc = 0;
+
+	for (k = 0; u->host->ops->slots[k] && !rc; k++) {
+		rc = ops->alloc(u->gpu, size_bytes, &u->slots[k], err);
+		rc = rc ? rc
+			: ops->zero(u->gpu, u->stream, u->slots[k], size_bytes,
+				    err);
+	}
+	if (!rc && rule->open)
+		rc = rule->open(u, err);
+	if (rc)
+		gf_error_prefix(err, "optimizer");
+	return rc;
+}
+
+void gf_device_update_close(struct gf_device_update *u)
+{
+	size_t k;
+
+	if (!u->gpu)
+		return;
+	for (k = 0; k < GF_OPTIM_SLOTS; k++)
+		u->gpu->ops->free(u->gpu, u->slots[k]);
+	u->gpu->ops->free(u->gpu, u->table);
+	u->gpu->ops->free(u->gpu, u->work);
+	memset(u, 0, sizeof(*u));
+}
+
+void gf_device_update_step(struct gf_device_update *u, double lr, float scale,
+			   const uint32_t *skip, const float *grads,
+			   float *params)
+{
+	rule_of(u->host->ops->name)->step(u, lr, scale, skip, grads, params);
+}
+
+static int copy(struct gf_device_update *u, enum gf_gpu_copy kind,
+		struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = u->gpu->ops;
+	size_t size_bytes = u->host->count_elems * sizeof(float), k;
+	bool up = kind == GF_GPU_TO_DEVICE;
+	int rc = 0;
+
+	for (k = 0; u->host->ops->slots[k] && !rc; k++)
+		rc = ops->copy(u->gpu, u->stream,
+			       up ? u->slots[k] : u->host->slot[k],
+			       up ? u->host->slot[k] : u->slots[k], size_bytes,
+			       kind, err);
+	return rc ? rc : ops->stream_sync(u->gpu, u->stream, err);
+}
+
+int gf_device_update_fetch(struct gf_device_update *u, struct gf_error *err)
+{
+	return copy(u, GF_GPU_TO_HOST, err);
+}
+
+int gf_device_update_send(struct gf_device_update *u, struct gf_error *err)
+{
+	return copy(u, GF_GPU_TO_DEVICE, err);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_DEVICE_UPDATE_H
+#define GF_TRAIN_DEVICE_UPDATE_H
+
+#include "base/error.h"
+#include "gpu/gpu.h"
+#include "optim/optimizer.h"
+
+/*
+ * An optimiser's step on a GPU: the update rule and exclusions of one on the
+ * host (optim/optimizer.h), whose arrays of state are the copy that checkpoints
+ * are made of. SGD comes to the same bits; LARS adds its norms up in another
+ * order.
+ */
+struct gf_device_update {
+	struct gf_gpu *gpu; /* borrowed, like the next two */
+	struct gf_gpu_stream *stream;
+	struct gf_optimizer *host;
+	void *slots[GF_OPTIM_SLOTS]; /* the device's */
+	/* lars */
+	struct gf_gpu_tensors tensors;
+	void *table, *work;
+};
+
+/* -ENOTSUP: there is no such update on GPUs. */
+int gf_device_update_check(const struct gf_optim_config *config,
+			   struct gf_error *err);
+int gf_device_update_open(struct gf_device_update *u, struct gf_error *err);
+void gf_device_update_close(struct gf_device_update *u);
+
+/* Enqueues it. Where *skip, the device's, is not 0 nothing changes. */
+void gf_device_update_step(struct gf_device_update *u, double lr, float scale,
+			   const uint32_t *skip, const float *grads,
+			   float *params);
+
+/* Wait for the device: its state to the host's copy, and back. */
+int gf_device_update_fetch(struct gf_device_update *u, struct gf_error *err);
+int gf_device_update_send(struct gf_device_update *u, struct gf_error *err);
+
+#endif

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The method of gradients that stay on GPUs: the device engine moves them,
+ * kernels update, and a flag that the device sets decides there whether a step
+ * is skipped. All sums are the same on all ranks, so all come to the same flag.
+ *
+ * The host is a step ahead: what became of step t it learns in step t + 1, once
+ * there is work enqueued for the device to go on with (before the first message
+ * if gradients are scaled, since the scale depends on it, else at the end).
+ * That is in time for everything: no later step has been applied by then.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "codec/codec.h"
+#include "train/device_method.h"
+#include "train/device_update.h"
+#include "train/method.h"
+
+#define STEPS 2 /* whose flags the host does not know yet, and one more */
+
+struct device {
+	struct gf_device_update update;
+	size_t *offsets, count_elems; /* of the plan's tensors */
+	void *flags;                  /* STEPS words of the device */
+	void *seen;                   /* their copies, pinned */
+	struct gf_gpu_event *known[STEPS];
+	double scale[STEPS];
+	size_t enqueued, learnt; /* steps of this process */
+	size_t step;             /* the last one, over the whole run */
+	double begun_s[2];       /* the step before, and this one: the host */
+	uint64_t step_bytes, step_dense_bytes;
+	int rc; /* of what gives nothing back: the first failure */
+	struct gf_error reason;
+};
+
+/* --- what goes ------------------------------------------------------------ */
+
+int gf_device_method_check(const struct gf_plan *plan,
+			   const struct gf_training *training,
+			   struct gf_error *err)
+{
+	const struct gf_optim_config optim = {
+		.name = training->optimizer,
+		.clip_norm = training->clip_norm,
+	};
+	size_t i;
+
+	if (plan->selection.method != GF_SELECT_DENSE)
+		return gf_error_set(err, -ENOTSUP,
+				    "selection \"%s\" goes by the host",
+				    gf_select_names[plan->selection.method]);
+	if (plan->staleness > 1)
+		return gf_error_set(err, -ENOTSUP,
+				    "staleness %d goes by the host",
+				    plan->staleness);
+	if (plan->servers)
+		return gf_error_set(err, -ENOTSUP, "servers go by the host");
+	for (i = 0; i < plan->nmessages; i++)
+		if (plan->messages[i].half != GF_HALF_ALL)
+			return gf_error_set(err, -ENOTSUP,
+					    "split messages go by the host");
+	if (training->accumulate > 1)
+		return gf_error_set(err, -ENOTSUP,
+				    "accumulated batches go by the host");
+	return gf_device_update_check(&optim, err);
+}
+
+static uint32_t *flag_of(const struct device *d, size_t index)
+{
+	return (uint32_t *)d->flags + index % STEPS;
+}
+
+/* What NCCL moves nobody tells: counted as a ring's. */
+static void count_bytes(struct device *d, const struct gf_plan *plan)
+{
+	const double share = 2.0 * (plan->ranks - 1) / plan->ranks;
+	size_t i;
+
+	for (i = 0; i < plan->nmessages; i++) {
+		size_t n = gf_plan_message_elems(plan, i);
+		const struct gf_codec *codec =
+			gf_codec_find(plan->messages[i].codec);
+
+		d->step_bytes += (uint64_t)(share * (double)gf_codec_wire_bytes(
+							    codec, n));
+		d->step_dense_bytes +=
+			(uint64_t)(share * (double)(n * sizeof(float)));
+	}
+}
+
+/* --- opening and closing -------------------------------------------------- */
+
+static int open_flags(struct gf_method *m, struct gf_error *err)
+{
+	struct device *d = m->priv;
+	struct gf_gpu *gpu = m->env.gpu;
+	size_t size_bytes = STEPS * sizeof(uint32_t), i;
+	int rc;
+
+	rc = gpu->ops->alloc(gpu, size_bytes, &d->flags, err);
+	rc = rc ? rc : gpu->ops->host_alloc(gpu, size_bytes, &d->seen, err);
+	for (i = 0; i < STEPS && !rc; i++)
+		rc = gpu->ops->event_new(gpu, false, &d->known[i], err);
+	return rc;
+}
+
+static int open_own(struct gf_method *m, struct gf_error *err)
+{
+	const struct gf_model_profile *model = m->env.plan->model;
+	struct device *d = m->priv;
+	size_t i;
+	int rc;
+
+	d->offsets = gf_xcalloc(model->ntensors + 1, sizeof(*d->offsets));
+	for (i = 0; i < model->ntensors; i++)
+		d->offsets[i + 1] =
+			d->offsets[i] + model->tensors[i].count_elems;
+	d->count_elems = d->offsets[model->ntensors];
+	count_bytes(d, m->env.plan);
+	m->updater = (struct gf_update){
+		.params = m->env.params,
+		.offsets = d->offsets,
+		.plan = m->env.plan,
+		.shapes = m->env.shapes,
+	};
+	rc = gf_update_open(&m->updater, m->env.optim, err);
+	if (rc)
+		return rc;
+	d->update = (struct gf_device_update){
+		.gpu = m->env.gpu,
+		.stream = m->env.stream,
+		.host = &m->updater.optimizer,
+	};
+	rc = gf_device_update_open(&d->update, err);
+	return rc ? rc : open_flags(m, err);
+}
+
+static int open_device(struct gf_method *m, struct gf_error *err)
+{
+	const struct gf_method_env *k = &m->env;
+	size_t i;
+	int rc;
+
+	m->priv = gf_xcalloc(1, sizeof(struct device));
+	for (i = 0; i < k->plan->nmessages; i++)
+		m->times[i] = (struct gf_message_times){NAN, NAN, NAN};
+	rc = gf_comm_agree(k->comm, open_own(m, err), err);
+	if (rc)
+		return rc;
+	return gf_device_engine_new(
+		&(struct gf_device_engine_config){
+			.comm = k->comm,
+			.gpu = k->gpu,
+			.compute = k->stream,
+			.nccl = k->nccl,
+			.plan = k->plan,
+			.data = k->device_grads,
+			.timeout_s = k->timeout_s,
+		},
+		&m->device, err);
+}
+
+static void close_device(struct gf_method *m)
+{
+	struct device *d = m->priv;
+	const struct gf_gpu_ops *ops = m->env.gpu->ops;
+	struct gf_error ignored;
+	size_t i;
+
+	gf_device_engine_free(m->device);
+	(void)ops->stream_sync(m->env.gpu, m->env.stream, &ignored);
+	gf_device_update_close(&d->update);
+	gf_update_close(&m->updater);
+	for (i = 0; i < STEPS; i++)
+		ops->event_free(m->env.gpu, d->known[i]);
+	ops->host_free(m->env.gpu, d->seen);
+	ops->free(m->env.gpu, d->flags);
+	free(d->offsets);
+	free(d);
+}
+
+/* --- a step --------------------------------------------------------------- */
+
+static void keep_failure(struct device *d, int rc, const struct gf_error *err)
+{
+	if (d->rc || !rc)
+		return;
+	d->rc = rc;
+	d->reason = *err;
+}
+
+/* What became of the step before, which the device is done with. */
+static void learn(struct gf_method *m)
+{
+	struct device *d = m->priv;
+	struct gf_error err = {""};
+	size_t slot = d->learnt % STEPS;
+	bool bad, overflow;
+	int rc;
+
+	if (d->rc || d->learnt == d->enqueued)
+		return;
+	rc = m->env.gpu->ops->event_sync(m->env.gpu, d->known[slot], &err);
+	/* what was aborted ends, too, with any numbers */
+	rc = rc ? rc : gf_device_engine_check(m->device, &err);
+	keep_failure(d, rc, &err);
+	if (rc)
+		return;
+	bad = ((const uint32_t *)d->seen)[slot] != 0;
+	overflow = gf_loss_scale_note(&m->scale, d->scale[slot], bad);
+	d->learnt++;
+	m->skipped += bad;
+	if (bad && !overflow && !m->env.skip_bad)
+		keep_failure(d,
+			     gf_error_set(&err, 1,
+					  "a gradient is infinite or not a "
+					  "number in step %zu: training has "
+					  "diverged",
+					  d->step),
+			     &err);
+}
+
+static float *begin(struct gf_method *m, size_t step)
+{
+	struct device *d = m->priv;
+	struct gf_error err = {""};
+
+	(void)step;
+	m->due = true;
+	d->begun_s[0] = d->begun_s[1];
+	d->begun_s[1] = gf_clock_s();
+	keep_failure(d, gf_device_engine_begin(m->device, &err), &err);
+	return m->env.device_grads;
+}
+
+/* y = by * y */
+static void multiply(struct gf_method *m, float *y, size_t count, double by)
+{
+	m->env.gpu->kernels->axpby_f32(m->env.stream, (float)by, y, 0, y,
+				       count);
+}
+
+static void ready(struct gf_method *m, size_t tensor)
+{
+	struct device *d = m->priv;
+	struct gf_error err = {""};
+	size_t first = d->offsets[tensor];
+
+	if (m->env.scale.used) {
+		learn(m);
+		multiply(m, m->env.device_grads + first,
+			 d->offsets[tensor + 1] - first,
+			 m->scale.now / m->env.plan->ranks);
+	}
+	if (!d->rc)
+		keep_failure(d, gf_device_engine_ready(m->device, tensor, &err),
+			     &err);
+}
+
+static void backward_end(struct gf_method *m)
+{
+	struct device *d = m->priv;
+	struct gf_error err = {""};
+
+	if (d->rc <= 0)
+		keep_failure(d, gf_device_engine_backward_end(m->device, &err),
+			     &err);
+}
+
+/* Of the step before, which has ended: its own clock, set to the host's. */
+static void take_times(struct gf_method *m, bool before)
+{
+	struct device *d = m->priv;
+	struct gf_error err = {""};
+	size_t i;
+
+	m->age = before;
+	if (!before)
+		return;
+	keep_failure(d,
+		     gf_device_engine_times_before(m->device, m->times, &err),
+		     &err);
+	for (i = 0; i < m->env.plan->nmessages; i++) {
+		m->times[i].ready_s += d->begun_s[0];
+		m->times[i].start_s += d->begun_s[0];
+		m->times[i].end_s += d->begun_s[0];
+	}
+}
+
+/* A run that is to end has told nobody of this step's messages, or of all: the
+ * same on all ranks. */
+static int exchange(struct gf_method *m, size_t step, struct gf_error *err)
+{
+	struct device *d = m->priv;
+	struct gf_gpu *gpu = m->env.gpu;
+	struct gf_error own = {""};
+	int rc = 0;
+
+	if (!d->rc) {
+		keep_failure(d, gf_device_engine_join(m->device, &own), &own);
+		if (!d->rc)
+			learn(m);
+	}
+	if (d->rc) {
+		*err = d->reason;
+		return d->rc;
+	}
+	take_times(m, d->enqueued > 0);
+	d->step = step;
+	rc = gpu->ops->zero(gpu, m->env.stream, flag_of(d, d->enqueued),
+			    sizeof(uint32_t), err);
+	if (!rc)
+		gpu->kernels->nonfinite_f32(m->env.stream, m->env.device_grads,
+					    flag_of(d, d->enqueued),
+					    d->count_elems);
+	return rc;
+}
+
+static void update(struct gf_method *m, size_t step, double lr)
+{
+	struct device *d = m->priv;
+	struct gf_gpu *gpu = m->env.gpu;
+	struct gf_error err = {""};
+	const size_t slot = d->enqueued % STEPS;
+	const double scale =
+		m->env.scale.used ? 1 / m->scale.now : 1.0 / m->env.plan->ranks;
+	int rc;
+
+	(void)step;
+	gf_device_update_step(&d->update, lr, (float)scale, flag_of(d, slot),
+			      m->env.device_grads, m->env.device_params);
+	rc = gpu->ops->copy(gpu, m->env.stream, (uint32_t *)d->seen + slot,
+			    flag_of(d, slot), sizeof(uint32_t), GF_GPU_TO_HOST,
+			    &err);
+	rc = rc ? rc
+		: gpu->ops->record(gpu, d->known[slot], m->env.stream, &err);
+	rc = rc ? rc : gpu->ops->check(gpu, &err);
+	keep_failure(d, rc, &err);
+	d->scale[slot] = m->scale.now;
+	d->enqueued++;
+}
+
+/* --- what is known of it -------------------------------------------------- */
+
+static uint64_t sent_bytes(struct gf_method *m)
+{
+	return ((const struct device *)m->priv)->step_bytes;
+}
+
+static const struct gf_message_times *times(const struct gf_method *m)
+{
+	return m->times;
+}
+
+static struct gf_engine_totals totals(const struct gf_method *m)
+{
+	const struct device *d = m->priv;
+
+	return (struct gf_engine_totals){.sent_bytes =
+						 d->enqueued * d->step_bytes};
+}
+
+static uint64_t dense_bytes(const struct gf_method *m)
+{
+	return ((const struct device *)m->priv)->step_dense_bytes;
+}
+
+static double handling_s(const struct gf_method *m)
+{
+	(void)m;
+	return 0;
+}
+
+static void count_from(struct gf_method *m, size_t steps)
+{
+	(void)m;
+	(void)steps;
+}
+
+/* --- state ---------------------------------------------------------------- */
+
+static int settle(struct gf_method *m, struct gf_error *err)
+{
+	struct device *d = m->priv;
+	struct gf_gpu *gpu = m->env.gpu;
+	int rc;
+
+	learn(m);
+	if (d->rc) {
+		*err = d->reason;
+		return d->rc;
+	}
+	rc = gf_device_engine_sync(m->device, err);
+	rc = rc ? rc
+		: gpu->ops->copy(gpu, m->env.stream, m->env.params,
+				 m->env.device_params,
+				 d->count_elems * sizeof(float), GF_GPU_TO_HOST,
+				 err);
+	return rc ? rc : gf_device_update_fetch(&d->update, err);
+}
+
+/* The parameters are the net's to send. */
+static int restore(struct gf_method *m, struct gf_error *err)
+{
+	struct device *d = m->priv;
+
+	return gf_device_update_send(&d->update, err);
+}
+
+const struct gf_method_ops gf_method_device = {
+	.name = "device",
+	.open = open_device,
+	.begin = begin,
+	.ready = ready,
+	.backward_end = backward_end,
+	.exchange = exchange,
+	.update = update,
+	.sent_bytes = sent_bytes,
+	.times = times,
+	.totals = totals,
+	.dense_bytes = dense_bytes,
+	.handling_s = handling_s,
+	.count_from = count_from,
+	.settle = settle,
+	.restore = restore,
+	.close = close_device,
+};
