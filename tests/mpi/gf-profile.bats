@@ -31,7 +31,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 	jq -se 'map(.format) == ["gf-topology", "gf-profile"]' out.txt
 	wants 0 mpi 1 gf-profile $quick --model digits-mlp
 	says 'no network half'
-	wants 0 mpi 2 gf-profile $quick --model digits-mlp --no-network
+	wants 0 mpi 2 gf-profile --batch 2 --warmup 1 --repeats 3 --threads 1 --model digits-mlp --no-network
 	jq -e 'has("network") | not' out.txt
 }
 
@@ -54,7 +54,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 	jq -se 'length == 6 and (map(.rate_bytes_per_s) | min) > 0 and (map(.slow) | any | not)' out.txt
 	wants 2 mpi 1 gf-profile --pairs; says 'want two ranks or more'
 	wants 2 gf-profile --json; says '--json goes with --pairs'
-	wants 2 gf-profile --pairs --model digits-mlp; says '--pairs makes no profile'
+	wants 2 gf-profile --pairs --model digits-mlp; says '--pairs goes without --model'
 }
 
 @test "a progress bar where it is asked for" {
