@@ -146,6 +146,22 @@ static int make_folder(const char *path, struct gf_error *err)
 	return gf_error_errno(err, -errno, "%s", path);
 }
 
+int gf_ckpt_try(const char *dir, struct gf_error *err)
+{
+	bool made = mkdir(dir, 0777) == 0;
+	char *inside = gf_xasprintf("%s/try-XXXXXX", dir);
+	int rc = made ? 0 : make_folder(dir, err);
+
+	if (!rc && !mkdtemp(inside))
+		rc = gf_error_errno(err, -errno, "%s", dir);
+	else if (!rc)
+		rmdir(inside);
+	if (made)
+		rmdir(dir);
+	free(inside);
+	return rc;
+}
+
 int gf_ckpt_begin(const char *dir, size_t step, struct gf_error *err)
 {
 	char *folder;

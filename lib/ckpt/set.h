@@ -24,6 +24,9 @@
  * are empty after that.
  */
 
+/* Can folders be made in DIR, or DIR itself? Leaves everything as it was. */
+int gf_ckpt_try(const char *dir, struct gf_error *err);
+
 /* Makes DIR and DIR/step-N.tmp, and removes what an earlier run left
  * unfinished. Rank 0, before the others write. */
 int gf_ckpt_begin(const char *dir, size_t step, struct gf_error *err);

@@ -30,8 +30,9 @@ int gf_plan_svg(const struct gf_plan *p, char **svg, struct gf_error *err)
 		.iteration_s = p->predicted->iteration_s,
 		.messages = p->predicted->messages,
 	};
-	how = gf_xasprintf("%d ranks, %zu messages, predicted", p->ranks,
-			   p->nmessages);
+	how = gf_xasprintf("%d rank%s, %zu message%s, predicted", p->ranks,
+			   p->ranks == 1 ? "" : "s", p->nmessages,
+			   p->nmessages == 1 ? "" : "s");
 	rc = gf_iteration_svg(p, &times, how, svg, err);
 	free(how);
 	return rc;

@@ -38,8 +38,9 @@ static int gantt(const struct gf_plan *p, const struct gf_outcome *o,
 		.iteration_s = o->compute_s + o->exposed_comm_s,
 		.messages = o->messages,
 	};
-	char *how = gf_xasprintf("%d ranks, %zu messages, simulated", o->ranks,
-				 p->nmessages);
+	char *how = gf_xasprintf("%d rank%s, %zu message%s, simulated",
+				 o->ranks, o->ranks == 1 ? "" : "s",
+				 p->nmessages, p->nmessages == 1 ? "" : "s");
 	int rc = gf_iteration_svg(p, &times, how, svg, err);
 
 	free(how);

@@ -159,6 +159,9 @@ int gf_snapshot_claim(struct gf_team *team, const char *dir,
 				  "--resume goes on from the last of them, "
 				  "another folder starts anew",
 				  dir);
+	/* better to learn now than after an hour that there can be none */
+	if (!rc && team->comm->rank == 0)
+		rc = gf_ckpt_try(dir, err);
 	return gf_team_agree(team, rc, err);
 }
 

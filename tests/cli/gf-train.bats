@@ -120,6 +120,14 @@ forget() {
 	END
 }
 
+@test "a folder that cannot have checkpoints is refused before the first step" {
+	wants 3 gf-train $quick --steps 3 --checkpoint nowhere/ckpt
+	one_line
+	wants 3 gf-train $quick --steps 3 --checkpoint /dev/null/ckpt
+	one_line
+	[ -z "$output" ]
+}
+
 @test "a folder with checkpoints is not mixed with another run's" {
 	command -v python3 > /dev/null || skip "python3 is not installed"
 	wants 0 gf-train $quick --steps 3 --checkpoint ckpt

@@ -266,6 +266,9 @@ static void test_sets(void)
 
 	EXPECT(gf_ckpt_latest(dir, &step, &err) == -ENOENT, "no folder");
 	EXPECT(!gf_ckpt_any(dir), "no folder");
+	EXPECT(gf_ckpt_try(dir, &err) == 0, "%s", err.text);
+	EXPECT(access(dir, F_OK) < 0, "it leaves no folder behind");
+	EXPECT(gf_ckpt_try("/dev/null/x", &err) == -ENOTDIR, "no folder there");
 	EXPECT(publish(dir, 9, 3, 3, &err) == 0, "%s", err.text);
 	EXPECT(gf_ckpt_latest(dir, &step, &err) == 0 && step == 9, "%zu", step);
 	/* numbers, not names: 10 is newer than 9 */
