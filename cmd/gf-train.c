@@ -186,22 +186,17 @@ static int take_place(struct session *s, struct gf_error *err)
 	const struct gf_train_wish wish = {
 		.device = s->o->device,
 		.threads = (int)s->o->threads,
-		.model = &s->model,
-		.batch = s->config.training.batch,
+		.transport = (enum gf_train_transport)s->o->transport,
 	};
 	int rc;
 
 	gf_nn_set_precision(gf_train_precisions[s->o->precision]);
-	rc = gf_train_place_open(s->comm, &wish, &s->place, err);
-	if (rc)
-		return rc;
-	if (s->place.note)
+	rc = gf_train_place_take(&s->config, &wish, &s->place, err);
+	if (!rc && s->place.note)
 		gf_cli_note(&s->a->cli, 0, "%s", s->place.note);
-	s->config.backend = s->place.backend;
-	s->config.gpu = s->place.gpu;
-	s->config.stream = s->place.stream;
-	s->config.device = s->place.device;
-	return 0;
+	if (!rc && s->place.nccl && !s->o->plan)
+		gf_train_use_library(&s->plan, false);
+	return rc;
 }
 
 /* What the run needs of the options; documents come later. */

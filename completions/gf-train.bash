@@ -10,6 +10,7 @@ _gf_train() {
 	--optimizer) mapfile -t COMPREPLY < <(compgen -W 'sgd nesterov lars' -- "$cur"); return ;;
 	--training) mapfile -t COMPREPLY < <(compgen -f -W 'digits-lars' -- "$cur"); return ;;
 	--augment) mapfile -t COMPREPLY < <(compgen -W 'none flip crop: flip,crop:' -- "$cur"); return ;;
+	--transport) mapfile -t COMPREPLY < <(compgen -W 'auto nccl mpi' -- "$cur"); return ;;
 	--device) mapfile -t COMPREPLY < <(compgen -W 'auto cpu cuda cuda:0 onednn ref' -- "$cur"); return ;;
 	--precision) mapfile -t COMPREPLY < <(compgen -W 'f32 f16 bf16' -- "$cur"); return ;;
 	--checkpoint) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
@@ -26,7 +27,8 @@ _gf_train() {
 		--loss-scale
 		--list --print-training --seed --checkpoint --checkpoint-every
 		--resume --reshard --bad-gradients --check-replicas --log --trace --target --timeout
-		--threads --device --precision --replay --output --quiet --verbose --help
+		--threads --device --precision --transport --replay --output --quiet --verbose
+		--help
 		--usage --version' -- "$cur")
 }
 complete -F _gf_train gf-train

@@ -11,12 +11,12 @@ int gf_library_open(const char *file, const struct gf_symbol *symbols,
 	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 
 	if (!library)
-		return gf_error_set(err, -ENOTSUP, "%s", dlerror());
+		return gf_error_set(err, -ENODEV, "%s", dlerror());
 	for (size_t i = 0; i < count; i++) {
 		void *symbol = dlsym(library, symbols[i].name);
 
 		if (!symbol)
-			return gf_error_set(err, -ENOTSUP, "%s has no %s", file,
+			return gf_error_set(err, -ENODEV, "%s has no %s", file,
 					    symbols[i].name);
 		memcpy((char *)table + symbols[i].at, &symbol, sizeof(symbol));
 	}

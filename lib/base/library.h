@@ -15,7 +15,7 @@ struct gf_symbol {
 	size_t at; /* of its pointer in the table */
 };
 
-/* Fills a table of function pointers. -ENOTSUP: no such file, or it lacks a
+/* Fills a table of function pointers. -ENODEV: no such file, or it lacks a
  * symbol. */
 int gf_library_open(const char *file, const struct gf_symbol *symbols,
 		    size_t count, void *table, struct gf_error *err);

@@ -303,6 +303,21 @@ static int measure(const struct gf_train_config *k, struct gf_plan *plan,
 	return rc;
 }
 
+void gf_train_use_library(struct gf_plan *plan, bool open_only)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nmessages; i++) {
+		struct gf_message *m = &plan->messages[i];
+
+		if (open_only && !is_open(m))
+			continue;
+		free(m->algorithm);
+		m->algorithm = gf_xstrdup(
+			strcmp(m->codec, "f32") == 0 ? "library" : "ring");
+	}
+}
+
 int gf_train_choose(const struct gf_train_config *config, struct gf_plan *plan,
 		    struct gf_error *err)
 {
@@ -310,6 +325,8 @@ int gf_train_choose(const struct gf_train_config *config, struct gf_plan *plan,
 
 	if (gf_train_is_open(plan) && config->resume)
 		rc = take_stored(config, plan, err);
+	if (config->nccl)
+		gf_train_use_library(plan, true);
 	if (!rc && gf_train_is_open(plan))
 		rc = measure(config, plan, err);
 	return rc ? rc : gf_plan_runnable(plan, err);

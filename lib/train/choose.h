@@ -11,7 +11,8 @@
 /*
  * "auto" in a rule: once the rule is bound, what this network does best for
  * each message, as gf-allreduce -a auto finds it (rt/choose.h), among the
- * algorithms whose sums have the same bits on every rank and in every run. It
+ * algorithms whose sums have the same bits on every rank and in every run; over
+ * NCCL gf_train_use_library. It
  * becomes the plan's own algorithm and stages, so that everything behind runs,
  * reports and stores what was chosen. A run that goes on from a checkpoint of as
  * many ranks takes what was chosen then: other algorithms add in other orders,
@@ -28,6 +29,10 @@ char *gf_train_ways_once(const struct gf_plan *plan);
 /* Takes what is open from such a text. -EINVAL: it is not of these messages. */
 int gf_train_take_ways(struct gf_plan *plan, const char *ways,
 		       struct gf_error *err);
+
+/* NCCL chooses for itself: its own all-reduce for every message, or for those
+ * that wait; a ring under a codec, which it has not. */
+void gf_train_use_library(struct gf_plan *plan, bool open_only);
 
 /* Collective: settles what is open in the configuration's plan, which must then
  * be one that runs here (rt/bind.h). */

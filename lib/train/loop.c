@@ -300,7 +300,9 @@ int gf_train_run(const struct gf_train_config *config,
 	int rc;
 
 	memset(result, 0, sizeof(*result));
-	result->device = config->gpu ? config->device : NULL;
+	result->device = config->gpu ? config->gpu->name : NULL;
+	result->transport =
+		config->nccl ? config->nccl->name : config->comm->ops->name;
 	gf_timeline_init(&result->timeline, config->plan->model->ntensors,
 			 config->plan->nmessages);
 	rc = gf_trainer_open(&t, config, result, err);

@@ -111,6 +111,9 @@ const struct gf_setting gf_train_settings[] = {
 	{"precision", "TYPE", 5, GF_SETTING_CHOICE, AT(precision),
 	 "of weights and activations on a GPU: f32, f16 or bf16 (f32)",
 	 .names = precision_names},
+	{"transport", "NAME", 5, GF_SETTING_CHOICE, AT(transport),
+	 "how gradients of GPUs go: nccl, mpi (by the host), or auto (auto)",
+	 .names = gf_train_transports},
 	{"replay", NULL, 5, GF_SETTING_FLAG, AT(replay),
 	 "sleep while the plan's model would compute; communicate for real"},
 };

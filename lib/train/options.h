@@ -21,6 +21,7 @@ struct gf_train_options {
 	const char *loss_scale;
 	int bad_gradients; /* 0 end, 1 skip */
 	int precision;     /* of gf_train_precisions */
+	int transport;     /* enum gf_train_transport */
 	const char *checkpoint;
 	size_t steps, checkpoint_every, check_every, threads;
 	double timeout_s, target;

@@ -2,12 +2,15 @@
 #include "train/place.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
 #include "base/units.h"
 #include "comm/processors.h"
+#include "rt/device_engine.h"
+#include "train/device_method.h"
 
 #define GPU "cuda"
 
@@ -112,6 +115,50 @@ static int take_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 	return rc ? rc : try_net(p, w, err);
 }
 
+/* --- how gradients go ------------------------------------------------------
+ */
+
+const char *const gf_train_transports[] = {"auto", "nccl", "mpi", NULL};
+
+static int find_nccl(struct gf_comm *comm, const struct gf_train_devices *d,
+		     const struct gf_nccl_ops **nccl, struct gf_error *err)
+{
+	char version[16] = "";
+	int rc = d->nccl(nccl, err);
+
+	rc = gf_comm_agree(comm, rc == -ENOTSUP ? -ENODEV : rc, err);
+	if (rc)
+		return rc;
+	snprintf(version, sizeof(version), "%d", (*nccl)->version);
+	return gf_comm_same_text(comm, "NCCL's version", version, err);
+}
+
+/* Collective. What hinders NCCL is a reason to refuse where it was asked for,
+ * else a note. */
+static int choose_transport(struct gf_comm *comm, const struct gf_train_wish *w,
+			    const struct gf_train_devices *d,
+			    struct gf_train_place *p, struct gf_error *err)
+{
+	struct gf_error why = {""};
+	int rc = 0;
+
+	if (w->transport == GF_TRANSPORT_MPI)
+		return 0;
+	if (w->by_host)
+		rc = gf_error_set(&why, -ENOTSUP, "%s", w->by_host);
+	rc = rc ? rc : find_nccl(comm, d, &p->nccl, &why);
+	rc = rc ? rc : gf_device_own_gpu_each(comm, p->gpu, &why);
+	if (!rc)
+		return 0;
+	p->nccl = NULL;
+	if (w->transport == GF_TRANSPORT_NCCL || comm->broken)
+		return gf_error_set(err, rc, "--transport nccl: %s", why.text);
+	if (!p->note && comm->ranks > 1)
+		p->note =
+			gf_xasprintf("gradients go by the host: %s", why.text);
+	return 0;
+}
+
 struct used {
 	int host;
 	char pci[sizeof(((struct gf_gpu *)0)->pci)];
@@ -147,12 +194,14 @@ static int use_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 		gf_train_place_close(p);
 		return rc;
 	}
-	p->device = gf_xstrdup(p->gpu->name);
 	if (sharing > 1)
 		p->note = gf_xasprintf("%d ranks share GPU %d (%s): they slow "
 				       "each other",
 				       sharing, p->gpu->index, p->gpu->name);
-	return 0;
+	rc = choose_transport(comm, w, d, p, err);
+	if (rc)
+		gf_train_place_close(p);
+	return rc;
 }
 
 /* --- the host --------------------------------------------------------------
@@ -172,7 +221,6 @@ static int use_host(struct gf_comm *comm, const struct gf_train_wish *w,
 		return rc;
 	gf_nn_set_threads(threads);
 	p->backend = backend;
-	p->device = gf_xstrdup("cpu");
 	if (share + 0.01 < threads)
 		p->note = gf_xasprintf(
 			"ranks of %d compute thread%s have %.2g processors "
@@ -184,8 +232,8 @@ static int use_host(struct gf_comm *comm, const struct gf_train_wish *w,
 int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
 			struct gf_train_place *p, struct gf_error *err)
 {
-	const struct gf_train_devices here = {gf_gpu_count, gf_gpu_open,
-					      gf_backend_find(GPU)};
+	const struct gf_train_devices here = {
+		gf_gpu_count, gf_gpu_open, gf_backend_find(GPU), gf_nccl_load};
 	const struct gf_train_devices *d =
 		wish->devices ? wish->devices : &here;
 	struct gf_error why = {""};
@@ -197,9 +245,18 @@ int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
 		return use_gpu(comm, wish, d, index, p, err);
 	if (strcmp(wish->device, "auto") == 0) {
 		rc = use_gpu(comm, wish, d, SIZE_MAX, p, &why);
-		if (!rc || comm->broken)
+		if (rc && (comm->broken ||
+			   wish->transport == GF_TRANSPORT_NCCL))
+			*err = why;
+		if (!rc || comm->broken ||
+		    wish->transport == GF_TRANSPORT_NCCL)
 			return rc;
 	}
+	if (wish->transport == GF_TRANSPORT_NCCL)
+		return gf_error_set(err, -EINVAL,
+				    "--transport nccl: it moves gradients of "
+				    "GPUs, and --device is %s",
+				    wish->device);
 	rc = use_host(comm, wish, on_host(wish->device), p, err);
 	if (!rc && why.text[0] && d->count(NULL)) {
 		free(p->note);
@@ -213,7 +270,28 @@ void gf_train_place_close(struct gf_train_place *p)
 	if (p->stream)
 		p->gpu->ops->stream_free(p->gpu, p->stream);
 	gf_gpu_close(p->gpu);
-	free(p->device);
 	free(p->note);
 	*p = (struct gf_train_place){0};
+}
+
+int gf_train_place_take(struct gf_train_config *config,
+			const struct gf_train_wish *wish,
+			struct gf_train_place *p, struct gf_error *err)
+{
+	struct gf_train_wish w = *wish;
+	struct gf_error why = {""};
+	int rc;
+
+	w.model = config->model;
+	w.batch = config->training.batch;
+	if (gf_device_method_check(config->plan, &config->training, &why))
+		w.by_host = why.text;
+	rc = gf_train_place_open(config->comm, &w, p, err);
+	if (rc)
+		return rc;
+	config->backend = p->backend;
+	config->gpu = p->gpu;
+	config->stream = p->stream;
+	config->nccl = p->nccl;
+	return 0;
 }

@@ -6,9 +6,11 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
+#include "comm/nccl.h"
 #include "doc/model.h"
 #include "gpu/gpu.h"
 #include "nn/net.h"
+#include "train/train.h"
 
 /*
  * Where a run computes: on how many threads of the host, or on which GPU. The
@@ -18,8 +20,8 @@ struct gf_train_place {
 	const struct gf_backend *backend;
 	struct gf_gpu *gpu; /* NULL: the host */
 	struct gf_gpu_stream *stream;
-	char *device; /* for reports: "cpu", or the GPU's name */
-	char *note;   /* what this rank's user may want to know; NULL: nothing */
+	const struct gf_nccl_ops *nccl; /* NULL: gradients go by the host */
+	char *note; /* what this rank's user may want to know; NULL: nothing */
 };
 
 /* What there is; tests put other devices there. */
@@ -27,6 +29,14 @@ struct gf_train_devices {
 	int (*count)(struct gf_error *why);
 	int (*open)(int index, struct gf_gpu **gpu, struct gf_error *err);
 	const struct gf_backend *backend; /* NULL: none computes there */
+	int (*nccl)(const struct gf_nccl_ops **ops, struct gf_error *err);
+};
+
+extern const char *const gf_train_transports[]; /* NULL-ended */
+enum gf_train_transport {
+	GF_TRANSPORT_AUTO,
+	GF_TRANSPORT_NCCL,
+	GF_TRANSPORT_MPI,
 };
 
 struct gf_train_wish {
@@ -34,6 +44,8 @@ struct gf_train_wish {
 	int threads;        /* per rank; 0: its share of the processors */
 	const struct gf_model *model; /* NULL: nothing is computed */
 	size_t batch;
+	enum gf_train_transport transport;
+	const char *by_host; /* why gradients must go so; NULL: need not */
 	const struct gf_train_devices *devices; /* NULL: this machine's */
 };
 
@@ -43,9 +55,16 @@ int gf_train_place_check(const char *device, struct gf_error *err);
 /*
  * Collective. auto takes GPUs if every rank can: if the model's net can be made
  * there. -ENODEV: a GPU that was asked for is not there, with what is missing;
- * the same on all ranks.
+ * the same on all ranks. Gradients of GPUs go by NCCL if they may, if it is
+ * there and if every rank has a GPU of its own; asked for and hindered:
+ * -ENOTSUP, -ENODEV or -EINVAL.
  */
 int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
+			struct gf_train_place *place, struct gf_error *err);
+/* The same for a configuration, whose model, batch and plan say the rest of the
+ * wish, and which gets the place. */
+int gf_train_place_take(struct gf_train_config *config,
+			const struct gf_train_wish *wish,
 			struct gf_train_place *place, struct gf_error *err);
 /* Accepts zeros. After everything that computes there. */
 void gf_train_place_close(struct gf_train_place *place);

@@ -136,7 +136,8 @@ char *gf_report_text(const struct gf_plan *plan,
 	}
 	add_bytes(&out, plan, result);
 	if (result->device)
-		gf_text_addf(&out, "computed on %s\n", result->device);
+		gf_text_addf(&out, "computed on %s, gradients by %s\n",
+			     result->device, result->transport);
 	if (test->part && test->perplexity > 0)
 		gf_text_addf(&out, "test perplexity %.2f\n", test->perplexity);
 	if (test->part)

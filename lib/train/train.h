@@ -72,7 +72,6 @@ struct gf_train_config {
 	struct gf_gpu_stream *stream;
 	/* Between GPUs, of which each rank has its own; NULL: by the host. */
 	const struct gf_nccl_ops *nccl;
-	const char *device; /* what logs call it; NULL: cpu */
 
 	struct gf_training training; /* owned by the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */
@@ -90,7 +89,8 @@ struct gf_train_config {
 };
 
 struct gf_train_result {
-	const char *device; /* a GPU's name, the configuration's; else NULL */
+	const char *device;    /* a GPU's name, the configuration's; else NULL */
+	const char *transport; /* of gradients */
 	struct gf_timeline timeline;     /* this rank's last steps */
 	size_t first_step, last_step;    /* that were run; first > last: none */
 	struct gf_train_row train, test; /* the last of each; part NULL: none */

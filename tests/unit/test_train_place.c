@@ -34,6 +34,19 @@ static int open_gpu(int index, struct gf_gpu **gpu, struct gf_error *err)
 	return 0;
 }
 
+static int have_nccl(const struct gf_nccl_ops **ops, struct gf_error *err)
+{
+	(void)err;
+	*ops = fake_nccl();
+	return 0;
+}
+
+static int no_nccl(const struct gf_nccl_ops **ops, struct gf_error *err)
+{
+	(void)ops;
+	return gf_error_set(err, -ENOTSUP, "no NCCL here");
+}
+
 static const struct {
 	const char *label, *device;
 	int gpus, blind;
@@ -42,8 +55,25 @@ static const struct {
 	const char *text; /* of the error */
 	int index[RANKS]; /* that are taken; -1: the host */
 	const char *note; /* begins rank 0's */
+	enum gf_train_transport transport;
+	const char *by_host;
+	bool no_nccl, by_nccl;
 } cases[] = {
-	{"one each", "cuda", 3, .index = {0, 1, 2}},
+	{"one each", "cuda", 3, .index = {0, 1, 2}, .by_nccl = true},
+	{"no NCCL", "cuda", 3, .index = {0, 1, 2}, .no_nccl = true,
+	 .note = "gradients go by the host: rank 0: no NCCL here"},
+	{"no NCCL, asked for", "auto", 3, .rc = -ENODEV, .no_nccl = true,
+	 .transport = GF_TRANSPORT_NCCL,
+	 .text = "--transport nccl: rank 0: no NCCL here"},
+	{"told so", "cuda", 3, .index = {0, 1, 2},
+	 .transport = GF_TRANSPORT_MPI},
+	{"cannot", "cuda", 3, .index = {0, 1, 2}, .by_host = "why not",
+	 .note = "gradients go by the host: why not"},
+	{"cannot, asked for", "cuda", 3, .rc = -ENOTSUP, .by_host = "why not",
+	 .transport = GF_TRANSPORT_NCCL, .text = "--transport nccl: why not"},
+	{"on the host", "cpu", 3, .rc = -EINVAL, .transport = GF_TRANSPORT_NCCL,
+	 .text = "--transport nccl: it moves gradients of GPUs, and --device is "
+		 "cpu"},
 	{"in turn", "cuda", 2, .index = {0, 1, 0},
 	 .note = "2 ranks share GPU 0 (fake 0)"},
 	{"one for all", "auto", 1, .index = {0, 0, 0},
@@ -67,9 +97,13 @@ static void body(struct gf_comm *comm, void *ctx)
 {
 	const size_t i = *(size_t *)ctx;
 	const struct gf_train_devices devices = {
-		count, open_gpu, cases[i].no_backend ? NULL : &fake_backend};
-	const struct gf_train_wish wish = {
-		.device = cases[i].device, .threads = 1, .devices = &devices};
+		count, open_gpu, cases[i].no_backend ? NULL : &fake_backend,
+		cases[i].no_nccl ? no_nccl : have_nccl};
+	const struct gf_train_wish wish = {.device = cases[i].device,
+					   .threads = 1,
+					   .transport = cases[i].transport,
+					   .by_host = cases[i].by_host,
+					   .devices = &devices};
 	const int want = cases[i].index[comm->rank];
 	struct gf_train_place place;
 	struct gf_error err = {""};
@@ -86,9 +120,8 @@ static void body(struct gf_comm *comm, void *ctx)
 				: place.gpu && place.gpu->index == want &&
 					  place.backend == &fake_backend,
 		       "%s: rank %d", cases[i].label, comm->rank);
-		EXPECT(strcmp(place.device,
-			      want < 0 ? "cpu" : place.gpu->name) == 0,
-		       "%s: %s", cases[i].label, place.device);
+		EXPECT((place.nccl != NULL) == cases[i].by_nccl, "%s: %s",
+		       cases[i].label, place.nccl ? "NCCL" : "no NCCL");
 	}
 	if (comm->rank == 0 && cases[i].note)
 		EXPECT(place.note && strncmp(place.note, cases[i].note,
