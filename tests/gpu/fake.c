@@ -215,6 +215,16 @@ size_t fake_world_pinned(struct fake_world *w)
 	return n;
 }
 
+size_t fake_world_syncs(struct fake_world *w)
+{
+	size_t n;
+
+	pthread_mutex_lock(&w->lock);
+	n = w->syncs;
+	pthread_mutex_unlock(&w->lock);
+	return n;
+}
+
 void fake_world_free(struct fake_world *w)
 {
 	pthread_mutex_lock(&w->lock);

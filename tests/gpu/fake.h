@@ -39,6 +39,8 @@ size_t fake_world_comms(struct fake_world *w);
 size_t fake_world_waiting(struct fake_world *w);
 /* Ranges of host memory that are pinned. */
 size_t fake_world_pinned(struct fake_world *w);
+/* Times that a whole stream was waited for. */
+size_t fake_world_syncs(struct fake_world *w);
 void fake_world_free(struct fake_world *w);
 
 struct gf_gpu *fake_gpu(struct fake_world *w, int rank);

@@ -100,6 +100,9 @@ static int fake_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
 
 	(void)g;
 	(void)err;
+	pthread_mutex_lock(&s->world->lock);
+	s->world->syncs++;
+	pthread_mutex_unlock(&s->world->lock);
 	do {
 		pthread_mutex_lock(&s->world->lock);
 		empty = !s->first;

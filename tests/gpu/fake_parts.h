@@ -100,7 +100,7 @@ struct fake_world {
 	void **memory;
 	size_t nmemory, memory_capacity;
 	uint64_t ids;
-	size_t pinned;
+	size_t pinned, syncs;
 	char complaint[256];
 };
 

@@ -51,12 +51,12 @@ static void leave(struct gf_comm *comm, struct gf_train_config *config)
 	config->gpu->ops->stream_free(config->gpu, config->stream);
 }
 
-static void train_on_devices(struct train_run *run, unsigned seed, bool nccl)
-{
-	/* what is staged may share a GPU */
-	const struct fake_faults faults = {.one_gpu = !nccl};
+static size_t syncs; /* of the last run */
 
-	world = fake_world_new(run->ranks, 4, seed, &faults);
+static void train_with(struct train_run *run, unsigned seed, bool nccl,
+		       const struct fake_faults *faults)
+{
+	world = fake_world_new(run->ranks, 4, seed, faults);
 	run->enter = nccl ? enter_nccl : enter;
 	run->leave = leave;
 	train(run);
@@ -64,10 +64,21 @@ static void train_on_devices(struct train_run *run, unsigned seed, bool nccl)
 	       fake_world_waiting(world));
 	EXPECT(fake_world_pinned(world) == 0, "%zu ranges stay pinned",
 	       fake_world_pinned(world));
+	EXPECT(fake_world_comms(world) == 0, "%zu communicators remain",
+	       fake_world_comms(world));
 	EXPECT(!fake_world_complaint(world), "%s", fake_world_complaint(world));
+	syncs = fake_world_syncs(world);
 	fake_world_free(world);
 	run->enter = NULL;
 	run->leave = NULL;
+}
+
+static void train_on_devices(struct train_run *run, unsigned seed, bool nccl)
+{
+	/* what is staged may share a GPU */
+	const struct fake_faults faults = {.one_gpu = !nccl};
+
+	train_with(run, seed, nccl, &faults);
 }
 
 static const struct {
@@ -310,6 +321,70 @@ static void test_nccl_divergence(void)
 	       "want %s, got %s", host.text, run.err.text);
 }
 
+/* What cannot go from GPU to GPU, and what NCCL does not do: alike on all
+ * ranks, with everything given back. */
+static void test_nccl_refusals(void)
+{
+	static const struct {
+		const char *text;
+		int rc;
+		const char *optimizer;
+		double clip_norm;
+		int staleness;
+		size_t accumulate;
+		struct gf_selection selection;
+		struct fake_faults faults;
+	} refused[] = {
+		{"selection \"topk\" goes by the host", -ENOTSUP, "sgd",
+		 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+		{"staleness 2 goes by the host", -ENOTSUP, "sgd",
+		 .staleness = 2},
+		{"accumulated batches go by the host", -ENOTSUP, "sgd",
+		 .accumulate = 2},
+		{"clip_norm: gradients are not clipped on GPUs", -ENOTSUP,
+		 "sgd", .clip_norm = 1},
+		{"both use GPU 0000:17:00.0", -EINVAL, "sgd",
+		 .faults = {.one_gpu = true}},
+		{"lane 0", -EIO, "sgd", .faults = {.fails = 2}},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(refused); i++) {
+		struct train_run run = train_defaults(MLP, 2, 3);
+
+		run.config.training.optimizer = (char *)refused[i].optimizer;
+		run.config.training.clip_norm = refused[i].clip_norm;
+		run.staleness = refused[i].staleness;
+		run.selection = refused[i].selection;
+		if (refused[i].accumulate)
+			run.config.training.accumulate = refused[i].accumulate;
+		train_with(&run, 1, true, &refused[i].faults);
+		EXPECT(run.rc == refused[i].rc &&
+			       strstr(run.err.text, refused[i].text),
+		       "want %d, %s; got %d, %s", refused[i].rc,
+		       refused[i].text, run.rc, run.err.text);
+	}
+}
+
+/* Nothing in a step waits for a whole stream. */
+static void test_syncs(void)
+{
+	size_t few;
+	int nccl;
+
+	for (nccl = 0; nccl < 2; nccl++) {
+		struct train_run run = train_defaults(NORMED, 2, 6);
+
+		run.config.steps = 2;
+		train_on_devices(&run, 1, nccl);
+		few = syncs;
+		run.config.steps = 9;
+		train_on_devices(&run, 2, nccl);
+		EXPECT(run.rc == 0 && run.last_step == 9 && syncs == few,
+		       "2 steps: %zu, 9 steps: %zu", few, syncs);
+	}
+}
+
 int main(void)
 {
 	char *command;
@@ -324,6 +399,8 @@ int main(void)
 	test_divergence();
 	test_nccl();
 	test_nccl_divergence();
+	test_nccl_refusals();
+	test_syncs();
 	command = gf_xasprintf("rm -rf %s", folder);
 	rc = system(command);
 	free(command);
