@@ -11,6 +11,7 @@
 #include "doc/plan.h"
 #include "optim/optimizer.h"
 #include "gpu/gpu.h"
+#include "train/device_marks.h"
 #include "train/exchange.h"
 #include "train/scale.h"
 #include "train/state.h"
@@ -92,12 +93,17 @@ struct gf_method_ops {
 	const char *name;
 	int (*open)(struct gf_method *m, struct gf_error *err);
 	float *(*begin)(struct gf_method *m, size_t step);
+	/* (optional) the step's forward passes are enqueued */
+	void (*forward_end)(struct gf_method *m);
 	void (*ready)(struct gf_method *m, size_t tensor);
 	void (*backward_end)(struct gf_method *m);
 	int (*exchange)(struct gf_method *m, size_t step, struct gf_error *err);
 	void (*update)(struct gf_method *m, size_t step, double lr);
 	uint64_t (*sent_bytes)(struct gf_method *m);
 	const struct gf_message_times *(*times)(const struct gf_method *m);
+	/* After exchange: of the step before, or NULL: not known. (optional) */
+	const struct gf_device_durations *(*durations)(
+		const struct gf_method *m);
 	struct gf_engine_totals (*totals)(const struct gf_method *m);
 	uint64_t (*dense_bytes)(const struct gf_method *m);
 	double (*handling_s)(const struct gf_method *m);
@@ -131,6 +137,11 @@ static inline float *gf_method_begin(struct gf_method *m, size_t step)
 {
 	return m->ops->begin(m, step);
 }
+static inline void gf_method_forward_end(struct gf_method *m)
+{
+	if (m->ops->forward_end)
+		m->ops->forward_end(m);
+}
 static inline void gf_method_ready(struct gf_method *m, size_t tensor)
 {
 	m->ops->ready(m, tensor);
@@ -162,6 +173,13 @@ static inline const struct gf_message_times *
 gf_method_times(const struct gf_method *m)
 {
 	return m->ops->times(m);
+}
+/* What the step before took on a device, to which the host's clock says
+ * nothing; NULL: the host's is right, or nothing is known yet. */
+static inline const struct gf_device_durations *
+gf_method_durations(const struct gf_method *m)
+{
+	return m->ops->durations ? m->ops->durations(m) : NULL;
 }
 /* As gf_engine_totals, _dense_bytes, _handling_s and _count_from. */
 static inline struct gf_engine_totals

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "codec/codec.h"
+#include "train/device_marks.h"
 #include "train/device_method.h"
 #include "train/device_update.h"
 #include "train/method.h"
@@ -32,7 +33,10 @@ struct device {
 	double scale[STEPS];
 	size_t enqueued, learnt; /* steps of this process */
 	size_t step;             /* the last one, over the whole run */
-	double begun_s[2];       /* the step before, and this one: the host */
+	struct gf_device_marks marks;
+	struct gf_device_durations durations;
+	bool has_durations;
+	double begun_s[2]; /* the step before, and this one: the host */
 	uint64_t step_bytes, step_dense_bytes;
 	int rc; /* of what gives nothing back: the first failure */
 	struct gf_error reason;
@@ -137,6 +141,9 @@ static int open_own(struct gf_method *m, struct gf_error *err)
 		.host = &m->updater.optimizer,
 	};
 	rc = gf_device_update_open(&d->update, err);
+	d->marks = (struct gf_device_marks){.gpu = m->env.gpu,
+					    .stream = m->env.stream};
+	rc = rc ? rc : gf_device_marks_open(&d->marks, err);
 	return rc ? rc : open_flags(m, err);
 }
 
@@ -178,6 +185,7 @@ static void close_device(struct gf_method *m)
 	gf_update_close(&m->updater);
 	for (i = 0; i < STEPS; i++)
 		ops->event_free(m->env.gpu, d->known[i]);
+	gf_device_marks_close(&d->marks);
 	ops->host_free(m->env.gpu, d->seen);
 	ops->free(m->env.gpu, d->flags);
 	free(d->offsets);
@@ -192,6 +200,15 @@ static void keep_failure(struct device *d, int rc, const struct gf_error *err)
 		return;
 	d->rc = rc;
 	d->reason = *err;
+}
+
+static void mark(struct gf_method *m, enum gf_device_mark what)
+{
+	struct device *d = m->priv;
+	struct gf_error err = {""};
+
+	keep_failure(d, gf_device_mark(&d->marks, d->enqueued, what, &err),
+		     &err);
 }
 
 /* What became of the step before, which the device is done with. */
@@ -235,7 +252,13 @@ static float *begin(struct gf_method *m, size_t step)
 	d->begun_s[0] = d->begun_s[1];
 	d->begun_s[1] = gf_clock_s();
 	keep_failure(d, gf_device_engine_begin(m->device, &err), &err);
+	mark(m, GF_MARK_BEGUN);
 	return m->env.device_grads;
+}
+
+static void forward_end(struct gf_method *m)
+{
+	mark(m, GF_MARK_FORWARD);
 }
 
 /* y = by * y */
@@ -267,21 +290,27 @@ static void backward_end(struct gf_method *m)
 	struct device *d = m->priv;
 	struct gf_error err = {""};
 
+	mark(m, GF_MARK_BACKWARD);
 	if (d->rc <= 0)
 		keep_failure(d, gf_device_engine_backward_end(m->device, &err),
 			     &err);
 }
 
 /* Of the step before, which has ended: its own clock, set to the host's. */
-static void take_times(struct gf_method *m, bool before)
+static void take_times(struct gf_method *m)
 {
 	struct device *d = m->priv;
 	struct gf_error err = {""};
 	size_t i;
 
-	m->age = before;
-	if (!before)
+	m->age = d->enqueued > 0;
+	if (!m->age)
 		return;
+	keep_failure(d,
+		     gf_device_marks_read(&d->marks, d->enqueued - 1,
+					  &d->durations, &err),
+		     &err);
+	d->has_durations = true;
 	keep_failure(d,
 		     gf_device_engine_times_before(m->device, m->times, &err),
 		     &err);
@@ -310,7 +339,8 @@ static int exchange(struct gf_method *m, size_t step, struct gf_error *err)
 		*err = d->reason;
 		return d->rc;
 	}
-	take_times(m, d->enqueued > 0);
+	mark(m, GF_MARK_JOINED);
+	take_times(m);
 	d->step = step;
 	rc = gpu->ops->zero(gpu, m->env.stream, flag_of(d, d->enqueued),
 			    sizeof(uint32_t), err);
@@ -334,6 +364,7 @@ static void update(struct gf_method *m, size_t step, double lr)
 	(void)step;
 	gf_device_update_step(&d->update, lr, (float)scale, flag_of(d, slot),
 			      m->env.device_grads, m->env.device_params);
+	mark(m, GF_MARK_UPDATED); /* before what learn waits for */
 	rc = gpu->ops->copy(gpu, m->env.stream, (uint32_t *)d->seen + slot,
 			    flag_of(d, slot), sizeof(uint32_t), GF_GPU_TO_HOST,
 			    &err);
@@ -355,6 +386,13 @@ static uint64_t sent_bytes(struct gf_method *m)
 static const struct gf_message_times *times(const struct gf_method *m)
 {
 	return m->times;
+}
+
+static const struct gf_device_durations *durations(const struct gf_method *m)
+{
+	const struct device *d = m->priv;
+
+	return d->has_durations ? &d->durations : NULL;
 }
 
 static struct gf_engine_totals totals(const struct gf_method *m)
@@ -416,12 +454,14 @@ const struct gf_method_ops gf_method_device = {
 	.name = "device",
 	.open = open_device,
 	.begin = begin,
+	.forward_end = forward_end,
 	.ready = ready,
 	.backward_end = backward_end,
 	.exchange = exchange,
 	.update = update,
 	.sent_bytes = sent_bytes,
 	.times = times,
+	.durations = durations,
 	.totals = totals,
 	.dense_bytes = dense_bytes,
 	.handling_s = handling_s,

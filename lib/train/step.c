@@ -118,6 +118,18 @@ static double applied_start_s(const struct gf_stepper *s)
 	return gf_timeline_at(s->timeline, count - 1 - age)->start_s;
 }
 
+/* Steps of a device are like each other: the one before stands for this. */
+static void take_durations(struct gf_step_times *t,
+			   const struct gf_device_durations *d)
+{
+	if (!d)
+		return;
+	t->forward_s = t->start_s + d->forward_s;
+	t->backward_s = t->forward_s + d->backward_s;
+	t->exchanged_s = t->backward_s + d->wait_s;
+	t->end_s = t->exchanged_s + d->update_s;
+}
+
 int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 		  struct gf_step_outcome *out, struct gf_error *err)
 {
@@ -139,6 +151,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	if (rc)
 		return rc;
 	t->forward_s = gf_clock_s();
+	gf_method_forward_end(m);
 	rc = c->ops->backward(c, g.data, on_grad, &g, err);
 	if (rc)
 		return rc;
@@ -164,6 +177,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 		return rc;
 	out->skipped = m->skipped;
 	t->end_s = gf_clock_s();
+	take_durations(t, gf_method_durations(m));
 	gf_timeline_close(s->timeline);
 	out->sent_bytes = gf_method_sent_bytes(m);
 	out->dense_bytes = gf_method_dense_bytes(m);

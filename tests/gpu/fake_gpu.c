@@ -191,6 +191,10 @@ static int fake_event_s(struct gf_gpu *g, struct gf_gpu_event *from,
 	(void)g;
 	(void)err;
 	pthread_mutex_lock(&from->world->lock);
+	if (from->happened != from->recorded || to->happened != to->recorded ||
+	    !from->recorded || !to->recorded)
+		fake_complain(from->world,
+			      "the time of an event that has not happened");
 	*seconds = to->at_s - from->at_s;
 	pthread_mutex_unlock(&from->world->lock);
 	return 0;

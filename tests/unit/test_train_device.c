@@ -345,7 +345,6 @@ static void test_nccl_refusals(void)
 		 "sgd", .clip_norm = 1},
 		{"both use GPU 0000:17:00.0", -EINVAL, "sgd",
 		 .faults = {.one_gpu = true}},
-		{"lane 0", -EIO, "sgd", .faults = {.fails = 2}},
 	};
 	size_t i;
 
