@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 // Sums over channels, and batch norm. A channel is cut into splits; a block
 // adds up one of a channel (or of 32 channels that lie side by side), and a
-// thread to each channel adds up the splits, in f64 and in order.
+// warp to each channel adds up the splits, in f64.
 #include "nn_sets.h"
 #include "typed.h"
 
 namespace
 {
 
-#define SPLITS_MAX 128
+#define SPLITS_MAX 512
 #define SPLIT_MIN  1024 // values of a channel
 
 struct pair {
@@ -52,6 +52,7 @@ __global__ void __launch_bounds__(THREADS)
 	const unsigned to = from + per < v.outer ? from + per : v.outer;
 	pair sum = {0, 0};
 
+#pragma unroll 4
 	for (unsigned k = threadIdx.x; k < (to - from) * v.inner;
 	     k += THREADS) {
 		const unsigned o = from + k / v.inner, x = k % v.inner;
@@ -80,7 +81,9 @@ __global__ void __launch_bounds__(THREADS)
 	const unsigned to = from + per < v.outer ? from + per : v.outer;
 	pair sum = {0, 0};
 
-	for (unsigned o = from + warp; o < to && c < v.channels; o += WARPS) {
+#pragma unroll 4
+	for (unsigned o = from + warp; o < (c < v.channels ? to : 0);
+	     o += WARPS) {
 		const pair one = op.of(o * v.channels + c, c);
 
 		sum.a += one.a;
@@ -103,16 +106,20 @@ __global__ void __launch_bounds__(THREADS)
 	sum_splits(Op op, unsigned channels, unsigned splits,
 		   const pair *partial)
 {
-	const unsigned c = blockIdx.x * THREADS + threadIdx.x;
+	const unsigned lane = threadIdx.x % WARP;
+	const unsigned c = blockIdx.x * WARPS + threadIdx.x / WARP;
 	double a = 0, b = 0;
 
-	if (c >= channels)
-		return;
-	for (unsigned k = 0; k < splits; k++) {
+	for (unsigned k = lane; k < (c < channels ? splits : 0); k += WARP) {
 		a += partial[k * channels + c].a;
 		b += partial[k * channels + c].b;
 	}
-	op.end(c, a, b);
+	for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+		a += __shfl_xor_sync(ALL, a, lanes);
+		b += __shfl_xor_sync(ALL, b, lanes);
+	}
+	if (lane == 0 && c < channels)
+		op.end(c, a, b);
 }
 
 template <class Op>
@@ -129,7 +136,7 @@ void sums(struct gf_gpu_stream *s, const Op &op, const struct gf_gpu_view *v,
 	else
 		LAUNCH(sum_planes<Op>, v->channels * splits, s, op, small(v),
 		       splits, partial);
-	LAUNCH(sum_splits<Op>, blocks_for(v->channels, THREADS), s, op,
+	LAUNCH(sum_splits<Op>, blocks_for(v->channels, WARPS), s, op,
 	       (unsigned)v->channels, splits, partial);
 }
 

@@ -18,6 +18,10 @@
 const char *nn_device_open(struct gf_gpu **gpu, struct gf_gpu_stream **stream);
 extern const bool nn_device_is_host;
 
+/* f32 against ref, for nn_run.h: on a GPU convolutions may go by transforms
+ * (Winograd, FFT), which round more. */
+#define TOLERANCE_BACKEND (nn_device_is_host ? 1e-4 : 1e-3)
+
 extern const struct gf_backend *const nn_device_backends[]; /* NULL-ended */
 
 /* A copy on the device; with NULL only room. */

@@ -83,7 +83,7 @@ static const struct {
 	float loss_scale;
 	double gradients, loss, running;
 } precisions[] = {
-	{GF_F32, 1, 1e-5, 1e-5, 1e-5},  {GF_F32, 1024, 1e-5, 1e-5, 1e-5},
+	{GF_F32, 1, 1e-4, 1e-4, 1e-4},  {GF_F32, 1024, 1e-4, 1e-4, 1e-4},
 	{GF_F16, 1, 2e-2, 1e-2, 5e-3},  {GF_F16, 256, 2e-2, 1e-2, 5e-3},
 	{GF_BF16, 1, 1e-1, 5e-2, 3e-2},
 };

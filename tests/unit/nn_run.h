@@ -10,7 +10,9 @@
 #include "nn/net.h"
 #include "nn_model.h"
 
+#ifndef TOLERANCE_BACKEND
 #define TOLERANCE_BACKEND 1e-4 /* of the largest value; both are f32 */
+#endif
 
 /* Random data for a model, one training pass over it, and comparisons. */
 
