@@ -90,6 +90,23 @@ struct gf_gpu_samples {
 	uint64_t seed, first;
 };
 
+/* Dropout's mask of a batch (nn/ref_dropout.c): sample i draws from the stream
+ * base | first + i, four values a number; keeps where 16 bits reach limit. The
+ * numbers are drawn in parts of part_draws each, the last one short. */
+#define GF_GPU_DRAW_PARTS 256
+
+struct gf_gpu_draw {
+	const struct gf_gpu_samples *samples;
+	uint64_t base;
+	uint32_t limit;
+	uint8_t *keeps;
+	size_t batch, elems;
+	size_t parts, part_draws;
+	/* The generator's state part_draws numbers on: bit i is the parity of
+	 * it and the four words of row i. NULL with one part. */
+	const uint64_t *jump;
+};
+
 /* What a pass comes to, in device memory and on the host. */
 struct gf_gpu_outcome {
 	double loss;
@@ -184,12 +201,9 @@ struct gf_gpu_nn_kernels {
 
 	void (*set_samples)(struct gf_gpu_stream *s, struct gf_gpu_samples *to,
 			    uint64_t seed, uint64_t first);
-	/* Dropout's mask of `batch` samples (nn/ref_dropout.c): sample i draws
-	 * from the stream base + first + i; keeps where 16 bits reach limit. */
+	/* The mask; the struct is the host's. */
 	void (*draw_keeps)(struct gf_gpu_stream *s,
-			   const struct gf_gpu_samples *samples, uint64_t base,
-			   uint32_t limit, uint8_t *keeps, size_t batch,
-			   size_t elems);
+			   const struct gf_gpu_draw *d);
 	/* to = keeps ? from * scale : 0, or added */
 	void (*keep)(struct gf_gpu_stream *s, enum gf_dtype dtype,
 		     const uint8_t *keeps, float scale, const void *from,

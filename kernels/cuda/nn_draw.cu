@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 // What dropout drops: the numbers of base/rng.h (xoshiro256**), drawn as
-// nn/ref_dropout.c draws them. A sample's numbers follow from each other, so
-// one thread makes them; the samples are independent.
+// nn/ref_dropout.c draws them.
 #include "nn_sets.h"
 #include "typed.h"
 
@@ -53,28 +52,72 @@ __global__ void __launch_bounds__(THREADS)
 	}
 }
 
-// A block to each sample: its first thread draws a tile, all write it out.
-#define TILE 1024
+static_assert(THREADS == 256, "a thread to each bit of the state");
+static_assert(GF_GPU_DRAW_PARTS <= THREADS, "a thread to each part");
 
-__global__ void __launch_bounds__(THREADS)
-	draw_kernel(const struct gf_gpu_samples *samples, uint64_t base,
-		    uint32_t limit, uint8_t *keeps, unsigned elems)
+// Four values: one number's bits, 16 to each.
+__device__ uint32_t four(uint64_t bits, uint32_t limit)
 {
-	__shared__ uint64_t drawn[TILE / 4];
-	uint8_t *to = keeps + (size_t)blockIdx.x * elems;
+	uint32_t keeps = 0;
+
+	for (unsigned k = 0; k < 4; k++)
+		if ((uint32_t)(bits >> (16 * k) & 0xffff) >= limit)
+			keeps |= 1u << (8 * k);
+	return keeps;
+}
+
+__device__ void write_out(uint8_t *to, uint32_t keeps, size_t room)
+{
+	if (room >= 4 && (uintptr_t)to % 4 == 0) {
+		*reinterpret_cast<uint32_t *>(to) = keeps;
+		return;
+	}
+	for (unsigned k = 0; k < 4 && k < room; k++)
+		to[k] = (uint8_t)(keeps >> (8 * k));
+}
+
+// A block to each sample. Where the parts start is found one after the other, a
+// bit of the state by each thread; then a thread draws each.
+__global__ void __launch_bounds__(THREADS) draw_kernel(struct gf_gpu_draw d)
+{
+	__shared__ union {
+		uint64_t words[4];
+		uint32_t halves[WARPS];
+	} starts[GF_GPU_DRAW_PARTS];
+	const unsigned part = threadIdx.x;
+	uint8_t *keeps = d.keeps + (size_t)blockIdx.x * d.elems;
+	uint64_t row[4] = {0, 0, 0, 0};
 	generator g;
 
-	g.init(samples->seed, base | (samples->first + blockIdx.x));
-	for (unsigned from = 0; from < elems; from += TILE) {
-		for (unsigned k = 0; threadIdx.x == 0 && k < TILE / 4; k++)
-			drawn[k] = g.next();
-		__syncthreads();
-		for (unsigned k = threadIdx.x; k < TILE && from + k < elems;
-		     k += THREADS)
-			to[from + k] = (drawn[k / 4] >> (k % 4 * 16) &
-					0xffff) >= limit;
+	if (threadIdx.x == 0) {
+		g.init(d.samples->seed,
+		       d.base | (d.samples->first + blockIdx.x));
+		for (unsigned k = 0; k < 4; k++)
+			starts[0].words[k] = g.s[k];
+	}
+	for (unsigned k = 0; k < 4 && d.parts > 1; k++)
+		row[k] = d.jump[4 * threadIdx.x + k];
+	__syncthreads();
+	for (unsigned p = 1; p < d.parts; p++) {
+		uint64_t both = 0;
+
+		for (unsigned k = 0; k < 4; k++)
+			both ^= row[k] & starts[p - 1].words[k];
+		both ^= both >> 32;
+		const unsigned vote =
+			__ballot_sync(ALL, __popc((unsigned)both) & 1);
+
+		if (threadIdx.x % WARP == 0)
+			starts[p].halves[threadIdx.x / WARP] = vote;
 		__syncthreads();
 	}
+	if (part >= d.parts)
+		return;
+	for (unsigned k = 0; k < 4; k++)
+		g.s[k] = starts[part].words[k];
+	for (size_t i = part * d.part_draws * 4;
+	     i < d.elems && i < (part + 1) * d.part_draws * 4; i += 4)
+		write_out(keeps + i, four(g.next(), d.limit), d.elems - i);
 }
 
 } // namespace
@@ -85,11 +128,7 @@ void gf_cuda_nn_set_samples(struct gf_gpu_stream *s, struct gf_gpu_samples *to,
 	LAUNCH(set_kernel, 1, s, to, seed, first);
 }
 
-void gf_cuda_nn_draw_keeps(struct gf_gpu_stream *s,
-			   const struct gf_gpu_samples *samples, uint64_t base,
-			   uint32_t limit, uint8_t *keeps, size_t batch,
-			   size_t elems)
+void gf_cuda_nn_draw_keeps(struct gf_gpu_stream *s, const struct gf_gpu_draw *d)
 {
-	LAUNCH(draw_kernel, batch, s, samples, base, limit, keeps,
-	       (unsigned)elems);
+	LAUNCH(draw_kernel, d->batch, s, *d);
 }

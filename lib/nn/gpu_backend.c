@@ -136,6 +136,12 @@ static int start(struct gf_gpu_net *g, struct gf_error *err)
 		rc = ops->copy(g->gpu, g->stream, g->running, net->running,
 			       net->nrunning * sizeof(float), GF_GPU_TO_DEVICE,
 			       err);
+	for (size_t l = 0; l < net->model->nlayers && !rc; l++) {
+		const struct gf_gpu_layer *layer =
+			gf_gpu_layers[net->model->layers[l].type];
+
+		rc = layer->start ? layer->start(&g->io[l], err) : 0;
+	}
 	return rc ? rc : ops->stream_sync(g->gpu, g->stream, err);
 }
 

@@ -66,6 +66,8 @@ struct gf_gpu_layer {
 	int (*backward)(struct gf_gpu_io *io, struct gf_error *err);
 	/* (optional) Before memory is planned, for the largest batch. */
 	int (*prepare)(struct gf_gpu_io *io, struct gf_error *err);
+	/* (optional) Once memory is there; may wait. */
+	int (*start)(struct gf_gpu_io *io, struct gf_error *err);
 	/* (optional) bytes for batch samples of g */
 	size_t (*weight_bytes)(const struct gf_gpu_io *io);
 	size_t (*saved_bytes)(const struct gf_gpu_io *io, size_t batch);

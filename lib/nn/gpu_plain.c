@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/gpu_net.h"
 
-/* Layers that treat every value alone, and dropout. */
+/* Layers that treat every value alone. */
 
 static size_t count(const struct gf_gpu_io *io)
 {
@@ -86,59 +86,6 @@ static int add_backward(struct gf_gpu_io *io, struct gf_error *err)
 	return 0;
 }
 
-/* --- dropout: saved is a byte per value ----------------------------------- */
-
-#define FIRST_STREAM 16 /* as in ref_dropout.c */
-#define SAMPLE_BITS  40
-
-static void mask(struct gf_gpu_io *io, const void *from, void *to, bool add)
-{
-	const struct gf_gpu_net *g = io->g;
-
-	g->kernels->keep(g->stream, g->dtype, io->saved,
-			 1 / (1 - (float)io->layer->rate), from, to, add,
-			 count(io));
-}
-
-static int dropout_forward(struct gf_gpu_io *io, struct gf_error *err)
-{
-	const struct gf_gpu_net *g = io->g;
-	const struct gf_gpu_rows all = {
-		.dtype = g->dtype,
-		.from = io->in[0],
-		.to = io->out,
-		.rows = 1,
-		.width = count(io),
-	};
-
-	(void)err;
-	if (!io->training) {
-		if (io->out != io->in[0])
-			g->kernels->copy_rows(g->stream, &all);
-		return 0;
-	}
-	g->kernels->draw_keeps(g->stream, g->samples,
-			       (uint64_t)(FIRST_STREAM + io->index)
-				       << SAMPLE_BITS,
-			       (uint32_t)(io->layer->rate * 65536), io->saved,
-			       io->batch, gf_shape_elems(&io->layer->out));
-	mask(io, io->in[0], io->out, false);
-	return 0;
-}
-
-static int dropout_backward(struct gf_gpu_io *io, struct gf_error *err)
-{
-	(void)err;
-	if (io->din[0])
-		mask(io, io->dout, io->din[0], io->add[0]);
-	return 0;
-}
-
-static size_t dropout_saved(const struct gf_gpu_io *io, size_t batch)
-{
-	return batch * gf_shape_elems(&io->layer->out);
-}
-
 const struct gf_gpu_layer gf_gpu_relu = {
 	.forward = relu_forward,
 	.backward = relu_backward,
@@ -159,11 +106,5 @@ const struct gf_gpu_layer gf_gpu_gelu = {
 const struct gf_gpu_layer gf_gpu_add = {
 	.forward = add_forward,
 	.backward = add_backward,
-	.in_place = true,
-};
-const struct gf_gpu_layer gf_gpu_dropout = {
-	.forward = dropout_forward,
-	.backward = dropout_backward,
-	.saved_bytes = dropout_saved,
 	.in_place = true,
 };

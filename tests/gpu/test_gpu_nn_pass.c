@@ -52,6 +52,10 @@ static const struct {
 	  {RELU},
 	  {DROPOUT, .rate = 0.3},
 	  {FC, .filters = 4}}},
+	{"dropout in parts",
+	 {4099},
+	 3,
+	 {{DROPOUT, .rate = 0.3}, {FC, .filters = 3}}},
 	{"language model",
 	 {6},
 	 3,
@@ -231,7 +235,7 @@ static int enqueue(const struct device *d, struct run *r, struct gf_error *err)
 /* What is wrong comes with the result, and names the first place. */
 static void test_wrong_labels(void)
 {
-	struct gf_model *m = model_of(3);
+	struct gf_model *m = model_of(4);
 	struct gf_error err = {""};
 	struct device d;
 	double loss;
