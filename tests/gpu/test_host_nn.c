@@ -7,6 +7,7 @@
 
 #include "../unit/nn_run.h"
 #include "base/array.h"
+#include "base/file.h"
 #include "host_gpu.h"
 #include "nn/gpu_plan.h"
 #include "nn/graph.h"
@@ -212,6 +213,59 @@ static void test_lacking(int which, const char *text)
 	       "%s: status %d", text, status);
 }
 
+/* --- shipped models ----------------------------------------------------------
+ */
+
+static struct gf_model *ship(const char *name)
+{
+	char *path = gf_xasprintf("share/models/%s.json", name), *text;
+	struct gf_error err = {""};
+	struct gf_model *m;
+	size_t size;
+
+	EXPECT(!gf_file_read(path, &text, &size, &err), "%s", err.text);
+	m = read_model(text);
+	free(path);
+	free(text);
+	return m;
+}
+
+static const struct {
+	const char *name;
+	size_t batch;
+	double most_gb; /* of memory, in f16 */
+} shipped[] = {
+	{"alexnet-bn", 256, 1.5},  {"resnet50", 128, 6.5},
+	{"vgg16", 64, 3},          {"densenet201", 64, 7.5},
+	{"inception-v4", 64, 3.5}, {"lstm-ptb", 20, 0.5},
+	{"resnet20", 128, 0.5},
+};
+
+/* What is wanted is said where nothing is free, and nothing need be computed.
+ */
+static void test_shipped(size_t c)
+{
+	struct gf_model *m = ship(shipped[c].name);
+	struct gf_error err = {""};
+	struct gf_net *net = NULL;
+	const char *at;
+
+	gf_nn_set_device(host_gpu(), host_gpu_stream());
+	gf_nn_set_precision(GF_F16);
+	host_gpu_set_free(1);
+	EXPECT(gf_backend_cuda.net_new(m, shipped[c].batch, &net, &err) ==
+		       -ENOMEM,
+	       "%s: %s", shipped[c].name, err.text);
+	at = strstr(err.text, "want ");
+	EXPECT(at && strtod(at + 5, NULL) < 1e9 * shipped[c].most_gb &&
+		       strtod(at + 5, NULL) > 1e8 * shipped[c].most_gb,
+	       "%s: want at most %g GB: %s", shipped[c].name,
+	       shipped[c].most_gb, err.text);
+	host_gpu_set_free((size_t)1 << 40);
+	gf_nn_set_precision(GF_F32);
+	free_model(m);
+}
+
 /* --- the plan ----------------------------------------------------------------
  */
 
@@ -276,6 +330,8 @@ int main(void)
 		test_failure(f);
 	test_no_memory();
 	test_no_device();
+	for (size_t c = 0; c < GF_ARRAY_LENGTH(shipped); c++)
+		test_shipped(c);
 	for (uint64_t s = 0; s < 200; s++)
 		test_plan(s);
 	return TEST_END();
