@@ -133,8 +133,10 @@ static int forward(struct gf_net *net, const float *params, const float *input,
 	if (rc)
 		return rc;
 	for (size_t l = 0; l < m->nlayers; l++)
-		if (net->on_path[l])
+		if (net->on_path[l]) {
+			gf_net_need(net, l);
 			forward_layer(net, l, params, input);
+		}
 	memcpy(net->logits, s->io[m->nlayers - 1].out,
 	       batch * net->positions * m->classes * sizeof(float));
 	return 0;

@@ -192,6 +192,24 @@ int gf_net_begin_backward(struct gf_net *net, struct gf_error *err)
 	return 0;
 }
 
+void gf_net_set_need(struct gf_net *net,
+		     void (*on_need)(void *ctx, size_t tensor), void *ctx)
+{
+	net->on_need = on_need;
+	net->need_ctx = ctx;
+}
+
+void gf_net_need(const struct gf_net *net, size_t layer)
+{
+	const struct gf_layer *l = &net->model->layers[layer];
+
+	if (!net->on_need || l->frozen)
+		return;
+	for (size_t i = 0; i < l->nparams; i++)
+		net->on_need(net->need_ctx,
+			     net->param_tensor[l->first_param + i]);
+}
+
 void gf_net_emit(const struct gf_net *net, size_t layer,
 		 void (*on_grad)(void *ctx, size_t tensor), void *ctx)
 {

@@ -46,6 +46,8 @@ struct gf_net {
 	uint64_t dropout_seed, first_sample;
 	/* (optional) after gf_net_set_samples or _loss_scale */
 	void (*tell)(struct gf_net *net);
+	void (*on_need)(void *ctx, size_t tensor); /* gf_net_set_need */
+	void *need_ctx;
 	enum gf_net_stage stage;
 	size_t batch; /* of the last forward */
 	bool training;
@@ -79,6 +81,9 @@ int gf_net_begin_backward(struct gf_net *net, struct gf_error *err);
 /* Reports the gradients of one layer in generation order. */
 void gf_net_emit(const struct gf_net *net, size_t layer,
 		 void (*on_grad)(void *ctx, size_t tensor), void *ctx);
+
+/* Forward is about to read a layer's parameters. */
+void gf_net_need(const struct gf_net *net, size_t layer);
 
 /* The gradients of a layer that the logits do not depend on. */
 void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l);

@@ -103,6 +103,12 @@ void gf_nn_set_precision(enum gf_dtype dtype);
  * capture. */
 void gf_net_set_loss_scale(struct gf_net *net, float scale);
 
+/* Forward calls on_need(ctx, tensor) before it first reads a trained tensor,
+ * layer by layer, and reads it only then: its weights may change until the call
+ * returns. Not on a device, whose passes are begun ahead. NULL: nobody asks. */
+void gf_net_set_need(struct gf_net *net,
+		     void (*on_need)(void *ctx, size_t tensor), void *ctx);
+
 /* Dropout of the following passes: what sample i of a batch loses depends on
  * the seed and on first + i alone, the sample's number in the whole run. So
  * ranks that share a batch drop what one rank with all of it would, and a

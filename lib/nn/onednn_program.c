@@ -42,6 +42,11 @@ static void zero_gradients(struct gf_onednn *p, size_t l)
 	gf_net_zero_gradients(p->net, p->grads, l);
 }
 
+static void need(struct gf_onednn *p, size_t l)
+{
+	gf_net_need(p->net, l);
+}
+
 static void build_forward(struct gf_onednn *p)
 {
 	const struct gf_model *m = p->net->model;
@@ -52,8 +57,11 @@ static void build_forward(struct gf_onednn *p)
 	p->input.data = gf_onednn_bound(p, &p->input.md, GF_ONEDNN_INPUT, 0);
 	for (size_t l = 0; l < m->nlayers && !p->rc; l++) {
 		p->layer = l;
-		if (p->net->on_path[l] && !p->fused[l])
-			layers[m->layers[l].type]->forward(p, l);
+		if (!p->net->on_path[l] || p->fused[l])
+			continue;
+		if (m->layers[l].nparams)
+			gf_onednn_add_call(p, &p->forward, need, l);
+		layers[m->layers[l].type]->forward(p, l);
 	}
 	if (p->rc)
 		return;

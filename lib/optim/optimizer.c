@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "optim/optimizer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
@@ -183,25 +184,45 @@ static void step_range(struct gf_optimizer *o, struct gf_optim_part part,
 	}
 }
 
+static void step_ranges(struct gf_optimizer *o, const struct gf_optim_part *all,
+			size_t first, size_t count_elems)
+{
+	size_t end = first + count_elems, i;
+
+	for (i = 0; i < o->nranges; i++) {
+		struct gf_optim_range r = o->ranges[i];
+		struct gf_optim_part part = *all;
+		size_t r_end = r.first + r.count_elems;
+
+		part.excluded = r.excluded;
+		r.first = r.first > first ? r.first : first;
+		r_end = r_end < end ? r_end : end;
+		if (r_end <= r.first)
+			continue;
+		r.count_elems = r_end - r.first;
+		step_range(o, part, &r);
+	}
+}
+
+void gf_optimizer_step_some(struct gf_optimizer *o,
+			    const struct gf_optim_part *all, size_t first,
+			    size_t count_elems)
+{
+	assert(o->config.clip_norm <= 0);
+	step_ranges(o, all, first, count_elems);
+}
+
 void gf_optimizer_step(struct gf_optimizer *o, double lr, float scale,
 		       const float *grad, float *weight)
 {
+	struct gf_optim_part all = {
+		.lr = lr, .scale = scale, .grad = grad, .weight = weight};
 	double norm = 0;
-	size_t i;
 
 	if (o->config.clip_norm > 0)
 		norm = gf_optimizer_norm(o, scale, grad);
 	if (norm > o->config.clip_norm)
-		scale = (float)((double)scale * (o->config.clip_norm / norm));
-	for (i = 0; i < o->nranges; i++) {
-		const struct gf_optim_part part = {
-			.lr = lr,
-			.scale = scale,
-			.excluded = o->ranges[i].excluded,
-			.grad = grad,
-			.weight = weight,
-		};
-
-		step_range(o, part, &o->ranges[i]);
-	}
+		all.scale = (float)((double)scale *
+				    (o->config.clip_norm / norm));
+	step_ranges(o, &all, 0, o->count_elems);
 }

@@ -94,6 +94,11 @@ void gf_optimizer_release(struct gf_optimizer *o);
 /* |scale * grad| over all elements, the same bits on every machine. */
 double gf_optimizer_norm(const struct gf_optimizer *o, float scale,
 			 const float *grad);
+/* Elements first to first + count - 1 alone, whole tensors; grad and weight are
+ * those of all. Of a norm to clip at nothing is known: there must be none. */
+void gf_optimizer_step_some(struct gf_optimizer *o,
+			    const struct gf_optim_part *all, size_t first,
+			    size_t count_elems);
 /* grad is not changed; clipping scales it on the way. */
 void gf_optimizer_step(struct gf_optimizer *o, double lr, float scale,
 		       const float *grad, float *weight);

@@ -22,25 +22,25 @@ static double release_work_s(const struct gf_sim_input *in,
 	return in->model->tensors[m->last].ready_s;
 }
 
-/* Tensors stand in generation order, so the last one is needed first. */
+double gf_sim_need_of_s(const struct gf_model_profile *model, size_t tensor)
+{
+	const struct gf_tensor *t = &model->tensors[tensor];
+
+	if (!isnan(t->need_s))
+		return t->need_s;
+	if (model->backward_s <= 0)
+		return 0;
+	return model->forward_s * (1 - t->ready_s / model->backward_s);
+}
+
 double gf_sim_need_s(const struct gf_model_profile *model,
 		     const struct gf_sim_message *m)
 {
 	double need = INFINITY;
 	size_t i;
 
-	for (i = m->first; i <= m->last; i++) {
-		const struct gf_tensor *t = &model->tensors[i];
-		double at = t->need_s;
-
-		if (isnan(at))
-			at = model->backward_s > 0
-				     ? model->forward_s *
-					       (1 -
-						t->ready_s / model->backward_s)
-				     : 0;
-		need = fmin(need, at);
-	}
+	for (i = m->first; i <= m->last; i++)
+		need = fmin(need, gf_sim_need_of_s(model, i));
 	return need;
 }
 

@@ -60,7 +60,9 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
  */
 void gf_sim_conclude(const struct gf_sim_input *in, double factor,
 		     struct gf_sim_result *out);
-/* When forward, unhindered, first uses any tensor of the message. */
+/* When forward, unhindered, first uses a tensor; and any of the message's.
+ * Where the profile does not say, in the order of generation turned round. */
+double gf_sim_need_of_s(const struct gf_model_profile *model, size_t tensor);
 double gf_sim_need_s(const struct gf_model_profile *model,
 		     const struct gf_sim_message *m);
 

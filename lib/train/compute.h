@@ -21,6 +21,10 @@
 struct gf_compute {
 	const struct gf_compute_ops *ops;
 	void *priv;
+	/* What forward calls before it reads a tensor, unless it computes on a
+	 * device; who wants to know sets it. */
+	void (*on_need)(void *ctx, size_t tensor);
+	void *need_ctx;
 };
 
 struct gf_compute_ops {

@@ -66,11 +66,16 @@ static int compute(struct net *n, const float *values, const int32_t *labels,
 static int forward(struct gf_compute *c, struct gf_error *err)
 {
 	struct net *n = c->priv;
+	int rc;
 
 	if (serves(&n->config))
 		return 0;
-	return compute(n, n->batch->values, n->batch->labels, n->config.batch,
-		       true, err);
+	gf_net_set_need(n->net, c->on_need, c->need_ctx);
+	rc = compute(n, n->batch->values, n->batch->labels, n->config.batch,
+		     true, err);
+	/* tests come between steps, where parameters stand */
+	gf_net_set_need(n->net, NULL, NULL);
+	return rc;
 }
 
 static int result(struct gf_compute *c, double *loss, size_t *correct,

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "sim/step.h"
 
 struct replay {
 	const struct gf_model_profile *model;
@@ -20,14 +21,31 @@ static void load(struct gf_compute *c, size_t step, size_t part)
 	(void)part;
 }
 
+/* Forward comes to a tensor; what it waits moves all that is behind it. */
+static void need(struct replay *r, const struct gf_compute *c, size_t tensor)
+{
+	double began_s;
+
+	gf_clock_sleep_until(r->start_s +
+			     gf_sim_need_of_s(r->model, tensor));
+	began_s = gf_clock_s();
+	c->on_need(c->need_ctx, tensor);
+	r->start_s += gf_clock_s() - began_s;
+}
+
 static int forward(struct gf_compute *c, struct gf_error *err)
 {
 	struct replay *r = c->priv;
+	size_t i;
 
 	(void)err;
 	r->start_s = gf_clock_s();
-	if (!r->serves)
-		gf_clock_sleep_until(r->start_s + r->model->forward_s);
+	if (r->serves)
+		return 0;
+	/* the tensor that is made last is needed first */
+	for (i = r->model->ntensors; c->on_need && i-- > 0;)
+		need(r, c, i);
+	gf_clock_sleep_until(r->start_s + r->model->forward_s);
 	return 0;
 }
 

@@ -115,6 +115,17 @@ int gf_exchange_wait(struct gf_exchange *x, size_t *slot, struct gf_error *err)
 	return rc;
 }
 
+int gf_exchange_wait_message(struct gf_exchange *x, size_t message,
+			     bool gathered, struct gf_error *err)
+{
+	size_t i = message, k;
+
+	for (k = x->env.plan->nmessages; gathered && k < x->nplan_work; k++)
+		if (x->plan_work[0][k].after == message + 1)
+			i = k;
+	return gf_engine_wait_message(x->engine, i, err);
+}
+
 void gf_exchange_times(const struct gf_exchange *x,
 		       struct gf_message_times *times)
 {

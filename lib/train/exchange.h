@@ -70,6 +70,12 @@ struct gf_exchange_ops {
 	/* Applies them. */
 	void (*apply)(struct gf_exchange *x, size_t slot, struct gf_update *u,
 		      double lr);
+	/* (optional) Both for one of the plan's messages alone, whole tensors,
+	 * which has come: then messages may be applied one by one. */
+	struct gf_exchange_bad (*inspect_message)(struct gf_exchange *x,
+						  size_t slot, size_t message);
+	void (*apply_message)(struct gf_exchange *x, size_t slot,
+			      size_t message, struct gf_update *u, double lr);
 	/* Or forgets them: the step is skipped, state stays as it was before
 	 * it. (optional: nothing to do) */
 	void (*drop)(struct gf_exchange *x, size_t slot);
@@ -109,6 +115,10 @@ void gf_exchange_begin_plan(struct gf_exchange *x, size_t slot);
 void gf_exchange_multiply(const struct gf_work *w, double by);
 /* Waits for the oldest step under way; *slot is the one it is in. */
 int gf_exchange_wait(struct gf_exchange *x, size_t *slot, struct gf_error *err);
+/* Waits for one of the plan's messages of the oldest step under way: with
+ * `gathered` for all of it, else for the reduce-scatter if it is split. */
+int gf_exchange_wait_message(struct gf_exchange *x, size_t message,
+			     bool gathered, struct gf_error *err);
 /* The plan's nmessages. */
 void gf_exchange_times(const struct gf_exchange *x,
 		       struct gf_message_times *times);

@@ -5,9 +5,7 @@
  * Every gradient goes out, as the plan's messages say, and comes back as the
  * sum over ranks; scaled ones as the mean, since a sum of many could overflow
  * what goes on the wire. Its state is in the pools alone, which nobody else
- * writes. A split message's
- * all-gather goes behind the step's other messages; all have ended before the
- * update, and so before the next forward.
+ * writes. A split message's all-gather goes behind the step's other messages.
  */
 
 /* --- on the thread that moves messages: the scale --------------------------
@@ -59,10 +57,33 @@ static void apply(struct gf_exchange *x, size_t slot, struct gf_update *u,
 	gf_update_all(u, lr, x->pools[slot].data, mean);
 }
 
+static struct gf_exchange_bad inspect_message(struct gf_exchange *x,
+					      size_t slot, size_t message)
+{
+	const struct gf_work *w = &x->plan_work[slot][message];
+	const struct gf_pool *pool = &x->pools[slot];
+
+	return gf_exchange_find_bad(pool, w->data, pool->offsets[w->first],
+				    w->count_elems);
+}
+
+static void apply_message(struct gf_exchange *x, size_t slot, size_t message,
+			  struct gf_update *u, double lr)
+{
+	const struct gf_work *w = &x->plan_work[slot][message];
+	const struct gf_pool *pool = &x->pools[slot];
+	float mean = x->env.scaled ? 1 : 1.0f / (float)x->env.plan->ranks;
+
+	gf_update_some(u, lr, pool->offsets[w->first], w->count_elems,
+		       pool->data, mean);
+}
+
 const struct gf_exchange_ops gf_exchange_dense = {
 	.name = "dense",
 	.description = "all gradients",
 	.open = open_dense,
 	.inspect = inspect,
 	.apply = apply,
+	.inspect_message = inspect_message,
+	.apply_message = apply_message,
 };

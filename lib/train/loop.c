@@ -138,7 +138,8 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 	double began = gf_clock_s(), loss;
 	int rc;
 
-	rc = average_running(t, err);
+	rc = gf_method_settle(&t->method, err);
+	rc = rc ? rc : average_running(t, err);
 	if (rc)
 		return rc;
 	rc = gf_compute_test(&t->compute, t->running, &loss, &correct, err);
@@ -319,6 +320,7 @@ int gf_train_replay(const struct gf_train_config *config,
 		.comm = config->comm,
 		.plan = config->plan,
 		.timeout_s = config->timeout_s,
+		.asks = true,
 	};
 	struct gf_compute compute;
 	struct gf_method method = {0};
@@ -344,6 +346,10 @@ int gf_train_replay(const struct gf_train_config *config,
 		else
 			result->last_step = step;
 		tell_progress(config, step, steps);
+	}
+	if (!rc) {
+		rc = gf_method_settle(&method, err);
+		config->comm->broken |= rc != 0;
 	}
 	if (!rc)
 		rc = add_up_bytes(&method, result, err);

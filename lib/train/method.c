@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "train/method_parts.h"
 #include "train/team.h"
 
 int gf_method_check(const struct gf_plan *plan, struct gf_error *err)
@@ -91,6 +92,7 @@ static int host_open(struct gf_method *m, struct gf_error *err)
 	rc = gf_update_open(&m->updater, env->optim, err);
 	if (!rc)
 		rc = open_flight(m, err);
+	gf_method_late_open(m);
 	return gf_team_agree(&team, rc, err);
 }
 
@@ -111,8 +113,8 @@ static void host_backward_end(struct gf_method *m)
 	gf_engine_backward_end(m->engine);
 }
 
-static int refuse(const struct gf_method *m, size_t step,
-		  struct gf_exchange_bad bad, struct gf_error *err)
+int gf_method_refuse(const struct gf_method *m, size_t step,
+		     struct gf_exchange_bad bad, struct gf_error *err)
 {
 	return gf_error_set(err, 1,
 			    "the gradient of %s is infinite or not a number "
@@ -121,8 +123,7 @@ static int refuse(const struct gf_method *m, size_t step,
 			    bad.element);
 }
 
-/* Waits until the messages of the first `count` steps have ended. */
-static int await(struct gf_method *m, size_t count, struct gf_error *err)
+int gf_method_await(struct gf_method *m, size_t count, struct gf_error *err)
 {
 	size_t slot;
 	int rc = 0;
@@ -157,7 +158,8 @@ static int inspect(struct gf_method *m, size_t step, struct gf_error *err)
 	bool overflow = gf_loss_scale_note(&m->scale, scale, bad.found);
 
 	if (bad.found && !overflow && !m->env.skip_bad)
-		return refuse(m, step - (m->begun - m->applied - 1), bad, err);
+		return gf_method_refuse(
+			m, step - (m->begun - m->applied - 1), bad, err);
 	m->skip = bad.found;
 	m->skipped += bad.found;
 	return 0;
@@ -170,6 +172,8 @@ static int host_exchange(struct gf_method *m, size_t step, struct gf_error *err)
 	size_t i;
 	int rc;
 
+	if (m->late.used)
+		return gf_method_late_exchange(m, err);
 	m->skip = false;
 	m->due = m->begun - m->applied >= stale;
 	if (!m->due) {
@@ -178,7 +182,7 @@ static int host_exchange(struct gf_method *m, size_t step, struct gf_error *err)
 		return 0;
 	}
 	m->age = m->begun - m->applied - 1;
-	rc = await(m, m->applied + 1, err);
+	rc = gf_method_await(m, m->applied + 1, err);
 	return rc || !m->env.params ? rc : inspect(m, step, err);
 }
 
@@ -186,7 +190,10 @@ static void host_update(struct gf_method *m, size_t step, double lr)
 {
 	size_t slot = slot_of(m, m->applied);
 
-	(void)step;
+	if (m->late.used) {
+		gf_method_late_update(m, step, lr);
+		return;
+	}
 	if (!m->due)
 		return;
 	m->applied++;
@@ -271,8 +278,9 @@ static void keep(struct gf_method *m, size_t age)
 static int host_settle(struct gf_method *m, struct gf_error *err)
 {
 	size_t age;
-	int rc = await(m, m->begun, err);
+	int rc = gf_method_take_rest(m, err);
 
+	rc = rc ? rc : gf_method_await(m, m->begun, err);
 	if (rc || !m->flight)
 		return rc;
 	m->nflight = m->begun - m->applied;
@@ -315,12 +323,13 @@ static void host_close(struct gf_method *m)
 	struct gf_error ignored;
 
 	if (!m->env.comm->broken)
-		(void)await(m, m->begun, &ignored);
+		(void)gf_method_await(m, m->begun, &ignored);
 	gf_exchange_close(&m->exchange);
 	gf_update_close(&m->updater);
 	free(m->flight);
 	free(m->flight_bad);
 	free(m->flight_scale);
+	gf_method_late_close(m);
 }
 
 static struct gf_engine_totals host_totals(const struct gf_method *m)

@@ -37,6 +37,15 @@
  *	gf_method_exchange(m, step, &err);	// what this step applies
  *	gf_method_update(m, step, lr);		// parameters and optimiser
  * Steps count from 1 over the whole run, also behind a resume.
+ *
+ * LATE. Where messages are split (DeAR) and forward asks for tensors one by
+ * one, a step ends when its reduce-scatters have; a split message's all-gather
+ * is waited for, and what it brings is applied, when the next forward needs one
+ * of its tensors. So between steps parameters are those of the step before
+ * until gf_method_settle. In front of the step above, in that order:
+ *	gf_method_need(m, tensor) ...		// from forward
+ *	gf_method_take_rest(m, &err);		// what nobody asked for
+ * and gf_method_begin comes behind these, as the pool is in use until then.
  */
 struct gf_method_env {
 	struct gf_comm *comm;       /* borrowed */
@@ -57,6 +66,22 @@ struct gf_method_env {
 	float *device_params, *device_grads;
 	double timeout_s;
 	bool skip_bad; /* a step with a bad gradient: skip it, else end */
+	bool asks;     /* forward calls gf_method_need */
+};
+
+/* Of messages that are applied late (method_late.c). */
+struct gf_method_late {
+	bool used;
+	bool pending; /* a step's messages are */
+	size_t step;  /* that one, and its rate */
+	double lr;
+	size_t *message; /* per tensor: which one it is in */
+	bool *applied;   /* per message */
+	int rc;          /* the first failure since forward began */
+	struct gf_error err;
+	/* of this step's forward: waiting, and what of it was not data that
+	 * moved */
+	double waited_s, handling_s;
 };
 
 struct gf_method {
@@ -86,6 +111,7 @@ struct gf_method {
 	uint64_t skipped; /* steps so far */
 	struct gf_message_times *times;
 	uint64_t told_bytes; /* sent, and told of */
+	struct gf_method_late late;
 };
 
 /* Where gradients come together: on the host, or on GPUs. */
@@ -125,6 +151,9 @@ const char *gf_method_name(const struct gf_plan *plan);
 /* Collective: returns after all ranks have agreed. */
 int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		   struct gf_error *err);
+/* LATE, above; a method that is not late has nothing to do. */
+void gf_method_need(void *method, size_t tensor);
+int gf_method_take_rest(struct gf_method *m, struct gf_error *err);
 /* Adds what must survive a stop, apart from the parameters. */
 void gf_method_state(struct gf_method *m, struct gf_state *s);
 /* What it communicates with beside gradients. */

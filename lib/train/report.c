@@ -52,7 +52,7 @@ static double iteration(const struct gf_step_times *s, size_t m)
 static double forward(const struct gf_step_times *s, size_t m)
 {
 	(void)m;
-	return s->forward_s - s->start_s;
+	return s->forward_s - s->start_s - s->late_s;
 }
 
 static double backward(const struct gf_step_times *s, size_t m)
@@ -64,7 +64,7 @@ static double backward(const struct gf_step_times *s, size_t m)
 static double waiting(const struct gf_step_times *s, size_t m)
 {
 	(void)m;
-	return s->exchanged_s - s->backward_s;
+	return s->exchanged_s - s->backward_s + s->late_s;
 }
 
 static double updating(const struct gf_step_times *s, size_t m)

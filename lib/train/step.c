@@ -85,7 +85,23 @@ static int take_result(const struct gf_stepper *s, struct gf_step_outcome *out,
 	return rc;
 }
 
-static int early(const struct gf_stepper *s, size_t step, float *grads,
+/* The first forward of a step takes up what the step before may have left; then
+ * the pool is free for this one's gradients. */
+static int forward(const struct gf_stepper *s, size_t step, size_t part,
+		   struct gradients *g, struct gf_error *err)
+{
+	struct gf_compute *c = s->compute;
+	int rc = c->ops->forward(c, err);
+
+	if (rc || part || !s->method->late.used)
+		return rc;
+	rc = gf_method_take_rest(s->method, err);
+	if (!rc)
+		g->data = gf_method_begin(s->method, step);
+	return rc;
+}
+
+static int early(const struct gf_stepper *s, size_t step, struct gradients *g,
 		 struct gf_step_outcome *out, struct gf_error *err)
 {
 	struct gf_compute *c = s->compute;
@@ -93,15 +109,15 @@ static int early(const struct gf_stepper *s, size_t step, float *grads,
 	int rc = 0;
 
 	for (part = 0; !rc && part + 1 < s->accumulate; part++) {
-		rc = c->ops->forward(c, err);
+		rc = forward(s, step, part, g, err);
 		if (!rc)
-			rc = c->ops->backward(c, grads, on_early_grad, NULL,
+			rc = c->ops->backward(c, g->data, on_early_grad, NULL,
 					      err);
 		if (!rc)
 			rc = take_result(s, out, err);
 		if (rc)
 			break;
-		keep(s, grads, part);
+		keep(s, g->data, part);
 		c->ops->load(c, step, part + 1);
 	}
 	return rc;
@@ -144,12 +160,18 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	memset(out, 0, sizeof(*out));
 	c->ops->load(c, step, 0);
 	t->start_s = gf_clock_s();
-	g.data = gf_method_begin(m, step);
-	rc = early(s, step, g.data, out, err);
+	c->on_need = m->late.pending ? gf_method_need : NULL;
+	c->need_ctx = m;
+	m->late.waited_s = m->late.handling_s = 0;
+	if (!m->late.used)
+		g.data = gf_method_begin(m, step);
+	rc = early(s, step, &g, out, err);
 	begun_s = gf_clock_s();
-	rc = rc ? rc : c->ops->forward(c, err);
+	rc = rc ? rc : forward(s, step, s->accumulate - 1, &g, err);
 	if (rc)
 		return rc;
+	t->late_s = m->late.waited_s;
+	t->handling_s = m->late.handling_s;
 	t->forward_s = gf_clock_s();
 	gf_method_forward_end(m);
 	rc = c->ops->backward(c, g.data, on_grad, &g, err);
@@ -166,8 +188,8 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 		return rc;
 	t->exchanged_s = gf_clock_s();
 	/* what is seen late of before must not exceed the time */
-	t->handling_s = fmin(gf_method_handling_s(m) - handled_s,
-			     t->exchanged_s - t->backward_s);
+	t->handling_s += fmin(gf_method_handling_s(m) - handled_s,
+			      t->exchanged_s - t->backward_s);
 	t->applied_start_s = applied_start_s(s);
 	memcpy(t->messages, gf_method_times(m),
 	       s->timeline->nmessages * sizeof(*t->messages));

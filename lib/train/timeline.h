@@ -18,7 +18,8 @@ struct gf_step_times {
 	double forward_s;   /* forward and loss are done, backward begins */
 	double backward_s;  /* backward is done */
 	double exchanged_s; /* every message that the update needs has ended */
-	double handling_s;  /* of exchanged_s - backward_s: selection, codecs */
+	double late_s;      /* of forward: waiting for the step before's */
+	double handling_s;  /* of all waiting: selection, codecs */
 	double end_s;       /* the update is done */
 	double *gradient_s; /* ntensors: when each gradient was there */
 	/* Of the step whose gradient this one applied: its messages, and when

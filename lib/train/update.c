@@ -57,6 +57,15 @@ void gf_update_all(struct gf_update *u, double lr, const float *grad,
 	gf_optimizer_step(&u->optimizer, lr, scale, grad, u->params);
 }
 
+void gf_update_some(struct gf_update *u, double lr, size_t first, size_t count,
+		    const float *grad, float scale)
+{
+	const struct gf_optim_part all = {
+		.lr = lr, .scale = scale, .grad = grad, .weight = u->params};
+
+	gf_optimizer_step_some(&u->optimizer, &all, first, count);
+}
+
 void gf_update_pieces(struct gf_update *u, double lr,
 		      const struct gf_optim_piece *pieces, size_t npieces,
 		      float scale)

@@ -35,6 +35,9 @@ void gf_update_state(struct gf_update *u, struct gf_state *s);
 /* Every element, as the optimiser does. */
 void gf_update_all(struct gf_update *u, double lr, const float *grad,
 		   float scale);
+/* Of whole tensors, elements first to first + count - 1; grad is of all. */
+void gf_update_some(struct gf_update *u, double lr, size_t first, size_t count,
+		    const float *grad, float scale);
 /* Those elements only (gf_optimizer_step_pieces): the others keep their
  * velocity, GradientFlow's momentum correction. */
 void gf_update_pieces(struct gf_update *u, double lr,

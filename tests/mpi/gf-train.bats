@@ -220,6 +220,35 @@ pipe_plan() { # ranks, options of gf-plan
 	gf-plan net.json model.json "$@"
 }
 
+@test "all-gathers in the next forward: what whole all-reduces make, bit for bit" {
+	while read -r model device options; do
+		rm -rf split whole
+		gf-topo -q --synthetic "net:3@1Gb/s,50us" | gf-plan --model $model --policy dear --algorithm ring > split.json
+		jq -e '[.messages[].half] | index("split")' split.json
+		jq '.messages[].half = "all"' split.json > whole.json
+		for plan in split whole; do
+			wants 0 mpi 3 gf-train $quick --plan $plan.json --device $device --steps 12 --check-replicas 4 \
+				--checkpoint $plan --checkpoint-every 5 --log $plan.jsonl $options
+		done
+		for step in 10 12; do
+			for rank in 0 1 2; do
+				cmp split/step-$step/rank-$rank.safetensors whole/step-$step/rank-$rank.safetensors
+			done
+		done
+		diff <(jq -c '[.part, .step, .loss, .accuracy]' split.jsonl) <(jq -c '[.part, .step, .loss, .accuracy]' whole.jsonl)
+	done <<- 'END'
+		digits-cnn auto --batch 8
+		digits-cnn ref --batch 2 --accumulate 3 --optimizer lars
+		digits-mlp auto --clip-norm 0.5
+		digits-mlp auto --bad-gradients skip
+	END
+	# and without compute: waits in forward, as predicted
+	gf-topo -q --synthetic "net:3@1Gb/s,50us" | gf-plan --model digits-mlp --policy dear --algorithm ring |
+		jq '.model.forward_s = 0.004 | .model.backward_s = 0.004 | .tensors |= [to_entries[] | .value.ready_s = 0.0005 * (.key + 1) | .value]' > split.json
+	wants 0 mpi 3 gf-train -q --replay --plan split.json --steps 20
+	grep -q '^iteration ' out.txt
+}
+
 @test "a rank that serves, stale gradients, codecs: replicas, resumed byte for byte" {
 	while IFS='|' read -r ranks options; do
 		rm -rf through stopped

@@ -29,6 +29,8 @@ struct rig_case {
 	bool alike;  /* all ranks have rank 0's centres */
 	double size; /* the function is multiplied by this; 0: 1 */
 	int servers; /* ranks behind the others */
+	bool split;  /* every other message is */
+	bool asks;   /* forward does, tensor by tensor */
 };
 
 static inline double rig_size(const struct rig_case *c)
@@ -52,6 +54,7 @@ struct rig {
 	struct gf_comm *comm;
 	struct gf_plan plan;
 	float params[RIG_ELEMS];
+	float seen[RIG_ELEMS]; /* by forward, when each was needed */
 	struct gf_compute compute;
 	struct gf_method method;
 	struct gf_timeline timeline;
@@ -68,10 +71,20 @@ static inline void rig_load(struct gf_compute *c, size_t step, size_t part)
 	((struct rig *)c->priv)->step = step;
 }
 
+/* Takes the parameters over tensor by tensor, the last one first. */
 static inline int rig_forward(struct gf_compute *c, struct gf_error *err)
 {
-	(void)c;
+	struct rig *r = c->priv;
+	size_t t, at = RIG_ELEMS;
+
 	(void)err;
+	for (t = RIG_TENSORS; t-- > 0;) {
+		at -= rig_counts[t];
+		if (c->on_need)
+			c->on_need(c->need_ctx, t);
+		memcpy(r->seen + at, r->params + at,
+		       rig_counts[t] * sizeof(*r->seen));
+	}
 	return 0;
 }
 
@@ -99,7 +112,7 @@ static inline int rig_backward(struct gf_compute *c, float *grads,
 		for (i = at; i < at + rig_counts[t]; i++)
 			grads[i] =
 				(float)rig_size(r->c) *
-				(r->params[i] -
+				(r->seen[i] -
 				 (float)rig_centre(
 					 r->c->alike ? 0 : r->comm->rank, i));
 		/* a server's are nobody's */
@@ -142,6 +155,7 @@ static inline void rig_open(struct rig *r, const struct rig_case *c,
 		.optim = &c->optim,
 		.scale = c->scale,
 		.timeout_s = 60,
+		.asks = c->asks,
 	};
 	struct gf_error err = {""};
 	size_t i;
@@ -162,8 +176,10 @@ static inline void rig_open(struct rig *r, const struct rig_case *c,
 		free(r->plan.messages[i].codec);
 		r->plan.messages[i].codec = gf_xstrdup(c->codec);
 	}
+	for (i = 0; c->split && i < r->plan.nmessages; i += 2)
+		r->plan.messages[i].half = GF_HALF_SPLIT;
 	gf_timeline_init(&r->timeline, RIG_TENSORS, r->plan.nmessages);
-	r->compute = (struct gf_compute){&ops, r};
+	r->compute = (struct gf_compute){.ops = &ops, .priv = r};
 	r->stepper = (struct gf_stepper){
 		.compute = &r->compute,
 		.method = &r->method,

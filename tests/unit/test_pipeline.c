@@ -2,7 +2,10 @@
 /* Staleness: what is applied when, and that the waiting overlaps. */
 #include "pipe_rig.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "sim/step.h"
 
 #define MAX_STEPS 24
 /* f32 on many ranks against f64 in a row; codecs are compared by their own
@@ -221,6 +224,163 @@ static void test_synchronous(void)
 	expect_replicas(&a, "synchronous");
 }
 
+/* --- split messages, applied when forward needs them ----------------------
+ */
+
+/* After n steps and a settle, what whole all-reduces make of it, bit for bit;
+ * also after a settle in between. */
+static void late_rank(struct gf_comm *comm, void *ctx)
+{
+	struct serial_run *s = ctx;
+	struct gf_error err = {""};
+	struct rig r;
+	size_t step;
+
+	rig_open(&r, s->c, comm);
+	EXPECT(r.method.late.used == (s->c->split && s->c->asks &&
+				      !(s->c->optim.clip_norm > 0)),
+	       "P = %d: late", s->c->ranks);
+	for (step = 1; step <= s->c->steps; step++) {
+		rig_step(&r, step);
+		if (step == s->c->steps / 2)
+			EXPECT(!gf_method_settle(&r.method, &err), "%s",
+			       err.text);
+	}
+	EXPECT(!gf_method_settle(&r.method, &err), "%s", err.text);
+	memcpy(s->last[comm->rank], r.params, sizeof(r.params));
+	rig_close(&r);
+}
+
+static void test_late(void)
+{
+	static const struct gf_optim_config optims[] = {
+		MOMENTUM,
+		{.name = "nesterov", .momentum = .5, .exclude = "none"},
+		{.name = "lars", .momentum = .5, .eta = .1, .exclude = "none"},
+		{.name = "sgd", .clip_norm = .25, .exclude = "none"},
+	};
+	static const size_t thresholds[] = {0, 16, 40, 1000};
+	static struct serial_run whole, late;
+	size_t i, k;
+	int ranks;
+
+	for (ranks = 1; ranks <= 5; ranks++)
+		for (i = 0; i < GF_ARRAY_LENGTH(optims); i++)
+			for (k = 0; k < GF_ARRAY_LENGTH(thresholds); k++) {
+				struct rig_case c = {.ranks = ranks,
+						     .staleness = 1,
+						     .steps = 9,
+						     .threshold_bytes =
+							     thresholds[k],
+						     .optim = optims[i],
+						     .rate = .05};
+				struct rig_case d = c;
+
+				d.split = d.asks = true;
+				whole.c = &c;
+				late.c = &d;
+				on_ranks(ranks, late_rank, &whole);
+				on_ranks(ranks, late_rank, &late);
+				EXPECT(!memcmp(whole.last, late.last,
+					       (size_t)ranks *
+						       sizeof(late.last[0])),
+				       "P = %d, optimizer %zu, threshold %zu",
+				       ranks, i, k);
+				expect_replicas(&late, "late");
+			}
+}
+
+/* What forward is to wait for ends in the order in which the simulator says
+ * that it needs it, none of it before the step has ended that reduced it, and
+ * not all of it before the next one has begun. */
+static void order_rank(struct gf_comm *comm, void *ctx)
+{
+	const struct rig_case *c = ctx;
+	struct gf_sim_message sim[RIG_TENSORS];
+	size_t n, step, i, overlapped = 0;
+	struct rig r;
+
+	rig_open(&r, c, comm);
+	n = r.plan.nmessages;
+	r.plan.model->forward_s = 1;
+	r.plan.model->backward_s = 2;
+	for (i = 0; i < RIG_TENSORS; i++) {
+		r.plan.model->tensors[i].ready_s = .25 * (double)(i + 1);
+		r.plan.model->tensors[i].need_s = NAN;
+	}
+	for (i = 0; i < n; i++)
+		sim[i] = (struct gf_sim_message){
+			.first = r.plan.messages[i].first,
+			.last = r.plan.messages[i].last};
+	for (step = 1; step <= c->steps; step++) {
+		const struct gf_step_times *t;
+
+		rig_step(&r, step);
+		t = gf_timeline_last(&r.timeline);
+		if (step == 1)
+			continue;
+		for (i = 0; i < n; i++) {
+			EXPECT(t->messages[i].end_s <= t->forward_s,
+			       "message %zu ends behind forward", i);
+			overlapped += t->messages[i].end_s > t->start_s;
+		}
+		for (i = 0; i + 2 < n; i += 2)
+			EXPECT((gf_sim_need_s(r.plan.model, &sim[i]) >
+				gf_sim_need_s(r.plan.model, &sim[i + 2])) ==
+				       (t->messages[i].end_s >
+					t->messages[i + 2].end_s),
+			       "messages %zu and %zu", i, i + 2);
+	}
+	EXPECT(overlapped, "no step began before the last had gathered");
+	rig_close(&r);
+}
+
+static void test_order(void)
+{
+	struct rig_case c = {.ranks = 4,
+			     .staleness = 1,
+			     .steps = 40,
+			     .optim = MOMENTUM,
+			     .rate = .05,
+			     .split = true,
+			     .asks = true};
+
+	on_ranks(4, order_rank, &c);
+}
+
+/* Found at the message that it is in, by every rank alike, in the step after
+ * the one that made it. */
+static void late_poison_rank(struct gf_comm *comm, void *ctx)
+{
+	const struct rig_case *c = ctx;
+	struct gf_step_outcome out;
+	struct gf_error err = {""};
+	struct rig r;
+	size_t step;
+	int rc = 0;
+
+	rig_open(&r, c, comm);
+	r.poisoned = comm->rank == 1 ? 3 : 0;
+	for (step = 1; step <= 5 && !rc; step++)
+		rc = gf_train_step(&r.stepper, step, c->rate, &out, &err);
+	EXPECT(rc == 1 && step == 5, "rank %d: %d in step %zu", comm->rank, rc,
+	       step - 1);
+	EXPECT(strstr(err.text, "in step 3 (element 4)"), "%s", err.text);
+	rig_close(&r);
+}
+
+static void test_late_poison(void)
+{
+	struct rig_case c = {.ranks = 3,
+			     .staleness = 1,
+			     .optim = MOMENTUM,
+			     .rate = .05,
+			     .split = true,
+			     .asks = true};
+
+	on_ranks(3, late_poison_rank, &c);
+}
+
 static void test_codecs(void)
 {
 	static const struct {
@@ -324,6 +484,9 @@ int main(void)
 	test_vectors();
 	test_serial();
 	test_synchronous();
+	test_late();
+	test_order();
+	test_late_poison();
 	test_codecs();
 	test_overlap();
 	return TEST_END();

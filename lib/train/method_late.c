@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Decoupled all-reduce (Zhang et al. 2023, "DeAR: Accelerating Distributed Deep
+ * Learning with Fine-Grained All-Reduce Pipelining"): the reduce-scatter of a
+ * split message overlaps backward, its all-gather the next step's forward. The
+ * all-gathers go in the order in which forward needs them, the last message's
+ * first; forward waits for each where it reads the first of its tensors.
+ *
+ * What must look at a whole gradient before any of it is applied (a step that
+ * may be skipped, a norm to clip at) has no such order: then the step waits for
+ * all of it.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "train/method_parts.h"
+
+/* A split message needs one step under way at a time (plan_check.c). */
+enum { SLOT = 0 };
+
+static bool may_be_used(const struct gf_method *m)
+{
+	const struct gf_plan *plan = m->env.plan;
+	size_t i;
+
+	if (!m->env.asks || m->env.skip_bad || m->scale.used ||
+	    !m->exchange.ops->apply_message ||
+	    (m->env.optim && m->env.optim->clip_norm > 0))
+		return false;
+	for (i = 0; i < plan->nmessages; i++)
+		if (plan->messages[i].half == GF_HALF_SPLIT)
+			return true;
+	return false;
+}
+
+void gf_method_late_open(struct gf_method *m)
+{
+	const struct gf_plan *plan = m->env.plan;
+	struct gf_method_late *l = &m->late;
+	size_t i, t;
+
+	l->used = may_be_used(m);
+	if (!l->used)
+		return;
+	l->message = gf_xcalloc(plan->model->ntensors, sizeof(*l->message));
+	l->applied = gf_xcalloc(plan->nmessages, sizeof(*l->applied));
+	for (i = 0; i < plan->nmessages; i++) {
+		for (t = plan->messages[i].first; t <= plan->messages[i].last;
+		     t++)
+			l->message[t] = i;
+		m->times[i] = (struct gf_message_times){NAN, NAN, NAN};
+	}
+}
+
+void gf_method_late_close(struct gf_method *m)
+{
+	free(m->late.message);
+	free(m->late.applied);
+}
+
+/* Messages are waited for and applied by all ranks with the same sums: a bad
+ * one is found by all at the same. */
+static int apply(struct gf_method *m, size_t message, struct gf_error *err)
+{
+	struct gf_exchange *x = &m->exchange;
+	struct gf_exchange_bad bad;
+
+	m->late.applied[message] = true;
+	if (!m->env.params)
+		return 0;
+	bad = x->ops->inspect_message(x, SLOT, message);
+	if (bad.found)
+		return gf_method_refuse(m, m->late.step, bad, err);
+	x->ops->apply_message(x, SLOT, message, &m->updater, m->late.lr);
+	return 0;
+}
+
+/* Its all-gather, with the clock running, and what it brought. */
+static void take_up(struct gf_method *m, size_t message)
+{
+	struct gf_method_late *l = &m->late;
+	double began_s = gf_clock_s();
+	double handled_s = gf_engine_handling_s(m->engine);
+	double waited_s;
+
+	if (l->rc || l->applied[message])
+		return;
+	l->rc = gf_exchange_wait_message(&m->exchange, message, true, &l->err);
+	waited_s = gf_clock_s() - began_s;
+	l->waited_s += waited_s;
+	l->handling_s += fmin(
+		waited_s, gf_engine_handling_s(m->engine) - handled_s);
+	if (!l->rc)
+		l->rc = apply(m, message, &l->err);
+}
+
+void gf_method_need(void *method, size_t tensor)
+{
+	struct gf_method *m = method;
+
+	if (m->late.pending)
+		take_up(m, m->late.message[tensor]);
+}
+
+int gf_method_take_rest(struct gf_method *m, struct gf_error *err)
+{
+	struct gf_method_late *l = &m->late;
+	size_t i;
+
+	if (!l->pending)
+		return 0;
+	for (i = m->env.plan->nmessages; i-- > 0;)
+		take_up(m, i);
+	if (!l->rc)
+		l->rc = gf_method_await(m, m->begun, &l->err);
+	if (l->rc) {
+		*err = l->err;
+		return l->rc;
+	}
+	m->applied++;
+	l->pending = false;
+	return 0;
+}
+
+/* Messages that are not split, and the reduce-scatters of the others. */
+int gf_method_late_exchange(struct gf_method *m, struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	/* told are the times of the step before, which are known now */
+	m->due = m->applied > 0;
+	m->age = 1;
+	for (i = 0; !rc && i < m->env.plan->nmessages; i++)
+		rc = gf_exchange_wait_message(&m->exchange, i, false, err);
+	return rc;
+}
+
+void gf_method_late_update(struct gf_method *m, size_t step, double lr)
+{
+	const struct gf_plan *plan = m->env.plan;
+	struct gf_method_late *l = &m->late;
+	size_t i;
+
+	l->step = step;
+	l->lr = lr;
+	l->pending = true;
+	l->rc = 0;
+	for (i = 0; i < plan->nmessages; i++)
+		l->applied[i] = false;
+	for (i = 0; !l->rc && i < plan->nmessages; i++)
+		if (plan->messages[i].half != GF_HALF_SPLIT)
+			l->rc = apply(m, i, &l->err);
+}
