@@ -80,3 +80,5 @@ done
 mapfile -t logs < "$out/logs.txt"
 "$build/bench/convergence_report" "$out" "${logs[@]}" | tee "$out/table.txt" || exit 1
 echo "pictures: $out/*.svg"
+echo "digits-mlp, $((4 * 16)) samples a step, 4 epochs, with one rule broken at a time:"
+"$build/tests/test_convergence" --table | tee "$out/failures.txt"

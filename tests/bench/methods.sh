@@ -79,7 +79,7 @@ density() {
 	done
 }
 
-reason() { grep -m 1 '^gf-' "$work/errors.txt" || tail -n 1 "$work/errors.txt"; }
+reason() { grep -v ': epoch ' "$work/errors.txt" | grep -m 1 '^gf-' || tail -n 1 "$work/errors.txt"; }
 
 measure() { # hosts label plan-options...
 	local hosts=$1 label=$2 ranks=$1
@@ -90,7 +90,7 @@ measure() { # hosts label plan-options...
 		echo "skipped: $label: $(reason)"
 		return
 	fi
-	if ! "$lab" run "$name" --np "$ranks" --timeout 90 gf-train --plan "$work/plan.json" \
+	if ! "$lab" run "$name" --np "$ranks" --timeout 150 gf-train --plan "$work/plan.json" \
 		--model "$work/digits-wide.json" --data "$PWD/share/data/digits" --batch $((global / hosts)) \
 		--epochs "$epochs" --lr .05 --threads 1 --log "$work/log.jsonl" \
 		> "$work/report.txt" 2> "$work/errors.txt"; then

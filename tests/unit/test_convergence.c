@@ -18,6 +18,8 @@
  * rate that is high, do not learn. Where the ranks disagree loudly about one
  * weight and agree softly about another, top-k that forgets what it did not
  * send never moves the second.
+ *
+ *	test_convergence --table	also prints the accuracies
  */
 #define RANKS  4
 #define BATCH  16
@@ -74,6 +76,7 @@ struct trainer {
 };
 
 static const struct gf_backend *backend;
+static bool prints;
 
 /* --- a rank's part -------------------------------------------------------- */
 
@@ -206,6 +209,8 @@ static void run(const struct variant *v, const struct gf_model *m,
 	gf_net_init_params(m, 1, t.params);
 	train(&t);
 	got = accuracy(&t);
+	if (prints)
+		printf("%-24s %8.2f %%\n", v->name, 100 * got);
 	EXPECT(got >= v->at_least && got <= v->at_most,
 	       "%s: want an accuracy from %g to %g, got %g", v->name,
 	       v->at_least, v->at_most, got);
@@ -270,7 +275,7 @@ static void read_model(const char *path, struct gf_model *m)
 	free(text);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const struct gf_dataset_want any = {.seed = 1};
 	struct gf_dataset data = {0};
@@ -278,6 +283,7 @@ int main(void)
 	struct gf_error err = {""};
 	size_t i;
 
+	prints = argc == 2 && strcmp(argv[1], "--table") == 0;
 	test_residual();
 	backend = gf_backend_find("ref");
 	read_model("share/models/digits-mlp.json", &model);
