@@ -70,8 +70,7 @@ static void step_range(struct gf_optimizer *o, const struct gf_optim_range *r,
 	const struct gf_sgd folded = {
 		.lr = 1,
 		.momentum = o->config.momentum,
-		.weight_decay =
-			r->excluded ? 0 : rate * o->config.weight_decay,
+		.weight_decay = r->excluded ? 0 : rate * o->config.weight_decay,
 		.nesterov = o->ops->nesterov,
 	};
 	const struct gf_optim_piece *p;

@@ -26,8 +26,7 @@ static void need(struct replay *r, const struct gf_compute *c, size_t tensor)
 {
 	double began_s;
 
-	gf_clock_sleep_until(r->start_s +
-			     gf_sim_need_of_s(r->model, tensor));
+	gf_clock_sleep_until(r->start_s + gf_sim_need_of_s(r->model, tensor));
 	began_s = gf_clock_s();
 	c->on_need(c->need_ctx, tensor);
 	r->start_s += gf_clock_s() - began_s;

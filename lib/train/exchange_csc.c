@@ -193,8 +193,8 @@ static void apply(struct gf_exchange *x, size_t slot, struct gf_update *u,
 	struct gf_optim_piece *pieces = ((struct csc *)x->priv)->pieces, *p;
 	size_t index = 0, place, n = 0;
 
-	for (p = pieces; (p->count_elems = gf_csc_range(t, &index, &place,
-							&p->first));
+	for (p = pieces;
+	     (p->count_elems = gf_csc_range(t, &index, &place, &p->first));
 	     p = &pieces[++n])
 		p->grad = t->dense ? t->data + p->first : t->packed + place;
 	gf_update_pieces(u, lr, pieces, n, mean);
@@ -244,11 +244,9 @@ static void state(struct gf_exchange *x, struct gf_state *s)
 	if (x->env.depth == 1)
 		return;
 	gf_state_add_words(s, GF_STATE_SHARED, "csc.flight.sent", "U64",
-			   c->flight_sent,
-			   (x->env.depth - 1) * c->csc.nchunks);
+			   c->flight_sent, (x->env.depth - 1) * c->csc.nchunks);
 	gf_state_add_words(s, GF_STATE_SHARED, "csc.flight.next", "U64",
-			   c->flight_next,
-			   (x->env.depth - 1) * c->csc.nchunks);
+			   c->flight_next, (x->env.depth - 1) * c->csc.nchunks);
 }
 
 static void keep(struct gf_exchange *x, size_t slot, size_t age, float *values)

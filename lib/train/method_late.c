@@ -90,8 +90,8 @@ static void take_up(struct gf_method *m, size_t message)
 	l->rc = gf_exchange_wait_message(&m->exchange, message, true, &l->err);
 	waited_s = gf_clock_s() - began_s;
 	l->waited_s += waited_s;
-	l->handling_s += fmin(
-		waited_s, gf_engine_handling_s(m->engine) - handled_s);
+	l->handling_s +=
+		fmin(waited_s, gf_engine_handling_s(m->engine) - handled_s);
 	if (!l->rc)
 		l->rc = apply(m, message, &l->err);
 }

@@ -27,7 +27,8 @@ struct gf_loss_scale {
 	uint64_t good; /* steps since it changed */
 };
 
-/* What the training says of this plan. -EINVAL: its selection scales nothing. */
+/* What the training says of this plan. -EINVAL: its selection scales nothing.
+ */
 int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 		       const struct gf_plan *plan, struct gf_error *err);
 /* A step that was made with `scale` came to this. True: it is to be skipped;

@@ -31,7 +31,7 @@ struct gf_step_times {
 /* Where the time of steps went, summed over them: the compute thread's, one
  * behind the other. */
 struct gf_step_parts {
-	double compute_s;  /* forward and backward */
+	double compute_s; /* forward and backward */
 	double update_s;
 	double exposed_s;  /* waiting for messages */
 	double handling_s; /* of exposed_s: while the communication thread was

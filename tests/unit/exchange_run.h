@@ -24,7 +24,7 @@ struct exchange_run {
 	const char *optimizer; /* NULL: sgd */
 	double eta, clip_norm;
 	int staleness; /* 0: 1 */
-	double scale; /* of the loss; 0: not scaled */
+	double scale;  /* of the loss; 0: not scaled */
 	size_t first_step, steps, epoch_steps;
 	float (*gradient)(int rank, size_t step, size_t i);
 	const uint64_t *important; /* csc: of the first step; NULL: all */
@@ -103,15 +103,14 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 					.momentum = run->momentum,
 					.weight_decay = run->weight_decay,
 					.exclude = "none"};
-	struct gf_exchange_env env = {.comm = comm,
-				      .plan = &plan,
-				      .depth = run->staleness > 1
-						       ? (size_t)run->staleness
-						       : 1,
-				      .epoch_steps = run->epoch_steps,
-				      .momentum = run->momentum,
-				      .timeout_s = 20,
-				      .scaled = run->scale > 0};
+	struct gf_exchange_env env = {
+		.comm = comm,
+		.plan = &plan,
+		.depth = run->staleness > 1 ? (size_t)run->staleness : 1,
+		.epoch_steps = run->epoch_steps,
+		.momentum = run->momentum,
+		.timeout_s = 20,
+		.scaled = run->scale > 0};
 	struct gf_state state = {0};
 	struct gf_error err = {""};
 

@@ -116,9 +116,9 @@ static void test_stale(void)
 		const char *optimizer;
 		double clip_norm;
 	} cases[] = {
-		{3, 9, 2, "sgd", 0},      {0, 9, 2, "sgd", 0},
-		{0, 1, 3, "sgd", 0},      {1, 2, 3, "nesterov", 0},
-		{1, 11, 2, "lars", 0},    {0, 7, 3, "lars", .5},
+		{3, 9, 2, "sgd", 0},    {0, 9, 2, "sgd", 0},
+		{0, 1, 3, "sgd", 0},    {1, 2, 3, "nesterov", 0},
+		{1, 11, 2, "lars", 0},  {0, 7, 3, "lars", .5},
 		{0, 10, 1, "lars", .5},
 	};
 	size_t i;
