@@ -130,7 +130,8 @@ static struct gf_derived_entry *add(struct gf_derived *d,
 
 /* The links of the closed forms as levels. */
 static struct gf_level *levels_of(const struct gf_net_cost *net,
-				  double *reduce_s_per_byte)
+				  double *reduce_s_per_byte,
+				  double *level_reduce)
 {
 	struct gf_level *levels = gf_xcalloc(net->nlevels, sizeof(*levels));
 	size_t i;
@@ -142,6 +143,7 @@ static struct gf_level *levels_of(const struct gf_net_cost *net,
 		levels[i].size = (size_t)net->sizes[i];
 		levels[i].latency_s = l->alpha_s;
 		levels[i].bandwidth_bytes_per_s = 1 / l->beta_s_per_byte;
+		level_reduce[i] = l->gamma_s_per_byte;
 		*reduce_s_per_byte =
 			fmax(*reduce_s_per_byte, l->gamma_s_per_byte);
 	}
@@ -157,6 +159,7 @@ gf_derived_contention(struct gf_derived *d, const struct gf_algorithm *a,
 				     .nlevels = net->nlevels};
 	struct gf_derived_entry *e;
 	struct gf_level *levels;
+	double *level_reduce;
 	size_t i;
 
 	if (d->lanes < 2 || args->ranks < 2 || !a->build)
@@ -169,10 +172,13 @@ gf_derived_contention(struct gf_derived *d, const struct gf_algorithm *a,
 			return d->entries[i]->known ? &d->entries[i]->contention
 						    : NULL;
 	e = add(d, a, args);
-	levels = levels_of(net, &on.reduce_s_per_byte);
+	level_reduce = gf_xcalloc(net->nlevels, sizeof(*level_reduce));
+	levels = levels_of(net, &on.reduce_s_per_byte, level_reduce);
 	on.levels = levels;
+	on.level_reduce_s_per_byte = level_reduce;
 	derive(e, d->lanes, a, args, &on, startup_s);
 	free(levels);
+	free(level_reduce);
 	if (!e->known)
 		d->unknown = e->algorithm;
 	return e->known ? &e->contention : NULL;

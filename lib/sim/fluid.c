@@ -110,12 +110,17 @@ static size_t way_length(const struct gf_fluid *f,
 	return 2 * crossed(f, flow->from, flow->to);
 }
 
-double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to)
+size_t gf_fluid_level(const struct gf_fluid *f, int from, int to)
 {
 	size_t levels = crossed(f, from, to);
 
 	assert(levels);
-	return f->levels[levels - 1].latency_s;
+	return levels - 1;
+}
+
+double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to)
+{
+	return f->levels[gf_fluid_level(f, from, to)].latency_s;
 }
 
 static void mark(struct gf_fluid *f, size_t link)

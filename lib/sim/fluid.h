@@ -43,7 +43,8 @@ void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
 		   uint32_t finish_kind);
 void gf_fluid_release(struct gf_fluid *f);
 
-/* The latency of the level where the two ranks meet. */
+/* The level where the two ranks meet, and its latency. */
+size_t gf_fluid_level(const struct gf_fluid *f, int from, int to);
 double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to);
 
 /* Starts a flow of > 0 bytes, which belongs to `owner`; returns its id. Rates

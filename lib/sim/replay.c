@@ -78,13 +78,24 @@ static void finish(struct gf_replay_run *r, size_t id)
 		gf_replay_gate_done(r, n->message);
 }
 
+/* Of what came from another rank, as measured on the level that it came by. */
+static double reduce_s_per_byte(const struct gf_replay_run *r,
+				const struct gf_replay_node *n)
+{
+	const double *levels = r->in->level_reduce_s_per_byte;
+
+	if (!levels || n->step->peer < 0)
+		return r->in->reduce_s_per_byte;
+	return levels[gf_fluid_level(&r->fluid, n->rank, n->step->peer)];
+}
+
 /* The rank's processor adds what has come, one reduction after the other. */
 static void reduce(struct gf_replay_run *r, size_t id)
 {
 	const struct gf_replay_node *n = &r->nodes[id];
 	const struct gf_replay_input *in = r->in;
 	double *free_s = &r->free_s[n->rank];
-	double takes_s = in->reduce_s_per_byte * bytes_of(r, n) *
+	double takes_s = reduce_s_per_byte(r, n) * bytes_of(r, n) *
 			 (in->slowdown ? in->slowdown[n->rank] : 1);
 
 	*free_s = fmax(*free_s, r->now_s) + takes_s;

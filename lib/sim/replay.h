@@ -45,6 +45,9 @@ struct gf_replay_input {
 	const struct gf_level *levels;
 	size_t nlevels; /* >= 1; ranks beyond them meet at the outermost */
 	double reduce_s_per_byte;
+	/* Or NULL: per level, of what came from a rank that it is the way to;
+	 * reduce_s_per_byte then is for what has no way. */
+	const double *level_reduce_s_per_byte;
 	const struct gf_replay_message *messages; /* in flight together */
 	size_t nmessages;
 	/* Per rank, or NULL: >= 1, by how much its links and its reductions are

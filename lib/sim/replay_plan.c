@@ -20,7 +20,7 @@ struct setting {
 	struct gf_traffic traffic;
 	struct gf_level *levels;
 	size_t nlevels;
-	double reduce_s_per_byte;
+	double reduce_s_per_byte, *level_reduce; /* the most; per level */
 	double *factor; /* per rank, servers included */
 };
 
@@ -34,6 +34,7 @@ static void take_levels(struct setting *s)
 
 	s->levels = gf_levels_copy(f->levels, f->nlevels);
 	s->nlevels = f->nlevels;
+	s->level_reduce = gf_xcalloc(s->nlevels, sizeof(*s->level_reduce));
 	for (i = 0; i < s->nlevels; i++) {
 		const struct gf_level_cost *c =
 			gf_network_level(f->network, s->levels[i].name);
@@ -44,6 +45,7 @@ static void take_levels(struct setting *s)
 		if (c->beta_s_per_byte > 0)
 			s->levels[i].bandwidth_bytes_per_s =
 				1 / c->beta_s_per_byte;
+		s->level_reduce[i] = c->reduce_s_per_byte;
 		s->reduce_s_per_byte =
 			fmax(s->reduce_s_per_byte, c->reduce_s_per_byte);
 	}
@@ -208,6 +210,7 @@ static struct gf_replay_input input_of(const struct setting *s)
 		.levels = s->levels,
 		.nlevels = s->nlevels,
 		.reduce_s_per_byte = s->reduce_s_per_byte,
+		.level_reduce_s_per_byte = s->level_reduce,
 	};
 }
 
@@ -371,6 +374,7 @@ static void release_setting(struct setting *s)
 {
 	gf_traffic_release(&s->traffic);
 	gf_levels_free(s->levels, s->nlevels);
+	free(s->level_reduce);
 	free(s->factor);
 	gf_variant_release(&s->variant);
 }

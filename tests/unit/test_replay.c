@@ -86,13 +86,32 @@ static void test_hand(void)
 	static const struct gf_level pairs[] = {LEVEL(2, 1, 1),
 						LEVEL(2, 0.5, 3)};
 	static const double slow[] = {1, 1, 2, 1}, late[] = {0, 5, 0, 0};
+	static const double by_level[] = {1, 3};
 	static const struct {
 		const char *what;
 		const struct gf_level *levels;
 		size_t nlevels;
 		const double *slowdown, *late_s;
 		struct hand_step steps[HAND_STEPS];
+		const double *level_reduce;
 	} cases[] = {
+		{"each level reduces at its own rate",
+		 pairs,
+		 2,
+		 NULL,
+		 NULL,
+		 {{0, 's', 1, 0, 10, 0, 11},
+		  {1, 'R', 0, 0, 10, 0, 21},
+		  {3, 's', 2, 0, 10, 0, 11},
+		  {2, 'R', 3, 0, 10, 0, 21}},
+		 by_level},
+		{"also the outer one",
+		 pairs,
+		 2,
+		 NULL,
+		 NULL,
+		 {{0, 's', 2, 0, 10, 0, 23}, {2, 'R', 0, 0, 10, 0, 53}},
+		 by_level},
 		{"one message",
 		 flat,
 		 1,
@@ -230,6 +249,7 @@ static void test_hand(void)
 			.nmessages = 1,
 			.slowdown = cases[i].slowdown,
 			.late_s = cases[i].late_s,
+			.level_reduce_s_per_byte = cases[i].level_reduce,
 		};
 		struct gf_replay_result result;
 		struct gf_error err = {""};
