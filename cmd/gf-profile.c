@@ -41,7 +41,6 @@ enum { DEFAULT_BATCH = 16 };
 struct arguments {
 	struct gf_cli cli;
 	const char *model;
-	const char *backend;
 	struct gf_bench_profile bench; /* filled in when it is about to run */
 	bool no_network;
 	bool pairs, json, progress;
@@ -72,8 +71,10 @@ static const struct gf_setting settings[] = {
 	 "measure this model's backward pass"},
 	{"batch", "N", 1, GF_SETTING_WHOLE, AT(import.batch),
 	 "samples per rank (16)", 1, 1 << 24},
-	{"backend", "NAME", 1, GF_SETTING_TEXT, AT(backend),
-	 "auto, onednn or ref"},
+	{"device", "NAME", 1, GF_SETTING_TEXT, AT(bench.device.name),
+	 "cpu, cuda, cuda:N or auto (cpu)"},
+	{"backend", "NAME", 1, GF_SETTING_TEXT, AT(bench.backend_name),
+	 "auto, onednn or ref; on a GPU auto or cuda"},
 	{"threads", "N", 1, GF_SETTING_WHOLE, AT(bench.threads),
 	 "threads per rank that compute (its share of the processors)", 1,
 	 4096},
@@ -125,7 +126,7 @@ static const struct gf_setting settings[] = {
 };
 #define NSETTINGS GF_ARRAY_LENGTH(settings)
 
-#define MEASURES_MODEL   "backend threads warmup repeats"
+#define MEASURES_MODEL   "backend device threads warmup repeats"
 #define MEASURES_NETWORK "algorithms min-bytes max-bytes lanes time"
 
 static const struct gf_setting_rule rules[] = {
@@ -147,21 +148,15 @@ static const struct gf_setting_rule rules[] = {
 /* Found before MPI starts, alike on every rank. */
 static void check_arguments(const struct arguments *a, struct argp_state *state)
 {
-	struct gf_bench_network sweep = a->bench.sweep;
 	struct gf_error err;
 
 	gf_settings_check(settings, NSETTINGS, rules, GF_ARRAY_LENGTH(rules),
 			  state);
-	if (sweep.max_bytes == 0)
-		sweep.max_bytes = GF_BENCH_MAX_BYTES;
-	if (gf_bench_network_check(&sweep, &err) < 0)
+	if (gf_bench_profile_check(&a->bench, &err) < 0)
 		argp_error(state, "%s", err.text);
 	if (a->pairs && a->documents)
 		argp_error(state, "--pairs makes no profile: it goes without "
 				  "documents");
-	if (!gf_backend_find(a->backend))
-		argp_error(state, "--backend: there is none named %s here",
-			   a->backend);
 }
 
 static int parse_opt(int key, char *arg, struct argp_state *state)
@@ -267,7 +262,6 @@ static int run_ranks(const struct arguments *a, struct gf_comm *comm,
 	int rc = 0;
 
 	bench.comm = comm;
-	bench.backend = gf_backend_find(a->backend);
 	bench.batch = a->import.batch ? a->import.batch : DEFAULT_BATCH;
 	bench.network = !a->no_network && comm->ranks > 1;
 	if (comm->rank == 0) {
@@ -374,8 +368,8 @@ int main(int argc, char **argv)
 			    doc,     gf_cli_children, NULL,
 			    NULL};
 	struct arguments a = {
-		.backend = "auto",
-		.bench = {.warmup = 5,
+		.bench = {.backend_name = "auto",
+			  .warmup = 5,
 			  .repeats = 30,
 			  .sweep = {.min_bytes = 1024,
 				    .lanes = 4,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 complete -c gf-profile -l model -r -F -d 'measure the backward pass of this model'
 complete -c gf-profile -l batch -x -d 'samples per rank'
-complete -c gf-profile -l backend -x -a 'auto onednn ref' -d 'what computes'
+complete -c gf-profile -l device -x -a 'cpu cuda auto' -d 'where it computes'
+complete -c gf-profile -l backend -x -a 'auto onednn ref cuda' -d 'what computes'
 complete -c gf-profile -l threads -x -d 'threads per rank that compute'
 complete -c gf-profile -l warmup -x -d 'steps that do not count'
 complete -c gf-profile -l repeats -x -d 'steps that count'

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "bench/stat.h"
+#include "gpu/gpu.h"
 
 /*
  * One repeat is a row: the ends of forward and backward and each gradient's
@@ -15,36 +16,119 @@
  */
 enum { FORWARD, BACKWARD, UPDATE, FIRST_TENSOR };
 
+/*
+ * Where the moments of a row come from: the host's clock, or events that are
+ * enqueued between the kernels and read when the pass has ended. Nothing in a
+ * pass waits for them.
+ */
 struct recorder {
+	struct gf_bench_step *step;
 	double start_s;
-	double *ready_s;
+	struct gf_gpu_event *begun, **events; /* per column; NULL: the clock */
+	size_t width;
+	double *row;
+	int rc; /* the first failure within a pass */
+	struct gf_error reason;
 };
+
+static void mark(struct recorder *r, size_t column)
+{
+	const struct gf_bench_step *s = r->step;
+
+	if (!s->gpu)
+		r->row[column] = gf_clock_s() - r->start_s;
+	else if (!r->rc)
+		r->rc = s->gpu->ops->record(s->gpu, r->events[column],
+					    s->stream, &r->reason);
+}
 
 static void record(void *ctx, size_t tensor)
 {
-	struct recorder *r = ctx;
-
-	r->ready_s[tensor] = gf_clock_s() - r->start_s;
+	mark(ctx, FIRST_TENSOR + tensor);
 }
 
-static int repeat(struct gf_bench_step *step, float *grads, double *row,
-		  struct gf_error *err)
+static int begin(struct recorder *r, struct gf_error *err)
 {
-	struct recorder recorder = {.ready_s = row + FIRST_TENSOR};
+	const struct gf_bench_step *s = r->step;
+
+	r->start_s = gf_clock_s();
+	return s->gpu ? s->gpu->ops->record(s->gpu, r->begun, s->stream, err)
+		      : 0;
+}
+
+/* The events of a pass, when all have happened. */
+static int read_events(struct recorder *r, struct gf_error *err)
+{
+	const struct gf_bench_step *s = r->step;
+	size_t i;
+	int rc = r->rc;
+
+	if (rc)
+		*err = r->reason;
+	if (rc == 0)
+		rc = s->gpu->ops->stream_sync(s->gpu, s->stream, err);
+	for (i = 0; i < r->width && rc == 0; i++)
+		if (i != UPDATE)
+			rc = s->gpu->ops->event_s(s->gpu, r->begun,
+						  r->events[i], &r->row[i],
+						  err);
+	return rc;
+}
+
+static int open_recorder(struct recorder *r, struct gf_bench_step *step,
+			 size_t width, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops;
+	size_t i;
 	int rc;
 
-	gf_bench_step_load(step);
-	recorder.start_s = gf_clock_s();
-	rc = gf_bench_step_forward(step, err);
-	row[FORWARD] = gf_clock_s() - recorder.start_s;
+	*r = (struct recorder){.step = step, .width = width};
+	if (!step->gpu)
+		return 0;
+	ops = step->gpu->ops;
+	r->events = gf_xcalloc(width, sizeof(struct gf_gpu_event *));
+	rc = ops->event_new(step->gpu, true, &r->begun, err);
+	for (i = 0; i < width && rc == 0; i++)
+		rc = ops->event_new(step->gpu, true, &r->events[i], err);
+	return rc;
+}
+
+static void close_recorder(struct recorder *r)
+{
+	struct gf_gpu *gpu = r->step->gpu;
+	size_t i;
+
+	if (!gpu)
+		return;
+	for (i = 0; i < r->width; i++)
+		gpu->ops->event_free(gpu, r->events[i]);
+	gpu->ops->event_free(gpu, r->begun);
+	free(r->events);
+}
+
+static int repeat(struct recorder *r, float *grads, double *row,
+		  struct gf_error *err)
+{
+	struct gf_bench_step *step = r->step;
+	double start_s;
+	int rc = gf_bench_step_load(step, err);
+
+	r->row = row;
 	if (rc == 0)
-		rc = gf_bench_step_backward(step, grads, record, &recorder,
-					    err);
-	row[BACKWARD] = gf_clock_s() - recorder.start_s;
+		rc = begin(r, err);
+	if (rc == 0)
+		rc = gf_bench_step_forward(step, err);
+	mark(r, FORWARD);
+	if (rc == 0)
+		rc = gf_bench_step_backward(step, grads, record, r, err);
+	mark(r, BACKWARD);
+	if (rc == 0 && step->gpu)
+		rc = read_events(r, err);
 	if (rc < 0)
 		return rc;
+	start_s = gf_clock_s();
 	gf_bench_step_update(step, grads);
-	row[UPDATE] = gf_clock_s() - recorder.start_s - row[BACKWARD];
+	row[UPDATE] = gf_clock_s() - start_s;
 	return 0;
 }
 
@@ -55,15 +139,17 @@ static int measure(const struct gf_bench_compute *config,
 {
 	float *grads =
 		gf_xcalloc(step->offsets[step->ntensors], sizeof(*grads));
-	int i, rc = 0, met = 0;
+	struct recorder recorder;
+	int i, rc = open_recorder(&recorder, step, width, err), met = 0;
 
 	for (i = -config->warmup; i < config->repeats && met == 0; i++) {
 		double *row = rows + (i < 0 ? 0 : (size_t)i * width);
 
 		met = gf_comm_barrier(config->comm, rc < 0 ? NULL : err);
 		if (rc == 0 && met == 0)
-			rc = repeat(step, grads, row, err);
+			rc = repeat(&recorder, grads, row, err);
 	}
+	close_recorder(&recorder);
 	free(grads);
 	if (met < 0)
 		return met;

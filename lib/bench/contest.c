@@ -300,8 +300,7 @@ void gf_contest_init(struct gf_contest *c, struct gf_bench_allreduce *b,
 {
 	size_t k;
 
-	*c = (struct gf_contest){
-		.b = b, .n = n, .count_elems = count_elems};
+	*c = (struct gf_contest){.b = b, .n = n, .count_elems = count_elems};
 	c->bursts = gf_xcalloc(n, sizeof(*c->bursts));
 	c->sparse = gf_xcalloc(n, sizeof(*c->sparse));
 	c->sends = gf_xcalloc(n, sizeof(*c->sends));

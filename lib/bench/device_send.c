@@ -15,6 +15,7 @@ struct gf_device_bench {
 	struct gf_gpu_stream *stream;
 	struct gf_gpu_event *begun, *loaded, *ended;
 	void *source, *work;
+	size_t room_bytes; /* in each */
 	struct gf_device_lane *lanes;
 	int nlanes;
 	bool failed; /* lanes were given up */
@@ -114,6 +115,37 @@ static int open_lane(struct gf_device_bench *d, struct gf_device_lane *l,
 	return gf_comm_agree(c, rc, err);
 }
 
+static int zeros(struct gf_device_bench *d, size_t bytes, void **p,
+		 struct gf_error *err)
+{
+	struct gf_gpu *g = d->device.gpu;
+	int rc;
+
+	g->ops->free(g, *p);
+	*p = NULL;
+	rc = g->ops->alloc(g, bytes, p, err);
+	if (rc == 0)
+		rc = g->ops->zero(g, d->stream, *p, bytes, err);
+	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
+}
+
+int gf_device_bench_reserve(struct gf_device_bench *d, size_t bytes,
+			    struct gf_error *err)
+{
+	int rc;
+
+	if (bytes <= d->room_bytes)
+		return 0;
+	d->room_bytes = 0;
+	rc = zeros(d, bytes, &d->source, err);
+	if (rc == 0)
+		rc = zeros(d, bytes, &d->work, err);
+	rc = gf_comm_agree(d->comm, rc, err);
+	if (rc == 0)
+		d->room_bytes = bytes;
+	return rc;
+}
+
 static int open_memory(struct gf_device_bench *d, size_t bytes,
 		       struct gf_error *err)
 {
@@ -126,11 +158,8 @@ static int open_memory(struct gf_device_bench *d, size_t bytes,
 		rc = g->ops->event_new(g, false, &d->loaded, err);
 	if (rc == 0)
 		rc = g->ops->event_new(g, true, &d->ended, err);
-	if (rc == 0)
-		rc = g->ops->alloc(g, bytes, &d->source, err);
-	if (rc == 0)
-		rc = g->ops->alloc(g, bytes, &d->work, err);
-	return gf_comm_agree(d->comm, rc, err);
+	rc = gf_comm_agree(d->comm, rc, err);
+	return rc ? rc : gf_device_bench_reserve(d, bytes, err);
 }
 
 int gf_device_bench_open(const struct gf_bench_device *device,

@@ -22,6 +22,10 @@ struct gf_device_bench;
 int gf_device_bench_open(const struct gf_bench_device *device,
 			 struct gf_comm *comm, int lanes, size_t bytes,
 			 struct gf_device_bench **d, struct gf_error *err);
+/* Collective: room for more. What was there is lost; sums of zeros are zeros,
+ * which is what there is then. */
+int gf_device_bench_reserve(struct gf_device_bench *d, size_t bytes,
+			    struct gf_error *err);
 /* NULL is allowed. Collective, unless something has failed. */
 void gf_device_bench_close(struct gf_device_bench *d);
 

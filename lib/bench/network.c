@@ -9,7 +9,9 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "bench/curve.h"
+#include "bench/device_send.h"
 #include "bench/levels.h"
+#include "bench/network_device.h"
 #include "coll/algorithm.h"
 
 /* Of the time there is, for the levels. */
@@ -20,6 +22,7 @@ enum { LEVEL_REPEATS = 60 };
 struct run {
 	const struct gf_bench_network *config;
 	struct gf_bench_limits limits;
+	struct gf_network_device *gpus; /* NULL: between hosts */
 	/* Progress: what is measured, and which part of the whole it is. */
 	const char *what;
 	double first, part;
@@ -49,6 +52,7 @@ static struct gf_bench_curve_config curve_config(struct run *r)
 struct subject {
 	const struct gf_bench_network *config;
 	const struct gf_allreduce_cost *cost;
+	struct gf_network_device *gpus; /* NULL: between hosts */
 };
 
 static int sit(void *ctx, const struct gf_bench_sitting *s,
@@ -66,6 +70,9 @@ static int sit(void *ctx, const struct gf_bench_sitting *s,
 		.timeout_s = subject->config->timeout_s,
 	};
 
+	if (subject->gpus)
+		return gf_network_device_sit(subject->gpus, subject->cost, s,
+					     samples, err);
 	return gf_bench_exchange_sitting(&config, &s->budget, samples, err);
 }
 
@@ -73,7 +80,7 @@ static int measure_algorithm(struct run *r, struct gf_allreduce_cost *cost,
 			     struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_bench_curve_config config = curve_config(r);
-	struct subject s = {r->config, cost};
+	struct subject s = {r->config, cost, r->gpus};
 	struct gf_bench_subject subject = {cost->algorithm, sit, &s};
 	struct gf_bench_curve curve = {0};
 	int rc = gf_bench_curve(&config, &subject, &curve, remarks, err);
@@ -125,6 +132,11 @@ static int measure_algorithms(struct run *r, double began_s,
 	return rc;
 }
 
+static bool by_nccl(const struct gf_bench_network *c)
+{
+	return c->device && c->device->nccl;
+}
+
 static int measure_levels(struct run *r, struct gf_network *net,
 			  struct gf_text *remarks, struct gf_error *err)
 {
@@ -154,6 +166,14 @@ static int can_run(const struct run *r, const struct gf_algorithm *a,
 		.elem_bytes = 4,
 	};
 
+	if (by_nccl(r->config))
+		return gf_device_send_check(
+			&(struct gf_burst_message){
+				.way.algorithm = a,
+				.element = gf_element_number(GF_F32, GF_OP_SUM),
+				.count_elems = args.count_elems,
+			},
+			r->config->comm, err);
 	if (!a->build && !r->config->comm->ops->iallreduce)
 		return gf_error_set(err, -ENOTSUP,
 				    "the transport has no all-reduce");
@@ -252,10 +272,13 @@ int gf_bench_network(const struct gf_bench_network *c, struct gf_network **out,
 				  "none of the algorithms wanted can run on "
 				  "%d ranks here",
 				  c->comm->ranks);
-	if (rc == 0)
+	if (rc == 0 && by_nccl(c))
+		rc = gf_network_device_open(c, &r.gpus, err);
+	else if (rc == 0)
 		rc = measure_levels(&r, net, remarks, err);
 	if (rc == 0)
 		rc = measure_algorithms(&r, began_s, net, remarks, err);
+	gf_network_device_close(r.gpus);
 	if (rc < 0) {
 		gf_network_free(net);
 		return rc;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "bench/device.h"
 #include "bench/exchange.h"
 #include "comm/comm.h"
 #include "doc/profile.h"
@@ -31,6 +32,9 @@ struct gf_bench_network {
 	double time_s;   /* per point, about */
 	double budget_s; /* for everything, about */
 	double timeout_s;
+	/* (optional) All-reduces go by NCCL, if it has that; levels are
+	 * not measured then. */
+	const struct gf_bench_device *device;
 	/* What ranks are grouped by, if their product is the ranks: levels are
 	 * measured, and algorithms that work level by level get their factors
 	 * from them. */

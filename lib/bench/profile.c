@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench/profile.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "base/heap.h"
 #include "bench/compute.h"
+#include "bench/device_copies.h"
 #include "bench/overlap.h"
 #include "bench/step.h"
 #include "comm/processors.h"
@@ -43,7 +45,7 @@ static int measure_model(const struct gf_bench_profile *c,
 
 	p->model = m;
 	m->name = gf_xstrdup(c->model->name);
-	m->device = gf_xstrdup("cpu");
+	m->device = gf_xstrdup(gf_bench_device_kind(&c->device));
 	m->batch_per_rank = c->batch;
 	m->overlap_slowdown = 1;
 	rc = gf_bench_compute(&compute, step, m, &spread, err);
@@ -52,6 +54,8 @@ static int measure_model(const struct gf_bench_profile *c,
 	gf_json_open_object(w, "model");
 	put_place(w, c->comm);
 	gf_json_put_string(w, "backend", c->backend->name);
+	if (c->device.gpu)
+		gf_json_put_string(w, "gpu", c->device.gpu->name);
 	gf_json_put_size(w, "threads", c->threads);
 	gf_json_put_size(w, "warmup", c->warmup);
 	gf_json_put_size(w, "repeats", c->repeats);
@@ -70,6 +74,7 @@ static int measure_network(const struct gf_bench_profile *c,
 	int rc;
 
 	sweep.comm = c->comm;
+	sweep.device = &c->device;
 	sweep.whole = sweep.max_bytes > 0;
 	if (!sweep.whole) {
 		sweep.max_bytes = GF_BENCH_MAX_BYTES;
@@ -82,7 +87,35 @@ static int measure_network(const struct gf_bench_profile *c,
 		return rc;
 	gf_json_open_object(w, "network");
 	put_place(w, c->comm);
-	gf_json_put_string(w, "transport", c->comm->ops->name);
+	gf_json_put_string(w, "transport",
+			   gf_bench_device_transport(&c->device, c->comm));
+	gf_json_close_object(w);
+	return 0;
+}
+
+/* Of the time for the network, at most; copies are quick. */
+static const double copies_budget_s = 6;
+static const size_t copies_bytes = (size_t)64 << 20;
+
+static int measure_copies(const struct gf_bench_profile *c,
+			  struct gf_profile *p, struct gf_text *remarks,
+			  struct gf_json_writer *w, struct gf_error *err)
+{
+	struct gf_bench_device_copies copies = {
+		.comm = c->comm,
+		.gpu = c->device.gpu,
+		.max_bytes =
+			c->sweep.max_bytes ? c->sweep.max_bytes : copies_bytes,
+		.time_s = c->sweep.time_s,
+		.budget_s = fmin(copies_budget_s, c->sweep.budget_s),
+	};
+	int rc = gf_bench_device_copies(&copies, p, remarks, err);
+
+	if (rc < 0)
+		return rc;
+	gf_json_open_object(w, "copies");
+	put_place(w, c->comm);
+	gf_json_put_string(w, "gpu", c->device.gpu->name);
 	gf_json_close_object(w);
 	return 0;
 }
@@ -131,8 +164,16 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 	struct gf_bench_step step = {0};
 	int rc = 0;
 
-	if (c->model) {
-		rc = gf_bench_step_open(&step, c->model, c->backend, c->batch,
+	if (c->device.gpu)
+		rc = measure_copies(c, p, remarks, w, err);
+	if (c->model && rc == 0) {
+		rc = gf_bench_step_open(&step,
+					&(struct gf_bench_step_config){
+						.model = c->model,
+						.backend = c->backend,
+						.batch = c->batch,
+						.gpu = c->device.gpu,
+					},
 					err);
 		rc = gf_comm_agree(c->comm, rc, err);
 		if (rc == 0)
@@ -140,7 +181,11 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 	}
 	if (rc == 0 && c->network)
 		rc = measure_network(c, p, remarks, w, err);
-	if (rc == 0 && p->model && p->network)
+	if (rc == 0 && p->model && p->network && step.gpu)
+		gf_text_addf(remarks,
+			     "overlap_slowdown: not measured on a GPU, "
+			     "taken as 1\n");
+	else if (rc == 0 && p->model && p->network)
 		rc = measure_overlap(c, &step, p, err);
 	if (step.model)
 		gf_bench_step_close(&step);
@@ -159,21 +204,74 @@ static int use_threads(struct gf_bench_profile *c, struct gf_error *err)
 	return rc;
 }
 
+/* The host's best, or the one on the device; or that of the name, which must
+ * compute there. */
+static int choose_backend(struct gf_bench_profile *c, struct gf_error *err)
+{
+	const char *name = c->backend_name ? c->backend_name : "auto";
+	bool any = strcmp(name, "auto") == 0;
+	size_t i;
+
+	for (i = 0; gf_backends[i] && !c->backend; i++)
+		if (gf_backends[i]->on_device == (c->device.gpu != NULL) &&
+		    (any || strcmp(gf_backends[i]->name, name) == 0))
+			c->backend = gf_backends[i];
+	if (c->backend || !c->model)
+		return 0;
+	if (any)
+		return gf_error_set(err, -ENOTSUP,
+				    "no backend of this build computes on a "
+				    "GPU");
+	return gf_error_set(err, -EINVAL,
+			    "--backend %s does not compute on --device %s",
+			    name, gf_bench_device_kind(&c->device));
+}
+
+int gf_bench_profile_check(const struct gf_bench_profile *c,
+			   struct gf_error *err)
+{
+	struct gf_bench_network sweep = c->sweep;
+	int rc = gf_bench_device_check(&c->device, err);
+
+	if (rc) {
+		gf_error_prefix(err, "--device");
+		return rc;
+	}
+	if (sweep.max_bytes == 0)
+		sweep.max_bytes = GF_BENCH_MAX_BYTES;
+	rc = gf_bench_network_check(&sweep, err);
+	if (rc == 0 && !gf_backend_find(c->backend_name))
+		rc = gf_error_set(err, -EINVAL,
+				  "--backend: there is none named %s here",
+				  c->backend_name);
+	return rc;
+}
+
 int gf_bench_profile(const struct gf_bench_profile *config,
 		     struct gf_profile *out, struct gf_text *remarks,
 		     struct gf_error *err)
 {
 	struct gf_bench_profile c = *config;
+	bool opened = !c.device.gpu;
 	struct gf_profile p = {0};
 	struct gf_json_writer w = {0};
 	int rc = use_threads(&c, err);
 
+	if (rc == 0 && opened)
+		rc = gf_bench_device_open(c.comm, &c.device, err);
+	if (rc == 0)
+		rc = choose_backend(&c, err);
+	if (rc == 0 && c.device.gpu && !c.device.nccl && c.network)
+		gf_text_addf(remarks, "all-reduces go by the host: %s\n",
+			     c.device.why);
 	p.producer = gf_xstrdup("gf-profile " GF_VERSION);
 	gf_json_open_object(&w, NULL);
 	if (rc == 0)
 		rc = measure(&c, &p, remarks, &w, err);
 	gf_json_close_object(&w);
 	p.measured = gf_text_take(&w.text);
+	if (opened)
+		gf_bench_device_close(&c.device);
 	if (rc < 0) {
 		gf_profile_release(&p);
 		return rc;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "bench/device.h"
 #include "bench/network.h"
 #include "comm/comm.h"
 #include "doc/model.h"
@@ -16,15 +17,19 @@
 /*
  * A whole profile, measured: the model half when there is a model, the network
  * half when there are several ranks, and what only both together show, how much
- * messages slow backward.
+ * messages slow backward (not on a GPU: there it is taken as 1, with a remark).
+ * On a GPU also what copies to and from it cost.
  */
 #define GF_BENCH_MAX_BYTES ((size_t)4 << 20)
 
 struct gf_bench_profile {
 	struct gf_comm *comm;
-	const struct gf_model *model; /* or NULL */
-	const struct gf_backend *backend;
+	const struct gf_model *model;     /* or NULL */
+	const char *backend_name;         /* auto: what fits the device */
+	const struct gf_backend *backend; /* NULL: by that name */
 	size_t batch;
+	/* By its name, unless it is open already. */
+	struct gf_bench_device device;
 	size_t warmup, repeats;
 	size_t threads; /* that compute; 0: this rank's share */
 	bool network;
@@ -32,6 +37,10 @@ struct gf_bench_profile {
 	 * the model's whole gradient, what is more; comm is filled in */
 	struct gf_bench_network sweep;
 };
+
+/* -EINVAL: what is wrong on any number of ranks. */
+int gf_bench_profile_check(const struct gf_bench_profile *config,
+			   struct gf_error *err);
 
 /* Collective; all ranks get the same and return alike. remarks as in
  * gf_bench_network. */

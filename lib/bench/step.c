@@ -39,7 +39,16 @@ static void make_samples(struct gf_bench_step *s)
 		s->labels[i] = (int32_t)gf_rng_below(&s->rng, m->classes);
 }
 
-void gf_bench_step_load(struct gf_bench_step *s)
+static int upload(struct gf_bench_step *s, void *to, const void *from,
+		  size_t bytes, struct gf_error *err)
+{
+	int rc = s->gpu->ops->copy(s->gpu, s->stream, to, from, bytes,
+				   GF_GPU_TO_DEVICE, err);
+
+	return rc ? rc : s->gpu->ops->stream_sync(s->gpu, s->stream, err);
+}
+
+int gf_bench_step_load(struct gf_bench_step *s, struct gf_error *err)
 {
 	size_t i;
 
@@ -47,26 +56,68 @@ void gf_bench_step_load(struct gf_bench_step *s)
 		s->input[i] = s->vocabulary ? (float)gf_rng_below(&s->rng,
 								  s->vocabulary)
 					    : (float)gf_rng_uniform(&s->rng);
+	return s->gpu ? upload(s, s->on_device.input, s->input,
+			       s->batch_elems * sizeof(*s->input), err)
+		      : 0;
 }
 
-int gf_bench_step_open(struct gf_bench_step *s, const struct gf_model *model,
-		       const struct gf_backend *backend, size_t batch,
+static int device_array(struct gf_bench_step *s, size_t bytes, void **p,
+			struct gf_error *err)
+{
+	return s->gpu->ops->alloc(s->gpu, bytes, p, err);
+}
+
+static int open_device(struct gf_bench_step *s, struct gf_error *err)
+{
+	size_t count = gf_model_param_count(s->model);
+	size_t labels = s->batch * gf_model_positions(s->model);
+	void *params = NULL, *input = NULL, *grads = NULL, *l = NULL;
+	int rc = s->gpu->ops->stream_new(s->gpu, false, &s->stream, err);
+
+	if (rc == 0)
+		rc = device_array(s, count * sizeof(float), &params, err);
+	s->on_device.params = params;
+	if (rc == 0)
+		rc = device_array(s, count * sizeof(float), &grads, err);
+	s->on_device.grads = grads;
+	if (rc == 0)
+		rc = device_array(s, s->batch_elems * sizeof(float), &input,
+				  err);
+	s->on_device.input = input;
+	if (rc == 0)
+		rc = device_array(s, labels * sizeof(int32_t), &l, err);
+	s->on_device.labels = l;
+	if (rc == 0)
+		rc = upload(s, params, s->params, count * sizeof(float), err);
+	if (rc == 0)
+		rc = upload(s, l, s->labels, labels * sizeof(int32_t), err);
+	if (rc == 0)
+		gf_nn_set_device(s->gpu, s->stream);
+	return rc;
+}
+
+int gf_bench_step_open(struct gf_bench_step *s,
+		       const struct gf_bench_step_config *config,
 		       struct gf_error *err)
 {
+	const struct gf_model *model = config->model;
 	size_t count;
 	int rc;
 
 	memset(s, 0, sizeof(*s));
 	s->model = model;
-	s->backend = backend;
-	s->batch = batch;
+	s->backend = config->backend;
+	s->batch = config->batch;
+	s->gpu = config->backend->on_device ? config->gpu : NULL;
 	lay_out(s);
 	count = gf_model_param_count(model);
 	s->params = gf_xcalloc(count, sizeof(*s->params));
 	s->velocity = gf_xcalloc(count, sizeof(*s->velocity));
 	make_samples(s);
 	gf_net_init_params(model, seed, s->params);
-	rc = backend->net_new(model, batch, &s->net, err);
+	rc = s->gpu ? open_device(s, err) : 0;
+	if (rc == 0)
+		rc = s->backend->net_new(model, s->batch, &s->net, err);
 	if (rc < 0)
 		gf_bench_step_close(s);
 	return rc;
@@ -76,6 +127,13 @@ void gf_bench_step_close(struct gf_bench_step *s)
 {
 	if (s->net)
 		s->backend->net_free(s->net);
+	if (s->gpu) {
+		s->gpu->ops->free(s->gpu, s->on_device.params);
+		s->gpu->ops->free(s->gpu, s->on_device.grads);
+		s->gpu->ops->free(s->gpu, s->on_device.input);
+		s->gpu->ops->free(s->gpu, s->on_device.labels);
+		s->gpu->ops->stream_free(s->gpu, s->stream);
+	}
 	free(s->params);
 	free(s->velocity);
 	free(s->input);
@@ -88,18 +146,22 @@ int gf_bench_step_forward(struct gf_bench_step *s, struct gf_error *err)
 {
 	int rc;
 
-	rc = s->backend->forward(s->net, s->params, s->input, s->batch, 1, err);
+	rc = s->backend->forward(
+		s->net, s->gpu ? s->on_device.params : s->params,
+		s->gpu ? s->on_device.input : s->input, s->batch, 1, err);
 	if (rc < 0)
 		return rc;
-	return s->backend->loss(s->net, s->labels, err);
+	return s->backend->loss(s->net,
+				s->gpu ? s->on_device.labels : s->labels, err);
 }
 
 int gf_bench_step_backward(struct gf_bench_step *s, float *grads,
 			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			   struct gf_error *err)
 {
-	return s->backend->backward(s->net, s->params, grads, on_grad, ctx,
-				    err);
+	return s->backend->backward(
+		s->net, s->gpu ? s->on_device.params : s->params,
+		s->gpu ? s->on_device.grads : grads, on_grad, ctx, err);
 }
 
 void gf_bench_step_update(struct gf_bench_step *s, const float *grads)

@@ -8,13 +8,14 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "doc/model.h"
+#include "gpu/gpu.h"
 #include "nn/net.h"
 
 /*
  * The compute part of a training step, made of the same pieces as gf-train's:
- * samples, forward, loss, backward, an SGD update of all tensors. The samples
- * are random numbers of the model's shape; how long dense layers take does not
- * depend on their values.
+ * samples, forward, loss, backward, an SGD update of all tensors on the host.
+ * The samples are random numbers of the model's shape; how long dense layers
+ * take does not depend on their values.
  */
 struct gf_bench_step {
 	const struct gf_model *model;
@@ -26,20 +27,36 @@ struct gf_bench_step {
 	size_t vocabulary; /* samples are numbers below it; 0: in [0, 1) */
 	float *params, *velocity, *input;
 	int32_t *labels;
+	/* Of a backend on a device (nn/net.h): where it computes, and what it
+	 * is given in place of the arrays above. */
+	struct gf_gpu *gpu;
+	struct gf_gpu_stream *stream;
+	struct gf_bench_step_arrays {
+		float *params, *input, *grads;
+		int32_t *labels;
+	} on_device;
 	size_t *offsets; /* ntensors + 1, in elements, generation order */
 	size_t ntensors;
 };
 
+struct gf_bench_step_config {
+	const struct gf_model *model; /* all borrowed */
+	const struct gf_backend *backend;
+	size_t batch;
+	struct gf_gpu *gpu; /* for a backend on a device */
+};
+
 /* -ENOTSUP, -EINVAL: the backend cannot compute the model. */
-int gf_bench_step_open(struct gf_bench_step *s, const struct gf_model *model,
-		       const struct gf_backend *backend, size_t batch,
+int gf_bench_step_open(struct gf_bench_step *s,
+		       const struct gf_bench_step_config *config,
 		       struct gf_error *err);
 void gf_bench_step_close(struct gf_bench_step *s);
 
 /* Fetches samples: what gf-train does before a step's clock starts. */
-void gf_bench_step_load(struct gf_bench_step *s);
+int gf_bench_step_load(struct gf_bench_step *s, struct gf_error *err);
 /* Forward and loss. */
 int gf_bench_step_forward(struct gf_bench_step *s, struct gf_error *err);
+/* grads: the host's; on a device they stay there. */
 int gf_bench_step_backward(struct gf_bench_step *s, float *grads,
 			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			   struct gf_error *err);

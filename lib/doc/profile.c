@@ -16,6 +16,8 @@ static const struct gf_field profile_fields[] = {
 	 .record = &gf_model_profile_record},
 	{"network", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(network),
 	 .record = &gf_network_record},
+	{"copies", GF_FIELD_LIST, GF_OMITTED, .offset = AT(copies),
+	 .count_offset = AT(ncopies), .record = &gf_copy_cost_record},
 	{"measured", GF_FIELD_RAW, GF_OMITTED, .offset = AT(measured)},
 	{NULL},
 };
@@ -84,6 +86,12 @@ int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 	if (!a->network) {
 		a->network = b->network;
 		b->network = NULL;
+	}
+	if (!a->ncopies) {
+		a->copies = b->copies;
+		a->ncopies = b->ncopies;
+		b->copies = NULL;
+		b->ncopies = 0;
 	}
 	merge_into(&a->measured, &b->measured);
 	merge_into(&a->extra, &b->extra);

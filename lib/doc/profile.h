@@ -110,10 +110,20 @@ struct gf_network {
 	char *extra;
 };
 
+/* A copy between a host and a GPU, or within one. */
+struct gf_copy_cost {
+	char *name; /* host-to-device, device-to-host, within-device */
+	double alpha_s, beta_s_per_byte;
+	struct gf_fit fit;
+	char *extra;
+};
+
 struct gf_profile {
 	char *producer;
 	struct gf_model_profile *model; /* NULL: absent */
 	struct gf_network *network;     /* NULL: absent */
+	struct gf_copy_cost *copies;
+	size_t ncopies;
 	char *measured; /* JSON object text: host, date, commands; or NULL */
 	char *extra;
 };
@@ -123,7 +133,8 @@ int gf_profile_read(const struct gf_json *root, const char *file,
 int gf_profile_check(const struct gf_profile *p, struct gf_error *err);
 char *gf_profile_write(const struct gf_profile *p);
 void gf_profile_release(struct gf_profile *p);
-/* Moves b's halves into a where a lacks them; -EINVAL if both have one. */
+/* Moves b's halves into a where a lacks them, and its copies if a has none;
+ * -EINVAL if both have one half. */
 int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 		       struct gf_error *err);
 

@@ -110,6 +110,25 @@ static const struct gf_record level_cost_record = {
 };
 #undef AT
 
+#define AT(member) offsetof(struct gf_copy_cost, member)
+static const struct gf_field copy_cost_fields[] = {
+	{"name", GF_FIELD_STRING, .offset = AT(name)},
+	{"alpha_s", GF_FIELD_REAL, .offset = AT(alpha_s),
+	 .high = GF_MAX_TIME_S},
+	{"beta_s_per_byte", GF_FIELD_REAL, .offset = AT(beta_s_per_byte),
+	 .high = GF_MAX_TIME_S},
+	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit),
+	 .record = &fit_record},
+	{NULL},
+};
+
+const struct gf_record gf_copy_cost_record = {
+	.bytes = sizeof(struct gf_copy_cost),
+	.extra_offset = AT(extra),
+	.fields = copy_cost_fields,
+};
+#undef AT
+
 /* Of a decomposition that was measured. */
 static int check_stages(const struct gf_json_at *at,
 			const struct gf_network *net, size_t index,

@@ -172,3 +172,15 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 0 gf-profile --version
 	prints 'gf-profile (gradflow)'
 }
+
+@test "--device: names, and GPUs that are not there" {
+	wants 2 gf-profile --model digits-mlp --device tpu
+	says '--device: want cpu, cuda, cuda:N or auto, got tpu'
+	wants 2 gf-profile --import x.csv --device cuda
+	gf-allreduce --list | grep -q '^device *cuda:0' && skip 'there is a GPU'
+	wants 1 gf-profile --model digits-mlp --device cuda
+	says 'no GPU that CUDA can use'
+	[ -z "$output" ]
+	wants 0 gf-profile --model digits-mlp --device auto --warmup 0 --repeats 1
+	jq -e '.model.device == "cpu" and (has("copies") | not)' out.txt
+}

@@ -75,6 +75,7 @@ void fake_enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx)
 	op->call = call_run;
 	op->run = run;
 	op->a = ctx;
+	op->takes_s = s->world->costs ? s->world->costs->kernel_s : 0;
 	pthread_mutex_unlock(&s->world->lock);
 }
 
@@ -89,6 +90,7 @@ void fake_pop(struct gf_gpu_stream *s)
 {
 	struct fake_operation *op = s->first;
 
+	s->at_s += op->takes_s;
 	s->first = op->next;
 	if (!s->first)
 		s->last = &s->first;
@@ -105,6 +107,8 @@ static bool play(struct gf_gpu_stream *s)
 	case WAIT:
 		if (op->event->happened < op->count)
 			return false;
+		if (s->world->costs && op->event->at_s > s->at_s)
+			s->at_s = op->event->at_s;
 		break;
 	case HOLD:
 		if (*op->held)
@@ -112,7 +116,7 @@ static bool play(struct gf_gpu_stream *s)
 		break;
 	case RECORD:
 		op->event->happened = op->count;
-		op->event->at_s = gf_clock_s();
+		op->event->at_s = s->world->costs ? s->at_s : gf_clock_s();
 		break;
 	case CALL:
 		op->call(op);
@@ -143,6 +147,13 @@ static void *device_thread(void *world)
 	}
 	pthread_mutex_unlock(&w->lock);
 	return NULL;
+}
+
+void fake_world_costs(struct fake_world *w, const struct fake_costs *costs)
+{
+	pthread_mutex_lock(&w->lock);
+	w->costs = costs;
+	pthread_mutex_unlock(&w->lock);
 }
 
 /* --- the world ------------------------------------------------------------ */

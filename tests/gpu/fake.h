@@ -30,6 +30,20 @@ struct fake_faults {
 	bool one_gpu; /* all ranks say that they use the same */
 };
 
+/*
+ * What operations take on a clock of the world's own. With it events tell that
+ * clock: each stream's moves on by what is done there, and a stream that waits
+ * for an event is not earlier. So costs are known, and can be looked for.
+ */
+struct fake_cost {
+	double start_s, per_byte_s;
+};
+struct fake_costs {
+	struct fake_cost to_device, to_host, within, nccl;
+	double kernel_s; /* of the test's own */
+};
+void fake_world_costs(struct fake_world *w, const struct fake_costs *costs);
+
 struct fake_world *fake_world_new(int ranks, int slots, unsigned seed,
 				  const struct fake_faults *faults);
 /* Returns a complaint about what was asked of it, or NULL; borrowed. */

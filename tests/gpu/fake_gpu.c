@@ -209,10 +209,26 @@ static int fake_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
 		     const void *from, size_t size_bytes, enum gf_gpu_copy kind,
 		     struct gf_error *err)
 {
+	const struct fake_costs *costs = s->world->costs;
+	struct fake_operation *op;
+
 	(void)g;
-	(void)kind;
 	(void)err;
-	fake_call(s, call_copy, to, from, size_bytes, 0);
+	pthread_mutex_lock(&s->world->lock);
+	op = fake_op(s, CALL);
+	op->call = call_copy;
+	op->a = to;
+	op->b = from;
+	op->n = size_bytes;
+	if (costs) {
+		const struct fake_cost *c =
+			kind == GF_GPU_TO_DEVICE ? &costs->to_device
+			: kind == GF_GPU_TO_HOST ? &costs->to_host
+						 : &costs->within;
+
+		op->takes_s = c->start_s + c->per_byte_s * (double)size_bytes;
+	}
+	pthread_mutex_unlock(&s->world->lock);
 	return 0;
 }
 

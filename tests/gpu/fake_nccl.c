@@ -304,6 +304,21 @@ static int nccl_group_end(struct gf_error *err)
 	return 0;
 }
 
+/* A group goes together: as long as its longest. */
+static void take_time(struct fake_operation *op, const struct fake_item *item,
+		      const struct fake_costs *costs)
+{
+	size_t width = item->what == SEND || item->what == RECV ? 1 : 4;
+	double takes_s;
+
+	if (!costs)
+		return;
+	takes_s = costs->nccl.start_s +
+		  costs->nccl.per_byte_s * (double)(item->count * width);
+	if (takes_s > op->takes_s)
+		op->takes_s = takes_s;
+}
+
 static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
 		     struct fake_item item, struct gf_error *err)
 {
@@ -333,6 +348,7 @@ static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
 		     : item.what == RECV ? c->received[item.peer]++
 					 : c->calls++;
 	op->items[op->nitems++] = item;
+	take_time(op, &item, w->costs);
 	group_stream = s;
 	pthread_mutex_unlock(&w->lock);
 	return 0;

@@ -37,6 +37,7 @@ struct fake_operation {
 	void *a;
 	const void *b;
 	size_t n, m;
+	double takes_s; /* on the world's clock */
 	struct gf_gpu_event *event;
 	uint64_t count;
 	struct fake_item items[ITEMS_MAX];
@@ -49,6 +50,7 @@ struct gf_gpu_stream {
 	struct fake_world *world;
 	int rank;
 	bool used;
+	double at_s; /* the world's clock */
 	struct fake_operation *first, **last;
 };
 
@@ -101,6 +103,7 @@ struct fake_world {
 	size_t nmemory, memory_capacity;
 	uint64_t ids;
 	size_t pinned, syncs;
+	const struct fake_costs *costs; /* NULL: the real clock */
 	char complaint[256];
 };
 

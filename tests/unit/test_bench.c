@@ -13,6 +13,7 @@
 #include "bench/stat.h"
 #include "comm/processors.h"
 #include "ranks.h"
+#include "shipped_model.h"
 
 static void test_stat(void)
 {
@@ -94,21 +95,6 @@ static void test_slowdown(void)
 			    cases[i].want, 1e-12, "case %zu", i);
 }
 
-static void load_model(const char *path, struct gf_model *model)
-{
-	struct gf_json *root = NULL;
-	struct gf_error err = {""};
-	char *text = NULL;
-	size_t size;
-
-	EXPECT(!gf_file_read(path, &text, &size, &err) &&
-		       !gf_json_parse(text, size, path, &root, &err) &&
-		       !gf_model_read(root, path, model, &err),
-	       "%s", err.text);
-	gf_json_free(root);
-	free(text);
-}
-
 static void compute_on(struct gf_comm *comm, void *ctx)
 {
 	const struct gf_model *model = ctx;
@@ -120,7 +106,11 @@ static void compute_on(struct gf_comm *comm, void *ctx)
 	size_t *order = gf_model_generation_order(model), i;
 	double first = 0;
 
-	EXPECT(!gf_bench_step_open(&step, model, gf_backend_find("ref"), 2,
+	EXPECT(!gf_bench_step_open(&step,
+				   &(struct gf_bench_step_config){
+					   .model = model,
+					   .backend = gf_backend_find("ref"),
+					   .batch = 2},
 				   &err),
 	       "%s", err.text);
 	EXPECT(!gf_bench_compute(&config, &step, &p, &spread, &err), "%s",

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_BENCH_NETWORK_DEVICE_H
+#define GF_BENCH_NETWORK_DEVICE_H
+
+#include "bench/curve.h"
+#include "bench/network.h"
+
+/*
+ * The all-reduces of the network half between GPUs: chains of messages on
+ * NCCL's lanes, as training's engine enqueues them, with the device's times.
+ * Communicators are made once for all sizes and algorithms, which takes longer
+ * than any message.
+ */
+struct gf_network_device;
+
+/* Collective. */
+int gf_network_device_open(const struct gf_bench_network *config,
+			   struct gf_network_device **d, struct gf_error *err);
+/* NULL is allowed. */
+void gf_network_device_close(struct gf_network_device *d);
+
+/* As struct gf_bench_subject's sit, of an algorithm and its stages. */
+int gf_network_device_sit(struct gf_network_device *d,
+			  const struct gf_allreduce_cost *cost,
+			  const struct gf_bench_sitting *sitting,
+			  struct gf_bench_samples *samples,
+			  struct gf_error *err);
+
+#endif

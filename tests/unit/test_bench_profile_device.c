@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ranks.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "../gpu/fake.h"
+#include "../gpu/fake_net.h"
+#include "base/array.h"
+#include "bench/profile.h"
+#include "nn/graph.h"
+#include "shipped_model.h"
+
+/*
+ * gf-profile on GPUs whose operations take known times on a clock of their own
+ * (tests/gpu/fake.h): what is put in comes out, of compute, of copies, and of
+ * messages by NCCL.
+ */
+static const double tolerance = 0.05;
+
+static const struct fake_costs costs = {
+	.to_device = {5e-6, 1 / 20e9},
+	.to_host = {6e-6, 1 / 25e9},
+	.within = {2e-6, 1 / 1e12},
+	.nccl = {20e-6, 1 / 5e9},
+	.kernel_s = 1e-4,
+};
+
+/* The fake where lib/bench says that nets compute. */
+static int net_new(const struct gf_model *m, size_t max_batch,
+		   struct gf_net **net, struct gf_error *err)
+{
+	struct gf_gpu_stream *stream;
+	struct gf_gpu *gpu = gf_nn_device(&stream);
+
+	fake_net_on(gpu, stream);
+	return fake_backend.net_new(m, max_batch, net, err);
+}
+
+struct job {
+	struct fake_world *world;
+	const struct gf_model *model;
+	bool network;
+	const char *const *algorithms;
+	struct gf_profile profile; /* rank 0's */
+	char *remarks;
+};
+
+static void profile_on(struct gf_comm *c, void *ctx)
+{
+	struct job *job = ctx;
+	struct gf_backend backend = fake_backend;
+	struct gf_bench_profile config = {
+		.comm = c,
+		.model = job->model,
+		.backend = &backend,
+		.batch = 2,
+		.device = {.gpu = fake_gpu(job->world, c->rank),
+			   .nccl = fake_nccl()},
+		.warmup = 1,
+		.repeats = 3,
+		.threads = 1,
+		.network = job->network,
+		.sweep = {.algorithms = job->algorithms,
+			  .min_bytes = 1024,
+			  .max_bytes = 1 << 20,
+			  .lanes = 1,
+			  .time_s = 1e-4,
+			  .budget_s = 1,
+			  .timeout_s = 20},
+	};
+	struct gf_profile p = {0};
+	struct gf_text remarks = {0};
+	struct gf_error err = {""};
+
+	backend.net_new = net_new;
+	fake_be(job->world, c->rank);
+	EXPECT(gf_bench_profile(&config, &p, &remarks, &err) == 0, "%s",
+	       err.text);
+	if (c->rank > 0) {
+		gf_profile_release(&p);
+		gf_text_release(&remarks);
+		return;
+	}
+	job->profile = p;
+	job->remarks = gf_text_take(&remarks);
+}
+
+static void run(struct job *job, int ranks)
+{
+	static const struct fake_faults none = {0};
+	struct gf_error err = {""};
+	const char *complaint;
+
+	job->world = fake_world_new(ranks, 4, 3, &none);
+	fake_world_costs(job->world, &costs);
+	on_ranks(ranks, profile_on, job);
+	complaint = fake_world_complaint(job->world);
+	EXPECT(!complaint, "%s", complaint);
+	EXPECT(fake_world_comms(job->world) == 0, "communicators are left");
+	fake_world_free(job->world);
+	EXPECT(gf_profile_check(&job->profile, &err) == 0, "%s", err.text);
+}
+
+static void test_compute_and_copies(void)
+{
+	static const struct {
+		const char *name;
+		const struct fake_cost *cost;
+	} copies[] = {{"host-to-device", &costs.to_device},
+		      {"device-to-host", &costs.to_host},
+		      {"within-device", &costs.within}};
+	struct gf_model model = {0};
+	struct job job = {.model = &model};
+	const struct gf_model_profile *m;
+	size_t i;
+
+	load_model("share/models/digits-mlp.json", &model);
+	run(&job, 1);
+	m = job.profile.model;
+	EXPECT_TEXT(m->device, "fake");
+	/* forward and loss; the gradients, each shown by a kernel */
+	EXPECT_NEAR(m->forward_s, 2e-4, tolerance, "forward");
+	EXPECT_NEAR(m->backward_s, 1e-4 * (double)(1 + m->ntensors), tolerance,
+		    "backward");
+	EXPECT(m->update_s > 0 && m->overlap_slowdown == 1, "%g %g",
+	       m->update_s, m->overlap_slowdown);
+	for (i = 0; i < m->ntensors; i++)
+		EXPECT_NEAR(m->tensors[i].ready_s, 1e-4 * (double)(2 + i),
+			    tolerance, "tensor %zu", i);
+	EXPECT(job.profile.ncopies == GF_ARRAY_LENGTH(copies), "%zu",
+	       job.profile.ncopies);
+	for (i = 0; i < job.profile.ncopies; i++) {
+		const struct gf_copy_cost *c = &job.profile.copies[i];
+
+		EXPECT_TEXT(c->name, copies[i].name);
+		EXPECT_NEAR(c->alpha_s, copies[i].cost->start_s, tolerance,
+			    "%s", c->name);
+		EXPECT_NEAR(c->beta_s_per_byte, copies[i].cost->per_byte_s,
+			    tolerance, "%s", c->name);
+		EXPECT(c->fit.npoints >= 8, "%s: %zu points", c->name,
+		       c->fit.npoints);
+	}
+	gf_profile_release(&job.profile);
+	free(job.remarks);
+	gf_model_release(&model);
+}
+
+static void test_network(void)
+{
+	static const char *const names[] = {"library", "ring", NULL};
+	/* one call of NCCL's; 2 (p-1) groups of a p-th each */
+	static const struct {
+		const char *algorithm;
+		double startup_s, per_byte_s;
+	} want[] = {{"ring", 6 * 20e-6, 6.0 / 4 / 5e9},
+		    {"library", 20e-6, 1 / 5e9}};
+	struct job job = {.network = true, .algorithms = names};
+	const struct gf_network *net;
+	size_t i;
+
+	run(&job, 4);
+	net = job.profile.network;
+	EXPECT(net->nallreduce == GF_ARRAY_LENGTH(want), "%zu",
+	       net->nallreduce);
+	for (i = 0; i < net->nallreduce; i++) {
+		const struct gf_allreduce_cost *a = &net->allreduce[i];
+
+		EXPECT_TEXT(a->algorithm, want[i].algorithm);
+		EXPECT_NEAR(a->startup_s, want[i].startup_s, tolerance, "%s",
+			    a->algorithm);
+		EXPECT_NEAR(a->per_byte_s, want[i].per_byte_s, tolerance, "%s",
+			    a->algorithm);
+	}
+	gf_profile_release(&job.profile);
+	free(job.remarks);
+}
+
+int main(void)
+{
+	watchdog(240);
+	test_compute_and_copies();
+	test_network();
+	return TEST_END();
+}
