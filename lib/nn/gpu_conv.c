@@ -73,7 +73,10 @@ static int conv_of(struct gf_gpu_io *io, struct gf_gpu_conv **conv,
 	       io->convs[i].batch != io->batch)
 		i++;
 	if (!io->convs[i].conv || io->convs[i].batch != io->batch) {
-		rc = describe(io, io->batch, most, &c, err);
+		rc = describe(io, io->batch,
+			      io->batch == io->g->net->max_batch ? WORK_MOST
+								 : most,
+			      &c, err);
 		if (!rc && gf_gpu_conv_work_bytes(c) > most) {
 			rc = gf_error_set(err, -ENOMEM,
 					  "batch of %zu: want a workspace of "

@@ -14,8 +14,9 @@
 /*
  * Convolutions by cuDNN's calls with descriptors, which every cuDNN 9 has. Of
  * the ways that its heuristics rank, the first that is deterministic and fits
- * is taken: it depends on sizes and the device alone. f32 is computed as f32,
- * not in TF32.
+ * is taken: it depends on sizes and the device alone. What is taken where they
+ * offer nothing is deterministic and there for every shape. f32 is computed as
+ * f32, not in TF32.
  */
 static struct {
 	__typeof__(cudnnCreate) *Create;
@@ -205,16 +206,38 @@ out:
 
 #define RANKED 16 /* more than there are algorithms */
 
-/* The first of the ranked ones that will do; else *to stays. */
-#define PICK(perf, n, most, to)                                                \
+/* One of them, whatever it computes. */
+struct way {
+	bool usable;
+	size_t memory;
+	int algo;
+};
+
+/* The first that fits; else the smallest, which for a smaller batch is not
+ * larger than it was for a larger one; else `otherwise`. */
+static int pick(const struct way *ways, int n, size_t most, int otherwise)
+{
+	const struct way *smallest = NULL;
+
+	for (int i = 0; i < n; i++) {
+		if (!ways[i].usable)
+			continue;
+		if (ways[i].memory <= most)
+			return ways[i].algo;
+		if (!smallest || ways[i].memory < smallest->memory)
+			smallest = &ways[i];
+	}
+	return smallest ? smallest->algo : otherwise;
+}
+
+#define WAYS(to, perf, n)                                                      \
 	do {                                                                   \
 		for (int i_ = 0; i_ < (n); i_++)                               \
-			if ((perf)[i_].status == CUDNN_STATUS_SUCCESS &&       \
-			    (perf)[i_].determinism == CUDNN_DETERMINISTIC &&   \
-			    (perf)[i_].memory <= (most)) {                     \
-				*(to) = (perf)[i_].algo;                       \
-				break;                                         \
-			}                                                      \
+			(to)[i_] = (struct way){                               \
+				(perf)[i_].status == CUDNN_STATUS_SUCCESS &&   \
+					(perf)[i_].determinism ==              \
+						CUDNN_DETERMINISTIC,           \
+				(perf)[i_].memory, (int)(perf)[i_].algo};      \
 	} while (0)
 
 static int choose(struct gf_gpu_conv *c, size_t most, struct gf_error *err)
@@ -223,21 +246,24 @@ static int choose(struct gf_gpu_conv *c, size_t most, struct gf_error *err)
 	cudnnConvolutionBwdDataAlgoPerf_t data[RANKED];
 	cudnnConvolutionBwdFilterAlgoPerf_t weight[RANKED];
 	cudnnHandle_t h = c->dnn->handle;
+	struct way ways[RANKED];
 	int rc, n = 0;
 
-	/* What is deterministic and there for every shape. */
-	c->forward = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
-	c->data = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
-	c->weight = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
 	CUDNN_TRY(GetConvolutionForwardAlgorithm_v7, h, c->in, c->filter,
 		  c->conv, c->out, RANKED, &n, forward);
-	PICK(forward, n, most, &c->forward);
+	WAYS(ways, forward, n);
+	c->forward = (cudnnConvolutionFwdAlgo_t)pick(
+		ways, n, most, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
 	CUDNN_TRY(GetConvolutionBackwardDataAlgorithm_v7, h, c->filter, c->out,
 		  c->conv, c->in, RANKED, &n, data);
-	PICK(data, n, most, &c->data);
+	WAYS(ways, data, n);
+	c->data = (cudnnConvolutionBwdDataAlgo_t)pick(
+		ways, n, most, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
 	CUDNN_TRY(GetConvolutionBackwardFilterAlgorithm_v7, h, c->in, c->out,
 		  c->conv, c->filter, RANKED, &n, weight);
-	PICK(weight, n, most, &c->weight);
+	WAYS(ways, weight, n);
+	c->weight = (cudnnConvolutionBwdFilterAlgo_t)pick(
+		ways, n, most, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
 	CUDNN_TRY(GetConvolutionForwardWorkspaceSize, h, c->in, c->filter,
 		  c->conv, c->out, c->forward, &c->forward_bytes);
 	CUDNN_TRY(GetConvolutionBackwardDataWorkspaceSize, h, c->filter, c->out,

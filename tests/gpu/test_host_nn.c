@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "host_gpu.h"
+#include "nn/gpu_math.h"
 #include "nn/gpu_plan.h"
 #include "nn/graph.h"
 
@@ -213,6 +214,39 @@ static void test_lacking(int which, const char *text)
 	       "%s: status %d", text, status);
 }
 
+/* --- convolutions ------------------------------------------------------------
+ */
+
+/* With less than any way wants, the one that wants least; the fake refuses
+ * those that it did not offer, and those that are not deterministic. */
+static void test_little_workspace(void)
+{
+	static const struct gf_gpu_conv_shape shape = {
+		.batch = 2,
+		.groups = 1,
+		.in = {3, 5, 5},
+		.out = {4, 3, 3},
+		.kernel = {3, 3},
+		.stride = 1,
+	};
+	const size_t most[] = {0, 10, 1000, (size_t)1 << 30};
+	struct gf_error err = {""};
+	struct gf_gpu_dnn *dnn = NULL;
+
+	EXPECT(!gf_gpu_dnn_new(host_gpu_stream(), &dnn, &err), "%s", err.text);
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(most); i++) {
+		struct gf_gpu_conv *conv = NULL;
+
+		EXPECT(!gf_gpu_conv_new(dnn, &shape, most[i], &conv, &err),
+		       "%s", err.text);
+		EXPECT(gf_gpu_conv_work_bytes(conv) == 1000,
+		       "of at most %zu bytes: %zu", most[i],
+		       gf_gpu_conv_work_bytes(conv));
+		gf_gpu_conv_free(conv);
+	}
+	gf_gpu_dnn_free(dnn);
+}
+
 /* --- shipped models ----------------------------------------------------------
  */
 
@@ -330,6 +364,7 @@ int main(void)
 		test_failure(f);
 	test_no_memory();
 	test_no_device();
+	test_little_workspace();
 	for (size_t c = 0; c < GF_ARRAY_LENGTH(shipped); c++)
 		test_shipped(c);
 	for (uint64_t s = 0; s < 200; s++)
