@@ -46,14 +46,6 @@ static int group_size(const struct gf_coll_args *args)
 	return size;
 }
 
-static double part_bytes(const struct gf_coll_args *args, int parts)
-{
-	size_t n = (size_t)parts;
-
-	return (double)((args->count_elems + n - 1) / n) *
-	       (double)args->elem_bytes;
-}
-
 /* Gather or scatter: the root's messages, one after the other. */
 static double tree_s(const struct gf_coll_args *args,
 		     const struct gf_link_cost *link, int size)
@@ -83,7 +75,8 @@ static double cost_s(const struct gf_coll_args *args,
 	struct gf_net_round outside = {args->ranks, size, masters, 1};
 	struct gf_link_cost near = gf_net_link(net, &inside);
 	struct gf_link_cost far = gf_net_link(net, &outside);
-	double in = part_bytes(args, size), out = part_bytes(args, masters);
+	double in = gf_part_bytes(args, size),
+	       out = gf_part_bytes(args, masters);
 
 	if (!args->count_elems)
 		return 0;

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/parts.h"
 
+double gf_part_bytes(const struct gf_coll_args *args, int parts)
+{
+	size_t n = (size_t)parts;
+
+	return (double)((args->count_elems + n - 1) / n) *
+	       (double)args->elem_bytes;
+}
+
 struct gf_range gf_piece_take(struct gf_range *rest, size_t segment_elems)
 {
 	struct gf_range piece = *rest;

@@ -2,6 +2,7 @@
 #ifndef GF_COLL_PARTS_H
 #define GF_COLL_PARTS_H
 
+#include "coll/algorithm.h"
 #include "coll/schedule.h"
 
 /*
@@ -17,6 +18,9 @@ static inline int gf_group_rank(const struct gf_group *g, int place)
 {
 	return g->first + place * g->stride;
 }
+
+/* The largest of so many parts of the message, for costs. */
+double gf_part_bytes(const struct gf_coll_args *args, int parts);
 
 /* Cuts the next piece of at most segment_elems (0: all) off the front. */
 struct gf_range gf_piece_take(struct gf_range *rest, size_t segment_elems);

@@ -30,14 +30,6 @@
 #include "coll/algorithms.h"
 #include "coll/parts.h"
 
-static double part_bytes(const struct gf_coll_args *args, int parts)
-{
-	size_t n = (size_t)parts;
-
-	return (double)((args->count_elems + n - 1) / n) *
-	       (double)args->elem_bytes;
-}
-
 /* All ranks serve. In round k everyone sends to the rank k further on: out of
  * a unit of u ranks go min(k, p - k, u) messages. Back, all of a unit's ranks
  * send to all others at once. */
@@ -46,7 +38,7 @@ static double all_serve_s(const struct gf_coll_args *args,
 {
 	struct gf_net_round ring = {args->ranks, 1, args->ranks, 1};
 	struct gf_link_cost link = gf_net_link(net, &ring), round = link;
-	double bytes = part_bytes(args, args->ranks), total = 0, back = 0;
+	double bytes = gf_part_bytes(args, args->ranks), total = 0, back = 0;
 	long long p = args->ranks, unit, k;
 	size_t i;
 
@@ -78,7 +70,7 @@ static double some_serve_s(const struct gf_coll_args *args,
 				     (args->ranks + servers - 1) / servers,
 				     servers};
 	struct gf_link_cost link = gf_net_link(net, &round);
-	double bytes = part_bytes(args, servers);
+	double bytes = gf_part_bytes(args, servers);
 	double shared = (servers + workers - 1) / workers;
 	double back = servers > workers ? servers : workers;
 
