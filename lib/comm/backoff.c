@@ -10,6 +10,10 @@
 #define YIELDS      64
 #define SLEEP_MIN_S 5e-6
 #define SLEEP_CAP_S 1e-4
+/* Less is not worth a sleep that may end 50 us late; longer ones would keep
+ * those waiting who ask whether this rank is alive. */
+#define FREE_MIN_S 2e-4
+#define FREE_CAP_S 1e-3
 /* This many sleeps of one length before it doubles. */
 #define REPEATS 4
 
@@ -37,6 +41,26 @@ double gf_backoff_next(struct gf_backoff *b)
 		return SLEEP_CAP_S;
 	b->asked++;
 	return sleep_s;
+}
+
+bool gf_backoff_worth(double free_s)
+{
+	return free_s >= FREE_MIN_S;
+}
+
+double gf_backoff_next_free(struct gf_backoff *b, double free_s)
+{
+	if (!gf_backoff_worth(free_s))
+		return gf_backoff_next(b);
+	if (!b->precise && !b->beside_compute)
+		gf_backoff_precise_sleeps();
+	b->precise = true;
+	return free_s / 2 < FREE_CAP_S ? free_s / 2 : FREE_CAP_S;
+}
+
+void gf_backoff_rest(struct gf_backoff *b, double free_s)
+{
+	gf_clock_sleep(gf_backoff_next_free(b, free_s));
 }
 
 void gf_backoff_wait(struct gf_backoff *b)

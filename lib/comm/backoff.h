@@ -17,9 +17,12 @@
  * Linux would let them have a whole time slice before it comes back, while one
  * that wakes from a sleep is let in at once. Where ranks are more than
  * processors, it does not spin: it yields to the rank that it waits for.
+ *
+ * Who knows for how long nobody needs to ask (comm/pace.h) sleeps at once.
  */
 struct gf_backoff {
-	unsigned asked;      /* since something moved */
+	unsigned asked; /* since something moved */
+	bool precise;   /* gf_backoff_precise_sleeps was called */
 	/* set by the caller */
 	bool beside_compute;
 	bool crowded; /* who is waited for may want this processor */
@@ -36,6 +39,12 @@ static inline void gf_backoff_reset(struct gf_backoff *b)
 double gf_backoff_next(struct gf_backoff *b);
 /* The same, sleeping itself. */
 void gf_backoff_wait(struct gf_backoff *b);
+/* Is so long worth sleeping, although something has just moved? */
+bool gf_backoff_worth(double free_s);
+/* The two for a caller who knows that nothing is lost if nobody asks for
+ * free_s seconds: half of that is slept, at most 1 ms, if it is worth it. */
+double gf_backoff_next_free(struct gf_backoff *b, double free_s);
+void gf_backoff_rest(struct gf_backoff *b, double free_s);
 /* Lets this thread's sleeps end close to when they should: the kernel's usual
  * tolerance of 50 us is as long as the sleeps are. */
 void gf_backoff_precise_sleeps(void);

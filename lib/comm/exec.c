@@ -21,6 +21,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -28,8 +29,11 @@
 #include "comm/backoff.h"
 #include "comm/exec_parts.h"
 
-/* So many passes without movement. */
-#define ASK_ALL_AFTER 7
+/* After so many passes without movement, each pass asks so many of those that
+ * are behind others, in turn. Not all at once: each question may be a call that
+ * polls the network, and there are hundreds. */
+#define BEHIND_AFTER 7
+#define ASK_BEHIND   8
 
 static char *at(const struct gf_exec_run *run, struct gf_range range)
 {
@@ -46,6 +50,27 @@ static void finish_step(struct gf_exec_run *run, uint32_t i)
 	for (k = run->first_user[i]; k < run->first_user[i + 1]; k++)
 		if (--run->states[run->users[k]].waits_for == 0)
 			run->ready[run->nready++] = run->users[k];
+}
+
+/* Sends stand in the order in which they began, receives in program order,
+ * which is the order in which their peers send: a receive may begin before one
+ * that still waits for a slot, and end long after it. */
+static void stand_in_line(struct gf_exec_run *run, uint32_t i)
+{
+	const struct gf_step *steps = run->schedule->steps;
+	uint32_t at = run->nactive, k;
+
+	for (k = run->nactive; k-- > 0 && steps[i].op != GF_STEP_SEND;) {
+		if (steps[run->active[k]].op == GF_STEP_SEND)
+			continue;
+		if (run->active[k] < i)
+			break;
+		at = k;
+	}
+	memmove(run->active + at + 1, run->active + at,
+		(run->nactive - at) * sizeof(*run->active));
+	run->active[at] = i;
+	run->nactive++;
 }
 
 /* Begins the transfer of a step, to or from that memory. */
@@ -75,7 +100,7 @@ static int transfer(struct gf_exec_run *run, uint32_t i, char *memory,
 		return rc;
 	if (step->op == GF_STEP_SEND)
 		run->wire_bytes += size_bytes;
-	run->active[run->nactive++] = i;
+	stand_in_line(run, i);
 	run->moves++;
 	return 0;
 }
@@ -210,6 +235,12 @@ static int settle(struct gf_exec_run *run, struct gf_error *err)
 /* The transfer of a step is over. */
 static void end_transfer(struct gf_exec_run *run, uint32_t i)
 {
+	const struct gf_step *step = &run->schedule->steps[i];
+
+	if (!run->counts[step->peer])
+		run->exec->busy = true;
+	else if (step->op != GF_STEP_SEND)
+		run->arrived++;
 	if (run->ways[i] == GF_EXEC_CODED)
 		give_back(&run->outgoing, run->states[i].slot);
 	if (run->ways[i] != GF_EXEC_LAND) {
@@ -233,20 +264,22 @@ static bool is_behind(const struct gf_exec_run *run, uint64_t **front,
 	return **front == run->pass;
 }
 
-/* Ends the transfers that have come to their end. Now and then while nothing
- * moves every one is asked: order is likely, not certain. */
+/* Ends the transfers that have come to their end. While nothing moves, some
+ * are asked that are behind others: order is likely, not certain. */
 static int collect(struct gf_exec_run *run, struct gf_error *err)
 {
 	struct gf_comm *c = run->exec->comm;
 	uint32_t nactive = run->nactive, kept = 0, k, i;
-	bool all = run->idle == ASK_ALL_AFTER;
+	uint32_t turn = run->idle < BEHIND_AFTER ? nactive
+						 : run->turn % (nactive + 1);
 	uint64_t moves = run->moves, *front;
 	int rc = 0;
 
 	run->pass++;
 	for (k = 0; k < nactive; k++) {
 		i = run->active[k];
-		if (rc < 0 || (is_behind(run, &front, i) && !all)) {
+		if (rc < 0 || (is_behind(run, &front, i) &&
+			       (k < turn || k - turn >= ASK_BEHIND))) {
 			run->active[kept++] = i;
 			continue;
 		}
@@ -259,7 +292,8 @@ static int collect(struct gf_exec_run *run, struct gf_error *err)
 		}
 	}
 	run->nactive = kept;
-	run->idle = all || run->moves != moves ? 0 : run->idle + 1;
+	run->turn = turn < nactive ? turn + ASK_BEHIND : 0;
+	run->idle = run->moves == moves ? run->idle + 1 : 0;
 	return rc < 0 ? rc : 0;
 }
 
@@ -287,6 +321,7 @@ static int conclude(struct gf_exec_run *run, int rc)
 		run->failed = true;
 	} else if (!run->left) {
 		finish(run);
+		gf_pace_end(&run->pace);
 		gf_exec_stop(run);
 		run->started = run->done = true;
 	}
@@ -309,7 +344,8 @@ static int start_steps(struct gf_exec_run *run, struct gf_error *err)
 	uint32_t i;
 
 	run->left = s->nsteps;
-	run->nready = run->nactive = run->idle = 0;
+	run->nready = run->nactive = run->turn = run->idle = 0;
+	gf_pace_begin(&run->pace, gf_clock_s());
 	fill(&run->landing);
 	fill(&run->outgoing);
 	for (i = 0; i < s->nsteps; i++)
@@ -344,7 +380,10 @@ static int progress(struct gf_exec_run *run, struct gf_error *err)
 
 	if (!run->schedule)
 		return gf_exec_library_progress(run, err);
+	run->arrived = 0;
 	rc = collect(run, err);
+	if (run->arrived)
+		gf_pace_arrived(&run->pace, run->arrived, gf_clock_s());
 	return rc ? rc : settle(run, err);
 }
 
@@ -354,7 +393,7 @@ int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
 	struct gf_exec_run *run, *next;
 	int rc = 0;
 
-	*moved = false;
+	*moved = x->busy = false;
 	for (run = x->running; run && !rc; run = next) {
 		next = run->next;
 		before = run->moves;
@@ -362,8 +401,22 @@ int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
 		*moved |= run->moves != before;
 		rc = conclude(run, rc);
 	}
-	*moved |= x->comm->moved_bytes != bytes_before;
+	x->busy |= x->comm->moved_bytes != bytes_before;
+	*moved |= x->busy;
 	return rc;
+}
+
+double gf_exec_free_s(const struct gf_exec *x)
+{
+	const struct gf_exec_run *run = x->running;
+	double least_s, now_s;
+
+	if (!run || x->busy)
+		return 0;
+	now_s = gf_clock_s();
+	for (least_s = INFINITY; run; run = run->next)
+		least_s = fmin(least_s, gf_pace_free_s(&run->pace, now_s));
+	return least_s;
 }
 
 bool gf_exec_done(const struct gf_exec_run *run)
@@ -437,6 +490,7 @@ int gf_exec_wait(struct gf_exec *x, struct gf_exec_run *run, double timeout_s,
 	struct gf_backoff backoff = {.crowded = c->crowded};
 	double since_s = gf_clock_s();
 	uint64_t moves = run->moves;
+	double free_s;
 	bool moved;
 	int rc = 0;
 
@@ -453,10 +507,11 @@ int gf_exec_wait(struct gf_exec *x, struct gf_exec_run *run, double timeout_s,
 			   gf_clock_s() - since_s >= timeout_s) {
 			return give_up(run, timeout_s, err);
 		}
-		if (moved)
+		free_s = gf_exec_free_s(x);
+		if (moved && !gf_backoff_worth(free_s))
 			gf_backoff_reset(&backoff);
 		else
-			gf_backoff_wait(&backoff);
+			gf_backoff_rest(&backoff, free_s);
 	}
 	return 0;
 }

@@ -77,6 +77,9 @@ int gf_exec_start(struct gf_exec_run *run, void *data, struct gf_error *err);
 /* Moves every started run on; *moved says whether anything happened. A run
  * that fails is abandoned, the others stay. */
 int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err);
+/* So long may pass until the next call of gf_exec_progress without making the
+ * runs slower (comm/pace.h), by what is known of them; 0: call it soon. */
+double gf_exec_free_s(const struct gf_exec *x);
 /* It was started, and has ended without failure. */
 bool gf_exec_done(const struct gf_exec_run *run);
 /* It was the one that failed. */

@@ -3,6 +3,7 @@
 #define GF_COMM_EXEC_PARTS_H
 
 #include "comm/exec.h"
+#include "comm/pace.h"
 
 /*
  * What the executor's files share: exec_run.c prepares and abandons runs,
@@ -13,6 +14,7 @@ struct gf_exec {
 	size_t staging_bytes;
 	struct gf_exec_run *running; /* started and not ended */
 	double coding_s;
+	bool busy; /* the last pass moved what no pace is of */
 };
 
 /* How a step is taken. */
@@ -51,13 +53,17 @@ struct gf_exec_run {
 	struct gf_exec_state *states; /* per step */
 	uint32_t *users, *first_user; /* who depends on a step */
 	uint32_t *ready, nready;      /* to be taken up */
-	uint32_t *active, nactive;    /* steps with a request, as begun */
+	uint32_t *active, nactive;    /* steps with a request */
 	uint64_t *fronts, pass; /* per peer and direction: stuck in that pass */
+	uint32_t turn;          /* of those behind: whose it is to be asked */
 	uint32_t idle;          /* passes without movement */
 	struct gf_exec_slots landing, outgoing;
 	struct gf_request *library; /* without a schedule: under way */
 	struct gf_element wire;     /* without: as what it is reduced */
 	size_t left;                /* steps not done */
+	struct gf_pace pace; /* zero without a schedule */
+	uint32_t arrived;    /* in this pass, of what the pace counts */
+	bool *counts;        /* per peer: the pace is of what comes from it */
 	bool started, done, failed;
 	uint64_t moves, wire_bytes;
 	struct gf_exec_run *next, **link; /* in exec->running */

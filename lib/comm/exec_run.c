@@ -168,6 +168,32 @@ static int make_slots(struct gf_exec_run *run, struct gf_exec_slots *slots,
 	return rc;
 }
 
+/* Sees to it that the rank may sleep while others send to it: over a network,
+ * or when a rank of this host passes on what comes over one. */
+static void prepare_pace(struct gf_exec_run *r)
+{
+	struct gf_comm *c = r->exec->comm;
+	size_t n = r->schedule->count_elems;
+	double elem_bytes =
+		n ? (double)gf_element_wire_bytes(&r->element, n) / (double)n
+		  : 0;
+	bool far = false;
+	int peer;
+
+	r->counts = gf_xcalloc((size_t)c->ranks, sizeof(*r->counts));
+	for (peer = 0; peer < c->ranks; peer++)
+		r->counts[peer] = !c->ops->reduces_from ||
+				  !c->ops->reduces_from(c, peer);
+	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes);
+	for (peer = 0; peer < c->ranks; peer++)
+		far |= peer != c->rank && r->counts[peer];
+	if (r->pace.arrivals || !far)
+		return;
+	for (peer = 0; peer < c->ranks; peer++)
+		r->counts[peer] = true;
+	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes);
+}
+
 static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 {
 	const struct gf_schedule *s = r->schedule;
@@ -184,6 +210,7 @@ static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 	for (i = 0; i < s->nsteps; i++)
 		r->ways[i] = (unsigned char)way_of(r, &s->steps[i]);
 	list_users(r);
+	prepare_pace(r);
 	if (s->scratch_elems)
 		rc = c->ops->buffer_alloc(
 			c, s->scratch_elems * r->element.size_bytes, &scratch,
@@ -281,6 +308,8 @@ void gf_exec_run_free(struct gf_exec_run *run)
 	c->ops->buffer_free(c, run->scratch);
 	release_slots(c, &run->landing);
 	release_slots(c, &run->outgoing);
+	gf_pace_release(&run->pace);
+	free(run->counts);
 	free(run->ways);
 	free(run->states);
 	free(run->users);

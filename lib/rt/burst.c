@@ -229,6 +229,7 @@ int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err)
 {
 	struct gf_watch *w = b->config.watch;
 	struct gf_backoff backoff = {.crowded = b->config.comm->crowded};
+	double free_s;
 	bool moved;
 	int rc = 0;
 
@@ -240,10 +241,11 @@ int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err)
 	while (rc == 0 && b->nended < b->nparts) {
 		moved = false;
 		rc = move(b, data, &moved, err);
-		if (moved)
+		free_s = gf_exec_free_s(b->exec);
+		if (moved && !gf_backoff_worth(free_s))
 			gf_backoff_reset(&backoff);
 		else if (rc == 0)
-			gf_backoff_wait(&backoff);
+			gf_backoff_rest(&backoff, free_s);
 	}
 	w->self.phase = GF_PHASE_IDLE;
 	return rc;

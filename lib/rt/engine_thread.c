@@ -224,7 +224,8 @@ static bool use_time(struct gf_engine *e)
 /* Until something is to be done, or it is time to look again. */
 static void rest(struct gf_engine *e, struct gf_backoff *backoff)
 {
-	double sleep_s = gf_backoff_next(backoff);
+	double sleep_s =
+		gf_backoff_next_free(backoff, gf_exec_free_s(e->exec));
 
 	pthread_mutex_lock(&e->thread.lock);
 	if (!e->nactive)
@@ -256,7 +257,7 @@ void *gf_engine_thread(void *engine)
 	struct gf_engine *e = engine;
 	struct gf_backoff backoff = {.beside_compute = true};
 	struct gf_error err = {""};
-	bool moved;
+	bool moved, worth;
 	int rc;
 
 	gf_backoff_precise_sleeps();
@@ -269,7 +270,8 @@ void *gf_engine_thread(void *engine)
 			gf_comm_thread_give_up(&e->thread, rc, &err);
 			break;
 		}
-		if (moved)
+		worth = gf_backoff_worth(gf_exec_free_s(e->exec));
+		if (moved && !worth)
 			gf_backoff_reset(&backoff);
 		else if (!use_time(e))
 			rest(e, &backoff);
