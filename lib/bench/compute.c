@@ -68,7 +68,7 @@ static int read_events(struct recorder *r, struct gf_error *err)
 	if (rc == 0)
 		rc = s->gpu->ops->stream_sync(s->gpu, s->stream, err);
 	for (i = 0; i < r->width && rc == 0; i++)
-		if (i != UPDATE)
+		if (i != UPDATE || s->updates_there)
 			rc = s->gpu->ops->event_s(s->gpu, r->begun,
 						  r->events[i], &r->row[i],
 						  err);
@@ -122,10 +122,18 @@ static int repeat(struct recorder *r, float *grads, double *row,
 	if (rc == 0)
 		rc = gf_bench_step_backward(step, grads, record, r, err);
 	mark(r, BACKWARD);
+	if (rc == 0 && step->updates_there) {
+		gf_bench_step_update_there(step);
+		mark(r, UPDATE);
+	}
 	if (rc == 0 && step->gpu)
 		rc = read_events(r, err);
 	if (rc < 0)
 		return rc;
+	if (step->updates_there) {
+		row[UPDATE] -= row[BACKWARD];
+		return 0;
+	}
 	start_s = gf_clock_s();
 	gf_bench_step_update(step, grads);
 	row[UPDATE] = gf_clock_s() - start_s;

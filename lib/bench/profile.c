@@ -167,14 +167,16 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 	if (c->device.gpu)
 		rc = measure_copies(c, p, remarks, w, err);
 	if (c->model && rc == 0) {
-		rc = gf_bench_step_open(&step,
-					&(struct gf_bench_step_config){
-						.model = c->model,
-						.backend = c->backend,
-						.batch = c->batch,
-						.gpu = c->device.gpu,
-					},
-					err);
+		rc = gf_bench_step_open(
+			&step,
+			&(struct gf_bench_step_config){
+				.model = c->model,
+				.backend = c->backend,
+				.batch = c->batch,
+				.gpu = c->device.gpu,
+				.updates_there = c->device.nccl != NULL,
+			},
+			err);
 		rc = gf_comm_agree(c->comm, rc, err);
 		if (rc == 0)
 			rc = measure_model(c, &step, p, w, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "gf_gpu_kernels.h"
 #include "optim/sgd.h"
 
 /* A rate at which nothing grows, however many repeats there are. */
@@ -72,6 +73,7 @@ static int open_device(struct gf_bench_step *s, struct gf_error *err)
 	size_t count = gf_model_param_count(s->model);
 	size_t labels = s->batch * gf_model_positions(s->model);
 	void *params = NULL, *input = NULL, *grads = NULL, *l = NULL;
+	void *velocity = NULL;
 	int rc = s->gpu->ops->stream_new(s->gpu, false, &s->stream, err);
 
 	if (rc == 0)
@@ -87,6 +89,12 @@ static int open_device(struct gf_bench_step *s, struct gf_error *err)
 	if (rc == 0)
 		rc = device_array(s, labels * sizeof(int32_t), &l, err);
 	s->on_device.labels = l;
+	if (rc == 0 && s->updates_there)
+		rc = device_array(s, count * sizeof(float), &velocity, err);
+	s->on_device.velocity = velocity;
+	if (rc == 0 && s->updates_there)
+		rc = upload(s, velocity, s->velocity, count * sizeof(float),
+			    err);
 	if (rc == 0)
 		rc = upload(s, params, s->params, count * sizeof(float), err);
 	if (rc == 0)
@@ -109,6 +117,7 @@ int gf_bench_step_open(struct gf_bench_step *s,
 	s->backend = config->backend;
 	s->batch = config->batch;
 	s->gpu = config->backend->on_device ? config->gpu : NULL;
+	s->updates_there = s->gpu && config->updates_there;
 	lay_out(s);
 	count = gf_model_param_count(model);
 	s->params = gf_xcalloc(count, sizeof(*s->params));
@@ -132,6 +141,7 @@ void gf_bench_step_close(struct gf_bench_step *s)
 		s->gpu->ops->free(s->gpu, s->on_device.grads);
 		s->gpu->ops->free(s->gpu, s->on_device.input);
 		s->gpu->ops->free(s->gpu, s->on_device.labels);
+		s->gpu->ops->free(s->gpu, s->on_device.velocity);
 		s->gpu->ops->stream_free(s->gpu, s->stream);
 	}
 	free(s->params);
@@ -162,6 +172,19 @@ int gf_bench_step_backward(struct gf_bench_step *s, float *grads,
 	return s->backend->backward(
 		s->net, s->gpu ? s->on_device.params : s->params,
 		s->gpu ? s->on_device.grads : grads, on_grad, ctx, err);
+}
+
+void gf_bench_step_update_there(struct gf_bench_step *s)
+{
+	const struct gf_sgd_step step = {
+		.lr = (float)sgd.lr,
+		.momentum = (float)sgd.momentum,
+		.scale = 1,
+	};
+
+	s->gpu->kernels->sgd_f32(s->stream, &step, NULL, s->on_device.grads,
+				 s->on_device.params, s->on_device.velocity,
+				 s->offsets[s->ntensors]);
 }
 
 void gf_bench_step_update(struct gf_bench_step *s, const float *grads)

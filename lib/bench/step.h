@@ -2,6 +2,7 @@
 #ifndef GF_BENCH_STEP_H
 #define GF_BENCH_STEP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,7 +14,8 @@
 
 /*
  * The compute part of a training step, made of the same pieces as gf-train's:
- * samples, forward, loss, backward, an SGD update of all tensors on the host.
+ * samples, forward, loss, backward, an SGD update of all tensors,
+ * where gf-train has it.
  * The samples are random numbers of the model's shape; how long dense layers
  * take does not depend on their values.
  */
@@ -31,8 +33,9 @@ struct gf_bench_step {
 	 * is given in place of the arrays above. */
 	struct gf_gpu *gpu;
 	struct gf_gpu_stream *stream;
+	bool updates_there;
 	struct gf_bench_step_arrays {
-		float *params, *input, *grads;
+		float *params, *input, *grads, *velocity;
 		int32_t *labels;
 	} on_device;
 	size_t *offsets; /* ntensors + 1, in elements, generation order */
@@ -44,6 +47,7 @@ struct gf_bench_step_config {
 	const struct gf_backend *backend;
 	size_t batch;
 	struct gf_gpu *gpu; /* for a backend on a device */
+	bool updates_there; /* by NCCL gradients never leave it */
 };
 
 /* -ENOTSUP, -EINVAL: the backend cannot compute the model. */
@@ -61,5 +65,7 @@ int gf_bench_step_backward(struct gf_bench_step *s, float *grads,
 			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			   struct gf_error *err);
 void gf_bench_step_update(struct gf_bench_step *s, const float *grads);
+/* Enqueued, where updates are on the device. */
+void gf_bench_step_update_there(struct gf_bench_step *s);
 
 #endif
