@@ -41,6 +41,7 @@ jq -n '{format: "gf-model", version: 1, name: "digits-wide", input: [1, 8, 8], c
 compare() {
 	cat << 'EOF'
 dense|
+dense, halves (DeAR)|--policy dear
 csc 15 %|--selection csc --keep .15 --chunk 8192
 csc 5 %|--selection csc --keep .05 --chunk 8192
 csc 15 %, K=2|--selection csc --keep .15 --chunk 8192 --staleness 2
@@ -113,7 +114,7 @@ measure() { # hosts label plan-options...
 	read -ra f < "$work/figures.txt"
 	printf '%s\t%s %s %s %s\n' "$label" "${f[@]:1:4}" >> "$work/rows.txt"
 	[ "${f[9]}" = never ] || f[9]=$(printf '%.2f s' "${f[9]}")
-	printf '%-18s %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %9.3f %8.2f %% %10s\n' "$label" "${f[@]}"
+	printf '%-20s %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %9.3f %8.2f %% %10s\n' "$label" "${f[@]}"
 }
 
 echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
@@ -131,7 +132,7 @@ for hosts in "${hosts_list[@]}"; do
 		*) echo "methods: want compare, ladder, pipeline or density, got $part" >&2; exit 2 ;;
 		esac
 		printf '\n== %s: %d hosts, 1 Gb/s; times of a step in ms, means; to %s accuracy\n' "$part" "$hosts" "$target"
-		printf '%-18s %8s %8s %8s %8s %8s %8s %8s %9s %10s %10s\n' method step compute update handling network select codec MB/rank accuracy reached
+		printf '%-20s %8s %8s %8s %8s %8s %8s %8s %9s %10s %10s\n' method step compute update handling network select codec MB/rank accuracy reached
 		: > "$work/rows.txt"
 		while IFS='|' read -r label options; do
 			[[ $label =~ $only ]] || continue
