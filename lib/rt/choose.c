@@ -10,17 +10,17 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "rt/burst.h"
+#include "rt/rivals.h"
 
 enum {
 	CANDIDATES = 32,
-	REPEATS = 16, /* at most, besides the first */
+	FEWEST = 3, /* rounds, if they fit into longest_s */
 };
-/* About so long a candidate is measured, after its first runs. */
-static const double budget_s = 0.05;
+/* About so long a candidate is measured, after its first runs; all of them
+ * together at most so long, but for a first round. */
+static const double budget_s = 0.05, longest_s = 2;
 /* So much slower on its first runs than the best: not measured further. */
 static const double hopeless = 2;
-/* To be preferred to one before it, a candidate must be faster by this. */
-static const double margin = 0.97;
 
 struct picked {
 	size_t count_elems;
@@ -117,9 +117,14 @@ static int time_once(const struct gf_chooser *c, struct gf_burst *b, void *data,
 struct trial {
 	struct gf_way way;
 	struct gf_burst *burst;
-	double times[REPEATS];
-	double best_s; /* of its first two runs, then their lower quartile */
-	bool out;
+	double first_s; /* the better of its first two runs */
+};
+
+/* All of them. */
+struct trials {
+	size_t n;
+	struct trial trials[CANDIDATES];
+	struct gf_rival rivals[CANDIDATES];
 };
 
 static int open_trial(const struct gf_chooser *c, struct trial *t,
@@ -152,81 +157,67 @@ static int open_trial(const struct gf_chooser *c, struct trial *t,
 }
 
 /* The first run of all meets cold memory and connections not yet made. */
-static int run_first(const struct gf_chooser *c, struct trial *trials, size_t n,
-		     void *data, double *total_s, struct gf_error *err)
+static int run_first(const struct gf_chooser *c, struct trials *all, void *data,
+		     struct gf_error *err)
 {
 	double best_s = INFINITY, again_s;
 	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < n && rc == 0; i++) {
-		struct trial *t = &trials[i];
+	for (i = 0; i < all->n && rc == 0; i++) {
+		struct trial *t = &all->trials[i];
 
-		rc = time_once(c, t->burst, data, &t->best_s, err);
-		if (rc == 0 && t->best_s < budget_s) {
+		rc = time_once(c, t->burst, data, &t->first_s, err);
+		if (rc == 0 && t->first_s < budget_s) {
 			rc = time_once(c, t->burst, data, &again_s, err);
-			t->best_s = fmin(t->best_s, again_s);
+			t->first_s = fmin(t->first_s, again_s);
 		}
-		best_s = fmin(best_s, t->best_s);
+		best_s = fmin(best_s, t->first_s);
 	}
-	for (i = 0, *total_s = 0; i < n; i++) {
-		trials[i].out = trials[i].best_s > hopeless * best_s;
-		if (!trials[i].out)
-			*total_s += trials[i].best_s;
-	}
+	for (i = 0; i < all->n && rc == 0; i++)
+		all->rivals[i].out = all->trials[i].first_s > hopeless * best_s;
 	return rc;
 }
 
-static int ascending(const void *a, const void *b)
+/* Those that are in take turns. */
+static int run_round(const struct gf_chooser *c, struct trials *all, void *data,
+		     double *spent_s, struct gf_error *err)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Those that are left take turns. */
-static int run_rounds(const struct gf_chooser *c, struct trial *trials,
-		      size_t n, void *data, double total_s,
-		      struct gf_error *err)
-{
-	int repeats =
-		(int)fmin(REPEATS, fmax(1, (double)n * budget_s / total_s));
-	int round, rc = 0;
+	double time_s;
 	size_t i;
+	int rc = 0;
 
-	for (round = 0; round < repeats; round++)
-		for (i = 0; i < n && rc == 0; i++)
-			if (!trials[i].out)
-				rc = time_once(c, trials[i].burst, data,
-					       &trials[i].times[round], err);
-	for (i = 0; i < n; i++) {
-		struct trial *t = &trials[i];
-
-		if (t->out || rc)
+	for (i = 0; i < all->n && rc == 0; i++) {
+		if (all->rivals[i].out)
 			continue;
-		qsort(t->times, (size_t)repeats, sizeof(*t->times), ascending);
-		t->best_s = repeats > 2 ? t->times[repeats / 4]
-					: fmin(t->best_s, t->times[0]);
+		rc = time_once(c, all->trials[i].burst, data, &time_s, err);
+		if (rc)
+			break;
+		gf_rival_add(&all->rivals[i], time_s);
+		*spent_s += time_s;
 	}
 	return rc;
 }
 
-static int measure(const struct gf_chooser *c, struct trial *trials, size_t n,
-		   void *data, struct gf_way *way, struct gf_error *err)
+/* Rounds until one is left, or as long as it may take. */
+static int measure(const struct gf_chooser *c, struct trials *all, void *data,
+		   struct gf_way *way, struct gf_error *err)
 {
-	const struct trial *best = NULL;
-	double total_s;
-	size_t i;
-	int rc = run_first(c, trials, n, data, &total_s, err);
+	double enough_s = budget_s * (double)all->n, spent_s = 0;
+	size_t left = 2;
+	int rc = run_first(c, all, data, err), round;
 
+	for (round = 0; rc == 0 && left > 1 && round < GF_RIVAL_TIMES;
+	     round++) {
+		if (spent_s > longest_s ||
+		    (spent_s > enough_s && round >= FEWEST))
+			break;
+		rc = run_round(c, all, data, &spent_s, err);
+		if (rc == 0)
+			left = gf_rivals_weed(all->rivals, all->n);
+	}
 	if (rc == 0)
-		rc = run_rounds(c, trials, n, data, total_s, err);
-	for (i = 0; i < n; i++)
-		if (!trials[i].out &&
-		    (!best || trials[i].best_s < margin * best->best_s))
-			best = &trials[i];
-	if (rc == 0)
-		*way = best->way;
+		*way = all->trials[gf_rivals_best(all->rivals, all->n)].way;
 	return rc;
 }
 
@@ -234,26 +225,26 @@ static int measure(const struct gf_chooser *c, struct trial *trials, size_t n,
 static int calibrate(struct gf_chooser *c, size_t count_elems, void *data,
 		     struct gf_way *way, struct gf_error *err)
 {
-	struct trial *trials = gf_xcalloc(CANDIDATES, sizeof(*trials));
+	struct trials *all = gf_xcalloc(1, sizeof(*all));
 	struct gf_way ways[CANDIDATES];
-	size_t wanted = list_candidates(c, count_elems, ways), n = 0, i;
+	size_t wanted = list_candidates(c, count_elems, ways), i;
 	int rc = 0;
 
 	memset(data, 0,
 	       (size_t)c->config.lanes * count_elems *
 		       c->config.element.size_bytes);
 	for (i = 0; i < wanted; i++) {
-		trials[n].way = ways[i];
-		rc = open_trial(c, &trials[n], count_elems, err);
+		all->trials[all->n].way = ways[i];
+		rc = open_trial(c, &all->trials[all->n], count_elems, err);
 		if (rc && rc != -ENOTSUP && rc != -EINVAL)
 			break;
-		n += rc == 0;
+		all->n += rc == 0;
 	}
-	if (n > 0 && i == wanted)
-		rc = measure(c, trials, n, data, way, err);
-	for (i = 0; i < n; i++)
-		gf_burst_free(trials[i].burst);
-	free(trials);
+	if (all->n > 0 && i == wanted)
+		rc = measure(c, all, data, way, err);
+	for (i = 0; i < all->n; i++)
+		gf_burst_free(all->trials[i].burst);
+	free(all);
 	return rc;
 }
 

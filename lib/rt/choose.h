@@ -16,8 +16,8 @@
  * "auto": which algorithm for a message of that size on these ranks? What a
  * rule says, where one is given that does not say "auto", too; else what a short calibration finds. Every
  * candidate is run on such a message, its time is the slowest rank's, and the
- * lower quartiles decide; one further down the registry is preferred only if it is
- * faster by 3 %. All ranks see the same times, so all choose alike; a size is
+ * lower quartiles decide (rt/rivals.h); one further down the registry is preferred
+ * only if it is faster by 3 %. Who has clearly lost is not run any more. All ranks see the same times, so all choose alike; a size is
  * calibrated once.
  */
 struct gf_chooser_config {
