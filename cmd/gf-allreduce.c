@@ -15,6 +15,7 @@
 #include "bench/report.h"
 #include "bench/sweep.h"
 #include "cli/cli.h"
+#include "cli/deadline.h"
 #include "cli/list.h"
 #include "cli/progress.h"
 #include "cli/settings.h"
@@ -149,14 +150,12 @@ static void check_arguments(struct arguments *a, struct argp_state *state)
 		argp_error(state, "--best: want an algorithm that sends all "
 				  "values, got none");
 	if (a->best && a->cli.output && gf_file_same(a->best, a->cli.output))
-		argp_error(state, "--best and --output: want two files, got "
-				  "one");
+		argp_error(state, "--best and --output: want two files, got one");
 	if (a->min_bw &&
 	    gf_units_rate(a->min_bw, &a->min_bw_bytes_per_s, &err) < 0)
 		gf_cli_usage_error(state, "--min-bw", &err);
 	if (a->json + a->csv + a->percentiles > 1)
-		argp_error(state, "--json, --csv and --percentiles: want one "
-				  "of them (rows have all percentiles)");
+		argp_error(state, "--json, --csv, --percentiles: want one of them");
 	if (a->spoil && !a->checks)
 		argp_error(state, "--spoil goes with --check");
 }
@@ -382,12 +381,15 @@ int main(int argc, char **argv)
 	};
 	struct session s = {.a = &a};
 	struct gf_error err = {""};
+	struct gf_deadline *start;
 	int rc;
 
 	gf_settings_options(settings, NSETTINGS, options);
 	gf_cli_parse(&a.cli, "gf-allreduce", &argp, argc, argv, &a);
+	start = gf_cli_start_deadline(&a.cli, a.timeout_s);
 	rc = a.cli.launched ? gf_comm_open(&s.comm, &err)
 			    : gf_comm_local_new(1, &s.comm, &err);
+	gf_cli_end_deadline(start);
 	/* a rank that only lists would leave the others waiting for it */
 	if (!rc)
 		rc = gf_comm_same_text(s.comm, "command",

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "cli/cli.h"
+#include "cli/deadline.h"
 #include "cli/progress.h"
 #include "nn/net.h"
 #include "train/assign.h"
@@ -206,9 +207,7 @@ static void configure(struct session *s)
 
 	s->config = (struct gf_train_config){
 		.comm = s->comm, .plan = &s->plan,
-		.model = &s->model,
-		.data = &s->data,
-		.steps = o->steps,
+		.model = &s->model, .data = &s->data, .steps = o->steps,
 		.checkpoint = o->checkpoint,
 		.checkpoint_every = o->checkpoint_every,
 		.resume = o->resume, .reshard = o->reshard,
@@ -377,15 +376,18 @@ int main(int argc, char **argv)
 	struct arguments a = {0};
 	struct session s = {.a = &a, .o = &a.options};
 	struct gf_error err = {""};
+	struct gf_deadline *start;
 	int rc;
 
 	gf_train_options_init(&a.options);
 	gf_settings_options(gf_train_settings, gf_train_nsettings, options);
 	gf_cli_parse(&a.cli, "gf-train", &argp, argc, argv, &a);
 	free(options);
+	start = gf_cli_start_deadline(&a.cli, a.options.timeout_s);
 	rc = a.options.list && !a.cli.launched
 		     ? gf_comm_local_new(1, &s.comm, &err)
 		     : gf_comm_open(&s.comm, &err);
+	gf_cli_end_deadline(start);
 	rc = rc ? rc : gf_train_same(s.comm, &a.options, &err);
 	if (!rc)
 		rc = a.options.list ? print_list(&a.cli, &err) : run(&s, &err);

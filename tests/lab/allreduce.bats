@@ -58,3 +58,29 @@ teardown() {
 	grep -qE 'step [0-9]+, message 0 \(65536 bytes\).*rank 3 does not answer' err.txt
 	[ ! -s out.txt ]
 }
+
+@test "cluster: a link that drops to 1 Mb/s: rank, message and step, and all end" {
+	lab run ballr --timeout 100 gf-allreduce -q -a ring -b 8M -e 8M --segment 1M -n 100000 --timeout 3s \
+		> out.txt 2> err.txt < /dev/null 3>&- &
+	job=$!
+	sleep 8
+	kill -0 $job
+	lab rate ballr h1 1mbit
+	local status=0 began=$SECONDS pid host
+	wait "$job" || status=$?
+	job=
+	lab rate ballr h1 100mbit
+	echo "status $status after $((SECONDS - began)) s"
+	cat err.txt
+	[ "$status" -eq 4 ]
+	[ $((SECONDS - began)) -le 60 ]
+	# a megabyte takes 8 s now: a piece of it is not there in time
+	grep -qE 'step [0-9]+, message 0 \(8388608 bytes\).*no progress for 3 s: .*rank [0-3]' err.txt
+	[ ! -s out.txt ]
+	sleep 1
+	for host in h0 h1; do
+		for pid in $(ip netns pids "gflab-ballr-$host"); do
+			[ "$(cat "/proc/$pid/comm" 2> /dev/null)" != gf-allreduce ]
+		done
+	done
+}

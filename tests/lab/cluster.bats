@@ -134,6 +134,20 @@ ends() {
 	grep -qE 'step [0-9]+, message [0-9]+ .*no progress for 4 s: .*rank 2' err.txt
 }
 
+@test "cluster: a link that drops to 1 Mb/s: what is larger than it moves in time" {
+	plan
+	# one message of 44 MB in pieces of 1 MiB, which take 8 s then
+	gf-profile --estimate --model resnet18 --forward 30ms --backward 60ms > large.json
+	gf-plan -q --policy single --algorithm ring "$SHARED/topo.json" "$SHARED/net.json" large.json |
+		jq '.segment_bytes = 1048576' > plan.json
+	lab run bclus --timeout 100 gf-train --replay --plan plan.json --steps 5000 --timeout 3s > out.txt 2> err.txt < /dev/null 3>&- &
+	job=$!
+	starts h2
+	lab rate bclus h2 1mbit
+	ends 4 60
+	grep -qE 'step [0-9]+, message 0 .*no progress for 3 s: .*rank [0-3]' err.txt
+}
+
 @test "cluster: a rank that stops: rank, message and step" {
 	begin --timeout 4s
 	stopped=$(ranks_on h2)

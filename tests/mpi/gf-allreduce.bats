@@ -294,3 +294,17 @@ ends() {
 	ends 4 15 $pids
 	grep -qE 'step [0-9]+, message 0 .*rank 0 does not answer' err.txt
 }
+
+@test "a rank that never starts MPI: the others end with 4, and say so" {
+	local began=$SECONDS
+	wants 4 timeout 60 mpirun --oversubscribe --bind-to none -np 1 gf-allreduce --version : \
+		-np 2 gf-allreduce -b 1K -e 1K --timeout 1s
+	says 'MPI has not started for 20 s: a rank is late, or ended without it'
+	[ $((SECONDS - began)) -lt 40 ]
+	printf '#!/bin/bash\n[ "$OMPI_COMM_WORLD_RANK" = 1 ] && sleep 50\nexec "$@"\n' > late
+	chmod +x late
+	began=$SECONDS
+	wants 4 mpi 2 ./late gf-train -q --steps 1 --timeout 1s
+	says 'MPI has not started for 20 s'
+	[ $((SECONDS - began)) -lt 45 ]
+}
