@@ -6,6 +6,9 @@
 # tests/bench/lab.sh says what they are.
 #   tests/bench/run.sh [kernels] [train] [plan] [predict] [allreduce]     (all)
 # allreduce needs root for its emulated clusters, and skips them aloud without.
+#   tests/bench/run.sh contestants
+# sets gf-allreduce's auto beside Open MPI and MPICH in shared memory, each in a
+# process of its own, in turns (ROUNDS, 3; RANKS, 2; SIZES, bytes).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=${BUILD:-build}
@@ -178,12 +181,45 @@ bench_allreduce() {
 	cluster 4 2 -b 65536 -e $((64 << 20)) -f 4 -s 1 -a ring,blueconnect,hierarchical
 }
 
+# "LABEL BYTES SECONDS" of each contestant, one after the other
+contest_round() { # ranks sizes...
+	local ranks=$1
+	shift
+	for size in "$@"; do
+		run "$ranks" --oversubscribe gf-allreduce -q -c 0 -n $((size > 1 << 20 ? 6 : 20)) -b "$size" -e "$size" --json 2> /dev/null |
+			jq -r 'select(.placement == "in_place") | "auto \(.size_bytes) \(.time_s)"'
+	done
+	run "$ranks" --oversubscribe "$build/bench/mpi_peer" openmpi 20 "$@" 2> /dev/null
+	[ ! -x "$work/mpich_peer" ] ||
+		timeout 300 mpirun.mpich -np "$ranks" -bind-to none "$work/mpich_peer" mpich 20 "$@" 2> /dev/null
+}
+
+bench_contestants() {
+	local round sizes ranks=${RANKS:-2}
+	heading "all-reduce of f32 in shared memory, $ranks ranks: gf-allreduce's auto, Open MPI, MPICH; median ms"
+	mpicc.mpich -O2 -o "$work/mpich_peer" tests/bench/mpi_peer.c 2> /dev/null || echo "no MPICH: mpicc.mpich is not here"
+	read -ra sizes <<< "${SIZES:-1024 16384 262144 1048576 4194304 16777216 67108864 268435456}"
+	for ((round = 0; round < ${ROUNDS:-3}; round++)); do
+		contest_round "$ranks" "${sizes[@]}"
+	done > "$work/contest"
+	sort -k1,1 -k2,2n -k3,3g "$work/contest" | awk '
+		{n[$1, $2]++; t[$1, $2, n[$1, $2]] = $3; size[$2] = 1}
+		function median(who, s, k) {k = n[who, s]; return k ? 1e3 * t[who, s, int((k + 1) / 2)] : 0}
+		END {
+			printf "%10s %10s %10s %10s %10s %8s\n", "bytes", "auto", "Open MPI", "MPICH", "x Open MPI", "x MPICH"
+			for (s in size) {
+				a = median("auto", s); o = median("openmpi", s); m = median("mpich", s)
+				printf "%10d %10.4f %10.4f %10.4f %10.2f %8.2f\n", s, a, o, m, a ? o / a : 0, a ? m / a : 0 | "sort -n"
+			}
+		}'
+}
+
 echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
 [ $# -gt 0 ] || set -- kernels train plan predict allreduce
 for part in "$@"; do
 	case $part in
-	kernels | train | plan | predict | allreduce) "bench_$part" ;;
+	kernels | train | plan | predict | allreduce | contestants) "bench_$part" ;;
 	lab-*) heading "$part"; tests/bench/lab.sh "${part#lab-}" ;;
-	*) echo "bench: want kernels, train, plan, predict, allreduce or lab-PART (tests/bench/lab.sh), got $part" >&2; exit 2 ;;
+	*) echo "bench: want kernels, train, plan, predict, allreduce, contestants or lab-PART (tests/bench/lab.sh), got $part" >&2; exit 2 ;;
 	esac
 done
