@@ -75,7 +75,7 @@ teardown() {
 	[ "$status" -eq 4 ]
 	[ $((SECONDS - began)) -le 60 ]
 	# a megabyte takes 8 s now: a piece of it is not there in time
-	grep -qE 'step [0-9]+, message 0 \(8388608 bytes\).*no progress for 3 s: .*rank [0-3]' err.txt
+	grep -qE 'step [0-9]+, message 0 \(8388608 bytes\).*no progress for 3 s: .*ranks? [0-3]' err.txt
 	[ ! -s out.txt ]
 	sleep 1
 	for host in h0 h1; do

@@ -145,7 +145,7 @@ ends() {
 	starts h2
 	lab rate bclus h2 1mbit
 	ends 4 60
-	grep -qE 'step [0-9]+, message 0 .*no progress for 3 s: .*rank [0-3]' err.txt
+	grep -qE 'step [0-9]+, message 0 .*no progress for 3 s: .*ranks? [0-3]' err.txt
 }
 
 @test "cluster: a rank that stops: rank, message and step" {
