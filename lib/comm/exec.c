@@ -345,7 +345,8 @@ static int start_steps(struct gf_exec_run *run, struct gf_error *err)
 
 	run->left = s->nsteps;
 	run->nready = run->nactive = run->turn = run->idle = 0;
-	gf_pace_begin(&run->pace, gf_clock_s());
+	if (run->pace.arrivals)
+		gf_pace_begin(&run->pace, gf_clock_s());
 	fill(&run->landing);
 	fill(&run->outgoing);
 	for (i = 0; i < s->nsteps; i++)
@@ -408,13 +409,17 @@ int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
 
 double gf_exec_free_s(const struct gf_exec *x)
 {
-	const struct gf_exec_run *run = x->running;
+	const struct gf_exec_run *run;
 	double least_s, now_s;
 
-	if (!run || x->busy)
+	if (!x->running || x->busy)
 		return 0;
+	/* without the clock where it is as fast to ask again */
+	for (run = x->running; run; run = run->next)
+		if (!run->pace.most)
+			return 0;
 	now_s = gf_clock_s();
-	for (least_s = INFINITY; run; run = run->next)
+	for (least_s = INFINITY, run = x->running; run; run = run->next)
 		least_s = fmin(least_s, gf_pace_free_s(&run->pace, now_s));
 	return least_s;
 }
