@@ -65,6 +65,19 @@ struct gf_gpu_lars {
 	void *work; /* gf_gpu_lars_work_bytes(tensors), 8-aligned */
 };
 
+/* Words of the device that an update reads there when its turn comes, so that
+ * the host need not know them; each optional. */
+struct gf_gpu_gate {
+	const uint32_t *skip; /* where *skip is not 0 nothing changes */
+	const float *scale;   /* in the place of the step's */
+};
+
+struct gf_gpu_clip {
+	float scale; /* of the gradient */
+	double norm; /* that |scale * grad| shall not exceed */
+	void *work;  /* gf_gpu_clip_work_bytes(n), 8-aligned */
+};
+
 struct gf_gpu_kernels {
 	const char *name; /* cuda */
 
@@ -75,18 +88,24 @@ struct gf_gpu_kernels {
 	void (*axpby_f32)(struct gf_gpu_stream *s, float a, const float *x,
 			  float b, float *y, size_t n);
 
-	/* The step is the host's and is read at once. skip (optional): where
-	 * *skip is not 0 nothing changes. */
+	/* The structs are the host's and are read at once; gate is optional. */
 	void (*sgd_f32)(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
-			const uint32_t *skip, const float *grad, float *weight,
-			float *velocity, size_t n);
+			const struct gf_gpu_gate *gate, const float *grad,
+			float *weight, float *velocity, size_t n);
 	/* optim/lars.h over all tensors of a pool. The sums of squares are
 	 * added up in another order than ref's: the same bits on every GPU,
 	 * the trust within 1e-12 of ref's. `t` and `o` are the host's. */
 	void (*lars_f32)(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
-			 const struct gf_gpu_tensors *t, const uint32_t *skip,
-			 const float *grad, float *weight, float *velocity);
+			 const struct gf_gpu_tensors *t,
+			 const struct gf_gpu_gate *gate, const float *grad,
+			 float *weight, float *velocity);
 	size_t (*lars_work_bytes)(const struct gf_gpu_tensors *t);
+	/* *factor = o->scale, or what of it brings the norm of n elements down
+	 * to o->norm, as gf_optimizer_step has it; sums as lars_f32's: the
+	 * factor within 1e-7 of ref's. `o` is the host's. */
+	void (*clip_f32)(struct gf_gpu_stream *s, const struct gf_gpu_clip *o,
+			 const float *grad, size_t n, float *factor);
+	size_t (*clip_work_bytes)(size_t n);
 	/* *flag |= 1 if something is infinite or NaN */
 	void (*nonfinite_f32)(struct gf_gpu_stream *s, const float *x,
 			      uint32_t *flag, size_t n);
@@ -152,6 +171,7 @@ struct gf_gpu_kernels {
 
 size_t gf_gpu_topk_work_bytes(size_t count);
 size_t gf_gpu_lars_work_bytes(const struct gf_gpu_tensors *t);
+size_t gf_gpu_clip_work_bytes(size_t n);
 size_t gf_gpu_merge_work_bytes(size_t room);
 
 extern const struct gf_gpu_kernels gf_gpu_kernels_cuda;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 // LARS over all tensors of a pool: sums of squares per piece, a trust ratio per
 // tensor, the update. Three launches, none of which the host waits for.
-#include "device.h"
+#include "reduce.h"
 #include "sets.h"
 #include "sum.h"
 
@@ -45,14 +45,6 @@ __device__ piece piece_of(const struct gf_gpu_tensors &t, size_t index)
 	return p;
 }
 
-// In a fixed order; the sum is lane 0's.
-__device__ double add_lanes_of_warp(double x)
-{
-	for (int d = WARP / 2; d > 0; d /= 2)
-		x += __shfl_down_sync(ALL, x, d);
-	return x;
-}
-
 // A warp to each piece.
 __global__ void __launch_bounds__(THREADS)
 	square(struct gf_gpu_tensors t, const float *grad, const float *weight,
@@ -81,24 +73,26 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 // As gf_lars_update.
-__device__ factors factors_of(const struct gf_gpu_lars &o, double g2, double w2)
+__device__ factors factors_of(const struct gf_gpu_lars &o, float scale,
+			      double g2, double w2)
 {
 	const double w = sqrt(w2);
-	const double g = fabs((double)o.step.scale) * sqrt(g2);
+	const double g = fabs((double)scale) * sqrt(g2);
 	double trust = 1;
 
 	if (w != 0 && g != 0)
 		trust = o.eta * w / (g + o.weight_decay * w + o.epsilon);
-	return factors{(float)(trust * (double)o.step.scale),
+	return factors{(float)(trust * (double)scale),
 		       (float)(o.weight_decay * trust)};
 }
 
 // A block to each tensor.
 __global__ void __launch_bounds__(THREADS)
 	trust(struct gf_gpu_tensors t, struct gf_gpu_lars o,
-	      const sums *partial, factors *out)
+	      const float *scale, const sums *partial, factors *out)
 {
 	__shared__ sums of_warp[WARPS];
+	const float by = scale ? *scale : o.step.scale;
 	const size_t tensor = blockIdx.x, end = t.pieces[tensor + 1];
 	double g = 0, w = 0;
 
@@ -118,8 +112,8 @@ __global__ void __launch_bounds__(THREADS)
 		w += of_warp[i].weight;
 	}
 	out[tensor] = t.plain[tensor]
-			      ? factors{o.step.scale, 0}
-			      : factors_of(o, g, w);
+			      ? factors{by, 0}
+			      : factors_of(o, by, g, w);
 }
 
 // A block to each piece.
@@ -153,8 +147,9 @@ size_t gf_gpu_lars_work_bytes(const struct gf_gpu_tensors *t)
 }
 
 void gf_cuda_lars_f32(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
-		      const struct gf_gpu_tensors *t, const uint32_t *skip,
-		      const float *grad, float *weight, float *velocity)
+		      const struct gf_gpu_tensors *t,
+		      const struct gf_gpu_gate *gate, const float *grad,
+		      float *weight, float *velocity)
 {
 	sums *partial = static_cast<sums *>(o->work);
 	factors *of_tensor = reinterpret_cast<factors *>(partial + t->npieces);
@@ -163,7 +158,8 @@ void gf_cuda_lars_f32(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
 		return;
 	LAUNCH(square, blocks_for(t->npieces, WARPS), s, *t, grad, weight,
 	       partial);
-	LAUNCH(trust, t->count, s, *t, *o, partial, of_tensor);
-	LAUNCH(update, t->npieces, s, *t, o->step, of_tensor, skip, grad,
-	       weight, velocity);
+	LAUNCH(trust, t->count, s, *t, *o, gate ? gate->scale : NULL, partial,
+	       of_tensor);
+	LAUNCH(update, t->npieces, s, *t, o->step, of_tensor,
+	       gate ? gate->skip : NULL, grad, weight, velocity);
 }

@@ -20,6 +20,8 @@ ENTRY(axpby_f32);
 ENTRY(sgd_f32);
 /* lars.cu */
 ENTRY(lars_f32);
+/* clip.cu */
+ENTRY(clip_f32);
 /* sum.cu */
 ENTRY(nonfinite_f32);
 ENTRY(chunk_norms_f32);

@@ -90,7 +90,7 @@ struct axpby {
 
 struct sgd {
 	struct gf_sgd_step o;
-	const uint32_t *skip;
+	struct gf_gpu_gate gate;
 	const float *grad;
 	float *weight, *velocity;
 
@@ -109,29 +109,35 @@ struct sgd {
 		q.w = load4(weight + i);
 		q.u = load4(velocity + i);
 	}
-	__device__ void of(float grad_i, float &w, float &u) const
+	__device__ float scale() const
 	{
-		const float g = o.scale * grad_i + o.weight_decay * w;
+		return gate.scale ? *gate.scale : o.scale;
+	}
+	__device__ void of(float by, float grad_i, float &w, float &u) const
+	{
+		const float g = by * grad_i + o.weight_decay * w;
 
 		u = o.momentum * u + g;
 		w -= o.lr * (o.nesterov ? g + o.momentum * u : u);
 	}
 	__device__ void store(size_t i, quad q) const
 	{
-		if (skip && *skip)
+		const float by = scale();
+
+		if (gate.skip && *gate.skip)
 			return;
-		of(q.g.x, q.w.x, q.u.x);
-		of(q.g.y, q.w.y, q.u.y);
-		of(q.g.z, q.w.z, q.u.z);
-		of(q.g.w, q.w.w, q.u.w);
+		of(by, q.g.x, q.w.x, q.u.x);
+		of(by, q.g.y, q.w.y, q.u.y);
+		of(by, q.g.z, q.w.z, q.u.z);
+		of(by, q.g.w, q.w.w, q.u.w);
 		store4(velocity + i, q.u);
 		store4(weight + i, q.w);
 	}
 	__device__ void one(size_t i) const
 	{
-		if (skip && *skip)
+		if (gate.skip && *gate.skip)
 			return;
-		of(grad[i], weight[i], velocity[i]);
+		of(scale(), grad[i], weight[i], velocity[i]);
 	}
 };
 
@@ -155,8 +161,10 @@ void gf_cuda_axpby_f32(struct gf_gpu_stream *s, float a, const float *x,
 }
 
 void gf_cuda_sgd_f32(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
-		     const uint32_t *skip, const float *grad, float *weight,
-		     float *velocity, size_t n)
+		     const struct gf_gpu_gate *gate, const float *grad,
+		     float *weight, float *velocity, size_t n)
 {
-	each(s, sgd{*o, skip, grad, weight, velocity}, n);
+	const struct gf_gpu_gate open = {NULL, NULL};
+
+	each(s, sgd{*o, gate ? *gate : open, grad, weight, velocity}, n);
 }

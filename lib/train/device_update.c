@@ -25,7 +25,8 @@ static struct gf_sgd_step step_of(const struct gf_device_update *u, double lr,
 }
 
 static void step_sgd(struct gf_device_update *u, double lr, float scale,
-		     const uint32_t *skip, const float *grads, float *params)
+		     const struct gf_gpu_gate *gate, const float *grads,
+		     float *params)
 {
 	size_t i;
 
@@ -35,7 +36,7 @@ static void step_sgd(struct gf_device_update *u, double lr, float scale,
 
 		if (r->excluded)
 			o.weight_decay = 0;
-		u->gpu->kernels->sgd_f32(u->stream, &o, skip, grads + r->first,
+		u->gpu->kernels->sgd_f32(u->stream, &o, gate, grads + r->first,
 					 params + r->first,
 					 (float *)u->slots[0] + r->first,
 					 r->count_elems);
@@ -43,7 +44,8 @@ static void step_sgd(struct gf_device_update *u, double lr, float scale,
 }
 
 static void step_lars(struct gf_device_update *u, double lr, float scale,
-		      const uint32_t *skip, const float *grads, float *params)
+		      const struct gf_gpu_gate *gate, const float *grads,
+		      float *params)
 {
 	const struct gf_optim_config *c = &u->host->config;
 	const struct gf_gpu_lars o = {
@@ -54,7 +56,7 @@ static void step_lars(struct gf_device_update *u, double lr, float scale,
 		.work = u->work,
 	};
 
-	u->gpu->kernels->lars_f32(u->stream, &o, &u->tensors, skip, grads,
+	u->gpu->kernels->lars_f32(u->stream, &o, &u->tensors, gate, grads,
 				  params, u->slots[0]);
 }
 
@@ -99,7 +101,8 @@ static const struct rule {
 	const char *name;
 	int (*open)(struct gf_device_update *u, struct gf_error *err);
 	void (*step)(struct gf_device_update *u, double lr, float scale,
-		     const uint32_t *skip, const float *grads, float *params);
+		     const struct gf_gpu_gate *gate, const float *grads,
+		     float *params);
 } rules[] = {
 	{"sgd", NULL, step_sgd},
 	{"nesterov", NULL, step_sgd},
@@ -123,14 +126,21 @@ int gf_device_update_check(const struct gf_optim_config *c,
 		return gf_error_set(err, -ENOTSUP,
 				    "optimizer \"%s\" is not computed on GPUs",
 				    c->name);
-	if (c->clip_norm > 0)
-		return gf_error_set(err, -ENOTSUP,
-				    "clip_norm: gradients are not clipped on "
-				    "GPUs");
 	return 0;
 }
 
 /* --- its memory ----------------------------------------------------------- */
+
+static int open_clip(struct gf_device_update *u, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = u->gpu->ops;
+	int rc = ops->alloc(u->gpu,
+			    u->gpu->kernels->clip_work_bytes(
+				    u->host->count_elems),
+			    &u->clip_work, err);
+
+	return rc ? rc : ops->alloc(u->gpu, sizeof(float), &u->factor, err);
+}
 
 int gf_device_update_open(struct gf_device_update *u, struct gf_error *err)
 {
@@ -147,6 +157,8 @@ int gf_device_update_open(struct gf_device_update *u, struct gf_error *err)
 	}
 	if (!rc && rule->open)
 		rc = rule->open(u, err);
+	if (!rc && u->host->config.clip_norm > 0)
+		rc = open_clip(u, err);
 	if (rc)
 		gf_error_prefix(err, "optimizer");
 	return rc;
@@ -162,6 +174,8 @@ void gf_device_update_close(struct gf_device_update *u)
 		u->gpu->ops->free(u->gpu, u->slots[k]);
 	u->gpu->ops->free(u->gpu, u->table);
 	u->gpu->ops->free(u->gpu, u->work);
+	u->gpu->ops->free(u->gpu, u->clip_work);
+	u->gpu->ops->free(u->gpu, u->factor);
 	memset(u, 0, sizeof(*u));
 }
 
@@ -169,7 +183,18 @@ void gf_device_update_step(struct gf_device_update *u, double lr, float scale,
 			   const uint32_t *skip, const float *grads,
 			   float *params)
 {
-	rule_of(u->host->ops->name)->step(u, lr, scale, skip, grads, params);
+	const struct gf_gpu_clip clip = {
+		.scale = scale,
+		.norm = u->host->config.clip_norm,
+		.work = u->clip_work,
+	};
+	/* without clipping there is no factor, and the step's scale holds */
+	const struct gf_gpu_gate gate = {skip, u->factor};
+
+	if (u->factor)
+		u->gpu->kernels->clip_f32(u->stream, &clip, grads,
+					  u->host->count_elems, u->factor);
+	rule_of(u->host->ops->name)->step(u, lr, scale, &gate, grads, params);
 }
 
 static int copy(struct gf_device_update *u, enum gf_gpu_copy kind,

@@ -9,8 +9,8 @@
 /*
  * An optimiser's step on a GPU: the update rule and exclusions of one on the
  * host (optim/optimizer.h), whose arrays of state are the copy that checkpoints
- * are made of. SGD comes to the same bits; LARS adds its norms up in another
- * order.
+ * are made of. SGD comes to the same bits; LARS, and clipping, add their norms
+ * up in another order, the same on every GPU.
  */
 struct gf_device_update {
 	struct gf_gpu *gpu; /* borrowed, like the next two */
@@ -20,6 +20,8 @@ struct gf_device_update {
 	/* lars */
 	struct gf_gpu_tensors tensors;
 	void *table, *work;
+	/* of a norm to clip at: what the gradient is scaled by; else NULL */
+	void *clip_work, *factor;
 };
 
 /* -ENOTSUP: there is no such update on GPUs. */

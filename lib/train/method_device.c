@@ -50,7 +50,6 @@ int gf_device_method_check(const struct gf_plan *plan,
 {
 	const struct gf_optim_config optim = {
 		.name = training->optimizer,
-		.clip_norm = training->clip_norm,
 	};
 	size_t i;
 

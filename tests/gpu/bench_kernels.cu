@@ -117,6 +117,7 @@ void streaming(const arrays &a)
 	const struct gf_sgd_step step = {0.1f, 0.9f, 1e-4f, 0.5f, 0};
 	const double n = (double)a.n;
 	double *norms = room<double>(a.n / CHUNK + 1);
+	double *squares = room<double>(gf_gpu_clip_work_bytes(a.n) / 8);
 
 	report("fill", 4 * n, [&] { gpu->fill_f32(s(), 0, a.z, a.n); });
 	report("add", 12 * n, [&] { gpu->add_f32(s(), a.z, a.x, a.n); });
@@ -124,6 +125,11 @@ void streaming(const arrays &a)
 	       [&] { gpu->axpby_f32(s(), .5f, a.x, .5f, a.z, a.n); });
 	report("sgd", 20 * n,
 	       [&] { gpu->sgd_f32(s(), &step, NULL, a.x, a.y, a.z, a.n); });
+	report("clip", 4 * n, [&] {
+		const struct gf_gpu_clip o = {.5, 1, squares};
+
+		gpu->clip_f32(s(), &o, a.x, a.n, (float *)a.flag);
+	});
 	report("nonfinite", 4 * n,
 	       [&] { gpu->nonfinite_f32(s(), a.x, a.flag, a.n); });
 	report("chunk norms", 4 * n, [&] {

@@ -367,28 +367,36 @@ struct update {
 	struct gf_sgd_step step;
 	struct gf_gpu_lars lars;
 	struct gf_gpu_tensors tensors;
-	const uint32_t *skip;
+	struct gf_gpu_gate gate;
 	const float *grad;
 	float *weight, *velocity;
 	size_t n;
 };
 
+/* Is it to be left out? Else its scale is the gate's. */
+static bool skips(struct update *u, float *scale)
+{
+	if (u->gate.scale)
+		*scale = *u->gate.scale;
+	return u->gate.skip && *u->gate.skip;
+}
+
 static void run_sgd(void *ctx)
 {
 	struct update *u = ctx;
 
-	if (!u->skip || !*u->skip)
+	if (!skips(u, &u->step.scale))
 		gf_kernels_named("ref")->sgd_f32(&u->step, u->grad, u->weight,
 						 u->velocity, u->n);
 	free(u);
 }
 
 static void fake_sgd_f32(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
-			 const uint32_t *skip, const float *grad, float *weight,
-			 float *velocity, size_t n)
+			 const struct gf_gpu_gate *gate, const float *grad,
+			 float *weight, float *velocity, size_t n)
 {
 	struct update u = {.step = *o,
-			   .skip = skip,
+			   .gate = *gate,
 			   .grad = grad,
 			   .weight = weight,
 			   .velocity = velocity,
@@ -408,8 +416,9 @@ static void run_lars(void *ctx)
 {
 	struct update *u = ctx;
 	const struct gf_gpu_tensors *t = &u->tensors;
+	const bool skip = skips(u, &u->lars.step.scale);
 
-	for (size_t i = 0; i < t->count && !(u->skip && *u->skip); i++) {
+	for (size_t i = 0; i < t->count && !skip; i++) {
 		const size_t at = t->offsets[i], n = t->offsets[i + 1] - at;
 		const struct gf_lars o = {
 			.sgd = {.lr = (double)u->lars.step.lr,
@@ -430,12 +439,13 @@ static void run_lars(void *ctx)
 }
 
 static void fake_lars_f32(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
-			  const struct gf_gpu_tensors *t, const uint32_t *skip,
-			  const float *grad, float *weight, float *velocity)
+			  const struct gf_gpu_tensors *t,
+			  const struct gf_gpu_gate *gate, const float *grad,
+			  float *weight, float *velocity)
 {
 	struct update u = {.lars = *o,
 			   .tensors = *t,
-			   .skip = skip,
+			   .gate = *gate,
 			   .grad = grad,
 			   .weight = weight,
 			   .velocity = velocity};
@@ -448,6 +458,39 @@ static size_t fake_lars_work_bytes(const struct gf_gpu_tensors *t)
 	return t->count;
 }
 
+struct clip {
+	struct gf_gpu_clip o;
+	const float *grad;
+	size_t n;
+	float *factor;
+};
+
+static void run_clip(void *ctx)
+{
+	struct clip *c = ctx;
+	const double norm =
+		fabs((double)c->o.scale) *
+		sqrt(gf_kernels_named("ref")->sum_squares_f32(c->grad, c->n));
+
+	*c->factor = norm > c->o.norm ? (float)((double)c->o.scale *
+						(c->o.norm / norm))
+				      : c->o.scale;
+	free(c);
+}
+
+static void fake_clip_f32(struct gf_gpu_stream *s, const struct gf_gpu_clip *o,
+			  const float *grad, size_t n, float *factor)
+{
+	struct clip c = {*o, grad, n, factor};
+
+	fake_enqueue(s, run_clip, gf_xmemdup(&c, sizeof(c)));
+}
+
+static size_t fake_clip_work_bytes(size_t n)
+{
+	return n;
+}
+
 const struct gf_gpu_kernels fake_gpu_kernels = {
 	.name = "fake",
 	.add_f32 = fake_add_f32,
@@ -455,6 +498,8 @@ const struct gf_gpu_kernels fake_gpu_kernels = {
 	.sgd_f32 = fake_sgd_f32,
 	.lars_f32 = fake_lars_f32,
 	.lars_work_bytes = fake_lars_work_bytes,
+	.clip_f32 = fake_clip_f32,
+	.clip_work_bytes = fake_clip_work_bytes,
 	.nonfinite_f32 = fake_nonfinite_f32,
 	.f16_encode = fake_f16_encode,
 	.f16_decode = fake_f16_decode,

@@ -7,6 +7,7 @@
  * unlike, and special values.
  */
 #define TOLERANCE_LARS 1e-6
+#define TOLERANCE_CLIP 1e-7
 
 static const size_t sizes[] = {0,    1,    2,    3,    4,    5,    7,
 			       31,   32,   33,   127,  1023, 1024, 1025,
@@ -73,9 +74,22 @@ static void skipped(struct arrays *a)
 {
 	const struct gf_sgd_step o = {0.1f, 0.9f, 5e-4f, 0.25f, 0};
 	const uint32_t flag = 1;
+	const struct gf_gpu_gate gate = {put(&flag, sizeof(flag), 0), NULL};
 
-	gpu->sgd_f32(stream, &o, put(&flag, sizeof(flag), 0), a->dx, a->dy,
-		     a->dz, a->n);
+	gpu->sgd_f32(stream, &o, &gate, a->dx, a->dy, a->dz, a->n);
+}
+
+/* By a scale that is the device's. */
+static void rescaled(struct arrays *a)
+{
+	struct gf_sgd_step o = {0.1f, 0.9f, 5e-4f, -0.75f, 1};
+	const uint32_t flag = 0;
+	const struct gf_gpu_gate gate = {put(&flag, sizeof(flag), 0),
+					 put(&o.scale, sizeof(o.scale), 0)};
+
+	ref->sgd_f32(&o, a->x, a->y, a->z, a->n);
+	o.scale = 3;
+	gpu->sgd_f32(stream, &o, &gate, a->dx, a->dy, a->dz, a->n);
 }
 
 static const struct {
@@ -84,7 +98,7 @@ static const struct {
 } elementwise[] = {
 	{"fill", fill},       {"add", add}, {"add itself", add_itself},
 	{"axpby", axpby},     {"sgd", sgd}, {"nesterov", nesterov},
-	{"skipped", skipped},
+	{"skipped", skipped}, {"rescaled", rescaled},
 };
 
 static void test_elementwise(size_t c, size_t n, const size_t *offset)
@@ -367,7 +381,8 @@ static void lars_ref(const struct gf_gpu_lars *o, int plain, const float *grad,
 	ref->sgd_f32(&s, grad, weight, velocity, n);
 }
 
-static void test_lars(int nesterov, uint32_t skip)
+/* rescaled: the step's scale is the device's. */
+static void test_lars(int nesterov, uint32_t skip, int rescaled)
 {
 	static const size_t counts[] = {1, 4096, 5, 0, 4097, 12290, 33, 8192};
 	enum { N = GF_ARRAY_LENGTH(counts) };
@@ -376,6 +391,7 @@ static void test_lars(int nesterov, uint32_t skip)
 	struct gf_gpu_lars o = {
 		{0.1f, 0.9f, 0, 0.5f, nesterov}, 0.01, 1e-9, 5e-4, NULL};
 	struct gf_gpu_tensors t = {N, NULL, NULL, 0, NULL};
+	struct gf_gpu_gate gate = {put(&skip, sizeof(skip), 0), NULL};
 	float *g, *w, *u, *dg, *dw, *du;
 
 	for (size_t i = 0; i < N; i++) {
@@ -399,7 +415,11 @@ static void test_lars(int nesterov, uint32_t skip)
 	for (size_t i = 0; i < N && !skip; i++)
 		lars_ref(&o, plain[i], g + at[i], w + at[i], u + at[i],
 			 counts[i]);
-	gpu->lars_f32(stream, &o, &t, put(&skip, sizeof(skip), 0), dg, dw, du);
+	if (rescaled) {
+		gate.scale = put(&o.step.scale, sizeof(o.step.scale), 0);
+		o.step.scale = 7;
+	}
+	gpu->lars_f32(stream, &o, &t, &gate, dg, dw, du);
 	device_read(g, dw, at[N] * 4);
 	for (size_t i = 0; i < at[N]; i++)
 		EXPECT_NEAR(g[i], w[i], TOLERANCE_LARS, "lars, weight %zu", i);
@@ -411,6 +431,49 @@ static void test_lars(int nesterov, uint32_t skip)
 	free(g);
 	free(w);
 	free(u);
+}
+
+/* --- clipping ------------------------------------------------------------- */
+
+static void test_clip(size_t n, size_t offset)
+{
+	/* of the gradient's norm: clipped, at the limit, not clipped */
+	static const double limits[] = {1e-3, .5, 1.001, 40};
+	static const float scales[] = {1, 0.25f, -3};
+	float *x = draw_floats(&rng, n, 0), *dx = put(x, n * 4, offset * 4);
+	const double full = sqrt(ref->sum_squares_f32(x, n));
+
+	for (size_t c = 0; c < 12; c++) {
+		struct gf_gpu_clip o = {.scale = scales[c / 4]};
+		const double norm = fabs((double)o.scale) * full;
+		float got = NAN, want = o.scale, *factor = put(&got, 4, 0);
+
+		o.norm = norm * limits[c % 4];
+		o.work = device_alloc(gf_gpu_clip_work_bytes(n));
+		if (norm > o.norm)
+			want = (float)((double)o.scale * (o.norm / norm));
+		gpu->clip_f32(stream, &o, dx, n, factor);
+		device_read(&got, factor, sizeof(got));
+		EXPECT_NEAR((double)got / (double)o.scale,
+			    (double)want / (double)o.scale, TOLERANCE_CLIP,
+			    "clip, n=%zu, case %zu", n, c);
+	}
+	done("clip", n);
+	free(x);
+}
+
+/* Whether such a step is skipped is the flag's business (nonfinite_f32). */
+static void test_clip_bad(float bad, float want)
+{
+	float x[3] = {1, bad, 2}, got = 5, *factor = put(&got, 4, 0);
+	const struct gf_gpu_clip o = {
+		.scale = .5, .norm = 1,
+		.work = device_alloc(gf_gpu_clip_work_bytes(3))};
+
+	gpu->clip_f32(stream, &o, put(x, sizeof(x), 0), 3, factor);
+	device_read(&got, factor, sizeof(got));
+	EXPECT(got == want, "clip: want %g, got %g", want, got);
+	done("clip", 3);
 }
 
 int main(void)
@@ -438,6 +501,7 @@ int main(void)
 			test_q8(s, sizes[n], 2500);
 		}
 		test_nonfinite(sizes[n]);
+		test_clip(sizes[n], n % 4);
 	}
 	for (size_t c = 0; c < GF_ARRAY_LENGTH(chunks); c++)
 		for (size_t i = 0; i < 3; i++) {
@@ -451,6 +515,8 @@ int main(void)
 		}
 	for (int nest = 0; nest < 2; nest++)
 		for (uint32_t skip = 0; skip < 2; skip++)
-			test_lars(nest, skip);
+			test_lars(nest, skip, nest != (int)skip);
+	test_clip_bad(INFINITY, 0);
+	test_clip_bad(NAN, .5);
 	return TEST_END();
 }

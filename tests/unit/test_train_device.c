@@ -198,7 +198,7 @@ static const struct {
 	int lanes;
 	const char *codec;
 	double scale; /* 0: the default */
-	double tolerance;
+	double tolerance, clip_norm;
 } nccl_cases[] = {
 	{"alone", NORMED, 1, "sgd"},
 	{"plain", MLP, 2, "sgd"},
@@ -208,6 +208,11 @@ static const struct {
 	/* the loss scale falls and grows */
 	{"scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3},
 	{"q8", MLP, 4, "sgd", 1, "q8", .tolerance = 1e-2},
+	{"clipped", NORMED, 1, "nesterov", .clip_norm = .3},
+	{"clipped lars", NORMED, 3, "lars", 2, .clip_norm = .05,
+	 .tolerance = NCCL_TOLERANCE},
+	{"clipped scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .clip_norm = .5,
+	 .tolerance = 1e-3},
 };
 
 static struct train_run nccl_run_of(size_t i)
@@ -222,6 +227,7 @@ static struct train_run nccl_run_of(size_t i)
 		run.config.training.growth_steps = 4;
 	}
 	run.config.check_every = 3;
+	run.config.training.clip_norm = nccl_cases[i].clip_norm;
 	run.codec = nccl_cases[i].codec;
 	run.lanes = nccl_cases[i].lanes;
 	return run;
@@ -329,7 +335,6 @@ static void test_nccl_refusals(void)
 		const char *text;
 		int rc;
 		const char *optimizer;
-		double clip_norm;
 		int staleness;
 		size_t accumulate;
 		struct gf_selection selection;
@@ -341,8 +346,6 @@ static void test_nccl_refusals(void)
 		 .staleness = 2},
 		{"accumulated batches go by the host", -ENOTSUP, "sgd",
 		 .accumulate = 2},
-		{"clip_norm: gradients are not clipped on GPUs", -ENOTSUP,
-		 "sgd", .clip_norm = 1},
 		{"both use GPU 0000:17:00.0", -EINVAL, "sgd",
 		 .faults = {.one_gpu = true}},
 	};
@@ -352,7 +355,6 @@ static void test_nccl_refusals(void)
 		struct train_run run = train_defaults(MLP, 2, 3);
 
 		run.config.training.optimizer = (char *)refused[i].optimizer;
-		run.config.training.clip_norm = refused[i].clip_norm;
 		run.staleness = refused[i].staleness;
 		run.selection = refused[i].selection;
 		if (refused[i].accumulate)
