@@ -125,3 +125,73 @@ int gf_bench_contention(const struct gf_bench_curve_config *c,
 	}
 	return rc;
 }
+
+/* What n messages of that size take on the links of a level at the least,
+ * beside one's drain. */
+static double least_gamma(const struct gf_level_cost *level, double groups,
+			  double per_byte_s, size_t size_bytes, int n)
+{
+	double wire = 2 * (groups - 1) / groups * level->beta_s_per_byte;
+
+	return fmin(n, gf_contention_gamma(&level->contention, size_bytes, n) *
+			       wire / per_byte_s);
+}
+
+struct raise {
+	const char *level; /* NULL: nothing was raised */
+	size_t size_bytes;
+	int n;
+	double from, to;
+};
+
+static void raise_entry(struct gf_contention_entry *e,
+			const struct gf_level_cost *level, double groups,
+			double per_byte_s, struct raise *most)
+{
+	size_t n;
+
+	for (n = 2; n <= e->ngamma; n++) {
+		double least = least_gamma(level, groups, per_byte_s,
+					   e->size_bytes, (int)n);
+		double *gamma = &e->gamma[n - 1];
+
+		least = fmax(least, e->gamma[n - 2]);
+		if (*gamma >= least)
+			continue;
+		if (!most->level || least - *gamma > most->to - most->from)
+			*most = (struct raise){level->name, e->size_bytes,
+					       (int)n, *gamma, least};
+		*gamma = least;
+	}
+}
+
+void gf_bench_contention_floor(const struct gf_network *net,
+			       const struct gf_level *levels, size_t nlevels,
+			       int local_ranks, struct gf_allreduce_cost *cost,
+			       struct gf_text *remarks)
+{
+	struct raise most = {0};
+	size_t stride = 1, ranks = 1, i, k;
+
+	for (i = 0; i < nlevels; i++)
+		ranks *= levels[i].size;
+	for (i = 0; i < nlevels; stride *= levels[i++].size) {
+		const struct gf_level_cost *level =
+			gf_network_level(net, levels[i].name);
+
+		/* inside a host there is memory, not a link */
+		if (!level || stride < (size_t)local_ranks)
+			continue;
+		for (k = 0; k < cost->contention.nentries; k++)
+			raise_entry(&cost->contention.entries[k], level,
+				    (double)(ranks / stride), cost->per_byte_s,
+				    &most);
+	}
+	if (most.level)
+		gf_text_addf(remarks,
+			     "%s: %d messages of %zu bytes at once seemed to "
+			     "pass level %s faster than it goes: gamma %.2f is "
+			     "raised to %.2f\n",
+			     cost->algorithm, most.n, most.size_bytes,
+			     most.level, most.from, most.to);
+}

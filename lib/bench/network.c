@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "bench/contention.h"
 #include "bench/curve.h"
 #include "bench/device_send.h"
 #include "bench/levels.h"
@@ -76,7 +77,8 @@ static int sit(void *ctx, const struct gf_bench_sitting *s,
 	return gf_bench_exchange_sitting(&config, &s->budget, samples, err);
 }
 
-static int measure_algorithm(struct run *r, struct gf_allreduce_cost *cost,
+static int measure_algorithm(struct run *r, const struct gf_network *net,
+			     struct gf_allreduce_cost *cost,
 			     struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_bench_curve_config config = curve_config(r);
@@ -93,6 +95,8 @@ static int measure_algorithm(struct run *r, struct gf_allreduce_cost *cost,
 	cost->per_byte_s = curve.per_byte_s;
 	cost->contention = curve.contention;
 	cost->fit = curve.fit;
+	gf_bench_contention_floor(net, r->config->levels, r->config->nlevels,
+				  r->config->comm->local_ranks, cost, remarks);
 	return 0;
 }
 
@@ -125,8 +129,8 @@ static int measure_algorithms(struct run *r, double began_s,
 			(double)(net->nallreduce - i);
 		r->what = net->allreduce[i].algorithm;
 		if (rc == 0)
-			rc = measure_algorithm(r, &net->allreduce[i], remarks,
-					       err);
+			rc = measure_algorithm(r, net, &net->allreduce[i],
+					       remarks, err);
 		r->first += r->part;
 	}
 	return rc;

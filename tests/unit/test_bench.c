@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "bench/compute.h"
+#include "bench/contention.h"
 #include "bench/network.h"
 #include "bench/overlap.h"
 #include "bench/profile.h"
@@ -93,6 +94,60 @@ static void test_slowdown(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
 		EXPECT_NEAR(gf_bench_slowdown(cases[i].lost_s, cases[i].busy_s),
 			    cases[i].want, 1e-12, "case %zu", i);
+}
+
+/* Two levels: pairs behind one link each. Of the rack, 4 groups: a byte costs
+ * 2 * 3/4 * 10 = 15 on the link, and the message 20 alone. */
+static void test_contention_floor(void)
+{
+	static const struct {
+		int local_ranks;
+		double level_gamma[3], gamma[3], want[3];
+		bool raised;
+	} cases[] = {
+		/* nothing is too fast */
+		{2, {1, 2, 3}, {1, 1.5, 2.25}, {1, 1.5, 2.25}, false},
+		/* 2 * 15/20, 3 * 15/20 */
+		{2, {1, 2, 3}, {1, 1.2, 2.5}, {1, 1.5, 2.5}, true},
+		{2, {1, 2, 3}, {1, 1, 1}, {1, 1.5, 2.25}, true},
+		/* a link that one message alone does not fill */
+		{2, {1, 1.2, 1.6}, {1, 1, 1}, {1, 1, 1.2}, true},
+		/* never above n, never falling */
+		{2, {1, 3, 9}, {1, 1, 1}, {1, 2, 3}, true},
+		{2, {1, 2, 1}, {1, 1, 1}, {1, 1.5, 1.5}, true},
+		/* all on one host */
+		{8, {1, 2, 3}, {1, 1, 1}, {1, 1, 1}, false},
+	};
+	const struct gf_level levels[] = {{.name = "host", .size = 2},
+					  {.name = "rack", .size = 4}};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		double level_gamma[3], gamma[3];
+		struct gf_contention_entry on_level = {1024, level_gamma, 3,
+						       NULL};
+		struct gf_contention_entry entry = {4096, gamma, 3, NULL};
+		struct gf_level_cost cost = {.name = "rack",
+					     .beta_s_per_byte = 10,
+					     .contention = {&on_level, 1}};
+		struct gf_network net = {.levels = &cost, .nlevels = 1};
+		struct gf_allreduce_cost ring = {.algorithm = "ring",
+						 .per_byte_s = 20,
+						 .contention = {&entry, 1}};
+		struct gf_text remarks = {0};
+
+		memcpy(level_gamma, cases[i].level_gamma, sizeof(level_gamma));
+		memcpy(gamma, cases[i].gamma, sizeof(gamma));
+		gf_bench_contention_floor(&net, levels, 2,
+					  cases[i].local_ranks, &ring,
+					  &remarks);
+		for (k = 0; k < 3; k++)
+			EXPECT_NEAR(gamma[k], cases[i].want[k], 1e-12,
+				    "case %zu: %zu at once", i, k + 1);
+		EXPECT((remarks.length > 0) == cases[i].raised,
+		       "case %zu", i);
+		gf_text_release(&remarks);
+	}
 }
 
 static void compute_on(struct gf_comm *comm, void *ctx)
@@ -299,6 +354,7 @@ int main(void)
 	test_stat();
 	test_sizes();
 	test_slowdown();
+	test_contention_floor();
 	test_compute();
 	test_share();
 	test_threads();
