@@ -40,6 +40,11 @@ struct gf_compute_ops {
 	int (*backward)(struct gf_compute *c, float *grads,
 			void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			struct gf_error *err);
+	/* The same of a micro-batch before the step's last: gradients are added
+	 * up where they are made, and backward then gives the mean of all.
+	 * (optional: the caller adds up what backward gives) */
+	int (*backward_early)(struct gf_compute *c, size_t part,
+			      struct gf_error *err);
 	/* After it: the mean loss, and how many labels were told correctly. */
 	int (*result)(struct gf_compute *c, double *loss, size_t *correct,
 		      struct gf_error *err);

@@ -102,15 +102,22 @@ static int backward(struct gf_compute *c, float *grads,
 		on_grad(ctx, i);
 	if (serves(k))
 		return 0;
-	if (k->stays)
-		return k->backend->backward(n->net,
-					    gf_net_device_params(n->device),
-					    grads, on_grad, ctx, err);
 	if (n->device)
 		return gf_net_device_backward(n->device, k->backend, n->net,
 					      grads, on_grad, ctx, err);
 	return k->backend->backward(n->net, k->params, grads, on_grad, ctx,
 				    err);
+}
+
+static int backward_early(struct gf_compute *c, size_t part,
+			  struct gf_error *err)
+{
+	struct net *n = c->priv;
+
+	if (serves(&n->config))
+		return 0;
+	return gf_net_device_early(n->device, n->config.backend, n->net, part,
+				   err);
 }
 
 static double forward_s(const struct gf_compute *c)
@@ -287,10 +294,23 @@ static const struct gf_compute_ops net_ops = {
 	.close = close_net,
 };
 
+/* A net on a device. */
+static const struct gf_compute_ops resident_ops = {
+	.load = load,
+	.forward = forward,
+	.backward = backward,
+	.backward_early = backward_early,
+	.result = result,
+	.update = update,
+	.close = close_net,
+};
+
+/* The same, whose gradients go by the host. */
 static const struct gf_compute_ops staged_ops = {
 	.load = load,
 	.forward = forward,
 	.backward = backward,
+	.backward_early = backward_early,
 	.result = result,
 	.forward_s = forward_s,
 	.update = update,
@@ -310,6 +330,7 @@ static int open_device(struct net *n, struct gf_error *err)
 			.labels = k->batch * k->data->positions,
 			.timeout_s = k->timeout_s,
 			.stays = k->stays,
+			.accumulate = k->accumulate,
 		},
 		&n->device, err);
 
@@ -330,8 +351,9 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 			   sizeof(*n->values));
 	n->labels = gf_xcalloc(config->batch * config->data->positions,
 			       sizeof(*n->labels));
-	c->ops = config->backend->on_device && !config->stays ? &staged_ops
-							      : &net_ops;
+	c->ops = !config->backend->on_device ? &net_ops
+		 : config->stays	     ? &resident_ops
+					     : &staged_ops;
 	c->priv = n;
 	if (!serves(config))
 		n->loader = gf_loader_new(&(struct gf_loader_config){

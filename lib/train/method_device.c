@@ -67,9 +67,6 @@ int gf_device_method_check(const struct gf_plan *plan,
 		if (plan->messages[i].half != GF_HALF_ALL)
 			return gf_error_set(err, -ENOTSUP,
 					    "split messages go by the host");
-	if (training->accumulate > 1)
-		return gf_error_set(err, -ENOTSUP,
-				    "accumulated batches go by the host");
 	return gf_device_update_check(&optim, err);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "rt/stage.h"
+#include "train/device_sum.h"
 
 /* A batch on its way: values, then labels, in one piece of memory. */
 struct buffer {
@@ -18,7 +19,8 @@ struct gf_net_device {
 	size_t *offsets, nparams, values_bytes;
 	void *params, *grads;
 	bool pinned;
-	struct gf_stage *stage;
+	struct gf_device_sum sum;
+	struct gf_stage *stage; /* NULL: gradients stay */
 	struct gf_gpu_stream *input;
 	struct buffer buffers[2];
 	size_t nbatches; /* so far */
@@ -76,6 +78,15 @@ static int make(struct gf_net_device *d, struct gf_error *err)
 	rc = device_memory(d, size_bytes, "parameters", &d->params, err);
 	rc = rc ? rc
 		: device_memory(d, size_bytes, "gradients", &d->grads, err);
+	d->sum = (struct gf_device_sum){
+		.gpu = d->k.gpu,
+		.stream = d->k.stream,
+		.offsets = d->offsets,
+		.ntensors = d->nparams,
+		.parts = d->k.accumulate,
+		.grads = d->grads,
+	};
+	rc = rc ? rc : gf_device_sum_open(&d->sum, err);
 	rc = rc ? rc : ops->host_pin(d->k.gpu, d->k.params, size_bytes, err);
 	d->pinned = !rc;
 	rc = rc ? rc : ops->stream_new(d->k.gpu, true, &d->input, err);
@@ -146,6 +157,7 @@ void gf_net_device_free(struct gf_net_device *d)
 	ops->stream_free(d->k.gpu, d->input);
 	if (d->pinned)
 		ops->host_unpin(d->k.gpu, d->k.params);
+	gf_device_sum_close(&d->sum);
 	ops->free(d->k.gpu, d->grads);
 	ops->free(d->k.gpu, d->params);
 	free(d->offsets);
@@ -222,6 +234,11 @@ static void on_enqueued(void *ctx, size_t tensor)
 	struct pass *p = ctx;
 	size_t come;
 
+	gf_device_sum_take_up(&p->d->sum, tensor);
+	if (!p->d->stage) {
+		p->on_grad(p->ctx, tensor);
+		return;
+	}
 	if (p->rc < 0)
 		return;
 	p->rc = gf_stage_down(p->d->stage, tensor, p->err);
@@ -234,6 +251,19 @@ static void on_enqueued(void *ctx, size_t tensor)
 	}
 }
 
+int gf_net_device_early(struct gf_net_device *d,
+			const struct gf_backend *backend, struct gf_net *net,
+			size_t part, struct gf_error *err)
+{
+	int rc = backend->backward(net, d->params,
+				   gf_device_sum_to(&d->sum, part), NULL, NULL,
+				   err);
+
+	if (!rc)
+		gf_device_sum_keep(&d->sum, part);
+	return rc;
+}
+
 int gf_net_device_backward(struct gf_net_device *d,
 			   const struct gf_backend *backend, struct gf_net *net,
 			   float *grads,
@@ -244,10 +274,13 @@ int gf_net_device_backward(struct gf_net_device *d,
 	size_t tensor;
 	int rc;
 
-	gf_stage_to(d->stage, grads);
+	if (d->stage)
+		gf_stage_to(d->stage, grads);
 	rc = backend->backward(net, d->params, d->grads, on_enqueued, &p, err);
 	rc = rc ? rc : p.rc;
-	rc = rc ? rc : gf_stage_flush(d->stage, err);
+	if (rc || !d->stage)
+		return rc;
+	rc = gf_stage_flush(d->stage, err);
 	if (rc)
 		return rc;
 	while ((rc = gf_stage_arrived(d->stage, &tensor, err)) == 1)

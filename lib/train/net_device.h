@@ -26,6 +26,7 @@ struct gf_net_device_config {
 	size_t values, labels; /* of the largest batch */
 	double timeout_s;
 	bool stays; /* gradients do not go by the host */
+	size_t accumulate; /* micro-batches whose mean gradient goes */
 };
 
 int gf_net_device_new(const struct gf_net_device_config *config,
@@ -49,8 +50,12 @@ float *gf_net_device_grads(const struct gf_net_device *d);
 /* Around forward with its loss: for the time it takes. */
 int gf_net_device_forward(struct gf_net_device *d, bool ends,
 			  struct gf_error *err);
-/* The backend's backward, with the gradients in the host's `grads`, and
- * on_grad called when they are there. */
+/* The backend's backward of a micro-batch before the last. */
+int gf_net_device_early(struct gf_net_device *d,
+			const struct gf_backend *backend, struct gf_net *net,
+			size_t part, struct gf_error *err);
+/* Of the last, and on_grad when the mean of all is in the host's `grads`; or,
+ * if gradients stay, is enqueued. */
 int gf_net_device_backward(struct gf_net_device *d,
 			   const struct gf_backend *backend,
 			   struct gf_net *net, float *grads,

@@ -37,7 +37,7 @@ static void on_grad(void *ctx, size_t tensor)
 	struct gradients *g = ctx;
 	struct gf_method *m = g->stepper->method;
 
-	if (g->stepper->accumulate > 1)
+	if (g->stepper->sum)
 		take_up(g, tensor);
 	g->times->gradient_s[tensor] = gf_clock_s();
 	gf_method_ready(m, tensor);
@@ -101,6 +101,21 @@ static int forward(const struct gf_stepper *s, size_t step, size_t part,
 	return rc;
 }
 
+/* The gradient of a micro-batch before the last. */
+static int backward_early(const struct gf_stepper *s, size_t part,
+			  const struct gradients *g, struct gf_error *err)
+{
+	struct gf_compute *c = s->compute;
+	int rc;
+
+	if (!s->sum)
+		return c->ops->backward_early(c, part, err);
+	rc = c->ops->backward(c, g->data, on_early_grad, NULL, err);
+	if (!rc)
+		keep(s, g->data, part);
+	return rc;
+}
+
 static int early(const struct gf_stepper *s, size_t step, struct gradients *g,
 		 struct gf_step_outcome *out, struct gf_error *err)
 {
@@ -111,14 +126,11 @@ static int early(const struct gf_stepper *s, size_t step, struct gradients *g,
 	for (part = 0; !rc && part + 1 < s->accumulate; part++) {
 		rc = forward(s, step, part, g, err);
 		if (!rc)
-			rc = c->ops->backward(c, g->data, on_early_grad, NULL,
-					      err);
+			rc = backward_early(s, part, g, err);
 		if (!rc)
 			rc = take_result(s, out, err);
-		if (rc)
-			break;
-		keep(s, g->data, part);
-		c->ops->load(c, step, part + 1);
+		if (!rc)
+			c->ops->load(c, step, part + 1);
 	}
 	return rc;
 }

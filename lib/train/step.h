@@ -24,7 +24,8 @@ struct gf_stepper {
 	struct gf_method *method;
 	struct gf_timeline *timeline;
 	/* Micro-batches whose mean gradient is exchanged once. More than one
-	 * want `sum`, of all elements, for the gradients before the last. */
+	 * want `sum`, of all elements, for the gradients before the last;
+	 * NULL: the compute adds them up (backward_early). */
 	size_t accumulate;
 	const size_t *counts; /* elements of each of ntensors; as sum */
 	float *sum;

@@ -151,6 +151,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.timeout_s = k->timeout_s,
 		.stays = k->nccl != NULL,
 	};
+	const bool sums = k->training.accumulate > 1 && !k->gpu;
 	size_t count = gf_model_param_count(k->model), nrunning;
 	void *params;
 	int rc;
@@ -164,9 +165,9 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	if (gf_pages_alloc(count * sizeof(*t->params), &params, NULL))
 		params = NULL;
 	t->params = params;
-	if (t->params && k->training.accumulate > 1)
+	if (t->params && sums)
 		t->stepper.sum = calloc(count + 1, sizeof(*t->stepper.sum));
-	if (!t->params || (k->training.accumulate > 1 && !t->stepper.sum))
+	if (!t->params || (sums && !t->stepper.sum))
 		return gf_error_set(err, -ENOMEM,
 				    "no memory for %zu parameters", count);
 	net.params = t->params;

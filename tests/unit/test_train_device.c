@@ -97,6 +97,7 @@ static const struct {
 	{"dropping", DROPPING, 2, "sgd"},
 	{"lars", NORMED, 2, "lars", .clip_norm = .05},
 	{"accumulate", MLP, 3, "sgd", 2},
+	{"many batches", DROPPING, 2, "nesterov", 3, .clip_norm = .2},
 	{"scaled", MLP, 2, "sgd", .codec = "f16"},
 	{"q8", MLP, 4, "sgd", .codec = "q8"},
 	{"stale", NORMED, 2, "sgd", .staleness = 3},
@@ -199,6 +200,7 @@ static const struct {
 	const char *codec;
 	double scale; /* 0: the default */
 	double tolerance, clip_norm;
+	size_t accumulate;
 } nccl_cases[] = {
 	{"alone", NORMED, 1, "sgd"},
 	{"plain", MLP, 2, "sgd"},
@@ -211,16 +213,24 @@ static const struct {
 	{"clipped", NORMED, 1, "nesterov", .clip_norm = .3},
 	{"clipped lars", NORMED, 3, "lars", 2, .clip_norm = .05,
 	 .tolerance = NCCL_TOLERANCE},
+	{"accumulate", DROPPING, 1, "nesterov", .accumulate = 3},
+	{"accumulate lanes", NORMED, 2, "sgd", 2, .accumulate = 2,
+	 .tolerance = NCCL_TOLERANCE, .clip_norm = .2},
+	{"accumulate scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .accumulate = 3,
+	 .tolerance = 1e-3},
 	{"clipped scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .clip_norm = .5,
 	 .tolerance = 1e-3},
 };
 
 static struct train_run nccl_run_of(size_t i)
 {
-	struct train_run run =
-		train_defaults(nccl_cases[i].model, nccl_cases[i].ranks,
-			       12 / (size_t)nccl_cases[i].ranks);
+	const size_t accumulate =
+		nccl_cases[i].accumulate ? nccl_cases[i].accumulate : 1;
+	struct train_run run = train_defaults(
+		nccl_cases[i].model, nccl_cases[i].ranks,
+		12 / (size_t)nccl_cases[i].ranks / accumulate);
 
+	run.config.training.accumulate = accumulate;
 	run.config.training.optimizer = (char *)nccl_cases[i].optimizer;
 	if (nccl_cases[i].scale > 0) {
 		run.config.training.scale = nccl_cases[i].scale;
@@ -336,7 +346,6 @@ static void test_nccl_refusals(void)
 		int rc;
 		const char *optimizer;
 		int staleness;
-		size_t accumulate;
 		struct gf_selection selection;
 		struct fake_faults faults;
 	} refused[] = {
@@ -344,8 +353,6 @@ static void test_nccl_refusals(void)
 		 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
 		{"staleness 2 goes by the host", -ENOTSUP, "sgd",
 		 .staleness = 2},
-		{"accumulated batches go by the host", -ENOTSUP, "sgd",
-		 .accumulate = 2},
 		{"both use GPU 0000:17:00.0", -EINVAL, "sgd",
 		 .faults = {.one_gpu = true}},
 	};
@@ -357,8 +364,6 @@ static void test_nccl_refusals(void)
 		run.config.training.optimizer = (char *)refused[i].optimizer;
 		run.staleness = refused[i].staleness;
 		run.selection = refused[i].selection;
-		if (refused[i].accumulate)
-			run.config.training.accumulate = refused[i].accumulate;
 		train_with(&run, 1, true, &refused[i].faults);
 		EXPECT(run.rc == refused[i].rc &&
 			       strstr(run.err.text, refused[i].text),
@@ -371,11 +376,13 @@ static void test_nccl_refusals(void)
 static void test_syncs(void)
 {
 	size_t few;
-	int nccl;
+	int nccl, i;
 
-	for (nccl = 0; nccl < 2; nccl++) {
-		struct train_run run = train_defaults(NORMED, 2, 6);
+	for (i = 0; i < 4; i++) {
+		struct train_run run = train_defaults(NORMED, 2, 3);
 
+		nccl = i % 2;
+		run.config.training.accumulate = 1 + (size_t)i / 2;
 		run.config.steps = 2;
 		train_on_devices(&run, 1, nccl);
 		few = syncs;

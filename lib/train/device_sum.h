@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_DEVICE_SUM_H
+#define GF_TRAIN_DEVICE_SUM_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "gpu/gpu.h"
+
+/*
+ * The mean of several micro-batches' gradients, made on a device: those before
+ * the last are added up while nobody waits for them, and the last one takes
+ * the sum up tensor by tensor, each as soon as it is there. The same bits as
+ * train/step.c's, on the host.
+ *
+ *	to = gf_device_sum_to(s, part);		// where backward writes
+ *	gf_device_sum_keep(s, part);		// behind it, but the last
+ *	gf_device_sum_take_up(s, tensor) ...	// from the last backward
+ */
+struct gf_device_sum {
+	struct gf_gpu *gpu; /* all borrowed */
+	struct gf_gpu_stream *stream;
+	const size_t *offsets; /* ntensors + 1 */
+	size_t ntensors, parts;
+	float *grads; /* the device's; in the end the mean */
+	void *sum;    /* own; NULL: one part, nothing to do */
+};
+
+/* All but sum is filled in. -ENOMEM */
+int gf_device_sum_open(struct gf_device_sum *s, struct gf_error *err);
+void gf_device_sum_close(struct gf_device_sum *s);
+
+float *gf_device_sum_to(const struct gf_device_sum *s, size_t part);
+void gf_device_sum_keep(const struct gf_device_sum *s, size_t part);
+void gf_device_sum_take_up(const struct gf_device_sum *s, size_t tensor);
+
+#endif
