@@ -2,80 +2,38 @@
 #include "bench/device.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
-#include "base/units.h"
-#include "rt/device_engine.h"
-
-/* -1: by the rank's number on its host; the name passed the check. */
-static int index_of(const char *name)
-{
-	const char *colon = strchr(name, ':');
-
-	return colon ? atoi(colon + 1) : -1;
-}
+#include "rt/own_gpu.h"
 
 int gf_bench_device_check(const struct gf_bench_device *d, struct gf_error *err)
 {
 	const char *name = d->name ? d->name : "cpu";
-	long long index;
+	size_t index;
+	int rc;
 
-	if (strcmp(name, "cpu") == 0 || strcmp(name, "cuda") == 0 ||
-	    strcmp(name, "auto") == 0)
+	if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0)
 		return 0;
-	if (strncmp(name, "cuda:", 5) == 0)
-		return gf_units_int(name + 5, 0, 1 << 20, &index, err);
+	rc = gf_own_gpu_read(name, &index, err);
+	if (rc != -ENOENT)
+		return rc;
 	return gf_error_set(err, -EINVAL,
 			    "want cpu, cuda, cuda:N or auto, got %.40s", name);
 }
 
-/* Collective: is it so everywhere? */
-static int everywhere(struct gf_comm *c, int mine, int *all,
-		      struct gf_error *err)
-{
-	int *each = gf_xcalloc((size_t)c->ranks, sizeof(*each)), r;
-	int rc = gf_comm_allgather(c, &mine, sizeof(mine), each, err);
-
-	*all = mine;
-	for (r = 0; r < c->ranks && rc == 0; r++)
-		if (each[r] != *all)
-			*all = 0;
-	free(each);
-	return rc;
-}
-
-static void remember(struct gf_bench_device *d, const char *why)
-{
-	snprintf(d->why, sizeof(d->why), "%.199s", why);
-}
-
-/* Collective. */
+/* Collective. What hinders NCCL is remembered. */
 static int choose_nccl(struct gf_comm *c, struct gf_bench_device *d,
 		       struct gf_error *err)
 {
-	const struct gf_nccl_ops *nccl = NULL;
 	struct gf_error why = {""};
-	int version = 0, rc;
+	int rc = gf_own_gpu_nccl(&gf_gpus_here, c, d->gpu, &d->nccl, &why);
 
-	if (gf_nccl_load(&nccl, &why) == 0)
-		version = nccl->version;
-	rc = everywhere(c, version, &version, err);
-	if (rc)
-		return rc;
-	if (!version) {
-		remember(d, nccl ? "not the same NCCL on all ranks" : why.text);
-		return 0;
-	}
-	rc = gf_device_own_gpu_each(c, d->gpu, &why);
-	if (rc == -EINVAL)
-		remember(d, why.text);
-	else if (rc)
+	if (rc && c->broken)
 		return gf_error_set(err, rc, "%s", why.text);
-	else
-		d->nccl = nccl;
+	if (rc)
+		snprintf(d->why, sizeof(d->why), "%.199s", why.text);
 	return 0;
 }
 
@@ -83,25 +41,22 @@ int gf_bench_device_open(struct gf_comm *c, struct gf_bench_device *d,
 			 struct gf_error *err)
 {
 	const char *name = d->name ? d->name : "cpu";
+	const bool may_be_host = strcmp(name, "auto") == 0;
 	struct gf_error why = {""};
-	int count, all, index, rc;
+	size_t index = GF_ANY_GPU;
+	int rc;
 
 	if (strcmp(name, "cpu") == 0)
 		return 0;
-	count = gf_gpu_count(&why);
-	if (strcmp(name, "auto") == 0) {
-		rc = everywhere(c, count > 0, &all, err);
-		if (rc || !all)
-			return rc;
-	}
-	rc = count ? 0 : gf_error_set(err, -ENOTSUP, "%s", why.text);
-	index = index_of(name);
-	if (index < 0 && count)
-		index = c->local_rank % count;
-	if (rc == 0)
-		rc = gf_gpu_open(index, &d->gpu, err);
-	rc = gf_comm_agree(c, rc, err);
-	return rc ? rc : choose_nccl(c, d, err);
+	(void)gf_own_gpu_read(name, &index, NULL);
+	rc = gf_own_gpu_open(&gf_gpus_here, c, index, &d->gpu, &why);
+	rc = gf_comm_agree(c, rc, &why);
+	if (!rc)
+		return choose_nccl(c, d, err);
+	gf_bench_device_close(d);
+	if (may_be_host && !c->broken)
+		return 0;
+	return gf_error_set(err, rc, "%s", why.text);
 }
 
 void gf_bench_device_close(struct gf_bench_device *d)

@@ -25,7 +25,7 @@ struct gf_bench_device {
 int gf_bench_device_check(const struct gf_bench_device *d,
 			  struct gf_error *err);
 
-/* Collective: one whose name passed the check. -ENOTSUP: some rank has no such
+/* Collective: one whose name passed the check. -ENODEV: some rank has no such
  * GPU. */
 int gf_bench_device_open(struct gf_comm *comm, struct gf_bench_device *d,
 			 struct gf_error *err);

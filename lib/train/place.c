@@ -2,39 +2,14 @@
 #include "train/place.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
-#include "base/units.h"
 #include "comm/processors.h"
-#include "rt/device_engine.h"
 #include "train/device_method.h"
 
-#define GPU "cuda"
-
 /* --- what is asked for ---------------------------------------------------- */
-
-/* SIZE_MAX: any GPU; -ENOENT: none was meant. */
-static int read_gpu(const char *device, size_t *index, struct gf_error *err)
-{
-	long long n;
-	int rc;
-
-	*index = SIZE_MAX;
-	if (strncmp(device, GPU, strlen(GPU)) != 0)
-		return -ENOENT;
-	device += strlen(GPU);
-	if (!*device)
-		return 0;
-	if (*device++ != ':')
-		return -ENOENT;
-	rc = gf_units_int(device, 0, 1023, &n, err);
-	if (!rc)
-		*index = (size_t)n;
-	return rc;
-}
 
 static const struct gf_backend *on_host(const char *device)
 {
@@ -49,7 +24,7 @@ static const struct gf_backend *on_host(const char *device)
 int gf_train_place_check(const char *device, struct gf_error *err)
 {
 	size_t index;
-	int rc = read_gpu(device, &index, err);
+	int rc = gf_own_gpu_read(device, &index, err);
 
 	if (!rc || (rc == -ENOENT && on_host(device)))
 		return 0;
@@ -66,7 +41,7 @@ static int missing(const struct gf_train_devices *d, struct gf_error *err)
 {
 	struct gf_error why = {""};
 
-	if (!d->count(&why))
+	if (!d->gpus.count(&why))
 		return gf_error_set(err, -ENODEV, "%s", why.text);
 	if (!d->backend)
 		return gf_error_set(err, -ENODEV,
@@ -97,19 +72,11 @@ static int take_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 		    const struct gf_train_devices *d, size_t index,
 		    struct gf_train_place *p, struct gf_error *err)
 {
-	int rc = missing(d, err), n;
+	int rc = missing(d, err);
 
+	rc = rc ? rc : gf_own_gpu_open(&d->gpus, comm, index, &p->gpu, err);
 	if (rc)
 		return rc;
-	n = d->count(NULL);
-	if (index != SIZE_MAX && index >= (size_t)n)
-		return gf_error_set(err, -ENODEV,
-				    "--device cuda:%zu: this host has %d GPU%s",
-				    index, n, n == 1 ? "" : "s");
-	n = index == SIZE_MAX ? comm->local_rank % n : (int)index;
-	rc = d->open(n, &p->gpu, err);
-	if (rc)
-		return rc == -ENOTSUP ? -ENODEV : rc;
 	p->backend = d->backend;
 	rc = p->gpu->ops->stream_new(p->gpu, false, &p->stream, err);
 	return rc ? rc : try_net(p, w, err);
@@ -119,19 +86,6 @@ static int take_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
  */
 
 const char *const gf_train_transports[] = {"auto", "nccl", "mpi", NULL};
-
-static int find_nccl(struct gf_comm *comm, const struct gf_train_devices *d,
-		     const struct gf_nccl_ops **nccl, struct gf_error *err)
-{
-	char version[16] = "";
-	int rc = d->nccl(nccl, err);
-
-	rc = gf_comm_agree(comm, rc == -ENOTSUP ? -ENODEV : rc, err);
-	if (rc)
-		return rc;
-	snprintf(version, sizeof(version), "%d", (*nccl)->version);
-	return gf_comm_same_text(comm, "NCCL's version", version, err);
-}
 
 /* Collective. What hinders NCCL is a reason to refuse where it was asked for,
  * else a note. */
@@ -146,11 +100,10 @@ static int choose_transport(struct gf_comm *comm, const struct gf_train_wish *w,
 		return 0;
 	if (w->by_host)
 		rc = gf_error_set(&why, -ENOTSUP, "%s", w->by_host);
-	rc = rc ? rc : find_nccl(comm, d, &p->nccl, &why);
-	rc = rc ? rc : gf_device_own_gpu_each(comm, p->gpu, &why);
+	rc = rc ? rc
+		: gf_own_gpu_nccl(&d->gpus, comm, p->gpu, &p->nccl, &why);
 	if (!rc)
 		return 0;
-	p->nccl = NULL;
 	if (w->transport == GF_TRANSPORT_NCCL || comm->broken)
 		return gf_error_set(err, rc, "--transport nccl: %s", why.text);
 	if (!p->note && comm->ranks > 1)
@@ -232,8 +185,8 @@ static int use_host(struct gf_comm *comm, const struct gf_train_wish *w,
 int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
 			struct gf_train_place *p, struct gf_error *err)
 {
-	const struct gf_train_devices here = {
-		gf_gpu_count, gf_gpu_open, gf_backend_find(GPU), gf_nccl_load};
+	const struct gf_train_devices here = {gf_gpus_here,
+					      gf_backend_find("cuda")};
 	const struct gf_train_devices *d =
 		wish->devices ? wish->devices : &here;
 	struct gf_error why = {""};
@@ -241,10 +194,10 @@ int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
 	int rc;
 
 	*p = (struct gf_train_place){0};
-	if (!read_gpu(wish->device, &index, NULL))
+	if (!gf_own_gpu_read(wish->device, &index, NULL))
 		return use_gpu(comm, wish, d, index, p, err);
 	if (strcmp(wish->device, "auto") == 0) {
-		rc = use_gpu(comm, wish, d, SIZE_MAX, p, &why);
+		rc = use_gpu(comm, wish, d, GF_ANY_GPU, p, &why);
 		if (rc && (comm->broken ||
 			   wish->transport == GF_TRANSPORT_NCCL))
 			*err = why;
@@ -258,7 +211,7 @@ int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
 				    "GPUs, and --device is %s",
 				    wish->device);
 	rc = use_host(comm, wish, on_host(wish->device), p, err);
-	if (!rc && why.text[0] && d->count(NULL)) {
+	if (!rc && why.text[0] && d->gpus.count(NULL)) {
 		free(p->note);
 		p->note = gf_xasprintf("computing on the CPU: %s", why.text);
 	}

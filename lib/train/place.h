@@ -10,6 +10,7 @@
 #include "doc/model.h"
 #include "gpu/gpu.h"
 #include "nn/net.h"
+#include "rt/own_gpu.h"
 #include "train/train.h"
 
 /*
@@ -26,10 +27,8 @@ struct gf_train_place {
 
 /* What there is; tests put other devices there. */
 struct gf_train_devices {
-	int (*count)(struct gf_error *why);
-	int (*open)(int index, struct gf_gpu **gpu, struct gf_error *err);
+	struct gf_gpu_source gpus;
 	const struct gf_backend *backend; /* NULL: none computes there */
-	int (*nccl)(const struct gf_nccl_ops **ops, struct gf_error *err);
 };
 
 extern const char *const gf_train_transports[]; /* NULL-ended */

@@ -210,7 +210,7 @@ CASES
 	grep -E '^(device +cuda:0|device +no cuda) ' out.txt
 	grep -E '^between +(nccl|no nccl) ' out.txt
 	grep -q '^device *cuda:0' out.txt && skip 'there is a GPU'
-	wants 1 gf-allreduce --device cuda -b 1K -e 1K
+	wants 3 gf-allreduce --device cuda -b 1K -e 1K
 	one_line
 	wants 0 gf-allreduce --device auto -b 1K -e 1K -n 1 --json
 	jq -e '.device == "cpu" and .transport != "nccl"' out.txt

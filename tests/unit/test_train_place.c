@@ -97,8 +97,8 @@ static void body(struct gf_comm *comm, void *ctx)
 {
 	const size_t i = *(size_t *)ctx;
 	const struct gf_train_devices devices = {
-		count, open_gpu, cases[i].no_backend ? NULL : &fake_backend,
-		cases[i].no_nccl ? no_nccl : have_nccl};
+		{count, open_gpu, cases[i].no_nccl ? no_nccl : have_nccl},
+		cases[i].no_backend ? NULL : &fake_backend};
 	const struct gf_train_wish wish = {.device = cases[i].device,
 					   .threads = 1,
 					   .transport = cases[i].transport,
