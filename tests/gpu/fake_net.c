@@ -162,11 +162,15 @@ static void run_backward(void *ctx)
 {
 	struct call *c = ctx;
 	struct state *s = c->s;
+	int rc = 0;
 
 	memset(c->grads, 0xff, s->count_elems * sizeof(float));
 	if (!s->rc)
-		s->rc = gf_backend_ref.backward(s->inner, c->params, s->made,
-						NULL, NULL, &s->err);
+		rc = gf_backend_ref.backward(s->inner, c->params, s->made, NULL,
+					     NULL, &s->err);
+	/* the host may be asking how the loss went */
+	if (rc)
+		s->rc = rc;
 	free(c);
 }
 

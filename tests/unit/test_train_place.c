@@ -29,9 +29,20 @@ static int open_gpu(int index, struct gf_gpu **gpu, struct gf_error *err)
 {
 	(void)err;
 	*gpu = fake_gpu(world, index);
-	(*gpu)->index = index;
-	snprintf((*gpu)->name, sizeof((*gpu)->name), "fake %d", index);
 	return 0;
+}
+
+/* Ranks may share one: it has its name before they begin. */
+static void name_gpus(void)
+{
+	struct gf_gpu *gpu;
+	int i;
+
+	for (i = 0; i < RANKS; i++) {
+		gpu = fake_gpu(world, i);
+		gpu->index = i;
+		snprintf(gpu->name, sizeof(gpu->name), "fake %d", i);
+	}
 }
 
 static int have_nccl(const struct gf_nccl_ops **ops, struct gf_error *err)
@@ -163,6 +174,7 @@ int main(void)
 	test_names();
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		world = fake_world_new(RANKS, 4, 1, &none);
+		name_gpus();
 		ngpus = cases[i].gpus;
 		blind = cases[i].blind;
 		on_ranks(RANKS, body, &i);
