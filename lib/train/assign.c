@@ -14,6 +14,7 @@
 #include "doc/stream.h"
 #include "rt/bind.h"
 #include "train/choose.h"
+#include "train/place.h"
 
 /*
  * Without a measured network: small enough that a gradient of a few MiB still
@@ -70,6 +71,10 @@ int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
 		{"training", o->training_file ? o->training_file : "options"},
 		{"options", text},
 		{"training", training},
+		{"device", gf_train_place_kind(o->device)},
+		{"transport", gf_train_transports[o->transport]},
+		{"precision",
+		 gf_dtype_names[gf_train_precisions[o->precision]]},
 	};
 	size_t i;
 	int rc = 0;

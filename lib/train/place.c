@@ -34,6 +34,15 @@ int gf_train_place_check(const char *device, struct gf_error *err)
 			    device);
 }
 
+const char *gf_train_place_kind(const char *device)
+{
+	size_t index;
+
+	if (!gf_own_gpu_read(device, &index, NULL))
+		return "cuda";
+	return strcmp(device, "auto") == 0 ? "auto" : "cpu";
+}
+
 /* --- GPUs ------------------------------------------------------------------
  */
 
@@ -165,13 +174,14 @@ static int use_host(struct gf_comm *comm, const struct gf_train_wish *w,
 		    struct gf_error *err)
 {
 	double share = 0;
-	int threads = w->threads;
-	int rc = gf_comm_processor_share(comm, &share, err);
+	int threads, rc = gf_comm_processor_share(comm, &share, err);
 
-	if (!rc && !threads)
-		rc = gf_comm_compute_threads(comm, &threads, err);
+	/* all together, whatever this rank was told */
+	rc = rc ? rc : gf_comm_compute_threads(comm, &threads, err);
 	if (rc)
 		return rc;
+	if (w->threads)
+		threads = w->threads;
 	gf_nn_set_threads(threads);
 	p->backend = backend;
 	if (share + 0.01 < threads)

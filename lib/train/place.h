@@ -51,6 +51,9 @@ struct gf_train_wish {
 /* "auto", "cpu", "cuda", "cuda:N" or the name of a backend on the host; else
  * -EINVAL. */
 int gf_train_place_check(const char *device, struct gf_error *err);
+/* Of a device that was checked: "auto", "cuda" or "cpu", the host's backends
+ * among the last. Ranks of one job must want the same. */
+const char *gf_train_place_kind(const char *device);
 /*
  * Collective. auto takes GPUs if every rank can: if the model's net can be made
  * there. -ENODEV: a GPU that was asked for is not there, with what is missing;

@@ -293,6 +293,17 @@ unlike() {
 	says 'options: '
 	unlike --print-training -- --steps 3
 	says 'rank 0 has --print-training'
+	unlike --device cpu --steps 3 -- --device auto --steps 3
+	says 'device: rank 0 has cpu, rank 1 has auto'
+	unlike --device cuda --steps 3 -- --steps 3
+	says 'device: rank 0 has cuda, rank 1 has auto'
+	unlike --transport mpi --steps 3 -- --steps 3
+	says 'transport: rank 0 has mpi, rank 1 has auto'
+	unlike --precision f16 --steps 3 -- --steps 3
+	says 'precision: rank 0 has f16, rank 1 has f32'
+	# which GPU, and how many threads, is each rank's own affair
+	wants 3 timeout 60 mpirun --oversubscribe --bind-to none -np 1 gf-train $quick --device cuda:900 : -np 1 gf-train $quick --device cuda:901
+	wants 0 timeout 60 mpirun --oversubscribe --bind-to none -np 1 gf-train $quick --steps 3 --device cpu : -np 1 gf-train -q --epochs 1 --steps 3 --device ref
 	wants 0 mpi 2 gf-train --list
 	[ "$(grep -c '^  dense' out.txt)" -eq 1 ]
 }
