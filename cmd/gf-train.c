@@ -178,8 +178,7 @@ static int load(struct session *s, struct gf_error *err)
 	rc = rc ? rc : gf_train_complete(&s->config, err);
 	if (rc || o->print_training)
 		return rc;
-	rc = o->replay ? 0 : load_data(s, err);
-	return rc ? rc : gf_train_choose(&s->config, &s->plan, err);
+	return o->replay ? 0 : load_data(s, err);
 }
 
 static int take_place(struct session *s, struct gf_error *err)
@@ -312,6 +311,9 @@ static int run(struct session *s, struct gf_error *err)
 		return print_training(s, err);
 	if (!rc && !s->o->replay)
 		rc = take_place(s, err);
+	/* once it is known how gradients go */
+	if (!rc)
+		rc = gf_train_choose(&s->config, &s->plan, err);
 	if (!rc)
 		rc = begin(s, err);
 	if (rc)

@@ -12,9 +12,8 @@
  * "auto" in a rule: once the rule is bound, what this network does best for
  * each message, as gf-allreduce -a auto finds it (rt/choose.h), among the
  * algorithms whose sums have the same bits on every rank and in every run; over
- * NCCL gf_train_use_library. It
- * becomes the plan's own algorithm and stages, so that everything behind runs,
- * reports and stores what was chosen. A run that goes on from a checkpoint of as
+ * NCCL gf_train_use_library. It becomes the plan's own algorithm and stages, so
+ * that everything behind runs, reports and stores what was chosen. A run that goes on from a checkpoint of as
  * many ranks takes what was chosen then: other algorithms add in other orders,
  * to other bits.
  */
@@ -35,7 +34,8 @@ int gf_train_take_ways(struct gf_plan *plan, const char *ways,
 void gf_train_use_library(struct gf_plan *plan, bool open_only);
 
 /* Collective: settles what is open in the configuration's plan, which must then
- * be one that runs here (rt/bind.h). */
+ * be one that runs here (rt/bind.h). Behind gf_train_place_take, which says
+ * whether it goes over NCCL. */
 int gf_train_choose(const struct gf_train_config *config, struct gf_plan *plan,
 		    struct gf_error *err);
 

@@ -428,6 +428,38 @@ static void test_bind(void)
 	gf_model_release(&model);
 }
 
+static struct gf_plan two_open(void)
+{
+	struct gf_plan plan = two_messages();
+	size_t k;
+
+	EXPECT(!gf_train_is_open(&plan), "none is open");
+	for (k = 0; k < 2; k++) {
+		free(plan.messages[k].algorithm);
+		plan.messages[k].algorithm = gf_xstrdup("auto");
+	}
+	EXPECT(gf_train_is_open(&plan), "both are open");
+	return plan;
+}
+
+/* Over NCCL nothing is measured: there is no communicator to do it with. */
+static void test_chosen_for_nccl(void)
+{
+	static const struct gf_nccl_ops nccl;
+	struct gf_plan plan = two_open();
+	const struct gf_train_config config = {.plan = &plan, .nccl = &nccl};
+	struct gf_error err = {""};
+	char *ways;
+
+	free(plan.messages[1].codec);
+	plan.messages[1].codec = gf_xstrdup("q8");
+	EXPECT(!gf_train_choose(&config, &plan, &err), "%s", err.text);
+	ways = gf_train_ways(&plan);
+	EXPECT_TEXT(ways, "library;ring");
+	free(ways);
+	gf_plan_release(&plan);
+}
+
 /* What is open takes what a run before chose; the rest stays. */
 static void test_ways(void)
 {
@@ -444,19 +476,13 @@ static void test_ways(void)
 		{"tree;blueconnect x:ring", NULL, "want an integer"},
 	};
 	struct gf_error err = {""};
-	size_t i, k;
+	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_plan plan = two_messages();
+		struct gf_plan plan = two_open();
 		char *text;
 		int rc;
 
-		EXPECT(!gf_train_is_open(&plan), "none is open");
-		for (k = 0; k < 2; k++) {
-			free(plan.messages[k].algorithm);
-			plan.messages[k].algorithm = gf_xstrdup("auto");
-		}
-		EXPECT(gf_train_is_open(&plan), "both are open");
 		rc = gf_train_take_ways(&plan, cases[i].ways, &err);
 		text = gf_train_ways(&plan);
 		if (cases[i].result) {
@@ -582,6 +608,7 @@ int main(void)
 	test_clocks();
 	test_bind();
 	test_ways();
+	test_chosen_for_nccl();
 	test_methods();
 	test_log();
 	return TEST_END();
