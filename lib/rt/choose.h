@@ -14,11 +14,12 @@
 
 /*
  * "auto": which algorithm for a message of that size on these ranks? What a
- * rule says, where one is given that does not say "auto", too; else what a short calibration finds. Every
- * candidate is run on such a message, its time is the slowest rank's, and the
- * lower quartiles decide (rt/rivals.h); one further down the registry is preferred
- * only if it is faster by 3 %. Who has clearly lost is not run any more. All ranks see the same times, so all choose alike; a size is
- * calibrated once.
+ * rule says, if one is given and does not itself say "auto"; else what a short
+ * calibration finds. Every candidate is run on such a message, its time is the
+ * slowest rank's, and the lower quartiles decide (rt/rivals.h); one further
+ * down the registry is preferred only if it is faster by 3 %. Who has clearly
+ * lost is not run any more. All ranks see the same times, so all choose alike;
+ * a size is calibrated once.
  */
 struct gf_chooser_config {
 	struct gf_comm *comm; /* borrowed, as all of these */

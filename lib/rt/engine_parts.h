@@ -15,7 +15,8 @@
  * prepares, engine_thread.c is the communication thread, engine_path.c knows
  * how a message moves.
  *
- * What both threads touch is under `thread.lock`; the rest belongs to the one named.
+ * What both threads touch is under `thread.lock`; the rest belongs to the one
+ * named.
  */
 
 /* How a message of one size moves: made when it is first wanted, kept for the

@@ -60,13 +60,14 @@ const char *gf_way_stage(const char *name)
 /* Unsaid, blueconnect halves wherever a factor is a power of two. */
 const char *gf_way_stage_at(const struct gf_way *way, size_t i)
 {
-	int p = way->factors[i];
+	int p;
 
 	if (i >= way->nfactors || strcmp(way->algorithm->name, "blueconnect"))
 		return NULL;
-	return way->stages[0]	? way->stages[i]
-	       : p & (p - 1) ? gf_way_stage("ring")
-			     : gf_way_stage("halving");
+	if (way->stages[0])
+		return way->stages[i];
+	p = way->factors[i];
+	return gf_way_stage(p & (p - 1) ? "ring" : "halving");
 }
 
 bool gf_way_outer_rings(struct gf_way *way)

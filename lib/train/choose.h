@@ -13,9 +13,9 @@
  * each message, as gf-allreduce -a auto finds it (rt/choose.h), among the
  * algorithms whose sums have the same bits on every rank and in every run; over
  * NCCL gf_train_use_library. It becomes the plan's own algorithm and stages, so
- * that everything behind runs, reports and stores what was chosen. A run that goes on from a checkpoint of as
- * many ranks takes what was chosen then: other algorithms add in other orders,
- * to other bits.
+ * that everything behind runs, reports and stores what was chosen. A run that
+ * goes on from a checkpoint of as many ranks takes what was chosen then: other
+ * algorithms add in other orders, to other bits.
  */
 
 /* Does a message wait to be chosen for? */

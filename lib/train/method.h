@@ -27,8 +27,8 @@
  * Staleness K (Pipe-SGD): the update at the end of step t applies the gradient
  * of step t + 1 - K, so that its exchange had K - 1 steps' time; where there is
  * none yet, nothing is updated. The first `warmup_steps` are synchronous;
- *behind them the pipeline fills again, and no gradient is applied twice. K = 1
- *is synchronous SGD. The gradients of the last K - 1 steps are never applied.
+ * behind them the pipeline fills again, and no gradient is applied twice. K = 1
+ * is synchronous SGD. The gradients of the last K - 1 steps are never applied.
  *
  * A step, from the compute thread:
  *	grads = gf_method_begin(m, step);	// where backward writes
