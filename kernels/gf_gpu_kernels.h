@@ -36,7 +36,7 @@ struct gf_gpu_topk {
 	size_t count;     /* below 2^32 */
 	size_t k;         /* 1 to count */
 	uint32_t *index;  /* out, k of them */
-	void *work;       /* gf_gpu_topk_work_bytes(count), 8-aligned */
+	void *work;       /* topk_work_bytes(count), 8-aligned */
 };
 
 /* Lists of fixed room, ascending, GF_GPU_NO_INDEX (with value 0) at the end. */
@@ -155,6 +155,7 @@ struct gf_gpu_kernels {
 
 	/* `t` is the host's. */
 	void (*topk_f32)(struct gf_gpu_stream *s, const struct gf_gpu_topk *t);
+	size_t (*topk_work_bytes)(size_t count);
 	/* These pass over GF_GPU_NO_INDEX; take writes 0 there. */
 	void (*take_f32)(struct gf_gpu_stream *s, float *to, float *from,
 			 const uint32_t *index, size_t n);

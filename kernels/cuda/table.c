@@ -27,6 +27,7 @@ const struct gf_gpu_kernels gf_gpu_kernels_cuda = {
 	.q8_decode = gf_cuda_q8_decode,
 	.q8_decode_add = gf_cuda_q8_decode_add,
 	.topk_f32 = gf_cuda_topk_f32,
+	.topk_work_bytes = gf_gpu_topk_work_bytes,
 	.take_f32 = gf_cuda_take_f32,
 	.scatter_add_f32 = gf_cuda_scatter_add_f32,
 	.merge_f32 = gf_cuda_merge_f32,

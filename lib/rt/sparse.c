@@ -64,6 +64,24 @@ size_t gf_sparse_scratch_elems(const struct gf_sparse_message *m, size_t most_k)
 	return 2 * (room < m->count_elems ? m->count_elems : room);
 }
 
+/* Each merge drops k at most, and a rank makes one in each of the tree's
+ * rounds; put back is once, what this rank sent. */
+static size_t most_returns(const struct gf_sparse_message *m)
+{
+	size_t rounds = 0;
+
+	if (m->putback != GF_PUTBACK_CONSERVE)
+		return 1;
+	while (((size_t)1 << rounds) < (size_t)m->ranks)
+		rounds++;
+	return rounds;
+}
+
+size_t gf_sparse_returns_room(const struct gf_sparse_message *m, size_t most_k)
+{
+	return m->method == GF_SELECT_GTOPK ? most_returns(m) * most_k : 0;
+}
+
 int gf_sparse_init(struct gf_sparse_message *m, size_t most_k,
 		   struct gf_error *err)
 {
@@ -97,6 +115,22 @@ void gf_sparse_release(struct gf_sparse_message *m)
 	memset(m, 0, sizeof(*m));
 }
 
+size_t gf_sparse_own_place(const struct gf_sparse_message *m, int rank)
+{
+	return gf_sparse_gathers(m) ? (size_t)rank : 0;
+}
+
+void gf_sparse_selected(struct gf_sparse_message *m, size_t k, int rank)
+{
+	struct gf_sparse own;
+
+	m->k = k;
+	m->returns->nlists = 0;
+	own = set_at(m, m->sets, gf_sparse_own_place(m, rank));
+	memcpy(m->sent, own.index, k * sizeof(*own.index));
+	memcpy(m->sent_value, own.value, k * sizeof(*own.value));
+}
+
 void gf_sparse_select(struct gf_sparse_message *m, size_t k, int rank)
 {
 	struct gf_topk top = {
@@ -113,15 +147,48 @@ void gf_sparse_select(struct gf_sparse_message *m, size_t k, int rank)
 	m->k = k;
 	gf_kernels()->topk_f32(&top);
 	gf_kernels()->take_f32(m->sent_value, m->data, m->sent, k);
-	own = set_at(m, m->sets, gf_sparse_gathers(m) ? (size_t)rank : 0);
+	own = set_at(m, m->sets, gf_sparse_own_place(m, rank));
 	memcpy(own.index, m->sent, k * sizeof(*own.index));
 	memcpy(own.value, m->sent_value, k * sizeof(*own.value));
 }
 
+/* --- what goes back -------------------------------------------------------
+ */
+
+static void begin_returns(struct gf_sparse_message *m)
+{
+	struct gf_sparse_returns *r = m->returns;
+
+	if (!r)
+		return;
+	assert(r->nlists < most_returns(m));
+	r->end[r->nlists] = r->nlists ? r->end[r->nlists - 1] : 0;
+	r->nlists++;
+}
+
+/* Indices of one list are distinct. */
+static void give_back(struct gf_sparse_message *m, uint32_t index, float value)
+{
+	struct gf_sparse_returns *r = m->returns;
+	size_t *end;
+
+	if (!r) {
+		m->data[index] += value;
+		return;
+	}
+	end = &r->end[r->nlists - 1];
+	r->index[*end] = index;
+	r->value[*end] = value;
+	(*end)++;
+}
+
+/* --- sums of sets ---------------------------------------------------------
+ */
+
 /* The k largest of the merged set, `count` long, into kept; what is left goes
- * back to `data` if that is given. */
+ * back if that is wanted. */
 static void keep_largest(struct gf_sparse_message *m, size_t count,
-			 struct gf_sparse *kept, float *data)
+			 struct gf_sparse *kept, bool returns)
 {
 	size_t i, k = m->k;
 	struct gf_topk top = {
@@ -139,9 +206,12 @@ static void keep_largest(struct gf_sparse_message *m, size_t count,
 		m->merged_value[m->index[i]] = 0;
 	}
 	kept->count = k;
-	for (i = 0; data && i < count; i++)
+	if (!returns)
+		return;
+	begin_returns(m);
+	for (i = 0; i < count; i++)
 		if (m->merged_value[i] != 0)
-			data[m->merged[i]] += m->merged_value[i];
+			give_back(m, m->merged[i], m->merged_value[i]);
 }
 
 void gf_sparse_merge(void *message, void *to, const void *from, size_t count)
@@ -154,8 +224,7 @@ void gf_sparse_merge(void *message, void *to, const void *from, size_t count)
 	assert(count == 1);
 	(void)count;
 	gf_kernels()->merge_f32(&a, &b, &merged);
-	keep_largest(m, merged.count, &a,
-		     m->putback == GF_PUTBACK_CONSERVE ? m->data : NULL);
+	keep_largest(m, merged.count, &a, m->putback == GF_PUTBACK_CONSERVE);
 }
 
 /* The sum of all ranks' sets, in rank order, so that all get the same bits,
@@ -187,11 +256,12 @@ static void put_back(struct gf_sparse_message *m)
 {
 	size_t i, r = 0;
 
+	begin_returns(m);
 	for (i = 0; i < m->k; i++) {
 		while (r < m->nresult && m->index[r] < m->sent[i])
 			r++;
 		if (r == m->nresult || m->index[r] != m->sent[i])
-			m->data[m->sent[i]] += m->sent_value[i];
+			give_back(m, m->sent[i], m->sent_value[i]);
 	}
 }
 
@@ -203,7 +273,7 @@ void gf_sparse_conclude(struct gf_sparse_message *m)
 		return;
 	result = set_at(m, m->sets, 0);
 	if (gf_sparse_gathers(m))
-		keep_largest(m, add_up(m), &result, NULL);
+		keep_largest(m, add_up(m), &result, false);
 	memcpy(m->index, result.index, m->k * sizeof(*m->index));
 	memcpy(m->value, result.value, m->k * sizeof(*m->value));
 	m->nresult = m->k;
@@ -211,8 +281,7 @@ void gf_sparse_conclude(struct gf_sparse_message *m)
 		put_back(m);
 }
 
-/* How many sets are what all ranks have in common, `sets` holding them. */
-static size_t nsets(const struct gf_sparse_message *m)
+size_t gf_sparse_common(const struct gf_sparse_message *m)
 {
 	return m->method == GF_SELECT_TOPK ? (size_t)m->ranks : 1;
 }
@@ -221,7 +290,7 @@ size_t gf_sparse_bad(const struct gf_sparse_message *m)
 {
 	size_t least = m->count_elems, r, i;
 
-	for (r = 0; r < nsets(m); r++) {
+	for (r = 0; r < gf_sparse_common(m); r++) {
 		struct gf_sparse set = set_at(m, m->sets, r);
 
 		for (i = 0; i < set.count; i++)
@@ -236,7 +305,7 @@ void gf_sparse_expand(const struct gf_sparse_message *m, float *sum)
 	size_t r;
 
 	memset(sum, 0, m->count_elems * sizeof(*sum));
-	for (r = 0; r < nsets(m); r++) {
+	for (r = 0; r < gf_sparse_common(m); r++) {
 		struct gf_sparse set = set_at(m, m->sets, r);
 
 		gf_kernels()->scatter_add_f32(sum, set.value, set.index,

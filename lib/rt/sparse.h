@@ -20,7 +20,20 @@
  * A message's gradients are in `data`. gf_sparse_select adds the residual to
  * them and takes the k largest magnitudes out (zeros stay in their place): from
  * then on `data` is what the residual becomes, if the step is not skipped.
+ *
+ * Where gradients lie elsewhere (rt/sparse_device.h) they are selected there,
+ * gf_sparse_selected follows, and what would return to `data` is noted.
  */
+
+/* Lists, one behind the other, each of distinct indices: what is to be added to
+ * data elsewhere, list by list. */
+struct gf_sparse_returns {
+	uint32_t *index;
+	float *value;
+	size_t end[32]; /* per list: where it ends */
+	size_t nlists;
+};
+
 struct gf_sparse_message {
 	/* given */
 	enum gf_select method;
@@ -28,7 +41,10 @@ struct gf_sparse_message {
 	int ranks;
 	size_t count_elems;
 	float *data;           /* this step's gradients; borrowed */
-	const float *residual; /* borrowed */
+	const float *residual; /* borrowed; unused with `returns` */
+	/* Instead of data, which lies elsewhere; else NULL. Borrowed, with
+	 * gf_sparse_returns_room indices and values. */
+	struct gf_sparse_returns *returns;
 	void *sets;        /* ranks of them where all are gathered, else one;
 			    * borrowed, of gf_sparse_sets_bytes(most k) */
 	uint32_t *scratch; /* gf_sparse_scratch_elems; borrowed, messages on
@@ -56,6 +72,7 @@ bool gf_sparse_gathers(const struct gf_sparse_message *m);
 size_t gf_sparse_sets_bytes(const struct gf_sparse_message *m, size_t most_k);
 size_t gf_sparse_scratch_elems(const struct gf_sparse_message *m,
 			       size_t most_k);
+size_t gf_sparse_returns_room(const struct gf_sparse_message *m, size_t most_k);
 
 /* -EINVAL: more elements than an index can name. */
 int gf_sparse_init(struct gf_sparse_message *m, size_t most_k,
@@ -64,6 +81,10 @@ void gf_sparse_release(struct gf_sparse_message *m);
 
 /* Puts this rank's set where its place among `sets` is. */
 void gf_sparse_select(struct gf_sparse_message *m, size_t k, int rank);
+/* The place among `sets` of this rank's set. */
+size_t gf_sparse_own_place(const struct gf_sparse_message *m, int rank);
+/* Somebody else has put this rank's set there, k long. */
+void gf_sparse_selected(struct gf_sparse_message *m, size_t k, int rank);
 /* gf_merge_fn on sets; ctx is the message. With putback conserve what is
  * dropped returns to data, and so to this rank's residual. */
 void gf_sparse_merge(void *message, void *to, const void *from, size_t count);
@@ -73,6 +94,9 @@ void gf_sparse_conclude(struct gf_sparse_message *m);
 /* The first element whose value is not finite in what all ranks have in
  * common; count_elems: none. */
 size_t gf_sparse_bad(const struct gf_sparse_message *m);
+/* How many sets are what all ranks have in common: the first ones in
+ * `sets`. */
+size_t gf_sparse_common(const struct gf_sparse_message *m);
 /* sum, count_elems long, becomes the sum over ranks; zero in most places. */
 void gf_sparse_expand(const struct gf_sparse_message *m, float *sum);
 

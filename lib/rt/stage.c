@@ -17,7 +17,8 @@ struct gf_stage {
 	struct gf_stage_config k;
 	size_t *offsets;
 	size_t piece_elems;
-	float *host; /* where gradients go */
+	float *host;                 /* where gradients go */
+	struct gf_stage_taker taker; /* what takes them; none: copies */
 	struct gf_gpu_stream *down, *up;
 	/* per tensor: its kernels have ended, its copy has */
 	struct gf_gpu_event **made, **come;
@@ -123,19 +124,31 @@ static int copy(struct gf_stage *s, struct gf_gpu_stream *stream, float *to,
 	return rc;
 }
 
+void gf_stage_take(struct gf_stage *s, const struct gf_stage_taker *by)
+{
+	s->taker = by ? *by : (struct gf_stage_taker){NULL, NULL};
+}
+
+/* What is enqueued goes behind the gradient. */
+static int take(struct gf_stage *s, size_t tensor, struct gf_error *err)
+{
+	size_t first = s->offsets[tensor];
+
+	if (s->taker.take)
+		return s->taker.take(s->taker.ctx, s->down, tensor, err);
+	return copy(s, s->down, s->host + first, s->k.grads + first,
+		    s->offsets[tensor + 1] - first, GF_GPU_TO_HOST, err);
+}
+
 int gf_stage_down(struct gf_stage *s, size_t tensor, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;
-	size_t first = s->offsets[tensor];
 	int rc;
 
 	assert(s->asked < s->k.ntensors);
 	rc = ops->record(s->k.gpu, s->made[tensor], s->k.compute, err);
-	rc = rc ? rc
-		: ops->wait(s->k.gpu, s->down, s->made[tensor], err);
-	rc = rc ? rc
-		: copy(s, s->down, s->host + first, s->k.grads + first,
-		       s->offsets[tensor + 1] - first, GF_GPU_TO_HOST, err);
+	rc = rc ? rc : ops->wait(s->k.gpu, s->down, s->made[tensor], err);
+	rc = rc ? rc : take(s, tensor, err);
 	rc = rc ? rc : ops->record(s->k.gpu, s->come[tensor], s->down, err);
 	if (!rc)
 		s->order[s->asked++] = tensor;

@@ -23,6 +23,8 @@
  *	gf_stage_up(s, first, count, &err) ...	// these are updated
  *	gf_stage_join(s, &err);			// the compute stream waits
  *
+ * Who wants something else of a gradient than all of it takes it himself.
+ *
  * Down never waits on the host; arrived does, for gradients alone. An update
  * may write the host's parameters when all gradients of a later pass have
  * arrived: then nothing reads them any more. One thread.
@@ -44,6 +46,18 @@ int gf_stage_new(const struct gf_stage_config *config, struct gf_stage **s,
 		 struct gf_error *err);
 /* NULL is allowed. What is enqueued ends first. */
 void gf_stage_free(struct gf_stage *s);
+
+/* What comes to the host of gradients. */
+struct gf_stage_taker {
+	/* What this enqueues on `s` begins when the gradient is made. Those of
+	 * one pass come in the order of down. */
+	int (*take)(void *ctx, struct gf_gpu_stream *s, size_t tensor,
+		    struct gf_error *err);
+	void *ctx;
+};
+
+/* From the next pass on; NULL: copies, as from the beginning. */
+void gf_stage_take(struct gf_stage *s, const struct gf_stage_taker *by);
 
 /* The host memory that the following gradients go to. */
 void gf_stage_to(struct gf_stage *s, float *host_grads);

@@ -12,6 +12,7 @@
 #include "doc/profile.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
+#include "rt/stage.h"
 #include "train/method.h"
 
 /*
@@ -87,6 +88,9 @@ int gf_compute_send(struct gf_compute *c, struct gf_error *err);
 /* The device's; NULL on the host. */
 float *gf_compute_device_params(const struct gf_compute *c);
 float *gf_compute_device_grads(const struct gf_compute *c);
+/* Of a net on a device whose gradients do not stay: what comes to the host of
+ * them. */
+void gf_compute_take(struct gf_compute *c, const struct gf_stage_taker *by);
 /* What the updates of params tell; none if nobody wants to know. */
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c);
 

@@ -200,6 +200,13 @@ float *gf_compute_device_grads(const struct gf_compute *c)
 	return n->device ? gf_net_device_grads(n->device) : NULL;
 }
 
+void gf_compute_take(struct gf_compute *c, const struct gf_stage_taker *by)
+{
+	struct net *n = c->priv;
+
+	gf_net_device_take(n->device, by);
+}
+
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
 {
 	struct net *n = c->priv;

@@ -2,11 +2,13 @@
 /* What all selections share: pools, the engine, and its steps. */
 #include "train/exchange.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
 #include "rt/finite.h"
+#include "train/device_update.h"
 #include "train/team.h"
 
 static int open_pools(struct gf_exchange *x, struct gf_error *err)
@@ -24,7 +26,7 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 	x->scale = gf_xcalloc(x->env.depth, sizeof(*x->scale));
 	for (i = 0; i < x->env.depth && !rc; i++) {
 		rc = gf_pool_init(&x->pools[i], x->env.comm, counts, n, err);
-		if (!rc && x->env.gpu)
+		if (!rc && x->env.gpu && !x->env.device_grads)
 			rc = gf_pool_pin(&x->pools[i], x->env.gpu, err);
 		if (rc)
 			break;
@@ -34,6 +36,28 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 	}
 	free(counts);
 	return rc;
+}
+
+int gf_exchange_device_check(const struct gf_plan *plan,
+			     const struct gf_training *training,
+			     struct gf_error *err)
+{
+	const struct gf_exchange_ops *ops = gf_exchange_find(plan);
+	const struct gf_optim_config optim = {
+		.name = training->optimizer,
+	};
+
+	if (!ops || !ops->take)
+		return gf_error_set(err, -ENOTSUP,
+				    "selection \"%s\" is made on the host",
+				    gf_select_names[plan->selection.method]);
+	/* a step's residual is known when the step before has come */
+	if (plan->staleness > 1)
+		return gf_error_set(err, -ENOTSUP,
+				    "with staleness %d gradients are selected "
+				    "on the host",
+				    plan->staleness);
+	return gf_device_update_check(&optim, err);
 }
 
 int gf_exchange_open(struct gf_exchange *x, const struct gf_exchange_env *env,
@@ -111,6 +135,10 @@ int gf_exchange_wait(struct gf_exchange *x, size_t *slot, struct gf_error *err)
 {
 	int rc = gf_engine_wait(x->engine, err);
 
+	if (!rc && x->rc) {
+		*err = x->reason;
+		rc = x->rc;
+	}
 	*slot = gf_engine_last_slot(x->engine);
 	return rc;
 }

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
+#include "doc/training.h"
+#include "gpu/gpu.h"
 #include "rt/engine.h"
 #include "rt/pool.h"
 #include "train/state.h"
@@ -19,6 +21,11 @@
  * selection. An exchange owns a gradient pool per slot, the engine that moves
  * them, and what its selection remembers (residuals, histories, the chunks
  * chosen). One file each, one entry in exchange_registry.c.
+ *
+ * WHERE gradients lie: in the pools, or on a GPU (gf_exchange_device_check).
+ * There backward writes to the device's one array of them, `take` has what is
+ * wanted of each come to the host, and apply leaves the sums to an update that
+ * is the device's, too. Pools are not used then.
  *
  * It knows nothing of staleness: up to `depth` steps may be under way, each in
  * a slot; the method (train/method.h) decides which is applied when.
@@ -31,6 +38,9 @@ struct gf_exchange_env {
 	double momentum;            /* the optimiser's */
 	double timeout_s;
 	struct gf_gpu *gpu; /* that pools are pinned for; NULL: none */
+	/* Where gradients lie on it; NULL: they come to the pools. */
+	float *device_grads;
+	struct gf_gpu_stream *stream; /* that makes them */
 	bool scaled; /* sums are of gradients times `scale` over the ranks, and
 		      * come divided by it: means */
 };
@@ -51,6 +61,10 @@ struct gf_exchange {
 	double *scale; /* depth; set before the slot's step begins */
 	struct gf_engine *engine;
 	void *priv;
+	/* Of what was asked of a device: the first failure, which the next wait
+	 * returns. */
+	int rc;
+	struct gf_error reason;
 };
 
 struct gf_exchange_ops {
@@ -93,6 +107,13 @@ struct gf_exchange_ops {
 	void (*keep)(struct gf_exchange *x, size_t slot, size_t age,
 		     float *values);
 	void (*restore)(struct gf_exchange *x, size_t slot, size_t age);
+	/* (optional, all three) Gradients may lie on a GPU. Enqueues on `s`,
+	 * behind that tensor's gradient, what is wanted of it on the host; and
+	 * between steps: state to the host's copy, and back. */
+	int (*take)(struct gf_exchange *x, struct gf_gpu_stream *s,
+		    size_t tensor, struct gf_error *err);
+	int (*fetch)(struct gf_exchange *x, struct gf_error *err);
+	int (*send)(struct gf_exchange *x, struct gf_error *err);
 	void (*close)(struct gf_exchange *x); /* (optional) */
 };
 
@@ -101,13 +122,20 @@ extern const struct gf_exchange_ops *const gf_exchanges[]; /* NULL-ended */
 /* The exchange of a plan's selection. */
 const struct gf_exchange_ops *gf_exchange_find(const struct gf_plan *plan);
 
+/* May a GPU's gradients be selected, and the update be done, where they lie?
+ * -ENOTSUP says why they come to the host whole. */
+int gf_exchange_device_check(const struct gf_plan *plan,
+			     const struct gf_training *training,
+			     struct gf_error *err);
+
 /* Collective: returns after all ranks have agreed. */
 int gf_exchange_open(struct gf_exchange *x, const struct gf_exchange_env *env,
 		     struct gf_error *err);
 /* Accepts one whose open failed. */
 void gf_exchange_close(struct gf_exchange *x);
 
-/* Where backward writes. gf_engine_ready and _backward_end follow. */
+/* Where backward writes, unless gradients lie on a device. gf_engine_ready and
+ * _backward_end follow. */
 float *gf_exchange_begin(struct gf_exchange *x, size_t step);
 /* Begins the engine's step with the plan's messages. */
 void gf_exchange_begin_plan(struct gf_exchange *x, size_t slot);

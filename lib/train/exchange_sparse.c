@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/exchanges.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
 #include "rt/sparse.h"
+#include "rt/sparse_device.h"
 
 /*
  * topk and gtopk (Shi et al. 2019): of every message each rank sends the k
@@ -15,7 +17,9 @@
  * sum; gtopk merges them along a tree, keeping k at each node (rt/sparse.h).
  *
  * Until the step has ended and is found finite, the residual is as before it;
- * what it is to become is in the pool. Then the pool becomes the sum.
+ * what it is to become is in the pool. Then the pool becomes the sum. On a GPU
+ * (rt/sparse_device.h) its gradients stand for the pool, and that becomes so
+ * when the step is applied.
  */
 
 /* A piece of that exchange stays in cache. */
@@ -32,6 +36,10 @@ struct sparse {
 	float *residual;
 	uint32_t *scratch; /* of the thread that moves messages */
 	struct slot *slots;
+	struct gf_sparse_device *device; /* NULL: all on the host */
+	/* then, per tensor: which message it is in; per message: tensors of
+	 * this step whose gradients are not enqueued yet */
+	size_t *message_of, *missing;
 };
 
 static int check(const struct gf_plan *plan, struct gf_error *err)
@@ -63,9 +71,13 @@ static struct slot *slot_of(void *ctx, size_t slot)
 static void prepare(void *ctx, size_t slot, size_t message)
 {
 	struct gf_exchange *x = ctx;
+	const struct sparse *p = x->priv;
 	struct gf_sparse_message *m = &slot_of(x, slot)->messages[message];
 
-	gf_sparse_select(m, m->k, x->env.comm->rank);
+	if (p->device)
+		gf_sparse_selected(m, m->k, x->env.comm->rank);
+	else
+		gf_sparse_select(m, m->k, x->env.comm->rank);
 }
 
 /* The residual is what the pool holds, the pool is the sum over ranks. */
@@ -103,6 +115,8 @@ static void end(void *ctx, size_t slot)
 		s->bad.tensor = gf_pool_tensor_at(pool, at);
 		s->bad.element = at - pool->offsets[s->bad.tensor];
 	}
+	if (p->device)
+		return;
 	for (i = 0; i < x->env.plan->nmessages && !s->bad.found; i++)
 		commit(&s->messages[i],
 		       p->residual + (s->messages[i].data - pool->data));
@@ -141,7 +155,8 @@ static void init_message(struct gf_exchange *x, size_t slot, size_t i,
 }
 
 /* All messages' memory in one piece, which the transport likes. */
-static int open_slot(struct gf_exchange *x, size_t slot, struct gf_error *err)
+static int open_slot(struct gf_exchange *x, size_t slot, size_t *sets_bytes,
+		     struct gf_error *err)
 {
 	double density = greatest_density(&x->env.plan->selection);
 	struct sparse *p = x->priv;
@@ -171,6 +186,46 @@ static int open_slot(struct gf_exchange *x, size_t slot, struct gf_error *err)
 		at += gf_sparse_sets_bytes(
 			m, gf_sparse_k(density, m->count_elems));
 	}
+	*sets_bytes = bytes;
+	return rc;
+}
+
+/* One step at a time is under way there. */
+static int open_on_device(struct gf_exchange *x, size_t sets_bytes,
+			  struct gf_error *err)
+{
+	const struct gf_plan *plan = x->env.plan;
+	struct sparse *p = x->priv;
+	size_t *firsts = gf_xcalloc(plan->nmessages + 1, sizeof(*firsts));
+	size_t i, t;
+	int rc;
+
+	p->missing = gf_xcalloc(plan->nmessages + 1, sizeof(*p->missing));
+	p->message_of =
+		gf_xcalloc(x->pools[0].ntensors + 1, sizeof(*p->message_of));
+	for (i = 0; i < plan->nmessages; i++) {
+		const struct gf_message *m = &plan->messages[i];
+
+		firsts[i] = x->pools[0].offsets[m->first];
+		for (t = m->first; t <= m->last; t++)
+			p->message_of[t] = i;
+	}
+	rc = gf_sparse_device_new(
+		&(struct gf_sparse_device_config){
+			.gpu = x->env.gpu,
+			.compute = x->env.stream,
+			.grads = x->env.device_grads,
+			.count_elems = x->pools[0].count_elems,
+			.messages = p->slots[0].messages,
+			.firsts = firsts,
+			.nmessages = plan->nmessages,
+			.sets = p->slots[0].sets,
+			.sets_bytes = sets_bytes,
+			.density = greatest_density(&plan->selection),
+			.rank = x->env.comm->rank,
+		},
+		&p->device, err);
+	free(firsts);
 	return rc;
 }
 
@@ -199,7 +254,7 @@ static int open_sparse(struct gf_exchange *x, struct gf_engine_hooks *hooks,
 		       struct gf_error *err)
 {
 	struct sparse *p = gf_xcalloc(1, sizeof(*p));
-	size_t i;
+	size_t sets_bytes = 0, i;
 	int rc;
 
 	x->priv = p;
@@ -208,13 +263,16 @@ static int open_sparse(struct gf_exchange *x, struct gf_engine_hooks *hooks,
 	p->slots = gf_xcalloc(x->env.depth, sizeof(*p->slots));
 	rc = alloc(x, p, err);
 	for (i = 0; i < x->env.depth && !rc; i++)
-		rc = open_slot(x, i, err);
+		rc = open_slot(x, i, &sets_bytes, err);
+	if (!rc && x->env.device_grads)
+		rc = open_on_device(x, sets_bytes, err);
 	return rc;
 }
 
 static void begin(struct gf_exchange *x, size_t slot, size_t step)
 {
 	const struct gf_plan *plan = x->env.plan;
+	const struct sparse *p = x->priv;
 	struct slot *s = slot_of(x, slot);
 	/* a replay knows no epochs: it shows what comes after warm-up */
 	double density =
@@ -228,6 +286,9 @@ static void begin(struct gf_exchange *x, size_t slot, size_t step)
 		struct gf_sparse_message *m = &s->messages[i];
 		bool gathers = gf_sparse_gathers(m);
 
+		if (p->device)
+			p->missing[i] = plan->messages[i].last -
+					plan->messages[i].first + 1;
 		m->k = gf_sparse_k(density, m->count_elems);
 		s->list[i] = x->plan_work[slot][i];
 		s->list[i].sparse = gf_sparse_find(gathers ? "topk" : "gtopk");
@@ -248,8 +309,15 @@ static struct gf_exchange_bad inspect(struct gf_exchange *x, size_t slot)
 static void apply(struct gf_exchange *x, size_t slot, struct gf_update *u,
 		  double lr)
 {
-	gf_update_all(u, lr, x->pools[slot].data,
-		      1.0f / (float)x->env.plan->ranks);
+	const float *sums = x->pools[slot].data;
+	struct sparse *p = x->priv;
+
+	if (p->device) {
+		sums = x->env.device_grads;
+		if (!x->rc)
+			x->rc = gf_sparse_device_apply(p->device, &x->reason);
+	}
+	gf_update_all(u, lr, sums, 1.0f / (float)x->env.plan->ranks);
 }
 
 static void state(struct gf_exchange *x, struct gf_state *s)
@@ -262,6 +330,35 @@ static void state(struct gf_exchange *x, struct gf_state *s)
 		->rule = GF_STATE_SUM;
 }
 
+/* --- gradients on a GPU --------------------------------------------------- */
+
+/* A message is selected behind the last of its tensors. */
+static int take(struct gf_exchange *x, struct gf_gpu_stream *s, size_t tensor,
+		struct gf_error *err)
+{
+	struct sparse *p = x->priv;
+	size_t i = p->message_of[tensor];
+
+	assert(p->missing[i]);
+	if (--p->missing[i])
+		return 0;
+	return gf_sparse_device_take(p->device, i, s, err);
+}
+
+static int fetch(struct gf_exchange *x, struct gf_error *err)
+{
+	struct sparse *p = x->priv;
+
+	return gf_sparse_device_fetch(p->device, p->residual, err);
+}
+
+static int send_back(struct gf_exchange *x, struct gf_error *err)
+{
+	struct sparse *p = x->priv;
+
+	return gf_sparse_device_send(p->device, p->residual, err);
+}
+
 static void close_sparse(struct gf_exchange *x)
 {
 	struct sparse *p = x->priv;
@@ -269,6 +366,9 @@ static void close_sparse(struct gf_exchange *x)
 
 	if (!p)
 		return;
+	gf_sparse_device_free(p->device);
+	free(p->message_of);
+	free(p->missing);
 	for (i = 0; p->slots && i < x->env.depth; i++) {
 		struct slot *s = &p->slots[i];
 
@@ -293,6 +393,9 @@ const struct gf_exchange_ops gf_exchange_topk = {
 	.inspect = inspect,
 	.apply = apply,
 	.state = state,
+	.take = take,
+	.fetch = fetch,
+	.send = send_back,
 	.close = close_sparse,
 };
 
@@ -305,5 +408,8 @@ const struct gf_exchange_ops gf_exchange_gtopk = {
 	.inspect = inspect,
 	.apply = apply,
 	.state = state,
+	.take = take,
+	.fetch = fetch,
+	.send = send_back,
 	.close = close_sparse,
 };

@@ -74,6 +74,8 @@ static int host_open(struct gf_method *m, struct gf_error *err)
 		.timeout_s = env->timeout_s,
 		.gpu = env->gpu,
 		.scaled = env->scale.used,
+		.device_grads = env->selects_there ? env->device_grads : NULL,
+		.stream = env->stream,
 	};
 	struct gf_team team = {.comm = env->comm};
 	int rc;
@@ -90,6 +92,9 @@ static int host_open(struct gf_method *m, struct gf_error *err)
 		.watch = env->watch,
 	};
 	rc = gf_update_open(&m->updater, env->optim, err);
+	if (!rc && env->selects_there)
+		rc = gf_update_on(&m->updater, env->gpu, env->stream,
+				  env->device_params, err);
 	if (!rc)
 		rc = open_flight(m, err);
 	gf_method_late_open(m);
@@ -106,6 +111,14 @@ static float *host_begin(struct gf_method *m, size_t step)
 static void host_ready(struct gf_method *m, size_t tensor)
 {
 	gf_engine_ready(m->engine, tensor);
+}
+
+int gf_method_take(void *method, struct gf_gpu_stream *s, size_t tensor,
+		   struct gf_error *err)
+{
+	struct gf_method *m = method;
+
+	return m->exchange.ops->take(&m->exchange, s, tensor, err);
 }
 
 static void host_backward_end(struct gf_method *m)
@@ -275,12 +288,28 @@ static void keep(struct gf_method *m, size_t age)
 	m->flight_scale[age] = m->exchange.scale[slot_of(m, index)];
 }
 
+/* What the last update left on a GPU. */
+static int fetch(struct gf_method *m, struct gf_error *err)
+{
+	int rc;
+
+	if (!m->env.selects_there)
+		return 0;
+	if (m->exchange.rc) {
+		*err = m->exchange.reason;
+		return m->exchange.rc;
+	}
+	rc = gf_update_fetch(&m->updater, err);
+	return rc ? rc : m->exchange.ops->fetch(&m->exchange, err);
+}
+
 static int host_settle(struct gf_method *m, struct gf_error *err)
 {
 	size_t age;
 	int rc = gf_method_take_rest(m, err);
 
 	rc = rc ? rc : gf_method_await(m, m->begun, err);
+	rc = rc ? rc : fetch(m, err);
 	if (rc || !m->flight)
 		return rc;
 	m->nflight = m->begun - m->applied;
@@ -294,7 +323,12 @@ static int host_settle(struct gf_method *m, struct gf_error *err)
 static int host_restore(struct gf_method *m, struct gf_error *err)
 {
 	size_t n = pool_elems(m), age;
+	int rc;
 
+	if (m->env.selects_there) {
+		rc = gf_update_send(&m->updater, err);
+		return rc ? rc : m->exchange.ops->send(&m->exchange, err);
+	}
 	if (!m->flight)
 		return 0;
 	if (m->nflight >= depth(m))

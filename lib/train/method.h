@@ -62,7 +62,11 @@ struct gf_method_env {
 	 * NULL: on the host, from whose memory the gpu copies. */
 	const struct gf_nccl_ops *nccl;
 	struct gf_gpu_stream *stream;
-	/* then the device's, of all params; device_grads whole */
+	/* Gradients that go by the host are selected on the GPU, where the
+	 * update is, too (gf_exchange_device_check): what is made of them there
+	 * goes to gf_method_take. */
+	bool selects_there;
+	/* with either the device's, of all params; device_grads whole */
 	float *device_params, *device_grads;
 	double timeout_s;
 	bool skip_bad; /* a step with a bad gradient: skip it, else end */
@@ -150,6 +154,9 @@ const char *gf_method_name(const struct gf_plan *plan);
 
 /* Collective: returns after all ranks have agreed. */
 int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
+		   struct gf_error *err);
+/* Of a method that selects on a GPU, as struct gf_stage_taker wants it. */
+int gf_method_take(void *method, struct gf_gpu_stream *s, size_t tensor,
 		   struct gf_error *err);
 /* LATE, above; a method that is not late has nothing to do. */
 void gf_method_need(void *method, size_t tensor);

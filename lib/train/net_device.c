@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "rt/stage.h"
 #include "train/device_sum.h"
 
 /* A batch on its way: values, then labels, in one piece of memory. */
@@ -289,6 +288,12 @@ int gf_net_device_backward(struct gf_net_device *d,
 	return rc ? rc
 		  : d->k.gpu->ops->event_s(d->k.gpu, d->begun, d->ended,
 					   &d->forward_s, err);
+}
+
+void gf_net_device_take(struct gf_net_device *d,
+			const struct gf_stage_taker *by)
+{
+	gf_stage_take(d->stage, by);
 }
 
 double gf_net_device_forward_s(const struct gf_net_device *d)

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "gpu/gpu.h"
 #include "nn/net.h"
+#include "rt/stage.h"
 
 /*
  * The arrays of a net that computes on a GPU (nn/net.h, on_device), and how
@@ -61,6 +62,10 @@ int gf_net_device_backward(struct gf_net_device *d,
 			   struct gf_net *net, float *grads,
 			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			   struct gf_error *err);
+/* Somebody takes what he wants of gradients: not all of them come to the
+ * host's `grads` (rt/stage.h). */
+void gf_net_device_take(struct gf_net_device *d,
+			const struct gf_stage_taker *by);
 /* Seconds that the last forward took on the device; after its backward. */
 double gf_net_device_forward_s(const struct gf_net_device *d);
 

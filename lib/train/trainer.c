@@ -186,6 +186,7 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 	const struct gf_train_config *k = t->config;
 	struct gf_shape *shapes =
 		gf_xcalloc(k->model->nparams, sizeof(*shapes));
+	struct gf_stage_taker taker = {gf_method_take, &t->method};
 	struct gf_method_env env = {
 		.comm = k->comm,
 		.plan = k->plan,
@@ -199,6 +200,9 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		.gpu = k->gpu,
 		.nccl = k->nccl,
 		.stream = k->stream,
+		.selects_there =
+			k->gpu && !k->nccl &&
+			!gf_exchange_device_check(k->plan, &k->training, NULL),
 		.device_params = gf_compute_device_params(&t->compute),
 		.device_grads = gf_compute_device_grads(&t->compute),
 		.optim = &t->optim,
@@ -213,6 +217,8 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 	t->team = gf_method_team(&t->method);
 	if (!rc)
 		gf_method_state(&t->method, &t->state);
+	if (!rc && env.selects_there)
+		gf_compute_take(&t->compute, &taker);
 	free(shapes);
 	return rc;
 }

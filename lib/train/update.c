@@ -31,8 +31,37 @@ int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 	return rc;
 }
 
+int gf_update_on(struct gf_update *u, struct gf_gpu *gpu,
+		 struct gf_gpu_stream *stream, float *device_params,
+		 struct gf_error *err)
+{
+	u->device_params = device_params;
+	u->device = (struct gf_device_update){
+		.gpu = gpu, .stream = stream, .host = &u->optimizer};
+	return gf_device_update_open(&u->device, err);
+}
+
+int gf_update_fetch(struct gf_update *u, struct gf_error *err)
+{
+	const struct gf_device_update *d = &u->device;
+	int rc;
+
+	if (!d->gpu)
+		return 0;
+	rc = d->gpu->ops->copy(d->gpu, d->stream, u->params, u->device_params,
+			       u->optimizer.count_elems * sizeof(float),
+			       GF_GPU_TO_HOST, err);
+	return rc ? rc : gf_device_update_fetch(&u->device, err);
+}
+
+int gf_update_send(struct gf_update *u, struct gf_error *err)
+{
+	return u->device.gpu ? gf_device_update_send(&u->device, err) : 0;
+}
+
 void gf_update_close(struct gf_update *u)
 {
+	gf_device_update_close(&u->device);
 	gf_optimizer_release(&u->optimizer);
 }
 
@@ -54,7 +83,11 @@ void gf_update_state(struct gf_update *u, struct gf_state *s)
 void gf_update_all(struct gf_update *u, double lr, const float *grad,
 		   float scale)
 {
-	gf_optimizer_step(&u->optimizer, lr, scale, grad, u->params);
+	if (u->device.gpu)
+		gf_device_update_step(&u->device, lr, scale, NULL, grad,
+				      u->device_params);
+	else
+		gf_optimizer_step(&u->optimizer, lr, scale, grad, u->params);
 }
 
 void gf_update_some(struct gf_update *u, double lr, size_t first, size_t count,

@@ -9,6 +9,7 @@
 #include "doc/model.h"
 #include "doc/plan.h"
 #include "optim/optimizer.h"
+#include "train/device_update.h"
 #include "train/state.h"
 
 /*
@@ -24,12 +25,24 @@ struct gf_update {
 	const struct gf_plan *plan; /* for names; borrowed */
 	const struct gf_shape *shapes; /* of the tensors; borrowed */
 	struct gf_optim_watch watch;   /* of params */
+	/* Where gradients lie on a GPU: what gf_update_all enqueues instead;
+	 * params and the optimizer's state are copies, then. Else zeros. */
+	struct gf_device_update device;
+	float *device_params; /* borrowed */
 };
 
 /* What open takes: all but the optimizer is filled in. */
 int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 		   struct gf_error *err);
 void gf_update_close(struct gf_update *u);
+/* After it: the update is that stream's from now on. */
+int gf_update_on(struct gf_update *u, struct gf_gpu *gpu,
+		 struct gf_gpu_stream *stream, float *device_params,
+		 struct gf_error *err);
+/* Wait for the device, if there is one: params and state to the host's copies;
+ * state to the device. */
+int gf_update_fetch(struct gf_update *u, struct gf_error *err);
+int gf_update_send(struct gf_update *u, struct gf_error *err);
 void gf_update_state(struct gf_update *u, struct gf_state *s);
 
 /* Every element, as the optimiser does. */

@@ -236,6 +236,16 @@ size_t fake_world_syncs(struct fake_world *w)
 	return n;
 }
 
+uint64_t fake_world_to_host_bytes(struct fake_world *w)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&w->lock);
+	n = w->to_host_bytes;
+	pthread_mutex_unlock(&w->lock);
+	return n;
+}
+
 void fake_world_free(struct fake_world *w)
 {
 	pthread_mutex_lock(&w->lock);

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "comm/nccl.h"
 #include "gpu/gpu.h"
@@ -55,6 +56,8 @@ size_t fake_world_waiting(struct fake_world *w);
 size_t fake_world_pinned(struct fake_world *w);
 /* Times that a whole stream was waited for. */
 size_t fake_world_syncs(struct fake_world *w);
+/* Copied by the devices to the host. */
+uint64_t fake_world_to_host_bytes(struct fake_world *w);
 void fake_world_free(struct fake_world *w);
 
 struct gf_gpu *fake_gpu(struct fake_world *w, int rank);

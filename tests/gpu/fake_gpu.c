@@ -215,6 +215,7 @@ static int fake_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
 	(void)g;
 	(void)err;
 	pthread_mutex_lock(&s->world->lock);
+	s->world->to_host_bytes += kind == GF_GPU_TO_HOST ? size_bytes : 0;
 	op = fake_op(s, CALL);
 	op->call = call_copy;
 	op->a = to;
@@ -361,6 +362,79 @@ static void fake_nonfinite_f32(struct gf_gpu_stream *s, const float *x,
 			       uint32_t *flag, size_t n)
 {
 	fake_call(s, call_nonfinite, flag, x, n, 0);
+}
+
+/* --- top-k */
+
+static void run_topk(void *ctx)
+{
+	struct gf_gpu_topk *t = ctx;
+	const struct gf_topk top = {
+		.values = t->values,
+		.add = t->add,
+		.count = t->count,
+		.k = t->k,
+		.index = t->index,
+		.scratch = t->work,
+	};
+
+	gf_kernels_named("ref")->topk_f32(&top);
+	free(t);
+}
+
+static void fake_topk_f32(struct gf_gpu_stream *s, const struct gf_gpu_topk *t)
+{
+	fake_enqueue(s, run_topk, gf_xmemdup(t, sizeof(*t)));
+}
+
+static size_t fake_topk_work_bytes(size_t count)
+{
+	return 2 * count * sizeof(uint32_t);
+}
+
+struct move {
+	float *to, *from;
+	const uint32_t *index;
+	size_t n;
+};
+
+static void run_take(void *ctx)
+{
+	struct move *m = ctx;
+
+	gf_kernels_named("ref")->take_f32(m->to, m->from, m->index, m->n);
+	free(m);
+}
+
+static void fake_take_f32(struct gf_gpu_stream *s, float *to, float *from,
+			  const uint32_t *index, size_t n)
+{
+	struct move m = {to, from, index, n};
+
+	fake_enqueue(s, run_take, gf_xmemdup(&m, sizeof(m)));
+}
+
+/* Within one call indices are distinct: a device adds in any order. */
+static void run_scatter_add(void *ctx)
+{
+	struct move *m = ctx;
+	size_t i;
+
+	for (i = 1; i < m->n; i++)
+		if (m->index[i] <= m->index[i - 1])
+			abort();
+	gf_kernels_named("ref")->scatter_add_f32(m->to, m->from, m->index,
+						 m->n);
+	free(m);
+}
+
+static void fake_scatter_add_f32(struct gf_gpu_stream *s, float *to,
+				 const float *from, const uint32_t *index,
+				 size_t n)
+{
+	struct move m = {to, (float *)(uintptr_t)from, index, n};
+
+	fake_enqueue(s, run_scatter_add, gf_xmemdup(&m, sizeof(m)));
 }
 
 struct update {
@@ -511,4 +585,8 @@ const struct gf_gpu_kernels fake_gpu_kernels = {
 	.q8_encode = fake_q8_encode,
 	.q8_decode = fake_q8_decode,
 	.q8_decode_add = fake_q8_decode_add,
+	.topk_f32 = fake_topk_f32,
+	.topk_work_bytes = fake_topk_work_bytes,
+	.take_f32 = fake_take_f32,
+	.scatter_add_f32 = fake_scatter_add_f32,
 };

@@ -103,6 +103,7 @@ struct fake_world {
 	size_t nmemory, memory_capacity;
 	uint64_t ids;
 	size_t pinned, syncs;
+	uint64_t to_host_bytes;
 	const struct fake_costs *costs; /* NULL: the real clock */
 	char complaint[256];
 };

@@ -52,6 +52,7 @@ static void leave(struct gf_comm *comm, struct gf_train_config *config)
 }
 
 static size_t syncs; /* of the last run */
+static uint64_t to_host_bytes;
 
 static void train_with(struct train_run *run, unsigned seed, bool nccl,
 		       const struct fake_faults *faults)
@@ -68,6 +69,7 @@ static void train_with(struct train_run *run, unsigned seed, bool nccl,
 	       fake_world_comms(world));
 	EXPECT(!fake_world_complaint(world), "%s", fake_world_complaint(world));
 	syncs = fake_world_syncs(world);
+	to_host_bytes = fake_world_to_host_bytes(world);
 	fake_world_free(world);
 	run->enter = NULL;
 	run->leave = NULL;
@@ -108,7 +110,33 @@ static const struct {
 		       .decay = 1}},
 	{"topk", MLP, 2, "sgd",
 	 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+	{"topk-nesterov", NORMED, 3, "nesterov",
+	 .selection = {.method = GF_SELECT_TOPK,
+		       .density = .02,
+		       .warmup_densities = (double[]){.5, .1},
+		       .nwarmup = 2}},
 	{"gtopk", MLP, 4, "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK, .density = .05}},
+	{"gtopk-alone", MLP, 1, "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK, .density = .05}},
+	/* merged at inner nodes of the tree, and where partners are missing */
+	{"gtopk-conserve", MLP, 6, "nesterov",
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .putback = GF_PUTBACK_CONSERVE,
+		       .density = .1}},
+	{"gtopk-naive", NORMED, 3, "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .putback = GF_PUTBACK_NAIVE,
+		       .density = .1}},
+	{"topk-accumulate", MLP, 2, "sgd", 2,
+	 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+	/* norms are added up there as here, on this device */
+	{"gtopk-clipped", MLP, 2, "sgd", .clip_norm = .05,
+	 .selection = {.method = GF_SELECT_GTOPK, .density = .05}},
+	{"topk-lars", NORMED, 2, "lars",
+	 .selection = {.method = GF_SELECT_TOPK, .density = .1}},
+	/* gradients come to the host whole */
+	{"gtopk-stale", MLP, 2, "sgd", .staleness = 2,
 	 .selection = {.method = GF_SELECT_GTOPK, .density = .05}},
 };
 
@@ -170,20 +198,69 @@ static void test_same_bits(void)
 	}
 }
 
+static const struct gf_selection divergent[] = {
+	{.method = GF_SELECT_DENSE},
+	{.method = GF_SELECT_TOPK, .density = .05},
+	{.method = GF_SELECT_GTOPK, .density = .2},
+};
+
 /* Ends alike everywhere, in the words of a run on the host. */
 static void test_divergence(void)
 {
-	struct train_run run = train_defaults(MLP, 3, 4);
-	struct gf_error host;
+	size_t i;
 
-	run.config.training.rate = 1e9;
-	run.config.training.warmup_epochs = 0;
-	train(&run);
-	host = run.err;
-	EXPECT(run.rc == 1, "got %d", run.rc);
-	train_on_devices(&run, 3, false);
-	EXPECT(run.rc == 1, "got %d", run.rc);
-	EXPECT_TEXT(run.err.text, host.text);
+	for (i = 0; i < GF_ARRAY_LENGTH(divergent); i++) {
+		struct train_run run = train_defaults(MLP, 3, 4);
+		struct gf_error host;
+
+		run.selection = divergent[i];
+		run.config.training.rate = 1e9;
+		run.config.training.warmup_epochs = 0;
+		train(&run);
+		host = run.err;
+		EXPECT(run.rc == 1, "got %d", run.rc);
+		train_on_devices(&run, 3, false);
+		EXPECT(run.rc == 1, "got %d", run.rc);
+		EXPECT_TEXT(run.err.text, host.text);
+	}
+}
+
+/* What is selected there alone comes to the host, step after step: k indices
+ * and values for a message, and the loss. */
+static void test_traffic(void)
+{
+	/* in 5 steps; fc1: 54 and 9, fc2: 36 and 4 */
+	static const struct {
+		struct gf_selection selection;
+		size_t least, most;
+	} traffic[] = {
+		{{.method = GF_SELECT_DENSE}, 5 * 103 * 4, SIZE_MAX},
+		{{.method = GF_SELECT_TOPK, .density = .001},
+		 5 * 8,
+		 5 * 4 * 8 + 5 * 64},
+		{{.method = GF_SELECT_GTOPK, .density = .001},
+		 5 * 8,
+		 5 * 4 * 8 + 5 * 64},
+	};
+	uint64_t few;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(traffic); i++) {
+		struct train_run run = train_defaults(MLP, 1, 6);
+
+		run.selection = traffic[i].selection;
+		run.config.steps = 2;
+		train_on_devices(&run, 1, false);
+		few = to_host_bytes;
+		run.config.steps = 7;
+		train_on_devices(&run, 2, false);
+		EXPECT(run.rc == 0 && run.last_step == 7, "%s", run.err.text);
+		EXPECT(to_host_bytes - few >= traffic[i].least &&
+			       to_host_bytes - few <= traffic[i].most,
+		       "selection %d: want %zu to %zu bytes, got %zu",
+		       (int)traffic[i].selection.method, traffic[i].least,
+		       traffic[i].most, (size_t)(to_host_bytes - few));
+	}
 }
 
 /* --- NCCL ------------------------------------------------------------------
@@ -405,6 +482,7 @@ int main(void)
 	}
 	test_same_bits();
 	test_divergence();
+	test_traffic();
 	test_nccl();
 	test_nccl_divergence();
 	test_nccl_refusals();

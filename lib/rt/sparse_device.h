@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_RT_SPARSE_DEVICE_H
+#define GF_RT_SPARSE_DEVICE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "gpu/gpu.h"
+#include "rt/sparse.h"
+
+/*
+ * The half of a top-k selection (rt/sparse.h) that is done where gradients lie
+ * on a GPU: the residual is kept and added there, the k largest are taken out
+ * there, and sums come to be there. Between the two, sets of k alone are on the
+ * host, where ranks exchange them. All bits are those of a selection on the
+ * host.
+ *
+ *	gf_sparse_device_take(d, i, s, &err)	// its gradients are made
+ *	gf_sparse_selected(...)		// what is on s has ended
+ *	... sets are exchanged; gf_sparse_conclude ...
+ *	gf_sparse_device_apply(d, &err)		// grads hold sums
+ *
+ * A step that is not applied leaves the residual as it was. One thread, but for
+ * the messages, which another one has between take's end and apply.
+ */
+struct gf_sparse_device;
+
+struct gf_sparse_device_config {
+	struct gf_gpu *gpu; /* all borrowed */
+	struct gf_gpu_stream *compute;
+	float *grads; /* the device's, of all messages */
+	size_t count_elems;
+	/* With `returns`, whose memory is this one's then; sets all within
+	 * [sets, sets + sets_bytes), which gets pinned. */
+	struct gf_sparse_message *messages;
+	const size_t *firsts; /* where each begins in grads; copied */
+	size_t nmessages;
+	void *sets;
+	size_t sets_bytes;
+	double density; /* the greatest */
+	int rank;
+};
+
+int gf_sparse_device_new(const struct gf_sparse_device_config *config,
+			 struct gf_sparse_device **d, struct gf_error *err);
+/* NULL is allowed. What is enqueued ends first. */
+void gf_sparse_device_free(struct gf_sparse_device *d);
+
+/* Enqueues the selection of message i's k largest, and their way to their place
+ * among the message's sets. */
+int gf_sparse_device_take(struct gf_sparse_device *d, size_t i,
+			  struct gf_gpu_stream *s, struct gf_error *err);
+/* Enqueues on the compute stream: the residual becomes what was not sent, with
+ * what returned; grads become the sum over ranks, zero in most places. */
+int gf_sparse_device_apply(struct gf_sparse_device *d, struct gf_error *err);
+
+/* Wait for the device: its residual, count_elems, to the host and back. */
+int gf_sparse_device_fetch(struct gf_sparse_device *d, float *residual,
+			   struct gf_error *err);
+int gf_sparse_device_send(struct gf_sparse_device *d, const float *residual,
+			  struct gf_error *err);
+
+#endif
