@@ -42,6 +42,34 @@ static void share_bound(struct gf_compared *rows, size_t n)
 			rows[i].lower_bound_s = bound;
 }
 
+/* One policy's row; 1: it is left out, with a note. */
+static int make_row(const struct gf_task *t, const struct gf_policy *policy,
+		    struct gf_compared *row, struct gf_text *notes,
+		    struct gf_error *err)
+{
+	struct gf_plan p;
+	int rc = gf_task_plan(t, policy, &p, err);
+
+	if (rc == -EINVAL && !policy->automatic) {
+		gf_text_addf(notes, "%s is left out: %s\n", policy->name,
+			     err->text);
+		return 1;
+	}
+	if (rc < 0)
+		return rc;
+	*row = (struct gf_compared){
+		.policy = policy,
+		.lanes = p.lanes,
+		.nmessages = p.nmessages,
+		.iteration_s = p.predicted->iteration_s,
+		.compute_s = p.predicted->compute_s,
+		.exposed_comm_s = p.predicted->exposed_comm_s,
+		.lower_bound_s = p.predicted->lower_bound_s,
+	};
+	gf_plan_release(&p);
+	return 0;
+}
+
 int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 		       size_t *nrows, struct gf_text *notes,
 		       struct gf_error *err)
@@ -67,28 +95,12 @@ int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 		;
 	made = gf_xcalloc(i, sizeof(*made));
 	for (i = 0; gf_policies[i]; i++) {
-		struct gf_plan p;
-
-		rc = gf_task_plan(&t, gf_policies[i], &p, err);
-		if (rc == -EINVAL && !gf_policies[i]->automatic) {
-			gf_text_addf(notes, "%s is left out: %s\n",
-				     gf_policies[i]->name, err->text);
-			continue;
-		}
+		rc = make_row(&t, gf_policies[i], &made[n], notes, err);
 		if (rc < 0) {
 			free(made);
 			return rc;
 		}
-		made[n++] = (struct gf_compared){
-			.policy = gf_policies[i],
-			.lanes = p.lanes,
-			.nmessages = p.nmessages,
-			.iteration_s = p.predicted->iteration_s,
-			.compute_s = p.predicted->compute_s,
-			.exposed_comm_s = p.predicted->exposed_comm_s,
-			.lower_bound_s = p.predicted->lower_bound_s,
-		};
-		gf_plan_release(&p);
+		n += rc == 0;
 	}
 	share_bound(made, n);
 	sort(made, n);
