@@ -158,20 +158,17 @@ static void take_durations(struct gf_step_times *t,
 	t->end_s = t->exchanged_s + d->update_s;
 }
 
-int gf_train_step(struct gf_stepper *s, size_t step, double lr,
-		  struct gf_step_outcome *out, struct gf_error *err)
+/* From the batch to the last gradient. */
+static int compute(const struct gf_stepper *s, size_t step,
+		   struct gf_step_times *t, struct gf_step_outcome *out,
+		   struct gf_error *err)
 {
-	struct gf_step_times *t = gf_timeline_next(s->timeline, step);
 	struct gf_method *m = s->method;
 	struct gf_compute *c = s->compute;
 	struct gradients g = {.stepper = s, .times = t};
-	double handled_s;
 	double begun_s;
 	int rc;
 
-	memset(out, 0, sizeof(*out));
-	c->ops->load(c, step, 0);
-	t->start_s = gf_clock_s();
 	c->on_need = m->late.pending ? gf_method_need : NULL;
 	c->need_ctx = m;
 	m->late.waited_s = m->late.handling_s = 0;
@@ -190,11 +187,19 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	if (rc)
 		return rc;
 	t->backward_s = gf_clock_s();
-	handled_s = gf_method_handling_s(m);
 	if (c->ops->forward_s)
 		t->forward_s = begun_s + c->ops->forward_s(c);
+	return 0;
+}
+
+static int exchange(const struct gf_stepper *s, size_t step,
+		    struct gf_step_times *t, struct gf_error *err)
+{
+	struct gf_method *m = s->method;
+	double handled_s = gf_method_handling_s(m);
+	int rc;
+
 	gf_method_backward_end(m);
-	out->loss_scale = m->scale.used ? m->scale.now : 0;
 	rc = gf_method_exchange(m, step, err);
 	if (rc)
 		return rc;
@@ -205,7 +210,27 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	t->applied_start_s = applied_start_s(s);
 	memcpy(t->messages, gf_method_times(m),
 	       s->timeline->nmessages * sizeof(*t->messages));
-	rc = c->ops->update(c, m, step, lr, err);
+	return 0;
+}
+
+int gf_train_step(struct gf_stepper *s, size_t step, double lr,
+		  struct gf_step_outcome *out, struct gf_error *err)
+{
+	struct gf_step_times *t = gf_timeline_next(s->timeline, step);
+	struct gf_method *m = s->method;
+	struct gf_compute *c = s->compute;
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	c->ops->load(c, step, 0);
+	t->start_s = gf_clock_s();
+	rc = compute(s, step, t, out, err);
+	if (rc)
+		return rc;
+	/* that the gradients went with: the exchange may change it */
+	out->loss_scale = m->scale.used ? m->scale.now : 0;
+	rc = exchange(s, step, t, err);
+	rc = rc ? rc : c->ops->update(c, m, step, lr, err);
 	rc = rc ? rc : take_result(s, out, err);
 	if (rc)
 		return rc;
