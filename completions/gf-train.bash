@@ -27,7 +27,7 @@ _gf_train() {
 		--loss-scale
 		--list --print-training --seed --checkpoint --checkpoint-every
 		--resume --reshard --bad-gradients --check-replicas --log --trace --target --timeout
-		--threads --device --precision --transport --replay --output --quiet --verbose
+		--threads --device --precision --transport --cuda-graph --replay --output --quiet --verbose
 		--help
 		--usage --version' -- "$cur")
 }

@@ -69,6 +69,8 @@ struct gf_net_config {
 	struct gf_gpu_stream *stream;
 	double timeout_s; /* for the gpu to end a pass */
 	bool stays; /* on the device: gradients, and the update of params */
+	const bool *cut; /* on the device: of a captured pass, per tensor
+			  * (train/net_device.h); NULL: none is */
 	size_t batch, accumulate; /* micro-batches of `batch` in a step */
 	int ranks, rank; /* a rank behind the last serves: it computes nothing,
 			  * and its gradients, which nobody adds, are ready */

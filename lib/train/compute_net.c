@@ -14,6 +14,7 @@ struct net {
 	struct gf_net *net;
 	struct gf_loader *loader;
 	const struct gf_batch *batch; /* the loader's, of this step */
+	size_t part;                  /* its micro-batch that is computed */
 	float *values;                /* for tests */
 	int32_t *labels;
 	struct gf_net_device *device; /* NULL: the host */
@@ -31,6 +32,7 @@ static void load(struct gf_compute *c, size_t step, size_t part)
 
 	if (serves(&n->config))
 		return;
+	n->part = part;
 	n->batch = gf_loader_take(n->loader, step, part);
 	gf_net_set_samples(n->net, n->config.seed, n->batch->first_sample);
 }
@@ -40,27 +42,28 @@ static int compute(struct net *n, const float *values, const int32_t *labels,
 		   size_t batch, bool training, struct gf_error *err)
 {
 	const struct gf_net_config *k = &n->config;
-	struct gf_net_device_batch on = {
-		.values = values,
-		.labels = labels,
-		.nvalues = batch * gf_shape_elems(&k->data->shape),
-		.nlabels = batch * k->data->positions,
+	struct gf_net_device_pass pass = {
+		.backend = k->backend,
+		.net = n->net,
+		.on = {
+			.values = values,
+			.labels = labels,
+			.nvalues = batch * gf_shape_elems(&k->data->shape),
+			.nlabels = batch * k->data->positions,
+		},
+		.batch = batch,
+		.training = training,
+		.part = n->part,
 	};
-	const float *params = k->params;
-	int rc = 0;
+	int rc;
 
 	if (n->device) {
-		params = gf_net_device_params(n->device);
-		rc = gf_net_device_input(n->device, &on, err);
-		rc = rc ? rc : gf_net_device_forward(n->device, false, err);
+		rc = gf_net_device_input(n->device, &pass.on, err);
+		return rc ? rc : gf_net_device_forward(n->device, &pass, err);
 	}
-	rc = rc ? rc
-		: k->backend->forward(n->net, params, on.values, batch,
-				      training, err);
-	rc = rc ? rc : k->backend->loss(n->net, on.labels, err);
-	if (!rc && n->device)
-		rc = gf_net_device_forward(n->device, true, err);
-	return rc;
+	rc = k->backend->forward(n->net, k->params, values, batch, training,
+				 err);
+	return rc ? rc : k->backend->loss(n->net, labels, err);
 }
 
 static int forward(struct gf_compute *c, struct gf_error *err)
@@ -103,8 +106,8 @@ static int backward(struct gf_compute *c, float *grads,
 	if (serves(k))
 		return 0;
 	if (n->device)
-		return gf_net_device_backward(n->device, k->backend, n->net,
-					      grads, on_grad, ctx, err);
+		return gf_net_device_backward(n->device, grads, on_grad, ctx,
+					      err);
 	return k->backend->backward(n->net, k->params, grads, on_grad, ctx,
 				    err);
 }
@@ -116,8 +119,8 @@ static int backward_early(struct gf_compute *c, size_t part,
 
 	if (serves(&n->config))
 		return 0;
-	return gf_net_device_early(n->device, n->config.backend, n->net, part,
-				   err);
+	(void)part; /* the one that was loaded */
+	return gf_net_device_early(n->device, err);
 }
 
 static double forward_s(const struct gf_compute *c)
@@ -338,6 +341,7 @@ static int open_device(struct net *n, struct gf_error *err)
 			.timeout_s = k->timeout_s,
 			.stays = k->stays,
 			.accumulate = k->accumulate,
+			.cut = k->cut,
 		},
 		&n->device, err);
 

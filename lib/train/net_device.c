@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "train/device_graphs.h"
 #include "train/device_sum.h"
 
 /* A batch on its way: values, then labels, in one piece of memory. */
@@ -19,6 +20,8 @@ struct gf_net_device {
 	void *params, *grads;
 	bool pinned;
 	struct gf_device_sum sum;
+	struct gf_device_graphs *graphs; /* NULL: none */
+	struct gf_net_device_pass pass;  /* the one under way */
 	struct gf_stage *stage; /* NULL: gradients stay */
 	struct gf_gpu_stream *input;
 	struct buffer buffers[2];
@@ -30,6 +33,24 @@ struct gf_net_device {
 	int rc;
 	struct gf_error reason;
 };
+
+/* What makes passes differ to a graph: where the batch lies, and what is done
+ * with the gradient. */
+enum role { FIRST, MIDDLE, LAST, ROLES };
+
+static enum role role_of(const struct gf_net_device *d)
+{
+	if (d->pass.part + 1 >= d->k.accumulate)
+		return LAST;
+	return d->pass.part ? MIDDLE : FIRST;
+}
+
+/* Forward, or backward. */
+static size_t key_of(const struct gf_net_device *d, bool backward)
+{
+	return ((d->nbatches % 2) * ROLES + role_of(d)) * 2 + backward;
+}
+#define KEYS ((size_t)(2 * ROLES * 2))
 
 /* --- making --------------------------------------------------------------- */
 
@@ -93,6 +114,16 @@ static int make(struct gf_net_device *d, struct gf_error *err)
 	rc = rc ? rc : ops->event_new(d->k.gpu, true, &d->ended, err);
 	for (i = 0; i < 2 && !rc; i++)
 		rc = make_buffer(d, &d->buffers[i], err);
+	if (!rc && d->k.cut)
+		rc = gf_device_graphs_new(
+			&(struct gf_device_graphs_config){
+				.gpu = d->k.gpu,
+				.stream = d->k.stream,
+				.keys = KEYS,
+				.ntensors = d->nparams,
+				.cut = d->k.cut,
+			},
+			&d->graphs, err);
 	if (rc || d->k.stays)
 		return rc;
 	return gf_stage_new(
@@ -149,6 +180,7 @@ void gf_net_device_free(struct gf_net_device *d)
 	if (d->input)
 		(void)ops->stream_sync(d->k.gpu, d->input, &ignored);
 	(void)ops->stream_sync(d->k.gpu, d->k.stream, &ignored);
+	gf_device_graphs_free(d->graphs);
 	for (i = 0; i < 2; i++)
 		free_buffer(d, &d->buffers[i]);
 	ops->event_free(d->k.gpu, d->begun);
@@ -211,72 +243,129 @@ float *gf_net_device_grads(const struct gf_net_device *d)
 	return d->grads;
 }
 
-int gf_net_device_forward(struct gf_net_device *d, bool ends,
-			  struct gf_error *err)
+static int run_forward(void *ctx, void (*made)(void *made_ctx, size_t tensor),
+		       void *made_ctx, struct gf_error *err)
 {
-	return d->k.gpu->ops->record(d->k.gpu, ends ? d->ended : d->begun,
-				     d->k.stream, err);
+	struct gf_net_device *d = ctx;
+	const struct gf_net_device_pass *p = &d->pass;
+	int rc = p->backend->forward(p->net, d->params, p->on.values, p->batch,
+				     p->training, err);
+
+	(void)made;
+	(void)made_ctx;
+	return rc ? rc : p->backend->loss(p->net, p->on.labels, err);
 }
 
-struct pass {
+int gf_net_device_forward(struct gf_net_device *d,
+			  const struct gf_net_device_pass *pass,
+			  struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = d->k.gpu->ops;
+	const struct gf_device_pass run = {.run = run_forward, .ctx = d};
+	int rc;
+
+	d->pass = *pass;
+	rc = ops->record(d->k.gpu, d->begun, d->k.stream, err);
+	/* tests pass now and then, with batches of any size */
+	rc = rc ? rc
+		: gf_device_graphs_run(pass->training ? d->graphs : NULL,
+				       key_of(d, false), &run, err);
+	return rc ? rc : ops->record(d->k.gpu, d->ended, d->k.stream, err);
+}
+
+/* The backend's callback: kernels that make a gradient are enqueued. */
+struct backward {
 	struct gf_net_device *d;
+	/* around each gradient of what is in the pass itself */
+	void (*made)(void *made_ctx, size_t tensor);
+	void *made_ctx;
+	/* outside */
 	void (*on_grad)(void *ctx, size_t tensor);
 	void *ctx;
 	int rc;
 	struct gf_error *err;
 };
 
-/* nn's callback: the gradient's kernels are enqueued, earlier ones may have
- * come to the host meanwhile. */
-static void on_enqueued(void *ctx, size_t tensor)
+static void take_up(void *ctx, size_t tensor)
 {
-	struct pass *p = ctx;
-	size_t come;
+	struct backward *b = ctx;
 
-	gf_device_sum_take_up(&p->d->sum, tensor);
-	if (!p->d->stage) {
-		p->on_grad(p->ctx, tensor);
-		return;
-	}
-	if (p->rc < 0)
-		return;
-	p->rc = gf_stage_down(p->d->stage, tensor, p->err);
-	while (!p->rc) {
-		p->rc = gf_stage_look(p->d->stage, &come, p->err);
-		if (p->rc != 1)
-			break;
-		p->on_grad(p->ctx, come);
-		p->rc = 0;
-	}
+	gf_device_sum_take_up(&b->d->sum, tensor);
+	b->made(b->made_ctx, tensor);
 }
 
-int gf_net_device_early(struct gf_net_device *d,
-			const struct gf_backend *backend, struct gf_net *net,
-			size_t part, struct gf_error *err)
+static int run_backward(void *ctx, void (*made)(void *made_ctx, size_t tensor),
+			void *made_ctx, struct gf_error *err)
 {
-	int rc = backend->backward(net, d->params,
-				   gf_device_sum_to(&d->sum, part), NULL, NULL,
-				   err);
+	struct backward *b = ctx;
+	const struct gf_net_device_pass *p = &b->d->pass;
 
+	b->made = made;
+	b->made_ctx = made_ctx;
+	return p->backend->backward(p->net, b->d->params, b->d->grads, take_up,
+				    b, err);
+}
+
+static int run_early(void *ctx, void (*made)(void *made_ctx, size_t tensor),
+		     void *made_ctx, struct gf_error *err)
+{
+	struct gf_net_device *d = ctx;
+	const struct gf_net_device_pass *p = &d->pass;
+	int rc = p->backend->backward(p->net, d->params,
+				      gf_device_sum_to(&d->sum, p->part), NULL,
+				      NULL, err);
+
+	(void)made;
+	(void)made_ctx;
 	if (!rc)
-		gf_device_sum_keep(&d->sum, part);
+		gf_device_sum_keep(&d->sum, p->part);
 	return rc;
 }
 
-int gf_net_device_backward(struct gf_net_device *d,
-			   const struct gf_backend *backend, struct gf_net *net,
-			   float *grads,
+int gf_net_device_early(struct gf_net_device *d, struct gf_error *err)
+{
+	const struct gf_device_pass run = {.run = run_early, .ctx = d};
+
+	return gf_device_graphs_run(d->graphs, key_of(d, true), &run, err);
+}
+
+/* A gradient that goes by the host is on its way; earlier ones may have come
+ * meanwhile. */
+static void send(void *ctx, size_t tensor)
+{
+	struct backward *b = ctx;
+	size_t come;
+
+	if (!b->d->stage) {
+		b->on_grad(b->ctx, tensor);
+		return;
+	}
+	if (b->rc < 0)
+		return;
+	b->rc = gf_stage_down(b->d->stage, tensor, b->err);
+	while (!b->rc) {
+		b->rc = gf_stage_look(b->d->stage, &come, b->err);
+		if (b->rc != 1)
+			break;
+		b->on_grad(b->ctx, come);
+		b->rc = 0;
+	}
+}
+
+int gf_net_device_backward(struct gf_net_device *d, float *grads,
 			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			   struct gf_error *err)
 {
-	struct pass p = {d, on_grad, ctx, 0, err};
+	struct backward b = {
+		.d = d, .on_grad = on_grad, .ctx = ctx, .err = err};
+	const struct gf_device_pass run = {run_backward, send, &b};
 	size_t tensor;
 	int rc;
 
 	if (d->stage)
 		gf_stage_to(d->stage, grads);
-	rc = backend->backward(net, d->params, d->grads, on_enqueued, &p, err);
-	rc = rc ? rc : p.rc;
+	rc = gf_device_graphs_run(d->graphs, key_of(d, true), &run, err);
+	rc = rc ? rc : b.rc;
 	if (rc || !d->stage)
 		return rc;
 	rc = gf_stage_flush(d->stage, err);

@@ -28,6 +28,9 @@ struct gf_net_device_config {
 	double timeout_s;
 	bool stays; /* gradients do not go by the host */
 	size_t accumulate; /* micro-batches whose mean gradient goes */
+	/* Passes are captured and cut behind these tensors' gradients
+	 * (train/device_graphs.h); NULL: enqueued anew each time. */
+	const bool *cut;
 };
 
 int gf_net_device_new(const struct gf_net_device_config *config,
@@ -48,18 +51,23 @@ int gf_net_device_input(struct gf_net_device *d,
 
 float *gf_net_device_params(const struct gf_net_device *d);
 float *gf_net_device_grads(const struct gf_net_device *d);
-/* Around forward with its loss: for the time it takes. */
-int gf_net_device_forward(struct gf_net_device *d, bool ends,
+/* The backend's forward, and the loss, of the batch that was input last. */
+struct gf_net_device_pass {
+	const struct gf_backend *backend;
+	struct gf_net *net;
+	struct gf_net_device_batch on; /* as input gave it back */
+	size_t batch;                  /* samples */
+	bool training;                 /* a backward follows, of */
+	size_t part;                   /* this micro-batch */
+};
+int gf_net_device_forward(struct gf_net_device *d,
+			  const struct gf_net_device_pass *pass,
 			  struct gf_error *err);
-/* The backend's backward of a micro-batch before the last. */
-int gf_net_device_early(struct gf_net_device *d,
-			const struct gf_backend *backend, struct gf_net *net,
-			size_t part, struct gf_error *err);
+/* Backward of a pass whose micro-batch is not the last. */
+int gf_net_device_early(struct gf_net_device *d, struct gf_error *err);
 /* Of the last, and on_grad when the mean of all is in the host's `grads`; or,
  * if gradients stay, is enqueued. */
-int gf_net_device_backward(struct gf_net_device *d,
-			   const struct gf_backend *backend,
-			   struct gf_net *net, float *grads,
+int gf_net_device_backward(struct gf_net_device *d, float *grads,
 			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			   struct gf_error *err);
 /* Somebody takes what he wants of gradients: not all of them come to the

@@ -114,6 +114,8 @@ const struct gf_setting gf_train_settings[] = {
 	{"transport", "NAME", 5, GF_SETTING_CHOICE, AT(transport),
 	 "how gradients of GPUs go: nccl, mpi (by the host), or auto (auto)",
 	 .names = gf_train_transports},
+	{"cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(cuda_graph),
+	 "capture a GPU's passes into graphs, and launch these"},
 	{"replay", NULL, 5, GF_SETTING_FLAG, AT(replay),
 	 "sleep while the plan's model would compute; communicate for real"},
 };
@@ -174,6 +176,10 @@ int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err)
 		return gf_error_set(err, -EINVAL,
 				    "--replay: computes nothing, so there is "
 				    "no --model, --checkpoint or --log");
+	if (o->replay && o->cuda_graph)
+		return gf_error_set(err, -EINVAL,
+				    "--replay: computes nothing, so there is "
+				    "no --cuda-graph");
 	if (o->resume && !o->checkpoint)
 		return gf_error_set(err, -EINVAL,
 				    "--resume: want --checkpoint DIR");

@@ -25,7 +25,7 @@ struct gf_train_options {
 	const char *checkpoint;
 	size_t steps, checkpoint_every, check_every, threads;
 	double timeout_s, target;
-	bool resume, reshard, replay, list, print_training;
+	bool resume, reshard, replay, cuda_graph, list, print_training;
 };
 
 extern const struct gf_setting gf_train_settings[];

@@ -252,6 +252,13 @@ int gf_train_place_take(struct gf_train_config *config,
 	rc = gf_train_place_open(config->comm, &w, p, err);
 	if (rc)
 		return rc;
+	if (config->graphs && !p->gpu) {
+		gf_train_place_close(p);
+		return gf_error_set(
+			err, strcmp(w.device, "auto") ? -EINVAL : -ENODEV,
+			"--cuda-graph: it captures what GPUs compute, and this "
+			"run computes on the CPU");
+	}
 	config->backend = p->backend;
 	config->gpu = p->gpu;
 	config->stream = p->stream;

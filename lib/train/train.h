@@ -73,6 +73,8 @@ struct gf_train_config {
 	/* Between GPUs, of which each rank has its own; NULL: by the host. */
 	const struct gf_nccl_ops *nccl;
 
+	bool graphs; /* passes on a gpu are captured and launched */
+
 	struct gf_training training; /* owned by the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */
 

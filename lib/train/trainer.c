@@ -17,6 +17,7 @@
 /* How often replicas are compared by default where an algorithm does not
  * promise the same bits everywhere. */
 #define CHECK_STEPS 100
+#define CUT_ELEMS   ((size_t)1 << 20)
 static bool uses_library(const struct gf_plan *plan)
 {
 	size_t i;
@@ -134,6 +135,25 @@ static int set_lengths(struct gf_trainer *t, struct gf_error *err)
 	return 0;
 }
 
+/* Where captured passes are cut: behind each message, which shall start then,
+ * and often enough for what is copied to the host to flow. */
+static bool *cuts_of(const struct gf_plan *plan, size_t nparams)
+{
+	const struct gf_model_profile *model = plan->model;
+	bool *cut = gf_xcalloc(nparams + 1, sizeof(*cut));
+	size_t made = 0, i;
+
+	for (i = 0; i < plan->nmessages; i++)
+		cut[plan->messages[i].last] = true;
+	for (i = 0; i < model->ntensors; i++) {
+		made += model->tensors[i].count_elems;
+		cut[i] = cut[i] || made >= CUT_ELEMS;
+		if (cut[i])
+			made = 0;
+	}
+	return cut;
+}
+
 static int open_compute(struct gf_trainer *t, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
@@ -154,6 +174,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	const bool sums = k->training.accumulate > 1 && !k->gpu;
 	size_t count = gf_model_param_count(k->model), nrunning;
 	void *params;
+	bool *cut;
 	int rc;
 
 	rc = gf_augment_parse(k->training.augment, &net.augment, err);
@@ -171,7 +192,9 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		return gf_error_set(err, -ENOMEM,
 				    "no memory for %zu parameters", count);
 	net.params = t->params;
+	net.cut = cut = k->graphs ? cuts_of(k->plan, k->model->nparams) : NULL;
 	rc = gf_compute_net(&net, &t->compute, err);
+	free(cut);
 	if (rc)
 		return rc;
 	gf_compute_running(&t->compute, &nrunning);

@@ -433,8 +433,17 @@ forget() {
 	[ "$(wc -l < err.txt)" = 1 ]
 	wants 0 gf-train --device auto --steps 1 --log log
 	jq -e '.device == "cpu"' log
+	wants 3 gf-train --cuda-graph --steps 1
+	says '--cuda-graph: it captures what GPUs compute'
 	wants 2 gf-train --device cuda:x --steps 1
 	grep -q 'want auto, cpu, cuda, cuda:N or a backend' err.txt
+}
+
+@test "--cuda-graph wants something that computes on a GPU" {
+	wants 2 gf-train --device cpu --cuda-graph --steps 1
+	says '--cuda-graph: it captures what GPUs compute, and this run computes on the CPU'
+	wants 2 gf-train --replay --plan x.json --cuda-graph
+	says '--replay: computes nothing, so there is no --cuda-graph'
 }
 
 @test "--list: selections, optimizers, schedules" {

@@ -31,10 +31,19 @@ struct fake_device *fake_device_of(struct gf_gpu *g)
 
 /* --- streams -------------------------------------------------------------- */
 
+void fake_not_captured(struct fake_device *d, const char *what)
+{
+	if (d->capturing)
+		fake_complain(d->world, what);
+}
+
 void fake_push(struct gf_gpu_stream *s, struct fake_operation *op)
 {
-	*s->last = op;
-	s->last = &op->next;
+	struct fake_operation ***last =
+		s->capture ? &s->capture->last : &s->last;
+
+	**last = op;
+	*last = &op->next;
 }
 
 struct fake_operation *fake_op(struct gf_gpu_stream *s, enum kind kind)
@@ -66,17 +75,32 @@ static void call_run(struct fake_operation *op)
 	op->run(op->a);
 }
 
-void fake_enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx)
+static void enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx,
+		    size_t own_bytes)
 {
 	struct fake_operation *op;
 
 	pthread_mutex_lock(&s->world->lock);
+	if (!own_bytes && s->capture)
+		fake_complain(s->world, "what runs once is in a graph");
 	op = fake_op(s, CALL);
+	op->own_bytes = own_bytes;
 	op->call = call_run;
 	op->run = run;
 	op->a = ctx;
 	op->takes_s = s->world->costs ? s->world->costs->kernel_s : 0;
 	pthread_mutex_unlock(&s->world->lock);
+}
+
+void fake_enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx)
+{
+	enqueue(s, run, ctx, 0);
+}
+
+void fake_enqueue_copy(struct gf_gpu_stream *s, void (*run)(void *ctx),
+		       const void *ctx, size_t size_bytes)
+{
+	enqueue(s, run, gf_xmemdup(ctx, size_bytes), size_bytes);
 }
 
 void fake_hold(struct gf_gpu_stream *s, const atomic_bool *held)
@@ -94,6 +118,8 @@ void fake_pop(struct gf_gpu_stream *s)
 	s->first = op->next;
 	if (!s->first)
 		s->last = &s->first;
+	if (op->own_bytes)
+		free(op->a);
 	free(op);
 }
 
@@ -166,13 +192,15 @@ struct fake_world *fake_world_new(int ranks, int slots, unsigned seed,
 	w->ranks = ranks;
 	w->slots = slots;
 	w->faults = *faults;
+	w->plain = fake_gpu_ops;
+	w->plain.capture_begin = NULL;
 	gf_rng_init(&w->rng, seed, 0);
 	pthread_mutex_init(&w->lock, NULL);
 	for (int r = 0; r < ranks; r++) {
 		struct fake_device *d = &w->devices[r];
 
 		d->world = w;
-		d->gpu.ops = &fake_gpu_ops;
+		d->gpu.ops = faults->no_graphs ? &w->plain : &fake_gpu_ops;
 		d->gpu.kernels = &fake_gpu_kernels;
 		snprintf(d->gpu.pci, sizeof(d->gpu.pci), "0000:%02x:00.0",
 			 faults->one_gpu ? 0x17u : 0x17u + (unsigned)r % 64);
@@ -242,6 +270,16 @@ uint64_t fake_world_to_host_bytes(struct fake_world *w)
 
 	pthread_mutex_lock(&w->lock);
 	n = w->to_host_bytes;
+	pthread_mutex_unlock(&w->lock);
+	return n;
+}
+
+size_t fake_world_launches(struct fake_world *w)
+{
+	size_t n;
+
+	pthread_mutex_lock(&w->lock);
+	n = w->launches;
 	pthread_mutex_unlock(&w->lock);
 	return n;
 }

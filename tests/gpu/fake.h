@@ -16,6 +16,9 @@
  * may. So everything happens in any order that streams and events allow, and
  * what they do not order goes wrong sooner or later.
  *
+ * A stream that is captured keeps what it is given in a graph, whose launch
+ * enqueues copies of it; meanwhile its device may not allocate or wait.
+ *
  * NCCL's operations begin when they are first in their streams, at most `slots`
  * at once on a GPU, and end when those of all members have begun: enqueued in
  * another order on one rank than on the others, they never end. Calls of one
@@ -29,6 +32,7 @@ struct fake_faults {
 	int breaks;   /* 1 + the rank whose communicators report an error */
 	size_t after; /* NCCL calls of that rank before it does */
 	bool one_gpu; /* all ranks say that they use the same */
+	bool no_graphs;
 };
 
 /*
@@ -58,14 +62,19 @@ size_t fake_world_pinned(struct fake_world *w);
 size_t fake_world_syncs(struct fake_world *w);
 /* Copied by the devices to the host. */
 uint64_t fake_world_to_host_bytes(struct fake_world *w);
+/* Graphs that were launched. */
+size_t fake_world_launches(struct fake_world *w);
 void fake_world_free(struct fake_world *w);
 
 struct gf_gpu *fake_gpu(struct fake_world *w, int rank);
 const struct gf_nccl_ops *fake_nccl(void);
 /* This thread's NCCL calls are those of that rank. */
 void fake_be(struct fake_world *w, int rank);
-/* A kernel of the test's. */
+/* A kernel of the test's, which runs once: no graph may hold it. */
 void fake_enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx);
+/* One that may run again, on a copy of what lies at ctx. */
+void fake_enqueue_copy(struct gf_gpu_stream *s, void (*run)(void *ctx),
+		       const void *ctx, size_t size_bytes);
 /* The stream stands still there while *held. */
 void fake_hold(struct gf_gpu_stream *s, const atomic_bool *held);
 

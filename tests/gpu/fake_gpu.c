@@ -19,6 +19,8 @@ static int fake_alloc(struct gf_gpu *g, size_t size_bytes, void **p,
 
 	(void)err;
 	pthread_mutex_lock(&w->lock);
+	fake_not_captured(fake_device_of(g),
+			  "memory is allocated in a capture");
 	*p = fake_remember(w, size_bytes);
 	memset(*p, 0xff, size_bytes);
 	pthread_mutex_unlock(&w->lock);
@@ -101,6 +103,8 @@ static int fake_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
 	(void)g;
 	(void)err;
 	pthread_mutex_lock(&s->world->lock);
+	fake_not_captured(&s->world->devices[s->rank],
+			  "the host waits in a capture");
 	s->world->syncs++;
 	pthread_mutex_unlock(&s->world->lock);
 	do {
@@ -143,7 +147,8 @@ static int fake_record(struct gf_gpu *g, struct gf_gpu_event *e,
 	pthread_mutex_lock(&s->world->lock);
 	op = fake_op(s, RECORD);
 	op->event = e;
-	op->count = ++e->recorded;
+	if (!s->capture) /* else by each launch */
+		op->count = ++e->recorded;
 	pthread_mutex_unlock(&s->world->lock);
 	return 0;
 }
@@ -179,6 +184,9 @@ static int fake_query(struct gf_gpu *g, struct gf_gpu_event *e,
 static int fake_event_sync(struct gf_gpu *g, struct gf_gpu_event *e,
 			   struct gf_error *err)
 {
+	pthread_mutex_lock(&e->world->lock);
+	fake_not_captured(fake_device_of(g), "the host waits in a capture");
+	pthread_mutex_unlock(&e->world->lock);
 	while (!fake_query(g, e, err))
 		usleep(50);
 	return 0;
@@ -281,6 +289,10 @@ const struct gf_gpu_ops fake_gpu_ops = {
 	.event_s = fake_event_s,
 	.copy = fake_copy,
 	.zero = fake_zero,
+	.capture_begin = fake_capture_begin,
+	.capture_end = fake_capture_end,
+	.graph_launch = fake_graph_launch,
+	.graph_free = fake_graph_free,
 	.check = fake_check,
 	.close = fake_close,
 };
@@ -338,7 +350,6 @@ static void run_axpby(void *ctx)
 
 	for (size_t i = 0; i < o->n; i++)
 		o->y[i] = o->a * o->x[i] + o->b * o->y[i];
-	free(o);
 }
 
 static void fake_axpby_f32(struct gf_gpu_stream *s, float a, const float *x,
@@ -346,7 +357,7 @@ static void fake_axpby_f32(struct gf_gpu_stream *s, float a, const float *x,
 {
 	struct axpby o = {a, b, x, y, n};
 
-	fake_enqueue(s, run_axpby, gf_xmemdup(&o, sizeof(o)));
+	fake_enqueue_copy(s, run_axpby, &o, sizeof(o));
 }
 
 static void call_nonfinite(struct fake_operation *op)
@@ -447,6 +458,11 @@ struct update {
 	size_t n;
 };
 
+static struct gf_gpu_gate gate_of(const struct gf_gpu_gate *given)
+{
+	return given ? *given : (struct gf_gpu_gate){NULL, NULL};
+}
+
 /* Is it to be left out? Else its scale is the gate's. */
 static bool skips(struct update *u, float *scale)
 {
@@ -462,7 +478,6 @@ static void run_sgd(void *ctx)
 	if (!skips(u, &u->step.scale))
 		gf_kernels_named("ref")->sgd_f32(&u->step, u->grad, u->weight,
 						 u->velocity, u->n);
-	free(u);
 }
 
 static void fake_sgd_f32(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
@@ -470,13 +485,13 @@ static void fake_sgd_f32(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
 			 float *weight, float *velocity, size_t n)
 {
 	struct update u = {.step = *o,
-			   .gate = *gate,
+			   .gate = gate_of(gate),
 			   .grad = grad,
 			   .weight = weight,
 			   .velocity = velocity,
 			   .n = n};
 
-	fake_enqueue(s, run_sgd, gf_xmemdup(&u, sizeof(u)));
+	fake_enqueue_copy(s, run_sgd, &u, sizeof(u));
 }
 
 static void plain_update(const struct gf_lars *o, float scale,
@@ -509,7 +524,6 @@ static void run_lars(void *ctx)
 			&o, u->lars.step.scale, u->grad + at, u->weight + at,
 			u->velocity + at, n);
 	}
-	free(u);
 }
 
 static void fake_lars_f32(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
@@ -519,12 +533,12 @@ static void fake_lars_f32(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
 {
 	struct update u = {.lars = *o,
 			   .tensors = *t,
-			   .gate = *gate,
+			   .gate = gate_of(gate),
 			   .grad = grad,
 			   .weight = weight,
 			   .velocity = velocity};
 
-	fake_enqueue(s, run_lars, gf_xmemdup(&u, sizeof(u)));
+	fake_enqueue_copy(s, run_lars, &u, sizeof(u));
 }
 
 static size_t fake_lars_work_bytes(const struct gf_gpu_tensors *t)
@@ -549,7 +563,6 @@ static void run_clip(void *ctx)
 	*c->factor = norm > c->o.norm ? (float)((double)c->o.scale *
 						(c->o.norm / norm))
 				      : c->o.scale;
-	free(c);
 }
 
 static void fake_clip_f32(struct gf_gpu_stream *s, const struct gf_gpu_clip *o,
@@ -557,7 +570,7 @@ static void fake_clip_f32(struct gf_gpu_stream *s, const struct gf_gpu_clip *o,
 {
 	struct clip c = {*o, grad, n, factor};
 
-	fake_enqueue(s, run_clip, gf_xmemdup(&c, sizeof(c)));
+	fake_enqueue_copy(s, run_clip, &c, sizeof(c));
 }
 
 static size_t fake_clip_work_bytes(size_t n)

@@ -44,7 +44,7 @@ void fake_net_on(struct gf_gpu *gpu, struct gf_gpu_stream *stream)
 static void enqueue(struct state *s, void (*run)(void *ctx), struct call call)
 {
 	call.s = s;
-	fake_enqueue(s->stream, run, gf_xmemdup(&call, sizeof(call)));
+	fake_enqueue_copy(s->stream, run, &call, sizeof(call));
 }
 
 static void run_samples(void *ctx)
@@ -52,7 +52,6 @@ static void run_samples(void *ctx)
 	struct call *c = ctx;
 
 	gf_net_set_samples(c->s->inner, c->seed, c->first);
-	free(c);
 }
 
 static void tell(struct gf_net *net)
@@ -108,7 +107,6 @@ static void run_forward(void *ctx)
 	if (!s->rc)
 		s->rc = gf_backend_ref.forward(s->inner, c->params, c->input,
 					       c->count, c->training, &s->err);
-	free(c);
 }
 
 static int forward(struct gf_net *net, const float *params, const float *input,
@@ -133,7 +131,6 @@ static void run_loss(void *ctx)
 	if (!s->rc)
 		s->rc = gf_backend_ref.result(s->inner, &s->loss, &s->correct,
 					      &s->err);
-	free(c);
 }
 
 static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
@@ -171,7 +168,6 @@ static void run_backward(void *ctx)
 	/* the host may be asking how the loss went */
 	if (rc)
 		s->rc = rc;
-	free(c);
 }
 
 static void run_show(void *ctx)
@@ -180,7 +176,6 @@ static void run_show(void *ctx)
 
 	memcpy(c->grads + c->first, c->s->made + c->first,
 	       c->count * sizeof(float));
-	free(c);
 }
 
 static int backward(struct gf_net *net, const float *params, float *grads,

@@ -37,7 +37,8 @@ struct fake_operation {
 	void *a;
 	const void *b;
 	size_t n, m;
-	double takes_s; /* on the world's clock */
+	size_t own_bytes; /* of a, which is the operation's own; else 0 */
+	double takes_s;   /* on the world's clock */
 	struct gf_gpu_event *event;
 	uint64_t count;
 	struct fake_item items[ITEMS_MAX];
@@ -46,10 +47,15 @@ struct fake_operation {
 	struct fake_operation *next;
 };
 
+struct gf_gpu_graph {
+	struct fake_operation *first, **last;
+};
+
 struct gf_gpu_stream {
 	struct fake_world *world;
 	int rank;
 	bool used;
+	struct gf_gpu_graph *capture; /* what it is given goes there */
 	double at_s; /* the world's clock */
 	struct fake_operation *first, **last;
 };
@@ -84,6 +90,7 @@ struct fake_device {
 	struct fake_world *world;
 	int begun;
 	size_t calls;
+	bool capturing;
 };
 
 struct fake_world {
@@ -102,8 +109,9 @@ struct fake_world {
 	void **memory;
 	size_t nmemory, memory_capacity;
 	uint64_t ids;
-	size_t pinned, syncs;
+	size_t pinned, syncs, launches;
 	uint64_t to_host_bytes;
+	struct gf_gpu_ops plain; /* of devices that capture nothing */
 	const struct fake_costs *costs; /* NULL: the real clock */
 	char complaint[256];
 };
@@ -113,6 +121,8 @@ void fake_complain(struct fake_world *w, const char *what);
 void *fake_remember(struct fake_world *w, size_t size_bytes);
 struct fake_device *fake_device_of(struct gf_gpu *g);
 
+/* Complains if the device is in a capture, where this may not be done. */
+void fake_not_captured(struct fake_device *d, const char *what);
 void fake_push(struct gf_gpu_stream *s, struct fake_operation *op);
 /* A new one at the end of the stream. */
 struct fake_operation *fake_op(struct gf_gpu_stream *s, enum kind kind);
@@ -123,6 +133,15 @@ void fake_call(struct gf_gpu_stream *s, void (*call)(struct fake_operation *op),
 	       void *a, const void *b, size_t n, size_t m);
 /* True: it has moved. */
 bool fake_play_nccl(struct gf_gpu_stream *s, struct fake_operation *op);
+
+/* fake_graph.c */
+int fake_capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s,
+		       struct gf_error *err);
+int fake_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s,
+		     struct gf_gpu_graph **graph, struct gf_error *err);
+int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
+		      struct gf_gpu_graph *graph, struct gf_error *err);
+void fake_graph_free(struct gf_gpu *g, struct gf_gpu_graph *graph);
 
 extern const struct gf_gpu_ops fake_gpu_ops;
 extern const struct gf_gpu_kernels fake_gpu_kernels;

@@ -51,7 +51,7 @@ static void leave(struct gf_comm *comm, struct gf_train_config *config)
 	config->gpu->ops->stream_free(config->gpu, config->stream);
 }
 
-static size_t syncs; /* of the last run */
+static size_t syncs, launches; /* of the last run */
 static uint64_t to_host_bytes;
 
 static void train_with(struct train_run *run, unsigned seed, bool nccl,
@@ -70,6 +70,7 @@ static void train_with(struct train_run *run, unsigned seed, bool nccl,
 	EXPECT(!fake_world_complaint(world), "%s", fake_world_complaint(world));
 	syncs = fake_world_syncs(world);
 	to_host_bytes = fake_world_to_host_bytes(world);
+	launches = fake_world_launches(world);
 	fake_world_free(world);
 	run->enter = NULL;
 	run->leave = NULL;
@@ -423,6 +424,7 @@ static void test_nccl_refusals(void)
 		int rc;
 		const char *optimizer;
 		int staleness;
+		bool graphs;
 		struct gf_selection selection;
 		struct fake_faults faults;
 	} refused[] = {
@@ -430,6 +432,8 @@ static void test_nccl_refusals(void)
 		 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
 		{"staleness 2 goes by the host", -ENOTSUP, "sgd",
 		 .staleness = 2},
+		{"fake captures no graphs of what it is given", -ENOTSUP,
+		 "sgd", .graphs = true, .faults = {.no_graphs = true}},
 		{"both use GPU 0000:17:00.0", -EINVAL, "sgd",
 		 .faults = {.one_gpu = true}},
 	};
@@ -440,12 +444,61 @@ static void test_nccl_refusals(void)
 
 		run.config.training.optimizer = (char *)refused[i].optimizer;
 		run.staleness = refused[i].staleness;
+		run.config.graphs = refused[i].graphs;
 		run.selection = refused[i].selection;
 		train_with(&run, 1, true, &refused[i].faults);
 		EXPECT(run.rc == refused[i].rc &&
 			       strstr(run.err.text, refused[i].text),
 		       "want %d, %s; got %d, %s", refused[i].rc,
 		       refused[i].text, run.rc, run.err.text);
+	}
+}
+
+/* --- graphs ----------------------------------------------------------------
+ */
+
+/* The same run, with passes enqueued anew and with captured ones: stopped,
+ * where passes are captured again, and resumed. */
+static void compare_graphs(struct train_run *run, const char *label, bool nccl)
+{
+	char *want = gf_xasprintf("%s/eager-%d-%s", folder, nccl, label);
+	char *got = gf_xasprintf("%s/graphs-%d-%s", folder, nccl, label);
+	int r;
+
+	run->config.checkpoint = want;
+	train_on_devices(run, 21, nccl);
+	EXPECT(run->rc == 0 && launches == 0, "%s: %s, %zu launches", label,
+	       run->err.text, launches);
+	run->config.checkpoint = got;
+	run->config.graphs = true;
+	run->config.steps = 13;
+	train_on_devices(run, 22, nccl);
+	/* of each pass's forward and backward, which is cut */
+	EXPECT(run->rc == 0 && launches > 2 * 8, "%s: %s, %zu launches", label,
+	       run->err.text, launches);
+	run->config.steps = 0;
+	run->config.resume = true;
+	train_on_devices(run, 23, nccl);
+	EXPECT(run->rc == 0 && run->last_step == 20, "%s: %s", label,
+	       run->err.text);
+	for (r = 0; r < run->ranks; r++)
+		same_file(want, got, 20, r, label);
+	free(want);
+	free(got);
+}
+
+static void test_graphs(void)
+{
+	struct train_run run;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		run = run_of(i);
+		compare_graphs(&run, cases[i].label, false);
+	}
+	for (i = 0; i < GF_ARRAY_LENGTH(nccl_cases); i++) {
+		run = nccl_run_of(i);
+		compare_graphs(&run, nccl_cases[i].label, true);
 	}
 }
 
@@ -486,6 +539,7 @@ int main(void)
 	test_nccl();
 	test_nccl_divergence();
 	test_nccl_refusals();
+	test_graphs();
 	test_syncs();
 	command = gf_xasprintf("rm -rf %s", folder);
 	rc = system(command);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fake_parts.h"
+
+#include <stdlib.h>
+
+#include "base/heap.h"
+
+/* Graphs of the fake device. */
+
+int fake_capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s,
+		       struct gf_error *err)
+{
+	struct fake_device *d = fake_device_of(g);
+
+	(void)err;
+	pthread_mutex_lock(&d->world->lock);
+	fake_not_captured(d, "a capture in a capture");
+	s->capture = gf_xcalloc(1, sizeof(*s->capture));
+	s->capture->last = &s->capture->first;
+	d->capturing = true;
+	pthread_mutex_unlock(&d->world->lock);
+	return 0;
+}
+
+int fake_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s,
+		     struct gf_gpu_graph **graph, struct gf_error *err)
+{
+	struct fake_device *d = fake_device_of(g);
+
+	(void)err;
+	pthread_mutex_lock(&d->world->lock);
+	if (!s->capture)
+		fake_complain(d->world, "the end of no capture");
+	*graph = s->capture;
+	s->capture = NULL;
+	d->capturing = false;
+	pthread_mutex_unlock(&d->world->lock);
+	return 0;
+}
+
+/* An event is recorded anew, and waited for as it is now. */
+static void again(struct gf_gpu_stream *s, const struct fake_operation *o)
+{
+	struct fake_operation *op = gf_xmemdup(o, sizeof(*o));
+
+	op->next = NULL;
+	if (op->own_bytes)
+		op->a = gf_xmemdup(op->a, op->own_bytes);
+	if (op->kind == RECORD)
+		op->count = ++op->event->recorded;
+	if (op->kind == WAIT)
+		op->count = op->event->recorded;
+	fake_push(s, op);
+}
+
+int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
+		      struct gf_gpu_graph *graph, struct gf_error *err)
+{
+	struct fake_device *d = fake_device_of(g);
+	const struct fake_operation *op;
+
+	(void)err;
+	pthread_mutex_lock(&d->world->lock);
+	fake_not_captured(d, "a launch in a capture");
+	for (op = graph->first; op; op = op->next) {
+		if (op->kind == NCCL || op->kind == HOLD)
+			fake_complain(d->world, "what no graph may hold");
+		again(s, op);
+	}
+	d->world->launches++;
+	pthread_mutex_unlock(&d->world->lock);
+	return 0;
+}
+
+void fake_graph_free(struct gf_gpu *g, struct gf_gpu_graph *graph)
+{
+	struct fake_operation *op;
+
+	(void)g;
+	while (graph && (op = graph->first)) {
+		graph->first = op->next;
+		if (op->own_bytes)
+			free(op->a);
+		free(op);
+	}
+	free(graph);
+}
