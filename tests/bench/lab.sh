@@ -12,7 +12,7 @@
 # LAB_BUDGET (30s), its time; LAB_ROUNDS, how often contestants take turns, of
 # which the median counts; LAB_MODELS, what lab-replay replays, each
 # NAME:FORWARD:BACKWARD:STEPS; LAB_MODEL (resnet18), what lab-levels sends. Each
-# takes less than four minutes. A busy machine does not keep up with a fast link:
+# takes minutes. A busy machine does not keep up with a fast link:
 # look at the load average it prints first, or take slower links.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
