@@ -20,7 +20,7 @@ load common
 				head -n 5 example.err
 				failed=1
 			fi
-		done < <(awk '/^\.Sh /{on = /EXAMPLES/} on && sub(/^\.Dl /, "")' "$page" | sed 's/\\&//g; s/\\-/-/g; s/\\e/\\/g')
+		done < <(awk '/^\.Sh /{on = /EXAMPLES/} on && sub(/^\.Dl /, "")' "$page" | sed 's/\\&//g; s/\\(dq/"/g; s/\\-/-/g; s/\\e/\\/g')
 	done
 	echo "$ran examples"
 	[ "$ran" -gt 0 ]

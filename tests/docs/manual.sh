@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Man pages show what their sources say. In a macro's arguments a quotation
+# mark groups words and is not printed, so an example or a piece of a document
+# writes it as \(dq. groff, where it is installed, renders every page without
+# a warning: it gives up on a page that mandoc takes.
+set -u
+bad=0
+offend() { echo "manual: $*"; bad=1; }
+
+for page in man/*.[157]; do
+	lost=$(grep -nE '^\.(It )?(Dl|Ql|Li|Cm|Pq Ql) .*"' "$page") &&
+		offend "$page: write \\(dq, the mark is not printed: $lost"
+	command -v groff > /dev/null || continue
+	warned=$(groff -ww -mdoc -Tutf8 "$page" 2>&1 > /dev/null) || offend "groff fails on $page"
+	[ -z "$warned" ] || offend "groff, of $page: $warned"
+done
+exit $bad
