@@ -353,9 +353,8 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 	if (a->synthetic)
 		rc = gf_levels_synthetic(a->synthetic, &t, err);
 	else if (a->import)
-		rc = gf_topology_import(
-			a->import, a->ranks_per_host ? a->ranks_per_host : 1,
-			&t, &remarks, err);
+		rc = gf_topology_import(a->import, a->ranks_per_host, &t,
+					&remarks, err);
 	else
 		rc = discover_host(a, &t, &remarks, err);
 	if (rc == 0) {

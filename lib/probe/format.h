@@ -2,6 +2,7 @@
 #ifndef GF_PROBE_FORMAT_H
 #define GF_PROBE_FORMAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -16,13 +17,14 @@ struct gf_topology_file {
 	const char *path; /* for messages */
 	const char *text; /* NUL-terminated behind size bytes */
 	size_t size;
-	/* Where the file speaks of hosts and not of what is in them. */
-	int ranks_per_host; /* >= 1 */
+	int ranks_per_host; /* >= 1; of a format with bare_hosts */
 };
 
 struct gf_topology_format {
 	const char *name;
 	const char *description; /* one line */
+	/* It speaks of hosts and not of what is in them. */
+	bool bare_hosts;
 	/* 1 if a text looks like this format. NULL: it does not read. */
 	int (*recognise)(const char *text);
 	/* Fills a zeroed topology but for producer and name; source is its
@@ -48,6 +50,8 @@ char *gf_topology_format_names(int writing);
 /*
  * Reads "FORMAT:FILE" or "FILE", then by the first format that recognises it;
  * fills producer and, from the file's name, the topology's; checks the result.
+ * ranks_per_host: 0 for one, unless the file says it; a number beside a file that
+ * says it is -EINVAL.
  */
 int gf_topology_import(const char *spec, int ranks_per_host,
 		       struct gf_topology *t, struct gf_text *remarks,

@@ -416,6 +416,7 @@ static int write_slurm(const struct gf_topology *t, struct gf_text *out,
 const struct gf_topology_format gf_format_slurm = {
 	.name = "slurm",
 	.description = "Slurm's topology.conf",
+	.bare_hosts = true,
 	.recognise = recognise,
 	.read = read_slurm,
 	.write = write_slurm,

@@ -101,7 +101,9 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 		       struct gf_topology *out, struct gf_text *remarks,
 		       struct gf_error *err)
 {
-	struct gf_topology_file in = {.ranks_per_host = ranks_per_host};
+	struct gf_topology_file in = {
+		.ranks_per_host = ranks_per_host ? ranks_per_host : 1,
+	};
 	const struct gf_topology_format *format = named(spec, &in.path);
 	struct gf_topology t = {0};
 	char *text = NULL, *names;
@@ -123,6 +125,12 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 				  in.path, names);
 		free(names);
 	}
+	if (rc == 0 && ranks_per_host && !format->bare_hosts)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: --ranks-per-host: want a file that "
+				  "names hosts alone (slurm), got %s, which "
+				  "says what is in them",
+				  in.path, format->name);
 	if (rc == 0)
 		rc = format->read(&in, &t, remarks, err);
 	if (rc == 0)

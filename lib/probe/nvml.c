@@ -347,6 +347,8 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 				"bus alone, without NVLinks, and may not be "
 				"usable: %s",
 				hidden, why.text);
+	else if (strcmp(config->nvml, GF_PROBE_NVML) != 0)
+		gf_probe_remark(config, "no GPU was asked about: %s", why.text);
 	return 0;
 }
 

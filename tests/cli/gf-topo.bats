@@ -171,4 +171,6 @@ load common
 	wants 2 gf-topo --export slurm --tree; says 'two outputs'
 	wants 2 gf-topo --ranks-per-host 2; says 'goes with --import'
 	wants 2 gf-topo --import x --ranks-per-host 0; says '--ranks-per-host: want an integer'
+	wants 2 gf-topo --import "$share/topologies/4x2-1gbe.json" --ranks-per-host 2
+	says 'want a file that names hosts alone (slurm), got gf-topology'; one_line
 }
