@@ -37,7 +37,9 @@ static void check_options(struct argp_state *state, struct arguments *a)
 {
 	struct gf_error err;
 
-	if (gf_train_options_finish(&a->options, &err))
+	gf_settings_check(gf_train_settings, gf_train_nsettings, gf_train_rules,
+			  gf_train_nrules, state);
+	if (gf_train_options_finish(&a->options, a->cli.output, &err))
 		argp_error(state, "%s", err.text);
 }
 
@@ -176,6 +178,7 @@ static int load(struct session *s, struct gf_error *err)
 	rc = gf_comm_agree(s->comm, rc, err);
 	rc = rc ? rc : load_training(s, err);
 	rc = rc ? rc : gf_train_complete(&s->config, err);
+	rc = rc ? rc : gf_train_options_heeded(o, &s->config.training, err);
 	if (rc || o->print_training)
 		return rc;
 	return o->replay ? 0 : load_data(s, err);

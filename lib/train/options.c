@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "cli/table.h"
 #include "optim/optimizer.h"
@@ -120,6 +121,20 @@ const struct gf_setting gf_train_settings[] = {
 	 "sleep while the plan's model would compute; communicate for real"},
 };
 
+/* A replay computes nothing, and learns nothing. */
+const struct gf_setting_rule gf_train_rules[] = {
+	{"list", NULL, "*"},
+	{"replay", NULL,
+	 "model data training augment epochs batch accumulate optimizer lr "
+	 "lr-batch momentum weight-decay eta exclude clip-norm warmup schedule "
+	 "drop-epochs drop-factor power loss-scale seed checkpoint "
+	 "checkpoint-every resume reshard bad-gradients check-replicas log "
+	 "target print-training threads device precision transport "
+	 "cuda-graph"},
+};
+
+const size_t gf_train_nrules = GF_ARRAY_LENGTH(gf_train_rules);
+
 const enum gf_dtype gf_train_precisions[] = {GF_F32, GF_F16, GF_BF16};
 
 const size_t gf_train_nsettings = GF_ARRAY_LENGTH(gf_train_settings);
@@ -165,21 +180,68 @@ static int read_scale(const char *text, struct gf_training *t,
 	return 0;
 }
 
-int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err)
+/* Each would be written over by the next. */
+static int check_files(const struct gf_train_options *o, const char *output,
+		       struct gf_error *err)
+{
+	const struct {
+		const char *option, *path;
+	} files[] = {
+		{"--log", o->log},
+		{"--trace", o->trace},
+		{"--output", output},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(files); i++)
+		for (k = i + 1; k < GF_ARRAY_LENGTH(files); k++)
+			if (files[i].path && files[k].path &&
+			    gf_file_same(files[i].path, files[k].path))
+				return gf_error_set(err, -EINVAL,
+						    "%s and %s: want two "
+						    "files, got one",
+						    files[i].option,
+						    files[k].option);
+	return 0;
+}
+
+int gf_train_options_heeded(const struct gf_train_options *o,
+			    const struct gf_training *complete,
+			    struct gf_error *err)
+{
+	const struct gf_training *t = &o->training;
+	const char *schedule = gf_schedule_names[complete->schedule];
+	const struct {
+		const char *option;
+		bool given;
+		const char *of, *wanted, *got;
+	} of[] = {
+		{"eta", !isnan(t->eta), "optimizer", "lars",
+		 complete->optimizer},
+		{"drop-epochs", t->ndrops > 0, "schedule", "step", schedule},
+		{"drop-factor", !isnan(t->drop_factor), "schedule", "step",
+		 schedule},
+		{"power", !isnan(t->power), "schedule", "poly", schedule},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(of); i++)
+		if (of[i].given && strcmp(of[i].wanted, of[i].got) != 0)
+			return gf_error_set(err, -EINVAL,
+					    "--%s: want --%s %s, got %s",
+					    of[i].option, of[i].of,
+					    of[i].wanted, of[i].got);
+	return 0;
+}
+
+int gf_train_options_finish(struct gf_train_options *o, const char *output,
+			    struct gf_error *err)
 {
 	int rc;
 
 	if (o->replay && !o->plan)
 		return gf_error_set(err, -EINVAL,
 				    "--replay: want --plan, for its times");
-	if (o->replay && (o->model || o->checkpoint || o->log))
-		return gf_error_set(err, -EINVAL,
-				    "--replay: computes nothing, so there is "
-				    "no --model, --checkpoint or --log");
-	if (o->replay && o->cuda_graph)
-		return gf_error_set(err, -EINVAL,
-				    "--replay: computes nothing, so there is "
-				    "no --cuda-graph");
 	if (o->resume && !o->checkpoint)
 		return gf_error_set(err, -EINVAL,
 				    "--resume: want --checkpoint DIR");
@@ -194,6 +256,7 @@ int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err)
 		return gf_error_set(err, -EINVAL,
 				    "--lr-batch: want --lr, which it scales");
 	rc = gf_train_place_check(o->device, err);
+	rc = rc ? rc : check_files(o, output, err);
 	if (rc)
 		return rc;
 	return o->loss_scale ? read_scale(o->loss_scale, &o->training, err) : 0;

@@ -30,13 +30,20 @@ struct gf_train_options {
 
 extern const struct gf_setting gf_train_settings[];
 extern const size_t gf_train_nsettings;
+extern const struct gf_setting_rule gf_train_rules[];
+extern const size_t gf_train_nrules;
 /* In the order of what --precision knows. */
 extern const enum gf_dtype gf_train_precisions[];
 
 void gf_train_options_init(struct gf_train_options *o);
 /* What contradicts itself, whatever the documents say: -EINVAL. Reads
- * --loss-scale into the training. */
-int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err);
+ * --loss-scale into the training. output: the table's file, or NULL. */
+int gf_train_options_finish(struct gf_train_options *o, const char *output,
+			    struct gf_error *err);
+/* What was asked for and the complete training does not heed: -EINVAL. */
+int gf_train_options_heeded(const struct gf_train_options *o,
+			    const struct gf_training *complete,
+			    struct gf_error *err);
 void gf_train_options_release(struct gf_train_options *o);
 
 /* What --list prints: selections, optimisers, schedules. */

@@ -159,9 +159,14 @@ int gf_snapshot_claim(struct gf_team *team, const char *dir,
 				  "--resume goes on from the last of them, "
 				  "another folder starts anew",
 				  dir);
-	/* better to learn now than after an hour that there can be none */
-	if (!rc && team->comm->rank == 0)
-		rc = gf_ckpt_try(dir, err);
+	rc = gf_team_agree(team, rc, err);
+	return rc ? rc : gf_snapshot_try(team, dir, err);
+}
+
+int gf_snapshot_try(struct gf_team *team, const char *dir, struct gf_error *err)
+{
+	int rc = team->comm->rank == 0 ? gf_ckpt_try(dir, err) : 0;
+
 	return gf_team_agree(team, rc, err);
 }
 

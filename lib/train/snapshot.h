@@ -40,9 +40,13 @@ int gf_snapshot_write(struct gf_team *team, const char *dir, size_t step,
 		      const struct gf_run_identity *id,
 		      const struct gf_state *state, struct gf_error *err);
 
-/* Refuses a folder that already holds sets, which are another run's. */
+/* Refuses a folder that already holds sets, which are another run's, and one
+ * that none can be written to. */
 int gf_snapshot_claim(struct gf_team *team, const char *dir,
 		      struct gf_error *err);
+/* Better to learn now than after an hour that there can be no more sets. */
+int gf_snapshot_try(struct gf_team *team, const char *dir,
+		    struct gf_error *err);
 
 struct gf_snapshot_source {
 	const char *dir;

@@ -335,6 +335,7 @@ static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 	rc = gf_snapshot_read(&t->team, &from, &t->id, &t->state, err);
 	rc = rc ? rc : gf_method_restore(&t->method, err);
 	rc = gf_team_agree(&t->team, rc, err);
+	rc = rc ? rc : gf_snapshot_try(&t->team, k->checkpoint, err);
 	if (rc)
 		return rc;
 	*done = from.step;

@@ -243,6 +243,21 @@ forget() {
 	says 'four.json: want a gf-model document, found none'
 }
 
+@test "a resume learns at its start that no checkpoint can be written" {
+	local as=()
+	wants 0 gf-train $quick --steps 4 --checkpoint kept
+	if [ "$(id -u)" -eq 0 ]; then
+		command -v setpriv > /dev/null || skip "root writes everywhere"
+		as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+		"${as[@]}" test -x . || skip "nobody else may enter $PWD"
+	fi
+	chmod a-w kept
+	wants 3 "${as[@]}" gf-train $quick --steps 8 --checkpoint kept --resume --checkpoint-every 1000
+	one_line
+	says 'gf-train: kept: Permission denied'
+	chmod u+w kept
+}
+
 @test "data that is damaged, lying or missing" {
 	wants 3 gf-train -q --data nowhere
 	one_line
@@ -361,7 +376,26 @@ forget() {
 		--threads 0|--threads: want
 		--resume|--resume: want --checkpoint DIR
 		--reshard --checkpoint ckpt|--reshard: want --resume
-		--replay --plan p --model m|--replay: computes nothing
+		--replay --plan p --model m|--replay goes without --model
+		--replay --plan p --data digits|--replay goes without --data
+		--replay --plan p --training digits-lars|--replay goes without --training
+		--replay --plan p --epochs 2|--replay goes without --epochs
+		--replay --plan p --batch 2|--replay goes without --batch
+		--replay --plan p --lr 2|--replay goes without --lr
+		--replay --plan p --log l|--replay goes without --log
+		--replay --plan p --target 0.5|--replay goes without --target
+		--replay --plan p --device cpu|--replay goes without --device
+		--replay --plan p --print-training|--replay goes without --print-training
+		--list --plan p|--list goes without --plan
+		--list --print-training|--list goes without --print-training
+		--log l --trace l|--log and --trace: want two files, got one
+		--log l -o l|--log and --output: want two files, got one
+		--trace l -o ./l|--trace and --output: want two files, got one
+		--eta 1|--eta: want --optimizer lars, got sgd
+		--power 3|--power: want --schedule poly, got cosine
+		--schedule linear --drop-factor 0.5|--drop-factor: want --schedule step, got linear
+		--drop-epochs 1,2|--drop-epochs: want --schedule step, got cosine
+		--training digits-lars --optimizer nesterov --eta 1|--eta: want --optimizer lars, got nesterov
 		surplus|gf-train
 	END
 }
@@ -378,9 +412,9 @@ forget() {
 @test "a training: options before the document before the defaults" {
 	wants 0 gf-train --print-training
 	jq -e '.format == "gf-training" and .optimizer.name == "sgd" and .rate.peak == 0.1 and .rate.for_batch == 64' out.txt
-	wants 0 gf-train --print-training --training digits-lars --momentum 0 --lr 2 --drop-epochs 1,2.5 --seed 0
+	wants 0 gf-train --print-training --training digits-lars --momentum 0 --lr 2 --schedule step --drop-epochs 1,2.5 --seed 0
 	jq -e '.optimizer | .name == "lars" and .momentum == 0 and .eta == 0.02' out.txt
-	jq -e '.rate | .peak == 2 and .schedule == "poly" and .drop_epochs == [1, 2.5] and (has("for_batch") | not)' out.txt
+	jq -e '.rate | .peak == 2 and .schedule == "step" and .drop_epochs == [1, 2.5] and (has("for_batch") | not)' out.txt
 	jq -e '.seed == 0 and .epochs == 10' out.txt
 	# what is printed trains the same, and prints the same
 	cp out.txt whole.json
