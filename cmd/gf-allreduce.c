@@ -42,8 +42,7 @@ struct arguments {
 	bool json, csv, percentiles, list;
 };
 
-/* --- options ---------------------------------------------------------------
- */
+/* --- options ------------------------------------------------------------ */
 
 #define AT(field) offsetof(struct arguments, field)
 
@@ -111,6 +110,10 @@ static const struct gf_setting settings[] = {
 	 "print algorithms and codecs of this build, and the GPUs"},
 };
 #define NSETTINGS GF_ARRAY_LENGTH(settings)
+static const struct gf_setting_rule rules[] = {
+	{"list", NULL, "*"},
+	{"json csv", NULL, "json csv percentiles"}, /* rows have them all */
+};
 
 static int config_of(const struct arguments *a,
 		     struct gf_bench_allreduce_config *c, struct gf_error *err)
@@ -154,8 +157,6 @@ static void check_arguments(struct arguments *a, struct argp_state *state)
 	if (a->min_bw &&
 	    gf_units_rate(a->min_bw, &a->min_bw_bytes_per_s, &err) < 0)
 		gf_cli_usage_error(state, "--min-bw", &err);
-	if (a->json + a->csv + a->percentiles > 1)
-		argp_error(state, "--json, --csv, --percentiles: want one of them");
 	if (a->spoil && !a->checks)
 		argp_error(state, "--spoil goes with --check");
 }
@@ -169,6 +170,8 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &a->cli;
 		return 0;
 	case ARGP_KEY_END:
+		gf_settings_check(settings, NSETTINGS, rules,
+				  GF_ARRAY_LENGTH(rules), state);
 		if (!a->list)
 			check_arguments(a, state);
 		return 0;
@@ -178,8 +181,7 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* --- running ----------------------------------------------------------------
- */
+/* --- running ------------------------------------------------------------ */
 
 struct session {
 	const struct arguments *a;
@@ -193,11 +195,10 @@ struct session {
 static int list(const struct session *s, struct gf_error *err)
 {
 	struct gf_text out = {0};
-	int rc = 0;
+	int rc;
 
 	gf_bench_list(&out);
-	if (s->comm->rank == 0)
-		rc = gf_cli_emit(&s->a->cli, out.data, err);
+	rc = s->comm->rank ? 0 : gf_cli_emit(&s->a->cli, out.data, err);
 	gf_text_release(&out);
 	return gf_comm_agree(s->comm, rc, err);
 }
@@ -212,9 +213,8 @@ static int prepare(struct session *s, struct gf_error *err)
 	/* better to learn now than after an hour that a file cannot be */
 	if (s->comm->rank == 0 && a->best)
 		rc = gf_file_try(a->best, err);
-	if (!rc && s->comm->rank == 0 && a->cli.output &&
-	    strcmp(a->cli.output, "-") != 0)
-		rc = gf_file_try(a->cli.output, err);
+	if (!rc)
+		rc = gf_cli_try_output(&a->cli, err);
 	rc = gf_comm_agree(s->comm, rc, err);
 	if (!rc)
 		rc = gf_bench_sweep_same(&a->sweep, &s->config, a->plan, err);

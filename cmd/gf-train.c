@@ -235,9 +235,8 @@ static int begin(struct session *s, struct gf_error *err)
 	/* better to learn now than after an hour that a file cannot be */
 	if (s->comm->rank == 0 && o->trace)
 		rc = gf_file_try(o->trace, err);
-	if (!rc && s->comm->rank == 0 && a->cli.output &&
-	    strcmp(a->cli.output, "-") != 0)
-		rc = gf_file_try(a->cli.output, err);
+	if (!rc)
+		rc = gf_cli_try_output(&a->cli, err);
 	if (!rc && s->comm->rank == 0 && o->log)
 		rc = gf_train_log_open(&s->log, o->log, &s->config, err);
 	rc = gf_comm_agree(s->comm, rc, err);

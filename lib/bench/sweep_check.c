@@ -80,6 +80,12 @@ static bool takes_factors(const char *name)
 	return a && gf_way_takes_factors(a);
 }
 
+/* By our own executor, and not as sparse sets. */
+static bool is_cut(const char *name)
+{
+	return !is_sparse(name) && strcmp(name, "library") != 0;
+}
+
 static bool is_dense(const char *name)
 {
 	return !is_sparse(name);
@@ -144,6 +150,11 @@ static int check_heeded(const struct gf_bench_sweep *s,
 				    "--density: want topk, gtopk or all in "
 				    "--algorithms, got none that sends a "
 				    "share");
+	if (config->segment_bytes && !any(s, is_cut))
+		return gf_error_set(err, -EINVAL,
+				    "--segment: want an algorithm whose "
+				    "transfers are cut in --algorithms, got "
+				    "none");
 	if (s->density > 0 && config->lanes > 1)
 		return gf_error_set(err, -EINVAL,
 				    "--lanes: want 1 with --density, got %d",

@@ -197,6 +197,13 @@ int gf_cli_emit(const struct gf_cli *cli, const char *text,
 	return 0;
 }
 
+int gf_cli_try_output(const struct gf_cli *cli, struct gf_error *err)
+{
+	if (cli->rank > 0 || !cli->output || strcmp(cli->output, "-") == 0)
+		return 0;
+	return gf_file_try(cli->output, err);
+}
+
 int gf_cli_exit(const struct gf_cli *cli, int rc, struct gf_error *err)
 {
 	bool lost = ferror(stdout) != 0;

@@ -207,7 +207,8 @@ static bool first_given(const struct gf_setting *settings, size_t n,
 	}
 	while (strcmp(names, "*") != 0 && *names) {
 		next_name(&names, found);
-		if (gf_settings_given(settings, n, cli, found))
+		if (gf_settings_given(settings, n, cli, found) &&
+		    strcmp(found, self) != 0)
 			return true;
 	}
 	return false;

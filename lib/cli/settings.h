@@ -60,7 +60,8 @@ bool gf_settings_given(const struct gf_setting *settings, size_t nsettings,
 
 /*
  * What would be ignored is refused. Each of `options` wants one of `with` beside
- * it, and none of `without`; all are names with blanks between, or NULL.
+ * it, and none of `without` but itself; all are names with blanks between, or
+ * NULL.
  * `without` may be "*": every other one.
  */
 struct gf_setting_rule {

@@ -123,17 +123,21 @@ load common
 --codec zip|--codec: no codec "zip"
 --codec q8 -d f16|--codec: want f32, which a codec encodes, got f16
 --codec q8 --op max|--codec: codec q8: want sum or avg, got max
---json --csv|want one of them
+--json --csv|--json goes without --csv
 --min-bw fast|--min-bw
 -a topk|--algorithms: topk wants a --density
 -a gtopk --density 0.1 --lanes 2|--lanes: want 1 with --density, got 2
 --density 0.1|--density: want topk, gtopk or all in --algorithms
 -a ring,auto --density 0.1|--density: want topk, gtopk or all in --algorithms
 -a all --density 0.1 --lanes 2|--lanes: want 1 with --density, got 2
+--list -b 1K|--list goes without --min-bytes
+--list --plan p|--list goes without --plan
+-a library --segment 1K|--segment: want an algorithm whose transfers are cut in --algorithms
+-a topk --density 0.1 --segment 1K|--segment: want an algorithm whose transfers are cut in --algorithms
 -a topk --density 0.1 --best rule.json|--best: want an algorithm that sends all values, got none
 --best same.json -o same.json|--best and --output: want two files, got one
 --best ./same.json -o same.json|--best and --output: want two files, got one
---json --percentiles|want one of them
+--json --percentiles|--json goes without --percentiles
 --density 2|--density
 --density 0|--density
 --spoil 1 -c 0|--spoil goes with --check
