@@ -295,10 +295,8 @@ static int judge(const struct session *s, const struct gf_train_row *test,
 static int print_training(const struct session *s, struct gf_error *err)
 {
 	char *text = gf_training_write(&s->config.training);
-	int rc = 0;
+	int rc = s->comm->rank ? 0 : gf_cli_emit(&s->a->cli, text, err);
 
-	if (s->comm->rank == 0)
-		rc = gf_cli_emit(&s->a->cli, text, err);
 	free(text);
 	return gf_comm_agree(s->comm, rc, err);
 }
