@@ -8,7 +8,6 @@
 
 #include "base/heap.h"
 #include "base/rng.h"
-#include "cost/pipe.h"
 #include "sim/normal.h"
 #include "sim/variant.h"
 
@@ -158,6 +157,22 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
 	derive(o, p, r);
 }
 
+/* What a pipeline's beginning and end take; leaves the variant as it was. */
+static int run_edges(struct gf_variant *v, const struct gf_what_if *w,
+		     struct gf_outcome *o, struct gf_error *err)
+{
+	struct gf_sim_result r = {0};
+	int staleness = v->plan.staleness, rc;
+
+	v->plan.staleness = 1;
+	rc = run(v, gf_what_if_slowest(w, o->ranks), &r, err);
+	v->plan.staleness = staleness;
+	o->synchronous_s = r.iteration_s;
+	o->slowest_s = v->plan.model->forward_s + v->plan.model->backward_s +
+		       v->plan.model->update_s;
+	return rc;
+}
+
 int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	       struct gf_outcome *out, struct gf_error *err)
 {
@@ -175,6 +190,8 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	rc = gf_variant_init(&v, p, w, err);
 	if (rc == 0)
 		rc = run(&v, gf_what_if_slowest(w, o.ranks), &r, err);
+	if (rc == 0)
+		rc = run_edges(&v, w, &o, err);
 	if (rc == 0)
 		rc = run_all(&v, w, &o, err);
 	gf_variant_release(&v);
@@ -197,14 +214,14 @@ void gf_outcome_release(struct gf_outcome *out)
 double gf_outcome_total_s(const struct gf_plan *p, const struct gf_outcome *out,
 			  double iterations)
 {
-	struct gf_pipe_times t = {
-		.update_s = p->model->update_s,
-		.forward_s = p->model->forward_s,
-		.backward_s = p->model->backward_s,
-		.communication_s = out->communication_s,
-	};
+	double warmup = fmin(iterations, (double)p->pipeline_warmup_steps);
+	double stale = iterations - warmup;
+	double total = warmup * out->synchronous_s;
 
 	if (p->staleness <= 1)
 		return iterations * out->iteration_s;
-	return gf_pipe_total_s(&t, iterations, p->staleness);
+	if (stale > 0)
+		total += out->slowest_s + (stale - 1) * out->iteration_s +
+			 out->communication_s;
+	return total;
 }

@@ -44,6 +44,8 @@ struct gf_outcome {
 	double bandwidth_bytes_per_s; /* 0: not asked for */
 	double iteration_s, compute_s, exposed_comm_s;
 	double communication_s; /* first start to last end */
+	double slowest_s;       /* compute_s of the slowest rank, no jitter */
+	double synchronous_s;   /* an iteration if none were stale; as above */
 	double backward_end_s, forward_end_s;
 	double speedup, efficiency;
 	double samples_per_s; /* 0: the batch is not known */
@@ -60,8 +62,8 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
 		       const struct gf_sim_result *r);
 void gf_outcome_release(struct gf_outcome *out);
 
-/* T iterations one after the other, with what pipelining fills and drains
- * (Pipe-SGD Eq. 4). */
+/* T iterations one after the other: those of a pipeline's warm-up synchronous,
+ * the others with what pipelining fills and drains (Pipe-SGD Eq. 4). */
 double gf_outcome_total_s(const struct gf_plan *p, const struct gf_outcome *out,
 			  double iterations);
 

@@ -93,6 +93,15 @@ plan() { # options of gf-plan...
 	wants 0 gf-sim plan.json --iterations 100
 	# compute 20, exchange 3 + 45/2: 20 + 99 * 25.5 + 25.5
 	jq -e '.total_s == 2570' out.txt
+	# every rank waits for the slowest: 40 + 99 * 40 + 25.5
+	wants 0 gf-sim plan.json --iterations 100 --slow 1:2
+	jq -e '.total_s == 4025.5' out.txt
+	# ten synchronous steps of 20 + 25.5 in front
+	plan --system pipe-sgd --pipeline-warmup 10
+	wants 0 gf-sim plan.json --iterations 100
+	jq -e '.total_s == 455 + 20 + 89 * 25.5 + 25.5' out.txt
+	wants 0 gf-sim plan.json --iterations 4
+	jq -e '.total_s == 182' out.txt
 	plan --policy single
 	wants 0 gf-sim plan.json --iterations 100
 	jq -e '.total_s == 6800' out.txt
