@@ -477,7 +477,7 @@ forget() {
 	wants 2 gf-train --device cpu --cuda-graph --steps 1
 	says '--cuda-graph: it captures what GPUs compute, and this run computes on the CPU'
 	wants 2 gf-train --replay --plan x.json --cuda-graph
-	says '--replay: computes nothing, so there is no --cuda-graph'
+	says '--replay goes without --cuda-graph'
 }
 
 @test "--list: selections, optimizers, schedules" {
