@@ -301,6 +301,8 @@ unlike() {
 	says 'transport: rank 0 has mpi, rank 1 has auto'
 	unlike --precision f16 --steps 3 -- --steps 3
 	says 'precision: rank 0 has f16, rank 1 has f32'
+	unlike --cuda-graph --steps 3 -- --steps 3
+	says 'options: '
 	# which GPU, and how many threads, is each rank's own affair
 	wants 3 timeout 60 mpirun --oversubscribe --bind-to none -np 1 gf-train $quick --device cuda:900 : -np 1 gf-train $quick --device cuda:901
 	wants 0 timeout 60 mpirun --oversubscribe --bind-to none -np 1 gf-train $quick --steps 3 --device cpu : -np 1 gf-train -q --epochs 1 --steps 3 --device ref
