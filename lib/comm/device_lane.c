@@ -90,7 +90,7 @@ int gf_device_lane_prepare(struct gf_device_lane *l,
 	return rc;
 }
 
-/* At least so many bytes at *p; what was in it is lost. */
+/* Room for at least so many elements at *p; what was in it is lost. */
 static int grow(struct gf_gpu *g, void **p, size_t *room, size_t wanted,
 		size_t elem_bytes, struct gf_error *err)
 {
