@@ -13,7 +13,7 @@
 /* Long enough that a copy's start costs little beside it at 25 GB/s. */
 #define PIECE_BYTES ((size_t)4 << 20)
 
-struct gf_stage {
+struct gf_grad_stage {
 	struct gf_stage_config k;
 	size_t *offsets;
 	size_t piece_elems;
@@ -28,7 +28,7 @@ struct gf_stage {
 	size_t first, end; /* parameters that wait to be uploaded */
 };
 
-static int make_events(struct gf_stage *s, struct gf_error *err)
+static int make_events(struct gf_grad_stage *s, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;
 	size_t i;
@@ -44,12 +44,12 @@ static int make_events(struct gf_stage *s, struct gf_error *err)
 	return rc;
 }
 
-int gf_stage_new(const struct gf_stage_config *config, struct gf_stage **stage,
-		 struct gf_error *err)
+int gf_stage_new(const struct gf_stage_config *config,
+		 struct gf_grad_stage **stage, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = config->gpu->ops;
 	const size_t n = config->ntensors;
-	struct gf_stage *s = gf_xcalloc(1, sizeof(*s));
+	struct gf_grad_stage *s = gf_xcalloc(1, sizeof(*s));
 	int rc;
 
 	s->k = *config;
@@ -72,7 +72,7 @@ int gf_stage_new(const struct gf_stage_config *config, struct gf_stage **stage,
 	return rc;
 }
 
-void gf_stage_free(struct gf_stage *s)
+void gf_stage_free(struct gf_grad_stage *s)
 {
 	const struct gf_gpu_ops *ops;
 	struct gf_error ignored;
@@ -102,15 +102,15 @@ void gf_stage_free(struct gf_stage *s)
 
 /* --- gradients ------------------------------------------------------------ */
 
-void gf_stage_to(struct gf_stage *s, float *host_grads)
+void gf_stage_to(struct gf_grad_stage *s, float *host_grads)
 {
 	assert(s->arrived == s->asked);
 	s->host = host_grads;
 	s->asked = s->arrived = 0;
 }
 
-static int copy(struct gf_stage *s, struct gf_gpu_stream *stream, float *to,
-		const float *from, size_t count, enum gf_gpu_copy kind,
+static int copy(struct gf_grad_stage *s, struct gf_gpu_stream *stream,
+		float *to, const float *from, size_t count, enum gf_gpu_copy kind,
 		struct gf_error *err)
 {
 	size_t n;
@@ -124,13 +124,13 @@ static int copy(struct gf_stage *s, struct gf_gpu_stream *stream, float *to,
 	return rc;
 }
 
-void gf_stage_take(struct gf_stage *s, const struct gf_stage_taker *by)
+void gf_stage_take(struct gf_grad_stage *s, const struct gf_stage_taker *by)
 {
 	s->taker = by ? *by : (struct gf_stage_taker){NULL, NULL};
 }
 
 /* What is enqueued goes behind the gradient. */
-static int take(struct gf_stage *s, size_t tensor, struct gf_error *err)
+static int take(struct gf_grad_stage *s, size_t tensor, struct gf_error *err)
 {
 	size_t first = s->offsets[tensor];
 
@@ -140,7 +140,7 @@ static int take(struct gf_stage *s, size_t tensor, struct gf_error *err)
 		    s->offsets[tensor + 1] - first, GF_GPU_TO_HOST, err);
 }
 
-int gf_stage_down(struct gf_stage *s, size_t tensor, struct gf_error *err)
+int gf_stage_down(struct gf_grad_stage *s, size_t tensor, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;
 	int rc;
@@ -156,7 +156,7 @@ int gf_stage_down(struct gf_stage *s, size_t tensor, struct gf_error *err)
 }
 
 /* Kernels behind the last gradient may still read parameters. */
-int gf_stage_flush(struct gf_stage *s, struct gf_error *err)
+int gf_stage_flush(struct gf_grad_stage *s, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;
 	int rc = ops->record(s->k.gpu, s->computed, s->k.compute, err);
@@ -165,7 +165,8 @@ int gf_stage_flush(struct gf_stage *s, struct gf_error *err)
 	return rc ? rc : ops->check(s->k.gpu, err);
 }
 
-int gf_stage_look(struct gf_stage *s, size_t *tensor, struct gf_error *err)
+int gf_stage_look(struct gf_grad_stage *s, size_t *tensor,
+		  struct gf_error *err)
 {
 	int rc;
 
@@ -177,7 +178,8 @@ int gf_stage_look(struct gf_stage *s, size_t *tensor, struct gf_error *err)
 	return rc;
 }
 
-int gf_stage_arrived(struct gf_stage *s, size_t *tensor, struct gf_error *err)
+int gf_stage_arrived(struct gf_grad_stage *s, size_t *tensor,
+		     struct gf_error *err)
 {
 	struct gf_backoff backoff = {.beside_compute = true};
 	double began_s = 0;
@@ -203,7 +205,7 @@ int gf_stage_arrived(struct gf_stage *s, size_t *tensor, struct gf_error *err)
 
 /* --- parameters ----------------------------------------------------------- */
 
-static int upload(struct gf_stage *s, struct gf_error *err)
+static int upload(struct gf_grad_stage *s, struct gf_error *err)
 {
 	size_t first = s->first, count = s->end - s->first;
 
@@ -214,7 +216,7 @@ static int upload(struct gf_stage *s, struct gf_error *err)
 		    count, GF_GPU_TO_DEVICE, err);
 }
 
-int gf_stage_up(struct gf_stage *s, size_t first, size_t count,
+int gf_stage_up(struct gf_grad_stage *s, size_t first, size_t count,
 		struct gf_error *err)
 {
 	int rc = 0;
@@ -229,7 +231,7 @@ int gf_stage_up(struct gf_stage *s, size_t first, size_t count,
 	return rc;
 }
 
-int gf_stage_join(struct gf_stage *s, struct gf_error *err)
+int gf_stage_join(struct gf_grad_stage *s, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;
 	int rc = upload(s, err);

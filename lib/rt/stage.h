@@ -29,7 +29,7 @@
  * may write the host's parameters when all gradients of a later pass have
  * arrived: then nothing reads them any more. One thread.
  */
-struct gf_stage;
+struct gf_grad_stage;
 
 struct gf_stage_config {
 	struct gf_gpu *gpu; /* all borrowed */
@@ -42,10 +42,10 @@ struct gf_stage_config {
 	double timeout_s;   /* for a gradient to arrive; 0: no limit */
 };
 
-int gf_stage_new(const struct gf_stage_config *config, struct gf_stage **s,
+int gf_stage_new(const struct gf_stage_config *config, struct gf_grad_stage **s,
 		 struct gf_error *err);
 /* NULL is allowed. What is enqueued ends first. */
-void gf_stage_free(struct gf_stage *s);
+void gf_stage_free(struct gf_grad_stage *s);
 
 /* What comes to the host of gradients. */
 struct gf_stage_taker {
@@ -57,24 +57,26 @@ struct gf_stage_taker {
 };
 
 /* From the next pass on; NULL: copies, as from the beginning. */
-void gf_stage_take(struct gf_stage *s, const struct gf_stage_taker *by);
+void gf_stage_take(struct gf_grad_stage *s, const struct gf_stage_taker *by);
 
 /* The host memory that the following gradients go to. */
-void gf_stage_to(struct gf_stage *s, float *host_grads);
-int gf_stage_down(struct gf_stage *s, size_t tensor, struct gf_error *err);
-int gf_stage_flush(struct gf_stage *s, struct gf_error *err);
+void gf_stage_to(struct gf_grad_stage *s, float *host_grads);
+int gf_stage_down(struct gf_grad_stage *s, size_t tensor, struct gf_error *err);
+int gf_stage_flush(struct gf_grad_stage *s, struct gf_error *err);
 /* 1: the next one, in the order of down, lies on the host; 0: all have come;
  * or a negative errno: -ETIMEDOUT. */
-int gf_stage_arrived(struct gf_stage *s, size_t *tensor, struct gf_error *err);
+int gf_stage_arrived(struct gf_grad_stage *s, size_t *tensor,
+		     struct gf_error *err);
 /* The same, but does not wait: 0 also if it is not there yet. */
-int gf_stage_look(struct gf_stage *s, size_t *tensor, struct gf_error *err);
+int gf_stage_look(struct gf_grad_stage *s, size_t *tensor,
+		  struct gf_error *err);
 
 /* Parameters first to first + count - 1 have new values. Neighbours are
  * gathered until they are worth a copy. */
-int gf_stage_up(struct gf_stage *s, size_t first, size_t count,
+int gf_stage_up(struct gf_grad_stage *s, size_t first, size_t count,
 		struct gf_error *err);
 /* Uploads what was gathered; what is enqueued on the compute stream from now on
  * sees all of it. */
-int gf_stage_join(struct gf_stage *s, struct gf_error *err);
+int gf_stage_join(struct gf_grad_stage *s, struct gf_error *err);
 
 #endif

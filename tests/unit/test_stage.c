@@ -62,7 +62,7 @@ struct rig {
 	struct gf_gpu_stream *compute;
 	void *grads, *params;
 	float host_params[ELEMS], pools[2][ELEMS];
-	struct gf_stage *stage;
+	struct gf_grad_stage *stage;
 	struct gf_error err;
 };
 
