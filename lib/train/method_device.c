@@ -17,20 +17,16 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "codec/codec.h"
+#include "train/device_flags.h"
 #include "train/device_marks.h"
-#include "train/device_method.h"
 #include "train/device_update.h"
 #include "train/method.h"
-
-#define STEPS 2 /* whose flags the host does not know yet, and one more */
 
 struct device {
 	struct gf_device_update update;
 	size_t *offsets, count_elems; /* of the plan's tensors */
-	void *flags;                  /* STEPS words of the device */
-	void *seen;                   /* their copies, pinned */
-	struct gf_gpu_event *known[STEPS];
-	double scale[STEPS];
+	struct gf_device_flags flags; /* which gradients are bad */
+	double scale[GF_FLAGS];
 	size_t enqueued, learnt; /* steps of this process */
 	size_t step;             /* the last one, over the whole run */
 	struct gf_device_marks marks;
@@ -41,39 +37,6 @@ struct device {
 	int rc; /* of what gives nothing back: the first failure */
 	struct gf_error reason;
 };
-
-/* --- what goes ------------------------------------------------------------ */
-
-int gf_device_method_check(const struct gf_plan *plan,
-			   const struct gf_training *training,
-			   struct gf_error *err)
-{
-	const struct gf_optim_config optim = {
-		.name = training->optimizer,
-	};
-	size_t i;
-
-	if (plan->selection.method != GF_SELECT_DENSE)
-		return gf_error_set(err, -ENOTSUP,
-				    "selection \"%s\" goes by the host",
-				    gf_select_names[plan->selection.method]);
-	if (plan->staleness > 1)
-		return gf_error_set(err, -ENOTSUP,
-				    "staleness %d goes by the host",
-				    plan->staleness);
-	if (plan->servers)
-		return gf_error_set(err, -ENOTSUP, "servers go by the host");
-	for (i = 0; i < plan->nmessages; i++)
-		if (plan->messages[i].half != GF_HALF_ALL)
-			return gf_error_set(err, -ENOTSUP,
-					    "split messages go by the host");
-	return gf_device_update_check(&optim, err);
-}
-
-static uint32_t *flag_of(const struct device *d, size_t index)
-{
-	return (uint32_t *)d->flags + index % STEPS;
-}
 
 /* What NCCL moves nobody tells: counted as a ring's. */
 static void count_bytes(struct device *d, const struct gf_plan *plan)
@@ -94,20 +57,6 @@ static void count_bytes(struct device *d, const struct gf_plan *plan)
 }
 
 /* --- opening and closing -------------------------------------------------- */
-
-static int open_flags(struct gf_method *m, struct gf_error *err)
-{
-	struct device *d = m->priv;
-	struct gf_gpu *gpu = m->env.gpu;
-	size_t size_bytes = STEPS * sizeof(uint32_t), i;
-	int rc;
-
-	rc = gpu->ops->alloc(gpu, size_bytes, &d->flags, err);
-	rc = rc ? rc : gpu->ops->host_alloc(gpu, size_bytes, &d->seen, err);
-	for (i = 0; i < STEPS && !rc; i++)
-		rc = gpu->ops->event_new(gpu, false, &d->known[i], err);
-	return rc;
-}
 
 static int open_own(struct gf_method *m, struct gf_error *err)
 {
@@ -140,7 +89,9 @@ static int open_own(struct gf_method *m, struct gf_error *err)
 	d->marks = (struct gf_device_marks){.gpu = m->env.gpu,
 					    .stream = m->env.stream};
 	rc = rc ? rc : gf_device_marks_open(&d->marks, err);
-	return rc ? rc : open_flags(m, err);
+	d->flags = (struct gf_device_flags){.gpu = m->env.gpu,
+					    .stream = m->env.stream};
+	return rc ? rc : gf_device_flags_open(&d->flags, err);
 }
 
 static int open_device(struct gf_method *m, struct gf_error *err)
@@ -173,17 +124,13 @@ static void close_device(struct gf_method *m)
 	struct device *d = m->priv;
 	const struct gf_gpu_ops *ops = m->env.gpu->ops;
 	struct gf_error ignored;
-	size_t i;
 
 	gf_device_engine_free(m->device);
 	(void)ops->stream_sync(m->env.gpu, m->env.stream, &ignored);
 	gf_device_update_close(&d->update);
 	gf_update_close(&m->updater);
-	for (i = 0; i < STEPS; i++)
-		ops->event_free(m->env.gpu, d->known[i]);
 	gf_device_marks_close(&d->marks);
-	ops->host_free(m->env.gpu, d->seen);
-	ops->free(m->env.gpu, d->flags);
+	gf_device_flags_close(&d->flags);
 	free(d->offsets);
 	free(d);
 }
@@ -212,20 +159,19 @@ static void learn(struct gf_method *m)
 {
 	struct device *d = m->priv;
 	struct gf_error err = {""};
-	size_t slot = d->learnt % STEPS;
-	bool bad, overflow;
+	bool bad = false, overflow;
 	int rc;
 
 	if (d->rc || d->learnt == d->enqueued)
 		return;
-	rc = m->env.gpu->ops->event_sync(m->env.gpu, d->known[slot], &err);
+	rc = gf_device_flag_read(&d->flags, d->learnt, &bad, &err);
 	/* what was aborted ends, too, with any numbers */
 	rc = rc ? rc : gf_device_engine_check(m->device, &err);
 	keep_failure(d, rc, &err);
 	if (rc)
 		return;
-	bad = ((const uint32_t *)d->seen)[slot] != 0;
-	overflow = gf_loss_scale_note(&m->scale, d->scale[slot], bad);
+	overflow = gf_loss_scale_note(&m->scale,
+				      d->scale[d->learnt % GF_FLAGS], bad);
 	d->learnt++;
 	m->skipped += bad;
 	if (bad && !overflow && !m->env.skip_bad)
@@ -322,9 +268,7 @@ static void take_times(struct gf_method *m)
 static int exchange(struct gf_method *m, size_t step, struct gf_error *err)
 {
 	struct device *d = m->priv;
-	struct gf_gpu *gpu = m->env.gpu;
 	struct gf_error own = {""};
-	int rc = 0;
 
 	if (!d->rc) {
 		keep_failure(d, gf_device_engine_join(m->device, &own), &own);
@@ -338,13 +282,8 @@ static int exchange(struct gf_method *m, size_t step, struct gf_error *err)
 	mark(m, GF_MARK_JOINED);
 	take_times(m);
 	d->step = step;
-	rc = gpu->ops->zero(gpu, m->env.stream, flag_of(d, d->enqueued),
-			    sizeof(uint32_t), err);
-	if (!rc)
-		gpu->kernels->nonfinite_f32(m->env.stream, m->env.device_grads,
-					    flag_of(d, d->enqueued),
-					    d->count_elems);
-	return rc;
+	return gf_device_flag_set(&d->flags, d->enqueued, m->env.device_grads,
+				  d->count_elems, err);
 }
 
 static void update(struct gf_method *m, size_t step, double lr)
@@ -352,23 +291,19 @@ static void update(struct gf_method *m, size_t step, double lr)
 	struct device *d = m->priv;
 	struct gf_gpu *gpu = m->env.gpu;
 	struct gf_error err = {""};
-	const size_t slot = d->enqueued % STEPS;
 	const double scale =
 		m->env.scale.used ? 1 / m->scale.now : 1.0 / m->env.plan->ranks;
 	int rc;
 
 	(void)step;
-	gf_device_update_step(&d->update, lr, (float)scale, flag_of(d, slot),
+	gf_device_update_step(&d->update, lr, (float)scale,
+			      gf_device_flag(&d->flags, d->enqueued),
 			      m->env.device_grads, m->env.device_params);
 	mark(m, GF_MARK_UPDATED); /* before what learn waits for */
-	rc = gpu->ops->copy(gpu, m->env.stream, (uint32_t *)d->seen + slot,
-			    flag_of(d, slot), sizeof(uint32_t), GF_GPU_TO_HOST,
-			    &err);
-	rc = rc ? rc
-		: gpu->ops->record(gpu, d->known[slot], m->env.stream, &err);
+	rc = gf_device_flag_send(&d->flags, d->enqueued, &err);
 	rc = rc ? rc : gpu->ops->check(gpu, &err);
 	keep_failure(d, rc, &err);
-	d->scale[slot] = m->scale.now;
+	d->scale[d->enqueued % GF_FLAGS] = m->scale.now;
 	d->enqueued++;
 }
 

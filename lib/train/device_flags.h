@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_DEVICE_FLAGS_H
+#define GF_TRAIN_DEVICE_FLAGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "gpu/gpu.h"
+
+/*
+ * Is a step's gradient infinite or not a number? A device finds out and its
+ * update heeds it at once; the host is told later, while there is work
+ * enqueued. Steps count from 0; a flag is another step's after GF_FLAGS.
+ */
+#define GF_FLAGS 2 /* the host knows nothing of one yet, and one more */
+
+struct gf_device_flags {
+	struct gf_gpu *gpu; /* borrowed */
+	struct gf_gpu_stream *stream;
+	void *words; /* the device's */
+	void *seen;  /* their copies, pinned */
+	struct gf_gpu_event *known[GF_FLAGS];
+};
+
+/* gpu and stream are the caller's. */
+int gf_device_flags_open(struct gf_device_flags *f, struct gf_error *err);
+/* After the stream has ended; accepts zeros. */
+void gf_device_flags_close(struct gf_device_flags *f);
+
+/* The device's word, not 0: bad. */
+uint32_t *gf_device_flag(const struct gf_device_flags *f, size_t step);
+/* Enqueues the question, and later the answer's way to the host. */
+int gf_device_flag_set(struct gf_device_flags *f, size_t step,
+		       const float *grads, size_t count_elems,
+		       struct gf_error *err);
+int gf_device_flag_send(struct gf_device_flags *f, size_t step,
+			struct gf_error *err);
+/* Waits for the answer. */
+int gf_device_flag_read(struct gf_device_flags *f, size_t step, bool *bad,
+			struct gf_error *err);
+
+#endif

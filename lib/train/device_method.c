@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/device_method.h"
+
+#include <errno.h>
+
+#include "train/device_update.h"
+
+int gf_device_method_check(const struct gf_plan *plan,
+			   const struct gf_training *training,
+			   struct gf_error *err)
+{
+	const struct gf_optim_config optim = {
+		.name = training->optimizer,
+	};
+	size_t i;
+
+	if (plan->selection.method != GF_SELECT_DENSE)
+		return gf_error_set(err, -ENOTSUP,
+				    "selection \"%s\" goes by the host",
+				    gf_select_names[plan->selection.method]);
+	if (plan->staleness > 1)
+		return gf_error_set(err, -ENOTSUP,
+				    "staleness %d goes by the host",
+				    plan->staleness);
+	if (plan->servers)
+		return gf_error_set(err, -ENOTSUP, "servers go by the host");
+	for (i = 0; i < plan->nmessages; i++)
+		if (plan->messages[i].half != GF_HALF_ALL)
+			return gf_error_set(err, -ENOTSUP,
+					    "split messages go by the host");
+	return gf_device_update_check(&optim, err);
+}
