@@ -178,7 +178,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	says '--device: want cpu, cuda, cuda:N or auto, got tpu'
 	wants 2 gf-profile --import x.csv --device cuda
 	gf-allreduce --list | grep -q '^device *cuda:0' && skip 'there is a GPU'
-	wants 1 gf-profile --model digits-mlp --device cuda
+	wants 3 gf-profile --model digits-mlp --device cuda
 	says 'no GPU that CUDA can use'
 	[ -z "$output" ]
 	wants 0 gf-profile --model digits-mlp --device auto --warmup 0 --repeats 1

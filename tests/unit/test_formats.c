@@ -244,7 +244,7 @@ static void test_round_trip(void)
 		char *before, *after;
 		size_t k;
 
-		EXPECT(!gf_topology_import(cases[i].file, 1, &t, &remarks,
+		EXPECT(!gf_topology_import(cases[i].file, 0, &t, &remarks,
 					   &err) &&
 			       !gf_topology_format_find(cases[i].format)
 					->write(&t, &out, &remarks, &err) &&

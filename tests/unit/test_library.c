@@ -19,9 +19,9 @@ static const struct {
 	const char *text; /* what the reason holds */
 } cases[] = {
 	{"libm.so.6", "sqrt", 0, ""},
-	{"libm.so.6", "gf_no_such_function", -ENOTSUP,
+	{"libm.so.6", "gf_no_such_function", -ENODEV,
 	 "libm.so.6 has no gf_no_such_function"},
-	{"libgf-no-such-library.so.1", "sqrt", -ENOTSUP,
+	{"libgf-no-such-library.so.1", "sqrt", -ENODEV,
 	 "libgf-no-such-library.so.1"},
 };
 
