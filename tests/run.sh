@@ -50,6 +50,10 @@ bats_files() {
 	done
 }
 
+# for every suite that has an mpirun in it
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1
+
 for suite in "$@"; do
 	case $suite in
 	layers) program layers tests/layers.sh ;;
@@ -59,8 +63,6 @@ for suite in "$@"; do
 	cli) bats_files cli ;;
 	mpi | lab)
 		if command -v mpirun > /dev/null; then
-			export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-			export OMPI_MCA_rmaps_base_oversubscribe=1
 			bats_files "$suite"
 		else
 			echo "mpirun is not installed" > "$log"; record 77 "$suite"

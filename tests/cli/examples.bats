@@ -7,8 +7,6 @@ load common
 
 @test "examples of the man pages run" {
 	ln -s "$share" share
-	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-	export OMPI_MCA_rmaps_base_oversubscribe=1
 	local failed=0 ran=0 page line
 	for page in "$GF_SOURCE"/man/*.1; do
 		[ -e "$page" ] || continue
