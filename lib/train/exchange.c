@@ -170,6 +170,21 @@ void gf_exchange_times(const struct gf_exchange *x,
 		times[x->plan_work[0][i].after - 1].end_s = engine[i].end_s;
 }
 
+int gf_exchange_check_whole(const struct gf_plan *plan, struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nmessages; i++)
+		if (plan->messages[i].half != GF_HALF_ALL)
+			return gf_error_set(
+				err, -ENOTSUP,
+				"message %zu: selection %s wants half "
+				"\"all\", got \"%s\"",
+				i, gf_select_names[plan->selection.method],
+				gf_half_names[plan->messages[i].half]);
+	return 0;
+}
+
 struct gf_exchange_bad gf_exchange_find_bad(const struct gf_pool *pool,
 					    const float *values, size_t first,
 					    size_t count)

@@ -151,6 +151,9 @@ int gf_exchange_wait_message(struct gf_exchange *x, size_t message,
 void gf_exchange_times(const struct gf_exchange *x,
 		       struct gf_message_times *times);
 
+/* A check for selections whose messages cannot be split into halves. */
+int gf_exchange_check_whole(const struct gf_plan *plan, struct gf_error *err);
+
 /* Of the pool's elements `first` to first + count - 1, whose values those are,
  * the first that is not finite. */
 struct gf_exchange_bad gf_exchange_find_bad(const struct gf_pool *pool,

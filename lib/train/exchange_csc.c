@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/exchanges.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,20 +40,6 @@ struct csc {
 	 * chose. Only as of a checkpoint. */
 	uint64_t *flight_sent, *flight_next;
 };
-
-static int check(const struct gf_plan *plan, struct gf_error *err)
-{
-	size_t i;
-
-	for (i = 0; i < plan->nmessages; i++)
-		if (plan->messages[i].half != GF_HALF_ALL)
-			return gf_error_set(
-				err, -ENOTSUP,
-				"message %zu: selection csc wants "
-				"half \"all\", got \"%s\"",
-				i, gf_half_names[plan->messages[i].half]);
-	return 0;
-}
 
 /* --- on the thread that moves messages -------------------------------------
  */
@@ -292,7 +277,7 @@ static void close_csc(struct gf_exchange *x)
 const struct gf_exchange_ops gf_exchange_csc = {
 	.name = "csc",
 	.description = "chunks with the largest norms, the others wait",
-	.check = check,
+	.check = gf_exchange_check_whole,
 	.open = open_csc,
 	.begin = begin,
 	.inspect = inspect,

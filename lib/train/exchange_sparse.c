@@ -42,21 +42,6 @@ struct sparse {
 	size_t *message_of, *missing;
 };
 
-static int check(const struct gf_plan *plan, struct gf_error *err)
-{
-	size_t i;
-
-	for (i = 0; i < plan->nmessages; i++)
-		if (plan->messages[i].half != GF_HALF_ALL)
-			return gf_error_set(
-				err, -ENOTSUP,
-				"message %zu: selection %s wants half "
-				"\"all\", got \"%s\"",
-				i, gf_select_names[plan->selection.method],
-				gf_half_names[plan->messages[i].half]);
-	return 0;
-}
-
 /* --- on the thread that moves messages -------------------------------------
  */
 
@@ -387,7 +372,7 @@ static void close_sparse(struct gf_exchange *x)
 const struct gf_exchange_ops gf_exchange_topk = {
 	.name = "topk",
 	.description = "each rank's k largest, all of them applied",
-	.check = check,
+	.check = gf_exchange_check_whole,
 	.open = open_sparse,
 	.begin = begin,
 	.inspect = inspect,
@@ -402,7 +387,7 @@ const struct gf_exchange_ops gf_exchange_topk = {
 const struct gf_exchange_ops gf_exchange_gtopk = {
 	.name = "gtopk",
 	.description = "the k largest of all ranks, merged along a tree",
-	.check = check,
+	.check = gf_exchange_check_whole,
 	.open = open_sparse,
 	.begin = begin,
 	.inspect = inspect,

@@ -17,7 +17,9 @@
 /* How often replicas are compared by default where an algorithm does not
  * promise the same bits everywhere. */
 #define CHECK_STEPS 100
-#define CUT_ELEMS   ((size_t)1 << 20)
+/* The most gradients of one piece of a captured pass, about: 4 MiB. */
+#define CUT_ELEMS ((size_t)1 << 20)
+
 static bool uses_library(const struct gf_plan *plan)
 {
 	size_t i;
