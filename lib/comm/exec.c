@@ -1,301 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The walker that moves data. A step is ready when the steps it depends on are
- * done; then a send or a receive is posted, and a copy or a reduction is done
- * on the spot. A receive that reduces, or that decodes, has two halves: its
- * transfer into a slot of staging memory, and what is made of it there; only
- * the second waits for the dependencies. A send under a codec is encoded into
- * a slot once it is ready.
- *
- * SLOTS are given out in program order, so the first unfinished step always
- * has one, and a schedule whose ranks take their steps in the same rounds
- * cannot get stuck for want of slots, however few there are.
- *
- * DIRECT. From a peer whose memory the transport can reduce from, a receive
- * that reduces needs no slot: it is posted when its dependencies are done, and
- * the transport reduces straight into the data. Not where it overwrites what
- * this rank sends: schedule.h lets that receive be posted before the send has
- * ended.
- */
+/* The executor: starts runs, moves all of them on, and says where they are. */
 #include "comm/exec.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "codec/run.h"
 #include "comm/backoff.h"
 #include "comm/exec_parts.h"
-
-/* After so many passes without movement, each pass asks so many of those that
- * are behind others, in turn. Not all at once: each question may be a call that
- * polls the network, and there are hundreds. */
-#define BEHIND_AFTER 7
-#define ASK_BEHIND   8
-
-static char *at(const struct gf_exec_run *run, struct gf_range range)
-{
-	return (range.buffer == GF_BUFFER_DATA ? run->data : run->scratch) +
-	       range.first * run->element.size_bytes;
-}
-
-static void finish_step(struct gf_exec_run *run, uint32_t i)
-{
-	uint32_t k;
-
-	run->moves++;
-	run->left--;
-	for (k = run->first_user[i]; k < run->first_user[i + 1]; k++)
-		if (--run->states[run->users[k]].waits_for == 0)
-			run->ready[run->nready++] = run->users[k];
-}
-
-/* Sends stand in the order in which they began, receives in program order,
- * which is the order in which their peers send: a receive may begin before one
- * that still waits for a slot, and end long after it. */
-static void stand_in_line(struct gf_exec_run *run, uint32_t i)
-{
-	const struct gf_step *steps = run->schedule->steps;
-	uint32_t at = run->nactive, k;
-
-	for (k = run->nactive; k-- > 0 && steps[i].op != GF_STEP_SEND;) {
-		if (steps[run->active[k]].op == GF_STEP_SEND)
-			continue;
-		if (run->active[k] < i)
-			break;
-		at = k;
-	}
-	memmove(run->active + at + 1, run->active + at,
-		(run->nactive - at) * sizeof(*run->active));
-	run->active[at] = i;
-	run->nactive++;
-}
-
-/* Begins the transfer of a step, to or from that memory. */
-static int transfer(struct gf_exec_run *run, uint32_t i, char *memory,
-		    struct gf_error *err)
-{
-	const struct gf_step *step = &run->schedule->steps[i];
-	struct gf_comm *c = run->exec->comm;
-	uint64_t tag = gf_tag(run->channel, step->match);
-	size_t size_bytes =
-		gf_element_wire_bytes(&run->element, step->range.count);
-	struct gf_request **request = &run->states[i].request;
-	int rc;
-
-	if (step->op == GF_STEP_SEND)
-		rc = c->ops->isend(c, step->peer, tag, memory, size_bytes,
-				   request, err);
-	else if (step->op == GF_STEP_RECV_REDUCE &&
-		 run->ways[i] == GF_EXEC_PLAIN)
-		rc = c->ops->irecv_reduce(c, step->peer, tag, memory,
-					  step->range.count, &run->element,
-					  request, err);
-	else
-		rc = c->ops->irecv(c, step->peer, tag, memory, size_bytes,
-				   request, err);
-	if (rc)
-		return rc;
-	if (step->op == GF_STEP_SEND)
-		run->wire_bytes += size_bytes;
-	stand_in_line(run, i);
-	run->moves++;
-	return 0;
-}
-
-/* Gives the next step of its kind a slot and begins its transfer. */
-static int post(struct gf_exec_run *run, struct gf_exec_slots *slots,
-		struct gf_error *err)
-{
-	uint32_t i = slots->steps[slots->given++];
-	const struct gf_step *step = &run->schedule->steps[i];
-	double began_s;
-	char *slot;
-
-	run->states[i].slot = slots->free[--slots->nfree];
-	slot = gf_exec_slot(slots, run->states[i].slot);
-	if (step->op == GF_STEP_SEND) {
-		began_s = gf_exec_coding_begin(run);
-		gf_codec_send(run->element.codec, slot,
-			      (float *)(void *)at(run, step->range),
-			      step->range.count);
-		gf_exec_coding_end(run, began_s);
-	}
-	return transfer(run, i, slot, err);
-}
-
-static bool may_land(const struct gf_exec_run *run)
-{
-	return run->landing.nfree && run->landing.given < run->landing.nsteps;
-}
-
-static bool may_send(const struct gf_exec_run *run)
-{
-	const struct gf_exec_slots *out = &run->outgoing;
-
-	return out->nfree && out->given < out->nsteps &&
-	       run->states[out->steps[out->given]].waits_for == 0;
-}
-
-static int post_ahead(struct gf_exec_run *run, struct gf_error *err)
-{
-	int rc = 0;
-
-	while (!rc && may_land(run))
-		rc = post(run, &run->landing, err);
-	while (!rc && may_send(run))
-		rc = post(run, &run->outgoing, err);
-	return rc;
-}
-
-/* What has landed, put where it belongs. */
-static void deposit(struct gf_exec_run *run, const struct gf_step *step,
-		    const char *slot)
-{
-	const struct gf_element *e = &run->element;
-	char *to = at(run, step->range);
-	size_t n = step->range.count;
-	double began_s = gf_exec_coding_begin(run);
-
-	if (!e->codec)
-		gf_element_reduce(e, to, slot, n);
-	else if (step->op == GF_STEP_RECV)
-		gf_codec_decode(e->codec, (float *)(void *)to, slot, n);
-	else
-		gf_codec_decode_add(e->codec, (float *)(void *)to, slot, n);
-	gf_exec_coding_end(run, began_s);
-}
-
-static void give_back(struct gf_exec_slots *slots, uint32_t slot)
-{
-	slots->free[slots->nfree++] = slot;
-}
-
-/* A step done on the spot. */
-static void take(struct gf_exec_run *run, const struct gf_step *step)
-{
-	const struct gf_element *e = &run->element;
-	char *to = at(run, step->range);
-	double began_s = gf_exec_coding_begin(run);
-
-	if (step->op == GF_STEP_COPY)
-		memcpy(to, at(run, step->from),
-		       step->range.count * e->size_bytes);
-	else if (step->op == GF_STEP_REDUCE)
-		gf_element_reduce(e, to, at(run, step->from),
-				  step->range.count);
-	else if (e->codec) /* GF_STEP_ROUND; others go as they are */
-		gf_codec_round(e->codec, (float *)(void *)to,
-			       step->range.count);
-	gf_exec_coding_end(run, began_s);
-}
-
-/* A step whose dependencies are done. */
-static int take_up(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
-{
-	const struct gf_step *step = &run->schedule->steps[i];
-	struct gf_exec_state *state = &run->states[i];
-
-	switch ((enum gf_exec_way)run->ways[i]) {
-	case GF_EXEC_PLAIN:
-		return transfer(run, i, at(run, step->range), err);
-	case GF_EXEC_CODED: /* post_ahead takes it in its turn */
-		return 0;
-	case GF_EXEC_LAND:
-		if (!state->arrived)
-			return 0;
-		deposit(run, step, gf_exec_slot(&run->landing, state->slot));
-		give_back(&run->landing, state->slot);
-		/* It is listed twice when its last dependency and its
-		 * arrival are seen in one pass. */
-		state->arrived = false;
-		break;
-	case GF_EXEC_NOW:
-		take(run, step);
-		break;
-	}
-	finish_step(run, i);
-	return 0;
-}
-
-static int settle(struct gf_exec_run *run, struct gf_error *err)
-{
-	int rc;
-
-	do {
-		rc = post_ahead(run, err);
-		while (run->nready && !rc)
-			rc = take_up(run, run->ready[--run->nready], err);
-	} while (!rc && (may_land(run) || may_send(run)));
-	return rc;
-}
-
-/* The transfer of a step is over. */
-static void end_transfer(struct gf_exec_run *run, uint32_t i)
-{
-	const struct gf_step *step = &run->schedule->steps[i];
-
-	if (!run->counts[step->peer])
-		run->exec->busy = true;
-	else if (step->op != GF_STEP_SEND)
-		run->arrived++;
-	if (run->ways[i] == GF_EXEC_CODED)
-		give_back(&run->outgoing, run->states[i].slot);
-	if (run->ways[i] != GF_EXEC_LAND) {
-		finish_step(run, i);
-		return;
-	}
-	run->moves++;
-	run->states[i].arrived = true;
-	if (run->states[i].waits_for == 0)
-		run->ready[run->nready++] = i;
-}
-
-/* What goes to a peer, and what comes from it, mostly ends in the order in
- * which it began: behind one that is not over, others are not asked. */
-static bool is_behind(const struct gf_exec_run *run, uint64_t **front,
-		      uint32_t i)
-{
-	const struct gf_step *step = &run->schedule->steps[i];
-
-	*front = &run->fronts[2 * step->peer + (step->op == GF_STEP_SEND)];
-	return **front == run->pass;
-}
-
-/* Ends the transfers that have come to their end. While nothing moves, some
- * are asked that are behind others: order is likely, not certain. */
-static int collect(struct gf_exec_run *run, struct gf_error *err)
-{
-	struct gf_comm *c = run->exec->comm;
-	uint32_t nactive = run->nactive, kept = 0, k, i;
-	uint32_t turn = run->idle < BEHIND_AFTER ? nactive
-						 : run->turn % (nactive + 1);
-	uint64_t moves = run->moves, *front;
-	int rc = 0;
-
-	run->pass++;
-	for (k = 0; k < nactive; k++) {
-		i = run->active[k];
-		if (rc < 0 || (is_behind(run, &front, i) &&
-			       (k < turn || k - turn >= ASK_BEHIND))) {
-			run->active[kept++] = i;
-			continue;
-		}
-		rc = c->ops->test(c, run->states[i].request, err);
-		if (rc > 0) {
-			end_transfer(run, i);
-		} else if (!rc) {
-			*front = run->pass;
-			run->active[kept++] = i;
-		}
-	}
-	run->nactive = kept;
-	run->turn = turn < nactive ? turn + ASK_BEHIND : 0;
-	run->idle = run->moves == moves ? run->idle + 1 : 0;
-	return rc < 0 ? rc : 0;
-}
 
 /* An average's division, where this rank holds the sum. */
 static void finish(struct gf_exec_run *run)
@@ -309,7 +22,7 @@ static void finish(struct gf_exec_run *run)
 		return;
 	if (run->half == GF_COLL_REDUCE_SCATTER)
 		range = s->owned;
-	gf_element_finish(&run->element, at(run, range), range.count,
+	gf_element_finish(&run->element, gf_exec_at(run, range), range.count,
 			  contributors);
 }
 
@@ -328,37 +41,6 @@ static int conclude(struct gf_exec_run *run, int rc)
 	return rc;
 }
 
-static void fill(struct gf_exec_slots *slots)
-{
-	uint32_t i;
-
-	slots->given = 0;
-	slots->nfree = slots->count;
-	for (i = 0; i < slots->count; i++)
-		slots->free[i] = slots->count - 1 - i;
-}
-
-static int start_steps(struct gf_exec_run *run, struct gf_error *err)
-{
-	const struct gf_schedule *s = run->schedule;
-	uint32_t i;
-
-	run->left = s->nsteps;
-	run->nready = run->nactive = run->turn = run->idle = 0;
-	if (run->pace.arrivals)
-		gf_pace_begin(&run->pace, gf_clock_s());
-	fill(&run->landing);
-	fill(&run->outgoing);
-	for (i = 0; i < s->nsteps; i++)
-		run->states[i] =
-			(struct gf_exec_state){.waits_for = s->steps[i].ndeps};
-	/* Taken from the end: the first step first. */
-	for (i = (uint32_t)s->nsteps; i-- > 0;)
-		if (!s->steps[i].ndeps)
-			run->ready[run->nready++] = i;
-	return settle(run, err);
-}
-
 int gf_exec_start(struct gf_exec_run *run, void *data, struct gf_error *err)
 {
 	assert(!run->started || run->done);
@@ -371,21 +53,8 @@ int gf_exec_start(struct gf_exec_run *run, void *data, struct gf_error *err)
 	if (run->next)
 		run->next->link = &run->next;
 	run->exec->running = run;
-	return conclude(run, run->schedule ? start_steps(run, err)
+	return conclude(run, run->schedule ? gf_exec_steps_start(run, err)
 					   : gf_exec_library_start(run, err));
-}
-
-static int progress(struct gf_exec_run *run, struct gf_error *err)
-{
-	int rc;
-
-	if (!run->schedule)
-		return gf_exec_library_progress(run, err);
-	run->arrived = 0;
-	rc = collect(run, err);
-	if (run->arrived)
-		gf_pace_arrived(&run->pace, run->arrived, gf_clock_s());
-	return rc ? rc : settle(run, err);
 }
 
 int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
@@ -398,7 +67,8 @@ int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
 	for (run = x->running; run && !rc; run = next) {
 		next = run->next;
 		before = run->moves;
-		rc = progress(run, err);
+		rc = run->schedule ? gf_exec_steps_progress(run, err)
+				   : gf_exec_library_progress(run, err);
 		*moved |= run->moves != before;
 		rc = conclude(run, rc);
 	}

@@ -6,8 +6,9 @@
 #include "comm/pace.h"
 
 /*
- * What the executor's files share: exec_run.c prepares and abandons runs,
- * exec.c walks them, exec_library.c is the run without steps.
+ * What the executor's files share: exec.c is what others call, exec_run.c
+ * prepares and abandons runs, exec_steps.c walks them, exec_library.c is the run
+ * without steps.
  */
 struct gf_exec {
 	struct gf_comm *comm;
@@ -75,11 +76,22 @@ static inline char *gf_exec_slot(const struct gf_exec_slots *slots,
 	return slots->memory + slot * slots->slot_bytes;
 }
 
+static inline char *gf_exec_at(const struct gf_exec_run *run,
+			       struct gf_range range)
+{
+	return (range.buffer == GF_BUFFER_DATA ? run->data : run->scratch) +
+	       range.first * run->element.size_bytes;
+}
+
 /* Around what gf_exec_coding_s counts: *began_s is 0 where it does not. */
 double gf_exec_coding_begin(const struct gf_exec_run *run);
 void gf_exec_coding_end(struct gf_exec_run *run, double began_s);
 /* Out of the list of running ones; what is under way is called back. */
 void gf_exec_stop(struct gf_exec_run *run);
+
+/* exec_steps.c. They set run->left to 0 at the end, as those of the library. */
+int gf_exec_steps_start(struct gf_exec_run *run, struct gf_error *err);
+int gf_exec_steps_progress(struct gf_exec_run *run, struct gf_error *err);
 
 /* exec_library.c: 0, or -ENOTSUP with the reason. */
 int gf_exec_library_prepare(struct gf_exec_run *run, struct gf_error *err);
