@@ -149,9 +149,8 @@ static void check_arguments(struct arguments *a, struct argp_state *state)
 	a->sweep.algorithms = names;
 	if (gf_bench_sweep_finish(&a->sweep, &config, &err) < 0)
 		argp_error(state, "%s", err.text);
-	if (a->best && !gf_bench_sweep_dense(&a->sweep))
-		argp_error(state, "--best: want an algorithm that sends all "
-				  "values, got none");
+	if (a->best && gf_bench_sweep_ruled(&a->sweep, &config, &err) < 0)
+		gf_cli_usage_error(state, "--best", &err);
 	if (a->best && a->cli.output && gf_file_same(a->best, a->cli.output))
 		argp_error(state, "--best and --output: want two files, got one");
 	if (a->min_bw &&
@@ -342,19 +341,13 @@ static int run(struct session *s, struct gf_error *err)
 	return rc ? rc : judge(s, &r, err);
 }
 
-/* What fails on all ranks alike is said by one; a rank that lost the others
- * says what it saw, and ends the job. */
+/* A rank that lost the others says what it saw, and ends the job. */
 static int finish(struct session *s, int rc, struct gf_error *err)
 {
 	const struct gf_cli *cli = &s->a->cli;
 	bool lost = s->comm && s->comm->broken && s->comm->ranks > 1;
-	int status;
+	int status = gf_cli_exit_rank(cli, rc, s->comm && !lost, err);
 
-	if (rc && s->comm && s->comm->rank > 0 && !lost)
-		rc = gf_cli_status(rc);
-	else if (rc > 0)
-		gf_cli_warn(cli, "%s", err->text);
-	status = gf_cli_exit(cli, rc, err);
 	if (lost)
 		gf_comm_abort(s->comm, status);
 	gf_bench_device_close(&s->config.device);

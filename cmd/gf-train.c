@@ -228,7 +228,7 @@ static int begin(struct session *s, struct gf_error *err)
 	int rc = 0;
 
 	if (s->comm->rank == 0 && s->plan.staleness > 2)
-		gf_cli_warn(&a->cli,
+		gf_cli_note(&a->cli, 0,
 			    "staleness %d: gradients older than one step often "
 			    "keep a training from converging",
 			    s->plan.staleness);
@@ -332,19 +332,13 @@ static int run(struct session *s, struct gf_error *err)
 	return rc;
 }
 
-/* What fails on all ranks alike is said by one; a rank that lost the others
- * says what it saw, and ends the job. */
+/* A rank that lost the others says what it saw, and ends the job. */
 static int finish(struct session *s, int rc, struct gf_error *err)
 {
 	const struct gf_cli *cli = &s->a->cli;
 	bool lost = s->comm && s->comm->broken && s->comm->ranks > 1;
-	int status;
+	int status = gf_cli_exit_rank(cli, rc, s->comm && !lost, err);
 
-	if (rc && s->comm && s->comm->rank > 0 && !lost)
-		rc = gf_cli_status(rc);
-	else if (rc > 0)
-		gf_cli_warn(cli, "%s", err->text);
-	status = gf_cli_exit(cli, rc, err);
 	if (lost)
 		gf_comm_abort(s->comm, status);
 	if (!lost)

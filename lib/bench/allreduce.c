@@ -38,6 +38,16 @@ int gf_bench_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
 	return rc;
 }
 
+int gf_bench_gradients(const struct gf_element *e, struct gf_error *err)
+{
+	if (e->dtype == GF_F32 && (e->op == GF_OP_SUM || e->op == GF_OP_AVG))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "want sum or avg of f32, as gradients are, got %s "
+			    "of %s",
+			    gf_op_names[e->op], gf_dtype_names[e->dtype]);
+}
+
 /* --- opening --------------------------------------------------------------
  */
 

@@ -50,6 +50,9 @@ struct gf_bench_allreduce_config {
 	struct gf_bench_device device;
 };
 
+/* -EINVAL unless it is what plans are about: f32, added up or averaged. */
+int gf_bench_gradients(const struct gf_element *e, struct gf_error *err);
+
 /* Elements of a type under an operation and, unless NULL, a codec. -EINVAL:
  * what contradicts itself, or no such codec. */
 int gf_bench_element(enum gf_dtype dtype, enum gf_op op, const char *codec,

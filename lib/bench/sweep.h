@@ -36,8 +36,11 @@ struct gf_bench_sweep {
 int gf_bench_sweep_finish(struct gf_bench_sweep *s,
 			  const struct gf_bench_allreduce_config *config,
 			  struct gf_error *err);
-/* Is there an algorithm that sends all values? */
-bool gf_bench_sweep_dense(const struct gf_bench_sweep *s);
+/* Whether a rule can be made of it: -EINVAL unless an algorithm sends all
+ * values, of gradients (gf_bench_gradients). */
+int gf_bench_sweep_ruled(const struct gf_bench_sweep *s,
+			 const struct gf_bench_allreduce_config *config,
+			 struct gf_error *err);
 
 /* The factors and stages that were said, as a way without an algorithm. */
 int gf_bench_sweep_decomposition(const struct gf_bench_sweep *s,

@@ -102,9 +102,15 @@ static bool any(const struct gf_bench_sweep *s, bool (*is)(const char *name))
 	return false;
 }
 
-bool gf_bench_sweep_dense(const struct gf_bench_sweep *s)
+int gf_bench_sweep_ruled(const struct gf_bench_sweep *s,
+			 const struct gf_bench_allreduce_config *config,
+			 struct gf_error *err)
 {
-	return any(s, is_dense);
+	if (!any(s, is_dense))
+		return gf_error_set(err, -EINVAL,
+				    "want an algorithm that sends all values, "
+				    "got none");
+	return gf_bench_gradients(&config->element, err);
 }
 
 static int check_name(const struct gf_bench_sweep *s, const char *name,

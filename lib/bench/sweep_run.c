@@ -86,10 +86,11 @@ int gf_bench_plan_run(const struct gf_plan *plan,
 		rc = gf_error_set(err, -EINVAL,
 				  "the plan is for %d ranks, this job has %d",
 				  plan->ranks, config->comm->ranks);
-	if (rc == 0 && config->element.dtype != GF_F32)
-		rc = gf_error_set(err, -EINVAL,
-				  "want f32 for a plan's messages, got %s",
-				  gf_dtype_names[config->element.dtype]);
+	if (rc == 0) {
+		rc = gf_bench_gradients(&config->element, err);
+		if (rc)
+			gf_error_prefix(err, "a plan's messages");
+	}
 	for (i = 0; i < plan->nmessages; i++)
 		elems += gf_plan_message_elems(plan, i);
 	if (rc == 0)

@@ -46,10 +46,12 @@ static int parse_shared(int key, char *arg, struct argp_state *state)
 	case 'o':
 		cli->output = arg;
 		return 0;
-	case 'q':
+	case 'q': /* of -q and -v the last one counts */
 		cli->quiet = true;
+		cli->verbose = 0;
 		return 0;
 	case 'v':
+		cli->quiet = false;
 		cli->verbose++;
 		return 0;
 	case KEY_SHORT_HELP:
@@ -218,6 +220,16 @@ int gf_cli_exit(const struct gf_cli *cli, int rc, struct gf_error *err)
 	if (rc < 0)
 		gf_cli_warn(cli, "%s", err->text);
 	return status;
+}
+
+int gf_cli_exit_rank(const struct gf_cli *cli, int rc, bool alike,
+		     struct gf_error *err)
+{
+	if (rc && alike && cli->rank > 0)
+		rc = gf_cli_status(rc);
+	else if (rc > 0)
+		gf_cli_warn(cli, "%s", err->text);
+	return gf_cli_exit(cli, rc, err);
 }
 
 /* Where share/ may be: an override, the build tree, an installed prefix. */

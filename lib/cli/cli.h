@@ -16,7 +16,8 @@
  *	gf_cli_parse(&cli, &argp, argc, argv, &arguments);
  *	return gf_cli_exit(&cli, run(&arguments, &err), &err);
  *
- * gf_cli_children adds -o FILE, -q, -v (repeatable), -h; argp itself adds
+ * gf_cli_children adds -o FILE, -q (nothing but errors, no warnings), -v
+ * (repeatable; of -q and -v the last one counts), -h; argp itself adds
  * --help, --usage, -V and --version. Everything a parse can refuse is refused
  * before MPI starts, identically on all ranks, and printed by one of them.
  */
@@ -49,10 +50,11 @@ void gf_cli_usage_error(struct argp_state *state, const char *option,
 /* The exit status of STYLE line 18 for a negative errno. */
 int gf_cli_status(int rc);
 
-/* "gf-plan: <text>" on stderr ("gf-plan[3]: " under a launcher on rank > 0). */
+/* "gf-plan: <text>" on stderr ("gf-plan[3]: " under a launcher on rank > 0),
+ * with -q, too: for errors. Warnings and notes are gf_cli_note's. */
 void gf_cli_warn(const struct gf_cli *cli, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The same at -v and above; nothing on ranks > 0. */
+/* The same where -v was given `level` times and -q not; nothing on ranks > 0. */
 void gf_cli_note(const struct gf_cli *cli, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -68,6 +70,11 @@ int gf_cli_try_output(const struct gf_cli *cli, struct gf_error *err);
 /* Closes standard output, prints err if rc < 0, and returns the status for
  * main. rc > 0 is taken as an exit status by itself (1: the answer is no). */
 int gf_cli_exit(const struct gf_cli *cli, int rc, struct gf_error *err);
+
+/* The same for a rank of a job, where rc > 0 has a reason, too: what failed on
+ * all of them alike is said by one. */
+int gf_cli_exit_rank(const struct gf_cli *cli, int rc, bool alike,
+		     struct gf_error *err);
 
 /*
  * A shipped file by name: `name` itself if such a path exists, else

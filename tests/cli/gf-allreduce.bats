@@ -135,6 +135,8 @@ load common
 -a library --segment 1K|--segment: want an algorithm whose transfers are cut in --algorithms
 -a topk --density 0.1 --segment 1K|--segment: want an algorithm whose transfers are cut in --algorithms
 -a topk --density 0.1 --best rule.json|--best: want an algorithm that sends all values, got none
+-d f64 --best rule.json|--best: want sum or avg of f32, as gradients are, got sum of f64
+--op max --best rule.json|--best: want sum or avg of f32, as gradients are, got max of f32
 --best same.json -o same.json|--best and --output: want two files, got one
 --best ./same.json -o same.json|--best and --output: want two files, got one
 --json --percentiles|--json goes without --percentiles
@@ -196,6 +198,13 @@ CASES
 		# shellcheck disable=SC2086
 		wants 2 gf-allreduce --plan plan.json $option
 		says 'got a whole plan, which says them'
+		one_line
+	done
+	jq '.ranks = 1 | del(.levels)' plan.json > one.json
+	for option in "--op max" "--op prod" "-d f64" "-d i32"; do
+		# shellcheck disable=SC2086
+		wants 2 gf-allreduce --plan one.json $option
+		says "a plan's messages: want sum or avg of f32"
 		one_line
 	done
 	jq -n '{format: "gf-plan", version: 1, rule: {threshold_bytes: 1, algorithms: [{min_bytes: 0, algorithm: "ring"}]}}' > rule.json
