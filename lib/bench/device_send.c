@@ -3,23 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/heap.h"
+#include "bench/device_parts.h"
 #include "comm/backoff.h"
-#include "comm/device_lane.h"
-
-struct gf_device_bench {
-	struct gf_bench_device device;
-	struct gf_comm *comm;
-	struct gf_gpu_stream *stream;
-	struct gf_gpu_event *begun, *loaded, *ended;
-	void *source, *work;
-	size_t room_bytes; /* in each */
-	struct gf_device_lane *lanes;
-	int nlanes;
-	bool failed; /* lanes were given up */
-};
 
 struct message {
 	struct gf_device_program program;
@@ -35,177 +22,9 @@ struct gf_device_send {
 	size_t n, bytes;
 };
 
-/* --- memory --------------------------------------------------------------- */
-
 static const struct gf_gpu_ops *ops_of(const struct gf_device_bench *d)
 {
 	return d->device.gpu->ops;
-}
-
-static int copy(struct gf_device_bench *d, void *to, const void *from,
-		size_t bytes, enum gf_gpu_copy kind, struct gf_error *err)
-{
-	struct gf_gpu *g = d->device.gpu;
-	int rc = g->ops->copy(g, d->stream, to, from, bytes, kind, err);
-
-	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
-}
-
-int gf_device_bench_load(struct gf_device_bench *d, const void *from,
-			 size_t bytes, struct gf_error *err)
-{
-	return copy(d, d->source, from, bytes, GF_GPU_TO_DEVICE, err);
-}
-
-int gf_device_bench_restore(struct gf_device_bench *d, size_t bytes,
-			    struct gf_error *err)
-{
-	return copy(d, d->work, d->source, bytes, GF_GPU_WITHIN, err);
-}
-
-int gf_device_bench_down(struct gf_device_bench *d, void *to, size_t bytes,
-			 struct gf_error *err)
-{
-	return copy(d, to, d->work, bytes, GF_GPU_TO_HOST, err);
-}
-
-int gf_device_bench_up(struct gf_device_bench *d, const void *from,
-		       size_t bytes, struct gf_error *err)
-{
-	return copy(d, d->work, from, bytes, GF_GPU_TO_DEVICE, err);
-}
-
-/* --- opening -------------------------------------------------------------- */
-
-static int on_wait(void *ctx, struct gf_error *err)
-{
-	struct gf_comm *c = ctx;
-
-	return c->on_wait ? c->on_wait(c->on_wait_ctx, err) : 0;
-}
-
-/* Kernels of all lanes shall fit on a GPU at once; with one lane NCCL has its
- * own way. */
-static int blocks(int lanes)
-{
-	return lanes > 1 ? 64 / lanes + (64 < lanes) : 0;
-}
-
-static int open_lane(struct gf_device_bench *d, struct gf_device_lane *l,
-		     struct gf_error *err)
-{
-	struct gf_comm *c = d->comm;
-	unsigned char id[GF_NCCL_ID_BYTES] = {0};
-	int rc = 0;
-
-	if (c->rank == 0)
-		rc = d->device.nccl->unique_id(id, err);
-	rc = gf_comm_agree(c, rc, err);
-	rc = rc ? rc : gf_comm_bcast(c, 0, id, sizeof(id), err);
-	if (rc)
-		return rc;
-	*l = (struct gf_device_lane){
-		.gpu = d->device.gpu,
-		.nccl = d->device.nccl,
-		.on_wait = on_wait,
-		.on_wait_ctx = c,
-	};
-	rc = gf_device_lane_open(l, id, c->ranks, c->rank, blocks(d->nlanes),
-				 err);
-	return gf_comm_agree(c, rc, err);
-}
-
-static int zeros(struct gf_device_bench *d, size_t bytes, void **p,
-		 struct gf_error *err)
-{
-	struct gf_gpu *g = d->device.gpu;
-	int rc;
-
-	g->ops->free(g, *p);
-	*p = NULL;
-	rc = g->ops->alloc(g, bytes, p, err);
-	if (rc == 0)
-		rc = g->ops->zero(g, d->stream, *p, bytes, err);
-	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
-}
-
-int gf_device_bench_reserve(struct gf_device_bench *d, size_t bytes,
-			    struct gf_error *err)
-{
-	int rc;
-
-	if (bytes <= d->room_bytes)
-		return 0;
-	d->room_bytes = 0;
-	rc = zeros(d, bytes, &d->source, err);
-	if (rc == 0)
-		rc = zeros(d, bytes, &d->work, err);
-	rc = gf_comm_agree(d->comm, rc, err);
-	if (rc == 0)
-		d->room_bytes = bytes;
-	return rc;
-}
-
-static int open_memory(struct gf_device_bench *d, size_t bytes,
-		       struct gf_error *err)
-{
-	struct gf_gpu *g = d->device.gpu;
-	int rc = g->ops->stream_new(g, true, &d->stream, err);
-
-	if (rc == 0)
-		rc = g->ops->event_new(g, true, &d->begun, err);
-	if (rc == 0)
-		rc = g->ops->event_new(g, false, &d->loaded, err);
-	if (rc == 0)
-		rc = g->ops->event_new(g, true, &d->ended, err);
-	rc = gf_comm_agree(d->comm, rc, err);
-	return rc ? rc : gf_device_bench_reserve(d, bytes, err);
-}
-
-int gf_device_bench_open(const struct gf_bench_device *device,
-			 struct gf_comm *comm, int lanes, size_t bytes,
-			 struct gf_device_bench **bench, struct gf_error *err)
-{
-	struct gf_device_bench *d = gf_xcalloc(1, sizeof(*d));
-	int i, rc;
-
-	d->device = *device;
-	d->comm = comm;
-	d->nlanes = device->nccl ? lanes : 0;
-	d->lanes = gf_xcalloc((size_t)d->nlanes + 1, sizeof(*d->lanes));
-	rc = open_memory(d, bytes, err);
-	for (i = 0; i < d->nlanes && rc == 0; i++)
-		rc = open_lane(d, &d->lanes[i], err);
-	if (rc) {
-		d->failed = true;
-		gf_device_bench_close(d);
-		return rc;
-	}
-	*bench = d;
-	return 0;
-}
-
-void gf_device_bench_close(struct gf_device_bench *d)
-{
-	struct gf_gpu *g;
-	int i;
-
-	if (!d)
-		return;
-	g = d->device.gpu;
-	for (i = 0; i < d->nlanes; i++) {
-		if (d->failed && d->lanes[i].all)
-			gf_device_lane_abort(&d->lanes[i]);
-		gf_device_lane_close(&d->lanes[i]);
-	}
-	g->ops->free(g, d->source);
-	g->ops->free(g, d->work);
-	g->ops->event_free(g, d->begun);
-	g->ops->event_free(g, d->loaded);
-	g->ops->event_free(g, d->ended);
-	g->ops->stream_free(g, d->stream);
-	free(d->lanes);
-	free(d);
 }
 
 /* --- messages ------------------------------------------------------------- */
@@ -250,40 +69,40 @@ int gf_device_send_check(const struct gf_burst_message *m,
 	return rc;
 }
 
-static int make_message(struct gf_device_send *s, size_t i, int lanes,
-			const struct gf_burst_message *from,
-			struct gf_error *err)
-{
-	struct gf_device_bench *d = s->d;
-	struct message *m = &s->messages[i];
-	int rc = make_program(from, d->comm, &m->program, err);
-
-	m->data = (float *)d->work + s->bytes / sizeof(float);
-	m->simultaneous = from->simultaneous;
-	m->lane = from->simultaneous ? (int)(i % (size_t)lanes) : 0;
-	s->bytes += from->count_elems * sizeof(float);
-	if (rc == 0)
-		rc = ops_of(d)->event_new(d->device.gpu, true, &m->ended, err);
-	return gf_comm_agree(d->comm, rc, err);
-}
-
-int gf_device_send_new(struct gf_device_bench *d,
-		       const struct gf_burst_message *messages, size_t n,
-		       int lanes, struct gf_device_send **send,
-		       struct gf_error *err)
+/* Room for n messages, one after the other in the memory. */
+static struct gf_device_send *new_send(struct gf_device_bench *d, size_t n)
 {
 	struct gf_device_send *s = gf_xcalloc(1, sizeof(*s));
-	size_t i;
-	int rc = 0, l;
 
 	s->d = d;
 	s->n = n;
 	s->messages = gf_xcalloc(n + 1, sizeof(*s->messages));
-	if (lanes > d->nlanes)
-		lanes = d->nlanes;
-	for (i = 0; i < n && rc == 0; i++)
-		rc = make_message(s, i, lanes, &messages[i], err);
-	for (i = 0; i < n && rc == 0; i++)
+	return s;
+}
+
+/* The next of them, whose program is there. */
+static int place(struct gf_device_send *s, size_t i, int lane,
+		 bool simultaneous, struct gf_error *err)
+{
+	struct gf_device_bench *d = s->d;
+	struct message *m = &s->messages[i];
+
+	m->data = (float *)d->work + s->bytes / sizeof(float);
+	m->simultaneous = simultaneous;
+	m->lane = lane;
+	s->bytes += m->program.count_elems * sizeof(float);
+	return ops_of(d)->event_new(d->device.gpu, true, &m->ended, err);
+}
+
+/* Communicators and memory of its programs. Frees it if that fails. */
+static int prepare(struct gf_device_send *s, int rc,
+		   struct gf_device_send **send, struct gf_error *err)
+{
+	struct gf_device_bench *d = s->d;
+	size_t i;
+	int l;
+
+	for (i = 0; i < s->n && rc == 0; i++)
 		rc = gf_comm_agree(
 			d->comm,
 			gf_device_lane_prepare(&d->lanes[s->messages[i].lane],
@@ -298,6 +117,45 @@ int gf_device_send_new(struct gf_device_bench *d,
 	else
 		*send = s;
 	return rc;
+}
+
+int gf_device_send_new(struct gf_device_bench *d,
+		       const struct gf_burst_message *messages, size_t n,
+		       int lanes, struct gf_device_send **send,
+		       struct gf_error *err)
+{
+	struct gf_device_send *s = new_send(d, n);
+	size_t i;
+	int rc = 0;
+
+	if (lanes > d->nlanes)
+		lanes = d->nlanes;
+	for (i = 0; i < n && rc == 0; i++) {
+		const struct gf_burst_message *m = &messages[i];
+
+		rc = make_program(m, d->comm, &s->messages[i].program, err);
+		if (rc == 0)
+			rc = place(s, i,
+				   m->simultaneous ? (int)(i % (size_t)lanes)
+						   : 0,
+				   m->simultaneous, err);
+		rc = gf_comm_agree(d->comm, rc, err);
+	}
+	return prepare(s, rc, send, err);
+}
+
+int gf_device_send_steps(struct gf_device_bench *d,
+			 const struct gf_schedule *schedule, int n,
+			 struct gf_device_send **send, struct gf_error *err)
+{
+	struct gf_device_send *s = new_send(d, (size_t)n);
+	int i, rc = 0;
+
+	for (i = 0; i < n && rc == 0; i++) {
+		gf_device_program_of(schedule, NULL, &s->messages[i].program);
+		rc = place(s, (size_t)i, i % d->nlanes, n > 1, err);
+	}
+	return prepare(s, gf_comm_agree(d->comm, rc, err), send, err);
 }
 
 void gf_device_send_free(struct gf_device_send *s)
@@ -332,7 +190,9 @@ static int wait_for_turn(struct gf_device_send *s, size_t i,
 	return rc;
 }
 
-static int enqueue(struct gf_device_send *s, struct gf_error *err)
+/* Behind the event. */
+static int enqueue(struct gf_device_send *s, struct gf_gpu_event *after,
+		   struct gf_error *err)
 {
 	struct gf_device_bench *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
@@ -340,7 +200,7 @@ static int enqueue(struct gf_device_send *s, struct gf_error *err)
 	int l, rc = 0;
 
 	for (l = 0; l < d->nlanes && rc == 0; l++)
-		rc = g->ops->wait(g, d->lanes[l].stream, d->loaded, err);
+		rc = g->ops->wait(g, d->lanes[l].stream, after, err);
 	for (i = 0; i < s->n && rc == 0; i++) {
 		struct message *m = &s->messages[i];
 		struct gf_device_lane *lane = &d->lanes[m->lane];
@@ -368,7 +228,7 @@ static int finish(struct gf_device_bench *d, struct gf_error *err)
 		for (l = 0; l < d->nlanes && rc == 0; l++)
 			rc = gf_device_lane_check(&d->lanes[l], err);
 		if (rc == 0)
-			rc = on_wait(d->comm, err);
+			rc = gf_device_bench_on_wait(d->comm, err);
 		if (rc)
 			return rc;
 		gf_backoff_wait(&backoff);
@@ -376,12 +236,23 @@ static int finish(struct gf_device_bench *d, struct gf_error *err)
 	return rc < 0 ? rc : 0;
 }
 
+/* What failed is given up: nothing goes on these lanes any more. */
+static int conclude(struct gf_device_bench *d, int rc)
+{
+	int l;
+
+	for (l = 0; l < d->nlanes && rc && !d->failed; l++)
+		gf_device_lane_abort(&d->lanes[l]);
+	d->failed |= rc != 0;
+	return rc;
+}
+
 int gf_device_send_run(struct gf_device_send *s, bool refill, double *time_s,
 		       struct gf_error *err)
 {
 	struct gf_device_bench *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
-	int rc = g->ops->record(g, d->begun, d->stream, err), l;
+	int rc = g->ops->record(g, d->begun, d->stream, err);
 
 	if (rc == 0 && refill)
 		rc = g->ops->copy(g, d->stream, d->work, d->source, s->bytes,
@@ -389,15 +260,31 @@ int gf_device_send_run(struct gf_device_send *s, bool refill, double *time_s,
 	if (rc == 0)
 		rc = g->ops->record(g, d->loaded, d->stream, err);
 	if (rc == 0)
-		rc = enqueue(s, err);
+		rc = enqueue(s, d->loaded, err);
 	if (rc == 0)
 		rc = finish(d, err);
 	if (rc == 0)
 		rc = g->ops->event_s(g, d->begun, d->ended, time_s, err);
-	for (l = 0; l < d->nlanes && rc && !d->failed; l++)
-		gf_device_lane_abort(&d->lanes[l]);
-	d->failed |= rc != 0;
-	return rc;
+	return conclude(d, rc);
+}
+
+int gf_device_send_begin(struct gf_device_send *s, struct gf_gpu_event *after,
+			 struct gf_error *err)
+{
+	return conclude(s->d, enqueue(s, after, err));
+}
+
+int gf_device_send_end(struct gf_device_send *s, struct gf_gpu_event *from,
+		       double *ends_s, struct gf_error *err)
+{
+	struct gf_gpu *g = s->d->device.gpu;
+	size_t i;
+	int rc = finish(s->d, err);
+
+	for (i = 0; from && i < s->n && rc == 0; i++)
+		rc = g->ops->event_s(g, from, s->messages[i].ended, &ends_s[i],
+				     err);
+	return conclude(s->d, rc);
 }
 
 size_t gf_device_send_wire_bytes(const struct gf_device_send *s)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "bench/device.h"
+#include "coll/schedule.h"
 #include "comm/comm.h"
 #include "rt/burst.h"
 
@@ -47,10 +48,22 @@ int gf_device_send_new(struct gf_device_bench *d,
 		       const struct gf_burst_message *messages, size_t n,
 		       int lanes, struct gf_device_send **s,
 		       struct gf_error *err);
+/* Any steps, of which n go at once on as many of the lanes, each in memory of
+ * its own. Collective. */
+int gf_device_send_steps(struct gf_device_bench *d,
+			 const struct gf_schedule *schedule, int n,
+			 struct gf_device_send **s, struct gf_error *err);
 void gf_device_send_free(struct gf_device_send *s);
 /* refill: the inputs are put in place first, as part of the time. */
 int gf_device_send_run(struct gf_device_send *s, bool refill, double *time_s,
 		       struct gf_error *err);
+/* In two halves, for what goes on beside it: enqueued behind an event of the
+ * caller's, then waited for. ends_s: of each message, from a timed event that
+ * has happened (NULL: nobody wants to know). */
+int gf_device_send_begin(struct gf_device_send *s, struct gf_gpu_event *after,
+			 struct gf_error *err);
+int gf_device_send_end(struct gf_device_send *s, struct gf_gpu_event *from,
+		       double *ends_s, struct gf_error *err);
 /* Bytes that this rank sends; 0: NCCL's own affair. */
 size_t gf_device_send_wire_bytes(const struct gf_device_send *s);
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "bench/link.h"
 #include "bench/stat.h"
 
 void gf_bench_level_peers(const struct gf_level *levels, size_t level, int rank,
@@ -28,7 +27,7 @@ void gf_bench_level_peers(const struct gf_level *levels, size_t level, int rank,
 
 /* A level, or adding up alone (both peers -1). */
 struct subject {
-	struct gf_bench_link *link;
+	const struct gf_bench_mover *mover;
 	int to, from;
 	bool reduce;
 };
@@ -46,10 +45,10 @@ static int run(const struct subject *s, const struct gf_bench_sitting *sitting,
 		.messages = together ? sitting->messages : 1,
 		.reduce = s->reduce,
 	};
-	int rc = gf_bench_link_run(s->link, &hop, times, repeats, err);
+	int rc = s->mover->run(s->mover->ctx, &hop, times, repeats, err);
 
 	if (rc == 0)
-		rc = gf_bench_slowest(s->link->comm, times, (size_t)repeats,
+		rc = gf_bench_slowest(s->mover->comm, times, (size_t)repeats,
 				      err);
 	return rc;
 }
@@ -104,26 +103,25 @@ static int measure_reduce(struct subject s, const struct gf_bench_curve *plain,
 static int adds_on_the_way(const struct subject *s, double *any,
 			   struct gf_error *err)
 {
-	struct gf_comm *c = s->link->comm;
+	const struct gf_bench_mover *m = s->mover;
 
-	*any = s->from >= 0 && c->ops->reduces_from &&
-	       c->ops->reduces_from(c, s->from);
-	return gf_bench_slowest(c, any, 1, err);
+	*any = s->from >= 0 && m->adds && m->adds(m->ctx, s->from);
+	return gf_bench_slowest(m->comm, any, 1, err);
 }
 
 static int measure_level(const struct gf_bench_levels *c, size_t level,
-			 struct gf_bench_link *link, struct gf_level_cost *cost,
-			 struct gf_text *remarks, struct gf_error *err)
+			 struct gf_level_cost *cost, struct gf_text *remarks,
+			 struct gf_error *err)
 {
 	struct gf_bench_curve_config config = c->curve;
-	struct subject s = {.link = link};
+	struct subject s = {.mover = &c->mover};
 	char *name = gf_xasprintf("level %s", c->levels[level].name);
 	struct gf_bench_subject subject = {name, sit, &s};
 	struct gf_bench_curve curve = {0};
 	double fused = 0;
 	int rc;
 
-	gf_bench_level_peers(c->levels, level, link->comm->rank, &s.to,
+	gf_bench_level_peers(c->levels, level, c->mover.comm->rank, &s.to,
 			     &s.from);
 	rc = gf_bench_curve(&config, &subject, &curve, remarks, err);
 	if (rc == 0)
@@ -149,20 +147,17 @@ int gf_bench_levels(const struct gf_bench_levels *c, struct gf_network *net,
 		    struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_bench_levels one = *c;
-	struct gf_bench_link link;
 	size_t i;
 	int rc = 0;
 
 	one.curve.limits.budget_s /= (double)(c->nlevels ? c->nlevels : 1);
 	net->levels = gf_xcalloc(c->nlevels + 1, sizeof(*net->levels));
-	gf_bench_link_open(&link, c->curve.comm, c->timeout_s);
 	for (i = 0; i < c->nlevels && rc == 0; i++) {
 		if (c->levels[i].size < 2)
 			continue;
-		rc = measure_level(&one, i, &link, &net->levels[net->nlevels],
-				   remarks, err);
+		rc = measure_level(&one, i, &net->levels[net->nlevels], remarks,
+				   err);
 		net->nlevels += rc == 0;
 	}
-	gf_bench_link_close(&link);
 	return rc;
 }

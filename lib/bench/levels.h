@@ -3,6 +3,7 @@
 #define GF_BENCH_LEVELS_H
 
 #include "bench/curve.h"
+#include "bench/link.h"
 #include "doc/topology.h"
 
 /*
@@ -21,7 +22,7 @@ struct gf_bench_levels {
 	struct gf_bench_curve_config curve; /* limits.budget_s: of them all */
 	const struct gf_level *levels;      /* the product is the ranks */
 	size_t nlevels;
-	double timeout_s;
+	struct gf_bench_mover mover; /* of messages between the ranks */
 };
 
 /* Collective; all ranks get the same: levels of one member are left out. */

@@ -32,12 +32,14 @@ static void receive(struct gf_schedule *s, const struct gf_bench_hop *hop,
 }
 
 /* Two halves: what is sent, and what comes. */
-static void build(struct gf_schedule *s, const struct gf_bench_hop *hop)
+void gf_bench_hop_schedule(const struct gf_bench_hop *hop, int rank, int ranks,
+			   struct gf_schedule *s)
 {
 	size_t n = hop->bytes / sizeof(float);
 	struct gf_range half[2] = {gf_data(0, n), gf_data(n, n)};
 	int k;
 
+	gf_schedule_init(s, rank, ranks, 2 * n);
 	for (k = 0; k < hop->rounds; k++) {
 		if (hop->to >= 0)
 			gf_schedule_send(s, hop->to, half[k % 2]);
@@ -71,9 +73,7 @@ static int prepare(struct gf_bench_link *l, const struct gf_bench_hop *hop,
 	int i, rc;
 
 	p->count_elems = 2 * (hop->bytes / sizeof(float));
-	gf_schedule_init(&p->schedule, l->comm->rank, l->comm->ranks,
-			 p->count_elems);
-	build(&p->schedule, hop);
+	gf_bench_hop_schedule(hop, l->comm->rank, l->comm->ranks, &p->schedule);
 	p->runs = gf_xcalloc(n, sizeof(*p->runs));
 	rc = l->comm->ops->buffer_alloc(
 		l->comm, n * p->count_elems * sizeof(float), &data, err);
@@ -147,4 +147,23 @@ int gf_bench_link_run(struct gf_bench_link *l, const struct gf_bench_hop *hop,
 		rc = once(l, hop, &p, &times_s[i], err);
 	discard(l, hop, &p);
 	return rc;
+}
+
+static int move(void *ctx, const struct gf_bench_hop *hop, double *times_s,
+		int repeats, struct gf_error *err)
+{
+	return gf_bench_link_run(ctx, hop, times_s, repeats, err);
+}
+
+static bool adds(void *ctx, int from)
+{
+	struct gf_comm *c = ((struct gf_bench_link *)ctx)->comm;
+
+	return c->ops->reduces_from && c->ops->reduces_from(c, from);
+}
+
+struct gf_bench_mover gf_bench_link_mover(struct gf_bench_link *l)
+{
+	return (struct gf_bench_mover){
+		.comm = l->comm, .run = move, .adds = adds, .ctx = l};
 }

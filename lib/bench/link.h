@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "coll/schedule.h"
 #include "comm/comm.h"
 #include "comm/exec.h"
 #include "rt/watch.h"
@@ -39,9 +40,26 @@ struct gf_bench_hop {
 	bool reduce;  /* adds what is received to what is there */
 };
 
+/* As steps of a message of twice the bytes. */
+void gf_bench_hop_schedule(const struct gf_bench_hop *hop, int rank, int ranks,
+			   struct gf_schedule *s);
+
+/* What moves hops: a link, or NCCL between GPUs (bench/network_device.h). */
+struct gf_bench_mover {
+	struct gf_comm *comm;
+	/* As gf_bench_link_run. */
+	int (*run)(void *ctx, const struct gf_bench_hop *hop, double *times_s,
+		   int repeats, struct gf_error *err);
+	/* (optional) Is what comes from there added as it comes, with no
+	 * memory of its own in between? */
+	bool (*adds)(void *ctx, int from);
+	void *ctx;
+};
+
 /* Collective: ranks meet, then all hops go, so many times; times_s[i] until
  * this rank's last step. */
 int gf_bench_link_run(struct gf_bench_link *l, const struct gf_bench_hop *hop,
 		      double *times_s, int repeats, struct gf_error *err);
+struct gf_bench_mover gf_bench_link_mover(struct gf_bench_link *l);
 
 #endif

@@ -12,6 +12,7 @@
 #include "bench/curve.h"
 #include "bench/device_send.h"
 #include "bench/levels.h"
+#include "bench/link.h"
 #include "bench/network_device.h"
 #include "coll/algorithm.h"
 
@@ -148,8 +149,9 @@ static int measure_levels(struct run *r, struct gf_network *net,
 		.curve = curve_config(r),
 		.levels = r->config->levels,
 		.nlevels = r->config->nlevels,
-		.timeout_s = r->config->timeout_s,
 	};
+	struct gf_bench_link link;
+	int rc;
 
 	if (r->config->nlevels == 0)
 		return 0;
@@ -157,7 +159,15 @@ static int measure_levels(struct run *r, struct gf_network *net,
 	r->part = levels_share;
 	levels.curve.limits.budget_s = levels_share * r->config->budget_s;
 	levels.curve.limits.point.high = LEVEL_REPEATS;
-	return gf_bench_levels(&levels, net, remarks, err);
+	if (r->gpus) {
+		levels.mover = gf_network_device_mover(r->gpus);
+		return gf_bench_levels(&levels, net, remarks, err);
+	}
+	gf_bench_link_open(&link, r->config->comm, r->config->timeout_s);
+	levels.mover = gf_bench_link_mover(&link);
+	rc = gf_bench_levels(&levels, net, remarks, err);
+	gf_bench_link_close(&link);
+	return rc;
 }
 
 /* 0 if this algorithm can run here, on all sizes. */
@@ -278,7 +288,7 @@ int gf_bench_network(const struct gf_bench_network *c, struct gf_network **out,
 				  c->comm->ranks);
 	if (rc == 0 && by_nccl(c))
 		rc = gf_network_device_open(c, &r.gpus, err);
-	else if (rc == 0)
+	if (rc == 0)
 		rc = measure_levels(&r, net, remarks, err);
 	if (rc == 0)
 		rc = measure_algorithms(&r, began_s, net, remarks, err);

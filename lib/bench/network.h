@@ -32,8 +32,7 @@ struct gf_bench_network {
 	double time_s;   /* per point, about */
 	double budget_s; /* for everything, about */
 	double timeout_s;
-	/* (optional) All-reduces go by NCCL, if it has that; levels are
-	 * not measured then. */
+	/* (optional) Everything goes by NCCL, if it has that. */
 	const struct gf_bench_device *device;
 	/* What ranks are grouped by, if their product is the ranks: levels are
 	 * measured, and algorithms that work level by level get their factors

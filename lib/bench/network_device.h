@@ -3,6 +3,8 @@
 #define GF_BENCH_NETWORK_DEVICE_H
 
 #include "bench/curve.h"
+#include "bench/device_send.h"
+#include "bench/link.h"
 #include "bench/network.h"
 
 /*
@@ -25,5 +27,26 @@ int gf_network_device_sit(struct gf_network_device *d,
 			  const struct gf_bench_sitting *sitting,
 			  struct gf_bench_samples *samples,
 			  struct gf_error *err);
+
+/* Its two halves: the messages, and their repeats. */
+int gf_network_device_load(struct gf_network_device *d,
+			   const struct gf_allreduce_cost *cost,
+			   const struct gf_bench_sitting *sitting,
+			   struct gf_device_send **send, struct gf_error *err);
+int gf_network_device_repeat(struct gf_network_device *d,
+			     struct gf_device_send *send,
+			     const struct gf_bench_budget *budget,
+			     struct gf_bench_samples *samples,
+			     struct gf_error *err);
+
+/* Collective: the ranks come together, before what they do at the same time. */
+int gf_network_device_meet(struct gf_network_device *d, struct gf_error *err);
+/* After what they did: rc, and if that is a failure, which some rank may never
+ * come back from, the others hear of it. */
+int gf_network_device_conclude(struct gf_network_device *d, int rc,
+			       struct gf_error *err);
+
+/* Transfers between neighbours, for bench/levels.h. */
+struct gf_bench_mover gf_network_device_mover(struct gf_network_device *d);
 
 #endif

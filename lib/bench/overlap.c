@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bench/overlap.h"
+#include "bench/overlap_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 enum { MOST_MESSAGES = 64 };
 static const size_t largest_message = (size_t)4 << 20;
 /* Messages for this share of backward: all of them end within it. */
-static const double load = 0.5;
+static const double load_share = 0.5;
 
 double gf_bench_slowdown(double lost_s, double busy_s)
 {
@@ -24,9 +24,8 @@ double gf_bench_slowdown(double lost_s, double busy_s)
 	return 1 / (1 - lost_s / busy_s);
 }
 
-/* The part of all messages that had been transferred at a point of time. */
-static double share_done(const struct gf_message_times *times, size_t count,
-			 double at_s)
+double gf_bench_share_done(const struct gf_message_times *times, size_t count,
+			   double at_s)
 {
 	double done = 0;
 	size_t i;
@@ -42,95 +41,104 @@ static double share_done(const struct gf_message_times *times, size_t count,
 	return done / (double)count;
 }
 
-static int backward(struct gf_bench_step *step, float *grads, double *elapsed_s,
-		    struct gf_error *err)
-{
-	int rc = gf_bench_step_forward(step, err);
-	double start = gf_clock_s();
+/* --- passes --------------------------------------------------------------- */
 
-	if (rc == 0)
-		rc = gf_bench_step_backward(step, grads, NULL, NULL, err);
-	*elapsed_s = gf_clock_s() - start;
+static int open_pass(struct gf_bench_pass *p, struct gf_bench_step *step,
+		     struct gf_error *err)
+{
+	struct gf_gpu *g = step->gpu;
+	int rc = 0;
+
+	*p = (struct gf_bench_pass){
+		.step = step,
+		.grads = gf_xcalloc(step->offsets[step->ntensors],
+				    sizeof(*p->grads)),
+	};
+	if (g)
+		rc = g->ops->event_new(g, true, &p->begun, err);
+	if (g && rc == 0)
+		rc = g->ops->event_new(g, true, &p->ended, err);
 	return rc;
 }
 
-static int meet(struct gf_comm *comm, void *ctx, struct gf_error *err)
+static void close_pass(struct gf_bench_pass *p)
 {
-	(void)ctx;
-	return gf_comm_barrier(comm, err);
+	struct gf_gpu *g = p->step->gpu;
+
+	if (g) {
+		g->ops->event_free(g, p->begun);
+		g->ops->event_free(g, p->ended);
+	}
+	free(p->grads);
 }
 
-/* Backward alone, then again with every message handed over at its start. */
-static int once(struct gf_bench_exchange *x, struct gf_bench_step *step,
-		float *grads, double alone_s, double *slowdown,
-		struct gf_error *err)
+void gf_bench_pass_forward(struct gf_bench_pass *p)
 {
-	double without, with, start;
-	size_t i;
-	int rc, computed;
-
-	rc = gf_engine_call(x->engine, meet, NULL, err);
-	if (rc < 0)
-		return rc;
-	computed = backward(step, grads, &without, err);
-	rc = gf_engine_call(x->engine, meet, NULL, computed < 0 ? NULL : err);
-	if (rc < 0)
-		return rc;
-	if (computed == 0)
-		computed = gf_bench_step_forward(step, err);
-	gf_engine_begin(x->engine);
-	for (i = 0; i < x->plan.nmessages; i++)
-		gf_engine_ready(x->engine, i);
-	start = gf_clock_s();
-	if (computed == 0)
-		computed = gf_bench_step_backward(step, grads, NULL, NULL, err);
-	with = gf_clock_s() - start;
-	gf_engine_backward_end(x->engine);
-	rc = gf_engine_wait(x->engine, computed < 0 ? NULL : err);
-	if (rc == 0)
-		*slowdown = gf_bench_slowdown(
-			with - without,
-			alone_s * share_done(gf_engine_times(x->engine),
-					     x->plan.nmessages, start + with));
-	return rc < 0 ? rc : computed;
+	if (!p->rc)
+		p->rc = gf_bench_step_forward(p->step, &p->reason);
 }
 
-struct everywhere {
-	double *all;
-	const double *mine;
-	size_t count;
-};
-
-static int gather(struct gf_comm *comm, void *ctx, struct gf_error *err)
+void gf_bench_pass_settle(struct gf_bench_pass *p)
 {
-	struct everywhere *e = ctx;
+	struct gf_gpu *g = p->step->gpu;
 
-	e->all = gf_xcalloc((size_t)comm->ranks * e->count, sizeof(*e->all));
-	return gf_comm_allgather(comm, e->mine, e->count * sizeof(*e->mine),
-				 e->all, err);
+	if (g && !p->rc)
+		p->rc = g->ops->stream_sync(g, p->step->stream, &p->reason);
 }
+
+void gf_bench_pass_begin(struct gf_bench_pass *p)
+{
+	struct gf_gpu *g = p->step->gpu;
+
+	p->start_s = gf_clock_s();
+	if (g && !p->rc)
+		p->rc = g->ops->record(g, p->begun, p->step->stream,
+				       &p->reason);
+}
+
+double gf_bench_pass_backward(struct gf_bench_pass *p)
+{
+	struct gf_gpu *g = p->step->gpu;
+	struct gf_error *err = &p->reason;
+	double elapsed_s;
+
+	if (!p->rc)
+		p->rc = gf_bench_step_backward(p->step, p->grads, NULL, NULL,
+					       err);
+	elapsed_s = gf_clock_s() - p->start_s;
+	if (g && !p->rc)
+		p->rc = g->ops->record(g, p->ended, p->step->stream, err);
+	gf_bench_pass_settle(p);
+	if (g && !p->rc)
+		p->rc = g->ops->event_s(g, p->begun, p->ended, &elapsed_s, err);
+	return p->rc ? 0 : elapsed_s;
+}
+
+/* --- measuring ------------------------------------------------------------ */
 
 /* The median over repeats and ranks. */
-static int repeat(struct gf_bench_exchange *x, struct gf_bench_step *step,
-		  int repeats, double alone_s, double *slowdown,
+static int repeat(const struct gf_bench_overlap *c,
+		  const struct gf_bench_load *ops, void *load,
+		  struct gf_bench_pass *pass, double *slowdown,
 		  struct gf_error *err)
 {
-	double *mine = gf_xcalloc((size_t)repeats, sizeof(*mine));
-	float *grads =
-		gf_xcalloc(step->offsets[step->ntensors], sizeof(*grads));
-	struct everywhere e = {.mine = mine, .count = (size_t)repeats};
-	int i, rc = 0;
+	const struct gf_bench_budget budget = {0.2, 5, 50};
+	size_t n = (size_t)c->repeats, all_n = n * (size_t)c->comm->ranks, i;
+	double *mine = gf_xcalloc(n, sizeof(*mine)), alone_s;
+	double *all = gf_xcalloc(all_n, sizeof(*all));
+	struct gf_bench_samples alone = {0};
+	int rc = ops->alone(load, &budget, &alone, err);
 
-	for (i = 0; i < repeats && rc == 0; i++)
-		rc = once(x, step, grads, alone_s, &mine[i], err);
+	alone_s = rc ? 0 : gf_stat_median(alone.values, alone.count);
+	for (i = 0; i < n && rc == 0; i++)
+		rc = ops->once(load, pass, alone_s, &mine[i], err);
 	if (rc == 0)
-		rc = gf_engine_call(x->engine, gather, &e, err);
+		rc = ops->gather(load, mine, n * sizeof(*mine), all, err);
 	if (rc == 0)
-		*slowdown = gf_stat_median(
-			e.all, e.count * (size_t)x->config.comm->ranks);
-	free(e.all);
+		*slowdown = gf_stat_median(all, all_n);
+	gf_bench_samples_release(&alone);
+	free(all);
 	free(mine);
-	free(grads);
 	return rc;
 }
 
@@ -140,7 +148,31 @@ static int message_count(const struct gf_bench_overlap *c, size_t bytes)
 
 	if (!(one > 0))
 		return MOST_MESSAGES;
-	return (int)fmin(MOST_MESSAGES, fmax(1, load * c->backward_s / one));
+	return (int)fmin(MOST_MESSAGES,
+			 fmax(1, load_share * c->backward_s / one));
+}
+
+static int measure(const struct gf_bench_overlap *c, struct gf_bench_pass *pass,
+		   size_t bytes, double *slowdown, struct gf_error *err)
+{
+	const struct gf_bench_load *ops = c->device && c->device->nccl
+						  ? &gf_bench_load_device
+						  : &gf_bench_load_host;
+	const struct gf_bench_sitting messages = {
+		.bytes = bytes,
+		.messages = message_count(c, bytes),
+		.lanes = 1,
+	};
+	void *load = NULL;
+	int rc = ops->open(c, &messages, &load, err);
+
+	if (rc)
+		return rc;
+	rc = repeat(c, ops, load, pass, slowdown, err);
+	ops->close(load);
+	if (rc)
+		return rc;
+	return gf_comm_agree(c->comm, pass->rc, pass->rc ? &pass->reason : err);
 }
 
 int gf_bench_overlap(const struct gf_bench_overlap *c,
@@ -148,31 +180,15 @@ int gf_bench_overlap(const struct gf_bench_overlap *c,
 		     struct gf_error *err)
 {
 	size_t bytes = step->offsets[step->ntensors] * sizeof(float);
-	struct gf_bench_budget budget = {0.2, 5, 50};
-	struct gf_bench_exchange_config config;
-	struct gf_bench_exchange x;
-	struct gf_bench_samples alone = {0};
-	int rc;
+	struct gf_bench_pass pass;
+	int rc = gf_comm_agree(c->comm, open_pass(&pass, step, err), err);
 
 	if (bytes > largest_message)
 		bytes = largest_message;
-	config = (struct gf_bench_exchange_config){
-		.comm = c->comm,
-		.algorithm = c->cost->algorithm,
-		.count_elems = bytes / sizeof(float),
-		.messages = message_count(c, bytes),
-		.lanes = 1,
-		.timeout_s = c->timeout_s,
-	};
-	rc = gf_bench_exchange_open(&x, &config, err);
-	if (rc < 0)
-		return rc;
-	rc = gf_bench_exchange_measure(&x, &budget, &alone, err);
 	if (rc == 0)
-		rc = repeat(&x, step, c->repeats,
-			    gf_stat_median(alone.values, alone.count), slowdown,
-			    err);
-	gf_bench_samples_release(&alone);
-	gf_bench_exchange_close(&x);
+		rc = measure(c, &pass, bytes, slowdown, err);
+	if (pass.rc)
+		*err = pass.reason;
+	close_pass(&pass);
 	return rc;
 }

@@ -3,7 +3,7 @@
 #define GF_BENCH_OVERLAP_H
 
 #include "base/error.h"
-#include "bench/exchange.h"
+#include "bench/device.h"
 #include "bench/step.h"
 #include "doc/profile.h"
 
@@ -18,9 +18,16 @@
  * slowdown = 1 / (1 - lost / busy). Where communication itself slows as well
  * (ranks with fewer cores than threads), this charges its delay to backward:
  * the sum is right, the split is the model's.
+ *
+ * On a GPU backward is timed by events. Where messages go by NCCL they are
+ * enqueued on a lane behind forward, beside backward, and what they take from
+ * it are the blocks and the memory's rate that NCCL uses; else the host
+ * exchanges them, and what it takes is what backward's launches wait for.
  */
 struct gf_bench_overlap {
 	struct gf_comm *comm;
+	/* Messages go by NCCL, if it has that. */
+	const struct gf_bench_device *device;
 	const struct gf_allreduce_cost *cost; /* the algorithm to load with */
 	double backward_s;                    /* alone, about */
 	int repeats;

@@ -146,6 +146,7 @@ static int measure_overlap(const struct gf_bench_profile *c,
 {
 	struct gf_bench_overlap overlap = {
 		.comm = c->comm,
+		.device = &c->device,
 		.cost = cheapest(p->network,
 				 (double)gf_model_profile_bytes(p->model)),
 		.backward_s = p->model->backward_s,
@@ -183,11 +184,7 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 	}
 	if (rc == 0 && c->network)
 		rc = measure_network(c, p, remarks, w, err);
-	if (rc == 0 && p->model && p->network && step.gpu)
-		gf_text_addf(remarks,
-			     "overlap_slowdown: not measured on a GPU, "
-			     "taken as 1\n");
-	else if (rc == 0 && p->model && p->network)
+	if (rc == 0 && p->model && p->network)
 		rc = measure_overlap(c, &step, p, err);
 	if (step.model)
 		gf_bench_step_close(&step);

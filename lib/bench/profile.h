@@ -17,8 +17,7 @@
 /*
  * A whole profile, measured: the model half when there is a model, the network
  * half when there are several ranks, and what only both together show, how much
- * messages slow backward (not on a GPU: there it is taken as 1, with a remark).
- * On a GPU also what copies to and from it cost.
+ * messages slow backward. On a GPU also what copies to and from it cost.
  */
 #define GF_BENCH_MAX_BYTES ((size_t)4 << 20)
 

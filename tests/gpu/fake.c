@@ -37,11 +37,20 @@ void fake_not_captured(struct fake_device *d, const char *what)
 		fake_complain(d->world, what);
 }
 
+void fake_seen(struct fake_device *d, double at_s)
+{
+	if (at_s > d->seen_s)
+		d->seen_s = at_s;
+}
+
 void fake_push(struct gf_gpu_stream *s, struct fake_operation *op)
 {
 	struct fake_operation ***last =
 		s->capture ? &s->capture->last : &s->last;
+	const double seen_s = s->world->devices[s->rank].seen_s;
 
+	if (s->world->costs && !s->first && s->at_s < seen_s)
+		s->at_s = seen_s;
 	**last = op;
 	*last = &op->next;
 }
@@ -75,6 +84,18 @@ static void call_run(struct fake_operation *op)
 	op->run(op->a);
 }
 
+static double kernel_s(const struct gf_gpu_stream *s)
+{
+	const struct fake_costs *costs = s->world->costs;
+	const struct fake_device *d = &s->world->devices[s->rank];
+
+	if (!costs)
+		return 0;
+	return costs->kernel_s * (costs->beside_nccl > 0 && d->calls > d->waited
+					  ? costs->beside_nccl
+					  : 1);
+}
+
 static void enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx,
 		    size_t own_bytes)
 {
@@ -88,7 +109,7 @@ static void enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx,
 	op->call = call_run;
 	op->run = run;
 	op->a = ctx;
-	op->takes_s = s->world->costs ? s->world->costs->kernel_s : 0;
+	op->takes_s = kernel_s(s);
 	pthread_mutex_unlock(&s->world->lock);
 }
 

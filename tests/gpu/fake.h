@@ -46,6 +46,9 @@ struct fake_cost {
 struct fake_costs {
 	struct fake_cost to_device, to_host, within, nccl;
 	double kernel_s; /* of the test's own */
+	/* How many times as long they take when NCCL's operations were
+	 * enqueued since the host last waited for a stream; 0: once. */
+	double beside_nccl;
 };
 void fake_world_costs(struct fake_world *w, const struct fake_costs *costs);
 

@@ -105,11 +105,14 @@ static int fake_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
 	pthread_mutex_lock(&s->world->lock);
 	fake_not_captured(&s->world->devices[s->rank],
 			  "the host waits in a capture");
+	s->world->devices[s->rank].waited = s->world->devices[s->rank].calls;
 	s->world->syncs++;
 	pthread_mutex_unlock(&s->world->lock);
 	do {
 		pthread_mutex_lock(&s->world->lock);
 		empty = !s->first;
+		if (empty)
+			fake_seen(&s->world->devices[s->rank], s->at_s);
 		pthread_mutex_unlock(&s->world->lock);
 		if (!empty)
 			usleep(100);
@@ -173,10 +176,11 @@ static int fake_query(struct gf_gpu *g, struct gf_gpu_event *e,
 {
 	bool happened;
 
-	(void)g;
 	(void)err;
 	pthread_mutex_lock(&e->world->lock);
 	happened = e->happened == e->recorded;
+	if (happened)
+		fake_seen(fake_device_of(g), e->at_s);
 	pthread_mutex_unlock(&e->world->lock);
 	return happened;
 }

@@ -89,7 +89,8 @@ struct fake_device {
 	struct gf_gpu gpu;
 	struct fake_world *world;
 	int begun;
-	size_t calls;
+	size_t calls, waited; /* of NCCL; at the host's last wait */
+	double seen_s; /* the world's clock, as its host has seen it */
 	bool capturing;
 };
 
@@ -123,6 +124,8 @@ struct fake_device *fake_device_of(struct gf_gpu *g);
 
 /* Complains if the device is in a capture, where this may not be done. */
 void fake_not_captured(struct fake_device *d, const char *what);
+/* The host has seen that it is so late: what it enqueues is not earlier. */
+void fake_seen(struct fake_device *d, double at_s);
 void fake_push(struct gf_gpu_stream *s, struct fake_operation *op);
 /* A new one at the end of the stream. */
 struct fake_operation *fake_op(struct gf_gpu_stream *s, enum kind kind);

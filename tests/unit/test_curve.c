@@ -372,8 +372,8 @@ static void links_on(struct gf_comm *comm, void *ctx)
 			  .lanes = 2},
 		.levels = levels,
 		.nlevels = 2,
-		.timeout_s = 60,
 	};
+	struct gf_bench_link link;
 	struct gf_bench_pairs_config pairs = {comm, 0.2, 60, NULL, NULL};
 	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
 	struct gf_bench_pairs p = {0};
@@ -382,7 +382,10 @@ static void links_on(struct gf_comm *comm, void *ctx)
 	size_t i;
 
 	(void)ctx;
+	gf_bench_link_open(&link, comm, 60);
+	config.mover = gf_bench_link_mover(&link);
 	EXPECT(!gf_bench_levels(&config, net, &remarks, &err), "%s", err.text);
+	gf_bench_link_close(&link);
 	EXPECT(net->nlevels == 2, "%zu levels", net->nlevels);
 	for (i = 0; i < net->nlevels; i++) {
 		EXPECT_TEXT(net->levels[i].name, levels[i].name);
