@@ -13,11 +13,13 @@
  * The binary version of CIFAR-10 and CIFAR-100 (Krizhevsky 2009): records of
  * one label byte (CIFAR-100: the coarse one, then the fine one, which is used)
  * and 3 x 32 x 32 bytes, channel by channel. The files may be gzipped, and hold
- * any number of records.
+ * any number of records. A channel's values have mean 0 and deviation 1 over the
+ * training part, as is usual with these data.
  */
 #define CHANNELS    3
 #define SIDE        32
 #define IMAGE_BYTES ((size_t)CHANNELS * SIDE * SIDE)
+#define MAX_BYTE    255
 #define MAX_FILES   5
 
 struct kind {
@@ -103,6 +105,7 @@ static int open_cifar(const char *folder, const struct kind *kind,
 		      const struct gf_dataset_want *want, struct gf_dataset *d,
 		      struct gf_error *err)
 {
+	double mean[CHANNELS], deviation[CHANNELS];
 	int part, f, rc = 0;
 
 	d->priv = gf_xcalloc(1, sizeof(struct gf_images));
@@ -120,9 +123,11 @@ static int open_cifar(const char *folder, const struct kind *kind,
 			free(r.bytes);
 			free(path);
 		}
-	if (!rc)
-		gf_images_scale(d, 0);
-	return rc;
+	if (rc)
+		return rc;
+	gf_images_statistics(d, MAX_BYTE, mean, deviation);
+	gf_images_normalise(d, MAX_BYTE, mean, deviation);
+	return 0;
 }
 
 static int open_cifar10(const char *path, const struct gf_dataset_want *want,

@@ -13,11 +13,26 @@ struct gf_images {
 	unsigned char *bytes[GF_PARTS];
 	size_t mapped_bytes[GF_PARTS];
 	int32_t *labels[GF_PARTS];
-	float value[256]; /* of each byte */
+	/* of each byte: a row of 256 per channel, or one for all of them */
+	float (*value)[256];
+	size_t nvalues;
 };
 
-/* value[byte] = byte / max; max 0: the largest byte of the training part. */
+/* Of {C, H, W}: C; else 1. */
+size_t gf_images_channels(const struct gf_shape *s);
+
+/* The byte's value is byte / max; max 0: the largest of the training part. */
 void gf_images_scale(const struct gf_dataset *d, unsigned max);
+
+/* In place of that: (byte / max - mean[c]) / deviation[c] in channel c;
+ * deviations are positive. */
+void gf_images_normalise(const struct gf_dataset *d, unsigned max,
+			 const double *mean, const double *deviation);
+
+/* What byte / max has in the channels of the training part, exact to the
+ * rounding of the last steps; the deviation of a single value is 1. */
+void gf_images_statistics(const struct gf_dataset *d, unsigned max,
+			  double *mean, double *deviation);
 
 /* One of the d->count[part] labels of `file` by its number; want->classes 0:
  * any. Raises d->classes. */

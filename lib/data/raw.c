@@ -159,7 +159,11 @@ static int open_raw(const char *folder, const struct gf_dataset_want *want,
 	for (part = 0; part < GF_PARTS && !rc; part++)
 		rc = open_part(folder, &h, (enum gf_part)part, d, err);
 	d->classes = h.classes;
-	gf_images_scale(d, (unsigned)h.max_byte);
+	if (h.nmean)
+		gf_images_normalise(d, (unsigned)h.max_byte, h.mean,
+				    h.deviation);
+	else
+		gf_images_scale(d, (unsigned)h.max_byte);
 	gf_data_header_release(&h);
 	return rc;
 }

@@ -50,14 +50,32 @@ static const struct gf_record part_record = {
 
 /* --- the document -------------------------------------------------------- */
 
+/* Both or neither. */
+static int check_channels(const struct gf_json_at *at, const char *key,
+			  size_t count, size_t channels, struct gf_error *err)
+{
+	if (count == channels)
+		return 0;
+	return gf_json_refuse(at, key, err,
+			      "want %zu numbers, one per channel, got %zu",
+			      channels, count);
+}
+
 static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_data_header *h = item;
+	size_t channels = h->shape.rank == 3 ? h->shape.dims[0] : 1;
+	int rc;
 
 	if (h->label_bytes == 3)
 		return gf_json_refuse(at, "label_bytes", err,
 				      "want 1, 2 or 4, got 3");
-	return 0;
+	if (!h->nmean && !h->ndeviation)
+		return 0;
+	rc = check_channels(at, "mean", h->nmean, channels, err);
+	return rc ? rc
+		  : check_channels(at, "deviation", h->ndeviation, channels,
+				   err);
 }
 
 #define AT(member) offsetof(struct gf_data_header, member)
@@ -69,6 +87,10 @@ static const struct gf_field header_fields[] = {
 	 .high = GF_MAX_COUNT},
 	{"max_byte", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(max_byte),
 	 .low = 1, .high = 255, .absent = 255},
+	{"mean", GF_FIELD_REALS, GF_OMITTED, .offset = AT(mean),
+	 .count_offset = AT(nmean), .low = -1e6, .high = 1e6},
+	{"deviation", GF_FIELD_REALS, GF_OMITTED, .offset = AT(deviation),
+	 .count_offset = AT(ndeviation), .low = 1e-6, .high = 1e6},
 	{"label_bytes", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(label_bytes),
 	 .low = 1, .high = 4, .absent = 1},
 	{"train", GF_FIELD_OBJECT, .offset = AT(train), .record = &part_record},

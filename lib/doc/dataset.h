@@ -24,6 +24,10 @@ struct gf_data_header {
 	struct gf_shape shape; /* of an image: {C, H, W} or {F} */
 	size_t classes;
 	size_t max_byte;    /* what becomes 1 */
+	/* What is taken from, and divides, the values of a channel after that;
+	 * neither, or one per channel ({F} and {H, W} have one). */
+	double *mean, *deviation;
+	size_t nmean, ndeviation;
 	size_t label_bytes; /* 1, 2 or 4 each, little-endian */
 	struct gf_data_part *train, *test;
 	char *extra;

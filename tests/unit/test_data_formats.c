@@ -1,86 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "test.h"
+#include "data_folder.h"
 
 #include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <zlib.h>
+#include <math.h>
+#include <stdbool.h>
 
 #include "base/array.h"
-#include "base/heap.h"
-#include "data/dataset.h"
 
-/* Readers on small files that are made here: CIFAR's records, raw bytes with
- * their header, text by words and by characters. */
-static char folder[] = "/tmp/test_data_formats.XXXXXX";
-
-struct content {
-	const char *name;
-	const char *bytes;
-	size_t size; /* 0: up to the NUL */
-	size_t fill; /* so many bytes of `with` behind */
-	char with;
-};
-
-#define MAX_FILES 8
-
-static char *path_of(const char *name)
-{
-	return gf_xasprintf("%s/%s", folder, name);
-}
-
-static void put(const struct content *c)
-{
-	size_t n = strlen(c->name), i;
-	char *path = path_of(c->name);
-	size_t size = c->size || !c->bytes ? c->size : strlen(c->bytes);
-
-	if (strcmp(c->name + n - 3, ".gz") == 0) {
-		gzFile f = gzopen(path, "wb");
-
-		gzwrite(f, c->bytes, (unsigned)size);
-		for (i = 0; i < c->fill; i++)
-			gzputc(f, c->with);
-		gzclose(f);
-	} else {
-		FILE *f = fopen(path, "wb");
-
-		fwrite(c->bytes, 1, size, f);
-		for (i = 0; i < c->fill; i++)
-			fputc(c->with, f);
-		fclose(f);
-	}
-	free(path);
-}
-
-static void put_all(const struct content *files)
-{
-	for (; files->name; files++)
-		put(files);
-}
-
-static void clear(const struct content *files)
-{
-	for (; files->name; files++) {
-		char *path = path_of(files->name);
-
-		unlink(path);
-		free(path);
-	}
-}
-
-static int open_folder(const char *format, const struct gf_dataset_want *want,
-		       struct gf_dataset *d, struct gf_error *err)
-{
-	char *path = gf_xasprintf("%s%s%s", format ? format : "",
-				  format ? ":" : "", folder);
-	int rc;
-
-	err->text[0] = '\0';
-	rc = gf_dataset_open(path, want, d, err);
-	free(path);
-	return rc;
-}
+/* Images: CIFAR's records, raw bytes with their header. */
 
 /* --- CIFAR --------------------------------------------------------------- */
 
@@ -102,9 +29,30 @@ static const struct content cifar100[] = {
 	{0},
 };
 
+/* What a byte becomes where 5 x 1024 bytes have this sum, and this of their
+ * squares. */
+static double normal(int byte, const double sums[2])
+{
+	double n = 5 * 1024, mean = sums[0] / n;
+
+	return (byte - mean) / sqrt(sums[1] / n - mean * mean);
+}
+
+static bool near(float got, double want)
+{
+	return fabs((double)got - want) <= 1e-5 * fabs(want);
+}
+
 static void test_cifar(void)
 {
 	static const size_t first = 0, second = 1;
+	/* of 5 x 1024 values each channel: in the first, four images have 255
+	 * ahead of 16s and one is all 51; in the others, no 255 */
+	static const double sums[][2] = {
+		{4 * (255 + 1023 * 16) + 1024 * 51,
+		 4 * (255 * 255 + 1023 * 256) + 1024 * 51 * 51},
+		{4 * 1024 * 16 + 1024 * 51, 4 * 1024 * 256 + 1024 * 51 * 51},
+	};
 	struct gf_dataset_want want = {.input = {3, {3, 32, 32}}};
 	static float x[PIXELS];
 	struct gf_dataset d;
@@ -118,11 +66,16 @@ static void test_cifar(void)
 		       d.count[GF_PART_TEST] == 1 && d.classes == 10,
 	       "%s, %zu", d.format->name, d.count[GF_PART_TRAIN]);
 	gf_dataset_batch(&d, GF_PART_TRAIN, &first, 1, x, &label);
-	EXPECT(label == 1 && x[0] == 1 && x[1] == 16 / 255.f, "%g", x[1]);
+	EXPECT(label == 1 && near(x[0], normal(255, sums[0])) &&
+		       near(x[1], normal(16, sums[0])) &&
+		       near(x[1024], normal(16, sums[1])),
+	       "%g %g %g", x[0], x[1], x[1024]);
 	gf_dataset_batch(&d, GF_PART_TRAIN, &second, 1, x, &label);
-	EXPECT(label == 2 && x[PIXELS - 1] == 51 / 255.f, "second");
+	EXPECT(label == 2 && near(x[0], normal(51, sums[0])) &&
+		       near(x[PIXELS - 1], normal(51, sums[1])),
+	       "second");
 	gf_dataset_batch(&d, GF_PART_TEST, &first, 1, x, &label);
-	EXPECT(label == 9 && x[0] == 102 / 255.f, "test");
+	EXPECT(label == 9 && near(x[0], normal(102, sums[0])), "test");
 	gf_dataset_close(&d);
 	clear(cifar10);
 
@@ -131,7 +84,8 @@ static void test_cifar(void)
 	EXPECT(strcmp(d.format->name, "cifar100") == 0 && d.classes == 100,
 	       "%s %zu", d.format->name, d.classes);
 	gf_dataset_batch(&d, GF_PART_TRAIN, &first, 1, x, &label);
-	EXPECT(label == 99 && x[5] == 1, "fine label %d", label);
+	EXPECT(label == 99 && x[5] == 0, "fine label %d, one value: %g", label,
+	       x[5]);
 	gf_dataset_close(&d);
 	clear(cifar100);
 }
@@ -180,140 +134,38 @@ static void test_raw(void)
 	clear(raw);
 }
 
-/* --- text ---------------------------------------------------------------- */
-
-#define WORDS(vocabulary_, length)                                             \
-	(struct gf_dataset_want)                                               \
-	{                                                                      \
-		.input = {1, {length}}, .positions = length,                   \
-		.vocabulary = vocabulary_, .classes = vocabulary_              \
-	}
-
-static const struct content words[] = {
-	{"ptb.train.txt", " b a b c\n b a\n a b d\n", 0},
-	{"ptb.test.txt.gz", "b e\nd b\n", 0},
-	{"ptb.valid.txt", "not read\n", 0},
-	{0},
-};
-
-/* b 4, a 3, <eos> 3; c, d and <unk> follow: c and d once each, but <unk> must
- * be in, whatever it counts. */
-static void test_words(void)
+/* (byte / 16 - mean) / deviation, by channel. */
+static void test_raw_normal(void)
 {
-	static const struct {
-		size_t room, vocabulary;
-		float first[3], last[3]; /* two training samples */
-		int32_t first_label[3], last_label[3], test[3];
-	} cases[] = {
-		/* <eos> before a: equal counts go by their bytes */
-		{9, 6, {0, 2, 0}, {2, 1, 2}, {2, 0, 3}, {1, 2, 0}, {5, 1, 4}},
-		{5, 5, {0, 2, 0}, {2, 1, 2}, {2, 0, 3}, {1, 2, 0}, {4, 1, 4}},
-		{4, 4, {0, 2, 0}, {2, 1, 2}, {2, 0, 3}, {1, 2, 0}, {3, 1, 3}},
-		{1, 1, {0}, {0}, {0}, {0}, {0}},
-	};
-	static const size_t zero = 0, two = 2;
+	static const size_t first = 0;
+	struct content channels[GF_ARRAY_LENGTH(raw)];
+	struct gf_dataset_want want = {.input = {3, {2, 1, 1}}, .classes = 300};
 	struct gf_dataset d;
 	struct gf_error err;
-	int32_t labels[3];
-	float x[3];
-	size_t i;
-
-	put_all(words);
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_dataset_want want = WORDS(cases[i].room, 3);
-
-		EXPECT(!open_folder(NULL, &want, &d, &err), "%s", err.text);
-		EXPECT(strcmp(d.format->name, "words") == 0 &&
-			       d.vocabulary == cases[i].vocabulary &&
-			       d.consecutive && d.positions == 3 &&
-			       d.count[GF_PART_TRAIN] == 3 &&
-			       d.count[GF_PART_TEST] == 1,
-		       "case %zu: %s %zu words, %zu + %zu samples", i,
-		       d.format->name, d.vocabulary, d.count[GF_PART_TRAIN],
-		       d.count[GF_PART_TEST]);
-		gf_dataset_batch(&d, GF_PART_TRAIN, &zero, 1, x, labels);
-		EXPECT(memcmp(x, cases[i].first, sizeof(x)) == 0 &&
-			       memcmp(labels, cases[i].first_label,
-				      sizeof(labels)) == 0,
-		       "case %zu: %g %g %g, then %d", i, x[0], x[1], x[2],
-		       labels[2]);
-		gf_dataset_batch(&d, GF_PART_TRAIN, &two, 1, x, labels);
-		EXPECT(memcmp(x, cases[i].last, sizeof(x)) == 0 &&
-			       memcmp(labels, cases[i].last_label,
-				      sizeof(labels)) == 0,
-		       "case %zu: %g %g %g, then %d", i, x[0], x[1], x[2],
-		       labels[2]);
-		gf_dataset_batch(&d, GF_PART_TEST, &zero, 1, x, labels);
-		EXPECT(memcmp(labels, cases[i].test, sizeof(labels)) == 0,
-		       "case %zu: %d %d %d", i, labels[0], labels[1],
-		       labels[2]);
-		gf_dataset_close(&d);
-	}
-	clear(words);
-}
-
-static const struct content one_text[] = {
-	{"book.txt",
-	 "abcabcabcabc\nab\nab\nab\nab\nab\n\xe9"
-	 "a\n",
-	 0},
-	{0},
-};
-
-static void test_chars(void)
-{
-	struct gf_dataset_want want = WORDS(6, 2);
-	static const size_t zero = 0;
-	struct gf_dataset d;
-	struct gf_error err;
-	int32_t labels[2];
+	int32_t label;
 	float x[2];
 
-	put_all(one_text);
+	memcpy(channels, raw, sizeof(raw));
+	channels[0].bytes = HEADER("[2, 1, 1]",
+				   ", \"max_byte\": 16, \"mean\": [0.5, -1],"
+				   " \"deviation\": [0.25, 2]",
+				   "2", "train.images");
+	put_all(channels);
 	EXPECT(!open_folder(NULL, &want, &d, &err), "%s", err.text);
-	EXPECT(strcmp(d.format->name, "chars") == 0 && d.vocabulary == 5 &&
-		       d.count[GF_PART_TRAIN] == 13 &&
-		       d.count[GF_PART_TEST] == 1,
-	       "%zu: %zu + %zu", d.vocabulary, d.count[GF_PART_TRAIN],
-	       d.count[GF_PART_TEST]);
-	gf_dataset_batch(&d, GF_PART_TRAIN, &zero, 1, x, labels);
-	EXPECT(x[0] == 1 && x[1] == 2 && labels[0] == 2 && labels[1] == 3,
-	       "a b, b c");
-	/* the last tenth begins with a line */
-	gf_dataset_batch(&d, GF_PART_TEST, &zero, 1, x, labels);
-	EXPECT(x[0] == 4 && x[1] == 1 && labels[1] == 0, "%g %g", x[0], x[1]);
+	gf_dataset_batch(&d, GF_PART_TRAIN, &first, 1, x, &label);
+	EXPECT(x[0] == -2 && x[1] == 1, "%g %g", x[0], x[1]);
 	gf_dataset_close(&d);
-	/* one answer per sample */
-	want.positions = 1;
-	EXPECT(!open_folder("chars", &want, &d, &err), "%s", err.text);
-	gf_dataset_batch(&d, GF_PART_TRAIN, &zero, 1, x, labels);
-	EXPECT(d.positions == 1 && labels[0] == 3, "label %d", labels[0]);
-	gf_dataset_close(&d);
-	clear(one_text);
+	clear(channels);
 }
 
 /* --- hostile files ------------------------------------------------------- */
 
 static const struct gf_dataset_want any, few = {.classes = 2},
 					 flat = {.input = {1, {7}}};
-static const struct gf_dataset_want text3 = {
-	.input = {1, {3}}, .positions = 3, .vocabulary = 9, .classes = 9};
 static const struct gf_dataset_want text100 = {
 	.input = {1, {3}}, .positions = 3, .vocabulary = 100, .classes = 100};
-static const struct gf_dataset_want text_wrong = {
-	.input = {1, {3}}, .positions = 2, .vocabulary = 9, .classes = 9};
-static const struct gf_dataset_want text_few = {
-	.input = {1, {3}}, .positions = 3, .vocabulary = 2, .classes = 2};
 
-static const struct {
-	const char *label;
-	const struct content *files; /* all of them, then */
-	struct content instead;      /* name: replaces it; size 0: missing */
-	const char *format;
-	const struct gf_dataset_want *want;
-	int rc;
-	const char *text;
-} bad[] = {
+static const struct bad_folder bad[] = {
 	{"nothing",
 	 (const struct content[]){{0}},
 	 {0},
@@ -406,6 +258,34 @@ static const struct {
 	 &any,
 	 -EINVAL,
 	 "dataset.json: /label_bytes: want 1, 2 or 4, got 3"},
+	{"means without deviations",
+	 raw,
+	 {"dataset.json",
+	  HEADER("[1, 1, 2]", ", \"mean\": [0.5]", "2", "train.images"), 1000},
+	 NULL,
+	 &any,
+	 -EINVAL,
+	 "dataset.json: /deviation: want 1 numbers, one per channel, got 0"},
+	{"a mean for each pixel",
+	 raw,
+	 {"dataset.json",
+	  HEADER("[1, 1, 2]", ", \"mean\": [0, 0], \"deviation\": [1, 1]", "2",
+		 "train.images"),
+	  1000},
+	 NULL,
+	 &any,
+	 -EINVAL,
+	 "dataset.json: /mean: want 1 numbers, one per channel, got 2"},
+	{"no deviation",
+	 raw,
+	 {"dataset.json",
+	  HEADER("[1, 1, 2]", ", \"mean\": [0], \"deviation\": [0]", "2",
+		 "train.images"),
+	  1000},
+	 NULL,
+	 &any,
+	 -EINVAL,
+	 "dataset.json: /deviation/0: want a number"},
 	{"a path",
 	 raw,
 	 {"dataset.json", HEADER("[2]", "", "2", "../etc/passwd"), 1000},
@@ -466,89 +346,7 @@ static const struct {
 	 &any,
 	 -ENOENT,
 	 "test.images: No such file"},
-	{"no test part",
-	 words,
-	 {"ptb.test.txt.gz"},
-	 NULL,
-	 &text3,
-	 -ENOENT,
-	 "want a file ptb.test.txt or .gz, found none"},
-	{"too short",
-	 words,
-	 {"ptb.test.txt.gz", "a b", 3},
-	 NULL,
-	 &text3,
-	 -EINVAL,
-	 "want more than 3 words or characters in the test part, got 2"},
-	{"text for images",
-	 words,
-	 {0},
-	 NULL,
-	 &flat,
-	 -EINVAL,
-	 "is text: want a model that reads word numbers"},
-	{"labels of another length",
-	 words,
-	 {0},
-	 NULL,
-	 &text_wrong,
-	 -EINVAL,
-	 "want 2 labels per sample for this model, got 3"},
-	{"several texts",
-	 words,
-	 {"ptb.train.txt"},
-	 NULL,
-	 &text3,
-	 -ENOENT,
-	 "want train.txt and test.txt, or one .txt file, found 2"},
-	{"too many characters",
-	 one_text,
-	 {0},
-	 NULL,
-	 &text_few,
-	 -EINVAL,
-	 "want at most 2 different characters for this model, found 5"},
-	{"an empty text",
-	 one_text,
-	 {"book.txt", "", 0},
-	 "chars",
-	 &text3,
-	 -ENOENT,
-	 "want train.txt and test.txt, or one .txt file, found 0"},
 };
-
-static void put_but(const struct content *files, const struct content *instead)
-{
-	struct content other = *instead;
-
-	for (; files->name; files++)
-		if (!instead->name || strcmp(files->name, instead->name) != 0)
-			put(files);
-	if (other.size == 1000)
-		other.size = 0;
-	if (instead->size)
-		put(&other);
-}
-
-static void test_bad(void)
-{
-	struct gf_dataset d;
-	struct gf_error err;
-	size_t i;
-	int rc;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(bad); i++) {
-		put_but(bad[i].files, &bad[i].instead);
-		rc = open_folder(bad[i].format, bad[i].want, &d, &err);
-		EXPECT(rc == bad[i].rc, "%s: got %d", bad[i].label, rc);
-		EXPECT(strstr(err.text, bad[i].text), "%s: got \"%s\"",
-		       bad[i].label, err.text);
-		EXPECT(!strchr(err.text, '\n'), "%s", bad[i].label);
-		if (!rc)
-			gf_dataset_close(&d);
-		clear(bad[i].files);
-	}
-}
 
 /* Empty files, which the table above cannot hold, and a damaged stream. */
 static void test_empty(void)
@@ -556,7 +354,6 @@ static void test_empty(void)
 	static const struct content empty[] = {
 		{"train.bin", "", 0},
 		{"test.bin", "", 0},
-		{"book.txt", "", 0},
 		{0},
 	};
 	struct gf_dataset d;
@@ -567,12 +364,6 @@ static void test_empty(void)
 	put_all(empty);
 	EXPECT(open_folder(NULL, &any, &d, &err) == -EINVAL &&
 		       strstr(err.text, "whole records of 3074 bytes, got 0"),
-	       "%s", err.text);
-	EXPECT(open_folder("chars", &text3, &d, &err) == -EINVAL &&
-		       strstr(err.text, "more than 3"),
-	       "%s", err.text);
-	EXPECT(open_folder("words", &text3, &d, &err) == -EINVAL &&
-		       strstr(err.text, "more than 3"),
 	       "%s", err.text);
 	clear(empty);
 	put_all(cifar10);
@@ -593,9 +384,8 @@ int main(void)
 	}
 	test_cifar();
 	test_raw();
-	test_words();
-	test_chars();
-	test_bad();
+	test_raw_normal();
+	test_bad_folders(bad, GF_ARRAY_LENGTH(bad));
 	test_empty();
 	rmdir(folder);
 	return TEST_END();
