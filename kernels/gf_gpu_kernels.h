@@ -78,6 +78,18 @@ struct gf_gpu_clip {
 	void *work;  /* gf_gpu_clip_work_bytes(n), 8-aligned */
 };
 
+/* A codec's whole message: block after block, each with its header, as
+ * codec/run.h has it; block_elems is the codec's, and without meaning where
+ * there are no blocks. The wire is aligned to 4, and so is block_elems. */
+typedef void gf_gpu_code_fn(struct gf_gpu_stream *s, void *to, const void *from,
+			    size_t n, size_t block_elems);
+
+struct gf_gpu_codec {
+	gf_gpu_code_fn *encode;     /* from f32 to the wire */
+	gf_gpu_code_fn *decode;     /* back */
+	gf_gpu_code_fn *decode_add; /* f32 += what the wire holds */
+};
+
 struct gf_gpu_kernels {
 	const char *name; /* cuda */
 
@@ -130,28 +142,8 @@ struct gf_gpu_kernels {
 				const float *grad, size_t n, size_t chunk_elems,
 				const uint8_t *sent, float decay);
 
-	void (*f16_encode)(struct gf_gpu_stream *s, uint16_t *to,
-			   const float *from, size_t n);
-	void (*f16_decode)(struct gf_gpu_stream *s, float *to,
-			   const uint16_t *from, size_t n);
-	void (*f16_decode_add)(struct gf_gpu_stream *s, float *y,
-			       const uint16_t *x, size_t n);
-	void (*bf16_encode)(struct gf_gpu_stream *s, uint16_t *to,
-			    const float *from, size_t n);
-	void (*bf16_decode)(struct gf_gpu_stream *s, float *to,
-			    const uint16_t *from, size_t n);
-	void (*bf16_decode_add)(struct gf_gpu_stream *s, float *y,
-				const uint16_t *x, size_t n);
-	void (*trunc16_encode)(struct gf_gpu_stream *s, uint16_t *to,
-			       const float *from, size_t n);
-	/* A whole message: a block of q8 for each block_elems elements, the
-	 * last one short. The bytes are aligned to 4, block_elems too. */
-	void (*q8_encode)(struct gf_gpu_stream *s, uint8_t *to,
-			  const float *from, size_t n, size_t block_elems);
-	void (*q8_decode)(struct gf_gpu_stream *s, float *to,
-			  const uint8_t *from, size_t n, size_t block_elems);
-	void (*q8_decode_add)(struct gf_gpu_stream *s, float *y,
-			      const uint8_t *x, size_t n, size_t block_elems);
+	/* By the names of codec/codec.h; f32 wants none. */
+	struct gf_gpu_codec f16, bf16, trunc16, q8;
 
 	/* `t` is the host's. */
 	void (*topk_f32)(struct gf_gpu_stream *s, const struct gf_gpu_topk *t);

@@ -127,44 +127,20 @@ template <class Format> struct decode_add {
 
 } // namespace
 
-void gf_cuda_f16_encode(struct gf_gpu_stream *s, uint16_t *to,
-			const float *from, size_t n)
-{
-	each(s, encode<f16>{to, from}, n);
-}
+#define CODE(name, format, what, to_type, from_type)                            \
+	void gf_cuda_##name(struct gf_gpu_stream *s, void *to,                 \
+			    const void *from, size_t n, size_t)                \
+	{                                                                      \
+		each(s,                                                        \
+		     what<format>{static_cast<to_type *>(to),                  \
+				  static_cast<const from_type *>(from)},       \
+		     n);                                                       \
+	}
 
-void gf_cuda_f16_decode(struct gf_gpu_stream *s, float *to,
-			const uint16_t *from, size_t n)
-{
-	each(s, decode<f16>{to, from}, n);
-}
-
-void gf_cuda_f16_decode_add(struct gf_gpu_stream *s, float *y,
-			    const uint16_t *x, size_t n)
-{
-	each(s, decode_add<f16>{y, x}, n);
-}
-
-void gf_cuda_bf16_encode(struct gf_gpu_stream *s, uint16_t *to,
-			 const float *from, size_t n)
-{
-	each(s, encode<bf16>{to, from}, n);
-}
-
-void gf_cuda_bf16_decode(struct gf_gpu_stream *s, float *to,
-			 const uint16_t *from, size_t n)
-{
-	each(s, decode<bf16>{to, from}, n);
-}
-
-void gf_cuda_bf16_decode_add(struct gf_gpu_stream *s, float *y,
-			     const uint16_t *x, size_t n)
-{
-	each(s, decode_add<bf16>{y, x}, n);
-}
-
-void gf_cuda_trunc16_encode(struct gf_gpu_stream *s, uint16_t *to,
-			    const float *from, size_t n)
-{
-	each(s, encode<trunc16>{to, from}, n);
-}
+CODE(f16_encode, f16, encode, uint16_t, float)
+CODE(f16_decode, f16, decode, float, uint16_t)
+CODE(f16_decode_add, f16, decode_add, float, uint16_t)
+CODE(bf16_encode, bf16, encode, uint16_t, float)
+CODE(bf16_decode, bf16, decode, float, uint16_t)
+CODE(bf16_decode_add, bf16, decode_add, float, uint16_t)
+CODE(trunc16_encode, trunc16, encode, uint16_t, float)

@@ -124,26 +124,29 @@ size_t cuda_blocks(size_t n, size_t block_elems)
 
 } // namespace
 
-void gf_cuda_q8_encode(struct gf_gpu_stream *s, uint8_t *to, const float *from,
+void gf_cuda_q8_encode(struct gf_gpu_stream *s, void *to, const void *from,
 		       size_t n, size_t block_elems)
 {
 	if (n)
-		LAUNCH(encode, cuda_blocks(n, block_elems), s, to, from, n,
-		       block_elems);
+		LAUNCH(encode, cuda_blocks(n, block_elems), s,
+		       static_cast<uint8_t *>(to),
+		       static_cast<const float *>(from), n, block_elems);
 }
 
-void gf_cuda_q8_decode(struct gf_gpu_stream *s, float *to, const uint8_t *from,
+void gf_cuda_q8_decode(struct gf_gpu_stream *s, void *to, const void *from,
 		       size_t n, size_t block_elems)
 {
 	if (n)
-		LAUNCH(decode<false>, cuda_blocks(n, block_elems), s, to, from,
-		       n, block_elems);
+		LAUNCH(decode<false>, cuda_blocks(n, block_elems), s,
+		       static_cast<float *>(to),
+		       static_cast<const uint8_t *>(from), n, block_elems);
 }
 
-void gf_cuda_q8_decode_add(struct gf_gpu_stream *s, float *y, const uint8_t *x,
+void gf_cuda_q8_decode_add(struct gf_gpu_stream *s, void *to, const void *from,
 			   size_t n, size_t block_elems)
 {
 	if (n)
-		LAUNCH(decode<true>, cuda_blocks(n, block_elems), s, y, x, n,
-		       block_elems);
+		LAUNCH(decode<true>, cuda_blocks(n, block_elems), s,
+		       static_cast<float *>(to),
+		       static_cast<const uint8_t *>(from), n, block_elems);
 }

@@ -12,6 +12,7 @@ extern "C" {
  * gf_cuda_add_f32. */
 #define ENTRY(name)                                                            \
 	extern __typeof__(*((struct gf_gpu_kernels *)0)->name) gf_cuda_##name
+#define CODE(name) extern gf_gpu_code_fn gf_cuda_##name
 
 /* vector.cu */
 ENTRY(fill_f32);
@@ -30,17 +31,17 @@ ENTRY(gather_chunks_f32);
 ENTRY(scatter_chunks_f32);
 ENTRY(keep_chunks_f32);
 /* half.cu */
-ENTRY(f16_encode);
-ENTRY(f16_decode);
-ENTRY(f16_decode_add);
-ENTRY(bf16_encode);
-ENTRY(bf16_decode);
-ENTRY(bf16_decode_add);
-ENTRY(trunc16_encode);
+CODE(f16_encode);
+CODE(f16_decode);
+CODE(f16_decode_add);
+CODE(bf16_encode);
+CODE(bf16_decode);
+CODE(bf16_decode_add);
+CODE(trunc16_encode);
 /* q8.cu */
-ENTRY(q8_encode);
-ENTRY(q8_decode);
-ENTRY(q8_decode_add);
+CODE(q8_encode);
+CODE(q8_decode);
+CODE(q8_decode_add);
 /* topk.cu */
 ENTRY(topk_f32);
 /* sparse.cu */
@@ -49,6 +50,7 @@ ENTRY(scatter_add_f32);
 ENTRY(merge_f32);
 
 #undef ENTRY
+#undef CODE
 
 #ifdef __cplusplus
 }

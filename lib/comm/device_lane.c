@@ -145,114 +145,51 @@ static float *at(const struct gf_device_lane *l, float *data,
 	       range.first;
 }
 
-typedef void code_fn(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
-		     void *wire, float *values, size_t n, size_t block);
-
-static void f16_out(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
-		    void *wire, float *values, size_t n, size_t block)
+static const struct gf_gpu_codec *codec_of(const struct gf_gpu_kernels *k,
+					   const char *name)
 {
-	(void)block;
-	k->f16_encode(s, wire, values, n);
-}
+	const struct {
+		const char *name;
+		const struct gf_gpu_codec *codec;
+	} all[] = {
+		{"f16", &k->f16},
+		{"bf16", &k->bf16},
+		{"trunc16", &k->trunc16},
+		{"q8", &k->q8},
+	};
+	size_t i;
 
-static void f16_in(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
-		   void *wire, float *values, size_t n, size_t block)
-{
-	(void)block;
-	k->f16_decode(s, values, wire, n);
+	for (i = 0; i < GF_ARRAY_LENGTH(all); i++)
+		if (!strcmp(all[i].name, name))
+			return all[i].codec;
+	return NULL;
 }
-
-static void f16_add(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
-		    void *wire, float *values, size_t n, size_t block)
-{
-	(void)block;
-	k->f16_decode_add(s, values, wire, n);
-}
-
-static void bf16_out(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
-		     void *wire, float *values, size_t n, size_t block)
-{
-	(void)block;
-	k->bf16_encode(s, wire, values, n);
-}
-
-static void bf16_in(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
-		    void *wire, float *values, size_t n, size_t block)
-{
-	(void)block;
-	k->bf16_decode(s, values, wire, n);
-}
-
-static void bf16_add(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
-		     void *wire, float *values, size_t n, size_t block)
-{
-	(void)block;
-	k->bf16_decode_add(s, values, wire, n);
-}
-
-static void trunc16_out(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
-			void *wire, float *values, size_t n, size_t block)
-{
-	(void)block;
-	k->trunc16_encode(s, wire, values, n);
-}
-
-static void q8_out(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
-		   void *wire, float *values, size_t n, size_t block)
-{
-	k->q8_encode(s, wire, values, n, block);
-}
-
-static void q8_in(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
-		  void *wire, float *values, size_t n, size_t block)
-{
-	k->q8_decode(s, values, wire, n, block);
-}
-
-static void q8_add(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
-		   void *wire, float *values, size_t n, size_t block)
-{
-	k->q8_decode_add(s, values, wire, n, block);
-}
-
-static void f32_add(const struct gf_gpu_kernels *k, struct gf_gpu_stream *s,
-		    void *wire, float *values, size_t n, size_t block)
-{
-	(void)block;
-	k->add_f32(s, values, wire, n);
-}
-
-/* By codec: out to the wire, in from there, added from there. */
-static const struct {
-	const char *codec;
-	code_fn *out, *in, *add;
-} codes[] = {
-	{"f32", NULL, NULL, f32_add},
-	{"f16", f16_out, f16_in, f16_add},
-	{"bf16", bf16_out, bf16_in, bf16_add},
-	{"trunc16", trunc16_out, bf16_in, bf16_add},
-	{"q8", q8_out, q8_in, q8_add},
-};
 
 static int code(const struct gf_device_lane *l,
 		const struct gf_device_program *p,
 		const struct gf_device_step *step, float *values,
 		struct gf_error *err)
 {
-	const char *name = p->codec ? p->codec->name : "f32";
-	size_t block = p->codec ? p->codec->block_elems : 0, i;
-	code_fn *fn;
+	const struct gf_gpu_kernels *k = l->gpu->kernels;
+	const struct gf_gpu_codec *codec;
+	void *wire = l->wire + step->wire_at;
+	const size_t n = step->range.count;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(codes); i++)
-		if (!strcmp(codes[i].codec, name))
-			break;
-	if (i == GF_ARRAY_LENGTH(codes))
-		return gf_error_set(err, -ENOTSUP, "no codec %s on GPUs", name);
-	fn = step->op == GF_DEVICE_ENCODE   ? codes[i].out
-	     : step->op == GF_DEVICE_DECODE ? codes[i].in
-					    : codes[i].add;
-	fn(l->gpu->kernels, l->stream, l->wire + step->wire_at, values,
-	   step->range.count, block);
+	if (!p->codec) {
+		k->add_f32(l->stream, values, wire, n);
+		return 0;
+	}
+	codec = codec_of(k, p->codec->name);
+	if (!codec)
+		return gf_error_set(err, -ENOTSUP, "no codec %s on GPUs",
+				    p->codec->name);
+	if (step->op == GF_DEVICE_ENCODE)
+		codec->encode(l->stream, wire, values, n,
+			      p->codec->block_elems);
+	else
+		(step->op == GF_DEVICE_DECODE ? codec->decode
+					      : codec->decode_add)(
+			l->stream, values, wire, n, p->codec->block_elems);
 	return 0;
 }
 

@@ -314,13 +314,25 @@ const struct gf_gpu_ops fake_gpu_ops = {
 		fake_call(s, call_##name, to, from, n, 0);                     \
 	}
 KERNEL(add_f32, float, const float)
-KERNEL(f16_encode, uint16_t, const float)
-KERNEL(f16_decode, float, const uint16_t)
-KERNEL(f16_decode_add, float, const uint16_t)
-KERNEL(bf16_encode, uint16_t, const float)
-KERNEL(bf16_decode, float, const uint16_t)
-KERNEL(bf16_decode_add, float, const uint16_t)
-KERNEL(trunc16_encode, uint16_t, const float)
+
+#define CODE(name)                                                             \
+	static void call_##name(struct fake_operation *op)                     \
+	{                                                                      \
+		gf_kernels_named("ref")->name(op->a, op->b, op->n);            \
+	}                                                                      \
+	static void fake_##name(struct gf_gpu_stream *s, void *to,             \
+				const void *from, size_t n, size_t block)      \
+	{                                                                      \
+		(void)block;                                                   \
+		fake_call(s, call_##name, to, from, n, 0);                     \
+	}
+CODE(f16_encode)
+CODE(f16_decode)
+CODE(f16_decode_add)
+CODE(bf16_encode)
+CODE(bf16_decode)
+CODE(bf16_decode_add)
+CODE(trunc16_encode)
 
 #define Q8_KERNEL(name, to_type, from_type, to_step, from_step)                \
 	static void call_##name(struct fake_operation *op)                     \
@@ -332,8 +344,8 @@ KERNEL(trunc16_encode, uint16_t, const float)
 				to + b * (to_step), from + b * (from_step),    \
 				op->n - at < op->m ? op->n - at : op->m);      \
 	}                                                                      \
-	static void fake_##name(struct gf_gpu_stream *s, to_type *to,          \
-				from_type *from, size_t n, size_t block)       \
+	static void fake_##name(struct gf_gpu_stream *s, void *to,             \
+				const void *from, size_t n, size_t block)      \
 	{                                                                      \
 		fake_call(s, call_##name, to, from, n, block);                 \
 	}
@@ -516,9 +528,8 @@ static void run_lars(void *ctx)
 		const struct gf_lars o = {
 			.sgd = {.lr = (double)u->lars.step.lr,
 				.momentum = (double)u->lars.step.momentum,
-				.weight_decay = t->plain[i]
-							? 0
-							: u->lars.weight_decay,
+				.weight_decay =
+					t->plain[i] ? 0 : u->lars.weight_decay,
 				.nesterov = u->lars.step.nesterov},
 			.eta = u->lars.eta,
 			.epsilon = u->lars.epsilon,
@@ -564,9 +575,9 @@ static void run_clip(void *ctx)
 		fabs((double)c->o.scale) *
 		sqrt(gf_kernels_named("ref")->sum_squares_f32(c->grad, c->n));
 
-	*c->factor = norm > c->o.norm ? (float)((double)c->o.scale *
-						(c->o.norm / norm))
-				      : c->o.scale;
+	*c->factor = norm > c->o.norm
+			     ? (float)((double)c->o.scale * (c->o.norm / norm))
+			     : c->o.scale;
 }
 
 static void fake_clip_f32(struct gf_gpu_stream *s, const struct gf_gpu_clip *o,
@@ -592,16 +603,11 @@ const struct gf_gpu_kernels fake_gpu_kernels = {
 	.clip_f32 = fake_clip_f32,
 	.clip_work_bytes = fake_clip_work_bytes,
 	.nonfinite_f32 = fake_nonfinite_f32,
-	.f16_encode = fake_f16_encode,
-	.f16_decode = fake_f16_decode,
-	.f16_decode_add = fake_f16_decode_add,
-	.bf16_encode = fake_bf16_encode,
-	.bf16_decode = fake_bf16_decode,
-	.bf16_decode_add = fake_bf16_decode_add,
-	.trunc16_encode = fake_trunc16_encode,
-	.q8_encode = fake_q8_encode,
-	.q8_decode = fake_q8_decode,
-	.q8_decode_add = fake_q8_decode_add,
+	.f16 = {fake_f16_encode, fake_f16_decode, fake_f16_decode_add},
+	.bf16 = {fake_bf16_encode, fake_bf16_decode, fake_bf16_decode_add},
+	.trunc16 = {fake_trunc16_encode, fake_bf16_decode,
+		    fake_bf16_decode_add},
+	.q8 = {fake_q8_encode, fake_q8_decode, fake_q8_decode_add},
 	.topk_f32 = fake_topk_f32,
 	.topk_work_bytes = fake_topk_work_bytes,
 	.take_f32 = fake_take_f32,

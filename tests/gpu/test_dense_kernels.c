@@ -127,14 +127,8 @@ static void test_elementwise(size_t c, size_t n, const size_t *offset)
 
 typedef void encode_fn(uint16_t *to, const float *from, size_t n);
 typedef void decode_fn(float *to, const uint16_t *from, size_t n);
-typedef void gpu_encode_fn(struct gf_gpu_stream *s, uint16_t *to,
-			   const float *from, size_t n);
-typedef void gpu_decode_fn(struct gf_gpu_stream *s, float *to,
-			   const uint16_t *from, size_t n);
-
 static void test_half(const char *name, encode_fn *encode, decode_fn *decode,
-		      decode_fn *decode_add, gpu_encode_fn *gpu_encode,
-		      gpu_decode_fn *gpu_decode, gpu_decode_fn *gpu_decode_add,
+		      decode_fn *decode_add, const struct gf_gpu_codec *on_gpu,
 		      size_t n, const size_t *offset)
 {
 	float *x = draw_floats(&rng, n, 1), *y = draw_floats(&rng, n, 1);
@@ -152,25 +146,22 @@ static void test_half(const char *name, encode_fn *encode, decode_fn *decode,
 	dy = put(y, n * 4, offset[0] * 4);
 	dh = put(h, n * 2, offset[1] * 2);
 	encode(h, x, n);
-	gpu_encode(stream, dh, dx, n);
+	on_gpu->encode(stream, dh, dx, n, 0);
 	EXPECT(differs_bytes(h, dh, n * 2) == n * 2,
 	       "%s, n=%zu: encoded, byte %zu", name, n,
 	       differs_bytes(h, dh, n * 2));
-	if (decode) {
-		for (size_t i = 0; i < n; i++)
-			h[i] = (uint16_t)gf_rng_u64(&rng);
-		device_write(dh, h, n * 2);
-		decode(x, h, n);
-		gpu_decode(stream, dx, dh, n);
-		EXPECT(differs_bytes(x, dx, n * 4) == n * 4,
-		       "%s, n=%zu: decoded, byte %zu", name, n,
-		       differs_bytes(x, dx, n * 4));
-		decode_add(y, h, n);
-		gpu_decode_add(stream, dy, dh, n);
-		EXPECT(differs_f32(y, dy, n) == n,
-		       "%s, n=%zu: added, element %zu", name, n,
-		       differs_f32(y, dy, n));
-	}
+	for (size_t i = 0; i < n; i++)
+		h[i] = (uint16_t)gf_rng_u64(&rng);
+	device_write(dh, h, n * 2);
+	decode(x, h, n);
+	on_gpu->decode(stream, dx, dh, n, 0);
+	EXPECT(differs_bytes(x, dx, n * 4) == n * 4,
+	       "%s, n=%zu: decoded, byte %zu", name, n,
+	       differs_bytes(x, dx, n * 4));
+	decode_add(y, h, n);
+	on_gpu->decode_add(stream, dy, dh, n, 0);
+	EXPECT(differs_f32(y, dy, n) == n, "%s, n=%zu: added, element %zu",
+	       name, n, differs_f32(y, dy, n));
 	done(name, n);
 	free(x);
 	free(y);
@@ -180,13 +171,11 @@ static void test_half(const char *name, encode_fn *encode, decode_fn *decode,
 static void test_halves(size_t n, const size_t *offset)
 {
 	test_half("f16", ref->f16_encode, ref->f16_decode, ref->f16_decode_add,
-		  gpu->f16_encode, gpu->f16_decode, gpu->f16_decode_add, n,
-		  offset);
+		  &gpu->f16, n, offset);
 	test_half("bf16", ref->bf16_encode, ref->bf16_decode,
-		  ref->bf16_decode_add, gpu->bf16_encode, gpu->bf16_decode,
-		  gpu->bf16_decode_add, n, offset);
-	test_half("trunc16", ref->trunc16_encode, NULL, NULL,
-		  gpu->trunc16_encode, NULL, NULL, n, offset);
+		  ref->bf16_decode_add, &gpu->bf16, n, offset);
+	test_half("trunc16", ref->trunc16_encode, ref->bf16_decode,
+		  ref->bf16_decode_add, &gpu->trunc16, n, offset);
 }
 
 /* --- q8 ------------------------------------------------------------------- */
@@ -223,7 +212,7 @@ static void test_q8(size_t shape, size_t n, size_t block)
 		ref->q8_decode(x + at, q + b * (block + 4), count);
 		ref->q8_decode_add(y + at, q + b * (block + 4), count);
 	}
-	gpu->q8_encode(stream, dq, dx, n, block);
+	gpu->q8.encode(stream, dq, dx, n, block);
 	/* the header of a block with NaN is some NaN */
 	for (size_t b = 0; b < nblocks; b++) {
 		size_t at = b * (block + 4);
@@ -235,8 +224,8 @@ static void test_q8(size_t shape, size_t n, size_t block)
 				       count,
 		       "q8 %s, n=%zu, block %zu", q8_shapes[shape].name, n, b);
 	}
-	gpu->q8_decode(stream, dx, dq, n, block);
-	gpu->q8_decode_add(stream, dy, dq, n, block);
+	gpu->q8.decode(stream, dx, dq, n, block);
+	gpu->q8.decode_add(stream, dy, dq, n, block);
 	EXPECT(differs_f32(x, dx, n) == n, "q8 %s, n=%zu: decoded",
 	       q8_shapes[shape].name, n);
 	EXPECT(differs_f32(y, dy, n) == n, "q8 %s, n=%zu: added",
