@@ -40,7 +40,19 @@ static const struct gf_step *step_at(const struct gf_machine *m,
 	return &m->ranks[p.rank].steps[p.step];
 }
 
-/* The runs of a range, renumbered from 0; refuses what was never written. */
+static bool goes_on(const struct payload *out, const struct gf_run *run)
+{
+	const struct gf_run *last;
+
+	if (!out->count)
+		return false;
+	last = &out->runs[out->count - 1];
+	return last->term == run->term &&
+	       run->origin - last->origin == run->first - last->first;
+}
+
+/* The runs of a range, renumbered from 0; refuses what was never written. Where
+ * the buffer happens to be cut says nothing: equal contents have equal runs. */
 static int load(struct gf_machine *m, struct gf_machine_place p,
 		struct gf_range range, struct payload *out,
 		struct gf_error *err)
@@ -61,6 +73,8 @@ static int load(struct gf_machine *m, struct gf_machine_place p,
 					    gf_buffer_name(range.buffer),
 					    run.first);
 		run.first -= range.first;
+		if (goes_on(out, &run))
+			continue;
 		*gf_array_push(&out->runs, &out->count, &out->capacity) = run;
 	}
 	return 0;

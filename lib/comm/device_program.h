@@ -25,6 +25,8 @@
  *  - by step: any schedule. Steps gather in a group as long as none waits for
  *    another of the group; receives that reduce or decode land beside the
  *    message, on the wire memory, and kernels take them up after the group.
+ *    What came in code and is sent on goes as it came, and what goes to many
+ *    is encoded once.
  *
  * gf_device_program_schedule turns one back into a schedule, whose steps wait
  * for each other as the stream makes them, for the verifier: it proves that no
@@ -56,8 +58,9 @@ struct gf_device_step {
 };
 
 struct gf_device_program {
-	int rank, ranks;
+	int rank, ranks, contributors; /* as the schedule's */
 	size_t count_elems, scratch_elems, wire_bytes;
+	struct gf_range owned; /* of a half */
 	const struct gf_codec *codec; /* NULL: f32 as it is */
 	struct gf_device_step *steps;
 	size_t nsteps, capacity;
@@ -77,7 +80,8 @@ void gf_device_program_of(const struct gf_schedule *s,
 			  struct gf_device_program *p);
 void gf_device_program_release(struct gf_device_program *p);
 
-/* For the verifier; without a codec only. */
+/* For the verifier. With a codec it says itself where values are rounded: such
+ * a schedule is not `lossy`. */
 void gf_device_program_schedule(const struct gf_device_program *p,
 				struct gf_schedule *s);
 

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program of a GPU as a schedule again, for the verifier. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
 #include "comm/device_program.h"
 
-/* What the wire memory becomes: scratch behind the program's own. */
+static size_t wire_elems(const struct gf_device_program *p, size_t bytes)
+{
+	return bytes / (p->codec ? p->codec->elem_bytes : sizeof(float));
+}
+
+/* What the wire memory becomes: scratch behind the program's own, an element
+ * where one lies. */
 static struct gf_range wire_of(const struct gf_device_program *p,
 			       const struct gf_device_step *step)
 {
 	return (struct gf_range){GF_BUFFER_SCRATCH,
 				 p->scratch_elems +
-					 step->wire_at / sizeof(float),
+					 wire_elems(p, step->wire_at),
 				 step->range.count};
 }
 
@@ -24,6 +29,13 @@ static void one(const struct gf_device_program *p,
 	struct gf_range where = step->on_wire ? wire_of(p, step) : step->range;
 
 	switch (step->op) {
+	case GF_DEVICE_ENCODE:
+		gf_schedule_copy(s, wire_of(p, step), step->range);
+		gf_schedule_round(s, wire_of(p, step));
+		break;
+	case GF_DEVICE_DECODE:
+		gf_schedule_copy(s, step->range, wire_of(p, step));
+		break;
 	case GF_DEVICE_SEND:
 		gf_schedule_send(s, step->peer, where);
 		break;
@@ -50,14 +62,15 @@ static void one(const struct gf_device_program *p,
 	case GF_DEVICE_ALL_GATHER:
 		gf_ring_all_gather(s, &p->teams[step->team], step->range, 0);
 		break;
-	default: /* groups; codecs */
+	default: /* groups */
 		break;
 	}
 }
 
-static bool is_collective(const struct gf_device_step *step)
+/* Steps of one operation, which the verifier need not see in disorder. */
+static bool is_one(const struct gf_device_step *step)
 {
-	return step->op >= GF_DEVICE_ALL_REDUCE;
+	return step->op >= GF_DEVICE_ALL_REDUCE || step->op == GF_DEVICE_ENCODE;
 }
 
 /* Where each stretch of the stream begins, in steps of the schedule: a group
@@ -116,17 +129,17 @@ void gf_device_program_schedule(const struct gf_device_program *p,
 	bool in_group = false;
 	size_t i;
 
-	assert(!p->codec);
 	gf_schedule_init(s, p->rank, p->ranks, p->count_elems);
-	gf_schedule_scratch(s,
-			    p->scratch_elems + p->wire_bytes / sizeof(float));
+	s->contributors = p->contributors;
+	s->owned = p->owned;
+	gf_schedule_scratch(s, p->scratch_elems + wire_elems(p, p->wire_bytes));
 	t.begins = gf_xcalloc(p->nsteps + 1, sizeof(*t.begins));
 	t.free = gf_xcalloc(p->nsteps + 1, sizeof(*t.free));
 	for (i = 0; i < p->nsteps; i++) {
 		const struct gf_device_step *step = &p->steps[i];
 
 		if (!in_group)
-			cut(&t, s, is_collective(step));
+			cut(&t, s, is_one(step));
 		if (step->op == GF_DEVICE_GROUP)
 			in_group = true;
 		if (step->op == GF_DEVICE_GROUP_END)

@@ -5,16 +5,21 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "coll/verify.h"
 #include "comm/device_program.h"
 
 /*
  * What is enqueued on a GPU's stream, turned back into schedules, is proved to
- * be an all-reduce: every algorithm, by step and by stage, any number of ranks,
- * sizes with and without a rest.
+ * be an all-reduce, or half of one: every algorithm, by step and by stage, in
+ * every codec, any number of ranks, sizes with and without a rest and larger
+ * than an int can say.
  */
 static const size_t sizes[] = {0, 1, 2, 3, 5, 8, 12, 17, 64, 1001};
+static const int many[] = {17, 24, 31, 32, 33, 48, 63, 64, 65, 100, 128};
+static const size_t large[] = {1000003, 5000000017};
+static const char *const names[] = {NULL, "f16", "bf16", "trunc16", "q8"};
 
 static const struct {
 	int ranks;
@@ -27,8 +32,57 @@ static const struct {
 	{16, 2, {4, 4}}, {12, 3, {2, 1, 6}},
 };
 
-static void prove(const struct gf_algorithm *a, struct gf_coll_args *args)
+static size_t end_of(const struct gf_device_program *p,
+		     const struct gf_device_step *step)
 {
+	return step->wire_at +
+	       gf_device_wire_bytes(p->codec, step->range.count);
+}
+
+/* The verifier sees elements; headers of blocks are besides. So: what goes
+ * together lies apart, to the byte, but for one code that goes to many. */
+static void check_wire(const struct gf_device_program *p)
+{
+	size_t group = 0, i, k;
+
+	for (i = 0; i < p->nsteps; i++) {
+		const struct gf_device_step *a = &p->steps[i], *b;
+
+		if (a->op == GF_DEVICE_GROUP)
+			group = i;
+		if ((a->op != GF_DEVICE_SEND && a->op != GF_DEVICE_RECV) ||
+		    !a->on_wire)
+			continue;
+		EXPECT(end_of(p, a) <= p->wire_bytes, "%zu of %zu bytes",
+		       end_of(p, a), p->wire_bytes);
+		for (k = group; k < i; k++) {
+			b = &p->steps[k];
+			if (b->on_wire && end_of(p, b) > a->wire_at &&
+			    end_of(p, a) > b->wire_at)
+				EXPECT(a->op == GF_DEVICE_SEND &&
+					       b->op == GF_DEVICE_SEND &&
+					       a->wire_at == b->wire_at &&
+					       a->range.first == b->range.first,
+				       "steps %zu and %zu share the wire", k,
+				       i);
+		}
+	}
+}
+
+static int verify(const struct gf_schedule *s, const struct gf_coll_args *args,
+		  struct gf_error *err)
+{
+	return args->half == GF_COLL_REDUCE_SCATTER
+		       ? gf_verify_reduce_scatter(s, args->ranks, err)
+	       : args->half == GF_COLL_ALL_GATHER
+		       ? gf_verify_all_gather(s, args->ranks, err)
+		       : gf_verify_allreduce(s, args->ranks, err);
+}
+
+static void prove(const struct gf_algorithm *a, struct gf_coll_args *args,
+		  const char *name)
+{
+	const struct gf_codec *codec = name ? gf_codec_find(name) : NULL;
 	const size_t p = (size_t)args->ranks;
 	struct gf_device_program *programs = gf_xcalloc(p, sizeof(*programs));
 	struct gf_schedule *s = gf_xcalloc(p, sizeof(*s));
@@ -36,16 +90,20 @@ static void prove(const struct gf_algorithm *a, struct gf_coll_args *args)
 	int rank, rc = 0;
 
 	for (rank = 0; rank < args->ranks; rank++) {
-		rc = gf_device_program_new(a, args, rank, NULL, &programs[rank],
-					   &err);
+		rc = gf_device_program_new(a, args, rank, codec,
+					   &programs[rank], &err);
 		EXPECT(!rc, "%s: %s", a->name, err.text);
 		if (rc)
 			break;
+		check_wire(&programs[rank]);
 		gf_device_program_schedule(&programs[rank], &s[rank]);
 	}
-	rc = rc ? rc : gf_verify_allreduce(s, args->ranks, &err);
-	EXPECT(!rc, "%s, %d ranks, %zu elements, %zu factors: %s", a->name,
-	       args->ranks, args->count_elems, args->nfactors, err.text);
+	rc = rc ? rc : verify(s, args, &err);
+	EXPECT(!rc,
+	       "%s, %d ranks, %d servers, %zu elements, %zu factors, half %d, "
+	       "%s: %s",
+	       a->name, args->ranks, args->servers, args->count_elems,
+	       args->nfactors, (int)args->half, name ? name : "f32", err.text);
 	for (rank = 0; rank < args->ranks; rank++) {
 		gf_device_program_release(&programs[rank]);
 		gf_schedule_release(&s[rank]);
@@ -54,20 +112,85 @@ static void prove(const struct gf_algorithm *a, struct gf_coll_args *args)
 	free(s);
 }
 
+static bool applies(const struct gf_algorithm *a,
+		    const struct gf_coll_args *args, size_t codec)
+{
+	return (a->build || !codec) &&
+	       !(a->applicable && a->applicable(args, NULL));
+}
+
 static void test_algorithms(void)
 {
 	struct gf_coll_args args = {.elem_bytes = 4, .segment_elems = 7};
-	size_t a, n;
+	size_t a, n, c;
 
 	for (a = 0; gf_algorithms[a]; a++)
-		for (args.ranks = 1; args.ranks <= 16; args.ranks++)
-			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
-				args.count_elems = sizes[n];
-				if (gf_algorithms[a]->applicable &&
-				    gf_algorithms[a]->applicable(&args, NULL))
-					continue;
-				prove(gf_algorithms[a], &args);
-			}
+		for (c = 0; c < GF_ARRAY_LENGTH(names); c++)
+			for (args.ranks = 1; args.ranks <= 16; args.ranks++)
+				for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
+					args.count_elems = sizes[n];
+					if (applies(gf_algorithms[a], &args, c))
+						prove(gf_algorithms[a], &args,
+						      names[c]);
+				}
+}
+
+/* Of these f16 stands for codecs without blocks. */
+static void test_many_ranks(void)
+{
+	struct gf_coll_args args = {.elem_bytes = 4};
+	size_t a, r, n, c;
+
+	for (a = 0; gf_algorithms[a]; a++)
+		for (r = 0; r < GF_ARRAY_LENGTH(many); r++)
+			for (n = 0; n < GF_ARRAY_LENGTH(large); n++)
+				for (c = 0; c < 2; c++) {
+					args.ranks = many[r];
+					args.count_elems = large[n];
+					if (applies(gf_algorithms[a], &args, c))
+						prove(gf_algorithms[a], &args,
+						      names[c]);
+				}
+}
+
+static void test_halves(void)
+{
+	struct gf_coll_args args = {.elem_bytes = 4};
+	size_t a, n, c;
+	int half;
+
+	for (a = 0; gf_algorithms[a]; a++)
+		for (half = GF_COLL_REDUCE_SCATTER; half <= GF_COLL_ALL_GATHER;
+		     half++)
+			for (args.ranks = 1; args.ranks <= 12; args.ranks++)
+				for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++)
+					for (c = 0; c < GF_ARRAY_LENGTH(names);
+					     c += 2) {
+						args.half = half;
+						args.count_elems = sizes[n];
+						if (gf_algorithms[a]->owned &&
+						    applies(gf_algorithms[a],
+							    &args, c))
+							prove(gf_algorithms[a],
+							      &args, names[c]);
+					}
+}
+
+/* Workers and up to three servers, which contribute nothing. */
+static void test_servers(void)
+{
+	struct gf_coll_args args = {.elem_bytes = 4};
+	size_t n, c;
+
+	for (args.servers = 1; args.servers <= 3; args.servers++)
+		for (args.ranks = args.servers + 1; args.ranks <= 9;
+		     args.ranks++)
+			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++)
+				for (c = 0; c < GF_ARRAY_LENGTH(names); c++) {
+					args.count_elems = sizes[n];
+					prove(gf_algorithm_find("ps"), &args,
+					      names[c]);
+				}
 }
 
 static void test_stages(void)
@@ -76,21 +199,75 @@ static void test_stages(void)
 		gf_algorithm_find("blueconnect");
 	const struct gf_algorithm *hierarchical =
 		gf_algorithm_find("hierarchical");
-	size_t d, n;
+	size_t d, n, c;
 
 	for (d = 0; d < GF_ARRAY_LENGTH(decompositions); d++)
-		for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++) {
-			struct gf_coll_args args = {
-				.ranks = decompositions[d].ranks,
-				.count_elems = sizes[n],
-				.elem_bytes = 4,
-				.factors = decompositions[d].factors,
-				.nfactors = decompositions[d].n,
-			};
+		for (n = 0; n < GF_ARRAY_LENGTH(sizes) + GF_ARRAY_LENGTH(large);
+		     n++)
+			for (c = 0; c < GF_ARRAY_LENGTH(names); c++) {
+				const size_t few = GF_ARRAY_LENGTH(sizes);
+				struct gf_coll_args args = {
+					.ranks = decompositions[d].ranks,
+					.count_elems = n < few ? sizes[n]
+							       : large[n - few],
+					.elem_bytes = 4,
+					.factors = decompositions[d].factors,
+					.nfactors = decompositions[d].n,
+				};
 
-			prove(blueconnect, &args);
-			prove(hierarchical, &args);
-		}
+				prove(blueconnect, &args, names[c]);
+				prove(hierarchical, &args, names[c]);
+			}
+}
+
+static size_t count_ops(const struct gf_device_program *p, enum gf_device_op op)
+{
+	size_t n = 0, i;
+
+	for (i = 0; i < p->nsteps; i++)
+		n += p->steps[i].op == op;
+	return n;
+}
+
+/* Kernels of rank 2 of 4: what is gathered is encoded by its owner alone, and
+ * decoded once by everybody. */
+static const struct {
+	const char *algorithm;
+	size_t encode, decode, add, groups;
+} kernels[] = {
+	{"ring", 4, 7, 3, 6},
+	{"ps", 4, 7, 3, 2},
+	/* 2 merges 3's, sends to 0, hears from 0 and tells 3 */
+	{"tree", 1, 2, 1, 3},
+};
+
+static void test_encoded_once(void)
+{
+	struct gf_coll_args args = {
+		.ranks = 4, .count_elems = 1000, .elem_bytes = 4};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(kernels); i++) {
+		struct gf_device_program p;
+
+		EXPECT(!gf_device_program_new(
+			       gf_algorithm_find(kernels[i].algorithm), &args,
+			       2, gf_codec_find("q8"), &p, NULL),
+		       "made");
+		EXPECT(count_ops(&p, GF_DEVICE_ENCODE) == kernels[i].encode &&
+			       count_ops(&p, GF_DEVICE_DECODE) ==
+				       kernels[i].decode &&
+			       count_ops(&p, GF_DEVICE_REDUCE_WIRE) ==
+				       kernels[i].add &&
+			       count_ops(&p, GF_DEVICE_GROUP) ==
+				       kernels[i].groups,
+		       "%s: %zu encoded, %zu decoded, %zu added, %zu groups",
+		       kernels[i].algorithm, count_ops(&p, GF_DEVICE_ENCODE),
+		       count_ops(&p, GF_DEVICE_DECODE),
+		       count_ops(&p, GF_DEVICE_REDUCE_WIRE),
+		       count_ops(&p, GF_DEVICE_GROUP));
+		gf_device_program_release(&p);
+	}
 }
 
 /* 12 = 3 x 2 x 2 ranks, 25 elements: what rank 7 = (1, 0, 1) enqueues. */
@@ -171,13 +348,40 @@ static void reduce_late(struct gf_device_program *p)
 	p->steps[8] = late;
 }
 
+/* The owner's copy is not what the others decode. */
+static void keep_own(struct gf_device_program *p)
+{
+	size_t i, last = 0;
+
+	for (i = 0; i < p->nsteps; i++)
+		if (p->steps[i].op == GF_DEVICE_ENCODE)
+			last = i + 1;
+	EXPECT(p->steps[last].op == GF_DEVICE_DECODE, "its own copy");
+	memmove(&p->steps[last], &p->steps[last + 1],
+		(--p->nsteps - last) * sizeof(p->steps[last]));
+}
+
+/* A place is used again while what lies there has yet to be sent on. */
+static void land_on_it(struct gf_device_program *p)
+{
+	size_t i, last = 0;
+
+	for (i = 0; i < p->nsteps; i++)
+		if (p->steps[i].op == GF_DEVICE_RECV)
+			last = i;
+	p->steps[last].wire_at = p->steps[last - 1].wire_at;
+	p->steps[last + 2].wire_at = p->steps[last - 1].wire_at;
+}
+
 static const struct {
 	void (*spoil)(struct gf_device_program *p);
-	const char *says;
+	const char *codec, *says;
 } faults[] = {
-	{another_part, "element"},
-	{receive_early, "waits for ever"},
-	{reduce_late, "element"},
+	{another_part, NULL, "element"},
+	{receive_early, NULL, "waits for ever"},
+	{reduce_late, NULL, "element"},
+	{keep_own, "f16", "in another order"},
+	{land_on_it, "f16", "both touch scratch"},
 };
 
 /* The proof must fail where a program is wrong. */
@@ -191,12 +395,14 @@ static void test_refusals(void)
 	int rank;
 
 	for (fault = 0; fault < GF_ARRAY_LENGTH(faults); fault++) {
+		const char *codec = faults[fault].codec;
 		struct gf_error err = {""};
 
 		for (rank = 0; rank < 4; rank++) {
-			EXPECT(!gf_device_program_new(gf_algorithm_find("ring"),
-						      &args, rank, NULL,
-						      &p[rank], NULL),
+			EXPECT(!gf_device_program_new(
+				       gf_algorithm_find("ring"), &args, rank,
+				       codec ? gf_codec_find(codec) : NULL,
+				       &p[rank], NULL),
 			       "made");
 			faults[fault].spoil(&p[rank]);
 			gf_device_program_schedule(&p[rank], &s[rank]);
@@ -214,8 +420,12 @@ static void test_refusals(void)
 int main(void)
 {
 	test_algorithms();
+	test_many_ranks();
+	test_halves();
+	test_servers();
 	test_stages();
 	test_stage_program();
+	test_encoded_once();
 	test_refusals();
 	return TEST_END();
 }
