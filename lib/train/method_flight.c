@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Gradients that have come and wait to be applied: in a checkpoint, and from
+ * there. */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "train/method_parts.h"
+
+int gf_method_flight_open(struct gf_method *m, struct gf_error *err)
+{
+	size_t n = (gf_method_depth(m) - 1) * gf_method_elems(m);
+
+	if (!m->env.params || !n)
+		return 0;
+	m->flight_bad = gf_xcalloc(gf_method_depth(m), sizeof(*m->flight_bad));
+	m->flight_scale =
+		gf_xcalloc(gf_method_depth(m), sizeof(*m->flight_scale));
+	m->flight = calloc(n, sizeof(*m->flight));
+	if (!m->flight)
+		return gf_error_set(err, -ENOMEM,
+				    "no memory for %zu gradients in flight of "
+				    "%zu parameters",
+				    gf_method_depth(m) - 1, gf_method_elems(m));
+	return 0;
+}
+
+/* The same on all ranks: what is kept are sums. */
+void gf_method_flight_state(struct gf_method *m, struct gf_state *s)
+{
+	const struct gf_model_profile *model = m->env.plan->model;
+	/* scaled gradients come as means, whatever the number of ranks */
+	enum gf_state_rule rule =
+		m->env.scale.used ? GF_STATE_KEEP : GF_STATE_SUM;
+	size_t age, i;
+
+	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.count", "U64",
+			   &m->nflight, 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.bad", "U64",
+			   m->flight_bad, gf_method_depth(m) - 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.scale", "F64",
+			   m->flight_scale, gf_method_depth(m) - 1);
+	for (age = 0; age + 1 < gf_method_depth(m); age++)
+		for (i = 0; i < model->ntensors; i++)
+			gf_state_add(s, GF_STATE_SHARED,
+				     gf_xasprintf("pipeline.%zu.%s", age,
+						  model->tensors[i].name),
+				     &m->env.shapes[i],
+				     m->flight + age * gf_method_elems(m) +
+					     m->updater.offsets[i])
+				->rule = rule;
+}
+
+/* One of those that have come and wait, or nothing. */
+static void keep(struct gf_method *m, size_t age)
+{
+	size_t n = gf_method_elems(m), index = m->applied + age;
+	float *to = m->flight + age * n;
+
+	if (age >= m->nflight) {
+		memset(to, 0, n * sizeof(*to));
+		m->flight_bad[age] = 0;
+		m->flight_scale[age] = 0;
+		return;
+	}
+	if (m->exchange.ops->keep)
+		m->exchange.ops->keep(&m->exchange, gf_method_slot(m, index),
+				      age, to);
+	else
+		memcpy(to, m->exchange.pools[gf_method_slot(m, index)].data,
+		       n * sizeof(*to));
+	m->flight_bad[age] = gf_method_bad(m, index).found;
+	m->flight_scale[age] = m->exchange.scale[gf_method_slot(m, index)];
+}
+
+/* What the last update left on a GPU. */
+static int fetch(struct gf_method *m, struct gf_error *err)
+{
+	int rc;
+
+	if (!m->env.selects_there)
+		return 0;
+	if (m->exchange.rc) {
+		*err = m->exchange.reason;
+		return m->exchange.rc;
+	}
+	rc = gf_update_fetch(&m->updater, err);
+	return rc ? rc : m->exchange.ops->fetch(&m->exchange, err);
+}
+
+int gf_method_settle_host(struct gf_method *m, struct gf_error *err)
+{
+	size_t age;
+	int rc = gf_method_take_rest(m, err);
+
+	rc = rc ? rc : gf_method_await(m, m->begun, err);
+	rc = rc ? rc : fetch(m, err);
+	if (rc || !m->flight)
+		return rc;
+	m->nflight = m->begun - m->applied;
+	assert(m->nflight < gf_method_depth(m));
+	for (age = 0; age + 1 < gf_method_depth(m); age++)
+		keep(m, age);
+	return 0;
+}
+
+/* The next step that is begun will be in slot 0: those in flight end there. */
+int gf_method_restore_host(struct gf_method *m, struct gf_error *err)
+{
+	size_t n = gf_method_elems(m), age;
+	int rc;
+
+	if (m->env.selects_there) {
+		rc = gf_update_send(&m->updater, err);
+		return rc ? rc : m->exchange.ops->send(&m->exchange, err);
+	}
+	if (!m->flight)
+		return 0;
+	if (m->nflight >= gf_method_depth(m))
+		return gf_error_set(err, -EINVAL,
+				    "the checkpoint: want at most %zu "
+				    "gradients in flight, got %" PRIu64,
+				    gf_method_depth(m) - 1, m->nflight);
+	m->begun = m->arrived = m->restored = m->nflight;
+	m->applied = 0;
+	m->shift = gf_method_depth(m) - m->nflight;
+	for (age = 0; age < m->nflight; age++) {
+		memcpy(m->exchange.pools[gf_method_slot(m, age)].data,
+		       m->flight + age * n, n * sizeof(*m->flight));
+		if (m->exchange.ops->restore)
+			m->exchange.ops->restore(&m->exchange,
+						 gf_method_slot(m, age), age);
+		m->exchange.scale[gf_method_slot(m, age)] =
+			m->flight_scale[age];
+	}
+	return 0;
+}
