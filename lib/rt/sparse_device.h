@@ -15,28 +15,37 @@
  * host, where ranks exchange them. All bits are those of a selection on the
  * host.
  *
- *	gf_sparse_device_take(d, i, s, &err)	// its gradients are made
- *	gf_sparse_selected(...)		// what is on s has ended
+ *	gf_sparse_device_take(d, slot, i, s, &err)	// its gradients are made
+ *	gf_sparse_selected(...)			// what is on s has ended
  *	... sets are exchanged; gf_sparse_conclude ...
- *	gf_sparse_device_apply(d, &err)		// grads hold sums
+ *	gf_sparse_device_commit(d, s, &err)		// the residual is new
+ *	gf_sparse_device_apply(d, slot, &err)	// grads hold sums
  *
- * A step that is not applied leaves the residual as it was. One thread, but for
- * the messages, which another one has between take's end and apply.
+ * Of several steps under way each has a slot's messages. They are taken one
+ * behind the other: a residual is that of the step before, whose commit comes
+ * first; a step that is not committed leaves it as it was. Sums may come later,
+ * in between other steps' gradients. One thread, but for the messages, which
+ * another one has between take's end and commit.
  */
 struct gf_sparse_device;
+
+struct gf_sparse_device_slot {
+	/* With `returns`, whose memory is the device's half's then; sets all
+	 * within [sets, sets + sets_bytes), which gets pinned. */
+	struct gf_sparse_message *messages;
+	void *sets;
+};
 
 struct gf_sparse_device_config {
 	struct gf_gpu *gpu; /* all borrowed */
 	struct gf_gpu_stream *compute;
 	float *grads; /* the device's, of all messages */
 	size_t count_elems;
-	/* With `returns`, whose memory is this one's then; sets all within
-	 * [sets, sets + sets_bytes), which gets pinned. */
-	struct gf_sparse_message *messages;
-	const size_t *firsts; /* where each begins in grads; copied */
+	const struct gf_sparse_device_slot *slots; /* depth; copied */
+	size_t depth;         /* steps under way at once */
+	const size_t *firsts; /* where a message begins in grads; copied */
 	size_t nmessages;
-	void *sets;
-	size_t sets_bytes;
+	size_t sets_bytes;    /* of a slot */
 	double density; /* the greatest */
 	int rank;
 };
@@ -48,11 +57,17 @@ void gf_sparse_device_free(struct gf_sparse_device *d);
 
 /* Enqueues the selection of message i's k largest, and their way to their place
  * among the message's sets. */
-int gf_sparse_device_take(struct gf_sparse_device *d, size_t i,
+int gf_sparse_device_take(struct gf_sparse_device *d, size_t slot, size_t i,
 			  struct gf_gpu_stream *s, struct gf_error *err);
-/* Enqueues on the compute stream: the residual becomes what was not sent, with
- * what returned; grads become the sum over ranks, zero in most places. */
-int gf_sparse_device_apply(struct gf_sparse_device *d, struct gf_error *err);
+/* Enqueues: the residual becomes what was not sent in the step taken last, with
+ * what returned. On the stream of the next step's takes, or on the compute
+ * stream behind the last take's end. */
+int gf_sparse_device_commit(struct gf_sparse_device *d,
+			    struct gf_gpu_stream *s, struct gf_error *err);
+/* Enqueues on the compute stream: grads become the sum over ranks, zero in most
+ * places. What they were is lost: with a depth of 1 the commit comes first. */
+int gf_sparse_device_apply(struct gf_sparse_device *d, size_t slot,
+			   struct gf_error *err);
 
 /* Wait for the device: its residual, count_elems, to the host and back. */
 int gf_sparse_device_fetch(struct gf_sparse_device *d, float *residual,

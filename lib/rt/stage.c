@@ -24,7 +24,7 @@ struct gf_grad_stage {
 	struct gf_gpu_event **made, **come;
 	struct gf_gpu_event *computed, *uploaded;
 	size_t *order; /* tensors as they were asked for */
-	size_t asked, arrived;
+	size_t asked, taken, arrived;
 	size_t first, end; /* parameters that wait to be uploaded */
 };
 
@@ -54,9 +54,9 @@ int gf_stage_new(const struct gf_stage_config *config,
 
 	s->k = *config;
 	s->offsets = gf_xmemdup(config->offsets, (n + 1) * sizeof(*s->offsets));
-	s->piece_elems = (config->piece_bytes ? config->piece_bytes
-					      : PIECE_BYTES) /
-			 sizeof(float);
+	s->piece_elems =
+		(config->piece_bytes ? config->piece_bytes : PIECE_BYTES) /
+		sizeof(float);
 	if (!s->piece_elems)
 		s->piece_elems = 1;
 	s->made = gf_xcalloc(n + 1, sizeof(struct gf_gpu_event *));
@@ -106,12 +106,12 @@ void gf_stage_to(struct gf_grad_stage *s, float *host_grads)
 {
 	assert(s->arrived == s->asked);
 	s->host = host_grads;
-	s->asked = s->arrived = 0;
+	s->asked = s->taken = s->arrived = 0;
 }
 
 static int copy(struct gf_grad_stage *s, struct gf_gpu_stream *stream,
-		float *to, const float *from, size_t count, enum gf_gpu_copy kind,
-		struct gf_error *err)
+		float *to, const float *from, size_t count,
+		enum gf_gpu_copy kind, struct gf_error *err)
 {
 	size_t n;
 	int rc = 0;
@@ -126,7 +126,7 @@ static int copy(struct gf_grad_stage *s, struct gf_gpu_stream *stream,
 
 void gf_stage_take(struct gf_grad_stage *s, const struct gf_stage_taker *by)
 {
-	s->taker = by ? *by : (struct gf_stage_taker){NULL, NULL};
+	s->taker = by ? *by : (struct gf_stage_taker){NULL};
 }
 
 /* What is enqueued goes behind the gradient. */
@@ -140,19 +140,38 @@ static int take(struct gf_grad_stage *s, size_t tensor, struct gf_error *err)
 		    s->offsets[tensor + 1] - first, GF_GPU_TO_HOST, err);
 }
 
-int gf_stage_down(struct gf_grad_stage *s, size_t tensor, struct gf_error *err)
+/* What was asked for and may be taken. */
+static int take_asked(struct gf_grad_stage *s, bool wait, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;
+	size_t tensor;
+	int rc = 1;
+
+	if (s->taken < s->asked && s->taker.may)
+		rc = s->taker.may(s->taker.ctx, wait, err);
+	if (rc < 1)
+		return rc;
+	for (rc = 0; !rc && s->taken < s->asked; s->taken += !rc) {
+		tensor = s->order[s->taken];
+		rc = ops->wait(s->k.gpu, s->down, s->made[tensor], err);
+		rc = rc ? rc : take(s, tensor, err);
+		rc = rc ? rc
+			: ops->record(s->k.gpu, s->come[tensor], s->down, err);
+	}
+	return rc;
+}
+
+int gf_stage_down(struct gf_grad_stage *s, size_t tensor, struct gf_error *err)
+{
 	int rc;
 
 	assert(s->asked < s->k.ntensors);
-	rc = ops->record(s->k.gpu, s->made[tensor], s->k.compute, err);
-	rc = rc ? rc : ops->wait(s->k.gpu, s->down, s->made[tensor], err);
-	rc = rc ? rc : take(s, tensor, err);
-	rc = rc ? rc : ops->record(s->k.gpu, s->come[tensor], s->down, err);
-	if (!rc)
-		s->order[s->asked++] = tensor;
-	return rc;
+	rc = s->k.gpu->ops->record(s->k.gpu, s->made[tensor], s->k.compute,
+				   err);
+	if (rc)
+		return rc;
+	s->order[s->asked++] = tensor;
+	return take_asked(s, false, err);
 }
 
 /* Kernels behind the last gradient may still read parameters. */
@@ -162,15 +181,15 @@ int gf_stage_flush(struct gf_grad_stage *s, struct gf_error *err)
 	int rc = ops->record(s->k.gpu, s->computed, s->k.compute, err);
 
 	rc = rc ? rc : ops->wait(s->k.gpu, s->up, s->computed, err);
+	rc = rc ? rc : take_asked(s, true, err);
 	return rc ? rc : ops->check(s->k.gpu, err);
 }
 
-int gf_stage_look(struct gf_grad_stage *s, size_t *tensor,
-		  struct gf_error *err)
+int gf_stage_look(struct gf_grad_stage *s, size_t *tensor, struct gf_error *err)
 {
 	int rc;
 
-	if (s->arrived == s->asked)
+	if (s->arrived == s->taken)
 		return 0;
 	rc = s->k.gpu->ops->query(s->k.gpu, s->come[s->order[s->arrived]], err);
 	if (rc == 1)

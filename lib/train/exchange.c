@@ -51,12 +51,6 @@ int gf_exchange_device_check(const struct gf_plan *plan,
 		return gf_error_set(err, -ENOTSUP,
 				    "selection \"%s\" is made on the host",
 				    gf_select_names[plan->selection.method]);
-	/* a step's residual is known when the step before has come */
-	if (plan->staleness > 1)
-		return gf_error_set(err, -ENOTSUP,
-				    "with staleness %d gradients are selected "
-				    "on the host",
-				    plan->staleness);
 	return gf_device_update_check(&optim, err);
 }
 
@@ -110,12 +104,65 @@ float *gf_exchange_begin(struct gf_exchange *x, size_t step)
 {
 	size_t slot = gf_engine_next_slot(x->engine);
 
+	x->slot = slot;
+	x->fresh = true;
 	if (x->ops->begin)
 		x->ops->begin(x, slot, step);
 	else
 		gf_exchange_begin_plan(x, slot);
 	return x->pools[slot].data;
 }
+
+/* --- gradients on a device ------------------------------------------------ */
+
+int gf_exchange_may_take(struct gf_exchange *x, bool wait, struct gf_error *err)
+{
+	return gf_engine_earlier_ended(x->engine, wait, err);
+}
+
+/* A bad step changes nothing. */
+static int commit_on(struct gf_exchange *x, struct gf_gpu_stream *s,
+		     struct gf_error *err)
+{
+	const size_t slot = x->uncommitted - 1;
+
+	if (!x->uncommitted)
+		return 0;
+	x->uncommitted = 0;
+	if (x->ops->inspect(x, slot).found)
+		return 0;
+	return x->ops->commit(x, s, slot, err);
+}
+
+int gf_exchange_take(struct gf_exchange *x, struct gf_gpu_stream *s,
+		     size_t tensor, struct gf_error *err)
+{
+	int rc;
+
+	if (x->fresh) {
+		rc = commit_on(x, s, err);
+		if (rc)
+			return rc;
+		x->fresh = false;
+		x->uncommitted = x->slot + 1;
+	}
+	return x->ops->take(x, s, tensor, err);
+}
+
+void gf_exchange_commit(struct gf_exchange *x, size_t slot)
+{
+	if (!x->rc && x->uncommitted == slot + 1)
+		x->rc = commit_on(x, x->env.stream, &x->reason);
+}
+
+int gf_exchange_fetch(struct gf_exchange *x, struct gf_error *err)
+{
+	int rc = commit_on(x, x->env.stream, err);
+
+	return rc ? rc : x->ops->fetch(x, err);
+}
+
+/* --- messages ------------------------------------------------------------- */
 
 void gf_exchange_begin_plan(struct gf_exchange *x, size_t slot)
 {

@@ -25,7 +25,9 @@
  * WHERE gradients lie: in the pools, or on a GPU (gf_exchange_device_check).
  * There backward writes to the device's one array of them, `take` has what is
  * wanted of each come to the host, and apply leaves the sums to an update that
- * is the device's, too. Pools are not used then.
+ * is the device's, too. Pools are not used then. What a selection remembers
+ * lies there as well: it takes a step up (`commit`) when that has ended, which
+ * is before the next step's gradients are taken.
  *
  * It knows nothing of staleness: up to `depth` steps may be under way, each in
  * a slot; the method (train/method.h) decides which is applied when.
@@ -61,6 +63,11 @@ struct gf_exchange {
 	double *scale; /* depth; set before the slot's step begins */
 	struct gf_engine *engine;
 	void *priv;
+	/* Gradients on a device: the step begun last is in `slot`, none of it
+	 * taken yet if `fresh`; what remembers has not taken up the step in slot
+	 * uncommitted - 1; 0: nothing to take up. */
+	size_t slot, uncommitted;
+	bool fresh;
 	/* Of what was asked of a device: the first failure, which the next wait
 	 * returns. */
 	int rc;
@@ -107,11 +114,15 @@ struct gf_exchange_ops {
 	void (*keep)(struct gf_exchange *x, size_t slot, size_t age,
 		     float *values);
 	void (*restore)(struct gf_exchange *x, size_t slot, size_t age);
-	/* (optional, all three) Gradients may lie on a GPU. Enqueues on `s`,
-	 * behind that tensor's gradient, what is wanted of it on the host; and
-	 * between steps: state to the host's copy, and back. */
+	/* (optional, all four) Gradients may lie on a GPU. Enqueues on `s`,
+	 * behind that tensor's gradient, what is wanted of it on the host, of
+	 * the step begun last; on `s`, that the device's state takes up the step
+	 * in that slot, which has ended and was taken last; and between steps:
+	 * state to the host's copy, and back. */
 	int (*take)(struct gf_exchange *x, struct gf_gpu_stream *s,
 		    size_t tensor, struct gf_error *err);
+	int (*commit)(struct gf_exchange *x, struct gf_gpu_stream *s,
+		      size_t slot, struct gf_error *err);
 	int (*fetch)(struct gf_exchange *x, struct gf_error *err);
 	int (*send)(struct gf_exchange *x, struct gf_error *err);
 	void (*close)(struct gf_exchange *x); /* (optional) */
@@ -137,6 +148,17 @@ void gf_exchange_close(struct gf_exchange *x);
 /* Where backward writes, unless gradients lie on a device. gf_engine_ready and
  * _backward_end follow. */
 float *gf_exchange_begin(struct gf_exchange *x, size_t step);
+/* As struct gf_stage_taker wants them, of gradients on a device: those of a step
+ * may be taken when the steps before have ended. */
+int gf_exchange_may_take(struct gf_exchange *x, bool wait,
+			 struct gf_error *err);
+int gf_exchange_take(struct gf_exchange *x, struct gf_gpu_stream *s,
+		     size_t tensor, struct gf_error *err);
+/* Before the sums of a step that has ended and is not bad are laid where its
+ * gradients were. What fails is kept. */
+void gf_exchange_commit(struct gf_exchange *x, size_t slot);
+/* The device's state to the host's copy; every step has ended. */
+int gf_exchange_fetch(struct gf_exchange *x, struct gf_error *err);
 /* Begins the engine's step with the plan's messages. */
 void gf_exchange_begin_plan(struct gf_exchange *x, size_t slot);
 /* A message's f32 values, all of them. */

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/exchanges.h"
+#include "train/exchange_sparse.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
-#include "rt/sparse.h"
-#include "rt/sparse_device.h"
+#include "train/exchanges.h"
 
 /*
  * topk and gtopk (Shi et al. 2019): of every message each rank sends the k
@@ -18,37 +16,19 @@
  *
  * Until the step has ended and is found finite, the residual is as before it;
  * what it is to become is in the pool. Then the pool becomes the sum. On a GPU
- * (rt/sparse_device.h) its gradients stand for the pool, and that becomes so
- * when the step is applied.
+ * (exchange_sparse_device.c) its gradients stand for the pool.
  */
 
 /* A piece of that exchange stays in cache. */
 #define BLOCK_ELEMS ((size_t)16384)
 
-struct slot {
-	struct gf_sparse_message *messages; /* the plan's nmessages */
-	struct gf_work *list;
-	void *sets; /* of all messages */
-	struct gf_exchange_bad bad;
-};
-
-struct sparse {
-	float *residual;
-	uint32_t *scratch; /* of the thread that moves messages */
-	struct slot *slots;
-	struct gf_sparse_device *device; /* NULL: all on the host */
-	/* then, per tensor: which message it is in; per message: tensors of
-	 * this step whose gradients are not enqueued yet */
-	size_t *message_of, *missing;
-};
-
 /* --- on the thread that moves messages -------------------------------------
  */
 
-static struct slot *slot_of(void *ctx, size_t slot)
+static struct gf_sparse_slot *slot_of(void *ctx, size_t slot)
 {
 	struct gf_exchange *x = ctx;
-	struct sparse *p = x->priv;
+	struct gf_sparse_exchange *p = x->priv;
 
 	return &p->slots[slot];
 }
@@ -56,7 +36,7 @@ static struct slot *slot_of(void *ctx, size_t slot)
 static void prepare(void *ctx, size_t slot, size_t message)
 {
 	struct gf_exchange *x = ctx;
-	const struct sparse *p = x->priv;
+	const struct gf_sparse_exchange *p = x->priv;
 	struct gf_sparse_message *m = &slot_of(x, slot)->messages[message];
 
 	if (p->device)
@@ -82,8 +62,8 @@ static void commit(struct gf_sparse_message *m, float *residual)
 static void end(void *ctx, size_t slot)
 {
 	struct gf_exchange *x = ctx;
-	struct sparse *p = x->priv;
-	struct slot *s = slot_of(x, slot);
+	struct gf_sparse_exchange *p = x->priv;
+	struct gf_sparse_slot *s = slot_of(x, slot);
 	const struct gf_pool *pool = &x->pools[slot];
 	size_t i, at;
 
@@ -110,8 +90,9 @@ static void end(void *ctx, size_t slot)
 /* --- on the compute thread -------------------------------------------------
  */
 
-static double greatest_density(const struct gf_selection *s)
+double gf_sparse_exchange_density(const struct gf_exchange *x)
 {
+	const struct gf_selection *s = &x->env.plan->selection;
 	double most = s->density;
 	size_t i;
 
@@ -126,7 +107,7 @@ static void init_message(struct gf_exchange *x, size_t slot, size_t i,
 {
 	const struct gf_plan *plan = x->env.plan;
 	const struct gf_work *w = &x->plan_work[slot][i];
-	const struct sparse *p = x->priv;
+	const struct gf_sparse_exchange *p = x->priv;
 
 	*m = (struct gf_sparse_message){
 		.method = plan->selection.method,
@@ -143,9 +124,9 @@ static void init_message(struct gf_exchange *x, size_t slot, size_t i,
 static int open_slot(struct gf_exchange *x, size_t slot, size_t *sets_bytes,
 		     struct gf_error *err)
 {
-	double density = greatest_density(&x->env.plan->selection);
-	struct sparse *p = x->priv;
-	struct slot *s = &p->slots[slot];
+	double density = gf_sparse_exchange_density(x);
+	struct gf_sparse_exchange *p = x->priv;
+	struct gf_sparse_slot *s = &p->slots[slot];
 	size_t n = x->env.plan->nmessages, bytes = 0, i, k;
 	char *at;
 	int rc = 0;
@@ -175,48 +156,10 @@ static int open_slot(struct gf_exchange *x, size_t slot, size_t *sets_bytes,
 	return rc;
 }
 
-/* One step at a time is under way there. */
-static int open_on_device(struct gf_exchange *x, size_t sets_bytes,
-			  struct gf_error *err)
+static int alloc(struct gf_exchange *x, struct gf_sparse_exchange *p,
+		 struct gf_error *err)
 {
-	const struct gf_plan *plan = x->env.plan;
-	struct sparse *p = x->priv;
-	size_t *firsts = gf_xcalloc(plan->nmessages + 1, sizeof(*firsts));
-	size_t i, t;
-	int rc;
-
-	p->missing = gf_xcalloc(plan->nmessages + 1, sizeof(*p->missing));
-	p->message_of =
-		gf_xcalloc(x->pools[0].ntensors + 1, sizeof(*p->message_of));
-	for (i = 0; i < plan->nmessages; i++) {
-		const struct gf_message *m = &plan->messages[i];
-
-		firsts[i] = x->pools[0].offsets[m->first];
-		for (t = m->first; t <= m->last; t++)
-			p->message_of[t] = i;
-	}
-	rc = gf_sparse_device_new(
-		&(struct gf_sparse_device_config){
-			.gpu = x->env.gpu,
-			.compute = x->env.stream,
-			.grads = x->env.device_grads,
-			.count_elems = x->pools[0].count_elems,
-			.messages = p->slots[0].messages,
-			.firsts = firsts,
-			.nmessages = plan->nmessages,
-			.sets = p->slots[0].sets,
-			.sets_bytes = sets_bytes,
-			.density = greatest_density(&plan->selection),
-			.rank = x->env.comm->rank,
-		},
-		&p->device, err);
-	free(firsts);
-	return rc;
-}
-
-static int alloc(struct gf_exchange *x, struct sparse *p, struct gf_error *err)
-{
-	double density = greatest_density(&x->env.plan->selection);
+	double density = gf_sparse_exchange_density(x);
 	size_t count = x->pools[0].count_elems, most = 0, i, n;
 	struct gf_sparse_message m;
 
@@ -238,7 +181,7 @@ static int alloc(struct gf_exchange *x, struct sparse *p, struct gf_error *err)
 static int open_sparse(struct gf_exchange *x, struct gf_engine_hooks *hooks,
 		       struct gf_error *err)
 {
-	struct sparse *p = gf_xcalloc(1, sizeof(*p));
+	struct gf_sparse_exchange *p = gf_xcalloc(1, sizeof(*p));
 	size_t sets_bytes = 0, i;
 	int rc;
 
@@ -250,15 +193,15 @@ static int open_sparse(struct gf_exchange *x, struct gf_engine_hooks *hooks,
 	for (i = 0; i < x->env.depth && !rc; i++)
 		rc = open_slot(x, i, &sets_bytes, err);
 	if (!rc && x->env.device_grads)
-		rc = open_on_device(x, sets_bytes, err);
+		rc = gf_sparse_exchange_open_device(x, sets_bytes, err);
 	return rc;
 }
 
 static void begin(struct gf_exchange *x, size_t slot, size_t step)
 {
 	const struct gf_plan *plan = x->env.plan;
-	const struct sparse *p = x->priv;
-	struct slot *s = slot_of(x, slot);
+	const struct gf_sparse_exchange *p = x->priv;
+	struct gf_sparse_slot *s = slot_of(x, slot);
 	/* a replay knows no epochs: it shows what comes after warm-up */
 	double density =
 		x->env.epoch_steps
@@ -267,13 +210,13 @@ static void begin(struct gf_exchange *x, size_t slot, size_t step)
 			: plan->selection.density;
 	size_t i;
 
+	s->restored = false;
+	if (p->device)
+		gf_sparse_exchange_begin_device(x);
 	for (i = 0; i < plan->nmessages; i++) {
 		struct gf_sparse_message *m = &s->messages[i];
 		bool gathers = gf_sparse_gathers(m);
 
-		if (p->device)
-			p->missing[i] = plan->messages[i].last -
-					plan->messages[i].first + 1;
 		m->k = gf_sparse_k(density, m->count_elems);
 		s->list[i] = x->plan_work[slot][i];
 		s->list[i].sparse = gf_sparse_find(gathers ? "topk" : "gtopk");
@@ -295,19 +238,16 @@ static void apply(struct gf_exchange *x, size_t slot, struct gf_update *u,
 		  double lr)
 {
 	const float *sums = x->pools[slot].data;
-	struct sparse *p = x->priv;
+	struct gf_sparse_exchange *p = x->priv;
 
-	if (p->device) {
-		sums = x->env.device_grads;
-		if (!x->rc)
-			x->rc = gf_sparse_device_apply(p->device, &x->reason);
-	}
+	if (p->device)
+		sums = gf_sparse_exchange_sums(x, slot);
 	gf_update_all(u, lr, sums, 1.0f / (float)x->env.plan->ranks);
 }
 
 static void state(struct gf_exchange *x, struct gf_state *s)
 {
-	struct sparse *p = x->priv;
+	struct gf_sparse_exchange *p = x->priv;
 	struct gf_shape shape = {1, {x->pools[0].count_elems}};
 
 	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("sparse.residual"), &shape,
@@ -315,47 +255,16 @@ static void state(struct gf_exchange *x, struct gf_state *s)
 		->rule = GF_STATE_SUM;
 }
 
-/* --- gradients on a GPU --------------------------------------------------- */
-
-/* A message is selected behind the last of its tensors. */
-static int take(struct gf_exchange *x, struct gf_gpu_stream *s, size_t tensor,
-		struct gf_error *err)
-{
-	struct sparse *p = x->priv;
-	size_t i = p->message_of[tensor];
-
-	assert(p->missing[i]);
-	if (--p->missing[i])
-		return 0;
-	return gf_sparse_device_take(p->device, i, s, err);
-}
-
-static int fetch(struct gf_exchange *x, struct gf_error *err)
-{
-	struct sparse *p = x->priv;
-
-	return gf_sparse_device_fetch(p->device, p->residual, err);
-}
-
-static int send_back(struct gf_exchange *x, struct gf_error *err)
-{
-	struct sparse *p = x->priv;
-
-	return gf_sparse_device_send(p->device, p->residual, err);
-}
-
 static void close_sparse(struct gf_exchange *x)
 {
-	struct sparse *p = x->priv;
+	struct gf_sparse_exchange *p = x->priv;
 	size_t i, k;
 
 	if (!p)
 		return;
-	gf_sparse_device_free(p->device);
-	free(p->message_of);
-	free(p->missing);
+	gf_sparse_exchange_close_device(p);
 	for (i = 0; p->slots && i < x->env.depth; i++) {
-		struct slot *s = &p->slots[i];
+		struct gf_sparse_slot *s = &p->slots[i];
 
 		for (k = 0; s->messages && k < x->env.plan->nmessages; k++)
 			gf_sparse_release(&s->messages[k]);
@@ -378,9 +287,12 @@ const struct gf_exchange_ops gf_exchange_topk = {
 	.inspect = inspect,
 	.apply = apply,
 	.state = state,
-	.take = take,
-	.fetch = fetch,
-	.send = send_back,
+	.keep = gf_sparse_exchange_keep,
+	.restore = gf_sparse_exchange_restore,
+	.take = gf_sparse_exchange_take,
+	.commit = gf_sparse_exchange_commit,
+	.fetch = gf_sparse_exchange_fetch,
+	.send = gf_sparse_exchange_send,
 	.close = close_sparse,
 };
 
@@ -393,8 +305,11 @@ const struct gf_exchange_ops gf_exchange_gtopk = {
 	.inspect = inspect,
 	.apply = apply,
 	.state = state,
-	.take = take,
-	.fetch = fetch,
-	.send = send_back,
+	.keep = gf_sparse_exchange_keep,
+	.restore = gf_sparse_exchange_restore,
+	.take = gf_sparse_exchange_take,
+	.commit = gf_sparse_exchange_commit,
+	.fetch = gf_sparse_exchange_fetch,
+	.send = gf_sparse_exchange_send,
 	.close = close_sparse,
 };

@@ -88,7 +88,7 @@ static int fetch(struct gf_method *m, struct gf_error *err)
 		return m->exchange.rc;
 	}
 	rc = gf_update_fetch(&m->updater, err);
-	return rc ? rc : m->exchange.ops->fetch(&m->exchange, err);
+	return rc ? rc : gf_exchange_fetch(&m->exchange, err);
 }
 
 int gf_method_settle_host(struct gf_method *m, struct gf_error *err)
@@ -111,14 +111,14 @@ int gf_method_settle_host(struct gf_method *m, struct gf_error *err)
 int gf_method_restore_host(struct gf_method *m, struct gf_error *err)
 {
 	size_t n = gf_method_elems(m), age;
-	int rc;
+	int rc = 0;
 
 	if (m->env.selects_there) {
 		rc = gf_update_send(&m->updater, err);
-		return rc ? rc : m->exchange.ops->send(&m->exchange, err);
+		rc = rc ? rc : m->exchange.ops->send(&m->exchange, err);
 	}
-	if (!m->flight)
-		return 0;
+	if (rc || !m->flight)
+		return rc;
 	if (m->nflight >= gf_method_depth(m))
 		return gf_error_set(err, -EINVAL,
 				    "the checkpoint: want at most %zu "

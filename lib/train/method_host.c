@@ -63,7 +63,14 @@ int gf_method_take(void *method, struct gf_gpu_stream *s, size_t tensor,
 {
 	struct gf_method *m = method;
 
-	return m->exchange.ops->take(&m->exchange, s, tensor, err);
+	return gf_exchange_take(&m->exchange, s, tensor, err);
+}
+
+int gf_method_may_take(void *method, bool wait, struct gf_error *err)
+{
+	struct gf_method *m = method;
+
+	return gf_exchange_may_take(&m->exchange, wait, err);
 }
 
 static void host_backward_end(struct gf_method *m)

@@ -211,7 +211,8 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 	const struct gf_train_config *k = t->config;
 	struct gf_shape *shapes =
 		gf_xcalloc(k->model->nparams, sizeof(*shapes));
-	struct gf_stage_taker taker = {gf_method_take, &t->method};
+	struct gf_stage_taker taker = {gf_method_take, &t->method,
+				       gf_method_may_take};
 	struct gf_method_env env = {
 		.comm = k->comm,
 		.plan = k->plan,

@@ -136,9 +136,15 @@ static const struct {
 	 .selection = {.method = GF_SELECT_GTOPK, .density = .05}},
 	{"topk-lars", NORMED, 2, "lars",
 	 .selection = {.method = GF_SELECT_TOPK, .density = .1}},
-	/* gradients come to the host whole */
-	{"gtopk-stale", MLP, 2, "sgd", .staleness = 2,
+	/* a residual waits for what comes back of the step before */
+	{"topk-stale", MLP, 2, "nesterov", .staleness = 2,
+	 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+	{"gtopk-stale", MLP, 4, "sgd", .staleness = 2,
 	 .selection = {.method = GF_SELECT_GTOPK, .density = .05}},
+	{"gtopk-staler", NORMED, 3, "nesterov", 2, .staleness = 4,
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .putback = GF_PUTBACK_CONSERVE,
+		       .density = .1}},
 };
 
 static struct train_run run_of(size_t i)
@@ -234,6 +240,7 @@ static void test_traffic(void)
 	static const struct {
 		struct gf_selection selection;
 		size_t least, most;
+		int staleness;
 	} traffic[] = {
 		{{.method = GF_SELECT_DENSE}, 5 * 103 * 4, SIZE_MAX},
 		{{.method = GF_SELECT_TOPK, .density = .001},
@@ -242,6 +249,10 @@ static void test_traffic(void)
 		{{.method = GF_SELECT_GTOPK, .density = .001},
 		 5 * 8,
 		 5 * 4 * 8 + 5 * 64},
+		{{.method = GF_SELECT_GTOPK, .density = .001},
+		 5 * 8,
+		 5 * 4 * 8 + 5 * 64,
+		 2},
 	};
 	uint64_t few;
 	size_t i;
@@ -250,6 +261,7 @@ static void test_traffic(void)
 		struct train_run run = train_defaults(MLP, 1, 6);
 
 		run.selection = traffic[i].selection;
+		run.staleness = traffic[i].staleness;
 		run.config.steps = 2;
 		train_on_devices(&run, 1, false);
 		few = to_host_bytes;
@@ -506,21 +518,35 @@ static void test_graphs(void)
 /* Nothing in a step waits for a whole stream. */
 static void test_syncs(void)
 {
-	size_t few;
-	int nccl, i;
+	static const struct {
+		bool nccl;
+		size_t accumulate;
+		int staleness;
+		struct gf_selection selection;
+	} runs[] = {
+		{false, 1, 1},
+		{true, 1, 1},
+		{false, 2, 1},
+		{true, 2, 1},
+		{false, 1, 1, {.method = GF_SELECT_GTOPK, .density = .1}},
+		{false, 1, 2, {.method = GF_SELECT_TOPK, .density = .1}},
+		{false, 2, 2, {.method = GF_SELECT_GTOPK, .density = .1}},
+	};
+	size_t few, i;
 
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < GF_ARRAY_LENGTH(runs); i++) {
 		struct train_run run = train_defaults(NORMED, 2, 3);
 
-		nccl = i % 2;
-		run.config.training.accumulate = 1 + (size_t)i / 2;
+		run.config.training.accumulate = runs[i].accumulate;
+		run.staleness = runs[i].staleness;
+		run.selection = runs[i].selection;
 		run.config.steps = 2;
-		train_on_devices(&run, 1, nccl);
+		train_on_devices(&run, 1, runs[i].nccl);
 		few = syncs;
 		run.config.steps = 9;
-		train_on_devices(&run, 2, nccl);
+		train_on_devices(&run, 2, runs[i].nccl);
 		EXPECT(run.rc == 0 && run.last_step == 9 && syncs == few,
-		       "2 steps: %zu, 9 steps: %zu", few, syncs);
+		       "%zu: 2 steps: %zu, 9 steps: %zu", i, few, syncs);
 	}
 }
 
