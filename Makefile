@@ -67,7 +67,8 @@ ALL_CPPFLAGS = -Ilib -Ikernels -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
 # No contraction of a*b+c: every machine and kernel set gives the same bits.
 ALL_CFLAGS = -std=gnu11 $(WARNINGS) -pthread -ffunction-sections \
 	-fdata-sections -ffp-contract=off $(if $(WERROR),-Werror) \
-	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer) $(CFLAGS)
+	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
+	$(CFLAGS)
 ALL_LDFLAGS = -pthread -Wl,--gc-sections -Wl,--as-needed \
 	$(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
