@@ -115,7 +115,7 @@ GPU     := $(filter-out $(if $(filter 1,$(WITH_CUDNN)),,test_gpu_nn%),\
 EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(GPU) \
 	$(if $(filter 1,$(WITH_CUDNN)),test_host_nn)))
 TOOLS   := $(patsubst share/tools/%.c,%,$(wildcard share/tools/*.c))
-BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c))
+BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c)) allreduce_peers
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(1)))
 archive = $(BUILD)/lib/libgf-$(1).a
@@ -223,6 +223,10 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(ARCHIVES)
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
+# One program of several files.
+$(BUILD)/bench/allreduce_peers: $(call object,$(wildcard tests/bench/peers/*.c)) $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) $(FOREIGN_LIBS)
 $(BUILD)/tools/%: $(BUILD)/obj/share/tools/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
@@ -294,6 +298,7 @@ $(BUILD)/tools/gf-tables: $(call object,$(wildcard share/tools/tables/*.c)) \
 	$(call say,LD)$(link) $(call foreign_of,gf-plan)
 
 FOREIGN_CFLAGS_bench := $(MPI_CFLAGS)
+FOREIGN_CFLAGS_peers := $(MPI_CFLAGS)
 -include $(shell find $(BUILD)/obj $(BUILD)/emulated -name '*.d' 2>/dev/null)
 .SECONDARY:
 

@@ -5,7 +5,8 @@
 # lab-replay lab-levels lab-lanes lab-link are minutes each, so only on request:
 # tests/bench/lab.sh says what they are.
 #   tests/bench/run.sh [kernels] [train] [plan] [predict] [allreduce]     (all)
-# allreduce needs root for its emulated clusters, and skips them aloud without.
+# allreduce needs root for its emulated clusters, and skips them aloud without;
+# beside Open MPI it measures gloo and, where UCC_HOME has it, UCC.
 #   tests/bench/run.sh contestants
 # sets gf-allreduce's auto beside Open MPI and MPICH in shared memory, each in a
 # process of its own, in turns (ROUNDS, 3; RANKS, 2; SIZES, bytes).
@@ -126,22 +127,34 @@ bench_predict() {
 	echo "4 ranks share 2 cores on a small machine: reported, not judged"
 }
 
-# gloo's driver, where g++ and libgloo-dev are there
-gloo_peer() {
-	g++ -shared -fPIC -O2 -o "$work/gloo_peer.so" tests/bench/gloo_peer.cc -lgloo 2> "$work/gloo.log" ||
-		{ echo "no gloo: $(head -n 1 "$work/gloo.log")"; return 1; }
+# plugin NAME WHERE COMMAND...: a library as a contestant (tests/bench/plugins)
+plugin() {
+	local name=$1 where=$2
+	shift 2
+	mkdir -p "$work/plugins"
+	"$@" -shared -fPIC -O2 -o "$work/plugins/$name.so" 2> "$work/$name.log" && return
+	echo "without $name: $(grep -m 1 error "$work/$name.log"); want $where"
+	rm -f "$work/plugins/$name.so"
+}
+
+# gloo of the system, UCC in $UCC_HOME
+plugins() {
+	local ucc=${UCC_HOME:-/usr}
+	plugin gloo libgloo-dev g++ tests/bench/plugins/gloo.cc -lgloo
+	plugin ucc "UCC in UCC_HOME ($ucc)" cc tests/bench/plugins/ucc.c -I"$ucc/include" \
+		-L"$ucc/lib" -Wl,-rpath,"$ucc/lib" -lucc
 }
 
 # peers COMMAND... -- OPTION...: allreduce_peers under that launcher
 peers() {
-	local launcher=() gloo=()
+	local launcher=() loaded=() so
 	while [ "$1" != -- ]; do launcher+=("$1"); shift; done
 	shift
-	if [ -e "$work/gloo_peer.so" ]; then
-		rm -rf "$work/store" && mkdir "$work/store"
-		gloo=(-g "$work/gloo_peer.so" -d "$work/store")
-	fi
-	"${launcher[@]}" "$PWD/$build/bench/allreduce_peers" "${gloo[@]}" "$@" 2>&1 | grep -vE '^(\[|--|$)'
+	for so in "$work"/plugins/*.so; do
+		[ ! -e "$so" ] || loaded+=(-p "$so")
+	done
+	rm -rf "$work/store" && mkdir "$work/store"
+	"${launcher[@]}" "$PWD/$build/bench/allreduce_peers" "${loaded[@]}" -d "$work/store" "$@" 2>&1 | grep -vE '^(\[|--|$)'
 }
 
 # cluster HOSTS RANKS OPTION...: on an emulated 1 Gb/s cluster; the limit is what
@@ -168,11 +181,11 @@ cluster() {
 }
 
 bench_allreduce() {
-	heading "all-reduce of f32 in shared memory: gf-allreduce's ways (auto), Open MPI's, gloo"
-	gloo_peer
+	heading "all-reduce of f32 in shared memory: gf-allreduce's ways (auto), Open MPI's, gloo, UCC"
+	plugins
 	local ranks
 	for ranks in 2 4; do
-		peers run "$ranks" --oversubscribe -- -b 1024 -e $((256 << 20)) -f 4 -s 2
+		peers run "$ranks" --oversubscribe -- -b 1024 -e $((256 << 20)) -f 4 -s 2 -a all
 	done
 	heading "all-reduce of f32 over emulated links"
 	[ "$(id -u)" -eq 0 ] || { echo "skipped: needs root"; return; }
