@@ -9,16 +9,20 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/rng.h"
 #include "rt/burst.h"
 #include "rt/rivals.h"
 
 enum {
 	CANDIDATES = 32,
 	FEWEST = 3, /* rounds, if they fit into longest_s */
+	FIRST_RUNS = 10,
 };
 /* About so long a candidate is measured, after its first runs; all of them
  * together at most so long, but for a first round. */
 static const double budget_s = 0.05, longest_s = 2;
+/* In so long the first runs of a short message are done. */
+static const double short_s = 1e-3;
 /* So much slower on its first runs than the best: not measured further. */
 static const double hopeless = 2;
 
@@ -33,6 +37,7 @@ struct gf_chooser {
 	size_t nlayout;
 	struct picked *picked;
 	size_t npicked, capacity;
+	size_t message_bytes; /* of the calibration under way, all lanes */
 };
 
 int gf_chooser_new(const struct gf_chooser_config *config,
@@ -87,7 +92,9 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 	return n;
 }
 
-/* One run; the slowest rank's time on all ranks. */
+/* One run; the slowest rank's time on all ranks. Every rank writes its messages
+ * before, as backward would: by which caches hold them after the candidate
+ * before, the next may seem twice as fast as he is. */
 static int time_once(const struct gf_chooser *c, struct gf_burst *b, void *data,
 		     double *time_s, struct gf_error *err)
 {
@@ -95,6 +102,7 @@ static int time_once(const struct gf_chooser *c, struct gf_burst *b, void *data,
 	double start_s, mine, *all;
 	int rank, rc;
 
+	memset(data, 0, c->message_bytes);
 	c->config.watch->self.calls++;
 	rc = gf_comm_barrier(comm, err);
 	if (rc)
@@ -117,7 +125,7 @@ static int time_once(const struct gf_chooser *c, struct gf_burst *b, void *data,
 struct trial {
 	struct gf_way way;
 	struct gf_burst *burst;
-	double first_s; /* the better of its first two runs */
+	double first_s; /* the best of its first runs */
 };
 
 /* All of them. */
@@ -125,6 +133,8 @@ struct trials {
 	size_t n;
 	struct trial trials[CANDIDATES];
 	struct gf_rival rivals[CANDIDATES];
+	size_t turns[CANDIDATES];
+	struct gf_rng rng; /* alike on all ranks */
 };
 
 static int open_trial(const struct gf_chooser *c, struct trial *t,
@@ -156,38 +166,53 @@ static int open_trial(const struct gf_chooser *c, struct trial *t,
 	return rc;
 }
 
+/* One candidate's: two, if they are not long, and more of short messages, of
+ * which even the second says little. */
+static int run_first_of(const struct gf_chooser *c, struct trial *t, void *data,
+			struct gf_error *err)
+{
+	double spent_s = 0, time_s = 0;
+	int rc = 0, k;
+
+	t->first_s = INFINITY;
+	for (k = 0; rc == 0 && k < FIRST_RUNS; k++) {
+		if (k > 0 && spent_s >= (k < 2 ? budget_s : short_s))
+			break;
+		rc = time_once(c, t->burst, data, &time_s, err);
+		spent_s += time_s;
+		t->first_s = fmin(t->first_s, time_s);
+	}
+	return rc;
+}
+
 /* The first run of all meets cold memory and connections not yet made. */
 static int run_first(const struct gf_chooser *c, struct trials *all, void *data,
 		     struct gf_error *err)
 {
-	double best_s = INFINITY, again_s;
+	double best_s = INFINITY;
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < all->n && rc == 0; i++) {
-		struct trial *t = &all->trials[i];
-
-		rc = time_once(c, t->burst, data, &t->first_s, err);
-		if (rc == 0 && t->first_s < budget_s) {
-			rc = time_once(c, t->burst, data, &again_s, err);
-			t->first_s = fmin(t->first_s, again_s);
-		}
-		best_s = fmin(best_s, t->first_s);
+		rc = run_first_of(c, &all->trials[i], data, err);
+		best_s = fmin(best_s, all->trials[i].first_s);
 	}
 	for (i = 0; i < all->n && rc == 0; i++)
 		all->rivals[i].out = all->trials[i].first_s > hopeless * best_s;
 	return rc;
 }
 
-/* Those that are in take turns. */
+/* Those that are in take turns, drawn anew for each round. */
 static int run_round(const struct gf_chooser *c, struct trials *all, void *data,
 		     double *spent_s, struct gf_error *err)
 {
 	double time_s;
-	size_t i;
+	size_t k, i;
 	int rc = 0;
 
-	for (i = 0; i < all->n && rc == 0; i++) {
+	gf_rng_shuffle(&all->rng, all->turns, all->n);
+	for (k = 0; k < all->n && rc == 0; k++) {
+		i = all->turns[k];
 		if (all->rivals[i].out)
 			continue;
 		rc = time_once(c, all->trials[i].burst, data, &time_s, err);
@@ -230,11 +255,12 @@ static int calibrate(struct gf_chooser *c, size_t count_elems, void *data,
 	size_t wanted = list_candidates(c, count_elems, ways), i;
 	int rc = 0;
 
-	memset(data, 0,
-	       (size_t)c->config.lanes * count_elems *
-		       c->config.element.size_bytes);
+	c->message_bytes = (size_t)c->config.lanes * count_elems *
+			   c->config.element.size_bytes;
+	gf_rng_init(&all->rng, count_elems, 0);
 	for (i = 0; i < wanted; i++) {
 		all->trials[all->n].way = ways[i];
+		all->turns[all->n] = all->n;
 		rc = open_trial(c, &all->trials[all->n], count_elems, err);
 		if (rc && rc != -ENOTSUP && rc != -EINVAL)
 			break;
