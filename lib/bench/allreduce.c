@@ -51,10 +51,21 @@ int gf_bench_gradients(const struct gf_element *e, struct gf_error *err)
 /* --- opening --------------------------------------------------------------
  */
 
+/* A device copies by itself from and to what is pinned. */
+static int pin(struct gf_bench_allreduce *b, size_t bytes, struct gf_error *err)
+{
+	struct gf_gpu *gpu = b->config.device.gpu;
+	int rc = gpu->ops->host_pin(gpu, b->work, bytes, err);
+
+	b->pinned = rc == 0;
+	return gf_comm_agree(b->config.comm, rc, err);
+}
+
 static int allocate(struct gf_bench_allreduce *b, struct gf_error *err)
 {
 	struct gf_comm *c = b->config.comm;
-	size_t bytes = gf_contest_bytes(b, b->room_elems);
+	/* whole words, for copies */
+	size_t bytes = (gf_contest_bytes(b, b->room_elems) + 3) / 4 * 4;
 	int rc = gf_bench_memory_check(2.0 * (double)bytes * c->local_ranks,
 				       err);
 
@@ -67,6 +78,8 @@ static int allocate(struct gf_bench_allreduce *b, struct gf_error *err)
 	if (rc == 0 && b->config.device.gpu)
 		rc = gf_device_bench_open(&b->config.device, c, b->config.lanes,
 					  bytes, &b->device, err);
+	if (rc == 0 && b->device && !b->config.device.nccl)
+		rc = pin(b, bytes, err);
 	return rc;
 }
 
@@ -116,6 +129,9 @@ void gf_bench_allreduce_close(struct gf_bench_allreduce *b)
 	c = b->config.comm;
 	gf_chooser_free(b->chooser);
 	gf_device_bench_close(b->device);
+	if (b->pinned)
+		b->config.device.gpu->ops->host_unpin(b->config.device.gpu,
+						      b->work);
 	gf_watch_release(&b->watch);
 	/* other ranks may still read and write there until the job ends */
 	if (!c->broken)
@@ -140,6 +156,27 @@ static bool all_know(int rc)
 	return rc == -EINVAL || rc == -ENOTSUP || rc == -ENOMEM;
 }
 
+static int open_staged(struct gf_contest *c, size_t i,
+		       const struct gf_burst_message *messages, size_t n,
+		       int lanes, struct gf_error *err)
+{
+	struct gf_bench_allreduce *b = c->b;
+
+	return gf_bench_staged_new(
+		&(struct gf_bench_staged_config){
+			.comm = b->config.comm,
+			.watch = &b->watch,
+			.device = b->device,
+			.host = b->work,
+			.messages = messages,
+			.nmessages = n,
+			.lanes = lanes,
+			.segment_bytes = b->config.segment_bytes,
+			.timeout_s = b->config.timeout_s,
+		},
+		&c->staged[i], err);
+}
+
 /* Contestant i: messages between GPUs, or hosts. */
 static int open_burst(struct gf_contest *c, size_t i,
 		      const struct gf_burst_message *messages, size_t n,
@@ -150,6 +187,8 @@ static int open_burst(struct gf_contest *c, size_t i,
 	if (b->config.device.nccl)
 		return gf_device_send_new(b->device, messages, n, lanes,
 					  &c->sends[i], err);
+	if (b->device)
+		return open_staged(c, i, messages, n, lanes, err);
 	return gf_burst_new(
 		&(struct gf_burst_config){
 			.comm = b->config.comm,

@@ -38,8 +38,8 @@ static int refill(const struct gf_contest *c, struct gf_error *err)
 	return 0;
 }
 
-/* Contestant i's all-reduce of what is in `work`; by the host, if that is on a
- * GPU. */
+/* Contestant i's all-reduce of what is in `work`; sparse sets of what is on a
+ * GPU are chosen from all of it, so all of it comes first. */
 static int reduce(const struct gf_contest *c, size_t i, struct gf_error *err)
 {
 	struct gf_bench_allreduce *b = c->b;
@@ -65,6 +65,9 @@ static int run(const struct gf_contest *c, size_t i, bool fill_first,
 
 	if (c->sends[i])
 		return gf_device_send_run(c->sends[i], fill_first, time_s, err);
+	if (c->staged[i])
+		return gf_bench_staged_run(c->staged[i], fill_first, time_s,
+					   err);
 	if (fill_first)
 		rc = refill(c, err);
 	if (rc == 0)
@@ -268,6 +271,8 @@ static size_t wire_gf_contest_bytes(const struct gf_contest *c, size_t i)
 {
 	if (c->sends[i])
 		return gf_device_send_wire_bytes(c->sends[i]);
+	if (c->staged[i])
+		return gf_bench_staged_wire_bytes(c->staged[i]);
 	return c->sparse[i] ? gf_bench_sparse_wire_bytes(c->sparse[i])
 			    : gf_burst_wire_bytes(c->bursts[i]);
 }
@@ -304,6 +309,7 @@ void gf_contest_init(struct gf_contest *c, struct gf_bench_allreduce *b,
 	c->bursts = gf_xcalloc(n, sizeof(*c->bursts));
 	c->sparse = gf_xcalloc(n, sizeof(*c->sparse));
 	c->sends = gf_xcalloc(n, sizeof(*c->sends));
+	c->staged = gf_xcalloc(n, sizeof(*c->staged));
 	c->times = gf_xcalloc(2 * n, sizeof(*c->times));
 	for (k = 0; k < 2 * n; k++)
 		c->times[k] = gf_xcalloc((size_t)b->config.repeats,
@@ -320,9 +326,11 @@ void gf_contest_release(struct gf_contest *c)
 		gf_burst_free(c->bursts[k]);
 		gf_bench_sparse_free(c->sparse[k]);
 		gf_device_send_free(c->sends[k]);
+		gf_bench_staged_free(c->staged[k]);
 	}
 	free(c->sparse);
 	free(c->sends);
+	free(c->staged);
 	free(c->times);
 	free(c->bursts);
 }

@@ -8,6 +8,7 @@
 #include "bench/allreduce.h"
 #include "bench/device_send.h"
 #include "bench/sparse.h"
+#include "bench/staged.h"
 #include "rt/burst.h"
 #include "rt/choose.h"
 #include "rt/watch.h"
@@ -24,6 +25,7 @@ struct gf_bench_allreduce {
 	void *source, *work;
 	size_t room_elems; /* in each */
 	struct gf_device_bench *device; /* where messages lie; NULL: in work */
+	bool pinned;                    /* work is, for copies */
 };
 
 /* The caller fills bursts, or sparse, before it measures. */
@@ -32,6 +34,7 @@ struct gf_contest {
 	struct gf_burst **bursts;
 	struct gf_bench_sparse **sparse; /* in place of a burst, or NULL */
 	struct gf_device_send **sends;   /* likewise: between GPUs */
+	struct gf_bench_staged **staged; /* likewise: GPUs by the host */
 	double **times;                  /* [burst * 2 + placement][repeat] */
 	size_t n;
 	size_t count_elems;           /* of all messages of a burst */

@@ -22,10 +22,30 @@ int gf_device_bench_load(struct gf_device_bench *d, const void *from,
 	return copy(d, d->source, from, bytes, GF_GPU_TO_DEVICE, err);
 }
 
+int gf_device_bench_refill(struct gf_device_bench *d, size_t bytes,
+			   struct gf_error *err)
+{
+	struct gf_gpu *g = d->device.gpu;
+
+	return g->ops->copy(g, d->stream, d->work, d->source, bytes,
+			    GF_GPU_WITHIN, err);
+}
+
 int gf_device_bench_restore(struct gf_device_bench *d, size_t bytes,
 			    struct gf_error *err)
 {
-	return copy(d, d->work, d->source, bytes, GF_GPU_WITHIN, err);
+	struct gf_gpu *g = d->device.gpu;
+	int rc = gf_device_bench_refill(d, bytes, err);
+
+	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
+}
+
+void *gf_device_bench_memory(struct gf_device_bench *d, struct gf_gpu **gpu,
+			     struct gf_gpu_stream **stream)
+{
+	*gpu = d->device.gpu;
+	*stream = d->stream;
+	return d->work;
 }
 
 int gf_device_bench_down(struct gf_device_bench *d, void *to, size_t bytes,

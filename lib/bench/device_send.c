@@ -255,8 +255,7 @@ int gf_device_send_run(struct gf_device_send *s, bool refill, double *time_s,
 	int rc = g->ops->record(g, d->begun, d->stream, err);
 
 	if (rc == 0 && refill)
-		rc = g->ops->copy(g, d->stream, d->work, d->source, s->bytes,
-				  GF_GPU_WITHIN, err);
+		rc = gf_device_bench_refill(d, s->bytes, err);
 	if (rc == 0)
 		rc = g->ops->record(g, d->loaded, d->stream, err);
 	if (rc == 0)

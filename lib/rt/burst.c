@@ -27,6 +27,8 @@ struct gf_burst {
 	/* Of the send under way; below `oldest` all have ended. */
 	size_t next, oldest, nended;
 	int nactive;
+	const struct gf_burst_flow *flow; /* NULL: all are there */
+	size_t come;
 };
 
 static int build_part(struct gf_burst *b, size_t i, struct gf_error *err)
@@ -111,7 +113,7 @@ void gf_burst_free(struct gf_burst *b)
 
 static bool may_start(const struct gf_burst *b)
 {
-	if (b->next == b->nparts)
+	if (b->next == b->come)
 		return false;
 	return b->parts[b->next].simultaneous ? b->nactive < b->config.lanes
 					      : b->nactive == 0;
@@ -145,12 +147,13 @@ static int start_messages(struct gf_burst *b, char *data, struct gf_error *err)
 }
 
 /* Ends what has come to its end. */
-static void collect(struct gf_burst *b, bool *moved)
+static int collect(struct gf_burst *b, bool *moved, struct gf_error *err)
 {
 	struct part *p;
 	size_t i;
+	int rc = 0;
 
-	for (i = b->oldest; i < b->next; i++) {
+	for (i = b->oldest; i < b->next && rc == 0; i++) {
 		p = &b->parts[i];
 		if (p->done || (p->run && !gf_exec_done(p->run)))
 			continue;
@@ -158,9 +161,23 @@ static void collect(struct gf_burst *b, bool *moved)
 		b->nended++;
 		b->nactive--;
 		*moved = true;
+		if (b->flow)
+			rc = b->flow->ended(b->flow->ctx, i, err);
 	}
 	while (b->oldest < b->next && b->parts[b->oldest].done)
 		b->oldest++;
+	return rc;
+}
+
+static int see_come(struct gf_burst *b, bool *moved, struct gf_error *err)
+{
+	size_t before = b->come;
+	int rc = b->flow && b->come < b->nparts
+			 ? b->flow->come(b->flow->ctx, &b->come, err)
+			 : 0;
+
+	*moved |= b->come > before;
+	return rc;
 }
 
 static int name_failed(const struct gf_burst *b, int rc, struct gf_error *err)
@@ -212,13 +229,17 @@ static int move(struct gf_burst *b, char *data, bool *moved,
 	double passed_s;
 	int rc;
 
-	rc = start_messages(b, data, err);
+	rc = see_come(b, moved, err);
+	if (rc == 0)
+		rc = start_messages(b, data, err);
 	if (rc)
 		return rc;
 	rc = gf_exec_progress(b->exec, moved, err);
 	if (rc)
 		return name_failed(b, rc, err);
-	collect(b, moved);
+	rc = collect(b, moved, err);
+	if (rc)
+		return rc;
 	rc = gf_watch_look(b->config.watch, &passed_s, err);
 	if (rc == 0 && passed_s > 0)
 		rc = check_stuck(b, passed_s, err);
@@ -226,6 +247,12 @@ static int move(struct gf_burst *b, char *data, bool *moved,
 }
 
 int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err)
+{
+	return gf_burst_flow(b, data, NULL, err);
+}
+
+int gf_burst_flow(struct gf_burst *b, void *data,
+		  const struct gf_burst_flow *flow, struct gf_error *err)
 {
 	struct gf_watch *w = b->config.watch;
 	struct gf_backoff backoff = {.crowded = b->config.comm->crowded};
@@ -235,6 +262,8 @@ int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err)
 
 	b->next = b->oldest = b->nended = 0;
 	b->nactive = 0;
+	b->flow = flow;
+	b->come = flow ? 0 : b->nparts;
 	w->self.step++;
 	w->self.started = 0;
 	w->self.phase = GF_PHASE_NETWORK;

@@ -54,6 +54,18 @@ void gf_burst_free(struct gf_burst *b);
  * are of one size. Memory from the communicator's buffer_alloc goes fastest. */
 int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err);
 
+/* For messages that come and go while others are under way. */
+struct gf_burst_flow {
+	/* How many of them, in order, are there by now: more as time goes by,
+	 * all in the end. Asked often. */
+	int (*come)(void *ctx, size_t *count, struct gf_error *err);
+	/* One has ended. */
+	int (*ended)(void *ctx, size_t message, struct gf_error *err);
+	void *ctx;
+};
+int gf_burst_flow(struct gf_burst *b, void *data,
+		  const struct gf_burst_flow *flow, struct gf_error *err);
+
 /* What this rank has sent for all messages of the last burst, in bytes on the
  * wire; nobody knows what the transport's own all-reduce sends. */
 uint64_t gf_burst_wire_bytes(const struct gf_burst *b);

@@ -179,7 +179,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 2 gf-profile --import x.csv --device cuda
 	gf-allreduce --list | grep -q '^device *cuda:0' && skip 'there is a GPU'
 	wants 3 gf-profile --model digits-mlp --device cuda
-	says 'no GPU that CUDA can use'
+	grep -qE '^gf-profile: (no GPU that CUDA can use: |built without CUDA)' err.txt
 	[ -z "$output" ]
 	wants 0 gf-profile --model digits-mlp --device auto --warmup 0 --repeats 1
 	jq -e '.model.device == "cpu" and (has("copies") | not)' out.txt

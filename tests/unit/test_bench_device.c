@@ -5,7 +5,9 @@
 
 #include "../gpu/fake.h"
 #include "base/array.h"
+#include "bench/exact.h"
 #include "bench/report.h"
+#include "bench/staged.h"
 #include "bench/sweep.h"
 
 /*
@@ -21,6 +23,7 @@ struct job {
 	double density;
 	const char *codec;
 	const char *const *algorithms;
+	enum gf_dtype dtype;
 	enum gf_op op;
 	const char *refusal; /* NULL: it runs */
 	char algorithms_run[256];
@@ -43,8 +46,8 @@ static struct gf_bench_allreduce_config config_of(const struct job *job,
 	struct gf_error err = {""};
 
 	fake_be(job->world, c->rank);
-	EXPECT(gf_bench_element(GF_F32, job->op, job->codec, &config.element,
-				&err) == 0,
+	EXPECT(gf_bench_element(job->dtype, job->op, job->codec,
+				&config.element, &err) == 0,
 	       "%s", err.text);
 	return config;
 }
@@ -53,8 +56,8 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 {
 	struct job *job = ctx;
 	struct gf_bench_allreduce_config config = config_of(job, c);
-	struct gf_bench_sweep sweep = {.min_bytes = 4,
-				       .max_bytes = 40000,
+	struct gf_bench_sweep sweep = {.min_bytes = 10,
+				       .max_bytes = 100000,
 				       .step_factor = 100,
 				       .algorithms = job->algorithms,
 				       .density = job->density};
@@ -108,11 +111,12 @@ static void run(struct job job, int ranks, const char *algorithms_run)
 	EXPECT(fake_world_comms(job.world) == 0, "%zu communicators are left",
 	       fake_world_comms(job.world));
 	EXPECT(fake_world_waiting(job.world) == 0, "operations are left");
+	EXPECT(fake_world_pinned(job.world) == 0, "pinned memory is left");
 	fake_world_free(job.world);
 	if (job.refusal)
 		return;
 	EXPECT_TEXT(job.algorithms_run, algorithms_run);
-	/* both placements, sizes of 4, 400 and 40000 bytes: one or all */
+	/* both placements, sizes of 10, 1000 and 100000 bytes: one or all */
 	if (job.spoil == 0)
 		EXPECT(job.wrong == 0, "%zu wrong", job.wrong);
 	else
@@ -155,11 +159,186 @@ static void test_runs(void)
 		  .spoil = 1},
 		 2,
 		 "ring"},
+		/* 5 elements of 2 bytes: messages end within words */
+		{{.lanes = 3,
+		  .algorithms = by_ring,
+		  .by_host = true,
+		  .dtype = GF_F16},
+		 2,
+		 "ring"},
+		{{.lanes = 1,
+		  .algorithms = by_ring,
+		  .by_host = true,
+		  .dtype = GF_BF16,
+		  .op = GF_OP_AVG},
+		 4,
+		 "ring"},
+		{{.lanes = 2,
+		  .algorithms = by_ring,
+		  .by_host = true,
+		  .dtype = GF_F64,
+		  .op = GF_OP_MIN},
+		 3,
+		 "ring"},
+		{{.lanes = 1,
+		  .algorithms = by_ring,
+		  .by_host = true,
+		  .dtype = GF_I32,
+		  .op = GF_OP_PROD},
+		 2,
+		 "ring"},
+		{{.lanes = 2,
+		  .algorithms = by_ring,
+		  .by_host = true,
+		  .dtype = GF_F16,
+		  .spoil = 1},
+		 2,
+		 "ring"},
+		{{.lanes = 1,
+		  .algorithms = sparse,
+		  .by_host = true,
+		  .density = 0.01},
+		 4,
+		 "gtopk"},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
 		run(cases[i].job, cases[i].ranks, cases[i].run);
+}
+
+/* --- by the host, in parts ------------------------------------------------ */
+
+enum { PARTS_RANKS = 3, PARTS_ELEMS = 1001 };
+
+/* Messages of an odd number of f16, cut into parts of 15. */
+static void parts_on(struct gf_comm *c, void *ctx)
+{
+	struct job *job = ctx;
+	const size_t bytes = 2 * PARTS_ELEMS * sizeof(uint16_t);
+	const struct gf_bench_device device = {
+		.gpu = fake_gpu(job->world, c->rank)};
+	struct gf_element element = gf_element_number(GF_F16, GF_OP_SUM);
+	struct gf_burst_message messages[2] = {
+		{.way.algorithm = gf_algorithm_find("ring"),
+		 .element = element,
+		 .count_elems = PARTS_ELEMS,
+		 .simultaneous = job->lanes > 1}};
+	struct gf_exact exact = {.dtype = GF_F16, .ranks = c->ranks, .seed = 7};
+	struct gf_bench_staged_config config = {.comm = c,
+						.messages = messages,
+						.nmessages = 2,
+						.lanes = job->lanes,
+						.timeout_s = 20,
+						.part_bytes = 31};
+	struct gf_bench_staged *s = NULL;
+	struct gf_device_bench *d = NULL;
+	struct gf_watch watch;
+	struct gf_error err = {""};
+	uint16_t in[2 * PARTS_ELEMS], out[2 * PARTS_ELEMS];
+	double time_s;
+	int i;
+
+	messages[1] = messages[0];
+	gf_watch_init(&watch, c, 20);
+	config.watch = &watch;
+	EXPECT(!gf_device_bench_open(&device, c, 0, bytes, &d, &err), "%s",
+	       err.text);
+	EXPECT(!c->ops->buffer_alloc(c, bytes, &config.host, &err), "%s",
+	       err.text);
+	config.device = d;
+	EXPECT(!gf_bench_staged_new(&config, &s, &err), "%s", err.text);
+	gf_exact_fill(&exact, c->rank, in, 2 * PARTS_ELEMS);
+	EXPECT(!gf_device_bench_load(d, in, bytes, &err), "%s", err.text);
+	for (i = 0; i < 3; i++) {
+		EXPECT(!gf_bench_staged_run(s, true, &time_s, &err), "%s",
+		       err.text);
+		EXPECT(!gf_device_bench_down(d, out, bytes, &err), "%s",
+		       err.text);
+		EXPECT(gf_exact_wrong(&exact, out, 2 * PARTS_ELEMS) == 0,
+		       "rank %d, repeat %d: %zu wrong", c->rank, i,
+		       gf_exact_wrong(&exact, out, 2 * PARTS_ELEMS));
+	}
+	gf_bench_staged_free(s);
+	gf_device_bench_close(d);
+	gf_watch_release(&watch);
+	c->ops->buffer_free(c, config.host);
+}
+
+static void test_parts(void)
+{
+	static const struct fake_faults none = {0};
+	struct job job = {.lanes = 1};
+
+	for (; job.lanes <= 4; job.lanes += 3) {
+		job.world = fake_world_new(PARTS_RANKS, 4, 11, &none);
+		on_ranks(PARTS_RANKS, parts_on, &job);
+		EXPECT(!fake_world_complaint(job.world), "%s",
+		       fake_world_complaint(job.world));
+		fake_world_free(job.world);
+	}
+}
+
+/* A message comes only when the one before it has ended: each goes through by
+ * itself. */
+struct slow {
+	size_t ended;
+};
+
+static int slow_come(void *ctx, size_t *count, struct gf_error *err)
+{
+	(void)err;
+	*count = ((struct slow *)ctx)->ended + 1;
+	return 0;
+}
+
+static int slow_ended(void *ctx, size_t message, struct gf_error *err)
+{
+	struct slow *s = ctx;
+
+	(void)err;
+	EXPECT(message == s->ended, "message %zu after %zu", message, s->ended);
+	s->ended++;
+	return 0;
+}
+
+static void flow_on(struct gf_comm *c, void *ctx)
+{
+	enum { N = 5, ELEMS = 100 };
+	struct gf_burst_message messages[N];
+	struct gf_burst_config config = {
+		.comm = c, .messages = messages, .nmessages = N, .lanes = 4};
+	struct slow slow = {0};
+	const struct gf_burst_flow flow = {slow_come, slow_ended, &slow};
+	struct gf_burst *b = NULL;
+	struct gf_watch watch;
+	struct gf_error err = {""};
+	float data[N * ELEMS];
+	size_t i;
+
+	(void)ctx;
+	for (i = 0; i < N; i++)
+		messages[i] = (struct gf_burst_message){
+			.way.algorithm = gf_algorithm_find("ring"),
+			.element = gf_element_number(GF_F32, GF_OP_SUM),
+			.count_elems = ELEMS,
+			.simultaneous = true};
+	for (i = 0; i < N * ELEMS; i++)
+		data[i] = (float)i;
+	gf_watch_init(&watch, c, 20);
+	config.watch = &watch;
+	EXPECT(!gf_burst_new(&config, &b, &err), "%s", err.text);
+	EXPECT(!gf_burst_flow(b, data, &flow, &err), "%s", err.text);
+	EXPECT(slow.ended == N, "%zu ended", slow.ended);
+	for (i = 0; i < N * ELEMS; i++)
+		EXPECT(data[i] == (float)(2 * i), "%zu: %g", i, data[i]);
+	gf_burst_free(b);
+	gf_watch_release(&watch);
+}
+
+static void test_flow(void)
+{
+	on_ranks(2, flow_on, NULL);
 }
 
 static void test_refused(void)
@@ -207,6 +386,8 @@ int main(void)
 	watchdog(240);
 	test_names();
 	test_runs();
+	test_parts();
+	test_flow();
 	test_refused();
 	return TEST_END();
 }
