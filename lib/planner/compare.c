@@ -50,7 +50,7 @@ static int make_row(const struct gf_task *t, const struct gf_policy *policy,
 	struct gf_plan p;
 	int rc = gf_task_plan(t, policy, &p, err);
 
-	if (rc == -EINVAL && !policy->automatic) {
+	if ((rc == -EINVAL || rc == -ENOTSUP) && !policy->automatic) {
 		gf_text_addf(notes, "%s is left out: %s\n", policy->name,
 			     err->text);
 		return 1;

@@ -84,6 +84,13 @@ iteration() { # WANTED
 	jq -es 'length == 9 and all(.iteration_s >= .lower_bound_s)' out.txt
 }
 
+@test "--compare: a policy that nothing measured can serve is left out" {
+	jq '.network.allreduce[].algorithm = "library"' "$share/profiles/six.json" > library.json
+	wants 0 gf-plan --compare --json library.json
+	says "dear is left out: library does not come in two halves"
+	jq -es 'length == 8 and all(.policy != "dear")' out.txt
+}
+
 @test "--explain: the chart and the inequality that decided" {
 	six --policy mg-wfbp --explain
 	prints "compute  fff"
