@@ -305,7 +305,7 @@ FOREIGN_CFLAGS_peers := $(MPI_CFLAGS)
 # --- tests -------------------------------------------------------------------
 check:
 	+$(Q)$(MAKE) --no-print-directory WERROR=1 check-build
-	$(Q)BUILD=$(BUILD) tests/run.sh layers build unit fuzz cli docs lint mpi
+	$(Q)BUILD=$(BUILD) tests/run.sh layers build unit fuzz cli docs lint python mpi
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \

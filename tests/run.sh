@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs suites and closes with "N passed, N failed, N skipped".
-#   tests/run.sh SUITE...      layers build unit fuzz cli docs lint mpi lab
+#   tests/run.sh SUITE...      layers build unit fuzz cli docs lint python mpi lab
 # FILTER=regex limits programs and bats files by name. A test program exits 0,
 # 1, or 77 to skip with the reason on its last line; each bats test counts.
 set -u
@@ -60,7 +60,7 @@ for suite in "$@"; do
 	build) for t in tests/build/*.sh; do [ -x "$t" ] && program "build/${t##*/}" "$t"; done ;;
 	unit) for t in "$BUILD"/tests/test_*; do [ -x "$t" ] && program "unit/${t##*/}" "$t"; done ;;
 	fuzz) for t in "$BUILD"/fuzz/fuzz_*; do [ -x "$t" ] && program "fuzz/${t##*/}" "$t" --seconds "${FUZZ_SECONDS:-3}"; done ;;
-	cli) bats_files cli ;;
+	cli | python) bats_files "$suite" ;;
 	mpi | lab)
 		if command -v mpirun > /dev/null; then
 			bats_files "$suite"

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plans of gf-plan in a PyTorch job, over torch.distributed (gloo, NCCL, MPI).
+
+Where the job's ranks are up and the model is built, before the first step:
+
+    import gradflow
+
+    gradflow.profile(model, loss, "model.json", name="mine", batch=32)
+    gradflow.network("network.txt")     # for gf-profile --import
+
+and with what `gf-plan model.json network.json > plan.json` made of it:
+
+    reducer = gradflow.Reducer(model, "plan.json")
+    for ...:
+        loss().backward()     # messages leave while backward still runs
+        reducer.finish()      # .grad is now the mean over all ranks
+        optimizer.step()
+        optimizer.zero_grad()
+
+A Reducer takes the place of DistributedDataParallel. It follows the plan to the
+letter where torch.distributed can: which tensors share a message, the order, what
+each message waits for, how many are under way at once, f32, f16 or bf16 on the
+wire, and gradients that are K - 1 steps old (Pipe-SGD). The all-reduce algorithm
+is the backend's own. Plans that need another executor (csc, topk, gtopk, split
+messages, parameter servers, trunc16, q8) are refused: gf-train runs those.
+"""
+from .measure import network, profile
+from .plan import PlanError
+from .reducer import Reducer
+
+__all__ = ["PlanError", "Reducer", "network", "profile"]

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What measuring and executing share."""
+import os
+import tempfile
+
+
+def write_whole(path, text):
+    """All of the text or nothing: a reader never finds half a file."""
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".gradflow-")
+    try:
+        with os.fdopen(handle, "w") as f:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def on_gradient(parameter, call):
+    """Have call() run when backward has added to parameter.grad. What must be
+    kept alive for that is returned."""
+    if hasattr(parameter, "register_post_accumulate_grad_hook"):
+        return parameter.register_post_accumulate_grad_hook(lambda _: call())
+    node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+    return node, node.register_hook(lambda *_: call())
+
+
+def trained(model):
+    """Parameters that get gradients, by name."""
+    return {n: p for n, p in model.named_parameters() if p.requires_grad}

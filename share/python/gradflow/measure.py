@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Profiles of a PyTorch job: backward by hooks, the network by all-reduces."""
+import json
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+
+from .common import on_gradient, trained, write_whole
+
+_DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
+           torch.bfloat16: "bf16"}
+
+class _Clock:
+    """Moments of a step in seconds: of the host, or of the device's stream
+    without waiting for it."""
+
+    def __init__(self, device):
+        self.device = device if device.type == "cuda" else None
+
+    def now(self):
+        if self.device is None:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self.device))
+        return event
+
+    def settle(self):
+        if self.device is not None:
+            torch.cuda.synchronize(self.device)
+
+    def between(self, a, b):
+        return b - a if self.device is None else a.elapsed_time(b) * 1e-3
+
+
+def _timed_step(clock, loss, parameters):
+    """One forward and backward: (forward, backward, {name: ready}) in seconds,
+    the latter two from backward's start."""
+    moments = {}
+    kept = [on_gradient(p, lambda n=n: moments.__setitem__(n, clock.now()))
+            for n, p in parameters.items()]
+    clock.settle()
+    start = clock.now()
+    value = loss()
+    middle = clock.now()
+    value.backward()
+    end = clock.now()
+    clock.settle()
+    for hook in kept:
+        (hook[1] if isinstance(hook, tuple) else hook).remove()
+    for p in parameters.values():
+        p.grad = None
+    return (clock.between(start, middle), clock.between(middle, end),
+            {n: clock.between(middle, m) for n, m in moments.items()})
+
+
+def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update_s=0.0):
+    """Measure forward and backward; rank 0 writes a gf-profile (model half).
+
+    loss() runs forward on a batch and returns the loss; update_s is what the
+    optimiser's step takes, where the caller knows. Gradients are dropped. Every
+    rank must call; the slowest rank's medians count.
+    """
+    parameters = trained(model)
+    clock = _Clock(next(iter(parameters.values())).device)
+    for _ in range(max(warmup, 1)):
+        _timed_step(clock, loss, parameters)
+    runs = [_timed_step(clock, loss, parameters) for _ in range(steps)]
+    missing = [n for n in parameters if any(n not in r[2] for r in runs)]
+    if missing:
+        raise ValueError(f"profile: {missing[0]} got no gradient in some step "
+                        f"({len(missing)} of {len(parameters)} parameters)")
+    forward = statistics.median(r[0] for r in runs)
+    backward = statistics.median(r[1] for r in runs)
+    ready = {n: statistics.median(r[2][n] for r in runs) for n in parameters}
+    forward, backward, ready = _slowest(forward, backward, ready)
+    if _rank() != 0:
+        return
+    order = sorted(ready, key=ready.get)
+    tensors = []
+    for n in order:
+        p = parameters[n]
+        if p.dtype not in _DTYPES:
+            raise ValueError(f"profile: {n}: want floating point, got {p.dtype}")
+        tensors.append({"name": n, "count_elems": p.numel(), "dtype": _DTYPES[p.dtype],
+                        "ready_s": min(ready[n], backward)})
+    document = {"format": "gf-profile", "version": 1, "producer": f"PyTorch {torch.__version__}",
+                "model": {"name": name, "device": "cuda" if clock.device else "cpu",
+                          "batch_per_rank": batch, "forward_s": forward,
+                          "backward_s": backward, "update_s": update_s, "tensors": tensors}}
+    write_whole(path, json.dumps(document, indent=1) + "\n")
+
+
+def _rank():
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def _slowest(forward, backward, ready):
+    if not dist.is_initialized() or dist.get_world_size() == 1:
+        return forward, backward, ready
+    ranks = [None] * dist.get_world_size()
+    dist.all_gather_object(ranks, (forward, backward, ready))
+    return (max(r[0] for r in ranks), max(r[1] for r in ranks),
+            {n: max(r[2][n] for r in ranks) for n in ready})
+
+
+def network(path, sizes=None, device="cpu", rounds=7):
+    """Measure the backend's all-reduce of f32; rank 0 writes a table like
+    nccl-tests', which `gf-profile --import` turns into a profile's network half.
+    sizes in bytes, 4 KiB to 16 MiB unless told."""
+    ranks = dist.get_world_size()
+    rows = []
+    for size in sizes or [4096 * 4 ** i for i in range(7)]:
+        x = torch.zeros(max(size // 4, 1), device=device)
+        times = []
+        for i in range(rounds + 2):
+            dist.barrier()
+            start = time.perf_counter()
+            dist.all_reduce(x)
+            if x.is_cuda:
+                torch.cuda.synchronize(x.device)
+            if i >= 2:
+                times.append(time.perf_counter() - start)
+        slowest = torch.tensor([statistics.median(times)], dtype=torch.float64, device=device)
+        dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
+        us = slowest.item() * 1e6
+        rate = x.numel() * 4 / us / 1e3
+        cell = f"{us:.3f} {rate:.4f} {rate * 2 * (ranks - 1) / ranks:.4f} 0"
+        rows.append(f"{x.numel() * 4} {x.numel()} float sum -1 {cell} {cell}")
+    if dist.get_rank() == 0:
+        heading = [f"# Rank {r} {dist.get_backend()}" for r in range(ranks)]
+        heading.append("# size count type redop root time algbw busbw #wrong"
+                       " time algbw busbw #wrong")
+        write_whole(path, "\n".join(heading + rows) + "\n")
