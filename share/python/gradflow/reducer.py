@@ -2,6 +2,7 @@
 """Executes a plan: who may send what, and when."""
 import atexit
 import contextlib
+import queue
 import threading
 import weakref
 
@@ -20,8 +21,25 @@ class _Step:
         self.pool = pool
         self.missing = [len(m.names) for m in messages]
         self.sent = [None] * len(messages)  # (work, what is on the wire)
+        self.landed = [False] * len(messages)
         self.launched = 0                   # messages, in the plan's order
         self.ended = False                  # backward has
+
+
+def _lane(flights, landed):
+    """One lane's thread: sees its message arrive, so that the next may leave
+    while backward computes."""
+    for work, step, i in iter(flights.get, None):
+        failure = None
+        try:
+            work.wait()
+        except RuntimeError as e:
+            failure = e
+        del work
+        call = landed()
+        if call:
+            call(step, i, failure)
+        del call, step
 
 
 class Reducer:
@@ -50,7 +68,10 @@ class Reducer:
         # lane there. On a host lanes are counted.
         self.groups = [dist.new_group() for _ in range(1 if self.on_host else self.plan.lanes)]
         self.moved = threading.Condition()
-        self.advancing = False
+        self.flights = queue.SimpleQueue()
+        for _ in range(self.plan.lanes if self.on_host else 0):
+            threading.Thread(target=_lane, args=(self.flights, weakref.WeakMethod(self._landed)),
+                             daemon=True).start()
         self.flying = 0
         self.failure = None   # of a launch, perhaps on another thread
         self.syncing = True
@@ -129,18 +150,13 @@ class Reducer:
 
     def _advance(self):
         """Launch what may go, in the plan's order and step after step. Called by
-        backward's thread, by finish(), and by the backend when a message has
-        arrived."""
+        backward's thread, by finish(), and when a message has arrived."""
         with self.moved:
-            if self.advancing:  # from within a launch: that loop goes on
-                return
-            self.advancing = True
             while self.launching and self.failure is None and self._may_go():
                 try:
                     self._launch(self.launching[0])
                 except Exception as e:
                     self.failure = e
-            self.advancing = False
             self.moved.notify_all()
 
     def _may_go(self):
@@ -164,14 +180,14 @@ class Reducer:
         work = dist.all_reduce(wire, group=self.groups[i % len(self.groups)], async_op=True)
         step.sent[i] = (work, wire)
         if self.on_host:
-            # not to be kept alive, and ended, by the backend's own thread
-            landed = weakref.WeakMethod(self._landed)
-            work.get_future().then(lambda _: landed() and landed()(i))
+            self.flights.put((work, step, i))
 
-    def _landed(self, i):
+    def _landed(self, step, i, failure):
         if self.trace:
             self.trace.end(i)
         with self.moved:
+            step.landed[i] = True
+            self.failure = self.failure or failure
             self.flying -= 1
             self._advance()
 
@@ -214,12 +230,14 @@ class Reducer:
     def _wait(self, step):
         for i, m in enumerate(self.messages):
             with self.moved:
-                self.moved.wait_for(lambda i=i: step.sent[i] or self.failure)
+                self.moved.wait_for(lambda i=i: self.failure or (
+                    step.landed[i] if self.on_host else step.sent[i]))
                 if self.failure:
                     raise self.failure
             work, wire = step.sent[i]
-            step.sent[i] = ()
-            work.wait()
+            step.sent[i] = None
+            if not self.on_host:
+                work.wait()  # the stream does
             if m.wire is not None:
                 step.pool[self.pieces[i]].copy_(wire)
 
@@ -233,11 +251,14 @@ class Reducer:
             self.syncing = True
 
     def drain(self, seconds=10):
-        """Wait until nothing that was launched is under way, or for so long. An
-        interpreter that ends with a message in flight would take the backend's
-        thread with it."""
+        """Wait until nothing that was launched is under way, or for so long: an
+        interpreter must not end with a thread inside the backend."""
         with self.moved:
             self.moved.wait_for(lambda: not self.on_host or self.flying == 0, seconds)
+
+    def __del__(self):
+        for _ in range(self.plan.lanes if hasattr(self, "flights") else 0):
+            self.flights.put(None)
 
     # --- what was measured ---
 
