@@ -60,11 +60,20 @@ static int measure_size(const struct gf_bench_curve_config *c,
 	return rc;
 }
 
+static struct gf_cost_line line_at(const struct gf_bench_curve *curve,
+				   double bytes)
+{
+	struct gf_cost_lines lines = gf_bench_curve_lines(curve);
+
+	return gf_cost_line_at(&lines, bytes, 1, NULL);
+}
+
 /* One size with the fewest repeats; n at once take n times as long. */
 static double size_s(const struct gf_bench_curve_config *c, double sitting_s,
 		     const struct gf_bench_curve *curve, double bytes)
 {
-	double one = curve->startup_s + curve->per_byte_s * bytes;
+	struct gf_cost_line line = line_at(curve, bytes);
+	double one = line.startup_s + line.per_byte_s * bytes;
 	int low = gf_bench_round(&c->limits.point).low, n;
 	double sum = 0;
 
@@ -74,13 +83,34 @@ static double size_s(const struct gf_bench_curve_config *c, double sitting_s,
 	return GF_BENCH_ROUNDS * sum;
 }
 
+/* From how many bytes on a message spends two thirds in its transfer. */
+static double telling_bytes(const struct gf_bench_curve *curve)
+{
+	struct gf_cost_lines lines = gf_bench_curve_lines(curve);
+	double low = INFINITY, below = INFINITY;
+	size_t i;
+
+	for (i = lines.nlarger + 1; i-- > 0;) {
+		const struct gf_cost_line *l =
+			i ? &lines.larger[i - 1] : &lines.first;
+		double enough = 2 * l->startup_s / l->per_byte_s;
+
+		if (!(enough < below)) /* NaN, too: a line at 0 */
+			break;
+		low = fmax(enough, (double)l->from_bytes);
+		if (low > (double)l->from_bytes)
+			break;
+		below = low;
+	}
+	return fmax((double)smallest_bytes, low);
+}
+
 /* Up to SIZES of them, a factor of 4 or more apart, largest last. */
 static size_t choose_sizes(const struct gf_bench_curve_config *c,
 			   double sitting_s, const struct gf_bench_curve *curve,
 			   size_t sizes[SIZES])
 {
-	double low = fmax((double)smallest_bytes,
-			  2 * curve->startup_s / curve->per_byte_s);
+	double low = telling_bytes(curve);
 	double high = fmin((double)c->limits.max_bytes, (double)largest_bytes);
 	size_t last = curve->fit.npoints - 1, count = 0, i;
 
@@ -111,8 +141,6 @@ int gf_bench_contention(const struct gf_bench_curve_config *c,
 	struct gf_contention *table = &curve->contention;
 	int rc = 0;
 
-	if (!(curve->per_byte_s > 0))
-		return 0;
 	count = choose_sizes(c, sitting_s, curve, sizes);
 	if (count == 0)
 		return 0;
@@ -120,7 +148,8 @@ int gf_bench_contention(const struct gf_bench_curve_config *c,
 	for (i = 0; i < count && rc == 0; i++) {
 		table->entries[i].size_bytes = sizes[i];
 		table->nentries++;
-		rc = measure_size(c, subject, curve->per_byte_s,
+		rc = measure_size(c, subject,
+				  line_at(curve, (double)sizes[i]).per_byte_s,
 				  &table->entries[i], err);
 	}
 	return rc;
@@ -146,8 +175,11 @@ struct raise {
 
 static void raise_entry(struct gf_contention_entry *e,
 			const struct gf_level_cost *level, double groups,
-			double per_byte_s, struct raise *most)
+			const struct gf_cost_lines *lines, struct raise *most)
 {
+	double per_byte_s =
+		gf_cost_line_at(lines, (double)e->size_bytes, 1, NULL)
+			.per_byte_s;
 	size_t n;
 
 	for (n = 2; n <= e->ngamma; n++) {
@@ -170,6 +202,7 @@ void gf_bench_contention_floor(const struct gf_network *net,
 			       int local_ranks, struct gf_allreduce_cost *cost,
 			       struct gf_text *remarks)
 {
+	struct gf_cost_lines lines = gf_allreduce_lines(cost);
 	struct raise most = {0};
 	size_t stride = 1, ranks = 1, i, k;
 
@@ -184,8 +217,7 @@ void gf_bench_contention_floor(const struct gf_network *net,
 			continue;
 		for (k = 0; k < cost->contention.nentries; k++)
 			raise_entry(&cost->contention.entries[k], level,
-				    (double)(ranks / stride), cost->per_byte_s,
-				    &most);
+				    (double)(ranks / stride), &lines, &most);
 	}
 	if (most.level)
 		gf_text_addf(remarks,

@@ -9,7 +9,6 @@
 #include "base/heap.h"
 #include "bench/contention.h"
 #include "bench/stat.h"
-#include "cost/fit.h"
 
 /* Below these a straight line is a poor description. */
 static const double poor_r_squared = 0.95, poor_residual = 0.5;
@@ -18,7 +17,7 @@ static const double sweep_share = 0.6;
 /* A message that takes so long tells the pace. */
 static const double telling_s = 0.02;
 
-static void judge_fit(const struct gf_linear_fit *f, const char *name,
+static void judge_fit(const struct gf_lines_fit *f, const char *name,
 		      struct gf_text *remarks)
 {
 	if (f->clamped_startup)
@@ -38,21 +37,46 @@ static void judge_fit(const struct gf_linear_fit *f, const char *name,
 			     name, f->r_squared, 100 * f->residual_max);
 }
 
-int gf_bench_fit(struct gf_bench_curve *curve, const char *name,
+struct gf_cost_lines gf_bench_curve_lines(const struct gf_bench_curve *curve)
+{
+	return (struct gf_cost_lines){
+		{0, curve->startup_s, curve->per_byte_s, NULL},
+		curve->larger,
+		curve->nlarger};
+}
+
+static void take_lines(struct gf_bench_curve *curve,
+		       const struct gf_lines_fit *f)
+{
+	struct gf_cost_line first = {0, f->lines[0].startup_s,
+				     f->lines[0].per_byte_s, NULL};
+	size_t i;
+
+	curve->startup_s = first.startup_s;
+	curve->per_byte_s = first.per_byte_s;
+	for (i = 1; i < f->nlines; i++)
+		gf_cost_line_add(&first, &curve->larger, &curve->nlarger,
+				 (struct gf_cost_line){(size_t)f->from_bytes[i],
+						       f->lines[i].startup_s,
+						       f->lines[i].per_byte_s,
+						       NULL});
+}
+
+int gf_bench_fit(struct gf_bench_curve *curve, const char *name, size_t lines,
 		 struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_fit *fit = &curve->fit;
 	double *sizes = gf_xcalloc(fit->npoints + 1, sizeof(*sizes));
-	struct gf_linear_fit f;
+	struct gf_fit_points points = {sizes, fit->time_s, fit->npoints};
+	struct gf_lines_fit f;
 	size_t i;
 	int rc;
 
 	for (i = 0; i < fit->npoints; i++)
 		sizes[i] = (double)fit->size_bytes[i];
-	rc = gf_fit_linear(sizes, fit->time_s, fit->npoints, &f, err);
+	rc = gf_fit_lines(&points, lines, &f, err);
 	if (rc == 0) {
-		curve->startup_s = f.startup_s;
-		curve->per_byte_s = f.per_byte_s;
+		take_lines(curve, &f);
 		fit->r_squared = f.r_squared;
 		fit->residual_rms = f.residual_rms;
 		fit->residual_max = f.residual_max;
@@ -187,7 +211,7 @@ int gf_bench_curve(const struct gf_bench_curve_config *c,
 	remark_time(&sweep_limits, &sweep, subject->name, remarks);
 	rc = measure_points(c, subject, &pace, &sweep, &curve->fit, err);
 	if (rc == 0)
-		rc = gf_bench_fit(curve, subject->name, remarks, err);
+		rc = gf_bench_fit(curve, subject->name, c->lines, remarks, err);
 	if (rc == 0 && c->progress)
 		c->progress(c->progress_ctx, sweep_share);
 	if (rc == 0 && c->lanes > 1)
@@ -202,6 +226,7 @@ void gf_bench_curve_release(struct gf_bench_curve *curve)
 {
 	size_t i;
 
+	free(curve->larger);
 	free(curve->fit.size_bytes);
 	free(curve->fit.time_s);
 	free(curve->fit.spread_s);

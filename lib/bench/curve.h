@@ -7,13 +7,14 @@
 #include "bench/exchange.h"
 #include "bench/sizes.h"
 #include "comm/comm.h"
+#include "cost/fit_lines.h"
 #include "doc/profile.h"
 
 /*
- * Time by size: startup + per_byte * bytes of whatever can be measured for a
- * number of bytes (an all-reduce, a round on a level of the topology), and how
- * much several at once slow each other. Sizes and repeats are chosen so that
- * it takes no longer than it may.
+ * Time by size: startup + per_byte * bytes, or several such lines, of whatever
+ * can be measured for a number of bytes (an all-reduce, a round on a level of
+ * the topology), and how much several at once slow each other. Sizes and
+ * repeats are chosen so that it takes no longer than it may.
  */
 struct gf_bench_sitting {
 	size_t bytes; /* of each message, whole f32 */
@@ -33,7 +34,8 @@ struct gf_bench_subject {
 struct gf_bench_curve_config {
 	struct gf_comm *comm;
 	struct gf_bench_limits limits;
-	int lanes; /* contention is measured for 2..lanes at once */
+	int lanes;    /* contention is measured for 2..lanes at once */
+	size_t lines; /* how many there may be; 1: the curve is one line */
 	/* (optional) how much of this curve is done, in [0, 1] */
 	void (*progress)(void *ctx, double fraction);
 	void *progress_ctx;
@@ -41,6 +43,8 @@ struct gf_bench_curve_config {
 
 struct gf_bench_curve {
 	double startup_s, per_byte_s;
+	struct gf_cost_line *larger;
+	size_t nlarger;
 	struct gf_fit fit;
 	struct gf_contention contention;
 };
@@ -54,9 +58,13 @@ int gf_bench_curve(const struct gf_bench_curve_config *config,
 		   struct gf_error *err);
 void gf_bench_curve_release(struct gf_bench_curve *curve);
 
-/* Startup, per-byte cost and quality from the points in curve->fit; a remark
- * if they are unphysical or poor. -EINVAL as gf_fit_linear. */
-int gf_bench_fit(struct gf_bench_curve *curve, const char *name,
+/* Its lines, borrowed. */
+struct gf_cost_lines gf_bench_curve_lines(const struct gf_bench_curve *curve);
+
+/* Startup, per-byte cost (up to so many lines) and quality from the points in
+ * curve->fit; a remark if they are unphysical or poor. -EINVAL as
+ * gf_fit_linear. */
+int gf_bench_fit(struct gf_bench_curve *curve, const char *name, size_t lines,
 		 struct gf_text *remarks, struct gf_error *err);
 
 #endif

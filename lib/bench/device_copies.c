@@ -127,6 +127,7 @@ static int measure(const struct gf_bench_device_copies *c, struct link *l,
 			   .budget_s = c->budget_s / GF_ARRAY_LENGTH(kinds),
 			   .point = {c->time_s, 5, 100}},
 		.lanes = 1,
+		.lines = 1,
 	};
 	struct gf_bench_subject subject = {name, sit, l};
 	struct gf_bench_curve curve = {0};
@@ -142,8 +143,8 @@ static int measure(const struct gf_bench_device_copies *c, struct link *l,
 }
 
 int gf_bench_device_copies(const struct gf_bench_device_copies *c,
-			  struct gf_profile *p, struct gf_text *remarks,
-			  struct gf_error *err)
+			   struct gf_profile *p, struct gf_text *remarks,
+			   struct gf_error *err)
 {
 	struct link l = {.comm = c->comm, .gpu = c->gpu};
 	size_t i;

@@ -72,10 +72,13 @@ int gf_import_network(const struct gf_import *in, int ranks,
 		gf_xmemdup(size_bytes, count * sizeof(*size_bytes));
 	cost->fit.time_s = gf_xmemdup(time_s, count * sizeof(*time_s));
 	curve.fit = cost->fit;
-	rc = gf_bench_fit(&curve, cost->algorithm, remarks, err);
+	rc = gf_bench_fit(&curve, cost->algorithm, GF_FIT_LINES_MOST, remarks,
+			  err);
 	cost->fit = curve.fit;
 	cost->startup_s = curve.startup_s;
 	cost->per_byte_s = curve.per_byte_s;
+	cost->larger = curve.larger;
+	cost->nlarger = curve.nlarger;
 	if (rc < 0) {
 		gf_error_prefix(err, "%s", in->file);
 		gf_network_free(net);

@@ -46,6 +46,7 @@ static struct gf_bench_curve_config curve_config(struct run *r)
 		.comm = r->config->comm,
 		.limits = r->limits,
 		.lanes = (int)r->config->lanes,
+		.lines = GF_FIT_LINES_MOST,
 		.progress = advance,
 		.progress_ctx = r,
 	};
@@ -94,6 +95,8 @@ static int measure_algorithm(struct run *r, const struct gf_network *net,
 	}
 	cost->startup_s = curve.startup_s;
 	cost->per_byte_s = curve.per_byte_s;
+	cost->larger = curve.larger;
+	cost->nlarger = curve.nlarger;
 	cost->contention = curve.contention;
 	cost->fit = curve.fit;
 	gf_bench_contention_floor(net, r->config->levels, r->config->nlevels,
@@ -159,6 +162,7 @@ static int measure_levels(struct run *r, struct gf_network *net,
 	r->part = levels_share;
 	levels.curve.limits.budget_s = levels_share * r->config->budget_s;
 	levels.curve.limits.point.high = LEVEL_REPEATS;
+	levels.curve.lines = 1; /* closed forms know alpha and beta */
 	if (r->gpus) {
 		levels.mover = gf_network_device_mover(r->gpus);
 		return gf_bench_levels(&levels, net, remarks, err);

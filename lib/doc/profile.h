@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "doc/cost_line.h"
 #include "doc/json.h"
 
 /*
@@ -81,12 +82,15 @@ struct gf_stage {
 	char *extra;
 };
 
-/* One algorithm's all-reduce: startup_s + per_byte_s * bytes. */
+/* One algorithm's all-reduce: startup_s + per_byte_s * bytes, larger messages
+ * by the lines that take its place. */
 struct gf_allreduce_cost {
 	char *algorithm;
 	struct gf_stage *stages; /* as it was measured; none: undecomposed */
 	size_t nstages;
 	double startup_s, per_byte_s; /* both >= 0, not both 0 */
+	struct gf_cost_line *larger;
+	size_t nlarger;
 	struct gf_contention contention;
 	struct gf_fit fit;
 	char *extra;
@@ -137,6 +141,9 @@ void gf_profile_release(struct gf_profile *p);
  * -EINVAL if both have one half. */
 int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 		       struct gf_error *err);
+
+/* Its lines, borrowed. */
+struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c);
 
 /* The network half is also part of a plan. */
 /* What was measured of the level of that name; NULL if nothing was, or net is

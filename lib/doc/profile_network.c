@@ -60,6 +60,8 @@ static const struct gf_field allreduce_fields[] = {
 	 .high = GF_MAX_TIME_S},
 	{"per_byte_s", GF_FIELD_REAL, .offset = AT(per_byte_s),
 	 .high = GF_MAX_TIME_S},
+	{"larger", GF_FIELD_LIST, GF_OMITTED, .offset = AT(larger),
+	 .count_offset = AT(nlarger), .record = &gf_cost_line_record},
 	{"contention", GF_FIELD_OWN, GF_OMITTED, .offset = AT(contention),
 	 .own = &gf_contention_own},
 	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit),
@@ -71,12 +73,13 @@ static int finish_allreduce(const struct gf_json_at *at, void *item,
 			    struct gf_error *err)
 {
 	const struct gf_allreduce_cost *cost = item;
+	struct gf_cost_lines lines = gf_allreduce_lines(cost);
 
 	if (cost->startup_s == 0 && cost->per_byte_s == 0)
 		return gf_json_refuse(at, "per_byte_s", err,
 				      "want a number > 0 where startup_s is 0, "
 				      "got 0");
-	return 0;
+	return gf_cost_lines_check(at, &lines, err);
 }
 
 static const struct gf_record allreduce_record = {
@@ -195,6 +198,12 @@ const struct gf_record gf_network_record = {
 	.finish = finish_network,
 };
 #undef AT
+
+struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c)
+{
+	return (struct gf_cost_lines){
+		{0, c->startup_s, c->per_byte_s, NULL}, c->larger, c->nlarger};
+}
 
 const struct gf_level_cost *gf_network_level(const struct gf_network *net,
 					     const char *name)

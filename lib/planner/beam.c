@@ -225,6 +225,8 @@ static void try_options(struct beam *b, size_t i, size_t k, size_t from)
 			.option = menu->choices[e],
 		};
 
+		if (!gf_option_fits(o, bytes))
+			continue;
 		/* beside others a startup is hidden, bytes are not; but a far
 		 * dearer message never pays */
 		if (o->startup_s + o->per_byte_s * bytes > 1.5 * least)

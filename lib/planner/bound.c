@@ -8,8 +8,10 @@
  * ready_i + a. While n messages drain, they move n/(gamma_n*b) bytes a second
  * together; the best n over the lanes gives the rate of the bound, and the
  * cheapest a, b and gamma of all options and sizes only lower it.
- * On one lane messages run one after the other, and their costs are concave in
- * their sizes: the whole rest as one message is cheapest of all.
+ * On one lane messages run one after the other, and the menu's floor says what
+ * the whole rest costs so at the least (menu.c). Over k lanes a message that
+ * takes t alone holds a lane for t or longer, so that the rest takes a k-th of
+ * that floor at the least.
  */
 #include <math.h>
 
@@ -53,9 +55,12 @@ struct gf_floor gf_work_floor(const struct gf_work *w, int lanes)
 static double rest_s(const struct gf_work *w, int lanes, double bytes,
 		     const struct gf_floor *f)
 {
+	double one_by_one = gf_menu_floor_s(&w->menu, bytes);
+
 	if (lanes <= 1)
-		return gf_menu_cost_s(&w->menu, bytes);
-	return f->startup_s + f->drain_s_per_byte * bytes;
+		return one_by_one;
+	return fmax(f->startup_s + f->drain_s_per_byte * bytes,
+		    one_by_one / lanes);
 }
 
 double gf_work_bound_s(const struct gf_work *w, int lanes)
@@ -93,7 +98,7 @@ double gf_work_split_bound_s(const struct gf_work *w, int lanes)
 	size_t last = w->ntensors - 1, i;
 	double forward_s = w->in->model->forward_s;
 	double gathers_s =
-		gf_menu_cost_s(&w->menu, gf_work_bytes(w, 0, last)) / 2;
+		gf_menu_floor_s(&w->menu, gf_work_bytes(w, 0, last)) / 2;
 	double delay_s = fmax(gathers_s - forward_s, 0);
 	double bound = w->backward_end_s;
 

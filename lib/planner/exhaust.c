@@ -131,7 +131,9 @@ static void descend(struct tree *t, size_t depth, size_t first)
 				.option = menu->choices[e],
 			};
 
-			if (!branch(t, depth, &send))
+			if (!gf_option_fits(&menu->options[send.option],
+					    gf_work_bytes(t->w, first, last)) ||
+			    !branch(t, depth, &send))
 				continue;
 			send.mode = GF_MODE_NORMAL;
 			branch(t, depth, &send);

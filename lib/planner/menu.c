@@ -21,25 +21,34 @@ static double cost_s(const struct gf_option *o, double bytes)
 	return o->startup_s + o->per_byte_s * bytes;
 }
 
-/* The cheapest option just above 0 bytes (ties: the first). */
-static size_t cheapest_at_0(const struct gf_menu *m)
+bool gf_option_fits(const struct gf_option *o, double bytes)
 {
-	size_t i, best = 0;
-
-	for (i = 1; i < m->noptions; i++) {
-		const struct gf_option *o = &m->options[i];
-		const struct gf_option *b = &m->options[best];
-
-		if (o->startup_s < b->startup_s ||
-		    (o->startup_s == b->startup_s &&
-		     o->per_byte_s < b->per_byte_s))
-			best = i;
-	}
-	return best;
+	return o->from_bytes <= bytes && bytes < o->below_bytes;
 }
 
-/* Where option `now` meets the first one with a smaller slope. */
-static double next_crossing(const struct gf_menu *m, size_t now, size_t *next)
+/* The cheapest option from so many bytes on (ties: the first). */
+static size_t cheapest_at(const struct gf_menu *m, double bytes)
+{
+	const struct gf_option *best = NULL;
+	size_t i;
+
+	for (i = 0; i < m->noptions; i++) {
+		const struct gf_option *o = &m->options[i];
+
+		if (!gf_option_fits(o, bytes))
+			continue;
+		if (!best || cost_s(o, bytes) < cost_s(best, bytes) ||
+		    (cost_s(o, bytes) == cost_s(best, bytes) &&
+		     o->per_byte_s < best->per_byte_s))
+			best = o;
+	}
+	return (size_t)(best - m->options);
+}
+
+/* Where option `now`, cheapest from `bytes` on, meets the first one with a
+ * smaller slope that holds there. */
+static double next_crossing(const struct gf_menu *m, size_t now, double bytes,
+			    size_t *next)
 {
 	const struct gf_option *o = &m->options[now];
 	double at = INFINITY;
@@ -49,10 +58,11 @@ static double next_crossing(const struct gf_menu *m, size_t now, size_t *next)
 		const struct gf_option *c = &m->options[i];
 		double x;
 
-		if (c->per_byte_s >= o->per_byte_s)
+		if (c->per_byte_s >= o->per_byte_s || !gf_option_fits(c, bytes))
 			continue;
 		x = (c->startup_s - o->startup_s) /
 		    (o->per_byte_s - c->per_byte_s);
+		x = fmax(x, bytes); /* rounding */
 		if (x < at ||
 		    (x == at && c->per_byte_s < m->options[*next].per_byte_s)) {
 			at = x;
@@ -62,19 +72,135 @@ static double next_crossing(const struct gf_menu *m, size_t now, size_t *next)
 	return at;
 }
 
+/* The first size above `bytes` from which an option does or does not hold. */
+static double next_border(const struct gf_menu *m, double bytes)
+{
+	double border = INFINITY;
+	size_t i;
+
+	for (i = 0; i < m->noptions; i++) {
+		if (m->options[i].from_bytes > bytes)
+			border = fmin(border, m->options[i].from_bytes);
+		if (m->options[i].below_bytes > bytes)
+			border = fmin(border, m->options[i].below_bytes);
+	}
+	return border;
+}
+
+static void append(struct gf_menu *m, size_t option, double from_bytes)
+{
+	size_t n = m->nenvelope;
+
+	if (n > 0 && m->envelope[n - 1] == option)
+		return;
+	m->envelope = gf_xreallocarray(m->envelope, n + 1, sizeof(size_t));
+	m->from_bytes = gf_xreallocarray(m->from_bytes, n + 1, sizeof(double));
+	m->envelope[n] = option;
+	m->from_bytes[n] = from_bytes;
+	m->nenvelope++;
+}
+
+/* Between borders the same lines hold, and the least of them is concave. */
 static void find_envelope(struct gf_menu *m)
 {
-	size_t now = cheapest_at_0(m), next = 0;
-	double at = 0;
+	double at = 0, border;
+	size_t now, next = 0;
 
-	m->envelope = gf_xcalloc(m->noptions, sizeof(*m->envelope));
-	m->from_bytes = gf_xcalloc(m->noptions, sizeof(*m->from_bytes));
-	while (isfinite(at)) {
-		m->envelope[m->nenvelope] = now;
-		m->from_bytes[m->nenvelope++] = at;
-		at = next_crossing(m, now, &next);
-		now = next;
+	for (; isfinite(at); at = border) {
+		border = next_border(m, at);
+		now = cheapest_at(m, at);
+		while (at < border) {
+			append(m, now, at);
+			at = next_crossing(m, now, at, &next);
+			now = next;
+		}
 	}
+}
+
+/* --- the floor -----------------------------------------------------------
+ *
+ * Lines a + s * bytes with a, s >= 0 that lie below a way's cost everywhere.
+ * The least of the ways' lines is concave and not negative, so no number of
+ * messages costs less together than it gives for all their bytes at once; and
+ * so is the larger of two such minima.
+ */
+
+/* The steepest such line with that startup below options first..last - 1. */
+static double steepest(const struct gf_option *o, size_t n, double startup_s)
+{
+	double slope = o[n - 1].per_byte_s;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		double from = o[i].from_bytes, below = o[i].below_bytes;
+
+		if (from > 0)
+			slope = fmin(slope,
+				     (cost_s(&o[i], from) - startup_s) / from);
+		if (isfinite(below))
+			slope = fmin(slope, (cost_s(&o[i], below) - startup_s) /
+						    below);
+	}
+	return fmax(slope, 0);
+}
+
+/* The largest startup of such a line with the slope of the last option. */
+static double highest(const struct gf_option *o, size_t n)
+{
+	double slope = o[n - 1].per_byte_s, startup = o[0].startup_s;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		double from = o[i].from_bytes, below = o[i].below_bytes;
+
+		startup = fmin(startup, cost_s(&o[i], from) - slope * from);
+		if (isfinite(below))
+			startup = fmin(startup,
+				       cost_s(&o[i], below) - slope * below);
+	}
+	return fmax(startup, 0);
+}
+
+static void find_floors(struct gf_menu *m)
+{
+	size_t first, last;
+
+	for (first = 0; first < m->noptions; first++)
+		if (m->options[first].from_bytes > 0)
+			break;
+	if (first == m->noptions)
+		return;
+	m->floors = gf_xcalloc(m->noptions, sizeof(*m->floors));
+	for (first = 0; first < m->noptions; first = last) {
+		const struct gf_option *o = &m->options[first];
+		struct gf_menu_floor *f = &m->floors[m->nfloors++];
+
+		for (last = first + 1;
+		     isfinite(m->options[last - 1].below_bytes);)
+			last++;
+		f->low.startup_s = o->startup_s;
+		f->low.per_byte_s = steepest(o, last - first, o->startup_s);
+		f->high.startup_s = highest(o, last - first);
+		f->high.per_byte_s =
+			steepest(o, last - first, f->high.startup_s);
+	}
+}
+
+double gf_menu_floor_s(const struct gf_menu *m, double bytes)
+{
+	double low = INFINITY, high = INFINITY;
+	size_t i;
+
+	if (!m->floors)
+		return gf_menu_cost_s(m, bytes);
+	for (i = 0; i < m->nfloors; i++) {
+		const struct gf_menu_floor *f = &m->floors[i];
+
+		low = fmin(low, f->low.startup_s + f->low.per_byte_s * bytes);
+		high = fmin(high,
+			    f->high.startup_s + f->high.per_byte_s * bytes);
+	}
+	return fmax(low, high);
 }
 
 /* --- the choices -----------------------------------------------------------
@@ -122,9 +248,11 @@ static bool replaces(const struct gf_menu *m, size_t a, size_t b)
 	const struct gf_option *x = &m->options[a], *y = &m->options[b];
 
 	if (x->startup_s > y->startup_s || x->per_byte_s > y->per_byte_s ||
+	    x->from_bytes > y->from_bytes || x->below_bytes < y->below_bytes ||
 	    !shares_no_worse(x, y))
 		return false;
-	return a < b || x->startup_s < y->startup_s ||
+	return a < b || x->from_bytes < y->from_bytes ||
+	       x->below_bytes > y->below_bytes || x->startup_s < y->startup_s ||
 	       x->per_byte_s < y->per_byte_s || !shares_no_worse(y, x);
 }
 
@@ -142,8 +270,13 @@ static void find_choices(struct gf_menu *m)
 	}
 	if (m->nchoices <= CHOICES_MOST)
 		return;
-	memcpy(m->choices, m->envelope, m->nenvelope * sizeof(*m->choices));
-	m->nchoices = m->nenvelope;
+	for (m->nchoices = i = 0; i < m->nenvelope; i++) {
+		for (k = 0; k < m->nchoices; k++)
+			if (m->choices[k] == m->envelope[i])
+				break;
+		if (k == m->nchoices)
+			m->choices[m->nchoices++] = m->envelope[i];
+	}
 }
 
 /* --- the options --------------------------------------------------------- */
@@ -161,6 +294,29 @@ static struct gf_stage *copy_stages(const struct gf_stage *stages, size_t n)
 	return n ? gf_xmemdup(stages, n * sizeof(*stages)) : NULL;
 }
 
+/* One line of a way. */
+static void add_option(struct filling *f, const struct gf_priced *priced,
+		       const struct gf_price *price, const char *codec)
+{
+	double ratio = gf_codec_ratio(gf_codec_find(codec));
+	struct gf_option *o = gf_array_push(&f->menu->options,
+					    &f->menu->noptions, &f->capacity);
+
+	*o = (struct gf_option){
+		.algorithm = priced->algorithm,
+		.codec = codec,
+		.stages = copy_stages(priced->stages, priced->nstages),
+		.nstages = priced->nstages,
+		.startup_s = price->startup_s,
+		.per_byte_s = price->per_byte_s * ratio,
+		.from_bytes = price->from_bytes / ratio,
+		.below_bytes = price->below_bytes / ratio,
+		.wire_ratio = ratio,
+		.contention = price->contention,
+		.origin = price->origin,
+	};
+}
+
 /* One algorithm, one decomposition, every codec. */
 static void add(struct filling *f, const char *algorithm,
 		const struct gf_stage *stages, size_t nstages)
@@ -168,6 +324,7 @@ static void add(struct filling *f, const char *algorithm,
 	static const char *const plain[] = {"f32", NULL};
 	const char *const *codecs = f->in->codecs ? f->in->codecs : plain;
 	const struct gf_algorithm *a = gf_algorithm_find(algorithm);
+	struct gf_priced priced = {algorithm, stages, nstages, 0};
 	struct gf_price price;
 	size_t i;
 
@@ -176,30 +333,18 @@ static void add(struct filling *f, const char *algorithm,
 			     "%s does not come in two halves", algorithm);
 		return;
 	}
-	if (gf_price_message(&f->fabric, algorithm, stages, nstages, &price,
-			     &f->why) < 0)
-		return;
 	for (i = 0; codecs[i]; i++) {
-		const struct gf_codec *codec = gf_codec_find(codecs[i]);
-		double ratio = gf_codec_ratio(codec);
-		struct gf_option *o;
-
 		/* a library adds numbers, not encodings */
-		if (strcmp(algorithm, "library") == 0 && !codec->adds)
+		if (strcmp(algorithm, "library") == 0 &&
+		    !gf_codec_find(codecs[i])->adds)
 			continue;
-		o = gf_array_push(&f->menu->options, &f->menu->noptions,
-				  &f->capacity);
-		*o = (struct gf_option){
-			.algorithm = algorithm,
-			.codec = codecs[i],
-			.stages = copy_stages(stages, nstages),
-			.nstages = nstages,
-			.startup_s = price.startup_s,
-			.per_byte_s = price.per_byte_s * ratio,
-			.wire_ratio = ratio,
-			.contention = price.contention,
-			.origin = price.origin,
-		};
+		for (priced.bytes = 0; isfinite(priced.bytes);
+		     priced.bytes = price.below_bytes) {
+			if (gf_price_message(&f->fabric, &priced, &price,
+					     &f->why) < 0)
+				return;
+			add_option(f, &priced, &price, codecs[i]);
+		}
 	}
 }
 
@@ -305,8 +450,11 @@ static void add_contention(struct filling *f)
 		struct gf_option *o = &m->options[m->envelope[k]];
 
 		if (o->origin == GF_PRICE_DERIVED &&
-		    gf_price_message(&f->fabric, o->algorithm, o->stages,
-				     o->nstages, &price, NULL) == 0)
+		    gf_price_message(&f->fabric,
+				     &(struct gf_priced){o->algorithm,
+							 o->stages, o->nstages,
+							 m->from_bytes[k]},
+				     &price, NULL) == 0)
 			o->contention = price.contention;
 	}
 }
@@ -378,6 +526,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 					      "topology, found neither");
 	}
 	find_envelope(m);
+	find_floors(m);
 	add_contention(&f);
 	find_choices(m);
 	return 0;
@@ -392,6 +541,7 @@ void gf_menu_release(struct gf_menu *m)
 	free(m->options);
 	free(m->envelope);
 	free(m->choices);
+	free(m->floors);
 	gf_derived_release(&m->derived);
 	free(m->from_bytes);
 	memset(m, 0, sizeof(*m));

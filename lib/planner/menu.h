@@ -2,6 +2,7 @@
 #ifndef GF_PLANNER_MENU_H
 #define GF_PLANNER_MENU_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -12,7 +13,9 @@
 /*
  * The ways in which one message can be sent: every algorithm (with its
  * decomposition factors) times every allowed codec. Each costs
- * startup_s + per_byte_s * bytes alone, bytes counted in memory.
+ * startup_s + per_byte_s * bytes alone, bytes counted in memory. Where a way
+ * has several lines, each is an option, for the sizes for which it holds; they
+ * stand together, and the way's cost does not fall from one to the next.
  */
 struct gf_option {
 	const char *algorithm; /* borrowed from the network or the registry */
@@ -20,6 +23,7 @@ struct gf_option {
 	struct gf_stage *stages; /* owned, names static; or none */
 	size_t nstages;
 	double startup_s, per_byte_s;
+	double from_bytes, below_bytes;
 	double wire_ratio; /* bytes on the wire per byte in memory */
 	const struct gf_contention *contention; /* borrowed; or NULL */
 	enum gf_price_origin origin;
@@ -27,18 +31,29 @@ struct gf_option {
 
 /*
  * envelope[k] is the cheapest option for messages of from_bytes[k] up to
- * from_bytes[k+1]: the minimum of straight lines is concave, so each option
- * appears at most once and their slopes fall.
+ * from_bytes[k+1]. What it costs never falls as messages grow. With one line
+ * per way it is concave, each option appears at most once and their slopes
+ * fall; with several it may jump up, and then one message may cost more than
+ * two halves of it.
  * choices are those worth trying where messages share the network: all that no
- * other replaces in startup, slope and contention, or where these are too many
- * the envelope.
+ * other replaces in sizes, startup, slope and contention, or where these are
+ * too many the envelope's options.
+ * floors are two lines below each way's cost, for gf_menu_floor_s.
  */
+struct gf_menu_floor {
+	struct {
+		double startup_s, per_byte_s;
+	} low, high; /* tight for the smallest, and for the largest messages */
+};
+
 struct gf_menu {
 	struct gf_option *options;
 	size_t noptions;
 	size_t *envelope;
 	double *from_bytes;
 	size_t nenvelope;
+	struct gf_menu_floor *floors; /* NULL: every way is one line */
+	size_t nfloors;
 	size_t *choices; /* indices into options */
 	size_t nchoices;
 	struct gf_derived derived; /* that the options borrow */
@@ -56,5 +71,13 @@ void gf_menu_release(struct gf_menu *m);
 size_t gf_menu_pick(const struct gf_menu *m, double bytes);
 /* What that costs. */
 double gf_menu_cost_s(const struct gf_menu *m, double bytes);
+/* Does the option hold for messages of so many bytes? */
+bool gf_option_fits(const struct gf_option *o, double bytes);
+
+/*
+ * So many bytes cost at least that, one after the other, in however many
+ * messages. Equal to gf_menu_cost_s with one line per way.
+ */
+double gf_menu_floor_s(const struct gf_menu *m, double bytes);
 
 #endif

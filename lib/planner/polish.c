@@ -133,11 +133,16 @@ static bool flip(struct bench *b, size_t i)
 static bool choose(struct bench *b, size_t i)
 {
 	const struct gf_menu *menu = &b->w->menu;
+	const struct gf_send *s = &b->trial.sends[i];
+	double bytes = gf_work_bytes(b->w, s->first, s->last);
 	bool won = false;
 	size_t k;
 
 	for (k = 0; k < menu->nchoices; k++) {
-		if (menu->choices[k] == b->trial.sends[i].option)
+		size_t option = menu->choices[k];
+
+		if (option == s->option ||
+		    !gf_option_fits(&menu->options[option], bytes))
 			continue;
 		b->trial.sends[i].option = menu->choices[k];
 		won |= judge(b);

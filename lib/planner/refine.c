@@ -88,6 +88,13 @@ static bool uses(const struct gf_plan *p, size_t i, const char *algorithm)
 	       strcmp(p->messages[i].codec, "f32") == 0;
 }
 
+static void drop_lines(struct gf_allreduce_cost *c)
+{
+	gf_list_free(&gf_cost_line_record, c->larger, c->nlarger);
+	c->larger = NULL;
+	c->nlarger = 0;
+}
+
 /* Startup and slope of messages that ran by themselves; false where there are
  * too few sizes or the line makes no sense. */
 static bool fit_alone(const struct gf_plan *p, const struct gf_measured *m,
@@ -114,6 +121,7 @@ static bool fit_alone(const struct gf_plan *p, const struct gf_measured *m,
 	       gf_fit_linear(bytes, times, n, &fit, NULL) == 0 &&
 	       !fit.clamped_startup && !fit.clamped_slope;
 	if (good) {
+		drop_lines(c);
 		c->startup_s = fit.startup_s;
 		c->per_byte_s = fit.per_byte_s;
 	}
@@ -148,6 +156,34 @@ static double ratio(const struct gf_plan *p, const struct gf_measured *m,
 	return middle;
 }
 
+/* The lines by which that message is priced. */
+static int take_lines(const struct gf_fabric *f, const struct gf_message *m,
+		      struct gf_allreduce_cost *c, struct gf_error *err)
+{
+	struct gf_priced priced = {m->algorithm, m->stages, m->nstages, 0};
+	struct gf_cost_line first;
+	struct gf_price price;
+	int rc = gf_price_message(f, &priced, &price, err);
+
+	if (rc < 0)
+		return rc;
+	drop_lines(c);
+	c->startup_s = price.startup_s;
+	c->per_byte_s = price.per_byte_s;
+	first = (struct gf_cost_line){0, c->startup_s, c->per_byte_s, NULL};
+	while (price.below_bytes < GF_MAX_SIZE) {
+		priced.bytes = ceil(price.below_bytes);
+		rc = gf_price_message(f, &priced, &price, err);
+		if (rc < 0)
+			return rc;
+		gf_cost_line_add(&first, &c->larger, &c->nlarger,
+				 (struct gf_cost_line){(size_t)priced.bytes,
+						       price.startup_s,
+						       price.per_byte_s, NULL});
+	}
+	return 0;
+}
+
 /* An entry for every algorithm that the plan uses: those measured before, and
  * those whose closed forms the plan was made of. */
 static int used_network(const struct gf_plan *p, struct gf_network **out,
@@ -157,19 +193,12 @@ static int used_network(const struct gf_plan *p, struct gf_network **out,
 					  : gf_xcalloc(1, sizeof(*n));
 	struct gf_fabric f = gf_plan_fabric(p);
 	size_t i, k;
+	int rc = 0;
 
 	n->ranks = p->ranks + p->servers;
-	for (i = 0; i < p->nmessages; i++) {
+	for (i = 0; i < p->nmessages && rc == 0; i++) {
 		const struct gf_message *m = &p->messages[i];
-		struct gf_allreduce_cost *c;
-		struct gf_price price;
-		int rc = gf_price_message(&f, m->algorithm, m->stages,
-					  m->nstages, &price, err);
 
-		if (rc < 0) {
-			gf_network_free(n);
-			return rc;
-		}
 		for (k = 0; k < n->nallreduce; k++)
 			if (strcmp(n->allreduce[k].algorithm, m->algorithm) ==
 			    0)
@@ -181,30 +210,40 @@ static int used_network(const struct gf_plan *p, struct gf_network **out,
 			n->allreduce[k].algorithm = gf_xstrdup(m->algorithm);
 			n->nallreduce++;
 		}
-		c = &n->allreduce[k];
-		c->startup_s = price.startup_s;
-		c->per_byte_s = price.per_byte_s;
+		rc = take_lines(&f, m, &n->allreduce[k], err);
 	}
-	*out = n;
-	return 0;
+	if (rc < 0)
+		gf_network_free(n);
+	else
+		*out = n;
+	return rc;
+}
+
+static void scale_lines(struct gf_allreduce_cost *c, double by)
+{
+	size_t i;
+
+	c->startup_s *= by;
+	c->per_byte_s *= by;
+	for (i = 0; i < c->nlarger; i++) {
+		c->larger[i].startup_s *= by;
+		c->larger[i].per_byte_s *= by;
+	}
 }
 
 static void refine_entry(const struct gf_plan *p, const struct gf_measured *m,
 			 const struct gf_predicted_message *predicted,
 			 struct gf_allreduce_cost *c, struct gf_text *notes)
 {
-	double startup = c->startup_s, per_byte = c->per_byte_s, r;
+	double startup = c->startup_s, per_byte = c->per_byte_s;
 	size_t used = 0, i;
 
 	for (i = 0; i < p->nmessages; i++)
 		used += strcmp(p->messages[i].algorithm, c->algorithm) == 0;
 	if (used == 0)
 		return;
-	if (!fit_alone(p, m, c)) {
-		r = ratio(p, m, predicted, c->algorithm);
-		c->startup_s *= r;
-		c->per_byte_s *= r;
-	}
+	if (!fit_alone(p, m, c))
+		scale_lines(c, ratio(p, m, predicted, c->algorithm));
 	gf_text_addf(notes,
 		     "%s: startup %.4g s -> %.4g s, per byte %.4g s -> %.4g "
 		     "s\n",

@@ -17,9 +17,10 @@
  * With slow overlap and more than EXACT_TENSORS tensors long messages are tried
  * in growing strides: then the result is good, not proven.
  *
- * Which pairs cannot matter: with C concave and not decreasing, the rest of
- * the tensors costs at least C(all of them at once), at its earliest after
- * end and, for every tensor i of the rest, after ready[i] + lag.
+ * Which pairs cannot matter: the rest of the tensors costs at least the
+ * menu's floor for all of them at once (which is C where C is concave), at its
+ * earliest after end and, for every tensor i of the rest, after ready[i] + lag.
+ * That no longer message is tried once one is too dear needs C not to decrease.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ struct serial {
 	double kappa;
 	size_t stride;        /* 0: every cut is tried */
 	double below_s;       /* end of communication or backward to beat */
-	double *rest_s;       /* cost of tensors i.. as one message */
+	double *rest_s;       /* what tensors i.. cost at the least */
 	double *latest_s;     /* max over k >= i of ready[k] + rest[k] */
 	struct front *fronts; /* ntensors + 1 */
 };
@@ -186,7 +187,7 @@ void gf_search_serial(const struct gf_work *w, double below_s,
 	s.latest_s[n] = -INFINITY;
 	for (j = n; j-- > 0;) {
 		s.rest_s[j] =
-			gf_menu_cost_s(&w->menu, gf_work_bytes(w, j, n - 1));
+			gf_menu_floor_s(&w->menu, gf_work_bytes(w, j, n - 1));
 		s.latest_s[j] =
 			fmax(s.latest_s[j + 1], w->ready_s[j] + s.rest_s[j]);
 	}

@@ -6,12 +6,14 @@
  *	end[j] = min over i < j of max(end[i], ready[j-1]) + C(B[j] - B[i])
  *
  * with B the bytes before a tensor and C the envelope of the menu's lines
- * a_k + b_k * bytes, so not decreasing and concave. end[] does not decrease
- * (dropping the last tensor of a plan ends no later). Hence for each j:
+ * a_k + b_k * bytes, each for sizes from l_k up to h_k; C does not decrease.
+ * Nor does end[] (dropping the last tensor of a plan ends no later). Hence for
+ * each j:
  *
  *  - of the i with end[i] <= ready[j-1] only the last one matters: the network
  *    is idle, and what begins earlier is only longer;
- *  - the others form a window whose two ends only move forward, and there
+ *  - the others form a window whose two ends only move forward, and so do
+ *    those i in it for which l_k <= B[j] - B[i] < h_k; among these
  *    end[i] + C = min over k of (end[i] - b_k*B[i]) + a_k + b_k*B[j]:
  *    a sliding minimum per line, in a deque each.
  *
@@ -27,7 +29,8 @@
 /* Indices into end[], by rising key; the front is the minimum. */
 struct deque {
 	size_t *items, head, tail;
-	double slope; /* b_k */
+	size_t next; /* not yet pushed: their messages are too small */
+	const struct gf_option *line;
 };
 
 struct line {
@@ -41,7 +44,7 @@ struct line {
 
 static double key(const struct line *s, const struct deque *q, size_t i)
 {
-	return s->end_s[i] - q->slope * s->w->prefix_bytes[i];
+	return s->end_s[i] - q->line->per_byte_s * s->w->prefix_bytes[i];
 }
 
 static void push(const struct line *s, struct deque *q, size_t i)
@@ -50,6 +53,22 @@ static void push(const struct line *s, struct deque *q, size_t i)
 	       key(s, q, q->items[q->tail - 1]) > key(s, q, i))
 		q->tail--;
 	q->items[q->tail++] = i;
+}
+
+/* The window of one line for messages that end with tensor j-1 and begin at
+ * `low` or later. */
+static void slide(const struct line *s, struct deque *q, size_t j, size_t low)
+{
+	const struct gf_work *w = s->w;
+
+	while (q->next < j &&
+	       gf_work_bytes(w, q->next, j - 1) >= q->line->from_bytes)
+		push(s, q, q->next++);
+	while (q->head < q->tail &&
+	       (q->items[q->head] < low ||
+		gf_work_bytes(w, q->items[q->head], j - 1) >=
+			q->line->below_bytes))
+		q->head++;
 }
 
 /* A last message of tensors i..j-1: earlier, or as early with fewer. */
@@ -78,8 +97,6 @@ static void fill(struct line *s)
 		double ready = w->ready_s[j - 1];
 
 		s->end_s[j] = INFINITY;
-		for (k = 0; k < s->ndeques; k++)
-			push(s, &s->deques[k], j - 1);
 		while (w->run_last[low] < j - 1)
 			low++;
 		while (idle < j && s->end_s[idle] <= ready)
@@ -89,9 +106,7 @@ static void fill(struct line *s)
 		for (k = 0; k < s->ndeques; k++) {
 			struct deque *q = &s->deques[k];
 
-			while (q->head < q->tail && (q->items[q->head] < low ||
-						     q->items[q->head] < idle))
-				q->head++;
+			slide(s, q, j, low > idle ? low : idle);
 			if (q->head < q->tail)
 				offer(s, q->items[q->head], j);
 		}
@@ -124,10 +139,11 @@ void gf_search_line(const struct gf_work *w, double below_s, struct gf_draft *d)
 		.ndeques = w->menu.nenvelope,
 	};
 
+	/* an option that stands in the envelope twice is two windows, no harm
+	 */
 	for (k = 0; k < s.ndeques; k++) {
 		s.deques[k].items = gf_xcalloc(n, sizeof(size_t));
-		s.deques[k].slope =
-			w->menu.options[w->menu.envelope[k]].per_byte_s;
+		s.deques[k].line = &w->menu.options[w->menu.envelope[k]];
 	}
 	fill(&s);
 	if (fmax(s.end_s[n], w->backward_end_s) + w->in->model->update_s <

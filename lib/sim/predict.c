@@ -72,36 +72,15 @@ static int price_sparse(const struct gf_plan *p, const struct gf_fabric *f,
 	return 0;
 }
 
-static int price(const struct gf_plan *p, const struct gf_fabric *f,
-		 const struct gf_message *from, struct gf_sim_message *m,
-		 struct gf_error *err)
-{
-	const struct gf_codec *codec = gf_codec_find(from->codec);
-	struct gf_price cost;
-	int rc;
+/* Closed forms cost time: what the last message was priced at serves those
+ * like it. */
+struct pricing {
+	const struct gf_plan *p;
+	const struct gf_fabric *f;
+	struct gf_price last;
+	const struct gf_message *last_of; /* NULL: none yet */
+};
 
-	m->mode = from->mode;
-	m->release = from->release;
-	m->half = from->half;
-	if (sparse(p))
-		return price_sparse(p, f, m, err);
-	if (!codec)
-		return gf_error_set(err, -EINVAL,
-				    "want codecs f32, f16, bf16, trunc16 or "
-				    "q8, got %s",
-				    from->codec);
-	rc = gf_price_message(f, from->algorithm, from->stages, from->nstages,
-			      &cost, err);
-	if (rc < 0)
-		return rc;
-	m->startup_s = cost.startup_s;
-	m->per_byte_s = cost.per_byte_s;
-	m->contention = cost.contention;
-	m->bytes = range_bytes(p, m->first, m->last) * gf_codec_ratio(codec);
-	return 0;
-}
-
-/* The same message again is not priced again: closed forms cost time. */
 static bool priced_alike(const struct gf_message *a, const struct gf_message *b)
 {
 	size_t i;
@@ -116,31 +95,53 @@ static bool priced_alike(const struct gf_message *a, const struct gf_message *b)
 	return true;
 }
 
-static int price_all(const struct gf_plan *p, const struct gf_fabric *f,
-		     struct gf_sim_message *messages, struct gf_error *err)
+/* By the line for m->bytes. */
+static int price_dense(struct pricing *x, const struct gf_message *from,
+		       struct gf_sim_message *m, struct gf_error *err)
+{
+	struct gf_priced priced = {from->algorithm, from->stages, from->nstages,
+				   m->bytes};
+	int rc = 0;
+
+	if (!x->last_of || !priced_alike(from, x->last_of) ||
+	    m->bytes < x->last.from_bytes || m->bytes >= x->last.below_bytes)
+		rc = gf_price_message(x->f, &priced, &x->last, err);
+	if (rc < 0)
+		return rc;
+	x->last_of = from;
+	m->startup_s = x->last.startup_s;
+	m->per_byte_s = x->last.per_byte_s;
+	m->contention = x->last.contention;
+	return 0;
+}
+
+static int price(struct pricing *x, const struct gf_message *from,
+		 struct gf_sim_message *m, struct gf_error *err)
+{
+	m->first = from->first;
+	m->last = from->last;
+	m->mode = from->mode;
+	m->release = from->release;
+	m->half = from->half;
+	if (sparse(x->p))
+		return price_sparse(x->p, x->f, m, err);
+	if (!gf_codec_find(from->codec))
+		return gf_error_set(err, -EINVAL,
+				    "want codecs f32, f16, bf16, trunc16 or "
+				    "q8, got %s",
+				    from->codec);
+	m->bytes = range_bytes(x->p, m->first, m->last) * ratio_of(from);
+	return price_dense(x, from, m, err);
+}
+
+static int price_all(struct pricing *x, struct gf_sim_message *messages,
+		     struct gf_error *err)
 {
 	size_t i;
-	int rc;
 
-	for (i = 0; i < p->nmessages; i++) {
-		const struct gf_message *from = &p->messages[i];
-		struct gf_sim_message *m = &messages[i];
+	for (i = 0; i < x->p->nmessages; i++) {
+		int rc = price(x, &x->p->messages[i], &messages[i], err);
 
-		m->first = from->first;
-		m->last = from->last;
-		if (i > 0 && !sparse(p) &&
-		    priced_alike(from, &p->messages[i - 1])) {
-			*m = messages[i - 1];
-			m->first = from->first;
-			m->last = from->last;
-			m->mode = from->mode;
-			m->release = from->release;
-			m->half = from->half;
-			m->bytes = range_bytes(p, m->first, m->last) *
-				   ratio_of(from);
-			continue;
-		}
-		rc = price(p, f, from, m, err);
 		if (rc < 0) {
 			gf_error_prefix(err, "message %zu", i);
 			return rc;
@@ -153,11 +154,13 @@ static int price_all(const struct gf_plan *p, const struct gf_fabric *f,
  * csc's packed messages: kept bytes are evenly spread, so a pack closes behind
  * the tensor with which more than the threshold waits.
  */
-static void pack(const struct gf_plan *p, struct gf_traffic *t)
+static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 {
+	const struct gf_plan *p = x->p;
 	struct gf_sim_message *dense = t->messages;
 	size_t room = p->model->ntensors, n = 0, first = 0, i, k;
 	double waiting = 0;
+	int rc = 0;
 
 	t->messages = gf_xcalloc(room, sizeof(*t->messages));
 	t->plan_message = gf_xcalloc(room, sizeof(*t->plan_message));
@@ -174,6 +177,9 @@ static void pack(const struct gf_plan *p, struct gf_traffic *t)
 			t->messages[n].last = k;
 			t->messages[n].bytes =
 				waiting * ratio_of(&p->messages[i]);
+			if (rc == 0)
+				rc = price_dense(x, &p->messages[i],
+						 &t->messages[n], err);
 			t->plan_message[n++] = i;
 			first = k + 1;
 			waiting = 0;
@@ -182,12 +188,14 @@ static void pack(const struct gf_plan *p, struct gf_traffic *t)
 	}
 	t->nmessages = n;
 	free(dense);
+	return rc;
 }
 
 int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 		    const struct gf_fabric *f, struct gf_error *err)
 {
 	struct gf_fabric on = *f;
+	struct pricing x = {.p = p, .f = &on};
 	size_t i;
 	int rc;
 
@@ -197,15 +205,13 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 	t->derived.lanes = p->lanes;
 	if (!on.derived)
 		on.derived = &t->derived;
-	rc = price_all(p, &on, t->messages, err);
-	if (rc < 0) {
+	rc = price_all(&x, t->messages, err);
+	if (rc == 0 && p->selection.method == GF_SELECT_CSC)
+		rc = pack(&x, t, err);
+	if (rc < 0)
 		gf_traffic_release(t);
+	if (rc < 0 || p->selection.method == GF_SELECT_CSC)
 		return rc;
-	}
-	if (p->selection.method == GF_SELECT_CSC) {
-		pack(p, t);
-		return 0;
-	}
 	t->plan_message = gf_xcalloc(p->nmessages + 1, sizeof(size_t));
 	t->carrier = gf_xcalloc(p->nmessages + 1, sizeof(size_t));
 	for (i = 0; i < p->nmessages; i++)

@@ -2,6 +2,7 @@
 #include "sim/price.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,13 +79,16 @@ static void line(const struct gf_algorithm *a, struct gf_coll_args args,
 	two = a->cost_s(&args, net);
 	p->startup_s = 2 * one - two > 0 ? 2 * one - two : 0;
 	p->per_byte_s = (two - one) / ((double)n * ELEM_BYTES);
+	p->from_bytes = 0;
+	p->below_bytes = INFINITY;
 }
 
-static int closed_form(const struct gf_fabric *f, const char *algorithm,
-		       const struct gf_stage *stages, size_t nstages,
+static int closed_form(const struct gf_fabric *f, const struct gf_priced *m,
 		       const struct gf_net_cost *net, struct gf_price *price,
 		       struct gf_error *err)
 {
+	const char *algorithm = m->algorithm;
+	size_t nstages = m->nstages;
 	const struct gf_algorithm *a = gf_algorithm_find(algorithm);
 	int *factors = gf_xcalloc(nstages + 1, sizeof(*factors));
 	const char **names = gf_xcalloc(nstages + 1, sizeof(*names));
@@ -99,8 +103,8 @@ static int closed_form(const struct gf_fabric *f, const char *algorithm,
 	int rc = 0;
 
 	for (i = 0; i < nstages; i++) {
-		factors[i] = stages[i].factor;
-		names[i] = stages[i].algorithm;
+		factors[i] = m->stages[i].factor;
+		names[i] = m->stages[i].algorithm;
 	}
 	if (!a)
 		rc = gf_error_set(err, -EINVAL,
@@ -126,11 +130,30 @@ static int closed_form(const struct gf_fabric *f, const char *algorithm,
 	return rc;
 }
 
-/* On any uniform network a closed form is A(p)*alpha + B(p)*n*beta: the ratios
- * of A and B carry a measurement over to another number of ranks. */
-static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
-		   struct gf_price *price, struct gf_error *err)
+static void take_line(const struct gf_allreduce_cost *c, double bytes,
+		      double scale, struct gf_price *price)
 {
+	struct gf_cost_lines lines = gf_allreduce_lines(c);
+	struct gf_cost_line l =
+		gf_cost_line_at(&lines, bytes, scale, &price->below_bytes);
+
+	price->startup_s = l.startup_s;
+	price->per_byte_s = l.per_byte_s;
+	price->from_bytes = scale * (double)l.from_bytes;
+	price->contention = &c->contention;
+}
+
+/*
+ * On any uniform network a closed form is A(p)*alpha + B(p)*n*beta: the ratios
+ * of A and B carry a measurement over to another number of ranks. A round
+ * carries B/A of a message; where several lines were measured, each keeps the
+ * rounds that it held for.
+ */
+static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
+		   double bytes, struct gf_price *price, struct gf_error *err)
+{
+	const struct gf_priced m = {.algorithm = c->algorithm};
+	double startups, drains;
 	struct gf_link_cost unit = {1, 1, 0};
 	struct gf_net_cost net = {1, NULL, &unit};
 	struct gf_fabric then = *f, now_on;
@@ -147,15 +170,16 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 				    "want a network measured on 2 ranks or "
 				    "more to foretell %d, got %d",
 				    f->ranks, then.ranks);
-	rc = closed_form(&then, c->algorithm, NULL, 0, &net, &before, err);
+	rc = closed_form(&then, &m, &net, &before, err);
 	if (rc == 0)
-		rc = closed_form(&now_on, c->algorithm, NULL, 0, &net, &now,
-				 err);
+		rc = closed_form(&now_on, &m, &net, &now, err);
 	if (rc < 0)
 		return rc;
-	price->startup_s = c->startup_s * now.startup_s / before.startup_s;
-	price->per_byte_s = c->per_byte_s * now.per_byte_s / before.per_byte_s;
-	price->contention = &c->contention;
+	startups = now.startup_s / before.startup_s;
+	drains = now.per_byte_s / before.per_byte_s;
+	take_line(c, bytes, startups / drains, price);
+	price->startup_s *= startups;
+	price->per_byte_s *= drains;
 	price->origin = GF_PRICE_RESCALED;
 	return 0;
 }
@@ -174,8 +198,7 @@ static bool same_factors(const struct gf_allreduce_cost *c,
 	return nstages == c->nstages;
 }
 
-int gf_price_message(const struct gf_fabric *f, const char *algorithm,
-		     const struct gf_stage *stages, size_t nstages,
+int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
 		     struct gf_price *price, struct gf_error *err)
 {
 	const struct gf_network *n = f->network;
@@ -186,13 +209,13 @@ int gf_price_message(const struct gf_fabric *f, const char *algorithm,
 	for (i = 0; n && i < n->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 
-		if (strcmp(c->algorithm, algorithm) != 0 ||
-		    !same_factors(c, stages, nstages))
+		if (strcmp(c->algorithm, m->algorithm) != 0 ||
+		    !same_factors(c, m->stages, m->nstages))
 			continue;
 		if (n->ranks && n->ranks != f->ranks)
-			return rescale(f, c, price, err);
-		*price = (struct gf_price){c->startup_s, c->per_byte_s,
-					   &c->contention, GF_PRICE_MEASURED};
+			return rescale(f, c, m->bytes, price, err);
+		take_line(c, m->bytes, 1, price);
+		price->origin = GF_PRICE_MEASURED;
 		return 0;
 	}
 	memset(price, 0, sizeof(*price));
@@ -202,10 +225,9 @@ int gf_price_message(const struct gf_fabric *f, const char *algorithm,
 		rc = gf_error_set(err, -ENOTSUP,
 				  "want a measured cost of %s, or a topology "
 				  "to derive it from, found neither",
-				  algorithm);
+				  m->algorithm);
 	else
-		rc = closed_form(f, algorithm, stages, nstages, &net.cost,
-				 price, err);
+		rc = closed_form(f, m, &net.cost, price, err);
 	net_release(&net);
 	return rc;
 }
@@ -226,7 +248,8 @@ int gf_price_link(const struct gf_fabric *f, struct gf_link_cost *link,
 		return 0;
 	}
 	net_release(&net);
-	rc = gf_price_message(f, "ring", NULL, 0, &ring, err);
+	rc = gf_price_message(f, &(struct gf_priced){"ring", NULL, 0, INFINITY},
+			      &ring, err);
 	if (rc < 0)
 		return rc;
 	/* 2(p-1) alpha + 2(p-1)/p n beta */

@@ -14,6 +14,7 @@
 /*
  * What a message costs: startup_s + per_byte_s * bytes, from what was measured
  * where it was measured, else from the algorithm's closed form on the levels.
+ * Where several lines were measured, the one for its size.
  */
 struct gf_fabric {
 	const struct gf_network *network; /* or NULL */
@@ -33,14 +34,22 @@ enum gf_price_origin {
 
 struct gf_price {
 	double startup_s, per_byte_s;
+	double from_bytes, below_bytes; /* of the sizes for which that holds */
 	const struct gf_contention
 		*contention; /* borrowed; NULL: gamma_n = n */
 	enum gf_price_origin origin;
 };
 
+/* How a message goes, and how many bytes it has on the wire. */
+struct gf_priced {
+	const char *algorithm;
+	const struct gf_stage *stages;
+	size_t nstages;
+	double bytes;
+};
+
 /* -ENOTSUP: nothing says what it costs; -EINVAL: factors that do not fit. */
-int gf_price_message(const struct gf_fabric *f, const char *algorithm,
-		     const struct gf_stage *stages, size_t nstages,
+int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
 		     struct gf_price *price, struct gf_error *err);
 
 /* One transfer between neighbours when all ranks send at once, for costs that

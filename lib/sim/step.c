@@ -187,7 +187,10 @@ const struct gf_allreduce_cost *gf_sim_cheapest(const struct gf_network *net,
 
 	for (i = 0; i < net->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &net->allreduce[i];
-		double s = c->startup_s + c->per_byte_s * (double)bytes;
+		struct gf_cost_lines lines = gf_allreduce_lines(c);
+		struct gf_cost_line l =
+			gf_cost_line_at(&lines, (double)bytes, 1, NULL);
+		double s = l.startup_s + l.per_byte_s * (double)bytes;
 
 		if (algorithm && strcmp(c->algorithm, algorithm) != 0)
 			continue;

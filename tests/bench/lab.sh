@@ -11,9 +11,10 @@
 # queue (gf-lab); LAB_MAX, the largest message of what is measured first;
 # LAB_BUDGET (30s), its time; LAB_ROUNDS, how often contestants take turns, of
 # which the median counts; LAB_MODELS, what lab-replay replays, each
-# NAME:FORWARD:BACKWARD:STEPS; LAB_MODEL (resnet18), what lab-levels sends. Each
-# takes minutes. A busy machine does not keep up with a fast link:
-# look at the load average it prints first, or take slower links.
+# NAME:FORWARD:BACKWARD:STEPS; LAB_MODEL (resnet18), what lab-levels sends, and
+# LAB_CLUSTERS (two-level two-rack), over what. Each takes minutes. A busy machine
+# does not keep up with a fast link: look at the load average it prints first, or
+# take slower links.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export PATH="$PWD/${BUILD:-build}/bin:$PATH"
@@ -113,7 +114,7 @@ lab_levels() {
 	bytes_s=$(($(bits "$rate") / 8))
 	gf-profile --estimate --model "${LAB_MODEL:-resnet18}" --forward 1ms --backward 1ms > "$work/model.json"
 	: > "$work/rows"
-	for cluster in two-level two-rack; do
+	for cluster in ${LAB_CLUSTERS:-two-level two-rack}; do
 		if [ $cluster = two-level ]; then
 			up blevels --hosts 4 --ranks 2 --rate "$rate" || return
 			gf-topo --synthetic "host:2@8GB/s,5us,shm net:4@${bytes_s}B/s,100us,ethernet" > "$work/topo.json"
@@ -128,7 +129,7 @@ lab_levels() {
 		down
 	done
 	printf '%-10s %-13s %-12s %11s %11s %14s %14s %8s\n' cluster algorithm stages 'predicted s' 'measured s' 'gain predicted' 'gain measured' ratio
-	for cluster in two-level two-rack; do
+	for cluster in ${LAB_CLUSTERS:-two-level two-rack}; do
 		for algorithm in ring hierarchical blueconnect; do
 			echo "$(grep -m 1 "^$cluster $algorithm " "$work/rows" | cut -d' ' -f1-3,5) $(grep "^$cluster $algorithm " "$work/rows" | cut -d' ' -f4 | median)"
 		done

@@ -45,6 +45,7 @@ struct problem_store {
 	struct gf_allreduce_cost costs[3];
 	struct gf_contention_entry entries[3][2];
 	double gamma[3][2][4];
+	struct gf_cost_line larger[3][2];
 	struct gf_problem problem;
 };
 
@@ -88,6 +89,34 @@ static inline void store_case(struct problem_store *s,
 	s->problem.network = &s->network;
 	s->problem.ranks = 4;
 	s->problem.lanes = lanes;
+}
+
+/* Up to two lines more for an algorithm: another slope, and a jump upwards. */
+static inline void add_lines(struct problem_store *s, size_t cost,
+			     struct gf_rng *rng)
+{
+	struct gf_allreduce_cost *c = &s->costs[cost];
+	struct gf_cost_line before = {0, c->startup_s, c->per_byte_s, NULL};
+
+	c->larger = s->larger[cost];
+	for (c->nlarger = 0; c->nlarger < gf_rng_below(rng, 3);) {
+		struct gf_cost_line *l = &c->larger[c->nlarger++];
+		double from, jump = 3 * gf_rng_uniform(rng);
+
+		l->from_bytes =
+			before.from_bytes + 1 + (size_t)gf_rng_below(rng, 80);
+		from = (double)l->from_bytes;
+		l->per_byte_s =
+			before.per_byte_s * (0.3 + 1.5 * gf_rng_uniform(rng));
+		l->startup_s = before.startup_s + before.per_byte_s * from +
+			       (gf_rng_below(rng, 3) ? jump : 0) -
+			       l->per_byte_s * from;
+		if (l->startup_s < 0) {
+			l->per_byte_s += l->startup_s / from;
+			l->startup_s = 0;
+		}
+		before = *l;
+	}
 }
 
 /* A random instance: sometimes bound by compute, sometimes by the network,
@@ -150,6 +179,20 @@ static inline void store_random(struct problem_store *s, uint64_t seed,
 		s->costs[k].contention.entries = s->entries[2];
 		s->costs[k].contention.nentries = 1;
 	}
+}
+
+/* The same with several lines per algorithm, most of the time. */
+static inline void store_lines(struct problem_store *s, uint64_t seed,
+			       size_t ntensors, int lanes)
+{
+	struct gf_rng rng;
+	size_t k;
+
+	store_random(s, seed, ntensors, lanes);
+	gf_rng_init(&rng, seed, 1);
+	for (k = 0; k < s->network.nallreduce; k++)
+		if (gf_rng_below(&rng, 3))
+			add_lines(s, k, &rng);
 }
 
 #endif

@@ -18,6 +18,9 @@ struct synthetic {
 	const char *name;
 	double startup_s, per_byte_s, gamma[4], noise;
 	double meeting_s; /* what a repeat takes besides */
+	/* Messages of jump_bytes and more start so much later. */
+	size_t jump_bytes;
+	double jump_s;
 };
 
 struct state {
@@ -32,11 +35,13 @@ static int sit(void *ctx, const struct gf_bench_sitting *s,
 	struct state *state = ctx;
 	const struct synthetic *n = state->net;
 	double drain = n->per_byte_s * (double)s->bytes, time;
+	bool jumps = n->jump_bytes && s->bytes >= n->jump_bytes;
+	double startup = n->startup_s + (jumps ? n->jump_s : 0);
 	int repeats, i;
 
 	(void)err;
-	time = s->lanes > 1 ? n->startup_s + n->gamma[s->lanes - 1] * drain
-			    : s->messages * (n->startup_s + drain);
+	time = s->lanes > 1 ? startup + n->gamma[s->lanes - 1] * drain
+			    : s->messages * (startup + drain);
 	repeats = (int)fmin(s->budget.high,
 			    fmax(s->budget.low, s->budget.budget_s / time));
 	for (i = 0; i < repeats; i++) {
@@ -59,6 +64,7 @@ static const struct synthetic networks[] = {
 	{"shared memory", 5e-6, 2.5e-10, {1, 1.2, 1.9, 2.6}, 0.02, 1e-7},
 	{"paper", 1.065e-3, 4.6e-10, {1, 1.5, 1.8, 2.2}, 0.02, 1e-5},
 	{"slow", 5e-4, 2.5e-7, {1, 1.9, 2.8, 3.7}, 0.01, 1e-5},
+	{"asks first", 5e-5, 9e-9, {1, 1.8, 2.6, 3.4}, 0.02, 1e-6, 65536, 2e-3},
 };
 
 static void recover_on(struct gf_comm *comm, void *ctx)
@@ -73,6 +79,7 @@ static void recover_on(struct gf_comm *comm, void *ctx)
 			   .budget_s = 10,
 			   .point = {0.1, 5, 1000}},
 		.lanes = 4,
+		.lines = GF_FIT_LINES_MOST,
 	};
 	struct gf_bench_curve curve = {0};
 	struct gf_text remarks = {0};
@@ -88,6 +95,12 @@ static void recover_on(struct gf_comm *comm, void *ctx)
 		    n->name);
 	EXPECT_NEAR(curve.per_byte_s / n->per_byte_s, 1, tolerance, "%s",
 		    n->name);
+	EXPECT(curve.nlarger == (n->jump_bytes > 0), "%s: %zu lines more",
+	       n->name, curve.nlarger);
+	if (curve.nlarger)
+		EXPECT_NEAR(curve.larger[0].startup_s /
+				    (n->startup_s + n->jump_s),
+			    1, tolerance, "%s", n->name);
 	EXPECT(curve.fit.r_squared > 0.99 && curve.fit.residual_max < 0.1,
 	       "%s: R^2 %g, off by %g", n->name, curve.fit.r_squared,
 	       curve.fit.residual_max);
@@ -136,7 +149,8 @@ static void test_unphysical(void)
 		c.fit.npoints = 4;
 		c.fit.size_bytes = gf_xmemdup(sizes, sizeof(sizes));
 		c.fit.time_s = gf_xmemdup(cases[i].time, sizeof(cases[i].time));
-		EXPECT(!gf_bench_fit(&c, "x", &remarks, &err), "%s", err.text);
+		EXPECT(!gf_bench_fit(&c, "x", 1, &remarks, &err), "%s",
+		       err.text);
 		EXPECT(c.startup_s >= 0 && c.per_byte_s >= 0, "%s",
 		       cases[i].name);
 		if (cases[i].want)
@@ -269,8 +283,9 @@ static void test_judge(void)
 		char *names[] = {"h0", "h1", "h2", "h3"};
 		int ranks[] = {0, 1, 2, 3};
 		double latency[16] = {0};
-		struct gf_bench_pairs p = {cases[i].count, true, names, ranks,
-					   (double *)cases[i].rate, latency};
+		struct gf_bench_pairs p = {
+			cases[i].count,          true,   names, ranks,
+			(double *)cases[i].rate, latency};
 		struct gf_bench_pairs_verdict v;
 		struct gf_text text = {0};
 		char hosts[5] = "";

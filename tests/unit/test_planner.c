@@ -123,7 +123,10 @@ static void try_all(struct choices *c, size_t first)
 					       : GF_MODE_NORMAL;
 				if (c->options)
 					s->option = o;
-				try_all(c, last + 1);
+				if (gf_option_fits(
+					    &w->menu.options[s->option],
+					    gf_work_bytes(w, first, last)))
+					try_all(c, last + 1);
 				c->d.nsends--;
 			}
 }
@@ -152,7 +155,8 @@ static void test_optimal(void)
 			struct gf_work w;
 			struct gf_draft d;
 
-			store_random(&s, seed, cases[i].ntensors, lanes);
+			(seed % 2 ? store_lines : store_random)(
+				&s, seed, cases[i].ntensors, lanes);
 			EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
 			c.w = &w;
 			c.d.lanes = lanes;
@@ -187,7 +191,8 @@ static void test_line(void)
 		struct gf_sim_result result = {0};
 		struct gf_work w;
 
-		store_random(&s, seed, 4 + seed % 9, 1);
+		(seed % 2 ? store_lines : store_random)(&s, seed, 4 + seed % 9,
+							1);
 		s.model.overlap_slowdown = 1;
 		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
 		gf_search_line(&w, INFINITY, &line);
@@ -217,7 +222,7 @@ static void test_never_worse(void)
 		struct gf_draft best, d;
 		struct gf_work w;
 
-		store_random(&s, seed, 12, lanes);
+		(seed % 2 ? store_lines : store_random)(&s, seed, 12, lanes);
 		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
 		gf_draft_make(&best, &w, &gf_policy_optimal, lanes);
 		for (i = 0; gf_policies[i]; i++) {

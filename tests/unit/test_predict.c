@@ -126,8 +126,8 @@ static void test_price(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_error err = {""};
 		struct gf_price p = {0};
-		int rc = gf_price_message(&cases[i].fabric, cases[i].algorithm,
-					  NULL, 0, &p, &err);
+		struct gf_priced m = {cases[i].algorithm, NULL, 0, 1};
+		int rc = gf_price_message(&cases[i].fabric, &m, &p, &err);
 
 		EXPECT(rc == cases[i].rc, "%s: want %d, got %d: %s",
 		       cases[i].what, cases[i].rc, rc, err.text);
@@ -138,6 +138,50 @@ static void test_price(void)
 			    cases[i].what);
 		EXPECT_NEAR(p.per_byte_s, cases[i].per_byte_s, TOLERANCE, "%s",
 			    cases[i].what);
+	}
+}
+
+/* Several lines: each for its sizes, and on other ranks for the sizes whose
+ * rounds are as large: a ring of 8 sends an eighth where one of 4 a quarter. */
+static void test_lines(void)
+{
+	struct gf_cost_line larger[] = {{40, 66, 1.5, NULL}, {80, 66, 2, NULL}};
+	struct gf_allreduce_cost ring = {.algorithm = (char *)"ring",
+					 .startup_s = 6,
+					 .per_byte_s = 1.5,
+					 .larger = larger,
+					 .nlarger = 2};
+	struct gf_network measured = {
+		.ranks = 4, .allreduce = &ring, .nallreduce = 1};
+	static const struct {
+		int ranks;
+		double bytes, startup_s, per_byte_s, from_bytes, below_bytes;
+	} cases[] = {
+		{4, 39, 6, 1.5, 0, 40},
+		{4, 40, 66, 1.5, 40, 80},
+		{4, 1e9, 66, 2, 80, INFINITY},
+		{8, 79, 14, 1.75, 0, 80},
+		{8, 80, 154, 1.75, 80, 160},
+		{8, 160, 154, 7.0 / 3, 160, INFINITY},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_fabric f = {&measured, NULL, 0, cases[i].ranks, 0};
+		struct gf_priced m = {"ring", NULL, 0, cases[i].bytes};
+		struct gf_price p = {0};
+
+		EXPECT(gf_price_message(&f, &m, &p, NULL) == 0, "case %zu", i);
+		EXPECT_NEAR(p.startup_s, cases[i].startup_s, TOLERANCE,
+			    "case %zu", i);
+		EXPECT_NEAR(p.per_byte_s, cases[i].per_byte_s, TOLERANCE,
+			    "case %zu", i);
+		EXPECT_NEAR(p.from_bytes, cases[i].from_bytes, TOLERANCE,
+			    "case %zu", i);
+		EXPECT(p.below_bytes == cases[i].below_bytes ||
+			       fabs(p.below_bytes - cases[i].below_bytes) <
+				       TOLERANCE,
+		       "case %zu: below %g", i, p.below_bytes);
 	}
 }
 
@@ -276,6 +320,7 @@ static void test_what_if(void)
 int main(void)
 {
 	test_price();
+	test_lines();
 	test_link();
 	test_axes();
 	test_normal();

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COST_FIT_LINES_H
+#define GF_COST_FIT_LINES_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "cost/fit.h"
+
+/*
+ * One line where that says it, else several, each for a range of sizes: what a
+ * library does from some size on (Open MPI's TCP asks before it sends 64 KiB),
+ * or a shaper for the first bytes, is in no straight line.
+ *
+ * Another line is taken only while what is there is off by 5 % (root mean
+ * square) or more, if it halves what is left per degree of freedom, has three
+ * points or more, and the cost does not fall where it begins: where the two
+ * lines cross, or halfway between two sizes on a logarithmic scale.
+ */
+#define GF_FIT_LINES_MOST 4
+
+struct gf_lines_fit {
+	size_t nlines;
+	double from_bytes[GF_FIT_LINES_MOST]; /* 0, then rising, whole */
+	struct gf_linear_fit lines[GF_FIT_LINES_MOST];
+	/* of all, as in gf_linear_fit */
+	double r_squared, residual_rms, residual_max;
+	int clamped_startup, clamped_slope;
+};
+
+struct gf_fit_points {
+	const double *size_bytes, *time_s;
+	size_t count;
+};
+
+/* Up to lines_most lines, but only one where sizes do not ascend. -EINVAL as
+ * gf_fit_linear. */
+int gf_fit_lines(const struct gf_fit_points *points, size_t lines_most,
+		 struct gf_lines_fit *fit, struct gf_error *err);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/cost_line.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/heap.h"
+
+/* By so much a cost may fall: sums come out of rounded figures. */
+static const double rounding = 1e-9;
+
+#define AT(member) offsetof(struct gf_cost_line, member)
+static const struct gf_field cost_line_fields[] = {
+	{"from_bytes", GF_FIELD_SIZE, .offset = AT(from_bytes), .low = 1,
+	 .high = GF_MAX_SIZE},
+	{"startup_s", GF_FIELD_REAL, .offset = AT(startup_s),
+	 .high = GF_MAX_TIME_S},
+	{"per_byte_s", GF_FIELD_REAL, .offset = AT(per_byte_s),
+	 .high = GF_MAX_TIME_S},
+	{NULL},
+};
+
+const struct gf_record gf_cost_line_record = {
+	.bytes = sizeof(struct gf_cost_line),
+	.extra_offset = AT(extra),
+	.one_line = true,
+	.fields = cost_line_fields,
+};
+
+#undef AT
+
+struct gf_cost_line gf_cost_line_at(const struct gf_cost_lines *lines,
+				    double bytes, double scale,
+				    double *below_bytes)
+{
+	const struct gf_cost_line *larger = lines->larger;
+	size_t i = lines->nlarger;
+
+	while (i > 0 && scale * (double)larger[i - 1].from_bytes > bytes)
+		i--;
+	if (below_bytes)
+		*below_bytes = i < lines->nlarger
+				       ? scale * (double)larger[i].from_bytes
+				       : INFINITY;
+	return i ? larger[i - 1] : lines->first;
+}
+
+static double cost_s(const struct gf_cost_line *l, size_t bytes)
+{
+	return l->startup_s + l->per_byte_s * (double)bytes;
+}
+
+void gf_cost_line_add(const struct gf_cost_line *first,
+		      struct gf_cost_line **larger, size_t *nlarger,
+		      struct gf_cost_line line)
+{
+	const struct gf_cost_line *before =
+		*nlarger ? &(*larger)[*nlarger - 1] : first;
+	double least = cost_s(before, line.from_bytes);
+
+	line.startup_s =
+		fmax(line.startup_s,
+		     least - line.per_byte_s * (double)line.from_bytes);
+	*larger = gf_xreallocarray(*larger, *nlarger + 1, sizeof(line));
+	(*larger)[(*nlarger)++] = line;
+}
+
+int gf_cost_lines_check(const struct gf_json_at *at,
+			const struct gf_cost_lines *lines, struct gf_error *err)
+{
+	const struct gf_cost_line *before = &lines->first;
+	const struct gf_cost_line *larger = lines->larger;
+	char place[64];
+	size_t i;
+
+	for (i = 0; i < lines->nlarger; before = &larger[i++]) {
+		double then = cost_s(before, larger[i].from_bytes);
+		double now = cost_s(&larger[i], larger[i].from_bytes);
+
+		snprintf(place, sizeof(place), "larger/%zu/from_bytes", i);
+		if (i > 0 && larger[i].from_bytes <= before->from_bytes)
+			return gf_json_refuse(at, place, err,
+					      "want more than the %zu before, "
+					      "got %zu",
+					      before->from_bytes,
+					      larger[i].from_bytes);
+		snprintf(place, sizeof(place), "larger/%zu", i);
+		if (!(now > 0) || now < then * (1 - rounding))
+			return gf_json_refuse(at, place, err,
+					      "want no less than the %g s that "
+					      "%zu bytes cost by the line "
+					      "before, got %g s",
+					      then, larger[i].from_bytes, now);
+	}
+	return 0;
+}

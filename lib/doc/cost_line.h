@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOC_COST_LINE_H
+#define GF_DOC_COST_LINE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "doc/json.h"
+#include "doc/record.h"
+
+/*
+ * A cost by size as straight lines. The first one is the record's own startup
+ * and per-byte cost; where one line cannot say it (a library changes its
+ * protocol from some size on, a shaper lets the first bytes pass at once),
+ * `larger` holds those that take its place, each from some size up to the next
+ * one's. Costs never fall as messages grow, which is checked: what the planner
+ * proves stands on it.
+ */
+struct gf_cost_line {
+	size_t from_bytes; /* >= 1, rising */
+	double startup_s, per_byte_s;
+	char *extra;
+};
+
+extern const struct gf_record gf_cost_line_record;
+
+/*
+ * The line for messages of so many bytes, where the sizes from which lines hold
+ * are `scale` times those written (1), and below how many bytes the next one
+ * does (INFINITY: none; below_bytes may be NULL).
+ */
+struct gf_cost_lines {
+	struct gf_cost_line first;
+	const struct gf_cost_line *larger;
+	size_t nlarger;
+};
+struct gf_cost_line gf_cost_line_at(const struct gf_cost_lines *lines,
+				    double bytes, double scale,
+				    double *below_bytes);
+
+/* Appends a line to those after `first`; where it would begin below the one
+ * before, its startup is raised. */
+void gf_cost_line_add(const struct gf_cost_line *first,
+		      struct gf_cost_line **larger, size_t *nlarger,
+		      struct gf_cost_line line);
+
+/* For a record's finish. */
+int gf_cost_lines_check(const struct gf_json_at *at,
+			const struct gf_cost_lines *lines,
+			struct gf_error *err);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Several lines where one does not do, one where it does. */
+#include "base/array.h"
+#include "base/rng.h"
+#include "cost/fit_lines.h"
+#include "test.h"
+
+/* How far a recovered constant may be off, relative. */
+static const double exact_tolerance = 1e-6, noisy_tolerance = 0.15;
+
+/* 1 KiB to 16 MiB in powers of two. */
+#define NSIZES 15
+
+struct piece {
+	double from_bytes, startup_s, per_byte_s;
+};
+
+struct curve {
+	const char *name;
+	struct piece pieces[3];
+	size_t npieces;
+	double noise;
+	size_t want; /* lines */
+};
+
+static double time_of(const struct curve *c, double bytes)
+{
+	size_t i = c->npieces;
+
+	while (i > 1 && c->pieces[i - 1].from_bytes > bytes)
+		i--;
+	return c->pieces[i - 1].startup_s + c->pieces[i - 1].per_byte_s * bytes;
+}
+
+static void measure(const struct curve *c, uint64_t seed, double *size,
+		    double *time)
+{
+	struct gf_rng rng;
+	size_t i;
+
+	gf_rng_init(&rng, seed, 0);
+	for (i = 0; i < NSIZES; i++) {
+		size[i] = (double)((size_t)1024 << i);
+		time[i] = time_of(c, size[i]) *
+			  (1 + c->noise * gf_rng_normal(&rng));
+	}
+}
+
+static const struct curve curves[] = {
+	{"one line", {{0, 1e-4, 9e-9}}, 1, 0, 1},
+	{"a library that asks before it sends 64 KiB",
+	 {{0, 1e-5, 8e-9}, {65536, 1e-3, 9e-9}},
+	 2,
+	 0,
+	 2},
+	{"the same, 3 % noise",
+	 {{0, 1e-5, 8e-9}, {65536, 1e-3, 9e-9}},
+	 2,
+	 0.03,
+	 2},
+	{"a kink without a jump",
+	 {{0, 1e-5, 3e-8}, {100000, 2.51e-3, 5e-9}},
+	 2,
+	 0,
+	 2},
+	{"three lines",
+	 {{0, 1e-5, 1e-9}, {16384, 5e-4, 4e-9}, {1048576, 3e-2, 1e-8}},
+	 3,
+	 0,
+	 3},
+	/* costs do not fall, whatever was measured */
+	{"a fall", {{0, 2e-3, 8e-9}, {65536, 1e-5, 8e-9}}, 2, 0, 1},
+};
+
+static void check(const struct curve *c, const struct gf_lines_fit *f)
+{
+	double tolerance = c->noise > 0 ? noisy_tolerance : exact_tolerance;
+	size_t i;
+
+	EXPECT(f->nlines == c->want, "%s: want %zu lines, got %zu", c->name,
+	       c->want, f->nlines);
+	if (f->nlines != c->npieces)
+		return;
+	for (i = 0; i < f->nlines; i++) {
+		EXPECT_NEAR(f->lines[i].startup_s / c->pieces[i].startup_s, 1,
+			    i == 0 || c->noise == 0 ? 3 * tolerance : tolerance,
+			    "%s, line %zu", c->name, i);
+		EXPECT_NEAR(f->lines[i].per_byte_s / c->pieces[i].per_byte_s, 1,
+			    tolerance, "%s, line %zu", c->name, i);
+		if (i > 0) /* between the sizes on its two sides */
+			EXPECT(f->from_bytes[i] > c->pieces[i].from_bytes / 2 &&
+				       f->from_bytes[i] <
+					       2 * c->pieces[i].from_bytes,
+			       "%s, line %zu from %g", c->name, i,
+			       f->from_bytes[i]);
+	}
+	EXPECT(f->residual_max < 4 * c->noise + exact_tolerance,
+	       "%s: off by %g", c->name, f->residual_max);
+}
+
+static void test_recovers(void)
+{
+	double size[NSIZES], time[NSIZES];
+	struct gf_fit_points points = {size, time, NSIZES};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(curves); i++) {
+		struct gf_lines_fit f;
+		struct gf_error err = {""};
+
+		measure(&curves[i], i, size, time);
+		EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, &err) == 0,
+		       "%s: %s", curves[i].name, err.text);
+		check(&curves[i], &f);
+		EXPECT(gf_fit_lines(&points, 1, &f, &err) == 0 && f.nlines == 1,
+		       "%s: one line wanted, got %zu", curves[i].name,
+		       f.nlines);
+	}
+}
+
+/* Noise alone makes no second line. */
+static void test_noise(void)
+{
+	struct curve c = {"noise", {{0, 2e-4, 1e-8}}, 1, 0.15, 1};
+	double size[NSIZES], time[NSIZES];
+	struct gf_fit_points points = {size, time, NSIZES};
+	size_t seed, more = 0;
+
+	for (seed = 0; seed < 200; seed++) {
+		struct gf_lines_fit f;
+
+		measure(&c, seed, size, time);
+		EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) == 0,
+		       "seed %zu", seed);
+		more += f.nlines > 1;
+	}
+	EXPECT(more <= 2, "%zu of 200 noisy lines were cut", more);
+}
+
+static void test_unsorted(void)
+{
+	static const double size[] = {8, 1, 2, 4, 3, 16, 32, 64};
+	static const double time[] = {9, 1, 1, 1, 1, 9, 9, 9};
+	struct gf_fit_points points = {size, time, 8};
+	struct gf_lines_fit f;
+
+	EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) == 0 &&
+		       f.nlines == 1,
+	       "sizes that do not ascend");
+}
+
+int main(void)
+{
+	test_recovers();
+	test_noise();
+	test_unsorted();
+	return TEST_END();
+}
