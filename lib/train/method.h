@@ -16,6 +16,7 @@
 #include "train/scale.h"
 #include "train/state.h"
 #include "train/team.h"
+#include "train/timeline.h"
 #include "train/update.h"
 
 /*
@@ -86,6 +87,7 @@ struct gf_method_late {
 	/* of this step's forward: waiting, and what of it was not data that
 	 * moved */
 	double waited_s, handling_s;
+	struct gf_step_wait *waits; /* per message */
 };
 
 struct gf_method {

@@ -46,6 +46,7 @@ void gf_method_late_open(struct gf_method *m)
 		return;
 	l->message = gf_xcalloc(plan->model->ntensors, sizeof(*l->message));
 	l->applied = gf_xcalloc(plan->nmessages, sizeof(*l->applied));
+	l->waits = gf_xcalloc(plan->nmessages, sizeof(*l->waits));
 	for (i = 0; i < plan->nmessages; i++) {
 		for (t = plan->messages[i].first; t <= plan->messages[i].last;
 		     t++)
@@ -58,6 +59,7 @@ void gf_method_late_close(struct gf_method *m)
 {
 	free(m->late.message);
 	free(m->late.applied);
+	free(m->late.waits);
 }
 
 /* Messages are waited for and applied by all ranks with the same sums: a bad
@@ -88,7 +90,8 @@ static void take_up(struct gf_method *m, size_t message)
 	if (l->rc || l->applied[message])
 		return;
 	l->rc = gf_exchange_wait_message(&m->exchange, message, true, &l->err);
-	waited_s = gf_clock_s() - began_s;
+	l->waits[message] = (struct gf_step_wait){began_s, gf_clock_s()};
+	waited_s = l->waits[message].end_s - began_s;
 	l->waited_s += waited_s;
 	l->handling_s +=
 		fmin(waited_s, gf_engine_handling_s(m->engine) - handled_s);

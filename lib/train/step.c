@@ -172,6 +172,9 @@ static int compute(const struct gf_stepper *s, size_t step,
 	c->on_need = m->late.pending ? gf_method_need : NULL;
 	c->need_ctx = m;
 	m->late.waited_s = m->late.handling_s = 0;
+	if (m->late.used)
+		memset(m->late.waits, 0,
+		       s->timeline->nmessages * sizeof(*t->late));
 	if (!m->late.used)
 		g.data = gf_method_begin(m, step);
 	rc = early(s, step, &g, out, err);
@@ -180,6 +183,9 @@ static int compute(const struct gf_stepper *s, size_t step,
 	if (rc)
 		return rc;
 	t->late_s = m->late.waited_s;
+	if (m->late.used)
+		memcpy(t->late, m->late.waits,
+		       s->timeline->nmessages * sizeof(*t->late));
 	t->handling_s = m->late.handling_s;
 	t->forward_s = gf_clock_s();
 	gf_method_forward_end(m);

@@ -19,6 +19,8 @@ void gf_timeline_init(struct gf_timeline *t, size_t ntensors, size_t nmessages)
 	t->ring = gf_xcalloc(GF_TIMELINE_STEPS, sizeof(*t->ring));
 	for (i = 0; i < GF_TIMELINE_STEPS; i++) {
 		t->ring[i].gradient_s = gf_xcalloc(ntensors, sizeof(double));
+		t->ring[i].late =
+			gf_xcalloc(nmessages, sizeof(*t->ring[i].late));
 		t->ring[i].messages =
 			gf_xcalloc(nmessages, sizeof(*t->ring[i].messages));
 	}
@@ -32,6 +34,7 @@ void gf_timeline_release(struct gf_timeline *t)
 		return;
 	for (i = 0; i < GF_TIMELINE_STEPS; i++) {
 		free(t->ring[i].gradient_s);
+		free(t->ring[i].late);
 		free(t->ring[i].messages);
 	}
 	free(t->ring);
@@ -43,6 +46,7 @@ struct gf_step_times *gf_timeline_next(struct gf_timeline *t, size_t step)
 	struct gf_step_times *slot = &t->ring[t->nsteps++ % GF_TIMELINE_STEPS];
 
 	slot->step = step;
+	memset(slot->late, 0, t->nmessages * sizeof(*slot->late));
 	return slot;
 }
 

@@ -12,6 +12,11 @@
  */
 #define GF_TIMELINE_STEPS 512
 
+/* None, if it does not end behind its start. */
+struct gf_step_wait {
+	double start_s, end_s;
+};
+
 struct gf_step_times {
 	size_t step;        /* counted from 1 over the whole run */
 	double start_s;     /* forward begins */
@@ -21,6 +26,8 @@ struct gf_step_times {
 	double late_s;      /* of forward: waiting for the step before's */
 	double handling_s;  /* of all waiting: selection, codecs */
 	double end_s;       /* the update is done */
+	/* nmessages: the same, one by one; each in forward, none at once */
+	struct gf_step_wait *late;
 	double *gradient_s; /* ntensors: when each gradient was there */
 	/* Of the step whose gradient this one applied: its messages, and when
 	 * its forward began; NAN if there was none. */

@@ -2,6 +2,7 @@
 #include "train/trace.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -18,6 +19,8 @@ struct picture {
 	double start_s, forward_s, backward_s, exchanged_s, end_s;
 	const double *gradient_s;
 	const struct gf_message_times *messages;
+	const struct gf_step_wait *late; /* nmessages, or NULL */
+	double late_shift_s;             /* what takes its times to the axis */
 };
 
 struct drawing {
@@ -26,6 +29,24 @@ struct drawing {
 	double *lane_free_s; /* lanes */
 	int *lanes_of;       /* the process that they were last drawn for */
 };
+
+/* Forward waits for what messages of the step before bring. */
+static void draw_late(const struct drawing *d, const struct picture *p)
+{
+	char name[64];
+	size_t i;
+
+	for (i = 0; p->late && i < d->plan->nmessages; i++) {
+		const struct gf_step_wait *w = &p->late[i];
+
+		if (w->end_s <= w->start_s)
+			continue;
+		snprintf(name, sizeof(name), "wait for message %zu", i);
+		gf_trace_slice(d->trace, p->pid, COMPUTE, "late", name,
+			       w->start_s - p->late_shift_s,
+			       w->end_s - w->start_s, NULL);
+	}
+}
 
 static void draw_compute(const struct drawing *d, const struct picture *p)
 {
@@ -39,6 +60,7 @@ static void draw_compute(const struct drawing *d, const struct picture *p)
 	free(name);
 	gf_trace_slice(d->trace, p->pid, COMPUTE, "forward", "forward",
 		       p->start_s, p->forward_s - p->start_s, NULL);
+	draw_late(d, p);
 	gf_trace_slice(d->trace, p->pid, COMPUTE, "backward", "backward",
 		       p->forward_s, p->backward_s - p->forward_s, NULL);
 	for (i = 0; i < m->ntensors; i++) {
@@ -151,6 +173,8 @@ static void draw_measured(const struct drawing *d, int rank,
 		.end_s = s->end_s - shift_s,
 		.gradient_s = gradient_s,
 		.messages = messages,
+		.late = s->late,
+		.late_shift_s = shift_s,
 	};
 
 	for (i = 0; i < ntensors; i++)
@@ -209,7 +233,7 @@ static void draw_predicted(const struct drawing *d, int pid,
 static size_t first_shown(const struct gf_plan *plan,
 			  const struct gf_timeline *timeline)
 {
-	size_t per_step = 5 + 2 * plan->model->ntensors + 3 * plan->nmessages;
+	size_t per_step = 5 + 2 * plan->model->ntensors + 4 * plan->nmessages;
 	size_t count = gf_timeline_count(timeline);
 	size_t most = MAX_EVENTS / per_step;
 

@@ -245,8 +245,11 @@ pipe_plan() { # ranks, options of gf-plan
 	# and without compute: waits in forward, as predicted
 	gf-topo -q --synthetic "net:3@1Gb/s,50us" | gf-plan --model digits-mlp --policy dear --algorithm ring |
 		jq '.model.forward_s = 0.004 | .model.backward_s = 0.004 | .tensors |= [to_entries[] | .value.ready_s = 0.0005 * (.key + 1) | .value]' > split.json
-	wants 0 mpi 3 gf-train -q --replay --plan split.json --steps 20
+	wants 0 mpi 3 gf-train -q --replay --plan split.json --steps 20 --trace late.json
 	grep -q '^iteration ' out.txt
+	jq -e '[.traceEvents[] | select(.ph == "X")] | map(select(.cat == "late")) as $late |
+		map(select(.cat == "forward")) as $forward | ($late | length > 0) and
+		($late | all(. as $l | $forward | any(.pid == $l.pid and .ts <= $l.ts and .ts + .dur + 0.002 >= $l.ts + $l.dur)))' late.json
 }
 
 @test "a rank that serves, stale gradients, codecs: replicas, resumed byte for byte" {

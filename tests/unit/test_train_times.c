@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is recorded of steps, and told of it: report, trace, log. */
+#include <errno.h>
+#include <math.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "ranks.h"
+#include "train/clocks.h"
+#include "train/log.h"
+#include "train/predict.h"
+#include "train/report.h"
+#include "train/trace.h"
+#include "two_messages.h"
+
+#define TOLERANCE 1e-9
+
+
+/* Step s: forward 1, backward 2, waiting s, update .5; message 0 from .5 to
+ * 1.5 behind forward, message 1 up to the end of the waiting. */
+static void record(struct gf_timeline *t, size_t step, double waiting)
+{
+	struct gf_step_times *s = gf_timeline_next(t, step);
+	double at = 100. * (double)step;
+
+	s->start_s = at;
+	s->applied_start_s = at;
+	s->forward_s = at + 1;
+	s->backward_s = at + 3;
+	s->exchanged_s = at + 3 + waiting;
+	s->end_s = s->exchanged_s + .5;
+	s->gradient_s[0] = at + 1.5;
+	s->gradient_s[1] = at + 2.5;
+	s->messages[0] =
+		(struct gf_message_times){at + 1.5, at + 1.5, at + 2.5};
+	s->messages[1] =
+		(struct gf_message_times){at + 2.5, at + 2.5, s->exchanged_s};
+}
+
+static void test_timeline(void)
+{
+	static const struct {
+		size_t steps, kept, settled, oldest;
+	} cases[] = {
+		{0, 0, 0, 0},     {1, 1, 0, 1},      {2, 2, 1, 1},
+		{19, 19, 9, 1},   {20, 20, 10, 1},   {512, 512, 10, 1},
+		{515, 512, 7, 4}, {600, 512, 0, 89},
+	};
+	size_t i, step;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_timeline t;
+
+		gf_timeline_init(&t, 2, 2);
+		for (step = 1; step <= cases[i].steps; step++)
+			record(&t, step, 1);
+		EXPECT(gf_timeline_count(&t) == cases[i].kept &&
+			       gf_timeline_settled(&t) == cases[i].settled,
+		       "%zu steps: %zu kept, settled from %zu", cases[i].steps,
+		       gf_timeline_count(&t), gf_timeline_settled(&t));
+		if (cases[i].kept)
+			EXPECT(gf_timeline_at(&t, 0)->step == cases[i].oldest &&
+				       gf_timeline_last(&t)->step ==
+					       cases[i].steps,
+			       "%zu steps", cases[i].steps);
+		gf_timeline_release(&t);
+	}
+}
+
+static void test_report(void)
+{
+	struct gf_plan plan = two_messages();
+	struct gf_train_result result = {0};
+	struct gf_report r;
+	char *text;
+	size_t step;
+
+	gf_timeline_init(&result.timeline, 2, 2);
+	text = gf_report_text(&plan, plan.predicted, &result);
+	EXPECT_TEXT(text, "");
+	free(text);
+	/* wild while warming up, then 2, 4, 3, 2, 4, 3, ...: median 3 */
+	for (step = 1; step <= 10; step++)
+		record(&result.timeline, step, 50);
+	for (; step <= 25; step++)
+		record(&result.timeline, step, 2. + (double)(step * 2 % 3));
+	gf_report_make(&plan, plan.predicted, &result.timeline, &r);
+	EXPECT(r.nsteps == 15 && r.nmessages == 2 && r.has_prediction, "%zu",
+	       r.nsteps);
+	EXPECT_NEAR(r.iteration_s, 6.5, TOLERANCE, "iteration");
+	EXPECT_NEAR(r.forward_s, 1, TOLERANCE, "forward");
+	EXPECT_NEAR(r.backward_s, 2, TOLERANCE, "backward");
+	EXPECT_NEAR(r.wait_s, 3, TOLERANCE, "waiting");
+	EXPECT_NEAR(r.update_s, .5, TOLERANCE, "update");
+	EXPECT_NEAR(r.messages[1].measured.end_s, 6, TOLERANCE, "end");
+	EXPECT_NEAR(r.messages[1].predicted.end_s, 5.5, TOLERANCE, "end");
+	gf_report_release(&r);
+	result.test = (struct gf_train_row){
+		.part = "test", .correct = 3, .samples = 8};
+	text = gf_report_text(&plan, plan.predicted, &result);
+	EXPECT(strstr(text, "measured/predicted 1.083\n") &&
+		       strstr(text, "\ntest accuracy 37.50 % (3 of 8)\n"),
+	       "%s", text);
+	free(text);
+	gf_timeline_release(&result.timeline);
+	gf_plan_release(&plan);
+}
+
+/* Messages of the step before: their times are counted from its start. */
+static void test_stale_report(void)
+{
+	struct gf_plan plan = two_messages();
+	struct gf_train_result result = {0};
+	struct gf_step_times *s;
+	struct gf_report r;
+	size_t step, i;
+
+	gf_timeline_init(&result.timeline, 2, 2);
+	for (step = 1; step <= 20; step++) {
+		record(&result.timeline, step, 1);
+		s = &result.timeline.ring[step - 1];
+		s->applied_start_s = step > 12 ? s->start_s - 100 : NAN;
+		for (i = 0; i < 2; i++)
+			s->messages[i] =
+				step > 12
+					? (struct gf_message_times){s->start_s -
+									    98,
+								    s->start_s -
+									    97,
+								    s->start_s +
+									    1}
+					: (struct gf_message_times){NAN, NAN,
+								    NAN};
+	}
+	gf_report_make(&plan, NULL, &result.timeline, &r);
+	EXPECT_NEAR(r.messages[0].measured.ready_s, 2, TOLERANCE, "ready");
+	EXPECT_NEAR(r.messages[1].measured.start_s, 3, TOLERANCE, "start");
+	EXPECT_NEAR(r.messages[1].measured.end_s, 101, TOLERANCE, "end");
+	gf_report_release(&r);
+	gf_timeline_release(&result.timeline);
+	gf_plan_release(&plan);
+}
+
+static void test_median(void)
+{
+	double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2};
+
+	EXPECT_NEAR(gf_median(odd, 3), 2, TOLERANCE, "odd");
+	EXPECT_NEAR(gf_median(even, 4), 2.5, TOLERANCE, "even");
+	EXPECT_NEAR(gf_median(NULL, 0), 0, TOLERANCE, "none");
+}
+
+static void test_prediction(void)
+{
+	struct gf_plan plan = two_messages();
+	const struct gf_training four = {.batch = 4, .accumulate = 1};
+	const struct gf_training eight = {.batch = 8, .accumulate = 1};
+	const struct gf_training thrice = {.batch = 4, .accumulate = 3};
+	struct gf_prediction own = {0};
+	struct gf_error why;
+
+	EXPECT(gf_train_prediction(&plan, &four, false, &own, &why) ==
+		       plan.predicted,
+	       "%s", why.text);
+	EXPECT(!gf_train_prediction(&plan, &eight, false, &own, &why), "other");
+	EXPECT_TEXT(why.text,
+		    "the plan's times are for batch 4, this run has 8");
+	/* Without slowdown: 0 goes from 1.5 to 2.5, 1 is ready at 3, not 4,
+	 * and takes .5 + 8 * .125. */
+	EXPECT(gf_train_prediction(&plan, &eight, true, &own, &why) == &own,
+	       "%s", why.text);
+	EXPECT_NEAR(own.messages[0].end_s, 2.5, TOLERANCE, "message 0");
+	EXPECT_NEAR(own.messages[1].start_s, 3, TOLERANCE, "message 1");
+	EXPECT_NEAR(own.messages[1].end_s, 4.5, TOLERANCE, "message 1");
+	EXPECT_NEAR(own.iteration_s, 5, TOLERANCE, "iteration");
+	free(own.messages);
+	/* two batches more in front, 3 s each. 0 goes from 7.5 to 8.5 and
+	 * halves backward's speed, so that 1 is ready at 9.5: to 11 */
+	EXPECT(gf_train_prediction(&plan, &thrice, false, &own, &why) == &own,
+	       "%s", why.text);
+	EXPECT_NEAR(own.messages[0].start_s, 7.5, TOLERANCE, "accumulated");
+	EXPECT_NEAR(own.messages[1].ready_s, 9.5, TOLERANCE, "accumulated");
+	EXPECT_NEAR(own.iteration_s, 11.5, TOLERANCE, "accumulated");
+	free(own.messages);
+	gf_network_free(plan.network);
+	plan.network = NULL;
+	EXPECT(!gf_train_prediction(&plan, &four, true, &own, &why) &&
+		       why.text[0],
+	       "no costs");
+	gf_plan_release(&plan);
+}
+
+/* --- trace ------------------------------------------------------------------
+ */
+
+struct tracing {
+	char *text;
+};
+
+static void trace_rank(struct gf_comm *comm, void *ctx)
+{
+	struct tracing *c = ctx;
+	struct gf_plan plan = two_messages();
+	struct gf_clock_offset offset = {.offset_s = comm->rank * 1000.};
+	struct gf_timeline timeline;
+	struct gf_error err = {""};
+	char *text = NULL;
+	size_t step;
+
+	gf_timeline_init(&timeline, 2, 2);
+	for (step = 1; step <= 3; step++) {
+		record(&timeline, step, 1);
+		if (step == 2)
+			timeline.ring[1].late[1] =
+				(struct gf_step_wait){200.25, 200.5};
+		/* the other rank's clock is ahead */
+		if (comm->rank == 1) {
+			struct gf_step_times *s = &timeline.ring[step - 1];
+			double *t[] = {&s->start_s,      &s->forward_s,
+				       &s->backward_s,   &s->exchanged_s,
+				       &s->end_s,        &s->gradient_s[0],
+				       &s->gradient_s[1]};
+			size_t i;
+
+			for (i = 0; i < GF_ARRAY_LENGTH(t); i++)
+				*t[i] += 1000;
+			for (i = 0; i < 2; i++) {
+				s->late[i].start_s += 1000;
+				s->late[i].end_s += 1000;
+				s->messages[i].ready_s += 1000;
+				s->messages[i].start_s += 1000;
+				s->messages[i].end_s += 1000;
+			}
+		}
+	}
+	EXPECT(gf_train_trace(comm, &plan, plan.predicted, &timeline, &offset,
+			      &text, &err) == 0,
+	       "%s", err.text);
+	EXPECT(!text == (comm->rank != 0), "rank %d", comm->rank);
+	if (text)
+		c->text = text;
+	gf_timeline_release(&timeline);
+	gf_plan_release(&plan);
+}
+
+static size_t count(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	for (; (text = strstr(text, what)); text += strlen(what))
+		n++;
+	return n;
+}
+
+static void test_trace(void)
+{
+	static const struct {
+		const char *what;
+		size_t times;
+	} cases[] = {
+		/* 3 steps on 2 ranks, and the prediction */
+		{"\"name\": \"forward\"", 9},
+		{"\"cat\": \"backward\"", 27},
+		{"\"cat\": \"ready\"", 18},
+		{"\"name\": \"message 1\"", 9},
+		{"\"ph\": \"f\"", 18},
+		/* one of them, within forward */
+		{"\"cat\": \"late\"", 2},
+		{"\"name\": \"wait for message 1\", \"ts\": 200250000.000, "
+		 "\"dur\": 250000.000",
+		 2},
+		{"{\"name\": \"predicted\"}", 1},
+		{"{\"name\": \"rank 1\"}", 1},
+		/* all begin at the same times on rank 0's clock */
+		{"\"name\": \"forward\", \"ts\": 200000000.000", 3},
+		{"{\"message\": 1, \"first\": 1, \"last\": 1, \"bytes\": 8, "
+		 "\"algorithm\": \"ring\"}",
+		 9},
+	};
+	struct tracing tracing = {NULL};
+	struct gf_json *root = NULL;
+	struct gf_error err = {""};
+	size_t i;
+
+	on_ranks(2, trace_rank, &tracing);
+	if (!tracing.text)
+		return;
+	EXPECT(gf_json_parse(tracing.text, strlen(tracing.text), "trace", &root,
+			     &err) == 0,
+	       "%s", err.text);
+	gf_json_free(root);
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		EXPECT(count(tracing.text, cases[i].what) == cases[i].times,
+		       "%s: %zu times", cases[i].what,
+		       count(tracing.text, cases[i].what));
+	free(tracing.text);
+}
+
+/* Threads of one process share one clock: whatever the exchange measures, the
+ * offset is 0 and the origin is the same. */
+static void clock_rank(struct gf_comm *comm, void *ctx)
+{
+	double *origins = ctx;
+	struct gf_clock_offset o = {1, 1, 0};
+	struct gf_error err = {""};
+
+	EXPECT(gf_clock_compare(comm, &o, &err) == 0, "%s", err.text);
+	EXPECT(o.offset_s == 0 && o.uncertainty_s < 10, "rank %d: %g",
+	       comm->rank, o.offset_s);
+	origins[comm->rank] = o.origin_s;
+}
+
+static void test_clocks(void)
+{
+	double origins[3] = {0};
+
+	on_ranks(3, clock_rank, origins);
+	EXPECT(origins[0] > 0 && origins[0] == origins[1] &&
+		       origins[0] == origins[2],
+	       "%g %g %g", origins[0], origins[1], origins[2]);
+}
+
+/* --- log --------------------------------------------------------------------
+ */
+
+static void test_log(void)
+{
+	static const struct gf_train_row row = {
+		.part = "test",
+		.epoch = 2,
+		.step = 9,
+		.rate = 0.125,
+		.loss = 0.5,
+		.correct = 3,
+		.samples = 4,
+		.seconds = 2,
+		.samples_per_s = 2,
+	};
+	static const char want[] =
+		"{\"model\": \"a \\\"b\\\"\", \"method\": \"dense\", "
+		"\"algorithms\": \"ring\", "
+		"\"ranks\": 2, \"device\": \"cpu\", \"optimizer\": \"lars\", "
+		"\"batch_per_rank\": 8, \"accumulate\": 2, \"seed\": 7, "
+		"\"epoch\": "
+		"2, \"step\": 9, \"part\": \"test\", \"learning_rate\": 0.125, "
+		"\"loss\": 0.5, \"correct\": 3, \"samples\": 4, \"accuracy\": "
+		"0.75, \"time_s\": 2.0, \"samples_per_s\": 2.0}\n";
+	char path[] = "/tmp/test_log.XXXXXX", *text, *twice;
+	struct gf_plan plan = two_messages();
+	struct gf_comm comm = {.ranks = 3};
+	char name[] = "a \"b\"", lars[] = "lars";
+	struct gf_model model = {.name = name};
+	struct gf_train_config config = {.comm = &comm,
+					 .plan = &plan,
+					 .model = &model,
+					 .training = {.batch = 8,
+						      .accumulate = 2,
+						      .seed = 7,
+						      .optimizer = lars}};
+	struct gf_train_log log = {0};
+	struct gf_error err = {""};
+	size_t size;
+	int round;
+
+	close(mkstemp(path));
+	twice = gf_xasprintf("%s%s", want, want);
+	/* a new file, then behind it, then a new one */
+	for (round = 0; round < 3; round++) {
+		config.resume = round == 1;
+		EXPECT(!gf_train_log_open(&log, path, &config, &err) &&
+			       !gf_train_log_row(&log, &row, &err) &&
+			       !gf_train_log_close(&log, &err) &&
+			       !gf_file_read(path, &text, &size, &err),
+		       "%s", err.text);
+		EXPECT_TEXT(text, round == 1 ? twice : want);
+		free(text);
+	}
+	free(twice);
+	unlink(path);
+	EXPECT(gf_train_log_close(&log, &err) == 0, "twice");
+	EXPECT(gf_train_log_open(&log, "/nonexistent/x", &config, &err) ==
+		       -ENOENT,
+	       "%s", err.text);
+	if (access("/dev/full", W_OK) == 0) {
+		EXPECT(!gf_train_log_open(&log, "/dev/full", &config, &err),
+		       "%s", err.text);
+		EXPECT(gf_train_log_row(&log, &row, &err) == -ENOSPC, "full");
+		EXPECT(strstr(err.text, "/dev/full: "), "%s", err.text);
+		gf_train_log_close(&log, NULL);
+	}
+	gf_plan_release(&plan);
+}
+
+int main(void)
+{
+	watchdog(120);
+	test_timeline();
+	test_report();
+	test_stale_report();
+	test_median();
+	test_prediction();
+	test_trace();
+	test_clocks();
+	test_log();
+	return TEST_END();
+}
