@@ -19,8 +19,9 @@ static struct gf_gpu_net *gpu_net(const struct gf_net *net)
 
 static void release_io(struct gf_gpu_io *io)
 {
-	for (size_t i = 0; i < GF_GPU_CONVS; i++)
+	for (size_t i = 0; i < io->nconvs; i++)
 		gf_gpu_conv_free(io->convs[i].conv);
+	free(io->convs);
 	free(io->in);
 	free(io->din);
 	free(io->add);

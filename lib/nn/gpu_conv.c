@@ -2,7 +2,8 @@
 #include "nn/gpu_net.h"
 
 #include <errno.h>
-#include <string.h>
+
+#include "base/array.h"
 
 /*
  * Convolution by cuDNN. Filters are copied in each pass, to where they are
@@ -44,56 +45,56 @@ static int describe(struct gf_gpu_io *io, size_t batch, size_t most,
 	return gf_gpu_conv_new(io->g->dnn, &shape, most, conv, err);
 }
 
+static void keep(struct gf_gpu_io *io, size_t batch, struct gf_gpu_conv *conv)
+{
+	struct gf_gpu_conv_of *of =
+		gf_array_push(&io->convs, &io->nconvs, &io->convs_capacity);
+
+	*of = (struct gf_gpu_conv_of){batch, conv};
+}
+
 static int prepare(struct gf_gpu_io *io, struct gf_error *err)
 {
 	struct gf_gpu_net *g = io->g;
+	struct gf_gpu_conv *c;
 	size_t bytes;
-	int rc = describe(io, g->net->max_batch, WORK_MOST, &io->convs[0].conv,
-			  err);
+	int rc = describe(io, g->net->max_batch, WORK_MOST, &c, err);
 
 	if (rc)
 		return rc;
-	io->convs[0].batch = g->net->max_batch;
-	bytes = gf_gpu_conv_work_bytes(io->convs[0].conv);
+	keep(io, g->net->max_batch, c);
+	bytes = gf_gpu_conv_work_bytes(c);
 	if (bytes > g->work_bytes)
 		g->work_bytes = bytes;
 	return 0;
 }
 
-/* The one for the pass's batch, in front. */
+/* The one for the pass's batch. */
 static int conv_of(struct gf_gpu_io *io, struct gf_gpu_conv **conv,
 		   struct gf_error *err)
 {
 	const size_t most = io->g->work_bytes;
-	struct gf_gpu_conv *c = NULL;
-	size_t i = 0;
-	int rc = 0;
+	struct gf_gpu_conv *c;
+	int rc;
 
-	while (i < GF_GPU_CONVS - 1 && io->convs[i].conv &&
-	       io->convs[i].batch != io->batch)
-		i++;
-	if (!io->convs[i].conv || io->convs[i].batch != io->batch) {
-		rc = describe(io, io->batch,
-			      io->batch == io->g->net->max_batch ? WORK_MOST
-								 : most,
-			      &c, err);
-		if (!rc && gf_gpu_conv_work_bytes(c) > most) {
-			rc = gf_error_set(err, -ENOMEM,
-					  "batch of %zu: want a workspace of "
-					  "%zu bytes, planned %zu",
-					  io->batch, gf_gpu_conv_work_bytes(c),
-					  most);
-			gf_gpu_conv_free(c);
+	for (size_t i = 0; i < io->nconvs; i++)
+		if (io->convs[i].batch == io->batch) {
+			*conv = io->convs[i].conv;
+			return 0;
 		}
-		if (rc)
-			return rc;
-		gf_gpu_conv_free(io->convs[i].conv);
-		io->convs[i].conv = c;
+	rc = describe(io, io->batch, most, &c, err);
+	if (rc)
+		return rc;
+	if (gf_gpu_conv_work_bytes(c) > most) {
+		rc = gf_error_set(err, -ENOMEM,
+				  "batch of %zu: want a workspace of %zu "
+				  "bytes, planned %zu",
+				  io->batch, gf_gpu_conv_work_bytes(c), most);
+		gf_gpu_conv_free(c);
+		return rc;
 	}
-	c = io->convs[i].conv;
-	memmove(&io->convs[1], &io->convs[0], i * sizeof(io->convs[0]));
-	io->convs[0].batch = io->batch;
-	io->convs[0].conv = *conv = c;
+	keep(io, io->batch, c);
+	*conv = c;
 	return 0;
 }
 

@@ -38,7 +38,6 @@ struct gf_gpu_net {
 };
 
 #define GF_GPU_MAX_PARAMS 4
-#define GF_GPU_CONVS      4 /* batch sizes that a layer keeps prepared */
 
 struct gf_gpu_io {
 	struct gf_gpu_net *g;
@@ -55,10 +54,13 @@ struct gf_gpu_io {
 	float *dparam[GF_GPU_MAX_PARAMS]; /* NULL: frozen */
 	void *weight; /* in the net's precision and layout */
 	void *saved;  /* what forward keeps for backward */
-	struct {
+	/* By batch size, the largest first, then as they were met. None is
+	 * given up before the net is: a graph may hold what it was asked. */
+	struct gf_gpu_conv_of {
 		size_t batch;
 		struct gf_gpu_conv *conv;
-	} convs[GF_GPU_CONVS]; /* latest use first */
+	} * convs;
+	size_t nconvs, convs_capacity;
 };
 
 struct gf_gpu_layer {

@@ -20,7 +20,7 @@ cublasStatus_t blas_create(cublasHandle_t *h)
 {
 	if (fails("cublasCreate_v2"))
 		return CUBLAS_STATUS_NOT_INITIALIZED;
-	*h = (cublasHandle_t)(void *)make<blas_handle>();
+	*h = make_as<blas_handle, cublasHandle_t>();
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -33,7 +33,7 @@ cublasStatus_t blas_destroy(cublasHandle_t h)
 // Takes the workspace away, as cuBLAS' does.
 cublasStatus_t blas_stream(cublasHandle_t h, cudaStream_t s)
 {
-	of<blas_handle>(h)->stream = (gf_gpu_stream *)(void *)s;
+	set_stream<blas_handle>(h, s);
 	of<blas_handle>(h)->has_work = false;
 	return CUBLAS_STATUS_SUCCESS;
 }
@@ -133,30 +133,15 @@ cublasStatus_t multiply(cublasHandle_t handle, cublasOperation_t ta,
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-#define ENTRY(name, function)                                                  \
-	{                                                                      \
-#name, (void *)static_cast < decltype(&name)>(function)        \
-	}
+} // namespace
 
-const struct {
-	const char *name;
-	void *call;
-} entries[] = {
+const struct entry fake::cublas_entries[] = {
 	ENTRY(cublasCreate_v2, blas_create),
 	ENTRY(cublasDestroy_v2, blas_destroy),
 	ENTRY(cublasSetStream_v2, blas_stream),
 	ENTRY(cublasSetWorkspace_v2, blas_work),
 	ENTRY(cublasGetStatusString, blas_error),
+	// overloaded in its header
+	{"cublasGemmStridedBatchedEx", (void *)multiply},
+	{NULL, NULL},
 };
-
-} // namespace
-
-void *fake::cublas_call(const char *name)
-{
-	for (const auto &e : entries)
-		if (strcmp(e.name, name) == 0)
-			return e.call;
-	if (strcmp(name, "cublasGemmStridedBatchedEx") == 0)
-		return (void *)multiply; // overloaded in its header
-	return NULL;
-}

@@ -175,7 +175,7 @@ void rank(P *perf, int room, int *n, A chosen, A other)
 cudnnStatus_t dnn_create(cudnnHandle_t *h)
 {
 	CALL("cudnnCreate");
-	*h = (cudnnHandle_t)(void *)make<dnn_handle>();
+	*h = make_as<dnn_handle, cudnnHandle_t>();
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -187,7 +187,7 @@ cudnnStatus_t dnn_destroy(cudnnHandle_t h)
 
 cudnnStatus_t dnn_stream(cudnnHandle_t h, cudaStream_t s)
 {
-	of<dnn_handle>(h)->stream = (gf_gpu_stream *)(void *)s;
+	set_stream<dnn_handle>(h, s);
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -198,7 +198,7 @@ const char *dnn_error(cudnnStatus_t)
 
 template <class T, class P> cudnnStatus_t dnn_make(P *p)
 {
-	*p = (P)(void *)make<T>();
+	*p = make_as<T, P>();
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -345,6 +345,7 @@ cudnnStatus_t conv_forward(cudnnHandle_t h, const void *alpha,
 	want(algo == FORWARD && x != y && w != y, "an algorithm, or an alias");
 	check_work(work, bytes, CHOSEN_BYTES);
 	host_gpu_enqueue(of<dnn_handle>(h)->stream, [=] {
+		users{{h, xd, wd, cd, yd}}.check();
 		std::vector<double> sums(s.y.count());
 
 		memset(work, 0xff, bytes);
@@ -375,6 +376,7 @@ cudnnStatus_t conv_data(cudnnHandle_t h, const void *alpha,
 	want(algo == DATA && dx != dy && w != dx, "an algorithm, or an alias");
 	check_work(work, bytes, CHOSEN_BYTES / 2);
 	host_gpu_enqueue(of<dnn_handle>(h)->stream, [=] {
+		users{{h, xd, wd, cd, yd}}.check();
 		std::vector<double> sums(s.x.count());
 
 		memset(work, 0xff, bytes);
@@ -407,6 +409,7 @@ cudnnStatus_t conv_filter(cudnnHandle_t h, const void *alpha,
 	     "an algorithm, or an alias");
 	check_work(work, bytes, CHOSEN_BYTES / 4);
 	host_gpu_enqueue(of<dnn_handle>(h)->stream, [=] {
+		users{{h, xd, wd, cd, yd}}.check();
 		std::vector<double> sums(s.w.count());
 
 		memset(work, 0xff, bytes);
@@ -420,15 +423,9 @@ cudnnStatus_t conv_filter(cudnnHandle_t h, const void *alpha,
 	return CUDNN_STATUS_SUCCESS;
 }
 
-#define ENTRY(name, function)                                                  \
-	{                                                                      \
-#name, (void *)static_cast < decltype(&name)>(function)        \
-	}
+} // namespace
 
-const struct {
-	const char *name;
-	void *call;
-} entries[] = {
+const struct entry fake::cudnn_entries[] = {
 	ENTRY(cudnnCreate, dnn_create),
 	ENTRY(cudnnDestroy, dnn_destroy),
 	ENTRY(cudnnSetStream, dnn_stream),
@@ -453,14 +450,5 @@ const struct {
 	ENTRY(cudnnConvolutionForward, conv_forward),
 	ENTRY(cudnnConvolutionBackwardData, conv_data),
 	ENTRY(cudnnConvolutionBackwardFilter, conv_filter),
+	{NULL, NULL},
 };
-
-} // namespace
-
-void *fake::cudnn_call(const char *name)
-{
-	for (const auto &e : entries)
-		if (strcmp(e.name, name) == 0)
-			return e.call;
-	return NULL;
-}

@@ -13,21 +13,36 @@ std::set<const void *> fake::alive;
 
 static int lacking;
 
+static const struct {
+	const char *file;
+	const struct fake::entry *entries;
+} libraries[] = {{"libcudnn.so.", fake::cudnn_entries},
+		 {"libcublas.so.", fake::cublas_entries}};
+
+static void *call_named(const struct fake::entry *e, const char *name)
+{
+	while (e->name && strcmp(e->name, name) != 0)
+		e++;
+	fake::want(e->name != NULL, name);
+	return e->call;
+}
+
 // In place of base/library.c.
 int gf_library_open(const char *file, const struct gf_symbol *symbols,
 		    size_t count, void *table, struct gf_error *err)
 {
-	const int which = strncmp(file, "libcudnn.so.", 12) == 0 ? 1 : 2;
+	int which = 0;
 
-	fake::want(which == 1 || strncmp(file, "libcublas.so.", 13) == 0,
-		   "another library");
-	if (lacking == which)
+	while (which < 2 && strncmp(file, libraries[which].file,
+				    strlen(libraries[which].file)) != 0)
+		which++;
+	fake::want(which < 2, "another library");
+	if (lacking == which + 1)
 		return gf_error_set(err, -ENOTSUP, "%s: no such file", file);
 	for (size_t i = 0; i < count; i++) {
-		void *call = which == 1 ? fake::cudnn_call(symbols[i].name)
-					: fake::cublas_call(symbols[i].name);
+		void *call = call_named(libraries[which].entries,
+					symbols[i].name);
 
-		fake::want(call != NULL, symbols[i].name);
 		memcpy((char *)table + symbols[i].at, &call, sizeof(call));
 	}
 	return 0;

@@ -88,9 +88,40 @@ static inline void blend(void *p, type t, size_t i, float alpha, double sum,
 	put(p, t, i, beta == 0 ? x : x + beta * at(p, t, i));
 }
 
-// NULL: there is no such call.
-void *cudnn_call(const char *name);
-void *cublas_call(const char *name);
+// What was live when a call was enqueued must be so when it is done, in a graph
+// too, however often.
+struct users {
+	const void *handles[5];
+
+	void check() const
+	{
+		for (const void *h : handles)
+			want(alive.count(h) == 1,
+			     "a handle or descriptor that died before its use");
+	}
+};
+
+// The calls of a library, by name; the last one has none.
+struct entry {
+	const char *name;
+	void *call;
+};
+extern const struct entry cudnn_entries[], cublas_entries[];
+
+#define ENTRY(name, function)                                                  \
+	{                                                                      \
+#name, (void *)static_cast < decltype(&name)>(function)        \
+	}
+
+// What both begin with: handles, and streams for them.
+template <class T, class P> P make_as()
+{
+	return (P)(void *)make<T>();
+}
+template <class T, class P> void set_stream(P handle, void *stream)
+{
+	of<T>(handle)->stream = (gf_gpu_stream *)stream;
+}
 
 } // namespace fake
 

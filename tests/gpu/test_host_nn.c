@@ -79,6 +79,41 @@ static int enqueue(struct device *d, size_t batch, struct gf_error *err)
 				err);
 }
 
+/* What a graph holds of a batch size stays, however many others come by. */
+static void test_graph_stays(void)
+{
+	enum { BATCH = 9 };
+	struct gf_gpu *gpu = host_gpu();
+	struct gf_gpu_stream *stream = host_gpu_stream();
+	struct gf_gpu_graph *graph = NULL;
+	struct gf_error err = {""};
+	double loss, want;
+	size_t correct;
+	struct device d;
+
+	open_run(&d, BATCH);
+	EXPECT(!make(&d, &err), "%s", err.text);
+	gf_net_set_samples(d.net, 1, 7);
+	EXPECT(!enqueue(&d, BATCH - 1, &err) &&
+		       !gf_backend_cuda.result(d.net, &want, &correct, &err) &&
+		       !gpu->ops->capture_begin(gpu, stream, &err) &&
+		       !enqueue(&d, BATCH - 1, &err) &&
+		       !gpu->ops->capture_end(gpu, stream, &graph, &err),
+	       "%s", err.text);
+	for (size_t batch = 1; batch <= BATCH; batch++)
+		EXPECT(!enqueue(&d, batch, &err) &&
+			       !gf_backend_cuda.result(d.net, &loss, &correct,
+						       &err),
+		       "batch of %zu: %s", batch, err.text);
+	gf_net_set_samples(d.net, 1, 7);
+	EXPECT(!gpu->ops->graph_launch(gpu, stream, graph, &err) &&
+		       !gf_backend_cuda.result(d.net, &loss, &correct, &err),
+	       "%s", err.text);
+	EXPECT(loss == want, "loss %.9g, want %.9g", loss, want);
+	gpu->ops->graph_free(gpu, graph);
+	close_run(&d);
+}
+
 static void test_no_waiting(void)
 {
 	struct gf_error err = {""};
@@ -360,6 +395,7 @@ int main(void)
 	test_lacking(2, "no cuBLAS here: libcublas.so.");
 	EXPECT(!nn_device_open(&gpu, &stream), "the emulated device");
 	test_no_waiting();
+	test_graph_stays();
 	for (size_t f = 0; f < GF_ARRAY_LENGTH(failures); f++)
 		test_failure(f);
 	test_no_memory();
