@@ -31,6 +31,7 @@ struct gf_exec_state {
 	uint32_t waits_for;         /* dependencies not done */
 	uint32_t slot;              /* LAND, CODED: once posted */
 	bool arrived;               /* LAND: the slot is full */
+	bool listed;                /* in the run's `ready` */
 };
 
 /* Staging memory for the steps of one way, given out in program order. */
@@ -53,7 +54,7 @@ struct gf_exec_run {
 	unsigned char *ways;          /* per step: enum gf_exec_way */
 	struct gf_exec_state *states; /* per step */
 	uint32_t *users, *first_user; /* who depends on a step */
-	uint32_t *ready, nready;      /* to be taken up */
+	uint32_t *ready, nready;      /* to be taken up: a heap */
 	uint32_t *active, nactive;    /* steps with a request */
 	uint64_t *fronts, pass; /* per peer and direction: stuck in that pass */
 	uint32_t turn;          /* of those behind: whose it is to be asked */

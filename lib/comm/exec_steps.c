@@ -29,6 +29,42 @@
 #define BEHIND_AFTER 7
 #define ASK_BEHIND   8
 
+/* The heap of steps to be taken up, the first in program order on top: peers
+ * send and expect what passes between them in that order. A step is in it once.
+ */
+static void list_ready(struct gf_exec_run *run, uint32_t i)
+{
+	uint32_t at, above;
+
+	if (run->states[i].listed)
+		return;
+	run->states[i].listed = true;
+	for (at = run->nready++; at; at = above) {
+		above = (at - 1) / 2;
+		if (run->ready[above] < i)
+			break;
+		run->ready[at] = run->ready[above];
+	}
+	run->ready[at] = i;
+}
+
+static uint32_t next_ready(struct gf_exec_run *run)
+{
+	uint32_t *ready = run->ready, first = ready[0];
+	uint32_t last = ready[--run->nready], at = 0, below;
+
+	for (; (below = 2 * at + 1) < run->nready; at = below) {
+		if (below + 1 < run->nready && ready[below + 1] < ready[below])
+			below++;
+		if (ready[below] > last)
+			break;
+		ready[at] = ready[below];
+	}
+	ready[at] = last;
+	run->states[first].listed = false;
+	return first;
+}
+
 static void finish_step(struct gf_exec_run *run, uint32_t i)
 {
 	uint32_t k;
@@ -37,7 +73,7 @@ static void finish_step(struct gf_exec_run *run, uint32_t i)
 	run->left--;
 	for (k = run->first_user[i]; k < run->first_user[i + 1]; k++)
 		if (--run->states[run->users[k]].waits_for == 0)
-			run->ready[run->nready++] = run->users[k];
+			list_ready(run, run->users[k]);
 }
 
 /* Sends stand in the order in which they began, receives in program order,
@@ -196,9 +232,6 @@ static int take_up(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 			return 0;
 		deposit(run, step, gf_exec_slot(&run->landing, state->slot));
 		give_back(&run->landing, state->slot);
-		/* It is listed twice when its last dependency and its
-		 * arrival are seen in one pass. */
-		state->arrived = false;
 		break;
 	case GF_EXEC_NOW:
 		take(run, step);
@@ -215,7 +248,7 @@ static int settle(struct gf_exec_run *run, struct gf_error *err)
 	do {
 		rc = post_ahead(run, err);
 		while (run->nready && !rc)
-			rc = take_up(run, run->ready[--run->nready], err);
+			rc = take_up(run, next_ready(run), err);
 	} while (!rc && (may_land(run) || may_send(run)));
 	return rc;
 }
@@ -238,7 +271,7 @@ static void end_transfer(struct gf_exec_run *run, uint32_t i)
 	run->moves++;
 	run->states[i].arrived = true;
 	if (run->states[i].waits_for == 0)
-		run->ready[run->nready++] = i;
+		list_ready(run, i);
 }
 
 /* What goes to a peer, and what comes from it, mostly ends in the order in
@@ -252,22 +285,32 @@ static bool is_behind(const struct gf_exec_run *run, uint64_t **front,
 	return **front == run->pass;
 }
 
+/* Over a network and in shared memory at once: what a call of test copies or
+ * adds itself, it does while the wires may be idle. */
+static bool holds_up_wires(const struct gf_exec_run *run, uint32_t i)
+{
+	return run->pace.arrivals && !run->counts[run->schedule->steps[i].peer];
+}
+
 /* Ends the transfers that have come to their end. While nothing moves, some
- * are asked that are behind others: order is likely, not certain. */
+ * are asked that are behind others: order is likely, not certain. Of what holds
+ * up the wires there is one block a pass. */
 static int collect(struct gf_exec_run *run, struct gf_error *err)
 {
 	struct gf_comm *c = run->exec->comm;
 	uint32_t nactive = run->nactive, kept = 0, k, i;
 	uint32_t turn =
 		run->idle < BEHIND_AFTER ? nactive : run->turn % (nactive + 1);
-	uint64_t moves = run->moves, *front;
+	uint64_t moves = run->moves, bytes = c->moved_bytes, *front;
 	int rc = 0;
 
 	run->pass++;
 	for (k = 0; k < nactive; k++) {
 		i = run->active[k];
-		if (rc < 0 || (is_behind(run, &front, i) &&
-			       (k < turn || k - turn >= ASK_BEHIND))) {
+		if (rc < 0 ||
+		    (c->moved_bytes != bytes && holds_up_wires(run, i)) ||
+		    (is_behind(run, &front, i) &&
+		     (k < turn || k - turn >= ASK_BEHIND))) {
 			run->active[kept++] = i;
 			continue;
 		}
@@ -309,10 +352,9 @@ int gf_exec_steps_start(struct gf_exec_run *run, struct gf_error *err)
 	for (i = 0; i < s->nsteps; i++)
 		run->states[i] =
 			(struct gf_exec_state){.waits_for = s->steps[i].ndeps};
-	/* Taken from the end: the first step first. */
-	for (i = (uint32_t)s->nsteps; i-- > 0;)
+	for (i = 0; i < s->nsteps; i++)
 		if (!s->steps[i].ndeps)
-			run->ready[run->nready++] = i;
+			list_ready(run, i);
 	return settle(run, err);
 }
 

@@ -13,7 +13,7 @@
 enum { RANKS = 4, SEGMENTS = 16, SEGMENT = 64, SLOTS = 4 };
 
 struct gf_request {
-	bool receive;
+	bool receive, near;
 	uint32_t match;
 };
 
@@ -21,6 +21,10 @@ struct gf_request {
 struct line {
 	uint32_t come;  /* so many messages of the peer are here */
 	unsigned asked; /* in vain */
+	/* where the host has other ranks, their messages are here at once */
+	unsigned moved; /* of theirs, in this pass */
+	uint32_t sent;  /* to those on other hosts: in the order of `match` */
+	bool disorder;
 };
 
 static int post(bool receive, uint64_t tag, struct gf_request **request)
@@ -81,6 +85,50 @@ static void line_free(struct gf_comm *c, void *data)
 	free(data);
 }
 
+/* Rank 0 with one other rank on its host. */
+static bool host_reduces_from(struct gf_comm *c, int peer)
+{
+	(void)c;
+	return peer == 1;
+}
+
+static int host_irecv_reduce(struct gf_comm *c, int peer, uint64_t tag,
+			     void *data, size_t count_elems,
+			     const struct gf_element *element,
+			     struct gf_request **request, struct gf_error *err)
+{
+	(void)c, (void)peer, (void)data, (void)count_elems, (void)element;
+	(void)err;
+	if (post(true, tag, request))
+		return -1;
+	(*request)->near = true;
+	return 0;
+}
+
+static int host_isend(struct gf_comm *c, int peer, uint64_t tag,
+		      const void *data, size_t size_bytes,
+		      struct gf_request **request, struct gf_error *err)
+{
+	struct line *line = c->priv;
+
+	if (peer != 1)
+		line->disorder |= line->sent++ != (uint32_t)tag;
+	return line_isend(c, peer, tag, data, size_bytes, request, err);
+}
+
+static int host_test(struct gf_comm *c, struct gf_request *r,
+		     struct gf_error *err)
+{
+	struct line *line = c->priv;
+
+	if (!r->near)
+		return line_test(c, r, err);
+	line->moved++;
+	c->moved_bytes += SEGMENT * sizeof(float);
+	free(r);
+	return 1;
+}
+
 static const struct gf_comm_ops line_ops = {
 	.name = "line",
 	.isend = line_isend,
@@ -91,10 +139,22 @@ static const struct gf_comm_ops line_ops = {
 	.buffer_free = line_free,
 };
 
+static const struct gf_comm_ops host_ops = {
+	.name = "host",
+	.isend = host_isend,
+	.irecv = line_irecv,
+	.reduces_from = host_reduces_from,
+	.irecv_reduce = host_irecv_reduce,
+	.test = host_test,
+	.cancel = line_cancel,
+	.buffer_alloc = line_alloc,
+	.buffer_free = line_free,
+};
+
 /* With few slots the receives of the all-gather are posted before those of the
  * last reductions. Each message is taken in the pass in which it is there all
  * the same, and few questions are asked in vain. */
-int main(void)
+static void test_few_slots(void)
 {
 	struct gf_coll_args args = {
 		.ranks = RANKS,
@@ -133,5 +193,88 @@ int main(void)
 	gf_exec_free(x);
 	gf_schedule_release(&s);
 	free(data);
+}
+
+/* What is added in shared memory goes out segment by segment, in order, and not
+ * after the last of them. */
+static void test_wires_first(void)
+{
+	int factors[] = {2, 2};
+	struct gf_coll_args args = {
+		.ranks = 4,
+		.count_elems = 4 * SEGMENTS * SEGMENT,
+		.elem_bytes = 4,
+		.segment_elems = SEGMENT,
+		.factors = factors,
+		.nfactors = 2,
+	};
+	struct line line = {0};
+	struct gf_comm c = {.ops = &host_ops, .ranks = 4, .priv = &line};
+	struct gf_exec *x = gf_exec_new(&c);
+	struct gf_schedule s = {0};
+	struct gf_exec_run *run = NULL;
+	struct gf_error err = {""};
+	float *data = gf_xcalloc(args.count_elems, sizeof(*data));
+	uint32_t pass;
+	bool moved;
+
+	EXPECT(!gf_algorithm_schedule(gf_algorithm_find("blueconnect"), &args,
+				      0, &s, &err) &&
+		       !gf_exec_run_new(
+			       x, &(struct gf_exec_config){.schedule = &s},
+			       &run, &err) &&
+		       !gf_exec_start(run, data, &err),
+	       "%s", err.text);
+	for (pass = 1; pass <= SEGMENTS; pass++) {
+		line.moved = 0;
+		EXPECT(!gf_exec_progress(x, &moved, &err), "%s", err.text);
+		EXPECT(line.moved == 1 && line.sent == pass,
+		       "pass %u: %u added, %u sent", pass, line.moved,
+		       line.sent);
+	}
+	EXPECT(!line.disorder, "sends out of order");
+	gf_exec_run_free(run);
+	gf_exec_free(x);
+	gf_schedule_release(&s);
+	free(data);
+}
+
+/* Segments that are ready at once are sent in the order in which the peer
+ * expects them. */
+static void test_ready_in_order(void)
+{
+	struct gf_schedule s;
+	struct line line = {.come = SEGMENTS};
+	struct gf_comm c = {.ops = &host_ops, .ranks = 4, .priv = &line};
+	struct gf_exec *x = gf_exec_new(&c);
+	struct gf_exec_run *run = NULL;
+	struct gf_error err = {""};
+	float data[SEGMENTS] = {0};
+	bool moved;
+	size_t i;
+
+	gf_schedule_init(&s, 0, 4, SEGMENTS);
+	for (i = 0; i < SEGMENTS; i++)
+		gf_schedule_recv(&s, 2, gf_data(i, 1));
+	for (i = 0; i < SEGMENTS; i++)
+		gf_schedule_send(&s, 3, gf_data(i, 1));
+	gf_schedule_finish(&s);
+	EXPECT(!gf_exec_run_new(x, &(struct gf_exec_config){.schedule = &s},
+				&run, &err) &&
+		       !gf_exec_start(run, data, &err) &&
+		       !gf_exec_progress(x, &moved, &err),
+	       "%s", err.text);
+	EXPECT(line.sent == SEGMENTS && !line.disorder, "%u sent, %s order",
+	       line.sent, line.disorder ? "out of" : "in");
+	gf_exec_run_free(run);
+	gf_exec_free(x);
+	gf_schedule_release(&s);
+}
+
+int main(void)
+{
+	test_few_slots();
+	test_wires_first();
+	test_ready_in_order();
 	return TEST_END();
 }
