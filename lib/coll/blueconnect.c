@@ -177,17 +177,30 @@ static struct gf_range owned(const struct gf_coll_args *args, int rank)
 }
 
 typedef void stage_fn(struct gf_schedule *s, const struct gf_group *g,
-		      struct gf_range range, size_t segment_elems);
+		      struct gf_range range, const struct gf_cut *cut);
 
-static void build_stage(const struct gf_coll_args *args, int stage,
-			struct gf_schedule *s, stage_fn *ring,
-			stage_fn *halving)
+static const struct {
+	stage_fn *ring, *halving;
+} ways[] = {{gf_ring_reduce_scatter, gf_halving_reduce_scatter},
+	    {gf_ring_all_gather, gf_doubling_all_gather}};
+
+/* Pieces go in the order in which the stage further out wants them, or hands
+ * them back: the wires are busy from the first piece on. */
+static void build_stage(const struct gf_coll_args *args, int stage, bool back,
+			struct gf_schedule *s)
 {
-	struct gf_group g = group_of(args, stage, s->rank);
+	struct gf_group g = group_of(args, stage, s->rank), next;
+	struct gf_cut cut = {.segment_elems = args->segment_elems,
+			     .back = back};
 
+	if (stage + 1 < nstages(args)) {
+		next = group_of(args, stage + 1, s->rank);
+		cut.next = &next;
+		cut.halves = halves(args, stage + 1);
+	}
 	gf_schedule_stage(s, stage);
-	(halves(args, stage) ? halving : ring)(
-		s, &g, held_at(args, stage, s->rank), args->segment_elems);
+	(halves(args, stage) ? ways[back].halving : ways[back].ring)(
+		s, &g, held_at(args, stage, s->rank), &cut);
 }
 
 static void build(const struct gf_coll_args *args, int rank,
@@ -198,12 +211,10 @@ static void build(const struct gf_coll_args *args, int rank,
 	(void)rank;
 	if (args->half != GF_COLL_ALL_GATHER)
 		for (stage = 0; stage < nstages(args); stage++)
-			build_stage(args, stage, s, gf_ring_reduce_scatter,
-				    gf_halving_reduce_scatter);
+			build_stage(args, stage, false, s);
 	if (args->half != GF_COLL_REDUCE_SCATTER)
 		for (stage = nstages(args) - 1; stage >= 0; stage--)
-			build_stage(args, stage, s, gf_ring_all_gather,
-				    gf_doubling_all_gather);
+			build_stage(args, stage, true, s);
 }
 
 const struct gf_algorithm gf_algorithm_blueconnect = {

@@ -54,12 +54,13 @@ static void build(const struct gf_coll_args *args, int rank,
 		  struct gf_schedule *s)
 {
 	struct gf_range data = gf_data(0, args->count_elems);
+	struct gf_cut cut = {.segment_elems = args->segment_elems};
 	int core = gf_fold_core(args->ranks), distance;
 
 	gf_fold_in(s, data, args->segment_elems);
 	for (distance = 1; rank < core && distance < core; distance *= 2)
-		gf_exchange_reduce(s, rank ^ distance, data, rank ^ distance,
-				   data, args->segment_elems);
+		gf_exchange_reduce(s, rank ^ distance, gf_pieces_of(data, &cut),
+				   rank ^ distance, gf_pieces_of(data, &cut));
 	gf_fold_out(s, data, args->segment_elems);
 }
 

@@ -13,7 +13,7 @@ struct gf_range gf_halving_part(const struct gf_group *g, struct gf_range range,
 }
 
 void gf_halving_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
-			       struct gf_range range, size_t segment_elems)
+			       struct gf_range range, const struct gf_cut *cut)
 {
 	int k;
 
@@ -22,14 +22,16 @@ void gf_halving_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
 		int partner = gf_group_rank(g, g->me ^ 1 << k);
 		int mine = g->me >> k & 1;
 
-		gf_exchange_reduce(s, partner, gf_range_part(held, 2, !mine),
-				   partner, gf_range_part(held, 2, mine),
-				   segment_elems);
+		gf_exchange_reduce(
+			s, partner,
+			gf_pieces_of(gf_range_part(held, 2, !mine), cut),
+			partner,
+			gf_pieces_of(gf_range_part(held, 2, mine), cut));
 	}
 }
 
 void gf_doubling_all_gather(struct gf_schedule *s, const struct gf_group *g,
-			    struct gf_range range, size_t segment_elems)
+			    struct gf_range range, const struct gf_cut *cut)
 {
 	int k;
 
@@ -38,8 +40,10 @@ void gf_doubling_all_gather(struct gf_schedule *s, const struct gf_group *g,
 		int partner = gf_group_rank(g, g->me ^ 1 << k);
 		int mine = g->me >> k & 1;
 
-		gf_exchange(s, partner, gf_range_part(held, 2, mine), partner,
-			    gf_range_part(held, 2, !mine), segment_elems);
+		gf_exchange(s, partner,
+			    gf_pieces_of(gf_range_part(held, 2, mine), cut),
+			    partner,
+			    gf_pieces_of(gf_range_part(held, 2, !mine), cut));
 	}
 }
 

@@ -173,8 +173,9 @@ static void build(const struct gf_coll_args *args, int rank,
 	int size = group_size(args);
 	struct gf_group host = {rank - rank % size, 1, size, rank % size};
 	struct gf_group masters = {0, size, args->ranks / size, rank / size};
+	struct gf_cut cut = {.segment_elems = segment};
 
-	gf_ring_reduce_scatter(s, &host, data, segment);
+	gf_ring_reduce_scatter(s, &host, data, &cut);
 	first = s->nsteps;
 	gather(s, &host, data, segment);
 	in_stages(args, s, first);
@@ -182,8 +183,8 @@ static void build(const struct gf_coll_args *args, int rank,
 	gf_schedule_stage(s, 1);
 	first = s->nsteps;
 	if (!host.me) {
-		gf_ring_reduce_scatter(s, &masters, data, segment);
-		gf_ring_all_gather(s, &masters, data, segment);
+		gf_ring_reduce_scatter(s, &masters, data, &cut);
+		gf_ring_all_gather(s, &masters, data, &cut);
 	}
 	in_stages(args, s, first);
 
@@ -192,7 +193,7 @@ static void build(const struct gf_coll_args *args, int rank,
 	scatter(s, &host, data, segment);
 	in_stages(args, s, first);
 	first = s->nsteps;
-	gf_ring_all_gather(s, &host, data, segment);
+	gf_ring_all_gather(s, &host, data, &cut);
 	in_stages(args, s, first);
 }
 

@@ -42,29 +42,71 @@ void gf_recv_reduce_pieces(struct gf_schedule *s, int peer,
 					gf_piece_take(&range, segment_elems));
 }
 
-void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_range send,
-			int from, struct gf_range reduce, size_t segment_elems)
+/* Part me - back of the ring, counted round. */
+static struct gf_range behind(const struct gf_group *g, struct gf_range range,
+			      int back)
 {
-	while (send.count || reduce.count) {
-		if (send.count)
-			gf_schedule_send(s, to,
-					 gf_piece_take(&send, segment_elems));
-		if (reduce.count)
-			gf_schedule_recv_reduce(
-				s, from, gf_piece_take(&reduce, segment_elems));
+	return gf_range_part(range, g->size,
+			     (g->me + 2 * g->size - back) % g->size);
+}
+
+/* Where the order comes from; one part where there is none. */
+static int parts_of(const struct gf_cut *cut)
+{
+	if (!cut->next || !cut->segment_elems)
+		return 1;
+	return cut->halves ? gf_log2_up(cut->next->size) + 1 : cut->next->size;
+}
+
+static struct gf_range part_at(const struct gf_cut *cut, struct gf_range range,
+			       int i)
+{
+	const struct gf_group *g = cut->next;
+	int parts = parts_of(cut), place = cut->back ? parts - 1 - i : i;
+
+	if (parts == 1)
+		return range;
+	if (!cut->halves)
+		return behind(g, range, cut->back ? i : i + 1);
+	range = gf_halving_part(g, range, place);
+	if (place == parts - 1)
+		return range;
+	return gf_range_part(range, 2, !(g->me >> place & 1));
+}
+
+struct gf_pieces gf_pieces_of(struct gf_range range, const struct gf_cut *cut)
+{
+	return (struct gf_pieces){.cut = cut, .range = range};
+}
+
+static bool take(struct gf_pieces *p, struct gf_range *piece)
+{
+	while (!p->rest.count && p->part < parts_of(p->cut))
+		p->rest = part_at(p->cut, p->range, p->part++);
+	*piece = gf_piece_take(&p->rest, p->cut->segment_elems);
+	return piece->count > 0;
+}
+
+/* Steps without elements are not appended. */
+void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_pieces send,
+			int from, struct gf_pieces reduce)
+{
+	struct gf_range out, in;
+
+	while (take(&send, &out) | take(&reduce, &in)) {
+		gf_schedule_send(s, to, out);
+		gf_schedule_recv_reduce(s, from, in);
 	}
 }
 
-void gf_exchange(struct gf_schedule *s, int to, struct gf_range send, int from,
-		 struct gf_range recv, size_t segment_elems)
+void gf_exchange(struct gf_schedule *s, int to, struct gf_pieces send, int from,
+		 struct gf_pieces recv)
 {
-	while (send.count || recv.count) {
-		if (send.count)
-			gf_schedule_send(s, to,
-					 gf_piece_take(&send, segment_elems));
-		if (recv.count)
-			gf_schedule_recv(s, from,
-					 gf_piece_take(&recv, segment_elems));
+	struct gf_range out, in;
+
+	while (take(&send, &out) | take(&recv, &in)) {
+		gf_schedule_send(s, to, out);
+		gf_schedule_recv(s, from, in);
 	}
 }
 
@@ -86,34 +128,28 @@ int gf_log2_up(int n)
 	return k;
 }
 
-/* Part me - back of the ring, counted round. */
-static struct gf_range behind(const struct gf_group *g, struct gf_range range,
-			      int back)
-{
-	return gf_range_part(range, g->size,
-			     (g->me + 2 * g->size - back) % g->size);
-}
-
 void gf_ring_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
-			    struct gf_range range, size_t segment_elems)
+			    struct gf_range range, const struct gf_cut *cut)
 {
 	int next = gf_group_rank(g, (g->me + 1) % g->size);
 	int previous = gf_group_rank(g, (g->me + g->size - 1) % g->size);
 	int k;
 
 	for (k = 1; k < g->size; k++)
-		gf_exchange_reduce(s, next, behind(g, range, k), previous,
-				   behind(g, range, k + 1), segment_elems);
+		gf_exchange_reduce(
+			s, next, gf_pieces_of(behind(g, range, k), cut),
+			previous, gf_pieces_of(behind(g, range, k + 1), cut));
 }
 
 void gf_ring_all_gather(struct gf_schedule *s, const struct gf_group *g,
-			struct gf_range range, size_t segment_elems)
+			struct gf_range range, const struct gf_cut *cut)
 {
 	int next = gf_group_rank(g, (g->me + 1) % g->size);
 	int previous = gf_group_rank(g, (g->me + g->size - 1) % g->size);
 	int k;
 
 	for (k = 0; k < g->size - 1; k++)
-		gf_exchange(s, next, behind(g, range, k), previous,
-			    behind(g, range, k + 1), segment_elems);
+		gf_exchange(s, next, gf_pieces_of(behind(g, range, k), cut),
+			    previous,
+			    gf_pieces_of(behind(g, range, k + 1), cut));
 }

@@ -32,12 +32,36 @@ void gf_recv_pieces(struct gf_schedule *s, int peer, struct gf_range range,
 		    size_t segment_elems);
 void gf_recv_reduce_pieces(struct gf_schedule *s, int peer,
 			   struct gf_range range, size_t segment_elems);
+
+/*
+ * How a range that takes part in an exchange is cut: into pieces of
+ * segment_elems (0: whole), from its front to its end. Or, where `next` is
+ * given, in the order in which that group goes on with it, so that its first
+ * piece is there as early as can be: what a ring passes on first, what halving
+ * gives away first; on the way back, in the order in which it comes from them.
+ * All who exchange are given the same order.
+ */
+struct gf_cut {
+	size_t segment_elems;
+	const struct gf_group *next; /* or NULL */
+	bool halves;                 /* so `next` goes on; else by a ring */
+	bool back;
+};
+
+/* The pieces of a range that have not been taken. */
+struct gf_pieces {
+	const struct gf_cut *cut;
+	struct gf_range range, rest;
+	int part;
+};
+struct gf_pieces gf_pieces_of(struct gf_range range, const struct gf_cut *cut);
+
 /* Two at once, piece by piece in turn, so that the first piece received can
  * be reduced and sent on while the others travel. */
-void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_range send,
-			int from, struct gf_range reduce, size_t segment_elems);
-void gf_exchange(struct gf_schedule *s, int to, struct gf_range send, int from,
-		 struct gf_range recv, size_t segment_elems);
+void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_pieces send,
+			int from, struct gf_pieces reduce);
+void gf_exchange(struct gf_schedule *s, int to, struct gf_pieces send, int from,
+		 struct gf_pieces recv);
 
 /* The union of parts a <= i < b of a range cut into `parts`. */
 struct gf_range gf_parts_between(struct gf_range range, int parts, int a,
@@ -46,9 +70,9 @@ struct gf_range gf_parts_between(struct gf_range range, int parts, int a,
 /* Ring reduce-scatter of a range within a group: `me` ends with the sum of part
  * `me` of `size`. And the ring all-gather that begins there. */
 void gf_ring_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
-			    struct gf_range range, size_t segment_elems);
+			    struct gf_range range, const struct gf_cut *cut);
 void gf_ring_all_gather(struct gf_schedule *s, const struct gf_group *g,
-			struct gf_range range, size_t segment_elems);
+			struct gf_range range, const struct gf_cut *cut);
 
 /*
  * Recursive halving within a group whose size is a power of two: in round k
@@ -56,9 +80,9 @@ void gf_ring_all_gather(struct gf_schedule *s, const struct gf_group *g,
  * the long messages go to near places. And the recursive doubling back.
  */
 void gf_halving_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
-			       struct gf_range range, size_t segment_elems);
+			       struct gf_range range, const struct gf_cut *cut);
 void gf_doubling_all_gather(struct gf_schedule *s, const struct gf_group *g,
-			    struct gf_range range, size_t segment_elems);
+			    struct gf_range range, const struct gf_cut *cut);
 /* What place `me` holds after `rounds` rounds of halving. */
 struct gf_range gf_halving_part(const struct gf_group *g, struct gf_range range,
 				int rounds);

@@ -80,15 +80,16 @@ static void build(const struct gf_coll_args *args, int rank,
 	struct gf_range data = gf_data(0, args->count_elems);
 	struct gf_group core = core_of(args, rank);
 	size_t segment = args->segment_elems;
+	struct gf_cut cut = {.segment_elems = segment};
 
 	if (args->half != GF_COLL_ALL_GATHER) {
 		gf_fold_in(s, data, segment);
 		if (rank < core.size)
-			gf_halving_reduce_scatter(s, &core, data, segment);
+			gf_halving_reduce_scatter(s, &core, data, &cut);
 	}
 	if (args->half != GF_COLL_REDUCE_SCATTER) {
 		if (rank < core.size)
-			gf_doubling_all_gather(s, &core, data, segment);
+			gf_doubling_all_gather(s, &core, data, &cut);
 		gf_fold_out(s, data, segment);
 	}
 }

@@ -61,11 +61,12 @@ static void build(const struct gf_coll_args *args, int rank,
 {
 	struct gf_group all = {0, 1, args->ranks, rank};
 	struct gf_range data = gf_data(0, args->count_elems);
+	struct gf_cut cut = {.segment_elems = args->segment_elems};
 
 	if (args->half != GF_COLL_ALL_GATHER)
-		gf_ring_reduce_scatter(s, &all, data, args->segment_elems);
+		gf_ring_reduce_scatter(s, &all, data, &cut);
 	if (args->half != GF_COLL_REDUCE_SCATTER)
-		gf_ring_all_gather(s, &all, data, args->segment_elems);
+		gf_ring_all_gather(s, &all, data, &cut);
 }
 
 const struct gf_algorithm gf_algorithm_ring = {

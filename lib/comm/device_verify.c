@@ -26,6 +26,7 @@ static void one(const struct gf_device_program *p,
 		const struct gf_device_step *step, struct gf_schedule *s)
 {
 	const struct gf_group all = {0, 1, p->ranks, p->rank};
+	const struct gf_cut whole = {0};
 	struct gf_range where = step->on_wire ? wire_of(p, step) : step->range;
 
 	switch (step->op) {
@@ -52,15 +53,16 @@ static void one(const struct gf_device_program *p,
 		gf_schedule_reduce(s, step->range, step->from);
 		break;
 	case GF_DEVICE_ALL_REDUCE:
-		gf_ring_reduce_scatter(s, &all, step->range, 0);
-		gf_ring_all_gather(s, &all, step->range, 0);
+		gf_ring_reduce_scatter(s, &all, step->range, &whole);
+		gf_ring_all_gather(s, &all, step->range, &whole);
 		break;
 	case GF_DEVICE_REDUCE_SCATTER:
 		gf_ring_reduce_scatter(s, &p->teams[step->team], step->range,
-				       0);
+				       &whole);
 		break;
 	case GF_DEVICE_ALL_GATHER:
-		gf_ring_all_gather(s, &p->teams[step->team], step->range, 0);
+		gf_ring_all_gather(s, &p->teams[step->team], step->range,
+				   &whole);
 		break;
 	default: /* groups */
 		break;

@@ -254,6 +254,96 @@ static void test_long(void)
 	gf_schedule_release(&s);
 }
 
+/* The last step of that kind and stage that a step waits for directly; the
+ * number of the step among them, or -1. */
+static int waits_for(const struct gf_schedule *s, const struct gf_step *step,
+		     bool send, int stage)
+{
+	int found = -1, number = 0;
+	size_t i;
+	uint32_t k;
+
+	for (i = 0; i < s->nsteps; i++) {
+		if (s->steps[i].stage != stage ||
+		    (s->steps[i].op == GF_STEP_SEND) != send)
+			continue;
+		for (k = 0; k < step->ndeps; k++)
+			if (s->deps[step->first_dep + k] == i)
+				found = number;
+		number++;
+	}
+	return found;
+}
+
+/* Of one rank: the outer stage's k-th send of its first part waits for the k-th
+ * segment that the inner one has reduced, and on the way back the inner one's
+ * sends wait for what comes, one after the other. */
+static void check_order(const struct gf_schedule *s, int first_part)
+{
+	int sent = 0, last = -1, got;
+	size_t i;
+
+	for (i = 0; i < s->nsteps; i++) {
+		const struct gf_step *step = &s->steps[i];
+
+		if (step->op != GF_STEP_SEND)
+			continue;
+		if (step->stage == 1 && sent < first_part) {
+			got = waits_for(s, step, false, 0);
+			EXPECT(got == sent, "rank %d: send %d waits for %d",
+			       s->rank, sent, got);
+			sent++;
+		} else if (step->stage == 0 && sent) {
+			got = waits_for(s, step, false, 1);
+			EXPECT(got > last, "rank %d: step %zu waits for %d "
+			       "after %d", s->rank, i, got, last);
+			last = got;
+		}
+	}
+	EXPECT(sent == first_part && last > 0, "rank %d: %d, %d", s->rank,
+	       sent, last);
+}
+
+static void test_order(void)
+{
+	enum { PART = 6 };
+	static const struct {
+		const char *outer;
+		int hosts, first_part;
+	} cases[] = {
+		{"ring", 4, PART},
+		{"ring", 3, PART},
+		{"halving", 4, 2 * PART},
+	};
+	struct gf_schedule s;
+	struct gf_error err;
+	size_t c;
+	int rank;
+
+	for (c = 0; c < GF_ARRAY_LENGTH(cases); c++) {
+		int factors[] = {2, cases[c].hosts};
+		const char *stages[] = {"shm", cases[c].outer};
+		struct gf_coll_args args = {
+			.ranks = 2 * cases[c].hosts,
+			.count_elems = (size_t)(2 * cases[c].hosts) * PART,
+			.elem_bytes = 4,
+			.segment_elems = 1,
+			.factors = factors,
+			.stage_algorithms = stages,
+			.nfactors = 2,
+		};
+
+		for (rank = 0; rank < args.ranks; rank++) {
+			EXPECT(!gf_algorithm_schedule(
+				       gf_algorithm_find("blueconnect"), &args,
+				       rank, &s, &err),
+			       "%s", err.text);
+			check_order(&s, cases[c].first_part);
+			gf_schedule_release(&s);
+		}
+	}
+}
+
 static void test_arguments(void)
 {
 	static const int three_two[] = {3, 2}, three_zero[] = {3, 0};
@@ -311,6 +401,7 @@ int main(void)
 	test_verbs();
 	test_random();
 	test_long();
+	test_order();
 	test_arguments();
 	return TEST_END();
 }
