@@ -26,14 +26,16 @@ static void enlist_way(struct arena *a, const struct gf_way *way)
 	char name[32];
 
 	must(nways == WAYS_MOST, "too many algorithms");
-	snprintf(name, sizeof(name), "gf-%s",
-		 way->algorithm ? way->algorithm->name : "auto");
+	snprintf(name, sizeof(name), "gf-%s%s",
+		 way->algorithm ? way->algorithm->name : "auto",
+		 way->stages[0] ? ":ring" : "");
 	ways[nways] = *way;
 	enlist(a, &our_side, OURS, name)->number = nways++;
 }
 
+/* rings: in all but the innermost stage, where that is something else */
 static void enlist_algorithm(struct arena *a, const struct gf_algorithm *found,
-			     bool asked)
+			     bool asked, bool rings)
 {
 	struct gf_way way = {.algorithm = found};
 	struct gf_element e = element();
@@ -46,6 +48,8 @@ static void enlist_algorithm(struct arena *a, const struct gf_algorithm *found,
 		for (i = 0; i < 2; i++)
 			way.factors[i] = layout[i];
 	}
+	if (rings && !gf_way_outer_rings(&way))
+		return;
 	if (asked || !gf_way_check(&way, a->comm, &e, 1024, NULL))
 		enlist_way(a, &way);
 }
@@ -57,6 +61,7 @@ static void enter(struct arena *a)
 					   .element = element(),
 					   .lanes = 1};
 	char *names = gf_xstrdup(a->o.algorithms), *rest = names, *name;
+	char *rings;
 	bool all = strcmp(names, "all") == 0;
 	const struct gf_algorithm *found;
 	struct gf_error err = {""};
@@ -65,11 +70,14 @@ static void enter(struct arena *a)
 	must(gf_chooser_new(&config, &chooser, &err), err.text);
 	enlist_way(a, &(struct gf_way){.algorithm = NULL});
 	for (i = 0; all && gf_algorithms[i]; i++)
-		enlist_algorithm(a, gf_algorithms[i], false);
+		enlist_algorithm(a, gf_algorithms[i], false, false);
 	while (!all && (name = strsep(&rest, ","))) {
+		rings = strchr(name, ':');
+		if (rings)
+			*rings = '\0';
 		found = gf_algorithm_find(name);
-		must(!found, name);
-		enlist_algorithm(a, found, true);
+		must(!found || (rings && strcmp(rings + 1, "ring") != 0), name);
+		enlist_algorithm(a, found, true, rings != NULL);
 	}
 	free(names);
 }
