@@ -122,4 +122,18 @@ void gf_optimizer_step_pieces(struct gf_optimizer *o, double lr, float scale,
 			      const struct gf_optim_piece *pieces,
 			      size_t npieces, float *weight);
 
+/* What a piece has of a range. */
+struct gf_optim_common {
+	size_t first, count_elems;
+	const float *grad;
+	bool excluded;
+};
+
+/* The pieces by the optimiser's ranges, in their order, for who computes such a
+ * step elsewhere. */
+void gf_optimizer_each_piece(
+	const struct gf_optimizer *o, const struct gf_optim_piece *pieces,
+	size_t npieces,
+	void (*each)(void *ctx, const struct gf_optim_common *c), void *ctx);
+
 #endif

@@ -67,12 +67,12 @@ static void step_range(struct gf_optimizer *o, const struct gf_optim_range *r,
 		       float *weight)
 {
 	double rate = lr * ratio_of(o, r, s, scale, weight);
-	const struct gf_sgd folded = {
-		.lr = 1,
+	const struct gf_sgd folded = gf_sgd_folded(&(struct gf_sgd){
+		.lr = rate,
 		.momentum = o->config.momentum,
-		.weight_decay = r->excluded ? 0 : rate * o->config.weight_decay,
+		.weight_decay = r->excluded ? 0 : o->config.weight_decay,
 		.nesterov = o->ops->nesterov,
-	};
+	});
 	const struct gf_optim_piece *p;
 	size_t from, n;
 
@@ -82,6 +82,28 @@ static void step_range(struct gf_optimizer *o, const struct gf_optim_range *r,
 			      weight + from, o->slot[0] + from, n);
 		if (o->watch.changed)
 			o->watch.changed(o->watch.ctx, from, n);
+	}
+}
+
+void gf_optimizer_each_piece(
+	const struct gf_optimizer *o, const struct gf_optim_piece *pieces,
+	size_t npieces,
+	void (*each)(void *ctx, const struct gf_optim_common *c), void *ctx)
+{
+	struct span s = {pieces, pieces};
+	const struct gf_optim_piece *p;
+	size_t i;
+
+	for (i = 0; i < o->nranges; i++) {
+		const struct gf_optim_range *r = &o->ranges[i];
+		struct gf_optim_common c = {.excluded = r->excluded};
+
+		s = next_span(r, s.first, pieces + npieces);
+		for (p = s.first; p < s.end; p++) {
+			c.count_elems = common(r, p, &c.first);
+			c.grad = grad_at(p, c.first);
+			each(ctx, &c);
+		}
 	}
 }
 

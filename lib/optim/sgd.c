@@ -4,6 +4,15 @@
 #include "gf_kernels.h"
 #include "optim/optimizers.h"
 
+struct gf_sgd gf_sgd_folded(const struct gf_sgd *o)
+{
+	struct gf_sgd folded = *o;
+
+	folded.lr = 1;
+	folded.weight_decay = o->lr * o->weight_decay;
+	return folded;
+}
+
 void gf_sgd_update(const struct gf_sgd *o, float scale, const float *grad,
 		   float *weight, float *velocity, size_t count_elems)
 {

@@ -16,6 +16,10 @@ struct gf_sgd {
 	bool nesterov;
 };
 
+/* With the rate inside u, so that a velocity which waits is not scaled by a
+ * later one: u = momentum*u + lr*g, where the gradient's scale has lr, too. */
+struct gf_sgd gf_sgd_folded(const struct gf_sgd *o);
+
 void gf_sgd_update(const struct gf_sgd *o, float scale, const float *grad,
 		   float *weight, float *velocity, size_t count_elems);
 

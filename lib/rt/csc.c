@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "comm/pages.h"
 #include "gf_kernels.h"
 #include "rt/csc_parts.h"
 
@@ -91,15 +92,14 @@ int gf_csc_step_init(struct gf_csc_step *s, struct gf_csc *c, float *data,
 		     struct gf_error *err)
 {
 	size_t n = c->nchunks;
+	void *packed = NULL;
 
-	*s = (struct gf_csc_step){
-		.csc = c,
-		.data = data,
-		.packed = calloc(c->layout->count_elems, sizeof(float)),
-	};
-	if (!s->packed)
+	*s = (struct gf_csc_step){.csc = c, .data = data};
+	if (gf_pages_alloc(c->layout->count_elems * sizeof(float), &packed,
+			   NULL))
 		return gf_error_set(err, -ENOMEM,
 				    "no memory for packed chunks");
+	s->packed = packed;
 	s->chosen = gf_xcalloc(n, sizeof(*s->chosen));
 	s->waiting = gf_xcalloc(n, sizeof(*s->waiting));
 	s->work = gf_xcalloc(n + 1, sizeof(*s->work));
@@ -114,7 +114,7 @@ int gf_csc_step_init(struct gf_csc_step *s, struct gf_csc *c, float *data,
 
 void gf_csc_step_release(struct gf_csc_step *s)
 {
-	free(s->packed);
+	gf_pages_free(s->packed);
 	free(s->chosen);
 	free(s->waiting);
 	free(s->work);
@@ -239,7 +239,7 @@ void gf_csc_take_up(struct gf_csc_step *s, size_t first, size_t count)
 /* --- the end of a step -----------------------------------------------------
  */
 
-static void choose(struct gf_csc_step *s)
+void gf_csc_choose(struct gf_csc_step *s)
 {
 	const struct gf_csc *c = s->csc;
 	size_t kept = gf_csc_kept(&c->selection, c->nchunks, s->number + 1), i;
@@ -278,7 +278,6 @@ void gf_csc_commit(struct gf_csc_step *s)
 					c->history + first, n);
 		c->empty[s->waiting[i]] = false;
 	}
-	choose(s);
 }
 
 void gf_csc_adopt(struct gf_csc_step *s)
@@ -320,8 +319,8 @@ void gf_csc_keep(const struct gf_csc_step *s, float *sums, uint64_t *sent,
 	memcpy(next, s->next, c->nchunks * sizeof(*next));
 }
 
-void gf_csc_restore(struct gf_csc_step *s, const uint64_t *sent,
-		    const uint64_t *next)
+void gf_csc_restore(struct gf_csc_step *s, const float *sums,
+		    const uint64_t *sent, const uint64_t *next)
 {
 	const struct gf_csc *c = s->csc;
 	size_t index = 0, place, first, n, i;
@@ -332,8 +331,8 @@ void gf_csc_restore(struct gf_csc_step *s, const uint64_t *sent,
 			s->chosen[s->nchosen++] = (uint32_t)i;
 	s->nwaiting = c->nchunks - s->nchosen;
 	s->dense = !s->nwaiting;
-	while (!s->dense && (n = gf_csc_range(s, &index, &place, &first)))
-		memcpy(s->packed + place, s->data + first,
-		       n * sizeof(*s->data));
+	while ((n = gf_csc_range(s, &index, &place, &first)))
+		memmove(s->dense ? s->data + first : s->packed + place,
+			sums + first, n * sizeof(*sums));
 	memcpy(s->next, next, c->nchunks * sizeof(*next));
 }

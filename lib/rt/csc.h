@@ -45,7 +45,12 @@ struct gf_csc_step {
 	size_t nchosen;
 	uint32_t *waiting;      /* the other ones */
 	size_t nwaiting, taken; /* so many have taken their history up */
-	float *packed;          /* the chosen chunks without gaps */
+	float *packed; /* the chosen chunks without gaps; whole pages */
+	/* Where data has not the values of chunks that wait: looks at them,
+	 * when one of them is not finite; NULL: they cannot be had. (optional)
+	 */
+	const float *(*fetch)(void *ctx, size_t chunk);
+	void *fetch_ctx;
 	struct gf_work *work;
 	size_t *first_chosen; /* per message: into chosen; one more at the end
 			       */
@@ -94,19 +99,20 @@ void gf_csc_share(struct gf_csc_step *s, int rank);
 /* The element of the pool that is not finite on some rank; count_elems: none.
  * The same on all ranks. */
 size_t gf_csc_bad(const struct gf_csc_step *s);
-/* After the sum and if none is bad: histories become this step's, and `next`
- * is chosen. */
+/* After the sum and if none is bad: histories become this step's; `next` is
+ * chosen. */
 void gf_csc_commit(struct gf_csc_step *s);
+void gf_csc_choose(struct gf_csc_step *s);
 /* `next` is what the step begun next sends. */
 void gf_csc_adopt(struct gf_csc_step *s);
 
 /* What is left to do with a committed step, in other memory: the sums, laid out
  * as the pool, zeros where nothing was sent; per chunk 1 or 0: was it sent, and
- * is it in `next`. And from there, the sums in `data` again. */
+ * is it in `next`. And from there. */
 void gf_csc_keep(const struct gf_csc_step *s, float *sums, uint64_t *sent,
 		 uint64_t *next);
-void gf_csc_restore(struct gf_csc_step *s, const uint64_t *sent,
-		    const uint64_t *next);
+void gf_csc_restore(struct gf_csc_step *s, const float *sums,
+		    const uint64_t *sent, const uint64_t *next);
 
 /* Elements of the pool that are important, as ranges from the first on: at
  * *place of `packed` lie count elements of the pool from *first; 0: no more.

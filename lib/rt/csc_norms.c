@@ -59,7 +59,7 @@ static size_t bad_in(const struct gf_csc_step *s, size_t chunk,
 
 	if (isfinite(s->norms[chunk]))
 		return least;
-	at = gf_finite_prefix(values, n);
+	at = values ? gf_finite_prefix(values, n) : 0;
 	if (at == n || gf_csc_chunk_first(s->csc, chunk) + at >= least)
 		return least;
 	return gf_csc_chunk_first(s->csc, chunk) + at;
@@ -81,7 +81,12 @@ static size_t find_bad(const struct gf_csc_step *s)
 	}
 	for (i = 0; i < s->nwaiting; i++) {
 		chunk = s->waiting[i];
-		least = bad_in(s, chunk, s->data + gf_csc_chunk_first(c, chunk),
+		if (isfinite(s->norms[chunk]))
+			continue;
+		least = bad_in(s, chunk,
+			       s->fetch
+				       ? s->fetch(s->fetch_ctx, chunk)
+				       : s->data + gf_csc_chunk_first(c, chunk),
 			       least);
 	}
 	return least;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/device_update.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "optim/sgd.h"
 
 /* --- the rules ------------------------------------------------------------ */
 
@@ -99,14 +101,15 @@ static int open_lars(struct gf_device_update *u, struct gf_error *err)
 
 static const struct rule {
 	const char *name;
+	bool pieces; /* also of some of a gradient */
 	int (*open)(struct gf_device_update *u, struct gf_error *err);
 	void (*step)(struct gf_device_update *u, double lr, float scale,
 		     const struct gf_gpu_gate *gate, const float *grads,
 		     float *params);
 } rules[] = {
-	{"sgd", NULL, step_sgd},
-	{"nesterov", NULL, step_sgd},
-	{"lars", open_lars, step_lars},
+	{"sgd", true, NULL, step_sgd},
+	{"nesterov", true, NULL, step_sgd},
+	{"lars", false, open_lars, step_lars},
 };
 
 static const struct rule *rule_of(const char *name)
@@ -129,15 +132,27 @@ int gf_device_update_check(const struct gf_optim_config *c,
 	return 0;
 }
 
+int gf_device_update_check_pieces(const struct gf_optim_config *c,
+				  struct gf_error *err)
+{
+	int rc = gf_device_update_check(c, err);
+
+	if (rc || rule_of(c->name)->pieces)
+		return rc;
+	return gf_error_set(err, -ENOTSUP,
+			    "optimizer \"%s\" of some of the gradients is not "
+			    "computed on GPUs",
+			    c->name);
+}
+
 /* --- its memory ----------------------------------------------------------- */
 
 static int open_clip(struct gf_device_update *u, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = u->gpu->ops;
-	int rc = ops->alloc(u->gpu,
-			    u->gpu->kernels->clip_work_bytes(
-				    u->host->count_elems),
-			    &u->clip_work, err);
+	int rc = ops->alloc(
+		u->gpu, u->gpu->kernels->clip_work_bytes(u->host->count_elems),
+		&u->clip_work, err);
 
 	return rc ? rc : ops->alloc(u->gpu, sizeof(float), &u->factor, err);
 }
@@ -196,6 +211,63 @@ void gf_device_update_step(struct gf_device_update *u, double lr, float scale,
 					  u->host->count_elems, u->factor);
 	rule_of(u->host->ops->name)->step(u, lr, scale, &gate, grads, params);
 }
+
+/* --- of some of a gradient ------------------------------------------------ */
+
+struct pieces {
+	struct gf_device_update *u;
+	double lr;
+	float scale;
+	struct gf_gpu_gate gate;
+	float *params;
+};
+
+static void step_piece(void *ctx, const struct gf_optim_common *c)
+{
+	const struct pieces *p = ctx;
+	const struct gf_optim_config *config = &p->u->host->config;
+	const struct gf_sgd folded = gf_sgd_folded(&(struct gf_sgd){
+		.lr = p->lr,
+		.weight_decay = c->excluded ? 0 : config->weight_decay,
+	});
+	const struct gf_sgd_step o = {
+		.lr = (float)folded.lr,
+		.momentum = (float)config->momentum,
+		.weight_decay = (float)folded.weight_decay,
+		.scale = (float)p->lr * p->scale,
+		.nesterov = p->u->host->ops->nesterov,
+	};
+
+	p->u->gpu->kernels->sgd_f32(
+		p->u->stream, &o, &p->gate, c->grad, p->params + c->first,
+		(float *)p->u->slots[0] + c->first, c->count_elems);
+}
+
+void gf_device_update_pieces(struct gf_device_update *u, double lr, float scale,
+			     const struct gf_optim_piece *pieces,
+			     size_t npieces, float *params)
+{
+	struct pieces p = {.u = u, .lr = lr, .scale = scale, .params = params};
+	const struct gf_gpu_clip clip = {
+		.scale = (float)lr * scale, /* which the factor stands for */
+		.norm = lr * u->host->config.clip_norm,
+		.work = u->clip_work,
+	};
+	size_t count = 0, i;
+
+	for (i = 0; i < npieces; i++) {
+		assert(pieces[i].grad == pieces[0].grad + count);
+		count += pieces[i].count_elems;
+	}
+	if (u->factor && count) {
+		u->gpu->kernels->clip_f32(u->stream, &clip, pieces[0].grad,
+					  count, u->factor);
+		p.gate.scale = u->factor;
+	}
+	gf_optimizer_each_piece(u->host, pieces, npieces, step_piece, &p);
+}
+
+/* --- checkpoints ---------------------------------------------------------- */
 
 static int copy(struct gf_device_update *u, enum gf_gpu_copy kind,
 		struct gf_error *err)

@@ -24,9 +24,11 @@ struct gf_device_update {
 	void *clip_work, *factor;
 };
 
-/* -ENOTSUP: there is no such update on GPUs. */
+/* -ENOTSUP: there is no such update on GPUs; or none of some of a gradient. */
 int gf_device_update_check(const struct gf_optim_config *config,
 			   struct gf_error *err);
+int gf_device_update_check_pieces(const struct gf_optim_config *config,
+				  struct gf_error *err);
 int gf_device_update_open(struct gf_device_update *u, struct gf_error *err);
 void gf_device_update_close(struct gf_device_update *u);
 
@@ -34,6 +36,12 @@ void gf_device_update_close(struct gf_device_update *u);
 void gf_device_update_step(struct gf_device_update *u, double lr, float scale,
 			   const uint32_t *skip, const float *grads,
 			   float *params);
+
+/* As gf_optimizer_step_pieces; the pieces' gradients lie one behind the other,
+ * on the device. Clipping adds its norm up over all of them. */
+void gf_device_update_pieces(struct gf_device_update *u, double lr, float scale,
+			     const struct gf_optim_piece *pieces,
+			     size_t npieces, float *params);
 
 /* Wait for the device: its state to the host's copy, and back. */
 int gf_device_update_fetch(struct gf_device_update *u, struct gf_error *err);

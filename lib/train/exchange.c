@@ -51,7 +51,8 @@ int gf_exchange_device_check(const struct gf_plan *plan,
 		return gf_error_set(err, -ENOTSUP,
 				    "selection \"%s\" is made on the host",
 				    gf_select_names[plan->selection.method]);
-	return gf_device_update_check(&optim, err);
+	return ops->pieces ? gf_device_update_check_pieces(&optim, err)
+			   : gf_device_update_check(&optim, err);
 }
 
 int gf_exchange_open(struct gf_exchange *x, const struct gf_exchange_env *env,

@@ -77,6 +77,7 @@ struct gf_exchange {
 struct gf_exchange_ops {
 	const char *name;        /* of gf_select_names */
 	const char *description; /* one line */
+	bool pieces; /* what is not exchanged is not updated either */
 	/* Is there a reason not to run this plan? (optional) */
 	int (*check)(const struct gf_plan *plan, struct gf_error *err);
 	/* The selection's state; before the engine and on this rank alone.

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/exchanges.h"
+#include "train/exchange_csc.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
-#include "rt/csc.h"
+#include "train/exchanges.h"
 
 /*
  * GradientFlow's coarse-grained sparse communication: the chunks with the
@@ -18,36 +18,22 @@
  * Several steps may be under way: the thread that moves messages takes them one
  * behind the other, so a history is always that of the step before; but what is
  * chosen in a step is taken over when that step is applied, K - 1 steps late.
+ *
+ * On a GPU (exchange_csc_device.c) histories and gradients lie there, and
+ * chunks are packed and measured there; all that is exchanged is in `packed`.
  */
 static const struct gf_message norms_how = {
 	.algorithm = (char *)"rhd",
 	.codec = (char *)"f32",
 };
 
-struct slot {
-	struct gf_csc_step step;
-	struct gf_work *list; /* of the engine: messages, then the norms */
-	size_t nlist;
-	bool bad;
-};
-
-struct csc {
-	struct gf_csc csc;
-	struct slot *slots;
-	struct gf_optim_piece *pieces; /* nchunks */
-	/* Of steps that have come and are not applied, oldest first, depth - 1
-	 * times nchunks words: the chunks that they sent, and those that they
-	 * chose. Only as of a checkpoint. */
-	uint64_t *flight_sent, *flight_next;
-};
-
 /* --- on the thread that moves messages -------------------------------------
  */
 
-static struct slot *slot_of(void *ctx, size_t slot)
+static struct gf_csc_slot *slot_of(void *ctx, size_t slot)
 {
 	struct gf_exchange *x = ctx;
-	struct csc *c = x->priv;
+	struct gf_csc_exchange *c = x->priv;
 
 	return &c->slots[slot];
 }
@@ -55,13 +41,19 @@ static struct slot *slot_of(void *ctx, size_t slot)
 static void prepare(void *ctx, size_t slot, size_t message)
 {
 	struct gf_exchange *x = ctx;
-	struct slot *s = slot_of(x, slot);
+	const struct gf_csc_exchange *c = x->priv;
+	struct gf_csc_slot *s = slot_of(x, slot);
 	const struct gf_work *w = &s->list[message];
 
-	if (message + 1 == s->nlist) {
+	if (message + 1 == s->nlist && c->device) {
+		gf_csc_device_measured(c->device, slot);
+		gf_csc_share(&s->step, x->env.comm->rank);
+	} else if (message + 1 == s->nlist) {
 		while (gf_csc_accumulate(&s->step, x->pools[slot].ntensors))
 			;
 		gf_csc_share(&s->step, x->env.comm->rank);
+	} else if (c->device) {
+		; /* it came so */
 	} else if (s->step.dense) {
 		gf_csc_take_up(&s->step,
 			       (size_t)((float *)w->data - s->step.data),
@@ -76,7 +68,7 @@ static void prepare(void *ctx, size_t slot, size_t message)
 static void finish(void *ctx, size_t slot, size_t message)
 {
 	const struct gf_exchange *x = ctx;
-	struct slot *s = slot_of(ctx, slot);
+	struct gf_csc_slot *s = slot_of(ctx, slot);
 
 	if (message + 1 == s->nlist)
 		return;
@@ -89,11 +81,15 @@ static void finish(void *ctx, size_t slot, size_t message)
 static void end(void *ctx, size_t slot)
 {
 	struct gf_exchange *x = ctx;
-	struct slot *s = slot_of(x, slot);
+	const struct gf_csc_exchange *c = x->priv;
+	struct gf_csc_slot *s = slot_of(x, slot);
 
 	s->bad = gf_csc_bad(&s->step) < x->pools[slot].count_elems;
-	if (!s->bad)
+	if (s->bad)
+		return;
+	if (!c->device)
 		gf_csc_commit(&s->step);
+	gf_csc_choose(&s->step);
 }
 
 static bool meanwhile(void *ctx, size_t slot, size_t nready)
@@ -107,13 +103,15 @@ static bool meanwhile(void *ctx, size_t slot, size_t nready)
 static int open_csc(struct gf_exchange *x, struct gf_engine_hooks *hooks,
 		    struct gf_error *err)
 {
-	struct csc *c = gf_xcalloc(1, sizeof(*c));
+	struct gf_csc_exchange *c = gf_xcalloc(1, sizeof(*c));
 	size_t i;
 	int rc;
 
 	x->priv = c;
 	*hooks = (struct gf_engine_hooks){prepare,   finish, end,
 					  meanwhile, x,      true};
+	if (x->env.device_grads)
+		hooks->meanwhile = NULL;
 	rc = gf_csc_init(&c->csc, x->env.plan, &x->pools[0], x->env.momentum,
 			 err);
 	c->csc.means = x->env.scaled;
@@ -130,21 +128,30 @@ static int open_csc(struct gf_exchange *x, struct gf_engine_hooks *hooks,
 			gf_xcalloc(c->csc.nchunks + x->nplan_work + 1,
 				   sizeof(*c->slots[i].list));
 	}
+	if (!rc && x->env.device_grads)
+		rc = gf_csc_exchange_open_device(x, err);
 	return rc;
 }
 
 static void begin(struct gf_exchange *x, size_t slot, size_t step)
 {
-	struct slot *s = slot_of(x, slot);
+	const struct gf_csc_exchange *c = x->priv;
+	struct gf_csc_slot *s = slot_of(x, slot);
 	const struct gf_csc_step *t = &s->step;
 	const struct gf_work *from;
 	size_t i;
 
 	gf_csc_begin(&s->step, x->env.plan, step - 1);
+	if (c->device)
+		gf_csc_device_begin(c->device, slot);
 	from = t->dense ? x->plan_work[slot] : t->work;
 	s->nlist = t->dense ? x->nplan_work : t->nwork;
-	for (i = 0; i < s->nlist; i++)
+	for (i = 0; i < s->nlist; i++) {
 		s->list[i] = from[i];
+		if (t->dense) /* in `packed` if gradients are on a device */
+			s->list[i].data = t->data + ((float *)from[i].data -
+						     x->pools[slot].data);
+	}
 	s->list[s->nlist++] = (struct gf_work){
 		.last = x->pools[slot].ntensors - 1,
 		.at_end = true,
@@ -157,7 +164,7 @@ static void begin(struct gf_exchange *x, size_t slot, size_t step)
 
 static struct gf_exchange_bad inspect(struct gf_exchange *x, size_t slot)
 {
-	struct slot *s = slot_of(x, slot);
+	struct gf_csc_slot *s = slot_of(x, slot);
 	const struct gf_pool *pool = &x->pools[slot];
 	struct gf_exchange_bad bad = {.found = s->bad};
 	size_t at;
@@ -170,18 +177,33 @@ static struct gf_exchange_bad inspect(struct gf_exchange *x, size_t slot)
 	return bad;
 }
 
+/* Where they lie by gf_csc_range's places. */
+static const float *sums(struct gf_exchange *x, size_t slot)
+{
+	const struct gf_csc_exchange *c = x->priv;
+	const struct gf_csc_step *t = &c->slots[slot].step;
+
+	if (c->device)
+		return gf_csc_exchange_sums(x, slot);
+	/* of a dense step the places are those in the pool */
+	return t->dense ? t->data : t->packed;
+}
+
 static void apply(struct gf_exchange *x, size_t slot, struct gf_update *u,
 		  double lr)
 {
 	const struct gf_csc_step *t = &slot_of(x, slot)->step;
 	float mean = x->env.scaled ? 1 : 1.0f / (float)x->env.plan->ranks;
-	struct gf_optim_piece *pieces = ((struct csc *)x->priv)->pieces, *p;
+	struct gf_optim_piece *pieces = ((struct gf_csc_exchange *)x->priv)
+						->pieces,
+			      *p;
+	const float *packed = sums(x, slot);
 	size_t index = 0, place, n = 0;
 
 	for (p = pieces;
 	     (p->count_elems = gf_csc_range(t, &index, &place, &p->first));
 	     p = &pieces[++n])
-		p->grad = t->dense ? t->data + p->first : t->packed + place;
+		p->grad = packed + place;
 	gf_update_pieces(u, lr, pieces, n, mean);
 	gf_csc_adopt(&slot_of(x, slot)->step);
 }
@@ -191,7 +213,7 @@ static void times(const struct gf_exchange *x, struct gf_message_times *times)
 {
 	const struct gf_plan *plan = x->env.plan;
 	const struct gf_message_times *packs = gf_engine_times(x->engine);
-	const struct csc *c = x->priv;
+	const struct gf_csc_exchange *c = x->priv;
 	const struct gf_csc_step *t =
 		&c->slots[gf_engine_last_slot(x->engine)].step;
 	size_t i, k, pack = 0;
@@ -218,7 +240,7 @@ static void times(const struct gf_exchange *x, struct gf_message_times *times)
 
 static void state(struct gf_exchange *x, struct gf_state *s)
 {
-	struct csc *c = x->priv;
+	struct gf_csc_exchange *c = x->priv;
 	struct gf_shape shape = {1, {x->pools[0].count_elems}};
 
 	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("csc.history"), &shape,
@@ -236,7 +258,7 @@ static void state(struct gf_exchange *x, struct gf_state *s)
 
 static void keep(struct gf_exchange *x, size_t slot, size_t age, float *values)
 {
-	struct csc *c = x->priv;
+	struct gf_csc_exchange *c = x->priv;
 	size_t n = c->csc.nchunks;
 
 	gf_csc_keep(&slot_of(x, slot)->step, values, c->flight_sent + age * n,
@@ -248,20 +270,21 @@ static void keep(struct gf_exchange *x, size_t slot, size_t age, float *values)
 
 static void restore(struct gf_exchange *x, size_t slot, size_t age)
 {
-	struct csc *c = x->priv;
+	struct gf_csc_exchange *c = x->priv;
 	size_t n = c->csc.nchunks;
 
-	gf_csc_restore(&slot_of(x, slot)->step, c->flight_sent + age * n,
-		       c->flight_next + age * n);
+	gf_csc_restore(&slot_of(x, slot)->step, x->pools[slot].data,
+		       c->flight_sent + age * n, c->flight_next + age * n);
 }
 
 static void close_csc(struct gf_exchange *x)
 {
-	struct csc *c = x->priv;
+	struct gf_csc_exchange *c = x->priv;
 	size_t i;
 
 	if (!c)
 		return;
+	gf_csc_device_free(c->device);
 	for (i = 0; c->slots && i < x->env.depth; i++) {
 		gf_csc_step_release(&c->slots[i].step);
 		free(c->slots[i].list);
@@ -277,6 +300,7 @@ static void close_csc(struct gf_exchange *x)
 const struct gf_exchange_ops gf_exchange_csc = {
 	.name = "csc",
 	.description = "chunks with the largest norms, the others wait",
+	.pieces = true,
 	.check = gf_exchange_check_whole,
 	.open = open_csc,
 	.begin = begin,
@@ -286,5 +310,9 @@ const struct gf_exchange_ops gf_exchange_csc = {
 	.state = state,
 	.keep = keep,
 	.restore = restore,
+	.take = gf_csc_exchange_take,
+	.commit = gf_csc_exchange_commit,
+	.fetch = gf_csc_exchange_fetch,
+	.send = gf_csc_exchange_send,
 	.close = close_csc,
 };

@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "comm/processors.h"
 #include "train/device_method.h"
+#include "train/exchange.h"
 
 /* --- what is asked for ---------------------------------------------------- */
 
@@ -109,8 +110,7 @@ static int choose_transport(struct gf_comm *comm, const struct gf_train_wish *w,
 		return 0;
 	if (w->by_host)
 		rc = gf_error_set(&why, -ENOTSUP, "%s", w->by_host);
-	rc = rc ? rc
-		: gf_own_gpu_nccl(&d->gpus, comm, p->gpu, &p->nccl, &why);
+	rc = rc ? rc : gf_own_gpu_nccl(&d->gpus, comm, p->gpu, &p->nccl, &why);
 	if (!rc)
 		return 0;
 	if (w->transport == GF_TRANSPORT_NCCL || comm->broken)
@@ -208,11 +208,10 @@ int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
 		return use_gpu(comm, wish, d, index, p, err);
 	if (strcmp(wish->device, "auto") == 0) {
 		rc = use_gpu(comm, wish, d, GF_ANY_GPU, p, &why);
-		if (rc && (comm->broken ||
-			   wish->transport == GF_TRANSPORT_NCCL))
+		if (rc &&
+		    (comm->broken || wish->transport == GF_TRANSPORT_NCCL))
 			*err = why;
-		if (!rc || comm->broken ||
-		    wish->transport == GF_TRANSPORT_NCCL)
+		if (!rc || comm->broken || wish->transport == GF_TRANSPORT_NCCL)
 			return rc;
 	}
 	if (wish->transport == GF_TRANSPORT_NCCL)
@@ -237,6 +236,23 @@ void gf_train_place_close(struct gf_train_place *p)
 	*p = (struct gf_train_place){0};
 }
 
+/* What is chosen elsewhere than one would think is said. */
+static void note_selection(const struct gf_train_config *config,
+			   struct gf_train_place *p)
+{
+	struct gf_error why = {""};
+	char *before = p->note;
+
+	if (!p->gpu || p->nccl ||
+	    config->plan->selection.method == GF_SELECT_DENSE ||
+	    !gf_exchange_device_check(config->plan, &config->training, &why))
+		return;
+	p->note = gf_xasprintf("%s%sgradients come to the host whole: %s",
+			       before ? before : "", before ? "; " : "",
+			       why.text);
+	free(before);
+}
+
 int gf_train_place_take(struct gf_train_config *config,
 			const struct gf_train_wish *wish,
 			struct gf_train_place *p, struct gf_error *err)
@@ -259,6 +275,7 @@ int gf_train_place_take(struct gf_train_config *config,
 			"--cuda-graph: it captures what GPUs compute, and this "
 			"run computes on the CPU");
 	}
+	note_selection(config, p);
 	config->backend = p->backend;
 	config->gpu = p->gpu;
 	config->stream = p->stream;

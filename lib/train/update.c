@@ -103,6 +103,10 @@ void gf_update_pieces(struct gf_update *u, double lr,
 		      const struct gf_optim_piece *pieces, size_t npieces,
 		      float scale)
 {
-	gf_optimizer_step_pieces(&u->optimizer, lr, scale, pieces, npieces,
-				 u->params);
+	if (u->device.gpu)
+		gf_device_update_pieces(&u->device, lr, scale, pieces, npieces,
+					u->device_params);
+	else
+		gf_optimizer_step_pieces(&u->optimizer, lr, scale, pieces,
+					 npieces, u->params);
 }

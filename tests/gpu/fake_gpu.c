@@ -612,4 +612,8 @@ const struct gf_gpu_kernels fake_gpu_kernels = {
 	.topk_work_bytes = fake_topk_work_bytes,
 	.take_f32 = fake_take_f32,
 	.scatter_add_f32 = fake_scatter_add_f32,
+	.chunk_norms_f32 = fake_chunk_norms_f32,
+	.gather_chunks_f32 = fake_gather_chunks_f32,
+	.scatter_chunks_f32 = fake_scatter_chunks_f32,
+	.keep_chunks_f32 = fake_keep_chunks_f32,
 };

@@ -146,6 +146,19 @@ int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
 		      struct gf_gpu_graph *graph, struct gf_error *err);
 void fake_graph_free(struct gf_gpu *g, struct gf_gpu_graph *graph);
 
+/* fake_chunks.c */
+void fake_chunk_norms_f32(struct gf_gpu_stream *s, float *y, const float *x,
+			  size_t n, size_t chunk_elems, double *norms);
+void fake_gather_chunks_f32(struct gf_gpu_stream *s, float *to,
+			    const float *from, size_t n, size_t chunk_elems,
+			    const uint32_t *chunks, size_t nchunks);
+void fake_scatter_chunks_f32(struct gf_gpu_stream *s, float *to,
+			     const float *from, size_t n, size_t chunk_elems,
+			     const uint32_t *chunks, size_t nchunks);
+void fake_keep_chunks_f32(struct gf_gpu_stream *s, float *residual,
+			  const float *grad, size_t n, size_t chunk_elems,
+			  const uint8_t *sent, float decay);
+
 extern const struct gf_gpu_ops fake_gpu_ops;
 extern const struct gf_gpu_kernels fake_gpu_kernels;
 

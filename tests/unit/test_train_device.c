@@ -91,7 +91,7 @@ static const struct {
 	size_t accumulate;
 	int staleness;
 	const char *codec;
-	double clip_norm;
+	double clip_norm, scale; /* 0: the default */
 	struct gf_selection selection;
 } cases[] = {
 	{"plain", MLP, 2, "sgd"},
@@ -105,6 +105,54 @@ static const struct {
 	{"q8", MLP, 4, "sgd", .codec = "q8"},
 	{"stale", NORMED, 2, "sgd", .staleness = 3},
 	{"csc", MLP, 3, "sgd",
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 13,
+		       .keep = .2,
+		       .decay = 1}},
+	/* chunks of several tensors, and tensors of several chunks; the
+	 * momentum of each waits with it */
+	{"csc-ramp", NORMED, 2, "nesterov",
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 5,
+		       .keep = .1,
+		       .warmup_steps = 8,
+		       .decay = NAN}},
+	{"csc-alone", MLP, 1, "sgd", 2,
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 7,
+		       .keep = .3,
+		       .decay = .5}},
+	{"csc-stale", MLP, 4, "sgd", .staleness = 2,
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 13,
+		       .keep = .2,
+		       .decay = 1}},
+	{"csc-staler", NORMED, 3, "nesterov", .staleness = 3,
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 4,
+		       .keep = .1,
+		       .warmup_steps = 6,
+		       .decay = NAN}},
+	/* scaled on the way, and the scale falls */
+	{"csc-scaled", MLP, 2, "sgd", .codec = "f16", .scale = 0x1p24,
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 13,
+		       .keep = .2,
+		       .decay = 1}},
+	{"csc-stale-scaled", MLP, 2, "sgd", .codec = "f16", .scale = 0x1p24,
+	 .staleness = 2,
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 13,
+		       .keep = .2,
+		       .decay = 1}},
+	/* all of it, in every step */
+	{"csc-all", MLP, 2, "sgd",
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 13,
+		       .keep = 1,
+		       .decay = 1}},
+	/* LARS looks at tensors of which some waits: on the host */
+	{"csc-lars", NORMED, 2, "lars", .clip_norm = .05,
 	 .selection = {.method = GF_SELECT_CSC,
 		       .chunk_elems = 13,
 		       .keep = .2,
@@ -157,6 +205,10 @@ static struct train_run run_of(size_t i)
 	run.config.training.optimizer = (char *)cases[i].optimizer;
 	run.config.training.accumulate = accumulate;
 	run.config.training.clip_norm = cases[i].clip_norm;
+	if (cases[i].scale > 0) {
+		run.config.training.scale = cases[i].scale;
+		run.config.training.growth_steps = 4;
+	}
 	run.config.check_every = 3;
 	run.staleness = cases[i].staleness;
 	run.codec = cases[i].codec;
@@ -205,10 +257,88 @@ static void test_same_bits(void)
 	}
 }
 
+/* Rank 0's checkpoints, number by number. */
+static void near_file(const char *a, const char *b, double tolerance,
+		      const char *label)
+{
+	char *p = gf_ckpt_part(a, 20, 0, false);
+	char *q = gf_ckpt_part(b, 20, 0, false);
+	struct gf_safetensors want = {0}, got = {0};
+	struct gf_error err = {""};
+	float x[256], y[256];
+	size_t i, k, compared = 0;
+
+	EXPECT(!gf_safetensors_open(p, &want, &err) &&
+		       !gf_safetensors_open(q, &got, &err),
+	       "%s", err.text);
+	EXPECT(want.ntensors == got.ntensors, "%zu, %zu", want.ntensors,
+	       got.ntensors);
+	for (i = 0; i < want.ntensors; i++) {
+		const struct gf_stored_tensor *t = &want.tensors[i];
+
+		if (strcmp(t->dtype, "F32") != 0 || t->count_elems > 256)
+			continue;
+		EXPECT(!gf_safetensors_load(&want, t->name, "F32",
+					    t->count_elems, x, &err) &&
+			       !gf_safetensors_load(&got, t->name, "F32",
+						    t->count_elems, y, &err),
+		       "%s", err.text);
+		for (k = 0; k < t->count_elems; k++, compared++)
+			EXPECT_NEAR((double)y[k], (double)x[k], tolerance,
+				    "%s: %s[%zu]", label, t->name, k);
+	}
+	EXPECT(compared > 200, "%zu numbers", compared);
+	gf_safetensors_close(&want);
+	gf_safetensors_close(&got);
+	free(p);
+	free(q);
+}
+
+/* A norm to clip at is added up over all that came, not chunk by chunk. */
+static void test_clipped_chunks(void)
+{
+	static const struct {
+		const char *optimizer;
+		int staleness;
+		double scale;
+	} clipped[] = {{"sgd", 1, 0}, {"nesterov", 2, 0}, {"sgd", 1, 0x1p20}};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(clipped); i++) {
+		struct train_run run = train_defaults(NORMED, 3, 4);
+		char *want = gf_xasprintf("%s/clipped-%zu", folder, i);
+		char *got = gf_xasprintf("%s-device", want);
+
+		run.selection = (struct gf_selection){.method = GF_SELECT_CSC,
+						      .chunk_elems = 13,
+						      .keep = .3,
+						      .decay = 1};
+		run.config.training.optimizer = (char *)clipped[i].optimizer;
+		run.config.training.clip_norm = .05;
+		run.staleness = clipped[i].staleness;
+		if (clipped[i].scale > 0) {
+			run.codec = "f16";
+			run.config.training.scale = clipped[i].scale;
+		}
+		run.config.check_every = 3;
+		run.config.checkpoint = want;
+		train(&run);
+		EXPECT(run.rc == 0, "%zu: %s", i, run.err.text);
+		run.config.checkpoint = got;
+		train_on_devices(&run, (unsigned)i + 7, false);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%zu: %s", i,
+		       run.err.text);
+		near_file(want, got, 1e-6, "clipped");
+		free(want);
+		free(got);
+	}
+}
+
 static const struct gf_selection divergent[] = {
 	{.method = GF_SELECT_DENSE},
 	{.method = GF_SELECT_TOPK, .density = .05},
 	{.method = GF_SELECT_GTOPK, .density = .2},
+	{.method = GF_SELECT_CSC, .chunk_elems = 4, .keep = .1, .decay = 1},
 };
 
 /* Ends alike everywhere, in the words of a run on the host. */
@@ -216,11 +346,12 @@ static void test_divergence(void)
 {
 	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(divergent); i++) {
+	for (i = 0; i < 2 * GF_ARRAY_LENGTH(divergent); i++) {
 		struct train_run run = train_defaults(MLP, 3, 4);
 		struct gf_error host;
 
-		run.selection = divergent[i];
+		run.selection = divergent[i % GF_ARRAY_LENGTH(divergent)];
+		run.staleness = 1 + (int)(i / GF_ARRAY_LENGTH(divergent));
 		run.config.training.rate = 1e9;
 		run.config.training.warmup_epochs = 0;
 		train(&run);
@@ -252,6 +383,20 @@ static void test_traffic(void)
 		{{.method = GF_SELECT_GTOPK, .density = .001},
 		 5 * 8,
 		 5 * 4 * 8 + 5 * 64,
+		 2},
+		/* 2 of 15 chunks, the norms of all */
+		{{.method = GF_SELECT_CSC,
+		  .chunk_elems = 7,
+		  .keep = .1,
+		  .decay = 1},
+		 5 * 15 * 8,
+		 5 * (2 * 7 * 4 + 15 * 8) + 5 * 64},
+		{{.method = GF_SELECT_CSC,
+		  .chunk_elems = 7,
+		  .keep = .1,
+		  .decay = 1},
+		 5 * 15 * 8,
+		 5 * (2 * 7 * 4 + 15 * 8) + 5 * 64,
 		 2},
 	};
 	uint64_t few;
@@ -316,9 +461,9 @@ static struct train_run nccl_run_of(size_t i)
 {
 	const size_t accumulate =
 		nccl_cases[i].accumulate ? nccl_cases[i].accumulate : 1;
-	struct train_run run = train_defaults(
-		nccl_cases[i].model, nccl_cases[i].ranks,
-		12 / (size_t)nccl_cases[i].ranks / accumulate);
+	struct train_run run =
+		train_defaults(nccl_cases[i].model, nccl_cases[i].ranks,
+			       12 / (size_t)nccl_cases[i].ranks / accumulate);
 
 	run.config.training.accumulate = accumulate;
 	run.config.training.optimizer = (char *)nccl_cases[i].optimizer;
@@ -331,42 +476,6 @@ static struct train_run nccl_run_of(size_t i)
 	run.codec = nccl_cases[i].codec;
 	run.lanes = nccl_cases[i].lanes;
 	return run;
-}
-
-static void near_file(const char *a, const char *b, size_t step, size_t which)
-{
-	char *p = gf_ckpt_part(a, step, 0, false);
-	char *q = gf_ckpt_part(b, step, 0, false);
-	struct gf_safetensors want = {0}, got = {0};
-	struct gf_error err = {""};
-	float x[256], y[256];
-	size_t i, k, compared = 0;
-
-	EXPECT(!gf_safetensors_open(p, &want, &err) &&
-		       !gf_safetensors_open(q, &got, &err),
-	       "%s", err.text);
-	EXPECT(want.ntensors == got.ntensors, "%zu, %zu", want.ntensors,
-	       got.ntensors);
-	for (i = 0; i < want.ntensors; i++) {
-		const struct gf_stored_tensor *t = &want.tensors[i];
-
-		if (strcmp(t->dtype, "F32") != 0 || t->count_elems > 256)
-			continue;
-		EXPECT(!gf_safetensors_load(&want, t->name, "F32",
-					    t->count_elems, x, &err) &&
-			       !gf_safetensors_load(&got, t->name, "F32",
-						    t->count_elems, y, &err),
-		       "%s", err.text);
-		for (k = 0; k < t->count_elems; k++, compared++)
-			EXPECT_NEAR((double)y[k], (double)x[k],
-				    nccl_cases[which].tolerance, "%s: %s[%zu]",
-				    nccl_cases[which].label, t->name, k);
-	}
-	EXPECT(compared > 200, "%zu numbers", compared);
-	gf_safetensors_close(&want);
-	gf_safetensors_close(&got);
-	free(p);
-	free(q);
 }
 
 /* As a run on the host; stopped and resumed to the same bits. */
@@ -390,7 +499,8 @@ static void test_nccl(void)
 		train_on_devices(&run, (unsigned)i + 1, true);
 		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
 		       nccl_cases[i].label, run.err.text);
-		near_file(want, got, 20, i);
+		near_file(want, got, nccl_cases[i].tolerance,
+			  nccl_cases[i].label);
 
 		run.config.checkpoint = stopped;
 		run.config.steps = 7;
@@ -444,8 +554,8 @@ static void test_nccl_refusals(void)
 		 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
 		{"staleness 2 goes by the host", -ENOTSUP, "sgd",
 		 .staleness = 2},
-		{"fake captures no graphs of what it is given", -ENOTSUP,
-		 "sgd", .graphs = true, .faults = {.no_graphs = true}},
+		{"fake captures no graphs of what it is given", -ENOTSUP, "sgd",
+		 .graphs = true, .faults = {.no_graphs = true}},
 		{"both use GPU 0000:17:00.0", -EINVAL, "sgd",
 		 .faults = {.one_gpu = true}},
 	};
@@ -531,6 +641,20 @@ static void test_syncs(void)
 		{false, 1, 1, {.method = GF_SELECT_GTOPK, .density = .1}},
 		{false, 1, 2, {.method = GF_SELECT_TOPK, .density = .1}},
 		{false, 2, 2, {.method = GF_SELECT_GTOPK, .density = .1}},
+		{false,
+		 1,
+		 1,
+		 {.method = GF_SELECT_CSC,
+		  .chunk_elems = 7,
+		  .keep = .1,
+		  .decay = 1}},
+		{false,
+		 1,
+		 2,
+		 {.method = GF_SELECT_CSC,
+		  .chunk_elems = 7,
+		  .keep = .1,
+		  .decay = 1}},
 	};
 	size_t few, i;
 
@@ -561,6 +685,7 @@ int main(void)
 		return 1;
 	}
 	test_same_bits();
+	test_clipped_chunks();
 	test_divergence();
 	test_traffic();
 	test_nccl();

@@ -83,7 +83,8 @@ static const struct {
 	{"cannot, asked for", "cuda", 3, .rc = -ENOTSUP, .by_host = "why not",
 	 .transport = GF_TRANSPORT_NCCL, .text = "--transport nccl: why not"},
 	{"on the host", "cpu", 3, .rc = -EINVAL, .transport = GF_TRANSPORT_NCCL,
-	 .text = "--transport nccl: it moves gradients of GPUs, and --device is "
+	 .text = "--transport nccl: it moves gradients of GPUs, and --device "
+		 "is "
 		 "cpu"},
 	{"in turn", "cuda", 2, .index = {0, 1, 0},
 	 .note = "2 ranks share GPU 0 (fake 0)"},
@@ -142,6 +143,48 @@ static void body(struct gf_comm *comm, void *ctx)
 	gf_train_place_close(&place);
 }
 
+static const struct {
+	enum gf_select selection;
+	const char *optimizer;
+	const char *note; /* what it ends with; NULL: none */
+} choices[] = {
+	{GF_SELECT_CSC, "sgd", NULL},
+	{GF_SELECT_CSC, "lars",
+	 "gradients come to the host whole: optimizer \"lars\" of some of the "
+	 "gradients is not computed on GPUs"},
+	{GF_SELECT_GTOPK, "lars", NULL},
+	{GF_SELECT_DENSE, "lars", NULL},
+};
+
+/* Selections that are not made where gradients lie. */
+static void take(struct gf_comm *comm, void *ctx)
+{
+	const struct gf_train_devices devices = {{count, open_gpu, have_nccl},
+						 &fake_backend};
+	const struct gf_train_wish wish = {.device = "cuda:0",
+					   .transport = GF_TRANSPORT_MPI,
+					   .devices = &devices};
+	struct gf_plan plan = {.staleness = 2};
+	struct gf_train_config config = {.comm = comm, .plan = &plan};
+	struct gf_train_place place;
+	struct gf_error err = {""};
+	size_t i;
+
+	(void)ctx;
+	self = comm->rank;
+	for (i = 0; i < GF_ARRAY_LENGTH(choices); i++) {
+		plan.selection.method = choices[i].selection;
+		config.training.optimizer = (char *)choices[i].optimizer;
+		EXPECT(!gf_train_place_take(&config, &wish, &place, &err), "%s",
+		       err.text);
+		if (choices[i].note)
+			EXPECT_TEXT(place.note, choices[i].note);
+		else
+			EXPECT(!place.note, "%zu: %s", i, place.note);
+		gf_train_place_close(&place);
+	}
+}
+
 static void test_names(void)
 {
 	static const struct {
@@ -180,5 +223,11 @@ int main(void)
 		on_ranks(RANKS, body, &i);
 		fake_world_free(world);
 	}
+	world = fake_world_new(RANKS, 4, 1, &none);
+	name_gpus();
+	ngpus = 1;
+	blind = 0;
+	on_ranks(1, take, NULL);
+	fake_world_free(world);
 	return TEST_END();
 }

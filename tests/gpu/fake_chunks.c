@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The fake device's kernels of chunks: ref's, when their turn comes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "fake_parts.h"
+#include "gf_kernels.h"
+
+struct chunks {
+	float *to;
+	const float *from;
+	double *norms;
+	size_t n, elems;
+	const uint32_t *chunks;
+	size_t nchunks;
+	const uint8_t *sent;
+	float decay;
+};
+
+static size_t length(const struct chunks *c, size_t chunk)
+{
+	const size_t left = c->n - chunk * c->elems;
+
+	return left < c->elems ? left : c->elems;
+}
+
+static void run_norms(void *ctx)
+{
+	const struct chunks *c = ctx;
+	const struct gf_kernels *ref = gf_kernels_named("ref");
+
+	for (size_t i = 0; i * c->elems < c->n; i++) {
+		float *y = c->to + i * c->elems;
+
+		c->norms[i] = c->from ? ref->add_sum_abs_f32(
+						y, c->from + i * c->elems,
+						length(c, i))
+				      : ref->sum_abs_f32(y, length(c, i));
+	}
+}
+
+void fake_chunk_norms_f32(struct gf_gpu_stream *s, float *y, const float *x,
+			  size_t n, size_t chunk_elems, double *norms)
+{
+	const struct chunks c = {.to = y,
+				 .from = x,
+				 .norms = norms,
+				 .n = n,
+				 .elems = chunk_elems};
+
+	fake_enqueue_copy(s, run_norms, &c, sizeof(c));
+}
+
+/* Of a list that does not ascend, or leaves the pool, nothing is right. */
+static size_t chunk_at(const struct chunks *c, size_t i)
+{
+	if (c->chunks[i] * c->elems >= c->n ||
+	    (i && c->chunks[i] <= c->chunks[i - 1]))
+		abort();
+	return c->chunks[i];
+}
+
+static void run_gather(void *ctx)
+{
+	const struct chunks *c = ctx;
+
+	for (size_t i = 0; i < c->nchunks; i++)
+		memcpy(c->to + i * c->elems,
+		       c->from + chunk_at(c, i) * c->elems,
+		       length(c, chunk_at(c, i)) * sizeof(float));
+}
+
+void fake_gather_chunks_f32(struct gf_gpu_stream *s, float *to,
+			    const float *from, size_t n, size_t chunk_elems,
+			    const uint32_t *chunks, size_t nchunks)
+{
+	const struct chunks c = {.to = to,
+				 .from = from,
+				 .n = n,
+				 .elems = chunk_elems,
+				 .chunks = chunks,
+				 .nchunks = nchunks};
+
+	fake_enqueue_copy(s, run_gather, &c, sizeof(c));
+}
+
+static void run_scatter(void *ctx)
+{
+	const struct chunks *c = ctx;
+
+	for (size_t i = 0; i < c->nchunks; i++)
+		memcpy(c->to + chunk_at(c, i) * c->elems,
+		       c->from + i * c->elems,
+		       length(c, chunk_at(c, i)) * sizeof(float));
+}
+
+void fake_scatter_chunks_f32(struct gf_gpu_stream *s, float *to,
+			     const float *from, size_t n, size_t chunk_elems,
+			     const uint32_t *chunks, size_t nchunks)
+{
+	const struct chunks c = {.to = to,
+				 .from = from,
+				 .n = n,
+				 .elems = chunk_elems,
+				 .chunks = chunks,
+				 .nchunks = nchunks};
+
+	fake_enqueue_copy(s, run_scatter, &c, sizeof(c));
+}
+
+static void run_keep(void *ctx)
+{
+	const struct chunks *c = ctx;
+
+	for (size_t i = 0; i < c->n; i++)
+		c->to[i] = c->sent[i / c->elems] ? 0 : c->decay * c->from[i];
+}
+
+void fake_keep_chunks_f32(struct gf_gpu_stream *s, float *residual,
+			  const float *grad, size_t n, size_t chunk_elems,
+			  const uint8_t *sent, float decay)
+{
+	const struct chunks c = {.to = residual,
+				 .from = grad,
+				 .n = n,
+				 .elems = chunk_elems,
+				 .sent = sent,
+				 .decay = decay};
+
+	fake_enqueue_copy(s, run_keep, &c, sizeof(c));
+}
