@@ -6,9 +6,11 @@
 #   tests/gpu/run.sh bench [PART...]   measure; the most telling parts first
 #   tests/gpu/run.sh cpu               what needs no GPU: is everything here?
 #   tests/gpu/run.sh parts             the parts of bench, in their order
-# Each result is printed as soon as it is there, with its time of day. Exit
-# status 0; 1: something is wrong; 77: there is no GPU, and the last line says
-# what was missing. BENCH_S bounds bench as a whole (1400 seconds).
+# Each result is printed as soon as it is there, with its time of day; a part of
+# bench ends with a table for docs/gpu.md. Exit status 0; 1: something is wrong;
+# 3: a program cannot start, for want of what a line names; 77: there is no GPU,
+# and the last line says what was missing. LIMIT_S bounds the whole, in seconds
+# (450 for check and cpu, 570 for bench).
 set -u
 here=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)
 cd "$here" || exit 3
@@ -19,6 +21,7 @@ export PATH=$BUILD/bin:$PATH
 scratch=$(mktemp -d) || exit 3
 trap 'rm -rf "$scratch"' EXIT
 bad=0 skipped=
+case ${1:-} in bench) limit=${LIMIT_S:-570} ;; *) limit=${LIMIT_S:-450} ;; esac
 
 say() { printf '%s  %s\n' "$(date -u +%H:%M:%S)" "$*"; }
 wrong() { say "FAILED: $*"; bad=1; }
@@ -51,7 +54,33 @@ export OMPI_MCA_btl_vader_single_copy_mechanism=none
 export TMPDIR=$scratch HOME=${HOME:-$scratch}
 
 # --- is there a GPU? ----------------------------------------------------------
-has_gpu() { compgen -G '/dev/nvidia[0-9]*' > /dev/null; }
+# (GF_GPU_DEVICES: what tests of this script say there is)
+has_gpu() { compgen -G "${GF_GPU_DEVICES:-/dev/nvidia[0-9]*}" > /dev/null; }
+
+# --- what it needs ------------------------------------------------------------
+packages='libjansson libjansson4
+libhwloc libhwloc15
+libdnnl libdnnl2
+libmpi libopenmpi3
+libibverbs libibverbs1'
+
+# A line for each thing that is not there, with Debian's name for it. Programs
+# that cannot start end it all; the rest goes without.
+needs() {
+	local library package lacking
+	lacking=$(ldd "$BUILD"/bin/gf-* 2> /dev/null | awk '/not found/ {print $1}' | sort -u)
+	for library in $lacking; do
+		package=$(awk -v l="${library%%.so*}" '$1 == l {print " (Debian: " $2 ")"}' <<< "$packages")
+		say "needs $library$package, to start at all"
+	done
+	if ! command -v mpirun > /dev/null; then
+		say 'needs mpirun (Debian: openmpi-bin), to start several ranks'
+		lacking="$lacking mpirun"
+	fi
+	[ -z "$lacking" ] || { say "a folder of make carry-gpu's has all of it"; exit 3; }
+	[ "$1" != bench ] || python3 -c 'import torch' 2> /dev/null ||
+		say 'needs python3 with PyTorch, to compare with: goes without'
+}
 
 # judged STATUS NAME REASON: a skip is one only where there is no GPU.
 judged() {
@@ -63,16 +92,19 @@ judged() {
 			say "skipped: $2: $3"
 			skipped=$3
 		fi ;;
-	124) wrong "$2: not done in its time" ;;
+	124 | 137) wrong "$2: not done in its time" ;;
 	*) wrong "$2 (status $1)" ;;
 	esac
 	return 1
 }
 
-# try SECONDS NAME COMMAND...: shows what it prints as it comes.
+# try SECONDS NAME COMMAND...: shows what it prints as it comes. No longer than
+# there is time for all.
 try() {
-	local seconds=$1 name=$2 status
+	local seconds=$1 name=$2 left=$((limit - SECONDS)) status
 	shift 2
+	[ "$left" -gt 0 ] || { wrong "$name: no time is left for it (LIMIT_S)"; return 1; }
+	[ "$seconds" -le "$left" ] || seconds=$left
 	timeout -k 5 "$seconds" "$@" 2>&1 < /dev/null | tee "$scratch/last" | sed 's/^/    /'
 	status=${PIPESTATUS[0]}
 	judged "$status" "$name" "$(tail -n 1 "$scratch/last")"
@@ -151,12 +183,13 @@ shared_ranks() { # STEPS
 			"${steady[@]}" --steps "$1" --batch $((64 / ranks)) --check-replicas 5 \
 			--log "$scratch/shared.$ranks" || continue
 		say "$ranks ranks on one GPU: $(step_ms "$scratch/shared.$ranks") ms per step"
+		row "$ranks" "$((64 / ranks))" "$(step_ms "$scratch/shared.$ranks") ms"
 		[ "$ranks" -eq 1 ] || alike "$scratch/shared.$ranks" "$scratch/shared.1" ||
 			wrong "$ranks ranks do not train as one does"
 	done
 }
 
-# --- bench --------------------------------------------------------------------
+# --- numbers ------------------------------------------------------------------
 # Medians of the second half of a log's steps.
 column() { # FILE KEY
 	grep '"part": "batch"' "$1" | sed -nE "s/.*\"$2\": ([^,}]*)[,}].*/\1/p" |
@@ -165,120 +198,44 @@ column() { # FILE KEY
 }
 step_ms() { column "$1" time_s | awk '{printf "%.3f", $1 * 1e3}'; }
 
-bench_kernels() {
-	local slow
-	[ -x "$gpu_tests/bench_kernels" ] || { skipped='built without CUDA'; say "skipped: kernels: $skipped"; return; }
-	try 300 kernels "$gpu_tests/bench_kernels" 100000000 || return
-	cp "$scratch/last" "$scratch/kernels"
-	grep -q '^topk of' "$scratch/kernels" || wrong 'kernels: no top-k'
-	slow=$(awk '/ %$/ && !/^topk/ && $(NF - 1) < 85 {print}' "$scratch/kernels")
-	[ -z "$slow" ] || wrong "below 85 % of a copy's rate: $slow"
-	try 120 torch.topk python3 tests/gpu/topk_torch.py 100000000 || return
-	awk -v own="$(sed -nE 's/^topk of [^:]*: ([0-9.]+) ms; .*/\1/p' "$scratch/kernels")" \
-		-v cub="$(sed -nE "s/^topk of .*sort: ([0-9.]+) ms,.*/\1/p" "$scratch/kernels")" \
-		-v torch="$(sed -nE 's/^torch.topk [^:]*: ([0-9.]+) ms.*/\1/p' "$scratch/last")" 'BEGIN {
-			printf "top-k: %s ms; torch.topk %.2f times, CUB %.2f times as long\n", own, torch / own, cub / own
-			exit !(own > 0 && own < torch && own < cub) }' ||
-		wrong 'top-k is not faster than both torch.topk and CUB'
+
+# table HEADING...: a table begins; row CELL...; and it is printed.
+table() {
+	line "$@" > "$scratch/table"
+	printf -- '---|%.0s' "$@" | sed 's/^/|/' >> "$scratch/table"
+	echo >> "$scratch/table"
+}
+row() { [ ! -e "$scratch/table" ] || line "$@" >> "$scratch/table"; }
+line() { printf '| %s ' "$@"; echo '|'; }
+show_table() {
+	[ ! -e "$scratch/table" ] || [ "$(wc -l < "$scratch/table")" -le 2 ] || { echo; cat "$scratch/table"; echo; }
+	rm -f "$scratch/table"
 }
 
-# f16 where this build has it.
-precision() {
-	gf-train --help | grep -q -- --precision && echo --precision f16
-}
+# --- bench --------------------------------------------------------------------
+# shellcheck source=tests/gpu/bench.sh
+. tests/gpu/bench.sh
 
-one_model() { # MODEL BATCH
-	local rate eager compiled
-	rm -f "$scratch/train"
-	# shellcheck disable=SC2046
-	try 240 "gf-train $1" gf-train --device cuda $(precision) --model "$1" --batch "$2" \
-		--data "synthetic:$((4 * $2))" --epochs 1000 --steps 60 --log "$scratch/train" || return
-	rate=$(column "$scratch/train" samples_per_s)
-	say "$1, batch $2 $(precision): gf-train $rate images/s"
-	try 400 "PyTorch's $1" python3 tests/gpu/train_torch.py "share/models/$1.json" "$2" 40 || return
-	eager=$(awk '$1 == "eager" {print $2}' "$scratch/last")
-	compiled=$(awk '$1 == "compiled" && $2 > 0 {print $2}' "$scratch/last")
-	awk -v own="$rate" -v eager="$eager" -v compiled="${compiled:-0}" -v model="$1" 'BEGIN {
-		printf "%s: %.0f images/s, %.2f of eager%s\n", model, own, own / eager,
-			compiled > 0 ? sprintf(", %.2f of compiled", own / compiled) : ""
-		exit own < eager }' || wrong "$1 trains slower than PyTorch's eager run"
-}
-bench_resnet50() { trains_on_gpu && one_model resnet50 128; }
-bench_alexnet() { trains_on_gpu && one_model alexnet-bn 256; }
-
-# Two ranks, since one exchanges nothing; what a method adds to a step is the
-# step's time less that of the plan that sends all gradients in one message.
-method() { # NAME MODEL PLAN-OPTIONS...
-	local name=$1 model=$2
-	shift 2
-	gf-topo --device cpu --synthetic 'host:2@8GB/s,1us,shm' |
-		gf-plan -q --model "$model" --ranks 2 "$@" > "$scratch/plan" ||
-		{ wrong "no plan for $name"; return 1; }
-	rm -f "$scratch/method"
-	try 150 "$name" mpirun -np 2 gf-train -q --device cuda --plan "$scratch/plan" --model "$model" \
-		--batch 32 --data synthetic:256 --epochs 1000 --steps 40 --log "$scratch/method" || return 1
-	say "$name: $(step_ms "$scratch/method") ms per step, $(awk -v a="$(step_ms "$scratch/method")" \
-		-v b="${dense_ms:-0}" 'BEGIN {printf "%+.3f", b > 0 ? a - b : 0}') ms beside one dense message"
-}
-bench_methods() {
-	trains_on_gpu || return
-	dense_ms=
-	method 'one message' resnet50 --policy single || return
-	dense_ms=$(step_ms "$scratch/method")
-	method 'lazy fusion, 4 MiB' resnet50 --policy threshold --threshold 4M
-	method csc resnet50 --system gradientflow
-	method gtop-k resnet50 --system gtopk
-}
-
-bench_shared() { trains_on_gpu && shared_ranks 60; }
-
-# Whether the commands see a GPU; else why not.
-sees_gpu() { # NAME
-	gf-allreduce --list > "$scratch/list" 2>&1
-	grep -q '^device *cuda:' "$scratch/list" && return 0
-	judged 77 "$1" "$(sed -n 's/^device *no cuda *//p' "$scratch/list")"
-}
-
-bench_nccl() {
-	sees_gpu nccl || return
-	grep -E '^(device|between) ' "$scratch/list" | sed 's/^/    /'
-	try 120 'NCCL, one rank' gf-allreduce --device cuda -a library,ring -b 4K -e 64M -f 8 -n 20
-	try 120 'two ranks by the host' mpirun -np 2 gf-allreduce --device cuda -b 4K -e 16M -f 8 -n 10
-}
-
-bench_profile() {
-	sees_gpu profile || return
-	try 120 'copies and ready times' gf-profile --device cuda --model resnet50 --batch 32 -o "$scratch/profile.json" || return
-	grep -E '"(name": "(host-to-device|device-to-host|within-device)"|(alpha|beta)_s|forward_s|backward_s)' "$scratch/profile.json"
-	gf-topo --synthetic 'gpu:4@32GB/s,3us' | cat - "$scratch/profile.json" | gf-plan -q > "$scratch/plan" ||
-		wrong 'gf-plan does not take the profile'
-}
-
-# The most telling first: seconds are an upper bound of each.
+# The most telling first.
 parts=(kernels resnet50 alexnet shared nccl methods profile)
 
 bench() {
-	local part left
+	local part
 	[ $# -gt 0 ] || set -- "${parts[@]}"
 	for part in "$@"; do
 		declare -F "bench_$part" > /dev/null ||
 			{ echo "run.sh: want parts out of ${parts[*]}, got $part" >&2; exit 2; }
 	done
 	for part in "$@"; do
-		left=$((${BENCH_S:-1400} - SECONDS))
-		if [ "$left" -le 0 ]; then
-			wrong "$part: no time is left for it (BENCH_S)"
-			continue
-		fi
 		say "--- $part"
 		"bench_$part"
+		show_table
 	done
 }
 
 # ------------------------------------------------------------------------------
 case ${1:-} in
-check | cpu) mode=$1; shift; "$mode" "$@" ;;
-bench) shift; bench "$@" ;;
+check | cpu | bench) mode=$1; shift; needs "$mode"; "$mode" "$@" ;;
 parts) echo "${parts[@]}"; exit 0 ;;
 *) echo 'usage: run.sh check | cpu | parts | bench [PART...]' >&2; exit 2 ;;
 esac

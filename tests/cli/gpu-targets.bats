@@ -1,0 +1,104 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# What make check-gpu and make bench-gpu make of what programs print, with
+# programs of the tests' own in their places: tables, verdicts, what is needed.
+load common
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir -p build/bin build/gpu tools
+	touch nvidia0
+	export GF_GPU_DEVICES=$PWD/nvidia0 BUILD=$PWD/build
+	# the tools that the script itself wants, and no more
+	for tool in bash env sed awk grep tee timeout date mktemp rm sort tail wc cat cp paste ldd dirname readlink head ls tr; do
+		ln -sf "$(command -v "$tool")" "tools/$tool"
+	done
+	stub build/bin/gf-train <<- 'EOF'
+		[ "$1" != --help ] || { echo --precision; exit; }
+		while [ $# -gt 0 ]; do [ "$1" != --log ] || log=$2; shift; done
+		[ -z "${log:-}" ] || for i in 1 2 3 4; do
+			echo '{"part": "batch", "loss": 2.0, "time_s": 0.0125, "samples_per_s": 1000}'
+		done > "$log"
+	EOF
+	stub build/bin/gf-allreduce <<- 'EOF'
+		[ "$1" != --list ] || { echo 'device    cuda:0  one'; exit; }
+		echo '         4096          1024      f32     sum          library     10.5    0.39    0.00      0      8.25    0.50    0.25      0'
+	EOF
+	stub build/bin/gf-profile <<- 'EOF'
+		while [ $# -gt 0 ]; do [ "$1" != -o ] || out=$2; shift; done
+		printf '  "copies": [\n{"name": "host-to-device",\n "alpha_s": 5e-6,\n "beta_s_per_byte": 2e-11\n}\n  ],\n "forward_s": 0.004,\n' > "$out"
+	EOF
+	for name in gf-topo gf-plan gf-sim; do stub "build/bin/$name" <<< 'cat > /dev/null 2>&1 < /dev/null'; done
+	stub build/gpu/bench_kernels <<- 'EOF'
+		echo 'GPU, 100 elements; a copy within the device: 4000 GB/s'
+		printf '%-22s %9.3f ms %8.0f GB/s %6.1f %%\n' 'chunk norms, adding' 0.3 3900 97.5 sgd 0.5 3600 ${SGD:-90}
+		echo 'topk of 100, k 1: 0.400 ms; CUB'"'"'s sort: 3.000 ms, 7.5 times as long'
+	EOF
+	stub tools/mpirun <<< 'shift 2; exec "$@"'
+	stub tools/python3 <<- 'EOF'
+		case $1 in
+		*topk_torch.py) echo "torch.topk of 100, k 1: ${TORCH:-1.000} ms (PyTorch 2)" ;;
+		*train_torch.py) printf 'eager %s\ncompiled 1250\n' ${EAGER:-800} ;;
+		esac
+	EOF
+}
+
+# stub FILE: a program, from standard input. In place of a link, not through it.
+stub() {
+	rm -f "$1"
+	{ echo '#!/bin/bash'; cat; } > "$1"
+	chmod +x "$1"
+}
+
+bench() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" bench "$@"; }
+
+@test "every part has its table" {
+	wants 0 bench
+	prints 'all is well'
+	prints '| chunk norms, adding | 3900 | 97.5 % |'
+	prints "| CUB's radix sort | 3.000 ms | 7.50 |"
+	prints '| torch.topk | 1.000 ms | 2.50 |'
+	prints '| gf-train --precision f16 | 1000 | 1.25 |'
+	prints '| PyTorch, compiled | 1250 | 1.56 |'
+	prints '| 4 | 16 | 12.500 ms |'
+	prints '| by the host, 4 ranks: library | 4096 | 8.25 us | 0.25 GB/s | 0 |'
+	prints '| gtop-k | 12.500 ms | +0.000 ms |'
+	prints '| host-to-device, s per byte | 2e-11 |'
+	prints '| forward_s | 0.004 |'
+}
+
+@test "what must hold and does not" {
+	SGD=84.9 wants 1 bench kernels
+	prints "FAILED: below 85 % of a copy's rate: sgd"
+	TORCH=0.3 wants 1 bench kernels
+	prints 'FAILED: top-k is not faster than both'
+	EAGER=1001 wants 1 bench alexnet
+	prints "FAILED: alexnet-bn trains slower than PyTorch's eager run"
+	LIMIT_S=0 wants 1 bench kernels
+	prints 'FAILED: kernels: no time is left for it (LIMIT_S)'
+	wants 2 bench kernels nonsense
+	says 'want parts out of kernels'
+}
+
+@test "what is lacking has a line, and what can goes without" {
+	stub tools/python3 <<< 'exit 1'
+	wants 0 bench kernels alexnet
+	prints 'needs python3 with PyTorch, to compare with: goes without'
+	prints 'not compared with torch.topk: no PyTorch'
+	prints '| gf-train --precision f16 | 1000 | - |'
+	rm tools/mpirun
+	wants 3 bench
+	prints 'needs mpirun (Debian: openmpi-bin), to start several ranks'
+	stub tools/ldd <<< "echo '	libjansson.so.4 => not found'"
+	wants 3 bench
+	prints 'needs libjansson.so.4 (Debian: libjansson4), to start at all'
+}
+
+@test "no GPU is a skip, an unused one is not" {
+	stub build/gpu/bench_kernels <<< 'echo no GPU that CUDA can use; exit 77'
+	wants 1 bench kernels
+	prints 'there is a GPU, and it was not used'
+	rm nvidia0
+	wants 77 bench kernels
+	prints 'skipped: no GPU that CUDA can use'
+}
