@@ -53,9 +53,12 @@ struct gf_comm_ops {
 			    const struct gf_element *element,
 			    struct gf_request **request, struct gf_error *err);
 	/* 1 done (the request is freed), 0 not yet, negative errno failed (the
-	 * request is freed). Also drives progress. */
+	 * request is freed). Asked again and again, it drives progress. */
 	int (*test)(struct gf_comm *c, struct gf_request *request,
 		    struct gf_error *err);
+	/* Drives progress once, for all requests that test has said 0 of. false:
+	 * it would say so again. (optional: then ask test) */
+	bool (*poll)(struct gf_comm *c);
 	/* Abandons a request that will not be waited for. Its memory may be
 	 * touched for as long as the communicator is used. */
 	void (*cancel)(struct gf_comm *c, struct gf_request *request);

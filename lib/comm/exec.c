@@ -10,6 +10,10 @@
 #include "comm/backoff.h"
 #include "comm/exec_parts.h"
 
+/* Passes in vain cost more than the transport's own question whether anything
+ * has come: they go through all that is under way. */
+#define PASS_EVERY 8
+
 /* An average's division, where this rank holds the sum. */
 static void finish(struct gf_exec_run *run)
 {
@@ -53,8 +57,18 @@ int gf_exec_start(struct gf_exec_run *run, void *data, struct gf_error *err)
 	if (run->next)
 		run->next->link = &run->next;
 	run->exec->running = run;
+	run->exec->quiet = 0;
 	return conclude(run, run->schedule ? gf_exec_steps_start(run, err)
 					   : gf_exec_library_start(run, err));
+}
+
+/* Has nothing come since a pass in vain? Then another would be. Now and then
+ * there is one all the same, for those that were not asked about. */
+static bool is_quiet(const struct gf_exec *x)
+{
+	struct gf_comm *c = x->comm;
+
+	return x->quiet % PASS_EVERY && c->ops->poll && !c->ops->poll(c);
 }
 
 int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
@@ -64,6 +78,10 @@ int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
 	int rc = 0;
 
 	*moved = x->busy = false;
+	if (is_quiet(x)) {
+		x->quiet++;
+		return 0;
+	}
 	for (run = x->running; run && !rc; run = next) {
 		next = run->next;
 		before = run->moves;
@@ -74,6 +92,7 @@ int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
 	}
 	x->busy |= x->comm->moved_bytes != bytes_before;
 	*moved |= x->busy;
+	x->quiet = *moved ? 0 : x->quiet + 1;
 	return rc;
 }
 

@@ -16,6 +16,7 @@ struct gf_exec {
 	struct gf_exec_run *running; /* started and not ended */
 	double coding_s;
 	bool busy; /* the last pass moved what no pace is of */
+	uint32_t quiet; /* calls in vain since a run began or moved */
 };
 
 /* How a step is taken. */

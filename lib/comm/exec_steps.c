@@ -299,8 +299,9 @@ static int collect(struct gf_exec_run *run, struct gf_error *err)
 {
 	struct gf_comm *c = run->exec->comm;
 	uint32_t nactive = run->nactive, kept = 0, k, i;
-	uint32_t turn =
-		run->idle < BEHIND_AFTER ? nactive : run->turn % (nactive + 1);
+	uint32_t turn = run->idle + run->exec->quiet < BEHIND_AFTER
+				? nactive
+				: run->turn % (nactive + 1);
 	uint64_t moves = run->moves, bytes = c->moved_bytes, *front;
 	int rc = 0;
 
@@ -345,7 +346,7 @@ int gf_exec_steps_start(struct gf_exec_run *run, struct gf_error *err)
 
 	run->left = s->nsteps;
 	run->nready = run->nactive = run->turn = run->idle = 0;
-	if (run->pace.arrivals)
+	if (run->pace.most)
 		gf_pace_begin(&run->pace, gf_clock_s());
 	fill(&run->landing);
 	fill(&run->outgoing);
@@ -364,7 +365,7 @@ int gf_exec_steps_progress(struct gf_exec_run *run, struct gf_error *err)
 
 	run->arrived = 0;
 	rc = collect(run, err);
-	if (run->arrived)
+	if (run->arrived && run->pace.most)
 		gf_pace_arrived(&run->pace, run->arrived, gf_clock_s());
 	return rc ? rc : settle(run, err);
 }

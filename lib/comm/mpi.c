@@ -67,6 +67,7 @@ static void mpi_close(struct gf_comm *c)
 	while ((r = gf_slab_spare(&m->requests)))
 		free(r->many);
 	gf_slab_release(&m->requests);
+	gf_mpi_asked_release(&m->asked);
 	free(m);
 }
 
@@ -75,6 +76,7 @@ static const struct gf_comm_ops mpi_ops = {
 	.isend = gf_mpi_isend,
 	.irecv = gf_mpi_irecv,
 	.test = gf_mpi_test,
+	.poll = gf_mpi_poll,
 	.cancel = gf_mpi_cancel,
 	.probe = gf_mpi_probe,
 	.barrier = gf_mpi_barrier,

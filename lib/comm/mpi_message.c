@@ -128,6 +128,7 @@ void gf_mpi_cancel(struct gf_comm *c, struct gf_request *r)
 	size_t i;
 	int flag;
 
+	gf_mpi_unask(gf_mpi_of(c), r);
 	for (i = r->done; i < r->npieces; i++) {
 		if (r->pieces[i] == MPI_REQUEST_NULL)
 			continue;
@@ -222,21 +223,21 @@ static int check_piece(const struct gf_request *r, int code,
 
 int gf_mpi_test(struct gf_comm *c, struct gf_request *r, struct gf_error *err)
 {
-	MPI_Status status;
-	int flag, code, class, rc = 1;
+	int class, rc = 1;
 
 	while (r->done < r->npieces) {
-		code = MPI_Test(&r->pieces[r->done], &flag, &status);
-		class = MPI_SUCCESS;
-		if (code != MPI_SUCCESS)
-			MPI_Error_class(code, &class);
-		if (class != MPI_SUCCESS && class != MPI_ERR_TRUNCATE) {
-			rc = gf_mpi_fail(c, code, "MPI_Test", err);
-			break;
-		}
-		if (!flag && class == MPI_SUCCESS)
+		rc = gf_mpi_ask(gf_mpi_of(c), r, err);
+		if (!rc)
 			return 0;
-		rc = check_piece(r, code, &status, err);
+		if (rc < 0)
+			break;
+		class = MPI_SUCCESS;
+		if (r->code != MPI_SUCCESS)
+			MPI_Error_class(r->code, &class);
+		if (class != MPI_SUCCESS && class != MPI_ERR_TRUNCATE)
+			rc = gf_mpi_fail(c, r->code, "MPI_Testsome", err);
+		else
+			rc = check_piece(r, r->code, &r->state, err);
 		if (rc)
 			break;
 		rc = 1;

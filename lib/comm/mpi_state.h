@@ -12,8 +12,9 @@
 
 /*
  * What the parts of the MPI transport share, the only files that call MPI:
- * mpi.c opens and closes, mpi_message.c passes messages, mpi_meet.c has what
- * all ranks do together, mpi_number.c knows MPI's types and operations.
+ * mpi.c opens and closes, mpi_message.c passes messages, mpi_ask.c finds out
+ * which have come, mpi_meet.c has what all ranks do together, mpi_number.c
+ * knows MPI's types and operations.
  *
  * WAITING. Nothing between open and close calls a blocking MPI function:
  * collectives are the non-blocking ones, tested with back-off, because a
@@ -29,6 +30,23 @@ struct gf_request {
 	int peer;
 	uint64_t tag;
 	size_t size_bytes, piece_bytes;
+	size_t place;   /* 1 + where it is on the list; 0: not there */
+	uint64_t round; /* when it was last asked about */
+	/* the piece that is `done` next: it has come, with that result */
+	bool come;
+	int code;
+	MPI_Status state;
+};
+
+/* The list of those that are waited for, as MPI wants it; the handle of one on
+ * it is here, not among its pieces. Rounds are counted from 1. */
+struct gf_mpi_asked {
+	struct gf_request **list, **come;
+	MPI_Request *handles;
+	MPI_Status *states;
+	int *which;
+	size_t n, capacity;
+	uint64_t round;
 };
 
 struct gf_mpi {
@@ -37,6 +55,7 @@ struct gf_mpi {
 	int channel_bits, match_bits;
 	size_t piece_bytes;
 	struct gf_slab requests;
+	struct gf_mpi_asked asked;
 	MPI_Datatype two_bytes; /* f16 and bf16, which MPI does not know */
 	MPI_Op half_ops[GF_DTYPES][GF_OPS];
 };
@@ -77,6 +96,16 @@ int gf_mpi_test(struct gf_comm *c, struct gf_request *r, struct gf_error *err);
 void gf_mpi_cancel(struct gf_comm *c, struct gf_request *r);
 int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer,
 		 struct gf_error *err);
+
+/* --- mpi_ask.c */
+
+/* Has its next piece come? 1: r->code and r->state say how; 0; or the
+ * transport's failure. */
+int gf_mpi_ask(struct gf_mpi *m, struct gf_request *r, struct gf_error *err);
+/* It will not be asked about any more. */
+void gf_mpi_unask(struct gf_mpi *m, struct gf_request *r);
+bool gf_mpi_poll(struct gf_comm *c);
+void gf_mpi_asked_release(struct gf_mpi_asked *a);
 
 /* --- mpi_meet.c */
 

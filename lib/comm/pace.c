@@ -87,7 +87,7 @@ void gf_pace_init(struct gf_pace *p, const struct gf_schedule *s,
 			p->until[m] = p->until[m + 1];
 	most = SOCKET_BYTES / fmax(bytes, 1);
 	p->arrivals = n;
-	p->most = most < 2 ? 0 : (uint32_t)fmin(most, n);
+	p->most = most < 2 || n < DEEP ? 0 : (uint32_t)fmin(most, n);
 }
 
 void gf_pace_release(struct gf_pace *p)

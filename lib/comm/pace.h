@@ -29,7 +29,7 @@ struct gf_pace {
 	 * many have come */
 	uint32_t *until;
 	uint32_t arrivals; /* of a whole run; 0: nothing to learn from */
-	uint32_t most;     /* in one sleep: what a socket holds */
+	uint32_t most; /* in one sleep: what a socket holds; 0: never sleeps */
 	/* of the run under way */
 	uint32_t seen, first_seen;
 	double first_s, last_s;
