@@ -267,6 +267,7 @@ int gf_burst_flow(struct gf_burst *b, void *data,
 	w->self.step++;
 	w->self.started = 0;
 	w->self.phase = GF_PHASE_NETWORK;
+	gf_watch_begin(w);
 	while (rc == 0 && b->nended < b->nparts) {
 		moved = false;
 		rc = move(b, data, &moved, err);
