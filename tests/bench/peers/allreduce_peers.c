@@ -4,12 +4,14 @@
  *
  *	allreduce_peers [-b BYTES] [-e BYTES] [-f FACTOR] [-s SECONDS]
  *		[-l LINK_BYTES_PER_S] [-p PLUGIN.so]... [-d STORE] [-a LIST]
- *		[-v]
+ *		[-m LIST] [-v]
  *
  * Contestants: ours (auto, and the algorithms of -a, or all; NAME:ring has rings
- * in all but the innermost stage), MPI_Allreduce by default and by each algorithm that Open MPI can be forced to, and libraries
- * that are loaded (plugins/). Figures are medians (race.c); regret is how much
- * slower auto was than the best of our own.
+ * in all but the innermost stage), MPI_Allreduce by default and by each
+ * algorithm that Open MPI can be forced to (or those of -m: linear, nonoverlap,
+ * recdbl, ring, segring, raben), and libraries that are loaded (plugins/).
+ * Figures are medians (race.c); regret is how much slower auto was than the
+ * best of our own.
  *
  * The limit: with -l, 2(n-1)/n of the message over a link of that rate, n
  * hosts, whose ranks share it; else what the memory allows (memory.c).
@@ -50,7 +52,7 @@ static void parse(struct options *o, int argc, char **argv)
 {
 	int key;
 
-	while ((key = getopt(argc, argv, "b:e:f:s:l:p:d:a:v")) != -1) {
+	while ((key = getopt(argc, argv, "b:e:f:s:l:p:d:a:m:v")) != -1) {
 		if (key == 'b')
 			o->low = strtoul(optarg, NULL, 10);
 		else if (key == 'e')
@@ -67,6 +69,8 @@ static void parse(struct options *o, int argc, char **argv)
 			o->store = optarg;
 		else if (key == 'a')
 			o->algorithms = optarg;
+		else if (key == 'm')
+			o->forced = optarg;
 		else if (key == 'v')
 			o->verbose = true;
 		else

@@ -14,7 +14,7 @@ enum { CONTESTANTS_MOST = 48, REPEATS_MOST = 401, PLUGINS_MOST = 8 };
 struct options {
 	size_t low, high, factor;
 	double seconds, link;
-	const char *plugins[PLUGINS_MOST], *store, *algorithms;
+	const char *plugins[PLUGINS_MOST], *store, *algorithms, *forced;
 	int nplugins;
 	bool verbose;
 };

@@ -2,8 +2,11 @@
 /* MPI_Allreduce by default, and by each algorithm that Open MPI's "tuned"
  * component can be forced to. */
 #include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "arena.h"
+#include "base/heap.h"
 
 static const char *const names[] = {
 	"mpi-default", "mpi-linear",  "mpi-nonoverlap", "mpi-recdbl",
@@ -26,12 +29,25 @@ static bool force(int number)
 	return !MPI_T_cvar_write(handle, &number);
 }
 
+/* By -m, if it is said: "ring,raben". */
+static bool is_wanted(const struct arena *a, const char *name)
+{
+	char *list, *rest, *word;
+	bool found = !a->o.forced;
+
+	rest = list = gf_xstrdup(a->o.forced ? a->o.forced : "");
+	while ((word = strsep(&rest, ",")))
+		found |= strcmp(word, name + strlen("mpi-")) == 0;
+	free(list);
+	return found;
+}
+
 static void enter(struct arena *a)
 {
 	int i;
 
 	for (i = 0; i < NAMES; i++) {
-		if (!force(i) && i > 0)
+		if (i > 0 && (!is_wanted(a, names[i]) || !force(i)))
 			continue;
 		must(MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]), "MPI");
 		enlist(a, &mpi_side, i > 0 ? PEER : DEFAULT, names[i])->number =
