@@ -14,13 +14,13 @@
 #include "bench/pairs.h"
 #include "bench/profile.h"
 #include "cli/cli.h"
+#include "cli/deadline.h"
 #include "cli/input.h"
 #include "cli/list.h"
 #include "cli/progress.h"
 #include "cli/settings.h"
 #include "comm/comm.h"
 #include "doc/stream.h"
-#include "nn/net.h"
 #include "probe/job.h"
 
 static const char doc[] =
@@ -146,17 +146,18 @@ static const struct gf_setting_rule rules[] = {
 };
 
 /* Found before MPI starts, alike on every rank. */
-static void check_arguments(const struct arguments *a, struct argp_state *state)
+static void check_arguments(struct arguments *a, struct argp_state *state)
 {
 	struct gf_error err;
 
+	a->bench.network = !a->no_network;
+	a->bench.batch = a->import.batch ? a->import.batch : DEFAULT_BATCH;
 	gf_settings_check(settings, NSETTINGS, rules, GF_ARRAY_LENGTH(rules),
 			  state);
 	if (gf_bench_profile_check(&a->bench, &err) < 0)
 		argp_error(state, "%s", err.text);
 	if (a->pairs && a->documents)
-		argp_error(state, "--pairs makes no profile: it goes without "
-				  "documents");
+		argp_error(state, "--pairs goes without documents");
 }
 
 static int parse_opt(int key, char *arg, struct argp_state *state)
@@ -262,8 +263,7 @@ static int run_ranks(const struct arguments *a, struct gf_comm *comm,
 	int rc = 0;
 
 	bench.comm = comm;
-	bench.batch = a->import.batch ? a->import.batch : DEFAULT_BATCH;
-	bench.network = !a->no_network && comm->ranks > 1;
+	bench.network = a->bench.network && comm->ranks > 1;
 	if (comm->rank == 0) {
 		rc = read_documents(a, &documents, err);
 		if (rc == 0)
@@ -319,13 +319,21 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm,
 
 static int run_measurement(const struct arguments *a, struct gf_error *err)
 {
+	struct gf_deadline *start =
+		gf_cli_start_deadline(&a->cli, a->bench.sweep.timeout_s);
 	struct gf_comm *comm;
 	int rc = a->cli.launched ? gf_comm_open(&comm, err)
 				 : gf_comm_local_new(1, &comm, err);
 
+	gf_cli_end_deadline(start);
 	if (rc < 0)
 		return rc;
-	rc = a->pairs ? run_pairs(a, comm, err) : run_ranks(a, comm, err);
+	rc = gf_bench_profile_same(comm, &a->bench,
+				   a->pairs ? "--pairs" : "measure", a->model,
+				   err);
+	if (rc == 0)
+		rc = a->pairs ? run_pairs(a, comm, err)
+			      : run_ranks(a, comm, err);
 	/* One says it while the others still wait in close: the first to leave
 	 * with a status ends the job. */
 	if (rc < 0 && (comm->rank == 0 || comm->broken))

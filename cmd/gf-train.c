@@ -208,11 +208,15 @@ static void configure(struct session *s)
 	const struct gf_train_options *o = s->o;
 
 	s->config = (struct gf_train_config){
-		.comm = s->comm, .plan = &s->plan,
-		.model = &s->model, .data = &s->data, .steps = o->steps,
+		.comm = s->comm,
+		.plan = &s->plan,
+		.model = &s->model,
+		.data = &s->data,
+		.steps = o->steps,
 		.checkpoint = o->checkpoint,
 		.checkpoint_every = o->checkpoint_every,
-		.resume = o->resume, .reshard = o->reshard,
+		.resume = o->resume,
+		.reshard = o->reshard,
 		.check_every = o->check_every,
 		.graphs = o->cuda_graph,
 		.skip_bad = o->bad_gradients,
@@ -232,6 +236,9 @@ static int begin(struct session *s, struct gf_error *err)
 			    "staleness %d: gradients older than one step often "
 			    "keep a training from converging",
 			    s->plan.staleness);
+	if (s->comm->rank == 0 && s->config.choose_s > 1)
+		gf_cli_note(&a->cli, 0, "choosing algorithms took %.1f s",
+			    s->config.choose_s);
 	/* better to learn now than after an hour that a file cannot be */
 	if (s->comm->rank == 0 && o->trace)
 		rc = gf_file_try(o->trace, err);
@@ -341,8 +348,7 @@ static int finish(struct session *s, int rc, struct gf_error *err)
 
 	if (lost)
 		gf_comm_abort(s->comm, status);
-	if (!lost)
-		gf_train_place_close(&s->place);
+	gf_train_place_close(&s->place);
 	gf_dataset_close(&s->data);
 	gf_model_release(&s->model);
 	gf_plan_release(&s->plan);

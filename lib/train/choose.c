@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -318,16 +319,20 @@ void gf_train_use_library(struct gf_plan *plan, bool open_only)
 	}
 }
 
-int gf_train_choose(const struct gf_train_config *config, struct gf_plan *plan,
+int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan,
 		    struct gf_error *err)
 {
+	double began_s;
 	int rc = 0;
 
 	if (gf_train_is_open(plan) && config->resume)
 		rc = take_stored(config, plan, err);
 	if (config->nccl)
 		gf_train_use_library(plan, true);
-	if (!rc && gf_train_is_open(plan))
+	if (!rc && gf_train_is_open(plan)) {
+		began_s = gf_clock_s();
 		rc = measure(config, plan, err);
+		config->choose_s = gf_clock_s() - began_s;
+	}
 	return rc ? rc : gf_plan_runnable(plan, err);
 }

@@ -87,6 +87,7 @@ struct gf_train_config {
 	bool skip_bad; /* a gradient that is not finite: skip the step, else
 			* end the run */
 	double timeout_s;
+	double choose_s; /* that gf_train_choose measured; 0: nothing to */
 	struct gf_train_watch watch;
 };
 

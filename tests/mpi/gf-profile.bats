@@ -84,3 +84,36 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 	wants 0 mpi 3 gf-profile --help
 	[ "$(grep -c '^Usage' out.txt)" -eq 1 ]
 }
+
+# unlike ARGS -- ARGS: two ranks with different arguments
+unlike() {
+	local one=()
+	while [ "$1" != -- ]; do one+=("$1"); shift; done
+	shift
+	wants 2 timeout 60 mpirun --oversubscribe --bind-to none -np 1 gf-profile "${one[@]}" : -np 1 gf-profile "$@"
+	[ "$(grep -c '^gf-profile' err.txt)" -eq 1 ]
+}
+
+@test "ranks that differ find out at the start" {
+	unlike -a ring -- -a tree
+	says 'ring'
+	says 'tree'
+	unlike --max-bytes 1M -- --max-bytes 2M
+	says '1024 to 1048576 bytes'
+	says '1024 to 2097152 bytes'
+	unlike --model digits-mlp -- --model digits-cnn
+	says 'model: '
+	unlike --pairs -- -a ring
+	says 'command: '
+	unlike --model digits-mlp --batch 2 -- --model digits-mlp --batch 4
+	says 'batch 4'
+}
+
+@test "a rank that never starts MPI: the other ends with 4, and says so" {
+	local began=$SECONDS
+	printf '#!/bin/bash\n[ "$OMPI_COMM_WORLD_RANK" = 1 ] && sleep 50\nexec "$@"\n' > late
+	chmod +x late
+	wants 4 mpi 2 ./late gf-profile --time 1ms --timeout 1s
+	says 'MPI has not started for 20 s'
+	[ $((SECONDS - began)) -lt 45 ]
+}

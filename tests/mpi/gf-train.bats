@@ -322,6 +322,7 @@ unlike() {
 	# algorithms of this build, and none that promises nothing about bits
 	[ -n "$chosen" ]
 	if grep -qE 'auto|library' <<< "$chosen"; then false; fi
+	jq -se '(.[0].choose_s > 0) and (map(.choose_s) | unique | length) == 1' log.jsonl
 	if grep -qE ' (auto|library) ' out.txt; then false; fi
 	# what another run chose is taken, whatever is faster now: tree for one
 	# size, ps for the others
@@ -330,6 +331,7 @@ unlike() {
 	cp -r fixed again
 	wants 0 mpi 3 gf-train $quick --plan fixed.json --steps 8 --checkpoint fixed --resume
 	wants 0 mpi 3 gf-train $quick --plan auto.json --steps 8 --checkpoint again --resume --log again.jsonl
+	jq -se 'any(has("choose_s")) | not' again.jsonl
 	jq -se 'all(.algorithms == "ps;tree")' again.jsonl
 	cmp <(tail -c 4096 fixed/step-8/rank-0.safetensors) <(tail -c 4096 again/step-8/rank-0.safetensors)
 	[ "$(largest fixed again 8)" = 0.0 ]

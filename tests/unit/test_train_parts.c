@@ -109,7 +109,7 @@ static void test_chosen_for_nccl(void)
 {
 	static const struct gf_nccl_ops nccl;
 	struct gf_plan plan = two_open();
-	const struct gf_train_config config = {.plan = &plan, .nccl = &nccl};
+	struct gf_train_config config = {.plan = &plan, .nccl = &nccl};
 	struct gf_error err = {""};
 	char *ways;
 
@@ -118,6 +118,7 @@ static void test_chosen_for_nccl(void)
 	EXPECT(!gf_train_choose(&config, &plan, &err), "%s", err.text);
 	ways = gf_train_ways(&plan);
 	EXPECT_TEXT(ways, "library;ring");
+	EXPECT(config.choose_s == 0, "%g s", config.choose_s);
 	free(ways);
 	gf_plan_release(&plan);
 }
