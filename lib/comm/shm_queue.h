@@ -31,7 +31,7 @@ struct gf_shm_entry {
 	int32_t fd;       /* DIRECT: the segment's, at the sender */
 	int32_t done;     /* DIRECT: which done flag to raise */
 	enum gf_shm_kind kind;
-	_Alignas(64) char bytes[GF_SHM_EAGER_BYTES]; /* numbers of any type */
+	_Alignas(double) char bytes[GF_SHM_EAGER_BYTES]; /* numbers */
 };
 
 #define GF_SHM_DONE 1024 /* long messages in flight between two ranks */
