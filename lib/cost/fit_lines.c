@@ -7,8 +7,12 @@
 static const size_t fewest_points = 3;
 /* Below it nobody needs another line. */
 static const double good_rms = 0.05;
-/* By what another line divides the residuals, at the least. */
-static const double better = 2;
+/* How likely chance may be. */
+static const double chance = 1e-5;
+/* Exact data leave nothing, and nothing cannot be divided by. */
+static const double no_less_rms = 1e-6;
+/* By how much a cost may seem to fall at a cut: noise. */
+static const double fall = 0.1;
 
 /* Points first..last - 1 and the line through them. */
 struct range {
@@ -31,14 +35,16 @@ static double at(const struct gf_linear_fit *line, double bytes)
 	return line->startup_s + line->per_byte_s * bytes;
 }
 
-/* Squares of (measured - line) / measured, which is what a fit makes least. */
-static double squares(const struct gf_fit_points *p, const struct range *r)
+/* Squares of (measured - a line) / measured, which is what a fit makes least.
+ */
+static double squares(const struct gf_fit_points *p, const struct range *r,
+		      const struct gf_linear_fit *line)
 {
 	double sum = 0;
 	size_t i;
 
 	for (i = r->first; i < r->last; i++) {
-		double left = at(&r->line, p->size_bytes[i]) / p->time_s[i] - 1;
+		double left = at(line, p->size_bytes[i]) / p->time_s[i] - 1;
 
 		sum += left * left;
 	}
@@ -58,60 +64,77 @@ static bool find_cut(const struct gf_fit_points *p, const struct range *a,
 		b->from_bytes = floor(cross);
 	else
 		b->from_bytes = ceil(sqrt(low * high));
-	/* a crossing is rounded, so that a hair's breadth is no fall */
 	return b->from_bytes > low &&
 	       at(&b->line, b->from_bytes) >=
-		       at(&a->line, b->from_bytes) * (1 - 1e-3);
+		       at(&a->line, b->from_bytes) * (1 - fall);
 }
 
-/* Partitions of the points into so many ranges, and the best of them. */
-struct search {
-	const struct gf_fit_points *p;
-	size_t nlines;
-	struct range now[GF_FIT_LINES_MOST], best[GF_FIT_LINES_MOST];
-	double least; /* sum of squares; INFINITY: none yet */
-};
-
-/* Ranges at..nlines-1, which begin with point `first`; the ones before have
- * that sum of squares. */
-static void cut_rest(struct search *s, size_t at, size_t first, double before)
+/*
+ * The logarithm of how likely chance alone makes a line of a part's own so much
+ * better there than that of the whole: the F test for two parameters, whose
+ * tail is (own/whole)^((n - 2)/2). Parts differ in noise, so each is judged by
+ * itself. *needed: the whole's line is not good enough there.
+ */
+static double log_chance(const struct gf_fit_points *p, const struct range *r,
+			 const struct gf_linear_fit *whole, bool *needed)
 {
-	size_t ranges_left = s->nlines - at, last, i;
-	size_t most = s->p->count - (ranges_left - 1) * fewest_points;
-	struct range *r = &s->now[at];
+	double n = (double)(r->last - r->first);
+	double least = n * no_less_rms * no_less_rms;
+	double own = squares(p, r, &r->line) + least;
+	double other = squares(p, r, whole) + least;
 
-	/* the last one has no choice */
-	last = ranges_left == 1 ? s->p->count : first + fewest_points;
-	for (; last <= most; last++) {
-		double sum;
+	*needed |= sqrt(other / n) >= good_rms;
+	return fmin(0, (n - 2) / 2 * log(own / other));
+}
 
-		if (!fit_range(s->p, first, last, r) ||
-		    (at > 0 && !find_cut(s->p, r - 1, r)))
+/* The best cut of a range, if it is worth it. */
+static bool cut(const struct gf_fit_points *p, const struct range *whole,
+		struct range *a, struct range *b)
+{
+	double best = log(chance);
+	bool found = false;
+	size_t k;
+
+	for (k = whole->first + fewest_points; k + fewest_points <= whole->last;
+	     k++) {
+		struct range left = *whole, right;
+		bool needed = false;
+		double likely;
+
+		if (!fit_range(p, whole->first, k, &left) ||
+		    !fit_range(p, k, whole->last, &right) ||
+		    !find_cut(p, &left, &right))
 			continue;
-		sum = before + squares(s->p, r);
-		if (sum >= s->least)
+		likely = log_chance(p, &left, &whole->line, &needed) +
+			 log_chance(p, &right, &whole->line, &needed);
+		if (!needed || likely >= best)
 			continue;
-		if (ranges_left > 1) {
-			cut_rest(s, at + 1, last, sum);
-			continue;
-		}
-		s->least = sum;
-		for (i = 0; i < s->nlines; i++)
-			s->best[i] = s->now[i];
+		best = likely;
+		found = true;
+		*a = left;
+		*b = right;
 	}
+	return found;
 }
 
-/* What is left per degree of freedom: a line has two, a cut is another. */
-static double left_over(const struct search *s)
+/* Costs do not fall: a line that would begin below the one before is raised. */
+static void take_lines(const struct range *ranges, struct gf_lines_fit *f)
 {
-	double n = (double)s->p->count, used = 3 * (double)s->nlines - 1;
+	size_t i;
 
-	return n > used ? sqrt(s->least / (n - used)) : INFINITY;
-}
+	for (i = 0; i < f->nlines; i++) {
+		struct gf_linear_fit *l = &f->lines[i];
+		double from = ranges[i].from_bytes;
 
-static bool good(const struct search *s)
-{
-	return sqrt(s->least / (double)s->p->count) < good_rms;
+		*l = ranges[i].line;
+		f->from_bytes[i] = from;
+		f->clamped_startup |= l->clamped_startup;
+		f->clamped_slope |= l->clamped_slope;
+		if (i > 0)
+			l->startup_s = fmax(l->startup_s,
+					    at(&f->lines[i - 1], from) -
+						    l->per_byte_s * from);
+	}
 }
 
 static void judge(const struct gf_fit_points *p, struct gf_lines_fit *f)
@@ -151,32 +174,32 @@ static bool ascending(const struct gf_fit_points *p)
 int gf_fit_lines(const struct gf_fit_points *p, size_t lines_most,
 		 struct gf_lines_fit *fit, struct gf_error *err)
 {
-	struct search won = {.p = p, .nlines = 1}, more;
-	struct gf_lines_fit f = {0};
-	size_t most = ascending(p) ? lines_most : 1, n, i;
+	struct range ranges[GF_FIT_LINES_MOST] = {{.last = p->count}};
+	struct gf_lines_fit f = {.nlines = 1};
+	struct gf_linear_fit one;
+	size_t most = ascending(p) ? lines_most : 1, i, k;
 	int rc = gf_fit_linear(p->size_bytes, p->time_s, p->count,
-			       &won.best[0].line, err);
+			       &ranges[0].line, err);
 
 	if (rc < 0)
 		return rc;
-	won.best[0].last = p->count;
-	won.least = squares(p, &won.best[0]);
-	for (n = 2; n <= most && n * fewest_points <= p->count; n++) {
-		if (good(&won))
-			break;
-		more = (struct search){.p = p, .nlines = n, .least = INFINITY};
-		cut_rest(&more, 0, 0, 0);
-		if (left_over(&won) >= better * left_over(&more))
-			won = more;
+	one = ranges[0].line;
+	for (i = 0; i < f.nlines && f.nlines < most;) {
+		struct range a, b;
+
+		if (!cut(p, &ranges[i], &a, &b)) {
+			i++;
+			continue;
+		}
+		for (k = f.nlines++; k > i + 1; k--)
+			ranges[k] = ranges[k - 1];
+		ranges[i] = a;
+		ranges[i + 1] = b;
 	}
-	f.nlines = won.nlines;
-	for (i = 0; i < f.nlines; i++) {
-		f.lines[i] = won.best[i].line;
-		f.from_bytes[i] = won.best[i].from_bytes;
-		f.clamped_startup |= f.lines[i].clamped_startup;
-		f.clamped_slope |= f.lines[i].clamped_slope;
-	}
+	take_lines(ranges, &f);
 	judge(p, &f);
+	if (f.nlines > 1 && f.residual_rms >= one.residual_rms)
+		return gf_fit_lines(p, 1, fit, err); /* raised too much */
 	*fit = f;
 	return 0;
 }

@@ -12,10 +12,10 @@
  * library does from some size on (Open MPI's TCP asks before it sends 64 KiB),
  * or a shaper for the first bytes, is in no straight line.
  *
- * Another line is taken only while what is there is off by 5 % (root mean
- * square) or more, if it halves what is left per degree of freedom, has three
- * points or more, and the cost does not fall where it begins: where the two
- * lines cross, or halfway between two sizes on a logarithmic scale.
+ * A range is cut in two where one line is off by 5 % (root mean square) or more
+ * on one side, chance would hardly make the two so much better, both have three
+ * points or more, and the cost does not fall: at the crossing of the two lines,
+ * or halfway between two sizes on a logarithmic scale.
  */
 #define GF_FIT_LINES_MOST 4
 

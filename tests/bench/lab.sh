@@ -58,6 +58,12 @@ replay() { # plan steps
 # of the numbers on standard input
 median() { sort -g | awk '{v[NR] = $1} END {if (NR) print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2}'; }
 
+# the lines that were fitted
+lines() { # profile
+	jq -r '.network.allreduce[] | "\(.algorithm): " + ([{from_bytes: 0, startup_s, per_byte_s}, .larger[]?] | map("from \(.from_bytes) B \(.startup_s * 1e6 | round) us + \(.per_byte_s * 1e12 | round / 1000) ns/B") | join(", ")) +
+		", R^2 \(.fit.r_squared * 1000 | round / 1000), off by up to \(100 * .fit.residual_max | round) %"' "$1"
+}
+
 # Four policies of three models. Forward and backward are set so that they take
 # about as long as the messages: then the policies differ.
 lab_replay() {
@@ -65,7 +71,7 @@ lab_replay() {
 	run gf-topo > "$work/topo.json" || { failed; return; }
 	run gf-profile -a ring,rhd --lanes 2 --budget "${LAB_BUDGET:-30s}" --max-bytes "${LAB_MAX:-16M}" "$work/topo.json" > "$work/net.json" ||
 		{ failed; return; }
-	jq -r '.network.allreduce[] | "\(.algorithm): \(.startup_s * 1e6 | round) us + \(.per_byte_s * 1e9 * 1000 | round / 1000) ns/B, R^2 \(.fit.r_squared * 1000 | round / 1000), off by up to \(100 * .fit.residual_max | round) %"' "$work/net.json"
+	lines "$work/net.json"
 	printf '%-12s %-9s %12s %11s %8s\n' model policy 'predicted s' 'measured s' ratio
 	local spec model forward backward steps policy round
 	: > "$work/rows"
@@ -138,32 +144,48 @@ lab_levels() {
 	echo "goal: gain measured within 15 % of the one predicted (ratio 0.85 to 1.15)"
 }
 
-# Two all-reduces at once: measured beside the line with one gamma for all sizes
+# by the step model: so many equal rings at once, in seconds
+together() { # profile bytes messages
+	jq --argjson n "$3" --argjson elems "$(($2 / 4))" '.model = {"name": "equal", "forward_s": 0, "backward_s": 0,
+		"tensors": [range($n) | {"name": "t\(.)", "count_elems": $elems, "dtype": "f32", "ready_s": 0}]}' "$1" > "$work/equal.json"
+	gf-plan -q --policy wfbp --algorithm ring --lanes "$3" "$work/equal.json" |
+		jq --argjson n "$3" '.lanes = $n | .messages[].mode = "simultaneous" | .tensors[].type = "simultaneous"' > "$work/equal-plan.json"
+	gf-sim -q --csv "$work/equal-plan.json" | tail -n 1 | cut -d, -f3
+}
+
+# Two all-reduces at once: measured, beside what a profile of the network
+# predicts and beside the paper's line with one gamma for all sizes
 lab_lanes() {
 	up blanes --hosts 4 --rate "$rate" || return
-	local k round
+	local k round bytes one two
+	run gf-profile -a ring --lanes 2 --budget "${LAB_BUDGET:-30s}" --max-bytes "${LAB_MAX:-16M}" > "$work/net.json" || { failed; return; }
+	lines "$work/net.json"
+	jq -r '.network.allreduce[0].contention[] | "gamma_2 at \(.size_bytes) B: \(.gamma[1] * 1000 | round / 1000)"' "$work/net.json"
 	for ((round = 0; round < ${LAB_ROUNDS:-3}; round++)); do
 		for k in 1 2; do
-			run gf-allreduce -a ring --json -b 64K -e "${LAB_MAX:-4M}" -f 2 -n 7 -w 2 -c 0 --lanes $k >> "$work/lanes$k.jsonl" || { failed; return; }
+			run gf-allreduce -a ring --json -b 64K -e 4M -f 2 -n 7 -w 2 -c 0 --lanes $k >> "$work/lanes$k.jsonl" || { failed; return; }
 		done
 	done
+	down
 	jq -rs --slurpfile two "$work/lanes2.jsonl" '
 		def medians: map(select(.placement == "in_place")) | group_by(.size_bytes) | map([.[0].size_bytes, (map(.time_s) | sort | .[length / 2 | floor])]);
 		[medians, ($two | medians)] | transpose[] | "\(.[0][0]) \(.[0][1]) \(.[1][1])"' "$work/lanes1.jsonl" |
-		awk '{m[NR] = $1; one[NR] = $2; two[NR] = $3; w = 1 / ($2 * $2)
+		while read -r bytes one two; do
+			echo "$bytes $one $two $(together "$work/net.json" "$bytes" 1) $(together "$work/net.json" "$bytes" 2)"
+		done |
+		awk '{m[NR] = $1; one[NR] = $2; two[NR] = $3; p1[NR] = $4; p2[NR] = $5; w = 1 / ($2 * $2)
 			sw += w; sx += w * $1; sy += w * $2; sxx += w * $1 * $1; sxy += w * $1 * $2}
 		END {
 			b = (sw * sxy - sx * sy) / (sw * sxx - sx * sx); a = (sy - b * sx) / sw
-			for (i = 1; i <= NR; i++) {g = (two[i] - a) / (b * m[i]); w = 1 / (two[i] * two[i]); gw += w * (b * m[i]) ^ 2; gs += w * b * m[i] * (two[i] - a)}
+			for (i = 1; i <= NR; i++) {w = 1 / (two[i] * two[i]); gw += w * (b * m[i]) ^ 2; gs += w * b * m[i] * (two[i] - a)}
 			gamma = gs / gw
-			printf "a = %.1f us, b = %.3f ns/B, gamma = %.3f\n", 1e6 * a, 1e9 * b, gamma
-			printf "%10s %10s %10s %10s %10s %8s %8s\n", "bytes", "one, ms", "a+bm, ms", "two, ms", "model, ms", "error %", "gamma"
+			printf "one line and one gamma: a = %.1f us, b = %.3f ns/B, gamma = %.3f\n", 1e6 * a, 1e9 * b, gamma
+			printf "%10s %8s %10s %7s %8s %10s %7s %12s %7s\n", "bytes", "one, ms", "predicted", "error %", "two, ms", "predicted", "error %", "a+gamma b m", "error %"
 			for (i = 1; i <= NR; i++) {
 				f = a + gamma * b * m[i]
-				printf "%10d %10.3f %10.3f %10.3f %10.3f %8.1f %8.3f\n", m[i], 1e3 * one[i], 1e3 * (a + b * m[i]), 1e3 * two[i], 1e3 * f, 100 * (f / two[i] - 1), (two[i] - a) / (b * m[i])
+				printf "%10d %8.3f %10.3f %7.1f %8.3f %10.3f %7.1f %12.3f %7.1f\n", m[i], 1e3 * one[i], 1e3 * p1[i], 100 * (p1[i] / one[i] - 1), 1e3 * two[i], 1e3 * p2[i], 100 * (p2[i] / two[i] - 1), 1e3 * f, 100 * (f / two[i] - 1)
 			}
 		}'
-	down
 }
 
 lab_link() {
