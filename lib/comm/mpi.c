@@ -61,6 +61,7 @@ static void mpi_close(struct gf_comm *c)
 	/* MPI_Finalize would wait for the ranks that do not come back. */
 	if (!c->broken) {
 		gf_mpi_numbers_free(m);
+		MPI_Request_free(&m->nothing);
 		MPI_Comm_free(&m->world);
 		MPI_Finalize();
 	}
@@ -128,6 +129,8 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 	MPI_TRY(MPI_Comm_set_errhandler, m->world, MPI_ERRORS_RETURN);
 	MPI_TRY(MPI_Comm_rank, m->world, &c->rank);
 	MPI_TRY(MPI_Comm_size, m->world, &c->ranks);
+	MPI_TRY(MPI_Recv_init, NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, m->world,
+		&m->nothing);
 	MPI_TRY(MPI_Comm_split_type, m->world, MPI_COMM_TYPE_SHARED, 0,
 		MPI_INFO_NULL, &host);
 	MPI_TRY(MPI_Comm_rank, host, &c->local_rank);

@@ -6,6 +6,8 @@
  * each; with more ranks than processors, what came first would lie there while
  * the others' turns pass. So the network is asked once a round, for all that
  * are waited for: when one of them is asked about for the second time since.
+ * And when something had come, for those that stood behind it: perhaps they are
+ * here, too, and who asks is about to sleep.
  */
 #include <stdlib.h>
 
@@ -23,11 +25,12 @@ static void note(struct gf_mpi *m, struct gf_request *r)
 					   sizeof(*a->list));
 		a->come = gf_xreallocarray(a->come, a->capacity,
 					   sizeof(*a->come));
-		a->handles = gf_xreallocarray(a->handles, a->capacity,
+		/* one more: `nothing` */
+		a->handles = gf_xreallocarray(a->handles, a->capacity + 1,
 					      sizeof(*a->handles));
-		a->which = gf_xreallocarray(a->which, a->capacity,
+		a->which = gf_xreallocarray(a->which, a->capacity + 1,
 					    sizeof(*a->which));
-		a->states = gf_xreallocarray(a->states, a->capacity,
+		a->states = gf_xreallocarray(a->states, a->capacity + 1,
 					     sizeof(*a->states));
 	}
 	a->handles[a->n] = r->pieces[r->done];
@@ -49,36 +52,64 @@ void gf_mpi_unask(struct gf_mpi *m, struct gf_request *r)
 	r->place = 0;
 }
 
+/*
+ * Open MPI looks at the requests first and polls the network then, so that what
+ * it finds there would be told the next time, perhaps after a sleep. With one
+ * among them that is always done (`nothing`), it looks and does not poll.
+ */
+static int test_some(struct gf_mpi *m, int *found)
+{
+	struct gf_mpi_asked *a = &m->asked;
+	int n = (int)a->n, code;
+
+	code = MPI_Testsome(n, a->handles, found, a->which, a->states);
+	if (code != MPI_SUCCESS || *found != 0)
+		return code;
+	code = MPI_Start(&m->nothing);
+	if (code != MPI_SUCCESS)
+		return code;
+	a->handles[n] = m->nothing;
+	return MPI_Testsome(n + 1, a->handles, found, a->which, a->states);
+}
+
 /* What MPI says has come is off the list. Their number, or the failure. */
 static int ask_all(struct gf_mpi *m, struct gf_error *err)
 {
 	struct gf_mpi_asked *a = &m->asked;
-	struct gf_request *r;
-	int n = 0, code, k;
+	int found = 0, n = 0, code, k;
 
+	if (!a->n)
+		return 0;
 	a->round++;
-	code = MPI_Testsome((int)a->n, a->handles, &n, a->which, a->states);
+	a->found = false;
+	code = test_some(m, &found);
 	if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
 		return gf_mpi_fail(&m->comm, code, "MPI_Testsome", err);
-	if (n <= 0) /* MPI_UNDEFINED: all of them null */
-		return 0;
-	for (k = 0; k < n; k++)
-		a->come[k] = a->list[a->which[k]];
-	for (k = 0; k < n; k++) {
-		r = a->come[k];
+	for (k = 0; k < found; k++) {
+		struct gf_request *r;
+
+		if ((size_t)a->which[k] == a->n)
+			continue;
+		r = a->come[n++] = a->list[a->which[k]];
 		r->come = true;
 		r->state = a->states[k];
 		r->code = code == MPI_SUCCESS ? code : r->state.MPI_ERROR;
-		gf_mpi_unask(m, r);
 	}
+	for (k = 0; k < n; k++)
+		gf_mpi_unask(m, a->come[k]);
+	a->found = n > 0;
 	return n;
 }
 
 int gf_mpi_ask(struct gf_mpi *m, struct gf_request *r, struct gf_error *err)
 {
+	struct gf_mpi_asked *a = &m->asked;
+	bool again = r->place && r->round == a->round, first = !r->place;
 	int rc = 0;
 
-	if (!r->come && r->place && r->round == m->asked.round)
+	if (!r->come && first)
+		note(m, r);
+	if (!r->come && (again || (first && a->found)))
 		rc = ask_all(m, err);
 	if (rc < 0)
 		return rc;
@@ -86,9 +117,7 @@ int gf_mpi_ask(struct gf_mpi *m, struct gf_request *r, struct gf_error *err)
 		r->come = false;
 		return 1;
 	}
-	if (!r->place)
-		note(m, r);
-	r->round = m->asked.round;
+	r->round = a->round;
 	return 0;
 }
 

@@ -47,6 +47,7 @@ struct gf_mpi_asked {
 	int *which;
 	size_t n, capacity;
 	uint64_t round;
+	bool found; /* something, in this round */
 };
 
 struct gf_mpi {
@@ -56,6 +57,7 @@ struct gf_mpi {
 	size_t piece_bytes;
 	struct gf_slab requests;
 	struct gf_mpi_asked asked;
+	MPI_Request nothing; /* persistent: from nobody, done when started */
 	MPI_Datatype two_bytes; /* f16 and bf16, which MPI does not know */
 	MPI_Op half_ops[GF_DTYPES][GF_OPS];
 };

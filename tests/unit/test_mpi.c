@@ -49,6 +49,32 @@ static void check_cut_mismatch(struct gf_comm *c, size_t sent, size_t wanted)
 		c->ops->cancel(c, send);
 }
 
+/* When a message has come, those behind it that are here, too, are told at the
+ * first question: who asks may sleep after it. */
+static void check_all_told(struct gf_comm *c)
+{
+	enum { MESSAGES = 3 };
+	struct gf_request *sends[MESSAGES], *receives[MESSAGES];
+	struct gf_error err = {""};
+	int x[MESSAGES], i, asked;
+
+	for (i = 0; i < MESSAGES; i++)
+		EXPECT(!c->ops->irecv(c, c->rank, gf_tag(300, (uint32_t)i),
+				      &x[i], sizeof(x[i]), &receives[i],
+				      &err) &&
+			       !c->ops->isend(c, c->rank,
+					      gf_tag(300, (uint32_t)i), &i,
+					      sizeof(i), &sends[i], &err) &&
+			       !gf_comm_wait(c, sends[i], &err),
+		       "%s", err.text);
+	for (asked = 1; !c->ops->test(c, receives[0], &err); asked++)
+		;
+	EXPECT(asked <= 2, "asked %d times", asked);
+	for (i = 1; i < MESSAGES; i++)
+		EXPECT(c->ops->test(c, receives[i], &err) == 1,
+		       "message %d is not told", i);
+}
+
 static void check_pieces(struct gf_comm *c)
 {
 	gf_comm_mpi_piece_bytes(c, 1000);
@@ -83,6 +109,7 @@ int main(void)
 	EXPECT(gf_comm_mpi_open(&again, &err) == -EBUSY, "once");
 	check_transport(c);
 	check_tags(c);
+	check_all_told(c);
 	check_pieces(c);
 	gf_comm_close(c);
 	if (rank == 0 && !test_failures)
