@@ -97,7 +97,7 @@ static void in_turn(struct gf_schedule *s, size_t first, size_t next)
 /* Parts gathered at place 0: in round k place m with lowest bit k sends parts
  * [m, m + 2^k) to the place 2^k below. */
 static void gather(struct gf_schedule *s, const struct gf_group *g,
-		   struct gf_range data, size_t segment_elems)
+		   struct gf_range data, const struct gf_cut *cut)
 {
 	size_t first = s->nsteps, next;
 	int d, me = g->me;
@@ -107,24 +107,25 @@ static void gather(struct gf_schedule *s, const struct gf_group *g,
 
 		next = s->nsteps;
 		if (me + d < g->size)
-			gf_recv_pieces(
-				s, gf_group_rank(g, me + d),
-				gf_parts_between(data, g->size, me + d, end),
-				segment_elems);
+			gf_recv_cut(s, gf_group_rank(g, me + d),
+				    gf_pieces_of(gf_parts_between(data, g->size,
+								  me + d, end),
+						 cut));
 		in_turn(s, first, next);
 	}
 	if (me) {
 		int end = me + d < g->size ? me + d : g->size;
 
-		gf_send_pieces(s, gf_group_rank(g, me - d),
-			       gf_parts_between(data, g->size, me, end),
-			       segment_elems);
+		gf_send_cut(
+			s, gf_group_rank(g, me - d),
+			gf_pieces_of(gf_parts_between(data, g->size, me, end),
+				     cut));
 	}
 }
 
 /* The way back: what gather received is sent, the last first. */
 static void scatter(struct gf_schedule *s, const struct gf_group *g,
-		    struct gf_range data, size_t segment_elems)
+		    struct gf_range data, const struct gf_cut *cut)
 {
 	int d = 1, me = g->me, end;
 	size_t first, next;
@@ -133,19 +134,20 @@ static void scatter(struct gf_schedule *s, const struct gf_group *g,
 		d *= 2;
 	if (me) {
 		end = me + d < g->size ? me + d : g->size;
-		gf_recv_pieces(s, gf_group_rank(g, me - d),
-			       gf_parts_between(data, g->size, me, end),
-			       segment_elems);
+		gf_recv_cut(
+			s, gf_group_rank(g, me - d),
+			gf_pieces_of(gf_parts_between(data, g->size, me, end),
+				     cut));
 	}
 	first = s->nsteps;
 	for (d /= 2; d; d /= 2) {
 		end = me + 2 * d < g->size ? me + 2 * d : g->size;
 		next = s->nsteps;
 		if (me + d < g->size)
-			gf_send_pieces(
-				s, gf_group_rank(g, me + d),
-				gf_parts_between(data, g->size, me + d, end),
-				segment_elems);
+			gf_send_cut(s, gf_group_rank(g, me + d),
+				    gf_pieces_of(gf_parts_between(data, g->size,
+								  me + d, end),
+						 cut));
 		in_turn(s, first, next);
 	}
 }
@@ -169,31 +171,37 @@ static void build(const struct gf_coll_args *args, int rank,
 		  struct gf_schedule *s)
 {
 	struct gf_range data = gf_data(0, args->count_elems);
-	size_t segment = args->segment_elems, first;
+	size_t first;
 	int size = group_size(args);
 	struct gf_group host = {rank - rank % size, 1, size, rank % size};
 	struct gf_group masters = {0, size, args->ranks / size, rank / size};
-	struct gf_cut cut = {.segment_elems = segment};
+	/* what a master's ring passes on first is there first */
+	struct gf_cut in = {.segment_elems = args->segment_elems,
+			    .next = &masters,
+			    .all = data};
+	struct gf_cut out = {.segment_elems = args->segment_elems};
+	struct gf_cut back = in;
 
-	gf_ring_reduce_scatter(s, &host, data, &cut);
+	back.back = true;
+	gf_ring_reduce_scatter(s, &host, data, &in);
 	first = s->nsteps;
-	gather(s, &host, data, segment);
+	gather(s, &host, data, &in);
 	in_stages(args, s, first);
 
 	gf_schedule_stage(s, 1);
 	first = s->nsteps;
 	if (!host.me) {
-		gf_ring_reduce_scatter(s, &masters, data, &cut);
-		gf_ring_all_gather(s, &masters, data, &cut);
+		gf_ring_reduce_scatter(s, &masters, data, &out);
+		gf_ring_all_gather(s, &masters, data, &out);
 	}
 	in_stages(args, s, first);
 
 	gf_schedule_stage(s, 2);
 	first = s->nsteps;
-	scatter(s, &host, data, segment);
+	scatter(s, &host, data, &back);
 	in_stages(args, s, first);
 	first = s->nsteps;
-	gf_ring_all_gather(s, &host, data, &cut);
+	gf_ring_all_gather(s, &host, data, &back);
 	in_stages(args, s, first);
 }
 

@@ -44,6 +44,7 @@ void gf_recv_reduce_pieces(struct gf_schedule *s, int peer,
 struct gf_cut {
 	size_t segment_elems;
 	const struct gf_group *next; /* or NULL */
+	struct gf_range all;         /* what it works on; empty: the range */
 	bool halves;                 /* so `next` goes on; else by a ring */
 	bool back;
 };
@@ -56,6 +57,8 @@ struct gf_pieces {
 };
 struct gf_pieces gf_pieces_of(struct gf_range range, const struct gf_cut *cut);
 
+void gf_send_cut(struct gf_schedule *s, int peer, struct gf_pieces send);
+void gf_recv_cut(struct gf_schedule *s, int peer, struct gf_pieces recv);
 /* Two at once, piece by piece in turn, so that the first piece received can
  * be reduced and sent on while the others travel. */
 void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_pieces send,
