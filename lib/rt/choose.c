@@ -65,15 +65,15 @@ void gf_chooser_free(struct gf_chooser *c)
 
 /* Every way that can run such a message here, in the order of the registry;
  * factors where hosts suggest them. Then the outer stages are tried both ways:
- * halving has fewer rounds, while the pieces of a long message go round a ring
- * without a pause. Collective. */
+ * the pieces of a long message go round a ring without a pause and for less of
+ * the processor, while halving has fewer rounds. Collective. */
 static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 			      struct gf_way ways[CANDIDATES])
 {
 	size_t n = 0, i;
 
 	for (i = 0; gf_algorithms[i] && n < CANDIDATES; i++) {
-		struct gf_way way = {.algorithm = gf_algorithms[i]};
+		struct gf_way way = {.algorithm = gf_algorithms[i]}, rings;
 
 		if (c->nlayout && gf_way_takes_factors(way.algorithm)) {
 			way.nfactors = c->nlayout;
@@ -85,9 +85,10 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 		if (gf_way_check(&way, c->config.comm, &c->config.element,
 				 count_elems, NULL))
 			continue;
+		rings = way;
+		if (n < CANDIDATES - 1 && gf_way_outer_rings(&rings))
+			ways[n++] = rings;
 		ways[n++] = way;
-		if (n < CANDIDATES && gf_way_outer_rings(&way))
-			ways[n++] = way;
 	}
 	return n;
 }
