@@ -229,6 +229,12 @@ static struct gf_engine_step *oldest(const struct gf_engine *e)
 	return newest(e);
 }
 
+static void tell_bytes(struct gf_engine *e, struct gf_engine_message *m)
+{
+	e->waited_bytes += m->sent_bytes;
+	m->sent_bytes = 0;
+}
+
 int gf_engine_wait_message(struct gf_engine *e, size_t message,
 			   struct gf_error *err)
 {
@@ -241,6 +247,8 @@ int gf_engine_wait_message(struct gf_engine *e, size_t message,
 	while (!e->thread.rc && !s->messages[message].ended)
 		pthread_cond_wait(&e->thread.news, &e->thread.lock);
 	rc = gf_comm_thread_kept(&e->thread, err);
+	if (!rc)
+		tell_bytes(e, &s->messages[message]);
 	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }
@@ -248,6 +256,7 @@ int gf_engine_wait_message(struct gf_engine *e, size_t message,
 int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
 {
 	struct gf_engine_step *s;
+	size_t i;
 	int rc;
 
 	pthread_mutex_lock(&e->thread.lock);
@@ -257,6 +266,8 @@ int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
 		pthread_cond_wait(&e->thread.news, &e->thread.lock);
 	rc = gf_comm_thread_kept(&e->thread, err);
 	e->nwaited += !rc;
+	for (i = 0; !rc && i < s->nwork; i++)
+		tell_bytes(e, &s->messages[i]);
 	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }
@@ -305,6 +316,11 @@ struct gf_engine_totals gf_engine_totals(struct gf_engine *e)
 	totals = e->totals;
 	pthread_mutex_unlock(&e->thread.lock);
 	return totals;
+}
+
+uint64_t gf_engine_waited_bytes(const struct gf_engine *e)
+{
+	return e->waited_bytes;
 }
 
 void gf_engine_publish(struct gf_engine *e)

@@ -107,6 +107,9 @@ struct gf_engine_totals {
 	double hooks_s, coding_s;
 };
 struct gf_engine_totals gf_engine_totals(struct gf_engine *e);
+/* Bytes that this rank has sent in messages that were waited for: the same in
+ * every run, whatever has ended by chance beside them. */
+uint64_t gf_engine_waited_bytes(const struct gf_engine *e);
 /* Both kinds of seconds together up to now, within a step: what the thread does
  * apart from moving data. At any time, from any thread. */
 double gf_engine_handling_s(const struct gf_engine *e);

@@ -34,6 +34,7 @@ struct gf_engine_path {
 struct gf_engine_message {
 	/* under lock */
 	bool ended;
+	uint64_t sent_bytes; /* that nobody was told of yet */
 	/* communication thread */
 	struct gf_engine_path *paths; /* that were used in this place */
 	struct gf_engine_path *path;  /* in use */
@@ -86,6 +87,7 @@ struct gf_engine {
 	/* Steps begun, ended (its hook has run) and waited for; ended changed
 	 * by the communication thread, the others by the compute thread. */
 	uint64_t nbegun, nended, nwaited;
+	uint64_t waited_bytes; /* of messages that were waited for */
 	uint64_t before; /* steps of an earlier run */
 	int nactive;     /* <= lanes; changed by the communication thread */
 	struct gf_engine_totals totals; /* of messages that have ended */

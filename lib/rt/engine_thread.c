@@ -159,7 +159,8 @@ static int move_messages(struct gf_engine *e, double passed_s, bool *moved,
 			k++;
 			continue;
 		}
-		e->counted.sent_bytes += gf_engine_path_bytes(e, m->path);
+		m->sent_bytes = gf_engine_path_bytes(e, m->path);
+		e->counted.sent_bytes += m->sent_bytes;
 		end_message(e, k);
 		*moved = true;
 	}

@@ -201,7 +201,9 @@ static inline void gf_method_update(struct gf_method *m, size_t step, double lr)
 {
 	m->ops->update(m, step, lr);
 }
-/* Bytes that this rank has sent since it was last asked. */
+/* Bytes that this rank has sent, since it was last asked, in messages that have
+ * been waited for: of stale gradients K - 1 steps late, and of late messages
+ * what this step's forward has waited for and this step's exchange. */
 static inline uint64_t gf_method_sent_bytes(struct gf_method *m)
 {
 	return m->ops->sent_bytes(m);

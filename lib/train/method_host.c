@@ -174,7 +174,7 @@ static uint64_t host_sent_bytes(struct gf_method *m)
 {
 	uint64_t before = m->told_bytes;
 
-	m->told_bytes = gf_engine_totals(m->engine).sent_bytes;
+	m->told_bytes = gf_engine_waited_bytes(m->engine);
 	return m->told_bytes - before;
 }
 

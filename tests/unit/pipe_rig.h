@@ -53,6 +53,7 @@ struct rig {
 	const struct rig_case *c;
 	struct gf_comm *comm;
 	struct gf_plan plan;
+	uint64_t sent_bytes; /* of the last step */
 	float params[RIG_ELEMS];
 	float seen[RIG_ELEMS]; /* by forward, when each was needed */
 	struct gf_compute compute;
@@ -199,6 +200,7 @@ static inline void rig_step(struct rig *r, size_t step)
 
 	EXPECT(!gf_train_step(&r->stepper, step, r->c->rate, &out, &err),
 	       "rank %d, step %zu: %s", r->comm->rank, step, err.text);
+	r->sent_bytes = out.sent_bytes;
 }
 
 static inline void rig_close(struct rig *r)

@@ -290,6 +290,72 @@ static void test_late(void)
 			}
 }
 
+/* --- bytes of a step: of the messages that it waits for -------------------
+ */
+
+struct sent_run {
+	const struct rig_case *c;
+	uint64_t step[8], rest; /* rank 0's */
+};
+
+static void sent_rank(struct gf_comm *comm, void *ctx)
+{
+	struct sent_run *s = ctx;
+	struct gf_error err = {""};
+	struct rig r;
+	uint64_t sent;
+	size_t step;
+
+	rig_open(&r, s->c, comm);
+	for (step = 1; step <= s->c->steps; step++) {
+		rig_step(&r, step);
+		if (comm->rank == 0)
+			s->step[step - 1] = r.sent_bytes;
+	}
+	EXPECT(!gf_method_settle(&r.method, &err), "%s", err.text);
+	sent = gf_method_sent_bytes(&r.method);
+	if (comm->rank == 0)
+		s->rest = sent;
+	rig_close(&r);
+}
+
+/* Also where the next step's messages are under way, whose end is chance. */
+static void test_sent_bytes(void)
+{
+	struct rig_case c = {3, 1, 0, 8, NULL, NULL, 16, MOMENTUM, .05};
+	struct sent_run plain = {.c = &c}, other;
+	size_t i;
+	int k;
+
+	on_ranks(3, sent_rank, &plain);
+	EXPECT(plain.step[0] > 0 && plain.rest == 0, "%zu sent, %zu later",
+	       (size_t)plain.step[0], (size_t)plain.rest);
+	for (i = 1; i < c.steps; i++)
+		EXPECT(plain.step[i] == plain.step[0], "step %zu", i + 1);
+	for (k = 2; k <= 3; k++) {
+		struct rig_case stale = c;
+
+		stale.staleness = k;
+		other = (struct sent_run){.c = &stale};
+		on_ranks(3, sent_rank, &other);
+		for (i = 0; i < c.steps; i++)
+			EXPECT(other.step[i] ==
+				       (i + 1 < (size_t)k ? 0 : plain.step[0]),
+			       "K = %d, step %zu: %zu", k, i + 1,
+			       (size_t)other.step[i]);
+		EXPECT(other.rest == (uint64_t)(k - 1) * plain.step[0],
+		       "K = %d", k);
+	}
+	c.split = c.asks = true;
+	other = (struct sent_run){.c = &c};
+	on_ranks(3, sent_rank, &other);
+	EXPECT(other.step[0] > 0 && other.step[0] < plain.step[0] &&
+		       other.step[0] + other.rest == plain.step[0],
+	       "late: %zu, %zu", (size_t)other.step[0], (size_t)other.rest);
+	for (i = 1; i < c.steps; i++)
+		EXPECT(other.step[i] == plain.step[0], "late: step %zu", i + 1);
+}
+
 /* What forward is to wait for ends in the order in which the simulator says
  * that it needs it, none of it before the step has ended that reduced it, and
  * not all of it before the next one has begun. */
@@ -485,6 +551,7 @@ int main(void)
 	test_serial();
 	test_synchronous();
 	test_late();
+	test_sent_bytes();
 	test_order();
 	test_late_poison();
 	test_codecs();
