@@ -27,7 +27,7 @@ extern "C" {
 struct gf_gpu_stream; /* opaque: a cudaStream_t */
 
 /* Ends a list of indices that is shorter than its room: no index. */
-#define GF_GPU_NO_INDEX 0xffffffffu
+#define GF_GPU_NO_INDEX GF_NO_INDEX
 
 /* As gf_topk; index lies ascending. */
 struct gf_gpu_topk {
@@ -155,11 +155,22 @@ struct gf_gpu_kernels {
 				const float *from, const uint32_t *index,
 				size_t n);
 	/* out->room = a->room + b->room; the structs are the host's. work:
-	 * gf_gpu_merge_work_bytes(a->room), 4-aligned. */
+	 * merge_work_bytes(a->room), 4-aligned. */
 	void (*merge_f32)(struct gf_gpu_stream *s,
 			  const struct gf_gpu_sparse *a,
 			  const struct gf_gpu_sparse *b,
 			  const struct gf_gpu_sparse *out, void *work);
+	size_t (*merge_work_bytes)(size_t room);
+	/* As ref's, in lists of fixed room; the structs are the host's. */
+	void (*move_f32)(struct gf_gpu_stream *s,
+			 const struct gf_gpu_sparse *from, const uint32_t *at,
+			 size_t k, const struct gf_gpu_sparse *to);
+	void (*leave_out)(struct gf_gpu_stream *s,
+			  const struct gf_gpu_sparse *list,
+			  const struct gf_gpu_sparse *in);
+	/* to = from, unless *skip is not 0 */
+	void (*copy_f32)(struct gf_gpu_stream *s, const uint32_t *skip,
+			 float *to, const float *from, size_t n);
 };
 
 size_t gf_gpu_topk_work_bytes(size_t count);

@@ -33,6 +33,9 @@ struct gf_topk {
 	uint32_t *scratch; /* 2*count of them */
 };
 
+/* In a list of indices: none. */
+#define GF_NO_INDEX 0xffffffffu
+
 /* Values at ascending indices; everything else is zero. */
 struct gf_sparse {
 	uint32_t *index;
@@ -100,6 +103,14 @@ struct gf_kernels {
 	/* out = a + b; out has room for both */
 	void (*merge_f32)(const struct gf_sparse *a, const struct gf_sparse *b,
 			  struct gf_sparse *out);
+	/* The entries at the k places `at`, ascending, move from `from` to
+	 * `to`. Those that stay keep their place if their value is not 0;
+	 * every other place gets GF_NO_INDEX. */
+	void (*move_f32)(const struct gf_sparse *from, const uint32_t *at,
+			 size_t k, struct gf_sparse *to);
+	/* Entries whose index is in `in`, too, get GF_NO_INDEX. */
+	void (*leave_out)(const struct gf_sparse *list,
+			  const struct gf_sparse *in);
 };
 
 const struct gf_kernels *gf_kernels(void);

@@ -48,6 +48,9 @@ ENTRY(topk_f32);
 ENTRY(take_f32);
 ENTRY(scatter_add_f32);
 ENTRY(merge_f32);
+ENTRY(move_f32);
+ENTRY(leave_out);
+ENTRY(copy_f32);
 
 #undef ENTRY
 #undef CODE

@@ -6,10 +6,8 @@
 namespace
 {
 
-struct take {
-	float *to, *from;
-	const uint32_t *index;
-
+// Elements that lie anywhere: one at a time.
+struct singly {
 	struct quad {
 	};
 	size_t phase() const
@@ -22,6 +20,12 @@ struct take {
 	__device__ void store(size_t, const quad &) const
 	{
 	}
+};
+
+struct take : singly {
+	float *to, *from;
+	const uint32_t *index;
+
 	__device__ void one(size_t i) const
 	{
 		const uint32_t at = index[i];
@@ -35,23 +39,11 @@ struct take {
 	}
 };
 
-struct scatter_add {
+struct scatter_add : singly {
 	float *to;
 	const float *from;
 	const uint32_t *index;
 
-	struct quad {
-	};
-	size_t phase() const
-	{
-		return MIXED;
-	}
-	__device__ void load(size_t, quad &) const
-	{
-	}
-	__device__ void store(size_t, const quad &) const
-	{
-	}
 	__device__ void one(size_t i) const
 	{
 		if (index[i] != GF_GPU_NO_INDEX)
@@ -205,18 +197,83 @@ __global__ void __launch_bounds__(THREADS) place(merge m)
 	}
 }
 
+struct move : singly {
+	uint32_t *index, *to_index;
+	float *value, *to_value;
+	const uint32_t *at;
+	size_t k;
+
+	__device__ void one(size_t i) const
+	{
+		const size_t place = below(at, k, (uint32_t)i);
+
+		if (place < k && at[place] == i) {
+			to_index[place] = index[i];
+			to_value[place] = value[i];
+			index[i] = GF_GPU_NO_INDEX;
+		} else if (value[i] == 0) {
+			index[i] = GF_GPU_NO_INDEX;
+		}
+	}
+};
+
+struct leave_out : singly {
+	uint32_t *index;
+	const uint32_t *in;
+	size_t room;
+
+	__device__ void one(size_t i) const
+	{
+		const size_t place = below(in, room, index[i]);
+
+		if (place < room && in[place] == index[i])
+			index[i] = GF_GPU_NO_INDEX;
+	}
+};
+
+struct copy {
+	const uint32_t *skip;
+	float *to;
+	const float *from;
+
+	struct quad {
+		float4 x;
+		uint32_t skip;
+	};
+	size_t phase() const
+	{
+		return same_phase(::phase(to, 4), ::phase(from, 4));
+	}
+	__device__ void load(size_t i, quad &q) const
+	{
+		q.skip = *skip;
+		if (!q.skip)
+			q.x = load4(from + i);
+	}
+	__device__ void store(size_t i, const quad &q) const
+	{
+		if (!q.skip)
+			store4(to + i, q.x);
+	}
+	__device__ void one(size_t i) const
+	{
+		if (!*skip)
+			to[i] = from[i];
+	}
+};
+
 } // namespace
 
 void gf_cuda_take_f32(struct gf_gpu_stream *s, float *to, float *from,
 		      const uint32_t *index, size_t n)
 {
-	each(s, take{to, from, index}, n);
+	each(s, take{{}, to, from, index}, n);
 }
 
 void gf_cuda_scatter_add_f32(struct gf_gpu_stream *s, float *to,
 			     const float *from, const uint32_t *index, size_t n)
 {
-	each(s, scatter_add{to, from, index}, n);
+	each(s, scatter_add{{}, to, from, index}, n);
 }
 
 size_t gf_gpu_merge_work_bytes(size_t room)
@@ -247,4 +304,25 @@ void gf_cuda_merge_f32(struct gf_gpu_stream *s, const struct gf_gpu_sparse *a,
 	LAUNCH(find_pairs, blocks_for(longer, THREADS), s, m);
 	LAUNCH(sum_tiles, 1, s, m, ntiles);
 	LAUNCH(place, blocks_for(longer, THREADS), s, m);
+}
+
+void gf_cuda_move_f32(struct gf_gpu_stream *s, const struct gf_gpu_sparse *from,
+		      const uint32_t *at, size_t k,
+		      const struct gf_gpu_sparse *to)
+{
+	each(s, move{{}, from->index, to->index, from->value, to->value, at, k},
+	     from->room);
+}
+
+void gf_cuda_leave_out(struct gf_gpu_stream *s,
+		       const struct gf_gpu_sparse *list,
+		       const struct gf_gpu_sparse *in)
+{
+	each(s, leave_out{{}, list->index, in->index, in->room}, list->room);
+}
+
+void gf_cuda_copy_f32(struct gf_gpu_stream *s, const uint32_t *skip, float *to,
+		      const float *from, size_t n)
+{
+	each(s, copy{skip, to, from}, n);
 }

@@ -28,4 +28,8 @@ const struct gf_gpu_kernels gf_gpu_kernels_cuda = {
 	.take_f32 = gf_cuda_take_f32,
 	.scatter_add_f32 = gf_cuda_scatter_add_f32,
 	.merge_f32 = gf_cuda_merge_f32,
+	.merge_work_bytes = gf_gpu_merge_work_bytes,
+	.move_f32 = gf_cuda_move_f32,
+	.leave_out = gf_cuda_leave_out,
+	.copy_f32 = gf_cuda_copy_f32,
 };

@@ -190,27 +190,23 @@ static void give_back(struct gf_sparse_message *m, uint32_t index, float value)
 static void keep_largest(struct gf_sparse_message *m, size_t count,
 			 struct gf_sparse *kept, bool returns)
 {
-	size_t i, k = m->k;
+	const struct gf_sparse merged = {m->merged, m->merged_value, count};
+	size_t i;
 	struct gf_topk top = {
 		.values = m->merged_value,
 		.count = count,
-		.k = k,
+		.k = m->k,
 		.index = m->index,
 		.scratch = m->scratch,
 	};
 
 	gf_kernels()->topk_f32(&top);
-	for (i = 0; i < k; i++) {
-		kept->index[i] = m->merged[m->index[i]];
-		kept->value[i] = m->merged_value[m->index[i]];
-		m->merged_value[m->index[i]] = 0;
-	}
-	kept->count = k;
+	gf_kernels()->move_f32(&merged, m->index, m->k, kept);
 	if (!returns)
 		return;
 	begin_returns(m);
 	for (i = 0; i < count; i++)
-		if (m->merged_value[i] != 0)
+		if (m->merged[i] != GF_NO_INDEX)
 			give_back(m, m->merged[i], m->merged_value[i]);
 }
 

@@ -447,11 +447,16 @@ static void run_scatter_add(void *ctx)
 	struct move *m = ctx;
 	size_t i;
 
-	for (i = 1; i < m->n; i++)
-		if (m->index[i] <= m->index[i - 1])
+	uint32_t least = 0;
+
+	for (i = 0; i < m->n; i++) {
+		if (m->index[i] == GF_GPU_NO_INDEX)
+			continue;
+		if (m->index[i] < least)
 			abort();
-	gf_kernels_named("ref")->scatter_add_f32(m->to, m->from, m->index,
-						 m->n);
+		least = m->index[i] + 1;
+		m->to[m->index[i]] += m->from[i];
+	}
 	free(m);
 }
 
@@ -462,6 +467,111 @@ static void fake_scatter_add_f32(struct gf_gpu_stream *s, float *to,
 	struct move m = {to, (float *)(uintptr_t)from, index, n};
 
 	fake_enqueue(s, run_scatter_add, gf_xmemdup(&m, sizeof(m)));
+}
+
+static struct gf_sparse used_of(const struct gf_gpu_sparse *l)
+{
+	struct gf_sparse s = {l->index, l->value, 0};
+
+	while (s.count < l->room && s.index[s.count] != GF_GPU_NO_INDEX)
+		s.count++;
+	return s;
+}
+
+struct lists {
+	struct gf_gpu_sparse a, b, out;
+	const uint32_t *at;
+	size_t k;
+};
+
+static void run_merge(void *ctx)
+{
+	const struct lists *l = ctx;
+	struct gf_sparse a = used_of(&l->a), b = used_of(&l->b);
+	struct gf_sparse out = {l->out.index, l->out.value, 0};
+
+	gf_kernels_named("ref")->merge_f32(&a, &b, &out);
+	for (size_t i = out.count; i < l->out.room; i++) {
+		l->out.index[i] = GF_GPU_NO_INDEX;
+		l->out.value[i] = 0;
+	}
+}
+
+static void fake_merge_f32(struct gf_gpu_stream *s,
+			   const struct gf_gpu_sparse *a,
+			   const struct gf_gpu_sparse *b,
+			   const struct gf_gpu_sparse *out, void *work)
+{
+	struct lists l = {.a = *a, .b = *b, .out = *out};
+
+	(void)work;
+	if (out->room != a->room + b->room)
+		abort();
+	fake_enqueue_copy(s, run_merge, &l, sizeof(l));
+}
+
+static void run_move(void *ctx)
+{
+	const struct lists *l = ctx;
+	struct gf_sparse a = {l->a.index, l->a.value, l->a.room};
+	struct gf_sparse out = {l->out.index, l->out.value, 0};
+
+	gf_kernels_named("ref")->move_f32(&a, l->at, l->k, &out);
+}
+
+static void fake_move_f32(struct gf_gpu_stream *s,
+			  const struct gf_gpu_sparse *from, const uint32_t *at,
+			  size_t k, const struct gf_gpu_sparse *to)
+{
+	struct lists l = {.a = *from, .out = *to, .at = at, .k = k};
+
+	fake_enqueue_copy(s, run_move, &l, sizeof(l));
+}
+
+static void run_leave_out(void *ctx)
+{
+	const struct lists *l = ctx;
+	struct gf_sparse a = {l->a.index, l->a.value, l->a.room};
+	struct gf_sparse in = {l->b.index, l->b.value, l->b.room};
+
+	gf_kernels_named("ref")->leave_out(&a, &in);
+}
+
+static void fake_leave_out(struct gf_gpu_stream *s,
+			   const struct gf_gpu_sparse *list,
+			   const struct gf_gpu_sparse *in)
+{
+	struct lists l = {.a = *list, .b = *in};
+
+	fake_enqueue_copy(s, run_leave_out, &l, sizeof(l));
+}
+
+static size_t fake_merge_work_bytes(size_t room)
+{
+	return room;
+}
+
+struct copied {
+	const uint32_t *skip;
+	float *to;
+	const float *from;
+	size_t n;
+};
+
+static void run_copy(void *ctx)
+{
+	const struct copied *c = ctx;
+
+	if (!*c->skip)
+		memcpy(c->to, c->from, c->n * sizeof(*c->to));
+}
+
+static void fake_copy_f32(struct gf_gpu_stream *s, const uint32_t *skip,
+			  float *to, const float *from, size_t n)
+{
+	struct copied c = {skip, to, from, n};
+
+	fake_enqueue_copy(s, run_copy, &c, sizeof(c));
 }
 
 struct update {
@@ -616,4 +726,9 @@ const struct gf_gpu_kernels fake_gpu_kernels = {
 	.gather_chunks_f32 = fake_gather_chunks_f32,
 	.scatter_chunks_f32 = fake_scatter_chunks_f32,
 	.keep_chunks_f32 = fake_keep_chunks_f32,
+	.merge_f32 = fake_merge_f32,
+	.merge_work_bytes = fake_merge_work_bytes,
+	.move_f32 = fake_move_f32,
+	.leave_out = fake_leave_out,
+	.copy_f32 = fake_copy_f32,
 };

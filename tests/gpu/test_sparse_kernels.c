@@ -228,6 +228,56 @@ static void test_take(size_t dense, size_t room, double density)
 	free(to);
 }
 
+/* What of a sum is among its largest, and what of a list in another. */
+static void test_move(size_t dense, size_t room, double p, double q)
+{
+	struct gf_gpu_sparse a = draw_list(dense, room, p);
+	struct gf_gpu_sparse b = draw_list(dense, room, q);
+	struct gf_sparse ua = used_of(&a), ub = used_of(&b), to = {0};
+	struct gf_gpu_sparse da = put_list(&a), db = put_list(&b), dto;
+	uint32_t *at = gf_xcalloc(room + 1, 4), *dat;
+	size_t k = 0, i;
+
+	for (i = 0; i < ua.count; i++)
+		if (gf_rng_below(&rng, 2))
+			at[k++] = (uint32_t)i;
+	dat = put(at, k * 4, 0);
+	to.index = gf_xcalloc(k + 1, 4);
+	to.value = gf_xcalloc(k + 1, 4);
+	dto = (struct gf_gpu_sparse){device_alloc(k * 4), device_alloc(k * 4),
+				     k};
+	gpu->move_f32(stream, &da, dat, k, &dto);
+	ref->move_f32(&ua, at, k, &to);
+	EXPECT(differs_bytes(to.index, dto.index, k * 4) == k * 4 &&
+		       differs_bytes(to.value, dto.value, k * 4) == k * 4 &&
+		       differs_bytes(a.index, da.index, room * 4) == room * 4,
+	       "%zu of %zu moved", k, ua.count);
+	gpu->leave_out(stream, &db, &dto);
+	ref->leave_out(&ub, &to);
+	EXPECT(differs_bytes(b.index, db.index, room * 4) == room * 4,
+	       "%zu left out of %zu", k, ub.count);
+	done("move", room);
+	free_list(&a);
+	free_list(&b);
+	free(to.index);
+	free(to.value);
+	free(at);
+}
+
+static void test_copy(size_t n, size_t offset, uint32_t skip)
+{
+	float *from = draw_floats(&rng, n, 0), *to = draw_floats(&rng, n, 0);
+	float *dfrom = put(from, n * 4, offset * 4), *dto = put(to, n * 4, 4);
+	uint32_t *dskip = put(&skip, sizeof(skip), 0);
+
+	gpu->copy_f32(stream, dskip, dto, dfrom, n);
+	EXPECT(differs_bytes(skip ? to : from, dto, n * 4) == n * 4,
+	       "%zu copied, skip %u", n, skip);
+	done("copy", n);
+	free(from);
+	free(to);
+}
+
 int main(void)
 {
 	static const double densities[] = {0, 0.01, 0.5, 1};
@@ -255,5 +305,15 @@ int main(void)
 						   densities[p], densities[q]);
 	for (size_t r = 0; r < GF_ARRAY_LENGTH(rooms); r++)
 		test_take(5000, rooms[r], densities[2]);
+	for (size_t r = 0; r < GF_ARRAY_LENGTH(rooms); r++)
+		for (size_t p = 0; p < 4; p++)
+			for (size_t q = 0; q < 4; q++)
+				test_move(1200, rooms[r], densities[p],
+					  densities[q]);
+	for (size_t r = 0; r < GF_ARRAY_LENGTH(rooms); r++)
+		for (uint32_t skip = 0; skip < 2; skip++) {
+			test_copy(rooms[r], 1, skip);
+			test_copy(rooms[r], 2, skip);
+		}
 	return TEST_END();
 }

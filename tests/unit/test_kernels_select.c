@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/array.h"
@@ -223,6 +224,52 @@ static void free_sparse(struct gf_sparse *s)
 	free(s->value);
 }
 
+/* The largest of a sum move; what is left and what is common to two lists. */
+static void test_move(const struct gf_kernels *set, double p, double q)
+{
+	struct gf_sparse a = draw_sparse(p), b = draw_sparse(q);
+	struct gf_sparse out = {gf_xcalloc(DENSE + 1, 4),
+				gf_xcalloc(DENSE + 1, 4), 0};
+	uint32_t *at = gf_xcalloc(DENSE + 1, 4);
+	uint32_t *was = gf_xmemdup(a.index, (a.count + 1) * 4);
+	size_t k = 0, n = 0;
+
+	for (size_t i = 0; i < a.count; i++) {
+		a.value[i] = i % 5 == 1 ? -0.0f : a.value[i];
+		if (i % 3 == 0)
+			at[k++] = (uint32_t)i;
+	}
+	set->move_f32(&a, at, k, &out);
+	EXPECT(out.count == k, "%s: %zu of %zu", set->name, out.count, k);
+	for (size_t i = 0; i < a.count; i++) {
+		bool moves = i % 3 == 0, zero = a.value[i] == 0;
+
+		if (moves)
+			EXPECT(out.index[n] == was[i] &&
+				       memcmp(&out.value[n], &a.value[i], 4) ==
+					       0,
+			       "%s: entry %zu moved", set->name, i);
+		n += moves;
+		EXPECT(a.index[i] == (moves || zero ? GF_NO_INDEX : was[i]),
+		       "%s: entry %zu stays", set->name, i);
+	}
+	memcpy(a.index, was, a.count * 4);
+	set->leave_out(&a, &b);
+	for (size_t i = 0; i < a.count; i++) {
+		bool both = false;
+
+		for (size_t j = 0; j < b.count; j++)
+			both |= b.index[j] == was[i];
+		EXPECT(a.index[i] == (both ? GF_NO_INDEX : was[i]),
+		       "%s: entry %zu is left out", set->name, i);
+	}
+	free_sparse(&a);
+	free_sparse(&b);
+	free_sparse(&out);
+	free(at);
+	free(was);
+}
+
 static void test_merge(const struct gf_kernels *set, double p, double q)
 {
 	struct gf_sparse a = draw_sparse(p), b = draw_sparse(q);
@@ -274,8 +321,10 @@ static void test_set(const struct gf_kernels *ref, const struct gf_kernels *set)
 			for (int add = 0; add < 2; add++)
 				test_topk(set, s, a, add);
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(densities); i++)
-		for (size_t j = 0; j < GF_ARRAY_LENGTH(densities); j++)
+		for (size_t j = 0; j < GF_ARRAY_LENGTH(densities); j++) {
 			test_merge(set, densities[i], densities[j]);
+			test_move(set, densities[i], densities[j]);
+		}
 }
 
 int main(void)
