@@ -112,7 +112,7 @@ GPU     := $(filter-out $(if $(filter 1,$(WITH_CUDNN)),,test_gpu_nn%),\
 	$(wildcard tests/gpu/test_*.c))))
 # The same tests on an emulated GPU are unit tests. Its coroutines are no
 # threads that a sanitizer knows.
-EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(GPU) \
+EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(filter-out test_nccl,$(GPU)) \
 	$(if $(filter 1,$(WITH_CUDNN)),test_host_nn)))
 TOOLS   := $(patsubst share/tools/%.c,%,$(wildcard share/tools/*.c))
 BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c)) allreduce_peers
@@ -212,7 +212,8 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
 # On a GPU and an NCCL of the tests' own.
-$(addprefix $(BUILD)/tests/test_,device_engine stage train_device train_place \
+$(addprefix $(BUILD)/tests/test_,device_engine device_lane sparse_nccl stage \
+	train_device train_place \
 	bench_device bench_profile_device): \
 	$(patsubst %,$(BUILD)/obj/tests/gpu/%.o,fake fake_chunks fake_gpu fake_graph \
 	fake_nccl)
@@ -253,6 +254,11 @@ $(patsubst %,$(BUILD)/gpu/%,$(filter test_gpu_nn%,$(GPU))): $(BUILD)/gpu/%: \
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) -ljansson $(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	  $(CUDA_LIBS) -ldl -lm
+
+# What test_device_lane does on fakes.
+$(BUILD)/gpu/test_nccl: $(BUILD)/obj/tests/gpu/test_nccl.o $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) $(FOREIGN_LIBS)
 
 # For the newest of the processors alone: CUB takes its time.
 $(BUILD)/obj/tests/gpu/%.cu.o: CUDA_ARCH := $(lastword $(CUDA_ARCH))

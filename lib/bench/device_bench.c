@@ -97,7 +97,10 @@ static int open_lane(struct gf_device_bench *d, struct gf_device_lane *l,
 	};
 	rc = gf_device_lane_open(l, id, c->ranks, c->rank, blocks(d->nlanes),
 				 err);
-	return gf_comm_agree(c, rc, err);
+	rc = gf_comm_agree(c, rc, err);
+	if (rc)
+		return rc;
+	return gf_comm_agree(c, gf_device_lane_meet(l, err), err);
 }
 
 static int zeros(struct gf_device_bench *d, size_t bytes, void **p,

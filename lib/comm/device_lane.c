@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/device_lane.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,12 @@ int gf_device_lane_open(struct gf_device_lane *l,
 	if (!rc)
 		rc = l->nccl->comm_new(id, ranks, rank, max_blocks, &l->all,
 				       err);
-	return rc ? rc : settle(l, l->all, err);
+	return rc;
+}
+
+int gf_device_lane_meet(struct gf_device_lane *l, struct gf_error *err)
+{
+	return settle(l, l->all, err);
 }
 
 static struct gf_nccl_comm *team_comm(const struct gf_device_lane *l,
@@ -77,29 +83,31 @@ int gf_device_lane_prepare(struct gf_device_lane *l,
 			   const struct gf_device_program *p,
 			   struct gf_error *err)
 {
+	const size_t scratch_bytes =
+		gf_device_program_bytes(p, p->scratch_elems);
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < p->nteams && !rc; i++)
 		if (!team_comm(l, &p->teams[i]))
 			rc = split(l, &p->teams[i], err);
-	if (p->scratch_elems > l->scratch_elems)
-		l->scratch_elems = p->scratch_elems;
+	if (scratch_bytes > l->scratch_bytes)
+		l->scratch_bytes = scratch_bytes;
 	if (p->wire_bytes > l->wire_bytes)
 		l->wire_bytes = p->wire_bytes;
 	return rc;
 }
 
-/* Room for at least so many elements at *p; what was in it is lost. */
+/* Room for at least so many bytes at *p; what was in it is lost. */
 static int grow(struct gf_gpu *g, void **p, size_t *room, size_t wanted,
-		size_t elem_bytes, struct gf_error *err)
+		struct gf_error *err)
 {
 	void *more = NULL;
 	int rc;
 
 	if (wanted <= *room)
 		return 0;
-	rc = g->ops->alloc(g, wanted * elem_bytes, &more, err);
+	rc = g->ops->alloc(g, wanted, &more, err);
 	if (rc)
 		return rc;
 	g->ops->free(g, *p);
@@ -111,17 +119,15 @@ static int grow(struct gf_gpu *g, void **p, size_t *room, size_t wanted,
 int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err)
 {
 	void *scratch = l->scratch, *wire = l->wire;
-	int rc = grow(l->gpu, &scratch, &l->scratch_room, l->scratch_elems,
-		      sizeof(float), err);
+	int rc =
+		grow(l->gpu, &scratch, &l->scratch_room, l->scratch_bytes, err);
 
-	rc = rc ? rc
-		: grow(l->gpu, &wire, &l->wire_room, l->wire_bytes, 1, err);
+	rc = rc ? rc : grow(l->gpu, &wire, &l->wire_room, l->wire_bytes, err);
 	l->scratch = scratch;
 	l->wire = wire;
 	if (rc)
 		gf_error_prefix(err, "what messages land in (%zu bytes)",
-				l->scratch_elems * sizeof(float) +
-					l->wire_bytes);
+				l->scratch_bytes + l->wire_bytes);
 	return rc;
 }
 
@@ -138,11 +144,27 @@ void gf_device_lane_keep(struct gf_device_lane *l, void *data,
 
 /* --- what a program does -------------------------------------------------- */
 
-static float *at(const struct gf_device_lane *l, float *data,
-		 struct gf_range range)
+static void *at(const struct gf_device_lane *l,
+		const struct gf_device_program *p, void *data,
+		struct gf_range range)
 {
-	return (range.buffer == GF_BUFFER_DATA ? data : l->scratch) +
-	       range.first;
+	char *base = range.buffer == GF_BUFFER_DATA ? data : l->scratch;
+
+	return base + gf_device_program_bytes(p, range.first);
+}
+
+/* values += from */
+static int add_up(const struct gf_device_lane *l,
+		  const struct gf_device_program *p, void *values,
+		  const void *from, size_t n, struct gf_error *err)
+{
+	if (p->sets) {
+		assert(n == 1);
+		return p->sets->merge(p->sets->ctx, l->stream, values, from,
+				      err);
+	}
+	l->gpu->kernels->add_f32(l->stream, values, from, n);
+	return 0;
 }
 
 static const struct gf_gpu_codec *codec_of(const struct gf_gpu_kernels *k,
@@ -167,19 +189,16 @@ static const struct gf_gpu_codec *codec_of(const struct gf_gpu_kernels *k,
 
 static int code(const struct gf_device_lane *l,
 		const struct gf_device_program *p,
-		const struct gf_device_step *step, float *values,
+		const struct gf_device_step *step, void *values,
 		struct gf_error *err)
 {
-	const struct gf_gpu_kernels *k = l->gpu->kernels;
 	const struct gf_gpu_codec *codec;
 	void *wire = l->wire + step->wire_at;
 	const size_t n = step->range.count;
 
-	if (!p->codec) {
-		k->add_f32(l->stream, values, wire, n);
-		return 0;
-	}
-	codec = codec_of(k, p->codec->name);
+	if (!p->codec)
+		return add_up(l, p, values, wire, n, err);
+	codec = codec_of(l->gpu->kernels, p->codec->name);
 	if (!codec)
 		return gf_error_set(err, -ENOTSUP, "no codec %s on GPUs",
 				    p->codec->name);
@@ -195,22 +214,26 @@ static int code(const struct gf_device_lane *l,
 
 static int transfer(const struct gf_device_lane *l,
 		    const struct gf_device_program *p,
-		    const struct gf_device_step *step, float *values,
+		    const struct gf_device_step *step, void *values,
 		    struct gf_error *err)
 {
-	void *memory = step->on_wire ? (void *)(l->wire + step->wire_at)
-				     : (void *)values;
-	size_t bytes = gf_device_wire_bytes(p->codec, step->range.count);
+	void *memory = step->on_wire ? l->wire + step->wire_at : values;
+	size_t bytes = gf_device_program_wire_bytes(p, step->range.count);
 
-	return step->op == GF_DEVICE_SEND
-		       ? l->nccl->send(l->all, l->stream, memory, bytes,
+	const bool sends = step->op == GF_DEVICE_SEND;
+	int rc = sends ? l->nccl->send(l->all, l->stream, memory, bytes,
 				       step->peer, err)
 		       : l->nccl->recv(l->all, l->stream, memory, bytes,
 				       step->peer, err);
+
+	if (rc)
+		gf_error_prefix(err, "%s rank %d", sends ? "to" : "from",
+				step->peer);
+	return rc;
 }
 
 static int in_team(struct gf_device_lane *l, const struct gf_device_program *p,
-		   const struct gf_device_step *step, float *values,
+		   const struct gf_device_step *step, void *values,
 		   struct gf_error *err)
 {
 	const struct gf_group *team = &p->teams[step->team];
@@ -220,14 +243,18 @@ static int in_team(struct gf_device_lane *l, const struct gf_device_program *p,
 						       : l->nccl->all_gather)(
 		c, l->stream, values, part, team->me, err);
 
-	return rc ? rc : settle(l, c, err);
+	rc = rc ? rc : settle(l, c, err);
+	if (rc)
+		gf_error_prefix(err, "among %d ranks from %d by %d", team->size,
+				team->first, team->stride);
+	return rc;
 }
 
 static int run_step(struct gf_device_lane *l, const struct gf_device_program *p,
-		    const struct gf_device_step *step, float *data,
+		    const struct gf_device_step *step, void *data,
 		    struct gf_error *err)
 {
-	float *values = at(l, data, step->range);
+	void *values = at(l, p, data, step->range);
 	int rc;
 
 	switch (step->op) {
@@ -237,13 +264,12 @@ static int run_step(struct gf_device_lane *l, const struct gf_device_program *p,
 		return code(l, p, step, values, err);
 	case GF_DEVICE_COPY:
 		return l->gpu->ops->copy(
-			l->gpu, l->stream, values, at(l, data, step->from),
-			step->range.count * sizeof(float), GF_GPU_WITHIN, err);
+			l->gpu, l->stream, values, at(l, p, data, step->from),
+			gf_device_program_bytes(p, step->range.count),
+			GF_GPU_WITHIN, err);
 	case GF_DEVICE_REDUCE:
-		l->gpu->kernels->add_f32(l->stream, values,
-					 at(l, data, step->from),
-					 step->range.count);
-		return 0;
+		return add_up(l, p, values, at(l, p, data, step->from),
+			      step->range.count, err);
 	case GF_DEVICE_GROUP:
 		return l->nccl->group_begin(err);
 	case GF_DEVICE_GROUP_END:
@@ -255,7 +281,10 @@ static int run_step(struct gf_device_lane *l, const struct gf_device_program *p,
 	case GF_DEVICE_ALL_REDUCE:
 		rc = l->nccl->all_reduce(l->all, l->stream, values,
 					 step->range.count, err);
-		return rc ? rc : settle(l, l->all, err);
+		rc = rc ? rc : settle(l, l->all, err);
+		if (rc)
+			gf_error_prefix(err, "among all ranks");
+		return rc;
 	case GF_DEVICE_REDUCE_SCATTER:
 	case GF_DEVICE_ALL_GATHER:
 		return in_team(l, p, step, values, err);
@@ -265,7 +294,7 @@ static int run_step(struct gf_device_lane *l, const struct gf_device_program *p,
 }
 
 int gf_device_lane_run(struct gf_device_lane *l,
-		       const struct gf_device_program *p, float *data,
+		       const struct gf_device_program *p, void *data,
 		       struct gf_error *err)
 {
 	struct gf_error ignored;
@@ -300,6 +329,8 @@ void gf_device_lane_abort(struct gf_device_lane *l)
 {
 	size_t i;
 
+	if (!l->nccl)
+		return;
 	for (i = 0; i < l->nteams; i++)
 		l->nccl->abort(l->teams[i].comm);
 	l->nteams = 0;

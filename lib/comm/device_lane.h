@@ -35,10 +35,9 @@ struct gf_device_lane {
 	struct gf_nccl_comm *all;
 	struct gf_device_team *teams; /* made by splitting `all` */
 	size_t nteams, teams_capacity;
-	size_t scratch_elems, wire_bytes; /* the most that a program wants */
+	size_t scratch_bytes, wire_bytes; /* the most that a program wants */
 	size_t scratch_room, wire_room;   /* what is reserved, likewise */
-	float *scratch;
-	char *wire;
+	char *scratch, *wire;
 	void *kept; /* NCCL's handle of the messages' memory; NULL: none */
 };
 
@@ -47,6 +46,9 @@ struct gf_device_lane {
 int gf_device_lane_open(struct gf_device_lane *l,
 			const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
 			int rank, int max_blocks, struct gf_error *err);
+/* When all ranks have opened it: waits until they have found each other. A rank
+ * that could not open it would be waited for in vain: agree first. */
+int gf_device_lane_meet(struct gf_device_lane *l, struct gf_error *err);
 /* Makes the communicators that a program wants and there are not yet; on all
  * ranks. */
 int gf_device_lane_prepare(struct gf_device_lane *l,
@@ -59,13 +61,14 @@ int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err);
  * it refuses costs speed, nothing else. */
 void gf_device_lane_keep(struct gf_device_lane *l, void *data,
 			 size_t size_bytes);
-/* Enqueues it on data; allocates nothing. */
+/* Enqueues it on data, of the program's elements; allocates nothing. */
 int gf_device_lane_run(struct gf_device_lane *l,
-		       const struct gf_device_program *p, float *data,
+		       const struct gf_device_program *p, void *data,
 		       struct gf_error *err);
 /* Has something failed on the way? 0 or a negative errno. */
 int gf_device_lane_check(struct gf_device_lane *l, struct gf_error *err);
-/* What is under way is given up; only close is left. */
+/* What is under way is given up; only close is left. Zeros are allowed, here
+ * and there. */
 void gf_device_lane_abort(struct gf_device_lane *l);
 /* Zeroes. */
 void gf_device_lane_close(struct gf_device_lane *l);

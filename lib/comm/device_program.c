@@ -7,10 +7,17 @@
 
 #include "base/array.h"
 
-size_t gf_device_wire_bytes(const struct gf_codec *codec, size_t count_elems)
+size_t gf_device_program_bytes(const struct gf_device_program *p,
+			       size_t count_elems)
 {
-	return codec ? gf_codec_wire_bytes(codec, count_elems)
-		     : count_elems * sizeof(float);
+	return count_elems * (p->sets ? p->sets->size_bytes : sizeof(float));
+}
+
+size_t gf_device_program_wire_bytes(const struct gf_device_program *p,
+				    size_t count_elems)
+{
+	return p->codec ? gf_codec_wire_bytes(p->codec, count_elems)
+			: gf_device_program_bytes(p, count_elems);
 }
 
 struct gf_device_step *gf_device_program_add(struct gf_device_program *p,
@@ -154,7 +161,8 @@ size_t gf_device_program_sent(const struct gf_device_program *p)
 		const struct gf_device_step *s = &p->steps[i];
 
 		if (s->op == GF_DEVICE_SEND) {
-			bytes += gf_device_wire_bytes(p->codec, s->range.count);
+			bytes +=
+				gf_device_program_wire_bytes(p, s->range.count);
 		} else if (s->op == GF_DEVICE_REDUCE_SCATTER ||
 			   s->op == GF_DEVICE_ALL_GATHER) {
 			size_t size = (size_t)p->teams[s->team].size;

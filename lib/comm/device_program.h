@@ -10,6 +10,7 @@
 #include "coll/algorithm.h"
 #include "coll/parts.h"
 #include "coll/schedule.h"
+#include "gf_gpu_kernels.h"
 
 /*
  * A message as what one rank enqueues on a GPU's stream: kernels and NCCL's
@@ -57,11 +58,25 @@ struct gf_device_step {
 	size_t wire_at;        /* bytes, a multiple of 256 */
 };
 
+/*
+ * Elements that are sparse sets (coll/gtopk.c), each of the same size, and
+ * merged where others are added. The size may change between two runs of a
+ * program, but not beyond what it was made with.
+ */
+struct gf_device_sets {
+	size_t size_bytes;
+	/* Enqueues: the set at `to` becomes the sum of both. */
+	int (*merge)(void *ctx, struct gf_gpu_stream *s, void *to,
+		     const void *from, struct gf_error *err);
+	void *ctx;
+};
+
 struct gf_device_program {
 	int rank, ranks, contributors; /* as the schedule's */
 	size_t count_elems, scratch_elems, wire_bytes;
-	struct gf_range owned; /* of a half */
-	const struct gf_codec *codec; /* NULL: f32 as it is */
+	struct gf_range owned;             /* of a half */
+	const struct gf_codec *codec;      /* NULL: as it is */
+	const struct gf_device_sets *sets; /* NULL: elements are f32 */
 	struct gf_device_step *steps;
 	size_t nsteps, capacity;
 	struct gf_group *teams; /* this rank's, whose size is above 1 */
@@ -78,6 +93,10 @@ int gf_device_program_new(const struct gf_algorithm *a,
 void gf_device_program_of(const struct gf_schedule *s,
 			  const struct gf_codec *codec,
 			  struct gf_device_program *p);
+/* The same with elements that are sets; borrowed for as long as p lives. */
+void gf_device_program_of_sets(const struct gf_schedule *s,
+			       const struct gf_device_sets *sets,
+			       struct gf_device_program *p);
 void gf_device_program_release(struct gf_device_program *p);
 
 /* For the verifier. With a codec it says itself where values are rounded: such
@@ -88,7 +107,10 @@ void gf_device_program_schedule(const struct gf_device_program *p,
 /* Bytes that this rank sends, but for `library`, which nobody knows. */
 size_t gf_device_program_sent(const struct gf_device_program *p);
 
-/* Bytes of a range on the wire. */
-size_t gf_device_wire_bytes(const struct gf_codec *codec, size_t count_elems);
+/* Bytes of elements in memory, and on the wire. */
+size_t gf_device_program_bytes(const struct gf_device_program *p,
+			       size_t count_elems);
+size_t gf_device_program_wire_bytes(const struct gf_device_program *p,
+				    size_t count_elems);
 
 #endif

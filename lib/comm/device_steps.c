@@ -69,7 +69,7 @@ static size_t take(struct walk *w, uint32_t i, bool keeps_code)
 	}
 	return gf_device_wire_take(
 		&w->wire, place,
-		gf_device_wire_bytes(w->p->codec, range.count));
+		gf_device_program_wire_bytes(w->p, range.count));
 }
 
 static void code(struct walk *w, enum gf_device_op op, struct gf_range range,
@@ -192,13 +192,8 @@ static void local_step(struct walk *w, uint32_t i)
 		->from = step->from;
 }
 
-void gf_device_program_of(const struct gf_schedule *s,
-			  const struct gf_codec *codec,
-			  struct gf_device_program *p)
+static void begin(const struct gf_schedule *s, struct gf_device_program *p)
 {
-	struct walk w = {.s = s, .p = p};
-	uint32_t i;
-
 	*p = (struct gf_device_program){
 		.rank = s->rank,
 		.ranks = s->ranks,
@@ -206,8 +201,14 @@ void gf_device_program_of(const struct gf_schedule *s,
 		.count_elems = s->count_elems,
 		.owned = s->owned,
 		.scratch_elems = s->scratch_elems,
-		.codec = codec,
 	};
+}
+
+static void walk(const struct gf_schedule *s, struct gf_device_program *p)
+{
+	struct walk w = {.s = s, .p = p};
+	uint32_t i;
+
 	w.members = gf_xcalloc(s->nsteps + 1, sizeof(*w.members));
 	w.inside = gf_xcalloc(s->nsteps + 1, sizeof(*w.inside));
 	for (i = 0; i < s->nsteps; i++) {
@@ -231,4 +232,22 @@ void gf_device_program_of(const struct gf_schedule *s,
 	gf_device_wire_release(&w.wire);
 	free(w.members);
 	free(w.inside);
+}
+
+void gf_device_program_of(const struct gf_schedule *s,
+			  const struct gf_codec *codec,
+			  struct gf_device_program *p)
+{
+	begin(s, p);
+	p->codec = codec;
+	walk(s, p);
+}
+
+void gf_device_program_of_sets(const struct gf_schedule *s,
+			       const struct gf_device_sets *sets,
+			       struct gf_device_program *p)
+{
+	begin(s, p);
+	p->sets = sets;
+	walk(s, p);
 }

@@ -105,7 +105,7 @@ static int issue(struct gf_device_engine *e, size_t i, struct gf_error *err)
 	if (!rc && !m->simultaneous)
 		rc = wait_for_ends(e, lane->stream, m->lane, err);
 	rc = rc ? rc : ops->record(e->k.gpu, at->start, lane->stream, err);
-	rc = rc ? rc : gf_device_lane_run(lane, &m->program, m->data, err);
+	rc = rc ? rc : gf_device_run(e, m, err);
 	rc = rc ? rc : ops->record(e->k.gpu, at->end, lane->stream, err);
 	e->last_on_lane[m->lane] = i + 1;
 	return rc;
@@ -237,8 +237,8 @@ static int take_times(struct gf_device_engine *e, uint64_t step,
 	int rc = 0;
 
 	for (i = 0; i < e->nmessages && !rc; i++) {
-		const struct gf_device_events *at = gf_device_events_of(
-			e, (step - 1) * e->nmessages + i);
+		const struct gf_device_events *at =
+			gf_device_events_of(e, (step - 1) * e->nmessages + i);
 		struct gf_message_times *t = &times[i];
 
 		rc = ops->event_s(e->k.gpu, begun, at->ready, &t->ready_s, err);

@@ -3,6 +3,7 @@
 #define GF_RT_DEVICE_ENGINE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "comm/comm.h"
@@ -46,7 +47,10 @@ struct gf_device_engine_config {
 	const struct gf_plan *plan; /* whole */
 	float *data;                /* on the device: the plan's tensors in
 				     * generation order without gaps */
-	double timeout_s;           /* 0: never gives up */
+	/* What topk and gtopk leave behind, laid out as data; zeros at first,
+	 * and the caller's to keep between steps. NULL: a dense plan. */
+	float *residual;
+	double timeout_s; /* 0: never gives up */
 };
 
 /*
@@ -68,6 +72,18 @@ int gf_device_engine_ready(struct gf_device_engine *e, size_t tensor,
 int gf_device_engine_backward_end(struct gf_device_engine *e,
 				  struct gf_error *err);
 int gf_device_engine_join(struct gf_device_engine *e, struct gf_error *err);
+/*
+ * Of topk and gtopk (rt/sparse_nccl.h); dense plans are left alone. Density:
+ * what steps send that begin from now on; at first the plan's. The other two
+ * come behind join, on the compute stream: *flag |= 1 if a sum is not finite;
+ * data become the sums, and the residual this step's, unless *skip.
+ */
+void gf_device_engine_density(struct gf_device_engine *e, double density);
+void gf_device_engine_look(struct gf_device_engine *e, uint32_t *flag);
+int gf_device_engine_apply(struct gf_device_engine *e, const uint32_t *skip,
+			   struct gf_error *err);
+/* Of a step like the last one, in bytes; what `library` sends nobody knows. */
+uint64_t gf_device_engine_sent_bytes(const struct gf_device_engine *e);
 /* The host waits until everything that was joined has ended: after the last
  * step, or before looking at times. */
 int gf_device_engine_sync(struct gf_device_engine *e, struct gf_error *err);

@@ -29,10 +29,14 @@ static int check(const struct gf_device_engine_config *k, struct gf_error *err)
 				    "servers: on GPUs this build has none, got "
 				    "%d",
 				    plan->servers);
-	if (plan->selection.method != GF_SELECT_DENSE)
+	if (plan->selection.method == GF_SELECT_CSC)
 		return gf_error_set(err, -ENOTSUP,
-				    "selection: on GPUs this build sends all "
-				    "gradients, got \"%s\"",
+				    "selection: between GPUs this build sends "
+				    "all gradients or the largest, got \"%s\"",
+				    gf_select_names[plan->selection.method]);
+	if (plan->selection.method != GF_SELECT_DENSE && !k->residual)
+		return gf_error_set(err, -EINVAL,
+				    "selection: want a residual for \"%s\"",
 				    gf_select_names[plan->selection.method]);
 	for (i = 0; i < plan->nmessages; i++)
 		if (plan->messages[i].half != GF_HALF_ALL)
@@ -118,7 +122,8 @@ static int make_program(struct gf_device_engine *e, size_t i,
 		factors[s] = how->stages[s].factor;
 	rc = gf_device_program_new(gf_algorithm_find(how->algorithm), &args,
 				   e->k.comm->rank, gf_codec_find(how->codec),
-				   &e->messages[i].program, err);
+				   &e->messages[i].own, err);
+	e->messages[i].program = &e->messages[i].own;
 	free(factors);
 	if (rc)
 		gf_error_prefix(err, "message %zu", i);
@@ -166,7 +171,9 @@ static int make_messages(struct gf_device_engine *e, struct gf_error *err)
 		data += m->count_elems;
 		for (t = how->first; t <= how->last; t++)
 			e->message_of[t] = i;
-		rc = make_program(e, i, err);
+		rc = plan->selection.method == GF_SELECT_DENSE
+			     ? make_program(e, i, err)
+			     : gf_device_make_sparse(e, i, err);
 		rc = rc ? rc : make_events(e, i, err);
 	}
 	free(busy_until);
@@ -212,9 +219,15 @@ static int open_lane(struct gf_device_engine *e, size_t lane,
 	rc = gf_device_lane_open(
 		l, id, c->ranks, c->rank,
 		BLOCKS / (int)e->nlanes ? BLOCKS / (int)e->nlanes : 1, err);
+	if (rc)
+		gf_error_prefix(err, "lane %zu", lane);
+	rc = gf_comm_agree(c, rc, err);
+	if (rc)
+		return rc;
+	rc = gf_device_lane_meet(l, err);
 	for (i = 0; i < e->nmessages && !rc; i++)
 		if (e->messages[i].lane == lane)
-			rc = gf_device_lane_prepare(l, &e->messages[i].program,
+			rc = gf_device_lane_prepare(l, e->messages[i].program,
 						    err);
 	rc = rc ? rc : gf_device_lane_reserve(l, err);
 	if (!rc)
@@ -243,6 +256,7 @@ static void init(struct gf_device_engine *e,
 	e->k = *config;
 	e->nmessages = plan->nmessages;
 	e->nlanes = plan->lanes > 0 ? (size_t)plan->lanes : 1;
+	e->density = plan->selection.density;
 	e->joined = true;
 	e->lanes = gf_xcalloc(e->nlanes, sizeof(*e->lanes));
 	e->last_on_lane = gf_xcalloc(e->nlanes, sizeof(*e->last_on_lane));
@@ -271,6 +285,8 @@ int gf_device_engine_new(const struct gf_device_engine_config *config,
 	if (!rc)
 		rc = gf_comm_agree(e->k.comm, start_thread(e, err), err);
 	if (rc) {
+		e->joined =
+			false; /* lanes are aborted: some may be half open */
 		gf_device_engine_free(e);
 		return rc;
 	}
@@ -285,7 +301,8 @@ static void free_message(struct gf_device_engine *e,
 	const struct gf_gpu_ops *ops = e->k.gpu->ops;
 	size_t d;
 
-	gf_device_program_release(&m->program);
+	gf_device_program_release(&m->own);
+	gf_sparse_nccl_free(m->sparse);
 	for (d = 0; d < GF_DEVICE_DEPTH; d++) {
 		ops->event_free(e->k.gpu, m->events[d].ready);
 		ops->event_free(e->k.gpu, m->events[d].start);

@@ -8,6 +8,7 @@
 #include "comm/device_lane.h"
 #include "rt/comm_thread.h"
 #include "rt/device_engine.h"
+#include "rt/sparse_nccl.h"
 
 /*
  * The device engine's inside: device_engine.c is what the compute thread calls,
@@ -22,7 +23,9 @@ struct gf_device_events {
 
 struct gf_device_message {
 	/* set once */
-	struct gf_device_program program;
+	const struct gf_device_program *program; /* own, or of sparse */
+	struct gf_device_program own;
+	struct gf_sparse_nccl *sparse; /* NULL: all values go */
 	float *data;
 	size_t count_elems, ntensors, lane;
 	bool simultaneous, at_end;
@@ -39,6 +42,7 @@ struct gf_device_engine {
 	struct gf_device_message *messages;
 	size_t nmessages;
 	size_t *message_of; /* per tensor */
+	double density;     /* of a selection; the compute thread's */
 	struct gf_gpu_event *begun[GF_DEVICE_DEPTH];
 	/* The thread that watches. Its lock is held while anything is enqueued
 	 * on lanes or asked of NCCL. */
@@ -61,6 +65,13 @@ struct gf_device_engine {
 	bool joined;
 	struct gf_message_times *times;
 };
+
+/* device_sparse.c: makes message i one of sets. */
+int gf_device_make_sparse(struct gf_device_engine *e, size_t i,
+			  struct gf_error *err);
+/* Enqueues a message on its lane. */
+int gf_device_run(struct gf_device_engine *e, struct gf_device_message *m,
+		  struct gf_error *err);
 
 void *gf_device_watch(void *engine);
 /* "step 3, message 2 (...) on lane 1" in front of why; number: as in `seen`. */

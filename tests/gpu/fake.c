@@ -295,6 +295,16 @@ uint64_t fake_world_to_host_bytes(struct fake_world *w)
 	return n;
 }
 
+size_t fake_world_keeps(struct fake_world *w)
+{
+	size_t n;
+
+	pthread_mutex_lock(&w->lock);
+	n = w->keeps;
+	pthread_mutex_unlock(&w->lock);
+	return n;
+}
+
 size_t fake_world_launches(struct fake_world *w)
 {
 	size_t n;

@@ -22,7 +22,8 @@
  * NCCL's operations begin when they are first in their streams, at most `slots`
  * at once on a GPU, and end when those of all members have begun: enqueued in
  * another order on one rank than on the others, they never end. Calls of one
- * communicator must agree in kind and size.
+ * communicator must agree in kind and size. Like a non-blocking communicator it
+ * may be busy for a while after each, and is not to be called then.
  */
 struct fake_world;
 
@@ -31,7 +32,9 @@ struct fake_faults {
 	int fails;    /* 1 + the rank whose NCCL calls fail */
 	int breaks;   /* 1 + the rank whose communicators report an error */
 	size_t after; /* NCCL calls of that rank before it does */
+	int absent;   /* 1 + the rank that does not come when others meet */
 	bool one_gpu; /* all ranks say that they use the same */
+	bool no_keep; /* NCCL does not take memory to read and write directly */
 	bool no_graphs;
 };
 
@@ -65,6 +68,8 @@ size_t fake_world_pinned(struct fake_world *w);
 size_t fake_world_syncs(struct fake_world *w);
 /* Copied by the devices to the host. */
 uint64_t fake_world_to_host_bytes(struct fake_world *w);
+/* Times that memory was given to NCCL for good. */
+size_t fake_world_keeps(struct fake_world *w);
 /* Graphs that were launched. */
 size_t fake_world_launches(struct fake_world *w);
 void fake_world_free(struct fake_world *w);

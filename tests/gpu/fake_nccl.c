@@ -211,7 +211,10 @@ static int nccl_comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
 	uint64_t number;
 
 	(void)max_blocks;
-	(void)err;
+	if (here->faults.absent == here_rank + 1)
+		return gf_error_set(err, -EIO,
+				    "ncclCommInitRankConfig: unhandled system "
+				    "error");
 	memcpy(&number, id, sizeof(number));
 	pthread_mutex_lock(&here->lock);
 	*c = join(here, number, ranks, rank, 0, rank);
@@ -239,7 +242,8 @@ static int nccl_state(struct gf_nccl_comm *c, struct gf_error *err)
 
 	pthread_mutex_lock(&w->lock);
 	settle_comm(c);
-	rc = c->ready;
+	rc = c->ready && !c->busy;
+	c->busy -= c->busy > 0;
 	if (w->faults.breaks == c->rank + 1 &&
 	    w->devices[c->rank].calls > w->faults.after)
 		rc = gf_error_set(err, -EIO, "NCCL: remote process exited");
@@ -254,7 +258,9 @@ static void leave(struct gf_nccl_comm *c, bool aborted)
 	pthread_mutex_lock(&c->world->lock);
 	if (!c->exists)
 		fake_complain(c->world, "a communicator is given up twice");
-	c->exists = false;
+	if (c->kept && !aborted)
+		fake_complain(c->world, "a communicator still has memory");
+	c->exists = c->kept = false;
 	c->aborted |= aborted;
 	pthread_mutex_unlock(&c->world->lock);
 }
@@ -269,6 +275,41 @@ static void nccl_abort(struct gf_nccl_comm *c)
 static void nccl_destroy(struct gf_nccl_comm *c)
 {
 	leave(c, false);
+}
+
+static int nccl_keep(struct gf_nccl_comm *c, void *data, size_t size_bytes,
+		     void **handle, struct gf_error *err)
+{
+	struct fake_world *w = c->world;
+	int rc = 0;
+
+	pthread_mutex_lock(&w->lock);
+	if (c->kept || !data || !size_bytes)
+		fake_complain(w, "memory is given twice, or is none");
+	if (w->faults.no_keep) {
+		rc = gf_error_set(err, -EIO, "ncclCommRegister: invalid usage");
+	} else {
+		c->kept = true;
+		w->keeps++;
+		*handle = c;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+static void nccl_leave(struct gf_nccl_comm *c, void *handle)
+{
+	pthread_mutex_lock(&c->world->lock);
+	if (!c->kept || handle != c)
+		fake_complain(c->world, "memory that was not given");
+	c->kept = false;
+	pthread_mutex_unlock(&c->world->lock);
+}
+
+/* Under lock: some call is not through with it yet. */
+static void keep_busy(struct gf_nccl_comm *c)
+{
+	c->busy = gf_rng_below(&c->world->rng, 3);
 }
 
 static int nccl_group_begin(struct gf_error *err)
@@ -297,6 +338,8 @@ static int nccl_group_end(struct gf_error *err)
 		free(group);
 	} else {
 		pthread_mutex_lock(&here->lock);
+		for (size_t i = 0; i < group->nitems; i++)
+			keep_busy(group->items[i].comm);
 		fake_push(group_stream, group);
 		pthread_mutex_unlock(&here->lock);
 	}
@@ -335,7 +378,7 @@ static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
 		pthread_mutex_unlock(&w->lock);
 		return gf_error_set(err, -EIO, "ncclSend: unhandled error");
 	}
-	if (!c->ready || !c->exists)
+	if (!c->ready || !c->exists || c->busy)
 		fake_complain(w, "a call on a communicator that is not ready");
 	if (op && group_stream && group_stream != s)
 		fake_complain(w, "a group on two streams");
@@ -348,6 +391,8 @@ static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
 		     : item.what == RECV ? c->received[item.peer]++
 					 : c->calls++;
 	op->items[op->nitems++] = item;
+	if (!group)
+		keep_busy(c);
 	take_time(op, &item, w->costs);
 	group_stream = s;
 	pthread_mutex_unlock(&w->lock);
@@ -417,6 +462,8 @@ static const struct gf_nccl_ops nccl_ops = {
 	.state = nccl_state,
 	.abort = nccl_abort,
 	.destroy = nccl_destroy,
+	.keep = nccl_keep,
+	.leave = nccl_leave,
 	.group_begin = nccl_group_begin,
 	.group_end = nccl_group_end,
 	.all_reduce = nccl_all_reduce,

@@ -56,7 +56,7 @@ struct gf_gpu_stream {
 	int rank;
 	bool used;
 	struct gf_gpu_graph *capture; /* what it is given goes there */
-	double at_s; /* the world's clock */
+	double at_s;                  /* the world's clock */
 	struct fake_operation *first, **last;
 };
 
@@ -83,6 +83,8 @@ struct gf_nccl_comm {
 	struct gf_nccl_comm *peers[RANKS_MAX];
 	uint64_t splits, calls, sent[RANKS_MAX], received[RANKS_MAX];
 	bool ready, aborted, exists;
+	bool kept;     /* it has memory */
+	uint64_t busy; /* looks at its state until it is ready again */
 };
 
 struct fake_device {
@@ -90,7 +92,7 @@ struct fake_device {
 	struct fake_world *world;
 	int begun;
 	size_t calls, waited; /* of NCCL; at the host's last wait */
-	double seen_s; /* the world's clock, as its host has seen it */
+	double seen_s;        /* the world's clock, as its host has seen it */
 	bool capturing;
 };
 
@@ -110,9 +112,9 @@ struct fake_world {
 	void **memory;
 	size_t nmemory, memory_capacity;
 	uint64_t ids;
-	size_t pinned, syncs, launches;
+	size_t pinned, syncs, launches, keeps;
 	uint64_t to_host_bytes;
-	struct gf_gpu_ops plain; /* of devices that capture nothing */
+	struct gf_gpu_ops plain;        /* of devices that capture nothing */
 	const struct fake_costs *costs; /* NULL: the real clock */
 	char complaint[256];
 };

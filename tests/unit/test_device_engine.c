@@ -311,6 +311,11 @@ static const struct {
 	 0,
 	 -EIO,
 	 {"message", "on lane", "unhandled error"}},
+	{"a rank that cannot join",
+	 {.absent = 3},
+	 0,
+	 -EIO,
+	 {"lane 0", "ncclCommInitRankConfig: unhandled system error", ""}},
 	{"a communicator that reports an error",
 	 {.breaks = 4, .after = 15},
 	 0,
@@ -340,6 +345,13 @@ static void test_failure(size_t f, const char *algorithm)
 			 strstr(text, failures[f].says[1]) &&
 			 strstr(text, failures[f].says[2]);
 	}
+	/* rank 1 fails, between 0 and 2, or of 0 and 1 */
+	if (failures[f].faults.fails)
+		EXPECT(strstr(job.errors[1].text, "to rank 2: ") ||
+			       strstr(job.errors[1].text, "from rank 0: ") ||
+			       strstr(job.errors[1].text, "among "),
+		       "%s, %s: no peer in \"%s\"", failures[f].name, algorithm,
+		       job.errors[1].text);
 	EXPECT(found > 0, "%s, %s: nobody says \"%s\", but: %s",
 	       failures[f].name, algorithm, failures[f].says[0],
 	       job.errors[0].text);

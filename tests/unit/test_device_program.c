@@ -36,7 +36,7 @@ static size_t end_of(const struct gf_device_program *p,
 		     const struct gf_device_step *step)
 {
 	return step->wire_at +
-	       gf_device_wire_bytes(p->codec, step->range.count);
+	       gf_device_program_wire_bytes(p, step->range.count);
 }
 
 /* The verifier sees elements; headers of blocks are besides. So: what goes

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages of a device engine that are sets of the largest gradients. */
+#include "rt/device_parts.h"
+
+static double greatest_density(const struct gf_selection *s)
+{
+	double most = s->density;
+	size_t i;
+
+	for (i = 0; i < s->nwarmup; i++)
+		if (s->warmup_densities[i] > most)
+			most = s->warmup_densities[i];
+	return most;
+}
+
+int gf_device_make_sparse(struct gf_device_engine *e, size_t i,
+			  struct gf_error *err)
+{
+	const struct gf_selection *s = &e->k.plan->selection;
+	struct gf_device_message *m = &e->messages[i];
+	const struct gf_sparse_nccl_config config = {
+		.gpu = e->k.gpu,
+		.grads = m->data,
+		.residual = e->k.residual + (m->data - e->k.data),
+		.count_elems = m->count_elems,
+		.method = s->method,
+		.putback = s->putback,
+		.ranks = e->k.comm->ranks,
+		.rank = e->k.comm->rank,
+		.most_k = gf_sparse_k(greatest_density(s), m->count_elems),
+	};
+	int rc = gf_sparse_nccl_new(&config, &m->sparse, err);
+
+	if (rc)
+		gf_error_prefix(err, "message %zu", i);
+	else
+		m->program = gf_sparse_nccl_program(m->sparse);
+	return rc;
+}
+
+int gf_device_run(struct gf_device_engine *e, struct gf_device_message *m,
+		  struct gf_error *err)
+{
+	struct gf_device_lane *lane = &e->lanes[m->lane];
+
+	if (!m->sparse)
+		return gf_device_lane_run(lane, m->program, m->data, err);
+	return gf_sparse_nccl_run(m->sparse, lane,
+				  gf_sparse_k(e->density, m->count_elems), err);
+}
+
+void gf_device_engine_density(struct gf_device_engine *e, double density)
+{
+	e->density = density;
+}
+
+void gf_device_engine_look(struct gf_device_engine *e, uint32_t *flag)
+{
+	size_t i;
+
+	for (i = 0; i < e->nmessages; i++)
+		if (e->messages[i].sparse)
+			gf_sparse_nccl_look(e->messages[i].sparse, e->k.compute,
+					    flag);
+}
+
+int gf_device_engine_apply(struct gf_device_engine *e, const uint32_t *skip,
+			   struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < e->nmessages && !rc; i++)
+		if (e->messages[i].sparse)
+			rc = gf_sparse_nccl_apply(e->messages[i].sparse,
+						  e->k.compute, skip, err);
+	return rc;
+}
+
+uint64_t gf_device_engine_sent_bytes(const struct gf_device_engine *e)
+{
+	uint64_t bytes = 0;
+	size_t i;
+
+	for (i = 0; i < e->nmessages; i++)
+		bytes += gf_device_program_sent(e->messages[i].program);
+	return bytes;
+}

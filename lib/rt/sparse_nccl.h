@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_RT_SPARSE_NCCL_H
+#define GF_RT_SPARSE_NCCL_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "comm/device_lane.h"
+#include "gpu/gpu.h"
+#include "rt/sparse.h"
+
+/*
+ * A top-k selection of one message (rt/sparse.h) that never leaves the GPUs:
+ * the k largest are taken out there, sets go from GPU to GPU by NCCL's sends
+ * and receives, and are merged where they land. The host enqueues and waits for
+ * nothing. All bits are those of a selection on the host.
+ *
+ *	gf_sparse_nccl_new(&config, &n, &err)
+ *	gf_device_lane_prepare(lane, gf_sparse_nccl_program(n), &err)
+ *	... in every step, when its gradients are made:
+ *	gf_sparse_nccl_run(n, lane, k, &err)	// on the lane's stream
+ *	... a stream that has waited for that:
+ *	gf_sparse_nccl_look(n, stream, flag)	// is something not finite?
+ *	gf_sparse_nccl_apply(n, stream, skip, &err)
+ *
+ * Between run and apply the gradients hold what was not sent and the residual
+ * is as it was; apply makes sums of the one and this step's of the other. A
+ * step that is skipped, as a word on the device says, leaves the residual alone
+ * and the gradients without meaning.
+ */
+struct gf_sparse_nccl;
+
+struct gf_sparse_nccl_config {
+	struct gf_gpu *gpu;      /* borrowed, like what follows */
+	float *grads, *residual; /* the device's, of this message */
+	size_t count_elems;
+	enum gf_select method; /* topk, gtopk */
+	enum gf_putback putback;
+	int ranks, rank;
+	size_t most_k;
+};
+
+/* -EINVAL: more elements than an index can name; or device memory is short. */
+int gf_sparse_nccl_new(const struct gf_sparse_nccl_config *config,
+		       struct gf_sparse_nccl **n, struct gf_error *err);
+/* NULL is allowed. Nothing is under way. */
+void gf_sparse_nccl_free(struct gf_sparse_nccl *n);
+
+/* What its lane is to be prepared for; lives as long as n. */
+const struct gf_device_program *
+gf_sparse_nccl_program(const struct gf_sparse_nccl *n);
+
+/* k: 1 to most_k, the same on all ranks. */
+int gf_sparse_nccl_run(struct gf_sparse_nccl *n, struct gf_device_lane *lane,
+		       size_t k, struct gf_error *err);
+/* *flag |= 1 if a sum is infinite or NaN; the same on all ranks. */
+void gf_sparse_nccl_look(const struct gf_sparse_nccl *n,
+			 struct gf_gpu_stream *s, uint32_t *flag);
+/* skip: a word on the device, or NULL: never. */
+int gf_sparse_nccl_apply(struct gf_sparse_nccl *n, struct gf_gpu_stream *s,
+			 const uint32_t *skip, struct gf_error *err);
+
+#endif
