@@ -32,16 +32,23 @@ uint32_t *gf_device_flag(const struct gf_device_flags *f, size_t step)
 	return (uint32_t *)f->words + step % GF_FLAGS;
 }
 
+int gf_device_flag_clear(struct gf_device_flags *f, size_t step,
+			 struct gf_error *err)
+{
+	uint32_t *flag = gf_device_flag(f, step);
+
+	return f->gpu->ops->zero(f->gpu, f->stream, flag, sizeof(*flag), err);
+}
+
 int gf_device_flag_set(struct gf_device_flags *f, size_t step,
 		       const float *grads, size_t count_elems,
 		       struct gf_error *err)
 {
-	uint32_t *flag = gf_device_flag(f, step);
-	int rc = f->gpu->ops->zero(f->gpu, f->stream, flag, sizeof(*flag), err);
+	int rc = gf_device_flag_clear(f, step, err);
 
 	if (!rc)
-		f->gpu->kernels->nonfinite_f32(f->stream, grads, flag,
-					       count_elems);
+		f->gpu->kernels->nonfinite_f32(
+			f->stream, grads, gf_device_flag(f, step), count_elems);
 	return rc;
 }
 

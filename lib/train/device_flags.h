@@ -35,6 +35,9 @@ uint32_t *gf_device_flag(const struct gf_device_flags *f, size_t step);
 int gf_device_flag_set(struct gf_device_flags *f, size_t step,
 		       const float *grads, size_t count_elems,
 		       struct gf_error *err);
+/* The same, that somebody else asks: enqueues that nothing is bad so far. */
+int gf_device_flag_clear(struct gf_device_flags *f, size_t step,
+			 struct gf_error *err);
 int gf_device_flag_send(struct gf_device_flags *f, size_t step,
 			struct gf_error *err);
 /* Waits for the answer. */

@@ -14,7 +14,7 @@ int gf_device_method_check(const struct gf_plan *plan,
 	};
 	size_t i;
 
-	if (plan->selection.method != GF_SELECT_DENSE)
+	if (plan->selection.method == GF_SELECT_CSC)
 		return gf_error_set(err, -ENOTSUP,
 				    "selection \"%s\" goes by the host",
 				    gf_select_names[plan->selection.method]);
@@ -23,10 +23,14 @@ int gf_device_method_check(const struct gf_plan *plan,
 				    "staleness %d goes by the host",
 				    plan->staleness);
 	if (plan->servers)
-		return gf_error_set(err, -ENOTSUP, "servers go by the host");
+		return gf_error_set(err, -ENOTSUP,
+				    "servers go by the host: one would hold a "
+				    "GPU for nothing but sums");
 	for (i = 0; i < plan->nmessages; i++)
 		if (plan->messages[i].half != GF_HALF_ALL)
 			return gf_error_set(err, -ENOTSUP,
-					    "split messages go by the host");
+					    "split messages go by the host: "
+					    "forward on GPUs asks for no "
+					    "tensor by itself");
 	return gf_device_update_check(&optim, err);
 }

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "codec/codec.h"
+#include "rt/sparse.h"
 #include "train/device_flags.h"
 #include "train/device_marks.h"
 #include "train/device_update.h"
@@ -34,7 +35,12 @@ struct device {
 	bool has_durations;
 	double begun_s[2]; /* the step before, and this one: the host */
 	uint64_t step_bytes, step_dense_bytes;
-	int rc; /* of what gives nothing back: the first failure */
+	/* topk, gtopk: what was not sent; on the device, and as it was last
+	 * fetched. NULL: all gradients go */
+	void *residual;
+	float *host_residual;
+	uint64_t sent_bytes; /* so far */
+	int rc;              /* of what gives nothing back: the first failure */
 	struct gf_error reason;
 };
 
@@ -54,6 +60,74 @@ static void count_bytes(struct device *d, const struct gf_plan *plan)
 		d->step_dense_bytes +=
 			(uint64_t)(share * (double)(n * sizeof(float)));
 	}
+}
+
+/* --- selections -----------------------------------------------------------
+ */
+
+static int open_residual(struct gf_method *m, struct gf_error *err)
+{
+	struct device *d = m->priv;
+	struct gf_gpu *gpu = m->env.gpu;
+	const size_t bytes = d->count_elems * sizeof(float);
+	int rc;
+
+	if (m->env.plan->selection.method == GF_SELECT_DENSE)
+		return 0;
+	d->host_residual = gf_xcalloc(d->count_elems, sizeof(float));
+	rc = gpu->ops->alloc(gpu, bytes, &d->residual, err);
+	if (rc)
+		gf_error_prefix(err, "residual");
+	return rc ? rc
+		  : gpu->ops->zero(gpu, m->env.stream, d->residual, bytes, err);
+}
+
+/* Between steps. */
+static int copy_residual(struct gf_method *m, enum gf_gpu_copy kind,
+			 struct gf_error *err)
+{
+	const struct device *d = m->priv;
+	struct gf_gpu *gpu = m->env.gpu;
+	const bool down = kind == GF_GPU_TO_HOST;
+	int rc;
+
+	if (!d->residual)
+		return 0;
+	rc = gpu->ops->copy(gpu, m->env.stream,
+			    down ? d->host_residual : d->residual,
+			    down ? d->residual : d->host_residual,
+			    d->count_elems * sizeof(float), kind, err);
+	return rc ? rc : gpu->ops->stream_sync(gpu, m->env.stream, err);
+}
+
+static void state(struct gf_method *m, struct gf_state *s)
+{
+	const struct device *d = m->priv;
+	const struct gf_shape shape = {1, {d->count_elems}};
+
+	if (d->residual)
+		gf_state_add(s, GF_STATE_OWN, gf_xstrdup("sparse.residual"),
+			     &shape, d->host_residual)
+			->rule = GF_STATE_SUM;
+}
+
+/* Is this step's sum bad? Gradients become it, if not. */
+static int conclude(struct gf_method *m, struct gf_error *err)
+{
+	struct device *d = m->priv;
+	int rc;
+
+	if (!d->residual)
+		return gf_device_flag_set(&d->flags, d->enqueued,
+					  m->env.device_grads, d->count_elems,
+					  err);
+	rc = gf_device_flag_clear(&d->flags, d->enqueued, err);
+	if (rc)
+		return rc;
+	gf_device_engine_look(m->device,
+			      gf_device_flag(&d->flags, d->enqueued));
+	return gf_device_engine_apply(
+		m->device, gf_device_flag(&d->flags, d->enqueued), err);
 }
 
 /* --- opening and closing -------------------------------------------------- */
@@ -89,6 +163,7 @@ static int open_own(struct gf_method *m, struct gf_error *err)
 	d->marks = (struct gf_device_marks){.gpu = m->env.gpu,
 					    .stream = m->env.stream};
 	rc = rc ? rc : gf_device_marks_open(&d->marks, err);
+	rc = rc ? rc : open_residual(m, err);
 	d->flags = (struct gf_device_flags){.gpu = m->env.gpu,
 					    .stream = m->env.stream};
 	return rc ? rc : gf_device_flags_open(&d->flags, err);
@@ -114,6 +189,7 @@ static int open_device(struct gf_method *m, struct gf_error *err)
 			.nccl = k->nccl,
 			.plan = k->plan,
 			.data = k->device_grads,
+			.residual = ((struct device *)m->priv)->residual,
 			.timeout_s = k->timeout_s,
 		},
 		&m->device, err);
@@ -131,6 +207,8 @@ static void close_device(struct gf_method *m)
 	gf_update_close(&m->updater);
 	gf_device_marks_close(&d->marks);
 	gf_device_flags_close(&d->flags);
+	ops->free(m->env.gpu, d->residual);
+	free(d->host_residual);
 	free(d->offsets);
 	free(d);
 }
@@ -170,8 +248,8 @@ static void learn(struct gf_method *m)
 	keep_failure(d, rc, &err);
 	if (rc)
 		return;
-	overflow = gf_loss_scale_note(&m->scale,
-				      d->scale[d->learnt % GF_FLAGS], bad);
+	overflow = gf_loss_scale_note(&m->scale, d->scale[d->learnt % GF_FLAGS],
+				      bad);
 	d->learnt++;
 	m->skipped += bad;
 	if (bad && !overflow && !m->env.skip_bad)
@@ -189,8 +267,12 @@ static float *begin(struct gf_method *m, size_t step)
 	struct device *d = m->priv;
 	struct gf_error err = {""};
 
-	(void)step;
 	m->due = true;
+	if (d->residual && m->env.epoch_steps)
+		gf_device_engine_density(
+			m->device,
+			gf_sparse_density(&m->env.plan->selection,
+					  (step - 1) / m->env.epoch_steps));
 	d->begun_s[0] = d->begun_s[1];
 	d->begun_s[1] = gf_clock_s();
 	keep_failure(d, gf_device_engine_begin(m->device, &err), &err);
@@ -282,8 +364,10 @@ static int exchange(struct gf_method *m, size_t step, struct gf_error *err)
 	mark(m, GF_MARK_JOINED);
 	take_times(m);
 	d->step = step;
-	return gf_device_flag_set(&d->flags, d->enqueued, m->env.device_grads,
-				  d->count_elems, err);
+	if (d->residual)
+		d->step_bytes = gf_device_engine_sent_bytes(m->device);
+	d->sent_bytes += d->step_bytes;
+	return conclude(m, err);
 }
 
 static void update(struct gf_method *m, size_t step, double lr)
@@ -330,8 +414,7 @@ static struct gf_engine_totals totals(const struct gf_method *m)
 {
 	const struct device *d = m->priv;
 
-	return (struct gf_engine_totals){.sent_bytes =
-						 d->enqueued * d->step_bytes};
+	return (struct gf_engine_totals){.sent_bytes = d->sent_bytes};
 }
 
 static uint64_t dense_bytes(const struct gf_method *m)
@@ -370,6 +453,7 @@ static int settle(struct gf_method *m, struct gf_error *err)
 				 m->env.device_params,
 				 d->count_elems * sizeof(float), GF_GPU_TO_HOST,
 				 err);
+	rc = rc ? rc : copy_residual(m, GF_GPU_TO_HOST, err);
 	return rc ? rc : gf_device_update_fetch(&d->update, err);
 }
 
@@ -377,8 +461,9 @@ static int settle(struct gf_method *m, struct gf_error *err)
 static int restore(struct gf_method *m, struct gf_error *err)
 {
 	struct device *d = m->priv;
+	int rc = copy_residual(m, GF_GPU_TO_DEVICE, err);
 
-	return gf_device_update_send(&d->update, err);
+	return rc ? rc : gf_device_update_send(&d->update, err);
 }
 
 const struct gf_method_ops gf_method_device = {
@@ -397,6 +482,7 @@ const struct gf_method_ops gf_method_device = {
 	.dense_bytes = dense_bytes,
 	.handling_s = handling_s,
 	.count_from = count_from,
+	.state = state,
 	.settle = settle,
 	.restore = restore,
 	.close = close_device,

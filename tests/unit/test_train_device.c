@@ -436,6 +436,7 @@ static const struct {
 	double scale; /* 0: the default */
 	double tolerance, clip_norm;
 	size_t accumulate;
+	struct gf_selection selection; /* of sets: all bits are the host's */
 } nccl_cases[] = {
 	{"alone", NORMED, 1, "sgd"},
 	{"plain", MLP, 2, "sgd"},
@@ -455,6 +456,25 @@ static const struct {
 	 .tolerance = 1e-3},
 	{"clipped scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .clip_norm = .5,
 	 .tolerance = 1e-3},
+	{"topk", MLP, 3, "sgd",
+	 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+	{"topk lanes", NORMED, 2, "nesterov", 2, .accumulate = 2,
+	 .selection = {.method = GF_SELECT_TOPK, .density = .1}},
+	{"gtopk", MLP, 4, "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .density = .02,
+		       .warmup_densities = (double[]){.25, .1},
+		       .nwarmup = 2}},
+	{"gtopk alone", MLP, 1, "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK, .density = .1}},
+	{"gtopk conserve", NORMED, 3, "nesterov", 3,
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .putback = GF_PUTBACK_CONSERVE,
+		       .density = .1}},
+	{"gtopk naive", MLP, 6, "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .putback = GF_PUTBACK_NAIVE,
+		       .density = .05}},
 };
 
 static struct train_run nccl_run_of(size_t i)
@@ -475,6 +495,7 @@ static struct train_run nccl_run_of(size_t i)
 	run.config.training.clip_norm = nccl_cases[i].clip_norm;
 	run.codec = nccl_cases[i].codec;
 	run.lanes = nccl_cases[i].lanes;
+	run.selection = nccl_cases[i].selection;
 	return run;
 }
 
@@ -501,6 +522,10 @@ static void test_nccl(void)
 		       nccl_cases[i].label, run.err.text);
 		near_file(want, got, nccl_cases[i].tolerance,
 			  nccl_cases[i].label);
+		for (r = 0; r < nccl_cases[i].ranks; r++)
+			if (nccl_cases[i].selection.method != GF_SELECT_DENSE)
+				same_file(want, got, 20, r,
+					  nccl_cases[i].label);
 
 		run.config.checkpoint = stopped;
 		run.config.steps = 7;
@@ -550,8 +575,10 @@ static void test_nccl_refusals(void)
 		struct gf_selection selection;
 		struct fake_faults faults;
 	} refused[] = {
-		{"selection \"topk\" goes by the host", -ENOTSUP, "sgd",
-		 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+		{"selection \"csc\" goes by the host", -ENOTSUP, "sgd",
+		 .selection = {.method = GF_SELECT_CSC,
+			       .chunk_elems = 13,
+			       .keep = .2}},
 		{"staleness 2 goes by the host", -ENOTSUP, "sgd",
 		 .staleness = 2},
 		{"fake captures no graphs of what it is given", -ENOTSUP, "sgd",
