@@ -52,6 +52,24 @@ struct gf_comm_ops {
 			    void *data, size_t count_elems,
 			    const struct gf_element *element,
 			    struct gf_request **request, struct gf_error *err);
+	/* What a sum saves that goes back to where a part of it came from: it
+	 * need not travel if it is put there as it is made. isend_lent is
+	 * isend, and until a message of that size comes back to that memory
+	 * the receiver may write there. irecv_reduce_back is irecv_reduce, and
+	 * puts the result there, too, if it was lent. isend_back is the isend
+	 * of that result to that peer. Each meets the plain kind as well.
+	 * (optional, all or none) */
+	int (*isend_lent)(struct gf_comm *c, int peer, uint64_t tag,
+			  const void *data, size_t size_bytes,
+			  struct gf_request **request, struct gf_error *err);
+	int (*irecv_reduce_back)(struct gf_comm *c, int peer, uint64_t tag,
+				 void *data, size_t count_elems,
+				 const struct gf_element *element,
+				 struct gf_request **request,
+				 struct gf_error *err);
+	int (*isend_back)(struct gf_comm *c, int peer, uint64_t tag,
+			  const void *data, size_t size_bytes,
+			  struct gf_request **request, struct gf_error *err);
 	/* 1 done (the request is freed), 0 not yet, negative errno failed (the
 	 * request is freed). Asked again and again, it drives progress. */
 	int (*test)(struct gf_comm *c, struct gf_request *request,

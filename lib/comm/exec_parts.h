@@ -7,8 +7,8 @@
 
 /*
  * What the executor's files share: exec.c is what others call, exec_run.c
- * prepares and abandons runs, exec_steps.c walks them, exec_library.c is the run
- * without steps.
+ * prepares and abandons runs, exec_steps.c walks them, exec_loans.c finds the
+ * copies that can be saved, exec_library.c is the run without steps.
  */
 struct gf_exec {
 	struct gf_comm *comm;
@@ -25,6 +25,13 @@ enum gf_exec_way {
 	GF_EXEC_PLAIN, /* a transfer from or to where the range lies */
 	GF_EXEC_LAND,  /* into a slot first; from there when all is done */
 	GF_EXEC_CODED, /* encoded into a slot and sent from there */
+};
+
+/* Sums that go back to where a part of them came from: exec_loans.c. */
+enum gf_exec_loan {
+	GF_EXEC_NO_LOAN,
+	GF_EXEC_LENT, /* a send: the receiver may put the sum there */
+	GF_EXEC_BACK, /* a receive that reduces, and the send of that sum */
 };
 
 struct gf_exec_state {
@@ -53,6 +60,7 @@ struct gf_exec_run {
 	uint32_t channel;
 	char *data, *scratch;
 	unsigned char *ways;          /* per step: enum gf_exec_way */
+	unsigned char *loans;         /* per step: enum gf_exec_loan */
 	struct gf_exec_state *states; /* per step */
 	uint32_t *users, *first_user; /* who depends on a step */
 	uint32_t *ready, nready;      /* to be taken up: a heap */
@@ -94,6 +102,9 @@ void gf_exec_stop(struct gf_exec_run *run);
 /* exec_steps.c. They set run->left to 0 at the end, as those of the library. */
 int gf_exec_steps_start(struct gf_exec_run *run, struct gf_error *err);
 int gf_exec_steps_progress(struct gf_exec_run *run, struct gf_error *err);
+
+/* exec_loans.c: after the ways and the users of the steps are known. */
+void gf_exec_find_loans(struct gf_exec_run *run);
 
 /* exec_library.c: 0, or -ENOTSUP with the reason. */
 int gf_exec_library_prepare(struct gf_exec_run *run, struct gf_error *err);

@@ -210,6 +210,7 @@ static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 	for (i = 0; i < s->nsteps; i++)
 		r->ways[i] = (unsigned char)way_of(r, &s->steps[i]);
 	list_users(r);
+	gf_exec_find_loans(r);
 	prepare_pace(r);
 	if (s->scratch_elems)
 		rc = c->ops->buffer_alloc(
@@ -311,6 +312,7 @@ void gf_exec_run_free(struct gf_exec_run *run)
 	gf_pace_release(&run->pace);
 	free(run->counts);
 	free(run->ways);
+	free(run->loans);
 	free(run->states);
 	free(run->users);
 	free(run->first_user);

@@ -15,7 +15,8 @@
  * that reduces needs no slot: it is posted when its dependencies are done, and
  * the transport reduces straight into the data. Not where it overwrites what
  * this rank sends: schedule.h lets that receive be posted before the send has
- * ended.
+ * ended. If the sum then goes back to that peer, it may be put there at once
+ * (exec_loans.c).
  */
 #include <string.h>
 
@@ -97,32 +98,58 @@ static void stand_in_line(struct gf_exec_run *run, uint32_t i)
 	run->nactive++;
 }
 
+static int begin_send(struct gf_exec_run *run, uint32_t i, const char *memory,
+		      size_t size_bytes, struct gf_error *err)
+{
+	const struct gf_step *step = &run->schedule->steps[i];
+	const struct gf_comm_ops *ops = run->exec->comm->ops;
+	int (*isend)(struct gf_comm * c, int peer, uint64_t tag,
+		     const void *data, size_t size, struct gf_request **request,
+		     struct gf_error *e) = ops->isend;
+
+	if (run->loans[i] == GF_EXEC_LENT)
+		isend = ops->isend_lent;
+	else if (run->loans[i] == GF_EXEC_BACK)
+		isend = ops->isend_back;
+	return isend(run->exec->comm, step->peer,
+		     gf_tag(run->channel, step->match), memory, size_bytes,
+		     &run->states[i].request, err);
+}
+
+static int begin_receive(struct gf_exec_run *run, uint32_t i, char *memory,
+			 size_t size_bytes, struct gf_error *err)
+{
+	const struct gf_step *step = &run->schedule->steps[i];
+	struct gf_comm *c = run->exec->comm;
+	uint64_t tag = gf_tag(run->channel, step->match);
+	struct gf_request **request = &run->states[i].request;
+
+	if (step->op == GF_STEP_RECV || run->ways[i] != GF_EXEC_PLAIN)
+		return c->ops->irecv(c, step->peer, tag, memory, size_bytes,
+				     request, err);
+	if (run->loans[i] == GF_EXEC_BACK)
+		return c->ops->irecv_reduce_back(c, step->peer, tag, memory,
+						 step->range.count,
+						 &run->element, request, err);
+	return c->ops->irecv_reduce(c, step->peer, tag, memory,
+				    step->range.count, &run->element, request,
+				    err);
+}
+
 /* Begins the transfer of a step, to or from that memory. */
 static int transfer(struct gf_exec_run *run, uint32_t i, char *memory,
 		    struct gf_error *err)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
-	struct gf_comm *c = run->exec->comm;
-	uint64_t tag = gf_tag(run->channel, step->match);
 	size_t size_bytes =
 		gf_element_wire_bytes(&run->element, step->range.count);
-	struct gf_request **request = &run->states[i].request;
-	int rc;
+	bool sends = step->op == GF_STEP_SEND;
+	int rc = sends ? begin_send(run, i, memory, size_bytes, err)
+		       : begin_receive(run, i, memory, size_bytes, err);
 
-	if (step->op == GF_STEP_SEND)
-		rc = c->ops->isend(c, step->peer, tag, memory, size_bytes,
-				   request, err);
-	else if (step->op == GF_STEP_RECV_REDUCE &&
-		 run->ways[i] == GF_EXEC_PLAIN)
-		rc = c->ops->irecv_reduce(c, step->peer, tag, memory,
-					  step->range.count, &run->element,
-					  request, err);
-	else
-		rc = c->ops->irecv(c, step->peer, tag, memory, size_bytes,
-				   request, err);
 	if (rc)
 		return rc;
-	if (step->op == GF_STEP_SEND)
+	if (sends)
 		run->wire_bytes += size_bytes;
 	stand_in_line(run, i);
 	run->moves++;

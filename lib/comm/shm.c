@@ -25,21 +25,17 @@ static struct gf_request *request(struct gf_shm *s, int rank, uint64_t tag,
 	return r;
 }
 
-static int shm_isend(struct gf_comm *c, int rank, uint64_t tag,
-		     const void *data, size_t size_bytes,
-		     struct gf_request **out, struct gf_error *err)
+static int send(struct gf_shm *s, struct gf_request *r, int rank,
+		struct gf_request **out, struct gf_error *err)
 {
-	struct gf_shm *s = of(c);
-	struct gf_request *r = request(s, rank, tag, size_bytes);
 	int rc = 0;
 
 	if (r->peer < 0) {
 		r->state = GF_SHM_BELOW;
-		rc = s->below->ops->isend(s->below, rank, tag, data, size_bytes,
-					  &r->below, err);
+		rc = s->below->ops->isend(s->below, rank, r->tag, r->from,
+					  r->size_bytes, &r->below, err);
 	} else {
 		r->state = GF_SHM_PENDING;
-		r->from = data;
 		if (!s->peers[r->peer].pending.first)
 			gf_shm_push(s, r);
 		if (r->state == GF_SHM_PENDING)
@@ -50,6 +46,42 @@ static int shm_isend(struct gf_comm *c, int rank, uint64_t tag,
 	else
 		*out = r;
 	return rc;
+}
+
+static int shm_isend(struct gf_comm *c, int rank, uint64_t tag,
+		     const void *data, size_t size_bytes,
+		     struct gf_request **out, struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	struct gf_request *r = request(s, rank, tag, size_bytes);
+
+	r->from = data;
+	return send(s, r, rank, out, err);
+}
+
+static int shm_isend_lent(struct gf_comm *c, int rank, uint64_t tag,
+			  const void *data, size_t size_bytes,
+			  struct gf_request **out, struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	struct gf_request *r = request(s, rank, tag, size_bytes);
+
+	r->from = data;
+	r->lent = true;
+	return send(s, r, rank, out, err);
+}
+
+static int shm_isend_back(struct gf_comm *c, int rank, uint64_t tag,
+			  const void *data, size_t size_bytes,
+			  struct gf_request **out, struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	struct gf_request *r = request(s, rank, tag, size_bytes);
+
+	r->from = data;
+	if (r->peer >= 0)
+		r->back = gf_shm_recall(s, r);
+	return send(s, r, rank, out, err);
 }
 
 static int shm_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data,
@@ -80,6 +112,17 @@ static bool shm_reduces_from(struct gf_comm *c, int rank)
 	return of(c)->peer_of[rank] >= 0;
 }
 
+static void receive_reduce(struct gf_shm *s, struct gf_request *r, void *data,
+			   const struct gf_element *element,
+			   struct gf_request **out)
+{
+	assert(r->peer >= 0);
+	r->to = data;
+	r->reduce = element;
+	gf_shm_receive(s, r);
+	*out = r;
+}
+
 static int shm_irecv_reduce(struct gf_comm *c, int rank, uint64_t tag,
 			    void *data, size_t count_elems,
 			    const struct gf_element *element,
@@ -90,11 +133,25 @@ static int shm_irecv_reduce(struct gf_comm *c, int rank, uint64_t tag,
 		request(s, rank, tag, count_elems * element->size_bytes);
 
 	(void)err;
+	receive_reduce(s, r, data, element, out);
+	return 0;
+}
+
+static int shm_irecv_reduce_back(struct gf_comm *c, int rank, uint64_t tag,
+				 void *data, size_t count_elems,
+				 const struct gf_element *element,
+				 struct gf_request **out, struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	struct gf_request *r =
+		request(s, rank, tag, count_elems * element->size_bytes);
+
+	(void)err;
 	assert(r->peer >= 0);
 	r->to = data;
-	r->reduce = element;
-	gf_shm_receive(s, r);
-	*out = r;
+	r->lent = true;
+	gf_shm_forget(s, r);
+	receive_reduce(s, r, data, element, out);
 	return 0;
 }
 
@@ -277,6 +334,7 @@ static void release(struct gf_shm *s)
 	}
 	gf_slab_release(&s->requests);
 	gf_slab_release(&s->arrivals);
+	gf_slab_release(&s->sums);
 	for (k = 0; k < s->nown; k++)
 		gf_segment_release(&s->own[k].segment);
 	gf_segment_release(&s->control);
@@ -301,6 +359,9 @@ static const struct gf_comm_ops shm_ops = {
 	.irecv = shm_irecv,
 	.reduces_from = shm_reduces_from,
 	.irecv_reduce = shm_irecv_reduce,
+	.isend_lent = shm_isend_lent,
+	.irecv_reduce_back = shm_irecv_reduce_back,
+	.isend_back = shm_isend_back,
 	.test = shm_test,
 	.cancel = shm_cancel,
 	.probe = shm_probe,
@@ -324,6 +385,7 @@ int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
 	s->below = below;
 	gf_slab_init(&s->requests, sizeof(struct gf_request));
 	gf_slab_init(&s->arrivals, sizeof(struct gf_shm_arrival));
+	gf_slab_init(&s->sums, sizeof(struct gf_shm_sum));
 	s->peer_of = gf_xcalloc((size_t)below->ranks, sizeof(*s->peer_of));
 	rc = gf_shm_join(s, &usable, err);
 	if (rc || !usable) {

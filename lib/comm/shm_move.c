@@ -110,6 +110,33 @@ static void retire(struct gf_shm_peer *p, uint64_t serial)
 	}
 }
 
+/* What of a sum is put back while the near cache still holds it. */
+#define BACK_BYTES ((size_t)8 << 10)
+
+static size_t whole_elems(const struct gf_request *r, size_t size_bytes)
+{
+	size_t elem = r->reduce ? r->reduce->size_bytes : 1;
+
+	return size_bytes > elem ? size_bytes - size_bytes % elem : elem;
+}
+
+/* From memory that is lent: the sum goes there, too. */
+static void deposit_back(struct gf_request *r, size_t size_bytes)
+{
+	size_t most = whole_elems(r, BACK_BYTES), end, n;
+
+	for (end = r->done_bytes + size_bytes; r->done_bytes < end;
+	     r->done_bytes += n) {
+		char *to = r->to + r->done_bytes;
+		char *back = r->lent_at + r->done_bytes;
+
+		n = end - r->done_bytes < most ? end - r->done_bytes : most;
+		gf_element_reduce(r->reduce, to, back,
+				  n / r->reduce->size_bytes);
+		memcpy(back, to, n);
+	}
+}
+
 static void deposit(struct gf_request *r, const char *from, size_t size_bytes)
 {
 	char *to = r->to + r->done_bytes;
@@ -126,6 +153,28 @@ static void fail(struct gf_request *r, int rc)
 {
 	r->state = GF_SHM_FAILED;
 	r->failure_rc = rc;
+}
+
+/* What has been put into memory of ours: mostly where it is to be. */
+static void take_back(struct gf_shm *s, struct gf_request *r,
+		      const struct gf_shm_entry *e)
+{
+	const char *from;
+	size_t i;
+
+	for (i = 0; i < s->nown && s->own[i].serial != e->segment; i++)
+		;
+	if (i == s->nown) {
+		fail(r, gf_error_set(&r->failure, -ESTALE,
+				     "rank %d: memory that a sum was put into "
+				     "is gone",
+				     s->peers[r->peer].rank));
+		return;
+	}
+	from = s->own[i].segment.base + e->offset;
+	if (r->reduce || from != r->to)
+		deposit(r, from, r->size_bytes);
+	r->state = GF_SHM_COMPLETE;
 }
 
 /* A message and its receive have met. */
@@ -163,8 +212,16 @@ static void meet(struct gf_shm *s, struct gf_request *r,
 		}
 		assert(e->offset + e->size_bytes <= segment->size_bytes);
 		r->from = segment->base + e->offset;
+		if (r->lent && e->lent) {
+			r->lent_at = segment->base + e->offset;
+			r->back.segment = e->segment;
+			r->back.offset = e->offset;
+		}
 		r->done = &p->in->done[e->done];
 		r->state = GF_SHM_COPYING;
+		return;
+	case GF_SHM_BACK:
+		take_back(s, r, e);
 		return;
 	default:
 		if (r->reduce)
@@ -264,7 +321,12 @@ void gf_shm_push(struct gf_shm *s, struct gf_request *r)
 		return;
 	e->tag = r->tag;
 	e->size_bytes = r->size_bytes;
-	if (r->size_bytes <= GF_SHM_EAGER_BYTES) {
+	if (r->back.segment) {
+		e->kind = GF_SHM_BACK;
+		e->segment = r->back.segment;
+		e->offset = r->back.offset;
+		r->state = GF_SHM_COMPLETE;
+	} else if (r->size_bytes <= GF_SHM_EAGER_BYTES) {
 		e->kind = GF_SHM_EAGER;
 		if (r->size_bytes)
 			memcpy(e->bytes, r->from, r->size_bytes);
@@ -278,6 +340,7 @@ void gf_shm_push(struct gf_shm *s, struct gf_request *r)
 		e->fd = own->segment.fd;
 		e->offset = (uint64_t)(r->from - own->segment.base);
 		e->done = index;
+		e->lent = r->lent;
 		r->done = &p->out->done[index];
 		r->state = GF_SHM_READING;
 	} else {
@@ -329,18 +392,19 @@ void gf_shm_receive(struct gf_shm *s, struct gf_request *r)
 
 static void copy_block(struct gf_shm *s, struct gf_request *r)
 {
-	size_t left = r->size_bytes - r->done_bytes, block = BLOCK_BYTES;
+	size_t left = r->size_bytes - r->done_bytes;
+	size_t block = whole_elems(r, BLOCK_BYTES);
 
-	/* whole elements */
-	if (r->reduce && block % r->reduce->size_bytes)
-		block -= block % r->reduce->size_bytes;
-	if (r->reduce && block < r->reduce->size_bytes)
-		block = r->reduce->size_bytes;
 	if (left > block)
 		left = block;
-	deposit(r, r->from + r->done_bytes, left);
+	if (r->lent_at)
+		deposit_back(r, left);
+	else
+		deposit(r, r->from + r->done_bytes, left);
 	s->comm.moved_bytes += left;
 	if (r->done_bytes == r->size_bytes) {
+		if (r->lent_at)
+			gf_shm_remember(s, r);
 		atomic_store_explicit(r->done, 2, memory_order_release);
 		r->state = GF_SHM_COMPLETE;
 	}

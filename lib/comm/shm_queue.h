@@ -19,18 +19,21 @@ enum gf_shm_kind {
 	GF_SHM_EAGER,     /* the bytes are in the entry */
 	GF_SHM_DIRECT,    /* read them at segment + offset, then say done */
 	GF_SHM_ELSEWHERE, /* they come through the transport below */
+	GF_SHM_BACK,      /* they lie at the receiver, segment + offset */
 	GF_SHM_RETIRE,    /* no message: the segment is going away */
 };
 
 struct gf_shm_entry {
 	uint64_t tag;
 	uint64_t size_bytes;
-	uint64_t offset;        /* DIRECT: into the segment */
+	uint64_t offset;        /* DIRECT, BACK: into the segment */
 	uint64_t segment_bytes; /* DIRECT */
-	uint64_t segment; /* DIRECT, RETIRE: serial number at the sender */
+	uint64_t segment; /* DIRECT, RETIRE: serial number at the sender; BACK:
+			     at the receiver */
 	int32_t fd;       /* DIRECT: the segment's, at the sender */
 	int32_t done;     /* DIRECT: which done flag to raise */
 	enum gf_shm_kind kind;
+	bool lent; /* DIRECT: may be written, too */
 	_Alignas(double) char bytes[GF_SHM_EAGER_BYTES]; /* numbers */
 };
 

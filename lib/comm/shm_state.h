@@ -25,13 +25,23 @@ enum gf_shm_state {
 	GF_SHM_FAILED,
 };
 
+/* A part of somebody's memory. */
+struct gf_shm_place {
+	uint64_t segment; /* serial number there; 0: none */
+	uint64_t offset;
+};
+
 struct gf_request {
 	enum gf_shm_state state;
 	int peer; /* index into peers, -1: `below` alone */
+	/* send: lent; receive that reduces: to be put back if it is lent */
+	bool lent;
+	struct gf_shm_place back; /* where at the peer it has been put */
 	uint64_t tag;
 	size_t size_bytes, done_bytes;
 	const char *from;
 	char *to;
+	char *lent_at; /* receive, GF_SHM_COPYING: from, if it may be written */
 	const struct gf_element *reduce; /* to becomes to + from; or NULL */
 	char *bounce; /* reduce, GF_SHM_BELOW: where it lands first */
 	_Atomic uint32_t *done;
@@ -45,6 +55,14 @@ struct gf_request {
 struct gf_shm_arrival {
 	struct gf_shm_entry entry;
 	struct gf_shm_arrival *next;
+};
+
+/* A sum that lies at the peer already. */
+struct gf_shm_sum {
+	const char *data;
+	size_t size_bytes;
+	struct gf_shm_place at;
+	struct gf_shm_sum *next;
 };
 
 struct gf_shm_list {
@@ -61,6 +79,7 @@ struct gf_shm_peer {
 	struct gf_shm_queue *out, *in;
 	struct gf_shm_list pending, posted;
 	struct gf_shm_arrival *arrivals, **last_arrival;
+	struct gf_shm_sum *sums;
 	struct gf_shm_mapped *mapped;
 	size_t nmapped, mapped_capacity;
 	uint32_t next_done;
@@ -80,7 +99,7 @@ struct gf_shm {
 	struct gf_shm_own *own;
 	size_t nown, own_capacity;
 	uint64_t serial;
-	struct gf_slab requests, arrivals;
+	struct gf_slab requests, arrivals, sums;
 };
 
 /* --- shm_move.c */
@@ -98,6 +117,16 @@ void gf_shm_progress(struct gf_shm *s);
 /* Moves one request on that is GF_SHM_COPYING, GF_SHM_BELOW or GF_SHM_READING.
  */
 void gf_shm_advance(struct gf_shm *s, struct gf_request *r);
+
+/* --- shm_back.c: sums that go back to where a part of them came from */
+
+/* What has been put back from the memory of that receive is history. */
+void gf_shm_forget(struct gf_shm *s, const struct gf_request *receive);
+/* It has put its sum back. */
+void gf_shm_remember(struct gf_shm *s, const struct gf_request *receive);
+/* Where at the peer lies what a send would bring; forgets it. */
+struct gf_shm_place gf_shm_recall(struct gf_shm *s,
+				  const struct gf_request *send);
 
 /* --- shm_join.c */
 

@@ -346,9 +346,59 @@ static void refusals(struct gf_comm *c, void *ctx)
 	gf_exec_free(x);
 }
 
+/* What a rank moves in shared memory, in parts of the message: where a part's
+ * sum goes back to whom it came from, nobody copies it. */
+struct traffic {
+	const char *algorithm;
+	int ranks;
+	size_t parts, moved; /* of so many parts of the message, so many */
+};
+
+static void moves_so_much(struct gf_comm *c, void *ctx)
+{
+	const struct traffic *t = ctx;
+	struct gf_coll_args args = {.ranks = c->ranks,
+				    .count_elems = t->parts * 5000,
+				    .elem_bytes = sizeof(float),
+				    .segment_elems = 2500};
+	struct gf_exec *x = gf_exec_new(c);
+	struct gf_schedule s;
+	struct gf_error err = {""};
+	uint64_t moved = c->moved_bytes;
+
+	EXPECT(!gf_algorithm_schedule(gf_algorithm_find(t->algorithm), &args,
+				      c->rank, &s, &err),
+	       "%s", err.text);
+	check_run(c, x, &s, t->algorithm);
+	/* check_run runs it twice */
+	EXPECT(c->moved_bytes - moved == 2 * t->moved * 5000 * sizeof(float),
+	       "%s, p = %d: want %zu, got %g parts of %zu", t->algorithm,
+	       c->ranks, t->moved,
+	       (double)(c->moved_bytes - moved) / (2 * 5000 * sizeof(float)),
+	       t->parts);
+	gf_schedule_release(&s);
+	gf_exec_free(x);
+}
+
+static void test_traffic(void)
+{
+	static struct traffic all[] = {
+		{"rhd", 2, 2, 1}, /* without: 2 */
+		{"ring", 2, 2, 1},
+		{"rhd", 4, 4, 5},  /* without: 6 */
+		{"ring", 4, 4, 6}, /* sums go on, not back */
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(all); i++)
+		on_ranks_over(all[i].ranks, gf_comm_shm_over, moves_so_much,
+			      &all[i]);
+}
+
 int main(void)
 {
 	watchdog(280);
+	test_traffic();
 	test_algorithms();
 	on_ranks(4, many, NULL);
 	on_ranks(7, many, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/shm.h"
+#include "comm/shm_queue.h"
 #include "ranks.h"
 #include "transport.h"
 
@@ -83,6 +84,144 @@ static void check_flood(struct gf_comm *c)
 		EXPECT(!gf_comm_wait(c, send[i], &err), "%s", err.text);
 }
 
+/* How the halves of an exchange that brings a sum back are called. */
+struct back_case {
+	const char *what;
+	bool lends, puts_back; /* or the plain calls */
+	bool elsewhere;        /* the sum is to land in other memory */
+	bool saves;            /* is a copy saved? */
+};
+
+static void send_part(struct gf_comm *c, const struct back_case *k, int peer,
+		      float *data, size_t count, float *result)
+{
+	size_t size_bytes = count * sizeof(float);
+	struct gf_request *send, *receive;
+	struct gf_error err = {""};
+	uint64_t moved = c->moved_bytes;
+
+	EXPECT(!(k->lends ? c->ops->isend_lent : c->ops->isend)(
+		       c, peer, gf_tag(5, 1), data, size_bytes, &send, &err),
+	       "%s", err.text);
+	EXPECT(!gf_comm_wait(c, send, &err), "%s", err.text);
+	EXPECT(!c->ops->irecv(c, peer, gf_tag(5, 2), result, size_bytes,
+			      &receive, &err),
+	       "%s", err.text);
+	EXPECT(!gf_comm_wait(c, receive, &err), "%s", err.text);
+	if (size_bytes > GF_SHM_EAGER_BYTES)
+		EXPECT((c->moved_bytes == moved) == k->saves, "%s: moved %d",
+		       k->what, (int)(c->moved_bytes - moved));
+}
+
+static void sum_up(struct gf_comm *c, const struct back_case *k, int peer,
+		   float *data, size_t count)
+{
+	struct gf_element element = gf_element_number(GF_F32, GF_OP_SUM);
+	struct gf_request *send, *receive;
+	struct gf_error err = {""};
+
+	EXPECT(!(k->puts_back ? c->ops->irecv_reduce_back
+			      : c->ops->irecv_reduce)(c, peer, gf_tag(5, 1),
+						      data, count, &element,
+						      &receive, &err),
+	       "%s", err.text);
+	EXPECT(!gf_comm_wait(c, receive, &err), "%s", err.text);
+	EXPECT(!(k->puts_back ? c->ops->isend_back : c->ops->isend)(
+		       c, peer, gf_tag(5, 2), data, count * sizeof(float),
+		       &send, &err),
+	       "%s", err.text);
+	EXPECT(!gf_comm_wait(c, send, &err), "%s", err.text);
+}
+
+/* Even ranks send a part, odd ones sum up and send back; both have the sum. */
+static void check_back(struct gf_comm *c, const struct back_case *k,
+		       size_t count)
+{
+	struct gf_error err = {""};
+	size_t wrong = 0, i;
+	float *data, *other;
+	void *memory;
+	int peer = c->rank ^ 1;
+
+	if (peer >= c->ranks)
+		return;
+	EXPECT(!c->ops->buffer_alloc(c, 2 * count * sizeof(float), &memory,
+				     &err),
+	       "%s", err.text);
+	data = memory;
+	other = k->elsewhere ? data + count : data;
+	for (i = 0; i < count; i++)
+		data[i] = (float)(c->rank % 2 + 1) * (float)(i % 97);
+	if (c->rank % 2)
+		sum_up(c, k, peer, data, count);
+	else
+		send_part(c, k, peer, data, count, other);
+	for (i = 0; i < count; i++)
+		wrong += (c->rank % 2 ? data : other)[i] != 3 * (float)(i % 97);
+	EXPECT(!wrong, "%s, rank %d: %zu of %zu", k->what, c->rank, wrong,
+	       count);
+	c->ops->buffer_free(c, memory);
+}
+
+/* A sum is put back, but the message that says so is never sent. What is
+ * reduced there next, from memory that is not lent, must travel. */
+static void check_stale(struct gf_comm *c)
+{
+	enum { COUNT = 5000 };
+	static const struct back_case plain = {.what = "after a stale sum",
+					       .puts_back = true};
+	struct gf_element element = gf_element_number(GF_F32, GF_OP_SUM);
+	struct gf_request *request;
+	struct gf_error err = {""};
+	int peer = c->rank ^ 1, i;
+	float *data;
+	void *memory;
+
+	if (peer >= c->ranks)
+		return;
+	EXPECT(!c->ops->buffer_alloc(c, COUNT * sizeof(float), &memory, &err),
+	       "%s", err.text);
+	data = memory;
+	if (c->rank % 2)
+		EXPECT(!c->ops->irecv_reduce_back(c, peer, gf_tag(6, 1), data,
+						  COUNT, &element, &request,
+						  &err),
+		       "%s", err.text);
+	else
+		EXPECT(!c->ops->isend_lent(c, peer, gf_tag(6, 1), data,
+					   COUNT * sizeof(float), &request,
+					   &err),
+		       "%s", err.text);
+	EXPECT(!gf_comm_wait(c, request, &err), "%s", err.text);
+	for (i = 0; i < COUNT; i++)
+		data[i] = (float)(c->rank % 2 + 1);
+	if (c->rank % 2)
+		sum_up(c, &plain, peer, data, COUNT);
+	else
+		send_part(c, &plain, peer, data, COUNT, data);
+	for (i = 0; i < COUNT && data[i] == 3; i++)
+		;
+	EXPECT(i == COUNT, "%s: element %d is %g", plain.what, i, data[i]);
+	c->ops->buffer_free(c, memory);
+}
+
+static void check_backs(struct gf_comm *c)
+{
+	static const struct back_case cases[] = {
+		{"lent and put back", true, true, false, true},
+		{"put back, wanted elsewhere", true, true, true, true},
+		{"lent, not put back", true, false, false, false},
+		{"not lent", false, true, false, false},
+	};
+	static const size_t counts[] = {1, 1024, 1025, 2049, 65536, 300001};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		for (k = 0; k < GF_ARRAY_LENGTH(counts); k++)
+			check_back(c, &cases[i], counts[k]);
+	check_stale(c);
+}
+
 static void all_checks(struct gf_comm *c, void *ctx)
 {
 	static const size_t counts[] = {0, 1, 1024, 1025, 65536, 300001};
@@ -103,6 +242,7 @@ static void all_checks(struct gf_comm *c, void *ctx)
 		check_add(c, counts[i], true);
 		check_add(c, counts[i], false);
 	}
+	check_backs(c);
 	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
 }
 
