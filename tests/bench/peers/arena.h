@@ -19,7 +19,7 @@ struct options {
 	bool verbose;
 };
 
-/* DEFAULT is what the others are compared with; LIMIT sums nothing up. */
+/* DEFAULT is what the others are compared with; LIMIT does not wait. */
 enum standing { DEFAULT, PEER, OURS, LIMIT };
 
 struct arena;
@@ -30,8 +30,6 @@ struct side {
 	void (*enter)(struct arena *a); /* calls enlist; once */
 	/* Before and after the runs of one size; optional. */
 	void (*start)(struct arena *a, struct contestant *c);
-	/* Before each run; else the arena's data are written. Optional. */
-	void (*prepare)(struct arena *a, struct contestant *c);
 	/* One all-reduce of the arena's data, in place. */
 	void (*run)(struct arena *a, struct contestant *c);
 	void (*end)(struct arena *a, struct contestant *c);

@@ -28,14 +28,10 @@ static double processor_s(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-static void prepare(struct arena *a, struct contestant *c)
+static void prepare(struct arena *a)
 {
 	size_t i;
 
-	if (c->side->prepare) {
-		c->side->prepare(a, c);
-		return;
-	}
 	for (i = 0; i < a->count; i++)
 		a->data[i] = input_of(a);
 }
@@ -44,7 +40,7 @@ static double once(struct arena *a, struct contestant *c)
 {
 	double begin_s, used_s, mine, all;
 
-	prepare(a, c);
+	prepare(a);
 	MPI_Barrier(MPI_COMM_WORLD);
 	used_s = processor_s();
 	begin_s = gf_clock_s();
@@ -61,7 +57,7 @@ static void check(struct arena *a, struct contestant *c)
 	float sum = (float)(a->comm->ranks * (a->comm->ranks + 1) / 2);
 	size_t wrong = 0, i;
 
-	for (i = 0; i < a->count && c->standing != LIMIT; i++)
+	for (i = 0; i < a->count; i++)
 		wrong += a->data[i] != sum;
 	must(wrong != 0, c->name);
 }
