@@ -308,13 +308,23 @@ static bool take_done(struct gf_shm_peer *p, int *index)
 	return true;
 }
 
+/* The segment that the receiver is to read; NULL: the bytes travel. */
+static const struct gf_shm_own *direct(const struct gf_shm *s,
+				       const struct gf_request *send)
+{
+	if (send->size_bytes <=
+	    (send->lent ? GF_SHM_LENT_BYTES : GF_SHM_EAGER_BYTES))
+		return NULL;
+	return own_segment(s, send->from, send->size_bytes);
+}
+
 /* Announces a message if the queue has room; otherwise it stays GF_SHM_PENDING.
  */
 void gf_shm_push(struct gf_shm *s, struct gf_request *r)
 {
 	struct gf_shm_peer *p = &s->peers[r->peer];
 	struct gf_shm_entry *e = gf_shm_next(p->out);
-	const struct gf_shm_own *own;
+	const struct gf_shm_own *own = direct(s, r);
 	int index, rc;
 
 	if (!e)
@@ -326,12 +336,7 @@ void gf_shm_push(struct gf_shm *s, struct gf_request *r)
 		e->segment = r->back.segment;
 		e->offset = r->back.offset;
 		r->state = GF_SHM_COMPLETE;
-	} else if (r->size_bytes <= GF_SHM_EAGER_BYTES) {
-		e->kind = GF_SHM_EAGER;
-		if (r->size_bytes)
-			memcpy(e->bytes, r->from, r->size_bytes);
-		r->state = GF_SHM_COMPLETE;
-	} else if ((own = own_segment(s, r->from, r->size_bytes))) {
+	} else if (own) {
 		if (!take_done(p, &index))
 			return;
 		e->kind = GF_SHM_DIRECT;
@@ -343,6 +348,11 @@ void gf_shm_push(struct gf_shm *s, struct gf_request *r)
 		e->lent = r->lent;
 		r->done = &p->out->done[index];
 		r->state = GF_SHM_READING;
+	} else if (r->size_bytes <= GF_SHM_EAGER_BYTES) {
+		e->kind = GF_SHM_EAGER;
+		if (r->size_bytes)
+			memcpy(e->bytes, r->from, r->size_bytes);
+		r->state = GF_SHM_COMPLETE;
 	} else {
 		e->kind = GF_SHM_ELSEWHERE;
 		rc = s->below->ops->isend(s->below, p->rank, r->tag, r->from,

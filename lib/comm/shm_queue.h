@@ -14,6 +14,8 @@
  */
 #define GF_SHM_SLOTS       32
 #define GF_SHM_EAGER_BYTES 4096
+/* Beyond it what is lent is read where it lies, for the sum to be put there. */
+#define GF_SHM_LENT_BYTES 1024
 
 enum gf_shm_kind {
 	GF_SHM_EAGER,     /* the bytes are in the entry */
@@ -37,6 +39,11 @@ struct gf_shm_entry {
 	_Alignas(double) char bytes[GF_SHM_EAGER_BYTES]; /* numbers */
 };
 
+/* Entries do not share a cache line. */
+struct gf_shm_slot {
+	_Alignas(64) struct gf_shm_entry entry;
+};
+
 #define GF_SHM_DONE 1024 /* long messages in flight between two ranks */
 
 struct gf_shm_queue {
@@ -44,7 +51,7 @@ struct gf_shm_queue {
 	_Alignas(64) _Atomic uint32_t read;    /* by the receiver */
 	/* Raised by the receiver, lowered by the sender when it reuses one. */
 	_Alignas(64) _Atomic uint32_t done[GF_SHM_DONE];
-	_Alignas(64) struct gf_shm_entry slots[GF_SHM_SLOTS];
+	struct gf_shm_slot slots[GF_SHM_SLOTS];
 };
 
 /* The next entry to fill, or NULL when all are taken; then publish it. */
@@ -56,7 +63,7 @@ static inline struct gf_shm_entry *gf_shm_next(struct gf_shm_queue *q)
 
 	return written - read == GF_SHM_SLOTS
 		       ? NULL
-		       : &q->slots[written % GF_SHM_SLOTS];
+		       : &q->slots[written % GF_SHM_SLOTS].entry;
 }
 
 static inline void gf_shm_publish(struct gf_shm_queue *q)
@@ -71,7 +78,7 @@ static inline struct gf_shm_entry *gf_shm_first(struct gf_shm_queue *q)
 
 	if (read == atomic_load_explicit(&q->written, memory_order_acquire))
 		return NULL;
-	return &q->slots[read % GF_SHM_SLOTS];
+	return &q->slots[read % GF_SHM_SLOTS].entry;
 }
 
 static inline void gf_shm_pop(struct gf_shm_queue *q)

@@ -108,7 +108,7 @@ static void send_part(struct gf_comm *c, const struct back_case *k, int peer,
 			      &receive, &err),
 	       "%s", err.text);
 	EXPECT(!gf_comm_wait(c, receive, &err), "%s", err.text);
-	if (size_bytes > GF_SHM_EAGER_BYTES)
+	if (size_bytes > (k->saves ? GF_SHM_LENT_BYTES : GF_SHM_EAGER_BYTES))
 		EXPECT((c->moved_bytes == moved) == k->saves, "%s: moved %d",
 		       k->what, (int)(c->moved_bytes - moved));
 }
