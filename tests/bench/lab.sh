@@ -121,7 +121,7 @@ lab_levels() {
 	gf-profile --estimate --model "${LAB_MODEL:-resnet18}" --forward 1ms --backward 1ms > "$work/model.json"
 	: > "$work/rows"
 	for cluster in ${LAB_CLUSTERS:-two-level two-rack}; do
-		if [ $cluster = two-level ]; then
+		if [ "$cluster" = two-level ]; then
 			up blevels --hosts 4 --ranks 2 --rate "$rate" || return
 			gf-topo --synthetic "host:2@8GB/s,5us,shm net:4@${bytes_s}B/s,100us,ethernet" > "$work/topo.json"
 		else
@@ -130,7 +130,7 @@ lab_levels() {
 		fi
 		rm -f "$work"/{ring,hierarchical,blueconnect}.json
 		for ((round = 0; round < ${LAB_ROUNDS:-3}; round++)); do
-			for algorithm in ring hierarchical blueconnect; do lab_one $cluster $algorithm; done
+			for algorithm in ring hierarchical blueconnect; do lab_one "$cluster" $algorithm; done
 		done
 		down
 	done
