@@ -8,11 +8,11 @@ static const size_t fewest_points = 3;
 /* Below it nobody needs another line. */
 static const double good_rms = 0.05;
 /* How likely chance may be. */
-static const double chance = 1e-5;
+static const double chance = 1e-3;
 /* Exact data leave nothing, and nothing cannot be divided by. */
 static const double no_less_rms = 1e-6;
 /* By how much a cost may seem to fall at a cut: noise. */
-static const double fall = 0.1;
+static const double fall = 0.25;
 
 /* Points first..last - 1 and the line through them. */
 struct range {

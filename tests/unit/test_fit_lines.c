@@ -117,9 +117,10 @@ static void test_recovers(void)
 }
 
 /*
- * A ring of four at 1 Gb/s as it was measured: small messages by chance, from
- * 64 KiB on 12.8 ns/B and no startup. One line, which all sizes share, is 9 %
- * too fast for the largest.
+ * A ring and halving of four at 1 Gb/s as they were measured: small messages by
+ * chance; from 64 KiB on the ring takes 12.8 ns/B and no startup, from 512 KiB
+ * on halving 15. One line, which all sizes share, is 9 and 13 % too fast for
+ * the largest, enough to choose the slower of the two.
  */
 static void test_noisy_below(void)
 {
@@ -127,19 +128,42 @@ static void test_noisy_below(void)
 				      16384,   32768,   65536,   131072,
 				      262144,  524288,  1048576, 2097152,
 				      4194304, 8388608, 16777216};
-	static const double time[] = {0.26e-3, 0.34e-3,  0.35e-3, 0.29e-3,
-				      0.57e-3, 0.46e-3,  0.85e-3, 1.656e-3,
-				      3.33e-3, 6.84e-3,  13.5e-3, 26.5e-3,
-				      53.3e-3, 106.8e-3, 214.9e-3};
-	struct gf_fit_points points = {size, time, NSIZES};
-	struct gf_lines_fit f;
+	static const struct {
+		const char *name;
+		double time_ms[NSIZES], low, high, per_byte_s;
+	} cases[] = {
+		{"ring",
+		 {0.26, 0.34, 0.35, 0.29, 0.57, 0.46, 0.85, 1.656, 3.33, 6.84,
+		  13.5, 26.5, 53.3, 106.8, 214.9},
+		 32768,
+		 131072,
+		 12.8e-9},
+		{"halving",
+		 {0.253, 0.178, 0.282, 0.369, 0.3, 0.549, 0.829, 1.656, 3.5,
+		  7.76, 15.93, 30.71, 64.63, 128.9, 244.5},
+		 131072,
+		 1048576,
+		 15e-9},
+	};
+	size_t i, k;
 
-	EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) == 0 &&
-		       f.nlines == 2,
-	       "want 2 lines, got %zu", f.nlines);
-	EXPECT(f.from_bytes[1] > 32768 && f.from_bytes[1] <= 131072,
-	       "from %g bytes", f.from_bytes[1]);
-	EXPECT_NEAR(f.lines[1].per_byte_s / 12.8e-9, 1, 0.02, "per byte");
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		double time[NSIZES];
+		struct gf_fit_points points = {size, time, NSIZES};
+		struct gf_lines_fit f;
+
+		for (k = 0; k < NSIZES; k++)
+			time[k] = 1e-3 * cases[i].time_ms[k];
+		EXPECT(gf_fit_lines(&points, GF_FIT_LINES_MOST, &f, NULL) ==
+				       0 &&
+			       f.nlines == 2,
+		       "%s: want 2 lines, got %zu", cases[i].name, f.nlines);
+		EXPECT(f.from_bytes[1] > cases[i].low &&
+			       f.from_bytes[1] <= cases[i].high,
+		       "%s: from %g bytes", cases[i].name, f.from_bytes[1]);
+		EXPECT_NEAR(f.lines[1].per_byte_s / cases[i].per_byte_s, 1,
+			    0.02, "%s", cases[i].name);
+	}
 }
 
 /* Costs do not fall, whatever was measured; and no lines are worse than one. */
@@ -201,7 +225,7 @@ static void test_noise(void)
 		       "seed %zu", seed);
 		more += f.nlines > 1;
 	}
-	EXPECT(more <= 2, "%zu of 200 noisy lines were cut", more);
+	EXPECT(more <= 4, "%zu of 200 noisy lines were cut", more);
 }
 
 static void test_unsorted(void)
