@@ -67,6 +67,40 @@ bench() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" bench "$@"; }
 	prints '| forward_s | 0.004 |'
 }
 
+check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
+
+@test "what is chosen on the GPU is compared with the processors" {
+	stub build/gpu/test_one <<< 'exit 0'
+	# as the real one: which document it reads, and which options go together
+	stub build/bin/gf-topo <<- 'EOF'
+		case "$*" in "--synthetic host:"[124]"@8GB/s,1us,shm") echo a topology ;; *) exit 2 ;; esac
+	EOF
+	stub build/bin/gf-plan <<- 'EOF'
+		grep -q topology && echo "$*"
+	EOF
+	stub build/bin/gf-train <<- 'EOF'
+		while [ $# -gt 0 ]; do
+			case $1 in --log) log=$2 ;; --plan) plan=$(cat "$2") ;; --device) device=$2 ;; esac
+			shift
+		done
+		[ -n "${log:-}" ] || exit 0
+		loss=2.0
+		case "$device $plan" in cuda*"$LOSES"*) loss=2.2 ;; esac
+		echo "{\"part\": \"batch\", \"loss\": $loss, \"time_s\": 0.01}" > "$log"
+	EOF
+	LOSES=nothing wants 0 check
+	for run in 'csc, K = 1, 1' 'topk, K = 1, 2' 'gtopk, K = 2, 4'; do
+		prints "$run ranks: as on the processors"
+	done
+	LOSES='--selection topk --staleness 2' wants 1 check
+	prints 'FAILED: topk, K = 2, 4 ranks: losses are not those on the processors'
+	prints 'gtopk, K = 2, 4 ranks: as on the processors'
+	stub build/bin/gf-topo <<< 'exit 2'
+	stub build/bin/gf-plan <<< 'exit 2'
+	LOSES=nothing wants 1 check
+	prints 'FAILED: no plan for digits-cnn-plain with --selection csc'
+}
+
 @test "what must hold and does not" {
 	SGD=84.9 wants 1 bench kernels
 	prints "FAILED: below 85 % of a copy's rate: sgd"

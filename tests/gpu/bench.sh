@@ -68,9 +68,7 @@ bench_alexnet() { trains_on_gpu && one_model alexnet-bn 256; }
 method() { # NAME MODEL PLAN-OPTIONS...
 	local name=$1 model=$2
 	shift 2
-	gf-topo --device cpu --synthetic 'host:2@8GB/s,1us,shm' |
-		gf-plan -q --model "$model" --ranks 2 "$@" > "$scratch/plan" ||
-		{ wrong "no plan for $name"; return 1; }
+	planned 2 "$model" "$@" || return 1
 	rm -f "$scratch/method"
 	try 150 "$name" mpirun -np 2 gf-train -q --device cuda --plan "$scratch/plan" --model "$model" \
 		--batch 32 --data synthetic:256 --epochs 1000 --steps 40 --log "$scratch/method" || return 1

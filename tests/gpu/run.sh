@@ -143,6 +143,41 @@ check() {
 	try 120 'gf-train on the CPU' gf-train --device cpu "${steady[@]}" --steps 30 --log "$scratch/cpu.jsonl"
 	alike "$scratch/gpu.jsonl" "$scratch/cpu.jsonl" || wrong 'losses on the GPU are not those on the processors'
 	shared_ranks 20
+	say 'gradients chosen on the GPU: replicas are alike, losses as on the processors'
+	chosen 1 1
+	chosen 2 1
+	chosen 4 2
+}
+
+# A plan for so many ranks of this machine, in $scratch/plan.
+planned() { # RANKS MODEL PLAN-OPTIONS...
+	local ranks=$1 model=$2
+	shift 2
+	gf-topo --synthetic "host:$ranks@8GB/s,1us,shm" |
+		gf-plan -q --model "$model" --ranks "$ranks" "$@" > "$scratch/plan" ||
+		{ wrong "no plan for $model with $*"; return 1; }
+}
+
+# Every selection, the same plan here and there: chosen are the same gradients,
+# but where they differ by the rounding of the passes.
+chosen() { # RANKS STALENESS
+	local name device
+	for name in csc topk gtopk; do
+		# shellcheck disable=SC2046
+		planned "$1" digits-cnn-plain --selection "$name" --staleness "$2" $(case $name in
+			csc) echo --keep .3 --chunk 500 --csc-warmup 4 ;;
+			*) echo --density .01 --warmup-densities none ;; esac) || continue
+		for device in cuda cpu; do
+			rm -f "$scratch/chosen.$device"
+			try 100 "$name, K = $2, $1 ranks, $device" mpirun -np "$1" gf-train -q --device "$device" \
+				--transport "$([ "$device" = cpu ] && echo auto || echo mpi)" --plan "$scratch/plan" \
+				"${steady[@]}" --steps 20 --batch $((64 / $1)) --check-replicas 5 \
+				--log "$scratch/chosen.$device" || continue 2
+		done
+		alike "$scratch/chosen.cuda" "$scratch/chosen.cpu" ||
+			{ wrong "$name, K = $2, $1 ranks: losses are not those on the processors"; continue; }
+		say "$name, K = $2, $1 ranks: as on the processors"
+	done
 }
 
 # A run whose losses do not hang on the last bits, nor on how a batch is divided
