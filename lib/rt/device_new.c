@@ -104,8 +104,9 @@ static size_t choose_lane(const struct gf_plan *plan, size_t message,
 	return best;
 }
 
-static int make_program(struct gf_device_engine *e, size_t i,
-			struct gf_error *err)
+int gf_device_program_for(const struct gf_device_engine *e, size_t i,
+			  const struct gf_codec *codec,
+			  struct gf_device_program *p, struct gf_error *err)
 {
 	const struct gf_message *how = &e->k.plan->messages[i];
 	size_t n = how->nstages, s;
@@ -121,13 +122,22 @@ static int make_program(struct gf_device_engine *e, size_t i,
 	for (s = 0; s < n; s++)
 		factors[s] = how->stages[s].factor;
 	rc = gf_device_program_new(gf_algorithm_find(how->algorithm), &args,
-				   e->k.comm->rank, gf_codec_find(how->codec),
-				   &e->messages[i].own, err);
-	e->messages[i].program = &e->messages[i].own;
+				   e->k.comm->rank, codec, p, err);
 	free(factors);
-	if (rc)
+	if (rc && err)
 		gf_error_prefix(err, "message %zu", i);
 	return rc;
+}
+
+static int make_program(struct gf_device_engine *e, size_t i,
+			struct gf_error *err)
+{
+	struct gf_device_message *m = &e->messages[i];
+
+	m->program = &m->own;
+	return gf_device_program_for(
+		e, i, gf_codec_find(e->k.plan->messages[i].codec), &m->own,
+		err);
 }
 
 static int make_events(struct gf_device_engine *e, size_t i,
@@ -175,6 +185,8 @@ static int make_messages(struct gf_device_engine *e, struct gf_error *err)
 			     ? make_program(e, i, err)
 			     : gf_device_make_sparse(e, i, err);
 		rc = rc ? rc : make_events(e, i, err);
+		if (!rc)
+			gf_device_weigh(e, i);
 	}
 	free(busy_until);
 	return rc;

@@ -43,6 +43,7 @@ struct gf_device_engine {
 	size_t nmessages;
 	size_t *message_of; /* per tensor */
 	double density;     /* of a selection; the compute thread's */
+	uint64_t dense_bytes;
 	struct gf_gpu_event *begun[GF_DEVICE_DEPTH];
 	/* The thread that watches. Its lock is held while anything is enqueued
 	 * on lanes or asked of NCCL. */
@@ -66,6 +67,12 @@ struct gf_device_engine {
 	struct gf_message_times *times;
 };
 
+/* How message i goes whole with that codec, NULL: f32. */
+int gf_device_program_for(const struct gf_device_engine *e, size_t i,
+			  const struct gf_codec *codec,
+			  struct gf_device_program *p, struct gf_error *err);
+/* device_bytes.c: message i counts among the dense bytes. */
+void gf_device_weigh(struct gf_device_engine *e, size_t i);
 /* device_sparse.c: makes message i one of sets. */
 int gf_device_make_sparse(struct gf_device_engine *e, size_t i,
 			  struct gf_error *err);

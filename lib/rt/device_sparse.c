@@ -76,13 +76,3 @@ int gf_device_engine_apply(struct gf_device_engine *e, const uint32_t *skip,
 						  e->k.compute, skip, err);
 	return rc;
 }
-
-uint64_t gf_device_engine_sent_bytes(const struct gf_device_engine *e)
-{
-	uint64_t bytes = 0;
-	size_t i;
-
-	for (i = 0; i < e->nmessages; i++)
-		bytes += gf_device_program_sent(e->messages[i].program);
-	return bytes;
-}

@@ -508,6 +508,7 @@ static void test_nccl(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(nccl_cases); i++) {
 		struct train_run run = nccl_run_of(i);
 		char *want, *got, *stopped;
+		uint64_t sent_bytes, dense_bytes;
 
 		want = gf_xasprintf("%s/nccl-%s", folder, nccl_cases[i].label);
 		got = gf_xasprintf("%s-device", want);
@@ -516,10 +517,19 @@ static void test_nccl(void)
 		train(&run);
 		EXPECT(run.rc == 0, "%s: %s", nccl_cases[i].label,
 		       run.err.text);
+		sent_bytes = run.sent_bytes;
+		dense_bytes = run.dense_bytes;
 		run.config.checkpoint = got;
 		train_on_devices(&run, (unsigned)i + 1, true);
 		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
 		       nccl_cases[i].label, run.err.text);
+		EXPECT((sent_bytes > 0) == (run.ranks > 1) &&
+			       run.sent_bytes == sent_bytes &&
+			       run.dense_bytes == dense_bytes,
+		       "%s: want %zu of %zu bytes, got %zu of %zu",
+		       nccl_cases[i].label, (size_t)sent_bytes,
+		       (size_t)dense_bytes, (size_t)run.sent_bytes,
+		       (size_t)run.dense_bytes);
 		near_file(want, got, nccl_cases[i].tolerance,
 			  nccl_cases[i].label);
 		for (r = 0; r < nccl_cases[i].ranks; r++)

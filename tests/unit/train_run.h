@@ -51,6 +51,7 @@ struct train_run {
 	struct gf_error err;
 	struct gf_train_row test;
 	size_t last_step;
+	uint64_t sent_bytes, dense_bytes; /* by all ranks */
 	int rcs[16];
 };
 
@@ -118,6 +119,8 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 		run->err = err;
 		run->test = result.test;
 		run->last_step = result.last_step;
+		run->sent_bytes = result.sent_bytes;
+		run->dense_bytes = result.dense_bytes;
 	}
 	gf_train_result_release(&result);
 	gf_training_release(&config.training);
