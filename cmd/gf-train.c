@@ -96,9 +96,13 @@ static int tell_row(void *ctx, const struct gf_train_row *row,
 
 static void tell_progress(void *ctx, size_t step, size_t steps)
 {
-	struct session *s = ctx;
+	gf_progress_at(&((struct session *)ctx)->progress,
+		       (double)step / (double)steps, NULL);
+}
 
-	gf_progress_at(&s->progress, (double)step / (double)steps, NULL);
+static void tell_note(void *ctx, const char *text)
+{
+	gf_cli_note(&((struct session *)ctx)->a->cli, 0, "%s", text);
 }
 
 /* --- what is run -------------------------------------------------------- */
@@ -217,33 +221,30 @@ static void configure(struct session *s)
 		.checkpoint_every = o->checkpoint_every,
 		.resume = o->resume,
 		.reshard = o->reshard,
-		.check_every = o->check_every,
-		.graphs = o->cuda_graph,
-		.skip_bad = o->bad_gradients,
-		.timeout_s = o->timeout_s,
-		.watch = {tell_row, tell_progress, s},
+		.check_every = o->check_every, .graphs = o->cuda_graph,
+		.skip_bad = o->bad_gradients, .timeout_s = o->timeout_s,
+		.watch = {tell_row, tell_progress, s, tell_note},
 	};
 }
 
 static int begin(struct session *s, struct gf_error *err)
 {
-	const struct arguments *a = s->a;
 	const struct gf_train_options *o = s->o;
 	int rc = 0;
 
-	if (s->comm->rank == 0 && s->plan.staleness > 2)
-		gf_cli_note(&a->cli, 0,
+	if (s->plan.staleness > 2)
+		gf_cli_note(&s->a->cli, 0,
 			    "staleness %d: gradients older than one step often "
 			    "keep a training from converging",
 			    s->plan.staleness);
-	if (s->comm->rank == 0 && s->config.choose_s > 1)
-		gf_cli_note(&a->cli, 0, "choosing algorithms took %.1f s",
+	if (s->config.choose_s > 1)
+		gf_cli_note(&s->a->cli, 0, "choosing algorithms took %.1f s",
 			    s->config.choose_s);
 	/* better to learn now than after an hour that a file cannot be */
 	if (s->comm->rank == 0 && o->trace)
 		rc = gf_file_try(o->trace, err);
 	if (!rc)
-		rc = gf_cli_try_output(&a->cli, err);
+		rc = gf_cli_try_output(&s->a->cli, err);
 	if (!rc && s->comm->rank == 0 && o->log)
 		rc = gf_train_log_open(&s->log, o->log, &s->config, err);
 	rc = gf_comm_agree(s->comm, rc, err);
@@ -342,9 +343,8 @@ static int run(struct session *s, struct gf_error *err)
 /* A rank that lost the others says what it saw, and ends the job. */
 static int finish(struct session *s, int rc, struct gf_error *err)
 {
-	const struct gf_cli *cli = &s->a->cli;
 	bool lost = s->comm && s->comm->broken && s->comm->ranks > 1;
-	int status = gf_cli_exit_rank(cli, rc, s->comm && !lost, err);
+	int status = gf_cli_exit_rank(&s->a->cli, rc, s->comm && !lost, err);
 
 	if (lost)
 		gf_comm_abort(s->comm, status);

@@ -5,6 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
+/* "<formatted>: <reason>", without one just the former. */
+static void put(struct gf_error *err, const char *reason, const char *fmt,
+		va_list ap)
+{
+	struct gf_text whole = {0};
+
+	gf_text_addv(&whole, fmt, ap);
+	if (reason)
+		gf_text_addf(&whole, ": %s", reason);
+	gf_text_one_line(err->text, sizeof(err->text),
+			 whole.data ? whole.data : "");
+	gf_text_release(&whole);
+}
+
 int gf_error_set(struct gf_error *err, int rc, const char *fmt, ...)
 {
 	va_list ap;
@@ -12,7 +28,7 @@ int gf_error_set(struct gf_error *err, int rc, const char *fmt, ...)
 	if (!err)
 		return rc;
 	va_start(ap, fmt);
-	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	put(err, NULL, fmt, ap);
 	va_end(ap);
 	return rc;
 }
@@ -21,30 +37,23 @@ void gf_error_prefix(struct gf_error *err, const char *fmt, ...)
 {
 	struct gf_error old;
 	va_list ap;
-	size_t used;
 
 	if (!err)
 		return;
 	old = *err;
 	va_start(ap, fmt);
-	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	put(err, old.text, fmt, ap);
 	va_end(ap);
-	used = strlen(err->text);
-	snprintf(err->text + used, sizeof(err->text) - used, ": %s", old.text);
 }
 
 int gf_error_errno(struct gf_error *err, int rc, const char *fmt, ...)
 {
 	va_list ap;
-	size_t used;
 
 	if (!err)
 		return rc;
 	va_start(ap, fmt);
-	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	put(err, strerror(-rc), fmt, ap);
 	va_end(ap);
-	used = strlen(err->text);
-	snprintf(err->text + used, sizeof(err->text) - used, ": %s",
-		 strerror(-rc));
 	return rc;
 }

@@ -2,6 +2,7 @@
 #ifndef GF_BASE_TEXT_H
 #define GF_BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 /*
@@ -17,6 +18,14 @@ struct gf_text {
 void gf_text_add(struct gf_text *t, const char *data, size_t length);
 void gf_text_addf(struct gf_text *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+void gf_text_addv(struct gf_text *t, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
+/* At most `limit` bytes of it as people can see them: a control character as
+ * \xHH, "..." where it was cut. */
+void gf_text_add_printable(struct gf_text *t, const char *text, size_t limit);
+/* All of it so, on one line of less than `size` bytes: what is too long has
+ * "..." for its middle, since reasons end messages. */
+void gf_text_one_line(char *to, size_t size, const char *text);
 /* Hands the string to the caller ("" if nothing was added) and zeroes t. */
 char *gf_text_take(struct gf_text *t);
 void gf_text_release(struct gf_text *t);

@@ -306,6 +306,19 @@ int gf_ckpt_latest(const char *dir, size_t *step, struct gf_error *err)
 	return rc;
 }
 
+bool gf_ckpt_passed_over(const char *dir, size_t step, struct gf_error *why)
+{
+	size_t *steps, count;
+	bool newer;
+
+	if (list_steps(dir, "", &steps, &count, NULL))
+		return false;
+	newer = count > 0 && steps[0] > step &&
+		check_set(dir, steps[0], why) != 0;
+	free(steps);
+	return newer;
+}
+
 bool gf_ckpt_any(const char *dir)
 {
 	size_t *steps, count;

@@ -49,6 +49,10 @@ void gf_ckpt_discard(const char *dir, size_t step);
  */
 int gf_ckpt_latest(const char *dir, size_t *step, struct gf_error *err);
 
+/* Is there a newer set than `step`, which is not complete? why: what is wrong
+ * with the newest. */
+bool gf_ckpt_passed_over(const char *dir, size_t step, struct gf_error *why);
+
 /* Whether DIR holds any set, complete or not: a new run must not mix its own
  * with those of another, as the higher step would count as the newer. */
 bool gf_ckpt_any(const char *dir);

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/text.h"
 
 /* Set by Open MPI, PMIx (PRRTE), MPICH and Slurm, in this order. */
 static const char *const rank_variables[] = {
@@ -157,9 +158,12 @@ int gf_cli_status(int rc)
 
 static void say(const struct gf_cli *cli, const char *fmt, va_list ap)
 {
+	struct gf_text whole = {0};
 	char text[1024];
 
-	vsnprintf(text, sizeof(text), fmt, ap);
+	gf_text_addv(&whole, fmt, ap);
+	gf_text_one_line(text, sizeof(text), whole.data ? whole.data : "");
+	gf_text_release(&whole);
 	/* one write: ranks share the terminal */
 	if (cli->rank > 0)
 		fprintf(stderr, "%s[%d]: %s\n", cli->command, cli->rank, text);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "data/formats.h"
@@ -92,6 +93,9 @@ static int refuse(const char *path, struct gf_error *err)
 	struct gf_text names = {0};
 	int rc;
 
+	/* a file or a folder that is there, and cannot be looked into */
+	if (access(path, F_OK) == 0 && access(path, R_OK) != 0)
+		return gf_error_errno(err, -errno, "%s", path);
 	for (f = gf_data_formats; *f; f++)
 		if (*f != &gf_data_synthetic)
 			gf_text_addf(&names, "%s%s", names.length ? ", " : "",

@@ -35,7 +35,7 @@ static int refuse_syntax(const char *text, size_t from, const char *file,
 	if (strstr(found->text, "JSON_ALLOW_NUL"))
 		gf_text_addf(&reason, "\\u0000 is not allowed in a string");
 	else
-		gf_json_add_printable(&reason, found->text,
+		gf_text_add_printable(&reason, found->text,
 				      sizeof(found->text));
 	gf_error_set(err, -EINVAL, "%s:%d:%d: %s", file, line, column,
 		     reason.data ? reason.data : "not JSON");
@@ -126,7 +126,7 @@ int gf_json_refuse(const struct gf_json_at *at, const char *key,
 	add_path(&path, at);
 	if (key) {
 		gf_text_add(&path, "/", 1);
-		gf_json_add_printable(&path, key, 100);
+		gf_text_add_printable(&path, key, 100);
 	}
 	gf_error_set(err, -EINVAL, "%s%s%s: %s", at->file,
 		     path.data ? ": " : "", path.data ? path.data : "",
@@ -151,7 +151,7 @@ static int refuse_value(const struct gf_json_at *v, struct gf_error *err,
 		gf_text_addf(&got, "an array");
 	} else if (json_is_string(value)) {
 		gf_text_add(&got, "\"", 1);
-		gf_json_add_printable(&got, json_string_value(value), 60);
+		gf_text_add_printable(&got, json_string_value(value), 60);
 		gf_text_add(&got, "\"", 1);
 	} else if (json_is_integer(value)) {
 		gf_text_addf(&got, "%" JSON_INTEGER_FORMAT,

@@ -7,30 +7,6 @@
 
 #include "doc/json.h"
 
-static bool is_continuation(char c)
-{
-	return ((unsigned char)c & 0xc0) == 0x80;
-}
-
-void gf_json_add_printable(struct gf_text *t, const char *text, size_t limit)
-{
-	size_t length = strnlen(text, limit), i;
-
-	if (text[length]) /* cut between characters, not inside one */
-		while (length > 0 && is_continuation(text[length]))
-			length--;
-	for (i = 0; i < length; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if (c < 0x20 || c == 0x7f)
-			gf_text_addf(t, "\\x%02X", c);
-		else
-			gf_text_add(t, &text[i], 1);
-	}
-	if (text[length])
-		gf_text_add(t, "...", 3);
-}
-
 void gf_json_place(const char *text, size_t offset, int *line, int *column)
 {
 	size_t i, start = 0;

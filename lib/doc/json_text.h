@@ -9,10 +9,6 @@
 
 /* JSON as bytes, before it is parsed; for lib/doc alone. */
 
-/* Foreign text made fit for a one-line message: control characters as \xNN,
- * at most `limit` bytes of it, then "...". */
-void gf_json_add_printable(struct gf_text *t, const char *text, size_t limit);
-
 /* Line and column, both from 1, of an offset. */
 void gf_json_place(const char *text, size_t offset, int *line, int *column);
 

@@ -60,6 +60,8 @@ struct gf_train_watch {
 	/* On rank 0, after every step (optional). */
 	void (*progress)(void *ctx, size_t step, size_t steps);
 	void *ctx;
+	/* On rank 0: what the user would not expect (optional). */
+	void (*note)(void *ctx, const char *text);
 };
 
 struct gf_train_config {

@@ -8,6 +8,7 @@
 
 #include "base/heap.h"
 #include "base/text.h"
+#include "ckpt/set.h"
 #include "codec/codec.h"
 #include "comm/pages.h"
 #include "train/choose.h"
@@ -326,6 +327,22 @@ static void list_running(struct gf_trainer *t)
 			->rule = GF_STATE_MEAN;
 }
 
+/* A newest set that is not complete: the run goes on from longer ago. */
+static void tell_passed_over(const struct gf_train_config *k, size_t step)
+{
+	struct gf_error why;
+	char *text;
+
+	if (k->comm->rank || !k->watch.note ||
+	    !gf_ckpt_passed_over(k->checkpoint, step, &why))
+		return;
+	text = gf_xasprintf("%s: on from step %zu, since the newest checkpoint "
+			    "is not complete: %s",
+			    k->checkpoint, step, why.text);
+	k->watch.note(k->watch.ctx, text);
+	free(text);
+}
+
 /* The step to go on from, which other ranks counted in other batches. */
 static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 {
@@ -341,6 +358,7 @@ static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 	rc = rc ? rc : gf_snapshot_try(&t->team, k->checkpoint, err);
 	if (rc)
 		return rc;
+	tell_passed_over(k, from.step);
 	*done = from.step;
 	t->resharded = from.resharded;
 	if (from.resharded)

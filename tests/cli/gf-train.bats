@@ -160,6 +160,15 @@ forget() {
 	says 'ckpt: want a complete checkpoint, found none: ckpt/step-3/rank-0.safetensors: want '
 }
 
+@test "a resume that passes over the newest checkpoint says so" {
+	wants 0 gf-train $quick --steps 4 --checkpoint ckpt --checkpoint-every 2
+	truncate -s -1 ckpt/step-4/rank-0.safetensors
+	wants 0 gf-train --model digits-mlp --threads 1 --steps 6 --checkpoint ckpt --resume
+	says 'gf-train: ckpt: on from step 2, since the newest checkpoint is not complete: ckpt/step-4/rank-0.safetensors: want '
+	wants 0 gf-train --model digits-mlp --threads 1 --steps 8 --checkpoint ckpt --resume
+	fails says 'on from step'
+}
+
 @test "the trace: slices nest, messages lie in lanes" {
 	wants 0 gf-train $quick --steps 20 --trace trace.json
 	jq -e '[.traceEvents[] | select(.ph == "X" and .name == "forward")] | length == 20' trace.json

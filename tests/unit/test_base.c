@@ -123,12 +123,33 @@ static void test_rng(void)
 static void test_error(void)
 {
 	struct gf_error err = {""};
+	char name[5000] = "";
+	size_t i;
 
 	EXPECT(gf_error_set(&err, -EINVAL, "want %d", 3) == -EINVAL, "rc");
 	gf_error_prefix(&err, "file %s", "x");
 	EXPECT_TEXT(err.text, "file x: want 3");
 	EXPECT(gf_error_errno(&err, -ENOENT, "y") == -ENOENT, "rc");
 	EXPECT_TEXT(err.text, "y: No such file or directory");
+	/* one line, whatever is in a name; a long one loses its middle */
+	gf_error_errno(&err, -ENOENT, "a\x01%s\x7f", "b\nc\x1b[31m");
+	EXPECT_TEXT(err.text, "a\\x01b\\x0Ac\\x1B[31m\\x7F: No such file or "
+			      "directory");
+	memset(name, 'x', sizeof(name) - 1);
+	gf_error_errno(&err, -ENAMETOOLONG, "%s", name);
+	EXPECT(!strncmp(err.text, "xxx", 3) && strstr(err.text, "x...x") &&
+		       strstr(err.text, "x: File name too long") &&
+		       strlen(err.text) == sizeof(err.text) - 1,
+	       "%s", err.text);
+	gf_error_prefix(&err, "%s", "rank 3");
+	EXPECT(!strncmp(err.text, "rank 3: xxx", 11) &&
+		       strstr(err.text, "x: File name too long"),
+	       "%s", err.text);
+	/* characters stay whole */
+	for (i = 0; i + 1 < sizeof(name); i++)
+		name[i] = i % 2 ? '\xa9' : '\xc3';
+	gf_error_set(&err, -EINVAL, "x%s", name);
+	EXPECT(strstr(err.text, "\xc3\xa9...\xc3\xa9"), "%s", err.text);
 	EXPECT(gf_error_set(NULL, -5, "x") == -5, "NULL is allowed");
 	gf_error_prefix(NULL, "x");
 }

@@ -320,6 +320,9 @@ static void test_sets(void)
 	unlink(part);
 	EXPECT(gf_ckpt_latest(dir, &step, &err) == 0 && step == 13, "%zu",
 	       step);
+	EXPECT(gf_ckpt_passed_over(dir, 13, &err) && strstr(err.text, part),
+	       "%s", err.text);
+	EXPECT(!gf_ckpt_passed_over(dir, 14, &err), "none is newer");
 	free(part);
 	part = gf_ckpt_part(dir, 13, 0, false);
 	EXPECT(truncate(part, 5) == 0, "truncate");

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What no user means to do, and some do.
+load common
+
+# One line of nothing that a terminal would obey, with the reason in it.
+one_plain_line() { # reason
+	[ "$(grep -cv '^Try ' err.txt)" -eq 1 ] || { echo "want one line:"; cat -v err.txt; return 1; }
+	fails grep -qP '[\x00-\x08\x0b-\x1f\x7f]' err.txt
+	says "$1"
+}
+
+@test "names with control characters, and very long ones" {
+	local odd=$'o\x01d\nd\e[31m' shown='o\x01d\x0Ad\x1B[31m' long command
+	long=$(printf 'x%.0s' {1..5000})
+	cp "$share/profiles/six.json" .
+	while IFS='|' read -r status command; do
+		# shellcheck disable=SC2086
+		wants "$status" ${command%@} "$odd"
+		one_plain_line "$shown" || { echo "$command"; return 1; }
+		# shellcheck disable=SC2086
+		wants "$status" ${command%@} "$long"
+		one_plain_line "xxx...xxx" || { echo "$command"; return 1; }
+	done <<- 'COMMANDS'
+		3|gf-plan @
+		2|gf-plan six.json --policy @
+		2|gf-plan six.json --algorithm @
+		2|gf-plan six.json --emit @
+		3|gf-sim @
+		3|gf-sim six.json --topology @
+		3|gf-topo --import @
+		3|gf-profile --model @
+		3|gf-profile --import @
+		2|gf-allreduce -a @
+		3|gf-allreduce --plan @
+		3|gf-train --plan @
+		3|gf-train --model @
+		3|gf-train --data @
+	COMMANDS
+}
+
+@test "a folder that may not be read" {
+	[ "$(id -u)" -ne 0 ] || command -v setpriv > /dev/null || skip "setpriv is not installed"
+	local as=()
+	[ "$(id -u)" -ne 0 ] || as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	"${as[@]}" gf-train --list > /dev/null 2>&1 || skip "another user cannot run the commands"
+	mkdir data && cp "$share"/data/digits/* data && chmod 000 data
+	chmod 755 .
+	"${as[@]}" test -e "$PWD" || skip "another user cannot come here"
+	wants 3 "${as[@]}" gf-train --data "$PWD/data" --model digits-mlp --steps 2
+	one_line
+	says 'data: Permission denied'
+}
+
+@test "many write one file at once: one of them whole, and nothing beside it" {
+	local i
+	gf-plan -q "$share/profiles/six.json" > plan.json
+	for ((i = 1; i <= 8; i++)); do
+		gf-sim plan.json --ranks "$((1 << i))" -o same.json 2> /dev/null &
+	done
+	wait
+	jq -e '.ranks' same.json
+	[ "$(ls)" = "$(printf 'plan.json\nsame.json')" ]
+}
