@@ -4,7 +4,7 @@ _gf_allreduce() {
 	case $prev in
 	--datatype | -d) mapfile -t COMPREPLY < <(compgen -W 'f32 f64 f16 bf16 i32' -- "$cur"); return ;;
 	--op) mapfile -t COMPREPLY < <(compgen -W 'sum prod max min avg' -- "$cur"); return ;;
-	--algorithms | -a) mapfile -t COMPREPLY < <(compgen -W 'auto all ring rhd butterfly tree
+	--algorithms | -a) mapfile -t COMPREPLY < <(compgen -W 'auto all ring rhd butterfly tree linear
 		hierarchical blueconnect ps library topk gtopk' -- "$cur"); return ;;
 	--stages) mapfile -t COMPREPLY < <(compgen -W 'ring halving shm' -- "$cur"); return ;;
 	--device) mapfile -t COMPREPLY < <(compgen -W 'cpu cuda auto' -- "$cur"); return ;;

@@ -6,7 +6,7 @@ complete -c gf-allreduce -s f -l step-factor -x -d 'each size is so many times t
 complete -c gf-allreduce -s i -l step-bytes -x -d 'each size is so much more than the one before'
 complete -c gf-allreduce -s d -l datatype -x -a 'f32 f64 f16 bf16 i32' -d 'of an element'
 complete -c gf-allreduce -l op -x -a 'sum prod max min avg' -d 'how elements are reduced'
-complete -c gf-allreduce -s a -l algorithms -x -a 'auto all ring rhd butterfly tree hierarchical blueconnect ps library topk gtopk' -d 'names, all or auto'
+complete -c gf-allreduce -s a -l algorithms -x -a 'auto all ring rhd butterfly tree linear hierarchical blueconnect ps library topk gtopk' -d 'names, all or auto'
 complete -c gf-allreduce -l factors -x -d 'decompose the ranks, innermost first'
 complete -c gf-allreduce -l stages -x -a 'ring halving shm' -d 'an algorithm per factor'
 complete -c gf-allreduce -l codec -x -a 'f32 f16 bf16 trunc16 q8' -d 'what travels in place of f32'

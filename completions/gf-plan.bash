@@ -6,7 +6,7 @@ _gf_plan() {
 		threshold mg-wfbp asc-wfbp asc-wfbp-literal optimal dear' -- "$cur"); return ;;
 	--system) mapfile -t COMPREPLY < <(compgen -W 'auto gradientflow pipe-sgd
 		gtopk asc-wfbp blueconnect' -- "$cur"); return ;;
-	--algorithm) mapfile -t COMPREPLY < <(compgen -W 'ring rhd butterfly tree
+	--algorithm) mapfile -t COMPREPLY < <(compgen -W 'ring rhd butterfly tree linear
 		hierarchical blueconnect ps library' -- "$cur"); return ;;
 	--codecs) mapfile -t COMPREPLY < <(compgen -W 'f32 f16 bf16 trunc16 q8' -- "$cur"); return ;;
 	--emit) mapfile -t COMPREPLY < <(compgen -W 'ddp horovod nccl-env' -- "$cur"); return ;;

@@ -4,7 +4,7 @@ complete -c gf-plan -l system -x -a 'auto gradientflow pipe-sgd gtopk asc-wfbp b
 complete -c gf-plan -l lanes -x -d 'most messages in flight'
 complete -c gf-plan -l threshold -x -d 'theta of lazy all-reduce'
 complete -c gf-plan -l ranks -x -d 'plan for so many ranks'
-complete -c gf-plan -l algorithm -x -a 'ring rhd butterfly tree hierarchical blueconnect ps library' -d 'reduce by this algorithm'
+complete -c gf-plan -l algorithm -x -a 'ring rhd butterfly tree linear hierarchical blueconnect ps library' -d 'reduce by this algorithm'
 complete -c gf-plan -l codecs -x -a 'f32 f16 bf16 trunc16 q8' -d 'codecs that a message may use'
 complete -c gf-plan -l factors -x -d 'decompose the ranks like this'
 complete -c gf-plan -l servers -x -a '0 1' -d 'ranks that only serve'

@@ -12,6 +12,7 @@ extern const struct gf_algorithm gf_algorithm_ring;
 extern const struct gf_algorithm gf_algorithm_rhd;
 extern const struct gf_algorithm gf_algorithm_butterfly;
 extern const struct gf_algorithm gf_algorithm_tree;
+extern const struct gf_algorithm gf_algorithm_linear;
 extern const struct gf_algorithm gf_algorithm_hierarchical;
 extern const struct gf_algorithm gf_algorithm_blueconnect;
 extern const struct gf_algorithm gf_algorithm_ps;

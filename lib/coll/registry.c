@@ -6,6 +6,7 @@ const struct gf_algorithm *const gf_algorithms[] = {
 	&gf_algorithm_rhd,
 	&gf_algorithm_butterfly,
 	&gf_algorithm_tree,
+	&gf_algorithm_linear,
 	&gf_algorithm_hierarchical,
 	&gf_algorithm_blueconnect,
 	&gf_algorithm_ps,

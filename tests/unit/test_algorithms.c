@@ -363,6 +363,8 @@ static void test_tables(void)
 		"0+1>2 0+1>1", "0+1>0"};
 	static const char *const tree[] = {
 		"0+1>4 0+1>2 0+1>1", "0+1>0", "0+1>0 0+1>3", "0+1>2", "0+1>0"};
+	static const char *const linear[] = {
+		"0+1>1 0+1>2 0+1>3", "0+1>0", "0+1>0", "0+1>0"};
 	static const char *const hierarchical[] = {
 		"2+2>1 2+2>2 0+2>2 2+2>1 0+2>1", "0+2>0 2+2>0 2+2>0",
 		"2+2>3 0+2>0 2+2>0 2+2>3 0+2>3", "0+2>2 2+2>2 2+2>2"};
@@ -373,6 +375,7 @@ static void test_tables(void)
 	expect_sends("rhd", 4, 4, rhd);
 	expect_sends("butterfly", 5, 1, butterfly);
 	expect_sends("tree", 5, 1, tree);
+	expect_sends("linear", 4, 1, linear);
 	expect_sends("hierarchical", 4, 4, hierarchical);
 	expect_sends("ps", 3, 3, ps);
 }

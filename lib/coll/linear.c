@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Linear, or flat tree (Thakur, Rabenseifner, Gropp 2005, section 4, what trees
+ * are compared with; Open MPI's and MPICH's basic algorithm).
+ *
+ * Every rank sends its message to rank 0, which adds them in the order of the
+ * ranks and sends the sum to all. Rank 0's link carries everything twice over,
+ * but nobody waits for more than two messages in a row, none is passed on, and
+ * 2(p-1) are the fewest there can be: for a few ranks and the shortest
+ * messages, where handling one costs more than its way, this is fastest.
+ *
+ * Cost, p ranks, n bytes:
+ *   (p-1) (alpha + n beta + n gamma) + alpha + (p-1) n beta
+ * (rank 0 takes one message after the other, and sends all at once).
+ *
+ * Restrictions: none; no halves.
+ *
+ * p = 4, whose contributions a rank holds:
+ *
+ *            start   1       2        3          back
+ *   rank 0   0       0,1     0,1,2    0,1,2,3    all
+ *   rank k   k       -       -        -          all
+ */
+#include "coll/algorithms.h"
+#include "coll/parts.h"
+
+/* Out of a unit of u ranks with rank 0 in it go p - u messages. */
+static double back_s(const struct gf_coll_args *args,
+		     const struct gf_net_cost *net, double bytes)
+{
+	struct gf_net_round far = {args->ranks, 1, args->ranks, 1};
+	long long p = args->ranks, unit = 1;
+	double beta, most = 0;
+	size_t i;
+
+	for (i = 0; i < net->nlevels && unit < p; i++) {
+		beta = net->links[i].beta_s_per_byte * (double)(p - unit);
+		most = beta > most ? beta : most;
+		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
+	}
+	return gf_net_link(net, &far).alpha_s + most * bytes;
+}
+
+static double cost_s(const struct gf_coll_args *args,
+		     const struct gf_net_cost *net)
+{
+	double bytes = (double)args->count_elems * (double)args->elem_bytes;
+	double total = 0;
+	int rank;
+
+	if (!args->count_elems || args->ranks < 2)
+		return 0;
+	for (rank = 1; rank < args->ranks; rank++) {
+		struct gf_net_round one = {rank + 1, rank, 2, 1};
+		struct gf_link_cost link = gf_net_link(net, &one);
+
+		total += gf_cost_send_reduce_s(&link, bytes);
+	}
+	return total + back_s(args, net, bytes);
+}
+
+static void build_piece(struct gf_schedule *s, struct gf_range piece)
+{
+	int rank;
+
+	if (s->rank) {
+		gf_schedule_send(s, 0, piece);
+		gf_schedule_recv(s, 0, piece);
+		return;
+	}
+	for (rank = 1; rank < s->ranks; rank++)
+		gf_schedule_recv_reduce(s, rank, piece);
+	for (rank = 1; rank < s->ranks; rank++)
+		gf_schedule_send(s, rank, piece);
+}
+
+static void build(const struct gf_coll_args *args, int rank,
+		  struct gf_schedule *s)
+{
+	struct gf_range rest = gf_data(0, args->count_elems);
+
+	(void)rank;
+	while (rest.count)
+		build_piece(s, gf_piece_take(&rest, args->segment_elems));
+}
+
+const struct gf_algorithm gf_algorithm_linear = {
+	.name = "linear",
+	.description = "all send to rank 0 and get the sum from it",
+	.cost_s = cost_s,
+	.build = build,
+};
