@@ -25,6 +25,9 @@ static const double budget_s = 0.05, longest_s = 2;
 static const double short_s = 1e-3;
 /* So much slower on its first runs than the best: not measured further. */
 static const double hopeless = 2;
+/* So many times the bytes through its busiest link, with long messages: not
+ * run even once, which would take longer than all the others together. */
+static const double wasteful = 4, long_bytes = 1 << 20;
 
 struct picked {
 	size_t count_elems;
@@ -63,6 +66,37 @@ void gf_chooser_free(struct gf_chooser *c)
 	free(c);
 }
 
+/* Bytes through the busiest link, where all are alike. */
+static double busiest_bytes(const struct gf_chooser *c,
+			    const struct gf_way *way, size_t count_elems)
+{
+	static const struct gf_link_cost byte_s = {.beta_s_per_byte = 1};
+	const struct gf_net_cost net = {.nlevels = 1, .links = &byte_s};
+	struct gf_coll_args args = gf_way_args(way, c->config.comm->ranks);
+
+	args.count_elems = count_elems;
+	args.elem_bytes = c->config.element.size_bytes;
+	return way->algorithm->cost_s(&args, &net);
+}
+
+/* Without the wasteful ones; returns how many are left. */
+static size_t drop_wasteful(const struct gf_chooser *c, struct gf_way *ways,
+			    size_t n, size_t count_elems)
+{
+	double least = INFINITY;
+	size_t i, left = 0;
+
+	if ((double)count_elems * (double)c->config.element.size_bytes <
+	    long_bytes)
+		return n;
+	for (i = 0; i < n; i++)
+		least = fmin(least, busiest_bytes(c, &ways[i], count_elems));
+	for (i = 0; i < n; i++)
+		if (busiest_bytes(c, &ways[i], count_elems) < wasteful * least)
+			ways[left++] = ways[i];
+	return left;
+}
+
 /* Every way that can run such a message here, in the order of the registry;
  * factors where hosts suggest them. Then the outer stages are tried both ways:
  * the pieces of a long message go round a ring without a pause and for less of
@@ -90,7 +124,7 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 			ways[n++] = rings;
 		ways[n++] = way;
 	}
-	return n;
+	return drop_wasteful(c, ways, n, count_elems);
 }
 
 /* One run; the slowest rank's time on all ranks. Every rank writes its messages
