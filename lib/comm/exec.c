@@ -105,7 +105,7 @@ double gf_exec_free_s(const struct gf_exec *x)
 		return 0;
 	/* without the clock where it is as fast to ask again */
 	for (run = x->running; run; run = run->next)
-		if (!run->pace.most)
+		if (!gf_pace_may_rest(&run->pace))
 			return 0;
 	now_s = gf_clock_s();
 	for (least_s = INFINITY, run = x->running; run; run = run->next)

@@ -22,20 +22,20 @@
  */
 struct gf_request {
 	struct gf_request *unused; /* the slab's */
-	MPI_Request one, *pieces;  /* &one, or many */
-	MPI_Request *many;         /* kept for the next long message */
-	size_t capacity;           /* of many */
+	/* what every question looks at: one line of the cache */
 	size_t npieces, done;
-	bool receive;
+	MPI_Request one, *pieces; /* &one, or many */
+	size_t place;       /* 1 + where it is on the list; 0: not there */
+	uint64_t round;     /* when it was last asked about */
+	bool come, receive; /* piece `done` has come: code and state */
+	int code;
+
+	MPI_Status state;
+	MPI_Request *many; /* kept for the next long message */
+	size_t capacity;   /* of many */
 	int peer;
 	uint64_t tag;
 	size_t size_bytes, piece_bytes;
-	size_t place;   /* 1 + where it is on the list; 0: not there */
-	uint64_t round; /* when it was last asked about */
-	/* the piece that is `done` next: it has come, with that result */
-	bool come;
-	int code;
-	MPI_Status state;
 };
 
 /* The list of those that are waited for, as MPI wants it; the handle of one on
@@ -57,7 +57,7 @@ struct gf_mpi {
 	size_t piece_bytes;
 	struct gf_slab requests;
 	struct gf_mpi_asked asked;
-	MPI_Request nothing; /* persistent: from nobody, done when started */
+	MPI_Request nothing;    /* persistent: from nobody, done when started */
 	MPI_Datatype two_bytes; /* f16 and bf16, which MPI does not know */
 	MPI_Op half_ops[GF_DTYPES][GF_OPS];
 };

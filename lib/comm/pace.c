@@ -127,22 +127,31 @@ void gf_pace_end(struct gf_pace *p)
 	p->each_s = p->each_s > 0 ? (p->each_s + now_s) / 2 : now_s;
 }
 
+/* Arrivals that may pass unseen. */
+static uint32_t ahead_of(const struct gf_pace *p)
+{
+	uint32_t ahead = p->until[p->seen] - p->seen;
+
+	return ahead < p->most ? ahead : p->most;
+}
+
+bool gf_pace_may_rest(const struct gf_pace *p)
+{
+	return p->seen < p->arrivals && ahead_of(p) >= DEEP;
+}
+
 double gf_pace_free_s(const struct gf_pace *p, double now_s)
 {
 	double each_s = p->each_s, free_s;
 	uint32_t ahead;
 
-	if (p->seen >= p->arrivals)
+	if (!gf_pace_may_rest(p))
 		return 0;
 	/* the lesser: a run may have stood still for a while */
 	if (p->seen - p->first_seen >= ENOUGH)
 		each_s = each_s > 0 ? fmin(each_s, this_run_s(p))
 				    : this_run_s(p);
-	ahead = p->until[p->seen] - p->seen;
-	if (ahead > p->most)
-		ahead = p->most;
-	if (ahead < DEEP)
-		return 0;
+	ahead = ahead_of(p);
 	free_s = p->last_s + ahead * each_s - now_s;
 	return fmax(free_s, ahead * each_s * OVERDUE);
 }

@@ -47,6 +47,8 @@ void gf_pace_begin(struct gf_pace *p, double now_s);
 void gf_pace_arrived(struct gf_pace *p, uint32_t n, double now_s);
 /* The run came to its end. */
 void gf_pace_end(struct gf_pace *p);
+/* May it be left alone now, for however long? Without a clock. */
+bool gf_pace_may_rest(const struct gf_pace *p);
 /* From now on; 0: look at once. */
 double gf_pace_free_s(const struct gf_pace *p, double now_s);
 
