@@ -189,6 +189,7 @@ static void test_line(void)
 	for (seed = 1; seed <= 400; seed++) {
 		struct gf_draft line = {.lanes = 1}, serial = {.lanes = 1};
 		struct gf_sim_result result = {0};
+		double optimum_s;
 		struct gf_work w;
 
 		(seed % 2 ? store_lines : store_random)(&s, seed, 4 + seed % 9,
@@ -201,10 +202,17 @@ static void test_line(void)
 		gf_work_predict(&w, &serial, &result);
 		EXPECT_NEAR(line.iteration_s, serial.iteration_s, 1e-12,
 			    "seed %zu", seed);
+		optimum_s = serial.iteration_s;
 		gf_draft_release(&line);
 		gf_search_line(&w, serial.iteration_s * (1 - 1e-9), &line);
 		EXPECT(line.nsends == 0, "nothing beats the optimum");
 		gf_draft_release(&line);
+		gf_draft_release(&serial);
+		/* what prunes the search leaves the optimum in it */
+		serial = (struct gf_draft){.lanes = 1};
+		gf_search_serial(&w, optimum_s * (1 + 1e-9), &serial);
+		EXPECT(serial.nsends > 0, "seed %zu: the optimum is cut off",
+		       seed);
 		gf_draft_release(&serial);
 		gf_work_release(&w);
 	}
