@@ -21,6 +21,7 @@ struct setting {
 	const char *algorithm;
 	bool at_end;
 	double timeout_s;
+	size_t depth; /* 0: one */
 };
 
 static inline int rig_open(struct rig *r, struct gf_comm *c,
@@ -32,6 +33,7 @@ static inline int rig_open(struct rig *r, struct gf_comm *c,
 		.pool = &r->pool,
 		.timeout_s = s->timeout_s,
 		.segment_bytes = 1000,
+		.depth = s->depth,
 	};
 	size_t i;
 	int rc;

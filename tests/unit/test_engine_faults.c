@@ -175,6 +175,39 @@ static void late(struct gf_comm *c, void *ctx)
 	rig_close(&r);
 }
 
+/* Who waits for the steps before the newest is told of a failure, too. */
+static void ahead(struct gf_comm *c, void *ctx)
+{
+	static const struct setting deep = {0, 1, "ring", false, TIMEOUT_S, 2};
+	struct rig r = {0};
+	struct gf_error err = {""};
+	int rc;
+
+	(void)ctx;
+	EXPECT(!rig_open(&r, c, &deep, &err), "%s", err.text);
+	give_all(&r);
+	gf_engine_begin(r.engine);
+	EXPECT(gf_engine_earlier_ended(r.engine, true, &err) == 1, "%s",
+	       err.text);
+	gf_engine_backward_end(r.engine);
+	EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
+	EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
+	if (c->rank == 0) {
+		gate_wait(&gate, c->ranks - 1);
+		rig_close(&r);
+		return;
+	}
+	give_all(&r);
+	gf_engine_begin(r.engine);
+	EXPECT(gf_engine_earlier_ended(r.engine, false, &err) == 0, "too soon");
+	rc = gf_engine_earlier_ended(r.engine, true, &err);
+	EXPECT(rc == -ETIMEDOUT && strstr(err.text, "rank 0 is still in step"),
+	       "rank %d: %d, %s", c->rank, rc, err.text);
+	EXPECT(gf_engine_earlier_ended(r.engine, false, &err) == rc, "again");
+	gate_pass(&gate);
+	rig_close(&r);
+}
+
 /* One message of all tensors; rank 0 does not come to the second step. */
 static void behind(struct gf_comm *c, void *ctx)
 {
@@ -255,6 +288,7 @@ static void infectious(struct gf_comm *real, void *ctx)
 static void (*const cases[])(struct gf_comm *, void *) = {
 	stopped,
 	late,
+	ahead,
 	behind,
 	absent,
 };
