@@ -716,7 +716,7 @@ int main(void)
 	char *command;
 	int rc;
 
-	watchdog(240);
+	watchdog(290);
 	if (!mkdtemp(folder)) {
 		perror(folder);
 		return 1;
