@@ -21,7 +21,7 @@ right() {
 	for ranks in 2 3 6; do
 		wants 0 mpi $ranks gf-allreduce $quick -a all,auto -b 4 -e 64K -f 16 -c 3
 		right
-		[ "$(awk '!/^#/ {print $5}' out.txt | grep -cE '^(ring|rhd|butterfly|tree|library)$')" -eq 20 ]
+		[ "$(awk '!/^#/ {print $5}' out.txt | grep -cE '^(ring|rhd|butterfly|tree|linear|library)$')" -eq 24 ]
 		[ "$(awk '!/^#/ {print $5}' out.txt | grep -c '^auto:')" -eq 4 ]
 	done
 }
