@@ -146,21 +146,10 @@ static void keep(struct beam *b, size_t j, const struct node *node)
 	       lanes * sizeof(*b->ends_s));
 }
 
-/* One start: tensors i..k from a node (SIZE_MAX: the beginning). Returns
- * whether another message was in flight when it started. */
-static bool try(struct beam *b, size_t i, size_t from, struct node *node)
+/* As a node left it (SIZE_MAX: the beginning), with its flights in scratch. */
+static struct gf_sim_state state_behind(struct beam *b, size_t from)
 {
 	const struct gf_work *w = b->w;
-	const struct gf_option *o = &w->menu.options[node->option];
-	double bytes = gf_work_bytes(w, i, node->last), left = 0, floor_s;
-	struct gf_sim_start start = {
-		.mode = node->mode,
-		.work_s = w->ready_s[node->last] - w->in->model->forward_s,
-		.startup_s = o->startup_s,
-		.drain_s = o->per_byte_s * bytes,
-		.size_bytes = (size_t)fmin(bytes * o->wire_ratio, 0x1p62),
-		.contention = o->contention,
-	};
 	struct gf_sim_state s = {
 		.now_s = w->in->model->forward_s,
 		.backward_start_s = w->in->model->forward_s,
@@ -168,9 +157,6 @@ static bool try(struct beam *b, size_t i, size_t from, struct node *node)
 		.lanes = b->lanes,
 		.flights = b->scratch,
 	};
-	size_t j = node->last + 1;
-	bool beside;
-	int f;
 
 	if (from != SIZE_MAX) {
 		const struct node *n = &b->nodes[from];
@@ -181,30 +167,62 @@ static bool try(struct beam *b, size_t i, size_t from, struct node *node)
 		memcpy(b->scratch, &b->flights[from * (size_t)b->lanes],
 		       (size_t)n->nflights * sizeof(*b->scratch));
 	}
+	return s;
+}
+
+/* What `node` became with its last message started; kept where it may still
+ * lead to a better plan than is known. */
+static void consider(struct beam *b, struct gf_sim_state *s, size_t from,
+		     struct node *node)
+{
+	size_t j = node->last + 1;
+	double left = 0, floor_s;
+	int f;
+
+	for (f = 0; f < s->nflights; f++)
+		left += b->scratch[f].left_s;
+	floor_s = s->now_s + b->share * left + b->rest_s[j];
+	if (fmax(floor_s,
+		 fmax(b->latest_s[j], b->w->backward_end_s) + s->lag_s) >=
+	    b->below_s)
+		return;
+	node->now_s = s->now_s;
+	node->lag_s = s->lag_s;
+	node->nflights = s->nflights;
+	node->from = from;
+	memcpy(b->drain, b->scratch, (size_t)s->nflights * sizeof(*b->drain));
+	s->flights = b->drain;
+	project(b, s, b->ends_scratch);
+	if (b->ends_scratch[0] >= b->below_s)
+		return;
+	node->score_s =
+		b->ends_scratch[0] + s->lag_s + 0.1 * (floor_s - b->rest_s[j]);
+	keep(b, j, node);
+}
+
+/* One start: tensors i..k from a node. Returns whether another message was in
+ * flight when it started. */
+static bool try(struct beam *b, size_t i, size_t from, struct node *node)
+{
+	const struct gf_work *w = b->w;
+	const struct gf_option *o = &w->menu.options[node->option];
+	double bytes = gf_work_bytes(w, i, node->last);
+	struct gf_sim_start start = {
+		.mode = node->mode,
+		.work_s = w->ready_s[node->last] - w->in->model->forward_s,
+		.startup_s = o->startup_s,
+		.drain_s = o->per_byte_s * bytes,
+		.size_bytes = (size_t)fmin(bytes * o->wire_ratio, 0x1p62),
+		.contention = o->contention,
+	};
+	struct gf_sim_state s = state_behind(b, from);
+	bool beside;
+
 	gf_sim_start(&s, &start);
 	beside = s.nflights > 1;
 	if (!beside)
 		node->mode = GF_MODE_NORMAL;
-	if (!beside)
-		node->mode = GF_MODE_NORMAL;
-	for (f = 0; f < s.nflights; f++)
-		left += b->scratch[f].left_s;
-	floor_s = s.now_s + b->share * left + b->rest_s[j];
-	if (fmax(floor_s, fmax(b->latest_s[j], w->backward_end_s) + s.lag_s) >=
-	    b->below_s)
-		return beside;
-	node->now_s = s.now_s;
-	node->lag_s = s.lag_s;
-	node->nflights = s.nflights;
-	node->from = from;
-	memcpy(b->drain, b->scratch, (size_t)s.nflights * sizeof(*b->drain));
-	s.flights = b->drain;
-	project(b, &s, b->ends_scratch);
-	if (b->ends_scratch[0] >= b->below_s)
-		return beside;
-	node->score_s =
-		b->ends_scratch[0] + s.lag_s + 0.1 * (floor_s - b->rest_s[j]);
-	keep(b, j, node);
+	consider(b, &s, from, node);
 	return beside;
 }
 
