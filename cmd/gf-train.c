@@ -221,6 +221,7 @@ static void configure(struct session *s)
 		.checkpoint_every = o->checkpoint_every,
 		.resume = o->resume,
 		.reshard = o->reshard,
+		.half = gf_train_precisions[o->precision] == GF_F16,
 		.check_every = o->check_every, .graphs = o->cuda_graph,
 		.skip_bad = o->bad_gradients, .timeout_s = o->timeout_s,
 		.watch = {tell_row, tell_progress, s, tell_note},

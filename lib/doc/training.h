@@ -21,7 +21,8 @@ enum gf_rate_schedule { /* as enum gf_rate_shape of optim/rate.h */
 		   GF_SCHEDULE_POLY
 };
 enum gf_scaling {
-	GF_SCALING_AUTO, /* dynamic if a message of the plan is f16, else none
+	GF_SCALING_AUTO, /* dynamic if a message of the plan, or compute, is
+			  * f16, else none
 			  */
 	GF_SCALING_NONE,
 	GF_SCALING_STATIC,

@@ -33,6 +33,9 @@ struct gf_compute_ops {
 	 * (from 1), the first of them before the step's clock starts: like
 	 * gf-profile's, a step's time is without it. */
 	void (*load)(struct gf_compute *c, size_t step, size_t part);
+	/* The loss scale of the passes that follow, whose gradients come
+	 * without it; a step's before its first forward. (optional) */
+	int (*scale)(struct gf_compute *c, double scale, struct gf_error *err);
 	/* Forward and loss of this rank's batch; on a device they are merely
 	 * begun. */
 	int (*forward)(struct gf_compute *c, struct gf_error *err);
@@ -71,6 +74,7 @@ struct gf_net_config {
 	bool stays; /* on the device: gradients, and the update of params */
 	const bool *cut; /* on the device: of a captured pass, per tensor
 			  * (train/net_device.h); NULL: none is */
+	bool half; /* it computes in f16, and wants the loss scale */
 	size_t batch, accumulate; /* micro-batches of `batch` in a step */
 	int ranks, rank; /* a rank behind the last serves: it computes nothing,
 			  * and its gradients, which nobody adds, are ready */

@@ -19,6 +19,7 @@ struct net {
 	int32_t *labels;
 	struct gf_net_device *device; /* NULL: the host */
 	float *running;               /* the host's, of a net on a device */
+	double scale;                 /* that the net was told; 0: none */
 };
 
 static bool serves(const struct gf_net_config *k)
@@ -35,6 +36,18 @@ static void load(struct gf_compute *c, size_t step, size_t part)
 	n->part = part;
 	n->batch = gf_loader_take(n->loader, step, part);
 	gf_net_set_samples(n->net, n->config.seed, n->batch->first_sample);
+}
+
+/* What is captured keeps the scale of its capture. */
+static int scale(struct gf_compute *c, double scale, struct gf_error *err)
+{
+	struct net *n = c->priv;
+
+	if (!n->config.half || serves(&n->config) || scale == n->scale)
+		return 0;
+	n->scale = scale;
+	gf_net_set_loss_scale(n->net, (float)scale);
+	return n->device ? gf_net_device_forget(n->device, err) : 0;
 }
 
 /* Forward and loss of `batch` samples. */
@@ -297,6 +310,7 @@ static void close_net(struct gf_compute *c)
 
 static const struct gf_compute_ops net_ops = {
 	.load = load,
+	.scale = scale,
 	.forward = forward,
 	.backward = backward,
 	.result = result,
@@ -307,6 +321,7 @@ static const struct gf_compute_ops net_ops = {
 /* A net on a device. */
 static const struct gf_compute_ops resident_ops = {
 	.load = load,
+	.scale = scale,
 	.forward = forward,
 	.backward = backward,
 	.backward_early = backward_early,
@@ -318,6 +333,7 @@ static const struct gf_compute_ops resident_ops = {
 /* The same, whose gradients go by the host. */
 static const struct gf_compute_ops staged_ops = {
 	.load = load,
+	.scale = scale,
 	.forward = forward,
 	.backward = backward,
 	.backward_early = backward_early,

@@ -50,16 +50,32 @@ int gf_device_graphs_new(const struct gf_device_graphs_config *config,
 	return 0;
 }
 
+static void forget(struct gf_device_graphs *g, struct passes *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->npieces; i++)
+		g->k.gpu->ops->graph_free(g->k.gpu, p->pieces[i].graph);
+	p->npieces = p->ntensors = 0;
+	p->captured = false;
+}
+
+void gf_device_graphs_forget(struct gf_device_graphs *g)
+{
+	size_t i;
+
+	for (i = 0; i < g->k.keys; i++)
+		forget(g, &g->passes[i]);
+}
+
 void gf_device_graphs_free(struct gf_device_graphs *g)
 {
-	size_t i, p;
+	size_t i;
 
 	if (!g)
 		return;
 	for (i = 0; i < g->k.keys; i++) {
-		for (p = 0; p < g->passes[i].npieces; p++)
-			g->k.gpu->ops->graph_free(g->k.gpu,
-						  g->passes[i].pieces[p].graph);
+		forget(g, &g->passes[i]);
 		free(g->passes[i].pieces);
 		free(g->passes[i].tensors);
 	}

@@ -36,6 +36,10 @@ int gf_device_graphs_new(const struct gf_device_graphs_config *config,
 /* NULL is allowed. After the stream has ended. */
 void gf_device_graphs_free(struct gf_device_graphs *g);
 
+/* Passes have changed: what was captured is given up, and captured anew when
+ * it is run next. After the stream has ended. */
+void gf_device_graphs_forget(struct gf_device_graphs *g);
+
 struct gf_device_pass {
 	/* Enqueues it, and calls made(made_ctx, tensor) behind each gradient;
 	 * the failure of either is its own. */

@@ -46,6 +46,10 @@ void gf_method_state(struct gf_method *m, struct gf_state *s)
 				   &m->scale.now, 1);
 		gf_state_add_words(s, GF_STATE_SHARED, "loss_scale.good", "U64",
 				   &m->scale.good, 1);
+		if (m->scale.half)
+			gf_state_add_words(s, GF_STATE_SHARED,
+					   "loss_scale.next", "F64",
+					   &m->scale.next, 1);
 	}
 	if (m->ops->state)
 		m->ops->state(m, s);

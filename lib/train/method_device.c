@@ -103,7 +103,7 @@ static void ready(struct gf_method *m, size_t tensor)
 		gf_method_device_learn(m);
 		multiply(m, m->env.device_grads + first,
 			 d->offsets[tensor + 1] - first,
-			 m->scale.now / m->env.plan->ranks);
+			 gf_loss_scale_now(&m->scale) / m->env.plan->ranks);
 	}
 	if (!d->rc)
 		keep_failure(d, gf_device_engine_ready(m->device, tensor, &err),
@@ -194,7 +194,7 @@ static void update(struct gf_method *m, size_t step, double lr)
 	struct gf_gpu *gpu = m->env.gpu;
 	struct gf_error err = {""};
 	const double scale =
-		m->env.scale.used ? 1 / m->scale.now : 1.0 / m->env.plan->ranks;
+		m->env.scale.used ? 1 / gf_loss_scale_now(&m->scale) : 1.0 / m->env.plan->ranks;
 	int rc;
 
 	(void)step;
@@ -205,7 +205,7 @@ static void update(struct gf_method *m, size_t step, double lr)
 	rc = gf_device_flag_send(&d->flags, d->enqueued, &err);
 	rc = rc ? rc : gpu->ops->check(gpu, &err);
 	keep_failure(d, rc, &err);
-	d->scale[d->enqueued % GF_FLAGS] = m->scale.now;
+	d->scale[d->enqueued % GF_FLAGS] = gf_loss_scale_now(&m->scale);
 	d->enqueued++;
 }
 

@@ -48,7 +48,8 @@ static int host_open(struct gf_method *m, struct gf_error *err)
 
 static float *host_begin(struct gf_method *m, size_t step)
 {
-	m->exchange.scale[gf_method_slot(m, m->begun)] = m->scale.now;
+	m->exchange.scale[gf_method_slot(m, m->begun)] =
+		gf_loss_scale_now(&m->scale);
 	m->begun++;
 	return gf_exchange_begin(&m->exchange, step);
 }

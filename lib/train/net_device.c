@@ -273,6 +273,18 @@ int gf_net_device_forward(struct gf_net_device *d,
 	return rc ? rc : ops->record(d->k.gpu, d->ended, d->k.stream, err);
 }
 
+int gf_net_device_forget(struct gf_net_device *d, struct gf_error *err)
+{
+	int rc;
+
+	if (!d->graphs)
+		return 0;
+	rc = d->k.gpu->ops->stream_sync(d->k.gpu, d->k.stream, err);
+	if (!rc)
+		gf_device_graphs_forget(d->graphs);
+	return rc;
+}
+
 /* The backend's callback: kernels that make a gradient are enqueued. */
 struct backward {
 	struct gf_net_device *d;

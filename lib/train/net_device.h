@@ -63,6 +63,8 @@ struct gf_net_device_pass {
 int gf_net_device_forward(struct gf_net_device *d,
 			  const struct gf_net_device_pass *pass,
 			  struct gf_error *err);
+/* Passes that were captured are captured anew. Waits for the device. */
+int gf_net_device_forget(struct gf_net_device *d, struct gf_error *err);
 /* Backward of a pass whose micro-batch is not the last. */
 int gf_net_device_early(struct gf_net_device *d, struct gf_error *err);
 /* Of the last, and on_grad when the mean of all is in the host's `grads`; or,

@@ -20,7 +20,8 @@ static bool sends_f16(const struct gf_plan *plan)
 }
 
 int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
-		       const struct gf_plan *plan, struct gf_error *err)
+		       const struct gf_plan *plan, bool half,
+		       struct gf_error *err)
 {
 	/* sparse sets travel as they are */
 	bool scales = plan->selection.method == GF_SELECT_DENSE ||
@@ -29,7 +30,8 @@ int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 	enum gf_scaling mode = (enum gf_scaling)t->scaling;
 
 	if (mode == GF_SCALING_AUTO)
-		mode = f16 ? GF_SCALING_DYNAMIC : GF_SCALING_NONE;
+		mode = f16 || (half && scales) ? GF_SCALING_DYNAMIC
+					       : GF_SCALING_NONE;
 	if (mode != GF_SCALING_NONE && !scales)
 		return gf_error_set(err, -EINVAL,
 				    "loss_scale: selection \"%s\" sends "
@@ -40,8 +42,25 @@ int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 		.dynamic = mode == GF_SCALING_DYNAMIC,
 		.growth_steps = t->growth_steps,
 		.now = mode == GF_SCALING_NONE ? 1 : t->scale,
+		.half = half && mode != GF_SCALING_NONE,
 	};
+	s->step = s->next = s->now;
 	return 0;
+}
+
+void gf_loss_scale_begin(struct gf_loss_scale *s)
+{
+	s->step = s->next;
+}
+
+void gf_loss_scale_end(struct gf_loss_scale *s)
+{
+	s->next = s->now;
+}
+
+double gf_loss_scale_now(const struct gf_loss_scale *s)
+{
+	return s->half ? s->step : s->now;
 }
 
 bool gf_loss_scale_note(struct gf_loss_scale *s, double scale, bool bad)

@@ -17,20 +17,33 @@
  * a sum overflows, whose step is skipped, and doubled after `growth_steps` good
  * ones. Every rank sees the same sums and so comes to the same scale.
  *
- * Compute is f32 here: to scale gradients and to scale the loss are the same.
+ * Where compute is f32, to scale gradients and to scale the loss are the same.
+ * A net that computes in f16 scales its loss by the same number
+ * (gf_net_set_loss_scale), and what overflows in its backward shows in the sum.
  */
 struct gf_loss_scale {
 	bool used; /* gradients are scaled, and divided by the ranks, before */
 	bool dynamic;
 	size_t growth_steps;
-	double now;    /* of the step that is begun next */
-	uint64_t good; /* steps since it changed */
+	double now; /* of the step that is begun next */
+	/* A net's loss is scaled before a device has said how the step before
+	 * ended. So what was known when that was updated is what the next one
+	 * is made with, in forward and all of it; resumed runs, too. */
+	bool half;
+	double step, next; /* of the step under way, and the one after it */
+	uint64_t good;     /* steps since it changed */
 };
 
-/* What the training says of this plan. -EINVAL: its selection scales nothing.
- */
+/* What the training says of this plan; half: the net computes in f16. -EINVAL:
+ * its selection scales nothing. */
 int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
-		       const struct gf_plan *plan, struct gf_error *err);
+		       const struct gf_plan *plan, bool half,
+		       struct gf_error *err);
+/* A step begins; and is updated. */
+void gf_loss_scale_begin(struct gf_loss_scale *s);
+void gf_loss_scale_end(struct gf_loss_scale *s);
+/* What gradients are made with now, in the step under way. */
+double gf_loss_scale_now(const struct gf_loss_scale *s);
 /* A step that was made with `scale` came to this. True: it is to be skipped;
  * false for a bad one: no smaller scale can help. */
 bool gf_loss_scale_note(struct gf_loss_scale *s, double scale, bool bad);

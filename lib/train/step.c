@@ -229,14 +229,19 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 
 	memset(out, 0, sizeof(*out));
 	c->ops->load(c, step, 0);
+	gf_loss_scale_begin(&m->scale);
+	rc = m->scale.used && c->ops->scale
+		     ? c->ops->scale(c, gf_loss_scale_now(&m->scale), err)
+		     : 0;
 	t->start_s = gf_clock_s();
-	rc = compute(s, step, t, out, err);
+	rc = rc ? rc : compute(s, step, t, out, err);
 	if (rc)
 		return rc;
 	/* that the gradients went with: the exchange may change it */
-	out->loss_scale = m->scale.used ? m->scale.now : 0;
+	out->loss_scale = m->scale.used ? gf_loss_scale_now(&m->scale) : 0;
 	rc = exchange(s, step, t, err);
 	rc = rc ? rc : c->ops->update(c, m, step, lr, err);
+	gf_loss_scale_end(&m->scale);
 	rc = rc ? rc : take_result(s, out, err);
 	if (rc)
 		return rc;

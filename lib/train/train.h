@@ -75,6 +75,7 @@ struct gf_train_config {
 	/* Between GPUs, of which each rank has its own; NULL: by the host. */
 	const struct gf_nccl_ops *nccl;
 
+	bool half;   /* nets that backend makes compute in f16 */
 	bool graphs; /* passes on a gpu are captured and launched */
 
 	struct gf_training training; /* owned by the caller */

@@ -173,6 +173,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.stream = k->stream,
 		.timeout_s = k->timeout_s,
 		.stays = k->nccl != NULL,
+		.half = k->half,
 	};
 	const bool sums = k->training.accumulate > 1 && !k->gpu;
 	size_t count = gf_model_param_count(k->model), nrunning;
@@ -410,7 +411,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 					    err);
 	if (!rc)
 		rc = gf_loss_scale_init(&t->scale, &config->training,
-					config->plan, err);
+					config->plan, config->half, err);
 	if (!rc)
 		rc = set_lengths(t, err);
 	if (!rc)

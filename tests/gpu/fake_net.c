@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fake_net.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ struct call {
 	size_t first, count;
 	int training;
 	uint64_t seed;
+	float scale; /* of the loss, as told when it was enqueued */
 };
 
 void fake_net_on(struct gf_gpu *gpu, struct gf_gpu_stream *stream)
@@ -98,6 +100,12 @@ static int net_new(const struct gf_model *m, size_t max_batch,
 	return 0;
 }
 
+/* What f16 makes of a gradient that is scaled inside. */
+static float through_f16(float g, float scale)
+{
+	return fabsf(g * scale) > 65504 ? INFINITY : g;
+}
+
 /* The first failure is kept for result. */
 static void run_forward(void *ctx)
 {
@@ -160,11 +168,14 @@ static void run_backward(void *ctx)
 	struct call *c = ctx;
 	struct state *s = c->s;
 	int rc = 0;
+	size_t i;
 
 	memset(c->grads, 0xff, s->count_elems * sizeof(float));
 	if (!s->rc)
 		rc = gf_backend_ref.backward(s->inner, c->params, s->made, NULL,
 					     NULL, &s->err);
+	for (i = 0; i < s->count_elems && c->scale > 1; i++)
+		s->made[i] = through_f16(s->made[i], c->scale);
 	/* the host may be asking how the loss went */
 	if (rc)
 		s->rc = rc;
@@ -187,7 +198,9 @@ static int backward(struct gf_net *net, const float *params, float *grads,
 
 	(void)err;
 	enqueue(net->priv, run_backward,
-		(struct call){.params = params, .grads = grads});
+		(struct call){.params = params,
+			      .grads = grads,
+			      .scale = net->loss_scale});
 	for (i = 0; i < m->nparams; i++, at += n) {
 		n = gf_shape_elems(&m->params[order[i]].shape);
 		enqueue(net->priv, run_show,

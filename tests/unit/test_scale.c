@@ -70,6 +70,7 @@ static void test_choice(void)
 		bool used, dynamic;
 		double now;
 		int rc;
+		bool half;
 	} cases[] = {
 		{"f32", GF_SCALING_AUTO, GF_SELECT_DENSE, false, false, 1, 0},
 		{"f16", GF_SCALING_AUTO, GF_SELECT_DENSE, true, true, 64, 0},
@@ -81,6 +82,14 @@ static void test_choice(void)
 		{"f16", GF_SCALING_AUTO, GF_SELECT_CSC, true, true, 64, 0},
 		{"f32", GF_SCALING_DYNAMIC, GF_SELECT_GTOPK, false, false, 0,
 		 -EINVAL},
+		{"f32", GF_SCALING_AUTO, GF_SELECT_DENSE, true, true, 64, 0,
+		 true},
+		{"f32", GF_SCALING_AUTO, GF_SELECT_CSC, true, true, 64, 0,
+		 true},
+		{"f32", GF_SCALING_AUTO, GF_SELECT_GTOPK, false, false, 1, 0,
+		 true},
+		{"q8", GF_SCALING_NONE, GF_SELECT_DENSE, false, false, 1, 0,
+		 true},
 	};
 	size_t i;
 
@@ -97,7 +106,7 @@ static void test_choice(void)
 		free(plan.messages[0].codec);
 		plan.messages[0].codec = gf_xstrdup(cases[i].codec);
 		plan.selection.method = cases[i].select;
-		rc = gf_loss_scale_init(&s, &t, &plan, &err);
+		rc = gf_loss_scale_init(&s, &t, &plan, cases[i].half, &err);
 		EXPECT(rc == cases[i].rc, "case %zu: %d", i, rc);
 		EXPECT(s.used == cases[i].used &&
 			       s.dynamic == cases[i].dynamic &&

@@ -662,6 +662,50 @@ static void test_graphs(void)
 	}
 }
 
+struct scales {
+	double last, least; /* of steps */
+	bool grew;
+};
+
+static int note_scale(void *ctx, const struct gf_train_row *row,
+		      struct gf_error *err)
+{
+	struct scales *s = ctx;
+
+	(void)err;
+	if (!(row->loss_scale > 0))
+		return 0;
+	s->grew |= s->last > 0 && row->loss_scale > s->last;
+	s->last = row->loss_scale;
+	s->least = s->least > 0 ? fmin(s->least, s->last) : s->last;
+	return 0;
+}
+
+/* Nets in f16, whose loss scale begins too large, falls, and grows again: a
+ * captured pass is captured anew each time, and the same steps are skipped. */
+static void test_half(void)
+{
+	size_t i;
+
+	for (i = 0; i < 4; i++) {
+		struct train_run run =
+			train_defaults(i < 2 ? MLP : NORMED, 2, i < 2 ? 6 : 3);
+		const char *label = i < 2 ? "half" : "half-accumulated";
+		struct scales scales = {0};
+
+		run.config.half = true;
+		run.config.training.scale = 0x1p23;
+		run.config.training.growth_steps = 2;
+		run.config.training.accumulate = i < 2 ? 1 : 2;
+		run.config.watch.row = note_scale;
+		run.config.watch.ctx = &scales;
+		compare_graphs(&run, label, i % 2);
+		EXPECT(scales.least < 0x1p22 && scales.grew,
+		       "%s: the scale fell to %g, ends at %g", label,
+		       scales.least, scales.last);
+	}
+}
+
 /* Nothing in a step waits for a whole stream. */
 static void test_syncs(void)
 {
@@ -729,6 +773,7 @@ int main(void)
 	test_nccl_divergence();
 	test_nccl_refusals();
 	test_graphs();
+	test_half();
 	test_syncs();
 	command = gf_xasprintf("rm -rf %s", folder);
 	rc = system(command);
