@@ -219,6 +219,7 @@ static int prepare(struct session *s, struct gf_error *err)
 		rc = gf_bench_sweep_same(&a->sweep, &s->config, a->plan, err);
 	if (!rc)
 		rc = gf_bench_device_open(s->comm, &s->config.device, err);
+	gf_bench_device_suit(&s->config.device, &s->config.element);
 	if (!rc && a->plan)
 		rc = gf_train_read_plan(s->comm, a->plan, &s->plan, err);
 	if (!a->segment_bytes)

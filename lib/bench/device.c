@@ -59,6 +59,17 @@ int gf_bench_device_open(struct gf_comm *c, struct gf_bench_device *d,
 	return gf_error_set(err, rc, "%s", why.text);
 }
 
+void gf_bench_device_suit(struct gf_bench_device *d,
+			  const struct gf_element *e)
+{
+	if (!d->nccl || (e->dtype == GF_F32 && e->op == GF_OP_SUM))
+		return;
+	d->nccl = NULL;
+	snprintf(d->why, sizeof(d->why),
+		 "between GPUs this build adds f32, got %s of %s",
+		 gf_op_names[e->op], gf_dtype_names[e->dtype]);
+}
+
 void gf_bench_device_close(struct gf_bench_device *d)
 {
 	gf_gpu_close(d->gpu);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/comm.h"
+#include "comm/element.h"
 #include "comm/nccl.h"
 #include "gpu/gpu.h"
 
@@ -29,6 +30,10 @@ int gf_bench_device_check(const struct gf_bench_device *d,
  * GPU. */
 int gf_bench_device_open(struct gf_comm *comm, struct gf_bench_device *d,
 			 struct gf_error *err);
+/* Messages are of such elements: those that this build does not add between
+ * GPUs go by the host. */
+void gf_bench_device_suit(struct gf_bench_device *d,
+			  const struct gf_element *e);
 void gf_bench_device_close(struct gf_bench_device *d);
 
 /* "cpu" or "cuda"; and what carries messages, "nccl" or the transport's. */

@@ -26,6 +26,7 @@ struct job {
 	enum gf_dtype dtype;
 	enum gf_op op;
 	const char *refusal; /* NULL: it runs */
+	const char *suits;   /* why by the host, though there is NCCL */
 	char algorithms_run[256];
 };
 
@@ -41,7 +42,9 @@ static struct gf_bench_allreduce_config config_of(const struct job *job,
 		.spoil = job->spoil,
 		.timeout_s = 20,
 		.device = {.gpu = fake_gpu(job->world, c->rank),
-			   .nccl = job->by_host ? NULL : fake_nccl()},
+			   .nccl = job->by_host && !job->suits
+					   ? NULL
+					   : fake_nccl()},
 	};
 	struct gf_error err = {""};
 
@@ -49,6 +52,12 @@ static struct gf_bench_allreduce_config config_of(const struct job *job,
 	EXPECT(gf_bench_element(job->dtype, job->op, job->codec,
 				&config.element, &err) == 0,
 	       "%s", err.text);
+	if (job->suits) {
+		gf_bench_device_suit(&config.device, &config.element);
+		EXPECT(job->by_host == !config.device.nccl, "the way");
+		EXPECT(strstr(config.device.why, job->suits), "%s",
+		       config.device.why);
+	}
 	return config;
 }
 
@@ -159,6 +168,22 @@ static void test_runs(void)
 		  .spoil = 1},
 		 2,
 		 "ring"},
+		/* what NCCL does not add here */
+		{{.lanes = 1,
+		  .algorithms = by_ring,
+		  .by_host = true,
+		  .dtype = GF_BF16,
+		  .suits = "adds f32, got sum of bf16"},
+		 2,
+		 "ring"},
+		{{.lanes = 1,
+		  .algorithms = by_ring,
+		  .by_host = true,
+		  .op = GF_OP_AVG,
+		  .suits = "adds f32, got avg of f32"},
+		 3,
+		 "ring"},
+		{{.lanes = 1, .algorithms = by_ring, .suits = ""}, 2, "ring"},
 		/* 5 elements of 2 bytes: messages end within words */
 		{{.lanes = 3,
 		  .algorithms = by_ring,
