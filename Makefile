@@ -96,7 +96,7 @@ FOREIGN_LIBS := -ljansson -lhwloc $(MPI_LIBS) -lz \
 LIBS    := $(notdir $(patsubst %/,%,$(wildcard lib/*/)))
 EXCLUDE := $(if $(filter 1,$(WITH_ONEDNN)),,$(wildcard lib/nn/*onednn*.c)) \
 	$(if $(filter 1,$(WITH_VERBS)),,lib/probe/verbs.c) \
-	$(if $(filter 1,$(CUDA)),,lib/gpu/cuda.c kernels/cuda/table.c \
+	$(if $(filter 1,$(CUDA)),,$(wildcard lib/gpu/cuda*.c) kernels/cuda/table.c \
 	kernels/cuda/nn_table.c) \
 	$(if $(filter 1,$(WITH_NCCL)),,lib/comm/nccl.c) \
 	$(if $(filter 1,$(WITH_CUDNN)),,$(wildcard lib/nn/gpu_*.c)) \

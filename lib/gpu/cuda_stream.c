@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gpu/cuda.h"
+
+int gf_cuda_stream_new(struct gf_gpu *g, bool urgent, struct gf_gpu_stream **s,
+		       struct gf_error *err)
+{
+	int least, greatest, rc = gf_cuda_choose(g, err);
+	cudaStream_t stream;
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+	CUDA_TRY(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+					      urgent ? greatest : least));
+	*s = (struct gf_gpu_stream *)stream;
+out:
+	return rc;
+}
+
+void gf_cuda_stream_free(struct gf_gpu *g, struct gf_gpu_stream *s)
+{
+	(void)g;
+	if (s)
+		(void)cudaStreamDestroy((cudaStream_t)s);
+}
+
+int gf_cuda_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
+			struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaStreamSynchronize((cudaStream_t)s));
+out:
+	return rc;
+}
+
+int gf_cuda_event_new(struct gf_gpu *g, bool timed, struct gf_gpu_event **e,
+		      struct gf_error *err)
+{
+	cudaEvent_t event;
+	int rc = gf_cuda_choose(g, err);
+
+	if (rc)
+		return rc;
+	CUDA_TRY(cudaEventCreateWithFlags(
+		&event, timed ? cudaEventDefault : cudaEventDisableTiming));
+	*e = (struct gf_gpu_event *)event;
+out:
+	return rc;
+}
+
+void gf_cuda_event_free(struct gf_gpu *g, struct gf_gpu_event *e)
+{
+	(void)g;
+	if (e)
+		(void)cudaEventDestroy((cudaEvent_t)e);
+}
+
+/* In a capture an event is meant for others than the graph itself. */
+int gf_cuda_record(struct gf_gpu *g, struct gf_gpu_event *e,
+		   struct gf_gpu_stream *s, struct gf_error *err)
+{
+	enum cudaStreamCaptureStatus status;
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)s, &status));
+	CUDA_TRY(
+		cudaEventRecordWithFlags((cudaEvent_t)e, (cudaStream_t)s,
+					 status == cudaStreamCaptureStatusActive
+						 ? cudaEventRecordExternal
+						 : cudaEventRecordDefault));
+out:
+	return rc;
+}
+
+int gf_cuda_wait(struct gf_gpu *g, struct gf_gpu_stream *s,
+		 struct gf_gpu_event *e, struct gf_error *err)
+{
+	enum cudaStreamCaptureStatus status;
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)s, &status));
+	CUDA_TRY(cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e,
+				     status == cudaStreamCaptureStatusActive
+					     ? cudaEventWaitExternal
+					     : cudaEventWaitDefault));
+out:
+	return rc;
+}
+
+int gf_cuda_query(struct gf_gpu *g, struct gf_gpu_event *e,
+		  struct gf_error *err)
+{
+	cudaError_t status = cudaEventQuery((cudaEvent_t)e);
+
+	(void)g;
+	if (status == cudaErrorNotReady)
+		return 0;
+	return status == cudaSuccess
+		       ? 1
+		       : gf_cuda_fail(status, "cudaEventQuery", err);
+}
+
+int gf_cuda_event_sync(struct gf_gpu *g, struct gf_gpu_event *e,
+		       struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaEventSynchronize((cudaEvent_t)e));
+out:
+	return rc;
+}
+
+int gf_cuda_event_s(struct gf_gpu *g, struct gf_gpu_event *from,
+		    struct gf_gpu_event *to, double *seconds,
+		    struct gf_error *err)
+{
+	float ms;
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaEventElapsedTime(&ms, (cudaEvent_t)from, (cudaEvent_t)to));
+	*seconds = (double)ms * 1e-3;
+out:
+	return rc;
+}
+
+int gf_cuda_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
+		 const void *from, size_t size_bytes, enum gf_gpu_copy kind,
+		 struct gf_error *err)
+{
+	static const enum cudaMemcpyKind kinds[] = {
+		[GF_GPU_TO_DEVICE] = cudaMemcpyHostToDevice,
+		[GF_GPU_TO_HOST] = cudaMemcpyDeviceToHost,
+		[GF_GPU_WITHIN] = cudaMemcpyDeviceToDevice,
+	};
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaMemcpyAsync(to, from, size_bytes, kinds[kind],
+				 (cudaStream_t)s));
+out:
+	return rc;
+}
+
+int gf_cuda_zero(struct gf_gpu *g, struct gf_gpu_stream *s, void *p,
+		 size_t size_bytes, struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaMemsetAsync(p, 0, size_bytes, (cudaStream_t)s));
+out:
+	return rc;
+}
+
+/* Other threads may allocate meanwhile: only this one's calls are watched. */
+int gf_cuda_capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s,
+			  struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaStreamBeginCapture((cudaStream_t)s,
+					cudaStreamCaptureModeThreadLocal));
+out:
+	return rc;
+}
+
+int gf_cuda_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s,
+			struct gf_gpu_graph **graph, struct gf_error *err)
+{
+	cudaGraph_t captured = NULL;
+	cudaGraphExec_t exec;
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaStreamEndCapture((cudaStream_t)s, &captured));
+	CUDA_TRY(cudaGraphInstantiate(&exec, captured, 0));
+	*graph = (struct gf_gpu_graph *)exec;
+out:
+	if (captured)
+		(void)cudaGraphDestroy(captured);
+	return rc;
+}
+
+int gf_cuda_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
+			 struct gf_gpu_graph *graph, struct gf_error *err)
+{
+	int rc = 0;
+
+	(void)g;
+	CUDA_TRY(cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)s));
+out:
+	return rc;
+}
+
+void gf_cuda_graph_free(struct gf_gpu *g, struct gf_gpu_graph *graph)
+{
+	(void)g;
+	if (graph)
+		(void)cudaGraphExecDestroy((cudaGraphExec_t)graph);
+}
