@@ -215,8 +215,8 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
 $(addprefix $(BUILD)/tests/test_,device_engine device_lane sparse_nccl stage \
 	train_device train_place \
 	bench_device bench_profile_device): \
-	$(patsubst %,$(BUILD)/obj/tests/gpu/%.o,fake fake_chunks fake_gpu fake_graph \
-	fake_nccl)
+	$(patsubst %,$(BUILD)/obj/tests/gpu/%.o,fake fake_chunks fake_gpu \
+	fake_kernels fake_graph fake_nccl)
 $(addprefix $(BUILD)/tests/test_,train_device train_place \
 	bench_profile_device): $(BUILD)/obj/tests/gpu/fake_net.o
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(ARCHIVES)

@@ -9,8 +9,8 @@
 #include "fake.h"
 
 /* What the fake's files share: fake.c has the queues and plays them, fake_gpu.c
- * is the device's table, fake_nccl.c is NCCL. Everything is under the world's
- * lock. */
+ * is the device's table, fake_kernels.c its kernels, fake_nccl.c is NCCL.
+ * Everything is under the world's lock. */
 #define RANKS_MAX   16
 #define STREAMS_MAX 128
 #define COMMS_MAX   256

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernels: ref's, when their turn comes. */
+#include "fake_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "gf_kernels.h"
+#include "optim/lars.h"
+
+#define KERNEL(name, to_type, from_type)                                       \
+	static void call_##name(struct fake_operation *op)                     \
+	{                                                                      \
+		gf_kernels_named("ref")->name(op->a, op->b, op->n);            \
+	}                                                                      \
+	static void fake_##name(struct gf_gpu_stream *s, to_type *to,          \
+				from_type *from, size_t n)                     \
+	{                                                                      \
+		fake_call(s, call_##name, to, from, n, 0);                     \
+	}
+KERNEL(add_f32, float, const float)
+
+#define CODE(name)                                                             \
+	static void call_##name(struct fake_operation *op)                     \
+	{                                                                      \
+		gf_kernels_named("ref")->name(op->a, op->b, op->n);            \
+	}                                                                      \
+	static void fake_##name(struct gf_gpu_stream *s, void *to,             \
+				const void *from, size_t n, size_t block)      \
+	{                                                                      \
+		(void)block;                                                   \
+		fake_call(s, call_##name, to, from, n, 0);                     \
+	}
+CODE(f16_encode)
+CODE(f16_decode)
+CODE(f16_decode_add)
+CODE(bf16_encode)
+CODE(bf16_decode)
+CODE(bf16_decode_add)
+CODE(trunc16_encode)
+
+#define Q8_KERNEL(name, to_type, from_type, to_step, from_step)                \
+	static void call_##name(struct fake_operation *op)                     \
+	{                                                                      \
+		to_type *to = op->a;                                           \
+		from_type *from = op->b;                                       \
+		for (size_t at = 0, b = 0; at < op->n; at += op->m, b++)       \
+			gf_kernels_named("ref")->name(                         \
+				to + b * (to_step), from + b * (from_step),    \
+				op->n - at < op->m ? op->n - at : op->m);      \
+	}                                                                      \
+	static void fake_##name(struct gf_gpu_stream *s, void *to,             \
+				const void *from, size_t n, size_t block)      \
+	{                                                                      \
+		fake_call(s, call_##name, to, from, n, block);                 \
+	}
+Q8_KERNEL(q8_encode, uint8_t, const float, op->m + 4, op->m)
+Q8_KERNEL(q8_decode, float, const uint8_t, op->m, op->m + 4)
+Q8_KERNEL(q8_decode_add, float, const uint8_t, op->m, op->m + 4)
+
+struct axpby {
+	float a, b;
+	const float *x;
+	float *y;
+	size_t n;
+};
+
+static void run_axpby(void *ctx)
+{
+	struct axpby *o = ctx;
+
+	for (size_t i = 0; i < o->n; i++)
+		o->y[i] = o->a * o->x[i] + o->b * o->y[i];
+}
+
+static void fake_axpby_f32(struct gf_gpu_stream *s, float a, const float *x,
+			   float b, float *y, size_t n)
+{
+	struct axpby o = {a, b, x, y, n};
+
+	fake_enqueue_copy(s, run_axpby, &o, sizeof(o));
+}
+
+static void call_nonfinite(struct fake_operation *op)
+{
+	const float *x = op->b;
+
+	for (size_t i = 0; i < op->n; i++)
+		if (!isfinite(x[i]))
+			*(uint32_t *)op->a |= 1;
+}
+
+static void fake_nonfinite_f32(struct gf_gpu_stream *s, const float *x,
+			       uint32_t *flag, size_t n)
+{
+	fake_call(s, call_nonfinite, flag, x, n, 0);
+}
+
+/* --- top-k */
+
+static void run_topk(void *ctx)
+{
+	struct gf_gpu_topk *t = ctx;
+	const struct gf_topk top = {
+		.values = t->values,
+		.add = t->add,
+		.count = t->count,
+		.k = t->k,
+		.index = t->index,
+		.scratch = t->work,
+	};
+
+	gf_kernels_named("ref")->topk_f32(&top);
+	free(t);
+}
+
+static void fake_topk_f32(struct gf_gpu_stream *s, const struct gf_gpu_topk *t)
+{
+	fake_enqueue(s, run_topk, gf_xmemdup(t, sizeof(*t)));
+}
+
+static size_t fake_topk_work_bytes(size_t count)
+{
+	return 2 * count * sizeof(uint32_t);
+}
+
+struct move {
+	float *to, *from;
+	const uint32_t *index;
+	size_t n;
+};
+
+static void run_take(void *ctx)
+{
+	struct move *m = ctx;
+
+	gf_kernels_named("ref")->take_f32(m->to, m->from, m->index, m->n);
+	free(m);
+}
+
+static void fake_take_f32(struct gf_gpu_stream *s, float *to, float *from,
+			  const uint32_t *index, size_t n)
+{
+	struct move m = {to, from, index, n};
+
+	fake_enqueue(s, run_take, gf_xmemdup(&m, sizeof(m)));
+}
+
+/* Within one call indices are distinct: a device adds in any order. */
+static void run_scatter_add(void *ctx)
+{
+	struct move *m = ctx;
+	size_t i;
+
+	uint32_t least = 0;
+
+	for (i = 0; i < m->n; i++) {
+		if (m->index[i] == GF_GPU_NO_INDEX)
+			continue;
+		if (m->index[i] < least)
+			abort();
+		least = m->index[i] + 1;
+		m->to[m->index[i]] += m->from[i];
+	}
+	free(m);
+}
+
+static void fake_scatter_add_f32(struct gf_gpu_stream *s, float *to,
+				 const float *from, const uint32_t *index,
+				 size_t n)
+{
+	struct move m = {to, (float *)(uintptr_t)from, index, n};
+
+	fake_enqueue(s, run_scatter_add, gf_xmemdup(&m, sizeof(m)));
+}
+
+static struct gf_sparse used_of(const struct gf_gpu_sparse *l)
+{
+	struct gf_sparse s = {l->index, l->value, 0};
+
+	while (s.count < l->room && s.index[s.count] != GF_GPU_NO_INDEX)
+		s.count++;
+	return s;
+}
+
+struct lists {
+	struct gf_gpu_sparse a, b, out;
+	const uint32_t *at;
+	size_t k;
+};
+
+static void run_merge(void *ctx)
+{
+	const struct lists *l = ctx;
+	struct gf_sparse a = used_of(&l->a), b = used_of(&l->b);
+	struct gf_sparse out = {l->out.index, l->out.value, 0};
+
+	gf_kernels_named("ref")->merge_f32(&a, &b, &out);
+	for (size_t i = out.count; i < l->out.room; i++) {
+		l->out.index[i] = GF_GPU_NO_INDEX;
+		l->out.value[i] = 0;
+	}
+}
+
+static void fake_merge_f32(struct gf_gpu_stream *s,
+			   const struct gf_gpu_sparse *a,
+			   const struct gf_gpu_sparse *b,
+			   const struct gf_gpu_sparse *out, void *work)
+{
+	struct lists l = {.a = *a, .b = *b, .out = *out};
+
+	(void)work;
+	if (out->room != a->room + b->room)
+		abort();
+	fake_enqueue_copy(s, run_merge, &l, sizeof(l));
+}
+
+static void run_move(void *ctx)
+{
+	const struct lists *l = ctx;
+	struct gf_sparse a = {l->a.index, l->a.value, l->a.room};
+	struct gf_sparse out = {l->out.index, l->out.value, 0};
+
+	gf_kernels_named("ref")->move_f32(&a, l->at, l->k, &out);
+}
+
+static void fake_move_f32(struct gf_gpu_stream *s,
+			  const struct gf_gpu_sparse *from, const uint32_t *at,
+			  size_t k, const struct gf_gpu_sparse *to)
+{
+	struct lists l = {.a = *from, .out = *to, .at = at, .k = k};
+
+	fake_enqueue_copy(s, run_move, &l, sizeof(l));
+}
+
+static void run_leave_out(void *ctx)
+{
+	const struct lists *l = ctx;
+	struct gf_sparse a = {l->a.index, l->a.value, l->a.room};
+	struct gf_sparse in = {l->b.index, l->b.value, l->b.room};
+
+	gf_kernels_named("ref")->leave_out(&a, &in);
+}
+
+static void fake_leave_out(struct gf_gpu_stream *s,
+			   const struct gf_gpu_sparse *list,
+			   const struct gf_gpu_sparse *in)
+{
+	struct lists l = {.a = *list, .b = *in};
+
+	fake_enqueue_copy(s, run_leave_out, &l, sizeof(l));
+}
+
+static size_t fake_merge_work_bytes(size_t room)
+{
+	return room;
+}
+
+struct copied {
+	const uint32_t *skip;
+	float *to;
+	const float *from;
+	size_t n;
+};
+
+static void run_copy(void *ctx)
+{
+	const struct copied *c = ctx;
+
+	if (!*c->skip)
+		memcpy(c->to, c->from, c->n * sizeof(*c->to));
+}
+
+static void fake_copy_f32(struct gf_gpu_stream *s, const uint32_t *skip,
+			  float *to, const float *from, size_t n)
+{
+	struct copied c = {skip, to, from, n};
+
+	fake_enqueue_copy(s, run_copy, &c, sizeof(c));
+}
+
+struct update {
+	struct gf_sgd_step step;
+	struct gf_gpu_lars lars;
+	struct gf_gpu_tensors tensors;
+	struct gf_gpu_gate gate;
+	const float *grad;
+	float *weight, *velocity;
+	size_t n;
+};
+
+static struct gf_gpu_gate gate_of(const struct gf_gpu_gate *given)
+{
+	return given ? *given : (struct gf_gpu_gate){NULL, NULL};
+}
+
+/* Is it to be left out? Else its scale is the gate's. */
+static bool skips(struct update *u, float *scale)
+{
+	if (u->gate.scale)
+		*scale = *u->gate.scale;
+	return u->gate.skip && *u->gate.skip;
+}
+
+static void run_sgd(void *ctx)
+{
+	struct update *u = ctx;
+
+	if (!skips(u, &u->step.scale))
+		gf_kernels_named("ref")->sgd_f32(&u->step, u->grad, u->weight,
+						 u->velocity, u->n);
+}
+
+static void fake_sgd_f32(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
+			 const struct gf_gpu_gate *gate, const float *grad,
+			 float *weight, float *velocity, size_t n)
+{
+	struct update u = {.step = *o,
+			   .gate = gate_of(gate),
+			   .grad = grad,
+			   .weight = weight,
+			   .velocity = velocity,
+			   .n = n};
+
+	fake_enqueue_copy(s, run_sgd, &u, sizeof(u));
+}
+
+static void plain_update(const struct gf_lars *o, float scale,
+			 const float *grad, float *weight, float *velocity,
+			 size_t n)
+{
+	gf_sgd_update(&o->sgd, scale, grad, weight, velocity, n);
+}
+
+static void run_lars(void *ctx)
+{
+	struct update *u = ctx;
+	const struct gf_gpu_tensors *t = &u->tensors;
+	const bool skip = skips(u, &u->lars.step.scale);
+
+	for (size_t i = 0; i < t->count && !skip; i++) {
+		const size_t at = t->offsets[i], n = t->offsets[i + 1] - at;
+		const struct gf_lars o = {
+			.sgd = {.lr = (double)u->lars.step.lr,
+				.momentum = (double)u->lars.step.momentum,
+				.weight_decay =
+					t->plain[i] ? 0 : u->lars.weight_decay,
+				.nesterov = u->lars.step.nesterov},
+			.eta = u->lars.eta,
+			.epsilon = u->lars.epsilon,
+		};
+
+		(t->plain[i] ? plain_update : gf_lars_update)(
+			&o, u->lars.step.scale, u->grad + at, u->weight + at,
+			u->velocity + at, n);
+	}
+}
+
+static void fake_lars_f32(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
+			  const struct gf_gpu_tensors *t,
+			  const struct gf_gpu_gate *gate, const float *grad,
+			  float *weight, float *velocity)
+{
+	struct update u = {.lars = *o,
+			   .tensors = *t,
+			   .gate = gate_of(gate),
+			   .grad = grad,
+			   .weight = weight,
+			   .velocity = velocity};
+
+	fake_enqueue_copy(s, run_lars, &u, sizeof(u));
+}
+
+static size_t fake_lars_work_bytes(const struct gf_gpu_tensors *t)
+{
+	return t->count;
+}
+
+struct clip {
+	struct gf_gpu_clip o;
+	const float *grad;
+	size_t n;
+	float *factor;
+};
+
+static void run_clip(void *ctx)
+{
+	struct clip *c = ctx;
+	const double norm =
+		fabs((double)c->o.scale) *
+		sqrt(gf_kernels_named("ref")->sum_squares_f32(c->grad, c->n));
+
+	*c->factor = norm > c->o.norm
+			     ? (float)((double)c->o.scale * (c->o.norm / norm))
+			     : c->o.scale;
+}
+
+static void fake_clip_f32(struct gf_gpu_stream *s, const struct gf_gpu_clip *o,
+			  const float *grad, size_t n, float *factor)
+{
+	struct clip c = {*o, grad, n, factor};
+
+	fake_enqueue_copy(s, run_clip, &c, sizeof(c));
+}
+
+static size_t fake_clip_work_bytes(size_t n)
+{
+	return n;
+}
+
+const struct gf_gpu_kernels fake_gpu_kernels = {
+	.name = "fake",
+	.add_f32 = fake_add_f32,
+	.axpby_f32 = fake_axpby_f32,
+	.sgd_f32 = fake_sgd_f32,
+	.lars_f32 = fake_lars_f32,
+	.lars_work_bytes = fake_lars_work_bytes,
+	.clip_f32 = fake_clip_f32,
+	.clip_work_bytes = fake_clip_work_bytes,
+	.nonfinite_f32 = fake_nonfinite_f32,
+	.f16 = {fake_f16_encode, fake_f16_decode, fake_f16_decode_add},
+	.bf16 = {fake_bf16_encode, fake_bf16_decode, fake_bf16_decode_add},
+	.trunc16 = {fake_trunc16_encode, fake_bf16_decode,
+		    fake_bf16_decode_add},
+	.q8 = {fake_q8_encode, fake_q8_decode, fake_q8_decode_add},
+	.topk_f32 = fake_topk_f32,
+	.topk_work_bytes = fake_topk_work_bytes,
+	.take_f32 = fake_take_f32,
+	.scatter_add_f32 = fake_scatter_add_f32,
+	.chunk_norms_f32 = fake_chunk_norms_f32,
+	.gather_chunks_f32 = fake_gather_chunks_f32,
+	.scatter_chunks_f32 = fake_scatter_chunks_f32,
+	.keep_chunks_f32 = fake_keep_chunks_f32,
+	.merge_f32 = fake_merge_f32,
+	.merge_work_bytes = fake_merge_work_bytes,
+	.move_f32 = fake_move_f32,
+	.leave_out = fake_leave_out,
+	.copy_f32 = fake_copy_f32,
+};
