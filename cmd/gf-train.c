@@ -374,9 +374,8 @@ int main(int argc, char **argv)
 {
 	struct argp_option *options =
 		gf_xcalloc(gf_train_nsettings + 1, sizeof(*options));
-	const struct argp argp = {
-		options, parse_opt, NULL, doc, gf_cli_children, NULL, NULL,
-	};
+	const struct argp argp = {options,         parse_opt, NULL, doc,
+				  gf_cli_children, NULL,      NULL};
 	struct arguments a = {0};
 	struct session s = {.a = &a, .o = &a.options};
 	struct gf_error err = {""};
