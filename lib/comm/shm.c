@@ -184,7 +184,9 @@ static void shm_cancel(struct gf_comm *c, struct gf_request *r)
 		gf_shm_unlink(&s->peers[r->peer].posted, r);
 	else if (r->state == GF_SHM_BELOW)
 		s->below->ops->cancel(s->below, r->below);
-	/* READING keeps its done flag for ever: the receiver may yet read */
+	else if (r->state == GF_SHM_READING)
+		/* in use until the receiver is through: he may yet read */
+		gf_shm_let_go(s, r);
 	gf_shm_give(s, r);
 }
 

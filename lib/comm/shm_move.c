@@ -299,10 +299,14 @@ static bool take_done(struct gf_shm_peer *p, int *index)
 {
 	uint32_t i = p->next_done % GF_SHM_DONE;
 
-	/* 1: in use; 2: the receiver is through; 0: never used */
-	if (atomic_load_explicit(&p->out->done[i], memory_order_acquire) == 1)
+	/* 1: in use; 2: the receiver is through; 0: never used. A flag that is
+	 * raised and not seen is not free: who then uses it would hide it from
+	 * the send before. */
+	if (p->held[i] ||
+	    atomic_load_explicit(&p->out->done[i], memory_order_acquire) == 1)
 		return false;
 	atomic_store_explicit(&p->out->done[i], 1, memory_order_relaxed);
+	p->held[i] = true;
 	p->next_done++;
 	*index = (int)i;
 	return true;
@@ -316,6 +320,13 @@ static const struct gf_shm_own *direct(const struct gf_shm *s,
 	    (send->lent ? GF_SHM_LENT_BYTES : GF_SHM_EAGER_BYTES))
 		return NULL;
 	return own_segment(s, send->from, send->size_bytes);
+}
+
+void gf_shm_let_go(struct gf_shm *s, const struct gf_request *r)
+{
+	struct gf_shm_peer *p = &s->peers[r->peer];
+
+	p->held[r->done - p->out->done] = false;
 }
 
 /* Announces a message if the queue has room; otherwise it stays GF_SHM_PENDING.
@@ -443,6 +454,8 @@ void gf_shm_advance(struct gf_shm *s, struct gf_request *r)
 	else if (r->state == GF_SHM_BELOW)
 		test_below(s, r);
 	else if (r->state == GF_SHM_READING &&
-		 atomic_load_explicit(r->done, memory_order_acquire) == 2)
+		 atomic_load_explicit(r->done, memory_order_acquire) == 2) {
+		gf_shm_let_go(s, r);
 		r->state = GF_SHM_COMPLETE;
+	}
 }

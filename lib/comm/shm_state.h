@@ -83,6 +83,7 @@ struct gf_shm_peer {
 	struct gf_shm_mapped *mapped;
 	size_t nmapped, mapped_capacity;
 	uint32_t next_done;
+	bool held[GF_SHM_DONE]; /* done flags that a send has not seen raised */
 };
 
 struct gf_shm_own {
@@ -127,6 +128,9 @@ void gf_shm_remember(struct gf_shm *s, const struct gf_request *receive);
 /* Where at the peer lies what a send would bring; forgets it. */
 struct gf_shm_place gf_shm_recall(struct gf_shm *s,
 				  const struct gf_request *send);
+
+/* A GF_SHM_READING send lets go of its done flag. */
+void gf_shm_let_go(struct gf_shm *s, const struct gf_request *r);
 
 /* --- shm_join.c */
 

@@ -222,6 +222,57 @@ static void check_backs(struct gf_comm *c)
 	check_stale(c);
 }
 
+/* Lets everybody announce what the queues have room for, again and again. */
+static void take_turns(struct gf_comm *c, struct gf_request *last)
+{
+	struct gf_error err = {""};
+	int i;
+
+	for (i = 0; i < 2 * GF_SHM_DONE / GF_SHM_SLOTS; i++)
+		EXPECT(!c->ops->test(c, last, &err) &&
+			       !gf_comm_barrier(c, &err),
+		       "%s", err.text);
+}
+
+/* More long messages than there are flags that say when one was read: a send
+ * ends when it was read, although later ones want the flag. */
+static void check_long_flood(struct gf_comm *c)
+{
+	enum { COUNT = GF_SHM_DONE + 40, FIRST = 40, ELEMS = 1100 };
+	const size_t size = ELEMS * sizeof(int);
+	int right = (c->rank + 1) % c->ranks;
+	int left = (c->rank + c->ranks - 1) % c->ranks;
+	struct gf_request *send[COUNT], *receive;
+	struct gf_error err = {""};
+	int *got = gf_xcalloc(ELEMS, sizeof(int)), i;
+	void *out;
+
+	EXPECT(!c->ops->buffer_alloc(c, size, &out, &err), "%s", err.text);
+	for (i = 0; i < COUNT; i++)
+		EXPECT(!c->ops->isend(c, right, gf_tag(4, (uint32_t)i), out,
+				      size, &send[i], &err),
+		       "%s", err.text);
+	for (i = 0; i < COUNT; i++) {
+		/* by now all of them have been announced that can be */
+		if (i == FIRST)
+			EXPECT(c->ops->test(c, send[0], &err) == 1,
+			       "rank %d: the first was read", c->rank);
+		EXPECT(!c->ops->irecv(c, left, gf_tag(4, (uint32_t)i), got,
+				      size, &receive, &err) &&
+			       !gf_comm_wait(c, receive, &err),
+		       "%s", err.text);
+		if (i == FIRST - 1)
+			take_turns(c, send[COUNT - 1]);
+		if (i >= FIRST)
+			EXPECT(!gf_comm_wait(c, send[i - FIRST + 1], &err),
+			       "%s", err.text);
+	}
+	for (i = COUNT - FIRST + 1; i < COUNT; i++)
+		EXPECT(!gf_comm_wait(c, send[i], &err), "%s", err.text);
+	c->ops->buffer_free(c, out);
+	free(got);
+}
+
 static void all_checks(struct gf_comm *c, void *ctx)
 {
 	static const size_t counts[] = {0, 1, 1024, 1025, 65536, 300001};
@@ -235,6 +286,8 @@ static void all_checks(struct gf_comm *c, void *ctx)
 	if (c->ranks == 1)
 		return;
 	check_flood(c);
+	if (c->ranks == 2)
+		check_long_flood(c);
 	/* buffers come and go: what was mapped is let go, too */
 	for (k = 0; k < 50; k++)
 		check_add(c, 2000, true);
