@@ -150,7 +150,7 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	wants 2 mpi 3 gf-allreduce --plan plan.json
 	says 'the plan is for 2 ranks, this job has 3'
 	wants 2 mpi 2 gf-allreduce --plan plan.json -d f64
-	says 'want f32'
+	says 'want sum or avg of f32'
 	wants 2 mpi 2 gf-allreduce --plan plan.json --codec q8
 	says 'which says them'
 }

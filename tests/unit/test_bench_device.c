@@ -146,7 +146,8 @@ static void test_runs(void)
 	} cases[] = {
 		{{.lanes = 1, .algorithms = all},
 		 4,
-		 "ring rhd butterfly tree hierarchical blueconnect ps library"},
+		 "ring rhd butterfly tree linear hierarchical blueconnect "
+		 "ps library"},
 		{{.lanes = 3, .algorithms = chosen}, 4, "library ring"},
 		{{.lanes = 1, .algorithms = chosen}, 1, "library ring"},
 		{{.lanes = 2, .algorithms = by_ring, .codec = "f16"},
