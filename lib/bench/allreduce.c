@@ -210,8 +210,18 @@ static int enter_sparse(struct gf_contest *c, size_t i, size_t count_elems,
 		.way = *way,
 		.count_elems = count_elems,
 	};
+	const struct gf_burst_message message = {
+		.way = *way,
+		.count_elems = count_elems,
+		.element = c->b->config.element,
+	};
+	int rc = gf_bench_sparse_new(&config, &c->sparse[i], err);
 
-	return gf_bench_sparse_new(&config, &c->sparse[i], err);
+	/* then the host's knows what is right */
+	if (rc == 0 && c->b->config.device.nccl)
+		rc = gf_device_send_new(c->b->device, &message, 1, 1,
+					&c->sends[i], err);
+	return rc;
 }
 
 /* A rule's entry for the size says a codec, too, unless one was asked for. */

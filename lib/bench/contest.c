@@ -38,8 +38,8 @@ static int refill(const struct gf_contest *c, struct gf_error *err)
 	return 0;
 }
 
-/* Contestant i's all-reduce of what is in `work`; sparse sets of what is on a
- * GPU are chosen from all of it, so all of it comes first. */
+/* Contestant i's all-reduce of what is in `work`. By the host, sparse sets of
+ * what is on a GPU are chosen from all of it, so all of it comes first. */
 static int reduce(const struct gf_contest *c, size_t i, struct gf_error *err)
 {
 	struct gf_bench_allreduce *b = c->b;

@@ -7,9 +7,16 @@
 #include "base/heap.h"
 #include "bench/device_parts.h"
 #include "comm/backoff.h"
+#include "rt/sparse_nccl.h"
 
 struct message {
-	struct gf_device_program program;
+	const struct gf_device_program *program; /* own, or of sparse */
+	struct gf_device_program own;
+	/* With a density: its k largest values go, on top of a residual of
+	 * zeros, which a word that is never 0 keeps so. */
+	struct gf_sparse_nccl *sparse;
+	void *residual, *never;
+	size_t k, count_elems;
 	float *data;
 	int lane;
 	bool simultaneous;
@@ -47,12 +54,11 @@ static int make_program(const struct gf_burst_message *m,
 
 	args.count_elems = m->count_elems;
 	args.elem_bytes = sizeof(float);
-	if (rc == 0 && m->way.density > 0)
+	if (rc == 0 && m->way.density > 0 && m->element.codec)
 		rc = gf_error_set(
-			err, -ENOTSUP,
-			"%s: between GPUs this build sends all values",
-			m->way.algorithm->name);
-	if (rc == 0)
+			err, -EINVAL, "%s: want values as they are, got %s",
+			m->way.algorithm->name, m->element.codec->name);
+	if (rc == 0 && !(m->way.density > 0))
 		rc = gf_device_program_new(m->way.algorithm, &args, comm->rank,
 					   m->element.codec, p, err);
 	return rc;
@@ -80,7 +86,46 @@ static struct gf_device_send *new_send(struct gf_device_bench *d, size_t n)
 	return s;
 }
 
-/* The next of them, whose program is there. */
+/* Message i, as far as a selection goes; it has its place. */
+static int select_from(struct gf_device_send *s, size_t i,
+		       const struct gf_way *way, struct gf_error *err)
+{
+	static const uint32_t one = 1;
+	struct gf_device_bench *d = s->d;
+	struct gf_gpu *g = d->device.gpu;
+	struct message *m = &s->messages[i];
+	const size_t bytes = m->count_elems * sizeof(float);
+	int rc = g->ops->alloc(g, bytes, &m->residual, err);
+
+	m->k = gf_sparse_k(way->density, m->count_elems);
+	rc = rc ? rc : g->ops->alloc(g, sizeof(one), &m->never, err);
+	rc = rc ? rc : g->ops->zero(g, d->stream, m->residual, bytes, err);
+	rc = rc ? rc
+		: g->ops->copy(g, d->stream, m->never, &one, sizeof(one),
+			       GF_GPU_TO_DEVICE, err);
+	rc = rc ? rc : g->ops->stream_sync(g, d->stream, err);
+	if (rc)
+		return rc;
+	rc = gf_sparse_nccl_new(
+		&(struct gf_sparse_nccl_config){
+			.gpu = g,
+			.grads = m->data,
+			.residual = m->residual,
+			.count_elems = m->count_elems,
+			.method = way->algorithm == gf_sparse_find("gtopk")
+					  ? GF_SELECT_GTOPK
+					  : GF_SELECT_TOPK,
+			.ranks = d->comm->ranks,
+			.rank = d->comm->rank,
+			.most_k = m->k,
+		},
+		&m->sparse, err);
+	if (rc == 0)
+		m->program = gf_sparse_nccl_program(m->sparse);
+	return rc;
+}
+
+/* The next of them. */
 static int place(struct gf_device_send *s, size_t i, int lane,
 		 bool simultaneous, struct gf_error *err)
 {
@@ -88,9 +133,10 @@ static int place(struct gf_device_send *s, size_t i, int lane,
 	struct message *m = &s->messages[i];
 
 	m->data = (float *)d->work + s->bytes / sizeof(float);
+	m->program = &m->own;
 	m->simultaneous = simultaneous;
 	m->lane = lane;
-	s->bytes += m->program.count_elems * sizeof(float);
+	s->bytes += m->count_elems * sizeof(float);
 	return ops_of(d)->event_new(d->device.gpu, true, &m->ended, err);
 }
 
@@ -106,7 +152,7 @@ static int prepare(struct gf_device_send *s, int rc,
 		rc = gf_comm_agree(
 			d->comm,
 			gf_device_lane_prepare(&d->lanes[s->messages[i].lane],
-					       &s->messages[i].program, err),
+					       s->messages[i].program, err),
 			err);
 	for (l = 0; l < d->nlanes && rc == 0; l++)
 		rc = gf_comm_agree(d->comm,
@@ -133,12 +179,15 @@ int gf_device_send_new(struct gf_device_bench *d,
 	for (i = 0; i < n && rc == 0; i++) {
 		const struct gf_burst_message *m = &messages[i];
 
-		rc = make_program(m, d->comm, &s->messages[i].program, err);
+		s->messages[i].count_elems = m->count_elems;
+		rc = make_program(m, d->comm, &s->messages[i].own, err);
 		if (rc == 0)
 			rc = place(s, i,
 				   m->simultaneous ? (int)(i % (size_t)lanes)
 						   : 0,
 				   m->simultaneous, err);
+		if (rc == 0 && m->way.density > 0)
+			rc = select_from(s, i, &m->way, err);
 		rc = gf_comm_agree(d->comm, rc, err);
 	}
 	return prepare(s, rc, send, err);
@@ -152,7 +201,8 @@ int gf_device_send_steps(struct gf_device_bench *d,
 	int i, rc = 0;
 
 	for (i = 0; i < n && rc == 0; i++) {
-		gf_device_program_of(schedule, NULL, &s->messages[i].program);
+		s->messages[i].count_elems = schedule->count_elems;
+		gf_device_program_of(schedule, NULL, &s->messages[i].own);
 		rc = place(s, (size_t)i, i % d->nlanes, n > 1, err);
 	}
 	return prepare(s, gf_comm_agree(d->comm, rc, err), send, err);
@@ -165,9 +215,14 @@ void gf_device_send_free(struct gf_device_send *s)
 	if (!s)
 		return;
 	for (i = 0; i < s->n; i++) {
-		gf_device_program_release(&s->messages[i].program);
-		ops_of(s->d)->event_free(s->d->device.gpu,
-					 s->messages[i].ended);
+		struct message *m = &s->messages[i];
+		struct gf_gpu *g = s->d->device.gpu;
+
+		gf_sparse_nccl_free(m->sparse);
+		g->ops->free(g, m->residual);
+		g->ops->free(g, m->never);
+		gf_device_program_release(&m->own);
+		g->ops->event_free(g, m->ended);
 	}
 	free(s->messages);
 	free(s);
@@ -190,6 +245,21 @@ static int wait_for_turn(struct gf_device_send *s, size_t i,
 	return rc;
 }
 
+/* Sets, too, end as sums where the values were. */
+static int send_one(struct gf_device_bench *d, struct message *m,
+		    struct gf_error *err)
+{
+	struct gf_device_lane *lane = &d->lanes[m->lane];
+	int rc;
+
+	if (!m->sparse)
+		return gf_device_lane_run(lane, m->program, m->data, err);
+	rc = gf_sparse_nccl_run(m->sparse, lane, m->k, err);
+	return rc ? rc
+		  : gf_sparse_nccl_apply(m->sparse, lane->stream, m->never,
+					 err);
+}
+
 /* Behind the event. */
 static int enqueue(struct gf_device_send *s, struct gf_gpu_event *after,
 		   struct gf_error *err)
@@ -207,8 +277,7 @@ static int enqueue(struct gf_device_send *s, struct gf_gpu_event *after,
 
 		rc = wait_for_turn(s, i, err);
 		if (rc == 0)
-			rc = gf_device_lane_run(lane, &m->program, m->data,
-						err);
+			rc = send_one(d, m, err);
 		if (rc == 0)
 			rc = g->ops->record(g, m->ended, lane->stream, err);
 		if (rc == 0)
@@ -291,6 +360,6 @@ size_t gf_device_send_wire_bytes(const struct gf_device_send *s)
 	size_t bytes = 0, i;
 
 	for (i = 0; i < s->n; i++)
-		bytes += gf_device_program_sent(&s->messages[i].program);
+		bytes += gf_device_program_sent(s->messages[i].program);
 	return bytes;
 }

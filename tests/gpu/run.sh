@@ -134,6 +134,7 @@ check() {
 		[ -x "$test" ] || continue
 		found=1
 		say "${test##*/}"
+		[ "${test##*/}" != test_nccl ] || has_nccl || { say 'skipped: no NCCL here'; continue; }
 		try 300 "${test##*/}" "$test"
 	done
 	[ -n "$found" ] || { skipped='built without CUDA'; say "skipped: $skipped"; return; }
@@ -147,6 +148,7 @@ check() {
 	chosen 1 1
 	chosen 2 1
 	chosen 4 2
+	by_nccl
 }
 
 # A plan for so many ranks of this machine, in $scratch/plan.
@@ -179,6 +181,20 @@ chosen() { # RANKS STALENESS
 		say "$name, K = $2, $1 ranks: as on the processors"
 	done
 }
+
+# As many ranks as there are GPUs, if only one.
+by_nccl() {
+	local ranks
+	has_nccl || { say 'skipped: no NCCL here'; return; }
+	ranks=$(gf-allreduce --list | grep -c '^device *cuda:')
+	say "by NCCL, $ranks ranks"
+	try 120 'all-reduces by NCCL' mpirun -np "$ranks" gf-allreduce --device cuda -a all --density 0.01 -b 4K -e 4M -f 8 -n 3 -w 1
+	try 120 'gf-train by NCCL' mpirun -np "$ranks" gf-train --device cuda --transport nccl "${steady[@]}" --steps 30 --check-replicas 10
+	planned "$ranks" digits-cnn-plain --selection gtopk --density .01 --warmup-densities none || return
+	try 120 'gtopk by NCCL' mpirun -np "$ranks" gf-train --device cuda --transport nccl --plan "$scratch/plan" "${steady[@]}" --steps 30 --check-replicas 10
+}
+
+has_nccl() { ! gf-allreduce --list | grep -q 'no nccl'; }
 
 # A run whose losses do not hang on the last bits, nor on how a batch is divided
 # among ranks: no statistics over a batch, a low rate.

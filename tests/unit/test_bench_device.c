@@ -136,6 +136,7 @@ static const char *const all[] = {"all", NULL};
 static const char *const chosen[] = {"auto", "ring", NULL};
 static const char *const by_ring[] = {"ring", NULL};
 static const char *const sparse[] = {"gtopk", NULL};
+static const char *const both[] = {"gtopk", "topk", NULL};
 
 static void test_runs(void)
 {
@@ -224,6 +225,18 @@ static void test_runs(void)
 		  .algorithms = sparse,
 		  .by_host = true,
 		  .density = 0.01},
+		 4,
+		 "gtopk"},
+		{{.lanes = 1, .algorithms = both, .density = 0.01},
+		 5,
+		 "gtopk topk"},
+		{{.lanes = 1, .algorithms = both, .density = 0.5},
+		 2,
+		 "gtopk topk"},
+		{{.lanes = 1,
+		  .algorithms = sparse,
+		  .density = 0.01,
+		  .spoil = 2},
 		 4,
 		 "gtopk"},
 	};
@@ -374,12 +387,6 @@ static void test_refused(void)
 			 .op = GF_OP_MAX,
 			 .refusal = "between GPUs this build adds f32, got max "
 				    "of f32"},
-	    2, NULL);
-	run((struct job){.lanes = 1,
-			 .algorithms = sparse,
-			 .density = 0.01,
-			 .refusal = "gtopk: between GPUs this build sends all "
-				    "values"},
 	    2, NULL);
 }
 
