@@ -6,9 +6,12 @@
 #include "base/heap.h"
 #include "comm/device_program.h"
 
+/* Sets of multiples of 256 bytes lie exactly one behind the other. */
 static size_t wire_elems(const struct gf_device_program *p, size_t bytes)
 {
-	return bytes / (p->codec ? p->codec->elem_bytes : sizeof(float));
+	return bytes / (p->codec  ? p->codec->elem_bytes
+			: p->sets ? p->sets->size_bytes
+				  : sizeof(float));
 }
 
 /* What the wire memory becomes: scratch behind the program's own, an element

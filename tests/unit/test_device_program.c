@@ -193,6 +193,52 @@ static void test_servers(void)
 				}
 }
 
+/* Sparse sets: each rank's to everybody, or merged along the tree as if they
+ * were added. */
+static void prove_sets(const struct gf_algorithm *a, int ranks)
+{
+	static const struct gf_device_sets form = {.size_bytes = 512};
+	const bool gathers = a == gf_sparse_find("topk");
+	const struct gf_coll_args args = {
+		.ranks = ranks,
+		.count_elems = gathers ? (size_t)ranks : 1,
+		.elem_bytes = form.size_bytes,
+		.half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE};
+	struct gf_schedule *s = gf_xcalloc((size_t)ranks, sizeof(*s));
+	struct gf_error err = {""};
+	int rank, rc;
+
+	for (rank = 0; rank < ranks; rank++) {
+		struct gf_device_program p;
+		struct gf_schedule own;
+
+		EXPECT(!gf_algorithm_schedule(a, &args, rank, &own, &err), "%s",
+		       err.text);
+		gf_device_program_of_sets(&own, &form, &p);
+		gf_device_program_schedule(&p, &s[rank]);
+		gf_device_program_release(&p);
+		gf_schedule_release(&own);
+	}
+	rc = verify(s, &args, &err);
+	EXPECT(!rc, "%s, %d ranks: %s", a->name, ranks, err.text);
+	for (rank = 0; rank < ranks; rank++)
+		gf_schedule_release(&s[rank]);
+	free(s);
+}
+
+static void test_sets(void)
+{
+	size_t a, r;
+	int ranks;
+
+	for (a = 0; gf_sparse_algorithms[a]; a++) {
+		for (ranks = 1; ranks <= 16; ranks++)
+			prove_sets(gf_sparse_algorithms[a], ranks);
+		for (r = 0; r < GF_ARRAY_LENGTH(many); r++)
+			prove_sets(gf_sparse_algorithms[a], many[r]);
+	}
+}
+
 static void test_stages(void)
 {
 	const struct gf_algorithm *blueconnect =
@@ -423,6 +469,7 @@ int main(void)
 	test_many_ranks();
 	test_halves();
 	test_servers();
+	test_sets();
 	test_stages();
 	test_stage_program();
 	test_encoded_once();
