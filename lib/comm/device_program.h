@@ -104,6 +104,10 @@ void gf_device_program_release(struct gf_device_program *p);
 void gf_device_program_schedule(const struct gf_device_program *p,
 				struct gf_schedule *s);
 
+/* With whom this rank exchanges, as "ranks 0, 2 and 5 more"; the caller
+ * frees. */
+char *gf_device_program_peers(const struct gf_device_program *p);
+
 /* Bytes that this rank sends, but for `library`, which nobody knows. */
 size_t gf_device_program_sent(const struct gf_device_program *p);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The thread that watches messages on GPUs, and talks to the other ranks. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "rt/device_parts.h"
 
@@ -59,9 +60,13 @@ static int check_stuck(struct gf_device_engine *e, bool under_way,
 	rc = gf_watch_stuck(&e->thread.watch, e->stuck_s,
 			    e->seen % e->nmessages, err);
 	if (rc == -ETIMEDOUT) {
-		gf_error_prefix(err, "no end for %g s",
-				e->thread.watch.timeout_s);
+		char *peers = gf_device_program_peers(
+			e->messages[e->seen % e->nmessages].program);
+
+		gf_error_prefix(err, "no end for %g s, with %s",
+				e->thread.watch.timeout_s, peers);
 		gf_device_name(e, e->seen, err);
+		free(peers);
 	}
 	return rc;
 }

@@ -363,6 +363,47 @@ static void test_stage_program(void)
 	gf_device_program_release(&p);
 }
 
+static const struct {
+	const char *algorithm;
+	int ranks, factors[2];
+	const char *peers;
+} partners[] = {
+	{"ring", 5, {0}, "ranks 1, 3"},
+	{"ring", 3, {0}, "ranks 0, 1"},
+	{"tree", 3, {0}, "rank 0"},
+	{"library", 4, {0}, "ranks 0, 1, 3"},
+	{"blueconnect", 6, {3, 2}, "ranks 0, 1, 3, 4, 5"},
+	{"ps", 20, {0}, "ranks 0, 1, 3, 4, 5, 6, 7, 8 and 11 more"},
+};
+
+/* Of rank 2. */
+static void test_peers(void)
+{
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(partners); i++) {
+		struct gf_coll_args args = {
+			.ranks = partners[i].ranks,
+			.count_elems = 1001,
+			.elem_bytes = 4,
+			.factors = partners[i].factors[0] ? partners[i].factors
+							  : NULL,
+			.nfactors = partners[i].factors[0] ? 2 : 0,
+		};
+		struct gf_device_program p;
+		char *peers;
+
+		EXPECT(!gf_device_program_new(
+			       gf_algorithm_find(partners[i].algorithm), &args,
+			       2, NULL, &p, NULL),
+		       "made");
+		peers = gf_device_program_peers(&p);
+		EXPECT_TEXT(peers, partners[i].peers);
+		free(peers);
+		gf_device_program_release(&p);
+	}
+}
+
 /* One rank sends another part than it should. */
 static void another_part(struct gf_device_program *p)
 {
@@ -473,6 +514,7 @@ int main(void)
 	test_stages();
 	test_stage_program();
 	test_encoded_once();
+	test_peers();
 	test_refusals();
 	return TEST_END();
 }
