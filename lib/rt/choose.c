@@ -79,7 +79,8 @@ static double busiest_bytes(const struct gf_chooser *c,
 	return way->algorithm->cost_s(&args, &net);
 }
 
-/* Without the wasteful ones; returns how many are left. */
+/* Without the wasteful ones; returns how many are left: one rank alone sends
+ * nothing, whatever the way. */
 static size_t drop_wasteful(const struct gf_chooser *c, struct gf_way *ways,
 			    size_t n, size_t count_elems)
 {
@@ -92,7 +93,7 @@ static size_t drop_wasteful(const struct gf_chooser *c, struct gf_way *ways,
 	for (i = 0; i < n; i++)
 		least = fmin(least, busiest_bytes(c, &ways[i], count_elems));
 	for (i = 0; i < n; i++)
-		if (busiest_bytes(c, &ways[i], count_elems) < wasteful * least)
+		if (busiest_bytes(c, &ways[i], count_elems) <= wasteful * least)
 			ways[left++] = ways[i];
 	return left;
 }

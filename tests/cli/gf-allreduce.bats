@@ -41,6 +41,13 @@ load common
 	awk -F, -v n="$(head -n 1 out.txt | tr -dc , | wc -c)" 'NF != n + 1 {exit 1}' out.txt
 }
 
+@test "one rank alone chooses among ways that send nothing" {
+	wants 0 gf-allreduce -b 512K -e 2M -f 2 -n 1 -w 0
+	[ "$(awk '!/^#/ {printf "%s %s %s\n", $1, $9, $13}' out.txt)" = "524288 0 0
+1048576 0 0
+2097152 0 0" ]
+}
+
 @test "a spoilt result is counted, and the answer is no" {
 	wants 1 gf-allreduce -b 4K -e 4K -n 1 -w 0 --spoil 7 -c 3
 	# both placements, three checks
