@@ -72,8 +72,8 @@ static struct gf_cost_line line_at(const struct gf_bench_curve *curve,
 static double size_s(const struct gf_bench_curve_config *c, double sitting_s,
 		     const struct gf_bench_curve *curve, double bytes)
 {
-	struct gf_cost_line line = line_at(curve, bytes);
-	double one = line.startup_s + line.per_byte_s * bytes;
+	struct gf_cost_lines lines = gf_bench_curve_lines(curve);
+	double one = gf_cost_lines_s(&lines, bytes);
 	int low = gf_bench_round(&c->limits.point).low, n;
 	double sum = 0;
 

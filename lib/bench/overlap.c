@@ -144,7 +144,8 @@ static int repeat(const struct gf_bench_overlap *c,
 
 static int message_count(const struct gf_bench_overlap *c, size_t bytes)
 {
-	double one = c->cost->startup_s + c->cost->per_byte_s * (double)bytes;
+	struct gf_cost_lines lines = gf_allreduce_lines(c->cost);
+	double one = gf_cost_lines_s(&lines, (double)bytes);
 
 	if (!(one > 0))
 		return MOST_MESSAGES;

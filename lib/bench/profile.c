@@ -121,26 +121,6 @@ static int measure_copies(const struct gf_bench_profile *c,
 	return 0;
 }
 
-/* The one that would carry the whole gradient. */
-static const struct gf_allreduce_cost *cheapest(const struct gf_network *net,
-						double bytes)
-{
-	const struct gf_allreduce_cost *best = NULL;
-	double least = INFINITY;
-	size_t i;
-
-	for (i = 0; i < net->nallreduce; i++) {
-		const struct gf_allreduce_cost *a = &net->allreduce[i];
-		double time = a->startup_s + a->per_byte_s * bytes;
-
-		if (time < least) {
-			least = time;
-			best = a;
-		}
-	}
-	return best;
-}
-
 static int measure_overlap(const struct gf_bench_profile *c,
 			   struct gf_bench_step *step, struct gf_profile *p,
 			   struct gf_error *err)
@@ -148,8 +128,9 @@ static int measure_overlap(const struct gf_bench_profile *c,
 	struct gf_bench_overlap overlap = {
 		.comm = c->comm,
 		.device = &c->device,
-		.cost = cheapest(p->network,
-				 (double)gf_model_profile_bytes(p->model)),
+		/* the one that would carry the whole gradient */
+		.cost = gf_network_cheapest(
+			p->network, (double)gf_model_profile_bytes(p->model)),
 		.backward_s = p->model->backward_s,
 		.repeats = (int)c->repeats,
 		.timeout_s = c->sweep.timeout_s,

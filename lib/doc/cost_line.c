@@ -45,9 +45,16 @@ struct gf_cost_line gf_cost_line_at(const struct gf_cost_lines *lines,
 	return i ? larger[i - 1] : lines->first;
 }
 
-static double cost_s(const struct gf_cost_line *l, size_t bytes)
+static double cost_s(const struct gf_cost_line *l, double bytes)
 {
-	return l->startup_s + l->per_byte_s * (double)bytes;
+	return l->startup_s + l->per_byte_s * bytes;
+}
+
+double gf_cost_lines_s(const struct gf_cost_lines *lines, double bytes)
+{
+	struct gf_cost_line l = gf_cost_line_at(lines, bytes, 1, NULL);
+
+	return cost_s(&l, bytes);
 }
 
 void gf_cost_line_add(const struct gf_cost_line *first,

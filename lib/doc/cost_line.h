@@ -37,6 +37,8 @@ struct gf_cost_lines {
 struct gf_cost_line gf_cost_line_at(const struct gf_cost_lines *lines,
 				    double bytes, double scale,
 				    double *below_bytes);
+/* What a message of so many bytes costs. */
+double gf_cost_lines_s(const struct gf_cost_lines *lines, double bytes);
 
 /* Appends a line to those after `first`; where it would begin below the one
  * before, its startup is raised. */

@@ -150,6 +150,10 @@ struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c);
  * NULL; borrowed. */
 const struct gf_level_cost *gf_network_level(const struct gf_network *net,
 					     const char *name);
+/* The entry that is cheapest for a message (ties: the first); NULL: there is
+ * none; borrowed. */
+const struct gf_allreduce_cost *
+gf_network_cheapest(const struct gf_network *net, double bytes);
 struct gf_network *gf_network_copy(const struct gf_network *net);
 void gf_network_free(struct gf_network *net);
 

@@ -205,6 +205,26 @@ struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c)
 		{0, c->startup_s, c->per_byte_s, NULL}, c->larger, c->nlarger};
 }
 
+const struct gf_allreduce_cost *
+gf_network_cheapest(const struct gf_network *net, double bytes)
+{
+	const struct gf_allreduce_cost *best = NULL;
+	double least = 0, time_s;
+	size_t i;
+
+	for (i = 0; i < net->nallreduce; i++) {
+		struct gf_cost_lines lines =
+			gf_allreduce_lines(&net->allreduce[i]);
+
+		time_s = gf_cost_lines_s(&lines, bytes);
+		if (best && time_s >= least)
+			continue;
+		best = &net->allreduce[i];
+		least = time_s;
+	}
+	return best;
+}
+
 const struct gf_level_cost *gf_network_level(const struct gf_network *net,
 					     const char *name)
 {

@@ -176,28 +176,3 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 	free(state.flights);
 	free(end_s);
 }
-
-const struct gf_allreduce_cost *gf_sim_cheapest(const struct gf_network *net,
-						size_t bytes,
-						const char *algorithm)
-{
-	const struct gf_allreduce_cost *best = NULL;
-	double best_s = INFINITY;
-	size_t i;
-
-	for (i = 0; i < net->nallreduce; i++) {
-		const struct gf_allreduce_cost *c = &net->allreduce[i];
-		struct gf_cost_lines lines = gf_allreduce_lines(c);
-		struct gf_cost_line l =
-			gf_cost_line_at(&lines, (double)bytes, 1, NULL);
-		double s = l.startup_s + l.per_byte_s * (double)bytes;
-
-		if (algorithm && strcmp(c->algorithm, algorithm) != 0)
-			continue;
-		if (!best || s < best_s) {
-			best = c;
-			best_s = s;
-		}
-	}
-	return best;
-}

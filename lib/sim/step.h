@@ -66,10 +66,4 @@ double gf_sim_need_of_s(const struct gf_model_profile *model, size_t tensor);
 double gf_sim_need_s(const struct gf_model_profile *model,
 		     const struct gf_sim_message *m);
 
-/* The cheapest allreduce entry for a message (ties: the first), or the one of
- * that name when algorithm is not NULL; NULL if there is none. */
-const struct gf_allreduce_cost *gf_sim_cheapest(const struct gf_network *net,
-						size_t bytes,
-						const char *algorithm);
-
 #endif

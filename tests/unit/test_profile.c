@@ -246,6 +246,46 @@ static void test_many(void)
 	gf_text_release(&t);
 }
 
+/* By the lines that hold for a size: rings ask before they send 1000 bytes. */
+static void test_cheapest(void)
+{
+	struct gf_cost_line asks[] = {{1000, 3000, 1, NULL}};
+	struct gf_allreduce_cost costs[] = {
+		{.algorithm = (char *)"ring",
+		 .startup_s = 200,
+		 .per_byte_s = 1,
+		 .larger = asks,
+		 .nlarger = 1},
+		{.algorithm = (char *)"butterfly",
+		 .startup_s = 100,
+		 .per_byte_s = 2},
+	};
+	static const struct {
+		double bytes, cost_s;
+		const char *want;
+	} table[] = {
+		{0, 100, "butterfly"},     {99, 298, "butterfly"},
+		{100, 300, "ring"}, /* a tie: the first */
+		{999, 1199, "ring"},       {1000, 2100, "butterfly"},
+		{2899, 5898, "butterfly"}, {2900, 5900, "ring"},
+	};
+	struct gf_network net = {
+		.ranks = 4, .allreduce = costs, .nallreduce = 2};
+	struct gf_network none = {.ranks = 4};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(table); i++) {
+		const struct gf_allreduce_cost *c =
+			gf_network_cheapest(&net, table[i].bytes);
+		struct gf_cost_lines lines = gf_allreduce_lines(c);
+
+		EXPECT_TEXT(c->algorithm, table[i].want);
+		EXPECT_NEAR(gf_cost_lines_s(&lines, table[i].bytes),
+			    table[i].cost_s, 1e-9, "case %zu", i);
+	}
+	EXPECT(!gf_network_cheapest(&none, 1), "no entry");
+}
+
 int main(void)
 {
 	char *six = doc_load("tests/data/valid/profile-six.json");
@@ -258,6 +298,7 @@ int main(void)
 	test_sizes();
 	test_made_by_code();
 	test_many();
+	test_cheapest();
 	free(six);
 	return TEST_END();
 }

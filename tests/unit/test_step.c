@@ -245,44 +245,11 @@ static void run_case(const struct step_case *c)
 	}
 }
 
-static void test_cheapest(void)
-{
-	static const struct {
-		size_t bytes;
-		const char *algorithm, *want; /* want NULL: none */
-	} table[] = {
-		{0, NULL, "butterfly"}, {99, NULL, "butterfly"},
-		{100, NULL, "ring"}, /* a tie: the first */
-		{101, NULL, "ring"},    {0, "ring", "ring"},
-		{0, "tree", NULL},
-	};
-	struct gf_allreduce_cost costs[] = {
-		{.algorithm = (char *)"ring",
-		 .startup_s = 200,
-		 .per_byte_s = 1},
-		{.algorithm = (char *)"butterfly",
-		 .startup_s = 100,
-		 .per_byte_s = 2},
-	};
-	struct gf_network net = {
-		.ranks = 4, .allreduce = costs, .nallreduce = 2};
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(table); i++) {
-		const struct gf_allreduce_cost *c = gf_sim_cheapest(
-			&net, table[i].bytes, table[i].algorithm);
-
-		EXPECT_TEXT(c ? c->algorithm : "none",
-			    table[i].want ? table[i].want : "none");
-	}
-}
-
 int main(void)
 {
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
 		run_case(&cases[i]);
-	test_cheapest();
 	return TEST_END();
 }
