@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 
 import torch
 import torch.distributed as dist
@@ -214,6 +215,49 @@ def accumulate():
     refused(lambda: model(factors()).backward(), "want one backward for each finish()")
 
 
+def halves():
+    """A message is not whole when a part of it has come twice."""
+    model = Branches()
+    reducer = gradflow.Reducer(model, plan(cut(3)))
+    wire = Wire()
+    part = {n: f for n, f in factors().items() if n in ("d", "c")}
+    with reducer.no_sync():
+        with reducer.no_sync():
+            model(part).backward()
+        model(part).backward()
+    model(part).backward()
+    refused(lambda: model(part).backward(), "want one backward for each finish()")
+    assert not wire.sent, wire.sent
+    reducer.finish()
+
+
+class Slow:
+    """Work that takes so long at least."""
+
+    def __init__(self, work, seconds):
+        self.work, self.until = work, time.perf_counter() + seconds
+
+    def wait(self):
+        self.work.wait()
+        time.sleep(max(self.until - time.perf_counter(), 0))
+
+
+def traced():
+    """Two steps' messages under way at once have times of their own."""
+    model = Branches()
+    document = plan(cut(3), lanes=2, pipeline={"staleness": 2, "warmup_steps": 0})
+    reducer = gradflow.Reducer(model, document, trace=True)
+    real = dist.all_reduce
+    dist.all_reduce = lambda *a, **k: Slow(real(*a, **k), 0.5)
+    for _ in range(3):
+        model(factors()).backward()
+        reducer.finish()
+    reducer.drain()
+    dist.all_reduce = real
+    times = [e["dur"] * 1e-6 for e in reducer.trace.events if e["cat"] == "message"]
+    assert len(times) == 3 and min(times) > 0.45, times
+
+
 def rule():
     model = Branches()
     document = {"format": "gf-plan", "version": 1, "rule": {"threshold_bytes": 32, "lanes": 1}}
@@ -271,7 +315,7 @@ def refusals():
 
 
 CASES = {f.__name__: f for f in (exact, replicas, wires, late, lanes, pipeline, accumulate,
-                                 rule, refusals)}
+                                 halves, traced, rule, refusals)}
 
 
 def run(r, ranks, case, meeting):

@@ -38,6 +38,8 @@ job() { # RANKS ARGUMENT...: what torchrun does; rank 0's output and errors rema
 @test "PyTorch: no more messages in flight than lanes" { holds lanes; }
 @test "PyTorch: stale gradients are those of K - 1 steps before" { holds pipeline; }
 @test "PyTorch: accumulation, parameters without a gradient, a backward too many" { holds accumulate; }
+@test "PyTorch: half a message twice is not a message" { holds halves; }
+@test "PyTorch: a trace of steps that overlap" { holds traced; }
 @test "PyTorch: a rule binds to the model" { holds rule; }
 @test "PyTorch: what it cannot execute is refused with the place" { holds refusals; }
 

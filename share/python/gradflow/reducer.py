@@ -20,8 +20,10 @@ class _Step:
     def __init__(self, messages, pool):
         self.pool = pool
         self.missing = [len(m.names) for m in messages]
+        self.given = set()                  # names of what is not missing
         self.sent = [None] * len(messages)  # (work, what is on the wire)
         self.landed = [False] * len(messages)
+        self.begun = [None] * len(messages)  # a trace's
         self.launched = 0                   # messages, in the plan's order
         self.ended = False                  # backward has
 
@@ -132,6 +134,9 @@ class Reducer:
     def _ready(self, name):
         """Backward has added to name's gradient."""
         step, p = self.current, self.parameters[name]
+        if name in step.given:  # and perhaps under way
+            raise PlanError(f"{name}: want one backward for each finish(), or the "
+                            "earlier ones within no_sync()")
         view = self._view(step, name)
         if p.grad.data_ptr() != view.data_ptr():
             view.copy_(p.grad)
@@ -142,10 +147,8 @@ class Reducer:
             self.trace.ready(name)
         i = self.place[name][0]
         with self.moved:
+            step.given.add(name)
             step.missing[i] -= 1
-            if step.missing[i] < 0:
-                raise PlanError(f"{name}: want one backward for each finish(), or the "
-                                "earlier ones within no_sync()")
         self._advance()
 
     def _advance(self):
@@ -176,7 +179,7 @@ class Reducer:
         piece.div_(self.ranks)  # before the sum, which f16 might not hold
         wire = piece if self.messages[i].wire is None else piece.to(self.messages[i].wire)
         if self.trace:
-            self.trace.start(i)
+            step.begun[i] = self.trace.start()
         work = dist.all_reduce(wire, group=self.groups[i % len(self.groups)], async_op=True)
         step.sent[i] = (work, wire)
         if self.on_host:
@@ -184,7 +187,7 @@ class Reducer:
 
     def _landed(self, step, i, failure):
         if self.trace:
-            self.trace.end(i)
+            self.trace.end(i, step.begun[i])
         with self.moved:
             step.landed[i] = True
             self.failure = self.failure or failure
@@ -244,11 +247,11 @@ class Reducer:
     @contextlib.contextmanager
     def no_sync(self):
         """Within it, backward adds to the gradients and nothing is sent."""
-        self.syncing = False
+        before, self.syncing = self.syncing, False
         try:
             yield
         finally:
-            self.syncing = True
+            self.syncing = before
 
     def drain(self, seconds=10):
         """Wait until nothing that was launched is under way, or for so long: an

@@ -17,7 +17,6 @@ class Trace:
         self.spans = [[] for _ in messages]  # (start, end) after forward's start
         self.iterations = []
         self.forward = self.backward = self.waited = None
-        self.starts = [None] * len(messages)
         dist.barrier()
         self.origin = time.perf_counter()
         model.register_forward_pre_hook(lambda *_: self._forward())
@@ -46,11 +45,13 @@ class Trace:
         self.events.append({"ph": "i", "tid": 0, "cat": "ready", "name": name,
                             "ts": self._now() * 1e6, "s": "t"})
 
-    def start(self, i):
-        self.starts[i] = (self._now(), self.forward)
+    def start(self):
+        """What end() wants of a message that leaves: that of the step before may
+        yet be under way."""
+        return self._now(), self.forward
 
-    def end(self, i):
-        start, forward = self.starts[i]
+    def end(self, i, begun):
+        start, forward = begun
         now = self._now()
         self._slice(1, "message", f"message {i}", start, now, message=i)
         if forward is not None:
