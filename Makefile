@@ -59,13 +59,14 @@ MISSING := $(strip $(foreach p,jansson hwloc zlib ompi-c,\
 # --- flags -------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wundef -Wpointer-arith -Wno-missing-field-initializers
-ALL_CPPFLAGS = -Ilib -Ikernels -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
+ALL_CPPFLAGS = -Ilib -Ikernels -Iinclude -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
 	-DGF_DATADIR='"$(PREFIX)/share/gradflow"' \
 	-DGF_HAVE_ONEDNN=$(WITH_ONEDNN) -DGF_HAVE_VERBS=$(WITH_VERBS) \
 	-DGF_HAVE_CUDA=$(CUDA) -DGF_HAVE_NCCL=$(WITH_NCCL) \
 	-DGF_HAVE_CUDNN=$(WITH_CUDNN) $(CPPFLAGS)
 # No contraction of a*b+c: every machine and kernel set gives the same bits.
-ALL_CFLAGS = -std=gnu11 $(WARNINGS) -pthread -ffunction-sections \
+# Everything may go into the shared library.
+ALL_CFLAGS = -std=gnu11 $(WARNINGS) -pthread -fPIC -ffunction-sections \
 	-fdata-sections -ffp-contract=off $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
 	$(CFLAGS)
@@ -82,7 +83,7 @@ CUDA_LIBS   := $(if $(filter 1,$(CUDA)),-L$(firstword $(wildcard \
 NVCC_FLAGS = -std=c++17 -O3 -fmad=false -Ikernels -Ilib \
 	$(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH)) \
-	-Xcompiler=-Wall,-Wextra,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-ffunction-sections \
+	-Xcompiler=-fPIC,-Wall,-Wextra,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-ffunction-sections \
 	$(if $(WERROR),-Werror=all-warnings -Xcompiler=-Werror)
 FOREIGN_CFLAGS_comm := $(MPI_CFLAGS) $(CUDA_CFLAGS) \
 	$(if $(NCCL_H),-isystem $(dir $(NCCL_H)))
@@ -117,6 +118,10 @@ EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(filter-out test_nccl,$(GPU)) \
 TOOLS   := $(patsubst share/tools/%.c,%,$(wildcard share/tools/*.c))
 BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c)) allreduce_peers
 
+# The library for others, named by its binary interface; a sanitizer cannot be
+# brought along.
+SO := $(if $(SAN),,$(BUILD)/lib/libgradflow.so.0)
+
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(1)))
 archive = $(BUILD)/lib/libgf-$(1).a
 ARCHIVES := $(foreach l,$(LIBS) kernels,$(call archive,$(l)))
@@ -138,7 +143,7 @@ say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 .DEFAULT_GOAL := all
 
 all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%) \
-	$(BUILD)/tools/gf-tables
+	$(BUILD)/tools/gf-tables $(SO)
 
 help:
 	@echo 'targets of gradflow $(VERSION):'
@@ -207,6 +212,19 @@ $(BUILD)/bin/$(1): $(BUILD)/obj/cmd/$(1).o $(call archives_of,$(1))
 	$$(call say,LD)$$(link) $(call foreign_of,$(1))
 endef
 $(foreach c,$(COMMANDS),$(eval $(call command_rule,$(c))))
+
+# The runtime for other programs' loops (include/gradflow.h).
+$(BUILD)/lib/libgradflow.so.0: $(ARCHIVES) lib/embed/gradflow.map
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -o $@ \
+	  -Wl,-soname,$(@F) -Wl,--version-script=lib/embed/gradflow.map \
+	  -Wl,-z,defs -Wl,--whole-archive $(call archive,embed) \
+	  -Wl,--no-whole-archive -Wl,--start-group \
+	  $(filter-out $(call archive,embed),$(ARCHIVES)) -Wl,--end-group $(FOREIGN_LIBS)
+# A program that knows no more than a user's.
+$(BUILD)/embed/job: tests/embed/job.c include/gradflow.h $(SO)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -std=c11 $(WARNINGS) $(if $(WERROR),-Werror) -Iinclude $(CFLAGS) \
+	  -o $@ $< $(SO) -Wl,-rpath,$(abspath $(BUILD)/lib) -lm
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
@@ -316,6 +334,7 @@ check:
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \
+	$(if $(SO),$(BUILD)/embed/job) \
 	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%) \
 	$(BUILD)/gpu/bench_kernels)
 
@@ -382,7 +401,15 @@ D := $(DESTDIR)$(PREFIX)
 install: all
 	install -d $(D)/bin $(D)/share/gradflow
 	$(if $(COMMANDS),install $(COMMANDS:%=$(BUILD)/bin/%) $(D)/bin)
-	for s in 1 5 7; do \
+	$(if $(SO),install -Dm755 $(SO) $(D)/lib/$(notdir $(SO)))
+	$(if $(SO),ln -sf $(notdir $(SO)) $(D)/lib/libgradflow.so)
+	install -Dm644 include/gradflow.h $(D)/include/gradflow.h
+	install -d $(D)/lib/pkgconfig
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: gradflow' 'Version: $(VERSION)' \
+	  'Description: gradients of data-parallel training, exchanged by a plan' \
+	  'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -lgradflow' \
+	  > $(D)/lib/pkgconfig/gradflow.pc
+	for s in 1 3 5 7; do \
 	  for f in man/*.$$s; do [ -e $$f ] || continue; \
 	    install -Dm644 $$f $(D)/share/man/man$$s/$${f##*/}; done; done
 	for f in completions/*.bash; do [ -e $$f ] || continue; b=$${f##*/}; \
@@ -395,10 +422,12 @@ install: all
 
 uninstall:
 	rm -f $(COMMANDS:%=$(D)/bin/%)
-	rm -f $(foreach s,1 5 7,$(patsubst man/%,$(D)/share/man/man$(s)/%,$(wildcard man/*.$(s))))
+	rm -f $(foreach s,1 3 5 7,$(patsubst man/%,$(D)/share/man/man$(s)/%,$(wildcard man/*.$(s))))
 	rm -f $(patsubst completions/%.bash,$(D)/share/bash-completion/completions/%,$(wildcard completions/*.bash))
 	rm -f $(patsubst completions/%,$(D)/share/zsh/site-functions/%,$(wildcard completions/_gf-*))
 	rm -f $(patsubst completions/%,$(D)/share/fish/vendor_completions.d/%,$(wildcard completions/*.fish))
+	rm -f $(D)/lib/libgradflow.so $(D)/lib/libgradflow.so.0 \
+	  $(D)/include/gradflow.h $(D)/lib/pkgconfig/gradflow.pc
 	rm -rf $(D)/share/gradflow
 
 clean:

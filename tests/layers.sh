@@ -38,7 +38,7 @@ while [ ${#left[@]} -gt 0 ]; do
 		ready=1
 		for a in ${may[$folder]}; do
 			a=${a%%/*}
-			case $a in gf_kernels.h | gf_gpu_kernels.h | gf_gpu_nn_kernels.h) continue ;; esac
+			case $a in *.h) continue ;; esac # of no folder in lib/
 			case "$removed" in *" $a "*) ;; *) ready=0 ;; esac
 		done
 		if [ $ready = 1 ]; then removed+="$folder "; else next+=("$folder"); fi

@@ -50,6 +50,7 @@ bats_files() {
 	done
 }
 
+export PYTHONDONTWRITEBYTECODE=1
 # for every suite that has an mpirun in it
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1
@@ -70,7 +71,7 @@ for suite in "$@"; do
 	docs) for t in tests/docs/*.sh; do [ -x "$t" ] && program "docs/${t##*/}" "$t"; done ;;
 	lint)
 		if command -v mandoc > /dev/null; then
-			for m in man/*.[157]; do [ -e "$m" ] && program "lint/${m##*/}" mandoc -T lint -W warning "$m"; done
+			for m in man/*.[1357]; do [ -e "$m" ] && program "lint/${m##*/}" mandoc -T lint -W warning "$m"; done
 		else
 			echo "mandoc is not installed" > "$log"; record 77 lint/man
 		fi

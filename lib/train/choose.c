@@ -11,6 +11,7 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "codec/codec.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/set.h"
 #include "coll/algorithm.h"
@@ -317,6 +318,22 @@ void gf_train_use_library(struct gf_plan *plan, bool open_only)
 		m->algorithm = gf_xstrdup(
 			strcmp(m->codec, "f32") == 0 ? "library" : "ring");
 	}
+}
+
+char *gf_train_codecs(const struct gf_plan *plan)
+{
+	struct gf_text out = {0};
+	size_t i, k;
+
+	for (i = 0; gf_codecs[i].name; i++) {
+		for (k = 0; k < plan->nmessages; k++)
+			if (!strcmp(plan->messages[k].codec, gf_codecs[i].name))
+				break;
+		if (k < plan->nmessages)
+			gf_text_addf(&out, "%s%s", out.length ? "," : "",
+				     gf_codecs[i].name);
+	}
+	return gf_text_take(&out);
 }
 
 int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan,

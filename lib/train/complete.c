@@ -101,6 +101,19 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 	return check(t, err);
 }
 
+int gf_train_complete_plain(struct gf_training *t, struct gf_error *err)
+{
+	struct gf_training under;
+
+	gf_training_init(&under);
+	under.momentum = under.weight_decay = under.warmup_epochs = 0;
+	under.rate = 1;
+	under.schedule = GF_SCHEDULE_CONSTANT;
+	gf_training_fill(t, &under);
+	gf_training_fill(t, &defaults);
+	return check(t, err);
+}
+
 size_t gf_train_global_batch(const struct gf_train_config *k)
 {
 	return (size_t)k->plan->ranks * k->training.batch *

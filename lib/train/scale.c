@@ -63,6 +63,13 @@ double gf_loss_scale_now(const struct gf_loss_scale *s)
 	return s->half ? s->step : s->now;
 }
 
+const char *gf_loss_scale_name(const struct gf_loss_scale *s)
+{
+	return gf_scaling_names[s->dynamic ? GF_SCALING_DYNAMIC
+				: s->used  ? GF_SCALING_STATIC
+					   : GF_SCALING_NONE];
+}
+
 bool gf_loss_scale_note(struct gf_loss_scale *s, double scale, bool bad)
 {
 	if (!s->dynamic)

@@ -44,6 +44,9 @@ void gf_loss_scale_begin(struct gf_loss_scale *s);
 void gf_loss_scale_end(struct gf_loss_scale *s);
 /* What gradients are made with now, in the step under way. */
 double gf_loss_scale_now(const struct gf_loss_scale *s);
+/* Of what is used: f16 without a scale has one of 1, and sums that are means. A
+ * name of gf_scaling_names. */
+const char *gf_loss_scale_name(const struct gf_loss_scale *s);
 /* A step that was made with `scale` came to this. True: it is to be skipped;
  * false for a bad one: no smaller scale can help. */
 bool gf_loss_scale_note(struct gf_loss_scale *s, double scale, bool bad);

@@ -108,6 +108,9 @@ struct gf_train_result {
 /* Fills in what is absent in config->training: the plan's batch, and defaults
  * that suit the shipped models. -EINVAL: it contradicts itself. */
 int gf_train_complete(struct gf_train_config *config, struct gf_error *err);
+/* The same for a loop that is the caller's, with rates and batches of its own:
+ * SGD without momentum and decay, unless t says otherwise. */
+int gf_train_complete_plain(struct gf_training *t, struct gf_error *err);
 /* The peak of the learning rate at this run's batch. */
 double gf_train_peak(const struct gf_train_config *config);
 /* Samples of a step on all ranks. */

@@ -9,7 +9,6 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "ckpt/set.h"
-#include "codec/codec.h"
 #include "comm/pages.h"
 #include "train/choose.h"
 #include "train/device_method.h"
@@ -29,31 +28,6 @@ static bool uses_library(const struct gf_plan *plan)
 		if (strcmp(plan->messages[i].algorithm, "library") == 0)
 			return true;
 	return false;
-}
-
-/* Of all messages, each once: "f32", "f16,q8". */
-static char *codecs_of(const struct gf_plan *plan)
-{
-	struct gf_text out = {0};
-	size_t i, k;
-
-	for (i = 0; gf_codecs[i].name; i++) {
-		for (k = 0; k < plan->nmessages; k++)
-			if (!strcmp(plan->messages[k].codec, gf_codecs[i].name))
-				break;
-		if (k < plan->nmessages)
-			gf_text_addf(&out, "%s%s", out.length ? "," : "",
-				     gf_codecs[i].name);
-	}
-	return gf_text_take(&out);
-}
-
-/* What is used: f16 without a scale has one of 1, and sums that are means. */
-static const char *scaling_name(const struct gf_loss_scale *s)
-{
-	return gf_scaling_names[s->dynamic ? GF_SCALING_DYNAMIC
-				: s->used  ? GF_SCALING_STATIC
-					   : GF_SCALING_NONE];
 }
 
 static size_t steps_of(const struct gf_trainer *t, double epochs)
@@ -129,7 +103,7 @@ static int set_lengths(struct gf_trainer *t, struct gf_error *err)
 		.pipeline_warmup = k->plan->pipeline_warmup_steps,
 		.chunk_elems = csc ? k->plan->selection.chunk_elems : 0,
 		.codecs = t->codecs,
-		.loss_scale = scaling_name(&t->scale),
+		.loss_scale = gf_loss_scale_name(&t->scale),
 		.samples = samples,
 		.seed = training->seed,
 		.training = t->training,
@@ -397,7 +371,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->result = result;
 	t->team.comm = config->comm;
 	t->training = gf_training_write(&config->training);
-	t->codecs = codecs_of(config->plan);
+	t->codecs = gf_train_codecs(config->plan);
 	t->ways = gf_train_ways(config->plan);
 	t->team.workers = config->plan->ranks;
 	gf_tally_init(&t->tally, config->plan->ranks, config->plan->servers,

@@ -8,7 +8,7 @@ set -u
 bad=0
 offend() { echo "manual: $*"; bad=1; }
 
-for page in man/*.[157]; do
+for page in man/*.[1357]; do
 	lost=$(grep -nE '^\.(It )?(Dl|Ql|Li|Cm|Pq Ql) .*"' "$page") &&
 		offend "$page: write \\(dq, the mark is not printed: $lost"
 	command -v groff > /dev/null || continue

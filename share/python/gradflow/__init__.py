@@ -22,10 +22,18 @@ letter where torch.distributed can: which tensors share a message, the order, wh
 each message waits for, how many are under way at once, f32, f16 or bf16 on the
 wire, and gradients that are K - 1 steps old (Pipe-SGD). The all-reduce algorithm
 is the backend's own. Plans that need another executor (csc, topk, gtopk, split
-messages, parameter servers, trunc16, q8) are refused: gf-train runs those.
+messages, parameter servers, trunc16, q8) are refused.
+
+Those but servers are run by gradflow's own runtime, on CPUs and over MPI:
+
+    runtime = gradflow.Runtime(model, "plan.json", momentum=0.9)
+    for ...:
+        loss().backward()
+        runtime.step(rate)
 """
 from .measure import network, profile
 from .plan import PlanError
 from .reducer import Reducer
+from .runtime import Runtime
 
-__all__ = ["PlanError", "Reducer", "network", "profile"]
+__all__ = ["PlanError", "Reducer", "Runtime", "network", "profile"]

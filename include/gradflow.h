@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GRADFLOW_H
+#define GRADFLOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * A plan in a training loop of your own: the runtime of gf-train as a library
+ * (libgradflow). It exchanges and applies gradients as a gf-plan(5) says, with
+ * every selection (dense, csc, topk, gtopk), staleness, codec, algorithm and
+ * lane; computing them is the caller's.
+ *
+ * Every process of an MPI job makes the same calls in the same order:
+ *
+ *	gradflow_open(tensors, n, &options, &g)
+ *	... fill gradflow_parameters(g) ...
+ *	gradflow_start(g)
+ *	for each step:
+ *		grads = gradflow_begin(g)
+ *		... backward writes tensor i to grads + gradflow_place(g, i),
+ *		    then calls gradflow_ready(g, i), in any order ...
+ *		gradflow_step(g, rate)
+ *	gradflow_close(g)
+ *
+ * Parameters and gradients are f32, flat, in the plan's order: gradients that
+ * travel together lie together. One thread at a time makes calls. An own thread
+ * communicates; it is the only one that calls MPI between open and close.
+ *
+ * Functions return 0 or a negative errno; gradflow_error then says why, on one
+ * line. What fails in gradflow_step fails for good, on all ranks: end the
+ * process with a status other than 0, and the launcher ends the job.
+ *
+ * This header's binary interface is that of libgradflow.so.0.
+ */
+struct gradflow;
+
+#define GRADFLOW_DIMENSIONS 8
+
+struct gradflow_tensor {
+	const char *name; /* the plan's, where that names tensors */
+	size_t dimensions; /* 1 to GRADFLOW_DIMENSIONS */
+	size_t shape[GRADFLOW_DIMENSIONS];
+};
+
+struct gradflow_options {
+	size_t size;      /* of this struct */
+	const char *plan; /* a file, which rank 0 reads; NULL: threshold fusion,
+			   * one lane, ring */
+	/* The text of a gf-training(5) document, of which `optimizer` and
+	 * `loss_scale` count; NULL: SGD without momentum. */
+	const char *training;
+	size_t epoch_steps; /* steps of an epoch, for the warm-up of topk and
+			     * gtopk; 0: no warm-up */
+	double timeout_s;   /* without progress; 0: never */
+};
+
+/* Of the last call in this thread that failed; "" before. */
+const char *gradflow_error(void);
+const char *gradflow_version(void);
+
+/*
+ * Tensors in the order in which backward makes their gradients, last layer
+ * first; a plan that names tensors may have them in another order. Initialises
+ * MPI. -EINVAL: plan, ranks and tensors do not fit, or ranks differ (both sides
+ * are named); -ENOTSUP: what no runtime here does; else what reading gives.
+ */
+int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
+		  const struct gradflow_options *options,
+		  struct gradflow **g);
+/* NULL is allowed. Finalises MPI, unless ranks were lost. */
+void gradflow_close(struct gradflow *g);
+
+int gradflow_rank(const struct gradflow *g);
+int gradflow_ranks(const struct gradflow *g);
+/* Among the ranks of this host. */
+int gradflow_local_rank(const struct gradflow *g);
+
+/* Where that tensor begins, in elements. */
+size_t gradflow_place(const struct gradflow *g, size_t tensor);
+/* All of them; they stay where they are. */
+float *gradflow_parameters(struct gradflow *g);
+size_t gradflow_count(const struct gradflow *g);
+
+/* Rank 0's parameters to all. */
+int gradflow_start(struct gradflow *g);
+
+/* Begins a step: where its gradients go. What lies there is undefined. */
+float *gradflow_begin(struct gradflow *g);
+void gradflow_ready(struct gradflow *g, size_t tensor);
+/* Backward has ended; tensors without gradflow_ready count as they lie there.
+ * Exchanges, and updates parameters by the mean over ranks. */
+int gradflow_step(struct gradflow *g, double rate);
+
+/* Steps that were done, and bytes that this rank has sent in messages. */
+uint64_t gradflow_steps(const struct gradflow *g);
+uint64_t gradflow_sent_bytes(struct gradflow *g);
+
+/* Parameters, the optimiser's state and the selection's (residuals, histories),
+ * between steps, as a set under that folder (safetensors), in which no other
+ * run's may be; and before the first step the newest whole set back, bit for
+ * bit. */
+int gradflow_save(struct gradflow *g, const char *folder);
+int gradflow_load(struct gradflow *g, const char *folder);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

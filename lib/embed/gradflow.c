@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gradflow.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "comm/pages.h"
+#include "doc/stream.h"
+#include "embed/job.h"
+#include "train/train.h"
+
+#define API __attribute__((visibility("default")))
+
+static _Thread_local struct gf_error last;
+
+API const char *gradflow_error(void)
+{
+	return last.text;
+}
+
+API const char *gradflow_version(void)
+{
+	return GF_VERSION;
+}
+
+/* --- open ---------------------------------------------------------------- */
+
+/* Callers of an earlier version have fewer options. */
+static int take_options(const struct gradflow_options *given,
+			struct gradflow_options *o)
+{
+	const size_t least = offsetof(struct gradflow_options, timeout_s);
+
+	if (!given || given->size < least || given->size > sizeof(*o))
+		return gf_error_set(&last, -EINVAL,
+				    "options: want their size, %zu bytes, got "
+				    "%zu",
+				    sizeof(*o), given ? given->size : 0);
+	memset(o, 0, sizeof(*o));
+	memcpy(o, given, given->size);
+	return 0;
+}
+
+static int read_training(struct gradflow *g, const char *text)
+{
+	struct gf_documents d = {0};
+	int rc = 0;
+
+	gf_training_init(&g->training);
+	if (text)
+		rc = gf_documents_add_text(&d, text, strlen(text), "training",
+					   &last);
+	if (!rc && text && !d.training)
+		rc = gf_error_set(&last, -EINVAL,
+				  "training: want a gf-training document, "
+				  "found none");
+	if (!rc && text)
+		gf_training_copy(&g->training, d.training);
+	gf_documents_release(&d);
+	/* what gf-train takes suits its own models */
+	if (!rc)
+		rc = gf_train_complete_plain(&g->training, &last);
+	return rc;
+}
+
+static int open_all(struct gradflow *g, const struct gradflow_tensor *tensors,
+		    const struct gradflow_options *o, int rc)
+{
+	char *text;
+
+	rc = rc ? rc : gf_embed_check(tensors, g->ntensors, &last);
+	rc = rc ? rc : read_training(g, o->training);
+	rc = gf_comm_agree(g->comm, rc, &last);
+	if (rc)
+		return rc;
+	text = gf_training_write(&g->training);
+	rc = gf_comm_same_text(g->comm, "version", GF_VERSION, &last);
+	rc = rc ? rc : gf_comm_same_text(g->comm, "training", text, &last);
+	free(text);
+	rc = rc ? rc
+		: gf_comm_same_text(g->comm, "plan",
+				    o->plan ? o->plan : "none", &last);
+	rc = rc ? rc : gf_embed_bind(g, tensors, o, &last);
+	return rc ? rc : gf_embed_start(g, o->timeout_s, &last);
+}
+
+API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
+		      const struct gradflow_options *options,
+		      struct gradflow **out)
+{
+	struct gradflow *g = gf_xcalloc(1, sizeof(*g));
+	struct gradflow_options o = {0};
+	int bad, rc;
+
+	*out = NULL;
+	gf_training_init(&g->training);
+	rc = gf_comm_open(&g->comm, &last);
+	if (rc) {
+		free(g);
+		return rc;
+	}
+	/* one rank's mistake is every rank's failure, told alike */
+	bad = take_options(options, &o);
+	g->ntensors = ntensors;
+	g->epoch_steps = o.epoch_steps;
+	rc = open_all(g, tensors, &o, bad);
+	if (rc) {
+		gradflow_close(g);
+		return rc;
+	}
+	*out = g;
+	return 0;
+}
+
+API void gradflow_close(struct gradflow *g)
+{
+	if (!g)
+		return;
+	/* Ranks are lost, and the engine's thread may yet write. */
+	if (g->comm->broken)
+		return;
+	gf_method_close(&g->method);
+	gf_state_release(&g->state);
+	gf_plan_release(&g->plan);
+	gf_training_release(&g->training);
+	gf_pages_free(g->params);
+	free(g->shapes);
+	free(g->order);
+	free(g->offset);
+	free(g->codecs);
+	free(g->ways);
+	free(g->said);
+	free(g->folder);
+	gf_comm_close(g->comm);
+	free(g);
+}
+
+/* --- what is there ------------------------------------------------------- */
+
+API int gradflow_rank(const struct gradflow *g)
+{
+	return g->comm->rank;
+}
+
+API int gradflow_ranks(const struct gradflow *g)
+{
+	return g->comm->ranks;
+}
+
+API int gradflow_local_rank(const struct gradflow *g)
+{
+	return g->comm->local_rank;
+}
+
+API size_t gradflow_place(const struct gradflow *g, size_t tensor)
+{
+	return g->offset[g->order[tensor]];
+}
+
+API float *gradflow_parameters(struct gradflow *g)
+{
+	return g->params;
+}
+
+API size_t gradflow_count(const struct gradflow *g)
+{
+	return g->offset[g->ntensors];
+}
+
+API uint64_t gradflow_steps(const struct gradflow *g)
+{
+	return g->steps;
+}
+
+API uint64_t gradflow_sent_bytes(struct gradflow *g)
+{
+	g->sent_bytes += gf_method_sent_bytes(&g->method);
+	return g->sent_bytes;
+}
+
+/* --- steps --------------------------------------------------------------- */
+
+/* What failed once fails for good. */
+static int keep(struct gradflow *g, int rc)
+{
+	if (rc && !g->failed)
+		g->failed = rc < 0 ? rc : -EDOM;
+	return g->failed;
+}
+
+API int gradflow_start(struct gradflow *g)
+{
+	struct gf_team team = gf_method_team(&g->method);
+
+	return keep(g, gf_team_bcast(&team, g->params,
+				     gradflow_count(g) * sizeof(float),
+				     &last));
+}
+
+API float *gradflow_begin(struct gradflow *g)
+{
+	g->begun = true;
+	return gf_method_begin(&g->method, (size_t)g->steps + 1);
+}
+
+API void gradflow_ready(struct gradflow *g, size_t tensor)
+{
+	gf_method_ready(&g->method, g->order[tensor]);
+}
+
+API int gradflow_step(struct gradflow *g, double rate)
+{
+	size_t step = (size_t)g->steps + 1;
+	int rc;
+
+	if (g->failed)
+		return g->failed;
+	if (!g->begun)
+		return gf_error_set(&last, -EINVAL,
+				    "step %zu: want gradflow_begin first",
+				    step);
+	g->begun = false;
+	gf_method_backward_end(&g->method);
+	rc = keep(g, gf_method_exchange(&g->method, step, &last));
+	if (rc)
+		return rc;
+	gf_method_update(&g->method, step, rate);
+	g->steps++;
+	return 0;
+}
+
+static int between_steps(const struct gradflow *g)
+{
+	if (g->failed)
+		return g->failed;
+	return g->begun ? gf_error_set(&last, -EINVAL,
+				       "want a checkpoint between steps, got "
+				       "one within step %zu",
+				       (size_t)g->steps + 1)
+			: 0;
+}
+
+API int gradflow_save(struct gradflow *g, const char *folder)
+{
+	int rc = between_steps(g);
+
+	return rc ? rc : gf_embed_save(g, folder, &last);
+}
+
+API int gradflow_load(struct gradflow *g, const char *folder)
+{
+	int rc = between_steps(g);
+
+	return rc ? rc : gf_embed_load(g, folder, &last);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "comm/pages.h"
+#include "embed/job.h"
+#include "train/choose.h"
+#include "train/scale.h"
+#include "train/snapshot.h"
+
+static void set_optim(struct gradflow *g)
+{
+	const struct gf_training *t = &g->training;
+
+	g->optim = (struct gf_optim_config){
+		.name = t->optimizer,
+		.momentum = t->momentum,
+		.weight_decay = t->weight_decay,
+		.eta = t->eta,
+		.epsilon = t->epsilon,
+		.clip_norm = t->clip_norm,
+		.exclude = t->exclude,
+	};
+}
+
+static int alloc_params(struct gradflow *g, struct gf_error *err)
+{
+	size_t count = g->offset[g->ntensors];
+	void *params;
+
+	if (gf_pages_alloc(count * sizeof(*g->params), &params, NULL))
+		return gf_error_set(err, -ENOMEM,
+				    "no memory for %zu parameters", count);
+	g->params = params;
+	return 0;
+}
+
+static void list_state(struct gradflow *g)
+{
+	size_t i;
+
+	for (i = 0; i < g->ntensors; i++)
+		gf_state_add(&g->state, GF_STATE_SHARED,
+			     gf_xstrdup(g->plan.model->tensors[i].name),
+			     &g->shapes[i], g->params + g->offset[i]);
+	gf_method_state(&g->method, &g->state);
+}
+
+int gf_embed_start(struct gradflow *g, double timeout_s, struct gf_error *err)
+{
+	struct gf_method_env env = {
+		.comm = g->comm,
+		.plan = &g->plan,
+		.shapes = g->shapes,
+		.epoch_steps = g->epoch_steps,
+		.optim = &g->optim,
+		.timeout_s = timeout_s,
+	};
+	int rc = gf_method_check(&g->plan, err);
+
+	set_optim(g);
+	if (!rc)
+		rc = gf_loss_scale_init(&env.scale, &g->training, &g->plan,
+					false, err);
+	if (!rc)
+		rc = alloc_params(g, err);
+	rc = gf_comm_agree(g->comm, rc, err);
+	if (rc)
+		return rc;
+	g->codecs = gf_train_codecs(&g->plan);
+	g->ways = gf_train_ways(&g->plan);
+	g->said = gf_training_write(&g->training);
+	env.params = g->params;
+	rc = gf_method_open(&g->method, &env, err);
+	if (!rc)
+		list_state(g);
+	return rc;
+}
+
+/* --- checkpoints --------------------------------------------------------- */
+
+static struct gf_run_identity identity(const struct gradflow *g)
+{
+	bool csc = g->plan.selection.method == GF_SELECT_CSC;
+
+	return (struct gf_run_identity){
+		.model = g->plan.model->name,
+		.method = gf_method_name(&g->plan),
+		.optimizer = g->training.optimizer,
+		.batch = 1, /* the caller's */
+		.accumulate = 1,
+		.staleness = (size_t)g->plan.staleness,
+		.pipeline_warmup = g->plan.pipeline_warmup_steps,
+		.chunk_elems = csc ? g->plan.selection.chunk_elems : 0,
+		.codecs = g->codecs,
+		.loss_scale = gf_loss_scale_name(&g->method.scale),
+		.samples = g->epoch_steps,
+		.training = g->said,
+		.ways = g->ways,
+	};
+}
+
+int gf_embed_save(struct gradflow *g, const char *folder, struct gf_error *err)
+{
+	struct gf_team team = gf_method_team(&g->method);
+	struct gf_run_identity id = identity(g);
+	int rc = gf_method_settle(&g->method, err);
+
+	/* another run's sets are not to be replaced */
+	if (!rc && (!g->folder || strcmp(g->folder, folder))) {
+		rc = gf_snapshot_claim(&team, folder, err);
+		if (!rc) {
+			free(g->folder);
+			g->folder = gf_xstrdup(folder);
+		}
+	}
+	return rc ? rc
+		  : gf_snapshot_write(&team, folder, (size_t)g->steps, &id,
+				      &g->state, err);
+}
+
+int gf_embed_load(struct gradflow *g, const char *folder, struct gf_error *err)
+{
+	struct gf_team team = gf_method_team(&g->method);
+	struct gf_run_identity id = identity(g);
+	struct gf_snapshot_source from = {.dir = folder};
+	int rc;
+
+	if (g->steps)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want a set read before the first "
+				    "step, got it behind step %zu",
+				    folder, (size_t)g->steps);
+	rc = gf_snapshot_read(&team, &from, &id, &g->state, err);
+	rc = rc ? rc : gf_method_restore(&g->method, err);
+	rc = gf_team_agree(&team, rc, err);
+	if (rc)
+		return rc;
+	g->steps = from.step;
+	g->folder = gf_xstrdup(folder);
+	gf_method_count_from(&g->method, from.step);
+	return 0;
+}

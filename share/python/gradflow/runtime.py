@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""gradflow's own runtime in a PyTorch job: libgradflow over MPI, on CPUs."""
+import atexit
+import contextlib
+import ctypes
+import json
+import os
+import sys
+
+import torch
+
+from .common import on_gradient, trained
+
+_NAME = "libgradflow.so.0"
+_DIMENSIONS = 8
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("dimensions", ctypes.c_size_t),
+                ("shape", ctypes.c_size_t * _DIMENSIONS)]
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("plan", ctypes.c_char_p),
+                ("training", ctypes.c_char_p), ("epoch_steps", ctypes.c_size_t),
+                ("timeout_s", ctypes.c_double)]
+
+
+def _library(path):
+    """The shared library: the named one, $GRADFLOW_LIBRARY, the one installed
+    with this package, or the system's."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    installed = os.path.join(here, "..", "..", "..", "..", "lib", _NAME)
+    path = path or os.environ.get("GRADFLOW_LIBRARY")
+    return ctypes.CDLL(path or (installed if os.path.exists(installed) else _NAME))
+
+
+def _declare(lib):
+    job, size = ctypes.c_void_p, ctypes.c_size_t
+    for name, result, arguments in (
+            ("error", ctypes.c_char_p, []),
+            ("open", ctypes.c_int, [ctypes.POINTER(_Tensor), size, ctypes.POINTER(_Options),
+                                    ctypes.POINTER(job)]),
+            ("close", None, [job]),
+            ("rank", ctypes.c_int, [job]), ("ranks", ctypes.c_int, [job]),
+            ("local_rank", ctypes.c_int, [job]),
+            ("place", size, [job, size]), ("count", size, [job]),
+            ("parameters", ctypes.c_void_p, [job]), ("begin", ctypes.c_void_p, [job]),
+            ("start", ctypes.c_int, [job]), ("ready", None, [job, size]),
+            ("step", ctypes.c_int, [job, ctypes.c_double]),
+            ("steps", ctypes.c_uint64, [job]), ("sent_bytes", ctypes.c_uint64, [job]),
+            ("save", ctypes.c_int, [job, ctypes.c_char_p]),
+            ("load", ctypes.c_int, [job, ctypes.c_char_p])):
+        function = getattr(lib, "gradflow_" + name)
+        function.restype, function.argtypes = result, arguments
+    return lib
+
+
+def _floats(address, count):
+    return torch.frombuffer((ctypes.c_float * count).from_address(address), dtype=torch.float32)
+
+
+def _close_at_exit(runtime):
+    """MPI wants to be finalised, by all ranks together: not by one that ends
+    with an exception, whose status ends the job."""
+    if not hasattr(sys, "last_type"):
+        runtime.close()
+
+
+class Runtime:
+    """Trains model by a plan as gf-train does: every selection, codec, algorithm
+    and staleness, over MPI. Under mpirun, one process a rank:
+
+        runtime = gradflow.Runtime(model, "plan.json", optimizer="sgd", momentum=0.9)
+        for ...:
+            loss().backward()
+            runtime.step(rate)
+
+    The model's parameters move into the runtime's memory, which also updates
+    them; rank 0's are everybody's at the start. plan may be None (threshold
+    fusion over a ring). The optimiser's settings are those of gf-training(5):
+    optimizer (sgd, nesterov, lars), momentum, weight_decay, eta, epsilon,
+    clip_norm, exclude. Buffers, such as batch norm's statistics, are left alone.
+    """
+
+    def __init__(self, model, plan=None, epoch_steps=0, timeout_s=60, library=None, **optimizer):
+        self.handle = None
+        # backward makes the last layer's gradients first
+        self.parameters = list(reversed(list(trained(model).items())))
+        for name, p in self.parameters:
+            if p.dtype != torch.float32 or p.device.type != "cpu":
+                raise ValueError(f"{name}: want f32 on the CPU, got {p.dtype} on {p.device}")
+        self.lib = _declare(_library(library))
+        self.handle = self._open(plan, epoch_steps, timeout_s, optimizer)
+        self.rank = self.lib.gradflow_rank(self.handle)
+        self.ranks = self.lib.gradflow_ranks(self.handle)
+        self.local_rank = self.lib.gradflow_local_rank(self.handle)
+        self.count = self.lib.gradflow_count(self.handle)
+        self.places = [self.lib.gradflow_place(self.handle, i)
+                       for i in range(len(self.parameters))]
+        atexit.register(_close_at_exit, self)
+        self.grads = None
+        self.given = None
+        self.syncing = True
+        self._move()
+        self.hooks = [on_gradient(p, lambda i=i: self._ready(i))
+                      for i, (_, p) in enumerate(self.parameters)]
+
+    def _open(self, plan, epoch_steps, timeout_s, optimizer):
+        tensors = (_Tensor * len(self.parameters))()
+        for t, (name, p) in zip(tensors, self.parameters):
+            shape = list(p.shape) or [1]
+            t.name, t.dimensions = name.encode(), len(shape)
+            if len(shape) <= _DIMENSIONS:
+                t.shape[:len(shape)] = shape
+        settings = {("name" if k == "optimizer" else k): v for k, v in optimizer.items()}
+        training = json.dumps({"format": "gf-training", "version": 1, "optimizer": settings})
+        options = _Options(ctypes.sizeof(_Options),
+                           None if plan is None else os.fspath(plan).encode(),
+                           training.encode() if settings else None, epoch_steps, timeout_s)
+        handle = ctypes.c_void_p()
+        self._check(self.lib.gradflow_open(tensors, len(tensors), ctypes.byref(options),
+                                           ctypes.byref(handle)))
+        return handle
+
+    def _check(self, status):
+        if status:
+            raise RuntimeError("gradflow: " + self.lib.gradflow_error().decode(errors="replace"))
+
+    def _move(self):
+        """Parameters become pieces of the runtime's memory."""
+        flat = _floats(self.lib.gradflow_parameters(self.handle), self.count)
+        with torch.no_grad():
+            for (_, p), at in zip(self.parameters, self.places):
+                piece = flat[at:at + p.numel()].view(p.shape)
+                piece.copy_(p)
+                p.data = piece
+        self._check(self.lib.gradflow_start(self.handle))
+
+    def _ready(self, i):
+        _, p = self.parameters[i]
+        if not self.syncing:
+            return
+        if self.grads is None:
+            self._begin()
+        at = self.places[i]
+        self.grads[at:at + p.numel()].copy_(p.grad.reshape(-1))
+        p.grad = None
+        self.given[i] = True
+        self.lib.gradflow_ready(self.handle, i)
+
+    def _begin(self):
+        self.grads = _floats(self.lib.gradflow_begin(self.handle), self.count)
+        self.given = [False] * len(self.parameters)
+
+    def step(self, rate):
+        """Exchanges what backward made, and updates the parameters by the mean
+        over all ranks. What fails here has failed for all ranks: end the process
+        with a status other than 0."""
+        if self.grads is None:
+            self._begin()
+        for given, (_, p), at in zip(self.given, self.parameters, self.places):
+            if not given:
+                self.grads[at:at + p.numel()].zero_()
+        self.grads = None
+        self._check(self.lib.gradflow_step(self.handle, rate))
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Within it, backward adds to .grad and nothing is sent."""
+        self.syncing = False
+        try:
+            yield
+        finally:
+            self.syncing = True
+
+    @property
+    def steps(self):
+        return self.lib.gradflow_steps(self.handle)
+
+    @property
+    def sent_bytes(self):
+        return self.lib.gradflow_sent_bytes(self.handle)
+
+    def save(self, folder):
+        """Parameters, optimiser and selection, as a set that all ranks write."""
+        self._check(self.lib.gradflow_save(self.handle, os.fspath(folder).encode()))
+
+    def load(self, folder):
+        """The newest whole set, before the first step."""
+        self._check(self.lib.gradflow_load(self.handle, os.fspath(folder).encode()))
+
+    def close(self):
+        """Parameters become memory of PyTorch's again; MPI is finalised."""
+        if not self.handle:
+            return
+        for _, p in self.parameters:
+            p.data = p.data.clone()
+        for hook in self.hooks:
+            (hook[1] if isinstance(hook, tuple) else hook).remove()
+        self.lib.gradflow_close(self.handle)
+        self.handle = None

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""share/python/gradflow.Runtime under mpirun: check_runtime.py PLAN CASE. Each
+rank also computes what all ranks together should come to, by PyTorch alone."""
+import os
+import sys
+
+import torch
+from torch import nn
+
+sys.path.insert(0, os.path.join(os.environ["GF_SOURCE"], "share", "python"))
+import gradflow  # noqa: E402
+
+
+def build(seed):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3))
+
+
+def loss(model, rank, step):
+    generator = torch.Generator().manual_seed(1000 * rank + step)
+    x = torch.randn(8, 6, generator=generator)
+    return nn.functional.cross_entropy(model(x), (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
+
+
+def reference(ranks, steps, halves=1, **settings):
+    """Synchronous SGD on the mean of the ranks' losses."""
+    model = build(1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, **settings)
+    for step in range(steps):
+        optimizer.zero_grad()
+        for part in range(halves):
+            (sum(loss(model, r, step * halves + part) for r in range(ranks)) / ranks).backward()
+        optimizer.step()
+    return model
+
+
+def distance(a, b):
+    return max((x - y).abs().max().item() for x, y in zip(a.parameters(), b.parameters()))
+
+
+def dense(plan):
+    model = build(int(os.environ["OMPI_COMM_WORLD_RANK"]) + 1)  # rank 0's shall count
+    runtime = gradflow.Runtime(model, plan, momentum=0.9, weight_decay=0.01)
+    for step in range(10):
+        loss(model, runtime.rank, step).backward()
+        runtime.step(0.1)
+    assert runtime.steps == 10 and (runtime.ranks == 1 or runtime.sent_bytes > 0)
+    found = distance(model, reference(runtime.ranks, 10, momentum=0.9, weight_decay=0.01))
+    assert found < 1e-5, f"parameters differ by {found} from synchronous SGD's"
+    runtime.close()
+    assert distance(model, reference(runtime.ranks, 10, momentum=0.9, weight_decay=0.01)) == found
+
+
+def accumulated(plan):
+    model = build(1)
+    runtime = gradflow.Runtime(model, plan)
+    for step in range(4):
+        with runtime.no_sync():
+            loss(model, runtime.rank, 2 * step).backward()
+        loss(model, runtime.rank, 2 * step + 1).backward()
+        runtime.step(0.1)
+    found = distance(model, reference(runtime.ranks, 4, halves=2))
+    assert found < 1e-5, f"parameters differ by {found}"
+
+
+def sparse(plan):
+    """A selection sends less, and still learns."""
+    model = build(1)
+    runtime = gradflow.Runtime(model, plan)
+    before = loss(model, 0, 10 ** 6).item()
+    for step in range(60):
+        loss(model, runtime.rank, step).backward()
+        runtime.step(0.2)
+    after = loss(model, 0, 10 ** 6).item()
+    assert after < 0.8 * before, (before, after)
+    assert runtime.sent_bytes < 0.8 * 60 * 4 * runtime.count, runtime.sent_bytes
+
+
+def refused(plan):
+    for call, text in (
+            (lambda: gradflow.Runtime(build(1).double(), plan), "want f32 on the CPU"),
+            (lambda: gradflow.Runtime(build(1), plan, momentum=7), "momentum")):
+        try:
+            call()
+        except (RuntimeError, ValueError) as e:
+            assert text in str(e), e
+        else:
+            raise AssertionError(f"not refused: {text}")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    globals()[sys.argv[2]](None if sys.argv[1] == "-" else sys.argv[1])

@@ -1,0 +1,35 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# gradflow's runtime in PyTorch jobs: share/python/gradflow/runtime.py.
+load ../cli/common
+
+holds() { # RANKS PLAN CASE
+	for python in python3 /usr/bin/python3 ''; do
+		[ -z "$python" ] || "$python" -c 'import torch' 2> /dev/null || continue
+		break
+	done
+	[ -n "$python" ] || skip "no PyTorch"
+	[ -e "$GF_SOURCE/$BUILD/lib/libgradflow.so.0" ] || skip "no shared library in this build"
+	GRADFLOW_LIBRARY=$GF_SOURCE/$BUILD/lib/libgradflow.so.0 wants 0 timeout 200 mpirun --bind-to none \
+		-np "$1" "$python" "$GF_SOURCE/tests/python/check_runtime.py" "$2" "$3"
+}
+
+rule() { # SELECTION: of a rule
+	jq -n --argjson selection "$1" '{format: "gf-plan", version: 1, system: "auto", policy: "threshold",
+		rule: {threshold_bytes: 100, lanes: 2, algorithms: [{min_bytes: 0, algorithm: "rhd"}]},
+		selection: $selection, pipeline: {staleness: 1, warmup_steps: 0}}' > rule.json
+}
+
+@test "PyTorch, Runtime: synchronous SGD's parameters, without a plan and by a rule" {
+	rule '{"method": "dense"}'
+	holds 2 - dense
+	holds 3 rule.json dense
+}
+@test "PyTorch, Runtime: accumulated gradients" { holds 2 - accumulated; }
+@test "PyTorch, Runtime: gTop-k and csc send less and learn" {
+	rule '{"method": "gtopk", "density": 0.1, "warmup_densities": [], "putback": "paper"}'
+	holds 2 rule.json sparse
+	rule '{"method": "csc", "chunk_elems": 8, "keep": 0.3, "warmup_steps": 5, "decay": 1}'
+	holds 2 rule.json sparse
+}
+@test "PyTorch, Runtime: what it refuses" { holds 1 - refused; }
