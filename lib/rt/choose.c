@@ -16,6 +16,7 @@
 enum {
 	CANDIDATES = 32,
 	FEWEST = 3, /* rounds, if they fit into longest_s */
+	FINAL = 5,  /* and of those that are close behind the best then */
 	FIRST_RUNS = 10,
 };
 /* About so long a candidate is measured, after its first runs; all of them
@@ -25,6 +26,8 @@ static const double budget_s = 0.05, longest_s = 2;
 static const double short_s = 1e-3;
 /* So much slower on its first runs than the best: not measured further. */
 static const double hopeless = 2;
+/* So many times the best one's time: close behind. */
+static const double close_behind = 1.15;
 /* So many times the bytes through its busiest link, with long messages: not
  * run even once, which would take longer than all the others together. */
 static const double wasteful = 4, long_bytes = 1 << 20;
@@ -260,19 +263,28 @@ static int run_round(const struct gf_chooser *c, struct trials *all, void *data,
 	return rc;
 }
 
-/* Rounds until one is left, or as long as it may take. */
+/* Rounds until one is left, or as long as it may take; then some more of those
+ * that three rounds do not tell apart. */
 static int measure(const struct gf_chooser *c, struct trials *all, void *data,
 		   struct gf_way *way, struct gf_error *err)
 {
 	double enough_s = budget_s * (double)all->n, spent_s = 0;
 	size_t left = 2;
-	int rc = run_first(c, all, data, err), round;
+	int rc = run_first(c, all, data, err), round, last = GF_RIVAL_TIMES;
 
 	for (round = 0; rc == 0 && left > 1 && round < GF_RIVAL_TIMES;
 	     round++) {
 		if (spent_s > longest_s ||
-		    (spent_s > enough_s && round >= FEWEST))
+		    (round >= last && spent_s > 2 * enough_s))
 			break;
+		if (last == GF_RIVAL_TIMES && spent_s > enough_s &&
+		    round >= FEWEST) {
+			last = round + FINAL;
+			left = gf_rivals_near(all->rivals, all->n,
+					      close_behind);
+			if (left < 2)
+				break;
+		}
 		rc = run_round(c, all, data, &spent_s, err);
 		if (rc == 0)
 			left = gf_rivals_weed(all->rivals, all->n);

@@ -51,6 +51,22 @@ size_t gf_rivals_weed(struct gf_rival *rivals, size_t n)
 	return left;
 }
 
+size_t gf_rivals_near(struct gf_rival *rivals, size_t n, double times)
+{
+	size_t best = gf_rivals_best(rivals, n), left = 0, i;
+
+	for (i = 0; best < n && i < n; i++) {
+		struct gf_rival *r = &rivals[i];
+
+		if (r->out)
+			continue;
+		r->out = i != best && gf_rival_time_s(r) >
+					      times * gf_rival_time_s(&rivals[best]);
+		left += !r->out;
+	}
+	return left;
+}
+
 size_t gf_rivals_best(const struct gf_rival *rivals, size_t n)
 {
 	size_t best = n, i;

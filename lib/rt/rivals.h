@@ -27,6 +27,9 @@ double gf_rival_time_s(const struct gf_rival *r);
 /* Takes out those that have lost; returns how many are left, at least one if
  * one was in. All that are in have as many times. */
 size_t gf_rivals_weed(struct gf_rival *rivals, size_t n);
+/* Takes out those whose time is more than so many times the best one's; returns
+ * how many are left. */
+size_t gf_rivals_near(struct gf_rival *rivals, size_t n, double times);
 /* The best of those that are in: one further on must be faster by 3 % to be
  * preferred. n if none is in. */
 size_t gf_rivals_best(const struct gf_rival *rivals, size_t n);

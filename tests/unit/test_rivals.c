@@ -54,6 +54,25 @@ static void test_weed(void)
 	}
 }
 
+static void test_near(void)
+{
+	static const double times[] = {1.16, 1.02, 1, 1.14, 0.5};
+	static const bool out[] = {true, false, false, false, true};
+	struct gf_rival r[GF_ARRAY_LENGTH(times)] = {{.n = 0}};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(times); i++) {
+		gf_rival_add(&r[i], times[i]);
+		gf_rival_add(&r[i], 3 * times[i]); /* one bad run */
+	}
+	r[4].out = true; /* long since */
+	/* the best is the second: the third is not faster by 3 % */
+	EXPECT(gf_rivals_near(r, GF_ARRAY_LENGTH(times), 1.13) == 3, "left");
+	for (i = 0; i < GF_ARRAY_LENGTH(times); i++)
+		EXPECT(r[i].out == out[i], "%zu", i);
+	EXPECT(gf_rivals_near(r, 0, 2) == 0, "of none");
+}
+
 static double noise(uint64_t *state)
 {
 	*state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -119,6 +138,7 @@ int main(void)
 	       "nobody is in");
 	test_times();
 	test_weed();
+	test_near();
 	test_noise();
 	return TEST_END();
 }
