@@ -29,11 +29,13 @@ extern "C" {
  *
  * Parameters and gradients are f32, flat, in the plan's order: gradients that
  * travel together lie together. One thread at a time makes calls. An own thread
- * communicates; it is the only one that calls MPI between open and close.
+ * communicates; it is the only one that calls MPI between open and close. The
+ * library begins MPI and ends it, so a process opens once.
  *
  * Functions return 0 or a negative errno; gradflow_error then says why, on one
  * line. What fails in gradflow_step fails for good, on all ranks: end the
- * process with a status other than 0, and the launcher ends the job.
+ * process with a status other than 0, and the launcher ends the job. A call
+ * out of order is refused with -EINVAL and changes nothing.
  *
  * This header's binary interface is that of libgradflow.so.0.
  */
@@ -42,7 +44,7 @@ struct gradflow;
 #define GRADFLOW_DIMENSIONS 8
 
 struct gradflow_tensor {
-	const char *name; /* the plan's, where that names tensors */
+	const char *name;  /* the plan's, where that names tensors */
 	size_t dimensions; /* 1 to GRADFLOW_DIMENSIONS */
 	size_t shape[GRADFLOW_DIMENSIONS];
 };
@@ -56,7 +58,7 @@ struct gradflow_options {
 	const char *training;
 	size_t epoch_steps; /* steps of an epoch, for the warm-up of topk and
 			     * gtopk; 0: no warm-up */
-	double timeout_s;   /* without progress; 0: never */
+	double timeout_s;   /* without progress, once open; 0: never */
 };
 
 /* Of the last call in this thread that failed; "" before. */
@@ -66,13 +68,14 @@ const char *gradflow_version(void);
 /*
  * Tensors in the order in which backward makes their gradients, last layer
  * first; a plan that names tensors may have them in another order. Initialises
- * MPI. -EINVAL: plan, ranks and tensors do not fit, or ranks differ (both sides
- * are named); -ENOTSUP: what no runtime here does; else what reading gives.
+ * MPI; -EBUSY: somebody else has, or had. -EINVAL: plan, ranks and tensors do
+ * not fit, or ranks differ (both sides are named); -ENOTSUP: what no runtime
+ * here does; else what reading gives. *g is NULL then.
  */
 int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
-		  const struct gradflow_options *options,
-		  struct gradflow **g);
-/* NULL is allowed. Finalises MPI, unless ranks were lost. */
+		  const struct gradflow_options *options, struct gradflow **g);
+/* NULL is allowed. On all ranks, also within a step, which is then abandoned.
+ * Finalises MPI, unless ranks were lost; parameters and gradients are gone. */
 void gradflow_close(struct gradflow *g);
 
 int gradflow_rank(const struct gradflow *g);
@@ -80,7 +83,7 @@ int gradflow_ranks(const struct gradflow *g);
 /* Among the ranks of this host. */
 int gradflow_local_rank(const struct gradflow *g);
 
-/* Where that tensor begins, in elements. */
+/* Where that tensor begins, in elements; SIZE_MAX: there is no such tensor. */
 size_t gradflow_place(const struct gradflow *g, size_t tensor);
 /* All of them; they stay where they are. */
 float *gradflow_parameters(struct gradflow *g);
@@ -89,21 +92,27 @@ size_t gradflow_count(const struct gradflow *g);
 /* Rank 0's parameters to all. */
 int gradflow_start(struct gradflow *g);
 
-/* Begins a step: where its gradients go. What lies there is undefined. */
+/* Begins a step: where its gradients go. What lies there is undefined. NULL: a
+ * step is under way, or one has failed. */
 float *gradflow_begin(struct gradflow *g);
-void gradflow_ready(struct gradflow *g, size_t tensor);
+/* From here until gradflow_step returns that gradient is not to be touched. */
+int gradflow_ready(struct gradflow *g, size_t tensor);
 /* Backward has ended; tensors without gradflow_ready count as they lie there.
- * Exchanges, and updates parameters by the mean over ranks. */
+ * Exchanges, and updates parameters by the mean over ranks, with the same rate
+ * on all. -EDOM: a gradient is infinite or not a number, unless a smaller loss
+ * scale will do: then the step is skipped. */
 int gradflow_step(struct gradflow *g, double rate);
 
-/* Steps that were done, and bytes that this rank has sent in messages. */
+/* Steps that were done, skipped ones too, and bytes that this rank has sent in
+ * messages. */
 uint64_t gradflow_steps(const struct gradflow *g);
 uint64_t gradflow_sent_bytes(struct gradflow *g);
 
 /* Parameters, the optimiser's state and the selection's (residuals, histories),
  * between steps, as a set under that folder (safetensors), in which no other
  * run's may be; and before the first step the newest whole set back, bit for
- * bit. */
+ * bit. -ENOENT: there is none, and nothing has changed. After another failure
+ * to load, parameters are undefined. */
 int gradflow_save(struct gradflow *g, const char *folder);
 int gradflow_load(struct gradflow *g, const char *folder);
 

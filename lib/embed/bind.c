@@ -22,10 +22,11 @@ static size_t count_of(const struct gradflow_tensor *t)
 	return count;
 }
 
-static int check_one(const struct gradflow_tensor *t, size_t index,
+/* Of at most so many elements. */
+static int check_one(const struct gradflow_tensor *t, size_t index, size_t most,
 		     struct gf_error *err)
 {
-	size_t most = SIZE_MAX / 16, i;
+	size_t i;
 
 	if (!t->name || !t->name[0])
 		return gf_error_set(err, -EINVAL,
@@ -51,14 +52,16 @@ static int check_one(const struct gradflow_tensor *t, size_t index,
 int gf_embed_check(const struct gradflow_tensor *tensors, size_t ntensors,
 		   struct gf_error *err)
 {
-	size_t i, k;
+	size_t left = SIZE_MAX / 16, i, k;
 	int rc = 0;
 
 	if (!tensors || !ntensors)
 		return gf_error_set(err, -EINVAL,
 				    "want one tensor or more, got none");
-	for (i = 0; i < ntensors && !rc; i++)
-		rc = check_one(&tensors[i], i, err);
+	for (i = 0; i < ntensors && !rc; i++) {
+		rc = check_one(&tensors[i], i, left, err);
+		left -= rc ? 0 : count_of(&tensors[i]);
+	}
 	for (i = 0; i < ntensors && !rc; i++)
 		for (k = 0; k < i && !rc; k++)
 			if (!strcmp(tensors[i].name, tensors[k].name))
@@ -87,8 +90,7 @@ static size_t find(const struct gradflow_tensor *tensors, size_t ntensors,
 
 /* Numbers the tensors as a whole plan does, where it knows all of them; what it
  * does not know gf_plan_fit names. */
-static void set_order(struct gradflow *g,
-		      const struct gradflow_tensor *tensors)
+static void set_order(struct gradflow *g, const struct gradflow_tensor *tensors)
 {
 	const struct gf_model_profile *m = g->plan.model;
 	size_t *order = gf_xcalloc(g->ntensors, sizeof(*order)), i, at = 0;
@@ -97,8 +99,7 @@ static void set_order(struct gradflow *g,
 		g->order[i] = i;
 	if (m && m->ntensors == g->ntensors) {
 		for (i = 0; i < g->ntensors; i++) {
-			at = find(tensors, g->ntensors, m->tensors[i].name,
-				  at);
+			at = find(tensors, g->ntensors, m->tensors[i].name, at);
 			if (at == g->ntensors)
 				break;
 			order[at++] = i;
@@ -116,8 +117,8 @@ list_tensors(const struct gradflow *g, const struct gradflow_tensor *tensors)
 	struct gf_model_profile *out = gf_xcalloc(1, sizeof(*out));
 	size_t i;
 
-	out->name = gf_xstrdup(g->plan.model ? g->plan.model->name
-					     : "embedded");
+	out->name =
+		gf_xstrdup(g->plan.model ? g->plan.model->name : "embedded");
 	out->device = gf_xstrdup("cpu");
 	out->overlap_slowdown = 1;
 	out->ntensors = g->ntensors;
@@ -199,9 +200,8 @@ static int fit(struct gf_plan *plan, const struct gf_model_profile *model,
 int gf_embed_bind(struct gradflow *g, const struct gradflow_tensor *tensors,
 		  const struct gradflow_options *o, struct gf_error *err)
 {
-	struct gf_train_config config = {.comm = g->comm,
-					 .plan = &g->plan,
-					 .timeout_s = o->timeout_s};
+	struct gf_train_config config = {
+		.comm = g->comm, .plan = &g->plan, .timeout_s = o->timeout_s};
 	struct gf_model_profile *model;
 	int rc = 0;
 

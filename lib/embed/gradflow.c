@@ -2,10 +2,12 @@
 #include "gradflow.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "comm/pages.h"
 #include "doc/stream.h"
@@ -41,7 +43,36 @@ static int take_options(const struct gradflow_options *given,
 				    sizeof(*o), given ? given->size : 0);
 	memset(o, 0, sizeof(*o));
 	memcpy(o, given, given->size);
+	if (!(o->timeout_s >= 0) || isinf(o->timeout_s))
+		return gf_error_set(&last, -EINVAL,
+				    "timeout_s: want 0 or more, got %g",
+				    o->timeout_s);
 	return 0;
+}
+
+/* What the ranks would else find out in the middle of a step. */
+static int same_options(struct gradflow *g, const struct gradflow_options *o)
+{
+	char *training = gf_training_write(&g->training);
+	char *numbers = gf_xasprintf("epoch_steps %zu, timeout_s %g",
+				     o->epoch_steps, o->timeout_s);
+	const struct {
+		const char *what, *text;
+	} said[] = {
+		{"version", GF_VERSION},
+		{"training", training},
+		{"plan", o->plan ? o->plan : "none"},
+		{"options", numbers},
+	};
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
+		rc = gf_comm_same_text(g->comm, said[i].what, said[i].text,
+				       &last);
+	free(training);
+	free(numbers);
+	return rc;
 }
 
 static int read_training(struct gradflow *g, const char *text)
@@ -69,20 +100,10 @@ static int read_training(struct gradflow *g, const char *text)
 static int open_all(struct gradflow *g, const struct gradflow_tensor *tensors,
 		    const struct gradflow_options *o, int rc)
 {
-	char *text;
-
 	rc = rc ? rc : gf_embed_check(tensors, g->ntensors, &last);
 	rc = rc ? rc : read_training(g, o->training);
 	rc = gf_comm_agree(g->comm, rc, &last);
-	if (rc)
-		return rc;
-	text = gf_training_write(&g->training);
-	rc = gf_comm_same_text(g->comm, "version", GF_VERSION, &last);
-	rc = rc ? rc : gf_comm_same_text(g->comm, "training", text, &last);
-	free(text);
-	rc = rc ? rc
-		: gf_comm_same_text(g->comm, "plan",
-				    o->plan ? o->plan : "none", &last);
+	rc = rc ? rc : same_options(g, o);
 	rc = rc ? rc : gf_embed_bind(g, tensors, o, &last);
 	return rc ? rc : gf_embed_start(g, o->timeout_s, &last);
 }
@@ -117,11 +138,16 @@ API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
 
 API void gradflow_close(struct gradflow *g)
 {
+	size_t i;
+
 	if (!g)
 		return;
 	/* Ranks are lost, and the engine's thread may yet write. */
 	if (g->comm->broken)
 		return;
+	/* what has left is waited for: the other ranks have part in it */
+	if (g->begun)
+		gf_method_backward_end(&g->method);
 	gf_method_close(&g->method);
 	gf_state_release(&g->state);
 	gf_plan_release(&g->plan);
@@ -133,7 +159,9 @@ API void gradflow_close(struct gradflow *g)
 	free(g->codecs);
 	free(g->ways);
 	free(g->said);
-	free(g->folder);
+	for (i = 0; i < g->nfolders; i++)
+		free(g->folders[i]);
+	free(g->folders);
 	gf_comm_close(g->comm);
 	free(g);
 }
@@ -157,7 +185,7 @@ API int gradflow_local_rank(const struct gradflow *g)
 
 API size_t gradflow_place(const struct gradflow *g, size_t tensor)
 {
-	return g->offset[g->order[tensor]];
+	return tensor < g->ntensors ? g->offset[g->order[tensor]] : SIZE_MAX;
 }
 
 API float *gradflow_parameters(struct gradflow *g)
@@ -183,45 +211,87 @@ API uint64_t gradflow_sent_bytes(struct gradflow *g)
 
 /* --- steps --------------------------------------------------------------- */
 
-/* What failed once fails for good. */
+/* What failed once fails for good, for the same reason. */
 static int keep(struct gradflow *g, int rc)
 {
-	if (rc && !g->failed)
+	if (rc && !g->failed) {
 		g->failed = rc < 0 ? rc : -EDOM;
+		g->why = last;
+	}
 	return g->failed;
+}
+
+static int failed(const struct gradflow *g)
+{
+	if (g->failed)
+		last = g->why;
+	return g->failed;
+}
+
+/* Is a step under way, as that call wants it? */
+static int within_step(const struct gradflow *g, const char *call)
+{
+	if (g->failed)
+		return failed(g);
+	return g->begun ? 0
+			: gf_error_set(&last, -EINVAL,
+				       "%s, step %zu: want gradflow_begin "
+				       "first",
+				       call, (size_t)g->steps + 1);
+}
+
+static int between_steps(const struct gradflow *g, const char *call)
+{
+	if (g->failed)
+		return failed(g);
+	return g->begun ? gf_error_set(&last, -EINVAL,
+				       "%s: want it between steps, got it "
+				       "within step %zu",
+				       call, (size_t)g->steps + 1)
+			: 0;
 }
 
 API int gradflow_start(struct gradflow *g)
 {
 	struct gf_team team = gf_method_team(&g->method);
+	int rc = between_steps(g, "gradflow_start");
 
-	return keep(g, gf_team_bcast(&team, g->params,
-				     gradflow_count(g) * sizeof(float),
-				     &last));
+	return rc ? rc
+		  : keep(g, gf_team_bcast(&team, g->params,
+					  gradflow_count(g) * sizeof(float),
+					  &last));
 }
 
 API float *gradflow_begin(struct gradflow *g)
 {
+	if (between_steps(g, "gradflow_begin"))
+		return NULL;
 	g->begun = true;
 	return gf_method_begin(&g->method, (size_t)g->steps + 1);
 }
 
-API void gradflow_ready(struct gradflow *g, size_t tensor)
+API int gradflow_ready(struct gradflow *g, size_t tensor)
 {
+	int rc = within_step(g, "gradflow_ready");
+
+	if (rc)
+		return rc;
+	if (tensor >= g->ntensors)
+		return gf_error_set(&last, -EINVAL,
+				    "gradflow_ready: want a tensor below %zu, "
+				    "got %zu",
+				    g->ntensors, tensor);
 	gf_method_ready(&g->method, g->order[tensor]);
+	return 0;
 }
 
 API int gradflow_step(struct gradflow *g, double rate)
 {
 	size_t step = (size_t)g->steps + 1;
-	int rc;
+	int rc = within_step(g, "gradflow_step");
 
-	if (g->failed)
-		return g->failed;
-	if (!g->begun)
-		return gf_error_set(&last, -EINVAL,
-				    "step %zu: want gradflow_begin first",
-				    step);
+	if (rc)
+		return rc;
 	g->begun = false;
 	gf_method_backward_end(&g->method);
 	rc = keep(g, gf_method_exchange(&g->method, step, &last));
@@ -232,27 +302,16 @@ API int gradflow_step(struct gradflow *g, double rate)
 	return 0;
 }
 
-static int between_steps(const struct gradflow *g)
-{
-	if (g->failed)
-		return g->failed;
-	return g->begun ? gf_error_set(&last, -EINVAL,
-				       "want a checkpoint between steps, got "
-				       "one within step %zu",
-				       (size_t)g->steps + 1)
-			: 0;
-}
-
 API int gradflow_save(struct gradflow *g, const char *folder)
 {
-	int rc = between_steps(g);
+	int rc = between_steps(g, "gradflow_save");
 
 	return rc ? rc : gf_embed_save(g, folder, &last);
 }
 
 API int gradflow_load(struct gradflow *g, const char *folder)
 {
-	int rc = between_steps(g);
+	int rc = between_steps(g, "gradflow_load");
 
 	return rc ? rc : gf_embed_load(g, folder, &last);
 }

@@ -32,11 +32,13 @@ struct gradflow {
 	struct gf_method method;
 	struct gf_state state;
 	char *codecs, *ways, *said; /* for checkpoints */
-	char *folder; /* of sets that are this run's; NULL: none yet */
+	char **folders;             /* of sets that are this run's */
+	size_t nfolders, folders_capacity;
 	size_t epoch_steps;
 	uint64_t steps, sent_bytes;
 	bool begun;
-	int failed; /* what ended the job */
+	int failed; /* what ended the job, and why */
+	struct gf_error why;
 };
 
 /* The caller's tensors, checked on this rank alone: -EINVAL names the first
@@ -44,8 +46,8 @@ struct gradflow {
 int gf_embed_check(const struct gradflow_tensor *tensors, size_t ntensors,
 		   struct gf_error *err);
 
-/* Collective: g->plan, from the named file or the default, becomes one that runs
- * these tensors, whose order and places are filled in. */
+/* Collective: g->plan, from the named file or the default, becomes one that
+ * runs these tensors, whose order and places are filled in. */
 int gf_embed_bind(struct gradflow *g, const struct gradflow_tensor *tensors,
 		  const struct gradflow_options *o, struct gf_error *err);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "comm/pages.h"
 #include "embed/job.h"
@@ -102,19 +103,47 @@ static struct gf_run_identity identity(const struct gradflow *g)
 	};
 }
 
+/* Each rank writes and reads a part of one set. */
+static int same_folder(struct gf_team *team, const char *folder,
+		       struct gf_error *err)
+{
+	int rc = gf_team_same_text(team, "folder", folder ? folder : "none",
+				   err);
+
+	if (!rc && !folder)
+		rc = gf_error_set(err, -EINVAL,
+				  "want a folder's name, got none");
+	return rc;
+}
+
+static void own_folder(struct gradflow *g, const char *folder)
+{
+	*gf_array_push(&g->folders, &g->nfolders, &g->folders_capacity) =
+		gf_xstrdup(folder);
+}
+
+static bool owns_folder(const struct gradflow *g, const char *folder)
+{
+	size_t i;
+
+	for (i = 0; i < g->nfolders; i++)
+		if (!strcmp(g->folders[i], folder))
+			return true;
+	return false;
+}
+
 int gf_embed_save(struct gradflow *g, const char *folder, struct gf_error *err)
 {
 	struct gf_team team = gf_method_team(&g->method);
 	struct gf_run_identity id = identity(g);
 	int rc = gf_method_settle(&g->method, err);
 
+	rc = rc ? rc : same_folder(&team, folder, err);
 	/* another run's sets are not to be replaced */
-	if (!rc && (!g->folder || strcmp(g->folder, folder))) {
+	if (!rc && !owns_folder(g, folder)) {
 		rc = gf_snapshot_claim(&team, folder, err);
-		if (!rc) {
-			free(g->folder);
-			g->folder = gf_xstrdup(folder);
-		}
+		if (!rc)
+			own_folder(g, folder);
 	}
 	return rc ? rc
 		  : gf_snapshot_write(&team, folder, (size_t)g->steps, &id,
@@ -132,14 +161,15 @@ int gf_embed_load(struct gradflow *g, const char *folder, struct gf_error *err)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want a set read before the first "
 				    "step, got it behind step %zu",
-				    folder, (size_t)g->steps);
-	rc = gf_snapshot_read(&team, &from, &id, &g->state, err);
+				    folder ? folder : "none", (size_t)g->steps);
+	rc = same_folder(&team, folder, err);
+	rc = rc ? rc : gf_snapshot_read(&team, &from, &id, &g->state, err);
 	rc = rc ? rc : gf_method_restore(&g->method, err);
 	rc = gf_team_agree(&team, rc, err);
 	if (rc)
 		return rc;
 	g->steps = from.step;
-	g->folder = gf_xstrdup(folder);
+	own_folder(g, folder);
 	gf_method_count_from(&g->method, from.step);
 	return 0;
 }

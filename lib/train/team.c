@@ -11,6 +11,7 @@
 
 struct call {
 	int rc;
+	const char *what;
 	const void *send;
 	void *data;
 	size_t size_bytes;
@@ -45,6 +46,21 @@ int gf_team_agree(struct gf_team *t, int rc, struct gf_error *err)
 	if (rc && err)
 		call.reason = *err;
 	return run(t, agree, &call, err);
+}
+
+static int same_text(struct gf_comm *comm, void *ctx, struct gf_error *err)
+{
+	struct call *call = ctx;
+
+	return gf_comm_same_text(comm, call->what, call->send, err);
+}
+
+int gf_team_same_text(struct gf_team *t, const char *what, const char *text,
+		      struct gf_error *err)
+{
+	struct call call = {.what = what, .send = text};
+
+	return run(t, same_text, &call, err);
 }
 
 static int bcast(struct gf_comm *comm, void *ctx, struct gf_error *err)

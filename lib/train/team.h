@@ -19,11 +19,14 @@ struct gf_team {
 	/* At most one of them. */
 	struct gf_engine *engine;
 	struct gf_device_engine *device;
-	int workers;              /* the first so many ranks compute; 0: all */
+	int workers; /* the first so many ranks compute; 0: all */
 };
 
 /* 0 if rc is 0 everywhere, else the failing rank's rc and reason. */
 int gf_team_agree(struct gf_team *t, int rc, struct gf_error *err);
+/* As gf_comm_same_text. */
+int gf_team_same_text(struct gf_team *t, const char *what, const char *text,
+		      struct gf_error *err);
 /* Rank 0's bytes to all. */
 int gf_team_bcast(struct gf_team *t, void *data, size_t size_bytes,
 		  struct gf_error *err);

@@ -2,18 +2,23 @@
 /*
  * A loop of somebody else's on libgradflow, which knows include/gradflow.h
  * alone.
- *	job exact PLAN		integer gradients, ready in another order on each
- *				rank: parameters are known exactly
+ *	job exact PLAN		integer gradients, ready in another order on
+ *each rank: parameters are known exactly
  *	job gtopk PLAN		the vector of SYSTEMS.md section 4, four ranks
  *	job pipeline PLAN	w^2/2: the weights at which gradients are taken
  *	job save PLAN DIR	so many steps, with a set in the middle of them
  *	job load PLAN DIR	the rest of them; both print a sum of the bits
- *	job bad ...		what is refused, by name
+ *	job misuse PLAN DIR	calls out of order, which are refused
+ *	job bad WHAT PLAN	what is refused, by name
+ *	job apart WHAT PLAN	what is refused because ranks differ
+ *	job abandon PLAN	closes within a step, and opens again
+ *	job hangs PLAN		rank 1 stops in its second step
  * PLAN may be "-": none.
  */
 #include <gradflow.h>
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +72,7 @@ static void give(struct gradflow *g, size_t step)
 		for (k = 0; k < counts[i]; k++)
 			grads[gradflow_place(g, i) + k] =
 				value(gradflow_rank(g), i, k, step);
-		gradflow_ready(g, i);
+		need(gradflow_ready(g, i), g);
 	}
 }
 
@@ -187,6 +192,96 @@ static void checkpoint(const char *plan, const char *folder, int load)
 	gradflow_close(g);
 }
 
+/* A call that is refused leaves everything as it was. */
+static void refuse(int rc, const char *text)
+{
+	if (rc == -22 && strstr(gradflow_error(), text))
+		return;
+	fprintf(stderr, "job: want %s, got status %d: %s\n", text, rc,
+		gradflow_error());
+	exit(1);
+}
+
+static void misuse(const char *plan, const char *folder)
+{
+	struct gradflow_options o = options(plan);
+	struct gradflow *g;
+	char other[256];
+	int rc = gradflow_open(three, TENSORS, &o, &g);
+
+	need(rc, g);
+	snprintf(other, sizeof(other), "%s%s", folder, "-other");
+	refuse(gradflow_ready(g, 0),
+	       "gradflow_ready, step 1: want gradflow_begin");
+	refuse(gradflow_step(g, 1),
+	       "gradflow_step, step 1: want gradflow_begin");
+	refuse(gradflow_save(g, NULL), "want a folder's name");
+	refuse(gradflow_save(g, gradflow_rank(g) ? folder : other), "folder: ");
+	check(gradflow_place(g, TENSORS) == SIZE_MAX, "place of no tensor", 0);
+	give(g, 1);
+	check(gradflow_begin(g) == NULL, "a step within a step", 0);
+	refuse(gradflow_ready(g, TENSORS), "want a tensor below 3, got 3");
+	refuse(gradflow_start(g), "gradflow_start: want it between steps");
+	refuse(gradflow_save(g, folder),
+	       "gradflow_save: want it between steps");
+	need(gradflow_step(g, 1), g);
+	refuse(gradflow_load(g, folder),
+	       "want a set read before the first step");
+	/* two of them in turns */
+	need(gradflow_save(g, folder), g);
+	need(gradflow_save(g, other), g);
+	give(g, 2);
+	need(gradflow_step(g, 1), g);
+	need(gradflow_save(g, folder), g);
+	/* what is bad fails for good, and says why again */
+	give(g, 3);
+	*gradflow_parameters(g) = 0;
+	gradflow_step(g, 1);
+	gradflow_begin(g)[gradflow_place(g, 1)] = NAN;
+	rc = gradflow_step(g, 1);
+	check(rc == -33, "status of what is not a number", rc);
+	refuse(gradflow_place(g, 9) == SIZE_MAX ? -22 : 0, "not a number");
+	check(gradflow_begin(g) == NULL, "a step behind a failed one", 0);
+	check(gradflow_save(g, folder) == -33 &&
+		      strstr(gradflow_error(), "not a number") != NULL,
+	      "a set behind a failed step", 0);
+	gradflow_close(g);
+}
+
+static void abandon(const char *plan)
+{
+	struct gradflow_options o = options(plan);
+	struct gradflow *g;
+	int rc = gradflow_open(three, TENSORS, &o, &g);
+
+	need(rc, g);
+	gradflow_begin(g);
+	need(gradflow_ready(g, 1), g);
+	gradflow_close(g);
+	rc = gradflow_open(three, TENSORS, &o, &g);
+	check(rc == -16 && !g, "status of a second open", rc);
+}
+
+static void hangs(const char *plan)
+{
+	struct gradflow_options o = options(plan);
+	struct gradflow *g;
+	size_t s;
+	int rc;
+
+	o.timeout_s = 2;
+	rc = gradflow_open(three, TENSORS, &o, &g);
+	need(rc, g);
+	for (s = 1; s <= 2; s++) {
+		if (s == 2 && gradflow_rank(g) == 1)
+			raise(SIGSTOP);
+		give(g, s);
+		rc = gradflow_step(g, 1);
+	}
+	check(rc == -110, "status of a step without rank 1", rc);
+	need(rc, g);
+}
+
 static int refused(const struct gradflow_tensor *t, size_t n,
 		   struct gradflow_options *o, const char *text)
 {
@@ -216,18 +311,51 @@ static int bad(const char *which, const char *plan)
 	}
 	if (!strcmp(which, "name")) {
 		t[1].name = "c";
-		return refused(t, n, &o, "tensor 1: want a name of its own, got tensor 0's, c");
+		return refused(
+			t, n, &o,
+			"tensor 1: want a name of its own, got tensor 0's, c");
 	}
 	if (!strcmp(which, "shape")) {
 		t[2].shape[1] = 0;
-		return refused(t, n, &o, "tensor 2 (a): dimension 1: want 1 or more");
+		return refused(t, n, &o,
+			       "tensor 2 (a): dimension 1: want 1 or more");
+	}
+	if (!strcmp(which, "sum")) {
+		/* each of them would fit */
+		t[0].shape[0] = t[2].shape[0] = SIZE_MAX / 32;
+		t[2].shape[1] = t[2].shape[2] = 1;
+		return refused(t, n, &o,
+			       "tensor 2 (a): dimension 0: want 1 or more, and "
+			       "memory");
+	}
+	if (!strcmp(which, "timeout")) {
+		o.timeout_s = -1;
+		return refused(t, n, &o, "timeout_s: want 0 or more, got -1");
 	}
 	if (!strcmp(which, "training")) {
-		o.training = "{\"format\": \"gf-training\", \"version\": 1, \"optimizer\": {\"momentum\": 7}}";
+		o.training = "{\"format\": \"gf-training\", \"version\": 1, "
+			     "\"optimizer\": {\"momentum\": 7}}";
 		return refused(t, n, &o, "momentum");
 	}
 	t[1].shape[0] = 4;
 	return refused(t, n, &o, "b");
+}
+
+/* Ranks that differ. */
+static int apart(const char *which, const char *plan)
+{
+	const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+	struct gradflow_tensor t[TENSORS];
+	struct gradflow_options o = options(plan);
+
+	memcpy(t, three, sizeof(t));
+	if (!strcmp(which, "epoch")) {
+		o.epoch_steps = rank && *rank == '1' ? 7 : 0;
+		return refused(t, TENSORS, &o, "rank 1 has epoch_steps 7");
+	}
+	if (rank && *rank == '1')
+		t[1].shape[1] = 0;
+	return refused(t, TENSORS, &o, "rank 1: tensor 1 (b)");
 }
 
 int main(int argc, char **argv)
@@ -242,6 +370,14 @@ int main(int argc, char **argv)
 		pipeline(argv[2]);
 	else if ((!strcmp(mode, "save") || !strcmp(mode, "load")) && argc == 4)
 		checkpoint(argv[2], argv[3], mode[0] == 'l');
+	else if (!strcmp(mode, "misuse") && argc == 4)
+		misuse(argv[2], argv[3]);
+	else if (!strcmp(mode, "abandon") && argc == 3)
+		abandon(argv[2]);
+	else if (!strcmp(mode, "hangs") && argc == 3)
+		hangs(argv[2]);
+	else if (!strcmp(mode, "apart") && argc == 4)
+		return apart(argv[2], argv[3]);
 	else if (!strcmp(mode, "bad") && argc == 4)
 		return bad(argv[2], argv[3]);
 	else

@@ -77,8 +77,11 @@ profile() { # of the tensors of job.c, in another order
 
 @test "libgradflow: what it refuses, by name" {
 	rule .
-	for what in none size name shape training; do
+	for what in none size name shape sum timeout training; do
 		wants 0 job 2 bad $what rule.json
+	done
+	for what in epoch shape; do
+		wants 0 job 2 apart $what rule.json
 	done
 	wants 1 job 2 exact absent.json
 	says "absent.json"
@@ -90,7 +93,25 @@ profile() { # of the tensors of job.c, in another order
 	says "want a plan without servers, got one that has 1"
 }
 
-@test "libgradflow: a rank that dies is named, and the others end" {
+@test "libgradflow: calls out of order are refused and change nothing" {
+	for method in . '.pipeline.staleness = 2'; do
+		rule "$method"
+		rm -rf set set-other
+		wants 0 job 2 abandon rule.json
+	done
+	rule .
+	wants 0 job 2 misuse rule.json set
+	[ -d set/step-2 ] && [ -d set-other/step-1 ]
+}
+
+@test "libgradflow: a rank that stops is named, and the others end" {
+	rule .
+	wants 1 job 3 hangs rule.json
+	says "step 2, message 0 "
+	says "rank 1 does not answer"
+}
+
+@test "libgradflow: programs that differ are told apart" {
 	rule .
 	[ -x "$GF_SOURCE/$BUILD/embed/job" ] || skip "no shared library in this build"
 	status=0

@@ -64,6 +64,47 @@ def accumulated(plan):
     assert found < 1e-5, f"parameters differ by {found}"
 
 
+def only_within(plan):
+    """Everything accumulated, and nothing left over for the next step."""
+    model = build(1)
+    runtime = gradflow.Runtime(model, plan)
+    for step in range(3):
+        with runtime.no_sync():
+            loss(model, runtime.rank, step).backward()
+        runtime.step(0.1)
+        assert all(p.grad is None for p in model.parameters())
+    found = distance(model, reference(runtime.ranks, 3))
+    assert found < 1e-5, f"parameters differ by {found}"
+
+
+def raises(call, text):
+    try:
+        call()
+    except RuntimeError as e:
+        assert text in str(e), e
+    else:
+        raise AssertionError(f"not refused: {text}")
+
+
+def misused(plan):
+    model = build(1)
+    runtime = gradflow.Runtime(model, plan)
+    loss(model, runtime.rank, 0).backward()
+    raises(lambda: loss(model, runtime.rank, 1).backward(), "want one backward for each step()")
+    raises(lambda: runtime.save("set"), "within step 1")
+    runtime.step(0.1)
+    place = model[0].weight.data
+    model[0].weight.data = place.clone()
+    raises(lambda: runtime.step(0.1), "0.weight: want its data left")
+    model[0].weight.data = place
+    runtime.step(0.1)
+    runtime.close()
+    for call in (lambda: runtime.step(0.1), lambda: runtime.steps, lambda: runtime.save("set"),
+                 lambda: runtime.load("set"), lambda: runtime.sent_bytes):
+        raises(call, "closed")
+    loss(model, 0, 2).backward()
+
+
 def sparse(plan):
     """A selection sends less, and still learns."""
     model = build(1)

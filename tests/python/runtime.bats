@@ -25,7 +25,11 @@ rule() { # SELECTION: of a rule
 	holds 2 - dense
 	holds 3 rule.json dense
 }
-@test "PyTorch, Runtime: accumulated gradients" { holds 2 - accumulated; }
+@test "PyTorch, Runtime: accumulated gradients" {
+	holds 2 - accumulated
+	holds 2 - only_within
+}
+@test "PyTorch, Runtime: what is out of order is refused" { holds 2 - misused; }
 @test "PyTorch, Runtime: gTop-k and csc send less and learn" {
 	rule '{"method": "gtopk", "density": 0.1, "warmup_densities": [], "putback": "paper"}'
 	holds 2 rule.json sparse

@@ -46,7 +46,7 @@ def _declare(lib):
             ("local_rank", ctypes.c_int, [job]),
             ("place", size, [job, size]), ("count", size, [job]),
             ("parameters", ctypes.c_void_p, [job]), ("begin", ctypes.c_void_p, [job]),
-            ("start", ctypes.c_int, [job]), ("ready", None, [job, size]),
+            ("start", ctypes.c_int, [job]), ("ready", ctypes.c_int, [job, size]),
             ("step", ctypes.c_int, [job, ctypes.c_double]),
             ("steps", ctypes.c_uint64, [job]), ("sent_bytes", ctypes.c_uint64, [job]),
             ("save", ctypes.c_int, [job, ctypes.c_char_p]),
@@ -81,6 +81,9 @@ class Runtime:
     fusion over a ring). The optimiser's settings are those of gf-training(5):
     optimizer (sgd, nesterov, lars), momentum, weight_decay, eta, epsilon,
     clip_norm, exclude. Buffers, such as batch norm's statistics, are left alone.
+
+    The runtime begins MPI: not beside mpi4py, and once in a process. A
+    state_dict() made before close() is to be copied if it is used behind it.
     """
 
     def __init__(self, model, plan=None, epoch_steps=0, timeout_s=60, library=None, **optimizer):
@@ -129,7 +132,8 @@ class Runtime:
 
     def _move(self):
         """Parameters become pieces of the runtime's memory."""
-        flat = _floats(self.lib.gradflow_parameters(self.handle), self.count)
+        self.base = self.lib.gradflow_parameters(self.handle)
+        flat = _floats(self.base, self.count)
         with torch.no_grad():
             for (_, p), at in zip(self.parameters, self.places):
                 piece = flat[at:at + p.numel()].view(p.shape)
@@ -138,20 +142,33 @@ class Runtime:
         self._check(self.lib.gradflow_start(self.handle))
 
     def _ready(self, i):
-        _, p = self.parameters[i]
+        name, p = self.parameters[i]
         if not self.syncing:
             return
         if self.grads is None:
             self._begin()
-        at = self.places[i]
-        self.grads[at:at + p.numel()].copy_(p.grad.reshape(-1))
+        if self.given[i]:  # which may be under way
+            raise RuntimeError(f"gradflow: {name}: want one backward for each step(), or the "
+                               "earlier ones within no_sync()")
+        self._give(i)
+        self._check(self.lib.gradflow_ready(self.handle, i))
+
+    def _give(self, i):
+        _, p = self.parameters[i]
+        self.grads[self.places[i]:self.places[i] + p.numel()].copy_(p.grad.reshape(-1))
         p.grad = None
         self.given[i] = True
-        self.lib.gradflow_ready(self.handle, i)
 
     def _begin(self):
-        self.grads = _floats(self.lib.gradflow_begin(self.handle), self.count)
+        self._open_still()
+        address = self.lib.gradflow_begin(self.handle)
+        self._check(address is None)
+        self.grads = _floats(address, self.count)
         self.given = [False] * len(self.parameters)
+
+    def _open_still(self):
+        if not self.handle:
+            raise RuntimeError("gradflow: the runtime is closed")
 
     def step(self, rate):
         """Exchanges what backward made, and updates the parameters by the mean
@@ -159,8 +176,15 @@ class Runtime:
         with a status other than 0."""
         if self.grads is None:
             self._begin()
-        for given, (_, p), at in zip(self.given, self.parameters, self.places):
-            if not given:
+        for i, ((name, p), at) in enumerate(zip(self.parameters, self.places)):
+            if p.data_ptr() != self.base + 4 * at:
+                raise RuntimeError(f"gradflow: {name}: want its data left where the runtime "
+                                   "has it, found it moved")
+            if self.given[i]:
+                continue
+            if p.grad is not None:  # all of it from within no_sync()
+                self._give(i)
+            else:
                 self.grads[at:at + p.numel()].zero_()
         self.grads = None
         self._check(self.lib.gradflow_step(self.handle, rate))
@@ -168,26 +192,30 @@ class Runtime:
     @contextlib.contextmanager
     def no_sync(self):
         """Within it, backward adds to .grad and nothing is sent."""
-        self.syncing = False
+        before, self.syncing = self.syncing, False
         try:
             yield
         finally:
-            self.syncing = True
+            self.syncing = before
 
     @property
     def steps(self):
+        self._open_still()
         return self.lib.gradflow_steps(self.handle)
 
     @property
     def sent_bytes(self):
+        self._open_still()
         return self.lib.gradflow_sent_bytes(self.handle)
 
     def save(self, folder):
         """Parameters, optimiser and selection, as a set that all ranks write."""
+        self._open_still()
         self._check(self.lib.gradflow_save(self.handle, os.fspath(folder).encode()))
 
     def load(self, folder):
         """The newest whole set, before the first step."""
+        self._open_still()
         self._check(self.lib.gradflow_load(self.handle, os.fspath(folder).encode()))
 
     def close(self):
