@@ -95,6 +95,11 @@ static inline struct gf_range gf_data(size_t first, size_t count)
 	return (struct gf_range){GF_BUFFER_DATA, first, count};
 }
 
+static inline bool gf_range_same(struct gf_range a, struct gf_range b)
+{
+	return a.buffer == b.buffer && a.first == b.first && a.count == b.count;
+}
+
 /* Reserves scratch and returns its range. */
 struct gf_range gf_schedule_scratch(struct gf_schedule *s, size_t count);
 void gf_schedule_stage(struct gf_schedule *s, int stage);

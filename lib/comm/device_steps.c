@@ -29,11 +29,6 @@ static bool lands(const struct walk *w, const struct gf_step *step)
 	       (step->op == GF_STEP_RECV && w->p->codec);
 }
 
-static bool same_range(struct gf_range a, struct gf_range b)
-{
-	return a.buffer == b.buffer && a.first == b.first && a.count == b.count;
-}
-
 static bool overlap(struct gf_range a, struct gf_range b)
 {
 	return a.buffer == b.buffer && a.first < b.first + b.count &&
@@ -50,7 +45,8 @@ static uint32_t sent_until(const struct gf_schedule *s, uint32_t i)
 	for (k = i + 1; k < s->nsteps; k++) {
 		const struct gf_step *step = &s->steps[k];
 
-		if (step->op == GF_STEP_SEND && same_range(step->range, range))
+		if (step->op == GF_STEP_SEND &&
+		    gf_range_same(step->range, range))
 			until = k;
 		else if (overlap(step->range, range))
 			break;
@@ -163,7 +159,7 @@ static bool waits_for(const struct walk *w, const struct gf_step *step,
 	if (lands(w, step))
 		return !(before->op == GF_STEP_SEND || lands(w, before));
 	return !(step->op == GF_STEP_SEND && before->op == GF_STEP_SEND &&
-		 same_range(step->range, before->range));
+		 gf_range_same(step->range, before->range));
 }
 
 static bool waits_for_round(const struct walk *w, const struct gf_step *step)

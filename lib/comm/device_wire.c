@@ -47,9 +47,8 @@ gf_device_wire_find(const struct gf_device_wire *w, struct gf_range range,
 	for (i = 0; i < w->nplaces; i++) {
 		const struct gf_device_place *p = &w->places[i];
 
-		if (p->range.count && p->range.buffer == range.buffer &&
-		    p->range.first == range.first &&
-		    p->range.count == range.count && p->until >= step)
+		if (p->range.count && gf_range_same(p->range, range) &&
+		    p->until >= step)
 			return p;
 	}
 	return NULL;

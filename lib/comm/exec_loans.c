@@ -14,12 +14,6 @@
 #include "base/heap.h"
 #include "comm/exec_parts.h"
 
-static bool same_range(const struct gf_range *a, const struct gf_range *b)
-{
-	return a->buffer == b->buffer && a->first == b->first &&
-	       a->count == b->count;
-}
-
 /* Has all that `later` waits for come to its end once `earlier` has? */
 static bool follows(const struct gf_schedule *s, uint32_t later,
 		    uint32_t earlier)
@@ -52,7 +46,7 @@ static uint32_t next_on_range(const struct gf_exec_run *run, uint32_t i,
 	for (k = run->first_user[i]; k < run->first_user[i + 1]; k++) {
 		user = run->users[k];
 		if (steps[user].op == op && steps[user].peer == steps[i].peer &&
-		    same_range(&steps[user].range, &steps[i].range) &&
+		    gf_range_same(steps[user].range, steps[i].range) &&
 		    follows(run->schedule, user, i))
 			return user;
 	}
