@@ -99,8 +99,8 @@ void gf_device_program_of_sets(const struct gf_schedule *s,
 			       struct gf_device_program *p);
 void gf_device_program_release(struct gf_device_program *p);
 
-/* For the verifier; sets must have multiples of 256 bytes. With a codec it says itself where values are rounded: such
- * a schedule is not `lossy`. */
+/* For the verifier; sets must have multiples of 256 bytes. With a codec it says
+ * itself where values are rounded: such a schedule is not `lossy`. */
 void gf_device_program_schedule(const struct gf_device_program *p,
 				struct gf_schedule *s);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cost/fit_lines.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 
@@ -181,6 +182,7 @@ int gf_fit_lines(const struct gf_fit_points *p, size_t lines_most,
 	int rc = gf_fit_linear(p->size_bytes, p->time_s, p->count,
 			       &ranges[0].line, err);
 
+	assert(lines_most <= GF_FIT_LINES_MOST);
 	if (rc < 0)
 		return rc;
 	one = ranges[0].line;

@@ -33,8 +33,8 @@ struct gf_fit_points {
 	size_t count;
 };
 
-/* Up to lines_most lines, but only one where sizes do not ascend. -EINVAL as
- * gf_fit_linear. */
+/* Up to lines_most lines (GF_FIT_LINES_MOST at most), but only one where sizes
+ * do not ascend. -EINVAL as gf_fit_linear. */
 int gf_fit_lines(const struct gf_fit_points *points, size_t lines_most,
 		 struct gf_lines_fit *fit, struct gf_error *err);
 

@@ -145,7 +145,6 @@ int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 /* Its lines, borrowed. */
 struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c);
 
-/* The network half is also part of a plan. */
 /* What was measured of the level of that name; NULL if nothing was, or net is
  * NULL; borrowed. */
 const struct gf_level_cost *gf_network_level(const struct gf_network *net,
@@ -154,6 +153,7 @@ const struct gf_level_cost *gf_network_level(const struct gf_network *net,
  * none; borrowed. */
 const struct gf_allreduce_cost *
 gf_network_cheapest(const struct gf_network *net, double bytes);
+/* The network half is also part of a plan. */
 struct gf_network *gf_network_copy(const struct gf_network *net);
 void gf_network_free(struct gf_network *net);
 

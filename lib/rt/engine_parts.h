@@ -34,7 +34,9 @@ struct gf_engine_path {
 struct gf_engine_message {
 	/* under lock */
 	bool ended;
-	uint64_t sent_bytes; /* that nobody was told of yet */
+	/* That nobody was told of yet: the communication thread's until the
+	 * message has ended, then the compute thread's. */
+	uint64_t sent_bytes;
 	/* communication thread */
 	struct gf_engine_path *paths; /* that were used in this place */
 	struct gf_engine_path *path;  /* in use */
