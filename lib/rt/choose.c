@@ -82,7 +82,7 @@ static double busiest_bytes(const struct gf_chooser *c,
 	return way->algorithm->cost_s(&args, &net);
 }
 
-/* Without the wasteful ones; returns how many are left: one rank alone sends
+/* Without the wasteful ones; returns how many are left. One rank alone sends
  * nothing, whatever the way. */
 static size_t drop_wasteful(const struct gf_chooser *c, struct gf_way *ways,
 			    size_t n, size_t count_elems)
@@ -90,13 +90,14 @@ static size_t drop_wasteful(const struct gf_chooser *c, struct gf_way *ways,
 	double least = INFINITY;
 	size_t i, left = 0;
 
-	if ((double)count_elems * (double)c->config.element.size_bytes <
-	    long_bytes)
+	if (c->config.comm->ranks < 2 ||
+	    (double)count_elems * (double)c->config.element.size_bytes <
+		    long_bytes)
 		return n;
 	for (i = 0; i < n; i++)
 		least = fmin(least, busiest_bytes(c, &ways[i], count_elems));
 	for (i = 0; i < n; i++)
-		if (busiest_bytes(c, &ways[i], count_elems) <= wasteful * least)
+		if (busiest_bytes(c, &ways[i], count_elems) < wasteful * least)
 			ways[left++] = ways[i];
 	return left;
 }
