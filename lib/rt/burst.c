@@ -226,6 +226,7 @@ static int check_stuck(struct gf_burst *b, double passed_s,
 static int move(struct gf_burst *b, char *data, bool *moved,
 		struct gf_error *err)
 {
+	bool progress;
 	double passed_s;
 	int rc;
 
@@ -234,7 +235,8 @@ static int move(struct gf_burst *b, char *data, bool *moved,
 		rc = start_messages(b, data, err);
 	if (rc)
 		return rc;
-	rc = gf_exec_progress(b->exec, moved, err);
+	rc = gf_exec_progress(b->exec, &progress, err);
+	*moved |= progress;
 	if (rc)
 		return name_failed(b, rc, err);
 	rc = collect(b, moved, err);
