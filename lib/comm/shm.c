@@ -184,6 +184,8 @@ static void shm_cancel(struct gf_comm *c, struct gf_request *r)
 		gf_shm_unlink(&s->peers[r->peer].posted, r);
 	else if (r->state == GF_SHM_BELOW)
 		s->below->ops->cancel(s->below, r->below);
+	else if (r->state == GF_SHM_COPYING)
+		gf_shm_raise(r->done);
 	else if (r->state == GF_SHM_READING)
 		/* in use until the receiver is through: he may yet read */
 		gf_shm_let_go(s, r);

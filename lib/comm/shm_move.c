@@ -189,8 +189,7 @@ static void meet(struct gf_shm *s, struct gf_request *r,
 	/* what comes through the transport below is checked there */
 	if (e->kind != GF_SHM_ELSEWHERE && e->size_bytes != r->size_bytes) {
 		if (e->kind == GF_SHM_DIRECT)
-			atomic_store_explicit(&p->in->done[e->done], 2,
-					      memory_order_release);
+			gf_shm_raise(&p->in->done[e->done]);
 		fail(r, gf_error_set(&r->failure, -EMSGSIZE,
 				     "message from rank %d, channel %" PRIu64
 				     ", match %" PRIu64
@@ -207,6 +206,7 @@ static void meet(struct gf_shm *s, struct gf_request *r,
 	case GF_SHM_DIRECT:
 		rc = peer_segment(p, e, &segment, &r->failure);
 		if (rc) {
+			gf_shm_raise(&p->in->done[e->done]);
 			fail(r, rc);
 			return;
 		}
@@ -426,7 +426,7 @@ static void copy_block(struct gf_shm *s, struct gf_request *r)
 	if (r->done_bytes == r->size_bytes) {
 		if (r->lent_at)
 			gf_shm_remember(s, r);
-		atomic_store_explicit(r->done, 2, memory_order_release);
+		gf_shm_raise(r->done);
 		r->state = GF_SHM_COMPLETE;
 	}
 }

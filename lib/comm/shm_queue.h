@@ -86,4 +86,10 @@ static inline void gf_shm_pop(struct gf_shm_queue *q)
 	atomic_fetch_add_explicit(&q->read, 1, memory_order_release);
 }
 
+/* The receiver is through with a long message. */
+static inline void gf_shm_raise(_Atomic uint32_t *done)
+{
+	atomic_store_explicit(done, 2, memory_order_release);
+}
+
 #endif

@@ -273,6 +273,33 @@ static void check_long_flood(struct gf_comm *c)
 	free(got);
 }
 
+/* Who gives up a message that he is reading lets its sender go on. */
+static void check_abandoned(struct gf_comm *c)
+{
+	const size_t size = (size_t)4 << 20;
+	int right = (c->rank + 1) % c->ranks;
+	int left = (c->rank + c->ranks - 1) % c->ranks;
+	struct gf_request *send, *receive;
+	struct gf_error err = {""};
+	void *out, *got;
+
+	EXPECT(!c->ops->buffer_alloc(c, size, &out, &err) &&
+		       !c->ops->buffer_alloc(c, size, &got, &err),
+	       "%s", err.text);
+	EXPECT(!c->ops->isend(c, right, gf_tag(5, 1), out, size, &send, &err) &&
+		       !gf_comm_barrier(c, &err) &&
+		       !c->ops->irecv(c, left, gf_tag(5, 1), got, size,
+				      &receive, &err) &&
+		       !c->ops->test(c, receive, &err),
+	       "%s", err.text);
+	c->ops->cancel(c, receive);
+	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
+	EXPECT(c->ops->test(c, send, &err) == 1, "rank %d still waits",
+	       c->rank);
+	c->ops->buffer_free(c, out);
+	c->ops->buffer_free(c, got);
+}
+
 static void all_checks(struct gf_comm *c, void *ctx)
 {
 	static const size_t counts[] = {0, 1, 1024, 1025, 65536, 300001};
@@ -296,6 +323,7 @@ static void all_checks(struct gf_comm *c, void *ctx)
 		check_add(c, counts[i], false);
 	}
 	check_backs(c);
+	check_abandoned(c);
 	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
 }
 
