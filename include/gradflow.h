@@ -30,7 +30,9 @@ extern "C" {
  * Parameters and gradients are f32, flat, in the plan's order: gradients that
  * travel together lie together. One thread at a time makes calls. An own thread
  * communicates; it is the only one that calls MPI between open and close. The
- * library begins MPI and ends it, so a process opens once.
+ * library begins MPI and ends it, so a process opens once. Where the program
+ * has initialised MPI, with MPI_THREAD_MULTIPLE, it also ends it; then other
+ * threads may call it, and a process may open again, also beside.
  *
  * Functions return 0 or a negative errno; gradflow_error then says why, on one
  * line. What fails in gradflow_step fails for good, on all ranks: end the
@@ -68,14 +70,15 @@ const char *gradflow_version(void);
 /*
  * Tensors in the order in which backward makes their gradients, last layer
  * first; a plan that names tensors may have them in another order. Initialises
- * MPI; -EBUSY: somebody else has, or had. -EINVAL: plan, ranks and tensors do
- * not fit, or ranks differ (both sides are named); -ENOTSUP: what no runtime
- * here does; else what reading gives. *g is NULL then.
+ * MPI; -EBUSY: it was, with less, or has ended. -EINVAL: plan, ranks and
+ * tensors do not fit, or ranks differ (both sides are named); -ENOTSUP: what no
+ * runtime here does; else what reading gives. *g is NULL then.
  */
 int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
 		  const struct gradflow_options *options, struct gradflow **g);
 /* NULL is allowed. On all ranks, also within a step, which is then abandoned.
- * Finalises MPI, unless ranks were lost; parameters and gradients are gone. */
+ * Finalises MPI if it began here, unless ranks were lost; parameters and
+ * gradients are gone. */
 void gradflow_close(struct gradflow *g);
 
 int gradflow_rank(const struct gradflow *g);

@@ -172,7 +172,8 @@ int gf_comm_open(struct gf_comm **comm, struct gf_error *err);
  * itself. For tests. */
 int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err);
 /* MPI_COMM_WORLD; initialises MPI, once in a process; gf_comm_close finalises
- * it. Singleton start (no mpirun) is one rank. */
+ * it. What others have initialised it leaves so, and wants MPI_THREAD_MULTIPLE
+ * of it: -EBUSY. Singleton start (no mpirun) is one rank. */
 int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err);
 /* Cuts messages at so many bytes instead of 1 GiB. For tests; on all ranks. */
 void gf_comm_mpi_piece_bytes(struct gf_comm *c, size_t piece_bytes);

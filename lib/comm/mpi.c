@@ -63,7 +63,8 @@ static void mpi_close(struct gf_comm *c)
 		gf_mpi_numbers_free(m);
 		MPI_Request_free(&m->nothing);
 		MPI_Comm_free(&m->world);
-		MPI_Finalize();
+		if (m->own)
+			MPI_Finalize();
 	}
 	while ((r = gf_slab_spare(&m->requests)))
 		free(r->many);
@@ -90,14 +91,37 @@ static const struct gf_comm_ops mpi_ops = {
 	.close = mpi_close,
 };
 
-static int start(struct gf_error *err)
+/* Somebody else's MPI will do if it bears calls beside his: whoever opened
+ * before, here, made one that does not. */
+static int share(struct gf_error *err)
+{
+	struct gf_comm *c = NULL;
+	int rc = 0, ended, provided;
+
+	MPI_TRY(MPI_Finalized, &ended);
+	if (ended)
+		return gf_error_set(err, -EBUSY,
+				    "MPI has ended in this process, and "
+				    "begins once");
+	MPI_TRY(MPI_Query_thread, &provided);
+	if (provided < MPI_THREAD_MULTIPLE)
+		rc = gf_error_set(err, -EBUSY,
+				  "MPI is already initialised: want "
+				  "MPI_THREAD_MULTIPLE then, got level %d",
+				  provided);
+out:
+	return rc;
+}
+
+static int start(bool *own, struct gf_error *err)
 {
 	struct gf_comm *c = NULL;
 	int rc = 0, begun, provided;
 
 	MPI_TRY(MPI_Initialized, &begun);
+	*own = !begun;
 	if (begun)
-		return gf_error_set(err, -EBUSY, "MPI is already initialised");
+		return share(err);
 	MPI_TRY(MPI_Init_thread, NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
 	if (provided < MPI_THREAD_SERIALIZED)
 		rc = gf_error_set(err, -ENOTSUP,
@@ -113,18 +137,21 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 	struct gf_mpi *m;
 	struct gf_comm *c = NULL;
 	MPI_Comm host;
+	bool own = false;
 	int rc;
 
-	rc = start(err);
+	rc = start(&own, err);
 	if (rc)
 		return rc;
 	m = gf_xcalloc(1, sizeof(*m));
 	c = &m->comm;
 	c->ops = &mpi_ops;
 	c->priv = m;
+	m->own = own;
 	m->piece_bytes = PIECE_BYTES;
 	gf_slab_init(&m->requests, sizeof(struct gf_request));
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (own)
+		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_TRY(MPI_Comm_dup, MPI_COMM_WORLD, &m->world);
 	MPI_TRY(MPI_Comm_set_errhandler, m->world, MPI_ERRORS_RETURN);
 	MPI_TRY(MPI_Comm_rank, m->world, &c->rank);

@@ -52,6 +52,7 @@ struct gf_mpi_asked {
 
 struct gf_mpi {
 	struct gf_comm comm;
+	bool own;       /* began MPI, and ends it */
 	MPI_Comm world; /* a duplicate: nobody else's messages are in it */
 	int channel_bits, match_bits;
 	size_t piece_bytes;

@@ -12,11 +12,14 @@
  *	job bad WHAT PLAN	what is refused, by name
  *	job apart WHAT PLAN	what is refused because ranks differ
  *	job abandon PLAN	closes within a step, and opens again
+ *	job beside LEVEL PLAN	in a program that has initialised MPI so
  *	job hangs PLAN		rank 1 stops in its second step
  * PLAN may be "-": none.
  */
+#define _GNU_SOURCE
 #include <gradflow.h>
 
+#include <dlfcn.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -262,6 +265,41 @@ static void abandon(const char *plan)
 	check(rc == -16 && !g, "status of a second open", rc);
 }
 
+/* MPI comes with the library; this program does not know its header. */
+static void beside(int level, const char *plan)
+{
+	int (*init)(int *, char ***, int, int *);
+	int (*finalize)(void);
+	struct gradflow_options o = options(plan);
+	struct gradflow *g, *h;
+	int rc, got;
+
+	*(void **)&init = dlsym(RTLD_DEFAULT, "MPI_Init_thread");
+	*(void **)&finalize = dlsym(RTLD_DEFAULT, "MPI_Finalize");
+	check(init && finalize && !init(NULL, NULL, level, &got) &&
+		      got == level,
+	      "MPI", 0);
+	rc = gradflow_open(three, TENSORS, &o, &g);
+	if (level < 3) {
+		refuse(rc == -16 ? -22 : rc, "want MPI_THREAD_MULTIPLE then");
+	} else {
+		need(rc, g);
+		need(gradflow_open(three, TENSORS, &o, &h), h);
+		give(g, 1);
+		give(h, 1);
+		need(gradflow_step(h, 1), h);
+		need(gradflow_step(g, 1), g);
+		check(gradflow_parameters(g)[3] == gradflow_parameters(h)[3],
+		      "a parameter", gradflow_parameters(g)[3]);
+		gradflow_close(g);
+		gradflow_close(h);
+		exact(plan);
+	}
+	check(!finalize(), "MPI_Finalize", 0);
+	rc = gradflow_open(three, TENSORS, &o, &g);
+	refuse(rc == -16 ? -22 : rc, "MPI has ended");
+}
+
 static void hangs(const char *plan)
 {
 	struct gradflow_options o = options(plan);
@@ -374,6 +412,8 @@ int main(int argc, char **argv)
 		misuse(argv[2], argv[3]);
 	else if (!strcmp(mode, "abandon") && argc == 3)
 		abandon(argv[2]);
+	else if (!strcmp(mode, "beside") && argc == 4)
+		beside(atoi(argv[2]), argv[3]);
 	else if (!strcmp(mode, "hangs") && argc == 3)
 		hangs(argv[2]);
 	else if (!strcmp(mode, "apart") && argc == 4)

@@ -104,6 +104,14 @@ profile() { # of the tensors of job.c, in another order
 	[ -d set/step-2 ] && [ -d set-other/step-1 ]
 }
 
+@test "libgradflow: beside MPI calls of the program's own" {
+	rule .
+	wants 0 job 2 beside 2 rule.json
+	wants 0 job 2 beside 3 rule.json
+	rule '.rule.algorithms[0].algorithm = "library"'
+	wants 0 job 2 beside 3 rule.json
+}
+
 @test "libgradflow: a rank that stops is named, and the others end" {
 	rule .
 	wants 1 job 3 hangs rule.json

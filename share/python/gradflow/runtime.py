@@ -82,8 +82,9 @@ class Runtime:
     optimizer (sgd, nesterov, lars), momentum, weight_decay, eta, epsilon,
     clip_norm, exclude. Buffers, such as batch norm's statistics, are left alone.
 
-    The runtime begins MPI: not beside mpi4py, and once in a process. A
-    state_dict() made before close() is to be copied if it is used behind it.
+    The runtime begins MPI, once in a process; with mpi4py imported before, MPI
+    is mpi4py's. A state_dict() made before close() is to be copied if it is used
+    behind it.
     """
 
     def __init__(self, model, plan=None, epoch_steps=0, timeout_s=60, library=None, **optimizer):
