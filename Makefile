@@ -65,8 +65,10 @@ ALL_CPPFLAGS = -Ilib -Ikernels -Iinclude -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)
 	-DGF_HAVE_CUDA=$(CUDA) -DGF_HAVE_NCCL=$(WITH_NCCL) \
 	-DGF_HAVE_CUDNN=$(WITH_CUDNN) $(CPPFLAGS)
 # No contraction of a*b+c: every machine and kernel set gives the same bits.
-# Everything may go into the shared library.
-ALL_CFLAGS = -std=gnu11 $(WARNINGS) -pthread -fPIC -ffunction-sections \
+# Everything may go into the shared library, which shows what it marks: so calls
+# between files cost no more than in a program.
+ALL_CFLAGS = -std=gnu11 $(WARNINGS) -pthread -fPIC -fvisibility=hidden \
+	-ffunction-sections \
 	-fdata-sections -ffp-contract=off $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
 	$(CFLAGS)
@@ -403,12 +405,12 @@ install: all
 	$(if $(COMMANDS),install $(COMMANDS:%=$(BUILD)/bin/%) $(D)/bin)
 	$(if $(SO),install -Dm755 $(SO) $(D)/lib/$(notdir $(SO)))
 	$(if $(SO),ln -sf $(notdir $(SO)) $(D)/lib/libgradflow.so)
-	install -Dm644 include/gradflow.h $(D)/include/gradflow.h
-	install -d $(D)/lib/pkgconfig
-	printf '%s\n' 'prefix=$(PREFIX)' 'Name: gradflow' 'Version: $(VERSION)' \
-	  'Description: gradients of data-parallel training, exchanged by a plan' \
+	$(if $(SO),install -Dm644 include/gradflow.h $(D)/include/gradflow.h)
+	$(if $(SO),install -d $(D)/lib/pkgconfig)
+	$(if $(SO),printf '%s\n' 'prefix=$(PREFIX)' 'Name: gradflow' 'Version: $(VERSION)' \
+	  'Description: gradients of data-parallel training by a plan' \
 	  'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -lgradflow' \
-	  > $(D)/lib/pkgconfig/gradflow.pc
+	  > $(D)/lib/pkgconfig/gradflow.pc)
 	for s in 1 3 5 7; do \
 	  for f in man/*.$$s; do [ -e $$f ] || continue; \
 	    install -Dm644 $$f $(D)/share/man/man$$s/$${f##*/}; done; done
