@@ -374,7 +374,8 @@ tsan:
 
 format:
 	clang-format -i $(wildcard cmd/*.c lib/*/*.[ch] kernels/*.[ch] \
-	  kernels/*/*.c kernels/cuda/*.cu tests/*/*.c)
+	  kernels/*/*.c kernels/cuda/*.cu include/*.h tests/*/*.[ch] \
+	  tests/*/*/*.[ch] share/tools/*.c share/tools/*/*.[ch])
 
 demo:
 	$(Q)tests/install-deps.sh
