@@ -41,22 +41,39 @@ static double back_s(const struct gf_coll_args *args,
 	return gf_net_link(net, &far).alpha_s + most * bytes;
 }
 
+/* One after the other, level by level: ranks that meet rank 0 at the same one
+ * have the same way to it. */
+static double there_s(const struct gf_coll_args *args,
+		      const struct gf_net_cost *net, double bytes)
+{
+	long long p = args->ranks, unit = 1, next;
+	struct gf_link_cost way = {0};
+	double total = 0;
+	size_t i;
+
+	for (i = 0; i < net->nlevels && unit < p; i++, unit = next) {
+		const struct gf_link_cost *link = &net->links[i];
+
+		next = i + 1 < net->nlevels ? unit * net->sizes[i] : p;
+		next = next < p ? next : p;
+		way.alpha_s = link->alpha_s;
+		way.gamma_s_per_byte = link->gamma_s_per_byte;
+		if (link->beta_s_per_byte > way.beta_s_per_byte)
+			way.beta_s_per_byte = link->beta_s_per_byte;
+		total += (double)(next - unit) *
+			 gf_cost_send_reduce_s(&way, bytes);
+	}
+	return total;
+}
+
 static double cost_s(const struct gf_coll_args *args,
 		     const struct gf_net_cost *net)
 {
 	double bytes = (double)args->count_elems * (double)args->elem_bytes;
-	double total = 0;
-	int rank;
 
 	if (!args->count_elems || args->ranks < 2)
 		return 0;
-	for (rank = 1; rank < args->ranks; rank++) {
-		struct gf_net_round one = {rank + 1, rank, 2, 1};
-		struct gf_link_cost link = gf_net_link(net, &one);
-
-		total += gf_cost_send_reduce_s(&link, bytes);
-	}
-	return total + back_s(args, net, bytes);
+	return there_s(args, net, bytes) + back_s(args, net, bytes);
 }
 
 static void build_piece(struct gf_schedule *s, struct gf_range piece)

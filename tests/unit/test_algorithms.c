@@ -380,6 +380,70 @@ static void test_tables(void)
 	expect_sends("ps", 3, 3, ps);
 }
 
+/* What linear costs, rank by rank: the way to rank 0, and at the end what
+ * leaves the units that rank 0 is in. */
+static double linear_s(const struct gf_net_cost *net, int ranks, double bytes)
+{
+	struct gf_net_round all = {ranks, 1, ranks, 1};
+	double total = gf_net_link(net, &all).alpha_s, most = 0;
+	long long unit = 1;
+	size_t i;
+	int rank;
+
+	for (rank = 1; rank < ranks; rank++) {
+		struct gf_net_round one = {rank + 1, rank, 2, 1};
+		struct gf_link_cost link = gf_net_link(net, &one);
+
+		total += gf_cost_send_reduce_s(&link, bytes);
+	}
+	for (i = 0; i < net->nlevels && unit < ranks; i++) {
+		double beta = net->links[i].beta_s_per_byte *
+			      (double)(ranks - unit);
+
+		most = beta > most ? beta : most;
+		unit *= i + 1 < net->nlevels ? net->sizes[i] : ranks;
+	}
+	return total + most * bytes;
+}
+
+/* And for as many ranks as there may be it takes no longer to say. */
+static void test_linear_cost(void)
+{
+	static const struct gf_link_cost links[] = {
+		{1, 8, 2}, {10, 4, 1}, {100, 64, 3}};
+	static const int units[][3] = {{8, 4, 2}, {1, 3, 5}, {4, 1, 1}};
+	const struct gf_algorithm *a = gf_algorithm_find("linear");
+	size_t levels, i;
+	int ranks;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(units); i++) {
+		for (levels = 1; levels <= 3; levels++) {
+			struct gf_net_cost net = {levels, units[i], links};
+
+			for (ranks = 2; ranks <= 70; ranks++) {
+				struct gf_coll_args args = {.ranks = ranks,
+							    .count_elems = 3,
+							    .elem_bytes = 4};
+
+				EXPECT_NEAR(a->cost_s(&args, &net),
+					    linear_s(&net, ranks, 12), 1e-9,
+					    "%d ranks, %zu levels", ranks,
+					    levels);
+			}
+		}
+	}
+	for (ranks = 1 << 10; ranks <= 1 << 24; ranks *= 2) {
+		struct gf_net_cost net = {2, units[0], links + 1};
+		struct gf_coll_args args = {
+			.ranks = ranks, .count_elems = 1, .elem_bytes = 1};
+
+		EXPECT_NEAR(a->cost_s(&args, &net),
+			    7 * 15. + (ranks - 8) * 167. + 100 +
+				    64. * (ranks - 8),
+			    1e-9, "%d ranks", ranks);
+	}
+}
+
 int main(void)
 {
 	test_verified();
@@ -388,6 +452,7 @@ int main(void)
 	test_servers();
 	test_ring_table();
 	test_tables();
+	test_linear_cost();
 	test_blueconnect_vector();
 	test_sparse();
 	test_sparse_refused();
