@@ -108,7 +108,8 @@ struct gf_kernels {
 	 * every other place gets GF_NO_INDEX. */
 	void (*move_f32)(const struct gf_sparse *from, const uint32_t *at,
 			 size_t k, struct gf_sparse *to);
-	/* Entries whose index is in `in`, too, get GF_NO_INDEX. */
+	/* Entries of `list` whose index is in `in`, too, get GF_NO_INDEX. Both
+	 * are ascending, without such places before. */
 	void (*leave_out)(const struct gf_sparse *list,
 			  const struct gf_sparse *in);
 };

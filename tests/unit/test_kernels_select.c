@@ -231,7 +231,7 @@ static void test_move(const struct gf_kernels *set, double p, double q)
 	struct gf_sparse out = {gf_xcalloc(DENSE + 1, 4),
 				gf_xcalloc(DENSE + 1, 4), 0};
 	uint32_t *at = gf_xcalloc(DENSE + 1, 4);
-	uint32_t *was = gf_xmemdup(a.index, (a.count + 1) * 4);
+	uint32_t *was = gf_xmemdup(a.index, DENSE * 4);
 	size_t k = 0, n = 0;
 
 	for (size_t i = 0; i < a.count; i++) {
