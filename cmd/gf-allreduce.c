@@ -152,7 +152,8 @@ static void check_arguments(struct arguments *a, struct argp_state *state)
 	if (a->best && gf_bench_sweep_ruled(&a->sweep, &config, &err) < 0)
 		gf_cli_usage_error(state, "--best", &err);
 	if (a->best && a->cli.output && gf_file_same(a->best, a->cli.output))
-		argp_error(state, "--best and --output: want two files, got one");
+		argp_error(state,
+			   "--best and --output: want two files, got one");
 	if (a->min_bw &&
 	    gf_units_rate(a->min_bw, &a->min_bw_bytes_per_s, &err) < 0)
 		gf_cli_usage_error(state, "--min-bw", &err);

@@ -222,8 +222,10 @@ static void configure(struct session *s)
 		.resume = o->resume,
 		.reshard = o->reshard,
 		.half = gf_train_precisions[o->precision] == GF_F16,
-		.check_every = o->check_every, .graphs = o->cuda_graph,
-		.skip_bad = o->bad_gradients, .timeout_s = o->timeout_s,
+		.check_every = o->check_every,
+		.graphs = o->cuda_graph,
+		.skip_bad = o->bad_gradients,
+		.timeout_s = o->timeout_s,
 		.watch = {tell_row, tell_progress, s, tell_note},
 	};
 }
@@ -322,10 +324,8 @@ static int run(struct session *s, struct gf_error *err)
 	if (!rc && !s->o->replay)
 		rc = take_place(s, err);
 	/* once it is known how gradients go */
-	if (!rc)
-		rc = gf_train_choose(&s->config, &s->plan, err);
-	if (!rc)
-		rc = begin(s, err);
+	rc = rc ? rc : gf_train_choose(&s->config, &s->plan, err);
+	rc = rc ? rc : begin(s, err);
 	if (rc)
 		return rc;
 	gf_progress_start(&s->progress, &s->a->cli, "training");

@@ -127,7 +127,7 @@ template <class Format> struct decode_add {
 
 } // namespace
 
-#define CODE(name, format, what, to_type, from_type)                            \
+#define CODE(name, format, what, to_type, from_type)                           \
 	void gf_cuda_##name(struct gf_gpu_stream *s, void *to,                 \
 			    const void *from, size_t n, size_t)                \
 	{                                                                      \

@@ -88,8 +88,8 @@ __device__ factors factors_of(const struct gf_gpu_lars &o, float scale,
 
 // A block to each tensor.
 __global__ void __launch_bounds__(THREADS)
-	trust(struct gf_gpu_tensors t, struct gf_gpu_lars o,
-	      const float *scale, const sums *partial, factors *out)
+	trust(struct gf_gpu_tensors t, struct gf_gpu_lars o, const float *scale,
+	      const sums *partial, factors *out)
 {
 	__shared__ sums of_warp[WARPS];
 	const float by = scale ? *scale : o.step.scale;
@@ -111,9 +111,8 @@ __global__ void __launch_bounds__(THREADS)
 		g += of_warp[i].grad;
 		w += of_warp[i].weight;
 	}
-	out[tensor] = t.plain[tensor]
-			      ? factors{by, 0}
-			      : factors_of(o, by, g, w);
+	out[tensor] =
+		t.plain[tensor] ? factors{by, 0} : factors_of(o, by, g, w);
 }
 
 // A block to each piece.

@@ -17,8 +17,8 @@ void *gf_array_push_raw(void *items_ptr, size_t *count, size_t *capacity,
 			size_t item_bytes);
 
 #define gf_array_push(items, count, capacity)                                  \
-	((__typeof__(*(items)))gf_array_push_raw(                              \
-		(items), (count), (capacity), sizeof(**(items))))
+	((__typeof__(*(items)))gf_array_push_raw((items), (count), (capacity), \
+						 sizeof(**(items))))
 
 #define GF_ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -10,7 +10,8 @@
  * Whoever first knows the reason writes the text; callers only prefix where.
  * The text is lower case, has no final dot, and names what was wanted and what
  * was found, on one line: control characters in names are shown as \xHH, and a
- * text that is too long loses its middle. A NULL struct gf_error * is always allowed and means "don't care".
+ * text that is too long loses its middle. A NULL struct gf_error * is always
+ * allowed and means "don't care".
  *
  * The errno chooses a command's exit status (lib/cli/status.h):
  *   -EINVAL      usage, a bad document, a request that contradicts itself  (2)

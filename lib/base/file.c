@@ -142,9 +142,9 @@ int gf_file_try(const char *path, struct gf_error *err)
 static char *folder_of(const char *path, const char **name)
 {
 	const char *slash = strrchr(path, '/');
-	char *folder = slash ? gf_xasprintf("%.*s", (int)(slash - path + 1),
-					    path)
-			     : gf_xstrdup(".");
+	char *folder =
+		slash ? gf_xasprintf("%.*s", (int)(slash - path + 1), path)
+		      : gf_xstrdup(".");
 	char *real = realpath(folder, NULL);
 
 	*name = slash ? slash + 1 : path;

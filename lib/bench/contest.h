@@ -23,7 +23,7 @@ struct gf_bench_allreduce {
 	struct gf_watch watch;
 	struct gf_chooser *chooser;
 	void *source, *work;
-	size_t room_elems; /* in each */
+	size_t room_elems;              /* in each */
 	struct gf_device_bench *device; /* where messages lie; NULL: in work */
 	bool pinned;                    /* work is, for copies */
 };
@@ -37,8 +37,8 @@ struct gf_contest {
 	struct gf_bench_staged **staged; /* likewise: GPUs by the host */
 	double **times;                  /* [burst * 2 + placement][repeat] */
 	size_t n;
-	size_t count_elems;           /* of all messages of a burst */
-	size_t first_elems;           /* of the first of them */
+	size_t count_elems; /* of all messages of a burst */
+	size_t first_elems; /* of the first of them */
 };
 
 /* Bytes of so many elements. */

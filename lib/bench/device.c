@@ -59,8 +59,7 @@ int gf_bench_device_open(struct gf_comm *c, struct gf_bench_device *d,
 	return gf_error_set(err, rc, "%s", why.text);
 }
 
-void gf_bench_device_suit(struct gf_bench_device *d,
-			  const struct gf_element *e)
+void gf_bench_device_suit(struct gf_bench_device *d, const struct gf_element *e)
 {
 	if (!d->nccl || (e->dtype == GF_F32 && e->op == GF_OP_SUM))
 		return;

@@ -25,7 +25,7 @@ struct gf_bench_device_copies {
 /* Collective; all ranks get the same: "host-to-device", "device-to-host" and
  * "within-device" in the profile's copies. remarks as gf_bench_curve's. */
 int gf_bench_device_copies(const struct gf_bench_device_copies *config,
-			  struct gf_profile *p, struct gf_text *remarks,
-			  struct gf_error *err);
+			   struct gf_profile *p, struct gf_text *remarks,
+			   struct gf_error *err);
 
 #endif

@@ -35,9 +35,9 @@ size_t gf_bench_report_wrong(const struct gf_bench_report *r);
 
 /* A rule plan: per size the algorithm with the least median in place,
  * neighbours that go alike as one; with the stages, codec and segments that it
- * went with. The threshold is the least size whose time per byte is within a tenth
- * of the best. The caller releases it. -EINVAL: there is nothing to choose
- * from. */
+ * went with. The threshold is the least size whose time per byte is within a
+ * tenth of the best. The caller releases it. -EINVAL: there is nothing to
+ * choose from. */
 int gf_bench_report_rule(const struct gf_bench_report *r, struct gf_plan *rule,
 			 struct gf_error *err);
 

@@ -17,8 +17,8 @@
  * when all have agreed that they succeeded, rank 0 publishes: it renames the
  * folder and removes what is older than the set before, and what a run that
  * went on from an earlier step, or counts steps anew, left of later ones. Until
- * then the sets that were there are untouched. The caller does the agreeing: nothing here
- * communicates.
+ * then the sets that were there are untouched. The caller does the agreeing:
+ *nothing here communicates.
  *
  * Only files named rank-*.safetensors are ever removed, and only folders that
  * are empty after that.

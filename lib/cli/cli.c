@@ -31,8 +31,8 @@ static const struct argp_option shared_options[] = {
 	{0},
 };
 
-static const struct argp shared_argp = {shared_options, parse_shared, NULL,
-					NULL, NULL, NULL, NULL};
+static const struct argp shared_argp = {
+	shared_options, parse_shared, NULL, NULL, NULL, NULL, NULL};
 
 const struct argp_child gf_cli_children[] = {
 	{&shared_argp, 0, NULL, 0},
@@ -99,7 +99,8 @@ void gf_cli_parse(struct gf_cli *cli, const char *command,
 	memset(cli, 0, sizeof(*cli));
 	cli->command = command;
 	find_rank(cli);
-	snprintf(version, sizeof(version), "%s (gradflow) " GF_VERSION, command);
+	snprintf(version, sizeof(version), "%s (gradflow) " GF_VERSION,
+		 command);
 	argp_program_version = version;
 	argp_err_exit_status = 2;
 	/*

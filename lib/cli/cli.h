@@ -28,7 +28,7 @@ struct gf_cli {
 	const char *output;  /* -o; NULL or "-": standard output */
 	bool quiet;
 	int verbose;
-	int rank; /* from the launcher's environment; 0 without one */
+	int rank;      /* from the launcher's environment; 0 without one */
 	bool launched; /* under mpirun, srun, torchrun */
 	/* Which settings (cli/settings.h) were given, by their index. */
 	unsigned char given[GF_CLI_SETTINGS_MOST];
@@ -54,7 +54,8 @@ int gf_cli_status(int rc);
  * with -q, too: for errors. Warnings and notes are gf_cli_note's. */
 void gf_cli_warn(const struct gf_cli *cli, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The same where -v was given `level` times and -q not; nothing on ranks > 0. */
+/* The same where -v was given `level` times and -q not; nothing on ranks > 0.
+ */
 void gf_cli_note(const struct gf_cli *cli, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

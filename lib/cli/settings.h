@@ -12,9 +12,9 @@
 /*
  * Options that do nothing but store a checked value, as a table: one row gives
  * argp its option, and says where in the command's arguments the value goes.
- * Row i has its letter as key, or GF_SETTING_KEY + i; options with keys of their
- * own stay below that. The command's struct gf_cli, its first child's input,
- * notes what was given.
+ * Row i has its letter as key, or GF_SETTING_KEY + i; options with keys of
+ * their own stay below that. The command's struct gf_cli, its first child's
+ * input, notes what was given.
  */
 #define GF_SETTING_KEY 4096
 
@@ -43,7 +43,7 @@ struct gf_setting {
 	/* `to` is the place at offset; 0, or negative with what was wanted */
 	int (*store)(const char *arg, void *to, struct gf_error *err);
 	size_t offset2;
-	int letter;               /* 'a': -a, too; 0: none */
+	int letter; /* 'a': -a, too; 0: none */
 };
 
 /* Fills nsettings + 1 options. */
@@ -59,10 +59,9 @@ bool gf_settings_given(const struct gf_setting *settings, size_t nsettings,
 		       const struct gf_cli *cli, const char *name);
 
 /*
- * What would be ignored is refused. Each of `options` wants one of `with` beside
- * it, and none of `without` but itself; all are names with blanks between, or
- * NULL.
- * `without` may be "*": every other one.
+ * What would be ignored is refused. Each of `options` wants one of `with`
+ * beside it, and none of `without` but itself; all are names with blanks
+ * between, or NULL. `without` may be "*": every other one.
  */
 struct gf_setting_rule {
 	const char *options, *with, *without;

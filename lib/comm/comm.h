@@ -74,8 +74,8 @@ struct gf_comm_ops {
 	 * request is freed). Asked again and again, it drives progress. */
 	int (*test)(struct gf_comm *c, struct gf_request *request,
 		    struct gf_error *err);
-	/* Drives progress once, for all requests that test has said 0 of. false:
-	 * it would say so again. (optional: then ask test) */
+	/* Drives progress once, for all requests that test has said 0 of.
+	 * false: it would say so again. (optional: then ask test) */
 	bool (*poll)(struct gf_comm *c);
 	/* Abandons a request that will not be waited for. Its memory may be
 	 * touched for as long as the communicator is used. */

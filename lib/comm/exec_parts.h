@@ -15,7 +15,7 @@ struct gf_exec {
 	size_t staging_bytes;
 	struct gf_exec_run *running; /* started and not ended */
 	double coding_s;
-	bool busy; /* the last pass moved what no pace is of */
+	bool busy;      /* the last pass moved what no pace is of */
 	uint32_t quiet; /* calls in vain since a run began or moved */
 };
 
@@ -72,9 +72,9 @@ struct gf_exec_run {
 	struct gf_request *library; /* without a schedule: under way */
 	struct gf_element wire;     /* without: as what it is reduced */
 	size_t left;                /* steps not done */
-	struct gf_pace pace; /* zero without a schedule */
-	uint32_t arrived;    /* in this pass, of what the pace counts */
-	bool *counts;        /* per peer: the pace is of what comes from it */
+	struct gf_pace pace;        /* zero without a schedule */
+	uint32_t arrived;           /* in this pass, of what the pace counts */
+	bool *counts; /* per peer: the pace is of what comes from it */
 	bool started, done, failed;
 	uint64_t moves, wire_bytes;
 	struct gf_exec_run *next, **link; /* in exec->running */

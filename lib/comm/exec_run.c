@@ -66,8 +66,8 @@ size_t gf_exec_segment_elems(const struct gf_comm *c,
 {
 	bool one_host = c->ops->reduces_from && c->local_ranks == c->ranks;
 	size_t bytes = one_host ? SHARED_SEGMENT_BYTES : SEGMENT_BYTES;
-	size_t part = gf_element_wire_bytes(element, count_elems) /
-		      (size_t)c->ranks;
+	size_t part =
+		gf_element_wire_bytes(element, count_elems) / (size_t)c->ranks;
 	size_t block = 1, elems;
 
 	if (bytes < part / SEGMENTS_MOST)
@@ -182,8 +182,8 @@ static void prepare_pace(struct gf_exec_run *r)
 
 	r->counts = gf_xcalloc((size_t)c->ranks, sizeof(*r->counts));
 	for (peer = 0; peer < c->ranks; peer++)
-		r->counts[peer] = !c->ops->reduces_from ||
-				  !c->ops->reduces_from(c, peer);
+		r->counts[peer] =
+			!c->ops->reduces_from || !c->ops->reduces_from(c, peer);
 	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes);
 	for (peer = 0; peer < c->ranks; peer++)
 		far |= peer != c->rank && r->counts[peer];

@@ -13,8 +13,8 @@
  * The binary version of CIFAR-10 and CIFAR-100 (Krizhevsky 2009): records of
  * one label byte (CIFAR-100: the coarse one, then the fine one, which is used)
  * and 3 x 32 x 32 bytes, channel by channel. The files may be gzipped, and hold
- * any number of records. A channel's values have mean 0 and deviation 1 over the
- * training part, as is usual with these data.
+ * any number of records. A channel's values have mean 0 and deviation 1 over
+ * the training part, as is usual with these data.
  */
 #define CHANNELS    3
 #define SIDE        32

@@ -19,7 +19,7 @@
  * follows it, in the others any number does.
  * Both can be learned, and not wholly. The shape is the model's.
  */
-#define DEFAULT_COUNT   4096
+#define DEFAULT_COUNT 4096
 /* An epoch's order takes 8 bytes of each on every rank. */
 #define MAX_COUNT       (1LL << 28)
 #define DEFAULT_CLASSES 10

@@ -23,7 +23,7 @@ struct gf_data_header {
 	char *name;
 	struct gf_shape shape; /* of an image: {C, H, W} or {F} */
 	size_t classes;
-	size_t max_byte;    /* what becomes 1 */
+	size_t max_byte; /* what becomes 1 */
 	/* What is taken from, and divides, the values of a channel after that;
 	 * neither, or one per channel ({F} and {H, W} have one). */
 	double *mean, *deviation;

@@ -86,7 +86,7 @@ struct gf_rule_algorithm {
 struct gf_rule {
 	size_t threshold_bytes;
 	int lanes;
-	size_t segment_bytes; /* 0: a good size */
+	size_t segment_bytes;                 /* 0: a good size */
 	struct gf_rule_algorithm *algorithms; /* ascending, first at 0 */
 	size_t nalgorithms;
 	char *extra;

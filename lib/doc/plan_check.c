@@ -250,7 +250,7 @@ static int check_rule(const struct gf_json_at *at, struct gf_plan *p,
 {
 	const struct gf_rule *r = p->rule;
 	static const char *const others[] = {
-		"ranks", "servers", "lanes", "segment_bytes",
+		"ranks", "servers",  "lanes",     "segment_bytes",
 		"model", "messages", "predicted",
 	};
 	char place[64];

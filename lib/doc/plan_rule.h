@@ -11,9 +11,9 @@
  * order until they are more than the threshold, then go as one message; the
  * rest goes at the end. Each message has the algorithm, stages and codec that
  * the rule names for its size. Stages of other ranks do not count; then, where
- * the algorithm goes by levels and the plan's levels are of so many ranks, there
- * is a stage for each. *whole is the caller's to
- * release; its prediction is absent. -EINVAL: not a rule.
+ * the algorithm goes by levels and the plan's levels are of so many ranks,
+ * there is a stage for each. *whole is the caller's to release; its prediction
+ * is absent. -EINVAL: not a rule.
  */
 int gf_plan_bind(const struct gf_plan *rule,
 		 const struct gf_model_profile *model, int ranks,

@@ -12,7 +12,7 @@ extern const struct gf_record gf_level_record;   /* struct gf_level */
 extern const struct gf_record gf_tensor_record;  /* struct gf_tensor */
 extern const struct gf_record gf_network_record; /* struct gf_network */
 extern const struct gf_record gf_copy_cost_record;
-extern const struct gf_record gf_stage_record;   /* struct gf_stage */
+extern const struct gf_record gf_stage_record; /* struct gf_stage */
 /* struct gf_model_profile, and the same without its tensors */
 extern const struct gf_record gf_model_profile_record;
 extern const struct gf_record gf_model_scalars_record;

@@ -14,11 +14,11 @@
  * are three structs of this type, laid one over the other by gf_training_fill.
  */
 enum gf_rate_schedule { /* as enum gf_rate_shape of optim/rate.h */
-		   GF_SCHEDULE_CONSTANT,
-		   GF_SCHEDULE_LINEAR,
-		   GF_SCHEDULE_COSINE,
-		   GF_SCHEDULE_STEP,
-		   GF_SCHEDULE_POLY
+			GF_SCHEDULE_CONSTANT,
+			GF_SCHEDULE_LINEAR,
+			GF_SCHEDULE_COSINE,
+			GF_SCHEDULE_STEP,
+			GF_SCHEDULE_POLY
 };
 enum gf_scaling {
 	GF_SCALING_AUTO, /* dynamic if a message of the plan, or compute, is

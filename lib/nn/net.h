@@ -35,8 +35,9 @@ struct gf_gpu_stream;
  * net's stream and returns: what it reads must stay in place until the stream
  * is past it. Nothing in a pass makes the host wait, nothing is allocated and
  * no address is kept, so that a pass can be captured into a graph
- * (gpu/gpu.h) once one of its batch size has run. on_grad is called once the kernels that complete a gradient
- * are enqueued. What is wrong with labels and word numbers shows in result.
+ * (gpu/gpu.h) once one of its batch size has run. on_grad is called once the
+ * kernels that complete a gradient are enqueued. What is wrong with labels and
+ * word numbers shows in result.
  */
 struct gf_net;
 

@@ -222,7 +222,7 @@ void gf_optimizer_step(struct gf_optimizer *o, double lr, float scale,
 	if (o->config.clip_norm > 0)
 		norm = gf_optimizer_norm(o, scale, grad);
 	if (norm > o->config.clip_norm)
-		all.scale = (float)((double)scale *
-				    (o->config.clip_norm / norm));
+		all.scale =
+			(float)((double)scale * (o->config.clip_norm / norm));
 	step_ranges(o, &all, 0, o->count_elems);
 }

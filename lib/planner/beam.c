@@ -182,9 +182,8 @@ static void consider(struct beam *b, struct gf_sim_state *s, size_t from,
 	for (f = 0; f < s->nflights; f++)
 		left += b->scratch[f].left_s;
 	floor_s = s->now_s + b->share * left + b->rest_s[j];
-	if (fmax(floor_s,
-		 fmax(b->latest_s[j], b->w->backward_end_s) + s->lag_s) >=
-	    b->below_s)
+	if (fmax(floor_s, fmax(b->latest_s[j], b->w->backward_end_s) +
+				  s->lag_s) >= b->below_s)
 		return;
 	node->now_s = s->now_s;
 	node->lag_s = s->lag_s;

@@ -50,8 +50,8 @@ char *gf_topology_format_names(int writing);
 /*
  * Reads "FORMAT:FILE" or "FILE", then by the first format that recognises it;
  * fills producer and, from the file's name, the topology's; checks the result.
- * ranks_per_host: 0 for one, unless the file says it; a number beside a file that
- * says it is -EINVAL.
+ * ranks_per_host: 0 for one, unless the file says it; a number beside a file
+ * that says it is -EINVAL.
  */
 int gf_topology_import(const char *spec, int ranks_per_host,
 		       struct gf_topology *t, struct gf_text *remarks,

@@ -82,8 +82,9 @@ void gf_device_engine_density(struct gf_device_engine *e, double density);
 void gf_device_engine_look(struct gf_device_engine *e, uint32_t *flag);
 int gf_device_engine_apply(struct gf_device_engine *e, const uint32_t *skip,
 			   struct gf_error *err);
-/* What this rank sends in a step like the last one; and what the plan's messages
- * weigh as they are, in f32. `library`, which tells nobody, counts as a ring. */
+/* What this rank sends in a step like the last one; and what the plan's
+ * messages weigh as they are, in f32. `library`, which tells nobody, counts as
+ * a ring. */
 uint64_t gf_device_engine_sent_bytes(const struct gf_device_engine *e);
 uint64_t gf_device_engine_dense_bytes(const struct gf_device_engine *e);
 /* The host waits until everything that was joined has ended: after the last

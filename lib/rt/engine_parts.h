@@ -90,8 +90,8 @@ struct gf_engine {
 	 * by the communication thread, the others by the compute thread. */
 	uint64_t nbegun, nended, nwaited;
 	uint64_t waited_bytes; /* of messages that were waited for */
-	uint64_t before; /* steps of an earlier run */
-	int nactive;     /* <= lanes; changed by the communication thread */
+	uint64_t before;       /* steps of an earlier run */
+	int nactive; /* <= lanes; changed by the communication thread */
 	struct gf_engine_totals totals; /* of messages that have ended */
 	_Atomic double handling_s; /* as of gf_engine_publish; not under it */
 

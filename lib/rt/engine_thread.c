@@ -225,8 +225,7 @@ static bool use_time(struct gf_engine *e)
 /* Until something is to be done, or it is time to look again. */
 static void rest(struct gf_engine *e, struct gf_backoff *backoff)
 {
-	double sleep_s =
-		gf_backoff_next_free(backoff, gf_exec_free_s(e->exec));
+	double sleep_s = gf_backoff_next_free(backoff, gf_exec_free_s(e->exec));
 
 	pthread_mutex_lock(&e->thread.lock);
 	if (!e->nactive)

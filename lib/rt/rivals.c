@@ -60,8 +60,9 @@ size_t gf_rivals_near(struct gf_rival *rivals, size_t n, double times)
 
 		if (r->out)
 			continue;
-		r->out = i != best && gf_rival_time_s(r) >
-					      times * gf_rival_time_s(&rivals[best]);
+		r->out = i != best &&
+			 gf_rival_time_s(r) >
+				 times * gf_rival_time_s(&rivals[best]);
 		left += !r->out;
 	}
 	return left;

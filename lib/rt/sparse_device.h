@@ -15,8 +15,8 @@
  * host, where ranks exchange them. All bits are those of a selection on the
  * host.
  *
- *	gf_sparse_device_take(d, slot, i, s, &err)	// its gradients are made
- *	gf_sparse_selected(...)			// what is on s has ended
+ *	gf_sparse_device_take(d, slot, i, s, &err)	// its gradients are
+ *made gf_sparse_selected(...)			// what is on s has ended
  *	... sets are exchanged; gf_sparse_conclude ...
  *	gf_sparse_device_commit(d, s, &err)		// the residual is new
  *	gf_sparse_device_apply(d, slot, &err)	// grads hold sums
@@ -42,11 +42,11 @@ struct gf_sparse_device_config {
 	float *grads; /* the device's, of all messages */
 	size_t count_elems;
 	const struct gf_sparse_device_slot *slots; /* depth; copied */
-	size_t depth;         /* steps under way at once */
+	size_t depth;                              /* steps under way at once */
 	const size_t *firsts; /* where a message begins in grads; copied */
 	size_t nmessages;
-	size_t sets_bytes;    /* of a slot */
-	double density; /* the greatest */
+	size_t sets_bytes; /* of a slot */
+	double density;    /* the greatest */
 	int rank;
 };
 
@@ -62,8 +62,8 @@ int gf_sparse_device_take(struct gf_sparse_device *d, size_t slot, size_t i,
 /* Enqueues: the residual becomes what was not sent in the step taken last, with
  * what returned. On the stream of the next step's takes, or on the compute
  * stream behind the last take's end. */
-int gf_sparse_device_commit(struct gf_sparse_device *d,
-			    struct gf_gpu_stream *s, struct gf_error *err);
+int gf_sparse_device_commit(struct gf_sparse_device *d, struct gf_gpu_stream *s,
+			    struct gf_error *err);
 /* Enqueues on the compute stream: grads become the sum over ranks, zero in most
  * places. What they were is lost: with a depth of 1 the commit comes first. */
 int gf_sparse_device_apply(struct gf_sparse_device *d, size_t slot,

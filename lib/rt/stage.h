@@ -37,7 +37,7 @@ struct gf_stage_config {
 	struct gf_gpu_stream *compute;
 	const size_t *offsets; /* ntensors + 1; copied */
 	size_t ntensors;
-	float *grads, *params;   /* the device's */
+	float *grads, *params; /* the device's */
 	const float *host_params;
 	size_t piece_bytes; /* 0: a good size */
 	double timeout_s;   /* for a gradient to arrive; 0: no limit */

@@ -33,8 +33,8 @@ struct gf_watch {
 void gf_watch_init(struct gf_watch *w, struct gf_comm *comm, double timeout_s);
 void gf_watch_release(struct gf_watch *w);
 
-/* What follows is watched from now on: the next look is due in a moment. For who
- * has just met the others, and need not answer before he waits. */
+/* What follows is watched from now on: the next look is due in a moment. For
+ * who has just met the others, and need not answer before he waits. */
 void gf_watch_begin(struct gf_watch *w);
 /* Due now and then: answers other ranks. *passed_s is the time since the last
  * look, 0 when it was too short ago. Fails with another rank's reason when

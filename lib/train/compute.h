@@ -67,14 +67,14 @@ struct gf_net_config {
 	const struct gf_backend *backend;
 	const struct gf_dataset *data;
 	struct gf_augment augment;
-	float *params; /* in whole pages if there is a gpu */
+	float *params;      /* in whole pages if there is a gpu */
 	struct gf_gpu *gpu; /* of a backend on_device, and where it computes */
 	struct gf_gpu_stream *stream;
 	double timeout_s; /* for the gpu to end a pass */
 	bool stays; /* on the device: gradients, and the update of params */
 	const bool *cut; /* on the device: of a captured pass, per tensor
 			  * (train/net_device.h); NULL: none is */
-	bool half; /* it computes in f16, and wants the loss scale */
+	bool half;       /* it computes in f16, and wants the loss scale */
 	size_t batch, accumulate; /* micro-batches of `batch` in a step */
 	int ranks, rank; /* a rank behind the last serves: it computes nothing,
 			  * and its gradients, which nobody adds, are ready */

@@ -58,12 +58,14 @@ static int compute(struct net *n, const float *values, const int32_t *labels,
 	struct gf_net_device_pass pass = {
 		.backend = k->backend,
 		.net = n->net,
-		.on = {
-			.values = values,
-			.labels = labels,
-			.nvalues = batch * gf_shape_elems(&k->data->shape),
-			.nlabels = batch * k->data->positions,
-		},
+		.on =
+			{
+				.values = values,
+				.labels = labels,
+				.nvalues =
+					batch * gf_shape_elems(&k->data->shape),
+				.nlabels = batch * k->data->positions,
+			},
 		.batch = batch,
 		.training = training,
 		.part = n->part,
@@ -379,7 +381,7 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 	n->labels = gf_xcalloc(config->batch * config->data->positions,
 			       sizeof(*n->labels));
 	c->ops = !config->backend->on_device ? &net_ops
-		 : config->stays	     ? &resident_ops
+		 : config->stays             ? &resident_ops
 					     : &staged_ops;
 	c->priv = n;
 	if (!serves(config))

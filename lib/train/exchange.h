@@ -64,8 +64,8 @@ struct gf_exchange {
 	struct gf_engine *engine;
 	void *priv;
 	/* Gradients on a device: the step begun last is in `slot`, none of it
-	 * taken yet if `fresh`; what remembers has not taken up the step in slot
-	 * uncommitted - 1; 0: nothing to take up. */
+	 * taken yet if `fresh`; what remembers has not taken up the step in
+	 * slot uncommitted - 1; 0: nothing to take up. */
 	size_t slot, uncommitted;
 	bool fresh;
 	/* Of what was asked of a device: the first failure, which the next wait
@@ -117,9 +117,9 @@ struct gf_exchange_ops {
 	void (*restore)(struct gf_exchange *x, size_t slot, size_t age);
 	/* (optional, all four) Gradients may lie on a GPU. Enqueues on `s`,
 	 * behind that tensor's gradient, what is wanted of it on the host, of
-	 * the step begun last; on `s`, that the device's state takes up the step
-	 * in that slot, which has ended and was taken last; and between steps:
-	 * state to the host's copy, and back. */
+	 * the step begun last; on `s`, that the device's state takes up the
+	 * step in that slot, which has ended and was taken last; and between
+	 * steps: state to the host's copy, and back. */
 	int (*take)(struct gf_exchange *x, struct gf_gpu_stream *s,
 		    size_t tensor, struct gf_error *err);
 	int (*commit)(struct gf_exchange *x, struct gf_gpu_stream *s,
@@ -149,8 +149,8 @@ void gf_exchange_close(struct gf_exchange *x);
 /* Where backward writes, unless gradients lie on a device. gf_engine_ready and
  * _backward_end follow. */
 float *gf_exchange_begin(struct gf_exchange *x, size_t step);
-/* As struct gf_stage_taker wants them, of gradients on a device: those of a step
- * may be taken when the steps before have ended. */
+/* As struct gf_stage_taker wants them, of gradients on a device: those of a
+ * step may be taken when the steps before have ended. */
 int gf_exchange_may_take(struct gf_exchange *x, bool wait,
 			 struct gf_error *err);
 int gf_exchange_take(struct gf_exchange *x, struct gf_gpu_stream *s,

@@ -58,7 +58,7 @@ struct gf_method_env {
 	const struct gf_optim_config *optim; /* NULL: a replay */
 	struct gf_loss_scale scale;
 	struct gf_optim_watch watch; /* of params, as they are updated */
-	struct gf_gpu *gpu; /* that computes; NULL: none */
+	struct gf_gpu *gpu;          /* that computes; NULL: none */
 	/* Gradients go from GPU to GPU, and the update is computed there;
 	 * NULL: on the host, from whose memory the gpu copies. */
 	const struct gf_nccl_ops *nccl;
@@ -97,7 +97,7 @@ struct gf_method {
 	/* One of them, for everything else that communicates, too. */
 	struct gf_engine *engine;
 	struct gf_device_engine *device;
-	void *priv; /* of a device */
+	void *priv;                  /* of a device */
 	struct gf_exchange exchange; /* of the host, like what follows */
 	/* Steps of this process and those in flight that it began with: begun,
 	 * whose messages were seen to end, and applied. The i-th (from 0) is in

@@ -193,8 +193,9 @@ static void update(struct gf_method *m, size_t step, double lr)
 	struct gf_method_device *d = m->priv;
 	struct gf_gpu *gpu = m->env.gpu;
 	struct gf_error err = {""};
-	const double scale =
-		m->env.scale.used ? 1 / gf_loss_scale_now(&m->scale) : 1.0 / m->env.plan->ranks;
+	const double scale = m->env.scale.used
+				     ? 1 / gf_loss_scale_now(&m->scale)
+				     : 1.0 / m->env.plan->ranks;
 	int rc;
 
 	(void)step;

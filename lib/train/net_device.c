@@ -22,7 +22,7 @@ struct gf_net_device {
 	struct gf_device_sum sum;
 	struct gf_device_graphs *graphs; /* NULL: none */
 	struct gf_net_device_pass pass;  /* the one under way */
-	struct gf_grad_stage *stage; /* NULL: gradients stay */
+	struct gf_grad_stage *stage;     /* NULL: gradients stay */
 	struct gf_gpu_stream *input;
 	struct buffer buffers[2];
 	size_t nbatches; /* so far */

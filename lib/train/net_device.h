@@ -26,7 +26,7 @@ struct gf_net_device_config {
 	float *params;         /* the host's, in whole pages */
 	size_t values, labels; /* of the largest batch */
 	double timeout_s;
-	bool stays; /* gradients do not go by the host */
+	bool stays;        /* gradients do not go by the host */
 	size_t accumulate; /* micro-batches whose mean gradient goes */
 	/* Passes are captured and cut behind these tensors' gradients
 	 * (train/device_graphs.h); NULL: enqueued anew each time. */

@@ -24,12 +24,12 @@ struct gf_run_identity {
 	size_t batch;      /* per rank */
 	size_t accumulate; /* such batches in a step */
 	size_t staleness;
-	size_t servers; /* the last ranks, which do not compute */
+	size_t servers;         /* the last ranks, which do not compute */
 	size_t pipeline_warmup; /* steps */
 	size_t chunk_elems;     /* of csc; else 0 */
 	const char *codecs;     /* of the plan's messages */
 	const char *loss_scale; /* a name of gf_scaling_names */
-	size_t samples; /* of the training part */
+	size_t samples;         /* of the training part */
 	size_t seed;
 	const char *training; /* the whole document, kept for people */
 	const char *ways;     /* how each message goes (train/choose.h) */

@@ -14,8 +14,8 @@ struct gf_step_outcome {
 	double loss; /* mean over this rank's samples */
 	size_t correct;
 	uint64_t sent_bytes, dense_bytes; /* by this rank, since the last */
-	double loss_scale; /* that it was made with; 0: none */
-	size_t skipped;    /* steps so far whose gradient was not applied */
+	double loss_scale;                /* that it was made with; 0: none */
+	size_t skipped; /* steps so far whose gradient was not applied */
 };
 
 /* What steps are made of; the struct is the caller's. */

@@ -84,7 +84,7 @@ struct gf_train_config {
 	const char *checkpoint;  /* folder; NULL: none */
 	size_t checkpoint_every; /* steps; 0: every epoch */
 	bool resume;
-	bool reshard; /* also from another number of ranks */
+	bool reshard;       /* also from another number of ranks */
 	size_t check_every; /* steps between comparisons of replicas; 0: never;
 			     * SIZE_MAX: as the plan's algorithms need it */
 	bool skip_bad; /* a gradient that is not finite: skip the step, else
@@ -95,8 +95,8 @@ struct gf_train_config {
 };
 
 struct gf_train_result {
-	const char *device;    /* a GPU's name, the configuration's; else NULL */
-	const char *transport; /* of gradients */
+	const char *device; /* a GPU's name, the configuration's; else NULL */
+	const char *transport;           /* of gradients */
 	struct gf_timeline timeline;     /* this rank's last steps */
 	size_t first_step, last_step;    /* that were run; first > last: none */
 	struct gf_train_row train, test; /* the last of each; part NULL: none */

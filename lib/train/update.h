@@ -26,7 +26,8 @@ struct gf_update {
 	const struct gf_shape *shapes; /* of the tensors; borrowed */
 	struct gf_optim_watch watch;   /* of params */
 	/* Where gradients lie on a GPU: what gf_update_all and _pieces enqueue
-	 * instead; params and the optimizer's state are copies, then. Else zeros. */
+	 * instead; params and the optimizer's state are copies, then. Else
+	 * zeros. */
 	struct gf_device_update device;
 	float *device_params; /* borrowed */
 };

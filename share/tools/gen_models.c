@@ -692,7 +692,8 @@ static void mnist_mlp(struct net *n)
 	fc(n, x, "fc3", 10);
 }
 
-/* --- CIFAR100-CNN (the same): three convolutions, two fc ------------------- */
+/* --- CIFAR100-CNN (the same): three convolutions, two fc -------------------
+ */
 
 static void cifar100_cnn(struct net *n)
 {
@@ -729,8 +730,7 @@ static void lstm_text(struct net *n)
 	int x = embedding(n, "encoder", 128, 32), i;
 
 	for (i = 0; i < 2; i++) {
-		push(n, GF_LAYER_LSTM, name("rnn.%d", i), &x, 1)->filters =
-			128;
+		push(n, GF_LAYER_LSTM, name("rnn.%d", i), &x, 1)->filters = 128;
 		x = last(n);
 	}
 	fc(n, x, "decoder", 128);

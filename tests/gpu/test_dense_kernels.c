@@ -96,9 +96,14 @@ static const struct {
 	const char *name;
 	void (*run)(struct arrays *a);
 } elementwise[] = {
-	{"fill", fill},       {"add", add}, {"add itself", add_itself},
-	{"axpby", axpby},     {"sgd", sgd}, {"nesterov", nesterov},
-	{"skipped", skipped}, {"rescaled", rescaled},
+	{"fill", fill},
+	{"add", add},
+	{"add itself", add_itself},
+	{"axpby", axpby},
+	{"sgd", sgd},
+	{"nesterov", nesterov},
+	{"skipped", skipped},
+	{"rescaled", rescaled},
 };
 
 static void test_elementwise(size_t c, size_t n, const size_t *offset)
@@ -456,7 +461,8 @@ static void test_clip_bad(float bad, float want)
 {
 	float x[3] = {1, bad, 2}, got = 5, *factor = put(&got, 4, 0);
 	const struct gf_gpu_clip o = {
-		.scale = .5, .norm = 1,
+		.scale = .5,
+		.norm = 1,
 		.work = device_alloc(gf_gpu_clip_work_bytes(3))};
 
 	gpu->clip_f32(stream, &o, put(x, sizeof(x), 0), 3, factor);

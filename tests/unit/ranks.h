@@ -47,11 +47,10 @@ on_ranks_over(int ranks,
 		return;
 	}
 	for (i = 0; i < ranks; i++) {
-		threads[i] = (struct ranks_thread){
-			.comm = comms[i],
-			.over = over,
-			.body = body,
-			.ctx = ctx};
+		threads[i] = (struct ranks_thread){.comm = comms[i],
+						   .over = over,
+						   .body = body,
+						   .ctx = ctx};
 		if (pthread_create(&threads[i].thread, NULL, ranks_thread_main,
 				   &threads[i]))
 			abort();

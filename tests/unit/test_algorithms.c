@@ -7,16 +7,16 @@
 #include "coll/verify.h"
 #include "test.h"
 
-static const int ranks_list[] = {1,  2,  3,  4,  5,  6,  7,	8,  9,	10, 11, 12,
-				 13, 14, 15, 16, 17, 24, 32, 48, 64, 96};
+static const int ranks_list[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+				 12, 13, 14, 15, 16, 17, 24, 32, 48, 64, 96};
 
 /* Sizes as a factor and a term of p: 0, 1, p - 1, p, p + 1, odd, large. */
 static const struct {
 	size_t times, plus;
 	int minus;
 } sizes[] = {
-	{0, 0, 0}, {0, 1, 0}, {1, 0, 1}, {1, 0, 0}, {1, 1, 0}, {0, 37, 0},
-	{0, 301, 0}, {20, 5, 0},
+	{0, 0, 0}, {0, 1, 0},  {1, 0, 1},   {1, 0, 0},
+	{1, 1, 0}, {0, 37, 0}, {0, 301, 0}, {20, 5, 0},
 };
 
 /* 0: whole; 1 and 7 cut everything; 100 leaves most whole. */
@@ -93,7 +93,8 @@ static void test_verified(void)
 			continue;
 		for (p = 0; p < GF_ARRAY_LENGTH(ranks_list); p++)
 			for (n = 0; n < GF_ARRAY_LENGTH(sizes); n++)
-				for (g = 0; g < GF_ARRAY_LENGTH(segments); g++) {
+				for (g = 0; g < GF_ARRAY_LENGTH(segments);
+				     g++) {
 					int ranks = ranks_list[p];
 					struct gf_coll_args args = {
 						.ranks = ranks,
@@ -105,7 +106,8 @@ static void test_verified(void)
 
 					/* of the large ones: whole, and one in
 					 * segments */
-					if (ranks > 17 && g && (g != 2 || n != 6))
+					if (ranks > 17 && g &&
+					    (g != 2 || n != 6))
 						continue;
 					if (ranks > 48 && n == 7)
 						continue;
@@ -241,14 +243,17 @@ static void test_sparse_refused(void)
 	struct gf_schedule s;
 
 	EXPECT(gf_algorithm_schedule(gf_sparse_find("topk"), &args, 0, &s,
-				     &err) == -EINVAL, "topk");
+				     &err) == -EINVAL,
+	       "topk");
 	EXPECT_TEXT(err.text, "topk: want one slot per rank (4), got 3");
 	EXPECT(gf_algorithm_schedule(gf_sparse_find("gtopk"), &args, 0, &s,
-				     &err) == -EINVAL, "gtopk");
+				     &err) == -EINVAL,
+	       "gtopk");
 	EXPECT_TEXT(err.text, "gtopk: want one set per rank, got 3");
 	args.half = GF_COLL_ALL_GATHER;
 	EXPECT(gf_algorithm_schedule(gf_sparse_find("gtopk"), &args, 0, &s,
-				     &err) == -ENOTSUP, "no halves");
+				     &err) == -ENOTSUP,
+	       "no halves");
 	EXPECT(!gf_algorithm_find("topk") && !gf_sparse_find("ring"), "tables");
 }
 
@@ -358,19 +363,19 @@ static void test_tables(void)
 	static const char *const rhd[] = {
 		"2+2>1 1+1>2 0+1>2 0+2>1", "0+2>0 3+1>3 2+1>3 2+2>0",
 		"2+2>3 0+1>0 1+1>0 0+2>3", "0+2>2 2+1>1 3+1>1 2+2>2"};
-	static const char *const butterfly[] = {
-		"0+1>1 0+1>2 0+1>4", "0+1>0 0+1>3", "0+1>3 0+1>0",
-		"0+1>2 0+1>1", "0+1>0"};
-	static const char *const tree[] = {
-		"0+1>4 0+1>2 0+1>1", "0+1>0", "0+1>0 0+1>3", "0+1>2", "0+1>0"};
-	static const char *const linear[] = {
-		"0+1>1 0+1>2 0+1>3", "0+1>0", "0+1>0", "0+1>0"};
+	static const char *const butterfly[] = {"0+1>1 0+1>2 0+1>4",
+						"0+1>0 0+1>3", "0+1>3 0+1>0",
+						"0+1>2 0+1>1", "0+1>0"};
+	static const char *const tree[] = {"0+1>4 0+1>2 0+1>1", "0+1>0",
+					   "0+1>0 0+1>3", "0+1>2", "0+1>0"};
+	static const char *const linear[] = {"0+1>1 0+1>2 0+1>3", "0+1>0",
+					     "0+1>0", "0+1>0"};
 	static const char *const hierarchical[] = {
 		"2+2>1 2+2>2 0+2>2 2+2>1 0+2>1", "0+2>0 2+2>0 2+2>0",
 		"2+2>3 0+2>0 2+2>0 2+2>3 0+2>3", "0+2>2 2+2>2 2+2>2"};
-	static const char *const ps[] = {
-		"2+1>2 1+1>1 0+1>1 0+1>2", "0+1>0 2+1>2 1+1>2 1+1>0",
-		"1+1>1 0+1>0 2+1>0 2+1>1"};
+	static const char *const ps[] = {"2+1>2 1+1>1 0+1>1 0+1>2",
+					 "0+1>0 2+1>2 1+1>2 1+1>0",
+					 "1+1>1 0+1>0 2+1>0 2+1>1"};
 
 	expect_sends("rhd", 4, 4, rhd);
 	expect_sends("butterfly", 5, 1, butterfly);
@@ -397,8 +402,8 @@ static double linear_s(const struct gf_net_cost *net, int ranks, double bytes)
 		total += gf_cost_send_reduce_s(&link, bytes);
 	}
 	for (i = 0; i < net->nlevels && unit < ranks; i++) {
-		double beta = net->links[i].beta_s_per_byte *
-			      (double)(ranks - unit);
+		double beta =
+			net->links[i].beta_s_per_byte * (double)(ranks - unit);
 
 		most = beta > most ? beta : most;
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : ranks;

@@ -315,7 +315,11 @@ static void test_outer_rings(void)
 	} rows[] = {
 		{"blueconnect", 2, {2, 4}, NULL, {"halving", "ring"}},
 		{"blueconnect", 2, {3, 8}, NULL, {"ring", "ring"}},
-		{"blueconnect", 3, {2, 2, 4}, NULL, {"halving", "ring", "ring"}},
+		{"blueconnect",
+		 3,
+		 {2, 2, 4},
+		 NULL,
+		 {"halving", "ring", "ring"}},
 		{"blueconnect", 2, {4, 2}, NULL, {NULL}},
 		{"blueconnect", 2, {2, 3}, NULL, {NULL}},
 		{"blueconnect", 0, {0}, NULL, {NULL}},

@@ -23,13 +23,30 @@ static void test_digest(void)
 		size_t repeat;
 		const char *want;
 	} cases[] = {
-		{"", 0, "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-		{"abc", 1, "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+		{"", 0,
+		 "sha256:"
+		 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b"
+		 "855"},
+		{"abc", 1,
+		 "sha256:"
+		 "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f2001"
+		 "5ad"},
 		{"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
-		 "sha256:248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
-		{"a", 1000000, "sha256:cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
-		{"a", 55, "sha256:9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318"},
-		{"a", 64, "sha256:ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb"},
+		 "sha256:"
+		 "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db0"
+		 "6c1"},
+		{"a", 1000000,
+		 "sha256:"
+		 "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112"
+		 "cd0"},
+		{"a", 55,
+		 "sha256:"
+		 "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734"
+		 "318"},
+		{"a", 64,
+		 "sha256:"
+		 "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df15466"
+		 "8eb"},
 	};
 	char got[GF_DIGEST_TEXT];
 	size_t i, k;
@@ -73,10 +90,13 @@ static void test_units(void)
 		EXPECT(size == (sizes[i].rc ? 77 : sizes[i].want), "\"%s\"",
 		       sizes[i].text);
 	}
-	EXPECT(!gf_units_rate("100Gb/s", &real, &err) && real == 12.5e9, "rate");
+	EXPECT(!gf_units_rate("100Gb/s", &real, &err) && real == 12.5e9,
+	       "rate");
 	EXPECT(!gf_units_rate("32GB/s", &real, &err) && real == 32e9, "rate");
 	EXPECT(gf_units_rate("0GB/s", &real, &err) == -EINVAL, "rate 0");
-	EXPECT_TEXT(err.text, "want a rate > 0 such as 12.5GB/s or 100Gb/s, got \"0GB/s\"");
+	EXPECT_TEXT(
+		err.text,
+		"want a rate > 0 such as 12.5GB/s or 100Gb/s, got \"0GB/s\"");
 	EXPECT(!gf_units_time("3us", &real, &err) && real == 3e-6, "time");
 	EXPECT(!gf_units_time("5us", &real, &err) && real == 5e-6, "%.17g",
 	       real);
@@ -85,7 +105,8 @@ static void test_units(void)
 	EXPECT(gf_units_int("10", -9, 9, &whole, &err) == -EINVAL, "int range");
 	EXPECT(gf_units_int("1x", -9, 9, &whole, &err) == -EINVAL, "int tail");
 	EXPECT(gf_units_real("inf", -9, 9, &real, &err) == -EINVAL, "inf");
-	EXPECT(!gf_units_real("1e-3", 0, 1, &real, &err) && real == 1e-3, "real");
+	EXPECT(!gf_units_real("1e-3", 0, 1, &real, &err) && real == 1e-3,
+	       "real");
 }
 
 static void test_rng(void)

@@ -138,14 +138,12 @@ static void test_contention_floor(void)
 
 		memcpy(level_gamma, cases[i].level_gamma, sizeof(level_gamma));
 		memcpy(gamma, cases[i].gamma, sizeof(gamma));
-		gf_bench_contention_floor(&net, levels, 2,
-					  cases[i].local_ranks, &ring,
-					  &remarks);
+		gf_bench_contention_floor(&net, levels, 2, cases[i].local_ranks,
+					  &ring, &remarks);
 		for (k = 0; k < 3; k++)
 			EXPECT_NEAR(gamma[k], cases[i].want[k], 1e-12,
 				    "case %zu: %zu at once", i, k + 1);
-		EXPECT((remarks.length > 0) == cases[i].raised,
-		       "case %zu", i);
+		EXPECT((remarks.length > 0) == cases[i].raised, "case %zu", i);
 		gf_text_release(&remarks);
 	}
 }

@@ -42,9 +42,8 @@ static struct gf_bench_allreduce_config config_of(const struct job *job,
 		.spoil = job->spoil,
 		.timeout_s = 20,
 		.device = {.gpu = fake_gpu(job->world, c->rank),
-			   .nccl = job->by_host && !job->suits
-					   ? NULL
-					   : fake_nccl()},
+			   .nccl = job->by_host && !job->suits ? NULL
+							       : fake_nccl()},
 	};
 	struct gf_error err = {""};
 

@@ -313,7 +313,8 @@ static void test_sets(void)
 		       !there(dir, "step-14") && there(dir, "step-11"),
 	       "%zu", step);
 	EXPECT(publish(dir, 14, 3, 3, &err) == 0, "%s", err.text);
-	EXPECT(!there(dir, "step-11") && there(dir, "step-13"), "older removed");
+	EXPECT(!there(dir, "step-11") && there(dir, "step-13"),
+	       "older removed");
 
 	/* incomplete sets do not count */
 	part = gf_ckpt_part(dir, 14, 1, false);

@@ -54,7 +54,7 @@ static void test_status(void)
 	static const struct {
 		int rc, want;
 	} cases[] = {
-		{0, 0},  {1, 1},           {-EINVAL, 2},    {-ENOTSUP, 1},
+		{0, 0},    {1, 1},          {-EINVAL, 2}, {-ENOTSUP, 1},
 		{-EIO, 3}, {-ETIMEDOUT, 4}, {-ENOENT, 3},
 	};
 	size_t i;

@@ -286,11 +286,7 @@ static void infectious(struct gf_comm *real, void *ctx)
 }
 
 static void (*const cases[])(struct gf_comm *, void *) = {
-	stopped,
-	late,
-	ahead,
-	behind,
-	absent,
+	stopped, late, ahead, behind, absent,
 };
 
 /* --- refusals --------------------------------------------------------------

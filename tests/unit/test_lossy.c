@@ -75,10 +75,9 @@ static void post(struct rig *r, int rank, const struct gf_step *step)
 
 	r->round(from, step->range.count);
 	*gf_array_push(&r->letters, &r->nletters, &r->capacity) =
-		(struct letter){rank, step->peer, step->match,
-				step->range.count,
-				gf_xmemdup(from, step->range.count *
-							 sizeof(float))};
+		(struct letter){
+			rank, step->peer, step->match, step->range.count,
+			gf_xmemdup(from, step->range.count * sizeof(float))};
 }
 
 static bool deliver(struct rig *r, int rank, const struct gf_step *step)
@@ -146,8 +145,8 @@ static int run(const char *algorithm, struct gf_coll_args *args, struct rig *r)
 					  rank, &r->s[rank], NULL))
 			abort();
 		r->next[rank] = 0;
-		r->scratch[rank] = gf_xcalloc(r->s[rank].scratch_elems + 1,
-					      sizeof(float));
+		r->scratch[rank] =
+			gf_xcalloc(r->s[rank].scratch_elems + 1, sizeof(float));
 	}
 	while (moved)
 		for (rank = 0, moved = false; rank < args->ranks; rank++)
@@ -198,8 +197,8 @@ static void test_again(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
 		for (k = 0; k < GF_ARRAY_LENGTH(scales); k++)
 			for (m = 0; m < 1 << 23; m += 251) {
-				double largest = scales[k] *
-						 (1 + (double)m / (1 << 23));
+				double largest =
+					scales[k] * (1 + (double)m / (1 << 23));
 				float once[4] = {(float)largest,
 						 (float)(-largest / 3),
 						 (float)(largest / 57), 0};
@@ -236,13 +235,14 @@ static void test_errors(void)
 			float x[1000], y[1000];
 
 			for (k = 0; k < 1000; k++)
-				y[k] = x[k] = (float)(10 + m * 1000 + k) / 50000;
+				y[k] = x[k] =
+					(float)(10 + m * 1000 + k) / 50000;
 			cases[i].round(y, 1000);
 			for (k = 0; k < 1000; k++)
-				most = fmax(most, fabs((double)y[k] - x[k]) /
-							  (c->block_elems
-								   ? x[999]
-								   : x[k]));
+				most = fmax(most,
+					    fabs((double)y[k] - x[k]) /
+						    (c->block_elems ? x[999]
+								    : x[k]));
 		}
 		/* rounding of the scale itself: an f32's */
 		EXPECT(most <= c->error * (1 + 1e-4), "%s: %g, said %g",
@@ -278,8 +278,8 @@ static void test_vector(void)
 		for (k = 0; k < 4; k++) {
 			EXPECT_NEAR(a[k], cases[i].want[k], printed, "%s [%zu]",
 				    cases[i].what, k);
-			EXPECT(a[k] == b[k], "%s [%zu] on both",
-			       cases[i].what, k);
+			EXPECT(a[k] == b[k], "%s [%zu] on both", cases[i].what,
+			       k);
 		}
 	}
 }
@@ -308,11 +308,12 @@ static void check(const char *algorithm, struct gf_coll_args *args,
 			if (!memcmp(&r.data[rank][i], &r.data[0][i],
 				    sizeof(float)))
 				continue;
-			EXPECT(0, "%s %s p %d n %zu segment %zu: [%zu] %.9g on "
-				  "rank %d, %.9g on rank 0", algorithm, what,
-			       args->ranks, n, args->segment_elems, i,
-			       (double)r.data[rank][i], rank,
-			       (double)r.data[0][i]);
+			EXPECT(0,
+			       "%s %s p %d n %zu segment %zu: [%zu] %.9g on "
+			       "rank %d, %.9g on rank 0",
+			       algorithm, what, args->ranks, n,
+			       args->segment_elems, i, (double)r.data[rank][i],
+			       rank, (double)r.data[0][i]);
 			goto out;
 		}
 		EXPECT(fabs(r.data[0][i] - sum) <= slack,
@@ -377,8 +378,8 @@ static void test_factors(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(lists); i++)
 		for (k = 0; k < GF_ARRAY_LENGTH(names); k++) {
 			struct gf_coll_args args = {
-				.ranks = lists[i][0] * lists[i][1] *
-					 lists[i][2],
+				.ranks =
+					lists[i][0] * lists[i][1] * lists[i][2],
 				.count_elems = 2600,
 				.elem_bytes = 4,
 				.factors = lists[i],
@@ -396,10 +397,8 @@ static void test_factors(void)
  * the result to rank 2, rank 1 keeps it as it is. */
 static void test_refused(void)
 {
-	struct gf_coll_args args = {.ranks = 3,
-				    .count_elems = 4,
-				    .elem_bytes = 4,
-				    .lossy = true};
+	struct gf_coll_args args = {
+		.ranks = 3, .count_elems = 4, .elem_bytes = 4, .lossy = true};
 	struct gf_schedule s[3];
 	struct gf_error err = {""};
 	int rank;

@@ -264,9 +264,8 @@ static void test_rule(const char *text)
 	read_plan(text, &p);
 	EXPECT(p.rule && !p.model && !p.ranks && p.lanes == 1, "a rule");
 	for (i = 0; i < GF_ARRAY_LENGTH(sizes); i++)
-		EXPECT_TEXT(
-			gf_rule_for(p.rule, sizes[i].size_bytes)->algorithm,
-			sizes[i].algorithm);
+		EXPECT_TEXT(gf_rule_for(p.rule, sizes[i].size_bytes)->algorithm,
+			    sizes[i].algorithm);
 	EXPECT(p.selection.method == GF_SELECT_CSC && isnan(p.selection.decay),
 	       "csc with the optimiser's momentum");
 	EXPECT(p.staleness == 2 && p.pipeline_warmup_steps == 5, "pipeline");

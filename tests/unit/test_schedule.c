@@ -16,19 +16,19 @@ static void test_parts(void)
 		int parts, index;
 		size_t want_first, want_count;
 	} cases[] = {
-		{0, 12, 4, 0, 0, 3},   {0, 12, 4, 3, 9, 3},
-		{0, 10, 4, 0, 0, 3},   {0, 10, 4, 1, 3, 3},
-		{0, 10, 4, 2, 6, 2},   {0, 10, 4, 3, 8, 2},
+		{0, 12, 4, 0, 0, 3},     {0, 12, 4, 3, 9, 3},
+		{0, 10, 4, 0, 0, 3},     {0, 10, 4, 1, 3, 3},
+		{0, 10, 4, 2, 6, 2},     {0, 10, 4, 3, 8, 2},
 		{100, 10, 4, 2, 106, 2}, {0, 2, 5, 1, 1, 1},
-		{0, 2, 5, 2, 2, 0},    {0, 2, 5, 4, 2, 0},
-		{7, 0, 3, 2, 7, 0},    {0, 9, 1, 0, 0, 9},
+		{0, 2, 5, 2, 2, 0},      {0, 2, 5, 4, 2, 0},
+		{7, 0, 3, 2, 7, 0},      {0, 9, 1, 0, 0, 9},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_range whole = gf_data(cases[i].first, cases[i].count);
-		struct gf_range part = gf_range_part(whole, cases[i].parts,
-						     cases[i].index);
+		struct gf_range part =
+			gf_range_part(whole, cases[i].parts, cases[i].index);
 
 		EXPECT(part.first == cases[i].want_first &&
 			       part.count == cases[i].want_count,
@@ -50,13 +50,26 @@ static void append(struct gf_schedule *s, const struct step_case *c)
 	struct gf_range scratch = {GF_BUFFER_SCRATCH, 0, c->count};
 
 	switch (c->verb) {
-	case 's': gf_schedule_send(s, 1, range); break;
-	case 'r': gf_schedule_recv(s, 1, range); break;
-	case 'R': gf_schedule_recv_reduce(s, 1, range); break;
-	case 'c': gf_schedule_copy(s, range, scratch); break;
-	case 'd': gf_schedule_reduce(s, range, scratch); break;
-	case 'k': gf_schedule_copy(s, scratch, range); break;
-	default: abort();
+	case 's':
+		gf_schedule_send(s, 1, range);
+		break;
+	case 'r':
+		gf_schedule_recv(s, 1, range);
+		break;
+	case 'R':
+		gf_schedule_recv_reduce(s, 1, range);
+		break;
+	case 'c':
+		gf_schedule_copy(s, range, scratch);
+		break;
+	case 'd':
+		gf_schedule_reduce(s, range, scratch);
+		break;
+	case 'k':
+		gf_schedule_copy(s, scratch, range);
+		break;
+	default:
+		abort();
 	}
 }
 
@@ -76,19 +89,30 @@ static void test_dependencies(void)
 		{"a writer drops the writer that its reader waits for",
 		 {{'r', 0, 4, ""}, {'s', 0, 4, "0"}, {'r', 0, 4, "1"}}},
 		{"but not when another piece needs it",
-		 {{'r', 0, 4, ""}, {'r', 4, 4, ""}, {'s', 0, 4, "0"},
+		 {{'r', 0, 4, ""},
+		  {'r', 4, 4, ""},
+		  {'s', 0, 4, "0"},
 		  {'r', 0, 8, "1 2"}}},
 		{"all readers since the last writer",
-		 {{'s', 0, 1, ""}, {'s', 1, 1, ""}, {'s', 0, 2, ""},
-		  {'R', 0, 2, "0 1 2"}, {'s', 0, 1, "3"}}},
+		 {{'s', 0, 1, ""},
+		  {'s', 1, 1, ""},
+		  {'s', 0, 2, ""},
+		  {'R', 0, 2, "0 1 2"},
+		  {'s', 0, 1, "3"}}},
 		{"a receive-and-reduce reads and writes",
 		 {{'R', 0, 2, ""}, {'R', 0, 2, "0"}, {'s', 0, 2, "1"}}},
 		{"pieces of one range",
-		 {{'r', 0, 2, ""}, {'r', 2, 2, ""}, {'r', 4, 2, ""},
-		  {'s', 1, 4, "0 1 2"}, {'s', 1, 1, "0"}}},
+		 {{'r', 0, 2, ""},
+		  {'r', 2, 2, ""},
+		  {'r', 4, 2, ""},
+		  {'s', 1, 4, "0 1 2"},
+		  {'s', 1, 1, "0"}}},
 		{"copies and reductions through scratch",
-		 {{'k', 0, 4, ""}, {'r', 0, 4, "0"}, {'d', 0, 2, "1"},
-		  {'k', 2, 2, "2"}, {'c', 4, 4, "0 3"}}},
+		 {{'k', 0, 4, ""},
+		  {'r', 0, 4, "0"},
+		  {'d', 0, 2, "1"},
+		  {'k', 2, 2, "2"},
+		  {'c', 4, 4, "0 3"}}},
 	};
 	size_t i, k, d;
 
@@ -105,8 +129,7 @@ static void test_dependencies(void)
 			char got[64] = "";
 
 			for (d = 0; d < s.steps[k].ndeps; d++)
-				sprintf(got + strlen(got), "%s%u",
-					d ? " " : "",
+				sprintf(got + strlen(got), "%s%u", d ? " " : "",
 					s.deps[s.steps[k].first_dep + d]);
 			EXPECT(!strcmp(got, cases[i].steps[k].want),
 			       "%s: step %zu: want \"%s\", got \"%s\"",
@@ -181,12 +204,24 @@ static void add_random(struct gf_schedule *s, struct gf_rng *rng)
 	a.count = 1 + gf_rng_below(rng, 24 - a.first);
 	b = (struct gf_range){GF_BUFFER_SCRATCH, gf_rng_below(rng, 8), a.count};
 	switch (gf_rng_below(rng, 6)) {
-	case 0: gf_schedule_send(s, 1, a); break;
-	case 1: gf_schedule_recv(s, 1, a); break;
-	case 2: gf_schedule_recv_reduce(s, 1, a); break;
-	case 3: gf_schedule_copy(s, a, b); break;
-	case 4: gf_schedule_reduce(s, b, a); break;
-	default: gf_schedule_send(s, 1, b); break;
+	case 0:
+		gf_schedule_send(s, 1, a);
+		break;
+	case 1:
+		gf_schedule_recv(s, 1, a);
+		break;
+	case 2:
+		gf_schedule_recv_reduce(s, 1, a);
+		break;
+	case 3:
+		gf_schedule_copy(s, a, b);
+		break;
+	case 4:
+		gf_schedule_reduce(s, b, a);
+		break;
+	default:
+		gf_schedule_send(s, 1, b);
+		break;
 	}
 }
 
@@ -295,13 +330,15 @@ static void check_order(const struct gf_schedule *s, int first_part)
 			sent++;
 		} else if (step->stage == 0 && sent) {
 			got = waits_for(s, step, false, 1);
-			EXPECT(got > last, "rank %d: step %zu waits for %d "
-			       "after %d", s->rank, i, got, last);
+			EXPECT(got > last,
+			       "rank %d: step %zu waits for %d "
+			       "after %d",
+			       s->rank, i, got, last);
 			last = got;
 		}
 	}
-	EXPECT(sent == first_part && last > 0, "rank %d: %d, %d", s->rank,
-	       sent, last);
+	EXPECT(sent == first_part && last > 0, "rank %d: %d, %d", s->rank, sent,
+	       last);
 }
 
 static void test_order(void)
@@ -356,27 +393,59 @@ static void test_arguments(void)
 		int rank, rc;
 		const char *want;
 	} cases[] = {
-		{"ring", {.ranks = 0}, 0, -EINVAL, "ranks: want 1 to 16777216, got 0"},
+		{"ring",
+		 {.ranks = 0},
+		 0,
+		 -EINVAL,
+		 "ranks: want 1 to 16777216, got 0"},
 		{"ring", {.ranks = 4}, 4, -EINVAL, "rank: want 0 to 3, got 4"},
-		{"ring", {.ranks = 4, .servers = 4}, 0, -EINVAL,
+		{"ring",
+		 {.ranks = 4, .servers = 4},
+		 0,
+		 -EINVAL,
 		 "servers: want 0 to 3 of 4 ranks, got 4"},
-		{"ring", {.ranks = 4, .factors = three_two, .nfactors = 2}, 0,
-		 -EINVAL, "factors: want a product of 4 (the ranks), got at "
-			  "least 6"},
-		{"ring", {.ranks = 12, .factors = three_two, .nfactors = 2}, 0,
-		 -EINVAL, "factors: want a product of 12 (the ranks), got 6"},
-		{"ring", {.ranks = 4, .factors = large, .nfactors = 3}, 0,
-		 -EINVAL, "factors: want a product of 4 (the ranks), got at "
-			  "least 1073741824"},
-		{"ring", {.ranks = 3, .factors = three_zero, .nfactors = 2}, 0,
-		 -EINVAL, "factors: want integers >= 1, got 0"},
-		{"ring", {.ranks = 6, .factors = three_two,
-			  .stage_algorithms = tree, .nfactors = 2}, 0, -EINVAL,
+		{"ring",
+		 {.ranks = 4, .factors = three_two, .nfactors = 2},
+		 0,
+		 -EINVAL,
+		 "factors: want a product of 4 (the ranks), got at "
+		 "least 6"},
+		{"ring",
+		 {.ranks = 12, .factors = three_two, .nfactors = 2},
+		 0,
+		 -EINVAL,
+		 "factors: want a product of 12 (the ranks), got 6"},
+		{"ring",
+		 {.ranks = 4, .factors = large, .nfactors = 3},
+		 0,
+		 -EINVAL,
+		 "factors: want a product of 4 (the ranks), got at "
+		 "least 1073741824"},
+		{"ring",
+		 {.ranks = 3, .factors = three_zero, .nfactors = 2},
+		 0,
+		 -EINVAL,
+		 "factors: want integers >= 1, got 0"},
+		{"ring",
+		 {.ranks = 6,
+		  .factors = three_two,
+		  .stage_algorithms = tree,
+		  .nfactors = 2},
+		 0,
+		 -EINVAL,
 		 "stage 1: want ring, halving, shm or nccl, got \"tree\""},
-		{"ring", {.ranks = 6, .factors = three_two,
-			  .stage_algorithms = halving, .nfactors = 2}, 0,
-		 -EINVAL, "stage 0: halving wants a power of two, got factor 3"},
-		{"library", {.ranks = 2}, 0, -ENOTSUP,
+		{"ring",
+		 {.ranks = 6,
+		  .factors = three_two,
+		  .stage_algorithms = halving,
+		  .nfactors = 2},
+		 0,
+		 -EINVAL,
+		 "stage 0: halving wants a power of two, got factor 3"},
+		{"library",
+		 {.ranks = 2},
+		 0,
+		 -ENOTSUP,
 		 "library has no steps of its own"},
 	};
 	size_t i;

@@ -17,8 +17,8 @@
 #define TENSORS 6
 #define STEPS   8
 
-static const size_t offsets[TENSORS + 1] = {0, 1000, 1007, 1040, 1552, 1553,
-					    3553};
+static const size_t offsets[TENSORS + 1] = {0,    1000, 1007, 1040,
+					    1552, 1553, 3553};
 #define ELEMS 3553
 
 /* A pass: reads all parameters, makes one tensor's gradient. */
@@ -116,8 +116,7 @@ static void enqueue_backward(struct rig *r, int step)
 
 		fake_enqueue(r->compute, make_gradient,
 			     gf_xmemdup(&k, sizeof(k)));
-		EXPECT(!gf_stage_down(r->stage, t, &r->err), "%s",
-		       r->err.text);
+		EXPECT(!gf_stage_down(r->stage, t, &r->err), "%s", r->err.text);
 	}
 	for (t = 0; t < 20; t++) {
 		struct kernel k = {.params = r->params, .add = (float)step};
@@ -189,8 +188,8 @@ static void test_steps(unsigned seed, size_t piece_bytes)
 	close_rig(&r);
 }
 
-/* Gradients that may not be taken yet wait where they are, in their order: until
- * one that is asked for later finds that they may, else until flush. */
+/* Gradients that may not be taken yet wait where they are, in their order:
+ * until one that is asked for later finds that they may, else until flush. */
 struct picky {
 	size_t allows_at; /* asked so often without waiting */
 	size_t asked, waits, taken;

@@ -152,7 +152,8 @@ static void test_ways(void)
 			EXPECT(rc == 0, "case %zu: %s", i, err.text);
 			EXPECT_TEXT(text, cases[i].result);
 		} else {
-			EXPECT(rc == -EINVAL && strstr(err.text, cases[i].error),
+			EXPECT(rc == -EINVAL &&
+				       strstr(err.text, cases[i].error),
 			       "case %zu: %d, %s", i, rc, err.text);
 		}
 		free(text);

@@ -17,7 +17,6 @@
 
 #define TOLERANCE 1e-9
 
-
 /* Step s: forward 1, backward 2, waiting s, update .5; message 0 from .5 to
  * 1.5 behind forward, message 1 up to the end of the waiting. */
 static void record(struct gf_timeline *t, size_t step, double waiting)

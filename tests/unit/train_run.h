@@ -87,9 +87,9 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	plan.pipeline_warmup_steps = run->pipeline_warmup;
 	plan.selection = run->selection;
 	if (plan.selection.warmup_densities)
-		plan.selection.warmup_densities = gf_xmemdup(
-			plan.selection.warmup_densities,
-			plan.selection.nwarmup * sizeof(double));
+		plan.selection.warmup_densities =
+			gf_xmemdup(plan.selection.warmup_densities,
+				   plan.selection.nwarmup * sizeof(double));
 	rc = gf_train_bind(&plan, &model, comm->ranks, &err);
 	for (i = 0; run->codec && i < plan.nmessages; i++) {
 		free(plan.messages[i].codec);
@@ -163,8 +163,8 @@ static inline struct train_run train_defaults(const char *model, int ranks,
 }
 
 /* A rank's files of two checkpoints, byte for byte. */
-static inline void same_file(const char *a, const char *b, size_t step, int rank,
-		      const char *label)
+static inline void same_file(const char *a, const char *b, size_t step,
+			     int rank, const char *label)
 {
 	char *p = gf_ckpt_part(a, step, rank, false);
 	char *q = gf_ckpt_part(b, step, rank, false);

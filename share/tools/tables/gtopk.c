@@ -147,8 +147,7 @@ static double rate(struct study *s, size_t model, int ranks, double exchange_s)
 static double throughput(struct study *s, size_t model, enum scheme scheme,
 			 int ranks)
 {
-	return rate(s, model, ranks,
-		    comm_s(s, scheme, ranks, s->bytes[model]));
+	return rate(s, model, ranks, comm_s(s, scheme, ranks, s->bytes[model]));
 }
 
 static double printed_rate(struct study *s, size_t model, enum scheme scheme)
