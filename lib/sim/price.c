@@ -153,7 +153,7 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 		   double bytes, struct gf_price *price, struct gf_error *err)
 {
 	const struct gf_priced m = {.algorithm = c->algorithm};
-	double startups, drains;
+	double startups, drains, scale = 1;
 	struct gf_link_cost unit = {1, 1, 0};
 	struct gf_net_cost net = {1, NULL, &unit};
 	struct gf_fabric then = *f, now_on;
@@ -177,7 +177,10 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 		return rc;
 	startups = now.startup_s / before.startup_s;
 	drains = now.per_byte_s / before.per_byte_s;
-	take_line(c, bytes, startups / drains, price);
+	/* one rank has no rounds, whose sizes could change */
+	if (startups > 0 && drains > 0)
+		scale = startups / drains;
+	take_line(c, bytes, scale, price);
 	price->startup_s *= startups;
 	price->per_byte_s *= drains;
 	price->origin = GF_PRICE_RESCALED;

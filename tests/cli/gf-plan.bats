@@ -91,6 +91,11 @@ iteration() { # WANTED
 	jq -es 'length == 8 and all(.policy != "dear")' out.txt
 }
 
+@test "one rank needs no network, whatever was measured on more" {
+	six --ranks 1
+	jq -e '.predicted.exposed_comm_s == 0 and .ranks == 1' out.txt
+}
+
 @test "--explain: the chart and the inequality that decided" {
 	six --policy mg-wfbp --explain
 	prints "compute  fff"

@@ -71,6 +71,13 @@ static void test_price(void)
 		 GF_PRICE_RESCALED,
 		 2,
 		 1},
+		{"rescaled to one rank, which sends nothing",
+		 {&measured, NULL, 0, 1, 0},
+		 "ring",
+		 0,
+		 GF_PRICE_RESCALED,
+		 0,
+		 0},
 		{"derived: 14 rounds of 3 s, 2*(7/8)/2 per byte",
 		 {NULL, two_levels, 2, 8, 0},
 		 "ring",
@@ -138,6 +145,9 @@ static void test_price(void)
 			    cases[i].what);
 		EXPECT_NEAR(p.per_byte_s, cases[i].per_byte_s, TOLERANCE, "%s",
 			    cases[i].what);
+		EXPECT(p.from_bytes == 0 && isinf(p.below_bytes),
+		       "%s: for all sizes, got %g to %g", cases[i].what,
+		       p.from_bytes, p.below_bytes);
 	}
 }
 
