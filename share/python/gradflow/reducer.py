@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import queue
 import threading
-import weakref
 
 import torch
 import torch.distributed as dist
@@ -31,17 +30,16 @@ class _Step:
 def _lane(flights, landed):
     """One lane's thread: sees its message arrive, so that the next may leave
     while backward computes."""
-    for work, step, i in iter(flights.get, None):
+    while True:
+        work, step, i = flights.get()
         failure = None
         try:
             work.wait()
         except RuntimeError as e:
             failure = e
         del work
-        call = landed()
-        if call:
-            call(step, i, failure)
-        del call, step
+        landed(step, i, failure)
+        del step
 
 
 class Reducer:
@@ -72,7 +70,7 @@ class Reducer:
         self.moved = threading.Condition()
         self.flights = queue.SimpleQueue()
         for _ in range(self.plan.lanes if self.on_host else 0):
-            threading.Thread(target=_lane, args=(self.flights, weakref.WeakMethod(self._landed)),
+            threading.Thread(target=_lane, args=(self.flights, self._landed),
                              daemon=True).start()
         self.flying = 0
         self.failure = None   # of a launch, perhaps on another thread
@@ -85,8 +83,7 @@ class Reducer:
         self.trace = Trace(model, self.messages) if trace else None
         self.hooks = [on_gradient(p, lambda n=n: self._ready(n))
                       for n, p in self.parameters.items()]
-        drain = weakref.WeakMethod(self.drain)
-        atexit.register(lambda: drain() and drain()())
+        atexit.register(self.drain)  # also of a reducer that nobody has any more
         with torch.no_grad():
             for tensor in model.state_dict().values():
                 if isinstance(tensor, torch.Tensor):
@@ -258,10 +255,6 @@ class Reducer:
         interpreter must not end with a thread inside the backend."""
         with self.moved:
             self.moved.wait_for(lambda: not self.on_host or self.flying == 0, seconds)
-
-    def __del__(self):
-        for _ in range(self.plan.lanes if hasattr(self, "flights") else 0):
-            self.flights.put(None)
 
     # --- what was measured ---
 
