@@ -7,9 +7,7 @@
 
 #include "base/heap.h"
 #include "base/text.h"
-#include "doc/plan_rule.h"
 #include "embed/job.h"
-#include "rt/bind.h"
 #include "train/assign.h"
 #include "train/choose.h"
 
@@ -179,22 +177,12 @@ static int same_tensors(struct gradflow *g, const struct gf_model_profile *m,
 static int fit(struct gf_plan *plan, const struct gf_model_profile *model,
 	       int ranks, struct gf_error *err)
 {
-	struct gf_plan whole;
-	int rc;
-
 	if (plan->servers)
 		return gf_error_set(err, -ENOTSUP,
 				    "want a plan without servers, got one that "
 				    "has %d",
 				    plan->servers);
-	if (!plan->rule)
-		return gf_plan_fit(plan, model, ranks, err);
-	rc = gf_plan_bind(plan, model, ranks, &whole, err);
-	if (!rc) {
-		gf_plan_release(plan);
-		*plan = whole;
-	}
-	return rc;
+	return gf_train_fit(plan, model, ranks, err);
 }
 
 int gf_embed_bind(struct gradflow *g, const struct gradflow_tensor *tensors,

@@ -10,21 +10,7 @@
 #include "train/choose.h"
 #include "train/scale.h"
 #include "train/snapshot.h"
-
-static void set_optim(struct gradflow *g)
-{
-	const struct gf_training *t = &g->training;
-
-	g->optim = (struct gf_optim_config){
-		.name = t->optimizer,
-		.momentum = t->momentum,
-		.weight_decay = t->weight_decay,
-		.eta = t->eta,
-		.epsilon = t->epsilon,
-		.clip_norm = t->clip_norm,
-		.exclude = t->exclude,
-	};
-}
+#include "train/train.h"
 
 static int alloc_params(struct gradflow *g, struct gf_error *err)
 {
@@ -61,7 +47,7 @@ int gf_embed_start(struct gradflow *g, double timeout_s, struct gf_error *err)
 	};
 	int rc = gf_method_check(&g->plan, err);
 
-	set_optim(g);
+	g->optim = gf_train_optim(&g->training);
 	if (!rc)
 		rc = gf_loss_scale_init(&env.scale, &g->training, &g->plan,
 					false, err);

@@ -217,8 +217,8 @@ static struct gf_model_profile *list_tensors(const struct gf_model *model)
 	return out;
 }
 
-static int fit(struct gf_plan *plan, const struct gf_model_profile *model,
-	       int ranks, struct gf_error *err)
+int gf_train_fit(struct gf_plan *plan, const struct gf_model_profile *model,
+		 int ranks, struct gf_error *err)
 {
 	struct gf_plan whole;
 	int rc;
@@ -246,7 +246,7 @@ int gf_train_bind(struct gf_plan *plan, const struct gf_model *model, int ranks,
 				    "replay, got a rule");
 	if (model)
 		tensors = list_tensors(model);
-	rc = fit(plan, model ? tensors : plan->model, ranks, err);
+	rc = gf_train_fit(plan, model ? tensors : plan->model, ranks, err);
 	gf_model_profile_free(tensors);
 	/* a whole plan names its algorithms: nothing is open in it */
 	if (!rc && !(rule && gf_train_is_open(plan)))

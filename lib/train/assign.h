@@ -43,6 +43,11 @@ int gf_train_open_data(struct gf_comm *comm, const char *path,
 /* The plan of a run without one: threshold fusion with one lane. */
 void gf_train_default_plan(struct gf_plan *rule);
 
+/* Makes `plan` one of these tensors on so many ranks: a rule is bound, a whole
+ * plan must fit. */
+int gf_train_fit(struct gf_plan *plan, const struct gf_model_profile *model,
+		 int ranks, struct gf_error *err);
+
 /*
  * Makes `plan` one that runs this model (NULL: a replay, which has the plan's
  * own) on so many ranks: a rule is bound, a whole plan must fit, and the

@@ -114,6 +114,19 @@ int gf_train_complete_plain(struct gf_training *t, struct gf_error *err)
 	return check(t, err);
 }
 
+struct gf_optim_config gf_train_optim(const struct gf_training *t)
+{
+	return (struct gf_optim_config){
+		.name = t->optimizer,
+		.momentum = t->momentum,
+		.weight_decay = t->weight_decay,
+		.eta = t->eta,
+		.epsilon = t->epsilon,
+		.clip_norm = t->clip_norm,
+		.exclude = t->exclude,
+	};
+}
+
 size_t gf_train_global_batch(const struct gf_train_config *k)
 {
 	return (size_t)k->plan->ranks * k->training.batch *

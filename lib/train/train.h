@@ -14,6 +14,7 @@
 #include "doc/plan.h"
 #include "doc/training.h"
 #include "nn/net.h"
+#include "optim/optimizer.h"
 #include "train/timeline.h"
 
 /*
@@ -111,6 +112,8 @@ int gf_train_complete(struct gf_train_config *config, struct gf_error *err);
 /* The same for a loop that is the caller's, with rates and batches of its own:
  * SGD without momentum and decay, unless t says otherwise. */
 int gf_train_complete_plain(struct gf_training *t, struct gf_error *err);
+/* Its optimiser; strings are borrowed. */
+struct gf_optim_config gf_train_optim(const struct gf_training *t);
 /* The peak of the learning rate at this run's batch. */
 double gf_train_peak(const struct gf_train_config *config);
 /* Samples of a step on all ranks. */

@@ -225,21 +225,6 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 	return rc;
 }
 
-static void set_optim(struct gf_trainer *t)
-{
-	const struct gf_training *k = &t->config->training;
-
-	t->optim = (struct gf_optim_config){
-		.name = k->optimizer,
-		.momentum = k->momentum,
-		.weight_decay = k->weight_decay,
-		.eta = k->eta,
-		.epsilon = k->epsilon,
-		.clip_norm = k->clip_norm,
-		.exclude = k->exclude,
-	};
-}
-
 static void set_stepper(struct gf_trainer *t)
 {
 	const struct gf_model_profile *model = t->config->plan->model;
@@ -377,7 +362,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	gf_tally_init(&t->tally, config->plan->ranks, config->plan->servers,
 		      config->training.batch * config->training.accumulate *
 			      config->data->positions);
-	set_optim(t);
+	t->optim = gf_train_optim(&config->training);
 	set_stepper(t);
 	rc = gf_method_check(config->plan, err);
 	if (!rc && config->nccl)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What measuring and executing share."""
+import contextlib
 import os
 import tempfile
 
@@ -34,3 +35,18 @@ def on_gradient(parameter, call):
 def trained(model):
     """Parameters that get gradients, by name."""
     return {n: p for n, p in model.named_parameters() if p.requires_grad}
+
+
+class Accumulating:
+    """Whose gradients may come from several backward passes."""
+
+    syncing = True  # what backward makes is sent
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Within it, backward adds to .grad and nothing is sent."""
+        before, self.syncing = self.syncing, False
+        try:
+            yield
+        finally:
+            self.syncing = before

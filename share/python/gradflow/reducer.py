@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Executes a plan: who may send what, and when."""
 import atexit
-import contextlib
 import queue
 import threading
 
 import torch
 import torch.distributed as dist
 
-from .common import on_gradient, trained
+from .common import Accumulating, on_gradient, trained
 from .plan import Plan, PlanError, want
 from .trace import Trace
 
@@ -42,7 +41,7 @@ def _lane(flights, landed):
         del step
 
 
-class Reducer:
+class Reducer(Accumulating):
     """Executes plan, a document or a file's name, for the gradients of model.
 
     Gradients live in one pool in the plan's order: a message is a piece of it,
@@ -74,7 +73,6 @@ class Reducer:
                              daemon=True).start()
         self.flying = 0
         self.failure = None   # of a launch, perhaps on another thread
-        self.syncing = True
         self.steps = 0
         self.launching = []   # steps with messages that have not left
         self.running = []     # steps whose gradients nobody has taken
@@ -240,15 +238,6 @@ class Reducer:
                 work.wait()  # the stream does
             if m.wire is not None:
                 step.pool[self.pieces[i]].copy_(wire)
-
-    @contextlib.contextmanager
-    def no_sync(self):
-        """Within it, backward adds to the gradients and nothing is sent."""
-        before, self.syncing = self.syncing, False
-        try:
-            yield
-        finally:
-            self.syncing = before
 
     def drain(self, seconds=10):
         """Wait until nothing that was launched is under way, or for so long: an

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gradflow's own runtime in a PyTorch job: libgradflow over MPI, on CPUs."""
 import atexit
-import contextlib
 import ctypes
 import json
 import os
@@ -9,7 +8,7 @@ import sys
 
 import torch
 
-from .common import on_gradient, trained
+from .common import Accumulating, on_gradient, trained
 
 _NAME = "libgradflow.so.0"
 _DIMENSIONS = 8
@@ -67,7 +66,7 @@ def _close_at_exit(runtime):
         runtime.close()
 
 
-class Runtime:
+class Runtime(Accumulating):
     """Trains model by a plan as gf-train does: every selection, codec, algorithm
     and staleness, over MPI. Under mpirun, one process a rank:
 
@@ -105,7 +104,6 @@ class Runtime:
         atexit.register(_close_at_exit, self)
         self.grads = None
         self.given = None
-        self.syncing = True
         self._move()
         self.hooks = [on_gradient(p, lambda i=i: self._ready(i))
                       for i, (_, p) in enumerate(self.parameters)]
@@ -189,15 +187,6 @@ class Runtime:
                 self.grads[at:at + p.numel()].zero_()
         self.grads = None
         self._check(self.lib.gradflow_step(self.handle, rate))
-
-    @contextlib.contextmanager
-    def no_sync(self):
-        """Within it, backward adds to .grad and nothing is sent."""
-        before, self.syncing = self.syncing, False
-        try:
-            yield
-        finally:
-            self.syncing = before
 
     @property
     def steps(self):
