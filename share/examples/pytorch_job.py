@@ -94,3 +94,5 @@ def main():
 
 if __name__ == "__main__":
     main()
+    if dist.is_initialized():
+        dist.destroy_process_group()  # gloo's threads end before the interpreter does
