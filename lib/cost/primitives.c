@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cost/primitives.h"
 
-#include <stdlib.h>
-
-#include "base/heap.h"
+#include <stdbool.h>
 
 double gf_cost_send_s(const struct gf_link_cost *link, double bytes)
 {
@@ -15,51 +13,103 @@ double gf_cost_send_reduce_s(const struct gf_link_cost *link, double bytes)
 	return gf_cost_send_s(link, bytes) + link->gamma_s_per_byte * bytes;
 }
 
+static long long greatest_divisor(long long a, long long b)
+{
+	while (b) {
+		long long rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
 static long long smaller(long long a, long long b)
 {
 	return a < b ? a : b;
 }
 
-/* The most messages that leave, or enter, one unit of consecutive ranks,
- * counted one by one: for groups that lie across the units' borders. */
-static long long count_crossing(const struct gf_net_round *round,
-				long long unit)
+static long long larger(long long a, long long b)
 {
-	long long span = (long long)round->stride * round->factor, most = 0;
-	size_t units = (size_t)(round->ranks / unit + 1), u;
-	long long *out = gf_xcalloc(2 * units, sizeof(*out));
-	long long r;
-
-	for (r = 0; r < round->ranks; r++) {
-		long long next = r % span + round->stride < span
-					 ? r + round->stride
-					 : r + round->stride - span;
-
-		if (r % round->stride >= round->active ||
-		    next >= round->ranks || next / unit == r / unit)
-			continue;
-		out[2 * (r / unit)]++;
-		out[2 * (next / unit) + 1]++;
-	}
-	for (u = 0; u < 2 * units; u++)
-		if (out[u] > most)
-			most = out[u];
-	free(out);
-	return most;
+	return a > b ? a : b;
 }
 
-/* How many of the round's messages share the link of one unit. */
+/* Of ranks 0..x - 1, those in groups that take part. */
+static long long taking_part(const struct gf_net_round *round, long long x)
+{
+	return x / round->stride * round->active +
+	       smaller(x % round->stride, round->active);
+}
+
+/* Of ranks from..to - 1, those that send to the first of their group: its last
+ * members, which lie in the last `stride` of a span. The others send forward.
+ */
+static long long count(const struct gf_net_round *round, bool last,
+		       long long from, long long to)
+{
+	long long span = (long long)round->stride * round->factor;
+	long long ahead = taking_part(round, span - round->stride);
+	long long forward, all;
+
+	if (from >= to)
+		return 0;
+	forward = (to / span - from / span) * ahead +
+		  smaller(taking_part(round, to % span), ahead) -
+		  smaller(taking_part(round, from % span), ahead);
+	all = taking_part(round, to) - taking_part(round, from);
+	return last ? all - forward : forward;
+}
+
+/* The messages that leave, or enter, the unit of ranks from `first` on. */
+static long long crossing_of(const struct gf_net_round *round, long long unit,
+			     long long first)
+{
+	long long ranks = round->ranks, ahead = round->stride;
+	long long back = (long long)round->stride * (round->factor - 1);
+	long long next = first + unit, end = smaller(next, ranks);
+	long long out, in;
+
+	out = count(round, false, larger(first, next - ahead),
+		    smaller(end, ranks - ahead)) +
+	      count(round, true, first, smaller(end, first + back));
+	in = count(round, false, larger(0, first - ahead),
+		   smaller(first, end - ahead)) +
+	     count(round, true, larger(next, first + back),
+		   smaller(ranks, end + back));
+	return larger(out, in);
+}
+
+/*
+ * How many of the round's messages share the link of one unit: the most of any.
+ *
+ * A unit of no more than `stride` ranks keeps none of its messages; the first
+ * has as many as can be. In larger ones only ranks near the ends of a span (its
+ * groups' ranks, all of them) matter: units well inside it are alike, and the
+ * first of those speaks for them. Where a unit lies in its span is periodic,
+ * and ranks that are missing at the end take messages away, never add any: one
+ * period says all. So what is looked at are units near one end of a span each,
+ * of which there are no more than spans, than units, or than places of an end
+ * in a unit: some hundreds among 10^5 ranks.
+ */
 static long long crossing(const struct gf_net_round *round, long long unit)
 {
 	long long stride = round->stride, span = stride * round->factor;
+	long long most = smaller(unit, round->active), at, first = 0, period;
 
 	if (round->factor < 2 || unit % span == 0)
 		return 0;
-	if (stride % unit == 0)
-		return smaller(unit, round->active);
-	if (unit % stride == 0 && span % unit == 0)
-		return round->active;
-	return count_crossing(round, unit);
+	if (unit <= stride && stride + most <= round->ranks)
+		return most;
+	period = smaller(span / greatest_divisor(span, unit) * unit,
+			 round->ranks);
+	for (most = 0; first < period; first += unit) {
+		most = larger(most, crossing_of(round, unit, first));
+		at = first % span;
+		if (unit >= stride && at >= stride &&
+		    at + unit <= span - stride)
+			first += (span - stride - unit - at) / unit * unit;
+	}
+	return most;
 }
 
 struct gf_link_cost gf_net_link(const struct gf_net_cost *net,

@@ -98,8 +98,15 @@ PY
 		done
 	done
 
-	heading "gf-sim: seconds by number of ranks, closed forms"
 	local ranks a
+	heading "gf-plan: seconds by number of ranks in hosts of 8, every algorithm and decomposition"
+	printf ' ranks  seconds\n'
+	for ranks in 800 9600 100000; do
+		gf-topo --synthetic "host:8@10GB/s,1us net:$((ranks / 8))@1.25GB/s,20us" > "$work/topo.json"
+		printf '%6d  %7s\n' $ranks "$(seconds gf-plan -q --policy optimal --model resnet50 "$work/topo.json")"
+	done
+
+	heading "gf-sim: seconds by number of ranks, closed forms"
 	printf '%-12s  ranks  seconds\n' algorithm
 	for a in ring rhd butterfly tree ps; do
 		gf-plan -q --lanes 1 --policy mg-wfbp --model resnet50 --algorithm $a share/topologies/4x2-1gbe.json \

@@ -53,6 +53,62 @@ static void test_links(void)
 	}
 }
 
+/* Message by message: the most that leave, or enter, one unit of ranks. */
+static long long count_crossing(const struct gf_net_round *round, int unit)
+{
+	int span = round->stride * round->factor, r, next;
+	long long in[64] = {0}, out[64] = {0}, most = 0;
+
+	for (r = 0; r < round->ranks; r++) {
+		next = r + round->stride;
+		if (next / span != r / span)
+			next -= span;
+		if (r % round->stride >= round->active ||
+		    next >= round->ranks || next / unit == r / unit)
+			continue;
+		out[r / unit]++;
+		in[next / unit]++;
+	}
+	for (r = 0; r < 64; r++)
+		most = fmax(most, fmax(in[r], out[r]));
+	return most;
+}
+
+static void try_round(struct gf_net_round round)
+{
+	static const struct gf_link_cost links[] = {{1, 0, 0}, {2, 1, 0}};
+	int unit;
+
+	for (unit = 1; unit <= round.ranks; unit++) {
+		const struct gf_net_cost net = {2, &unit, links};
+		struct gf_link_cost got = gf_net_link(&net, &round);
+		long long want = count_crossing(&round, unit);
+
+		/* units as large as all ranks have no level above them */
+		EXPECT(got.beta_s_per_byte == (double)want &&
+			       got.alpha_s == (want ? 2 : 1),
+		       "%d ranks, %d of each %d groups of %d, units of %d: "
+		       "want %lld on a link, got %g",
+		       round.ranks, round.active, round.stride, round.factor,
+		       unit, want, got.beta_s_per_byte);
+	}
+}
+
+/* Groups that lie across units and do not fill the ranks among them. */
+static void test_crossing(void)
+{
+	struct gf_net_round r;
+
+	for (r.ranks = 1; r.ranks <= 40; r.ranks++)
+		for (r.stride = 1; r.stride <= r.ranks; r.stride++)
+			for (r.factor = 1;
+			     r.factor * r.stride < r.ranks + 2 * r.stride;
+			     r.factor++)
+				for (r.active = 1; r.active <= r.stride;
+				     r.active += 1 + r.stride / 4)
+					try_round(r);
+}
+
 /* SYSTEMS section 5, 100 MB. */
 static void test_blueconnect_figures(void)
 {
@@ -253,6 +309,7 @@ static void test_many_ranks(void)
 int main(void)
 {
 	test_links();
+	test_crossing();
 	test_blueconnect_figures();
 	test_choice();
 	test_formulas();
