@@ -66,17 +66,15 @@ static struct gf_nccl_comm *team_comm(const struct gf_device_lane *l,
 static int split(struct gf_device_lane *l, const struct gf_group *team,
 		 struct gf_error *err)
 {
-	struct gf_nccl_comm *comm = NULL;
-	struct gf_device_team *t;
-	int rc = l->nccl->comm_split(l->all, team->first, team->me, &comm, err);
+	struct gf_device_team *t =
+		gf_array_push(&l->teams, &l->nteams, &l->teams_capacity);
+	int rc;
 
+	*t = (struct gf_device_team){team->stride, team->size, NULL};
+	rc = l->nccl->comm_split(l->all, team->first, team->me, &t->comm, err);
 	/* the parent is ready when the child is made */
 	rc = rc ? rc : settle(l, l->all, err);
-	if (rc)
-		return rc;
-	t = gf_array_push(&l->teams, &l->nteams, &l->teams_capacity);
-	*t = (struct gf_device_team){team->stride, team->size, comm};
-	return settle(l, comm, err);
+	return rc ? rc : settle(l, t->comm, err);
 }
 
 int gf_device_lane_prepare(struct gf_device_lane *l,
@@ -321,8 +319,15 @@ int gf_device_lane_check(struct gf_device_lane *l, struct gf_error *err)
 	int rc = l->all ? l->nccl->state(l->all, err) : 0;
 
 	for (i = 0; i < l->nteams && rc >= 0; i++)
-		rc = l->nccl->state(l->teams[i].comm, err);
+		if (l->teams[i].comm)
+			rc = l->nccl->state(l->teams[i].comm, err);
 	return rc < 0 ? rc : 0;
+}
+
+static void abort_one(const struct gf_device_lane *l, struct gf_nccl_comm **c)
+{
+	l->nccl->abort(*c);
+	*c = NULL;
 }
 
 void gf_device_lane_abort(struct gf_device_lane *l)
@@ -332,11 +337,13 @@ void gf_device_lane_abort(struct gf_device_lane *l)
 	if (!l->nccl)
 		return;
 	for (i = 0; i < l->nteams; i++)
-		l->nccl->abort(l->teams[i].comm);
-	l->nteams = 0;
+		abort_one(l, &l->teams[i].comm);
 	l->kept = NULL; /* goes with the communicator */
-	l->nccl->abort(l->all);
-	l->all = NULL;
+	abort_one(l, &l->all);
+	/* one that was being split comes out of that */
+	for (i = 0; i < l->nteams; i++)
+		abort_one(l, &l->teams[i].comm);
+	l->nteams = 0;
 }
 
 void gf_device_lane_close(struct gf_device_lane *l)

@@ -70,6 +70,13 @@ static ncclComm_t comm_of(struct gf_nccl_comm *c)
 	return (ncclComm_t)(void *)c;
 }
 
+/* A thread of NCCL's writes there, perhaps long after the call has returned: it
+ * must not be on the stack. */
+static ncclComm_t *place_of(struct gf_nccl_comm **c)
+{
+	return (ncclComm_t *)(void *)c;
+}
+
 /* In progress is no failure: `state` tells the end. */
 static int check(ncclResult_t result, ncclComm_t comm, const char *what,
 		 struct gf_error *err)
@@ -103,31 +110,21 @@ static int comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 	ncclUniqueId own;
-	ncclComm_t comm = NULL;
-	int rc;
 
 	memcpy(&own, id, sizeof(own));
 	config.blocking = 0;
 	if (max_blocks > 0)
 		config.maxCTAs = max_blocks;
-	rc = NCCL_CHECK(NULL, CommInitRankConfig, &comm, ranks, own, rank,
-			&config);
-	if (!rc)
-		*c = (struct gf_nccl_comm *)(void *)comm;
-	return rc;
+	return NCCL_CHECK(NULL, CommInitRankConfig, place_of(c), ranks, own,
+			  rank, &config);
 }
 
 /* The configuration is the parent's. */
 static int comm_split(struct gf_nccl_comm *parent, int color, int key,
 		      struct gf_nccl_comm **c, struct gf_error *err)
 {
-	ncclComm_t comm = NULL;
-	int rc = NCCL_CHECK(comm_of(parent), CommSplit, comm_of(parent), color,
-			    key, &comm, NULL);
-
-	if (!rc)
-		*c = (struct gf_nccl_comm *)(void *)comm;
-	return rc;
+	return NCCL_CHECK(comm_of(parent), CommSplit, comm_of(parent), color,
+			  key, place_of(c), NULL);
 }
 
 static int state(struct gf_nccl_comm *c, struct gf_error *err)

@@ -28,12 +28,14 @@ struct gf_nccl_ops {
 	int (*unique_id)(unsigned char id[GF_NCCL_ID_BYTES],
 			 struct gf_error *err);
 	/* The caller's device is in use (lib/gpu). max_blocks: of one kernel,
-	 * so that those of all lanes are there at once; 0: its own choice. */
+	 * so that those of all lanes are there at once; 0: its own choice.
+	 * NCCL writes to *c until `state` of it is no longer 0. */
 	int (*comm_new)(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
 			int rank, int max_blocks, struct gf_nccl_comm **c,
 			struct gf_error *err);
 	/* All ranks of `parent` call; those of one color get together, in the
-	 * order of key. */
+	 * order of key. *c is NULL until the parent is ready again, or has been
+	 * aborted, and is NCCL's to write to until then. */
 	int (*comm_split)(struct gf_nccl_comm *parent, int color, int key,
 			  struct gf_nccl_comm **c, struct gf_error *err);
 	/* 1 ready, 0 still at it, or a negative errno: it has failed */

@@ -23,7 +23,8 @@
  * at once on a GPU, and end when those of all members have begun: enqueued in
  * another order on one rank than on the others, they never end. Calls of one
  * communicator must agree in kind and size. Like a non-blocking communicator it
- * may be busy for a while after each, and is not to be called then.
+ * may be busy for a while after each, and is not to be called then; what a
+ * split makes is handed out when the parent is ready again, or given up.
  */
 struct fake_world;
 

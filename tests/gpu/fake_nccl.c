@@ -222,6 +222,12 @@ static int nccl_comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
 	return 0;
 }
 
+/* Under lock: some call is not through with it yet. */
+static void keep_busy(struct gf_nccl_comm *c)
+{
+	c->busy = gf_rng_below(&c->world->rng, 3);
+}
+
 static int nccl_comm_split(struct gf_nccl_comm *parent, int color, int key,
 			   struct gf_nccl_comm **c, struct gf_error *err)
 {
@@ -229,10 +235,24 @@ static int nccl_comm_split(struct gf_nccl_comm *parent, int color, int key,
 
 	(void)err;
 	pthread_mutex_lock(&w->lock);
-	*c = join(w, parent->meeting->id << 16 | ++parent->splits,
-		  parent->ranks, parent->me, color, key);
+	if (parent->child)
+		fake_complain(w, "a split within a split");
+	*c = NULL;
+	parent->child = join(w, parent->meeting->id << 16 | ++parent->splits,
+			     parent->ranks, parent->me, color, key);
+	parent->child_at = c;
+	keep_busy(parent);
+	parent->busy++;
 	pthread_mutex_unlock(&w->lock);
 	return 0;
+}
+
+/* Under lock: the split is through, however it went. */
+static void hand_out_child(struct gf_nccl_comm *parent)
+{
+	if (parent->child)
+		*parent->child_at = parent->child;
+	parent->child = NULL;
 }
 
 static int nccl_state(struct gf_nccl_comm *c, struct gf_error *err)
@@ -244,6 +264,8 @@ static int nccl_state(struct gf_nccl_comm *c, struct gf_error *err)
 	settle_comm(c);
 	rc = c->ready && !c->busy;
 	c->busy -= c->busy > 0;
+	if (rc)
+		hand_out_child(c);
 	if (w->faults.breaks == c->rank + 1 &&
 	    w->devices[c->rank].calls > w->faults.after)
 		rc = gf_error_set(err, -EIO, "NCCL: remote process exited");
@@ -262,6 +284,7 @@ static void leave(struct gf_nccl_comm *c, bool aborted)
 		fake_complain(c->world, "a communicator still has memory");
 	c->exists = c->kept = false;
 	c->aborted |= aborted;
+	hand_out_child(c);
 	pthread_mutex_unlock(&c->world->lock);
 }
 
@@ -304,12 +327,6 @@ static void nccl_leave(struct gf_nccl_comm *c, void *handle)
 		fake_complain(c->world, "memory that was not given");
 	c->kept = false;
 	pthread_mutex_unlock(&c->world->lock);
-}
-
-/* Under lock: some call is not through with it yet. */
-static void keep_busy(struct gf_nccl_comm *c)
-{
-	c->busy = gf_rng_below(&c->world->rng, 3);
 }
 
 static int nccl_group_begin(struct gf_error *err)

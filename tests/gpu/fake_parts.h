@@ -83,7 +83,9 @@ struct gf_nccl_comm {
 	struct gf_nccl_comm *peers[RANKS_MAX];
 	uint64_t splits, calls, sent[RANKS_MAX], received[RANKS_MAX];
 	bool ready, aborted, exists;
-	bool kept;     /* it has memory */
+	bool kept; /* it has memory */
+	/* what a split makes, and where it is put when it is ready */
+	struct gf_nccl_comm *child, **child_at;
 	uint64_t busy; /* looks at its state until it is ready again */
 };
 

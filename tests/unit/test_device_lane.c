@@ -32,6 +32,49 @@ static void run(int ranks, const struct fake_faults *faults)
 	fake_world_free(world);
 }
 
+static int give_up(void *ctx, struct gf_error *err)
+{
+	(void)ctx;
+	return gf_error_set(err, -ECANCELED, "a rank is lost");
+}
+
+/* The team's communicator is not there yet when its parent is given up. */
+static void body_lost(struct gf_comm *comm, void *ctx)
+{
+	struct fake_world *world = ctx;
+	struct gf_gpu *gpu = fake_gpu(world, comm->rank);
+	struct gf_group all = {0, 1, comm->ranks, comm->rank};
+	const struct gf_device_program p = {.rank = comm->rank,
+					    .ranks = comm->ranks,
+					    .teams = &all,
+					    .nteams = 1};
+	struct lane_test t;
+	int rc;
+
+	fake_be(world, comm->rank);
+	lane_test_open(&t, comm, gpu, fake_nccl());
+	t.lane.on_wait = give_up;
+	rc = gf_device_lane_prepare(&t.lane, &p, &t.err);
+	EXPECT(rc == -ECANCELED, "rank %d: got %d", comm->rank, rc);
+	rc = gf_device_lane_check(&t.lane, &t.err);
+	EXPECT(rc == 0, "rank %d: %s", comm->rank, t.err.text);
+	gf_device_lane_abort(&t.lane);
+	lane_test_close(&t);
+}
+
+static void run_lost(int ranks)
+{
+	static const struct fake_faults none;
+	struct fake_world *world =
+		fake_world_new(ranks, 1, (unsigned)ranks, &none);
+
+	on_ranks(ranks, body_lost, world);
+	EXPECT(!fake_world_complaint(world), "%s", fake_world_complaint(world));
+	EXPECT(fake_world_comms(world) == 0, "%zu communicators remain",
+	       fake_world_comms(world));
+	fake_world_free(world);
+}
+
 int main(void)
 {
 	static const struct fake_faults none, no_keep = {.no_keep = true};
@@ -41,5 +84,7 @@ int main(void)
 	for (ranks = 1; ranks <= 6; ranks++)
 		run(ranks, &none);
 	run(2, &no_keep);
+	for (ranks = 1; ranks <= 4; ranks++)
+		run_lost(ranks);
 	return TEST_END();
 }
