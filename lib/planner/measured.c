@@ -20,12 +20,13 @@ struct process {
 	bool predicted;   /* not measured: the prediction drawn beside it */
 	size_t nsteps;    /* forward slices so far */
 	double forward_s; /* start of the latest */
+	double forward_end_s, late_s; /* its end, and what it has waited */
 	size_t next_ready;
 };
 
 /* One step; each entry is the maximum over ranks. */
 struct step {
-	double forward_s, backward_end_s, update_s, iteration_s;
+	double forward_s, forward_end_s, backward_end_s, update_s, iteration_s;
 	double *ready_s;
 	struct gf_predicted_message *messages;
 };
@@ -102,21 +103,41 @@ static size_t tensor_of(const struct reading *r, struct process *p,
 	return SIZE_MAX;
 }
 
+/* All slices of a process's forward pass have been read. */
+static void end_forward(struct reading *r, const struct process *p)
+{
+	double whole_s = p->forward_end_s - p->forward_s;
+
+	if (p->nsteps > 0)
+		later(&step_of(r, p->nsteps - 1)->forward_s,
+		      fmax(whole_s - p->late_s, 0));
+}
+
+static void begin_step(struct reading *r, struct process *p,
+		       const struct event *e)
+{
+	end_forward(r, p);
+	p->nsteps++;
+	p->forward_s = e->ts_s;
+	p->forward_end_s = e->end_s;
+	p->late_s = 0;
+	p->next_ready = 0;
+}
+
 static void take_slice(struct reading *r, struct process *p,
 		       const struct event *e)
 {
 	struct step *s;
 
-	if (strcmp(e->cat, "forward") == 0) {
-		p->nsteps++;
-		p->forward_s = e->ts_s;
-		p->next_ready = 0;
-	}
+	if (strcmp(e->cat, "forward") == 0)
+		begin_step(r, p, e);
 	if (p->nsteps == 0)
 		return;
 	s = step_of(r, p->nsteps - 1);
 	if (strcmp(e->cat, "forward") == 0)
-		later(&s->forward_s, e->end_s - e->ts_s);
+		later(&s->forward_end_s, e->end_s - e->ts_s);
+	else if (strcmp(e->cat, "late") == 0)
+		p->late_s += e->end_s - e->ts_s;
 	else if (strcmp(e->cat, "backward") == 0)
 		later(&s->backward_end_s, e->end_s - p->forward_s);
 	else if (strcmp(e->cat, "update") == 0)
@@ -283,7 +304,8 @@ static double median(const struct reading *r, size_t first, double *values,
 static const double *whole(const struct step *s, size_t i)
 {
 	const double *members[] = {&s->forward_s, &s->backward_end_s,
-				   &s->update_s, &s->iteration_s};
+				   &s->update_s, &s->iteration_s,
+				   &s->forward_end_s};
 
 	return members[i];
 }
@@ -321,6 +343,7 @@ static int summarise(const struct reading *r, struct gf_measured *m,
 	m->backward_end_s = median(r, first, values, whole, 1);
 	m->update_s = median(r, first, values, whole, 2);
 	m->iteration_s = median(r, first, values, whole, 3);
+	m->forward_end_s = median(r, first, values, whole, 4);
 	m->ready_s = gf_xcalloc(p->model->ntensors, sizeof(*m->ready_s));
 	m->messages = gf_xcalloc(p->nmessages, sizeof(*m->messages));
 	for (i = 0; i < p->model->ntensors; i++)
@@ -361,6 +384,8 @@ int gf_measured_read(const char *text, size_t size, const char *file,
 	memset(m, 0, sizeof(*m));
 	if (rc == 0)
 		rc = read_events(&r, root, err);
+	for (i = 0; i < r.nprocesses && rc == 0; i++)
+		end_forward(&r, &r.processes[i]);
 	if (rc == 0)
 		rc = summarise(&r, m, err);
 	if (rc < 0)

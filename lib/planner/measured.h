@@ -11,10 +11,12 @@
  * What a run of a plan took, read from the Chrome trace that gf-train (or
  * gf-sim) wrote: medians over steps, the first left out where there are more,
  * of the slowest rank's time in each. Times count from the start of forward.
+ * In forward, ranks may wait for what messages of the step before bring (slices
+ * of category late): forward_s is without, forward_end_s with these waits.
  */
 struct gf_measured {
 	size_t nsteps; /* that the medians are of */
-	double forward_s, backward_end_s, update_s, iteration_s;
+	double forward_s, forward_end_s, backward_end_s, update_s, iteration_s;
 	double *ready_s;                       /* per tensor */
 	struct gf_predicted_message *messages; /* per message */
 };

@@ -20,7 +20,7 @@
 static double busy_s(const struct gf_plan *p, const struct gf_measured *m,
 		     double t_s)
 {
-	double until = m->forward_s, busy = 0;
+	double until = m->forward_end_s, busy = 0;
 	size_t i;
 
 	for (i = 0; i < p->nmessages; i++) {
@@ -41,7 +41,8 @@ static double work_s(const struct gf_plan *p, const struct gf_measured *m,
 {
 	double slowdown = fmax(p->model->overlap_slowdown, 1);
 
-	return fmax(t_s - m->forward_s - (1 - 1 / slowdown) * busy_s(p, m, t_s),
+	return fmax(t_s - m->forward_end_s -
+			    (1 - 1 / slowdown) * busy_s(p, m, t_s),
 		    0);
 }
 

@@ -29,6 +29,17 @@ static double ready_s(const struct gf_plan *p, const struct gf_outcome *o,
 	return o->forward_end_s + done * (o->backward_end_s - o->forward_end_s);
 }
 
+/* How long forward takes where it waits for nothing, on the slowest rank. */
+static double forward_s(const struct gf_plan *p, const struct gf_outcome *o)
+{
+	const struct gf_model_profile *m = p->model;
+	double passes = m->forward_s + m->backward_s, factor = 1;
+
+	if (passes > 0 && o->slowest_s > 0)
+		factor = (o->slowest_s - m->update_s) / passes;
+	return fmin(factor * m->forward_s, o->forward_end_s);
+}
+
 static void draw_compute(const struct gf_plan *p, const struct gf_outcome *o,
 			 int pid, struct gf_trace *t)
 {
@@ -36,6 +47,8 @@ static void draw_compute(const struct gf_plan *p, const struct gf_outcome *o,
 	size_t i;
 
 	slice(t, pid, "forward", 0, o->forward_end_s);
+	/* for what messages of the step before bring; where, is not known */
+	slice(t, pid, "late", forward_s(p, o), o->forward_end_s);
 	slice(t, pid, "backward", o->forward_end_s, o->backward_end_s);
 	slice(t, pid, "wait", o->backward_end_s, update_s);
 	slice(t, pid, "update", update_s, o->iteration_s);

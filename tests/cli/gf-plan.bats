@@ -174,6 +174,28 @@ iteration() { # WANTED
 	says "forward 3 s -> 6 s, backward 17 s -> 34 s"
 }
 
+@test "--refine: what forward waits for is not compute" {
+	local alike='(.model | [.forward_s, .backward_s] + [.update_s]) as $now
+		| ($p[0].model | [.forward_s, .backward_s] + [.update_s]) as $before
+		| [range(3) | ($now[.] - $by * $before[.]) | fabs < 1e-9] | all'
+	jq '.model.forward_s = 12' "$share/profiles/six.json" > long.json
+	for profile in long.json "$share/profiles/six.json"; do
+		gf-plan -q --policy dear --algorithm ring "$profile" -o plan.json
+		gf-sim plan.json --trace trace.json -o /dev/null
+		jq -e '[.traceEvents[] | select(.cat == "late")] | length == 1' trace.json
+		wants 0 gf-plan --policy dear --refine trace.json plan.json
+		jq -e --argjson by 1 --slurpfile p plan.json "$alike" out.txt
+		gf-sim plan.json --slow 0:2 --trace trace.json -o /dev/null
+		wants 0 gf-plan --policy dear --refine trace.json plan.json
+		jq -e --argjson by 2 --slurpfile p plan.json "$alike" out.txt
+	done
+	# a wait in two halves, and a rank that is twice as fast and waits longer
+	jq '.traceEvents |= (map(if .cat == "late" then .dur /= 2 | (., .ts += .dur) else . end)
+		+ map(.pid = 1 | if .cat == "late" then .ts -= 3e6 | .dur += 3e6 else . end))' trace.json > two.json
+	wants 0 gf-plan --policy dear --refine two.json plan.json
+	jq -e --argjson by 2 --slurpfile p plan.json "$alike" out.txt
+}
+
 @test "--refine: what is no trace of the plan is refused" {
 	six --policy wfbp -o plan.json
 	gf-sim plan.json --trace trace.json -o /dev/null
