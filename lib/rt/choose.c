@@ -317,6 +317,12 @@ static int calibrate(struct gf_chooser *c, size_t count_elems, void *data,
 	}
 	if (all->n > 0 && i == wanted)
 		rc = measure(c, all, data, way, err);
+	else if (wanted == 0)
+		rc = gf_error_set(err, -ENOTSUP,
+				  "want an algorithm for %zu elements of %zu "
+				  "bytes on %d ranks, found none",
+				  count_elems, c->config.element.size_bytes,
+				  c->config.comm->ranks);
 	for (i = 0; i < all->n; i++)
 		gf_burst_free(all->trials[i].burst);
 	free(all);

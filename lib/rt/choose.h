@@ -40,7 +40,8 @@ int gf_chooser_new(const struct gf_chooser_config *config,
 		   struct gf_chooser **c, struct gf_error *err);
 void gf_chooser_free(struct gf_chooser *c);
 
-/* Collective. data: room for `lanes` such messages, what is in it is lost. */
+/* Collective. data: room for `lanes` such messages, what is in it is lost.
+ * -ENOTSUP: no algorithm runs such a message here. */
 int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data,
 		    struct gf_way *way, struct gf_error *err);
 

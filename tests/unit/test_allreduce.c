@@ -304,6 +304,43 @@ static void test_choice(void)
 		EXPECT(chosen.by_rank[r] == chosen.by_rank[0], "rank %d", r);
 }
 
+/* Where nothing runs, what to take stays unsaid, and so that is said. */
+static void choose_none_on(struct gf_comm *c, void *ctx)
+{
+	struct gf_comm many = *c;
+	struct gf_watch watch;
+	struct gf_chooser *chooser;
+	struct gf_way way = {.nfactors = 3};
+	struct gf_error err = {""};
+	float data[2];
+	int k;
+
+	(void)ctx;
+	gf_watch_init(&watch, c, 20);
+	EXPECT(gf_chooser_new(
+		       &(struct gf_chooser_config){
+			       .comm = &many,
+			       .watch = &watch,
+			       .element = gf_element_number(GF_F32, GF_OP_SUM),
+			       .lanes = 1,
+			       .same_bits = true,
+		       },
+		       &chooser, &err) == 0,
+	       "%s", err.text);
+	many.ranks = GF_COLL_RANKS_MAX + 1;
+	for (k = 0; k < 2; k++) {
+		EXPECT(gf_chooser_pick(chooser, 2, data, &way, &err) ==
+			       -ENOTSUP,
+		       "time %d", k);
+		EXPECT_TEXT(err.text,
+			    "want an algorithm for 2 elements of 4 bytes on "
+			    "16777217 ranks, found none");
+		EXPECT(!way.algorithm && way.nfactors == 3, "untouched");
+	}
+	gf_chooser_free(chooser);
+	gf_watch_release(&watch);
+}
+
 /* Which decompositions are tried with rings between the hosts, too. */
 static void test_outer_rings(void)
 {
@@ -475,6 +512,7 @@ int main(void)
 	test_codec_bound();
 	test_sweep();
 	test_choice();
+	on_ranks(2, choose_none_on, NULL);
 	test_outer_rings();
 	on_ranks(3, differ_on, (void *)"sizes");
 	on_ranks(3, differ_on, (void *)"options");
