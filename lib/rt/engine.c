@@ -272,19 +272,18 @@ int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
 	return rc;
 }
 
-int gf_engine_earlier_ended(struct gf_engine *e, bool wait,
+int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
 			    struct gf_error *err)
 {
-	bool ended;
 	int rc;
 
 	pthread_mutex_lock(&e->thread.lock);
 	while (wait && !e->thread.rc && e->nended + 1 < e->nbegun)
 		pthread_cond_wait(&e->thread.news, &e->thread.lock);
-	ended = e->nended + 1 >= e->nbegun;
+	*ended = e->nended + 1 >= e->nbegun;
 	rc = gf_comm_thread_kept(&e->thread, err);
 	pthread_mutex_unlock(&e->thread.lock);
-	return rc ? rc : ended;
+	return rc;
 }
 
 /* The step that was waited for last. */

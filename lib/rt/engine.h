@@ -89,9 +89,9 @@ int gf_engine_wait_message(struct gf_engine *e, size_t message,
 /* Until all of it have; after its gf_engine_backward_end. */
 int gf_engine_wait(struct gf_engine *e, struct gf_error *err);
 /* Have the steps that were begun before the last one ended, their hooks too?
- * 1, 0 (then with `wait` it blocks until they have), or a negative errno. Any
- * number of them may yet be waited for. */
-int gf_engine_earlier_ended(struct gf_engine *e, bool wait,
+ * With `wait` it blocks until they have. 0, or a negative errno, of which
+ * *ended says nothing. Any number of them may yet be waited for. */
+int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
 			    struct gf_error *err);
 /* The slot of the step that was waited for last, and the times of its
  * messages; borrowed, good until the slot is begun again. */

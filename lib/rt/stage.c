@@ -144,14 +144,15 @@ static int take(struct gf_grad_stage *s, size_t tensor, struct gf_error *err)
 static int take_asked(struct gf_grad_stage *s, bool wait, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;
+	bool now = true;
 	size_t tensor;
-	int rc = 1;
+	int rc = 0;
 
 	if (s->taken < s->asked && s->taker.may)
-		rc = s->taker.may(s->taker.ctx, wait, err);
-	if (rc < 1)
+		rc = s->taker.may(s->taker.ctx, wait, &now, err);
+	if (rc || !now)
 		return rc;
-	for (rc = 0; !rc && s->taken < s->asked; s->taken += !rc) {
+	for (; !rc && s->taken < s->asked; s->taken += !rc) {
 		tensor = s->order[s->taken];
 		rc = ops->wait(s->k.gpu, s->down, s->made[tensor], err);
 		rc = rc ? rc : take(s, tensor, err);

@@ -55,10 +55,10 @@ struct gf_stage_taker {
 	int (*take)(void *ctx, struct gf_gpu_stream *s, size_t tensor,
 		    struct gf_error *err);
 	void *ctx;
-	/* Is what taking looks at there? 1: take, from now on in this pass; 0:
-	 * not yet, then gradients wait where they are, until flush, which lets
-	 * it wait; or a negative errno. (optional: 1) */
-	int (*may)(void *ctx, bool wait, struct gf_error *err);
+	/* Is what taking looks at there? *now: take, from now on in this pass;
+	 * else gradients wait where they are, until flush, which lets it
+	 * `wait`, and then it is. (optional: it is) */
+	int (*may)(void *ctx, bool wait, bool *now, struct gf_error *err);
 };
 
 /* From the next pass on; NULL: copies, as from the beginning. */

@@ -116,9 +116,10 @@ float *gf_exchange_begin(struct gf_exchange *x, size_t step)
 
 /* --- gradients on a device ------------------------------------------------ */
 
-int gf_exchange_may_take(struct gf_exchange *x, bool wait, struct gf_error *err)
+int gf_exchange_may_take(struct gf_exchange *x, bool wait, bool *now,
+			 struct gf_error *err)
 {
-	return gf_engine_earlier_ended(x->engine, wait, err);
+	return gf_engine_earlier_ended(x->engine, wait, now, err);
 }
 
 /* A bad step changes nothing. */

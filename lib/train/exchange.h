@@ -151,7 +151,7 @@ void gf_exchange_close(struct gf_exchange *x);
 float *gf_exchange_begin(struct gf_exchange *x, size_t step);
 /* As struct gf_stage_taker wants them, of gradients on a device: those of a
  * step may be taken when the steps before have ended. */
-int gf_exchange_may_take(struct gf_exchange *x, bool wait,
+int gf_exchange_may_take(struct gf_exchange *x, bool wait, bool *now,
 			 struct gf_error *err);
 int gf_exchange_take(struct gf_exchange *x, struct gf_gpu_stream *s,
 		     size_t tensor, struct gf_error *err);

@@ -160,7 +160,8 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 /* Of a method that selects on a GPU, as struct gf_stage_taker wants them. */
 int gf_method_take(void *method, struct gf_gpu_stream *s, size_t tensor,
 		   struct gf_error *err);
-int gf_method_may_take(void *method, bool wait, struct gf_error *err);
+int gf_method_may_take(void *method, bool wait, bool *now,
+		       struct gf_error *err);
 /* LATE, above; a method that is not late has nothing to do. */
 void gf_method_need(void *method, size_t tensor);
 int gf_method_take_rest(struct gf_method *m, struct gf_error *err);

@@ -67,11 +67,11 @@ int gf_method_take(void *method, struct gf_gpu_stream *s, size_t tensor,
 	return gf_exchange_take(&m->exchange, s, tensor, err);
 }
 
-int gf_method_may_take(void *method, bool wait, struct gf_error *err)
+int gf_method_may_take(void *method, bool wait, bool *now, struct gf_error *err)
 {
 	struct gf_method *m = method;
 
-	return gf_exchange_may_take(&m->exchange, wait, err);
+	return gf_exchange_may_take(&m->exchange, wait, now, err);
 }
 
 static void host_backward_end(struct gf_method *m)

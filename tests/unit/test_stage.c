@@ -196,7 +196,7 @@ struct picky {
 	int rc; /* what it says instead */
 };
 
-static int picky_may(void *ctx, bool wait, struct gf_error *err)
+static int picky_may(void *ctx, bool wait, bool *now, struct gf_error *err)
 {
 	struct picky *p = ctx;
 
@@ -204,7 +204,8 @@ static int picky_may(void *ctx, bool wait, struct gf_error *err)
 		return gf_error_set(err, p->rc, "may not");
 	p->waits += wait;
 	p->asked += !wait;
-	return wait || p->asked >= p->allows_at;
+	*now = wait || p->asked >= p->allows_at;
+	return 0;
 }
 
 static int picky_take(void *ctx, struct gf_gpu_stream *s, size_t tensor,
