@@ -14,7 +14,9 @@
  * the tensors cover without hole or overlap.
  *
  * A reader checks all of that before it hands out anything, and reads tensors
- * only when asked to: a file of many gigabytes costs its header.
+ * only when asked to: a file of many gigabytes costs its header. The writer
+ * stores a checksum of every tensor (ckpt/checksum.h); a tensor that has one is
+ * compared with it when it is loaded.
  */
 #define GF_STORED_MAX_RANK 8
 
@@ -44,7 +46,8 @@ void gf_safetensors_close(struct gf_safetensors *s);
 const struct gf_stored_tensor *
 gf_safetensors_find(const struct gf_safetensors *s, const char *name);
 
-/* Reads a tensor that must have that dtype and so many elements. */
+/* Reads a tensor that must have that dtype and so many elements, and the data
+ * that was written. After a failure what is in `out` is undefined. */
 int gf_safetensors_load(const struct gf_safetensors *s, const char *name,
 			const char *dtype, size_t count_elems, void *out,
 			struct gf_error *err);

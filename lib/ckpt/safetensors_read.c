@@ -11,6 +11,7 @@
 
 #include "base/heap.h"
 #include "base/units.h"
+#include "ckpt/checksum.h"
 #include "ckpt/dtype.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -336,11 +337,36 @@ gf_safetensors_find(const struct gf_safetensors *s, const char *name)
 	return NULL;
 }
 
+/* Files of earlier versions, and of other writers, have none. */
+static int check_sum(const struct gf_safetensors *s,
+		     const struct gf_stored_tensor *t, const void *data,
+		     struct gf_error *err)
+{
+	char *key = gf_checksum_key(t->name), *want = NULL;
+	char found[GF_CHECKSUM_DIGITS + 1];
+	int rc = 0;
+
+	if (gf_safetensors_has_metadata(s, key))
+		rc = gf_safetensors_metadata(s, key, &want, err);
+	free(key);
+	if (rc || !want)
+		return rc;
+	gf_checksum(data, t->end - t->begin, found);
+	if (strcmp(want, found) != 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: \"%s\": want data with the CRC-32 %s "
+				  "that was written, got %s",
+				  s->path, t->name, want, found);
+	free(want);
+	return rc;
+}
+
 int gf_safetensors_load(const struct gf_safetensors *s, const char *name,
 			const char *dtype, size_t count_elems, void *out,
 			struct gf_error *err)
 {
 	const struct gf_stored_tensor *t = gf_safetensors_find(s, name);
+	int rc;
 
 	if (!t)
 		return gf_error_set(err, -EINVAL,
@@ -352,8 +378,8 @@ int gf_safetensors_load(const struct gf_safetensors *s, const char *name,
 				    "%zu of %s",
 				    s->path, name, count_elems, dtype,
 				    t->count_elems, t->dtype);
-	return read_at(s, out, t->end - t->begin, s->data_offset + t->begin,
-		       err);
+	rc = read_at(s, out, t->end - t->begin, s->data_offset + t->begin, err);
+	return rc ? rc : check_sum(s, t, out, err);
 }
 
 bool gf_safetensors_has_metadata(const struct gf_safetensors *s,

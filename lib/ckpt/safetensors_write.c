@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
+#include "ckpt/checksum.h"
 
 #define ALIGNMENT 8
 
@@ -51,6 +52,16 @@ static void put_entry(struct gf_json_writer *w,
 	gf_json_close_object(w);
 }
 
+static void put_checksum(struct gf_json_writer *w,
+			 const struct gf_tensor_source *t)
+{
+	char *key = gf_checksum_key(t->name), text[GF_CHECKSUM_DIGITS + 1];
+
+	gf_checksum(t->data, bytes_of(t), text);
+	gf_json_put_string(w, key, text);
+	free(key);
+}
+
 /* The length word and the header, padded with blanks. */
 static void make_header(struct gf_text *out,
 			const struct gf_tensor_source *const *t,
@@ -62,11 +73,13 @@ static void make_header(struct gf_text *out,
 	uint64_t length;
 
 	gf_json_open_line(&w, NULL);
-	if (nmetadata) {
+	if (nmetadata || ntensors) {
 		gf_json_open_object(&w, "__metadata__");
 		for (i = 0; i < nmetadata; i++)
 			gf_json_put_string(&w, metadata[i].key,
 					   metadata[i].value);
+		for (i = 0; i < ntensors; i++)
+			put_checksum(&w, t[i]);
 		gf_json_close_object(&w);
 	}
 	for (i = 0; i < ntensors; i++) {

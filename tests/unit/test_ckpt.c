@@ -225,6 +225,76 @@ static void test_shrinking(void)
 	free(path);
 }
 
+/* One byte of a file becomes another. */
+static void spoil(const char *path, size_t at)
+{
+	unsigned char byte = 0;
+	FILE *f = fopen(path, "r+");
+
+	EXPECT(f && fseek(f, (long)at, SEEK_SET) == 0 &&
+		       fread(&byte, 1, 1, f) == 1,
+	       "%s", path);
+	byte ^= 0x10;
+	EXPECT(f && fseek(f, (long)at, SEEK_SET) == 0 &&
+		       fwrite(&byte, 1, 1, f) == 1 && fclose(f) == 0,
+	       "%s", path);
+}
+
+/* A bit that flips in a tensor's data is told of that tensor alone; one that
+ * flips in its checksum, too. */
+static void test_checksums(void)
+{
+	/* of "123456789" it is known */
+	static const char check[] = "123456789";
+	static const float bias[2] = {.5f, -1};
+	const struct gf_tensor_source tensors[] = {
+		{"fc.bias", "F32", 1, {2}, bias},
+		{"known", "U8", 1, {9}, check},
+		{"none", "F32", 1, {0}, NULL},
+	};
+	static const size_t places[] = {0, 3, 7};
+	char *path = in_folder("sum.safetensors"), *value = NULL;
+	struct gf_safetensors s = {0};
+	struct gf_error err = {""};
+	float got[2];
+	char text[9];
+	size_t i;
+
+	for (i = 0; i <= GF_ARRAY_LENGTH(places); i++) {
+		const bool flips = i < GF_ARRAY_LENGTH(places);
+		int rc;
+
+		gf_safetensors_write(path, tensors, 3, NULL, 0, NULL);
+		gf_safetensors_open(path, &s, &err);
+		if (flips)
+			spoil(path, s.data_offset + places[i]);
+		EXPECT(gf_safetensors_load(&s, "known", "U8", 9, text, &err) ==
+				       0 &&
+			       gf_safetensors_load(&s, "none", "F32", 0, got,
+						   &err) == 0,
+		       "place %zu: %s", i, err.text);
+		rc = gf_safetensors_load(&s, "fc.bias", "F32", 2, got, &err);
+		EXPECT(rc == (flips ? -EINVAL : 0), "place %zu: got %d", i, rc);
+		EXPECT(!flips || (strstr(err.text, path) &&
+				  strstr(err.text, "\"fc.bias\": want data "
+						   "with the CRC-32 ")),
+		       "place %zu: %s", i, err.text);
+		gf_safetensors_close(&s);
+	}
+	gf_safetensors_open(path, &s, &err);
+	EXPECT(gf_safetensors_metadata(&s, "crc32:known", &value, &err) == 0,
+	       "%s", err.text);
+	EXPECT_TEXT(value, "cbf43926");
+	free(value);
+	EXPECT(gf_safetensors_metadata(&s, "crc32:none", &value, &err) == 0,
+	       "%s", err.text);
+	EXPECT_TEXT(value, "00000000");
+	free(value);
+	gf_safetensors_close(&s);
+	unlink(path);
+	free(path);
+}
+
 static void write_part(const char *dir, size_t step, int rank, int ranks,
 		       bool unfinished)
 {
@@ -375,6 +445,7 @@ int main(void)
 	test_round_trip();
 	test_headers();
 	test_shrinking();
+	test_checksums();
 	test_sets();
 	test_names();
 	command = gf_xasprintf("rm -rf %s", folder);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CKPT_CHECKSUM_H
+#define GF_CKPT_CHECKSUM_H
+
+#include <stddef.h>
+
+/*
+ * A tensor's CRC-32 (that of zip and PNG), as a file's metadata holds it:
+ *
+ *	"crc32:fc.weight": "0a1b2c3d"
+ *
+ * Readers of the format that do not know it pass it over.
+ */
+#define GF_CHECKSUM_DIGITS 8
+
+/* The key under which it lies; the caller frees. */
+char *gf_checksum_key(const char *tensor);
+/* Of the data, as text. */
+void gf_checksum(const void *data, size_t size_bytes,
+		 char text[GF_CHECKSUM_DIGITS + 1]);
+
+#endif
