@@ -68,11 +68,18 @@ int gf_embed_start(struct gradflow *g, double timeout_s, struct gf_error *err)
 
 /* --- checkpoints --------------------------------------------------------- */
 
+static const struct gf_snapshot_words words = {
+	.samples = "epoch_steps",
+	.other_run = "gradflow_load goes on from the last of them, another "
+		     "folder starts anew",
+};
+
 static struct gf_run_identity identity(const struct gradflow *g)
 {
 	bool csc = g->plan.selection.method == GF_SELECT_CSC;
 
 	return (struct gf_run_identity){
+		.words = &words,
 		.model = g->plan.model->name,
 		.method = gf_method_name(&g->plan),
 		.optimizer = g->training.optimizer,
@@ -127,7 +134,7 @@ int gf_embed_save(struct gradflow *g, const char *folder, struct gf_error *err)
 	rc = rc ? rc : same_folder(&team, folder, err);
 	/* another run's sets are not to be replaced */
 	if (!rc && !owns_folder(g, folder)) {
-		rc = gf_snapshot_claim(&team, folder, err);
+		rc = gf_snapshot_claim(&team, folder, id.words, err);
 		if (!rc)
 			own_folder(g, folder);
 	}

@@ -57,7 +57,7 @@ static struct marks marks_of(const struct origin *from,
 				{"batch_per_rank", id->batch, "batch", NEEDED},
 				{"accumulate", id->accumulate,
 				 "accumulated batches", NEEDED},
-				{"samples", id->samples, "training samples",
+				{"samples", id->samples, id->words->samples,
 				 NEEDED},
 				{"seed", id->seed, "seed", NEEDED},
 				{"staleness", id->staleness, "staleness",
@@ -149,16 +149,16 @@ out:
 }
 
 int gf_snapshot_claim(struct gf_team *team, const char *dir,
+		      const struct gf_snapshot_words *words,
 		      struct gf_error *err)
 {
 	int rc = 0;
 
 	if (team->comm->rank == 0 && gf_ckpt_any(dir))
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: holds checkpoints of an earlier run: "
-				  "--resume goes on from the last of them, "
-				  "another folder starts anew",
-				  dir);
+				  "%s: holds checkpoints of an earlier run%s%s",
+				  dir, words->other_run ? ": " : "",
+				  words->other_run ? words->other_run : "");
 	rc = gf_team_agree(team, rc, err);
 	return rc ? rc : gf_snapshot_try(team, dir, err);
 }
@@ -173,10 +173,12 @@ int gf_snapshot_try(struct gf_team *team, const char *dir, struct gf_error *err)
 /* --- reading ------------------------------------------------------------- */
 
 static int same_number(const struct gf_safetensors *s, const struct number *n,
+		       const struct gf_snapshot_words *words,
 		       struct gf_error *err)
 {
 	bool absent = !gf_safetensors_has_metadata(s, n->key);
-	bool ranks = strcmp(n->key, GF_CKPT_RANKS) == 0;
+	const char *advice =
+		strcmp(n->key, GF_CKPT_RANKS) == 0 ? words->other_ranks : NULL;
 	size_t got = 0;
 	int rc = 0;
 
@@ -188,10 +190,10 @@ static int same_number(const struct gf_safetensors *s, const struct number *n,
 	if (!rc && got != n->value)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: was written with %s %zu, this run has "
-				  "%zu%s",
+				  "%zu%s%s%s",
 				  s->path, n->what, got, n->value,
-				  ranks ? " (--reshard goes on with others)"
-					: "");
+				  advice ? " (" : "", advice ? advice : "",
+				  advice ? ")" : "");
 	return rc;
 }
 
@@ -225,7 +227,7 @@ static int check_identity(const struct gf_safetensors *s,
 	for (i = 0; !rc && i < WORDS; i++)
 		rc = same_words(s, &marks.words[i], err);
 	for (i = 0; !rc && i < NUMBERS; i++)
-		rc = same_number(s, &marks.numbers[i], err);
+		rc = same_number(s, &marks.numbers[i], id->words, err);
 	return rc;
 }
 

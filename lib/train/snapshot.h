@@ -16,8 +16,16 @@
 
 #define GF_TRAIN_WAYS "ways" /* the metadata of a set */
 
+/* Whoever asks names things its own way, and knows what can be done: advice
+ * stands behind what is wrong. */
+struct gf_snapshot_words {
+	const char *samples; /* of struct gf_run_identity: "training samples" */
+	const char *other_run, *other_ranks; /* advice; NULL: none */
+};
+
 /* What a run must have in common with the one it goes on from. */
 struct gf_run_identity {
+	const struct gf_snapshot_words *words;
 	const char *model;  /* name */
 	const char *method; /* gf_method_name */
 	const char *optimizer;
@@ -29,7 +37,7 @@ struct gf_run_identity {
 	size_t chunk_elems;     /* of csc; else 0 */
 	const char *codecs;     /* of the plan's messages */
 	const char *loss_scale; /* a name of gf_scaling_names */
-	size_t samples;         /* of the training part */
+	size_t samples;         /* of the training part, or what words say */
 	size_t seed;
 	const char *training; /* the whole document, kept for people */
 	const char *ways;     /* how each message goes (train/choose.h) */
@@ -43,6 +51,7 @@ int gf_snapshot_write(struct gf_team *team, const char *dir, size_t step,
 /* Refuses a folder that already holds sets, which are another run's, and one
  * that none can be written to. */
 int gf_snapshot_claim(struct gf_team *team, const char *dir,
+		      const struct gf_snapshot_words *words,
 		      struct gf_error *err);
 /* Better to learn now than after an hour that there can be no more sets. */
 int gf_snapshot_try(struct gf_team *team, const char *dir,

@@ -55,6 +55,13 @@ static void set_rate(struct gf_trainer *t)
 	};
 }
 
+static const struct gf_snapshot_words words = {
+	.samples = "training samples",
+	.other_run = "--resume goes on from the last of them, another folder "
+		     "starts anew",
+	.other_ranks = "--reshard goes on with others",
+};
+
 static int set_lengths(struct gf_trainer *t, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
@@ -93,6 +100,7 @@ static int set_lengths(struct gf_trainer *t, struct gf_error *err)
 	if (k->check_every == SIZE_MAX)
 		t->check_every = uses_library(k->plan) ? CHECK_STEPS : 0;
 	t->id = (struct gf_run_identity){
+		.words = &words,
 		.model = k->model->name,
 		.method = gf_method_name(k->plan),
 		.optimizer = training->optimizer,
@@ -338,7 +346,8 @@ static int resume_or_begin(struct gf_trainer *t, struct gf_error *err)
 	if (k->resume)
 		rc = go_on(t, &done, err);
 	else if (k->checkpoint)
-		rc = gf_snapshot_claim(&t->team, k->checkpoint, err);
+		rc = gf_snapshot_claim(&t->team, k->checkpoint, t->id.words,
+				       err);
 	t->result->first_step = done + 1;
 	t->result->last_step = done;
 	return rc;

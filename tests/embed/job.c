@@ -8,6 +8,7 @@
  *	job pipeline PLAN	w^2/2: the weights at which gradients are taken
  *	job save PLAN DIR	so many steps, with a set in the middle of them
  *	job load PLAN DIR	the rest of them; both print a sum of the bits
+ *	job epoch PLAN DIR	the same, with epochs of another length
  *	job misuse PLAN DIR	calls out of order, which are refused
  *	job bad WHAT PLAN	what is refused, by name
  *	job apart WHAT PLAN	what is refused because ranks differ
@@ -167,7 +168,8 @@ static void pipeline(const char *plan)
 	gradflow_close(g);
 }
 
-static void checkpoint(const char *plan, const char *folder, int load)
+static void checkpoint(const char *plan, const char *folder, int load,
+		       size_t epoch_steps)
 {
 	struct gradflow_options o = options(plan);
 	struct gradflow *g;
@@ -178,6 +180,7 @@ static void checkpoint(const char *plan, const char *folder, int load)
 	o.training = "{\"format\": \"gf-training\", \"version\": 1, "
 		     "\"optimizer\": {\"name\": \"nesterov\", \"momentum\": "
 		     "0.9, \"weight_decay\": 0.01}}";
+	o.epoch_steps = epoch_steps;
 	rc = gradflow_open(three, TENSORS, &o, &g);
 	need(rc, g);
 	if (load)
@@ -407,7 +410,9 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "pipeline") && argc == 3)
 		pipeline(argv[2]);
 	else if ((!strcmp(mode, "save") || !strcmp(mode, "load")) && argc == 4)
-		checkpoint(argv[2], argv[3], mode[0] == 'l');
+		checkpoint(argv[2], argv[3], mode[0] == 'l', 0);
+	else if (!strcmp(mode, "epoch") && argc == 4)
+		checkpoint(argv[2], argv[3], 1, 7);
 	else if (!strcmp(mode, "misuse") && argc == 4)
 		misuse(argv[2], argv[3]);
 	else if (!strcmp(mode, "abandon") && argc == 3)
