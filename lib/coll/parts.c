@@ -101,6 +101,15 @@ static bool take(struct gf_pieces *p, struct gf_range *piece)
 	return piece->count > 0;
 }
 
+/* The next piece of either; of one that has come to its end, an empty one. */
+static bool take_both(struct gf_pieces *a, struct gf_range *of_a,
+		      struct gf_pieces *b, struct gf_range *of_b)
+{
+	bool some = take(a, of_a);
+
+	return take(b, of_b) || some;
+}
+
 void gf_send_cut(struct gf_schedule *s, int peer, struct gf_pieces send)
 {
 	struct gf_range piece;
@@ -123,7 +132,7 @@ void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_pieces send,
 {
 	struct gf_range out, in;
 
-	while (take(&send, &out) | take(&reduce, &in)) {
+	while (take_both(&send, &out, &reduce, &in)) {
 		gf_schedule_send(s, to, out);
 		gf_schedule_recv_reduce(s, from, in);
 	}
@@ -134,7 +143,7 @@ void gf_exchange(struct gf_schedule *s, int to, struct gf_pieces send, int from,
 {
 	struct gf_range out, in;
 
-	while (take(&send, &out) | take(&recv, &in)) {
+	while (take_both(&send, &out, &recv, &in)) {
 		gf_schedule_send(s, to, out);
 		gf_schedule_recv(s, from, in);
 	}

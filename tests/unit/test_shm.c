@@ -279,9 +279,9 @@ static void check_abandoned(struct gf_comm *c)
 	const size_t size = (size_t)4 << 20;
 	int right = (c->rank + 1) % c->ranks;
 	int left = (c->rank + c->ranks - 1) % c->ranks;
-	struct gf_request *send, *receive;
+	struct gf_request *send = NULL, *receive = NULL;
 	struct gf_error err = {""};
-	void *out, *got;
+	void *out = NULL, *got = NULL;
 
 	EXPECT(!c->ops->buffer_alloc(c, size, &out, &err) &&
 		       !c->ops->buffer_alloc(c, size, &got, &err),
