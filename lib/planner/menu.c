@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "planner/menu.h"
+#include "planner/menu_parts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,273 +13,6 @@
 #include "coll/algorithm.h"
 #include "planner/factors.h"
 #include "sim/price.h"
-
-/* --- the envelope -------------------------------------------------------- */
-
-static double cost_s(const struct gf_option *o, double bytes)
-{
-	return o->startup_s + o->per_byte_s * bytes;
-}
-
-bool gf_option_fits(const struct gf_option *o, double bytes)
-{
-	return o->from_bytes <= bytes && bytes < o->below_bytes;
-}
-
-/* The cheapest option from so many bytes on (ties: the first). */
-static size_t cheapest_at(const struct gf_menu *m, double bytes)
-{
-	const struct gf_option *best = NULL;
-	size_t i;
-
-	for (i = 0; i < m->noptions; i++) {
-		const struct gf_option *o = &m->options[i];
-
-		if (!gf_option_fits(o, bytes))
-			continue;
-		if (!best || cost_s(o, bytes) < cost_s(best, bytes) ||
-		    (cost_s(o, bytes) == cost_s(best, bytes) &&
-		     o->per_byte_s < best->per_byte_s))
-			best = o;
-	}
-	return (size_t)(best - m->options);
-}
-
-/* Where option `now`, cheapest from `bytes` on, meets the first one with a
- * smaller slope that holds there. */
-static double next_crossing(const struct gf_menu *m, size_t now, double bytes,
-			    size_t *next)
-{
-	const struct gf_option *o = &m->options[now];
-	double at = INFINITY;
-	size_t i;
-
-	for (i = 0; i < m->noptions; i++) {
-		const struct gf_option *c = &m->options[i];
-		double x;
-
-		if (c->per_byte_s >= o->per_byte_s || !gf_option_fits(c, bytes))
-			continue;
-		x = (c->startup_s - o->startup_s) /
-		    (o->per_byte_s - c->per_byte_s);
-		x = fmax(x, bytes); /* rounding */
-		if (x < at ||
-		    (x == at && c->per_byte_s < m->options[*next].per_byte_s)) {
-			at = x;
-			*next = i;
-		}
-	}
-	return at;
-}
-
-/* The first size above `bytes` from which an option does or does not hold. */
-static double next_border(const struct gf_menu *m, double bytes)
-{
-	double border = INFINITY;
-	size_t i;
-
-	for (i = 0; i < m->noptions; i++) {
-		if (m->options[i].from_bytes > bytes)
-			border = fmin(border, m->options[i].from_bytes);
-		if (m->options[i].below_bytes > bytes)
-			border = fmin(border, m->options[i].below_bytes);
-	}
-	return border;
-}
-
-static void append(struct gf_menu *m, size_t option, double from_bytes)
-{
-	size_t n = m->nenvelope;
-
-	if (n > 0 && m->envelope[n - 1] == option)
-		return;
-	m->envelope = gf_xreallocarray(m->envelope, n + 1, sizeof(size_t));
-	m->from_bytes = gf_xreallocarray(m->from_bytes, n + 1, sizeof(double));
-	m->envelope[n] = option;
-	m->from_bytes[n] = from_bytes;
-	m->nenvelope++;
-}
-
-/* Between borders the same lines hold, and the least of them is concave. */
-static void find_envelope(struct gf_menu *m)
-{
-	double at = 0, border;
-	size_t now, next = 0;
-
-	for (; isfinite(at); at = border) {
-		border = next_border(m, at);
-		now = cheapest_at(m, at);
-		while (at < border) {
-			append(m, now, at);
-			at = next_crossing(m, now, at, &next);
-			now = next;
-		}
-	}
-}
-
-/* --- the floor -----------------------------------------------------------
- *
- * Lines a + s * bytes with a, s >= 0 that lie below a way's cost everywhere.
- * The least of the ways' lines is concave and not negative, so no number of
- * messages costs less together than it gives for all their bytes at once; and
- * so is the larger of two such minima.
- */
-
-/* The steepest such line with that startup below options first..last - 1. */
-static double steepest(const struct gf_option *o, size_t n, double startup_s)
-{
-	double slope = o[n - 1].per_byte_s;
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		double from = o[i].from_bytes, below = o[i].below_bytes;
-
-		if (from > 0)
-			slope = fmin(slope,
-				     (cost_s(&o[i], from) - startup_s) / from);
-		if (isfinite(below))
-			slope = fmin(slope, (cost_s(&o[i], below) - startup_s) /
-						    below);
-	}
-	return fmax(slope, 0);
-}
-
-/* The largest startup of such a line with the slope of the last option. */
-static double highest(const struct gf_option *o, size_t n)
-{
-	double slope = o[n - 1].per_byte_s, startup = o[0].startup_s;
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		double from = o[i].from_bytes, below = o[i].below_bytes;
-
-		startup = fmin(startup, cost_s(&o[i], from) - slope * from);
-		if (isfinite(below))
-			startup = fmin(startup,
-				       cost_s(&o[i], below) - slope * below);
-	}
-	return fmax(startup, 0);
-}
-
-static void find_floors(struct gf_menu *m)
-{
-	size_t first, last;
-
-	for (first = 0; first < m->noptions; first++)
-		if (m->options[first].from_bytes > 0)
-			break;
-	if (first == m->noptions)
-		return;
-	m->floors = gf_xcalloc(m->noptions, sizeof(*m->floors));
-	for (first = 0; first < m->noptions; first = last) {
-		const struct gf_option *o = &m->options[first];
-		struct gf_menu_floor *f = &m->floors[m->nfloors++];
-
-		for (last = first + 1;
-		     isfinite(m->options[last - 1].below_bytes);)
-			last++;
-		f->low.startup_s = o->startup_s;
-		f->low.per_byte_s = steepest(o, last - first, o->startup_s);
-		f->high.startup_s = highest(o, last - first);
-		f->high.per_byte_s =
-			steepest(o, last - first, f->high.startup_s);
-	}
-}
-
-double gf_menu_floor_s(const struct gf_menu *m, double bytes)
-{
-	double low = INFINITY, high = INFINITY;
-	size_t i;
-
-	if (!m->floors)
-		return gf_menu_cost_s(m, bytes);
-	for (i = 0; i < m->nfloors; i++) {
-		const struct gf_menu_floor *f = &m->floors[i];
-
-		low = fmin(low, f->low.startup_s + f->low.per_byte_s * bytes);
-		high = fmin(high,
-			    f->high.startup_s + f->high.per_byte_s * bytes);
-	}
-	return fmax(low, high);
-}
-
-/* --- the choices -----------------------------------------------------------
- */
-
-#define CHOICES_MOST   12
-#define LANES_COMPARED 16
-
-/* The most and the least by which so many messages slow one of that option. */
-static void gamma_range(const struct gf_option *o, int n, double *least,
-			double *most)
-{
-	size_t entries = o->contention ? o->contention->nentries : 0, e;
-
-	*least = *most = n;
-	for (e = 0; e < entries; e++) {
-		struct gf_contention one = {&o->contention->entries[e], 1};
-		double gamma = gf_contention_gamma(&one, 0, n);
-
-		*least = e == 0 ? gamma : fmin(*least, gamma);
-		*most = e == 0 ? gamma : fmax(*most, gamma);
-	}
-}
-
-static bool shares_no_worse(const struct gf_option *a,
-			    const struct gf_option *b)
-{
-	double least, most, ignored;
-	int n;
-
-	if (a->contention == b->contention && a->wire_ratio == b->wire_ratio)
-		return true;
-	for (n = 2; n <= LANES_COMPARED; n++) {
-		gamma_range(a, n, &ignored, &most);
-		gamma_range(b, n, &least, &ignored);
-		if (most > least)
-			return false;
-	}
-	return true;
-}
-
-/* b is nowhere better, alone or beside others; of equals the first stays. */
-static bool replaces(const struct gf_menu *m, size_t a, size_t b)
-{
-	const struct gf_option *x = &m->options[a], *y = &m->options[b];
-
-	if (x->startup_s > y->startup_s || x->per_byte_s > y->per_byte_s ||
-	    x->from_bytes > y->from_bytes || x->below_bytes < y->below_bytes ||
-	    !shares_no_worse(x, y))
-		return false;
-	return a < b || x->from_bytes < y->from_bytes ||
-	       x->below_bytes > y->below_bytes || x->startup_s < y->startup_s ||
-	       x->per_byte_s < y->per_byte_s || !shares_no_worse(y, x);
-}
-
-static void find_choices(struct gf_menu *m)
-{
-	size_t i, k;
-
-	m->choices = gf_xcalloc(m->noptions, sizeof(*m->choices));
-	for (i = 0; i < m->noptions; i++) {
-		for (k = 0; k < m->noptions; k++)
-			if (k != i && replaces(m, k, i))
-				break;
-		if (k == m->noptions)
-			m->choices[m->nchoices++] = i;
-	}
-	if (m->nchoices <= CHOICES_MOST)
-		return;
-	for (m->nchoices = i = 0; i < m->nenvelope; i++) {
-		for (k = 0; k < m->nchoices; k++)
-			if (m->choices[k] == m->envelope[i])
-				break;
-		if (k == m->nchoices)
-			m->choices[m->nchoices++] = m->envelope[i];
-	}
-}
-
-/* --- the options --------------------------------------------------------- */
 
 struct filling {
 	struct gf_menu *menu;
@@ -487,7 +220,7 @@ static int check_codecs(const struct gf_problem *in, struct gf_error *err)
 	return 0;
 }
 
-struct gf_fabric gf_problem_fabric(const struct gf_problem *in)
+static struct gf_fabric fabric_of(const struct gf_problem *in)
 {
 	return (struct gf_fabric){
 		.network = in->network,
@@ -504,7 +237,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 	struct filling f = {
 		.menu = m,
 		.in = in,
-		.fabric = gf_problem_fabric(in),
+		.fabric = fabric_of(in),
 	};
 	int rc = check_codecs(in, err);
 
@@ -525,10 +258,10 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 					    : "want a measured network or a "
 					      "topology, found neither");
 	}
-	find_envelope(m);
-	find_floors(m);
+	gf_menu_find_envelope(m);
+	gf_menu_find_floors(m);
 	add_contention(&f);
-	find_choices(m);
+	gf_menu_find_choices(m);
 	return 0;
 }
 
@@ -545,18 +278,4 @@ void gf_menu_release(struct gf_menu *m)
 	gf_derived_release(&m->derived);
 	free(m->from_bytes);
 	memset(m, 0, sizeof(*m));
-}
-
-size_t gf_menu_pick(const struct gf_menu *m, double bytes)
-{
-	size_t k = m->nenvelope - 1;
-
-	while (k > 0 && m->from_bytes[k] > bytes)
-		k--;
-	return m->envelope[k];
-}
-
-double gf_menu_cost_s(const struct gf_menu *m, double bytes)
-{
-	return cost_s(&m->options[gf_menu_pick(m, bytes)], bytes);
 }

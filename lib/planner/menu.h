@@ -59,9 +59,6 @@ struct gf_menu {
 	struct gf_derived derived; /* that the options borrow */
 };
 
-/* What a problem's messages are priced on. */
-struct gf_fabric gf_problem_fabric(const struct gf_problem *in);
-
 /* -EINVAL, -ENOTSUP: no option is left, with the reason. */
 int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 		 struct gf_error *err);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "planner/menu_parts.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/heap.h"
+
+double gf_option_cost_s(const struct gf_option *o, double bytes)
+{
+	return o->startup_s + o->per_byte_s * bytes;
+}
+
+bool gf_option_fits(const struct gf_option *o, double bytes)
+{
+	return o->from_bytes <= bytes && bytes < o->below_bytes;
+}
+
+static bool cheaper(const struct gf_option *a, const struct gf_option *b,
+		    double bytes)
+{
+	double a_s = gf_option_cost_s(a, bytes);
+	double b_s = gf_option_cost_s(b, bytes);
+
+	return a_s < b_s || (a_s == b_s && a->per_byte_s < b->per_byte_s);
+}
+
+/* The cheapest option from so many bytes on (ties: the first). */
+static size_t cheapest_at(const struct gf_menu *m, double bytes)
+{
+	const struct gf_option *best = NULL;
+	size_t i;
+
+	for (i = 0; i < m->noptions; i++) {
+		const struct gf_option *o = &m->options[i];
+
+		if (gf_option_fits(o, bytes) &&
+		    (!best || cheaper(o, best, bytes)))
+			best = o;
+	}
+	return (size_t)(best - m->options);
+}
+
+/* Where option `now`, cheapest from `bytes` on, meets the first one with a
+ * smaller slope that holds there. */
+static double next_crossing(const struct gf_menu *m, size_t now, double bytes,
+			    size_t *next)
+{
+	const struct gf_option *o = &m->options[now];
+	double at = INFINITY;
+	size_t i;
+
+	for (i = 0; i < m->noptions; i++) {
+		const struct gf_option *c = &m->options[i];
+		double x;
+
+		if (c->per_byte_s >= o->per_byte_s || !gf_option_fits(c, bytes))
+			continue;
+		x = (c->startup_s - o->startup_s) /
+		    (o->per_byte_s - c->per_byte_s);
+		x = fmax(x, bytes); /* rounding */
+		if (x < at ||
+		    (x == at && c->per_byte_s < m->options[*next].per_byte_s)) {
+			at = x;
+			*next = i;
+		}
+	}
+	return at;
+}
+
+/* The first size above `bytes` from which an option does or does not hold. */
+static double next_border(const struct gf_menu *m, double bytes)
+{
+	double border = INFINITY;
+	size_t i;
+
+	for (i = 0; i < m->noptions; i++) {
+		if (m->options[i].from_bytes > bytes)
+			border = fmin(border, m->options[i].from_bytes);
+		if (m->options[i].below_bytes > bytes)
+			border = fmin(border, m->options[i].below_bytes);
+	}
+	return border;
+}
+
+static void append(struct gf_menu *m, size_t option, double from_bytes)
+{
+	size_t n = m->nenvelope;
+
+	if (n > 0 && m->envelope[n - 1] == option)
+		return;
+	m->envelope = gf_xreallocarray(m->envelope, n + 1, sizeof(size_t));
+	m->from_bytes = gf_xreallocarray(m->from_bytes, n + 1, sizeof(double));
+	m->envelope[n] = option;
+	m->from_bytes[n] = from_bytes;
+	m->nenvelope++;
+}
+
+/* Between borders the same lines hold, and the least of them is concave. */
+void gf_menu_find_envelope(struct gf_menu *m)
+{
+	double at = 0, border;
+	size_t now, next = 0;
+
+	for (; isfinite(at); at = border) {
+		border = next_border(m, at);
+		now = cheapest_at(m, at);
+		while (at < border) {
+			append(m, now, at);
+			at = next_crossing(m, now, at, &next);
+			now = next;
+		}
+	}
+}
+
+size_t gf_menu_pick(const struct gf_menu *m, double bytes)
+{
+	size_t k = m->nenvelope - 1;
+
+	while (k > 0 && m->from_bytes[k] > bytes)
+		k--;
+	return m->envelope[k];
+}
+
+double gf_menu_cost_s(const struct gf_menu *m, double bytes)
+{
+	return gf_option_cost_s(&m->options[gf_menu_pick(m, bytes)], bytes);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PLANNER_MENU_PARTS_H
+#define GF_PLANNER_MENU_PARTS_H
+
+#include "planner/menu.h"
+
+/* What a menu's options are sorted into once they are all there, each into its
+ * own fields of a menu that gf_menu_release frees. */
+
+void gf_menu_find_envelope(struct gf_menu *m);
+void gf_menu_find_floors(struct gf_menu *m);
+/* After the envelope, which stands in where the choices are too many. */
+void gf_menu_find_choices(struct gf_menu *m);
+
+/* What the option costs, held to its line even where it does not hold. */
+double gf_option_cost_s(const struct gf_option *o, double bytes);
+
+#endif
