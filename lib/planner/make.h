@@ -42,7 +42,7 @@ struct gf_task {
 };
 
 /* Borrows what the documents know: model, network, levels, ranks. A plan
- * stands in for what no other document has. */
+ * stands in for what no other document has (request.c). */
 void gf_request_documents(struct gf_request *r, const struct gf_documents *d);
 
 /* Times for an architecture that nobody measured, as the request's model;
@@ -52,6 +52,8 @@ int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
 			struct gf_model_profile **made, struct gf_text *notes,
 			struct gf_error *err);
 
+/* The request made ready, with lines for the user in notes (pose.c).
+ * -EINVAL: it contradicts itself; -ENOTSUP: no algorithm serves it. */
 int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 		    struct gf_text *notes, struct gf_error *err);
 

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "planner/make.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "planner/menu.h"
+#include "planner/policies.h"
+
+/* A tenth of them, the share that is kept by default, is still a choice. */
+#define MIN_CHUNKS 32
+
+static int check_names(const struct gf_request *r, struct gf_error *err)
+{
+	if (r->policy && strcmp(r->policy, "auto") != 0 &&
+	    !gf_policy_find(r->policy))
+		return gf_error_set(err, -EINVAL,
+				    "--policy: want one of gf-plan --list, got "
+				    "%s",
+				    r->policy);
+	if (r->system && !gf_system_find(r->system))
+		return gf_error_set(err, -EINVAL,
+				    "--system: want one of gf-plan --list, got "
+				    "%s",
+				    r->system);
+	return 0;
+}
+
+static void collect(const struct gf_request *r, struct gf_problem *p)
+{
+	*p = (struct gf_problem){
+		.model = r->model,
+		.network = r->network,
+		.levels = r->nlevels ? r->levels : NULL,
+		.nlevels = r->nlevels,
+		.ranks = r->ranks,
+		.lanes = r->lanes,
+		.threshold_bytes = r->threshold_bytes,
+		.algorithm = r->algorithm,
+		.codecs = r->codecs,
+	};
+}
+
+static void note_rescaled(const struct gf_problem *problem,
+			  struct gf_text *notes)
+{
+	const struct gf_network *n = problem->network;
+	int ranks = problem->ranks + problem->servers;
+
+	if (n && n->nallreduce > 0 && n->ranks && n->ranks != ranks)
+		gf_text_addf(notes,
+			     "the network was measured on %d ranks; its costs "
+			     "are carried over to %d by closed forms\n",
+			     n->ranks, ranks);
+}
+
+/* What is assumed of messages at once where nobody measured or replayed it. */
+static void note_contention(const struct gf_problem *problem,
+			    struct gf_text *notes)
+{
+	struct gf_menu menu;
+
+	if (problem->lanes == 1 || gf_menu_init(&menu, problem, NULL) < 0)
+		return;
+	if (menu.derived.unknown)
+		gf_text_addf(notes,
+			     "%s on %d ranks has too many steps to replay: n "
+			     "messages at once are taken for n times slower\n",
+			     menu.derived.unknown,
+			     problem->ranks + problem->servers);
+	gf_menu_release(&menu);
+}
+
+/* Values that travel with their indices are sent as they are: of the codecs
+ * that are allowed, only that. */
+static bool plain_only(const struct gf_system *s, const struct gf_problem *p)
+{
+	size_t i;
+
+	if (s->selection.method != GF_SELECT_TOPK &&
+	    s->selection.method != GF_SELECT_GTOPK)
+		return false;
+	for (i = 0; p->codecs && p->codecs[i]; i++)
+		if (strcmp(p->codecs[i], "f32") == 0)
+			return true;
+	return false;
+}
+
+/* What the user left open, as the system does it. */
+static int apply_system(const struct gf_system *s, struct gf_problem *p,
+			struct gf_text *notes, struct gf_error *err)
+{
+	struct gf_menu menu;
+	int rc;
+
+	if (!p->lanes)
+		p->lanes = s->lanes;
+	if (!p->codecs && s->codecs[0])
+		p->codecs = s->codecs;
+	if (plain_only(s, p))
+		p->codecs = NULL;
+	if (p->algorithm || !s->algorithm)
+		return 0;
+	p->algorithm = s->algorithm;
+	rc = gf_menu_init(&menu, p, err);
+	if (rc == 0) {
+		gf_menu_release(&menu);
+		return 0;
+	}
+	if (rc != -ENOTSUP || !s->prefer)
+		return rc;
+	p->algorithm = NULL;
+	gf_text_addf(notes,
+		     "%s exchanges by %s, whose cost is not known here: the "
+		     "cheapest algorithm is used\n",
+		     s->name, s->algorithm);
+	return 0;
+}
+
+/*
+ * csc sends packs of kept bytes for all but its first steps, so those choose
+ * the threshold and give the bound.
+ */
+static int pack(struct gf_task *t, struct gf_error *err)
+{
+	struct gf_problem kept = t->problem;
+
+	kept.keep = t->system.selection.keep;
+	if (t->policy == &gf_policy_single && !kept.threshold_bytes)
+		kept.threshold_bytes = gf_model_profile_bytes(kept.model);
+	return gf_policy_packs(&kept, &t->problem.threshold_bytes, &t->bound_s,
+			       err);
+}
+
+/*
+ * A chunk that nobody asked for is meant for models of millions: a smaller one
+ * is cut into MIN_CHUNKS, so that there is something to choose from. One that
+ * was asked for must fit.
+ */
+static int fit_chunks(const struct gf_request *r, struct gf_selection *s,
+		      const struct gf_model_profile *m, struct gf_text *notes,
+		      struct gf_error *err)
+{
+	bool asked = r->axes && r->axes->chunk_elems;
+	size_t elems = 0, i, before = s->chunk_elems;
+
+	for (i = 0; i < m->ntensors; i++)
+		elems += m->tensors[i].count_elems;
+	if (asked && before > elems)
+		return gf_error_set(err, -EINVAL,
+				    "--chunk: want at most the %zu elements of "
+				    "%s, got %zu",
+				    elems, m->name, before);
+	if (asked || elems / MIN_CHUNKS >= before)
+		return 0;
+	s->chunk_elems = elems > MIN_CHUNKS ? elems / MIN_CHUNKS : 1;
+	gf_text_addf(notes,
+		     "%s has %zu elements: chunks are of %zu instead of %zu\n",
+		     m->name, elems, s->chunk_elems, before);
+	return 0;
+}
+
+static int pose_whole(const struct gf_request *r, struct gf_task *t,
+		      struct gf_text *notes, struct gf_error *err)
+{
+	struct gf_problem *p = &t->problem;
+	const char *policy = r->policy ? r->policy : t->system.policy;
+	int rc;
+
+	if (policy && strcmp(policy, "auto") != 0)
+		t->policy = gf_policy_find(policy);
+	p->servers = t->system.servers;
+	/* documents count every rank, --ranks those that compute */
+	if (!r->ranks_asked)
+		p->ranks -= p->servers;
+	if (p->ranks < 1)
+		return gf_error_set(err, -EINVAL,
+				    "--servers: want a rank beside the server, "
+				    "got %d ranks in all",
+				    r->ranks);
+	if (r->axes) {
+		rc = gf_axes_algorithm(r->axes, p->ranks, &p->algorithm, err);
+		if (rc < 0)
+			return rc;
+		p->factors = r->axes->factors;
+		p->nfactors = r->axes->nfactors;
+	}
+	note_rescaled(p, notes);
+	rc = apply_system(&t->system, p, notes, err);
+	if (rc == 0 && t->system.selection.method == GF_SELECT_CSC)
+		rc = fit_chunks(r, &t->system.selection, p->model, notes, err);
+	if (rc == 0 && t->system.selection.method == GF_SELECT_CSC)
+		rc = pack(t, err);
+	if (rc == 0)
+		note_contention(p, notes);
+	return rc;
+}
+
+int gf_request_pose(const struct gf_request *r, struct gf_task *t,
+		    struct gf_text *notes, struct gf_error *err)
+{
+	int rc = check_names(r, err);
+
+	if (rc < 0)
+		return rc;
+	memset(t, 0, sizeof(*t));
+	t->system = *gf_system_find(r->system ? r->system : "auto");
+	rc = gf_axes_apply(r->axes, &t->system, err);
+	if (rc < 0)
+		return rc;
+	collect(r, &t->problem);
+	if (!r->network && !r->nlevels)
+		return gf_error_set(err, -EINVAL,
+				    "want a topology or a profile with a "
+				    "network, found neither");
+	if (!r->model || !r->ranks)
+		return 0;
+	return pose_whole(r, t, notes, err);
+}

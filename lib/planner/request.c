@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "planner/make.h"
+
+#include <errno.h>
+
+void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
+{
+	const struct gf_plan *p = d->plan;
+	int ranks = 0;
+
+	if (d->profile) {
+		r->model = d->profile->model;
+		r->network = d->profile->network;
+		r->profile_digest = d->profile_digest;
+	}
+	if (d->topology) {
+		r->levels = d->topology->levels;
+		r->nlevels = d->topology->nlevels;
+		r->topology_digest = d->topology_digest;
+		ranks = d->topology->ranks;
+	}
+	if (r->network && r->network->ranks)
+		ranks = r->network->ranks;
+	if (p) {
+		r->rule = p->rule ? p : NULL;
+		if (!r->model)
+			r->model = p->model;
+		if (!r->levels) {
+			r->levels = p->levels;
+			r->nlevels = p->nlevels;
+			r->topology_digest = p->topology_digest;
+		}
+		if (!r->network && !d->topology) {
+			r->network = p->network;
+			r->profile_digest = p->profile_digest;
+		}
+		if (!ranks)
+			ranks = p->ranks + p->servers;
+	}
+	r->ranks_asked = r->ranks > 0;
+	if (!r->ranks)
+		r->ranks = ranks;
+}
+
+int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
+			const struct gf_estimate *in,
+			struct gf_model_profile **made, struct gf_text *notes,
+			struct gf_error *err)
+{
+	int rc;
+
+	if (r->model)
+		return gf_error_set(err, -EINVAL,
+				    "want one model, got %s to estimate beside "
+				    "%s with its times",
+				    model->name, r->model->name);
+	rc = gf_model_estimate(model, in, made, err);
+	if (rc < 0)
+		return rc;
+	r->model = *made;
+	gf_text_addf(notes,
+		     "times of %s are estimated: %zu samples at %g FLOP/s\n",
+		     model->name, in->batch, in->flops_per_s);
+	return 0;
+}
