@@ -3,7 +3,8 @@
 # Runs suites and closes with "N passed, N failed, N skipped".
 #   tests/run.sh SUITE...      layers build unit fuzz cli docs lint python mpi lab
 # FILTER=regex limits programs and bats files by name. A test program exits 0,
-# 1, or 77 to skip with the reason on its last line; each bats test counts.
+# 1, or 77 to skip with the reason on its last line; each bats test counts. What
+# hangs is ended after TEST_TIMEOUT seconds; the times shown judge nothing.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export BUILD=${BUILD:-build}
@@ -13,29 +14,33 @@ passed=0 failed=0 skipped=0
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
 
-record() { # status name
+took() { # since $SECONDS: " (N s)" where it is worth a look
+	[ $((SECONDS - $1)) -lt 2 ] || echo " ($((SECONDS - $1)) s)"
+}
+record() { # status name since
 	case $1 in
-	0) passed=$((passed + 1)); echo "ok    $2" ;;
+	0) passed=$((passed + 1)); echo "ok    $2$(took "${3:-$SECONDS}")" ;;
 	77) skipped=$((skipped + 1)); echo "skip  $2: $(tail -n 1 "$log")" ;;
 	*) failed=$((failed + 1)); echo "FAIL  $2 (status $1)"; sed 's/^/      /' "$log" | tail -n 40 ;;
 	esac
 }
 wanted() { [ -z "${FILTER:-}" ] || [[ $1 =~ $FILTER ]]; }
 program() { # name command...
-	local name=$1; shift
+	local name=$1 began=$SECONDS; shift
 	wanted "$name" || return 0
-	timeout -k 5 "${TEST_TIMEOUT:-300}" "$@" > "$log" 2>&1 < /dev/null
-	record $? "$name"
+	timeout -k 5 "${TEST_TIMEOUT:-1500}" "$@" > "$log" 2>&1 < /dev/null
+	record $? "$name" "$began"
 }
 bats_files() {
-	local file
+	local file began
 	if ! command -v bats > /dev/null; then
 		echo "bats is not installed" > "$log"; record 77 "$1/*.bats"; return
 	fi
 	for file in tests/"$1"/*.bats; do
 		[ -e "$file" ] || continue
 		wanted "$file" || continue
-		timeout -k 5 "${TEST_TIMEOUT:-900}" bats --tap "$file" > "$log" 2>&1 < /dev/null
+		began=$SECONDS
+		timeout -k 5 "${TEST_TIMEOUT:-3600}" bats --tap "$file" > "$log" 2>&1 < /dev/null
 		local status=$? p f s
 		s=$(grep -cE '^ok .* # skip' "$log")
 		p=$(($(grep -cE '^ok ' "$log") - s))
@@ -46,7 +51,7 @@ bats_files() {
 			[ "$f" -gt 0 ] || { failed=$((failed + 1)); echo "FAIL  $file (status $status)"; }
 			grep -vE '^ok |^1\.\.' "$log" | sed 's/^/      /'
 		fi
-		echo "$([ "$status" -eq 0 ] && echo ok || echo FAIL)    $file ($p passed)"
+		echo "$([ "$status" -eq 0 ] && echo ok || echo FAIL)    $file ($p passed)$(took "$began")"
 	done
 }
 

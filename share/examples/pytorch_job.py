@@ -11,7 +11,8 @@ One process is one rank of torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT)
     torchrun --nproc-per-node 2 pytorch_job.py ddp
 
 The data are random images in classes that differ in their means; GF_WIDTH and
-GF_STEPS set the model's width and how long it trains.
+GF_STEPS set the model's width and how long it trains. Without torchrun,
+GF_MEETING says where ranks meet: file:///path?rank=0&world_size=2.
 """
 import os
 import statistics
@@ -69,7 +70,7 @@ def main():
     if (mode, len(files)) not in [("profile", 2), ("train", 1), ("train", 2), ("ddp", 0)]:
         sys.exit(__doc__)
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo", init_method=os.environ.get("GF_MEETING"))
     model = build()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     reducer = None

@@ -48,5 +48,5 @@ one_line() {
 mpi() {
 	local ranks=$1
 	shift
-	timeout -k 5 "${MPI_TIMEOUT:-120}" mpirun --oversubscribe --bind-to none -np "$ranks" "$@"
+	timeout -k 5 "${MPI_TIMEOUT:-300}" mpirun --oversubscribe --bind-to none -np "$ranks" "$@"
 }

@@ -13,7 +13,7 @@ load common
 		while IFS= read -r line; do
 			[[ $line == *mpirun* ]] && ! command -v mpirun > /dev/null && continue
 			ran=$((ran + 1))
-			if ! timeout 120 bash -c "set -o pipefail; $line" > example.out 2> example.err < /dev/null; then
+			if ! timeout 300 bash -c "set -o pipefail; $line" > example.out 2> example.err < /dev/null; then
 				echo "$(basename "$page"): $line"
 				head -n 5 example.err
 				failed=1

@@ -7,7 +7,7 @@ job() { # RANKS ARGUMENT...
 	local ranks=$1
 	shift
 	[ -x "$GF_SOURCE/$BUILD/embed/job" ] || skip "no shared library in this build"
-	timeout 100 mpirun --bind-to none -np "$ranks" "$GF_SOURCE/$BUILD/embed/job" "$@"
+	timeout 300 mpirun --bind-to none -np "$ranks" "$GF_SOURCE/$BUILD/embed/job" "$@"
 }
 
 rule() { # JQ-FILTER: a rule with one message a tensor
@@ -127,7 +127,7 @@ profile() { # of the tensors of job.c, in another order
 	rule .
 	[ -x "$GF_SOURCE/$BUILD/embed/job" ] || skip "no shared library in this build"
 	status=0
-	timeout 60 mpirun --bind-to none -np 1 "$GF_SOURCE/$BUILD/embed/job" exact rule.json : \
+	timeout 300 mpirun --bind-to none -np 1 "$GF_SOURCE/$BUILD/embed/job" exact rule.json : \
 		-np 1 "$GF_SOURCE/$BUILD/embed/job" pipeline rule.json > out.txt 2> err.txt || status=$?
 	[ "$status" -eq 2 ]
 	says "tensors"

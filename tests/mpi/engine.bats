@@ -11,18 +11,18 @@ setup() {
 # Nobody of a job that has ended is left, not even stopped.
 no_survivor() {
 	local i
-	for i in $(seq 50); do
-		pgrep -f "$1" > /dev/null || return 0
+	for i in $(seq 600); do
+		pgrep -f "$tests/$1" > /dev/null || return 0
 		sleep 0.1
 	done
-	pgrep -af "$1"
+	pgrep -af "$tests/$1"
 	return 1
 }
 
 @test "ring and library sum on 2 and 3 ranks" {
 	for ranks in 2 3; do
 		for algorithm in ring library; do
-			run timeout 60 mpirun -np $ranks "$tests/test_engine_mpi" $algorithm
+			run timeout 300 mpirun -np $ranks "$tests/test_engine_mpi" $algorithm
 			[ "$status" -eq 0 ]
 			[[ $output = *"all steps hold"* ]]
 		done
@@ -30,7 +30,7 @@ no_survivor() {
 }
 
 @test "a stopped rank is named, and abort ends the job with 4" {
-	run timeout 30 mpirun -np 4 "$tests/test_engine_mpi" ring STOP 1 ABORT
+	run timeout 300 mpirun -np 4 "$tests/test_engine_mpi" ring STOP 1 ABORT
 	echo "$output"
 	[ "$status" -eq 4 ]
 	[[ $output = *"step 10, message "*": rank 1 does not answer (stopped, dead or cut off)"* ]]
@@ -38,7 +38,7 @@ no_survivor() {
 }
 
 @test "a stopped rank is named with the library's all-reduce, too" {
-	run timeout 30 mpirun -np 3 "$tests/test_engine_mpi" library STOP 2 ABORT
+	run timeout 300 mpirun -np 3 "$tests/test_engine_mpi" library STOP 2 ABORT
 	echo "$output"
 	[ "$status" -eq 4 ]
 	[[ $output = *"rank 2 does not answer (stopped, dead or cut off)"* ]]
@@ -46,7 +46,7 @@ no_survivor() {
 }
 
 @test "leaving with status 4 ends the job, too" {
-	run timeout 30 mpirun -np 3 "$tests/test_engine_mpi" ring STOP 0 EXIT
+	run timeout 300 mpirun -np 3 "$tests/test_engine_mpi" ring STOP 0 EXIT
 	echo "$output"
 	[ "$status" -eq 4 ]
 	[[ $output = *"rank 0 does not answer (stopped, dead or cut off)"* ]]
@@ -54,7 +54,7 @@ no_survivor() {
 }
 
 @test "a killed rank ends the job at once" {
-	run timeout 10 mpirun -np 3 "$tests/test_engine_mpi" ring KILL 1
+	run timeout 300 mpirun -np 3 "$tests/test_engine_mpi" ring KILL 1
 	echo "$output"
 	[ "$status" -eq 137 ]
 	[[ $output = *"signal 9"* ]]

@@ -9,20 +9,20 @@ setup() {
 }
 
 @test "transport promises hold on 2 ranks" {
-	run timeout 60 mpirun -np 2 "$tests/test_mpi"
+	run timeout 300 mpirun -np 2 "$tests/test_mpi"
 	[ "$status" -eq 0 ]
 	[[ $output = *"all checks hold"* ]]
 }
 
 @test "transport promises hold on 5 ranks" {
-	run timeout 60 mpirun -np 5 "$tests/test_mpi"
+	run timeout 300 mpirun -np 5 "$tests/test_mpi"
 	[ "$status" -eq 0 ]
 	[[ $output = *"all checks hold"* ]]
 }
 
 @test "shm: ranks of a host in shared memory, MPI below" {
 	for ranks in 2 5; do
-		run timeout 60 mpirun -np $ranks "$tests/test_shm"
+		run timeout 300 mpirun -np $ranks "$tests/test_shm"
 		echo "$output"
 		[ "$status" -eq 0 ]
 		[[ $output == *"all checks hold"* ]]
@@ -32,7 +32,7 @@ setup() {
 @test "every type, operation, codec and set, over MPI and in shared memory" {
 	for ranks in 2 3 5 8; do
 		for transport in mpi shm; do
-			run timeout 100 mpirun -np $ranks "$tests/test_exec_elements" $transport
+			run timeout 300 mpirun -np $ranks "$tests/test_exec_elements" $transport
 			echo "$ranks ranks over $transport: $output"
 			[ "$status" -eq 0 ]
 			[[ $output == *"all checks hold"* ]]

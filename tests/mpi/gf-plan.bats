@@ -10,7 +10,7 @@ load ../cli/common
 		| .network.allreduce[0] |= (.startup_s = 1e-9 | .per_byte_s = 1e-15 | .contention = [1, 2])' \
 		"$share/profiles/six.json" > profile.json
 	gf-plan -q --policy wfbp profile.json > plan.json
-	MPI_TIMEOUT=60 wants 0 mpi 2 gf-train --plan plan.json --replay --steps 6 --trace trace.json
+	wants 0 mpi 2 gf-train --plan plan.json --replay --steps 6 --trace trace.json
 	wants 0 gf-plan --refine trace.json plan.json
 	says "compute: forward 0.02 s ->"
 	says "ring: startup 1e-09 s ->"

@@ -279,7 +279,7 @@ unlike() {
 	local one=()
 	while [ "$1" != -- ]; do one+=("$1"); shift; done
 	shift
-	wants 2 timeout 60 mpirun --oversubscribe --bind-to none -np 1 gf-train "${one[@]}" : -np 1 gf-train "$@"
+	wants 2 timeout 300 mpirun --oversubscribe --bind-to none -np 1 gf-train "${one[@]}" : -np 1 gf-train "$@"
 	[ "$(grep -c '^gf-train' err.txt)" -eq 1 ]
 }
 
@@ -307,8 +307,8 @@ unlike() {
 	unlike --cuda-graph --steps 3 -- --steps 3
 	says 'options: '
 	# which GPU, and how many threads, is each rank's own affair
-	wants 3 timeout 60 mpirun --oversubscribe --bind-to none -np 1 gf-train $quick --device cuda:900 : -np 1 gf-train $quick --device cuda:901
-	wants 0 timeout 60 mpirun --oversubscribe --bind-to none -np 1 gf-train $quick --steps 3 --device cpu : -np 1 gf-train -q --epochs 1 --steps 3 --device ref
+	wants 3 timeout 300 mpirun --oversubscribe --bind-to none -np 1 gf-train $quick --device cuda:900 : -np 1 gf-train $quick --device cuda:901
+	wants 0 timeout 300 mpirun --oversubscribe --bind-to none -np 1 gf-train $quick --steps 3 --device cpu : -np 1 gf-train -q --epochs 1 --steps 3 --device ref
 	wants 0 mpi 2 gf-train --list
 	[ "$(grep -c '^  dense' out.txt)" -eq 1 ]
 }

@@ -12,16 +12,16 @@ torch() { # the interpreter that has PyTorch
 
 holds() { # CASE [RANKS]
 	torch
-	wants 0 timeout 120 "$python" "$GF_SOURCE/tests/python/check_gradflow.py" "$@"
+	wants 0 timeout 600 "$python" "$GF_SOURCE/tests/python/check_gradflow.py" "$@"
 }
 
 job() { # RANKS ARGUMENT...: what torchrun does; rank 0's output and errors remain
 	local ranks=$1 r status=0 pids=() meeting
 	shift
-	meeting=$((20000 + RANDOM % 20000))
+	meeting=$(mktemp -u "$PWD/meeting.XXXXXX")
 	for ((r = ranks - 1; r >= 0; r--)); do
-		RANK=$r WORLD_SIZE=$ranks MASTER_ADDR=127.0.0.1 MASTER_PORT=$meeting GF_STEPS=12 GF_WIDTH=16 \
-			timeout 120 "$python" "$share/examples/pytorch_job.py" "$@" > out.txt.$r 2> err.txt.$r &
+		GF_MEETING="file://$meeting?rank=$r&world_size=$ranks" GF_STEPS=12 GF_WIDTH=16 \
+			timeout 600 "$python" "$share/examples/pytorch_job.py" "$@" > out.txt.$r 2> err.txt.$r &
 		pids+=($!)
 	done
 	for r in "${pids[@]}"; do wait "$r" || status=1; done

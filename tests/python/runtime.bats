@@ -10,7 +10,7 @@ holds() { # RANKS PLAN CASE
 	done
 	[ -n "$python" ] || skip "no PyTorch"
 	[ -e "$GF_SOURCE/$BUILD/lib/libgradflow.so.0" ] || skip "no shared library in this build"
-	GRADFLOW_LIBRARY=$GF_SOURCE/$BUILD/lib/libgradflow.so.0 wants 0 timeout 200 mpirun --bind-to none \
+	GRADFLOW_LIBRARY=$GF_SOURCE/$BUILD/lib/libgradflow.so.0 wants 0 timeout 600 mpirun --bind-to none \
 		-np "$1" "$python" "$GF_SOURCE/tests/python/check_runtime.py" "$2" "$3"
 }
 

@@ -67,10 +67,11 @@ on_ranks(int ranks, void (*body)(struct gf_comm *comm, void *ctx), void *ctx)
 	on_ranks_over(ranks, NULL, body, ctx);
 }
 
-/* A test that waits for ever is ended by SIGALRM. */
+/* A test that waits for ever is ended by SIGALRM. `seconds` is ample on a quiet
+ * machine; a busy one, or a sanitizer, may take five times as long. */
 static inline void watchdog(unsigned seconds)
 {
-	alarm(seconds);
+	alarm(5 * seconds);
 }
 
 #endif

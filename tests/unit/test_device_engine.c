@@ -208,11 +208,9 @@ static void end(struct job *job, int ranks)
 	       fake_world_complaint(job->world));
 	EXPECT(fake_world_comms(job->world) == 0, "%zu communicators remain",
 	       fake_world_comms(job->world));
-	/* what was aborted comes to its end by and by */
-	for (int i = 0; i < 5000 && fake_world_waiting(job->world); i++)
+	/* what was aborted comes to its end by and by, or the watchdog does */
+	while (fake_world_waiting(job->world))
 		usleep(1000);
-	EXPECT(fake_world_waiting(job->world) == 0, "%zu operations remain",
-	       fake_world_waiting(job->world));
 	for (int r = 0; r < ranks; r++)
 		free(job->snapshots[r]);
 	fake_world_free(job->world);
@@ -300,12 +298,12 @@ static const struct {
 	 {.hangs = 3, .after = 20},
 	 0,
 	 -ETIMEDOUT,
-	 {"no end for 1 s, with rank", "on lane", "all ranks answer"}},
+	 {"no end for 2 s, with rank", "on lane", "all ranks answer"}},
 	{"a rank without gradients",
 	 {0},
 	 2,
 	 -ETIMEDOUT,
-	 {"step 4", "no end for 1 s, with rank",
+	 {"step 4", "no end for 2 s, with rank",
 	  "rank 1 has not made its gradients"}},
 	{"a call that fails",
 	 {.fails = 2, .after = 15},
@@ -332,7 +330,9 @@ static const struct {
 static void test_failure(size_t f, const char *algorithm)
 {
 	const int ranks = 4;
-	struct job job = {.timeout_s = 1, .late = failures[f].late};
+	/* long where it is not what ends the job */
+	struct job job = {.timeout_s = failures[f].rc == -ETIMEDOUT ? 2 : 60,
+			  .late = failures[f].late};
 	int found = 0;
 
 	plan_of(&job.plan, counts, TENSORS, ranks, 100, 2, algorithm);

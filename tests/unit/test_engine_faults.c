@@ -21,7 +21,7 @@ struct gate {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	int passed;
-	bool frozen;
+	bool frozen, caught; /* to be stopped; it has been */
 };
 
 static void gate_pass(struct gate *g)
@@ -43,7 +43,7 @@ static void gate_wait(struct gate *g, int passed)
 /* --- a transport with faults ---------------------------------------------- */
 
 static struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER,
-			   0, false};
+			   0, false, false};
 static struct gf_comm_ops faulty;
 static int (*real_isend)(struct gf_comm *, int, uint64_t, const void *, size_t,
 			 struct gf_request **, struct gf_error *);
@@ -56,6 +56,8 @@ static int frozen_probe(struct gf_comm *c, uint64_t tag, int *peer,
 
 	pthread_mutex_lock(&gate.lock);
 	frozen = gate.frozen;
+	gate.caught |= frozen;
+	pthread_cond_broadcast(&gate.cond);
 	pthread_mutex_unlock(&gate.lock);
 	if (frozen)
 		gate_wait(&gate, c->ranks - 1);
@@ -124,9 +126,9 @@ static void stopped(struct gf_comm *real, void *ctx)
 	if (culprit) {
 		pthread_mutex_lock(&gate.lock);
 		gate.frozen = true;
+		while (!gate.caught)
+			pthread_cond_wait(&gate.cond, &gate.lock);
 		pthread_mutex_unlock(&gate.lock);
-		/* A look is due every millisecond: it is in there soon. */
-		usleep(50000);
 	}
 	give_all(&r);
 	if (culprit) {
@@ -445,7 +447,7 @@ int main(void)
 	on_ranks(3, infectious, NULL);
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		gate.passed = 0;
-		gate.frozen = false;
+		gate.frozen = gate.caught = false;
 		on_ranks(4, cases[i], NULL);
 	}
 	return TEST_END();
