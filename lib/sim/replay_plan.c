@@ -3,197 +3,13 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
+#include "sim/replay_parts.h"
 #include "sim/variant.h"
-
-/* What is replayed, and on what. */
-struct stage_set {
-	int *factors;
-	const char **algorithms;
-};
-
-struct setting {
-	struct gf_variant variant;
-	struct gf_traffic traffic;
-	struct gf_level *levels;
-	size_t nlevels;
-	double reduce_s_per_byte, *level_reduce; /* the most; per level */
-	double *factor; /* per rank, servers included */
-};
-
-/* --- the network ---------------------------------------------------------- */
-
-/* Nominal figures, replaced by what was measured under the same name. */
-static void take_levels(struct setting *s)
-{
-	const struct gf_fabric *f = &s->variant.fabric;
-	size_t i;
-
-	s->levels = gf_levels_copy(f->levels, f->nlevels);
-	s->nlevels = f->nlevels;
-	s->level_reduce = gf_xcalloc(s->nlevels, sizeof(*s->level_reduce));
-	for (i = 0; i < s->nlevels; i++) {
-		const struct gf_level_cost *c =
-			gf_network_level(f->network, s->levels[i].name);
-
-		if (!c)
-			continue;
-		s->levels[i].latency_s = c->alpha_s;
-		if (c->beta_s_per_byte > 0)
-			s->levels[i].bandwidth_bytes_per_s =
-				1 / c->beta_s_per_byte;
-		s->level_reduce[i] = c->reduce_s_per_byte;
-		s->reduce_s_per_byte =
-			fmax(s->reduce_s_per_byte, c->reduce_s_per_byte);
-	}
-}
-
-static int take_uniform(struct setting *s, struct gf_text *notes,
-			struct gf_error *err)
-{
-	const struct gf_fabric *f = &s->variant.fabric;
-	struct gf_link_cost link;
-	int rc = gf_price_link(f, &link, err);
-
-	if (rc < 0)
-		return rc;
-	s->levels = gf_xcalloc(1, sizeof(*s->levels));
-	s->nlevels = 1;
-	s->levels[0].name = gf_xstrdup("net");
-	s->levels[0].link = gf_xstrdup("net");
-	s->levels[0].size = (size_t)f->ranks;
-	s->levels[0].latency_s = link.alpha_s;
-	s->levels[0].bandwidth_bytes_per_s =
-		link.beta_s_per_byte > 0 ? 1 / link.beta_s_per_byte : 1e30;
-	s->reduce_s_per_byte = link.gamma_s_per_byte;
-	gf_text_addf(notes, "no topology is known: replayed on a uniform "
-			    "network that costs a ring what was measured\n");
-	return 0;
-}
-
-/* --- the schedules -------------------------------------------------------- */
-
-static double elems_of(const struct gf_plan *p, const struct gf_sim_message *m)
-{
-	double elems = 0;
-	size_t i;
-
-	for (i = m->first; i <= m->last; i++)
-		elems += (double)p->model->tensors[i].count_elems;
-	if (p->selection.method == GF_SELECT_CSC)
-		elems = fmax(1, round(elems * p->selection.keep));
-	return elems;
-}
-
-/* What algorithm, with what arguments; args' arrays are the set's. */
-static const struct gf_algorithm *arguments(const struct setting *s, size_t i,
-					    struct stage_set *set,
-					    struct gf_coll_args *args)
-{
-	const struct gf_plan *p = &s->variant.plan;
-	const struct gf_sim_message *m = &s->traffic.messages[i];
-	const struct gf_message *from =
-		&p->messages[s->traffic.plan_message[i]];
-	bool topk = p->selection.method == GF_SELECT_TOPK;
-	size_t k;
-
-	*args = (struct gf_coll_args){
-		.ranks = s->variant.fabric.ranks,
-		.elem_bytes = 4,
-		.nfactors = from->nstages,
-	};
-	if (topk || p->selection.method == GF_SELECT_GTOPK) {
-		args->count_elems = topk ? (size_t)args->ranks : 1;
-		args->half = topk ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
-		args->nfactors = 0;
-		return gf_sparse_find(topk ? "topk" : "gtopk");
-	}
-	args->count_elems = (size_t)elems_of(p, m);
-	set->factors = gf_xcalloc(from->nstages + 1, sizeof(*set->factors));
-	set->algorithms =
-		gf_xcalloc(from->nstages + 1, sizeof(*set->algorithms));
-	for (k = 0; k < from->nstages; k++) {
-		set->factors[k] = from->stages[k].factor;
-		set->algorithms[k] = from->stages[k].algorithm;
-	}
-	if (from->nstages) {
-		args->factors = set->factors;
-		args->stage_algorithms = set->algorithms;
-	}
-	if (strcmp(from->algorithm, "ps") == 0)
-		args->servers = s->variant.fabric.servers;
-	if (m->half == GF_HALF_SPLIT)
-		args->half = GF_COLL_REDUCE_SCATTER;
-	return gf_algorithm_find(from->algorithm);
-}
-
-/* One message's schedules for all ranks; -E2BIG once `steps` is too many. */
-static int build(const struct setting *s, size_t i, enum gf_coll_half half,
-		 struct gf_replayed_message *to, double *steps,
-		 struct gf_error *err)
-{
-	struct stage_set set = {0};
-	struct gf_coll_args args;
-	const struct gf_algorithm *a = arguments(s, i, &set, &args);
-	const struct gf_sim_message *m = &s->traffic.messages[i];
-	int rank, rc = 0;
-
-	if (half == GF_COLL_ALL_GATHER)
-		args.half = half;
-	*to = (struct gf_replayed_message){
-		.plan_message = s->traffic.plan_message[i],
-		.first = m->first,
-		.last = m->last,
-		.bytes = (size_t)fmin(m->bytes, 0x1p62),
-		.half = m->half,
-		.elems = args.count_elems,
-		.ranks = gf_xcalloc((size_t)args.ranks, sizeof(*to->ranks)),
-	};
-	/* of a sparse selection an element is one rank's whole set */
-	to->bytes_per_elem =
-		s->variant.plan.selection.method == GF_SELECT_TOPK ||
-				s->variant.plan.selection.method ==
-					GF_SELECT_GTOPK
-			? m->bytes
-			: m->bytes / (double)args.count_elems;
-	for (rank = 0; rank < args.ranks && rc == 0; rank++) {
-		rc = a ? gf_algorithm_schedule(a, &args, rank, &to->ranks[rank],
-					       err)
-		       : gf_error_set(err, -ENOTSUP,
-				      "its algorithm has no steps here");
-		if (rc < 0) {
-			gf_error_prefix(err, "message %zu", i);
-			break;
-		}
-		/* the first rank speaks for all before they are built */
-		if (rank == 0 &&
-		    *steps + (double)to->ranks[0].nsteps * args.ranks >
-			    GF_REPLAY_STEPS_MOST)
-			rc = -E2BIG;
-		*steps += (double)to->ranks[rank].nsteps;
-	}
-	free(set.factors);
-	free(set.algorithms);
-	return rc;
-}
-
-static void release_messages(struct gf_replayed_message *m, size_t n, int ranks)
-{
-	size_t i;
-	int rank;
-
-	for (i = 0; i < n; i++) {
-		for (rank = 0; m[i].ranks && rank < ranks; rank++)
-			gf_schedule_release(&m[i].ranks[rank]);
-		free(m[i].ranks);
-	}
-	free(m);
-}
-
-/* --- the replay ----------------------------------------------------------- */
 
 static double release_work_s(const struct gf_plan *p,
 			     const struct gf_sim_message *m)
@@ -203,7 +19,7 @@ static double release_work_s(const struct gf_plan *p,
 		       : p->model->tensors[m->last].ready_s;
 }
 
-static struct gf_replay_input input_of(const struct setting *s)
+static struct gf_replay_input input_of(const struct gf_replay_setting *s)
 {
 	return (struct gf_replay_input){
 		.ranks = s->variant.fabric.ranks,
@@ -214,14 +30,32 @@ static struct gf_replay_input input_of(const struct setting *s)
 	};
 }
 
+/* By how much the slowest rank's forward waits, at most, for gathers that were
+ * made from these messages of the traffic. */
+static double late_s(const struct gf_replay_setting *s,
+		     const struct gf_replay_result *times, const size_t *from,
+		     size_t n, double slowest)
+{
+	const struct gf_model_profile *model = s->variant.plan.model;
+	double late = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		const struct gf_sim_message *m = &s->traffic.messages[from[i]];
+		double need = slowest * gf_sim_need_s(model, m);
+
+		late = fmax(late, times->message_end_s[i] - need);
+	}
+	return late;
+}
+
 /* The all-gathers of the step before, one after the other from the start of
  * forward, last message first; when forward, which waits for them, has ended.
  */
-static int gather(const struct setting *s, double slowest, double *steps,
+static int gather(struct gf_replay_setting *s, double slowest,
 		  double *forward_end_s, struct gf_error *err)
 {
 	const struct gf_traffic *t = &s->traffic;
-	const struct gf_model_profile *model = s->variant.plan.model;
 	struct gf_replay_compute compute = {.slowdown = 1, .lanes = 1};
 	struct gf_replay_input in = input_of(s);
 	struct gf_replayed_message *gathers =
@@ -237,7 +71,8 @@ static int gather(const struct setting *s, double slowest, double *steps,
 		if (t->messages[i].half != GF_HALF_SPLIT)
 			continue;
 		from[n] = i;
-		rc = build(s, i, GF_COLL_ALL_GATHER, &gathers[n], steps, err);
+		rc = gf_replayed_message_init(&gathers[n], s, i,
+					      GF_COLL_ALL_GATHER, err);
 		messages[n] = (struct gf_replay_message){
 			.ranks = gathers[n].ranks,
 			.elem_bytes = gathers[n].bytes_per_elem,
@@ -251,25 +86,18 @@ static int gather(const struct setting *s, double slowest, double *steps,
 	if (rc == 0)
 		rc = gf_replay(&in, &times, err);
 	if (rc == 0) {
-		for (i = 0; i < n; i++)
-			late = fmax(
-				late,
-				times.message_end_s[i] -
-					slowest *
-						gf_sim_need_s(
-							model,
-							&t->messages[from[i]]));
+		late = late_s(s, &times, from, n, slowest);
 		gf_replay_result_release(&times);
 	}
 	/* of a rank that is not slow: replay multiplies by the factor */
-	*forward_end_s = model->forward_s + (late > 0 ? late / slowest : 0);
-	release_messages(gathers, n, in.ranks);
+	*forward_end_s = s->variant.plan.model->forward_s + late / slowest;
+	gf_replayed_messages_free(gathers, n, in.ranks);
 	free(messages);
 	free(from);
 	return rc;
 }
 
-static int replay(const struct setting *s, double forward_end_s,
+static int replay(const struct gf_replay_setting *s, double forward_end_s,
 		  struct gf_replayed *out, struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
@@ -301,10 +129,8 @@ static int replay(const struct setting *s, double forward_end_s,
 	return rc;
 }
 
-/* --- what comes out of it ------------------------------------------------- */
-
 /* The step model's reading of given starts and ends, slowest rank's. */
-static void conclude(const struct setting *s, double forward_end_s,
+static void conclude(const struct gf_replay_setting *s, double forward_end_s,
 		     double slowest, struct gf_replayed *out)
 {
 	const struct gf_plan *p = &s->variant.plan;
@@ -345,44 +171,10 @@ static void conclude(const struct setting *s, double forward_end_s,
 	free(r.messages);
 }
 
-static int prepare(struct setting *s, const struct gf_plan *p,
-		   const struct gf_what_if *w, struct gf_text *notes,
-		   struct gf_error *err)
-{
-	int rc = gf_variant_init(&s->variant, p, w, err), i;
-	size_t k;
-
-	if (rc == 0)
-		rc = gf_traffic_init(&s->traffic, &s->variant.plan,
-				     &s->variant.fabric, err);
-	if (rc < 0)
-		return rc;
-	if (s->variant.fabric.nlevels > 0)
-		take_levels(s);
-	else
-		rc = take_uniform(s, notes, err);
-	s->factor =
-		gf_xcalloc((size_t)s->variant.fabric.ranks, sizeof(*s->factor));
-	for (i = 0; i < s->variant.fabric.ranks; i++)
-		s->factor[i] = 1;
-	for (k = 0; k < w->nslow; k++)
-		s->factor[w->slow[k].rank] = w->slow[k].factor;
-	return rc;
-}
-
-static void release_setting(struct setting *s)
-{
-	gf_traffic_release(&s->traffic);
-	gf_levels_free(s->levels, s->nlevels);
-	free(s->level_reduce);
-	free(s->factor);
-	gf_variant_release(&s->variant);
-}
-
-static int run(const struct setting *s, const struct gf_what_if *w,
+static int run(struct gf_replay_setting *s, const struct gf_what_if *w,
 	       struct gf_replayed *out, struct gf_error *err)
 {
-	double forward_end_s = s->variant.plan.model->forward_s, steps = 0;
+	double forward_end_s = s->variant.plan.model->forward_s;
 	double slowest = gf_what_if_slowest(w, s->variant.plan.ranks);
 	bool split = false;
 	size_t i;
@@ -393,11 +185,12 @@ static int run(const struct setting *s, const struct gf_what_if *w,
 		gf_xcalloc(s->traffic.nmessages + 1, sizeof(*out->messages));
 	for (i = 0; i < s->traffic.nmessages && rc == 0; i++) {
 		split |= s->traffic.messages[i].half == GF_HALF_SPLIT;
-		rc = build(s, i, GF_COLL_WHOLE, &out->messages[i], &steps, err);
+		rc = gf_replayed_message_init(&out->messages[i], s, i,
+					      GF_COLL_WHOLE, err);
 		out->nmessages++;
 	}
 	if (rc == 0 && split)
-		rc = gather(s, slowest, &steps, &forward_end_s, err);
+		rc = gather(s, slowest, &forward_end_s, err);
 	if (rc == 0)
 		rc = replay(s, forward_end_s, out, err);
 	if (rc == 0)
@@ -409,19 +202,20 @@ int gf_replay_plan(const struct gf_plan *p, const struct gf_what_if *w,
 		   struct gf_replayed *out, struct gf_text *notes,
 		   struct gf_error *err)
 {
-	struct setting s = {0};
+	struct gf_replay_setting s = {0};
 	int rc;
 
 	memset(out, 0, sizeof(*out));
 	rc = gf_what_if(p, w, &out->model, err);
 	if (rc < 0)
 		return rc;
-	rc = prepare(&s, p, w, notes, err);
+	rc = gf_replay_setting_init(&s, p, w, notes, err);
 	if (rc == 0)
 		rc = run(&s, w, out, err);
-	release_setting(&s);
+	gf_replay_setting_release(&s);
 	if (rc == -E2BIG) {
-		release_messages(out->messages, out->nmessages, out->ranks);
+		gf_replayed_messages_free(out->messages, out->nmessages,
+					  out->ranks);
 		out->messages = NULL;
 		out->nmessages = 0;
 	} else if (rc < 0) {
@@ -432,7 +226,7 @@ int gf_replay_plan(const struct gf_plan *p, const struct gf_what_if *w,
 
 void gf_replayed_release(struct gf_replayed *r)
 {
-	release_messages(r->messages, r->nmessages, r->ranks);
+	gf_replayed_messages_free(r->messages, r->nmessages, r->ranks);
 	gf_replay_result_release(&r->times);
 	gf_outcome_release(&r->model);
 	gf_outcome_release(&r->outcome);

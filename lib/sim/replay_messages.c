@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/replay_parts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+/* The arrays that an algorithm's arguments point to. */
+struct stage_set {
+	int *factors;
+	const char **algorithms;
+};
+
+/* Of topk and gtopk an element is one rank's whole set. */
+static bool sends_sets(const struct gf_plan *p)
+{
+	return p->selection.method == GF_SELECT_TOPK ||
+	       p->selection.method == GF_SELECT_GTOPK;
+}
+
+/* As many as a rank sends of the message. */
+static double elems_of(const struct gf_plan *p, const struct gf_sim_message *m)
+{
+	double elems = 0;
+	size_t i;
+
+	for (i = m->first; i <= m->last; i++)
+		elems += (double)p->model->tensors[i].count_elems;
+	if (p->selection.method == GF_SELECT_CSC)
+		elems = fmax(1, round(elems * p->selection.keep));
+	return elems;
+}
+
+/* What algorithm, with what arguments; args' arrays are the set's. */
+static const struct gf_algorithm *arguments(const struct gf_replay_setting *s,
+					    size_t i, struct stage_set *set,
+					    struct gf_coll_args *args)
+{
+	const struct gf_plan *p = &s->variant.plan;
+	const struct gf_sim_message *m = &s->traffic.messages[i];
+	const struct gf_message *from =
+		&p->messages[s->traffic.plan_message[i]];
+	bool topk = p->selection.method == GF_SELECT_TOPK;
+	size_t k;
+
+	*args = (struct gf_coll_args){
+		.ranks = s->variant.fabric.ranks,
+		.elem_bytes = 4,
+		.nfactors = from->nstages,
+	};
+	if (sends_sets(p)) {
+		args->count_elems = topk ? (size_t)args->ranks : 1;
+		args->half = topk ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
+		args->nfactors = 0;
+		return gf_sparse_find(topk ? "topk" : "gtopk");
+	}
+	args->count_elems = (size_t)elems_of(p, m);
+	set->factors = gf_xcalloc(from->nstages + 1, sizeof(*set->factors));
+	set->algorithms =
+		gf_xcalloc(from->nstages + 1, sizeof(*set->algorithms));
+	for (k = 0; k < from->nstages; k++) {
+		set->factors[k] = from->stages[k].factor;
+		set->algorithms[k] = from->stages[k].algorithm;
+	}
+	if (from->nstages) {
+		args->factors = set->factors;
+		args->stage_algorithms = set->algorithms;
+	}
+	if (strcmp(from->algorithm, "ps") == 0)
+		args->servers = s->variant.fabric.servers;
+	if (m->half == GF_HALF_SPLIT)
+		args->half = GF_COLL_REDUCE_SCATTER;
+	return gf_algorithm_find(from->algorithm);
+}
+
+int gf_replayed_message_init(struct gf_replayed_message *to,
+			     struct gf_replay_setting *s, size_t i,
+			     enum gf_coll_half half, struct gf_error *err)
+{
+	struct stage_set set = {0};
+	struct gf_coll_args args;
+	const struct gf_algorithm *a = arguments(s, i, &set, &args);
+	const struct gf_sim_message *m = &s->traffic.messages[i];
+	int rank, rc = 0;
+
+	if (half == GF_COLL_ALL_GATHER)
+		args.half = half;
+	*to = (struct gf_replayed_message){
+		.plan_message = s->traffic.plan_message[i],
+		.first = m->first,
+		.last = m->last,
+		.bytes = (size_t)fmin(m->bytes, 0x1p62),
+		.half = m->half,
+		.elems = args.count_elems,
+		.ranks = gf_xcalloc((size_t)args.ranks, sizeof(*to->ranks)),
+	};
+	to->bytes_per_elem = sends_sets(&s->variant.plan)
+				     ? m->bytes
+				     : m->bytes / (double)args.count_elems;
+	for (rank = 0; rank < args.ranks && rc == 0; rank++) {
+		rc = a ? gf_algorithm_schedule(a, &args, rank, &to->ranks[rank],
+					       err)
+		       : gf_error_set(err, -ENOTSUP,
+				      "its algorithm has no steps here");
+		if (rc < 0) {
+			gf_error_prefix(err, "message %zu", i);
+			break;
+		}
+		/* the first rank speaks for all before they are built */
+		if (rank == 0 &&
+		    s->steps + (double)to->ranks[0].nsteps * args.ranks >
+			    GF_REPLAY_STEPS_MOST)
+			rc = -E2BIG;
+		s->steps += (double)to->ranks[rank].nsteps;
+	}
+	free(set.factors);
+	free(set.algorithms);
+	return rc;
+}
+
+void gf_replayed_messages_free(struct gf_replayed_message *m, size_t n,
+			       int ranks)
+{
+	size_t i;
+	int rank;
+
+	for (i = 0; i < n; i++) {
+		for (rank = 0; m[i].ranks && rank < ranks; rank++)
+			gf_schedule_release(&m[i].ranks[rank]);
+		free(m[i].ranks);
+	}
+	free(m);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/replay_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+
+/* Nominal figures, replaced by what was measured under the same name. */
+static void take_levels(struct gf_replay_setting *s)
+{
+	const struct gf_fabric *f = &s->variant.fabric;
+	size_t i;
+
+	s->levels = gf_levels_copy(f->levels, f->nlevels);
+	s->nlevels = f->nlevels;
+	s->level_reduce = gf_xcalloc(s->nlevels, sizeof(*s->level_reduce));
+	for (i = 0; i < s->nlevels; i++) {
+		const struct gf_level_cost *c =
+			gf_network_level(f->network, s->levels[i].name);
+
+		if (!c)
+			continue;
+		s->levels[i].latency_s = c->alpha_s;
+		if (c->beta_s_per_byte > 0)
+			s->levels[i].bandwidth_bytes_per_s =
+				1 / c->beta_s_per_byte;
+		s->level_reduce[i] = c->reduce_s_per_byte;
+		s->reduce_s_per_byte =
+			fmax(s->reduce_s_per_byte, c->reduce_s_per_byte);
+	}
+}
+
+static int take_uniform(struct gf_replay_setting *s, struct gf_text *notes,
+			struct gf_error *err)
+{
+	const struct gf_fabric *f = &s->variant.fabric;
+	struct gf_link_cost link;
+	int rc = gf_price_link(f, &link, err);
+
+	if (rc < 0)
+		return rc;
+	s->levels = gf_xcalloc(1, sizeof(*s->levels));
+	s->nlevels = 1;
+	s->levels[0].name = gf_xstrdup("net");
+	s->levels[0].link = gf_xstrdup("net");
+	s->levels[0].size = (size_t)f->ranks;
+	s->levels[0].latency_s = link.alpha_s;
+	s->levels[0].bandwidth_bytes_per_s =
+		link.beta_s_per_byte > 0 ? 1 / link.beta_s_per_byte : 1e30;
+	s->reduce_s_per_byte = link.gamma_s_per_byte;
+	gf_text_addf(notes, "no topology is known: replayed on a uniform "
+			    "network that costs a ring what was measured\n");
+	return 0;
+}
+
+int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
+			   const struct gf_what_if *w, struct gf_text *notes,
+			   struct gf_error *err)
+{
+	int rc = gf_variant_init(&s->variant, p, w, err), i;
+	size_t k;
+
+	if (rc == 0)
+		rc = gf_traffic_init(&s->traffic, &s->variant.plan,
+				     &s->variant.fabric, err);
+	if (rc < 0)
+		return rc;
+	if (s->variant.fabric.nlevels > 0)
+		take_levels(s);
+	else
+		rc = take_uniform(s, notes, err);
+	s->factor =
+		gf_xcalloc((size_t)s->variant.fabric.ranks, sizeof(*s->factor));
+	for (i = 0; i < s->variant.fabric.ranks; i++)
+		s->factor[i] = 1;
+	for (k = 0; k < w->nslow; k++)
+		s->factor[w->slow[k].rank] = w->slow[k].factor;
+	return rc;
+}
+
+void gf_replay_setting_release(struct gf_replay_setting *s)
+{
+	gf_traffic_release(&s->traffic);
+	gf_levels_free(s->levels, s->nlevels);
+	free(s->level_reduce);
+	free(s->factor);
+	gf_variant_release(&s->variant);
+}
