@@ -48,15 +48,23 @@ static int send(struct gf_shm *s, struct gf_request *r, int rank,
 	return rc;
 }
 
+static struct gf_request *outgoing(struct gf_shm *s, int rank, uint64_t tag,
+				   const void *data, size_t size_bytes)
+{
+	struct gf_request *r = request(s, rank, tag, size_bytes);
+
+	r->from = data;
+	return r;
+}
+
 static int shm_isend(struct gf_comm *c, int rank, uint64_t tag,
 		     const void *data, size_t size_bytes,
 		     struct gf_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
-	struct gf_request *r = request(s, rank, tag, size_bytes);
 
-	r->from = data;
-	return send(s, r, rank, out, err);
+	return send(s, outgoing(s, rank, tag, data, size_bytes), rank, out,
+		    err);
 }
 
 static int shm_isend_lent(struct gf_comm *c, int rank, uint64_t tag,
@@ -64,9 +72,8 @@ static int shm_isend_lent(struct gf_comm *c, int rank, uint64_t tag,
 			  struct gf_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
-	struct gf_request *r = request(s, rank, tag, size_bytes);
+	struct gf_request *r = outgoing(s, rank, tag, data, size_bytes);
 
-	r->from = data;
 	r->lent = true;
 	return send(s, r, rank, out, err);
 }
@@ -76,9 +83,8 @@ static int shm_isend_back(struct gf_comm *c, int rank, uint64_t tag,
 			  struct gf_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
-	struct gf_request *r = request(s, rank, tag, size_bytes);
+	struct gf_request *r = outgoing(s, rank, tag, data, size_bytes);
 
-	r->from = data;
 	if (r->peer >= 0)
 		r->back = gf_shm_recall(s, r);
 	return send(s, r, rank, out, err);
