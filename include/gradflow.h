@@ -51,6 +51,11 @@ struct gradflow_tensor {
 	size_t shape[GRADFLOW_DIMENSIONS];
 };
 
+/*
+ * Both structs may grow: zero in what is new means what it meant before, so
+ * that programs and libraries of different versions go together. What a library
+ * does not know must be zero. Begin with zeros, and fill in both sizes.
+ */
 struct gradflow_options {
 	size_t size;      /* of this struct */
 	const char *plan; /* a file, which rank 0 reads; NULL: threshold fusion,
@@ -61,6 +66,11 @@ struct gradflow_options {
 	size_t epoch_steps; /* steps of an epoch, for the warm-up of topk and
 			     * gtopk; 0: no warm-up */
 	double timeout_s;   /* without progress, once open; 0: never */
+	size_t tensor_size; /* of struct gradflow_tensor; 0: as it was when this
+			     * was not there */
+	/* What gradflow_ways gave for such tensors and ranks: algorithms that
+	 * the plan leaves open are those, and are not measured; or NULL. */
+	const char *ways;
 };
 
 /* Of the last call in this thread that failed; "" before. */
@@ -85,6 +95,9 @@ int gradflow_rank(const struct gradflow *g);
 int gradflow_ranks(const struct gradflow *g);
 /* Among the ranks of this host. */
 int gradflow_local_rank(const struct gradflow *g);
+/* How each message goes, as "ring;blueconnect 2:shm 4:ring"; borrowed until a
+ * set is loaded or g is closed. */
+const char *gradflow_ways(const struct gradflow *g);
 
 /* Where that tensor begins, in elements; SIZE_MAX: there is no such tensor. */
 size_t gradflow_place(const struct gradflow *g, size_t tensor);
@@ -114,8 +127,9 @@ uint64_t gradflow_sent_bytes(struct gradflow *g);
 /* Parameters, the optimiser's state and the selection's (residuals, histories),
  * between steps, as a set under that folder (safetensors), in which no other
  * run's may be; and before the first step the newest whole set back, bit for
- * bit. -ENOENT: there is none, and nothing has changed. After another failure
- * to load, parameters are undefined. */
+ * bit, with the algorithms that its run had where the plan leaves them open.
+ * -ENOENT: there is none, and nothing has changed. After another failure to
+ * load, parameters are undefined. */
 int gradflow_save(struct gradflow *g, const char *folder);
 int gradflow_load(struct gradflow *g, const char *folder);
 

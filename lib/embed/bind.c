@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "embed/job.h"
+#include "rt/bind.h"
 #include "train/assign.h"
 #include "train/choose.h"
 
@@ -53,9 +54,6 @@ int gf_embed_check(const struct gradflow_tensor *tensors, size_t ntensors,
 	size_t left = SIZE_MAX / 16, i, k;
 	int rc = 0;
 
-	if (!tensors || !ntensors)
-		return gf_error_set(err, -EINVAL,
-				    "want one tensor or more, got none");
 	for (i = 0; i < ntensors && !rc; i++) {
 		rc = check_one(&tensors[i], i, left, err);
 		left -= rc ? 0 : count_of(&tensors[i]);
@@ -211,5 +209,14 @@ int gf_embed_bind(struct gradflow *g, const struct gradflow_tensor *tensors,
 		rc = gf_comm_agree(g->comm, rc, err);
 	}
 	gf_model_profile_free(model);
+	if (rc)
+		return rc;
+	g->asked = gf_train_ways(&g->plan);
+	if (o->ways && gf_train_is_open(&g->plan)) {
+		rc = gf_train_take_ways(&g->plan, o->ways, err);
+		rc = rc ? rc : gf_plan_runnable(&g->plan, err);
+		if (rc)
+			gf_error_prefix(err, "ways");
+	}
 	return rc ? rc : gf_train_choose(&config, &g->plan, err);
 }

@@ -30,26 +30,6 @@ API const char *gradflow_version(void)
 
 /* --- open ---------------------------------------------------------------- */
 
-/* Callers of an earlier version have fewer options. */
-static int take_options(const struct gradflow_options *given,
-			struct gradflow_options *o)
-{
-	const size_t least = offsetof(struct gradflow_options, timeout_s);
-
-	if (!given || given->size < least || given->size > sizeof(*o))
-		return gf_error_set(&last, -EINVAL,
-				    "options: want their size, %zu bytes, got "
-				    "%zu",
-				    sizeof(*o), given ? given->size : 0);
-	memset(o, 0, sizeof(*o));
-	memcpy(o, given, given->size);
-	if (!(o->timeout_s >= 0) || isinf(o->timeout_s))
-		return gf_error_set(&last, -EINVAL,
-				    "timeout_s: want 0 or more, got %g",
-				    o->timeout_s);
-	return 0;
-}
-
 /* What the ranks would else find out in the middle of a step. */
 static int same_options(struct gradflow *g, const struct gradflow_options *o)
 {
@@ -63,6 +43,7 @@ static int same_options(struct gradflow *g, const struct gradflow_options *o)
 		{"training", training},
 		{"plan", o->plan ? o->plan : "none"},
 		{"options", numbers},
+		{"ways", o->ways ? o->ways : "none"},
 	};
 	size_t i;
 	int rc = 0;
@@ -97,15 +78,26 @@ static int read_training(struct gradflow *g, const char *text)
 	return rc;
 }
 
-static int open_all(struct gradflow *g, const struct gradflow_tensor *tensors,
-		    const struct gradflow_options *o, int rc)
+static int open_all(struct gradflow *g, const struct gradflow_tensor *given,
+		    const struct gradflow_options *options)
 {
+	struct gradflow_tensor *tensors = NULL;
+	struct gradflow_options o = {0};
+	int rc = gf_embed_take_options(options, &o, &last);
+
+	g->epoch_steps = o.epoch_steps;
+	g->timeout_s = o.timeout_s;
+	rc = rc ? rc
+		: gf_embed_take_tensors(given, g->ntensors, o.tensor_size,
+					&tensors, &last);
 	rc = rc ? rc : gf_embed_check(tensors, g->ntensors, &last);
-	rc = rc ? rc : read_training(g, o->training);
+	rc = rc ? rc : read_training(g, o.training);
+	/* one rank's mistake is every rank's failure, told alike */
 	rc = gf_comm_agree(g->comm, rc, &last);
-	rc = rc ? rc : same_options(g, o);
-	rc = rc ? rc : gf_embed_bind(g, tensors, o, &last);
-	return rc ? rc : gf_embed_start(g, o->timeout_s, &last);
+	rc = rc ? rc : same_options(g, &o);
+	rc = rc ? rc : gf_embed_bind(g, tensors, &o, &last);
+	free(tensors);
+	return rc ? rc : gf_embed_start(g, &last);
 }
 
 API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
@@ -113,8 +105,7 @@ API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
 		      struct gradflow **out)
 {
 	struct gradflow *g = gf_xcalloc(1, sizeof(*g));
-	struct gradflow_options o = {0};
-	int bad, rc;
+	int rc;
 
 	*out = NULL;
 	gf_training_init(&g->training);
@@ -123,11 +114,8 @@ API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
 		free(g);
 		return rc;
 	}
-	/* one rank's mistake is every rank's failure, told alike */
-	bad = take_options(options, &o);
 	g->ntensors = ntensors;
-	g->epoch_steps = o.epoch_steps;
-	rc = open_all(g, tensors, &o, bad);
+	rc = open_all(g, tensors, options);
 	if (rc) {
 		gradflow_close(g);
 		return rc;
@@ -157,6 +145,7 @@ API void gradflow_close(struct gradflow *g)
 	free(g->order);
 	free(g->offset);
 	free(g->codecs);
+	free(g->asked);
 	free(g->ways);
 	free(g->said);
 	for (i = 0; i < g->nfolders; i++)
@@ -183,6 +172,11 @@ API int gradflow_local_rank(const struct gradflow *g)
 	return g->comm->local_rank;
 }
 
+API const char *gradflow_ways(const struct gradflow *g)
+{
+	return g->ways;
+}
+
 API size_t gradflow_place(const struct gradflow *g, size_t tensor)
 {
 	return tensor < g->ntensors ? g->offset[g->order[tensor]] : SIZE_MAX;
@@ -205,7 +199,8 @@ API uint64_t gradflow_steps(const struct gradflow *g)
 
 API uint64_t gradflow_sent_bytes(struct gradflow *g)
 {
-	g->sent_bytes += gf_method_sent_bytes(&g->method);
+	if (!g->failed)
+		g->sent_bytes += gf_method_sent_bytes(&g->method);
 	return g->sent_bytes;
 }
 

@@ -31,15 +31,25 @@ struct gradflow {
 	float *params;
 	struct gf_method method;
 	struct gf_state state;
+	char *asked;                /* ways, as the plan leaves them */
 	char *codecs, *ways, *said; /* for checkpoints */
 	char **folders;             /* of sets that are this run's */
 	size_t nfolders, folders_capacity;
 	size_t epoch_steps;
+	double timeout_s;
 	uint64_t steps, sent_bytes;
 	bool begun;
 	int failed; /* what ended the job, and why */
 	struct gf_error why;
 };
+
+/* What the caller gives, of whatever version, as this one has it. The tensors
+ * are the caller's to free; those of *to's strings are borrowed. */
+int gf_embed_take_options(const struct gradflow_options *from,
+			  struct gradflow_options *to, struct gf_error *err);
+int gf_embed_take_tensors(const struct gradflow_tensor *from, size_t ntensors,
+			  size_t size, struct gradflow_tensor **to,
+			  struct gf_error *err);
 
 /* The caller's tensors, checked on this rank alone: -EINVAL names the first
  * that is none. */
@@ -52,7 +62,7 @@ int gf_embed_bind(struct gradflow *g, const struct gradflow_tensor *tensors,
 		  const struct gradflow_options *o, struct gf_error *err);
 
 /* Collective: parameters, method and state; g->training is complete. */
-int gf_embed_start(struct gradflow *g, double timeout_s, struct gf_error *err);
+int gf_embed_start(struct gradflow *g, struct gf_error *err);
 
 /* Collective, between steps. */
 int gf_embed_save(struct gradflow *g, const char *folder, struct gf_error *err);

@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "comm/pages.h"
 #include "embed/job.h"
+#include "rt/bind.h"
 #include "train/choose.h"
 #include "train/scale.h"
 #include "train/snapshot.h"
@@ -35,35 +36,45 @@ static void list_state(struct gradflow *g)
 	gf_method_state(&g->method, &g->state);
 }
 
-int gf_embed_start(struct gradflow *g, double timeout_s, struct gf_error *err)
+static int open_method(struct gradflow *g, const struct gf_loss_scale *scale,
+		       struct gf_error *err)
 {
 	struct gf_method_env env = {
 		.comm = g->comm,
 		.plan = &g->plan,
+		.params = g->params,
 		.shapes = g->shapes,
 		.epoch_steps = g->epoch_steps,
 		.optim = &g->optim,
-		.timeout_s = timeout_s,
+		.scale = *scale,
+		.timeout_s = g->timeout_s,
 	};
+	int rc = gf_method_open(&g->method, &env, err);
+
+	free(g->ways);
+	g->ways = gf_train_ways(&g->plan);
+	if (!rc)
+		list_state(g);
+	return rc;
+}
+
+int gf_embed_start(struct gradflow *g, struct gf_error *err)
+{
+	struct gf_loss_scale scale = {0};
 	int rc = gf_method_check(&g->plan, err);
 
 	g->optim = gf_train_optim(&g->training);
 	if (!rc)
-		rc = gf_loss_scale_init(&env.scale, &g->training, &g->plan,
-					false, err);
+		rc = gf_loss_scale_init(&scale, &g->training, &g->plan, false,
+					err);
 	if (!rc)
 		rc = alloc_params(g, err);
 	rc = gf_comm_agree(g->comm, rc, err);
 	if (rc)
 		return rc;
 	g->codecs = gf_train_codecs(&g->plan);
-	g->ways = gf_train_ways(&g->plan);
 	g->said = gf_training_write(&g->training);
-	env.params = g->params;
-	rc = gf_method_open(&g->method, &env, err);
-	if (!rc)
-		list_state(g);
-	return rc;
+	return open_method(g, &scale, err);
 }
 
 /* --- checkpoints --------------------------------------------------------- */
@@ -143,6 +154,79 @@ int gf_embed_save(struct gradflow *g, const char *folder, struct gf_error *err)
 				      &g->state, err);
 }
 
+/* Rank 0's find; *ways is NULL if there is none. */
+static int stored_ways(struct gf_team *team, const char *folder, char **ways,
+		       struct gf_error *err)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	int rc = 0;
+
+	if (team->comm->rank == 0)
+		rc = gf_train_stored_ways(folder, team->comm->ranks, &text,
+					  err);
+	rc = gf_team_agree(team, rc, err);
+	bytes = text ? strlen(text) + 1 : 0;
+	rc = rc ? rc : gf_team_bcast(team, &bytes, sizeof(bytes), err);
+	if (!rc && bytes) {
+		if (!text)
+			text = gf_xmalloc(bytes);
+		rc = gf_team_bcast(team, text, bytes, err);
+	}
+	if (rc) {
+		free(text);
+		text = NULL;
+	}
+	*ways = text;
+	return rc;
+}
+
+/*
+ * Other algorithms add in other orders, to other bits: what the plan leaves
+ * open goes as it went in the set's run, not as it was measured here. If that
+ * cannot be, everything stays as it was.
+ */
+static int take_ways(struct gradflow *g, const char *folder, const char *ways,
+		     struct gf_error *err)
+{
+	char *now = gf_xstrdup(g->ways);
+	struct gf_loss_scale scale = g->method.env.scale;
+	struct gf_error why = {""};
+	int taken, rc = 0;
+
+	gf_train_put_ways(&g->plan, g->asked);
+	taken = gf_train_take_ways(&g->plan, ways, &why);
+	taken = taken ? taken : gf_plan_runnable(&g->plan, &why);
+	if (taken) {
+		gf_train_put_ways(&g->plan, now);
+		*err = why;
+		gf_error_prefix(err, "%s", folder);
+	} else if (strcmp(ways, now) != 0) {
+		gf_method_close(&g->method);
+		gf_state_release(&g->state);
+		rc = open_method(g, &scale, err);
+		if (rc) { /* there is nothing left that could take steps */
+			g->failed = rc;
+			g->why = *err;
+		}
+	}
+	free(now);
+	return taken ? taken : rc;
+}
+
+static int go_as_before(struct gradflow *g, const char *folder,
+			struct gf_error *err)
+{
+	struct gf_team team = gf_method_team(&g->method);
+	char *ways = NULL;
+	int rc = stored_ways(&team, folder, &ways, err);
+
+	if (!rc && ways)
+		rc = take_ways(g, folder, ways, err);
+	free(ways);
+	return rc;
+}
+
 int gf_embed_load(struct gradflow *g, const char *folder, struct gf_error *err)
 {
 	struct gf_team team = gf_method_team(&g->method);
@@ -156,6 +240,11 @@ int gf_embed_load(struct gradflow *g, const char *folder, struct gf_error *err)
 				    "step, got it behind step %zu",
 				    folder ? folder : "none", (size_t)g->steps);
 	rc = same_folder(&team, folder, err);
+	if (!rc && strcmp(g->asked, g->ways) != 0) {
+		rc = go_as_before(g, folder, err);
+		team = gf_method_team(&g->method);
+		id = identity(g);
+	}
 	rc = rc ? rc : gf_snapshot_read(&team, &from, &id, &g->state, err);
 	rc = rc ? rc : gf_method_restore(&g->method, err);
 	rc = gf_team_agree(&team, rc, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/choose.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -125,8 +126,6 @@ static int take_way(struct gf_message *m, char *text, struct gf_error *err)
 	size_t capacity = 0;
 	int rc = 0;
 
-	if (!is_open(m))
-		return 0;
 	clear_way(m);
 	m->algorithm = gf_xstrdup(word);
 	while (!rc && (word = strsep(&text, " ")))
@@ -142,7 +141,7 @@ int gf_train_take_ways(struct gf_plan *plan, const char *ways,
 	int rc = 0;
 
 	while (!rc && (one = strsep(&rest, ";"))) {
-		if (n < plan->nmessages)
+		if (n < plan->nmessages && is_open(&plan->messages[n]))
 			rc = take_way(&plan->messages[n], one, err);
 		n++;
 	}
@@ -156,26 +155,44 @@ int gf_train_take_ways(struct gf_plan *plan, const char *ways,
 	return rc ? rc : gf_plan_check(plan, err);
 }
 
+void gf_train_put_ways(struct gf_plan *plan, const char *ways)
+{
+	char *copy = gf_xstrdup(ways), *rest = copy;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < plan->nmessages; i++) {
+		char *one = strsep(&rest, ";");
+
+		rc = one ? take_way(&plan->messages[i], one, NULL) : -EINVAL;
+		assert(!rc);
+		(void)rc;
+	}
+	free(copy);
+}
+
 /* --- of the run before ---------------------------------------------------- */
 
-/* Rank 0. *ways is NULL where there is none of as many ranks. */
-static int read_ways(const struct gf_train_config *k, char **ways,
-		     struct gf_error *err)
+int gf_train_stored_ways(const char *folder, int ranks, char **ways,
+			 struct gf_error *err)
 {
 	struct gf_safetensors s = {0};
-	size_t step, ranks = 0;
+	size_t step, written = 0;
 	char *path;
-	int rc = gf_ckpt_latest(k->checkpoint, &step, NULL);
+	int rc;
+
+	*ways = NULL;
+	rc = gf_ckpt_latest(folder, &step, NULL);
 
 	/* whoever reads the set says that there is none */
 	if (rc)
 		return 0;
-	path = gf_ckpt_part(k->checkpoint, step, 0, false);
+	path = gf_ckpt_part(folder, step, 0, false);
 	rc = gf_safetensors_open(path, &s, err);
 	if (!rc)
 		rc = gf_safetensors_metadata_size(&s, GF_CKPT_RANKS, 1, INT_MAX,
-						  &ranks, err);
-	if (!rc && ranks == (size_t)k->comm->ranks &&
+						  &written, err);
+	if (!rc && written == (size_t)ranks &&
 	    gf_safetensors_has_metadata(&s, GF_TRAIN_WAYS))
 		rc = gf_safetensors_metadata(&s, GF_TRAIN_WAYS, ways, err);
 	gf_safetensors_close(&s);
@@ -191,7 +208,8 @@ static int take_stored(const struct gf_train_config *k, struct gf_plan *plan,
 	int rc = 0;
 
 	if (k->comm->rank == 0) {
-		rc = read_ways(k, &ways, err);
+		rc = gf_train_stored_ways(k->checkpoint, k->comm->ranks, &ways,
+					  err);
 		if (!ways)
 			ways = gf_xstrdup("");
 		length = strlen(ways);

@@ -30,6 +30,12 @@ char *gf_train_codecs(const struct gf_plan *plan);
 /* Takes what is open from such a text. -EINVAL: it is not of these messages. */
 int gf_train_take_ways(struct gf_plan *plan, const char *ways,
 		       struct gf_error *err);
+/* Messages go as such a text of this very plan says, "auto" is open again. */
+void gf_train_put_ways(struct gf_plan *plan, const char *ways);
+/* That of the newest set in a folder, if so many ranks wrote it; else NULL. On
+ * one rank; the caller frees. */
+int gf_train_stored_ways(const char *folder, int ranks, char **ways,
+			 struct gf_error *err);
 
 /* NCCL chooses for itself: its own all-reduce for every message, or for those
  * that wait; a ring under a codec, which it has not. */

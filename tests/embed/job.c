@@ -9,11 +9,13 @@
  *	job save PLAN DIR	so many steps, with a set in the middle of them
  *	job load PLAN DIR	the rest of them; both print a sum of the bits
  *	job epoch PLAN DIR	the same, with epochs of another length
- *	job misuse PLAN DIR	calls out of order, which are refused
- *	job bad WHAT PLAN	what is refused, by name
- *	job apart WHAT PLAN	what is refused because ranks differ
- *	job abandon PLAN	closes within a step, and opens again
- *	job beside LEVEL PLAN	in a program that has initialised MPI so
+ *	job ways PLAN WAYS [DIR]	algorithms that the plan leaves open are
+ *given job loadways PLAN WAYS DIR	and come back with the set job sizes
+ *PLAN		structs of other versions job misuse PLAN DIR	calls out of
+ *order, which are refused job bad WHAT PLAN	what is refused, by name job
+ *apart WHAT PLAN	what is refused because ranks differ job abandon PLAN
+ *closes within a step, and opens again job beside LEVEL PLAN	in a program
+ *that has initialised MPI so
  *	job hangs PLAN		rank 1 stops in its second step
  * PLAN may be "-": none.
  */
@@ -198,6 +200,32 @@ static void checkpoint(const char *plan, const char *folder, int load,
 	gradflow_close(g);
 }
 
+/* Stores a set with those ways, or loads one that has them. */
+static void ways(const char *plan, const char *given, const char *folder,
+		 int load)
+{
+	struct gradflow_options o = options(plan);
+	struct gradflow *g;
+	float *w;
+
+	o.ways = load ? NULL : given;
+	need(gradflow_open(three, TENSORS, &o, &g), g);
+	w = gradflow_parameters(g);
+	w[1] = 5;
+	if (load)
+		need(gradflow_load(g, folder), g);
+	check(!strcmp(gradflow_ways(g), given), gradflow_ways(g), load);
+	check(gradflow_parameters(g) == w, "parameters that have moved", 0);
+	give(g, 2);
+	need(gradflow_step(g, 0.25), g);
+	if (!load && folder)
+		need(gradflow_save(g, folder), g);
+	check(gradflow_steps(g) == 1 + (size_t)load, "steps",
+	      (double)gradflow_steps(g));
+	check(gradflow_sent_bytes(g) > 0, "bytes sent", 0);
+	gradflow_close(g);
+}
+
 /* A call that is refused leaves everything as it was. */
 static void refuse(int rc, const char *text)
 {
@@ -269,19 +297,31 @@ static void abandon(const char *plan)
 }
 
 /* MPI comes with the library; this program does not know its header. */
-static void beside(int level, const char *plan)
+static void begin_mpi(int level)
 {
 	int (*init)(int *, char ***, int, int *);
-	int (*finalize)(void);
-	struct gradflow_options o = options(plan);
-	struct gradflow *g, *h;
-	int rc, got;
+	int got = -1;
 
 	*(void **)&init = dlsym(RTLD_DEFAULT, "MPI_Init_thread");
+	check(init && !init(NULL, NULL, level, &got) && got == level,
+	      "MPI_Init_thread", got);
+}
+
+static void end_mpi(void)
+{
+	int (*finalize)(void);
+
 	*(void **)&finalize = dlsym(RTLD_DEFAULT, "MPI_Finalize");
-	check(init && finalize && !init(NULL, NULL, level, &got) &&
-		      got == level,
-	      "MPI", 0);
+	check(finalize && !finalize(), "MPI_Finalize", 0);
+}
+
+static void beside(int level, const char *plan)
+{
+	struct gradflow_options o = options(plan);
+	struct gradflow *g, *h;
+	int rc;
+
+	begin_mpi(level);
 	rc = gradflow_open(three, TENSORS, &o, &g);
 	if (level < 3) {
 		refuse(rc == -16 ? -22 : rc, "want MPI_THREAD_MULTIPLE then");
@@ -298,7 +338,7 @@ static void beside(int level, const char *plan)
 		gradflow_close(h);
 		exact(plan);
 	}
-	check(!finalize(), "MPI_Finalize", 0);
+	end_mpi();
 	rc = gradflow_open(three, TENSORS, &o, &g);
 	refuse(rc == -16 ? -22 : rc, "MPI has ended");
 }
@@ -336,6 +376,67 @@ static int refused(const struct gradflow_tensor *t, size_t n,
 	return 1;
 }
 
+/* Structs of a later version, whose new fields are at the end. */
+struct later_options {
+	struct gradflow_options now;
+	size_t more[3];
+};
+struct later_tensor {
+	struct gradflow_tensor now;
+	size_t more;
+};
+
+static int sizes(const char *plan)
+{
+	/* of the first version, up to epoch_steps */
+	const size_t first = offsetof(struct gradflow_options, timeout_s);
+	struct later_options o = {.now = options(plan)};
+	struct later_tensor t[TENSORS] = {{.now = {NULL}}};
+	struct gradflow *g;
+	int bad = 0;
+	size_t i;
+
+	begin_mpi(3);
+	for (i = 0; i < TENSORS; i++)
+		t[i].now = three[i];
+	/* what lies behind an earlier, smaller struct is not looked at */
+	o.now.timeout_s = NAN;
+	o.now.tensor_size = 7;
+	o.now.size = first;
+	need(gradflow_open(three, TENSORS, &o.now, &g), g);
+	gradflow_close(g);
+	o.now = options(plan);
+	o.now.size = sizeof(o);
+	o.now.tensor_size = sizeof(t[0]);
+	need(gradflow_open(&t[0].now, TENSORS, &o.now, &g), g);
+	check(gradflow_count(g) == 19, "elements", (double)gradflow_count(g));
+	gradflow_close(g);
+	t[1].more = 1;
+	bad += refused(&t[0].now, TENSORS, &o.now,
+		       "tensor 1: want zeros behind the 80 bytes that this "
+		       "version knows, got 1 in byte 80 of 88");
+	t[1].more = 0;
+	o.more[2] = 3;
+	bad += refused(&t[0].now, TENSORS, &o.now,
+		       "options: want zeros behind");
+	o.more[2] = 0;
+	o.now.tensor_size = sizeof(t[0]) - 1;
+	bad += refused(&t[0].now, TENSORS, &o.now, "tensor_size: want");
+	o.now.tensor_size = 72;
+	bad += refused(&t[0].now, TENSORS, &o.now, "tensor_size: want");
+	o.now.tensor_size = 0;
+	for (i = 0; i < 4; i++) {
+		static const size_t no_size[] = {0, sizeof(size_t), 1 << 20,
+						 SIZE_MAX};
+
+		o.now.size = no_size[i];
+		bad += refused(three, TENSORS, &o.now,
+			       "options: want their size");
+	}
+	end_mpi();
+	return bad != 0;
+}
+
 /* MPI begins once in a process, so one of them each time. */
 static int bad(const char *which, const char *plan)
 {
@@ -369,6 +470,19 @@ static int bad(const char *which, const char *plan)
 			       "tensor 2 (a): dimension 0: want 1 or more, and "
 			       "memory");
 	}
+	if (!strcmp(which, "ways")) {
+		o.ways = "ring;ring";
+		return refused(t, n, &o, "ways: ");
+	}
+	if (!strcmp(which, "algorithm")) {
+		struct gradflow *g;
+
+		o.ways = "ring;nothing;ring";
+		check(gradflow_open(t, n, &o, &g) == -95 && !g &&
+			      strstr(gradflow_error(), "ways: message 1: "),
+		      gradflow_error(), 0);
+		return 0;
+	}
 	if (!strcmp(which, "timeout")) {
 		o.timeout_s = -1;
 		return refused(t, n, &o, "timeout_s: want 0 or more, got -1");
@@ -394,6 +508,10 @@ static int apart(const char *which, const char *plan)
 		o.epoch_steps = rank && *rank == '1' ? 7 : 0;
 		return refused(t, TENSORS, &o, "rank 1 has epoch_steps 7");
 	}
+	if (!strcmp(which, "ways")) {
+		o.ways = rank && *rank == '1' ? "ring;ring;rhd" : NULL;
+		return refused(t, TENSORS, &o, "ways: ");
+	}
 	if (rank && *rank == '1')
 		t[1].shape[1] = 0;
 	return refused(t, TENSORS, &o, "rank 1: tensor 1 (b)");
@@ -413,6 +531,12 @@ int main(int argc, char **argv)
 		checkpoint(argv[2], argv[3], mode[0] == 'l', 0);
 	else if (!strcmp(mode, "epoch") && argc == 4)
 		checkpoint(argv[2], argv[3], 1, 7);
+	else if (!strcmp(mode, "ways") && (argc == 4 || argc == 5))
+		ways(argv[2], argv[3], argc == 5 ? argv[4] : NULL, 0);
+	else if (!strcmp(mode, "loadways") && argc == 5)
+		ways(argv[2], argv[3], argv[4], 1);
+	else if (!strcmp(mode, "sizes") && argc == 3)
+		return sizes(argv[2]);
 	else if (!strcmp(mode, "misuse") && argc == 4)
 		misuse(argv[2], argv[3]);
 	else if (!strcmp(mode, "abandon") && argc == 3)

@@ -79,6 +79,29 @@ profile() { # of the tensors of job.c, in another order
 	fails says --re
 }
 
+@test "libgradflow: what auto found is given to the next, and stored" {
+	rule '.rule.algorithms[0].algorithm = "auto"'
+	for way in ring rhd butterfly; do
+		rm -rf set
+		wants 0 job 2 ways rule.json "$way;$way;$way" set
+		wants 0 job 2 loadways rule.json "$way;$way;$way" set
+	done
+	for what in ways algorithm; do
+		wants 0 job 2 bad $what rule.json
+	done
+	wants 0 job 2 apart ways rule.json
+	# a plan that says how keeps to it
+	rule .
+	wants 0 job 2 ways rule.json "ring;ring;ring"
+	wants 1 job 2 ways rule.json "rhd;rhd;rhd"
+	says "ring;ring;ring"
+}
+
+@test "libgradflow: structs of earlier and of later versions" {
+	rule .
+	wants 0 job 2 sizes rule.json
+}
+
 @test "libgradflow: what it refuses, by name" {
 	rule .
 	for what in none size name shape sum timeout training; do

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Structs of other versions of gradflow.h: both of them only ever grow. */
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "embed/job.h"
+
+/* Of the first libgradflow.so.0. */
+#define FIRST_OPTIONS offsetof(struct gradflow_options, timeout_s)
+#define FIRST_TENSOR  sizeof(struct gradflow_tensor)
+/* No version's is so large: a size that nobody has set. */
+#define MOST_BYTES 4096
+
+/* Copies what both know; the rest must be zero, and is. */
+static int take(const void *from, size_t given, void *to, size_t known,
+		struct gf_error *err)
+{
+	const unsigned char *bytes = from;
+	size_t i;
+
+	for (i = known; i < given; i++)
+		if (bytes[i])
+			return gf_error_set(
+				err, -EINVAL,
+				"want zeros behind the %zu bytes that this "
+				"version knows, got %d in byte %zu of %zu",
+				known, bytes[i], i, given);
+	memset(to, 0, known);
+	memcpy(to, from, given < known ? given : known);
+	return 0;
+}
+
+static int check_size(size_t size, size_t least, struct gf_error *err)
+{
+	if (size >= least && size <= MOST_BYTES && size % sizeof(size_t) == 0)
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "want their size, %zu to %d bytes in words of %zu, "
+			    "got %zu",
+			    least, MOST_BYTES, sizeof(size_t), size);
+}
+
+int gf_embed_take_options(const struct gradflow_options *from,
+			  struct gradflow_options *to, struct gf_error *err)
+{
+	struct gradflow_options o;
+	int rc = check_size(from ? from->size : 0, FIRST_OPTIONS, err);
+
+	rc = rc ? rc : take(from, from->size, &o, sizeof(o), err);
+	if (rc) {
+		gf_error_prefix(err, "options");
+		return rc;
+	}
+	if (!(o.timeout_s >= 0) || isinf(o.timeout_s))
+		return gf_error_set(err, -EINVAL,
+				    "timeout_s: want 0 or more, got %g",
+				    o.timeout_s);
+	*to = o;
+	return 0;
+}
+
+int gf_embed_take_tensors(const struct gradflow_tensor *from, size_t ntensors,
+			  size_t size, struct gradflow_tensor **to,
+			  struct gf_error *err)
+{
+	const size_t step = size ? size : FIRST_TENSOR;
+	int rc = check_size(step, FIRST_TENSOR, err);
+	struct gradflow_tensor *t;
+	size_t i;
+
+	if (rc) {
+		gf_error_prefix(err, "tensor_size");
+		return rc;
+	}
+	if (!from || !ntensors)
+		return gf_error_set(err, -EINVAL,
+				    "want one tensor or more, got none");
+	t = gf_xcalloc(ntensors, sizeof(*t));
+	for (i = 0; i < ntensors && !rc; i++) {
+		rc = take((const char *)from + i * step, step, &t[i],
+			  sizeof(*t), err);
+		if (rc)
+			gf_error_prefix(err, "tensor %zu", i);
+	}
+	if (rc)
+		free(t);
+	else
+		*to = t;
+	return rc;
+}
