@@ -109,7 +109,6 @@ static int select_from(struct gf_device_send *s, size_t i,
 	rc = gf_sparse_nccl_new(
 		&(struct gf_sparse_nccl_config){
 			.gpu = g,
-			.grads = m->data,
 			.residual = m->residual,
 			.count_elems = m->count_elems,
 			.method = way->algorithm == gf_sparse_find("gtopk")
@@ -254,7 +253,7 @@ static int send_one(struct gf_device_bench *d, struct message *m,
 
 	if (!m->sparse)
 		return gf_device_lane_run(lane, m->program, m->data, err);
-	rc = gf_sparse_nccl_run(m->sparse, lane, m->k, err);
+	rc = gf_sparse_nccl_run(m->sparse, lane, m->data, m->k, err);
 	return rc ? rc
 		  : gf_sparse_nccl_apply(m->sparse, lane->stream, m->never,
 					 err);

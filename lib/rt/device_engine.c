@@ -31,7 +31,7 @@ const struct gf_device_events *
 gf_device_events_of(const struct gf_device_engine *e, uint64_t number)
 {
 	return &e->messages[number % e->nmessages]
-			.events[number / e->nmessages % GF_DEVICE_DEPTH];
+			.events[number / e->nmessages % e->depth];
 }
 
 int gf_device_see(struct gf_device_engine *e, struct gf_error *err)
@@ -66,13 +66,6 @@ static int wait_for(struct gf_device_engine *e, struct gf_gpu_stream *s,
 	return e->k.gpu->ops->wait(e->k.gpu, s, event, err);
 }
 
-/* Of this step's message i. */
-static const struct gf_device_events *
-events_of(const struct gf_device_engine *e, size_t i)
-{
-	return gf_device_events_of(e, (e->step - 1) * e->nmessages + i);
-}
-
 /* The ends of the messages issued last on each lane but one (nlanes: on
  * all). */
 static int wait_for_ends(struct gf_device_engine *e, struct gf_gpu_stream *s,
@@ -83,11 +76,56 @@ static int wait_for_ends(struct gf_device_engine *e, struct gf_gpu_stream *s,
 
 	for (lane = 0; lane < e->nlanes && !rc; lane++)
 		if (lane != but && e->last_on_lane[lane])
+			rc = wait_for(e, s,
+				      gf_device_events_of(
+					      e, e->last_on_lane[lane] - 1)
+					      ->end,
+				      err);
+	return rc;
+}
+
+/* The ends of all messages of a step that was issued whole. */
+static int wait_for_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
+			 uint64_t step, struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < e->nmessages && !rc; i++)
+		if (e->messages[i].closes_lane)
 			rc = wait_for(
 				e, s,
-				events_of(e, e->last_on_lane[lane] - 1)->end,
+				gf_device_events_of(e, step * e->nmessages + i)
+					->end,
 				err);
 	return rc;
+}
+
+/* `end` of the next step that has had none, on a stream that waits for it. */
+static int end_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
+		    struct gf_error *err)
+{
+	const uint64_t step = e->done;
+	int rc = wait_for_step(e, s, step, err);
+
+	if (!rc && e->k.end)
+		rc = e->k.end(e->k.end_ctx, step, s, err);
+	rc = rc ? rc
+		: e->k.gpu->ops->record(e->k.gpu, e->ended[step % e->depth], s,
+					err);
+	e->done++;
+	return rc;
+}
+
+/* What a selection left behind is the step before's. */
+static int wait_for_residual(struct gf_device_engine *e,
+			     struct gf_gpu_stream *s, struct gf_error *err)
+{
+	if (e->step == 1 || !e->messages[0].sparse)
+		return 0;
+	if (e->done + 1 < e->step)
+		return end_step(e, s, err);
+	return wait_for(e, s, e->ended[(e->step - 2) % e->depth], err);
 }
 
 /* Recorded now, `ready` stands behind the gradients of all earlier messages,
@@ -96,18 +134,19 @@ static int issue(struct gf_device_engine *e, size_t i, struct gf_error *err)
 {
 	struct gf_device_message *m = &e->messages[i];
 	struct gf_device_lane *lane = &e->lanes[m->lane];
-	const struct gf_device_events *at = events_of(e, i);
+	const struct gf_device_events *at = gf_device_events_of(e, e->issued);
 	const struct gf_gpu_ops *ops = e->k.gpu->ops;
 	int rc;
 
 	rc = ops->record(e->k.gpu, at->ready, e->k.compute, err);
 	rc = rc ? rc : wait_for(e, lane->stream, at->ready, err);
+	rc = rc ? rc : wait_for_residual(e, lane->stream, err);
 	if (!rc && !m->simultaneous)
 		rc = wait_for_ends(e, lane->stream, m->lane, err);
 	rc = rc ? rc : ops->record(e->k.gpu, at->start, lane->stream, err);
 	rc = rc ? rc : gf_device_run(e, m, err);
 	rc = rc ? rc : ops->record(e->k.gpu, at->end, lane->stream, err);
-	e->last_on_lane[m->lane] = i + 1;
+	e->last_on_lane[m->lane] = e->issued + 1;
 	return rc;
 }
 
@@ -143,8 +182,8 @@ static int wait_for_room(struct gf_device_engine *e, struct gf_error *err)
 	for (;;) {
 		rc = gf_comm_thread_kept(&e->thread, err);
 		rc = rc ? rc : gf_device_see(e, err);
-		if (rc || e->step < GF_DEVICE_DEPTH ||
-		    e->seen / e->nmessages >= e->step + 1 - GF_DEVICE_DEPTH)
+		if (rc || e->step < e->depth ||
+		    e->seen / e->nmessages >= e->step + 1 - e->depth)
 			return rc;
 		pthread_mutex_unlock(&e->thread.lock);
 		gf_backoff_wait(&backoff);
@@ -159,20 +198,18 @@ int gf_device_engine_begin(struct gf_device_engine *e, struct gf_error *err)
 
 	pthread_mutex_lock(&e->thread.lock);
 	rc = wait_for_room(e, err);
-	assert(rc || e->joined);
+	assert(rc || e->step < e->joined + e->npools);
 	if (!rc) {
 		e->step++;
 		e->next = 0;
-		e->backward_ended = e->joined = false;
-		memset(e->last_on_lane, 0,
-		       e->nlanes * sizeof(*e->last_on_lane));
+		e->backward_ended = false;
 		memset(e->tensor_ready, 0,
 		       e->k.plan->model->ntensors * sizeof(*e->tensor_ready));
 		for (i = 0; i < e->nmessages; i++)
 			e->messages[i].left = e->messages[i].ntensors;
-		rc = e->k.gpu->ops->record(
-			e->k.gpu, e->begun[(e->step - 1) % GF_DEVICE_DEPTH],
-			e->k.compute, err);
+		rc = e->k.gpu->ops->record(e->k.gpu,
+					   e->begun[(e->step - 1) % e->depth],
+					   e->k.compute, err);
 	}
 	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
@@ -220,25 +257,64 @@ int gf_device_engine_join(struct gf_device_engine *e, struct gf_error *err)
 
 	pthread_mutex_lock(&e->thread.lock);
 	rc = gf_comm_thread_kept(&e->thread, err);
-	assert(rc || e->backward_ended);
-	rc = rc ? rc : wait_for_ends(e, e->k.compute, e->nlanes, err);
-	e->joined = true;
+	assert(rc || (e->backward_ended && e->joined < e->step));
+	if (!rc && e->joined < e->done)
+		rc = wait_for(e, e->k.compute, e->ended[e->joined % e->depth],
+			      err);
+	else if (!rc)
+		rc = wait_for_step(e, e->k.compute, e->joined, err);
+	e->joined++;
 	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }
 
-/* Of the step-th step, from 1. */
+/* Of the steps before `before` that have had none. */
+static int end_steps(struct gf_device_engine *e, uint64_t before,
+		     struct gf_error *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&e->thread.lock);
+	rc = gf_comm_thread_kept(&e->thread, err);
+	while (!rc && e->done < before)
+		rc = end_step(e, e->k.compute, err);
+	pthread_mutex_unlock(&e->thread.lock);
+	return rc;
+}
+
+int gf_device_engine_end(struct gf_device_engine *e, struct gf_error *err)
+{
+	return end_steps(e, e->joined, err);
+}
+
+int gf_device_engine_settle(struct gf_device_engine *e, struct gf_error *err)
+{
+	int rc = end_steps(e, e->step, err);
+
+	/* some had it on a lane */
+	if (!rc && e->joined < e->done)
+		rc = wait_for(e, e->k.compute,
+			      e->ended[(e->done - 1) % e->depth], err);
+	return rc ? rc : gf_device_engine_sync(e, err);
+}
+
+float *gf_device_engine_data(const struct gf_device_engine *e, uint64_t step)
+{
+	return e->k.data + step % e->npools * e->k.stride_elems;
+}
+
+/* Of a step, from 0. */
 static int take_times(struct gf_device_engine *e, uint64_t step,
 		      struct gf_message_times *times, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = e->k.gpu->ops;
-	struct gf_gpu_event *begun = e->begun[(step - 1) % GF_DEVICE_DEPTH];
+	struct gf_gpu_event *begun = e->begun[step % e->depth];
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < e->nmessages && !rc; i++) {
 		const struct gf_device_events *at =
-			gf_device_events_of(e, (step - 1) * e->nmessages + i);
+			gf_device_events_of(e, step * e->nmessages + i);
 		struct gf_message_times *t = &times[i];
 
 		rc = ops->event_s(e->k.gpu, begun, at->ready, &t->ready_s, err);
@@ -252,12 +328,12 @@ static int take_times(struct gf_device_engine *e, uint64_t step,
 	return rc;
 }
 
-int gf_device_engine_times_before(struct gf_device_engine *e,
-				  struct gf_message_times *times,
-				  struct gf_error *err)
+int gf_device_engine_times_of(struct gf_device_engine *e, uint64_t step,
+			      struct gf_message_times *times,
+			      struct gf_error *err)
 {
-	assert(e->step > 1);
-	return take_times(e, e->step - 1, times, err);
+	assert(step < e->step && step + e->depth >= e->step);
+	return take_times(e, step, times, err);
 }
 
 /* The watching thread looks at the same events, and gives up in time. */
@@ -267,17 +343,17 @@ int gf_device_engine_sync(struct gf_device_engine *e, struct gf_error *err)
 	bool ended = false;
 	int rc = 0;
 
-	assert(e->joined);
 	while (!rc && !ended) {
 		pthread_mutex_lock(&e->thread.lock);
 		rc = gf_comm_thread_kept(&e->thread, err);
+		assert(rc || e->issued == e->step * e->nmessages);
 		rc = rc ? rc : gf_device_see(e, err);
 		ended = e->seen == e->issued;
 		pthread_mutex_unlock(&e->thread.lock);
 		if (!rc && !ended)
 			gf_backoff_wait(&backoff);
 	}
-	return rc || !e->step ? rc : take_times(e, e->step, e->times, err);
+	return rc || !e->step ? rc : take_times(e, e->step - 1, e->times, err);
 }
 
 const struct gf_message_times *

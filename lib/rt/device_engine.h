@@ -24,7 +24,13 @@
  *	gf_device_engine_ready(e, tensor, &err);
  *	gf_device_engine_backward_end(e, &err);
  *	gf_device_engine_join(e, &err);	// the compute stream waits
+ *	gf_device_engine_end(e, &err);	// and does what `end` enqueues
  *	... the update is enqueued ...
+ *
+ * Of a plan with staleness K as many steps may be under way, each with a pool
+ * of its own: join waits for the oldest, and comes before the (K + 1)-th
+ * begins. Messages of a step follow those of the step before, as if all were
+ * one step's.
  *
  * The start rule (SYSTEMS.md section 0) becomes: a message waits for its
  * gradients, and for those of all earlier ones; a normal one for the end of
@@ -45,11 +51,20 @@ struct gf_device_engine_config {
 	struct gf_gpu_stream *compute;
 	const struct gf_nccl_ops *nccl;
 	const struct gf_plan *plan; /* whole */
-	float *data;                /* on the device: the plan's tensors in
-				     * generation order without gaps */
+	/* On the device, the plan's tensors in generation order without gaps;
+	 * and, for each further step under way, again `stride_elems` behind. */
+	float *data;
+	size_t stride_elems;
 	/* What topk and gtopk leave behind, laid out as data; zeros at first,
 	 * and the caller's to keep between steps. NULL: a dense plan. */
 	float *residual;
+	/* (optional) Enqueues on `s`, on which all messages of step `step`
+	 * (from 0) have ended, what becomes of it; once for each, in order. Of
+	 * topk and gtopk that is gf_device_engine_look and _apply, and comes
+	 * before any message of the next step. */
+	int (*end)(void *ctx, uint64_t step, struct gf_gpu_stream *s,
+		   struct gf_error *err);
+	void *end_ctx;
 	double timeout_s; /* 0: never gives up */
 };
 
@@ -71,33 +86,42 @@ int gf_device_engine_ready(struct gf_device_engine *e, size_t tensor,
 			   struct gf_error *err);
 int gf_device_engine_backward_end(struct gf_device_engine *e,
 				  struct gf_error *err);
+/* The compute stream waits for the oldest step that was not joined. */
 int gf_device_engine_join(struct gf_device_engine *e, struct gf_error *err);
+/* `end` of the step that was joined last, unless it came before. */
+int gf_device_engine_end(struct gf_device_engine *e, struct gf_error *err);
+/* Between steps: `end` of every step that has begun, and waits for them. None
+ * of them is joined by that. */
+int gf_device_engine_settle(struct gf_device_engine *e, struct gf_error *err);
+/* Where the gradients of a step lie. */
+float *gf_device_engine_data(const struct gf_device_engine *e, uint64_t step);
 /*
  * Of topk and gtopk (rt/sparse_nccl.h); dense plans are left alone. Density:
  * what steps send that begin from now on; at first the plan's. The other two
- * come behind join, on the compute stream: *flag |= 1 if a sum is not finite;
- * data become the sums, and the residual this step's, unless *skip.
+ * are what `end` does: *flag |= 1 if a sum is not finite; data become the sums,
+ * and the residual this step's, unless *skip.
  */
 void gf_device_engine_density(struct gf_device_engine *e, double density);
-void gf_device_engine_look(struct gf_device_engine *e, uint32_t *flag);
-int gf_device_engine_apply(struct gf_device_engine *e, const uint32_t *skip,
-			   struct gf_error *err);
+void gf_device_engine_look(struct gf_device_engine *e, struct gf_gpu_stream *s,
+			   uint32_t *flag);
+int gf_device_engine_apply(struct gf_device_engine *e, struct gf_gpu_stream *s,
+			   const uint32_t *skip, struct gf_error *err);
 /* What this rank sends in a step like the last one; and what the plan's
  * messages weigh as they are, in f32. `library`, which tells nobody, counts as
  * a ring. */
 uint64_t gf_device_engine_sent_bytes(const struct gf_device_engine *e);
 uint64_t gf_device_engine_dense_bytes(const struct gf_device_engine *e);
-/* The host waits until everything that was joined has ended: after the last
- * step, or before looking at times. */
+/* The host waits until every step that has begun has ended: after the last
+ * one, or before looking at times. */
 int gf_device_engine_sync(struct gf_device_engine *e, struct gf_error *err);
 /* Of the step that sync saw end, from its begin on the device. */
 const struct gf_message_times *
 gf_device_engine_times(const struct gf_device_engine *e);
-/* Of the step before the one that was begun last; all of it has ended. To
+/* Of step `step` (from 0), one of the last K + 1; all of it has ended. To
  * times, the plan's nmessages. */
-int gf_device_engine_times_before(struct gf_device_engine *e,
-				  struct gf_message_times *times,
-				  struct gf_error *err);
+int gf_device_engine_times_of(struct gf_device_engine *e, uint64_t step,
+			      struct gf_message_times *times,
+			      struct gf_error *err);
 /* The failure that is kept, or 0. */
 int gf_device_engine_check(struct gf_device_engine *e, struct gf_error *err);
 /* As gf_engine_call. */

@@ -147,7 +147,9 @@ static int make_events(struct gf_device_engine *e, size_t i,
 	size_t d;
 	int rc = 0;
 
-	for (d = 0; d < GF_DEVICE_DEPTH && !rc; d++) {
+	e->messages[i].events =
+		gf_xcalloc(e->depth, sizeof(struct gf_device_events));
+	for (d = 0; d < e->depth && !rc; d++) {
 		struct gf_device_events *at = &e->messages[i].events[d];
 
 		rc = ops->event_new(e->k.gpu, true, &at->ready, err);
@@ -157,28 +159,38 @@ static int make_events(struct gf_device_engine *e, size_t i,
 	return rc;
 }
 
+static int make_slots(struct gf_device_engine *e, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = e->k.gpu->ops;
+	size_t d;
+	int rc = 0;
+
+	for (d = 0; d < e->depth && !rc; d++) {
+		rc = ops->event_new(e->k.gpu, true, &e->begun[d], err);
+		rc = rc ? rc
+			: ops->event_new(e->k.gpu, false, &e->ended[d], err);
+	}
+	return rc;
+}
+
 static int make_messages(struct gf_device_engine *e, struct gf_error *err)
 {
 	const struct gf_plan *plan = e->k.plan;
 	double *busy_until = gf_xcalloc(e->nlanes, sizeof(*busy_until));
-	float *data = e->k.data;
-	size_t i, t, d;
-	int rc = 0;
+	size_t at = 0, i, t;
+	int rc = make_slots(e, err);
 
-	for (d = 0; d < GF_DEVICE_DEPTH && !rc; d++)
-		rc = e->k.gpu->ops->event_new(e->k.gpu, true, &e->begun[d],
-					      err);
 	for (i = 0; i < e->nmessages && !rc; i++) {
 		const struct gf_message *how = &plan->messages[i];
 		struct gf_device_message *m = &e->messages[i];
 
-		m->data = data;
+		m->first_elem = at;
 		m->count_elems = gf_plan_message_elems(plan, i);
 		m->ntensors = how->last - how->first + 1;
 		m->lane = choose_lane(plan, i, busy_until, e->nlanes);
 		m->simultaneous = how->mode == GF_MODE_SIMULTANEOUS;
 		m->at_end = how->release == GF_RELEASE_BACKWARD_END;
-		data += m->count_elems;
+		at += m->count_elems;
 		for (t = how->first; t <= how->last; t++)
 			e->message_of[t] = i;
 		rc = plan->selection.method == GF_SELECT_DENSE
@@ -187,6 +199,12 @@ static int make_messages(struct gf_device_engine *e, struct gf_error *err)
 		rc = rc ? rc : make_events(e, i, err);
 		if (!rc)
 			gf_device_weigh(e, i);
+	}
+	for (i = 0; i < e->nmessages; i++) {
+		for (t = i + 1; t < e->nmessages; t++)
+			if (e->messages[t].lane == e->messages[i].lane)
+				break;
+		e->messages[i].closes_lane = t == e->nmessages;
 	}
 	free(busy_until);
 	return rc;
@@ -199,13 +217,14 @@ static int on_wait(void *ctx, struct gf_error *err)
 	return c->on_wait ? c->on_wait(c->on_wait_ctx, err) : 0;
 }
 
+/* From the first pool's begin to the last one's end. */
 static size_t messages_bytes(const struct gf_device_engine *e)
 {
-	size_t sum = 0, i;
+	const struct gf_device_message *last = &e->messages[e->nmessages - 1];
 
-	for (i = 0; i < e->nmessages; i++)
-		sum += e->messages[i].count_elems * sizeof(float);
-	return sum;
+	return ((e->npools - 1) * e->k.stride_elems + last->first_elem +
+		last->count_elems) *
+	       sizeof(float);
 }
 
 static int open_lane(struct gf_device_engine *e, size_t lane,
@@ -269,7 +288,10 @@ static void init(struct gf_device_engine *e,
 	e->nmessages = plan->nmessages;
 	e->nlanes = plan->lanes > 0 ? (size_t)plan->lanes : 1;
 	e->density = plan->selection.density;
-	e->joined = true;
+	e->npools = plan->staleness > 1 ? (size_t)plan->staleness : 1;
+	e->depth = e->npools + 1;
+	e->begun = gf_xcalloc(e->depth, sizeof(struct gf_gpu_event *));
+	e->ended = gf_xcalloc(e->depth, sizeof(struct gf_gpu_event *));
 	e->lanes = gf_xcalloc(e->nlanes, sizeof(*e->lanes));
 	e->last_on_lane = gf_xcalloc(e->nlanes, sizeof(*e->last_on_lane));
 	e->messages = gf_xcalloc(e->nmessages + 1, sizeof(*e->messages));
@@ -297,11 +319,10 @@ int gf_device_engine_new(const struct gf_device_engine_config *config,
 	if (!rc)
 		rc = gf_comm_agree(e->k.comm, start_thread(e, err), err);
 	if (rc) {
-		e->joined =
-			false; /* lanes are aborted: some may be half open */
 		gf_device_engine_free(e);
 		return rc;
 	}
+	e->opened = true;
 	gf_comm_thread_go(&e->thread);
 	*engine = e;
 	return 0;
@@ -315,34 +336,42 @@ static void free_message(struct gf_device_engine *e,
 
 	gf_device_program_release(&m->own);
 	gf_sparse_nccl_free(m->sparse);
-	for (d = 0; d < GF_DEVICE_DEPTH; d++) {
+	for (d = 0; m->events && d < e->depth; d++) {
 		ops->event_free(e->k.gpu, m->events[d].ready);
 		ops->event_free(e->k.gpu, m->events[d].start);
 		ops->event_free(e->k.gpu, m->events[d].end);
 	}
+	free(m->events);
 }
 
 void gf_device_engine_free(struct gf_device_engine *e)
 {
 	struct gf_error ignored;
+	bool whole;
 	size_t i;
 
 	if (!e)
 		return;
-	/* a communicator wants to be left in peace, or aborted */
-	if (e->thread.alive && e->joined && e->step)
+	/* A communicator wants to be left in peace, or aborted: where some
+	 * message was not issued, or a lane is half open. */
+	whole = e->opened && e->issued == e->step * e->nmessages;
+	if (e->thread.alive && whole && e->step)
 		(void)gf_device_engine_sync(e, &ignored);
 	gf_comm_thread_stop(&e->thread);
 	for (i = 0; i < e->nlanes; i++) {
-		if (!e->joined)
+		if (!whole)
 			gf_device_lane_abort(&e->lanes[i]);
 		gf_device_lane_close(&e->lanes[i]);
 	}
 	for (i = 0; i < e->nmessages; i++)
 		free_message(e, &e->messages[i]);
-	for (i = 0; i < GF_DEVICE_DEPTH; i++)
+	for (i = 0; i < e->depth; i++) {
 		e->k.gpu->ops->event_free(e->k.gpu, e->begun[i]);
+		e->k.gpu->ops->event_free(e->k.gpu, e->ended[i]);
+	}
 	gf_comm_thread_release(&e->thread);
+	free(e->begun);
+	free(e->ended);
 	free(e->lanes);
 	free(e->last_on_lane);
 	free(e->messages);

@@ -14,9 +14,11 @@
  * The device engine's inside: device_engine.c is what the compute thread calls,
  * device_new.c prepares, device_watch.c is the thread that watches.
  */
-/* Steps under way at once: the host may be so many ahead of the device. */
-#define GF_DEVICE_DEPTH 2
-
+/*
+ * A step under way is in a slot: of pools (step % npools), which it has until
+ * it is joined and applied, and of events (step % depth), which last a step
+ * longer, as the host may be that much ahead of the device.
+ */
 struct gf_device_events {
 	struct gf_gpu_event *ready, *start, *end;
 };
@@ -26,10 +28,10 @@ struct gf_device_message {
 	const struct gf_device_program *program; /* own, or of sparse */
 	struct gf_device_program own;
 	struct gf_sparse_nccl *sparse; /* NULL: all values go */
-	float *data;
-	size_t count_elems, ntensors, lane;
+	size_t first_elem, count_elems, ntensors, lane;
 	bool simultaneous, at_end;
-	struct gf_device_events events[GF_DEVICE_DEPTH]; /* step % depth */
+	bool closes_lane;                /* the step's last one on it */
+	struct gf_device_events *events; /* per slot */
 	/* under lock */
 	size_t left; /* tensors that are not ready */
 };
@@ -44,7 +46,8 @@ struct gf_device_engine {
 	size_t *message_of; /* per tensor */
 	double density;     /* of a selection; the compute thread's */
 	uint64_t dense_bytes;
-	struct gf_gpu_event *begun[GF_DEVICE_DEPTH];
+	size_t npools, depth;
+	struct gf_gpu_event **begun, **ended; /* per slot; ended: has `end` */
 	/* The thread that watches. Its lock is held while anything is enqueued
 	 * on lanes or asked of NCCL. */
 	struct gf_comm_thread thread;
@@ -62,8 +65,9 @@ struct gf_device_engine {
 	uint64_t stuck_at; /* e->seen */
 
 	/* compute thread */
-	size_t *last_on_lane; /* 1 + message issued last; 0: none */
-	bool joined;
+	uint64_t *last_on_lane; /* 1 + message issued last, as in `issued` */
+	uint64_t joined, done;  /* steps; that had their `end` */
+	bool opened;
 	struct gf_message_times *times;
 };
 
@@ -76,7 +80,7 @@ void gf_device_weigh(struct gf_device_engine *e, size_t i);
 /* device_sparse.c: makes message i one of sets. */
 int gf_device_make_sparse(struct gf_device_engine *e, size_t i,
 			  struct gf_error *err);
-/* Enqueues a message on its lane. */
+/* Enqueues a message of the step begun last on its lane. */
 int gf_device_run(struct gf_device_engine *e, struct gf_device_message *m,
 		  struct gf_error *err);
 

@@ -20,8 +20,7 @@ int gf_device_make_sparse(struct gf_device_engine *e, size_t i,
 	struct gf_device_message *m = &e->messages[i];
 	const struct gf_sparse_nccl_config config = {
 		.gpu = e->k.gpu,
-		.grads = m->data,
-		.residual = e->k.residual + (m->data - e->k.data),
+		.residual = e->k.residual + m->first_elem,
 		.count_elems = m->count_elems,
 		.method = s->method,
 		.putback = s->putback,
@@ -42,10 +41,11 @@ int gf_device_run(struct gf_device_engine *e, struct gf_device_message *m,
 		  struct gf_error *err)
 {
 	struct gf_device_lane *lane = &e->lanes[m->lane];
+	float *data = gf_device_engine_data(e, e->step - 1) + m->first_elem;
 
 	if (!m->sparse)
-		return gf_device_lane_run(lane, m->program, m->data, err);
-	return gf_sparse_nccl_run(m->sparse, lane,
+		return gf_device_lane_run(lane, m->program, data, err);
+	return gf_sparse_nccl_run(m->sparse, lane, data,
 				  gf_sparse_k(e->density, m->count_elems), err);
 }
 
@@ -54,25 +54,25 @@ void gf_device_engine_density(struct gf_device_engine *e, double density)
 	e->density = density;
 }
 
-void gf_device_engine_look(struct gf_device_engine *e, uint32_t *flag)
+void gf_device_engine_look(struct gf_device_engine *e, struct gf_gpu_stream *s,
+			   uint32_t *flag)
 {
 	size_t i;
 
 	for (i = 0; i < e->nmessages; i++)
 		if (e->messages[i].sparse)
-			gf_sparse_nccl_look(e->messages[i].sparse, e->k.compute,
-					    flag);
+			gf_sparse_nccl_look(e->messages[i].sparse, s, flag);
 }
 
-int gf_device_engine_apply(struct gf_device_engine *e, const uint32_t *skip,
-			   struct gf_error *err)
+int gf_device_engine_apply(struct gf_device_engine *e, struct gf_gpu_stream *s,
+			   const uint32_t *skip, struct gf_error *err)
 {
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < e->nmessages && !rc; i++)
 		if (e->messages[i].sparse)
-			rc = gf_sparse_nccl_apply(e->messages[i].sparse,
-						  e->k.compute, skip, err);
+			rc = gf_sparse_nccl_apply(e->messages[i].sparse, s,
+						  skip, err);
 	return rc;
 }

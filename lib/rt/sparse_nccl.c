@@ -14,6 +14,7 @@
 struct gf_sparse_nccl {
 	struct gf_sparse_nccl_config c;
 	struct gf_sparse_message as; /* how rt/sparse.h sees it */
+	float *grads;                /* of the step that was run last */
 	struct gf_device_sets form;
 	struct gf_device_program program;
 	char *memory; /* all that follows */
@@ -122,9 +123,9 @@ int gf_sparse_nccl_new(const struct gf_sparse_nccl_config *config,
 	void *memory = NULL;
 	int rc;
 
-	if (config->count_elems >= GF_GPU_NO_INDEX)
+	if (config->count_elems > GF_GPU_NO_INDEX)
 		return gf_error_set(err, -EINVAL,
-				    "want fewer than %u elements in a message "
+				    "want at most %u elements in a message "
 				    "with selection %s, got %zu",
 				    GF_GPU_NO_INDEX,
 				    gf_select_names[config->method],
@@ -246,7 +247,7 @@ static int choose(struct gf_sparse_nccl *n, struct gf_gpu_stream *s,
 	const struct gf_gpu_sparse own =
 		set_at(n, gf_sparse_own_place(&n->as, n->c.rank));
 	const struct gf_gpu_topk top = {
-		.values = n->c.grads,
+		.values = n->grads,
 		.add = n->c.residual,
 		.count = n->c.count_elems,
 		.k = n->as.k,
@@ -255,7 +256,7 @@ static int choose(struct gf_sparse_nccl *n, struct gf_gpu_stream *s,
 	};
 
 	gpu->kernels->topk_f32(s, &top);
-	gpu->kernels->take_f32(s, own.value, n->c.grads, own.index, own.room);
+	gpu->kernels->take_f32(s, own.value, n->grads, own.index, own.room);
 	if (!puts_back(n))
 		return 0;
 	/* a set: its values are right behind its indices */
@@ -266,11 +267,12 @@ static int choose(struct gf_sparse_nccl *n, struct gf_gpu_stream *s,
 }
 
 int gf_sparse_nccl_run(struct gf_sparse_nccl *n, struct gf_device_lane *lane,
-		       size_t k, struct gf_error *err)
+		       float *grads, size_t k, struct gf_error *err)
 {
 	int rc;
 
 	assert(k >= 1 && k <= n->c.most_k);
+	n->grads = grads;
 	n->as.k = k;
 	n->form.size_bytes = gf_sparse_set_bytes(k);
 	n->nused = 0;
@@ -311,21 +313,19 @@ int gf_sparse_nccl_apply(struct gf_sparse_nccl *n, struct gf_gpu_stream *s,
 
 	/* lists may name an element more than once: one behind the other */
 	for (i = 0; i < n->nused; i++)
-		k->scatter_add_f32(s, n->c.grads, n->lists[i].value,
+		k->scatter_add_f32(s, n->grads, n->lists[i].value,
 				   n->lists[i].index, n->lists[i].room);
 	if (skip)
-		k->copy_f32(s, skip, n->c.residual, n->c.grads,
-			    n->c.count_elems);
+		k->copy_f32(s, skip, n->c.residual, n->grads, n->c.count_elems);
 	else
-		rc = ops->copy(n->c.gpu, s, n->c.residual, n->c.grads, bytes,
+		rc = ops->copy(n->c.gpu, s, n->c.residual, n->grads, bytes,
 			       GF_GPU_WITHIN, err);
-	rc = rc ? rc : ops->zero(n->c.gpu, s, n->c.grads, bytes, err);
+	rc = rc ? rc : ops->zero(n->c.gpu, s, n->grads, bytes, err);
 	/* in the order of ranks, as everywhere */
 	for (i = 0; i < gf_sparse_common(&n->as) && !rc; i++) {
 		const struct gf_gpu_sparse set = set_at(n, i);
 
-		k->scatter_add_f32(s, n->c.grads, set.value, set.index,
-				   set.room);
+		k->scatter_add_f32(s, n->grads, set.value, set.index, set.room);
 	}
 	return rc ? rc : ops->check(n->c.gpu, err);
 }

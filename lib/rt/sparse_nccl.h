@@ -18,7 +18,7 @@
  *	gf_sparse_nccl_new(&config, &n, &err)
  *	gf_device_lane_prepare(lane, gf_sparse_nccl_program(n), &err)
  *	... in every step, when its gradients are made:
- *	gf_sparse_nccl_run(n, lane, k, &err)	// on the lane's stream
+ *	gf_sparse_nccl_run(n, lane, grads, k, &err) // on the lane's stream
  *	... a stream that has waited for that:
  *	gf_sparse_nccl_look(n, stream, flag)	// is something not finite?
  *	gf_sparse_nccl_apply(n, stream, skip, &err)
@@ -31,8 +31,8 @@
 struct gf_sparse_nccl;
 
 struct gf_sparse_nccl_config {
-	struct gf_gpu *gpu;      /* borrowed, like what follows */
-	float *grads, *residual; /* the device's, of this message */
+	struct gf_gpu *gpu; /* borrowed, like what follows */
+	float *residual;    /* the device's, of this message */
 	size_t count_elems;
 	enum gf_select method; /* topk, gtopk */
 	enum gf_putback putback;
@@ -50,9 +50,10 @@ void gf_sparse_nccl_free(struct gf_sparse_nccl *n);
 const struct gf_device_program *
 gf_sparse_nccl_program(const struct gf_sparse_nccl *n);
 
-/* k: 1 to most_k, the same on all ranks. */
+/* grads: the device's, of this message, until apply has been; k: 1 to most_k,
+ * the same on all ranks. */
 int gf_sparse_nccl_run(struct gf_sparse_nccl *n, struct gf_device_lane *lane,
-		       size_t k, struct gf_error *err);
+		       float *grads, size_t k, struct gf_error *err);
 /* *flag |= 1 if a sum is infinite or NaN; the same on all ranks. */
 void gf_sparse_nccl_look(const struct gf_sparse_nccl *n,
 			 struct gf_gpu_stream *s, uint32_t *flag);

@@ -44,10 +44,11 @@ struct gf_compute_ops {
 	int (*backward)(struct gf_compute *c, float *grads,
 			void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			struct gf_error *err);
-	/* The same of a micro-batch before the step's last: gradients are added
-	 * up where they are made, and backward then gives the mean of all.
-	 * (optional: the caller adds up what backward gives) */
-	int (*backward_early)(struct gf_compute *c, size_t part,
+	/* The same of a micro-batch before the step's last, with the same
+	 * `grads`: gradients are added up where they are made, and backward
+	 * then gives the mean of all. (optional: the caller adds up what
+	 * backward gives) */
+	int (*backward_early)(struct gf_compute *c, float *grads,
 			      struct gf_error *err);
 	/* After it: the mean loss, and how many labels were told correctly. */
 	int (*result)(struct gf_compute *c, double *loss, size_t *correct,
@@ -71,7 +72,8 @@ struct gf_net_config {
 	struct gf_gpu *gpu; /* of a backend on_device, and where it computes */
 	struct gf_gpu_stream *stream;
 	double timeout_s; /* for the gpu to end a pass */
-	bool stays; /* on the device: gradients, and the update of params */
+	bool stays;   /* on the device: gradients, and the update of params */
+	size_t pools; /* of gradients that stay (train/net_device.h) */
 	const bool *cut; /* on the device: of a captured pass, per tensor
 			  * (train/net_device.h); NULL: none is */
 	bool half;       /* it computes in f16, and wants the loss scale */
@@ -94,6 +96,7 @@ int gf_compute_send(struct gf_compute *c, struct gf_error *err);
 /* The device's; NULL on the host. */
 float *gf_compute_device_params(const struct gf_compute *c);
 float *gf_compute_device_grads(const struct gf_compute *c);
+size_t gf_compute_device_stride(const struct gf_compute *c);
 /* Of a net on a device whose gradients do not stay: what comes to the host of
  * them. */
 void gf_compute_take(struct gf_compute *c, const struct gf_stage_taker *by);

@@ -127,15 +127,14 @@ static int backward(struct gf_compute *c, float *grads,
 				    err);
 }
 
-static int backward_early(struct gf_compute *c, size_t part,
+static int backward_early(struct gf_compute *c, float *grads,
 			  struct gf_error *err)
 {
 	struct net *n = c->priv;
 
 	if (serves(&n->config))
 		return 0;
-	(void)part; /* the one that was loaded */
-	return gf_net_device_early(n->device, err);
+	return gf_net_device_early(n->device, grads, err);
 }
 
 static double forward_s(const struct gf_compute *c)
@@ -216,6 +215,13 @@ float *gf_compute_device_grads(const struct gf_compute *c)
 	const struct net *n = c->priv;
 
 	return n->device ? gf_net_device_grads(n->device) : NULL;
+}
+
+size_t gf_compute_device_stride(const struct gf_compute *c)
+{
+	const struct net *n = c->priv;
+
+	return n->device ? gf_net_device_stride(n->device) : 0;
 }
 
 void gf_compute_take(struct gf_compute *c, const struct gf_stage_taker *by)
@@ -358,6 +364,7 @@ static int open_device(struct net *n, struct gf_error *err)
 			.labels = k->batch * k->data->positions,
 			.timeout_s = k->timeout_s,
 			.stays = k->stays,
+			.pools = k->pools,
 			.accumulate = k->accumulate,
 			.cut = k->cut,
 		},

@@ -12,34 +12,37 @@
 /*
  * Is a step's gradient infinite or not a number? A device finds out and its
  * update heeds it at once; the host is told later, while there is work
- * enqueued. Steps count from 0; a flag is another step's after GF_FLAGS.
+ * enqueued. Steps count from 0; a flag is another step's after `count`: as many
+ * as are under way, and one of which the host knows nothing yet.
  */
-#define GF_FLAGS 2 /* the host knows nothing of one yet, and one more */
-
 struct gf_device_flags {
 	struct gf_gpu *gpu; /* borrowed */
-	struct gf_gpu_stream *stream;
+	size_t count;
 	void *words; /* the device's */
 	void *seen;  /* their copies, pinned */
-	struct gf_gpu_event *known[GF_FLAGS];
+	struct gf_gpu_event **known;
 };
 
-/* gpu and stream are the caller's. */
+/* gpu and count are the caller's. */
 int gf_device_flags_open(struct gf_device_flags *f, struct gf_error *err);
-/* After the stream has ended; accepts zeros. */
+/* After all streams have ended; accepts zeros. */
 void gf_device_flags_close(struct gf_device_flags *f);
 
 /* The device's word, not 0: bad. */
 uint32_t *gf_device_flag(const struct gf_device_flags *f, size_t step);
 /* Enqueues the question, and later the answer's way to the host. */
-int gf_device_flag_set(struct gf_device_flags *f, size_t step,
-		       const float *grads, size_t count_elems,
+int gf_device_flag_set(struct gf_device_flags *f, struct gf_gpu_stream *s,
+		       size_t step, const float *grads, size_t count_elems,
 		       struct gf_error *err);
 /* The same, that somebody else asks: enqueues that nothing is bad so far. */
-int gf_device_flag_clear(struct gf_device_flags *f, size_t step,
+int gf_device_flag_clear(struct gf_device_flags *f, struct gf_gpu_stream *s,
+			 size_t step, struct gf_error *err);
+int gf_device_flag_send(struct gf_device_flags *f, struct gf_gpu_stream *s,
+			size_t step, struct gf_error *err);
+/* All of them, between steps: from the device, and to it. */
+int gf_device_flags_copy(struct gf_device_flags *f, struct gf_gpu_stream *s,
+			 uint32_t *words, enum gf_gpu_copy kind,
 			 struct gf_error *err);
-int gf_device_flag_send(struct gf_device_flags *f, size_t step,
-			struct gf_error *err);
 /* Waits for the answer. */
 int gf_device_flag_read(struct gf_device_flags *f, size_t step, bool *bad,
 			struct gf_error *err);

@@ -18,10 +18,6 @@ int gf_device_method_check(const struct gf_plan *plan,
 		return gf_error_set(err, -ENOTSUP,
 				    "selection \"%s\" goes by the host",
 				    gf_select_names[plan->selection.method]);
-	if (plan->staleness > 1)
-		return gf_error_set(err, -ENOTSUP,
-				    "staleness %d goes by the host",
-				    plan->staleness);
 	if (plan->servers)
 		return gf_error_set(err, -ENOTSUP,
 				    "servers go by the host: one would hold a "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/method.h"
+#include "train/method_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -68,6 +68,7 @@ void gf_method_close(struct gf_method *m)
 	if (!m->ops)
 		return;
 	m->ops->close(m);
+	gf_method_flight_close(m);
 	free(m->times);
 	memset(m, 0, sizeof(*m));
 }

@@ -67,8 +67,11 @@ struct gf_method_env {
 	 * update is, too (gf_exchange_device_check): what is made of them there
 	 * goes to gf_method_take. */
 	bool selects_there;
-	/* with either the device's, of all params; device_grads whole */
+	/* with either the device's, of all params; device_grads whole, and over
+	 * NCCL as often as steps are under way, each device_stride elements
+	 * behind the one before */
 	float *device_params, *device_grads;
+	size_t device_stride;
 	double timeout_s;
 	bool skip_bad; /* a step with a bad gradient: skip it, else end */
 	bool asks;     /* forward calls gf_method_need */
@@ -98,10 +101,10 @@ struct gf_method {
 	struct gf_engine *engine;
 	struct gf_device_engine *device;
 	void *priv;                  /* of a device */
-	struct gf_exchange exchange; /* of the host, like what follows */
+	struct gf_exchange exchange; /* of the host */
 	/* Steps of this process and those in flight that it began with: begun,
-	 * whose messages were seen to end, and applied. The i-th (from 0) is in
-	 * slot (i + shift) % K. */
+	 * whose messages were seen to end (the host's), and applied; over NCCL
+	 * that is enqueued. The i-th (from 0) is in slot (i + shift) % K. */
 	size_t begun, arrived, applied, shift;
 	bool due;   /* this step's update applies a gradient */
 	size_t age; /* so many steps ago it was made */

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The method of gradients that stay on GPUs: the device engine moves them,
- * kernels update, and a flag that the device sets decides there whether a step
- * is skipped. All sums are the same on all ranks, so all come to the same flag.
+ * kernels update, and a flag that the device sets decides there whether a
+ * gradient is skipped. All sums are the same on all ranks, so all come to the
+ * same flag.
  *
- * The host is a step ahead: what became of step t it learns in step t + 1, once
- * there is work enqueued for the device to go on with (before the first message
- * if gradients are scaled, since the scale depends on it, else at the end).
- * That is in time for everything: no later step has been applied by then.
+ * The host is a step ahead: what became of the gradient that was applied in
+ * step t it learns in step t + 1, once there is work enqueued for the device to
+ * go on with (before the first message if gradients are scaled, since the scale
+ * depends on it, else at the end). That is in time for everything: nothing
+ * later has been applied by then.
  */
 #include "train/method_device.h"
+
+#include <math.h>
 
 #include "base/clock.h"
 #include "rt/sparse.h"
@@ -30,7 +34,7 @@ static void mark(struct gf_method *m, enum gf_device_mark what)
 	struct gf_method_device *d = m->priv;
 	struct gf_error err = {""};
 
-	keep_failure(d, gf_device_mark(&d->marks, d->enqueued, what, &err),
+	keep_failure(d, gf_device_mark(&d->marks, m->begun - 1, what, &err),
 		     &err);
 }
 
@@ -41,7 +45,7 @@ void gf_method_device_learn(struct gf_method *m)
 	bool bad = false, overflow;
 	int rc;
 
-	if (d->rc || d->learnt == d->enqueued)
+	if (d->rc || d->learnt == m->applied)
 		return;
 	rc = gf_device_flag_read(&d->flags, d->learnt, &bad, &err);
 	/* what was aborted ends, too, with any numbers */
@@ -49,8 +53,7 @@ void gf_method_device_learn(struct gf_method *m)
 	keep_failure(d, rc, &err);
 	if (rc)
 		return;
-	overflow = gf_loss_scale_note(&m->scale, d->scale[d->learnt % GF_FLAGS],
-				      bad);
+	overflow = gf_loss_scale_note(&m->scale, d->scale, bad);
 	d->learnt++;
 	m->skipped += bad;
 	if (bad && !overflow && !m->env.skip_bad)
@@ -63,22 +66,30 @@ void gf_method_device_learn(struct gf_method *m)
 			     &err);
 }
 
+static double *begun_s(const struct gf_method *m, size_t index)
+{
+	const struct gf_method_device *d = m->priv;
+
+	return &d->begun_s[index % (gf_method_depth(m) + 1)];
+}
+
 static float *begin(struct gf_method *m, size_t step)
 {
 	struct gf_method_device *d = m->priv;
 	struct gf_error err = {""};
 
-	m->due = true;
+	m->begun++;
 	if (d->residual && m->env.epoch_steps)
 		gf_device_engine_density(
 			m->device,
 			gf_sparse_density(&m->env.plan->selection,
 					  (step - 1) / m->env.epoch_steps));
-	d->begun_s[0] = d->begun_s[1];
-	d->begun_s[1] = gf_clock_s();
+	*begun_s(m, m->begun - 1) = gf_clock_s();
+	gf_method_device_slot(m, m->begun - 1)->scale =
+		gf_loss_scale_now(&m->scale);
 	keep_failure(d, gf_device_engine_begin(m->device, &err), &err);
 	mark(m, GF_MARK_BEGUN);
-	return m->env.device_grads;
+	return gf_method_device_grads(m, m->begun - 1);
 }
 
 static void forward_end(struct gf_method *m)
@@ -101,7 +112,9 @@ static void ready(struct gf_method *m, size_t tensor)
 
 	if (m->env.scale.used) {
 		gf_method_device_learn(m);
-		multiply(m, m->env.device_grads + first,
+		gf_method_device_slot(m, m->begun - 1)->scale =
+			gf_loss_scale_now(&m->scale);
+		multiply(m, gf_method_device_grads(m, m->begun - 1) + first,
 			 d->offsets[tensor + 1] - first,
 			 gf_loss_scale_now(&m->scale) / m->env.plan->ranks);
 	}
@@ -119,50 +132,78 @@ static void backward_end(struct gf_method *m)
 	if (d->rc <= 0)
 		keep_failure(d, gf_device_engine_backward_end(m->device, &err),
 			     &err);
+	gf_method_device_slot(m, m->begun - 1)->sent_bytes =
+		gf_device_engine_sent_bytes(m->device);
+	d->sent_bytes += gf_method_device_slot(m, m->begun - 1)->sent_bytes;
 }
 
-/* Of the step before, which has ended: its own clock, set to the host's. */
+/* Of the step before, and of the messages of the gradient applied there; the
+ * device's own clock, set to the host's. */
 static void take_times(struct gf_method *m)
 {
 	struct gf_method_device *d = m->priv;
 	struct gf_error err = {""};
+	const size_t last = m->applied - 1;
 	size_t i;
 
-	m->age = d->enqueued > 0;
-	if (!m->age)
+	for (i = 0; i < m->env.plan->nmessages; i++)
+		m->times[i] = (struct gf_message_times){NAN, NAN, NAN};
+	m->due = false;
+	if (!d->was_due)
 		return;
 	keep_failure(d,
-		     gf_device_marks_read(&d->marks, d->enqueued - 1,
+		     gf_device_marks_read(&d->marks, m->begun - 2,
 					  &d->durations, &err),
 		     &err);
 	d->has_durations = true;
+	if (last < m->restored)
+		return;
+	m->due = true;
+	m->age = m->begun - 1 - last;
 	keep_failure(d,
-		     gf_device_engine_times_before(m->device, m->times, &err),
+		     gf_device_engine_times_of(m->device,
+					       gf_method_device_step(m, last),
+					       m->times, &err),
 		     &err);
 	for (i = 0; i < m->env.plan->nmessages; i++) {
-		m->times[i].ready_s += d->begun_s[0];
-		m->times[i].start_s += d->begun_s[0];
-		m->times[i].end_s += d->begun_s[0];
+		m->times[i].ready_s += *begun_s(m, last);
+		m->times[i].start_s += *begun_s(m, last);
+		m->times[i].end_s += *begun_s(m, last);
 	}
 }
 
 /* Is this step's sum bad? Gradients become it, if not. */
-static int conclude(struct gf_method *m, struct gf_error *err)
+int gf_method_device_end(void *method, uint64_t step, struct gf_gpu_stream *s,
+			 struct gf_error *err)
 {
+	struct gf_method *m = method;
 	struct gf_method_device *d = m->priv;
+	const size_t index = (size_t)step + m->restored;
 	int rc;
 
 	if (!d->residual)
-		return gf_device_flag_set(&d->flags, d->enqueued,
-					  m->env.device_grads, d->count_elems,
-					  err);
-	rc = gf_device_flag_clear(&d->flags, d->enqueued, err);
+		return gf_device_flag_set(&d->flags, s, index,
+					  gf_method_device_grads(m, index),
+					  d->count_elems, err);
+	rc = gf_device_flag_clear(&d->flags, s, index, err);
 	if (rc)
 		return rc;
-	gf_device_engine_look(m->device,
-			      gf_device_flag(&d->flags, d->enqueued));
-	return gf_device_engine_apply(
-		m->device, gf_device_flag(&d->flags, d->enqueued), err);
+	gf_device_engine_look(m->device, s, gf_device_flag(&d->flags, index));
+	return gf_device_engine_apply(m->device, s,
+				      gf_device_flag(&d->flags, index), err);
+}
+
+/* The oldest gradient under way is waited for; what was in a checkpoint came
+ * with it. */
+static void join(struct gf_method *m)
+{
+	struct gf_method_device *d = m->priv;
+	struct gf_error err = {""};
+
+	if (!d->rc && d->due && m->applied >= m->restored)
+		keep_failure(d, gf_device_engine_join(m->device, &err), &err);
+	if (!d->rc)
+		gf_method_device_learn(m);
 }
 
 /* A run that is to end has told nobody of this step's messages, or of all: the
@@ -170,22 +211,36 @@ static int conclude(struct gf_method *m, struct gf_error *err)
 static int exchange(struct gf_method *m, size_t step, struct gf_error *err)
 {
 	struct gf_method_device *d = m->priv;
-	struct gf_error own = {""};
 
-	if (!d->rc) {
-		keep_failure(d, gf_device_engine_join(m->device, &own), &own);
-		if (!d->rc)
-			gf_method_device_learn(m);
-	}
+	d->was_due = d->due;
+	d->due = gf_method_is_due(m, step);
+	join(m);
 	if (d->rc) {
 		*err = d->reason;
 		return d->rc;
 	}
 	mark(m, GF_MARK_JOINED);
 	take_times(m);
-	d->step = step;
-	d->sent_bytes += gf_device_engine_sent_bytes(m->device);
-	return conclude(m, err);
+	if (!d->due)
+		return 0;
+	d->step = step - (m->begun - 1 - m->applied);
+	if (m->applied < m->restored)
+		return 0;
+	d->waited_bytes += gf_method_device_slot(m, m->applied)->sent_bytes;
+	return gf_device_engine_end(m->device, err);
+}
+
+static void apply(struct gf_method *m, double lr)
+{
+	struct gf_method_device *d = m->priv;
+	double scale;
+
+	d->scale = gf_method_device_slot(m, m->applied)->scale;
+	scale = m->env.scale.used ? 1 / d->scale : 1.0 / m->env.plan->ranks;
+	gf_device_update_step(&d->update, lr, (float)scale,
+			      gf_device_flag(&d->flags, m->applied),
+			      gf_method_device_grads(m, m->applied),
+			      m->env.device_params);
 }
 
 static void update(struct gf_method *m, size_t step, double lr)
@@ -193,21 +248,17 @@ static void update(struct gf_method *m, size_t step, double lr)
 	struct gf_method_device *d = m->priv;
 	struct gf_gpu *gpu = m->env.gpu;
 	struct gf_error err = {""};
-	const double scale = m->env.scale.used
-				     ? 1 / gf_loss_scale_now(&m->scale)
-				     : 1.0 / m->env.plan->ranks;
-	int rc;
+	int rc = 0;
 
 	(void)step;
-	gf_device_update_step(&d->update, lr, (float)scale,
-			      gf_device_flag(&d->flags, d->enqueued),
-			      m->env.device_grads, m->env.device_params);
+	if (d->due)
+		apply(m, lr);
 	mark(m, GF_MARK_UPDATED); /* before what learn waits for */
-	rc = gf_device_flag_send(&d->flags, d->enqueued, &err);
+	if (d->due)
+		rc = gf_device_flag_send(&d->flags, m->env.stream, m->applied++,
+					 &err);
 	rc = rc ? rc : gpu->ops->check(gpu, &err);
 	keep_failure(d, rc, &err);
-	d->scale[d->enqueued % GF_FLAGS] = gf_loss_scale_now(&m->scale);
-	d->enqueued++;
 }
 
 /* --- what is known of it -------------------------------------------------- */
@@ -217,7 +268,7 @@ static uint64_t sent_bytes(struct gf_method *m)
 	struct gf_method_device *d = m->priv;
 	uint64_t before = d->told_bytes;
 
-	d->told_bytes = d->sent_bytes;
+	d->told_bytes = d->waited_bytes;
 	return d->told_bytes - before;
 }
 

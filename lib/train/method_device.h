@@ -5,29 +5,38 @@
 #include "train/device_flags.h"
 #include "train/device_marks.h"
 #include "train/device_update.h"
-#include "train/method.h"
+#include "train/method_parts.h"
 
 /*
  * The method of gradients that stay on GPUs in parts: method_device.c is its
  * step, method_device_open.c what it stands on and what of it a checkpoint
  * holds.
  */
+struct gf_device_slot {
+	double scale;        /* of a gradient's loss */
+	uint64_t sent_bytes; /* by its messages */
+};
+
 struct gf_method_device {
 	struct gf_device_update update;
 	size_t *offsets, count_elems; /* of the plan's tensors */
 	struct gf_device_flags flags; /* which gradients are bad */
-	double scale[GF_FLAGS];
-	size_t enqueued, learnt; /* steps of this process */
-	size_t step;             /* the last one, over the whole run */
+	struct gf_device_slot *slots; /* K: gradients under way */
+	size_t learnt;                /* of m->applied */
+	/* Of the gradient that was applied last, whose slot may be taken. */
+	size_t step;
+	double scale;
 	struct gf_device_marks marks;
 	struct gf_device_durations durations;
 	bool has_durations;
-	double begun_s[2]; /* the step before, and this one: the host */
+	bool due, was_due; /* this step applies one; the one before did */
+	double *begun_s;   /* of the last K + 1 steps, by the host's clock */
 	/* topk, gtopk: what was not sent; on the device, and as it was last
 	 * fetched. NULL: all gradients go */
 	void *residual;
 	float *host_residual;
-	uint64_t sent_bytes, told_bytes; /* so far, and that were told of */
+	/* so far: by steps that began, that were waited for, told of */
+	uint64_t sent_bytes, waited_bytes, told_bytes;
 	int rc; /* of what gives nothing back: the first failure */
 	struct gf_error reason;
 };
@@ -39,7 +48,30 @@ void gf_method_device_state(struct gf_method *m, struct gf_state *s);
 int gf_method_device_settle(struct gf_method *m, struct gf_error *err);
 int gf_method_device_restore(struct gf_method *m, struct gf_error *err);
 
-/* What became of the step before, which the device is done with. */
+/* What became of the gradient applied last, which the device is done with. */
 void gf_method_device_learn(struct gf_method *m);
+/* `end` of the device engine. */
+int gf_method_device_end(void *method, uint64_t step, struct gf_gpu_stream *s,
+			 struct gf_error *err);
+/* The index-th gradient; and which step of the engine made it, if it was not
+ * there to begin with. */
+static inline struct gf_device_slot *
+gf_method_device_slot(const struct gf_method *m, size_t index)
+{
+	const struct gf_method_device *d = m->priv;
+
+	return &d->slots[gf_method_slot(m, index)];
+}
+static inline float *gf_method_device_grads(const struct gf_method *m,
+					    size_t index)
+{
+	return m->env.device_grads +
+	       gf_method_slot(m, index) * m->env.device_stride;
+}
+static inline uint64_t gf_method_device_step(const struct gf_method *m,
+					     size_t index)
+{
+	return index - m->restored;
+}
 
 #endif

@@ -2,7 +2,6 @@
 /* What a method on devices stands on, and what of it a checkpoint holds. */
 #include "train/method_device.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -50,6 +49,8 @@ void gf_method_device_state(struct gf_method *m, struct gf_state *s)
 	const struct gf_method_device *d = m->priv;
 	const struct gf_shape shape = {1, {d->count_elems}};
 
+	if (m->flight)
+		gf_method_flight_state(m, s);
 	if (d->residual)
 		gf_state_add(s, GF_STATE_OWN, gf_xstrdup("sparse.residual"),
 			     &shape, d->host_residual)
@@ -90,19 +91,19 @@ static int open_own(struct gf_method *m, struct gf_error *err)
 	rc = rc ? rc : gf_device_marks_open(&d->marks, err);
 	rc = rc ? rc : open_residual(m, err);
 	d->flags = (struct gf_device_flags){.gpu = m->env.gpu,
-					    .stream = m->env.stream};
-	return rc ? rc : gf_device_flags_open(&d->flags, err);
+					    .count = gf_method_depth(m) + 1};
+	rc = rc ? rc : gf_device_flags_open(&d->flags, err);
+	d->slots = gf_xcalloc(gf_method_depth(m), sizeof(*d->slots));
+	d->begun_s = gf_xcalloc(gf_method_depth(m) + 1, sizeof(*d->begun_s));
+	return rc ? rc : gf_method_flight_open(m, err);
 }
 
 int gf_method_device_open(struct gf_method *m, struct gf_error *err)
 {
 	const struct gf_method_env *k = &m->env;
-	size_t i;
 	int rc;
 
 	m->priv = gf_xcalloc(1, sizeof(struct gf_method_device));
-	for (i = 0; i < k->plan->nmessages; i++)
-		m->times[i] = (struct gf_message_times){NAN, NAN, NAN};
 	rc = gf_comm_agree(k->comm, open_own(m, err), err);
 	if (rc)
 		return rc;
@@ -114,6 +115,9 @@ int gf_method_device_open(struct gf_method *m, struct gf_error *err)
 			.nccl = k->nccl,
 			.plan = k->plan,
 			.data = k->device_grads,
+			.stride_elems = k->device_stride,
+			.end = gf_method_device_end,
+			.end_ctx = m,
 			.residual =
 				((struct gf_method_device *)m->priv)->residual,
 			.timeout_s = k->timeout_s,
@@ -135,11 +139,90 @@ void gf_method_device_close(struct gf_method *m)
 	gf_device_flags_close(&d->flags);
 	ops->free(m->env.gpu, d->residual);
 	free(d->host_residual);
+	free(d->slots);
+	free(d->begun_s);
 	free(d->offsets);
 	free(d);
 }
 
 /* --- state ---------------------------------------------------------------- */
+
+/* Values on the host times a power of two, as exact as the host's own. */
+static void multiply(float *values, size_t count, double by)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		values[i] *= (float)by;
+}
+
+/* Gradients in flight, one after another: they lie in a checkpoint as on the
+ * host, divided by their scale. */
+static int copy_flight(struct gf_method *m, size_t age, enum gf_gpu_copy kind,
+		       struct gf_error *err)
+{
+	struct gf_method_device *d = m->priv;
+	struct gf_gpu *gpu = m->env.gpu;
+	float *kept = m->flight + age * d->count_elems;
+	float *grads = gf_method_device_grads(m, m->applied + age);
+	const bool down = kind == GF_GPU_TO_HOST;
+	const double scale =
+		m->env.scale.used
+			? gf_method_device_slot(m, m->applied + age)->scale
+			: 1;
+	int rc;
+
+	if (!down)
+		multiply(kept, d->count_elems, scale);
+	rc = gpu->ops->copy(gpu, m->env.stream, down ? kept : grads,
+			    down ? grads : kept, d->count_elems * sizeof(float),
+			    kind, err);
+	rc = rc ? rc : gpu->ops->stream_sync(gpu, m->env.stream, err);
+	multiply(kept, d->count_elems, 1 / scale);
+	return rc;
+}
+
+static int keep_flight(struct gf_method *m, struct gf_error *err)
+{
+	struct gf_method_device *d = m->priv;
+	uint32_t *flags = gf_xcalloc(d->flags.count, sizeof(*flags));
+	size_t age;
+	int rc = gf_device_flags_copy(&d->flags, m->env.stream, flags,
+				      GF_GPU_TO_HOST, err);
+
+	for (age = 0; !rc && age + 1 < gf_method_depth(m); age++) {
+		(void)gf_method_flight_keep(m, age);
+		if (age >= m->nflight)
+			continue;
+		m->flight_bad[age] =
+			flags[(m->applied + age) % d->flags.count] != 0;
+		m->flight_scale[age] =
+			gf_method_device_slot(m, m->applied + age)->scale;
+		rc = copy_flight(m, age, GF_GPU_TO_HOST, err);
+	}
+	free(flags);
+	return rc;
+}
+
+static int restore_flight(struct gf_method *m, struct gf_error *err)
+{
+	struct gf_method_device *d = m->priv;
+	uint32_t *flags = gf_xcalloc(d->flags.count, sizeof(*flags));
+	size_t age;
+	int rc = gf_method_flight_restore(m, err);
+
+	d->learnt = 0;
+	for (age = 0; !rc && age < m->nflight; age++) {
+		flags[age] = m->flight_bad[age] != 0;
+		gf_method_device_slot(m, age)->scale = m->flight_scale[age];
+		rc = copy_flight(m, age, GF_GPU_TO_DEVICE, err);
+	}
+	rc = rc ? rc
+		: gf_device_flags_copy(&d->flags, m->env.stream, flags,
+				       GF_GPU_TO_DEVICE, err);
+	free(flags);
+	return rc;
+}
 
 int gf_method_device_settle(struct gf_method *m, struct gf_error *err)
 {
@@ -152,14 +235,15 @@ int gf_method_device_settle(struct gf_method *m, struct gf_error *err)
 		*err = d->reason;
 		return d->rc;
 	}
-	rc = gf_device_engine_sync(m->device, err);
+	rc = gf_device_engine_settle(m->device, err);
 	rc = rc ? rc
 		: gpu->ops->copy(gpu, m->env.stream, m->env.params,
 				 m->env.device_params,
 				 d->count_elems * sizeof(float), GF_GPU_TO_HOST,
 				 err);
 	rc = rc ? rc : copy_residual(m, GF_GPU_TO_HOST, err);
-	return rc ? rc : gf_device_update_fetch(&d->update, err);
+	rc = rc ? rc : gf_device_update_fetch(&d->update, err);
+	return rc || !m->flight ? rc : keep_flight(m, err);
 }
 
 /* The parameters are the net's to send. */
@@ -168,5 +252,6 @@ int gf_method_device_restore(struct gf_method *m, struct gf_error *err)
 	struct gf_method_device *d = m->priv;
 	int rc = copy_residual(m, GF_GPU_TO_DEVICE, err);
 
-	return rc ? rc : gf_device_update_send(&d->update, err);
+	rc = rc ? rc : gf_device_update_send(&d->update, err);
+	return rc || !m->flight ? rc : restore_flight(m, err);
 }

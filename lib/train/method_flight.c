@@ -28,6 +28,13 @@ int gf_method_flight_open(struct gf_method *m, struct gf_error *err)
 	return 0;
 }
 
+void gf_method_flight_close(struct gf_method *m)
+{
+	free(m->flight);
+	free(m->flight_bad);
+	free(m->flight_scale);
+}
+
 /* The same on all ranks: what is kept are sums. */
 void gf_method_flight_state(struct gf_method *m, struct gf_state *s)
 {
@@ -54,18 +61,38 @@ void gf_method_flight_state(struct gf_method *m, struct gf_state *s)
 				->rule = rule;
 }
 
+float *gf_method_flight_keep(struct gf_method *m, size_t age)
+{
+	const size_t n = gf_method_elems(m);
+
+	m->nflight = m->begun - m->applied;
+	assert(m->nflight < gf_method_depth(m));
+	m->flight_bad[age] = 0;
+	m->flight_scale[age] = 0;
+	return memset(m->flight + age * n, 0, n * sizeof(float));
+}
+
+int gf_method_flight_restore(struct gf_method *m, struct gf_error *err)
+{
+	if (m->nflight >= gf_method_depth(m))
+		return gf_error_set(err, -EINVAL,
+				    "the checkpoint: want at most %zu "
+				    "gradients in flight, got %" PRIu64,
+				    gf_method_depth(m) - 1, m->nflight);
+	m->begun = m->arrived = m->restored = m->nflight;
+	m->applied = 0;
+	m->shift = gf_method_depth(m) - m->nflight;
+	return 0;
+}
+
 /* One of those that have come and wait, or nothing. */
 static void keep(struct gf_method *m, size_t age)
 {
 	size_t n = gf_method_elems(m), index = m->applied + age;
-	float *to = m->flight + age * n;
+	float *to = gf_method_flight_keep(m, age);
 
-	if (age >= m->nflight) {
-		memset(to, 0, n * sizeof(*to));
-		m->flight_bad[age] = 0;
-		m->flight_scale[age] = 0;
+	if (age >= m->nflight)
 		return;
-	}
 	if (m->exchange.ops->keep)
 		m->exchange.ops->keep(&m->exchange, gf_method_slot(m, index),
 				      age, to);
@@ -100,8 +127,6 @@ int gf_method_settle_host(struct gf_method *m, struct gf_error *err)
 	rc = rc ? rc : fetch(m, err);
 	if (rc || !m->flight)
 		return rc;
-	m->nflight = m->begun - m->applied;
-	assert(m->nflight < gf_method_depth(m));
 	for (age = 0; age + 1 < gf_method_depth(m); age++)
 		keep(m, age);
 	return 0;
@@ -119,14 +144,9 @@ int gf_method_restore_host(struct gf_method *m, struct gf_error *err)
 	}
 	if (rc || !m->flight)
 		return rc;
-	if (m->nflight >= gf_method_depth(m))
-		return gf_error_set(err, -EINVAL,
-				    "the checkpoint: want at most %zu "
-				    "gradients in flight, got %" PRIu64,
-				    gf_method_depth(m) - 1, m->nflight);
-	m->begun = m->arrived = m->restored = m->nflight;
-	m->applied = 0;
-	m->shift = gf_method_depth(m) - m->nflight;
+	rc = gf_method_flight_restore(m, err);
+	if (rc)
+		return rc;
 	for (age = 0; age < m->nflight; age++) {
 		memcpy(m->exchange.pools[gf_method_slot(m, age)].data,
 		       m->flight + age * n, n * sizeof(*m->flight));

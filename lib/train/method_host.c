@@ -132,16 +132,13 @@ static int inspect(struct gf_method *m, size_t step, struct gf_error *err)
 
 static int host_exchange(struct gf_method *m, size_t step, struct gf_error *err)
 {
-	size_t stale = step <= m->env.plan->pipeline_warmup_steps
-			       ? 1
-			       : gf_method_depth(m);
 	size_t i;
 	int rc;
 
 	if (m->late.used)
 		return gf_method_late_exchange(m, err);
 	m->skip = false;
-	m->due = m->begun - m->applied >= stale;
+	m->due = gf_method_is_due(m, step);
 	if (!m->due) {
 		for (i = 0; i < m->env.plan->nmessages; i++)
 			m->times[i] = (struct gf_message_times){NAN, NAN, NAN};
@@ -202,9 +199,6 @@ static void host_close(struct gf_method *m)
 		(void)gf_method_await(m, m->begun, &ignored);
 	gf_exchange_close(&m->exchange);
 	gf_update_close(&m->updater);
-	free(m->flight);
-	free(m->flight_bad);
-	free(m->flight_scale);
 	gf_method_late_close(m);
 }
 

@@ -5,15 +5,16 @@
 #include "train/method.h"
 
 /*
- * The host's method in parts: method_host.c is the pipeline of whole steps,
- * method_late.c applies messages one by one, and method_flight.c has what of
- * the pipeline goes into a checkpoint.
+ * Methods in parts: method_host.c is the host's pipeline of whole steps and
+ * method_late.c applies messages one by one; method_device.c is the pipeline of
+ * gradients that stay on GPUs; method_flight.c has what of either goes into a
+ * checkpoint.
  */
 
 /* Steps under way at once; where the index-th is; elements of a pool. */
 static inline size_t gf_method_depth(const struct gf_method *m)
 {
-	return m->exchange.env.depth;
+	return (size_t)m->env.plan->staleness;
 }
 static inline size_t gf_method_slot(const struct gf_method *m, size_t index)
 {
@@ -21,12 +22,26 @@ static inline size_t gf_method_slot(const struct gf_method *m, size_t index)
 }
 static inline size_t gf_method_elems(const struct gf_method *m)
 {
-	return m->exchange.pools[0].count_elems;
+	return m->updater.offsets[m->env.plan->model->ntensors];
 }
 
-/* After the exchange is open. */
+/* A step applies the gradient of so many steps before, if it is there. */
+static inline bool gf_method_is_due(const struct gf_method *m, size_t step)
+{
+	const bool warm = step > m->env.plan->pipeline_warmup_steps;
+
+	return m->begun - m->applied >= (warm ? gf_method_depth(m) : 1);
+}
+
+/* After the updater is open. */
 int gf_method_flight_open(struct gf_method *m, struct gf_error *err);
+void gf_method_flight_close(struct gf_method *m);
 void gf_method_flight_state(struct gf_method *m, struct gf_state *s);
+/* What is in flight goes into a checkpoint now: where the age-th goes, zeros
+ * so far; there are nflight. */
+float *gf_method_flight_keep(struct gf_method *m, size_t age);
+/* It came from one: those nflight have been begun, and none is applied. */
+int gf_method_flight_restore(struct gf_method *m, struct gf_error *err);
 /* gf_method_settle and gf_method_restore. */
 int gf_method_settle_host(struct gf_method *m, struct gf_error *err);
 int gf_method_restore_host(struct gf_method *m, struct gf_error *err);

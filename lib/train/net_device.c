@@ -8,6 +8,8 @@
 #include "train/device_graphs.h"
 #include "train/device_sum.h"
 
+#define LINE_ELEMS 32
+
 /* A batch on its way: values, then labels, in one piece of memory. */
 struct buffer {
 	void *host, *device;
@@ -18,6 +20,7 @@ struct gf_net_device {
 	struct gf_net_device_config k;
 	size_t *offsets, nparams, values_bytes;
 	void *params, *grads;
+	size_t stride, pool; /* between pools; that this step writes to */
 	bool pinned;
 	struct gf_device_sum sum;
 	struct gf_device_graphs *graphs; /* NULL: none */
@@ -34,8 +37,8 @@ struct gf_net_device {
 	struct gf_error reason;
 };
 
-/* What makes passes differ to a graph: where the batch lies, and what is done
- * with the gradient. */
+/* What makes passes differ to a graph: where the batch lies, where gradients
+ * go, and what is done with them. */
 enum role { FIRST, MIDDLE, LAST, ROLES };
 
 static enum role role_of(const struct gf_net_device *d)
@@ -45,12 +48,26 @@ static enum role role_of(const struct gf_net_device *d)
 	return d->pass.part ? MIDDLE : FIRST;
 }
 
-/* Forward, or backward. */
+/* Of a forward, which knows no pool, and of a backward into one. */
 static size_t key_of(const struct gf_net_device *d, bool backward)
 {
-	return ((d->nbatches % 2) * ROLES + role_of(d)) * 2 + backward;
+	return ((d->nbatches % 2) * ROLES + role_of(d)) * (1 + d->k.pools) +
+	       (backward ? 1 + d->pool : 0);
 }
-#define KEYS ((size_t)(2 * ROLES * 2))
+
+static size_t keys(const struct gf_net_device *d)
+{
+	return 2 * ROLES * (1 + d->k.pools);
+}
+
+/* Gradients that do not stay are all in the one pool, on their way. */
+static void use_pool(struct gf_net_device *d, const float *grads)
+{
+	float *first = d->grads;
+
+	d->pool = d->k.stays ? (size_t)(grads - first) / d->stride : 0;
+	d->sum.grads = first + d->pool * d->stride;
+}
 
 /* --- making --------------------------------------------------------------- */
 
@@ -65,6 +82,8 @@ static void place(struct gf_net_device *d)
 		d->offsets[i + 1] = d->offsets[i] +
 				    gf_shape_elems(&m->params[order[i]].shape);
 	free(order);
+	d->stride = d->offsets[d->nparams] + LINE_ELEMS - 1;
+	d->stride -= d->stride % LINE_ELEMS;
 }
 
 static int device_memory(struct gf_net_device *d, size_t size_bytes,
@@ -97,7 +116,8 @@ static int make(struct gf_net_device *d, struct gf_error *err)
 
 	rc = device_memory(d, size_bytes, "parameters", &d->params, err);
 	rc = rc ? rc
-		: device_memory(d, size_bytes, "gradients", &d->grads, err);
+		: device_memory(d, d->k.pools * d->stride * sizeof(float),
+				"gradients", &d->grads, err);
 	d->sum = (struct gf_device_sum){
 		.gpu = d->k.gpu,
 		.stream = d->k.stream,
@@ -119,7 +139,7 @@ static int make(struct gf_net_device *d, struct gf_error *err)
 			&(struct gf_device_graphs_config){
 				.gpu = d->k.gpu,
 				.stream = d->k.stream,
-				.keys = KEYS,
+				.keys = keys(d),
 				.ntensors = d->nparams,
 				.cut = d->k.cut,
 			},
@@ -147,6 +167,7 @@ int gf_net_device_new(const struct gf_net_device_config *config,
 	int rc;
 
 	d->k = *config;
+	d->k.pools = config->pools ? config->pools : 1;
 	d->values_bytes = config->values * sizeof(float);
 	place(d);
 	rc = make(d, err);
@@ -243,6 +264,11 @@ float *gf_net_device_grads(const struct gf_net_device *d)
 	return d->grads;
 }
 
+size_t gf_net_device_stride(const struct gf_net_device *d)
+{
+	return d->stride;
+}
+
 static int run_forward(void *ctx, void (*made)(void *made_ctx, size_t tensor),
 		       void *made_ctx, struct gf_error *err)
 {
@@ -314,8 +340,8 @@ static int run_backward(void *ctx, void (*made)(void *made_ctx, size_t tensor),
 
 	b->made = made;
 	b->made_ctx = made_ctx;
-	return p->backend->backward(p->net, b->d->params, b->d->grads, take_up,
-				    b, err);
+	return p->backend->backward(p->net, b->d->params, b->d->sum.grads,
+				    take_up, b, err);
 }
 
 static int run_early(void *ctx, void (*made)(void *made_ctx, size_t tensor),
@@ -334,10 +360,12 @@ static int run_early(void *ctx, void (*made)(void *made_ctx, size_t tensor),
 	return rc;
 }
 
-int gf_net_device_early(struct gf_net_device *d, struct gf_error *err)
+int gf_net_device_early(struct gf_net_device *d, float *grads,
+			struct gf_error *err)
 {
 	const struct gf_device_pass run = {.run = run_early, .ctx = d};
 
+	use_pool(d, grads);
 	return gf_device_graphs_run(d->graphs, key_of(d, true), &run, err);
 }
 
@@ -374,6 +402,7 @@ int gf_net_device_backward(struct gf_net_device *d, float *grads,
 	size_t tensor;
 	int rc;
 
+	use_pool(d, grads);
 	if (d->stage)
 		gf_stage_to(d->stage, grads);
 	rc = gf_device_graphs_run(d->graphs, key_of(d, true), &run, err);

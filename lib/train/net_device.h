@@ -26,7 +26,8 @@ struct gf_net_device_config {
 	float *params;         /* the host's, in whole pages */
 	size_t values, labels; /* of the largest batch */
 	double timeout_s;
-	bool stays;        /* gradients do not go by the host */
+	bool stays;        /* gradients do not go by the host, */
+	size_t pools;      /* but lie in so many pools in turn; else 1 */
 	size_t accumulate; /* micro-batches whose mean gradient goes */
 	/* Passes are captured and cut behind these tensors' gradients
 	 * (train/device_graphs.h); NULL: enqueued anew each time. */
@@ -50,7 +51,10 @@ int gf_net_device_input(struct gf_net_device *d,
 			struct gf_error *err);
 
 float *gf_net_device_params(const struct gf_net_device *d);
+/* The first pool, which the others follow, each so many elements behind the one
+ * before it: a whole number of cache lines. */
 float *gf_net_device_grads(const struct gf_net_device *d);
+size_t gf_net_device_stride(const struct gf_net_device *d);
 /* The backend's forward, and the loss, of the batch that was input last. */
 struct gf_net_device_pass {
 	const struct gf_backend *backend;
@@ -65,10 +69,12 @@ int gf_net_device_forward(struct gf_net_device *d,
 			  struct gf_error *err);
 /* Passes that were captured are captured anew. Waits for the device. */
 int gf_net_device_forget(struct gf_net_device *d, struct gf_error *err);
-/* Backward of a pass whose micro-batch is not the last. */
-int gf_net_device_early(struct gf_net_device *d, struct gf_error *err);
+/* Backward of a pass whose micro-batch is not the last. `grads`: the step's, as
+ * of the last. */
+int gf_net_device_early(struct gf_net_device *d, float *grads,
+			struct gf_error *err);
 /* Of the last, and on_grad when the mean of all is in the host's `grads`; or,
- * if gradients stay, is enqueued. */
+ * if gradients stay, is enqueued to be in `grads`, one of the pools. */
 int gf_net_device_backward(struct gf_net_device *d, float *grads,
 			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			   struct gf_error *err);

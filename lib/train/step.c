@@ -109,7 +109,7 @@ static int backward_early(const struct gf_stepper *s, size_t part,
 	int rc;
 
 	if (!s->sum)
-		return c->ops->backward_early(c, part, err);
+		return c->ops->backward_early(c, g->data, err);
 	rc = c->ops->backward(c, g->data, on_early_grad, NULL, err);
 	if (!rc)
 		keep(s, g->data, part);

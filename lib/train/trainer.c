@@ -155,6 +155,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.stream = k->stream,
 		.timeout_s = k->timeout_s,
 		.stays = k->nccl != NULL,
+		.pools = k->nccl ? (size_t)k->plan->staleness : 1,
 		.half = k->half,
 	};
 	const bool sums = k->training.accumulate > 1 && !k->gpu;
@@ -215,6 +216,7 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 			!gf_exchange_device_check(k->plan, &k->training, NULL),
 		.device_params = gf_compute_device_params(&t->compute),
 		.device_grads = gf_compute_device_grads(&t->compute),
+		.device_stride = gf_compute_device_stride(&t->compute),
 		.optim = &t->optim,
 		.timeout_s = k->timeout_s,
 	};

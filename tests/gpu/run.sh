@@ -145,9 +145,9 @@ check() {
 	alike "$scratch/gpu.jsonl" "$scratch/cpu.jsonl" || wrong 'losses on the GPU are not those on the processors'
 	shared_ranks 20
 	say 'gradients chosen on the GPU: replicas are alike, losses as on the processors'
-	chosen 1 1
-	chosen 2 1
-	chosen 4 2
+	chosen 1 1 mpi csc topk gtopk
+	chosen 2 1 mpi csc topk gtopk
+	chosen 4 2 mpi csc topk gtopk dense
 	by_nccl
 }
 
@@ -162,23 +162,25 @@ planned() { # RANKS MODEL PLAN-OPTIONS...
 
 # Every selection, the same plan here and there: chosen are the same gradients,
 # but where they differ by the rounding of the passes.
-chosen() { # RANKS STALENESS
-	local name device
-	for name in csc topk gtopk; do
+chosen() { # RANKS STALENESS TRANSPORT SELECTIONS...
+	local name device ranks=$1 staleness=$2 transport=$3
+	shift 3
+	for name; do
 		# shellcheck disable=SC2046
-		planned "$1" digits-cnn-plain --selection "$name" --staleness "$2" $(case $name in
+		planned "$ranks" digits-cnn-plain --selection "$name" --staleness "$staleness" $(case $name in
+			dense) ;;
 			csc) echo --keep .3 --chunk 500 --csc-warmup 4 ;;
 			*) echo --density .01 --warmup-densities none ;; esac) || continue
 		for device in cuda cpu; do
 			rm -f "$scratch/chosen.$device"
-			try 100 "$name, K = $2, $1 ranks, $device" mpirun -np "$1" gf-train -q --device "$device" \
-				--transport "$([ "$device" = cpu ] && echo auto || echo mpi)" --plan "$scratch/plan" \
-				"${steady[@]}" --steps 20 --batch $((64 / $1)) --check-replicas 5 \
+			try 100 "$name, K = $staleness, $ranks ranks, $device" mpirun -np "$ranks" gf-train -q --device "$device" \
+				--transport "$([ "$device" = cpu ] && echo auto || echo "$transport")" --plan "$scratch/plan" \
+				"${steady[@]}" --steps 20 --batch $((64 / ranks)) --check-replicas 5 \
 				--log "$scratch/chosen.$device" || continue 2
 		done
 		alike "$scratch/chosen.cuda" "$scratch/chosen.cpu" ||
-			{ wrong "$name, K = $2, $1 ranks: losses are not those on the processors"; continue; }
-		say "$name, K = $2, $1 ranks: as on the processors"
+			{ wrong "$name, K = $staleness, $ranks ranks, $transport: losses are not those on the processors"; continue; }
+		say "$name, K = $staleness, $ranks ranks, $transport: as on the processors"
 	done
 }
 
@@ -190,8 +192,8 @@ by_nccl() {
 	say "by NCCL, $ranks ranks"
 	try 120 'all-reduces by NCCL' mpirun -np "$ranks" gf-allreduce --device cuda -a all --density 0.01 -b 4K -e 4M -f 8 -n 3 -w 1
 	try 120 'gf-train by NCCL' mpirun -np "$ranks" gf-train --device cuda --transport nccl "${steady[@]}" --steps 30 --check-replicas 10
-	planned "$ranks" digits-cnn-plain --selection gtopk --density .01 --warmup-densities none || return
-	try 120 'gtopk by NCCL' mpirun -np "$ranks" gf-train --device cuda --transport nccl --plan "$scratch/plan" "${steady[@]}" --steps 30 --check-replicas 10
+	chosen "$ranks" 1 nccl topk gtopk
+	chosen "$ranks" 2 nccl topk gtopk dense
 }
 
 has_nccl() { ! gf-allreduce --list | grep -q 'no nccl'; }

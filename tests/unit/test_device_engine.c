@@ -21,6 +21,8 @@
 
 static const size_t counts[TENSORS] = {1000, 7, 33, 512, 1, 64, 2000};
 #define ELEMS 3617
+/* A pool's, of those that follow each other. */
+#define STRIDE 3648
 
 /* Relative to the largest possible sum. */
 static const struct {
@@ -37,6 +39,7 @@ struct job {
 	struct gf_plan plan;
 	double tolerance;
 	float *snapshots[16]; /* per rank: the pool after each step */
+	uint64_t ended[16];   /* per rank: steps */
 	/* failures */
 	double timeout_s;
 	int late; /* 1 + the rank that makes no gradients in step 3 */
@@ -89,10 +92,46 @@ static int same_number(struct gf_comm *c, void *ctx, struct gf_error *err)
 	return gf_comm_same_text(c, "number", "7", err);
 }
 
+/* What is done of it comes once for each step, in order. */
+static int count_end(void *ctx, uint64_t step, struct gf_gpu_stream *s,
+		     struct gf_error *err)
+{
+	uint64_t *ended = ctx;
+
+	(void)s;
+	(void)err;
+	EXPECT(step == *ended, "step %d ends behind %d", (int)step,
+	       (int)*ended);
+	++*ended;
+	return 0;
+}
+
+/* The oldest step has come. */
+static int take_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
+		     const struct job *job, int rank, int step,
+		     struct gf_error *err)
+{
+	int rc = gf_device_engine_join(e, err);
+
+	rc = rc ? rc : gf_device_engine_end(e, err);
+	EXPECT(rc || job->ended[rank] > (uint64_t)step, "step %d has no end",
+	       step);
+	if (!rc)
+		enqueue(s, take_snapshot,
+			(struct kernel){.to = job->snapshots[rank] +
+					      (size_t)step * ELEMS,
+					.from = gf_device_engine_data(
+						e, (uint64_t)step),
+					.count = ELEMS});
+	return rc;
+}
+
 static int run_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
-		    const struct job *job, float *pool, int rank, int step,
+		    const struct job *job, int rank, int step,
 		    struct gf_rng *rng, struct gf_error *err)
 {
+	float *pool = gf_device_engine_data(e, (uint64_t)step);
+	const int oldest = step + 1 - job->plan.staleness;
 	size_t offsets[TENSORS + 1] = {0}, order[TENSORS], i;
 	int rc;
 
@@ -126,13 +165,20 @@ static int run_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
 		rc = gf_device_engine_ready(e, order[0], err);
 	}
 	rc = rc ? rc : gf_device_engine_backward_end(e, err);
-	rc = rc ? rc : gf_device_engine_join(e, err);
-	if (!rc)
-		enqueue(s, take_snapshot,
-			(struct kernel){.to = job->snapshots[rank] +
-					      (size_t)step * ELEMS,
-					.from = pool,
-					.count = ELEMS});
+	return rc || oldest < 0 ? rc : take_step(e, s, job, rank, oldest, err);
+}
+
+/* What is under way is ended and waited for; then taken, as ever. */
+static int drain(struct gf_device_engine *e, struct gf_gpu_stream *s,
+		 const struct job *job, int rank, struct gf_error *err)
+{
+	int rc = gf_device_engine_settle(e, err), step;
+
+	for (step = STEPS - job->plan.staleness + 1; step < STEPS && !rc;
+	     step++)
+		rc = take_step(e, s, job, rank, step, err);
+	EXPECT(rc || job->ended[rank] == STEPS, "%d steps ended",
+	       (int)job->ended[rank]);
 	return rc;
 }
 
@@ -171,19 +217,25 @@ static void body(struct gf_comm *comm, void *ctx)
 	fake_be(job->world, comm->rank);
 	gf_rng_init(&rng, 5, (uint64_t)comm->rank);
 	gpu->ops->stream_new(gpu, false, &compute, err);
-	gpu->ops->alloc(gpu, ELEMS * sizeof(float), &pool, err);
+	gpu->ops->alloc(gpu,
+			(size_t)job->plan.staleness * STRIDE * sizeof(float),
+			&pool, err);
 	rc = gf_device_engine_new(
-		&(struct gf_device_engine_config){.comm = comm,
-						  .gpu = gpu,
-						  .compute = compute,
-						  .nccl = fake_nccl(),
-						  .plan = &job->plan,
-						  .data = pool,
-						  .timeout_s = job->timeout_s},
+		&(struct gf_device_engine_config){
+			.comm = comm,
+			.gpu = gpu,
+			.compute = compute,
+			.nccl = fake_nccl(),
+			.plan = &job->plan,
+			.data = pool,
+			.stride_elems = STRIDE,
+			.end = count_end,
+			.end_ctx = &job->ended[comm->rank],
+			.timeout_s = job->timeout_s},
 		&e, err);
 	for (step = 0; step < STEPS && !rc; step++)
-		rc = run_step(e, compute, job, pool, comm->rank, step, &rng,
-			      err);
+		rc = run_step(e, compute, job, comm->rank, step, &rng, err);
+	rc = rc ? rc : drain(e, compute, job, comm->rank, err);
 	rc = rc ? rc : gf_device_engine_sync(e, err);
 	rc = rc ? rc : gf_device_engine_call(e, same_number, NULL, err);
 	if (!rc)
@@ -240,16 +292,25 @@ static void check_sums(const struct job *job, int ranks, const char *name)
 		}
 }
 
-static void run(const char *algorithm, const char *codec, double tolerance,
-		int ranks, int lanes, int at_end)
+struct how {
+	const char *algorithm, *codec;
+	double tolerance;
+	int ranks, lanes, at_end, staleness; /* 0: 1 */
+};
+
+static void run(const struct how *how)
 {
 	static const struct fake_faults none;
-	struct job job = {.tolerance = tolerance, .timeout_s = 20};
+	struct job job = {.tolerance = how->tolerance, .timeout_s = 20};
+	const char *algorithm = how->algorithm, *codec = how->codec;
+	const int ranks = how->ranks, lanes = how->lanes;
 	char name[96];
 
-	snprintf(name, sizeof(name), "%s, %s, %d lanes%s", algorithm, codec,
-		 lanes, at_end ? ", at the end" : "");
+	snprintf(name, sizeof(name), "%s, %s, %d lanes%s, staleness %d",
+		 algorithm, codec, lanes, how->at_end ? ", at the end" : "",
+		 how->staleness);
 	plan_of(&job.plan, counts, TENSORS, ranks, 100, lanes, algorithm);
+	job.plan.staleness = how->staleness ? how->staleness : 1;
 	/* a normal one waits for all lanes */
 	if (lanes > 1 && job.plan.nmessages > 3) {
 		job.plan.messages[3].mode = GF_MODE_NORMAL;
@@ -258,7 +319,7 @@ static void run(const char *algorithm, const char *codec, double tolerance,
 	for (size_t i = 0; i < job.plan.nmessages; i++) {
 		free(job.plan.messages[i].codec);
 		job.plan.messages[i].codec = gf_xstrdup(codec);
-		if (at_end)
+		if (how->at_end)
 			job.plan.messages[i].release = GF_RELEASE_BACKWARD_END;
 	}
 	start(&job, ranks, lanes, (unsigned)(ranks * 10 + lanes), &none);
@@ -279,12 +340,27 @@ static void test_sums(void)
 	for (size_t a = 0; a < GF_ARRAY_LENGTH(algorithms); a++)
 		for (size_t r = 0; r < GF_ARRAY_LENGTH(ranks); r++)
 			for (int lanes = 1; lanes <= 3; lanes += 2)
-				run(algorithms[a], "f32", 0, ranks[r], lanes,
-				    a == 1 && lanes == 3);
+				run(&(struct how){algorithms[a], "f32", 0,
+						  ranks[r], lanes,
+						  a == 1 && lanes == 3});
 	for (size_t c = 1; c < GF_ARRAY_LENGTH(codecs); c++) {
-		run("ring", codecs[c].codec, codecs[c].tolerance, 4, 2, 0);
-		run("butterfly", codecs[c].codec, codecs[c].tolerance, 6, 2, 0);
+		run(&(struct how){"ring", codecs[c].codec, codecs[c].tolerance,
+				  4, 2});
+		run(&(struct how){"butterfly", codecs[c].codec,
+				  codecs[c].tolerance, 6, 2});
 	}
+}
+
+/* Steps that are under way together, in pools of their own. */
+static void test_stale(void)
+{
+	for (int staleness = 2; staleness <= STEPS; staleness++)
+		for (int lanes = 1; lanes <= 3; lanes++) {
+			run(&(struct how){"library", "f32", 0, 2, lanes,
+					  lanes == 2, staleness});
+			run(&(struct how){"ring", "f32", 0, 3, lanes,
+					  .staleness = staleness});
+		}
 }
 
 static const struct {
@@ -327,7 +403,7 @@ static const struct {
 	 {"ranks 0 and 1 both use GPU 0000:17:00.0", "NCCL", "a GPU for each"}},
 };
 
-static void test_failure(size_t f, const char *algorithm)
+static void test_failure(size_t f, const char *algorithm, int staleness)
 {
 	const int ranks = 4;
 	/* long where it is not what ends the job */
@@ -336,6 +412,7 @@ static void test_failure(size_t f, const char *algorithm)
 	int found = 0;
 
 	plan_of(&job.plan, counts, TENSORS, ranks, 100, 2, algorithm);
+	job.plan.staleness = staleness;
 	start(&job, ranks, 2, (unsigned)f, &failures[f].faults);
 	for (int r = 0; r < ranks; r++) {
 		const char *text = job.errors[r].text;
@@ -393,9 +470,11 @@ int main(void)
 {
 	watchdog(240);
 	test_sums();
+	test_stale();
 	for (size_t f = 0; f < GF_ARRAY_LENGTH(failures); f++) {
-		test_failure(f, "ring");
-		test_failure(f, "blueconnect");
+		test_failure(f, "ring", 1);
+		test_failure(f, "blueconnect", 1);
+		test_failure(f, "ring", 3);
 	}
 	test_refusals();
 	return TEST_END();

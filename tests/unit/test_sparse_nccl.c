@@ -188,7 +188,6 @@ static int device_open(struct device_rank *d, const struct job *job,
 	       gf_sparse_nccl_new(
 		       &(struct gf_sparse_nccl_config){
 			       .gpu = d->gpu,
-			       .grads = d->grads,
 			       .residual = d->residual,
 			       .count_elems = ELEMS,
 			       .method = cases[job->c].method,
@@ -215,7 +214,7 @@ static int device_step(struct device_rank *d, struct job *job, int rank,
 	fake_enqueue_copy(d->compute, make_gradients, &make, sizeof(make));
 	ops->record(d->gpu, d->made, d->compute, err);
 	ops->wait(d->gpu, d->lane.stream, d->made, err);
-	rc = gf_sparse_nccl_run(d->n, &d->lane, ks[step], err);
+	rc = gf_sparse_nccl_run(d->n, &d->lane, d->grads, ks[step], err);
 	if (rc)
 		return rc;
 	ops->record(d->gpu, d->came, d->lane.stream, err);
@@ -315,14 +314,14 @@ static void run(size_t c, int ranks, int skip)
 static void test_too_many(void)
 {
 	struct gf_sparse_nccl_config config = {.method = GF_SELECT_GTOPK,
-					       .count_elems = 0xffffffffu,
+					       .count_elems = 0x100000000u,
 					       .ranks = 2,
 					       .most_k = 1};
 	struct gf_sparse_nccl *n;
 	struct gf_error err = {""};
 
 	EXPECT(gf_sparse_nccl_new(&config, &n, &err) == -EINVAL &&
-		       strstr(err.text, "got 4294967295"),
+		       strstr(err.text, "got 4294967296"),
 	       "%s", err.text);
 }
 
