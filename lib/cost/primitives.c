@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cost/primitives.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 double gf_cost_send_s(const struct gf_link_cost *link, double bytes)
@@ -112,10 +113,20 @@ static long long crossing(const struct gf_net_round *round, long long unit)
 	return most;
 }
 
+/* Whether messages that enter level i have their two ranks meet there: not
+ * where it joins nothing, or the shortest of them goes beyond its groups. */
+static bool meets(const struct gf_net_cost *net,
+		  const struct gf_net_round *round, size_t i, long long unit)
+{
+	return i + 1 == net->nlevels || unit >= round->ranks ||
+	       (net->sizes[i] > 1 && round->stride < unit * net->sizes[i]);
+}
+
 struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
 				const struct gf_net_round *round)
 {
 	struct gf_link_cost cost = net->links[0];
+	double alpha_s = -1; /* nobody met */
 	long long unit = 1;
 	size_t i;
 
@@ -124,7 +135,8 @@ struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
 		double beta = net->links[i].beta_s_per_byte * (double)messages;
 
 		if (messages) {
-			cost.alpha_s = net->links[i].alpha_s;
+			if (meets(net, round, i, unit))
+				alpha_s = fmax(alpha_s, net->links[i].alpha_s);
 			cost.gamma_s_per_byte = net->links[i].gamma_s_per_byte;
 			if (beta > cost.beta_s_per_byte)
 				cost.beta_s_per_byte = beta;
@@ -133,5 +145,7 @@ struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
 			break;
 		unit *= net->sizes[i];
 	}
+	if (alpha_s >= 0)
+		cost.alpha_s = alpha_s;
 	return cost;
 }

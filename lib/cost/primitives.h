@@ -38,8 +38,8 @@ struct gf_net_round {
 };
 
 /*
- * What each of those messages costs: the latency of the highest level that one
- * of them crosses, and the least of bandwidth/(messages that share it) over the
+ * What each of those messages costs: the greatest latency of the levels where
+ * two ranks meet, for a round ends with its slowest message, and the least of bandwidth/(messages that share it) over the
  * levels crossed (BlueConnect's Eq. 7 with the minimum over 0 <= j <= i).
  * Groups need not coincide with levels. Ranks beyond the product of the sizes
  * meet at the outermost level. nlevels 1 reads no sizes.

@@ -109,6 +109,36 @@ static void test_crossing(void)
 					try_round(r);
 }
 
+/* A round ends with its slowest message, which may be a near one. */
+static void test_slow_inside(void)
+{
+	static const int sizes[] = {2, 2, 1, 4};
+	static const struct gf_link_cost links[] = {
+		{1, 1, 0}, {250, 1, 0}, {900, 1, 0}, {3, 1, 0}};
+	static const struct gf_net_cost net = {4, sizes, links};
+	static const struct {
+		const char *what;
+		struct gf_net_round round;
+		double alpha_s;
+	} cases[] = {
+		{"ring of all", {16, 1, 16, 1}, 250},
+		{"ring of half", {16, 1, 8, 1}, 250},
+		{"same places of hosts", {16, 2, 2, 2}, 250},
+		{"pairs inside", {16, 1, 2, 1}, 1},
+		{"across the outermost", {16, 4, 4, 4}, 3},
+		{"across it, far", {16, 8, 2, 8}, 3},
+		{"nobody", {16, 16, 1, 16}, 1},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_link_cost got = gf_net_link(&net, &cases[i].round);
+
+		EXPECT(got.alpha_s == cases[i].alpha_s, "%s: alpha %g",
+		       cases[i].what, got.alpha_s);
+	}
+}
+
 /* SYSTEMS section 5, 100 MB. */
 static void test_blueconnect_figures(void)
 {
@@ -310,6 +340,8 @@ int main(void)
 {
 	test_links();
 	test_crossing();
+
+	test_slow_inside();
 	test_blueconnect_figures();
 	test_choice();
 	test_formulas();
