@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/list.h"
 #include "cli/settings.h"
@@ -79,8 +78,9 @@ static const struct gf_setting settings[] = {
 	 "set every axis as a published system does"},
 	{"lanes", "K", 2, GF_SETTING_INT, AT(request.lanes),
 	 "at most K messages in flight", 1, COUNT_MOST},
-	{"threshold", "BYTES", 2, GF_SETTING_SIZE, AT(request.threshold_bytes),
-	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)", 1},
+	{"threshold", "BYTES", 2, GF_SETTING_OWN, AT(request),
+	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)",
+	 .store = gf_request_threshold},
 	{"ranks", "P", 2, GF_SETTING_INT, AT(request.ranks),
 	 "plan for P ranks (else those of the profile or topology)", 1,
 	 COUNT_MOST},
@@ -313,7 +313,7 @@ static bool as_it_is(const struct arguments *a, const struct gf_documents *d)
 
 	return d->plan && !d->profile && !d->topology && !d->model &&
 	       !a->refine && !r->policy && !r->system && !r->lanes &&
-	       !r->threshold_bytes && !r->ranks && !r->algorithm &&
+	       !gf_request_has_threshold(r) && !r->ranks && !r->algorithm &&
 	       !r->codecs && !r->halves && gf_axes_are_open(&a->axes);
 }
 

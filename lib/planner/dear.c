@@ -31,7 +31,7 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 	double total = gf_work_bytes(w, 0, w->ntensors - 1);
 	double theta, best_theta = 0, best_s = INFINITY;
 
-	if (w->in->threshold_bytes) {
+	if (w->in->threshold_bytes || w->in->threshold_zero) {
 		best_theta = (double)w->in->threshold_bytes;
 	} else {
 		/* from one message down, so that a tie has fewer of them */

@@ -146,7 +146,7 @@ static int check_served(const struct gf_request *r, const struct gf_task *t,
 {
 	const struct gf_policy *p = t->policy;
 
-	if (p && r->threshold_bytes && !p->thresholds &&
+	if (p && gf_request_has_threshold(r) && !p->thresholds &&
 	    t->system.selection.method != GF_SELECT_CSC)
 		return gf_error_set(err, -EINVAL,
 				    "--threshold: want policy threshold or "
@@ -164,7 +164,8 @@ static void note_served(const struct gf_request *r, const struct gf_task *t,
 {
 	const struct gf_policy *found = gf_policy_find(p->policy);
 
-	if (!t->policy && r->threshold_bytes && found && !found->thresholds &&
+	if (!t->policy && gf_request_has_threshold(r) && found &&
+	    !found->thresholds &&
 	    t->system.selection.method != GF_SELECT_CSC)
 		gf_text_addf(notes,
 			     "%s is faster than policy threshold with %zu "

@@ -23,6 +23,7 @@ struct gf_request {
 	const char *system, *policy;
 	int lanes;
 	size_t threshold_bytes;
+	bool threshold_zero; /* asked for, which threshold_bytes 0 is not */
 	int ranks;        /* 0: nobody knows */
 	bool ranks_asked; /* by the user: servers come on top of them */
 	const char *algorithm;
@@ -40,6 +41,10 @@ struct gf_task {
 	const struct gf_policy *policy; /* asked for; or NULL: the best */
 	double bound_s;                 /* of csc's packs; else 0 */
 };
+
+/* For --threshold of a struct gf_request; 0 sends every tensor by itself. */
+int gf_request_threshold(const char *text, void *request, struct gf_error *err);
+bool gf_request_has_threshold(const struct gf_request *r);
 
 /* Borrows what the documents know: model, network, levels, ranks. A plan
  * stands in for what no other document has (request.c). */

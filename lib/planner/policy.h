@@ -24,7 +24,8 @@ struct gf_problem {
 	int servers;            /* that only serve (ps) */
 	int lanes;              /* upper bound on messages in flight; 0: what
 				   the policy uses by itself */
-	size_t threshold_bytes; /* threshold; 0: search the best */
+	size_t threshold_bytes; /* threshold; 0: search the best ... */
+	bool threshold_zero;    /* ... or, then, every tensor by itself */
 	const char *algorithm;  /* NULL: the cheapest per message */
 	/* Of blueconnect and hierarchical: these, and no other decomposition;
 	 * an algorithm NULL is open. */

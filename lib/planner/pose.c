@@ -37,6 +37,7 @@ static void collect(const struct gf_request *r, struct gf_problem *p)
 		.ranks = r->ranks,
 		.lanes = r->lanes,
 		.threshold_bytes = r->threshold_bytes,
+		.threshold_zero = r->threshold_zero,
 		.algorithm = r->algorithm,
 		.codecs = r->codecs,
 	};
@@ -127,7 +128,8 @@ static int pack(struct gf_task *t, struct gf_error *err)
 	struct gf_problem kept = t->problem;
 
 	kept.keep = t->system.selection.keep;
-	if (t->policy == &gf_policy_single && !kept.threshold_bytes)
+	if (t->policy == &gf_policy_single && !kept.threshold_bytes &&
+	    !kept.threshold_zero)
 		kept.threshold_bytes = gf_model_profile_bytes(kept.model);
 	return gf_policy_packs(&kept, &t->problem.threshold_bytes, &t->bound_s,
 			       err);

@@ -3,6 +3,22 @@
 
 #include <errno.h>
 
+#include "base/units.h"
+
+int gf_request_threshold(const char *text, void *request, struct gf_error *err)
+{
+	struct gf_request *r = request;
+	int rc = gf_units_size(text, &r->threshold_bytes, err);
+
+	r->threshold_zero = rc == 0 && r->threshold_bytes == 0;
+	return rc;
+}
+
+bool gf_request_has_threshold(const struct gf_request *r)
+{
+	return r->threshold_bytes || r->threshold_zero;
+}
+
 void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
 {
 	const struct gf_plan *p = d->plan;

@@ -126,12 +126,13 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,
 	bytes = by_startup(&menu);
 	if (problem->model)
 		rc = by_model(problem, &bytes, err);
-	if (r->threshold_bytes)
+	if (gf_request_has_threshold(r))
 		bytes = (double)r->threshold_bytes;
 	if (rc == 0) {
 		memset(p, 0, sizeof(*p));
 		rule = gf_xcalloc(1, sizeof(*rule));
-		rule->threshold_bytes = (size_t)fmax(bytes, 1);
+		rule->threshold_bytes =
+			r->threshold_zero ? 0 : (size_t)fmax(bytes, 1);
 		rule->lanes = r->lanes ? r->lanes : 1;
 		set_algorithms(&menu, rule);
 		p->rule = rule;

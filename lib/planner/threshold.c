@@ -80,7 +80,7 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 	double theta = (double)w->in->threshold_bytes;
 	size_t first = 0;
 
-	if (theta <= 0)
+	if (theta <= 0 && !w->in->threshold_zero)
 		theta = search(w);
 	d->threshold_bytes = (size_t)fmin(theta, 0x1p62);
 	while (first < w->ntensors) {

@@ -264,7 +264,8 @@ iteration() { # WANTED
 	1|want a measured cost of butterfly|--algorithm butterfly
 	2|--codecs: want f32, f16|--codecs f32,f8
 	2|--lanes|--lanes 0
-	2|--threshold|--threshold 0
+	2|--threshold|--threshold -1
+	2|--threshold: want policy threshold|--policy wfbp --threshold 0
 	2|--ranks|--ranks -3
 	2|--compare goes without --explain|--compare --explain
 	2|--explain goes without --emit|--emit ddp --explain
@@ -284,6 +285,20 @@ iteration() { # WANTED
 	wants 2 gf-plan "$data/valid/plan-rule.json" --explain
 	wants 3 gf-plan nowhere.json
 	one_line
+}
+
+@test "a threshold of 0 sends every tensor by itself" {
+	six --policy threshold --threshold 0
+	jq -e '[.messages[] | [.first, .last]] == [range(6) | [., .]]' out.txt
+	iteration 67
+	six --policy dear --threshold 0
+	jq -e '.messages | length == 6' out.txt
+	six --selection csc --keep 0.5 --chunk 1 --policy single --threshold 0
+	jq -e '(.fusion.threshold_bytes // 0) == 0' out.txt
+	wants 0 gf-plan --threshold 0 "$data/valid/topology-4x2-1gbe.json"
+	jq -e '.rule.threshold_bytes == 0' out.txt
+	six --threshold 0
+	says "optimal is faster than policy threshold with 0 bytes"
 }
 
 @test "a threshold that auto does not use is said" {
