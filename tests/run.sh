@@ -7,7 +7,9 @@
 # hangs is ended after TEST_TIMEOUT seconds; the times shown judge nothing.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-export BUILD=${BUILD:-build}
+# as tests name what lies in it: $GF_SOURCE/$BUILD
+BUILD=$(realpath -m --relative-to="$PWD" "${BUILD:-build}") || exit 1
+export BUILD
 export PATH="$PWD/$BUILD/bin:$PATH"
 export GF_SOURCE="$PWD"
 passed=0 failed=0 skipped=0

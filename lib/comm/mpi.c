@@ -13,7 +13,7 @@
 /* Open MPI keeps memory until the process ends, some of it from modules that
  * it has unloaded by then, where no suppression finds it: a process that used
  * it is not searched for leaks. */
-int __lsan_is_turned_off(void);
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
 	int used = 0;
