@@ -125,8 +125,9 @@ static int meet(struct gf_comm *comm, void *ctx, struct gf_error *err)
 	return gf_comm_barrier(comm, err);
 }
 
-int gf_bench_exchange_once(struct gf_bench_exchange *x, double *elapsed_s,
-			   struct gf_error *err)
+/* Ranks meet, then all messages go; *elapsed_s until the last has come. */
+static int exchange_once(struct gf_bench_exchange *x, double *elapsed_s,
+			 struct gf_error *err)
 {
 	int rc = gf_engine_call(x->engine, meet, NULL, err);
 	double start = gf_clock_s();
@@ -177,7 +178,7 @@ static int run(struct gf_bench_exchange *x, double *times, int repeats,
 	int i, rc = 0;
 
 	for (i = 0; i < repeats && rc == 0; i++)
-		rc = gf_bench_exchange_once(x, &times[i], err);
+		rc = exchange_once(x, &times[i], err);
 	if (rc == 0)
 		rc = gf_engine_call(x->engine, slowest_rank, &slowest, err);
 	return rc;

@@ -40,10 +40,6 @@ int gf_bench_exchange_open(struct gf_bench_exchange *x,
 			   struct gf_error *err);
 void gf_bench_exchange_close(struct gf_bench_exchange *x);
 
-/* Ranks meet, then all messages go; *elapsed_s until the last has come. */
-int gf_bench_exchange_once(struct gf_bench_exchange *x, double *elapsed_s,
-			   struct gf_error *err);
-
 /* Times of repeats, to be measured in several sittings. Zero-initialise. */
 struct gf_bench_samples {
 	double *values;

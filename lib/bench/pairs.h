@@ -62,13 +62,10 @@ void gf_bench_pairs_judge(const struct gf_bench_pairs *pairs,
 void gf_bench_pairs_verdict_release(struct gf_bench_pairs_verdict *verdict);
 
 /* A table for people (of many members: a row each, not a column each) and what
- * is slow; or JSON Lines, one per link. */
+ * is slow. */
 void gf_bench_pairs_table(const struct gf_bench_pairs *pairs,
 			  const struct gf_bench_pairs_verdict *verdict,
 			  struct gf_text *out);
-void gf_bench_pairs_rows(const struct gf_bench_pairs *pairs,
-			 const struct gf_bench_pairs_verdict *verdict,
-			 struct gf_text *out);
 
 /* Collective: measures, judges and writes, on every rank the same. 1: something
  * is slow; 0; or as gf_bench_pairs. */

@@ -181,9 +181,10 @@ void gf_bench_pairs_table(const struct gf_bench_pairs *p,
 	free(latency);
 }
 
-void gf_bench_pairs_rows(const struct gf_bench_pairs *p,
-			 const struct gf_bench_pairs_verdict *v,
-			 struct gf_text *out)
+/* JSON Lines, one per link. */
+static void write_rows(const struct gf_bench_pairs *p,
+		       const struct gf_bench_pairs_verdict *v,
+		       struct gf_text *out)
 {
 	size_t n = p->count, i;
 
@@ -221,7 +222,7 @@ int gf_bench_pairs_report(const struct gf_bench_pairs_config *config, bool json,
 		return rc;
 	gf_bench_pairs_judge(&pairs, &verdict);
 	if (json)
-		gf_bench_pairs_rows(&pairs, &verdict, out);
+		write_rows(&pairs, &verdict, out);
 	else
 		gf_bench_pairs_table(&pairs, &verdict, out);
 	rc = verdict.any;

@@ -52,14 +52,14 @@ static size_t *spread(size_t min_bytes, size_t max_bytes, size_t count)
 	return sizes;
 }
 
-double gf_bench_pace_s(const struct gf_bench_pace *pace, size_t bytes)
+static double pace_s(const struct gf_bench_pace *pace, size_t bytes)
 {
 	return pace->startup_s + pace->per_byte_s * (double)bytes;
 }
 
 int gf_bench_chain(const struct gf_bench_pace *pace, size_t bytes)
 {
-	double fit = long_enough_s / gf_bench_pace_s(pace, bytes);
+	double fit = long_enough_s / pace_s(pace, bytes);
 	int most = 1;
 
 	if (bytes <= (size_t)64 << 10)
@@ -75,8 +75,7 @@ int gf_bench_chain(const struct gf_bench_pace *pace, size_t bytes)
 static double sitting_s(const struct gf_bench_sweep *s,
 			const struct gf_bench_pace *pace, size_t bytes)
 {
-	double repeat =
-		gf_bench_pace_s(pace, bytes) * gf_bench_chain(pace, bytes);
+	double repeat = pace_s(pace, bytes) * gf_bench_chain(pace, bytes);
 
 	return pace->sitting_s +
 	       repeat * (gf_bench_uncounted(repeat) + s->sitting.low);

@@ -32,7 +32,6 @@ size_t *gf_bench_sizes(size_t min_bytes, size_t max_bytes, size_t *count);
 struct gf_bench_pace {
 	double startup_s, per_byte_s, sitting_s;
 };
-double gf_bench_pace_s(const struct gf_bench_pace *pace, size_t bytes);
 
 /*
  * How many equal messages make a repeat: so many that how the ranks meet and

@@ -71,12 +71,6 @@ extern const struct gf_algorithm *const gf_sparse_algorithms[];
 const struct gf_algorithm *gf_algorithm_find(const char *name);
 const struct gf_algorithm *gf_sparse_find(const char *name);
 
-/* blueconnect's cheapest algorithm per stage on that network, "ring" or
- * "halving", into nfactors pointers to constant names. */
-void gf_blueconnect_choose(const struct gf_coll_args *args,
-			   const struct gf_net_cost *net,
-			   const char **stage_algorithms);
-
 /* What every algorithm asks of its arguments: counts, factors, stages. */
 int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err);
 

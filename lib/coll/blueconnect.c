@@ -114,28 +114,6 @@ static double cost_s(const struct gf_coll_args *args,
 	return total;
 }
 
-void gf_blueconnect_choose(const struct gf_coll_args *args,
-			   const struct gf_net_cost *net,
-			   const char **stage_algorithms)
-{
-	size_t elems = args->count_elems;
-	int stage, stride = 1;
-
-	for (stage = 0; stage < (int)args->nfactors; stage++) {
-		int p = factor(args, stage);
-		struct gf_net_round round = {args->ranks, stride, p, stride};
-		int power = p > 1 && !(p & (p - 1));
-
-		stage_algorithms[stage] =
-			power && halving_s(args, net, round, elems) <=
-						ring_s(args, net, round, elems)
-				? "halving"
-				: "ring";
-		elems = (elems + (size_t)p - 1) / (size_t)p;
-		stride *= p;
-	}
-}
-
 static struct gf_group group_of(const struct gf_coll_args *args, int stage,
 				int rank)
 {

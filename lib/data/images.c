@@ -8,7 +8,8 @@
 
 #include "base/heap.h"
 
-size_t gf_images_channels(const struct gf_shape *s)
+/* Of {C, H, W}: C; else 1. */
+static size_t channels_of(const struct gf_shape *s)
 {
 	return s->rank == 3 ? s->dims[0] : 1;
 }
@@ -39,7 +40,7 @@ void gf_images_normalise(const struct gf_dataset *d, unsigned max,
 	struct gf_images *m = d->priv;
 	size_t c, i;
 
-	allocate_values(m, gf_images_channels(&d->shape));
+	allocate_values(m, channels_of(&d->shape));
 	for (c = 0; c < m->nvalues; c++)
 		for (i = 0; i < 256; i++)
 			m->value[c][i] =
@@ -51,7 +52,7 @@ void gf_images_statistics(const struct gf_dataset *d, unsigned max,
 			  double *mean, double *deviation)
 {
 	const struct gf_images *m = d->priv;
-	size_t channels = gf_images_channels(&d->shape);
+	size_t channels = channels_of(&d->shape);
 	size_t plane = gf_shape_elems(&d->shape) / channels, c, i, k;
 	const unsigned char *at = m->bytes[GF_PART_TRAIN];
 	size_t(*seen)[256] = gf_xcalloc(channels, sizeof(*seen));

@@ -18,9 +18,6 @@ struct gf_images {
 	size_t nvalues;
 };
 
-/* Of {C, H, W}: C; else 1. */
-size_t gf_images_channels(const struct gf_shape *s);
-
 /* The byte's value is byte / max; max 0: the largest of the training part. */
 void gf_images_scale(const struct gf_dataset *d, unsigned max);
 

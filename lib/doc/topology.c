@@ -227,19 +227,6 @@ void gf_topology_release(struct gf_topology *t)
 	gf_record_release(&topology_record, t);
 }
 
-int gf_levels_read(struct gf_json_at *at, const char *key,
-		   struct gf_level **levels, size_t *count,
-		   struct gf_error *err)
-{
-	return gf_list_read(at, key, &gf_level_record, levels, count, err);
-}
-
-void gf_levels_write(struct gf_json_writer *w, const char *key,
-		     const struct gf_level *levels, size_t count)
-{
-	gf_list_write(w, key, &gf_level_record, levels, count);
-}
-
 struct gf_level *gf_levels_copy(const struct gf_level *levels, size_t count)
 {
 	return gf_list_copy(&gf_level_record, levels, count);

@@ -114,11 +114,6 @@ char *gf_topology_write(const struct gf_topology *t);
 void gf_topology_release(struct gf_topology *t);
 
 /* Levels are also part of a plan. */
-int gf_levels_read(struct gf_json_at *at, const char *key,
-		   struct gf_level **levels, size_t *count,
-		   struct gf_error *err);
-void gf_levels_write(struct gf_json_writer *w, const char *key,
-		     const struct gf_level *levels, size_t count);
 struct gf_level *gf_levels_copy(const struct gf_level *levels, size_t count);
 void gf_levels_free(struct gf_level *levels, size_t count);
 /* Product of the sizes; 0 if it overflows int. */

@@ -266,10 +266,11 @@ static void release_fits(struct gf_network *n)
 	}
 }
 
-int gf_refine(const struct gf_plan *p, const struct gf_measured *m,
-	      struct gf_refined *out, struct gf_text *notes,
-	      struct gf_error *err)
+/* The model and the network of out->measured. */
+static int refine(const struct gf_plan *p, struct gf_refined *out,
+		  struct gf_text *notes, struct gf_error *err)
 {
+	const struct gf_measured *m = &out->measured;
 	struct gf_sim_result predicted = {0};
 	struct gf_fabric f = gf_plan_fabric(p);
 	struct gf_plan now = *p; /* borrows all but the model */
@@ -321,7 +322,7 @@ int gf_refine_trace(const struct gf_plan *p, const char *path,
 	memset(out, 0, sizeof(*out));
 	rc = gf_measured_read(text, size, path, p, &out->measured, err);
 	if (rc == 0)
-		rc = gf_refine(p, &out->measured, out, notes, err);
+		rc = refine(p, out, notes, err);
 	free(text);
 	if (rc < 0) {
 		gf_measured_release(&out->measured);

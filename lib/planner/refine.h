@@ -20,10 +20,8 @@ struct gf_refined {
 	struct gf_network *network;
 };
 
-int gf_refine(const struct gf_plan *p, const struct gf_measured *m,
-	      struct gf_refined *out, struct gf_text *notes,
-	      struct gf_error *err);
-/* Reads the trace as well. p: the plan that was run, or NULL (refused). */
+/* From the trace of a run. p: the plan that was run, or NULL (refused).
+ * -EINVAL: the trace is not of that plan. */
 int gf_refine_trace(const struct gf_plan *p, const char *path,
 		    struct gf_refined *out, struct gf_text *notes,
 		    struct gf_error *err);

@@ -114,7 +114,8 @@ static void count_rate(struct gf_nvlinked *g, const struct gf_device_link *l)
 	g->origin = l->bandwidth_origin;
 }
 
-struct gf_nvlinked *gf_nvlinked_of_host(const struct gf_host *host, size_t n)
+/* The first n devices of a host, by its links. */
+static struct gf_nvlinked *of_host(const struct gf_host *host, size_t n)
 {
 	struct gf_nvlinked *g = gf_nvlinked_new(n);
 	size_t i;
@@ -166,7 +167,7 @@ static size_t common_groups(const struct gf_topology *t, size_t size,
 	*level = (struct gf_level){0};
 	*any = false;
 	for (i = 0; i < t->nhosts; i++) {
-		struct gf_nvlinked *g = gf_nvlinked_of_host(&t->hosts[i], size);
+		struct gf_nvlinked *g = of_host(&t->hosts[i], size);
 		size_t group = gf_nvlinked_size(g, size);
 
 		*any |= gf_nvlinked_any(g, size);

@@ -22,8 +22,6 @@ struct gf_nvlinked {
 /* n GPUs with no links; the caller frees. */
 struct gf_nvlinked *gf_nvlinked_new(size_t n);
 void gf_nvlinked_join(struct gf_nvlinked *g, size_t n, size_t a, size_t b);
-/* The first n devices of a host, by its links. */
-struct gf_nvlinked *gf_nvlinked_of_host(const struct gf_host *host, size_t n);
 
 /* GPUs k*size .. k*size + size-1 together, for all k? Then size, else 1. */
 size_t gf_nvlinked_size(const struct gf_nvlinked *g, size_t n);

@@ -79,7 +79,9 @@ static void end_phase(struct gf_sim_state *s, int i)
 		s->flights[i] = s->flights[i + 1];
 }
 
-double gf_sim_work_at(const struct gf_sim_state *s, double work_s)
+/* When backward will have done that much, if nothing more is started and what
+ * is in flight stays; never before now_s. */
+static double work_at(const struct gf_sim_state *s, double work_s)
 {
 	double unhindered = s->backward_start_s + work_s + s->lag_s;
 
@@ -97,8 +99,7 @@ void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m)
 	struct gf_sim_flight *f;
 
 	for (;;) {
-		double ready_s =
-			ready ? s->now_s : gf_sim_work_at(s, m->work_s);
+		double ready_s = ready ? s->now_s : work_at(s, m->work_s);
 		double event_s;
 		int n, first;
 

@@ -52,8 +52,5 @@ struct gf_sim_state {
 void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m);
 /* Lets everything in flight end; now_s is the last end. */
 void gf_sim_finish(struct gf_sim_state *s);
-/* When backward will have done that much, if nothing more is started and what
- * is in flight stays; never before now_s. */
-double gf_sim_work_at(const struct gf_sim_state *s, double work_s);
 
 #endif

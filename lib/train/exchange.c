@@ -110,7 +110,8 @@ float *gf_exchange_begin(struct gf_exchange *x, size_t step)
 	if (x->ops->begin)
 		x->ops->begin(x, slot, step);
 	else
-		gf_exchange_begin_plan(x, slot);
+		gf_engine_begin_work(x->engine, x->plan_work[slot],
+				     x->nplan_work);
 	return x->pools[slot].data;
 }
 
@@ -165,11 +166,6 @@ int gf_exchange_fetch(struct gf_exchange *x, struct gf_error *err)
 }
 
 /* --- messages ------------------------------------------------------------- */
-
-void gf_exchange_begin_plan(struct gf_exchange *x, size_t slot)
-{
-	gf_engine_begin_work(x->engine, x->plan_work[slot], x->nplan_work);
-}
 
 void gf_exchange_multiply(const struct gf_work *w, double by)
 {

@@ -160,8 +160,6 @@ int gf_exchange_take(struct gf_exchange *x, struct gf_gpu_stream *s,
 void gf_exchange_commit(struct gf_exchange *x, size_t slot);
 /* The device's state to the host's copy; every step has ended. */
 int gf_exchange_fetch(struct gf_exchange *x, struct gf_error *err);
-/* Begins the engine's step with the plan's messages. */
-void gf_exchange_begin_plan(struct gf_exchange *x, size_t slot);
 /* A message's f32 values, all of them. */
 void gf_exchange_multiply(const struct gf_work *w, double by);
 /* Waits for the oldest step under way; *slot is the one it is in. */

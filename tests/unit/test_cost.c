@@ -174,7 +174,8 @@ static void test_blueconnect_figures(void)
 	}
 }
 
-static void test_choice(void)
+/* By which algorithm a stage of blueconnect costs less. */
+static void test_stages(void)
 {
 	static const int factors[] = {4, 16, 3};
 	/* 16 hosts of 2 in one group: both send the same over the network, a
@@ -184,28 +185,39 @@ static void test_choice(void)
 	static const struct gf_link_cost slow[] = {{1e-6, 1e-9, 0},
 						   {1e-6, 1e-8, 0}};
 	static const struct gf_net_cost ethernet = {2, hosts, slow};
-	struct gf_coll_args args = {
-		.ranks = 192,
-		.count_elems = 25000000,
-		.elem_bytes = 4,
-		.factors = factors,
-		.nfactors = 3,
+	static const struct {
+		const struct gf_net_cost *net;
+		int ranks;
+		size_t count;
+		const int *factors;
+		size_t nfactors, stage;
+		bool halving;
+	} cases[] = {
+		{&cluster, 192, 25000000, factors, 3, 0, true},
+		{&cluster, 192, 25000000, factors, 3, 1, true},
+		{&ethernet, 32, 25000000, one, 2, 1, false},
+		{&ethernet, 32, 32, one, 2, 1, true},
 	};
-	const char *names[3];
+	const struct gf_algorithm *a = gf_algorithm_find("blueconnect");
+	size_t i;
 
-	gf_blueconnect_choose(&args, &cluster, names);
-	EXPECT_TEXT(names[0], "halving");
-	EXPECT_TEXT(names[1], "halving");
-	EXPECT_TEXT(names[2], "ring");
-	args.ranks = 32;
-	args.factors = one;
-	args.nfactors = 2;
-	gf_blueconnect_choose(&args, &ethernet, names);
-	EXPECT_TEXT(names[0], "ring");
-	EXPECT_TEXT(names[1], "ring");
-	args.count_elems = 32;
-	gf_blueconnect_choose(&args, &ethernet, names);
-	EXPECT_TEXT(names[1], "halving");
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		const char *names[] = {"ring", "ring", "ring"};
+		struct gf_coll_args args = {
+			.ranks = cases[i].ranks,
+			.count_elems = cases[i].count,
+			.elem_bytes = 4,
+			.factors = cases[i].factors,
+			.nfactors = cases[i].nfactors,
+			.stage_algorithms = names,
+		};
+		double ring = a->cost_s(&args, cases[i].net), halving;
+
+		names[cases[i].stage] = "halving";
+		halving = a->cost_s(&args, cases[i].net);
+		EXPECT(cases[i].halving ? halving < ring : ring < halving,
+		       "case %zu: ring %g s, halving %g s", i, ring, halving);
+	}
 }
 
 /* The headers' formulas where everything divides. */
@@ -343,7 +355,7 @@ int main(void)
 
 	test_slow_inside();
 	test_blueconnect_figures();
-	test_choice();
+	test_stages();
 	test_formulas();
 	test_sparse_figures();
 	test_many_ranks();
