@@ -14,6 +14,7 @@
 #include "bench/list.h"
 #include "bench/report.h"
 #include "bench/sweep.h"
+#include "bench/timeline.h"
 #include "cli/cli.h"
 #include "cli/deadline.h"
 #include "cli/list.h"
@@ -37,7 +38,7 @@ struct arguments {
 	struct gf_bench_sweep sweep;
 	size_t repeats, warmup, checks, lanes, segment_bytes, spoil;
 	int dtype, op, across;
-	const char *algorithms, *codec, *plan, *best, *min_bw, *device;
+	const char *algorithms, *codec, *plan, *best, *trace, *min_bw, *device;
 	double timeout_s, min_bw_bytes_per_s;
 	bool json, csv, percentiles, list;
 };
@@ -104,6 +105,8 @@ static const struct gf_setting settings[] = {
 	 "minimum, p90 and p99 in the table, too"},
 	{"best", "FILE", 4, GF_SETTING_TEXT, AT(best),
 	 "write the best algorithm per size as a rule plan"},
+	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
+	 "write a Chrome trace of the steps of the last repeats"},
 	{"min-bw", "RATE", 4, GF_SETTING_TEXT, AT(min_bw),
 	 "exit 1 if the average bus bandwidth is below RATE (10GB/s)"},
 	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
@@ -136,6 +139,9 @@ static int config_of(const struct arguments *a,
 /* Found before MPI starts, alike on every rank. */
 static void check_arguments(struct arguments *a, struct argp_state *state)
 {
+	const struct gf_file_wish files[] = {{"--best", a->best},
+					     {"--trace", a->trace},
+					     {"--output", a->cli.output}};
 	struct gf_bench_allreduce_config config;
 	const char **names = NULL;
 	struct gf_error err;
@@ -151,9 +157,8 @@ static void check_arguments(struct arguments *a, struct argp_state *state)
 		argp_error(state, "%s", err.text);
 	if (a->best && gf_bench_sweep_ruled(&a->sweep, &config, &err) < 0)
 		gf_cli_usage_error(state, "--best", &err);
-	if (a->best && a->cli.output && gf_file_same(a->best, a->cli.output))
-		argp_error(state,
-			   "--best and --output: want two files, got one");
+	if (gf_file_apart(files, GF_ARRAY_LENGTH(files), &err) < 0)
+		argp_error(state, "%s", err.text);
 	if (a->min_bw &&
 	    gf_units_rate(a->min_bw, &a->min_bw_bytes_per_s, &err) < 0)
 		gf_cli_usage_error(state, "--min-bw", &err);
@@ -189,6 +194,7 @@ struct session {
 	struct gf_plan plan;
 	struct gf_bench_allreduce_config config;
 	struct gf_bench_rows rows;
+	struct gf_bench_timeline timeline;
 	struct gf_progress progress;
 };
 
@@ -210,14 +216,19 @@ static int prepare(struct session *s, struct gf_error *err)
 
 	config_of(a, &s->config, NULL);
 	s->config.comm = s->comm;
+	s->config.timeline = a->trace ? &s->timeline : NULL;
 	/* better to learn now than after an hour that a file cannot be */
 	if (s->comm->rank == 0 && a->best)
 		rc = gf_file_try(a->best, err);
+	if (!rc && s->comm->rank == 0 && a->trace)
+		rc = gf_file_try(a->trace, err);
 	if (!rc)
 		rc = gf_cli_try_output(&a->cli, err);
 	rc = gf_comm_agree(s->comm, rc, err);
 	if (!rc)
 		rc = gf_bench_sweep_same(&a->sweep, &s->config, a->plan, err);
+	if (!rc && a->trace)
+		rc = gf_bench_timeline_begin(&s->timeline, s->comm, err);
 	if (!rc)
 		rc = gf_bench_device_open(s->comm, &s->config.device, err);
 	gf_bench_device_suit(&s->config.device, &s->config.element);
@@ -269,30 +280,16 @@ static int measure(struct session *s, struct gf_error *err)
 	return rc;
 }
 
-static int write_best(const struct session *s, const struct gf_bench_report *r,
-		      struct gf_error *err)
-{
-	struct gf_plan rule;
-	char *text;
-	int rc = gf_bench_report_rule(r, &rule, err);
-
-	if (rc)
-		return rc;
-	text = gf_plan_write(&rule);
-	rc = gf_file_write(s->a->best, text, strlen(text), err);
-	free(text);
-	gf_plan_release(&rule);
-	return rc;
-}
-
-/* Rank 0. */
+/* Rank 0. trace: NULL if none was asked for. */
 static int report(const struct session *s, const struct gf_bench_report *r,
-		  struct gf_error *err)
+		  const char *trace, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
 	struct gf_text out = {0};
-	int rc = a->best ? write_best(s, r, err) : 0;
+	int rc = a->best ? gf_bench_report_write_rule(r, a->best, err) : 0;
 
+	if (!rc && trace)
+		rc = gf_file_write(a->trace, trace, strlen(trace), err);
 	gf_bench_report_print(r,
 			      a->json  ? GF_REPORT_JSON
 			      : a->csv ? GF_REPORT_CSV
@@ -324,10 +321,14 @@ static int judge(const struct session *s, const struct gf_bench_report *r,
 static int run(struct session *s, struct gf_error *err)
 {
 	struct gf_bench_report r;
+	char *trace = NULL;
 	int rc = prepare(s, err);
 
 	if (!rc)
 		rc = measure(s, err);
+	if (!rc && s->a->trace)
+		rc = gf_bench_timeline_gather(&s->timeline, s->comm, &trace,
+					      err);
 	if (rc)
 		return rc;
 	r = (struct gf_bench_report){
@@ -338,7 +339,8 @@ static int run(struct session *s, struct gf_error *err)
 		.percentiles = s->a->percentiles,
 	};
 	if (s->comm->rank == 0)
-		rc = report(s, &r, err);
+		rc = report(s, &r, trace, err);
+	free(trace);
 	rc = gf_comm_agree(s->comm, rc, err);
 	return rc ? rc : judge(s, &r, err);
 }
@@ -354,6 +356,7 @@ static int finish(struct session *s, int rc, struct gf_error *err)
 		gf_comm_abort(s->comm, status);
 	gf_bench_device_close(&s->config.device);
 	gf_plan_release(&s->plan);
+	gf_bench_timeline_release(&s->timeline);
 	free(s->rows.list);
 	gf_comm_close(s->comm);
 	free((void *)s->a->sweep.algorithms);

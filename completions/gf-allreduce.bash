@@ -10,14 +10,14 @@ _gf_allreduce() {
 	--device) mapfile -t COMPREPLY < <(compgen -W 'cpu cuda auto' -- "$cur"); return ;;
 	--codec) mapfile -t COMPREPLY < <(compgen -W 'f32 f16 bf16 trunc16 q8' -- "$cur"); return ;;
 	--average) mapfile -t COMPREPLY < <(compgen -W 'max mean min rank0' -- "$cur"); return ;;
-	--plan | --best | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	--plan | --best | --trace | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 	--min-bytes | -b | --max-bytes | -e | --step-factor | -f | --step-bytes | -i | --factors | --density | --lanes | --segment | \
 		--repeats | -n | --warmup | -w | --check | -c | --timeout | --spoil | --min-bw) return ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W '--min-bytes --max-bytes --step-factor
 		--step-bytes --datatype --op --algorithms --factors --stages --codec
 		--density --lanes --segment --device --plan --repeats --warmup --check --average
-		--timeout --spoil --json --csv --percentiles --best --min-bw --list
+		--timeout --spoil --json --csv --percentiles --best --trace --min-bw --list
 		--output --quiet --verbose --help --usage --version' -- "$cur")
 }
 complete -F _gf_allreduce gf-allreduce

@@ -171,6 +171,23 @@ bool gf_file_same(const char *path, const char *other)
 	return same;
 }
 
+int gf_file_apart(const struct gf_file_wish *files, size_t n,
+		  struct gf_error *err)
+{
+	size_t i, k;
+
+	for (i = 0; i < n; i++)
+		for (k = i + 1; k < n; k++)
+			if (files[i].path && files[k].path &&
+			    gf_file_same(files[i].path, files[k].path))
+				return gf_error_set(err, -EINVAL,
+						    "%s and %s: want two "
+						    "files, got one",
+						    files[i].option,
+						    files[k].option);
+	return 0;
+}
+
 int gf_file_write(const char *path, const void *data, size_t size,
 		  struct gf_error *err)
 {

@@ -42,6 +42,14 @@ int gf_file_try(const char *path, struct gf_error *err);
 /* Would both be written to one file, whether it is there yet or not? */
 bool gf_file_same(const char *path, const char *other);
 
+/* Files to be written: those that were given, that is whose path is not NULL,
+ * must not be written over by one another. -EINVAL names two options. */
+struct gf_file_wish {
+	const char *option, *path;
+};
+int gf_file_apart(const struct gf_file_wish *files, size_t n,
+		  struct gf_error *err);
+
 /* create, write, commit. */
 int gf_file_write(const char *path, const void *data, size_t size,
 		  struct gf_error *err);

@@ -33,6 +33,8 @@ enum gf_bench_across {
 };
 extern const char *const gf_bench_across_names[]; /* NULL-terminated */
 
+struct gf_bench_timeline;
+
 enum gf_bench_placement { GF_OUT_OF_PLACE, GF_IN_PLACE };
 
 struct gf_bench_allreduce_config {
@@ -45,7 +47,8 @@ struct gf_bench_allreduce_config {
 	size_t spoil;     /* so many elements of rank 0's results are changed
 			   * before they are checked */
 	double timeout_s; /* without progress; 0: none */
-	const struct gf_plan *rule; /* for auto; or NULL */
+	const struct gf_plan *rule;         /* for auto; or NULL */
+	struct gf_bench_timeline *timeline; /* or NULL; timeline.h */
 	/* Where messages lie; by NCCL, auto is `library` but for a rule. */
 	struct gf_bench_device device;
 };

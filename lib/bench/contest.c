@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "bench/exact.h"
 #include "bench/stat.h"
+#include "bench/timeline.h"
 
 size_t gf_contest_bytes(const struct gf_bench_allreduce *b, size_t count_elems)
 {
@@ -97,17 +98,37 @@ static int once(const struct gf_contest *c, size_t i,
 	return run(c, i, placement == GF_OUT_OF_PLACE, time_s, err);
 }
 
+/* Contestant and placement in turn. */
+static int repeat(struct gf_contest *c, size_t k, bool last, double *time_s,
+		  struct gf_error *err)
+{
+	bool record = last && k % 2 == GF_IN_PLACE;
+	int rc;
+
+	if (record)
+		gf_contest_record(c, k / 2);
+	rc = once(c, k / 2, (enum gf_bench_placement)(k % 2), time_s, err);
+	if (record)
+		gf_contest_recorded(c, k / 2, *time_s);
+	return rc;
+}
+
 static int repeat_all(struct gf_contest *c, struct gf_error *err)
 {
 	const struct gf_bench_allreduce_config *config = &c->b->config;
-	double ignored;
+	double time_s = 0;
 	size_t k;
 	int i, rc = 0;
 
-	for (i = -config->warmup; i < config->repeats; i++)
-		for (k = 0; k < 2 * c->n && rc == 0; k++)
-			rc = once(c, k / 2, (enum gf_bench_placement)(k % 2),
-				  i < 0 ? &ignored : &c->times[k][i], err);
+	for (i = -config->warmup; i < config->repeats; i++) {
+		bool last = config->timeline && i == config->repeats - 1;
+
+		for (k = 0; k < 2 * c->n && rc == 0; k++) {
+			rc = repeat(c, k, last, &time_s, err);
+			if (i >= 0)
+				c->times[k][i] = time_s;
+		}
+	}
 	return rc;
 }
 
@@ -297,6 +318,8 @@ int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,
 	for (i = 0; i < c->n && rc == 0; i++)
 		rc = over_ranks(c->b, wire_gf_contest_bytes(c, i), false,
 				&rows[i].wire_bytes, err);
+	if (rc == 0 && c->b->config.timeline)
+		gf_contest_draw(c, rows);
 	return rc;
 }
 
@@ -310,6 +333,7 @@ void gf_contest_init(struct gf_contest *c, struct gf_bench_allreduce *b,
 	c->sparse = gf_xcalloc(n, sizeof(*c->sparse));
 	c->sends = gf_xcalloc(n, sizeof(*c->sends));
 	c->staged = gf_xcalloc(n, sizeof(*c->staged));
+	c->spans = gf_xcalloc(n, sizeof(*c->spans));
 	c->times = gf_xcalloc(2 * n, sizeof(*c->times));
 	for (k = 0; k < 2 * n; k++)
 		c->times[k] = gf_xcalloc((size_t)b->config.repeats,
@@ -332,5 +356,6 @@ void gf_contest_release(struct gf_contest *c)
 	free(c->sends);
 	free(c->staged);
 	free(c->times);
+	free(c->spans);
 	free(c->bursts);
 }

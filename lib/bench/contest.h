@@ -28,6 +28,11 @@ struct gf_bench_allreduce {
 	bool pinned;                    /* work is, for copies */
 };
 
+/* The repeat that was recorded (bench/timeline.h). */
+struct gf_contest_span {
+	double end_s, time_s; /* by gf_clock_s */
+};
+
 /* The caller fills bursts, or sparse, before it measures. */
 struct gf_contest {
 	struct gf_bench_allreduce *b;
@@ -36,6 +41,7 @@ struct gf_contest {
 	struct gf_device_send **sends;   /* likewise: between GPUs */
 	struct gf_bench_staged **staged; /* likewise: GPUs by the host */
 	double **times;                  /* [burst * 2 + placement][repeat] */
+	struct gf_contest_span *spans;
 	size_t n;
 	size_t count_elems; /* of all messages of a burst */
 	size_t first_elems; /* of the first of them */

@@ -40,5 +40,8 @@ size_t gf_bench_report_wrong(const struct gf_bench_report *r);
  * choose from. */
 int gf_bench_report_rule(const struct gf_bench_report *r, struct gf_plan *rule,
 			 struct gf_error *err);
+/* The same as a file. */
+int gf_bench_report_write_rule(const struct gf_bench_report *r,
+			       const char *path, struct gf_error *err);
 
 #endif

@@ -2,9 +2,11 @@
 /* The best algorithm per size, as a rule plan. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "bench/report.h"
 
@@ -130,4 +132,20 @@ int gf_bench_report_rule(const struct gf_bench_report *r, struct gf_plan *p,
 	gf_plan_release(p);
 	return gf_error_set(err, -EINVAL,
 			    "no algorithm was measured to choose from");
+}
+
+int gf_bench_report_write_rule(const struct gf_bench_report *r,
+			       const char *path, struct gf_error *err)
+{
+	struct gf_plan rule;
+	char *text;
+	int rc = gf_bench_report_rule(r, &rule, err);
+
+	if (rc)
+		return rc;
+	text = gf_plan_write(&rule);
+	rc = gf_file_write(path, text, strlen(text), err);
+	free(text);
+	gf_plan_release(&rule);
+	return rc;
 }

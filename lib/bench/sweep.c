@@ -242,6 +242,8 @@ static char *describe(const struct gf_bench_sweep *s,
 		s->stages ? ", stages " : "", s->stages ? s->stages : "",
 		c->element.codec ? c->element.codec->name : "none", c->lanes,
 		c->segment_bytes, c->warmup, c->repeats, c->checks, s->density);
+	if (c->timeline)
+		gf_text_addf(&t, ", a trace");
 	return gf_text_take(&t);
 }
 

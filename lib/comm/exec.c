@@ -113,6 +113,11 @@ double gf_exec_free_s(const struct gf_exec *x)
 	return least_s;
 }
 
+void gf_exec_record(struct gf_exec_run *run, struct gf_exec_times *times)
+{
+	run->times = times;
+}
+
 bool gf_exec_done(const struct gf_exec_run *run)
 {
 	return run->done;

@@ -72,6 +72,24 @@ int gf_exec_run_new(struct gf_exec *x, const struct gf_exec_config *config,
 /* NULL is allowed; a run that is under way is abandoned. */
 void gf_exec_run_free(struct gf_exec_run *run);
 
+/* A step's moments, by gf_clock_s; 0: not come to. A transfer begins when it
+ * is posted. What lands in staging memory has landed when its bytes are there,
+ * and is worked on, added or decoded, until it ends; so is a step that is done
+ * on the spot. Other transfers end when their bytes are there, or gone. */
+enum gf_exec_moment {
+	GF_EXEC_BEGUN,
+	GF_EXEC_LANDED,
+	GF_EXEC_WORKED,
+	GF_EXEC_ENDED,
+	GF_EXEC_MOMENTS
+};
+struct gf_exec_times {
+	double at_s[GF_EXEC_MOMENTS];
+};
+/* From now on each start notes them, in as many entries as the schedule has
+ * steps; borrowed. NULL, as at first: it does not look at the clock. */
+void gf_exec_record(struct gf_exec_run *run, struct gf_exec_times *times);
+
 /* Starts it on a buffer of count_elems elements; at most once at a time. */
 int gf_exec_start(struct gf_exec_run *run, void *data, struct gf_error *err);
 /* Moves every started run on; *moved says whether anything happened. A run

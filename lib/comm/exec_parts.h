@@ -77,6 +77,7 @@ struct gf_exec_run {
 	bool *counts; /* per peer: the pace is of what comes from it */
 	bool started, done, failed;
 	uint64_t moves, wire_bytes;
+	struct gf_exec_times *times; /* per step, or NULL: nobody asked */
 	struct gf_exec_run *next, **link; /* in exec->running */
 };
 

@@ -66,10 +66,18 @@ static uint32_t next_ready(struct gf_exec_run *run)
 	return first;
 }
 
+static void note_time(struct gf_exec_run *run, uint32_t i,
+		      enum gf_exec_moment moment)
+{
+	if (run->times)
+		run->times[i].at_s[moment] = gf_clock_s();
+}
+
 static void finish_step(struct gf_exec_run *run, uint32_t i)
 {
 	uint32_t k;
 
+	note_time(run, i, GF_EXEC_ENDED);
 	run->moves++;
 	run->left--;
 	for (k = run->first_user[i]; k < run->first_user[i + 1]; k++)
@@ -144,9 +152,11 @@ static int transfer(struct gf_exec_run *run, uint32_t i, char *memory,
 	size_t size_bytes =
 		gf_element_wire_bytes(&run->element, step->range.count);
 	bool sends = step->op == GF_STEP_SEND;
-	int rc = sends ? begin_send(run, i, memory, size_bytes, err)
-		       : begin_receive(run, i, memory, size_bytes, err);
+	int rc;
 
+	note_time(run, i, GF_EXEC_BEGUN);
+	rc = sends ? begin_send(run, i, memory, size_bytes, err)
+		   : begin_receive(run, i, memory, size_bytes, err);
 	if (rc)
 		return rc;
 	if (sends)
@@ -257,10 +267,12 @@ static int take_up(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 	case GF_EXEC_LAND:
 		if (!state->arrived)
 			return 0;
+		note_time(run, i, GF_EXEC_WORKED);
 		deposit(run, step, gf_exec_slot(&run->landing, state->slot));
 		give_back(&run->landing, state->slot);
 		break;
 	case GF_EXEC_NOW:
+		note_time(run, i, GF_EXEC_WORKED);
 		take(run, step);
 		break;
 	}
@@ -295,6 +307,7 @@ static void end_transfer(struct gf_exec_run *run, uint32_t i)
 		finish_step(run, i);
 		return;
 	}
+	note_time(run, i, GF_EXEC_LANDED);
 	run->moves++;
 	run->states[i].arrived = true;
 	if (run->states[i].waits_for == 0)
@@ -377,6 +390,8 @@ int gf_exec_steps_start(struct gf_exec_run *run, struct gf_error *err)
 		gf_pace_begin(&run->pace, gf_clock_s());
 	fill(&run->landing);
 	fill(&run->outgoing);
+	if (run->times)
+		memset(run->times, 0, s->nsteps * sizeof(*run->times));
 	for (i = 0; i < s->nsteps; i++)
 		run->states[i] =
 			(struct gf_exec_state){.waits_for = s->steps[i].ndeps};

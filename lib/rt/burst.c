@@ -9,10 +9,13 @@
 #include "base/heap.h"
 #include "comm/backoff.h"
 #include "comm/exec.h"
+#include "rt/trace.h"
 
 struct part {
 	struct gf_schedule schedule;
-	struct gf_exec_run *run; /* NULL where there is one rank */
+	struct gf_element element;
+	struct gf_exec_run *run;     /* NULL where there is one rank */
+	struct gf_exec_times *times; /* of its steps, once recorded */
 	size_t offset_bytes, size_bytes;
 	bool simultaneous, done;
 	uint64_t moves;
@@ -47,6 +50,7 @@ static int build_part(struct gf_burst *b, size_t i, struct gf_error *err)
 	int rc = 0;
 
 	p->size_bytes = m->count_elems * width;
+	p->element = m->element;
 	p->simultaneous = m->simultaneous;
 	if (b->config.comm->ranks == 1)
 		return 0;
@@ -104,6 +108,7 @@ void gf_burst_free(struct gf_burst *b)
 		return;
 	for (i = 0; i < b->nparts; i++) {
 		gf_exec_run_free(b->parts[i].run);
+		free(b->parts[i].times);
 		gf_schedule_release(&b->parts[i].schedule);
 	}
 	gf_exec_free(b->exec);
@@ -292,4 +297,35 @@ uint64_t gf_burst_wire_bytes(const struct gf_burst *b)
 		if (b->parts[i].run)
 			bytes += gf_exec_wire_bytes(b->parts[i].run);
 	return bytes;
+}
+
+void gf_burst_record(struct gf_burst *b, bool on)
+{
+	struct part *p;
+
+	for (p = b->parts; p < b->parts + b->nparts; p++) {
+		if (!p->run || !p->schedule.nsteps)
+			continue;
+		if (on && !p->times)
+			p->times = gf_xcalloc(p->schedule.nsteps,
+					      sizeof(*p->times));
+		gf_exec_record(p->run, on ? p->times : NULL);
+	}
+}
+
+void gf_burst_draw(const struct gf_burst *b, double shift_s,
+		   struct gf_trace *trace)
+{
+	struct gf_trace_run *runs = gf_xcalloc(b->nparts + 1, sizeof(*runs));
+	size_t i, n = 0;
+
+	for (i = 0; i < b->nparts; i++) {
+		const struct part *p = &b->parts[i];
+
+		if (p->times)
+			runs[n++] = (struct gf_trace_run){
+				&p->schedule, p->times, &p->element, i};
+	}
+	gf_trace_steps(trace, runs, n, shift_s);
+	free(runs);
 }

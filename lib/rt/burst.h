@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "comm/comm.h"
 #include "comm/element.h"
+#include "doc/trace.h"
 #include "rt/way.h"
 #include "rt/watch.h"
 
@@ -53,6 +54,13 @@ void gf_burst_free(struct gf_burst *b);
 /* Reduces all messages, which lie one after the other at data; their elements
  * are of one size. Memory from the communicator's buffer_alloc goes fastest. */
 int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err);
+
+/* From now on sends are recorded, step by step; or no more, as at first. */
+void gf_burst_record(struct gf_burst *b, bool on);
+/* Draws what the last send that was recorded did (rt/trace.h); nothing of the
+ * transport's own all-reduce. */
+void gf_burst_draw(const struct gf_burst *b, double shift_s,
+		   struct gf_trace *trace);
 
 /* For messages that come and go while others are under way. */
 struct gf_burst_flow {

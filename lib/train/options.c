@@ -180,29 +180,16 @@ static int read_scale(const char *text, struct gf_training *t,
 	return 0;
 }
 
-/* Each would be written over by the next. */
 static int check_files(const struct gf_train_options *o, const char *output,
 		       struct gf_error *err)
 {
-	const struct {
-		const char *option, *path;
-	} files[] = {
+	const struct gf_file_wish files[] = {
 		{"--log", o->log},
 		{"--trace", o->trace},
 		{"--output", output},
 	};
-	size_t i, k;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(files); i++)
-		for (k = i + 1; k < GF_ARRAY_LENGTH(files); k++)
-			if (files[i].path && files[k].path &&
-			    gf_file_same(files[i].path, files[k].path))
-				return gf_error_set(err, -EINVAL,
-						    "%s and %s: want two "
-						    "files, got one",
-						    files[i].option,
-						    files[k].option);
-	return 0;
+	return gf_file_apart(files, GF_ARRAY_LENGTH(files), err);
 }
 
 int gf_train_options_heeded(const struct gf_train_options *o,

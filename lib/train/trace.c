@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "doc/trace.h"
+#include "rt/trace.h"
 
 /* Per rank; a viewer opens some hundred thousand events without effort. */
 #define MAX_EVENTS 40000
@@ -278,67 +278,18 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 	free(d.lane_free_s);
 }
 
-static char *metadata(const struct gf_clock_offset *offsets, int ranks)
-{
-	struct gf_text t = {0};
-	int r;
-
-	gf_text_addf(&t,
-		     "{\"producer\": \"gf-train %s\", \"clock_offset_s\": [",
-		     GF_VERSION);
-	for (r = 0; r < ranks; r++)
-		gf_text_addf(&t, "%s%.9f", r ? ", " : "", offsets[r].offset_s);
-	gf_text_addf(&t, "], \"clock_uncertainty_s\": [");
-	for (r = 0; r < ranks; r++)
-		gf_text_addf(&t, "%s%.9f", r ? ", " : "",
-			     offsets[r].uncertainty_s);
-	gf_text_addf(&t, "]}");
-	return gf_text_take(&t);
-}
-
-static char *assemble(const char *all, const size_t *lengths,
-		      const struct gf_clock_offset *offsets, int ranks)
-{
-	char *meta = metadata(offsets, ranks), *text;
-	struct gf_trace whole = {0};
-	int r;
-
-	for (r = 0; r < ranks; r++) {
-		gf_trace_append(&whole, all, lengths[r]);
-		all += lengths[r];
-	}
-	text = gf_trace_finish(&whole, meta);
-	gf_trace_release(&whole);
-	free(meta);
-	return text;
-}
-
 int gf_train_trace(struct gf_comm *comm, const struct gf_plan *plan,
 		   const struct gf_prediction *prediction,
 		   const struct gf_timeline *timeline,
 		   const struct gf_clock_offset *offset, char **text,
 		   struct gf_error *err)
 {
-	size_t ranks = (size_t)comm->ranks;
-	struct gf_clock_offset *offsets = gf_xcalloc(ranks, sizeof(*offsets));
-	size_t *lengths = gf_xcalloc(ranks, sizeof(*lengths));
 	struct gf_trace own = {0};
-	char *all = NULL;
 	int rc;
 
-	draw_rank(comm, plan, prediction, timeline,
-		  offset->origin_s + offset->offset_s, &own);
-	rc = gf_comm_allgather(comm, offset, sizeof(*offset), offsets, err);
-	if (!rc)
-		rc = gf_comm_gather_text(comm, 0, own.events.data,
-					 own.events.length, &all, lengths, err);
-	if (!rc)
-		*text = comm->rank == 0
-				? assemble(all, lengths, offsets, comm->ranks)
-				: NULL;
+	draw_rank(comm, plan, prediction, timeline, gf_trace_shift_s(offset),
+		  &own);
+	rc = gf_trace_gather(&own, comm, offset, "gf-train", text, err);
 	gf_trace_release(&own);
-	free(all);
-	free(lengths);
-	free(offsets);
 	return rc;
 }

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
-#include "train/clocks.h"
+#include "rt/clocks.h"
 #include "train/timeline.h"
 
 /*

@@ -146,6 +146,8 @@ load common
 --op max --best rule.json|--best: want sum or avg of f32, as gradients are, got max of f32
 --best same.json -o same.json|--best and --output: want two files, got one
 --best ./same.json -o same.json|--best and --output: want two files, got one
+--best same.json --trace same.json|--best and --trace: want two files, got one
+--trace same.json -o ./same.json|--trace and --output: want two files, got one
 --json --percentiles|--json goes without --percentiles
 --density 2|--density
 --density 0|--density
@@ -181,6 +183,12 @@ CASES
 	says 'want a gf-plan document, found none'
 	wants 3 gf-allreduce -b 1K -e 1K -n 1 -o no/such/folder
 	says 'no/such/folder'
+	one_line
+	wants 3 gf-allreduce -b 1K -e 1K -n 1 --trace no/such/folder
+	says 'no/such/folder'
+	one_line
+	wants 3 gf-allreduce -b 1K -e 1K -n 1 --trace /dev/full
+	says '/dev/full'
 	one_line
 	wants 3 gf-allreduce -b 1K -e 1K -n 1 --best no/such/folder
 	says 'no/such/folder'

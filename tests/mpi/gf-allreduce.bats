@@ -95,6 +95,42 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	[ "$(grep -c 'came out wrong' err.txt)" -eq 1 ]
 }
 
+# rows: no slice of a row begins before the one before it has ended
+rows() {
+	jq -e '[.traceEvents[] | select(.ph == "X")] | group_by([.pid, .tid]) |
+		all(.[]; sort_by(.ts, .ts + .dur) | . as $r | all(range(1; length); $r[.].ts >= $r[. - 1].ts + $r[. - 1].dur - 1e-3))' "$1"
+}
+
+@test "--trace: every step of every rank, of the largest size" {
+	wants 0 mpi 4 gf-allreduce $quick -a ring,blueconnect,library --factors 2x2 -b 4K -e 256K -f 64 --segment 16K --trace trace.json
+	right
+	rows trace.json
+	jq -e '[.traceEvents[] | select(.name == "process_name").args.name] == ["rank 0", "rank 1", "rank 2", "rank 3"]' trace.json
+	jq -e '.otherData | (.producer | startswith("gf-allreduce")) and (.clock_offset_s | length == 4 and .[0] == 0)' trace.json
+	jq -e '[.traceEvents[] | select(.cat == "message")] | length == 12 and all(.args.bytes == 262144)
+		and (map(.name) | unique == ["blueconnect", "library", "ring"])' trace.json
+	# a ring's 2 x 3 parts, in four segments each, to the right neighbour
+	jq -e '.traceEvents as $all | all(range(4); . as $r |
+		($all | map(select(.pid == $r and .name == "ring"))[0]) as $m |
+		[$all[] | select(.pid == $r and .cat == "transfer" and (.name | startswith("send")) and .ts >= $m.ts and .ts <= $m.ts + $m.dur)] |
+		length == 24 and (map(.tid) | unique == [3 + 2 * (($r + 1) % 4)]) and (map(.args.bytes) | add == 6 * 65536))' trace.json
+	# what one sends the other receives; a message of the first size is in none
+	jq -e '[.traceEvents[] | select(.cat == "transfer")] | (map(select(.name | startswith("send")).args.bytes) | add) as $out |
+		(map(select(.name | startswith("send") | not).args.bytes) | add) as $in | $out == $in and all(.[]; .args.bytes == 16384)' trace.json
+	jq -e '[.traceEvents[] | select(.cat == "transfer") | .args.posted_us <= .ts + 1e-3] | all' trace.json
+}
+
+@test "--trace: of a plan all messages at once" {
+	gf-profile -q --estimate --model digits-cnn --forward 1ms --backward 2ms -o model.json
+	gf-topo -q --synthetic "host:2@8GB/s,5us,shm" -o topo.json
+	gf-plan -q --policy wfbp topo.json model.json -o plan.json
+	wants 0 mpi 2 gf-allreduce $quick --plan plan.json --trace trace.json
+	rows trace.json
+	jq -e --slurpfile plan plan.json '[.traceEvents[] | select(.cat == "transfer" and .pid == 0).args.message] | unique ==
+		[range($plan[0].messages | length)]' trace.json
+	jq -e '[.traceEvents[] | select(.cat == "message")] | length == 2' trace.json
+}
+
 @test "the best per size is a rule that training and auto take" {
 	wants 0 mpi 2 gf-allreduce $quick -a ring,library -b 1K -e 256K -f 16 --best rule.json
 	jq -e '.format == "gf-plan" and .rule.algorithms[0].min_bytes == 0
@@ -178,6 +214,9 @@ unlike() {
 	says 'two.json'
 	unlike -b 1K -e 4K -- -b 1K -e 4K --lanes 2
 	says 'lanes'
+	unlike -b 1K -e 4K -- -b 1K -e 4K --trace trace.json
+	says 'a trace'
+	[ ! -e trace.json ]
 	# one that would be done before the others begin
 	unlike --list -- -b 1K -e 4K
 	says 'command: '

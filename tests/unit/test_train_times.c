@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "ranks.h"
-#include "train/clocks.h"
+#include "rt/clocks.h"
 #include "train/log.h"
 #include "train/predict.h"
 #include "train/report.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_TRAIN_CLOCKS_H
-#define GF_TRAIN_CLOCKS_H
+#ifndef GF_RT_CLOCKS_H
+#define GF_RT_CLOCKS_H
 
 #include "base/error.h"
 #include "comm/comm.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/clocks.h"
+#include "rt/clocks.h"
 
 #include <math.h>
 
