@@ -74,6 +74,9 @@ struct gf_comm_ops {
 	 * request is freed). Asked again and again, it drives progress. */
 	int (*test)(struct gf_comm *c, struct gf_request *request,
 		    struct gf_error *err);
+	/* Would test end it, or move it on? Asked of many, it drives nothing;
+	 * false where that is not known. (optional: never known) */
+	bool (*is_ripe)(const struct gf_comm *c, const struct gf_request *r);
 	/* Drives progress once, for all requests that test has said 0 of.
 	 * false: it would say so again. (optional: then ask test) */
 	bool (*poll)(struct gf_comm *c);

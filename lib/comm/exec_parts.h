@@ -65,9 +65,11 @@ struct gf_exec_run {
 	uint32_t *users, *first_user; /* who depends on a step */
 	uint32_t *ready, nready;      /* to be taken up: a heap */
 	uint32_t *active, nactive;    /* steps with a request */
-	uint64_t *fronts, pass; /* per peer and direction: stuck in that pass */
-	uint32_t turn;          /* of those behind: whose it is to be asked */
-	uint32_t idle;          /* passes without movement */
+	/* per peer and direction: twice the pass in which one was not over,
+	 * plus one if it was being copied */
+	uint64_t *fronts, pass;
+	uint32_t turn; /* of those behind: whose it is to be asked */
+	uint32_t idle; /* passes without movement */
 	struct gf_exec_slots landing, outgoing;
 	struct gf_request *library; /* without a schedule: under way */
 	struct gf_element wire;     /* without: as what it is reduced */
@@ -77,7 +79,7 @@ struct gf_exec_run {
 	bool *counts; /* per peer: the pace is of what comes from it */
 	bool started, done, failed;
 	uint64_t moves, wire_bytes;
-	struct gf_exec_times *times; /* per step, or NULL: nobody asked */
+	struct gf_exec_times *times;      /* per step, or NULL: nobody asked */
 	struct gf_exec_run *next, **link; /* in exec->running */
 };
 

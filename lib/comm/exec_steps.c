@@ -30,6 +30,12 @@
 #define BEHIND_AFTER 7
 #define ASK_BEHIND   8
 
+/* So much is copied or added in shared memory from one look at the network to
+ * the next: what the transport does at one go anyway, if a message is as long.
+ * With less every short segment would pay for a look, which gives the processor
+ * away where ranks have to share it. */
+#define HOLD_UP_BYTES ((uint64_t)256 << 10)
+
 /* The heap of steps to be taken up, the first in program order on top: peers
  * send and expect what passes between them in that order. A step is in it once.
  */
@@ -315,14 +321,20 @@ static void end_transfer(struct gf_exec_run *run, uint32_t i)
 }
 
 /* What goes to a peer, and what comes from it, mostly ends in the order in
- * which it began: behind one that is not over, others are not asked. */
-static bool is_behind(const struct gf_exec_run *run, uint64_t **front,
-		      uint32_t i)
+ * which it began: behind one that is not over, others are not asked, unless the
+ * transport knows that there is something to it. Not that either while the one
+ * in front is being copied, which would then take as long as all of them. */
+static bool may_wait(const struct gf_exec_run *run, uint64_t **front,
+		     uint32_t i)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
+	const struct gf_comm *c = run->exec->comm;
 
 	*front = &run->fronts[2 * step->peer + (step->op == GF_STEP_SEND)];
-	return **front == run->pass;
+	if (**front / 2 != run->pass)
+		return false;
+	return **front % 2 || !c->ops->is_ripe ||
+	       !c->ops->is_ripe(c, run->states[i].request);
 }
 
 /* Over a network and in shared memory at once: what a call of test copies or
@@ -332,40 +344,40 @@ static bool holds_up_wires(const struct gf_exec_run *run, uint32_t i)
 	return run->pace.arrivals && !run->counts[run->schedule->steps[i].peer];
 }
 
-/* Ends the transfers that have come to their end. While nothing moves, some
- * are asked that are behind others: order is likely, not certain. Of what holds
- * up the wires there is one block a pass. */
-static int collect(struct gf_exec_run *run, struct gf_error *err)
+/* Ends the transfers that have come to their end, or of those that hold up the
+ * wires one block, and then nothing else if so told. While nothing moves, some
+ * are asked that are behind others: order is likely, not certain. */
+static int collect(struct gf_exec_run *run, bool all, struct gf_error *err)
 {
 	struct gf_comm *c = run->exec->comm;
 	uint32_t nactive = run->nactive, kept = 0, k, i;
 	uint32_t turn = run->idle + run->exec->quiet < BEHIND_AFTER
 				? nactive
 				: run->turn % (nactive + 1);
-	uint64_t moves = run->moves, bytes = c->moved_bytes, *front;
+	uint64_t bytes = c->moved_bytes, copied, *front;
 	int rc = 0;
 
 	run->pass++;
 	for (k = 0; k < nactive; k++) {
 		i = run->active[k];
 		if (rc < 0 ||
-		    (c->moved_bytes != bytes && holds_up_wires(run, i)) ||
-		    (is_behind(run, &front, i) &&
+		    (holds_up_wires(run, i) ? c->moved_bytes != bytes : !all) ||
+		    (may_wait(run, &front, i) &&
 		     (k < turn || k - turn >= ASK_BEHIND))) {
 			run->active[kept++] = i;
 			continue;
 		}
+		copied = c->moved_bytes;
 		rc = c->ops->test(c, run->states[i].request, err);
 		if (rc > 0) {
 			end_transfer(run, i);
 		} else if (!rc) {
-			*front = run->pass;
+			*front = 2 * run->pass + (c->moved_bytes != copied);
 			run->active[kept++] = i;
 		}
 	}
 	run->nactive = kept;
 	run->turn = turn < nactive ? turn + ASK_BEHIND : 0;
-	run->idle = run->moves == moves ? run->idle + 1 : 0;
 	return rc < 0 ? rc : 0;
 }
 
@@ -401,13 +413,25 @@ int gf_exec_steps_start(struct gf_exec_run *run, struct gf_error *err)
 	return settle(run, err);
 }
 
+/* Each block is sent on before the next one is touched. */
 int gf_exec_steps_progress(struct gf_exec_run *run, struct gf_error *err)
 {
+	struct gf_comm *c = run->exec->comm;
+	uint64_t moves = run->moves, bytes = c->moved_bytes, before;
+	bool all = true;
 	int rc;
 
 	run->arrived = 0;
-	rc = collect(run, err);
-	if (run->arrived && run->pace.most)
-		gf_pace_arrived(&run->pace, run->arrived, gf_clock_s());
-	return rc ? rc : settle(run, err);
+	do {
+		before = c->moved_bytes;
+		rc = collect(run, all, err);
+		if (all && run->arrived && run->pace.most)
+			gf_pace_arrived(&run->pace, run->arrived, gf_clock_s());
+		if (!rc)
+			rc = settle(run, err);
+		all = false;
+	} while (!rc && c->moved_bytes != before && run->pace.arrivals &&
+		 c->moved_bytes - bytes < HOLD_UP_BYTES);
+	run->idle = run->moves == moves ? run->idle + 1 : 0;
+	return rc;
 }

@@ -180,6 +180,11 @@ static int shm_test(struct gf_comm *c, struct gf_request *r,
 	return rc;
 }
 
+static bool shm_is_ripe(const struct gf_comm *c, const struct gf_request *r)
+{
+	return gf_shm_is_ripe(c->priv, r);
+}
+
 static void shm_cancel(struct gf_comm *c, struct gf_request *r)
 {
 	struct gf_shm *s = of(c);
@@ -373,6 +378,7 @@ static const struct gf_comm_ops shm_ops = {
 	.irecv_reduce_back = shm_irecv_reduce_back,
 	.isend_back = shm_isend_back,
 	.test = shm_test,
+	.is_ripe = shm_is_ripe,
 	.cancel = shm_cancel,
 	.probe = shm_probe,
 	.barrier = shm_barrier,

@@ -447,6 +447,22 @@ static void test_below(struct gf_shm *s, struct gf_request *r)
 	s->comm.broken |= s->below->broken;
 }
 
+bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_request *r)
+{
+	switch (r->state) {
+	case GF_SHM_PENDING:
+	case GF_SHM_POSTED:
+		return false;
+	case GF_SHM_READING:
+		return atomic_load_explicit(r->done, memory_order_relaxed) == 2;
+	case GF_SHM_BELOW:
+		return s->below->ops->is_ripe &&
+		       s->below->ops->is_ripe(s->below, r->below);
+	default:
+		return true;
+	}
+}
+
 void gf_shm_advance(struct gf_shm *s, struct gf_request *r)
 {
 	if (r->state == GF_SHM_COPYING)

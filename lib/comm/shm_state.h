@@ -115,6 +115,8 @@ void gf_shm_push(struct gf_shm *s, struct gf_request *r);
 void gf_shm_receive(struct gf_shm *s, struct gf_request *r);
 /* Sends what waits for room and takes in what has come, from all peers. */
 void gf_shm_progress(struct gf_shm *s);
+/* Has gf_shm_advance something to do, or is it at its end? */
+bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_request *r);
 /* Moves one request on that is GF_SHM_COPYING, GF_SHM_BELOW or GF_SHM_READING.
  */
 void gf_shm_advance(struct gf_shm *s, struct gf_request *r);
