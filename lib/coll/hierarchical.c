@@ -167,42 +167,101 @@ static void in_stages(const struct gf_coll_args *args, struct gf_schedule *s,
 	}
 }
 
+/* Reduces a range of the message to the host's master. */
+static void gather_sum(const struct gf_coll_args *args, struct gf_schedule *s,
+		       const struct gf_group *host, struct gf_range range)
+{
+	struct gf_cut cut = {.segment_elems = args->segment_elems};
+	size_t first;
+
+	gf_ring_reduce_scatter(s, host, range, &cut);
+	first = s->nsteps;
+	gather(s, host, range, &cut);
+	in_stages(args, s, first);
+}
+
+/* The ring all-gather of a host whose master has all of it. */
+static void pass_round(struct gf_schedule *s, const struct gf_group *host,
+		       struct gf_range range, const struct gf_cut *cut)
+{
+	int size = host->size, next = (host->me + 1) % size, k;
+	int previous = (host->me + size - 1) % size;
+
+	for (k = 0; k < size - 1; k++) {
+		struct gf_range out = gf_range_part(
+			range, size, (host->me + size - k) % size);
+		struct gf_range in = gf_range_part(
+			range, size, (previous + size - k) % size);
+
+		out.count = next ? out.count : 0;
+		in.count = host->me ? in.count : 0;
+		gf_exchange(
+			s, gf_group_rank(host, next), gf_pieces_of(out, cut),
+			gf_group_rank(host, previous), gf_pieces_of(in, cut));
+	}
+}
+
+static void spread_sum(const struct gf_coll_args *args, struct gf_schedule *s,
+		       const struct gf_group *host, struct gf_range range)
+{
+	struct gf_cut cut = {.segment_elems = args->segment_elems};
+	size_t first = s->nsteps;
+
+	scatter(s, host, range, &cut);
+	in_stages(args, s, first);
+	first = s->nsteps;
+	pass_round(s, host, range, &cut);
+	in_stages(args, s, first);
+}
+
+/* A host works on the parts of its master's ring one after the other, so that
+ * the ring begins with the first, and hosts have the rest behind them while it
+ * goes on. Not on parts that make pieces shorter than a segment; without
+ * segments the stages are Eq. 4's. */
+static int turns(const struct gf_coll_args *args,
+		 const struct gf_group *masters)
+{
+	size_t parts = (size_t)args->ranks, n = args->segment_elems;
+
+	return n && args->count_elems / parts >= n ? masters->size : 1;
+}
+
+/* What the ring of masters is to have in turn i, and what it has by then. */
+static struct gf_range turn_range(const struct gf_group *masters, int nturns,
+				  int back, struct gf_range data)
+{
+	if (nturns == 1)
+		return data;
+	return gf_range_part(data, nturns,
+			     (masters->me + 2 * nturns - back) % nturns);
+}
+
 static void build(const struct gf_coll_args *args, int rank,
 		  struct gf_schedule *s)
 {
 	struct gf_range data = gf_data(0, args->count_elems);
-	size_t first;
-	int size = group_size(args);
+	int size = group_size(args), i, n;
 	struct gf_group host = {rank - rank % size, 1, size, rank % size};
 	struct gf_group masters = {0, size, args->ranks / size, rank / size};
-	/* what a master's ring passes on first is there first */
-	struct gf_cut in = {.segment_elems = args->segment_elems,
-			    .next = &masters,
-			    .all = data};
-	struct gf_cut out = {.segment_elems = args->segment_elems};
-	struct gf_cut back = in;
+	struct gf_cut cut = {.segment_elems = args->segment_elems};
+	size_t first;
 
-	back.back = true;
-	gf_ring_reduce_scatter(s, &host, data, &in);
-	first = s->nsteps;
-	gather(s, &host, data, &in);
-	in_stages(args, s, first);
+	n = turns(args, &masters);
+	for (i = 0; i < n; i++)
+		gather_sum(args, s, &host,
+			   turn_range(&masters, n, i + 1, data));
 
 	gf_schedule_stage(s, 1);
 	first = s->nsteps;
 	if (!host.me) {
-		gf_ring_reduce_scatter(s, &masters, data, &out);
-		gf_ring_all_gather(s, &masters, data, &out);
+		gf_ring_reduce_scatter(s, &masters, data, &cut);
+		gf_ring_all_gather(s, &masters, data, &cut);
 	}
 	in_stages(args, s, first);
 
 	gf_schedule_stage(s, 2);
-	first = s->nsteps;
-	scatter(s, &host, data, &back);
-	in_stages(args, s, first);
-	first = s->nsteps;
-	gf_ring_all_gather(s, &host, data, &back);
-	in_stages(args, s, first);
+	for (i = 0; i < n; i++)
+		spread_sum(args, s, &host, turn_range(&masters, n, i, data));
 }
 
 const struct gf_algorithm gf_algorithm_hierarchical = {

@@ -79,24 +79,12 @@ struct gf_pieces gf_pieces_of(struct gf_range range, const struct gf_cut *cut)
 	return (struct gf_pieces){.cut = cut, .range = range};
 }
 
-static struct gf_range common(struct gf_range a, struct gf_range b)
-{
-	size_t end = a.first + a.count < b.first + b.count ? a.first + a.count
-							   : b.first + b.count;
-
-	if (a.first < b.first)
-		a.first = b.first;
-	a.count = end > a.first ? end - a.first : 0;
-	return a;
-}
-
 static bool take(struct gf_pieces *p, struct gf_range *piece)
 {
 	const struct gf_cut *cut = p->cut;
-	struct gf_range all = cut->all.count ? cut->all : p->range;
 
 	while (!p->rest.count && p->part < parts_of(cut))
-		p->rest = common(part_at(cut, all, p->part++), p->range);
+		p->rest = part_at(cut, p->range, p->part++);
 	*piece = gf_piece_take(&p->rest, p->cut->segment_elems);
 	return piece->count > 0;
 }

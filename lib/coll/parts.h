@@ -44,7 +44,6 @@ void gf_recv_reduce_pieces(struct gf_schedule *s, int peer,
 struct gf_cut {
 	size_t segment_elems;
 	const struct gf_group *next; /* or NULL */
-	struct gf_range all;         /* what it works on; empty: the range */
 	bool halves;                 /* so `next` goes on; else by a ring */
 	bool back;
 };

@@ -371,8 +371,8 @@ static void test_tables(void)
 	static const char *const linear[] = {"0+1>1 0+1>2 0+1>3", "0+1>0",
 					     "0+1>0", "0+1>0"};
 	static const char *const hierarchical[] = {
-		"2+2>1 2+2>2 0+2>2 2+2>1 0+2>1", "0+2>0 2+2>0 2+2>0",
-		"2+2>3 0+2>0 2+2>0 2+2>3 0+2>3", "0+2>2 2+2>2 2+2>2"};
+		"2+2>1 2+2>2 0+2>2 2+2>1 0+2>1", "0+2>0 2+2>0",
+		"2+2>3 0+2>0 2+2>0 2+2>3 0+2>3", "0+2>2 2+2>2"};
 	static const char *const ps[] = {"2+1>2 1+1>1 0+1>1 0+1>2",
 					 "0+1>0 2+1>2 1+1>2 1+1>0",
 					 "1+1>1 0+1>0 2+1>0 2+1>1"};
@@ -383,6 +383,47 @@ static void test_tables(void)
 	expect_sends("linear", 4, 1, linear);
 	expect_sends("hierarchical", 4, 4, hierarchical);
 	expect_sends("ps", 3, 3, ps);
+}
+
+/* In segments, a host's ranks go through the parts of the message in the order
+ * in which the master's ring sends them first, and has them last. */
+static void test_turns(void)
+{
+	enum { PARTS = 4, PART = 40 };
+	int factors[] = {3, PARTS}, rank;
+	struct gf_coll_args args = {
+		.ranks = 3 * PARTS,
+		.count_elems = PARTS * PART,
+		.elem_bytes = 4,
+		.segment_elems = 4,
+		.factors = factors,
+		.nfactors = 2,
+	};
+	struct gf_error err = {""};
+	struct gf_schedule *s =
+		build_all(gf_algorithm_find("hierarchical"), &args, &err);
+
+	for (rank = 0; rank < args.ranks; rank++) {
+		int turn[] = {1, 0, 0}, place = rank / 3;
+		size_t i;
+
+		for (i = 0; i < s[rank].nsteps; i++) {
+			const struct gf_step *step = &s[rank].steps[i];
+			int part = (int)(step->range.first / PART);
+			int *at = &turn[step->stage];
+			int now = (place + 2 * PARTS - *at) % PARTS;
+
+			if (step->stage == 1)
+				continue;
+			if (part != now)
+				now = (place + 2 * PARTS - ++*at) % PARTS;
+			EXPECT(part == now, "rank %d, stage %d, turn %d: %d",
+			       rank, step->stage, *at, part);
+		}
+		EXPECT(turn[0] == PARTS && turn[2] == PARTS - 1,
+		       "rank %d: %d and %d turns", rank, turn[0], turn[2]);
+	}
+	free_all(s, args.ranks);
 }
 
 /* What linear costs, rank by rank: the way to rank 0, and at the end what
@@ -457,6 +498,7 @@ int main(void)
 	test_servers();
 	test_ring_table();
 	test_tables();
+	test_turns();
 	test_linear_cost();
 	test_blueconnect_vector();
 	test_sparse();
