@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <stdbool.h>
 
 #include "base/array.h"
@@ -43,236 +42,6 @@ static void test_events(void)
 	}
 	EXPECT(round == 1000, "%d came out", round);
 	gf_events_release(&q);
-}
-
-struct hand_step {
-	int rank;
-	char verb; /* s send, r recv, R recv-reduce */
-	int peer;
-	size_t first, count;
-	double want_start_s, want_end_s;
-};
-
-#define HAND_RANKS 4
-#define HAND_STEPS 8
-
-static void build_hand(const struct hand_step *steps, struct gf_schedule *s)
-{
-	int rank;
-	size_t i;
-
-	for (rank = 0; rank < HAND_RANKS; rank++)
-		gf_schedule_init(&s[rank], rank, HAND_RANKS, 100);
-	for (i = 0; i < HAND_STEPS && steps[i].verb; i++) {
-		struct gf_range range = gf_data(steps[i].first, steps[i].count);
-		struct gf_schedule *at = &s[steps[i].rank];
-
-		if (steps[i].verb == 's')
-			gf_schedule_send(at, steps[i].peer, range);
-		else if (steps[i].verb == 'r')
-			gf_schedule_recv(at, steps[i].peer, range);
-		else
-			gf_schedule_recv_reduce(at, steps[i].peer, range);
-	}
-	for (rank = 0; rank < HAND_RANKS; rank++)
-		gf_schedule_finish(&s[rank]);
-}
-
-/* One byte per element, one byte per second, latency 1, reduction 0.5 per
- * byte; ranks in pairs where there are two levels. */
-static void test_hand(void)
-{
-	static const struct gf_level flat[] = {LEVEL(4, 1, 1)};
-	static const struct gf_level pairs[] = {LEVEL(2, 1, 1),
-						LEVEL(2, 0.5, 3)};
-	static const double slow[] = {1, 1, 2, 1}, late[] = {0, 5, 0, 0};
-	static const double by_level[] = {1, 3};
-	static const struct {
-		const char *what;
-		const struct gf_level *levels;
-		size_t nlevels;
-		const double *slowdown, *late_s;
-		struct hand_step steps[HAND_STEPS];
-		const double *level_reduce;
-	} cases[] = {
-		{"each level reduces at its own rate",
-		 pairs,
-		 2,
-		 NULL,
-		 NULL,
-		 {{0, 's', 1, 0, 10, 0, 11},
-		  {1, 'R', 0, 0, 10, 0, 21},
-		  {3, 's', 2, 0, 10, 0, 11},
-		  {2, 'R', 3, 0, 10, 0, 21}},
-		 by_level},
-		{"also the outer one",
-		 pairs,
-		 2,
-		 NULL,
-		 NULL,
-		 {{0, 's', 2, 0, 10, 0, 23}, {2, 'R', 0, 0, 10, 0, 53}},
-		 by_level},
-		{"one message",
-		 flat,
-		 1,
-		 NULL,
-		 NULL,
-		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11}}},
-		{"and its reduction",
-		 flat,
-		 1,
-		 NULL,
-		 NULL,
-		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'R', 0, 0, 10, 0, 16}}},
-		{"both ways at once",
-		 flat,
-		 1,
-		 NULL,
-		 NULL,
-		 {{0, 's', 1, 0, 10, 0, 11},
-		  {1, 'r', 0, 0, 10, 0, 11},
-		  {1, 's', 0, 10, 10, 0, 11},
-		  {0, 'r', 1, 10, 10, 0, 11}}},
-		{"two out of one rank share",
-		 flat,
-		 1,
-		 NULL,
-		 NULL,
-		 {{0, 's', 1, 0, 10, 0, 21},
-		  {1, 'r', 0, 0, 10, 0, 21},
-		  {0, 's', 2, 0, 20, 0, 31},
-		  {2, 'r', 0, 0, 20, 0, 31}}},
-		{"two into one rank share",
-		 flat,
-		 1,
-		 NULL,
-		 NULL,
-		 {{0, 's', 3, 0, 10, 0, 21},
-		  {3, 'r', 0, 0, 10, 0, 21},
-		  {1, 's', 3, 10, 10, 0, 21},
-		  {3, 'r', 1, 10, 10, 0, 21}}},
-		{"what one cannot use goes to the other: rank 2 is slow",
-		 flat,
-		 1,
-		 slow,
-		 NULL,
-		 /* 0 to 2 and 3 to 2 get 1/4 each, 0 to 1 the other 3/4 */
-		 {{0, 's', 1, 0, 30, 0, 41},
-		  {1, 'r', 0, 0, 30, 0, 41},
-		  {0, 's', 2, 0, 10, 0, 41},
-		  {2, 'r', 0, 0, 10, 0, 41},
-		  {3, 's', 2, 10, 10, 0, 41},
-		  {2, 'r', 3, 10, 10, 0, 41}}},
-		{"a slow rank reduces slowly",
-		 flat,
-		 1,
-		 slow,
-		 NULL,
-		 {{0, 's', 2, 0, 10, 0, 21}, {2, 'R', 0, 0, 10, 0, 31}}},
-		{"between the same two one after the other",
-		 flat,
-		 1,
-		 NULL,
-		 NULL,
-		 {{0, 's', 1, 0, 10, 0, 11},
-		  {0, 's', 1, 10, 10, 0, 21},
-		  {1, 'r', 0, 0, 10, 0, 11},
-		  {1, 'r', 0, 10, 10, 0, 21}}},
-		{"a send waits for its receive",
-		 flat,
-		 1,
-		 NULL,
-		 NULL,
-		 /* rank 1's receive overwrites what it sends */
-		 {{1, 's', 2, 0, 10, 0, 11},
-		  {2, 'r', 1, 0, 10, 0, 11},
-		  {0, 's', 1, 0, 10, 0, 22},
-		  {1, 'r', 0, 0, 10, 11, 22}}},
-		{"not when it reduces",
-		 flat,
-		 1,
-		 NULL,
-		 NULL,
-		 {{1, 's', 2, 0, 10, 0, 11},
-		  {2, 'r', 1, 0, 10, 0, 11},
-		  {0, 's', 1, 0, 10, 0, 11},
-		  {1, 'R', 0, 0, 10, 0, 16}}},
-		{"one reduction after the other",
-		 flat,
-		 1,
-		 NULL,
-		 NULL,
-		 {{0, 's', 2, 0, 10, 0, 21},
-		  {1, 's', 2, 10, 10, 0, 21},
-		  {2, 'R', 0, 0, 10, 0, 26},
-		  {2, 'R', 1, 10, 10, 0, 31}}},
-		{"a late rank",
-		 flat,
-		 1,
-		 NULL,
-		 late,
-		 {{0, 's', 1, 0, 10, 0, 16}, {1, 'r', 0, 0, 10, 5, 16}}},
-		{"inside a pair",
-		 pairs,
-		 2,
-		 NULL,
-		 NULL,
-		 {{0, 's', 1, 0, 10, 0, 11}, {1, 'r', 0, 0, 10, 0, 11}}},
-		{"between pairs",
-		 pairs,
-		 2,
-		 NULL,
-		 NULL,
-		 {{0, 's', 2, 0, 10, 0, 23}, {2, 'r', 0, 0, 10, 0, 23}}},
-		{"a pair shares its way out",
-		 pairs,
-		 2,
-		 NULL,
-		 NULL,
-		 {{0, 's', 2, 0, 10, 0, 43},
-		  {2, 'r', 0, 0, 10, 0, 43},
-		  {1, 's', 3, 0, 10, 0, 43},
-		  {3, 'r', 1, 0, 10, 0, 43}}},
-	};
-	size_t i, k, seen[HAND_RANKS];
-	int rank;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_schedule s[HAND_RANKS];
-		struct gf_replay_message message = {s, 1, 0};
-		struct gf_replay_input in = {
-			.ranks = HAND_RANKS,
-			.levels = cases[i].levels,
-			.nlevels = cases[i].nlevels,
-			.reduce_s_per_byte = 0.5,
-			.messages = &message,
-			.nmessages = 1,
-			.slowdown = cases[i].slowdown,
-			.late_s = cases[i].late_s,
-			.level_reduce_s_per_byte = cases[i].level_reduce,
-		};
-		struct gf_replay_result result;
-		struct gf_error err = {""};
-
-		build_hand(cases[i].steps, s);
-		EXPECT(!gf_replay(&in, &result, &err), "%s: %s", cases[i].what,
-		       err.text);
-		memset(seen, 0, sizeof(seen));
-		for (k = 0; k < HAND_STEPS && cases[i].steps[k].verb; k++) {
-			const struct hand_step *want = &cases[i].steps[k];
-			const struct gf_replay_times *got =
-				&result.steps[0][want->rank]
-					     [seen[want->rank]++];
-
-			EXPECT_NEAR(got->start_s, want->want_start_s, exact,
-				    "%s: start of step %zu", cases[i].what, k);
-			EXPECT_NEAR(got->end_s, want->want_end_s, exact,
-				    "%s: end of step %zu", cases[i].what, k);
-		}
-		gf_replay_result_release(&result);
-		for (rank = 0; rank < HAND_RANKS; rank++)
-			gf_schedule_release(&s[rank]);
-	}
 }
 
 static const double reduce_s_per_byte = 2e-10;
@@ -507,50 +276,6 @@ static void test_ring(void)
 		    "a late rank");
 }
 
-static void test_refused(void)
-{
-	static const struct gf_level net[] = {LEVEL(4, 1, 1)};
-	static const struct hand_step unmatched[HAND_STEPS] = {
-		{0, 's', 1, 0, 10, 0, 0}};
-	/* both receive over what they send, and wait for each other */
-	static const struct hand_step stuck[HAND_STEPS] = {
-		{0, 's', 1, 0, 10, 0, 0},
-		{0, 'r', 1, 0, 10, 0, 0},
-		{1, 's', 0, 0, 10, 0, 0},
-		{1, 'r', 0, 0, 10, 0, 0}};
-	static const struct {
-		const struct hand_step *steps;
-		const char *want;
-	} cases[] = {
-		{unmatched,
-		 "rank 0 sends 1 messages to rank 1, which receives 0"},
-		{stuck, "message 0: a step of rank 0 waits for ever"},
-	};
-	size_t i;
-	int rank;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_schedule s[HAND_RANKS];
-		struct gf_replay_message message = {s, 1, 0};
-		struct gf_replay_input in = {
-			.ranks = HAND_RANKS,
-			.levels = net,
-			.nlevels = 1,
-			.messages = &message,
-			.nmessages = 1,
-		};
-		struct gf_replay_result result = {.end_s = 7};
-		struct gf_error err = {""};
-
-		build_hand(cases[i].steps, s);
-		EXPECT(gf_replay(&in, &result, &err) == -EINVAL, "case %zu", i);
-		EXPECT_TEXT(err.text, cases[i].want);
-		EXPECT(result.end_s == 7, "untouched");
-		for (rank = 0; rank < HAND_RANKS; rank++)
-			gf_schedule_release(&s[rank]);
-	}
-}
-
 static void test_factors(void)
 {
 	static const struct {
@@ -646,13 +371,11 @@ static void test_contention(void)
 int main(void)
 {
 	test_events();
-	test_hand();
 	test_uniform();
 	test_servers();
 	test_sparse();
 	test_levels();
 	test_ring();
-	test_refused();
 	test_factors();
 	test_contention();
 	return TEST_END();
