@@ -117,7 +117,7 @@ GPU     := $(filter-out $(if $(filter 1,$(WITH_CUDNN)),,test_gpu_nn%),\
 # threads that a sanitizer knows.
 EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(filter-out test_nccl,$(GPU)) \
 	$(if $(filter 1,$(WITH_CUDNN)),test_host_nn)))
-TOOLS   := $(patsubst share/tools/%.c,%,$(wildcard share/tools/*.c))
+TOOLS   := gen_models gf-tables
 BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c)) allreduce_peers
 
 # The library for others, named by its binary interface; a sanitizer cannot be
@@ -144,8 +144,7 @@ say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 	tables
 .DEFAULT_GOAL := all
 
-all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%) \
-	$(BUILD)/tools/gf-tables $(SO)
+all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%) $(SO)
 
 help:
 	@echo 'targets of gradflow $(VERSION):'
@@ -249,9 +248,6 @@ $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(ARCHIVES)
 $(BUILD)/bench/allreduce_peers: $(call object,$(wildcard tests/bench/peers/*.c)) $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
-$(BUILD)/tools/%: $(BUILD)/obj/share/tools/%.o $(ARCHIVES)
-	@mkdir -p $(@D)
-	$(call say,LD)$(link) $(FOREIGN_LIBS)
 
 # NVIDIA's management library as gf-topo's tests see it, and one that lacks a
 # call.
@@ -317,6 +313,12 @@ $(EMULATED_NN:%=$(BUILD)/tests/%): $(BUILD)/tests/%: \
 	$(call say,LD)$(link) -ljansson $(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	  -lstdc++ -ldl -lm
 
+# The layer tables of share/models.
+$(BUILD)/tools/gen_models: $(call object,$(wildcard share/tools/models/*.c)) \
+	$(foreach l,doc base,$(call archive,$(l)))
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) -ljansson -lm
+
 # The report on the papers' tables: one program of several files, which needs
 # no more than the planner does.
 $(BUILD)/tools/gf-tables: $(call object,$(wildcard share/tools/tables/*.c)) \
@@ -375,7 +377,7 @@ tsan:
 format:
 	clang-format -i $(wildcard cmd/*.c lib/*/*.[ch] kernels/*.[ch] \
 	  kernels/*/*.c kernels/cuda/*.cu include/*.h tests/*/*.[ch] \
-	  tests/*/*/*.[ch] share/tools/*.c share/tools/*/*.[ch])
+	  tests/*/*/*.[ch] share/tools/*/*.[ch])
 
 demo:
 	$(Q)tests/install-deps.sh
