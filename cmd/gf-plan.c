@@ -59,14 +59,6 @@ static int store_densities(const char *arg, void *to, struct gf_error *err)
 	return gf_cli_list(arg, gf_axes_add_density, a, err);
 }
 
-static int store_factors(const char *arg, void *to, struct gf_error *err)
-{
-	struct gf_axes *a = to;
-
-	a->nfactors = 0;
-	return gf_cli_list(arg, gf_axes_add_factor, a, err);
-}
-
 #define AT(field)  offsetof(struct arguments, field)
 #define COUNT_MOST (1 << 20)
 
@@ -89,7 +81,7 @@ static const struct gf_setting settings[] = {
 	{"factors", "LIST", 2, GF_SETTING_OWN, AT(axes),
 	 "decompose the ranks like this, innermost first, e.g. 4,16,3 or "
 	 "4:shm,16:ring",
-	 .store = store_factors},
+	 .store = gf_axes_read_factors},
 	{"codecs", "LIST", 2, GF_SETTING_OWN, AT(codecs),
 	 "codecs that a message may use, e.g. f32,f16 (else f32)",
 	 .store = store_codecs},

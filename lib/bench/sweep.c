@@ -49,8 +49,10 @@ static int parse_factors(const char *text, struct gf_way *way,
 	long long factor;
 	int rc = 0;
 
-	while (rc == 0 && (word = strsep(&rest, "x"))) {
-		rc = gf_units_int(word, 2, GF_COLL_RANKS_MAX, &factor, err);
+	while (rc == 0 && (word = strsep(&rest, "x,"))) {
+		rc = gf_units_int(word, 1, GF_COLL_RANKS_MAX, &factor, err);
+		if (rc == 0 && factor == 1)
+			continue;
 		if (rc == 0 && way->nfactors == GF_WAY_FACTORS)
 			rc = gf_error_set(err, -EINVAL,
 					  "want at most %d of them",

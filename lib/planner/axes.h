@@ -43,12 +43,12 @@ void gf_axes_release(struct gf_axes *axes);
  * Borrows from the plan. */
 void gf_axes_follow(struct gf_axes *axes, const struct gf_plan *p);
 
-/* As people type them: "0.5" or "momentum"; a density; "4" or "4:ring" (a
- * factor of 1 changes nothing and is dropped). nwarmup and nfactors begin at 0.
- * 0 or -EINVAL. */
+/* As people type them: "0.5" or "momentum"; a density (nwarmup begins at 0);
+ * all factors, innermost first, "4,16:ring" or "4x16" (a factor of 1 changes
+ * nothing and is dropped). 0 or -EINVAL. */
 int gf_axes_read_decay(const char *text, void *decay, struct gf_error *err);
 int gf_axes_add_density(void *axes, const char *text, struct gf_error *err);
-int gf_axes_add_factor(void *axes, const char *text, struct gf_error *err);
+int gf_axes_read_factors(const char *text, void *axes, struct gf_error *err);
 
 /* The axes' choices in the place of the system's. axes NULL: all open; *s
  * borrows from it. -EINVAL: they contradict each other. */

@@ -59,27 +59,38 @@ static int read_algorithm(const char *name, struct gf_stage *stage,
 	return 0;
 }
 
-int gf_axes_add_factor(void *axes, const char *text, struct gf_error *err)
+static int add_factor(struct gf_axes *a, char *text, struct gf_error *err)
 {
-	struct gf_axes *a = axes;
 	struct gf_stage stage = {0};
-	char *copy = gf_xstrdup(text), *name = strchr(copy, ':');
+	char *name = strchr(text, ':');
 	long long factor = 0;
 	int rc;
 
 	if (name)
 		*name++ = '\0';
-	rc = gf_units_int(copy, 1, GF_COLL_RANKS_MAX, &factor, err);
+	rc = gf_units_int(text, 1, GF_COLL_RANKS_MAX, &factor, err);
 	stage.factor = (int)factor;
 	if (rc == 0 && name)
 		rc = read_algorithm(name, &stage, err);
-	free(copy);
 	if (rc < 0 || factor == 1)
 		return rc;
 	a->factors = gf_xreallocarray(a->factors, a->nfactors + 1,
 				      sizeof(*a->factors));
 	a->factors[a->nfactors++] = stage;
 	return 0;
+}
+
+int gf_axes_read_factors(const char *text, void *axes, struct gf_error *err)
+{
+	struct gf_axes *a = axes;
+	char *copy = gf_xstrdup(text), *rest = copy, *part;
+	int rc = 0;
+
+	a->nfactors = 0;
+	while (rc == 0 && (part = strsep(&rest, "x,")))
+		rc = add_factor(a, part, err);
+	free(copy);
+	return rc;
 }
 
 void gf_axes_release(struct gf_axes *a)

@@ -118,6 +118,9 @@ load common
 -a auto,auto|--algorithms: want each once, got "auto" twice
 -a all,ring|--algorithms: want all or names, got all, which has "ring" in it
 --factors 0x2|--factors
+--factors 2,|--factors
+--factors 2,2 --stages ring|--stages: want one per factor (2), got 1
+--factors 1x2 --stages ring,ring|--stages: want one per factor (1), got 2
 --factors 4x|--factors
 --factors 2x2|--factors: want blueconnect, hierarchical or all in --algorithms
 -a ring,auto --factors 2x2|--factors: want blueconnect, hierarchical or all in --algorithms

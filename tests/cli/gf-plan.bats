@@ -354,6 +354,9 @@ iteration() { # WANTED
 	topology=$data/valid/topology-4x2-1gbe.json
 	wants 0 gf-plan -q --model resnet20 --factors 2,2,2 "$topology"
 	jq -e '.messages[0] | .algorithm == "blueconnect" and [.stages[].factor] == [2, 2, 2]' out.txt
+	jq '.messages[0].stages' out.txt > by_comma.json
+	wants 0 gf-plan -q --model resnet20 --factors 2x2x2 "$topology"
+	jq '.messages[0].stages' out.txt | cmp - by_comma.json
 	wants 0 gf-plan -q --model resnet20 --factors 1,2:ring,1,4:halving "$topology"
 	jq -ec '.messages[0].stages == [{"factor": 2, "algorithm": "ring"}, {"factor": 4, "algorithm": "halving"}]' out.txt
 	wants 0 gf-plan -q --model resnet20 --factors 4,2 --algorithm hierarchical "$topology"

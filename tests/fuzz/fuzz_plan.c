@@ -58,10 +58,8 @@ static void draw_axes(struct gf_axes *a, struct gf_rng *rng)
 		a->release = (int)gf_rng_below(rng, 2);
 	if (gf_rng_below(rng, 6) == 0)
 		a->servers = 1;
-	if (gf_rng_below(rng, 6) == 0) {
-		gf_axes_add_factor((a->nfactors = 0, a), "2", NULL);
-		gf_axes_add_factor(a, "2:ring", NULL);
-	}
+	if (gf_rng_below(rng, 6) == 0)
+		gf_axes_read_factors("2,2:ring", a, NULL);
 }
 
 static void draw_request(struct gf_request *r, struct gf_rng *rng)

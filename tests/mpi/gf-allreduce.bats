@@ -65,6 +65,9 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	jq -se 'length == 4 and all(.messages == 3 and .lanes == 3 and .wrong == 0)' out.txt
 	jq -e '(.algbw_bytes_per_s * .time_s / (3 * 65536) - 1) | fabs < 1e-9' out.txt
 	jq -e '(.busbw_bytes_per_s / .algbw_bytes_per_s - 4 / 3) | fabs < 1e-9' out.txt
+	# factors of 1 are no stages
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect,hierarchical --factors 1,2,1,2 -b 4K -e 4K --json
+	jq -se 'length == 4 and all(.factors == "2x2" and .wrong == 0)' out.txt
 	wants 2 mpi 3 gf-allreduce -a blueconnect --factors 2x2 -b 1K -e 1K
 	says '--factors: want a product of 3 (the ranks), got'
 	[ "$(grep -c '^gf-allreduce' err.txt)" -eq 1 ]
