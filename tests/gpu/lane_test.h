@@ -49,7 +49,7 @@ static inline void lane_test_open(struct lane_test *t, struct gf_comm *comm,
 
 	*t = (struct lane_test){.comm = comm};
 	t->lane = (struct gf_device_lane){
-		.gpu = gpu, .nccl = nccl, .timeout_s = 60};
+		.gpu = gpu, .nccl = nccl, .timeout_s = TEST_PATIENCE_S};
 	if (comm->rank == 0)
 		lane_test_must(t, nccl->unique_id(id, &t->err), "an id");
 	lane_test_must(t, gf_comm_bcast(comm, 0, id, sizeof(id), &t->err),

@@ -109,7 +109,7 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 		.depth = run->staleness > 1 ? (size_t)run->staleness : 1,
 		.epoch_steps = run->epoch_steps,
 		.momentum = run->momentum,
-		.timeout_s = 20,
+		.timeout_s = TEST_PATIENCE_S,
 		.scaled = run->scale > 0};
 	struct gf_state state = {0};
 	struct gf_error err = {""};

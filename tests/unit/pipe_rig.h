@@ -155,7 +155,7 @@ static inline void rig_open(struct rig *r, const struct rig_case *c,
 		.shapes = shapes,
 		.optim = &c->optim,
 		.scale = c->scale,
-		.timeout_s = 60,
+		.timeout_s = TEST_PATIENCE_S,
 		.asks = c->asks,
 	};
 	struct gf_error err = {""};

@@ -13,6 +13,11 @@
  */
 static int test_failures;
 
+/* For limits that a test does not test, in seconds: what hangs is ended by
+ * tests/run.sh, what is only slow on a busy machine goes on. */
+#define TEST_PATIENCE_S 600
+
+/* What is said is seen though the program may crash behind it. */
 #define EXPECT(cond, ...)                                                      \
 	do {                                                                   \
 		if (!(cond)) {                                                 \
@@ -21,6 +26,7 @@ static int test_failures;
 			       #cond);                                         \
 			printf(__VA_ARGS__);                                   \
 			putchar('\n');                                         \
+			fflush(stdout);                                        \
 		}                                                              \
 	} while (0)
 
@@ -34,6 +40,7 @@ static int test_failures;
 			       __LINE__, #a, b_, a_);                          \
 			printf(__VA_ARGS__);                                   \
 			putchar('\n');                                         \
+			fflush(stdout);                                        \
 		}                                                              \
 	} while (0)
 
@@ -44,6 +51,7 @@ static int test_failures;
 			test_failures++;                                       \
 			printf("%s:%d: %s:\n  want %s\n  got  %s\n", __FILE__, \
 			       __LINE__, #a, b_, a_);                          \
+			fflush(stdout);                                        \
 		}                                                              \
 	} while (0)
 

@@ -201,7 +201,7 @@ static struct gf_bench_allreduce_config config_of(struct gf_comm *c)
 		.warmup = 1,
 		.repeats = 3,
 		.checks = 2,
-		.timeout_s = 20,
+		.timeout_s = TEST_PATIENCE_S,
 	};
 }
 
@@ -268,7 +268,7 @@ static void choose_on(struct gf_comm *c, void *ctx)
 	void *data = gf_xcalloc(10000, sizeof(float));
 	int rc;
 
-	gf_watch_init(&watch, c, 20);
+	gf_watch_init(&watch, c, TEST_PATIENCE_S);
 	rc = gf_chooser_new(
 		&(struct gf_chooser_config){
 			.comm = c,
@@ -316,7 +316,7 @@ static void choose_none_on(struct gf_comm *c, void *ctx)
 	int k;
 
 	(void)ctx;
-	gf_watch_init(&watch, c, 20);
+	gf_watch_init(&watch, c, TEST_PATIENCE_S);
 	EXPECT(gf_chooser_new(
 		       &(struct gf_chooser_config){
 			       .comm = &many,

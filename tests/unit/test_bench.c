@@ -272,7 +272,7 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 				.lanes = 3,
 				.time_s = 1e-4,
 				.budget_s = 5,
-				.timeout_s = 60,
+				.timeout_s = TEST_PATIENCE_S,
 			},
 	};
 	struct gf_profile p = {0};

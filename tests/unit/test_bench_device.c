@@ -40,7 +40,7 @@ static struct gf_bench_allreduce_config config_of(const struct job *job,
 		.repeats = 2,
 		.checks = 1,
 		.spoil = job->spoil,
-		.timeout_s = 20,
+		.timeout_s = TEST_PATIENCE_S,
 		.device = {.gpu = fake_gpu(job->world, c->rank),
 			   .nccl = job->by_host && !job->suits ? NULL
 							       : fake_nccl()},
@@ -267,7 +267,7 @@ static void parts_on(struct gf_comm *c, void *ctx)
 						.messages = messages,
 						.nmessages = 2,
 						.lanes = job->lanes,
-						.timeout_s = 20,
+						.timeout_s = TEST_PATIENCE_S,
 						.part_bytes = 31};
 	struct gf_bench_staged *s = NULL;
 	struct gf_device_bench *d = NULL;
@@ -278,7 +278,7 @@ static void parts_on(struct gf_comm *c, void *ctx)
 	int i;
 
 	messages[1] = messages[0];
-	gf_watch_init(&watch, c, 20);
+	gf_watch_init(&watch, c, TEST_PATIENCE_S);
 	config.watch = &watch;
 	EXPECT(!gf_device_bench_open(&device, c, 0, bytes, &d, &err), "%s",
 	       err.text);
@@ -363,7 +363,7 @@ static void flow_on(struct gf_comm *c, void *ctx)
 			.simultaneous = true};
 	for (i = 0; i < N * ELEMS; i++)
 		data[i] = (float)i;
-	gf_watch_init(&watch, c, 20);
+	gf_watch_init(&watch, c, TEST_PATIENCE_S);
 	config.watch = &watch;
 	EXPECT(!gf_burst_new(&config, &b, &err), "%s", err.text);
 	EXPECT(!gf_burst_flow(b, data, &flow, &err), "%s", err.text);

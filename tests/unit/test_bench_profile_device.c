@@ -72,7 +72,7 @@ static void profile_on(struct gf_comm *c, void *ctx)
 			  .nlevels = job->nlevels,
 			  .time_s = 1e-4,
 			  .budget_s = 1,
-			  .timeout_s = 20},
+			  .timeout_s = TEST_PATIENCE_S},
 	};
 	struct gf_profile p = {0};
 	struct gf_text remarks = {0};

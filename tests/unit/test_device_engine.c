@@ -301,7 +301,8 @@ struct how {
 static void run(const struct how *how)
 {
 	static const struct fake_faults none;
-	struct job job = {.tolerance = how->tolerance, .timeout_s = 20};
+	struct job job = {.tolerance = how->tolerance,
+			  .timeout_s = TEST_PATIENCE_S};
 	const char *algorithm = how->algorithm, *codec = how->codec;
 	const int ranks = how->ranks, lanes = how->lanes;
 	char name[96];
@@ -407,8 +408,9 @@ static void test_failure(size_t f, const char *algorithm, int staleness)
 {
 	const int ranks = 4;
 	/* long where it is not what ends the job */
-	struct job job = {.timeout_s = failures[f].rc == -ETIMEDOUT ? 2 : 60,
-			  .late = failures[f].late};
+	struct job job = {
+		.timeout_s = failures[f].rc == -ETIMEDOUT ? 2 : TEST_PATIENCE_S,
+		.late = failures[f].late};
 	int found = 0;
 
 	plan_of(&job.plan, counts, TENSORS, ranks, 100, 2, algorithm);
@@ -451,7 +453,7 @@ static void expect_refused(struct job *job, const char *says)
 /* What goes by the host alone is refused. */
 static void test_refusals(void)
 {
-	struct job job = {.timeout_s = 5}, served = job;
+	struct job job = {.timeout_s = TEST_PATIENCE_S}, served = job;
 	size_t i;
 
 	plan_of(&job.plan, counts, TENSORS, 2, 2500, 1, "library");

@@ -390,7 +390,8 @@ static void different(struct gf_comm *c, void *ctx)
 	int what = *(int *)ctx;
 	size_t own[TENSORS];
 	struct rig r = {0};
-	struct gf_engine_config config = {c, &r.plan, &r.pool, 20, 0};
+	struct gf_engine_config config = {c, &r.plan, &r.pool, TEST_PATIENCE_S,
+					  0};
 	struct gf_error err = {""};
 	char words[sizeof(err.text) * 2];
 

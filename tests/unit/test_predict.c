@@ -282,6 +282,13 @@ static void test_normal(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
 		EXPECT_NEAR(gf_normal_largest(cases[i].u, cases[i].n),
 			    cases[i].want, 1e-7, "case %zu", i);
+	/* draws at the ends are large, and yet numbers */
+	EXPECT(gf_normal_largest(0, 1) < -30 &&
+		       isfinite(gf_normal_largest(0, 1)),
+	       "%g", gf_normal_largest(0, 1));
+	EXPECT(gf_normal_largest(1, 1) > 8 &&
+		       isfinite(gf_normal_largest(1, 1)),
+	       "%g", gf_normal_largest(1, 1));
 	gf_rng_init(&rng, 1, 0);
 	for (i = 0; i < 20000; i++) {
 		double most = -INFINITY;

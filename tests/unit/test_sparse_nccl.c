@@ -178,7 +178,7 @@ static int device_open(struct device_rank *d, const struct job *job,
 	ops->zero(d->gpu, d->compute, d->residual, ELEMS * sizeof(float), err);
 	d->lane.gpu = d->gpu;
 	d->lane.nccl = fake_nccl();
-	d->lane.timeout_s = 20;
+	d->lane.timeout_s = TEST_PATIENCE_S;
 	if (comm->rank == 0)
 		d->lane.nccl->unique_id(id, err);
 	gf_comm_bcast(comm, 0, id, sizeof(id), err);

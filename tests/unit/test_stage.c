@@ -170,7 +170,7 @@ static void test_steps(unsigned seed, size_t piece_bytes)
 	size_t tensor, want;
 	int step;
 
-	open_rig(&r, seed, piece_bytes, 20);
+	open_rig(&r, seed, piece_bytes, TEST_PATIENCE_S);
 	for (step = 0; step < STEPS; step++) {
 		float *pool = r.pools[step % 2];
 
@@ -237,7 +237,7 @@ static void test_may(void)
 		struct picky p = {.allows_at = cases[i].allows_at};
 		struct gf_stage_taker by = {picky_take, &p, picky_may};
 
-		open_rig(&r, 5, 0, 20);
+		open_rig(&r, 5, 0, TEST_PATIENCE_S);
 		gf_stage_take(r.stage, &by);
 		gf_stage_to(r.stage, r.pools[0]);
 		for (t = 0; t < TENSORS; t++) {

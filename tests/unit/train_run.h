@@ -149,7 +149,7 @@ static inline struct train_run train_defaults(const char *model, int ranks,
 		.ranks = ranks,
 		.config =
 			{
-				.timeout_s = 60,
+				.timeout_s = TEST_PATIENCE_S,
 			},
 	};
 	gf_training_init(&run.config.training);
