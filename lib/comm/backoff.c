@@ -16,6 +16,10 @@
 #define FREE_CAP_S 1e-3
 /* This many sleeps of one length before it doubles. */
 #define REPEATS 4
+/* How late sleeps end is an average in which each counts for an eighth. As long
+ * as none is worth while for that, a 1024th of it is forgotten each time. */
+#define WEIGHT 8
+#define FORGET 1024
 
 double gf_backoff_next(struct gf_backoff *b)
 {
@@ -43,24 +47,50 @@ double gf_backoff_next(struct gf_backoff *b)
 	return sleep_s;
 }
 
-bool gf_backoff_worth(double free_s)
+static bool is_worth(const struct gf_backoff *b, double free_s)
 {
-	return free_s >= FREE_MIN_S;
+	return free_s - b->late_s >= FREE_MIN_S;
+}
+
+bool gf_backoff_worth(struct gf_backoff *b, double free_s)
+{
+	if (free_s < FREE_MIN_S)
+		return false;
+	if (is_worth(b, free_s))
+		return true;
+	b->late_s -= b->late_s / FORGET;
+	return false;
 }
 
 double gf_backoff_next_free(struct gf_backoff *b, double free_s)
 {
-	if (!gf_backoff_worth(free_s))
+	if (!is_worth(b, free_s))
 		return gf_backoff_next(b);
 	if (!b->precise && !b->beside_compute)
 		gf_backoff_precise_sleeps();
 	b->precise = true;
+	free_s -= b->late_s;
 	return free_s / 2 < FREE_CAP_S ? free_s / 2 : FREE_CAP_S;
+}
+
+void gf_backoff_slept(struct gf_backoff *b, double wanted_s, double took_s)
+{
+	double late_s = took_s > wanted_s ? took_s - wanted_s : 0;
+
+	b->late_s += (late_s - b->late_s) / WEIGHT;
 }
 
 void gf_backoff_rest(struct gf_backoff *b, double free_s)
 {
-	gf_clock_sleep(gf_backoff_next_free(b, free_s));
+	double wanted_s = gf_backoff_next_free(b, free_s), from_s;
+
+	if (!is_worth(b, free_s)) {
+		gf_clock_sleep(wanted_s);
+		return;
+	}
+	from_s = gf_clock_s();
+	gf_clock_sleep(wanted_s);
+	gf_backoff_slept(b, wanted_s, gf_clock_s() - from_s);
 }
 
 void gf_backoff_wait(struct gf_backoff *b)

@@ -19,10 +19,13 @@
  * processors, it does not spin: it yields to the rank that it waits for.
  *
  * Who knows for how long nobody needs to ask (comm/pace.h) sleeps at once.
+ * Where others want the processors, sleeps end late: how late is learned, and
+ * of what is left of the free time half is slept.
  */
 struct gf_backoff {
 	unsigned asked; /* since something moved */
 	bool precise;   /* gf_backoff_precise_sleeps was called */
+	double late_s;  /* that sleeps ended late, on average */
 	/* set by the caller */
 	bool beside_compute;
 	bool crowded; /* who is waited for may want this processor */
@@ -39,12 +42,17 @@ static inline void gf_backoff_reset(struct gf_backoff *b)
 double gf_backoff_next(struct gf_backoff *b);
 /* The same, sleeping itself. */
 void gf_backoff_wait(struct gf_backoff *b);
-/* Is so long worth sleeping, although something has just moved? */
-bool gf_backoff_worth(double free_s);
+/* Is so long worth sleeping, although something has just moved? Asked once a
+ * round: where it would have been but for late sleeps, a little of how late
+ * they were is forgotten. */
+bool gf_backoff_worth(struct gf_backoff *b, double free_s);
 /* The two for a caller who knows that nothing is lost if nobody asks for
- * free_s seconds: half of that is slept, at most 1 ms, if it is worth it. */
+ * free_s seconds: that less what sleeps end late, and half of it, is slept, at
+ * most 1 ms, if it is worth it. */
 double gf_backoff_next_free(struct gf_backoff *b, double free_s);
 void gf_backoff_rest(struct gf_backoff *b, double free_s);
+/* Who sleeps himself tells how long what gf_backoff_next_free said was. */
+void gf_backoff_slept(struct gf_backoff *b, double wanted_s, double took_s);
 /* Lets this thread's sleeps end close to when they should: the kernel's usual
  * tolerance of 50 us is as long as the sleeps are. */
 void gf_backoff_precise_sleeps(void);

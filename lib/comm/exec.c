@@ -186,13 +186,15 @@ int gf_exec_wait(struct gf_exec *x, struct gf_exec_run *run, double timeout_s,
 		 struct gf_error *err)
 {
 	struct gf_comm *c = x->comm;
-	struct gf_backoff backoff = {.crowded = c->crowded};
+	struct gf_backoff *backoff = &x->backoff;
 	double since_s = gf_clock_s();
 	uint64_t moves = run->moves;
 	double free_s;
 	bool moved;
 	int rc = 0;
 
+	backoff->crowded = c->crowded;
+	gf_backoff_reset(backoff);
 	while (!run->done) {
 		rc = gf_exec_progress(x, &moved, err);
 		if (rc)
@@ -207,10 +209,10 @@ int gf_exec_wait(struct gf_exec *x, struct gf_exec_run *run, double timeout_s,
 			return give_up(run, timeout_s, err);
 		}
 		free_s = gf_exec_free_s(x);
-		if (moved && !gf_backoff_worth(free_s))
-			gf_backoff_reset(&backoff);
+		if (moved && !gf_backoff_worth(backoff, free_s))
+			gf_backoff_reset(backoff);
 		else
-			gf_backoff_rest(&backoff, free_s);
+			gf_backoff_rest(backoff, free_s);
 	}
 	return 0;
 }

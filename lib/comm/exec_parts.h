@@ -2,6 +2,7 @@
 #ifndef GF_COMM_EXEC_PARTS_H
 #define GF_COMM_EXEC_PARTS_H
 
+#include "comm/backoff.h"
 #include "comm/exec.h"
 #include "comm/pace.h"
 
@@ -17,6 +18,7 @@ struct gf_exec {
 	double coding_s;
 	bool busy;      /* the last pass moved what no pace is of */
 	uint32_t quiet; /* calls in vain since a run began or moved */
+	struct gf_backoff backoff; /* gf_exec_wait's */
 };
 
 /* How a step is taken. */

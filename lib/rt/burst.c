@@ -30,6 +30,7 @@ struct gf_burst {
 	/* Of the send under way; below `oldest` all have ended. */
 	size_t next, oldest, nended;
 	int nactive;
+	struct gf_backoff backoff;
 	const struct gf_burst_flow *flow; /* NULL: all are there */
 	size_t come;
 };
@@ -262,7 +263,6 @@ int gf_burst_flow(struct gf_burst *b, void *data,
 		  const struct gf_burst_flow *flow, struct gf_error *err)
 {
 	struct gf_watch *w = b->config.watch;
-	struct gf_backoff backoff = {.crowded = b->config.comm->crowded};
 	double free_s;
 	bool moved;
 	int rc = 0;
@@ -271,6 +271,8 @@ int gf_burst_flow(struct gf_burst *b, void *data,
 	b->nactive = 0;
 	b->flow = flow;
 	b->come = flow ? 0 : b->nparts;
+	b->backoff.crowded = b->config.comm->crowded;
+	gf_backoff_reset(&b->backoff);
 	w->self.step++;
 	w->self.started = 0;
 	w->self.phase = GF_PHASE_NETWORK;
@@ -279,10 +281,10 @@ int gf_burst_flow(struct gf_burst *b, void *data,
 		moved = false;
 		rc = move(b, data, &moved, err);
 		free_s = gf_exec_free_s(b->exec);
-		if (moved && !gf_backoff_worth(free_s))
-			gf_backoff_reset(&backoff);
+		if (moved && !gf_backoff_worth(&b->backoff, free_s))
+			gf_backoff_reset(&b->backoff);
 		else if (rc == 0)
-			gf_backoff_rest(&backoff, free_s);
+			gf_backoff_rest(&b->backoff, free_s);
 	}
 	w->self.phase = GF_PHASE_IDLE;
 	return rc;

@@ -225,8 +225,11 @@ static bool use_time(struct gf_engine *e)
 /* Until something is to be done, or it is time to look again. */
 static void rest(struct gf_engine *e, struct gf_backoff *backoff)
 {
-	double sleep_s = gf_backoff_next_free(backoff, gf_exec_free_s(e->exec));
+	double free_s = gf_exec_free_s(e->exec), from_s = 0;
+	double sleep_s = gf_backoff_next_free(backoff, free_s);
 
+	if (free_s > 0 && sleep_s > 0)
+		from_s = gf_clock_s();
 	pthread_mutex_lock(&e->thread.lock);
 	if (!e->nactive)
 		sleep_s = IDLE_S;
@@ -234,6 +237,8 @@ static void rest(struct gf_engine *e, struct gf_backoff *backoff)
 	    !gf_engine_may_start(e))
 		gf_comm_thread_nap(&e->thread, sleep_s);
 	pthread_mutex_unlock(&e->thread.lock);
+	if (from_s > 0)
+		gf_backoff_slept(backoff, sleep_s, gf_clock_s() - from_s);
 }
 
 /* One round; an error ends the engine. */
@@ -270,7 +275,7 @@ void *gf_engine_thread(void *engine)
 			gf_comm_thread_give_up(&e->thread, rc, &err);
 			break;
 		}
-		worth = gf_backoff_worth(gf_exec_free_s(e->exec));
+		worth = gf_backoff_worth(&backoff, gf_exec_free_s(e->exec));
 		if (moved && !worth)
 			gf_backoff_reset(&backoff);
 		else if (!use_time(e))

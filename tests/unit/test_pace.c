@@ -6,7 +6,13 @@
 #include "comm/pace.h"
 #include "test.h"
 
-enum { RANKS = 4, PARTS = 8, SEGMENT = 8192, ROUNDS = 2 * (RANKS - 1) };
+enum {
+	RANKS = 4,
+	PARTS = 8,
+	SEGMENT = 8192,
+	ROUNDS = 2 * (RANKS - 1),
+	LESSONS = 12
+};
 static const double kib = 1024, tolerance = 1e-9;
 
 /* A ring whose parts have PARTS segments of SEGMENT elements. */
@@ -115,12 +121,13 @@ static void test_free(void)
 /*
  * A ring whose ranks all do the same: segment k goes out when the link is free
  * and segment k - PARTS was seen, and is with the next rank each_s later. Who
- * may not sleep sees everything at once. Returns when the last one is seen.
+ * may not sleep sees everything at once; who sleeps wakes late_s late. Returns
+ * when the last one is seen.
  */
-static double simulate(struct gf_pace *p, double each_s, unsigned *looks)
+static double simulate(struct gf_pace *p, struct gf_backoff *backoff,
+		       double each_s, double late_s, unsigned *looks)
 {
-	double arrives[ROUNDS * PARTS], link_s = 0, now_s = 0, sleep_s;
-	struct gf_backoff backoff = {.beside_compute = true, .precise = true};
+	double arrives[ROUNDS * PARTS], link_s = 0, now_s = 0, free_s, sleep_s;
 	uint32_t sent = 0, seen = 0, news;
 
 	gf_pace_begin(p, 0);
@@ -137,37 +144,50 @@ static double simulate(struct gf_pace *p, double each_s, unsigned *looks)
 		}
 		if (seen == p->arrivals)
 			break;
-		sleep_s = gf_pace_free_s(p, now_s);
-		if (gf_backoff_worth(sleep_s))
-			now_s += gf_backoff_next_free(&backoff, sleep_s);
-		else if (now_s < arrives[seen])
+		free_s = gf_pace_free_s(p, now_s);
+		if (gf_backoff_worth(backoff, free_s)) {
+			sleep_s = gf_backoff_next_free(backoff, free_s);
+			gf_backoff_slept(backoff, sleep_s, sleep_s + late_s);
+			now_s += sleep_s + late_s;
+		} else if (now_s < arrives[seen])
 			now_s = arrives[seen];
 	}
 	gf_pace_end(p);
 	return now_s;
 }
 
-/* Sleeping costs no time, few looks are taken, and a link that is suddenly
- * twice as fast is used. */
+/* Sleeping costs no time, few looks are taken, a link that is suddenly twice as
+ * fast is used, and so it is where sleeps end late, once that is known. */
 static void test_speed(void)
 {
 	static const struct {
-		double before_s, each_s, slower;
+		double before_s, each_s, late_s, slower;
 		unsigned looks; /* at most */
 	} cases[] = {
-		{2.8e-4, 2.8e-4, 1.01, 30}, {2.8e-4, 1.4e-4, 1.01, 40},
-		{1.4e-4, 2.8e-4, 1.01, 45}, {1e-3, 1e-3, 1.01, 80},
-		{1e-5, 1e-5, 1.01, 60},
+		{2.8e-4, 2.8e-4, 0, 1.01, 30},
+		{2.8e-4, 1.4e-4, 0, 1.01, 40},
+		{1.4e-4, 2.8e-4, 0, 1.01, 45},
+		{1e-3, 1e-3, 0, 1.01, 80},
+		{1e-5, 1e-5, 0, 1.01, 60},
+		{2.8e-4, 2.8e-4, 1e-3, 1.01, 40},
+		{2.8e-4, 2.8e-4, 3e-3, 1.1, 60},
 	};
+	struct gf_backoff backoff;
 	struct gf_pace p;
 	unsigned looks;
 	double total_s, ideal_s;
 	size_t i;
+	int k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		make_pace(&p, 32 * kib);
-		simulate(&p, cases[i].before_s, &looks);
-		total_s = simulate(&p, cases[i].each_s, &looks);
+		backoff = (struct gf_backoff){.beside_compute = true,
+					      .precise = true};
+		for (k = 0; k < LESSONS; k++)
+			simulate(&p, &backoff, cases[i].before_s,
+				 cases[i].late_s, &looks);
+		total_s = simulate(&p, &backoff, cases[i].each_s,
+				   cases[i].late_s, &looks);
 		ideal_s = ROUNDS * PARTS * cases[i].each_s;
 		EXPECT(total_s < ideal_s * cases[i].slower,
 		       "case %zu: %g s, want %g s", i, total_s, ideal_s);
