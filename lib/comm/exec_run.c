@@ -12,15 +12,19 @@
 #define SLOT_ALIGNMENT 64
 
 /*
- * Half of what Open MPI sends over TCP without a rendezvous: with it, and 4
- * ranks behind 1 Gb/s, 1 MiB takes 13.0 ms, with four or eight times as much
- * 14.7 (12.6 is what the bytes alone take); blueconnect on 4 x 2 ranks 14.3
- * and 19.2.
+ * A little less than what Open MPI sends over TCP without a rendezvous, which
+ * is 64 KiB with its header. Longer messages wait for the other side: with 4
+ * ranks behind 1 Gb/s, 1 MiB took 14.7 ms with four or eight times 32 KiB, and
+ * 13.0 with those; blueconnect on 4 x 2 ranks 19.2 and 14.3. Shorter ones cost
+ * more of the processor: 64 MiB on 8 hosts.
  */
-#define SEGMENT_BYTES ((size_t)32 << 10)
+#define SEGMENT_BYTES ((size_t)56 << 10)
 /* In shared memory every segment costs an announcement and a flag. */
 #define SHARED_SEGMENT_BYTES ((size_t)256 << 10)
 #define SEGMENTS_MOST        1024 /* in a rank's part of a message */
+/* They are as many times so many elements: of numbers, whole cache lines, and
+ * parts of parts that are longer by one have no segment more. */
+#define SEGMENT_BLOCK_ELEMS 64
 
 struct gf_exec *gf_exec_new(struct gf_comm *comm)
 {
@@ -60,23 +64,32 @@ void gf_exec_coding_end(struct gf_exec_run *run, double began_s)
 		run->exec->coding_s += gf_clock_s() - began_s;
 }
 
+static size_t divide_up(size_t a, size_t b)
+{
+	return a / b + (a % b != 0);
+}
+
 size_t gf_exec_segment_elems(const struct gf_comm *c,
 			     const struct gf_element *element,
 			     size_t count_elems)
 {
 	bool one_host = c->ops->reduces_from && c->local_ranks == c->ranks;
-	size_t bytes = one_host ? SHARED_SEGMENT_BYTES : SEGMENT_BYTES;
-	size_t part =
-		gf_element_wire_bytes(element, count_elems) / (size_t)c->ranks;
-	size_t block = 1, elems;
+	size_t most = one_host ? SHARED_SEGMENT_BYTES : SEGMENT_BYTES;
+	size_t part = divide_up(count_elems, (size_t)c->ranks), elems;
+	size_t part_bytes = gf_element_wire_bytes(element, part);
+	size_t block = SEGMENT_BLOCK_ELEMS;
 
-	if (bytes < part / SEGMENTS_MOST)
-		bytes = part / SEGMENTS_MOST;
 	/* as much on the wire, whatever the codec makes of it */
 	if (element->codec && element->codec->block_elems)
 		block = element->codec->block_elems;
-	elems = bytes * block / gf_element_wire_bytes(element, block);
-	return elems > block ? elems - elems % block : block;
+	if (most < part_bytes / SEGMENTS_MOST)
+		most = part_bytes / SEGMENTS_MOST;
+	/* a part in segments of one length: a short one costs as much */
+	if (part_bytes > most)
+		elems = divide_up(part, divide_up(part_bytes, most));
+	else
+		elems = most / gf_element_wire_bytes(element, block) * block;
+	return divide_up(elems ? elems : 1, block) * block;
 }
 
 /* Turns the schedule's "depends on" round into "is depended on by". */

@@ -590,10 +590,12 @@ static void segments(struct gf_comm *c, void *ctx)
 		const char *codec;
 		size_t count_elems, want, shared;
 	} cases[] = {
-		{"f32", 0, 8192, 65536},
-		{"f32", 1 << 20, 8192, 65536},
-		{"f16", 1 << 20, 16384, 131072},
-		{"q8", 1 << 20, 31 * 1024, 255 * 1024},
+		{"f32", 0, 14336, 65536},
+		/* 4 MiB on 4 ranks: a part in 19 segments, or 4; then in 5 */
+		{"f32", 1 << 20, 13824, 65536},
+		{"f32", (1 << 20) + 1, 13824, 52480},
+		{"f16", 1 << 20, 26240, 131072},
+		{"q8", 1 << 20, 52 * 1024, 128 * 1024},
 		/* 4 GiB on 4 ranks: in at most 1024 pieces each */
 		{"f32", (size_t)1 << 30, 1 << 18, 1 << 18},
 	};

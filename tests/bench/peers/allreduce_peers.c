@@ -7,9 +7,10 @@
  *		[-m LIST] [-v]
  *
  * Contestants: ours (auto, and the algorithms of -a, or all; NAME:ring has
- *rings in all but the innermost stage), MPI_Allreduce by default and by each
- * algorithm that Open MPI can be forced to (or those of -m: linear, nonoverlap,
- * recdbl, ring, segring, raben), and libraries that are loaded (plugins/).
+ * rings in all but the innermost stage, NAME@BYTES segments of so many bytes),
+ * MPI_Allreduce by default and by each algorithm that Open MPI can be forced to
+ * (or those of -m: linear, nonoverlap, recdbl, ring, segring, raben), and
+ * libraries that are loaded (plugins/).
  * Figures are medians (race.c); regret is how much slower auto was than the
  * best of our own.
  *
