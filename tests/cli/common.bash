@@ -24,6 +24,26 @@ wants() {
 	fi
 }
 
+# plain COMMAND...: as somebody whom permissions bind, which root is not while it
+# may override them.
+plain() {
+	if [ "$(id -u)" -eq 0 ]; then
+		set -- setpriv --bounding-set -dac_override,-dac_read_search \
+			--inh-caps -dac_override,-dac_read_search "$@"
+	fi
+	"$@"
+}
+
+# Skips where that cannot be had.
+needs_permissions() {
+	local bound=0
+	mkdir closed && chmod 000 closed
+	plain ls closed > /dev/null 2>&1 && bound=1
+	chmod 700 closed && rmdir closed
+	[ "$bound" -eq 0 ] || skip "permissions do not bind here"
+	plain true || skip "root may not give up what it may"
+}
+
 # fails COMMAND...: it must. (A line that begins with ! never ends a test.)
 fails() {
 	if "$@"; then echo "did not fail: $*"; return 1; fi
