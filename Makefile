@@ -232,12 +232,12 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
 # On a GPU and an NCCL of the tests' own.
 $(addprefix $(BUILD)/tests/test_,device_engine device_lane sparse_nccl stage \
-	train_device train_place \
+	train_device train_device_nccl train_device_graphs train_place \
 	bench_device bench_profile_device): \
 	$(patsubst %,$(BUILD)/obj/tests/gpu/%.o,fake fake_chunks fake_gpu \
 	fake_kernels fake_graph fake_nccl)
-$(addprefix $(BUILD)/tests/test_,train_device train_place \
-	bench_profile_device): $(BUILD)/obj/tests/gpu/fake_net.o
+$(addprefix $(BUILD)/tests/test_,train_device train_device_nccl \
+	train_device_graphs train_place bench_profile_device): $(BUILD)/obj/tests/gpu/fake_net.o
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Gradients that go from GPU to GPU: what a run on the host comes to. */
+#include "train_device.h"
+
+/* As a run on the host; stopped and resumed to the same bits. */
+static void test_nccl(void)
+{
+	size_t i;
+	int r;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(nccl_cases); i++) {
+		struct train_run run = nccl_run_of(i);
+		char *want, *got, *stopped;
+		uint64_t sent_bytes, dense_bytes;
+
+		want = gf_xasprintf("%s/nccl-%s", folder, nccl_cases[i].label);
+		got = gf_xasprintf("%s-device", want);
+		stopped = gf_xasprintf("%s-stopped", want);
+		run.config.checkpoint = want;
+		train(&run);
+		EXPECT(run.rc == 0, "%s: %s", nccl_cases[i].label,
+		       run.err.text);
+		sent_bytes = run.sent_bytes;
+		dense_bytes = run.dense_bytes;
+		run.config.checkpoint = got;
+		train_on_devices(&run, (unsigned)i + 1, true);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
+		       nccl_cases[i].label, run.err.text);
+		EXPECT((sent_bytes > 0) == (run.ranks > 1) &&
+			       run.sent_bytes == sent_bytes &&
+			       run.dense_bytes == dense_bytes,
+		       "%s: want %zu of %zu bytes, got %zu of %zu",
+		       nccl_cases[i].label, (size_t)sent_bytes,
+		       (size_t)dense_bytes, (size_t)run.sent_bytes,
+		       (size_t)run.dense_bytes);
+		near_file(want, got, nccl_cases[i].tolerance,
+			  nccl_cases[i].label);
+		for (r = 0; r < nccl_cases[i].ranks; r++)
+			if (nccl_cases[i].selection.method != GF_SELECT_DENSE)
+				same_file(want, got, 20, r,
+					  nccl_cases[i].label);
+
+		run.config.checkpoint = stopped;
+		run.config.steps = 7;
+		train_on_devices(&run, (unsigned)i + 50, true);
+		run.config.steps = 0;
+		run.config.resume = true;
+		train_on_devices(&run, (unsigned)i + 60, true);
+		EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
+		       nccl_cases[i].label, run.err.text);
+		for (r = 0; r < nccl_cases[i].ranks; r++)
+			same_file(got, stopped, 20, r, nccl_cases[i].label);
+		free(want);
+		free(got);
+		free(stopped);
+	}
+}
+
+/* The step that diverged is named one step late, on all ranks alike; what it
+ * would have changed is not. */
+static void test_nccl_divergence(void)
+{
+	struct train_run run = train_defaults(MLP, 3, 4);
+	const char *at;
+	struct gf_error host;
+
+	run.config.training.rate = 1e9;
+	run.config.training.warmup_epochs = 0;
+	train(&run);
+	host = run.err;
+	train_on_devices(&run, 5, true);
+	EXPECT(run.rc == 1, "got %d", run.rc);
+	at = strstr(host.text, "in step ");
+	EXPECT(at && strncmp(strstr(run.err.text, "in step "), at, 9) == 0,
+	       "want %s, got %s", host.text, run.err.text);
+}
+
+/* What cannot go from GPU to GPU, and what NCCL does not do: alike on all
+ * ranks, with everything given back. */
+static void test_nccl_refusals(void)
+{
+	static const struct {
+		const char *text;
+		int rc;
+		const char *optimizer;
+		bool graphs;
+		struct gf_selection selection;
+		struct fake_faults faults;
+	} refused[] = {
+		{"selection \"csc\" goes by the host", -ENOTSUP, "sgd",
+		 .selection = {.method = GF_SELECT_CSC,
+			       .chunk_elems = 13,
+			       .keep = .2}},
+		{"fake captures no graphs of what it is given", -ENOTSUP, "sgd",
+		 .graphs = true, .faults = {.no_graphs = true}},
+		{"both use GPU 0000:17:00.0", -EINVAL, "sgd",
+		 .faults = {.one_gpu = true}},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(refused); i++) {
+		struct train_run run = train_defaults(MLP, 2, 3);
+
+		run.config.training.optimizer = (char *)refused[i].optimizer;
+		run.config.graphs = refused[i].graphs;
+		run.selection = refused[i].selection;
+		train_with(&run, 1, true, &refused[i].faults);
+		EXPECT(run.rc == refused[i].rc &&
+			       strstr(run.err.text, refused[i].text),
+		       "want %d, %s; got %d, %s", refused[i].rc,
+		       refused[i].text, run.rc, run.err.text);
+	}
+}
+
+int main(void)
+{
+	begin("test_train_device_nccl");
+	test_nccl();
+	test_nccl_divergence();
+	test_nccl_refusals();
+	return end();
+}

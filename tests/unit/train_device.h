@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TESTS_TRAIN_DEVICE_H
+#define GF_TESTS_TRAIN_DEVICE_H
+
+#include <math.h>
+
+#include "../gpu/fake.h"
+#include "../gpu/fake_net.h"
+#include "ckpt/safetensors.h"
+#include "train_run.h"
+
+/*
+ * Whole training runs on devices that do in any order what streams and events
+ * leave open (tests/gpu/fake.h), by a backend with the reference backend's
+ * arithmetic (tests/gpu/fake_net.h): what goes by the host comes to the same
+ * bits as a run on the host, down to the checkpoints' files.
+ */
+static char folder[64];
+
+/* A net whose passes draw random numbers, too. */
+#define DROPPING                                                               \
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"dropping\","   \
+	" \"input\": [1, 2, 3], \"classes\": 4, \"layers\": ["                 \
+	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 9},"               \
+	"{\"name\": \"drop1\", \"type\": \"dropout\", \"rate\": 0.25},"        \
+	"{\"name\": \"fc2\", \"type\": \"fc\", \"outputs\": 4}]}"
+
+/* One world at a time: all ranks are threads of this process. */
+static struct fake_world *world;
+
+static inline void enter(struct gf_comm *comm, struct gf_train_config *config)
+{
+	struct gf_error err = {""};
+
+	config->gpu = fake_gpu(world, comm->rank);
+	config->backend = &fake_backend;
+	EXPECT(!config->gpu->ops->stream_new(config->gpu, false,
+					     &config->stream, &err),
+	       "%s", err.text);
+	fake_net_on(config->gpu, config->stream);
+}
+
+/* A GPU each, and NCCL between them. */
+static inline void enter_nccl(struct gf_comm *comm,
+			      struct gf_train_config *config)
+{
+	enter(comm, config);
+	config->nccl = fake_nccl();
+	fake_be(world, comm->rank);
+}
+
+static inline void leave(struct gf_comm *comm, struct gf_train_config *config)
+{
+	(void)comm;
+	config->gpu->ops->stream_free(config->gpu, config->stream);
+}
+
+static size_t syncs, launches; /* of the last run */
+static uint64_t to_host_bytes;
+
+static inline void train_with(struct train_run *run, unsigned seed, bool nccl,
+			      const struct fake_faults *faults)
+{
+	world = fake_world_new(run->ranks, 4, seed, faults);
+	run->enter = nccl ? enter_nccl : enter;
+	run->leave = leave;
+	train(run);
+	EXPECT(fake_world_waiting(world) == 0, "%zu operations remain",
+	       fake_world_waiting(world));
+	EXPECT(fake_world_pinned(world) == 0, "%zu ranges stay pinned",
+	       fake_world_pinned(world));
+	EXPECT(fake_world_comms(world) == 0, "%zu communicators remain",
+	       fake_world_comms(world));
+	EXPECT(!fake_world_complaint(world), "%s", fake_world_complaint(world));
+	syncs = fake_world_syncs(world);
+	to_host_bytes = fake_world_to_host_bytes(world);
+	launches = fake_world_launches(world);
+	fake_world_free(world);
+	run->enter = NULL;
+	run->leave = NULL;
+}
+
+static inline void train_on_devices(struct train_run *run, unsigned seed,
+				    bool nccl)
+{
+	/* what is staged may share a GPU */
+	const struct fake_faults faults = {.one_gpu = !nccl};
+
+	train_with(run, seed, nccl, &faults);
+}
+
+/* By the host. */
+static const struct {
+	const char *label, *model;
+	int ranks;
+	const char *optimizer;
+	size_t accumulate;
+	int staleness;
+	const char *codec;
+	double clip_norm, scale; /* 0: the default */
+	struct gf_selection selection;
+} cases[] = {
+	{"plain", MLP, 2, "sgd"},
+	{"alone", NORMED, 1, "sgd"},
+	{"normed", NORMED, 3, "nesterov"},
+	{"dropping", DROPPING, 2, "sgd"},
+	{"lars", NORMED, 2, "lars", .clip_norm = .05},
+	{"accumulate", MLP, 3, "sgd", 2},
+	{"many batches", DROPPING, 2, "nesterov", 3, .clip_norm = .2},
+	{"scaled", MLP, 2, "sgd", .codec = "f16"},
+	{"q8", MLP, 4, "sgd", .codec = "q8"},
+	{"stale", NORMED, 2, "sgd", .staleness = 3},
+	{"csc", MLP, 3, "sgd",
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 13,
+		       .keep = .2,
+		       .decay = 1}},
+	/* chunks of several tensors, and tensors of several chunks; the
+	 * momentum of each waits with it */
+	{"csc-ramp", NORMED, 2, "nesterov",
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 5,
+		       .keep = .1,
+		       .warmup_steps = 8,
+		       .decay = NAN}},
+	{"csc-alone", MLP, 1, "sgd", 2,
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 7,
+		       .keep = .3,
+		       .decay = .5}},
+	{"csc-stale", MLP, 4, "sgd", .staleness = 2,
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 13,
+		       .keep = .2,
+		       .decay = 1}},
+	{"csc-staler", NORMED, 3, "nesterov", .staleness = 3,
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 4,
+		       .keep = .1,
+		       .warmup_steps = 6,
+		       .decay = NAN}},
+	/* scaled on the way, and the scale falls */
+	{"csc-scaled", MLP, 2, "sgd", .codec = "f16", .scale = 0x1p24,
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 13,
+		       .keep = .2,
+		       .decay = 1}},
+	{"csc-stale-scaled", MLP, 2, "sgd", .codec = "f16", .scale = 0x1p24,
+	 .staleness = 2,
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 13,
+		       .keep = .2,
+		       .decay = 1}},
+	/* all of it, in every step */
+	{"csc-all", MLP, 2, "sgd",
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 13,
+		       .keep = 1,
+		       .decay = 1}},
+	/* LARS looks at tensors of which some waits: on the host */
+	{"csc-lars", NORMED, 2, "lars", .clip_norm = .05,
+	 .selection = {.method = GF_SELECT_CSC,
+		       .chunk_elems = 13,
+		       .keep = .2,
+		       .decay = 1}},
+	{"topk", MLP, 2, "sgd",
+	 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+	{"topk-nesterov", NORMED, 3, "nesterov",
+	 .selection = {.method = GF_SELECT_TOPK,
+		       .density = .02,
+		       .warmup_densities = (double[]){.5, .1},
+		       .nwarmup = 2}},
+	{"gtopk", MLP, 4, "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK, .density = .05}},
+	{"gtopk-alone", MLP, 1, "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK, .density = .05}},
+	/* merged at inner nodes of the tree, and where partners are missing */
+	{"gtopk-conserve", MLP, 6, "nesterov",
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .putback = GF_PUTBACK_CONSERVE,
+		       .density = .1}},
+	{"gtopk-naive", NORMED, 3, "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .putback = GF_PUTBACK_NAIVE,
+		       .density = .1}},
+	{"topk-accumulate", MLP, 2, "sgd", 2,
+	 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+	/* norms are added up there as here, on this device */
+	{"gtopk-clipped", MLP, 2, "sgd", .clip_norm = .05,
+	 .selection = {.method = GF_SELECT_GTOPK, .density = .05}},
+	{"topk-lars", NORMED, 2, "lars",
+	 .selection = {.method = GF_SELECT_TOPK, .density = .1}},
+	/* a residual waits for what comes back of the step before */
+	{"topk-stale", MLP, 2, "nesterov", .staleness = 2,
+	 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+	{"gtopk-stale", MLP, 4, "sgd", .staleness = 2,
+	 .selection = {.method = GF_SELECT_GTOPK, .density = .05}},
+	{"gtopk-staler", NORMED, 3, "nesterov", 2, .staleness = 4,
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .putback = GF_PUTBACK_CONSERVE,
+		       .density = .1}},
+};
+
+static inline struct train_run run_of(size_t i)
+{
+	size_t accumulate = cases[i].accumulate ? cases[i].accumulate : 1;
+	struct train_run run =
+		train_defaults(cases[i].model, cases[i].ranks,
+			       12 / (size_t)cases[i].ranks / accumulate);
+
+	run.config.training.optimizer = (char *)cases[i].optimizer;
+	run.config.training.accumulate = accumulate;
+	run.config.training.clip_norm = cases[i].clip_norm;
+	if (cases[i].scale > 0) {
+		run.config.training.scale = cases[i].scale;
+		run.config.training.growth_steps = 4;
+	}
+	run.config.check_every = 3;
+	run.staleness = cases[i].staleness;
+	run.codec = cases[i].codec;
+	run.selection = cases[i].selection;
+	return run;
+}
+
+/* Rank 0's checkpoints, number by number. */
+static inline void near_file(const char *a, const char *b, double tolerance,
+			     const char *label)
+{
+	char *p = gf_ckpt_part(a, 20, 0, false);
+	char *q = gf_ckpt_part(b, 20, 0, false);
+	struct gf_safetensors want = {0}, got = {0};
+	struct gf_error err = {""};
+	float x[256], y[256];
+	size_t i, k, compared = 0;
+
+	EXPECT(!gf_safetensors_open(p, &want, &err) &&
+		       !gf_safetensors_open(q, &got, &err),
+	       "%s", err.text);
+	EXPECT(want.ntensors == got.ntensors, "%zu, %zu", want.ntensors,
+	       got.ntensors);
+	for (i = 0; i < want.ntensors; i++) {
+		const struct gf_stored_tensor *t = &want.tensors[i];
+
+		if (strcmp(t->dtype, "F32") != 0 || t->count_elems > 256)
+			continue;
+		EXPECT(!gf_safetensors_load(&want, t->name, "F32",
+					    t->count_elems, x, &err) &&
+			       !gf_safetensors_load(&got, t->name, "F32",
+						    t->count_elems, y, &err),
+		       "%s", err.text);
+		for (k = 0; k < t->count_elems; k++, compared++)
+			EXPECT_NEAR((double)y[k], (double)x[k], tolerance,
+				    "%s: %s[%zu]", label, t->name, k);
+	}
+	EXPECT(compared > 200, "%zu numbers", compared);
+	gf_safetensors_close(&want);
+	gf_safetensors_close(&got);
+	free(p);
+	free(q);
+}
+
+/* --- NCCL ------------------------------------------------------------------
+ */
+
+/* Sums over ranks, and LARS's norms, are taken in another order. */
+#define NCCL_TOLERANCE 2e-6
+
+static const struct {
+	const char *label, *model;
+	int ranks;
+	const char *optimizer;
+	int lanes;
+	const char *codec;
+	double scale; /* 0: the default */
+	double tolerance, clip_norm;
+	size_t accumulate;
+	int staleness;
+	size_t warmup_steps;
+	struct gf_selection selection; /* all bits are the host's */
+} nccl_cases[] = {
+	{"alone", NORMED, 1, "sgd"},
+	{"plain", MLP, 2, "sgd"},
+	{"lanes", NORMED, 3, "nesterov", 3, .tolerance = NCCL_TOLERANCE},
+	{"dropping", DROPPING, 4, "sgd", 2, .tolerance = NCCL_TOLERANCE},
+	{"lars", NORMED, 2, "lars", .tolerance = NCCL_TOLERANCE},
+	/* the loss scale falls and grows */
+	{"scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3},
+	{"q8", MLP, 4, "sgd", 1, "q8", .tolerance = 1e-2},
+	{"clipped", NORMED, 1, "nesterov", .clip_norm = .3},
+	{"clipped lars", NORMED, 3, "lars", 2, .clip_norm = .05,
+	 .tolerance = NCCL_TOLERANCE},
+	{"accumulate", DROPPING, 1, "nesterov", .accumulate = 3},
+	{"accumulate lanes", NORMED, 2, "sgd", 2, .accumulate = 2,
+	 .tolerance = NCCL_TOLERANCE, .clip_norm = .2},
+	{"accumulate scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .accumulate = 3,
+	 .tolerance = 1e-3},
+	{"clipped scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .clip_norm = .5,
+	 .tolerance = 1e-3},
+	{"stale", MLP, 2, "sgd", .staleness = 2},
+	{"stale alone", NORMED, 1, "nesterov", .staleness = 3},
+	{"stale lanes", NORMED, 3, "nesterov", 3, .staleness = 3,
+	 .tolerance = NCCL_TOLERANCE},
+	/* stopped while it warms up, and when the pipeline has filled again */
+	{"stale warm", MLP, 2, "sgd", 2, .staleness = 3, .warmup_steps = 6},
+	{"stale later", MLP, 2, "sgd", 2, .staleness = 4, .warmup_steps = 9},
+	{"stale scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3,
+	 .staleness = 2, .clip_norm = .5},
+	{"stale accumulate", DROPPING, 2, "lars", 2, .accumulate = 3,
+	 .staleness = 2, .tolerance = NCCL_TOLERANCE, .clip_norm = .2},
+	{"topk stale", MLP, 2, "nesterov", .staleness = 2,
+	 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+	{"gtopk stale", MLP, 4, "sgd", 3, .staleness = 2,
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .density = .05,
+		       .warmup_densities = (double[]){.25, .1},
+		       .nwarmup = 2}},
+	{"gtopk staler", NORMED, 3, "nesterov", 2, .accumulate = 2,
+	 .staleness = 4, .warmup_steps = 3,
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .putback = GF_PUTBACK_CONSERVE,
+		       .density = .1}},
+	{"topk", MLP, 3, "sgd",
+	 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+	/* what was not sent counts in a norm as elsewhere */
+	{"topk clipped", MLP, 2, "sgd", 2, .clip_norm = .05,
+	 .selection = {.method = GF_SELECT_TOPK, .density = .05}},
+	{"topk lars", NORMED, 2, "lars", .clip_norm = .05,
+	 .selection = {.method = GF_SELECT_TOPK, .density = .1}},
+	{"gtopk lars", MLP, 3, "lars", .staleness = 2,
+	 .selection = {.method = GF_SELECT_GTOPK, .density = .1}},
+	{"topk lanes", NORMED, 2, "nesterov", 2, .accumulate = 2,
+	 .selection = {.method = GF_SELECT_TOPK, .density = .1}},
+	{"gtopk", MLP, 4, "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .density = .02,
+		       .warmup_densities = (double[]){.25, .1},
+		       .nwarmup = 2}},
+	{"gtopk alone", MLP, 1, "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK, .density = .1}},
+	{"gtopk conserve", NORMED, 3, "nesterov", 3,
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .putback = GF_PUTBACK_CONSERVE,
+		       .density = .1}},
+	{"gtopk naive", MLP, 6, "sgd",
+	 .selection = {.method = GF_SELECT_GTOPK,
+		       .putback = GF_PUTBACK_NAIVE,
+		       .density = .05}},
+};
+
+static inline struct train_run nccl_run_of(size_t i)
+{
+	const size_t accumulate =
+		nccl_cases[i].accumulate ? nccl_cases[i].accumulate : 1;
+	struct train_run run =
+		train_defaults(nccl_cases[i].model, nccl_cases[i].ranks,
+			       12 / (size_t)nccl_cases[i].ranks / accumulate);
+
+	run.config.training.accumulate = accumulate;
+	run.config.training.optimizer = (char *)nccl_cases[i].optimizer;
+	if (nccl_cases[i].scale > 0) {
+		run.config.training.scale = nccl_cases[i].scale;
+		run.config.training.growth_steps = 4;
+	}
+	run.config.check_every = 3;
+	run.config.training.clip_norm = nccl_cases[i].clip_norm;
+	run.codec = nccl_cases[i].codec;
+	run.lanes = nccl_cases[i].lanes;
+	run.staleness = nccl_cases[i].staleness;
+	run.pipeline_warmup = nccl_cases[i].warmup_steps;
+	run.selection = nccl_cases[i].selection;
+	return run;
+}
+
+/* What the runs write goes into `folder`. */
+static inline void begin(const char *name)
+{
+	watchdog(290);
+	snprintf(folder, sizeof(folder), "/tmp/%s.XXXXXX", name);
+	if (!mkdtemp(folder)) {
+		perror(folder);
+		exit(1);
+	}
+}
+
+static inline int end(void)
+{
+	char *command = gf_xasprintf("rm -rf %s", folder);
+	int rc = system(command);
+
+	free(command);
+	return rc ? 1 : TEST_END();
+}
+
+#endif
