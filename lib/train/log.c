@@ -2,18 +2,69 @@
 #include "train/log.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/heap.h"
 #include "doc/json.h"
 #include "train/choose.h"
 #include "train/method.h"
 
+/* Rows begin so. */
+static const char row_begins[] = "{\"model\": ";
+
+/* Where the line begins in which a file ends. */
+static off_t find_tail(FILE *f, off_t size_bytes)
+{
+	off_t at = size_bytes;
+
+	while (at > 0 && fseeko(f, at - 1, SEEK_SET) == 0 && fgetc(f) != '\n')
+		at--;
+	return at;
+}
+
+/* A run that ended on a full disk leaves a part of a row, which the next row
+ * would go on with. What else has no end is no log. */
+static int cut_unfinished(const char *path, struct gf_error *err)
+{
+	char text[sizeof(row_begins)] = "";
+	struct stat st;
+	size_t found;
+	off_t tail;
+	FILE *f;
+	int rc = 0;
+
+	/* whoever appends to it says what is wrong with it */
+	if (stat(path, &st) || !S_ISREG(st.st_mode) ||
+	    !(f = fopen(path, "r+b")))
+		return 0;
+	tail = find_tail(f, st.st_size);
+	if (fseeko(f, tail, SEEK_SET) == 0) {
+		found = fread(text, 1, sizeof(text) - 1, f);
+		if (strncmp(text, row_begins, found) != 0)
+			rc = gf_error_set(err, -EINVAL,
+					  "%s: want a log to append to, found "
+					  "a last line without an end that is "
+					  "no row",
+					  path);
+		else if (found && ftruncate(fileno(f), tail))
+			rc = gf_error_errno(err, -errno, "%s", path);
+	}
+	fclose(f);
+	return rc;
+}
+
 int gf_train_log_open(struct gf_train_log *log, const char *path,
 		      const struct gf_train_config *config,
 		      struct gf_error *err)
 {
+	int rc = config->resume ? cut_unfinished(path, err) : 0;
+
+	if (rc)
+		return rc;
 	log->stream = fopen(path, config->resume ? "ab" : "wb");
 	if (!log->stream)
 		return gf_error_errno(err, -errno, "%s", path);

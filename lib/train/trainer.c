@@ -313,6 +313,20 @@ static void tell_passed_over(const struct gf_train_config *k, size_t step)
 	free(text);
 }
 
+static void tell_done(const struct gf_train_config *k, size_t done,
+		      size_t total)
+{
+	char *text;
+
+	if (k->comm->rank || !k->watch.note || done < total)
+		return;
+	text = gf_xasprintf("%s: nothing is left to train: it was made after "
+			    "step %zu, and the run has %zu",
+			    k->checkpoint, done, total);
+	k->watch.note(k->watch.ctx, text);
+	free(text);
+}
+
 /* The step to go on from, which other ranks counted in other batches. */
 static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 {
@@ -336,6 +350,7 @@ static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 					 global / (size_t)k->plan->ranks *
 						 (size_t)from.computed,
 					 global);
+	tell_done(k, *done, t->total_steps);
 	return 0;
 }
 

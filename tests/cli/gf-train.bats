@@ -171,6 +171,31 @@ flip() {
 	END
 }
 
+@test "a resume with nothing left to train says so" {
+	wants 0 gf-train $quick --steps 4 --checkpoint ckpt
+	wants 0 gf-train --model digits-mlp --threads 1 --steps 3 --checkpoint ckpt --resume
+	says 'gf-train: ckpt: nothing is left to train: it was made after step 4, and the run has 3'
+	prints 'test accuracy'
+	wants 0 gf-train --model digits-mlp --threads 1 --steps 5 --checkpoint ckpt --resume
+	fails says 'left to train'
+}
+
+@test "a resumed log goes on behind its last whole row" {
+	wants 0 gf-train $quick --steps 4 --checkpoint ckpt --log log.jsonl
+	# as a full disk leaves it
+	cp log.jsonl whole.jsonl
+	head -n 1 whole.jsonl | head -c 100 >> log.jsonl
+	wants 0 gf-train $quick --steps 6 --checkpoint ckpt --resume --log log.jsonl
+	cmp -n "$(stat -c %s whole.jsonl)" whole.jsonl log.jsonl
+	[ "$(jq -s -c 'map(select(.part == "batch").step)' log.jsonl)" = '[1,2,3,4,5,6]' ]
+	# what is no log stays as it is
+	printf 'some notes' > notes
+	wants 2 gf-train $quick --steps 8 --checkpoint ckpt --resume --log notes
+	one_line
+	says 'notes: want a log to append to, found a last line without an end that is no row'
+	[ "$(cat notes)" = 'some notes' ]
+}
+
 @test "a bit that has flipped in a checkpoint is not restored" {
 	command -v python3 > /dev/null || skip "python3 is not installed"
 	wants 0 gf-train $quick --steps 4 --checkpoint ckpt --checkpoint-every 2
