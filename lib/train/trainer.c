@@ -2,7 +2,7 @@
 #include "train/trainer.h"
 
 #include <errno.h>
-#include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,46 +14,8 @@
 #include "train/device_method.h"
 #include "train/reshard.h"
 
-/* How often replicas are compared by default where an algorithm does not
- * promise the same bits everywhere. */
-#define CHECK_STEPS 100
 /* The most gradients of one piece of a captured pass, about: 4 MiB. */
 #define CUT_ELEMS ((size_t)1 << 20)
-
-static bool uses_library(const struct gf_plan *plan)
-{
-	size_t i;
-
-	for (i = 0; i < plan->nmessages; i++)
-		if (strcmp(plan->messages[i].algorithm, "library") == 0)
-			return true;
-	return false;
-}
-
-static size_t steps_of(const struct gf_trainer *t, double epochs)
-{
-	return (size_t)llround(epochs * (double)t->epoch_steps);
-}
-
-static void set_rate(struct gf_trainer *t)
-{
-	const struct gf_training *k = &t->config->training;
-	size_t i;
-
-	t->drops = gf_xcalloc(k->ndrops + 1, sizeof(*t->drops));
-	for (i = 0; i < k->ndrops; i++)
-		t->drops[i] = steps_of(t, k->drop_epochs[i]);
-	t->rate = (struct gf_rate){
-		.peak = gf_train_peak(t->config),
-		.shape = (enum gf_rate_shape)k->schedule,
-		.warmup_steps = steps_of(t, k->warmup_epochs),
-		.total_steps = t->total_steps,
-		.power = k->power,
-		.factor = k->drop_factor,
-		.drops = t->drops,
-		.ndrops = k->ndrops,
-	};
-}
 
 static const struct gf_snapshot_words words = {
 	.samples = "training samples",
@@ -62,62 +24,31 @@ static const struct gf_snapshot_words words = {
 	.other_ranks = "--reshard goes on with others",
 };
 
-static int set_lengths(struct gf_trainer *t, struct gf_error *err)
+static void set_identity(struct gf_trainer *t)
 {
 	const struct gf_train_config *k = t->config;
 	const struct gf_training *training = &k->training;
-	size_t samples = k->data->count[GF_PART_TRAIN];
-	size_t global = gf_train_global_batch(k);
-	bool csc = k->plan->selection.method == GF_SELECT_CSC;
+	const struct gf_plan *plan = k->plan;
+	bool csc = plan->selection.method == GF_SELECT_CSC;
 
-	t->epoch_steps = samples / global;
-	if (t->epoch_steps == 0 && training->accumulate > 1)
-		return gf_error_set(err, -EINVAL,
-				    "want at least %zu training samples (%d "
-				    "ranks, batch %zu times %zu), the data has "
-				    "%zu",
-				    global, k->plan->ranks, training->batch,
-				    training->accumulate, samples);
-	if (t->epoch_steps == 0)
-		return gf_error_set(err, -EINVAL,
-				    "want at least %zu training samples (%d "
-				    "ranks, batch %zu), the data has %zu",
-				    global, k->plan->ranks, training->batch,
-				    samples);
-	t->total_steps = training->epochs * t->epoch_steps;
-	set_rate(t);
-	if ((size_t)k->plan->staleness > t->total_steps)
-		return gf_error_set(err, -EINVAL,
-				    "staleness %d: want at most the %zu steps "
-				    "of the run",
-				    k->plan->staleness, t->total_steps);
-	/* the schedule is for all epochs, wherever this run stops */
-	if (k->steps && k->steps < t->total_steps)
-		t->total_steps = k->steps;
-	t->checkpoint_every =
-		k->checkpoint_every ? k->checkpoint_every : t->epoch_steps;
-	t->check_every = k->check_every;
-	if (k->check_every == SIZE_MAX)
-		t->check_every = uses_library(k->plan) ? CHECK_STEPS : 0;
 	t->id = (struct gf_run_identity){
 		.words = &words,
 		.model = k->model->name,
-		.method = gf_method_name(k->plan),
+		.method = gf_method_name(plan),
 		.optimizer = training->optimizer,
 		.batch = training->batch,
 		.accumulate = training->accumulate,
-		.staleness = (size_t)k->plan->staleness,
-		.servers = (size_t)k->plan->servers,
-		.pipeline_warmup = k->plan->pipeline_warmup_steps,
-		.chunk_elems = csc ? k->plan->selection.chunk_elems : 0,
+		.staleness = (size_t)plan->staleness,
+		.servers = (size_t)plan->servers,
+		.pipeline_warmup = plan->pipeline_warmup_steps,
+		.chunk_elems = csc ? plan->selection.chunk_elems : 0,
 		.codecs = t->codecs,
 		.loss_scale = gf_loss_scale_name(&t->scale),
-		.samples = samples,
+		.samples = k->data->count[GF_PART_TRAIN],
 		.seed = training->seed,
 		.training = t->training,
 		.ways = t->ways,
 	};
-	return 0;
 }
 
 /* Where captured passes are cut: behind each message, which shall start then,
@@ -398,12 +329,13 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 		rc = gf_loss_scale_init(&t->scale, &config->training,
 					config->plan, config->half, err);
 	if (!rc)
-		rc = set_lengths(t, err);
+		rc = gf_trainer_set_lengths(t, err);
 	if (!rc)
 		rc = open_compute(t, err);
 	rc = gf_team_agree(&t->team, rc, err);
 	if (rc)
 		goto out;
+	set_identity(t);
 	list_params(t, order);
 	list_running(t);
 	gf_tally_state(&t->tally, &t->state);

@@ -11,8 +11,8 @@
 #include "train/team.h"
 #include "train/train.h"
 
-/* A run in progress; private to trainer.c, which opens and closes it, and
- * loop.c, which runs it. */
+/* A run in progress; private to trainer.c, which opens and closes it,
+ * lengths.c, which says how long it is, and loop.c, which runs it. */
 struct gf_trainer {
 	const struct gf_train_config *config;
 	struct gf_train_result *result;
@@ -43,5 +43,10 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 		    struct gf_train_result *result, struct gf_error *err);
 /* Also after a failed open. */
 void gf_trainer_close(struct gf_trainer *t);
+
+/* Of config and data (lengths.c): the steps of an epoch and of the run, its
+ * rate, how often it checks and writes. -EINVAL: too little data, or fewer
+ * steps than the plan's staleness. */
+int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err);
 
 #endif

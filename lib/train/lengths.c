@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/trainer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+/* How often replicas are compared by default where an algorithm does not
+ * promise the same bits everywhere. */
+#define CHECK_STEPS 100
+
+static bool uses_library(const struct gf_plan *plan)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nmessages; i++)
+		if (strcmp(plan->messages[i].algorithm, "library") == 0)
+			return true;
+	return false;
+}
+
+static size_t steps_of(const struct gf_trainer *t, double epochs)
+{
+	return (size_t)llround(epochs * (double)t->epoch_steps);
+}
+
+static void set_rate(struct gf_trainer *t)
+{
+	const struct gf_training *k = &t->config->training;
+	size_t i;
+
+	t->drops = gf_xcalloc(k->ndrops + 1, sizeof(*t->drops));
+	for (i = 0; i < k->ndrops; i++)
+		t->drops[i] = steps_of(t, k->drop_epochs[i]);
+	t->rate = (struct gf_rate){
+		.peak = gf_train_peak(t->config),
+		.shape = (enum gf_rate_shape)k->schedule,
+		.warmup_steps = steps_of(t, k->warmup_epochs),
+		.total_steps = t->total_steps,
+		.power = k->power,
+		.factor = k->drop_factor,
+		.drops = t->drops,
+		.ndrops = k->ndrops,
+	};
+}
+
+int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err)
+{
+	const struct gf_train_config *k = t->config;
+	const struct gf_training *training = &k->training;
+	size_t samples = k->data->count[GF_PART_TRAIN];
+	size_t global = gf_train_global_batch(k);
+
+	t->epoch_steps = samples / global;
+	if (t->epoch_steps == 0 && training->accumulate > 1)
+		return gf_error_set(err, -EINVAL,
+				    "want at least %zu training samples (%d "
+				    "ranks, batch %zu times %zu), the data has "
+				    "%zu",
+				    global, k->plan->ranks, training->batch,
+				    training->accumulate, samples);
+	if (t->epoch_steps == 0)
+		return gf_error_set(err, -EINVAL,
+				    "want at least %zu training samples (%d "
+				    "ranks, batch %zu), the data has %zu",
+				    global, k->plan->ranks, training->batch,
+				    samples);
+	t->total_steps = training->epochs * t->epoch_steps;
+	set_rate(t);
+	if ((size_t)k->plan->staleness > t->total_steps)
+		return gf_error_set(err, -EINVAL,
+				    "staleness %d: want at most the %zu steps "
+				    "of the run",
+				    k->plan->staleness, t->total_steps);
+	/* the schedule is for all epochs, wherever this run stops */
+	if (k->steps && k->steps < t->total_steps)
+		t->total_steps = k->steps;
+	t->checkpoint_every =
+		k->checkpoint_every ? k->checkpoint_every : t->epoch_steps;
+	t->check_every = k->check_every;
+	if (k->check_every == SIZE_MAX)
+		t->check_every = uses_library(k->plan) ? CHECK_STEPS : 0;
+	return 0;
+}
