@@ -52,25 +52,27 @@ void gf_import_finish_model(struct gf_model_profile *m)
 				     m->tensors[m->ntensors - 1].ready_s);
 }
 
-int gf_import_network(const struct gf_import *in, int ranks,
-		      const size_t *size_bytes, const double *time_s,
-		      size_t count, struct gf_network **out,
-		      struct gf_text *remarks, struct gf_error *err)
+int gf_import_network(const struct gf_import *in,
+		      const struct gf_import_points *points,
+		      struct gf_network **out, struct gf_text *remarks,
+		      struct gf_error *err)
 {
+	const size_t count = points->count;
 	struct gf_bench_curve curve = {0};
 	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
 	struct gf_allreduce_cost *cost = gf_xcalloc(1, sizeof(*net->allreduce));
 	int rc;
 
-	net->ranks = ranks;
+	net->ranks = points->ranks;
 	net->allreduce = cost;
 	net->nallreduce = 1;
 	/* what other tools measure is what MPI or NCCL chose to do */
 	cost->algorithm = gf_xstrdup("library");
 	cost->fit.npoints = count;
-	cost->fit.size_bytes =
-		gf_xmemdup(size_bytes, count * sizeof(*size_bytes));
-	cost->fit.time_s = gf_xmemdup(time_s, count * sizeof(*time_s));
+	cost->fit.size_bytes = gf_xmemdup(points->size_bytes,
+					  count * sizeof(*points->size_bytes));
+	cost->fit.time_s =
+		gf_xmemdup(points->time_s, count * sizeof(*points->time_s));
 	curve.fit = cost->fit;
 	rc = gf_bench_fit(&curve, cost->algorithm, GF_FIT_LINES_MOST, remarks,
 			  err);

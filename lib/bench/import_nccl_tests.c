@@ -186,8 +186,11 @@ static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
 				  "were: want --ranks",
 				  in->file);
 	if (rc == 0)
-		rc = gf_import_network(in, p.ranks, p.size_bytes, p.time_s,
-				       p.nsizes, &out->network, remarks, err);
+		rc = gf_import_network(
+			in,
+			&(struct gf_import_points){p.ranks, p.nsizes,
+						   p.size_bytes, p.time_s},
+			&out->network, remarks, err);
 	free(p.size_bytes);
 	free(p.time_s);
 	return rc;

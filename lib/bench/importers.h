@@ -2,6 +2,8 @@
 #ifndef GF_BENCH_IMPORTERS_H
 #define GF_BENCH_IMPORTERS_H
 
+#include <stddef.h>
+
 #include "bench/import.h"
 
 /* The importers of registry.c, and what they share. */
@@ -26,10 +28,19 @@ void gf_import_finish_model(struct gf_model_profile *m);
 int gf_import_names(const struct gf_import *in, struct gf_model_profile *m,
 		    struct gf_error *err);
 
-/* The network half of one algorithm from points; takes nothing. */
-int gf_import_network(const struct gf_import *in, int ranks,
-		      const size_t *size_bytes, const double *time_s,
-		      size_t count, struct gf_network **out,
-		      struct gf_text *remarks, struct gf_error *err);
+/* Times of an all-reduce by size, ascending. */
+struct gf_import_points {
+	int ranks;
+	size_t count;
+	const size_t *size_bytes;
+	const double *time_s;
+};
+
+/* The network half of one algorithm from points; takes nothing. -EINVAL: no
+ * line fits them. */
+int gf_import_network(const struct gf_import *in,
+		      const struct gf_import_points *points,
+		      struct gf_network **out, struct gf_text *remarks,
+		      struct gf_error *err);
 
 #endif
