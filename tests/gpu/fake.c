@@ -265,24 +265,25 @@ size_t fake_world_waiting(struct fake_world *w)
 	return n;
 }
 
-size_t fake_world_pinned(struct fake_world *w)
+/* One of the world's counts, which its ranks' threads add to. */
+static size_t count_of(struct fake_world *w, const size_t *count)
 {
 	size_t n;
 
 	pthread_mutex_lock(&w->lock);
-	n = w->pinned;
+	n = *count;
 	pthread_mutex_unlock(&w->lock);
 	return n;
 }
 
+size_t fake_world_pinned(struct fake_world *w)
+{
+	return count_of(w, &w->pinned);
+}
+
 size_t fake_world_syncs(struct fake_world *w)
 {
-	size_t n;
-
-	pthread_mutex_lock(&w->lock);
-	n = w->syncs;
-	pthread_mutex_unlock(&w->lock);
-	return n;
+	return count_of(w, &w->syncs);
 }
 
 uint64_t fake_world_to_host_bytes(struct fake_world *w)
@@ -297,22 +298,12 @@ uint64_t fake_world_to_host_bytes(struct fake_world *w)
 
 size_t fake_world_keeps(struct fake_world *w)
 {
-	size_t n;
-
-	pthread_mutex_lock(&w->lock);
-	n = w->keeps;
-	pthread_mutex_unlock(&w->lock);
-	return n;
+	return count_of(w, &w->keeps);
 }
 
 size_t fake_world_launches(struct fake_world *w)
 {
-	size_t n;
-
-	pthread_mutex_lock(&w->lock);
-	n = w->launches;
-	pthread_mutex_unlock(&w->lock);
-	return n;
+	return count_of(w, &w->launches);
 }
 
 void fake_world_free(struct fake_world *w)
