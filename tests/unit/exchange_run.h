@@ -37,6 +37,19 @@ struct exchange_run {
 	uint64_t sent_bytes[RUN_RANKS], dense_bytes;
 };
 
+/* Whole numbers from -most to most, the same every time. */
+static inline float run_noise(int rank, size_t step, size_t i, int most)
+{
+	uint64_t x = (uint64_t)step * 0x9e3779b97f4a7c15u +
+		     i * 0xbf58476d1ce4e5b9u +
+		     (uint64_t)rank * 0x94d049bb133111ebu;
+
+	x ^= x >> 31;
+	x *= 0xd6e8feb86659fd93u;
+	x ^= x >> 29;
+	return (float)((int)(x % (2 * (uint64_t)most + 1)) - most);
+}
+
 static inline void *run_state(const struct gf_state *s, const char *name)
 {
 	size_t i;

@@ -115,14 +115,7 @@ static void test_vector(void)
  * near each other. */
 static float noise(int rank, size_t step, size_t i)
 {
-	uint64_t x = (uint64_t)step * 0x9e3779b97f4a7c15u +
-		     i * 0xbf58476d1ce4e5b9u +
-		     (uint64_t)rank * 0x94d049bb133111ebu;
-
-	x ^= x >> 31;
-	x *= 0xd6e8feb86659fd93u;
-	x ^= x >> 29;
-	return (float)((int)(x % 2001) - 1000);
+	return run_noise(rank, step, i, 1000);
 }
 
 /* What a step has to apply: sums of the chunks that it sent, and its choice. */
@@ -354,69 +347,6 @@ static void test_bytes(void)
 	EXPECT(share > 3. / 11 && share < 3. / 11 + .08, "share %g", share);
 }
 
-/* --- gradients that are not finite ------------------------------------------
- */
-
-static size_t bad_element;
-static float bad_value;
-
-static float spoilt(int rank, size_t step, size_t i)
-{
-	return step == 4 && rank == 1 && i == bad_element
-		       ? bad_value
-		       : noise(rank, step, i);
-}
-
-static float unspoilt(int rank, size_t step, size_t i)
-{
-	return noise(rank, step >= 4 ? step + 1 : step, i);
-}
-
-/* Wherever it is, all ranks name it, and the step leaves no trace: the run
- * goes on as if the step's gradients had not been. */
-static void test_bad(void)
-{
-	static const size_t counts[] = {60, 7, 33};
-	static const size_t elements[] = {0, 59, 60, 66, 67, 99};
-	static struct exchange_run run, want;
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(elements); i++) {
-		run = (struct exchange_run){
-			.ranks = 3,
-			.counts = counts,
-			.ntensors = 3,
-			.lanes = 1,
-			.selection = {.method = GF_SELECT_CSC,
-				      .chunk_elems = 9,
-				      .keep = .3,
-				      .decay = 1},
-			.momentum = .5,
-			.lr = .25,
-			.first_step = 1,
-			.steps = 9,
-			.gradient = spoilt,
-		};
-		bad_element = elements[i];
-		bad_value = i % 2 ? INFINITY : NAN;
-		want = run;
-		want.gradient = unspoilt;
-		want.steps = 8;
-		run_exchange(&run, "spoilt");
-		run_exchange(&want, "unspoilt");
-		EXPECT(run.bad[0].found && run.bad[0].tensor ==
-						   (size_t)(elements[i] >= 60) +
-							   (elements[i] >= 67),
-		       "element %zu: tensor %zu", elements[i],
-		       run.bad[0].tensor);
-		EXPECT(!memcmp(run.weights[0][8], want.weights[0][7],
-			       100 * sizeof(float)),
-		       "element %zu left a trace", elements[i]);
-		EXPECT(!memcmp(run.own, want.own, sizeof(run.own)),
-		       "element %zu in a history", elements[i]);
-	}
-}
-
 static void test_chunk_too_large(void)
 {
 	static const size_t counts[] = {5, 3};
@@ -441,7 +371,6 @@ int main(void)
 	test_vector();
 	test_serial();
 	test_bytes();
-	test_bad();
 	test_chunk_too_large();
 	return TEST_END();
 }

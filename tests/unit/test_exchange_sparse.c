@@ -150,14 +150,7 @@ static void test_vector(void)
 
 static float noise(int rank, size_t step, size_t i)
 {
-	uint64_t x = (uint64_t)step * 0x9e3779b97f4a7c15u +
-		     i * 0xbf58476d1ce4e5b9u +
-		     (uint64_t)rank * 0x94d049bb133111ebu;
-
-	x ^= x >> 31;
-	x *= 0xd6e8feb86659fd93u;
-	x ^= x >> 29;
-	return (float)((int)(x % 41) - 20); /* ties are common */
+	return run_noise(rank, step, i, 20); /* ties are common */
 }
 
 /* A message's dense vectors, as the paper's algorithms see them. */
@@ -429,85 +422,6 @@ static void test_bytes(void)
 	}
 }
 
-/* --- gradients that are not finite ------------------------------------------
- */
-
-static size_t bad_element;
-static float bad_value;
-
-static float spoilt(int rank, size_t step, size_t i)
-{
-	return step == 4 && rank == 1 && i == bad_element
-		       ? bad_value
-		       : noise(rank, step, i);
-}
-
-static float unspoilt(int rank, size_t step, size_t i)
-{
-	return noise(rank, step >= 4 ? step + 1 : step, i);
-}
-
-static void test_bad(void)
-{
-	static const size_t counts[] = {60, 7, 33};
-	static const size_t elements[] = {0, 59, 60, 66, 67, 99};
-	static const struct gf_selection selections[] = {
-		{.method = GF_SELECT_DENSE},
-		{.method = GF_SELECT_TOPK, .density = .05},
-		{.method = GF_SELECT_GTOPK, .density = .05},
-		{.method = GF_SELECT_GTOPK,
-		 .density = .05,
-		 .putback = GF_PUTBACK_CONSERVE},
-		{.method = GF_SELECT_GTOPK,
-		 .density = .05,
-		 .putback = GF_PUTBACK_NAIVE},
-	};
-	static struct exchange_run run, want;
-	size_t i, k;
-
-	for (k = 0; k < GF_ARRAY_LENGTH(selections); k++)
-		for (i = 0; i < GF_ARRAY_LENGTH(elements); i++) {
-			run = (struct exchange_run){
-				.ranks = 3,
-				.counts = counts,
-				.ntensors = 3,
-				.lanes = 1,
-				.selection = selections[k],
-				.momentum = .5,
-				.lr = .25,
-				.first_step = 1,
-				.steps = 9,
-				.gradient = spoilt,
-			};
-			bad_element = elements[i];
-			bad_value = i % 2 ? INFINITY : NAN;
-			want = run;
-			want.gradient = unspoilt;
-			want.steps = 8;
-			run_exchange(&run, "spoilt");
-			run_exchange(&want, "unspoilt");
-			EXPECT(run.bad[0].found &&
-				       run.bad[0].tensor ==
-					       (size_t)(elements[i] >= 60) +
-						       (elements[i] >= 67) &&
-				       counts[0] * (elements[i] >= 60) +
-						       counts[1] *
-							       (elements[i] >=
-								67) +
-						       run.bad[0].element ==
-					       elements[i],
-			       "selection %zu, element %zu: tensor %zu", k,
-			       elements[i], run.bad[0].tensor);
-			EXPECT(!memcmp(run.weights[0][8], want.weights[0][7],
-				       100 * sizeof(float)),
-			       "selection %zu, element %zu left a trace", k,
-			       elements[i]);
-			EXPECT(!memcmp(run.own, want.own, sizeof(run.own)),
-			       "selection %zu, element %zu in a residual", k,
-			       elements[i]);
-		}
-}
-
 /* A ring in two halves is the ring: the same bits. */
 static void test_split(void)
 {
@@ -550,6 +464,5 @@ int main(void)
 	test_vector();
 	test_serial();
 	test_bytes();
-	test_bad();
 	return TEST_END();
 }
