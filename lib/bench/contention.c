@@ -160,7 +160,12 @@ int gf_bench_contention(const struct gf_bench_curve_config *c,
 static double least_gamma(const struct gf_level_cost *level, double groups,
 			  double per_byte_s, size_t size_bytes, int n)
 {
-	double wire = 2 * (groups - 1) / groups * level->beta_s_per_byte;
+	struct gf_cost_lines lines = gf_level_lines(level);
+	/* of a ring's messages, which are parts */
+	double beta =
+		gf_cost_line_at(&lines, (double)size_bytes / groups, 1, NULL)
+			.per_byte_s;
+	double wire = 2 * (groups - 1) / groups * beta;
 
 	return fmin(n, gf_contention_gamma(&level->contention, size_bytes, n) *
 			       wire / per_byte_s);

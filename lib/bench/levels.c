@@ -80,19 +80,22 @@ static int measure_reduce(struct subject s, const struct gf_bench_curve *plain,
 		(size_t)1 << 20, 4, 1, {0.02, 5, 50}};
 	struct gf_bench_subject subject = {"adding up", sit, &s};
 	struct gf_bench_samples samples = {0};
+	struct gf_cost_lines lines = {0};
 	double time_s, bytes;
 	int rc;
 
 	s.reduce = true;
 	if (!plain)
 		s.to = s.from = -1;
+	else
+		lines = gf_bench_curve_lines(plain);
 	rc = subject.sit(&s, &sitting, &samples, err);
 	if (rc == 0) {
 		bytes = (double)sitting.bytes;
 		time_s = gf_stat_median(samples.values, samples.count) /
 			 sitting.messages;
 		if (plain)
-			time_s -= plain->startup_s + plain->per_byte_s * bytes;
+			time_s -= gf_cost_lines_s(&lines, bytes);
 		*per_byte_s = fmax(0, time_s / bytes);
 	}
 	gf_bench_samples_release(&samples);
@@ -133,6 +136,8 @@ static int measure_level(const struct gf_bench_levels *c, size_t level,
 		cost->name = gf_xstrdup(c->levels[level].name);
 		cost->alpha_s = curve.startup_s;
 		cost->beta_s_per_byte = curve.per_byte_s;
+		cost->larger = curve.larger;
+		cost->nlarger = curve.nlarger;
 		cost->contention = curve.contention;
 		cost->fit = curve.fit;
 	} else {

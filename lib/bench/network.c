@@ -162,7 +162,6 @@ static int measure_levels(struct run *r, struct gf_network *net,
 	r->part = levels_share;
 	levels.curve.limits.budget_s = levels_share * r->config->budget_s;
 	levels.curve.limits.point.high = LEVEL_REPEATS;
-	levels.curve.lines = 1; /* closed forms know alpha and beta */
 	if (r->gpus) {
 		levels.mover = gf_network_device_mover(r->gpus);
 		return gf_bench_levels(&levels, net, remarks, err);

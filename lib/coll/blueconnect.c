@@ -63,7 +63,7 @@ static double ring_s(const struct gf_coll_args *args,
 {
 	size_t p = (size_t)round.factor, part = (elems + p - 1) / p;
 	double bytes = (double)part * (double)args->elem_bytes, total = 0;
-	struct gf_link_cost link = gf_net_link(net, &round);
+	struct gf_link_cost link = gf_net_link(net, &round, bytes);
 
 	if (args->half != GF_COLL_ALL_GATHER)
 		total += (double)(p - 1) * gf_cost_send_reduce_s(&link, bytes);
@@ -82,11 +82,12 @@ static double halving_s(const struct gf_coll_args *args,
 	for (d = 1; d < stage.factor; d *= 2) {
 		struct gf_net_round round = {args->ranks, stage.stride * d, 2,
 					     stage.stride * d};
-		struct gf_link_cost link = gf_net_link(net, &round);
+		struct gf_link_cost link;
 		double bytes;
 
 		elems = (elems + 1) / 2;
 		bytes = (double)elems * (double)args->elem_bytes;
+		link = gf_net_link(net, &round, bytes);
 		if (args->half != GF_COLL_ALL_GATHER)
 			total += gf_cost_send_reduce_s(&link, bytes);
 		if (args->half != GF_COLL_REDUCE_SCATTER)

@@ -33,7 +33,7 @@ static double cost_s(const struct gf_coll_args *args,
 	double bytes = (double)args->count_elems * (double)args->elem_bytes;
 	int core = gf_fold_core(args->ranks), distance;
 	struct gf_net_round fold = {args->ranks, core, 2, args->ranks - core};
-	struct gf_link_cost link = gf_net_link(net, &fold);
+	struct gf_link_cost link = gf_net_link(net, &fold, bytes);
 	double total = 0;
 
 	if (!args->count_elems)
@@ -44,7 +44,7 @@ static double cost_s(const struct gf_coll_args *args,
 	for (distance = 1; distance < core; distance *= 2) {
 		struct gf_net_round round = {core, distance, 2, distance};
 
-		link = gf_net_link(net, &round);
+		link = gf_net_link(net, &round, bytes);
 		total += gf_cost_send_reduce_s(&link, bytes);
 	}
 	return total;

@@ -48,10 +48,13 @@ static int group_size(const struct gf_coll_args *args)
 
 /* Gather or scatter: the root's messages, one after the other. */
 static double tree_s(const struct gf_coll_args *args,
-		     const struct gf_link_cost *link, int size)
+		     const struct gf_net_cost *net,
+		     const struct gf_net_round *inside)
 {
 	struct gf_range data = gf_data(0, args->count_elems);
-	double total = 0;
+	struct gf_link_cost link;
+	double total = 0, bytes;
+	int size = inside->factor;
 	int a, b;
 
 	for (a = 1; a < size; a = b) {
@@ -59,10 +62,11 @@ static double tree_s(const struct gf_coll_args *args,
 		data.count = gf_parts_between(gf_data(0, args->count_elems),
 					      size, a, b)
 				     .count;
-		if (data.count)
-			total += gf_cost_send_s(
-				link,
-				(double)data.count * (double)args->elem_bytes);
+		if (!data.count)
+			continue;
+		bytes = (double)data.count * (double)args->elem_bytes;
+		link = gf_net_link(net, inside, bytes);
+		total += gf_cost_send_s(&link, bytes);
 	}
 	return total;
 }
@@ -73,16 +77,16 @@ static double cost_s(const struct gf_coll_args *args,
 	int size = group_size(args), masters = args->ranks / size;
 	struct gf_net_round inside = {args->ranks, 1, size, 1};
 	struct gf_net_round outside = {args->ranks, size, masters, 1};
-	struct gf_link_cost near = gf_net_link(net, &inside);
-	struct gf_link_cost far = gf_net_link(net, &outside);
 	double in = gf_part_bytes(args, size),
 	       out = gf_part_bytes(args, masters);
+	struct gf_link_cost near = gf_net_link(net, &inside, in);
+	struct gf_link_cost far = gf_net_link(net, &outside, out);
 
 	if (!args->count_elems)
 		return 0;
 	return (size - 1) * (gf_cost_send_reduce_s(&near, in) +
 			     gf_cost_send_s(&near, in)) +
-	       2 * tree_s(args, &near, size) +
+	       2 * tree_s(args, net, &inside) +
 	       (masters - 1) * (gf_cost_send_reduce_s(&far, out) +
 				gf_cost_send_s(&far, out));
 }

@@ -34,11 +34,12 @@ static double back_s(const struct gf_coll_args *args,
 	size_t i;
 
 	for (i = 0; i < net->nlevels && unit < p; i++) {
-		beta = net->links[i].beta_s_per_byte * (double)(p - unit);
+		beta = gf_net_level(net, i, bytes).beta_s_per_byte *
+		       (double)(p - unit);
 		most = beta > most ? beta : most;
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
 	}
-	return gf_net_link(net, &far).alpha_s + most * bytes;
+	return gf_net_link(net, &far, bytes).alpha_s + most * bytes;
 }
 
 /* One after the other, level by level: ranks that meet rank 0 at the same one
@@ -52,14 +53,14 @@ static double there_s(const struct gf_coll_args *args,
 	size_t i;
 
 	for (i = 0; i < net->nlevels && unit < p; i++, unit = next) {
-		const struct gf_link_cost *link = &net->links[i];
+		struct gf_link_cost link = gf_net_level(net, i, bytes);
 
 		next = i + 1 < net->nlevels ? unit * net->sizes[i] : p;
 		next = next < p ? next : p;
-		way.alpha_s = link->alpha_s;
-		way.gamma_s_per_byte = link->gamma_s_per_byte;
-		if (link->beta_s_per_byte > way.beta_s_per_byte)
-			way.beta_s_per_byte = link->beta_s_per_byte;
+		way.alpha_s = link.alpha_s;
+		way.gamma_s_per_byte = link.gamma_s_per_byte;
+		if (link.beta_s_per_byte > way.beta_s_per_byte)
+			way.beta_s_per_byte = link.beta_s_per_byte;
 		total += (double)(next - unit) *
 			 gf_cost_send_reduce_s(&way, bytes);
 	}

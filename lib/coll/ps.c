@@ -37,8 +37,8 @@ static double all_serve_s(const struct gf_coll_args *args,
 			  const struct gf_net_cost *net)
 {
 	struct gf_net_round ring = {args->ranks, 1, args->ranks, 1};
-	struct gf_link_cost link = gf_net_link(net, &ring), round = link;
 	double bytes = gf_part_bytes(args, args->ranks), total = 0, back = 0;
+	struct gf_link_cost link = gf_net_link(net, &ring, bytes), round = link;
 	long long p = args->ranks, unit, k;
 	size_t i;
 
@@ -46,7 +46,8 @@ static double all_serve_s(const struct gf_coll_args *args,
 		round.beta_s_per_byte = 0;
 		for (i = 0, unit = 1; i < net->nlevels && unit < p; i++) {
 			long long sharing = k < p - k ? k : p - k;
-			double beta = net->links[i].beta_s_per_byte;
+			double beta =
+				gf_net_level(net, i, bytes).beta_s_per_byte;
 
 			sharing = sharing < unit ? sharing : unit;
 			if (beta * (double)sharing > round.beta_s_per_byte)
@@ -69,8 +70,8 @@ static double some_serve_s(const struct gf_coll_args *args,
 	struct gf_net_round round = {args->ranks, servers,
 				     (args->ranks + servers - 1) / servers,
 				     servers};
-	struct gf_link_cost link = gf_net_link(net, &round);
 	double bytes = gf_part_bytes(args, servers);
+	struct gf_link_cost link = gf_net_link(net, &round, bytes);
 	double shared = (servers + workers - 1) / workers;
 	double back = servers > workers ? servers : workers;
 

@@ -37,7 +37,7 @@ static double cost_s(const struct gf_coll_args *args,
 	size_t left = args->count_elems;
 	double bytes = (double)left * (double)args->elem_bytes, total = 0;
 	struct gf_net_round fold = {args->ranks, core, 2, args->ranks - core};
-	struct gf_link_cost link = gf_net_link(net, &fold);
+	struct gf_link_cost link = gf_net_link(net, &fold, bytes);
 
 	if (!left)
 		return 0;
@@ -48,9 +48,9 @@ static double cost_s(const struct gf_coll_args *args,
 	for (distance = 1; distance < core; distance *= 2) {
 		struct gf_net_round round = {core, distance, 2, distance};
 
-		link = gf_net_link(net, &round);
 		left = (left + 1) / 2;
 		bytes = (double)left * (double)args->elem_bytes;
+		link = gf_net_link(net, &round, bytes);
 		if (args->half != GF_COLL_ALL_GATHER)
 			total += gf_cost_send_reduce_s(&link, bytes);
 		if (args->half != GF_COLL_REDUCE_SCATTER)

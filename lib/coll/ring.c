@@ -41,7 +41,7 @@ static double cost_s(const struct gf_coll_args *args,
 		.factor = args->ranks,
 		.active = 1,
 	};
-	struct gf_link_cost link = gf_net_link(net, &round);
+	struct gf_link_cost link = gf_net_link(net, &round, bytes);
 	double rounds = longest ? args->ranks - 1 : 0, total = 0;
 
 	if (args->half != GF_COLL_ALL_GATHER)

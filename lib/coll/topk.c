@@ -63,11 +63,11 @@ static double cost_s(const struct gf_coll_args *args,
 	for (distance = 1; distance < p; distance *= 2) {
 		struct gf_net_round round = {p, distance,
 					     (p - 1) / distance + 1, distance};
-		struct gf_link_cost link = gf_net_link(net, &round);
-		int slots = smaller(distance, p - distance);
+		double bytes = (double)smaller(distance, p - distance) *
+			       (double)args->elem_bytes;
+		struct gf_link_cost link = gf_net_link(net, &round, bytes);
 
-		total += gf_cost_send_s(
-			&link, (double)slots * (double)args->elem_bytes);
+		total += gf_cost_send_s(&link, bytes);
 	}
 	return total;
 }

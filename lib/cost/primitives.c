@@ -4,6 +4,9 @@
 #include <math.h>
 #include <stdbool.h>
 
+/* A scale at which a line begins is a quotient: it may miss it by so much. */
+static const double rounding = 1e-12;
+
 double gf_cost_send_s(const struct gf_link_cost *link, double bytes)
 {
 	return link->alpha_s + link->beta_s_per_byte * bytes;
@@ -122,30 +125,63 @@ static bool meets(const struct gf_net_cost *net,
 	       (net->sizes[i] > 1 && round->stride < unit * net->sizes[i]);
 }
 
-struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
-				const struct gf_net_round *round)
+struct gf_link_cost gf_net_level(const struct gf_net_cost *net, size_t level,
+				 double bytes)
 {
-	struct gf_link_cost cost = net->links[0];
+	struct gf_link_cost link = net->links[level];
+	struct gf_cost_lines lines = {
+		{0, link.alpha_s, link.beta_s_per_byte, NULL},
+		link.larger,
+		link.nlarger};
+	struct gf_line_choice *c = net->choice;
+	struct gf_cost_line line;
+	double below;
+
+	link.larger = NULL;
+	link.nlarger = 0;
+	if (!lines.nlarger || !(bytes > 0))
+		return link;
+	line = gf_cost_line_at(
+		&lines, bytes * (c ? c->scale : 1) * (1 + rounding), 1, &below);
+	link.alpha_s = line.startup_s;
+	link.beta_s_per_byte = line.per_byte_s;
+	if (c) {
+		c->from_scale =
+			fmax(c->from_scale, (double)line.from_bytes / bytes);
+		c->below_scale = fmin(c->below_scale, below / bytes);
+	}
+	return link;
+}
+
+struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
+				const struct gf_net_round *round, double bytes)
+{
+	struct gf_link_cost cost = {0}, level;
 	double alpha_s = -1; /* nobody met */
+	bool crossed = false;
 	long long unit = 1;
 	size_t i;
 
 	for (i = 0; i < net->nlevels; i++) {
 		long long messages = crossing(round, unit);
-		double beta = net->links[i].beta_s_per_byte * (double)messages;
 
 		if (messages) {
+			level = gf_net_level(net, i, bytes);
+			crossed = true;
 			if (meets(net, round, i, unit))
-				alpha_s = fmax(alpha_s, net->links[i].alpha_s);
-			cost.gamma_s_per_byte = net->links[i].gamma_s_per_byte;
-			if (beta > cost.beta_s_per_byte)
-				cost.beta_s_per_byte = beta;
+				alpha_s = fmax(alpha_s, level.alpha_s);
+			cost.gamma_s_per_byte = level.gamma_s_per_byte;
+			cost.beta_s_per_byte =
+				fmax(cost.beta_s_per_byte,
+				     level.beta_s_per_byte * (double)messages);
 		}
 		if (i + 1 == net->nlevels || unit >= round->ranks)
 			break;
 		unit *= net->sizes[i];
 	}
-	if (alpha_s >= 0)
-		cost.alpha_s = alpha_s;
+	if (!crossed)
+		return gf_net_level(net, 0, bytes);
+	cost.alpha_s =
+		alpha_s >= 0 ? alpha_s : gf_net_level(net, 0, bytes).alpha_s;
 	return cost;
 }

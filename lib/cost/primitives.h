@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "doc/cost_line.h"
+
 /*
  * The alpha-beta-gamma model (Hockney 1994; Thakur, Rabenseifner, Gropp 2005):
  * a round that moves m bytes costs alpha + beta*m, reducing them gamma*m.
@@ -12,6 +14,20 @@ struct gf_link_cost {
 	double alpha_s;          /* per round */
 	double beta_s_per_byte;  /* transfer */
 	double gamma_s_per_byte; /* local reduction */
+	/* In a network: the lines that take alpha's and beta's place, each from
+	 * some size of the round's message on; borrowed, none is common. */
+	const struct gf_cost_line *larger;
+	size_t nlarger;
+};
+
+/*
+ * For who wants a closed form as straight lines over the message: every round
+ * costs what the line says that would hold if it were `scale` times as long,
+ * and the scales for which these lines hold are narrowed to those from
+ * from_scale to below_scale.
+ */
+struct gf_line_choice {
+	double scale, from_scale, below_scale;
 };
 
 /*
@@ -23,6 +39,8 @@ struct gf_net_cost {
 	size_t nlevels;
 	const int *sizes;
 	const struct gf_link_cost *links;
+	struct gf_line_choice
+		*choice; /* NULL: rounds are as long as they are */
 };
 
 /*
@@ -37,15 +55,21 @@ struct gf_net_round {
 	int ranks, stride, factor, active;
 };
 
+/* A level's cost for messages of so many bytes. */
+struct gf_link_cost gf_net_level(const struct gf_net_cost *net, size_t level,
+				 double bytes);
+
 /*
- * What each of those messages costs: the greatest latency of the levels where
- * two ranks meet, for a round ends with its slowest message, and the least of bandwidth/(messages that share it) over the
- * levels crossed (BlueConnect's Eq. 7 with the minimum over 0 <= j <= i).
- * Groups need not coincide with levels. Ranks beyond the product of the sizes
- * meet at the outermost level. nlevels 1 reads no sizes.
+ * What each of those messages, of so many bytes, costs: the greatest latency of
+ * the levels where two ranks meet, for a round ends with its slowest message,
+ * and the least of bandwidth/(messages that share it) over the levels crossed
+ * (BlueConnect's Eq. 7 with the minimum over 0 <= j <= i). Groups need not
+ * coincide with levels. Ranks beyond the product of the sizes meet at the
+ * outermost level. nlevels 1 reads no sizes. What is returned has one line; it
+ * holds for messages of that size.
  */
 struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
-				const struct gf_net_round *round);
+				const struct gf_net_round *round, double bytes);
 
 /* One round of m bytes on a link, with and without reduction. */
 double gf_cost_send_s(const struct gf_link_cost *link, double bytes);

@@ -27,6 +27,23 @@ const struct gf_record gf_cost_line_record = {
 	.fields = cost_line_fields,
 };
 
+static const struct gf_field level_line_fields[] = {
+	{"from_bytes", GF_FIELD_SIZE, .offset = AT(from_bytes), .low = 1,
+	 .high = GF_MAX_SIZE},
+	{"alpha_s", GF_FIELD_REAL, .offset = AT(startup_s),
+	 .high = GF_MAX_TIME_S},
+	{"beta_s_per_byte", GF_FIELD_REAL, .offset = AT(per_byte_s),
+	 .high = GF_MAX_TIME_S},
+	{NULL},
+};
+
+const struct gf_record gf_level_line_record = {
+	.bytes = sizeof(struct gf_cost_line),
+	.extra_offset = AT(extra),
+	.one_line = true,
+	.fields = level_line_fields,
+};
+
 #undef AT
 
 struct gf_cost_line gf_cost_line_at(const struct gf_cost_lines *lines,

@@ -23,6 +23,9 @@ struct gf_cost_line {
 };
 
 extern const struct gf_record gf_cost_line_record;
+/* The same under the names that a level's cost has: alpha_s, beta_s_per_byte.
+ */
+extern const struct gf_record gf_level_line_record;
 
 /*
  * The line for messages of so many bytes, where the sizes from which lines hold

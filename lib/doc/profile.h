@@ -96,10 +96,14 @@ struct gf_allreduce_cost {
 	char *extra;
 };
 
-/* One level of the topology: point-to-point round and local reduction. */
+/* One level of the topology: point-to-point round, larger messages by the lines
+ * that take its place, and local reduction. */
+#define GF_LEVEL_LINES_MOST 8 /* in all */
 struct gf_level_cost {
 	char *name;
 	double alpha_s, beta_s_per_byte, reduce_s_per_byte;
+	struct gf_cost_line *larger;
+	size_t nlarger;
 	struct gf_contention contention;
 	struct gf_fit fit;
 	char *extra;
@@ -144,6 +148,7 @@ int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 
 /* Its lines, borrowed. */
 struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c);
+struct gf_cost_lines gf_level_lines(const struct gf_level_cost *c);
 
 /* What was measured of the level of that name; NULL if nothing was, or net is
  * NULL; borrowed. */

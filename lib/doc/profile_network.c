@@ -99,6 +99,8 @@ static const struct gf_field level_cost_fields[] = {
 	 .high = GF_MAX_TIME_S},
 	{"reduce_s_per_byte", GF_FIELD_REAL, .offset = AT(reduce_s_per_byte),
 	 .high = GF_MAX_TIME_S},
+	{"larger", GF_FIELD_LIST, GF_OMITTED, .offset = AT(larger),
+	 .count_offset = AT(nlarger), .record = &gf_level_line_record},
 	{"contention", GF_FIELD_OWN, GF_OMITTED, .offset = AT(contention),
 	 .own = &gf_contention_own},
 	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit),
@@ -106,10 +108,26 @@ static const struct gf_field level_cost_fields[] = {
 	{NULL},
 };
 
+/* Every line of a level makes lines of what is derived from it, one for each
+ * size of message in an algorithm. */
+static int finish_level(const struct gf_json_at *at, void *item,
+			struct gf_error *err)
+{
+	const struct gf_level_cost *cost = item;
+	struct gf_cost_lines lines = gf_level_lines(cost);
+
+	if (cost->nlarger >= GF_LEVEL_LINES_MOST)
+		return gf_json_refuse(at, "larger", err,
+				      "want at most %d lines, got %zu",
+				      GF_LEVEL_LINES_MOST - 1, cost->nlarger);
+	return gf_cost_lines_check(at, &lines, err);
+}
+
 static const struct gf_record level_cost_record = {
 	.bytes = sizeof(struct gf_level_cost),
 	.extra_offset = AT(extra),
 	.fields = level_cost_fields,
+	.finish = finish_level,
 };
 #undef AT
 
@@ -203,6 +221,13 @@ struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c)
 {
 	return (struct gf_cost_lines){
 		{0, c->startup_s, c->per_byte_s, NULL}, c->larger, c->nlarger};
+}
+
+struct gf_cost_lines gf_level_lines(const struct gf_level_cost *c)
+{
+	return (struct gf_cost_lines){{0, c->alpha_s, c->beta_s_per_byte, NULL},
+				      c->larger,
+				      c->nlarger};
 }
 
 const struct gf_allreduce_cost *

@@ -8,9 +8,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 
-/* Long enough that startup does not matter: a message's gamma is its bytes'. */
-#define MESSAGE_BYTES ((size_t)1 << 26)
-#define ELEM_BYTES    4
+#define ELEM_BYTES 4
 
 struct gf_derived_entry {
 	const char *algorithm;
@@ -71,7 +69,7 @@ static void derive(struct gf_derived_entry *e, int lanes,
 	size_t n;
 
 	large.elem_bytes = ELEM_BYTES;
-	large.count_elems = MESSAGE_BYTES / ELEM_BYTES;
+	large.count_elems = GF_DERIVED_BYTES / ELEM_BYTES;
 	alone_s = together_s(a, &large, on, 1);
 	if (!(alone_s > startup_s))
 		return;
@@ -131,7 +129,8 @@ static struct gf_derived_entry *add(struct gf_derived *d,
 /* The links of the closed forms as levels. */
 static struct gf_level *levels_of(const struct gf_net_cost *net,
 				  double *reduce_s_per_byte,
-				  double *level_reduce)
+				  double *level_reduce,
+				  struct gf_cost_lines *lines)
 {
 	struct gf_level *levels = gf_xcalloc(net->nlevels, sizeof(*levels));
 	size_t i;
@@ -143,6 +142,8 @@ static struct gf_level *levels_of(const struct gf_net_cost *net,
 		levels[i].size = (size_t)net->sizes[i];
 		levels[i].latency_s = l->alpha_s;
 		levels[i].bandwidth_bytes_per_s = 1 / l->beta_s_per_byte;
+		lines[i].larger = l->larger;
+		lines[i].nlarger = l->nlarger;
 		level_reduce[i] = l->gamma_s_per_byte;
 		*reduce_s_per_byte =
 			fmax(*reduce_s_per_byte, l->gamma_s_per_byte);
@@ -158,6 +159,7 @@ gf_derived_contention(struct gf_derived *d, const struct gf_algorithm *a,
 	struct gf_replay_input on = {.ranks = args->ranks,
 				     .nlevels = net->nlevels};
 	struct gf_derived_entry *e;
+	struct gf_cost_lines *lines;
 	struct gf_level *levels;
 	double *level_reduce;
 	size_t i;
@@ -173,11 +175,14 @@ gf_derived_contention(struct gf_derived *d, const struct gf_algorithm *a,
 						    : NULL;
 	e = add(d, a, args);
 	level_reduce = gf_xcalloc(net->nlevels, sizeof(*level_reduce));
-	levels = levels_of(net, &on.reduce_s_per_byte, level_reduce);
+	lines = gf_xcalloc(net->nlevels, sizeof(*lines));
+	levels = levels_of(net, &on.reduce_s_per_byte, level_reduce, lines);
 	on.levels = levels;
+	on.level_lines = lines;
 	on.level_reduce_s_per_byte = level_reduce;
 	derive(e, d->lanes, a, args, &on, startup_s);
 	free(levels);
+	free(lines);
 	free(level_reduce);
 	if (!e->known)
 		d->unknown = e->algorithm;

@@ -22,7 +22,11 @@ struct gf_derived {
  * two rings of 70 ranks. */
 #define GF_DERIVED_STEPS_MOST 40000
 
-/* NULL: too many steps, nothing to replay, or a single rank; n messages then
+/* Long enough that startup does not matter: a message's gamma is its bytes'. */
+#define GF_DERIVED_BYTES ((size_t)1 << 26)
+
+/* startup_s: of a message of GF_DERIVED_BYTES, by itself.
+ * NULL: too many steps, nothing to replay, or a single rank; n messages then
  * take n times as long (gamma_n = n). */
 const struct gf_contention *
 gf_derived_contention(struct gf_derived *d, const struct gf_algorithm *a,

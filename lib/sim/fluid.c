@@ -11,22 +11,25 @@
 
 /* Shares that differ by rounding only are one. */
 #define SAME_SHARE (1 + 1e-12)
+/* No flow is for nothing: it would have no rate. */
+#define LEAST_WEIGHT 1e-9
 
 struct gf_fluid_link {
 	double bytes_per_s;
+	size_t level;
 	size_t *flows;
 	size_t nflows, capacity;
 	bool dirty;
 	uint32_t visit;
 	/* while rates are shared out */
-	double left;
+	double left, load; /* what the open ones take of it, per rate */
 	size_t open;
 };
 
 struct gf_fluid_flow {
 	int from, to;
 	size_t owner;
-	double left_bytes, rate, since_s;
+	double bytes, left_bytes, rate, since_s;
 	uint32_t version;
 	uint32_t visit;
 	bool open; /* while rates are shared out */
@@ -56,10 +59,12 @@ void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
 	for (i = 0; i < nlevels; i++) {
 		size_t end = i + 1 < nlevels ? f->first_link[i + 1] : f->nlinks;
 
-		for (k = f->first_link[i]; k < end; k++)
+		for (k = f->first_link[i]; k < end; k++) {
+			f->links[k].level = i;
 			f->links[k].bytes_per_s =
 				levels[i].bandwidth_bytes_per_s /
 				(slowdown && !i ? slowdown[k / 2] : 1);
+		}
 	}
 }
 
@@ -118,9 +123,37 @@ size_t gf_fluid_level(const struct gf_fluid *f, int from, int to)
 	return levels - 1;
 }
 
-double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to)
+/* The line that takes the place of a level's figures; false: none does. */
+static bool larger_line(const struct gf_fluid *f, size_t level, double bytes,
+			struct gf_cost_line *line)
 {
-	return f->levels[gf_fluid_level(f, from, to)].latency_s;
+	if (!f->lines || !f->lines[level].nlarger)
+		return false;
+	*line = gf_cost_line_at(&f->lines[level], bytes, 1, NULL);
+	return line->from_bytes > 0;
+}
+
+double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to,
+			  double bytes)
+{
+	size_t level = gf_fluid_level(f, from, to);
+	struct gf_cost_line line;
+
+	return larger_line(f, level, bytes, &line) ? line.startup_s
+						   : f->levels[level].latency_s;
+}
+
+/* How much of a link a flow's byte takes, beside one by the level's figures. */
+static double weight(const struct gf_fluid *f, const struct gf_fluid_flow *flow,
+		     const struct gf_fluid_link *link)
+{
+	struct gf_cost_line line;
+
+	if (!larger_line(f, link->level, flow->bytes, &line))
+		return 1;
+	return fmax(line.per_byte_s *
+			    f->levels[link->level].bandwidth_bytes_per_s,
+		    LEAST_WEIGHT);
 }
 
 static void mark(struct gf_fluid *f, size_t link)
@@ -150,6 +183,7 @@ size_t gf_fluid_start(struct gf_fluid *f, int from, int to, double bytes,
 		.from = from,
 		.to = to,
 		.owner = owner,
+		.bytes = bytes,
 		.left_bytes = bytes,
 		.since_s = now_s,
 		.version = version + 1,
@@ -202,9 +236,11 @@ static void find_component(struct gf_fluid *f, size_t start)
 
 		link->left = link->bytes_per_s;
 		link->open = link->nflows;
+		link->load = 0;
 		for (k = 0; k < link->nflows; k++) {
 			struct gf_fluid_flow *flow = &f->flows[link->flows[k]];
 
+			link->load += weight(f, flow, link);
 			if (flow->visit == f->visit)
 				continue;
 			flow->visit = f->visit;
@@ -239,7 +275,10 @@ static void set_rate(struct gf_fluid *f, size_t id, double rate, double now_s,
 	for (k = 0; k < length; k++) {
 		struct gf_fluid_link *link = &f->links[way(f, flow, k)];
 
-		link->left = fmax(0, link->left - rate);
+		double takes = weight(f, flow, link);
+
+		link->left = fmax(0, link->left - rate * takes);
+		link->load -= takes;
 		link->open--;
 	}
 	if (rate == flow->rate)
@@ -271,15 +310,14 @@ static void share_out(struct gf_fluid *f, double now_s, struct gf_events *q)
 				&f->links[f->found_links[i]];
 
 			if (link->open)
-				least = fmin(least,
-					     link->left / (double)link->open);
+				least = fmin(least, link->left / link->load);
 		}
 		for (i = 0; i < f->nfound_links; i++) {
 			struct gf_fluid_link *link =
 				&f->links[f->found_links[i]];
 
-			if (!link->open || link->left / (double)link->open >
-						   least * SAME_SHARE)
+			if (!link->open ||
+			    link->left / link->load > least * SAME_SHARE)
 				continue;
 			for (k = 0; k < link->nflows; k++) {
 				if (!f->flows[link->flows[k]].open)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "doc/cost_line.h"
 #include "doc/topology.h"
 #include "sim/events.h"
 
@@ -13,14 +14,17 @@
  * has a link out of it and one into it, of the level's bandwidth; a message
  * passes those of all levels up to where its ranks meet, on both sides. Flows
  * that share links get max-min fair rates (Bertsekas and Gallager 1992, section
- * 6.5.2): no flow can gain without taking from one that has no more.
+ * 6.5.2): no flow can gain without taking from one that has no more. Where
+ * larger messages have another line, a byte of theirs takes as much more of a
+ * link as that line's bytes take longer.
  */
 struct gf_fluid {
 	int ranks;
 	size_t nlevels;
-	const struct gf_level *levels; /* borrowed */
-	size_t *units;                 /* ranks in a unit of each level */
-	size_t *first_link;            /* of each level */
+	const struct gf_level *levels;     /* borrowed */
+	const struct gf_cost_lines *lines; /* the same; or NULL: one each */
+	size_t *units;                     /* ranks in a unit of each level */
+	size_t *first_link;                /* of each level */
 	struct gf_fluid_link *links;
 	size_t nlinks;
 	struct gf_fluid_flow *flows;
@@ -43,9 +47,10 @@ void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
 		   uint32_t finish_kind);
 void gf_fluid_release(struct gf_fluid *f);
 
-/* The level where the two ranks meet, and its latency. */
+/* The level where the two ranks meet, and its latency for so many bytes. */
 size_t gf_fluid_level(const struct gf_fluid *f, int from, int to);
-double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to);
+double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to,
+			  double bytes);
 
 /* Starts a flow of > 0 bytes, which belongs to `owner`; returns its id. Rates
  * change at the next gf_fluid_settle. */

@@ -56,7 +56,7 @@ static int price_sparse(const struct gf_plan *p, const struct gf_fabric *f,
 	double elems = range_bytes(p, m->first, m->last) / VALUE_BYTES;
 	double k = fmax(1, floor(p->selection.density * elems));
 	struct gf_link_cost link;
-	int rc = gf_price_link(f, &link, err);
+	int rc = gf_price_link(f, 2 * VALUE_BYTES * k, &link, err);
 
 	if (rc < 0)
 		return rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/price.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -23,7 +24,8 @@ struct net {
 static struct gf_link_cost link_of(const struct gf_level_cost *c)
 {
 	return (struct gf_link_cost){c->alpha_s, c->beta_s_per_byte,
-				     c->reduce_s_per_byte};
+				     c->reduce_s_per_byte, c->larger,
+				     c->nlarger};
 }
 
 static void net_init(struct net *net, const struct gf_fabric *f)
@@ -49,7 +51,7 @@ static void net_init(struct net *net, const struct gf_fabric *f)
 		net->sizes[0] = f->ranks;
 		n = 1;
 	}
-	net->cost = (struct gf_net_cost){n, net->sizes, net->links};
+	net->cost = (struct gf_net_cost){n, net->sizes, net->links, NULL};
 }
 
 static void net_release(struct net *net)
@@ -59,13 +61,18 @@ static void net_release(struct net *net)
 }
 
 /*
- * A closed form is a straight line over messages that every factor divides:
- * two short ones give startup and slope.
+ * A closed form is a straight line over messages that every factor divides, as
+ * long as each of its rounds keeps to one line of the levels that it crosses:
+ * two short messages, their rounds by the lines that hold in one of so many
+ * bytes, give startup and slope.
  */
-static void line(const struct gf_algorithm *a, struct gf_coll_args args,
-		 const struct gf_net_cost *net, struct gf_price *p)
+static void line_at(const struct gf_algorithm *a, struct gf_coll_args args,
+		    const struct gf_net_cost *net, double bytes,
+		    struct gf_price *p)
 {
+	struct gf_line_choice first = {.below_scale = INFINITY}, second = first;
 	size_t n = (size_t)args.ranks, power;
+	struct gf_net_cost by = *net;
 	double one, two;
 
 	if (args.servers > 0 && args.servers < args.ranks)
@@ -74,13 +81,52 @@ static void line(const struct gf_algorithm *a, struct gf_coll_args args,
 	for (power = 1; power <= (size_t)args.ranks / 2; power *= 2)
 		n *= 2;
 	args.count_elems = n;
-	one = a->cost_s(&args, net);
+	first.scale = bytes / ((double)n * ELEM_BYTES);
+	by.choice = &first;
+	one = a->cost_s(&args, &by);
 	args.count_elems = 2 * n;
-	two = a->cost_s(&args, net);
+	second.scale = first.scale / 2;
+	by.choice = &second;
+	two = a->cost_s(&args, &by);
 	p->startup_s = 2 * one - two > 0 ? 2 * one - two : 0;
-	p->per_byte_s = (two - one) / ((double)n * ELEM_BYTES);
-	p->from_bytes = 0;
-	p->below_bytes = INFINITY;
+	p->per_byte_s = fmax(two - one, 0) / ((double)n * ELEM_BYTES);
+	p->from_bytes = first.from_scale * ((double)n * ELEM_BYTES);
+	p->below_bytes = first.below_scale * ((double)n * ELEM_BYTES);
+}
+
+/*
+ * The same, but costs do not fall as messages grow: a line that would begin
+ * below the one before it is raised. A level's own lines never do, but several
+ * messages share its link, and what a longer message saves there may be more
+ * than what it pays at the start.
+ */
+static void line(const struct gf_algorithm *a, const struct gf_coll_args *args,
+		 const struct gf_net_cost *net, double bytes,
+		 struct gf_price *p)
+{
+	double from, least;
+
+	line_at(a, *args, net, 0, p);
+	while (isfinite(p->below_bytes) && p->below_bytes <= bytes) {
+		from = p->below_bytes;
+		least = p->startup_s + p->per_byte_s * from;
+		line_at(a, *args, net, from, p);
+		assert(p->below_bytes > from);
+		p->from_bytes = from; /* no gap between lines, not by an ulp */
+		p->startup_s = fmax(p->startup_s, least - p->per_byte_s * from);
+	}
+}
+
+/* Contention on these levels, where long messages are told of. */
+static const struct gf_contention *contention(struct gf_derived *d,
+					      const struct gf_algorithm *a,
+					      const struct gf_coll_args *args,
+					      const struct gf_net_cost *net)
+{
+	struct gf_price large;
+
+	line_at(a, *args, net, GF_DERIVED_BYTES, &large);
+	return gf_derived_contention(d, a, args, net, large.startup_s);
 }
 
 static int closed_form(const struct gf_fabric *f, const struct gf_priced *m,
@@ -121,10 +167,9 @@ static int closed_form(const struct gf_fabric *f, const struct gf_priced *m,
 	if (rc == 0 && a->applicable)
 		rc = a->applicable(&args, err);
 	if (rc == 0)
-		line(a, args, net, price);
+		line(a, &args, net, m->bytes, price);
 	if (rc == 0 && f->derived)
-		price->contention = gf_derived_contention(
-			f->derived, a, &args, net, price->startup_s);
+		price->contention = contention(f->derived, a, &args, net);
 	free(factors);
 	free(names);
 	return rc;
@@ -155,7 +200,7 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 	const struct gf_priced m = {.algorithm = c->algorithm};
 	double startups, drains, scale = 1;
 	struct gf_link_cost unit = {1, 1, 0};
-	struct gf_net_cost net = {1, NULL, &unit};
+	struct gf_net_cost net = {.nlevels = 1, .links = &unit};
 	struct gf_fabric then = *f, now_on;
 	struct gf_price before, now;
 	int rc;
@@ -235,8 +280,8 @@ int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
 	return rc;
 }
 
-int gf_price_link(const struct gf_fabric *f, struct gf_link_cost *link,
-		  struct gf_error *err)
+int gf_price_link(const struct gf_fabric *f, double bytes,
+		  struct gf_link_cost *link, struct gf_error *err)
 {
 	struct gf_net_round round = {f->ranks, 1, f->ranks, 1};
 	double p = f->ranks;
@@ -246,13 +291,13 @@ int gf_price_link(const struct gf_fabric *f, struct gf_link_cost *link,
 
 	net_init(&net, f);
 	if (net.cost.nlevels > 0) {
-		*link = gf_net_link(&net.cost, &round);
+		*link = gf_net_link(&net.cost, &round, bytes);
 		net_release(&net);
 		return 0;
 	}
 	net_release(&net);
-	rc = gf_price_message(f, &(struct gf_priced){"ring", NULL, 0, INFINITY},
-			      &ring, err);
+	rc = gf_price_message(
+		f, &(struct gf_priced){"ring", NULL, 0, p * bytes}, &ring, err);
 	if (rc < 0)
 		return rc;
 	/* 2(p-1) alpha + 2(p-1)/p n beta */

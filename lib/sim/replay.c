@@ -147,10 +147,8 @@ static void advance(struct gf_replay_run *r, size_t id)
 	other->flags |= MOVING;
 	send = n->step->op == GF_STEP_SEND ? id : n->partner;
 	add_event(r, GF_REPLAY_FLOW,
-		  r->now_s + gf_fluid_latency_s(&r->fluid, r->nodes[send].rank,
-						n->rank == r->nodes[send].rank
-							? other->rank
-							: n->rank),
+		  r->now_s + gf_fluid_latency_s(&r->fluid, n->rank, other->rank,
+						bytes_of(r, n)),
 		  send);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "coll/algorithm.h"
+#include "doc/cost_line.h"
 #include "doc/plan.h"
 #include "doc/topology.h"
 
@@ -48,6 +49,9 @@ struct gf_replay_input {
 	/* Or NULL: per level, of what came from a rank that it is the way to;
 	 * reduce_s_per_byte then is for what has no way. */
 	const double *level_reduce_s_per_byte;
+	/* Or NULL: per level, the lines of larger messages, which take the
+	 * place of its latency and bandwidth; first is not read. */
+	const struct gf_cost_lines *level_lines;
 	const struct gf_replay_message *messages; /* in flight together */
 	size_t nmessages;
 	/* Per rank, or NULL: >= 1, by how much its links and its reductions are

@@ -16,6 +16,7 @@ struct gf_replay_setting {
 	struct gf_variant variant;
 	struct gf_traffic traffic;
 	struct gf_level *levels;
+	struct gf_cost_lines *lines; /* per level; they borrow */
 	size_t nlevels;
 	double reduce_s_per_byte, *level_reduce; /* the most; per level */
 	double *factor; /* per rank, servers included */

@@ -27,6 +27,7 @@ static struct gf_replay_input input_of(const struct gf_replay_setting *s)
 		.nlevels = s->nlevels,
 		.reduce_s_per_byte = s->reduce_s_per_byte,
 		.level_reduce_s_per_byte = s->level_reduce,
+		.level_lines = s->lines,
 	};
 }
 

@@ -14,6 +14,7 @@ static void take_levels(struct gf_replay_setting *s)
 
 	s->levels = gf_levels_copy(f->levels, f->nlevels);
 	s->nlevels = f->nlevels;
+	s->lines = gf_xcalloc(s->nlevels, sizeof(*s->lines));
 	s->level_reduce = gf_xcalloc(s->nlevels, sizeof(*s->level_reduce));
 	for (i = 0; i < s->nlevels; i++) {
 		const struct gf_level_cost *c =
@@ -21,6 +22,7 @@ static void take_levels(struct gf_replay_setting *s)
 
 		if (!c)
 			continue;
+		s->lines[i] = gf_level_lines(c);
 		s->levels[i].latency_s = c->alpha_s;
 		if (c->beta_s_per_byte > 0)
 			s->levels[i].bandwidth_bytes_per_s =
@@ -35,13 +37,18 @@ static int take_uniform(struct gf_replay_setting *s, struct gf_text *notes,
 			struct gf_error *err)
 {
 	const struct gf_fabric *f = &s->variant.fabric;
+	const struct gf_network *net = f->network;
+	bool one = net && net->nlevels == 1;
 	struct gf_link_cost link;
-	int rc = gf_price_link(f, &link, err);
+	int rc = gf_price_link(f, one ? 0 : INFINITY, &link, err);
 
 	if (rc < 0)
 		return rc;
 	s->levels = gf_xcalloc(1, sizeof(*s->levels));
 	s->nlevels = 1;
+	s->lines = gf_xcalloc(1, sizeof(*s->lines));
+	if (one)
+		s->lines[0] = gf_level_lines(&net->levels[0]);
 	s->levels[0].name = gf_xstrdup("net");
 	s->levels[0].link = gf_xstrdup("net");
 	s->levels[0].size = (size_t)f->ranks;
@@ -84,6 +91,7 @@ void gf_replay_setting_release(struct gf_replay_setting *s)
 	gf_traffic_release(&s->traffic);
 	gf_levels_free(s->levels, s->nlevels);
 	free(s->level_reduce);
+	free(s->lines);
 	free(s->factor);
 	gf_variant_release(&s->variant);
 }

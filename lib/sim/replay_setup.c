@@ -147,6 +147,7 @@ int gf_replay_run_init(struct gf_replay_run *r,
 	ndeps = init_counts(r);
 	gf_fluid_init(&r->fluid, in->ranks, in->levels, in->nlevels,
 		      in->slowdown, GF_REPLAY_FLOWN);
+	r->fluid.lines = in->level_lines;
 	r->nodes = gf_xcalloc(r->nnodes, sizeof(*r->nodes));
 	r->users = gf_xcalloc(ndeps, sizeof(*r->users));
 	for (m = 0; m < in->nmessages; m++) {

@@ -2,6 +2,7 @@
 #include "sim/variant.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,7 @@ static int use_bandwidth(struct gf_variant *v, double rate,
 		v->levels = gf_levels_copy(f->levels, f->nlevels);
 	} else {
 		/* a uniform network with the startup that was measured */
-		rc = gf_price_link(f, &link, err);
+		rc = gf_price_link(f, INFINITY, &link, err);
 		if (rc < 0)
 			return rc;
 		v->levels = gf_xcalloc(1, sizeof(*v->levels));

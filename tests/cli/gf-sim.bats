@@ -190,6 +190,29 @@ plan() { # options of gf-plan...
 	END
 }
 
+@test "--steps: so it does where larger messages have lines of their own" {
+	jq '.network.levels |= map(.reduce_s_per_byte = 0)' "$data/valid/profile-level-lines.json" > lines.json
+	jq 'del(.network.levels[].larger)' lines.json > line.json
+	for a in rhd butterfly tree linear; do
+		for ranks in 4 8; do
+			gf-plan -q --policy wfbp --lanes 1 --algorithm $a --model resnet20 --ranks $ranks \
+				"$data/valid/topology-4x2-1gbe.json" lines.json > plan.json
+			wants 0 gf-sim --steps plan.json
+			# parts of some elements more or less
+			jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-3' out.txt
+			jq -r .predicted.iteration_s plan.json > with.txt
+			gf-plan -q --policy wfbp --lanes 1 --algorithm $a --model resnet20 --ranks $ranks \
+				"$data/valid/topology-4x2-1gbe.json" line.json | jq -r .predicted.iteration_s > without.txt
+			wants 1 cmp -s with.txt without.txt
+		done
+	done
+	# a measured level alone, without a topology
+	jq '.network.levels |= .[1:]' lines.json > net.json
+	gf-plan -q --policy wfbp --lanes 1 --algorithm ring --model resnet20 --ranks 8 net.json > plan.json
+	wants 0 gf-sim --steps plan.json
+	jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-3' out.txt
+}
+
 @test "--steps: steps make up messages, messages the iteration" {
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	gf-plan -q --policy wfbp --algorithm hierarchical "$data/valid/topology-4x2-1gbe.json" model.json > plan.json

@@ -431,14 +431,14 @@ static void test_turns(void)
 static double linear_s(const struct gf_net_cost *net, int ranks, double bytes)
 {
 	struct gf_net_round all = {ranks, 1, ranks, 1};
-	double total = gf_net_link(net, &all).alpha_s, most = 0;
+	double total = gf_net_link(net, &all, bytes).alpha_s, most = 0;
 	long long unit = 1;
 	size_t i;
 	int rank;
 
 	for (rank = 1; rank < ranks; rank++) {
 		struct gf_net_round one = {rank + 1, rank, 2, 1};
-		struct gf_link_cost link = gf_net_link(net, &one);
+		struct gf_link_cost link = gf_net_link(net, &one, bytes);
 
 		total += gf_cost_send_reduce_s(&link, bytes);
 	}

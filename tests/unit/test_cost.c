@@ -44,12 +44,69 @@ static void test_links(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_link_cost got = gf_net_link(&net, &cases[i].round);
+		struct gf_link_cost got = gf_net_link(&net, &cases[i].round, 1);
 
 		EXPECT(got.alpha_s == cases[i].alpha_s, "%s: alpha %g",
 		       cases[i].what, got.alpha_s);
 		EXPECT(got.beta_s_per_byte == 10 * cases[i].messages,
 		       "%s: beta %g", cases[i].what, got.beta_s_per_byte);
+	}
+}
+
+/* Rounds by the line for what they send; and for what scales it holds. */
+static void test_lines(void)
+{
+	static const int sizes[] = {4, 3};
+	static const struct gf_cost_line near[] = {{100, 5, 8, NULL}};
+	static const struct gf_cost_line far[] = {{64, 7, 9, NULL},
+						  {512, 9, 12, NULL}};
+	static const struct gf_link_cost links[] = {{1, 10, 0.1, near, 1},
+						    {2, 10, 0.2, far, 2}};
+	static const struct gf_net_round inside = {12, 1, 4, 1};
+	static const struct gf_net_round across = {12, 4, 3, 4};
+	static const struct {
+		const struct gf_net_round *round;
+		double bytes, alpha_s, beta_s_per_byte, from_scale, below_scale;
+	} cases[] = {
+		{&inside, 99, 1, 10, 0, 100. / 99},
+		{&inside, 100, 5, 8, 1, INFINITY},
+		{&across, 0, 2, 40, 0, INFINITY},
+		{&across, 63, 2, 40, 0, 64. / 63},
+		/* four share the way out of their group, by the outer line */
+		{&across, 64, 7, 36, 1, 100. / 64},
+		{&across, 128, 7, 36, 100. / 128, 4},
+		{&across, 512, 9, 48, 1, INFINITY},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_line_choice c = {1, 0, INFINITY};
+		struct gf_net_cost net = {2, sizes, links, NULL};
+		struct gf_link_cost got =
+			gf_net_link(&net, cases[i].round, cases[i].bytes);
+		double scale = 1;
+
+		for (;; scale = 4096) {
+			EXPECT(got.alpha_s == cases[i].alpha_s &&
+				       got.beta_s_per_byte ==
+					       cases[i].beta_s_per_byte &&
+				       !got.larger,
+			       "case %zu: alpha %g, beta %g", i, got.alpha_s,
+			       got.beta_s_per_byte);
+			if (scale > 1)
+				break;
+			/* a shorter one, by the same line */
+			c.scale = 4096;
+			net.choice = &c;
+			got = gf_net_link(&net, cases[i].round,
+					  cases[i].bytes / 4096);
+		}
+		EXPECT_NEAR(c.from_scale, 4096 * cases[i].from_scale, 1e-9,
+			    "case %zu", i);
+		EXPECT(c.below_scale == 4096 * cases[i].below_scale ||
+			       fabs(c.below_scale -
+				    4096 * cases[i].below_scale) < 1e-9,
+		       "case %zu: below %g", i, c.below_scale);
 	}
 }
 
@@ -81,7 +138,7 @@ static void try_round(struct gf_net_round round)
 
 	for (unit = 1; unit <= round.ranks; unit++) {
 		const struct gf_net_cost net = {2, &unit, links};
-		struct gf_link_cost got = gf_net_link(&net, &round);
+		struct gf_link_cost got = gf_net_link(&net, &round, 1);
 		long long want = count_crossing(&round, unit);
 
 		/* units as large as all ranks have no level above them */
@@ -132,7 +189,7 @@ static void test_slow_inside(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_link_cost got = gf_net_link(&net, &cases[i].round);
+		struct gf_link_cost got = gf_net_link(&net, &cases[i].round, 1);
 
 		EXPECT(got.alpha_s == cases[i].alpha_s, "%s: alpha %g",
 		       cases[i].what, got.alpha_s);
@@ -351,6 +408,7 @@ static void test_many_ranks(void)
 int main(void)
 {
 	test_links();
+	test_lines();
 	test_crossing();
 
 	test_slow_inside();

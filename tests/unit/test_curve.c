@@ -372,6 +372,99 @@ static void test_stages(void)
 	}
 }
 
+/* A network of hosts of two whose library asks before it sends long messages;
+ * what a hop takes on it, with noise. */
+struct asking {
+	struct gf_cost_lines levels[2];
+	double reduce_s_per_byte;
+	struct gf_rng rng;
+	int rank;
+};
+
+static int asking_run(void *ctx, const struct gf_bench_hop *hop,
+		      double *times_s, int repeats, struct gf_error *err)
+{
+	struct asking *a = ctx;
+	bool far = hop->to >= 0 && abs(hop->to - a->rank) > 1;
+	double once = 1e-9;
+	int i;
+
+	(void)err;
+	if (hop->to >= 0)
+		once = hop->messages *
+		       gf_cost_lines_s(&a->levels[far], (double)hop->bytes);
+	if (hop->reduce)
+		once += hop->messages * a->reduce_s_per_byte *
+			(double)hop->bytes;
+	for (i = 0; i < repeats; i++)
+		times_s[i] = hop->rounds * once *
+			     (1 + 0.005 * gf_rng_normal(&a->rng));
+	return 0;
+}
+
+static void recover_levels_on(struct gf_comm *comm, void *ctx)
+{
+	static const struct gf_level levels[] = {
+		{.name = "host", .size = 2, .link = "shm"},
+		{.name = "net", .size = 2, .link = "ethernet"}};
+	struct gf_cost_line long_shm[] = {{8192, 9e-6, 1.2e-10, NULL}},
+			    long_tcp[] = {{65536, 2e-3, 8.5e-9, NULL}};
+	struct asking a = {
+		.levels = {{{0, 2e-6, 2.5e-10, NULL}, long_shm, 1},
+			   {{0, 5e-5, 9e-9, NULL}, long_tcp, 1}},
+		.reduce_s_per_byte = 2e-10,
+		.rank = comm->rank,
+	};
+	struct gf_bench_levels config = {
+		.curve = {.comm = comm,
+			  .limits = {.min_bytes = 1024,
+				     .max_bytes = (size_t)16 << 20,
+				     .budget_s = 20,
+				     .point = {0.1, 5, 1000}},
+			  .lanes = 2,
+			  .lines = GF_FIT_LINES_MOST},
+		.levels = levels,
+		.nlevels = 2,
+		.mover = {comm, asking_run, NULL, &a},
+	};
+	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
+	struct gf_text remarks = {0};
+	struct gf_error err = {""};
+	size_t i;
+
+	(void)ctx;
+	gf_rng_init(&a.rng, 7, (uint64_t)comm->rank);
+	EXPECT(!gf_bench_levels(&config, net, &remarks, &err), "%s", err.text);
+	EXPECT(net->nlevels == 2, "%zu levels", net->nlevels);
+	for (i = 0; i < net->nlevels; i++) {
+		const struct gf_level_cost *c = &net->levels[i];
+		const struct gf_cost_line *want = &a.levels[i].larger[0];
+
+		EXPECT_NEAR(c->alpha_s / a.levels[i].first.startup_s, 1,
+			    tolerance, "%s", c->name);
+		EXPECT_NEAR(c->beta_s_per_byte / a.levels[i].first.per_byte_s,
+			    1, tolerance, "%s", c->name);
+		EXPECT_NEAR(c->reduce_s_per_byte / a.reduce_s_per_byte, 1,
+			    tolerance, "%s", c->name);
+		EXPECT(c->nlarger == 1, "%s: %zu lines more", c->name,
+		       c->nlarger);
+		if (c->nlarger != 1)
+			continue;
+		EXPECT_NEAR(c->larger[0].startup_s / want->startup_s, 1,
+			    tolerance, "%s", c->name);
+		EXPECT_NEAR(c->larger[0].per_byte_s / want->per_byte_s, 1,
+			    tolerance, "%s", c->name);
+		/* between the sizes that were measured on both sides */
+		EXPECT(c->larger[0].from_bytes > want->from_bytes / 2 &&
+			       c->larger[0].from_bytes <= want->from_bytes,
+		       "%s: from %zu", c->name, c->larger[0].from_bytes);
+		EXPECT(c->fit.residual_max < tolerance, "%s: off by %g",
+		       c->name, c->fit.residual_max);
+	}
+	gf_network_free(net);
+	gf_text_release(&remarks);
+}
+
 /* Levels and pairs for real, between threads. */
 static void links_on(struct gf_comm *comm, void *ctx)
 {
@@ -431,6 +524,7 @@ int main(void)
 	test_tournament();
 	test_judge();
 	test_peers();
+	on_ranks(4, recover_levels_on, NULL);
 	test_stages();
 	on_ranks(4, links_on, NULL);
 	return TEST_END();

@@ -195,6 +195,101 @@ static void test_lines(void)
 	}
 }
 
+/*
+ * Levels with several lines: every round by the line for what it sends. Prices
+ * cover all sizes without a gap, do not fall, and where no line had to be
+ * raised are the closed form of that message.
+ */
+static void try_level_lines(const struct gf_fabric *f,
+			    const struct gf_net_cost *net, const char *name,
+			    bool exactly)
+{
+	const struct gf_algorithm *a = gf_algorithm_find(name);
+	struct gf_priced m = {name, NULL, 0, 0};
+	struct gf_price p;
+	double before = 0, end = 0;
+	size_t lines = 0, n;
+
+	do {
+		double first, below;
+
+		m.bytes = end;
+		if (gf_price_message(f, &m, &p, NULL) != 0)
+			break;
+		first = p.startup_s + p.per_byte_s * p.from_bytes;
+		EXPECT(p.from_bytes == end && p.below_bytes > end,
+		       "%s: %g to %g after %g", name, p.from_bytes,
+		       p.below_bytes, end);
+		EXPECT(first >= before * (1 - TOLERANCE), "%s: %g after %g",
+		       name, first, before);
+		m.bytes = isfinite(p.below_bytes) ? nextafter(p.below_bytes, 0)
+						  : 2 * end + 1;
+		below = p.below_bytes;
+		before = p.startup_s + p.per_byte_s * m.bytes;
+		EXPECT(gf_price_message(f, &m, &p, NULL) == 0 &&
+			       p.below_bytes == below,
+		       "%s: %.17g is below %.17g", name, m.bytes, below);
+		end = below;
+		lines++;
+	} while (isfinite(end) && lines < 1000);
+	EXPECT(isinf(end) && lines > 1, "%s: %zu lines", name, lines);
+	for (n = 7 * 4096; n < (1 << 24) && exactly; n *= 2) {
+		struct gf_coll_args args = {
+			.ranks = f->ranks, .count_elems = n, .elem_bytes = 4};
+		double want = a->cost_s(&args, net);
+
+		if (n % (size_t)f->ranks) /* parts are not alike */
+			continue;
+		m.bytes = 4 * (double)n;
+		EXPECT(gf_price_message(f, &m, &p, NULL) == 0, "%s", name);
+		EXPECT_NEAR((p.startup_s + p.per_byte_s * m.bytes) / want, 1,
+			    TOLERANCE, "%s of %d, %zu elements", name, f->ranks,
+			    n);
+	}
+}
+
+static void test_level_lines(void)
+{
+	static const struct gf_cost_line shm[] = {{4096, 6e-6, 1.5e-10, NULL}};
+	/* the first ones' costs never fall; where eight share the second ones'
+	 * link, they would */
+	static const struct gf_cost_line tcp[2][2] = {
+		{{65536, 2e-3, 9e-9, NULL}, {1 << 20, 3e-3, 9e-9, NULL}},
+		{{65536, 2e-4, 8e-9, NULL}, {1 << 20, 7e-4, 7.6e-9, NULL}}};
+	struct gf_level_cost costs[] = {{.name = (char *)"host",
+					 .alpha_s = 2e-6,
+					 .beta_s_per_byte = 2.5e-10,
+					 .larger = (struct gf_cost_line *)shm,
+					 .nlarger = 1},
+					{.name = (char *)"net",
+					 .alpha_s = 5e-5,
+					 .beta_s_per_byte = 9e-9,
+					 .nlarger = 2}};
+	struct gf_link_cost links[] = {{2e-6, 2.5e-10, 0, shm, 1},
+				       {5e-5, 9e-9, 0, NULL, 2}};
+	struct gf_network measured = {
+		.ranks = 8, .levels = costs, .nlevels = 2};
+	static const char *const names[] = {"ring", "rhd",    "butterfly",
+					    "tree", "linear", "ps"};
+	static const int counts[] = {2, 7, 8, 56, 64};
+	const size_t ncounts = GF_ARRAY_LENGTH(counts);
+	size_t i, k;
+
+	for (i = 0; i < 2 * ncounts; i++) {
+		int sizes[] = {8, counts[i % ncounts]};
+		struct gf_level levels[] = {two_levels[0], two_levels[1]};
+		struct gf_fabric f = {&measured, levels, 2, 8 * sizes[1], 0};
+		const struct gf_net_cost net = {2, sizes, links, NULL};
+
+		levels[0].size = 8;
+		levels[1].size = (size_t)sizes[1];
+		costs[1].larger = (struct gf_cost_line *)tcp[i / ncounts];
+		links[1].larger = tcp[i / ncounts];
+		for (k = 0; k < GF_ARRAY_LENGTH(names); k++)
+			try_level_lines(&f, &net, names[k], i < ncounts);
+	}
+}
+
 static void test_link(void)
 {
 	struct gf_allreduce_cost ring = {
@@ -204,11 +299,11 @@ static void test_link(void)
 	struct gf_fabric f = {&measured, NULL, 0, 4, 0};
 	struct gf_link_cost link;
 
-	EXPECT(gf_price_link(&f, &link, NULL) == 0, "from a ring");
+	EXPECT(gf_price_link(&f, INFINITY, &link, NULL) == 0, "from a ring");
 	EXPECT_NEAR(link.alpha_s, 1, TOLERANCE, "from a ring");
 	EXPECT_NEAR(link.beta_s_per_byte, 1, TOLERANCE, "from a ring");
 	f = (struct gf_fabric){NULL, two_levels, 2, 8, 0};
-	EXPECT(gf_price_link(&f, &link, NULL) == 0, "from levels");
+	EXPECT(gf_price_link(&f, INFINITY, &link, NULL) == 0, "from levels");
 	EXPECT_NEAR(link.alpha_s, 3, TOLERANCE, "from levels");
 	EXPECT_NEAR(link.beta_s_per_byte, 0.5, TOLERANCE, "from levels");
 }
@@ -338,6 +433,7 @@ int main(void)
 {
 	test_price();
 	test_lines();
+	test_level_lines();
 	test_link();
 	test_axes();
 	test_normal();

@@ -55,8 +55,10 @@ static const double reduce_s_per_byte = 2e-10;
  */
 enum { SLACK_ELEMS = 16, SLACK_ELEMS_SHORT = 32 };
 
-static void compare(const struct gf_algorithm *a, struct gf_coll_args *args,
-		    const struct gf_level *levels, size_t nlevels)
+static void compare_lines(const struct gf_algorithm *a,
+			  struct gf_coll_args *args,
+			  const struct gf_level *levels, size_t nlevels,
+			  const struct gf_cost_lines *lines)
 {
 	struct gf_net_cost net =
 		gf_replay_net_cost(levels, nlevels, reduce_s_per_byte);
@@ -64,13 +66,21 @@ static void compare(const struct gf_algorithm *a, struct gf_coll_args *args,
 		.levels = levels,
 		.nlevels = nlevels,
 		.reduce_s_per_byte = reduce_s_per_byte,
+		.level_lines = lines,
 	};
-	size_t p = (size_t)args->ranks, n = args->count_elems;
-	double want = a->cost_s(args, &net), got = NAN, slack = exact * want;
+	struct gf_link_cost *links = (struct gf_link_cost *)net.links;
+	size_t p = (size_t)args->ranks, n = args->count_elems, i;
 	double element_s = (double)args->elem_bytes *
 			   (net.links[0].beta_s_per_byte + reduce_s_per_byte);
+	double want, got = NAN, slack;
 	struct gf_error err = {""};
 
+	for (i = 0; lines && i < nlevels; i++) {
+		links[i].larger = lines[i].larger;
+		links[i].nlarger = lines[i].nlarger;
+	}
+	want = a->cost_s(args, &net);
+	slack = exact * want;
 	while (!strcmp(a->name, "rhd") && p & (p - 1))
 		p &= p - 1;
 	if (n < p)
@@ -89,7 +99,24 @@ static void compare(const struct gf_algorithm *a, struct gf_coll_args *args,
 	free((void *)net.links);
 }
 
-static void test_uniform(void)
+static void compare(const struct gf_algorithm *a, struct gf_coll_args *args,
+		    const struct gf_level *levels, size_t nlevels)
+{
+	compare_lines(a, args, levels, nlevels, NULL);
+}
+
+/* Every algorithm and size, on the level as it is, and where larger messages
+ * start later: some go faster then, and even larger ones slower. Costs do not
+ * fall, and no part of a message is as large as a line begins with. */
+static const struct gf_cost_line asks_first[] = {
+	{1050, 9e-5, 8e-9, NULL},
+	{18100, 4e-4, 6e-9, NULL},
+	{200100, 4e-4, 9e-9, NULL},
+};
+static const struct gf_cost_lines uniform_lines[] = {
+	{.larger = asks_first, .nlarger = GF_ARRAY_LENGTH(asks_first)}};
+
+static void test_uniform(const struct gf_cost_lines *lines)
 {
 	static const struct gf_level net[] = {LEVEL(2, 1.25e8, 5e-5)};
 	static const int ranks[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
@@ -111,13 +138,16 @@ static void test_uniform(void)
 					.elem_bytes = 4,
 				};
 
-				compare(gf_algorithms[i], &args, net, 1);
+				compare_lines(gf_algorithms[i], &args, net, 1,
+					      lines);
 				if (!gf_algorithms[i]->owned)
 					continue;
 				args.half = GF_COLL_REDUCE_SCATTER;
-				compare(gf_algorithms[i], &args, net, 1);
+				compare_lines(gf_algorithms[i], &args, net, 1,
+					      lines);
 				args.half = GF_COLL_ALL_GATHER;
-				compare(gf_algorithms[i], &args, net, 1);
+				compare_lines(gf_algorithms[i], &args, net, 1,
+					      lines);
 			}
 		}
 }
@@ -162,6 +192,11 @@ static void test_sparse(void)
 
 static void test_levels(void)
 {
+	static const struct gf_cost_lines lines[] = {
+		{.larger = asks_first + 1, .nlarger = 1},
+		{.larger = asks_first, .nlarger = 3},
+		{.larger = asks_first, .nlarger = 2},
+	};
 	static const struct {
 		int factors[3];
 		struct gf_level levels[3];
@@ -193,9 +228,12 @@ static void test_levels(void)
 		args.count_elems = (size_t)args.ranks * 9600;
 		args.factors = cases[i].factors;
 		args.nfactors = nlevels;
-		for (k = 0; k < GF_ARRAY_LENGTH(everywhere); k++)
+		for (k = 0; k < GF_ARRAY_LENGTH(everywhere); k++) {
 			compare(gf_algorithm_find(everywhere[k]), &args,
 				cases[i].levels, nlevels);
+			compare_lines(gf_algorithm_find(everywhere[k]), &args,
+				      cases[i].levels, nlevels, lines);
+		}
 		for (k = 0; k < GF_ARRAY_LENGTH(powers); k++)
 			if (!(args.ranks & (args.ranks - 1)))
 				compare(gf_algorithm_find(powers[k]), &args,
@@ -371,7 +409,8 @@ static void test_contention(void)
 int main(void)
 {
 	test_events();
-	test_uniform();
+	test_uniform(NULL);
+	test_uniform(uniform_lines);
 	test_servers();
 	test_sparse();
 	test_levels();
