@@ -213,6 +213,29 @@ plan() { # options of gf-plan...
 	jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-3' out.txt
 }
 
+@test "lines of levels at their extremes" {
+	gf-plan -q --policy wfbp --algorithm rhd "$data/valid/topology-4x2-1gbe.json" "$data/valid/profile-level-lines.json" \
+		<(jq 'del(.network)' "$share/profiles/six.json") > plan.json
+	while read -r change; do
+		jq ".network.levels |= map($change)" "$data/valid/profile-level-lines.json" > profile.json
+		wants 0 gf-sim --profile profile.json --ranks 1,2,7,100003 plan.json
+		jq -se 'length == 4 and all(.iteration_s >= .compute_s) and (map(.iteration_s) | . == sort)' out.txt
+		wants 0 gf-sim --profile profile.json --steps --ranks 7 plan.json
+		head -n 1 out.txt | jq -e '.iteration_s >= .compute_s'
+	done <<-'END'
+	.alpha_s = 0 | .beta_s_per_byte = 0
+	del(.larger)
+	.larger = []
+	.larger |= map(.alpha_s = 1e9 | .beta_s_per_byte = 0)
+	.larger |= [.[0] | .from_bytes = 1 | .alpha_s = 10]
+	.larger |= [.[0] | .from_bytes = 1000000000000 | .alpha_s = 1e12]
+	END
+	for ranks in 0 -1 1,0 16777217 nan; do
+		wants 2 gf-sim --ranks $ranks plan.json
+		says "gf-sim: --ranks: want an integer from 1 to 16777216, got"
+	done
+}
+
 @test "--steps: steps make up messages, messages the iteration" {
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	gf-plan -q --policy wfbp --algorithm hierarchical "$data/valid/topology-4x2-1gbe.json" model.json > plan.json
