@@ -197,14 +197,16 @@ static void prepare_pace(struct gf_exec_run *r)
 	for (peer = 0; peer < c->ranks; peer++)
 		r->counts[peer] =
 			!c->ops->reduces_from || !c->ops->reduces_from(c, peer);
-	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes);
+	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes,
+		     c->local_ranks > 1);
 	for (peer = 0; peer < c->ranks; peer++)
 		far |= peer != c->rank && r->counts[peer];
 	if (r->pace.arrivals || !far)
 		return;
 	for (peer = 0; peer < c->ranks; peer++)
 		r->counts[peer] = true;
-	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes);
+	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes,
+		     c->local_ranks > 1);
 }
 
 static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)

@@ -14,8 +14,10 @@
 /* Of what would be free had the last arrival just been: free when all of it is
  * overdue. Somebody is late, and a long pipeline can wait a little more. */
 #define OVERDUE 0.125
-/* Arrivals are not so regular that a shorter pipeline could be left alone. */
-#define DEEP 4
+/* Arrivals are not so regular that a shorter pipeline could be left alone; one
+ * less is enough where who stays awake keeps others of his host from theirs. */
+#define DEEP        4
+#define DEEP_BESIDE 3
 /* Fewer arrivals in a run say little about its pace. */
 #define ENOUGH 8
 
@@ -68,7 +70,7 @@ static uint32_t count_arrivals(const struct gf_schedule *s, const bool *counts)
 }
 
 void gf_pace_init(struct gf_pace *p, const struct gf_schedule *s,
-		  const bool *counts, double elem_bytes)
+		  const bool *counts, double elem_bytes, bool beside_ranks)
 {
 	uint32_t n = count_arrivals(s, counts), m, *last;
 	double most, bytes;
@@ -87,7 +89,8 @@ void gf_pace_init(struct gf_pace *p, const struct gf_schedule *s,
 			p->until[m] = p->until[m + 1];
 	most = SOCKET_BYTES / fmax(bytes, 1);
 	p->arrivals = n;
-	p->most = most < 2 || n < DEEP ? 0 : (uint32_t)fmin(most, n);
+	p->deep = beside_ranks ? DEEP_BESIDE : DEEP;
+	p->most = most < 2 || n < p->deep ? 0 : (uint32_t)fmin(most, n);
 }
 
 void gf_pace_release(struct gf_pace *p)
@@ -137,7 +140,7 @@ static uint32_t ahead_of(const struct gf_pace *p)
 
 bool gf_pace_may_rest(const struct gf_pace *p)
 {
-	return p->seen < p->arrivals && ahead_of(p) >= DEEP;
+	return p->seen < p->arrivals && ahead_of(p) >= p->deep;
 }
 
 double gf_pace_free_s(const struct gf_pace *p, double now_s)

@@ -30,6 +30,7 @@ struct gf_pace {
 	uint32_t *until;
 	uint32_t arrivals; /* of a whole run; 0: nothing to learn from */
 	uint32_t most; /* in one sleep: what a socket holds; 0: never sleeps */
+	uint32_t deep; /* with fewer ahead: not left alone */
 	/* of the run under way */
 	uint32_t seen, first_seen;
 	double first_s, last_s;
@@ -37,9 +38,10 @@ struct gf_pace {
 };
 
 /* Arrivals are the receives from those peers p for which counts[p]; borrowed
- * for the call. elem_bytes is what an element takes on the wire, about. */
+ * for the call. elem_bytes is what an element takes on the wire, about;
+ * beside_ranks: the host has other ranks, too. */
 void gf_pace_init(struct gf_pace *p, const struct gf_schedule *s,
-		  const bool *counts, double elem_bytes);
+		  const bool *counts, double elem_bytes, bool beside_ranks);
 void gf_pace_release(struct gf_pace *p);
 
 void gf_pace_begin(struct gf_pace *p, double now_s);

@@ -31,13 +31,14 @@ static void make_ring(struct gf_schedule *s)
 	       "%s", err.text);
 }
 
-static void make_pace(struct gf_pace *p, double segment_bytes)
+static void make_pace(struct gf_pace *p, double segment_bytes,
+		      bool beside_ranks)
 {
 	static const bool all[RANKS] = {true, true, true, true};
 	struct gf_schedule s = {0};
 
 	make_ring(&s);
-	gf_pace_init(p, &s, all, segment_bytes / SEGMENT);
+	gf_pace_init(p, &s, all, segment_bytes / SEGMENT, beside_ranks);
 	gf_schedule_release(&s);
 }
 
@@ -46,7 +47,7 @@ static void test_until(void)
 	struct gf_pace p;
 	uint32_t m, want;
 
-	make_pace(&p, 32 * kib);
+	make_pace(&p, 32 * kib, false);
 	EXPECT(p.arrivals == ROUNDS * PARTS, "%u arrivals", p.arrivals);
 	for (m = 0; m < p.arrivals; m++) {
 		want = m + PARTS < p.arrivals ? m + PARTS : p.arrivals;
@@ -64,7 +65,7 @@ static void test_none(void)
 	struct gf_pace p;
 
 	make_ring(&s);
-	gf_pace_init(&p, &s, none, 4);
+	gf_pace_init(&p, &s, none, 4, false);
 	gf_pace_begin(&p, 0);
 	EXPECT(p.arrivals == 0 && gf_pace_free_s(&p, 1) == 0, "%u arrivals",
 	       p.arrivals);
@@ -90,20 +91,22 @@ static void test_free(void)
 	static const struct {
 		double segment_bytes, now_s, free_s;
 		uint32_t seen;
+		bool beside_ranks;
 	} cases[] = {
-		{32 * kib, 0, 8, 0},   {32 * kib, 5, 3, 0},
-		{32 * kib, 7.9, 1, 0}, {32 * kib, 90, 1, 0}, /* overdue */
-		{32 * kib, 0, 8, 16},  {32 * kib, 0, 4, 44},
-		{32 * kib, 0, 0, 45},  {32 * kib, 0, 0, 48},
-		{64 * kib, 0, 4, 0},   {200 * kib, 0, 0, 0},
-		{200 * kib, 0, 0, 16},
+		{32 * kib, 0, 8, 0},        {32 * kib, 5, 3, 0},
+		{32 * kib, 7.9, 1, 0},      {32 * kib, 90, 1, 0}, /* overdue */
+		{32 * kib, 0, 8, 16},       {32 * kib, 0, 4, 44},
+		{32 * kib, 0, 0, 45},       {32 * kib, 0, 0, 48},
+		{64 * kib, 0, 4, 0},        {200 * kib, 0, 0, 0},
+		{200 * kib, 0, 0, 16},      {32 * kib, 0, 3, 45, true},
+		{32 * kib, 0, 0, 46, true}, {64 * kib, 0, 4, 0, true},
 	};
 	struct gf_pace p;
 	double free_s;
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		make_pace(&p, cases[i].segment_bytes);
+		make_pace(&p, cases[i].segment_bytes, cases[i].beside_ranks);
 		gf_pace_begin(&p, 0);
 		EXPECT(gf_pace_free_s(&p, 0) == 0, "nothing is known yet");
 		learn(&p);
@@ -180,7 +183,7 @@ static void test_speed(void)
 	int k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		make_pace(&p, 32 * kib);
+		make_pace(&p, 32 * kib, false);
 		backoff = (struct gf_backoff){.beside_compute = true,
 					      .precise = true};
 		for (k = 0; k < LESSONS; k++)
