@@ -103,9 +103,9 @@ static size_t drop_wasteful(const struct gf_chooser *c, struct gf_way *ways,
 }
 
 /* Every way that can run such a message here, in the order of the registry;
- * factors where hosts suggest them. Then the outer stages are tried both ways:
- * the pieces of a long message go round a ring without a pause and for less of
- * the processor, while halving has fewer rounds. Collective. */
+ * factors where hosts suggest them, and no way twice. Then the outer stages are
+ * tried both ways: the pieces of a long message go round a ring without a pause
+ * and for less of the processor, while halving has fewer rounds. Collective. */
 static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 			      struct gf_way ways[CANDIDATES])
 {
@@ -120,6 +120,8 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 		}
 		if (c->config.same_bits && !way.algorithm->build &&
 		    c->config.comm->ranks > 1)
+			continue;
+		if (gf_way_undivided(&way))
 			continue;
 		if (gf_way_check(&way, c->config.comm, &c->config.element,
 				 count_elems, NULL))

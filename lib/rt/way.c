@@ -70,6 +70,12 @@ const char *gf_way_stage_at(const struct gf_way *way, size_t i)
 	return gf_way_stage(p & (p - 1) ? "ring" : "halving");
 }
 
+bool gf_way_undivided(const struct gf_way *way)
+{
+	return way->nfactors < 2 &&
+	       strcmp(way->algorithm->name, "blueconnect") == 0;
+}
+
 bool gf_way_outer_rings(struct gf_way *way)
 {
 	struct gf_way rings = *way;

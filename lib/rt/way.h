@@ -39,6 +39,8 @@ const char *gf_way_stage(const char *name);
 bool gf_way_takes_factors(const struct gf_algorithm *a);
 /* How stage i goes, said or by default; NULL: it has no such choice. */
 const char *gf_way_stage_at(const struct gf_way *way, size_t i);
+/* Is it blueconnect in one stage, which is rhd, or a ring, by another name? */
+bool gf_way_undivided(const struct gf_way *way);
 /* Makes a decomposition whose stages are unsaid one with rings in all but the
  * innermost; false, and as it was: it has none, or would be the same. */
 bool gf_way_outer_rings(struct gf_way *way);

@@ -386,6 +386,57 @@ static void test_outer_rings(void)
 	}
 }
 
+/* Two that auto need not measure both: the same steps on every rank. */
+static void expect_same_steps(const char *one, const char *other, int ranks)
+{
+	struct gf_way ways[] = {{.algorithm = gf_algorithm_find(one)},
+				{.algorithm = gf_algorithm_find(other)}};
+	struct gf_schedule s[2] = {{0}, {0}};
+	struct gf_error err = {""};
+	int rank, k;
+	size_t i;
+
+	EXPECT(gf_way_undivided(&ways[0]) && !gf_way_undivided(&ways[1]),
+	       "%s, %s", one, other);
+	for (rank = 0; rank < ranks; rank++) {
+		for (k = 0; k < 2; k++) {
+			struct gf_coll_args args = gf_way_args(&ways[k], ranks);
+
+			args.count_elems = 1001;
+			args.elem_bytes = 4;
+			args.segment_elems = 64;
+			EXPECT(!gf_algorithm_schedule(ways[k].algorithm, &args,
+						      rank, &s[k], &err),
+			       "%s", err.text);
+		}
+		EXPECT(s[0].nsteps == s[1].nsteps && s[0].ndeps == s[1].ndeps,
+		       "rank %d of %d", rank, ranks);
+		for (i = 0; i < s[0].nsteps && i < s[1].nsteps; i++)
+			EXPECT(s[0].steps[i].op == s[1].steps[i].op &&
+				       s[0].steps[i].peer ==
+					       s[1].steps[i].peer &&
+				       gf_range_same(s[0].steps[i].range,
+						     s[1].steps[i].range),
+			       "rank %d of %d, step %zu", rank, ranks, i);
+		for (k = 0; k < 2; k++)
+			gf_schedule_release(&s[k]);
+	}
+}
+
+static void test_undivided(void)
+{
+	const struct gf_way two = {
+		.algorithm = gf_algorithm_find("blueconnect"),
+		.nfactors = 2,
+		.factors = {2, 4},
+	};
+
+	EXPECT(!gf_way_undivided(&two), "two stages");
+	expect_same_steps("blueconnect", "rhd", 2);
+	expect_same_steps("blueconnect", "rhd", 8);
+	expect_same_steps("blueconnect", "ring", 6);
+}
+
 static void test_sweep(void)
 {
 	static const int ranks[] = {1, 2, 4, 5};
@@ -514,6 +565,7 @@ int main(void)
 	test_choice();
 	on_ranks(2, choose_none_on, NULL);
 	test_outer_rings();
+	test_undivided();
 	on_ranks(3, differ_on, (void *)"sizes");
 	on_ranks(3, differ_on, (void *)"options");
 	test_best();
