@@ -260,6 +260,43 @@ static void test_never_worse(void)
 	}
 }
 
+/* Of one tensor on one lane there is nothing to choose: the bounds are what it
+ * takes, but for the forward pass that the split bound lets it hide behind: the
+ * only tensor is needed at once. */
+static void test_bound_reached(void)
+{
+	static const double forwards_s[] = {0, 2, 9};
+	struct problem_store s;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(forwards_s); i++) {
+		struct problem_case c = {.name = "one",
+					 .ntensors = 1,
+					 .forward_s = forwards_s[i],
+					 .backward_s = {3},
+					 .bytes = {10},
+					 .a = 1,
+					 .b = .5};
+		struct gf_draft whole, halves;
+		struct gf_work w;
+
+		store_case(&s, &c, 1);
+		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		gf_draft_make(&whole, &w, &gf_policy_optimal, 1);
+		gf_draft_make(&halves, &w, gf_policy_find("dear"), 1);
+		EXPECT_NEAR(gf_work_bound_s(&w, 1), whole.iteration_s, 1e-12,
+			    "forward %g s", forwards_s[i]);
+		/* two halves of 3 s */
+		EXPECT_NEAR(gf_work_split_bound_s(&w, 1) +
+				    fmin(forwards_s[i], 3),
+			    halves.iteration_s, 1e-12,
+			    "forward %g s, in halves", forwards_s[i]);
+		gf_draft_release(&whole);
+		gf_draft_release(&halves);
+		gf_work_release(&w);
+	}
+}
+
 /* The searched threshold against every theta that makes a difference. */
 static void test_threshold(void)
 {
@@ -469,6 +506,7 @@ int main(void)
 	test_optimal();
 	test_line();
 	test_never_worse();
+	test_bound_reached();
 	test_threshold();
 	test_literal();
 	test_runs();
