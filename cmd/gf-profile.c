@@ -180,8 +180,7 @@ static int parse_opt(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* --- running ----------------------------------------------------------------
- */
+/* --- running ------------------------------------------------------------- */
 
 /* Rank 0: everything that was given. */
 static int read_documents(const struct arguments *a, struct gf_documents *d,
@@ -193,7 +192,8 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 
 	for (i = 0; a->documents && a->documents[i] && rc == 0; i++)
 		rc = gf_documents_add(d, a->documents[i], err);
-	if (rc == 0 && !a->documents && gf_cli_has_input(&a->cli))
+	if (rc == 0 && !a->documents && gf_cli_has_input(&a->cli) &&
+	    !(a->import.file && !strcmp(a->import.file, "-")))
 		rc = gf_documents_add(d, "-", err);
 	if (rc == 0 && a->model)
 		rc = gf_cli_share("models", a->model, &path, err);

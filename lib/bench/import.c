@@ -45,11 +45,19 @@ struct gf_model_profile *gf_import_model(const struct gf_import *in,
 	return m;
 }
 
-void gf_import_finish_model(struct gf_model_profile *m)
+int gf_import_finish_model(const struct gf_import *in,
+			   struct gf_model_profile *m, struct gf_error *err)
 {
-	if (m->ntensors > 0)
-		m->backward_s = fmax(m->backward_s,
-				     m->tensors[m->ntensors - 1].ready_s);
+	double ready_s =
+		m->ntensors > 0 ? m->tensors[m->ntensors - 1].ready_s : 0;
+
+	if (in->backward_s < ready_s)
+		return gf_error_set(err, -EINVAL,
+				    "--backward: want at least %g s, when the "
+				    "last gradient of %s is ready, got %g s",
+				    ready_s, in->file, in->backward_s);
+	m->backward_s = fmax(m->backward_s, ready_s);
+	return 0;
 }
 
 int gf_import_network(const struct gf_import *in,

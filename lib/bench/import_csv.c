@@ -141,7 +141,8 @@ static int read_csv(const struct gf_import *in, struct gf_profile *out,
 		return rc;
 	out->model = gf_import_model(in, NULL, remarks);
 	rc = read_tensors(&csv, out->model, err);
-	gf_import_finish_model(out->model);
+	if (rc == 0)
+		rc = gf_import_finish_model(in, out->model, err);
 	gf_csv_release(&csv);
 	return rc;
 }

@@ -250,7 +250,7 @@ static int read_kineto(const struct gf_import *in, struct gf_profile *out,
 		median_of(passes, count, offsetof(struct pass, update_s));
 	if (isnan(out->model->update_s))
 		out->model->update_s = 0;
-	gf_import_finish_model(out->model);
+	rc = gf_import_finish_model(in, out->model, err);
 out:
 	free(passes);
 	gf_kineto_release(&k);

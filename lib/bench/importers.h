@@ -16,8 +16,10 @@ extern const struct gf_importer gf_importer_nccl_tests;
 struct gf_model_profile *gf_import_model(const struct gf_import *in,
 					 const char *device,
 					 struct gf_text *remarks);
-/* After the tensors: backward lasts at least until the last is ready. */
-void gf_import_finish_model(struct gf_model_profile *m);
+/* After the tensors: backward lasts at least until the last is ready. -EINVAL:
+ * `in` says less. */
+int gf_import_finish_model(const struct gf_import *in,
+			   struct gf_model_profile *m, struct gf_error *err);
 
 /*
  * Names, and sizes where unknown (0), from in->parameters: rows of name and

@@ -22,6 +22,8 @@
 #define STARTUP_SHARE 0.1
 #define LEAST_BYTES   65536.0
 #define MOST_BYTES    67108864.0
+/* No message is as large: 1 TB. */
+#define NO_MESSAGE_BYTES 1e12
 
 static int assumed_ranks(const struct gf_problem *problem)
 {
@@ -67,8 +69,12 @@ static void set_algorithms(const struct gf_menu *menu, struct gf_rule *rule)
 	for (i = 0; i < menu->nenvelope; i++) {
 		const char *name = menu->options[menu->envelope[i]].algorithm;
 		struct gf_rule_algorithm *a;
-		size_t from = (size_t)fmin(ceil(menu->from_bytes[i]), 0x1p53);
+		size_t from;
 
+		/* lines that only rounding tells apart meet out there */
+		if (menu->from_bytes[i] >= NO_MESSAGE_BYTES)
+			break;
+		from = (size_t)ceil(menu->from_bytes[i]);
 		a = rule->nalgorithms ? &rule->algorithms[rule->nalgorithms - 1]
 				      : NULL;
 		if (a &&

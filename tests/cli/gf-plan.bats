@@ -287,6 +287,14 @@ iteration() { # WANTED
 	one_line
 }
 
+@test "a rule names no algorithm for messages that there are not" {
+	for ranks in 2 8 16; do
+		gf-topo --synthetic "n:$ranks@1Gb/s,50us" > flat.json
+		wants 0 gf-plan flat.json
+		jq -e '[.rule.algorithms[].min_bytes] | all(. < 1e12)' out.txt
+	done
+}
+
 @test "a threshold of 0 sends every tensor by itself" {
 	six --policy threshold --threshold 0
 	jq -e '[.messages[] | [.first, .last]] == [range(6) | [., .]]' out.txt

@@ -92,6 +92,8 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	cat a.json b.json > both.json
 	stdin=both.json wants 0 gf-plan
 	jq -e '.ranks == 4 and .model.name == "six"' out.txt
+	stdin=$data/import/six.csv wants 0 gf-profile --import - --forward 3s --name six
+	cmp out.txt a.json
 	stdin=a.json wants 0 gf-profile --import "$data/import/nccl-tests.txt"
 	jq -se 'map(.format) == ["gf-profile", "gf-profile"]' out.txt
 }
@@ -99,6 +101,10 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 @test "--import refuses" {
 	wants 3 gf-profile --import no-such-file.csv
 	one_line
+	wants 2 gf-profile --import "$data/import/six.csv" --backward 16s
+	says '--backward: want at least 17 s, when the last gradient of'
+	[ -z "$output" ]
+	wants 0 gf-profile --import "$data/import/six.csv" --backward 17s
 	wants 2 gf-profile --import "$share/models/digits-mlp.json"
 	says 'this is no format that can be imported'
 	one_line
