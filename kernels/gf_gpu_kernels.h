@@ -78,6 +78,21 @@ struct gf_gpu_clip {
 	void *work;  /* gf_gpu_clip_work_bytes(n), 8-aligned */
 };
 
+/* Norms of chunks as ranks add them up: `shared` gets those of chunks that wait
+ * as they are, and of those that were sent the norms of their sums times
+ * `part`. */
+struct gf_gpu_norms {
+	float *shared; /* count; and behind, or wherever it is, */
+	float *bad;    /* infinity if a norm is not finite, else left alone */
+	const double *left;  /* count */
+	const uint8_t *sent; /* count, 1: it was */
+	size_t count;
+	const double *sums;     /* nchosen, in the order of */
+	const uint32_t *chosen; /* these, the chunks that were sent */
+	size_t nchosen;
+	double part;
+};
+
 /* A codec's whole message: block after block, each with its header, as
  * codec/run.h has it; block_elems is the codec's, and without meaning where
  * there are no blocks. The wire is aligned to 4, and so is block_elems. */
@@ -137,10 +152,15 @@ struct gf_gpu_kernels {
 				   const float *from, size_t n,
 				   size_t chunk_elems, const uint32_t *chunks,
 				   size_t nchunks);
-	/* residual = decay*grad in chunks whose `sent` is 0, else 0 */
-	void (*keep_chunks_f32)(struct gf_gpu_stream *s, float *residual,
-				const float *grad, size_t n, size_t chunk_elems,
-				const uint8_t *sent, float decay);
+	/* residual = decay*grad in chunks whose `sent` is 0, else 0; unless
+	 * *skip (optional) is not 0 */
+	void (*keep_chunks_f32)(struct gf_gpu_stream *s, const uint32_t *skip,
+				float *residual, const float *grad, size_t n,
+				size_t chunk_elems, const uint8_t *sent,
+				float decay);
+	/* The struct is the host's. */
+	void (*share_norms)(struct gf_gpu_stream *s,
+			    const struct gf_gpu_norms *o);
 
 	/* By the names of codec/codec.h; f32 wants none. */
 	struct gf_gpu_codec f16, bf16, trunc16, q8;

@@ -57,15 +57,35 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 __global__ void __launch_bounds__(THREADS)
-	keep(float *residual, const float *grad, size_t n, size_t chunk_elems,
-	     const uint8_t *sent, float decay)
+	keep(const uint32_t *skip, float *residual, const float *grad, size_t n,
+	     size_t chunk_elems, const uint8_t *sent, float decay)
 {
 	const piece p = piece_of(n, chunk_elems, NULL);
 	const bool gone = sent[p.dense / chunk_elems];
 
+	if (skip && *skip)
+		return;
 #pragma unroll 4
 	for (size_t i = threadIdx.x; i < p.count; i += THREADS)
 		residual[p.dense + i] = gone ? 0 : decay * grad[p.dense + i];
+}
+
+// One thread to a chunk that waits, and to one that was sent.
+__global__ void __launch_bounds__(THREADS) share(gf_gpu_norms o)
+{
+	const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+	bool bad = false;
+
+	if (i < o.nchosen) {
+		o.shared[o.chosen[i]] = (float)(o.sums[i] * o.part);
+		bad = !isfinite(o.sums[i]);
+	}
+	if (i < o.count && !o.sent[i]) {
+		o.shared[i] = (float)o.left[i];
+		bad = bad || !isfinite(o.left[i]);
+	}
+	if (bad)
+		*o.bad = INFINITY;
 }
 
 template <bool Gather>
@@ -100,14 +120,21 @@ void gf_cuda_scatter_chunks_f32(struct gf_gpu_stream *s, float *to,
 	moves<false>(s, to, from, n, chunk_elems, chunks, nchunks);
 }
 
-void gf_cuda_keep_chunks_f32(struct gf_gpu_stream *s, float *residual,
-			     const float *grad, size_t n, size_t chunk_elems,
-			     const uint8_t *sent, float decay)
+void gf_cuda_share_norms(struct gf_gpu_stream *s, const struct gf_gpu_norms *o)
+{
+	if (o->count)
+		LAUNCH(share, blocks_for(o->count, THREADS), s, *o);
+}
+
+void gf_cuda_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip,
+			     float *residual, const float *grad, size_t n,
+			     size_t chunk_elems, const uint8_t *sent,
+			     float decay)
 {
 	const size_t blocks =
 		blocks_for(n, chunk_elems) * blocks_for(chunk_elems, PIECE);
 
 	if (n)
-		LAUNCH(keep, blocks, s, residual, grad, n, chunk_elems, sent,
-		       decay);
+		LAUNCH(keep, blocks, s, skip, residual, grad, n, chunk_elems,
+		       sent, decay);
 }

@@ -30,6 +30,7 @@ ENTRY(chunk_norms_f32);
 ENTRY(gather_chunks_f32);
 ENTRY(scatter_chunks_f32);
 ENTRY(keep_chunks_f32);
+ENTRY(share_norms);
 /* half.cu */
 CODE(f16_encode);
 CODE(f16_decode);

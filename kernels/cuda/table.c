@@ -16,6 +16,7 @@ const struct gf_gpu_kernels gf_gpu_kernels_cuda = {
 	.gather_chunks_f32 = gf_cuda_gather_chunks_f32,
 	.scatter_chunks_f32 = gf_cuda_scatter_chunks_f32,
 	.keep_chunks_f32 = gf_cuda_keep_chunks_f32,
+	.share_norms = gf_cuda_share_norms,
 	.f16 = {gf_cuda_f16_encode, gf_cuda_f16_decode, gf_cuda_f16_decode_add},
 	.bf16 = {gf_cuda_bf16_encode, gf_cuda_bf16_decode,
 		 gf_cuda_bf16_decode_add},

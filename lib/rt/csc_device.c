@@ -379,8 +379,8 @@ int gf_csc_device_commit(struct gf_csc_device *d, struct gf_gpu_stream *s,
 {
 	(void)err;
 	d->k.gpu->kernels->keep_chunks_f32(
-		s, d->history, left(d), count_elems(d), d->k.csc->chunk_elems,
-		d->sent, d->k.csc->decay);
+		s, NULL, d->history, left(d), count_elems(d),
+		d->k.csc->chunk_elems, d->sent, d->k.csc->decay);
 	return 0;
 }
 

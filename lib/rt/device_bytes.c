@@ -11,8 +11,8 @@ static uint64_t ring_bytes(const struct gf_device_engine *e, size_t count_elems)
 	return 2 * (p - 1) * count_elems / p * sizeof(float);
 }
 
-static uint64_t program_bytes(const struct gf_device_engine *e,
-			      const struct gf_device_program *p)
+uint64_t gf_device_program_weight(const struct gf_device_engine *e,
+				  const struct gf_device_program *p)
 {
 	uint64_t bytes = gf_device_program_sent(p);
 	size_t i;
@@ -28,8 +28,10 @@ uint64_t gf_device_engine_sent_bytes(const struct gf_device_engine *e)
 	uint64_t bytes = 0;
 	size_t i;
 
+	if (e->k.csc)
+		return e->sent_bytes;
 	for (i = 0; i < e->nmessages; i++)
-		bytes += program_bytes(e, e->messages[i].program);
+		bytes += gf_device_program_weight(e, e->messages[i].program);
 	return bytes;
 }
 
@@ -41,7 +43,7 @@ void gf_device_weigh(struct gf_device_engine *e, size_t i)
 	if (gf_device_program_for(e, i, NULL, &whole, NULL))
 		e->dense_bytes += ring_bytes(e, e->messages[i].count_elems);
 	else
-		e->dense_bytes += program_bytes(e, &whole);
+		e->dense_bytes += gf_device_program_weight(e, &whole);
 	gf_device_program_release(&whole);
 }
 

@@ -18,6 +18,12 @@ void gf_device_name(const struct gf_device_engine *e, uint64_t number,
 	const struct gf_message *m = &e->k.plan->messages[i];
 	const struct gf_tensor *tensors = e->k.plan->model->tensors;
 
+	if (i == e->k.plan->nmessages) {
+		gf_error_prefix(err,
+				"step %" PRIu64 ", norms of chunks on lane %zu",
+				number / e->nmessages + 1, e->messages[i].lane);
+		return;
+	}
 	gf_error_prefix(err,
 			"step %" PRIu64 ", message %zu (tensors %zu to %zu, "
 			"%s to %s, %zu bytes) on lane %zu",
@@ -121,11 +127,29 @@ static int end_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
 static int wait_for_residual(struct gf_device_engine *e,
 			     struct gf_gpu_stream *s, struct gf_error *err)
 {
-	if (e->step == 1 || !e->messages[0].sparse)
+	if (e->step == 1 || e->k.plan->selection.method == GF_SELECT_DENSE)
 		return 0;
 	if (e->done + 1 < e->step)
 		return end_step(e, s, err);
 	return wait_for(e, s, e->ended[(e->step - 2) % e->depth], err);
+}
+
+/* A message's lane does; of csc the stream that takes chunks does, and the lane
+ * waits for that. */
+static int wait_for_gradients(struct gf_device_engine *e, size_t i,
+			      struct gf_gpu_event *ready, struct gf_error *err)
+{
+	struct gf_gpu_stream *lane = e->lanes[e->messages[i].lane].stream;
+	struct gf_gpu_stream *s =
+		e->k.csc ? gf_csc_nccl_stream(e->k.csc) : lane;
+	int rc = wait_for(e, s, ready, err);
+
+	rc = rc ? rc : wait_for_residual(e, s, err);
+	if (rc || !e->k.csc)
+		return rc;
+	rc = gf_device_take_csc(e, i, err);
+	rc = rc ? rc : e->k.gpu->ops->record(e->k.gpu, e->taken, s, err);
+	return rc ? rc : wait_for(e, lane, e->taken, err);
 }
 
 /* Recorded now, `ready` stands behind the gradients of all earlier messages,
@@ -139,8 +163,7 @@ static int issue(struct gf_device_engine *e, size_t i, struct gf_error *err)
 	int rc;
 
 	rc = ops->record(e->k.gpu, at->ready, e->k.compute, err);
-	rc = rc ? rc : wait_for(e, lane->stream, at->ready, err);
-	rc = rc ? rc : wait_for_residual(e, lane->stream, err);
+	rc = rc ? rc : wait_for_gradients(e, i, at->ready, err);
 	if (!rc && !m->simultaneous)
 		rc = wait_for_ends(e, lane->stream, m->lane, err);
 	rc = rc ? rc : ops->record(e->k.gpu, at->start, lane->stream, err);
@@ -202,6 +225,7 @@ int gf_device_engine_begin(struct gf_device_engine *e, struct gf_error *err)
 	if (!rc) {
 		e->step++;
 		e->next = 0;
+		e->sent_bytes = 0;
 		e->backward_ended = false;
 		memset(e->tensor_ready, 0,
 		       e->k.plan->model->ntensors * sizeof(*e->tensor_ready));

@@ -10,6 +10,7 @@
 #include "comm/nccl.h"
 #include "doc/plan.h"
 #include "gpu/gpu.h"
+#include "rt/csc_nccl.h"
 #include "rt/engine.h"
 
 /*
@@ -58,10 +59,13 @@ struct gf_device_engine_config {
 	/* What topk and gtopk leave behind, laid out as data; zeros at first,
 	 * and the caller's to keep between steps. NULL: a dense plan. */
 	float *residual;
+	/* What packs chunks, whose step the caller begins before its first
+	 * `ready`; borrowed. NULL: another selection. */
+	struct gf_csc_nccl *csc;
 	/* (optional) Enqueues on `s`, on which all messages of step `step`
 	 * (from 0) have ended, what becomes of it; once for each, in order. Of
-	 * topk and gtopk that is gf_device_engine_look and _apply, and comes
-	 * before any message of the next step. */
+	 * topk and gtopk that is gf_device_engine_look and _apply, of csc
+	 * gf_csc_nccl_end, and comes before any message of the next step. */
 	int (*end)(void *ctx, uint64_t step, struct gf_gpu_stream *s,
 		   struct gf_error *err);
 	void *end_ctx;
@@ -106,7 +110,8 @@ void gf_device_engine_look(struct gf_device_engine *e, struct gf_gpu_stream *s,
 			   uint32_t *flag);
 int gf_device_engine_apply(struct gf_device_engine *e, struct gf_gpu_stream *s,
 			   const uint32_t *skip, struct gf_error *err);
-/* What this rank sends in a step like the last one; and what the plan's
+/* What this rank has sent in the step begun last, once all of its messages are
+ * issued; and what the plan's
  * messages weigh as they are, in f32. `library`, which tells nobody, counts as
  * a ring. */
 uint64_t gf_device_engine_sent_bytes(const struct gf_device_engine *e);

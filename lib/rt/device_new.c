@@ -29,14 +29,11 @@ static int check(const struct gf_device_engine_config *k, struct gf_error *err)
 				    "servers: on GPUs this build has none, got "
 				    "%d",
 				    plan->servers);
-	if (plan->selection.method == GF_SELECT_CSC)
-		return gf_error_set(err, -ENOTSUP,
-				    "selection: between GPUs this build sends "
-				    "all gradients or the largest, got \"%s\"",
-				    gf_select_names[plan->selection.method]);
-	if (plan->selection.method != GF_SELECT_DENSE && !k->residual)
+	if ((plan->selection.method == GF_SELECT_CSC) != !!k->csc ||
+	    (plan->selection.method != GF_SELECT_DENSE && !k->csc &&
+	     !k->residual))
 		return gf_error_set(err, -EINVAL,
-				    "selection: want a residual for \"%s\"",
+				    "selection: want what \"%s\" leaves behind",
 				    gf_select_names[plan->selection.method]);
 	for (i = 0; i < plan->nmessages; i++)
 		if (plan->messages[i].half != GF_HALF_ALL)
@@ -108,12 +105,21 @@ int gf_device_program_for(const struct gf_device_engine *e, size_t i,
 			  const struct gf_codec *codec,
 			  struct gf_device_program *p, struct gf_error *err)
 {
+	return gf_device_program_of_count(e, i, e->messages[i].count_elems,
+					  codec, p, err);
+}
+
+int gf_device_program_of_count(const struct gf_device_engine *e, size_t i,
+			       size_t count_elems, const struct gf_codec *codec,
+			       struct gf_device_program *p,
+			       struct gf_error *err)
+{
 	const struct gf_message *how = &e->k.plan->messages[i];
 	size_t n = how->nstages, s;
 	int *factors = gf_xcalloc(n + 1, sizeof(*factors)), rc;
 	struct gf_coll_args args = {
 		.ranks = e->k.comm->ranks,
-		.count_elems = e->messages[i].count_elems,
+		.count_elems = count_elems,
 		.elem_bytes = sizeof(float),
 		.factors = n ? factors : NULL,
 		.nfactors = n,
@@ -180,7 +186,7 @@ static int make_messages(struct gf_device_engine *e, struct gf_error *err)
 	size_t at = 0, i, t;
 	int rc = make_slots(e, err);
 
-	for (i = 0; i < e->nmessages && !rc; i++) {
+	for (i = 0; i < plan->nmessages && !rc; i++) {
 		const struct gf_message *how = &plan->messages[i];
 		struct gf_device_message *m = &e->messages[i];
 
@@ -193,13 +199,15 @@ static int make_messages(struct gf_device_engine *e, struct gf_error *err)
 		at += m->count_elems;
 		for (t = how->first; t <= how->last; t++)
 			e->message_of[t] = i;
-		rc = plan->selection.method == GF_SELECT_DENSE
-			     ? make_program(e, i, err)
-			     : gf_device_make_sparse(e, i, err);
-		rc = rc ? rc : make_events(e, i, err);
+		rc = e->k.residual ? gf_device_make_sparse(e, i, err)
+				   : make_program(e, i, err);
 		if (!rc)
 			gf_device_weigh(e, i);
 	}
+	if (!rc && e->k.csc)
+		rc = gf_device_make_csc(e, err);
+	for (i = 0; i < e->nmessages && !rc; i++)
+		rc = make_events(e, i, err);
 	for (i = 0; i < e->nmessages; i++) {
 		for (t = i + 1; t < e->nmessages; t++)
 			if (e->messages[t].lane == e->messages[i].lane)
@@ -220,7 +228,8 @@ static int on_wait(void *ctx, struct gf_error *err)
 /* From the first pool's begin to the last one's end. */
 static size_t messages_bytes(const struct gf_device_engine *e)
 {
-	const struct gf_device_message *last = &e->messages[e->nmessages - 1];
+	const struct gf_device_message *last =
+		&e->messages[e->k.plan->nmessages - 1];
 
 	return ((e->npools - 1) * e->k.stride_elems + last->first_elem +
 		last->count_elems) *
@@ -260,6 +269,7 @@ static int open_lane(struct gf_device_engine *e, size_t lane,
 		if (e->messages[i].lane == lane)
 			rc = gf_device_lane_prepare(l, e->messages[i].program,
 						    err);
+	rc = rc ? rc : gf_device_prepare_csc(e, lane, err);
 	rc = rc ? rc : gf_device_lane_reserve(l, err);
 	if (!rc)
 		gf_device_lane_keep(l, e->k.data, messages_bytes(e));
@@ -285,7 +295,7 @@ static void init(struct gf_device_engine *e,
 	const size_t ntensors = plan->model ? plan->model->ntensors : 0;
 
 	e->k = *config;
-	e->nmessages = plan->nmessages;
+	e->nmessages = plan->nmessages + !!config->csc;
 	e->nlanes = plan->lanes > 0 ? (size_t)plan->lanes : 1;
 	e->density = plan->selection.density;
 	e->npools = plan->staleness > 1 ? (size_t)plan->staleness : 1;
@@ -369,6 +379,7 @@ void gf_device_engine_free(struct gf_device_engine *e)
 		e->k.gpu->ops->event_free(e->k.gpu, e->begun[i]);
 		e->k.gpu->ops->event_free(e->k.gpu, e->ended[i]);
 	}
+	gf_device_release_csc(e);
 	gf_comm_thread_release(&e->thread);
 	free(e->begun);
 	free(e->ended);

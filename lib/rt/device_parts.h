@@ -30,10 +30,17 @@ struct gf_device_message {
 	struct gf_sparse_nccl *sparse; /* NULL: all values go */
 	size_t first_elem, count_elems, ntensors, lane;
 	bool simultaneous, at_end;
-	bool closes_lane;                /* the step's last one on it */
+	bool closes_lane; /* the step's last one on it */
+	size_t like;      /* csc: the first message that goes as this one */
 	struct gf_device_events *events; /* per slot */
 	/* under lock */
 	size_t left; /* tensors that are not ready */
+};
+
+/* A packed message that goes as message `like`. */
+struct gf_device_pack {
+	size_t like, count_elems;
+	struct gf_device_program program;
 };
 
 struct gf_device_engine {
@@ -42,11 +49,14 @@ struct gf_device_engine {
 	struct gf_device_lane *lanes;
 	size_t nlanes;
 	struct gf_device_message *messages;
-	size_t nmessages;
+	size_t nmessages;   /* the plan's; of csc one more, the norms */
 	size_t *message_of; /* per tensor */
 	double density;     /* of a selection; the compute thread's */
 	uint64_t dense_bytes;
 	size_t npools, depth;
+	struct gf_device_pack *packs; /* csc */
+	size_t npacks, packs_capacity;
+	struct gf_gpu_event *taken;
 	struct gf_gpu_event **begun, **ended; /* per slot; ended: has `end` */
 	/* The thread that watches. Its lock is held while anything is enqueued
 	 * on lanes or asked of NCCL. */
@@ -68,15 +78,33 @@ struct gf_device_engine {
 	uint64_t *last_on_lane; /* 1 + message issued last, as in `issued` */
 	uint64_t joined, done;  /* steps; that had their `end` */
 	bool opened;
+	uint64_t sent_bytes; /* csc: in this step */
 	struct gf_message_times *times;
 };
 
-/* How message i goes whole with that codec, NULL: f32. */
+/* How message i goes whole with that codec, NULL: f32; and how so many elements
+ * that go as it does. */
 int gf_device_program_for(const struct gf_device_engine *e, size_t i,
 			  const struct gf_codec *codec,
 			  struct gf_device_program *p, struct gf_error *err);
+int gf_device_program_of_count(const struct gf_device_engine *e, size_t i,
+			       size_t count_elems, const struct gf_codec *codec,
+			       struct gf_device_program *p,
+			       struct gf_error *err);
 /* device_bytes.c: message i counts among the dense bytes. */
 void gf_device_weigh(struct gf_device_engine *e, size_t i);
+uint64_t gf_device_program_weight(const struct gf_device_engine *e,
+				  const struct gf_device_program *p);
+/* device_csc.c: after the plan's messages; per lane; what a message takes, on
+ * the stream of that, and sends. */
+int gf_device_make_csc(struct gf_device_engine *e, struct gf_error *err);
+int gf_device_prepare_csc(struct gf_device_engine *e, size_t lane,
+			  struct gf_error *err);
+void gf_device_release_csc(struct gf_device_engine *e);
+int gf_device_take_csc(struct gf_device_engine *e, size_t message,
+		       struct gf_error *err);
+int gf_device_run_csc(struct gf_device_engine *e, struct gf_device_message *m,
+		      struct gf_error *err);
 /* device_sparse.c: makes message i one of sets. */
 int gf_device_make_sparse(struct gf_device_engine *e, size_t i,
 			  struct gf_error *err);

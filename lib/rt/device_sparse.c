@@ -43,6 +43,8 @@ int gf_device_run(struct gf_device_engine *e, struct gf_device_message *m,
 	struct gf_device_lane *lane = &e->lanes[m->lane];
 	float *data = gf_device_engine_data(e, e->step - 1) + m->first_elem;
 
+	if (e->k.csc)
+		return gf_device_run_csc(e, m, err);
 	if (!m->sparse)
 		return gf_device_lane_run(lane, m->program, data, err);
 	return gf_sparse_nccl_run(m->sparse, lane, data,

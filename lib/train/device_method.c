@@ -14,10 +14,6 @@ int gf_device_method_check(const struct gf_plan *plan,
 	};
 	size_t i;
 
-	if (plan->selection.method == GF_SELECT_CSC)
-		return gf_error_set(err, -ENOTSUP,
-				    "selection \"%s\" goes by the host",
-				    gf_select_names[plan->selection.method]);
 	if (plan->servers)
 		return gf_error_set(err, -ENOTSUP,
 				    "servers go by the host: one would hold a "
@@ -28,5 +24,7 @@ int gf_device_method_check(const struct gf_plan *plan,
 					    "split messages go by the host: "
 					    "forward on GPUs asks for no "
 					    "tensor by itself");
-	return gf_device_update_check(&optim, err);
+	return plan->selection.method == GF_SELECT_CSC
+		       ? gf_device_update_check_pieces(&optim, err)
+		       : gf_device_update_check(&optim, err);
 }

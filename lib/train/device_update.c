@@ -244,10 +244,15 @@ static void step_piece(void *ctx, const struct gf_optim_common *c)
 }
 
 void gf_device_update_pieces(struct gf_device_update *u, double lr, float scale,
+			     const uint32_t *skip,
 			     const struct gf_optim_piece *pieces,
 			     size_t npieces, float *params)
 {
-	struct pieces p = {.u = u, .lr = lr, .scale = scale, .params = params};
+	struct pieces p = {.u = u,
+			   .lr = lr,
+			   .scale = scale,
+			   .gate.skip = skip,
+			   .params = params};
 	const struct gf_gpu_clip clip = {
 		.scale = (float)lr * scale, /* which the factor stands for */
 		.norm = lr * u->host->config.clip_norm,

@@ -38,8 +38,10 @@ void gf_device_update_step(struct gf_device_update *u, double lr, float scale,
 			   float *params);
 
 /* As gf_optimizer_step_pieces; the pieces' gradients lie one behind the other,
- * on the device. Clipping adds its norm up over all of them. */
+ * on the device. Clipping adds its norm up over all of them. skip: as above, or
+ * NULL. */
 void gf_device_update_pieces(struct gf_device_update *u, double lr, float scale,
+			     const uint32_t *skip,
 			     const struct gf_optim_piece *pieces,
 			     size_t npieces, float *params);
 

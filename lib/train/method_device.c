@@ -54,6 +54,8 @@ void gf_method_device_learn(struct gf_method *m)
 	if (rc)
 		return;
 	overflow = gf_loss_scale_note(&m->scale, d->scale, bad);
+	if (d->csc && !bad)
+		gf_csc_nccl_adopt(d->csc->nccl, gf_method_slot(m, d->learnt));
 	d->learnt++;
 	m->skipped += bad;
 	if (bad && !overflow && !m->env.skip_bad)
@@ -79,6 +81,8 @@ static float *begin(struct gf_method *m, size_t step)
 	struct gf_error err = {""};
 
 	m->begun++;
+	if (d->csc)
+		d->csc->number = step - 1;
 	if (d->residual && m->env.epoch_steps)
 		gf_device_engine_density(
 			m->device,
@@ -110,14 +114,17 @@ static void ready(struct gf_method *m, size_t tensor)
 	struct gf_error err = {""};
 	size_t first = d->offsets[tensor];
 
-	if (m->env.scale.used) {
+	if (m->env.scale.used || d->csc)
 		gf_method_device_learn(m);
+	if (m->env.scale.used)
 		gf_method_device_slot(m, m->begun - 1)->scale =
 			gf_loss_scale_now(&m->scale);
+	if (d->csc)
+		gf_method_csc_begin(m);
+	else if (m->env.scale.used)
 		multiply(m, gf_method_device_grads(m, m->begun - 1) + first,
 			 d->offsets[tensor + 1] - first,
 			 gf_loss_scale_now(&m->scale) / m->env.plan->ranks);
-	}
 	if (!d->rc)
 		keep_failure(d, gf_device_engine_ready(m->device, tensor, &err),
 			     &err);
@@ -181,13 +188,16 @@ int gf_method_device_end(void *method, uint64_t step, struct gf_gpu_stream *s,
 	const size_t index = (size_t)step + m->restored;
 	int rc;
 
-	if (!d->residual)
+	if (!d->residual && !d->csc)
 		return gf_device_flag_set(&d->flags, s, index,
 					  gf_method_device_grads(m, index),
 					  d->count_elems, err);
 	rc = gf_device_flag_clear(&d->flags, s, index, err);
 	if (rc)
 		return rc;
+	if (d->csc)
+		return gf_csc_nccl_end(d->csc->nccl, step, s,
+				       gf_device_flag(&d->flags, index), err);
 	gf_device_engine_look(m->device, s, gf_device_flag(&d->flags, index));
 	return gf_device_engine_apply(m->device, s,
 				      gf_device_flag(&d->flags, index), err);
@@ -236,6 +246,10 @@ static void apply(struct gf_method *m, double lr)
 	double scale;
 
 	d->scale = gf_method_device_slot(m, m->applied)->scale;
+	if (d->csc) {
+		gf_method_csc_apply(m, lr);
+		return;
+	}
 	scale = m->env.scale.used ? 1 / d->scale : 1.0 / m->env.plan->ranks;
 	gf_device_update_step(&d->update, lr, (float)scale,
 			      gf_device_flag(&d->flags, m->applied),

@@ -2,6 +2,8 @@
 #ifndef GF_TRAIN_METHOD_DEVICE_H
 #define GF_TRAIN_METHOD_DEVICE_H
 
+#include "rt/csc_nccl.h"
+#include "rt/pool.h"
 #include "train/device_flags.h"
 #include "train/device_marks.h"
 #include "train/device_update.h"
@@ -15,6 +17,18 @@
 struct gf_device_slot {
 	double scale;        /* of a gradient's loss */
 	uint64_t sent_bytes; /* by its messages */
+};
+
+struct gf_method_csc {
+	struct gf_pool layout; /* the plan's tensors; of no memory */
+	struct gf_csc csc;     /* on the host what is told of it */
+	struct gf_csc_nccl *nccl;
+	struct gf_optim_piece *pieces; /* nchunks + 1 */
+	size_t begun;                  /* as m->begun, when it did last */
+	size_t number;                 /* from 0, of the step begun last */
+	/* Of gradients in flight, oldest first, nchunks words each: the chunks
+	 * that they sent, and chose. As of a checkpoint. */
+	uint64_t *flight_sent, *flight_next;
 };
 
 struct gf_method_device {
@@ -37,6 +51,7 @@ struct gf_method_device {
 	float *host_residual;
 	/* so far: by steps that began, that were waited for, told of */
 	uint64_t sent_bytes, waited_bytes, told_bytes;
+	struct gf_method_csc *csc; /* NULL: another selection */
 	int rc; /* of what gives nothing back: the first failure */
 	struct gf_error reason;
 };
@@ -50,6 +65,16 @@ int gf_method_device_restore(struct gf_method *m, struct gf_error *err);
 
 /* What became of the gradient applied last, which the device is done with. */
 void gf_method_device_learn(struct gf_method *m);
+/* method_device_csc.c: of chunks. begin: before a step's first message. */
+int gf_method_csc_open(struct gf_method *m, struct gf_error *err);
+void gf_method_csc_close(struct gf_method *m);
+void gf_method_csc_begin(struct gf_method *m);
+void gf_method_csc_apply(struct gf_method *m, double lr);
+void gf_method_csc_state(struct gf_method *m, struct gf_state *s);
+int gf_method_csc_keep(struct gf_method *m, size_t age, float *values,
+		       struct gf_error *err);
+int gf_method_csc_restore(struct gf_method *m, size_t age,
+			  struct gf_error *err);
 /* `end` of the device engine. */
 int gf_method_device_end(void *method, uint64_t step, struct gf_gpu_stream *s,
 			 struct gf_error *err);

@@ -16,7 +16,8 @@ static int open_residual(struct gf_method *m, struct gf_error *err)
 	const size_t bytes = d->count_elems * sizeof(float);
 	int rc;
 
-	if (m->env.plan->selection.method == GF_SELECT_DENSE)
+	if (m->env.plan->selection.method == GF_SELECT_DENSE ||
+	    m->env.plan->selection.method == GF_SELECT_CSC)
 		return 0;
 	d->host_residual = gf_xcalloc(d->count_elems, sizeof(float));
 	rc = gpu->ops->alloc(gpu, bytes, &d->residual, err);
@@ -35,6 +36,9 @@ static int copy_residual(struct gf_method *m, enum gf_gpu_copy kind,
 	const bool down = kind == GF_GPU_TO_HOST;
 	int rc;
 
+	if (d->csc)
+		return down ? gf_csc_nccl_fetch(d->csc->nccl, err)
+			    : gf_csc_nccl_send(d->csc->nccl, err);
 	if (!d->residual)
 		return 0;
 	rc = gpu->ops->copy(gpu, m->env.stream,
@@ -51,6 +55,8 @@ void gf_method_device_state(struct gf_method *m, struct gf_state *s)
 
 	if (m->flight)
 		gf_method_flight_state(m, s);
+	if (d->csc)
+		gf_method_csc_state(m, s);
 	if (d->residual)
 		gf_state_add(s, GF_STATE_OWN, gf_xstrdup("sparse.residual"),
 			     &shape, d->host_residual)
@@ -90,6 +96,7 @@ static int open_own(struct gf_method *m, struct gf_error *err)
 					    .stream = m->env.stream};
 	rc = rc ? rc : gf_device_marks_open(&d->marks, err);
 	rc = rc ? rc : open_residual(m, err);
+	rc = rc ? rc : gf_method_csc_open(m, err);
 	d->flags = (struct gf_device_flags){.gpu = m->env.gpu,
 					    .count = gf_method_depth(m) + 1};
 	rc = rc ? rc : gf_device_flags_open(&d->flags, err);
@@ -101,9 +108,10 @@ static int open_own(struct gf_method *m, struct gf_error *err)
 int gf_method_device_open(struct gf_method *m, struct gf_error *err)
 {
 	const struct gf_method_env *k = &m->env;
+	struct gf_method_device *d = gf_xcalloc(1, sizeof(*d));
 	int rc;
 
-	m->priv = gf_xcalloc(1, sizeof(struct gf_method_device));
+	m->priv = d;
 	rc = gf_comm_agree(k->comm, open_own(m, err), err);
 	if (rc)
 		return rc;
@@ -118,8 +126,8 @@ int gf_method_device_open(struct gf_method *m, struct gf_error *err)
 			.stride_elems = k->device_stride,
 			.end = gf_method_device_end,
 			.end_ctx = m,
-			.residual =
-				((struct gf_method_device *)m->priv)->residual,
+			.residual = d->residual,
+			.csc = d->csc ? d->csc->nccl : NULL,
 			.timeout_s = k->timeout_s,
 		},
 		&m->device, err);
@@ -133,6 +141,7 @@ void gf_method_device_close(struct gf_method *m)
 
 	gf_device_engine_free(m->device);
 	(void)ops->stream_sync(m->env.gpu, m->env.stream, &ignored);
+	gf_method_csc_close(m);
 	gf_device_update_close(&d->update);
 	gf_update_close(&m->updater);
 	gf_device_marks_close(&d->marks);
@@ -186,19 +195,21 @@ static int keep_flight(struct gf_method *m, struct gf_error *err)
 {
 	struct gf_method_device *d = m->priv;
 	uint32_t *flags = gf_xcalloc(d->flags.count, sizeof(*flags));
+	float *values;
 	size_t age;
 	int rc = gf_device_flags_copy(&d->flags, m->env.stream, flags,
 				      GF_GPU_TO_HOST, err);
 
 	for (age = 0; !rc && age + 1 < gf_method_depth(m); age++) {
-		(void)gf_method_flight_keep(m, age);
+		values = gf_method_flight_keep(m, age);
 		if (age >= m->nflight)
 			continue;
 		m->flight_bad[age] =
 			flags[(m->applied + age) % d->flags.count] != 0;
 		m->flight_scale[age] =
 			gf_method_device_slot(m, m->applied + age)->scale;
-		rc = copy_flight(m, age, GF_GPU_TO_HOST, err);
+		rc = d->csc ? gf_method_csc_keep(m, age, values, err)
+			    : copy_flight(m, age, GF_GPU_TO_HOST, err);
 	}
 	free(flags);
 	return rc;
@@ -215,7 +226,8 @@ static int restore_flight(struct gf_method *m, struct gf_error *err)
 	for (age = 0; !rc && age < m->nflight; age++) {
 		flags[age] = m->flight_bad[age] != 0;
 		gf_method_device_slot(m, age)->scale = m->flight_scale[age];
-		rc = copy_flight(m, age, GF_GPU_TO_DEVICE, err);
+		rc = d->csc ? gf_method_csc_restore(m, age, err)
+			    : copy_flight(m, age, GF_GPU_TO_DEVICE, err);
 	}
 	rc = rc ? rc
 		: gf_device_flags_copy(&d->flags, m->env.stream, flags,

@@ -104,8 +104,8 @@ void gf_update_pieces(struct gf_update *u, double lr,
 		      float scale)
 {
 	if (u->device.gpu)
-		gf_device_update_pieces(&u->device, lr, scale, pieces, npieces,
-					u->device_params);
+		gf_device_update_pieces(&u->device, lr, scale, NULL, pieces,
+					npieces, u->device_params);
 	else
 		gf_optimizer_step_pieces(&u->optimizer, lr, scale, pieces,
 					 npieces, u->params);

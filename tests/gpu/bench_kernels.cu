@@ -186,8 +186,8 @@ void chunks(const arrays &a)
 					list.size());
 	});
 	report("keep chunks", 4.0 * (double)a.n * 1.9, [&] {
-		gpu->keep_chunks_f32(s(), a.z, a.x, a.n, CHUNK, sent_on_device,
-				     1);
+		gpu->keep_chunks_f32(s(), nullptr, a.z, a.x, a.n, CHUNK,
+				     sent_on_device, 1);
 	});
 	TRY(cudaFree(on_device));
 	TRY(cudaFree(sent_on_device));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The fake device's kernels of chunks: ref's, when their turn comes. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ struct chunks {
 	const uint32_t *chunks;
 	size_t nchunks;
 	const uint8_t *sent;
+	const uint32_t *skip;
 	float decay;
 };
 
@@ -113,19 +115,43 @@ static void run_keep(void *ctx)
 {
 	const struct chunks *c = ctx;
 
-	for (size_t i = 0; i < c->n; i++)
+	for (size_t i = 0; i < c->n && !(c->skip && *c->skip); i++)
 		c->to[i] = c->sent[i / c->elems] ? 0 : c->decay * c->from[i];
 }
 
-void fake_keep_chunks_f32(struct gf_gpu_stream *s, float *residual,
-			  const float *grad, size_t n, size_t chunk_elems,
-			  const uint8_t *sent, float decay)
+static void run_share(void *ctx)
+{
+	const struct gf_gpu_norms *o = ctx;
+	bool bad = false;
+
+	for (size_t i = 0; i < o->count; i++)
+		if (!o->sent[i]) {
+			o->shared[i] = (float)o->left[i];
+			bad |= !isfinite(o->left[i]);
+		}
+	for (size_t i = 0; i < o->nchosen; i++) {
+		o->shared[o->chosen[i]] = (float)(o->sums[i] * o->part);
+		bad |= !isfinite(o->sums[i]);
+	}
+	if (bad)
+		*o->bad = INFINITY;
+}
+
+void fake_share_norms(struct gf_gpu_stream *s, const struct gf_gpu_norms *o)
+{
+	fake_enqueue_copy(s, run_share, o, sizeof(*o));
+}
+
+void fake_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip,
+			  float *residual, const float *grad, size_t n,
+			  size_t chunk_elems, const uint8_t *sent, float decay)
 {
 	const struct chunks c = {.to = residual,
 				 .from = grad,
 				 .n = n,
 				 .elems = chunk_elems,
 				 .sent = sent,
+				 .skip = skip,
 				 .decay = decay};
 
 	fake_enqueue_copy(s, run_keep, &c, sizeof(c));

@@ -433,6 +433,7 @@ const struct gf_gpu_kernels fake_gpu_kernels = {
 	.gather_chunks_f32 = fake_gather_chunks_f32,
 	.scatter_chunks_f32 = fake_scatter_chunks_f32,
 	.keep_chunks_f32 = fake_keep_chunks_f32,
+	.share_norms = fake_share_norms,
 	.merge_f32 = fake_merge_f32,
 	.merge_work_bytes = fake_merge_work_bytes,
 	.move_f32 = fake_move_f32,

@@ -159,9 +159,10 @@ void fake_gather_chunks_f32(struct gf_gpu_stream *s, float *to,
 void fake_scatter_chunks_f32(struct gf_gpu_stream *s, float *to,
 			     const float *from, size_t n, size_t chunk_elems,
 			     const uint32_t *chunks, size_t nchunks);
-void fake_keep_chunks_f32(struct gf_gpu_stream *s, float *residual,
-			  const float *grad, size_t n, size_t chunk_elems,
-			  const uint8_t *sent, float decay);
+void fake_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip,
+			  float *residual, const float *grad, size_t n,
+			  size_t chunk_elems, const uint8_t *sent, float decay);
+void fake_share_norms(struct gf_gpu_stream *s, const struct gf_gpu_norms *o);
 
 extern const struct gf_gpu_ops fake_gpu_ops;
 extern const struct gf_gpu_kernels fake_gpu_kernels;

@@ -192,8 +192,8 @@ by_nccl() {
 	say "by NCCL, $ranks ranks"
 	try 120 'all-reduces by NCCL' mpirun -np "$ranks" gf-allreduce --device cuda -a all --density 0.01 -b 4K -e 4M -f 8 -n 3 -w 1
 	try 120 'gf-train by NCCL' mpirun -np "$ranks" gf-train --device cuda --transport nccl "${steady[@]}" --steps 30 --check-replicas 10
-	chosen "$ranks" 1 nccl topk gtopk
-	chosen "$ranks" 2 nccl topk gtopk dense
+	chosen "$ranks" 1 nccl csc topk gtopk
+	chosen "$ranks" 2 nccl csc topk gtopk dense
 }
 
 has_nccl() { ! gf-allreduce --list | grep -q 'no nccl'; }

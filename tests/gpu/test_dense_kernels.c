@@ -344,8 +344,13 @@ static void test_chunks(size_t n, size_t chunk, size_t offset)
 			want[i] = sent[c] ? pool[i] : 0;
 	EXPECT(differs_f32(want, dback, n) == n, "scatter, n=%zu of %zu", n,
 	       chunk);
-	gpu->keep_chunks_f32(stream, dhistory, dpool, n, chunk,
-			     put(sent, nchunks, 0), 0.9f);
+	gpu->keep_chunks_f32(stream, put(&(uint32_t){1}, 4, 0), dhistory, dpool,
+			     n, chunk, put(sent, nchunks, 0), 0.9f);
+	EXPECT(differs_f32(zero, dhistory, n) == n, "skipped, n=%zu of %zu", n,
+	       chunk);
+	gpu->keep_chunks_f32(stream, n % 2 ? put(&(uint32_t){0}, 4, 0) : NULL,
+			     dhistory, dpool, n, chunk, put(sent, nchunks, 0),
+			     0.9f);
 	EXPECT(differs_f32(history, dhistory, n) == n, "keep, n=%zu of %zu", n,
 	       chunk);
 	done("chunks", n);
@@ -354,6 +359,57 @@ static void test_chunks(size_t n, size_t chunk, size_t offset)
 	free(want);
 	free(zero);
 	free(list);
+	free(sent);
+}
+
+/* Of chunks that wait as they are, of the others those of their sums. */
+static void test_share(size_t n, int bad)
+{
+	double *left = gf_xcalloc(n, sizeof(*left));
+	double *sums = gf_xcalloc(n, sizeof(*sums));
+	float *want = gf_xcalloc(n + 1, sizeof(*want)), *got;
+	float *zero = gf_xcalloc(n + 1, sizeof(*zero));
+	uint32_t *chosen = gf_xcalloc(n, sizeof(*chosen));
+	uint8_t *sent = gf_xcalloc(n, 1);
+	struct gf_gpu_norms o = {.count = n, .part = 1.0 / 3};
+
+	for (size_t i = 0; i < n; i++) {
+		left[i] = gf_rng_uniform(&rng) * 1e5;
+		sent[i] = gf_rng_below(&rng, 2) == 1;
+		if (sent[i])
+			left[i] = NAN; /* of an older step, whatever it is */
+		want[i] = (float)left[i];
+		if (!sent[i])
+			continue;
+		chosen[o.nchosen] = (uint32_t)i;
+		sums[o.nchosen] = gf_rng_uniform(&rng) * 1e5;
+		want[i] = (float)(sums[o.nchosen++] * o.part);
+	}
+	if (bad == 1 && o.nchosen) {
+		sums[o.nchosen / 2] = NAN;
+		want[chosen[o.nchosen / 2]] = NAN;
+		want[n] = INFINITY;
+	}
+	if (bad == 2 && !sent[n - 1]) {
+		left[n - 1] = INFINITY;
+		want[n - 1] = want[n] = INFINITY;
+	}
+	got = put(zero, (n + 1) * sizeof(*zero), 0);
+	o.shared = got;
+	o.bad = got + n;
+	o.left = put(left, n * sizeof(*left), 0);
+	o.sent = put(sent, n, 0);
+	o.sums = put(sums, n * sizeof(*sums), 0);
+	o.chosen = put(chosen, n * sizeof(*chosen), 0);
+	gpu->share_norms(stream, &o);
+	EXPECT(differs_f32(want, got, n + 1) == n + 1, "norms, n=%zu, bad %d",
+	       n, bad);
+	done("share", n);
+	free(left);
+	free(sums);
+	free(want);
+	free(zero);
+	free(chosen);
 	free(sent);
 }
 
@@ -508,6 +564,9 @@ int main(void)
 			test_norms(n, chunks[c], 0, 1);
 			test_chunks(n, chunks[c], i);
 		}
+	for (int bad = 0; bad < 3; bad++)
+		for (size_t n = 1; n < 3000; n = n * 3 + 1)
+			test_share(n, bad);
 	for (int nest = 0; nest < 2; nest++)
 		for (uint32_t skip = 0; skip < 2; skip++)
 			test_lars(nest, skip, nest != (int)skip);

@@ -83,13 +83,6 @@ static void test_clipped_chunks(void)
 	}
 }
 
-static const struct gf_selection divergent[] = {
-	{.method = GF_SELECT_DENSE},
-	{.method = GF_SELECT_TOPK, .density = .05},
-	{.method = GF_SELECT_GTOPK, .density = .2},
-	{.method = GF_SELECT_CSC, .chunk_elems = 4, .keep = .1, .decay = 1},
-};
-
 /* Ends alike everywhere, in the words of a run on the host. */
 static void test_divergence(void)
 {
@@ -189,6 +182,20 @@ static void test_syncs(void)
 		{true, 1, 3},
 		{true, 2, 2},
 		{true, 1, 2, {.method = GF_SELECT_GTOPK, .density = .1}},
+		{true,
+		 1,
+		 1,
+		 {.method = GF_SELECT_CSC,
+		  .chunk_elems = 7,
+		  .keep = .1,
+		  .decay = 1}},
+		{true,
+		 1,
+		 2,
+		 {.method = GF_SELECT_CSC,
+		  .chunk_elems = 7,
+		  .keep = .1,
+		  .decay = 1}},
 		{false,
 		 1,
 		 1,

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Chunks that stay on GPUs (rt/csc_nccl.h), in the method of gradients that
+ * do: when they are begun, adopted and applied, and what a checkpoint holds. */
+#include "train/method_device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+int gf_method_csc_open(struct gf_method *m, struct gf_error *err)
+{
+	struct gf_method_device *d = m->priv;
+	const struct gf_plan *plan = m->env.plan;
+	const size_t depth = gf_method_depth(m);
+	struct gf_method_csc *c;
+	int rc;
+
+	if (plan->selection.method != GF_SELECT_CSC)
+		return 0;
+	c = d->csc = gf_xcalloc(1, sizeof(*c));
+	c->layout = (struct gf_pool){.offsets = d->offsets,
+				     .count_elems = d->count_elems,
+				     .ntensors = plan->model->ntensors};
+	rc = gf_csc_init(&c->csc, plan, &c->layout, m->env.optim->momentum,
+			 err);
+	if (rc)
+		return rc;
+	c->csc.means = m->env.scale.used;
+	c->pieces = gf_xcalloc(c->csc.nchunks + 1, sizeof(*c->pieces));
+	c->flight_sent =
+		gf_xcalloc(depth * c->csc.nchunks, sizeof(*c->flight_sent));
+	c->flight_next =
+		gf_xcalloc(depth * c->csc.nchunks, sizeof(*c->flight_next));
+	return gf_csc_nccl_new(
+		&(struct gf_csc_nccl_config){
+			.gpu = m->env.gpu,
+			.compute = m->env.stream,
+			.grads = m->env.device_grads,
+			.stride_elems = m->env.device_stride,
+			.depth = depth,
+			.csc = &c->csc,
+			.rank = m->env.comm->rank,
+		},
+		&c->nccl, err);
+}
+
+void gf_method_csc_close(struct gf_method *m)
+{
+	struct gf_method_device *d = m->priv;
+	struct gf_method_csc *c = d->csc;
+
+	if (!c)
+		return;
+	gf_csc_nccl_free(c->nccl);
+	gf_csc_release(&c->csc);
+	free(c->pieces);
+	free(c->flight_sent);
+	free(c->flight_next);
+	free(c);
+}
+
+/* What the host knows by now decides which chunks go. */
+void gf_method_csc_begin(struct gf_method *m)
+{
+	const struct gf_method_device *d = m->priv;
+	struct gf_method_csc *c = d->csc;
+	const size_t index = m->begun - 1;
+
+	if (c->begun == m->begun)
+		return;
+	c->begun = m->begun;
+	gf_csc_nccl_begin(
+		c->nccl, gf_method_device_step(m, index), c->number,
+		m->env.scale.used ? gf_method_device_slot(m, index)->scale : 0,
+		m->env.plan);
+}
+
+void gf_method_csc_apply(struct gf_method *m, double lr)
+{
+	struct gf_method_device *d = m->priv;
+	struct gf_method_csc *c = d->csc;
+	const size_t slot = gf_method_slot(m, m->applied);
+	const struct gf_csc_step *step = gf_csc_nccl_step(c->nccl, slot);
+	const float *sums = gf_csc_nccl_sums(c->nccl, slot);
+	struct gf_optim_piece *p = c->pieces;
+	size_t index = 0, place;
+
+	while ((p->count_elems = gf_csc_range(step, &index, &place, &p->first)))
+		p++->grad = sums + place;
+	gf_device_update_pieces(
+		&d->update, lr,
+		m->env.scale.used ? 1 : 1.0f / (float)m->env.plan->ranks,
+		gf_device_flag(&d->flags, m->applied), c->pieces,
+		(size_t)(p - c->pieces), m->env.device_params);
+}
+
+/* --- checkpoints: as train/exchange_csc.c has them -------------------------
+ */
+
+void gf_method_csc_state(struct gf_method *m, struct gf_state *s)
+{
+	const struct gf_method_device *d = m->priv;
+	struct gf_method_csc *c = d->csc;
+	const struct gf_shape shape = {1, {d->count_elems}};
+	const size_t words = (gf_method_depth(m) - 1) * c->csc.nchunks;
+
+	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("csc.history"), &shape,
+		     c->csc.history)
+		->rule = GF_STATE_SUM;
+	gf_state_add_words(s, GF_STATE_SHARED, "csc.important", "U64",
+			   c->csc.important, c->csc.nchunks);
+	if (!words)
+		return;
+	gf_state_add_words(s, GF_STATE_SHARED, "csc.flight.sent", "U64",
+			   c->flight_sent, words);
+	gf_state_add_words(s, GF_STATE_SHARED, "csc.flight.next", "U64",
+			   c->flight_next, words);
+}
+
+int gf_method_csc_keep(struct gf_method *m, size_t age, float *values,
+		       struct gf_error *err)
+{
+	const struct gf_method_device *d = m->priv;
+	struct gf_method_csc *c = d->csc;
+	const size_t n = c->csc.nchunks;
+	int rc = gf_csc_nccl_keep(c->nccl, gf_method_slot(m, m->applied + age),
+				  values, c->flight_sent + age * n,
+				  c->flight_next + age * n, err);
+
+	if (m->flight_bad[age]) /* it chose nothing */
+		memset(c->flight_next + age * n, 0,
+		       n * sizeof(*c->flight_next));
+	return rc;
+}
+
+int gf_method_csc_restore(struct gf_method *m, size_t age, struct gf_error *err)
+{
+	const struct gf_method_device *d = m->priv;
+	struct gf_method_csc *c = d->csc;
+	const size_t n = c->csc.nchunks;
+
+	return gf_csc_nccl_restore(c->nccl, gf_method_slot(m, age),
+				   m->flight + age * d->count_elems,
+				   c->flight_sent + age * n,
+				   c->flight_next + age * n, err);
+}
