@@ -63,27 +63,38 @@ one_model() { # MODEL BATCH
 bench_resnet50() { trains_on_gpu && one_model resnet50 128; }
 bench_alexnet() { trains_on_gpu && one_model alexnet-bn 256; }
 
-# Two ranks, since one exchanges nothing; what a method adds to a step is the
-# step's time less that of the plan that sends all gradients in one message.
-method() { # NAME MODEL PLAN-OPTIONS...
-	local name=$1 model=$2
-	shift 2
-	planned 2 "$model" "$@" || return 1
+# What a method adds to a step is the step's time less that of the plan that
+# sends all gradients in one message.
+method() { # RANKS TRANSPORT NAME MODEL PLAN-OPTIONS...
+	local ranks=$1 transport=$2 name=$3 model=$4
+	shift 4
+	planned "$ranks" "$model" "$@" || return 1
 	rm -f "$scratch/method"
-	try 150 "$name" mpirun -np 2 gf-train -q --device cuda --plan "$scratch/plan" --model "$model" \
+	try 150 "$name, $transport" mpirun -np "$ranks" gf-train -q --device cuda --transport "$transport" \
+		--plan "$scratch/plan" --model "$model" \
 		--batch 32 --data synthetic:256 --epochs 1000 --steps 40 --log "$scratch/method" || return 1
 	row "$name" "$(step_ms "$scratch/method") ms" "$(awk -v a="$(step_ms "$scratch/method")" \
 		-v b="${dense_ms:-0}" 'BEGIN {printf("%+.3f ms", (b > 0 ? a - b : 0))}')"
 }
+# Ranks that share a GPU exchange by the host; by NCCL one rank exchanges
+# nothing, and the rest of what a method does shows.
+methods() { # RANKS TRANSPORT
+	dense_ms=
+	method "$@" 'one message' resnet50 --policy single || return
+	dense_ms=$(step_ms "$scratch/method")
+	method "$@" 'lazy fusion, 4 MiB' resnet50 --policy threshold --threshold 4M
+	method "$@" csc resnet50 --system gradientflow
+	method "$@" gtop-k resnet50 --system gtopk
+	method "$@" 'stale, K = 2' resnet50 --policy single --staleness 2
+	method "$@" 'csc, K = 2' resnet50 --system gradientflow --staleness 2
+}
 bench_methods() {
 	trains_on_gpu || return
-	dense_ms=
 	table 'ResNet-50, 2 ranks by the host' 'time of a step' 'beside one message'
-	method 'one message' resnet50 --policy single || return
-	dense_ms=$(step_ms "$scratch/method")
-	method 'lazy fusion, 4 MiB' resnet50 --policy threshold --threshold 4M
-	method csc resnet50 --system gradientflow
-	method gtop-k resnet50 --system gtopk
+	methods 2 mpi
+	has_nccl || return
+	table 'ResNet-50, 1 rank by NCCL' 'time of a step' 'beside one message'
+	methods 1 nccl
 }
 
 bench_shared() {
