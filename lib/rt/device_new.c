@@ -368,11 +368,15 @@ void gf_device_engine_free(struct gf_device_engine *e)
 	if (e->thread.alive && whole && e->step)
 		(void)gf_device_engine_sync(e, &ignored);
 	gf_comm_thread_stop(&e->thread);
-	for (i = 0; i < e->nlanes; i++) {
-		if (!whole)
-			gf_device_lane_abort(&e->lanes[i]);
+	for (i = 0; i < e->nlanes && !whole; i++)
+		gf_device_lane_abort(&e->lanes[i]);
+	/* what is enqueued behind it uses memory that its owners free next */
+	for (i = 0; i < e->nlanes && !whole; i++)
+		if (e->lanes[i].stream)
+			(void)e->k.gpu->ops->stream_sync(
+				e->k.gpu, e->lanes[i].stream, &ignored);
+	for (i = 0; i < e->nlanes; i++)
 		gf_device_lane_close(&e->lanes[i]);
-	}
 	for (i = 0; i < e->nmessages; i++)
 		free_message(e, &e->messages[i]);
 	for (i = 0; i < e->depth; i++) {
