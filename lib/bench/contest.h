@@ -28,9 +28,10 @@ struct gf_bench_allreduce {
 	bool pinned;                    /* work is, for copies */
 };
 
-/* The repeat that was recorded (bench/timeline.h). */
+/* When a repeat began, by gf_clock_s, and how long it took: no step of it is
+ * outside. */
 struct gf_contest_span {
-	double end_s, time_s; /* by gf_clock_s */
+	double start_s, time_s;
 };
 
 /* The caller fills bursts, or sparse, before it measures. */
@@ -41,7 +42,8 @@ struct gf_contest {
 	struct gf_device_send **sends;   /* likewise: between GPUs */
 	struct gf_bench_staged **staged; /* likewise: GPUs by the host */
 	double **times;                  /* [burst * 2 + placement][repeat] */
-	struct gf_contest_span *spans;
+	struct gf_contest_span latest;
+	struct gf_contest_span *spans; /* of what was recorded: timeline.h */
 	size_t n;
 	size_t count_elems; /* of all messages of a burst */
 	size_t first_elems; /* of the first of them */

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "bench/contest.h"
 
 int gf_bench_timeline_begin(struct gf_bench_timeline *t, struct gf_comm *comm,
@@ -31,10 +30,9 @@ void gf_contest_record(struct gf_contest *c, size_t i)
 		gf_burst_record(c->bursts[i], true);
 }
 
-void gf_contest_recorded(struct gf_contest *c, size_t i, double time_s)
+void gf_contest_recorded(struct gf_contest *c, size_t i)
 {
-	c->spans[i].end_s = gf_clock_s();
-	c->spans[i].time_s = time_s;
+	c->spans[i] = c->latest;
 	if (c->bursts[i])
 		gf_burst_record(c->bursts[i], false);
 }
@@ -52,8 +50,7 @@ static void draw(const struct gf_contest *c, size_t i,
 		 row->size_bytes, row->messages);
 	gf_trace_slice(&t->trace, c->b->config.comm->rank, GF_TRACE_MESSAGES,
 		       "message", row->way.algorithm->name,
-		       span->end_s - span->time_s - shift_s, span->time_s,
-		       args);
+		       span->start_s - shift_s, span->time_s, args);
 	if (c->bursts[i])
 		gf_burst_draw(c->bursts[i], shift_s, &t->trace);
 }

@@ -31,9 +31,9 @@ void gf_bench_timeline_release(struct gf_bench_timeline *t);
 struct gf_contest;
 struct gf_bench_row;
 
-/* Around the repeat of contestant i that is recorded, which took time_s. */
+/* Around the repeat of contestant i that is recorded. */
 void gf_contest_record(struct gf_contest *c, size_t i);
-void gf_contest_recorded(struct gf_contest *c, size_t i, double time_s);
+void gf_contest_recorded(struct gf_contest *c, size_t i);
 /* Draws all contestants, who have ended. */
 void gf_contest_draw(const struct gf_contest *c,
 		     const struct gf_bench_row *rows);
