@@ -103,6 +103,16 @@ static bool measured(const struct gf_network *n, const char *algorithm)
 	return false;
 }
 
+static bool prime(int n)
+{
+	long long d;
+
+	for (d = 2; d * d <= n; d++)
+		if (n % d == 0)
+			return false;
+	return n > 1;
+}
+
 static void add_derived(struct filling *f, const struct gf_algorithm *a)
 {
 	const struct gf_problem *in = f->in;
@@ -116,7 +126,12 @@ static void add_derived(struct filling *f, const struct gf_algorithm *a)
 	};
 
 	if (strcmp(a->name, "blueconnect") == 0) {
+		/* asked for, a prime number of ranks is one stage */
+		if (in->algorithm && prime(rules.ranks))
+			rules.fewest = 1;
 		gf_factors_each(&rules, add_decomposition, f);
+		if (in->algorithm && rules.ranks == 1)
+			add(f, a->name, NULL, 0);
 	} else if (strcmp(a->name, "hierarchical") == 0) {
 		rules.fewest = rules.most = 2;
 		rules.rings_only = true;

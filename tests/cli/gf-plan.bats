@@ -287,6 +287,18 @@ iteration() { # WANTED
 	one_line
 }
 
+@test "blueconnect where there is nothing to decompose" {
+	for ranks in 1 2 7; do
+		gf-topo --synthetic "n:$ranks@1Gb/s,50us" > flat.json
+		for wish in "--system blueconnect" "--algorithm blueconnect" "--factors $ranks --algorithm blueconnect"; do
+			# shellcheck disable=SC2086
+			wants 0 gf-plan -q $wish --model resnet20 flat.json
+			jq -e --argjson p "$ranks" '.messages | all(.algorithm == "blueconnect" and
+				[.stages[]?.factor] == [$p | select(. > 1)])' out.txt
+		done
+	done
+}
+
 @test "a rule names no algorithm for messages that there are not" {
 	for ranks in 2 8 16; do
 		gf-topo --synthetic "n:$ranks@1Gb/s,50us" > flat.json
