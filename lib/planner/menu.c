@@ -254,6 +254,8 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 		.in = in,
 		.fabric = fabric_of(in),
 	};
+	bool empty = !in->algorithm && !in->levels &&
+		     !(in->network && in->network->nallreduce);
 	int rc = check_codecs(in, err);
 
 	memset(m, 0, sizeof(*m));
@@ -268,7 +270,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 	if (m->noptions == 0) {
 		gf_menu_release(m);
 		return gf_error_set(err, -ENOTSUP, "%s",
-				    f.why.text[0]
+				    f.why.text[0] && !empty
 					    ? f.why.text
 					    : "want a measured network or a "
 					      "topology, found neither");

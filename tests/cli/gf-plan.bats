@@ -287,6 +287,13 @@ iteration() { # WANTED
 	one_line
 }
 
+@test "a network in which nothing was measured" {
+	jq '.network.allreduce = []' "$share/profiles/six.json" > empty.json
+	wants 1 gf-plan empty.json
+	says "want a measured network or a topology, found neither"
+	one_line
+}
+
 @test "blueconnect where there is nothing to decompose" {
 	for ranks in 1 2 7; do
 		gf-topo --synthetic "n:$ranks@1Gb/s,50us" > flat.json
