@@ -90,24 +90,37 @@ static int add_packs(struct gf_device_engine *e, size_t like, size_t nchunks,
 
 /* A message closes when more than the threshold waits (gf_csc_begin): all but
  * the last of a step have as many chunks. */
-static int make_packs(struct gf_device_engine *e, size_t like, size_t nchunks,
-		      struct gf_error *err)
+static int add_count(struct gf_device_engine *e, size_t like, size_t nchunks,
+		     struct gf_error *err)
 {
 	const struct gf_plan *plan = e->k.plan;
-	const struct gf_selection *s = &plan->selection;
 	const size_t most =
-		plan->threshold_bytes / (s->chunk_elems * sizeof(float)) + 1;
-	size_t step, kept, before = nchunks;
+		plan->threshold_bytes /
+			(plan->selection.chunk_elems * sizeof(float)) +
+		1;
+	int rc = nchunks >= most ? add_packs(e, like, most, err) : 0;
+
+	return rc ? rc : add_packs(e, like, nchunks % most, err);
+}
+
+/* Of every step of the ramp; one of more steps than chunks passes every count,
+ * and may have any number of steps. */
+static int add_counts(struct gf_device_engine *e, size_t like,
+		      struct gf_error *err)
+{
+	const struct gf_selection *s = &e->k.plan->selection;
+	const size_t n = gf_csc_nccl_csc(e->k.csc)->nchunks;
+	const bool every = s->warmup_steps >= n;
+	const size_t steps = every ? n - gf_csc_kept(s, n, s->warmup_steps + 1)
+				   : s->warmup_steps + 1;
+	size_t step, kept, before = n;
 	int rc = 0;
 
-	for (step = 1; step <= s->warmup_steps + 1 && !rc; step++) {
-		kept = gf_csc_kept(s, nchunks, step);
-		if (kept == before)
-			continue;
+	for (step = 1; step <= steps && !rc; step++) {
+		kept = every ? n - step : gf_csc_kept(s, n, step);
+		if (kept != before)
+			rc = add_count(e, like, kept, err);
 		before = kept;
-		if (kept >= most)
-			rc = add_packs(e, like, most, err);
-		rc = rc ? rc : add_packs(e, like, kept % most, err);
 	}
 	return rc;
 }
@@ -129,8 +142,7 @@ int gf_device_make_csc(struct gf_device_engine *e, struct gf_error *err)
 			like++;
 		e->messages[i].like = like;
 		if (like == i)
-			rc = make_packs(
-				e, i, gf_csc_nccl_csc(e->k.csc)->nchunks, err);
+			rc = add_counts(e, i, err);
 	}
 	norms->count_elems = args.count_elems;
 	norms->at_end = true;
@@ -151,6 +163,26 @@ int gf_device_prepare_csc(struct gf_device_engine *e, size_t lane,
 		if (e->messages[e->packs[i].like].lane == lane)
 			rc = gf_device_lane_prepare(&e->lanes[lane],
 						    &e->packs[i].program, err);
+	return rc;
+}
+
+int gf_device_engine_expect(struct gf_device_engine *e, size_t nchunks,
+			    struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	if (nchunks == gf_csc_nccl_csc(e->k.csc)->nchunks)
+		return 0;
+	pthread_mutex_lock(&e->thread.lock);
+	for (i = 0; i < e->k.plan->nmessages && !rc; i++)
+		if (e->messages[i].like == i)
+			rc = add_count(e, i, nchunks, err);
+	for (i = 0; i < e->nlanes && !rc; i++) {
+		rc = gf_device_prepare_csc(e, i, err);
+		rc = rc ? rc : gf_device_lane_reserve(&e->lanes[i], err);
+	}
+	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }
 

@@ -110,10 +110,13 @@ void gf_device_engine_look(struct gf_device_engine *e, struct gf_gpu_stream *s,
 			   uint32_t *flag);
 int gf_device_engine_apply(struct gf_device_engine *e, struct gf_gpu_stream *s,
 			   const uint32_t *skip, struct gf_error *err);
+/* Of csc, on all ranks, while nothing is under way: a step may send so many
+ * chunks, though no step of the plan's ramp does. */
+int gf_device_engine_expect(struct gf_device_engine *e, size_t nchunks,
+			    struct gf_error *err);
 /* What this rank has sent in the step begun last, once all of its messages are
- * issued; and what the plan's
- * messages weigh as they are, in f32. `library`, which tells nobody, counts as
- * a ring. */
+ * issued; and what the plan's messages weigh as they are, in f32. `library`,
+ * which tells nobody, counts as a ring. */
 uint64_t gf_device_engine_sent_bytes(const struct gf_device_engine *e);
 uint64_t gf_device_engine_dense_bytes(const struct gf_device_engine *e);
 /* The host waits until every step that has begun has ended: after the last

@@ -71,6 +71,8 @@ void gf_method_csc_close(struct gf_method *m);
 void gf_method_csc_begin(struct gf_method *m);
 void gf_method_csc_apply(struct gf_method *m, double lr);
 void gf_method_csc_state(struct gf_method *m, struct gf_state *s);
+/* What lasts from step to step, to the device. */
+int gf_method_csc_send(struct gf_method *m, struct gf_error *err);
 int gf_method_csc_keep(struct gf_method *m, size_t age, float *values,
 		       struct gf_error *err);
 int gf_method_csc_restore(struct gf_method *m, size_t age,

@@ -134,14 +134,36 @@ int gf_method_csc_keep(struct gf_method *m, size_t age, float *values,
 	return rc;
 }
 
+/* The run that wrote it may have kept other numbers of chunks. */
+static int expect(struct gf_method *m, const uint64_t *chosen,
+		  struct gf_error *err)
+{
+	const struct gf_method_device *d = m->priv;
+	size_t count = 0, i;
+
+	for (i = 0; i < d->csc->csc.nchunks; i++)
+		count += chosen[i] != 0;
+	return gf_device_engine_expect(m->device, count, err);
+}
+
+int gf_method_csc_send(struct gf_method *m, struct gf_error *err)
+{
+	const struct gf_method_device *d = m->priv;
+	int rc = gf_csc_nccl_send(d->csc->nccl, err);
+
+	return rc ? rc : expect(m, d->csc->csc.important, err);
+}
+
 int gf_method_csc_restore(struct gf_method *m, size_t age, struct gf_error *err)
 {
 	const struct gf_method_device *d = m->priv;
 	struct gf_method_csc *c = d->csc;
 	const size_t n = c->csc.nchunks;
+	int rc = expect(m, c->flight_next + age * n, err);
 
-	return gf_csc_nccl_restore(c->nccl, gf_method_slot(m, age),
-				   m->flight + age * d->count_elems,
-				   c->flight_sent + age * n,
-				   c->flight_next + age * n, err);
+	return rc ? rc
+		  : gf_csc_nccl_restore(c->nccl, gf_method_slot(m, age),
+					m->flight + age * d->count_elems,
+					c->flight_sent + age * n,
+					c->flight_next + age * n, err);
 }

@@ -38,7 +38,7 @@ static int copy_residual(struct gf_method *m, enum gf_gpu_copy kind,
 
 	if (d->csc)
 		return down ? gf_csc_nccl_fetch(d->csc->nccl, err)
-			    : gf_csc_nccl_send(d->csc->nccl, err);
+			    : gf_method_csc_send(m, err);
 	if (!d->residual)
 		return 0;
 	rc = gpu->ops->copy(gpu, m->env.stream,

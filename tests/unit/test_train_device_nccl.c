@@ -57,6 +57,51 @@ static void test_nccl(void)
 	}
 }
 
+/* Resumed by a plan that keeps other numbers of chunks, in a ramp that may be
+ * longer than any run: what is chosen already goes, as on the host. */
+static void test_nccl_other_keep(void)
+{
+	static const struct {
+		double keep;
+		size_t warmup_steps;
+	} then[] = {{.2, 0}, {.9, 0}, {.2, (size_t)1 << 40}};
+	size_t i;
+
+	for (i = 0; i < 2 * GF_ARRAY_LENGTH(then); i++) {
+		const struct gf_selection first = {.method = GF_SELECT_CSC,
+						   .chunk_elems = 13,
+						   .keep = .3,
+						   .decay = 1};
+		char *want = gf_xasprintf("%s/keep-%zu-host", folder, i);
+		char *got = gf_xasprintf("%s/keep-%zu", folder, i);
+		int nccl, r;
+
+		for (nccl = 0; nccl < 2; nccl++) {
+			struct train_run run = train_defaults(MLP, 2, 6);
+
+			run.staleness = 1 + (int)(i % 2);
+			run.selection = first;
+			run.config.checkpoint = nccl ? got : want;
+			run.config.steps = 7;
+			train(&run);
+			EXPECT(run.rc == 0, "%zu: %s", i, run.err.text);
+			run.selection.keep = then[i / 2].keep;
+			run.selection.warmup_steps = then[i / 2].warmup_steps;
+			run.config.steps = 0;
+			run.config.resume = true;
+			if (nccl)
+				train_on_devices(&run, (unsigned)i + 1, true);
+			else
+				train(&run);
+			EXPECT(run.rc == 0, "%zu: %s", i, run.err.text);
+		}
+		for (r = 0; r < 2; r++)
+			same_file(want, got, 20, r, "other keep");
+		free(want);
+		free(got);
+	}
+}
+
 /* The step that diverged is named one step late, on all ranks alike; what it
  * would have changed is not. */
 static void test_nccl_divergence(void)
@@ -126,6 +171,7 @@ int main(void)
 {
 	begin("test_train_device_nccl");
 	test_nccl();
+	test_nccl_other_keep();
 	test_nccl_divergence();
 	test_nccl_refusals();
 	return end();
