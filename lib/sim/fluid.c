@@ -13,6 +13,11 @@
 #define SAME_SHARE (1 + 1e-12)
 /* No flow is for nothing: it would have no rate. */
 #define LEAST_WEIGHT 1e-9
+/* A link that is faster takes no time; its product with a weight is finite. */
+#define MOST_BYTES_PER_S 1e30
+/* With less of a link's load left, it is added up anew: what is left of flows
+ * that weigh much less is else the rounding of the others. */
+#define SUM_ANEW 1e-3
 
 struct gf_fluid_link {
 	double bytes_per_s;
@@ -22,7 +27,8 @@ struct gf_fluid_link {
 	bool dirty;
 	uint32_t visit;
 	/* while rates are shared out */
-	double left, load; /* what the open ones take of it, per rate */
+	double left, load; /* what the open ones take of it, per rate ... */
+	double summed;     /* ... and took when that was added up */
 	size_t open;
 };
 
@@ -34,6 +40,11 @@ struct gf_fluid_flow {
 	uint32_t visit;
 	bool open; /* while rates are shared out */
 };
+
+static double level_bytes_per_s(const struct gf_fluid *f, size_t level)
+{
+	return fmin(f->levels[level].bandwidth_bytes_per_s, MOST_BYTES_PER_S);
+}
 
 void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
 		   size_t nlevels, const double *slowdown, uint32_t finish_kind)
@@ -62,7 +73,7 @@ void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
 		for (k = f->first_link[i]; k < end; k++) {
 			f->links[k].level = i;
 			f->links[k].bytes_per_s =
-				levels[i].bandwidth_bytes_per_s /
+				level_bytes_per_s(f, i) /
 				(slowdown && !i ? slowdown[k / 2] : 1);
 		}
 	}
@@ -151,8 +162,7 @@ static double weight(const struct gf_fluid *f, const struct gf_fluid_flow *flow,
 
 	if (!larger_line(f, link->level, flow->bytes, &line))
 		return 1;
-	return fmax(line.per_byte_s *
-			    f->levels[link->level].bandwidth_bytes_per_s,
+	return fmax(line.per_byte_s * level_bytes_per_s(f, link->level),
 		    LEAST_WEIGHT);
 }
 
@@ -260,6 +270,7 @@ static void find_component(struct gf_fluid *f, size_t start)
 					       &f->found_links_capacity) = at;
 			}
 		}
+		link->summed = link->load;
 	}
 }
 
@@ -274,7 +285,6 @@ static void set_rate(struct gf_fluid *f, size_t id, double rate, double now_s,
 	flow->open = false;
 	for (k = 0; k < length; k++) {
 		struct gf_fluid_link *link = &f->links[way(f, flow, k)];
-
 		double takes = weight(f, flow, link);
 
 		link->left = fmax(0, link->left - rate * takes);
@@ -297,6 +307,24 @@ static void set_rate(struct gf_fluid *f, size_t id, double rate, double now_s,
 			 });
 }
 
+/* The rate of the link's open flows if it were the one that bounds them. */
+static double share_of(const struct gf_fluid *f, struct gf_fluid_link *link)
+{
+	size_t k;
+
+	if (link->load < link->summed * SUM_ANEW) {
+		link->load = 0;
+		for (k = 0; k < link->nflows; k++) {
+			const struct gf_fluid_flow *flow =
+				&f->flows[link->flows[k]];
+
+			link->load += flow->open ? weight(f, flow, link) : 0;
+		}
+		link->summed = link->load;
+	}
+	return link->left / link->load;
+}
+
 /* Fills the component's links evenly; the fullest ones settle first. */
 static void share_out(struct gf_fluid *f, double now_s, struct gf_events *q)
 {
@@ -310,14 +338,14 @@ static void share_out(struct gf_fluid *f, double now_s, struct gf_events *q)
 				&f->links[f->found_links[i]];
 
 			if (link->open)
-				least = fmin(least, link->left / link->load);
+				least = fmin(least, share_of(f, link));
 		}
 		for (i = 0; i < f->nfound_links; i++) {
 			struct gf_fluid_link *link =
 				&f->links[f->found_links[i]];
 
 			if (!link->open ||
-			    link->left / link->load > least * SAME_SHARE)
+			    share_of(f, link) > least * SAME_SHARE)
 				continue;
 			for (k = 0; k < link->nflows; k++) {
 				if (!f->flows[link->flows[k]].open)

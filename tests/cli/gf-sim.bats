@@ -236,6 +236,20 @@ plan() { # options of gf-plan...
 	done
 }
 
+@test "--steps: flows beside others that weigh 10^27 and more as much" {
+	while IFS=: read -r algorithm host net; do
+		jq ".network.levels |= map(if .name == \"host\" then $host else $net end)" \
+			"$data/valid/profile-level-lines.json" > profile.json
+		gf-plan -q --policy wfbp --algorithm "$algorithm" "$data/valid/topology-4x2-1gbe.json" profile.json \
+			<(jq 'del(.network)' "$share/profiles/six.json") > plan.json
+		wants 0 timeout 60 gf-sim --steps plan.json
+		jq -se '.[0] | .iteration_s >= .compute_s and .iteration_s < 2 * .model_iteration_s' out.txt
+	done <<-'END'
+	rhd:.beta_s_per_byte = 1e-300 | .larger |= [.[0] | .from_bytes = 8 | .beta_s_per_byte = 1e9]:.
+	ps:.beta_s_per_byte = 1e-30 | .larger |= [.[0] | .from_bytes = 5 | .beta_s_per_byte = 1e-3]:.alpha_s = 0 | .beta_s_per_byte = 0 | .larger |= [(.[0] | .from_bytes = 5 | .alpha_s = 1e-18 | .beta_s_per_byte = 1e-300), (.[0] | .from_bytes = 20 | .alpha_s = 1e-18 | .beta_s_per_byte = 1e-9)]
+	END
+}
+
 @test "--steps: steps make up messages, messages the iteration" {
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	gf-plan -q --policy wfbp --algorithm hierarchical "$data/valid/topology-4x2-1gbe.json" model.json > plan.json
