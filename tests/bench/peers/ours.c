@@ -25,12 +25,12 @@ static struct gf_element element(void)
 static void enlist_way(struct arena *a, const struct gf_way *way,
 		       size_t segment_bytes)
 {
-	char name[32], cut[24] = "";
+	char name[40], cut[24] = "";
 
 	must(nways == WAYS_MOST, "too many algorithms");
 	if (segment_bytes)
 		snprintf(cut, sizeof(cut), "@%zu", segment_bytes);
-	snprintf(name, sizeof(name), "gf-%.11s%s%.12s",
+	snprintf(name, sizeof(name), "gf-%.16s%s%.14s",
 		 way->algorithm ? way->algorithm->name : "auto",
 		 way->stages[0] ? ":ring" : "", cut);
 	ways[nways] = *way;
