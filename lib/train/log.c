@@ -16,14 +16,27 @@
 /* Rows begin so. */
 static const char row_begins[] = "{\"model\": ";
 
-/* Where the line begins in which a file ends. */
+/* Where the line begins in which a file ends; -1: errno says why not. Whatever
+ * it is, it may be long. */
 static off_t find_tail(FILE *f, off_t size_bytes)
 {
+	char block[1 << 14];
 	off_t at = size_bytes;
+	size_t n;
 
-	while (at > 0 && fseeko(f, at - 1, SEEK_SET) == 0 && fgetc(f) != '\n')
-		at--;
-	return at;
+	while (at > 0) {
+		n = at < (off_t)sizeof(block) ? (size_t)at : sizeof(block);
+		at -= (off_t)n;
+		errno = 0;
+		if (fseeko(f, at, SEEK_SET) || fread(block, 1, n, f) != n) {
+			errno = errno ? errno : EIO;
+			return -1;
+		}
+		for (; n > 0; n--)
+			if (block[n - 1] == '\n')
+				return at + (off_t)n;
+	}
+	return 0;
 }
 
 /* A run that ended on a full disk leaves a part of a row, which the next row
@@ -42,7 +55,9 @@ static int cut_unfinished(const char *path, struct gf_error *err)
 	    !(f = fopen(path, "r+b")))
 		return 0;
 	tail = find_tail(f, st.st_size);
-	if (fseeko(f, tail, SEEK_SET) == 0) {
+	if (tail < 0) {
+		rc = gf_error_errno(err, -errno, "%s", path);
+	} else if (fseeko(f, tail, SEEK_SET) == 0) {
 		found = fread(text, 1, sizeof(text) - 1, f);
 		if (strncmp(text, row_begins, found) != 0)
 			rc = gf_error_set(err, -EINVAL,

@@ -188,6 +188,12 @@ flip() {
 	wants 0 gf-train $quick --steps 6 --checkpoint ckpt --resume --log log.jsonl
 	cmp -n "$(stat -c %s whole.jsonl)" whole.jsonl log.jsonl
 	[ "$(jq -s -c 'map(select(.part == "batch").step)' log.jsonl)" = '[1,2,3,4,5,6]' ]
+	# however long it is
+	cp whole.jsonl long.jsonl
+	{ printf '{"model": "'; head -c 70000 /dev/zero | tr '\0' m; } >> long.jsonl
+	wants 0 gf-train $quick --steps 6 --checkpoint ckpt --resume --log long.jsonl
+	cmp -n "$(stat -c %s whole.jsonl)" whole.jsonl long.jsonl
+	[ "$(jq -s -c 'map(select(.part == "batch").step)' long.jsonl)" = '[1,2,3,4]' ]
 	# what is no log stays as it is
 	printf 'some notes' > notes
 	wants 2 gf-train $quick --steps 8 --checkpoint ckpt --resume --log notes
