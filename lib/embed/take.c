@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,9 @@
 
 /* Of the first libgradflow.so.0. */
 #define FIRST_OPTIONS offsetof(struct gradflow_options, timeout_s)
-#define FIRST_TENSOR  sizeof(struct gradflow_tensor)
+#define FIRST_TENSOR                                                           \
+	(offsetof(struct gradflow_tensor, shape) +                             \
+	 GRADFLOW_DIMENSIONS * sizeof(size_t))
 /* No version's is so large: a size that nobody has set. */
 #define MOST_BYTES 4096
 
@@ -79,7 +82,11 @@ int gf_embed_take_tensors(const struct gradflow_tensor *from, size_t ntensors,
 	if (!from || !ntensors)
 		return gf_error_set(err, -EINVAL,
 				    "want one tensor or more, got none");
-	t = gf_xcalloc(ntensors, sizeof(*t));
+	t = ntensors <= PTRDIFF_MAX / MOST_BYTES ? calloc(ntensors, sizeof(*t))
+						 : NULL;
+	if (!t) /* a caller who has counted wrong */
+		return gf_error_set(err, -ENOMEM, "no memory for %zu tensors",
+				    ntensors);
 	for (i = 0; i < ntensors && !rc; i++) {
 		rc = take((const char *)from + i * step, step, &t[i],
 			  sizeof(*t), err);

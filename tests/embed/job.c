@@ -2,21 +2,24 @@
 /*
  * A loop of somebody else's on libgradflow, which knows include/gradflow.h
  * alone.
+ *
  *	job exact PLAN		integer gradients, ready in another order on
- *each rank: parameters are known exactly
+ *				each rank: parameters are known exactly
  *	job gtopk PLAN		the vector of SYSTEMS.md section 4, four ranks
  *	job pipeline PLAN	w^2/2: the weights at which gradients are taken
  *	job save PLAN DIR	so many steps, with a set in the middle of them
  *	job load PLAN DIR	the rest of them; both print a sum of the bits
  *	job epoch PLAN DIR	the same, with epochs of another length
- *	job ways PLAN WAYS [DIR]	algorithms that the plan leaves open are
- *given job loadways PLAN WAYS DIR	and come back with the set job sizes
- *PLAN		structs of other versions job misuse PLAN DIR	calls out of
- *order, which are refused job bad WHAT PLAN	what is refused, by name job
- *apart WHAT PLAN	what is refused because ranks differ job abandon PLAN
- *closes within a step, and opens again job beside LEVEL PLAN	in a program
- *that has initialised MPI so
+ *	job ways PLAN WAYS [DIR]	what the plan leaves open goes so
+ *	job loadways PLAN WAYS DIR	and comes back with the set
+ *	job sizes PLAN		structs of other versions
+ *	job misuse PLAN DIR	calls out of order, which are refused
+ *	job bad WHAT PLAN	what is refused, by name
+ *	job apart WHAT PLAN	what is refused because ranks differ
+ *	job abandon PLAN	closes within a step, and opens again
+ *	job beside LEVEL PLAN	in a program that has initialised MPI so
  *	job hangs PLAN		rank 1 stops in its second step
+ *
  * PLAN may be "-": none.
  */
 #define _GNU_SOURCE
@@ -469,6 +472,14 @@ static int bad(const char *which, const char *plan)
 		return refused(t, n, &o,
 			       "tensor 2 (a): dimension 0: want 1 or more, and "
 			       "memory");
+	}
+	if (!strcmp(which, "count")) {
+		struct gradflow *g;
+
+		check(gradflow_open(t, SIZE_MAX, &o, &g) == -12 && !g &&
+			      strstr(gradflow_error(), "no memory for "),
+		      gradflow_error(), 0);
+		return 0;
 	}
 	if (!strcmp(which, "ways")) {
 		o.ways = "ring;ring";
