@@ -90,11 +90,11 @@ check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
 	EOF
 	LOSES=nothing wants 0 check
 	for run in 'csc, K = 1, 1' 'topk, K = 1, 2' 'gtopk, K = 2, 4'; do
-		prints "$run ranks: as on the processors"
+		prints "$run ranks, mpi: as on the processors"
 	done
 	LOSES='--selection topk --staleness 2' wants 1 check
-	prints 'FAILED: topk, K = 2, 4 ranks: losses are not those on the processors'
-	prints 'gtopk, K = 2, 4 ranks: as on the processors'
+	prints 'FAILED: topk, K = 2, 4 ranks, mpi: losses are not those on the processors'
+	prints 'gtopk, K = 2, 4 ranks, mpi: as on the processors'
 	stub build/bin/gf-topo <<< 'exit 2'
 	stub build/bin/gf-plan <<< 'exit 2'
 	LOSES=nothing wants 1 check
