@@ -32,7 +32,7 @@ bool gf_axes_are_open(const struct gf_axes *a)
 	return !a || (a->selection < 0 && csc_open(a) && sparse_open(a) &&
 		      a->release < 0 && !a->staleness &&
 		      a->pipeline_warmup_steps == SIZE_MAX && !a->servers &&
-		      !a->nfactors);
+		      !a->factored);
 }
 
 /* What a method does where nobody says otherwise: as the paper that has it. */
@@ -103,7 +103,7 @@ static int check_own_exchange(const struct gf_axes *a,
 {
 	if (s->method != GF_SELECT_TOPK && s->method != GF_SELECT_GTOPK)
 		return 0;
-	if (!a->servers && !a->nfactors)
+	if (!a->servers && !a->factored)
 		return 0;
 	return gf_error_set(err, -EINVAL,
 			    "--%s: want none with selection %s, which has an "
@@ -205,7 +205,7 @@ int gf_axes_algorithm(const struct gf_axes *axes, int ranks,
 
 	if (!axes)
 		return 0;
-	if (axes->servers && axes->nfactors)
+	if (axes->servers && axes->factored)
 		return gf_error_set(err, -EINVAL,
 				    "want --factors or --servers, got both");
 	if (axes->servers) {
@@ -217,7 +217,8 @@ int gf_axes_algorithm(const struct gf_axes *axes, int ranks,
 				asked);
 		*algorithm = "ps";
 	}
-	if (!axes->nfactors)
+	/* one rank has no other factors than 1 */
+	if (!axes->factored || (ranks == 1 && !axes->nfactors))
 		return 0;
 	if (!asked)
 		*algorithm = "blueconnect";

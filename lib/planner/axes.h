@@ -31,7 +31,8 @@ struct gf_axes {
 	int servers;                  /* open: 0 */
 	/* blueconnect, hierarchical; algorithm NULL: the cheapest */
 	struct gf_stage *factors; /* owned, names static */
-	size_t nfactors;          /* open: 0 */
+	size_t nfactors;
+	bool factored; /* though all of them may have been 1; open: false */
 };
 
 extern const struct gf_axes gf_axes_open;

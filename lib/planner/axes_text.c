@@ -87,6 +87,7 @@ int gf_axes_read_factors(const char *text, void *axes, struct gf_error *err)
 	int rc = 0;
 
 	a->nfactors = 0;
+	a->factored = true;
 	while (rc == 0 && (part = strsep(&rest, "x,")))
 		rc = add_factor(a, part, err);
 	free(copy);

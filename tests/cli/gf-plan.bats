@@ -388,6 +388,7 @@ iteration() { # WANTED
 	jq -ec '.messages[0].stages == [{"factor": 2, "algorithm": "ring"}, {"factor": 4, "algorithm": "halving"}]' out.txt
 	wants 0 gf-plan -q --model resnet20 --factors 4,2 --algorithm hierarchical "$topology"
 	jq -e '.messages[0] | .algorithm == "hierarchical" and [.stages[].factor] == [4, 2]' out.txt
+	wants 0 gf-plan -q --model resnet20 --factors 1 --ranks 1 "$topology"
 	while IFS='|' read -r text options; do
 		# shellcheck disable=SC2086
 		wants 2 gf-plan -q --model resnet20 $options "$topology"
@@ -395,6 +396,9 @@ iteration() { # WANTED
 		[ -z "$output" ]
 	done <<-'END'
 	--factors: want a product of the 8 ranks, got 12|--factors 4,3
+	--factors: want a product of the 8 ranks, got 1|--factors 1
+	want --factors or --servers, got both|--factors 1 --servers 1
+	--factors: want none with selection gtopk|--factors 1 --system gtopk
 	--factors: want a product of the 8 ranks, got 70368744177664|--factors 8388608,8388608
 	--factors: want two for hierarchical, got 3|--factors 2,2,2 --algorithm hierarchical
 	--algorithm: want blueconnect or hierarchical with --factors, got ring|--factors 2,4 --algorithm ring
