@@ -2,7 +2,6 @@
 #include "sim/variant.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,8 +42,9 @@ static int use_bandwidth(struct gf_variant *v, double rate,
 	if (f->nlevels > 0) {
 		v->levels = gf_levels_copy(f->levels, f->nlevels);
 	} else {
-		/* a uniform network with the startup that was measured */
-		rc = gf_price_link(f, INFINITY, &link, err);
+		/* a uniform network with the startup that was measured; of short
+		 * messages, for what it is in long ones goes with their rate */
+		rc = gf_price_link(f, 0, &link, err);
 		if (rc < 0)
 			return rc;
 		v->levels = gf_xcalloc(1, sizeof(*v->levels));

@@ -48,6 +48,22 @@ plan() { # options of gf-plan...
 	[ "$(head -n 1 out.txt | cut -d, -f1-4)" = policy,ranks,bandwidth_bytes_per_s,iteration_s ]
 }
 
+@test "--bandwidth without levels: messages that were short stay short" {
+	local long='"larger": [{"from_bytes": 4096, "startup_s": 1, "per_byte_s": 8e-9}]'
+	local rounds='"larger": [{"from_bytes": 4096, "alpha_s": 1, "beta_s_per_byte": 8e-9}]'
+	while read -r network; do
+		jq "del(.network.allreduce) | .network |= . + $network" "$share/profiles/six.json" > profile.json
+		gf-plan -q --policy wfbp --algorithm ring profile.json > plan.json
+		wants 0 gf-sim plan.json
+		cp out.txt want.txt
+		wants 0 gf-sim plan.json --bandwidth 125MB/s
+		jq -se 'map(.iteration_s) | .[0] > 20 and (.[0] / .[1] - 1 | fabs < 1e-12)' want.txt out.txt
+	done <<-END
+	{"allreduce": [{"algorithm": "ring", "startup_s": 0.06, "per_byte_s": 12e-9, $long}]}
+	{"levels": [{"name": "net", "alpha_s": 0.01, "beta_s_per_byte": 8e-9, "reduce_s_per_byte": 0, $rounds}]}
+	END
+}
+
 @test "a ring on other ranks: its closed form" {
 	plan --policy single
 	wants 0 gf-sim plan.json --ranks 8
