@@ -169,8 +169,13 @@ static void build_stage(const struct gf_coll_args *args, int stage, bool back,
 			struct gf_schedule *s)
 {
 	struct gf_group g = group_of(args, stage, s->rank), next;
-	struct gf_cut cut = {.segment_elems = args->segment_elems,
-			     .back = back};
+	bool halved = halves(args, stage);
+	/* Doubling passes on what it received together with its own: in pieces
+	 * other than those it was rounded in, a lossy codec would round it
+	 * again. */
+	struct gf_cut cut = {
+		.segment_elems = s->lossy && halved ? 0 : args->segment_elems,
+		.back = back};
 
 	if (stage + 1 < nstages(args)) {
 		next = group_of(args, stage + 1, s->rank);
@@ -178,8 +183,8 @@ static void build_stage(const struct gf_coll_args *args, int stage, bool back,
 		cut.halves = halves(args, stage + 1);
 	}
 	gf_schedule_stage(s, stage);
-	(halves(args, stage) ? ways[back].halving : ways[back].ring)(
-		s, &g, held_at(args, stage, s->rank), &cut);
+	(halved ? ways[back].halving
+		: ways[back].ring)(s, &g, held_at(args, stage, s->rank), &cut);
 }
 
 static void build(const struct gf_coll_args *args, int rank,

@@ -184,7 +184,9 @@ static void gather_sum(const struct gf_coll_args *args, struct gf_schedule *s,
 	in_stages(args, s, first);
 }
 
-/* The ring all-gather of a host whose master has all of it. */
+/* The ring all-gather of a host whose master has all of it. With a lossy codec
+ * a part may have been rounded again on its way down from the master, which
+ * then gets it back as the others have it. */
 static void pass_round(struct gf_schedule *s, const struct gf_group *host,
 		       struct gf_range range, const struct gf_cut *cut)
 {
@@ -214,7 +216,10 @@ static void spread_sum(const struct gf_coll_args *args, struct gf_schedule *s,
 	scatter(s, host, range, &cut);
 	in_stages(args, s, first);
 	first = s->nsteps;
-	pass_round(s, host, range, &cut);
+	if (s->lossy)
+		gf_ring_all_gather(s, host, range, &cut);
+	else
+		pass_round(s, host, range, &cut);
 	in_stages(args, s, first);
 }
 

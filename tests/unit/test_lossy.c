@@ -345,7 +345,7 @@ static void prove(const struct gf_algorithm *a, struct gf_coll_args *args)
 static void test_algorithms(void)
 {
 	static const size_t sizes[] = {1, 5, 37, 2600};
-	size_t i, n;
+	size_t i, n, k;
 	int p;
 
 	for (i = 0; gf_algorithms[i]; i++)
@@ -362,16 +362,19 @@ static void test_algorithms(void)
 				prove(gf_algorithms[i], &args);
 				check(name, &args, trunc16, "trunc16");
 				check(name, &args, q8, "q8");
-				args.segment_elems = sizes[n] / 5 + 1;
-				prove(gf_algorithms[i], &args);
-				check(name, &args, q8, "q8");
+				for (k = 5; k <= 25; k *= 5) {
+					args.segment_elems = sizes[n] / k + 1;
+					prove(gf_algorithms[i], &args);
+					check(name, &args, q8, "q8");
+				}
 			}
 }
 
 static void test_factors(void)
 {
 	static const int lists[][3] = {{3, 2, 2}, {2, 3, 2}, {4, 3, 1},
-				       {4, 4, 1}, {2, 8, 1}, {5, 3, 1}};
+				       {4, 4, 1}, {2, 8, 1}, {5, 3, 1},
+				       {8, 2, 1}, {7, 2, 1}};
 	static const char *const names[] = {"blueconnect", "hierarchical"};
 	size_t i, k;
 
@@ -390,6 +393,9 @@ static void test_factors(void)
 			prove(gf_algorithm_find(names[k]), &args);
 			check(names[k], &args, trunc16, "trunc16");
 			check(names[k], &args, q8, "q8");
+			args.segment_elems = 100;
+			prove(gf_algorithm_find(names[k]), &args);
+			check(names[k], &args, q8, "q8 in segments");
 		}
 }
 
