@@ -17,6 +17,7 @@ struct gf_replay_setting {
 	struct gf_traffic traffic;
 	struct gf_level *levels;
 	struct gf_cost_lines *lines; /* per level; they borrow */
+	struct gf_cost_line *ring;   /* what they borrow, if from a ring */
 	size_t nlevels;
 	double reduce_s_per_byte, *level_reduce; /* the most; per level */
 	double *factor; /* per rank, servers included */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "sim/price.h"
 
 /* Nominal figures, replaced by what was measured under the same name. */
 static void take_levels(struct gf_replay_setting *s)
@@ -33,22 +34,47 @@ static void take_levels(struct gf_replay_setting *s)
 	}
 }
 
+/* What a round of the ring costs, by the lines that were measured of it. */
+static int take_ring(struct gf_replay_setting *s, struct gf_error *err)
+{
+	const struct gf_fabric *f = &s->variant.fabric;
+	struct gf_priced ring = {.algorithm = "ring"};
+	struct gf_cost_lines *lines = &s->lines[0];
+	struct gf_link_cost link;
+	struct gf_price price;
+	size_t n, from;
+	int rc;
+
+	for (n = 0;; n++) {
+		rc = gf_price_message(f, &ring, &price, err);
+		if (rc < 0 || !isfinite(price.below_bytes))
+			return rc;
+		ring.bytes = price.below_bytes;
+		from = (size_t)fmin(ceil(ring.bytes / f->ranks), 0x1p62);
+		rc = gf_price_link(f, (double)from, &link, err);
+		if (rc < 0)
+			return rc;
+		s->ring = gf_xreallocarray(s->ring, n + 1, sizeof(*s->ring));
+		s->ring[n] = (struct gf_cost_line){
+			from, link.alpha_s, link.beta_s_per_byte, NULL};
+		lines->larger = s->ring;
+		lines->nlarger = n + 1;
+	}
+}
+
 static int take_uniform(struct gf_replay_setting *s, struct gf_text *notes,
 			struct gf_error *err)
 {
 	const struct gf_fabric *f = &s->variant.fabric;
 	const struct gf_network *net = f->network;
-	bool one = net && net->nlevels == 1;
 	struct gf_link_cost link;
-	int rc = gf_price_link(f, one ? 0 : INFINITY, &link, err);
+	int rc = gf_price_link(f, 0, &link, err);
 
 	if (rc < 0)
 		return rc;
 	s->levels = gf_xcalloc(1, sizeof(*s->levels));
 	s->nlevels = 1;
 	s->lines = gf_xcalloc(1, sizeof(*s->lines));
-	if (one)
-		s->lines[0] = gf_level_lines(&net->levels[0]);
 	s->levels[0].name = gf_xstrdup("net");
 	s->levels[0].link = gf_xstrdup("net");
 	s->levels[0].size = (size_t)f->ranks;
@@ -58,7 +84,11 @@ static int take_uniform(struct gf_replay_setting *s, struct gf_text *notes,
 	s->reduce_s_per_byte = link.gamma_s_per_byte;
 	gf_text_addf(notes, "no topology is known: replayed on a uniform "
 			    "network that costs a ring what was measured\n");
-	return 0;
+	if (net && net->nlevels == 1) {
+		s->lines[0] = gf_level_lines(&net->levels[0]);
+		return 0;
+	}
+	return take_ring(s, err);
 }
 
 int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
@@ -92,6 +122,7 @@ void gf_replay_setting_release(struct gf_replay_setting *s)
 	gf_levels_free(s->levels, s->nlevels);
 	free(s->level_reduce);
 	free(s->lines);
+	free(s->ring);
 	free(s->factor);
 	gf_variant_release(&s->variant);
 }

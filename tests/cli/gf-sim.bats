@@ -229,6 +229,21 @@ plan() { # options of gf-plan...
 	jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-3' out.txt
 }
 
+@test "--steps without levels: every message by the ring's line for it" {
+	local rings='{"algorithm": "ring", "startup_s": 0.06, "per_byte_s": 0, "larger": [
+		{"from_bytes": 99, "startup_s": 1, "per_byte_s": 1e-3},
+		{"from_bytes": 3073, "startup_s": 6, "per_byte_s": 2e-3}]}'
+	for elems in 4 20 24 28 400 764 772 1024; do
+		jq ".network.allreduce = [$rings] | .model.tensors |= map(.count_elems = $elems)" "$share/profiles/six.json" > profile.json
+		wants 0 gf-plan -q --policy wfbp --algorithm ring --lanes 1 -o plan.json profile.json
+		wants 0 gf-sim --steps plan.json
+		jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-9' out.txt || { echo "$elems"; return 1; }
+	done
+	# on other ranks rounds keep their lines
+	wants 0 gf-sim --steps --ranks 8 plan.json
+	jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-9' out.txt
+}
+
 @test "lines of levels at their extremes" {
 	gf-plan -q --policy wfbp --algorithm rhd "$data/valid/topology-4x2-1gbe.json" "$data/valid/profile-level-lines.json" \
 		<(jq 'del(.network)' "$share/profiles/six.json") > plan.json
