@@ -19,6 +19,8 @@
  * compared with it when it is loaded.
  */
 #define GF_STORED_MAX_RANK 8
+/* No tensor's name. */
+#define GF_SAFETENSORS_METADATA "__metadata__"
 
 struct gf_stored_tensor {
 	char *name;

@@ -20,7 +20,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 #define LENGTH_BYTES 8
 /* The format's own limit. */
 #define MAX_HEADER_BYTES 100000000u
-#define METADATA_KEY     "__metadata__"
+#define METADATA_KEY     GF_SAFETENSORS_METADATA
 
 static int read_at(const struct gf_safetensors *s, void *out, size_t size,
 		   size_t offset, struct gf_error *err)

@@ -74,7 +74,7 @@ static void make_header(struct gf_text *out,
 
 	gf_json_open_line(&w, NULL);
 	if (nmetadata || ntensors) {
-		gf_json_open_object(&w, "__metadata__");
+		gf_json_open_object(&w, GF_SAFETENSORS_METADATA);
 		for (i = 0; i < nmetadata; i++)
 			gf_json_put_string(&w, metadata[i].key,
 					   metadata[i].value);

@@ -153,6 +153,8 @@ void gf_json_put_raw(struct gf_json_writer *w, const char *key,
 /* The keys of an object text from gf_json_end; NULL writes nothing. */
 void gf_json_put_extra(struct gf_json_writer *w, const char *extra);
 
+/* Is all of it UTF-8? */
+bool gf_json_is_text(const char *value);
 /* A string in quotes, escaped; bytes that are no UTF-8 become U+FFFD. */
 void gf_json_quote(struct gf_text *t, const char *value);
 /* The decimal that gf_json_put_real writes. */

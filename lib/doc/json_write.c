@@ -28,6 +28,15 @@ static size_t utf8_length(const unsigned char *s)
 	return length;
 }
 
+bool gf_json_is_text(const char *value)
+{
+	size_t length = 1;
+
+	for (; *value && length; value += length)
+		length = utf8_length((const unsigned char *)value);
+	return length > 0;
+}
+
 void gf_json_quote(struct gf_text *t, const char *value)
 {
 	static const char short_form[] = "\"\"\\\\\bb\ff\nn\rr\tt";

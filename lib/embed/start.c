@@ -53,9 +53,10 @@ static int open_method(struct gradflow *g, const struct gf_loss_scale *scale,
 
 	free(g->ways);
 	g->ways = gf_train_ways(&g->plan);
-	if (!rc)
-		list_state(g);
-	return rc;
+	if (rc)
+		return rc;
+	list_state(g);
+	return gf_state_check_names(&g->state, err);
 }
 
 int gf_embed_start(struct gradflow *g, struct gf_error *err)

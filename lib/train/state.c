@@ -2,11 +2,13 @@
 #include "train/state.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "doc/json.h"
 
 _Static_assert(GF_MODEL_MAX_RANK <= GF_STORED_MAX_RANK,
 	       "every parameter can be stored");
@@ -53,6 +55,39 @@ struct gf_state_item *gf_state_add_words(struct gf_state *s,
 	item->tensor.dims[0] = count;
 	item->count_elems = count;
 	return item;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+
+	return strcmp(*x, *y);
+}
+
+int gf_state_check_names(const struct gf_state *s, struct gf_error *err)
+{
+	const char **names = gf_xcalloc(s->nitems + 1, sizeof(*names));
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < s->nitems; i++)
+		names[i] = s->items[i].name;
+	qsort(names, s->nitems, sizeof(*names), by_name);
+	for (i = 0; i < s->nitems && !rc; i++) {
+		if (!gf_json_is_text(names[i]) ||
+		    strcmp(names[i], GF_SAFETENSORS_METADATA) == 0)
+			rc = gf_error_set(err, -EINVAL,
+					  "\"%s\": want a name in UTF-8 that a "
+					  "checkpoint's tensor can have",
+					  names[i]);
+		else if (i > 0 && strcmp(names[i - 1], names[i]) == 0)
+			rc = gf_error_set(err, -EINVAL,
+					  "\"%s\": want a name for every array "
+					  "of a checkpoint, two have this one",
+					  names[i]);
+	}
+	free(names);
+	return rc;
 }
 
 void gf_state_release(struct gf_state *s)

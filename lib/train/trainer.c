@@ -340,6 +340,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	list_running(t);
 	gf_tally_state(&t->tally, &t->state);
 	rc = open_method(t, order, err);
+	rc = rc ? rc : gf_state_check_names(&t->state, err);
 	/* mathematical functions differ between hosts in the last bit */
 	if (!rc)
 		rc = gf_team_bcast(&t->team, t->params, bytes, err);

@@ -473,6 +473,18 @@ static int bad(const char *which, const char *plan)
 			       "tensor 2 (a): dimension 0: want 1 or more, and "
 			       "memory");
 	}
+	if (!strcmp(which, "taken")) {
+		t[1].name = "train.skipped";
+		return refused(t, n, &o, "\"train.skipped\": want a name for");
+	}
+	if (!strcmp(which, "reserved")) {
+		t[1].name = "__metadata__";
+		return refused(t, n, &o, "\"__metadata__\": want a name");
+	}
+	if (!strcmp(which, "bytes")) {
+		t[1].name = "b\xff";
+		return refused(t, n, &o, "want a name in UTF-8");
+	}
 	if (!strcmp(which, "count")) {
 		struct gradflow *g;
 

@@ -104,7 +104,7 @@ profile() { # of the tensors of job.c, in another order
 
 @test "libgradflow: what it refuses, by name" {
 	rule .
-	for what in none count size name shape sum timeout training; do
+	for what in none count size name taken reserved bytes shape sum timeout training; do
 		wants 0 job 2 bad $what rule.json
 	done
 	for what in epoch shape; do
