@@ -49,6 +49,24 @@ static double ratio_of(const struct gf_message *m)
 	return gf_codec_ratio(gf_codec_find(m->codec));
 }
 
+/* Round by round, as messages grow. */
+static int price_topk(const struct gf_fabric *f, struct gf_sim_message *m,
+		      struct gf_error *err)
+{
+	struct gf_link_cost link;
+	int round, sets, rc;
+
+	m->startup_s = m->per_byte_s = 0;
+	for (round = 0; (sets = gf_cost_topk_sets(f->ranks, round)); round++) {
+		rc = gf_price_link(f, sets * m->bytes, &link, err);
+		if (rc < 0)
+			return rc;
+		m->startup_s += link.alpha_s;
+		m->per_byte_s += sets * link.beta_s_per_byte;
+	}
+	return 0;
+}
+
 /* gTop-k's Table I: the k values of a message of that many elements. */
 static int price_sparse(const struct gf_plan *p, const struct gf_fabric *f,
 			struct gf_sim_message *m, struct gf_error *err)
@@ -56,19 +74,18 @@ static int price_sparse(const struct gf_plan *p, const struct gf_fabric *f,
 	double elems = range_bytes(p, m->first, m->last) / VALUE_BYTES;
 	double k = fmax(1, floor(p->selection.density * elems));
 	struct gf_link_cost link;
-	int rc = gf_price_link(f, 2 * VALUE_BYTES * k, &link, err);
+	int rc;
 
+	m->bytes = 2 * VALUE_BYTES * k;
+	rc = gf_price_link(f, m->bytes, &link, err);
 	if (rc < 0)
 		return rc;
-	m->startup_s = p->selection.method == GF_SELECT_TOPK
-			       ? gf_cost_topk_s(&link, f->ranks, 0)
-			       : gf_cost_gtopk_s(&link, f->ranks, 0);
-	m->bytes = 2 * VALUE_BYTES * k;
-	m->per_byte_s =
-		p->selection.method == GF_SELECT_TOPK
-			? gf_cost_topk_s(&link, f->ranks, VALUE_BYTES * k)
-			: gf_cost_gtopk_s(&link, f->ranks, VALUE_BYTES * k);
-	m->per_byte_s = (m->per_byte_s - m->startup_s) / m->bytes;
+	if (p->selection.method == GF_SELECT_TOPK)
+		return price_topk(f, m, err);
+	m->startup_s = gf_cost_gtopk_s(&link, f->ranks, 0);
+	m->per_byte_s = (gf_cost_gtopk_s(&link, f->ranks, VALUE_BYTES * k) -
+			 m->startup_s) /
+			m->bytes;
 	return 0;
 }
 

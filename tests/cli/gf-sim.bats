@@ -244,6 +244,18 @@ plan() { # options of gf-plan...
 	jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-9' out.txt
 }
 
+@test "--steps and the model: sparse sets in rounds that grow" {
+	for from in 8 9 17 33 100; do
+		jq ".network = {levels: [{name: \"net\", alpha_s: 0.1, beta_s_per_byte: 0.001, reduce_s_per_byte: 0,
+			larger: [{from_bytes: $from, alpha_s: 0.5, beta_s_per_byte: 0.004}]}]}" "$share/profiles/six.json" > profile.json
+		for method in topk gtopk; do
+			gf-plan -q --ranks 8 --policy single --selection $method --density 0.04 profile.json > plan.json
+			wants 0 gf-sim --steps plan.json
+			jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-9' out.txt || { echo "$method, $from"; return 1; }
+		done
+	done
+}
+
 @test "lines of levels at their extremes" {
 	gf-plan -q --policy wfbp --algorithm rhd "$data/valid/topology-4x2-1gbe.json" "$data/valid/profile-level-lines.json" \
 		<(jq 'del(.network)' "$share/profiles/six.json") > plan.json
