@@ -55,8 +55,8 @@ static int take_ring(struct gf_replay_setting *s, struct gf_error *err)
 		if (rc < 0)
 			return rc;
 		s->ring = gf_xreallocarray(s->ring, n + 1, sizeof(*s->ring));
-		s->ring[n] = (struct gf_cost_line){
-			from, link.alpha_s, link.beta_s_per_byte, NULL};
+		s->ring[n] = (struct gf_cost_line){from, link.alpha_s,
+						   link.beta_s_per_byte, NULL};
 		lines->larger = s->ring;
 		lines->nlarger = n + 1;
 	}
