@@ -11,6 +11,16 @@
 #define TOLERANCE 1e-9
 #define RANKS     8
 
+/* The network below, with other lines for larger messages. */
+static struct gf_cost_line larger[] = {{500, 0.4, 0.004, NULL},
+				       {4000, 2, 0.0037, NULL}};
+static struct gf_level_cost measured = {.name = (char *)"net",
+					.alpha_s = 0.01,
+					.beta_s_per_byte = 1. / 300,
+					.larger = larger,
+					.nlarger = 2};
+static struct gf_network lines = {.levels = &measured, .nlevels = 1};
+
 /* A random model on a uniform network, every size divisible by the ranks. */
 static void store(struct problem_store *s, struct gf_level *level,
 		  uint64_t seed)
@@ -25,7 +35,7 @@ static void store(struct problem_store *s, struct gf_level *level,
 				   .size = RANKS,
 				   .bandwidth_bytes_per_s = 300,
 				   .latency_s = 0.01};
-	s->problem.network = NULL;
+	s->problem.network = seed % 2 ? NULL : &lines;
 	s->problem.levels = level;
 	s->problem.nlevels = 1;
 	s->problem.ranks = RANKS;
