@@ -46,7 +46,8 @@ struct gradflow;
 #define GRADFLOW_DIMENSIONS 8
 
 struct gradflow_tensor {
-	const char *name;  /* the plan's, where that names tensors */
+	const char *name;  /* the plan's, where that names tensors; UTF-8, and
+			    * no other's, nor a set's own */
 	size_t dimensions; /* 1 to GRADFLOW_DIMENSIONS */
 	size_t shape[GRADFLOW_DIMENSIONS];
 };
