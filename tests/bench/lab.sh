@@ -191,9 +191,12 @@ lab_lanes() {
 lab_link() {
 	up blink --hosts 2 --rate "$rate" || return
 	run gf-profile -a ring --lanes 1 --budget 20s --max-bytes "${LAB_MAX:-16M}" > "$work/net.json" || { failed; return; }
-	jq -r '.network.levels[0] | "alpha = \(.alpha_s * 1e6 * 10 | round / 10) us, beta = \(.beta_s_per_byte * 1e12 | round / 1000) ns/B, R^2 \(.fit.r_squared * 1e4 | round / 1e4)"' "$work/net.json"
+	jq -r '.network.levels[0] | ([{from_bytes: 0, alpha_s, beta_s_per_byte}, .larger[]?] | map("from \(.from_bytes) B alpha = \(.alpha_s * 1e7 | round / 10) us, beta = \(.beta_s_per_byte * 1e12 | round / 1000) ns/B") | join("; ")) + "; R^2 \(.fit.r_squared * 1e4 | round / 1e4)"' "$work/net.json"
 	printf '%10s %12s %12s %9s\n' bytes 'measured ms' 'a + b m, ms' 'error %'
-	jq -r '.network.levels[0] | . as $l | [.fit.size_bytes, .fit.time_s] | transpose[] | "\(.[0]) \(.[1]) \($l.alpha_s + $l.beta_s_per_byte * .[0])"' "$work/net.json" |
+	# by the line that holds for so many bytes
+	jq -r '.network.levels[0] | . as $l | [.fit.size_bytes, .fit.time_s] | transpose[] | .[0] as $m
+		| ([$l, $l.larger[]?] | map(select((.from_bytes // 0) <= $m)) | last) as $at
+		| "\($m) \(.[1]) \($at.alpha_s + $at.beta_s_per_byte * $m)"' "$work/net.json" |
 		awk '{printf "%10d %12.4f %12.4f %9.1f\n", $1, 1e3 * $2, 1e3 * $3, 100 * ($3 / $2 - 1)}'
 	down
 }
