@@ -268,3 +268,24 @@ size_t gf_plan_message_elems(const struct gf_plan *p, size_t i)
 		sum += p->model->tensors[k].count_elems;
 	return sum;
 }
+
+bool gf_stages_same(const struct gf_stage *a, size_t na,
+		    const struct gf_stage *b, size_t nb)
+{
+	size_t i;
+
+	if (na != nb)
+		return false;
+	for (i = 0; i < na; i++)
+		if (a[i].factor != b[i].factor ||
+		    strcmp(a[i].algorithm, b[i].algorithm) != 0)
+			return false;
+	return true;
+}
+
+bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b)
+{
+	return strcmp(a->algorithm, b->algorithm) == 0 &&
+	       strcmp(a->codec, b->codec) == 0 &&
+	       gf_stages_same(a->stages, a->nstages, b->stages, b->nstages);
+}

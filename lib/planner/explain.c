@@ -18,20 +18,15 @@ struct why {
  * the document is not ours. */
 static size_t option_of(const struct gf_menu *menu, const struct gf_message *m)
 {
-	size_t i, k;
+	size_t i;
 
 	for (i = 0; i < menu->noptions; i++) {
 		const struct gf_option *o = &menu->options[i];
 
-		if (strcmp(o->algorithm, m->algorithm) != 0 ||
-		    strcmp(o->codec, m->codec) != 0 || o->nstages != m->nstages)
-			continue;
-		for (k = 0; k < m->nstages; k++)
-			if (o->stages[k].factor != m->stages[k].factor ||
-			    strcmp(o->stages[k].algorithm,
-				   m->stages[k].algorithm) != 0)
-				break;
-		if (k == m->nstages)
+		if (strcmp(o->algorithm, m->algorithm) == 0 &&
+		    strcmp(o->codec, m->codec) == 0 &&
+		    gf_stages_same(o->stages, o->nstages, m->stages,
+				   m->nstages))
 			return i;
 	}
 	return 0;

@@ -6,7 +6,6 @@
  */
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
@@ -25,19 +24,10 @@ static bool is_norms(const struct gf_device_engine *e, size_t message)
 /* Do both go alike, on the same lane? */
 static bool alike(const struct gf_device_engine *e, size_t a, size_t b)
 {
-	const struct gf_message *x = &e->k.plan->messages[a];
-	const struct gf_message *y = &e->k.plan->messages[b];
-	size_t i;
+	const struct gf_message *messages = e->k.plan->messages;
 
-	if (e->messages[a].lane != e->messages[b].lane ||
-	    strcmp(x->algorithm, y->algorithm) || strcmp(x->codec, y->codec) ||
-	    x->nstages != y->nstages)
-		return false;
-	for (i = 0; i < x->nstages; i++)
-		if (x->stages[i].factor != y->stages[i].factor ||
-		    strcmp(x->stages[i].algorithm, y->stages[i].algorithm))
-			return false;
-	return true;
+	return e->messages[a].lane == e->messages[b].lane &&
+	       gf_message_goes_as(&messages[a], &messages[b]);
 }
 
 static struct gf_device_pack *find_pack(const struct gf_device_engine *e,

@@ -98,20 +98,6 @@ struct pricing {
 	const struct gf_message *last_of; /* NULL: none yet */
 };
 
-static bool priced_alike(const struct gf_message *a, const struct gf_message *b)
-{
-	size_t i;
-
-	if (strcmp(a->algorithm, b->algorithm) != 0 ||
-	    strcmp(a->codec, b->codec) != 0 || a->nstages != b->nstages)
-		return false;
-	for (i = 0; i < a->nstages; i++)
-		if (a->stages[i].factor != b->stages[i].factor ||
-		    strcmp(a->stages[i].algorithm, b->stages[i].algorithm) != 0)
-			return false;
-	return true;
-}
-
 /* By the line for m->bytes. */
 static int price_dense(struct pricing *x, const struct gf_message *from,
 		       struct gf_sim_message *m, struct gf_error *err)
@@ -120,7 +106,7 @@ static int price_dense(struct pricing *x, const struct gf_message *from,
 				   m->bytes};
 	int rc = 0;
 
-	if (!x->last_of || !priced_alike(from, x->last_of) ||
+	if (!x->last_of || !gf_message_goes_as(from, x->last_of) ||
 	    m->bytes < x->last.from_bytes || m->bytes >= x->last.below_bytes)
 		rc = gf_price_message(x->f, &priced, &x->last, err);
 	if (rc < 0)
