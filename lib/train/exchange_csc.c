@@ -238,22 +238,31 @@ static void times(const struct gf_exchange *x, struct gf_message_times *times)
 	}
 }
 
+void gf_csc_add_state(struct gf_state *s, const struct gf_csc *csc,
+		      uint64_t *flight_sent, uint64_t *flight_next,
+		      size_t words)
+{
+	const struct gf_shape shape = {1, {csc->layout->count_elems}};
+
+	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("csc.history"), &shape,
+		     csc->history)
+		->rule = GF_STATE_SUM;
+	gf_state_add_words(s, GF_STATE_SHARED, "csc.important", "U64",
+			   csc->important, csc->nchunks);
+	if (!words)
+		return;
+	gf_state_add_words(s, GF_STATE_SHARED, "csc.flight.sent", "U64",
+			   flight_sent, words);
+	gf_state_add_words(s, GF_STATE_SHARED, "csc.flight.next", "U64",
+			   flight_next, words);
+}
+
 static void state(struct gf_exchange *x, struct gf_state *s)
 {
 	struct gf_csc_exchange *c = x->priv;
-	struct gf_shape shape = {1, {x->pools[0].count_elems}};
 
-	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("csc.history"), &shape,
-		     c->csc.history)
-		->rule = GF_STATE_SUM;
-	gf_state_add_words(s, GF_STATE_SHARED, "csc.important", "U64",
-			   c->csc.important, c->csc.nchunks);
-	if (x->env.depth == 1)
-		return;
-	gf_state_add_words(s, GF_STATE_SHARED, "csc.flight.sent", "U64",
-			   c->flight_sent, (x->env.depth - 1) * c->csc.nchunks);
-	gf_state_add_words(s, GF_STATE_SHARED, "csc.flight.next", "U64",
-			   c->flight_next, (x->env.depth - 1) * c->csc.nchunks);
+	gf_csc_add_state(s, &c->csc, c->flight_sent, c->flight_next,
+			 (x->env.depth - 1) * c->csc.nchunks);
 }
 
 static void keep(struct gf_exchange *x, size_t slot, size_t age, float *values)

@@ -28,6 +28,12 @@ struct gf_csc_exchange {
 	struct gf_csc_device *device; /* NULL: all on the host */
 };
 
+/* What checkpoints hold of chunks, wherever their messages go: the history,
+ * what goes next, and so many words of what steps in flight sent and chose. */
+void gf_csc_add_state(struct gf_state *s, const struct gf_csc *csc,
+		      uint64_t *flight_sent, uint64_t *flight_next,
+		      size_t words);
+
 int gf_csc_exchange_open_device(struct gf_exchange *x, struct gf_error *err);
 /* The sums of a step, enqueued to lie on the device as in `packed`. */
 const float *gf_csc_exchange_sums(struct gf_exchange *x, size_t slot);

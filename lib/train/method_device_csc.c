@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "train/exchange_csc.h"
 
 int gf_method_csc_open(struct gf_method *m, struct gf_error *err)
 {
@@ -95,27 +96,15 @@ void gf_method_csc_apply(struct gf_method *m, double lr)
 		(size_t)(p - c->pieces), m->env.device_params);
 }
 
-/* --- checkpoints: as train/exchange_csc.c has them -------------------------
- */
+/* --- checkpoints ---------------------------------------------------------- */
 
 void gf_method_csc_state(struct gf_method *m, struct gf_state *s)
 {
 	const struct gf_method_device *d = m->priv;
 	struct gf_method_csc *c = d->csc;
-	const struct gf_shape shape = {1, {d->count_elems}};
-	const size_t words = (gf_method_depth(m) - 1) * c->csc.nchunks;
 
-	gf_state_add(s, GF_STATE_OWN, gf_xstrdup("csc.history"), &shape,
-		     c->csc.history)
-		->rule = GF_STATE_SUM;
-	gf_state_add_words(s, GF_STATE_SHARED, "csc.important", "U64",
-			   c->csc.important, c->csc.nchunks);
-	if (!words)
-		return;
-	gf_state_add_words(s, GF_STATE_SHARED, "csc.flight.sent", "U64",
-			   c->flight_sent, words);
-	gf_state_add_words(s, GF_STATE_SHARED, "csc.flight.next", "U64",
-			   c->flight_next, words);
+	gf_csc_add_state(s, &c->csc, c->flight_sent, c->flight_next,
+			 (gf_method_depth(m) - 1) * c->csc.nchunks);
 }
 
 int gf_method_csc_keep(struct gf_method *m, size_t age, float *values,
