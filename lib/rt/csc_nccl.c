@@ -389,15 +389,20 @@ int gf_csc_nccl_end(struct gf_csc_nccl *c, uint64_t step,
 				   err);
 }
 
-void gf_csc_nccl_adopt(struct gf_csc_nccl *c, size_t slot)
+/* Per chunk: does it go next? */
+static void mark_next(const struct gf_csc_nccl *c, size_t slot, uint64_t *marks)
 {
 	const struct told *told = &c->told[slot];
-	uint64_t *important = c->k.csc->important;
 	size_t i;
 
-	memset(important, 0, c->k.csc->nchunks * sizeof(*important));
+	memset(marks, 0, c->k.csc->nchunks * sizeof(*marks));
 	for (i = 0; i < told->nnext; i++)
-		important[told->next[i]] = 1;
+		marks[told->next[i]] = 1;
+}
+
+void gf_csc_nccl_adopt(struct gf_csc_nccl *c, size_t slot)
+{
+	mark_next(c, slot, c->k.csc->important);
 }
 
 const struct gf_csc_step *gf_csc_nccl_step(const struct gf_csc_nccl *c,
@@ -437,14 +442,10 @@ int gf_csc_nccl_keep(struct gf_csc_nccl *c, size_t slot, float *sums,
 		     uint64_t *sent, uint64_t *next, struct gf_error *err)
 {
 	struct gf_csc_step *s = &c->steps[slot];
-	const struct told *told = &c->told[slot];
-	size_t i;
 	int rc = copy(c, s->packed, gf_csc_nccl_sums(c, slot), GF_GPU_TO_HOST,
 		      err);
 
-	memset(s->next, 0, c->k.csc->nchunks * sizeof(*s->next));
-	for (i = 0; i < told->nnext; i++)
-		s->next[told->next[i]] = 1;
+	mark_next(c, slot, s->next);
 	gf_csc_keep(s, sums, sent, next);
 	return rc;
 }
