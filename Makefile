@@ -87,7 +87,8 @@ NVCC_FLAGS = -std=c++17 -O3 -fmad=false -Ikernels -Ilib \
 	-gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH)) \
 	-Xcompiler=-fPIC,-Wall,-Wextra,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-ffunction-sections \
 	$(if $(WERROR),-Werror=all-warnings -Xcompiler=-Werror)
-FOREIGN_CFLAGS_comm := $(MPI_CFLAGS) $(CUDA_CFLAGS) \
+FOREIGN_CFLAGS_comm := $(MPI_CFLAGS)
+FOREIGN_CFLAGS_lane := $(CUDA_CFLAGS) \
 	$(if $(NCCL_H),-isystem $(dir $(NCCL_H)))
 FOREIGN_CFLAGS_gpu := $(CUDA_CFLAGS)
 FOREIGN_CFLAGS_nn := $(CUDA_CFLAGS)
@@ -101,7 +102,7 @@ EXCLUDE := $(if $(filter 1,$(WITH_ONEDNN)),,$(wildcard lib/nn/*onednn*.c)) \
 	$(if $(filter 1,$(WITH_VERBS)),,lib/probe/verbs.c) \
 	$(if $(filter 1,$(CUDA)),,$(wildcard lib/gpu/cuda*.c) kernels/cuda/table.c \
 	kernels/cuda/nn_table.c) \
-	$(if $(filter 1,$(WITH_NCCL)),,lib/comm/nccl.c) \
+	$(if $(filter 1,$(WITH_NCCL)),,lib/lane/nccl.c) \
 	$(if $(filter 1,$(WITH_CUDNN)),,$(wildcard lib/nn/gpu_*.c)) \
 	$(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),,$(wildcard kernels/x86/*.c))
 SOURCES := $(filter-out $(EXCLUDE),$(wildcard lib/*/*.c kernels/*.c \
@@ -130,7 +131,7 @@ ARCHIVES := $(foreach l,$(LIBS) kernels,$(call archive,$(l)))
 
 # The planner's commands link with these alone: the linker proves that they
 # need neither MPI nor hwloc nor oneDNN nor CUDA (DESIGN section 5).
-PLANNING := planner sim coll cost codec doc plot cli base
+PLANNING := planner sim coll cost codec doc json plot cli base
 LINK_gf-plan := $(PLANNING)
 LINK_gf-sim  := $(PLANNING)
 archives_of = $(if $(LINK_$(1)),$(foreach l,$(LINK_$(1)),$(call archive,$(l))),$(ARCHIVES))
@@ -266,7 +267,7 @@ $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(BUILD)/obj/tests/gpu/memory_cuda.o 
 
 $(patsubst %,$(BUILD)/gpu/%,$(filter test_gpu_nn%,$(GPU))): $(BUILD)/gpu/%: \
 	$(BUILD)/obj/tests/gpu/%.o $(call object,tests/gpu/nn_adapter.c \
-	tests/gpu/nn_cuda.c) $(foreach l,nn doc optim gpu base kernels,$(call archive,$(l)))
+	tests/gpu/nn_cuda.c) $(foreach l,nn doc json optim gpu base kernels,$(call archive,$(l)))
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) -ljansson $(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	  $(CUDA_LIBS) -ldl -lm
@@ -308,14 +309,14 @@ $(EMULATED_NN:%=$(BUILD)/tests/%): $(BUILD)/tests/%: \
 	$(BUILD)/obj/tests/gpu/%.o $(call object,$(addprefix tests/gpu/,\
 	nn_adapter.c nn_host.c) kernels/cuda/table.c kernels/cuda/nn_table.c) \
 	$(EMULATED_OBJECTS) $(patsubst %,$(BUILD)/emulated/tests/gpu/%.cpp.o,\
-	host_gpu fake_math fake_cudnn fake_cublas) $(foreach l,nn doc optim base kernels,$(call archive,$(l)))
+	host_gpu fake_math fake_cudnn fake_cublas) $(foreach l,nn doc json optim base kernels,$(call archive,$(l)))
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) -ljansson $(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	  -lstdc++ -ldl -lm
 
 # The layer tables of share/models.
 $(BUILD)/tools/gen_models: $(call object,$(wildcard share/tools/models/*.c)) \
-	$(foreach l,doc base,$(call archive,$(l)))
+	$(foreach l,doc json base,$(call archive,$(l)))
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) -ljansson -lm
 

@@ -52,13 +52,13 @@ foreign() { # header, the only folder that may include it
 		[[ $file =~ ^$2 ]] || offend "$file must not include <$1>, only $2 may"
 	done < <(grep -rnE "#include <$1" lib kernels cmd --include='*.[ch]' --include='*.cu')
 }
-foreign jansson.h lib/doc/json.c
+foreign jansson.h lib/json/json.c
 foreign mpi.h lib/comm/
 foreign 'hwloc' lib/probe/
 foreign 'infiniband' lib/probe/
 foreign dnnl lib/nn/
 foreign 'cu(da|dnn|blas)' '(lib/(gpu|nn)/|kernels/cuda/)'
-foreign nccl.h lib/comm/
+foreign nccl.h lib/lane/
 foreign argp.h '(lib/cli/|cmd/)'
 foreign zlib.h 'lib/(ckpt|data)/'
 

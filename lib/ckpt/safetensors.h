@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/json.h"
+#include "json/json.h"
 
 /*
  * The safetensors format (Hugging Face): a 64-bit little-endian length N, N

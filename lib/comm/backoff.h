@@ -18,7 +18,7 @@
  * that wakes from a sleep is let in at once. Where ranks are more than
  * processors, it does not spin: it yields to the rank that it waits for.
  *
- * Who knows for how long nobody needs to ask (comm/pace.h) sleeps at once.
+ * Who knows for how long nobody needs to ask (exec/pace.h) sleeps at once.
  * Where others want the processors, sleeps end late: how late is learned, and
  * of what is left of the free time half is slept.
  */

@@ -2,7 +2,7 @@
 #ifndef GF_DOC_CONTENTION_H
 #define GF_DOC_CONTENTION_H
 
-#include "doc/record.h"
+#include "json/record.h"
 
 /* `contention` of an all-reduce or a level, a struct gf_contention at the
  * field's offset; for lib/doc alone. */

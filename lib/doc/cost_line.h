@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/json.h"
-#include "doc/record.h"
+#include "json/json.h"
+#include "json/record.h"
 
 /*
  * A cost by size as straight lines. The first one is the record's own startup

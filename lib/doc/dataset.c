@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "doc/record.h"
+#include "json/record.h"
 #include "doc/shared.h"
 
 #define FORMAT "gf-data"

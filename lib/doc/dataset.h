@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/json.h"
+#include "json/json.h"
 #include "doc/model.h"
 
 /*

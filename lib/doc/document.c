@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "doc/record.h"
+#include "json/record.h"
 
 #include <limits.h>
 #include <stdlib.h>

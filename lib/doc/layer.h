@@ -3,7 +3,7 @@
 #define GF_DOC_LAYER_H
 
 #include "doc/model.h"
-#include "doc/record.h"
+#include "json/record.h"
 
 /*
  * What a type of layer is: its keys, and what follows from them. A new type is

@@ -10,7 +10,7 @@
 #include "base/heap.h"
 #include "doc/layer.h"
 #include "doc/model_parts.h"
-#include "doc/record.h"
+#include "json/record.h"
 #include "doc/shared.h"
 
 #define FORMAT "gf-model"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/json.h"
+#include "json/json.h"
 
 /*
  * gf-model: an architecture (gf-model(5)). Layers stand in forward order; each

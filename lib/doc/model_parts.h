@@ -2,7 +2,7 @@
 #ifndef GF_DOC_MODEL_PARTS_H
 #define GF_DOC_MODEL_PARTS_H
 
-#include "doc/record.h"
+#include "json/record.h"
 
 /* `layers`: the keys of each depend on its type, and its inputs are names of
  * earlier ones. The place is the struct gf_model; for lib/doc alone. */

@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 #include "doc/plan_parts.h"
-#include "doc/record.h"
+#include "json/record.h"
 #include "doc/shared.h"
 
 #define FORMAT "gf-plan"

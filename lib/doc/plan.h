@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/json.h"
+#include "json/json.h"
 #include "doc/profile.h"
 #include "doc/topology.h"
 

@@ -3,7 +3,7 @@
 #define GF_DOC_PLAN_PARTS_H
 
 #include "doc/plan.h"
-#include "doc/record.h"
+#include "json/record.h"
 
 /* The parts of a plan that tables cannot describe; for lib/doc alone. */
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "doc/record.h"
+#include "json/record.h"
 #include "doc/shared.h"
 
 #define FORMAT "gf-profile"

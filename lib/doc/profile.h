@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "doc/cost_line.h"
-#include "doc/json.h"
+#include "json/json.h"
 
 /*
  * gf-profile: what a model's backward pass and a cluster's all-reduce cost

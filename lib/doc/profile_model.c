@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "doc/record.h"
+#include "json/record.h"
 #include "doc/shared.h"
 
 size_t gf_tensor_bytes(const struct gf_tensor *t)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "doc/contention.h"
-#include "doc/record.h"
+#include "json/record.h"
 #include "doc/shared.h"
 
 #define AT(member) offsetof(struct gf_fit, member)

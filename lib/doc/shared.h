@@ -4,7 +4,7 @@
 
 #include "doc/model.h"
 #include "doc/profile.h"
-#include "doc/record.h"
+#include "json/record.h"
 #include "doc/topology.h"
 
 /* Tables of one document that are also part of another; for lib/doc alone. */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/json.h"
+#include "json/json.h"
 
 /*
  * gf-topology: how ranks are grouped, and how fast each group's links are

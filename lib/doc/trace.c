@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "doc/json.h"
+#include "json/json.h"
 
 /* Microseconds, to the nanosecond: a longer tail would be noise. */
 static void add_us(struct gf_text *t, const char *key, double nanoseconds)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "doc/record.h"
+#include "json/record.h"
 
 #define FORMAT "gf-training"
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/json.h"
+#include "json/json.h"
 
 /*
  * gf-training: how a model is trained, apart from how gradients are exchanged,

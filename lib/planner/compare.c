@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "cli/table.h"
-#include "doc/json.h"
+#include "json/json.h"
 #include "planner/emit.h"
 #include "planner/systems.h"
 

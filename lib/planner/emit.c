@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "doc/json.h"
+#include "json/json.h"
 
 static void head(const struct gf_plan *p, const char *what, struct gf_text *out)
 {

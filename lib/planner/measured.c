@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "doc/json.h"
+#include "json/json.h"
 
 #define US 1e-6
 

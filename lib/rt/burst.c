@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "comm/backoff.h"
-#include "comm/exec.h"
+#include "exec/exec.h"
 #include "rt/trace.h"
 
 struct part {

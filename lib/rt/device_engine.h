@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
-#include "comm/nccl.h"
+#include "lane/nccl.h"
 #include "doc/plan.h"
 #include "gpu/gpu.h"
 #include "rt/csc_nccl.h"

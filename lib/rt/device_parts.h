@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "comm/device_lane.h"
+#include "lane/lane.h"
 #include "rt/comm_thread.h"
 #include "rt/device_engine.h"
 #include "rt/sparse_nccl.h"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "coll/schedule.h"
-#include "comm/exec.h"
+#include "exec/exec.h"
 #include "rt/comm_thread.h"
 #include "rt/engine.h"
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "comm/device_lane.h"
+#include "lane/lane.h"
 #include "gpu/gpu.h"
 #include "rt/sparse.h"
 

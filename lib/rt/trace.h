@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
-#include "comm/exec.h"
+#include "exec/exec.h"
 #include "doc/trace.h"
 #include "rt/clocks.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "comm/exec.h"
+#include "exec/exec.h"
 #include "doc/plan_rule.h"
 
 int gf_way_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],

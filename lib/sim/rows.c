@@ -3,7 +3,7 @@
 
 #include "cli/human.h"
 #include "cli/table.h"
-#include "doc/json.h"
+#include "json/json.h"
 
 #define COLUMNS_MOST 24
 

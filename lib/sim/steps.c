@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "cli/table.h"
-#include "doc/json.h"
+#include "json/json.h"
 #include "sim/picture.h"
 
 static const char *const op_names[] = {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "doc/json.h"
+#include "json/json.h"
 #include "train/choose.h"
 #include "train/method.h"
 

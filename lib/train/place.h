@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
-#include "comm/nccl.h"
+#include "lane/nccl.h"
 #include "doc/model.h"
 #include "gpu/gpu.h"
 #include "nn/net.h"

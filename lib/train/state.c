@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "doc/json.h"
+#include "json/json.h"
 
 _Static_assert(GF_MODEL_MAX_RANK <= GF_STORED_MAX_RANK,
 	       "every parameter can be stored");

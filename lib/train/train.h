@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
-#include "comm/nccl.h"
+#include "lane/nccl.h"
 #include "data/dataset.h"
 #include "doc/model.h"
 #include "doc/plan.h"

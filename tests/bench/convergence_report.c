@@ -17,7 +17,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "doc/json.h"
+#include "json/json.h"
 #include "plot/plot.h"
 
 #define MAX_SEEDS 8

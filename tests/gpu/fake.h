@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "comm/nccl.h"
+#include "lane/nccl.h"
 #include "gpu/gpu.h"
 
 /*

@@ -11,8 +11,8 @@
 #include "codec/run.h"
 #include "coll/algorithm.h"
 #include "comm/comm.h"
-#include "comm/device_lane.h"
-#include "comm/exec.h"
+#include "lane/lane.h"
+#include "exec/exec.h"
 
 /*
  * Messages between GPUs by programs, against the host's executor on the same

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "doc/json.h"
+#include "json/json.h"
 #include "test.h"
 
 /*

@@ -3,7 +3,7 @@
 #define GF_TESTS_SHIPPED_MODEL_H
 
 #include "base/file.h"
-#include "doc/json.h"
+#include "json/json.h"
 #include "doc/model.h"
 #include "test.h"
 

@@ -6,11 +6,11 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "bench/allreduce.h"
-#include "bench/exact.h"
-#include "bench/memory.h"
-#include "bench/report.h"
-#include "bench/sweep.h"
+#include "contest/allreduce.h"
+#include "contest/exact.h"
+#include "contest/memory.h"
+#include "contest/report.h"
+#include "contest/sweep.h"
 #include "ranks.h"
 
 /* --- inputs and checks ----------------------------------------------------

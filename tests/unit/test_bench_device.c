@@ -5,10 +5,10 @@
 
 #include "../gpu/fake.h"
 #include "base/array.h"
-#include "bench/exact.h"
-#include "bench/report.h"
-#include "bench/staged.h"
-#include "bench/sweep.h"
+#include "contest/exact.h"
+#include "contest/report.h"
+#include "contest/staged.h"
+#include "contest/sweep.h"
 
 /*
  * The all-reduce of messages that lie on GPUs, on devices that do in any order

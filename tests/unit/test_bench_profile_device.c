@@ -7,7 +7,7 @@
 #include "../gpu/fake.h"
 #include "../gpu/fake_net.h"
 #include "base/array.h"
-#include "bench/profile.h"
+#include "measure/profile.h"
 #include "nn/graph.h"
 #include "shipped_model.h"
 

@@ -3,11 +3,11 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "bench/curve.h"
-#include "bench/levels.h"
-#include "bench/network.h"
-#include "bench/pairs.h"
-#include "bench/sizes.h"
+#include "measure/curve.h"
+#include "measure/levels.h"
+#include "measure/network.h"
+#include "measure/pairs.h"
+#include "measure/sizes.h"
 #include "ranks.h"
 
 /* How far a recovered constant may be off, relative. */

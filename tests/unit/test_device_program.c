@@ -8,7 +8,7 @@
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "coll/verify.h"
-#include "comm/device_program.h"
+#include "lane/program.h"
 
 /*
  * What is enqueued on a GPU's stream, turned back into schedules, is proved to

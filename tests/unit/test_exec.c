@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "coll/algorithm.h"
-#include "comm/exec.h"
+#include "exec/exec.h"
 #include "comm/shm.h"
 #include "ranks.h"
 

@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "codec/run.h"
 #include "coll/algorithm.h"
-#include "comm/exec.h"
+#include "exec/exec.h"
 #include "comm/shm.h"
 #include "gf_kernels.h"
 #include "ranks.h"

@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "coll/algorithm.h"
-#include "comm/exec.h"
+#include "exec/exec.h"
 #include "test.h"
 
 #define COUNT   (((size_t)1 << 31) + 12345)

@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 #include "coll/algorithm.h"
-#include "comm/exec.h"
+#include "exec/exec.h"
 #include "test.h"
 
 enum { RANKS = 4, SEGMENTS = 16, SEGMENT = 64, SLOTS = 4 };

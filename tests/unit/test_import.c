@@ -3,8 +3,8 @@
 
 #include "base/array.h"
 #include "base/file.h"
-#include "bench/csv.h"
-#include "bench/import.h"
+#include "import/csv.h"
+#include "import/import.h"
 #include "test.h"
 
 static const double tolerance = 1e-9;

@@ -6,7 +6,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "doc/json.h"
+#include "json/json.h"
 #include "test.h"
 
 static void test_real_text(void)

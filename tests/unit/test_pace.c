@@ -3,7 +3,7 @@
 #include "base/heap.h"
 #include "coll/algorithm.h"
 #include "comm/backoff.h"
-#include "comm/pace.h"
+#include "exec/pace.h"
 #include "test.h"
 
 enum {

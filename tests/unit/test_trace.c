@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "doc/json.h"
+#include "json/json.h"
 #include "doc/trace.h"
 #include "test.h"
 

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "ckpt/set.h"
-#include "doc/json.h"
+#include "json/json.h"
 #include "ranks.h"
 #include "train/assign.h"
 #include "train/train.h"

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "cli/cli.h"
-#include "doc/json.h"
+#include "json/json.h"
 
 static int read_strings(struct gf_json_at *at, const char *key, char ***out,
 			size_t *count, struct gf_error *err)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "arena.h"
-#include "bench/stat.h"
+#include "cost/stat.h"
 
 static double median_s(struct contestant *c)
 {

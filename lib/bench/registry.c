@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "bench/importers.h"
-
-const struct gf_importer *const gf_importers[] = {
-	&gf_importer_csv,
-	&gf_importer_nccl_tests,
-	&gf_importer_kineto,
-	NULL,
-};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CONTEST_CONTEST_H
+#define GF_CONTEST_CONTEST_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "contest/allreduce.h"
+#include "contest/device_send.h"
+#include "contest/sparse.h"
+#include "contest/staged.h"
+#include "rt/burst.h"
+#include "rt/choose.h"
+#include "rt/watch.h"
+
+/*
+ * What allreduce.c's measurements share, and are made of: contestants over the
+ * same messages' worth of memory, who take turns, and whose results are checked
+ * afterwards.
+ */
+struct gf_bench_allreduce {
+	struct gf_bench_allreduce_config config;
+	struct gf_watch watch;
+	struct gf_chooser *chooser;
+	void *source, *work;
+	size_t room_elems;              /* in each */
+	struct gf_device_bench *device; /* where messages lie; NULL: in work */
+	bool pinned;                    /* work is, for copies */
+};
+
+/* When a repeat began, by gf_clock_s, and how long it took: no step of it is
+ * outside. */
+struct gf_contest_span {
+	double start_s, time_s;
+};
+
+/* The caller fills bursts, or sparse, before it measures. */
+struct gf_contest {
+	struct gf_bench_allreduce *b;
+	struct gf_burst **bursts;
+	struct gf_bench_sparse **sparse; /* in place of a burst, or NULL */
+	struct gf_device_send **sends;   /* likewise: between GPUs */
+	struct gf_bench_staged **staged; /* likewise: GPUs by the host */
+	double **times;                  /* [burst * 2 + placement][repeat] */
+	struct gf_contest_span latest;
+	struct gf_contest_span *spans; /* of what was recorded: timeline.h */
+	size_t n;
+	size_t count_elems; /* of all messages of a burst */
+	size_t first_elems; /* of the first of them */
+};
+
+/* Bytes of so many elements. */
+size_t gf_contest_bytes(const struct gf_bench_allreduce *b, size_t count_elems);
+
+void gf_contest_init(struct gf_contest *c, struct gf_bench_allreduce *b,
+		     size_t n, size_t count_elems);
+/* Closes the contestants. */
+void gf_contest_release(struct gf_contest *c);
+
+/* Collective: repeats, times and checks into a row each. After a failure the
+ * ranks may not be together any more. */
+int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,
+		       struct gf_error *err);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CONTEST_DEVICE_SEND_H
+#define GF_CONTEST_DEVICE_SEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "contest/device.h"
+#include "coll/schedule.h"
+#include "comm/comm.h"
+#include "rt/burst.h"
+
+/*
+ * An all-reduce whose messages lie on GPUs, for contest/contest.h: memory on the
+ * device, the inputs and what is worked on, and lanes of NCCL's between the
+ * ranks. Times are the device's own, between two events; the host waits for
+ * the second, and gives up as it does between hosts (comm->on_wait).
+ */
+struct gf_device_bench;
+
+/* Collective. Room for so many bytes; lanes only where messages go by NCCL. */
+int gf_device_bench_open(const struct gf_bench_device *device,
+			 struct gf_comm *comm, int lanes, size_t bytes,
+			 struct gf_device_bench **d, struct gf_error *err);
+/* Collective: room for more. What was there is lost; sums of zeros are zeros,
+ * which is what there is then. */
+int gf_device_bench_reserve(struct gf_device_bench *d, size_t bytes,
+			    struct gf_error *err);
+/* NULL is allowed. Collective, unless something has failed. */
+void gf_device_bench_close(struct gf_device_bench *d);
+
+/* Inputs up, and put in place; results down; both wait. */
+int gf_device_bench_load(struct gf_device_bench *d, const void *from,
+			 size_t bytes, struct gf_error *err);
+int gf_device_bench_restore(struct gf_device_bench *d, size_t bytes,
+			    struct gf_error *err);
+int gf_device_bench_down(struct gf_device_bench *d, void *to, size_t bytes,
+			 struct gf_error *err);
+int gf_device_bench_up(struct gf_device_bench *d, const void *from,
+		       size_t bytes, struct gf_error *err);
+
+/* The inputs put in place, enqueued alone; and where that is: what is worked
+ * on, and the stream. */
+int gf_device_bench_refill(struct gf_device_bench *d, size_t bytes,
+			   struct gf_error *err);
+void *gf_device_bench_memory(struct gf_device_bench *d, struct gf_gpu **gpu,
+			     struct gf_gpu_stream **stream);
+
+/* Messages by NCCL, one after the other in the memory, started as rt/burst.h
+ * says, on that many of the lanes. Collective. -ENOTSUP: other elements than
+ * f32's sums, or no way. */
+struct gf_device_send;
+int gf_device_send_new(struct gf_device_bench *d,
+		       const struct gf_burst_message *messages, size_t n,
+		       int lanes, struct gf_device_send **s,
+		       struct gf_error *err);
+/* Any steps, of which n go at once on as many of the lanes, each in memory of
+ * its own. Collective. */
+int gf_device_send_steps(struct gf_device_bench *d,
+			 const struct gf_schedule *schedule, int n,
+			 struct gf_device_send **s, struct gf_error *err);
+void gf_device_send_free(struct gf_device_send *s);
+/* refill: the inputs are put in place first, as part of the time. */
+int gf_device_send_run(struct gf_device_send *s, bool refill, double *time_s,
+		       struct gf_error *err);
+/* In two halves, for what goes on beside it: enqueued behind an event of the
+ * caller's, then waited for. ends_s: of each message, from a timed event that
+ * has happened (NULL: nobody wants to know). */
+int gf_device_send_begin(struct gf_device_send *s, struct gf_gpu_event *after,
+			 struct gf_error *err);
+int gf_device_send_end(struct gf_device_send *s, struct gf_gpu_event *from,
+		       double *ends_s, struct gf_error *err);
+/* Bytes that this rank sends; 0: NCCL's own affair. */
+size_t gf_device_send_wire_bytes(const struct gf_device_send *s);
+
+/* Can such a message go by NCCL? Not collective. */
+int gf_device_send_check(const struct gf_burst_message *m,
+			 const struct gf_comm *comm, struct gf_error *err);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "contest/list.h"
+
+#include "contest/device.h"
+#include "codec/codec.h"
+#include "coll/algorithm.h"
+
+static void add(void *out, const char *kind, const char *name,
+		const char *description)
+{
+	gf_text_addf(out, "%-9s  %-12s  %s\n", kind, name, description);
+}
+
+void gf_bench_list(struct gf_text *out)
+{
+	size_t i;
+
+	for (i = 0; gf_algorithms[i]; i++)
+		add(out, "algorithm", gf_algorithms[i]->name,
+		    gf_algorithms[i]->description);
+	for (i = 0; gf_sparse_algorithms[i]; i++)
+		add(out, "sparse", gf_sparse_algorithms[i]->name,
+		    gf_sparse_algorithms[i]->description);
+	for (i = 0; gf_codecs[i].name; i++)
+		add(out, "codec", gf_codecs[i].name, gf_codecs[i].description);
+	gf_bench_device_list(add, out);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CONTEST_LIST_H
+#define GF_CONTEST_LIST_H
+
+#include "base/text.h"
+
+/* What gf-allreduce --list prints: the algorithms and codecs of this build, a
+ * line each. */
+void gf_bench_list(struct gf_text *out);
+
+#endif

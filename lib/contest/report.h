@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CONTEST_REPORT_H
+#define GF_CONTEST_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+#include "contest/allreduce.h"
+#include "doc/plan.h"
+
+/*
+ * What was measured, in words: nccl-tests' table for people and for the
+ * scripts that already read it, JSON Lines and CSV for everyone else (one row
+ * per size, algorithm and placement; units in the names), and the best
+ * algorithm per size as a rule plan.
+ */
+enum gf_bench_format { GF_REPORT_TABLE, GF_REPORT_JSON, GF_REPORT_CSV };
+
+struct gf_bench_report {
+	const struct gf_bench_allreduce_config *config;
+	const struct gf_bench_row *rows; /* ordered by size */
+	size_t nrows;
+	const struct gf_plan
+		*plan;    /* rows are its messages, and all; or NULL */
+	bool percentiles; /* in the table, too */
+};
+
+void gf_bench_report_print(const struct gf_bench_report *r,
+			   enum gf_bench_format format, struct gf_text *out);
+
+/* The mean of the bus bandwidths of all readings, in bytes per second. */
+double gf_bench_report_busbw(const struct gf_bench_report *r);
+size_t gf_bench_report_wrong(const struct gf_bench_report *r);
+
+/* A rule plan: per size the algorithm with the least median in place,
+ * neighbours that go alike as one; with the stages, codec and segments that it
+ * went with. The threshold is the least size whose time per byte is within a
+ * tenth of the best. The caller releases it. -EINVAL: there is nothing to
+ * choose from. */
+int gf_bench_report_rule(const struct gf_bench_report *r, struct gf_plan *rule,
+			 struct gf_error *err);
+/* The same as a file. */
+int gf_bench_report_write_rule(const struct gf_bench_report *r,
+			       const char *path, struct gf_error *err);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CONTEST_SPARSE_H
+#define GF_CONTEST_SPARSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "contest/exact.h"
+#include "comm/comm.h"
+#include "rt/burst.h"
+#include "rt/watch.h"
+
+/*
+ * A sparse all-reduce as a contestant: of its message every rank takes the
+ * largest values out (a share `density` of them, rt/sparse.h), the sets travel
+ * by topk or gtopk, and the result is their sum, zero where none had a value.
+ * All three are in the time, as they are in a step of training.
+ */
+struct gf_bench_sparse_config {
+	struct gf_comm *comm;   /* borrowed */
+	struct gf_watch *watch; /* borrowed */
+	struct gf_way way;      /* a sparse algorithm, with a density */
+	size_t count_elems;
+};
+
+struct gf_bench_sparse;
+
+/* Collective. */
+int gf_bench_sparse_new(const struct gf_bench_sparse_config *config,
+			struct gf_bench_sparse **s, struct gf_error *err);
+void gf_bench_sparse_free(struct gf_bench_sparse *s);
+
+/* data: this rank's contribution becomes the sum of all ranks' sets. */
+int gf_bench_sparse_send(struct gf_bench_sparse *s, float *data,
+			 struct gf_error *err);
+uint64_t gf_bench_sparse_wire_bytes(const struct gf_bench_sparse *s);
+
+/* Elements of a result that are not what the same selections and merges, done
+ * here for all ranks by other means, make of the exact inputs. */
+size_t gf_bench_sparse_wrong(const struct gf_bench_sparse *s,
+			     const struct gf_exact *x, const float *data);
+
+#endif

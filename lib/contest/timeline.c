@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "contest/timeline.h"
+
+#include <stdio.h>
+
+#include "contest/contest.h"
+
+int gf_bench_timeline_begin(struct gf_bench_timeline *t, struct gf_comm *comm,
+			    struct gf_error *err)
+{
+	return gf_clock_compare(comm, &t->offset, err);
+}
+
+int gf_bench_timeline_gather(const struct gf_bench_timeline *t,
+			     struct gf_comm *comm, char **text,
+			     struct gf_error *err)
+{
+	return gf_trace_gather(&t->trace, comm, &t->offset, "gf-allreduce",
+			       text, err);
+}
+
+void gf_bench_timeline_release(struct gf_bench_timeline *t)
+{
+	gf_trace_release(&t->trace);
+}
+
+void gf_contest_record(struct gf_contest *c, size_t i)
+{
+	if (c->bursts[i])
+		gf_burst_record(c->bursts[i], true);
+}
+
+void gf_contest_recorded(struct gf_contest *c, size_t i)
+{
+	c->spans[i] = c->latest;
+	if (c->bursts[i])
+		gf_burst_record(c->bursts[i], false);
+}
+
+/* The whole all-reduce of a contestant, and its steps if it has any. */
+static void draw(const struct gf_contest *c, size_t i,
+		 const struct gf_bench_row *row)
+{
+	struct gf_bench_timeline *t = c->b->config.timeline;
+	double shift_s = gf_trace_shift_s(&t->offset);
+	const struct gf_contest_span *span = &c->spans[i];
+	char args[96];
+
+	snprintf(args, sizeof(args), "{\"bytes\": %zu, \"messages\": %zu}",
+		 row->size_bytes, row->messages);
+	gf_trace_slice(&t->trace, c->b->config.comm->rank, GF_TRACE_MESSAGES,
+		       "message", row->way.algorithm->name,
+		       span->start_s - shift_s, span->time_s, args);
+	if (c->bursts[i])
+		gf_burst_draw(c->bursts[i], shift_s, &t->trace);
+}
+
+void gf_contest_draw(const struct gf_contest *c,
+		     const struct gf_bench_row *rows)
+{
+	struct gf_bench_timeline *t = c->b->config.timeline;
+	const struct gf_comm *comm = c->b->config.comm;
+	size_t i;
+
+	gf_trace_release(&t->trace);
+	gf_trace_name_rows(&t->trace, comm->rank, comm->ranks);
+	for (i = 0; i < c->n; i++)
+		draw(c, i, &rows[i]);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CONTEST_TIMELINE_H
+#define GF_CONTEST_TIMELINE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "rt/trace.h"
+
+/*
+ * Where the last repeat in place of each contestant is drawn, step by step
+ * (rt/trace.h); each size takes the place of the one before, so that the last
+ * one stays. Nothing else is recorded, and only what the executor sends has
+ * steps: of others there is the whole.
+ */
+struct gf_bench_timeline {
+	struct gf_trace trace;
+	struct gf_clock_offset offset;
+};
+
+/* Collective, before the first message: compares the clocks. */
+int gf_bench_timeline_begin(struct gf_bench_timeline *t, struct gf_comm *comm,
+			    struct gf_error *err);
+/* Collective. *text is the file on rank 0 (the caller frees), else NULL. */
+int gf_bench_timeline_gather(const struct gf_bench_timeline *t,
+			     struct gf_comm *comm, char **text,
+			     struct gf_error *err);
+void gf_bench_timeline_release(struct gf_bench_timeline *t);
+
+struct gf_contest;
+struct gf_bench_row;
+
+/* Around the repeat of contestant i that is recorded. */
+void gf_contest_record(struct gf_contest *c, size_t i);
+void gf_contest_recorded(struct gf_contest *c, size_t i);
+/* Draws all contestants, who have ended. */
+void gf_contest_draw(const struct gf_contest *c,
+		     const struct gf_bench_row *rows);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COST_STAT_H
+#define GF_COST_STAT_H
+
+#include <stddef.h>
+
+/* Order statistics of measured times. Each sorts the values in place; count
+ * must be > 0. */
+
+/* The q-quantile, 0 <= q <= 1, linear between neighbours. */
+double gf_stat_quantile(double *values, size_t count, double q);
+double gf_stat_median(double *values, size_t count);
+/* Interquartile range: what this project calls spread. */
+double gf_stat_spread(double *values, size_t count);
+
+#endif

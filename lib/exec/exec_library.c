@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The run without steps: the transport's own all-reduce. Under a codec whose
+ * values are numbers of a type that the library knows (f16, bf16), the whole
+ * message is encoded once, reduced in that type, and decoded.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "codec/run.h"
+#include "exec/exec_parts.h"
+
+/* What a codec's wire holds, as numbers. */
+static int number_of(const struct gf_codec *codec, enum gf_op op,
+		     struct gf_element *wire, struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 0; codec->adds && gf_dtype_names[i]; i++) {
+		if (strcmp(gf_dtype_names[i], codec->name) != 0)
+			continue;
+		*wire = gf_element_number((enum gf_dtype)i, op);
+		return 0;
+	}
+	return gf_error_set(err, -ENOTSUP,
+			    "library: the transport reduces numbers, and what "
+			    "%s puts on the wire are none",
+			    codec->name);
+}
+
+int gf_exec_library_prepare(struct gf_exec_run *run, struct gf_error *err)
+{
+	struct gf_comm *c = run->exec->comm;
+	const struct gf_codec *codec = run->element.codec;
+	void *memory;
+	int rc;
+
+	if (!c->ops->iallreduce)
+		return gf_error_set(err, -ENOTSUP,
+				    "transport %s has no all-reduce of its own",
+				    c->ops->name);
+	if (!run->element.number)
+		return gf_error_set(err, -ENOTSUP,
+				    "library: the transport reduces numbers, "
+				    "not sparse sets");
+	run->wire = run->element;
+	if (!codec)
+		return 0;
+	rc = number_of(codec, run->element.op, &run->wire, err);
+	if (rc)
+		return rc;
+	rc = c->ops->buffer_alloc(
+		c, gf_codec_wire_bytes(codec, run->count_elems), &memory, err);
+	if (!rc)
+		run->outgoing.memory = memory;
+	return rc;
+}
+
+int gf_exec_library_start(struct gf_exec_run *run, struct gf_error *err)
+{
+	struct gf_comm *c = run->exec->comm;
+	double began_s = gf_exec_coding_begin(run);
+	void *data = run->data;
+
+	run->left = 1;
+	if (run->element.codec) {
+		data = run->outgoing.memory;
+		gf_codec_encode(run->element.codec, data,
+				(const float *)(const void *)run->data,
+				run->count_elems);
+	}
+	gf_exec_coding_end(run, began_s);
+	return c->ops->iallreduce(c, data, run->count_elems, &run->wire,
+				  &run->library, err);
+}
+
+int gf_exec_library_progress(struct gf_exec_run *run, struct gf_error *err)
+{
+	struct gf_comm *c = run->exec->comm;
+	int rc = c->ops->test(c, run->library, err);
+	double began_s;
+
+	if (!rc)
+		return 0;
+	run->library = NULL;
+	if (rc < 0)
+		return rc;
+	began_s = gf_exec_coding_begin(run);
+	if (run->element.codec)
+		gf_codec_decode(run->element.codec, (float *)(void *)run->data,
+				run->outgoing.memory, run->count_elems);
+	gf_exec_coding_end(run, began_s);
+	run->left = 0;
+	run->moves++;
+	return 0;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "import/importers.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/heap.h"
+#include "measure/curve.h"
+#include "cost/layer_times.h"
+#include "cost/fit.h"
+#include "json/json.h"
+
+/* "dir/resnet50.csv" -> "resnet50" */
+static char *name_of_file(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+	char *name = gf_xstrdup(slash ? slash + 1 : file);
+	char *dot = strchr(name, '.');
+
+	if (dot && dot != name)
+		*dot = '\0';
+	return name;
+}
+
+struct gf_model_profile *gf_import_model(const struct gf_import *in,
+					 const char *device,
+					 struct gf_text *remarks)
+{
+	struct gf_model_profile *m = gf_xcalloc(1, sizeof(*m));
+
+	m->name = in->name ? gf_xstrdup(in->name) : name_of_file(in->file);
+	m->device = gf_xstrdup_or_null(device);
+	m->batch_per_rank = in->batch;
+	m->overlap_slowdown = 1;
+	m->forward_s = isnan(in->forward_s) ? 0 : in->forward_s;
+	m->backward_s = isnan(in->backward_s) ? 0 : in->backward_s;
+	if (isnan(in->forward_s))
+		gf_text_addf(remarks,
+			     "%s: the forward time is not known and "
+			     "taken as 0 (--forward)\n",
+			     in->file);
+	return m;
+}
+
+int gf_import_finish_model(const struct gf_import *in,
+			   struct gf_model_profile *m, struct gf_error *err)
+{
+	double ready_s =
+		m->ntensors > 0 ? m->tensors[m->ntensors - 1].ready_s : 0;
+
+	if (in->backward_s < ready_s)
+		return gf_error_set(err, -EINVAL,
+				    "--backward: want at least %g s, when the "
+				    "last gradient of %s is ready, got %g s",
+				    ready_s, in->file, in->backward_s);
+	m->backward_s = fmax(m->backward_s, ready_s);
+	return 0;
+}
+
+int gf_import_network(const struct gf_import *in,
+		      const struct gf_import_points *points,
+		      struct gf_network **out, struct gf_text *remarks,
+		      struct gf_error *err)
+{
+	const size_t count = points->count;
+	struct gf_bench_curve curve = {0};
+	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
+	struct gf_allreduce_cost *cost = gf_xcalloc(1, sizeof(*net->allreduce));
+	int rc;
+
+	net->ranks = points->ranks;
+	net->allreduce = cost;
+	net->nallreduce = 1;
+	/* what other tools measure is what MPI or NCCL chose to do */
+	cost->algorithm = gf_xstrdup("library");
+	cost->fit.npoints = count;
+	cost->fit.size_bytes = gf_xmemdup(points->size_bytes,
+					  count * sizeof(*points->size_bytes));
+	cost->fit.time_s =
+		gf_xmemdup(points->time_s, count * sizeof(*points->time_s));
+	curve.fit = cost->fit;
+	rc = gf_bench_fit(&curve, cost->algorithm, GF_FIT_LINES_MOST, remarks,
+			  err);
+	cost->fit = curve.fit;
+	cost->startup_s = curve.startup_s;
+	cost->per_byte_s = curve.per_byte_s;
+	cost->larger = curve.larger;
+	cost->nlarger = curve.nlarger;
+	if (rc < 0) {
+		gf_error_prefix(err, "%s", in->file);
+		gf_network_free(net);
+		return rc;
+	}
+	*out = net;
+	return 0;
+}
+
+static const struct gf_importer *find(const char *format, const char *text,
+				      size_t size)
+{
+	size_t i;
+
+	for (i = 0; gf_importers[i]; i++)
+		if (!format || strcmp(format, "auto") == 0
+			    ? gf_importers[i]->recognise(text, size)
+			    : strcmp(gf_importers[i]->name, format) == 0)
+			return gf_importers[i];
+	return NULL;
+}
+
+int gf_import_profile(const struct gf_import *in, const char *format,
+		      struct gf_profile *out, struct gf_text *remarks,
+		      struct gf_error *err)
+{
+	const struct gf_importer *importer = find(format, in->text, in->size);
+	struct gf_profile p = {0};
+	struct gf_json_writer w = {0};
+	int rc;
+
+	if (!importer)
+		return gf_error_set(err, -EINVAL,
+				    "%s: this is no format that can be "
+				    "imported",
+				    in->file);
+	rc = importer->read(in, &p, remarks, err);
+	if (rc == 0) {
+		p.producer = gf_xstrdup("gf-profile " GF_VERSION);
+		gf_json_open_object(&w, NULL);
+		gf_json_put_string(&w, "imported_from", importer->name);
+		gf_json_close_object(&w);
+		p.measured = gf_text_take(&w.text);
+		rc = gf_profile_check(&p, err);
+		if (rc < 0)
+			gf_error_prefix(err, "%s", in->file);
+	}
+	if (rc < 0) {
+		gf_profile_release(&p);
+		return rc;
+	}
+	*out = p;
+	return 0;
+}
+
+int gf_import_file(const struct gf_import *in, const char *params_file,
+		   const char *format, struct gf_profile *out,
+		   struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_import read = *in;
+	char *text = NULL, *params = NULL;
+	size_t size;
+	int rc = gf_file_read(in->file, &text, &read.size, err);
+
+	if (rc == 0 && params_file)
+		rc = gf_file_read(params_file, &params, &size, err);
+	read.text = text;
+	read.parameters = params;
+	if (rc == 0)
+		rc = gf_import_profile(&read, format, out, remarks, err);
+	free(text);
+	free(params);
+	return rc;
+}
+
+int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
+		       double flops_per_s, struct gf_profile *out,
+		       struct gf_error *err)
+{
+	struct gf_estimate estimate = {
+		.batch = in->batch,
+		.flops_per_s = flops_per_s,
+		.forward_s = isnan(in->forward_s) ? 0 : in->forward_s,
+		.backward_s = isnan(in->backward_s) ? 0 : in->backward_s,
+	};
+
+	if (!model)
+		return gf_error_set(err, -EINVAL,
+				    "--estimate: want a model (--model)");
+	out->producer = gf_xstrdup("gf-profile " GF_VERSION);
+	return gf_model_estimate(model, &estimate, &out->model, err);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_IMPORT_IMPORT_H
+#define GF_IMPORT_IMPORT_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doc/model.h"
+#include "doc/profile.h"
+
+/*
+ * Profiles from what other tools measured. A format is one file and one entry
+ * in registry.c. Each makes one half of a profile.
+ */
+struct gf_import {
+	const char *file;
+	const char *text; /* of the file; gf_import_file reads it */
+	size_t size;
+	/* What the file does not say; each may be unknown. */
+	const char *name;             /* of the model; NULL: from the file's */
+	size_t batch;                 /* 0 */
+	double forward_s, backward_s; /* NAN */
+	int ranks;                    /* 0 */
+	const char *parameters;       /* CSV name,count_elems in registration
+				       * order, as text; NULL */
+};
+
+struct gf_importer {
+	const char *name;
+	const char *description; /* one line */
+	/* 1 if a text looks like this format. */
+	int (*recognise)(const char *text, size_t size);
+	/* Fills a zeroed profile; remarks: one line each. -EINVAL names the
+	 * file and the place. */
+	int (*read)(const struct gf_import *in, struct gf_profile *out,
+		    struct gf_text *remarks, struct gf_error *err);
+};
+
+extern const struct gf_importer *const gf_importers[]; /* NULL-terminated */
+
+/* By the importer of that name, or (NULL, "auto") the first that recognises
+ * the text; fills producer and `measured`, and checks the result. */
+int gf_import_profile(const struct gf_import *in, const char *format,
+		      struct gf_profile *out, struct gf_text *remarks,
+		      struct gf_error *err);
+
+/* The same from in->file, and params_file (or NULL) for in->parameters. */
+int gf_import_file(const struct gf_import *in, const char *params_file,
+		   const char *format, struct gf_profile *out,
+		   struct gf_text *remarks, struct gf_error *err);
+
+/* The model half from a model's layers, in->batch samples and a rate (0: from
+ * in->forward_s and in->backward_s): gf_model_estimate. -EINVAL without a
+ * model, too. */
+int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
+		       double flops_per_s, struct gf_profile *out,
+		       struct gf_error *err);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "import/importers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "import/csv.h"
+
+static const char source[] = "--params";
+
+struct parameters {
+	struct gf_csv csv;
+	int name, elems; /* columns */
+	char *taken;     /* per row */
+};
+
+static size_t elems_of(const struct parameters *p, size_t row)
+{
+	return strtoull(gf_csv_field(&p->csv, row, p->elems), NULL, 10);
+}
+
+/* The last row not taken that can be this tensor; nrows if there is none. */
+static size_t find(const struct parameters *p, const struct gf_tensor *t)
+{
+	size_t row;
+
+	for (row = p->csv.nrows; row-- > 0;) {
+		size_t elems = elems_of(p, row);
+
+		if (!p->taken[row] && elems > 0 &&
+		    (t->count_elems == 0 || t->count_elems == elems))
+			return row;
+	}
+	return p->csv.nrows;
+}
+
+static int name_all(struct parameters *p, struct gf_model_profile *m,
+		    struct gf_error *err)
+{
+	size_t t, row;
+
+	for (t = 0; t < m->ntensors; t++) {
+		struct gf_tensor *tensor = &m->tensors[t];
+
+		row = find(p, tensor);
+		if (row == p->csv.nrows)
+			return gf_error_set(err, -EINVAL,
+					    "%s: no parameter is left for "
+					    "gradient %zu, of %zu elements",
+					    source, t, tensor->count_elems);
+		p->taken[row] = 1;
+		tensor->count_elems = elems_of(p, row);
+		free(tensor->name);
+		tensor->name = gf_xstrdup(gf_csv_field(&p->csv, row, p->name));
+	}
+	return 0;
+}
+
+int gf_import_names(const struct gf_import *in, struct gf_model_profile *m,
+		    struct gf_error *err)
+{
+	struct parameters p = {0};
+	int rc = gf_csv_read(in->parameters, strlen(in->parameters), source,
+			     &p.csv, err);
+
+	if (rc < 0)
+		return rc;
+	rc = gf_csv_need(&p.csv, "name", &p.name, err);
+	if (rc == 0)
+		rc = gf_csv_need(&p.csv, "count_elems", &p.elems, err);
+	if (rc == 0) {
+		p.taken = gf_xcalloc(p.csv.nrows + 1, 1);
+		rc = name_all(&p, m, err);
+		free(p.taken);
+	}
+	gf_csv_release(&p.csv);
+	return rc;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_IMPORT_IMPORTERS_H
+#define GF_IMPORT_IMPORTERS_H
+
+#include <stddef.h>
+
+#include "import/import.h"
+
+/* The importers of registry.c, and what they share. */
+extern const struct gf_importer gf_importer_csv;
+extern const struct gf_importer gf_importer_kineto;
+extern const struct gf_importer gf_importer_nccl_tests;
+
+/* A model half without tensors, from what `in` says; backward_s is 0 if
+ * unknown. Remarks on an unknown forward time. */
+struct gf_model_profile *gf_import_model(const struct gf_import *in,
+					 const char *device,
+					 struct gf_text *remarks);
+/* After the tensors: backward lasts at least until the last is ready. -EINVAL:
+ * `in` says less. */
+int gf_import_finish_model(const struct gf_import *in,
+			   struct gf_model_profile *m, struct gf_error *err);
+
+/*
+ * Names, and sizes where unknown (0), from in->parameters: rows of name and
+ * count_elems in registration order. Backward runs from last to first, so a
+ * gradient takes the last row not yet taken that has its number of elements.
+ * -EINVAL if none is left.
+ */
+int gf_import_names(const struct gf_import *in, struct gf_model_profile *m,
+		    struct gf_error *err);
+
+/* Times of an all-reduce by size, ascending. */
+struct gf_import_points {
+	int ranks;
+	size_t count;
+	const size_t *size_bytes;
+	const double *time_s;
+};
+
+/* The network half of one algorithm from points; takes nothing. -EINVAL: no
+ * line fits them. */
+int gf_import_network(const struct gf_import *in,
+		      const struct gf_import_points *points,
+		      struct gf_network **out, struct gf_text *remarks,
+		      struct gf_error *err);
+
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "import/importers.h"
+
+const struct gf_importer *const gf_importers[] = {
+	&gf_importer_csv,
+	&gf_importer_nccl_tests,
+	&gf_importer_kineto,
+	NULL,
+};

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "json/json.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/heap.h"
+#include "json/json_parts.h"
+#include "json/json_text.h"
+
+/* --- parsing ------------------------------------------------------------- */
+
+/* jansson counts from where it was started; the message counts from the
+ * beginning of the text. */
+static int refuse_syntax(const char *text, size_t from, const char *file,
+			 const json_error_t *found, struct gf_error *err)
+{
+	struct gf_text reason = {0};
+	int line, column;
+
+	gf_json_place(text, from, &line, &column);
+	column = found->line == 1 ? column - 1 + found->column : found->column;
+	line += found->line - 1;
+	if (column < 1) /* the end of the text, behind a line break */
+		column = 1;
+	if (strstr(found->text, "JSON_ALLOW_NUL"))
+		gf_text_addf(&reason, "\\u0000 is not allowed in a string");
+	else
+		gf_text_add_printable(&reason, found->text,
+				      sizeof(found->text));
+	gf_error_set(err, -EINVAL, "%s:%d:%d: %s", file, line, column,
+		     reason.data ? reason.data : "not JSON");
+	gf_text_release(&reason);
+	return -EINVAL;
+}
+
+int gf_json_parse_next(const char *text, size_t size, const char *file,
+		       size_t *used, struct gf_json **root,
+		       struct gf_error *err)
+{
+	size_t from = gf_json_skip_blanks(text, size, *used);
+	json_error_t found;
+	json_t *value;
+	int rc;
+
+	if (from == size) {
+		*used = size;
+		*root = NULL;
+		return 0;
+	}
+	rc = gf_json_check_depth(text, size, from, file, err);
+	if (rc)
+		return rc;
+	value = json_loadb(text + from, size - from,
+			   JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK,
+			   &found);
+	if (!value)
+		return refuse_syntax(text, from, file, &found, err);
+	*used = from + (size_t)found.position;
+	*root = (struct gf_json *)value;
+	return 0;
+}
+
+int gf_json_parse(const char *text, size_t size, const char *file,
+		  struct gf_json **root, struct gf_error *err)
+{
+	struct gf_json *value;
+	size_t used = 0;
+	int rc;
+
+	rc = gf_json_parse_next(text, size, file, &used, &value, err);
+	if (rc)
+		return rc;
+	if (!value)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want a JSON document, got nothing",
+				    file);
+	used = gf_json_skip_blanks(text, size, used);
+	if (used < size) {
+		gf_json_free(value);
+		return gf_json_refuse_at(
+			text, used, file, err,
+			"want one document, got something behind it");
+	}
+	*root = value;
+	return 0;
+}
+
+void gf_json_free(struct gf_json *root)
+{
+	json_decref((json_t *)root);
+}
+
+/* --- places and messages ------------------------------------------------- */
+
+static void add_path(struct gf_text *t, const struct gf_json_at *at)
+{
+	if (!at->parent)
+		return;
+	add_path(t, at->parent);
+	if (at->key)
+		gf_text_addf(t, "/%s", at->key);
+	else
+		gf_text_addf(t, "/%zu", at->index);
+}
+
+int gf_json_refuse(const struct gf_json_at *at, const char *key,
+		   struct gf_error *err, const char *fmt, ...)
+{
+	struct gf_text path = {0};
+	struct gf_error reason;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(reason.text, sizeof(reason.text), fmt, ap);
+	va_end(ap);
+	add_path(&path, at);
+	if (key) {
+		gf_text_add(&path, "/", 1);
+		gf_text_add_printable(&path, key, 100);
+	}
+	gf_error_set(err, -EINVAL, "%s%s%s: %s", at->file,
+		     path.data ? ": " : "", path.data ? path.data : "",
+		     reason.text);
+	gf_text_release(&path);
+	return -EINVAL;
+}
+
+/* "want <want>, got <the value, in a few words>" */
+static int refuse_value(const struct gf_json_at *v, struct gf_error *err,
+			const char *want)
+{
+	const json_t *value = v->value;
+	char number[GF_JSON_REAL_TEXT];
+	struct gf_text got = {0};
+
+	if (!value) {
+		gf_text_addf(&got, "nothing");
+	} else if (json_is_object(value)) {
+		gf_text_addf(&got, "an object");
+	} else if (json_is_array(value)) {
+		gf_text_addf(&got, "an array");
+	} else if (json_is_string(value)) {
+		gf_text_add(&got, "\"", 1);
+		gf_text_add_printable(&got, json_string_value(value), 60);
+		gf_text_add(&got, "\"", 1);
+	} else if (json_is_integer(value)) {
+		gf_text_addf(&got, "%" JSON_INTEGER_FORMAT,
+			     json_integer_value(value));
+	} else if (json_is_real(value)) {
+		gf_json_real_text(json_real_value(value), number);
+		gf_text_addf(&got, "%s", number);
+	} else {
+		gf_text_addf(&got, "%s",
+			     json_is_true(value)    ? "true"
+			     : json_is_false(value) ? "false"
+						    : "null");
+	}
+	gf_json_refuse(v, NULL, err, "want %s, got %s", want, got.data);
+	gf_text_release(&got);
+	return -EINVAL;
+}
+
+/* --- cursors ------------------------------------------------------------- */
+
+static const json_t *object_of(const struct gf_json_at *at)
+{
+	assert(json_is_object((json_t *)at->value));
+	return at->value;
+}
+
+/* Marks a key as known. Objects of a document have a handful of keys, so a
+ * walk is cheaper than a table. */
+static void mark_seen(struct gf_json_at *at, const char *key)
+{
+	json_t *object = at->value;
+	void *iter = json_object_iter(object);
+	size_t i;
+
+	for (i = 0; iter; i++, iter = json_object_iter_next(object, iter)) {
+		if (strcmp(json_object_iter_key(iter), key) == 0) {
+			at->seen[i] = 1;
+			return;
+		}
+	}
+}
+
+struct gf_json_at gf_json_member(struct gf_json_at *at, const char *key)
+{
+	struct gf_json_at v = {.file = at->file, .parent = at, .key = key};
+
+	v.value = json_object_get(object_of(at), key);
+	if (v.value)
+		mark_seen(at, key);
+	return v;
+}
+
+struct gf_json_at gf_json_item(const struct gf_json_at *array, size_t index)
+{
+	struct gf_json_at v = {
+		.file = array->file, .parent = array, .index = index};
+
+	v.value = json_array_get(array->value, index);
+	return v;
+}
+
+int gf_json_enter_object(const struct gf_json_at *v, struct gf_json_at *out,
+			 struct gf_error *err)
+{
+	if (!json_is_object((json_t *)v->value))
+		return refuse_value(v, err, "an object");
+	*out = *v;
+	out->seen = gf_xcalloc(json_object_size(v->value) + 1, 1);
+	return 0;
+}
+
+int gf_json_enter_array(const struct gf_json_at *v, struct gf_json_at *out,
+			size_t *count, struct gf_error *err)
+{
+	if (!json_is_array((json_t *)v->value))
+		return refuse_value(v, err, "an array");
+	*out = *v;
+	*count = json_array_size(v->value);
+	return 0;
+}
+
+int gf_json_root(const struct gf_json *root, const char *file,
+		 struct gf_json_at *at, struct gf_error *err)
+{
+	struct gf_json_at v = {.file = file};
+
+	v.value = (void *)root;
+	return gf_json_enter_object(&v, at, err);
+}
+
+bool gf_json_has(const struct gf_json_at *at, const char *key)
+{
+	return json_object_get(object_of(at), key) != NULL;
+}
+
+bool gf_json_is_array(const struct gf_json_at *at, const char *key)
+{
+	return json_is_array(json_object_get(object_of(at), key));
+}
+
+bool gf_json_is_string(const struct gf_json_at *at, const char *key)
+{
+	return json_is_string(json_object_get(object_of(at), key));
+}
+
+bool gf_json_item_is_object(const struct gf_json_at *array, size_t index)
+{
+	return json_is_object(json_array_get(array->value, index));
+}
+
+void gf_json_leave(struct gf_json_at *at)
+{
+	free(at->seen);
+	at->seen = NULL;
+}
+
+const char *gf_json_next_key(const struct gf_json_at *at, const char *after)
+{
+	json_t *object = at->value;
+	void *iter = after ? json_object_iter_next(
+				     object, json_object_key_to_iter(after))
+			   : json_object_iter(object);
+
+	return iter ? json_object_iter_key(iter) : NULL;
+}
+
+int gf_json_entry_object(const struct gf_json_at *at, const char *key,
+			 struct gf_json_at *out, struct gf_error *err)
+{
+	struct gf_json_at v = {.file = at->file, .parent = at, .key = key};
+
+	v.value = json_object_get(object_of(at), key);
+	return gf_json_enter_object(&v, out, err);
+}
+
+/* A key as a JSON pointer writes it. */
+static int refuse_key(const struct gf_json_at *at, const char *key,
+		      struct gf_error *err)
+{
+	struct gf_text escaped = {0};
+	size_t i;
+
+	for (i = 0; key[i]; i++) {
+		if (key[i] == '~' || key[i] == '/')
+			gf_text_addf(&escaped, "~%d", key[i] == '/');
+		else
+			gf_text_add(&escaped, &key[i], 1);
+	}
+	gf_json_refuse(at, escaped.data ? escaped.data : "", err,
+		       "unknown key (keys of your own begin with x-)");
+	gf_text_release(&escaped);
+	return -EINVAL;
+}
+
+int gf_json_end(struct gf_json_at *at, char **extra, struct gf_error *err)
+{
+	json_t *object = at->value, *kept = NULL;
+	void *iter = json_object_iter(object);
+	int rc = 0;
+	size_t i;
+
+	for (i = 0; iter; i++, iter = json_object_iter_next(object, iter)) {
+		const char *key = json_object_iter_key(iter);
+
+		if (at->seen[i])
+			continue;
+		if (!extra || strncmp(key, "x-", 2) != 0) {
+			rc = refuse_key(at, key, err);
+			break;
+		}
+		if (!kept)
+			kept = json_object();
+		json_object_set(kept, key, json_object_iter_value(iter));
+	}
+	if (!rc && extra)
+		*extra = kept ? json_dumps(kept, JSON_COMPACT) : NULL;
+	json_decref(kept);
+	gf_json_leave(at);
+	return rc;
+}
+
+/* --- values -------------------------------------------------------------- */
+
+int gf_json_to_string(const struct gf_json_at *v, char **out,
+		      struct gf_error *err)
+{
+	const char *text = json_string_value(v->value);
+	size_t i;
+
+	if (!text)
+		return refuse_value(v, err, "a string");
+	if (!*text)
+		return refuse_value(v, err, "a string that is not empty");
+	for (i = 0; text[i]; i++)
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			return refuse_value(
+				v, err, "a string without control characters");
+	*out = gf_xstrdup(text);
+	return 0;
+}
+
+int gf_json_to_size(const struct gf_json_at *v, size_t low, size_t high,
+		    size_t *out, struct gf_error *err)
+{
+	json_int_t value = json_integer_value(v->value);
+	char want[64];
+
+	if (!json_is_integer((json_t *)v->value))
+		return refuse_value(v, err, "an integer");
+	if (value < 0 || (unsigned long long)value < low) {
+		snprintf(want, sizeof(want), "an integer >= %zu", low);
+		return refuse_value(v, err, want);
+	}
+	if ((unsigned long long)value > high) {
+		snprintf(want, sizeof(want), "an integer <= %zu", high);
+		return refuse_value(v, err, want);
+	}
+	*out = (size_t)value;
+	return 0;
+}
+
+int gf_json_to_int(const struct gf_json_at *v, int low, int high, int *out,
+		   struct gf_error *err)
+{
+	json_int_t value = json_integer_value(v->value);
+	char want[64];
+
+	if (!json_is_integer((json_t *)v->value))
+		return refuse_value(v, err, "an integer");
+	if (value < low || value > high) {
+		snprintf(want, sizeof(want), "an integer %s %d",
+			 value < low ? ">=" : "<=", value < low ? low : high);
+		return refuse_value(v, err, want);
+	}
+	*out = (int)value;
+	return 0;
+}
+
+int gf_json_to_real(const struct gf_json_at *v, double low, double high,
+		    double *out, struct gf_error *err)
+{
+	double value = json_number_value(v->value);
+	char want[64];
+
+	if (!json_is_number((json_t *)v->value))
+		return refuse_value(v, err, "a number");
+	if (value <= 0 && low > 0)
+		return refuse_value(v, err, "a number > 0");
+	if (value < low || value > high) {
+		snprintf(want, sizeof(want), "a number %s %g",
+			 value < low ? ">=" : "<=", value < low ? low : high);
+		return refuse_value(v, err, want);
+	}
+	*out = value;
+	return 0;
+}
+
+int gf_json_to_choice(const struct gf_json_at *v, const char *const *names,
+		      int *out, struct gf_error *err)
+{
+	const char *text = json_string_value(v->value);
+	struct gf_text want = {0};
+	int i;
+
+	for (i = 0; text && names[i]; i++) {
+		if (strcmp(names[i], text) == 0) {
+			*out = i;
+			return 0;
+		}
+	}
+	for (i = 0; names[i]; i++)
+		gf_text_addf(&want, "%s\"%s\"",
+			     i == 0         ? ""
+			     : names[i + 1] ? ", "
+					    : " or ",
+			     names[i]);
+	refuse_value(v, err, want.data);
+	gf_text_release(&want);
+	return -EINVAL;
+}
+
+int gf_json_to_bool(const struct gf_json_at *v, bool *out, struct gf_error *err)
+{
+	if (!json_is_boolean((json_t *)v->value))
+		return refuse_value(v, err, "true or false");
+	*out = json_is_true((json_t *)v->value);
+	return 0;
+}
+
+int gf_json_to_raw(const struct gf_json_at *v, char **out, struct gf_error *err)
+{
+	if (!json_is_object((json_t *)v->value))
+		return refuse_value(v, err, "an object");
+	*out = json_dumps(v->value, JSON_COMPACT);
+	return 0;
+}
+
+/* --- raw text ------------------------------------------------------------ */
+
+static json_t *load_own(const char *text)
+{
+	json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+
+	assert(value); /* it came from json_dumps or from our own code */
+	return value;
+}
+
+char *gf_json_merge(const char *a, const char *b)
+{
+	json_t *merged, *more;
+	char *text;
+
+	if (!a || !b)
+		return gf_xstrdup_or_null(a ? a : b);
+	merged = load_own(a);
+	more = load_own(b);
+	json_object_update_missing(merged, more);
+	text = json_dumps(merged, JSON_COMPACT);
+	json_decref(merged);
+	json_decref(more);
+	return text;
+}
+
+static void put_value(struct gf_json_writer *w, const char *key,
+		      const json_t *value);
+
+static void put_array(struct gf_json_writer *w, const char *key,
+		      const json_t *value)
+{
+	bool scalars = true;
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach(value, i, entry) scalars =
+		scalars && !json_is_object(entry) && !json_is_array(entry);
+	if (scalars)
+		gf_json_open_row(w, key);
+	else
+		gf_json_open_array(w, key);
+	json_array_foreach(value, i, entry) put_value(w, NULL, entry);
+	gf_json_close_array(w);
+}
+
+static void put_members(struct gf_json_writer *w, json_t *object)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(object, key, value) put_value(w, key, value);
+}
+
+static void put_value(struct gf_json_writer *w, const char *key,
+		      const json_t *value)
+{
+	char number[32];
+
+	switch (json_typeof(value)) {
+	case JSON_OBJECT:
+		gf_json_open_object(w, key);
+		put_members(w, (json_t *)value);
+		gf_json_close_object(w);
+		break;
+	case JSON_ARRAY:
+		put_array(w, key, value);
+		break;
+	case JSON_STRING:
+		gf_json_put_string(w, key, json_string_value(value));
+		break;
+	case JSON_INTEGER:
+		snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT,
+			 json_integer_value(value));
+		gf_json_put_token(w, key, number);
+		break;
+	case JSON_REAL:
+		gf_json_put_real(w, key, json_real_value(value));
+		break;
+	case JSON_TRUE:
+	case JSON_FALSE:
+		gf_json_put_bool(w, key, json_is_true(value));
+		break;
+	case JSON_NULL:
+		gf_json_put_token(w, key, "null");
+		break;
+	}
+}
+
+void gf_json_put_raw(struct gf_json_writer *w, const char *key,
+		     const char *json)
+{
+	json_t *value = load_own(json);
+
+	put_value(w, key, value);
+	json_decref(value);
+}
+
+void gf_json_put_extra(struct gf_json_writer *w, const char *extra)
+{
+	json_t *value;
+
+	if (!extra)
+		return;
+	value = load_own(extra);
+	put_members(w, value);
+	json_decref(value);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_JSON_RECORD_H
+#define GF_JSON_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "json/json.h"
+
+/*
+ * Documents as tables: one struct gf_field per key says where its value lives
+ * in a C struct, what it may be, and whether it may be absent. Reading,
+ * writing, copying, releasing and checking all walk the same table, in its
+ * order, so they cannot disagree.
+ *
+ * Structs are zero-initialised before they are read into. Strings, arrays and
+ * objects by pointer are owned by the struct.
+ */
+enum gf_field_type {
+	GF_FIELD_STRING,  /* char *; absent: NULL */
+	GF_FIELD_SIZE,    /* size_t */
+	GF_FIELD_INT,     /* int */
+	GF_FIELD_BOOL,    /* bool */
+	GF_FIELD_REAL,    /* double */
+	GF_FIELD_CHOICE,  /* an enum: index into names */
+	GF_FIELD_RAW,     /* char *: an object's text; absent: NULL */
+	GF_FIELD_SIZES,   /* size_t * and its count */
+	GF_FIELD_REALS,   /* double * and its count */
+	GF_FIELD_LIST,    /* record * and its count: an array of objects */
+	GF_FIELD_OBJECT,  /* record *; absent: NULL */
+	GF_FIELD_GROUP,   /* an object that lives inside this struct; at offset
+			     0 its members are the struct's own */
+	GF_FIELD_INCLUDE, /* no key: the fields of another table, here */
+	GF_FIELD_OWN,     /* by the callbacks in own */
+};
+
+enum gf_presence {
+	GF_REQUIRED,
+	GF_OMITTED,   /* may be absent; not written while it is `absent` */
+	GF_DEFAULTED, /* may be absent, then `absent`; always written */
+	GF_FOLLOWS,   /* the same, but written if the field before it was */
+	GF_HIDDEN,    /* owned by the struct, but no part of this document */
+};
+
+/* What a table cannot say. `place` is the struct plus the field's offset.
+ * release and copy are optional where nothing is owned. */
+struct gf_field_own {
+	int (*read)(struct gf_json_at *at, const char *key, void *place,
+		    struct gf_error *err);
+	void (*write)(struct gf_json_writer *w, const char *key,
+		      const void *place);
+	bool (*absent)(const void *place); /* (optional: never) */
+	void (*release)(void *place);
+	void (*copy)(void *place); /* was copied bit by bit: own it */
+};
+
+struct gf_field {
+	const char *key; /* NULL in GF_FIELD_INCLUDE and at the end */
+	enum gf_field_type type;
+	enum gf_presence presence;
+	size_t offset;
+	size_t count_offset;            /* SIZES, REALS, LIST */
+	const char *per;                /* REALS: one per entry of that field,
+					 * which came before and has the same
+					 * count_offset */
+	double low, high;               /* SIZE, INT, REAL, SIZES, REALS */
+	double absent;                  /* SIZE, INT, BOOL, REAL, CHOICE */
+	const char *const *names;       /* CHOICE, NULL-terminated */
+	const struct gf_record *record; /* LIST, OBJECT, GROUP, INCLUDE */
+	const struct gf_field_own *own; /* OWN */
+};
+
+struct gf_record {
+	size_t bytes;        /* of the struct */
+	size_t extra_offset; /* of its char *extra, which is never first */
+	bool one_line;       /* how it is written */
+	const struct gf_field *fields;
+	/* Checks between fields, and values that follow from others; called
+	 * when all were read. The cursor names places (optional). */
+	int (*finish)(const struct gf_json_at *at, void *item,
+		      struct gf_error *err);
+};
+
+/* Limits that keep every sum and quotient of valid documents finite. */
+#define GF_MAX_SIZE       ((double)((size_t)1 << 62)) /* sizes lie below */
+#define GF_MAX_COUNT      1e9                         /* int fields */
+#define GF_MAX_TIME_S     1e12
+#define GF_MAX_TIME_SUM_S 1e40  /* sums of many, and times bytes */
+#define GF_MIN_RATE       1e-12 /* of what must be > 0 */
+#define GF_MAX_RATE       1e18
+
+/* Reads an open object cursor to its gf_json_end. On failure the item is left
+ * as gf_record_release leaves it. */
+int gf_record_read(struct gf_json_at *at, const struct gf_record *r, void *item,
+		   struct gf_error *err);
+/* Writes the members, without braces. */
+void gf_record_write(struct gf_json_writer *w, const struct gf_record *r,
+		     const void *item);
+/* The same two without the x- keys, for a caller that has more of its own to
+ * read or write in the object. */
+int gf_fields_read(struct gf_json_at *at, const struct gf_record *r, void *item,
+		   struct gf_error *err);
+void gf_fields_write(struct gf_json_writer *w, const struct gf_record *r,
+		     const void *item);
+/* Frees what the item owns and zeroes it. */
+void gf_record_release(const struct gf_record *r, void *item);
+/* *copy = *item, with everything owned anew. */
+void gf_record_copy(const struct gf_record *r, void *copy, const void *item);
+
+/* A zeroed item: every field absent. */
+void gf_record_clear(const struct gf_record *r, void *item);
+/* What is absent in item becomes what it is in `under`, copied; for records of
+ * fields whose types come before GF_FIELD_GROUP, and groups of such. */
+void gf_record_fill(const struct gf_record *r, void *item, const void *under);
+
+/* An array of objects at a key. */
+int gf_list_read(struct gf_json_at *at, const char *key,
+		 const struct gf_record *r, void *items_ptr, size_t *count,
+		 struct gf_error *err);
+void gf_list_write(struct gf_json_writer *w, const char *key,
+		   const struct gf_record *r, const void *items, size_t count);
+void *gf_list_copy(const struct gf_record *r, const void *items, size_t count);
+void gf_list_free(const struct gf_record *r, void *items, size_t count);
+
+/* A whole document: the envelope's format and version, then the record. */
+int gf_document_read(const struct gf_json *root, const char *file,
+		     const char *format, const struct gf_record *r, void *item,
+		     struct gf_error *err);
+char *gf_document_write(const char *format, const struct gf_record *r,
+			const void *item);
+/* Whether a reader would take the struct: it is written and read back. The
+ * message calls it "the plan", by the format. */
+int gf_document_check(const char *format, const struct gf_record *r,
+		      const void *item, struct gf_error *err);
+
+#endif

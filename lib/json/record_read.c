@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "json/record.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "json/record_parts.h"
+
+static int read_numbers(struct gf_json_at *at, const struct gf_field *f,
+			void *item, struct gf_error *err)
+{
+	bool reals = f->type == GF_FIELD_REALS;
+	struct gf_json_at row;
+	size_t count, i;
+	void *numbers;
+	int rc;
+
+	rc = gf_json_array(at, f->key, &row, &count, err);
+	if (!rc && f->per && count != *gf_field_count(f, item))
+		rc = gf_json_refuse(at, f->key, err,
+				    "want %zu numbers, one per %s, got %zu",
+				    *gf_field_count(f, item), f->per, count);
+	if (rc || !count)
+		return rc;
+	numbers = gf_xcalloc(count, reals ? sizeof(double) : sizeof(size_t));
+	for (i = 0; i < count && !rc; i++)
+		rc = reals ? gf_json_item_real(&row, i, f->low, f->high,
+					       (double *)numbers + i, err)
+			   : gf_json_item_size(&row, i, (size_t)f->low,
+					       (size_t)f->high,
+					       (size_t *)numbers + i, err);
+	if (rc) {
+		free(numbers);
+		return rc;
+	}
+	gf_field_set_pointer(f, item, numbers);
+	*gf_field_count(f, item) = count;
+	return 0;
+}
+
+static int read_fields(struct gf_json_at *at, const struct gf_field *fields,
+		       void *item, struct gf_error *err);
+
+/* An object by pointer, or one inside the struct. */
+static int read_object(struct gf_json_at *at, const struct gf_field *f,
+		       void *item, struct gf_error *err)
+{
+	struct gf_json_at inner;
+	void *object;
+	int rc;
+
+	rc = gf_json_object(at, f->key, &inner, err);
+	if (rc)
+		return rc;
+	if (f->type == GF_FIELD_GROUP) {
+		item = gf_field_place(f, item);
+		rc = read_fields(&inner, f->record->fields, item, err);
+		if (!rc)
+			rc = gf_json_end(&inner,
+					 gf_record_extra(f->record, item), err);
+		gf_json_leave(&inner);
+		return rc;
+	}
+	object = gf_xcalloc(1, f->record->bytes);
+	rc = gf_record_read(&inner, f->record, object, err);
+	if (rc)
+		free(object);
+	else
+		gf_field_set_pointer(f, item, object);
+	return rc;
+}
+
+static int read_list(struct gf_json_at *at, const struct gf_field *f,
+		     void *item, struct gf_error *err)
+{
+	void *items;
+	int rc;
+
+	rc = gf_list_read(at, f->key, f->record, &items,
+			  gf_field_count(f, item), err);
+	if (!rc)
+		gf_field_set_pointer(f, item, items);
+	return rc;
+}
+
+static int read_field(struct gf_json_at *at, const struct gf_field *f,
+		      void *item, struct gf_error *err)
+{
+	void *p = gf_field_place(f, item);
+
+	switch (f->type) {
+	case GF_FIELD_STRING:
+		return gf_json_string(at, f->key, p, err);
+	case GF_FIELD_SIZE:
+		return gf_json_size(at, f->key, (size_t)f->low, (size_t)f->high,
+				    p, err);
+	case GF_FIELD_INT:
+		return gf_json_int(at, f->key, (int)f->low, (int)f->high, p,
+				   err);
+	case GF_FIELD_BOOL:
+		return gf_json_bool(at, f->key, p, err);
+	case GF_FIELD_REAL:
+		return gf_json_real(at, f->key, f->low, f->high, p, err);
+	case GF_FIELD_CHOICE:
+		return gf_json_choice(at, f->key, f->names, p, err);
+	case GF_FIELD_RAW:
+		return gf_json_raw(at, f->key, p, err);
+	case GF_FIELD_SIZES:
+	case GF_FIELD_REALS:
+		return read_numbers(at, f, item, err);
+	case GF_FIELD_LIST:
+		return read_list(at, f, item, err);
+	case GF_FIELD_OBJECT:
+	case GF_FIELD_GROUP:
+		return read_object(at, f, item, err);
+	case GF_FIELD_INCLUDE:
+		break;
+	case GF_FIELD_OWN:
+		return f->own->read(at, f->key, p, err);
+	}
+	assert(!"a field type without a reader");
+	return 0;
+}
+
+static int read_fields(struct gf_json_at *at, const struct gf_field *fields,
+		       void *item, struct gf_error *err)
+{
+	const struct gf_field *f;
+	int rc = 0;
+
+	for (f = fields; !gf_field_is_last(f) && !rc; f++) {
+		if (f->type == GF_FIELD_INCLUDE)
+			rc = read_fields(at, f->record->fields, item, err);
+		else if (f->presence == GF_REQUIRED ||
+			 (f->presence != GF_HIDDEN && gf_json_has(at, f->key)))
+			rc = read_field(at, f, item, err);
+		else
+			gf_field_set_absent(f, item);
+	}
+	return rc;
+}
+
+int gf_fields_read(struct gf_json_at *at, const struct gf_record *r, void *item,
+		   struct gf_error *err)
+{
+	return read_fields(at, r->fields, item, err);
+}
+
+int gf_record_read(struct gf_json_at *at, const struct gf_record *r, void *item,
+		   struct gf_error *err)
+{
+	int rc;
+
+	rc = read_fields(at, r->fields, item, err);
+	if (!rc)
+		rc = gf_json_end(at, gf_record_extra(r, item), err);
+	if (!rc && r->finish)
+		rc = r->finish(at, item, err);
+	if (rc)
+		gf_record_release(r, item);
+	gf_json_leave(at);
+	return rc;
+}
+
+int gf_list_read(struct gf_json_at *at, const char *key,
+		 const struct gf_record *r, void *items_ptr, size_t *count,
+		 struct gf_error *err)
+{
+	struct gf_json_at list, entry;
+	char *items;
+	size_t n, i;
+	int rc;
+
+	rc = gf_json_array(at, key, &list, &n, err);
+	if (rc)
+		return rc;
+	items = n ? gf_xcalloc(n, r->bytes) : NULL;
+	for (i = 0; i < n && !rc; i++) {
+		rc = gf_json_item_object(&list, i, &entry, err);
+		if (!rc)
+			rc = gf_record_read(&entry, r, items + i * r->bytes,
+					    err);
+	}
+	if (rc) {
+		gf_list_free(r, items, n);
+		return rc;
+	}
+	memcpy(items_ptr, &items, sizeof(items));
+	*count = n;
+	return 0;
+}

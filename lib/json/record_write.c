@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "json/record.h"
+
+#include <math.h>
+
+#include "json/record_parts.h"
+
+/* The value of a scalar field as a double; exact, as sizes stay below 2^62
+ * only in comparisons with `absent`, which is small. */
+static double scalar_of(const struct gf_field *f, const void *item)
+{
+	const void *p = gf_field_place(f, item);
+
+	switch (f->type) {
+	case GF_FIELD_SIZE:
+		return (double)*(const size_t *)p;
+	case GF_FIELD_INT:
+	case GF_FIELD_CHOICE:
+		return *(const int *)p;
+	case GF_FIELD_BOOL:
+		return *(const bool *)p;
+	default:
+		return *(const double *)p;
+	}
+}
+
+bool gf_field_is_absent(const struct gf_field *f, const void *item)
+{
+	const void *p = gf_field_place(f, item);
+	const struct gf_field *inner;
+	double value;
+
+	switch (f->type) {
+	case GF_FIELD_SIZE:
+	case GF_FIELD_INT:
+	case GF_FIELD_BOOL:
+	case GF_FIELD_CHOICE:
+	case GF_FIELD_REAL:
+		value = scalar_of(f, item);
+		return value == f->absent || (isnan(value) && isnan(f->absent));
+	case GF_FIELD_SIZES:
+	case GF_FIELD_REALS:
+	case GF_FIELD_LIST:
+		return *gf_field_count(f, item) == 0 ||
+		       (f->per && !gf_field_pointer(f, item));
+	case GF_FIELD_STRING:
+	case GF_FIELD_RAW:
+	case GF_FIELD_OBJECT:
+		return gf_field_pointer(f, item) == NULL;
+	case GF_FIELD_GROUP:
+		for (inner = f->record->fields; inner->key; inner++)
+			if (!gf_field_is_absent(inner, p))
+				return false;
+		return *gf_record_extra(f->record, p) == NULL;
+	case GF_FIELD_OWN:
+		return f->own->absent && f->own->absent(p);
+	default:
+		return false;
+	}
+}
+
+static void write_fields(struct gf_json_writer *w,
+			 const struct gf_field *fields, const void *item);
+
+static void open_record(struct gf_json_writer *w, const char *key,
+			const struct gf_record *r)
+{
+	if (r->one_line)
+		gf_json_open_line(w, key);
+	else
+		gf_json_open_object(w, key);
+}
+
+static void write_numbers(struct gf_json_writer *w, const struct gf_field *f,
+			  const void *item)
+{
+	const void *numbers = gf_field_pointer(f, item);
+	size_t i, count = *gf_field_count(f, item);
+
+	gf_json_open_row(w, f->key);
+	for (i = 0; i < count; i++) {
+		if (f->type == GF_FIELD_REALS)
+			gf_json_put_real(w, NULL, ((const double *)numbers)[i]);
+		else
+			gf_json_put_size(w, NULL, ((const size_t *)numbers)[i]);
+	}
+	gf_json_close_array(w);
+}
+
+static void write_field(struct gf_json_writer *w, const struct gf_field *f,
+			const void *item)
+{
+	const void *p = gf_field_place(f, item);
+
+	switch (f->type) {
+	case GF_FIELD_STRING:
+		gf_json_put_string(w, f->key, gf_field_pointer(f, item));
+		break;
+	case GF_FIELD_SIZE:
+		gf_json_put_size(w, f->key, *(const size_t *)p);
+		break;
+	case GF_FIELD_INT:
+		gf_json_put_int(w, f->key, *(const int *)p);
+		break;
+	case GF_FIELD_BOOL:
+		gf_json_put_bool(w, f->key, *(const bool *)p);
+		break;
+	case GF_FIELD_REAL:
+		gf_json_put_real(w, f->key, *(const double *)p);
+		break;
+	case GF_FIELD_CHOICE:
+		gf_json_put_string(w, f->key, f->names[*(const int *)p]);
+		break;
+	case GF_FIELD_RAW:
+		gf_json_put_raw(w, f->key, gf_field_pointer(f, item));
+		break;
+	case GF_FIELD_SIZES:
+	case GF_FIELD_REALS:
+		write_numbers(w, f, item);
+		break;
+	case GF_FIELD_LIST:
+		gf_list_write(w, f->key, f->record, gf_field_pointer(f, item),
+			      *gf_field_count(f, item));
+		break;
+	case GF_FIELD_OBJECT:
+		open_record(w, f->key, f->record);
+		gf_record_write(w, f->record, gf_field_pointer(f, item));
+		gf_json_close_object(w);
+		break;
+	case GF_FIELD_GROUP:
+		open_record(w, f->key, f->record);
+		gf_record_write(w, f->record, p);
+		gf_json_close_object(w);
+		break;
+	case GF_FIELD_INCLUDE:
+		write_fields(w, f->record->fields, item);
+		break;
+	case GF_FIELD_OWN:
+		f->own->write(w, f->key, p);
+		break;
+	}
+}
+
+static void write_fields(struct gf_json_writer *w,
+			 const struct gf_field *fields, const void *item)
+{
+	const struct gf_field *f;
+	bool written = false;
+
+	for (f = fields; !gf_field_is_last(f); f++) {
+		if (f->presence == GF_HIDDEN)
+			written = false;
+		else if (f->presence == GF_OMITTED)
+			written = !gf_field_is_absent(f, item);
+		else if (f->presence != GF_FOLLOWS)
+			written = true;
+		if (written)
+			write_field(w, f, item);
+	}
+}
+
+void gf_fields_write(struct gf_json_writer *w, const struct gf_record *r,
+		     const void *item)
+{
+	write_fields(w, r->fields, item);
+}
+
+void gf_record_write(struct gf_json_writer *w, const struct gf_record *r,
+		     const void *item)
+{
+	write_fields(w, r->fields, item);
+	gf_json_put_extra(w, *gf_record_extra(r, item));
+}
+
+void gf_list_write(struct gf_json_writer *w, const char *key,
+		   const struct gf_record *r, const void *items, size_t count)
+{
+	size_t i;
+
+	gf_json_open_array(w, key);
+	for (i = 0; i < count; i++) {
+		open_record(w, NULL, r);
+		gf_record_write(w, r, (const char *)items + i * r->bytes);
+		gf_json_close_object(w);
+	}
+	gf_json_close_array(w);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lane/lane.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "comm/backoff.h"
+
+/* Until the communicator can be used again; nearly always at once. */
+static int settle(struct gf_device_lane *l, struct gf_nccl_comm *c,
+		  struct gf_error *err)
+{
+	struct gf_backoff backoff = {0};
+	const double since_s = gf_clock_s();
+	int rc;
+
+	while (!(rc = l->nccl->state(c, err))) {
+		if (l->on_wait && (rc = l->on_wait(l->on_wait_ctx, err)))
+			return rc;
+		if (l->timeout_s > 0 && gf_clock_s() - since_s >= l->timeout_s)
+			return gf_error_set(err, -ETIMEDOUT,
+					    "NCCL's communicator is not ready "
+					    "after %g s",
+					    l->timeout_s);
+		gf_backoff_wait(&backoff);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+int gf_device_lane_open(struct gf_device_lane *l,
+			const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
+			int rank, int max_blocks, struct gf_error *err)
+{
+	int rc = l->gpu->ops->stream_new(l->gpu, true, &l->stream, err);
+
+	l->rank = rank;
+	if (!rc)
+		rc = l->nccl->comm_new(id, ranks, rank, max_blocks, &l->all,
+				       err);
+	return rc;
+}
+
+int gf_device_lane_meet(struct gf_device_lane *l, struct gf_error *err)
+{
+	return settle(l, l->all, err);
+}
+
+static struct gf_nccl_comm *team_comm(const struct gf_device_lane *l,
+				      const struct gf_group *team)
+{
+	size_t i;
+
+	for (i = 0; i < l->nteams; i++)
+		if (l->teams[i].stride == team->stride &&
+		    l->teams[i].size == team->size)
+			return l->teams[i].comm;
+	return NULL;
+}
+
+/* Stride and size say how all ranks are parted; the first rank of a team is
+ * its color. */
+static int split(struct gf_device_lane *l, const struct gf_group *team,
+		 struct gf_error *err)
+{
+	struct gf_device_team *t =
+		gf_array_push(&l->teams, &l->nteams, &l->teams_capacity);
+	int rc;
+
+	*t = (struct gf_device_team){team->stride, team->size, NULL};
+	rc = l->nccl->comm_split(l->all, team->first, team->me, &t->comm, err);
+	/* the parent is ready when the child is made */
+	rc = rc ? rc : settle(l, l->all, err);
+	return rc ? rc : settle(l, t->comm, err);
+}
+
+int gf_device_lane_prepare(struct gf_device_lane *l,
+			   const struct gf_device_program *p,
+			   struct gf_error *err)
+{
+	const size_t scratch_bytes =
+		gf_device_program_bytes(p, p->scratch_elems);
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < p->nteams && !rc; i++)
+		if (!team_comm(l, &p->teams[i]))
+			rc = split(l, &p->teams[i], err);
+	if (scratch_bytes > l->scratch_bytes)
+		l->scratch_bytes = scratch_bytes;
+	if (p->wire_bytes > l->wire_bytes)
+		l->wire_bytes = p->wire_bytes;
+	return rc;
+}
+
+/* Room for at least so many bytes at *p; what was in it is lost. */
+static int grow(struct gf_gpu *g, void **p, size_t *room, size_t wanted,
+		struct gf_error *err)
+{
+	void *more = NULL;
+	int rc;
+
+	if (wanted <= *room)
+		return 0;
+	rc = g->ops->alloc(g, wanted, &more, err);
+	if (rc)
+		return rc;
+	g->ops->free(g, *p);
+	*p = more;
+	*room = wanted;
+	return 0;
+}
+
+int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err)
+{
+	void *scratch = l->scratch, *wire = l->wire;
+	int rc =
+		grow(l->gpu, &scratch, &l->scratch_room, l->scratch_bytes, err);
+
+	rc = rc ? rc : grow(l->gpu, &wire, &l->wire_room, l->wire_bytes, err);
+	l->scratch = scratch;
+	l->wire = wire;
+	if (rc)
+		gf_error_prefix(err, "what messages land in (%zu bytes)",
+				l->scratch_bytes + l->wire_bytes);
+	return rc;
+}
+
+void gf_device_lane_keep(struct gf_device_lane *l, void *data,
+			 size_t size_bytes)
+{
+	struct gf_error ignored;
+
+	if (!l->nccl->keep ||
+	    l->nccl->keep(l->all, data, size_bytes, &l->kept, &ignored))
+		l->kept = NULL;
+	(void)settle(l, l->all, &ignored);
+}
+
+/* --- what a program does -------------------------------------------------- */
+
+static void *at(const struct gf_device_lane *l,
+		const struct gf_device_program *p, void *data,
+		struct gf_range range)
+{
+	char *base = range.buffer == GF_BUFFER_DATA ? data : l->scratch;
+
+	return base + gf_device_program_bytes(p, range.first);
+}
+
+/* values += from */
+static int add_up(const struct gf_device_lane *l,
+		  const struct gf_device_program *p, void *values,
+		  const void *from, size_t n, struct gf_error *err)
+{
+	if (p->sets) {
+		assert(n == 1);
+		return p->sets->merge(p->sets->ctx, l->stream, values, from,
+				      err);
+	}
+	l->gpu->kernels->add_f32(l->stream, values, from, n);
+	return 0;
+}
+
+static const struct gf_gpu_codec *codec_of(const struct gf_gpu_kernels *k,
+					   const char *name)
+{
+	const struct {
+		const char *name;
+		const struct gf_gpu_codec *codec;
+	} all[] = {
+		{"f16", &k->f16},
+		{"bf16", &k->bf16},
+		{"trunc16", &k->trunc16},
+		{"q8", &k->q8},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(all); i++)
+		if (!strcmp(all[i].name, name))
+			return all[i].codec;
+	return NULL;
+}
+
+static int code(const struct gf_device_lane *l,
+		const struct gf_device_program *p,
+		const struct gf_device_step *step, void *values,
+		struct gf_error *err)
+{
+	const struct gf_gpu_codec *codec;
+	void *wire = l->wire + step->wire_at;
+	const size_t n = step->range.count;
+
+	if (!p->codec)
+		return add_up(l, p, values, wire, n, err);
+	codec = codec_of(l->gpu->kernels, p->codec->name);
+	if (!codec)
+		return gf_error_set(err, -ENOTSUP, "no codec %s on GPUs",
+				    p->codec->name);
+	if (step->op == GF_DEVICE_ENCODE)
+		codec->encode(l->stream, wire, values, n,
+			      p->codec->block_elems);
+	else
+		(step->op == GF_DEVICE_DECODE ? codec->decode
+					      : codec->decode_add)(
+			l->stream, values, wire, n, p->codec->block_elems);
+	return 0;
+}
+
+static int transfer(const struct gf_device_lane *l,
+		    const struct gf_device_program *p,
+		    const struct gf_device_step *step, void *values,
+		    struct gf_error *err)
+{
+	void *memory = step->on_wire ? l->wire + step->wire_at : values;
+	size_t bytes = gf_device_program_wire_bytes(p, step->range.count);
+
+	const bool sends = step->op == GF_DEVICE_SEND;
+	int rc = sends ? l->nccl->send(l->all, l->stream, memory, bytes,
+				       step->peer, err)
+		       : l->nccl->recv(l->all, l->stream, memory, bytes,
+				       step->peer, err);
+
+	if (rc)
+		gf_error_prefix(err, "%s rank %d", sends ? "to" : "from",
+				step->peer);
+	return rc;
+}
+
+static int in_team(struct gf_device_lane *l, const struct gf_device_program *p,
+		   const struct gf_device_step *step, void *values,
+		   struct gf_error *err)
+{
+	const struct gf_group *team = &p->teams[step->team];
+	struct gf_nccl_comm *c = team_comm(l, team);
+	size_t part = step->range.count / (size_t)team->size;
+	int rc = (step->op == GF_DEVICE_REDUCE_SCATTER ? l->nccl->reduce_scatter
+						       : l->nccl->all_gather)(
+		c, l->stream, values, part, team->me, err);
+
+	rc = rc ? rc : settle(l, c, err);
+	if (rc)
+		gf_error_prefix(err, "among %d ranks from %d by %d", team->size,
+				team->first, team->stride);
+	return rc;
+}
+
+static int run_step(struct gf_device_lane *l, const struct gf_device_program *p,
+		    const struct gf_device_step *step, void *data,
+		    struct gf_error *err)
+{
+	void *values = at(l, p, data, step->range);
+	int rc;
+
+	switch (step->op) {
+	case GF_DEVICE_ENCODE:
+	case GF_DEVICE_DECODE:
+	case GF_DEVICE_REDUCE_WIRE:
+		return code(l, p, step, values, err);
+	case GF_DEVICE_COPY:
+		return l->gpu->ops->copy(
+			l->gpu, l->stream, values, at(l, p, data, step->from),
+			gf_device_program_bytes(p, step->range.count),
+			GF_GPU_WITHIN, err);
+	case GF_DEVICE_REDUCE:
+		return add_up(l, p, values, at(l, p, data, step->from),
+			      step->range.count, err);
+	case GF_DEVICE_GROUP:
+		return l->nccl->group_begin(err);
+	case GF_DEVICE_GROUP_END:
+		rc = l->nccl->group_end(err);
+		return rc ? rc : settle(l, l->all, err);
+	case GF_DEVICE_SEND:
+	case GF_DEVICE_RECV:
+		return transfer(l, p, step, values, err);
+	case GF_DEVICE_ALL_REDUCE:
+		rc = l->nccl->all_reduce(l->all, l->stream, values,
+					 step->range.count, err);
+		rc = rc ? rc : settle(l, l->all, err);
+		if (rc)
+			gf_error_prefix(err, "among all ranks");
+		return rc;
+	case GF_DEVICE_REDUCE_SCATTER:
+	case GF_DEVICE_ALL_GATHER:
+		return in_team(l, p, step, values, err);
+	}
+	return gf_error_set(err, -EINVAL, "step %d of a program",
+			    (int)step->op);
+}
+
+int gf_device_lane_run(struct gf_device_lane *l,
+		       const struct gf_device_program *p, void *data,
+		       struct gf_error *err)
+{
+	struct gf_error ignored;
+	bool grouped = false;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < p->nsteps && !rc; i++) {
+		rc = run_step(l, p, &p->steps[i], data, err);
+		if (p->steps[i].op == GF_DEVICE_GROUP)
+			grouped = !rc;
+		else if (p->steps[i].op == GF_DEVICE_GROUP_END)
+			grouped = false;
+	}
+	/* An open group would hold back the abort that comes next. */
+	if (grouped)
+		(void)l->nccl->group_end(&ignored);
+	return rc ? rc : l->gpu->ops->check(l->gpu, err);
+}
+
+int gf_device_lane_check(struct gf_device_lane *l, struct gf_error *err)
+{
+	size_t i;
+	int rc = l->all ? l->nccl->state(l->all, err) : 0;
+
+	for (i = 0; i < l->nteams && rc >= 0; i++)
+		if (l->teams[i].comm)
+			rc = l->nccl->state(l->teams[i].comm, err);
+	return rc < 0 ? rc : 0;
+}
+
+static void abort_one(const struct gf_device_lane *l, struct gf_nccl_comm **c)
+{
+	l->nccl->abort(*c);
+	*c = NULL;
+}
+
+void gf_device_lane_abort(struct gf_device_lane *l)
+{
+	size_t i;
+
+	if (!l->nccl)
+		return;
+	for (i = 0; i < l->nteams; i++)
+		abort_one(l, &l->teams[i].comm);
+	l->kept = NULL; /* goes with the communicator */
+	abort_one(l, &l->all);
+	/* one that was being split comes out of that */
+	for (i = 0; i < l->nteams; i++)
+		abort_one(l, &l->teams[i].comm);
+	l->nteams = 0;
+}
+
+void gf_device_lane_close(struct gf_device_lane *l)
+{
+	size_t i;
+
+	if (!l->gpu)
+		return;
+	for (i = 0; i < l->nteams; i++)
+		l->nccl->destroy(l->teams[i].comm);
+	if (l->kept)
+		l->nccl->leave(l->all, l->kept);
+	l->nccl->destroy(l->all);
+	free(l->teams);
+	l->gpu->ops->free(l->gpu, l->scratch);
+	l->gpu->ops->free(l->gpu, l->wire);
+	l->gpu->ops->stream_free(l->gpu, l->stream);
+	memset(l, 0, sizeof(*l));
+}

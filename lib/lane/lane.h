@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_LANE_LANE_H
+#define GF_LANE_LANE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "lane/program.h"
+#include "lane/nccl.h"
+#include "gpu/gpu.h"
+
+/*
+ * A lane of messages between GPUs: a stream, the communicators that its
+ * programs use, and the memory in which they land. Messages of one lane go one
+ * after the other.
+ *
+ * All ranks open their lanes, prepare the same programs in the same order, and
+ * enqueue them in the same order. One thread at a time.
+ */
+struct gf_device_team {
+	int stride, size;
+	struct gf_nccl_comm *comm;
+};
+
+struct gf_device_lane {
+	struct gf_gpu *gpu; /* borrowed */
+	const struct gf_nccl_ops *nccl;
+	double timeout_s; /* for a communicator to be ready; <= 0: no limit */
+	/* Called while waiting; what it returns, if not 0, ends the wait. */
+	int (*on_wait)(void *ctx, struct gf_error *err); /* (optional) */
+	void *on_wait_ctx;
+
+	int rank;
+	struct gf_gpu_stream *stream;
+	struct gf_nccl_comm *all;
+	struct gf_device_team *teams; /* made by splitting `all` */
+	size_t nteams, teams_capacity;
+	size_t scratch_bytes, wire_bytes; /* the most that a program wants */
+	size_t scratch_room, wire_room;   /* what is reserved, likewise */
+	char *scratch, *wire;
+	void *kept; /* NCCL's handle of the messages' memory; NULL: none */
+};
+
+/* On all ranks, with the id that one of them has made. The fields down to
+ * on_wait_ctx are the caller's. max_blocks: see lane/nccl.h. */
+int gf_device_lane_open(struct gf_device_lane *l,
+			const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
+			int rank, int max_blocks, struct gf_error *err);
+/* When all ranks have opened it: waits until they have found each other. A rank
+ * that could not open it would be waited for in vain: agree first. */
+int gf_device_lane_meet(struct gf_device_lane *l, struct gf_error *err);
+/* Makes the communicators that a program wants and there are not yet; on all
+ * ranks. */
+int gf_device_lane_prepare(struct gf_device_lane *l,
+			   const struct gf_device_program *p,
+			   struct gf_error *err);
+/* After the last of them: the memory. More programs may be prepared later, and
+ * memory for them reserved, while nothing is under way. */
+int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err);
+/* All messages lie there: NCCL reads and writes it directly where it can. What
+ * it refuses costs speed, nothing else. */
+void gf_device_lane_keep(struct gf_device_lane *l, void *data,
+			 size_t size_bytes);
+/* Enqueues it on data, of the program's elements; allocates nothing. */
+int gf_device_lane_run(struct gf_device_lane *l,
+		       const struct gf_device_program *p, void *data,
+		       struct gf_error *err);
+/* Has something failed on the way? 0 or a negative errno. */
+int gf_device_lane_check(struct gf_device_lane *l, struct gf_error *err);
+/* What is under way is given up; only close is left. Zeros are allowed, here
+ * and there. */
+void gf_device_lane_abort(struct gf_device_lane *l);
+/* Zeroes. */
+void gf_device_lane_close(struct gf_device_lane *l);
+
+#endif

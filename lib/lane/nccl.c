@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lane/nccl_load.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <nccl.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/library.h"
+
+/* What is loaded: NCCL's own names and types, from its header. */
+static struct {
+	__typeof__(ncclGetVersion) *GetVersion;
+	__typeof__(ncclGetErrorString) *GetErrorString;
+	__typeof__(ncclGetLastError) *GetLastError;
+	__typeof__(ncclGetUniqueId) *GetUniqueId;
+	__typeof__(ncclCommInitRankConfig) *CommInitRankConfig;
+	__typeof__(ncclCommSplit) *CommSplit;
+	__typeof__(ncclCommGetAsyncError) *CommGetAsyncError;
+	__typeof__(ncclCommAbort) *CommAbort;
+	__typeof__(ncclCommFinalize) *CommFinalize;
+	__typeof__(ncclCommDestroy) *CommDestroy;
+	__typeof__(ncclCommRegister) *CommRegister;
+	__typeof__(ncclCommDeregister) *CommDeregister;
+	__typeof__(ncclGroupStart) *GroupStart;
+	__typeof__(ncclGroupEnd) *GroupEnd;
+	__typeof__(ncclAllReduce) *AllReduce;
+	__typeof__(ncclReduceScatter) *ReduceScatter;
+	__typeof__(ncclAllGather) *AllGather;
+	__typeof__(ncclSend) *Send;
+	__typeof__(ncclRecv) *Recv;
+} nccl;
+
+#define SYMBOL(name)                                                           \
+	{                                                                      \
+		"nccl" #name, offsetof(__typeof__(nccl), name)                 \
+	}
+static const struct gf_symbol symbols[] = {
+	SYMBOL(GetVersion),
+	SYMBOL(GetErrorString),
+	SYMBOL(GetLastError),
+	SYMBOL(GetUniqueId),
+	SYMBOL(CommInitRankConfig),
+	SYMBOL(CommSplit),
+	SYMBOL(CommGetAsyncError),
+	SYMBOL(CommAbort),
+	SYMBOL(CommFinalize),
+	SYMBOL(CommDestroy),
+	SYMBOL(CommRegister),
+	SYMBOL(CommDeregister),
+	SYMBOL(GroupStart),
+	SYMBOL(GroupEnd),
+	SYMBOL(AllReduce),
+	SYMBOL(ReduceScatter),
+	SYMBOL(AllGather),
+	SYMBOL(Send),
+	SYMBOL(Recv),
+};
+
+_Static_assert(sizeof(ncclUniqueId) == GF_NCCL_ID_BYTES, "an id");
+
+static ncclComm_t comm_of(struct gf_nccl_comm *c)
+{
+	return (ncclComm_t)(void *)c;
+}
+
+/* A thread of NCCL's writes there, perhaps long after the call has returned: it
+ * must not be on the stack. */
+static ncclComm_t *place_of(struct gf_nccl_comm **c)
+{
+	return (ncclComm_t *)(void *)c;
+}
+
+/* In progress is no failure: `state` tells the end. */
+static int check(ncclResult_t result, ncclComm_t comm, const char *what,
+		 struct gf_error *err)
+{
+	const char *more;
+
+	if (result == ncclSuccess || result == ncclInProgress)
+		return 0;
+	more = nccl.GetLastError(comm);
+	return gf_error_set(err, -EIO, "%s: %s%s%s", what,
+			    nccl.GetErrorString(result),
+			    more && *more ? ": " : "", more ? more : "");
+}
+
+#define NCCL_CHECK(comm, name, ...)                                            \
+	check(nccl.name(__VA_ARGS__), comm, "nccl" #name, err)
+
+static int unique_id(unsigned char id[GF_NCCL_ID_BYTES], struct gf_error *err)
+{
+	ncclUniqueId own;
+	int rc = NCCL_CHECK(NULL, GetUniqueId, &own);
+
+	if (!rc)
+		memcpy(id, &own, sizeof(own));
+	return rc;
+}
+
+static int comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
+		    int rank, int max_blocks, struct gf_nccl_comm **c,
+		    struct gf_error *err)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclUniqueId own;
+
+	memcpy(&own, id, sizeof(own));
+	config.blocking = 0;
+	if (max_blocks > 0)
+		config.maxCTAs = max_blocks;
+	return NCCL_CHECK(NULL, CommInitRankConfig, place_of(c), ranks, own,
+			  rank, &config);
+}
+
+/* The configuration is the parent's. */
+static int comm_split(struct gf_nccl_comm *parent, int color, int key,
+		      struct gf_nccl_comm **c, struct gf_error *err)
+{
+	return NCCL_CHECK(comm_of(parent), CommSplit, comm_of(parent), color,
+			  key, place_of(c), NULL);
+}
+
+static int state(struct gf_nccl_comm *c, struct gf_error *err)
+{
+	ncclResult_t now = ncclSuccess;
+	int rc = NCCL_CHECK(comm_of(c), CommGetAsyncError, comm_of(c), &now);
+
+	rc = rc ? rc : check(now, comm_of(c), "NCCL", err);
+	return rc ? rc : now == ncclSuccess;
+}
+
+static void abort_comm(struct gf_nccl_comm *c)
+{
+	if (c)
+		(void)nccl.CommAbort(comm_of(c));
+}
+
+#define LEAVE_S 10.0 /* for all ranks to come to the end */
+
+/* A non-blocking communicator must be finalised before it is destroyed. */
+static void destroy(struct gf_nccl_comm *c)
+{
+	const double until_s = gf_clock_s() + LEAVE_S;
+	int now = 0;
+
+	if (!c)
+		return;
+	(void)nccl.CommFinalize(comm_of(c));
+	while (!(now = state(c, NULL)) && gf_clock_s() < until_s)
+		sched_yield();
+	if (now == 1)
+		(void)nccl.CommDestroy(comm_of(c));
+	else
+		(void)nccl.CommAbort(comm_of(c));
+}
+
+static int keep(struct gf_nccl_comm *c, void *data, size_t size_bytes,
+		void **handle, struct gf_error *err)
+{
+	return NCCL_CHECK(comm_of(c), CommRegister, comm_of(c), data,
+			  size_bytes, handle);
+}
+
+static void leave(struct gf_nccl_comm *c, void *handle)
+{
+	(void)nccl.CommDeregister(comm_of(c), handle);
+}
+
+static int group_begin(struct gf_error *err)
+{
+	return NCCL_CHECK(NULL, GroupStart);
+}
+
+static int group_end(struct gf_error *err)
+{
+	return NCCL_CHECK(NULL, GroupEnd);
+}
+
+static int all_reduce(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
+		      float *data, size_t count_elems, struct gf_error *err)
+{
+	return NCCL_CHECK(comm_of(c), AllReduce, data, data, count_elems,
+			  ncclFloat32, ncclSum, comm_of(c), (cudaStream_t)s);
+}
+
+static int reduce_scatter(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
+			  float *data, size_t part_elems, int rank,
+			  struct gf_error *err)
+{
+	return NCCL_CHECK(comm_of(c), ReduceScatter, data,
+			  data + (size_t)rank * part_elems, part_elems,
+			  ncclFloat32, ncclSum, comm_of(c), (cudaStream_t)s);
+}
+
+static int all_gather(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
+		      float *data, size_t part_elems, int rank,
+		      struct gf_error *err)
+{
+	return NCCL_CHECK(comm_of(c), AllGather,
+			  data + (size_t)rank * part_elems, data, part_elems,
+			  ncclFloat32, comm_of(c), (cudaStream_t)s);
+}
+
+static int send(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
+		const void *data, size_t size_bytes, int peer,
+		struct gf_error *err)
+{
+	return NCCL_CHECK(comm_of(c), Send, data, size_bytes, ncclUint8, peer,
+			  comm_of(c), (cudaStream_t)s);
+}
+
+static int recv(struct gf_nccl_comm *c, struct gf_gpu_stream *s, void *data,
+		size_t size_bytes, int peer, struct gf_error *err)
+{
+	return NCCL_CHECK(comm_of(c), Recv, data, size_bytes, ncclUint8, peer,
+			  comm_of(c), (cudaStream_t)s);
+}
+
+static struct gf_nccl_ops ops = {
+	.name = "nccl",
+	.unique_id = unique_id,
+	.comm_new = comm_new,
+	.comm_split = comm_split,
+	.state = state,
+	.abort = abort_comm,
+	.destroy = destroy,
+	.keep = keep,
+	.leave = leave,
+	.group_begin = group_begin,
+	.group_end = group_end,
+	.all_reduce = all_reduce,
+	.reduce_scatter = reduce_scatter,
+	.all_gather = all_gather,
+	.send = send,
+	.recv = recv,
+};
+
+/* Written once, under pthread_once. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct gf_error reason;
+static int loaded;
+
+/* Communicators of several lanes share a GPU: NCCL shall start their kernels in
+ * the order in which they were enqueued, which is the same on all ranks; there
+ * is no other way to say so than this. A configuration of this header's version
+ * is understood by that version and later ones. */
+static void load(void)
+{
+	struct gf_error why = {""};
+	int version = 0;
+
+	(void)setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+	if (gf_library_open("libnccl.so.2", symbols, GF_ARRAY_LENGTH(symbols),
+			    &nccl, &why)) {
+		loaded = gf_error_set(&reason, -ENOTSUP, "no NCCL here: %s",
+				      why.text);
+		return;
+	}
+	(void)nccl.GetVersion(&version);
+	ops.version = version;
+	if (version < NCCL_VERSION_CODE)
+		loaded = gf_error_set(&reason, -ENOTSUP,
+				      "want NCCL of version %d or later, found "
+				      "%d",
+				      NCCL_VERSION_CODE, version);
+}
+
+int gf_nccl_open_library(const struct gf_nccl_ops **table, struct gf_error *err)
+{
+	pthread_once(&once, load);
+	if (loaded)
+		return gf_error_set(err, loaded, "%s", reason.text);
+	*table = &ops;
+	return 0;
+}

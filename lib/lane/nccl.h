@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_LANE_NCCL_H
+#define GF_LANE_NCCL_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "gf_gpu_kernels.h"
+
+/*
+ * The calls of NCCL that the runtime makes, behind a table: NCCL's library is
+ * loaded when it is first asked for (gf_nccl_load), and tests put another one
+ * in its place.
+ *
+ * Communicators are non-blocking: a call that takes longer returns at once,
+ * and `state` says when the communicator can be used again. The caller settles
+ * each call with it before the next one, and aborts when it has waited too
+ * long. Operations are sums of f32 and transfers of bytes, enqueued on a
+ * stream; between group_begin and group_end they go together.
+ */
+struct gf_nccl_comm; /* opaque */
+
+#define GF_NCCL_ID_BYTES 128
+
+struct gf_nccl_ops {
+	const char *name; /* nccl */
+	int version;      /* 22809 for 2.28.9 */
+	int (*unique_id)(unsigned char id[GF_NCCL_ID_BYTES],
+			 struct gf_error *err);
+	/* The caller's device is in use (lib/gpu). max_blocks: of one kernel,
+	 * so that those of all lanes are there at once; 0: its own choice.
+	 * NCCL writes to *c until `state` of it is no longer 0. */
+	int (*comm_new)(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
+			int rank, int max_blocks, struct gf_nccl_comm **c,
+			struct gf_error *err);
+	/* All ranks of `parent` call; those of one color get together, in the
+	 * order of key. *c is NULL until the parent is ready again, or has been
+	 * aborted, and is NCCL's to write to until then. */
+	int (*comm_split)(struct gf_nccl_comm *parent, int color, int key,
+			  struct gf_nccl_comm **c, struct gf_error *err);
+	/* 1 ready, 0 still at it, or a negative errno: it has failed */
+	int (*state)(struct gf_nccl_comm *c, struct gf_error *err);
+	/* Ends what is under way on all streams, and the communicator. */
+	void (*abort)(struct gf_nccl_comm *c);
+	/* When nothing is under way. NULL is allowed in both. */
+	void (*destroy)(struct gf_nccl_comm *c);
+
+	/* Memory that it may read and write directly; the handle is given
+	 * back to leave. (optional, both) */
+	int (*keep)(struct gf_nccl_comm *c, void *data, size_t size_bytes,
+		    void **handle, struct gf_error *err);
+	void (*leave)(struct gf_nccl_comm *c, void *handle);
+
+	int (*group_begin)(struct gf_error *err);
+	int (*group_end)(struct gf_error *err);
+	int (*all_reduce)(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
+			  float *data, size_t count_elems,
+			  struct gf_error *err);
+	/* In place: of ranks * part_elems from `data`, rank r's part. */
+	int (*reduce_scatter)(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
+			      float *data, size_t part_elems, int rank,
+			      struct gf_error *err);
+	int (*all_gather)(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
+			  float *data, size_t part_elems, int rank,
+			  struct gf_error *err);
+	int (*send)(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
+		    const void *data, size_t size_bytes, int peer,
+		    struct gf_error *err);
+	int (*recv)(struct gf_nccl_comm *c, struct gf_gpu_stream *s, void *data,
+		    size_t size_bytes, int peer, struct gf_error *err);
+};
+
+/* -ENOTSUP: this build or this machine has none. The table is constant and
+ * stays. */
+int gf_nccl_load(const struct gf_nccl_ops **ops, struct gf_error *err);
+
+#endif

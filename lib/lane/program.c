@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lane/program_parts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+size_t gf_device_program_bytes(const struct gf_device_program *p,
+			       size_t count_elems)
+{
+	return count_elems * (p->sets ? p->sets->size_bytes : sizeof(float));
+}
+
+size_t gf_device_program_wire_bytes(const struct gf_device_program *p,
+				    size_t count_elems)
+{
+	return p->codec ? gf_codec_wire_bytes(p->codec, count_elems)
+			: gf_device_program_bytes(p, count_elems);
+}
+
+struct gf_device_step *gf_device_program_add(struct gf_device_program *p,
+					     enum gf_device_op op,
+					     struct gf_range range)
+{
+	struct gf_device_step *step =
+		gf_array_push(&p->steps, &p->nsteps, &p->capacity);
+
+	memset(step, 0, sizeof(*step));
+	step->op = op;
+	step->range = range;
+	return step;
+}
+
+static void begin(struct gf_device_program *p, int rank,
+		  const struct gf_coll_args *args)
+{
+	memset(p, 0, sizeof(*p));
+	p->rank = rank;
+	p->ranks = p->contributors = args->ranks;
+	p->count_elems = args->count_elems;
+}
+
+/* --- by stage ------------------------------------------------------------- */
+
+static void add_stages(struct gf_device_program *p,
+		       const struct gf_coll_args *args, size_t even)
+{
+	struct gf_range held = gf_data(0, even);
+	int stride = 1;
+	size_t i;
+
+	for (i = 0; i < args->nfactors; i++) {
+		const int size = args->factors[i];
+		const int me = p->rank / stride % size;
+		struct gf_group *team;
+
+		if (size > 1) {
+			gf_device_program_add(p, GF_DEVICE_REDUCE_SCATTER, held)
+				->team = p->nteams;
+			team = gf_array_push(&p->teams, &p->nteams,
+					     &p->teams_capacity);
+			*team = (struct gf_group){p->rank - me * stride, stride,
+						  size, me};
+			held = gf_range_part(held, size, me);
+		}
+		stride *= size;
+	}
+}
+
+static void by_stage(const struct gf_coll_args *args, int rank,
+		     struct gf_device_program *p)
+{
+	const size_t rest = args->count_elems % (size_t)args->ranks;
+	const size_t even = args->count_elems - rest;
+	size_t i, end;
+
+	begin(p, rank, args);
+	if (even)
+		add_stages(p, args, even);
+	end = p->nsteps;
+	for (i = end; i-- > 0;) {
+		const struct gf_device_step out = p->steps[i];
+
+		gf_device_program_add(p, GF_DEVICE_ALL_GATHER, out.range)
+			->team = out.team;
+	}
+	if (rest)
+		gf_device_program_add(p, GF_DEVICE_ALL_REDUCE,
+				      gf_data(even, rest));
+}
+
+static bool goes_by_stage(const struct gf_algorithm *a,
+			  const struct gf_coll_args *args,
+			  const struct gf_codec *codec)
+{
+	return !codec && args->nfactors && args->half == GF_COLL_WHOLE &&
+	       !strcmp(a->name, "blueconnect");
+}
+
+static int by_step(const struct gf_algorithm *a,
+		   const struct gf_coll_args *args, int rank,
+		   const struct gf_codec *codec, struct gf_device_program *p,
+		   struct gf_error *err)
+{
+	struct gf_coll_args whole = *args;
+	struct gf_schedule s;
+	int rc;
+
+	/* NCCL cuts transfers up by itself. */
+	whole.segment_elems = 0;
+	whole.lossy = codec != NULL;
+	rc = gf_algorithm_schedule(a, &whole, rank, &s, err);
+	if (rc)
+		return rc;
+	gf_device_program_of(&s, codec, p);
+	gf_schedule_release(&s);
+	return 0;
+}
+
+int gf_device_program_new(const struct gf_algorithm *a,
+			  const struct gf_coll_args *args, int rank,
+			  const struct gf_codec *codec,
+			  struct gf_device_program *p, struct gf_error *err)
+{
+	if (codec && !strcmp(codec->name, "f32"))
+		codec = NULL;
+	if (!a->build) {
+		if (codec)
+			return gf_error_set(err, -ENOTSUP,
+					    "%s sends f32 as it is, not %s",
+					    a->name, codec->name);
+		begin(p, rank, args);
+		if (args->count_elems && args->ranks > 1)
+			gf_device_program_add(p, GF_DEVICE_ALL_REDUCE,
+					      gf_data(0, args->count_elems));
+		return 0;
+	}
+	if (goes_by_stage(a, args, codec)) {
+		by_stage(args, rank, p);
+		return 0;
+	}
+	return by_step(a, args, rank, codec, p, err);
+}
+
+void gf_device_program_release(struct gf_device_program *p)
+{
+	if (!p)
+		return;
+	free(p->steps);
+	free(p->teams);
+	memset(p, 0, sizeof(*p));
+}
+
+size_t gf_device_program_sent(const struct gf_device_program *p)
+{
+	size_t bytes = 0, i;
+
+	for (i = 0; i < p->nsteps; i++) {
+		const struct gf_device_step *s = &p->steps[i];
+
+		if (s->op == GF_DEVICE_SEND) {
+			bytes +=
+				gf_device_program_wire_bytes(p, s->range.count);
+		} else if (s->op == GF_DEVICE_REDUCE_SCATTER ||
+			   s->op == GF_DEVICE_ALL_GATHER) {
+			size_t size = (size_t)p->teams[s->team].size;
+
+			bytes += s->range.count / size * (size - 1) *
+				 sizeof(float);
+		}
+	}
+	return bytes;
+}

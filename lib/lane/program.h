@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_LANE_PROGRAM_H
+#define GF_LANE_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "codec/codec.h"
+#include "coll/algorithm.h"
+#include "coll/parts.h"
+#include "coll/schedule.h"
+#include "gf_gpu_kernels.h"
+
+/*
+ * A message as what one rank enqueues on a GPU's stream: kernels and NCCL's
+ * operations, strictly one after the other; only the transfers of a group go
+ * together, and the group ends when all of them have. Made once, enqueued in
+ * every step, the host never waits in between.
+ *
+ * Three ways lead to one:
+ *  - library: one all-reduce;
+ *  - by stage (blueconnect): each stage a reduce-scatter or an all-gather of
+ *    NCCL's within groups of ranks. These want equal parts, so the last
+ *    count % ranks elements go as a small all-reduce besides;
+ *  - by step: any schedule. Steps gather in a group as long as none waits for
+ *    another of the group; receives that reduce or decode land beside the
+ *    message, on the wire memory, and kernels take them up after the group.
+ *    What came in code and is sent on goes as it came, and what goes to many
+ *    is encoded once.
+ *
+ * gf_device_program_schedule turns one back into a schedule, whose steps wait
+ * for each other as the stream makes them, for the verifier: it proves that no
+ * group waits for ever and that every sum is complete.
+ */
+enum gf_device_op {
+	GF_DEVICE_ENCODE,      /* wire = range */
+	GF_DEVICE_DECODE,      /* range = wire */
+	GF_DEVICE_REDUCE_WIRE, /* range = range + wire */
+	GF_DEVICE_COPY,        /* range = from */
+	GF_DEVICE_REDUCE,      /* range = range + from */
+	GF_DEVICE_GROUP,
+	GF_DEVICE_GROUP_END,
+	GF_DEVICE_SEND, /* range, or wire */
+	GF_DEVICE_RECV,
+	GF_DEVICE_ALL_REDUCE,     /* range, over all ranks */
+	GF_DEVICE_REDUCE_SCATTER, /* range, in `team`; its part remains */
+	GF_DEVICE_ALL_GATHER,     /* the way back */
+};
+
+struct gf_device_step {
+	enum gf_device_op op;
+	bool on_wire; /* SEND, RECV */
+	int peer;
+	size_t team;           /* into the program's teams */
+	struct gf_range range; /* elements of the message or of scratch */
+	struct gf_range from;  /* COPY, REDUCE */
+	size_t wire_at;        /* bytes, a multiple of 256 */
+};
+
+/*
+ * Elements that are sparse sets (coll/gtopk.c), each of the same size, and
+ * merged where others are added. The size may change between two runs of a
+ * program, but not beyond what it was made with.
+ */
+struct gf_device_sets {
+	size_t size_bytes;
+	/* Enqueues: the set at `to` becomes the sum of both. */
+	int (*merge)(void *ctx, struct gf_gpu_stream *s, void *to,
+		     const void *from, struct gf_error *err);
+	void *ctx;
+};
+
+struct gf_device_program {
+	int rank, ranks, contributors; /* as the schedule's */
+	size_t count_elems, scratch_elems, wire_bytes;
+	struct gf_range owned;             /* of a half */
+	const struct gf_codec *codec;      /* NULL: as it is */
+	const struct gf_device_sets *sets; /* NULL: elements are f32 */
+	struct gf_device_step *steps;
+	size_t nsteps, capacity;
+	struct gf_group *teams; /* this rank's, whose size is above 1 */
+	size_t nteams, teams_capacity;
+};
+
+/* How an algorithm goes. -ENOTSUP: there is no way. codec: NULL or "f32" is
+ * f32; another one goes by step, or not with `library`. */
+int gf_device_program_new(const struct gf_algorithm *a,
+			  const struct gf_coll_args *args, int rank,
+			  const struct gf_codec *codec,
+			  struct gf_device_program *p, struct gf_error *err);
+/* By step, whatever the algorithm. */
+void gf_device_program_of(const struct gf_schedule *s,
+			  const struct gf_codec *codec,
+			  struct gf_device_program *p);
+/* The same with elements that are sets; borrowed for as long as p lives. */
+void gf_device_program_of_sets(const struct gf_schedule *s,
+			       const struct gf_device_sets *sets,
+			       struct gf_device_program *p);
+void gf_device_program_release(struct gf_device_program *p);
+
+/* For the verifier; sets must have multiples of 256 bytes. With a codec it says
+ * itself where values are rounded: such a schedule is not `lossy`. */
+void gf_device_program_schedule(const struct gf_device_program *p,
+				struct gf_schedule *s);
+
+/* With whom this rank exchanges, as "ranks 0, 2 and 5 more"; the caller
+ * frees. */
+char *gf_device_program_peers(const struct gf_device_program *p);
+
+/* Bytes that this rank sends, but for `library`, which nobody knows. */
+size_t gf_device_program_sent(const struct gf_device_program *p);
+
+/* Bytes of elements in memory, and on the wire. */
+size_t gf_device_program_bytes(const struct gf_device_program *p,
+			       size_t count_elems);
+size_t gf_device_program_wire_bytes(const struct gf_device_program *p,
+				    size_t count_elems);
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "measure/compute.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "cost/stat.h"
+#include "gpu/gpu.h"
+
+/*
+ * One repeat is a row: the ends of forward and backward and each gradient's
+ * moment, all from the start of forward, so that the slowest rank is found on
+ * the same clock; and how long the update takes.
+ */
+enum { FORWARD, BACKWARD, UPDATE, FIRST_TENSOR };
+
+/*
+ * Where the moments of a row come from: the host's clock, or events that are
+ * enqueued between the kernels and read when the pass has ended. Nothing in a
+ * pass waits for them.
+ */
+struct recorder {
+	struct gf_bench_step *step;
+	double start_s;
+	struct gf_gpu_event *begun, **events; /* per column; NULL: the clock */
+	size_t width;
+	double *row;
+	int rc; /* the first failure within a pass */
+	struct gf_error reason;
+};
+
+static void mark(struct recorder *r, size_t column)
+{
+	const struct gf_bench_step *s = r->step;
+
+	if (!s->gpu)
+		r->row[column] = gf_clock_s() - r->start_s;
+	else if (!r->rc)
+		r->rc = s->gpu->ops->record(s->gpu, r->events[column],
+					    s->stream, &r->reason);
+}
+
+static void record(void *ctx, size_t tensor)
+{
+	mark(ctx, FIRST_TENSOR + tensor);
+}
+
+static int begin(struct recorder *r, struct gf_error *err)
+{
+	const struct gf_bench_step *s = r->step;
+
+	r->start_s = gf_clock_s();
+	return s->gpu ? s->gpu->ops->record(s->gpu, r->begun, s->stream, err)
+		      : 0;
+}
+
+/* The events of a pass, when all have happened. */
+static int read_events(struct recorder *r, struct gf_error *err)
+{
+	const struct gf_bench_step *s = r->step;
+	size_t i;
+	int rc = r->rc;
+
+	if (rc)
+		*err = r->reason;
+	if (rc == 0)
+		rc = s->gpu->ops->stream_sync(s->gpu, s->stream, err);
+	for (i = 0; i < r->width && rc == 0; i++)
+		if (i != UPDATE || s->updates_there)
+			rc = s->gpu->ops->event_s(s->gpu, r->begun,
+						  r->events[i], &r->row[i],
+						  err);
+	return rc;
+}
+
+static int open_recorder(struct recorder *r, struct gf_bench_step *step,
+			 size_t width, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops;
+	size_t i;
+	int rc;
+
+	*r = (struct recorder){.step = step, .width = width};
+	if (!step->gpu)
+		return 0;
+	ops = step->gpu->ops;
+	r->events = gf_xcalloc(width, sizeof(struct gf_gpu_event *));
+	rc = ops->event_new(step->gpu, true, &r->begun, err);
+	for (i = 0; i < width && rc == 0; i++)
+		rc = ops->event_new(step->gpu, true, &r->events[i], err);
+	return rc;
+}
+
+static void close_recorder(struct recorder *r)
+{
+	struct gf_gpu *gpu = r->step->gpu;
+	size_t i;
+
+	if (!gpu)
+		return;
+	for (i = 0; i < r->width; i++)
+		gpu->ops->event_free(gpu, r->events[i]);
+	gpu->ops->event_free(gpu, r->begun);
+	free(r->events);
+}
+
+static int repeat(struct recorder *r, float *grads, double *row,
+		  struct gf_error *err)
+{
+	struct gf_bench_step *step = r->step;
+	double start_s;
+	int rc = gf_bench_step_load(step, err);
+
+	r->row = row;
+	if (rc == 0)
+		rc = begin(r, err);
+	if (rc == 0)
+		rc = gf_bench_step_forward(step, err);
+	mark(r, FORWARD);
+	if (rc == 0)
+		rc = gf_bench_step_backward(step, grads, record, r, err);
+	mark(r, BACKWARD);
+	if (rc == 0 && step->updates_there) {
+		gf_bench_step_update_there(step);
+		mark(r, UPDATE);
+	}
+	if (rc == 0 && step->gpu)
+		rc = read_events(r, err);
+	if (rc < 0)
+		return rc;
+	if (step->updates_there) {
+		row[UPDATE] -= row[BACKWARD];
+		return 0;
+	}
+	start_s = gf_clock_s();
+	gf_bench_step_update(step, grads);
+	row[UPDATE] = gf_clock_s() - start_s;
+	return 0;
+}
+
+/* Every rank takes every barrier, failed or not: nobody is left waiting. */
+static int measure(const struct gf_bench_compute *config,
+		   struct gf_bench_step *step, double *rows, size_t width,
+		   struct gf_error *err)
+{
+	float *grads =
+		gf_xcalloc(step->offsets[step->ntensors], sizeof(*grads));
+	struct recorder recorder;
+	int i, rc = open_recorder(&recorder, step, width, err), met = 0;
+
+	for (i = -config->warmup; i < config->repeats && met == 0; i++) {
+		double *row = rows + (i < 0 ? 0 : (size_t)i * width);
+
+		met = gf_comm_barrier(config->comm, rc < 0 ? NULL : err);
+		if (rc == 0 && met == 0)
+			rc = repeat(&recorder, grads, row, err);
+	}
+	close_recorder(&recorder);
+	free(grads);
+	if (met < 0)
+		return met;
+	return gf_comm_agree(config->comm, rc, err);
+}
+
+/* Makes rows the element-wise maximum over ranks. */
+static int slowest_rank(struct gf_comm *comm, double *rows, size_t count,
+			struct gf_error *err)
+{
+	double *all = gf_xcalloc((size_t)comm->ranks * count, sizeof(*all));
+	size_t r, i;
+	int rc = gf_comm_allgather(comm, rows, count * sizeof(*rows), all, err);
+
+	for (r = 0; rc == 0 && r < (size_t)comm->ranks; r++)
+		for (i = 0; i < count; i++)
+			rows[i] = fmax(rows[i], all[r * count + i]);
+	free(all);
+	return rc;
+}
+
+/* From forward's start to backward's. */
+static void count_from_backward(double *rows, size_t width, size_t repeats)
+{
+	size_t i, k;
+
+	for (i = 0; i < repeats; i++, rows += width) {
+		rows[BACKWARD] -= rows[FORWARD];
+		for (k = FIRST_TENSOR; k < width; k++)
+			rows[k] -= rows[FORWARD];
+	}
+}
+
+static double column(const double *rows, size_t width, size_t repeats,
+		     size_t index, double *spread)
+{
+	double *values = gf_xcalloc(repeats, sizeof(*values)), median;
+	size_t i;
+
+	for (i = 0; i < repeats; i++)
+		values[i] = rows[i * width + index];
+	median = gf_stat_median(values, repeats);
+	if (spread)
+		*spread = gf_stat_spread(values, repeats);
+	free(values);
+	return median;
+}
+
+static void fill_tensors(const struct gf_bench_step *step, const double *rows,
+			 size_t width, size_t repeats,
+			 struct gf_model_profile *out)
+{
+	size_t *order = gf_model_generation_order(step->model);
+	double latest = 0;
+	size_t i;
+
+	out->tensors = gf_xcalloc(step->ntensors, sizeof(*out->tensors));
+	out->ntensors = step->ntensors;
+	for (i = 0; i < step->ntensors; i++) {
+		struct gf_tensor *t = &out->tensors[i];
+
+		t->name = gf_xstrdup(step->model->params[order[i]].name);
+		t->count_elems = step->offsets[i + 1] - step->offsets[i];
+		t->dtype = GF_F32;
+		/* medians of sequences that do not decrease do not either, but
+		 * for the last digit of the interpolation */
+		latest = fmax(latest, column(rows, width, repeats,
+					     FIRST_TENSOR + i, NULL));
+		t->ready_s = latest;
+		t->need_s = NAN;
+	}
+	out->backward_s = fmax(out->backward_s, latest);
+	free(order);
+}
+
+int gf_bench_compute(const struct gf_bench_compute *config,
+		     struct gf_bench_step *step, struct gf_model_profile *out,
+		     struct gf_bench_compute_spread *spread,
+		     struct gf_error *err)
+{
+	size_t width = FIRST_TENSOR + step->ntensors;
+	size_t repeats = (size_t)config->repeats;
+	double *rows = gf_xcalloc(repeats * width, sizeof(*rows));
+	int rc = measure(config, step, rows, width, err);
+
+	if (rc == 0)
+		rc = slowest_rank(config->comm, rows, repeats * width, err);
+	if (rc == 0) {
+		count_from_backward(rows, width, repeats);
+		out->forward_s = column(rows, width, repeats, FORWARD,
+					&spread->forward_s);
+		out->backward_s = column(rows, width, repeats, BACKWARD,
+					 &spread->backward_s);
+		out->update_s =
+			column(rows, width, repeats, UPDATE, &spread->update_s);
+		fill_tensors(step, rows, width, repeats, out);
+	}
+	free(rows);
+	return rc;
+}

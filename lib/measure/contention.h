@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_MEASURE_CONTENTION_H
+#define GF_MEASURE_CONTENTION_H
+
+#include "base/text.h"
+#include "measure/curve.h"
+#include "doc/profile.h"
+#include "doc/topology.h"
+
+/*
+ * gamma_n at a few sizes: n equal messages at once take
+ * startup + gamma_n * per_byte * bytes, one alone startup + per_byte * bytes,
+ * so gamma_n = 1 + (T_n - T_1) / (per_byte * bytes) whatever both of them spend
+ * on meeting and waking up. Sizes whose transfer is shorter than two
+ * startups say nothing about it and are left out, and those for which there is
+ * no time; with a per-byte cost of 0 there is no contention to find.
+ * Collective; the curve is fitted already. sitting_s is what a sitting takes
+ * besides its messages.
+ */
+int gf_bench_contention(const struct gf_bench_curve_config *config,
+			const struct gf_bench_subject *subject,
+			double sitting_s, struct gf_bench_curve *curve,
+			struct gf_error *err);
+
+/*
+ * Messages that travel together are no faster than the network: an all-reduce
+ * of m bytes sends at least 2 (g - 1) / g * m through the link of each of g
+ * groups of ranks (Patarasuk and Yuan 2009), which n at once pass as n messages
+ * on that level alone do. So on each level between hosts
+ *
+ *	gamma_n >= 2 (g - 1) / g * beta / per_byte * gamma_n of the level
+ *
+ * A gamma measured below that, on a machine with other work for example, is
+ * raised to it, though not above n; a remark says so. net->levels are measured,
+ * `levels` are what they were measured on, local_ranks share a host.
+ */
+void gf_bench_contention_floor(const struct gf_network *net,
+			       const struct gf_level *levels, size_t nlevels,
+			       int local_ranks, struct gf_allreduce_cost *cost,
+			       struct gf_text *remarks);
+
+#endif

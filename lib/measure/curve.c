@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "measure/curve.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "measure/contention.h"
+#include "cost/stat.h"
+
+/* Below these a straight line is a poor description. */
+static const double poor_r_squared = 0.95, poor_residual = 0.5;
+/* Of the time there is; the rest is for contention. */
+static const double sweep_share = 0.6;
+/* A message that takes so long tells the pace. */
+static const double telling_s = 0.02;
+
+static void judge_fit(const struct gf_lines_fit *f, const char *name,
+		      struct gf_text *remarks)
+{
+	if (f->clamped_startup)
+		gf_text_addf(remarks,
+			     "%s: the fit has a negative startup; taken as 0\n",
+			     name);
+	if (f->clamped_slope)
+		gf_text_addf(remarks,
+			     "%s: times fall as messages grow; taken as "
+			     "constant\n",
+			     name);
+	if (f->r_squared < poor_r_squared || f->residual_max > poor_residual)
+		gf_text_addf(remarks,
+			     "%s: startup + bytes * per_byte describes the "
+			     "measurements poorly (R^2 %.3f, off by up to "
+			     "%.0f %%)\n",
+			     name, f->r_squared, 100 * f->residual_max);
+}
+
+struct gf_cost_lines gf_bench_curve_lines(const struct gf_bench_curve *curve)
+{
+	return (struct gf_cost_lines){
+		{0, curve->startup_s, curve->per_byte_s, NULL},
+		curve->larger,
+		curve->nlarger};
+}
+
+static void take_lines(struct gf_bench_curve *curve,
+		       const struct gf_lines_fit *f)
+{
+	struct gf_cost_line first = {0, f->lines[0].startup_s,
+				     f->lines[0].per_byte_s, NULL};
+	size_t i;
+
+	curve->startup_s = first.startup_s;
+	curve->per_byte_s = first.per_byte_s;
+	for (i = 1; i < f->nlines; i++)
+		gf_cost_line_add(&first, &curve->larger, &curve->nlarger,
+				 (struct gf_cost_line){(size_t)f->from_bytes[i],
+						       f->lines[i].startup_s,
+						       f->lines[i].per_byte_s,
+						       NULL});
+}
+
+int gf_bench_fit(struct gf_bench_curve *curve, const char *name, size_t lines,
+		 struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_fit *fit = &curve->fit;
+	double *sizes = gf_xcalloc(fit->npoints + 1, sizeof(*sizes));
+	struct gf_fit_points points = {sizes, fit->time_s, fit->npoints};
+	struct gf_lines_fit f;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < fit->npoints; i++)
+		sizes[i] = (double)fit->size_bytes[i];
+	rc = gf_fit_lines(&points, lines, &f, err);
+	if (rc == 0) {
+		take_lines(curve, &f);
+		fit->r_squared = f.r_squared;
+		fit->residual_rms = f.residual_rms;
+		fit->residual_max = f.residual_max;
+		judge_fit(&f, name, remarks);
+	}
+	free(sizes);
+	return rc;
+}
+
+/* One message of that size, once. */
+static int look_at(const struct gf_bench_subject *subject, size_t bytes,
+		   double *time_s, struct gf_error *err)
+{
+	struct gf_bench_sitting once = {bytes, 1, 1, {0, 1, 1}};
+	struct gf_bench_samples samples = {0};
+	int rc = subject->sit(subject->ctx, &once, &samples, err);
+
+	if (rc == 0)
+		*time_s = gf_stat_median(samples.values, samples.count);
+	gf_bench_samples_release(&samples);
+	return rc;
+}
+
+/* From the smallest size up, as far as time allows. */
+static int look(const struct gf_bench_curve_config *c,
+		const struct gf_bench_subject *subject,
+		struct gf_bench_pace *pace, struct gf_error *err)
+{
+	size_t bytes = c->limits.min_bytes / 4 * 4, first = bytes;
+	double began = gf_clock_s(), small_s, big_s;
+	int rc = look_at(subject, bytes, &small_s, err);
+
+	if (rc < 0)
+		return rc;
+	pace->sitting_s = gf_clock_s() - began -
+			  small_s * (1 + gf_bench_uncounted(small_s));
+	rc = gf_bench_slowest(c->comm, &pace->sitting_s, 1, err);
+	big_s = small_s;
+	while (rc == 0 && big_s < telling_s && bytes < c->limits.max_bytes) {
+		bytes = bytes > c->limits.max_bytes / 16
+				? (c->limits.max_bytes + 3) / 4 * 4
+				: bytes * 16;
+		rc = look_at(subject, bytes, &big_s, err);
+	}
+	pace->sitting_s = fmax(0, pace->sitting_s);
+	pace->startup_s = small_s;
+	pace->per_byte_s = bytes > first ? fmax(0, big_s - small_s) /
+						   (double)(bytes - first)
+					 : 0;
+	return rc;
+}
+
+static void summarise(struct gf_fit *fit, size_t i, struct gf_bench_samples *s,
+		      int chain)
+{
+	fit->time_s[i] = gf_stat_median(s->values, s->count) / chain;
+	fit->spread_s[i] = gf_stat_spread(s->values, s->count) / chain;
+}
+
+/* The points of an empty fit, which takes the sizes. */
+static int measure_points(const struct gf_bench_curve_config *c,
+			  const struct gf_bench_subject *subject,
+			  const struct gf_bench_pace *pace,
+			  const struct gf_bench_sweep *sweep,
+			  struct gf_fit *fit, struct gf_error *err)
+{
+	struct gf_bench_samples *samples =
+		gf_xcalloc(sweep->count, sizeof(*samples));
+	struct gf_bench_sitting sitting = {.lanes = 1,
+					   .budget = sweep->sitting};
+	size_t all = sweep->count * (size_t)sweep->rounds, done, i;
+	int rc = 0;
+
+	fit->npoints = sweep->count;
+	fit->size_bytes = sweep->sizes;
+	fit->time_s = gf_xcalloc(sweep->count, sizeof(*fit->time_s));
+	fit->spread_s = gf_xcalloc(sweep->count, sizeof(*fit->spread_s));
+	for (done = 0; done < all && rc == 0; done++) {
+		i = done % sweep->count;
+		sitting.bytes = fit->size_bytes[i];
+		sitting.messages = gf_bench_chain(pace, sitting.bytes);
+		if (c->progress)
+			c->progress(c->progress_ctx,
+				    sweep_share * (double)done / (double)all);
+		rc = subject->sit(subject->ctx, &sitting, &samples[i], err);
+	}
+	for (i = 0; i < sweep->count; i++) {
+		if (rc == 0)
+			summarise(fit, i, &samples[i],
+				  gf_bench_chain(pace, fit->size_bytes[i]));
+		gf_bench_samples_release(&samples[i]);
+	}
+	free(samples);
+	return rc;
+}
+
+static void remark_time(const struct gf_bench_limits *l,
+			const struct gf_bench_sweep *sweep, const char *name,
+			struct gf_text *remarks)
+{
+	size_t last = sweep->sizes[sweep->count - 1];
+
+	if (sweep->takes_s > 1.01 * l->budget_s)
+		gf_text_addf(remarks,
+			     "%s: %zu sizes up to %zu bytes take about %.1f s, "
+			     "more than the %.1f s of --budget that are left "
+			     "for it\n",
+			     name, sweep->count, last, sweep->takes_s,
+			     l->budget_s);
+	else if (last < l->max_bytes)
+		gf_text_addf(remarks,
+			     "%s: measured up to %zu bytes, not %zu: there is "
+			     "no time for more (--budget)\n",
+			     name, last, l->max_bytes);
+}
+
+int gf_bench_curve(const struct gf_bench_curve_config *c,
+		   const struct gf_bench_subject *subject,
+		   struct gf_bench_curve *curve, struct gf_text *remarks,
+		   struct gf_error *err)
+{
+	struct gf_bench_limits sweep_limits = c->limits;
+	struct gf_bench_pace pace = {0};
+	struct gf_bench_sweep sweep;
+	int rc = look(c, subject, &pace, err);
+
+	if (rc < 0)
+		return rc;
+	if (c->lanes > 1)
+		sweep_limits.budget_s *= sweep_share;
+	gf_bench_sweep_choose(&sweep_limits, &pace, &sweep);
+	remark_time(&sweep_limits, &sweep, subject->name, remarks);
+	rc = measure_points(c, subject, &pace, &sweep, &curve->fit, err);
+	if (rc == 0)
+		rc = gf_bench_fit(curve, subject->name, c->lines, remarks, err);
+	if (rc == 0 && c->progress)
+		c->progress(c->progress_ctx, sweep_share);
+	if (rc == 0 && c->lanes > 1)
+		rc = gf_bench_contention(c, subject, pace.sitting_s, curve,
+					 err);
+	if (rc < 0)
+		gf_bench_curve_release(curve);
+	return rc;
+}
+
+void gf_bench_curve_release(struct gf_bench_curve *curve)
+{
+	size_t i;
+
+	free(curve->larger);
+	free(curve->fit.size_bytes);
+	free(curve->fit.time_s);
+	free(curve->fit.spread_s);
+	for (i = 0; i < curve->contention.nentries; i++)
+		free(curve->contention.entries[i].gamma);
+	free(curve->contention.entries);
+	memset(curve, 0, sizeof(*curve));
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_MEASURE_EXCHANGE_H
+#define GF_MEASURE_EXCHANGE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "doc/plan.h"
+#include "rt/engine.h"
+#include "rt/pool.h"
+
+/*
+ * Messages through the very engine that training uses: its thread, its
+ * back-off, its executor. An exchange is a number of equal messages, each a
+ * tensor of its own, that are all ready at once; with one lane they follow each
+ * other, with k lanes k of them are on the network together.
+ */
+struct gf_bench_exchange_config {
+	struct gf_comm *comm;
+	const char *algorithm;
+	const struct gf_stage *stages; /* as a plan's message has; borrowed */
+	size_t nstages;
+	size_t count_elems; /* of each message, f32 */
+	int messages;       /* >= 1 */
+	int lanes;          /* >= 1 */
+	double timeout_s;   /* without progress; 0: none */
+};
+
+struct gf_bench_exchange {
+	struct gf_bench_exchange_config config;
+	struct gf_plan plan;
+	struct gf_pool pool;
+	struct gf_engine *engine;
+};
+
+/* Collective. The communicator belongs to the exchange until it is closed. */
+int gf_bench_exchange_open(struct gf_bench_exchange *x,
+			   const struct gf_bench_exchange_config *config,
+			   struct gf_error *err);
+void gf_bench_exchange_close(struct gf_bench_exchange *x);
+
+/* Times of repeats, to be measured in several sittings. Zero-initialise. */
+struct gf_bench_samples {
+	double *values;
+	size_t count, capacity;
+};
+void gf_bench_samples_add(struct gf_bench_samples *s, double value);
+void gf_bench_samples_release(struct gf_bench_samples *s);
+
+struct gf_bench_budget {
+	double budget_s;
+	int low, high; /* repeats, at least and at most */
+};
+
+/* How many repeats of that length come first and do not count. */
+int gf_bench_uncounted(double repeat_s);
+
+/*
+ * Collective: repeats it for about the budget after one or two repeats that do
+ * not count, and adds their times; a repeat's is the slowest rank's. All ranks
+ * get the same.
+ */
+int gf_bench_exchange_measure(struct gf_bench_exchange *x,
+			      const struct gf_bench_budget *budget,
+			      struct gf_bench_samples *samples,
+			      struct gf_error *err);
+
+/* Collective: of each value the largest of all ranks'. */
+int gf_bench_slowest(struct gf_comm *comm, double *values, size_t count,
+		     struct gf_error *err);
+
+/* open, measure, close. */
+int gf_bench_exchange_sitting(const struct gf_bench_exchange_config *config,
+			      const struct gf_bench_budget *budget,
+			      struct gf_bench_samples *samples,
+			      struct gf_error *err);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_MEASURE_LINK_H
+#define GF_MEASURE_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "coll/schedule.h"
+#include "comm/comm.h"
+#include "exec/exec.h"
+#include "rt/watch.h"
+
+/*
+ * Transfers between ranks with no all-reduce around them, as schedules through
+ * the executor that training uses. Whatever blocks is watched (rt/watch.h): a
+ * rank that does not come is named.
+ */
+struct gf_bench_link {
+	struct gf_comm *comm; /* borrowed; belongs to the link until closed */
+	struct gf_exec *exec;
+	struct gf_watch watch;
+};
+
+void gf_bench_link_open(struct gf_bench_link *l, struct gf_comm *comm,
+			double timeout_s);
+void gf_bench_link_close(struct gf_bench_link *l);
+
+/*
+ * What a rank does. With both peers it is a link of a ring: in each round it
+ * sends on what it received in the one before. With one of them it only sends,
+ * or receives; the receiver then tells the sender that all has come. With
+ * neither it stands by, or, if it reduces, adds up on its own.
+ */
+struct gf_bench_hop {
+	int to, from; /* -1: nobody */
+	size_t bytes; /* of a message, whole f32 */
+	int rounds;
+	int messages; /* of each round, all at once */
+	bool reduce;  /* adds what is received to what is there */
+};
+
+/* As steps of a message of twice the bytes. */
+void gf_bench_hop_schedule(const struct gf_bench_hop *hop, int rank, int ranks,
+			   struct gf_schedule *s);
+
+/* What moves hops: a link, or NCCL between GPUs (measure/network_device.h). */
+struct gf_bench_mover {
+	struct gf_comm *comm;
+	/* As gf_bench_link_run. */
+	int (*run)(void *ctx, const struct gf_bench_hop *hop, double *times_s,
+		   int repeats, struct gf_error *err);
+	/* (optional) Is what comes from there added as it comes, with no
+	 * memory of its own in between? */
+	bool (*adds)(void *ctx, int from);
+	void *ctx;
+};
+
+/* Collective: ranks meet, then all hops go, so many times; times_s[i] until
+ * this rank's last step. */
+int gf_bench_link_run(struct gf_bench_link *l, const struct gf_bench_hop *hop,
+		      double *times_s, int repeats, struct gf_error *err);
+struct gf_bench_mover gf_bench_link_mover(struct gf_bench_link *l);
+
+#endif

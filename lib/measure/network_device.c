@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "measure/network_device.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "contest/device_send.h"
+#include "coll/algorithm.h"
+#include "rt/watch.h"
+
+struct gf_network_device {
+	struct gf_comm *comm;
+	struct gf_watch watch;
+	struct gf_device_bench *bench;
+};
+
+int gf_network_device_open(const struct gf_bench_network *c,
+			   struct gf_network_device **device,
+			   struct gf_error *err)
+{
+	struct gf_network_device *d = gf_xcalloc(1, sizeof(*d));
+	int rc;
+
+	d->comm = c->comm;
+	gf_watch_init(&d->watch, c->comm, c->timeout_s);
+	d->watch.self.phase = GF_PHASE_CALL;
+	rc = gf_device_bench_open(c->device, c->comm, (int)c->lanes,
+				  c->max_bytes, &d->bench, err);
+	if (rc)
+		gf_network_device_close(d);
+	else
+		*device = d;
+	return rc;
+}
+
+void gf_network_device_close(struct gf_network_device *d)
+{
+	if (!d)
+		return;
+	gf_device_bench_close(d->bench);
+	gf_watch_release(&d->watch);
+	free(d);
+}
+
+/* A plan's stages as a way's. */
+static struct gf_way way_of(const struct gf_allreduce_cost *cost)
+{
+	struct gf_way way = {.algorithm = gf_algorithm_find(cost->algorithm)};
+	size_t i;
+
+	for (i = 0; i < cost->nstages && i < GF_WAY_FACTORS; i++) {
+		way.factors[i] = cost->stages[i].factor;
+		way.stages[i] = gf_way_stage(cost->stages[i].algorithm);
+	}
+	way.nfactors = i;
+	return way;
+}
+
+int gf_network_device_meet(struct gf_network_device *d, struct gf_error *err)
+{
+	int rc;
+
+	d->watch.self.calls++;
+	rc = gf_comm_barrier(d->comm, err);
+	return gf_network_device_conclude(d, rc, err);
+}
+
+int gf_network_device_conclude(struct gf_network_device *d, int rc,
+			       struct gf_error *err)
+{
+	if (rc)
+		gf_watch_leave(&d->watch, rc, err);
+	return rc;
+}
+
+/* Each rank's own times. */
+static int run_each(struct gf_network_device *d, struct gf_device_send *send,
+		    double *times, int repeats, struct gf_error *err)
+{
+	int i, rc = 0;
+
+	for (i = 0; i < repeats && rc == 0; i++) {
+		rc = gf_network_device_meet(d, err);
+		if (rc)
+			return rc;
+		rc = gf_device_send_run(send, false, &times[i], err);
+	}
+	return gf_network_device_conclude(d, rc, err);
+}
+
+/* A repeat's time is the slowest rank's. */
+static int run(struct gf_network_device *d, struct gf_device_send *send,
+	       double *times, int repeats, struct gf_error *err)
+{
+	int rc = run_each(d, send, times, repeats, err);
+
+	return rc ? rc : gf_bench_slowest(d->comm, times, (size_t)repeats, err);
+}
+
+int gf_network_device_load(struct gf_network_device *d,
+			   const struct gf_allreduce_cost *cost,
+			   const struct gf_bench_sitting *s,
+			   struct gf_device_send **send, struct gf_error *err)
+{
+	size_t n = (size_t)s->messages, i;
+	struct gf_burst_message *messages = gf_xcalloc(n, sizeof(*messages));
+	int rc;
+
+	for (i = 0; i < n; i++)
+		messages[i] = (struct gf_burst_message){
+			.way = way_of(cost),
+			.element = gf_element_number(GF_F32, GF_OP_SUM),
+			.count_elems = s->bytes / sizeof(float),
+			.simultaneous = s->lanes > 1,
+		};
+	rc = gf_device_bench_reserve(d->bench, n * s->bytes, err);
+	if (rc == 0)
+		rc = gf_device_send_new(d->bench, messages, n, s->lanes, send,
+					err);
+	free(messages);
+	return rc;
+}
+
+int gf_network_device_repeat(struct gf_network_device *d,
+			     struct gf_device_send *send,
+			     const struct gf_bench_budget *b,
+			     struct gf_bench_samples *samples,
+			     struct gf_error *err)
+{
+	double first = 0, *times;
+	int i, repeats, rc = run(d, send, &first, 1, err);
+
+	if (rc)
+		return rc;
+	/* the same on all ranks, since first is */
+	repeats = (int)fmin(b->high,
+			    fmax(b->low, b->budget_s / fmax(first, 1e-9)));
+	times = gf_xcalloc((size_t)repeats, sizeof(*times));
+	rc = run(d, send, times, repeats, err);
+	for (i = 0; i < repeats && rc == 0; i++)
+		gf_bench_samples_add(samples, times[i]);
+	free(times);
+	return rc;
+}
+
+int gf_network_device_sit(struct gf_network_device *d,
+			  const struct gf_allreduce_cost *cost,
+			  const struct gf_bench_sitting *s,
+			  struct gf_bench_samples *samples,
+			  struct gf_error *err)
+{
+	struct gf_device_send *send = NULL;
+	int rc = gf_network_device_load(d, cost, s, &send, err);
+
+	if (rc == 0)
+		rc = gf_network_device_repeat(d, send, &s->budget, samples,
+					      err);
+	gf_device_send_free(send);
+	return rc;
+}
+
+static int move(void *ctx, const struct gf_bench_hop *hop, double *times_s,
+		int repeats, struct gf_error *err)
+{
+	struct gf_network_device *d = ctx;
+	struct gf_schedule schedule;
+	struct gf_device_send *send = NULL;
+	int rc;
+
+	gf_bench_hop_schedule(hop, d->comm->rank, d->comm->ranks, &schedule);
+	rc = gf_device_bench_reserve(
+		d->bench,
+		(size_t)hop->messages * schedule.count_elems * sizeof(float),
+		err);
+	if (rc == 0)
+		rc = gf_device_send_steps(d->bench, &schedule, hop->messages,
+					  &send, err);
+	if (rc == 0)
+		rc = run_each(d, send, times_s, repeats, err);
+	gf_device_send_free(send);
+	gf_schedule_release(&schedule);
+	return rc;
+}
+
+struct gf_bench_mover gf_network_device_mover(struct gf_network_device *d)
+{
+	return (struct gf_bench_mover){.comm = d->comm, .run = move, .ctx = d};
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_MEASURE_NETWORK_DEVICE_H
+#define GF_MEASURE_NETWORK_DEVICE_H
+
+#include "measure/curve.h"
+#include "contest/device_send.h"
+#include "measure/link.h"
+#include "measure/network.h"
+
+/*
+ * The all-reduces of the network half between GPUs: chains of messages on
+ * NCCL's lanes, as training's engine enqueues them, with the device's times.
+ * Communicators are made once for all sizes and algorithms, which takes longer
+ * than any message.
+ */
+struct gf_network_device;
+
+/* Collective. */
+int gf_network_device_open(const struct gf_bench_network *config,
+			   struct gf_network_device **d, struct gf_error *err);
+/* NULL is allowed. */
+void gf_network_device_close(struct gf_network_device *d);
+
+/* As struct gf_bench_subject's sit, of an algorithm and its stages. */
+int gf_network_device_sit(struct gf_network_device *d,
+			  const struct gf_allreduce_cost *cost,
+			  const struct gf_bench_sitting *sitting,
+			  struct gf_bench_samples *samples,
+			  struct gf_error *err);
+
+/* Its two halves: the messages, and their repeats. */
+int gf_network_device_load(struct gf_network_device *d,
+			   const struct gf_allreduce_cost *cost,
+			   const struct gf_bench_sitting *sitting,
+			   struct gf_device_send **send, struct gf_error *err);
+int gf_network_device_repeat(struct gf_network_device *d,
+			     struct gf_device_send *send,
+			     const struct gf_bench_budget *budget,
+			     struct gf_bench_samples *samples,
+			     struct gf_error *err);
+
+/* Collective: the ranks come together, before what they do at the same time. */
+int gf_network_device_meet(struct gf_network_device *d, struct gf_error *err);
+/* After what they did: rc, and if that is a failure, which some rank may never
+ * come back from, the others hear of it. */
+int gf_network_device_conclude(struct gf_network_device *d, int rc,
+			       struct gf_error *err);
+
+/* Transfers between neighbours, for measure/levels.h. */
+struct gf_bench_mover gf_network_device_mover(struct gf_network_device *d);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_MEASURE_OVERLAP_H
+#define GF_MEASURE_OVERLAP_H
+
+#include "base/error.h"
+#include "contest/device.h"
+#include "measure/step.h"
+#include "doc/profile.h"
+
+/*
+ * overlap_slowdown: how much longer backward takes while messages are in
+ * flight.
+ *
+ * In the time model a message that takes d alone takes d during backward, too,
+ * and in that time backward advances by d / slowdown. So what counts is the
+ * work that backward loses per second of communication as measured alone: with
+ * backward longer by `lost` for messages that alone take `busy`,
+ * slowdown = 1 / (1 - lost / busy). Where communication itself slows as well
+ * (ranks with fewer cores than threads), this charges its delay to backward:
+ * the sum is right, the split is the model's.
+ *
+ * On a GPU backward is timed by events. Where messages go by NCCL they are
+ * enqueued on a lane behind forward, beside backward, and what they take from
+ * it are the blocks and the memory's rate that NCCL uses; else the host
+ * exchanges them, and what it takes is what backward's launches wait for.
+ */
+struct gf_bench_overlap {
+	struct gf_comm *comm;
+	/* Messages go by NCCL, if it has that. */
+	const struct gf_bench_device *device;
+	const struct gf_allreduce_cost *cost; /* the algorithm to load with */
+	double backward_s;                    /* alone, about */
+	int repeats;
+	double timeout_s;
+};
+
+/* Collective; all ranks get the same, >= 1. */
+int gf_bench_overlap(const struct gf_bench_overlap *config,
+		     struct gf_bench_step *step, double *slowdown,
+		     struct gf_error *err);
+
+/* The formula, limited to what a measurement can tell: [1, 100]. */
+double gf_bench_slowdown(double lost_s, double busy_s);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_MEASURE_OVERLAP_PARTS_H
+#define GF_MEASURE_OVERLAP_PARTS_H
+
+#include "measure/curve.h"
+#include "measure/overlap.h"
+
+/*
+ * What overlap.c measures with (private to it and its loads): passes of a step,
+ * timed by the host's clock or by events on the device, and messages that keep
+ * the network busy meanwhile, through whatever carries them in training.
+ */
+struct gf_bench_pass {
+	struct gf_bench_step *step;
+	float *grads;                       /* the host's */
+	struct gf_gpu_event *begun, *ended; /* NULL: the host's clock */
+	double start_s;
+	/* The first failure. The others wait for messages, so the load goes on
+	 * without the passes until all ranks can hear of it. */
+	int rc;
+	struct gf_error reason;
+};
+
+void gf_bench_pass_forward(struct gf_bench_pass *p);
+/* The device has done it, so that its clock and the host's start together. */
+void gf_bench_pass_settle(struct gf_bench_pass *p);
+/* Backward begins here; on a device, when what is enqueued has ended. */
+void gf_bench_pass_begin(struct gf_bench_pass *p);
+/* Backward, until it has ended: seconds since begin. */
+double gf_bench_pass_backward(struct gf_bench_pass *p);
+
+/* The part of all messages that had been transferred at a point of time. */
+double gf_bench_share_done(const struct gf_message_times *times, size_t count,
+			   double at_s);
+
+/* All functions but close are collective. */
+struct gf_bench_load {
+	int (*open)(const struct gf_bench_overlap *config,
+		    const struct gf_bench_sitting *messages, void **load,
+		    struct gf_error *err);
+	/* Adds the times of all messages, with nothing beside them. */
+	int (*alone)(void *load, const struct gf_bench_budget *budget,
+		     struct gf_bench_samples *samples, struct gf_error *err);
+	/* Backward without and with all messages, which take alone_s. */
+	int (*once)(void *load, struct gf_bench_pass *pass, double alone_s,
+		    double *slowdown, struct gf_error *err);
+	int (*gather)(void *load, const void *mine, size_t bytes, void *all,
+		      struct gf_error *err);
+	void (*close)(void *load);
+};
+
+extern const struct gf_bench_load gf_bench_load_host, gf_bench_load_device;
+
+#endif

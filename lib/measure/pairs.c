@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "measure/pairs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/heap.h"
+#include "measure/link.h"
+
+enum {
+	RATE_PASSES = 3,
+	SMALL_BYTES = 4,
+	LOOK_BYTES = 64 << 10,
+	PIECE_BYTES = 1 << 20
+};
+static const double most_bytes = (double)((size_t)64 << 20);
+/* Longer transfers tell no more. */
+static const double long_enough_s = 0.25;
+
+/* The circle method: the last member stays, the others turn. */
+size_t gf_bench_pair_rounds(size_t count)
+{
+	return count + count % 2 - 1;
+}
+
+int gf_bench_pair_of(size_t count, size_t round, size_t member)
+{
+	size_t turning = gf_bench_pair_rounds(count), other;
+
+	if (member == turning)
+		other = round;
+	else if (member == round)
+		other = turning;
+	else
+		other = (2 * round + turning - member) % turning;
+	return other < count ? (int)other : -1;
+}
+
+struct tournament {
+	const struct gf_bench_pairs_config *config;
+	struct gf_bench_pairs *pairs;
+	struct gf_bench_link link;
+	int me;              /* member; -1: this rank only looks on */
+	double *row;         /* count: what this member measured of its sends */
+	const double *known; /* rates of the first pass, or NULL */
+	double seconds;      /* of a transfer in the second pass */
+	int passes, pass;
+};
+
+static size_t bytes_of(const struct tournament *t, size_t from, size_t to)
+{
+	double rate;
+
+	if (!t->known)
+		return t->pass < 2 ? SMALL_BYTES : LOOK_BYTES;
+	rate = t->known[from * t->pairs->count + to];
+	return (size_t)fmin(most_bytes, fmax(LOOK_BYTES, rate * t->seconds)) /
+	       4 * 4;
+}
+
+/* One direction of a round: from the lower member of each pair to the upper,
+ * or back. */
+static int go(struct tournament *t, size_t round, bool up, struct gf_error *err)
+{
+	int other = t->me < 0 ? -1
+			      : gf_bench_pair_of(t->pairs->count, round,
+						 (size_t)t->me);
+	bool sends = other >= 0 && (t->me < other) == up;
+	struct gf_bench_hop hop = {-1, -1, SMALL_BYTES, 1, 1, false};
+	double elapsed_s;
+	size_t bytes;
+	int rc;
+
+	if (other >= 0) {
+		bytes = sends ? bytes_of(t, (size_t)t->me, (size_t)other)
+			      : bytes_of(t, (size_t)other, (size_t)t->me);
+		hop.bytes = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
+		hop.rounds = (int)(bytes / hop.bytes);
+		if (sends)
+			hop.to = t->pairs->ranks[other];
+		else
+			hop.from = t->pairs->ranks[other];
+	}
+	rc = gf_bench_link_run(&t->link, &hop, &elapsed_s, 1, err);
+	if (rc == 0 && sends)
+		t->row[other] = elapsed_s / ((double)hop.bytes * hop.rounds);
+	return rc;
+}
+
+/* All pairs, both ways; out gets the seconds per byte of every member's
+ * sends. */
+static int pass(struct tournament *t, double *out, struct gf_error *err)
+{
+	const struct gf_bench_pairs_config *c = t->config;
+	size_t n = t->pairs->count, rounds = gf_bench_pair_rounds(n), r, i;
+	double *all = gf_xcalloc((size_t)c->comm->ranks * n, sizeof(*all));
+	int rc = 0;
+
+	for (r = 0; r < 2 * rounds && rc == 0; r++) {
+		if (c->progress)
+			c->progress(c->progress_ctx,
+				    (t->pass + (double)r / (double)rounds / 2) /
+					    t->passes,
+				    "pairs");
+		rc = go(t, r / 2, r % 2 == 0, err);
+	}
+	t->pass++;
+	if (rc == 0)
+		rc = gf_comm_allgather(c->comm, t->row, n * sizeof(*t->row),
+				       all, err);
+	for (i = 0; i < n && rc == 0; i++)
+		memcpy(out + i * n, all + (size_t)t->pairs->ranks[i] * n,
+		       n * sizeof(*out));
+	free(all);
+	return rc;
+}
+
+static void keep_best(double *best, const double *per_byte, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n * n; i++)
+		if (per_byte[i] > 0)
+			best[i] = fmax(best[i], 1 / per_byte[i]);
+}
+
+/* Latency, then a first look at every rate, then each for as long as it needs,
+ * so that a slow pair does not hold up a round. The best of several passes
+ * counts: what disturbed one transfer is not the link. */
+static int play(struct tournament *t, struct gf_error *err)
+{
+	struct gf_bench_pairs *p = t->pairs;
+	size_t n = p->count, i;
+	double transfers = 2. * (double)gf_bench_pair_rounds(n) * RATE_PASSES;
+	double *seconds = gf_xcalloc(n * n, sizeof(*seconds));
+	double *known = gf_xcalloc(n * n, sizeof(*known));
+	int k, rc;
+
+	/* the first time opens connections */
+	t->passes = 3 + RATE_PASSES;
+	rc = pass(t, p->latency_s, err);
+	if (rc == 0)
+		rc = pass(t, p->latency_s, err);
+	for (i = 0; i < n * n; i++)
+		p->latency_s[i] *= SMALL_BYTES / 2.;
+	if (rc == 0)
+		rc = pass(t, seconds, err);
+	keep_best(known, seconds, n);
+	t->known = known;
+	t->seconds = fmin(long_enough_s, t->config->budget_s / 2 / transfers);
+	for (k = 0; k < RATE_PASSES && rc == 0; k++) {
+		rc = pass(t, seconds, err);
+		if (rc == 0)
+			keep_best(p->rate_bytes_per_s, seconds, n);
+	}
+	free(known);
+	free(seconds);
+	return rc;
+}
+
+/* One rank per host, or all on one. */
+static int find_members(struct gf_comm *c, struct gf_bench_pairs *p,
+			struct gf_error *err)
+{
+	size_t ranks = (size_t)c->ranks, width, r;
+	struct utsname names = {0};
+	int *host = gf_xcalloc(ranks, sizeof(*host)), rc;
+	char *all;
+	bool spread = false;
+
+	width = sizeof(names.nodename);
+	all = gf_xcalloc(ranks, width);
+	uname(&names);
+	rc = gf_comm_allgather(c, &c->host, sizeof(c->host), host, err);
+	if (rc == 0)
+		rc = gf_comm_allgather(c, names.nodename, width, all, err);
+	for (r = 0; r < ranks; r++)
+		spread |= host[r] != host[0];
+	p->hosts = spread;
+	p->names = gf_xcalloc(ranks, sizeof(*p->names));
+	p->ranks = gf_xcalloc(ranks, sizeof(*p->ranks));
+	for (r = 0; r < ranks && rc == 0; r++) {
+		if (spread && host[r] != (int)r)
+			continue;
+		p->ranks[p->count] = (int)r;
+		p->names[p->count++] =
+			spread ? gf_xasprintf("%.*s", (int)width - 1,
+					      all + r * width)
+			       : gf_xasprintf("rank %zu", r);
+	}
+	free(all);
+	free(host);
+	return rc;
+}
+
+int gf_bench_pairs(const struct gf_bench_pairs_config *c,
+		   struct gf_bench_pairs *out, struct gf_error *err)
+{
+	struct gf_bench_pairs pairs = {0};
+	struct tournament t = {.config = c, .pairs = &pairs, .me = -1};
+	size_t i;
+	int rc;
+
+	if (c->comm->ranks < 2)
+		return gf_error_set(err, -EINVAL,
+				    "want two ranks or more to test the links "
+				    "between them (mpirun -np N), got one");
+	gf_bench_link_open(&t.link, c->comm, c->timeout_s);
+	rc = find_members(c->comm, &pairs, err);
+	pairs.rate_bytes_per_s =
+		gf_xcalloc(pairs.count * pairs.count + 1, sizeof(double));
+	pairs.latency_s =
+		gf_xcalloc(pairs.count * pairs.count + 1, sizeof(double));
+	t.row = gf_xcalloc(pairs.count + 1, sizeof(*t.row));
+	for (i = 0; i < pairs.count; i++)
+		if (pairs.ranks[i] == c->comm->rank)
+			t.me = (int)i;
+	if (rc == 0)
+		rc = play(&t, err);
+	gf_bench_link_close(&t.link);
+	free(t.row);
+	if (rc < 0)
+		gf_bench_pairs_release(&pairs);
+	else
+		*out = pairs;
+	return rc;
+}
+
+void gf_bench_pairs_release(struct gf_bench_pairs *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->count; i++)
+		free(p->names[i]);
+	free(p->names);
+	free(p->ranks);
+	free(p->rate_bytes_per_s);
+	free(p->latency_s);
+	memset(p, 0, sizeof(*p));
+}

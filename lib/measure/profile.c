@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "measure/profile.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "measure/compute.h"
+#include "measure/device_copies.h"
+#include "measure/overlap.h"
+#include "measure/step.h"
+#include "comm/processors.h"
+#include "json/json.h"
+
+/* Where and when, of either half. */
+static void put_place(struct gf_json_writer *w, const struct gf_comm *comm)
+{
+	struct utsname names = {0};
+	char date[32] = "";
+	time_t now = time(NULL);
+	struct tm utc;
+
+	uname(&names);
+	if (gmtime_r(&now, &utc))
+		strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	gf_json_put_string(w, "host", names.nodename);
+	gf_json_put_string(w, "date", date);
+	gf_json_put_int(w, "ranks", comm->ranks);
+	gf_json_put_int(w, "local_ranks", comm->local_ranks);
+}
+
+static int measure_model(const struct gf_bench_profile *c,
+			 struct gf_bench_step *step, struct gf_profile *p,
+			 struct gf_json_writer *w, struct gf_error *err)
+{
+	struct gf_bench_compute compute = {c->comm, (int)c->warmup,
+					   (int)c->repeats};
+	struct gf_bench_compute_spread spread;
+	struct gf_model_profile *m = gf_xcalloc(1, sizeof(*m));
+	int rc;
+
+	p->model = m;
+	m->name = gf_xstrdup(c->model->name);
+	m->device = gf_xstrdup(gf_bench_device_kind(&c->device));
+	m->batch_per_rank = c->batch;
+	m->overlap_slowdown = 1;
+	rc = gf_bench_compute(&compute, step, m, &spread, err);
+	if (rc < 0)
+		return rc;
+	gf_json_open_object(w, "model");
+	put_place(w, c->comm);
+	gf_json_put_string(w, "backend", c->backend->name);
+	if (c->device.gpu)
+		gf_json_put_string(w, "gpu", c->device.gpu->name);
+	gf_json_put_size(w, "threads", c->threads);
+	gf_json_put_size(w, "warmup", c->warmup);
+	gf_json_put_size(w, "repeats", c->repeats);
+	gf_json_put_real(w, "forward_spread_s", spread.forward_s);
+	gf_json_put_real(w, "backward_spread_s", spread.backward_s);
+	gf_json_put_real(w, "update_spread_s", spread.update_s);
+	gf_json_close_object(w);
+	return 0;
+}
+
+static int measure_network(const struct gf_bench_profile *c,
+			   struct gf_profile *p, struct gf_text *remarks,
+			   struct gf_json_writer *w, struct gf_error *err)
+{
+	struct gf_bench_network sweep = c->sweep;
+	int rc;
+
+	sweep.comm = c->comm;
+	sweep.device = &c->device;
+	sweep.whole = sweep.max_bytes > 0;
+	if (!sweep.whole) {
+		sweep.max_bytes = GF_BENCH_MAX_BYTES;
+		if (p->model &&
+		    gf_model_profile_bytes(p->model) > sweep.max_bytes)
+			sweep.max_bytes = gf_model_profile_bytes(p->model);
+	}
+	rc = gf_bench_network(&sweep, &p->network, remarks, err);
+	if (rc < 0)
+		return rc;
+	gf_json_open_object(w, "network");
+	put_place(w, c->comm);
+	gf_json_put_string(w, "transport",
+			   gf_bench_device_transport(&c->device, c->comm));
+	gf_json_close_object(w);
+	return 0;
+}
+
+/* Of the time for the network, at most; copies are quick. */
+static const double copies_budget_s = 6;
+static const size_t copies_bytes = (size_t)64 << 20;
+
+static int measure_copies(const struct gf_bench_profile *c,
+			  struct gf_profile *p, struct gf_text *remarks,
+			  struct gf_json_writer *w, struct gf_error *err)
+{
+	struct gf_bench_device_copies copies = {
+		.comm = c->comm,
+		.gpu = c->device.gpu,
+		.max_bytes =
+			c->sweep.max_bytes ? c->sweep.max_bytes : copies_bytes,
+		.time_s = c->sweep.time_s,
+		.budget_s = fmin(copies_budget_s, c->sweep.budget_s),
+	};
+	int rc = gf_bench_device_copies(&copies, p, remarks, err);
+
+	if (rc < 0)
+		return rc;
+	gf_json_open_object(w, "copies");
+	put_place(w, c->comm);
+	gf_json_put_string(w, "gpu", c->device.gpu->name);
+	gf_json_close_object(w);
+	return 0;
+}
+
+static int measure_overlap(const struct gf_bench_profile *c,
+			   struct gf_bench_step *step, struct gf_profile *p,
+			   struct gf_error *err)
+{
+	struct gf_bench_overlap overlap = {
+		.comm = c->comm,
+		.device = &c->device,
+		/* the one that would carry the whole gradient */
+		.cost = gf_network_cheapest(
+			p->network, (double)gf_model_profile_bytes(p->model)),
+		.backward_s = p->model->backward_s,
+		.repeats = (int)c->repeats,
+		.timeout_s = c->sweep.timeout_s,
+	};
+
+	return gf_bench_overlap(&overlap, step, &p->model->overlap_slowdown,
+				err);
+}
+
+static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
+		   struct gf_text *remarks, struct gf_json_writer *w,
+		   struct gf_error *err)
+{
+	struct gf_bench_step step = {0};
+	int rc = 0;
+
+	if (c->device.gpu)
+		rc = measure_copies(c, p, remarks, w, err);
+	if (c->model && rc == 0) {
+		rc = gf_bench_step_open(
+			&step,
+			&(struct gf_bench_step_config){
+				.model = c->model,
+				.backend = c->backend,
+				.batch = c->batch,
+				.gpu = c->device.gpu,
+				.updates_there = c->device.nccl != NULL,
+			},
+			err);
+		rc = gf_comm_agree(c->comm, rc, err);
+		if (rc == 0)
+			rc = measure_model(c, &step, p, w, err);
+	}
+	if (rc == 0 && c->network)
+		rc = measure_network(c, p, remarks, w, err);
+	if (rc == 0 && p->model && p->network)
+		rc = measure_overlap(c, &step, p, err);
+	if (step.model)
+		gf_bench_step_close(&step);
+	return rc;
+}
+
+static int use_threads(struct gf_bench_profile *c, struct gf_error *err)
+{
+	int threads = (int)c->threads, rc = 0;
+
+	if (threads == 0)
+		rc = gf_comm_compute_threads(c->comm, &threads, err);
+	c->threads = (size_t)threads;
+	if (rc == 0)
+		gf_nn_set_threads(threads);
+	return rc;
+}
+
+/* The host's best, or the one on the device; or that of the name, which must
+ * compute there. */
+static int choose_backend(struct gf_bench_profile *c, struct gf_error *err)
+{
+	const char *name = c->backend_name ? c->backend_name : "auto";
+	bool any = strcmp(name, "auto") == 0;
+	size_t i;
+
+	for (i = 0; gf_backends[i] && !c->backend; i++)
+		if (gf_backends[i]->on_device == (c->device.gpu != NULL) &&
+		    (any || strcmp(gf_backends[i]->name, name) == 0))
+			c->backend = gf_backends[i];
+	if (c->backend || !c->model)
+		return 0;
+	if (any)
+		return gf_error_set(err, -ENOTSUP,
+				    "no backend of this build computes on a "
+				    "GPU");
+	return gf_error_set(err, -EINVAL,
+			    "--backend %s does not compute on --device %s",
+			    name, gf_bench_device_kind(&c->device));
+}
+
+static char *describe_network(const struct gf_bench_network *n)
+{
+	struct gf_text t = {0};
+	size_t i;
+
+	gf_text_addf(&t, "%zu to ", n->min_bytes);
+	if (n->max_bytes)
+		gf_text_addf(&t, "%zu bytes", n->max_bytes);
+	else
+		gf_text_addf(&t, "as many bytes as there is time for");
+	gf_text_addf(&t,
+		     ", %zu lanes, %g s a point, %g s in all, given up after "
+		     "%g s, ",
+		     n->lanes, n->time_s, n->budget_s, n->timeout_s);
+	for (i = 0; n->algorithms && n->algorithms[i]; i++)
+		gf_text_addf(&t, "%s%s", i ? "," : "", n->algorithms[i]);
+	if (!n->algorithms)
+		gf_text_addf(&t, "all algorithms");
+	return gf_text_take(&t);
+}
+
+int gf_bench_profile_same(struct gf_comm *comm,
+			  const struct gf_bench_profile *c, const char *command,
+			  const char *model, struct gf_error *err)
+{
+	const char *device = c->device.name ? c->device.name : "cpu";
+	char *step = gf_xasprintf("batch %zu, %zu + %zu repeats, %.*s",
+				  c->batch, c->warmup, c->repeats,
+				  (int)strcspn(device, ":"), device);
+	char *network =
+		c->network ? describe_network(&c->sweep) : gf_xstrdup("none");
+	const struct {
+		const char *what, *text;
+	} said[] = {
+		{"version", GF_VERSION},           {"command", command},
+		{"model", model ? model : "none"}, {"options", step},
+		{"network half", network},
+	};
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
+		rc = gf_comm_same_text(comm, said[i].what, said[i].text, err);
+	free(step);
+	free(network);
+	return rc;
+}
+
+int gf_bench_profile_check(const struct gf_bench_profile *c,
+			   struct gf_error *err)
+{
+	struct gf_bench_network sweep = c->sweep;
+	int rc = gf_bench_device_check(&c->device, err);
+
+	if (rc) {
+		gf_error_prefix(err, "--device");
+		return rc;
+	}
+	if (sweep.max_bytes == 0)
+		sweep.max_bytes = GF_BENCH_MAX_BYTES;
+	rc = gf_bench_network_check(&sweep, err);
+	if (rc == 0 && !gf_backend_find(c->backend_name))
+		rc = gf_error_set(err, -EINVAL,
+				  "--backend: there is none named %s here",
+				  c->backend_name);
+	return rc;
+}
+
+int gf_bench_profile(const struct gf_bench_profile *config,
+		     struct gf_profile *out, struct gf_text *remarks,
+		     struct gf_error *err)
+{
+	struct gf_bench_profile c = *config;
+	bool opened = !c.device.gpu;
+	struct gf_profile p = {0};
+	struct gf_json_writer w = {0};
+	int rc = use_threads(&c, err);
+
+	if (rc == 0 && opened)
+		rc = gf_bench_device_open(c.comm, &c.device, err);
+	if (rc == 0)
+		rc = choose_backend(&c, err);
+	if (rc == 0 && c.device.gpu && !c.device.nccl && c.network)
+		gf_text_addf(remarks, "all-reduces go by the host: %s\n",
+			     c.device.why);
+	p.producer = gf_xstrdup("gf-profile " GF_VERSION);
+	gf_json_open_object(&w, NULL);
+	if (rc == 0)
+		rc = measure(&c, &p, remarks, &w, err);
+	gf_json_close_object(&w);
+	p.measured = gf_text_take(&w.text);
+	if (opened)
+		gf_bench_device_close(&c.device);
+	if (rc < 0) {
+		gf_profile_release(&p);
+		return rc;
+	}
+	*out = p;
+	return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "measure/network.h"
+
+/* Within a level: through shared memory where that is what it is, else halving
+ * where it halves evenly, else in a ring. */
+static const char *stage_algorithm(const struct gf_level *level, size_t factor)
+{
+	if (strcmp(level->link, "shm") == 0)
+		return "shm";
+	return factor > 2 && (factor & (factor - 1)) == 0 ? "halving" : "ring";
+}
+
+static void push(struct gf_stage *stages, size_t *count, size_t factor,
+		 const char *algorithm)
+{
+	stages[*count].factor = (int)factor;
+	stages[*count].algorithm = gf_xstrdup(algorithm);
+	++*count;
+}
+
+size_t gf_bench_stages(const char *algorithm, const struct gf_level *levels,
+		       size_t nlevels, struct gf_stage **out)
+{
+	bool two = strcmp(algorithm, "hierarchical") == 0;
+	struct gf_stage *stages = gf_xcalloc(nlevels + 1, sizeof(*stages));
+	size_t count = 0, i;
+
+	for (i = 0; i < nlevels; i++) {
+		size_t size = levels[i].size;
+
+		if (size < 2)
+			continue;
+		/* to hierarchical's masters the outer levels are one */
+		if (two && count == 2)
+			stages[1].factor *= (int)size;
+		else
+			push(stages, &count, size,
+			     two ? "ring" : stage_algorithm(&levels[i], size));
+	}
+	if ((!two && strcmp(algorithm, "blueconnect") != 0) || count < 2) {
+		gf_bench_stages_free(stages, count);
+		stages = NULL;
+		count = 0;
+	}
+	*out = stages;
+	return count;
+}
+
+void gf_bench_stages_free(struct gf_stage *stages, size_t nstages)
+{
+	size_t i;
+
+	for (i = 0; i < nstages; i++)
+		free(stages[i].algorithm);
+	free(stages);
+}
