@@ -130,7 +130,7 @@ archive = $(BUILD)/lib/libgf-$(1).a
 ARCHIVES := $(foreach l,$(LIBS) kernels,$(call archive,$(l)))
 
 # The planner's commands link with these alone: the linker proves that they
-# need neither MPI nor hwloc nor oneDNN nor CUDA (DESIGN section 5).
+# need neither MPI nor hwloc nor oneDNN nor CUDA.
 PLANNING := planner sim coll cost codec doc json plot cli base
 LINK_gf-plan := $(PLANNING)
 LINK_gf-sim  := $(PLANNING)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two-level hierarchical all-reduce (GradientFlow section 3; Jia et al. 2018,
+ * Two-level hierarchical all-reduce (GradientFlow section 2.4; Jia et al. 2018,
  * "Highly scalable deep learning training system with mixed-precision";
  * BlueConnect's Eq. 4).
  *

@@ -59,8 +59,8 @@ static void decompose(const struct gf_plan *whole,
 	}
 }
 
-/* The threshold policy (SYSTEMS section 1): send once what waits is more than
- * the threshold. */
+/* Lazy all-reduce (GradientFlow, section 3.1): send once the waiting bytes are
+ * more than the threshold. */
 static void fuse(struct gf_plan *whole, const struct gf_rule *rule)
 {
 	const struct gf_model_profile *model = whole->model;

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ASC-WFBP with Theorem 1 read as its derivation means it (SYSTEMS.md section
- * 1). Tensors are walked in generation order; the waiting message has `bytes`,
+ * ASC-WFBP (Shi, Chu, Li 2021): Theorem 1 as its derivation means it.
+ *
+ * The theorem as printed does not hold. The differences: Q3 uses Eqs. 17 and
+ * 29 instead of Eq. 27; the penalty refers to the previous message, not to the
+ * layer before; a normal message waits for the previous one to end; `lanes`
+ * limits how many go at once.
+ *
+ * Tensors are walked in generation order. The waiting message has `bytes`,
  * would take own = a + b*bytes alone and start at max(ready, previous end):
  *
  *	Q1  start + own <= next ready			normal
  *	Q2  next ready < start + a
  *	Q3  ready + own + penalty(ready) < next ready
  *	    Q2 and not Q3				merge with the next
- *tensor otherwise					simultaneous
+ *	    otherwise					simultaneous
  *
  * The penalty is what the rest of the previous message costs this one
  * (Eq. 13); the rest is a share in [0, 1] of it, and no more bytes are charged

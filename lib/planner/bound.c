@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lower bound (SYSTEMS.md section 0).
+ * The lower bound under the time model of gf(7).
  *
  * Why it holds: the message that carries tensor i starts at ready_i or later,
  * and so do all after it, because messages keep the tensors' order and a later

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lazy all-reduce (GradientFlow, section 3.2): gradients wait in the pool until
+ * Lazy all-reduce (GradientFlow, section 3.1): gradients wait in the pool until
  * they are more than theta bytes, then go as one message; what is left at the
  * end is flushed.
  *

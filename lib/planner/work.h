@@ -87,8 +87,9 @@ struct gf_floor {
 struct gf_floor gf_work_floor(const struct gf_work *w, int lanes);
 
 /*
- * No plan of this problem over so many lanes is faster (SYSTEMS.md section 0;
- * the proof is in bound.c). split: every message is split in halves (dear).
+ * No plan of this problem over so many lanes is faster under the time model of
+ * gf(7); the proof is in bound.c. split: every message is split in halves
+ * (dear).
  */
 double gf_work_bound_s(const struct gf_work *w, int lanes);
 double gf_work_split_bound_s(const struct gf_work *w, int lanes);

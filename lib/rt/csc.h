@@ -13,7 +13,7 @@
 
 /*
  * Coarse-grained sparse communication (GradientFlow, Sun et al. 2019, section
- * IV). The gradient pool is cut into chunks of equal size, the last one short;
+ * 3.2). The gradient pool is cut into chunks of equal size, the last one short;
  * a chunk may cross tensors. In a step only the important chunks go out,
  * packed; the gradients of the others wait in a history, which is added to
  * those of the next step. At the end of a step all ranks choose, by the L1

@@ -33,7 +33,7 @@
  * begins. Messages of a step follow those of the step before, as if all were
  * one step's.
  *
- * The start rule (SYSTEMS.md section 0) becomes: a message waits for its
+ * The start rule of gf(7) becomes: a message waits for its
  * gradients, and for those of all earlier ones; a normal one for the end of
  * all earlier ones; a simultaneous one for the end of the one before it on its
  * lane. Which lane that is, the plan's prediction says: the one that it thinks

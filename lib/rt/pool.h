@@ -9,7 +9,7 @@
 #include "gpu/gpu.h"
 
 /*
- * The gradient memory pool (GradientFlow, section III): one f32 buffer per
+ * The gradient memory pool (GradientFlow, section 3.1): one f32 buffer per
  * rank, tensors laid out in generation order without gaps, so that every
  * message, a contiguous range of tensors, already is one buffer.
  */

@@ -10,7 +10,7 @@
 
 /*
  * The time model of one training iteration, and the only source of every
- * `predicted` number (SYSTEMS.md section 0).
+ * `predicted` number: THE TIME MODEL of gf(7).
  *
  * Compute: forward, then backward; tensor i's gradient is ready when backward
  * has done ready_s[i] of its work. While at least one message is active,

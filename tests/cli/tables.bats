@@ -81,7 +81,7 @@ near() {
 	grep -qE '^  Cluster-P, NCCL +75\.7 .* fitted$' out.txt
 	grep -qE '^  two-level +58\.0 .* fitted$' out.txt
 	prints "alpha = 240 us"
-	# the fits of SYSTEMS: Cluster-P 1.065 ms, Cluster-V 3.96 ms
+	# fitted: Cluster-P 1.065 ms, Cluster-V 3.96 ms
 	prints "Cluster-V a = 3.96 ms"
 }
 

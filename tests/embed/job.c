@@ -5,7 +5,7 @@
  *
  *	job exact PLAN		integer gradients, ready in another order on
  *				each rank: parameters are known exactly
- *	job gtopk PLAN		the vector of SYSTEMS.md section 4, four ranks
+ *	job gtopk PLAN		gtopk in tests/data/vectors.md, four ranks
  *	job pipeline PLAN	w^2/2: the weights at which gradients are taken
  *	job save PLAN DIR	so many steps, with a set in the middle of them
  *	job load PLAN DIR	the rest of them; both print a sum of the bits

@@ -11,7 +11,7 @@
 #include "planner/policy.h"
 
 /*
- * Small problems as structs: the vectors of the ASC-WFBP section and seeded
+ * Small problems as structs: those of tests/data/vectors.md and seeded
  * random ones. Sizes are in bytes of f32, so that b is per byte.
  */
 #define CASE_TENSORS 16

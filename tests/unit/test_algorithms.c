@@ -289,7 +289,7 @@ static void test_ring_table(void)
 	free_all(s, 4);
 }
 
-/* SYSTEMS section 5: 12 = 3 x 2 x 2. */
+/* tests/data/vectors.md, BlueConnect: 12 = 3 x 2 x 2. */
 static void test_blueconnect_vector(void)
 {
 	static const int factors[] = {3, 2, 2};

@@ -196,7 +196,7 @@ static void test_slow_inside(void)
 	}
 }
 
-/* SYSTEMS section 5, 100 MB. */
+/* tests/data/vectors.md, BlueConnect: 192 ranks, 100 MB. */
 static void test_blueconnect_figures(void)
 {
 	static const int by_level[] = {4, 16, 3}, by_host[] = {4, 48};

@@ -38,7 +38,7 @@ static void test_kept(void)
 	}
 }
 
-/* --- SYSTEMS.md's vector ----------------------------------------------------
+/* --- tests/data/vectors.md: CSC with momentum correction --------------------
  */
 
 static float vector_gradient(int rank, size_t step, size_t i)

@@ -58,7 +58,7 @@ static void test_ties(void)
 	gf_sparse_release(&m);
 }
 
-/* --- SYSTEMS.md's vector ----------------------------------------------------
+/* --- tests/data/vectors.md: topk and gtopk ----------------------------------
  */
 
 static float vector_gradient(int rank, size_t step, size_t i)

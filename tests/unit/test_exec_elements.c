@@ -324,7 +324,7 @@ static void codecs(struct gf_comm *c, void *ctx)
 			}
 }
 
-/* SYSTEMS section 3: [1,2,3,4] + [.1,.2,.3,.4] on two ranks. */
+/* tests/data/vectors.md: [1,2,3,4] + [.1,.2,.3,.4] on two ranks. */
 static void vectors(struct gf_comm *c, void *ctx)
 {
 	static const struct {
@@ -415,7 +415,8 @@ static void merge(void *ctx, void *to, const void *from, size_t count)
 	++*calls;
 }
 
-/* SYSTEMS section 4: accumulators of four ranks, and of the first three. */
+/* tests/data/vectors.md, gtopk: accumulators of four ranks, and of the first
+ * three. */
 static const struct set accumulators[4] = {
 	{{0, 6}, {9, 2}},
 	{{1, 6}, {8, 2.5}},

@@ -14,7 +14,7 @@
  */
 #define MAX        1100
 #define GUARD      0xa5
-#define HALF_GUARD 0x3c /* no codec's word for four guards */
+#define HALF_GUARD 0x3c   /* no codec's word for four guards */
 #define Q8_STEPS   0.5001 /* of max/127: half a step and some rounding */
 #define Q8_RUNNING 1e-6
 
@@ -87,7 +87,7 @@ static void test_known(const struct gf_kernels *k)
 	}
 }
 
-/* Pipe-SGD's examples (SYSTEMS.md, section 3). */
+/* Pipe-SGD's examples (tests/data/vectors.md). */
 static void test_pipe_sgd(const struct gf_kernels *k)
 {
 	static const float sums[] = {1.1f, 2.2f, 3.3f, 4.4f};

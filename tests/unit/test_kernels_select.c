@@ -186,7 +186,7 @@ static void test_topk(const struct gf_kernels *set, size_t shape, size_t amount,
 	free(t.scratch);
 }
 
-/* Ties go to the lower index (SYSTEMS.md, section 4). */
+/* Ties go to the lower index (tests/data/vectors.md). */
 static void test_topk_example(const struct gf_kernels *set)
 {
 	float values[] = {1, -3, 3, 2, -2};

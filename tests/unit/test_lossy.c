@@ -252,7 +252,7 @@ static void test_errors(void)
 	}
 }
 
-/* SYSTEMS section 3: [1,2,3,4] + [.1,.2,.3,.4] on two ranks. */
+/* tests/data/vectors.md: [1,2,3,4] + [.1,.2,.3,.4] on two ranks. */
 static void test_vector(void)
 {
 	static const struct {

@@ -12,7 +12,7 @@
  * step. */
 #define TOLERANCE 2e-6
 
-/* --- SYSTEMS section 3: f = w^2/2, w = 1, rate .1 --------------------------
+/* --- tests/data/vectors.md: f = w^2/2, w = 1, rate .1 -----------------------
  */
 
 static const struct {

@@ -25,7 +25,7 @@ static void print_cuts(const struct gf_plan *p, char *out, size_t size)
 	}
 }
 
-/* The published vectors, SYSTEMS section 1. */
+/* tests/data/vectors.md: the time model and its policies. */
 static void test_vectors(void)
 {
 	static const struct {

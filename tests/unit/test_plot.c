@@ -269,7 +269,7 @@ static void test_gantt_no_time(void)
 	gf_gantt_release(&g);
 }
 
-/* SYSTEMS.md section 1, six on two lanes: 43 units of time. */
+/* tests/data/vectors.md, six on two lanes: 43 units of time. */
 static void test_iteration(void)
 {
 	static const double ready[] = {1, 4, 6, 9, 12, 17};

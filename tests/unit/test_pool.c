@@ -34,7 +34,7 @@ static void test_pool(void)
 
 static void test_bind(void)
 {
-	/* SYSTEMS section 1, "six", with theta = 8 bytes there and elements
+	/* tests/data/vectors.md, "six", with theta = 8 bytes there and elements
 	 * of 4 bytes here: [0-1][2-3][4-5]. */
 	static const size_t six[] = {6, 12, 8, 10, 6, 3};
 	static const struct {

@@ -362,7 +362,7 @@ static void test_link(void)
 	EXPECT_NEAR(link.beta_s_per_byte, 0.5, TOLERANCE, "from levels");
 }
 
-/* What selection and staleness make of six (SYSTEMS section 1). */
+/* How selection and staleness change six of tests/data/vectors.md. */
 static void test_axes(void)
 {
 	struct problem_store s;
@@ -435,8 +435,7 @@ static void test_normal(void)
 	EXPECT(gf_normal_largest(0, 1) < -30 &&
 		       isfinite(gf_normal_largest(0, 1)),
 	       "%g", gf_normal_largest(0, 1));
-	EXPECT(gf_normal_largest(1, 1) > 8 &&
-		       isfinite(gf_normal_largest(1, 1)),
+	EXPECT(gf_normal_largest(1, 1) > 8 && isfinite(gf_normal_largest(1, 1)),
 	       "%g", gf_normal_largest(1, 1));
 	gf_rng_init(&rng, 1, 0);
 	for (i = 0; i < 20000; i++) {
