@@ -14,7 +14,7 @@
  * collectives that start-up and agreement need.
  *
  * THREADS. A communicator is used by one thread at a time; which one may
- * change (MPI_THREAD_SERIALIZED). While an engine (rt/engine.h) runs, that is
+ * change (MPI_THREAD_SERIALIZED). While an engine (engine/engine.h) runs, that is
  * its thread.
  *
  * TAGS. 62-bit: (channel << 32 | match); the transport maps them to its own.

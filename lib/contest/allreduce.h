@@ -7,12 +7,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "contest/device.h"
 #include "comm/comm.h"
 #include "comm/element.h"
+#include "contest/device.h"
+#include "engine/watch.h"
 #include "rt/burst.h"
 #include "rt/choose.h"
-#include "rt/watch.h"
 
 /*
  * One all-reduce measured and verified: what gf-allreduce prints. Messages go

@@ -9,9 +9,9 @@
 #include "contest/device_send.h"
 #include "contest/sparse.h"
 #include "contest/staged.h"
+#include "engine/watch.h"
 #include "rt/burst.h"
 #include "rt/choose.h"
-#include "rt/watch.h"
 
 /*
  * What allreduce.c's measurements share, and are made of: contestants over the

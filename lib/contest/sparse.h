@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "contest/exact.h"
 #include "comm/comm.h"
+#include "contest/exact.h"
+#include "engine/watch.h"
 #include "rt/burst.h"
-#include "rt/watch.h"
 
 /*
  * A sparse all-reduce as a contestant: of its message every rank takes the

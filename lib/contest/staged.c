@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "rt/stage.h"
+#include "engine/stage.h"
 
 /*
  * The stage moves words of 4 bytes; a message of another type may end within

@@ -10,7 +10,7 @@
 
 /*
  * Messages that lie on a GPU and are reduced by the host, on training's stage
- * (rt/stage.h): each is copied to pinned memory, starts when it has come and
+ * (engine/stage.h): each is copied to pinned memory, starts when it has come and
  * all before it have started, and is copied up again when it has ended, while
  * others are on their way. Long ones are cut into parts that do so by
  * themselves, so that the copies of one message, too, go beside its reduction.

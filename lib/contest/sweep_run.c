@@ -5,7 +5,7 @@
 
 #include "base/heap.h"
 #include "contest/sweep.h"
-#include "rt/bind.h"
+#include "engine/runnable.h"
 
 static int run_counts(struct gf_bench_allreduce *bench,
 		      const struct gf_bench_ways *ways, const size_t *counts,

@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "embed/job.h"
-#include "rt/bind.h"
+#include "engine/runnable.h"
 #include "train/assign.h"
 #include "train/choose.h"
 

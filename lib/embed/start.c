@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "comm/pages.h"
 #include "embed/job.h"
-#include "rt/bind.h"
+#include "engine/runnable.h"
 #include "train/choose.h"
 #include "train/scale.h"
 #include "train/snapshot.h"

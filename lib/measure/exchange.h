@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
-#include "rt/engine.h"
-#include "rt/pool.h"
+#include "engine/engine.h"
+#include "engine/pool.h"
 
 /*
  * Messages through the very engine that training uses: its thread, its

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "contest/device_send.h"
 #include "coll/algorithm.h"
-#include "rt/watch.h"
+#include "contest/device_send.h"
+#include "engine/watch.h"
 
 struct gf_network_device {
 	struct gf_comm *comm;

@@ -10,16 +10,16 @@
 #include "comm/comm.h"
 #include "comm/element.h"
 #include "doc/trace.h"
+#include "engine/watch.h"
 #include "rt/way.h"
-#include "rt/watch.h"
 
 /*
  * Messages that are all there already, driven by the thread that calls: what a
  * benchmark of the all-reduce itself wants, without the hand-over to a
- * communication thread. The start rule is the engine's (rt/engine.h): in
+ * communication thread. The start rule is the engine's (engine/engine.h): in
  * order, a normal message alone, simultaneous ones up to `lanes` at once.
  *
- * The watch (rt/watch.h) belongs to the caller and lives for as long as bursts
+ * The watch (engine/watch.h) belongs to the caller and lives for as long as bursts
  * are sent; its step counts the sends, and stands in every failure beside the
  * message. After a failure the other ranks have been told; the communicator is
  * broken.

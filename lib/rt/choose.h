@@ -9,7 +9,7 @@
 #include "comm/comm.h"
 #include "comm/element.h"
 #include "doc/plan.h"
-#include "rt/watch.h"
+#include "engine/watch.h"
 #include "rt/way.h"
 
 /*

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "doc/plan.h"
-#include "rt/pool.h"
-#include "rt/work.h"
+#include "engine/pool.h"
+#include "engine/work.h"
 
 /*
  * Coarse-grained sparse communication (GradientFlow, Sun et al. 2019, section

@@ -7,14 +7,14 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
-#include "lane/nccl.h"
 #include "doc/plan.h"
+#include "engine/engine.h"
 #include "gpu/gpu.h"
+#include "lane/nccl.h"
 #include "rt/csc_nccl.h"
-#include "rt/engine.h"
 
 /*
- * The runtime where gradients are on GPUs: what rt/engine.h does with a thread
+ * The runtime where gradients are on GPUs: what engine/engine.h does with a thread
  * that moves messages, streams and events do here. One stream computes, each
  * lane has a stream and a communicator of its own, and events between them say
  * who waits for whom. The thread that computes also issues the messages, in the
@@ -39,7 +39,7 @@
  * lane. Which lane that is, the plan's prediction says: the one that it thinks
  * free first.
  *
- * A second thread watches: it answers other ranks (rt/watch.h), serves calls,
+ * A second thread watches: it answers other ranks (engine/watch.h), serves calls,
  * and when a message that has begun does not end in time, or a communicator
  * reports an error, it aborts the communicators, so that everything enqueued
  * comes to an end; the failure is kept and returned by every later call.

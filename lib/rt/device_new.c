@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "engine/agree.h"
 #include "rt/device_parts.h"
-#include "rt/job.h"
 
 /* NCCL's kernels of all lanes shall fit on a GPU at once and leave room to
  * compute: so many blocks for all. */

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/comm_thread.h"
 #include "lane/lane.h"
-#include "rt/comm_thread.h"
 #include "rt/device_engine.h"
 #include "rt/sparse_nccl.h"
 

@@ -12,7 +12,7 @@
 #include "base/heap.h"
 #include "doc/plan_rule.h"
 #include "doc/stream.h"
-#include "rt/bind.h"
+#include "engine/runnable.h"
 #include "train/choose.h"
 #include "train/place.h"
 

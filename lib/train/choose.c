@@ -12,11 +12,11 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "codec/codec.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/set.h"
+#include "codec/codec.h"
 #include "coll/algorithm.h"
-#include "rt/bind.h"
+#include "engine/runnable.h"
 #include "rt/choose.h"
 #include "train/snapshot.h"
 

@@ -42,7 +42,7 @@ int gf_train_stored_ways(const char *folder, int ranks, char **ways,
 void gf_train_use_library(struct gf_plan *plan, bool open_only);
 
 /* Collective: settles what is open in the configuration's plan, which must then
- * be one that runs here (rt/bind.h). Behind gf_train_place_take, which says
+ * be one that runs here (engine/runnable.h). Behind gf_train_place_take, which says
  * whether it goes over NCCL. config->choose_s is how long it measured. */
 int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan,
 		    struct gf_error *err);

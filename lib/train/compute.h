@@ -10,9 +10,9 @@
 #include "data/dataset.h"
 #include "doc/model.h"
 #include "doc/profile.h"
+#include "engine/stage.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
-#include "rt/stage.h"
 #include "train/method.h"
 
 /*

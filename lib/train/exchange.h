@@ -10,9 +10,9 @@
 #include "comm/comm.h"
 #include "doc/plan.h"
 #include "doc/training.h"
+#include "engine/engine.h"
+#include "engine/pool.h"
 #include "gpu/gpu.h"
-#include "rt/engine.h"
-#include "rt/pool.h"
 #include "train/state.h"
 #include "train/update.h"
 

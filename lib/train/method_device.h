@@ -2,8 +2,8 @@
 #ifndef GF_TRAIN_METHOD_DEVICE_H
 #define GF_TRAIN_METHOD_DEVICE_H
 
+#include "engine/pool.h"
 #include "rt/csc_nccl.h"
-#include "rt/pool.h"
 #include "train/device_flags.h"
 #include "train/device_marks.h"
 #include "train/device_update.h"

@@ -7,15 +7,15 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "engine/stage.h"
 #include "gpu/gpu.h"
 #include "nn/net.h"
-#include "rt/stage.h"
 
 /*
  * The arrays of a net that computes on a GPU (nn/net.h, on_device), and how
  * they get there and back: batches by two pinned buffers in turn, so that one
  * is copied while the other is computed with; gradients and parameters by a
- * stage (rt/stage.h), unless they stay.
+ * stage (engine/stage.h), unless they stay.
  */
 struct gf_net_device;
 
@@ -79,7 +79,7 @@ int gf_net_device_backward(struct gf_net_device *d, float *grads,
 			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			   struct gf_error *err);
 /* Somebody takes what he wants of gradients: not all of them come to the
- * host's `grads` (rt/stage.h). */
+ * host's `grads` (engine/stage.h). */
 void gf_net_device_take(struct gf_net_device *d,
 			const struct gf_stage_taker *by);
 /* Seconds that the last forward took on the device; after its backward. */

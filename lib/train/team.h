@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
+#include "engine/engine.h"
 #include "rt/device_engine.h"
-#include "rt/engine.h"
 
 /*
  * What all ranks do together outside a step. While an engine lives every use

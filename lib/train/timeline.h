@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "rt/engine.h"
+#include "engine/engine.h"
 
 /*
  * When what happened on this rank, for the last steps of a run: a ring, so that

@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 #include "base/array.h"
+#include "engine/pool.h"
 #include "plans.h"
-#include "rt/pool.h"
 
 static void test_pool(void)
 {

@@ -6,7 +6,7 @@
 #include "../gpu/fake.h"
 #include "base/array.h"
 #include "base/heap.h"
-#include "rt/stage.h"
+#include "engine/stage.h"
 #include "test.h"
 
 /*

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "comm/comm.h"
-#include "rt/watch.h"
+#include "engine/watch.h"
 
 /* What the files of allreduce_peers share: who takes part, on what. */
 enum { CONTESTANTS_MOST = 48, REPEATS_MOST = 401, PLUGINS_MOST = 8 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the compute thread calls, and the start rule. */
-#include "rt/engine.h"
+#include "engine/engine.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "rt/engine_parts.h"
+#include "engine/thread_parts.h"
 
 struct gf_engine_step *gf_engine_starting(const struct gf_engine *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_BIND_H
-#define GF_RT_BIND_H
+#ifndef GF_ENGINE_RUNNABLE_H
+#define GF_ENGINE_RUNNABLE_H
 
 #include "base/error.h"
 #include "doc/plan.h"

@@ -7,8 +7,8 @@
 
 #include "base/digest.h"
 #include "base/heap.h"
-#include "rt/engine_parts.h"
-#include "rt/job.h"
+#include "engine/agree.h"
+#include "engine/thread_parts.h"
 
 static int check(const struct gf_engine_config *config, struct gf_error *err)
 {

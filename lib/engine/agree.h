@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_JOB_H
-#define GF_RT_JOB_H
+#ifndef GF_ENGINE_AGREE_H
+#define GF_ENGINE_AGREE_H
 
 #include "base/error.h"
 #include "comm/comm.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_WORK_H
-#define GF_RT_WORK_H
+#ifndef GF_ENGINE_WORK_H
+#define GF_ENGINE_WORK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include "coll/algorithm.h"
 #include "comm/element.h"
 #include "doc/plan.h"
-#include "rt/pool.h"
+#include "engine/pool.h"
 
 /*
  * What the engine moves in a step: a list of messages, in the order in which

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_COMM_THREAD_H
-#define GF_RT_COMM_THREAD_H
+#ifndef GF_ENGINE_COMM_THREAD_H
+#define GF_ENGINE_COMM_THREAD_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
 #include "base/error.h"
 #include "comm/comm.h"
-#include "rt/watch.h"
+#include "engine/watch.h"
 
 /*
  * What the threads of both engines have in common. Such a thread owns the
@@ -47,7 +47,7 @@ struct gf_comm_thread {
 	struct gf_error reason;
 };
 
-/* No thread yet. timeout_s as in rt/watch.h. */
+/* No thread yet. timeout_s as in engine/watch.h. */
 void gf_comm_thread_init(struct gf_comm_thread *t, struct gf_comm *comm,
 			 double timeout_s);
 /* Stops the thread, if there is one; what was never initialised is allowed. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/job.h"
+#include "engine/agree.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/digest.h"
-#include "rt/bind.h"
+#include "engine/runnable.h"
 
 int gf_job_takes(const struct gf_comm *comm, const struct gf_plan *plan,
 		 struct gf_error *err)

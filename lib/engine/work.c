@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/work.h"
+#include "engine/work.h"
 
 size_t gf_work_count(const struct gf_plan *plan)
 {

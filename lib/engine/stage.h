@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_STAGE_H
-#define GF_RT_STAGE_H
+#ifndef GF_ENGINE_STAGE_H
+#define GF_ENGINE_STAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,8 +9,9 @@
 #include "gpu/gpu.h"
 
 /*
- * The way of gradients from a GPU to the host, where the engine (rt/engine.h)
- * exchanges them, and of parameters back. Several ranks may use one GPU so.
+ * The way of gradients from a GPU to the host, where the engine
+ *(engine/engine.h) exchanges them, and of parameters back. Several ranks may
+ *use one GPU so.
  *
  * Each gradient is copied as soon as its kernels have ended, on a stream of its
  * own, so that the copies overlap the rest of backward and the messages that

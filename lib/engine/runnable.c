@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/bind.h"
+#include "engine/runnable.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/comm_thread.h"
+#include "engine/comm_thread.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "comm/backoff.h"
-#include "rt/engine_parts.h"
+#include "engine/thread_parts.h"
 
 /* With nothing under way: how often other ranks' questions are looked for. */
 #define IDLE_S 1e-2

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "rt/engine_parts.h"
+#include "engine/thread_parts.h"
 
 void gf_engine_reserve(struct gf_engine_step *s, size_t nwork)
 {

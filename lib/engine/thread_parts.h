@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_ENGINE_PARTS_H
-#define GF_RT_ENGINE_PARTS_H
+#ifndef GF_ENGINE_THREAD_PARTS_H
+#define GF_ENGINE_THREAD_PARTS_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include "coll/schedule.h"
+#include "engine/comm_thread.h"
+#include "engine/engine.h"
 #include "exec/exec.h"
-#include "rt/comm_thread.h"
-#include "rt/engine.h"
 
 /*
  * The engine's inside: engine.c is what the compute thread calls, engine_new.c

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/stage.h"
+#include "engine/stage.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_ENGINE_H
-#define GF_RT_ENGINE_H
+#ifndef GF_ENGINE_H
+#define GF_ENGINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
-#include "rt/pool.h"
-#include "rt/work.h"
+#include "engine/pool.h"
+#include "engine/work.h"
 
 /*
  * The runtime: gradients become ready, messages go out in their order, on one
