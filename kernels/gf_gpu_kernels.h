@@ -162,8 +162,7 @@ struct gf_gpu_kernels {
 	void (*share_norms)(struct gf_gpu_stream *s,
 			    const struct gf_gpu_norms *o);
 
-	/* By the names of codec/codec.h; f32 wants none. */
-	struct gf_gpu_codec f16, bf16, trunc16, q8;
+	struct gf_gpu_codec codecs[GF_CODECS]; /* f32 wants none */
 
 	/* `t` is the host's. */
 	void (*topk_f32)(struct gf_gpu_stream *s, const struct gf_gpu_topk *t);

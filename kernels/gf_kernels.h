@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "codec/number.h"
 
 /*
  * Inner loops over plain arrays. kernels/ref holds them in portable C and is
@@ -48,6 +49,20 @@ typedef void gf_reduce_fn(void *y, const void *x, size_t n);
 /* y[i] /= by */
 typedef void gf_divide_fn(void *y, size_t n, int by);
 
+/* A codec's message of n elements: block after block, each with its header, as
+ * codec/run.h has it. block_elems is the codec's, without meaning where there
+ * are no blocks. */
+typedef void gf_encode_fn(void *wire, const float *from, size_t n,
+			  size_t block_elems);
+typedef void gf_decode_fn(float *to, const void *wire, size_t n,
+			  size_t block_elems);
+
+struct gf_codec_fns {
+	gf_encode_fn *encode;
+	gf_decode_fn *decode;
+	gf_decode_fn *decode_add; /* to += what the wire holds */
+};
+
 struct gf_kernels {
 	const char *name; /* of the best set in use: ref, avx2, avx512 */
 
@@ -76,20 +91,11 @@ struct gf_kernels {
 
 	/* Gradients on the wire. f16 and bf16 round to nearest even, too large
 	 * for f16 is infinity; trunc16 is the top half of the f32, towards
-	 * zero, and decodes as bf16. NaN stays NaN. */
-	void (*f16_encode)(uint16_t *to, const float *from, size_t n);
-	void (*f16_decode)(float *to, const uint16_t *from, size_t n);
-	void (*f16_decode_add)(float *y, const uint16_t *x, size_t n);
-	void (*bf16_encode)(uint16_t *to, const float *from, size_t n);
-	void (*bf16_decode)(float *to, const uint16_t *from, size_t n);
-	void (*bf16_decode_add)(float *y, const uint16_t *x, size_t n);
-	void (*trunc16_encode)(uint16_t *to, const float *from, size_t n);
-	/* One block: max |x| as f32, then n signed bytes, x*(127/max) rounded
-	 * half away from zero; back by byte*(max/127). A block below 1e-36 is
-	 * zero; one with NaN or infinity decodes to nothing finite. */
-	void (*q8_encode)(uint8_t *to, const float *from, size_t n);
-	void (*q8_decode)(float *to, const uint8_t *from, size_t n);
-	void (*q8_decode_add)(float *y, const uint8_t *x, size_t n);
+	 * zero, and decodes as bf16. NaN stays NaN.
+	 * A block of q8: max |x| as f32, then n signed bytes, x*(127/max)
+	 * rounded half away from zero; back by byte*(max/127). A block below
+	 * 1e-36 is zero; one with NaN or infinity decodes to nothing finite. */
+	struct gf_codec_fns codecs[GF_CODECS];
 
 	/* Exactly the k largest magnitudes, ties to the lower index; NaN is
 	 * larger than anything. Linear time. */

@@ -3,6 +3,7 @@
 #define GF_KERNELS_Q8_H
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -10,6 +11,12 @@
 
 #define GF_Q8_ZERO   1e-36f /* 127/max must be finite */
 #define GF_Q8_HEADER 4
+
+/* What a block of n elements takes on the wire. */
+static inline size_t q8_bytes(size_t n)
+{
+	return GF_Q8_HEADER + n;
+}
 
 /* Writes a block's header for its largest magnitude. Returns the factor that
  * makes bytes of values; 0 if the block is zero, NaN if it is not finite. */

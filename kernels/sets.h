@@ -37,6 +37,10 @@ void gf_kernels_fill_topk_ref(struct gf_kernels *k);
 void gf_kernels_fill_topk_avx2(struct gf_kernels *k);
 void gf_kernels_fill_topk_avx512(struct gf_kernels *k);
 
+/* A set's functions of a codec, by their names. */
+#define GF_CODEC_FNS(name)                                                     \
+	((struct gf_codec_fns){name##_encode, name##_decode, name##_decode_add})
+
 /* Merging and scattering wait for memory, whatever the instructions. */
 void gf_kernels_fill_sparse_ref(struct gf_kernels *k);
 

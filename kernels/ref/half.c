@@ -1,56 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "code_half.h"
 #include "half.h"
-#include "sets.h"
 
-static void f16_encode(uint16_t *to, const float *from, size_t n)
+typedef uint16_t narrow_fn(float x);
+typedef float widen_fn(uint16_t h);
+
+GF_INLINE void encode(uint16_t *to, const float *from, size_t n,
+		      narrow_fn *narrow)
 {
 	for (size_t i = 0; i < n; i++)
-		to[i] = f16_of(from[i]);
+		to[i] = narrow(from[i]);
 }
 
-static void f16_decode(float *to, const uint16_t *from, size_t n)
+GF_INLINE void decode(float *to, const uint16_t *from, size_t n,
+		      widen_fn *widen, int add)
 {
 	for (size_t i = 0; i < n; i++)
-		to[i] = f16_to(from[i]);
+		to[i] = add ? to[i] + widen(from[i]) : widen(from[i]);
 }
 
-static void f16_decode_add(float *y, const uint16_t *x, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		y[i] += f16_to(x[i]);
-}
-
-static void bf16_encode(uint16_t *to, const float *from, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		to[i] = bf16_of(from[i]);
-}
-
-static void bf16_decode(float *to, const uint16_t *from, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		to[i] = bf16_to(from[i]);
-}
-
-static void bf16_decode_add(float *y, const uint16_t *x, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		y[i] += bf16_to(x[i]);
-}
-
-static void trunc16_encode(uint16_t *to, const float *from, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		to[i] = trunc16_of(from[i]);
-}
+GF_CODE_HALF(f16, f16_of, f16_to)
+GF_CODE_HALF(bf16, bf16_of, bf16_to)
+GF_CODE_HALF(trunc16, trunc16_of, bf16_to)
 
 void gf_kernels_fill_half_ref(struct gf_kernels *k)
 {
-	k->f16_encode = f16_encode;
-	k->f16_decode = f16_decode;
-	k->f16_decode_add = f16_decode_add;
-	k->bf16_encode = bf16_encode;
-	k->bf16_decode = bf16_decode;
-	k->bf16_decode_add = bf16_decode_add;
-	k->trunc16_encode = trunc16_encode;
+	k->codecs[GF_CODEC_F16] = GF_CODEC_FNS(f16);
+	k->codecs[GF_CODEC_BF16] = GF_CODEC_FNS(bf16);
+	k->codecs[GF_CODEC_TRUNC16] = GF_CODEC_FNS(trunc16);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "code_blocks.h"
 #include "q8.h"
-#include "sets.h"
 
-static void q8_encode(uint8_t *to, const float *from, size_t n)
+static void encode(uint8_t *to, const float *from, size_t n)
 {
 	uint32_t largest = 0;
 	float factor;
@@ -19,25 +19,20 @@ static void q8_encode(uint8_t *to, const float *from, size_t n)
 		to[GF_Q8_HEADER + i] = (uint8_t)q8_round(from[i] * factor);
 }
 
-static void q8_decode(float *to, const uint8_t *from, size_t n)
+static void decode(float *to, const uint8_t *from, size_t n, int add)
 {
 	const float step = q8_step(from);
 
-	for (size_t i = 0; i < n; i++)
-		to[i] = (float)(int8_t)from[GF_Q8_HEADER + i] * step;
+	for (size_t i = 0; i < n; i++) {
+		float v = (float)(int8_t)from[GF_Q8_HEADER + i] * step;
+
+		to[i] = add ? to[i] + v : v;
+	}
 }
 
-static void q8_decode_add(float *y, const uint8_t *x, size_t n)
-{
-	const float step = q8_step(x);
-
-	for (size_t i = 0; i < n; i++)
-		y[i] += (float)(int8_t)x[GF_Q8_HEADER + i] * step;
-}
+GF_CODE_BLOCKS(q8, q8_bytes)
 
 void gf_kernels_fill_q8_ref(struct gf_kernels *k)
 {
-	k->q8_encode = q8_encode;
-	k->q8_decode = q8_decode;
-	k->q8_decode_add = q8_decode_add;
+	k->codecs[GF_CODEC_Q8] = GF_CODEC_FNS(q8);
 }

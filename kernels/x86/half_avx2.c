@@ -2,7 +2,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "sets.h"
+#include "code_half.h"
 
 #define WIDTH  8
 #define INLINE static inline __attribute__((always_inline))
@@ -104,9 +104,13 @@ INLINE __m256 from_bf16(__m128i h)
 		_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 }
 
-#include "half_set.h"
+GF_CODE_HALF(f16, to_f16, from_f16)
+GF_CODE_HALF(bf16, to_bf16, from_bf16)
+GF_CODE_HALF(trunc16, to_trunc16, from_bf16)
 
 void gf_kernels_fill_half_avx2(struct gf_kernels *k)
 {
-	fill_half(k);
+	k->codecs[GF_CODEC_F16] = GF_CODEC_FNS(f16);
+	k->codecs[GF_CODEC_BF16] = GF_CODEC_FNS(bf16);
+	k->codecs[GF_CODEC_TRUNC16] = GF_CODEC_FNS(trunc16);
 }

@@ -2,7 +2,7 @@
 #include <immintrin.h>
 
 #include "avx512.h"
-#include "sets.h"
+#include "code_half.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -74,9 +74,13 @@ INLINE __m512 from_bf16(__m256i h)
 		_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
-#include "half_set.h"
+GF_CODE_HALF(f16, to_f16, from_f16)
+GF_CODE_HALF(bf16, to_bf16, from_bf16)
+GF_CODE_HALF(trunc16, to_trunc16, from_bf16)
 
 void gf_kernels_fill_half_avx512(struct gf_kernels *k)
 {
-	fill_half(k);
+	k->codecs[GF_CODEC_F16] = GF_CODEC_FNS(f16);
+	k->codecs[GF_CODEC_BF16] = GF_CODEC_FNS(bf16);
+	k->codecs[GF_CODEC_TRUNC16] = GF_CODEC_FNS(trunc16);
 }

@@ -2,8 +2,8 @@
 #include <immintrin.h>
 
 #include "avx512.h"
+#include "code_blocks.h"
 #include "q8.h"
-#include "sets.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -40,7 +40,7 @@ INLINE __m128i quantise(__m512 v, __m512 f)
 		_mm512_cvttps_epi32(_mm512_add_ps(v, half)));
 }
 
-static void q8_encode(uint8_t *to, const float *from, size_t n)
+static void encode(uint8_t *to, const float *from, size_t n)
 {
 	const float factor = q8_begin(to, largest(from, n));
 	const __m512 f = _mm512_set1_ps(factor);
@@ -79,19 +79,9 @@ INLINE void decode(float *to, const uint8_t *from, size_t n, int add)
 	}
 }
 
-static void q8_decode(float *to, const uint8_t *from, size_t n)
-{
-	decode(to, from, n, 0);
-}
-
-static void q8_decode_add(float *y, const uint8_t *x, size_t n)
-{
-	decode(y, x, n, 1);
-}
+GF_CODE_BLOCKS(q8, q8_bytes)
 
 void gf_kernels_fill_q8_avx512(struct gf_kernels *k)
 {
-	k->q8_encode = q8_encode;
-	k->q8_decode = q8_decode;
-	k->q8_decode_add = q8_decode_add;
+	k->codecs[GF_CODEC_Q8] = GF_CODEC_FNS(q8);
 }

@@ -5,15 +5,17 @@
 
 #define F32_BYTES 4
 
-const struct gf_codec gf_codecs[] = {
-	{"f32", "gradients as they are", 0, 0, 4, true, 0},
-	{"f16", "IEEE half precision", 0, 0, 2, true, 0x1p-11},
-	{"bf16", "bfloat16, to nearest even", 0, 0, 2, true, 0x1p-8},
-	{"trunc16", "the top 16 bits of f32, toward zero (Pipe-SGD)", 0, 0, 2,
-	 false, 0x1p-7},
-	{"q8", "8 bits per element and a scale per block (Pipe-SGD)", 1024, 4,
-	 1, false, 1.0 / 254},
-	{NULL, NULL, 0, 0, 0, false, 0},
+const struct gf_codec gf_codecs[GF_CODECS + 1] = {
+	[GF_CODEC_F32] = {"f32", "gradients as they are", 0, 0, 4, true, 0},
+	[GF_CODEC_F16] = {"f16", "IEEE half precision", 0, 0, 2, true, 0x1p-11},
+	[GF_CODEC_BF16] = {"bf16", "bfloat16, to nearest even", 0, 0, 2, true,
+			   0x1p-8},
+	[GF_CODEC_TRUNC16] = {"trunc16",
+			      "the top 16 bits of f32, toward zero (Pipe-SGD)",
+			      0, 0, 2, false, 0x1p-7},
+	[GF_CODEC_Q8] = {"q8",
+			 "8 bits per element and a scale per block (Pipe-SGD)",
+			 1024, 4, 1, false, 1.0 / 254},
 };
 
 const struct gf_codec *gf_codec_find(const char *name)

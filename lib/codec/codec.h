@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "codec/number.h"
+
 /*
  * What travels instead of f32 gradients. This header only describes; planner
  * and simulator need no more.
@@ -23,7 +25,14 @@ struct gf_codec {
 	double error;
 };
 
-extern const struct gf_codec gf_codecs[]; /* name NULL ends it */
+/* By number; name NULL ends it. */
+extern const struct gf_codec gf_codecs[GF_CODECS + 1];
+
+static inline enum gf_codec_number gf_codec_number(const struct gf_codec *c)
+{
+	return (enum gf_codec_number)(c - gf_codecs);
+}
+
 const struct gf_codec *gf_codec_find(const char *name);
 
 /* Bytes that count_elems elements take on the wire. */

@@ -165,26 +165,6 @@ static int add_up(const struct gf_device_lane *l,
 	return 0;
 }
 
-static const struct gf_gpu_codec *codec_of(const struct gf_gpu_kernels *k,
-					   const char *name)
-{
-	const struct {
-		const char *name;
-		const struct gf_gpu_codec *codec;
-	} all[] = {
-		{"f16", &k->f16},
-		{"bf16", &k->bf16},
-		{"trunc16", &k->trunc16},
-		{"q8", &k->q8},
-	};
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(all); i++)
-		if (!strcmp(all[i].name, name))
-			return all[i].codec;
-	return NULL;
-}
-
 static int code(const struct gf_device_lane *l,
 		const struct gf_device_program *p,
 		const struct gf_device_step *step, void *values,
@@ -196,8 +176,8 @@ static int code(const struct gf_device_lane *l,
 
 	if (!p->codec)
 		return add_up(l, p, values, wire, n, err);
-	codec = codec_of(l->gpu->kernels, p->codec->name);
-	if (!codec)
+	codec = &l->gpu->kernels->codecs[gf_codec_number(p->codec)];
+	if (!codec->encode)
 		return gf_error_set(err, -ENOTSUP, "no codec %s on GPUs",
 				    p->codec->name);
 	if (step->op == GF_DEVICE_ENCODE)

@@ -72,44 +72,42 @@ static void add_sum_abs(const struct gf_kernels *k)
 
 static void f16_encode(const struct gf_kernels *k)
 {
-	k->f16_encode(half, x, COUNT);
+	k->codecs[GF_CODEC_F16].encode(half, x, COUNT, 0);
 }
 
 static void f16_decode(const struct gf_kernels *k)
 {
-	k->f16_decode(y, half, COUNT);
+	k->codecs[GF_CODEC_F16].decode(y, half, COUNT, 0);
 }
 
 static void f16_decode_add(const struct gf_kernels *k)
 {
-	k->f16_decode_add(y, half, COUNT);
+	k->codecs[GF_CODEC_F16].decode_add(y, half, COUNT, 0);
 }
 
 static void bf16_encode(const struct gf_kernels *k)
 {
-	k->bf16_encode(half, x, COUNT);
+	k->codecs[GF_CODEC_BF16].encode(half, x, COUNT, 0);
 }
 
 static void bf16_decode_add(const struct gf_kernels *k)
 {
-	k->bf16_decode_add(y, half, COUNT);
+	k->codecs[GF_CODEC_BF16].decode_add(y, half, COUNT, 0);
 }
 
 static void trunc16_encode(const struct gf_kernels *k)
 {
-	k->trunc16_encode(half, x, COUNT);
+	k->codecs[GF_CODEC_TRUNC16].encode(half, x, COUNT, 0);
 }
 
 static void q8_encode(const struct gf_kernels *k)
 {
-	for (size_t i = 0; i < COUNT / BLOCK; i++)
-		k->q8_encode(wire + i * (BLOCK + 4), x + i * BLOCK, BLOCK);
+	k->codecs[GF_CODEC_Q8].encode(wire, x, COUNT, BLOCK);
 }
 
 static void q8_decode_add(const struct gf_kernels *k)
 {
-	for (size_t i = 0; i < COUNT / BLOCK; i++)
-		k->q8_decode_add(y + i * BLOCK, wire + i * (BLOCK + 4), BLOCK);
+	k->codecs[GF_CODEC_Q8].decode_add(y, wire, COUNT, BLOCK);
 }
 
 static void lars(const struct gf_kernels *k)
@@ -135,13 +133,12 @@ static void scatter(const struct gf_kernels *k)
 
 static void bf16_decode(const struct gf_kernels *k)
 {
-	k->bf16_decode(y, half, COUNT);
+	k->codecs[GF_CODEC_BF16].decode(y, half, COUNT, 0);
 }
 
 static void q8_decode(const struct gf_kernels *k)
 {
-	for (size_t i = 0; i < COUNT / BLOCK; i++)
-		k->q8_decode(y + i * BLOCK, wire + i * (BLOCK + 4), BLOCK);
+	k->codecs[GF_CODEC_Q8].decode(y, wire, COUNT, BLOCK);
 }
 
 /* The residual taken up by the same pass that selects. */

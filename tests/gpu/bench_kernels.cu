@@ -137,24 +137,33 @@ void streaming(const arrays &a)
 	});
 	report("chunk norms, adding", 12 * n,
 	       [&] { gpu->chunk_norms_f32(s(), a.z, a.x, a.n, CHUNK, norms); });
-	report("f16 encode", 6 * n,
-	       [&] { gpu->f16.encode(s(), a.h, a.x, a.n, 0); });
-	report("f16 decode", 6 * n,
-	       [&] { gpu->f16.decode(s(), a.z, a.h, a.n, 0); });
-	report("f16 decode, adding", 10 * n,
-	       [&] { gpu->f16.decode_add(s(), a.z, a.h, a.n, 0); });
-	report("bf16 encode", 6 * n,
-	       [&] { gpu->bf16.encode(s(), a.h, a.x, a.n, 0); });
-	report("bf16 decode, adding", 10 * n,
-	       [&] { gpu->bf16.decode_add(s(), a.z, a.h, a.n, 0); });
-	report("trunc16 encode", 6 * n,
-	       [&] { gpu->trunc16.encode(s(), a.h, a.x, a.n, 0); });
-	report("q8 encode", 5 * n,
-	       [&] { gpu->q8.encode(s(), a.q, a.x, a.n, 1024); });
-	report("q8 decode", 5 * n,
-	       [&] { gpu->q8.decode(s(), a.z, a.q, a.n, 1024); });
-	report("q8 decode, adding", 9 * n,
-	       [&] { gpu->q8.decode_add(s(), a.z, a.q, a.n, 1024); });
+	report("f16 encode", 6 * n, [&] {
+		gpu->codecs[GF_CODEC_F16].encode(s(), a.h, a.x, a.n, 0);
+	});
+	report("f16 decode", 6 * n, [&] {
+		gpu->codecs[GF_CODEC_F16].decode(s(), a.z, a.h, a.n, 0);
+	});
+	report("f16 decode, adding", 10 * n, [&] {
+		gpu->codecs[GF_CODEC_F16].decode_add(s(), a.z, a.h, a.n, 0);
+	});
+	report("bf16 encode", 6 * n, [&] {
+		gpu->codecs[GF_CODEC_BF16].encode(s(), a.h, a.x, a.n, 0);
+	});
+	report("bf16 decode, adding", 10 * n, [&] {
+		gpu->codecs[GF_CODEC_BF16].decode_add(s(), a.z, a.h, a.n, 0);
+	});
+	report("trunc16 encode", 6 * n, [&] {
+		gpu->codecs[GF_CODEC_TRUNC16].encode(s(), a.h, a.x, a.n, 0);
+	});
+	report("q8 encode", 5 * n, [&] {
+		gpu->codecs[GF_CODEC_Q8].encode(s(), a.q, a.x, a.n, 1024);
+	});
+	report("q8 decode", 5 * n, [&] {
+		gpu->codecs[GF_CODEC_Q8].decode(s(), a.z, a.q, a.n, 1024);
+	});
+	report("q8 decode, adding", 9 * n, [&] {
+		gpu->codecs[GF_CODEC_Q8].decode_add(s(), a.z, a.q, a.n, 1024);
+	});
 	TRY(cudaFree(norms));
 }
 

@@ -22,43 +22,29 @@
 	}
 KERNEL(add_f32, float, const float)
 
-#define CODE(name)                                                             \
-	static void call_##name(struct fake_operation *op)                     \
+#define CODE(NUMBER, what)                                                     \
+	static void call_##NUMBER##_##what(struct fake_operation *op)          \
 	{                                                                      \
-		gf_kernels_named("ref")->name(op->a, op->b, op->n);            \
+		gf_kernels_named("ref")->codecs[GF_CODEC_##NUMBER].what(       \
+			op->a, op->b, op->n, op->m);                           \
 	}                                                                      \
-	static void fake_##name(struct gf_gpu_stream *s, void *to,             \
-				const void *from, size_t n, size_t block)      \
+	static void fake_##NUMBER##_##what(struct gf_gpu_stream *s, void *to,  \
+					   const void *from, size_t n,         \
+					   size_t block)                       \
 	{                                                                      \
-		(void)block;                                                   \
-		fake_call(s, call_##name, to, from, n, 0);                     \
+		fake_call(s, call_##NUMBER##_##what, to, from, n, block);      \
 	}
-CODE(f16_encode)
-CODE(f16_decode)
-CODE(f16_decode_add)
-CODE(bf16_encode)
-CODE(bf16_decode)
-CODE(bf16_decode_add)
-CODE(trunc16_encode)
-
-#define Q8_KERNEL(name, to_type, from_type, to_step, from_step)                \
-	static void call_##name(struct fake_operation *op)                     \
-	{                                                                      \
-		to_type *to = op->a;                                           \
-		from_type *from = op->b;                                       \
-		for (size_t at = 0, b = 0; at < op->n; at += op->m, b++)       \
-			gf_kernels_named("ref")->name(                         \
-				to + b * (to_step), from + b * (from_step),    \
-				op->n - at < op->m ? op->n - at : op->m);      \
-	}                                                                      \
-	static void fake_##name(struct gf_gpu_stream *s, void *to,             \
-				const void *from, size_t n, size_t block)      \
-	{                                                                      \
-		fake_call(s, call_##name, to, from, n, block);                 \
-	}
-Q8_KERNEL(q8_encode, uint8_t, const float, op->m + 4, op->m)
-Q8_KERNEL(q8_decode, float, const uint8_t, op->m, op->m + 4)
-Q8_KERNEL(q8_decode_add, float, const uint8_t, op->m, op->m + 4)
+#define CODEC(NUMBER)                                                          \
+	CODE(NUMBER, encode)                                                   \
+	CODE(NUMBER, decode)                                                   \
+	CODE(NUMBER, decode_add)
+CODEC(F16)
+CODEC(BF16)
+CODEC(TRUNC16)
+CODEC(Q8)
+#define ENTRY(NUMBER)                                                          \
+	[GF_CODEC_##NUMBER] = {fake_##NUMBER##_encode, fake_##NUMBER##_decode, \
+			       fake_##NUMBER##_decode_add}
 
 struct axpby {
 	float a, b;
@@ -420,11 +406,7 @@ const struct gf_gpu_kernels fake_gpu_kernels = {
 	.clip_f32 = fake_clip_f32,
 	.clip_work_bytes = fake_clip_work_bytes,
 	.nonfinite_f32 = fake_nonfinite_f32,
-	.f16 = {fake_f16_encode, fake_f16_decode, fake_f16_decode_add},
-	.bf16 = {fake_bf16_encode, fake_bf16_decode, fake_bf16_decode_add},
-	.trunc16 = {fake_trunc16_encode, fake_bf16_decode,
-		    fake_bf16_decode_add},
-	.q8 = {fake_q8_encode, fake_q8_decode, fake_q8_decode_add},
+	.codecs = {ENTRY(F16), ENTRY(BF16), ENTRY(TRUNC16), ENTRY(Q8)},
 	.topk_f32 = fake_topk_f32,
 	.topk_work_bytes = fake_topk_work_bytes,
 	.take_f32 = fake_take_f32,

@@ -130,12 +130,11 @@ static void test_elementwise(size_t c, size_t n, const size_t *offset)
 
 /* --- codecs of 16 bits ---------------------------------------------------- */
 
-typedef void encode_fn(uint16_t *to, const float *from, size_t n);
-typedef void decode_fn(float *to, const uint16_t *from, size_t n);
-static void test_half(const char *name, encode_fn *encode, decode_fn *decode,
-		      decode_fn *decode_add, const struct gf_gpu_codec *on_gpu,
-		      size_t n, const size_t *offset)
+static void test_half(const char *name, enum gf_codec_number codec, size_t n,
+		      const size_t *offset)
 {
+	const struct gf_codec_fns *want = &ref->codecs[codec];
+	const struct gf_gpu_codec *on_gpu = &gpu->codecs[codec];
 	float *x = draw_floats(&rng, n, 1), *y = draw_floats(&rng, n, 1);
 	uint16_t *h = gf_xcalloc(n + 1, sizeof(*h));
 	float *dx, *dy;
@@ -150,7 +149,7 @@ static void test_half(const char *name, encode_fn *encode, decode_fn *decode,
 	dx = put(x, n * 4, offset[0] * 4);
 	dy = put(y, n * 4, offset[0] * 4);
 	dh = put(h, n * 2, offset[1] * 2);
-	encode(h, x, n);
+	want->encode(h, x, n, 0);
 	on_gpu->encode(stream, dh, dx, n, 0);
 	EXPECT(differs_bytes(h, dh, n * 2) == n * 2,
 	       "%s, n=%zu: encoded, byte %zu", name, n,
@@ -158,12 +157,12 @@ static void test_half(const char *name, encode_fn *encode, decode_fn *decode,
 	for (size_t i = 0; i < n; i++)
 		h[i] = (uint16_t)gf_rng_u64(&rng);
 	device_write(dh, h, n * 2);
-	decode(x, h, n);
+	want->decode(x, h, n, 0);
 	on_gpu->decode(stream, dx, dh, n, 0);
 	EXPECT(differs_bytes(x, dx, n * 4) == n * 4,
 	       "%s, n=%zu: decoded, byte %zu", name, n,
 	       differs_bytes(x, dx, n * 4));
-	decode_add(y, h, n);
+	want->decode_add(y, h, n, 0);
 	on_gpu->decode_add(stream, dy, dh, n, 0);
 	EXPECT(differs_f32(y, dy, n) == n, "%s, n=%zu: added, element %zu",
 	       name, n, differs_f32(y, dy, n));
@@ -175,12 +174,9 @@ static void test_half(const char *name, encode_fn *encode, decode_fn *decode,
 
 static void test_halves(size_t n, const size_t *offset)
 {
-	test_half("f16", ref->f16_encode, ref->f16_decode, ref->f16_decode_add,
-		  &gpu->f16, n, offset);
-	test_half("bf16", ref->bf16_encode, ref->bf16_decode,
-		  ref->bf16_decode_add, &gpu->bf16, n, offset);
-	test_half("trunc16", ref->trunc16_encode, ref->bf16_decode,
-		  ref->bf16_decode_add, &gpu->trunc16, n, offset);
+	test_half("f16", GF_CODEC_F16, n, offset);
+	test_half("bf16", GF_CODEC_BF16, n, offset);
+	test_half("trunc16", GF_CODEC_TRUNC16, n, offset);
 }
 
 /* --- q8 ------------------------------------------------------------------- */
@@ -196,6 +192,8 @@ static const struct {
 
 static void test_q8(size_t shape, size_t n, size_t block)
 {
+	const struct gf_codec_fns *want = &ref->codecs[GF_CODEC_Q8];
+	const struct gf_gpu_codec *on_gpu = &gpu->codecs[GF_CODEC_Q8];
 	float *x = draw_floats(&rng, n, q8_shapes[shape].special);
 	float *y = draw_floats(&rng, n, 0);
 	size_t nblocks = (n + block - 1) / block, bytes = n + 4 * nblocks;
@@ -212,12 +210,13 @@ static void test_q8(size_t shape, size_t n, size_t block)
 	dq = put(q, bytes, 4);
 	for (size_t b = 0; b < nblocks; b++) {
 		size_t at = b * block, count = n - at < block ? n - at : block;
+		uint8_t *to = q + b * (block + 4);
 
-		ref->q8_encode(q + b * (block + 4), x + at, count);
-		ref->q8_decode(x + at, q + b * (block + 4), count);
-		ref->q8_decode_add(y + at, q + b * (block + 4), count);
+		want->encode(to, x + at, count, block);
+		want->decode(x + at, to, count, block);
+		want->decode_add(y + at, to, count, block);
 	}
-	gpu->q8.encode(stream, dq, dx, n, block);
+	on_gpu->encode(stream, dq, dx, n, block);
 	/* the header of a block with NaN is some NaN */
 	for (size_t b = 0; b < nblocks; b++) {
 		size_t at = b * (block + 4);
@@ -229,8 +228,8 @@ static void test_q8(size_t shape, size_t n, size_t block)
 				       count,
 		       "q8 %s, n=%zu, block %zu", q8_shapes[shape].name, n, b);
 	}
-	gpu->q8.decode(stream, dx, dq, n, block);
-	gpu->q8.decode_add(stream, dy, dq, n, block);
+	on_gpu->decode(stream, dx, dq, n, block);
+	on_gpu->decode_add(stream, dy, dq, n, block);
 	EXPECT(differs_f32(x, dx, n) == n, "q8 %s, n=%zu: decoded",
 	       q8_shapes[shape].name, n);
 	EXPECT(differs_f32(y, dy, n) == n, "q8 %s, n=%zu: added",

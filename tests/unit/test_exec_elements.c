@@ -39,12 +39,10 @@ static double get(enum gf_dtype dtype, const void *data, size_t i)
 		memcpy(&i32, at, sizeof(i32));
 		return i32;
 	case GF_F16:
-		gf_kernels()->f16_decode(&f32,
-					 (const uint16_t *)(const void *)at, 1);
+		gf_kernels()->codecs[GF_CODEC_F16].decode(&f32, at, 1, 0);
 		return f32;
 	case GF_BF16:
-		gf_kernels()->bf16_decode(
-			&f32, (const uint16_t *)(const void *)at, 1);
+		gf_kernels()->codecs[GF_CODEC_BF16].decode(&f32, at, 1, 0);
 		return f32;
 	default:
 		memcpy(&f32, at, sizeof(f32));
@@ -66,10 +64,10 @@ static void put(enum gf_dtype dtype, void *data, size_t i, double value)
 		memcpy(at, &i32, sizeof(i32));
 		break;
 	case GF_F16:
-		gf_kernels()->f16_encode((uint16_t *)(void *)at, &f32, 1);
+		gf_kernels()->codecs[GF_CODEC_F16].encode(at, &f32, 1, 0);
 		break;
 	case GF_BF16:
-		gf_kernels()->bf16_encode((uint16_t *)(void *)at, &f32, 1);
+		gf_kernels()->codecs[GF_CODEC_BF16].encode(at, &f32, 1, 0);
 		break;
 	default:
 		memcpy(at, &f32, sizeof(f32));

@@ -75,9 +75,10 @@ static void test_known(const struct gf_kernels *k)
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(known); i++) {
 		uint16_t h[3];
 
-		k->f16_encode(&h[0], &known[i].value, 1);
-		k->bf16_encode(&h[1], &known[i].value, 1);
-		k->trunc16_encode(&h[2], &known[i].value, 1);
+		k->codecs[GF_CODEC_F16].encode(&h[0], &known[i].value, 1, 0);
+		k->codecs[GF_CODEC_BF16].encode(&h[1], &known[i].value, 1, 0);
+		k->codecs[GF_CODEC_TRUNC16].encode(&h[2], &known[i].value, 1,
+						   0);
 		EXPECT(h[0] == known[i].f16, "%s: f16 of %a: %04x", k->name,
 		       known[i].value, h[0]);
 		EXPECT(h[1] == known[i].bf16, "%s: bf16 of %a: %04x", k->name,
@@ -98,19 +99,19 @@ static void test_pipe_sgd(const struct gf_kernels *k)
 	uint16_t half[4];
 	float back[4], max;
 
-	k->trunc16_encode(half, sums, 4);
-	k->bf16_decode(back, half, 4);
+	k->codecs[GF_CODEC_TRUNC16].encode(half, sums, 4, 0);
+	k->codecs[GF_CODEC_BF16].decode(back, half, 4, 0);
 	EXPECT(memcmp(back, truncated, sizeof(back)) == 0, "%s: trunc16",
 	       k->name);
 	/* a ring of two halves the message: two blocks */
 	for (size_t i = 0; i < 4; i += 2) {
-		k->q8_encode(wire, sums + i, 2);
-		k->q8_decode(back + i, wire, 2);
+		k->codecs[GF_CODEC_Q8].encode(wire, sums + i, 2, 2);
+		k->codecs[GF_CODEC_Q8].decode(back + i, wire, 2, 2);
 	}
 	for (size_t i = 0; i < 4; i++)
 		EXPECT_NEAR(back[i], quantised[i], Q8_RUNNING, "%s: q8[%zu]",
 			    k->name, i);
-	k->q8_encode(wire, block, 4);
+	k->codecs[GF_CODEC_Q8].encode(wire, block, 4, 4);
 	memcpy(&max, wire, sizeof(max));
 	EXPECT(max == 1 && (int8_t)wire[4] == 127 && (int8_t)wire[5] == -64 &&
 		       (int8_t)wire[6] == 32 && wire[7] == 0,
@@ -129,8 +130,8 @@ static void test_all_f16(const struct gf_kernels *k)
 
 	for (size_t h = 0; h < 65536; h++)
 		all[h] = (uint16_t)h;
-	k->f16_decode(wide, all, 65536);
-	k->f16_encode(again, wide, 65536);
+	k->codecs[GF_CODEC_F16].decode(wide, all, 65536, 0);
+	k->codecs[GF_CODEC_F16].encode(again, wide, 65536, 0);
 	for (size_t h = 0; h < 65536; h++) {
 		int exponent = (int)(h >> 10 & 31), fraction = (int)(h & 1023);
 		double want = exponent == 31 ? (fraction ? NAN : INFINITY)
@@ -158,10 +159,10 @@ static void test_nearest(const struct gf_kernels *k)
 		uint16_t h[3];
 		float back[3];
 
-		k->f16_encode(&h[0], &x, 1);
+		k->codecs[GF_CODEC_F16].encode(&h[0], &x, 1, 0);
 		h[1] = (uint16_t)(h[0] + 1);
 		h[2] = (uint16_t)(h[0] & 0x7fff ? h[0] - 1 : h[0]);
-		k->f16_decode(back, h, 3);
+		k->codecs[GF_CODEC_F16].decode(back, h, 3, 0);
 		EXPECT(fabs((double)back[0] - x) <= fabs((double)back[1] - x) &&
 			       fabs((double)back[0] - x) <=
 				       fabs((double)back[2] - x),
@@ -178,12 +179,12 @@ static void test_nan(const struct gf_kernels *k)
 		float x = from_bits(nans[i]), back[3];
 		uint16_t h;
 
-		k->f16_encode(&h, &x, 1);
-		k->f16_decode(&back[0], &h, 1);
-		k->bf16_encode(&h, &x, 1);
-		k->bf16_decode(&back[1], &h, 1);
-		k->trunc16_encode(&h, &x, 1);
-		k->bf16_decode(&back[2], &h, 1);
+		k->codecs[GF_CODEC_F16].encode(&h, &x, 1, 0);
+		k->codecs[GF_CODEC_F16].decode(&back[0], &h, 1, 0);
+		k->codecs[GF_CODEC_BF16].encode(&h, &x, 1, 0);
+		k->codecs[GF_CODEC_BF16].decode(&back[1], &h, 1, 0);
+		k->codecs[GF_CODEC_TRUNC16].encode(&h, &x, 1, 0);
+		k->codecs[GF_CODEC_BF16].decode(&back[2], &h, 1, 0);
 		for (size_t c = 0; c < 3; c++)
 			EXPECT(isnan(back[c]), "%s: NaN %08x, codec %zu",
 			       k->name, nans[i], c);
@@ -199,26 +200,26 @@ static void test_q8(const struct gf_kernels *k)
 		x[i] = (float)gf_rng_normal(&rng);
 		max = fmaxf(max, fabsf(x[i]));
 	}
-	k->q8_encode(wire, x, 33);
-	k->q8_decode(back, wire, 33);
+	k->codecs[GF_CODEC_Q8].encode(wire, x, 33, 33);
+	k->codecs[GF_CODEC_Q8].decode(back, wire, 33, 33);
 	for (size_t i = 0; i < 33; i++)
 		EXPECT(fabsf(back[i] - x[i]) <= Q8_STEPS * max / 127,
 		       "%s: q8 of %g is %g", k->name, x[i], back[i]);
 	/* zero, and too small to divide by */
 	memset(x, 0, sizeof(x));
 	x[7] = -FLT_TRUE_MIN;
-	k->q8_encode(wire, x, 33);
-	k->q8_decode(back, wire, 33);
+	k->codecs[GF_CODEC_Q8].encode(wire, x, 33, 33);
+	k->codecs[GF_CODEC_Q8].decode(back, wire, 33, 33);
 	for (size_t i = 0; i < 33; i++)
 		EXPECT(back[i] == 0, "%s: q8 of a zero block: %g", k->name,
 		       back[i]);
 	x[30] = NAN;
-	k->q8_encode(wire, x, 33);
-	k->q8_decode(back, wire, 33);
+	k->codecs[GF_CODEC_Q8].encode(wire, x, 33, 33);
+	k->codecs[GF_CODEC_Q8].decode(back, wire, 33, 33);
 	EXPECT(isnan(back[0]) && isnan(back[30]), "%s: q8 of NaN", k->name);
 	x[30] = -INFINITY;
-	k->q8_encode(wire, x, 33);
-	k->q8_decode(back, wire, 33);
+	k->codecs[GF_CODEC_Q8].encode(wire, x, 33, 33);
+	k->codecs[GF_CODEC_Q8].decode(back, wire, 33, 33);
 	EXPECT(!isfinite(back[0]) && !isfinite(back[30]), "%s: q8 of infinity",
 	       k->name);
 }
@@ -252,38 +253,38 @@ struct arrays {
 static void f16(const struct gf_kernels *k, struct arrays *a, size_t o,
 		size_t n)
 {
-	k->f16_encode(a->half + o, a->x + o, n);
-	k->f16_decode(a->x + o, a->half + o, n);
-	k->f16_decode_add(a->y + o, a->half + o, n);
+	k->codecs[GF_CODEC_F16].encode(a->half + o, a->x + o, n, 0);
+	k->codecs[GF_CODEC_F16].decode(a->x + o, a->half + o, n, 0);
+	k->codecs[GF_CODEC_F16].decode_add(a->y + o, a->half + o, n, 0);
 }
 
 static void bf16(const struct gf_kernels *k, struct arrays *a, size_t o,
 		 size_t n)
 {
-	k->bf16_encode(a->half + o, a->x + o, n);
-	k->bf16_decode(a->x + o, a->half + o, n);
-	k->bf16_decode_add(a->y + o, a->half + o, n);
+	k->codecs[GF_CODEC_BF16].encode(a->half + o, a->x + o, n, 0);
+	k->codecs[GF_CODEC_BF16].decode(a->x + o, a->half + o, n, 0);
+	k->codecs[GF_CODEC_BF16].decode_add(a->y + o, a->half + o, n, 0);
 }
 
 static void trunc16(const struct gf_kernels *k, struct arrays *a, size_t o,
 		    size_t n)
 {
-	k->trunc16_encode(a->half + o, a->x + o, n);
+	k->codecs[GF_CODEC_TRUNC16].encode(a->half + o, a->x + o, n, 0);
 }
 
 static void decode_any(const struct gf_kernels *k, struct arrays *a, size_t o,
 		       size_t n)
 {
 	memcpy(a->half + o, a->x + o, n * sizeof(*a->half));
-	k->f16_decode(a->x + o, a->half + o, n);
-	k->bf16_decode_add(a->y + o, a->half + o, n);
+	k->codecs[GF_CODEC_F16].decode(a->x + o, a->half + o, n, 0);
+	k->codecs[GF_CODEC_BF16].decode_add(a->y + o, a->half + o, n, 0);
 }
 
 static void q8(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 {
-	k->q8_encode(a->wire + o, a->x + o, n);
-	k->q8_decode(a->x + o, a->wire + o, n);
-	k->q8_decode_add(a->y + o, a->wire + o, n);
+	k->codecs[GF_CODEC_Q8].encode(a->wire + o, a->x + o, n, n);
+	k->codecs[GF_CODEC_Q8].decode(a->x + o, a->wire + o, n, n);
+	k->codecs[GF_CODEC_Q8].decode_add(a->y + o, a->wire + o, n, n);
 }
 
 static const struct {

@@ -33,10 +33,10 @@ static void set(enum gf_dtype dtype, void *at, double value)
 		memcpy(at, &value, sizeof(value));
 		break;
 	case GF_F16:
-		gf_kernels()->f16_encode(at, &f32, 1);
+		gf_kernels()->codecs[GF_CODEC_F16].encode(at, &f32, 1, 0);
 		break;
 	case GF_BF16:
-		gf_kernels()->bf16_encode(at, &f32, 1);
+		gf_kernels()->codecs[GF_CODEC_BF16].encode(at, &f32, 1, 0);
 		break;
 	case GF_I32:
 		memcpy(at, &i32, sizeof(i32));

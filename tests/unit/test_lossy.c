@@ -33,16 +33,16 @@ static void trunc16(float *x, size_t n)
 {
 	uint16_t wire[MAX_ELEMS];
 
-	gf_kernels()->trunc16_encode(wire, x, n);
-	gf_kernels()->bf16_decode(x, wire, n);
+	gf_kernels()->codecs[GF_CODEC_TRUNC16].encode(wire, x, n, 0);
+	gf_kernels()->codecs[GF_CODEC_BF16].decode(x, wire, n, 0);
 }
 
 static void q8(float *x, size_t n)
 {
 	uint8_t wire[2 * MAX_ELEMS + 8];
 
-	gf_kernels()->q8_encode(wire, x, n);
-	gf_kernels()->q8_decode(x, wire, n);
+	gf_kernels()->codecs[GF_CODEC_Q8].encode(wire, x, n, n);
+	gf_kernels()->codecs[GF_CODEC_Q8].decode(x, wire, n, n);
 }
 
 struct letter {
@@ -168,16 +168,16 @@ static void f16(float *x, size_t n)
 {
 	uint16_t wire[MAX_ELEMS];
 
-	gf_kernels()->f16_encode(wire, x, n);
-	gf_kernels()->f16_decode(x, wire, n);
+	gf_kernels()->codecs[GF_CODEC_F16].encode(wire, x, n, 0);
+	gf_kernels()->codecs[GF_CODEC_F16].decode(x, wire, n, 0);
 }
 
 static void bf16(float *x, size_t n)
 {
 	uint16_t wire[MAX_ELEMS];
 
-	gf_kernels()->bf16_encode(wire, x, n);
-	gf_kernels()->bf16_decode(x, wire, n);
+	gf_kernels()->codecs[GF_CODEC_BF16].encode(wire, x, n, 0);
+	gf_kernels()->codecs[GF_CODEC_BF16].decode(x, wire, n, 0);
 }
 
 /* What all of it rests on: a decoded message, encoded again, decodes to the
