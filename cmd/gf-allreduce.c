@@ -71,7 +71,7 @@ static const struct gf_setting settings[] = {
 	{"stages", "LIST", 2, GF_SETTING_TEXT, AT(sweep.stages),
 	 "per factor ring, halving or shm"},
 	{"codec", "NAME", 2, GF_SETTING_TEXT, AT(codec),
-	 "what travels in place of f32: f16, bf16, trunc16 or q8"},
+	 "what travels in place of f32; --list names them"},
 	{"density", "D", 2, GF_SETTING_REAL, AT(sweep.density),
 	 "share of the values that topk and gtopk send", 1e-9, 1},
 	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(lanes),

@@ -174,7 +174,7 @@ struct session {
 	struct gf_documents documents;
 	struct gf_request request; /* borrows from the others */
 	struct gf_axes axes;
-	const char *codecs[GF_CODECS_MOST + 1];
+	const char *codecs[GF_CODECS + 1];
 	struct gf_refined refined;
 	struct gf_model_profile *estimated;
 	struct gf_text notes;

@@ -3,19 +3,42 @@
 
 #include <string.h>
 
-#define F32_BYTES 4
+#include "base/text.h"
+
+#define F32_BITS  32
+#define BYTE_BITS 8
 
 const struct gf_codec gf_codecs[GF_CODECS + 1] = {
-	[GF_CODEC_F32] = {"f32", "gradients as they are", 0, 0, 4, true, 0},
-	[GF_CODEC_F16] = {"f16", "IEEE half precision", 0, 0, 2, true, 0x1p-11},
-	[GF_CODEC_BF16] = {"bf16", "bfloat16, to nearest even", 0, 0, 2, true,
-			   0x1p-8},
-	[GF_CODEC_TRUNC16] = {"trunc16",
-			      "the top 16 bits of f32, toward zero (Pipe-SGD)",
-			      0, 0, 2, false, 0x1p-7},
-	[GF_CODEC_Q8] = {"q8",
-			 "8 bits per element and a scale per block (Pipe-SGD)",
-			 1024, 4, 1, false, 1.0 / 254},
+	[GF_CODEC_F32] = {.name = "f32",
+			  .description = "gradients as they are",
+			  .elem_bits = 32,
+			  .adds = true,
+			  .dtype = GF_F32},
+	[GF_CODEC_F16] = {.name = "f16",
+			  .description = "IEEE half precision",
+			  .elem_bits = 16,
+			  .adds = true,
+			  .dtype = GF_F16,
+			  .overflows = true,
+			  .error = 0x1p-11},
+	[GF_CODEC_BF16] = {.name = "bf16",
+			   .description = "bfloat16, to nearest even",
+			   .elem_bits = 16,
+			   .adds = true,
+			   .dtype = GF_BF16,
+			   .error = 0x1p-8},
+	[GF_CODEC_TRUNC16] = {.name = "trunc16",
+			      .description = "the top 16 bits of f32, toward "
+					     "zero (Pipe-SGD)",
+			      .elem_bits = 16,
+			      .error = 0x1p-7},
+	[GF_CODEC_Q8] = {.name = "q8",
+			 .description = "8 bits per element and a scale per "
+					"block (Pipe-SGD)",
+			 .block_elems = 1024,
+			 .block_bytes = 4,
+			 .elem_bits = 8,
+			 .error = 1.0 / 254},
 };
 
 const struct gf_codec *gf_codec_find(const char *name)
@@ -28,20 +51,50 @@ const struct gf_codec *gf_codec_find(const char *name)
 	return NULL;
 }
 
+char *gf_codec_names(bool adding, const char *quote)
+{
+	struct gf_text out = {0};
+	size_t i, count = 0, listed = 0;
+
+	for (i = 0; gf_codecs[i].name; i++)
+		count += gf_codecs[i].adds || !adding;
+	for (i = 0; gf_codecs[i].name; i++) {
+		if (adding && !gf_codecs[i].adds)
+			continue;
+		gf_text_addf(&out, "%s%s%s%s",
+			     listed == 0           ? ""
+			     : listed + 1 == count ? " or "
+						   : ", ",
+			     quote, gf_codecs[i].name, quote);
+		listed++;
+	}
+	return gf_text_take(&out);
+}
+
+static size_t block_bytes(const struct gf_codec *c, size_t count_elems)
+{
+	return c->block_bytes +
+	       (count_elems * c->elem_bits + BYTE_BITS - 1) / BYTE_BITS;
+}
+
 size_t gf_codec_wire_bytes(const struct gf_codec *c, size_t count_elems)
 {
-	size_t blocks = c->block_elems ? (count_elems + c->block_elems - 1) /
-						 c->block_elems
-				       : 0;
+	size_t whole, rest;
 
-	return count_elems * c->elem_bytes + blocks * c->block_bytes;
+	if (!c->block_elems)
+		return block_bytes(c, count_elems);
+	whole = count_elems / c->block_elems;
+	rest = count_elems % c->block_elems;
+	return whole * block_bytes(c, c->block_elems) +
+	       (rest ? block_bytes(c, rest) : 0);
 }
 
 double gf_codec_ratio(const struct gf_codec *c)
 {
-	double bytes = (double)c->elem_bytes;
+	double bits = (double)c->elem_bits;
 
 	if (c->block_elems)
-		bytes += (double)c->block_bytes / (double)c->block_elems;
-	return bytes / F32_BYTES;
+		bits += BYTE_BITS * (double)c->block_bytes /
+			(double)c->block_elems;
+	return bits / F32_BITS;
 }

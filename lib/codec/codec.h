@@ -5,21 +5,28 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/dtype.h"
 #include "codec/number.h"
 
 /*
  * What travels instead of f32 gradients. This header only describes; planner
- * and simulator need no more.
+ * and simulator need no more. Callers ask what an entry says, never its name.
  */
 struct gf_codec {
 	const char *name;
 	const char *description; /* one line, for --list */
-	/* A block of so many elements takes so many bytes besides the
-	 * elements' own; the last block may be short. 0: no blocks. */
+	/* Elements are coded in blocks of so many, each with a header of so
+	 * many bytes before it; the last block may be short. 0: no blocks. */
 	size_t block_elems, block_bytes;
-	size_t elem_bytes; /* on the wire */
-	/* Encoded values are numbers that a library can add. */
+	/* On the wire; a block's elements fill whole bytes together. */
+	size_t elem_bits;
+	/* Encoded values are numbers of this type, which a library can add. */
 	bool adds;
+	enum gf_dtype dtype;
+	/* Gradients that f32 holds become infinite: training scales its loss.
+	 * With a scale of its own no block does, however narrow its elements
+	 * are. */
+	bool overflows;
 	/* The most that one encoding changes a value, as a share of it (in the
 	 * codec's normal range) or, with blocks, of the block's largest. */
 	double error;
@@ -33,7 +40,11 @@ static inline enum gf_codec_number gf_codec_number(const struct gf_codec *c)
 	return (enum gf_codec_number)(c - gf_codecs);
 }
 
-const struct gf_codec *gf_codec_find(const char *name);
+const struct gf_codec *gf_codec_find(const char *name); /* NULL: none */
+
+/* Names for a message, "f32, f16 or q8", each between two `quote`: of all
+ * codecs, or of those that add. The caller frees. */
+char *gf_codec_names(bool adding, const char *quote);
 
 /* Bytes that count_elems elements take on the wire. */
 size_t gf_codec_wire_bytes(const struct gf_codec *c, size_t count_elems);

@@ -34,7 +34,7 @@ struct gf_message {
 	char *algorithm; /* a name of lib/coll's registry, or "library" */
 	struct gf_stage *stages; /* product = ranks; none: not decomposed */
 	size_t nstages;
-	char *codec; /* f32 f16 bf16 trunc16 q8 */
+	char *codec; /* codec/codec.h */
 	char *extra;
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "codec/codec.h"
 #include "doc/shared.h"
 
 /* What must hold between the keys of a plan. */
@@ -122,20 +123,26 @@ static int check_codec(const struct gf_json_at *at, const char *place,
 		       const struct gf_plan *p, const struct gf_message *m,
 		       struct gf_error *err)
 {
+	const struct gf_codec *codec = gf_codec_find(m->codec);
+	char *names;
+	int rc = 0;
+
 	if (is_sparse(p) && strcmp(m->codec, "f32") != 0)
 		return gf_json_refuse(
 			at, place, err,
 			"want \"f32\" with selection %s, whose values travel "
 			"with their indices, got \"%.40s\"",
 			gf_select_names[p->selection.method], m->codec);
-	if (strcmp(m->algorithm, "library") == 0 &&
-	    (strcmp(m->codec, "q8") == 0 || strcmp(m->codec, "trunc16") == 0))
-		return gf_json_refuse(
+	if (strcmp(m->algorithm, "library") == 0 && codec && !codec->adds) {
+		names = gf_codec_names(true, "\"");
+		rc = gf_json_refuse(
 			at, place, err,
-			"want \"f32\", \"f16\" or \"bf16\" with algorithm "
-			"library, which cannot sum encoded data, got \"%s\"",
-			m->codec);
-	return 0;
+			"want %s with algorithm library, which cannot sum "
+			"encoded data, got \"%s\"",
+			names, m->codec);
+		free(names);
+	}
+	return rc;
 }
 
 /* Axes that contradict each other. */

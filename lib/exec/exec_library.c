@@ -5,7 +5,6 @@
  * message is encoded once, reduced in that type, and decoded.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "codec/run.h"
 #include "exec/exec_parts.h"
@@ -14,18 +13,13 @@
 static int number_of(const struct gf_codec *codec, enum gf_op op,
 		     struct gf_element *wire, struct gf_error *err)
 {
-	size_t i;
-
-	for (i = 0; codec->adds && gf_dtype_names[i]; i++) {
-		if (strcmp(gf_dtype_names[i], codec->name) != 0)
-			continue;
-		*wire = gf_element_number((enum gf_dtype)i, op);
-		return 0;
-	}
-	return gf_error_set(err, -ENOTSUP,
-			    "library: the transport reduces numbers, and what "
-			    "%s puts on the wire are none",
-			    codec->name);
+	if (!codec->adds)
+		return gf_error_set(err, -ENOTSUP,
+				    "library: the transport reduces numbers, "
+				    "and what %s puts on the wire are none",
+				    codec->name);
+	*wire = gf_element_number(codec->dtype, op);
+	return 0;
 }
 
 int gf_exec_library_prepare(struct gf_exec_run *run, struct gf_error *err)

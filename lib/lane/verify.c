@@ -6,12 +6,14 @@
 #include "base/heap.h"
 #include "lane/program.h"
 
-/* Sets of multiples of 256 bytes lie exactly one behind the other. */
+/* How many elements so many bytes hold without headers, so that places that lie
+ * apart do so here, too. Sets of multiples of 256 bytes lie exactly one behind
+ * the other. */
 static size_t wire_elems(const struct gf_device_program *p, size_t bytes)
 {
-	return bytes / (p->codec  ? p->codec->elem_bytes
-			: p->sets ? p->sets->size_bytes
-				  : sizeof(float));
+	if (p->codec)
+		return bytes * 8 / p->codec->elem_bits;
+	return bytes / (p->sets ? p->sets->size_bytes : sizeof(float));
 }
 
 /* What the wire memory becomes: scratch behind the program's own, an element

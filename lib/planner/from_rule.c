@@ -37,7 +37,7 @@ static int check(const struct gf_request *r, struct gf_error *err)
 static int bound(const struct gf_request *r, const struct gf_plan *p,
 		 struct gf_prediction *out, struct gf_error *err)
 {
-	const char *codecs[GF_CODECS_MOST + 1];
+	const char *codecs[GF_CODECS + 1];
 	struct gf_problem problem = {
 		.model = p->model,
 		.network = r->network,

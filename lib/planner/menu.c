@@ -210,15 +210,20 @@ static void add_contention(struct filling *f)
 static int check_codecs(const struct gf_problem *in, struct gf_error *err)
 {
 	size_t i, k;
+	char *names;
+	int rc;
 
 	for (i = 0; in->codecs && in->codecs[i]; i++) {
 		const struct gf_codec *codec = gf_codec_find(in->codecs[i]);
 
-		if (!codec)
-			return gf_error_set(err, -EINVAL,
-					    "--codecs: want f32, f16, bf16, "
-					    "trunc16 or q8, got %s",
-					    in->codecs[i]);
+		if (!codec) {
+			names = gf_codec_names(false, "");
+			rc = gf_error_set(err, -EINVAL,
+					  "--codecs: want %s, got %s", names,
+					  in->codecs[i]);
+			free(names);
+			return rc;
+		}
 		if (gf_codec_ratio(codec) == 1 || !in->model)
 			continue;
 		for (k = 0; k < in->model->ntensors; k++)

@@ -340,7 +340,7 @@ void gf_refined_release(struct gf_refined *r)
 }
 
 const char *const *gf_plan_codecs(const struct gf_plan *p,
-				  const char *codecs[GF_CODECS_MOST + 1])
+				  const char *codecs[GF_CODECS + 1])
 {
 	size_t n = 0, i, k;
 
@@ -348,7 +348,7 @@ const char *const *gf_plan_codecs(const struct gf_plan *p,
 		for (k = 0; k < n; k++)
 			if (strcmp(codecs[k], p->messages[i].codec) == 0)
 				break;
-		if (k == n && n < GF_CODECS_MOST)
+		if (k == n && n < GF_CODECS)
 			codecs[n++] = p->messages[i].codec;
 	}
 	codecs[n] = NULL;

@@ -3,6 +3,7 @@
 #define GF_PLANNER_REFINE_H
 
 #include "base/text.h"
+#include "codec/codec.h"
 #include "planner/make.h"
 #include "planner/measured.h"
 
@@ -27,10 +28,9 @@ int gf_refine_trace(const struct gf_plan *p, const char *path,
 		    struct gf_error *err);
 void gf_refined_release(struct gf_refined *r);
 
-#define GF_CODECS_MOST 8
 /* The codecs that a plan's messages use, NULL-terminated and borrowed. */
 const char *const *gf_plan_codecs(const struct gf_plan *p,
-				  const char *codecs[GF_CODECS_MOST + 1]);
+				  const char *codecs[GF_CODECS + 1]);
 
 /* What the new plan does otherwise, as lines for the user. */
 void gf_refine_compare(const struct gf_plan *before,

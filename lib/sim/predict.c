@@ -118,6 +118,16 @@ static int price_dense(struct pricing *x, const struct gf_message *from,
 	return 0;
 }
 
+static int refuse_codec(const char *codec, struct gf_error *err)
+{
+	char *names = gf_codec_names(false, "");
+	int rc = gf_error_set(err, -EINVAL, "want codecs %s, got %s", names,
+			      codec);
+
+	free(names);
+	return rc;
+}
+
 static int price(struct pricing *x, const struct gf_message *from,
 		 struct gf_sim_message *m, struct gf_error *err)
 {
@@ -129,10 +139,7 @@ static int price(struct pricing *x, const struct gf_message *from,
 	if (sparse(x->p))
 		return price_sparse(x->p, x->f, m, err);
 	if (!gf_codec_find(from->codec))
-		return gf_error_set(err, -EINVAL,
-				    "want codecs f32, f16, bf16, trunc16 or "
-				    "q8, got %s",
-				    from->codec);
+		return refuse_codec(from->codec, err);
 	m->bytes = range_bytes(x->p, m->first, m->last) * ratio_of(from);
 	return price_dense(x, from, m, err);
 }

@@ -2,20 +2,24 @@
 #include "train/scale.h"
 
 #include <errno.h>
-#include <string.h>
+
+#include "codec/codec.h"
 
 /* A gradient that overflows f16 unscaled and divided by the ranks is none that
  * a training survives. */
 #define MIN_SCALE 1.0
 #define MAX_SCALE 0x1p24
 
-static bool sends_f16(const struct gf_plan *plan)
+static bool may_overflow(const struct gf_plan *plan)
 {
+	const struct gf_codec *codec;
 	size_t i;
 
-	for (i = 0; i < plan->nmessages; i++)
-		if (strcmp(plan->messages[i].codec, "f16") == 0)
+	for (i = 0; i < plan->nmessages; i++) {
+		codec = gf_codec_find(plan->messages[i].codec);
+		if (codec && codec->overflows)
 			return true;
+	}
 	return false;
 }
 
@@ -26,19 +30,19 @@ int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 	/* sparse sets travel as they are */
 	bool scales = plan->selection.method == GF_SELECT_DENSE ||
 		      plan->selection.method == GF_SELECT_CSC;
-	bool f16 = scales && sends_f16(plan);
+	bool narrow = scales && may_overflow(plan);
 	enum gf_scaling mode = (enum gf_scaling)t->scaling;
 
 	if (mode == GF_SCALING_AUTO)
-		mode = f16 || (half && scales) ? GF_SCALING_DYNAMIC
-					       : GF_SCALING_NONE;
+		mode = narrow || (half && scales) ? GF_SCALING_DYNAMIC
+						  : GF_SCALING_NONE;
 	if (mode != GF_SCALING_NONE && !scales)
 		return gf_error_set(err, -EINVAL,
 				    "loss_scale: selection \"%s\" sends "
 				    "gradients as they are, want \"none\"",
 				    gf_select_names[plan->selection.method]);
 	*s = (struct gf_loss_scale){
-		.used = f16 || mode != GF_SCALING_NONE,
+		.used = narrow || mode != GF_SCALING_NONE,
 		.dynamic = mode == GF_SCALING_DYNAMIC,
 		.growth_steps = t->growth_steps,
 		.now = mode == GF_SCALING_NONE ? 1 : t->scale,
