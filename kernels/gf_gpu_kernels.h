@@ -108,8 +108,6 @@ struct gf_gpu_codec {
 struct gf_gpu_kernels {
 	const char *name; /* cuda */
 
-	void (*fill_f32)(struct gf_gpu_stream *s, float value, float *y,
-			 size_t n);
 	void (*add_f32)(struct gf_gpu_stream *s, float *y, const float *x,
 			size_t n);
 	void (*axpby_f32)(struct gf_gpu_stream *s, float a, const float *x,
@@ -142,16 +140,12 @@ struct gf_gpu_kernels {
 	void (*chunk_norms_f32)(struct gf_gpu_stream *s, float *y,
 				const float *x, size_t n, size_t chunk_elems,
 				double *norms);
-	/* Chunks of `from` (n elements in all) one behind the other into `to`,
-	 * and back. chunks: ascending. */
+	/* Packs chunks of `from` (n elements in all) into `to`, one after the
+	 * other. chunks: ascending. */
 	void (*gather_chunks_f32)(struct gf_gpu_stream *s, float *to,
 				  const float *from, size_t n,
 				  size_t chunk_elems, const uint32_t *chunks,
 				  size_t nchunks);
-	void (*scatter_chunks_f32)(struct gf_gpu_stream *s, float *to,
-				   const float *from, size_t n,
-				   size_t chunk_elems, const uint32_t *chunks,
-				   size_t nchunks);
 	/* residual = decay*grad in chunks whose `sent` is 0, else 0; unless
 	 * *skip (optional) is not 0 */
 	void (*keep_chunks_f32)(struct gf_gpu_stream *s, const uint32_t *skip,

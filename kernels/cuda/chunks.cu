@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-// Chunks of the pool, packed and unpacked: PIECE elements of one chunk to each
-// block.
+// Chunks of the pool: each block works on PIECE elements of one chunk.
 #include "each.h"
 #include "sets.h"
 
@@ -31,14 +30,14 @@ __device__ piece piece_of(size_t n, size_t chunk_elems, const uint32_t *chunks)
 
 // Quads where both sides and the length of a chunk allow it: only the last
 // piece of the last chunk can then have a rest.
-template <bool Gather, bool Quads>
+template <bool Quads>
 __global__ void __launch_bounds__(THREADS)
-	move(float *to, const float *from, size_t n, size_t chunk_elems,
-	     const uint32_t *chunks)
+	gather(float *to, const float *from, size_t n, size_t chunk_elems,
+	       const uint32_t *chunks)
 {
 	const piece p = piece_of(n, chunk_elems, chunks);
-	float *t = to + (Gather ? p.packed : p.dense);
-	const float *f = from + (Gather ? p.dense : p.packed);
+	float *t = to + p.packed;
+	const float *f = from + p.dense;
 	size_t quads = 0;
 	float4 held[PIECE / THREADS / 4];
 
@@ -88,36 +87,22 @@ __global__ void __launch_bounds__(THREADS) share(gf_gpu_norms o)
 		*o.bad = INFINITY;
 }
 
-template <bool Gather>
-void moves(struct gf_gpu_stream *s, float *to, const float *from, size_t n,
-	   size_t chunk_elems, const uint32_t *chunks, size_t nchunks)
-{
-	const size_t blocks = nchunks * blocks_for(chunk_elems, PIECE);
-
-	if (n == 0 || nchunks == 0)
-		return;
-	if (phase(to, 4) == 0 && phase(from, 4) == 0 && chunk_elems % 4 == 0)
-		LAUNCH((move<Gather, true>), blocks, s, to, from, n,
-		       chunk_elems, chunks);
-	else
-		LAUNCH((move<Gather, false>), blocks, s, to, from, n,
-		       chunk_elems, chunks);
-}
-
 } // namespace
 
 void gf_cuda_gather_chunks_f32(struct gf_gpu_stream *s, float *to,
 			       const float *from, size_t n, size_t chunk_elems,
 			       const uint32_t *chunks, size_t nchunks)
 {
-	moves<true>(s, to, from, n, chunk_elems, chunks, nchunks);
-}
+	const size_t blocks = nchunks * blocks_for(chunk_elems, PIECE);
 
-void gf_cuda_scatter_chunks_f32(struct gf_gpu_stream *s, float *to,
-				const float *from, size_t n, size_t chunk_elems,
-				const uint32_t *chunks, size_t nchunks)
-{
-	moves<false>(s, to, from, n, chunk_elems, chunks, nchunks);
+	if (n == 0 || nchunks == 0)
+		return;
+	if (phase(to, 4) == 0 && phase(from, 4) == 0 && chunk_elems % 4 == 0)
+		LAUNCH(gather<true>, blocks, s, to, from, n, chunk_elems,
+		       chunks);
+	else
+		LAUNCH(gather<false>, blocks, s, to, from, n, chunk_elems,
+		       chunks);
 }
 
 void gf_cuda_share_norms(struct gf_gpu_stream *s, const struct gf_gpu_norms *o)

@@ -15,7 +15,6 @@ extern "C" {
 #define CODE(name) extern gf_gpu_code_fn gf_cuda_##name
 
 /* vector.cu */
-ENTRY(fill_f32);
 ENTRY(add_f32);
 ENTRY(axpby_f32);
 ENTRY(sgd_f32);
@@ -28,7 +27,6 @@ ENTRY(nonfinite_f32);
 ENTRY(chunk_norms_f32);
 /* chunks.cu */
 ENTRY(gather_chunks_f32);
-ENTRY(scatter_chunks_f32);
 ENTRY(keep_chunks_f32);
 ENTRY(share_norms);
 /* half.cu */

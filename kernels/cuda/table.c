@@ -3,7 +3,6 @@
 
 const struct gf_gpu_kernels gf_gpu_kernels_cuda = {
 	.name = "cuda",
-	.fill_f32 = gf_cuda_fill_f32,
 	.add_f32 = gf_cuda_add_f32,
 	.axpby_f32 = gf_cuda_axpby_f32,
 	.sgd_f32 = gf_cuda_sgd_f32,
@@ -14,7 +13,6 @@ const struct gf_gpu_kernels gf_gpu_kernels_cuda = {
 	.nonfinite_f32 = gf_cuda_nonfinite_f32,
 	.chunk_norms_f32 = gf_cuda_chunk_norms_f32,
 	.gather_chunks_f32 = gf_cuda_gather_chunks_f32,
-	.scatter_chunks_f32 = gf_cuda_scatter_chunks_f32,
 	.keep_chunks_f32 = gf_cuda_keep_chunks_f32,
 	.share_norms = gf_cuda_share_norms,
 	.codecs[GF_CODEC_F16] = {gf_cuda_f16_encode, gf_cuda_f16_decode,

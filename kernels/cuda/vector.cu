@@ -1,33 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-// Fills, sums, and the updates of SGD.
+// Sums, and the updates of SGD.
 #include "each.h"
 #include "sets.h"
 
 namespace
 {
-
-struct fill {
-	float value;
-	float *y;
-
-	struct quad {
-	};
-	size_t phase() const
-	{
-		return ::phase(y, 4);
-	}
-	__device__ void load(size_t, quad &) const
-	{
-	}
-	__device__ void store(size_t i, const quad &) const
-	{
-		store4(y + i, make_float4(value, value, value, value));
-	}
-	__device__ void one(size_t i) const
-	{
-		y[i] = value;
-	}
-};
 
 struct add {
 	float *y;
@@ -142,11 +119,6 @@ struct sgd {
 };
 
 } // namespace
-
-void gf_cuda_fill_f32(struct gf_gpu_stream *s, float value, float *y, size_t n)
-{
-	each(s, fill{value, y}, n);
-}
 
 void gf_cuda_add_f32(struct gf_gpu_stream *s, float *y, const float *x,
 		     size_t n)

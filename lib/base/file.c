@@ -152,7 +152,8 @@ static char *folder_of(const char *path, const char **name)
 	return real;
 }
 
-bool gf_file_same(const char *path, const char *other)
+/* Would both be written to one file, whether it is there yet or not? */
+static bool same_file(const char *path, const char *other)
 {
 	struct stat a, b;
 	const char *name, *other_name;
@@ -179,7 +180,7 @@ int gf_file_apart(const struct gf_file_wish *files, size_t n,
 	for (i = 0; i < n; i++)
 		for (k = i + 1; k < n; k++)
 			if (files[i].path && files[k].path &&
-			    gf_file_same(files[i].path, files[k].path))
+			    same_file(files[i].path, files[k].path))
 				return gf_error_set(err, -EINVAL,
 						    "%s and %s: want two "
 						    "files, got one",

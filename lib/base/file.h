@@ -39,9 +39,6 @@ void gf_file_abandon(struct gf_file *f);
  * write only when their work is done. */
 int gf_file_try(const char *path, struct gf_error *err);
 
-/* Would both be written to one file, whether it is there yet or not? */
-bool gf_file_same(const char *path, const char *other);
-
 /* Files to be written: those that were given, that is whose path is not NULL,
  * must not be written over by one another. -EINVAL names two options. */
 struct gf_file_wish {

@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "base/text.h"
 
 const char *gf_buffer_name(enum gf_buffer buffer)
 {
@@ -138,47 +137,4 @@ struct gf_range gf_range_part(struct gf_range range, int parts, int index)
 	range.first += i * length + (i < longer ? i : longer);
 	range.count = length + (i < longer);
 	return range;
-}
-
-static void print_range(struct gf_text *t, struct gf_range range)
-{
-	gf_text_addf(t, "%s[%zu..%zu)", gf_buffer_name(range.buffer),
-		     range.first, range.first + range.count);
-}
-
-char *gf_schedule_print(const struct gf_schedule *s)
-{
-	static const char *const names[] = {
-		[GF_STEP_SEND] = "send",
-		[GF_STEP_RECV] = "recv",
-		[GF_STEP_RECV_REDUCE] = "recv-reduce",
-		[GF_STEP_COPY] = "copy",
-		[GF_STEP_REDUCE] = "reduce",
-		[GF_STEP_ROUND] = "round",
-	};
-	struct gf_text t = {0};
-	size_t i, k;
-
-	gf_text_addf(&t, "rank %d of %d: %zu elements, %zu scratch\n", s->rank,
-		     s->ranks, s->count_elems, s->scratch_elems);
-	for (i = 0; i < s->nsteps; i++) {
-		const struct gf_step *step = &s->steps[i];
-
-		gf_text_addf(&t, "%4zu  stage %d  %-11s  ", i, step->stage,
-			     names[step->op]);
-		print_range(&t, step->range);
-		if (step->op == GF_STEP_COPY || step->op == GF_STEP_REDUCE) {
-			gf_text_addf(&t, " from ");
-			print_range(&t, step->from);
-		} else if (step->peer >= 0) {
-			gf_text_addf(&t, " %s %d #%u",
-				     step->op == GF_STEP_SEND ? "to" : "from",
-				     step->peer, step->match);
-		}
-		for (k = 0; k < step->ndeps; k++)
-			gf_text_addf(&t, "%s%u", k ? ", " : "  after ",
-				     s->deps[step->first_dep + k]);
-		gf_text_addf(&t, "\n");
-	}
-	return gf_text_take(&t);
 }

@@ -125,8 +125,4 @@ void gf_schedule_finish(struct gf_schedule *s);
  * count % parts of them are one element longer. Parts may be empty. */
 struct gf_range gf_range_part(struct gf_range range, int parts, int index);
 
-/* How the steps read, one per line, for --verbose and golden files; the caller
- * frees. */
-char *gf_schedule_print(const struct gf_schedule *s);
-
 #endif

@@ -114,12 +114,10 @@ void gf_record_clear(const struct gf_record *r, void *item);
  * fields whose types come before GF_FIELD_GROUP, and groups of such. */
 void gf_record_fill(const struct gf_record *r, void *item, const void *under);
 
-/* An array of objects at a key. */
+/* Arrays of objects. */
 int gf_list_read(struct gf_json_at *at, const char *key,
 		 const struct gf_record *r, void *items_ptr, size_t *count,
 		 struct gf_error *err);
-void gf_list_write(struct gf_json_writer *w, const char *key,
-		   const struct gf_record *r, const void *items, size_t count);
 void *gf_list_copy(const struct gf_record *r, const void *items, size_t count);
 void gf_list_free(const struct gf_record *r, void *items, size_t count);
 

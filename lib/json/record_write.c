@@ -87,6 +87,21 @@ static void write_numbers(struct gf_json_writer *w, const struct gf_field *f,
 	gf_json_close_array(w);
 }
 
+static void write_list(struct gf_json_writer *w, const char *key,
+		       const struct gf_record *r, const void *items,
+		       size_t count)
+{
+	size_t i;
+
+	gf_json_open_array(w, key);
+	for (i = 0; i < count; i++) {
+		open_record(w, NULL, r);
+		gf_record_write(w, r, (const char *)items + i * r->bytes);
+		gf_json_close_object(w);
+	}
+	gf_json_close_array(w);
+}
+
 static void write_field(struct gf_json_writer *w, const struct gf_field *f,
 			const void *item)
 {
@@ -119,8 +134,8 @@ static void write_field(struct gf_json_writer *w, const struct gf_field *f,
 		write_numbers(w, f, item);
 		break;
 	case GF_FIELD_LIST:
-		gf_list_write(w, f->key, f->record, gf_field_pointer(f, item),
-			      *gf_field_count(f, item));
+		write_list(w, f->key, f->record, gf_field_pointer(f, item),
+			   *gf_field_count(f, item));
 		break;
 	case GF_FIELD_OBJECT:
 		open_record(w, f->key, f->record);
@@ -170,18 +185,4 @@ void gf_record_write(struct gf_json_writer *w, const struct gf_record *r,
 {
 	write_fields(w, r->fields, item);
 	gf_json_put_extra(w, *gf_record_extra(r, item));
-}
-
-void gf_list_write(struct gf_json_writer *w, const char *key,
-		   const struct gf_record *r, const void *items, size_t count)
-{
-	size_t i;
-
-	gf_json_open_array(w, key);
-	for (i = 0; i < count; i++) {
-		open_record(w, NULL, r);
-		gf_record_write(w, r, (const char *)items + i * r->bytes);
-		gf_json_close_object(w);
-	}
-	gf_json_close_array(w);
 }

@@ -109,16 +109,6 @@ void gf_net_update_running(const struct gf_net *net, size_t layer,
 			   const float *mean, const float *variance,
 			   size_t samples);
 
-/* A layer's weight or bias in a flat array; NULL if it has none. */
-static inline float *gf_net_param(const struct gf_net *net, float *flat,
-				  size_t layer, size_t which)
-{
-	const struct gf_layer *l = &net->model->layers[layer];
-
-	return which < l->nparams ? flat + net->param_at[l->first_param + which]
-				  : NULL;
-}
-
 /* {C, H, W} and {F} seen as channels times the rest. */
 static inline size_t gf_shape_spatial(const struct gf_shape *s)
 {

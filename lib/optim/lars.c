@@ -6,8 +6,8 @@
 #include "gf_kernels.h"
 #include "optim/optimizers.h"
 
-double gf_lars_ratio(const struct gf_lars *o, double weight_norm,
-		     double grad_norm)
+static double trust_of(const struct gf_lars *o, double weight_norm,
+		       double grad_norm)
 {
 	if (weight_norm == 0 || grad_norm == 0)
 		return 1;
@@ -23,7 +23,7 @@ double gf_lars_trust(const struct gf_lars *o, float scale, const float *grad,
 	double g = fabs((double)scale) *
 		   sqrt(k->sum_squares_f32(grad, count_elems));
 
-	return gf_lars_ratio(o, w, g);
+	return trust_of(o, w, g);
 }
 
 /* trust*(scale*grad + decay*w) is SGD's g with both factors scaled. */
@@ -63,7 +63,7 @@ static double ratio(const struct gf_optim_config *c, double weight_norm,
 				  .eta = c->eta,
 				  .epsilon = c->epsilon};
 
-	return gf_lars_ratio(&o, weight_norm, grad_norm);
+	return trust_of(&o, weight_norm, grad_norm);
 }
 
 const struct gf_optimizer_ops gf_optimizer_lars = {

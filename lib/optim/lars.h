@@ -20,9 +20,7 @@ struct gf_lars {
 	double epsilon; /* against a vanishing divisor; may be 0 */
 };
 
-/* The trust ratio of norms, and of one tensor. */
-double gf_lars_ratio(const struct gf_lars *o, double weight_norm,
-		     double grad_norm);
+/* The trust ratio of one tensor. */
 double gf_lars_trust(const struct gf_lars *o, float scale, const float *grad,
 		     const float *weight, size_t count_elems);
 void gf_lars_update(const struct gf_lars *o, float scale, const float *grad,

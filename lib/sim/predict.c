@@ -8,7 +8,6 @@
 
 #include "base/heap.h"
 #include "codec/codec.h"
-#include "cost/pipe.h"
 #include "cost/sparse.h"
 
 #define VALUE_BYTES 4
@@ -250,14 +249,9 @@ void gf_sim_pipeline(const struct gf_plan *p, size_t nmessages,
 		first = fmin(first, out->messages[i].start_s);
 		last = fmax(last, out->messages[i].end_s);
 	}
-	out->iteration_s = gf_pipe_step_s(
-		&(struct gf_pipe_times){
-			.update_s = p->model->update_s,
-			.forward_s = p->model->forward_s,
-			.backward_s = p->model->backward_s,
-			.communication_s = fmax(last - first, 0),
-		},
-		p->staleness);
+	out->iteration_s = fmax(p->model->update_s + p->model->forward_s +
+					p->model->backward_s,
+				last - first);
 	out->exposed_comm_s = out->iteration_s - out->compute_s;
 }
 

@@ -45,8 +45,9 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 		    const struct gf_fabric *f, struct gf_error *err);
 void gf_traffic_release(struct gf_traffic *t);
 
-/* With staleness > 1 this step's exchange runs beside the next ones' compute:
- * iteration and exposed communication from the messages' times. */
+/* With staleness > 1 a step's exchange runs beside the next steps' compute, and
+ * an iteration takes the longer of both (Pipe-SGD, Li et al. 2018, Eq. 4).
+ * Sets iteration and exposed communication from the messages' times. */
 void gf_sim_pipeline(const struct gf_plan *p, size_t nmessages,
 		     struct gf_sim_result *out);
 

@@ -81,21 +81,4 @@ int gf_replay(const struct gf_replay_input *in, struct gf_replay_result *out,
 	      struct gf_error *err);
 void gf_replay_result_release(struct gf_replay_result *r);
 
-/* Builds an algorithm's schedules for all ranks and replays them as one
- * message, alone on the levels. */
-int gf_replay_algorithm(const struct gf_algorithm *a,
-			const struct gf_coll_args *args,
-			const struct gf_replay_input *on, double *end_s,
-			struct gf_error *err);
-
-/* The closed forms' view of a topology; the caller frees sizes and links. */
-struct gf_net_cost gf_replay_net_cost(const struct gf_level *levels,
-				      size_t nlevels, double reduce_s_per_byte);
-
-/* Factors for blueconnect and hierarchical: the level sizes, those of 1
- * dropped, the last changed to fit `ranks`; at most nlevels of them go into
- * factors. Returns 0 where the inner levels do not divide ranks. */
-size_t gf_replay_factors(const struct gf_level *levels, size_t nlevels,
-			 int ranks, int *factors);
-
 #endif

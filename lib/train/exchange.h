@@ -98,9 +98,6 @@ struct gf_exchange_ops {
 						  size_t slot, size_t message);
 	void (*apply_message)(struct gf_exchange *x, size_t slot,
 			      size_t message, struct gf_update *u, double lr);
-	/* Or forgets them: the step is skipped, state stays as it was before
-	 * it. (optional: nothing to do) */
-	void (*drop)(struct gf_exchange *x, size_t slot);
 	/* Times by the plan's messages, nmessages, of the step that was waited
 	 * for last. (optional: they are the engine's) */
 	void (*times)(const struct gf_exchange *x,

@@ -164,8 +164,6 @@ static void host_update(struct gf_method *m, size_t step, double lr)
 		return;
 	if (!m->skip)
 		m->exchange.ops->apply(&m->exchange, slot, &m->updater, lr);
-	else if (m->exchange.ops->drop)
-		m->exchange.ops->drop(&m->exchange, slot);
 }
 
 static uint64_t host_sent_bytes(struct gf_method *m)

@@ -119,7 +119,6 @@ void streaming(const arrays &a)
 	double *norms = room<double>(a.n / CHUNK + 1);
 	double *squares = room<double>(gf_gpu_clip_work_bytes(a.n) / 8);
 
-	report("fill", 4 * n, [&] { gpu->fill_f32(s(), 0, a.z, a.n); });
 	report("add", 12 * n, [&] { gpu->add_f32(s(), a.z, a.x, a.n); });
 	report("axpby", 12 * n,
 	       [&] { gpu->axpby_f32(s(), .5f, a.x, .5f, a.z, a.n); });
@@ -190,10 +189,6 @@ void chunks(const arrays &a)
 		gpu->gather_chunks_f32(s(), a.z, a.x, a.n, CHUNK, on_device,
 				       list.size());
 	});
-	report("scatter chunks", moved, [&] {
-		gpu->scatter_chunks_f32(s(), a.z, a.x, a.n, CHUNK, on_device,
-					list.size());
-	});
 	report("keep chunks", 4.0 * (double)a.n * 1.9, [&] {
 		gpu->keep_chunks_f32(s(), nullptr, a.z, a.x, a.n, CHUNK,
 				     sent_on_device, 1);
@@ -245,7 +240,7 @@ void topk(const arrays &a)
 	       a.n, k, own_s * 1e3, cub_s * 1e3, cub_s / own_s);
 	t.work = room<uint8_t>(bytes);
 	t.add = a.z;
-	gpu->fill_f32(s(), 0, a.z, a.n);
+	TRY(cudaMemset(a.z, 0, a.n * sizeof(float)));
 	report("topk, adding", 12.0 * (double)a.n,
 	       [&] { gpu->topk_f32(s(), &t); });
 	TRY(cudaFree(t.work));

@@ -87,30 +87,6 @@ void fake_gather_chunks_f32(struct gf_gpu_stream *s, float *to,
 	fake_enqueue_copy(s, run_gather, &c, sizeof(c));
 }
 
-static void run_scatter(void *ctx)
-{
-	const struct chunks *c = ctx;
-
-	for (size_t i = 0; i < c->nchunks; i++)
-		memcpy(c->to + chunk_at(c, i) * c->elems,
-		       c->from + i * c->elems,
-		       length(c, chunk_at(c, i)) * sizeof(float));
-}
-
-void fake_scatter_chunks_f32(struct gf_gpu_stream *s, float *to,
-			     const float *from, size_t n, size_t chunk_elems,
-			     const uint32_t *chunks, size_t nchunks)
-{
-	const struct chunks c = {.to = to,
-				 .from = from,
-				 .n = n,
-				 .elems = chunk_elems,
-				 .chunks = chunks,
-				 .nchunks = nchunks};
-
-	fake_enqueue_copy(s, run_scatter, &c, sizeof(c));
-}
-
 static void run_keep(void *ctx)
 {
 	const struct chunks *c = ctx;

@@ -413,7 +413,6 @@ const struct gf_gpu_kernels fake_gpu_kernels = {
 	.scatter_add_f32 = fake_scatter_add_f32,
 	.chunk_norms_f32 = fake_chunk_norms_f32,
 	.gather_chunks_f32 = fake_gather_chunks_f32,
-	.scatter_chunks_f32 = fake_scatter_chunks_f32,
 	.keep_chunks_f32 = fake_keep_chunks_f32,
 	.share_norms = fake_share_norms,
 	.merge_f32 = fake_merge_f32,

@@ -156,9 +156,6 @@ void fake_chunk_norms_f32(struct gf_gpu_stream *s, float *y, const float *x,
 void fake_gather_chunks_f32(struct gf_gpu_stream *s, float *to,
 			    const float *from, size_t n, size_t chunk_elems,
 			    const uint32_t *chunks, size_t nchunks);
-void fake_scatter_chunks_f32(struct gf_gpu_stream *s, float *to,
-			     const float *from, size_t n, size_t chunk_elems,
-			     const uint32_t *chunks, size_t nchunks);
 void fake_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip,
 			  float *residual, const float *grad, size_t n,
 			  size_t chunk_elems, const uint8_t *sent, float decay);

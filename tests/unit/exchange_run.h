@@ -95,8 +95,6 @@ static inline void run_step(struct exchange_run *run, struct gf_exchange *x,
 		run->bad[rank] = bad;
 	if (!bad.found)
 		x->ops->apply(x, slot, u, run->lr);
-	else if (x->ops->drop)
-		x->ops->drop(x, slot);
 }
 
 static inline void run_rank(struct gf_comm *comm, void *ctx)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
-#include "cost/pipe.h"
 #include "cost/sparse.h"
 #include "test.h"
 
@@ -56,48 +55,8 @@ static void test_sparse(void)
 		    gf_cost_gtopk_s(&link, 8, bytes), TOLERANCE, "5 and 8");
 }
 
-static void test_pipe(void)
-{
-	static const struct {
-		double compute, communication, steps;
-		int staleness;
-		double total;
-	} cases[] = {
-		{10, 14, 100, 1, 2400}, {10, 14, 100, 2, 1410},
-		{10, 14, 100, 3, 1410}, {14, 10, 100, 2, 1410},
-		{10, 14, 1, 2, 24},     {10, 14, 0, 2, 0},
-	};
-	struct gf_link_cost link = {2, 3, 5};
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_pipe_times t = {
-			cases[i].compute / 4,
-			cases[i].compute / 4,
-			cases[i].compute / 2,
-			cases[i].communication,
-		};
-
-		EXPECT_NEAR(
-			gf_pipe_total_s(&t, cases[i].steps, cases[i].staleness),
-			cases[i].total, TOLERANCE, "case %zu", i);
-		EXPECT_NEAR(gf_pipe_synchronous_s(&t, 100), 2400, TOLERANCE,
-			    "case %zu", i);
-		EXPECT_NEAR(gf_pipe_ideal_s(&t, 100, 2), 1200, TOLERANCE,
-			    "case %zu", i);
-		EXPECT_NEAR(gf_pipe_efficiency(&t),
-			    fmin(1, cases[i].compute / cases[i].communication),
-			    TOLERANCE, "case %zu", i);
-	}
-	/* 2*3*2 + 2*(3/4)*8*3 + (3/4)*8*5 + 7; twelve more rounds in thirds */
-	EXPECT_NEAR(gf_pipe_ring_s(&link, 4, 8, 7), 85, TOLERANCE, "ring");
-	EXPECT_NEAR(gf_pipe_ring_segments_s(&link, 4, 8, 3, 7), 123, TOLERANCE,
-		    "segments");
-}
-
 int main(void)
 {
 	test_sparse();
-	test_pipe();
 	return TEST_END();
 }
