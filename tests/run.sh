@@ -64,7 +64,7 @@ export OMPI_MCA_rmaps_base_oversubscribe=1
 
 for suite in "$@"; do
 	case $suite in
-	layers) program layers tests/layers.sh ;;
+	layers) program layers tests/layers.sh; program traits tests/traits.sh ;;
 	build) for t in tests/build/*.sh; do [ -x "$t" ] && program "build/${t##*/}" "$t"; done ;;
 	unit) for t in "$BUILD"/tests/test_*; do [ -x "$t" ] && program "unit/${t##*/}" "$t"; done ;;
 	fuzz) for t in "$BUILD"/fuzz/fuzz_*; do [ -x "$t" ] && program "fuzz/${t##*/}" "$t" --seconds "${FUZZ_SECONDS:-3}"; done ;;

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "doc/algorithm.h"
+
 static const struct gf_algorithm *find(const struct gf_algorithm *const *table,
 				       const char *name)
 {
@@ -25,9 +27,8 @@ const struct gf_algorithm *gf_sparse_find(const char *name)
 
 static int check_factors(const struct gf_coll_args *args, struct gf_error *err)
 {
-	static const char *const known[] = {"ring", "halving", "shm", "nccl"};
 	long long product = 1;
-	size_t i, k;
+	size_t i;
 
 	for (i = 0; i < args->nfactors; i++) {
 		if (args->factors[i] < 1)
@@ -50,15 +51,13 @@ static int check_factors(const struct gf_coll_args *args, struct gf_error *err)
 		const char *name = args->stage_algorithms[i];
 		int f = args->factors[i];
 
-		for (k = 0; k < 4 && strcmp(name, known[k]); k++)
-			;
-		if (k == 4)
+		if (!gf_stage_algorithm(name))
 			return gf_error_set(
 				err, -EINVAL,
 				"stage %zu: want ring, halving, shm "
 				"or nccl, got \"%s\"",
 				i, name);
-		if (k == 1 && (f & (f - 1)))
+		if (!gf_stage_takes(name, f))
 			return gf_error_set(
 				err, -EINVAL,
 				"stage %zu: halving wants a power of "

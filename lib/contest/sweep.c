@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "base/units.h"
 #include "contest/device_send.h"
+#include "doc/algorithm.h"
 
 /* --- sizes ----------------------------------------------------------------
  */
@@ -74,7 +75,7 @@ static int parse_stages(const char *text, struct gf_way *way,
 	int rc = 0;
 
 	while (rc == 0 && (word = strsep(&rest, ","))) {
-		const char *name = gf_way_stage(word);
+		const char *name = gf_stage_algorithm(word);
 
 		if (!name)
 			rc = gf_error_set(err, -EINVAL,
@@ -135,7 +136,7 @@ static int add(struct gathering *g, const struct gf_algorithm *a,
 		way = g->decomposition;
 		way.algorithm = a;
 	}
-	if (a && gf_sparse_find(a->name) == a)
+	if (a && gf_algorithm_has(a->name, GF_ALGORITHM_SETS))
 		way.density = g->density;
 	if (a && g->config->device.nccl)
 		rc = gf_device_send_check(

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "contest/sweep.h"
+#include "doc/algorithm.h"
 
 static const size_t default_min_bytes = 1024, default_max_bytes = 64 << 20,
 		    default_step_factor = 2;
@@ -65,25 +66,25 @@ static bool is_all(const char *name)
 
 static bool is_sparse(const char *name)
 {
-	return gf_sparse_find(name) != NULL;
+	return gf_algorithm_has(name, GF_ALGORITHM_SETS);
 }
 
 static bool is_staged(const char *name)
 {
-	return strcmp(name, "blueconnect") == 0;
+	return gf_algorithm_has(name, GF_ALGORITHM_STAGES);
 }
 
 static bool takes_factors(const char *name)
 {
-	const struct gf_algorithm *a = gf_algorithm_find(name);
-
-	return a && gf_way_takes_factors(a);
+	return gf_algorithm_has(name, GF_ALGORITHM_LEVELS);
 }
 
 /* By our own executor, and not as sparse sets. */
 static bool is_cut(const char *name)
 {
-	return !is_sparse(name) && strcmp(name, "library") != 0;
+	const struct gf_algorithm *a = gf_algorithm_find(name);
+
+	return !a || a->build;
 }
 
 static bool is_dense(const char *name)

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "codec/codec.h"
+#include "doc/algorithm.h"
 #include "doc/shared.h"
 
 /* What must hold between the keys of a plan. */
@@ -133,13 +134,14 @@ static int check_codec(const struct gf_json_at *at, const char *place,
 			"want \"f32\" with selection %s, whose values travel "
 			"with their indices, got \"%.40s\"",
 			gf_select_names[p->selection.method], m->codec);
-	if (strcmp(m->algorithm, "library") == 0 && codec && !codec->adds) {
+	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) && codec &&
+	    !codec->adds) {
 		names = gf_codec_names(true, "\"");
 		rc = gf_json_refuse(
 			at, place, err,
-			"want %s with algorithm library, which cannot sum "
+			"want %s with algorithm %.40s, which cannot sum "
 			"encoded data, got \"%s\"",
-			names, m->codec);
+			names, m->algorithm, m->codec);
 		free(names);
 	}
 	return rc;
@@ -151,8 +153,7 @@ static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 {
 	const struct gf_message *m = &p->messages[index];
 	const char *method = gf_select_names[p->selection.method];
-	bool library = strcmp(m->algorithm, "library") == 0;
-	bool ps = strcmp(m->algorithm, "ps") == 0;
+	bool halves = gf_algorithm_has(m->algorithm, GF_ALGORITHM_HALVES);
 	char reason[192], place[64];
 	int rc;
 
@@ -160,7 +161,7 @@ static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 	rc = check_codec(at, place, p, m, err);
 	if (rc)
 		return rc;
-	if (m->half == GF_HALF_SPLIT && (is_sparse(p) || library || ps)) {
+	if (m->half == GF_HALF_SPLIT && (is_sparse(p) || !halves)) {
 		snprintf(reason, sizeof(reason),
 			 "want \"all\" with %s %s, which has no "
 			 "reduce-scatter half, got \"split\"",
@@ -179,7 +180,8 @@ static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 			"want \"all\" with a staleness > 1, which "
 			"leaves no forward pass to wait in, got "
 			"\"split\"");
-	if (p->servers && !ps) {
+	if (p->servers &&
+	    !gf_algorithm_has(m->algorithm, GF_ALGORITHM_SERVERS)) {
 		snprintf(reason, sizeof(reason),
 			 "want \"ps\" in a plan with a server, got \"%.40s\"",
 			 m->algorithm);

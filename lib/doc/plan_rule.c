@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "doc/algorithm.h"
 
 /* Stages are of the ranks that they were found on. */
 static bool is_for(const struct gf_rule_algorithm *entry, int ranks)
@@ -35,7 +36,6 @@ static void decompose(const struct gf_plan *whole,
 		      const struct gf_rule_algorithm *entry,
 		      struct gf_message *m)
 {
-	static const char *const by_level[] = {"blueconnect", "hierarchical"};
 	size_t capacity = 0, i;
 
 	if (is_for(entry, whole->ranks)) {
@@ -44,10 +44,8 @@ static void decompose(const struct gf_plan *whole,
 				  entry->stages[i].algorithm);
 		return;
 	}
-	for (i = 0; i < GF_ARRAY_LENGTH(by_level); i++)
-		if (!strcmp(m->algorithm, by_level[i]))
-			break;
-	if (i == GF_ARRAY_LENGTH(by_level) || !whole->nlevels ||
+	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_LEVELS) ||
+	    !whole->nlevels ||
 	    gf_levels_ranks(whole->levels, whole->nlevels) != whole->ranks)
 		return;
 	for (i = 0; i < whole->nlevels; i++) {
@@ -55,7 +53,9 @@ static void decompose(const struct gf_plan *whole,
 
 		if (size > 1)
 			add_stage(m, &capacity, (int)size,
-				  size & (size - 1) ? "ring" : "halving");
+				  gf_stage_takes("halving", (int)size)
+					  ? "halving"
+					  : "ring");
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "coll/way.h"
 #include "engine/thread_parts.h"
 
 void gf_engine_reserve(struct gf_engine_step *s, size_t nwork)
@@ -46,32 +47,21 @@ static int build_schedule(const struct gf_engine *e, const struct gf_work *w,
 			  const struct gf_element *element,
 			  struct gf_schedule *schedule, struct gf_error *err)
 {
-	const struct gf_algorithm *a = w->sparse;
-	size_t n = w->sparse ? 0 : w->how->nstages, i;
-	int *factors = gf_xcalloc(n + 1, sizeof(*factors)), rc;
-	const char **stages = gf_xcalloc(n + 1, sizeof(*stages));
-	struct gf_coll_args args = {
-		.ranks = e->comm->ranks,
-		.count_elems = w->count_elems,
-		.elem_bytes = element->size_bytes,
-		.segment_elems = segment_elems(e, w, element),
-		.factors = n ? factors : NULL,
-		.stage_algorithms = n ? stages : NULL,
-		.nfactors = n,
-		.half = w->half,
-		.servers = e->plan->servers,
-		.lossy = gf_element_lossy(element),
-	};
+	struct gf_way way = {.algorithm = w->sparse};
+	struct gf_coll_args args;
+	int rc = w->sparse ? 0 : gf_way_of_message(w->how, &way, err);
 
-	for (i = 0; i < n; i++) {
-		factors[i] = w->how->stages[i].factor;
-		stages[i] = w->how->stages[i].algorithm;
-	}
-	a = a ? a : gf_algorithm_find(w->how->algorithm);
-	rc = gf_algorithm_schedule(a, &args, e->comm->rank, schedule, err);
-	free(factors);
-	free(stages);
-	return rc;
+	if (rc)
+		return rc;
+	way.servers = e->plan->servers;
+	args = gf_way_args(&way, e->comm->ranks);
+	args.count_elems = w->count_elems;
+	args.elem_bytes = element->size_bytes;
+	args.segment_elems = segment_elems(e, w, element);
+	args.half = w->half;
+	args.lossy = gf_element_lossy(element);
+	return gf_algorithm_schedule(way.algorithm, &args, e->comm->rank,
+				     schedule, err);
 }
 
 /* A library runs its own. */

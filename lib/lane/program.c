@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "doc/algorithm.h"
 
 size_t gf_device_program_bytes(const struct gf_device_program *p,
 			       size_t count_elems)
@@ -96,7 +97,7 @@ static bool goes_by_stage(const struct gf_algorithm *a,
 			  const struct gf_codec *codec)
 {
 	return !codec && args->nfactors && args->half == GF_COLL_WHOLE &&
-	       !strcmp(a->name, "blueconnect");
+	       gf_algorithm_has(a->name, GF_ALGORITHM_STAGES);
 }
 
 static int by_step(const struct gf_algorithm *a,

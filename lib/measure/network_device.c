@@ -43,20 +43,6 @@ void gf_network_device_close(struct gf_network_device *d)
 	free(d);
 }
 
-/* A plan's stages as a way's. */
-static struct gf_way way_of(const struct gf_allreduce_cost *cost)
-{
-	struct gf_way way = {.algorithm = gf_algorithm_find(cost->algorithm)};
-	size_t i;
-
-	for (i = 0; i < cost->nstages && i < GF_WAY_FACTORS; i++) {
-		way.factors[i] = cost->stages[i].factor;
-		way.stages[i] = gf_way_stage(cost->stages[i].algorithm);
-	}
-	way.nfactors = i;
-	return way;
-}
-
 int gf_network_device_meet(struct gf_network_device *d, struct gf_error *err)
 {
 	int rc;
@@ -105,16 +91,19 @@ int gf_network_device_load(struct gf_network_device *d,
 {
 	size_t n = (size_t)s->messages, i;
 	struct gf_burst_message *messages = gf_xcalloc(n, sizeof(*messages));
-	int rc;
+	struct gf_way way;
+	int rc = gf_way_of(cost->algorithm, cost->stages, cost->nstages, &way,
+			   err);
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n && rc == 0; i++)
 		messages[i] = (struct gf_burst_message){
-			.way = way_of(cost),
+			.way = way,
 			.element = gf_element_number(GF_F32, GF_OP_SUM),
 			.count_elems = s->bytes / sizeof(float),
 			.simultaneous = s->lanes > 1,
 		};
-	rc = gf_device_bench_reserve(d->bench, n * s->bytes, err);
+	if (rc == 0)
+		rc = gf_device_bench_reserve(d->bench, n * s->bytes, err);
 	if (rc == 0)
 		rc = gf_device_send_new(d->bench, messages, n, s->lanes, send,
 					err);

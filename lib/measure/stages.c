@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "doc/algorithm.h"
 #include "measure/network.h"
 
 /* Within a level: through shared memory where that is what it is, else halving
@@ -11,7 +12,8 @@ static const char *stage_algorithm(const struct gf_level *level, size_t factor)
 {
 	if (strcmp(level->link, "shm") == 0)
 		return "shm";
-	return factor > 2 && (factor & (factor - 1)) == 0 ? "halving" : "ring";
+	return factor > 2 && gf_stage_takes("halving", (int)factor) ? "halving"
+								    : "ring";
 }
 
 static void push(struct gf_stage *stages, size_t *count, size_t factor,
@@ -25,7 +27,8 @@ static void push(struct gf_stage *stages, size_t *count, size_t factor,
 size_t gf_bench_stages(const char *algorithm, const struct gf_level *levels,
 		       size_t nlevels, struct gf_stage **out)
 {
-	bool two = strcmp(algorithm, "hierarchical") == 0;
+	bool two = gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS);
+	bool staged = gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES);
 	struct gf_stage *stages = gf_xcalloc(nlevels + 1, sizeof(*stages));
 	size_t count = 0, i;
 
@@ -34,14 +37,15 @@ size_t gf_bench_stages(const char *algorithm, const struct gf_level *levels,
 
 		if (size < 2)
 			continue;
-		/* to hierarchical's masters the outer levels are one */
+		/* to the masters of groups the outer levels are one */
 		if (two && count == 2)
 			stages[1].factor *= (int)size;
 		else
 			push(stages, &count, size,
-			     two ? "ring" : stage_algorithm(&levels[i], size));
+			     staged ? stage_algorithm(&levels[i], size)
+				    : "ring");
 	}
-	if ((!two && strcmp(algorithm, "blueconnect") != 0) || count < 2) {
+	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_LEVELS) || count < 2) {
 		gf_bench_stages_free(stages, count);
 		stages = NULL;
 		count = 0;

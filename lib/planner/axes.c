@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "doc/algorithm.h"
+
 const struct gf_axes gf_axes_open = {
 	.selection = -1,
 	.csc_warmup_steps = SIZE_MAX,
@@ -190,11 +192,11 @@ static int check_factors(const struct gf_axes *a, int ranks,
 			"--factors: want a product of the %d ranks, "
 			"got %.0f",
 			ranks, product);
-	if (strcmp(algorithm, "hierarchical") == 0 && a->nfactors != 2)
+	if (gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS) &&
+	    a->nfactors != 2)
 		return gf_error_set(err, -EINVAL,
-				    "--factors: want two for hierarchical, got "
-				    "%zu",
-				    a->nfactors);
+				    "--factors: want two for %s, got %zu",
+				    algorithm, a->nfactors);
 	return 0;
 }
 
@@ -209,21 +211,21 @@ int gf_axes_algorithm(const struct gf_axes *axes, int ranks,
 		return gf_error_set(err, -EINVAL,
 				    "want --factors or --servers, got both");
 	if (axes->servers) {
-		if (asked && strcmp(asked, "ps") != 0)
+		if (asked && !gf_algorithm_has(asked, GF_ALGORITHM_SERVERS))
 			return gf_error_set(
 				err, -EINVAL,
 				"--algorithm: want ps with --servers, got "
 				"%s",
 				asked);
-		*algorithm = "ps";
+		if (!asked)
+			*algorithm = "ps";
 	}
 	/* one rank has no other factors than 1 */
 	if (!axes->factored || (ranks == 1 && !axes->nfactors))
 		return 0;
 	if (!asked)
 		*algorithm = "blueconnect";
-	else if (strcmp(asked, "blueconnect") != 0 &&
-		 strcmp(asked, "hierarchical") != 0)
+	else if (!gf_algorithm_has(asked, GF_ALGORITHM_LEVELS))
 		return gf_error_set(err, -EINVAL,
 				    "--algorithm: want blueconnect or "
 				    "hierarchical with --factors, got %s",

@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "base/units.h"
 #include "coll/algorithm.h"
+#include "doc/algorithm.h"
 #include "planner/axes.h"
 
 /* Axes as people type them. */
@@ -40,19 +41,13 @@ int gf_axes_add_density(void *axes, const char *text, struct gf_error *err)
 static int read_algorithm(const char *name, struct gf_stage *stage,
 			  struct gf_error *err)
 {
-	static const char *const known[] = {"ring", "halving", "shm", "nccl"};
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(known); i++)
-		if (strcmp(name, known[i]) == 0)
-			stage->algorithm = (char *)known[i];
+	stage->algorithm = (char *)gf_stage_algorithm(name);
 	if (!stage->algorithm)
 		return gf_error_set(err, -EINVAL,
 				    "want ring, halving, shm or nccl behind a "
 				    "factor, got \"%s\"",
 				    name);
-	if (strcmp(name, "halving") == 0 &&
-	    (stage->factor & (stage->factor - 1)))
+	if (!gf_stage_takes(name, stage->factor))
 		return gf_error_set(err, -EINVAL,
 				    "want a power of two to halve, got %d",
 				    stage->factor);

@@ -11,6 +11,7 @@
 #include "base/heap.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
+#include "doc/algorithm.h"
 #include "planner/factors.h"
 #include "sim/price.h"
 
@@ -67,8 +68,7 @@ static void add(struct filling *f, const char *algorithm,
 		return;
 	}
 	for (i = 0; codecs[i]; i++) {
-		/* a library adds numbers, not encodings */
-		if (strcmp(algorithm, "library") == 0 &&
+		if (!gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED) &&
 		    !gf_codec_find(codecs[i])->adds)
 			continue;
 		for (priced.bytes = 0; isfinite(priced.bytes);
@@ -81,16 +81,17 @@ static void add(struct filling *f, const char *algorithm,
 	}
 }
 
+struct decomposing {
+	struct filling *filling;
+	const char *algorithm;
+};
+
 static void add_decomposition(void *ctx, const struct gf_stage *stages,
 			      size_t nstages)
 {
-	add(ctx, "blueconnect", stages, nstages);
-}
+	struct decomposing *d = ctx;
 
-static void add_two_levels(void *ctx, const struct gf_stage *stages,
-			   size_t nstages)
-{
-	add(ctx, "hierarchical", stages, nstages);
+	add(d->filling, d->algorithm, stages, nstages);
 }
 
 static bool measured(const struct gf_network *n, const char *algorithm)
@@ -113,32 +114,36 @@ static bool prime(int n)
 	return n > 1;
 }
 
-static void add_derived(struct filling *f, const struct gf_algorithm *a)
+static void add_decompositions(struct filling *f, const char *algorithm)
 {
 	const struct gf_problem *in = f->in;
+	bool two = gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS);
 	struct gf_factor_rules rules = {
 		.ranks = f->fabric.ranks,
 		.levels = in->levels,
 		.nlevels = in->nlevels,
-		.most = 4,
+		.fewest = two ? 2 : 0,
+		.most = two ? 2 : 4,
+		.rings_only = !gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES),
 		.fixed = in->factors,
 		.nfixed = in->nfactors,
 	};
 
-	if (strcmp(a->name, "blueconnect") == 0) {
-		/* asked for, a prime number of ranks is one stage */
-		if (in->algorithm && prime(rules.ranks))
-			rules.fewest = 1;
-		gf_factors_each(&rules, add_decomposition, f);
-		if (in->algorithm && rules.ranks == 1)
-			add(f, a->name, NULL, 0);
-	} else if (strcmp(a->name, "hierarchical") == 0) {
-		rules.fewest = rules.most = 2;
-		rules.rings_only = true;
-		gf_factors_each(&rules, add_two_levels, f);
-	} else {
-		add(f, a->name, NULL, 0);
-	}
+	/* asked for, a prime number of ranks is one stage */
+	if (!two && in->algorithm && prime(rules.ranks))
+		rules.fewest = 1;
+	gf_factors_each(&rules, add_decomposition,
+			&(struct decomposing){f, algorithm});
+	if (!two && in->algorithm && rules.ranks == 1)
+		add(f, algorithm, NULL, 0);
+}
+
+static void add_derived(struct filling *f, const char *algorithm)
+{
+	if (gf_algorithm_has(algorithm, GF_ALGORITHM_LEVELS))
+		add_decompositions(f, algorithm);
+	else
+		add(f, algorithm, NULL, 0);
 }
 
 /* To be run as it was measured, unless that was on other ranks or the user has
@@ -148,16 +153,9 @@ static void add_measured(struct filling *f, const struct gf_allreduce_cost *c)
 	bool same = f->in->network->ranks == f->fabric.ranks;
 
 	if (f->in->nfactors)
-		add_derived(f, gf_algorithm_find(c->algorithm));
+		add_derived(f, c->algorithm);
 	else
 		add(f, c->algorithm, c->stages, same ? c->nstages : 0);
-}
-
-/* A bystander: an algorithm that is used when asked for. */
-static bool on_request(const char *algorithm)
-{
-	return strcmp(algorithm, "library") == 0 ||
-	       strcmp(algorithm, "ps") == 0;
 }
 
 static void add_all(struct filling *f)
@@ -174,13 +172,14 @@ static void add_all(struct filling *f)
 		    strcmp(in->algorithm, n->allreduce[i].algorithm) == 0)
 			add_measured(f, &n->allreduce[i]);
 	for (i = 0; derive && gf_algorithms[i]; i++) {
-		const struct gf_algorithm *a = gf_algorithms[i];
+		const char *name = gf_algorithms[i]->name;
+		bool wanted = in->algorithm
+				      ? strcmp(in->algorithm, name) == 0
+				      : !gf_algorithm_has(
+						name, GF_ALGORITHM_ON_REQUEST);
 
-		if (measured(n, a->name) ||
-		    (in->algorithm ? strcmp(in->algorithm, a->name) != 0
-				   : on_request(a->name)))
-			continue;
-		add_derived(f, a);
+		if (wanted && !measured(n, name))
+			add_derived(f, name);
 	}
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "coll/way.h"
 #include "engine/agree.h"
 #include "rt/device_parts.h"
 
@@ -114,22 +115,17 @@ int gf_device_program_of_count(const struct gf_device_engine *e, size_t i,
 			       struct gf_device_program *p,
 			       struct gf_error *err)
 {
-	const struct gf_message *how = &e->k.plan->messages[i];
-	size_t n = how->nstages, s;
-	int *factors = gf_xcalloc(n + 1, sizeof(*factors)), rc;
-	struct gf_coll_args args = {
-		.ranks = e->k.comm->ranks,
-		.count_elems = count_elems,
-		.elem_bytes = sizeof(float),
-		.factors = n ? factors : NULL,
-		.nfactors = n,
-	};
+	struct gf_coll_args args;
+	struct gf_way way;
+	int rc = gf_way_of_message(&e->k.plan->messages[i], &way, err);
 
-	for (s = 0; s < n; s++)
-		factors[s] = how->stages[s].factor;
-	rc = gf_device_program_new(gf_algorithm_find(how->algorithm), &args,
-				   e->k.comm->rank, codec, p, err);
-	free(factors);
+	if (!rc) {
+		args = gf_way_args(&way, e->k.comm->ranks);
+		args.count_elems = count_elems;
+		args.elem_bytes = sizeof(float);
+		rc = gf_device_program_new(way.algorithm, &args,
+					   e->k.comm->rank, codec, p, err);
+	}
 	if (rc && err)
 		gf_error_prefix(err, "message %zu", i);
 	return rc;

@@ -35,90 +35,6 @@ int gf_way_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
 	return rc;
 }
 
-bool gf_way_takes_factors(const struct gf_algorithm *a)
-{
-	static const char *const by_level[] = {"blueconnect", "hierarchical"};
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(by_level); i++)
-		if (strcmp(a->name, by_level[i]) == 0)
-			return true;
-	return false;
-}
-
-const char *gf_way_stage(const char *name)
-{
-	static const char *const known[] = {"ring", "halving", "shm", "nccl"};
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(known); i++)
-		if (strcmp(known[i], name) == 0)
-			return known[i];
-	return NULL;
-}
-
-/* Unsaid, blueconnect halves wherever a factor is a power of two. */
-const char *gf_way_stage_at(const struct gf_way *way, size_t i)
-{
-	int p;
-
-	if (i >= way->nfactors || strcmp(way->algorithm->name, "blueconnect"))
-		return NULL;
-	if (way->stages[0])
-		return way->stages[i];
-	p = way->factors[i];
-	return gf_way_stage(p & (p - 1) ? "ring" : "halving");
-}
-
-bool gf_way_undivided(const struct gf_way *way)
-{
-	return way->nfactors < 2 &&
-	       strcmp(way->algorithm->name, "blueconnect") == 0;
-}
-
-bool gf_way_outer_rings(struct gf_way *way)
-{
-	struct gf_way rings = *way;
-	bool differs = false;
-	size_t i;
-
-	if (strcmp(way->algorithm->name, "blueconnect") != 0 || way->stages[0])
-		return false;
-	for (i = 0; i < way->nfactors; i++) {
-		const char *now = gf_way_stage_at(way, i);
-
-		rings.stages[i] = i == 0 ? now : gf_way_stage("ring");
-		/* of two ranks, either exchanges the same */
-		differs |= way->factors[i] > 2 && rings.stages[i] != now;
-	}
-	if (differs)
-		*way = rings;
-	return differs;
-}
-
-int gf_way_of_message(const struct gf_message *m, struct gf_way *way,
-		      struct gf_error *err)
-{
-	size_t i;
-
-	memset(way, 0, sizeof(*way));
-	way->algorithm = gf_algorithm_find(m->algorithm);
-	if (!way->algorithm)
-		return gf_error_set(err, -ENOTSUP,
-				    "this build has no algorithm \"%s\"",
-				    m->algorithm);
-	if (m->nstages > GF_WAY_FACTORS)
-		return gf_error_set(err, -EINVAL,
-				    "want at most %d stages, got %zu",
-				    GF_WAY_FACTORS, m->nstages);
-	way->nfactors = m->nstages;
-	for (i = 0; i < m->nstages; i++) {
-		way->factors[i] = m->stages[i].factor;
-		way->stages[i] = gf_way_stage(m->stages[i].algorithm);
-	}
-	return 0;
-}
-
 int gf_way_of_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
 		   struct gf_way *way, struct gf_error *err)
 {
@@ -142,17 +58,6 @@ int gf_way_of_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
 	rc = gf_way_of_message(&whole.messages[0], way, err);
 	gf_plan_release(&whole);
 	return rc;
-}
-
-struct gf_coll_args gf_way_args(const struct gf_way *way, int ranks)
-{
-	return (struct gf_coll_args){
-		.ranks = ranks,
-		.factors = way->nfactors ? way->factors : NULL,
-		.stage_algorithms =
-			way->nfactors && way->stages[0] ? way->stages : NULL,
-		.nfactors = way->nfactors,
-	};
 }
 
 /* One element, for the answer. */

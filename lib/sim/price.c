@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "coll/algorithm.h"
+#include "coll/way.h"
 
 #define ELEM_BYTES 4
 
@@ -133,46 +133,36 @@ static int closed_form(const struct gf_fabric *f, const struct gf_priced *m,
 		       const struct gf_net_cost *net, struct gf_price *price,
 		       struct gf_error *err)
 {
-	const char *algorithm = m->algorithm;
-	size_t nstages = m->nstages;
-	const struct gf_algorithm *a = gf_algorithm_find(algorithm);
-	int *factors = gf_xcalloc(nstages + 1, sizeof(*factors));
-	const char **names = gf_xcalloc(nstages + 1, sizeof(*names));
-	struct gf_coll_args args = {
-		.ranks = f->ranks,
-		.elem_bytes = ELEM_BYTES,
-		.factors = nstages ? factors : NULL,
-		.stage_algorithms = nstages ? names : NULL,
-		.nfactors = nstages,
-	};
-	size_t i;
-	int rc = 0;
+	const struct gf_algorithm *a;
+	struct gf_coll_args args;
+	struct gf_way way;
+	int rc;
 
-	for (i = 0; i < nstages; i++) {
-		factors[i] = m->stages[i].factor;
-		names[i] = m->stages[i].algorithm;
-	}
-	if (!a)
-		rc = gf_error_set(err, -EINVAL,
-				  "want the name of an algorithm, got %s",
-				  algorithm);
-	else if (!a->cost_s)
-		rc = gf_error_set(err, -ENOTSUP,
-				  "%s has no closed form and was not measured",
-				  algorithm);
-	if (rc == 0 && strcmp(algorithm, "ps") == 0)
-		args.servers = f->servers;
-	if (rc == 0)
-		rc = gf_coll_args_check(&args, err);
+	if (!gf_algorithm_find(m->algorithm))
+		return gf_error_set(err, -EINVAL,
+				    "want the name of an algorithm, got %s",
+				    m->algorithm);
+	rc = gf_way_of(m->algorithm, m->stages, m->nstages, &way, err);
+	if (rc < 0)
+		return rc;
+	a = way.algorithm;
+	if (!a->cost_s)
+		return gf_error_set(
+			err, -ENOTSUP,
+			"%s has no closed form and was not measured",
+			m->algorithm);
+	way.servers = f->servers;
+	args = gf_way_args(&way, f->ranks);
+	args.elem_bytes = ELEM_BYTES;
+	rc = gf_coll_args_check(&args, err);
 	if (rc == 0 && a->applicable)
 		rc = a->applicable(&args, err);
-	if (rc == 0)
-		line(a, &args, net, m->bytes, price);
-	if (rc == 0 && f->derived)
+	if (rc < 0)
+		return rc;
+	line(a, &args, net, m->bytes, price);
+	if (f->derived)
 		price->contention = contention(f->derived, a, &args, net);
-	free(factors);
-	free(names);
-	return rc;
+	return 0;
 }
 
 static void take_line(const struct gf_allreduce_cost *c, double bytes,

@@ -9,12 +9,6 @@
 
 #include "base/heap.h"
 
-/* The arrays that an algorithm's arguments point to. */
-struct stage_set {
-	int *factors;
-	const char **algorithms;
-};
-
 /* Of topk and gtopk an element is one rank's whole set. */
 static bool sends_sets(const struct gf_plan *p)
 {
@@ -35,58 +29,53 @@ static double elems_of(const struct gf_plan *p, const struct gf_sim_message *m)
 	return elems;
 }
 
-/* What algorithm, with what arguments; args' arrays are the set's. */
-static const struct gf_algorithm *arguments(const struct gf_replay_setting *s,
-					    size_t i, struct stage_set *set,
-					    struct gf_coll_args *args)
+/* The way of message i, and the arguments for its schedule, which are the
+ * way's memory. */
+static int arguments(const struct gf_replay_setting *s, size_t i,
+		     struct gf_way *way, struct gf_coll_args *args,
+		     struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
 	const struct gf_sim_message *m = &s->traffic.messages[i];
 	const struct gf_message *from =
 		&p->messages[s->traffic.plan_message[i]];
 	bool topk = p->selection.method == GF_SELECT_TOPK;
-	size_t k;
+	int rc;
 
-	*args = (struct gf_coll_args){
-		.ranks = s->variant.fabric.ranks,
-		.elem_bytes = 4,
-		.nfactors = from->nstages,
-	};
 	if (sends_sets(p)) {
+		*way = (struct gf_way){
+			.algorithm = gf_sparse_find(topk ? "topk" : "gtopk"),
+		};
+		*args = gf_way_args(way, s->variant.fabric.ranks);
 		args->count_elems = topk ? (size_t)args->ranks : 1;
 		args->half = topk ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
-		args->nfactors = 0;
-		return gf_sparse_find(topk ? "topk" : "gtopk");
+	} else {
+		rc = gf_way_of_message(from, way, err);
+		if (rc < 0)
+			return rc;
+		way->servers = s->variant.fabric.servers;
+		*args = gf_way_args(way, s->variant.fabric.ranks);
+		args->count_elems = (size_t)elems_of(p, m);
+		if (m->half == GF_HALF_SPLIT)
+			args->half = GF_COLL_REDUCE_SCATTER;
 	}
-	args->count_elems = (size_t)elems_of(p, m);
-	set->factors = gf_xcalloc(from->nstages + 1, sizeof(*set->factors));
-	set->algorithms =
-		gf_xcalloc(from->nstages + 1, sizeof(*set->algorithms));
-	for (k = 0; k < from->nstages; k++) {
-		set->factors[k] = from->stages[k].factor;
-		set->algorithms[k] = from->stages[k].algorithm;
-	}
-	if (from->nstages) {
-		args->factors = set->factors;
-		args->stage_algorithms = set->algorithms;
-	}
-	if (strcmp(from->algorithm, "ps") == 0)
-		args->servers = s->variant.fabric.servers;
-	if (m->half == GF_HALF_SPLIT)
-		args->half = GF_COLL_REDUCE_SCATTER;
-	return gf_algorithm_find(from->algorithm);
+	args->elem_bytes = 4;
+	return 0;
 }
 
 int gf_replayed_message_init(struct gf_replayed_message *to,
 			     struct gf_replay_setting *s, size_t i,
 			     enum gf_coll_half half, struct gf_error *err)
 {
-	struct stage_set set = {0};
-	struct gf_coll_args args;
-	const struct gf_algorithm *a = arguments(s, i, &set, &args);
 	const struct gf_sim_message *m = &s->traffic.messages[i];
-	int rank, rc = 0;
+	struct gf_coll_args args;
+	struct gf_way way;
+	int rank, rc = arguments(s, i, &way, &args, err);
 
+	if (rc < 0) {
+		gf_error_prefix(err, "message %zu", i);
+		return rc;
+	}
 	if (half == GF_COLL_ALL_GATHER)
 		args.half = half;
 	*to = (struct gf_replayed_message){
@@ -102,10 +91,8 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 				     ? m->bytes
 				     : m->bytes / (double)args.count_elems;
 	for (rank = 0; rank < args.ranks && rc == 0; rank++) {
-		rc = a ? gf_algorithm_schedule(a, &args, rank, &to->ranks[rank],
-					       err)
-		       : gf_error_set(err, -ENOTSUP,
-				      "its algorithm has no steps here");
+		rc = gf_algorithm_schedule(way.algorithm, &args, rank,
+					   &to->ranks[rank], err);
 		if (rc < 0) {
 			gf_error_prefix(err, "message %zu", i);
 			break;
@@ -117,8 +104,6 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 			rc = -E2BIG;
 		s->steps += (double)to->ranks[rank].nsteps;
 	}
-	free(set.factors);
-	free(set.algorithms);
 	return rc;
 }
 

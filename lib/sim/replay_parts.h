@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "coll/algorithm.h"
+#include "coll/way.h"
 #include "doc/topology.h"
 #include "sim/replay_plan.h"
 #include "sim/variant.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "doc/algorithm.h"
 
 /* Factors for other ranks: the inner ones stay, the last takes the rest. */
 static int fit_stages(struct gf_message *m, int ranks, struct gf_error *err)
@@ -24,8 +25,7 @@ static int fit_stages(struct gf_message *m, int ranks, struct gf_error *err)
 				    inner, ranks);
 	i = m->nstages - 1;
 	m->stages[i].factor = ranks / inner;
-	if (strcmp(m->stages[i].algorithm, "halving") == 0 &&
-	    (m->stages[i].factor & (m->stages[i].factor - 1)) != 0) {
+	if (!gf_stage_takes(m->stages[i].algorithm, m->stages[i].factor)) {
 		free(m->stages[i].algorithm);
 		m->stages[i].algorithm = gf_xstrdup("ring");
 	}
@@ -42,8 +42,9 @@ static int use_bandwidth(struct gf_variant *v, double rate,
 	if (f->nlevels > 0) {
 		v->levels = gf_levels_copy(f->levels, f->nlevels);
 	} else {
-		/* a uniform network with the startup that was measured; of short
-		 * messages, for what it is in long ones goes with their rate */
+		/* a uniform network with the startup that was measured; of
+		 * short messages, for what it is in long ones goes with their
+		 * rate */
 		rc = gf_price_link(f, 0, &link, err);
 		if (rc < 0)
 			return rc;

@@ -8,19 +8,21 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "doc/algorithm.h"
 
 /* How often replicas are compared by default where an algorithm does not
  * promise the same bits everywhere. */
 #define CHECK_STEPS 100
 
-static bool uses_library(const struct gf_plan *plan)
+static bool same_bits(const struct gf_plan *plan)
 {
 	size_t i;
 
 	for (i = 0; i < plan->nmessages; i++)
-		if (strcmp(plan->messages[i].algorithm, "library") == 0)
-			return true;
-	return false;
+		if (!gf_algorithm_has(plan->messages[i].algorithm,
+				      GF_ALGORITHM_SAME_BITS))
+			return false;
+	return true;
 }
 
 static size_t steps_of(const struct gf_trainer *t, double epochs)
@@ -83,6 +85,6 @@ int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err)
 		k->checkpoint_every ? k->checkpoint_every : t->epoch_steps;
 	t->check_every = k->check_every;
 	if (k->check_every == SIZE_MAX)
-		t->check_every = uses_library(k->plan) ? CHECK_STEPS : 0;
+		t->check_every = same_bits(k->plan) ? 0 : CHECK_STEPS;
 	return 0;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
 #include "coll/algorithm.h"
 #include "coll/verify.h"
+#include "coll/way.h"
+#include "doc/algorithm.h"
 #include "test.h"
 
 static const int ranks_list[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
@@ -257,6 +260,123 @@ static void test_sparse_refused(void)
 	EXPECT(!gf_algorithm_find("topk") && !gf_sparse_find("ring"), "tables");
 }
 
+static const struct gf_algorithm *find_any(const char *name)
+{
+	const struct gf_algorithm *a = gf_algorithm_find(name);
+
+	return a ? a : gf_sparse_find(name);
+}
+
+/* The two halves of an entry say the same. */
+static void test_traits(void)
+{
+	const struct gf_algorithm_traits *t;
+	size_t rows = 0, entries = 0, i;
+
+	for (t = gf_algorithm_traits; t->name; t++, rows++) {
+		const struct gf_algorithm *a = find_any(t->name);
+		bool sets = t->traits & GF_ALGORITHM_SETS;
+
+		EXPECT(a, "%s has no schedule", t->name);
+		if (!a)
+			continue;
+		EXPECT(sets == !gf_algorithm_find(t->name), "%s", t->name);
+		EXPECT(sets || !(t->traits & GF_ALGORITHM_HALVES) == !a->owned,
+		       "%s: halves", t->name);
+		EXPECT(sets || !(t->traits & GF_ALGORITHM_ENCODED) == !a->build,
+		       "%s: encoded", t->name);
+		EXPECT(!(t->traits & GF_ALGORITHM_SAME_BITS) == !a->build,
+		       "%s: same bits", t->name);
+		EXPECT(t->traits & GF_ALGORITHM_LEVELS ||
+			       !(t->traits & (GF_ALGORITHM_STAGES |
+					      GF_ALGORITHM_TWO_LEVELS)),
+		       "%s: levels", t->name);
+	}
+	for (i = 0; gf_algorithms[i]; i++)
+		entries++;
+	for (i = 0; gf_sparse_algorithms[i]; i++)
+		entries++;
+	EXPECT(rows == entries, "%zu rows of %zu entries", rows, entries);
+	EXPECT(!gf_algorithm_has("carrier-pigeon", GF_ALGORITHM_ENCODED) &&
+		       gf_algorithm_has("ring", GF_ALGORITHM_ENCODED |
+							GF_ALGORITHM_HALVES) &&
+		       !gf_algorithm_has("tree", GF_ALGORITHM_ENCODED |
+							 GF_ALGORITHM_HALVES),
+	       "all of several traits");
+}
+
+/* A plan's message becomes a schedule's arguments. */
+static void test_way_of_message(void)
+{
+	static const struct {
+		const char *algorithm, *stages[2];
+		int factors[2];
+		size_t nstages;
+		int servers, want_servers, rc;
+		const char *text;
+	} cases[] = {
+		{"ring", {NULL}, {0}, 0, 0, 0, 0, NULL},
+		{"ring", {NULL}, {0}, 0, 1, 0, 0, NULL},
+		{"ps", {NULL}, {0}, 0, 1, 1, 0, NULL},
+		{"blueconnect", {"shm", "ring"}, {2, 4}, 2, 0, 0, 0, NULL},
+		{"hierarchical", {"ring", "ring"}, {4, 2}, 2, 0, 0, 0, NULL},
+		{"pigeon",
+		 {NULL},
+		 {0},
+		 0,
+		 0,
+		 0,
+		 -ENOTSUP,
+		 "this build has no algorithm \"pigeon\""},
+		{"blueconnect",
+		 {"ring", "star"},
+		 {2, 4},
+		 2,
+		 0,
+		 0,
+		 -EINVAL,
+		 "stage 1: want ring, halving, shm or nccl, got \"star\""},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_stage stages[2] = {{0}};
+		struct gf_message m = {
+			.algorithm = (char *)cases[i].algorithm,
+			.stages = stages,
+			.nstages = cases[i].nstages,
+		};
+		struct gf_error err = {""};
+		struct gf_coll_args args;
+		struct gf_way way;
+
+		for (k = 0; k < m.nstages; k++) {
+			stages[k].factor = cases[i].factors[k];
+			stages[k].algorithm = (char *)cases[i].stages[k];
+		}
+		EXPECT(gf_way_of_message(&m, &way, &err) == cases[i].rc,
+		       "row %zu: %s", i, err.text);
+		if (cases[i].rc) {
+			EXPECT_TEXT(err.text, cases[i].text);
+			continue;
+		}
+		way.servers = cases[i].servers;
+		args = gf_way_args(&way, 8);
+		EXPECT(way.algorithm == gf_algorithm_find(m.algorithm) &&
+			       args.ranks == 8 &&
+			       args.servers == cases[i].want_servers &&
+			       args.nfactors == m.nstages &&
+			       !args.factors == !m.nstages &&
+			       !args.stage_algorithms == !m.nstages,
+		       "row %zu", i);
+		for (k = 0; k < args.nfactors; k++)
+			EXPECT(args.factors[k] == stages[k].factor &&
+				       !strcmp(args.stage_algorithms[k],
+					       stages[k].algorithm),
+			       "row %zu, stage %zu", i, k);
+	}
+}
+
 /* The worked table of ring.c's header. */
 static void test_ring_table(void)
 {
@@ -503,5 +623,7 @@ int main(void)
 	test_blueconnect_vector();
 	test_sparse();
 	test_sparse_refused();
+	test_traits();
+	test_way_of_message();
 	return TEST_END();
 }

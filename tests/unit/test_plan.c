@@ -177,6 +177,22 @@ static const struct doc_case dense_axis_cases[] = {
 	 "l.json: /messages/0/half: want \"all\" with algorithm ps, which has "
 	 "no reduce-scatter half, got \"split\""},
 	{"\"half\": \"all\", \"algorithm\": \"ring\"",
+	 "\"half\": \"split\", \"algorithm\": \"tree\"",
+	 "l.json: /messages/0/half: want \"all\" with algorithm tree, which "
+	 "has "
+	 "no reduce-scatter half, got \"split\""},
+	/* nobody knows what it can do */
+	{"\"half\": \"all\", \"algorithm\": \"ring\"",
+	 "\"half\": \"split\", \"algorithm\": \"other\"",
+	 "l.json: /messages/0/half: want \"all\" with algorithm other, which "
+	 "has no reduce-scatter half, got \"split\""},
+	{"\"algorithm\": \"ring\", \"codec\": \"f32\"",
+	 "\"algorithm\": \"other\", \"codec\": \"q8\"",
+	 "l.json: /messages/0/codec: want \"f32\", \"f16\" or \"bf16\" with "
+	 "algorithm other, which cannot sum encoded data, got \"q8\""},
+	{"\"algorithm\": \"ring\", \"codec\": \"f32\"",
+	 "\"algorithm\": \"other\", \"codec\": \"f16\"", NULL},
+	{"\"half\": \"all\", \"algorithm\": \"ring\"",
 	 "\"half\": \"split\", \"algorithm\": \"ring\", \"x-y\": 1", NULL},
 };
 

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What an algorithm, a codec or a selection can do stands in its table entry.
+# So nothing compares a name with one of a table, and no GF_SELECT_ constant
+# stands outside the files that own it. The list below has the exceptions.
+# Prints each offence, and each exception that nothing needs; exit 1 if there is
+# one.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+bad=0
+offend() { echo "traits: $*"; bad=1; }
+
+# files (an extended regular expression), kind of name, why they may
+allowed='
+lib/probe/format_astra\.c                algorithm        a kind of link there
+lib/doc/(plan\.h|selection\.c)           selection        the owner
+lib/(doc|lane|planner|train)/            codec            not yet a trait
+lib/(contest|doc|embed|engine|planner)/  selection        not yet a trait
+lib/(rt|select|sim|train)/               selection        not yet a trait
+'
+declare -A used
+may() { # file kind
+	local files kind why found=1
+	while read -r files kind why; do
+		[[ -n $files && $1 =~ ^$files && $2 =~ ^($kind)$ ]] || continue
+		used[$files$kind]=1
+		found=0
+	done <<< "$allowed"
+	return $found
+}
+
+# file, what its rows begin with, a name that must be among theirs
+names() {
+	local list
+	list=$(grep -E "$2" "$1" | grep -oE '"[a-z][a-z0-9]*"' | tr -d '"' |
+		sort -u)
+	grep -qx "$3" <<< "$list" || offend "the names in $1 are not found"
+	paste -sd '|' <<< "$list"
+}
+compared() { # kind names
+	local file text
+	while IFS=: read -r file text; do
+		may "$file" "$1" || offend "$file compares with a $1: $text"
+	done < <(git ls-files 'lib/*.[ch]' 'cmd/*.c' | xargs grep -Pzo \
+		"str(n|case|ncase)?cmp\\(([^()]|\\([^()]*\\))*\"($2)\"" /dev/null |
+		tr -s '\n\t' ' ' | tr '\0' '\n')
+}
+compared algorithm "$(names lib/doc/algorithm.c '^	\{"' ring)"
+compared codec "$(names lib/codec/codec.c '^	\{"' q8)"
+compared selection "$(names lib/doc/selection.c 'gf_select_names\[\]' csc)"
+
+while read -r file; do
+	may "$file" selection || offend "$file has a GF_SELECT_ constant"
+done < <(git grep -lE 'GF_SELECT_' -- 'lib/*.[ch]' 'cmd/*.c')
+
+while read -r files kind why; do
+	[ -z "$files" ] || [ -n "${used[$files$kind]+x}" ] ||
+		offend "no file of $files needs its exception ($why)"
+done <<< "$allowed"
+exit $bad
