@@ -13,10 +13,15 @@
 #include "engine/work.h"
 
 /*
- * The runtime: gradients become ready, messages go out in their order, on one
- * communication thread per rank that makes every call on the communicator
- * while the engine runs, keeps up to `lanes` messages in flight, and backs off
- * when nothing moves.
+ * The runtime: gradients become ready, messages go out in their order. There
+ * are two implementations behind one interface:
+ *
+ * thread	one communication thread per rank makes every call on the
+ *		communicator while the engine runs, keeps up to `lanes` messages
+ *		in flight, and backs off when nothing moves (thread.c);
+ * streams	gradients are on GPUs: each lane has a stream and a communicator
+ *		of NCCL's, events say what waits for what, and the host only
+ *		enqueues (streams.c).
  *
  * A step, from the compute thread:
  *	gf_engine_begin(e);
@@ -31,9 +36,9 @@
  * in their order; a normal one when ready and all earlier ones have ended, a
  * simultaneous one when ready and fewer than `lanes` are active.
  *
- * A failure or timeout in the thread is kept and returned by every later call;
+ * A failure or timeout is kept and returned by every later call that can fail;
  * the text names the message, the step, and the rank to blame. The other ranks
- * are told and fail, too. Then gf_engine_free stops the thread, and the only
+ * are told and fail, too. Then gf_engine_free stops the engine, and the only
  * thing left to do is to end the job (gf_comm_abort, or exit with a status
  * other than 0): the communicator is `broken`.
  */
@@ -73,35 +78,53 @@ void gf_engine_count_from(struct gf_engine *e, size_t steps);
 
 /* The plan's messages, on the pool. */
 void gf_engine_begin(struct gf_engine *e);
-/* These messages, which are borrowed until the step has been waited for. What
- * was never sent before in that slot, place, size and way makes the engine
- * allocate. */
+/* These messages, which are borrowed until the step has been waited for; NULL:
+ * gf_engine_list brings them. What was never sent before in that slot, place,
+ * size and way makes the engine allocate. */
 void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
 			  size_t nwork);
+/* The messages of a step that was begun without, before its first tensor is
+ * ready. */
+void gf_engine_list(struct gf_engine *e, const struct gf_work *work,
+		    size_t nwork);
 /* The slot of the step that is begun next. */
 size_t gf_engine_next_slot(const struct gf_engine *e);
 void gf_engine_ready(struct gf_engine *e, size_t tensor);
 /* Whatever was not ready by now is (a tensor without a gradient). */
 void gf_engine_backward_end(struct gf_engine *e);
-/* Blocks until message i of the oldest step under way has ended. */
+/* Blocks until message i of the oldest step under way has ended. Thread. */
 int gf_engine_wait_message(struct gf_engine *e, size_t message,
 			   struct gf_error *err);
-/* Until all of it have; after its gf_engine_backward_end. */
+/* Until all of it have; after its gf_engine_backward_end. Streams: the compute
+ * stream waits, not the host. */
 int gf_engine_wait(struct gf_engine *e, struct gf_error *err);
+/* What follows on the compute stream comes after the `end` hooks of all steps
+ * that were waited for. With a thread it does anyway. */
+int gf_engine_end(struct gf_engine *e, struct gf_error *err);
+/* Blocks until all steps that were begun have ended, their hooks too. None of
+ * them is waited for by that. */
+int gf_engine_settle(struct gf_engine *e, struct gf_error *err);
 /* Have the steps that were begun before the last one ended, their hooks too?
  * With `wait` it blocks until they have. 0, or a negative errno, of which
- * *ended says nothing. Any number of them may yet be waited for. */
+ * *ended says nothing. Any number of them may yet be waited for. Thread. */
 int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
 			    struct gf_error *err);
+/* The failure that is kept, or 0. */
+int gf_engine_check(struct gf_engine *e, struct gf_error *err);
+
 /* The slot of the step that was waited for last, and the times of its
  * messages; borrowed, good until the slot is begun again. */
 size_t gf_engine_last_slot(const struct gf_engine *e);
-const struct gf_message_times *gf_engine_times(const struct gf_engine *e);
-/* When a gradient of that step was ready. */
+const struct gf_message_times *gf_engine_times(struct gf_engine *e);
+/* Likewise of step `step`, counted from 0 as they were begun: one of the last
+ * `depth` that were waited for, and it has ended. NULL: a failure is kept. */
+const struct gf_message_times *gf_engine_times_of(struct gf_engine *e,
+						  uint64_t step);
+/* When a gradient of the step that was waited for last was ready. Thread. */
 double gf_engine_ready_s(const struct gf_engine *e, size_t tensor);
 /* Bytes that this rank has sent in messages, and the seconds that the thread
  * spent in hooks, and in codecs and the merging of sets, in the steps that have
- * ended. */
+ * ended (streams: that were enqueued; they spend no such time). */
 struct gf_engine_totals {
 	uint64_t sent_bytes;
 	double hooks_s, coding_s;
@@ -118,11 +141,11 @@ double gf_engine_handling_s(const struct gf_engine *e);
 uint64_t gf_engine_dense_bytes(const struct gf_engine *e);
 
 /*
- * Runs fn(comm, ctx) on the communication thread between steps, and returns
- * what it returned: every other use of the communicator (agreement, digests,
- * gathering) goes through here while the engine lives. All ranks make the same
- * calls in the same order. While one waits for the others it is watched like a
- * message.
+ * Runs fn(comm, ctx) on the thread that talks to other ranks, between steps,
+ * and returns what it returned: every other use of the communicator (agreement,
+ * digests, gathering) goes through here while the engine lives. All ranks make
+ * the same calls in the same order. While one waits for the others it is
+ * watched like a message.
  */
 int gf_engine_call(struct gf_engine *e,
 		   int (*fn)(struct gf_comm *comm, void *ctx,

@@ -11,7 +11,7 @@
 /*
  * The way of gradients from a GPU to the host, where the engine
  *(engine/engine.h) exchanges them, and of parameters back. Several ranks may
- *use one GPU so.
+ * use one GPU so.
  *
  * Each gradient is copied as soon as its kernels have ended, on a stream of its
  * own, so that the copies overlap the rest of backward and the messages that

@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the compute thread calls, and the start rule. */
-#include "engine/engine.h"
+#include "engine/thread_parts.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/thread_parts.h"
 
-struct gf_engine_step *gf_engine_starting(const struct gf_engine *e)
+static struct gf_thread *thread_of(struct gf_engine *e)
 {
-	struct gf_engine_step *s;
+	return (struct gf_thread *)e;
+}
+
+struct gf_thread_step *gf_thread_starting(const struct gf_thread *e)
+{
+	struct gf_thread_step *s;
 	uint64_t n;
 
-	for (n = e->nended; n < e->nbegun; n++) {
-		s = gf_engine_step(e, n);
+	for (n = e->nended; n < e->base.nbegun; n++) {
+		s = gf_thread_step(e, n);
 		if (s->next < s->nwork)
 			return s;
 	}
 	return NULL;
 }
 
-static bool tensors_ready(struct gf_engine_step *s, const struct gf_work *w)
+static bool tensors_ready(struct gf_thread_step *s, const struct gf_work *w)
 {
 	if (s->seen < w->first)
 		s->seen = w->first;
@@ -31,14 +35,14 @@ static bool tensors_ready(struct gf_engine_step *s, const struct gf_work *w)
 	return s->seen > w->last && (!w->at_end || s->backward_ended);
 }
 
-bool gf_engine_may_start(struct gf_engine *e)
+bool gf_thread_may_start(struct gf_thread *e)
 {
-	struct gf_engine_step *s = gf_engine_starting(e);
+	struct gf_thread_step *s = gf_thread_starting(e);
 	const struct gf_work *w;
 
-	if (e->thread.rc || !s)
+	if (e->base.thread.rc || !s)
 		return false;
-	if (e->hooks.serial && s != gf_engine_step(e, e->nended))
+	if (e->base.hooks.serial && s != gf_thread_step(e, e->nended))
 		return false;
 	w = &s->work[s->next];
 	if (!tensors_ready(s, w))
@@ -48,7 +52,7 @@ bool gf_engine_may_start(struct gf_engine *e)
 	return w->simultaneous ? e->nactive < e->lanes : e->nactive == 0;
 }
 
-size_t gf_engine_take(struct gf_engine *e, struct gf_engine_step *s)
+size_t gf_thread_take(struct gf_thread *e, struct gf_thread_step *s)
 {
 	size_t i = s->next++, k;
 	const struct gf_work *w = &s->work[i];
@@ -65,37 +69,37 @@ size_t gf_engine_take(struct gf_engine *e, struct gf_engine_step *s)
 	return i;
 }
 
-void gf_engine_hook(struct gf_engine *e,
+void gf_thread_hook(struct gf_thread *e,
 		    void (*hook)(void *ctx, size_t slot, size_t message),
-		    const struct gf_engine_step *s, size_t message)
+		    const struct gf_thread_step *s, size_t message)
 {
 	double began_s;
 
 	if (!hook)
 		return;
 	began_s = gf_clock_s();
-	hook(e->hooks.ctx, (size_t)(s - e->steps), message);
+	hook(e->base.hooks.ctx, (size_t)(s - e->steps), message);
 	e->counted.hooks_s += gf_clock_s() - began_s;
 }
 
-static void end_step(struct gf_engine *e, struct gf_engine_step *s)
+static void end_step(struct gf_thread *e, struct gf_thread_step *s)
 {
 	double began_s = gf_clock_s();
 
-	if (e->hooks.end) {
-		pthread_mutex_unlock(&e->thread.lock);
-		e->hooks.end(e->hooks.ctx, (size_t)(s - e->steps));
-		pthread_mutex_lock(&e->thread.lock);
+	if (e->base.hooks.end) {
+		pthread_mutex_unlock(&e->base.thread.lock);
+		e->base.hooks.end(e->base.hooks.ctx, (size_t)(s - e->steps));
+		pthread_mutex_lock(&e->base.thread.lock);
 		e->counted.hooks_s += gf_clock_s() - began_s;
 	}
 	e->counted.coding_s = gf_exec_coding_s(e->exec);
-	e->totals = e->counted;
-	gf_engine_publish(e);
+	e->base.totals = e->counted;
+	gf_thread_publish(e);
 	s->ended = true;
 	e->nended++;
 }
 
-void gf_engine_settle(struct gf_engine *e, struct gf_engine_step *s,
+void gf_thread_settle(struct gf_thread *e, struct gf_thread_step *s,
 		      size_t message)
 {
 	s->times[message].end_s = gf_clock_s();
@@ -103,118 +107,123 @@ void gf_engine_settle(struct gf_engine *e, struct gf_engine_step *s,
 	s->nended++;
 	e->nactive--;
 	/* Messages of a later step may have ended before. */
-	while (e->nended < e->nbegun) {
-		s = gf_engine_step(e, e->nended);
-		if (s->nended < s->nwork)
+	while (e->nended < e->base.nbegun) {
+		s = gf_thread_step(e, e->nended);
+		if (!s->nwork || s->nended < s->nwork)
 			break;
 		end_step(e, s);
 	}
-	pthread_cond_broadcast(&e->thread.news);
+	pthread_cond_broadcast(&e->base.thread.news);
 }
 
 /* One rank: whatever may start has ended. */
-static void advance_alone(struct gf_engine *e)
+static void advance_alone(struct gf_thread *e)
 {
-	struct gf_engine_step *s;
+	struct gf_thread_step *s;
 	size_t i;
 
-	while (gf_engine_may_start(e)) {
-		s = gf_engine_starting(e);
-		i = gf_engine_take(e, s);
-		gf_engine_hook(e, e->hooks.prepare, s, i);
-		gf_engine_hook(e, e->hooks.finish, s, i);
-		gf_engine_settle(e, s, i);
+	while (gf_thread_may_start(e)) {
+		s = gf_thread_starting(e);
+		i = gf_thread_take(e, s);
+		gf_thread_hook(e, e->base.hooks.prepare, s, i);
+		gf_thread_hook(e, e->base.hooks.finish, s, i);
+		gf_thread_settle(e, s, i);
 	}
 }
 
 /* After a change that may let a message start. Unlocks before it wakes the
  * other thread, which would only wait for the lock. */
-static void hand_over(struct gf_engine *e)
+static void hand_over(struct gf_thread *e)
 {
-	bool start = gf_engine_may_start(e);
+	bool start = gf_thread_may_start(e);
 
-	if (!e->thread.alive)
+	if (!e->base.thread.alive)
 		advance_alone(e);
-	pthread_mutex_unlock(&e->thread.lock);
-	if (start && e->thread.alive)
-		pthread_cond_signal(&e->thread.wake);
+	pthread_mutex_unlock(&e->base.thread.lock);
+	if (start && e->base.thread.alive)
+		pthread_cond_signal(&e->base.thread.wake);
 }
 
-void gf_engine_count_from(struct gf_engine *e, size_t steps)
+static void give_list(struct gf_thread_step *s, const struct gf_work *work,
+		      size_t nwork)
 {
-	pthread_mutex_lock(&e->thread.lock);
-	assert(e->thread.rc || e->nended == e->nbegun);
-	e->before = steps - e->nbegun;
-	pthread_mutex_unlock(&e->thread.lock);
-}
-
-void gf_engine_begin(struct gf_engine *e)
-{
-	gf_engine_begin_work(e, e->plan_work, e->nplan_work);
-}
-
-void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
-			  size_t nwork)
-{
-	struct gf_engine_step *s;
 	size_t i;
 
-	pthread_mutex_lock(&e->thread.lock);
-	assert(e->thread.rc || e->nbegun - e->nwaited < e->depth);
-	if (!e->thread.rc) {
-		s = gf_engine_step(e, e->nbegun++);
-		gf_engine_reserve(s, nwork);
-		s->number = e->before + e->nbegun;
-		s->work = work;
-		s->nwork = nwork;
+	gf_thread_reserve(s, nwork);
+	s->work = work;
+	s->nwork = work ? nwork : 0;
+	for (i = 0; i < s->nwork; i++)
+		s->messages[i].ended = false;
+}
+
+static void begin(struct gf_engine *engine, const struct gf_work *work,
+		  size_t nwork)
+{
+	struct gf_thread *e = thread_of(engine);
+	struct gf_thread_step *s;
+
+	pthread_mutex_lock(&e->base.thread.lock);
+	assert(e->base.thread.rc ||
+	       e->base.nbegun - e->base.nwaited < e->base.depth);
+	if (!e->base.thread.rc) {
+		s = gf_thread_step(e, e->base.nbegun++);
+		s->number = e->base.before + e->base.nbegun;
 		s->next = s->seen = s->nended = s->nready = 0;
 		s->backward_ended = s->ended = false;
 		memset(s->tensor_ready, 0,
-		       e->pool->ntensors * sizeof(*s->tensor_ready));
-		for (i = 0; i < nwork; i++)
-			s->messages[i].ended = false;
+		       e->base.pool->ntensors * sizeof(*s->tensor_ready));
+		give_list(s, work, nwork);
 	}
-	pthread_mutex_unlock(&e->thread.lock);
+	pthread_mutex_unlock(&e->base.thread.lock);
 }
 
 /* The step that backward is in. */
-static struct gf_engine_step *newest(const struct gf_engine *e)
+static struct gf_thread_step *newest(const struct gf_thread *e)
 {
-	return e->nbegun ? gf_engine_step(e, e->nbegun - 1) : &e->steps[0];
+	return e->base.nbegun ? gf_thread_step(e, e->base.nbegun - 1)
+			      : &e->steps[0];
 }
 
-size_t gf_engine_next_slot(const struct gf_engine *e)
+static void list(struct gf_engine *engine, const struct gf_work *work,
+		 size_t nwork)
 {
-	return e->nbegun % e->depth;
+	struct gf_thread *e = thread_of(engine);
+
+	pthread_mutex_lock(&e->base.thread.lock);
+	if (!e->base.thread.rc)
+		give_list(newest(e), work, nwork);
+	pthread_mutex_unlock(&e->base.thread.lock);
 }
 
-static void set_ready(struct gf_engine *e, struct gf_engine_step *s,
+static void set_ready(struct gf_thread *e, struct gf_thread_step *s,
 		      size_t tensor)
 {
-	if (s->tensor_ready[tensor] || e->thread.rc)
+	if (s->tensor_ready[tensor] || e->base.thread.rc)
 		return;
 	s->tensor_ready[tensor] = true;
 	s->ready_s[tensor] = gf_clock_s();
-	while (s->nready < e->pool->ntensors && s->tensor_ready[s->nready])
+	while (s->nready < e->base.pool->ntensors && s->tensor_ready[s->nready])
 		s->nready++;
 }
 
-void gf_engine_ready(struct gf_engine *e, size_t tensor)
+static void ready(struct gf_engine *engine, size_t tensor)
 {
-	assert(tensor < e->pool->ntensors);
-	pthread_mutex_lock(&e->thread.lock);
+	struct gf_thread *e = thread_of(engine);
+
+	pthread_mutex_lock(&e->base.thread.lock);
 	set_ready(e, newest(e), tensor);
 	hand_over(e);
 }
 
-void gf_engine_backward_end(struct gf_engine *e)
+static void backward_end(struct gf_engine *engine)
 {
-	struct gf_engine_step *s;
+	struct gf_thread *e = thread_of(engine);
+	struct gf_thread_step *s;
 	size_t i;
 
-	pthread_mutex_lock(&e->thread.lock);
+	pthread_mutex_lock(&e->base.thread.lock);
 	s = newest(e);
-	for (i = 0; i < e->pool->ntensors; i++)
+	for (i = 0; i < e->base.pool->ntensors; i++)
 		set_ready(e, s, i);
 	s->backward_end_s = gf_clock_s();
 	s->backward_ended = true;
@@ -222,140 +231,143 @@ void gf_engine_backward_end(struct gf_engine *e)
 }
 
 /* The oldest step under way; of none, the one before. */
-static struct gf_engine_step *oldest(const struct gf_engine *e)
+static struct gf_thread_step *oldest(const struct gf_thread *e)
 {
-	if (e->nwaited < e->nbegun)
-		return gf_engine_step(e, e->nwaited);
+	if (e->base.nwaited < e->base.nbegun)
+		return gf_thread_step(e, e->base.nwaited);
 	return newest(e);
 }
 
-static void tell_bytes(struct gf_engine *e, struct gf_engine_message *m)
+static void tell_bytes(struct gf_thread *e, struct gf_thread_message *m)
 {
-	e->waited_bytes += m->sent_bytes;
+	e->base.waited_bytes += m->sent_bytes;
 	m->sent_bytes = 0;
 }
 
-int gf_engine_wait_message(struct gf_engine *e, size_t message,
-			   struct gf_error *err)
+static int wait_message(struct gf_engine *engine, size_t message,
+			struct gf_error *err)
 {
-	struct gf_engine_step *s;
+	struct gf_thread *e = thread_of(engine);
+	struct gf_thread_step *s;
 	int rc;
 
-	pthread_mutex_lock(&e->thread.lock);
+	pthread_mutex_lock(&e->base.thread.lock);
 	s = oldest(e);
-	assert(e->thread.rc || message < s->nwork);
-	while (!e->thread.rc && !s->messages[message].ended)
-		pthread_cond_wait(&e->thread.news, &e->thread.lock);
-	rc = gf_comm_thread_kept(&e->thread, err);
+	assert(e->base.thread.rc || message < s->nwork);
+	while (!e->base.thread.rc && !s->messages[message].ended)
+		pthread_cond_wait(&e->base.thread.news, &e->base.thread.lock);
+	rc = gf_comm_thread_kept(&e->base.thread, err);
 	if (!rc)
 		tell_bytes(e, &s->messages[message]);
-	pthread_mutex_unlock(&e->thread.lock);
+	pthread_mutex_unlock(&e->base.thread.lock);
 	return rc;
 }
 
-int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
+static int wait(struct gf_engine *engine, struct gf_error *err)
 {
-	struct gf_engine_step *s;
+	struct gf_thread *e = thread_of(engine);
+	struct gf_thread_step *s;
 	size_t i;
 	int rc;
 
-	pthread_mutex_lock(&e->thread.lock);
+	pthread_mutex_lock(&e->base.thread.lock);
 	s = oldest(e);
-	assert(e->thread.rc || (e->nwaited < e->nbegun && s->backward_ended));
-	while (!e->thread.rc && !s->ended)
-		pthread_cond_wait(&e->thread.news, &e->thread.lock);
-	rc = gf_comm_thread_kept(&e->thread, err);
-	e->nwaited += !rc;
+	assert(e->base.thread.rc ||
+	       (e->base.nwaited < e->base.nbegun && s->backward_ended));
+	while (!e->base.thread.rc && !s->ended)
+		pthread_cond_wait(&e->base.thread.news, &e->base.thread.lock);
+	rc = gf_comm_thread_kept(&e->base.thread, err);
+	e->base.nwaited += !rc;
 	for (i = 0; !rc && i < s->nwork; i++)
 		tell_bytes(e, &s->messages[i]);
-	pthread_mutex_unlock(&e->thread.lock);
+	pthread_mutex_unlock(&e->base.thread.lock);
 	return rc;
 }
 
-int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
-			    struct gf_error *err)
+/* Until all steps but the newest `but` have ended; under lock. */
+static void await_steps(struct gf_thread *e, uint64_t but)
 {
+	while (!e->base.thread.rc && e->nended + but < e->base.nbegun)
+		pthread_cond_wait(&e->base.thread.news, &e->base.thread.lock);
+}
+
+static int earlier_ended(struct gf_engine *engine, bool wait, bool *ended,
+			 struct gf_error *err)
+{
+	struct gf_thread *e = thread_of(engine);
 	int rc;
 
-	pthread_mutex_lock(&e->thread.lock);
-	while (wait && !e->thread.rc && e->nended + 1 < e->nbegun)
-		pthread_cond_wait(&e->thread.news, &e->thread.lock);
-	*ended = e->nended + 1 >= e->nbegun;
-	rc = gf_comm_thread_kept(&e->thread, err);
-	pthread_mutex_unlock(&e->thread.lock);
+	pthread_mutex_lock(&e->base.thread.lock);
+	if (wait)
+		await_steps(e, 1);
+	*ended = e->nended + 1 >= e->base.nbegun;
+	rc = gf_comm_thread_kept(&e->base.thread, err);
+	pthread_mutex_unlock(&e->base.thread.lock);
 	return rc;
 }
 
-/* The step that was waited for last. */
-static const struct gf_engine_step *finished(const struct gf_engine *e)
+static int settle(struct gf_engine *engine, struct gf_error *err)
 {
-	return gf_engine_step(e, e->nwaited + e->depth - 1);
+	struct gf_thread *e = thread_of(engine);
+	int rc;
+
+	pthread_mutex_lock(&e->base.thread.lock);
+	await_steps(e, 0);
+	rc = gf_comm_thread_kept(&e->base.thread, err);
+	pthread_mutex_unlock(&e->base.thread.lock);
+	return rc;
 }
 
-size_t gf_engine_last_slot(const struct gf_engine *e)
+static const struct gf_message_times *times(struct gf_engine *engine,
+					    uint64_t step)
 {
-	return (size_t)(finished(e) - e->steps);
+	return gf_thread_step(thread_of(engine), step)->times;
 }
 
-const struct gf_message_times *gf_engine_times(const struct gf_engine *e)
+static double ready_s(const struct gf_engine *engine, size_t tensor)
 {
-	return finished(e)->times;
+	const struct gf_thread *e = (const struct gf_thread *)engine;
+
+	return gf_thread_step(e, e->base.nwaited - 1)->ready_s[tensor];
 }
 
-double gf_engine_ready_s(const struct gf_engine *e, size_t tensor)
-{
-	return finished(e)->ready_s[tensor];
-}
-
-struct gf_engine_totals gf_engine_totals(struct gf_engine *e)
-{
-	struct gf_engine_totals totals;
-
-	pthread_mutex_lock(&e->thread.lock);
-	totals = e->totals;
-	pthread_mutex_unlock(&e->thread.lock);
-	return totals;
-}
-
-uint64_t gf_engine_waited_bytes(const struct gf_engine *e)
-{
-	return e->waited_bytes;
-}
-
-void gf_engine_publish(struct gf_engine *e)
+void gf_thread_publish(struct gf_thread *e)
 {
 	atomic_store_explicit(&e->handling_s,
 			      e->counted.hooks_s + gf_exec_coding_s(e->exec),
 			      memory_order_relaxed);
 }
 
-double gf_engine_handling_s(const struct gf_engine *e)
+static double handling_s(const struct gf_engine *engine)
 {
+	const struct gf_thread *e = (const struct gf_thread *)engine;
+
 	return atomic_load_explicit(&e->handling_s, memory_order_relaxed);
 }
 
-uint64_t gf_engine_dense_bytes(const struct gf_engine *e)
+/* Between steps. */
+static int may_call(const struct gf_engine *engine, struct gf_error *err)
 {
-	return e->dense_bytes;
+	const struct gf_thread *e = (const struct gf_thread *)engine;
+
+	if (e->nended == e->base.nbegun || newest(e)->backward_ended)
+		return 0;
+	return gf_error_set(err, -EINVAL, "a call in the middle of a step");
 }
 
-int gf_engine_call(struct gf_engine *e,
-		   int (*fn)(struct gf_comm *comm, void *ctx,
-			     struct gf_error *err),
-		   void *ctx, struct gf_error *err)
-{
-	int rc;
-
-	pthread_mutex_lock(&e->thread.lock);
-	rc = gf_comm_thread_kept(&e->thread, err);
-	if (!rc && e->nended < e->nbegun && !newest(e)->backward_ended)
-		rc = gf_error_set(err, -EINVAL,
-				  "a call in the middle of a step");
-	if (rc || !e->thread.alive) {
-		pthread_mutex_unlock(&e->thread.lock);
-		return rc ? rc : fn(e->comm, ctx, err);
-	}
-	rc = gf_comm_thread_call_locked(&e->thread, fn, ctx, err);
-	pthread_mutex_unlock(&e->thread.lock);
-	return rc;
-}
+const struct gf_engine_ops gf_engine_thread = {
+	.name = "thread",
+	.begin = begin,
+	.list = list,
+	.ready = ready,
+	.backward_end = backward_end,
+	.wait_message = wait_message,
+	.wait = wait,
+	.settle = settle,
+	.earlier_ended = earlier_ended,
+	.times = times,
+	.ready_s = ready_s,
+	.handling_s = handling_s,
+	.may_call = may_call,
+	.close = gf_thread_close,
+};

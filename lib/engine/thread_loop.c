@@ -14,11 +14,11 @@
 #define IDLE_S 1e-2
 
 /* Which message failed, in front of why. */
-static void name_message(const struct gf_engine *e,
-			 const struct gf_engine_active *a, struct gf_error *err)
+static void name_message(const struct gf_thread *e,
+			 const struct gf_thread_active *a, struct gf_error *err)
 {
 	const struct gf_work *w = &a->step->work[a->message];
-	const struct gf_tensor *tensors = e->plan->model->tensors;
+	const struct gf_tensor *tensors = e->base.plan->model->tensors;
 	size_t bytes = w->count_elems *
 		       (w->sparse ? w->set.size_bytes : sizeof(float));
 
@@ -37,22 +37,22 @@ static void name_message(const struct gf_engine *e,
 				bytes);
 }
 
-static struct gf_engine_message *message_of(const struct gf_engine_active *a)
+static struct gf_thread_message *message_of(const struct gf_thread_active *a)
 {
 	return &a->step->messages[a->message];
 }
 
-static int launch(struct gf_engine *e, const struct gf_engine_active *a,
+static int launch(struct gf_thread *e, const struct gf_thread_active *a,
 		  struct gf_error *err)
 {
 	const struct gf_work *w = &a->step->work[a->message];
-	struct gf_engine_message *m = message_of(a);
+	struct gf_thread_message *m = message_of(a);
 	int rc;
 
-	gf_engine_hook(e, e->hooks.prepare, a->step, a->message);
+	gf_thread_hook(e, e->base.hooks.prepare, a->step, a->message);
 	m->stuck_s = 0;
 	m->moves = 0;
-	rc = gf_engine_path(e, a->step, a->message, err);
+	rc = gf_thread_path(e, a->step, a->message, err);
 	if (!rc)
 		rc = gf_exec_start(m->path->run, w->data, err);
 	if (rc)
@@ -60,24 +60,24 @@ static int launch(struct gf_engine *e, const struct gf_engine_active *a,
 	return rc;
 }
 
-static int start_messages(struct gf_engine *e, bool *moved,
+static int start_messages(struct gf_thread *e, bool *moved,
 			  struct gf_error *err)
 {
-	struct gf_engine_active *a;
+	struct gf_thread_active *a;
 	int rc = 0;
 
 	do {
-		pthread_mutex_lock(&e->thread.lock);
-		if (!gf_engine_may_start(e)) {
-			pthread_mutex_unlock(&e->thread.lock);
+		pthread_mutex_lock(&e->base.thread.lock);
+		if (!gf_thread_may_start(e)) {
+			pthread_mutex_unlock(&e->base.thread.lock);
 			break;
 		}
 		a = &e->active[e->nactive];
-		a->step = gf_engine_starting(e);
-		a->message = gf_engine_take(e, a->step);
+		a->step = gf_thread_starting(e);
+		a->message = gf_thread_take(e, a->step);
 		/* The step may have begun since note_standing. */
-		e->thread.watch.self.step = a->step->number;
-		pthread_mutex_unlock(&e->thread.lock);
+		e->base.thread.watch.self.step = a->step->number;
+		pthread_mutex_unlock(&e->base.thread.lock);
 		*moved = true;
 		rc = launch(e, a, err);
 	} while (!rc);
@@ -85,7 +85,7 @@ static int start_messages(struct gf_engine *e, bool *moved,
 }
 
 /* Has it ended? Counts time without movement. */
-static bool inspect(struct gf_engine_message *m, double passed_s)
+static bool inspect(struct gf_thread_message *m, double passed_s)
 {
 	uint64_t moves = gf_exec_moves(m->path->run);
 
@@ -94,7 +94,7 @@ static bool inspect(struct gf_engine_message *m, double passed_s)
 	return gf_exec_done(m->path->run);
 }
 
-static int move_runs(struct gf_engine *e, bool *moved, struct gf_error *err)
+static int move_runs(struct gf_thread *e, bool *moved, struct gf_error *err)
 {
 	const struct gf_exec_run *run;
 	int rc, k;
@@ -111,9 +111,9 @@ static int move_runs(struct gf_engine *e, bool *moved, struct gf_error *err)
 }
 
 /* The message that has stood still for longest, if one has for too long. */
-static int check_stuck(struct gf_engine *e, struct gf_error *err)
+static int check_stuck(struct gf_thread *e, struct gf_error *err)
 {
-	const struct gf_engine_active *worst = &e->active[0];
+	const struct gf_thread_active *worst = &e->active[0];
 	double stuck_s;
 	int rc, k;
 
@@ -124,32 +124,33 @@ static int check_stuck(struct gf_engine *e, struct gf_error *err)
 		    message_of(worst)->stuck_s)
 			worst = &e->active[k];
 	stuck_s = message_of(worst)->stuck_s;
-	e->thread.watch.self.step = worst->step->number;
-	rc = gf_watch_stuck(&e->thread.watch, stuck_s, worst->message, err);
+	e->base.thread.watch.self.step = worst->step->number;
+	rc = gf_watch_stuck(&e->base.thread.watch, stuck_s, worst->message,
+			    err);
 	if (rc == -ETIMEDOUT) {
 		gf_error_prefix(err, "no progress for %g s",
-				e->thread.watch.timeout_s);
+				e->base.thread.watch.timeout_s);
 		name_message(e, worst, err);
 	}
 	return rc;
 }
 
-static void end_message(struct gf_engine *e, int k)
+static void end_message(struct gf_thread *e, int k)
 {
-	struct gf_engine_active a = e->active[k];
+	struct gf_thread_active a = e->active[k];
 
-	gf_engine_hook(e, e->hooks.finish, a.step, a.message);
+	gf_thread_hook(e, e->base.hooks.finish, a.step, a.message);
 	e->active[k] = e->active[e->nactive - 1];
-	pthread_mutex_lock(&e->thread.lock);
-	gf_engine_settle(e, a.step, a.message);
-	pthread_mutex_unlock(&e->thread.lock);
+	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_settle(e, a.step, a.message);
+	pthread_mutex_unlock(&e->base.thread.lock);
 }
 
 /* Only this thread changes active and nactive, so it reads them unlocked. */
-static int move_messages(struct gf_engine *e, double passed_s, bool *moved,
+static int move_messages(struct gf_thread *e, double passed_s, bool *moved,
 			 struct gf_error *err)
 {
-	struct gf_engine_message *m;
+	struct gf_thread_message *m;
 	int rc, k = 0;
 
 	rc = move_runs(e, moved, err);
@@ -159,7 +160,7 @@ static int move_messages(struct gf_engine *e, double passed_s, bool *moved,
 			k++;
 			continue;
 		}
-		m->sent_bytes = gf_engine_path_bytes(e, m->path);
+		m->sent_bytes = gf_thread_path_bytes(e, m->path);
 		e->counted.sent_bytes += m->sent_bytes;
 		end_message(e, k);
 		*moved = true;
@@ -170,109 +171,111 @@ static int move_messages(struct gf_engine *e, double passed_s, bool *moved,
 }
 
 /* Where this rank stands, for those who ask. */
-static void note_standing(struct gf_engine *e)
+static void note_standing(struct gf_thread *e)
 {
-	struct gf_standing *self = &e->thread.watch.self;
-	const struct gf_engine_step *s;
+	struct gf_standing *self = &e->base.thread.watch.self;
+	const struct gf_thread_step *s;
 
-	pthread_mutex_lock(&e->thread.lock);
-	s = gf_engine_starting(e);
+	pthread_mutex_lock(&e->base.thread.lock);
+	s = gf_thread_starting(e);
 	self->phase = e->nactive ? GF_PHASE_NETWORK
 		      : s        ? GF_PHASE_GRADIENT
 				 : GF_PHASE_IDLE;
-	if (!s && e->nbegun)
-		s = gf_engine_step(e, e->nbegun - 1);
-	self->step = s ? s->number : e->before;
+	if (!s && e->base.nbegun)
+		s = gf_thread_step(e, e->base.nbegun - 1);
+	self->step = s ? s->number : e->base.before;
 	self->started = s ? s->next : 0;
-	pthread_mutex_unlock(&e->thread.lock);
+	pthread_mutex_unlock(&e->base.thread.lock);
 }
 
 /* Serves a call once every message of every step has ended. */
-static int serve_call(struct gf_engine *e, bool *moved, struct gf_error *err)
+static int serve_call(struct gf_thread *e, bool *moved, struct gf_error *err)
 {
 	bool under_way;
 
-	pthread_mutex_lock(&e->thread.lock);
-	under_way = e->nended < e->nbegun;
-	pthread_mutex_unlock(&e->thread.lock);
-	return under_way ? 0 : gf_comm_thread_serve(&e->thread, moved, err);
+	pthread_mutex_lock(&e->base.thread.lock);
+	under_way = e->nended < e->base.nbegun;
+	pthread_mutex_unlock(&e->base.thread.lock);
+	return under_way ? 0
+			 : gf_comm_thread_serve(&e->base.thread, moved, err);
 }
 
 /* What the hooks have to do for later, a piece of it. */
-static bool use_time(struct gf_engine *e)
+static bool use_time(struct gf_thread *e)
 {
-	struct gf_engine_step *s = NULL;
+	struct gf_thread_step *s = NULL;
 	size_t nready = 0;
 	double began_s;
 	bool did;
 
-	if (!e->hooks.meanwhile)
+	if (!e->base.hooks.meanwhile)
 		return false;
-	pthread_mutex_lock(&e->thread.lock);
-	if (e->nended < e->nbegun) {
-		s = gf_engine_step(e, e->nended);
+	pthread_mutex_lock(&e->base.thread.lock);
+	if (e->nended < e->base.nbegun) {
+		s = gf_thread_step(e, e->nended);
 		nready = s->nready;
 	}
-	pthread_mutex_unlock(&e->thread.lock);
+	pthread_mutex_unlock(&e->base.thread.lock);
 	if (!s)
 		return false;
 	began_s = gf_clock_s();
-	did = e->hooks.meanwhile(e->hooks.ctx, (size_t)(s - e->steps), nready);
+	did = e->base.hooks.meanwhile(e->base.hooks.ctx, (size_t)(s - e->steps),
+				      nready);
 	e->counted.hooks_s += did ? gf_clock_s() - began_s : 0;
 	return did;
 }
 
 /* Until something is to be done, or it is time to look again. */
-static void rest(struct gf_engine *e, struct gf_backoff *backoff)
+static void rest(struct gf_thread *e, struct gf_backoff *backoff)
 {
 	double free_s = gf_exec_free_s(e->exec), from_s = 0;
 	double sleep_s = gf_backoff_next_free(backoff, free_s);
 
 	if (free_s > 0 && sleep_s > 0)
 		from_s = gf_clock_s();
-	pthread_mutex_lock(&e->thread.lock);
+	pthread_mutex_lock(&e->base.thread.lock);
 	if (!e->nactive)
 		sleep_s = IDLE_S;
-	if (sleep_s > 0 && !e->thread.quit && !e->thread.call.wanted &&
-	    !gf_engine_may_start(e))
-		gf_comm_thread_nap(&e->thread, sleep_s);
-	pthread_mutex_unlock(&e->thread.lock);
+	if (sleep_s > 0 && !e->base.thread.quit &&
+	    !e->base.thread.call.wanted && !gf_thread_may_start(e))
+		gf_comm_thread_nap(&e->base.thread, sleep_s);
+	pthread_mutex_unlock(&e->base.thread.lock);
 	if (from_s > 0)
 		gf_backoff_slept(backoff, sleep_s, gf_clock_s() - from_s);
 }
 
 /* One round; an error ends the engine. */
-static int work(struct gf_engine *e, bool *moved, struct gf_error *err)
+static int work(struct gf_thread *e, bool *moved, struct gf_error *err)
 {
 	bool progress = false;
 	double passed_s;
 	int rc;
 
 	note_standing(e);
-	rc = gf_watch_look(&e->thread.watch, &passed_s, err);
+	rc = gf_watch_look(&e->base.thread.watch, &passed_s, err);
 	rc = rc ? rc : start_messages(e, moved, err);
 	rc = rc ? rc : move_messages(e, passed_s, &progress, err);
 	*moved |= progress;
-	gf_engine_publish(e);
+	gf_thread_publish(e);
 	return rc ? rc : serve_call(e, moved, err);
 }
 
-void *gf_engine_thread(void *engine)
+void *gf_thread_main(void *engine)
 {
-	struct gf_engine *e = engine;
+	struct gf_thread *e = engine;
 	struct gf_backoff backoff = {.beside_compute = true};
 	struct gf_error err = {""};
 	bool moved, worth;
 	int rc;
 
 	gf_backoff_precise_sleeps();
-	if (!gf_comm_thread_enter(&e->thread))
+	if (!gf_comm_thread_enter(&e->base.thread))
 		return NULL;
-	while (!gf_comm_thread_quits(&e->thread)) {
+	while (!gf_comm_thread_quits(&e->base.thread)) {
 		moved = false;
 		rc = work(e, &moved, &err);
 		if (rc) {
-			gf_comm_thread_give_up(&e->thread, rc, &err);
+			gf_comm_thread_give_up(&e->base.thread, rc, &err);
 			break;
 		}
 		worth = gf_backoff_worth(&backoff, gf_exec_free_s(e->exec));

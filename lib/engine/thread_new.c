@@ -36,18 +36,17 @@ static int check(const struct gf_engine_config *config, struct gf_error *err)
 	return 0;
 }
 
-static void init_steps(struct gf_engine *e, size_t depth)
+static void init_steps(struct gf_thread *e)
 {
-	size_t n = e->pool->ntensors, i;
+	size_t n = e->base.pool->ntensors, i;
 
-	e->depth = depth ? depth : 1;
-	e->steps = gf_xcalloc(e->depth, sizeof(*e->steps));
-	for (i = 0; i < e->depth; i++) {
-		struct gf_engine_step *s = &e->steps[i];
+	e->steps = gf_xcalloc(e->base.depth, sizeof(*e->steps));
+	for (i = 0; i < e->base.depth; i++) {
+		struct gf_thread_step *s = &e->steps[i];
 
 		s->tensor_ready = gf_xcalloc(n + 1, sizeof(*s->tensor_ready));
 		s->ready_s = gf_xcalloc(n + 1, sizeof(*s->ready_s));
-		gf_engine_reserve(s, e->nplan_work);
+		gf_thread_reserve(s, e->base.nplan_work);
 	}
 }
 
@@ -57,95 +56,92 @@ static bool sends_sets(const struct gf_plan *plan)
 	       plan->selection.method == GF_SELECT_GTOPK;
 }
 
-static int build(struct gf_engine *e, size_t depth, struct gf_error *err)
+static int build(struct gf_thread *e, struct gf_error *err)
 {
 	size_t i;
 	int rc = 0;
 
-	e->nplan_work = gf_work_count(e->plan);
-	e->plan_work = gf_xcalloc(e->nplan_work + 1, sizeof(*e->plan_work));
-	gf_work_of_plan(e->plan, e->pool, e->plan_work);
+	e->base.nplan_work = gf_work_count(e->base.plan);
+	e->base.plan_work =
+		gf_xcalloc(e->base.nplan_work + 1, sizeof(*e->base.plan_work));
+	gf_work_of_plan(e->base.plan, e->base.pool, e->base.plan_work);
 	e->active = gf_xcalloc((size_t)e->lanes, sizeof(*e->active));
-	init_steps(e, depth);
-	for (i = 0; i < e->nplan_work && e->comm->ranks > 1 && !rc; i++) {
-		rc = gf_engine_path_weigh(e, i, err);
+	init_steps(e);
+	for (i = 0; i < e->base.nplan_work && e->base.comm->ranks > 1 && !rc;
+	     i++) {
+		rc = gf_thread_path_weigh(e, i, err);
 		/* sets take other paths, which cannot fail */
-		if (!rc && !sends_sets(e->plan))
-			rc = gf_engine_path_plan(e, i, err);
+		if (!rc && !sends_sets(e->base.plan))
+			rc = gf_thread_path_plan(e, i, err);
 	}
 	return rc;
 }
 
-static int same_everywhere(struct gf_engine *e, struct gf_error *err)
+static int same_everywhere(struct gf_thread *e, struct gf_error *err)
 {
 	char digest[GF_DIGEST_TEXT], *text;
 	int rc;
 
-	gf_digest_text(e->pool->offsets,
-		       (e->pool->ntensors + 1) * sizeof(*e->pool->offsets),
+	gf_digest_text(e->base.pool->offsets,
+		       (e->base.pool->ntensors + 1) *
+			       sizeof(*e->base.pool->offsets),
 		       digest);
 	text = gf_xasprintf("%zu tensors of %zu elements in all, %s",
-			    e->pool->ntensors, e->pool->count_elems, digest);
-	rc = gf_job_agrees(e->comm, e->plan, "gradients", text, err);
+			    e->base.pool->ntensors, e->base.pool->count_elems,
+			    digest);
+	rc = gf_job_agrees(e->base.comm, e->base.plan, "gradients", text, err);
 	free(text);
 	return rc;
 }
 
-int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **e,
-		  struct gf_error *err)
+int gf_engine_new(const struct gf_engine_config *config,
+		  struct gf_engine **engine, struct gf_error *err)
 {
-	struct gf_engine *n = gf_xcalloc(1, sizeof(*n));
+	struct gf_thread *e = gf_xcalloc(1, sizeof(*e));
 	int rc;
 
-	n->comm = config->comm;
-	n->plan = config->plan;
-	n->pool = config->pool;
-	n->hooks = config->hooks;
-	n->segment_bytes = config->segment_bytes;
-	n->lanes = config->plan->lanes > 0 ? config->plan->lanes : 1;
-	n->exec = gf_exec_new(n->comm);
-	gf_comm_thread_init(&n->thread, n->comm, config->timeout_s);
+	gf_engine_init(&e->base, &gf_engine_thread, config);
+	e->segment_bytes = config->segment_bytes;
+	e->lanes = config->plan->lanes > 0 ? config->plan->lanes : 1;
+	e->exec = gf_exec_new(config->comm);
 
 	rc = check(config, err);
-	rc = rc ? rc : build(n, config->depth, err);
-	if (!rc && n->comm->ranks > 1)
-		rc = gf_comm_thread_start(&n->thread, gf_engine_thread, n, err);
-	rc = gf_comm_agree(n->comm, rc, err);
-	rc = rc ? rc : same_everywhere(n, err);
+	rc = rc ? rc : build(e, err);
+	if (!rc && e->base.comm->ranks > 1)
+		rc = gf_comm_thread_start(&e->base.thread, gf_thread_main, e,
+					  err);
+	rc = gf_comm_agree(e->base.comm, rc, err);
+	rc = rc ? rc : same_everywhere(e, err);
 	if (rc) {
-		gf_engine_free(n);
+		gf_engine_free(&e->base);
 		return rc;
 	}
-	gf_comm_thread_go(&n->thread);
-	*e = n;
+	gf_comm_thread_go(&e->base.thread);
+	*engine = &e->base;
 	return 0;
 }
 
-static void free_step(struct gf_engine_step *s)
+static void free_step(struct gf_thread_step *s)
 {
 	size_t i;
 
 	for (i = 0; i < s->capacity; i++)
-		gf_engine_paths_free(&s->messages[i]);
+		gf_thread_paths_free(&s->messages[i]);
 	free(s->messages);
 	free(s->times);
 	free(s->tensor_ready);
 	free(s->ready_s);
 }
 
-void gf_engine_free(struct gf_engine *e)
+void gf_thread_close(struct gf_engine *engine)
 {
+	struct gf_thread *e = (struct gf_thread *)engine;
 	size_t i;
 
-	if (!e)
-		return;
-	gf_comm_thread_stop(&e->thread);
-	for (i = 0; e->steps && i < e->depth; i++)
+	gf_comm_thread_stop(&e->base.thread);
+	for (i = 0; e->steps && i < e->base.depth; i++)
 		free_step(&e->steps[i]);
 	gf_exec_free(e->exec);
-	gf_comm_thread_release(&e->thread);
 	free(e->steps);
 	free(e->active);
-	free(e->plan_work);
-	free(e);
 }

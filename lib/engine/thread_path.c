@@ -8,7 +8,7 @@
 #include "coll/way.h"
 #include "engine/thread_parts.h"
 
-void gf_engine_reserve(struct gf_engine_step *s, size_t nwork)
+void gf_thread_reserve(struct gf_thread_step *s, size_t nwork)
 {
 	size_t more = nwork - s->capacity;
 
@@ -33,17 +33,17 @@ static uint64_t sent_elems(const struct gf_schedule *s)
 	return elems;
 }
 
-static size_t segment_elems(const struct gf_engine *e, const struct gf_work *w,
+static size_t segment_elems(const struct gf_thread *e, const struct gf_work *w,
 			    const struct gf_element *element)
 {
 	if (w->sparse)
 		return 0;
 	if (e->segment_bytes)
 		return e->segment_bytes / element->size_bytes;
-	return gf_exec_segment_elems(e->comm, element, w->count_elems);
+	return gf_exec_segment_elems(e->base.comm, element, w->count_elems);
 }
 
-static int build_schedule(const struct gf_engine *e, const struct gf_work *w,
+static int build_schedule(const struct gf_thread *e, const struct gf_work *w,
 			  const struct gf_element *element,
 			  struct gf_schedule *schedule, struct gf_error *err)
 {
@@ -53,14 +53,14 @@ static int build_schedule(const struct gf_engine *e, const struct gf_work *w,
 
 	if (rc)
 		return rc;
-	way.servers = e->plan->servers;
-	args = gf_way_args(&way, e->comm->ranks);
+	way.servers = e->base.plan->servers;
+	args = gf_way_args(&way, e->base.comm->ranks);
 	args.count_elems = w->count_elems;
 	args.elem_bytes = element->size_bytes;
 	args.segment_elems = segment_elems(e, w, element);
 	args.half = w->half;
 	args.lossy = gf_element_lossy(element);
-	return gf_algorithm_schedule(way.algorithm, &args, e->comm->rank,
+	return gf_algorithm_schedule(way.algorithm, &args, e->base.comm->rank,
 				     schedule, err);
 }
 
@@ -79,8 +79,8 @@ static int element_of(const struct gf_work *w, struct gf_element *element,
 	return 0;
 }
 
-static int build(struct gf_engine *e, const struct gf_work *w, uint32_t channel,
-		 struct gf_engine_path *path, struct gf_error *err)
+static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
+		 struct gf_thread_path *path, struct gf_error *err)
 {
 	struct gf_exec_config config = {
 		.count_elems = w->count_elems,
@@ -104,30 +104,30 @@ static int build(struct gf_engine *e, const struct gf_work *w, uint32_t channel,
 }
 
 /* A library tells nobody what it sends: as much as a ring, say. */
-static uint64_t ring_bytes(const struct gf_engine *e, size_t count_elems)
+static uint64_t ring_bytes(const struct gf_thread *e, size_t count_elems)
 {
-	uint64_t p = (uint64_t)e->comm->ranks;
+	uint64_t p = (uint64_t)e->base.comm->ranks;
 
 	return 2 * (p - 1) * count_elems / p * sizeof(float);
 }
 
-uint64_t gf_engine_path_bytes(const struct gf_engine *e,
-			      const struct gf_engine_path *path)
+uint64_t gf_thread_path_bytes(const struct gf_thread *e,
+			      const struct gf_thread_path *path)
 {
 	return path->schedule.ranks ? gf_exec_wire_bytes(path->run)
 				    : ring_bytes(e, path->count_elems);
 }
 
-static void free_path(struct gf_engine_path *path)
+static void free_path(struct gf_thread_path *path)
 {
 	gf_exec_run_free(path->run);
 	gf_schedule_release(&path->schedule);
 	free(path);
 }
 
-void gf_engine_paths_free(struct gf_engine_message *m)
+void gf_thread_paths_free(struct gf_thread_message *m)
 {
-	struct gf_engine_path *path, *next;
+	struct gf_thread_path *path, *next;
 
 	for (path = m->paths; path; path = next) {
 		next = path->next;
@@ -136,7 +136,7 @@ void gf_engine_paths_free(struct gf_engine_message *m)
 	m->paths = m->path = NULL;
 }
 
-static bool is_for(const struct gf_engine_path *path, const struct gf_work *w)
+static bool is_for(const struct gf_thread_path *path, const struct gf_work *w)
 {
 	return path->how == w->how && path->sparse == w->sparse &&
 	       path->half == w->half && path->count_elems == w->count_elems &&
@@ -145,12 +145,12 @@ static bool is_for(const struct gf_engine_path *path, const struct gf_work *w)
 
 /* Channels: a place in a slot has one of its own, the same on all ranks. Two
  * paths of one place are never under way together. */
-static int find(struct gf_engine *e, struct gf_engine_step *s, size_t i,
+static int find(struct gf_thread *e, struct gf_thread_step *s, size_t i,
 		const struct gf_work *w, struct gf_error *err)
 {
-	struct gf_engine_message *m = &s->messages[i];
+	struct gf_thread_message *m = &s->messages[i];
 	size_t slot = (size_t)(s - e->steps);
-	struct gf_engine_path *path;
+	struct gf_thread_path *path;
 	int rc;
 
 	for (path = m->paths; path; path = path->next)
@@ -158,7 +158,8 @@ static int find(struct gf_engine *e, struct gf_engine_step *s, size_t i,
 			break;
 	if (!path) {
 		path = gf_xcalloc(1, sizeof(*path));
-		rc = build(e, w, (uint32_t)(i * e->depth + slot), path, err);
+		rc = build(e, w, (uint32_t)(i * e->base.depth + slot), path,
+			   err);
 		if (rc) {
 			free_path(path);
 			return rc;
@@ -170,39 +171,40 @@ static int find(struct gf_engine *e, struct gf_engine_step *s, size_t i,
 	return 0;
 }
 
-int gf_engine_path(struct gf_engine *e, struct gf_engine_step *s, size_t i,
+int gf_thread_path(struct gf_thread *e, struct gf_thread_step *s, size_t i,
 		   struct gf_error *err)
 {
 	return find(e, s, i, &s->work[i], err);
 }
 
-int gf_engine_path_plan(struct gf_engine *e, size_t i, struct gf_error *err)
+int gf_thread_path_plan(struct gf_thread *e, size_t i, struct gf_error *err)
 {
 	size_t slot;
 	int rc = 0;
 
-	for (slot = 0; slot < e->depth && !rc; slot++)
-		rc = find(e, &e->steps[slot], i, &e->plan_work[i], err);
+	for (slot = 0; slot < e->base.depth && !rc; slot++)
+		rc = find(e, &e->steps[slot], i, &e->base.plan_work[i], err);
 	if (rc)
-		gf_error_prefix(
-			err, "message %zu",
-			i < e->plan->nmessages ? i : e->plan_work[i].after - 1);
+		gf_error_prefix(err, "message %zu",
+				i < e->base.plan->nmessages
+					? i
+					: e->base.plan_work[i].after - 1);
 	return rc;
 }
 
-int gf_engine_path_weigh(struct gf_engine *e, size_t i, struct gf_error *err)
+int gf_thread_path_weigh(struct gf_thread *e, size_t i, struct gf_error *err)
 {
 	const struct gf_element plain = gf_element_number(GF_F32, GF_OP_SUM);
-	const struct gf_work *w = &e->plan_work[i];
+	const struct gf_work *w = &e->base.plan_work[i];
 	struct gf_schedule schedule = {0};
 	int rc;
 
 	if (!has_schedule(w)) {
-		e->dense_bytes += ring_bytes(e, w->count_elems);
+		e->base.dense_bytes += ring_bytes(e, w->count_elems);
 		return 0;
 	}
 	rc = build_schedule(e, w, &plain, &schedule, err);
-	e->dense_bytes += sent_elems(&schedule) * sizeof(float);
+	e->base.dense_bytes += sent_elems(&schedule) * sizeof(float);
 	gf_schedule_release(&schedule);
 	return rc;
 }

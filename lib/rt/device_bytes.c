@@ -41,13 +41,9 @@ void gf_device_weigh(struct gf_device_engine *e, size_t i)
 	struct gf_device_program whole = {0};
 
 	if (gf_device_program_for(e, i, NULL, &whole, NULL))
-		e->dense_bytes += ring_bytes(e, e->messages[i].count_elems);
+		e->base.dense_bytes +=
+			ring_bytes(e, e->messages[i].count_elems);
 	else
-		e->dense_bytes += gf_device_program_weight(e, &whole);
+		e->base.dense_bytes += gf_device_program_weight(e, &whole);
 	gf_device_program_release(&whole);
-}
-
-uint64_t gf_device_engine_dense_bytes(const struct gf_device_engine *e)
-{
-	return e->dense_bytes;
 }

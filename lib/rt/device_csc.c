@@ -156,15 +156,16 @@ int gf_device_prepare_csc(struct gf_device_engine *e, size_t lane,
 	return rc;
 }
 
-int gf_device_engine_expect(struct gf_device_engine *e, size_t nchunks,
+int gf_device_engine_expect(struct gf_engine *engine, size_t nchunks,
 			    struct gf_error *err)
 {
+	struct gf_device_engine *e = (struct gf_device_engine *)engine;
 	size_t i;
 	int rc = 0;
 
 	if (nchunks == gf_csc_nccl_csc(e->k.csc)->nchunks)
 		return 0;
-	pthread_mutex_lock(&e->thread.lock);
+	pthread_mutex_lock(&e->base.thread.lock);
 	for (i = 0; i < e->k.plan->nmessages && !rc; i++)
 		if (e->messages[i].like == i)
 			rc = add_count(e, i, nchunks, err);
@@ -172,7 +173,7 @@ int gf_device_engine_expect(struct gf_device_engine *e, size_t nchunks,
 		rc = gf_device_prepare_csc(e, i, err);
 		rc = rc ? rc : gf_device_lane_reserve(&e->lanes[i], err);
 	}
-	pthread_mutex_unlock(&e->thread.lock);
+	pthread_mutex_unlock(&e->base.thread.lock);
 	return rc;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "comm/backoff.h"
 #include "rt/device_parts.h"
 
@@ -59,11 +60,11 @@ void gf_device_fail(struct gf_device_engine *e, int rc,
 {
 	size_t i;
 
-	if (e->thread.rc)
+	if (e->base.thread.rc)
 		return;
 	for (i = 0; i < e->nlanes; i++)
 		gf_device_lane_abort(&e->lanes[i]);
-	gf_comm_thread_keep(&e->thread, rc, why);
+	gf_comm_thread_keep(&e->base.thread, rc, why);
 }
 
 static int wait_for(struct gf_device_engine *e, struct gf_gpu_stream *s,
@@ -127,11 +128,12 @@ static int end_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
 static int wait_for_residual(struct gf_device_engine *e,
 			     struct gf_gpu_stream *s, struct gf_error *err)
 {
-	if (e->step == 1 || e->k.plan->selection.method == GF_SELECT_DENSE)
+	if (e->base.nbegun == 1 ||
+	    e->k.plan->selection.method == GF_SELECT_DENSE)
 		return 0;
-	if (e->done + 1 < e->step)
+	if (e->done + 1 < e->base.nbegun)
 		return end_step(e, s, err);
-	return wait_for(e, s, e->ended[(e->step - 2) % e->depth], err);
+	return wait_for(e, s, e->ended[(e->base.nbegun - 2) % e->depth], err);
 }
 
 /* A message's lane does; of csc the stream that takes chunks does, and the lane
@@ -174,25 +176,25 @@ static int issue(struct gf_device_engine *e, size_t i, struct gf_error *err)
 }
 
 /* Under lock. */
-static int issue_more(struct gf_device_engine *e, struct gf_error *err)
+static void issue_more(struct gf_device_engine *e)
 {
-	int rc = gf_comm_thread_kept(&e->thread, err);
+	struct gf_error err = {""};
+	int rc = e->base.thread.rc;
 
 	while (!rc && e->next < e->nmessages) {
 		const struct gf_device_message *m = &e->messages[e->next];
 
 		if (m->left || (m->at_end && !e->backward_ended))
 			break;
-		rc = issue(e, e->next, err);
+		rc = issue(e, e->next, &err);
 		if (rc) {
-			gf_device_name(e, e->issued, err);
-			gf_device_fail(e, rc, err);
+			gf_device_name(e, e->issued, &err);
+			gf_device_fail(e, rc, &err);
 		} else {
 			e->next++;
 			e->issued++;
 		}
 	}
-	return rc;
 }
 
 /* Until the events that the next step records are free; under lock, which is
@@ -203,27 +205,46 @@ static int wait_for_room(struct gf_device_engine *e, struct gf_error *err)
 	int rc;
 
 	for (;;) {
-		rc = gf_comm_thread_kept(&e->thread, err);
+		rc = gf_comm_thread_kept(&e->base.thread, err);
 		rc = rc ? rc : gf_device_see(e, err);
-		if (rc || e->step < e->depth ||
-		    e->seen / e->nmessages >= e->step + 1 - e->depth)
+		if (rc || e->base.nbegun < e->depth ||
+		    e->seen / e->nmessages >= e->base.nbegun + 1 - e->depth)
 			return rc;
-		pthread_mutex_unlock(&e->thread.lock);
+		pthread_mutex_unlock(&e->base.thread.lock);
 		gf_backoff_wait(&backoff);
-		pthread_mutex_lock(&e->thread.lock);
+		pthread_mutex_lock(&e->base.thread.lock);
 	}
 }
 
-int gf_device_engine_begin(struct gf_device_engine *e, struct gf_error *err)
+static struct gf_device_engine *device_of(struct gf_engine *e)
 {
+	return (struct gf_device_engine *)e;
+}
+
+/* What the caller enqueued before, and what is enqueued now, has failed or not:
+ * a failure is kept. Under lock. */
+static void keep(struct gf_device_engine *e, int rc, const struct gf_error *err)
+{
+	if (rc)
+		gf_device_fail(e, rc, err);
+}
+
+/* The plan's messages, whatever is given. */
+static void begin(struct gf_engine *engine, const struct gf_work *work,
+		  size_t nwork)
+{
+	struct gf_device_engine *e = device_of(engine);
+	struct gf_error err = {""};
 	size_t i;
 	int rc;
 
-	pthread_mutex_lock(&e->thread.lock);
-	rc = wait_for_room(e, err);
-	assert(rc || e->step < e->joined + e->npools);
+	(void)work;
+	(void)nwork;
+	pthread_mutex_lock(&e->base.thread.lock);
+	rc = wait_for_room(e, &err);
+	assert(rc || e->base.nbegun < e->base.nwaited + e->npools);
 	if (!rc) {
-		e->step++;
+		e->base.nbegun++;
 		e->next = 0;
 		e->sent_bytes = 0;
 		e->backward_ended = false;
@@ -231,12 +252,13 @@ int gf_device_engine_begin(struct gf_device_engine *e, struct gf_error *err)
 		       e->k.plan->model->ntensors * sizeof(*e->tensor_ready));
 		for (i = 0; i < e->nmessages; i++)
 			e->messages[i].left = e->messages[i].ntensors;
-		rc = e->k.gpu->ops->record(e->k.gpu,
-					   e->begun[(e->step - 1) % e->depth],
-					   e->k.compute, err);
+		i = (e->base.nbegun - 1) % e->depth;
+		e->begun_s[i] = gf_clock_s();
+		rc = e->k.gpu->ops->record(e->k.gpu, e->begun[i], e->k.compute,
+					   &err);
 	}
-	pthread_mutex_unlock(&e->thread.lock);
-	return rc;
+	keep(e, rc, &err);
+	pthread_mutex_unlock(&e->base.thread.lock);
 }
 
 static void set_ready(struct gf_device_engine *e, size_t tensor)
@@ -247,48 +269,53 @@ static void set_ready(struct gf_device_engine *e, size_t tensor)
 	e->messages[e->message_of[tensor]].left--;
 }
 
-int gf_device_engine_ready(struct gf_device_engine *e, size_t tensor,
-			   struct gf_error *err)
+static void ready(struct gf_engine *engine, size_t tensor)
 {
-	int rc;
+	struct gf_device_engine *e = device_of(engine);
 
-	assert(tensor < e->k.plan->model->ntensors);
-	pthread_mutex_lock(&e->thread.lock);
+	pthread_mutex_lock(&e->base.thread.lock);
 	set_ready(e, tensor);
-	rc = issue_more(e, err);
-	pthread_mutex_unlock(&e->thread.lock);
-	return rc;
+	issue_more(e);
+	pthread_mutex_unlock(&e->base.thread.lock);
 }
 
-int gf_device_engine_backward_end(struct gf_device_engine *e,
-				  struct gf_error *err)
+static void backward_end(struct gf_engine *engine)
 {
+	struct gf_device_engine *e = device_of(engine);
+	uint64_t *sent;
 	size_t i;
-	int rc;
 
-	pthread_mutex_lock(&e->thread.lock);
+	pthread_mutex_lock(&e->base.thread.lock);
 	for (i = 0; i < e->k.plan->model->ntensors; i++)
 		set_ready(e, i);
 	e->backward_ended = true;
-	rc = issue_more(e, err);
-	pthread_mutex_unlock(&e->thread.lock);
-	return rc;
+	issue_more(e);
+	if (!e->base.thread.rc) {
+		sent = &e->step_bytes[(e->base.nbegun - 1) % e->depth];
+		*sent = gf_device_engine_sent_bytes(e);
+		e->base.totals.sent_bytes += *sent;
+	}
+	pthread_mutex_unlock(&e->base.thread.lock);
 }
 
-int gf_device_engine_join(struct gf_device_engine *e, struct gf_error *err)
+static int wait(struct gf_engine *engine, struct gf_error *err)
 {
+	struct gf_device_engine *e = device_of(engine);
+	const size_t slot = e->base.nwaited % e->depth;
 	int rc;
 
-	pthread_mutex_lock(&e->thread.lock);
-	rc = gf_comm_thread_kept(&e->thread, err);
-	assert(rc || (e->backward_ended && e->joined < e->step));
-	if (!rc && e->joined < e->done)
-		rc = wait_for(e, e->k.compute, e->ended[e->joined % e->depth],
-			      err);
+	pthread_mutex_lock(&e->base.thread.lock);
+	rc = gf_comm_thread_kept(&e->base.thread, err);
+	assert(rc || (e->backward_ended && e->base.nwaited < e->base.nbegun));
+	if (!rc && e->base.nwaited < e->done)
+		rc = wait_for(e, e->k.compute, e->ended[slot], err);
 	else if (!rc)
-		rc = wait_for_step(e, e->k.compute, e->joined, err);
-	e->joined++;
-	pthread_mutex_unlock(&e->thread.lock);
+		rc = wait_for_step(e, e->k.compute, e->base.nwaited, err);
+	if (!rc) {
+		e->base.waited_bytes += e->step_bytes[slot];
+		e->base.nwaited++;
+	}
+	pthread_mutex_unlock(&e->base.thread.lock);
 	return rc;
 }
 
@@ -298,113 +325,114 @@ static int end_steps(struct gf_device_engine *e, uint64_t before,
 {
 	int rc;
 
-	pthread_mutex_lock(&e->thread.lock);
-	rc = gf_comm_thread_kept(&e->thread, err);
+	pthread_mutex_lock(&e->base.thread.lock);
+	rc = gf_comm_thread_kept(&e->base.thread, err);
 	while (!rc && e->done < before)
 		rc = end_step(e, e->k.compute, err);
-	pthread_mutex_unlock(&e->thread.lock);
+	pthread_mutex_unlock(&e->base.thread.lock);
 	return rc;
 }
 
-int gf_device_engine_end(struct gf_device_engine *e, struct gf_error *err)
+static int end(struct gf_engine *engine, struct gf_error *err)
 {
-	return end_steps(e, e->joined, err);
+	struct gf_device_engine *e = device_of(engine);
+
+	return end_steps(e, e->base.nwaited, err);
 }
 
-int gf_device_engine_settle(struct gf_device_engine *e, struct gf_error *err)
+static int settle(struct gf_engine *engine, struct gf_error *err)
 {
-	int rc = end_steps(e, e->step, err);
+	struct gf_device_engine *e = device_of(engine);
+	int rc = end_steps(e, e->base.nbegun, err);
 
 	/* some had it on a lane */
-	if (!rc && e->joined < e->done)
+	if (!rc && e->base.nwaited < e->done)
 		rc = wait_for(e, e->k.compute,
 			      e->ended[(e->done - 1) % e->depth], err);
-	return rc ? rc : gf_device_engine_sync(e, err);
+	return rc ? rc : gf_device_engine_sync(engine, err);
 }
 
-float *gf_device_engine_data(const struct gf_device_engine *e, uint64_t step)
+float *gf_device_engine_data(const struct gf_engine *engine, uint64_t step)
 {
+	const struct gf_device_engine *e =
+		(const struct gf_device_engine *)engine;
+
 	return e->k.data + step % e->npools * e->k.stride_elems;
 }
 
-/* Of a step, from 0. */
-static int take_times(struct gf_device_engine *e, uint64_t step,
-		      struct gf_message_times *times, struct gf_error *err)
+/* The device's own clock, set to the host's when the step began. */
+static const struct gf_message_times *times(struct gf_engine *engine,
+					    uint64_t step)
 {
+	struct gf_device_engine *e = device_of(engine);
 	const struct gf_gpu_ops *ops = e->k.gpu->ops;
 	struct gf_gpu_event *begun = e->begun[step % e->depth];
+	const double begun_s = e->begun_s[step % e->depth];
+	struct gf_error err = {""};
 	size_t i;
 	int rc = 0;
 
+	assert(step < e->base.nbegun && step + e->depth >= e->base.nbegun);
 	for (i = 0; i < e->nmessages && !rc; i++) {
 		const struct gf_device_events *at =
 			gf_device_events_of(e, step * e->nmessages + i);
-		struct gf_message_times *t = &times[i];
+		struct gf_message_times *t = &e->times[i];
 
-		rc = ops->event_s(e->k.gpu, begun, at->ready, &t->ready_s, err);
+		rc = ops->event_s(e->k.gpu, begun, at->ready, &t->ready_s,
+				  &err);
 		rc = rc ? rc
 			: ops->event_s(e->k.gpu, begun, at->start, &t->start_s,
-				       err);
+				       &err);
 		rc = rc ? rc
 			: ops->event_s(e->k.gpu, begun, at->end, &t->end_s,
-				       err);
+				       &err);
+		t->ready_s += begun_s;
+		t->start_s += begun_s;
+		t->end_s += begun_s;
 	}
-	return rc;
-}
-
-int gf_device_engine_times_of(struct gf_device_engine *e, uint64_t step,
-			      struct gf_message_times *times,
-			      struct gf_error *err)
-{
-	assert(step < e->step && step + e->depth >= e->step);
-	return take_times(e, step, times, err);
+	pthread_mutex_lock(&e->base.thread.lock);
+	keep(e, rc, &err);
+	pthread_mutex_unlock(&e->base.thread.lock);
+	return rc ? NULL : e->times;
 }
 
 /* The watching thread looks at the same events, and gives up in time. */
-int gf_device_engine_sync(struct gf_device_engine *e, struct gf_error *err)
+int gf_device_engine_sync(struct gf_engine *engine, struct gf_error *err)
 {
+	struct gf_device_engine *e = device_of(engine);
 	struct gf_backoff backoff = {0};
 	bool ended = false;
 	int rc = 0;
 
 	while (!rc && !ended) {
-		pthread_mutex_lock(&e->thread.lock);
-		rc = gf_comm_thread_kept(&e->thread, err);
-		assert(rc || e->issued == e->step * e->nmessages);
+		pthread_mutex_lock(&e->base.thread.lock);
+		rc = gf_comm_thread_kept(&e->base.thread, err);
+		assert(rc || e->issued == e->base.nbegun * e->nmessages);
 		rc = rc ? rc : gf_device_see(e, err);
 		ended = e->seen == e->issued;
-		pthread_mutex_unlock(&e->thread.lock);
+		pthread_mutex_unlock(&e->base.thread.lock);
 		if (!rc && !ended)
 			gf_backoff_wait(&backoff);
 	}
-	return rc || !e->step ? rc : take_times(e, e->step - 1, e->times, err);
-}
-
-const struct gf_message_times *
-gf_device_engine_times(const struct gf_device_engine *e)
-{
-	return e->times;
-}
-
-int gf_device_engine_check(struct gf_device_engine *e, struct gf_error *err)
-{
-	int rc;
-
-	pthread_mutex_lock(&e->thread.lock);
-	rc = gf_comm_thread_kept(&e->thread, err);
-	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }
 
-size_t gf_device_engine_lane(const struct gf_device_engine *e, size_t message)
+size_t gf_device_engine_lane(const struct gf_engine *engine, size_t message)
 {
+	const struct gf_device_engine *e =
+		(const struct gf_device_engine *)engine;
+
 	return e->messages[message].lane;
 }
 
-int gf_device_engine_call(struct gf_device_engine *e,
-			  int (*fn)(struct gf_comm *comm, void *ctx,
-				    struct gf_error *err),
-			  void *ctx, struct gf_error *err)
-{
-	return gf_comm_thread_call(&e->thread, fn, ctx, err);
-}
+const struct gf_engine_ops gf_engine_streams = {
+	.name = "streams",
+	.begin = begin,
+	.ready = ready,
+	.backward_end = backward_end,
+	.wait = wait,
+	.end = end,
+	.settle = settle,
+	.times = times,
+	.close = gf_device_close,
+};

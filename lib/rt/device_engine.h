@@ -14,22 +14,22 @@
 #include "rt/csc_nccl.h"
 
 /*
- * The runtime where gradients are on GPUs: what engine/engine.h does with a thread
- * that moves messages, streams and events do here. One stream computes, each
- * lane has a stream and a communicator of its own, and events between them say
- * who waits for whom. The thread that computes also issues the messages, in the
- * plan's order on every rank; nothing in a step waits on the host.
+ * The engine (engine/engine.h) of gradients that are on GPUs. One stream
+ * computes, each lane has a stream and a communicator of its own, and events
+ * between them say which waits for which. The thread that computes also issues
+ * the messages, in the plan's order on every rank; nothing in a step waits on
+ * the host.
  *
- *	gf_device_engine_begin(e, &err);
+ *	gf_engine_begin(e);
  *	... each time the kernels of a gradient are enqueued:
- *	gf_device_engine_ready(e, tensor, &err);
- *	gf_device_engine_backward_end(e, &err);
- *	gf_device_engine_join(e, &err);	// the compute stream waits
- *	gf_device_engine_end(e, &err);	// and does what `end` enqueues
+ *	gf_engine_ready(e, tensor);
+ *	gf_engine_backward_end(e);
+ *	gf_engine_wait(e, &err);	// the compute stream waits
+ *	gf_engine_end(e, &err);	// and does what `end` enqueues
  *	... the update is enqueued ...
  *
  * Of a plan with staleness K as many steps may be under way, each with a pool
- * of its own: join waits for the oldest, and comes before the (K + 1)-th
+ * of its own: wait is for the oldest, and comes before the (K + 1)-th
  * begins. Messages of a step follow those of the step before, as if all were
  * one step's.
  *
@@ -39,13 +39,12 @@
  * lane. Which lane that is, the plan's prediction says: the one that it thinks
  * free first.
  *
- * A second thread watches: it answers other ranks (engine/watch.h), serves calls,
- * and when a message that has begun does not end in time, or a communicator
- * reports an error, it aborts the communicators, so that everything enqueued
- * comes to an end; the failure is kept and returned by every later call.
+ * A second thread watches: it answers other ranks (engine/watch.h), serves
+ * calls, and when a message that has begun does not end in time, or a
+ * communicator reports an error, it aborts the communicators, so that
+ * everything enqueued comes to an end; the failure is kept and returned by
+ * every later call.
  */
-struct gf_device_engine;
-
 struct gf_device_engine_config {
 	struct gf_comm *comm; /* between the hosts; borrowed */
 	struct gf_gpu *gpu;   /* borrowed, like what follows */
@@ -78,66 +77,31 @@ struct gf_device_engine_config {
  * goes by the host alone.
  */
 int gf_device_engine_new(const struct gf_device_engine_config *config,
-			 struct gf_device_engine **e, struct gf_error *err);
+			 struct gf_engine **e, struct gf_error *err);
 /* Collective: 0, or -EINVAL names two ranks that use one GPU. */
 int gf_device_own_gpu_each(struct gf_comm *comm, const struct gf_gpu *gpu,
 			   struct gf_error *err);
-/* NULL is allowed. What is under way ends first, or is aborted. */
-void gf_device_engine_free(struct gf_device_engine *e);
-
-int gf_device_engine_begin(struct gf_device_engine *e, struct gf_error *err);
-int gf_device_engine_ready(struct gf_device_engine *e, size_t tensor,
-			   struct gf_error *err);
-int gf_device_engine_backward_end(struct gf_device_engine *e,
-				  struct gf_error *err);
-/* The compute stream waits for the oldest step that was not joined. */
-int gf_device_engine_join(struct gf_device_engine *e, struct gf_error *err);
-/* `end` of the step that was joined last, unless it came before. */
-int gf_device_engine_end(struct gf_device_engine *e, struct gf_error *err);
-/* Between steps: `end` of every step that has begun, and waits for them. None
- * of them is joined by that. */
-int gf_device_engine_settle(struct gf_device_engine *e, struct gf_error *err);
 /* Where the gradients of a step lie. */
-float *gf_device_engine_data(const struct gf_device_engine *e, uint64_t step);
+float *gf_device_engine_data(const struct gf_engine *e, uint64_t step);
 /*
  * Of topk and gtopk (rt/sparse_nccl.h); dense plans are left alone. Density:
  * what steps send that begin from now on; at first the plan's. The other two
  * are what `end` does: *flag |= 1 if a sum is not finite; data become the sums,
  * and the residual this step's, unless *skip.
  */
-void gf_device_engine_density(struct gf_device_engine *e, double density);
-void gf_device_engine_look(struct gf_device_engine *e, struct gf_gpu_stream *s,
+void gf_device_engine_density(struct gf_engine *e, double density);
+void gf_device_engine_look(struct gf_engine *e, struct gf_gpu_stream *s,
 			   uint32_t *flag);
-int gf_device_engine_apply(struct gf_device_engine *e, struct gf_gpu_stream *s,
+int gf_device_engine_apply(struct gf_engine *e, struct gf_gpu_stream *s,
 			   const uint32_t *skip, struct gf_error *err);
 /* Of csc, on all ranks, while nothing is under way: a step may send so many
  * chunks, though no step of the plan's ramp does. */
-int gf_device_engine_expect(struct gf_device_engine *e, size_t nchunks,
+int gf_device_engine_expect(struct gf_engine *e, size_t nchunks,
 			    struct gf_error *err);
-/* What this rank has sent in the step begun last, once all of its messages are
- * issued; and what the plan's messages weigh as they are, in f32. `library`,
- * which tells nobody, counts as a ring. */
-uint64_t gf_device_engine_sent_bytes(const struct gf_device_engine *e);
-uint64_t gf_device_engine_dense_bytes(const struct gf_device_engine *e);
 /* The host waits until every step that has begun has ended: after the last
  * one, or before looking at times. */
-int gf_device_engine_sync(struct gf_device_engine *e, struct gf_error *err);
-/* Of the step that sync saw end, from its begin on the device. */
-const struct gf_message_times *
-gf_device_engine_times(const struct gf_device_engine *e);
-/* Of step `step` (from 0), one of the last K + 1; all of it has ended. To
- * times, the plan's nmessages. */
-int gf_device_engine_times_of(struct gf_device_engine *e, uint64_t step,
-			      struct gf_message_times *times,
-			      struct gf_error *err);
-/* The failure that is kept, or 0. */
-int gf_device_engine_check(struct gf_device_engine *e, struct gf_error *err);
-/* As gf_engine_call. */
-int gf_device_engine_call(struct gf_device_engine *e,
-			  int (*fn)(struct gf_comm *comm, void *ctx,
-				    struct gf_error *err),
-			  void *ctx, struct gf_error *err);
+int gf_device_engine_sync(struct gf_engine *e, struct gf_error *err);
 /* The lane of each message. */
-size_t gf_device_engine_lane(const struct gf_device_engine *e, size_t message);
+size_t gf_device_engine_lane(const struct gf_engine *e, size_t message);
 
 #endif

@@ -281,7 +281,7 @@ static int start_thread(struct gf_device_engine *e, struct gf_error *err)
 	/* soon the communicator is the other thread's */
 	for (i = 0; i < e->nlanes; i++)
 		e->lanes[i].on_wait = NULL;
-	return gf_comm_thread_start(&e->thread, gf_device_watch, e, err);
+	return gf_comm_thread_start(&e->base.thread, gf_device_watch, e, err);
 }
 
 static void init(struct gf_device_engine *e,
@@ -290,6 +290,13 @@ static void init(struct gf_device_engine *e,
 	const struct gf_plan *plan = config->plan;
 	const size_t ntensors = plan->model ? plan->model->ntensors : 0;
 
+	gf_engine_init(&e->base, &gf_engine_streams,
+		       &(struct gf_engine_config){
+			       .comm = config->comm,
+			       .plan = plan,
+			       .depth = (size_t)plan->staleness,
+			       .timeout_s = config->timeout_s,
+		       });
 	e->k = *config;
 	e->nmessages = plan->nmessages + !!config->csc;
 	e->nlanes = plan->lanes > 0 ? (size_t)plan->lanes : 1;
@@ -298,17 +305,18 @@ static void init(struct gf_device_engine *e,
 	e->depth = e->npools + 1;
 	e->begun = gf_xcalloc(e->depth, sizeof(struct gf_gpu_event *));
 	e->ended = gf_xcalloc(e->depth, sizeof(struct gf_gpu_event *));
+	e->begun_s = gf_xcalloc(e->depth, sizeof(*e->begun_s));
+	e->step_bytes = gf_xcalloc(e->depth, sizeof(*e->step_bytes));
 	e->lanes = gf_xcalloc(e->nlanes, sizeof(*e->lanes));
 	e->last_on_lane = gf_xcalloc(e->nlanes, sizeof(*e->last_on_lane));
 	e->messages = gf_xcalloc(e->nmessages + 1, sizeof(*e->messages));
 	e->times = gf_xcalloc(e->nmessages + 1, sizeof(*e->times));
 	e->message_of = gf_xcalloc(ntensors + 1, sizeof(*e->message_of));
 	e->tensor_ready = gf_xcalloc(ntensors + 1, sizeof(*e->tensor_ready));
-	gf_comm_thread_init(&e->thread, e->k.comm, e->k.timeout_s);
 }
 
 int gf_device_engine_new(const struct gf_device_engine_config *config,
-			 struct gf_device_engine **engine, struct gf_error *err)
+			 struct gf_engine **engine, struct gf_error *err)
 {
 	struct gf_device_engine *e = gf_xcalloc(1, sizeof(*e));
 	size_t lane;
@@ -325,12 +333,12 @@ int gf_device_engine_new(const struct gf_device_engine_config *config,
 	if (!rc)
 		rc = gf_comm_agree(e->k.comm, start_thread(e, err), err);
 	if (rc) {
-		gf_device_engine_free(e);
+		gf_engine_free(&e->base);
 		return rc;
 	}
 	e->opened = true;
-	gf_comm_thread_go(&e->thread);
-	*engine = e;
+	gf_comm_thread_go(&e->base.thread);
+	*engine = &e->base;
 	return 0;
 }
 
@@ -350,20 +358,19 @@ static void free_message(struct gf_device_engine *e,
 	free(m->events);
 }
 
-void gf_device_engine_free(struct gf_device_engine *e)
+void gf_device_close(struct gf_engine *engine)
 {
+	struct gf_device_engine *e = (struct gf_device_engine *)engine;
 	struct gf_error ignored;
 	bool whole;
 	size_t i;
 
-	if (!e)
-		return;
 	/* A communicator wants to be left in peace, or aborted: where some
 	 * message was not issued, or a lane is half open. */
-	whole = e->opened && e->issued == e->step * e->nmessages;
-	if (e->thread.alive && whole && e->step)
-		(void)gf_device_engine_sync(e, &ignored);
-	gf_comm_thread_stop(&e->thread);
+	whole = e->opened && e->issued == e->base.nbegun * e->nmessages;
+	if (e->base.thread.alive && whole && e->base.nbegun)
+		(void)gf_device_engine_sync(engine, &ignored);
+	gf_comm_thread_stop(&e->base.thread);
 	for (i = 0; i < e->nlanes && !whole; i++)
 		gf_device_lane_abort(&e->lanes[i]);
 	/* what is enqueued behind it uses memory that its owners free next */
@@ -380,14 +387,14 @@ void gf_device_engine_free(struct gf_device_engine *e)
 		e->k.gpu->ops->event_free(e->k.gpu, e->ended[i]);
 	}
 	gf_device_release_csc(e);
-	gf_comm_thread_release(&e->thread);
 	free(e->begun);
 	free(e->ended);
+	free(e->begun_s);
+	free(e->step_bytes);
 	free(e->lanes);
 	free(e->last_on_lane);
 	free(e->messages);
 	free(e->times);
 	free(e->message_of);
 	free(e->tensor_ready);
-	free(e);
 }

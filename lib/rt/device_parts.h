@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/comm_thread.h"
+#include "engine/engine_parts.h"
 #include "lane/lane.h"
 #include "rt/device_engine.h"
 #include "rt/sparse_nccl.h"
@@ -44,6 +44,9 @@ struct gf_device_pack {
 };
 
 struct gf_device_engine {
+	/* Its thread watches: the lock is held while anything is enqueued on
+	 * lanes or asked of NCCL. */
+	struct gf_engine base;
 	/* set once */
 	struct gf_device_engine_config k;
 	struct gf_device_lane *lanes;
@@ -52,18 +55,15 @@ struct gf_device_engine {
 	size_t nmessages;   /* the plan's; of csc one more, the norms */
 	size_t *message_of; /* per tensor */
 	double density;     /* of a selection; the compute thread's */
-	uint64_t dense_bytes;
 	size_t npools, depth;
 	struct gf_device_pack *packs; /* csc */
 	size_t npacks, packs_capacity;
 	struct gf_gpu_event *taken;
 	struct gf_gpu_event **begun, **ended; /* per slot; ended: has `end` */
-	/* The thread that watches. Its lock is held while anything is enqueued
-	 * on lanes or asked of NCCL. */
-	struct gf_comm_thread thread;
+	double *begun_s;      /* likewise, by the host's clock */
+	uint64_t *step_bytes; /* likewise: that its messages sent */
 
 	/* under lock */
-	uint64_t step; /* begun so far */
 	bool *tensor_ready;
 	bool backward_ended;
 	size_t next; /* the first message that has not been issued */
@@ -76,7 +76,7 @@ struct gf_device_engine {
 
 	/* compute thread */
 	uint64_t *last_on_lane; /* 1 + message issued last, as in `issued` */
-	uint64_t joined, done;  /* steps; that had their `end` */
+	uint64_t done;          /* steps that had their `end` */
 	bool opened;
 	uint64_t sent_bytes; /* csc: in this step */
 	struct gf_message_times *times;
@@ -111,6 +111,12 @@ int gf_device_make_sparse(struct gf_device_engine *e, size_t i,
 /* Enqueues a message of the step begun last on its lane. */
 int gf_device_run(struct gf_device_engine *e, struct gf_device_message *m,
 		  struct gf_error *err);
+
+extern const struct gf_engine_ops gf_engine_streams;
+void gf_device_close(struct gf_engine *engine);
+/* What this rank has sent in the step begun last, once all of its messages are
+ * issued; `library`, which tells nobody, counts as a ring. */
+uint64_t gf_device_engine_sent_bytes(const struct gf_device_engine *e);
 
 void *gf_device_watch(void *engine);
 /* "step 3, message 2 (...) on lane 1" in front of why; number: as in `seen`. */

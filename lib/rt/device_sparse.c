@@ -41,7 +41,8 @@ int gf_device_run(struct gf_device_engine *e, struct gf_device_message *m,
 		  struct gf_error *err)
 {
 	struct gf_device_lane *lane = &e->lanes[m->lane];
-	float *data = gf_device_engine_data(e, e->step - 1) + m->first_elem;
+	float *data = gf_device_engine_data(&e->base, e->base.nbegun - 1) +
+		      m->first_elem;
 
 	if (e->k.csc)
 		return gf_device_run_csc(e, m, err);
@@ -51,14 +52,15 @@ int gf_device_run(struct gf_device_engine *e, struct gf_device_message *m,
 				  gf_sparse_k(e->density, m->count_elems), err);
 }
 
-void gf_device_engine_density(struct gf_device_engine *e, double density)
+void gf_device_engine_density(struct gf_engine *engine, double density)
 {
-	e->density = density;
+	((struct gf_device_engine *)engine)->density = density;
 }
 
-void gf_device_engine_look(struct gf_device_engine *e, struct gf_gpu_stream *s,
+void gf_device_engine_look(struct gf_engine *engine, struct gf_gpu_stream *s,
 			   uint32_t *flag)
 {
+	struct gf_device_engine *e = (struct gf_device_engine *)engine;
 	size_t i;
 
 	for (i = 0; i < e->nmessages; i++)
@@ -66,9 +68,10 @@ void gf_device_engine_look(struct gf_device_engine *e, struct gf_gpu_stream *s,
 			gf_sparse_nccl_look(e->messages[i].sparse, s, flag);
 }
 
-int gf_device_engine_apply(struct gf_device_engine *e, struct gf_gpu_stream *s,
+int gf_device_engine_apply(struct gf_engine *engine, struct gf_gpu_stream *s,
 			   const uint32_t *skip, struct gf_error *err)
 {
+	struct gf_device_engine *e = (struct gf_device_engine *)engine;
 	size_t i;
 	int rc = 0;
 

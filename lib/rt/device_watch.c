@@ -32,17 +32,18 @@ static int look(struct gf_device_engine *e, bool *under_way,
 /* Where the device stands: the host may be ahead. Under lock. */
 static void note_standing(struct gf_device_engine *e, bool under_way)
 {
-	struct gf_standing *self = &e->thread.watch.self;
+	struct gf_standing *self = &e->base.thread.watch.self;
 
-	self->step = e->step;
+	self->step = e->base.nbegun;
 	self->started = e->next;
 	if (e->seen < e->issued) {
 		self->step = e->seen / e->nmessages + 1;
 		self->started = e->seen % e->nmessages + under_way;
 	}
-	self->phase = under_way                           ? GF_PHASE_NETWORK
-		      : e->next < e->nmessages && e->step ? GF_PHASE_GRADIENT
-							  : GF_PHASE_IDLE;
+	self->phase = under_way ? GF_PHASE_NETWORK
+		      : e->next < e->nmessages && e->base.nbegun
+			      ? GF_PHASE_GRADIENT
+			      : GF_PHASE_IDLE;
 }
 
 /* Time without an end counts only while a message is under way: before, it
@@ -57,14 +58,14 @@ static int check_stuck(struct gf_device_engine *e, bool under_way,
 	else
 		e->stuck_s += passed_s;
 	e->stuck_at = e->seen;
-	rc = gf_watch_stuck(&e->thread.watch, e->stuck_s,
+	rc = gf_watch_stuck(&e->base.thread.watch, e->stuck_s,
 			    e->seen % e->nmessages, err);
 	if (rc == -ETIMEDOUT) {
 		char *peers = gf_device_program_peers(
 			e->messages[e->seen % e->nmessages].program);
 
 		gf_error_prefix(err, "no end for %g s, with %s",
-				e->thread.watch.timeout_s, peers);
+				e->base.thread.watch.timeout_s, peers);
 		gf_device_name(e, e->seen, err);
 		free(peers);
 	}
@@ -75,28 +76,28 @@ static int watch_once(struct gf_device_engine *e, struct gf_error *err)
 {
 	bool under_way = false, served = false;
 	double passed_s;
-	int rc = gf_watch_look(&e->thread.watch, &passed_s, err);
+	int rc = gf_watch_look(&e->base.thread.watch, &passed_s, err);
 
 	if (rc)
 		return rc;
 	/* While the other thread enqueues, there is nothing to look at; it has
 	 * limits of its own, and other ranks are answered meanwhile. */
-	if (pthread_mutex_trylock(&e->thread.lock))
+	if (pthread_mutex_trylock(&e->base.thread.lock))
 		return 0;
-	rc = e->thread.rc ? 0 : look(e, &under_way, err);
-	if (!rc && !e->thread.rc) {
+	rc = e->base.thread.rc ? 0 : look(e, &under_way, err);
+	if (!rc && !e->base.thread.rc) {
 		note_standing(e, under_way);
 		rc = check_stuck(e, under_way, passed_s, err);
 	}
-	pthread_mutex_unlock(&e->thread.lock);
+	pthread_mutex_unlock(&e->base.thread.lock);
 	/* without the lock, since it may wait for other ranks */
-	return rc ? rc : gf_comm_thread_serve(&e->thread, &served, err);
+	return rc ? rc : gf_comm_thread_serve(&e->base.thread, &served, err);
 }
 
 void *gf_device_watch(void *engine)
 {
 	struct gf_device_engine *e = engine;
-	struct gf_comm_thread *t = &e->thread;
+	struct gf_comm_thread *t = &e->base.thread;
 	struct gf_error err = {""};
 	bool quit, failed;
 	int rc;

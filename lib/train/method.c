@@ -59,7 +59,6 @@ struct gf_team gf_method_team(const struct gf_method *m)
 {
 	return (struct gf_team){.comm = m->env.comm,
 				.engine = m->engine,
-				.device = m->device,
 				.workers = m->env.plan->ranks};
 }
 

@@ -97,10 +97,9 @@ struct gf_method {
 	const struct gf_method_ops *ops;
 	struct gf_method_env env;
 	struct gf_update updater;
-	/* One of them, for everything else that communicates, too. */
-	struct gf_engine *engine;
-	struct gf_device_engine *device;
-	void *priv;                  /* of a device */
+	struct gf_engine
+		*engine; /* for everything else that communicates, too */
+	void *priv;      /* of a device */
 	struct gf_exchange exchange; /* of the host */
 	/* Steps of this process and those in flight that it began with: begun,
 	 * whose messages were seen to end (the host's), and applied; over NCCL

@@ -14,8 +14,8 @@
 #include "train/method_device.h"
 
 #include <math.h>
+#include <string.h>
 
-#include "base/clock.h"
 #include "rt/sparse.h"
 
 /* --- a step --------------------------------------------------------------- */
@@ -49,7 +49,7 @@ void gf_method_device_learn(struct gf_method *m)
 		return;
 	rc = gf_device_flag_read(&d->flags, d->learnt, &bad, &err);
 	/* what was aborted ends, too, with any numbers */
-	rc = rc ? rc : gf_device_engine_check(m->device, &err);
+	rc = rc ? rc : gf_engine_check(m->engine, &err);
 	keep_failure(d, rc, &err);
 	if (rc)
 		return;
@@ -68,30 +68,21 @@ void gf_method_device_learn(struct gf_method *m)
 			     &err);
 }
 
-static double *begun_s(const struct gf_method *m, size_t index)
-{
-	const struct gf_method_device *d = m->priv;
-
-	return &d->begun_s[index % (gf_method_depth(m) + 1)];
-}
-
 static float *begin(struct gf_method *m, size_t step)
 {
 	struct gf_method_device *d = m->priv;
-	struct gf_error err = {""};
 
 	m->begun++;
 	if (d->csc)
 		d->csc->number = step - 1;
 	if (d->residual && m->env.epoch_steps)
 		gf_device_engine_density(
-			m->device,
+			m->engine,
 			gf_sparse_density(&m->env.plan->selection,
 					  (step - 1) / m->env.epoch_steps));
-	*begun_s(m, m->begun - 1) = gf_clock_s();
 	gf_method_device_slot(m, m->begun - 1)->scale =
 		gf_loss_scale_now(&m->scale);
-	keep_failure(d, gf_device_engine_begin(m->device, &err), &err);
+	gf_engine_begin(m->engine);
 	mark(m, GF_MARK_BEGUN);
 	return gf_method_device_grads(m, m->begun - 1);
 }
@@ -111,7 +102,6 @@ static void multiply(struct gf_method *m, float *y, size_t count, double by)
 static void ready(struct gf_method *m, size_t tensor)
 {
 	struct gf_method_device *d = m->priv;
-	struct gf_error err = {""};
 	size_t first = d->offsets[tensor];
 
 	if (m->env.scale.used || d->csc)
@@ -126,29 +116,23 @@ static void ready(struct gf_method *m, size_t tensor)
 			 d->offsets[tensor + 1] - first,
 			 gf_loss_scale_now(&m->scale) / m->env.plan->ranks);
 	if (!d->rc)
-		keep_failure(d, gf_device_engine_ready(m->device, tensor, &err),
-			     &err);
+		gf_engine_ready(m->engine, tensor);
 }
 
 static void backward_end(struct gf_method *m)
 {
-	struct gf_method_device *d = m->priv;
-	struct gf_error err = {""};
+	const struct gf_method_device *d = m->priv;
 
 	mark(m, GF_MARK_BACKWARD);
 	if (d->rc <= 0)
-		keep_failure(d, gf_device_engine_backward_end(m->device, &err),
-			     &err);
-	gf_method_device_slot(m, m->begun - 1)->sent_bytes =
-		gf_device_engine_sent_bytes(m->device);
-	d->sent_bytes += gf_method_device_slot(m, m->begun - 1)->sent_bytes;
+		gf_engine_backward_end(m->engine);
 }
 
-/* Of the step before, and of the messages of the gradient applied there; the
- * device's own clock, set to the host's. */
+/* Of the step before, and of the messages of the gradient applied there. */
 static void take_times(struct gf_method *m)
 {
 	struct gf_method_device *d = m->priv;
+	const struct gf_message_times *times;
 	struct gf_error err = {""};
 	const size_t last = m->applied - 1;
 	size_t i;
@@ -167,16 +151,10 @@ static void take_times(struct gf_method *m)
 		return;
 	m->due = true;
 	m->age = m->begun - 1 - last;
-	keep_failure(d,
-		     gf_device_engine_times_of(m->device,
-					       gf_method_device_step(m, last),
-					       m->times, &err),
-		     &err);
-	for (i = 0; i < m->env.plan->nmessages; i++) {
-		m->times[i].ready_s += *begun_s(m, last);
-		m->times[i].start_s += *begun_s(m, last);
-		m->times[i].end_s += *begun_s(m, last);
-	}
+	times = gf_engine_times_of(m->engine, gf_method_device_step(m, last));
+	if (times)
+		memcpy(m->times, times,
+		       m->env.plan->nmessages * sizeof(*times));
 }
 
 /* Is this step's sum bad? Gradients become it, if not. */
@@ -198,8 +176,8 @@ int gf_method_device_end(void *method, uint64_t step, struct gf_gpu_stream *s,
 	if (d->csc)
 		return gf_csc_nccl_end(d->csc->nccl, step, s,
 				       gf_device_flag(&d->flags, index), err);
-	gf_device_engine_look(m->device, s, gf_device_flag(&d->flags, index));
-	return gf_device_engine_apply(m->device, s,
+	gf_device_engine_look(m->engine, s, gf_device_flag(&d->flags, index));
+	return gf_device_engine_apply(m->engine, s,
 				      gf_device_flag(&d->flags, index), err);
 }
 
@@ -210,8 +188,12 @@ static void join(struct gf_method *m)
 	struct gf_method_device *d = m->priv;
 	struct gf_error err = {""};
 
-	if (!d->rc && d->due && m->applied >= m->restored)
-		keep_failure(d, gf_device_engine_join(m->device, &err), &err);
+	if (!d->rc)
+		keep_failure(d,
+			     d->due && m->applied >= m->restored
+				     ? gf_engine_wait(m->engine, &err)
+				     : gf_engine_check(m->engine, &err),
+			     &err);
 	if (!d->rc)
 		gf_method_device_learn(m);
 }
@@ -236,8 +218,7 @@ static int exchange(struct gf_method *m, size_t step, struct gf_error *err)
 	d->step = step - (m->begun - 1 - m->applied);
 	if (m->applied < m->restored)
 		return 0;
-	d->waited_bytes += gf_method_device_slot(m, m->applied)->sent_bytes;
-	return gf_device_engine_end(m->device, err);
+	return gf_engine_end(m->engine, err);
 }
 
 static void apply(struct gf_method *m, double lr)
@@ -279,11 +260,10 @@ static void update(struct gf_method *m, size_t step, double lr)
 
 static uint64_t sent_bytes(struct gf_method *m)
 {
-	struct gf_method_device *d = m->priv;
-	uint64_t before = d->told_bytes;
+	const uint64_t before = m->told_bytes;
 
-	d->told_bytes = d->waited_bytes;
-	return d->told_bytes - before;
+	m->told_bytes = gf_engine_waited_bytes(m->engine);
+	return m->told_bytes - before;
 }
 
 static const struct gf_message_times *times(const struct gf_method *m)
@@ -300,20 +280,17 @@ static const struct gf_device_durations *durations(const struct gf_method *m)
 
 static struct gf_engine_totals totals(const struct gf_method *m)
 {
-	const struct gf_method_device *d = m->priv;
-
-	return (struct gf_engine_totals){.sent_bytes = d->sent_bytes};
+	return gf_engine_totals(m->engine);
 }
 
 static uint64_t dense_bytes(const struct gf_method *m)
 {
-	return gf_device_engine_dense_bytes(m->device);
+	return gf_engine_dense_bytes(m->engine);
 }
 
 static double handling_s(const struct gf_method *m)
 {
-	(void)m;
-	return 0;
+	return gf_engine_handling_s(m->engine);
 }
 
 static void count_from(struct gf_method *m, size_t steps)

@@ -4,6 +4,7 @@
 
 #include "engine/pool.h"
 #include "rt/csc_nccl.h"
+#include "rt/device_engine.h"
 #include "train/device_flags.h"
 #include "train/device_marks.h"
 #include "train/device_update.h"
@@ -15,8 +16,7 @@
  * holds.
  */
 struct gf_device_slot {
-	double scale;        /* of a gradient's loss */
-	uint64_t sent_bytes; /* by its messages */
+	double scale; /* of a gradient's loss */
 };
 
 struct gf_method_csc {
@@ -44,13 +44,10 @@ struct gf_method_device {
 	struct gf_device_durations durations;
 	bool has_durations;
 	bool due, was_due; /* this step applies one; the one before did */
-	double *begun_s;   /* of the last K + 1 steps, by the host's clock */
 	/* topk, gtopk: what was not sent; on the device, and as it was last
 	 * fetched. NULL: all gradients go */
 	void *residual;
 	float *host_residual;
-	/* so far: by steps that began, that were waited for, told of */
-	uint64_t sent_bytes, waited_bytes, told_bytes;
 	struct gf_method_csc *csc; /* NULL: another selection */
 	int rc; /* of what gives nothing back: the first failure */
 	struct gf_error reason;

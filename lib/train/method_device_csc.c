@@ -132,7 +132,7 @@ static int expect(struct gf_method *m, const uint64_t *chosen,
 
 	for (i = 0; i < d->csc->csc.nchunks; i++)
 		count += chosen[i] != 0;
-	return gf_device_engine_expect(m->device, count, err);
+	return gf_device_engine_expect(m->engine, count, err);
 }
 
 int gf_method_csc_send(struct gf_method *m, struct gf_error *err)

@@ -101,7 +101,6 @@ static int open_own(struct gf_method *m, struct gf_error *err)
 					    .count = gf_method_depth(m) + 1};
 	rc = rc ? rc : gf_device_flags_open(&d->flags, err);
 	d->slots = gf_xcalloc(gf_method_depth(m), sizeof(*d->slots));
-	d->begun_s = gf_xcalloc(gf_method_depth(m) + 1, sizeof(*d->begun_s));
 	return rc ? rc : gf_method_flight_open(m, err);
 }
 
@@ -130,7 +129,7 @@ int gf_method_device_open(struct gf_method *m, struct gf_error *err)
 			.csc = d->csc ? d->csc->nccl : NULL,
 			.timeout_s = k->timeout_s,
 		},
-		&m->device, err);
+		&m->engine, err);
 }
 
 void gf_method_device_close(struct gf_method *m)
@@ -139,7 +138,7 @@ void gf_method_device_close(struct gf_method *m)
 	const struct gf_gpu_ops *ops = m->env.gpu->ops;
 	struct gf_error ignored;
 
-	gf_device_engine_free(m->device);
+	gf_engine_free(m->engine);
 	(void)ops->stream_sync(m->env.gpu, m->env.stream, &ignored);
 	gf_method_csc_close(m);
 	gf_device_update_close(&d->update);
@@ -149,7 +148,6 @@ void gf_method_device_close(struct gf_method *m)
 	ops->free(m->env.gpu, d->residual);
 	free(d->host_residual);
 	free(d->slots);
-	free(d->begun_s);
 	free(d->offsets);
 	free(d);
 }
@@ -247,7 +245,7 @@ int gf_method_device_settle(struct gf_method *m, struct gf_error *err)
 		*err = d->reason;
 		return d->rc;
 	}
-	rc = gf_device_engine_settle(m->device, err);
+	rc = gf_engine_settle(m->engine, err);
 	rc = rc ? rc
 		: gpu->ops->copy(gpu, m->env.stream, m->env.params,
 				 m->env.device_params,

@@ -24,8 +24,6 @@ static int run(struct gf_team *t,
 {
 	if (t->engine)
 		return gf_engine_call(t->engine, fn, call, err);
-	if (t->device)
-		return gf_device_engine_call(t->device, fn, call, err);
 	return fn(t->comm, call, err);
 }
 

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "comm/comm.h"
 #include "engine/engine.h"
-#include "rt/device_engine.h"
 
 /*
  * What all ranks do together outside a step. While an engine lives every use
@@ -16,10 +15,8 @@
  */
 struct gf_team {
 	struct gf_comm *comm;
-	/* At most one of them. */
-	struct gf_engine *engine;
-	struct gf_device_engine *device;
-	int workers; /* the first so many ranks compute; 0: all */
+	struct gf_engine *engine; /* NULL: none lives */
+	int workers;              /* the first so many ranks compute; 0: all */
 };
 
 /* 0 if rc is 0 everywhere, else the failing rank's rc and reason. */

@@ -107,13 +107,13 @@ static int count_end(void *ctx, uint64_t step, struct gf_gpu_stream *s,
 }
 
 /* The oldest step has come. */
-static int take_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
+static int take_step(struct gf_engine *e, struct gf_gpu_stream *s,
 		     const struct job *job, int rank, int step,
 		     struct gf_error *err)
 {
-	int rc = gf_device_engine_join(e, err);
+	int rc = gf_engine_wait(e, err);
 
-	rc = rc ? rc : gf_device_engine_end(e, err);
+	rc = rc ? rc : gf_engine_end(e, err);
 	EXPECT(rc || job->ended[rank] > (uint64_t)step, "step %d has no end",
 	       step);
 	if (!rc)
@@ -126,7 +126,7 @@ static int take_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
 	return rc;
 }
 
-static int run_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
+static int run_step(struct gf_engine *e, struct gf_gpu_stream *s,
 		    const struct job *job, int rank, int step,
 		    struct gf_rng *rng, struct gf_error *err)
 {
@@ -145,7 +145,8 @@ static int run_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
 		order[i] = order[other];
 		order[other] = was;
 	}
-	rc = gf_device_engine_begin(e, err);
+	gf_engine_begin(e);
+	rc = gf_engine_check(e, err);
 	for (i = 0; i < TENSORS && !rc; i++) {
 		size_t t = order[i];
 
@@ -157,22 +158,26 @@ static int run_step(struct gf_device_engine *e, struct gf_gpu_stream *s,
 					.rank = rank,
 					.step = step,
 					.first = offsets[t]});
-		rc = gf_device_engine_ready(e, t, err);
+		gf_engine_ready(e, t);
+		rc = gf_engine_check(e, err);
 	}
 	/* late: hears from the others that they have given up */
 	while (job->late == rank + 1 && step == 3 && !rc) {
 		usleep(1000);
-		rc = gf_device_engine_ready(e, order[0], err);
+		gf_engine_ready(e, order[0]);
+		rc = gf_engine_check(e, err);
 	}
-	rc = rc ? rc : gf_device_engine_backward_end(e, err);
+	if (!rc)
+		gf_engine_backward_end(e);
+	rc = rc ? rc : gf_engine_check(e, err);
 	return rc || oldest < 0 ? rc : take_step(e, s, job, rank, oldest, err);
 }
 
 /* What is under way is ended and waited for; then taken, as ever. */
-static int drain(struct gf_device_engine *e, struct gf_gpu_stream *s,
+static int drain(struct gf_engine *e, struct gf_gpu_stream *s,
 		 const struct job *job, int rank, struct gf_error *err)
 {
-	int rc = gf_device_engine_settle(e, err), step;
+	int rc = gf_engine_settle(e, err), step;
 
 	for (step = STEPS - job->plan.staleness + 1; step < STEPS && !rc;
 	     step++)
@@ -183,10 +188,9 @@ static int drain(struct gf_device_engine *e, struct gf_gpu_stream *s,
 }
 
 /* The start rule. */
-static void check_times(const struct gf_device_engine *e,
-			const struct gf_plan *plan)
+static void check_times(struct gf_engine *e, const struct gf_plan *plan)
 {
-	const struct gf_message_times *t = gf_device_engine_times(e);
+	const struct gf_message_times *t = gf_engine_times(e);
 
 	for (size_t i = 0; i < plan->nmessages; i++) {
 		EXPECT(t[i].ready_s >= 0 && t[i].start_s >= t[i].ready_s &&
@@ -209,7 +213,7 @@ static void body(struct gf_comm *comm, void *ctx)
 	struct gf_gpu *gpu = fake_gpu(job->world, comm->rank);
 	struct gf_error *err = &job->errors[comm->rank];
 	struct gf_gpu_stream *compute;
-	struct gf_device_engine *e = NULL;
+	struct gf_engine *e = NULL;
 	struct gf_rng rng;
 	void *pool;
 	int rc, step;
@@ -237,11 +241,11 @@ static void body(struct gf_comm *comm, void *ctx)
 		rc = run_step(e, compute, job, comm->rank, step, &rng, err);
 	rc = rc ? rc : drain(e, compute, job, comm->rank, err);
 	rc = rc ? rc : gf_device_engine_sync(e, err);
-	rc = rc ? rc : gf_device_engine_call(e, same_number, NULL, err);
+	rc = rc ? rc : gf_engine_call(e, same_number, NULL, err);
 	if (!rc)
 		check_times(e, &job->plan);
 	job->rcs[comm->rank] = rc;
-	gf_device_engine_free(e);
+	gf_engine_free(e);
 	gpu->ops->stream_sync(gpu, compute, err);
 }
 

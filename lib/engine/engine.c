@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "engine/engine_parts.h"
+
+void gf_engine_init(struct gf_engine *e, const struct gf_engine_ops *ops,
+		    const struct gf_engine_config *config)
+{
+	e->ops = ops;
+	e->comm = config->comm;
+	e->plan = config->plan;
+	e->pool = config->pool;
+	e->hooks = config->hooks;
+	e->depth = config->depth ? config->depth : 1;
+	gf_comm_thread_init(&e->thread, e->comm, config->timeout_s);
+}
+
+void gf_engine_free(struct gf_engine *e)
+{
+	if (!e)
+		return;
+	e->ops->close(e);
+	gf_comm_thread_release(&e->thread);
+	free(e->plan_work);
+	free(e);
+}
+
+void gf_engine_count_from(struct gf_engine *e, size_t steps)
+{
+	pthread_mutex_lock(&e->thread.lock);
+	e->before = steps - e->nbegun;
+	pthread_mutex_unlock(&e->thread.lock);
+}
+
+void gf_engine_begin(struct gf_engine *e)
+{
+	gf_engine_begin_work(e, e->plan_work, e->nplan_work);
+}
+
+void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
+			  size_t nwork)
+{
+	e->ops->begin(e, work, nwork);
+}
+
+void gf_engine_list(struct gf_engine *e, const struct gf_work *work,
+		    size_t nwork)
+{
+	e->ops->list(e, work, nwork);
+}
+
+size_t gf_engine_next_slot(const struct gf_engine *e)
+{
+	return e->nbegun % e->depth;
+}
+
+void gf_engine_ready(struct gf_engine *e, size_t tensor)
+{
+	assert(tensor < e->plan->model->ntensors);
+	e->ops->ready(e, tensor);
+}
+
+void gf_engine_backward_end(struct gf_engine *e)
+{
+	e->ops->backward_end(e);
+}
+
+int gf_engine_wait_message(struct gf_engine *e, size_t message,
+			   struct gf_error *err)
+{
+	return e->ops->wait_message(e, message, err);
+}
+
+int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
+{
+	return e->ops->wait(e, err);
+}
+
+int gf_engine_end(struct gf_engine *e, struct gf_error *err)
+{
+	return e->ops->end ? e->ops->end(e, err) : 0;
+}
+
+int gf_engine_settle(struct gf_engine *e, struct gf_error *err)
+{
+	return e->ops->settle(e, err);
+}
+
+int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
+			    struct gf_error *err)
+{
+	return e->ops->earlier_ended(e, wait, ended, err);
+}
+
+int gf_engine_check(struct gf_engine *e, struct gf_error *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&e->thread.lock);
+	rc = gf_comm_thread_kept(&e->thread, err);
+	pthread_mutex_unlock(&e->thread.lock);
+	return rc;
+}
+
+size_t gf_engine_last_slot(const struct gf_engine *e)
+{
+	return (e->nwaited + e->depth - 1) % e->depth;
+}
+
+const struct gf_message_times *gf_engine_times(struct gf_engine *e)
+{
+	return e->ops->times(e, e->nwaited - 1);
+}
+
+const struct gf_message_times *gf_engine_times_of(struct gf_engine *e,
+						  uint64_t step)
+{
+	return e->ops->times(e, step);
+}
+
+double gf_engine_ready_s(const struct gf_engine *e, size_t tensor)
+{
+	return e->ops->ready_s(e, tensor);
+}
+
+struct gf_engine_totals gf_engine_totals(struct gf_engine *e)
+{
+	struct gf_engine_totals totals;
+
+	pthread_mutex_lock(&e->thread.lock);
+	totals = e->totals;
+	pthread_mutex_unlock(&e->thread.lock);
+	return totals;
+}
+
+uint64_t gf_engine_waited_bytes(const struct gf_engine *e)
+{
+	return e->waited_bytes;
+}
+
+double gf_engine_handling_s(const struct gf_engine *e)
+{
+	return e->ops->handling_s ? e->ops->handling_s(e) : 0;
+}
+
+uint64_t gf_engine_dense_bytes(const struct gf_engine *e)
+{
+	return e->dense_bytes;
+}
+
+int gf_engine_call(struct gf_engine *e,
+		   int (*fn)(struct gf_comm *comm, void *ctx,
+			     struct gf_error *err),
+		   void *ctx, struct gf_error *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&e->thread.lock);
+	rc = gf_comm_thread_kept(&e->thread, err);
+	if (!rc && e->ops->may_call)
+		rc = e->ops->may_call(e, err);
+	if (rc || !e->thread.alive) {
+		pthread_mutex_unlock(&e->thread.lock);
+		return rc ? rc : fn(e->comm, ctx, err);
+	}
+	rc = gf_comm_thread_call_locked(&e->thread, fn, ctx, err);
+	pthread_mutex_unlock(&e->thread.lock);
+	return rc;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_ENGINE_PARTS_H
+#define GF_ENGINE_PARTS_H
+
+#include "engine/comm_thread.h"
+#include "engine/engine.h"
+
+/*
+ * What the implementations of an engine share: each has a struct that begins
+ * with this one, and a table of what it does. engine.c calls the table.
+ */
+struct gf_engine {
+	/* set once */
+	const struct gf_engine_ops *ops;
+	struct gf_comm *comm;
+	const struct gf_plan *plan;
+	struct gf_pool *pool;
+	struct gf_engine_hooks hooks;
+	size_t depth;
+	struct gf_work *plan_work;
+	size_t nplan_work;
+	uint64_t dense_bytes;
+	struct gf_comm_thread thread; /* talks to other ranks */
+
+	/* under its lock */
+	uint64_t nbegun, nwaited;       /* steps; the compute thread's */
+	uint64_t before;                /* steps of an earlier run */
+	uint64_t waited_bytes;          /* of messages that were waited for */
+	struct gf_engine_totals totals; /* of messages that have ended */
+};
+
+/* As the functions of engine.h. Where one is missing there is nothing to do,
+ * or, if it says so, the call is not for this engine. */
+struct gf_engine_ops {
+	const char *name;
+	/* A step; `work` NULL: its list follows. */
+	void (*begin)(struct gf_engine *e, const struct gf_work *work,
+		      size_t nwork);
+	void (*list)(struct gf_engine *e, const struct gf_work *work,
+		     size_t nwork);
+	void (*ready)(struct gf_engine *e, size_t tensor);
+	void (*backward_end)(struct gf_engine *e);
+	int (*wait_message)(struct gf_engine *e, size_t message,
+			    struct gf_error *err); /* (not for this engine) */
+	int (*wait)(struct gf_engine *e, struct gf_error *err);
+	int (*end)(struct gf_engine *e, struct gf_error *err); /* (optional) */
+	int (*settle)(struct gf_engine *e, struct gf_error *err);
+	int (*earlier_ended)(struct gf_engine *e, bool wait, bool *ended,
+			     struct gf_error *err); /* (not for this engine) */
+	const struct gf_message_times *(*times)(struct gf_engine *e,
+						uint64_t step);
+	double (*ready_s)(const struct gf_engine *e,
+			  size_t tensor); /* (not for this engine) */
+	double (*handling_s)(const struct gf_engine *e); /* (optional) */
+	/* 0: the communicator is free for a call now; under lock. (optional) */
+	int (*may_call)(const struct gf_engine *e, struct gf_error *err);
+	void (*close)(struct gf_engine *e); /* not the common part */
+};
+
+extern const struct gf_engine_ops gf_engine_thread;
+
+/* The common part; nothing fails. Then the implementation's own struct is what
+ * gf_engine_free frees. */
+void gf_engine_init(struct gf_engine *e, const struct gf_engine_ops *ops,
+		    const struct gf_engine_config *config);
+
+#endif
