@@ -8,7 +8,6 @@
 extern const struct gf_data_format gf_data_idx;       /* idx.c */
 extern const struct gf_data_format gf_data_cifar10;   /* cifar.c */
 extern const struct gf_data_format gf_data_cifar100;  /* cifar.c */
-extern const struct gf_data_format gf_data_raw;       /* raw.c */
 extern const struct gf_data_format gf_data_words;     /* text.c */
 extern const struct gf_data_format gf_data_chars;     /* text.c */
 extern const struct gf_data_format gf_data_synthetic; /* synthetic.c */

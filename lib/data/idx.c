@@ -254,7 +254,7 @@ static int open_idx(const char *path, const struct gf_dataset_want *want,
 	for (part = 0; part < GF_PARTS && !rc; part++)
 		rc = open_part(path, (enum gf_part)part, want, d, err);
 	if (!rc)
-		gf_images_scale(d, 0);
+		gf_images_scale(d);
 	return rc;
 }
 

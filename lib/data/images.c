@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "base/heap.h"
 
@@ -20,15 +19,15 @@ static void allocate_values(struct gf_images *m, size_t n)
 	m->nvalues = n;
 }
 
-void gf_images_scale(const struct gf_dataset *d, unsigned max)
+void gf_images_scale(const struct gf_dataset *d)
 {
 	struct gf_images *m = d->priv;
 	size_t total = d->count[GF_PART_TRAIN] * gf_shape_elems(&d->shape), i;
 	const unsigned char *bytes = m->bytes[GF_PART_TRAIN];
+	unsigned max = 0;
 
-	if (!max)
-		for (i = 0; i < total; i++)
-			max = bytes[i] > max ? bytes[i] : max;
+	for (i = 0; i < total; i++)
+		max = bytes[i] > max ? bytes[i] : max;
 	allocate_values(m, 1);
 	for (i = 0; i < 256; i++)
 		m->value[0][i] = (float)i / (float)(max ? max : 1);
@@ -120,10 +119,7 @@ void gf_images_close(struct gf_dataset *d)
 	if (!m)
 		return;
 	for (part = 0; part < GF_PARTS; part++) {
-		if (m->mapped_bytes[part])
-			munmap(m->bytes[part], m->mapped_bytes[part]);
-		else
-			free(m->bytes[part]);
+		free(m->bytes[part]);
 		free(m->labels[part]);
 	}
 	free(m->value);

@@ -6,20 +6,19 @@
 
 /*
  * What the formats of byte images have in common: a dataset's priv points to
- * one of these (private to lib/data). images and labels are allocated with
- * malloc, unless `mapped_bytes` says that the images are a file in memory.
+ * one of these (private to lib/data). Bytes and labels are allocated with
+ * malloc.
  */
 struct gf_images {
 	unsigned char *bytes[GF_PARTS];
-	size_t mapped_bytes[GF_PARTS];
 	int32_t *labels[GF_PARTS];
 	/* of each byte: a row of 256 per channel, or one for all of them */
 	float (*value)[256];
 	size_t nvalues;
 };
 
-/* The byte's value is byte / max; max 0: the largest of the training part. */
-void gf_images_scale(const struct gf_dataset *d, unsigned max);
+/* A byte's value is byte / max, max being the largest of the training part. */
+void gf_images_scale(const struct gf_dataset *d);
 
 /* In place of that: (byte / max - mean[c]) / deviation[c] in channel c;
  * deviations are positive. */

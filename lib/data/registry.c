@@ -5,6 +5,11 @@
 
 /* Asked in this order whose data a path is. */
 const struct gf_data_format *const gf_data_formats[] = {
-	&gf_data_synthetic, &gf_data_raw,   &gf_data_idx,   &gf_data_cifar10,
-	&gf_data_cifar100,  &gf_data_words, &gf_data_chars, NULL,
+	&gf_data_synthetic,
+	&gf_data_idx,
+	&gf_data_cifar10,
+	&gf_data_cifar100,
+	&gf_data_words,
+	&gf_data_chars,
+	NULL,
 };

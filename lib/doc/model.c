@@ -218,7 +218,7 @@ static void write_shape(struct gf_json_writer *w, const char *key,
 	gf_json_close_array(w);
 }
 
-const struct gf_field_own gf_shape_own = {
+static const struct gf_field_own own_shape = {
 	.read = read_shape,
 	.write = write_shape,
 };
@@ -227,7 +227,7 @@ const struct gf_field_own gf_shape_own = {
 static const struct gf_field model_fields[] = {
 	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
 	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"input", GF_FIELD_OWN, .offset = AT(input), .own = &gf_shape_own},
+	{"input", GF_FIELD_OWN, .offset = AT(input), .own = &own_shape},
 	{"classes", GF_FIELD_SIZE, .offset = AT(classes), .low = 1,
 	 .high = GF_MAX_COUNT},
 	{"layers", GF_FIELD_OWN, .own = &gf_model_layers_own},

@@ -17,9 +17,6 @@ extern const struct gf_record gf_stage_record; /* struct gf_stage */
 extern const struct gf_record gf_model_profile_record;
 extern const struct gf_record gf_model_scalars_record;
 
-/* struct gf_shape: an array of 1 to 3 dimensions. */
-extern const struct gf_field_own gf_shape_own;
-
 /* The rules of a profile's tensors; `at` is the cursor on the object that has
  * the key "tensors", `backward` the path of backward_s from there. */
 int gf_tensors_check(const struct gf_json_at *at,

@@ -30,15 +30,15 @@ def make_data(samples):
     """As many samples as ranks: in every step each rank has one of them."""
     rng = random.Random(100 + samples)
     inputs = [[rng.randint(0, 255) for _ in range(INPUTS)] for _ in range(samples)]
+    inputs[0][0] = 255  # the largest byte becomes 1
     labels = [i % CLASSES for i in range(samples)]
     os.makedirs("data", exist_ok=True)
-    for name, values in (("x.u8", sum(inputs, [])), ("y.u8", labels)):
-        with open(f"data/{name}", "wb") as f:
-            f.write(bytes(values))
-    part = {"count": samples, "images": "x.u8", "labels": "y.u8"}
-    write("data/dataset.json", {"format": "gf-data", "version": 1, "name": "drawn",
-                                "shape": [INPUTS], "classes": CLASSES,
-                                "train": part, "test": part})
+    for part in ("train", "test"):
+        for name, sizes, values in (("images-idx3", (samples, INPUTS), sum(inputs, [])),
+                                    ("labels-idx1", (samples,), labels)):
+            with open(f"data/{part}-{name}-ubyte", "wb") as f:
+                f.write(struct.pack(f">BBBB{len(sizes)}I", 0, 0, 8, len(sizes), *sizes))
+                f.write(bytes(values))
     write("model.json", {"format": "gf-model", "version": 1, "name": "one-layer",
                          "input": [INPUTS], "classes": CLASSES,
                          "layers": [{"name": "fc", "type": "fc", "outputs": CLASSES}]})

@@ -7,9 +7,7 @@
 
 #include "base/array.h"
 
-/* Images: CIFAR's records, raw bytes with their header. */
-
-/* --- CIFAR --------------------------------------------------------------- */
+/* --- CIFAR's records ----------------------------------------------------- */
 
 #define PIXELS 3072
 #define BATCH(n)                                                               \
@@ -90,74 +88,6 @@ static void test_cifar(void)
 	clear(cifar100);
 }
 
-/* --- raw ----------------------------------------------------------------- */
-
-#define HEADER(shape, more, label_bytes, images)                               \
-	"{\"format\": \"gf-data\", \"version\": 1, \"name\": \"tiny\","        \
-	" \"shape\": " shape ", \"classes\": 300" more                         \
-	", \"label_bytes\": " label_bytes                                      \
-	", \"train\": {\"count\": 2, \"images\": \"" images "\","              \
-	" \"labels\": \"train.labels\"},"                                      \
-	" \"test\": {\"count\": 1, \"images\": \"test.images\","               \
-	" \"labels\": \"test.labels\"}}"
-
-static const struct content raw[] = {
-	{"dataset.json",
-	 HEADER("[1, 1, 2]", ", \"max_byte\": 16", "2", "train.images"), 0},
-	{"train.images", "\0\20\10\4", 4},
-	{"train.labels", "\1\0\53\1", 4},
-	{"test.images", "\2\40", 2},
-	{"test.labels", "\0\0", 2},
-	{0},
-};
-
-static void test_raw(void)
-{
-	static const size_t both[] = {1, 0};
-	struct gf_dataset_want want = {.input = {3, {1, 1, 2}}, .classes = 300};
-	struct gf_dataset d;
-	struct gf_error err;
-	int32_t labels[2];
-	float x[4];
-
-	put_all(raw);
-	EXPECT(!open_folder(NULL, &want, &d, &err), "%s", err.text);
-	EXPECT(strcmp(d.format->name, "raw") == 0 && d.classes == 300 &&
-		       d.count[GF_PART_TRAIN] == 2,
-	       "%s", d.format->name);
-	gf_dataset_batch(&d, GF_PART_TRAIN, both, 2, x, labels);
-	EXPECT(labels[0] == 299 && labels[1] == 1, "%d", labels[0]);
-	EXPECT(x[0] == .5f && x[1] == .25f && x[2] == 0 && x[3] == 1, "values");
-	gf_dataset_batch(&d, GF_PART_TEST, both + 1, 1, x, labels);
-	EXPECT(x[1] == 2, "beyond the largest: %g", x[1]);
-	gf_dataset_close(&d);
-	clear(raw);
-}
-
-/* (byte / 16 - mean) / deviation, by channel. */
-static void test_raw_normal(void)
-{
-	static const size_t first = 0;
-	struct content channels[GF_ARRAY_LENGTH(raw)];
-	struct gf_dataset_want want = {.input = {3, {2, 1, 1}}, .classes = 300};
-	struct gf_dataset d;
-	struct gf_error err;
-	int32_t label;
-	float x[2];
-
-	memcpy(channels, raw, sizeof(raw));
-	channels[0].bytes = HEADER("[2, 1, 1]",
-				   ", \"max_byte\": 16, \"mean\": [0.5, -1],"
-				   " \"deviation\": [0.25, 2]",
-				   "2", "train.images");
-	put_all(channels);
-	EXPECT(!open_folder(NULL, &want, &d, &err), "%s", err.text);
-	gf_dataset_batch(&d, GF_PART_TRAIN, &first, 1, x, &label);
-	EXPECT(x[0] == -2 && x[1] == 1, "%g %g", x[0], x[1]);
-	gf_dataset_close(&d);
-	clear(channels);
-}
-
 /* --- hostile files ------------------------------------------------------- */
 
 static const struct gf_dataset_want any, few = {.classes = 2},
@@ -172,7 +102,7 @@ static const struct bad_folder bad[] = {
 	 NULL,
 	 &any,
 	 -ENOENT,
-	 "want a folder with data of a known format (raw, idx, cifar10, "
+	 "want a folder with data of a known format (idx, cifar10, "
 	 "cifar100, words, chars) or synthetic, found none"},
 	{"a batch is missing",
 	 cifar10,
@@ -230,122 +160,6 @@ static const struct bad_folder bad[] = {
 	 &any,
 	 -ENOENT,
 	 "want a file data_batch_1.bin or .gz, found none"},
-	{"no such header",
-	 cifar100,
-	 {0},
-	 "raw",
-	 &any,
-	 -ENOENT,
-	 "dataset.json: No such file"},
-	{"no JSON",
-	 raw,
-	 {"dataset.json", "{", 1},
-	 NULL,
-	 &any,
-	 -EINVAL,
-	 "dataset.json:1:"},
-	{"another document",
-	 raw,
-	 {"dataset.json", "{\"format\": \"gf-plan\"}", 21},
-	 NULL,
-	 &any,
-	 -EINVAL,
-	 "dataset.json: /format: want \"gf-data\", got \"gf-plan\""},
-	{"an odd label",
-	 raw,
-	 {"dataset.json", HEADER("[2]", "", "3", "train.images"), 1000},
-	 NULL,
-	 &any,
-	 -EINVAL,
-	 "dataset.json: /label_bytes: want 1, 2 or 4, got 3"},
-	{"means without deviations",
-	 raw,
-	 {"dataset.json",
-	  HEADER("[1, 1, 2]", ", \"mean\": [0.5]", "2", "train.images"), 1000},
-	 NULL,
-	 &any,
-	 -EINVAL,
-	 "dataset.json: /deviation: want 1 numbers, one per channel, got 0"},
-	{"a mean for each pixel",
-	 raw,
-	 {"dataset.json",
-	  HEADER("[1, 1, 2]", ", \"mean\": [0, 0], \"deviation\": [1, 1]", "2",
-		 "train.images"),
-	  1000},
-	 NULL,
-	 &any,
-	 -EINVAL,
-	 "dataset.json: /mean: want 1 numbers, one per channel, got 2"},
-	{"no deviation",
-	 raw,
-	 {"dataset.json",
-	  HEADER("[1, 1, 2]", ", \"mean\": [0], \"deviation\": [0]", "2",
-		 "train.images"),
-	  1000},
-	 NULL,
-	 &any,
-	 -EINVAL,
-	 "dataset.json: /deviation/0: want a number"},
-	{"a path",
-	 raw,
-	 {"dataset.json", HEADER("[2]", "", "2", "../etc/passwd"), 1000},
-	 NULL,
-	 &any,
-	 -EINVAL,
-	 "dataset.json: /train/images: want the name of a file beside this "
-	 "one, got \"../etc/passwd\""},
-	{"a huge shape",
-	 raw,
-	 {"dataset.json",
-	  HEADER("[1000000000, 1000000000, 1000000000]", "", "2",
-		 "train.images"),
-	  1000},
-	 NULL,
-	 &any,
-	 -EINVAL,
-	 "want images of less than 2^63 bytes in all, got more"},
-	{"no file",
-	 raw,
-	 {"dataset.json", HEADER("[2]", "", "2", "other.images"), 1000},
-	 NULL,
-	 &any,
-	 -ENOENT,
-	 "other.images: No such file"},
-	{"images cut",
-	 raw,
-	 {"train.images", "\1\2\3", 3},
-	 NULL,
-	 &any,
-	 -EINVAL,
-	 "train.images: want 4 bytes as dataset.json says, got 3"},
-	{"labels too long",
-	 raw,
-	 {"test.labels", "\1\0\0", 3},
-	 NULL,
-	 &any,
-	 -EINVAL,
-	 "test.labels: want 2 bytes as dataset.json says, got 3"},
-	{"label out of its range",
-	 raw,
-	 {"test.labels", "\54\1", 2},
-	 NULL,
-	 &any,
-	 -EINVAL,
-	 "test.labels: want labels below 300, label 0 is 300"},
-	{"more classes than the model",
-	 raw,
-	 {0},
-	 NULL,
-	 &few,
-	 -EINVAL,
-	 "want at most 2 classes for this model, got 300"},
-	{"a folder for a file",
-	 raw,
-	 {"test.images"},
-	 NULL,
-	 &any,
-	 -ENOENT,
-	 "test.images: No such file"},
 };
 
 /* Empty files, which the table above cannot hold, and a damaged stream. */
@@ -383,8 +197,6 @@ int main(void)
 		return 1;
 	}
 	test_cifar();
-	test_raw();
-	test_raw_normal();
 	test_bad_folders(bad, GF_ARRAY_LENGTH(bad));
 	test_empty();
 	rmdir(folder);
