@@ -142,7 +142,7 @@ say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo check check-build check-unit check-cli check-mpi \
 	check-lab check-docs check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods lint tools format \
-	tables
+	tables completions
 .DEFAULT_GOAL := all
 
 all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%) $(SO)
@@ -167,6 +167,7 @@ help:
 	@echo '  tables      the papers'"'"' tables beside our predictions, as text'
 	@echo '              and pictures in $(BUILD)/tables'
 	@echo '  golden      regenerate golden files, to be reviewed as diffs'
+	@echo '  completions regenerate completions/ from the options of commands'
 	@echo '  install     PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo '  uninstall clean format'
 
@@ -401,6 +402,12 @@ tables: $(BUILD)/tools/gf-tables
 
 golden: check-build
 	$(Q)BUILD=$(BUILD) tests/golden.sh
+
+completions: $(COMMANDS:%=$(BUILD)/bin/%)
+	$(Q)for c in $(COMMANDS); do for s in bash:$$c.bash zsh:_$$c fish:$$c.fish; do \
+	  GF_SHARE=share $(BUILD)/bin/$$c --completion $${s%%:*} \
+	    > $(BUILD)/completion && \
+	  mv $(BUILD)/completion completions/$${s#*:} || exit; done; done
 
 # --- installation ------------------------------------------------------------
 D := $(DESTDIR)$(PREFIX)

@@ -15,15 +15,16 @@
 #include "contest/report.h"
 #include "contest/sweep.h"
 #include "contest/timeline.h"
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "cli/deadline.h"
 #include "cli/list.h"
 #include "cli/progress.h"
-#include "cli/settings.h"
+#include "codec/codec.h"
+#include "coll/algorithm.h"
 #include "comm/comm.h"
 #include "train/assign.h"
 
-static const char doc[] =
+static const char help[] =
 	"Measure and verify the all-reduce of all ranks of an MPI job, size by "
 	"size, algorithm by algorithm; with the flags and the table of "
 	"nccl-tests."
@@ -47,6 +48,10 @@ struct arguments {
 
 #define AT(field) offsetof(struct arguments, field)
 
+static const char *const contestants[] = {"auto", "all", NULL};
+static const char *const stages[] = {"ring", "halving", "shm", NULL};
+static const char *const devices[] = {"cpu", "cuda", "auto", NULL};
+
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"min-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.min_bytes),
@@ -65,13 +70,15 @@ static const struct gf_setting settings[] = {
 	 "sum, prod, max, min or avg (sum)", .names = gf_op_names},
 	{"algorithms", "LIST", 2, GF_SETTING_TEXT, AT(algorithms),
 	 "names with commas between, all, or auto: the tool chooses (auto)",
-	 .letter = 'a'},
+	 .names = contestants, .letter = 'a',
+	 .from = {{gf_algorithms}, {gf_sparse_algorithms}}},
 	{"factors", "FxF...", 2, GF_SETTING_TEXT, AT(sweep.factors),
 	 "decompose the ranks, innermost first (ranks per host x hosts)"},
 	{"stages", "LIST", 2, GF_SETTING_TEXT, AT(sweep.stages),
-	 "per factor ring, halving or shm"},
+	 "per factor ring, halving or shm", .names = stages},
 	{"codec", "NAME", 2, GF_SETTING_TEXT, AT(codec),
-	 "what travels in place of f32; --list names them"},
+	 "what travels in place of f32; --list names them",
+	 .from = {{gf_codecs, sizeof(*gf_codecs)}}},
 	{"density", "D", 2, GF_SETTING_REAL, AT(sweep.density),
 	 "share of the values that topk and gtopk send", 1e-9, 1},
 	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(lanes),
@@ -79,7 +86,8 @@ static const struct gf_setting settings[] = {
 	{"segment", "SIZE", 2, GF_SETTING_SIZE, AT(segment_bytes),
 	 "cut transfers at so many bytes (a good size)", 1},
 	{"device", "NAME", 2, GF_SETTING_TEXT, AT(device),
-	 "where messages lie: cpu, cuda, cuda:N or auto (cpu)"},
+	 "where messages lie: cpu, cuda, cuda:N or auto (cpu)",
+	 .names = devices},
 	{"plan", "FILE", 2, GF_SETTING_TEXT, AT(plan),
 	 "run a plan's messages; of a rule, what it says is auto"},
 	{"repeats", "N", 3, GF_SETTING_WHOLE, AT(repeats),
@@ -112,7 +120,6 @@ static const struct gf_setting settings[] = {
 	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
 	 "print algorithms and codecs of this build, and the GPUs"},
 };
-#define NSETTINGS GF_ARRAY_LENGTH(settings)
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
 	{"json csv", NULL, "json csv percentiles"}, /* rows have them all */
@@ -136,55 +143,59 @@ static int config_of(const struct arguments *a,
 				a->codec, &c->element, err);
 }
 
-/* Found before MPI starts, alike on every rank. */
-static void check_arguments(struct arguments *a, struct argp_state *state)
+static int named(struct gf_error *err, const char *option, int rc)
 {
+	if (rc < 0)
+		gf_error_prefix(err, "%s", option);
+	return rc;
+}
+
+/* Found before MPI starts, alike on every rank. */
+static int check(void *arguments, struct gf_error *err)
+{
+	struct arguments *a = arguments;
 	const struct gf_file_wish files[] = {{"--best", a->best},
 					     {"--trace", a->trace},
 					     {"--output", a->cli.output}};
 	struct gf_bench_allreduce_config config;
 	const char **names = NULL;
-	struct gf_error err;
+	int rc;
 
-	if (config_of(a, &config, &err) < 0)
-		gf_cli_usage_error(state, "--codec", &err);
-	if (gf_cli_split_once(a->algorithms ? a->algorithms : "auto", &names,
-			      &err) < 0)
-		gf_cli_usage_error(state, "--algorithms", &err);
-	free((void *)a->sweep.algorithms);
+	if (a->list)
+		return 0;
+	rc = named(err, "--codec", config_of(a, &config, err));
+	if (!rc)
+		rc = named(err, "--algorithms",
+			   gf_cli_split_once(a->algorithms ? a->algorithms
+							   : "auto",
+					     &names, err));
+	if (rc)
+		return rc;
 	a->sweep.algorithms = names;
-	if (gf_bench_sweep_finish(&a->sweep, &config, &err) < 0)
-		argp_error(state, "%s", err.text);
-	if (a->best && gf_bench_sweep_ruled(&a->sweep, &config, &err) < 0)
-		gf_cli_usage_error(state, "--best", &err);
-	if (gf_file_apart(files, GF_ARRAY_LENGTH(files), &err) < 0)
-		argp_error(state, "%s", err.text);
-	if (a->min_bw &&
-	    gf_units_rate(a->min_bw, &a->min_bw_bytes_per_s, &err) < 0)
-		gf_cli_usage_error(state, "--min-bw", &err);
-	if (a->spoil && !a->checks)
-		argp_error(state, "--spoil goes with --check");
+	rc = gf_bench_sweep_finish(&a->sweep, &config, err);
+	if (!rc && a->best)
+		rc = named(err, "--best",
+			   gf_bench_sweep_ruled(&a->sweep, &config, err));
+	if (!rc)
+		rc = gf_file_apart(files, GF_ARRAY_LENGTH(files), err);
+	if (!rc && a->min_bw)
+		rc = named(
+			err, "--min-bw",
+			gf_units_rate(a->min_bw, &a->min_bw_bytes_per_s, err));
+	if (!rc && a->spoil && !a->checks)
+		rc = gf_error_set(err, -EINVAL, "--spoil goes with --check");
+	return rc;
 }
 
-static int parse_opt(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->cli;
-		return 0;
-	case ARGP_KEY_END:
-		gf_settings_check(settings, NSETTINGS, rules,
-				  GF_ARRAY_LENGTH(rules), state);
-		if (!a->list)
-			check_arguments(a, state);
-		return 0;
-	default:
-		return gf_settings_parse(settings, NSETTINGS, key, arg, state,
-					 a);
-	}
-}
+static const struct gf_command command = {
+	.name = "gf-allreduce",
+	.help = help,
+	.settings = settings,
+	.nsettings = GF_ARRAY_LENGTH(settings),
+	.rules = rules,
+	.nrules = GF_ARRAY_LENGTH(rules),
+	.check = check,
+};
 
 /* --- running ------------------------------------------------------------ */
 
@@ -365,10 +376,6 @@ static int finish(struct session *s, int rc, struct gf_error *err)
 
 int main(int argc, char **argv)
 {
-	static struct argp_option options[NSETTINGS + 1];
-	static const struct argp argp = {
-		options, parse_opt, NULL, doc, gf_cli_children, NULL, NULL,
-	};
 	struct arguments a = {
 		.sweep = {.min_bytes = GF_SWEEP_UNSAID,
 			  .max_bytes = GF_SWEEP_UNSAID},
@@ -382,8 +389,7 @@ int main(int argc, char **argv)
 	struct gf_deadline *start;
 	int rc;
 
-	gf_settings_options(settings, NSETTINGS, options);
-	gf_cli_parse(&a.cli, "gf-allreduce", &argp, argc, argv, &a);
+	gf_cli_parse(&command, argc, argv, &a);
 	start = gf_cli_start_deadline(&a.cli, a.timeout_s);
 	rc = a.cli.launched ? gf_comm_open(&s.comm, &err)
 			    : gf_comm_local_new(1, &s.comm, &err);

@@ -8,18 +8,22 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "cli/list.h"
-#include "cli/settings.h"
+#include "cli/share.h"
+#include "codec/codec.h"
+#include "coll/algorithm.h"
 #include "doc/stream.h"
 #include "planner/compare.h"
 #include "planner/emit.h"
 #include "planner/explain.h"
 #include "planner/make.h"
 #include "planner/plots.h"
+#include "planner/policy.h"
 #include "planner/refine.h"
+#include "planner/systems.h"
 
-static const char doc[] =
+static const char help[] =
 	"Decide how a model's gradients are exchanged on a cluster: which "
 	"tensors form a message, when it may start, by which algorithm and "
 	"codec it is reduced. Reads topologies and profiles from files or, "
@@ -35,8 +39,6 @@ struct arguments {
 	struct gf_request request;
 	struct gf_axes axes;
 	const char **codecs;
-	const char *const *files;
-	size_t nfiles;
 	const char *emit, *refine, *plot, *model;
 	struct gf_estimate estimate;
 	bool compare, json, explain, list;
@@ -62,12 +64,19 @@ static int store_densities(const char *arg, void *to, struct gf_error *err)
 #define AT(field)  offsetof(struct arguments, field)
 #define COUNT_MOST (1 << 20)
 
+static const char *const automatic[] = {"auto", NULL};
+static const char *const servers[] = {"0", "1", NULL};
+static const char *const decays[] = {"momentum", NULL};
+static const char *const densities[] = {"none", NULL};
+
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"policy", "NAME", 1, GF_SETTING_TEXT, AT(request.policy),
-	 "cut tensors into messages by this policy (auto: the best of all)"},
+	 "cut tensors into messages by this policy (auto: the best of all)",
+	 .names = automatic, .from = {{gf_policies}}},
 	{"system", "NAME", 1, GF_SETTING_TEXT, AT(request.system),
-	 "set every axis as a published system does"},
+	 "set every axis as a published system does", .names = automatic,
+	 .from = {{gf_systems, sizeof(*gf_systems)}}},
 	{"lanes", "K", 2, GF_SETTING_INT, AT(request.lanes),
 	 "at most K messages in flight", 1, COUNT_MOST},
 	{"threshold", "BYTES", 2, GF_SETTING_OWN, AT(request),
@@ -77,16 +86,18 @@ static const struct gf_setting settings[] = {
 	 "plan for P ranks (else those of the profile or topology)", 1,
 	 COUNT_MOST},
 	{"algorithm", "NAME", 2, GF_SETTING_TEXT, AT(request.algorithm),
-	 "reduce every message by this algorithm (else the cheapest)"},
+	 "reduce every message by this algorithm (else the cheapest)",
+	 .from = {{gf_algorithms}}},
 	{"factors", "LIST", 2, GF_SETTING_OWN, AT(axes),
 	 "decompose the ranks like this, innermost first, e.g. 4,16,3 or "
 	 "4:shm,16:ring",
 	 .store = gf_axes_read_factors},
 	{"codecs", "LIST", 2, GF_SETTING_OWN, AT(codecs),
 	 "codecs that a message may use, e.g. f32,f16 (else f32)",
-	 .store = store_codecs},
+	 .store = store_codecs, .from = {{gf_codecs, sizeof(*gf_codecs)}}},
 	{"servers", "N", 2, GF_SETTING_INT, AT(axes.servers),
-	 "so many ranks beside the others serve parameters (0 or 1)", 0, 1},
+	 "so many ranks beside the others serve parameters (0 or 1)", 0, 1,
+	 .names = servers},
 	{"release", "WHEN", 2, GF_SETTING_CHOICE, AT(axes.release),
 	 "messages may go when their tensors are ready, or at backward_end",
 	 .names = gf_release_names},
@@ -108,37 +119,37 @@ static const struct gf_setting settings[] = {
 	 "csc: steps over which the share falls (100)", 0, 1e15},
 	{"decay", "D", 3, GF_SETTING_OWN, AT(axes.decay),
 	 "csc: of what was not sent, 0 to 1 or momentum (momentum)",
-	 .store = gf_axes_read_decay},
+	 .store = gf_axes_read_decay, .names = decays},
 	{"density", "SHARE", 3, GF_SETTING_REAL, AT(axes.density),
 	 "topk, gtopk: the share of elements that is sent (0.001)", 1e-12, 1},
 	{"warmup-densities", "LIST", 3, GF_SETTING_OWN, AT(axes),
 	 "topk, gtopk: of the first epochs, or none (.25,.0725,.015,.004)",
-	 .store = store_densities},
+	 .store = store_densities, .names = densities},
 	{"putback", "RULE", 3, GF_SETTING_CHOICE, AT(axes.putback),
 	 "topk, gtopk: paper, conserve or naive (paper)",
 	 .names = gf_putback_names},
 	{"model", "NAME", 4, GF_SETTING_TEXT, AT(model),
-	 "estimate times of this model (a path or a shipped name)"},
+	 "estimate times of this model (a path or a shipped name)",
+	 .share = "models"},
 	{"flops", "RATE", 4, GF_SETTING_REAL, AT(estimate.flops_per_s),
 	 "of the estimate, per second and rank (1e12)", 1, 1e30},
 	{"batch", "N", 4, GF_SETTING_WHOLE, AT(estimate.batch),
 	 "of the estimate, samples per rank (32)", 1, COUNT_MOST},
-	{"refine", "TRACE", 4, GF_SETTING_TEXT, AT(refine),
-	 "plan again from what a run of the plan measured"},
+	{"refine", "FILE", 4, GF_SETTING_TEXT, AT(refine),
+	 "plan again from the trace of a run of the plan"},
 	{"compare", NULL, 5, GF_SETTING_FLAG, AT(compare),
 	 "a table of all policies, best first, instead of a plan"},
 	{"json", NULL, 5, GF_SETTING_FLAG, AT(json), "--compare as JSON Lines"},
 	{"explain", NULL, 5, GF_SETTING_FLAG, AT(explain),
 	 "a chart of the iteration and why each tensor has its type"},
 	{"emit", "TARGET", 5, GF_SETTING_TEXT, AT(emit),
-	 "the plan for ddp, horovod or nccl-env instead of JSON"},
+	 "the plan for ddp, horovod or nccl-env instead of JSON",
+	 .from = {{gf_emitters, sizeof(*gf_emitters)}}},
 	{"plot", "FILE", 5, GF_SETTING_TEXT, AT(plot),
 	 "also draw the iteration, or the comparison, as SVG"},
 	{"list", NULL, 5, GF_SETTING_FLAG, AT(list),
 	 "list policies and systems"},
 };
-
-#define NSETTINGS GF_ARRAY_LENGTH(settings)
 
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
@@ -147,27 +158,15 @@ static const struct gf_setting_rule rules[] = {
 	{"explain", NULL, "emit"},
 };
 
-static int parse_opt(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->cli;
-		return 0;
-	case ARGP_KEY_ARGS:
-		a->files = (const char *const *)&state->argv[state->next];
-		a->nfiles = (size_t)(state->argc - state->next);
-		return 0;
-	case ARGP_KEY_END:
-		gf_settings_check(settings, NSETTINGS, rules,
-				  GF_ARRAY_LENGTH(rules), state);
-		return 0;
-	default:
-		return gf_settings_parse(settings, NSETTINGS, key, arg, state,
-					 a);
-	}
-}
+static const struct gf_command command = {
+	.name = "gf-plan",
+	.arguments = "[FILE...]",
+	.help = help,
+	.settings = settings,
+	.nsettings = GF_ARRAY_LENGTH(settings),
+	.rules = rules,
+	.nrules = GF_ARRAY_LENGTH(rules),
+};
 
 /* What one call reads and finds out. */
 struct session {
@@ -186,16 +185,11 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 	size_t i;
 	int rc = 0;
 
-	if (a->nfiles == 0)
+	if (a->cli.nfiles == 0)
 		return gf_documents_add(d, "-", err);
-	for (i = 0; i < a->nfiles && rc == 0; i++)
-		rc = gf_documents_add(d, a->files[i], err);
+	for (i = 0; i < a->cli.nfiles && rc == 0; i++)
+		rc = gf_documents_add(d, a->cli.files[i], err);
 	return rc;
-}
-
-static bool given(const struct arguments *a, const char *option)
-{
-	return gf_settings_given(settings, NSETTINGS, &a->cli, option);
 }
 
 /* A model without measured times gets estimated ones. */
@@ -212,7 +206,7 @@ static int estimate(const struct arguments *a, struct session *s,
 		free(path);
 	}
 	if (rc == 0 && !s->documents.model &&
-	    (given(a, "flops") || given(a, "batch")))
+	    (gf_cli_given(&a->cli, "flops") || gf_cli_given(&a->cli, "batch")))
 		rc = gf_error_set(err, -EINVAL,
 				  "--flops and --batch: want a model to "
 				  "estimate, found none");
@@ -372,10 +366,6 @@ static int run(const struct arguments *a, struct gf_error *err)
 
 int main(int argc, char **argv)
 {
-	static struct argp_option options[NSETTINGS + 1];
-	static const struct argp argp = {options, parse_opt,       "[FILE...]",
-					 doc,     gf_cli_children, NULL,
-					 NULL};
 	struct arguments a = {
 		.axes = gf_axes_open,
 		.estimate = {.batch = 32, .flops_per_s = 1e12},
@@ -383,8 +373,7 @@ int main(int argc, char **argv)
 	struct gf_error err = {""};
 	int rc;
 
-	gf_settings_options(settings, NSETTINGS, options);
-	gf_cli_parse(&a.cli, "gf-plan", &argp, argc, argv, &a);
+	gf_cli_parse(&command, argc, argv, &a);
 	rc = run(&a, &err);
 	free(a.codecs);
 	gf_axes_release(&a.axes);

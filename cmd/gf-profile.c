@@ -13,17 +13,18 @@
 #include "import/import.h"
 #include "measure/pairs.h"
 #include "measure/profile.h"
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "cli/deadline.h"
 #include "cli/input.h"
 #include "cli/list.h"
 #include "cli/progress.h"
-#include "cli/settings.h"
+#include "cli/share.h"
+#include "coll/algorithm.h"
 #include "comm/comm.h"
 #include "doc/stream.h"
 #include "probe/job.h"
 
-static const char doc[] =
+static const char help[] =
 	"Measure what a model's backward pass and, under mpirun, the network's "
 	"all-reduce cost, or import what other tools measured. Documents on "
 	"standard input are passed on, followed by the profile. Or find the "
@@ -49,8 +50,7 @@ struct arguments {
 	const char *format, *params;
 	size_t ranks;
 	bool estimate;
-	double flops_per_s;     /* 0: not told */
-	const char **documents; /* NULL-terminated */
+	double flops_per_s; /* 0: not told */
 };
 
 /* --- options ---------------------------------------------------------------
@@ -65,16 +65,19 @@ static int store_algorithms(const char *arg, void *to, struct gf_error *err)
 
 #define AT(field) offsetof(struct arguments, field)
 
+static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
+static const char *const backends[] = {"auto", "onednn", "ref", "cuda", NULL};
+
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
-	 "measure this model's backward pass"},
+	 "measure this model's backward pass", .share = "models"},
 	{"batch", "N", 1, GF_SETTING_WHOLE, AT(import.batch),
 	 "samples per rank (16)", 1, 1 << 24},
 	{"device", "NAME", 1, GF_SETTING_TEXT, AT(bench.device.name),
-	 "cpu, cuda, cuda:N or auto (cpu)"},
+	 "cpu, cuda, cuda:N or auto (cpu)", .names = devices},
 	{"backend", "NAME", 1, GF_SETTING_TEXT, AT(bench.backend_name),
-	 "auto, onednn or ref; on a GPU auto or cuda"},
+	 "auto, onednn or ref; on a GPU auto or cuda", .names = backends},
 	{"threads", "N", 1, GF_SETTING_WHOLE, AT(bench.threads),
 	 "threads per rank that compute (its share of the processors)", 1,
 	 4096},
@@ -86,7 +89,7 @@ static const struct gf_setting settings[] = {
 	 "leave out the network half"},
 	{"algorithms", "LIST", 2, GF_SETTING_OWN, AT(bench.sweep.algorithms),
 	 "all-reduce algorithms, with commas between (all that can run)",
-	 .store = store_algorithms, .letter = 'a'},
+	 .store = store_algorithms, .from = {{gf_algorithms}}, .letter = 'a'},
 	{"min-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.min_bytes),
 	 "the smallest message (1K)"},
 	{"max-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.max_bytes),
@@ -108,7 +111,8 @@ static const struct gf_setting settings[] = {
 	{"import", "FILE", 3, GF_SETTING_TEXT, AT(import.file),
 	 "take a half from what another tool measured"},
 	{"format", "NAME", 3, GF_SETTING_TEXT, AT(format),
-	 "csv, nccl-tests or kineto (what it looks like)"},
+	 "csv, nccl-tests or kineto (what it looks like)",
+	 .from = {{gf_importers}}},
 	{"params", "FILE", 3, GF_SETTING_TEXT, AT(params),
 	 "names and sizes of parameters, for a kineto trace (CSV)"},
 	{"name", "NAME", 3, GF_SETTING_TEXT, AT(import.name),
@@ -124,7 +128,6 @@ static const struct gf_setting settings[] = {
 	{"backward", "TIME", 4, GF_SETTING_TIME, AT(import.backward_s),
 	 "of the whole backward pass, likewise"},
 };
-#define NSETTINGS GF_ARRAY_LENGTH(settings)
 
 #define MEASURES_MODEL   "backend device threads warmup repeats"
 #define MEASURES_NETWORK "algorithms min-bytes max-bytes lanes time"
@@ -146,39 +149,30 @@ static const struct gf_setting_rule rules[] = {
 };
 
 /* Found before MPI starts, alike on every rank. */
-static void check_arguments(struct arguments *a, struct argp_state *state)
+static int check(void *arguments, struct gf_error *err)
 {
-	struct gf_error err;
+	struct arguments *a = arguments;
+	int rc;
 
 	a->bench.network = !a->no_network;
 	a->bench.batch = a->import.batch ? a->import.batch : DEFAULT_BATCH;
-	gf_settings_check(settings, NSETTINGS, rules, GF_ARRAY_LENGTH(rules),
-			  state);
-	if (gf_bench_profile_check(&a->bench, &err) < 0)
-		argp_error(state, "%s", err.text);
-	if (a->pairs && a->documents)
-		argp_error(state, "--pairs goes without documents");
+	rc = gf_bench_profile_check(&a->bench, err);
+	if (rc == 0 && a->pairs && a->cli.nfiles)
+		rc = gf_error_set(err, -EINVAL,
+				  "--pairs goes without documents");
+	return rc;
 }
 
-static int parse_opt(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->cli;
-		return 0;
-	case ARGP_KEY_ARGS:
-		a->documents = (const char **)state->argv + state->next;
-		return 0;
-	case ARGP_KEY_END:
-		check_arguments(a, state);
-		return 0;
-	default:
-		return gf_settings_parse(settings, NSETTINGS, key, arg, state,
-					 a);
-	}
-}
+static const struct gf_command command = {
+	.name = "gf-profile",
+	.arguments = "[DOCUMENT...]",
+	.help = help,
+	.settings = settings,
+	.nsettings = GF_ARRAY_LENGTH(settings),
+	.rules = rules,
+	.nrules = GF_ARRAY_LENGTH(rules),
+	.check = check,
+};
 
 /* --- running ------------------------------------------------------------- */
 
@@ -190,9 +184,9 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 	size_t i;
 	int rc = 0;
 
-	for (i = 0; a->documents && a->documents[i] && rc == 0; i++)
-		rc = gf_documents_add(d, a->documents[i], err);
-	if (rc == 0 && !a->documents && gf_cli_has_input(&a->cli) &&
+	for (i = 0; i < a->cli.nfiles && rc == 0; i++)
+		rc = gf_documents_add(d, a->cli.files[i], err);
+	if (rc == 0 && !a->cli.nfiles && gf_cli_has_input(&a->cli) &&
 	    !(a->import.file && !strcmp(a->import.file, "-")))
 		rc = gf_documents_add(d, "-", err);
 	if (rc == 0 && a->model)
@@ -371,10 +365,6 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 
 int main(int argc, char **argv)
 {
-	struct argp_option options[NSETTINGS + 1];
-	struct argp argp = {options, parse_opt,       "[DOCUMENT...]",
-			    doc,     gf_cli_children, NULL,
-			    NULL};
 	struct arguments a = {
 		.bench = {.backend_name = "auto",
 			  .warmup = 5,
@@ -389,8 +379,7 @@ int main(int argc, char **argv)
 	struct gf_error err = {""};
 	int rc = 0;
 
-	gf_settings_options(settings, NSETTINGS, options);
-	gf_cli_parse(&a.cli, "gf-profile", &argp, argc, argv, &a);
+	gf_cli_parse(&command, argc, argv, &a);
 	if (!a.import.file && !a.estimate)
 		rc = run_measurement(&a, &err);
 	else if (a.cli.rank == 0) /* the others have nothing to do */

@@ -9,10 +9,10 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "cli/list.h"
 #include "cli/progress.h"
-#include "cli/settings.h"
+#include "cli/share.h"
 #include "doc/stream.h"
 #include "sim/picture.h"
 #include "sim/plots.h"
@@ -20,7 +20,7 @@
 #include "sim/steps.h"
 #include "sim/whatif.h"
 
-static const char doc[] =
+static const char help[] =
 	"Run a plan in simulation: on other ranks, another topology or "
 	"network, "
 	"with slow ranks and jitter. Reads the plan from a file or standard "
@@ -40,8 +40,6 @@ struct arguments {
 	size_t ranks_capacity, bandwidths_capacity, slow_capacity;
 	const char *topology, *profile, *trace, *plot;
 	size_t iterations;
-	const char *const *files;
-	size_t nfiles;
 	bool csv, table, steps;
 };
 
@@ -109,7 +107,8 @@ static const struct gf_setting settings[] = {
 	{"ranks", "LIST", 1, GF_SETTING_OWN, WHOLE,
 	 "other numbers of ranks, e.g. 8,16,32", .store = store_ranks},
 	{"topology", "FILE", 1, GF_SETTING_TEXT, AT(topology),
-	 "costs by closed forms on this topology (a path or a shipped name)"},
+	 "costs by closed forms on this topology (a path or a shipped name)",
+	 .share = "topologies"},
 	{"profile", "FILE", 1, GF_SETTING_TEXT, AT(profile),
 	 "costs from this profile's measured network"},
 	{"bandwidth", "LIST", 1, GF_SETTING_OWN, WHOLE,
@@ -117,7 +116,7 @@ static const struct gf_setting settings[] = {
 	 .store = store_bandwidths},
 	{"slow", "RANK:FACTOR", 2, GF_SETTING_OWN, WHOLE,
 	 "this rank computes FACTOR times as long; may be repeated",
-	 .store = store_slow},
+	 .store = store_slow, .repeats = true},
 	{"jitter", "SHARE", 2, GF_SETTING_REAL, AT(what.jitter),
 	 "standard deviation of every rank's compute time, e.g. 0.05", 0, 10},
 	{"runs", "N", 2, GF_SETTING_WHOLE, AT(what.runs),
@@ -138,53 +137,43 @@ static const struct gf_setting settings[] = {
 	 "draw the iteration, or curves of a sweep, as SVG"},
 };
 
-#define NSETTINGS GF_ARRAY_LENGTH(settings)
-
 static const struct gf_setting_rule rules[] = {
 	{"runs seed", "jitter", NULL},
 	{"csv", NULL, "table"},
 	{"steps", NULL, "jitter iterations"},
 };
 
-static void check_options(const struct arguments *a, struct argp_state *state)
+static int check(void *arguments, struct gf_error *err)
 {
-	gf_settings_check(settings, NSETTINGS, rules, GF_ARRAY_LENGTH(rules),
-			  state);
+	const struct arguments *a = arguments;
+
 	if (a->steps && (a->nranks > 1 || a->nbandwidths > 1))
-		argp_error(state, "--steps: want one number of ranks and one "
-				  "bandwidth, got a list");
+		return gf_error_set(err, -EINVAL,
+				    "--steps: want one number of ranks and one "
+				    "bandwidth, got a list");
+	return 0;
 }
 
-static int parse_opt(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->cli;
-		return 0;
-	case ARGP_KEY_ARGS:
-		a->files = (const char *const *)&state->argv[state->next];
-		a->nfiles = (size_t)(state->argc - state->next);
-		return 0;
-	case ARGP_KEY_END:
-		check_options(a, state);
-		return 0;
-	default:
-		return gf_settings_parse(settings, NSETTINGS, key, arg, state,
-					 a);
-	}
-}
+static const struct gf_command command = {
+	.name = "gf-sim",
+	.arguments = "[PLAN] [FILE...]",
+	.help = help,
+	.settings = settings,
+	.nsettings = GF_ARRAY_LENGTH(settings),
+	.rules = rules,
+	.nrules = GF_ARRAY_LENGTH(rules),
+	.check = check,
+};
 
 static int read_documents(const struct arguments *a, struct gf_documents *d,
 			  struct gf_error *err)
 {
 	char *path;
 	size_t i;
-	int rc = a->nfiles ? 0 : gf_documents_add(d, "-", err);
+	int rc = a->cli.nfiles ? 0 : gf_documents_add(d, "-", err);
 
-	for (i = 0; i < a->nfiles && rc == 0; i++)
-		rc = gf_documents_add(d, a->files[i], err);
+	for (i = 0; i < a->cli.nfiles && rc == 0; i++)
+		rc = gf_documents_add(d, a->cli.files[i], err);
 	if (rc == 0 && a->profile)
 		rc = gf_documents_add_of(d, a->profile, "gf-profile", err);
 	if (rc == 0 && a->profile && !d->profile->network)
@@ -377,17 +366,12 @@ static int replay(const struct arguments *a, const struct gf_documents *d,
 
 int main(int argc, char **argv)
 {
-	static struct argp_option options[NSETTINGS + 1];
-	static const struct argp argp = {
-		options, parse_opt, "[PLAN] [FILE...]", doc, gf_cli_children,
-		NULL,    NULL};
 	struct arguments a = {.what = {.runs = 1000, .seed = 1}};
 	struct gf_documents documents = {0};
 	struct gf_error err = {""};
 	int rc;
 
-	gf_settings_options(settings, NSETTINGS, options);
-	gf_cli_parse(&a.cli, "gf-sim", &argp, argc, argv, &a);
+	gf_cli_parse(&command, argc, argv, &a);
 	rc = read_documents(&a, &documents, &err);
 	if (rc == 0)
 		rc = a.steps ? replay(&a, &documents, &err)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "base/units.h"
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "cli/list.h"
 #include "comm/comm.h"
 #include "probe/format.h"
@@ -16,7 +17,7 @@
 #include "probe/probe.h"
 #include "probe/tree.h"
 
-static const char doc[] =
+static const char help[] =
 	"Describe this machine, or under mpirun the whole job, as a topology: "
 	"hosts, processors, GPUs, network interfaces, and the levels of links "
 	"between ranks. Every figure says whether it was reported by the "
@@ -29,48 +30,6 @@ static const char doc[] =
 	"  gf-topo --import topology.conf --ranks-per-host 8 --export "
 	"astra-sim";
 
-enum {
-	KEY_SYNTHETIC = 256,
-	KEY_TREE,
-	KEY_NAME,
-	KEY_DEVICE,
-	KEY_MEASURE,
-	KEY_SYSFS,
-	KEY_HWLOC,
-	KEY_NVML,
-	KEY_IMPORT,
-	KEY_EXPORT,
-	KEY_PER_HOST,
-};
-
-static const struct argp_option options[] = {
-	{"synthetic", KEY_SYNTHETIC, "LEVELS", 0,
-	 "do not look around; make a topology of levels, innermost first, each "
-	 "NAME:SIZE@RATE,LATENCY[,LINK]",
-	 1},
-	{"device", KEY_DEVICE, "auto|cpu|gpu", 0,
-	 "what ranks run on (auto: GPUs where there are enough)", 1},
-	{"measure", KEY_MEASURE, NULL, 0,
-	 "measure how fast memory is copied instead of assuming it", 1},
-	{"import", KEY_IMPORT, "[FORMAT:]FILE", 0,
-	 "read it instead: NCCL's or hwloc's XML, Slurm's topology.conf, "
-	 "ASTRA-sim's yml, a gf-topology document (what it looks like)",
-	 1},
-	{"ranks-per-host", KEY_PER_HOST, "N", 0,
-	 "where the file names hosts and not what is in them (1)", 1},
-	{"export", KEY_EXPORT, "FORMAT", 0,
-	 "write nccl, slurm or astra-sim instead of JSON", 2},
-	{"name", KEY_NAME, "NAME", 0, "the topology's name", 2},
-	{"tree", KEY_TREE, NULL, 0, "draw it for people instead of JSON", 2},
-	{"hwloc", KEY_HWLOC, "FILE", 0,
-	 "describe a machine saved by lstopo as XML instead of this one", 3},
-	{"sysfs", KEY_SYSFS, "DIR", 0,
-	 "read network interfaces and PCI links from a copy of /sys", 3},
-	{"nvml", KEY_NVML, "LIBRARY", 0,
-	 "ask it about GPUs in place of the driver's libnvidia-ml.so.1", 3},
-	{0},
-};
-
 struct arguments {
 	struct gf_cli cli;
 	const char *synthetic, *name;
@@ -78,135 +37,89 @@ struct arguments {
 	const char *import;
 	int ranks_per_host;                      /* 0: not told */
 	const struct gf_topology_format *export; /* NULL: our own */
-	enum gf_ranks_on ranks_on;
+	int ranks_on;                            /* enum gf_ranks_on */
 	bool measure, tree;
 };
 
-static void choose_device(struct argp_state *state, struct arguments *a,
-			  const char *arg)
-{
-	struct gf_error err;
-	int i;
-
-	for (i = 0; gf_ranks_on_names[i]; i++)
-		if (strcmp(gf_ranks_on_names[i], arg) == 0) {
-			a->ranks_on = (enum gf_ranks_on)i;
-			return;
-		}
-	gf_error_set(&err, -EINVAL, "want auto, cpu or gpu, got %s", arg);
-	gf_cli_usage_error(state, "--device", &err);
-}
-
 /* Found before MPI starts, alike on every rank. */
-static void check_synthetic(struct argp_state *state, const char *spec)
+static int store_synthetic(const char *arg, void *to, struct gf_error *err)
 {
 	struct gf_topology t = {0};
-	struct gf_error err;
+	int rc = gf_levels_synthetic(arg, &t, err);
 
-	if (gf_levels_synthetic(spec, &t, &err) < 0)
-		gf_cli_usage_error(state, "--synthetic", &err);
 	gf_topology_release(&t);
+	*(const char **)to = arg;
+	return rc;
 }
 
-static void choose_export(struct argp_state *state, struct arguments *a,
-			  const char *arg)
+static bool writes(const void *format)
 {
+	return ((const struct gf_topology_format *)format)->write != NULL;
+}
+
+static int store_export(const char *arg, void *to, struct gf_error *err)
+{
+	const struct gf_topology_format *f = gf_topology_format_find(arg);
 	char *names;
-	struct gf_error err;
 
-	a->export = gf_topology_format_find(arg);
-	if (a->export && a->export->write)
-		return;
+	*(const struct gf_topology_format **)to = f;
+	if (f && writes(f))
+		return 0;
 	names = gf_topology_format_names(1);
-	gf_error_set(&err, -EINVAL, "want %s, got %.40s", names, arg);
+	gf_error_set(err, -EINVAL, "want %s, got %.40s", names, arg);
 	free(names);
-	gf_cli_usage_error(state, "--export", &err);
+	return -EINVAL;
 }
 
-static void set_per_host(struct argp_state *state, struct arguments *a,
-			 const char *arg)
-{
-	struct gf_error err;
-	long long count;
+#define AT(field) offsetof(struct arguments, field)
 
-	if (gf_units_int(arg, 1, 1 << 20, &count, &err) < 0)
-		gf_cli_usage_error(state, "--ranks-per-host", &err);
-	a->ranks_per_host = (int)count;
-}
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
+static const struct gf_setting settings[] = {
+	{"synthetic", "LEVELS", 1, GF_SETTING_OWN, AT(synthetic),
+	 "do not look around; make a topology of levels, innermost first, each "
+	 "NAME:SIZE@RATE,LATENCY[,LINK]",
+	 .store = store_synthetic},
+	{"device", "auto|cpu|gpu", 1, GF_SETTING_CHOICE, AT(ranks_on),
+	 "what ranks run on (auto: GPUs where there are enough)",
+	 .names = gf_ranks_on_names},
+	{"measure", NULL, 1, GF_SETTING_FLAG, AT(measure),
+	 "measure how fast memory is copied instead of assuming it"},
+	{"import", "[FORMAT:]FILE", 1, GF_SETTING_TEXT, AT(import),
+	 "read it instead: NCCL's or hwloc's XML, Slurm's topology.conf, "
+	 "ASTRA-sim's yml, a gf-topology document (what it looks like)"},
+	{"ranks-per-host", "N", 1, GF_SETTING_INT, AT(ranks_per_host),
+	 "where the file names hosts and not what is in them (1)", 1, 1 << 20},
+	{"export", "FORMAT", 2, GF_SETTING_OWN, AT(export),
+	 "write nccl, slurm or astra-sim instead of JSON",
+	 .store = store_export, .from = {{gf_topology_formats, 0, writes}}},
+	{"name", "NAME", 2, GF_SETTING_TEXT, AT(name), "the topology's name"},
+	{"tree", NULL, 2, GF_SETTING_FLAG, AT(tree),
+	 "draw it for people instead of JSON"},
+	{"hwloc", "FILE", 3, GF_SETTING_TEXT, AT(hwloc_xml),
+	 "describe a machine saved by lstopo as XML instead of this one"},
+	{"sysfs", "DIR", 3, GF_SETTING_TEXT, AT(sysfs),
+	 "read network interfaces and PCI links from a copy of /sys"},
+	{"nvml", "FILE", 3, GF_SETTING_TEXT, AT(nvml),
+	 "ask this library about GPUs in place of the driver's "
+	 "libnvidia-ml.so.1"},
+};
 
-static void check_arguments(struct argp_state *state, const struct arguments *a)
-{
-	bool looks = a->measure || a->sysfs || a->hwloc_xml || a->nvml ||
-		     a->ranks_on;
+static const struct gf_setting_rule rules[] = {
+	{"synthetic", NULL, "device measure hwloc sysfs nvml"},
+	{"import", NULL, "synthetic device measure hwloc sysfs nvml"},
+	{"ranks-per-host", "import", NULL},
+	{"export", NULL, "tree"},
+	{"measure", NULL, "hwloc"},
+};
 
-	if (a->synthetic && looks)
-		argp_error(state, "--synthetic goes without --device, "
-				  "--measure, --hwloc, --sysfs and --nvml");
-	if (a->import && (looks || a->synthetic))
-		argp_error(state, "--import goes without --synthetic, "
-				  "--device, --measure, --hwloc, --sysfs and "
-				  "--nvml");
-	if (a->ranks_per_host && !a->import)
-		argp_error(state, "--ranks-per-host goes with --import");
-	if (a->export && a->tree)
-		argp_error(state, "--export and --tree are two outputs");
-	if (a->hwloc_xml && a->measure)
-		argp_error(state, "--measure measures this machine, "
-				  "not that of --hwloc");
-}
-
-static int parse_opt(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->cli;
-		return 0;
-	case KEY_SYNTHETIC:
-		check_synthetic(state, arg);
-		a->synthetic = arg;
-		return 0;
-	case KEY_TREE:
-		a->tree = true;
-		return 0;
-	case KEY_NAME:
-		a->name = arg;
-		return 0;
-	case KEY_DEVICE:
-		choose_device(state, a, arg);
-		return 0;
-	case KEY_MEASURE:
-		a->measure = true;
-		return 0;
-	case KEY_SYSFS:
-		a->sysfs = arg;
-		return 0;
-	case KEY_HWLOC:
-		a->hwloc_xml = arg;
-		return 0;
-	case KEY_NVML:
-		a->nvml = arg;
-		return 0;
-	case KEY_IMPORT:
-		a->import = arg;
-		return 0;
-	case KEY_EXPORT:
-		choose_export(state, a, arg);
-		return 0;
-	case KEY_PER_HOST:
-		set_per_host(state, a, arg);
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "want no argument, got %s", arg);
-		return EINVAL;
-	case ARGP_KEY_END:
-		check_arguments(state, a);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+static const struct gf_command command = {
+	.name = "gf-topo",
+	.help = help,
+	.settings = settings,
+	.nsettings = GF_ARRAY_LENGTH(settings),
+	.rules = rules,
+	.nrules = GF_ARRAY_LENGTH(rules),
+};
 
 static struct gf_probe_config probe_config(const struct arguments *a)
 {
@@ -238,7 +151,7 @@ static int discover_host(const struct arguments *a, struct gf_topology *t,
 	if (rc < 0)
 		return rc;
 	t->nhosts = 1;
-	rc = gf_levels_of_host(t, a->ranks_on, remarks, err);
+	rc = gf_levels_of_host(t, (enum gf_ranks_on)a->ranks_on, remarks, err);
 	if (rc == 0 && a->measure) {
 		rc = gf_probe_copy_rate(&rate, err);
 		if (rc == 0)
@@ -316,7 +229,7 @@ static int run_job(const struct arguments *a, struct gf_error *err)
 {
 	struct gf_probe_job job = {
 		.probe = probe_config(a),
-		.ranks_on = a->ranks_on,
+		.ranks_on = (enum gf_ranks_on)a->ranks_on,
 		.measure = a->measure,
 	};
 	struct gf_topology t = {0};
@@ -378,12 +291,9 @@ static int run(const struct arguments *a, struct gf_error *err)
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options, parse_opt, NULL, doc, gf_cli_children, NULL, NULL,
-	};
 	struct arguments a = {0};
 	struct gf_error err = {""};
 
-	gf_cli_parse(&a.cli, "gf-topo", &argp, argc, argv, &a);
+	gf_cli_parse(&command, argc, argv, &a);
 	return gf_cli_exit(&a.cli, run(&a, &err), &err);
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "cli/deadline.h"
 #include "cli/progress.h"
+#include "cli/share.h"
 #include "nn/net.h"
+#include "optim/optimizer.h"
 #include "train/assign.h"
 #include "train/choose.h"
 #include "train/log.h"
@@ -19,7 +23,7 @@
 #include "train/trace.h"
 #include "train/train.h"
 
-static const char doc[] =
+static const char help[] =
 	"Train a model on all ranks of an MPI job, exchanging gradients as a "
 	"plan says; print predicted beside measured times."
 	"\vExamples:\n"
@@ -33,29 +37,156 @@ struct arguments {
 
 /* --- options ------------------------------------------------------------ */
 
-static void check_options(struct argp_state *state, struct arguments *a)
-{
-	struct gf_error err;
+static const char *const bad_gradient_names[] = {"end", "skip", NULL};
 
-	gf_settings_check(gf_train_settings, gf_train_nsettings, gf_train_rules,
-			  gf_train_nrules, state);
-	if (gf_train_options_finish(&a->options, a->cli.output, &err))
-		argp_error(state, "%s", err.text);
+static const char *const data_sets[] = {"synthetic", NULL};
+static const char *const augmentations[] = {"none", "flip", "crop:4", NULL};
+static const char *const exclusions[] = {"vectors", "none", NULL};
+static const char *const loss_scales[] = {"auto", "none", "dynamic", "65536",
+					  NULL};
+static const char *const devices[] = {"auto",   "cpu", "cuda", "cuda:0",
+				      "onednn", "ref", NULL};
+
+#define AT(field) offsetof(struct arguments, options.field)
+
+static const char *const precision_names[] = {"f32", "f16", "bf16", NULL};
+
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
+static const struct gf_setting settings[] = {
+	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan),
+	 "exchange gradients by this plan"},
+	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
+	 "a shipped model or a file (the plan's, or digits-cnn)",
+	 .share = "models"},
+	{"data", "DIR", 1, GF_SETTING_TEXT, AT(data),
+	 "a folder, FORMAT:FOLDER, synthetic or synthetic:N (digits)",
+	 .names = data_sets, .share = "data"},
+	{"training", "NAME", 1, GF_SETTING_TEXT, AT(training_file),
+	 "how to train: a shipped document or a file; options go before it",
+	 .share = "training"},
+	{"augment", "LIST", 1, GF_SETTING_TEXT, AT(training.augment),
+	 "change training images: flip, crop:N, or both (none)",
+	 .names = augmentations},
+	{"epochs", "N", 2, GF_SETTING_WHOLE, AT(training.epochs),
+	 "passes over the training data (10)", 1, 1e9},
+	{"steps", "N", 2, GF_SETTING_WHOLE, AT(steps),
+	 "stop after N steps in all (a replay: 50)", 1, 1e12},
+	{"batch", "N", 2, GF_SETTING_WHOLE, AT(training.batch),
+	 "samples per rank that are computed at once (the plan's, or 16)", 1,
+	 1e9},
+	{"accumulate", "N", 2, GF_SETTING_WHOLE, AT(training.accumulate),
+	 "exchange the mean gradient of N batches once (1)", 1, 1e9},
+	{"optimizer", "NAME", 2, GF_SETTING_TEXT, AT(training.optimizer),
+	 "sgd, nesterov or lars (sgd)", .from = {{gf_optimizers}}},
+	{"lr", "RATE", 2, GF_SETTING_REAL, AT(training.rate),
+	 "peak learning rate (0.1 for a global batch of 64, scaled)", 0, 1e9},
+	{"lr-batch", "N", 2, GF_SETTING_REAL, AT(training.rate_batch),
+	 "RATE is meant for a global batch of N: scale it to this run's", 1,
+	 1e12},
+	{"momentum", "M", 2, GF_SETTING_REAL, AT(training.momentum),
+	 "of the optimizer (0.9)", 0, 1},
+	{"weight-decay", "D", 2, GF_SETTING_REAL, AT(training.weight_decay),
+	 "of the optimizer (5e-3)", 0, 1e9},
+	{"eta", "E", 2, GF_SETTING_REAL, AT(training.eta),
+	 "LARS's trust coefficient (0.02)", 0, 1e9},
+	{"exclude", "LIST", 2, GF_SETTING_TEXT, AT(training.exclude),
+	 "tensors without decay and trust ratio: vectors, none, or patterns "
+	 "(lars: vectors, else none)",
+	 .names = exclusions},
+	{"clip-norm", "N", 2, GF_SETTING_REAL, AT(training.clip_norm),
+	 "scale a gradient down to this norm, 0: never (0)", 0, 1e9},
+	{"warmup", "EPOCHS", 2, GF_SETTING_REAL, AT(training.warmup_epochs),
+	 "raise the rate to its peak over so many epochs (1)", 0, 1e9},
+	{"schedule", "NAME", 2, GF_SETTING_CHOICE, AT(training.schedule),
+	 "the rate after that: constant, linear, cosine, step or poly "
+	 "(cosine)",
+	 .names = gf_schedule_names},
+	{"drop-epochs", "LIST", 2, GF_SETTING_REALS, AT(training.drop_epochs),
+	 "of schedule step: the epochs after which the rate drops", 0, 1e9,
+	 .offset2 = AT(training.ndrops)},
+	{"drop-factor", "F", 2, GF_SETTING_REAL, AT(training.drop_factor),
+	 "of schedule step: by this (0.1)", 0, 1},
+	{"power", "P", 2, GF_SETTING_REAL, AT(training.power),
+	 "of schedule poly (2)", 0, 100},
+	{"loss-scale", "S", 2, GF_SETTING_TEXT, AT(loss_scale),
+	 "of gradients on the wire: none, dynamic, a power of two, or auto: "
+	 "dynamic with codec f16 (auto)",
+	 .names = loss_scales},
+	{"seed", "N", 2, GF_SETTING_WHOLE, AT(training.seed),
+	 "of weights and data order (1)", 0, 1e15},
+	{"checkpoint", "DIR", 3, GF_SETTING_TEXT, AT(checkpoint),
+	 "write checkpoints there"},
+	{"checkpoint-every", "N", 3, GF_SETTING_WHOLE, AT(checkpoint_every),
+	 "every N steps and at the end (every epoch)", 1, 1e12},
+	{"resume", NULL, 3, GF_SETTING_FLAG, AT(resume),
+	 "go on from the last complete checkpoint"},
+	{"reshard", NULL, 3, GF_SETTING_FLAG, AT(reshard),
+	 "with --resume: also from one that another number of ranks wrote"},
+	{"bad-gradients", "WHAT", 3, GF_SETTING_CHOICE, AT(bad_gradients),
+	 "of a gradient that is infinite or not a number: end the run, or skip "
+	 "the step (end)",
+	 .names = bad_gradient_names},
+	{"check-replicas", "N", 3, GF_SETTING_WHOLE, AT(check_every),
+	 "compare parameters and momentum of all ranks every N steps, 0: never "
+	 "(100 if the plan uses the MPI library's all-reduce, else 0)",
+	 0, 1e12},
+	{"log", "FILE", 4, GF_SETTING_TEXT, AT(log),
+	 "write losses and accuracies as JSON Lines"},
+	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
+	 "write a Chrome trace of all ranks' last steps and the prediction"},
+	{"target", "A", 4, GF_SETTING_REAL, AT(target),
+	 "exit 1 if the test accuracy ends below A (0 to 1)", 0, 1},
+	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
+	 "list selections, optimizers and schedules"},
+	{"print-training", NULL, 4, GF_SETTING_FLAG, AT(print_training),
+	 "print how this would train, as a document, and stop"},
+	{"timeout", "TIME", 5, GF_SETTING_TIME, AT(timeout_s),
+	 "give up when a rank does not answer for so long (60s)"},
+	{"threads", "N", 5, GF_SETTING_WHOLE, AT(threads),
+	 "compute threads per rank (its share of the cores)", 1, 4096},
+	{"device", "NAME", 5, GF_SETTING_TEXT, AT(device),
+	 "auto, cpu, cuda, cuda:N, or the name of a backend (auto)",
+	 .names = devices},
+	{"precision", "TYPE", 5, GF_SETTING_CHOICE, AT(precision),
+	 "of weights and activations on a GPU: f32, f16 or bf16 (f32)",
+	 .names = precision_names},
+	{"transport", "NAME", 5, GF_SETTING_CHOICE, AT(transport),
+	 "how gradients of GPUs go: nccl, mpi (by the host), or auto (auto)",
+	 .names = gf_train_transports},
+	{"cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(cuda_graph),
+	 "capture a GPU's passes into graphs, and launch these"},
+	{"replay", NULL, 5, GF_SETTING_FLAG, AT(replay),
+	 "sleep while the plan's model would compute; communicate for real"},
+};
+
+/* A replay computes nothing, and learns nothing. */
+static const struct gf_setting_rule rules[] = {
+	{"list", NULL, "*"},
+	{"replay", NULL,
+	 "model data training augment epochs batch accumulate optimizer lr "
+	 "lr-batch momentum weight-decay eta exclude clip-norm warmup schedule "
+	 "drop-epochs drop-factor power loss-scale seed checkpoint "
+	 "checkpoint-every resume reshard bad-gradients check-replicas log "
+	 "target print-training threads device precision transport "
+	 "cuda-graph"},
+};
+
+static int check(void *arguments, struct gf_error *err)
+{
+	struct arguments *a = arguments;
+
+	return gf_train_options_finish(&a->options, a->cli.output, err);
 }
 
-static int parse_opt(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-
-	if (key == ARGP_KEY_INIT)
-		state->child_inputs[0] = &a->cli;
-	else if (key == ARGP_KEY_END)
-		check_options(state, a);
-	else
-		return gf_settings_parse(gf_train_settings, gf_train_nsettings,
-					 key, arg, state, &a->options);
-	return 0;
-}
+static const struct gf_command command = {
+	.name = "gf-train",
+	.help = help,
+	.settings = settings,
+	.nsettings = GF_ARRAY_LENGTH(settings),
+	.rules = rules,
+	.nrules = GF_ARRAY_LENGTH(rules),
+	.check = check,
+};
 
 /* --- what is told ------------------------------------------------------- */
 
@@ -372,10 +503,6 @@ static int print_list(const struct gf_cli *cli, struct gf_error *err)
 
 int main(int argc, char **argv)
 {
-	struct argp_option *options =
-		gf_xcalloc(gf_train_nsettings + 1, sizeof(*options));
-	const struct argp argp = {options,         parse_opt, NULL, doc,
-				  gf_cli_children, NULL,      NULL};
 	struct arguments a = {0};
 	struct session s = {.a = &a, .o = &a.options};
 	struct gf_error err = {""};
@@ -383,9 +510,7 @@ int main(int argc, char **argv)
 	int rc;
 
 	gf_train_options_init(&a.options);
-	gf_settings_options(gf_train_settings, gf_train_nsettings, options);
-	gf_cli_parse(&a.cli, "gf-train", &argp, argc, argv, &a);
-	free(options);
+	gf_cli_parse(&command, argc, argv, &a);
 	start = gf_cli_start_deadline(&a.cli, a.options.timeout_s);
 	rc = a.options.list && !a.cli.launched
 		     ? gf_comm_local_new(1, &s.comm, &err)

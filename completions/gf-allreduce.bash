@@ -1,23 +1,35 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Written by make completions.
 _gf_allreduce() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local words='' paths='' list='' before=''
+	# an option, = and its word are three words
+	if [[ $cur == = ]]; then cur=''
+	elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
 	case $prev in
-	--datatype | -d) mapfile -t COMPREPLY < <(compgen -W 'f32 f64 f16 bf16 i32' -- "$cur"); return ;;
-	--op) mapfile -t COMPREPLY < <(compgen -W 'sum prod max min avg' -- "$cur"); return ;;
-	--algorithms | -a) mapfile -t COMPREPLY < <(compgen -W 'auto all ring rhd butterfly tree linear
-		hierarchical blueconnect ps library topk gtopk' -- "$cur"); return ;;
-	--stages) mapfile -t COMPREPLY < <(compgen -W 'ring halving shm' -- "$cur"); return ;;
-	--device) mapfile -t COMPREPLY < <(compgen -W 'cpu cuda auto' -- "$cur"); return ;;
-	--codec) mapfile -t COMPREPLY < <(compgen -W 'f32 f16 bf16 trunc16 q8' -- "$cur"); return ;;
-	--average) mapfile -t COMPREPLY < <(compgen -W 'max mean min rank0' -- "$cur"); return ;;
-	--plan | --best | --trace | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
-	--min-bytes | -b | --max-bytes | -e | --step-factor | -f | --step-bytes | -i | --factors | --density | --lanes | --segment | \
-		--repeats | -n | --warmup | -w | --check | -c | --timeout | --spoil | --min-bw) return ;;
+	--datatype | -d) words='f32 f64 f16 bf16 i32' ;;
+	--op) words='sum prod max min avg' ;;
+	--algorithms | -a) list=1 words='auto all ring rhd butterfly tree linear
+		hierarchical blueconnect ps library topk gtopk' ;;
+	--stages) list=1 words='ring halving shm' ;;
+	--codec) words='f32 f16 bf16 trunc16 q8' ;;
+	--device) words='cpu cuda auto' ;;
+	--average) words='max mean min rank0' ;;
+	--plan | --best | --trace | --output | -o) paths=-f ;;
+	--min-bytes | -b | --max-bytes | -e | --step-factor | -f | \
+		--step-bytes | -i | --factors | --density | --lanes | \
+		--segment | --repeats | -n | --warmup | -w | --check | -c | \
+		--timeout | --spoil | --min-bw) return ;;
+	*)
+		words='--min-bytes --max-bytes --step-factor --step-bytes
+		--datatype --op --algorithms --factors --stages --codec
+		--density --lanes --segment --device --plan --repeats --warmup
+		--check --average --timeout --spoil --json --csv --percentiles
+		--best --trace --min-bw --list --output --quiet --verbose
+		--help --usage --version' ;;
 	esac
-	mapfile -t COMPREPLY < <(compgen -W '--min-bytes --max-bytes --step-factor
-		--step-bytes --datatype --op --algorithms --factors --stages --codec
-		--density --lanes --segment --device --plan --repeats --warmup --check --average
-		--timeout --spoil --json --csv --percentiles --best --trace --min-bw --list
-		--output --quiet --verbose --help --usage --version' -- "$cur")
+	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
+	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")
+	[[ -z $paths ]] || compopt -o filenames 2> /dev/null
 }
 complete -F _gf_allreduce gf-allreduce

@@ -1,33 +1,48 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Written by make completions.
 _gf_plan() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local words='' paths='' list='' before=''
+	# an option, = and its word are three words
+	if [[ $cur == = ]]; then cur=''
+	elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
 	case $prev in
-	--policy) mapfile -t COMPREPLY < <(compgen -W 'auto sequential single wfbp
-		threshold mg-wfbp asc-wfbp asc-wfbp-literal optimal dear' -- "$cur"); return ;;
-	--system) mapfile -t COMPREPLY < <(compgen -W 'auto gradientflow pipe-sgd
-		gtopk asc-wfbp blueconnect' -- "$cur"); return ;;
-	--algorithm) mapfile -t COMPREPLY < <(compgen -W 'ring rhd butterfly tree linear
-		hierarchical blueconnect ps library' -- "$cur"); return ;;
-	--codecs) mapfile -t COMPREPLY < <(compgen -W 'f32 f16 bf16 trunc16 q8' -- "$cur"); return ;;
-	--emit) mapfile -t COMPREPLY < <(compgen -W 'ddp horovod nccl-env' -- "$cur"); return ;;
-	--release) mapfile -t COMPREPLY < <(compgen -W 'ready backward_end' -- "$cur"); return ;;
-	--selection) mapfile -t COMPREPLY < <(compgen -W 'dense csc topk gtopk' -- "$cur"); return ;;
-	--putback) mapfile -t COMPREPLY < <(compgen -W 'paper conserve naive' -- "$cur"); return ;;
-	--decay) mapfile -t COMPREPLY < <(compgen -W 'momentum' -- "$cur"); return ;;
-	--warmup-densities) mapfile -t COMPREPLY < <(compgen -W 'none' -- "$cur"); return ;;
-	--lanes | --threshold | --ranks | --flops | --batch | --factors | --servers | --staleness | --pipeline-warmup | \
-		--keep | --chunk | --csc-warmup | --density) return ;;
-	--refine | --plot | --model | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	--policy) words='auto sequential single wfbp threshold
+		mg-wfbp asc-wfbp asc-wfbp-literal optimal dear' ;;
+	--system) words='auto gradientflow pipe-sgd gtopk
+		asc-wfbp blueconnect' ;;
+	--algorithm) words='ring rhd butterfly tree linear
+		hierarchical blueconnect ps library' ;;
+	--codecs) list=1 words='f32 f16 bf16 trunc16 q8' ;;
+	--servers) words='0 1' ;;
+	--release) words='ready backward_end' ;;
+	--selection) words='dense csc topk gtopk' ;;
+	--decay) words='momentum' ;;
+	--warmup-densities) list=1 words='none' ;;
+	--putback) words='paper conserve naive' ;;
+	--model) paths=-f words='alexnet-bn bert-base cifar100-cnn
+		cifar100-convex densenet201 digits-cnn-plain digits-cnn
+		digits-mlp inception-v4 lstm-ptb lstm-text mnist-mlp resnet152
+		resnet18 resnet20 resnet50 vgg16' ;;
+	--emit) words='ddp horovod nccl-env' ;;
+	--refine | --plot | --output | -o) paths=-f ;;
+	--lanes | --threshold | --ranks | --factors | --staleness | \
+		--pipeline-warmup | --keep | --chunk | --csc-warmup | \
+		--density | --flops | --batch) return ;;
+	*)
+		case $cur in
+		-*) words='--policy --system --lanes --threshold --ranks
+		--algorithm --factors --codecs --servers --release --halves
+		--staleness --pipeline-warmup --selection --keep --chunk
+		--csc-warmup --decay --density --warmup-densities --putback
+		--model --flops --batch --refine --compare --json --explain
+		--emit --plot --list --output --quiet --verbose --help --usage
+		--version' ;;
+		*) paths=-f ;;
+		esac ;;
 	esac
-	case $cur in
-	-*) mapfile -t COMPREPLY < <(compgen -W '--policy --system --lanes
-		--threshold --ranks --algorithm --factors --codecs --servers
-		--release --halves --staleness --pipeline-warmup --selection --keep
-		--chunk --csc-warmup --decay --density --warmup-densities
-		--putback --compare --json
-		--explain --model --flops --batch --emit --list --refine --plot --output --quiet --verbose --help
-		--usage --version' -- "$cur") ;;
-	*) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-	esac
+	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
+	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")
+	[[ -z $paths ]] || compopt -o filenames 2> /dev/null
 }
 complete -F _gf_plan gf-plan

@@ -1,21 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Written by make completions.
 _gf_profile() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local words='' paths='' list='' before=''
+	# an option, = and its word are three words
+	if [[ $cur == = ]]; then cur=''
+	elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
 	case $prev in
-	--device) mapfile -t COMPREPLY < <(compgen -W 'cpu cuda auto' -- "$cur"); return ;;
-	--backend) mapfile -t COMPREPLY < <(compgen -W 'auto onednn ref cuda' -- "$cur"); return ;;
-	--model) mapfile -t COMPREPLY < <(compgen -f -W 'digits-mlp digits-cnn resnet20' -- "$cur"); return ;;
-	--format) mapfile -t COMPREPLY < <(compgen -W 'csv nccl-tests kineto' -- "$cur"); return ;;
-	--import | --params) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
-	--name | --ranks | --flops | --forward | --backward | --batch | --threads | --warmup | --repeats | --lanes | --time | --budget | --timeout | \
-		--algorithms | -a | --min-bytes | --max-bytes) return ;;
-	--output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	--model) paths=-f words='alexnet-bn bert-base cifar100-cnn
+		cifar100-convex densenet201 digits-cnn-plain digits-cnn
+		digits-mlp inception-v4 lstm-ptb lstm-text mnist-mlp resnet152
+		resnet18 resnet20 resnet50 vgg16' ;;
+	--device) words='auto cpu cuda' ;;
+	--backend) words='auto onednn ref cuda' ;;
+	--algorithms | -a) list=1 words='ring rhd butterfly tree linear
+		hierarchical blueconnect ps library' ;;
+	--format) words='csv nccl-tests kineto' ;;
+	--import | --params | --output | -o) paths=-f ;;
+	--batch | --threads | --warmup | --repeats | --min-bytes | \
+		--max-bytes | --lanes | --time | --budget | --timeout | \
+		--name | --ranks | --flops | --forward | --backward) return ;;
+	*)
+		case $cur in
+		-*) words='--model --batch --device --backend --threads --warmup
+		--repeats --no-network --algorithms --min-bytes --max-bytes
+		--lanes --time --budget --timeout --pairs --json --progress
+		--import --format --params --name --ranks --estimate --flops
+		--forward --backward --output --quiet --verbose --help --usage
+		--version' ;;
+		*) paths=-f ;;
+		esac ;;
 	esac
-	[[ $cur == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return; }
-	mapfile -t COMPREPLY < <(compgen -W '--model --batch --device --backend --threads
-		--warmup --repeats --no-network --algorithms --min-bytes --max-bytes
-		--lanes --time --budget --timeout --pairs --json --progress --import --format --params --name --ranks
-		--estimate --flops --forward --backward --output --quiet --verbose --help --usage
-		--version' -- "$cur")
+	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
+	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")
+	[[ -z $paths ]] || compopt -o filenames 2> /dev/null
 }
 complete -F _gf_profile gf-profile

@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Written by make completions.
 _gf_sim() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local words='' paths='' list='' before=''
+	# an option, = and its word are three words
+	if [[ $cur == = ]]; then cur=''
+	elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
 	case $prev in
-	--ranks | --bandwidth | --slow | --jitter | --runs | --seed | --iterations) return ;;
-	--topology | --profile | --trace | --plot | --output | -o)
-		mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	--topology) paths=-f words='4x2-1gbe asc-wfbp-8x4-10gbe
+		blueconnect-4x16x3 gradientflow-cluster-p
+		gradientflow-cluster-v gtopk-32-1gbe pipe-sgd-4-10gbe' ;;
+	--profile | --trace | --plot | --output | -o) paths=-f ;;
+	--ranks | --bandwidth | --slow | --jitter | --runs | --seed | \
+		--iterations) return ;;
+	*)
+		case $cur in
+		-*) words='--ranks --topology --profile --bandwidth --slow
+		--jitter --runs --seed --iterations --steps --csv --table
+		--trace --plot --output --quiet --verbose --help --usage
+		--version' ;;
+		*) paths=-f ;;
+		esac ;;
 	esac
-	case $cur in
-	-*) mapfile -t COMPREPLY < <(compgen -W '--ranks --topology --profile
-		--bandwidth --slow --jitter --runs --seed --iterations --steps --csv
-		--table --trace --plot --output --quiet --verbose --help --usage
-		--version' -- "$cur") ;;
-	*) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-	esac
+	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
+	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")
+	[[ -z $paths ]] || compopt -o filenames 2> /dev/null
 }
 complete -F _gf_sim gf-sim

@@ -1,34 +1,47 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Written by make completions.
 _gf_train() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local words='' paths='' list='' before=''
+	# an option, = and its word are three words
+	if [[ $cur == = ]]; then cur=''
+	elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
 	case $prev in
-	--model) mapfile -t COMPREPLY < <(compgen -f -W 'digits-mlp digits-cnn digits-cnn-plain lstm-text mnist-mlp cifar100-cnn resnet20' -- "$cur"); return ;;
-	--data) mapfile -t COMPREPLY < <(compgen -d -W 'digits text synthetic' -- "$cur"); return ;;
-	--schedule) mapfile -t COMPREPLY < <(compgen -W 'constant linear cosine step poly' -- "$cur"); return ;;
-	--loss-scale) mapfile -t COMPREPLY < <(compgen -W 'auto none dynamic 65536' -- "$cur"); return ;;
-	--bad-gradients) mapfile -t COMPREPLY < <(compgen -W 'end skip' -- "$cur"); return ;;
-	--optimizer) mapfile -t COMPREPLY < <(compgen -W 'sgd nesterov lars' -- "$cur"); return ;;
-	--training) mapfile -t COMPREPLY < <(compgen -f -W 'digits-lars' -- "$cur"); return ;;
-	--augment) mapfile -t COMPREPLY < <(compgen -W 'none flip crop: flip,crop:' -- "$cur"); return ;;
-	--transport) mapfile -t COMPREPLY < <(compgen -W 'auto nccl mpi' -- "$cur"); return ;;
-	--device) mapfile -t COMPREPLY < <(compgen -W 'auto cpu cuda cuda:0 onednn ref' -- "$cur"); return ;;
-	--precision) mapfile -t COMPREPLY < <(compgen -W 'f32 f16 bf16' -- "$cur"); return ;;
-	--checkpoint) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
-	--plan | --log | --trace | --output | -o) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	--model) paths=-f words='alexnet-bn bert-base cifar100-cnn
+		cifar100-convex densenet201 digits-cnn-plain digits-cnn
+		digits-mlp inception-v4 lstm-ptb lstm-text mnist-mlp resnet152
+		resnet18 resnet20 resnet50 vgg16' ;;
+	--data) paths=-d words='synthetic digits text' ;;
+	--training) paths=-f words='digits-lars' ;;
+	--augment) list=1 words='none flip crop:4' ;;
+	--optimizer) words='sgd nesterov lars' ;;
+	--exclude) list=1 words='vectors none' ;;
+	--schedule) words='constant linear cosine step poly' ;;
+	--loss-scale) words='auto none dynamic 65536' ;;
+	--bad-gradients) words='end skip' ;;
+	--device) words='auto cpu cuda cuda:0 onednn ref' ;;
+	--precision) words='f32 f16 bf16' ;;
+	--transport) words='auto nccl mpi' ;;
+	--plan | --log | --trace | --output | -o) paths=-f ;;
+	--checkpoint) paths=-d ;;
 	--epochs | --steps | --batch | --accumulate | --lr | --lr-batch | \
-		--momentum | --weight-decay | --eta | --exclude | --clip-norm | \
-		--warmup | --drop-epochs | --drop-factor | --power | --seed | --checkpoint-every | \
-		--check-replicas | --target | --timeout | --threads) return ;;
+		--momentum | --weight-decay | --eta | --clip-norm | --warmup | \
+		--drop-epochs | --drop-factor | --power | --seed | \
+		--checkpoint-every | --check-replicas | --target | --timeout | \
+		--threads) return ;;
+	*)
+		words='--plan --model --data --training --augment --epochs
+		--steps --batch --accumulate --optimizer --lr --lr-batch
+		--momentum --weight-decay --eta --exclude --clip-norm --warmup
+		--schedule --drop-epochs --drop-factor --power --loss-scale
+		--seed --checkpoint --checkpoint-every --resume --reshard
+		--bad-gradients --check-replicas --log --trace --target --list
+		--print-training --timeout --threads --device --precision
+		--transport --cuda-graph --replay --output --quiet --verbose
+		--help --usage --version' ;;
 	esac
-	mapfile -t COMPREPLY < <(compgen -W '--plan --model --data --augment --training
-		--epochs --steps --batch --accumulate --optimizer --lr
-		--lr-batch --momentum --weight-decay --eta --exclude --clip-norm
-		--warmup --schedule --drop-epochs --drop-factor --power
-		--loss-scale
-		--list --print-training --seed --checkpoint --checkpoint-every
-		--resume --reshard --bad-gradients --check-replicas --log --trace --target --timeout
-		--threads --device --precision --transport --cuda-graph --replay --output --quiet --verbose
-		--help
-		--usage --version' -- "$cur")
+	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
+	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")
+	[[ -z $paths ]] || compopt -o filenames 2> /dev/null
 }
 complete -F _gf_train gf-train

@@ -67,10 +67,4 @@ while IFS=: read -r file line _; do
 	*) offend "$file:$line: GF_HAVE_ belongs into a registry" ;;
 	esac
 done < <(grep -rnE 'GF_HAVE_' lib kernels --include='*.[ch]')
-
-for f in cmd/*.c; do
-	[ -e "$f" ] || continue
-	n=$(wc -l < "$f")
-	[ "$n" -le 400 ] || offend "$f: want at most 400 lines, got $n"
-done
 exit $bad

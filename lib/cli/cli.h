@@ -2,50 +2,30 @@
 #ifndef GF_CLI_CLI_H
 #define GF_CLI_CLI_H
 
-#include <argp.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
 
 /*
- * What all commands share: options, messages, output, exit status.
- *
- *	static struct argp argp = {options, parse_opt, args_doc, doc,
- *				   gf_cli_children, NULL, NULL};
- *	gf_cli_parse(&cli, &argp, argc, argv, &arguments);
- *	return gf_cli_exit(&cli, run(&arguments, &err), &err);
- *
- * gf_cli_children adds -o FILE, -q (nothing but errors, no warnings), -v
- * (repeatable; of -q and -v the last one counts), -h; argp itself adds
- * --help, --usage, -V and --version. Everything a parse can refuse is refused
- * before MPI starts, identically on all ranks, and printed by one of them.
+ * What all commands share: messages, output, exit status. Options are in
+ * cli/command.h.
  */
 #define GF_CLI_SETTINGS_MOST 128
 
 struct gf_cli {
-	const char *command; /* "gf-plan" */
-	const char *output;  /* -o; NULL or "-": standard output */
+	const struct gf_command *command;
+	const char *output; /* -o; NULL or "-": standard output */
 	bool quiet;
 	int verbose;
 	int rank;      /* from the launcher's environment; 0 without one */
 	bool launched; /* under mpirun, srun, torchrun */
-	/* Which settings (cli/settings.h) were given, by their index. */
+	/* Arguments that are no options, NULL-terminated. */
+	const char *const *files;
+	size_t nfiles;
+	/* Which settings were given, by their index: see gf_cli_given. */
 	unsigned char given[GF_CLI_SETTINGS_MOST];
 };
-
-extern const struct argp_child gf_cli_children[];
-
-/* Exits 0 after --help or --version, 2 on a usage error. The command's own
- * parse_opt must hand the struct gf_cli to its child on ARGP_KEY_INIT:
- *	state->child_inputs[0] = cli; */
-void gf_cli_parse(struct gf_cli *cli, const char *command,
-		  const struct argp *argp, int argc, char **argv, void *input);
-
-/* For parse_opt: prints "gf-x: --option: <err text>" with a usage hint and
- * exits 2. */
-void gf_cli_usage_error(struct argp_state *state, const char *option,
-			const struct gf_error *err);
 
 /* The exit status of STYLE line 18 for a negative errno. */
 int gf_cli_status(int rc);
@@ -76,13 +56,5 @@ int gf_cli_exit(const struct gf_cli *cli, int rc, struct gf_error *err);
  * all of them alike is said by one. */
 int gf_cli_exit_rank(const struct gf_cli *cli, int rc, bool alike,
 		     struct gf_error *err);
-
-/*
- * A shipped file by name: `name` itself if such a path exists, else
- * share/<kind>/<name>[.json] in $GF_SHARE, beside the command (build tree or
- * ../share/gradflow), or in the installed data folder. The caller frees.
- */
-int gf_cli_share(const char *kind, const char *name, char **path,
-		 struct gf_error *err);
 
 #endif

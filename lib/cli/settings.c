@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,29 +10,8 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "cli/list.h"
-
-static int key_of(const struct gf_setting *settings, size_t i)
-{
-	return settings[i].letter ? settings[i].letter
-				  : GF_SETTING_KEY + (int)i;
-}
-
-void gf_settings_options(const struct gf_setting *settings, size_t nsettings,
-			 struct argp_option *options)
-{
-	size_t i;
-
-	memset(options, 0, (nsettings + 1) * sizeof(*options));
-	for (i = 0; i < nsettings; i++) {
-		options[i].name = settings[i].name;
-		options[i].key = key_of(settings, i);
-		options[i].arg = settings[i].arg;
-		options[i].doc = settings[i].help;
-		options[i].group = settings[i].group;
-	}
-}
 
 static int store_whole(const struct gf_setting *s, const char *arg, void *to,
 		       struct gf_error *err)
@@ -115,8 +93,8 @@ static int store_size(const struct gf_setting *s, const char *arg, size_t *to,
 	return rc;
 }
 
-static int store(const struct gf_setting *s, const char *arg, void *arguments,
-		 struct gf_error *err)
+int gf_setting_store(const struct gf_setting *s, const char *arg,
+		     void *arguments, struct gf_error *err)
 {
 	void *to = (char *)arguments + s->offset;
 
@@ -148,43 +126,19 @@ static int store(const struct gf_setting *s, const char *arg, void *arguments,
 	return 0;
 }
 
-int gf_settings_parse(const struct gf_setting *settings, size_t nsettings,
-		      int key, char *arg, struct argp_state *state,
-		      void *arguments)
+bool gf_cli_given(const struct gf_cli *cli, const char *name)
 {
-	const struct gf_setting *s;
-	struct gf_error err;
-	char name[64];
+	const struct gf_command *c = cli->command;
 	size_t i;
 
-	for (i = 0; i < nsettings && key_of(settings, i) != key; i++)
-		;
-	if (i == nsettings)
-		return ARGP_ERR_UNKNOWN;
-	s = &settings[i];
-	assert(i < GF_CLI_SETTINGS_MOST);
-	((struct gf_cli *)state->child_inputs[0])->given[i] = true;
-	if (store(s, arg, arguments, &err)) {
-		snprintf(name, sizeof(name), "--%s", s->name);
-		gf_cli_usage_error(state, name, &err);
-	}
-	return 0;
-}
-
-bool gf_settings_given(const struct gf_setting *settings, size_t nsettings,
-		       const struct gf_cli *cli, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < nsettings; i++)
-		if (!strcmp(settings[i].name, name))
+	for (i = 0; i < c->nsettings; i++)
+		if (!strcmp(c->settings[i].name, name))
 			return cli->given[i];
 	assert(!"a rule names a setting that is none");
 	return false;
 }
 
-/* One of the names with blanks between; *at moves on, "" ends. */
-static void next_name(const char **at, char name[64])
+void gf_settings_next_name(const char **at, char name[64])
 {
 	size_t n = strcspn(*at, " ");
 
@@ -194,21 +148,20 @@ static void next_name(const char **at, char name[64])
 }
 
 /* The first of them that was given, but for `self`; false: none was. */
-static bool first_given(const struct gf_setting *settings, size_t n,
-			const struct gf_cli *cli, const char *names,
+static bool first_given(const struct gf_cli *cli, const char *names,
 			const char *self, char found[64])
 {
+	const struct gf_command *c = cli->command;
 	size_t i;
 
-	for (i = 0; i < n && !strcmp(names, "*"); i++) {
-		snprintf(found, 64, "%s", settings[i].name);
+	for (i = 0; i < c->nsettings && !strcmp(names, "*"); i++) {
+		snprintf(found, 64, "%s", c->settings[i].name);
 		if (cli->given[i] && strcmp(found, self) != 0)
 			return true;
 	}
 	while (strcmp(names, "*") != 0 && *names) {
-		next_name(&names, found);
-		if (gf_settings_given(settings, n, cli, found) &&
-		    strcmp(found, self) != 0)
+		gf_settings_next_name(&names, found);
+		if (gf_cli_given(cli, found) && strcmp(found, self) != 0)
 			return true;
 	}
 	return false;
@@ -221,7 +174,7 @@ static void add_names(struct gf_text *t, const char *names)
 	bool first = true;
 
 	for (; *names; first = false) {
-		next_name(&names, name);
+		gf_settings_next_name(&names, name);
 		gf_text_addf(t, "%s--%s",
 			     first    ? ""
 			     : *names ? ", "
@@ -230,39 +183,39 @@ static void add_names(struct gf_text *t, const char *names)
 	}
 }
 
-static void check_option(const struct gf_setting *settings, size_t n,
-			 const struct gf_setting_rule *r, const char *option,
-			 struct argp_state *state)
+static int check_option(const struct gf_cli *cli,
+			const struct gf_setting_rule *r, const char *option,
+			struct gf_error *err)
 {
-	const struct gf_cli *cli = state->child_inputs[0];
 	struct gf_text with = {0};
 	char other[64];
 
-	if (r->without &&
-	    first_given(settings, n, cli, r->without, option, other))
-		argp_error(state, "--%s goes without --%s", option, other);
-	if (!r->with || first_given(settings, n, cli, r->with, option, other))
-		return;
+	if (r->without && first_given(cli, r->without, option, other))
+		return gf_error_set(err, -EINVAL, "--%s goes without --%s",
+				    option, other);
+	if (!r->with || first_given(cli, r->with, option, other))
+		return 0;
 	add_names(&with, r->with);
-	argp_error(state, "--%s goes with %s", option, with.data);
+	gf_error_set(err, -EINVAL, "--%s goes with %s", option, with.data);
 	gf_text_release(&with);
+	return -EINVAL;
 }
 
-void gf_settings_check(const struct gf_setting *settings, size_t nsettings,
-		       const struct gf_setting_rule *rules, size_t nrules,
-		       struct argp_state *state)
+int gf_settings_check(const struct gf_command *command,
+		      const struct gf_cli *cli, struct gf_error *err)
 {
 	const char *options;
 	char option[64];
 	size_t i;
+	int rc = 0;
 
-	for (i = 0; i < nrules; i++) {
-		for (options = rules[i].options; *options;) {
-			next_name(&options, option);
-			if (gf_settings_given(settings, nsettings,
-					      state->child_inputs[0], option))
-				check_option(settings, nsettings, &rules[i],
-					     option, state);
+	for (i = 0; i < command->nrules && !rc; i++) {
+		for (options = command->rules[i].options; *options && !rc;) {
+			gf_settings_next_name(&options, option);
+			if (gf_cli_given(cli, option))
+				rc = check_option(cli, &command->rules[i],
+						  option, err);
 		}
 	}
+	return rc;
 }

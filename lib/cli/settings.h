@@ -2,22 +2,18 @@
 #ifndef GF_CLI_SETTINGS_H
 #define GF_CLI_SETTINGS_H
 
-#include <argp.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
-#include "cli/cli.h"
+
+struct gf_cli;
+struct gf_command;
 
 /*
- * Options that do nothing but store a checked value, as a table: one row gives
- * argp its option, and says where in the command's arguments the value goes.
- * Row i has its letter as key, or GF_SETTING_KEY + i; options with keys of
- * their own stay below that. The command's struct gf_cli, its first child's
- * input, notes what was given.
+ * An option as a row of a table: how it is written, where its checked value
+ * goes in the command's arguments, and what a shell offers for it.
  */
-#define GF_SETTING_KEY 4096
-
 enum gf_setting_kind {
 	GF_SETTING_TEXT,   /* const char * */
 	GF_SETTING_WHOLE,  /* size_t in [low, high] */
@@ -32,6 +28,19 @@ enum gf_setting_kind {
 			    * numbers in [low, high] separated by commas */
 };
 
+/* A table whose entries begin with `const char *name, *description`. */
+struct gf_registry {
+	const void *entries; /* ended by NULL, or by an entry without a name */
+	size_t entry_bytes;  /* 0: entries is an array of pointers */
+	bool (*offers)(const void *entry); /* (optional) which of them */
+};
+
+/*
+ * Shells complete by `arg`, the name of the argument in --help. A name that
+ * ends in FILE takes paths, DIR takes folders, LIST takes words with commas
+ * between. The words come from `names`, from registries, and from the files of
+ * share/<share>, in place of which a path may stand.
+ */
 struct gf_setting {
 	const char *name, *arg; /* without "--"; arg NULL for a flag */
 	int group;
@@ -39,24 +48,20 @@ struct gf_setting {
 	size_t offset;
 	const char *help;
 	double low, high;
-	const char *const *names; /* NULL-terminated, for a choice */
+	/* NULL-terminated: all there are for a choice, else suggestions */
+	const char *const *names;
 	/* `to` is the place at offset; 0, or negative with what was wanted */
 	int (*store)(const char *arg, void *to, struct gf_error *err);
 	size_t offset2;
 	int letter; /* 'a': -a, too; 0: none */
+	struct gf_registry from[2];
+	const char *share;
+	bool repeats; /* each one given adds to the others */
 };
 
-/* Fills nsettings + 1 options. */
-void gf_settings_options(const struct gf_setting *settings, size_t nsettings,
-			 struct argp_option *options);
-
-/* For parse_opt: stores the value, or exits 2 with what was wanted.
- * ARGP_ERR_UNKNOWN for a key that is none of the table's. */
-int gf_settings_parse(const struct gf_setting *settings, size_t nsettings,
-		      int key, char *arg, struct argp_state *state,
-		      void *arguments);
-bool gf_settings_given(const struct gf_setting *settings, size_t nsettings,
-		       const struct gf_cli *cli, const char *name);
+/* Stores an argument: 0, or -EINVAL with what was wanted. */
+int gf_setting_store(const struct gf_setting *s, const char *arg,
+		     void *arguments, struct gf_error *err);
 
 /*
  * What would be ignored is refused. Each of `options` wants one of `with`
@@ -66,9 +71,11 @@ bool gf_settings_given(const struct gf_setting *settings, size_t nsettings,
 struct gf_setting_rule {
 	const char *options, *with, *without;
 };
-/* For parse_opt at ARGP_KEY_END: exits 2 at the first rule that is broken. */
-void gf_settings_check(const struct gf_setting *settings, size_t nsettings,
-		       const struct gf_setting_rule *rules, size_t nrules,
-		       struct argp_state *state);
+/* -EINVAL at the command's first rule that is broken. */
+int gf_settings_check(const struct gf_command *command,
+		      const struct gf_cli *cli, struct gf_error *err);
+
+/* Takes one of the names with blanks between; *at moves on, "" ends. */
+void gf_settings_next_name(const char **at, char name[64]);
 
 #endif

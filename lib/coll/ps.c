@@ -151,7 +151,7 @@ static void build(const struct gf_coll_args *args, int rank,
 const struct gf_algorithm gf_algorithm_ps = {
 	.name = "ps",
 	.description =
-		"parameter servers: --servers of their own, or all ranks",
+		"parameter servers: ranks of their own, or all ranks",
 	.cost_s = cost_s,
 	.build = build,
 };

@@ -38,6 +38,9 @@ struct gf_topology_format {
 		     struct gf_text *remarks, struct gf_error *err);
 };
 
+extern const struct gf_topology_format
+	*const gf_topology_formats[]; /* NULL-terminated */
+
 /* NULL if there is none of that name. */
 const struct gf_topology_format *gf_topology_format_find(const char *name);
 /* The names of those that read (or write), with commas between; the caller

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 
-static const struct gf_topology_format *const formats[] = {
+const struct gf_topology_format *const gf_topology_formats[] = {
 	&gf_format_own,   &gf_format_nccl,  &gf_format_hwloc,
 	&gf_format_slurm, &gf_format_astra, NULL,
 };
@@ -17,9 +17,9 @@ const struct gf_topology_format *gf_topology_format_find(const char *name)
 {
 	size_t i;
 
-	for (i = 0; formats[i]; i++)
-		if (strcmp(formats[i]->name, name) == 0)
-			return formats[i];
+	for (i = 0; gf_topology_formats[i]; i++)
+		if (strcmp(gf_topology_formats[i]->name, name) == 0)
+			return gf_topology_formats[i];
 	return NULL;
 }
 
@@ -28,11 +28,11 @@ char *gf_topology_format_names(int writing)
 	struct gf_text t = {0};
 	size_t i;
 
-	for (i = 0; formats[i]; i++)
-		if (writing ? formats[i]->write != NULL
-			    : formats[i]->read != NULL)
+	for (i = 0; gf_topology_formats[i]; i++)
+		if (writing ? gf_topology_formats[i]->write != NULL
+			    : gf_topology_formats[i]->read != NULL)
 			gf_text_addf(&t, "%s%s", t.length ? ", " : "",
-				     formats[i]->name);
+				     gf_topology_formats[i]->name);
 	return gf_text_take(&t);
 }
 
@@ -60,9 +60,10 @@ static const struct gf_topology_format *recognise(const char *text)
 {
 	size_t i;
 
-	for (i = 0; formats[i]; i++)
-		if (formats[i]->recognise && formats[i]->recognise(text))
-			return formats[i];
+	for (i = 0; gf_topology_formats[i]; i++)
+		if (gf_topology_formats[i]->recognise &&
+		    gf_topology_formats[i]->recognise(text))
+			return gf_topology_formats[i];
 	return NULL;
 }
 

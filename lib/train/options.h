@@ -8,12 +8,9 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/settings.h"
 #include "doc/training.h"
 
-/*
- * What the command line says about a training, as a table of settings
- * (cli/settings.h) whose offsets are those of struct gf_train_options.
+/* What the command line says about a training (cmd/gf-train.c has the table).
  */
 struct gf_train_options {
 	const char *plan, *model, *data, *device, *log, *trace, *training_file;
@@ -28,10 +25,6 @@ struct gf_train_options {
 	bool resume, reshard, replay, cuda_graph, list, print_training;
 };
 
-extern const struct gf_setting gf_train_settings[];
-extern const size_t gf_train_nsettings;
-extern const struct gf_setting_rule gf_train_rules[];
-extern const size_t gf_train_nrules;
 /* In the order of what --precision knows. */
 extern const enum gf_dtype gf_train_precisions[];
 

@@ -110,9 +110,9 @@ load common
 
 @test "usage errors, help and version" {
 	wants 2 gf-topo --device tpu
-	says 'want auto, cpu or gpu, got tpu'
+	says 'want auto, cpu or gpu, got "tpu"'
 	wants 2 gf-topo stray
-	says 'want no argument, got stray'
+	says 'want no argument, got "stray"'
 	wants 2 gf-topo --nonsense
 	wants 0 gf-topo --help
 	prints '--synthetic'
@@ -168,7 +168,7 @@ load common
 	wants 3 gf-topo --import nosuch; one_line
 	wants 2 gf-topo --import x --measure; says '--import goes without'
 	wants 2 gf-topo --export hwloc; says '--export: want nccl, slurm, astra-sim, got hwloc'
-	wants 2 gf-topo --export slurm --tree; says 'two outputs'
+	wants 2 gf-topo --export slurm --tree; says '--export goes without --tree'
 	wants 2 gf-topo --ranks-per-host 2; says 'goes with --import'
 	wants 2 gf-topo --import x --ranks-per-host 0; says '--ranks-per-host: want an integer'
 	wants 2 gf-topo --import "$share/topologies/4x2-1gbe.json" --ranks-per-host 2

@@ -3,10 +3,11 @@
  * gf-tables: the papers' tables beside gradflow's predictions, as text, and as
  * pictures with --svg FOLDER. `make tables` runs it.
  */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "report.h"
 
 struct arguments {
@@ -14,29 +15,19 @@ struct arguments {
 	const char *svg_folder;
 };
 
-static const struct argp_option options[] = {
-	{"svg", 's', "FOLDER", 0, "write the pictures into FOLDER, too", 0},
-	{0},
+static const struct gf_setting settings[] = {
+	{"svg", "DIR", 0, GF_SETTING_TEXT,
+	 offsetof(struct arguments, svg_folder),
+	 "write the pictures into this folder, too", .letter = 's'},
 };
 
-static int parse_opt(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->cli;
-		return 0;
-	case 's':
-		a->svg_folder = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "want no argument, got \"%s\"", arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+static const struct gf_command command = {
+	.name = "gf-tables",
+	.help = "Sets the tables of the five papers beside gradflow's "
+		"predictions.",
+	.settings = settings,
+	.nsettings = GF_ARRAY_LENGTH(settings),
+};
 
 static int run(const struct arguments *a, struct gf_error *err)
 {
@@ -63,18 +54,9 @@ static int run(const struct arguments *a, struct gf_error *err)
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options,
-		parse_opt,
-		NULL,
-		"Sets the tables of the five papers beside gradflow's "
-		"predictions.",
-		gf_cli_children,
-		NULL,
-		NULL};
 	struct arguments a = {.svg_folder = NULL};
 	struct gf_error err = {""};
 
-	gf_cli_parse(&a.cli, "gf-tables", &argp, argc, argv, &a);
+	gf_cli_parse(&command, argc, argv, &a);
 	return gf_cli_exit(&a.cli, run(&a, &err), &err);
 }

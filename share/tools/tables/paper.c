@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/heap.h"
-#include "cli/cli.h"
+#include "cli/share.h"
 #include "json/json.h"
 
 static int read_strings(struct gf_json_at *at, const char *key, char ***out,

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/heap.h"
-#include "cli/cli.h"
+#include "cli/share.h"
 #include "doc/model.h"
 #include "doc/plan.h"
 #include "planner/policy.h"

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/command.h"
+
+#include <argp.h>
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "base/text.h"
+#include "cli/complete.h"
+
+/* Set by Open MPI, PMIx (PRRTE), MPICH and Slurm, in this order. */
+static const char *const rank_variables[] = {
+	"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL,
+};
+
+/* Keys of options; a letter stands for itself. */
+enum {
+	KEY_HELP = 'h', /* argp's own has the letter '?' */
+	KEY_COMPLETION = 256,
+	KEY_SETTING, /* and those after it: settings without a letter */
+};
+
+enum { SHARED_GROUP = 90 };
+
+static const struct argp_option shared_options[] = {
+	{"output", 'o', "FILE", 0, "write to FILE instead of standard output",
+	 SHARED_GROUP},
+	{"quiet", 'q', NULL, 0, "say nothing but errors", SHARED_GROUP},
+	{"verbose", 'v', NULL, 0, "say more; may be repeated", SHARED_GROUP},
+	{NULL, KEY_HELP, NULL, OPTION_HIDDEN, NULL, SHARED_GROUP},
+	{"completion", KEY_COMPLETION, "SHELL", OPTION_HIDDEN, NULL,
+	 SHARED_GROUP},
+	{0},
+};
+
+/* What the parse fills; cli is the first part of arguments. */
+struct parse {
+	const struct gf_command *command;
+	struct gf_cli *cli;
+	void *arguments;
+};
+
+static int key_of(const struct gf_command *c, size_t i)
+{
+	return c->settings[i].letter ? c->settings[i].letter
+				     : KEY_SETTING + (int)i;
+}
+
+static struct argp_option *options_of(const struct gf_command *c)
+{
+	struct argp_option *options =
+		gf_xcalloc(c->nsettings + GF_ARRAY_LENGTH(shared_options),
+			   sizeof(*options));
+	size_t i;
+
+	for (i = 0; i < c->nsettings; i++) {
+		options[i].name = c->settings[i].name;
+		options[i].key = key_of(c, i);
+		options[i].arg = c->settings[i].arg;
+		options[i].doc = c->settings[i].help;
+		options[i].group = c->settings[i].group;
+	}
+	memcpy(&options[i], shared_options, sizeof(shared_options));
+	return options;
+}
+
+static void print_completion(struct argp_state *state, const char *shell)
+{
+	const struct parse *p = state->input;
+	struct gf_text out = {0};
+	struct gf_error err;
+
+	if (gf_cli_complete(p->command, shell, &out, &err) < 0)
+		argp_error(state, "--completion: %s", err.text);
+	fputs(out.data, stdout);
+	exit(0);
+}
+
+static int parse_setting(int key, char *arg, struct argp_state *state)
+{
+	struct parse *p = state->input;
+	const struct gf_command *c = p->command;
+	struct gf_error err;
+	size_t i;
+
+	for (i = 0; i < c->nsettings && key_of(c, i) != key; i++)
+		;
+	if (i == c->nsettings)
+		return ARGP_ERR_UNKNOWN;
+	assert(i < GF_CLI_SETTINGS_MOST);
+	p->cli->given[i] = true;
+	if (gf_setting_store(&c->settings[i], arg, p->arguments, &err) < 0)
+		argp_error(state, "--%s: %s", c->settings[i].name, err.text);
+	return 0;
+}
+
+static void check(struct argp_state *state)
+{
+	const struct parse *p = state->input;
+	struct gf_error err;
+	int rc = gf_settings_check(p->command, p->cli, &err);
+
+	if (!rc && p->command->check)
+		rc = p->command->check(p->arguments, &err);
+	if (rc < 0)
+		argp_error(state, "%s", err.text);
+}
+
+static int parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct parse *p = state->input;
+	struct gf_cli *cli = p->cli;
+
+	switch (key) {
+	case 'o':
+		cli->output = arg;
+		return 0;
+	case 'q': /* of -q and -v the last one counts */
+		cli->quiet = true;
+		cli->verbose = 0;
+		return 0;
+	case 'v':
+		cli->quiet = false;
+		cli->verbose++;
+		return 0;
+	case KEY_HELP:
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		return 0;
+	case KEY_COMPLETION:
+		print_completion(state, arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (p->command->arguments)
+			return ARGP_ERR_UNKNOWN; /* all at once, then */
+		argp_error(state, "want no argument, got \"%s\"", arg);
+		return 0;
+	case ARGP_KEY_ARGS:
+		cli->files = (const char *const *)&state->argv[state->next];
+		cli->nfiles = (size_t)(state->argc - state->next);
+		return 0;
+	case ARGP_KEY_END:
+		check(state);
+		return 0;
+	default:
+		return parse_setting(key, arg, state);
+	}
+}
+
+static void find_rank(struct gf_cli *cli)
+{
+	size_t i;
+
+	for (i = 0; rank_variables[i]; i++) {
+		const char *value = getenv(rank_variables[i]);
+
+		if (!value)
+			continue;
+		cli->launched = true;
+		cli->rank = atoi(value);
+		return;
+	}
+}
+
+static bool parsing;
+
+/* argp leaves by exit(0) after --help and --version, on whatever became of
+ * them. */
+static void check_help(void)
+{
+	if (!parsing || (fflush(stdout) == 0 && !ferror(stdout)))
+		return;
+	fprintf(stderr, "%s: standard output: %s\n",
+		program_invocation_short_name, strerror(errno));
+	_exit(3);
+}
+
+/* The same with nothing printed: every rank takes the same way out of a bad
+ * command line, before MPI starts, and one of them says why. */
+static void parse_silently(const struct argp *argp, int argc, char **argv,
+			   struct parse *p)
+{
+	int out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
+
+	if (!freopen("/dev/null", "w", stdout) ||
+	    !freopen("/dev/null", "w", stderr))
+		exit(3);
+	argp_parse(argp, argc, argv, 0, NULL, p);
+	fflush(stdout);
+	fflush(stderr);
+	dup2(out, STDOUT_FILENO);
+	dup2(err, STDERR_FILENO);
+	close(out);
+	close(err);
+	setvbuf(stderr, NULL, _IONBF, 0);
+}
+
+void gf_cli_parse(const struct gf_command *command, int argc, char **argv,
+		  void *arguments)
+{
+	static char version[64]; /* argp keeps the pointer */
+	struct parse p = {command, arguments, arguments};
+	struct argp_option *options = options_of(command);
+	const struct argp argp = {
+		.options = options,
+		.parser = parse_option,
+		.args_doc = command->arguments,
+		.doc = command->help,
+	};
+
+	memset(p.cli, 0, sizeof(*p.cli));
+	p.cli->command = command;
+	find_rank(p.cli);
+	snprintf(version, sizeof(version), "%s (gradflow) " GF_VERSION,
+		 command->name);
+	argp_program_version = version;
+	argp_err_exit_status = 2;
+	if (p.cli->rank > 0) {
+		parse_silently(&argp, argc, argv, &p);
+	} else {
+		atexit(check_help);
+		parsing = true;
+		argp_parse(&argp, argc, argv, 0, NULL, &p);
+		parsing = false;
+	}
+	free(options);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CLI_COMMAND_H
+#define GF_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "cli/settings.h"
+
+/*
+ * A command's options as data: from it come the parse, --help, the usage
+ * errors, and the shells' completions.
+ *
+ *	struct arguments { struct gf_cli cli; ... };
+ *	static const struct gf_command command = {...};
+ *
+ *	gf_cli_parse(&command, argc, argv, &arguments);
+ *	return gf_cli_exit(&arguments.cli, run(&arguments, &err), &err);
+ *
+ * Every command also has -o FILE, -q (errors only, no warnings), -v
+ * (repeatable), -h, --help, --usage, -V and --version. If both -q and -v are
+ * given, the last one counts. --completion bash|zsh|fish prints a script;
+ * --help does not show it.
+ * Everything a parse can refuse is refused before MPI starts, identically on
+ * all ranks, and printed by one of them.
+ */
+struct gf_command {
+	const char *name;      /* "gf-plan" */
+	const char *arguments; /* "[FILE...]", for the usage; NULL: none */
+	const char *help;      /* before \v: above the options; after: below */
+	const struct gf_setting *settings;
+	size_t nsettings;
+	const struct gf_setting_rule *rules;
+	size_t nrules;
+	/* What rules cannot say: -EINVAL, with the option in the text.
+	 * (optional) */
+	int (*check)(void *arguments, struct gf_error *err);
+};
+
+/* Fills `arguments`, whose first member is a struct gf_cli and whose other
+ * members hold the defaults. Exits 0 after --help, --version or --completion, 2
+ * on a usage error. */
+void gf_cli_parse(const struct gf_command *command, int argc, char **argv,
+		  void *arguments);
+
+/* Whether the command line had the setting of that name. */
+bool gf_cli_given(const struct gf_cli *cli, const char *name);
+
+#endif

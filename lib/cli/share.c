@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/share.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/heap.h"
+
+enum { PLACES = 4 };
+
+/* A place of share/: an override, the build tree, an installed prefix. */
+static char *share_root(size_t i)
+{
+	char self[4096];
+	ssize_t length;
+	char *slash;
+
+	switch (i) {
+	case 0:
+		return gf_xstrdup_or_null(getenv("GF_SHARE"));
+	case 1:
+	case 2:
+		length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+		if (length <= 0)
+			return NULL;
+		self[length] = '\0';
+		slash = strrchr(self, '/');
+		*slash = '\0';
+		if (i == 1)
+			return gf_xasprintf("%s/../share/gradflow", self);
+		/* build/bin, build/asan/bin: the first folder up with share/ */
+		while ((slash = strrchr(self, '/')) && slash != self) {
+			char *root;
+
+			*slash = '\0';
+			root = gf_xasprintf("%s/share/models", self);
+			if (access(root, R_OK) == 0) {
+				root[strlen(root) - strlen("/models")] = '\0';
+				return root;
+			}
+			free(root);
+		}
+		return NULL;
+	default:
+		return gf_xstrdup(GF_DATADIR);
+	}
+}
+
+int gf_cli_share(const char *kind, const char *name, char **path,
+		 struct gf_error *err)
+{
+	static const char *const endings[] = {"", ".json"};
+	size_t i, k;
+
+	if (access(name, R_OK) == 0) {
+		*path = gf_xstrdup(name);
+		return 0;
+	}
+	for (i = 0; i < PLACES && !strchr(name, '/'); i++) {
+		char *root = share_root(i);
+
+		for (k = 0; root && k < 2; k++) {
+			char *candidate = gf_xasprintf("%s/%s/%s%s", root, kind,
+						       name, endings[k]);
+
+			if (access(candidate, R_OK) == 0) {
+				free(root);
+				*path = candidate;
+				return 0;
+			}
+			free(candidate);
+		}
+		free(root);
+	}
+	return gf_error_set(err, -ENOENT,
+			    "%s: want a path or a name in share/%s, found "
+			    "neither",
+			    name, kind);
+}
+
+static int is_shipped(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+size_t gf_cli_share_names(const char *kind, char ***names)
+{
+	struct dirent **entries = NULL;
+	int found = -1, i;
+
+	for (i = 0; i < PLACES && found < 0; i++) {
+		char *root = share_root((size_t)i), *folder;
+
+		if (!root)
+			continue;
+		folder = gf_xasprintf("%s/%s", root, kind);
+		found = scandir(folder, &entries, is_shipped, alphasort);
+		free(folder);
+		free(root);
+	}
+	*names = gf_xcalloc(found > 0 ? (size_t)found : 1, sizeof(**names));
+	for (i = 0; i < found; i++) {
+		char *name = gf_xstrdup(entries[i]->d_name);
+		char *dot = strrchr(name, '.');
+
+		if (dot && strcmp(dot, ".json") == 0)
+			*dot = '\0';
+		(*names)[i] = name;
+		free(entries[i]);
+	}
+	free(entries);
+	return found > 0 ? (size_t)found : 0;
+}

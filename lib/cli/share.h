@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CLI_SHARE_H
+#define GF_CLI_SHARE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/*
+ * Files that gradflow ships. share/ is looked for in $GF_SHARE, beside the
+ * command (build tree or ../share/gradflow), and in the installed data folder.
+ */
+
+/* The path of a shipped file: `name` itself if such a path exists, else
+ * share/<kind>/<name>[.json]. -ENOENT: neither exists. The caller frees. */
+int gf_cli_share(const char *kind, const char *name, char **path,
+		 struct gf_error *err);
+
+/* The names that gf_cli_share finds for a kind in the first share/ that has
+ * it, sorted. The caller frees each name and the array. */
+size_t gf_cli_share_names(const char *kind, char ***names);
+
+#endif
