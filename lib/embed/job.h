@@ -13,7 +13,7 @@
 #include "doc/training.h"
 #include "gradflow.h"
 #include "train/method.h"
-#include "train/state.h"
+#include "ckpt/state.h"
 
 /*
  * Behind gradflow.h: what gf-train does around a training method, without its

@@ -13,7 +13,7 @@
 #include "engine/engine.h"
 #include "engine/pool.h"
 #include "gpu/gpu.h"
-#include "train/state.h"
+#include "ckpt/state.h"
 #include "train/update.h"
 
 /*

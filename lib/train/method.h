@@ -14,7 +14,7 @@
 #include "train/device_marks.h"
 #include "train/exchange.h"
 #include "train/scale.h"
-#include "train/state.h"
+#include "ckpt/state.h"
 #include "train/team.h"
 #include "train/timeline.h"
 #include "train/update.h"

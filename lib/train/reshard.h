@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "ckpt/safetensors.h"
-#include "train/state.h"
+#include "ckpt/state.h"
 
 /*
  * A checkpoint of P ranks becomes the state of P' ranks.

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "train/state.h"
+#include "ckpt/state.h"
 #include "train/team.h"
 
 /*

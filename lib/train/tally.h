@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "train/state.h"
+#include "ckpt/state.h"
 #include "train/step.h"
 #include "train/team.h"
 #include "train/train.h"

@@ -10,7 +10,7 @@
 #include "doc/plan.h"
 #include "optim/optimizer.h"
 #include "train/device_update.h"
-#include "train/state.h"
+#include "ckpt/state.h"
 
 /*
  * The update rule: what a gradient does to the parameters, and what the

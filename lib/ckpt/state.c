@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/state.h"
+#include "ckpt/state.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_TRAIN_STATE_H
-#define GF_TRAIN_STATE_H
+#ifndef GF_CKPT_STATE_H
+#define GF_CKPT_STATE_H
 
 #include <stddef.h>
 
