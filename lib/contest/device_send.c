@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "contest/device_parts.h"
 #include "comm/backoff.h"
-#include "rt/sparse_nccl.h"
+#include "select/topk_nccl.h"
 
 struct message {
 	const struct gf_device_program *program; /* own, or of sparse */

@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 #include "coll/algorithms.h"
-#include "rt/sparse.h"
+#include "select/sets.h"
 
 struct gf_bench_sparse {
 	struct gf_bench_sparse_config config;

@@ -13,7 +13,7 @@
 
 /*
  * A sparse all-reduce as a contestant: of its message every rank takes the
- * largest values out (a share `density` of them, rt/sparse.h), the sets travel
+ * largest values out (a share `density` of them, select/sets.h), the sets travel
  * by topk or gtopk, and the result is their sum, zero where none had a value.
  * All three are in the time, as they are in a step of training.
  */

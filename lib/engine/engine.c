@@ -122,9 +122,9 @@ const struct gf_message_times *gf_engine_times_of(struct gf_engine *e,
 	return e->ops->times(e, step);
 }
 
-double gf_engine_ready_s(const struct gf_engine *e, size_t tensor)
+const double *gf_engine_ready_times(const struct gf_engine *e)
 {
-	return e->ops->ready_s(e, tensor);
+	return e->ops->ready_times(e);
 }
 
 struct gf_engine_totals gf_engine_totals(struct gf_engine *e)

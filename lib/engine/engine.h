@@ -55,12 +55,6 @@ struct gf_engine_config {
 	struct gf_engine_hooks hooks;
 };
 
-/* When each message was ready (a message released by the end of backward:
- * then), started and ended, in gf_clock_s time. */
-struct gf_message_times {
-	double ready_s, start_s, end_s;
-};
-
 /*
  * All ranks together; they also make sure that all run the same version, the
  * same plan and the same sizes. Every rank succeeds or fails alike.
@@ -120,8 +114,9 @@ const struct gf_message_times *gf_engine_times(struct gf_engine *e);
  * `depth` that were waited for, and it has ended. NULL: a failure is kept. */
 const struct gf_message_times *gf_engine_times_of(struct gf_engine *e,
 						  uint64_t step);
-/* When a gradient of the step that was waited for last was ready. Thread. */
-double gf_engine_ready_s(const struct gf_engine *e, size_t tensor);
+/* When each tensor's gradient of the step that was waited for last was ready;
+ * borrowed likewise. Thread. */
+const double *gf_engine_ready_times(const struct gf_engine *e);
 /* Bytes that this rank has sent in messages, and the seconds that the thread
  * spent in hooks, and in codecs and the merging of sets, in the steps that have
  * ended (streams: that were enqueued; they spend no such time). */

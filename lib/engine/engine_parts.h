@@ -49,8 +49,8 @@ struct gf_engine_ops {
 			     struct gf_error *err); /* (not for this engine) */
 	const struct gf_message_times *(*times)(struct gf_engine *e,
 						uint64_t step);
-	double (*ready_s)(const struct gf_engine *e,
-			  size_t tensor); /* (not for this engine) */
+	const double *(*ready_times)(
+		const struct gf_engine *e); /* (not for this engine) */
 	double (*handling_s)(const struct gf_engine *e); /* (optional) */
 	/* 0: the communicator is free for a call now; under lock. (optional) */
 	int (*may_call)(const struct gf_engine *e, struct gf_error *err);

@@ -324,11 +324,11 @@ static const struct gf_message_times *times(struct gf_engine *engine,
 	return gf_thread_step(thread_of(engine), step)->times;
 }
 
-static double ready_s(const struct gf_engine *engine, size_t tensor)
+static const double *ready_times(const struct gf_engine *engine)
 {
 	const struct gf_thread *e = (const struct gf_thread *)engine;
 
-	return gf_thread_step(e, e->base.nwaited - 1)->ready_s[tensor];
+	return gf_thread_step(e, e->base.nwaited - 1)->ready_s;
 }
 
 void gf_thread_publish(struct gf_thread *e)
@@ -366,7 +366,7 @@ const struct gf_engine_ops gf_engine_thread = {
 	.settle = settle,
 	.earlier_ended = earlier_ended,
 	.times = times,
-	.ready_s = ready_s,
+	.ready_times = ready_times,
 	.handling_s = handling_s,
 	.may_call = may_call,
 	.close = gf_thread_close,

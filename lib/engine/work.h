@@ -32,6 +32,12 @@ struct gf_work {
 	size_t count_elems;
 };
 
+/* When each message was ready (a message released by the end of backward:
+ * then), started and ended, in gf_clock_s time. */
+struct gf_message_times {
+	double ready_s, start_s, end_s;
+};
+
 /*
  * What else is to be done on the thread that moves messages (the compute thread
  * where there is one rank). All ranks come to the same calls in the same order

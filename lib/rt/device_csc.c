@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "rt/device_parts.h"
 
-/* The norms go as on the host (train/exchange_csc.c), whatever the plan. */
+/* The norms go as on the host (select/csc.c), whatever the plan. */
 #define NORMS_ALGORITHM "rhd"
 
 static bool is_norms(const struct gf_device_engine *e, size_t message)

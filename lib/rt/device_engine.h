@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "gpu/gpu.h"
 #include "lane/nccl.h"
-#include "rt/csc_nccl.h"
+#include "select/csc_nccl.h"
 
 /*
  * The engine (engine/engine.h) of gradients that are on GPUs. One stream
@@ -84,7 +84,7 @@ int gf_device_own_gpu_each(struct gf_comm *comm, const struct gf_gpu *gpu,
 /* Where the gradients of a step lie. */
 float *gf_device_engine_data(const struct gf_engine *e, uint64_t step);
 /*
- * Of topk and gtopk (rt/sparse_nccl.h); dense plans are left alone. Density:
+ * Of topk and gtopk (select/topk_nccl.h); dense plans are left alone. Density:
  * what steps send that begin from now on; at first the plan's. The other two
  * are what `end` does: *flag |= 1 if a sum is not finite; data become the sums,
  * and the residual this step's, unless *skip.

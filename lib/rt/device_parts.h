@@ -8,7 +8,7 @@
 #include "engine/engine_parts.h"
 #include "lane/lane.h"
 #include "rt/device_engine.h"
-#include "rt/sparse_nccl.h"
+#include "select/topk_nccl.h"
 
 /*
  * The device engine's inside: device_engine.c is what the compute thread calls,

@@ -2,17 +2,6 @@
 /* Messages of a device engine that are sets of the largest gradients. */
 #include "rt/device_parts.h"
 
-static double greatest_density(const struct gf_selection *s)
-{
-	double most = s->density;
-	size_t i;
-
-	for (i = 0; i < s->nwarmup; i++)
-		if (s->warmup_densities[i] > most)
-			most = s->warmup_densities[i];
-	return most;
-}
-
 int gf_device_make_sparse(struct gf_device_engine *e, size_t i,
 			  struct gf_error *err)
 {
@@ -26,7 +15,8 @@ int gf_device_make_sparse(struct gf_device_engine *e, size_t i,
 		.putback = s->putback,
 		.ranks = e->k.comm->ranks,
 		.rank = e->k.comm->rank,
-		.most_k = gf_sparse_k(greatest_density(s), m->count_elems),
+		.most_k =
+			gf_sparse_k(gf_sparse_most_density(s), m->count_elems),
 	};
 	int rc = gf_sparse_nccl_new(&config, &m->sparse, err);
 

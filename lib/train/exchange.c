@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all selections share: pools, the engine, and its steps. */
 #include "train/exchange.h"
 
 #include <errno.h>
@@ -7,7 +6,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "rt/finite.h"
 #include "train/device_update.h"
 #include "train/team.h"
 
@@ -21,18 +19,10 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 	x->pools = gf_xcalloc(x->env.depth, sizeof(*x->pools));
 	for (i = 0; i < n; i++)
 		counts[i] = model->tensors[i].count_elems;
-	x->plan_work = gf_xcalloc(x->env.depth, sizeof(*x->plan_work));
-	x->nplan_work = gf_work_count(x->env.plan);
-	x->scale = gf_xcalloc(x->env.depth, sizeof(*x->scale));
 	for (i = 0; i < x->env.depth && !rc; i++) {
 		rc = gf_pool_init(&x->pools[i], x->env.comm, counts, n, err);
 		if (!rc && x->env.gpu && !x->env.device_grads)
 			rc = gf_pool_pin(&x->pools[i], x->env.gpu, err);
-		if (rc)
-			break;
-		x->plan_work[i] =
-			gf_xcalloc(x->nplan_work, sizeof(**x->plan_work));
-		gf_work_of_plan(x->env.plan, &x->pools[i], x->plan_work[i]);
 	}
 	free(counts);
 	return rc;
@@ -42,17 +32,35 @@ int gf_exchange_device_check(const struct gf_plan *plan,
 			     const struct gf_training *training,
 			     struct gf_error *err)
 {
-	const struct gf_exchange_ops *ops = gf_exchange_find(plan);
 	const struct gf_optim_config optim = {
 		.name = training->optimizer,
 	};
+	int rc = gf_select_check_on_gpu(plan, err);
 
-	if (!ops || !ops->take)
-		return gf_error_set(err, -ENOTSUP,
-				    "selection \"%s\" is made on the host",
-				    gf_select_names[plan->selection.method]);
-	return ops->pieces ? gf_device_update_check_pieces(&optim, err)
-			   : gf_device_update_check(&optim, err);
+	if (rc)
+		return rc;
+	return gf_select_find(plan)->pieces
+		       ? gf_device_update_check_pieces(&optim, err)
+		       : gf_device_update_check(&optim, err);
+}
+
+static int open_select(struct gf_exchange *x, struct gf_error *err)
+{
+	const struct gf_select_env env = {
+		.plan = x->env.plan,
+		.rank = x->env.comm->rank,
+		.depth = x->env.depth,
+		.pools = x->pools,
+		.shapes = x->env.shapes,
+		.epoch_steps = x->env.epoch_steps,
+		.momentum = x->env.momentum,
+		.scaled = x->env.scaled,
+		.gpu = x->env.gpu,
+		.device_grads = x->env.device_grads,
+		.stream = x->env.stream,
+	};
+
+	return gf_select_open(&x->select, &env, err);
 }
 
 int gf_exchange_open(struct gf_exchange *x, const struct gf_exchange_env *env,
@@ -70,15 +78,14 @@ int gf_exchange_open(struct gf_exchange *x, const struct gf_exchange_env *env,
 
 	memset(x, 0, sizeof(*x));
 	x->env = *env;
-	x->ops = gf_exchange_find(env->plan);
-	rc = x->ops->check ? x->ops->check(env->plan, err) : 0;
+	rc = gf_select_check(env->plan, err);
 	rc = rc ? rc : open_pools(x, err);
-	if (!rc && x->ops->open)
-		rc = x->ops->open(x, &config.hooks, err);
+	rc = rc ? rc : open_select(x, err);
 	rc = gf_team_agree(&team, rc, err);
 	if (rc)
 		return rc;
 	config.pool = &x->pools[0];
+	config.hooks = x->select.hooks;
 	return gf_engine_new(&config, &x->engine, err);
 }
 
@@ -86,32 +93,23 @@ void gf_exchange_close(struct gf_exchange *x)
 {
 	size_t i;
 
-	if (!x->ops)
-		return;
 	gf_engine_free(x->engine);
-	if (x->ops->close)
-		x->ops->close(x);
+	gf_select_close(&x->select);
 	for (i = 0; x->pools && i < x->env.depth; i++)
 		gf_pool_release(&x->pools[i]);
-	for (i = 0; x->plan_work && i < x->env.depth; i++)
-		free(x->plan_work[i]);
-	free(x->plan_work);
-	free(x->scale);
 	free(x->pools);
 	memset(x, 0, sizeof(*x));
 }
 
 float *gf_exchange_begin(struct gf_exchange *x, size_t step)
 {
-	size_t slot = gf_engine_next_slot(x->engine);
+	size_t slot = gf_engine_next_slot(x->engine), n;
+	const struct gf_work *list;
 
 	x->slot = slot;
 	x->fresh = true;
-	if (x->ops->begin)
-		x->ops->begin(x, slot, step);
-	else
-		gf_engine_begin_work(x->engine, x->plan_work[slot],
-				     x->nplan_work);
+	gf_select_begin(&x->select, slot, step, &list, &n);
+	gf_engine_begin_work(x->engine, list, n);
 	return x->pools[slot].data;
 }
 
@@ -132,9 +130,9 @@ static int commit_on(struct gf_exchange *x, struct gf_gpu_stream *s,
 	if (!x->uncommitted)
 		return 0;
 	x->uncommitted = 0;
-	if (x->ops->inspect(x, slot).found)
+	if (x->select.ops->inspect(&x->select, slot).found)
 		return 0;
-	return x->ops->commit(x, s, slot, err);
+	return x->select.ops->commit(&x->select, slot, s, err);
 }
 
 int gf_exchange_take(struct gf_exchange *x, struct gf_gpu_stream *s,
@@ -149,32 +147,17 @@ int gf_exchange_take(struct gf_exchange *x, struct gf_gpu_stream *s,
 		x->fresh = false;
 		x->uncommitted = x->slot + 1;
 	}
-	return x->ops->take(x, s, tensor, err);
-}
-
-void gf_exchange_commit(struct gf_exchange *x, size_t slot)
-{
-	if (!x->rc && x->uncommitted == slot + 1)
-		x->rc = commit_on(x, x->env.stream, &x->reason);
+	return x->select.ops->ready(&x->select, x->slot, tensor, s, err);
 }
 
 int gf_exchange_fetch(struct gf_exchange *x, struct gf_error *err)
 {
 	int rc = commit_on(x, x->env.stream, err);
 
-	return rc ? rc : x->ops->fetch(x, err);
+	return rc ? rc : x->select.ops->fetch(&x->select, err);
 }
 
 /* --- messages ------------------------------------------------------------- */
-
-void gf_exchange_multiply(const struct gf_work *w, double by)
-{
-	float *data = w->data;
-	size_t i;
-
-	for (i = 0; i < w->count_elems; i++)
-		data[i] *= (float)by;
-}
 
 int gf_exchange_wait(struct gf_exchange *x, size_t *slot, struct gf_error *err)
 {
@@ -193,8 +176,9 @@ int gf_exchange_wait_message(struct gf_exchange *x, size_t message,
 {
 	size_t i = message, k;
 
-	for (k = x->env.plan->nmessages; gathered && k < x->nplan_work; k++)
-		if (x->plan_work[0][k].after == message + 1)
+	for (k = x->env.plan->nmessages; gathered && k < x->select.nplan_work;
+	     k++)
+		if (x->select.plan_work[0][k].after == message + 1)
 			i = k;
 	return gf_engine_wait_message(x->engine, i, err);
 }
@@ -202,45 +186,36 @@ int gf_exchange_wait_message(struct gf_exchange *x, size_t message,
 void gf_exchange_times(const struct gf_exchange *x,
 		       struct gf_message_times *times)
 {
-	const struct gf_message_times *engine = gf_engine_times(x->engine);
-	size_t n = x->env.plan->nmessages, i;
+	gf_select_times(&x->select, gf_engine_last_slot(x->engine),
+			gf_engine_times(x->engine),
+			gf_engine_ready_times(x->engine), times);
+}
 
-	if (x->ops->times) {
-		x->ops->times(x, times);
+/* On a device, the sums are laid where the gradients were: it takes up the step
+ * before that. */
+static int get_sums(struct gf_exchange *x, size_t slot,
+		    struct gf_select_sums *sums, struct gf_error *err)
+{
+	int rc = 0;
+
+	if (x->uncommitted == slot + 1)
+		rc = commit_on(x, x->env.stream, err);
+	return rc ? rc : gf_select_sums(&x->select, slot, sums, err);
+}
+
+void gf_exchange_apply(struct gf_exchange *x, size_t slot, struct gf_update *u,
+		       double lr)
+{
+	struct gf_select_sums sums;
+
+	if (x->rc)
 		return;
-	}
-	memcpy(times, engine, n * sizeof(*times));
-	/* a split message ends with its all-gather */
-	for (i = n; i < x->nplan_work; i++)
-		times[x->plan_work[0][i].after - 1].end_s = engine[i].end_s;
-}
-
-int gf_exchange_check_whole(const struct gf_plan *plan, struct gf_error *err)
-{
-	size_t i;
-
-	for (i = 0; i < plan->nmessages; i++)
-		if (plan->messages[i].half != GF_HALF_ALL)
-			return gf_error_set(
-				err, -ENOTSUP,
-				"message %zu: selection %s wants half "
-				"\"all\", got \"%s\"",
-				i, gf_select_names[plan->selection.method],
-				gf_half_names[plan->messages[i].half]);
-	return 0;
-}
-
-struct gf_exchange_bad gf_exchange_find_bad(const struct gf_pool *pool,
-					    const float *values, size_t first,
-					    size_t count)
-{
-	struct gf_exchange_bad bad = {0};
-	size_t at = gf_finite_prefix(values, count);
-
-	if (at == count)
-		return bad;
-	bad.found = true;
-	bad.tensor = gf_pool_tensor_at(pool, first + at);
-	bad.element = first + at - pool->offsets[bad.tensor];
-	return bad;
+	x->rc = get_sums(x, slot, &sums, &x->reason);
+	if (x->rc)
+		return;
+	if (x->select.ops->pieces)
+		gf_update_pieces(u, lr, sums.pieces, sums.npieces, sums.share);
+	else
+		gf_update_all(u, lr, sums.pieces->grad, sums.share);
+	gf_select_adopt(&x->select, slot);
 }

@@ -9,15 +9,7 @@
 
 int gf_method_check(const struct gf_plan *plan, struct gf_error *err)
 {
-	const struct gf_exchange_ops *ops = gf_exchange_find(plan);
-
-	if (!ops)
-		return gf_error_set(
-			err, -ENOTSUP,
-			"the plan wants selection \"%s\", which no training "
-			"method here does",
-			gf_select_names[plan->selection.method]);
-	return ops->check ? ops->check(plan, err) : 0;
+	return gf_select_check(plan, err);
 }
 
 const char *gf_method_name(const struct gf_plan *plan)

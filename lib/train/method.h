@@ -20,8 +20,8 @@
 #include "train/update.h"
 
 /*
- * A training method is what the plan's axes make together: an exchange (which
- * gradients go, train/exchange.h), a staleness (which step's are applied) and
+ * A training method is what the plan's axes make together: a selection (which
+ * gradients go, select/select.h), a staleness (which step's are applied) and
  * an update rule (what they do, train/update.h). This is the pipeline of steps
  * between the other two; the loop knows only this interface.
  *

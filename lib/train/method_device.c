@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "rt/sparse.h"
+#include "select/sets.h"
 
 /* --- a step --------------------------------------------------------------- */
 

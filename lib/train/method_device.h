@@ -3,8 +3,8 @@
 #define GF_TRAIN_METHOD_DEVICE_H
 
 #include "engine/pool.h"
-#include "rt/csc_nccl.h"
 #include "rt/device_engine.h"
+#include "select/csc_nccl.h"
 #include "train/device_flags.h"
 #include "train/device_marks.h"
 #include "train/device_update.h"
@@ -23,12 +23,8 @@ struct gf_method_csc {
 	struct gf_pool layout; /* the plan's tensors; of no memory */
 	struct gf_csc csc;     /* on the host what is told of it */
 	struct gf_csc_nccl *nccl;
-	struct gf_optim_piece *pieces; /* nchunks + 1 */
-	size_t begun;                  /* as m->begun, when it did last */
-	size_t number;                 /* from 0, of the step begun last */
-	/* Of gradients in flight, oldest first, nchunks words each: the chunks
-	 * that they sent, and chose. As of a checkpoint. */
-	uint64_t *flight_sent, *flight_next;
+	size_t begun;  /* as m->begun, when it did last */
+	size_t number; /* from 0, of the step begun last */
 };
 
 struct gf_method_device {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chunks that stay on GPUs (rt/csc_nccl.h), in the method of gradients that
+/* Chunks that stay on GPUs (select/csc_nccl.h), in the method of gradients that
  * do: when they are begun, adopted and applied, and what a checkpoint holds. */
 #include "train/method_device.h"
 
@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "train/exchange_csc.h"
 
 int gf_method_csc_open(struct gf_method *m, struct gf_error *err)
 {
@@ -24,15 +23,10 @@ int gf_method_csc_open(struct gf_method *m, struct gf_error *err)
 				     .count_elems = d->count_elems,
 				     .ntensors = plan->model->ntensors};
 	rc = gf_csc_init(&c->csc, plan, &c->layout, m->env.optim->momentum,
-			 err);
+			 depth, err);
 	if (rc)
 		return rc;
 	c->csc.means = m->env.scale.used;
-	c->pieces = gf_xcalloc(c->csc.nchunks + 1, sizeof(*c->pieces));
-	c->flight_sent =
-		gf_xcalloc(depth * c->csc.nchunks, sizeof(*c->flight_sent));
-	c->flight_next =
-		gf_xcalloc(depth * c->csc.nchunks, sizeof(*c->flight_next));
 	return gf_csc_nccl_new(
 		&(struct gf_csc_nccl_config){
 			.gpu = m->env.gpu,
@@ -55,9 +49,6 @@ void gf_method_csc_close(struct gf_method *m)
 		return;
 	gf_csc_nccl_free(c->nccl);
 	gf_csc_release(&c->csc);
-	free(c->pieces);
-	free(c->flight_sent);
-	free(c->flight_next);
 	free(c);
 }
 
@@ -82,18 +73,15 @@ void gf_method_csc_apply(struct gf_method *m, double lr)
 	struct gf_method_device *d = m->priv;
 	struct gf_method_csc *c = d->csc;
 	const size_t slot = gf_method_slot(m, m->applied);
-	const struct gf_csc_step *step = gf_csc_nccl_step(c->nccl, slot);
-	const float *sums = gf_csc_nccl_sums(c->nccl, slot);
-	struct gf_optim_piece *p = c->pieces;
-	size_t index = 0, place;
+	const size_t n =
+		gf_csc_pieces(gf_csc_nccl_step(c->nccl, slot),
+			      gf_csc_nccl_sums(c->nccl, slot), c->csc.pieces);
 
-	while ((p->count_elems = gf_csc_range(step, &index, &place, &p->first)))
-		p++->grad = sums + place;
 	gf_device_update_pieces(
 		&d->update, lr,
 		m->env.scale.used ? 1 : 1.0f / (float)m->env.plan->ranks,
-		gf_device_flag(&d->flags, m->applied), c->pieces,
-		(size_t)(p - c->pieces), m->env.device_params);
+		gf_device_flag(&d->flags, m->applied), c->csc.pieces, n,
+		m->env.device_params);
 }
 
 /* --- checkpoints ---------------------------------------------------------- */
@@ -101,26 +89,18 @@ void gf_method_csc_apply(struct gf_method *m, double lr)
 void gf_method_csc_state(struct gf_method *m, struct gf_state *s)
 {
 	const struct gf_method_device *d = m->priv;
-	struct gf_method_csc *c = d->csc;
 
-	gf_csc_add_state(s, &c->csc, c->flight_sent, c->flight_next,
-			 (gf_method_depth(m) - 1) * c->csc.nchunks);
+	gf_csc_state(&d->csc->csc, s);
 }
 
 int gf_method_csc_keep(struct gf_method *m, size_t age, float *values,
 		       struct gf_error *err)
 {
 	const struct gf_method_device *d = m->priv;
-	struct gf_method_csc *c = d->csc;
-	const size_t n = c->csc.nchunks;
-	int rc = gf_csc_nccl_keep(c->nccl, gf_method_slot(m, m->applied + age),
-				  values, c->flight_sent + age * n,
-				  c->flight_next + age * n, err);
 
-	if (m->flight_bad[age]) /* it chose nothing */
-		memset(c->flight_next + age * n, 0,
-		       n * sizeof(*c->flight_next));
-	return rc;
+	return gf_csc_nccl_keep(d->csc->nccl,
+				gf_method_slot(m, m->applied + age), age,
+				m->flight_bad[age], values, err);
 }
 
 /* The run that wrote it may have kept other numbers of chunks. */
@@ -146,13 +126,11 @@ int gf_method_csc_send(struct gf_method *m, struct gf_error *err)
 int gf_method_csc_restore(struct gf_method *m, size_t age, struct gf_error *err)
 {
 	const struct gf_method_device *d = m->priv;
-	struct gf_method_csc *c = d->csc;
-	const size_t n = c->csc.nchunks;
-	int rc = expect(m, c->flight_next + age * n, err);
+	const struct gf_csc *csc = &d->csc->csc;
+	int rc = expect(m, csc->flight_next + age * csc->nchunks, err);
 
 	return rc ? rc
-		  : gf_csc_nccl_restore(c->nccl, gf_method_slot(m, age),
-					m->flight + age * d->count_elems,
-					c->flight_sent + age * n,
-					c->flight_next + age * n, err);
+		  : gf_csc_nccl_restore(d->csc->nccl, gf_method_slot(m, age),
+					age, m->flight + age * d->count_elems,
+					err);
 }

@@ -88,19 +88,15 @@ int gf_method_flight_restore(struct gf_method *m, struct gf_error *err)
 /* One of those that have come and wait, or nothing. */
 static void keep(struct gf_method *m, size_t age)
 {
-	size_t n = gf_method_elems(m), index = m->applied + age;
+	const size_t index = m->applied + age;
 	float *to = gf_method_flight_keep(m, age);
 
 	if (age >= m->nflight)
 		return;
-	if (m->exchange.ops->keep)
-		m->exchange.ops->keep(&m->exchange, gf_method_slot(m, index),
-				      age, to);
-	else
-		memcpy(to, m->exchange.pools[gf_method_slot(m, index)].data,
-		       n * sizeof(*to));
+	gf_select_keep(&m->exchange.select, gf_method_slot(m, index), age, to);
 	m->flight_bad[age] = gf_method_bad(m, index).found;
-	m->flight_scale[age] = m->exchange.scale[gf_method_slot(m, index)];
+	m->flight_scale[age] =
+		m->exchange.select.scale[gf_method_slot(m, index)];
 }
 
 /* What the last update left on a GPU. */
@@ -140,7 +136,9 @@ int gf_method_restore_host(struct gf_method *m, struct gf_error *err)
 
 	if (m->env.selects_there) {
 		rc = gf_update_send(&m->updater, err);
-		rc = rc ? rc : m->exchange.ops->send(&m->exchange, err);
+		rc = rc ? rc
+			: m->exchange.select.ops->send(&m->exchange.select,
+						       err);
 	}
 	if (rc || !m->flight)
 		return rc;
@@ -148,12 +146,9 @@ int gf_method_restore_host(struct gf_method *m, struct gf_error *err)
 	if (rc)
 		return rc;
 	for (age = 0; age < m->nflight; age++) {
-		memcpy(m->exchange.pools[gf_method_slot(m, age)].data,
-		       m->flight + age * n, n * sizeof(*m->flight));
-		if (m->exchange.ops->restore)
-			m->exchange.ops->restore(&m->exchange,
-						 gf_method_slot(m, age), age);
-		m->exchange.scale[gf_method_slot(m, age)] =
+		gf_select_restore(&m->exchange.select, gf_method_slot(m, age),
+				  age, m->flight + age * n);
+		m->exchange.select.scale[gf_method_slot(m, age)] =
 			m->flight_scale[age];
 	}
 	return 0;

@@ -13,6 +13,7 @@ static int host_open(struct gf_method *m, struct gf_error *err)
 	struct gf_exchange_env exchange = {
 		.comm = env->comm,
 		.plan = env->plan,
+		.shapes = env->shapes,
 		.depth = (size_t)env->plan->staleness,
 		.epoch_steps = env->epoch_steps,
 		.momentum = env->optim ? env->optim->momentum : 0,
@@ -48,7 +49,7 @@ static int host_open(struct gf_method *m, struct gf_error *err)
 
 static float *host_begin(struct gf_method *m, size_t step)
 {
-	m->exchange.scale[gf_method_slot(m, m->begun)] =
+	m->exchange.select.scale[gf_method_slot(m, m->begun)] =
 		gf_loss_scale_now(&m->scale);
 	m->begun++;
 	return gf_exchange_begin(&m->exchange, step);
@@ -80,7 +81,7 @@ static void host_backward_end(struct gf_method *m)
 }
 
 int gf_method_refuse(const struct gf_method *m, size_t step,
-		     struct gf_exchange_bad bad, struct gf_error *err)
+		     struct gf_select_bad bad, struct gf_error *err)
 {
 	return gf_error_set(err, 1,
 			    "the gradient of %s is infinite or not a number "
@@ -105,21 +106,21 @@ int gf_method_await(struct gf_method *m, size_t count, struct gf_error *err)
 	return rc;
 }
 
-struct gf_exchange_bad gf_method_bad(const struct gf_method *m, size_t index)
+struct gf_select_bad gf_method_bad(const struct gf_method *m, size_t index)
 {
-	struct gf_exchange *x = (struct gf_exchange *)&m->exchange;
+	struct gf_selector *s = (struct gf_selector *)&m->exchange.select;
 
 	if (index < m->restored)
-		return (struct gf_exchange_bad){.found = m->flight_bad[index] !=
-							 0};
-	return x->ops->inspect(x, gf_method_slot(m, index));
+		return (struct gf_select_bad){.found = m->flight_bad[index] !=
+						       0};
+	return s->ops->inspect(s, gf_method_slot(m, index));
 }
 
 /* A bad one is skipped if a smaller loss scale will do, or if asked for. */
 static int inspect(struct gf_method *m, size_t step, struct gf_error *err)
 {
-	struct gf_exchange_bad bad = gf_method_bad(m, m->applied);
-	double scale = m->exchange.scale[gf_method_slot(m, m->applied)];
+	struct gf_select_bad bad = gf_method_bad(m, m->applied);
+	double scale = m->exchange.select.scale[gf_method_slot(m, m->applied)];
 	bool overflow = gf_loss_scale_note(&m->scale, scale, bad.found);
 
 	if (bad.found && !overflow && !m->env.skip_bad)
@@ -163,7 +164,7 @@ static void host_update(struct gf_method *m, size_t step, double lr)
 	if (!m->env.params)
 		return;
 	if (!m->skip)
-		m->exchange.ops->apply(&m->exchange, slot, &m->updater, lr);
+		gf_exchange_apply(&m->exchange, slot, &m->updater, lr);
 }
 
 static uint64_t host_sent_bytes(struct gf_method *m)
@@ -183,8 +184,8 @@ static void host_state(struct gf_method *m, struct gf_state *s)
 {
 	if (m->flight)
 		gf_method_flight_state(m, s);
-	if (m->exchange.ops->state)
-		m->exchange.ops->state(&m->exchange, s);
+	if (m->exchange.select.ops->state)
+		m->exchange.select.ops->state(&m->exchange.select, s);
 }
 
 /* What is under way is waited for: a rank that left would take the others'

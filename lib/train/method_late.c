@@ -26,7 +26,7 @@ static bool may_be_used(const struct gf_method *m)
 	size_t i;
 
 	if (!m->env.asks || m->env.skip_bad || m->scale.used ||
-	    !m->exchange.ops->apply_message ||
+	    !m->exchange.select.ops->by_message ||
 	    (m->env.optim && m->env.optim->clip_norm > 0))
 		return false;
 	for (i = 0; i < plan->nmessages; i++)
@@ -66,16 +66,19 @@ void gf_method_late_close(struct gf_method *m)
  * one is found by all at the same. */
 static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 {
-	struct gf_exchange *x = &m->exchange;
-	struct gf_exchange_bad bad;
+	const struct gf_pool *pool = &m->exchange.pools[SLOT];
+	const struct gf_work *w = &m->exchange.select.plan_work[SLOT][message];
+	const size_t first = pool->offsets[w->first];
+	struct gf_select_bad bad;
 
 	m->late.applied[message] = true;
 	if (!m->env.params)
 		return 0;
-	bad = x->ops->inspect_message(x, SLOT, message);
+	bad = gf_select_find_bad(pool, w->data, first, w->count_elems);
 	if (bad.found)
 		return gf_method_refuse(m, m->late.step, bad, err);
-	x->ops->apply_message(x, SLOT, message, &m->updater, m->late.lr);
+	gf_update_some(&m->updater, m->late.lr, first, w->count_elems,
+		       pool->data, 1.0f / (float)m->env.plan->ranks);
 	return 0;
 }
 

@@ -56,9 +56,9 @@ void gf_method_late_update(struct gf_method *m, size_t step, double lr);
 /* Waits until the messages of the first `count` steps have ended. */
 int gf_method_await(struct gf_method *m, size_t count, struct gf_error *err);
 /* What is wrong with step `index`, which has come. */
-struct gf_exchange_bad gf_method_bad(const struct gf_method *m, size_t index);
+struct gf_select_bad gf_method_bad(const struct gf_method *m, size_t index);
 /* 1, and which gradient is bad. */
 int gf_method_refuse(const struct gf_method *m, size_t step,
-		     struct gf_exchange_bad bad, struct gf_error *err);
+		     struct gf_select_bad bad, struct gf_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "cli/table.h"
 #include "optim/optimizer.h"
-#include "train/exchange.h"
+#include "select/select.h"
 #include "train/place.h"
 
 const enum gf_dtype gf_train_precisions[] = {GF_F32, GF_F16, GF_BF16};
@@ -149,9 +149,9 @@ void gf_train_list(struct gf_text *out)
 	size_t i;
 
 	gf_text_addf(out, "selections (of the plan):\n");
-	for (i = 0; gf_exchanges[i]; i++)
-		add_row(&t, gf_exchanges[i]->name,
-			gf_exchanges[i]->description);
+	for (i = 0; gf_selections[i].name; i++)
+		add_row(&t, gf_selections[i].name,
+			gf_selections[i].description);
 	gf_table_print(&t, out);
 	gf_table_release(&t);
 	gf_text_addf(out, "optimizers:\n");

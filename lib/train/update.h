@@ -14,9 +14,9 @@
 
 /*
  * The update rule: what a gradient does to the parameters, and what the
- * optimiser remembers. How gradients come together is the exchange's business;
- * it calls one of the two below, once it has the sum over ranks. `scale` turns
- * what it has into the mean.
+ * optimiser remembers. How gradients come together is the selection's business;
+ * the exchange calls one of the functions below, once it has the sum over
+ * ranks. `scale` turns what it has into the mean.
  */
 struct gf_update {
 	float *params; /* borrowed, flat; NULL: a replay, no updates */

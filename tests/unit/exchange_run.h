@@ -33,7 +33,7 @@ struct exchange_run {
 	float weights[RUN_RANKS][32][RUN_ELEMS];
 	float own[RUN_RANKS][RUN_ELEMS];
 	uint64_t next[RUN_RANKS][RUN_ELEMS];
-	struct gf_exchange_bad bad[RUN_RANKS]; /* the first */
+	struct gf_select_bad bad[RUN_RANKS]; /* the first */
 	uint64_t sent_bytes[RUN_RANKS], dense_bytes;
 };
 
@@ -75,11 +75,11 @@ static inline void run_step(struct exchange_run *run, struct gf_exchange *x,
 {
 	const size_t *offsets = x->pools[0].offsets;
 	float *grads;
-	struct gf_exchange_bad bad;
+	struct gf_select_bad bad;
 	struct gf_error err = {""};
 	size_t t, i, slot;
 
-	x->scale[gf_engine_next_slot(x->engine)] = run->scale;
+	x->select.scale[gf_engine_next_slot(x->engine)] = run->scale;
 	grads = gf_exchange_begin(x, step);
 	for (t = 0; t < run->ntensors; t++) {
 		for (i = offsets[t]; i < offsets[t + 1]; i++)
@@ -90,11 +90,11 @@ static inline void run_step(struct exchange_run *run, struct gf_exchange *x,
 	if (step - run->first_step + 1 < x->env.depth)
 		return;
 	EXPECT(!gf_exchange_wait(x, &slot, &err), "%s", err.text);
-	bad = x->ops->inspect(x, slot);
+	bad = x->select.ops->inspect(&x->select, slot);
 	if (bad.found && !run->bad[rank].found)
 		run->bad[rank] = bad;
 	if (!bad.found)
-		x->ops->apply(x, slot, u, run->lr);
+		gf_exchange_apply(x, slot, u, run->lr);
 }
 
 static inline void run_rank(struct gf_comm *comm, void *ctx)
@@ -117,6 +117,7 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	struct gf_exchange_env env = {
 		.comm = comm,
 		.plan = &plan,
+		.shapes = shapes,
 		.depth = run->staleness > 1 ? (size_t)run->staleness : 1,
 		.epoch_steps = run->epoch_steps,
 		.momentum = run->momentum,
@@ -140,8 +141,8 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	update.offsets = x.pools[0].offsets;
 	EXPECT(!gf_update_open(&update, &optim, &err), "%s", err.text);
 	gf_update_state(&update, &state);
-	if (x.ops->state)
-		x.ops->state(&x, &state);
+	if (x.select.ops->state)
+		x.select.ops->state(&x.select, &state);
 	if (run->important)
 		memcpy(run_state(&state, "csc.important"), run->important,
 		       ((n - 1) / run->selection.chunk_elems + 1) *

@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "exchange_run.h"
-#include "rt/csc.h"
+#include "select/csc.h"
 
 /* Of f32 sums of a few terms. */
 #define TOLERANCE 2e-6
@@ -358,7 +358,7 @@ static void test_chunk_too_large(void)
 	plan_of(&plan, counts, 2, 2, 0, 1, "ring");
 	plan.selection = (struct gf_selection){
 		.method = GF_SELECT_CSC, .chunk_elems = 9, .keep = 1};
-	EXPECT(gf_csc_init(&c, &plan, &layout, 0, &err) == -EINVAL, "taken");
+	EXPECT(gf_csc_init(&c, &plan, &layout, 0, 1, &err) == -EINVAL, "taken");
 	EXPECT_TEXT(err.text, "selection: want chunk_elems of 1 to 8, the "
 			      "model's elements, got 9");
 	gf_plan_release(&plan);

@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "exchange_run.h"
-#include "rt/sparse.h"
+#include "select/sets.h"
 
 /* --- k and densities --------------------------------------------------------
  */

@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "rt/finite.h"
+#include "select/finite.h"
 #include "test.h"
 
 int main(void)

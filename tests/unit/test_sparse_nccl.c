@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "rt/sparse_nccl.h"
+#include "select/topk_nccl.h"
 
 #define ELEMS 331
 #define STEPS 4

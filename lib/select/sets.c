@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/sparse.h"
+#include "select/sets.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,6 +20,17 @@ size_t gf_sparse_k(double density, size_t count_elems)
 double gf_sparse_density(const struct gf_selection *s, size_t epoch)
 {
 	return epoch < s->nwarmup ? s->warmup_densities[epoch] : s->density;
+}
+
+double gf_sparse_most_density(const struct gf_selection *s)
+{
+	double most = s->density;
+	size_t i;
+
+	for (i = 0; i < s->nwarmup; i++)
+		if (s->warmup_densities[i] > most)
+			most = s->warmup_densities[i];
+	return most;
 }
 
 size_t gf_sparse_set_bytes(size_t k)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_SPARSE_DEVICE_H
-#define GF_RT_SPARSE_DEVICE_H
+#ifndef GF_SELECT_TOPK_DEVICE_H
+#define GF_SELECT_TOPK_DEVICE_H
 
 #include <stddef.h>
 
 #include "base/error.h"
 #include "gpu/gpu.h"
-#include "rt/sparse.h"
+#include "select/sets.h"
 
 /*
- * The half of a top-k selection (rt/sparse.h) that is done where gradients lie
- * on a GPU: the residual is kept and added there, the k largest are taken out
- * there, and sums come to be there. Between the two, sets of k alone are on the
- * host, where ranks exchange them. All bits are those of a selection on the
+ * The half of a top-k selection (select/sets.h) that is done where gradients
+ * lie on a GPU: the residual is kept and added there, the k largest are taken
+ * out there, and sums come to be there. Between the two, sets of k alone are on
+ * the host, where ranks exchange them. All bits are those of a selection on the
  * host.
  *
- *	gf_sparse_device_take(d, slot, i, s, &err)	// its gradients are
- *made gf_sparse_selected(...)			// what is on s has ended
+ *	gf_sparse_device_take(d, slot, i, s, &err)	// gradients are made
+ *	gf_sparse_selected(...)			// what is on s has ended
  *	... sets are exchanged; gf_sparse_conclude ...
  *	gf_sparse_device_commit(d, s, &err)		// the residual is new
  *	gf_sparse_device_apply(d, slot, &err)	// grads hold sums

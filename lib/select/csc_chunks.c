@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/csc.h"
+/* Chunks: which go out, how they are packed, and what stays of a step. */
+#include "select/csc.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +10,6 @@
 #include "base/heap.h"
 #include "comm/pages.h"
 #include "gf_kernels.h"
-#include "rt/csc_parts.h"
 
 /* --- chunks ----------------------------------------------------------------
  */
@@ -47,7 +47,7 @@ size_t gf_csc_kept(const struct gf_selection *s, size_t n, size_t t)
 }
 
 int gf_csc_init(struct gf_csc *c, const struct gf_plan *plan,
-		const struct gf_pool *layout, double momentum,
+		const struct gf_pool *layout, double momentum, size_t depth,
 		struct gf_error *err)
 {
 	const struct gf_selection *s = &plan->selection;
@@ -59,6 +59,7 @@ int gf_csc_init(struct gf_csc *c, const struct gf_plan *plan,
 		.chunk_elems = s->chunk_elems,
 		.decay = (float)(isnan(s->decay) ? momentum : s->decay),
 		.ranks = plan->ranks,
+		.depth = depth,
 	};
 	if (c->chunk_elems < 1 || c->chunk_elems > layout->count_elems)
 		return gf_error_set(err, -EINVAL,
@@ -72,11 +73,16 @@ int gf_csc_init(struct gf_csc *c, const struct gf_plan *plan,
 				    "no memory for the history of %zu "
 				    "gradients",
 				    layout->count_elems);
-	/* Behind a resume nothing is known. */
+	/* After a resume nothing is known. */
 	c->empty = gf_xcalloc(c->nchunks, sizeof(*c->empty));
 	c->important = gf_xcalloc(c->nchunks, sizeof(*c->important));
 	for (i = 0; i < c->nchunks; i++)
 		c->important[i] = 1;
+	c->pieces = gf_xcalloc(c->nchunks + 1, sizeof(*c->pieces));
+	c->flight_sent =
+		gf_xcalloc(depth * c->nchunks, sizeof(*c->flight_sent));
+	c->flight_next =
+		gf_xcalloc(depth * c->nchunks, sizeof(*c->flight_next));
 	return 0;
 }
 
@@ -85,6 +91,10 @@ void gf_csc_release(struct gf_csc *c)
 	free(c->history);
 	free(c->empty);
 	free(c->important);
+	free(c->steps);
+	free(c->pieces);
+	free(c->flight_sent);
+	free(c->flight_next);
 	memset(c, 0, sizeof(*c));
 }
 
@@ -118,6 +128,7 @@ void gf_csc_step_release(struct gf_csc_step *s)
 	free(s->chosen);
 	free(s->waiting);
 	free(s->work);
+	free(s->list);
 	free(s->first_chosen);
 	free(s->norms);
 	free(s->shared);
@@ -285,44 +296,81 @@ void gf_csc_adopt(struct gf_csc_step *s)
 	memcpy(s->csc->important, s->next, s->csc->nchunks * sizeof(*s->next));
 }
 
-size_t gf_csc_range(const struct gf_csc_step *s, size_t *index, size_t *place,
-		    size_t *first)
+/* The pool's elements that are important, from chosen chunk *i on: *place is
+ * where they are in `packed`; 0: there are no more. */
+static size_t next_range(const struct gf_csc_step *s, size_t *i, size_t *place,
+			 size_t *first)
 {
 	const struct gf_csc *c = s->csc;
-	size_t i = *index, count = 0;
+	size_t count = 0;
 
-	if (i == s->nchosen)
+	if (*i == s->nchosen)
 		return 0;
-	*first = gf_csc_chunk_first(c, s->chosen[i]);
-	*place = i * c->chunk_elems;
+	*first = gf_csc_chunk_first(c, s->chosen[*i]);
+	*place = *i * c->chunk_elems;
 	do
-		count += gf_csc_chunk_count(c, s->chosen[i++]);
-	while (i < s->nchosen && s->chosen[i] == s->chosen[i - 1] + 1);
-	*index = i;
+		count += gf_csc_chunk_count(c, s->chosen[(*i)++]);
+	while (*i < s->nchosen && s->chosen[*i] == s->chosen[*i - 1] + 1);
 	return count;
 }
 
-void gf_csc_keep(const struct gf_csc_step *s, float *sums, uint64_t *sent,
-		 uint64_t *next)
+size_t gf_csc_pieces(const struct gf_csc_step *s, const float *packed,
+		     struct gf_optim_piece *pieces)
+{
+	size_t i = 0, place, n = 0;
+
+	while ((pieces[n].count_elems =
+			next_range(s, &i, &place, &pieces[n].first)))
+		pieces[n++].grad = packed + place;
+	return n;
+}
+
+/* --- checkpoints ---------------------------------------------------------- */
+
+void gf_csc_state(struct gf_csc *c, struct gf_state *list)
+{
+	const struct gf_shape shape = {1, {c->layout->count_elems}};
+	const size_t words = (c->depth - 1) * c->nchunks;
+
+	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("csc.history"), &shape,
+		     c->history)
+		->rule = GF_STATE_SUM;
+	gf_state_add_words(list, GF_STATE_SHARED, "csc.important", "U64",
+			   c->important, c->nchunks);
+	if (!words)
+		return;
+	gf_state_add_words(list, GF_STATE_SHARED, "csc.flight.sent", "U64",
+			   c->flight_sent, words);
+	gf_state_add_words(list, GF_STATE_SHARED, "csc.flight.next", "U64",
+			   c->flight_next, words);
+}
+
+void gf_csc_keep(const struct gf_csc_step *s, size_t age, float *values)
 {
 	const struct gf_csc *c = s->csc;
+	uint64_t *sent = c->flight_sent + age * c->nchunks;
+	uint64_t *next = c->flight_next + age * c->nchunks;
 	size_t index = 0, place, first, n, i;
 
-	memset(sums, 0, c->layout->count_elems * sizeof(*sums));
+	memset(values, 0, c->layout->count_elems * sizeof(*values));
 	memset(sent, 0, c->nchunks * sizeof(*sent));
 	for (i = 0; i < s->nchosen; i++)
 		sent[s->chosen[i]] = 1;
-	while ((n = gf_csc_range(s, &index, &place, &first)))
-		memcpy(sums + first,
+	while ((n = next_range(s, &index, &place, &first)))
+		memcpy(values + first,
 		       s->dense ? s->data + first : s->packed + place,
-		       n * sizeof(*sums));
-	memcpy(next, s->next, c->nchunks * sizeof(*next));
+		       n * sizeof(*values));
+	if (s->bad) /* it chose nothing */
+		memset(next, 0, c->nchunks * sizeof(*next));
+	else
+		memcpy(next, s->next, c->nchunks * sizeof(*next));
 }
 
-void gf_csc_restore(struct gf_csc_step *s, const float *sums,
-		    const uint64_t *sent, const uint64_t *next)
+void gf_csc_restore(struct gf_csc_step *s, size_t age, const float *values)
 {
 	const struct gf_csc *c = s->csc;
+	const uint64_t *sent = c->flight_sent + age * c->nchunks;
+	const uint64_t *next = c->flight_next + age * c->nchunks;
 	size_t index = 0, place, first, n, i;
 
 	s->nchosen = 0;
@@ -331,8 +379,8 @@ void gf_csc_restore(struct gf_csc_step *s, const float *sums,
 			s->chosen[s->nchosen++] = (uint32_t)i;
 	s->nwaiting = c->nchunks - s->nchosen;
 	s->dense = !s->nwaiting;
-	while ((n = gf_csc_range(s, &index, &place, &first)))
-		memmove(s->dense ? s->data + first : s->packed + place,
-			sums + first, n * sizeof(*sums));
+	while ((n = next_range(s, &index, &place, &first)))
+		memcpy(s->dense ? s->data + first : s->packed + place,
+		       values + first, n * sizeof(*values));
 	memcpy(s->next, next, c->nchunks * sizeof(*next));
 }

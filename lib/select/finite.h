@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_FINITE_H
-#define GF_RT_FINITE_H
+#ifndef GF_SELECT_FINITE_H
+#define GF_SELECT_FINITE_H
 
 #include <stddef.h>
 

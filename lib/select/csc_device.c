@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/csc_device.h"
+#include "select/csc_device.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "rt/csc_parts.h"
+#include "select/csc.h"
 
 /* What the host and the device tell each other of a step, in pinned memory. */
 struct told {

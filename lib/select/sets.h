@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_SPARSE_H
-#define GF_RT_SPARSE_H
+#ifndef GF_SELECT_SETS_H
+#define GF_SELECT_SETS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
  * them and takes the k largest magnitudes out (zeros stay in their place): from
  * then on `data` is what the residual becomes, if the step is not skipped.
  *
- * Where gradients lie elsewhere (rt/sparse_device.h) they are selected there,
+ * Where gradients lie elsewhere (select/topk_device.h) they are selected there,
  * gf_sparse_selected follows, and what would return to `data` is noted.
  */
 
@@ -64,6 +64,8 @@ struct gf_sparse_message {
 size_t gf_sparse_k(double density, size_t count_elems);
 /* The density of an epoch (from 0). */
 double gf_sparse_density(const struct gf_selection *s, size_t epoch);
+/* The greatest of all epochs. */
+double gf_sparse_most_density(const struct gf_selection *s);
 size_t gf_sparse_set_bytes(size_t k);
 /* Are all ranks' sets gathered (topk, and gtopk's naive form)? Else they are
  * merged along a tree. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Norms of chunks: taken while messages move, and shared by ranks, with a word
  * on gradients that are not finite. */
-#include "rt/csc.h"
+#include "select/csc.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "gf_kernels.h"
-#include "rt/csc_parts.h"
-#include "rt/finite.h"
+#include "select/csc.h"
+#include "select/finite.h"
 
 /* A rank's bad gradient as three numbers that f32 holds exactly: 1 + the high,
  * the middle and the low part of its element; zeros: none. */

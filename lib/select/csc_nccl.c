@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/csc_nccl.h"
+#include "select/csc_nccl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
-#include "rt/csc_parts.h"
+#include "select/csc.h"
 
 /* What the host and the device tell each other of a step, in pinned memory. */
 struct told {
@@ -438,30 +438,30 @@ int gf_csc_nccl_send(struct gf_csc_nccl *c, struct gf_error *err)
 	return copy(c, c->history, c->k.csc->history, GF_GPU_TO_DEVICE, err);
 }
 
-int gf_csc_nccl_keep(struct gf_csc_nccl *c, size_t slot, float *sums,
-		     uint64_t *sent, uint64_t *next, struct gf_error *err)
+int gf_csc_nccl_keep(struct gf_csc_nccl *c, size_t slot, size_t age, bool bad,
+		     float *values, struct gf_error *err)
 {
 	struct gf_csc_step *s = &c->steps[slot];
 	int rc = copy(c, s->packed, gf_csc_nccl_sums(c, slot), GF_GPU_TO_HOST,
 		      err);
 
+	s->bad = bad;
 	mark_next(c, slot, s->next);
-	gf_csc_keep(s, sums, sent, next);
+	gf_csc_keep(s, age, values);
 	return rc;
 }
 
-int gf_csc_nccl_restore(struct gf_csc_nccl *c, size_t slot, const float *sums,
-			const uint64_t *sent, const uint64_t *next,
-			struct gf_error *err)
+int gf_csc_nccl_restore(struct gf_csc_nccl *c, size_t slot, size_t age,
+			const float *values, struct gf_error *err)
 {
 	struct gf_csc_step *s = &c->steps[slot];
 	struct told *told = &c->told[slot];
 	size_t i;
 
-	gf_csc_restore(s, sums, sent, next);
+	gf_csc_restore(s, age, values);
 	told->nnext = 0;
 	for (i = 0; i < c->k.csc->nchunks; i++)
-		if (next[i])
+		if (s->next[i])
 			told->next[told->nnext++] = (uint32_t)i;
 	return copy(c, (float *)(uintptr_t)gf_csc_nccl_sums(c, slot), s->packed,
 		    GF_GPU_TO_DEVICE, err);

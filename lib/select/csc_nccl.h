@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_CSC_NCCL_H
-#define GF_RT_CSC_NCCL_H
+#ifndef GF_SELECT_CSC_NCCL_H
+#define GF_SELECT_CSC_NCCL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,12 +8,13 @@
 
 #include "base/error.h"
 #include "gpu/gpu.h"
-#include "rt/csc.h"
+#include "select/csc.h"
 
 /*
- * Coarse-grained sparse communication (rt/csc.h) that never leaves the GPUs:
- * the history is kept there, chunks are measured, packed and summed there, and
- * the next step's are chosen there. All bits are those of rt/csc.h.
+ * Coarse-grained sparse communication (select/csc.h) that never leaves the
+ * GPUs: the history is kept there, chunks are measured, packed and summed
+ * there, and the next step's are chosen there. All bits are those of
+ * select/csc.h.
  *
  * The host is told the chosen chunks when the step that chose them has been
  * applied: it cuts the messages of the next. Elements of a packed message are
@@ -92,20 +93,20 @@ int gf_csc_nccl_end(struct gf_csc_nccl *c, uint64_t step,
 /* The host has waited for that. */
 void gf_csc_nccl_adopt(struct gf_csc_nccl *c, size_t slot);
 
-/* Of a slot's step, which has been shared: where its sums lie by gf_csc_range's
- * places. */
+/* Of a slot's step, which has been shared: where its sums lie as gf_csc_pieces
+ * wants them. */
 const struct gf_csc_step *gf_csc_nccl_step(const struct gf_csc_nccl *c,
 					   size_t slot);
 const float *gf_csc_nccl_sums(const struct gf_csc_nccl *c, size_t slot);
 
 /* Wait for the device: the history to the host's, and back; and what is left to
- * do with a slot's step, which has had its end, as gf_csc_keep and _restore. */
+ * do with a slot's step, which has had its end and was bad or not, as
+ * gf_csc_keep and _restore. */
 int gf_csc_nccl_fetch(struct gf_csc_nccl *c, struct gf_error *err);
 int gf_csc_nccl_send(struct gf_csc_nccl *c, struct gf_error *err);
-int gf_csc_nccl_keep(struct gf_csc_nccl *c, size_t slot, float *sums,
-		     uint64_t *sent, uint64_t *next, struct gf_error *err);
-int gf_csc_nccl_restore(struct gf_csc_nccl *c, size_t slot, const float *sums,
-			const uint64_t *sent, const uint64_t *next,
-			struct gf_error *err);
+int gf_csc_nccl_keep(struct gf_csc_nccl *c, size_t slot, size_t age, bool bad,
+		     float *values, struct gf_error *err);
+int gf_csc_nccl_restore(struct gf_csc_nccl *c, size_t slot, size_t age,
+			const float *values, struct gf_error *err);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_SPARSE_NCCL_H
-#define GF_RT_SPARSE_NCCL_H
+#ifndef GF_SELECT_TOPK_NCCL_H
+#define GF_SELECT_TOPK_NCCL_H
 
 #include <stddef.h>
 
 #include "base/error.h"
 #include "lane/lane.h"
 #include "gpu/gpu.h"
-#include "rt/sparse.h"
+#include "select/sets.h"
 
 /*
- * A top-k selection of one message (rt/sparse.h) that never leaves the GPUs:
+ * A top-k selection of one message (select/sets.h) that never leaves the GPUs:
  * the k largest are taken out there, sets go from GPU to GPU by NCCL's sends
  * and receives, and are merged where they land. The host enqueues and waits for
  * nothing. All bits are those of a selection on the host.

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_CSC_DEVICE_H
-#define GF_RT_CSC_DEVICE_H
+#ifndef GF_SELECT_CSC_DEVICE_H
+#define GF_SELECT_CSC_DEVICE_H
 
 #include <stddef.h>
 
 #include "base/error.h"
 #include "gpu/gpu.h"
-#include "rt/csc.h"
+#include "select/csc.h"
 
 /*
- * The half of coarse-grained sparse communication (rt/csc.h) that is done where
- * gradients lie on a GPU: the history is kept and added there, chunks are
+ * The half of coarse-grained sparse communication (select/csc.h) that is done
+ * where gradients lie on a GPU: the history is kept and added there, chunks are
  * measured there, and those that go are packed there. What comes to the host is
  * the packed chunks, and the norms of the others. All bits are those of a
  * selection on the host.
@@ -22,9 +22,9 @@
  *	gf_csc_device_commit(d, s, &err)	// the history is new
  *	gf_csc_device_sums(d, slot, &sums, &err)	// of what was sent
  *
- * Steps and slots as in rt/sparse_device.h: a step is taken when the one before
- * has ended, behind its commit, and applied later. Each step's `data` is its
- * `packed`: a dense one, in which every chunk goes, has no gaps.
+ * Steps and slots as in select/topk_device.h: a step is taken when the one
+ * before has ended and been committed; it is applied later. Each step's `data`
+ * is its `packed`: a dense one, in which every chunk goes, has no gaps.
  */
 struct gf_csc_device;
 

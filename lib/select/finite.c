@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/finite.h"
+#include "select/finite.h"
 
 #include <math.h>
 

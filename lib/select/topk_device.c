@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/sparse_device.h"
+#include "select/topk_device.h"
 
 #include <stdint.h>
 #include <stdlib.h>

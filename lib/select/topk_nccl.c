@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/sparse_nccl.h"
+#include "select/topk_nccl.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 struct gf_sparse_nccl {
 	struct gf_sparse_nccl_config c;
-	struct gf_sparse_message as; /* how rt/sparse.h sees it */
+	struct gf_sparse_message as; /* how select/sets.h sees it */
 	float *grads;                /* of the step that was run last */
 	struct gf_device_sets form;
 	struct gf_device_program program;

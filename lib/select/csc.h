@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_CSC_H
-#define GF_RT_CSC_H
+#ifndef GF_SELECT_CSC_H
+#define GF_SELECT_CSC_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "ckpt/state.h"
 #include "doc/plan.h"
 #include "engine/pool.h"
 #include "engine/work.h"
+#include "optim/optimizer.h"
 
 /*
  * Coarse-grained sparse communication (GradientFlow, Sun et al. 2019, section
@@ -34,6 +36,14 @@ struct gf_csc {
 	/* per chunk, 1 or 0: is it important in the step begun next? Words, as
 	 * they are part of a checkpoint. */
 	uint64_t *important;
+	size_t depth;
+	struct gf_csc_step *steps;     /* per slot; who makes them frees them */
+	struct gf_optim_piece *pieces; /* room for the sums of a step */
+	/* As of a checkpoint, nchunks words for each step that has come and is
+	 * not applied, oldest first: the chunks that the step sent, and those
+	 * that it chose. */
+	uint64_t *flight_sent, *flight_next;
+	struct gf_csc_device *device; /* NULL: all on the host */
 };
 
 struct gf_csc_step {
@@ -55,15 +65,18 @@ struct gf_csc_step {
 	size_t *first_chosen; /* per message: into chosen; one more at the end
 			       */
 	size_t nwork;         /* packed messages */
-	double *norms;        /* per chunk, this rank's */
-	float *shared;        /* what ranks add up: gf_csc_shared_elems */
-	uint64_t *next;       /* important in the step after it */
+	struct gf_work *list; /* the engine's: messages, then the norms */
+	size_t nlist;
+	bool bad;                 /* a gradient is not finite */
+	double *norms;            /* per chunk, this rank's */
+	float *shared;            /* what ranks add up: gf_csc_shared_elems */
+	uint64_t *next;           /* important in the step after it */
 	uint32_t *pick, *scratch; /* of the choice */
 };
 
 /* -EINVAL: a chunk is larger than the pool. momentum is the optimiser's. */
 int gf_csc_init(struct gf_csc *c, const struct gf_plan *plan,
-		const struct gf_pool *layout, double momentum,
+		const struct gf_pool *layout, double momentum, size_t depth,
 		struct gf_error *err);
 void gf_csc_release(struct gf_csc *c);
 int gf_csc_step_init(struct gf_csc_step *s, struct gf_csc *c, float *data,
@@ -106,18 +119,22 @@ void gf_csc_choose(struct gf_csc_step *s);
 /* `next` is what the step begun next sends. */
 void gf_csc_adopt(struct gf_csc_step *s);
 
-/* What is left to do with a committed step, in other memory: the sums, laid out
- * as the pool, zeros where nothing was sent; per chunk 1 or 0: was it sent, and
- * is it in `next`. And from there. */
-void gf_csc_keep(const struct gf_csc_step *s, float *sums, uint64_t *sent,
-		 uint64_t *next);
-void gf_csc_restore(struct gf_csc_step *s, const float *sums,
-		    const uint64_t *sent, const uint64_t *next);
+/* The important elements of the pool, as ranges from the first on, whose sums
+ * lie in `packed`. How many ranges; the csc's `pieces` have room for them. */
+size_t gf_csc_pieces(const struct gf_csc_step *s, const float *packed,
+		     struct gf_optim_piece *pieces);
 
-/* Elements of the pool that are important, as ranges from the first on: at
- * *place of `packed` lie count elements of the pool from *first; 0: no more.
- * *index is 0 to begin with. */
-size_t gf_csc_range(const struct gf_csc_step *s, size_t *index, size_t *place,
-		    size_t *first);
+/* What a checkpoint holds, wherever the messages go. */
+void gf_csc_state(struct gf_csc *c, struct gf_state *list);
+/* The operations of these names, for a step whose sums are in `packed`, or in
+ * `data` if it is dense. */
+void gf_csc_keep(const struct gf_csc_step *s, size_t age, float *values);
+void gf_csc_restore(struct gf_csc_step *s, size_t age, const float *values);
+
+/* Where a chunk begins in the pool, and its elements. */
+size_t gf_csc_chunk_first(const struct gf_csc *c, size_t chunk);
+size_t gf_csc_chunk_count(const struct gf_csc *c, size_t chunk);
+/* The tensor with which it is ready. */
+size_t gf_csc_chunk_last_tensor(const struct gf_csc *c, size_t chunk);
 
 #endif
