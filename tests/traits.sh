@@ -14,7 +14,6 @@ offend() { echo "traits: $*"; bad=1; }
 allowed='
 lib/probe/format_astra\.c                algorithm        a kind of link there
 lib/doc/(plan\.h|selection\.c)           selection        the owner
-lib/(doc|lane|planner|train)/            codec            not yet a trait
 lib/(contest|doc|embed|engine|planner)/  selection        not yet a trait
 lib/(rt|select|sim|train)/               selection        not yet a trait
 '

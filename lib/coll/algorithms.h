@@ -15,6 +15,7 @@ extern const struct gf_algorithm gf_algorithm_tree;
 extern const struct gf_algorithm gf_algorithm_linear;
 extern const struct gf_algorithm gf_algorithm_hierarchical;
 extern const struct gf_algorithm gf_algorithm_blueconnect;
+extern const struct gf_algorithm gf_algorithm_direct;
 extern const struct gf_algorithm gf_algorithm_ps;
 extern const struct gf_algorithm gf_algorithm_library;
 extern const struct gf_algorithm gf_algorithm_topk;

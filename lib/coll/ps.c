@@ -9,13 +9,11 @@
  * worker j: in each round every worker is busy with another server.
  *   args.servers = s > 0: the last s ranks serve, contribute nothing and need
  *   no result (PS-Sync: one server, p workers on p + 1 ranks).
- *   args.servers = 0: every rank works and serves its 1/p: a direct
- *   reduce-scatter and all-gather.
+ *   args.servers = 0: every rank works and serves its 1/p, which is direct
+ *   (direct.c).
  *
  * Cost, c workers, s servers, n bytes, m = n/s:
- *   s > 0:  c (alpha + ceil(s/c) m beta) + (c-1) m gamma
- *           + alpha + max(c, s) m beta
- *   s = 0:  (p-1) (alpha + m beta + m gamma) + alpha + (p-1) m beta,  m = n/p
+ *   c (alpha + ceil(s/c) m beta) + (c-1) m gamma + alpha + max(c, s) m beta
  * A server's link carries every worker's share: one server costs
  * 2 c n beta, where a ring of c costs at most 2n beta.
  *
@@ -29,37 +27,6 @@
  */
 #include "coll/algorithms.h"
 #include "coll/parts.h"
-
-/* All ranks serve. In round k everyone sends to the rank k further on: out of
- * a unit of u ranks go min(k, p - k, u) messages. Back, all of a unit's ranks
- * send to all others at once. */
-static double all_serve_s(const struct gf_coll_args *args,
-			  const struct gf_net_cost *net)
-{
-	struct gf_net_round ring = {args->ranks, 1, args->ranks, 1};
-	double bytes = gf_part_bytes(args, args->ranks), total = 0, back = 0;
-	struct gf_link_cost link = gf_net_link(net, &ring, bytes), round = link;
-	long long p = args->ranks, unit, k;
-	size_t i;
-
-	for (k = 1; k < p; k++) {
-		round.beta_s_per_byte = 0;
-		for (i = 0, unit = 1; i < net->nlevels && unit < p; i++) {
-			long long sharing = k < p - k ? k : p - k;
-			double beta =
-				gf_net_level(net, i, bytes).beta_s_per_byte;
-
-			sharing = sharing < unit ? sharing : unit;
-			if (beta * (double)sharing > round.beta_s_per_byte)
-				round.beta_s_per_byte = beta * (double)sharing;
-			if (beta * (double)(unit * (p - unit)) > back)
-				back = beta * (double)(unit * (p - unit));
-			unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
-		}
-		total += gf_cost_send_reduce_s(&round, bytes);
-	}
-	return total + link.alpha_s + back * bytes;
-}
 
 /* The last s ranks serve: s messages at a time, one per server, into or out of
  * any unit of s or more ranks. */
@@ -85,12 +52,8 @@ static double cost_s(const struct gf_coll_args *args,
 {
 	if (!args->count_elems || args->ranks < 2)
 		return 0;
-	return args->servers ? some_serve_s(args, net) : all_serve_s(args, net);
-}
-
-static int server_rank(const struct gf_coll_args *args, int server)
-{
-	return args->servers ? args->ranks - args->servers + server : server;
+	return args->servers ? some_serve_s(args, net)
+			     : gf_algorithm_direct.cost_s(args, net);
 }
 
 /* A server's: takes worker after worker, then tells them all. */
@@ -99,53 +62,49 @@ static void serve(const struct gf_coll_args *args, struct gf_schedule *s,
 {
 	int workers = args->ranks - args->servers, k;
 
-	for (k = 0; k < workers; k++) {
-		int worker = (server + k) % workers;
+	gf_recv_pieces(s, server % workers, part, args->segment_elems);
+	for (k = 1; k < workers; k++)
+		gf_recv_reduce_pieces(s, (server + k) % workers, part,
+				      args->segment_elems);
+	for (k = 0; k < workers; k++)
+		gf_send_pieces(s, (server + k) % workers, part,
+			       args->segment_elems);
+}
 
-		if (worker == s->rank)
-			continue;
-		if (args->servers && !k)
-			gf_recv_pieces(s, worker, part, args->segment_elems);
-		else
-			gf_recv_reduce_pieces(s, worker, part,
-					      args->segment_elems);
-	}
-	for (k = 0; k < workers; k++) {
-		int worker = (server + k) % workers;
+/* A worker's with each server, in the rounds in which it takes this worker. */
+static void work(const struct gf_coll_args *args, struct gf_schedule *s,
+		 void (*move)(struct gf_schedule *s, int peer,
+			      struct gf_range range, size_t segment_elems))
+{
+	struct gf_range data = gf_data(0, args->count_elems);
+	int servers = args->servers, workers = args->ranks - servers, k;
 
-		if (worker != s->rank)
-			gf_send_pieces(s, worker, part, args->segment_elems);
+	for (k = 0; k < servers; k++) {
+		int server = ((s->rank - k) % servers + servers) % servers;
+
+		move(s, workers + server, gf_range_part(data, servers, server),
+		     args->segment_elems);
 	}
 }
 
 static void build(const struct gf_coll_args *args, int rank,
 		  struct gf_schedule *s)
 {
-	int servers = args->servers ? args->servers : args->ranks;
-	int workers = args->ranks - args->servers, k;
 	struct gf_range data = gf_data(0, args->count_elems);
+	int servers = args->servers, workers = args->ranks - servers;
 
+	if (!servers) {
+		gf_algorithm_direct.build(args, rank, s);
+		return;
+	}
 	s->contributors = workers;
-	/* server rank - k takes this worker in its round k */
-	for (k = 0; rank < workers && k < servers; k++) {
-		int server = ((rank - k) % servers + servers) % servers;
-
-		if (server_rank(args, server) != rank)
-			gf_send_pieces(s, server_rank(args, server),
-				       gf_range_part(data, servers, server),
-				       args->segment_elems);
+	if (rank >= workers) {
+		serve(args, s, rank - workers,
+		      gf_range_part(data, servers, rank - workers));
+		return;
 	}
-	for (k = 0; k < servers; k++)
-		if (server_rank(args, k) == rank)
-			serve(args, s, k, gf_range_part(data, servers, k));
-	for (k = 0; rank < workers && k < servers; k++) {
-		int server = ((rank - k) % servers + servers) % servers;
-
-		if (server_rank(args, server) != rank)
-			gf_recv_pieces(s, server_rank(args, server),
-				       gf_range_part(data, servers, server),
-				       args->segment_elems);
-	}
+	work(args, s, gf_send_pieces);
+	work(args, s, gf_recv_pieces);
 }
 
 const struct gf_algorithm gf_algorithm_ps = {

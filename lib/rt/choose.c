@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/rng.h"
+#include "doc/algorithm.h"
 #include "rt/burst.h"
 #include "rt/rivals.h"
 
@@ -120,6 +121,9 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 		}
 		if (c->config.same_bits && !way.algorithm->build &&
 		    c->config.comm->ranks > 1)
+			continue;
+		/* without servers this is direct once more */
+		if (gf_algorithm_has(way.algorithm->name, GF_ALGORITHM_SERVERS))
 			continue;
 		if (gf_way_undivided(&way))
 			continue;

@@ -496,6 +496,11 @@ static void test_tables(void)
 	static const char *const ps[] = {"2+1>2 1+1>1 0+1>1 0+1>2",
 					 "0+1>0 2+1>2 1+1>2 1+1>0",
 					 "1+1>1 0+1>0 2+1>0 2+1>1"};
+	static const char *const direct[] = {
+		"3+1>3 2+1>2 1+1>1 0+1>1 0+1>2 0+1>3",
+		"0+1>0 3+1>3 2+1>2 1+1>2 1+1>3 1+1>0",
+		"1+1>1 0+1>0 3+1>3 2+1>3 2+1>0 2+1>1",
+		"2+1>2 1+1>1 0+1>0 3+1>0 3+1>1 3+1>2"};
 
 	expect_sends("rhd", 4, 4, rhd);
 	expect_sends("butterfly", 5, 1, butterfly);
@@ -503,6 +508,8 @@ static void test_tables(void)
 	expect_sends("linear", 4, 1, linear);
 	expect_sends("hierarchical", 4, 4, hierarchical);
 	expect_sends("ps", 3, 3, ps);
+	expect_sends("direct", 3, 3, ps);
+	expect_sends("direct", 4, 4, direct);
 }
 
 /* In segments, a host's ranks go through the parts of the message in the order
@@ -610,6 +617,73 @@ static void test_linear_cost(void)
 	}
 }
 
+/* Round by round: in round k, min(k, p - k, u) messages out of u ranks. */
+static double direct_s(const struct gf_net_cost *net, int ranks, double bytes)
+{
+	double total = 0, most = 0, alpha = 0, gamma = 0, beta;
+	size_t i;
+	int k, unit;
+
+	for (k = 1; k < ranks; k++) {
+		beta = 0;
+		for (i = 0, unit = 1; i < net->nlevels && unit < ranks; i++) {
+			const struct gf_link_cost *l = &net->links[i];
+			int sharing = k < ranks - k ? k : ranks - k;
+
+			sharing = sharing < unit ? sharing : unit;
+			beta = fmax(beta, l->beta_s_per_byte * sharing);
+			most = fmax(most,
+				    l->beta_s_per_byte * unit * (ranks - unit));
+			alpha = fmax(alpha, l->alpha_s);
+			gamma = fmax(gamma, l->gamma_s_per_byte);
+			unit *= i + 1 < net->nlevels ? net->sizes[i] : ranks;
+		}
+		total += beta * bytes;
+	}
+	return total + ranks * alpha + (ranks - 1) * gamma * bytes +
+	       most * bytes;
+}
+
+/* And for as many ranks as there may be it takes no longer to say. */
+static void test_direct_cost(void)
+{
+	static const struct gf_link_cost links[] = {
+		{1, 8, 3}, {10, 4, 3}, {100, 64, 3}, {100, 1, 3}};
+	static const int units[][4] = {
+		{8, 4, 2, 1}, {1, 3, 5, 2}, {4, 1, 1, 3}, {3, 2, 2, 2}};
+	const struct gf_algorithm *a = gf_algorithm_find("direct");
+	size_t levels, i, from;
+	int ranks;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(units); i++)
+		for (from = 0; from < 4; from++)
+			for (levels = 1; levels <= 4 - from; levels++)
+				for (ranks = 2; ranks <= 70; ranks++) {
+					struct gf_net_cost net = {
+						levels, units[i], links + from};
+					struct gf_coll_args args = {
+						.ranks = ranks,
+						.count_elems = (size_t)ranks,
+						.elem_bytes = 4};
+
+					EXPECT_NEAR(a->cost_s(&args, &net),
+						    direct_s(&net, ranks, 4),
+						    1e-9,
+						    "%d ranks, levels %zu + "
+						    "%zu",
+						    ranks, from, levels);
+				}
+	for (ranks = 1 << 10; ranks <= 1 << 24; ranks *= 2) {
+		struct gf_net_cost net = {1, units[0], links};
+		struct gf_coll_args args = {.ranks = ranks,
+					    .count_elems = (size_t)ranks,
+					    .elem_bytes = 1};
+
+		EXPECT_NEAR(a->cost_s(&args, &net), ranks + (ranks - 1) * 19.,
+			    1e-9, "%d ranks", ranks);
+	}
+}
+
 int main(void)
 {
 	test_verified();
@@ -620,6 +694,7 @@ int main(void)
 	test_tables();
 	test_turns();
 	test_linear_cost();
+	test_direct_cost();
 	test_blueconnect_vector();
 	test_sparse();
 	test_sparse_refused();

@@ -147,6 +147,7 @@ static void test_runs(void)
 		{{.lanes = 1, .algorithms = all},
 		 4,
 		 "ring rhd butterfly tree linear hierarchical blueconnect "
+		 "direct "
 		 "ps library"},
 		{{.lanes = 3, .algorithms = chosen}, 4, "library ring"},
 		{{.lanes = 1, .algorithms = chosen}, 1, "library ring"},

@@ -337,9 +337,9 @@ static void run(const struct how *how)
 
 static void test_sums(void)
 {
-	static const char *const algorithms[] = {"library",     "ring",
-						 "butterfly",   "hierarchical",
-						 "blueconnect", "ps"};
+	static const char *const algorithms[] = {
+		"library",     "ring", "butterfly", "hierarchical",
+		"blueconnect", "ps",   "direct"};
 	static const int ranks[] = {1, 2, 3, 4, 6};
 
 	for (size_t a = 0; a < GF_ARRAY_LENGTH(algorithms); a++)

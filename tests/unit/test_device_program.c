@@ -283,6 +283,7 @@ static const struct {
 } kernels[] = {
 	{"ring", 4, 7, 3, 6},
 	{"ps", 4, 7, 3, 2},
+	{"direct", 4, 7, 3, 2},
 	/* 2 merges 3's, sends to 0, hears from 0 and tells 3 */
 	{"tree", 1, 2, 1, 3},
 };

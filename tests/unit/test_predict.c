@@ -269,8 +269,8 @@ static void test_level_lines(void)
 				       {5e-5, 9e-9, 0, NULL, 2}};
 	struct gf_network measured = {
 		.ranks = 8, .levels = costs, .nlevels = 2};
-	static const char *const names[] = {"ring", "rhd",    "butterfly",
-					    "tree", "linear", "ps"};
+	static const char *const names[] = {
+		"ring", "rhd", "butterfly", "tree", "linear", "ps", "direct"};
 	static const int counts[] = {2, 7, 8, 56, 64};
 	const size_t ncounts = GF_ARRAY_LENGTH(counts);
 	size_t i, k;
@@ -316,9 +316,9 @@ static void draw_level(struct gf_rng *rng, struct gf_level_cost *c)
 
 static void test_random_levels(void)
 {
-	static const char *const names[] = {"ring",       "rhd",    "butterfly",
-					    "tree",       "linear", "ps",
-					    "blueconnect"};
+	static const char *const names[] = {
+		"ring",   "rhd", "butterfly",   "tree",
+		"linear", "ps",  "blueconnect", "direct"};
 	struct gf_level_cost costs[2];
 	struct gf_rng rng;
 	size_t i, k;

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Direct (Thakur, Rabenseifner, Gropp 2005, "Optimization of collective
+ * communication operations in MPICH": the pairwise exchange that MPICH's
+ * reduce-scatter uses for long messages; then an all-gather in which everyone
+ * tells everyone).
+ *
+ * The message is cut into p parts, and rank r owns part r. In round k of the
+ * reduce-scatter each rank sends part r - k straight to rank r - k, its owner,
+ * which adds it to what it has: first its own, then those of ranks r + 1,
+ * r + 2, ... In the all-gather every owner sends the sum to all others at once.
+ * As much is sent as in a ring, in half as many rounds, and nothing is passed
+ * on. So a codec rounds a value twice, on the way to its owner and on the way
+ * back, however many ranks there are, and sums are whole in between; a ring
+ * rounds the partial sum at every hop.
+ *
+ * Cost, p ranks, n bytes, alpha per round, beta per byte, gamma per byte
+ * reduced:
+ *   (p-1) (alpha + n/p beta + n/p gamma) + alpha + (p-1) n/p beta
+ * (n/p rounded up to whole elements). A level's link that u ranks share carries
+ * min(k, p - k, u) messages in round k and u (p - u) on the way back: on a
+ * hierarchy far more than in a ring, where ranks only tell the next one.
+ *
+ * Restrictions: none. Each rank has p - 1 peers.
+ *
+ * p = 4, what a rank sends in each round (part k to rank k), whose
+ * contributions its own part holds by then, and what it sends to all:
+ *
+ *            reduce-scatter                 |  all-gather
+ *   rank 0   3: 0+1   2: 0+1+2   1: 0+1+2+3  |  0
+ *   rank 1   0: 1+2   3: 1+2+3   2: 1+2+3+0  |  1
+ *   rank 2   1: 2+3   0: 2+3+0   3: 2+3+0+1  |  2
+ *   rank 3   2: 3+0   1: 3+0+1   0: 3+0+1+2  |  3
+ */
+#include "coll/algorithms.h"
+#include "coll/parts.h"
+
+/* The sum of x over from < x <= to. */
+static double sum_between(long long from, long long to)
+{
+	return (double)(to - from) * ((double)from + (double)to + 1) / 2;
+}
+
+/* Seconds per byte in round x, of rounds 1 to `last`, added up: the most of
+ * beta times min(x, u) on any level where units of u ranks meet. A level is
+ * full from round u on; `full` is the most that those have reached, `steep` the
+ * slope of the others. */
+static double rounds_beta(const struct gf_net_cost *net, int ranks,
+			  double bytes, long long last)
+{
+	double total = 0, full = 0, beta, steep;
+	long long unit = 1, from = 0, to, turn;
+	size_t i, k;
+
+	for (i = 0; i < net->nlevels && unit < ranks; i++) {
+		long long outer = unit;
+
+		steep = 0;
+		for (k = i; k < net->nlevels && outer < ranks; k++) {
+			beta = gf_net_level(net, k, bytes).beta_s_per_byte;
+			steep = beta > steep ? beta : steep;
+			outer *= k + 1 < net->nlevels ? net->sizes[k] : ranks;
+		}
+		to = unit < last ? unit : last;
+		turn = steep * (double)to > full ? (long long)(full / steep)
+						 : to;
+		turn = turn > from ? turn : from;
+		total += full * (double)(turn - from) +
+			 steep * sum_between(turn, to);
+		beta = gf_net_level(net, i, bytes).beta_s_per_byte;
+		full = beta * (double)unit > full ? beta * (double)unit : full;
+		from = to;
+		unit *= i + 1 < net->nlevels ? net->sizes[i] : ranks;
+	}
+	return total + full * (double)(last - from);
+}
+
+static double reduce_scatter_s(const struct gf_coll_args *args,
+			       const struct gf_net_cost *net,
+			       const struct gf_link_cost *link, double bytes)
+{
+	int p = args->ranks;
+	double beta = rounds_beta(net, p, bytes, p / 2) +
+		      rounds_beta(net, p, bytes, (p - 1) / 2);
+
+	return (p - 1) * (link->alpha_s + link->gamma_s_per_byte * bytes) +
+	       beta * bytes;
+}
+
+static double all_gather_s(const struct gf_coll_args *args,
+			   const struct gf_net_cost *net,
+			   const struct gf_link_cost *link, double bytes)
+{
+	long long p = args->ranks, unit = 1;
+	double most = 0, beta;
+	size_t i;
+
+	for (i = 0; i < net->nlevels && unit < p; i++) {
+		beta = gf_net_level(net, i, bytes).beta_s_per_byte *
+		       (double)unit * (double)(p - unit);
+		most = beta > most ? beta : most;
+		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
+	}
+	return link->alpha_s + most * bytes;
+}
+
+static double cost_s(const struct gf_coll_args *args,
+		     const struct gf_net_cost *net)
+{
+	struct gf_net_round ring = {args->ranks, 1, args->ranks, 1};
+	double bytes = gf_part_bytes(args, args->ranks), total = 0;
+	struct gf_link_cost link = gf_net_link(net, &ring, bytes);
+
+	if (!args->count_elems || args->ranks < 2)
+		return 0;
+	if (args->half != GF_COLL_ALL_GATHER)
+		total += reduce_scatter_s(args, net, &link, bytes);
+	if (args->half != GF_COLL_REDUCE_SCATTER)
+		total += all_gather_s(args, net, &link, bytes);
+	return total;
+}
+
+static struct gf_range owned(const struct gf_coll_args *args, int rank)
+{
+	return gf_range_part(gf_data(0, args->count_elems), args->ranks, rank);
+}
+
+static void reduce_scatter(const struct gf_coll_args *args,
+			   struct gf_schedule *s)
+{
+	int p = args->ranks, k;
+
+	for (k = 1; k < p; k++) {
+		int owner = (s->rank - k + p) % p;
+
+		gf_send_pieces(s, owner, owned(args, owner),
+			       args->segment_elems);
+	}
+	for (k = 1; k < p; k++)
+		gf_recv_reduce_pieces(s, (s->rank + k) % p,
+				      owned(args, s->rank),
+				      args->segment_elems);
+}
+
+static void all_gather(const struct gf_coll_args *args, struct gf_schedule *s)
+{
+	int p = args->ranks, k;
+
+	for (k = 1; k < p; k++)
+		gf_send_pieces(s, (s->rank + k) % p, owned(args, s->rank),
+			       args->segment_elems);
+	for (k = 1; k < p; k++) {
+		int owner = (s->rank - k + p) % p;
+
+		gf_recv_pieces(s, owner, owned(args, owner),
+			       args->segment_elems);
+	}
+}
+
+static void build(const struct gf_coll_args *args, int rank,
+		  struct gf_schedule *s)
+{
+	(void)rank;
+	if (args->half != GF_COLL_ALL_GATHER)
+		reduce_scatter(args, s);
+	if (args->half != GF_COLL_REDUCE_SCATTER)
+		all_gather(args, s);
+}
+
+const struct gf_algorithm gf_algorithm_direct = {
+	.name = "direct",
+	.description = "each part straight to its owner, the sum back to all",
+	.cost_s = cost_s,
+	.owned = owned,
+	.build = build,
+};
