@@ -47,7 +47,7 @@ static void add_values(const struct gf_offer *o, struct gf_text *out)
 		gf_text_addf(out, " \"");
 		/* a colon that _arguments leaves to _values, which leaves it */
 		for (at = w->text; *at; at++)
-			gf_text_addf(out, "%s%c", *at == ':' ? "\\\\" : "",
+			gf_text_addf(out, "%s%c", *at == ':' ? "\\\\\\" : "",
 				     *at);
 		if (w->help) {
 			gf_text_addf(out, "[");

@@ -1,0 +1,108 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# What shells offer, by the files of completions/. Each case is a command line
+# and words; + wants the word among those offered, - wants it not to be.
+load common
+
+cases() {
+	touch topo.json; mkdir folder
+	cat <<- 'EOF'
+	gf-plan --policy m|+mg-wfbp -wfbp
+	gf-plan --codecs f32,b|+f32,bf16 -bf16
+	gf-plan --model digits-c|+digits-cnn
+	gf-plan --model to|+topo.json
+	gf-plan to|+topo.json
+	gf-plan --comp|+--compare ---completion
+	gf-plan --emit h|+horovod -ddp
+	gf-sim --topology g|+gtopk-32-1gbe
+	gf-sim --s|+--seed +--slow +--steps
+	gf-train --data |+digits +synthetic +folder -topo.json
+	gf-train --augment flip,c|+flip,crop:4
+	gf-train --checkpoint |+folder -topo.json
+	gf-topo --device |+auto +cpu +gpu -topo.json
+	gf-topo --export |+nccl -hwloc
+	gf-profile -a rin|+ring
+	gf-allreduce -a ring,top|+ring,topk
+	gf-allreduce --datatype i|+i32
+	gf-allreduce -o to|+topo.json
+	EOF
+}
+
+# expect SHELL: its function offered prints what is offered after $1.
+expect() {
+	local line words word
+	while IFS='|' read -r line words; do
+		offered "$line" > words.txt 2> err.txt
+		for word in $words; do
+			case $word in
+			+*) grep -qxF -- "${word#+}" words.txt ||
+				{ echo "$line: want ${word#+}, got:"; cat words.txt err.txt; return 1; } ;;
+			-*) fails grep -qxF -- "${word#-}" words.txt || { echo "$line"; return 1; } ;;
+			esac
+		done
+	done < <(cases)
+}
+
+@test "bash completes options and their arguments" {
+	for file in "$GF_SOURCE"/completions/*.bash; do . "$file"; done
+	offered() {
+		IFS=' ' read -ra COMP_WORDS <<< "$1"
+		case $1 in *' ') COMP_WORDS+=('') ;; esac
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+		# compopt fails where no shell completes
+		"_${COMP_WORDS[0]//-/_}" || true
+		printf '%s\n' "${COMPREPLY[@]%/}"
+	}
+	expect
+}
+
+@test "bash completes what stands after an equals sign" {
+	. "$GF_SOURCE/completions/gf-plan.bash"
+	COMP_WORDS=(gf-plan --policy = m) COMP_CWORD=3
+	_gf_plan
+	[ "${COMPREPLY[*]}" = mg-wfbp ]
+	COMP_WORDS=(gf-plan --emit =) COMP_CWORD=2
+	_gf_plan
+	[ "${COMPREPLY[*]}" = 'ddp horovod nccl-env' ]
+}
+
+@test "fish completes options and their arguments, with descriptions" {
+	command -v fish > /dev/null || skip "fish is not installed"
+	offered() {
+		fish --no-config -c 'for f in $argv[2]/*.fish; source $f; end
+			complete -C $argv[1]' -- "$1" "$GF_SOURCE/completions" |
+			tee described.txt | cut -f 1 | sed 's/\/$//'
+	}
+	expect
+	offered 'gf-plan --policy m'
+	grep -qP '^mg-wfbp\tmerge a tensor' described.txt
+}
+
+@test "zsh completes options and their arguments" {
+	command -v zsh > /dev/null || skip "zsh is not installed"
+	# what of a list stands before the last comma is not offered again
+	offered() {
+		local before=${1##* } files=$GF_SOURCE/completions
+		case $before in *,*) before=${before%,*}, ;; *) before='' ;; esac
+		zsh -f "$GF_SOURCE/tests/cli/complete.zsh" "$files" "$1" |
+			sed "s/^/$before/"
+	}
+	expect
+}
+
+@test "what is refused beside an option is not offered in zsh" {
+	command -v zsh > /dev/null || skip "zsh is not installed"
+	zsh -f "$GF_SOURCE/tests/cli/complete.zsh" "$GF_SOURCE/completions" \
+		'gf-allreduce --json --' > words.txt
+	grep -qxF -- --codec words.txt
+	fails grep -qxE -- '--(json|csv|percentiles)' words.txt
+}
+
+@test "--completion names the shells it knows" {
+	wants 2 gf-plan --completion tcsh
+	says 'gf-plan: --completion: want bash, zsh or fish, got "tcsh"'
+	wants 0 gf-plan --completion bash
+	prints 'complete -F _gf_plan gf-plan'
+	wants 0 gf-plan --help
+	fails prints --completion
+}
