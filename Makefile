@@ -232,6 +232,8 @@ $(BUILD)/embed/job: tests/embed/job.c include/gradflow.h $(SO)
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
+# A policy of the report on the papers' tables.
+$(BUILD)/tests/test_asc_printed: $(call object,share/tools/tables/asc_printed.c)
 # On a GPU and an NCCL of the tests' own.
 $(addprefix $(BUILD)/tests/test_,device_engine device_lane sparse_nccl stage \
 	train_device train_device_nccl train_device_graphs train_place \

@@ -11,7 +11,6 @@ extern const struct gf_policy gf_policy_wfbp;
 extern const struct gf_policy gf_policy_threshold;
 extern const struct gf_policy gf_policy_mg_wfbp;
 extern const struct gf_policy gf_policy_asc_wfbp;
-extern const struct gf_policy gf_policy_asc_wfbp_literal;
 extern const struct gf_policy gf_policy_optimal;
 extern const struct gf_policy gf_policy_dear;
 

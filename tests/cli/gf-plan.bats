@@ -21,7 +21,6 @@ iteration() { # WANTED
 	67 --policy wfbp --lanes 2
 	61 --policy threshold --threshold 32
 	60 --policy mg-wfbp --lanes 2
-	45 --policy asc-wfbp-literal --lanes 2
 	55.5 --policy asc-wfbp --lanes 2
 	58 --policy optimal --lanes 1
 	43 --policy optimal --lanes 2
@@ -81,14 +80,14 @@ iteration() { # WANTED
 	[ "$(head -n 2 out.txt | tail -n 1 | cut -d' ' -f1)" = optimal ]
 	six --compare --json
 	jq -es '[.[].iteration_s] == ([.[].iteration_s] | sort)' out.txt
-	jq -es 'length == 9 and all(.iteration_s >= .lower_bound_s)' out.txt
+	jq -es 'length == 8 and all(.iteration_s >= .lower_bound_s)' out.txt
 }
 
 @test "--compare: a policy that nothing measured can serve is left out" {
 	jq '.network.allreduce[].algorithm = "library"' "$share/profiles/six.json" > library.json
 	wants 0 gf-plan --compare --json library.json
 	says "dear is left out: library does not come in two halves"
-	jq -es 'length == 8 and all(.policy != "dear")' out.txt
+	jq -es 'length == 7 and all(.policy != "dear")' out.txt
 }
 
 @test "one rank needs no network, whatever was measured on more" {
@@ -502,7 +501,7 @@ iteration() { # WANTED
 	wants 0 gf-plan --lanes 1 --algorithm ring --ranks 128 "$data/valid/topology-4x2-1gbe.json" model.json
 	[ -z "$errors" ]
 	# gf-sim says the same of the plan, from its levels alone
-	for policy in asc-wfbp optimal asc-wfbp-literal; do
+	for policy in asc-wfbp optimal mg-wfbp; do
 		wants 0 gf-plan -q --lanes 3 --policy $policy --model resnet20 "$data/valid/topology-4x2-1gbe.json"
 		cp out.txt plan.json
 		wants 0 gf-sim plan.json

@@ -65,9 +65,8 @@ static void draw_axes(struct gf_axes *a, struct gf_rng *rng)
 static void draw_request(struct gf_request *r, struct gf_rng *rng)
 {
 	static const char *const policies[] = {
-		NULL,      "auto",      "sequential",      "single",
-		"wfbp",    "threshold", "mg-wfbp",         "asc-wfbp",
-		"optimal", "dear",      "asc-wfbp-literal"};
+		NULL,        "auto",    "sequential", "single",  "wfbp",
+		"threshold", "mg-wfbp", "asc-wfbp",   "optimal", "dear"};
 	static const char *const systems[] = {
 		NULL,    NULL,       "auto",        "gradientflow",
 		"gtopk", "asc-wfbp", "blueconnect", "pipe-sgd"};

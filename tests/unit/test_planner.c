@@ -41,8 +41,6 @@ static void test_vectors(void)
 		{&six, "wfbp", 2, 0, 67, "0-0 1-1 2-2 3-3 4-4 5-5"},
 		{&six, "threshold", 2, 8, 61, "0-1 2-3 4-5"},
 		{&six, "mg-wfbp", 2, 0, 60, "0-0 1-4 5-5"},
-		{&six, "asc-wfbp-literal", 2, 0, 45,
-		 "0-0s 1-2s 3-3s 4-4s 5-5s"},
 		{&six, "asc-wfbp", 2, 0, 55.5, NULL},
 		{&six, "optimal", 1, 0, 58, "0-1 2-5"},
 		{&six, "optimal", 2, 0, 43, "0-0 1-1s 2-3s 4-5s"},
@@ -328,117 +326,6 @@ static void test_threshold(void)
 	}
 }
 
-/* --- Algorithm 1, line by line ------------------------------------------- */
-
-struct printed {
-	size_t L;
-	double a, b, gamma;
-	double t_b[CASE_TENSORS + 2], m[CASE_TENSORS + 2]; /* 1..L */
-	double tau_b[CASE_TENSORS + 2];
-	double t_c[CASE_TENSORS + 2], tau_c[CASE_TENSORS + 2];
-	char s[CASE_TENSORS + 2];
-};
-
-static double printed_penalty(const struct printed *p, size_t l)
-{
-	double base = p->a + p->b * p->m[l + 1];
-
-	if (base <= 0)
-		return 0;
-	return (p->gamma - 1) * p->b * p->m[l + 1] *
-	       (1 - (p->tau_c[l] - p->tau_c[l + 1]) / base);
-}
-
-static void calc_comm_time(struct printed *p)
-{
-	size_t l;
-
-	memset(p->t_c, 0, sizeof(p->t_c));
-	memset(p->tau_c, 0, sizeof(p->tau_c));
-	for (l = p->L; l >= 1; l--) {
-		if (p->s[l] == 'n') {
-			p->tau_c[l] = p->tau_b[l] + p->t_b[l];
-			p->t_c[l] = p->a + p->b * p->m[l];
-		} else if (p->s[l] == 'm') {
-			p->m[l - 1] += p->m[l];
-			p->m[l] = 0;
-			p->tau_c[l - 1] = fmax(p->tau_c[l],
-					       p->tau_b[l - 1] + p->t_b[l - 1]);
-			p->t_c[l - 1] = p->a + p->b * p->m[l - 1];
-		} else {
-			p->tau_c[l] = p->tau_b[l] + p->t_b[l];
-			p->t_c[l] =
-				p->a + p->b * p->m[l] + printed_penalty(p, l);
-		}
-	}
-}
-
-static void determine_layer_type(struct printed *p)
-{
-	size_t l;
-
-	for (l = p->L - 1; l >= 1; l--)
-		p->tau_b[l] = p->tau_b[l + 1] + p->t_b[l + 1];
-	memset(p->s, 'n', sizeof(p->s));
-	calc_comm_time(p);
-	for (l = p->L; l >= 2; l--) {
-		double next = p->tau_b[l - 1] + p->t_b[l - 1];
-
-		if (p->tau_c[l] + p->t_c[l] <= p->tau_b[l] + p->t_b[l - 1])
-			continue;
-		p->s[l] =
-			next < p->tau_c[l] + p->a &&
-					!(p->tau_c[l] + p->t_b[l] + p->t_c[l] +
-						  printed_penalty(p, l) <
-					  next)
-				? 'm'
-				: 's';
-		calc_comm_time(p);
-	}
-	p->s[1] = 's';
-}
-
-static void test_literal(void)
-{
-	struct problem_store s;
-	size_t seed, i, k;
-
-	for (seed = 1; seed <= 200; seed++) {
-		struct printed p = {.L = 3 + seed % 13};
-		struct gf_work w;
-		struct gf_draft d;
-
-		store_random(&s, seed, p.L, 2);
-		s.network.nallreduce = 1;
-		s.costs[0].contention.nentries = 1;
-		p.a = s.costs[0].startup_s;
-		p.b = s.costs[0].per_byte_s;
-		p.gamma = s.gamma[0][0][1];
-		for (i = 0; i < p.L; i++) {
-			double before = i ? s.tensors[i - 1].ready_s : 0;
-
-			p.t_b[p.L - i] = s.tensors[i].ready_s - before;
-			p.m[p.L - i] = 4.0 * (double)s.tensors[i].count_elems;
-		}
-		determine_layer_type(&p);
-		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
-		gf_draft_make(&d, &w, &gf_policy_asc_wfbp_literal, 2);
-		for (i = 0; i < d.nsends; i++)
-			for (k = d.sends[i].first; k <= d.sends[i].last; k++) {
-				char want = k < d.sends[i].last ? 'm'
-					    : d.sends[i].mode == GF_MODE_NORMAL
-						    ? 'n'
-						    : 's';
-
-				EXPECT(p.s[p.L - k] == want,
-				       "seed %zu tensor %zu: want %c, got %c",
-				       seed, k, p.s[p.L - k], want);
-			}
-		gf_draft_release(&d);
-		gf_work_release(&w);
-	}
-}
-
 /* A message has one data type. */
 static void test_runs(void)
 {
@@ -508,7 +395,6 @@ int main(void)
 	test_never_worse();
 	test_bound_reached();
 	test_threshold();
-	test_literal();
 	test_runs();
 	test_refusals();
 	test_auto();

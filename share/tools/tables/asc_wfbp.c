@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "asc_printed.h"
 #include "base/array.h"
 #include "base/heap.h"
+#include "planner/policies.h"
 #include "plot/plot.h"
 #include "report.h"
 #include "setup.h"
@@ -32,20 +34,23 @@ enum scheme {
 	SCHEMES
 };
 static const struct {
-	const char *name, *column, *policy;
+	const char *name, *column;
+	const struct gf_policy *policy;
 	int lanes;
 	bool even, capped; /* layer times, contention */
 } schemes[SCHEMES] = {
-	[WFBP] = {"WFBP", "wfbp", "wfbp", 1, false, false},
-	[MG_WFBP] = {"MG-WFBP", "mg-wfbp", "mg-wfbp", 1, false, false},
-	[MG_EVEN] = {"MG-WFBP, even layers", "mg-wfbp", "mg-wfbp", 1, true,
-		     false},
+	[WFBP] = {"WFBP", "wfbp", &gf_policy_wfbp, 1, false, false},
+	[MG_WFBP] = {"MG-WFBP", "mg-wfbp", &gf_policy_mg_wfbp, 1, false, false},
+	[MG_EVEN] = {"MG-WFBP, even layers", "mg-wfbp", &gf_policy_mg_wfbp, 1,
+		     true, false},
 	[ASC_LITERAL] = {"ASC-WFBP, Algorithm 1", "asc-wfbp",
-			 "asc-wfbp-literal", 2, false, false},
-	[ASC_PRINTED] = {"ASC-WFBP", "asc-wfbp", "asc-wfbp", 2, false, false},
-	[ASC_CAPPED] = {"ASC-WFBP, gamma <= link", "asc-wfbp", "asc-wfbp", 2,
-			false, true},
-	[OPTIMAL] = {"optimal, gamma <= link", NULL, "optimal", 2, false, true},
+			 &gf_policy_asc_printed, 2, false, false},
+	[ASC_PRINTED] = {"ASC-WFBP", "asc-wfbp", &gf_policy_asc_wfbp, 2, false,
+			 false},
+	[ASC_CAPPED] = {"ASC-WFBP, gamma <= link", "asc-wfbp",
+			&gf_policy_asc_wfbp, 2, false, true},
+	[OPTIMAL] = {"optimal, gamma <= link", NULL, &gf_policy_optimal, 2,
+		     false, true},
 };
 
 struct study {

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "coll/algorithm.h"
+#include "planner/policies.h"
 #include "plot/plot.h"
 #include "report.h"
 #include "setup.h"
@@ -163,15 +164,15 @@ static int predict(struct study *s, enum net net, enum place place,
 		   enum column column, double *rate, struct gf_error *err)
 {
 	static const struct {
-		const char *policy;
+		const struct gf_policy *policy;
 		enum gf_dtype dtype;
 	} how[COLUMNS] = {
-		[MPI] = {"sequential", GF_F32},
-		[NCCL] = {"sequential", GF_F32},
-		[MP] = {"sequential", GF_F16},
-		[OVERLAP] = {"wfbp", GF_F16},
-		[LAZY] = {"threshold", GF_F16},
-		[SPARSE] = {"threshold", GF_F16},
+		[MPI] = {&gf_policy_sequential, GF_F32},
+		[NCCL] = {&gf_policy_sequential, GF_F32},
+		[MP] = {&gf_policy_sequential, GF_F16},
+		[OVERLAP] = {&gf_policy_wfbp, GF_F16},
+		[LAZY] = {&gf_policy_threshold, GF_F16},
+		[SPARSE] = {&gf_policy_threshold, GF_F16},
 	};
 	const struct cluster *c = &s->cluster[place];
 	struct compute alone = compute_of(s, net, place, column);
@@ -210,7 +211,7 @@ static int predict_no_overlap(struct study *s, enum net net, enum place place,
 	if (rc)
 		return rc;
 	n = gf_setup_network(c->ranks, c->startup_s, c->per_byte_s);
-	rc = gf_setup_predict(m, n, "single", 1, &result, err);
+	rc = gf_setup_predict(m, n, &gf_policy_single, 1, &result, err);
 	s->no_overlap[net][place] = alone.batch * c->ranks / result.iteration_s;
 	gf_network_free(n);
 	gf_model_profile_free(m);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "setup.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -152,11 +151,10 @@ struct gf_network *gf_setup_network(int ranks, double startup_s,
 }
 
 int gf_setup_predict(const struct gf_model_profile *model,
-		     const struct gf_network *network, const char *policy,
-		     int lanes, struct gf_setup_result *out,
-		     struct gf_error *err)
+		     const struct gf_network *network,
+		     const struct gf_policy *policy, int lanes,
+		     struct gf_setup_result *out, struct gf_error *err)
 {
-	const struct gf_policy *found = gf_policy_find(policy);
 	struct gf_problem problem = {.model = model,
 				     .network = network,
 				     .ranks = network->ranks,
@@ -164,10 +162,9 @@ int gf_setup_predict(const struct gf_model_profile *model,
 	struct gf_plan plan;
 	int rc;
 
-	assert(found);
-	rc = gf_policy_run(found, &problem, &plan, err);
+	rc = gf_policy_run(policy, &problem, &plan, err);
 	if (rc) {
-		gf_error_prefix(err, "%s, %s", model->name, policy);
+		gf_error_prefix(err, "%s, %s", model->name, policy->name);
 		return rc;
 	}
 	out->iteration_s = plan.predicted->iteration_s;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "doc/profile.h"
 #include "doc/topology.h"
+#include "planner/policy.h"
 
 /*
  * What the predictions start from: a shipped architecture with its total times,
@@ -48,10 +49,10 @@ struct gf_setup_result {
 	size_t messages;
 };
 
-/* What the policy of that name makes of it, lanes messages at once at most. */
+/* The policy's prediction, with at most `lanes` messages at once. */
 int gf_setup_predict(const struct gf_model_profile *model,
-		     const struct gf_network *network, const char *policy,
-		     int lanes, struct gf_setup_result *out,
-		     struct gf_error *err);
+		     const struct gf_network *network,
+		     const struct gf_policy *policy, int lanes,
+		     struct gf_setup_result *out, struct gf_error *err);
 
 #endif

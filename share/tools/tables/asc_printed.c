@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ASC-WFBP's Algorithm 1 as it is printed, for the record: tau_b[1] set,
- * entries that are never defined are 0, m is modified in place.
+ * ASC-WFBP's Algorithm 1 as it is printed, beside which lib/planner/asc_wfbp.c
+ * has its mistakes corrected. The reading: tau_b[1] is set, entries that are
+ * never defined are 0, m is modified in place.
  *
  * CALCCOMMTIME is printed as a loop over all layers, called after every
  * decision. Each layer's own branch overwrites what an earlier call, or a
@@ -9,15 +10,17 @@
  *
  *	tau_c[l] = tau_b[l] + t_b[l],  t_c[l] = a + b*m[l]
  *
- * with all tensors merged so far in m[l], and nothing behind it matters. The
+ * with all tensors merged so far in m[l], and nothing after it matters. The
  * only other value read is tau_c[l+1], beside m[l+1]: 0 if that layer was
  * merged, which leaves no penalty, and else tau_b[l+1] + t_b[l+1]. One pass is
- * therefore the same; tests/unit/test_planner.c holds it to the printed form.
+ * therefore the same; tests/unit/test_asc_printed.c holds it to the printed
+ *form.
  *
  * The printed algorithm knows one gamma, one a and one b: the cheapest
  * option's for the message at hand.
  */
-#include "planner/policies.h"
+#include "asc_printed.h"
+
 #include "planner/work.h"
 
 static void draft(const struct gf_work *w, struct gf_draft *d)
@@ -66,11 +69,10 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 	}
 }
 
-const struct gf_policy gf_policy_asc_wfbp_literal = {
-	.name = "asc-wfbp-literal",
-	.description = "Algorithm 1 as printed, for the record",
+const struct gf_policy gf_policy_asc_printed = {
+	.name = "asc-wfbp-printed",
+	.description = "Algorithm 1 as printed",
 	.source = "ASC-WFBP, Algorithm 1 (Shi, Chu, Li 2021)",
 	.lanes = 2,
-	.automatic = true,
 	.draft = draft,
 };
