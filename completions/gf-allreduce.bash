@@ -10,7 +10,7 @@ _gf_allreduce() {
 	--datatype | -d) words='f32 f64 f16 bf16 i32' ;;
 	--op) words='sum prod max min avg' ;;
 	--algorithms | -a) list=1 words='auto all ring rhd butterfly tree linear
-		hierarchical blueconnect ps library topk gtopk' ;;
+		hierarchical blueconnect direct ps library topk gtopk' ;;
 	--stages) list=1 words='ring halving shm' ;;
 	--codec) words='f32 f16 bf16 trunc16 q8' ;;
 	--device) words='cpu cuda auto' ;;

@@ -12,7 +12,7 @@ _gf_plan() {
 	--system) words='auto gradientflow pipe-sgd gtopk
 		asc-wfbp blueconnect' ;;
 	--algorithm) words='ring rhd butterfly tree linear
-		hierarchical blueconnect ps library' ;;
+		hierarchical blueconnect direct ps library' ;;
 	--codecs) list=1 words='f32 f16 bf16 trunc16 q8' ;;
 	--servers) words='0 1' ;;
 	--release) words='ready backward_end' ;;

@@ -14,7 +14,7 @@ _gf_profile() {
 	--device) words='auto cpu cuda' ;;
 	--backend) words='auto onednn ref cuda' ;;
 	--algorithms | -a) list=1 words='ring rhd butterfly tree linear
-		hierarchical blueconnect ps library' ;;
+		hierarchical blueconnect direct ps library' ;;
 	--format) words='csv nccl-tests kineto' ;;
 	--import | --params | --output | -o) paths=-f ;;
 	--batch | --threads | --warmup | --repeats | --min-bytes | \
