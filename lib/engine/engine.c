@@ -2,21 +2,107 @@
 #include "engine/engine.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 
+#include "base/digest.h"
 #include "base/heap.h"
+#include "engine/agree.h"
 #include "engine/engine_parts.h"
 
-void gf_engine_init(struct gf_engine *e, const struct gf_engine_ops *ops,
-		    const struct gf_engine_config *config)
+static int check(const struct gf_engine_config *config, struct gf_error *err)
 {
-	e->ops = ops;
+	const struct gf_plan *plan = config->plan;
+	const struct gf_pool *pool = config->pool;
+	size_t i, count;
+	int rc = gf_agree_takes(config->comm, plan, err);
+
+	if (rc)
+		return rc;
+	if (plan->model->ntensors != pool->ntensors)
+		return gf_error_set(err, -EINVAL,
+				    "the plan has %zu tensors, the gradient "
+				    "pool has %zu",
+				    plan->model->ntensors, pool->ntensors);
+	for (i = 0; i < pool->ntensors; i++) {
+		count = pool->offsets[i + 1] - pool->offsets[i];
+		if (plan->model->tensors[i].count_elems != count)
+			return gf_error_set(
+				err, -EINVAL,
+				"tensor %zu: the plan has %zu elements, the "
+				"gradient pool has %zu",
+				i, plan->model->tensors[i].count_elems, count);
+	}
+	return 0;
+}
+
+bool gf_engine_sends_sets(const struct gf_plan *plan)
+{
+	return plan->selection.method == GF_SELECT_TOPK ||
+	       plan->selection.method == GF_SELECT_GTOPK;
+}
+
+static void init(struct gf_engine *e, const struct gf_engine_config *config)
+{
 	e->comm = config->comm;
 	e->plan = config->plan;
 	e->pool = config->pool;
 	e->hooks = config->hooks;
 	e->depth = config->depth ? config->depth : 1;
 	gf_comm_thread_init(&e->thread, e->comm, config->timeout_s);
+}
+
+/* What a rank does by itself. */
+static int make(struct gf_engine *e, const struct gf_engine_config *config,
+		struct gf_error *err)
+{
+	int rc = check(config, err);
+
+	if (rc)
+		return rc;
+	e->nplan_work = gf_work_count(e->plan);
+	e->plan_work = gf_xcalloc(e->nplan_work + 1, sizeof(*e->plan_work));
+	gf_work_of_plan(e->plan, e->pool, e->plan_work);
+	return e->ops->make(e, config, err);
+}
+
+static int same_everywhere(const struct gf_engine *e, struct gf_error *err)
+{
+	const struct gf_pool *pool = e->pool;
+	char digest[GF_DIGEST_TEXT], *text;
+	int rc;
+
+	gf_digest_text(pool->offsets,
+		       (pool->ntensors + 1) * sizeof(*pool->offsets), digest);
+	text = gf_xasprintf("%zu tensors of %zu elements in all, %s",
+			    pool->ntensors, pool->count_elems, digest);
+	rc = gf_agree_same(e->comm, e->plan, "gradients", text, err);
+	free(text);
+	return rc;
+}
+
+int gf_engine_new(const struct gf_engine_config *config,
+		  struct gf_engine **engine, struct gf_error *err)
+{
+	const struct gf_engine_ops *ops =
+		config->nccl ? &gf_engine_streams : &gf_engine_thread;
+	struct gf_engine *e = gf_xcalloc(1, ops->size_bytes);
+	int rc;
+
+	e->ops = ops;
+	init(e, config);
+	rc = gf_comm_agree(e->comm, make(e, config, err), err);
+	rc = rc ? rc : same_everywhere(e, err);
+	if (!rc && ops->meet)
+		rc = ops->meet(e, config, err);
+	rc = rc ? rc : gf_comm_agree(e->comm, ops->start(e, err), err);
+	if (rc) {
+		gf_engine_free(e);
+		return rc;
+	}
+	gf_comm_thread_go(&e->thread);
+	*engine = e;
+	return 0;
 }
 
 void gf_engine_free(struct gf_engine *e)
@@ -90,6 +176,12 @@ int gf_engine_settle(struct gf_engine *e, struct gf_error *err)
 	return e->ops->settle(e, err);
 }
 
+int gf_engine_expect(struct gf_engine *e, const struct gf_work *like, size_t n,
+		     struct gf_error *err)
+{
+	return e->ops->expect ? e->ops->expect(e, like, n, err) : 0;
+}
+
 int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
 			    struct gf_error *err)
 {
@@ -120,6 +212,12 @@ const struct gf_message_times *gf_engine_times_of(struct gf_engine *e,
 						  uint64_t step)
 {
 	return e->ops->times(e, step);
+}
+
+const struct gf_work *gf_engine_list_of(const struct gf_engine *e,
+					uint64_t step, size_t *n)
+{
+	return e->ops->list_of(e, step, n);
 }
 
 const double *gf_engine_ready_times(const struct gf_engine *e)

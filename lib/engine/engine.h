@@ -9,8 +9,11 @@
 #include "base/error.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
+#include "engine/hooks.h"
 #include "engine/pool.h"
 #include "engine/work.h"
+#include "gpu/gpu.h"
+#include "lane/nccl.h"
 
 /*
  * The runtime: gradients become ready, messages go out in their order. There
@@ -53,17 +56,26 @@ struct gf_engine_config {
 	size_t segment_bytes; /* transfers are cut at; 0: a good size */
 	size_t depth;         /* steps under way at once; 0: one */
 	struct gf_engine_hooks hooks;
+	/* Gradients are on a GPU, and messages go from there by NCCL. All are
+	 * borrowed; nccl NULL: the engine is a thread. */
+	const struct gf_nccl_ops *nccl;
+	struct gf_gpu *gpu;
+	struct gf_gpu_stream *compute; /* makes gradients, takes sums */
+	void *memory;                  /* in which messages lie */
+	size_t memory_bytes;
 };
 
 /*
  * All ranks together; they also make sure that all run the same version, the
  * same plan and the same sizes. Every rank succeeds or fails alike.
  * -EINVAL: the plan does not fit the ranks or the pool, or ranks differ (both
- * values are named); -ENOTSUP: this build does not run such a plan.
+ * values are named), or two of them use one GPU, which NCCL does not do;
+ * -ENOTSUP: this build does not run such a plan, or not between GPUs.
  */
 int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **e,
 		  struct gf_error *err);
-/* Stops the thread; NULL is allowed. What is under way is abandoned. */
+/* NULL is allowed. Messages under way are abandoned; streams: they end first,
+ * unless something has failed. */
 void gf_engine_free(struct gf_engine *e);
 
 /* So many steps were done by an earlier run: messages count on from there.
@@ -81,6 +93,10 @@ void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
  * ready. */
 void gf_engine_list(struct gf_engine *e, const struct gf_work *work,
 		    size_t nwork);
+/* Messages like these will be sent; while nothing is under way. Streams make
+ * what they need for that now, where later it would hold up a step. */
+int gf_engine_expect(struct gf_engine *e, const struct gf_work *like, size_t n,
+		     struct gf_error *err);
 /* The slot of the step that is begun next. */
 size_t gf_engine_next_slot(const struct gf_engine *e);
 void gf_engine_ready(struct gf_engine *e, size_t tensor);
@@ -114,6 +130,9 @@ const struct gf_message_times *gf_engine_times(struct gf_engine *e);
  * `depth` that were waited for, and it has ended. NULL: a failure is kept. */
 const struct gf_message_times *gf_engine_times_of(struct gf_engine *e,
 						  uint64_t step);
+/* The messages of such a step; borrowed likewise. */
+const struct gf_work *gf_engine_list_of(const struct gf_engine *e,
+					uint64_t step, size_t *n);
 /* When each tensor's gradient of the step that was waited for last was ready;
  * borrowed likewise. Thread. */
 const double *gf_engine_ready_times(const struct gf_engine *e);

@@ -33,6 +33,14 @@ struct gf_engine {
  * or, if it says so, the call is not for this engine. */
 struct gf_engine_ops {
 	const char *name;
+	size_t size_bytes; /* of its struct, which gf_engine_new zeroes */
+	/* What a rank does by itself; then what all do together; then the
+	 * thread, if it needs one. `close` follows, whatever fails. */
+	int (*make)(struct gf_engine *e, const struct gf_engine_config *config,
+		    struct gf_error *err);
+	int (*meet)(struct gf_engine *e, const struct gf_engine_config *config,
+		    struct gf_error *err); /* (optional) */
+	int (*start)(struct gf_engine *e, struct gf_error *err);
 	/* A step; `work` NULL: its list follows. */
 	void (*begin)(struct gf_engine *e, const struct gf_work *work,
 		      size_t nwork);
@@ -45,10 +53,14 @@ struct gf_engine_ops {
 	int (*wait)(struct gf_engine *e, struct gf_error *err);
 	int (*end)(struct gf_engine *e, struct gf_error *err); /* (optional) */
 	int (*settle)(struct gf_engine *e, struct gf_error *err);
+	int (*expect)(struct gf_engine *e, const struct gf_work *like, size_t n,
+		      struct gf_error *err); /* (optional) */
 	int (*earlier_ended)(struct gf_engine *e, bool wait, bool *ended,
 			     struct gf_error *err); /* (not for this engine) */
 	const struct gf_message_times *(*times)(struct gf_engine *e,
 						uint64_t step);
+	const struct gf_work *(*list_of)(const struct gf_engine *e,
+					 uint64_t step, size_t *n);
 	const double *(*ready_times)(
 		const struct gf_engine *e); /* (not for this engine) */
 	double (*handling_s)(const struct gf_engine *e); /* (optional) */
@@ -57,11 +69,9 @@ struct gf_engine_ops {
 	void (*close)(struct gf_engine *e); /* not the common part */
 };
 
-extern const struct gf_engine_ops gf_engine_thread;
+extern const struct gf_engine_ops gf_engine_thread, gf_engine_streams;
 
-/* The common part; nothing fails. Then the implementation's own struct is what
- * gf_engine_free frees. */
-void gf_engine_init(struct gf_engine *e, const struct gf_engine_ops *ops,
-		    const struct gf_engine_config *config);
+/* Do sets go in the place of the plan's messages? */
+bool gf_engine_sends_sets(const struct gf_plan *plan);
 
 #endif

@@ -47,7 +47,9 @@ bool gf_thread_may_start(struct gf_thread *e)
 	w = &s->work[s->next];
 	if (!tensors_ready(s, w))
 		return false;
-	if (w->after && !s->messages[w->after - 1].ended)
+	if (w->after == GF_AFTER_ALL
+		    ? s->nended < s->next
+		    : w->after && !s->messages[w->after - 1].ended)
 		return false;
 	return w->simultaneous ? e->nactive < e->lanes : e->nactive == 0;
 }
@@ -69,65 +71,82 @@ size_t gf_thread_take(struct gf_thread *e, struct gf_thread_step *s)
 	return i;
 }
 
-void gf_thread_hook(struct gf_thread *e,
-		    void (*hook)(void *ctx, size_t slot, size_t message),
-		    const struct gf_thread_step *s, size_t message)
+int gf_thread_hook(struct gf_thread *e, gf_thread_hook_fn *hook,
+		   const struct gf_thread_step *s, size_t message,
+		   struct gf_error *err)
 {
 	double began_s;
+	int rc;
 
 	if (!hook)
-		return;
+		return 0;
 	began_s = gf_clock_s();
-	hook(e->base.hooks.ctx, (size_t)(s - e->steps), message);
+	rc = hook(e->base.hooks.ctx, (size_t)(s - e->steps), message, NULL,
+		  err);
 	e->counted.hooks_s += gf_clock_s() - began_s;
+	return rc;
 }
 
-static void end_step(struct gf_thread *e, struct gf_thread_step *s)
+static int end_step(struct gf_thread *e, struct gf_thread_step *s,
+		    struct gf_error *err)
 {
+	const struct gf_engine_hooks *hooks = &e->base.hooks;
 	double began_s = gf_clock_s();
+	int rc = 0;
 
-	if (e->base.hooks.end) {
+	if (hooks->end) {
 		pthread_mutex_unlock(&e->base.thread.lock);
-		e->base.hooks.end(e->base.hooks.ctx, (size_t)(s - e->steps));
+		rc = hooks->end(hooks->ctx, (size_t)(s - e->steps), NULL, err);
 		pthread_mutex_lock(&e->base.thread.lock);
 		e->counted.hooks_s += gf_clock_s() - began_s;
 	}
+	if (rc)
+		return rc;
 	e->counted.coding_s = gf_exec_coding_s(e->exec);
 	e->base.totals = e->counted;
 	gf_thread_publish(e);
 	s->ended = true;
 	e->nended++;
+	return 0;
 }
 
-void gf_thread_settle(struct gf_thread *e, struct gf_thread_step *s,
-		      size_t message)
+int gf_thread_settle(struct gf_thread *e, struct gf_thread_step *s,
+		     size_t message, struct gf_error *err)
 {
+	int rc = 0;
+
 	s->times[message].end_s = gf_clock_s();
 	s->messages[message].ended = true;
 	s->nended++;
 	e->nactive--;
 	/* Messages of a later step may have ended before. */
-	while (e->nended < e->base.nbegun) {
+	while (!rc && e->nended < e->base.nbegun) {
 		s = gf_thread_step(e, e->nended);
 		if (!s->nwork || s->nended < s->nwork)
 			break;
-		end_step(e, s);
+		rc = end_step(e, s, err);
 	}
 	pthread_cond_broadcast(&e->base.thread.news);
+	return rc;
 }
 
 /* One rank: whatever may start has ended. */
 static void advance_alone(struct gf_thread *e)
 {
+	const struct gf_engine_hooks *hooks = &e->base.hooks;
+	struct gf_error err = {""};
 	struct gf_thread_step *s;
 	size_t i;
+	int rc;
 
 	while (gf_thread_may_start(e)) {
 		s = gf_thread_starting(e);
 		i = gf_thread_take(e, s);
-		gf_thread_hook(e, e->base.hooks.prepare, s, i);
-		gf_thread_hook(e, e->base.hooks.finish, s, i);
-		gf_thread_settle(e, s, i);
+		rc = gf_thread_hook(e, hooks->prepare, s, i, &err);
+		rc = rc ? rc : gf_thread_hook(e, hooks->finish, s, i, &err);
+		rc = rc ? rc : gf_thread_settle(e, s, i, &err);
+		if (rc)
+			gf_comm_thread_keep(&e->base.thread, rc, &err);
 	}
 }
 
@@ -324,6 +343,16 @@ static const struct gf_message_times *times(struct gf_engine *engine,
 	return gf_thread_step(thread_of(engine), step)->times;
 }
 
+static const struct gf_work *list_of(const struct gf_engine *engine,
+				     uint64_t step, size_t *n)
+{
+	const struct gf_thread_step *s =
+		gf_thread_step((const struct gf_thread *)engine, step);
+
+	*n = s->nwork;
+	return s->work;
+}
+
 static const double *ready_times(const struct gf_engine *engine)
 {
 	const struct gf_thread *e = (const struct gf_thread *)engine;
@@ -357,6 +386,9 @@ static int may_call(const struct gf_engine *engine, struct gf_error *err)
 
 const struct gf_engine_ops gf_engine_thread = {
 	.name = "thread",
+	.size_bytes = sizeof(struct gf_thread),
+	.make = gf_thread_make,
+	.start = gf_thread_start,
 	.begin = begin,
 	.list = list,
 	.ready = ready,
@@ -366,6 +398,7 @@ const struct gf_engine_ops gf_engine_thread = {
 	.settle = settle,
 	.earlier_ended = earlier_ended,
 	.times = times,
+	.list_of = list_of,
 	.ready_times = ready_times,
 	.handling_s = handling_s,
 	.may_call = may_call,

@@ -4,7 +4,7 @@
  * serves calls, answers other ranks, and sleeps in between.
  */
 #include <errno.h>
-#include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "comm/backoff.h"
@@ -13,28 +13,15 @@
 /* With nothing under way: how often other ranks' questions are looked for. */
 #define IDLE_S 1e-2
 
-/* Which message failed, in front of why. */
+/* Which message failed, before the reason. */
 static void name_message(const struct gf_thread *e,
 			 const struct gf_thread_active *a, struct gf_error *err)
 {
-	const struct gf_work *w = &a->step->work[a->message];
-	const struct gf_tensor *tensors = e->base.plan->model->tensors;
-	size_t bytes = w->count_elems *
-		       (w->sparse ? w->set.size_bytes : sizeof(float));
+	char *name = gf_work_name(&a->step->work[a->message], e->base.plan,
+				  a->step->number, a->message);
 
-	if (w->first == w->last)
-		gf_error_prefix(err,
-				"step %" PRIu64 ", message %zu (tensor %zu, "
-				"%s, %zu bytes)",
-				a->step->number, a->message, w->first,
-				tensors[w->first].name, bytes);
-	else
-		gf_error_prefix(err,
-				"step %" PRIu64 ", message %zu (tensors %zu "
-				"to %zu, %s to %s, %zu bytes)",
-				a->step->number, a->message, w->first, w->last,
-				tensors[w->first].name, tensors[w->last].name,
-				bytes);
+	gf_error_prefix(err, "%s", name);
+	free(name);
 }
 
 static struct gf_thread_message *message_of(const struct gf_thread_active *a)
@@ -49,10 +36,10 @@ static int launch(struct gf_thread *e, const struct gf_thread_active *a,
 	struct gf_thread_message *m = message_of(a);
 	int rc;
 
-	gf_thread_hook(e, e->base.hooks.prepare, a->step, a->message);
 	m->stuck_s = 0;
 	m->moves = 0;
-	rc = gf_thread_path(e, a->step, a->message, err);
+	rc = gf_thread_hook(e, e->base.hooks.prepare, a->step, a->message, err);
+	rc = rc ? rc : gf_thread_path(e, a->step, a->message, err);
 	if (!rc)
 		rc = gf_exec_start(m->path->run, w->data, err);
 	if (rc)
@@ -135,15 +122,21 @@ static int check_stuck(struct gf_thread *e, struct gf_error *err)
 	return rc;
 }
 
-static void end_message(struct gf_thread *e, int k)
+static int end_message(struct gf_thread *e, int k, struct gf_error *err)
 {
 	struct gf_thread_active a = e->active[k];
+	int rc =
+		gf_thread_hook(e, e->base.hooks.finish, a.step, a.message, err);
 
-	gf_thread_hook(e, e->base.hooks.finish, a.step, a.message);
+	if (rc) {
+		name_message(e, &a, err);
+		return rc;
+	}
 	e->active[k] = e->active[e->nactive - 1];
 	pthread_mutex_lock(&e->base.thread.lock);
-	gf_thread_settle(e, a.step, a.message);
+	rc = gf_thread_settle(e, a.step, a.message, err);
 	pthread_mutex_unlock(&e->base.thread.lock);
+	return rc;
 }
 
 /* Only this thread changes active and nactive, so it reads them unlocked. */
@@ -162,7 +155,7 @@ static int move_messages(struct gf_thread *e, double passed_s, bool *moved,
 		}
 		m->sent_bytes = gf_thread_path_bytes(e, m->path);
 		e->counted.sent_bytes += m->sent_bytes;
-		end_message(e, k);
+		rc = end_message(e, k, err);
 		*moved = true;
 	}
 	if (!rc && passed_s > 0)

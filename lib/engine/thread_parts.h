@@ -105,16 +105,21 @@ bool gf_thread_may_start(struct gf_thread *e);
 size_t gf_thread_take(struct gf_thread *e, struct gf_thread_step *s);
 /* The message has come; and the step's end, when it was the last. The lock is
  * let go for hooks. */
-void gf_thread_settle(struct gf_thread *e, struct gf_thread_step *s,
-		      size_t message);
+int gf_thread_settle(struct gf_thread *e, struct gf_thread_step *s,
+		     size_t message, struct gf_error *err);
 /* Calls prepare or finish, with the clock running; without the lock. */
-void gf_thread_hook(struct gf_thread *e,
-		    void (*hook)(void *ctx, size_t slot, size_t message),
-		    const struct gf_thread_step *s, size_t message);
+typedef int gf_thread_hook_fn(void *ctx, size_t slot, size_t message,
+			      struct gf_gpu_stream *q, struct gf_error *err);
+int gf_thread_hook(struct gf_thread *e, gf_thread_hook_fn *hook,
+		   const struct gf_thread_step *s, size_t message,
+		   struct gf_error *err);
 /* Lets others see what was counted. */
 void gf_thread_publish(struct gf_thread *e);
 void *gf_thread_main(void *engine);
-/* Stops the thread, and frees what is not `base`. */
+/* Of struct gf_engine_ops. */
+int gf_thread_make(struct gf_engine *engine,
+		   const struct gf_engine_config *config, struct gf_error *err);
+int gf_thread_start(struct gf_engine *engine, struct gf_error *err);
 void gf_thread_close(struct gf_engine *engine);
 
 /* The path of a message that is about to go. */

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/work.h"
 
+#include <inttypes.h>
+
+#include "base/heap.h"
+#include "lane/program.h"
+
 size_t gf_work_count(const struct gf_plan *plan)
 {
 	size_t i, count = plan->nmessages;
@@ -42,4 +47,31 @@ void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool,
 		gather->half = GF_COLL_ALL_GATHER;
 		gather++->after = i + 1;
 	}
+}
+
+static size_t elem_bytes(const struct gf_work *w)
+{
+	if (!w->sparse)
+		return sizeof(float);
+	return w->sets ? w->sets->size_bytes : w->set.size_bytes;
+}
+
+char *gf_work_name(const struct gf_work *w, const struct gf_plan *plan,
+		   uint64_t step, size_t message)
+{
+	const struct gf_tensor *tensors = plan->model->tensors;
+	const size_t bytes = w->count_elems * elem_bytes(w);
+
+	if (w->name)
+		return gf_xasprintf("step %" PRIu64 ", %s", step, w->name);
+	if (w->first == w->last)
+		return gf_xasprintf("step %" PRIu64
+				    ", message %zu (tensor %zu, %s, %zu bytes)",
+				    step, message, w->first,
+				    tensors[w->first].name, bytes);
+	return gf_xasprintf("step %" PRIu64 ", message %zu (tensors %zu to "
+			    "%zu, %s to %s, %zu bytes)",
+			    step, message, w->first, w->last,
+			    tensors[w->first].name, tensors[w->last].name,
+			    bytes);
 }

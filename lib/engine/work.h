@@ -4,11 +4,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "coll/algorithm.h"
 #include "comm/element.h"
 #include "doc/plan.h"
 #include "engine/pool.h"
+
+struct gf_device_sets;
+
+/* Of gf_work.after: every earlier message of the step. */
+#define GF_AFTER_ALL SIZE_MAX
 
 /*
  * What the engine moves in a step: a list of messages, in the order in which
@@ -17,10 +23,11 @@
  */
 struct gf_work {
 	size_t first, last; /* the tensors it waits for */
-	size_t after;       /* 0, or 1 + the message of this step that must
-			     * have ended: an all-gather's reduce-scatter */
-	bool simultaneous;  /* else all earlier messages have ended */
-	bool at_end;        /* waits for the end of backward */
+	/* 0, or 1 + the message of this step that must have ended: an
+	 * all-gather's reduce-scatter; or GF_AFTER_ALL. */
+	size_t after;
+	bool simultaneous; /* else all earlier messages have ended */
+	bool at_end;       /* waits for the end of backward */
 	/* algorithm, stages, codec; borrowed. Unused with `sparse`. */
 	const struct gf_message *how;
 	enum gf_coll_half half;
@@ -28,8 +35,12 @@ struct gf_work {
 	 * sets, by an algorithm of gf_sparse_algorithms. */
 	const struct gf_algorithm *sparse;
 	struct gf_element set;
+	/* The same on a GPU (lane/program.h); borrowed. Their size is then the
+	 * largest when the engine first sees them. */
+	const struct gf_device_sets *sets;
 	void *data;
 	size_t count_elems;
+	const char *name; /* in failures; NULL: the message's number */
 };
 
 /* When each message was ready (a message released by the end of backward:
@@ -38,33 +49,15 @@ struct gf_message_times {
 	double ready_s, start_s, end_s;
 };
 
-/*
- * What else is to be done on the thread that moves messages (the compute thread
- * where there is one rank). All ranks come to the same calls in the same order
- * but for `meanwhile`. All are optional.
- */
-struct gf_engine_hooks {
-	/* A message of the step in `slot` is about to go: its data is wanted;
-	 * its tensors' gradients are there. */
-	void (*prepare)(void *ctx, size_t slot, size_t message);
-	/* It has come. */
-	void (*finish)(void *ctx, size_t slot, size_t message);
-	/* All of the step have. */
-	void (*end)(void *ctx, size_t slot);
-	/* Nothing moves at the moment: does a small piece of work on the step
-	 * in `slot`, whose first `nready` tensors are ready; false: there is
-	 * none. */
-	bool (*meanwhile)(void *ctx, size_t slot, size_t nready);
-	void *ctx;
-	/* No message of a step starts before `end` of the step before. */
-	bool serial;
-};
-
 /* The list that a plan's messages make, on a pool's memory: those in order,
  * then the all-gathers of split ones, the last message's first, since its
  * tensors are what the next forward uses first. */
 size_t gf_work_count(const struct gf_plan *plan);
 void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool,
 		     struct gf_work *work);
+/* "step 3, message 2 (tensors 4 to 6, a to b, 400 bytes)" for the message-th of
+ * a step's list; the caller frees. */
+char *gf_work_name(const struct gf_work *w, const struct gf_plan *plan,
+		   uint64_t step, size_t message);
 
 #endif

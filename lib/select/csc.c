@@ -23,7 +23,7 @@
  * Where gradients and histories lie on a GPU (select/csc_device.h), chunks are
  * packed and measured there; all that is exchanged is in `packed`.
  */
-static const struct gf_message norms_how = {
+const struct gf_message gf_csc_norms_how = {
 	.algorithm = (char *)"rhd",
 	.codec = (char *)"f32",
 };
@@ -44,12 +44,15 @@ static bool is_norms(const struct gf_csc_step *t, size_t message)
 /* --- on the thread that moves messages -------------------------------------
  */
 
-static void prepare(void *ctx, size_t slot, size_t message)
+static int prepare(void *ctx, size_t slot, size_t message,
+		   struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_selector *s = ctx;
 	struct gf_csc_step *t = step_of(ctx, slot);
 	const struct gf_work *w = &t->list[message];
 
+	(void)q;
+	(void)err;
 	if (is_norms(t, message)) {
 		if (t->csc->device)
 			gf_csc_device_measured(t->csc->device, slot);
@@ -57,7 +60,7 @@ static void prepare(void *ctx, size_t slot, size_t message)
 			while (gf_csc_accumulate(t, t->csc->layout->ntensors))
 				;
 		gf_csc_share(t, s->env.rank);
-		return;
+		return 0;
 	}
 	if (t->csc->device)
 		; /* it came so */
@@ -67,29 +70,38 @@ static void prepare(void *ctx, size_t slot, size_t message)
 	else
 		gf_csc_pack(t, message);
 	gf_select_scale(s, slot, w);
+	return 0;
 }
 
-static void finish(void *ctx, size_t slot, size_t message)
+static int finish(void *ctx, size_t slot, size_t message,
+		  struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_csc_step *t = step_of(ctx, slot);
 
+	(void)q;
+	(void)err;
 	if (is_norms(t, message))
-		return;
+		return 0;
 	gf_select_unscale(ctx, slot, &t->list[message]);
 	if (!t->dense)
 		gf_csc_measure(t, message);
+	return 0;
 }
 
-static void end(void *ctx, size_t slot)
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
+	       struct gf_error *err)
 {
 	struct gf_csc_step *t = step_of(ctx, slot);
 
+	(void)q;
+	(void)err;
 	t->bad = gf_csc_bad(t) < t->csc->layout->count_elems;
 	if (t->bad)
-		return;
+		return 0;
 	if (!t->csc->device)
 		gf_csc_commit(t);
 	gf_csc_choose(t);
+	return 0;
 }
 
 static bool meanwhile(void *ctx, size_t slot, size_t nready)
@@ -184,8 +196,9 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 	}
 	t->list[t->nlist++] = (struct gf_work){
 		.last = pool->ntensors - 1,
+		.after = GF_AFTER_ALL,
 		.at_end = true,
-		.how = &norms_how,
+		.how = &gf_csc_norms_how,
 		.data = t->shared,
 		.count_elems = gf_csc_shared_elems(t->csc),
 	};

@@ -74,6 +74,9 @@ struct gf_csc_step {
 	uint32_t *pick, *scratch; /* of the choice */
 };
 
+/* How norms go, whatever the plan. */
+extern const struct gf_message gf_csc_norms_how;
+
 /* -EINVAL: a chunk is larger than the pool. momentum is the optimiser's. */
 int gf_csc_init(struct gf_csc *c, const struct gf_plan *plan,
 		const struct gf_pool *layout, double momentum, size_t depth,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "select/csc.h"
 
@@ -27,11 +28,12 @@ struct gf_csc_nccl {
 	void *norms, *sums;  /* of chunks; of packed ones, when they are sums */
 	void *chosen, *sent; /* as told */
 	void *shared, *next, *work;
-	struct gf_gpu_stream *taking;
 	/* of the step begun last */
 	size_t slot;
 	size_t taken_tensors, taken_chunks, taken_packs;
 	bool listed;
+	struct gf_work *sizes; /* of gf_csc_nccl_sizes */
+	size_t nsizes, sizes_capacity;
 };
 
 static size_t count_elems(const struct gf_csc_nccl *c)
@@ -95,9 +97,10 @@ static int allocate(struct gf_csc_nccl *c, struct gf_error *err)
 				err);
 	for (i = 0; i < c->k.depth && !rc; i++) {
 		rc = gf_csc_step_init(&c->steps[i], c->k.csc, NULL, err);
+		c->steps[i].list = gf_xcalloc(n + c->k.nmessages + 1,
+					      sizeof(*c->steps[i].list));
 		c->steps[i].data = c->steps[i].packed;
 	}
-	rc = rc ? rc : ops->stream_new(c->k.gpu, false, &c->taking, err);
 	rc = rc ? rc
 		: ops->zero(c->k.gpu, c->k.compute, c->history,
 			    count_elems(c) * sizeof(float), err);
@@ -127,15 +130,11 @@ int gf_csc_nccl_new(const struct gf_csc_nccl_config *config,
 void gf_csc_nccl_free(struct gf_csc_nccl *c)
 {
 	const struct gf_gpu_ops *ops;
-	struct gf_error ignored;
 	size_t i;
 
 	if (!c)
 		return;
 	ops = c->k.gpu->ops;
-	if (c->taking)
-		(void)ops->stream_sync(c->k.gpu, c->taking, &ignored);
-	ops->stream_free(c->k.gpu, c->taking);
 	ops->host_free(c->k.gpu, c->host);
 	ops->free(c->k.gpu, c->history);
 	ops->free(c->k.gpu, c->packed);
@@ -150,25 +149,54 @@ void gf_csc_nccl_free(struct gf_csc_nccl *c)
 		gf_csc_step_release(&c->steps[i]);
 	free(c->steps);
 	free(c->told);
+	free(c->sizes);
 	free(c->scale);
 	free(c);
 }
 
-const struct gf_csc *gf_csc_nccl_csc(const struct gf_csc_nccl *c)
-{
-	return c->k.csc;
-}
-
 /* --- a step --------------------------------------------------------------- */
 
-void gf_csc_nccl_begin(struct gf_csc_nccl *c, uint64_t step, size_t number,
-		       double scale, const struct gf_plan *plan)
+/* The place on the device of a message that is cut from the step's `packed`. */
+static float *place(const struct gf_csc_nccl *c, const struct gf_work *w)
+{
+	return packed(c, c->slot) +
+	       ((const float *)w->data - c->steps[c->slot].packed);
+}
+
+/* The plan's messages, or the packed ones; then the norms. */
+static void make_list(struct gf_csc_nccl *c, const struct gf_plan *plan)
+{
+	struct gf_csc_step *s = &c->steps[c->slot];
+	struct gf_pool pool = *c->k.csc->layout;
+
+	s->nlist = s->dense ? plan->nmessages : s->nwork;
+	pool.data = grads(c, c->slot);
+	if (s->dense)
+		gf_work_of_plan(plan, &pool, s->list);
+	else
+		memcpy(s->list, s->work, s->nwork * sizeof(*s->list));
+	for (size_t i = 0; i < s->nlist && !s->dense; i++)
+		s->list[i].data = place(c, &s->work[i]);
+	s->list[s->nlist++] = (struct gf_work){
+		.last = pool.ntensors - 1,
+		.after = GF_AFTER_ALL,
+		.at_end = true,
+		.how = &gf_csc_norms_how,
+		.data = c->shared,
+		.count_elems = gf_csc_shared_elems(c->k.csc),
+		.name = "norms of chunks",
+	};
+}
+
+void gf_csc_nccl_begin(struct gf_csc_nccl *c, size_t slot, size_t number,
+		       double scale, const struct gf_plan *plan,
+		       const struct gf_work **list, size_t *n)
 {
 	struct gf_csc_step *s;
 	struct told *told;
 	size_t i;
 
-	c->slot = step % c->k.depth;
+	c->slot = slot;
 	c->taken_tensors = c->taken_chunks = c->taken_packs = 0;
 	c->listed = false;
 	c->scale[c->slot] = scale;
@@ -179,14 +207,13 @@ void gf_csc_nccl_begin(struct gf_csc_nccl *c, uint64_t step, size_t number,
 	memset(told->sent, 0, c->k.csc->nchunks);
 	for (i = 0; i < s->nchosen; i++)
 		told->sent[s->chosen[i]] = 1;
+	make_list(c, plan);
+	*list = s->list;
+	*n = s->nlist;
 }
 
-struct gf_gpu_stream *gf_csc_nccl_stream(const struct gf_csc_nccl *c)
-{
-	return c->taking;
-}
-
-static int send_lists(struct gf_csc_nccl *c, struct gf_error *err)
+static int send_lists(struct gf_csc_nccl *c, struct gf_gpu_stream *q,
+		      struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = c->k.gpu->ops;
 	const struct told *told = &c->told[c->slot];
@@ -195,28 +222,30 @@ static int send_lists(struct gf_csc_nccl *c, struct gf_error *err)
 	if (c->listed)
 		return 0;
 	c->listed = true;
-	rc = ops->copy(c->k.gpu, c->taking, c->sent, told->sent,
-		       c->k.csc->nchunks, GF_GPU_TO_DEVICE, err);
+	rc = ops->copy(c->k.gpu, q, c->sent, told->sent, c->k.csc->nchunks,
+		       GF_GPU_TO_DEVICE, err);
 	return rc ? rc
-		  : ops->copy(c->k.gpu, c->taking, c->chosen, told->chosen,
+		  : ops->copy(c->k.gpu, q, c->chosen, told->chosen,
 			      c->steps[c->slot].nchosen * sizeof(uint32_t),
 			      GF_GPU_TO_DEVICE, err);
 }
 
 /* All of it goes. */
-static void take_dense(struct gf_csc_nccl *c, size_t ntensors)
+static void take_dense(struct gf_csc_nccl *c, size_t ntensors,
+		       struct gf_gpu_stream *q)
 {
 	const size_t *offsets = c->k.csc->layout->offsets;
 	const size_t first = offsets[c->taken_tensors];
 
-	c->k.gpu->kernels->add_f32(c->taking, grads(c, c->slot) + first,
+	c->k.gpu->kernels->add_f32(q, grads(c, c->slot) + first,
 				   (float *)c->history + first,
 				   offsets[ntensors] - first);
 }
 
 /* Those that go are measured when they are sums, too: one pass over neighbours
  * costs less than many over what lies between. */
-static void measure(struct gf_csc_nccl *c, size_t ntensors)
+static void measure(struct gf_csc_nccl *c, size_t ntensors,
+		    struct gf_gpu_stream *q)
 {
 	const struct gf_csc *csc = c->k.csc;
 	const size_t first = c->taken_chunks;
@@ -232,105 +261,47 @@ static void measure(struct gf_csc_nccl *c, size_t ntensors)
 	n = gf_csc_chunk_first(csc, end - 1) +
 	    gf_csc_chunk_count(csc, end - 1) - at;
 	c->k.gpu->kernels->chunk_norms_f32(
-		c->taking, grads(c, c->slot) + at, (float *)c->history + at, n,
+		q, grads(c, c->slot) + at, (float *)c->history + at, n,
 		csc->chunk_elems, (double *)c->norms + first);
 }
 
-/* Where on the device a message lies that is cut from the step's `packed`. */
-static float *place(const struct gf_csc_nccl *c, const struct gf_work *w)
-{
-	return packed(c, c->slot) +
-	       ((const float *)w->data - c->steps[c->slot].packed);
-}
-
-static void gather(struct gf_csc_nccl *c, size_t ntensors)
+static void gather(struct gf_csc_nccl *c, size_t ntensors,
+		   struct gf_gpu_stream *q)
 {
 	const struct gf_csc_step *s = &c->steps[c->slot];
 	size_t i = c->taken_packs;
 
 	for (; i < s->nwork && s->work[i].last < ntensors; i++)
 		c->k.gpu->kernels->gather_chunks_f32(
-			c->taking, place(c, &s->work[i]), grads(c, c->slot),
+			q, place(c, &s->work[i]), grads(c, c->slot),
 			count_elems(c), c->k.csc->chunk_elems,
 			(uint32_t *)c->chosen + s->first_chosen[i],
 			s->first_chosen[i + 1] - s->first_chosen[i]);
 	c->taken_packs = i;
 }
 
-int gf_csc_nccl_take(struct gf_csc_nccl *c, size_t ntensors,
-		     struct gf_error *err)
+/* On q, after the gradients of the first so many tensors: chunks that they
+ * complete take up their history and are measured; those that a packed message
+ * of theirs has are packed. */
+static int take(struct gf_csc_nccl *c, size_t ntensors, struct gf_gpu_stream *q,
+		struct gf_error *err)
 {
-	int rc = send_lists(c, err);
+	int rc = send_lists(c, q, err);
 
 	if (rc)
 		return rc;
 	if (c->steps[c->slot].dense) {
-		take_dense(c, ntensors);
+		take_dense(c, ntensors, q);
 	} else {
-		measure(c, ntensors);
-		gather(c, ntensors);
+		measure(c, ntensors, q);
+		gather(c, ntensors, q);
 	}
 	c->taken_tensors = ntensors;
 	return c->k.gpu->ops->check(c->k.gpu, err);
 }
 
-bool gf_csc_nccl_next(const struct gf_csc_nccl *c, size_t first, size_t last,
-		      struct gf_csc_pack *pack, size_t *at)
-{
-	const struct gf_csc_step *s = &c->steps[c->slot];
-	const size_t *offsets = c->k.csc->layout->offsets;
-	size_t i = *at;
-
-	if (s->dense) {
-		*pack = (struct gf_csc_pack){
-			.data = grads(c, c->slot) + offsets[first],
-			.count_elems = offsets[last + 1] - offsets[first]};
-		return ++*at == 1;
-	}
-	while (i < s->nwork && s->work[i].last < first)
-		i++;
-	if (i == s->nwork || s->work[i].last > last)
-		return false;
-	*pack = (struct gf_csc_pack){.data = place(c, &s->work[i]),
-				     .count_elems = s->work[i].count_elems,
-				     .first_chosen = s->first_chosen[i]};
-	*at = i + 1;
-	return true;
-}
-
-static void multiply(struct gf_csc_nccl *c, const struct gf_csc_pack *pack,
-		     struct gf_gpu_stream *s, double by)
-{
-	c->k.gpu->kernels->axpby_f32(s, (float)by, pack->data, 0, pack->data,
-				     pack->count_elems);
-}
-
-void gf_csc_nccl_before(struct gf_csc_nccl *c, const struct gf_csc_pack *pack,
-			struct gf_gpu_stream *s)
-{
-	if (c->scale[c->slot] > 0)
-		multiply(c, pack, s, c->scale[c->slot] / c->k.csc->ranks);
-}
-
-void gf_csc_nccl_after(struct gf_csc_nccl *c, const struct gf_csc_pack *pack,
-		       struct gf_gpu_stream *s)
-{
-	if (c->scale[c->slot] > 0)
-		multiply(c, pack, s, 1 / c->scale[c->slot]);
-	if (!c->steps[c->slot].dense)
-		c->k.gpu->kernels->chunk_norms_f32(
-			s, pack->data, NULL, pack->count_elems,
-			c->k.csc->chunk_elems,
-			(double *)c->sums + pack->first_chosen);
-}
-
-float *gf_csc_nccl_shared(const struct gf_csc_nccl *c)
-{
-	return c->shared;
-}
-
-int gf_csc_nccl_share(struct gf_csc_nccl *c, struct gf_gpu_stream *s,
-		      struct gf_error *err)
+static int share(struct gf_csc_nccl *c, struct gf_gpu_stream *q,
+		 struct gf_error *err)
 {
 	const struct gf_csc *csc = c->k.csc;
 	const struct gf_csc_step *step = &c->steps[c->slot];
@@ -348,26 +319,69 @@ int gf_csc_nccl_share(struct gf_csc_nccl *c, struct gf_gpu_stream *s,
 		/* a sum is every rank's: they share its norm */
 		.part = csc->means ? 1 : 1.0 / csc->ranks,
 	};
-	int rc = c->k.gpu->ops->zero(c->k.gpu, s, marks,
+	int rc = c->k.gpu->ops->zero(c->k.gpu, q, marks,
 				     nmarks * sizeof(*marks), err);
 
 	if (rc)
 		return rc;
 	if (step->dense)
-		c->k.gpu->kernels->chunk_norms_f32(s, grads(c, c->slot), NULL,
+		c->k.gpu->kernels->chunk_norms_f32(q, grads(c, c->slot), NULL,
 						   count_elems(c),
 						   csc->chunk_elems, c->sums);
-	c->k.gpu->kernels->share_norms(s, &o);
+	c->k.gpu->kernels->share_norms(q, &o);
 	return c->k.gpu->ops->check(c->k.gpu, err);
 }
 
-int gf_csc_nccl_end(struct gf_csc_nccl *c, uint64_t step,
-		    struct gf_gpu_stream *s, uint32_t *flag,
-		    struct gf_error *err)
+static bool is_norms(const struct gf_csc_nccl *c, size_t message)
+{
+	return message + 1 == c->steps[c->slot].nlist;
+}
+
+static void multiply(struct gf_csc_nccl *c, const struct gf_work *w,
+		     struct gf_gpu_stream *q, double by)
+{
+	c->k.gpu->kernels->axpby_f32(q, (float)by, w->data, 0, w->data,
+				     w->count_elems);
+}
+
+int gf_csc_nccl_prepare(struct gf_csc_nccl *c, size_t message,
+			struct gf_gpu_stream *q, struct gf_error *err)
+{
+	const struct gf_work *w = &c->steps[c->slot].list[message];
+	int rc = take(c, w->last + 1, q, err);
+
+	if (rc)
+		return rc;
+	if (is_norms(c, message))
+		return share(c, q, err);
+	if (c->scale[c->slot] > 0)
+		multiply(c, w, q, c->scale[c->slot] / c->k.csc->ranks);
+	return c->k.gpu->ops->check(c->k.gpu, err);
+}
+
+int gf_csc_nccl_finish(struct gf_csc_nccl *c, size_t message,
+		       struct gf_gpu_stream *q, struct gf_error *err)
+{
+	const struct gf_csc_step *s = &c->steps[c->slot];
+	const struct gf_work *w = &s->list[message];
+
+	if (is_norms(c, message))
+		return 0;
+	if (c->scale[c->slot] > 0)
+		multiply(c, w, q, 1 / c->scale[c->slot]);
+	if (!s->dense)
+		c->k.gpu->kernels->chunk_norms_f32(
+			q, w->data, NULL, w->count_elems, c->k.csc->chunk_elems,
+			(double *)c->sums + s->first_chosen[message]);
+	return c->k.gpu->ops->check(c->k.gpu, err);
+}
+
+int gf_csc_nccl_end(struct gf_csc_nccl *c, size_t slot, struct gf_gpu_stream *s,
+		    uint32_t *flag, struct gf_error *err)
 {
 	const struct gf_gpu_kernels *k = c->k.gpu->kernels;
 	const struct gf_csc *csc = c->k.csc;
-	const size_t n = csc->nchunks, slot = step % c->k.depth;
+	const size_t n = csc->nchunks;
 	struct told *told = &c->told[slot];
 	const struct gf_gpu_topk top = {
 		.values = c->shared,
@@ -388,6 +402,90 @@ int gf_csc_nccl_end(struct gf_csc_nccl *c, uint64_t step,
 				   top.k * sizeof(uint32_t), GF_GPU_TO_HOST,
 				   err);
 }
+
+/* --- sizes to come -------------------------------------------------------- */
+
+/* So many chunks in one of the plan's messages, and where the pool's short one
+ * is the last of them. */
+static void expect_packs(struct gf_csc_nccl *c, const struct gf_message *how,
+			 size_t nchunks)
+{
+	const struct gf_csc *csc = c->k.csc;
+	const size_t whole = nchunks * csc->chunk_elems;
+	const size_t short_by =
+		csc->chunk_elems - gf_csc_chunk_count(csc, csc->nchunks - 1);
+	struct gf_work *w;
+
+	if (!nchunks)
+		return;
+	w = gf_array_push(&c->sizes, &c->nsizes, &c->sizes_capacity);
+	*w = (struct gf_work){.how = how, .count_elems = whole};
+	if (!short_by || whole == short_by)
+		return;
+	w = gf_array_push(&c->sizes, &c->nsizes, &c->sizes_capacity);
+	*w = (struct gf_work){.how = how, .count_elems = whole - short_by};
+}
+
+/* A message closes when more than the threshold waits (gf_csc_begin): all but
+ * the last of a step have as many chunks. */
+static void expect_count(struct gf_csc_nccl *c, const struct gf_plan *plan,
+			 size_t nchunks)
+{
+	const size_t most = plan->threshold_bytes /
+				    (c->k.csc->chunk_elems * sizeof(float)) +
+			    1;
+	size_t i;
+
+	if (nchunks == c->k.csc->nchunks) /* the plan's own messages */
+		return;
+	for (i = 0; i < plan->nmessages; i++) {
+		if (nchunks >= most)
+			expect_packs(c, &plan->messages[i], most);
+		expect_packs(c, &plan->messages[i], nchunks % most);
+	}
+}
+
+/* Of every step of the ramp; one of more steps than chunks passes every count,
+ * and may have any number of steps. */
+static void expect_ramp(struct gf_csc_nccl *c, const struct gf_plan *plan)
+{
+	const struct gf_selection *s = &plan->selection;
+	const size_t n = c->k.csc->nchunks;
+	const bool every = s->warmup_steps >= n;
+	const size_t steps = every ? n - gf_csc_kept(s, n, s->warmup_steps + 1)
+				   : s->warmup_steps + 1;
+	size_t step, kept, before = n;
+
+	for (step = 1; step <= steps; step++) {
+		kept = every ? n - step : gf_csc_kept(s, n, step);
+		if (kept != before)
+			expect_count(c, plan, kept);
+		before = kept;
+	}
+	*(struct gf_work *)gf_array_push(&c->sizes, &c->nsizes,
+					 &c->sizes_capacity) =
+		(struct gf_work){.how = &gf_csc_norms_how,
+				 .count_elems = gf_csc_shared_elems(c->k.csc)};
+}
+
+const struct gf_work *gf_csc_nccl_sizes(struct gf_csc_nccl *c,
+					const struct gf_plan *plan,
+					const uint64_t *chosen, size_t *n)
+{
+	size_t count = 0, i;
+
+	c->nsizes = 0;
+	for (i = 0; chosen && i < c->k.csc->nchunks; i++)
+		count += chosen[i] != 0;
+	if (chosen)
+		expect_count(c, plan, count);
+	else
+		expect_ramp(c, plan);
+	*n = c->nsizes;
+	return c->sizes;
+}
+
+/* --- after a step --------------------------------------------------------- */
 
 /* Per chunk: does it go next? */
 static void mark_next(const struct gf_csc_nccl *c, size_t slot, uint64_t *marks)

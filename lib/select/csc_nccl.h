@@ -21,21 +21,13 @@
  * sent when the plan's message is that its last tensor is in, by that one's
  * lane and algorithm: so the order of messages is the plan's.
  *
- *	gf_csc_nccl_begin(c, step, number, scale, plan)
- *	... for each of the plan's messages, when its gradients are made:
- *	gf_csc_nccl_take(c, last + 1, &err)	// on a stream of its own
- *	while (gf_csc_nccl_next(c, first, last, &pack, &at)) {
- *		gf_csc_nccl_before(c, &pack, s); ... the all-reduce of pack ...
- *		gf_csc_nccl_after(c, &pack, s);
- *	}
- *	... behind all of them:
- *	gf_csc_nccl_share(c, s); ... the all-reduce of gf_csc_nccl_shared ...
- *	... behind that, before the next step's first take:
- *	gf_csc_nccl_end(c, step, s, flag, &err)	// is it bad? else it is kept
+ *	gf_csc_nccl_begin(c, slot, ...)	// the step's list, for the engine
+ *	gf_csc_nccl_prepare, _finish	// as struct gf_engine_hooks
+ *	gf_csc_nccl_end(c, slot, q, flag, &err)	// is it bad? else it is kept
  *	... and when the host knows that it was not bad:
  *	gf_csc_nccl_adopt(c, slot)
  *
- * Steps count from 0 in a process; one is in the slot step % depth.
+ * A step ends before the next one's first message is prepared.
  */
 struct gf_csc_nccl;
 
@@ -44,6 +36,7 @@ struct gf_csc_nccl_config {
 	struct gf_gpu_stream *compute;
 	float *grads; /* the device's, `depth` pools */
 	size_t stride_elems, depth;
+	size_t nmessages; /* the plan's */
 	struct gf_csc *csc;
 	int rank;
 };
@@ -52,44 +45,29 @@ int gf_csc_nccl_new(const struct gf_csc_nccl_config *config,
 		    struct gf_csc_nccl **c, struct gf_error *err);
 /* NULL is allowed. Nothing is under way. */
 void gf_csc_nccl_free(struct gf_csc_nccl *c);
-const struct gf_csc *gf_csc_nccl_csc(const struct gf_csc_nccl *c);
 
-/* scale: gradients are sent times that over the ranks, and come as means; 0:
- * they are sent as they are. number: of the step, from 0 over the whole run. */
-void gf_csc_nccl_begin(struct gf_csc_nccl *c, uint64_t step, size_t number,
-		       double scale, const struct gf_plan *plan);
+/* Messages of the sizes that steps of the plan's ramp may have; or, with
+ * `chosen`, a word per chunk, one that sends those. Good until the next call.
+ */
+const struct gf_work *gf_csc_nccl_sizes(struct gf_csc_nccl *c,
+					const struct gf_plan *plan,
+					const uint64_t *chosen, size_t *n);
 
-/* The stream on which chunks are taken. */
-struct gf_gpu_stream *gf_csc_nccl_stream(const struct gf_csc_nccl *c);
-/* On it, behind the gradients of the first so many tensors: chunks that they
- * complete take up their history and are measured; those that a packed message
- * of theirs has are packed. */
-int gf_csc_nccl_take(struct gf_csc_nccl *c, size_t ntensors,
-		     struct gf_error *err);
-
-/* What is sent behind the gradients of tensors first to last, one after
- * another; *at is 0 to begin with; false: no more. */
-struct gf_csc_pack {
-	float *data;
-	size_t count_elems;
-	size_t first_chosen; /* of a step that is not dense */
-};
-bool gf_csc_nccl_next(const struct gf_csc_nccl *c, size_t first, size_t last,
-		      struct gf_csc_pack *pack, size_t *at);
-void gf_csc_nccl_before(struct gf_csc_nccl *c, const struct gf_csc_pack *pack,
-			struct gf_gpu_stream *s);
-void gf_csc_nccl_after(struct gf_csc_nccl *c, const struct gf_csc_pack *pack,
-		       struct gf_gpu_stream *s);
-
-/* What ranks add up, gf_csc_shared_elems; of the step begun last. */
-float *gf_csc_nccl_shared(const struct gf_csc_nccl *c);
-int gf_csc_nccl_share(struct gf_csc_nccl *c, struct gf_gpu_stream *s,
-		      struct gf_error *err);
+/* The list of a step in that slot. scale: gradients are sent times that over
+ * the ranks, and come as means; 0: they are sent as they are. number: of the
+ * step, from 0 over the whole run. */
+void gf_csc_nccl_begin(struct gf_csc_nccl *c, size_t slot, size_t number,
+		       double scale, const struct gf_plan *plan,
+		       const struct gf_work **list, size_t *n);
+/* Of a message of the step begun last. */
+int gf_csc_nccl_prepare(struct gf_csc_nccl *c, size_t message,
+			struct gf_gpu_stream *q, struct gf_error *err);
+int gf_csc_nccl_finish(struct gf_csc_nccl *c, size_t message,
+		       struct gf_gpu_stream *q, struct gf_error *err);
 /* *flag |= 1 if a gradient was not finite on some rank; else the history
  * becomes this step's, and the next chunks are chosen and sent to the host. */
-int gf_csc_nccl_end(struct gf_csc_nccl *c, uint64_t step,
-		    struct gf_gpu_stream *s, uint32_t *flag,
-		    struct gf_error *err);
+int gf_csc_nccl_end(struct gf_csc_nccl *c, size_t slot, struct gf_gpu_stream *s,
+		    uint32_t *flag, struct gf_error *err);
 /* The host has waited for that. */
 void gf_csc_nccl_adopt(struct gf_csc_nccl *c, size_t slot);
 

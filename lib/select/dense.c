@@ -8,22 +8,30 @@
  * all-gather follows the step's other messages.
  */
 
-static void prepare(void *ctx, size_t slot, size_t message)
+static int prepare(void *ctx, size_t slot, size_t message,
+		   struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_selector *s = ctx;
 	const struct gf_work *w = &s->plan_work[slot][message];
 
+	(void)q;
+	(void)err;
 	if (w->half != GF_COLL_ALL_GATHER)
 		gf_select_scale(s, slot, w);
+	return 0;
 }
 
-static void finish(void *ctx, size_t slot, size_t message)
+static int finish(void *ctx, size_t slot, size_t message,
+		  struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_selector *s = ctx;
 	const struct gf_work *w = &s->plan_work[slot][message];
 
+	(void)q;
+	(void)err;
 	if (w->half != GF_COLL_REDUCE_SCATTER)
 		gf_select_unscale(s, slot, w);
+	return 0;
 }
 
 static int open_dense(struct gf_selector *s, struct gf_error *err)

@@ -10,6 +10,7 @@
 #include "ckpt/state.h"
 #include "doc/model.h"
 #include "doc/plan.h"
+#include "engine/hooks.h"
 #include "engine/pool.h"
 #include "engine/work.h"
 #include "gpu/gpu.h"

@@ -55,14 +55,18 @@ static struct slot *slot_of(void *ctx, size_t slot)
 /* --- on the thread that moves messages -------------------------------------
  */
 
-static void prepare(void *ctx, size_t slot, size_t message)
+static int prepare(void *ctx, size_t slot, size_t message,
+		   struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_selector *s = ctx;
 	const struct topk *p = s->priv;
 	struct gf_sparse_message *m = &slot_of(ctx, slot)->messages[message];
 
+	(void)q;
+	(void)err;
 	(p->device ? gf_sparse_selected : gf_sparse_select)(m, m->k,
 							    s->env.rank);
+	return 0;
 }
 
 /* The residual is what the pool holds, the pool is the sum over ranks. */
@@ -79,7 +83,8 @@ static void take_over(struct gf_sparse_message *m, float *residual)
 	gf_sparse_expand(m, m->data);
 }
 
-static void end(void *ctx, size_t slot)
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
+	       struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	struct topk *p = s->priv;
@@ -87,6 +92,8 @@ static void end(void *ctx, size_t slot)
 	const struct gf_pool *pool = &s->env.pools[slot];
 	size_t i, at;
 
+	(void)q;
+	(void)err;
 	t->bad.found = false;
 	for (i = 0; i < s->env.plan->nmessages && !t->bad.found; i++) {
 		struct gf_sparse_message *m = &t->messages[i];
@@ -98,10 +105,11 @@ static void end(void *ctx, size_t slot)
 				pool, at + (size_t)(m->data - pool->data));
 	}
 	if (p->device)
-		return;
+		return 0;
 	for (i = 0; i < s->env.plan->nmessages && !t->bad.found; i++)
 		take_over(&t->messages[i],
 			  p->residual + (t->messages[i].data - pool->data));
+	return 0;
 }
 
 /* --- opening and closing -------------------------------------------------- */

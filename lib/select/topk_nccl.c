@@ -161,6 +161,17 @@ void gf_sparse_nccl_free(struct gf_sparse_nccl *n)
 	free(n);
 }
 
+void gf_sparse_nccl_work(const struct gf_sparse_nccl *n, struct gf_work *w)
+{
+	const bool gathers = gf_sparse_gathers(&n->as);
+
+	w->sparse = gf_sparse_find(gathers ? "topk" : "gtopk");
+	w->half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
+	w->sets = &n->form;
+	w->data = n->sets;
+	w->count_elems = gathers ? (size_t)n->c.ranks : 1;
+}
+
 const struct gf_device_program *
 gf_sparse_nccl_program(const struct gf_sparse_nccl *n)
 {
@@ -266,30 +277,41 @@ static int choose(struct gf_sparse_nccl *n, struct gf_gpu_stream *s,
 			      n->form.size_bytes, GF_GPU_WITHIN, err);
 }
 
-int gf_sparse_nccl_run(struct gf_sparse_nccl *n, struct gf_device_lane *lane,
-		       float *grads, size_t k, struct gf_error *err)
+int gf_sparse_nccl_prepare(struct gf_sparse_nccl *n, float *grads, size_t k,
+			   struct gf_gpu_stream *q, struct gf_error *err)
 {
-	int rc;
-
 	assert(k >= 1 && k <= n->c.most_k);
 	n->grads = grads;
 	n->as.k = k;
 	n->form.size_bytes = gf_sparse_set_bytes(k);
 	n->nused = 0;
-	rc = choose(n, lane->stream, err);
-	rc = rc ? rc : gf_device_lane_run(lane, &n->program, n->sets, err);
-	if (rc || !puts_back(n))
-		return rc;
+	return choose(n, q, err);
+}
+
+int gf_sparse_nccl_finish(struct gf_sparse_nccl *n, struct gf_gpu_stream *q,
+			  struct gf_error *err)
+{
+	if (!puts_back(n))
+		return 0;
 	if (gf_sparse_gathers(&n->as))
-		add_up(n, lane->stream);
+		add_up(n, q);
 	/* what this rank sent in vain */
-	n->c.gpu->kernels->leave_out(lane->stream, &n->lists[0],
+	n->c.gpu->kernels->leave_out(q, &n->lists[0],
 				     &(struct gf_gpu_sparse){
 					     .index = set_at(n, 0).index,
 					     .value = set_at(n, 0).value,
-					     .room = k,
+					     .room = n->as.k,
 				     });
 	return n->c.gpu->ops->check(n->c.gpu, err);
+}
+
+int gf_sparse_nccl_run(struct gf_sparse_nccl *n, struct gf_device_lane *lane,
+		       float *grads, size_t k, struct gf_error *err)
+{
+	int rc = gf_sparse_nccl_prepare(n, grads, k, lane->stream, err);
+
+	rc = rc ? rc : gf_device_lane_run(lane, &n->program, n->sets, err);
+	return rc ? rc : gf_sparse_nccl_finish(n, lane->stream, err);
 }
 
 void gf_sparse_nccl_look(const struct gf_sparse_nccl *n,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "lane/lane.h"
+#include "engine/work.h"
 #include "gpu/gpu.h"
 #include "select/sets.h"
 
@@ -50,8 +51,15 @@ void gf_sparse_nccl_free(struct gf_sparse_nccl *n);
 const struct gf_device_program *
 gf_sparse_nccl_program(const struct gf_sparse_nccl *n);
 
-/* grads: the device's, of this message, until apply has been; k: 1 to most_k,
+/* How the message goes: what of *w is not the plan's message. */
+void gf_sparse_nccl_work(const struct gf_sparse_nccl *n, struct gf_work *w);
+/* Before and after the sets have gone; and both with them. grads: the device's,
+ * of this message, until apply has been; k: 1 to most_k,
  * the same on all ranks. */
+int gf_sparse_nccl_prepare(struct gf_sparse_nccl *n, float *grads, size_t k,
+			   struct gf_gpu_stream *q, struct gf_error *err);
+int gf_sparse_nccl_finish(struct gf_sparse_nccl *n, struct gf_gpu_stream *q,
+			  struct gf_error *err);
 int gf_sparse_nccl_run(struct gf_sparse_nccl *n, struct gf_device_lane *lane,
 		       float *grads, size_t k, struct gf_error *err);
 /* *flag |= 1 if a sum is infinite or NaN; the same on all ranks. */

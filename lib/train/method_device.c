@@ -14,7 +14,6 @@
 #include "train/method_device.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "select/sets.h"
 
@@ -75,14 +74,13 @@ static float *begin(struct gf_method *m, size_t step)
 	m->begun++;
 	if (d->csc)
 		d->csc->number = step - 1;
-	if (d->residual && m->env.epoch_steps)
-		gf_device_engine_density(
-			m->engine,
-			gf_sparse_density(&m->env.plan->selection,
-					  (step - 1) / m->env.epoch_steps));
+	d->density = m->env.plan->selection.density;
+	if (m->env.epoch_steps)
+		d->density = gf_sparse_density(&m->env.plan->selection,
+					       (step - 1) / m->env.epoch_steps);
 	gf_method_device_slot(m, m->begun - 1)->scale =
 		gf_loss_scale_now(&m->scale);
-	gf_engine_begin(m->engine);
+	gf_engine_begin_work(m->engine, NULL, 0);
 	mark(m, GF_MARK_BEGUN);
 	return gf_method_device_grads(m, m->begun - 1);
 }
@@ -109,14 +107,14 @@ static void ready(struct gf_method *m, size_t tensor)
 	if (m->env.scale.used)
 		gf_method_device_slot(m, m->begun - 1)->scale =
 			gf_loss_scale_now(&m->scale);
-	if (d->csc)
-		gf_method_csc_begin(m);
-	else if (m->env.scale.used)
+	if (m->env.scale.used && !d->csc)
 		multiply(m, gf_method_device_grads(m, m->begun - 1) + first,
 			 d->offsets[tensor + 1] - first,
 			 gf_loss_scale_now(&m->scale) / m->env.plan->ranks);
-	if (!d->rc)
-		gf_engine_ready(m->engine, tensor);
+	if (d->rc)
+		return;
+	gf_method_device_list(m);
+	gf_engine_ready(m->engine, tensor);
 }
 
 static void backward_end(struct gf_method *m)
@@ -124,15 +122,35 @@ static void backward_end(struct gf_method *m)
 	const struct gf_method_device *d = m->priv;
 
 	mark(m, GF_MARK_BACKWARD);
-	if (d->rc <= 0)
-		gf_engine_backward_end(m->engine);
+	if (d->rc > 0)
+		return;
+	gf_method_device_list(m);
+	gf_engine_backward_end(m->engine);
+}
+
+/* A message of the plan has come with the one that brings its last tensor. */
+static void take_message_times(struct gf_method *m, uint64_t step)
+{
+	const struct gf_plan *plan = m->env.plan;
+	const struct gf_message_times *sent =
+		gf_engine_times_of(m->engine, step);
+	const struct gf_work *list;
+	size_t n, i, at = 0;
+
+	if (!sent)
+		return;
+	list = gf_engine_list_of(m->engine, step, &n);
+	for (i = 0; i < plan->nmessages; i++) {
+		while (at + 1 < n && list[at].last < plan->messages[i].last)
+			at++;
+		m->times[i] = sent[at];
+	}
 }
 
 /* Of the step before, and of the messages of the gradient applied there. */
 static void take_times(struct gf_method *m)
 {
 	struct gf_method_device *d = m->priv;
-	const struct gf_message_times *times;
 	struct gf_error err = {""};
 	const size_t last = m->applied - 1;
 	size_t i;
@@ -151,34 +169,7 @@ static void take_times(struct gf_method *m)
 		return;
 	m->due = true;
 	m->age = m->begun - 1 - last;
-	times = gf_engine_times_of(m->engine, gf_method_device_step(m, last));
-	if (times)
-		memcpy(m->times, times,
-		       m->env.plan->nmessages * sizeof(*times));
-}
-
-/* Is this step's sum bad? Gradients become it, if not. */
-int gf_method_device_end(void *method, uint64_t step, struct gf_gpu_stream *s,
-			 struct gf_error *err)
-{
-	struct gf_method *m = method;
-	struct gf_method_device *d = m->priv;
-	const size_t index = (size_t)step + m->restored;
-	int rc;
-
-	if (!d->residual && !d->csc)
-		return gf_device_flag_set(&d->flags, s, index,
-					  gf_method_device_grads(m, index),
-					  d->count_elems, err);
-	rc = gf_device_flag_clear(&d->flags, s, index, err);
-	if (rc)
-		return rc;
-	if (d->csc)
-		return gf_csc_nccl_end(d->csc->nccl, step, s,
-				       gf_device_flag(&d->flags, index), err);
-	gf_device_engine_look(m->engine, s, gf_device_flag(&d->flags, index));
-	return gf_device_engine_apply(m->engine, s,
-				      gf_device_flag(&d->flags, index), err);
+	take_message_times(m, gf_method_device_step(m, last));
 }
 
 /* The oldest gradient under way is waited for; what was in a checkpoint came

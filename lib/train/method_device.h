@@ -3,8 +3,8 @@
 #define GF_TRAIN_METHOD_DEVICE_H
 
 #include "engine/pool.h"
-#include "rt/device_engine.h"
 #include "select/csc_nccl.h"
+#include "select/topk_nccl.h"
 #include "train/device_flags.h"
 #include "train/device_marks.h"
 #include "train/device_update.h"
@@ -23,7 +23,6 @@ struct gf_method_csc {
 	struct gf_pool layout; /* the plan's tensors; of no memory */
 	struct gf_csc csc;     /* on the host what is told of it */
 	struct gf_csc_nccl *nccl;
-	size_t begun;  /* as m->begun, when it did last */
 	size_t number; /* from 0, of the step begun last */
 };
 
@@ -44,7 +43,13 @@ struct gf_method_device {
 	 * fetched. NULL: all gradients go */
 	void *residual;
 	float *host_residual;
-	struct gf_method_csc *csc; /* NULL: another selection */
+	struct gf_method_csc *csc;      /* NULL: another selection */
+	struct gf_sparse_nccl **sparse; /* per message; NULL: likewise */
+	double density;                 /* of the step begun last */
+	struct gf_pool *pools;          /* per slot; on the device */
+	struct gf_work *lists;          /* per slot; of csc unused */
+	size_t listed;                  /* as m->begun, of the last list */
+	uint64_t ended;                 /* steps; their `end` is enqueued */
 	int rc; /* of what gives nothing back: the first failure */
 	struct gf_error reason;
 };
@@ -61,7 +66,10 @@ void gf_method_device_learn(struct gf_method *m);
 /* method_device_csc.c: of chunks. begin: before a step's first message. */
 int gf_method_csc_open(struct gf_method *m, struct gf_error *err);
 void gf_method_csc_close(struct gf_method *m);
-void gf_method_csc_begin(struct gf_method *m);
+void gf_method_csc_begin(struct gf_method *m, size_t slot);
+/* Sizes of messages: of the ramp, or of the chunks that are chosen. */
+int gf_method_csc_expect(struct gf_method *m, const uint64_t *chosen,
+			 struct gf_error *err);
 void gf_method_csc_apply(struct gf_method *m, double lr);
 void gf_method_csc_state(struct gf_method *m, struct gf_state *s);
 /* What lasts from step to step, to the device. */
@@ -70,9 +78,14 @@ int gf_method_csc_keep(struct gf_method *m, size_t age, float *values,
 		       struct gf_error *err);
 int gf_method_csc_restore(struct gf_method *m, size_t age,
 			  struct gf_error *err);
-/* `end` of the device engine. */
-int gf_method_device_end(void *method, uint64_t step, struct gf_gpu_stream *s,
-			 struct gf_error *err);
+/* method_device_list.c: after the residual and the csc. */
+int gf_method_device_open_lists(struct gf_method *m, struct gf_error *err);
+void gf_method_device_close_lists(struct gf_method *m);
+struct gf_engine_hooks gf_method_device_hooks(struct gf_method *m);
+/* The messages that the engine shall be ready for. */
+int gf_method_device_expect(struct gf_method *m, struct gf_error *err);
+/* Gives the engine the list of the step begun last, once. */
+void gf_method_device_list(struct gf_method *m);
 /* The index-th gradient; and which step of the engine made it, if it was not
  * there to begin with. */
 static inline struct gf_device_slot *

@@ -34,6 +34,7 @@ int gf_method_csc_open(struct gf_method *m, struct gf_error *err)
 			.grads = m->env.device_grads,
 			.stride_elems = m->env.device_stride,
 			.depth = depth,
+			.nmessages = plan->nmessages,
 			.csc = &c->csc,
 			.rank = m->env.comm->rank,
 		},
@@ -52,20 +53,29 @@ void gf_method_csc_close(struct gf_method *m)
 	free(c);
 }
 
-/* What the host knows by now decides which chunks go. */
-void gf_method_csc_begin(struct gf_method *m)
+/* The run that wrote a checkpoint may have kept other numbers of chunks. */
+int gf_method_csc_expect(struct gf_method *m, const uint64_t *chosen,
+			 struct gf_error *err)
 {
 	const struct gf_method_device *d = m->priv;
-	struct gf_method_csc *c = d->csc;
-	const size_t index = m->begun - 1;
+	size_t n;
+	const struct gf_work *sizes =
+		gf_csc_nccl_sizes(d->csc->nccl, m->env.plan, chosen, &n);
 
-	if (c->begun == m->begun)
-		return;
-	c->begun = m->begun;
-	gf_csc_nccl_begin(
-		c->nccl, gf_method_device_step(m, index), c->number,
-		m->env.scale.used ? gf_method_device_slot(m, index)->scale : 0,
-		m->env.plan);
+	return gf_engine_expect(m->engine, sizes, n, err);
+}
+
+/* What the host knows by now decides which chunks go. */
+void gf_method_csc_begin(struct gf_method *m, size_t slot)
+{
+	const struct gf_method_device *d = m->priv;
+	const struct gf_work *list;
+	size_t n;
+
+	gf_csc_nccl_begin(d->csc->nccl, slot, d->csc->number,
+			  m->env.scale.used ? d->slots[slot].scale : 0,
+			  m->env.plan, &list, &n);
+	gf_engine_list(m->engine, list, n);
 }
 
 void gf_method_csc_apply(struct gf_method *m, double lr)
@@ -103,31 +113,20 @@ int gf_method_csc_keep(struct gf_method *m, size_t age, float *values,
 				m->flight_bad[age], values, err);
 }
 
-/* The run that wrote it may have kept other numbers of chunks. */
-static int expect(struct gf_method *m, const uint64_t *chosen,
-		  struct gf_error *err)
-{
-	const struct gf_method_device *d = m->priv;
-	size_t count = 0, i;
-
-	for (i = 0; i < d->csc->csc.nchunks; i++)
-		count += chosen[i] != 0;
-	return gf_device_engine_expect(m->engine, count, err);
-}
-
 int gf_method_csc_send(struct gf_method *m, struct gf_error *err)
 {
 	const struct gf_method_device *d = m->priv;
 	int rc = gf_csc_nccl_send(d->csc->nccl, err);
 
-	return rc ? rc : expect(m, d->csc->csc.important, err);
+	return rc ? rc : gf_method_csc_expect(m, d->csc->csc.important, err);
 }
 
 int gf_method_csc_restore(struct gf_method *m, size_t age, struct gf_error *err)
 {
 	const struct gf_method_device *d = m->priv;
 	const struct gf_csc *csc = &d->csc->csc;
-	int rc = expect(m, csc->flight_next + age * csc->nchunks, err);
+	int rc = gf_method_csc_expect(m, csc->flight_next + age * csc->nchunks,
+				      err);
 
 	return rc ? rc
 		  : gf_csc_nccl_restore(d->csc->nccl, gf_method_slot(m, age),

@@ -97,6 +97,7 @@ static int open_own(struct gf_method *m, struct gf_error *err)
 	rc = rc ? rc : gf_device_marks_open(&d->marks, err);
 	rc = rc ? rc : open_residual(m, err);
 	rc = rc ? rc : gf_method_csc_open(m, err);
+	rc = rc ? rc : gf_method_device_open_lists(m, err);
 	d->flags = (struct gf_device_flags){.gpu = m->env.gpu,
 					    .count = gf_method_depth(m) + 1};
 	rc = rc ? rc : gf_device_flags_open(&d->flags, err);
@@ -114,22 +115,25 @@ int gf_method_device_open(struct gf_method *m, struct gf_error *err)
 	rc = gf_comm_agree(k->comm, open_own(m, err), err);
 	if (rc)
 		return rc;
-	return gf_device_engine_new(
-		&(struct gf_device_engine_config){
+	rc = gf_engine_new(
+		&(struct gf_engine_config){
 			.comm = k->comm,
+			.plan = k->plan,
+			.pool = &d->pools[0],
+			.timeout_s = k->timeout_s,
+			.depth = gf_method_depth(m),
+			.hooks = gf_method_device_hooks(m),
+			.nccl = k->nccl,
 			.gpu = k->gpu,
 			.compute = k->stream,
-			.nccl = k->nccl,
-			.plan = k->plan,
-			.data = k->device_grads,
-			.stride_elems = k->device_stride,
-			.end = gf_method_device_end,
-			.end_ctx = m,
-			.residual = d->residual,
-			.csc = d->csc ? d->csc->nccl : NULL,
-			.timeout_s = k->timeout_s,
+			.memory = k->device_grads,
+			.memory_bytes =
+				((gf_method_depth(m) - 1) * k->device_stride +
+				 d->count_elems) *
+				sizeof(float),
 		},
 		&m->engine, err);
+	return rc ? rc : gf_method_device_expect(m, err);
 }
 
 void gf_method_device_close(struct gf_method *m)
@@ -140,6 +144,7 @@ void gf_method_device_close(struct gf_method *m)
 
 	gf_engine_free(m->engine);
 	(void)ops->stream_sync(m->env.gpu, m->env.stream, &ignored);
+	gf_method_device_close_lists(m);
 	gf_method_csc_close(m);
 	gf_device_update_close(&d->update);
 	gf_update_close(&m->updater);

@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "base/rng.h"
 #include "codec/codec.h"
-#include "rt/device_engine.h"
+#include "engine/streams_parts.h"
 
 /*
  * The runtime for GPUs on devices that do in any order what streams and events
@@ -34,12 +34,19 @@ static const struct {
 	      {"trunc16", 6e-2},
 	      {"q8", 4e-2}};
 
+struct rank {
+	uint64_t ended; /* steps */
+	size_t depth;
+};
+
 struct job {
 	struct fake_world *world;
 	struct gf_plan plan;
 	double tolerance;
 	float *snapshots[16]; /* per rank: the pool after each step */
-	uint64_t ended[16];   /* per rank: steps */
+	struct rank ranks[16];
+	size_t offsets[TENSORS + 1];
+	struct gf_pool pools[16][STEPS]; /* per rank and slot */
 	/* failures */
 	double timeout_s;
 	int late; /* 1 + the rank that makes no gradients in step 3 */
@@ -93,17 +100,22 @@ static int same_number(struct gf_comm *c, void *ctx, struct gf_error *err)
 }
 
 /* What is done of it comes once for each step, in order. */
-static int count_end(void *ctx, uint64_t step, struct gf_gpu_stream *s,
+static int count_end(void *ctx, size_t slot, struct gf_gpu_stream *s,
 		     struct gf_error *err)
 {
-	uint64_t *ended = ctx;
+	struct rank *r = ctx;
 
 	(void)s;
 	(void)err;
-	EXPECT(step == *ended, "step %d ends behind %d", (int)step,
-	       (int)*ended);
-	++*ended;
+	EXPECT(slot == r->ended % r->depth, "a step in slot %zu ends after %d",
+	       slot, (int)r->ended);
+	r->ended++;
 	return 0;
+}
+
+static float *data_of(const struct job *job, int rank, int step)
+{
+	return job->pools[rank][step % job->plan.staleness].data;
 }
 
 /* The oldest step has come. */
@@ -114,14 +126,13 @@ static int take_step(struct gf_engine *e, struct gf_gpu_stream *s,
 	int rc = gf_engine_wait(e, err);
 
 	rc = rc ? rc : gf_engine_end(e, err);
-	EXPECT(rc || job->ended[rank] > (uint64_t)step, "step %d has no end",
-	       step);
+	EXPECT(rc || job->ranks[rank].ended > (uint64_t)step,
+	       "step %d has no end", step);
 	if (!rc)
 		enqueue(s, take_snapshot,
 			(struct kernel){.to = job->snapshots[rank] +
 					      (size_t)step * ELEMS,
-					.from = gf_device_engine_data(
-						e, (uint64_t)step),
+					.from = data_of(job, rank, step),
 					.count = ELEMS});
 	return rc;
 }
@@ -130,9 +141,10 @@ static int run_step(struct gf_engine *e, struct gf_gpu_stream *s,
 		    const struct job *job, int rank, int step,
 		    struct gf_rng *rng, struct gf_error *err)
 {
-	float *pool = gf_device_engine_data(e, (uint64_t)step);
+	float *pool = data_of(job, rank, step);
 	const int oldest = step + 1 - job->plan.staleness;
 	size_t offsets[TENSORS + 1] = {0}, order[TENSORS], i;
+	struct gf_work list[TENSORS];
 	int rc;
 
 	for (i = 0; i < TENSORS; i++) {
@@ -145,7 +157,9 @@ static int run_step(struct gf_engine *e, struct gf_gpu_stream *s,
 		order[i] = order[other];
 		order[other] = was;
 	}
-	gf_engine_begin(e);
+	gf_work_of_plan(&job->plan,
+			&job->pools[rank][step % job->plan.staleness], list);
+	gf_engine_begin_work(e, list, job->plan.nmessages);
 	rc = gf_engine_check(e, err);
 	for (i = 0; i < TENSORS && !rc; i++) {
 		size_t t = order[i];
@@ -182,8 +196,8 @@ static int drain(struct gf_engine *e, struct gf_gpu_stream *s,
 	for (step = STEPS - job->plan.staleness + 1; step < STEPS && !rc;
 	     step++)
 		rc = take_step(e, s, job, rank, step, err);
-	EXPECT(rc || job->ended[rank] == STEPS, "%d steps ended",
-	       (int)job->ended[rank]);
+	EXPECT(rc || job->ranks[rank].ended == STEPS, "%d steps ended",
+	       (int)job->ranks[rank].ended);
 	return rc;
 }
 
@@ -201,8 +215,8 @@ static void check_times(struct gf_engine *e, const struct gf_plan *plan)
 			EXPECT(t[i].start_s >= t[j].end_s ||
 				       (plan->messages[i].mode ==
 						GF_MODE_SIMULTANEOUS &&
-					gf_device_engine_lane(e, i) !=
-						gf_device_engine_lane(e, j)),
+					gf_streams_of(e)->lane_of[i] !=
+						gf_streams_of(e)->lane_of[j]),
 			       "message %zu starts before %zu ends", i, j);
 	}
 }
@@ -224,23 +238,35 @@ static void body(struct gf_comm *comm, void *ctx)
 	gpu->ops->alloc(gpu,
 			(size_t)job->plan.staleness * STRIDE * sizeof(float),
 			&pool, err);
-	rc = gf_device_engine_new(
-		&(struct gf_device_engine_config){
+	for (step = 0; step < job->plan.staleness; step++)
+		job->pools[comm->rank][step] = (struct gf_pool){
+			.data = (float *)pool + step * STRIDE,
+			.offsets = job->offsets,
+			.count_elems = ELEMS,
+			.ntensors = TENSORS,
+		};
+	job->ranks[comm->rank].depth = (size_t)job->plan.staleness;
+	rc = gf_engine_new(
+		&(struct gf_engine_config){
 			.comm = comm,
+			.plan = &job->plan,
+			.pool = &job->pools[comm->rank][0],
+			.timeout_s = job->timeout_s,
+			.depth = (size_t)job->plan.staleness,
+			.hooks = {.end = count_end,
+				  .ctx = &job->ranks[comm->rank]},
+			.nccl = fake_nccl(),
 			.gpu = gpu,
 			.compute = compute,
-			.nccl = fake_nccl(),
-			.plan = &job->plan,
-			.data = pool,
-			.stride_elems = STRIDE,
-			.end = count_end,
-			.end_ctx = &job->ended[comm->rank],
-			.timeout_s = job->timeout_s},
+			.memory = pool,
+			.memory_bytes = (size_t)job->plan.staleness * STRIDE *
+					sizeof(float),
+		},
 		&e, err);
 	for (step = 0; step < STEPS && !rc; step++)
 		rc = run_step(e, compute, job, comm->rank, step, &rng, err);
 	rc = rc ? rc : drain(e, compute, job, comm->rank, err);
-	rc = rc ? rc : gf_device_engine_sync(e, err);
+	rc = rc ? rc : gf_engine_settle(e, err);
 	rc = rc ? rc : gf_engine_call(e, same_number, NULL, err);
 	if (!rc)
 		check_times(e, &job->plan);
@@ -253,6 +279,8 @@ static void start(struct job *job, int ranks, int slots, unsigned seed,
 		  const struct fake_faults *faults)
 {
 	job->world = fake_world_new(ranks, slots, seed, faults);
+	for (size_t i = 0; i < TENSORS; i++)
+		job->offsets[i + 1] = job->offsets[i] + counts[i];
 	for (int r = 0; r < ranks; r++)
 		job->snapshots[r] = gf_xcalloc(STEPS * ELEMS, sizeof(float));
 	on_ranks(ranks, body, job);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_ENGINE_HOOKS_H
+#define GF_ENGINE_HOOKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct gf_gpu_stream;
+
+/*
+ * A selection's part in an exchange: work that the engine has done for the
+ * messages of a step, in `slot`. All ranks come to the same calls in the same
+ * order but for `meanwhile`. All are optional. A failure ends the engine as
+ * that of the message does.
+ *
+ * q is where the work goes. NULL: now, on the thread that moves messages (the
+ * compute thread where there is one rank). Else gradients are on a GPU, and the
+ * work is enqueued on that stream, by the compute thread; the stream waits for
+ * what the hook relies on, and what relies on the hook waits for the stream.
+ * All `prepare` go on one stream, beside the messages before; `finish` goes on
+ * the message's lane.
+ */
+struct gf_engine_hooks {
+	/* The message is about to go: its data is wanted; its tensors'
+	 * gradients are there. */
+	int (*prepare)(void *ctx, size_t slot, size_t message,
+		       struct gf_gpu_stream *q, struct gf_error *err);
+	/* It has come. */
+	int (*finish)(void *ctx, size_t slot, size_t message,
+		      struct gf_gpu_stream *q, struct gf_error *err);
+	/* All of the step have. Once for each step, in order. */
+	int (*end)(void *ctx, size_t slot, struct gf_gpu_stream *q,
+		   struct gf_error *err);
+	/* Nothing moves at the moment: does a small piece of work on the step
+	 * in `slot`, whose first `nready` tensors are ready; false: there is
+	 * none. Only on a thread. */
+	bool (*meanwhile)(void *ctx, size_t slot, size_t nready);
+	void *ctx;
+	/* No message of a step starts before `end` of the step before. */
+	bool serial;
+};
+
+#endif
