@@ -324,11 +324,11 @@ static int take_place(struct session *s, struct gf_error *err)
 	const struct gf_train_wish wish = {
 		.device = s->o->device,
 		.threads = (int)s->o->threads,
+		.precision = gf_train_precisions[s->o->precision],
 		.transport = (enum gf_train_transport)s->o->transport,
 	};
 	int rc;
 
-	gf_nn_set_precision(gf_train_precisions[s->o->precision]);
 	rc = gf_train_place_take(&s->config, &wish, &s->place, err);
 	if (!rc && s->place.note)
 		gf_cli_note(&s->a->cli, 0, "%s", s->place.note);

@@ -156,6 +156,7 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 				.model = c->model,
 				.backend = c->backend,
 				.batch = c->batch,
+				.threads = (int)c->threads,
 				.gpu = c->device.gpu,
 				.updates_there = c->device.nccl != NULL,
 			},
@@ -173,15 +174,13 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 	return rc;
 }
 
-static int use_threads(struct gf_bench_profile *c, struct gf_error *err)
+static int choose_threads(struct gf_bench_profile *c, struct gf_error *err)
 {
 	int threads = (int)c->threads, rc = 0;
 
 	if (threads == 0)
 		rc = gf_comm_compute_threads(c->comm, &threads, err);
 	c->threads = (size_t)threads;
-	if (rc == 0)
-		gf_nn_set_threads(threads);
 	return rc;
 }
 
@@ -284,7 +283,7 @@ int gf_bench_profile(const struct gf_bench_profile *config,
 	bool opened = !c.device.gpu;
 	struct gf_profile p = {0};
 	struct gf_json_writer w = {0};
-	int rc = use_threads(&c, err);
+	int rc = choose_threads(&c, err);
 
 	if (rc == 0 && opened)
 		rc = gf_bench_device_open(c.comm, &c.device, err);

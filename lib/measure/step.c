@@ -99,8 +99,6 @@ static int open_device(struct gf_bench_step *s, struct gf_error *err)
 		rc = upload(s, params, s->params, count * sizeof(float), err);
 	if (rc == 0)
 		rc = upload(s, l, s->labels, labels * sizeof(int32_t), err);
-	if (rc == 0)
-		gf_nn_set_device(s->gpu, s->stream);
 	return rc;
 }
 
@@ -126,7 +124,12 @@ int gf_bench_step_open(struct gf_bench_step *s,
 	gf_net_init_params(model, seed, s->params);
 	rc = s->gpu ? open_device(s, err) : 0;
 	if (rc == 0)
-		rc = s->backend->net_new(model, s->batch, &s->net, err);
+		rc = s->backend->net_new(
+			model, s->batch,
+			&(struct gf_net_options){.threads = config->threads,
+						 .gpu = s->gpu,
+						 .stream = s->stream},
+			&s->net, err);
 	if (rc < 0)
 		gf_bench_step_close(s);
 	return rc;

@@ -46,6 +46,7 @@ struct gf_bench_step_config {
 	const struct gf_model *model; /* all borrowed */
 	const struct gf_backend *backend;
 	size_t batch;
+	int threads;        /* of the host; 0: OpenMP's environment's */
 	struct gf_gpu *gpu; /* for a backend on a device */
 	bool updates_there; /* by NCCL gradients never leave it */
 };

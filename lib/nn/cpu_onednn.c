@@ -79,12 +79,13 @@ static void find_openmp(struct state *s)
 }
 
 static int net_new(const struct gf_model *m, size_t max_batch,
-		   struct gf_net **net, struct gf_error *err)
+		   const struct gf_net_options *options, struct gf_net **net,
+		   struct gf_error *err)
 {
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
-	int rc = gf_net_want_f32("onednn", err);
+	int rc = gf_net_want_f32(options, "onednn", err);
 
-	rc = rc ? rc : gf_net_init(n, m, max_batch, err);
+	rc = rc ? rc : gf_net_init(n, m, max_batch, options, err);
 	if (rc) {
 		free(n);
 		return rc;

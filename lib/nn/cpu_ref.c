@@ -75,13 +75,14 @@ static void connect(struct gf_net *net, size_t l)
 }
 
 static int net_new(const struct gf_model *m, size_t max_batch,
-		   struct gf_net **net, struct gf_error *err)
+		   const struct gf_net_options *options, struct gf_net **net,
+		   struct gf_error *err)
 {
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
 	struct state *s;
-	int rc = gf_net_want_f32("ref", err);
+	int rc = gf_net_want_f32(options, "ref", err);
 
-	rc = rc ? rc : gf_net_init(n, m, max_batch, err);
+	rc = rc ? rc : gf_net_init(n, m, max_batch, options, err);
 	if (rc) {
 		free(n);
 		return rc;

@@ -173,19 +173,18 @@ static float start_scale(const struct gf_net *net)
 }
 
 static int net_new(const struct gf_model *m, size_t max_batch,
-		   struct gf_net **net, struct gf_error *err)
+		   const struct gf_net_options *options, struct gf_net **net,
+		   struct gf_error *err)
 {
-	struct gf_gpu_stream *stream;
-	struct gf_gpu *gpu = gf_nn_device(&stream);
 	struct gf_gpu_net *g;
 	struct gf_net *n;
 	int rc;
 
-	if (!gpu)
+	if (!options->gpu)
 		return gf_error_set(err, -EINVAL,
 				    "cuda: want a GPU to compute on");
 	n = gf_xcalloc(1, sizeof(*n));
-	rc = gf_net_init(n, m, max_batch, err);
+	rc = gf_net_init(n, m, max_batch, options, err);
 	if (rc) {
 		free(n);
 		return rc;
@@ -197,8 +196,8 @@ static int net_new(const struct gf_model *m, size_t max_batch,
 	n->priv = g = gf_xcalloc(1, sizeof(*g));
 	*g = (struct gf_gpu_net){
 		.net = n,
-		.gpu = gpu,
-		.stream = stream,
+		.gpu = options->gpu,
+		.stream = options->stream,
 		.kernels = &gf_gpu_nn_kernels_cuda,
 		.dtype = n->precision,
 		.channels_last = gf_gpu_wants_channels_last(m, n->precision),

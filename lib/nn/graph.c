@@ -72,7 +72,7 @@ static void place_running(struct gf_net *net)
 }
 
 int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
-		struct gf_error *err)
+		const struct gf_net_options *options, struct gf_error *err)
 {
 	int rc = gf_net_check(m, max_batch, err);
 	const struct gf_shape *last;
@@ -82,8 +82,8 @@ int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 	*net = (struct gf_net){
 		.model = m,
 		.max_batch = max_batch,
-		.threads = gf_nn_threads(),
-		.precision = gf_nn_precision(),
+		.threads = options->threads,
+		.precision = options->precision,
 		.loss_scale = 1,
 	};
 	place_params(net);
@@ -145,14 +145,13 @@ int gf_net_bad_number(const struct gf_net *net, size_t layer, size_t at,
 			    (double)number);
 }
 
-int gf_net_want_f32(const char *backend, struct gf_error *err)
+int gf_net_want_f32(const struct gf_net_options *options, const char *backend,
+		    struct gf_error *err)
 {
-	const enum gf_dtype dtype = gf_nn_precision();
-
-	if (dtype == GF_F32)
+	if (options->precision == GF_F32)
 		return 0;
 	return gf_error_set(err, -ENOTSUP, "%s computes in f32, not in %s",
-			    backend, gf_dtype_names[dtype]);
+			    backend, gf_dtype_names[options->precision]);
 }
 
 int gf_net_begin_forward(struct gf_net *net, const float *input, size_t batch,

@@ -66,9 +66,10 @@ int gf_net_check(const struct gf_model *m, size_t max_batch,
 		 struct gf_error *err);
 
 int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
-		struct gf_error *err);
-/* -ENOTSUP if another precision than f32 is set; names the backend. */
-int gf_net_want_f32(const char *backend, struct gf_error *err);
+		const struct gf_net_options *options, struct gf_error *err);
+/* -ENOTSUP for another precision than f32; names the backend. */
+int gf_net_want_f32(const struct gf_net_options *options, const char *backend,
+		    struct gf_error *err);
 void gf_net_release(struct gf_net *net);
 
 /* The order of calls: forward, loss, backward; sets stage and batch. The
@@ -120,11 +121,6 @@ static inline size_t gf_shape_rows(const struct gf_shape *s)
 {
 	return s->rank == 2 ? s->dims[0] : 1;
 }
-
-/* What the gf_nn_set_... functions have set. */
-int gf_nn_threads(void);
-enum gf_dtype gf_nn_precision(void);
-struct gf_gpu *gf_nn_device(struct gf_gpu_stream **stream);
 
 extern const struct gf_backend gf_backend_ref;
 extern const struct gf_backend gf_backend_onednn;

@@ -41,6 +41,18 @@ struct gf_gpu_stream;
  */
 struct gf_net;
 
+/* How a net computes. Zeros: in f32, on as many threads as the OpenMP
+ * environment says. */
+struct gf_net_options {
+	int threads; /* 0: the environment's; ref always uses one */
+	/* Of weights and activations: GF_F32, GF_F16 or GF_BF16; sums are f32
+	 * in any case, and so are parameters and gradients outside. A backend
+	 * without it refuses in net_new. */
+	enum gf_dtype precision;
+	struct gf_gpu *gpu; /* of a backend on_device; borrowed */
+	struct gf_gpu_stream *stream;
+};
+
 /* Device memory of a net, all of it taken in net_new. */
 struct gf_net_memory {
 	size_t weights_bytes;     /* in the precision that is computed in */
@@ -54,6 +66,7 @@ struct gf_backend {
 	bool on_device;
 	/* -EINVAL or -ENOTSUP names the layer that cannot be computed. */
 	int (*net_new)(const struct gf_model *m, size_t max_batch,
+		       const struct gf_net_options *options,
 		       struct gf_net **net, struct gf_error *err);
 	void (*net_free)(struct gf_net *net);
 	/* Logits of batch samples into the net; keeps activations. training:
@@ -84,18 +97,6 @@ struct gf_backend {
 extern const struct gf_backend *const gf_backends[]; /* NULL-terminated */
 /* "auto" or NULL: the fastest on the host. NULL if there is none so named. */
 const struct gf_backend *gf_backend_find(const char *name);
-
-/* Threads that nets made from now on compute with; 0, the start: what the
- * OpenMP environment says. ref always uses one. */
-void gf_nn_set_threads(int threads);
-
-/* Where nets that a backend on_device makes from now on compute; borrowed. */
-void gf_nn_set_device(struct gf_gpu *gpu, struct gf_gpu_stream *stream);
-
-/* What nets made from now on keep weights and activations in: GF_F32, the
- * start, or GF_F16 or GF_BF16, sums being f32 all the same. Parameters and
- * gradients stay f32 outside. A backend without it refuses in net_new. */
-void gf_nn_set_precision(enum gf_dtype dtype);
 
 /* Gradients are `scale` times as large inside the backward passes that follow
  * (a power of two), so that f16 does not lose small ones. Those outside are

@@ -71,12 +71,14 @@ struct gf_net_config {
 	float *params;      /* in whole pages if there is a gpu */
 	struct gf_gpu *gpu; /* of a backend on_device, and where it computes */
 	struct gf_gpu_stream *stream;
-	double timeout_s; /* for the gpu to end a pass */
+	int threads;             /* of a net on the host; 0: OpenMP's choice */
+	enum gf_dtype precision; /* that it computes in */
+	double timeout_s;        /* for the gpu to end a pass */
 	bool stays;   /* on the device: gradients, and the update of params */
 	size_t pools; /* of gradients that stay (train/net_device.h) */
 	const bool *cut; /* on the device: of a captured pass, per tensor
 			  * (train/net_device.h); NULL: none is */
-	bool half;       /* it computes in f16, and wants the loss scale */
+	bool half;       /* that is f16, and wants the loss scale */
 	size_t batch, accumulate; /* micro-batches of `batch` in a step */
 	int ranks, rank; /* a rank behind the last serves: it computes nothing,
 			  * and its gradients, which nobody adds, are ready */

@@ -369,8 +369,6 @@ static int open_device(struct net *n, struct gf_error *err)
 			.cut = k->cut,
 		},
 		&n->device, err);
-
-	gf_nn_set_device(k->gpu, k->stream);
 	return rc;
 }
 
@@ -404,8 +402,15 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 	if (config->backend->on_device)
 		rc = open_device(n, err);
 	rc = rc ? rc
-		: config->backend->net_new(config->model, config->batch,
-					   &n->net, err);
+		: config->backend->net_new(
+			  config->model, config->batch,
+			  &(struct gf_net_options){
+				  .threads = config->threads,
+				  .precision = config->precision,
+				  .gpu = config->gpu,
+				  .stream = config->stream,
+			  },
+			  &n->net, err);
 	if (rc || !n->device)
 		return rc;
 	config->backend->running(n->net, &count);

@@ -70,8 +70,12 @@ static int try_net(const struct gf_train_place *p,
 
 	if (!w->model)
 		return 0;
-	gf_nn_set_device(p->gpu, p->stream);
-	rc = p->backend->net_new(w->model, w->batch, &net, err);
+	rc = p->backend->net_new(
+		w->model, w->batch,
+		&(struct gf_net_options){.precision = w->precision,
+					 .gpu = p->gpu,
+					 .stream = p->stream},
+		&net, err);
 	if (!rc)
 		p->backend->net_free(net);
 	return rc;
@@ -182,7 +186,7 @@ static int use_host(struct gf_comm *comm, const struct gf_train_wish *w,
 		return rc;
 	if (w->threads)
 		threads = w->threads;
-	gf_nn_set_threads(threads);
+	p->threads = threads;
 	p->backend = backend;
 	if (share + 0.01 < threads)
 		p->note = gf_xasprintf(
@@ -279,6 +283,8 @@ int gf_train_place_take(struct gf_train_config *config,
 	config->backend = p->backend;
 	config->gpu = p->gpu;
 	config->stream = p->stream;
+	config->threads = p->threads;
+	config->precision = w.precision;
 	config->nccl = p->nccl;
 	return 0;
 }

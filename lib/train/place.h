@@ -21,6 +21,7 @@ struct gf_train_place {
 	const struct gf_backend *backend;
 	struct gf_gpu *gpu; /* NULL: the host */
 	struct gf_gpu_stream *stream;
+	int threads; /* of the host, that a net computes with */
 	const struct gf_nccl_ops *nccl; /* NULL: gradients go by the host */
 	char *note; /* what this rank's user may want to know; NULL: nothing */
 };
@@ -39,8 +40,9 @@ enum gf_train_transport {
 };
 
 struct gf_train_wish {
-	const char *device; /* checked by gf_train_place_check */
-	int threads;        /* per rank; 0: its share of the processors */
+	const char *device;      /* checked by gf_train_place_check */
+	int threads;             /* per rank; 0: its share of the processors */
+	enum gf_dtype precision; /* that nets compute in */
 	const struct gf_model *model; /* NULL: nothing is computed */
 	size_t batch;
 	enum gf_train_transport transport;

@@ -76,8 +76,10 @@ struct gf_train_config {
 	/* Between GPUs, of which each rank has its own; NULL: by the host. */
 	const struct gf_nccl_ops *nccl;
 
-	bool half;   /* nets that backend makes compute in f16 */
-	bool graphs; /* passes on a gpu are captured and launched */
+	int threads;             /* of nets on the host; 0: OpenMP's choice */
+	enum gf_dtype precision; /* of nets */
+	bool half;               /* it is f16: the loss scale is wanted */
+	bool graphs;             /* passes on a gpu are captured and launched */
 
 	struct gf_training training; /* owned by the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */

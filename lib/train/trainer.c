@@ -87,6 +87,8 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.timeout_s = k->timeout_s,
 		.stays = k->nccl != NULL,
 		.pools = k->nccl ? (size_t)k->plan->staleness : 1,
+		.threads = k->threads,
+		.precision = k->precision,
 		.half = k->half,
 	};
 	const bool sums = k->training.accumulate > 1 && !k->gpu;

@@ -8,9 +8,6 @@
 #include "base/heap.h"
 #include "nn/graph.h"
 
-static _Thread_local struct gf_gpu *wanted_gpu;
-static _Thread_local struct gf_gpu_stream *wanted_stream;
-
 struct state {
 	struct gf_net *inner; /* touched by the device alone */
 	struct gf_gpu *gpu;
@@ -36,12 +33,6 @@ struct call {
 	uint64_t seed;
 	float scale; /* of the loss, as told when it was enqueued */
 };
-
-void fake_net_on(struct gf_gpu *gpu, struct gf_gpu_stream *stream)
-{
-	wanted_gpu = gpu;
-	wanted_stream = stream;
-}
 
 static void enqueue(struct state *s, void (*run)(void *ctx), struct call call)
 {
@@ -80,17 +71,20 @@ static void net_free(struct gf_net *net)
 }
 
 static int net_new(const struct gf_model *m, size_t max_batch,
-		   struct gf_net **net, struct gf_error *err)
+		   const struct gf_net_options *options, struct gf_net **net,
+		   struct gf_error *err)
 {
+	const struct gf_net_options plain = {0};
 	struct state *s = gf_xcalloc(1, sizeof(*s));
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
-	int rc = gf_net_init(n, m, max_batch, err);
+	int rc = gf_net_init(n, m, max_batch, options, err);
 
-	rc = rc ? rc : gf_backend_ref.net_new(m, max_batch, &s->inner, err);
+	rc = rc ? rc
+		: gf_backend_ref.net_new(m, max_batch, &plain, &s->inner, err);
 	if (rc)
 		abort();
-	s->gpu = wanted_gpu;
-	s->stream = wanted_stream;
+	s->gpu = options->gpu;
+	s->stream = options->stream;
 	s->gpu->ops->event_new(s->gpu, false, &s->through, err);
 	s->count_elems = gf_model_param_count(m);
 	s->made = gf_xcalloc(s->count_elems + 1, sizeof(*s->made));

@@ -14,7 +14,4 @@
  */
 extern const struct gf_backend fake_backend;
 
-/* Nets that this thread makes compute there. */
-void fake_net_on(struct gf_gpu *gpu, struct gf_gpu_stream *stream);
-
 #endif

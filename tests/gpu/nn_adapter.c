@@ -30,11 +30,7 @@ static void must(int rc)
 
 static const char *open_device(void)
 {
-	const char *why = gpu ? NULL : nn_device_open(&gpu, &stream);
-
-	if (!why)
-		gf_nn_set_device(gpu, stream);
-	return why;
+	return gpu ? NULL : nn_device_open(&gpu, &stream);
 }
 
 float *nn_device_put(const void *from, size_t count)
@@ -84,9 +80,11 @@ static void write_to(float *to, const void *from, size_t count)
 }
 
 static int net_new(const struct gf_model *m, size_t max_batch,
-		   struct gf_net **net, struct gf_error *err)
+		   const struct gf_net_options *options, struct gf_net **net,
+		   struct gf_error *err)
 {
 	const char *why = open_device();
+	struct gf_net_options there = *options;
 	size_t i;
 	int rc;
 
@@ -94,7 +92,9 @@ static int net_new(const struct gf_model *m, size_t max_batch,
 		printf("%s\n", why);
 		exit(77);
 	}
-	rc = gf_backend_cuda.net_new(m, max_batch, net, err);
+	there.gpu = gpu;
+	there.stream = stream;
+	rc = gf_backend_cuda.net_new(m, max_batch, &there, net, err);
 	if (rc)
 		return rc;
 	i = slot(NULL);

@@ -128,9 +128,8 @@ static void test_precision(size_t c, size_t p)
 	got = want;
 	got.grads = draw(want.nparams, 1);
 	got.emitted = gf_xcalloc(m->nparams + 1, sizeof(size_t));
-	gf_nn_set_precision(precisions[p].dtype);
+	got.options.precision = precisions[p].dtype;
 	net = new_net(b, &got);
-	gf_nn_set_precision(GF_F32);
 	gf_net_set_loss_scale(net, precisions[p].loss_scale);
 	ref_net = new_net(ref, &want);
 	pass(ref, ref_net, &want);
@@ -165,9 +164,8 @@ static void test_overflow(void)
 
 	gf_rng_init(&rng, 1, 7);
 	run_init(&r, m, 4, 4);
-	gf_nn_set_precision(GF_F16);
+	r.options.precision = GF_F16;
 	net = new_net(b, &r);
-	gf_nn_set_precision(GF_F32);
 	gf_net_set_loss_scale(net, 0x1p30f);
 	pass(b, net, &r);
 	for (size_t i = 0; i < r.nparams; i++)
@@ -199,10 +197,13 @@ static void put_run(struct device *d, const struct run *r)
 {
 	struct gf_error err = {""};
 	const char *why = nn_device_open(&d->gpu, &d->stream);
+	struct gf_net_options options = r->options;
 
 	EXPECT(!why, "%s", why);
-	gf_nn_set_device(d->gpu, d->stream);
-	EXPECT(!gf_backend_cuda.net_new(r->m, r->max_batch, &d->net, &err),
+	options.gpu = d->gpu;
+	options.stream = d->stream;
+	EXPECT(!gf_backend_cuda.net_new(r->m, r->max_batch, &options, &d->net,
+					&err),
 	       "%s", err.text);
 	d->params = nn_device_put(r->params, r->nparams);
 	d->input = nn_device_put(r->input,

@@ -48,7 +48,8 @@ static void open_run(struct device *d, size_t batch)
 	d->labels = (int32_t *)(void *)nn_device_put(d->r.labels, batch);
 	d->grads = nn_device_put(NULL, d->r.nparams);
 	d->net = NULL;
-	gf_nn_set_device(host_gpu(), host_gpu_stream());
+	d->r.options.gpu = host_gpu();
+	d->r.options.stream = host_gpu_stream();
 }
 
 static void close_run(struct device *d)
@@ -64,7 +65,8 @@ static void close_run(struct device *d)
 
 static int make(struct device *d, struct gf_error *err)
 {
-	return gf_backend_cuda.net_new(d->m, d->r.max_batch, &d->net, err);
+	return gf_backend_cuda.net_new(d->m, d->r.max_batch, &d->r.options,
+				       &d->net, err);
 }
 
 static int enqueue(struct device *d, size_t batch, struct gf_error *err)
@@ -222,7 +224,7 @@ static void test_no_device(void)
 	struct device d;
 
 	open_run(&d, 2);
-	gf_nn_set_device(NULL, NULL);
+	d.r.options.gpu = NULL;
 	EXPECT(make(&d, &err) == -EINVAL, "no device");
 	EXPECT_TEXT(err.text, "cuda: want a GPU to compute on");
 	close_run(&d);
@@ -314,16 +316,17 @@ static const struct {
  */
 static void test_shipped(size_t c)
 {
+	const struct gf_net_options options = {.precision = GF_F16,
+					       .gpu = host_gpu(),
+					       .stream = host_gpu_stream()};
 	struct gf_model *m = ship(shipped[c].name);
 	struct gf_error err = {""};
 	struct gf_net *net = NULL;
 	const char *at;
 
-	gf_nn_set_device(host_gpu(), host_gpu_stream());
-	gf_nn_set_precision(GF_F16);
 	host_gpu_set_free(1);
-	EXPECT(gf_backend_cuda.net_new(m, shipped[c].batch, &net, &err) ==
-		       -ENOMEM,
+	EXPECT(gf_backend_cuda.net_new(m, shipped[c].batch, &options, &net,
+				       &err) == -ENOMEM,
 	       "%s: %s", shipped[c].name, err.text);
 	at = strstr(err.text, "want ");
 	EXPECT(at && strtod(at + 5, NULL) < 1e9 * shipped[c].most_gb &&
@@ -331,7 +334,6 @@ static void test_shipped(size_t c)
 	       "%s: want at most %g GB: %s", shipped[c].name,
 	       shipped[c].most_gb, err.text);
 	host_gpu_set_free((size_t)1 << 40);
-	gf_nn_set_precision(GF_F32);
 	free_model(m);
 }
 

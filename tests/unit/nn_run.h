@@ -21,6 +21,7 @@ static struct gf_rng rng; /* every test seeds it */
 /* A model with its data and one backend's answers. */
 struct run {
 	const struct gf_model *m;
+	struct gf_net_options options;
 	size_t batch, max_batch, nparams, nrunning;
 	float *params, *input, *grads, *running;
 	int32_t *labels;
@@ -93,7 +94,7 @@ static struct gf_net *new_net(const struct gf_backend *b, const struct run *r)
 {
 	struct gf_error err = {""};
 	struct gf_net *net = NULL;
-	int rc = b->net_new(r->m, r->max_batch, &net, &err);
+	int rc = b->net_new(r->m, r->max_batch, &r->options, &net, &err);
 
 	EXPECT(rc == 0, "%s: net_new: %s", b->name, err.text);
 	return net;

@@ -26,17 +26,6 @@ static struct fake_costs costs = {
 	.kernel_s = 1e-4,
 };
 
-/* The fake where lib/bench says that nets compute. */
-static int net_new(const struct gf_model *m, size_t max_batch,
-		   struct gf_net **net, struct gf_error *err)
-{
-	struct gf_gpu_stream *stream;
-	struct gf_gpu *gpu = gf_nn_device(&stream);
-
-	fake_net_on(gpu, stream);
-	return fake_backend.net_new(m, max_batch, net, err);
-}
-
 struct job {
 	struct fake_world *world;
 	const struct gf_model *model;
@@ -78,7 +67,6 @@ static void profile_on(struct gf_comm *c, void *ctx)
 	struct gf_text remarks = {0};
 	struct gf_error err = {""};
 
-	backend.net_new = net_new;
 	fake_be(job->world, c->rank);
 	EXPECT(gf_bench_profile(&config, &p, &remarks, &err) == 0, "%s",
 	       err.text);

@@ -205,7 +205,9 @@ static void run(const struct variant *v, const struct gf_model *m,
 	t.residual = t.sum + t.count;
 	t.values = gf_xcalloc(BATCH * gf_shape_elems(&d->shape), sizeof(float));
 	t.labels = gf_xcalloc(BATCH, sizeof(int32_t));
-	EXPECT(!backend->net_new(m, BATCH, &t.net, &err), "%s", err.text);
+	EXPECT(!backend->net_new(m, BATCH, &(struct gf_net_options){0}, &t.net,
+				 &err),
+	       "%s", err.text);
 	gf_net_init_params(m, 1, t.params);
 	train(&t);
 	got = accuracy(&t);

@@ -170,7 +170,7 @@ static void test_same_bits(const struct gf_backend *b, int threads)
 
 	gf_rng_init(&rng, 6, 0);
 	run_init(&r, m, 7, 16);
-	gf_nn_set_threads(threads);
+	r.options.threads = threads;
 	net = new_net(b, &r);
 	pass(b, net, &r);
 	grads = gf_xmemdup(r.grads, r.nparams * sizeof(*grads));
@@ -188,7 +188,6 @@ static void test_same_bits(const struct gf_backend *b, int threads)
 	EXPECT(memcmp(grads, r.grads, r.nparams * sizeof(*grads)) == 0,
 	       "%s, %d threads: other gradients", b->name, threads);
 	b->net_free(net);
-	gf_nn_set_threads(0);
 	free(grads);
 	run_release(&r);
 	free_model(m);
@@ -377,7 +376,7 @@ static void test_refusal(size_t c, const struct gf_backend *b)
 	int rc;
 
 	refusals[c].spoil(m);
-	rc = b->net_new(m, 2, &net, &err);
+	rc = b->net_new(m, 2, &(struct gf_net_options){0}, &net, &err);
 	EXPECT(rc == refusals[c].rc, "%s: %s: got %d", b->name,
 	       refusals[c].name, rc);
 	EXPECT(!net, "%s: set only on success", refusals[c].name);

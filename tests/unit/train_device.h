@@ -37,7 +37,6 @@ static inline void enter(struct gf_comm *comm, struct gf_train_config *config)
 	EXPECT(!config->gpu->ops->stream_new(config->gpu, false,
 					     &config->stream, &err),
 	       "%s", err.text);
-	fake_net_on(config->gpu, config->stream);
 }
 
 /* A GPU each, and NCCL between them. */
