@@ -131,7 +131,7 @@ ARCHIVES := $(foreach l,$(LIBS) kernels,$(call archive,$(l)))
 
 # The planner's commands link with these alone: the linker proves that they
 # need neither MPI nor hwloc nor oneDNN nor CUDA.
-PLANNING := planner sim coll cost codec doc json plot cli base
+PLANNING := planner sim coll cost codec doc json cli base
 LINK_gf-plan := $(PLANNING)
 LINK_gf-sim  := $(PLANNING)
 archives_of = $(if $(LINK_$(1)),$(foreach l,$(LINK_$(1)),$(call archive,$(l))),$(ARCHIVES))
@@ -399,7 +399,11 @@ bench: check-build
 
 tables: $(BUILD)/tools/gf-tables
 	@mkdir -p $(BUILD)/tables
-	$(Q)$< --svg $(BUILD)/tables -o $(BUILD)/tables/report.txt
+	@command -v gnuplot > /dev/null || \
+	  echo 'skipped: pictures, which need gnuplot (Debian: gnuplot-nox)'
+	$(Q)$< --csv $(BUILD)/tables $$(! command -v gnuplot > /dev/null || \
+	  echo --svg $(BUILD)/tables --pdf $(BUILD)/tables) \
+	  -o $(BUILD)/tables/report.txt
 	$(Q)cat $(BUILD)/tables/report.txt
 
 golden: check-build

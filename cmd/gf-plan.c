@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -40,6 +39,7 @@ struct arguments {
 	struct gf_axes axes;
 	const char **codecs;
 	const char *emit, *refine, *plot, *model;
+	int plot_columns;
 	struct gf_estimate estimate;
 	bool compare, json, explain, list;
 };
@@ -145,8 +145,12 @@ static const struct gf_setting settings[] = {
 	{"emit", "TARGET", 5, GF_SETTING_TEXT, AT(emit),
 	 "the plan for ddp, horovod or nccl-env instead of JSON",
 	 .from = {{gf_emitters, sizeof(*gf_emitters)}}},
-	{"plot", "FILE", 5, GF_SETTING_TEXT, AT(plot),
-	 "also draw the iteration, or the comparison, as SVG"},
+	{"plot", "FILE", 5, GF_SETTING_OWN, AT(plot),
+	 "also draw the iteration, or the comparison, to FILE.svg, .pdf or "
+	 ".png; FILE.csv: the numbers",
+	 .store = gf_plot_store},
+	{"plot-columns", "N", 5, GF_SETTING_INT, AT(plot_columns),
+	 "width of the picture in columns of a paper", 1, 2},
 	{"list", NULL, 5, GF_SETTING_FLAG, AT(list),
 	 "list policies and systems"},
 };
@@ -156,6 +160,7 @@ static const struct gf_setting_rule rules[] = {
 	{"json", "compare", NULL},
 	{"compare", NULL, "explain emit policy"},
 	{"explain", NULL, "emit"},
+	{"plot-columns", "plot", NULL},
 };
 
 static const struct gf_command command = {
@@ -227,22 +232,12 @@ static int print_list(const struct arguments *a, struct gf_error *err)
 	return rc;
 }
 
-/* rc and svg: what the drawing returned. */
-static int write_plot(const struct arguments *a, int rc, char *svg,
-		      struct gf_error *err)
-{
-	if (rc == 0)
-		rc = gf_file_write(a->plot, svg, strlen(svg), err);
-	free(svg);
-	return rc;
-}
-
 static int compare(const struct arguments *a, struct session *s,
 		   struct gf_error *err)
 {
 	struct gf_compared *rows = NULL;
 	struct gf_text out = {0};
-	char *svg = NULL;
+	struct gf_plot picture = {0};
 	size_t n = 0, i;
 	int rc = gf_request_compare(&s->request, &rows, &n, &s->notes, err);
 
@@ -253,8 +248,8 @@ static int compare(const struct arguments *a, struct session *s,
 	if (!a->json)
 		gf_compared_table(rows, n, &out);
 	if (a->plot) {
-		rc = gf_compared_svg(rows, n, &svg, err);
-		rc = write_plot(a, rc, svg, err);
+		gf_compared_plot(rows, n, &picture);
+		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
 	}
 	if (rc == 0)
 		rc = gf_cli_emit(&a->cli, out.data, err);
@@ -308,7 +303,8 @@ static int plan(const struct arguments *a, struct session *s,
 {
 	struct gf_text out = {0};
 	struct gf_plan p;
-	char *text, *svg = NULL;
+	struct gf_plot picture = {0};
+	char *text;
 	int rc = 0;
 
 	if (as_it_is(a, &s->documents))
@@ -323,8 +319,10 @@ static int plan(const struct arguments *a, struct session *s,
 	free(p.producer);
 	p.producer = gf_xstrdup("gf-plan " GF_VERSION);
 	if (a->plot) {
-		rc = gf_plan_svg(&p, &svg, err);
-		rc = write_plot(a, rc, svg, err);
+		rc = gf_plan_plot(&p, &picture, err);
+		if (rc == 0)
+			rc = gf_plot_finish(&picture, a->plot, a->plot_columns,
+					    err);
 	}
 	if (rc == 0 && a->emit)
 		rc = gf_plan_emit(&p, a->emit, &out, err);

@@ -39,6 +39,7 @@ struct arguments {
 	size_t nranks, nbandwidths, nslow;
 	size_t ranks_capacity, bandwidths_capacity, slow_capacity;
 	const char *topology, *profile, *trace, *plot;
+	int plot_columns;
 	size_t iterations;
 	bool csv, table, steps;
 };
@@ -133,13 +134,18 @@ static const struct gf_setting settings[] = {
 	{"table", NULL, 3, GF_SETTING_FLAG, AT(table), "a table for people"},
 	{"trace", "FILE", 3, GF_SETTING_TEXT, AT(trace),
 	 "write the first iteration as a Chrome trace"},
-	{"plot", "FILE", 3, GF_SETTING_TEXT, AT(plot),
-	 "draw the iteration, or curves of a sweep, as SVG"},
+	{"plot", "FILE", 3, GF_SETTING_OWN, AT(plot),
+	 "draw the iteration, or curves of a sweep, to FILE.svg, .pdf or .png; "
+	 "FILE.csv: the numbers",
+	 .store = gf_plot_store},
+	{"plot-columns", "N", 3, GF_SETTING_INT, AT(plot_columns),
+	 "width of the picture in columns of a paper", 1, 2},
 };
 
 static const struct gf_setting_rule rules[] = {
 	{"runs seed", "jitter", NULL},
 	{"csv", NULL, "table"},
+	{"plot-columns", "plot", NULL},
 	{"steps", NULL, "jitter iterations"},
 };
 
@@ -230,23 +236,19 @@ static void use(const struct arguments *a, const struct gf_documents *d,
 			    d->plan->ranks, w->ranks);
 }
 
-/* A file of its own; text is given away. */
-static int write(const char *path, char *text, struct gf_error *err)
-{
-	int rc = gf_file_write(path, text, strlen(text), err);
-
-	free(text);
-	return rc;
-}
-
-static int plot(const struct arguments *a, const struct gf_plan *p,
+/* Trace, which is given away, and picture, where they are asked for. */
+static int draw(const struct arguments *a, const struct gf_plan *p, char *trace,
 		const struct gf_outcome *outcomes, size_t n,
 		struct gf_error *err)
 {
-	char *svg;
-	int rc = gf_outcomes_svg(p, outcomes, n, &svg, err);
+	struct gf_plot picture = {0};
+	int rc = trace ? gf_file_write(a->trace, trace, strlen(trace), err) : 0;
 
-	return rc < 0 ? rc : write(a->plot, svg, err);
+	free(trace);
+	if (rc < 0 || !a->plot)
+		return rc;
+	gf_outcomes_plot(p, outcomes, n, &picture);
+	return gf_plot_finish(&picture, a->plot, a->plot_columns, err);
 }
 
 /* Trace, plot, rows: what can fail without a trace of it comes last. */
@@ -261,13 +263,9 @@ static int report(const struct arguments *a, const struct gf_plan *p,
 		.iterations = (double)a->iterations,
 	};
 	struct gf_text out = {0};
-	int rc = 0;
+	char *trace = a->trace ? gf_outcome_trace_text(p, outcomes) : NULL;
+	int rc = draw(a, p, trace, outcomes, n, err);
 
-	if (a->trace)
-		rc = write(a->trace, gf_outcome_trace_text(p, &outcomes[0]),
-			   err);
-	if (rc == 0 && a->plot)
-		rc = plot(a, p, outcomes, n, err);
 	if (a->table)
 		gf_outcomes_table(outcomes, n, &out);
 	else if (a->csv)
@@ -314,12 +312,9 @@ static int report_steps(const struct arguments *a, const struct gf_plan *p,
 			const struct gf_replayed *r, struct gf_error *err)
 {
 	struct gf_text out = {0};
-	int rc = 0;
+	char *trace = a->trace ? gf_steps_trace_text(p, r) : NULL;
+	int rc = draw(a, p, trace, &r->outcome, 1, err);
 
-	if (a->trace)
-		rc = write(a->trace, gf_steps_trace_text(p, r), err);
-	if (rc == 0 && a->plot)
-		rc = plot(a, p, &r->outcome, 1, err);
 	if (a->table)
 		gf_steps_table(p, r, &out);
 	else if (a->csv)

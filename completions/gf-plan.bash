@@ -28,7 +28,7 @@ _gf_plan() {
 	--refine | --plot | --output | -o) paths=-f ;;
 	--lanes | --threshold | --ranks | --factors | --staleness | \
 		--pipeline-warmup | --keep | --chunk | --csc-warmup | \
-		--density | --flops | --batch) return ;;
+		--density | --flops | --batch | --plot-columns) return ;;
 	*)
 		case $cur in
 		-*) words='--policy --system --lanes --threshold --ranks
@@ -36,8 +36,8 @@ _gf_plan() {
 		--staleness --pipeline-warmup --selection --keep --chunk
 		--csc-warmup --decay --density --warmup-densities --putback
 		--model --flops --batch --refine --compare --json --explain
-		--emit --plot --list --output --quiet --verbose --help --usage
-		--version' ;;
+		--emit --plot --plot-columns --list --output --quiet --verbose
+		--help --usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

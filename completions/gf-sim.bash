@@ -12,13 +12,13 @@ _gf_sim() {
 		gradientflow-cluster-v gtopk-32-1gbe pipe-sgd-4-10gbe' ;;
 	--profile | --trace | --plot | --output | -o) paths=-f ;;
 	--ranks | --bandwidth | --slow | --jitter | --runs | --seed | \
-		--iterations) return ;;
+		--iterations | --plot-columns) return ;;
 	*)
 		case $cur in
 		-*) words='--ranks --topology --profile --bandwidth --slow
 		--jitter --runs --seed --iterations --steps --csv --table
-		--trace --plot --output --quiet --verbose --help --usage
-		--version' ;;
+		--trace --plot --plot-columns --output --quiet --verbose --help
+		--usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

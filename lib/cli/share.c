@@ -49,16 +49,12 @@ static char *share_root(size_t i)
 	}
 }
 
-int gf_cli_share(const char *kind, const char *name, char **path,
-		 struct gf_error *err)
+int gf_cli_shipped(const char *kind, const char *name, char **path,
+		   struct gf_error *err)
 {
 	static const char *const endings[] = {"", ".json"};
 	size_t i, k;
 
-	if (access(name, R_OK) == 0) {
-		*path = gf_xstrdup(name);
-		return 0;
-	}
 	for (i = 0; i < PLACES && !strchr(name, '/'); i++) {
 		char *root = share_root(i);
 
@@ -75,6 +71,19 @@ int gf_cli_share(const char *kind, const char *name, char **path,
 		}
 		free(root);
 	}
+	return gf_error_set(err, -ENOENT, "want %s in share/%s, found none",
+			    name, kind);
+}
+
+int gf_cli_share(const char *kind, const char *name, char **path,
+		 struct gf_error *err)
+{
+	if (access(name, R_OK) == 0) {
+		*path = gf_xstrdup(name);
+		return 0;
+	}
+	if (gf_cli_shipped(kind, name, path, err) == 0)
+		return 0;
 	return gf_error_set(err, -ENOENT,
 			    "%s: want a path or a name in share/%s, found "
 			    "neither",

@@ -16,6 +16,11 @@
 int gf_cli_share(const char *kind, const char *name, char **path,
 		 struct gf_error *err);
 
+/* The shipped file alone, for scripts that are run: a file of the same name in
+ * the working folder must not be. */
+int gf_cli_shipped(const char *kind, const char *name, char **path,
+		   struct gf_error *err);
+
 /* The names that gf_cli_share finds for a kind in the first share/ that has
  * it, sorted. The caller frees each name and the array. */
 size_t gf_cli_share_names(const char *kind, char ***names);

@@ -2,19 +2,16 @@
 #include "planner/plots.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
-#include "base/heap.h"
-#include "plot/plot.h"
 #include "sim/plots.h"
 #include "sim/predict.h"
 
-int gf_plan_svg(const struct gf_plan *p, char **svg, struct gf_error *err)
+int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot,
+		 struct gf_error *err)
 {
 	struct gf_sim_result r = {0};
 	struct gf_fabric f = gf_plan_fabric(p);
-	struct gf_plot_times times;
-	char *how;
+	struct gf_timeline t;
 	int rc;
 
 	if (p->rule)
@@ -24,53 +21,31 @@ int gf_plan_svg(const struct gf_plan *p, char **svg, struct gf_error *err)
 	rc = gf_predict_plan(p, &f, &r, err); /* for the end of backward */
 	if (rc < 0)
 		return rc;
-	times = (struct gf_plot_times){
+	t = (struct gf_timeline){
 		.forward_end_s = r.forward_end_s,
 		.backward_end_s = r.backward_end_s,
 		.iteration_s = p->predicted->iteration_s,
 		.messages = p->predicted->messages,
 	};
-	how = gf_xasprintf("%d rank%s, %zu message%s, predicted", p->ranks,
-			   p->ranks == 1 ? "" : "s", p->nmessages,
-			   p->nmessages == 1 ? "" : "s");
-	rc = gf_iteration_svg(p, &times, how, svg, err);
-	free(how);
-	return rc;
+	gf_iteration_plot(p, &t, p->ranks, "predicted", plot);
+	return 0;
 }
 
-int gf_compared_svg(const struct gf_compared *rows, size_t n, char **svg,
-		    struct gf_error *err)
+void gf_compared_plot(const struct gf_compared *rows, size_t n,
+		      struct gf_plot *plot)
 {
-	const char **groups = gf_xcalloc(n, sizeof(*groups));
-	double *iterations = gf_xcalloc(n, sizeof(*iterations));
-	double *bounds = gf_xcalloc(n, sizeof(*bounds));
-	double *compute = gf_xcalloc(n, sizeof(*compute));
-	struct gf_bar_series series[] = {
-		{.name = "iteration", .values = iterations},
-		{.name = "lower bound", .values = bounds},
-		{.name = "compute alone", .values = compute},
-	};
-	struct gf_bars bars = {
-		.title = "Predicted iteration by policy",
-		.y = {"time", GF_QUANTITY_SECONDS, GF_SCALE_LINEAR, false},
-		.groups = groups,
-		.ngroups = n,
-		.series = series,
-		.nseries = 3,
-	};
 	size_t i;
-	int rc;
 
+	plot->script = "bars";
+	gf_plot_text(plot, "title", "Predicted iteration by policy");
+	gf_plot_text(plot, "ylabel", "time");
+	gf_plot_text(plot, "unit", "s");
+	gf_text_addf(&plot->csv, "policy,iteration,lower bound,compute\n");
 	for (i = 0; i < n; i++) {
-		groups[i] = rows[i].policy->name;
-		iterations[i] = rows[i].iteration_s;
-		bounds[i] = rows[i].lower_bound_s;
-		compute[i] = rows[i].compute_s;
+		gf_plot_label(&plot->csv, rows[i].policy->name);
+		gf_plot_cell(&plot->csv, rows[i].iteration_s);
+		gf_plot_cell(&plot->csv, rows[i].lower_bound_s);
+		gf_plot_cell(&plot->csv, rows[i].compute_s);
+		gf_text_addf(&plot->csv, "\n");
 	}
-	rc = gf_bars_svg(&bars, svg, err);
-	free(groups);
-	free(iterations);
-	free(bounds);
-	free(compute);
-	return rc;
 }

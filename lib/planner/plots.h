@@ -2,12 +2,15 @@
 #ifndef GF_PLANNER_PLOTS_H
 #define GF_PLANNER_PLOTS_H
 
+#include "cli/plot.h"
 #include "planner/compare.h"
 
-/* SVG, the caller frees: a whole plan's iteration as a Gantt chart, and a
- * comparison as bars, compute and what communication adds. */
-int gf_plan_svg(const struct gf_plan *p, char **svg, struct gf_error *err);
-int gf_compared_svg(const struct gf_compared *rows, size_t n, char **svg,
-		    struct gf_error *err);
+/* A whole plan's iteration as a Gantt chart; -EINVAL for a rule, which has no
+ * messages. */
+int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot,
+		 struct gf_error *err);
+/* A comparison as bars: iteration, lower bound, compute alone. */
+void gf_compared_plot(const struct gf_compared *rows, size_t n,
+		      struct gf_plot *plot);
 
 #endif

@@ -2,187 +2,183 @@
 #include "sim/plots.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/heap.h"
+#include "sim/rows.h"
 
-static char *title_of(const struct gf_plan *p)
+static void title(const struct gf_plan *p, struct gf_plot *plot)
 {
-	return gf_xasprintf("%s, policy %s", p->model->name,
-			    p->policy ? p->policy : "of the plan");
+	gf_plot_text(plot, "title", "%s, policy %s", p->model->name,
+		     p->policy ? p->policy : "of the plan");
 }
 
-int gf_iteration_svg(const struct gf_plan *p, const struct gf_plot_times *times,
-		     const char *how, char **svg, struct gf_error *err)
+/* A bar of one row; the messages' own columns stay empty. */
+static void bar(struct gf_text *csv, const char *row, const char *kind,
+		double start_s, double end_s)
 {
-	struct gf_gantt g = {0};
-	char *title = title_of(p);
-	int rc;
-
-	gf_gantt_title(&g, title, how);
-	gf_gantt_iteration(&g, NULL, p, times);
-	rc = gf_gantt_svg(&g, svg, err);
-	gf_gantt_release(&g);
-	free(title);
-	return rc;
+	if (!(end_s > start_s))
+		return;
+	gf_text_addf(csv, "%s,%s,%s,,", row, kind, kind);
+	gf_plot_cell(csv, start_s);
+	gf_plot_cell(csv, end_s);
+	gf_text_addf(csv, "\n");
 }
 
-static int gantt(const struct gf_plan *p, const struct gf_outcome *o,
-		 char **svg, struct gf_error *err)
+static void mark(struct gf_text *csv, const char *name, double at_s)
 {
-	struct gf_plot_times times = {
-		.forward_end_s = o->forward_end_s,
-		.backward_end_s = o->backward_end_s,
-		.iteration_s = o->compute_s + o->exposed_comm_s,
-		.messages = o->messages,
-	};
-	char *how = gf_xasprintf("%d rank%s, %zu message%s, simulated",
-				 o->ranks, o->ranks == 1 ? "" : "s",
-				 p->nmessages, p->nmessages == 1 ? "" : "s");
-	int rc = gf_iteration_svg(p, &times, how, svg, err);
-
-	free(how);
-	return rc;
+	gf_text_addf(csv, ",mark,%s,,", name);
+	gf_plot_cell(csv, at_s);
+	gf_plot_cell(csv, at_s);
+	gf_text_addf(csv, "\n");
 }
 
-/* One curve: the outcomes of one bandwidth. */
-struct curve {
-	double bandwidth;
-	char name[64];
-	double *x, *y;
-	size_t count;
-};
-
-static struct curve *curve_of(struct curve *curves, size_t *ncurves,
-			      double bandwidth, size_t room)
+/* The lowest lane that is free when each message starts; messages start in
+ * plan order. Returns how many lanes that takes. */
+static size_t assign_lanes(const struct gf_predicted_message *m, size_t count,
+			   size_t *lane)
 {
-	struct curve *c;
-	size_t i;
+	double *free_at = gf_xcalloc(count + 1, sizeof(*free_at));
+	size_t i, k, lanes = 0;
 
-	for (i = 0; i < *ncurves; i++)
-		if (curves[i].bandwidth == bandwidth)
-			return &curves[i];
-	c = &curves[(*ncurves)++];
-	c->bandwidth = bandwidth;
-	c->x = gf_xcalloc(room, sizeof(*c->x));
-	c->y = gf_xcalloc(room, sizeof(*c->y));
-	if (bandwidth > 0)
-		snprintf(c->name, sizeof(c->name), "%.4g Gb/s",
-			 bandwidth * 8 / 1e9);
+	for (i = 0; i < count; i++) {
+		/* ends and starts that meet differ by rounding */
+		double start = m[i].start_s * (1 + 1e-12);
+
+		for (k = 0; k < lanes && free_at[k] > start; k++)
+			;
+		lanes += k == lanes;
+		lane[i] = k;
+		free_at[k] = m[i].end_s;
+	}
+	free(free_at);
+	return lanes;
+}
+
+static void message(struct gf_text *csv, const struct gf_plan *p, size_t i,
+		    const struct gf_predicted_message *at)
+{
+	const struct gf_message *m = &p->messages[i];
+	const struct gf_tensor *tensors = p->model->tensors;
+	const char *kind = m->half == GF_HALF_SPLIT          ? "halves"
+			   : m->mode == GF_MODE_SIMULTANEOUS ? "simultaneous"
+							     : "message";
+	char *name = m->first == m->last
+			     ? gf_xstrdup(tensors[m->first].name)
+			     : gf_xasprintf("%s to %s", tensors[m->first].name,
+					    tensors[m->last].name);
+
+	gf_text_addf(csv, ",%s,", kind);
+	gf_plot_label(csv, name);
+	if (m->first == m->last)
+		gf_text_addf(csv, ",%zu", m->first);
 	else
-		snprintf(c->name, sizeof(c->name), "simulated");
-	return c;
+		gf_text_addf(csv, ",%zu-%zu", m->first, m->last);
+	gf_text_addf(csv, ",%zu", gf_plan_message_bytes(p, i));
+	gf_plot_cell(csv, at->start_s);
+	gf_plot_cell(csv, at->end_s);
+	gf_text_addf(csv, "\n");
+	free(name);
 }
 
-/* Kept in ascending x, as a line wants it. */
-static void add(struct curve *c, double x, double y)
+static void timeline(const struct gf_plan *p, const struct gf_timeline *t,
+		     struct gf_text *csv)
 {
-	size_t i = c->count++;
+	size_t *lane = gf_xcalloc(p->nmessages + 1, sizeof(*lane));
+	size_t lanes = assign_lanes(t->messages, p->nmessages, lane), i, k;
+	const struct gf_model_profile *m = p->model;
+	double update_s = fmax(t->iteration_s - m->update_s, t->backward_end_s);
+	double forward_end_s =
+		t->forward_end_s > 0 ? t->forward_end_s : m->forward_s;
 
-	for (; i > 0 && c->x[i - 1] > x; i--) {
-		c->x[i] = c->x[i - 1];
-		c->y[i] = c->y[i - 1];
+	gf_text_addf(csv, "row,kind,name,tensors,bytes,start_s,end_s\n");
+	bar(csv, "compute", "forward", 0, forward_end_s);
+	bar(csv, "compute", "backward", forward_end_s, t->backward_end_s);
+	bar(csv, "compute", "waiting", t->backward_end_s, update_s);
+	bar(csv, "compute", "update", update_s, t->iteration_s);
+	for (k = 0; k < lanes; k++)
+		for (i = 0; i < p->nmessages; i++) {
+			if (lane[i] != k)
+				continue;
+			if (lanes == 1)
+				gf_text_addf(csv, "network");
+			else
+				gf_text_addf(csv, "lane %zu", k + 1);
+			message(csv, p, i, &t->messages[i]);
+		}
+	mark(csv, "backward ends", t->backward_end_s);
+	mark(csv, "iteration", t->iteration_s);
+	free(lane);
+}
+
+void gf_iteration_plot(const struct gf_plan *p, const struct gf_timeline *t,
+		       int ranks, const char *how, struct gf_plot *plot)
+{
+	plot->script = "gantt";
+	title(p, plot);
+	gf_plot_text(plot, "subtitle", "%d rank%s, %zu message%s, %s", ranks,
+		     ranks == 1 ? "" : "s", p->nmessages,
+		     p->nmessages == 1 ? "" : "s", how);
+	timeline(p, t, &plot->csv);
+}
+
+static void speedups(const struct gf_outcome *o, struct gf_plot *plot)
+{
+	gf_plot_text(plot, "x", "ranks");
+	gf_plot_text(plot, "y", "speedup");
+	gf_plot_text(plot, "ylabel", "speed-up");
+	gf_plot_number(plot, "xlog", 2);
+	gf_plot_number(plot, "ylog", 2);
+	gf_plot_text(plot, "reference", "linear");
+	gf_plot_number(plot, "slope", 1);
+	if (o->bandwidth_bytes_per_s > 0) {
+		gf_plot_text(plot, "series", "bandwidth_bytes_per_s");
+		gf_plot_text(plot, "series_unit", "b/s");
 	}
-	c->x[i] = x;
-	c->y[i] = y;
 }
 
-static int scaling(const struct gf_plan *p, const struct gf_outcome *o,
-		   size_t n, char **svg, struct gf_error *err)
+static void over_bandwidth(const struct gf_outcome *o, struct gf_plot *plot)
 {
-	struct curve *curves = gf_xcalloc(n + 1, sizeof(*curves));
-	struct gf_series *series = gf_xcalloc(n + 1, sizeof(*series));
-	struct gf_chart chart = {
-		.x = {"ranks", GF_QUANTITY_NUMBER, GF_SCALE_LOG2, false},
-		.y = {"speed-up", GF_QUANTITY_NUMBER, GF_SCALE_LOG2, false},
-		.series = series,
-	};
-	char *title = title_of(p);
-	struct curve *ideal;
-	size_t ncurves = 0, i;
-	int rc;
-
-	for (i = 0; i < n; i++)
-		add(curve_of(curves, &ncurves, o[i].bandwidth_bytes_per_s, n),
-		    o[i].ranks, o[i].speedup);
-	ideal = curve_of(curves, &ncurves, -1, n);
-	for (i = 0; i < n; i++)
-		add(ideal, o[i].ranks, o[i].ranks);
-	snprintf(ideal->name, sizeof(ideal->name), "linear");
-	for (i = 0; i < ncurves; i++)
-		series[i] = (struct gf_series){
-			.name = curves[i].name,
-			.style = &curves[i] == ideal ? GF_SERIES_IDEAL
-						     : GF_SERIES_LINE_MARKERS,
-			.x = curves[i].x,
-			.y = curves[i].y,
-			.count = curves[i].count,
-		};
-	chart.title = title;
-	chart.nseries = ncurves;
-	rc = gf_chart_svg(&chart, svg, err);
-	for (i = 0; i < ncurves; i++) {
-		free(curves[i].x);
-		free(curves[i].y);
-	}
-	free(title);
-	free(series);
-	free(curves);
-	return rc;
+	gf_plot_text(plot, "x", "bandwidth_bytes_per_s");
+	gf_plot_text(plot, "xlabel", "bandwidth");
+	gf_plot_text(plot, "xunit", "b/s");
+	gf_plot_number(plot, "xlog", 10);
+	gf_plot_text(plot, "y", "iteration_s");
+	gf_plot_text(plot, "ylabel", "iteration");
+	gf_plot_text(plot, "yunit", "s");
+	gf_plot_text(plot, "reference", "compute alone");
+	gf_plot_number(plot, "level", o->compute_s);
 }
 
-static int over_bandwidth(const struct gf_plan *p, const struct gf_outcome *o,
-			  size_t n, char **svg, struct gf_error *err)
+void gf_outcomes_plot(const struct gf_plan *p,
+		      const struct gf_outcome *outcomes, size_t n,
+		      struct gf_plot *plot)
 {
-	struct curve *curves = gf_xcalloc(2, sizeof(*curves)), *c;
-	char *title = title_of(p);
-	size_t ncurves = 0, i;
-	struct gf_series series[2];
-	double compute[2], ends[2];
-	struct gf_chart chart = {
-		.title = title,
-		.x = {"bandwidth", GF_QUANTITY_RATE, GF_SCALE_LOG10, false},
-		.y = {"iteration", GF_QUANTITY_SECONDS, GF_SCALE_LINEAR, false},
-		.series = series,
-		.nseries = 2,
-	};
-	int rc;
-
-	c = curve_of(curves, &ncurves, 0, n);
-	for (i = 0; i < n; i++)
-		add(c, o[i].bandwidth_bytes_per_s, o[i].iteration_s);
-	series[0] = (struct gf_series){.name = c->name,
-				       .style = GF_SERIES_LINE_MARKERS,
-				       .x = c->x,
-				       .y = c->y,
-				       .count = c->count};
-	compute[0] = compute[1] = o[0].compute_s;
-	ends[0] = c->x[0];
-	ends[1] = c->x[c->count - 1];
-	series[1] = (struct gf_series){.name = "compute alone",
-				       .style = GF_SERIES_IDEAL,
-				       .x = ends,
-				       .y = compute,
-				       .count = 2};
-	rc = gf_chart_svg(&chart, svg, err);
-	free(c->x);
-	free(c->y);
-	free(curves);
-	free(title);
-	return rc;
-}
-
-int gf_outcomes_svg(const struct gf_plan *p, const struct gf_outcome *outcomes,
-		    size_t n, char **svg, struct gf_error *err)
-{
+	const struct gf_outcome *o = outcomes;
+	struct gf_row_choice choice = {.bandwidth =
+					       o->bandwidth_bytes_per_s > 0};
+	bool ranks_vary = false;
 	size_t i;
 
-	if (n == 1)
-		return gantt(p, &outcomes[0], svg, err);
+	if (n == 1) {
+		struct gf_timeline t = {
+			.forward_end_s = o->forward_end_s,
+			.backward_end_s = o->backward_end_s,
+			.iteration_s = o->compute_s + o->exposed_comm_s,
+			.messages = o->messages,
+		};
+
+		gf_iteration_plot(p, &t, o->ranks, "simulated", plot);
+		return;
+	}
 	for (i = 1; i < n; i++)
-		if (outcomes[i].ranks != outcomes[0].ranks)
-			return scaling(p, outcomes, n, svg, err);
-	return over_bandwidth(p, outcomes, n, svg, err);
+		ranks_vary |= o[i].ranks != o->ranks;
+	plot->script = "curves";
+	title(p, plot);
+	if (ranks_vary)
+		speedups(o, plot);
+	else
+		over_bandwidth(o, plot);
+	gf_outcomes_csv(p, outcomes, n, &choice, &plot->csv);
 }

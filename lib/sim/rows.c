@@ -2,6 +2,7 @@
 #include "sim/rows.h"
 
 #include "cli/human.h"
+#include "cli/plot.h"
 #include "cli/table.h"
 #include "json/json.h"
 
@@ -53,7 +54,7 @@ static void csv_row(const char *policy, const struct column *columns, size_t n,
 	char number[GF_JSON_REAL_TEXT];
 	size_t i;
 
-	gf_text_addf(out, "%s", policy);
+	gf_plot_label(out, policy);
 	for (i = 0; i < n; i++) {
 		gf_json_real_text(columns[i].value, number);
 		if (columns[i].whole)

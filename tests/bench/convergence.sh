@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Trains digits-mlp and digits-cnn by every method at 4 and 8 ranks, three seeds,
 # on one global batch, rate and number of epochs for all, and writes a table and
-# pictures of accuracy and loss by step and by bytes sent to $OUT
-# (build/convergence). Minutes. What this build cannot run is skipped aloud.
+# pictures of accuracy and loss by step and by bytes sent, with their numbers as
+# CSV, to $OUT (build/convergence). Minutes. What this build cannot run is skipped aloud.
 #   tests/bench/convergence.sh [model...]       MODELS, RANKS, SEEDS, EPOCHS
 set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 1
@@ -79,6 +79,21 @@ for model; do
 done
 mapfile -t logs < "$out/logs.txt"
 "$build/bench/convergence_report" "$out" "${logs[@]}" | tee "$out/table.txt" || exit 1
-echo "pictures: $out/*.svg"
+draw() { # csv x y variables
+	local name=${1%.csv}
+	gnuplot -d -e "data='$1'; out='$name-$3-$2.svg'; title='$(basename "$name")'; subtitle='mean over the seeds, after each epoch'; \
+		series='method'; x='$2'; y='$3'; low='$3_low'; high='$3_high'; columns=2; $4" share/plots/curves.gp
+}
+if command -v gnuplot > /dev/null; then
+	for csv in "$out"/*.csv; do
+		draw "$csv" step accuracy "ylabel='test accuracy'; yunit='%'; yfrom=1"
+		draw "$csv" step loss "ylabel='test loss'"
+		draw "$csv" sent_bytes accuracy "xlabel='sent'; xunit='B'; xlog=2; ylabel='test accuracy'; yunit='%'; yfrom=1"
+		draw "$csv" sent_bytes loss "xlabel='sent'; xunit='B'; xlog=2; ylabel='test loss'"
+	done || exit 1
+	echo "pictures: $out/*.svg, their numbers: $out/*.csv"
+else
+	echo "skipped: pictures, which need gnuplot (Debian: gnuplot-nox); their numbers: $out/*.csv"
+fi
 echo "digits-mlp, $((4 * 16)) samples a step, 4 epochs, with one rule broken at a time:"
 "$build/tests/test_convergence" --table | tee "$out/failures.txt"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * convergence_report DIR LOG...: what gf-train logged, as a table on standard
- * output and as pictures in DIR. A log's name is MODEL.RANKS.METHOD.SEED.jsonl;
- * the runs of one method that differ in the seed alone are one row, and one
- * line in a picture: the mean over the seeds, with the lowest and the highest.
- * Methods stand in the order in which they are first named, and the first one
- * of a model is what the others are compared with.
+ * output and, for pictures, as DIR/MODEL-RANKS.csv. A log's name is
+ * MODEL.RANKS.METHOD.SEED.jsonl; the runs of one method that differ in the seed
+ * alone are one row, and one curve: the mean over the seeds, with the lowest
+ * and the highest. Methods stand in the order in which they are first named,
+ * and the first one of a model is what the others are compared with.
  */
 #include <errno.h>
 #include <math.h>
@@ -17,8 +17,8 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "cli/plot.h"
 #include "json/json.h"
-#include "plot/plot.h"
 
 #define MAX_SEEDS 8
 
@@ -249,119 +249,54 @@ static void print_table(const struct report *r)
 	}
 }
 
-/* --- the pictures --------------------------------------------------------- */
+/* --- the curves ----------------------------------------------------------- */
 
-struct curve {
-	double *x, *y, *low, *high;
-};
-
-static struct curve curve_of(const struct method *m,
-			     double (*x_of)(const struct point *p),
-			     double (*y_of)(const struct point *p),
-			     size_t *count)
+static void add_spread(struct gf_text *csv, struct spread s)
 {
-	size_t n = m->runs[0].count, i;
-	struct curve c;
-
-	c.x = gf_xcalloc(4 * n, sizeof(double));
-	c.y = c.x + n;
-	c.low = c.y + n;
-	c.high = c.low + n;
-	for (i = 0; i < n; i++) {
-		struct spread y = over_seeds(m, i, y_of);
-
-		c.x[i] = over_seeds(m, i, x_of).mean;
-		c.y[i] = y.mean;
-		c.low[i] = y.low;
-		c.high[i] = y.high;
-	}
-	*count = n;
-	return c;
+	gf_plot_cell(csv, s.mean);
+	gf_plot_cell(csv, s.low);
+	gf_plot_cell(csv, s.high);
 }
 
-struct picture {
-	const char *name;
-	struct gf_plot_axis x, y;
-	double (*x_of)(const struct point *p), (*y_of)(const struct point *p);
-};
-
-static const struct picture pictures[] = {
-	{"accuracy-steps",
-	 {"step", GF_QUANTITY_NUMBER, GF_SCALE_LINEAR, false},
-	 {"test accuracy", GF_QUANTITY_PERCENT, GF_SCALE_LINEAR, true},
-	 step_of,
-	 accuracy_of},
-	{"loss-steps",
-	 {"step", GF_QUANTITY_NUMBER, GF_SCALE_LINEAR, false},
-	 {"test loss", GF_QUANTITY_NUMBER, GF_SCALE_LINEAR, false},
-	 step_of,
-	 loss_of},
-	{"accuracy-bytes",
-	 {"sent", GF_QUANTITY_BYTES, GF_SCALE_LOG2, false},
-	 {"test accuracy", GF_QUANTITY_PERCENT, GF_SCALE_LINEAR, true},
-	 sent_of,
-	 accuracy_of},
-	{"loss-bytes",
-	 {"sent", GF_QUANTITY_BYTES, GF_SCALE_LOG2, false},
-	 {"test loss", GF_QUANTITY_NUMBER, GF_SCALE_LINEAR, false},
-	 sent_of,
-	 loss_of},
-};
-
 /* The methods of one model and number of ranks. */
-static int draw(const struct report *r, const struct method *first,
-		const struct picture *p, const char *folder,
-		struct gf_error *err)
+static int write_curves(const struct report *r, const struct method *first,
+			const char *folder, struct gf_error *err)
 {
-	struct gf_series *series = gf_xcalloc(r->nmethods, sizeof(*series));
-	struct curve *curves = gf_xcalloc(r->nmethods, sizeof(*curves));
-	struct gf_chart chart = {.x = p->x, .y = p->y, .series = series};
-	char *title =
-		gf_xasprintf("%s on %s ranks", first->model, first->ranks);
-	char *path = gf_xasprintf("%s/%s-%s-%s.svg", folder, first->model,
-				  first->ranks, p->name);
-	char *svg = NULL;
-	size_t i;
+	char *path = gf_xasprintf("%s/%s-%s.csv", folder, first->model,
+				  first->ranks);
+	struct gf_text csv = {0};
+	const struct method *m;
+	size_t k;
 	int rc;
 
-	for (i = 0; i < r->nmethods; i++) {
-		const struct method *m = &r->methods[i];
-		size_t n = chart.nseries;
-
-		if (!m->nruns || peer_of(r, m) != first)
-			continue;
-		curves[n] = curve_of(m, p->x_of, p->y_of, &series[n].count);
-		series[n].name = m->name;
-		series[n].x = curves[n].x;
-		series[n].y = curves[n].y;
-		chart.nseries++;
-	}
-	chart.title = title;
-	chart.subtitle = "mean over the seeds, after each epoch";
-	rc = gf_chart_svg(&chart, &svg, err);
-	if (!rc)
-		rc = gf_file_write(path, svg, strlen(svg), err);
-	for (i = 0; i < chart.nseries; i++)
-		free(curves[i].x);
-	free(svg);
+	gf_text_addf(&csv, "method,step,sent_bytes,accuracy,accuracy_low,"
+			   "accuracy_high,loss,loss_low,loss_high\n");
+	for (m = r->methods; m < r->methods + r->nmethods; m++)
+		for (k = 0;
+		     m->nruns && peer_of(r, m) == first && k < m->runs[0].count;
+		     k++) {
+			gf_plot_label(&csv, m->name);
+			gf_plot_cell(&csv, over_seeds(m, k, step_of).mean);
+			gf_plot_cell(&csv, over_seeds(m, k, sent_of).mean);
+			add_spread(&csv, over_seeds(m, k, accuracy_of));
+			add_spread(&csv, over_seeds(m, k, loss_of));
+			gf_text_addf(&csv, "\n");
+		}
+	rc = gf_file_write(path, csv.data, csv.length, err);
+	gf_text_release(&csv);
 	free(path);
-	free(title);
-	free(curves);
-	free(series);
 	return rc;
 }
 
-static int draw_all(const struct report *r, const char *folder,
-		    struct gf_error *err)
+static int write_all(const struct report *r, const char *folder,
+		     struct gf_error *err)
 {
-	size_t i, k;
+	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < r->nmethods; i++)
-		for (k = 0; k < GF_ARRAY_LENGTH(pictures) && !rc; k++)
-			if (peer_of(r, &r->methods[i]) == &r->methods[i])
-				rc = draw(r, &r->methods[i], &pictures[k],
-					  folder, err);
+	for (i = 0; i < r->nmethods && !rc; i++)
+		if (peer_of(r, &r->methods[i]) == &r->methods[i])
+			rc = write_curves(r, &r->methods[i], folder, err);
 	return rc;
 }
 
@@ -394,7 +329,7 @@ int main(int argc, char **argv)
 		rc = add_log(&r, argv[i], &err);
 	if (!rc) {
 		print_table(&r);
-		rc = draw_all(&r, argv[1], &err);
+		rc = write_all(&r, argv[1], &err);
 	}
 	if (rc)
 		fprintf(stderr, "convergence_report: %s\n", err.text);

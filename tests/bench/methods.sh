@@ -8,7 +8,8 @@
 #   HOSTS="4 8" EPOCHS=8 TARGET=0.85 ONLY=regex OUT=build/methods
 # Each part at one number of hosts is a piece of a minute or two that can be run
 # by itself (HOSTS=8 tests/bench/methods.sh ladder), ONLY takes the methods whose
-# names it fits. $OUT/PART-HOSTS.svg shows the parts of a step.
+# names it fits. $OUT/PART-HOSTS.svg shows the parts of a step, PART-HOSTS.csv has
+# its numbers.
 # compare   all methods                    ladder    GradientFlow's, step by step
 # pipeline  K = 2, one message or several  density   gTop-k's sweep
 #
@@ -112,7 +113,9 @@ measure() { # hosts label plan-options...
 		 (if $at then [$r[] | select(.part == "train" and .epoch <= $at).time_s] | add else "never" end)] | @tsv' \
 		"$work/log.jsonl" > "$work/figures.txt"
 	read -ra f < "$work/figures.txt"
-	printf '%s\t%s %s %s %s\n' "$label" "${f[@]:1:4}" >> "$work/rows.txt"
+	# commas part cells, and these are seconds
+	jq -nr --arg label "${label//,/;}" '[$label] + ($ARGS.positional | map(tonumber / 1e3)) | map(tostring) | join(",")' \
+		--args "${f[@]:1:4}" >> "$work/rows.txt"
 	[ "${f[9]}" = never ] || f[9]=$(printf '%.2f s' "${f[9]}")
 	printf '%-20s %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %9.3f %8.2f %% %10s\n' "$label" "${f[@]}"
 }
@@ -140,8 +143,15 @@ for hosts in "${hosts_list[@]}"; do
 			measure "$hosts" "$label" $options < /dev/null
 		done < <("$part")
 		[ -s "$work/rows.txt" ] || continue
-		"$build/bench/methods_report" "$part, $hosts hosts, 1 Gb/s" "$out/$part-$hosts.svg" < "$work/rows.txt" || exit 1
-		echo "picture: $out/$part-$hosts.svg"
+		{ echo "method,compute,update,selection and codecs,network"; cat "$work/rows.txt"; } > "$out/$part-$hosts.csv"
+		if command -v gnuplot > /dev/null; then
+			gnuplot -d -e "data='$out/$part-$hosts.csv'; out='$out/$part-$hosts.svg'; title='$part, $hosts hosts, 1 Gb/s'; \
+				subtitle='the parts of a step, means over the run'; ylabel='time of a step'; unit='s'; stacked=1" \
+				share/plots/bars.gp || exit 1
+			echo "picture: $out/$part-$hosts.svg"
+		else
+			echo "skipped: the picture, which needs gnuplot (Debian: gnuplot-nox); its numbers: $out/$part-$hosts.csv"
+		fi
 	done
 	"$lab" down "$name" > /dev/null 2>&1
 done

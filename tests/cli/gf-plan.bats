@@ -237,6 +237,7 @@ iteration() { # WANTED
 }
 
 @test "--plot draws the iteration and the comparison" {
+	command -v gnuplot > /dev/null || skip "gnuplot is not installed"
 	six --plot plan.svg
 	grep -q "</svg>" plan.svg
 	grep -q "six, policy optimal" plan.svg

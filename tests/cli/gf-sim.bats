@@ -132,6 +132,7 @@ plan() { # options of gf-plan...
 }
 
 @test "--plot draws an iteration, or curves of a sweep" {
+	command -v gnuplot > /dev/null || skip "gnuplot is not installed"
 	plan
 	wants 0 gf-sim plan.json --plot one.svg
 	grep -q "</svg>" one.svg && grep -q "backward" one.svg

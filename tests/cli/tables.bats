@@ -7,8 +7,8 @@ tables() { "$GF_SOURCE/$BUILD/tools/gf-tables" "$@"; }
 
 # The report takes seconds under a sanitizer: made once, read by most tests.
 setup_file() {
-	mkdir "$BATS_FILE_TMPDIR/svg"
-	tables --svg "$BATS_FILE_TMPDIR/svg" > "$BATS_FILE_TMPDIR/report.txt"
+	mkdir "$BATS_FILE_TMPDIR/csv" "$BATS_FILE_TMPDIR/svg"
+	tables --csv "$BATS_FILE_TMPDIR/csv" > "$BATS_FILE_TMPDIR/report.txt"
 }
 
 setup() {
@@ -109,16 +109,27 @@ near() {
 }
 
 @test "pictures are complete SVG files that the report names" {
+	command -v gnuplot > /dev/null || skip "gnuplot is not installed"
+	wants 0 tables --svg "$svg"
 	[ "$(grep -c '^  picture: ' out.txt)" -eq "$(find "$svg" -name '*.svg' | wc -l)" ]
 	for picture in "$svg"/*.svg; do
 		grep -q '^<svg ' "$picture"
-		[ "$(tail -n 1 "$picture")" = "</svg>" ]
+		grep -q '^</svg>' "$picture"
 		prints "picture: ${picture##*/}"
 	done
 }
 
+@test "the numbers behind the pictures" {
+	[ "$(grep -c '^  picture: .*csv$' out.txt)" -eq 8 ]
+	for numbers in "$BATS_FILE_TMPDIR"/csv/*.csv; do
+		prints "picture: ${numbers##*/}"
+		[ "$(awk -F, '{print NF}' "$numbers" | sort -u | wc -l)" -eq 1 ]
+	done
+	grep -q '^ResNet-152,' "$BATS_FILE_TMPDIR/csv/asc-wfbp-table-4.csv"
+}
+
 @test "a folder that is not there, an argument too many" {
-	wants 3 tables --svg nowhere/at/all
+	wants 3 tables --csv nowhere/at/all
 	says "nowhere/at/all"
 	wants 2 tables extra
 	says 'want no argument, got "extra"'

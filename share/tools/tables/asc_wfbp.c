@@ -9,7 +9,6 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "planner/policies.h"
-#include "plot/plot.h"
 #include "report.h"
 #include "setup.h"
 
@@ -354,41 +353,32 @@ static void table_v(struct gf_report *r, struct study *s)
 static int picture(struct gf_report *r, struct study *s, struct gf_error *err)
 {
 	static const enum scheme shown[] = {WFBP, MG_WFBP, ASC_CAPPED};
-	static const char *const names[] = {
-		"WFBP, paper",        "WFBP, predicted", "MG-WFBP, paper",
-		"MG-WFBP, predicted", "ASC-WFBP, paper", "ASC-WFBP, predicted"};
-	double values[2 * GF_ARRAY_LENGTH(shown)][MODELS];
-	struct gf_bar_series series[2 * GF_ARRAY_LENGTH(shown)];
-	const char *groups[MODELS];
-	struct gf_bars bars = {
-		.title = "ASC-WFBP's Table IV beside the predictions",
-		.subtitle = "32 GPUs, 10 Gb/s Ethernet, a = 1.4 ms, "
-			    "b = 1.7 ns per byte",
-		.y = {"time per iteration", GF_QUANTITY_SECONDS,
-		      GF_SCALE_LINEAR, false},
-		.groups = groups,
-		.ngroups = MODELS,
-		.series = series,
-		.nseries = GF_ARRAY_LENGTH(series)};
-	char *svg = NULL;
+	struct gf_plot p = {.script = "bars"};
 	size_t i, k;
-	int rc;
 
+	gf_plot_text(&p, "title", "ASC-WFBP's Table IV beside the predictions");
+	gf_plot_text(&p, "subtitle",
+		     "32 GPUs, 10 Gb/s Ethernet, a = 1.4 ms, b = 1.7 ns per "
+		     "byte");
+	gf_plot_text(&p, "ylabel", "time per iteration");
+	gf_plot_text(&p, "unit", "s");
+	gf_plot_number(&p, "pairs", 1);
+	gf_text_addf(&p.csv, "model,WFBP (paper),WFBP (predicted),"
+			     "MG-WFBP (paper),MG-WFBP (predicted),"
+			     "ASC-WFBP (paper),ASC-WFBP (predicted)\n");
 	for (i = 0; i < MODELS; i++) {
-		groups[i] = models[i].name;
+		gf_plot_label(&p.csv, models[i].name);
 		for (k = 0; k < GF_ARRAY_LENGTH(shown); k++) {
-			values[2 * k][i] = gf_paper_value(
-				&s->paper, "Table IV", models[i].name,
-				schemes[shown[k]].column);
-			values[2 * k + 1][i] =
-				s->result[i][shown[k]].iteration_s;
+			gf_plot_cell(&p.csv,
+				     gf_paper_value(&s->paper, "Table IV",
+						    models[i].name,
+						    schemes[shown[k]].column));
+			gf_plot_cell(&p.csv,
+				     s->result[i][shown[k]].iteration_s);
 		}
+		gf_text_addf(&p.csv, "\n");
 	}
-	for (k = 0; k < GF_ARRAY_LENGTH(series); k++)
-		series[k] = (struct gf_bar_series){names[k], values[k], NULL,
-						   NULL, k % 2};
-	rc = gf_bars_svg(&bars, &svg, err);
-	return gf_report_picture(r, rc, "asc-wfbp-table-4", svg, err);
+	return gf_report_picture(r, "asc-wfbp-table-4", &p, err);
 }
 
 int gf_report_asc_wfbp(struct gf_report *r, struct gf_error *err)

@@ -6,7 +6,6 @@
 
 #include "base/array.h"
 #include "coll/algorithm.h"
-#include "plot/plot.h"
 #include "report.h"
 #include "setup.h"
 
@@ -205,50 +204,30 @@ static void why(struct gf_report *r, const struct study *s)
 static int picture(struct gf_report *r, const struct study *s,
 		   struct gf_error *err)
 {
-	const double most[] = {MOST};
-	double x[COUNTS], y[SCHEMES][COUNTS];
-	struct gf_series series[2 * SCHEMES];
-	char names[SCHEMES][48];
-	struct gf_chart chart = {
-		.title = "All-reduce of ResNet-50's gradients on BlueConnect's "
-			 "cluster",
-		.subtitle = "100 MB; nodes of 4 GPUs, 100 Gb/s per node, racks "
-			    "of 16 nodes; the jitter included",
-		.x = {"GPUs", GF_QUANTITY_NUMBER, GF_SCALE_LOG2, false},
-		.y = {"time", GF_QUANTITY_SECONDS, GF_SCALE_LINEAR, false},
-		.series = series,
-		.nseries = 2 * SCHEMES};
-	char *svg = NULL;
+	struct gf_plot p = {.script = "curves"};
 	size_t i, k;
-	int rc;
 
+	gf_plot_text(&p, "title",
+		     "ResNet-50's all-reduce on BlueConnect's cluster");
+	gf_plot_text(&p, "subtitle",
+		     "100 MB; 4 GPUs a node, 100 Gb/s a node, with jitter");
+	gf_plot_text(&p, "xlabel", "GPUs");
+	gf_plot_number(&p, "xlog", 2);
+	gf_plot_text(&p, "ylabel", "time");
+	gf_plot_text(&p, "yunit", "s");
+	gf_report_curves(&p);
 	for (k = 0; k < SCHEMES; k++) {
-		for (i = 0; i < COUNTS; i++) {
-			x[i] = rank_counts[i];
-			y[k][i] = cost_s(s, (enum scheme)k, rank_counts[i],
-					 s->alpha_s) +
-				  s->jitter_s;
-		}
-		snprintf(names[k], sizeof(names[k]), "%s, paper",
-			 schemes[k].name);
-		series[2 * k] = (struct gf_series){.name = schemes[k].name,
-						   .style = GF_SERIES_LINE,
-						   .x = x,
-						   .y = y[k],
-						   .count = COUNTS};
-		series[2 * k + 1] =
-			(struct gf_series){.name = names[k],
-					   .style = GF_SERIES_MARKERS,
-					   .x = most,
-					   .y = &s->paper_s[k],
-					   .count = 1,
-					   .pair = true};
+		for (i = 0; i < COUNTS; i++)
+			gf_report_point(&p, schemes[k].name, "lines",
+					rank_counts[i],
+					cost_s(s, (enum scheme)k,
+					       rank_counts[i], s->alpha_s) +
+						s->jitter_s);
+		gf_report_paper_point(&p, schemes[k].name, MOST, s->paper_s[k]);
 	}
-	/* The paper's two figures for the ring: the bar spans them. */
-	series[2 * RING + 1].y_low = &s->ring_by_gain_s;
-	series[2 * RING + 1].y_high = &s->paper_s[RING];
-	rc = gf_chart_svg(&chart, &svg, err);
-	return gf_report_picture(r, rc, "blueconnect-figure-3", svg, err);
+	/* The paper's text has a second figure for the ring. */
+	gf_report_paper_point(&p, schemes[RING].name, MOST, s->ring_by_gain_s);
+	return gf_report_picture(r, "blueconnect-figure-3", &p, err);
 }
 
 int gf_report_blueconnect(struct gf_report *r, struct gf_error *err)

@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "coll/algorithm.h"
 #include "planner/policies.h"
-#include "plot/plot.h"
 #include "report.h"
 #include "setup.h"
 
@@ -419,48 +418,37 @@ static int shares(struct gf_report *r, struct study *s, struct gf_error *err)
 static int picture(struct gf_report *r, struct study *s, enum net net,
 		   struct gf_error *err)
 {
-	static const char *const names[] = {
-		"Cluster-P, paper", "Cluster-P, predicted", "Cluster-V, paper",
-		"Cluster-V, predicted"};
 	static const char *const groups[COLUMNS] = {
-		"MPI",       "NCCL",        "NCCL, f16",
+		"MPI",       "NCCL",        "NCCL f16",
 		"+ overlap", "+ lazy (LA)", "+ sparse (CSC)"};
-	double values[2 * PLACES][COLUMNS];
-	struct gf_bar_series series[2 * PLACES];
-	struct gf_bars bars = {
-		.title = net == ALEXNET
-				 ? "AlexNet: GradientFlow's Table 1 beside the "
-				   "predictions"
-				 : "ResNet-50: GradientFlow's Table 2 beside "
-				   "the predictions",
-		.subtitle = "Cluster-P: 128 GPUs, Cluster-V: 512 GPUs, 56 Gb/s "
-			    "InfiniBand; all-reduce cost fitted on two AlexNet "
-			    "columns",
-		.y = {"images per second", GF_QUANTITY_NUMBER, GF_SCALE_LOG10,
-		      false},
-		.groups = groups,
-		.ngroups = COLUMNS,
-		.series = series,
-		.nseries = 2 * PLACES};
-	char *svg = NULL;
+	struct gf_plot p = {.script = "bars"};
 	size_t i, k;
-	int rc;
 
-	for (k = 0; k < PLACES; k++) {
-		for (i = 0; i < COLUMNS; i++) {
-			values[2 * k][i] = paper_rate(s, net, (enum place)k,
-						      (enum column)i);
-			values[2 * k + 1][i] = s->ours[net][k][i];
+	gf_plot_text(&p, "title", "%s beside the predictions",
+		     net == ALEXNET ? "AlexNet: GradientFlow's Table 1"
+				    : "ResNet-50: GradientFlow's Table 2");
+	gf_plot_text(&p, "subtitle",
+		     "Cluster-P: 128 GPUs, Cluster-V: 512 GPUs, 56 Gb/s "
+		     "InfiniBand; all-reduce cost fitted on two AlexNet "
+		     "columns");
+	gf_plot_text(&p, "ylabel", "images per second");
+	gf_plot_number(&p, "ylog", 10);
+	gf_plot_number(&p, "pairs", 1);
+	gf_text_addf(&p.csv, "step,Cluster-P (paper),Cluster-P (predicted),"
+			     "Cluster-V (paper),Cluster-V (predicted)\n");
+	for (i = 0; i < COLUMNS; i++) {
+		gf_plot_label(&p.csv, groups[i]);
+		for (k = 0; k < PLACES; k++) {
+			gf_plot_cell(&p.csv, paper_rate(s, net, (enum place)k,
+							(enum column)i));
+			gf_plot_cell(&p.csv, s->ours[net][k][i]);
 		}
+		gf_text_addf(&p.csv, "\n");
 	}
-	for (k = 0; k < 2 * PLACES; k++)
-		series[k] = (struct gf_bar_series){names[k], values[k], NULL,
-						   NULL, k % 2};
-	rc = gf_bars_svg(&bars, &svg, err);
-	return gf_report_picture(r, rc,
+	return gf_report_picture(r,
 				 net == ALEXNET ? "gradientflow-table-1"
 						: "gradientflow-table-2",
-				 svg, err);
+				 &p, err);
 }
 
 int gf_report_gradientflow(struct gf_report *r, struct gf_error *err)

@@ -5,7 +5,6 @@
 
 #include "base/array.h"
 #include "coll/algorithm.h"
-#include "plot/plot.h"
 #include "report.h"
 #include "setup.h"
 
@@ -296,111 +295,85 @@ static void ratios(struct gf_report *r, struct study *s)
 
 /* --- pictures ------------------------------------------------------------- */
 
-static int picture_9(struct gf_report *r, const struct study *s,
-		     struct gf_error *err)
+static void figure_9_axes(struct gf_plot *p)
 {
-	static const double sizes[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
-	static const double counts[] = {2, 4, 8, 16, 32, 64, 128};
-	double p_s[SCHEMES][GF_ARRAY_LENGTH(counts)];
-	double m_s[SCHEMES][GF_ARRAY_LENGTH(sizes)];
-	double bytes[GF_ARRAY_LENGTH(sizes)];
-	struct gf_series left[2], right[2];
-	struct gf_chart chart = {
-		.title = "gTop-k's Figure 9, left: 100 MiB, density 0.001",
-		.subtitle = "1 Gb/s Ethernet: alpha 0.436 ms, beta 9 ns per "
-			    "byte",
-		.x = {"workers", GF_QUANTITY_NUMBER, GF_SCALE_LOG2, false},
-		.y = {"time", GF_QUANTITY_SECONDS, GF_SCALE_LINEAR, false},
-		.series = left,
-		.nseries = 2};
-	char *svg = NULL;
-	size_t i, k;
-	int rc;
+	gf_plot_text(p, "subtitle",
+		     "1 Gb/s Ethernet: alpha 0.436 ms, beta 9 ns per byte");
+	gf_plot_number(p, "xlog", 2);
+	gf_plot_text(p, "ylabel", "time");
+	gf_plot_text(p, "yunit", "s");
+	gf_report_curves(p);
+}
 
-	for (k = TOPK; k < SCHEMES; k++) {
-		for (i = 0; i < GF_ARRAY_LENGTH(counts); i++)
-			p_s[k][i] = comm_s(s, (enum scheme)k, (int)counts[i],
-					   s->figure9_bytes);
-		for (i = 0; i < GF_ARRAY_LENGTH(sizes); i++) {
-			bytes[i] = sizes[i] * 1048576;
-			m_s[k][i] =
-				comm_s(s, (enum scheme)k, s->ranks, bytes[i]);
-		}
-		left[k - TOPK] =
-			(struct gf_series){.name = schemes[k].name,
-					   .x = counts,
-					   .y = p_s[k],
-					   .count = GF_ARRAY_LENGTH(counts)};
-		right[k - TOPK] =
-			(struct gf_series){.name = schemes[k].name,
-					   .x = bytes,
-					   .y = m_s[k],
-					   .count = GF_ARRAY_LENGTH(sizes)};
-	}
-	rc = gf_chart_svg(&chart, &svg, err);
-	rc = gf_report_picture(r, rc, "gtopk-figure-9-workers", svg, err);
-	if (rc)
-		return rc;
-	chart.title = "gTop-k's Figure 9, right: 32 workers, density 0.001";
-	chart.x = (struct gf_plot_axis){"gradients", GF_QUANTITY_BYTES,
-					GF_SCALE_LOG2, false};
-	chart.y.scale = GF_SCALE_LOG10;
-	chart.series = right;
-	svg = NULL;
-	rc = gf_chart_svg(&chart, &svg, err);
-	return gf_report_picture(r, rc, "gtopk-figure-9-sizes", svg, err);
+static int picture_9_workers(struct gf_report *r, const struct study *s,
+			     struct gf_error *err)
+{
+	struct gf_plot p = {.script = "curves"};
+	size_t k;
+	int count;
+
+	gf_plot_text(&p, "title",
+		     "gTop-k's Figure 9, left: 100 MiB, density 0.001");
+	figure_9_axes(&p);
+	gf_plot_text(&p, "xlabel", "workers");
+	for (k = TOPK; k < SCHEMES; k++)
+		for (count = 2; count <= 128; count *= 2)
+			gf_report_point(&p, schemes[k].name, "linespoints",
+					count,
+					comm_s(s, (enum scheme)k, count,
+					       s->figure9_bytes));
+	return gf_report_picture(r, "gtopk-figure-9-workers", &p, err);
+}
+
+static int picture_9_sizes(struct gf_report *r, const struct study *s,
+			   struct gf_error *err)
+{
+	struct gf_plot p = {.script = "curves"};
+	double bytes;
+	size_t k;
+
+	gf_plot_text(&p, "title",
+		     "gTop-k's Figure 9, right: 32 workers, density 0.001");
+	figure_9_axes(&p);
+	gf_plot_text(&p, "xlabel", "gradients");
+	gf_plot_text(&p, "xunit", "B");
+	gf_plot_number(&p, "ylog", 10);
+	for (k = TOPK; k < SCHEMES; k++)
+		for (bytes = 0x1p20; bytes <= 0x1p29; bytes *= 2)
+			gf_report_point(
+				&p, schemes[k].name, "linespoints", bytes,
+				comm_s(s, (enum scheme)k, s->ranks, bytes));
+	return gf_report_picture(r, "gtopk-figure-9-sizes", &p, err);
 }
 
 static int picture_10(struct gf_report *r, struct study *s, size_t model,
 		      const char *file, struct gf_error *err)
 {
-	static const double counts[] = {4, 8, 16, 32};
-	const double most[] = {s->ranks};
-	double ours[SCHEMES][GF_ARRAY_LENGTH(counts)], paper[SCHEMES];
-	struct gf_series series[2 * SCHEMES];
-	char names[SCHEMES][32], title[96];
-	struct gf_chart chart = {
-		.title = title,
-		.subtitle = "without the time of the local selection, which "
-			    "the paper does not give",
-		.x = {"workers", GF_QUANTITY_NUMBER, GF_SCALE_LOG2, false},
-		.y = {"scaling efficiency", GF_QUANTITY_PERCENT,
-		      GF_SCALE_LINEAR, false},
-		.series = series,
-		.nseries = 2 * SCHEMES};
+	struct gf_plot p = {.script = "curves"};
 	const double single = gf_paper_value(
 		&s->paper, "Table VI", models[model].name, "images_per_s");
-	char *svg = NULL;
-	size_t i, k;
-	int rc;
+	size_t k;
+	int count;
 
-	snprintf(title, sizeof(title), "gTop-k's Figure 10: %s",
-		 models[model].name);
+	gf_plot_text(&p, "title", "gTop-k's Figure 10: %s", models[model].name);
+	gf_plot_text(&p, "subtitle",
+		     "without the time of local selection (not given)");
+	gf_plot_text(&p, "xlabel", "workers");
+	gf_plot_number(&p, "xlog", 2);
+	gf_plot_text(&p, "ylabel", "scaling efficiency");
+	gf_plot_text(&p, "yunit", "%%");
+	gf_report_curves(&p);
 	for (k = 0; k < SCHEMES; k++) {
-		for (i = 0; i < GF_ARRAY_LENGTH(counts); i++)
-			ours[k][i] = throughput(s, model, (enum scheme)k,
-						(int)counts[i]) /
-				     (counts[i] * rate(s, model, 1, 0));
-		paper[k] = printed_rate(s, model, (enum scheme)k) /
-			   (s->ranks * single);
-		snprintf(names[k], sizeof(names[k]), "%s, paper",
-			 schemes[k].name);
-		series[2 * k] =
-			(struct gf_series){.name = schemes[k].name,
-					   .style = GF_SERIES_LINE,
-					   .x = counts,
-					   .y = ours[k],
-					   .count = GF_ARRAY_LENGTH(counts)};
-		series[2 * k + 1] =
-			(struct gf_series){.name = names[k],
-					   .style = GF_SERIES_MARKERS,
-					   .x = most,
-					   .y = &paper[k],
-					   .count = 1,
-					   .pair = true};
+		for (count = 4; count <= 32; count *= 2)
+			gf_report_point(
+				&p, schemes[k].name, "lines", count,
+				throughput(s, model, (enum scheme)k, count) /
+					(count * rate(s, model, 1, 0)));
+		gf_report_paper_point(&p, schemes[k].name, s->ranks,
+				      printed_rate(s, model, (enum scheme)k) /
+					      (s->ranks * single));
 	}
-	rc = gf_chart_svg(&chart, &svg, err);
-	return gf_report_picture(r, rc, file, svg, err);
+	return gf_report_picture(r, file, &p, err);
 }
 
 static int prepare(struct study *s, struct gf_error *err)
@@ -432,7 +405,9 @@ int gf_report_gtopk(struct gf_report *r, struct gf_error *err)
 		gf_report_section(r, &s.paper);
 		table_i(r, &s);
 		figure_9(r, &s);
-		rc = picture_9(r, &s, err);
+		rc = picture_9_workers(r, &s, err);
+		if (!rc)
+			rc = picture_9_sizes(r, &s, err);
 	}
 	if (!rc) {
 		table_vii(r, &s);

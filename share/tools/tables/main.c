@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * gf-tables: the papers' tables beside gradflow's predictions, as text, and as
- * pictures with --svg FOLDER. `make tables` runs it.
+ * pictures with --svg FOLDER (which gnuplot draws) or as their numbers with
+ * --csv FOLDER. `make tables` runs it.
  */
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "cli/command.h"
@@ -12,13 +14,18 @@
 
 struct arguments {
 	struct gf_cli cli;
-	const char *svg_folder;
+	const char *folders[GF_REPORT_KINDS];
 };
 
+#define AT(kind) offsetof(struct arguments, folders[kind])
+
 static const struct gf_setting settings[] = {
-	{"svg", "DIR", 0, GF_SETTING_TEXT,
-	 offsetof(struct arguments, svg_folder),
+	{"svg", "DIR", 0, GF_SETTING_TEXT, AT(GF_REPORT_SVG),
 	 "write the pictures into this folder, too", .letter = 's'},
+	{"pdf", "DIR", 0, GF_SETTING_TEXT, AT(GF_REPORT_PDF), "as PDF"},
+	{"png", "DIR", 0, GF_SETTING_TEXT, AT(GF_REPORT_PNG), "as PNG"},
+	{"csv", "DIR", 0, GF_SETTING_TEXT, AT(GF_REPORT_CSV),
+	 "write the numbers of the pictures into this folder"},
 };
 
 static const struct gf_command command = {
@@ -36,11 +43,12 @@ static int run(const struct arguments *a, struct gf_error *err)
 		gf_report_asc_wfbp, gf_report_gradientflow, gf_report_gtopk,
 		gf_report_pipe_sgd, gf_report_blueconnect,
 	};
-	struct gf_report r = {.svg_folder = a->svg_folder};
+	struct gf_report r = {.body = {0}};
 	char *text;
 	size_t i;
 	int rc = 0;
 
+	memcpy(r.folders, a->folders, sizeof(r.folders));
 	for (i = 0; i < GF_ARRAY_LENGTH(sections) && !rc; i++)
 		rc = sections[i](&r, err);
 	if (!rc) {
@@ -54,7 +62,7 @@ static int run(const struct arguments *a, struct gf_error *err)
 
 int main(int argc, char **argv)
 {
-	struct arguments a = {.svg_folder = NULL};
+	struct arguments a = {.folders = {NULL}};
 	struct gf_error err = {""};
 
 	gf_cli_parse(&command, argc, argv, &a);

@@ -10,7 +10,6 @@
 
 #include "base/heap.h"
 #include "coll/algorithm.h"
-#include "plot/plot.h"
 #include "report.h"
 #include "setup.h"
 

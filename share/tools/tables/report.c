@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/file.h"
 #include "base/heap.h"
 
 #define LINE 78
@@ -149,21 +148,53 @@ void gf_report_say(struct gf_report *r, const char *fmt, ...)
 	free(formatted);
 }
 
-int gf_report_picture(struct gf_report *r, int rc, const char *name, char *svg,
-		      struct gf_error *err)
+void gf_report_curves(struct gf_plot *p)
 {
-	char *path;
+	gf_plot_text(p, "series", "series");
+	gf_plot_text(p, "style", "style");
+	gf_text_addf(&p->csv, "series,style,x,y\n");
+}
 
-	if (rc) {
-		gf_error_prefix(err, "%s.svg", name);
-	} else if (r->svg_folder) {
-		path = gf_xasprintf("%s/%s.svg", r->svg_folder, name);
-		rc = gf_file_write(path, svg, strlen(svg), err);
-		if (!rc)
-			gf_text_addf(&r->body, "  picture: %s.svg\n", name);
+void gf_report_point(struct gf_plot *p, const char *series, const char *style,
+		     double x, double y)
+{
+	gf_plot_label(&p->csv, series);
+	gf_text_addf(&p->csv, ",%s", style);
+	gf_plot_cell(&p->csv, x);
+	gf_plot_cell(&p->csv, y);
+	gf_text_addf(&p->csv, "\n");
+}
+
+void gf_report_paper_point(struct gf_plot *p, const char *series, double x,
+			   double y)
+{
+	char *name = gf_xasprintf("%s (paper)", series);
+
+	gf_report_point(p, name, "points", x, y);
+	free(name);
+}
+
+int gf_report_picture(struct gf_report *r, const char *name,
+		      struct gf_plot *plot, struct gf_error *err)
+{
+	static const char *const endings[GF_REPORT_KINDS] = {"svg", "pdf",
+							     "png", "csv"};
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < GF_REPORT_KINDS && !rc; i++) {
+		char *file = gf_xasprintf("%s.%s", name, endings[i]);
+		char *path = gf_xasprintf(
+			"%s/%s", r->folders[i] ? r->folders[i] : "", file);
+
+		if (r->folders[i])
+			rc = gf_plot_write(plot, path, 0, err);
+		if (r->folders[i] && !rc)
+			gf_text_addf(&r->body, "  picture: %s\n", file);
 		free(path);
+		free(file);
 	}
-	free(svg);
+	gf_plot_release(plot);
 	return rc;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/plot.h"
 #include "cli/table.h"
 #include "paper.h"
 
@@ -17,6 +18,15 @@
 #define GF_REPORT_CLOSE 0.10 /* up to here: "reproduced" */
 #define GF_REPORT_ROUGH 0.25 /* up to here: "roughly"; beyond: "no" */
 
+/* Kinds of files that gf_plot_write makes of a picture; CSV has its numbers. */
+enum gf_report_kind {
+	GF_REPORT_SVG,
+	GF_REPORT_PDF,
+	GF_REPORT_PNG,
+	GF_REPORT_CSV,
+	GF_REPORT_KINDS
+};
+
 struct gf_report_count {
 	char *name; /* of the table */
 	int reproduced, roughly, no;
@@ -24,7 +34,8 @@ struct gf_report_count {
 
 struct gf_report {
 	struct gf_text body;
-	const char *svg_folder; /* NULL: no pictures */
+	/* a folder for each kind of file of pictures, NULL: none of it */
+	const char *folders[GF_REPORT_KINDS];
 	struct gf_report_count *counts;
 	size_t ncounts, capacity;
 	struct gf_table rows; /* of the open table */
@@ -44,10 +55,17 @@ void gf_report_close(struct gf_report *r);
 void gf_report_say(struct gf_report *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Takes svg (which may be NULL: rc of the plot function failed) and writes
- * <folder>/<name>.svg. rc: what the plot function returned. */
-int gf_report_picture(struct gf_report *r, int rc, const char *name, char *svg,
-		      struct gf_error *err);
+/* The points of curves: a heading, then series after series. A point of the
+ * paper's has the colour of the curve that it belongs to. */
+void gf_report_curves(struct gf_plot *p);
+void gf_report_point(struct gf_plot *p, const char *series, const char *style,
+		     double x, double y);
+void gf_report_paper_point(struct gf_plot *p, const char *series, double x,
+			   double y);
+/* Writes <folder>/<name>.<ending> for each ending that was asked for, and
+ * releases the plot. */
+int gf_report_picture(struct gf_report *r, const char *name,
+		      struct gf_plot *plot, struct gf_error *err);
 
 /* The summary followed by the sections; the caller frees. */
 char *gf_report_text(const struct gf_report *r);

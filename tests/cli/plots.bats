@@ -1,0 +1,155 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+load common
+
+# Pictures: what gf-plan and gf-sim have gnuplot draw, and its scripts by hand.
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	share=$GF_SOURCE/share
+	gf-plan -q "$share/profiles/six.json" > plan.json
+}
+
+needs_gnuplot() { command -v gnuplot > /dev/null || skip "gnuplot is not installed"; }
+
+# picture FILE: it is whole, and of the kind that its ending names.
+picture() {
+	case $1 in
+	*.svg) python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$1" ;;
+	*.pdf) [ "$(head -c 5 "$1")" = %PDF- ] && tail -c 7 "$1" | grep -q '%%EOF' ;;
+	*.png) [ "$(head -c 8 "$1" | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] &&
+		[ "$(tail -c 8 "$1" | od -An -tx1 | tr -d ' \n')" = 49454e44ae426082 ] ;;
+	esac
+}
+
+@test "each picture in each format, as wide as a paper's columns" {
+	needs_gnuplot
+	for format in svg pdf png; do
+		wants 0 gf-plan plan.json --plot "plan.$format" -o /dev/null
+		picture "plan.$format"
+		wants 0 gf-plan --compare "$share/profiles/six.json" --plot "compare.$format"
+		picture "compare.$format"
+		wants 0 gf-sim plan.json --plot "one.$format"
+		picture "one.$format"
+		wants 0 gf-sim plan.json --ranks 16,2,4 --bandwidth 1Gb/s,10Gb/s --plot "scaling.$format"
+		picture "scaling.$format"
+		wants 0 gf-sim plan.json --bandwidth 1Gb/s,10Gb/s --plot "rate.$format"
+		picture "rate.$format"
+		[ -z "$errors" ]
+	done
+	grep -q 'width="672"' plan.svg
+	grep -q 'width="316"' scaling.svg
+	wants 0 gf-sim plan.json --ranks 2,4 --plot wide.svg --plot-columns 2
+	grep -q 'width="672"' wide.svg
+	wants 0 gf-sim plan.json --plot narrow.svg --plot-columns 1
+	grep -q 'width="316"' narrow.svg
+}
+
+@test "the same bytes each time (a PDF has its date)" {
+	needs_gnuplot
+	for format in svg png; do
+		wants 0 gf-sim plan.json --plot "a.$format"
+		sleep 1.1
+		wants 0 gf-sim plan.json --plot "b.$format"
+		cmp "a.$format" "b.$format"
+	done
+}
+
+@test "the numbers behind a picture need no gnuplot" {
+	wants 0 env PATH="$GF_SOURCE/$BUILD/bin" gf-sim plan.json --plot one.csv
+	[ "$(head -n 1 one.csv)" = row,kind,name,tensors,bytes,start_s,end_s ]
+	[ "$(grep -c '^lane' one.csv)" -eq "$(jq '.messages | length' plan.json)" ]
+	grep -qx ',mark,backward ends,,,20,20' one.csv
+	wants 0 gf-sim plan.json --ranks 2,4 --csv
+	wants 0 env PATH="$GF_SOURCE/$BUILD/bin" gf-sim plan.json --ranks 2,4 --plot two.csv
+	[ "$(head -n 1 two.csv | cut -d, -f1,2)" = policy,ranks ]
+	wants 0 gf-plan --compare "$share/profiles/six.json" --plot compare.csv
+	[ "$(head -n 1 compare.csv)" = "policy,iteration,lower bound,compute" ]
+	grep -qx 'optimal,43,40.75,20' compare.csv
+}
+
+@test "another ending is refused, and so is a width without a picture" {
+	for file in plan.jpg plan svg .svg/ plan.SVG; do
+		wants 2 gf-plan plan.json --plot "$file"
+		says "want a file that ends in .svg, .pdf, .png or .csv, got $file"
+		[ ! -e "$file" ]
+	done
+	wants 2 gf-sim plan.json --plot one.svg --plot-columns 3
+	wants 2 gf-sim plan.json --plot-columns 1
+	says "--plot"
+}
+
+@test "without gnuplot one line says so, and nothing is left behind" {
+	wants 3 env PATH="$GF_SOURCE/$BUILD/bin" gf-sim plan.json --plot one.pdf
+	[ "$(wc -l < err.txt)" -eq 1 ]
+	says "one.pdf: want gnuplot to draw (Debian: gnuplot-nox"
+	[ -z "$(ls one.* 2> /dev/null)" ]
+}
+
+@test "a gnuplot that fails is quoted, and the old picture stays" {
+	mkdir bin
+	printf '#!/bin/sh\necho "half a picture"\necho "no terminal\nlast words" >&2\nexit 1\n' > bin/gnuplot
+	chmod +x bin/gnuplot
+	echo before > one.svg
+	PATH=$PWD/bin:$PATH wants 3 gf-sim plan.json --plot one.svg
+	[ "$(cat err.txt)" = "gf-sim: one.svg: gnuplot: last words" ]
+	[ "$(cat one.svg)" = before ]
+	[ "$(ls one.*)" = one.svg ]
+}
+
+@test "where nothing can be written" {
+	for format in svg pdf png csv; do
+		wants 3 gf-sim plan.json --plot "nowhere/one.$format"
+		[ "$(wc -l < err.txt)" -eq 1 ]
+		says "nowhere/one.$format"
+		[ -z "$output" ]
+	done
+}
+
+@test "hostile names are drawn as they are" {
+	needs_gnuplot
+	# shellcheck disable=SC2016 # nothing is to expand
+	jq --arg name $'<b>&"\'`touch run`$(touch run)\\n{x_y}^2,@z~%d#\u00e9\ufffe\'; system "touch run"; a=\'' '
+		.model.name = $name | .policy = $name |
+		.tensors |= [to_entries[] | .value.name = "\(.key)\($name)" | .value]' plan.json > hostile.json
+	for format in svg pdf png; do
+		wants 0 gf-sim hostile.json --plot "a.$format"
+		picture "a.$format"
+		wants 0 gf-sim hostile.json --plot "b.$format" --ranks 2,4
+		picture "b.$format"
+		wants 0 gf-sim hostile.json --plot "|touch run;.$format"
+		picture "|touch run;.$format"
+	done
+	[ ! -e run ]
+	grep -q '&lt;b.*&amp;' a.svg
+	grep -qF '{x_y}^2' a.svg
+	[ "$(awk -F, '{print NF}' <(wants 0 gf-sim hostile.json --plot c.csv; cat c.csv) | sort -u)" = 7 ]
+}
+
+@test "a script of the working folder is not run" {
+	needs_gnuplot
+	echo 'system "touch run"' | tee gantt.gp curves.gp > common.gp
+	mkdir plots && cp ./*.gp plots
+	wants 0 gf-sim plan.json --plot one.svg
+	echo 'system "touch run"' > .gnuplot
+	HOME=$PWD wants 0 gf-sim plan.json --ranks 2,4 --plot two.svg
+	[ ! -e run ]
+}
+
+@test "the scripts by hand, as share/plots/README shows them" {
+	needs_gnuplot
+	gf-sim plan.json --ranks 2,4,8,16 --csv > scaling.csv
+	wants 0 gnuplot -e "data='scaling.csv'; out='scaling.pdf'; x='ranks'; y='speedup'" "$share/plots/curves.gp"
+	[ -z "$errors" ]
+	picture scaling.pdf
+	gf-sim plan.json --plot one.csv -o /dev/null
+	gnuplot -e "data='one.csv'; out='png'; columns=1" "$share/plots/gantt.gp" > one.png
+	picture one.png
+	printf 'method,compute,network\n100 %%,1,2\nb,2,\n' > bars.csv
+	wants 0 gnuplot -e "data='bars.csv'; out='bars.svg'; unit='s'" "$share/plots/bars.gp"
+	picture bars.svg
+	printf 'x,y,low,high\n1,2,1,3\n2,3,2,4\n' > band.csv
+	wants 0 gnuplot -e "data='band.csv'; out='band.svg'; low='low'; high='high'" "$share/plots/curves.gp"
+	picture band.svg
+	wants 1 gnuplot -e "data='bars.csv'; out='bars.gif'" "$share/plots/bars.gp"
+	says "want an out that ends in svg, pdf or png, got bars.gif"
+}
