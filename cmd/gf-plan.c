@@ -51,26 +51,14 @@ static int store_codecs(const char *arg, void *to, struct gf_error *err)
 	return gf_cli_split_once(arg, to, err);
 }
 
-static int store_densities(const char *arg, void *to, struct gf_error *err)
-{
-	struct gf_axes *a = to;
-
-	a->nwarmup = 0;
-	if (strcmp(arg, "none") == 0)
-		return 0;
-	return gf_cli_list(arg, gf_axes_add_density, a, err);
-}
-
 #define AT(field)  offsetof(struct arguments, field)
 #define COUNT_MOST (1 << 20)
 
 static const char *const automatic[] = {"auto", NULL};
 static const char *const servers[] = {"0", "1", NULL};
-static const char *const decays[] = {"momentum", NULL};
-static const char *const densities[] = {"none", NULL};
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
-static const struct gf_setting settings[] = {
+static const struct gf_setting own_settings[] = {
 	{"policy", "NAME", 1, GF_SETTING_TEXT, AT(request.policy),
 	 "cut tensors into messages by this policy (auto: the best of all)",
 	 .names = automatic, .from = {{gf_policies}}},
@@ -109,25 +97,8 @@ static const struct gf_setting settings[] = {
 	 AT(axes.pipeline_warmup_steps), "synchronous steps before stale ones",
 	 0, 1e15},
 	{"selection", "METHOD", 3, GF_SETTING_CHOICE, AT(axes.selection),
-	 "gradients that are sent: dense, csc, topk or gtopk",
-	 .names = gf_select_names},
-	{"keep", "SHARE", 3, GF_SETTING_REAL, AT(axes.keep),
-	 "csc: the share of chunks that is sent (0.1)", 1e-12, 1},
-	{"chunk", "ELEMS", 3, GF_SETTING_WHOLE, AT(axes.chunk_elems),
-	 "csc: elements of a chunk (32000)", 1, 1e15},
-	{"csc-warmup", "STEPS", 3, GF_SETTING_WHOLE, AT(axes.csc_warmup_steps),
-	 "csc: steps over which the share falls (100)", 0, 1e15},
-	{"decay", "D", 3, GF_SETTING_OWN, AT(axes.decay),
-	 "csc: of what was not sent, 0 to 1 or momentum (momentum)",
-	 .store = gf_axes_read_decay, .names = decays},
-	{"density", "SHARE", 3, GF_SETTING_REAL, AT(axes.density),
-	 "topk, gtopk: the share of elements that is sent (0.001)", 1e-12, 1},
-	{"warmup-densities", "LIST", 3, GF_SETTING_OWN, AT(axes),
-	 "topk, gtopk: of the first epochs, or none (.25,.0725,.015,.004)",
-	 .store = store_densities, .names = densities},
-	{"putback", "RULE", 3, GF_SETTING_CHOICE, AT(axes.putback),
-	 "topk, gtopk: paper, conserve or naive (paper)",
-	 .names = gf_putback_names},
+	 "gradients that are sent (gf-plan --list)", .names = gf_select_names,
+	 .from = {{gf_select_plans}}},
 	{"model", "NAME", 4, GF_SETTING_TEXT, AT(model),
 	 "estimate times of this model (a path or a shipped name)",
 	 .share = "models"},
@@ -152,8 +123,36 @@ static const struct gf_setting settings[] = {
 	{"plot-columns", "N", 5, GF_SETTING_INT, AT(plot_columns),
 	 "width of the picture in columns of a paper", 1, 2},
 	{"list", NULL, 5, GF_SETTING_FLAG, AT(list),
-	 "list policies and systems"},
+	 "list policies, systems, selections and targets"},
 };
+
+#define NOWN GF_ARRAY_LENGTH(own_settings)
+
+/* Those, and the options of selections, whose texts helps holds. */
+static size_t all_settings(const struct gf_axes *axes,
+			   struct gf_setting *settings, struct gf_text *helps)
+{
+	size_t i;
+
+	memcpy(settings, own_settings, sizeof(own_settings));
+	for (i = 0; i < axes->noptions; i++) {
+		const struct gf_field *f = axes->options[i].field;
+
+		gf_select_option_help(&axes->options[i], &helps[i]);
+		settings[NOWN + i] = (struct gf_setting){
+			.name = f->option,
+			.arg = f->unit,
+			.group = 3,
+			.kind = GF_SETTING_OWN,
+			.offset =
+				AT(axes.options) + i * sizeof(axes->options[i]),
+			.help = helps[i].data,
+			.names = f->names,
+			.store = gf_select_option_store,
+		};
+	}
+	return NOWN + axes->noptions;
+}
 
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
@@ -161,16 +160,6 @@ static const struct gf_setting_rule rules[] = {
 	{"compare", NULL, "explain emit policy"},
 	{"explain", NULL, "emit"},
 	{"plot-columns", "plot", NULL},
-};
-
-static const struct gf_command command = {
-	.name = "gf-plan",
-	.arguments = "[FILE...]",
-	.help = help,
-	.settings = settings,
-	.nsettings = GF_ARRAY_LENGTH(settings),
-	.rules = rules,
-	.nrules = GF_ARRAY_LENGTH(rules),
 };
 
 /* What one call reads and finds out. */
@@ -364,16 +353,30 @@ static int run(const struct arguments *a, struct gf_error *err)
 
 int main(int argc, char **argv)
 {
+	struct gf_setting settings[NOWN + GF_SELECT_OPTIONS_MOST];
+	struct gf_command command = {
+		.name = "gf-plan",
+		.arguments = "[FILE...]",
+		.help = help,
+		.settings = settings,
+		.rules = rules,
+		.nrules = GF_ARRAY_LENGTH(rules),
+	};
 	struct arguments a = {
-		.axes = gf_axes_open,
 		.estimate = {.batch = 32, .flops_per_s = 1e12},
 	};
+	struct gf_text helps[GF_SELECT_OPTIONS_MOST] = {{0}};
 	struct gf_error err = {""};
+	size_t i;
 	int rc;
 
+	gf_axes_init(&a.axes);
+	command.nsettings = all_settings(&a.axes, settings, helps);
 	gf_cli_parse(&command, argc, argv, &a);
 	rc = run(&a, &err);
 	free(a.codecs);
 	gf_axes_release(&a.axes);
+	for (i = 0; i < GF_SELECT_OPTIONS_MOST; i++)
+		gf_text_release(&helps[i]);
 	return gf_cli_exit(&a.cli, rc, &err);
 }

@@ -17,27 +17,27 @@ _gf_plan() {
 	--servers) words='0 1' ;;
 	--release) words='ready backward_end' ;;
 	--selection) words='dense csc topk gtopk' ;;
-	--decay) words='momentum' ;;
-	--warmup-densities) list=1 words='none' ;;
-	--putback) words='paper conserve naive' ;;
 	--model) paths=-f words='alexnet-bn bert-base cifar100-cnn
 		cifar100-convex densenet201 digits-cnn-plain digits-cnn
 		digits-mlp inception-v4 lstm-ptb lstm-text mnist-mlp resnet152
 		resnet18 resnet20 resnet50 vgg16' ;;
 	--emit) words='ddp horovod nccl-env' ;;
+	--decay) words='momentum' ;;
+	--warmup-densities) list=1 words='none' ;;
+	--putback) words='paper conserve naive' ;;
 	--refine | --plot | --output | -o) paths=-f ;;
 	--lanes | --threshold | --ranks | --factors | --staleness | \
-		--pipeline-warmup | --keep | --chunk | --csc-warmup | \
-		--density | --flops | --batch | --plot-columns) return ;;
+		--pipeline-warmup | --flops | --batch | --plot-columns | \
+		--chunk | --keep | --csc-warmup | --density) return ;;
 	*)
 		case $cur in
 		-*) words='--policy --system --lanes --threshold --ranks
 		--algorithm --factors --codecs --servers --release --halves
-		--staleness --pipeline-warmup --selection --keep --chunk
-		--csc-warmup --decay --density --warmup-densities --putback
-		--model --flops --batch --refine --compare --json --explain
-		--emit --plot --plot-columns --list --output --quiet --verbose
-		--help --usage --version' ;;
+		--staleness --pipeline-warmup --selection --model --flops
+		--batch --refine --compare --json --explain --emit --plot
+		--plot-columns --list --chunk --keep --csc-warmup --decay
+		--density --warmup-densities --putback --output --quiet
+		--verbose --help --usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

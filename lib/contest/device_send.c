@@ -97,7 +97,7 @@ static int select_from(struct gf_device_send *s, size_t i,
 	const size_t bytes = m->count_elems * sizeof(float);
 	int rc = g->ops->alloc(g, bytes, &m->residual, err);
 
-	m->k = gf_sparse_k(way->density, m->count_elems);
+	m->k = gf_topk_count(way->density, m->count_elems);
 	rc = rc ? rc : g->ops->alloc(g, sizeof(one), &m->never, err);
 	rc = rc ? rc : g->ops->zero(g, d->stream, m->residual, bytes, err);
 	rc = rc ? rc
@@ -111,9 +111,7 @@ static int select_from(struct gf_device_send *s, size_t i,
 			.gpu = g,
 			.residual = m->residual,
 			.count_elems = m->count_elems,
-			.method = way->algorithm == gf_sparse_find("gtopk")
-					  ? GF_SELECT_GTOPK
-					  : GF_SELECT_TOPK,
+			.merges = way->algorithm == gf_sparse_find("gtopk"),
 			.ranks = d->comm->ranks,
 			.rank = d->comm->rank,
 			.most_k = m->k,

@@ -125,7 +125,6 @@ int gf_bench_report_rule(const struct gf_bench_report *r, struct gf_plan *p,
 	p->producer = gf_xstrdup("gf-allreduce " GF_VERSION);
 	p->system = gf_xstrdup("auto");
 	p->policy = gf_xstrdup("threshold");
-	p->selection.decay = NAN;
 	p->staleness = 1;
 	if (rule->nalgorithms)
 		return 0;

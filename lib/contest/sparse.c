@@ -29,9 +29,7 @@ static int allocate(struct gf_bench_sparse *s, struct gf_error *err)
 	int rc;
 
 	*m = (struct gf_sparse_message){
-		.method = s->config.way.algorithm == &gf_algorithm_gtopk
-				  ? GF_SELECT_GTOPK
-				  : GF_SELECT_TOPK,
+		.merges = s->config.way.algorithm == &gf_algorithm_gtopk,
 		.ranks = c->ranks,
 		.count_elems = count,
 	};
@@ -77,7 +75,7 @@ int gf_bench_sparse_new(const struct gf_bench_sparse_config *config,
 	int rc;
 
 	s->config = *config;
-	s->k = gf_sparse_k(config->way.density, config->count_elems);
+	s->k = gf_topk_count(config->way.density, config->count_elems);
 	rc = allocate(s, err);
 	if (rc == 0)
 		rc = open_burst(s, err);
@@ -221,7 +219,7 @@ size_t gf_bench_sparse_wrong(const struct gf_bench_sparse *s,
 
 	for (r = 0; r < p; r++)
 		select_of(s, x, r, sets + (size_t)r * k);
-	if (s->message.method == GF_SELECT_GTOPK) {
+	if (s->message.merges) {
 		merge_tree(s, sets);
 		p = 1;
 	}

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "json/json.h"
 #include "doc/profile.h"
+#include "doc/select.h"
 #include "doc/topology.h"
 
 /*
@@ -47,31 +48,6 @@ struct gf_prediction {
 	struct gf_predicted_message *messages; /* the plan's nmessages */
 	char *extra;
 	char **message_extras; /* x- keys per message; or NULL */
-};
-
-enum gf_select {
-	GF_SELECT_DENSE,
-	GF_SELECT_CSC,
-	GF_SELECT_TOPK,
-	GF_SELECT_GTOPK
-};
-enum gf_putback { GF_PUTBACK_PAPER, GF_PUTBACK_CONSERVE, GF_PUTBACK_NAIVE };
-extern const char *const gf_select_names[];  /* dense csc topk gtopk */
-extern const char *const gf_putback_names[]; /* paper conserve naive */
-
-struct gf_selection {
-	enum gf_select method;
-	/* csc */
-	size_t chunk_elems;
-	double keep; /* (0, 1] */
-	size_t warmup_steps;
-	double decay; /* NAN: "momentum" */
-	/* topk, gtopk */
-	double density; /* (0, 1] */
-	double *warmup_densities;
-	size_t nwarmup;
-	enum gf_putback putback;
-	char *extra;
 };
 
 /* From min_bytes (up to the next entry's) use this algorithm. */

@@ -113,27 +113,23 @@ static int check_stages(const struct gf_json_at *at, const struct gf_plan *p,
 	return refuse_message(at, index, "stages", err, reason);
 }
 
-static bool is_sparse(const struct gf_plan *p)
-{
-	return p->selection.method == GF_SELECT_TOPK ||
-	       p->selection.method == GF_SELECT_GTOPK;
-}
-
 /* Codecs that what reduces cannot sum; of a message or a rule's entry. */
 static int check_codec(const struct gf_json_at *at, const char *place,
 		       const struct gf_plan *p, const struct gf_message *m,
 		       struct gf_error *err)
 {
+	const struct gf_select_plan *selection =
+		gf_selection_plan(&p->selection);
 	const struct gf_codec *codec = gf_codec_find(m->codec);
 	char *names;
 	int rc = 0;
 
-	if (is_sparse(p) && strcmp(m->codec, "f32") != 0)
+	if (!(selection->traits & GF_SELECT_ADDS) &&
+	    strcmp(m->codec, "f32") != 0)
 		return gf_json_refuse(
 			at, place, err,
-			"want \"f32\" with selection %s, whose values travel "
-			"with their indices, got \"%.40s\"",
-			gf_select_names[p->selection.method], m->codec);
+			"want \"f32\" with selection %s, %s, got \"%.40s\"",
+			selection->name, selection->encoding, m->codec);
 	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) && codec &&
 	    !codec->adds) {
 		names = gf_codec_names(true, "\"");
@@ -152,7 +148,6 @@ static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 		      size_t index, struct gf_error *err)
 {
 	const struct gf_message *m = &p->messages[index];
-	const char *method = gf_select_names[p->selection.method];
 	bool halves = gf_algorithm_has(m->algorithm, GF_ALGORITHM_HALVES);
 	char reason[192], place[64];
 	int rc;
@@ -161,19 +156,24 @@ static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 	rc = check_codec(at, place, p, m, err);
 	if (rc)
 		return rc;
-	if (m->half == GF_HALF_SPLIT && (is_sparse(p) || !halves)) {
+	if (m->half == GF_HALF_SPLIT &&
+	    !gf_selection_has(&p->selection, GF_SELECT_HALVES)) {
 		snprintf(reason, sizeof(reason),
-			 "want \"all\" with %s %s, which has no "
-			 "reduce-scatter half, got \"split\"",
-			 is_sparse(p) ? "selection" : "algorithm",
-			 is_sparse(p) ? method : m->algorithm);
+			 "want \"all\" with selection %s, which %s, got "
+			 "\"split\"",
+			 gf_selection_name(&p->selection),
+			 gf_selection_has(&p->selection, GF_SELECT_RECUTS)
+				 ? "cuts its messages anew in every step"
+				 : "has no reduce-scatter half");
 		return refuse_message(at, index, "half", err, reason);
 	}
-	if (m->half == GF_HALF_SPLIT && p->selection.method == GF_SELECT_CSC)
-		return refuse_message(
-			at, index, "half", err,
-			"want \"all\" with selection csc, which cuts its "
-			"messages anew in every step, got \"split\"");
+	if (m->half == GF_HALF_SPLIT && !halves) {
+		snprintf(reason, sizeof(reason),
+			 "want \"all\" with algorithm %s, which has no "
+			 "reduce-scatter half, got \"split\"",
+			 m->algorithm);
+		return refuse_message(at, index, "half", err, reason);
+	}
 	if (m->half == GF_HALF_SPLIT && p->staleness > 1)
 		return refuse_message(
 			at, index, "half", err,

@@ -38,8 +38,7 @@ static int check(const struct gf_engine_config *config, struct gf_error *err)
 
 bool gf_engine_sends_sets(const struct gf_plan *plan)
 {
-	return plan->selection.method == GF_SELECT_TOPK ||
-	       plan->selection.method == GF_SELECT_GTOPK;
+	return gf_selection_has(&plan->selection, GF_SELECT_SETS);
 }
 
 static void init(struct gf_engine *e, const struct gf_engine_config *config)

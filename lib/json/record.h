@@ -22,7 +22,8 @@ enum gf_field_type {
 	GF_FIELD_SIZE,    /* size_t */
 	GF_FIELD_INT,     /* int */
 	GF_FIELD_BOOL,    /* bool */
-	GF_FIELD_REAL,    /* double */
+	GF_FIELD_REAL,    /* double; with names: or their first, which is NAN
+			   */
 	GF_FIELD_CHOICE,  /* an enum: index into names */
 	GF_FIELD_RAW,     /* char *: an object's text; absent: NULL */
 	GF_FIELD_SIZES,   /* size_t * and its count */
@@ -66,9 +67,13 @@ struct gf_field {
 					 * count_offset */
 	double low, high;               /* SIZE, INT, REAL, SIZES, REALS */
 	double absent;                  /* SIZE, INT, BOOL, REAL, CHOICE */
-	const char *const *names;       /* CHOICE, NULL-terminated */
+	const char *const *names;       /* CHOICE, REAL; NULL-terminated; REALS:
+					 * first, what an option calls no numbers */
 	const struct gf_record *record; /* LIST, OBJECT, GROUP, INCLUDE */
 	const struct gf_field_own *own; /* OWN */
+	/* An option that sets it (json/record_text.h): its name, what its
+	 * argument is, what the value means; NULL: there is none. */
+	const char *option, *unit, *help;
 };
 
 struct gf_record {
@@ -88,6 +93,7 @@ struct gf_record {
 #define GF_MAX_TIME_S     1e12
 #define GF_MAX_TIME_SUM_S 1e40  /* sums of many, and times bytes */
 #define GF_MIN_RATE       1e-12 /* of what must be > 0 */
+#define GF_MIN_SHARE      1e-12 /* of what is more than nothing */
 #define GF_MAX_RATE       1e18
 
 /* Reads an open object cursor to its gf_json_end. On failure the item is left

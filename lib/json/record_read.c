@@ -2,6 +2,7 @@
 #include "json/record.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +86,18 @@ static int read_list(struct gf_json_at *at, const struct gf_field *f,
 	return rc;
 }
 
+/* A number, or a word that stands for NAN. */
+static int read_real(struct gf_json_at *at, const struct gf_field *f, double *p,
+		     struct gf_error *err)
+{
+	int index;
+
+	if (!f->names || !gf_json_is_string(at, f->key))
+		return gf_json_real(at, f->key, f->low, f->high, p, err);
+	*p = NAN;
+	return gf_json_choice(at, f->key, f->names, &index, err);
+}
+
 static int read_field(struct gf_json_at *at, const struct gf_field *f,
 		      void *item, struct gf_error *err)
 {
@@ -102,7 +115,7 @@ static int read_field(struct gf_json_at *at, const struct gf_field *f,
 	case GF_FIELD_BOOL:
 		return gf_json_bool(at, f->key, p, err);
 	case GF_FIELD_REAL:
-		return gf_json_real(at, f->key, f->low, f->high, p, err);
+		return read_real(at, f, p, err);
 	case GF_FIELD_CHOICE:
 		return gf_json_choice(at, f->key, f->names, p, err);
 	case GF_FIELD_RAW:

@@ -121,7 +121,10 @@ static void write_field(struct gf_json_writer *w, const struct gf_field *f,
 		gf_json_put_bool(w, f->key, *(const bool *)p);
 		break;
 	case GF_FIELD_REAL:
-		gf_json_put_real(w, f->key, *(const double *)p);
+		if (f->names && isnan(*(const double *)p))
+			gf_json_put_string(w, f->key, f->names[0]);
+		else
+			gf_json_put_real(w, f->key, *(const double *)p);
 		break;
 	case GF_FIELD_CHOICE:
 		gf_json_put_string(w, f->key, f->names[*(const int *)p]);

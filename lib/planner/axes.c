@@ -2,132 +2,84 @@
 #include "planner/axes.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "doc/algorithm.h"
 
-const struct gf_axes gf_axes_open = {
-	.selection = -1,
-	.csc_warmup_steps = SIZE_MAX,
-	.decay = -1,
-	.nwarmup = SIZE_MAX,
-	.putback = -1,
-	.release = -1,
-	.pipeline_warmup_steps = SIZE_MAX,
-};
-
-static bool csc_open(const struct gf_axes *a)
+void gf_axes_init(struct gf_axes *a)
 {
-	return !(a->keep > 0) && !a->chunk_elems &&
-	       a->csc_warmup_steps == SIZE_MAX && a->decay == -1;
-}
-
-static bool sparse_open(const struct gf_axes *a)
-{
-	return !(a->density > 0) && a->nwarmup == SIZE_MAX && a->putback < 0;
+	*a = (struct gf_axes){
+		.selection = -1,
+		.release = -1,
+		.pipeline_warmup_steps = SIZE_MAX,
+	};
+	a->noptions = gf_select_options(a->options);
 }
 
 bool gf_axes_are_open(const struct gf_axes *a)
 {
-	return !a || (a->selection < 0 && csc_open(a) && sparse_open(a) &&
-		      a->release < 0 && !a->staleness &&
-		      a->pipeline_warmup_steps == SIZE_MAX && !a->servers &&
-		      !a->factored);
-}
-
-/* What a method does where nobody says otherwise: as the paper that has it. */
-static struct gf_selection method_defaults(enum gf_select method)
-{
-	struct gf_selection s = {.decay = NAN};
 	size_t i;
 
-	for (i = 0; gf_systems[i].name; i++) {
-		enum gf_select other = gf_systems[i].selection.method;
-
-		if (other == method ||
-		    (other == GF_SELECT_GTOPK && method == GF_SELECT_TOPK)) {
-			s = gf_systems[i].selection;
-			break;
-		}
-	}
-	s.method = method;
-	return s;
+	for (i = 0; a && i < a->noptions; i++)
+		if (a->options[i].text)
+			return false;
+	return !a || (a->selection < 0 && !a->followed && a->release < 0 &&
+		      !a->staleness && a->pipeline_warmup_steps == SIZE_MAX &&
+		      !a->servers && !a->factored);
 }
 
-static int apply_csc(const struct gf_axes *a, struct gf_selection *s,
-		     struct gf_error *err)
+bool gf_axes_asked(const void *axes, const char *option)
 {
-	if (a->keep > 0)
-		s->keep = a->keep;
-	if (a->chunk_elems)
-		s->chunk_elems = a->chunk_elems;
-	if (a->csc_warmup_steps != SIZE_MAX)
-		s->warmup_steps = a->csc_warmup_steps;
-	if (a->decay != -1)
-		s->decay = a->decay;
-	if (s->method == GF_SELECT_CSC || csc_open(a))
-		return 0;
-	return gf_error_set(err, -EINVAL, "--%s: want selection csc, got %s",
-			    a->keep > 0      ? "keep"
-			    : a->chunk_elems ? "chunk"
-			    : a->decay != -1 ? "decay"
-					     : "csc-warmup",
-			    gf_select_names[s->method]);
+	const struct gf_axes *a = axes;
+	size_t i;
+
+	for (i = 0; a && i < a->noptions; i++)
+		if (a->options[i].text &&
+		    strcmp(a->options[i].field->option, option) == 0)
+			return true;
+	return false;
 }
 
-static int apply_sparse(const struct gf_axes *a, struct gf_selection *s,
-			struct gf_error *err)
+/* What the axes, the plan that is followed or the system chooses, where the
+ * user sets no key of it. */
+static struct gf_selection base_selection(const struct gf_axes *a,
+					  const struct gf_system *s)
 {
-	if (a->density > 0)
-		s->density = a->density;
-	if (a->nwarmup != SIZE_MAX) {
-		s->warmup_densities = a->warmup_densities;
-		s->nwarmup = a->nwarmup;
-	}
-	if (a->putback >= 0)
-		s->putback = (enum gf_putback)a->putback;
-	if (s->method == GF_SELECT_TOPK || s->method == GF_SELECT_GTOPK ||
-	    sparse_open(a))
-		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "--%s: want selection topk or gtopk, got %s",
-			    a->density > 0    ? "density"
-			    : a->putback >= 0 ? "putback"
-					      : "warmup-densities",
-			    gf_select_names[s->method]);
+	const struct gf_select_plan *plan = s->selection;
+
+	if (a && a->followed)
+		return gf_selection_copy(a->followed);
+	if (a && a->selection >= 0)
+		plan = gf_select_plans[a->selection];
+	return gf_selection_new(plan, plan ? plan->defaults : NULL);
 }
 
-static int check_own_exchange(const struct gf_axes *a,
-			      const struct gf_selection *s,
-			      struct gf_error *err)
+/* Servers and factors are of all-reduces that not every selection makes. */
+static int check_reduces(const struct gf_axes *a, const struct gf_selection *s,
+			 struct gf_error *err)
 {
-	if (s->method != GF_SELECT_TOPK && s->method != GF_SELECT_GTOPK)
+	bool adds = gf_selection_has(s, GF_SELECT_ADDS);
+
+	if ((!a->servers || gf_selection_has(s, GF_SELECT_SERVERS)) &&
+	    (!a->factored || adds))
 		return 0;
-	if (!a->servers && !a->factored)
-		return 0;
-	return gf_error_set(err, -EINVAL,
-			    "--%s: want none with selection %s, which has an "
-			    "exchange of its own, got some",
-			    a->servers ? "servers" : "factors",
-			    gf_select_names[s->method]);
+	return gf_error_set(
+		err, -EINVAL,
+		"--%s: want none with selection %s, which %s, got "
+		"some",
+		a->servers ? "servers" : "factors", gf_selection_name(s),
+		adds ? "no server can add up" : "has an exchange of its own");
 }
 
-int gf_axes_apply(const struct gf_axes *axes, struct gf_system *s,
-		  struct gf_error *err)
+static int apply(const struct gf_axes *axes, struct gf_system *s,
+		 struct gf_selection *selection, struct gf_error *err)
 {
-	int rc;
+	int rc = gf_select_options_apply(axes->options, axes->noptions,
+					 selection, err);
 
-	if (!axes)
-		return 0;
-	if (axes->selection >= 0 && axes->selection != (int)s->selection.method)
-		s->selection = method_defaults((enum gf_select)axes->selection);
-	rc = apply_csc(axes, &s->selection, err);
 	if (rc == 0)
-		rc = apply_sparse(axes, &s->selection, err);
-	if (rc == 0)
-		rc = check_own_exchange(axes, &s->selection, err);
+		rc = check_reduces(axes, selection, err);
 	if (axes->release >= 0)
 		s->release = (enum gf_release)axes->release;
 	if (axes->staleness)
@@ -143,33 +95,23 @@ int gf_axes_apply(const struct gf_axes *axes, struct gf_system *s,
 	return rc;
 }
 
-static void follow_selection(struct gf_axes *a, const struct gf_selection *s)
+int gf_axes_apply(const struct gf_axes *axes, struct gf_system *s,
+		  struct gf_selection *selection, struct gf_error *err)
 {
-	if (a->selection >= 0 && a->selection != (int)s->method)
-		return;
-	a->selection = (int)s->method;
-	if (s->method == GF_SELECT_CSC) {
-		a->keep = a->keep > 0 ? a->keep : s->keep;
-		a->chunk_elems =
-			a->chunk_elems ? a->chunk_elems : s->chunk_elems;
-		if (a->csc_warmup_steps == SIZE_MAX)
-			a->csc_warmup_steps = s->warmup_steps;
-		if (a->decay == -1)
-			a->decay = s->decay;
-	} else if (s->method != GF_SELECT_DENSE) {
-		a->density = a->density > 0 ? a->density : s->density;
-		if (a->nwarmup == SIZE_MAX) {
-			a->warmup_densities = s->warmup_densities;
-			a->nwarmup = s->nwarmup;
-		}
-		if (a->putback < 0)
-			a->putback = (int)s->putback;
-	}
+	int rc;
+
+	*selection = base_selection(axes, s);
+	rc = axes ? apply(axes, s, selection, err) : 0;
+	if (rc < 0)
+		gf_selection_release(selection);
+	return rc;
 }
 
 void gf_axes_follow(struct gf_axes *a, const struct gf_plan *p)
 {
-	follow_selection(a, &p->selection);
+	if (a->selection < 0 ||
+	    gf_select_plans[a->selection] == gf_selection_plan(&p->selection))
+		a->followed = &p->selection;
 	if (!a->staleness)
 		a->staleness = p->staleness;
 	if (a->pipeline_warmup_steps == SIZE_MAX && a->staleness > 1)

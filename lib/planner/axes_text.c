@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,30 +11,6 @@
 #include "planner/axes.h"
 
 /* Axes as people type them. */
-
-int gf_axes_read_decay(const char *text, void *decay, struct gf_error *err)
-{
-	if (strcmp(text, "momentum") == 0) {
-		*(double *)decay = NAN;
-		return 0;
-	}
-	return gf_units_real(text, 0, 1, decay, err);
-}
-
-int gf_axes_add_density(void *axes, const char *text, struct gf_error *err)
-{
-	struct gf_axes *a = axes;
-	double value;
-	int rc = gf_units_real(text, 1e-12, 1, &value, err);
-
-	if (rc < 0)
-		return rc;
-	a->warmup_densities =
-		gf_xreallocarray(a->warmup_densities, a->nwarmup + 1,
-				 sizeof(*a->warmup_densities));
-	a->warmup_densities[a->nwarmup++] = value;
-	return 0;
-}
 
 /* The algorithm behind a factor's colon. */
 static int read_algorithm(const char *name, struct gf_stage *stage,
@@ -92,6 +67,5 @@ int gf_axes_read_factors(const char *text, void *axes, struct gf_error *err)
 void gf_axes_release(struct gf_axes *a)
 {
 	free(a->factors);
-	free(a->warmup_densities);
-	*a = gf_axes_open;
+	gf_axes_init(a);
 }

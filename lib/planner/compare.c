@@ -70,6 +70,27 @@ static int make_row(const struct gf_task *t, const struct gf_policy *policy,
 	return 0;
 }
 
+/* A row per policy that makes a plan. */
+static int make_rows(const struct gf_task *t, struct gf_compared *rows,
+		     size_t *n, struct gf_text *notes, struct gf_error *err)
+{
+	size_t i;
+	int rc;
+
+	if (!t->problem.model || !t->problem.ranks)
+		return gf_error_set(
+			err, -EINVAL, "--compare: want %s, found none",
+			t->problem.model ? "a number of ranks (--ranks)"
+					 : "the tensors of a model");
+	for (i = 0; gf_policies[i]; i++) {
+		rc = make_row(t, gf_policies[i], &rows[*n], notes, err);
+		if (rc < 0)
+			return rc;
+		*n += rc == 0;
+	}
+	return 0;
+}
+
 int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 		       size_t *nrows, struct gf_text *notes,
 		       struct gf_error *err)
@@ -86,21 +107,14 @@ int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 	rc = gf_request_pose(r, &t, notes, err);
 	if (rc < 0)
 		return rc;
-	if (!t.problem.model || !t.problem.ranks)
-		return gf_error_set(
-			err, -EINVAL, "--compare: want %s, found none",
-			t.problem.model ? "a number of ranks (--ranks)"
-					: "the tensors of a model");
 	for (i = 0; gf_policies[i]; i++)
 		;
 	made = gf_xcalloc(i, sizeof(*made));
-	for (i = 0; gf_policies[i]; i++) {
-		rc = make_row(&t, gf_policies[i], &made[n], notes, err);
-		if (rc < 0) {
-			free(made);
-			return rc;
-		}
-		n += rc == 0;
+	rc = make_rows(&t, made, &n, notes, err);
+	gf_task_release(&t);
+	if (rc < 0) {
+		free(made);
+		return rc;
 	}
 	share_bound(made, n);
 	sort(made, n);
@@ -181,6 +195,11 @@ void gf_plan_list(struct gf_text *out)
 	for (i = 0; gf_systems[i].name; i++)
 		list(out, gf_systems[i].name, gf_systems[i].description,
 		     gf_systems[i].source);
+	gf_text_addf(out, "selections (--selection):\n");
+	for (i = 0; gf_select_plans[i]; i++)
+		list(out, gf_select_plans[i]->name,
+		     gf_select_plans[i]->description,
+		     gf_select_plans[i]->source);
 	gf_text_addf(out, "targets (--emit):\n");
 	for (i = 0; gf_emitters[i].name; i++)
 		list(out, gf_emitters[i].name, gf_emitters[i].description,

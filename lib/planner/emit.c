@@ -18,7 +18,8 @@ static void head(const struct gf_plan *p, const char *what, struct gf_text *out)
 
 static bool dense(const struct gf_plan *p)
 {
-	return p->selection.method == GF_SELECT_DENSE && p->staleness == 1;
+	return gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) &&
+	       p->staleness == 1;
 }
 
 /* What both Python targets leave out. */
@@ -54,8 +55,7 @@ static int need_buckets(const struct gf_plan *p, const char *target,
 			err, -ENOTSUP,
 			"--emit %s: want a dense plan without "
 			"staleness, got selection %s and staleness %d",
-			target, gf_select_names[p->selection.method],
-			p->staleness);
+			target, gf_selection_name(&p->selection), p->staleness);
 	for (i = 0; i < p->nmessages; i++)
 		if (p->messages[i].half == GF_HALF_SPLIT)
 			return gf_error_set(

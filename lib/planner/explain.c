@@ -186,8 +186,10 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 				    "a rule");
 	rc = gf_request_pose(r, &task, &notes, err);
 	gf_text_release(&notes);
-	if (rc == 0)
-		rc = gf_work_init(&w, &task.problem, err);
+	if (rc < 0)
+		return rc;
+	rc = gf_work_init(&w, &task.problem, err);
+	gf_task_release(&task);
 	if (rc < 0)
 		return rc;
 	draft_of(&w, p, &y.draft);

@@ -11,10 +11,11 @@
 #include "sim/predict.h"
 
 /* Synchronous, dense and as soon as ready: what the policies plan for. */
-static bool plain(const struct gf_system *s)
+static bool plain(const struct gf_task *t)
 {
-	return s->selection.method == GF_SELECT_DENSE && s->staleness == 1 &&
-	       s->release == GF_RELEASE_READY;
+	return gf_selection_has(&t->selection, GF_SELECT_LOSSLESS) &&
+	       t->system.staleness == 1 &&
+	       t->system.release == GF_RELEASE_READY;
 }
 
 /* No plan with these axes takes less. */
@@ -27,7 +28,7 @@ static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
 	int rc;
 
 	*bound_s = fmax(compute_s, t->system.staleness > 1 ? 0 : t->bound_s);
-	if (t->system.selection.method != GF_SELECT_DENSE)
+	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
 		return 0;
 	rc = gf_work_init(&w, &t->problem, err);
 	if (rc < 0)
@@ -50,14 +51,11 @@ static int set_axes(const struct gf_task *t, struct gf_plan *p,
 	size_t i;
 	int rc;
 
-	p->selection = s->selection;
-	if (s->selection.nwarmup)
-		p->selection.warmup_densities =
-			gf_xmemdup(s->selection.warmup_densities,
-				   s->selection.nwarmup * sizeof(double));
+	gf_selection_release(&p->selection);
+	p->selection = gf_selection_copy(&t->selection);
 	p->staleness = s->staleness;
 	p->pipeline_warmup_steps = s->pipeline_warmup_steps;
-	if (s->selection.method == GF_SELECT_CSC)
+	if (gf_selection_has(&t->selection, GF_SELECT_RECUTS))
 		p->threshold_bytes = t->problem.threshold_bytes;
 	for (i = 0; i < p->nmessages; i++)
 		if (s->release == GF_RELEASE_BACKWARD_END)
@@ -84,7 +82,7 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
 		return rc;
 	free(p->system);
 	p->system = gf_xstrdup(t->system.name);
-	rc = plain(&t->system) ? gf_plan_check(p, err) : set_axes(t, p, err);
+	rc = plain(t) ? gf_plan_check(p, err) : set_axes(t, p, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;
@@ -147,7 +145,7 @@ static int check_served(const struct gf_request *r, const struct gf_task *t,
 	const struct gf_policy *p = t->policy;
 
 	if (p && gf_request_has_threshold(r) && !p->thresholds &&
-	    t->system.selection.method != GF_SELECT_CSC)
+	    !gf_selection_has(&t->selection, GF_SELECT_RECUTS))
 		return gf_error_set(err, -EINVAL,
 				    "--threshold: want policy threshold or "
 				    "dear, or selection csc, got policy %s",
@@ -166,11 +164,28 @@ static void note_served(const struct gf_request *r, const struct gf_task *t,
 
 	if (!t->policy && gf_request_has_threshold(r) && found &&
 	    !found->thresholds &&
-	    t->system.selection.method != GF_SELECT_CSC)
+	    !gf_selection_has(&t->selection, GF_SELECT_RECUTS))
 		gf_text_addf(notes,
 			     "%s is faster than policy threshold with %zu "
 			     "bytes\n",
 			     found->name, r->threshold_bytes);
+}
+
+static int plan_whole(const struct gf_request *r, const struct gf_task *t,
+		      struct gf_plan *p, struct gf_text *notes,
+		      struct gf_error *err)
+{
+	int rc = check_served(r, t, err);
+
+	if (rc < 0)
+		return rc;
+	if (t->policy || (plain(t) && !r->halves))
+		rc = gf_task_plan(t, t->policy, p, err);
+	else
+		rc = best_of_all(t, r->halves, p, err);
+	if (rc == 0)
+		note_served(r, t, p, notes);
+	return rc;
 }
 
 static int plan_posed(const struct gf_request *r, struct gf_plan *p,
@@ -181,17 +196,10 @@ static int plan_posed(const struct gf_request *r, struct gf_plan *p,
 
 	if (rc < 0)
 		return rc;
-	if (!t.problem.model || !t.problem.ranks)
-		return gf_request_rule(r, &t.problem, p, notes, err);
-	rc = check_served(r, &t, err);
-	if (rc < 0)
-		return rc;
-	if (t.policy || (plain(&t.system) && !r->halves))
-		rc = gf_task_plan(&t, t.policy, p, err);
-	else
-		rc = best_of_all(&t, r->halves, p, err);
-	if (rc == 0)
-		note_served(r, &t, p, notes);
+	rc = t.problem.model && t.problem.ranks
+		     ? plan_whole(r, &t, p, notes, err)
+		     : gf_request_rule(r, &t.problem, p, notes, err);
+	gf_task_release(&t);
 	return rc;
 }
 

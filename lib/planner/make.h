@@ -24,8 +24,8 @@ struct gf_request {
 	int lanes;
 	size_t threshold_bytes;
 	bool threshold_zero; /* asked for, which threshold_bytes 0 is not */
-	int ranks;        /* 0: nobody knows */
-	bool ranks_asked; /* by the user: servers come on top of them */
+	int ranks;           /* 0: nobody knows */
+	bool ranks_asked;    /* by the user: servers come on top of them */
 	const char *algorithm;
 	const char *const *codecs;
 	const struct gf_axes *axes; /* or NULL: all open */
@@ -37,9 +37,10 @@ struct gf_request {
  * that the policies solve. It borrows from the request. */
 struct gf_task {
 	struct gf_system system;
+	struct gf_selection selection;  /* owned */
 	struct gf_problem problem;      /* ranks 0: nobody knows how many */
 	const struct gf_policy *policy; /* asked for; or NULL: the best */
-	double bound_s;                 /* of csc's packs; else 0 */
+	double bound_s;                 /* of packs that are cut anew; else 0 */
 };
 
 /* For --threshold of a struct gf_request; 0 sends every tensor by itself. */
@@ -57,10 +58,12 @@ int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
 			struct gf_model_profile **made, struct gf_text *notes,
 			struct gf_error *err);
 
-/* The request made ready, with lines for the user in notes (pose.c).
+/* The request made ready, with lines for the user in notes (pose.c); the caller
+ * releases the task.
  * -EINVAL: it contradicts itself; -ENOTSUP: no algorithm serves it. */
 int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 		    struct gf_text *notes, struct gf_error *err);
+void gf_task_release(struct gf_task *t);
 
 /* A whole plan by this policy (NULL: what auto finds where only the schedule
  * is open), with the task's axes. -EINVAL: they do not go together. */

@@ -173,8 +173,8 @@ static void take(struct reading *r, const struct event *e)
 
 /* --- the file ------------------------------------------------------------ */
 
-/* The trace of another plan has other messages. csc's are cut anew in every
- * step and prove nothing. */
+/* The trace of another plan has other messages. Those that are cut anew in
+ * every step prove nothing. */
 static int check_message(const struct gf_plan *p, struct gf_json_at *args,
 			 size_t message, struct gf_error *err)
 {
@@ -182,7 +182,7 @@ static int check_message(const struct gf_plan *p, struct gf_json_at *args,
 	size_t first, last;
 	int rc = 0;
 
-	if (p->selection.method == GF_SELECT_CSC ||
+	if (gf_selection_has(&p->selection, GF_SELECT_RECUTS) ||
 	    !gf_json_has(args, "first") || !gf_json_has(args, "last"))
 		return 0;
 	if (message >= p->nmessages)

@@ -8,9 +8,6 @@
 #include "planner/menu.h"
 #include "planner/policies.h"
 
-/* A tenth of them, the share that is kept by default, is still a choice. */
-#define MIN_CHUNKS 32
-
 static int check_names(const struct gf_request *r, struct gf_error *err)
 {
 	if (r->policy && strcmp(r->policy, "auto") != 0 &&
@@ -73,14 +70,13 @@ static void note_contention(const struct gf_problem *problem,
 	gf_menu_release(&menu);
 }
 
-/* Values that travel with their indices are sent as they are: of the codecs
- * that are allowed, only that. */
-static bool plain_only(const struct gf_system *s, const struct gf_problem *p)
+/* A selection with an encoding of its own is sent as it is: of the codecs that
+ * are allowed, only f32. */
+static bool plain_only(const struct gf_selection *s, const struct gf_problem *p)
 {
 	size_t i;
 
-	if (s->selection.method != GF_SELECT_TOPK &&
-	    s->selection.method != GF_SELECT_GTOPK)
+	if (gf_selection_has(s, GF_SELECT_ADDS))
 		return false;
 	for (i = 0; p->codecs && p->codecs[i]; i++)
 		if (strcmp(p->codecs[i], "f32") == 0)
@@ -89,9 +85,11 @@ static bool plain_only(const struct gf_system *s, const struct gf_problem *p)
 }
 
 /* What the user left open, as the system does it. */
-static int apply_system(const struct gf_system *s, struct gf_problem *p,
-			struct gf_text *notes, struct gf_error *err)
+static int apply_system(struct gf_task *t, struct gf_text *notes,
+			struct gf_error *err)
 {
+	const struct gf_system *s = &t->system;
+	struct gf_problem *p = &t->problem;
 	struct gf_menu menu;
 	int rc;
 
@@ -99,7 +97,7 @@ static int apply_system(const struct gf_system *s, struct gf_problem *p,
 		p->lanes = s->lanes;
 	if (!p->codecs && s->codecs[0])
 		p->codecs = s->codecs;
-	if (plain_only(s, p))
+	if (plain_only(&t->selection, p))
 		p->codecs = NULL;
 	if (p->algorithm || !s->algorithm)
 		return 0;
@@ -120,14 +118,17 @@ static int apply_system(const struct gf_system *s, struct gf_problem *p,
 }
 
 /*
- * csc sends packs of kept bytes for all but its first steps, so those choose
- * the threshold and give the bound.
+ * A selection that cuts messages anew sends packs of kept bytes in all but the
+ * first steps. The packs choose the threshold and give the bound.
  */
 static int pack(struct gf_task *t, struct gf_error *err)
 {
 	struct gf_problem kept = t->problem;
+	struct gf_wire wires[GF_WIRES_MOST];
 
-	kept.keep = t->system.selection.keep;
+	gf_selection_wire(&t->selection, kept.model->tensors,
+			  kept.model->ntensors, wires);
+	kept.keep = wires[0].share;
 	if (t->policy == &gf_policy_single && !kept.threshold_bytes &&
 	    !kept.threshold_zero)
 		kept.threshold_bytes = gf_model_profile_bytes(kept.model);
@@ -135,37 +136,11 @@ static int pack(struct gf_task *t, struct gf_error *err)
 			       err);
 }
 
-/*
- * A chunk that nobody asked for is meant for models of millions: a smaller one
- * is cut into MIN_CHUNKS, so that there is something to choose from. One that
- * was asked for must fit.
- */
-static int fit_chunks(const struct gf_request *r, struct gf_selection *s,
-		      const struct gf_model_profile *m, struct gf_text *notes,
-		      struct gf_error *err)
-{
-	bool asked = r->axes && r->axes->chunk_elems;
-	size_t elems = 0, i, before = s->chunk_elems;
-
-	for (i = 0; i < m->ntensors; i++)
-		elems += m->tensors[i].count_elems;
-	if (asked && before > elems)
-		return gf_error_set(err, -EINVAL,
-				    "--chunk: want at most the %zu elements of "
-				    "%s, got %zu",
-				    elems, m->name, before);
-	if (asked || elems / MIN_CHUNKS >= before)
-		return 0;
-	s->chunk_elems = elems > MIN_CHUNKS ? elems / MIN_CHUNKS : 1;
-	gf_text_addf(notes,
-		     "%s has %zu elements: chunks are of %zu instead of %zu\n",
-		     m->name, elems, s->chunk_elems, before);
-	return 0;
-}
-
 static int pose_whole(const struct gf_request *r, struct gf_task *t,
 		      struct gf_text *notes, struct gf_error *err)
 {
+	const struct gf_select_plan *selection =
+		gf_selection_plan(&t->selection);
 	struct gf_problem *p = &t->problem;
 	const char *policy = r->policy ? r->policy : t->system.policy;
 	int rc;
@@ -189,10 +164,11 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 		p->nfactors = r->axes->nfactors;
 	}
 	note_rescaled(p, notes);
-	rc = apply_system(&t->system, p, notes, err);
-	if (rc == 0 && t->system.selection.method == GF_SELECT_CSC)
-		rc = fit_chunks(r, &t->system.selection, p->model, notes, err);
-	if (rc == 0 && t->system.selection.method == GF_SELECT_CSC)
+	rc = apply_system(t, notes, err);
+	if (rc == 0 && selection->fit)
+		rc = selection->fit(t->selection.params, p->model,
+				    gf_axes_asked, r->axes, notes, err);
+	if (rc == 0 && selection->traits & GF_SELECT_RECUTS)
 		rc = pack(t, err);
 	if (rc == 0)
 		note_contention(p, notes);
@@ -208,15 +184,22 @@ int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 		return rc;
 	memset(t, 0, sizeof(*t));
 	t->system = *gf_system_find(r->system ? r->system : "auto");
-	rc = gf_axes_apply(r->axes, &t->system, err);
+	rc = gf_axes_apply(r->axes, &t->system, &t->selection, err);
 	if (rc < 0)
 		return rc;
 	collect(r, &t->problem);
 	if (!r->network && !r->nlevels)
-		return gf_error_set(err, -EINVAL,
-				    "want a topology or a profile with a "
-				    "network, found neither");
-	if (!r->model || !r->ranks)
-		return 0;
-	return pose_whole(r, t, notes, err);
+		rc = gf_error_set(err, -EINVAL,
+				  "want a topology or a profile with a "
+				  "network, found neither");
+	else if (r->model && r->ranks)
+		rc = pose_whole(r, t, notes, err);
+	if (rc < 0)
+		gf_task_release(t);
+	return rc;
+}
+
+void gf_task_release(struct gf_task *t)
+{
+	gf_selection_release(&t->selection);
 }

@@ -152,7 +152,6 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,
 							     problem->nlevels)
 					    : NULL;
 		p->nlevels = problem->levels ? problem->nlevels : 0;
-		p->selection.decay = NAN;
 		p->staleness = 1;
 		gf_text_addf(notes, "%s: the plan is a rule that binds to %s\n",
 			     known ? "no model is known"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,7 +87,6 @@ static int finish(const struct gf_work *w, struct gf_draft *d,
 	p->levels = in->levels ? gf_levels_copy(in->levels, in->nlevels) : NULL;
 	p->nlevels = in->levels ? in->nlevels : 0;
 	p->threshold_bytes = d->threshold_bytes;
-	p->selection.decay = NAN;
 	p->staleness = 1;
 	copy_messages(w, d, p);
 	gf_plan_set_types(p);

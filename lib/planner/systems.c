@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "planner/systems.h"
 
-#include <math.h>
 #include <string.h>
 
-/* gTop-k, section IV: densities of the first epochs. */
-static double warmup_densities[] = {0.25, 0.0725, 0.015, 0.004};
+#include "doc/select_csc.h"
+#include "doc/select_topk.h"
 
 const struct gf_system gf_systems[] = {
 	{
@@ -24,11 +23,7 @@ const struct gf_system gf_systems[] = {
 		.algorithm = "ring",
 		.prefer = true,
 		.codecs = {"f16"},
-		.selection = {.method = GF_SELECT_CSC,
-			      .chunk_elems = 32000,
-			      .keep = 0.1,
-			      .warmup_steps = 100,
-			      .decay = NAN},
+		.selection = &gf_select_plan_csc,
 		.staleness = 1,
 	},
 	{
@@ -52,11 +47,7 @@ const struct gf_system gf_systems[] = {
 		.algorithm = "ring",
 		.prefer = true,
 		.release = GF_RELEASE_BACKWARD_END,
-		.selection = {.method = GF_SELECT_GTOPK,
-			      .density = 0.001,
-			      .warmup_densities = warmup_densities,
-			      .nwarmup = 4,
-			      .putback = GF_PUTBACK_PAPER},
+		.selection = &gf_select_plan_gtopk,
 		.staleness = 1,
 	},
 	{

@@ -19,7 +19,8 @@ struct gf_system {
 	bool prefer;           /* without that algorithm: the cheapest */
 	const char *codecs[4]; /* NULL-terminated; none: f32 */
 	enum gf_release release;
-	struct gf_selection selection;
+	/* with its defaults; NULL: dense */
+	const struct gf_select_plan *selection;
 	int staleness;
 	size_t pipeline_warmup_steps;
 	int servers; /* ranks beside the others that only serve */

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "ckpt/state.h"
 #include "doc/plan.h"
+#include "doc/select_csc.h"
 #include "engine/pool.h"
 #include "engine/work.h"
 #include "optim/optimizer.h"
@@ -25,8 +26,8 @@
  * may be under way, with the chunks chosen for it.
  */
 struct gf_csc {
-	const struct gf_pool *layout;  /* borrowed */
-	struct gf_selection selection; /* the plan's; borrowed insides */
+	const struct gf_pool *layout;       /* borrowed */
+	const struct gf_csc_params *params; /* the plan's; borrowed */
 	size_t chunk_elems, nchunks;
 	float decay; /* of what enters the history */
 	int ranks;
@@ -88,7 +89,7 @@ void gf_csc_step_release(struct gf_csc_step *s);
 
 /* How many chunks of n go out in step t (from 0): a ramp from all of them to
  * keep*n in warmup_steps steps. */
-size_t gf_csc_kept(const struct gf_selection *s, size_t n, size_t t);
+size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t);
 
 /* Takes over what is important; unless that is everything, cuts the packed
  * messages: one closes when more than the plan's threshold waits, and goes by

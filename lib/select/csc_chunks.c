@@ -33,12 +33,12 @@ size_t gf_csc_chunk_last_tensor(const struct gf_csc *c, size_t chunk)
 					 gf_csc_chunk_count(c, chunk) - 1);
 }
 
-size_t gf_csc_kept(const struct gf_selection *s, size_t n, size_t t)
+size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t)
 {
-	double ramp = s->warmup_steps
-			      ? fmin(1, (double)t / (double)s->warmup_steps)
+	double ramp = p->warmup_steps
+			      ? fmin(1, (double)t / (double)p->warmup_steps)
 			      : 1;
-	double kept = ceil((1 - (1 - s->keep) * ramp) * (double)n - 1e-9);
+	double kept = ceil((1 - (1 - p->keep) * ramp) * (double)n - 1e-9);
 
 	/* the first step is dense, with or without a ramp */
 	if (t == 0)
@@ -50,14 +50,14 @@ int gf_csc_init(struct gf_csc *c, const struct gf_plan *plan,
 		const struct gf_pool *layout, double momentum, size_t depth,
 		struct gf_error *err)
 {
-	const struct gf_selection *s = &plan->selection;
+	const struct gf_csc_params *p = gf_csc_params(&plan->selection);
 	size_t i;
 
 	*c = (struct gf_csc){
 		.layout = layout,
-		.selection = *s,
-		.chunk_elems = s->chunk_elems,
-		.decay = (float)(isnan(s->decay) ? momentum : s->decay),
+		.params = p,
+		.chunk_elems = p->chunk_elems,
+		.decay = (float)(isnan(p->decay) ? momentum : p->decay),
 		.ranks = plan->ranks,
 		.depth = depth,
 	};
@@ -253,7 +253,7 @@ void gf_csc_take_up(struct gf_csc_step *s, size_t first, size_t count)
 void gf_csc_choose(struct gf_csc_step *s)
 {
 	const struct gf_csc *c = s->csc;
-	size_t kept = gf_csc_kept(&c->selection, c->nchunks, s->number + 1), i;
+	size_t kept = gf_csc_kept(c->params, c->nchunks, s->number + 1), i;
 	struct gf_topk top = {
 		.values = s->shared,
 		.count = c->nchunks,

@@ -386,7 +386,7 @@ int gf_csc_nccl_end(struct gf_csc_nccl *c, size_t slot, struct gf_gpu_stream *s,
 	const struct gf_gpu_topk top = {
 		.values = c->shared,
 		.count = n,
-		.k = gf_csc_kept(&csc->selection, n, c->steps[slot].number + 1),
+		.k = gf_csc_kept(csc->params, n, c->steps[slot].number + 1),
 		.index = c->next,
 		.work = c->work,
 	};
@@ -449,7 +449,7 @@ static void expect_count(struct gf_csc_nccl *c, const struct gf_plan *plan,
  * and may have any number of steps. */
 static void expect_ramp(struct gf_csc_nccl *c, const struct gf_plan *plan)
 {
-	const struct gf_selection *s = &plan->selection;
+	const struct gf_csc_params *s = c->k.csc->params;
 	const size_t n = c->k.csc->nchunks;
 	const bool every = s->warmup_steps >= n;
 	const size_t steps = every ? n - gf_csc_kept(s, n, s->warmup_steps + 1)

@@ -16,7 +16,7 @@ const struct gf_selection_entry gf_selections[] = {
 
 const struct gf_select_ops *gf_select_find(const struct gf_plan *plan)
 {
-	const char *name = gf_select_names[plan->selection.method];
+	const char *name = gf_selection_name(&plan->selection);
 	size_t i;
 
 	for (i = 0; gf_selections[i].name; i++)
@@ -34,7 +34,7 @@ int gf_select_check(const struct gf_plan *plan, struct gf_error *err)
 			err, -ENOTSUP,
 			"the plan wants selection \"%s\", which no training "
 			"method here does",
-			gf_select_names[plan->selection.method]);
+			gf_selection_name(&plan->selection));
 	return ops->check ? ops->check(plan, err) : 0;
 }
 
@@ -46,5 +46,5 @@ int gf_select_check_on_gpu(const struct gf_plan *plan, struct gf_error *err)
 		return 0;
 	return gf_error_set(err, -ENOTSUP,
 			    "selection \"%s\" is made on the host",
-			    gf_select_names[plan->selection.method]);
+			    gf_selection_name(&plan->selection));
 }

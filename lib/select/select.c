@@ -151,7 +151,7 @@ int gf_select_check_whole(const struct gf_plan *plan, struct gf_error *err)
 				err, -ENOTSUP,
 				"message %zu: selection %s wants half "
 				"\"all\", got \"%s\"",
-				i, gf_select_names[plan->selection.method],
+				i, gf_selection_name(&plan->selection),
 				gf_half_names[plan->messages[i].half]);
 	return 0;
 }

@@ -10,29 +10,6 @@
 #include "base/heap.h"
 #include "gf_kernels.h"
 
-size_t gf_sparse_k(double density, size_t count_elems)
-{
-	double k = floor(density * (double)count_elems);
-
-	return k < 1 ? 1 : (size_t)k;
-}
-
-double gf_sparse_density(const struct gf_selection *s, size_t epoch)
-{
-	return epoch < s->nwarmup ? s->warmup_densities[epoch] : s->density;
-}
-
-double gf_sparse_most_density(const struct gf_selection *s)
-{
-	double most = s->density;
-	size_t i;
-
-	for (i = 0; i < s->nwarmup; i++)
-		if (s->warmup_densities[i] > most)
-			most = s->warmup_densities[i];
-	return most;
-}
-
 size_t gf_sparse_set_bytes(size_t k)
 {
 	return k * (sizeof(uint32_t) + sizeof(float));
@@ -40,7 +17,7 @@ size_t gf_sparse_set_bytes(size_t k)
 
 bool gf_sparse_gathers(const struct gf_sparse_message *m)
 {
-	return m->method == GF_SELECT_TOPK || m->putback == GF_PUTBACK_NAIVE;
+	return !m->merges || m->putback == GF_PUTBACK_NAIVE;
 }
 
 size_t gf_sparse_sets_bytes(const struct gf_sparse_message *m, size_t k)
@@ -90,7 +67,7 @@ static size_t most_returns(const struct gf_sparse_message *m)
 
 size_t gf_sparse_returns_room(const struct gf_sparse_message *m, size_t most_k)
 {
-	return m->method == GF_SELECT_GTOPK ? most_returns(m) * most_k : 0;
+	return m->merges ? most_returns(m) * most_k : 0;
 }
 
 int gf_sparse_init(struct gf_sparse_message *m, size_t most_k,
@@ -102,11 +79,11 @@ int gf_sparse_init(struct gf_sparse_message *m, size_t most_k,
 		return gf_error_set(err, -EINVAL,
 				    "want at most %u elements in a message "
 				    "with selection %s, got %zu",
-				    UINT32_MAX, gf_select_names[m->method],
+				    UINT32_MAX, m->merges ? "gtopk" : "topk",
 				    m->count_elems);
 	m->sent = gf_xcalloc(most_k, sizeof(*m->sent));
 	m->sent_value = gf_xcalloc(most_k, sizeof(*m->sent_value));
-	if (m->method != GF_SELECT_GTOPK)
+	if (!m->merges)
 		return 0;
 	m->index = gf_xcalloc(room, sizeof(*m->index));
 	m->value = gf_xcalloc(room, sizeof(*m->value));
@@ -276,7 +253,7 @@ void gf_sparse_conclude(struct gf_sparse_message *m)
 {
 	struct gf_sparse result;
 
-	if (m->method != GF_SELECT_GTOPK)
+	if (!m->merges)
 		return;
 	result = set_at(m, m->sets, 0);
 	if (gf_sparse_gathers(m))
@@ -290,7 +267,7 @@ void gf_sparse_conclude(struct gf_sparse_message *m)
 
 size_t gf_sparse_common(const struct gf_sparse_message *m)
 {
-	return m->method == GF_SELECT_TOPK ? (size_t)m->ranks : 1;
+	return m->merges ? 1 : (size_t)m->ranks;
 }
 
 size_t gf_sparse_bad(const struct gf_sparse_message *m)

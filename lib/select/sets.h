@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "doc/plan.h"
+#include "doc/select_topk.h"
 
 /*
  * Top-k selection of one message's gradients with a residual, and the sums of
@@ -36,7 +36,7 @@ struct gf_sparse_returns {
 
 struct gf_sparse_message {
 	/* given */
-	enum gf_select method;
+	bool merges; /* gtopk: k of the sum, along a tree; else topk */
 	enum gf_putback putback;
 	int ranks;
 	size_t count_elems;
@@ -60,12 +60,6 @@ struct gf_sparse_message {
 	float *merged_value;
 };
 
-/* k of a message of count elements: max(1, floor(density*count)). */
-size_t gf_sparse_k(double density, size_t count_elems);
-/* The density of an epoch (from 0). */
-double gf_sparse_density(const struct gf_selection *s, size_t epoch);
-/* The greatest of all epochs. */
-double gf_sparse_most_density(const struct gf_selection *s);
 size_t gf_sparse_set_bytes(size_t k);
 /* Are all ranks' sets gathered (topk, and gtopk's naive form)? Else they are
  * merged along a tree. */

@@ -122,8 +122,8 @@ static void init_message(const struct gf_selector *s, size_t slot, size_t i,
 	const struct topk *p = s->priv;
 
 	*m = (struct gf_sparse_message){
-		.method = plan->selection.method,
-		.putback = plan->selection.putback,
+		.merges = gf_topk_merges(&plan->selection),
+		.putback = gf_topk_params(&plan->selection)->putback,
 		.ranks = plan->ranks,
 		.count_elems = w->count_elems,
 		.data = w->data,
@@ -137,7 +137,8 @@ static void init_message(const struct gf_selector *s, size_t slot, size_t i,
 static int open_slot(struct gf_selector *s, size_t slot, size_t *sets_bytes,
 		     struct gf_error *err)
 {
-	double density = gf_sparse_most_density(&s->env.plan->selection);
+	double density = gf_topk_greatest_density(
+		gf_topk_params(&s->env.plan->selection));
 	struct slot *t = slot_of(s, slot);
 	struct gf_comm *comm = s->env.pools[0].comm;
 	size_t n = s->env.plan->nmessages, bytes = 0, i, k;
@@ -150,7 +151,7 @@ static int open_slot(struct gf_selector *s, size_t slot, size_t *sets_bytes,
 		struct gf_sparse_message *m = &t->messages[i];
 
 		init_message(s, slot, i, m);
-		k = gf_sparse_k(density, m->count_elems);
+		k = gf_topk_count(density, m->count_elems);
 		at[i] = bytes;
 		bytes += gf_sparse_sets_bytes(m, k);
 		rc = gf_sparse_init(m, k, err);
@@ -165,7 +166,8 @@ static int open_slot(struct gf_selector *s, size_t slot, size_t *sets_bytes,
 
 static int alloc(struct gf_selector *s, struct topk *p, struct gf_error *err)
 {
-	double density = gf_sparse_most_density(&s->env.plan->selection);
+	double density = gf_topk_greatest_density(
+		gf_topk_params(&s->env.plan->selection));
 	size_t count = s->env.pools[0].count_elems, most = 0, i, n;
 	struct gf_sparse_message m;
 
@@ -173,7 +175,7 @@ static int alloc(struct gf_selector *s, struct topk *p, struct gf_error *err)
 	for (i = 0; i < s->env.plan->nmessages; i++) {
 		init_message(s, 0, i, &m);
 		n = gf_sparse_scratch_elems(
-			&m, gf_sparse_k(density, m.count_elems));
+			&m, gf_topk_count(density, m.count_elems));
 		most = n > most ? n : most;
 	}
 	p->scratch = malloc((most + 1) * sizeof(*p->scratch));
@@ -219,7 +221,8 @@ static int open_device(struct gf_selector *s, size_t sets_bytes,
 			.firsts = firsts,
 			.nmessages = plan->nmessages,
 			.sets_bytes = sets_bytes,
-			.density = gf_sparse_most_density(&plan->selection),
+			.density = gf_topk_greatest_density(
+				gf_topk_params(&plan->selection)),
 			.rank = s->env.rank,
 		},
 		&p->device, err);
@@ -276,13 +279,14 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 {
 	const struct gf_plan *plan = s->env.plan;
 	const struct topk *p = s->priv;
+	const struct gf_topk_params *params = gf_topk_params(&plan->selection);
 	struct slot *t = slot_of(s, slot);
 	/* a replay knows no epochs: it shows what comes after warm-up */
 	double density =
 		s->env.epoch_steps
-			? gf_sparse_density(&plan->selection,
-					    (step - 1) / s->env.epoch_steps)
-			: plan->selection.density;
+			? gf_topk_density(params,
+					  (step - 1) / s->env.epoch_steps)
+			: params->density;
 	size_t i;
 
 	t->restored = false;
@@ -293,7 +297,7 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 		if (p->device)
 			p->missing[i] = plan->messages[i].last -
 					plan->messages[i].first + 1;
-		m->k = gf_sparse_k(density, m->count_elems);
+		m->k = gf_topk_count(density, m->count_elems);
 		t->list[i] = s->plan_work[slot][i];
 		t->list[i].sparse = gf_sparse_find(gathers ? "topk" : "gtopk");
 		t->list[i].half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;

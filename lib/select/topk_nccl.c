@@ -29,13 +29,12 @@ struct gf_sparse_nccl {
 
 static bool conserves(const struct gf_sparse_nccl *n)
 {
-	return n->c.method == GF_SELECT_GTOPK &&
-	       n->c.putback == GF_PUTBACK_CONSERVE;
+	return n->c.merges && n->c.putback == GF_PUTBACK_CONSERVE;
 }
 
 static bool puts_back(const struct gf_sparse_nccl *n)
 {
-	return n->c.method == GF_SELECT_GTOPK && !conserves(n);
+	return n->c.merges && !conserves(n);
 }
 
 /* --- opening -------------------------------------------------------------- */
@@ -49,10 +48,10 @@ static void count_lists(struct gf_sparse_nccl *n)
 
 	while (((size_t)1 << rounds) < ranks)
 		rounds++;
-	n->nlists = n->c.method == GF_SELECT_TOPK ? 0
-		    : conserves(n)                ? rounds
-		    : gf_sparse_gathers(&n->as)   ? 3
-						  : 2;
+	n->nlists = !n->c.merges                ? 0
+		    : conserves(n)              ? rounds
+		    : gf_sparse_gathers(&n->as) ? 3
+						: 2;
 	n->room = n->c.most_k *
 		  (gf_sparse_gathers(&n->as) && ranks > 2 ? ranks : 2);
 }
@@ -128,11 +127,11 @@ int gf_sparse_nccl_new(const struct gf_sparse_nccl_config *config,
 				    "want at most %u elements in a message "
 				    "with selection %s, got %zu",
 				    GF_GPU_NO_INDEX,
-				    gf_select_names[config->method],
+				    config->merges ? "gtopk" : "topk",
 				    config->count_elems);
 	n = gf_xcalloc(1, sizeof(*n));
 	n->c = *config;
-	n->as = (struct gf_sparse_message){.method = config->method,
+	n->as = (struct gf_sparse_message){.merges = config->merges,
 					   .putback = config->putback,
 					   .ranks = config->ranks,
 					   .count_elems = config->count_elems};

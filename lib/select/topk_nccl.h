@@ -35,7 +35,7 @@ struct gf_sparse_nccl_config {
 	struct gf_gpu *gpu; /* borrowed, like what follows */
 	float *residual;    /* the device's, of this message */
 	size_t count_elems;
-	enum gf_select method; /* topk, gtopk */
+	bool merges; /* gtopk; else topk */
 	enum gf_putback putback;
 	int ranks, rank;
 	size_t most_k;

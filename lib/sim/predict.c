@@ -10,8 +10,6 @@
 #include "codec/codec.h"
 #include "cost/sparse.h"
 
-#define VALUE_BYTES 4
-
 struct gf_fabric gf_plan_fabric(const struct gf_plan *p)
 {
 	return (struct gf_fabric){
@@ -23,23 +21,21 @@ struct gf_fabric gf_plan_fabric(const struct gf_plan *p)
 	};
 }
 
-static bool sparse(const struct gf_plan *p)
+size_t gf_plan_wires(const struct gf_plan *p, size_t first, size_t last,
+		     struct gf_wire wires[GF_WIRES_MOST])
 {
-	return p->selection.method == GF_SELECT_TOPK ||
-	       p->selection.method == GF_SELECT_GTOPK;
+	return gf_selection_wire(&p->selection, &p->model->tensors[first],
+				 last - first + 1, wires);
 }
 
-/* Bytes of tensors first..last that travel. */
-static double range_bytes(const struct gf_plan *p, size_t first, size_t last)
+/* Bytes of one tensor that travel, before any codec, where messages are cut
+ * anew. */
+static double sent_bytes(const struct gf_plan *p, size_t tensor)
 {
-	double bytes = 0;
-	size_t i;
+	struct gf_wire wires[GF_WIRES_MOST];
 
-	for (i = first; i <= last; i++)
-		bytes += (double)gf_tensor_bytes(&p->model->tensors[i]);
-	if (p->selection.method == GF_SELECT_CSC)
-		bytes *= p->selection.keep;
-	return bytes;
+	gf_plan_wires(p, tensor, tensor, wires);
+	return wires[0].size_bytes * wires[0].share;
 }
 
 /* Of a message whose codec is known. */
@@ -48,9 +44,9 @@ static double ratio_of(const struct gf_message *m)
 	return gf_codec_ratio(gf_codec_find(m->codec));
 }
 
-/* Round by round, as messages grow. */
-static int price_topk(const struct gf_fabric *f, struct gf_sim_message *m,
-		      struct gf_error *err)
+/* Sets are gathered round by round, as messages grow. */
+static int price_gather(const struct gf_fabric *f, struct gf_sim_message *m,
+			struct gf_error *err)
 {
 	struct gf_link_cost link;
 	int round, sets, rc;
@@ -66,23 +62,17 @@ static int price_topk(const struct gf_fabric *f, struct gf_sim_message *m,
 	return 0;
 }
 
-/* gTop-k's Table I: the k values of a message of that many elements. */
-static int price_sparse(const struct gf_plan *p, const struct gf_fabric *f,
-			struct gf_sim_message *m, struct gf_error *err)
+/* gTop-k's Table I, whose k values are half of a set. */
+static int price_merge(const struct gf_fabric *f, struct gf_sim_message *m,
+		       struct gf_error *err)
 {
-	double elems = range_bytes(p, m->first, m->last) / VALUE_BYTES;
-	double k = fmax(1, floor(p->selection.density * elems));
 	struct gf_link_cost link;
-	int rc;
+	int rc = gf_price_link(f, m->bytes, &link, err);
 
-	m->bytes = 2 * VALUE_BYTES * k;
-	rc = gf_price_link(f, m->bytes, &link, err);
 	if (rc < 0)
 		return rc;
-	if (p->selection.method == GF_SELECT_TOPK)
-		return price_topk(f, m, err);
 	m->startup_s = gf_cost_gtopk_s(&link, f->ranks, 0);
-	m->per_byte_s = (gf_cost_gtopk_s(&link, f->ranks, VALUE_BYTES * k) -
+	m->per_byte_s = (gf_cost_gtopk_s(&link, f->ranks, m->bytes / 2) -
 			 m->startup_s) /
 			m->bytes;
 	return 0;
@@ -98,8 +88,8 @@ struct pricing {
 };
 
 /* By the line for m->bytes. */
-static int price_dense(struct pricing *x, const struct gf_message *from,
-		       struct gf_sim_message *m, struct gf_error *err)
+static int price_reduce(struct pricing *x, const struct gf_message *from,
+			struct gf_sim_message *m, struct gf_error *err)
 {
 	struct gf_priced priced = {from->algorithm, from->stages, from->nstages,
 				   m->bytes};
@@ -127,20 +117,37 @@ static int refuse_codec(const char *codec, struct gf_error *err)
 	return rc;
 }
 
+static int price_wire(struct pricing *x, const struct gf_message *from,
+		      const struct gf_wire *wire, struct gf_sim_message *m,
+		      struct gf_error *err)
+{
+	m->bytes = wire->size_bytes;
+	switch (wire->kind) {
+	case GF_WIRE_GATHER:
+		return price_gather(x->f, m, err);
+	case GF_WIRE_MERGE:
+		return price_merge(x->f, m, err);
+	case GF_WIRE_REDUCE:
+		break;
+	}
+	m->bytes = wire->size_bytes * wire->share * ratio_of(from);
+	return price_reduce(x, from, m, err);
+}
+
 static int price(struct pricing *x, const struct gf_message *from,
 		 struct gf_sim_message *m, struct gf_error *err)
 {
+	struct gf_wire wires[GF_WIRES_MOST];
+
 	m->first = from->first;
 	m->last = from->last;
 	m->mode = from->mode;
 	m->release = from->release;
 	m->half = from->half;
-	if (sparse(x->p))
-		return price_sparse(x->p, x->f, m, err);
 	if (!gf_codec_find(from->codec))
 		return refuse_codec(from->codec, err);
-	m->bytes = range_bytes(x->p, m->first, m->last) * ratio_of(from);
-	return price_dense(x, from, m, err);
+	gf_plan_wires(x->p, m->first, m->last, wires);
+	return price_wire(x, from, &wires[0], m, err);
 }
 
 static int price_all(struct pricing *x, struct gf_sim_message *messages,
@@ -160,8 +167,8 @@ static int price_all(struct pricing *x, struct gf_sim_message *messages,
 }
 
 /*
- * csc's packed messages: kept bytes are evenly spread, so a pack closes behind
- * the tensor with which more than the threshold waits.
+ * Messages that are cut anew: kept bytes are evenly spread, so a pack closes
+ * after the tensor with which more than the threshold waits.
  */
 static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 {
@@ -178,7 +185,7 @@ static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 		for (k = dense[i].first; k <= dense[i].last; k++) {
 			bool last = k + 1 == p->model->ntensors;
 
-			waiting += range_bytes(p, k, k);
+			waiting += sent_bytes(p, k);
 			if (!last && waiting <= (double)p->threshold_bytes)
 				continue;
 			t->messages[n] = dense[i];
@@ -187,8 +194,8 @@ static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 			t->messages[n].bytes =
 				waiting * ratio_of(&p->messages[i]);
 			if (rc == 0)
-				rc = price_dense(x, &p->messages[i],
-						 &t->messages[n], err);
+				rc = price_reduce(x, &p->messages[i],
+						  &t->messages[n], err);
 			t->plan_message[n++] = i;
 			first = k + 1;
 			waiting = 0;
@@ -205,6 +212,7 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 {
 	struct gf_fabric on = *f;
 	struct pricing x = {.p = p, .f = &on};
+	bool recuts = gf_selection_has(&p->selection, GF_SELECT_RECUTS);
 	size_t i;
 	int rc;
 
@@ -215,11 +223,11 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 	if (!on.derived)
 		on.derived = &t->derived;
 	rc = price_all(&x, t->messages, err);
-	if (rc == 0 && p->selection.method == GF_SELECT_CSC)
+	if (rc == 0 && recuts)
 		rc = pack(&x, t, err);
 	if (rc < 0)
 		gf_traffic_release(t);
-	if (rc < 0 || p->selection.method == GF_SELECT_CSC)
+	if (rc < 0 || recuts)
 		return rc;
 	t->plan_message = gf_xcalloc(p->nmessages + 1, sizeof(size_t));
 	t->carrier = gf_xcalloc(p->nmessages + 1, sizeof(size_t));

@@ -15,7 +15,8 @@
  *   over the tensors and packed again by the plan's threshold. A message of
  *   the plan is reported with the times of the pack that carries its last
  *   tensor.
- * - topk, gtopk: per message, gTop-k's Table I.
+ * - other selections: what their pure half says that a message sends
+ *   (doc/select.h); sets by gTop-k's Table I.
  * - staleness > 1: an iteration takes as long as compute or the exchange,
  *   whichever is longer (Pipe-SGD Eq. 4); messages are reported as they follow
  *   their own backward pass.
@@ -23,6 +24,11 @@
 
 /* The fabric that a plan carries; borrows from it. */
 struct gf_fabric gf_plan_fabric(const struct gf_plan *p);
+
+/* What tensors first..last of the plan send as one message; returns how many
+ * wires. */
+size_t gf_plan_wires(const struct gf_plan *p, size_t first, size_t last,
+		     struct gf_wire wires[GF_WIRES_MOST]);
 
 /* out->messages is filled where it is not NULL (nmessages, the caller's);
  * lower_bound_s is left alone. p needs its model, messages and lanes only. */

@@ -9,24 +9,12 @@
 
 #include "base/heap.h"
 
-/* Of topk and gtopk an element is one rank's whole set. */
-static bool sends_sets(const struct gf_plan *p)
+/* As many as a rank sends of numbers. */
+static size_t elems_of(const struct gf_wire *wire)
 {
-	return p->selection.method == GF_SELECT_TOPK ||
-	       p->selection.method == GF_SELECT_GTOPK;
-}
-
-/* As many as a rank sends of the message. */
-static double elems_of(const struct gf_plan *p, const struct gf_sim_message *m)
-{
-	double elems = 0;
-	size_t i;
-
-	for (i = m->first; i <= m->last; i++)
-		elems += (double)p->model->tensors[i].count_elems;
-	if (p->selection.method == GF_SELECT_CSC)
-		elems = fmax(1, round(elems * p->selection.keep));
-	return elems;
+	if (wire->share == 1)
+		return (size_t)wire->count_elems;
+	return (size_t)fmax(1, round(wire->count_elems * wire->share));
 }
 
 /* The way of message i, and the arguments for its schedule, which are the
@@ -39,23 +27,27 @@ static int arguments(const struct gf_replay_setting *s, size_t i,
 	const struct gf_sim_message *m = &s->traffic.messages[i];
 	const struct gf_message *from =
 		&p->messages[s->traffic.plan_message[i]];
-	bool topk = p->selection.method == GF_SELECT_TOPK;
+	struct gf_wire wires[GF_WIRES_MOST];
+	bool gathers;
 	int rc;
 
-	if (sends_sets(p)) {
+	gf_plan_wires(p, m->first, m->last, wires);
+	gathers = wires[0].kind == GF_WIRE_GATHER;
+	/* an element is one rank's whole set */
+	if (wires[0].kind != GF_WIRE_REDUCE) {
 		*way = (struct gf_way){
-			.algorithm = gf_sparse_find(topk ? "topk" : "gtopk"),
+			.algorithm = gf_sparse_find(gathers ? "topk" : "gtopk"),
 		};
 		*args = gf_way_args(way, s->variant.fabric.ranks);
-		args->count_elems = topk ? (size_t)args->ranks : 1;
-		args->half = topk ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
+		args->count_elems = gathers ? (size_t)args->ranks : 1;
+		args->half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
 	} else {
 		rc = gf_way_of_message(from, way, err);
 		if (rc < 0)
 			return rc;
 		way->servers = s->variant.fabric.servers;
 		*args = gf_way_args(way, s->variant.fabric.ranks);
-		args->count_elems = (size_t)elems_of(p, m);
+		args->count_elems = elems_of(&wires[0]);
 		if (m->half == GF_HALF_SPLIT)
 			args->half = GF_COLL_REDUCE_SCATTER;
 	}
@@ -87,9 +79,10 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 		.elems = args.count_elems,
 		.ranks = gf_xcalloc((size_t)args.ranks, sizeof(*to->ranks)),
 	};
-	to->bytes_per_elem = sends_sets(&s->variant.plan)
-				     ? m->bytes
-				     : m->bytes / (double)args.count_elems;
+	to->bytes_per_elem =
+		gf_selection_has(&s->variant.plan.selection, GF_SELECT_SETS)
+			? m->bytes
+			: m->bytes / (double)args.count_elems;
 	for (rank = 0; rank < args.ranks && rc == 0; rank++) {
 		rc = gf_algorithm_schedule(way.algorithm, &args, rank,
 					   &to->ranks[rank], err);

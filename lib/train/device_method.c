@@ -24,7 +24,11 @@ int gf_device_method_check(const struct gf_plan *plan,
 					    "split messages go by the host: "
 					    "forward on GPUs asks for no "
 					    "tensor by itself");
-	return plan->selection.method == GF_SELECT_CSC
+	if (!gf_selection_has(&plan->selection, GF_SELECT_NCCL))
+		return gf_error_set(err, -ENOTSUP,
+				    "selection \"%s\" goes by the host",
+				    gf_selection_name(&plan->selection));
+	return gf_selection_has(&plan->selection, GF_SELECT_PIECES)
 		       ? gf_device_update_check_pieces(&optim, err)
 		       : gf_device_update_check(&optim, err);
 }

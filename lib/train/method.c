@@ -14,7 +14,7 @@ int gf_method_check(const struct gf_plan *plan, struct gf_error *err)
 
 const char *gf_method_name(const struct gf_plan *plan)
 {
-	return gf_select_names[plan->selection.method];
+	return gf_selection_name(&plan->selection);
 }
 
 int gf_method_open(struct gf_method *m, const struct gf_method_env *env,

@@ -15,6 +15,7 @@
 
 #include <math.h>
 
+#include "doc/select_topk.h"
 #include "select/sets.h"
 
 /* --- a step --------------------------------------------------------------- */
@@ -69,15 +70,18 @@ void gf_method_device_learn(struct gf_method *m)
 
 static float *begin(struct gf_method *m, size_t step)
 {
+	const struct gf_topk_params *params =
+		gf_topk_params(&m->env.plan->selection);
 	struct gf_method_device *d = m->priv;
 
 	m->begun++;
 	if (d->csc)
 		d->csc->number = step - 1;
-	d->density = m->env.plan->selection.density;
-	if (m->env.epoch_steps)
-		d->density = gf_sparse_density(&m->env.plan->selection,
-					       (step - 1) / m->env.epoch_steps);
+	if (params)
+		d->density = params->density;
+	if (params && m->env.epoch_steps)
+		d->density = gf_topk_density(params,
+					     (step - 1) / m->env.epoch_steps);
 	gf_method_device_slot(m, m->begun - 1)->scale =
 		gf_loss_scale_now(&m->scale);
 	gf_engine_begin_work(m->engine, NULL, 0);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "doc/select_csc.h"
 
 int gf_method_csc_open(struct gf_method *m, struct gf_error *err)
 {
@@ -16,7 +17,7 @@ int gf_method_csc_open(struct gf_method *m, struct gf_error *err)
 	struct gf_method_csc *c;
 	int rc;
 
-	if (plan->selection.method != GF_SELECT_CSC)
+	if (!gf_csc_params(&plan->selection))
 		return 0;
 	c = d->csc = gf_xcalloc(1, sizeof(*c));
 	c->layout = (struct gf_pool){.offsets = d->offsets,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "doc/select_topk.h"
 #include "train/method_device.h"
 
 /* --- hooks ---------------------------------------------------------------- */
@@ -19,8 +20,8 @@ static int prepare(void *method, size_t slot, size_t message,
 
 	return gf_sparse_nccl_prepare(
 		d->sparse[message], pool->data + pool->offsets[first],
-		gf_sparse_k(d->density,
-			    pool->offsets[last + 1] - pool->offsets[first]),
+		gf_topk_count(d->density,
+			      pool->offsets[last + 1] - pool->offsets[first]),
 		q, err);
 }
 
@@ -111,6 +112,7 @@ struct gf_engine_hooks gf_method_device_hooks(struct gf_method *m)
 static int open_sparse(struct gf_method *m, size_t i, struct gf_error *err)
 {
 	const struct gf_plan *plan = m->env.plan;
+	const struct gf_topk_params *params = gf_topk_params(&plan->selection);
 	struct gf_method_device *d = m->priv;
 	const size_t first = d->offsets[plan->messages[i].first];
 	const size_t count = d->offsets[plan->messages[i].last + 1] - first;
@@ -118,12 +120,12 @@ static int open_sparse(struct gf_method *m, size_t i, struct gf_error *err)
 		.gpu = m->env.gpu,
 		.residual = (float *)d->residual + first,
 		.count_elems = count,
-		.method = plan->selection.method,
-		.putback = plan->selection.putback,
+		.merges = gf_topk_merges(&plan->selection),
+		.putback = params->putback,
 		.ranks = plan->ranks,
 		.rank = m->env.comm->rank,
-		.most_k = gf_sparse_k(gf_sparse_most_density(&plan->selection),
-				      count),
+		.most_k =
+			gf_topk_count(gf_topk_greatest_density(params), count),
 	};
 	int rc = gf_sparse_nccl_new(&config, &d->sparse[i], err);
 

@@ -2,6 +2,7 @@
 /* What a method on devices stands on, and what of it a checkpoint holds. */
 #include "train/method_device.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -16,8 +17,11 @@ static int open_residual(struct gf_method *m, struct gf_error *err)
 	const size_t bytes = d->count_elems * sizeof(float);
 	int rc;
 
-	if (m->env.plan->selection.method == GF_SELECT_DENSE ||
-	    m->env.plan->selection.method == GF_SELECT_CSC)
+	if (!gf_selection_has(&m->env.plan->selection, GF_SELECT_NCCL))
+		return gf_error_set(err, -ENOTSUP,
+				    "selection \"%s\" goes by the host",
+				    gf_selection_name(&m->env.plan->selection));
+	if (!gf_selection_has(&m->env.plan->selection, GF_SELECT_SETS))
 		return 0;
 	d->host_residual = gf_xcalloc(d->count_elems, sizeof(float));
 	rc = gpu->ops->alloc(gpu, bytes, &d->residual, err);

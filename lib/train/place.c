@@ -248,7 +248,7 @@ static void note_selection(const struct gf_train_config *config,
 	char *before = p->note;
 
 	if (!p->gpu || p->nccl ||
-	    config->plan->selection.method == GF_SELECT_DENSE ||
+	    gf_selection_has(&config->plan->selection, GF_SELECT_LOSSLESS) ||
 	    !gf_exchange_device_check(config->plan, &config->training, &why))
 		return;
 	p->note = gf_xasprintf("%s%sgradients come to the host whole: %s",

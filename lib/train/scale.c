@@ -28,8 +28,7 @@ int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 		       struct gf_error *err)
 {
 	/* sparse sets travel as they are */
-	bool scales = plan->selection.method == GF_SELECT_DENSE ||
-		      plan->selection.method == GF_SELECT_CSC;
+	bool scales = gf_selection_has(&plan->selection, GF_SELECT_SCALES);
 	bool narrow = scales && may_overflow(plan);
 	enum gf_scaling mode = (enum gf_scaling)t->scaling;
 
@@ -40,7 +39,7 @@ int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 		return gf_error_set(err, -EINVAL,
 				    "loss_scale: selection \"%s\" sends "
 				    "gradients as they are, want \"none\"",
-				    gf_select_names[plan->selection.method]);
+				    gf_selection_name(&plan->selection));
 	*s = (struct gf_loss_scale){
 		.used = narrow || mode != GF_SCALING_NONE,
 		.dynamic = mode == GF_SCALING_DYNAMIC,

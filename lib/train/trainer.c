@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "ckpt/set.h"
 #include "comm/pages.h"
+#include "doc/select_csc.h"
 #include "train/choose.h"
 #include "train/device_method.h"
 #include "train/reshard.h"
@@ -29,7 +30,7 @@ static void set_identity(struct gf_trainer *t)
 	const struct gf_train_config *k = t->config;
 	const struct gf_training *training = &k->training;
 	const struct gf_plan *plan = k->plan;
-	bool csc = plan->selection.method == GF_SELECT_CSC;
+	const struct gf_csc_params *csc = gf_csc_params(&plan->selection);
 
 	t->id = (struct gf_run_identity){
 		.words = &words,
@@ -41,7 +42,7 @@ static void set_identity(struct gf_trainer *t)
 		.staleness = (size_t)plan->staleness,
 		.servers = (size_t)plan->servers,
 		.pipeline_warmup = plan->pipeline_warmup_steps,
-		.chunk_elems = csc ? plan->selection.chunk_elems : 0,
+		.chunk_elems = csc ? csc->chunk_elems : 0,
 		.codecs = t->codecs,
 		.loss_scale = gf_loss_scale_name(&t->scale),
 		.samples = k->data->count[GF_PART_TRAIN],

@@ -42,16 +42,22 @@ static const char *pick(struct gf_rng *rng, const char *const *names, size_t n)
 
 static void draw_axes(struct gf_axes *a, struct gf_rng *rng)
 {
-	static const double shares[] = {1e-12, 0.001, 0.1, 0.5, 1};
+	/* what an option does not take is refused, and leaves it open */
+	static const char *const texts[] = {"1e-12", "0.001",  "0.5",    "1",
+					    "4",     "100000", "0.2,0.1"};
+	size_t nselections = 0, i;
 
-	*a = gf_axes_open;
+	gf_axes_init(a);
 	if (gf_rng_below(rng, 2))
 		return;
-	a->selection = (int)gf_rng_below(rng, 5) - 1;
-	if (gf_rng_below(rng, 3) == 0)
-		a->keep = shares[gf_rng_below(rng, 5)];
-	if (gf_rng_below(rng, 3) == 0)
-		a->density = shares[gf_rng_below(rng, 5)];
+	while (gf_select_plans[nselections])
+		nselections++;
+	a->selection = (int)gf_rng_below(rng, nselections + 1) - 1;
+	for (i = 0; i < a->noptions; i++)
+		if (gf_rng_below(rng, 8) == 0)
+			gf_select_option_store(
+				pick(rng, texts, GF_ARRAY_LENGTH(texts)),
+				&a->options[i], NULL);
 	if (gf_rng_below(rng, 3) == 0)
 		a->staleness = 1 + (int)gf_rng_below(rng, 3);
 	if (gf_rng_below(rng, 3) == 0)

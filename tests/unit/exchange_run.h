@@ -4,6 +4,7 @@
 
 #include "plans.h"
 #include "ranks.h"
+#include "selections.h"
 #include "train/exchange.h"
 
 /* An exchange on threads, with gradients that the test makes up and the update
@@ -145,8 +146,8 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 		x.select.ops->state(&x.select, &state);
 	if (run->important)
 		memcpy(run_state(&state, "csc.important"), run->important,
-		       ((n - 1) / run->selection.chunk_elems + 1) *
-			       sizeof(uint64_t));
+		       ((n - 1) / gf_csc_params(&run->selection)->chunk_elems +
+			1) * sizeof(uint64_t));
 	for (step = 0; step < run->steps; step++) {
 		run_step(run, &x, &update, comm->rank, run->first_step + step);
 		memcpy(run->weights[comm->rank][step], weights,
@@ -162,8 +163,8 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	if (run_state(&state, "csc.important"))
 		memcpy(run->next[comm->rank],
 		       run_state(&state, "csc.important"),
-		       ((n - 1) / run->selection.chunk_elems + 1) *
-			       sizeof(uint64_t));
+		       ((n - 1) / gf_csc_params(&run->selection)->chunk_elems +
+			1) * sizeof(uint64_t));
 	run->sent_bytes[comm->rank] = gf_engine_totals(x.engine).sent_bytes;
 	if (comm->rank == 0)
 		run->dense_bytes = gf_engine_dense_bytes(x.engine);

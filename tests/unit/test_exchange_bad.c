@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "exchange_run.h"
+#include "selections.h"
 
 static float noise(int rank, size_t step, size_t i)
 {
@@ -33,22 +34,14 @@ static const struct {
 	struct gf_selection selection;
 	bool finds_element; /* not only the tensor */
 } cases[] = {
-	{"dense", {.method = GF_SELECT_DENSE}, true},
-	{"topk", {.method = GF_SELECT_TOPK, .density = .05}, true},
-	{"gtopk", {.method = GF_SELECT_GTOPK, .density = .05}, true},
+	{"dense", SELECT_DENSE, true},
+	{"topk", SELECT_TOPK(.density = .05), true},
+	{"gtopk", SELECT_GTOPK(.density = .05), true},
 	{"gtopk, conserve",
-	 {.method = GF_SELECT_GTOPK,
-	  .density = .05,
-	  .putback = GF_PUTBACK_CONSERVE},
-	 true},
+	 SELECT_GTOPK(.density = .05, .putback = GF_PUTBACK_CONSERVE), true},
 	{"gtopk, naive",
-	 {.method = GF_SELECT_GTOPK,
-	  .density = .05,
-	  .putback = GF_PUTBACK_NAIVE},
-	 true},
-	{"csc",
-	 {.method = GF_SELECT_CSC, .chunk_elems = 9, .keep = .3, .decay = 1},
-	 false},
+	 SELECT_GTOPK(.density = .05, .putback = GF_PUTBACK_NAIVE), true},
+	{"csc", SELECT_CSC(.chunk_elems = 9, .keep = .3, .decay = 1), false},
 };
 
 /* Tensors of 60, 7 and 33 elements. */

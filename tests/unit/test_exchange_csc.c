@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "exchange_run.h"
 #include "select/csc.h"
+#include "selections.h"
 
 /* Of f32 sums of a few terms. */
 #define TOLERANCE 2e-6
@@ -26,7 +27,7 @@ static void test_kept(void)
 		{4, 0, .75, 5, 3},     {4, 0, .01, 5, 1},
 		{1, 3, .01, 2, 1},     {781, 0, 1, 7, 781},
 	};
-	struct gf_selection s = {0};
+	struct gf_csc_params s = {0};
 	size_t i, got;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
@@ -83,10 +84,10 @@ static void test_vector(void)
 					.ntensors = l + 1,
 					.threshold_bytes = thresholds[t],
 					.lanes = 1,
-					.selection = {.method = GF_SELECT_CSC,
-						      .chunk_elems = 2,
-						      .keep = .75,
-						      .decay = NAN},
+					.selection =
+						SELECT_CSC(.chunk_elems = 2,
+							   .keep = .75,
+							   .decay = NAN),
 					.momentum = .9,
 					.lr = .1,
 					.first_step = 2,
@@ -136,9 +137,13 @@ static size_t serial_kept(const struct exchange_run *run, size_t n, size_t t)
 {
 	double ramp = 1;
 
-	if (run->selection.warmup_steps && t < run->selection.warmup_steps)
-		ramp = (double)t / (double)run->selection.warmup_steps;
-	ramp = (1 - (1 - run->selection.keep) * ramp) * (double)n - 1e-9;
+	if (gf_csc_params(&run->selection)->warmup_steps &&
+	    t < gf_csc_params(&run->selection)->warmup_steps)
+		ramp = (double)t /
+		       (double)gf_csc_params(&run->selection)->warmup_steps;
+	ramp = (1 - (1 - gf_csc_params(&run->selection)->keep) * ramp) *
+		       (double)n -
+	       1e-9;
 	return ramp <= 1 ? 1 : (size_t)ceil(ramp);
 }
 
@@ -150,7 +155,7 @@ static double serial_norm(const struct exchange_run *run, const float *values,
 	size_t i;
 
 	for (i = first; i < end; i++)
-		if (a->sent[i / run->selection.chunk_elems])
+		if (a->sent[i / gf_csc_params(&run->selection)->chunk_elems])
 			squares += (double)values[i] * (double)values[i];
 	return sqrt(squares);
 }
@@ -174,7 +179,8 @@ static void serial_apply(const struct exchange_run *run, struct serial *s,
 		q = run->eta > 0 && w > 0 && g > 0 ? run->eta * w / g : 1;
 		rate = (float)(run->lr * q) * (float)((double)mean * scale);
 		for (i = first; i < first + run->counts[t]; i++) {
-			if (!a->sent[i / run->selection.chunk_elems])
+			if (!a->sent[i / gf_csc_params(&run->selection)
+						 ->chunk_elems])
 				continue;
 			s->velocity[i] = (float)run->momentum * s->velocity[i] +
 					 rate * a->sum[i];
@@ -190,10 +196,11 @@ static void serial_step(const struct exchange_run *run, struct serial *s,
 			size_t step)
 {
 	struct serial_sums *a = &s->under_way[s->nunder_way++];
-	size_t n = run_elems(run), c = run->selection.chunk_elems, i, k, best;
+	size_t n = run_elems(run),
+	       c = gf_csc_params(&run->selection)->chunk_elems, i, k, best;
 	size_t nchunks = (n + c - 1) / c, kept;
 	double norm[RUN_ELEMS] = {0};
-	float decay = (float)run->selection.decay, sum;
+	float decay = (float)gf_csc_params(&run->selection)->decay, sum;
 	int r;
 
 	memset(a, 0, sizeof(*a));
@@ -294,11 +301,13 @@ static void test_serial(void)
 				.threshold_bytes = cases[i].threshold,
 				.lanes = cases[i].lanes,
 				.at_end = cases[i].at_end,
-				.selection = {.method = GF_SELECT_CSC,
-					      .chunk_elems = cases[i].chunk,
-					      .keep = cases[i].keep,
-					      .warmup_steps = cases[i].warmup,
-					      .decay = cases[i].decay},
+				.selection =
+					SELECT_CSC(.chunk_elems =
+							   cases[i].chunk,
+						   .keep = cases[i].keep,
+						   .warmup_steps =
+							   cases[i].warmup,
+						   .decay = cases[i].decay),
 				.momentum = .5,
 				.lr = .25,
 				.optimizer = cases[i].eta > 0 ? "lars" : NULL,
@@ -332,10 +341,8 @@ static void test_bytes(void)
 		.counts = counts,
 		.ntensors = 1,
 		.lanes = 1,
-		.selection = {.method = GF_SELECT_CSC,
-			      .chunk_elems = 40,
-			      .keep = .2,
-			      .decay = 1},
+		.selection =
+			SELECT_CSC(.chunk_elems = 40, .keep = .2, .decay = 1),
 		.lr = .1,
 		.first_step = 1,
 		.steps = 11,
@@ -356,11 +363,12 @@ static void test_chunk_too_large(void)
 	struct gf_csc c;
 
 	plan_of(&plan, counts, 2, 2, 0, 1, "ring");
-	plan.selection = (struct gf_selection){
-		.method = GF_SELECT_CSC, .chunk_elems = 9, .keep = 1};
+	plan.selection =
+		(struct gf_selection)SELECT_CSC(.chunk_elems = 9, .keep = 1);
 	EXPECT(gf_csc_init(&c, &plan, &layout, 0, 1, &err) == -EINVAL, "taken");
 	EXPECT_TEXT(err.text, "selection: want chunk_elems of 1 to 8, the "
 			      "model's elements, got 9");
+	plan.selection = (struct gf_selection){0};
 	gf_plan_release(&plan);
 }
 

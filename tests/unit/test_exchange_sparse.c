@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "exchange_run.h"
 #include "select/sets.h"
+#include "selections.h"
 
 /* --- k and densities --------------------------------------------------------
  */
@@ -20,17 +21,17 @@ static void test_k(void)
 		{1e-9, 1, 1},    {.5, 3, 1},        {.999, 1000, 999},
 	};
 	double warmup[] = {.25, .0725, .015, .004};
-	struct gf_selection s = {
+	struct gf_topk_params s = {
 		.density = .001, .warmup_densities = warmup, .nwarmup = 4};
 	size_t i, got;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		got = gf_sparse_k(cases[i].density, cases[i].count);
+		got = gf_topk_count(cases[i].density, cases[i].count);
 		EXPECT(got == cases[i].want, "case %zu: want %zu, got %zu", i,
 		       cases[i].want, got);
 	}
 	for (i = 0; i < 6; i++)
-		EXPECT(gf_sparse_density(&s, i) == (i < 4 ? warmup[i] : .001),
+		EXPECT(gf_topk_density(&s, i) == (i < 4 ? warmup[i] : .001),
 		       "epoch %zu", i);
 }
 
@@ -40,8 +41,7 @@ static void test_ties(void)
 	float data[] = {1, -3, 3, 2, -2};
 	const float residual[5] = {0};
 	uint32_t set[4], scratch[10];
-	struct gf_sparse_message m = {.method = GF_SELECT_TOPK,
-				      .ranks = 1,
+	struct gf_sparse_message m = {.ranks = 1,
 				      .count_elems = 5,
 				      .data = data,
 				      .residual = residual,
@@ -75,38 +75,38 @@ static void test_vector(void)
 {
 	static const struct {
 		int ranks;
-		enum gf_select method;
+		const struct gf_select_plan *method;
 		enum gf_putback putback;
 		float sum[8];         /* over ranks, that is applied */
 		float residual[4][8]; /* after the step */
 	} cases[] = {
 		{4,
-		 GF_SELECT_GTOPK,
+		 &gf_select_plan_gtopk,
 		 GF_PUTBACK_PAPER,
 		 {9, 0, 0, 0, 0, 0, 12.5f, 0},
 		 {{0}, {0, 8}, {[7] = 1}, {[5] = .5f}}},
 		{4,
-		 GF_SELECT_GTOPK,
+		 &gf_select_plan_gtopk,
 		 GF_PUTBACK_CONSERVE,
 		 {9, 0, 0, 0, 0, 0, 12.5f, 0},
 		 {{[1] = 8, [6] = 4.5f, [7] = 1}, {0}, {[5] = .5f}, {0}}},
 		{4,
-		 GF_SELECT_GTOPK,
+		 &gf_select_plan_gtopk,
 		 GF_PUTBACK_NAIVE,
 		 {9, 0, 0, 0, 0, 0, 17, 0},
 		 {{0}, {0, 8}, {[7] = 1}, {[5] = .5f}}},
 		{3,
-		 GF_SELECT_GTOPK,
+		 &gf_select_plan_gtopk,
 		 GF_PUTBACK_PAPER,
 		 {9, 0, 0, 0, 0, 0, 9.5f, 0},
 		 {{0}, {0, 8}, {[7] = 1}}},
 		{3,
-		 GF_SELECT_GTOPK,
+		 &gf_select_plan_gtopk,
 		 GF_PUTBACK_NAIVE,
 		 {9, 0, 0, 0, 0, 0, 14, 0},
 		 {{0}, {0, 8}, {[7] = 1}}},
 		{4,
-		 GF_SELECT_TOPK,
+		 &gf_select_plan_topk,
 		 GF_PUTBACK_PAPER,
 		 {9, 8, 0, 0, 0, .5f, 17, 1},
 		 {{0}, {0}, {0}, {0}}},
@@ -124,9 +124,10 @@ static void test_vector(void)
 			.threshold_bytes = 1000, /* one message */
 			.lanes = 1,
 			.at_end = true,
-			.selection = {.method = cases[c].method,
-				      .density = .25,
-				      .putback = cases[c].putback},
+			.selection = {cases[c].method,
+				      &(struct gf_topk_params){
+					      .density = .25,
+					      .putback = cases[c].putback}},
 			.lr = 1,
 			.first_step = 1,
 			.steps = 1,
@@ -209,7 +210,7 @@ static void serial_tree(const struct exchange_run *run, struct serial *s,
 				p->in_tree[r][i] |= p->in_tree[r + d][i];
 			}
 			keep_largest(p->tree[r], p->in_tree[r], n, k,
-				     run->selection.putback ==
+				     gf_topk_params(&run->selection)->putback ==
 						     GF_PUTBACK_CONSERVE
 					     ? s->residual[r] + first
 					     : NULL);
@@ -231,7 +232,7 @@ static void serial_gather(const struct exchange_run *run, struct parts *p,
 			p->sum[i] += p->sent[r][i];
 			p->in_sum[i] |= p->is_sent[r][i];
 		}
-	if (run->selection.method == GF_SELECT_GTOPK)
+	if (run->selection.plan == &gf_select_plan_gtopk)
 		keep_largest(p->sum, p->in_sum, n, k, NULL);
 }
 
@@ -239,8 +240,8 @@ static void serial_message(const struct exchange_run *run, struct serial *s,
 			   size_t step, size_t first, size_t n, vector sum)
 {
 	static struct parts p;
-	double density = gf_sparse_density(&run->selection,
-					   (step - 1) / run->epoch_steps);
+	double density = gf_topk_density(gf_topk_params(&run->selection),
+					 (step - 1) / run->epoch_steps);
 	size_t k = (size_t)(density * (double)n), i;
 	int r;
 
@@ -257,15 +258,16 @@ static void serial_message(const struct exchange_run *run, struct serial *s,
 			if (p.is_sent[r][i])
 				s->residual[r][first + i] = 0;
 	}
-	if (run->selection.method == GF_SELECT_TOPK ||
-	    run->selection.putback == GF_PUTBACK_NAIVE)
+	if (run->selection.plan == &gf_select_plan_topk ||
+	    gf_topk_params(&run->selection)->putback == GF_PUTBACK_NAIVE)
 		serial_gather(run, &p, n, k);
 	else
 		serial_tree(run, s, &p, first, n, k);
 	for (r = 0; r < run->ranks; r++)
 		for (i = 0; i < n; i++)
 			if (p.is_sent[r][i] && !p.in_sum[i] &&
-			    run->selection.putback != GF_PUTBACK_CONSERVE)
+			    gf_topk_params(&run->selection)->putback !=
+				    GF_PUTBACK_CONSERVE)
 				s->residual[r][first + i] += p.sent[r][i];
 	memcpy(sum + first, p.sum, n * sizeof(float));
 }
@@ -323,8 +325,8 @@ static void compare_serial(struct exchange_run *run, const char *what)
 				made += (double)run->gradient(r, step, i);
 		}
 	/* integers: exact. The paper's put-back loses partial sums. */
-	if (run->selection.method == GF_SELECT_TOPK ||
-	    run->selection.putback == GF_PUTBACK_CONSERVE)
+	if (run->selection.plan == &gf_select_plan_topk ||
+	    gf_topk_params(&run->selection)->putback == GF_PUTBACK_CONSERVE)
 		EXPECT(mass + s.applied == made,
 		       "%s: made %g, applied %g, residuals %g", what, made,
 		       s.applied, mass);
@@ -336,20 +338,24 @@ static void test_serial(void)
 	static const size_t counts[] = {60, 7, 130, 1, 33, 200};
 	static double warmup[] = {.5, .25};
 	static const struct {
-		enum gf_select method;
+		const struct gf_select_plan *method;
 		enum gf_putback putback;
 		double density;
 		size_t threshold, nwarmup;
 		int lanes;
 		bool at_end;
 	} cases[] = {
-		{GF_SELECT_TOPK, GF_PUTBACK_PAPER, .1, 1 << 20, 0, 1, true},
-		{GF_SELECT_TOPK, GF_PUTBACK_PAPER, .05, 100, 2, 2, false},
-		{GF_SELECT_GTOPK, GF_PUTBACK_PAPER, .1, 1 << 20, 0, 1, true},
-		{GF_SELECT_GTOPK, GF_PUTBACK_PAPER, .02, 0, 2, 1, false},
-		{GF_SELECT_GTOPK, GF_PUTBACK_CONSERVE, .1, 100, 1, 3, false},
-		{GF_SELECT_GTOPK, GF_PUTBACK_CONSERVE, 1, 1 << 20, 0, 1, true},
-		{GF_SELECT_GTOPK, GF_PUTBACK_NAIVE, .1, 300, 2, 1, false},
+		{&gf_select_plan_topk, GF_PUTBACK_PAPER, .1, 1 << 20, 0, 1,
+		 true},
+		{&gf_select_plan_topk, GF_PUTBACK_PAPER, .05, 100, 2, 2, false},
+		{&gf_select_plan_gtopk, GF_PUTBACK_PAPER, .1, 1 << 20, 0, 1,
+		 true},
+		{&gf_select_plan_gtopk, GF_PUTBACK_PAPER, .02, 0, 2, 1, false},
+		{&gf_select_plan_gtopk, GF_PUTBACK_CONSERVE, .1, 100, 1, 3,
+		 false},
+		{&gf_select_plan_gtopk, GF_PUTBACK_CONSERVE, 1, 1 << 20, 0, 1,
+		 true},
+		{&gf_select_plan_gtopk, GF_PUTBACK_NAIVE, .1, 300, 2, 1, false},
 	};
 	static struct exchange_run run;
 	char what[64];
@@ -364,11 +370,13 @@ static void test_serial(void)
 				.threshold_bytes = cases[i].threshold,
 				.lanes = cases[i].lanes,
 				.at_end = cases[i].at_end,
-				.selection = {.method = cases[i].method,
-					      .putback = cases[i].putback,
-					      .density = cases[i].density,
-					      .warmup_densities = warmup,
-					      .nwarmup = cases[i].nwarmup},
+				.selection =
+					{cases[i].method,
+					 &(struct gf_topk_params){
+						 .putback = cases[i].putback,
+						 .density = cases[i].density,
+						 .warmup_densities = warmup,
+						 .nwarmup = cases[i].nwarmup}},
 				.momentum = .5,
 				.lr = .25,
 				.first_step = 1,
@@ -387,11 +395,11 @@ static void test_bytes(void)
 {
 	static const size_t counts[] = {400};
 	static const struct {
-		enum gf_select method;
+		const struct gf_select_plan *method;
 		uint64_t sets[4]; /* that a rank sends in a step */
 	} cases[] = {
-		{GF_SELECT_TOPK, {3, 3, 3, 3}},
-		{GF_SELECT_GTOPK, {2, 1, 2, 1}},
+		{&gf_select_plan_topk, {3, 3, 3, 3}},
+		{&gf_select_plan_gtopk, {2, 1, 2, 1}},
 	};
 	static struct exchange_run run;
 	size_t i;
@@ -403,8 +411,8 @@ static void test_bytes(void)
 			.counts = counts,
 			.ntensors = 1,
 			.lanes = 1,
-			.selection = {.method = cases[i].method,
-				      .density = .05},
+			.selection = {cases[i].method,
+				      &(struct gf_topk_params){.density = .05}},
 			.lr = .1,
 			.first_step = 1,
 			.steps = 5,
@@ -414,9 +422,8 @@ static void test_bytes(void)
 		for (r = 0; r < 4; r++)
 			EXPECT(run.sent_bytes[r] ==
 				       5 * 8 * 20 * cases[i].sets[r],
-			       "%s: rank %d: %llu bytes",
-			       gf_select_names[cases[i].method], r,
-			       (unsigned long long)run.sent_bytes[r]);
+			       "%s: rank %d: %llu bytes", cases[i].method->name,
+			       r, (unsigned long long)run.sent_bytes[r]);
 		EXPECT(run.dense_bytes == 2 * 3 * 400, "dense: %llu",
 		       (unsigned long long)run.dense_bytes);
 	}

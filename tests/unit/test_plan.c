@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "doc/plan.h"
 #include "doc_test.h"
+#include "selections.h"
 
 static char *trip(const struct gf_json *root, const char *file,
 		  struct gf_error *err)
@@ -282,7 +283,8 @@ static void test_rule(const char *text)
 	for (i = 0; i < GF_ARRAY_LENGTH(sizes); i++)
 		EXPECT_TEXT(gf_rule_for(p.rule, sizes[i].size_bytes)->algorithm,
 			    sizes[i].algorithm);
-	EXPECT(p.selection.method == GF_SELECT_CSC && isnan(p.selection.decay),
+	EXPECT(gf_csc_params(&p.selection) &&
+		       isnan(gf_csc_params(&p.selection)->decay),
 	       "csc with the optimiser's momentum");
 	EXPECT(p.staleness == 2 && p.pipeline_warmup_steps == 5, "pipeline");
 	gf_plan_release(&p);

@@ -8,6 +8,7 @@
 #include "sim/normal.h"
 #include "sim/predict.h"
 #include "sim/whatif.h"
+#include "selections.h"
 #include "test.h"
 
 #define TOLERANCE 1e-9
@@ -382,8 +383,7 @@ static void test_axes(void)
 	p.staleness = 1;
 
 	/* one of ten bytes, flushed as one pack when the last is ready */
-	p.selection.method = GF_SELECT_CSC;
-	p.selection.keep = 0.1;
+	p.selection = (struct gf_selection)SELECT_CSC(.keep = 0.1);
 	p.threshold_bytes = 1000;
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
@@ -395,17 +395,17 @@ static void test_axes(void)
 	EXPECT_NEAR(r.iteration_s, 20 + 3 + 1.9, TOLERANCE, "csc in two packs");
 
 	/* k = 4 of 45: alpha = 3/6, beta = 1/6 per byte, 2 rounds */
-	p.selection.method = GF_SELECT_GTOPK;
-	p.selection.density = 0.1;
+	p.selection = (struct gf_selection)SELECT_GTOPK(.density = 0.1);
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "gtopk");
 	EXPECT_NEAR(r.iteration_s, 20 + 2 * 2 * 0.5 + 4 * 16 * 2 / 6.0,
 		    TOLERANCE, "gtopk");
-	p.selection.method = GF_SELECT_TOPK;
+	p.selection = (struct gf_selection)SELECT_TOPK(.density = 0.1);
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "topk");
 	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE,
 		    "topk");
+	p.selection = (struct gf_selection){0};
 	gf_plan_release(&p);
 }
 

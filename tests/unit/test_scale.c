@@ -2,6 +2,7 @@
 /* Loss scaling: what overflows is skipped, on all ranks, and leaves no trace.
  */
 #include "pipe_rig.h"
+#include "selections.h"
 
 #include <errno.h>
 #include <math.h>
@@ -66,30 +67,38 @@ static void test_choice(void)
 	static const struct {
 		const char *codec;
 		enum gf_scaling mode;
-		enum gf_select select;
+		const struct gf_select_plan *select;
 		bool used, dynamic;
 		double now;
 		int rc;
 		bool half;
 	} cases[] = {
-		{"f32", GF_SCALING_AUTO, GF_SELECT_DENSE, false, false, 1, 0},
-		{"f16", GF_SCALING_AUTO, GF_SELECT_DENSE, true, true, 64, 0},
-		{"bf16", GF_SCALING_AUTO, GF_SELECT_DENSE, false, false, 1, 0},
-		{"f16", GF_SCALING_NONE, GF_SELECT_DENSE, true, false, 1, 0},
-		{"q8", GF_SCALING_STATIC, GF_SELECT_DENSE, true, false, 64, 0},
-		{"f32", GF_SCALING_DYNAMIC, GF_SELECT_DENSE, true, true, 64, 0},
-		{"f16", GF_SCALING_AUTO, GF_SELECT_TOPK, false, false, 1, 0},
-		{"f16", GF_SCALING_AUTO, GF_SELECT_CSC, true, true, 64, 0},
-		{"f32", GF_SCALING_DYNAMIC, GF_SELECT_GTOPK, false, false, 0,
-		 -EINVAL},
-		{"f32", GF_SCALING_AUTO, GF_SELECT_DENSE, true, true, 64, 0,
+		{"f32", GF_SCALING_AUTO, &gf_select_plan_dense, false, false, 1,
+		 0},
+		{"f16", GF_SCALING_AUTO, &gf_select_plan_dense, true, true, 64,
+		 0},
+		{"bf16", GF_SCALING_AUTO, &gf_select_plan_dense, false, false,
+		 1, 0},
+		{"f16", GF_SCALING_NONE, &gf_select_plan_dense, true, false, 1,
+		 0},
+		{"q8", GF_SCALING_STATIC, &gf_select_plan_dense, true, false,
+		 64, 0},
+		{"f32", GF_SCALING_DYNAMIC, &gf_select_plan_dense, true, true,
+		 64, 0},
+		{"f16", GF_SCALING_AUTO, &gf_select_plan_topk, false, false, 1,
+		 0},
+		{"f16", GF_SCALING_AUTO, &gf_select_plan_csc, true, true, 64,
+		 0},
+		{"f32", GF_SCALING_DYNAMIC, &gf_select_plan_gtopk, false, false,
+		 0, -EINVAL},
+		{"f32", GF_SCALING_AUTO, &gf_select_plan_dense, true, true, 64,
+		 0, true},
+		{"f32", GF_SCALING_AUTO, &gf_select_plan_csc, true, true, 64, 0,
 		 true},
-		{"f32", GF_SCALING_AUTO, GF_SELECT_CSC, true, true, 64, 0,
-		 true},
-		{"f32", GF_SCALING_AUTO, GF_SELECT_GTOPK, false, false, 1, 0,
-		 true},
-		{"q8", GF_SCALING_NONE, GF_SELECT_DENSE, false, false, 1, 0,
-		 true},
+		{"f32", GF_SCALING_AUTO, &gf_select_plan_gtopk, false, false, 1,
+		 0, true},
+		{"q8", GF_SCALING_NONE, &gf_select_plan_dense, false, false, 1,
+		 0, true},
 	};
 	size_t i;
 
@@ -105,7 +114,7 @@ static void test_choice(void)
 		plan_of(&plan, counts, 2, 2, 16, 1, "ring");
 		free(plan.messages[0].codec);
 		plan.messages[0].codec = gf_xstrdup(cases[i].codec);
-		plan.selection.method = cases[i].select;
+		plan.selection.plan = cases[i].select;
 		rc = gf_loss_scale_init(&s, &t, &plan, cases[i].half, &err);
 		EXPECT(rc == cases[i].rc, "case %zu: %d", i, rc);
 		EXPECT(s.used == cases[i].used &&

@@ -22,13 +22,13 @@ static const size_t ks[STEPS] = {7, 60, 1, 331};
 
 static const struct {
 	const char *name;
-	enum gf_select method;
+	bool merges;
 	enum gf_putback putback;
 } cases[] = {
-	{"topk", GF_SELECT_TOPK, GF_PUTBACK_PAPER},
-	{"gtopk, paper", GF_SELECT_GTOPK, GF_PUTBACK_PAPER},
-	{"gtopk, conserve", GF_SELECT_GTOPK, GF_PUTBACK_CONSERVE},
-	{"gtopk, naive", GF_SELECT_GTOPK, GF_PUTBACK_NAIVE},
+	{"topk", false, GF_PUTBACK_PAPER},
+	{"gtopk, paper", true, GF_PUTBACK_PAPER},
+	{"gtopk, conserve", true, GF_PUTBACK_CONSERVE},
+	{"gtopk, naive", true, GF_PUTBACK_NAIVE},
 };
 
 static const int nranks[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16};
@@ -116,7 +116,7 @@ static struct host_rank *host_new(size_t c, int ranks)
 	for (r = 0; r < ranks; r++) {
 		struct gf_sparse_message *m = &all[r].m;
 
-		m->method = cases[c].method;
+		m->merges = cases[c].merges;
 		m->putback = cases[c].putback;
 		m->ranks = ranks;
 		m->count_elems = ELEMS;
@@ -190,7 +190,7 @@ static int device_open(struct device_rank *d, const struct job *job,
 			       .gpu = d->gpu,
 			       .residual = d->residual,
 			       .count_elems = ELEMS,
-			       .method = cases[job->c].method,
+			       .merges = cases[job->c].merges,
 			       .putback = cases[job->c].putback,
 			       .ranks = comm->ranks,
 			       .rank = comm->rank,
@@ -313,7 +313,7 @@ static void run(size_t c, int ranks, int skip)
 
 static void test_too_many(void)
 {
-	struct gf_sparse_nccl_config config = {.method = GF_SELECT_GTOPK,
+	struct gf_sparse_nccl_config config = {.merges = true,
 					       .count_elems = 0x100000000u,
 					       .ranks = 2,
 					       .most_k = 1};

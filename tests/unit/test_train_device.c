@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gradients staged to the host: the bits of a run on the host. */
+#include "selections.h"
 #include "train_device.h"
 
 static void test_same_bits(void)
@@ -58,10 +59,9 @@ static void test_clipped_chunks(void)
 		char *want = gf_xasprintf("%s/clipped-%zu", folder, i);
 		char *got = gf_xasprintf("%s-device", want);
 
-		run.selection = (struct gf_selection){.method = GF_SELECT_CSC,
-						      .chunk_elems = 13,
-						      .keep = .3,
-						      .decay = 1};
+		run.selection =
+			(struct gf_selection)SELECT_CSC(.chunk_elems = 13,
+							.keep = .3, .decay = 1);
 		run.config.training.optimizer = (char *)clipped[i].optimizer;
 		run.config.training.clip_norm = .05;
 		run.staleness = clipped[i].staleness;
@@ -110,36 +110,20 @@ static void test_divergence(void)
 static void test_traffic(void)
 {
 	/* in 5 steps; fc1: 54 and 9, fc2: 36 and 4 */
-	static const struct {
+	const struct {
 		struct gf_selection selection;
 		size_t least, most;
 		int staleness;
 	} traffic[] = {
-		{{.method = GF_SELECT_DENSE}, 5 * 103 * 4, SIZE_MAX},
-		{{.method = GF_SELECT_TOPK, .density = .001},
-		 5 * 8,
-		 5 * 4 * 8 + 5 * 64},
-		{{.method = GF_SELECT_GTOPK, .density = .001},
-		 5 * 8,
-		 5 * 4 * 8 + 5 * 64},
-		{{.method = GF_SELECT_GTOPK, .density = .001},
-		 5 * 8,
-		 5 * 4 * 8 + 5 * 64,
-		 2},
+		{SELECT_DENSE, 5 * 103 * 4, SIZE_MAX},
+		{SELECT_TOPK(.density = .001), 5 * 8, 5 * 4 * 8 + 5 * 64},
+		{SELECT_GTOPK(.density = .001), 5 * 8, 5 * 4 * 8 + 5 * 64},
+		{SELECT_GTOPK(.density = .001), 5 * 8, 5 * 4 * 8 + 5 * 64, 2},
 		/* 2 of 15 chunks, the norms of all */
-		{{.method = GF_SELECT_CSC,
-		  .chunk_elems = 7,
-		  .keep = .1,
-		  .decay = 1},
-		 5 * 15 * 8,
-		 5 * (2 * 7 * 4 + 15 * 8) + 5 * 64},
-		{{.method = GF_SELECT_CSC,
-		  .chunk_elems = 7,
-		  .keep = .1,
-		  .decay = 1},
-		 5 * 15 * 8,
-		 5 * (2 * 7 * 4 + 15 * 8) + 5 * 64,
-		 2},
+		{SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1),
+		 5 * 15 * 8, 5 * (2 * 7 * 4 + 15 * 8) + 5 * 64},
+		{SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1),
+		 5 * 15 * 8, 5 * (2 * 7 * 4 + 15 * 8) + 5 * 64, 2},
 	};
 	uint64_t few;
 	size_t i;
@@ -157,16 +141,17 @@ static void test_traffic(void)
 		EXPECT(run.rc == 0 && run.last_step == 7, "%s", run.err.text);
 		EXPECT(to_host_bytes - few >= traffic[i].least &&
 			       to_host_bytes - few <= traffic[i].most,
-		       "selection %d: want %zu to %zu bytes, got %zu",
-		       (int)traffic[i].selection.method, traffic[i].least,
-		       traffic[i].most, (size_t)(to_host_bytes - few));
+		       "selection %s: want %zu to %zu bytes, got %zu",
+		       gf_selection_name(&traffic[i].selection),
+		       traffic[i].least, traffic[i].most,
+		       (size_t)(to_host_bytes - few));
 	}
 }
 
 /* Nothing in a step waits for a whole stream. */
 static void test_syncs(void)
 {
-	static const struct {
+	const struct {
 		bool nccl;
 		size_t accumulate;
 		int staleness;
@@ -176,40 +161,20 @@ static void test_syncs(void)
 		{true, 1, 1},
 		{false, 2, 1},
 		{true, 2, 1},
-		{false, 1, 1, {.method = GF_SELECT_GTOPK, .density = .1}},
-		{false, 1, 2, {.method = GF_SELECT_TOPK, .density = .1}},
-		{false, 2, 2, {.method = GF_SELECT_GTOPK, .density = .1}},
+		{false, 1, 1, SELECT_GTOPK(.density = .1)},
+		{false, 1, 2, SELECT_TOPK(.density = .1)},
+		{false, 2, 2, SELECT_GTOPK(.density = .1)},
 		{true, 1, 3},
 		{true, 2, 2},
-		{true, 1, 2, {.method = GF_SELECT_GTOPK, .density = .1}},
-		{true,
-		 1,
-		 1,
-		 {.method = GF_SELECT_CSC,
-		  .chunk_elems = 7,
-		  .keep = .1,
-		  .decay = 1}},
-		{true,
-		 1,
-		 2,
-		 {.method = GF_SELECT_CSC,
-		  .chunk_elems = 7,
-		  .keep = .1,
-		  .decay = 1}},
-		{false,
-		 1,
-		 1,
-		 {.method = GF_SELECT_CSC,
-		  .chunk_elems = 7,
-		  .keep = .1,
-		  .decay = 1}},
-		{false,
-		 1,
-		 2,
-		 {.method = GF_SELECT_CSC,
-		  .chunk_elems = 7,
-		  .keep = .1,
-		  .decay = 1}},
+		{true, 1, 2, SELECT_GTOPK(.density = .1)},
+		{true, 1, 1,
+		 SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
+		{true, 1, 2,
+		 SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
+		{false, 1, 1,
+		 SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
+		{false, 1, 2,
+		 SELECT_CSC(.chunk_elems = 7, .keep = .1, .decay = 1)},
 	};
 	size_t few, i;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gradients that go from GPU to GPU: what a run on the host comes to. */
+#include "selections.h"
 #include "train_device.h"
 
 /* As a run on the host; stopped and resumed to the same bits. */
@@ -36,7 +37,8 @@ static void test_nccl(void)
 		near_file(want, got, nccl_cases[i].tolerance,
 			  nccl_cases[i].label);
 		for (r = 0; r < nccl_cases[i].ranks; r++)
-			if (nccl_cases[i].selection.method != GF_SELECT_DENSE &&
+			if (!gf_selection_has(&nccl_cases[i].selection,
+					      GF_SELECT_LOSSLESS) &&
 			    nccl_cases[i].tolerance == 0)
 				same_file(want, got, 20, r,
 					  nccl_cases[i].label);
@@ -68,10 +70,8 @@ static void test_nccl_other_keep(void)
 	size_t i;
 
 	for (i = 0; i < 2 * GF_ARRAY_LENGTH(then); i++) {
-		const struct gf_selection first = {.method = GF_SELECT_CSC,
-						   .chunk_elems = 13,
-						   .keep = .3,
-						   .decay = 1};
+		const struct gf_selection first =
+			SELECT_CSC(.chunk_elems = 13, .keep = .3, .decay = 1);
 		char *want = gf_xasprintf("%s/keep-%zu-host", folder, i);
 		char *got = gf_xasprintf("%s/keep-%zu", folder, i);
 		int nccl, r;
@@ -85,8 +85,12 @@ static void test_nccl_other_keep(void)
 			run.config.steps = 7;
 			train(&run);
 			EXPECT(run.rc == 0, "%zu: %s", i, run.err.text);
-			run.selection.keep = then[i / 2].keep;
-			run.selection.warmup_steps = then[i / 2].warmup_steps;
+			run.selection = (struct gf_selection)
+				SELECT_CSC(.chunk_elems = 13,
+					   .keep = then[i / 2].keep,
+					   .warmup_steps =
+						   then[i / 2].warmup_steps,
+					   .decay = 1);
 			run.config.steps = 0;
 			run.config.resume = true;
 			if (nccl)
@@ -133,7 +137,7 @@ static void test_nccl_divergence(void)
  * ranks, with everything given back. */
 static void test_nccl_refusals(void)
 {
-	static const struct {
+	const struct {
 		const char *text;
 		int rc;
 		const char *optimizer;
@@ -143,9 +147,7 @@ static void test_nccl_refusals(void)
 	} refused[] = {
 		{"\"lars\" of some of the gradients is not computed on GPUs",
 		 -ENOTSUP, "lars",
-		 .selection = {.method = GF_SELECT_CSC,
-			       .chunk_elems = 13,
-			       .keep = .2}},
+		 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2)},
 		{"fake captures no graphs of what it is given", -ENOTSUP, "sgd",
 		 .graphs = true, .faults = {.no_graphs = true}},
 		{"both use GPU 0000:17:00.0", -EINVAL, "sgd",

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "selections.h"
 #include "train_run.h"
 
 #include <math.h>
@@ -176,9 +177,9 @@ static void test_methods(void)
 	EXPECT_TEXT(gf_method_name(&plan), "dense");
 	plan.staleness = 2;
 	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
-	plan.selection.method = GF_SELECT_GTOPK;
+	plan.selection.plan = &gf_select_plan_gtopk;
 	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
-	plan.selection.method = GF_SELECT_CSC;
+	plan.selection.plan = &gf_select_plan_csc;
 	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
 	EXPECT_TEXT(gf_method_name(&plan), "csc");
 	plan.messages[1].half = GF_HALF_SPLIT;

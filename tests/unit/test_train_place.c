@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "ranks.h"
+#include "selections.h"
 #include "train/place.h"
 
 /* Where ranks compute, on machines of the test's. */
@@ -144,16 +145,16 @@ static void body(struct gf_comm *comm, void *ctx)
 }
 
 static const struct {
-	enum gf_select selection;
+	const struct gf_select_plan *selection;
 	const char *optimizer;
 	const char *note; /* what it ends with; NULL: none */
 } choices[] = {
-	{GF_SELECT_CSC, "sgd", NULL},
-	{GF_SELECT_CSC, "lars",
+	{&gf_select_plan_csc, "sgd", NULL},
+	{&gf_select_plan_csc, "lars",
 	 "gradients come to the host whole: optimizer \"lars\" of some of the "
 	 "gradients is not computed on GPUs"},
-	{GF_SELECT_GTOPK, "lars", NULL},
-	{GF_SELECT_DENSE, "lars", NULL},
+	{&gf_select_plan_gtopk, "lars", NULL},
+	{&gf_select_plan_dense, "lars", NULL},
 };
 
 /* Selections that are not made where gradients lie. */
@@ -173,7 +174,7 @@ static void take(struct gf_comm *comm, void *ctx)
 	(void)ctx;
 	self = comm->rank;
 	for (i = 0; i < GF_ARRAY_LENGTH(choices); i++) {
-		plan.selection.method = choices[i].selection;
+		plan.selection.plan = choices[i].selection;
 		config.training.optimizer = (char *)choices[i].optimizer;
 		EXPECT(!gf_train_place_take(&config, &wish, &place, &err), "%s",
 		       err.text);

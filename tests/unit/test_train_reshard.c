@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "train/reshard.h"
+#include "selections.h"
 #include "train_run.h"
 
 static char folder[] = "/tmp/test_train_reshard.XXXXXX";
@@ -189,23 +190,12 @@ static const struct {
 	struct gf_selection selection;
 	int staleness;
 } methods[] = {
-	{"csc",
-	 "csc.history",
-	 {.method = GF_SELECT_CSC, .chunk_elems = 13, .keep = .2, .decay = 1},
-	 1},
-	{"topk",
-	 "sparse.residual",
-	 {.method = GF_SELECT_TOPK, .density = .05},
-	 1},
-	{"gtopk",
-	 "sparse.residual",
-	 {.method = GF_SELECT_GTOPK, .density = .05},
-	 1},
-	{"gtopk-stale",
-	 "sparse.residual",
-	 {.method = GF_SELECT_GTOPK, .density = .05},
-	 2},
-	{"stale", NULL, {.method = GF_SELECT_DENSE, .density = 1}, 3},
+	{"csc", "csc.history",
+	 SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1), 1},
+	{"topk", "sparse.residual", SELECT_TOPK(.density = .05), 1},
+	{"gtopk", "sparse.residual", SELECT_GTOPK(.density = .05), 1},
+	{"gtopk-stale", "sparse.residual", SELECT_GTOPK(.density = .05), 2},
+	{"stale", NULL, SELECT_DENSE, 3},
 };
 
 /* The mean over ranks of an array of a checkpoint; the caller frees. */

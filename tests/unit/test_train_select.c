@@ -3,6 +3,7 @@
  * and going on, and what is refused. */
 #include <math.h>
 
+#include "selections.h"
 #include "train_run.h"
 
 static char folder[] = "/tmp/test_train_select.XXXXXX";
@@ -12,32 +13,17 @@ static const struct {
 	const char *name;
 	struct gf_selection selection;
 } selections[] = {
-	{"csc",
-	 {.method = GF_SELECT_CSC, .chunk_elems = 13, .keep = .2, .decay = 1}},
-	{"csc-ramp",
-	 {.method = GF_SELECT_CSC,
-	  .chunk_elems = 7,
-	  .keep = .1,
-	  .warmup_steps = 12,
-	  .decay = NAN}},
-	{"topk",
-	 {.method = GF_SELECT_TOPK,
-	  .density = .05,
-	  .warmup_densities = densities,
-	  .nwarmup = 1}},
-	{"gtopk",
-	 {.method = GF_SELECT_GTOPK,
-	  .density = .05,
-	  .warmup_densities = densities,
-	  .nwarmup = 1}},
+	{"csc", SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
+	{"csc-ramp", SELECT_CSC(.chunk_elems = 7, .keep = .1,
+				.warmup_steps = 12, .decay = NAN)},
+	{"topk", SELECT_TOPK(.density = .05, .warmup_densities = densities,
+			     .nwarmup = 1)},
+	{"gtopk", SELECT_GTOPK(.density = .05, .warmup_densities = densities,
+			       .nwarmup = 1)},
 	{"gtopk-conserve",
-	 {.method = GF_SELECT_GTOPK,
-	  .density = .1,
-	  .putback = GF_PUTBACK_CONSERVE}},
+	 SELECT_GTOPK(.density = .1, .putback = GF_PUTBACK_CONSERVE)},
 	{"gtopk-naive",
-	 {.method = GF_SELECT_GTOPK,
-	  .density = .1,
-	  .putback = GF_PUTBACK_NAIVE}},
+	 SELECT_GTOPK(.density = .1, .putback = GF_PUTBACK_NAIVE)},
 };
 #define NSELECTIONS GF_ARRAY_LENGTH(selections)
 

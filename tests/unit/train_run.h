@@ -85,11 +85,8 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	plan.rule->lanes = run->lanes ? run->lanes : 1;
 	plan.staleness = run->staleness ? run->staleness : 1;
 	plan.pipeline_warmup_steps = run->pipeline_warmup;
-	plan.selection = run->selection;
-	if (plan.selection.warmup_densities)
-		plan.selection.warmup_densities =
-			gf_xmemdup(plan.selection.warmup_densities,
-				   plan.selection.nwarmup * sizeof(double));
+	gf_selection_release(&plan.selection);
+	plan.selection = gf_selection_copy(&run->selection);
 	rc = gf_train_bind(&plan, &model, comm->ranks, &err);
 	for (i = 0; run->codec && i < plan.nmessages; i++) {
 		free(plan.messages[i].codec);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/select_csc.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "json/record.h"
+
+#define CHUNK_ELEMS 32000
+/* A tenth of them, the share that is kept by default, is still a choice. */
+#define MIN_CHUNKS 32
+
+static const char *const decay_words[] = {"momentum", NULL};
+
+#define AT(member) offsetof(struct gf_csc_params, member)
+static const struct gf_field fields[] = {
+	{"chunk_elems", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(chunk_elems),
+	 .low = 1, .high = GF_MAX_SIZE, .absent = CHUNK_ELEMS,
+	 .option = "chunk", .unit = "ELEMS", .help = "elements of a chunk"},
+	{"keep", GF_FIELD_REAL, .offset = AT(keep), .low = GF_MIN_SHARE,
+	 .high = 1, .option = "keep", .unit = "SHARE",
+	 .help = "the share of chunks that is sent"},
+	{"warmup_steps", GF_FIELD_SIZE, GF_DEFAULTED,
+	 .offset = AT(warmup_steps), .high = GF_MAX_SIZE,
+	 .option = "csc-warmup", .unit = "STEPS",
+	 .help = "steps over which the share falls"},
+	{"decay", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(decay), .high = 1,
+	 .absent = NAN, .names = decay_words, .option = "decay", .unit = "D",
+	 .help = "of what was not sent, 0 to 1 or momentum"},
+	{NULL},
+};
+
+static const struct gf_record record = {
+	.bytes = sizeof(struct gf_csc_params),
+	.extra_offset = AT(extra),
+	.fields = fields,
+};
+#undef AT
+
+const struct gf_csc_params *gf_csc_params(const struct gf_selection *s)
+{
+	return s->plan == &gf_select_plan_csc ? s->params : NULL;
+}
+
+/* The steady state: keep of the elements, evenly spread over the tensors. */
+static size_t wire(const void *params, const struct gf_wired *message,
+		   struct gf_wire *wires)
+{
+	const struct gf_csc_params *p = params;
+
+	*wires = (struct gf_wire){GF_WIRE_REDUCE, message->count_elems,
+				  message->size_bytes, p->keep};
+	return 1;
+}
+
+/*
+ * The default chunk is meant for models of millions: a smaller one is cut into
+ * MIN_CHUNKS, so that there is something to choose from. A chunk that the user
+ * asked for must fit.
+ */
+static int fit(void *params, const struct gf_model_profile *model,
+	       bool (*asked)(const void *ctx, const char *option),
+	       const void *ctx, struct gf_text *notes, struct gf_error *err)
+{
+	struct gf_csc_params *p = params;
+	size_t elems = 0, i, before = p->chunk_elems;
+
+	for (i = 0; i < model->ntensors; i++)
+		elems += model->tensors[i].count_elems;
+	if (asked(ctx, "chunk") && before > elems)
+		return gf_error_set(err, -EINVAL,
+				    "--chunk: want at most the %zu elements of "
+				    "%s, got %zu",
+				    elems, model->name, before);
+	if (asked(ctx, "chunk") || elems / MIN_CHUNKS >= before)
+		return 0;
+	p->chunk_elems = elems > MIN_CHUNKS ? elems / MIN_CHUNKS : 1;
+	gf_text_addf(notes,
+		     "%s has %zu elements: chunks are of %zu instead of %zu\n",
+		     model->name, elems, p->chunk_elems, before);
+	return 0;
+}
+
+static const struct gf_csc_params defaults = {
+	.chunk_elems = CHUNK_ELEMS,
+	.keep = 0.1,
+	.warmup_steps = 100,
+	.decay = NAN,
+};
+
+const struct gf_select_plan gf_select_plan_csc = {
+	.name = "csc",
+	.description = "the chunks of the largest norms",
+	.source = "GradientFlow (Sun et al. 2019)",
+	.traits = GF_SELECT_ADDS | GF_SELECT_RECUTS | GF_SELECT_SCALES |
+		  GF_SELECT_PIECES | GF_SELECT_NCCL,
+	.record = &record,
+	.defaults = &defaults,
+	.wire = wire,
+	.fit = fit,
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOC_SELECT_CSC_H
+#define GF_DOC_SELECT_CSC_H
+
+#include "doc/select.h"
+
+/*
+ * csc: coarse-grained sparse communication (GradientFlow, Sun et al. 2019,
+ * section IV). All gradients together are cut into chunks; the chunks of the
+ * largest norms go out, packed into messages by the plan's threshold.
+ */
+struct gf_csc_params {
+	size_t chunk_elems;
+	double keep;         /* the share of chunks that goes out, (0, 1] */
+	size_t warmup_steps; /* over which the share falls from 1 to keep */
+	double decay;        /* of what waits; NAN: the optimiser's momentum */
+	char *extra;         /* x- keys */
+};
+
+extern const struct gf_select_plan gf_select_plan_csc;
+
+/* NULL: another selection; borrowed. */
+const struct gf_csc_params *gf_csc_params(const struct gf_selection *s);
+
+#endif

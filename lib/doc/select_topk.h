@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOC_SELECT_TOPK_H
+#define GF_DOC_SELECT_TOPK_H
+
+#include "doc/select.h"
+
+/*
+ * topk and gtopk (gTop-k, Shi et al. 2019): of every message the k largest
+ * gradients of each rank go out, as 32-bit indices and values. topk gathers
+ * the sets of all ranks; gtopk merges them along a tree and keeps k.
+ */
+enum gf_putback { GF_PUTBACK_PAPER, GF_PUTBACK_CONSERVE, GF_PUTBACK_NAIVE };
+extern const char *const gf_putback_names[]; /* paper conserve naive */
+
+struct gf_topk_params {
+	double density;           /* k/n of a message of n elements, (0, 1] */
+	double *warmup_densities; /* of the first epochs */
+	size_t nwarmup;
+	enum gf_putback putback;
+	char *extra; /* x- keys */
+};
+
+extern const struct gf_select_plan gf_select_plan_topk, gf_select_plan_gtopk;
+
+/* NULL: another selection; borrowed. */
+const struct gf_topk_params *gf_topk_params(const struct gf_selection *s);
+/* Is it gtopk, whose sets are merged? */
+bool gf_topk_merges(const struct gf_selection *s);
+
+/* k of a message of count elements: max(1, floor(density*count)). */
+size_t gf_topk_count(double density, size_t count_elems);
+/* The density of an epoch (from 0), and the greatest of all epochs. */
+double gf_topk_density(const struct gf_topk_params *p, size_t epoch);
+double gf_topk_greatest_density(const struct gf_topk_params *p);
+
+#endif

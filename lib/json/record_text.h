@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_JSON_RECORD_TEXT_H
+#define GF_JSON_RECORD_TEXT_H
+
+#include "base/error.h"
+#include "base/text.h"
+#include "json/record.h"
+
+/*
+ * The values of a table's fields as people type them in options. For SIZE, INT,
+ * BOOL ("on", "off"), REAL, CHOICE and REALS ("0.25,0.01", or "none").
+ */
+
+/* Stores the value in the item; what the field held is released. -EINVAL with
+ * what was wanted. */
+int gf_field_parse(const struct gf_field *f, const char *text, void *item,
+		   struct gf_error *err);
+/* Appends the item's value. */
+void gf_field_print(const struct gf_field *f, const void *item,
+		    struct gf_text *out);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every entry of the registry of selections, and what entries say of the wire;
+ * the options that their tables make. */
+#include <math.h>
+
+#include "base/array.h"
+#include "doc/plan.h"
+#include "planner/select_option.h"
+#include "selections.h"
+#include "test.h"
+
+static const struct gf_tensor tensors[] = {
+	{.name = "a", .count_elems = 1000, .dtype = GF_F32},
+	{.name = "b", .count_elems = 24, .dtype = GF_F32},
+};
+
+/* What others rely on without asking. */
+static void test_entries(void)
+{
+	const struct gf_select_plan *p;
+	struct gf_wire wires[GF_WIRES_MOST];
+	size_t i, k, n;
+
+	for (i = 0; gf_select_plans[i]; i++) {
+		struct gf_selection s = gf_selection_new(
+			gf_select_plans[i], gf_select_plans[i]->defaults);
+		bool adds;
+
+		p = gf_select_plans[i];
+		adds = p->traits & GF_SELECT_ADDS;
+		EXPECT_TEXT(gf_select_names[i], p->name);
+		EXPECT(gf_select_plan_find(p->name) == p, "%s", p->name);
+		EXPECT(p->description && p->source, "%s", p->name);
+		/* either numbers, or why no codec goes on top */
+		EXPECT(adds == !p->encoding, "%s: encoding", p->name);
+		EXPECT(!(adds && p->traits & GF_SELECT_SETS), "%s", p->name);
+		n = gf_selection_wire(&s, tensors, GF_ARRAY_LENGTH(tensors),
+				      wires);
+		EXPECT(n >= 1 && n <= GF_WIRES_MOST, "%s: %zu", p->name, n);
+		for (k = 0; k < n; k++) {
+			EXPECT((wires[k].kind == GF_WIRE_REDUCE) == adds,
+			       "%s: wire %zu", p->name, k);
+			EXPECT(wires[k].size_bytes >= 1 &&
+				       wires[k].count_elems >= 1,
+			       "%s: wire %zu", p->name, k);
+			EXPECT(wires[k].share == 1 ||
+				       p->traits & GF_SELECT_RECUTS,
+			       "%s: share %g", p->name, wires[k].share);
+		}
+		gf_selection_release(&s);
+	}
+	EXPECT(!gf_select_names[i], "as many names as entries");
+	EXPECT(!gf_select_plan_find("densest"), "found");
+}
+
+static void test_zeroed(void)
+{
+	struct gf_selection none = {0}, copy = gf_selection_copy(&none);
+
+	EXPECT_TEXT(gf_selection_name(&copy), "dense");
+	EXPECT(gf_selection_has(&copy, GF_SELECT_LOSSLESS | GF_SELECT_ADDS),
+	       "dense");
+	EXPECT(!gf_selection_has(&copy, GF_SELECT_ADDS | GF_SELECT_SETS),
+	       "not all of them");
+	gf_selection_release(&copy);
+}
+
+static void test_wires(void)
+{
+	const struct {
+		struct gf_selection selection;
+		struct gf_wire want[GF_WIRES_MOST];
+		size_t nwires;
+	} cases[] = {
+		{SELECT_DENSE, {{GF_WIRE_REDUCE, 1024, 4096, 1}}, 1},
+		{SELECT_CSC(.keep = .25),
+		 {{GF_WIRE_REDUCE, 1024, 4096, .25}},
+		 1},
+		{SELECT_TOPK(.density = .01), {{GF_WIRE_GATHER, 10, 80, 1}}, 1},
+		{SELECT_GTOPK(.density = 1e-6), {{GF_WIRE_MERGE, 1, 8, 1}}, 1},
+	};
+	struct gf_wire got[GF_WIRES_MOST];
+	size_t i, k, n;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		n = gf_selection_wire(&cases[i].selection, tensors,
+				      GF_ARRAY_LENGTH(tensors), got);
+		EXPECT(n == cases[i].nwires, "case %zu: %zu wires", i, n);
+		for (k = 0; k < n; k++)
+			EXPECT(got[k].kind == cases[i].want[k].kind &&
+				       got[k].count_elems ==
+					       cases[i].want[k].count_elems &&
+				       got[k].size_bytes ==
+					       cases[i].want[k].size_bytes &&
+				       got[k].share == cases[i].want[k].share,
+			       "case %zu, wire %zu: %g elements, %g bytes", i,
+			       k, got[k].count_elems, got[k].size_bytes);
+	}
+}
+
+/* --- options --------------------------------------------------------------
+ */
+
+static struct gf_select_option *find(struct gf_select_option *options, size_t n,
+				     const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (strcmp(options[i].field->option, name) == 0)
+			return &options[i];
+	EXPECT(false, "no option %s", name);
+	return NULL;
+}
+
+/* An option that several selections have means the same in all. */
+static void test_option_tables(void)
+{
+	struct gf_select_option options[GF_SELECT_OPTIONS_MOST], *o;
+	size_t n = gf_select_options(options), i, k;
+	const struct gf_field *f;
+
+	for (i = 0; i < n; i++)
+		for (k = i + 1; k < n; k++)
+			EXPECT(strcmp(options[i].field->option,
+				      options[k].field->option) != 0,
+			       "%s twice", options[i].field->option);
+	for (i = 0; gf_select_plans[i]; i++)
+		for (f = gf_select_plans[i]->record->fields; f->key; f++) {
+			EXPECT(f->option && f->unit && f->help,
+			       "%s: %s has no option", gf_select_names[i],
+			       f->key);
+			o = find(options, n, f->option);
+			EXPECT(o->field->type == f->type &&
+				       o->field->low == f->low &&
+				       o->field->high == f->high &&
+				       o->field->names == f->names &&
+				       strcmp(o->field->unit, f->unit) == 0,
+			       "%s: --%s", gf_select_names[i], f->option);
+		}
+}
+
+static void test_help(void)
+{
+	static const struct {
+		const char *option, *want;
+	} cases[] = {
+		{"keep", "csc: the share of chunks that is sent (0.1)"},
+		{"csc-warmup", "csc: steps over which the share falls (100)"},
+		{"decay",
+		 "csc: of what was not sent, 0 to 1 or momentum (momentum)"},
+		{"putback", "topk, gtopk: paper, conserve or naive (paper)"},
+		{"warmup-densities", "topk, gtopk: of the first epochs, or "
+				     "none (0.25,0.0725,0.015,0.004)"},
+	};
+	struct gf_select_option options[GF_SELECT_OPTIONS_MOST];
+	size_t n = gf_select_options(options), i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_text text = {0};
+
+		gf_select_option_help(find(options, n, cases[i].option), &text);
+		EXPECT_TEXT(text.data, cases[i].want);
+		gf_text_release(&text);
+	}
+}
+
+static void test_apply(void)
+{
+	static const struct {
+		const char *option, *text, *refused;
+	} cases[] = {
+		{"density", "0.5", NULL},
+		{"density", "0", "want a number from 1e-12 to 1, got \"0\""},
+		{"putback", "naive", NULL},
+		{"putback", "all",
+		 "want paper, conserve or naive, got \"all\""},
+		{"warmup-densities", "0.5,0.25", NULL},
+		{"warmup-densities", "none", NULL},
+		{"warmup-densities", "0.5,",
+		 "want a number from 1e-12 to 1, got \"\""},
+		{"keep", "0.5", "--keep: want selection csc, got gtopk"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_select_option options[GF_SELECT_OPTIONS_MOST], *o;
+		size_t n = gf_select_options(options);
+		struct gf_selection s = gf_selection_new(
+			&gf_select_plan_gtopk, gf_select_plan_gtopk.defaults);
+		struct gf_error err = {""};
+		int rc;
+
+		o = find(options, n, cases[i].option);
+		rc = gf_select_option_store(cases[i].text, o, &err);
+		EXPECT(!o->text == (rc != 0), "case %zu", i);
+		if (!rc)
+			rc = gf_select_options_apply(options, n, &s, &err);
+		EXPECT(!rc == !cases[i].refused, "case %zu: %s", i, err.text);
+		if (cases[i].refused)
+			EXPECT_TEXT(err.text, cases[i].refused);
+		if (strcmp(cases[i].text, "none") == 0)
+			EXPECT(gf_topk_params(&s)->nwarmup == 0, "none");
+		gf_selection_release(&s);
+	}
+}
+
+int main(void)
+{
+	test_entries();
+	test_zeroed();
+	test_wires();
+	test_option_tables();
+	test_help();
+	test_apply();
+	return TEST_END();
+}
