@@ -84,7 +84,7 @@ static bool is_cut(const char *name)
 {
 	const struct gf_algorithm *a = gf_algorithm_find(name);
 
-	return !a || a->build;
+	return !is_sparse(name) && (!a || a->build);
 }
 
 static bool is_dense(const char *name)
