@@ -12,7 +12,7 @@ _gf_allreduce() {
 	--algorithms | -a) list=1 words='auto all ring rhd butterfly tree linear
 		hierarchical blueconnect direct ps library topk gtopk' ;;
 	--stages) list=1 words='ring halving shm' ;;
-	--codec) words='f32 f16 bf16 trunc16 q8' ;;
+	--codec) words='f32 f16 bf16 trunc16 q8 fp8 fp4' ;;
 	--device) words='cpu cuda auto' ;;
 	--average) words='max mean min rank0' ;;
 	--plan | --best | --trace | --output | -o) paths=-f ;;

@@ -13,7 +13,7 @@ _gf_plan() {
 		asc-wfbp blueconnect' ;;
 	--algorithm) words='ring rhd butterfly tree linear
 		hierarchical blueconnect direct ps library' ;;
-	--codecs) list=1 words='f32 f16 bf16 trunc16 q8' ;;
+	--codecs) list=1 words='f32 f16 bf16 trunc16 q8 fp8 fp4' ;;
 	--servers) words='0 1' ;;
 	--release) words='ready backward_end' ;;
 	--selection) words='dense csc topk gtopk' ;;

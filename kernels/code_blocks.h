@@ -5,11 +5,11 @@
 #include "sets.h"
 
 /*
- * A set's codec with blocks, name_encode and so on, out of its encode(to, from,
- * n) and decode(to, from, n, add) for one block; bytes(n) is what a block of n
- * elements takes on the wire.
+ * The functions of a codec with blocks, name_encode and so on, out of a set's
+ * name_encode_block(to, from, n) and name_decode_block(to, from, n, add).
+ * name_bytes(n) is what a block of n elements takes on the wire.
  */
-#define GF_CODE_BLOCKS(name, bytes)                                            \
+#define GF_CODE_BLOCKS(name)                                                   \
 	static void name##_encode(void *wire, const float *from, size_t n,     \
 				  size_t block_elems)                          \
 	{                                                                      \
@@ -17,30 +17,23 @@
                                                                                \
 		for (size_t count; n; n -= count, from += count) {             \
 			count = n < block_elems ? n : block_elems;             \
-			encode(to, from, count);                               \
-			to += bytes(count);                                    \
+			name##_encode_block(to, from, count);                  \
+			to += name##_bytes(count);                             \
 		}                                                              \
 	}                                                                      \
-	static void name##_decode(float *to, const void *wire, size_t n,       \
-				  size_t block_elems)                          \
+	GF_DECODE_BLOCKS(name, name##_decode, 0)                               \
+	GF_DECODE_BLOCKS(name, name##_decode_add, 1)
+
+#define GF_DECODE_BLOCKS(name, function, add)                                  \
+	static void function(float *to, const void *wire, size_t n,            \
+			     size_t block_elems)                               \
 	{                                                                      \
 		const uint8_t *from = wire;                                    \
                                                                                \
 		for (size_t count; n; n -= count, to += count) {               \
 			count = n < block_elems ? n : block_elems;             \
-			decode(to, from, count, 0);                            \
-			from += bytes(count);                                  \
-		}                                                              \
-	}                                                                      \
-	static void name##_decode_add(float *to, const void *wire, size_t n,   \
-				      size_t block_elems)                      \
-	{                                                                      \
-		const uint8_t *from = wire;                                    \
-                                                                               \
-		for (size_t count; n; n -= count, to += count) {               \
-			count = n < block_elems ? n : block_elems;             \
-			decode(to, from, count, 1);                            \
-			from += bytes(count);                                  \
+			name##_decode_block(to, from, count, add);             \
+			from += name##_bytes(count);                           \
 		}                                                              \
 	}
 

@@ -5,9 +5,9 @@
 #include "sets.h"
 
 /*
- * A set's codec of 16 bits, name_encode and so on, out of its encode(to, from,
- * n, narrow) and decode(to, from, n, widen, add) for arrays; narrow and widen
- * convert a value, or a vector of them.
+ * The functions of a codec of 16 bits, name_encode and so on, out of a set's
+ * encode(to, from, n, narrow) and decode(to, from, n, widen, add). narrow and
+ * widen convert a value, or a vector of them.
  */
 #define GF_CODE_HALF(name, narrow, widen)                                      \
 	static void name##_encode(void *wire, const float *from, size_t n,     \
@@ -16,17 +16,15 @@
 		(void)block_elems;                                             \
 		encode(wire, from, n, narrow);                                 \
 	}                                                                      \
-	static void name##_decode(float *to, const void *wire, size_t n,       \
-				  size_t block_elems)                          \
+	GF_DECODE_HALF(name##_decode, widen, 0)                                \
+	GF_DECODE_HALF(name##_decode_add, widen, 1)
+
+#define GF_DECODE_HALF(function, widen, add)                                   \
+	static void function(float *to, const void *wire, size_t n,            \
+			     size_t block_elems)                               \
 	{                                                                      \
 		(void)block_elems;                                             \
-		decode(to, wire, n, widen, 0);                                 \
-	}                                                                      \
-	static void name##_decode_add(float *to, const void *wire, size_t n,   \
-				      size_t block_elems)                      \
-	{                                                                      \
-		(void)block_elems;                                             \
-		decode(to, wire, n, widen, 1);                                 \
+		decode(to, wire, n, widen, add);                               \
 	}
 
 #endif

@@ -94,7 +94,8 @@ struct gf_kernels {
 	 * zero, and decodes as bf16. NaN stays NaN.
 	 * A block of q8: max |x| as f32, then n signed bytes, x*(127/max)
 	 * rounded half away from zero; back by byte*(max/127). A block below
-	 * 1e-36 is zero; one with NaN or infinity decodes to nothing finite. */
+	 * 1e-36 is zero; one with NaN or infinity decodes to nothing finite.
+	 * fp8 and fp4: kernels/minifloat.h. */
 	struct gf_codec_fns codecs[GF_CODECS];
 
 	/* Exactly the k largest magnitudes, ties to the lower index; NaN is

@@ -33,6 +33,10 @@ void gf_kernels_fill_q8_ref(struct gf_kernels *k);
 void gf_kernels_fill_q8_avx2(struct gf_kernels *k);
 void gf_kernels_fill_q8_avx512(struct gf_kernels *k);
 
+void gf_kernels_fill_minifloat_ref(struct gf_kernels *k);
+void gf_kernels_fill_minifloat_avx2(struct gf_kernels *k);
+void gf_kernels_fill_minifloat_avx512(struct gf_kernels *k);
+
 void gf_kernels_fill_topk_ref(struct gf_kernels *k);
 void gf_kernels_fill_topk_avx2(struct gf_kernels *k);
 void gf_kernels_fill_topk_avx512(struct gf_kernels *k);

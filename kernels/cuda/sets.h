@@ -41,6 +41,13 @@ CODE(trunc16_encode);
 CODE(q8_encode);
 CODE(q8_decode);
 CODE(q8_decode_add);
+/* minifloat.cu */
+CODE(fp8_encode);
+CODE(fp8_decode);
+CODE(fp8_decode_add);
+CODE(fp4_encode);
+CODE(fp4_decode);
+CODE(fp4_decode_add);
 /* topk.cu */
 ENTRY(topk_f32);
 /* sparse.cu */

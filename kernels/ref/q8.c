@@ -2,7 +2,7 @@
 #include "code_blocks.h"
 #include "q8.h"
 
-static void encode(uint8_t *to, const float *from, size_t n)
+static void q8_encode_block(uint8_t *to, const float *from, size_t n)
 {
 	uint32_t largest = 0;
 	float factor;
@@ -19,7 +19,7 @@ static void encode(uint8_t *to, const float *from, size_t n)
 		to[GF_Q8_HEADER + i] = (uint8_t)q8_round(from[i] * factor);
 }
 
-static void decode(float *to, const uint8_t *from, size_t n, int add)
+static void q8_decode_block(float *to, const uint8_t *from, size_t n, int add)
 {
 	const float step = q8_step(from);
 
@@ -30,7 +30,7 @@ static void decode(float *to, const uint8_t *from, size_t n, int add)
 	}
 }
 
-GF_CODE_BLOCKS(q8, q8_bytes)
+GF_CODE_BLOCKS(q8)
 
 void gf_kernels_fill_q8_ref(struct gf_kernels *k)
 {

@@ -3,30 +3,10 @@
 
 #include "code_blocks.h"
 #include "q8.h"
+#include "x86/largest_avx2.h"
 
 #define WIDTH  8
 #define INLINE static inline __attribute__((always_inline))
-
-static uint32_t largest(const float *from, size_t n)
-{
-	const __m256i positive = _mm256_set1_epi32(0x7fffffff);
-	__m256i top = _mm256_setzero_si256();
-	uint32_t lanes[WIDTH], max = 0;
-	size_t i = 0;
-
-	for (; i + WIDTH <= n; i += WIDTH)
-		top = _mm256_max_epi32(
-			top,
-			_mm256_and_si256(positive,
-					 _mm256_castps_si256(
-						 _mm256_loadu_ps(from + i))));
-	_mm256_storeu_si256((__m256i *)(void *)lanes, top);
-	for (size_t k = 0; k < WIDTH; k++)
-		max = lanes[k] > max ? lanes[k] : max;
-	for (; i < n; i++)
-		max = magnitude(from[i]) > max ? magnitude(from[i]) : max;
-	return max;
-}
 
 /* q8_round of eight values, as bytes in the low half. */
 INLINE __m128i quantise(__m256 v)
@@ -40,7 +20,7 @@ INLINE __m128i quantise(__m256 v)
 	return _mm_packs_epi16(low, low);
 }
 
-static void encode(uint8_t *to, const float *from, size_t n)
+static void q8_encode_block(uint8_t *to, const float *from, size_t n)
 {
 	const float factor = q8_begin(to, largest(from, n));
 	const __m256 f = _mm256_set1_ps(factor);
@@ -59,7 +39,7 @@ static void encode(uint8_t *to, const float *from, size_t n)
 		to[i] = (uint8_t)q8_round(from[i] * factor);
 }
 
-INLINE void decode(float *to, const uint8_t *from, size_t n, int add)
+INLINE void q8_decode_block(float *to, const uint8_t *from, size_t n, int add)
 {
 	const float step = q8_step(from);
 	const __m256 s = _mm256_set1_ps(step);
@@ -83,7 +63,7 @@ INLINE void decode(float *to, const uint8_t *from, size_t n, int add)
 	}
 }
 
-GF_CODE_BLOCKS(q8, q8_bytes)
+GF_CODE_BLOCKS(q8)
 
 void gf_kernels_fill_q8_avx2(struct gf_kernels *k)
 {

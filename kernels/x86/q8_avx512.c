@@ -7,27 +7,6 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE __m512i magnitudes(const float *from, __mmask16 m)
-{
-	return _mm512_castps_si512(
-		_mm512_abs_ps(_mm512_maskz_loadu_ps(m, from)));
-}
-
-static uint32_t largest(const float *from, size_t n)
-{
-	__m512i even = _mm512_setzero_si512(), odd = even;
-	size_t i = 0;
-
-	for (; i + 32 <= n; i += 32) {
-		even = _mm512_max_epi32(even, magnitudes(from + i, 0xffff));
-		odd = _mm512_max_epi32(odd, magnitudes(from + i + 16, 0xffff));
-	}
-	for (; i < n; i += 16)
-		even = _mm512_max_epi32(even,
-					magnitudes(from + i, lane_mask(n - i)));
-	return (uint32_t)_mm512_reduce_max_epi32(_mm512_max_epi32(even, odd));
-}
-
 /* q8_round of sixteen values times f. */
 INLINE __m128i quantise(__m512 v, __m512 f)
 {
@@ -40,7 +19,7 @@ INLINE __m128i quantise(__m512 v, __m512 f)
 		_mm512_cvttps_epi32(_mm512_add_ps(v, half)));
 }
 
-static void encode(uint8_t *to, const float *from, size_t n)
+static void q8_encode_block(uint8_t *to, const float *from, size_t n)
 {
 	const float factor = q8_begin(to, largest(from, n));
 	const __m512 f = _mm512_set1_ps(factor);
@@ -62,7 +41,7 @@ static void encode(uint8_t *to, const float *from, size_t n)
 	}
 }
 
-INLINE void decode(float *to, const uint8_t *from, size_t n, int add)
+INLINE void q8_decode_block(float *to, const uint8_t *from, size_t n, int add)
 {
 	const __m512 step = _mm512_set1_ps(q8_step(from));
 
@@ -79,7 +58,7 @@ INLINE void decode(float *to, const uint8_t *from, size_t n, int add)
 	}
 }
 
-GF_CODE_BLOCKS(q8, q8_bytes)
+GF_CODE_BLOCKS(q8)
 
 void gf_kernels_fill_q8_avx512(struct gf_kernels *k)
 {

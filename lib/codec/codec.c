@@ -39,6 +39,20 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 			 .block_bytes = 4,
 			 .elem_bits = 8,
 			 .error = 1.0 / 254},
+	[GF_CODEC_FP8] = {.name = "fp8",
+			  .description = "8-bit floating point (e4m3) and a "
+					 "scale per 128",
+			  .block_elems = 128,
+			  .block_bytes = 1,
+			  .elem_bits = 8,
+			  .error = 1.0 / 17},
+	[GF_CODEC_FP4] = {.name = "fp4",
+			  .description = "4-bit floating point (e2m1) and a "
+					 "scale per 32 (OCP MXFP4)",
+			  .block_elems = 32,
+			  .block_bytes = 1,
+			  .elem_bits = 4,
+			  .error = 0.25},
 };
 
 const struct gf_codec *gf_codec_find(const char *name)

@@ -15,17 +15,16 @@
 struct gf_codec {
 	const char *name;
 	const char *description; /* one line, for --list */
-	/* Elements are coded in blocks of so many, each with a header of so
-	 * many bytes before it; the last block may be short. 0: no blocks. */
+	/* Blocks: the elements in one, and the bytes of its header, which comes
+	 * first. The last block may be short. 0: no blocks. */
 	size_t block_elems, block_bytes;
 	/* On the wire; a block's elements fill whole bytes together. */
 	size_t elem_bits;
 	/* Encoded values are numbers of this type, which a library can add. */
 	bool adds;
 	enum gf_dtype dtype;
-	/* Gradients that f32 holds become infinite: training scales its loss.
-	 * With a scale of its own no block does, however narrow its elements
-	 * are. */
+	/* Gradients that f32 holds may become infinite, so that training scales
+	 * its loss. No codec with a scale per block does this. */
 	bool overflows;
 	/* The most that one encoding changes a value, as a share of it (in the
 	 * codec's normal range) or, with blocks, of the block's largest. */

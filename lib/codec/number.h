@@ -10,6 +10,8 @@ enum gf_codec_number {
 	GF_CODEC_BF16,
 	GF_CODEC_TRUNC16,
 	GF_CODEC_Q8,
+	GF_CODEC_FP8,
+	GF_CODEC_FP4,
 	GF_CODECS
 };
 

@@ -5,7 +5,7 @@
 
 #include "gf_kernels.h"
 
-/* What is encoded is decoded again while the first cache holds it. */
+/* gf_codec_send decodes a chunk while the first cache holds it. */
 #define CHUNK_ELEMS 4096
 #define CHUNK_BYTES (CHUNK_ELEMS * sizeof(float))
 
@@ -32,7 +32,7 @@ void gf_codec_decode_add(const struct gf_codec *c, float *to, const void *wire,
 	code_of(c)->decode_add(to, wire, n, c->block_elems);
 }
 
-/* As many whole blocks as a chunk has room for. */
+/* A chunk of n elements that begins a block ends one, or the message. */
 static size_t chunk(const struct gf_codec *c, size_t n)
 {
 	size_t most = CHUNK_ELEMS;

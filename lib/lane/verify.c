@@ -6,9 +6,8 @@
 #include "base/heap.h"
 #include "lane/program.h"
 
-/* How many elements so many bytes hold without headers, so that places that lie
- * apart do so here, too. Sets of multiples of 256 bytes lie exactly one behind
- * the other. */
+/* The elements that fit into these bytes without headers: places that lie apart
+ * do so here, too. Sets of multiples of 256 bytes follow each other exactly. */
 static size_t wire_elems(const struct gf_device_program *p, size_t bytes)
 {
 	if (p->codec)

@@ -4,7 +4,7 @@
 # on one global batch, rate and number of epochs for all, and writes a table and
 # pictures of accuracy and loss by step and by bytes sent, with their numbers as
 # CSV, to $OUT (build/convergence). Minutes. What this build cannot run is skipped aloud.
-#   tests/bench/convergence.sh [model...]       MODELS, RANKS, SEEDS, EPOCHS
+#   tests/bench/convergence.sh [model...]       RANKS, SEEDS, EPOCHS, METHODS (a regex)
 set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${BUILD:-build}")
@@ -35,6 +35,9 @@ gtopk-01-conserve|--selection gtopk --density .01 --putback conserve|
 pipe-2|--staleness 2 --pipeline-warmup 110|
 pipe-2-trunc16|--staleness 2 --pipeline-warmup 110 --codecs trunc16|
 pipe-2-q8|--staleness 2 --pipeline-warmup 110 --codecs q8|
+fp8|--codecs fp8|
+fp4|--codecs fp4|
+fp4-ring|--codecs fp4 --algorithm ring|
 EOF
 }
 
@@ -74,7 +77,7 @@ for model; do
 				# shellcheck disable=SC2086
 				train "$model" "$ranks" "$seed" "$name" "$out/plan.json" $train_options < /dev/null || break
 			done
-		done < <(methods "$chunk")
+		done < <(methods "$chunk" | grep -E "^(${METHODS:-.*})\|")
 	done
 done
 mapfile -t logs < "$out/logs.txt"

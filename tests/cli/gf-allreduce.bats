@@ -89,6 +89,7 @@ load common
 	grep -qE '^algorithm +ring ' out.txt
 	grep -qE '^sparse +gtopk ' out.txt
 	grep -qE '^codec +q8 ' out.txt
+	grep -qE '^codec +fp4 ' out.txt
 }
 
 @test "what cannot be is said in one line" {

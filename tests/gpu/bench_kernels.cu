@@ -160,6 +160,18 @@ void streaming(const arrays &a)
 	report("q8 decode", 5 * n, [&] {
 		gpu->codecs[GF_CODEC_Q8].decode(s(), a.z, a.q, a.n, 1024);
 	});
+	report("fp8 encode", 5 * n, [&] {
+		gpu->codecs[GF_CODEC_FP8].encode(s(), a.q, a.x, a.n, 128);
+	});
+	report("fp8 decode, adding", 9 * n, [&] {
+		gpu->codecs[GF_CODEC_FP8].decode_add(s(), a.z, a.q, a.n, 128);
+	});
+	report("fp4 encode", 4.5 * n, [&] {
+		gpu->codecs[GF_CODEC_FP4].encode(s(), a.q, a.x, a.n, 32);
+	});
+	report("fp4 decode, adding", 8.5 * n, [&] {
+		gpu->codecs[GF_CODEC_FP4].decode_add(s(), a.z, a.q, a.n, 32);
+	});
 	report("q8 decode, adding", 9 * n, [&] {
 		gpu->codecs[GF_CODEC_Q8].decode_add(s(), a.z, a.q, a.n, 1024);
 	});

@@ -42,6 +42,8 @@ CODEC(F16)
 CODEC(BF16)
 CODEC(TRUNC16)
 CODEC(Q8)
+CODEC(FP8)
+CODEC(FP4)
 #define ENTRY(NUMBER)                                                          \
 	[GF_CODEC_##NUMBER] = {fake_##NUMBER##_encode, fake_##NUMBER##_decode, \
 			       fake_##NUMBER##_decode_add}
@@ -406,7 +408,8 @@ const struct gf_gpu_kernels fake_gpu_kernels = {
 	.clip_f32 = fake_clip_f32,
 	.clip_work_bytes = fake_clip_work_bytes,
 	.nonfinite_f32 = fake_nonfinite_f32,
-	.codecs = {ENTRY(F16), ENTRY(BF16), ENTRY(TRUNC16), ENTRY(Q8)},
+	.codecs = {ENTRY(F16), ENTRY(BF16), ENTRY(TRUNC16), ENTRY(Q8),
+		   ENTRY(FP8), ENTRY(FP4)},
 	.topk_f32 = fake_topk_f32,
 	.topk_work_bytes = fake_topk_work_bytes,
 	.take_f32 = fake_take_f32,

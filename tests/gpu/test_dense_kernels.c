@@ -229,6 +229,58 @@ static void test_q8(size_t shape, size_t n, size_t block)
 	free(q);
 }
 
+/* --- fp8 and fp4 ---------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	enum gf_codec_number codec;
+	size_t blocks[3];
+} minifloats[] = {
+	{"fp8", GF_CODEC_FP8, {128, 4, 300}},
+	{"fp4", GF_CODEC_FP4, {32, 7, 300}},
+};
+
+static void test_minifloat(size_t c, size_t shape, size_t n, size_t block)
+{
+	const struct gf_codec_fns *want = &ref->codecs[minifloats[c].codec];
+	const struct gf_gpu_codec *on_gpu = &gpu->codecs[minifloats[c].codec];
+	size_t nblocks = (n + block - 1) / block, bytes = n * 2 + nblocks;
+	float *x = draw_floats(&rng, n, q8_shapes[shape].special);
+	float *y = draw_floats(&rng, n, 0);
+	uint8_t *wire = gf_xcalloc(bytes + 1, 1), *dwire;
+	float *dx, *dy;
+
+	for (size_t i = 0; i < n; i++)
+		x[i] *= q8_shapes[shape].scale;
+	/* ties, and numbers of one block that are unlike */
+	for (size_t i = 0; i < n; i++)
+		x[i] = i % 5 == 1 ? x[i] * 0x1p-9f
+		       : i % 7 == 2
+			       ? (float)(i % 129) / 16 * q8_shapes[shape].scale
+			       : x[i];
+	dx = put(x, n * 4, 4);
+	dy = put(y, n * 4, 8);
+	dwire = put(wire, bytes, 4);
+	want->encode(wire, x, n, block);
+	on_gpu->encode(stream, dwire, dx, n, block);
+	EXPECT(differs_bytes(wire, dwire, bytes) == bytes,
+	       "%s %s, n=%zu of %zu: encoded, byte %zu", minifloats[c].name,
+	       q8_shapes[shape].name, n, block,
+	       differs_bytes(wire, dwire, bytes));
+	want->decode(x, wire, n, block);
+	want->decode_add(y, wire, n, block);
+	on_gpu->decode(stream, dx, dwire, n, block);
+	on_gpu->decode_add(stream, dy, dwire, n, block);
+	EXPECT(differs_f32(x, dx, n) == n, "%s %s, n=%zu of %zu: decoded",
+	       minifloats[c].name, q8_shapes[shape].name, n, block);
+	EXPECT(differs_f32(y, dy, n) == n, "%s %s, n=%zu of %zu: added",
+	       minifloats[c].name, q8_shapes[shape].name, n, block);
+	done(minifloats[c].name, n);
+	free(x);
+	free(y);
+	free(wire);
+}
+
 /* --- sums ----------------------------------------------------------------- */
 
 static void test_norms(size_t n, size_t chunk, size_t offset, int special)
@@ -531,6 +583,9 @@ int main(void)
 			test_q8(s, sizes[n], 1024);
 			test_q8(s, sizes[n], 4);
 			test_q8(s, sizes[n], 2500);
+			for (size_t i = 0; i < 6; i++)
+				test_minifloat(i % 2, s, sizes[n],
+					       minifloats[i % 2].blocks[i / 2]);
 		}
 		test_nonfinite(sizes[n]);
 		test_clip(sizes[n], n % 4);

@@ -38,7 +38,7 @@ right() {
 
 @test "codecs: within their bound, fewer bytes on the wire" {
 	local codec
-	for codec in f16 bf16 trunc16 q8; do
+	for codec in f16 bf16 trunc16 fp8 fp4 q8; do
 		wants 0 mpi 4 gf-allreduce $quick -a all -b 100K -e 100K --codec $codec -c 2 --json
 		jq -se 'length >= 12 and (map(.wrong) | add == 0) and (map(.codec) | unique == ["'$codec'"])' out.txt
 	done

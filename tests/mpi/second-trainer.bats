@@ -9,7 +9,7 @@ second_trainer() { # RANKS STEPS CASE...
 }
 
 @test "optimisers and codecs as a second trainer has them" {
-	second_trainer 3 3 momentum nesterov lars clip trunc16 q8
+	second_trainer 3 3 momentum nesterov lars clip trunc16 q8 fp8 fp4
 }
 
 @test "top-k and gTop-k as a second trainer has them" {

@@ -109,7 +109,30 @@ def added(a, b):
     return {i: a.get(i, 0) + b.get(i, 0) for i in a.keys() | b.keys()}
 
 
+def nearest(v, fraction, least, most):
+    """v with so many bits of fraction, of two alike the even one; below 2^least all
+    numbers have one distance."""
+    step = 2.0 ** (max(math.frexp(v)[1] - 1, least) - fraction)
+    return math.copysign(min(round(abs(v) / step) * step, most), v)
+
+
+def minifloats(values, block, exponent, tops, *kind):
+    """Blocks with a power of two as their scale: that of the largest value, less
+    exponent, or twice that if the largest would be above tops."""
+    out = []
+    for low in range(0, len(values), block):
+        part = values[low:low + block]
+        scale = 2.0 ** (math.frexp(max(map(abs, part)))[1] - 1 - exponent)
+        scale *= 1 if max(map(abs, part)) <= tops * scale else 2
+        out += [nearest(v / scale, *kind) * scale for v in part]
+    return out
+
+
 def encode(codec, values):
+    if codec == "fp8":
+        return minifloats(values, 128, 8, 464, 3, -6, 448)
+    if codec == "fp4":
+        return minifloats(values, 32, 2, 8, 1, 0, 6)
     if codec == "trunc16":
         return [struct.unpack("<f", b"\0\0" + struct.pack("<f", v)[2:])[0] for v in values]
     if codec == "q8":
@@ -284,6 +307,8 @@ CASES = {
     "clip": (TWO, {}, {"momentum": 0.5, "clip": 0.05}),
     "trunc16": (ONE, {"codec": "trunc16"}, {"momentum": 0.9}),
     "q8": (ONE, {"codec": "q8"}, {"momentum": 0.9}),
+    "fp8": (ONE, {"codec": "fp8"}, {"momentum": 0.9}),
+    "fp4": (ONE, {"codec": "fp4"}, {"momentum": 0.9}),
     "topk": (TWO, sparse(0.3, "topk"), {"momentum": 0.9}),
     "gtopk": (ONE, sparse(0.2), {"momentum": 0.9, "decay": 0.01}),
     "gtopk-conserve": (ONE, sparse(0.2, putback="conserve"), {"momentum": 0.9}),

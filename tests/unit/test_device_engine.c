@@ -28,11 +28,8 @@ static const size_t counts[TENSORS] = {1000, 7, 33, 512, 1, 64, 2000};
 static const struct {
 	const char *codec;
 	double tolerance;
-} codecs[] = {{"f32", 0},
-	      {"f16", 4e-3},
-	      {"bf16", 4e-2},
-	      {"trunc16", 6e-2},
-	      {"q8", 4e-2}};
+} codecs[] = {{"f32", 0},   {"f16", 4e-3}, {"bf16", 4e-2}, {"trunc16", 6e-2},
+	      {"q8", 4e-2}, {"fp8", .2},   {"fp4", .8}};
 
 struct rank {
 	uint64_t ended; /* steps */

@@ -19,7 +19,8 @@
 static const size_t sizes[] = {0, 1, 2, 3, 5, 8, 12, 17, 64, 1001};
 static const int many[] = {17, 24, 31, 32, 33, 48, 63, 64, 65, 100, 128};
 static const size_t large[] = {1000003, 5000000017};
-static const char *const names[] = {NULL, "f16", "bf16", "trunc16", "q8"};
+static const char *const names[] = {NULL, "f16", "bf16", "trunc16",
+				    "q8", "fp8", "fp4"};
 
 static const struct {
 	int ranks;

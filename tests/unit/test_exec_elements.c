@@ -333,6 +333,8 @@ static void vectors(struct gf_comm *c, void *ctx)
 		{"trunc16", {1.09375, 2.1875, 3.296875, 4.375}, 8},
 		{"q8", {1.1086614, 2.2, 3.2913387, 4.4}, 12},
 		{"f32", {1.1, 2.2, 3.3, 4.4}, 16},
+		{"fp8", {1.125, 2.25, 3.25, 4.5}, 6},
+		{"fp4", {1, 2, 3, 4}, 4},
 	};
 	static const float from[2][4] = {{1, 2, 3, 4}, {.1f, .2f, .3f, .4f}};
 	uint64_t wire_bytes = 0;
@@ -578,6 +580,7 @@ static void halves(struct gf_comm *c, void *ctx)
 		check_halves(c, gf_algorithms[a], "f32", 1);
 		check_halves(c, gf_algorithms[a], "f32", 5003);
 		check_halves(c, gf_algorithms[a], "q8", 5003);
+		check_halves(c, gf_algorithms[a], "fp4", 5003);
 	}
 }
 
@@ -595,6 +598,8 @@ static void segments(struct gf_comm *c, void *ctx)
 		{"f32", (1 << 20) + 1, 13824, 52480},
 		{"f16", 1 << 20, 26240, 131072},
 		{"q8", 1 << 20, 52 * 1024, 128 * 1024},
+		{"fp8", 1 << 20, 52480, 131072},
+		{"fp4", 1 << 20, 87392, 493440},
 		/* 4 GiB on 4 ranks: in at most 1024 pieces each */
 		{"f32", (size_t)1 << 30, 1 << 18, 1 << 18},
 	};

@@ -247,7 +247,7 @@ static float draw(void)
 struct arrays {
 	float x[MAX], y[MAX];
 	uint16_t half[MAX];
-	uint8_t wire[4 + MAX];
+	uint8_t wire[16 + MAX];
 };
 
 static void f16(const struct gf_kernels *k, struct arrays *a, size_t o,
@@ -287,14 +287,38 @@ static void q8(const struct gf_kernels *k, struct arrays *a, size_t o, size_t n)
 	k->codecs[GF_CODEC_Q8].decode_add(a->y + o, a->wire + o, n, n);
 }
 
+static void minifloat(const struct gf_codec_fns *code, struct arrays *a,
+		      size_t o, size_t n, size_t block)
+{
+	code->encode(a->wire + o, a->x + o, n, block);
+	code->decode(a->x + o, a->wire + o, n, block);
+	code->decode_add(a->y + o, a->wire + o, n, block);
+}
+
+static void fp8(const struct gf_kernels *k, struct arrays *a, size_t o,
+		size_t n)
+{
+	minifloat(&k->codecs[GF_CODEC_FP8], a, o, n, 128);
+}
+
+/* A block of any length will do: an odd one leaves half a byte. */
+static void fp4(const struct gf_kernels *k, struct arrays *a, size_t o,
+		size_t n)
+{
+	minifloat(&k->codecs[GF_CODEC_FP4], a, o, n, n % 2 ? 32 : 35);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(const struct gf_kernels *k, struct arrays *a, size_t o,
 		    size_t n);
-	int finite; /* q8: one NaN would hide all else */
+	int finite;     /* q8: one NaN would hide all else */
+	size_t headers; /* bytes at most */
 } codecs[] = {
-	{"f16", f16, 0},           {"bf16", bf16, 0}, {"trunc16", trunc16, 0},
-	{"decode", decode_any, 0}, {"q8", q8, 1},     {"q8 of anything", q8, 0},
+	{"f16", f16, 0, 4},         {"bf16", bf16, 0, 4},
+	{"trunc16", trunc16, 0, 4}, {"decode", decode_any, 0, 4},
+	{"q8", q8, 1, 4},           {"q8 of anything", q8, 0, 4},
+	{"fp8", fp8, 1, 9},         {"fp4", fp4, 1, 4},
 };
 
 static void test_against_ref(const struct gf_kernels *ref,
@@ -317,7 +341,7 @@ static void test_against_ref(const struct gf_kernels *ref,
 	EXPECT(memcmp(&want, &got, sizeof(want)) == 0,
 	       "%s of %s, n=%zu, offset %zu", codecs[c].name, set->name, n, o);
 	EXPECT(bits(got.x[o + n]) == 0xa5a5a5a5 && got.half[o + n] == 0x3c3c &&
-		       got.wire[4 + o + n] == GUARD,
+		       got.wire[codecs[c].headers + o + n] == GUARD,
 	       "%s of %s wrote past the end, n=%zu", codecs[c].name, set->name,
 	       n);
 }

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "codec/codec.h"
+#include "codec/run.h"
 #include "coll/algorithm.h"
 #include "coll/verify.h"
 #include "gf_kernels.h"
@@ -43,6 +44,17 @@ static void q8(float *x, size_t n)
 
 	gf_kernels()->codecs[GF_CODEC_Q8].encode(wire, x, n, n);
 	gf_kernels()->codecs[GF_CODEC_Q8].decode(x, wire, n, n);
+}
+
+/* Blocks of their own length, as on the wire. */
+static void fp8(float *x, size_t n)
+{
+	gf_codec_round(gf_codec_find("fp8"), x, n);
+}
+
+static void fp4(float *x, size_t n)
+{
+	gf_codec_round(gf_codec_find("fp4"), x, n);
 }
 
 struct letter {
@@ -189,8 +201,8 @@ static void test_again(void)
 	static const struct {
 		const char *what;
 		round_fn *round;
-	} cases[] = {
-		{"f16", f16}, {"bf16", bf16}, {"trunc16", trunc16}, {"q8", q8}};
+	} cases[] = {{"f16", f16}, {"bf16", bf16}, {"trunc16", trunc16},
+		     {"q8", q8},   {"fp8", fp8},   {"fp4", fp4}};
 	static const double scales[] = {1, 3e-36};
 	size_t i, k, m;
 
@@ -214,17 +226,23 @@ static void test_again(void)
 			}
 }
 
+/* Where the block of element k of 1000 ends. */
+static size_t last_of(const struct gf_codec *c, size_t k)
+{
+	size_t end = (k / c->block_elems + 1) * c->block_elems;
+
+	return (end < 1000 ? end : 1000) - 1;
+}
+
 /* The stated error of each codec holds, and is met within a tenth. */
 static void test_errors(void)
 {
 	static const struct {
 		const char *codec;
 		round_fn *round;
-	} cases[] = {{"f32", keep},
-		     {"f16", f16},
-		     {"bf16", bf16},
-		     {"trunc16", trunc16},
-		     {"q8", q8}};
+	} cases[] = {{"f32", keep},        {"f16", f16}, {"bf16", bf16},
+		     {"trunc16", trunc16}, {"q8", q8},   {"fp8", fp8},
+		     {"fp4", fp4}};
 	size_t i, k, m;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
@@ -241,8 +259,9 @@ static void test_errors(void)
 			for (k = 0; k < 1000; k++)
 				most = fmax(most,
 					    fabs((double)y[k] - x[k]) /
-						    (c->block_elems ? x[999]
-								    : x[k]));
+						    (c->block_elems
+							     ? x[last_of(c, k)]
+							     : x[k]));
 		}
 		/* rounding of the scale itself: an f32's */
 		EXPECT(most <= c->error * (1 + 1e-4), "%s: %g, said %g",
@@ -284,13 +303,25 @@ static void test_vector(void)
 	}
 }
 
+/* What sums go through, and what a round of it loses of a rank's value: a
+ * little over 1/127, 1/128, 1/17, 1/4. */
+static const struct lossy {
+	const char *name;
+	round_fn *round;
+	double share;
+} lossy[] = {{"trunc16", trunc16, .01},
+	     {"q8", q8, .01},
+	     {"fp8", fp8, .07},
+	     {"fp4", fp4, .3}};
+
 /* The same bits on every rank, and near the sum. */
 static void check(const char *algorithm, struct gf_coll_args *args,
-		  round_fn *round, const char *what)
+		  const struct lossy *codec)
 {
-	/* a rank's value times p rounds of 1/127 or 1/128 */
-	double sum, slack = args->ranks * (args->ranks + 5) / 100.0;
-	struct rig r = {.round = round};
+	/* p rounds */
+	double sum, slack = args->ranks * (args->ranks + 5) * codec->share;
+	struct rig r = {.round = codec->round};
+	const char *what = codec->name;
 	size_t i, n = args->count_elems;
 	int rank;
 
@@ -345,7 +376,7 @@ static void prove(const struct gf_algorithm *a, struct gf_coll_args *args)
 static void test_algorithms(void)
 {
 	static const size_t sizes[] = {1, 5, 37, 2600};
-	size_t i, n, k;
+	size_t i, n, k, c;
 	int p;
 
 	for (i = 0; gf_algorithms[i]; i++)
@@ -360,12 +391,14 @@ static void test_algorithms(void)
 				};
 
 				prove(gf_algorithms[i], &args);
-				check(name, &args, trunc16, "trunc16");
-				check(name, &args, q8, "q8");
+				for (c = 0; c < GF_ARRAY_LENGTH(lossy); c++)
+					check(name, &args, &lossy[c]);
 				for (k = 5; k <= 25; k *= 5) {
 					args.segment_elems = sizes[n] / k + 1;
 					prove(gf_algorithms[i], &args);
-					check(name, &args, q8, "q8");
+					for (c = 1; c < GF_ARRAY_LENGTH(lossy);
+					     c++)
+						check(name, &args, &lossy[c]);
 				}
 			}
 }
@@ -376,7 +409,7 @@ static void test_factors(void)
 				       {4, 4, 1}, {2, 8, 1}, {5, 3, 1},
 				       {8, 2, 1}, {7, 2, 1}};
 	static const char *const names[] = {"blueconnect", "hierarchical"};
-	size_t i, k;
+	size_t i, k, c;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(lists); i++)
 		for (k = 0; k < GF_ARRAY_LENGTH(names); k++) {
@@ -391,11 +424,12 @@ static void test_factors(void)
 			};
 
 			prove(gf_algorithm_find(names[k]), &args);
-			check(names[k], &args, trunc16, "trunc16");
-			check(names[k], &args, q8, "q8");
+			for (c = 0; c < GF_ARRAY_LENGTH(lossy); c++)
+				check(names[k], &args, &lossy[c]);
 			args.segment_elems = 100;
 			prove(gf_algorithm_find(names[k]), &args);
-			check(names[k], &args, q8, "q8 in segments");
+			for (c = 1; c < GF_ARRAY_LENGTH(lossy); c++)
+				check(names[k], &args, &lossy[c]);
 		}
 }
 

@@ -453,8 +453,8 @@ static void test_codecs(void)
 		const char *codec;
 		double error; /* of a weight, at the end */
 	} codecs[] = {
-		{"f32", 2e-6},     {"f16", 2e-3}, {"bf16", 2e-2},
-		{"trunc16", 4e-2}, {"q8", 4e-2},
+		{"f32", 2e-6}, {"f16", 2e-3}, {"bf16", 2e-2}, {"trunc16", 4e-2},
+		{"q8", 4e-2},  {"fp8", .2},   {"fp4", .6},
 	};
 	static const int ranks[] = {1, 2, 3, 4, 5, 8};
 	static struct serial_run s;

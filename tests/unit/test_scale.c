@@ -97,6 +97,8 @@ static void test_choice(void)
 		 true},
 		{"f32", GF_SCALING_AUTO, &gf_select_plan_gtopk, false, false, 1,
 		 0, true},
+		{"fp8", GF_SCALING_AUTO, &gf_select_plan_dense, false, false, 1,
+		 0},
 		{"q8", GF_SCALING_NONE, &gf_select_plan_dense, false, false, 1,
 		 0, true},
 	};

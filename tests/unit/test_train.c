@@ -129,6 +129,8 @@ static void test_resume(void)
 		{MLP, 2, 1, 2, "sgd", 1, 2, 0},
 		{MLP, 3, 2, 5, "sgd", 1, 3, 4, "f16"},
 		{MLP, 2, 4, 6, "lars", 1, 3, 4, "q8"},
+		{MLP, 3, 4, 6, "sgd", 1, 2, 0, "fp8"},
+		{NORMED, 2, 7, 8, "lars", 1, 3, 4, "fp4"},
 		{NORMED, 2, 7, 8, "nesterov", 2, 2, 6, "trunc16"},
 		{NORMED, 1, 9, 13, "sgd", 1, 5, 0},
 		{MLP, 1, 1, 2, "sgd", 1},

@@ -109,6 +109,8 @@ static const struct {
 	{"many batches", DROPPING, 2, "nesterov", 3, .clip_norm = .2},
 	{"scaled", MLP, 2, "sgd", .codec = "f16"},
 	{"q8", MLP, 4, "sgd", .codec = "q8"},
+	{"fp8", MLP, 3, "sgd", .codec = "fp8"},
+	{"fp4", MLP, 4, "sgd", .codec = "fp4"},
 	{"stale", NORMED, 2, "sgd", .staleness = 3},
 	{"csc", MLP, 3, "sgd",
 	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
@@ -260,6 +262,8 @@ static const struct {
 	/* the loss scale falls and grows */
 	{"scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3},
 	{"q8", MLP, 4, "sgd", 1, "q8", .tolerance = 1e-2},
+	{"fp8", MLP, 3, "sgd", 1, "fp8", .tolerance = 5e-2},
+	{"fp4", MLP, 4, "sgd", 1, "fp4", .tolerance = .2},
 	{"clipped", NORMED, 1, "nesterov", .clip_norm = .3},
 	{"clipped lars", NORMED, 3, "lars", 2, .clip_norm = .05,
 	 .tolerance = NCCL_TOLERANCE},

@@ -22,7 +22,7 @@ letter where torch.distributed can: which tensors share a message, the order, wh
 each message waits for, how many are under way at once, f32, f16 or bf16 on the
 wire, and gradients that are K - 1 steps old (Pipe-SGD). The all-reduce algorithm
 is the backend's own. Plans that need another executor (csc, topk, gtopk, split
-messages, parameter servers, trunc16, q8) are refused.
+messages, parameter servers, trunc16, q8, fp8, fp4) are refused.
 
 Those but servers are run by gradflow's own runtime, on CPUs and over MPI:
 
