@@ -118,7 +118,7 @@ static const struct gf_setting settings[] = {
 	{"min-bw", "RATE", 4, GF_SETTING_TEXT, AT(min_bw),
 	 "exit 1 if the average bus bandwidth is below RATE (10GB/s)"},
 	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
-	 "print algorithms and codecs of this build, and the GPUs"},
+	 "print algorithms, codecs and transports of this build, and the GPUs"},
 };
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},

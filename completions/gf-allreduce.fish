@@ -28,7 +28,7 @@ complete -c gf-allreduce -l percentiles -d 'minimum, p90 and p99 in the table, t
 complete -c gf-allreduce -l best -r -F -d 'write the best algorithm per size as a rule plan'
 complete -c gf-allreduce -l trace -r -F -d 'write a Chrome trace of the steps of the last repeats'
 complete -c gf-allreduce -l min-bw -x -d 'exit 1 if the average bus bandwidth is below RATE (10GB/s)'
-complete -c gf-allreduce -l list -d 'print algorithms and codecs of this build, and the GPUs'
+complete -c gf-allreduce -l list -d 'print algorithms, codecs and transports of this build, and the GPUs'
 complete -c gf-allreduce -s o -l output -r -F -d 'write to FILE instead of standard output'
 complete -c gf-allreduce -s q -l quiet -d 'say nothing but errors'
 complete -c gf-allreduce -s v -l verbose -d 'say more; may be repeated'

@@ -4,6 +4,7 @@
 #include "contest/device.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
+#include "comm/transport.h"
 
 static void add(void *out, const char *kind, const char *name,
 		const char *description)
@@ -23,5 +24,9 @@ void gf_bench_list(struct gf_text *out)
 		    gf_sparse_algorithms[i]->description);
 	for (i = 0; gf_codecs[i].name; i++)
 		add(out, "codec", gf_codecs[i].name, gf_codecs[i].description);
+	for (i = 0; gf_transports[i].name; i++)
+		if (!gf_transports[i].threads)
+			add(out, "transport", gf_transports[i].name,
+			    gf_transports[i].description);
 	gf_bench_device_list(add, out);
 }

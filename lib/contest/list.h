@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-/* What gf-allreduce --list prints: the algorithms and codecs of this build, a
+/* What gf-allreduce --list prints: the algorithms, codecs and transports of this build, a
  * line each. */
 void gf_bench_list(struct gf_text *out);
 

@@ -84,12 +84,14 @@ load common
 	wants 0 gf-allreduce -b 1K -e 1K -n 1 --best /dev/null -o /dev/null
 }
 
-@test "--list names algorithms and codecs" {
+@test "--list names algorithms, codecs and transports" {
 	wants 0 gf-allreduce --list
 	grep -qE '^algorithm +ring ' out.txt
 	grep -qE '^sparse +gtopk ' out.txt
 	grep -qE '^codec +q8 ' out.txt
 	grep -qE '^codec +fp4 ' out.txt
+	grep -qE '^transport +shm ' out.txt
+	! grep -qE '^transport +local ' out.txt
 }
 
 @test "what cannot be is said in one line" {

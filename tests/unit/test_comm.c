@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "comm/backoff.h"
+#include "comm/transport.h"
 #include "ranks.h"
 #include "transport.h"
 
@@ -71,6 +72,21 @@ static void test_backoff(void)
 	       "%d, %d, %d, %d", awake[0], awake[1], awake[2], awake[3]);
 }
 
+/* Every entry connects something, in one way. */
+static void test_registry(void)
+{
+	const struct gf_transport *t, *other;
+
+	for (t = gf_transports; t->name; t++) {
+		EXPECT(t->description &&
+			       !!t->join + !!t->over + !!t->threads == 1,
+		       "%s", t->name);
+		for (other = gf_transports; other < t; other++)
+			EXPECT(strcmp(t->name, other->name) != 0, "two %s",
+			       t->name);
+	}
+}
+
 int main(void)
 {
 	static const int ranks[] = {1, 2, 3, 4, 7, 16};
@@ -84,5 +100,6 @@ int main(void)
 	on_ranks(3, desert, NULL);
 	EXPECT(gf_comm_local_new(0, &comm, &err) == -EINVAL, "no ranks");
 	test_backoff();
+	test_registry();
 	return TEST_END();
 }

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/local.h"
+#include "comm/shm.h"
+#include "comm/transport.h"
+
+const struct gf_transport gf_transports[] = {
+	{.name = "mpi",
+	 .description = "between all ranks, by the MPI of this build",
+	 .join = gf_comm_mpi_open},
+	{.name = "shm",
+	 .description = "between the ranks of a host, in shared memory",
+	 .over = gf_comm_shm_over},
+	{.name = "local",
+	 .description = "between threads of one process, for tests",
+	 .threads = gf_comm_local_new},
+	{.name = NULL},
+};

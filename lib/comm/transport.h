@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COMM_TRANSPORT_H
+#define GF_COMM_TRANSPORT_H
+
+#include "comm/comm.h"
+
+/*
+ * Transports as entries of a table. An entry has one of three ways to make a
+ * communicator; gf_comm_open takes the first that joins, and then puts every
+ * layer over it, in the table's order.
+ */
+struct gf_transport {
+	const char *name;        /* as in gf_comm_ops */
+	const char *description; /* one line, for --list */
+	/* All ranks of the job that the process was started in. */
+	int (*join)(struct gf_comm **comm, struct gf_error *err);
+	/* A layer, for the ranks that it connects better than the transport
+	 * below. Takes `below`; *comm is `below` itself where it helps none,
+	 * the same on every rank. */
+	int (*over)(struct gf_comm *below, struct gf_comm **comm,
+		    struct gf_error *err);
+	/* Threads of this process, as gf_comm_local_new has it. */
+	int (*threads)(int ranks, struct gf_comm **comms, struct gf_error *err);
+};
+
+extern const struct gf_transport gf_transports[]; /* name NULL ends it */
+
+#endif
