@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* What gradients are made of, in memory and in documents. */
+/* Element types of gradients, in memory and in documents. */
 enum gf_dtype { GF_F32, GF_F64, GF_F16, GF_BF16, GF_I32 };
 #define GF_DTYPES 5
 extern const char *const gf_dtype_names[]; /* NULL-terminated */

@@ -7,7 +7,8 @@
  *
  * A function that can fail returns 0 or a negative errno and, where the reason
  * matters, takes a struct gf_error that the caller owns (usually on its stack).
- * Whoever first knows the reason writes the text; callers only prefix where.
+ * The function that first knows the reason writes the text; its callers only
+ * prefix where it happened.
  * The text is lower case, has no final dot, and names what was wanted and what
  * was found, on one line: control characters in names are shown as \xHH, and a
  * text that is too long loses its middle. A NULL struct gf_error * is always

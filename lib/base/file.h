@@ -12,8 +12,8 @@
 #define GF_FILE_MAX_BYTES ((size_t)1 << 30)
 
 /*
- * Reads a whole file, "-" being standard input. *data is NUL-terminated behind
- * *size bytes and owned by the caller (free). Errors name the path.
+ * Reads a whole file, "-" being standard input. *data has *size bytes
+ * and a NUL after them; the caller frees it. Errors name the path.
  */
 int gf_file_read(const char *path, char **data, size_t *size,
 		 struct gf_error *err);
@@ -35,8 +35,8 @@ int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err);
 int gf_file_commit(struct gf_file *f, struct gf_error *err);
 void gf_file_abandon(struct gf_file *f);
 
-/* Could a file be created there? Leaves nothing behind. For commands that
- * write only when their work is done. */
+/* Checks that a file could be created there, and leaves none. Commands that
+ * write only when their work is done call it first. */
 int gf_file_try(const char *path, struct gf_error *err);
 
 /* Files to be written: those that were given, that is whose path is not NULL,

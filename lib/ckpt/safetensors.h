@@ -8,15 +8,17 @@
 #include "json/json.h"
 
 /*
- * The safetensors format (Hugging Face): a 64-bit little-endian length N, N
- * bytes of JSON {"<name>": {"dtype", "shape", "data_offsets": [begin, end]},
- * "__metadata__": {"k": "v"}}, then the data, little-endian, rows first, which
- * the tensors cover without hole or overlap.
+ * The safetensors format (Hugging Face). A file is a 64-bit little-endian
+ * length N, N bytes of JSON, then the data. The JSON is
+ *	{"<name>": {"dtype", "shape", "data_offsets": [begin, end]}, ...,
+ *	 "__metadata__": {"k": "v"}}
+ * and the data are little-endian and row-major; the tensors cover them without
+ * hole or overlap.
  *
  * A reader checks all of that before it hands out anything, and reads tensors
  * only when asked to: a file of many gigabytes costs its header. The writer
- * stores a checksum of every tensor (ckpt/checksum.h); a tensor that has one is
- * compared with it when it is loaded.
+ * stores a checksum of every tensor (ckpt/checksum.h); loading a tensor
+ * verifies its checksum, if the file has one.
  */
 #define GF_STORED_MAX_RANK 8
 /* No tensor's name. */

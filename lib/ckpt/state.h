@@ -9,10 +9,10 @@
 #include "doc/model.h"
 
 /*
- * Everything that must survive a stop, as a list of arrays. Whoever owns state
+ * Everything that must survive a stop, as a list of arrays. Each owner of state
  * (the net, a method, the loop) adds its arrays once; checkpoints, resume and
- * the comparison of replicas work on the list and know no owner. What is not in
- * the list is not saved.
+ * the comparison of replicas work on the list and know no owner. An array that
+ * is not in the list is not saved.
  *
  * SHARED arrays hold the same bits on every rank: rank 0 stores them for all,
  * and --check-replicas compares them. OWN arrays differ by rank (residuals,
@@ -21,9 +21,9 @@
 enum gf_state_scope { GF_STATE_SHARED, GF_STATE_OWN };
 
 /*
- * What becomes of an array when a run goes on with another number of ranks
- * (train/reshard.h). Own ones must say SUM or MEAN, and be F32, as what is
- * summed must be.
+ * How an array changes when a run goes on with another number of ranks
+ * (train/reshard.h). OWN arrays need SUM or MEAN, and must be F32, because they
+ * are summed.
  */
 enum gf_state_rule {
 	GF_STATE_KEEP, /* shared: holds for any number */

@@ -5,14 +5,14 @@
 #include "cli/cli.h"
 
 /*
- * For a call that waits for other processes and knows no timeout of its own, as
- * MPI_Init does for a rank that comes late or never: unless it is called off in
- * time, the process says so and ends with exit status 4, and the launcher ends
- * the others.
+ * A deadline for a call that waits for other processes and has no timeout of
+ * its own: MPI_Init waits for ever for a rank that never starts. Unless the
+ * deadline is called off in time, the process prints a message and ends with
+ * exit status 4; the launcher then ends the other ranks.
  *
- * A start takes its time on a crowded machine, so that it is given at least
- * GF_DEADLINE_LEAST_S. NULL, and nothing happens: timeout_s is 0 (never), or
- * there is no launcher.
+ * Starting takes long on a crowded machine, so the deadline is never shorter
+ * than GF_DEADLINE_LEAST_S. The result is NULL, and nothing happens, if
+ * timeout_s is 0 (never) or if there is no launcher.
  */
 #define GF_DEADLINE_LEAST_S 20.0
 

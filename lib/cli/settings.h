@@ -64,9 +64,9 @@ int gf_setting_store(const struct gf_setting *s, const char *arg,
 		     void *arguments, struct gf_error *err);
 
 /*
- * What would be ignored is refused. Each of `options` wants one of `with`
- * beside it, and none of `without` but itself; all are names with blanks
- * between, or NULL. `without` may be "*": every other one.
+ * Refuses options that would be ignored. Each of `options` needs one of `with`
+ * on the command line, and excludes all of `without` but itself. All three are
+ * names with blanks between, or NULL; `without` may be "*": every other option.
  */
 struct gf_setting_rule {
 	const char *options, *with, *without;

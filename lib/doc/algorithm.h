@@ -5,11 +5,12 @@
 #include <stdbool.h>
 
 /*
- * What an all-reduce algorithm can do, by its name: the half of its entry that
- * documents are checked with. The other half, its schedule and its cost, is in
- * lib/coll (coll/algorithm.h) under the same name. Nobody compares names: a
- * caller asks for the trait that it needs. A name that has no row here, such as
- * one that only a profile knows, has no trait, and what needs one is refused.
+ * The traits of an all-reduce algorithm, by its name: the half of its entry
+ * that documents are checked with. The other half, its schedule and its cost,
+ * is in lib/coll (coll/algorithm.h) under the same name. Callers never compare
+ * names: they ask for the trait that they need. A name without a row here, such
+ * as one that only a profile knows, has no trait: every use that needs one is
+ * refused.
  */
 enum gf_algorithm_trait {
 	/* Takes factors: groups of ranks reduce one level after the other. */

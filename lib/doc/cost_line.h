@@ -9,12 +9,12 @@
 #include "json/record.h"
 
 /*
- * A cost by size as straight lines. The first one is the record's own startup
- * and per-byte cost; where one line cannot say it (a library changes its
- * protocol from some size on, a shaper lets the first bytes pass at once),
- * `larger` holds those that take its place, each from some size up to the next
- * one's. Costs never fall as messages grow, which is checked: what the planner
- * proves stands on it.
+ * A cost by size as straight lines. The first line is the record's own startup
+ * and per-byte cost. One line is not enough for a library that changes its
+ * protocol at some size, or for a shaper that lets the first bytes pass at
+ * once: `larger` then holds further lines, each from its size up to the next
+ * one's. Costs must not fall as messages grow; readers check it, and the
+ * planner's proofs rely on it.
  */
 struct gf_cost_line {
 	size_t from_bytes; /* >= 1, rising */

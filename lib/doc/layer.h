@@ -6,9 +6,9 @@
 #include "json/record.h"
 
 /*
- * What a type of layer is: its keys, and what follows from them. A new type is
- * one struct gf_layer_kind, one entry in layer_table.c and one in enum
- * gf_layer_type; for lib/doc alone.
+ * A type of layer: its keys, and the shapes, parameters and FLOPs that follow
+ * from them. A new type is one struct gf_layer_kind, one entry in layer_table.c
+ * and one in enum gf_layer_type. Private to lib/doc.
  */
 struct gf_infer {
 	const struct gf_json_at *at; /* the document */

@@ -99,8 +99,8 @@ void gf_model_release(struct gf_model *m);
 
 /* Generation order: the i-th gradient that backward makes is parameter
  * order[i]. Layers last to first; inside a layer bias before weight (the
- * reverse of registration). Behind the m->ntrained that have a gradient come
- * those of frozen layers, likewise. Caller frees. */
+ * reverse of registration). The m->ntrained parameters with a gradient come
+ * first, then those of frozen layers in the same order. Caller frees. */
 size_t *gf_model_generation_order(const struct gf_model *m);
 size_t gf_model_param_count(const struct gf_model *m); /* elements */
 

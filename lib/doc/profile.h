@@ -150,8 +150,8 @@ int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c);
 struct gf_cost_lines gf_level_lines(const struct gf_level_cost *c);
 
-/* What was measured of the level of that name; NULL if nothing was, or net is
- * NULL; borrowed. */
+/* The measured costs of the level of that name; borrowed. NULL if there are
+ * none, or if net is NULL. */
 const struct gf_level_cost *gf_network_level(const struct gf_network *net,
 					     const char *name);
 /* The entry that is cheapest for a message (ties: the first); NULL: there is

@@ -150,7 +150,7 @@ const struct gf_record gf_copy_cost_record = {
 };
 #undef AT
 
-/* Of a decomposition that was measured. */
+/* Checks a decomposition that was measured. */
 static int check_stages(const struct gf_json_at *at,
 			const struct gf_network *net, size_t index,
 			struct gf_error *err)

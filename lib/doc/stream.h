@@ -37,8 +37,8 @@ struct gf_documents {
 /* Adds every document of one file ("-": standard input). All or nothing. */
 int gf_documents_add(struct gf_documents *d, const char *path,
 		     struct gf_error *err);
-/* The same of a file that must hold a document of this format, for options
- * that name one. */
+/* Adds a file that must hold a document of this format: for options that name
+ * one. */
 int gf_documents_add_of(struct gf_documents *d, const char *path,
 			const char *format, struct gf_error *err);
 /* Adds documents from memory, e.g. broadcast from rank 0; the name "-" means

@@ -17,8 +17,8 @@
 enum gf_origin { GF_ORIGIN_ASSUMED, GF_ORIGIN_REPORTED, GF_ORIGIN_MEASURED };
 extern const char *const gf_origin_names[]; /* NULL-terminated */
 
-/* How near two parts of a host are, nearest first: through NVLinks, through
- * one PCI Express bridge, several, the host bridge, the NUMA node, or between
+/* The way between two parts of a host, the nearest first: NVLinks, one PCI
+ * Express bridge, several of them, the host bridge, the NUMA node, several
  * nodes. The names of the PCI paths are those of nvidia-smi and NCCL. */
 enum gf_path {
 	GF_PATH_UNKNOWN,
@@ -36,8 +36,8 @@ struct gf_level {
 	char *name;
 	size_t size;
 	char *link; /* shm, pcie, nvlink, ethernet, infiniband, ... */
-	/* What all ranks of one group one level down share when they enter
-	 * this level, per direction; > 0. */
+	/* Per direction; > 0. All ranks of one group one level down share it
+	 * when they enter this level. */
 	double bandwidth_bytes_per_s;
 	double latency_s; /* per round; >= 0 */
 	enum gf_origin bandwidth_origin;

@@ -9,9 +9,9 @@
 
 /*
  * gf-training: how a model is trained, apart from how gradients are exchanged,
- * which is the plan's (gf-training(5)). Every key may be absent; a struct can
- * hold that, so that what flags say, what a file says and what is the default
- * are three structs of this type, laid one over the other by gf_training_fill.
+ * which is the plan's (gf-training(5)). Every key may be absent, and the struct
+ * can represent that. So the options, a file and the defaults are three structs
+ * of this type, which gf_training_fill lays one over the other.
  */
 enum gf_rate_schedule { /* as enum gf_rate_shape of optim/rate.h */
 			GF_SCHEDULE_CONSTANT,
@@ -72,7 +72,7 @@ int gf_training_check(const struct gf_training *t, struct gf_error *err);
 char *gf_training_write(const struct gf_training *t);
 void gf_training_release(struct gf_training *t);
 void gf_training_copy(struct gf_training *copy, const struct gf_training *t);
-/* What is absent in t becomes what it is in under (copied). */
+/* Copies from `under` every field that is absent in t. */
 void gf_training_fill(struct gf_training *t, const struct gf_training *under);
 
 #endif

@@ -40,8 +40,8 @@ struct gf_json_at {
 /* Parses exactly one value; `file` only names the source in messages. */
 int gf_json_parse(const char *text, size_t size, const char *file,
 		  struct gf_json **root, struct gf_error *err);
-/* Parses one value of a concatenation, from *used on, and moves *used behind
- * it. *root is NULL, with rc 0, when only white space was left. */
+/* Parses one value of a concatenation, from *used on, and moves *used past it.
+ * *root is NULL, with rc 0, if only white space was left. */
 int gf_json_parse_next(const char *text, size_t size, const char *file,
 		       size_t *used, struct gf_json **root,
 		       struct gf_error *err);
@@ -91,8 +91,8 @@ int gf_json_int(struct gf_json_at *at, const char *key, int low, int high,
 /* A number (integers allowed) in [low, high]. */
 int gf_json_real(struct gf_json_at *at, const char *key, double low,
 		 double high, double *out, struct gf_error *err);
-/* For objects whose keys are names, not fields: the key behind `after` (NULL:
- * the first) in the file's order, NULL at the end; borrowed. */
+/* The key that follows `after` in the file's order (NULL: the first); NULL at
+ * the end; borrowed. It walks objects whose keys are names, not fields. */
 const char *gf_json_next_key(const struct gf_json_at *at, const char *after);
 /* As gf_json_object, without marking the key as asked for: the cost does not
  * grow with the number of keys. Close `at` with gf_json_leave. */
@@ -121,8 +121,9 @@ char *gf_json_merge(const char *a, const char *b);
 /*
  * WRITING. Keys appear in the order of the calls; two blanks of indentation;
  * rows and lines stay on one line; a real is the shortest decimal that reads
- * back the same, and shows that it is no integer (3.0, 8e9). What is not
- * finite becomes null, which no reader takes. The root's close adds a newline.
+ * back the same, and shows that it is no integer (3.0, 8e9). Values that are
+ * not finite become null, which no reader accepts. The root's close adds a
+ * newline.
  */
 struct gf_json_writer {
 	struct gf_text text;

@@ -116,8 +116,8 @@ void gf_record_copy(const struct gf_record *r, void *copy, const void *item);
 
 /* A zeroed item: every field absent. */
 void gf_record_clear(const struct gf_record *r, void *item);
-/* What is absent in item becomes what it is in `under`, copied; for records of
- * fields whose types come before GF_FIELD_GROUP, and groups of such. */
+/* Copies from `under` every field that is absent in item. The record may have
+ * fields of the types before GF_FIELD_GROUP, and groups of them. */
 void gf_record_fill(const struct gf_record *r, void *item, const void *under);
 
 /* Arrays of objects. */
