@@ -8,14 +8,16 @@
 #include "cost/fit.h"
 
 /*
- * One line where that says it, else several, each for a range of sizes: what a
- * library does from some size on (Open MPI's TCP asks before it sends 64 KiB),
- * or a shaper for the first bytes, is in no straight line.
+ * Fits one line if one is enough, else several, each for a range of sizes. One
+ * line cannot describe a library that changes its protocol at some size (Open
+ * MPI's TCP asks before it sends 64 KiB), or a shaper that lets the first bytes
+ * pass.
  *
- * A range is cut in two where one line is off by 5 % (root mean square) or more
- * on one side, chance would hardly make the two so much better, both have three
- * points or more, and the cost does not fall: at the crossing of the two lines,
- * or halfway between two sizes on a logarithmic scale.
+ * A range is cut in two if one line is off by 5 % (root mean square) or more on
+ * one side, if the improvement is unlikely to be chance, if both parts have
+ * three points or more, and if the cost does not fall at the cut. The cut lies
+ * where the two lines cross, or halfway between two sizes on a logarithmic
+ * scale.
  */
 #define GF_FIT_LINES_MOST 4
 

@@ -89,11 +89,11 @@ static long long crossing_of(const struct gf_net_round *round, long long unit,
  * A unit of no more than `stride` ranks keeps none of its messages; the first
  * has as many as can be. In larger ones only ranks near the ends of a span (its
  * groups' ranks, all of them) matter: units well inside it are alike, and the
- * first of those speaks for them. Where a unit lies in its span is periodic,
- * and ranks that are missing at the end take messages away, never add any: one
- * period says all. So what is looked at are units near one end of a span each,
- * of which there are no more than spans, than units, or than places of an end
- * in a unit: some hundreds among 10^5 ranks.
+ * first of those stands for them. A unit's place in its span is periodic, and
+ * ranks that are missing at the end only take messages away, so one period is
+ * enough. The loop therefore visits units near one end of a span each. There
+ * are no more of them than spans, than units, or than places of an end in a
+ * unit: some hundreds among 10^5 ranks.
  */
 static long long crossing(const struct gf_net_round *round, long long unit)
 {

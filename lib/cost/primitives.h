@@ -21,10 +21,10 @@ struct gf_link_cost {
 };
 
 /*
- * For who wants a closed form as straight lines over the message: every round
- * costs what the line says that would hold if it were `scale` times as long,
- * and the scales for which these lines hold are narrowed to those from
- * from_scale to below_scale.
+ * Helps to turn a closed form into straight lines over the message's size.
+ * Every round is charged by the line that would apply if its messages were
+ * `scale` times as long; [from_scale, below_scale) is narrowed to the scales at
+ * which all rounds keep these lines.
  */
 struct gf_line_choice {
 	double scale, from_scale, below_scale;
@@ -60,13 +60,13 @@ struct gf_link_cost gf_net_level(const struct gf_net_cost *net, size_t level,
 				 double bytes);
 
 /*
- * What each of those messages, of so many bytes, costs: the greatest latency of
- * the levels where two ranks meet, for a round ends with its slowest message,
- * and the least of bandwidth/(messages that share it) over the levels crossed
- * (BlueConnect's Eq. 7 with the minimum over 0 <= j <= i). Groups need not
- * coincide with levels. Ranks beyond the product of the sizes meet at the
- * outermost level. nlevels 1 reads no sizes. What is returned has one line; it
- * holds for messages of that size.
+ * The cost of each of the round's messages, of the given size. The latency is
+ * the greatest of the levels where two ranks meet, because a round ends with
+ * its slowest message. The rate is the least of bandwidth/(messages that share
+ * it) over the levels crossed (BlueConnect's Eq. 7 with the minimum over
+ * 0 <= j <= i). Groups need not coincide with levels. Ranks beyond the product
+ * of the sizes meet at the outermost level. nlevels 1 reads no sizes. The result has
+ * one line, which holds for messages of that size.
  */
 struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
 				const struct gf_net_round *round, double bytes);

@@ -10,11 +10,12 @@
 #include "data/dataset.h"
 
 /*
- * Images of the training part, changed a little each time: mirrored left to
- * right in one of two cases, and moved by up to `pad` pixels either way, what
- * comes in being 0 (padding and a random crop; He et al. 2016 take 4 for
- * CIFAR). What happens to a sample depends on the seed, the epoch and the
- * sample alone: not on who computes it, nor on a run having been resumed.
+ * Augmentation changes the images of the training part a little each time.
+ * About half of them are mirrored left to right, and each is moved by up to
+ * `pad` pixels either way, the pixels that come in being 0 (padding and a
+ * random crop; He et al. 2016 take 4 for CIFAR). The change depends on the
+ * seed, the epoch and the sample alone: not on the rank that computes it, nor
+ * on whether a run was resumed.
  */
 struct gf_augment {
 	bool flip;

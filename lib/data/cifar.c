@@ -74,7 +74,7 @@ static int read_file(const char *folder, const char *name,
 	return 0;
 }
 
-/* Behind what earlier files of the part gave. */
+/* Appends a file's records to those of the part's earlier files. */
 static int take(struct gf_dataset *d, enum gf_part part,
 		const struct kind *kind, const struct records *r,
 		const struct gf_dataset_want *want, const char *path,

@@ -19,12 +19,12 @@
  * scaled like the training part.
  *
  * TEXT is a row of numbers below `vocabulary`, cut into samples of as many
- * numbers as the model reads; each position's label is the number behind it.
+ * numbers as the model reads; each position's label is the next number.
  */
 enum gf_part { GF_PART_TRAIN, GF_PART_TEST, GF_PARTS };
 extern const char *const gf_part_names[]; /* train test */
 
-/* What the model at hand can take. */
+/* The samples that the model at hand can take. */
 struct gf_dataset_want {
 	struct gf_shape input; /* rank 0: any */
 	size_t classes;        /* labels must be below; 0: any */
@@ -74,7 +74,7 @@ int gf_dataset_open(const char *path, const struct gf_dataset_want *want,
 		    struct gf_dataset *d, struct gf_error *err);
 void gf_dataset_close(struct gf_dataset *d);
 
-/* Where in `path` the folder begins: behind a format's name and a colon. */
+/* The folder in `path`, without a format's name and colon before it. */
 const char *gf_dataset_folder(const char *path);
 
 /* Samples indices[0..n-1] one after the other. */

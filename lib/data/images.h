@@ -5,9 +5,8 @@
 #include "data/dataset.h"
 
 /*
- * What the formats of byte images have in common: a dataset's priv points to
- * one of these (private to lib/data). Bytes and labels are allocated with
- * malloc.
+ * The common part of the formats of byte images: a dataset's priv points to one
+ * of these (private to lib/data). Bytes and labels are allocated with malloc.
  */
 struct gf_images {
 	unsigned char *bytes[GF_PARTS];
@@ -25,8 +24,9 @@ void gf_images_scale(const struct gf_dataset *d);
 void gf_images_normalise(const struct gf_dataset *d, unsigned max,
 			 const double *mean, const double *deviation);
 
-/* What byte / max has in the channels of the training part, exact to the
- * rounding of the last steps; the deviation of a single value is 1. */
+/* Mean and standard deviation of byte / max in each channel of the training
+ * part, exact up to the rounding of the last steps; the deviation of a single
+ * value is 1. */
 void gf_images_statistics(const struct gf_dataset *d, unsigned max,
 			  double *mean, double *deviation);
 

@@ -14,10 +14,10 @@ struct place {
 };
 
 /*
- * Two batches: `front` is the caller's, `back` the thread's. `want` says what
- * is to be in back, `have` what is there whole; the thread works when they
- * differ. order and back belong to whoever fetches: the thread, or, if none
- * could be had, the caller.
+ * Two batches: `front` is the caller's, `back` the thread's. `want` is the
+ * batch that back shall hold, `have` the one that it holds whole; the thread
+ * works while they differ. `order` and `back` belong to the thread, or to the
+ * caller if no thread could be started.
  */
 struct gf_loader {
 	struct gf_loader_config config;

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /*
- * Which samples a rank trains on, as a pure function of (seed, epoch, step,
- * rank): nothing of it needs to be stored in a checkpoint. P ranks with batch
- * B see in each step what one rank with batch P*B sees.
+ * The samples that a rank trains on are a pure function of (seed, epoch, step,
+ * rank): a checkpoint need not store them. In each step P ranks with batch B
+ * see the samples that one rank with batch P*B sees.
  *
  * SHUFFLED. Each epoch is one permutation of all samples, the same on every
  * rank. Step s takes the next ranks*batch samples of it, rank r the r-th
@@ -17,9 +17,9 @@
  * every epoch.
  *
  * CONSECUTIVE, for text: the samples are cut into ranks*batch rows of equal
- * length, one behind the other, and step s takes the s-th of each row. So a
- * place in the batch reads on where it stopped in the step before, in every
- * epoch the same; what is left behind the last row is dropped.
+ * length, and step s takes the s-th sample of each row. So a place in the batch
+ * reads on where it stopped in the step before, in every epoch the same.
+ * Samples after the last row are dropped.
  */
 struct gf_order {
 	size_t *permutation; /* consecutive: one slice */

@@ -7,10 +7,10 @@
 #include "base/error.h"
 
 /*
- * One file of a data set, plain or compressed by gzip, read from front to
- * back. What a file says about its own size is not believed: memory grows with
- * what is really there. Errors name the file; a truncated or damaged gzip
- * stream is -EINVAL (private to lib/data).
+ * One file of a data set, plain or compressed by gzip, read from front to back.
+ * A size that a file states about itself is not trusted: memory grows with the
+ * bytes that are really there. Errors name the file; a truncated or damaged
+ * gzip stream is -EINVAL (private to lib/data).
  */
 struct gf_source {
 	char *path; /* owned */
@@ -20,8 +20,8 @@ struct gf_source {
 /* Nothing that fits beside a model on one host is larger. */
 #define GF_SOURCE_MAX_BYTES ((size_t)1 << 36)
 
-/* <folder>/<name> or that with .gz behind it, whichever is there; NULL if none
- * is. The caller frees. */
+/* <folder>/<name>, or <folder>/<name>.gz if only that exists; NULL if neither
+ * does. The caller frees. */
 char *gf_source_find(const char *folder, const char *name);
 
 /* Takes the path, also when it fails; gf_source_close in any case. */

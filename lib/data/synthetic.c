@@ -26,7 +26,7 @@
 /* Share of the pattern in a sample; the rest is noise. */
 #define SIGNAL 0.5
 
-/* One stream of the seed for the patterns, one per sample behind it. */
+/* The seed's stream for the patterns; those of the samples follow it. */
 #define STREAM_PATTERNS 0x53594e5448000000u
 
 struct synthetic {

@@ -291,7 +291,7 @@ static int number_words(const char *folder, struct text *t, size_t limit,
 
 /* --- a data set ---------------------------------------------------------- */
 
-/* Samples of T numbers; the one behind the last is its label. */
+/* Samples of T numbers; the number after the last one is its label. */
 static int cut(const char *folder, struct gf_dataset *d, struct gf_error *err)
 {
 	const struct text *t = d->priv;

@@ -20,8 +20,9 @@
  *
  * A GRAPH is what a stream was given between capture_begin and capture_end,
  * kept instead of done; graph_launch enqueues all of it at once. Addresses and
- * numbers are those of the capture. Meanwhile that stream may be given kernels,
- * copies, zero, record and wait, and this thread may not allocate or wait.
+ * numbers are those of the capture. During a capture the stream takes kernels,
+ * copies, zero, record and wait; the capturing thread must not allocate or
+ * wait.
  *
  * THREADS. Any thread may call; a stream is one thread's at a time.
  */
@@ -72,8 +73,8 @@ struct gf_gpu_ops {
 	void (*event_free)(struct gf_gpu *g, struct gf_gpu_event *e);
 	int (*record)(struct gf_gpu *g, struct gf_gpu_event *e,
 		      struct gf_gpu_stream *s, struct gf_error *err);
-	/* What is enqueued on s from now on waits for the event's latest
-	 * record; at once if there was none. */
+	/* Work enqueued on s from now on waits for the event's latest record;
+	 * it does not wait if there was none. */
 	int (*wait)(struct gf_gpu *g, struct gf_gpu_stream *s,
 		    struct gf_gpu_event *e, struct gf_error *err);
 	/* 1 it has happened, 0 not yet, or a negative errno */

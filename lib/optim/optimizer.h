@@ -8,10 +8,11 @@
 #include "base/error.h"
 
 /*
- * An optimiser: what a step makes of a gradient, and what it remembers for
- * the next one. Parameters, gradients and each array of its state are flat,
- * tensor behind tensor in one order; the state starts as zeros. The same bits
- * on every machine, so ranks that step alike stay replicas.
+ * An optimiser: how a step changes parameters by their gradients, and the state
+ * that it keeps for the next one. Parameters, gradients and each array of state
+ * are flat, one tensor after the other in one order; the state starts as zeros.
+ * Every machine computes the same bits, so ranks with the same gradients stay
+ * replicas.
  *
  * One file each, one entry in registry.c.
  */
@@ -94,8 +95,9 @@ void gf_optimizer_release(struct gf_optimizer *o);
 /* |scale * grad| over all elements, the same bits on every machine. */
 double gf_optimizer_norm(const struct gf_optimizer *o, float scale,
 			 const float *grad);
-/* Elements first to first + count - 1 alone, whole tensors; grad and weight are
- * those of all. Of a norm to clip at nothing is known: there must be none. */
+/* Steps elements first to first + count - 1 alone, which are whole tensors;
+ * grad and weight are those of all. Clipping is not possible here, because the
+ * norm of all gradients is unknown: the optimiser must not clip. */
 void gf_optimizer_step_some(struct gf_optimizer *o,
 			    const struct gf_optim_part *all, size_t first,
 			    size_t count_elems);
@@ -122,15 +124,15 @@ void gf_optimizer_step_pieces(struct gf_optimizer *o, double lr, float scale,
 			      const struct gf_optim_piece *pieces,
 			      size_t npieces, float *weight);
 
-/* What a piece has of a range. */
+/* The elements that a piece and a range have in common. */
 struct gf_optim_common {
 	size_t first, count_elems;
 	const float *grad;
 	bool excluded;
 };
 
-/* The pieces by the optimiser's ranges, in their order, for who computes such a
- * step elsewhere. */
+/* Calls back for the pieces cut at the optimiser's ranges, in order: for a step
+ * that is computed elsewhere. */
 void gf_optimizer_each_piece(
 	const struct gf_optimizer *o, const struct gf_optim_piece *pieces,
 	size_t npieces,

@@ -5,7 +5,8 @@
 #include "optim/optimizer.h"
 #include "optim/sgd.h"
 
-/* What a piece has of a range: how many elements, from which on. */
+/* The elements that a piece and a range have in common: how many, and the
+ * first. */
 static size_t common(const struct gf_optim_range *r,
 		     const struct gf_optim_piece *p, size_t *from)
 {

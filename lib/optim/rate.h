@@ -12,7 +12,7 @@
  *
  * Linear scaling (Goyal et al. 2017): a rate chosen for a global batch of
  * `reference` samples is multiplied by batch / reference. Warm-up: step s of
- * the first `warmup_steps` uses (s + 1) / warmup_steps of the rate. Behind it
+ * the first `warmup_steps` uses (s + 1) / warmup_steps of the rate. After it
  * the rate follows its shape down to the last step: linear, cosine and poly
  * fall to 0, poly as the share that is left to the power `power`; step
  * multiplies the rate by `factor` at each of `drops`.
