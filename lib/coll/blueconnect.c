@@ -3,14 +3,14 @@
  * BlueConnect (Cho, Finkler, Kung, Hunter 2019, "BlueConnect: decomposing
  * all-reduce for deep learning on heterogeneous network hierarchy").
  *
- * p = p_0 p_1 ... p_(k-1); rank r = d_0 + d_1 p_0 + d_2 p_0 p_1 + ... In stage
- * i the ranks that differ only in digit i reduce-scatter the part that they
- * have in common, 1/(p_0 ... p_(i-1)) of the message; the all-gathers follow in
- * reverse. With one factor per level of the network every stage keeps to its
- * level, all ranks send all the time, and the slow outer levels carry little.
- * A stage is a ring, or recursive halving where p_i is a power of two; through
- * shared memory (shm) or NCCL (nccl) an executor may run a whole stage its own
- * way, else its steps are the ring's.
+ * p = p_0 p_1 ... p_(k-1) and rank r = d_0 + d_1 p_0 + d_2 p_0 p_1 + ... In
+ * stage i the ranks that differ only in digit i reduce-scatter the part that
+ * they have in common, 1/(p_0 ... p_(i-1)) of the message. The all-gathers
+ * follow in reverse. With one factor per level of the network every stage stays
+ * within its level, all ranks send all the time, and the slow outer levels
+ * carry little. A stage is a ring, or recursive halving if p_i is a power of
+ * two. An executor may run a whole stage through shared memory (shm) or NCCL
+ * (nccl); otherwise its steps are the ring's.
  *
  * Cost (Eq. 7, with the minimum over 0 <= j <= i: as printed, j < i, it would
  * contradict Eq. 6), n bytes, level bandwidths w_j:

@@ -4,18 +4,19 @@
  * 4.5; GradientFlow's baseline).
  *
  * In round k partners 2^k ranks apart exchange the whole message and both add:
- * after log2 p rounds everyone has the sum. The fewest rounds, and the most
- * bytes: for short messages. Both partners keep the sum, and IEEE addition
- * commutes, so all ranks add by the same tree. Other p: the ranks beyond the
- * largest power of two p' fold in first and get the result back last.
+ * after log2 p rounds every rank has the sum. No algorithm has fewer rounds,
+ * and none sends more bytes: it is for short messages. Both partners keep the
+ * sum, and IEEE addition commutes, so all ranks add by the same tree. If p is
+ * no power of two, the ranks beyond the largest one, p', fold in first and get
+ * the result back last.
  *
  * Cost, p ranks, n bytes:
  *   p = p':  log2 p (alpha + n beta + n gamma)
  *   else     the same with p', + 2 alpha + 2n beta + n gamma
  *
- * Restrictions: none; no halves (nobody ever owns a part).
+ * Restrictions: none; no halves (no rank ever owns a part).
  *
- * p = 5 (core 0..3), whose contributions a rank holds:
+ * p = 5 (core 0..3); the ranks whose contributions each rank holds:
  *
  *            start  fold   round 0   round 1      back
  *   rank 0   0      0,4    0,4,1     0,4,1,2,3    all

@@ -5,11 +5,11 @@
  * Eq. 7).
  *
  * An element here is one sparse set, elem_bytes its bound, and DATA is one of
- * them. The reduction of a step is the merge that keeps the k largest of the
- * sum. It commutes (ties go to the lower index) but does not associate, just
- * as addition of floats: with this in place of +, the schedule is the binomial
- * tree's. In round j rank r merges what rank r + 2^j sends; a rank without a
- * partner waits. Then the result is broadcast.
+ * them. A step reduces by a merge that keeps the k largest of the sum. The
+ * merge commutes (ties go to the lower index) but does not associate, as the
+ * addition of floats does not: with the merge in place of +, the schedule is
+ * the binomial tree's. In round j rank r merges the set that rank r + 2^j
+ * sends; a rank without a partner waits. Then the result is broadcast.
  *
  * Cost, p ranks, k values and k indices of w bytes:
  *   2 ceil(log2 p) alpha + 4 k ceil(log2 p) w beta
@@ -17,7 +17,7 @@
  * Restrictions: count_elems is 1; a sparse all-reduce of its own kind, not in
  * gf_algorithms. Any p.
  *
- * p = 4, whose sets a rank has merged:
+ * p = 4; the ranks whose sets each rank has merged:
  *
  *            start  round 0  round 1   broadcast
  *   rank 0   0      0,1      0,1,2,3   to 2, then to 1

@@ -72,7 +72,7 @@ void gf_fold_out(struct gf_schedule *s, struct gf_range range,
 {
 	int core = gf_fold_core(s->ranks);
 
-	/* under a codec those who send to nobody keep what the others send */
+	/* a rank that sends nothing rounds as the others do */
 	if (s->lossy && core < s->ranks && s->rank < core &&
 	    s->rank + core >= s->ranks)
 		while (range.count)

@@ -184,9 +184,9 @@ static void gather_sum(const struct gf_coll_args *args, struct gf_schedule *s,
 	in_stages(args, s, first);
 }
 
-/* The ring all-gather of a host whose master has all of it. With a lossy codec
- * a part may have been rounded again on its way down from the master, which
- * then gets it back as the others have it. */
+/* The ring all-gather of a host whose master has the whole message. A lossy
+ * codec may round a part again on its way down from the master; the master then
+ * gets the part back with the bits that the others have. */
 static void pass_round(struct gf_schedule *s, const struct gf_group *host,
 		       struct gf_range range, const struct gf_cut *cut)
 {
@@ -224,8 +224,8 @@ static void spread_sum(const struct gf_coll_args *args, struct gf_schedule *s,
 }
 
 /* A host works on the parts of its master's ring one after the other, so that
- * the ring begins with the first, and hosts have the rest behind them while it
- * goes on. Not on parts that make pieces shorter than a segment; without
+ * the ring begins with the first part while hosts still work on the rest. Parts
+ * are not used if their pieces would be shorter than a segment; without
  * segments the stages are Eq. 4's. */
 static int turns(const struct gf_coll_args *args,
 		 const struct gf_group *masters)
@@ -235,7 +235,8 @@ static int turns(const struct gf_coll_args *args,
 	return n && args->count_elems / parts >= n ? masters->size : 1;
 }
 
-/* What the ring of masters is to have in turn i, and what it has by then. */
+/* The range that the ring of masters works on in turn i, and the range that is
+ * there by then. */
 static struct gf_range turn_range(const struct gf_group *masters, int nturns,
 				  int back, struct gf_range data)
 {

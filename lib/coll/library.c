@@ -2,9 +2,9 @@
 /*
  * Library: the transport's own all-reduce (MPI_Iallreduce, ncclAllReduce).
  *
- * It has no steps: whoever runs a message hands the whole of it over. Which
- * algorithm is behind it is the library's secret, so its closed form is the
- * cheapest of those that such libraries choose from.
+ * It has no steps: an executor hands the whole message over. The library does
+ * not tell which algorithm it uses, so the closed form here is the cheapest of
+ * those that MPI and NCCL choose from.
  *
  * Restrictions: sums in an order of its own, which MPI does not promise to be
  * the same on every rank; needs a transport that offers it; no halves.

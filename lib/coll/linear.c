@@ -4,10 +4,11 @@
  * are compared with; Open MPI's and MPICH's basic algorithm).
  *
  * Every rank sends its message to rank 0, which adds them in the order of the
- * ranks and sends the sum to all. Rank 0's link carries everything twice over,
- * but nobody waits for more than two messages in a row, none is passed on, and
- * 2(p-1) are the fewest there can be: for a few ranks and the shortest
- * messages, where handling one costs more than its way, this is fastest.
+ * ranks and sends the sum to all. Rank 0's link carries everything twice. But
+ * no rank waits for more than two messages in a row, no message is passed on,
+ * and 2(p-1) messages are the fewest possible. So it is the fastest for a few
+ * ranks and the shortest messages, where handling a message costs more than its
+ * way.
  *
  * Cost, p ranks, n bytes:
  *   (p-1) (alpha + n beta + n gamma) + alpha + (p-1) n beta
@@ -15,7 +16,7 @@
  *
  * Restrictions: none; no halves.
  *
- * p = 4, whose contributions a rank holds:
+ * p = 4; the ranks whose contributions each rank holds:
  *
  *            start   1       2        3          back
  *   rank 0   0       0,1     0,1,2    0,1,2,3    all

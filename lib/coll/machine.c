@@ -278,7 +278,7 @@ int gf_machine_run(struct gf_machine *m, struct gf_error *err)
 	return 0;
 }
 
-/* Who depends on whom, the other way round, and the counters. */
+/* The dependencies of each step turned round, and the counters. */
 static void init_rank(struct gf_machine *m, int rank)
 {
 	const struct gf_schedule *s = &m->ranks[rank];

@@ -34,12 +34,13 @@ void gf_recv_reduce_pieces(struct gf_schedule *s, int peer,
 			   struct gf_range range, size_t segment_elems);
 
 /*
- * How a range that takes part in an exchange is cut: into pieces of
- * segment_elems (0: whole), from its front to its end. Or, where `next` is
- * given, in the order in which that group goes on with it, so that its first
- * piece is there as early as can be: what a ring passes on first, what halving
- * gives away first; on the way back, in the order in which it comes from them.
- * All who exchange are given the same order.
+ * How a range is cut that takes part in an exchange: into pieces of
+ * segment_elems (0: one piece), from its front to its end. With `next`, the
+ * pieces come in the order in which that group continues with them, so that its
+ * first piece is there as early as possible: the part that a ring passes on
+ * first, or that halving gives away first. On the way back they come in the
+ * order in which the group delivers them. All partners of an exchange need the
+ * same order.
  */
 struct gf_cut {
 	size_t segment_elems;

@@ -19,7 +19,8 @@
  *
  * Restrictions: 0 <= s < p; no halves.
  *
- * p = 4, one server (rank 3), n = 2; data at the server, and at the workers:
+ * p = 4 with one server (rank 3), n = 2; data at the server, and at the
+ * workers:
  *
  *            start   round 0  round 1  round 2      back
  *   rank 3   -       of 0     of 0,1   of 0,1,2     -
@@ -109,8 +110,7 @@ static void build(const struct gf_coll_args *args, int rank,
 
 const struct gf_algorithm gf_algorithm_ps = {
 	.name = "ps",
-	.description =
-		"parameter servers: ranks of their own, or all ranks",
+	.description = "parameter servers: ranks of their own, or all ranks",
 	.cost_s = cost_s,
 	.build = build,
 };

@@ -5,11 +5,12 @@
  * 4.5), with the distance doubling while the message halves.
  *
  * In round k of the reduce-scatter partners 2^k ranks apart exchange halves of
- * what they still hold and add: after log2 p rounds each rank owns the sum of
- * 1/p of the message. The all-gather runs the same rounds backwards. As few
- * bytes as a ring, in log2 p rounds; on a hierarchy the long messages stay with
- * the neighbours. Other p: the ranks beyond the largest power of two p' fold
- * their share into a rank of the core first and get the result back last.
+ * the part that they still hold, and add: after log2 p rounds each rank owns
+ * the sum of 1/p of the message. The all-gather runs the same rounds backwards.
+ * It sends as few bytes as a ring, in log2 p rounds; on a hierarchy the long
+ * messages stay between neighbours. If p is no power of two, the ranks beyond
+ * the largest one, p', fold their share into a rank of the core first and get
+ * the result back last.
  *
  * Cost, p ranks, n bytes:
  *   p = p':  2 log2 p alpha + 2(p-1)/p n beta + (p-1)/p n gamma
@@ -19,7 +20,8 @@
  *
  * Restrictions: none.
  *
- * p = 4, n = 4 elements; what a rank holds the sum of, and of whom:
+ * p = 4, n = 4; the elements of which each rank holds a sum, and over which
+ * ranks:
  *
  *            start  round 0       round 1   all-gather
  *   rank 0   0-3    0-1 of 0,1    0 of all  0-1   0-3

@@ -5,10 +5,10 @@
  *
  * The message is cut into p parts. In the reduce-scatter each rank passes a
  * partial sum on to its right neighbour and adds its own share to the one that
- * comes from the left: after p - 1 rounds rank r owns the sum of part r. In
- * the all-gather the sums go round once more. Every link carries the same load
- * in every round, and nobody sends more than 2(p-1)/p of the message: the
- * least that is possible. With segments, a part is passed on piece by piece.
+ * comes from the left: after p - 1 rounds rank r owns the sum of part r. In the
+ * all-gather the sums go round once more. Every link carries the same load in
+ * every round, and no rank sends more than 2(p-1)/p of the message, the least
+ * that is possible. With segments, a part is passed on piece by piece.
  *
  * Cost, p ranks, n bytes, alpha per round, beta per byte, gamma per byte
  * reduced:  2(p-1) alpha + 2(p-1)/p n beta + (p-1)/p n gamma

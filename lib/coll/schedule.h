@@ -12,7 +12,7 @@
  * A collective as data: the steps one rank takes, over ranges of a buffer.
  *
  * An algorithm's build callback appends steps in program order with the verbs
- * below and never speaks of dependencies: gf_schedule_finish derives them from
+ * below and names no dependencies: gf_schedule_finish derives them from
  * the ranges (read after write, write after read, write after write), so that
  * steps without a conflict may run at the same time and in any order. Four
  * walkers read the result: verifier, simulator, MPI executor, NCCL executor.
@@ -29,11 +29,12 @@
  * when all are done. A walker may post earlier, never later.
  *
  * CODECS. A lossy codec would leave the sender of a sum with other bits than
- * its receivers. So under one (`lossy`) a send leaves in its own range what the
- * receiver decodes, and gf_schedule_finish counts it as a writer: a copy that
- * stays behind is the one that went out, and partners that exchange add the
- * same two values. A message decoded and sent on must decode to the same again
- * (all codecs here do). Blocks of a codec begin where the message begins.
+ * its receivers. So under such a codec (`lossy`) a send replaces its own range
+ * by the values that the receiver decodes, and gf_schedule_finish counts the
+ * send as a writer. The sender's copy then has the bits that were sent, and
+ * partners that exchange add the same two values. Encoding decoded values again
+ * must give the same bytes, as it does for all codecs here. Blocks of a codec
+ * begin where the message begins.
  *
  * UNITS. Ranges are in elements of the message's element type. DATA is the
  * message itself (count_elems), SCRATCH is private to the schedule

@@ -6,11 +6,11 @@
  *
  * An element here is a slot for one rank's sparse set, elem_bytes its bound;
  * DATA is one slot per rank, and rank r begins with slot r. In round k a rank
- * passes what it holds, slots r to r + 2^k - 1 round the ring, to rank r - 2^k:
- * they double every round, the last round carries what is left. Scratch holds
- * them in that order, so every message is one range; in the end they are put
- * in their places. Whoever runs it adds the sets up afterwards, in slot order:
- * the same sums everywhere.
+ * sends all its slots, r to r + 2^k - 1 round the ring, to rank r - 2^k. The
+ * slots double every round; the last round carries the rest. Scratch holds them
+ * in that order, so every message is one range; at the end they are copied to
+ * their places. The caller then adds the sets up in slot order: the same sums
+ * on every rank.
  *
  * Cost, p ranks, k values and k indices of w bytes:
  *   ceil(log2 p) alpha + 2 (p-1) k w beta

@@ -5,15 +5,16 @@
  *
  * In round k of the reduction the ranks whose lowest set bit is k send what
  * they have gathered to the rank 2^k below. The broadcast runs backwards, the
- * largest subtree first. A rank sends to one child after the other: at once
- * they would share its link, and the subtree that needs the most rounds would
- * start last. With segments each piece takes the same way as soon as it can.
+ * largest subtree first. A rank sends to one child after the other: sent at
+ * once, the messages would share its link, and the subtree that needs the most
+ * rounds would start last. With segments each piece takes the same way as soon
+ * as it can.
  *
  * Cost, p ranks, n bytes:  ceil(log2 p) (2 alpha + 2n beta + n gamma)
  *
  * Restrictions: none; no halves.
  *
- * p = 5, who sends to whom:
+ * p = 5, sender and receiver:
  *
  *   reduce     round 0: 1 to 0, 3 to 2    1: 2 to 0    2: 4 to 0
  *   broadcast  round 2: 0 to 4            1: 0 to 2    0: 0 to 1, 2 to 3

@@ -18,8 +18,8 @@
 int gf_verify_shape(const struct gf_schedule *ranks, int nranks,
 		    uint32_t ***partners, struct gf_error *err);
 
-/* Steps of one rank that touch the same element, one of them writing, are
- * ordered by the dependencies, directly or through others. */
+/* Checks that two steps of one rank that touch the same element, one of them
+ * writing, are ordered by dependencies, directly or through other steps. */
 int gf_verify_races(const struct gf_schedule *s, struct gf_error *err);
 
 #endif

@@ -77,7 +77,7 @@ static void touch(struct races *r, uint32_t step, struct gf_range range,
 			(struct touch){*at, step, writes};
 }
 
-/* Lists who touches which piece, by piece and then in program order. */
+/* Lists the steps that touch each piece, by piece and then in program order. */
 static void collect(struct races *r)
 {
 	size_t i, n = 0;

@@ -11,8 +11,8 @@
 #include "planner/systems.h"
 
 /*
- * What the user says about the axes that a system sets, each by itself. What
- * is open is the system's choice; after gf_axes_init everything is.
+ * The user's settings of the axes that a system sets, each by itself. A system
+ * chooses every axis that is open; after gf_axes_init all are.
  */
 struct gf_axes {
 	int selection; /* of gf_select_plans; open: -1 */
@@ -36,8 +36,8 @@ void gf_axes_init(struct gf_axes *axes);
 bool gf_axes_are_open(const struct gf_axes *axes);
 void gf_axes_release(struct gf_axes *axes);
 
-/* What is open becomes as that plan has it: selection, staleness, servers.
- * Borrows from the plan. */
+/* Sets open axes as in the plan: selection, staleness, servers. Borrows from
+ * the plan. */
 void gf_axes_follow(struct gf_axes *axes, const struct gf_plan *p);
 
 /* All factors as people type them, innermost first, "4,16:ring" or "4x16" (a

@@ -8,10 +8,11 @@
  * ready_i + a. While n messages drain, they move n/(gamma_n*b) bytes a second
  * together; the best n over the lanes gives the rate of the bound, and the
  * cheapest a, b and gamma of all options and sizes only lower it.
- * On one lane messages run one after the other, and the menu's floor says what
- * the whole rest costs so at the least (menu.c). Over k lanes a message that
- * takes t alone holds a lane for t or longer, so that the rest takes a k-th of
- * that floor at the least.
+ *
+ * On one lane messages run one after the other, and the menu's floor is the
+ * least that the whole rest can cost that way (menu.c). On k lanes a message
+ * that takes t alone holds a lane for t or longer, so the rest takes at least a
+ * k-th of that floor.
  */
 #include <math.h>
 

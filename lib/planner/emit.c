@@ -67,9 +67,10 @@ static int need_buckets(const struct gf_plan *p, const char *target,
 }
 
 /*
- * DDP closes a bucket once it holds its cap or more, so the exact bytes of a
- * message close it behind the same tensor, as long as gradients become ready in
- * the plan's order. A double of bytes / 2^20 is exact.
+ * DDP closes a bucket once it holds its cap or more. So a cap of a message's
+ * exact bytes closes the bucket after the message's last tensor, as long as
+ * gradients become ready in the plan's order. A double of bytes / 2^20 is
+ * exact.
  */
 static int emit_ddp(const struct gf_plan *p, struct gf_text *out,
 		    struct gf_error *err)

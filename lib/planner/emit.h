@@ -8,8 +8,8 @@
 
 /*
  * A plan for jobs that already run: PyTorch DDP and Horovod as Python to
- * import, NCCL as shell exports. What the target cannot express is said in a
- * comment of the output.
+ * import, NCCL as shell exports. A comment of the output
+ * states the parts of the plan that the target cannot express.
  */
 struct gf_emitter {
 	const char *name;

@@ -78,7 +78,7 @@ static void price(struct why *y, size_t i)
 				 gf_work_bytes(y->w, s->first, s->last));
 }
 
-/* A cut behind tensor t inside message i. */
+/* A cut after tensor t inside message i. */
 static double cut_s(struct why *y, size_t i, size_t t)
 {
 	struct gf_send *s = y->trial.sends;
@@ -94,7 +94,7 @@ static double cut_s(struct why *y, size_t i, size_t t)
 	return trial_s(y);
 }
 
-/* Message i together with the one behind it. */
+/* Message i together with the next one. */
 static double merge_s(struct why *y, size_t i)
 {
 	struct gf_send *s = y->trial.sends;
@@ -125,7 +125,7 @@ static void compare(struct gf_text *line, const char *what, double other_s,
 		     now_s, sign, other_s, what);
 }
 
-/* What the nearest other choices would have cost. */
+/* The costs of the nearest other choices. */
 static void by_alternatives(struct why *y)
 {
 	double now_s = y->draft.iteration_s;

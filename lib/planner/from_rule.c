@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rule that was given, bound to a model and its ranks: it says the cut,
- * algorithms, stages and codecs, so nothing is searched. What is computed is
- * the prediction, from the network or levels that other documents have.
+ * Binds a given rule to a model and its ranks. The rule sets the cut,
+ * algorithms, stages and codecs, so nothing is searched; only the prediction is
+ * computed, from the network or levels of other documents.
  */
 #include <errno.h>
 #include <math.h>

@@ -146,8 +146,8 @@ static void add_derived(struct filling *f, const char *algorithm)
 		add(f, algorithm, NULL, 0);
 }
 
-/* To be run as it was measured, unless that was on other ranks or the user has
- * factors of his own. */
+/* A measured entry, to be run as it was measured unless that was on another
+ * number of ranks or the user gave factors. */
 static void add_measured(struct filling *f, const struct gf_allreduce_cost *c)
 {
 	bool same = f->in->network->ranks == f->fabric.ranks;

@@ -13,9 +13,9 @@
 /*
  * The ways in which one message can be sent: every algorithm (with its
  * decomposition factors) times every allowed codec. Each costs
- * startup_s + per_byte_s * bytes alone, bytes counted in memory. Where a way
- * has several lines, each is an option, for the sizes for which it holds; they
- * stand together, and the way's cost does not fall from one to the next.
+ * startup_s + per_byte_s * bytes alone, bytes counted in memory. If a way has
+ * several lines, each is an option for the sizes for which it holds; they stand
+ * together, and the way's cost does not fall from one to the next.
  */
 struct gf_option {
 	const char *algorithm; /* borrowed from the network or the registry */
@@ -31,13 +31,15 @@ struct gf_option {
 
 /*
  * envelope[k] is the cheapest option for messages of from_bytes[k] up to
- * from_bytes[k+1]. What it costs never falls as messages grow. With one line
- * per way it is concave, each option appears at most once and their slopes
- * fall; with several it may jump up, and then one message may cost more than
+ * from_bytes[k+1]. Its cost never falls as messages grow. With one line per way
+ * the envelope is concave: each option appears at most once, and slopes fall.
+ * With several lines it may jump up, and then one message may cost more than
  * two halves of it.
- * choices are those worth trying where messages share the network: all that no
- * other replaces in sizes, startup, slope and contention, or where these are
- * too many the envelope's options.
+ *
+ * choices are the options worth trying when messages share the network: all
+ * that no other option replaces in sizes, startup, slope and contention. If
+ * these are too many, they are the envelope's options.
+ *
  * floors are two lines below each way's cost, for gf_menu_floor_s.
  */
 struct gf_menu_floor {

@@ -4,8 +4,8 @@
 
 #include "planner/menu.h"
 
-/* What a menu's options are sorted into once they are all there, each into its
- * own fields of a menu that gf_menu_release frees. */
+/* Once a menu's options are complete, each of these derives one group of the
+ * menu's fields from them; gf_menu_release frees all. */
 
 void gf_menu_find_envelope(struct gf_menu *m);
 void gf_menu_find_floors(struct gf_menu *m);

@@ -43,7 +43,7 @@ static void offer_others(const struct gf_work *w, struct gf_draft *best)
 
 	for (i = 0; gf_policies[i]; i++) {
 		const struct gf_policy *policy = gf_policies[i];
-		/* who needs one lane needs no more */
+		/* a policy of one lane needs no more */
 		int most = policy->lanes > 1 ? w->lanes : 1;
 		struct gf_draft d;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Local search on a finished draft: move a cut by one, two, four, ... tensors,
- * merge two messages, split one, flip a mode, choose another option; keep what
- * the step model likes better, until a round changes nothing or the budget
- * (messages simulated) is spent.
+ * Local search on a finished draft. A round moves cuts by 1, 2, 4, ... tensors,
+ * merges and splits messages, flips modes and chooses other options; a change
+ * is kept if the step model predicts a shorter iteration. The search ends when
+ * a round changes nothing, or when its budget (messages simulated) is spent.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static void price(struct bench *b, size_t i)
 				 gf_work_bytes(b->w, s->first, s->last));
 }
 
-/* Moves the cut behind message i to tensor `last`. */
+/* Moves the cut after message i to tensor `last`. */
 static bool move(struct bench *b, size_t i, size_t last)
 {
 	struct gf_send *s = &b->trial.sends[i];

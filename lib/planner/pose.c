@@ -53,7 +53,8 @@ static void note_rescaled(const struct gf_problem *problem,
 			     n->ranks, ranks);
 }
 
-/* What is assumed of messages at once where nobody measured or replayed it. */
+/* Notes the contention that is assumed where it was neither measured nor
+ * replayed. */
 static void note_contention(const struct gf_problem *problem,
 			    struct gf_text *notes)
 {

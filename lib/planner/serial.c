@@ -3,9 +3,10 @@
  * The exact optimum on one lane: a dynamic programme over contiguous
  * partitions.
  *
- * After some messages two numbers matter: when the last one ends, and how much
- * backward lost to overlap, which is kappa = 1 - 1/overlap_slowdown of the time
- * spent communicating. A message of tensors i..j-1 and cost C takes
+ * After some messages two numbers matter: the end of the last one, and the time
+ * (`lag`) that backward lost to overlap, which is kappa = 1 -
+ * 1/overlap_slowdown of the time spent communicating. A message of tensors
+ * i..j-1 and cost C takes
  *
  *	end' = max(end, ready[j-1] + lag) + C,	lag' = lag + kappa*C
  *
@@ -14,13 +15,13 @@
  * no slowdown one number is left: serial_line.c). The cheapest option of each
  * message is best for both.
  *
- * With slow overlap and more than EXACT_TENSORS tensors long messages are tried
- * in growing strides: then the result is good, not proven.
+ * With slow overlap and more than EXACT_TENSORS tensors, long messages are
+ * tried in growing strides: the result is then good, but not proven.
  *
- * Which pairs cannot matter: the rest of the tensors costs at least the
- * menu's floor for all of them at once (which is C where C is concave), at its
- * earliest after end and, for every tensor i of the rest, after ready[i] + lag.
- * That no longer message is tried once one is too dear needs C not to decrease.
+ * Pruning: the rest of the tensors costs at least the menu's floor for all of
+ * them at once (which is C if C is concave). The rest starts after `end` at the
+ * earliest and, for every tensor i of it, after ready[i] + lag. Once a message
+ * is too dear, no longer one is tried; that needs a C that does not decrease.
  */
 #include <math.h>
 #include <stdlib.h>

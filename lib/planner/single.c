@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * All gradients in one message (one per run of equal data types): a single
- * startup, nothing hidden behind backward. GradientFlow's disable-overlap.
+ * startup and no overlap with backward. GradientFlow's disable-overlap.
  */
 #include "planner/policies.h"
 #include "planner/work.h"

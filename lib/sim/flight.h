@@ -8,13 +8,13 @@
 #include "doc/plan.h"
 
 /*
- * The step model one start at a time: a state is the moment at which the
- * latest message started and what was in flight then. gf_sim_step folds a
- * whole plan over it; the planner's search keeps many of them side by side.
+ * The step model one start at a time: a state is the moment at which the latest
+ * message started, with the messages in flight then. gf_sim_step takes a whole
+ * plan through it; the planner's search keeps many states side by side.
  *
- * Backward is kept as `lag_s`, the time lost to overlap so far: unhindered it
- * would have done w of its work at forward_s + w + lag_s. With overlap_slowdown
- * 1 that is exact.
+ * Backward's progress is kept as `lag_s`, the time lost to overlap so far:
+ * without further overlap, w of its work is done at forward_s + w + lag_s. With
+ * overlap_slowdown 1 that is exact.
  */
 struct gf_sim_flight {
 	size_t message;

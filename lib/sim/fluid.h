@@ -14,9 +14,9 @@
  * has a link out of it and one into it, of the level's bandwidth; a message
  * passes those of all levels up to where its ranks meet, on both sides. Flows
  * that share links get max-min fair rates (Bertsekas and Gallager 1992, section
- * 6.5.2): no flow can gain without taking from one that has no more. Where
- * larger messages have another line, a byte of theirs takes as much more of a
- * link as that line's bytes take longer.
+ * 6.5.2): a flow can gain only at the expense of one that has no more than it.
+ * If larger messages have another cost line, each of their bytes takes more of
+ * a link, in proportion to that line's time per byte.
  */
 struct gf_fluid {
 	int ranks;

@@ -16,8 +16,8 @@ static void slice(struct gf_trace *t, int pid, const char *name, double from_s,
 			       to_s - from_s, NULL);
 }
 
-/* Where overlap slows backward its delay is spread evenly: the step model keeps
- * the messages' times only. */
+/* If overlap slows backward, the delay is spread evenly over it, because the
+ * step model keeps the messages' times only. */
 static double ready_s(const struct gf_plan *p, const struct gf_outcome *o,
 		      size_t tensor)
 {

@@ -62,9 +62,9 @@ static void net_release(struct net *net)
 
 /*
  * A closed form is a straight line over messages that every factor divides, as
- * long as each of its rounds keeps to one line of the levels that it crosses:
- * two short messages, their rounds by the lines that hold in one of so many
- * bytes, give startup and slope.
+ * long as each round keeps to one line of the levels that it crosses. So two
+ * short messages, charged by the lines that hold in a message of the given
+ * size, give startup and slope.
  */
 static void line_at(const struct gf_algorithm *a, struct gf_coll_args args,
 		    const struct gf_net_cost *net, double bytes,

@@ -14,11 +14,12 @@
  * Charges the schedules of all ranks time on a topology, event by event.
  *
  * A message starts when its send has started and its receive is posted
- * (schedule.h, POSTING); its latency passes, using no bandwidth; then its bytes
- * flow at a fair share of the links on the way (sim/fluid.h), those of one
- * schedule between the same two ranks one after the other. Reductions take
- * reduce_s_per_byte, one at a time on each rank; copies take nothing. With one
- * message and one segment on a uniform network this is the algorithm's cost_s.
+ * (schedule.h, POSTING). Its latency passes, using no bandwidth; then its bytes
+ * flow at a fair share of the links on the way (sim/fluid.h). Messages of one
+ * schedule between the same two ranks flow one after the other. Reductions take
+ * reduce_s_per_byte, one at a time on each rank; copies take no time. With one
+ * message and one segment on a uniform network the result is the algorithm's
+ * cost_s.
  */
 struct gf_replay_message {
 	const struct gf_schedule *ranks; /* in->ranks of them, borrowed */

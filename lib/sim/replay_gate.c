@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which message may start when, in a replay with compute beside it: the step
- * model's rules (sim/step.h), a message being active from its first rank's
- * start until all ranks' steps have ended.
+ * Decides when each message may start in a replay with compute beside it, by
+ * the step model's rules (sim/step.h). A message is active from its first
+ * rank's start until all ranks' steps have ended.
  *
- * A rank takes up a message when its own backward has come that far. That
- * backward loses time while the rank has messages under way; when it gets its
- * first or is rid of its last, what was foretold for the messages that it has
- * not taken up is foretold anew, and its events of an older version say
- * nothing.
+ * A rank takes up a message when its own backward has made the gradients.
+ * Backward loses time while the rank has messages under way. So whenever a rank
+ * gets its first message or ends its last, the times at which it will take up
+ * the others are computed anew, and its events of an older version are ignored.
  */
 #include <math.h>
 #include <stdlib.h>

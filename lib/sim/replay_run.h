@@ -87,7 +87,7 @@ void gf_replay_gate_release(struct gf_replay_gate *g);
 /* For an event GF_REPLAY_READY: whether its rank takes up its message now. */
 bool gf_replay_gate_ready(struct gf_replay_run *r,
 			  const struct gf_event *event);
-/* As far as it has been slowed until now. */
+/* The end of the rank's backward, as slowed until now. */
 double gf_replay_gate_backward_end_s(const struct gf_replay_run *r, int rank);
 /* A step of the message has ended. */
 void gf_replay_gate_done(struct gf_replay_run *r, size_t message);

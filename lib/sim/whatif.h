@@ -33,11 +33,11 @@ struct gf_what_if {
 };
 
 /*
- * compute_s is one rank's, exposed_comm_s what the iteration takes beyond it
- * (with what slow ranks cost), both without jitter, as are the messages;
- * speed-up is over one rank, P * compute_s / iteration_s, and efficiency is
- * speed-up over P, both by the median where there is jitter (ASC-WFBP section
- * VI-E, BlueConnect Figure 3).
+ * compute_s is one rank's, and exposed_comm_s is the rest of the iteration,
+ * including the cost of slow ranks. Both are without jitter, as the messages
+ * are. Speed-up is relative to one rank, P * compute_s / iteration_s;
+ * efficiency is speed-up / P. Both use the median if there is jitter (ASC-WFBP
+ * section VI-E, BlueConnect Figure 3).
  */
 struct gf_outcome {
 	int ranks;
