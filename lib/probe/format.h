@@ -31,9 +31,9 @@ struct gf_topology_format {
 	 * own. remarks: one line each. -EINVAL names the file and the place. */
 	int (*read)(const struct gf_topology_file *in, struct gf_topology *t,
 		    struct gf_text *remarks, struct gf_error *err);
-	/* Adds the file's text; what the format cannot say is left out, and
-	 * remarks say so. -ENOTSUP: nothing of this topology can be said in it.
-	 * NULL: it does not write. */
+	/* Adds the file's text. Parts of the topology that the format cannot
+	 * express are left out, with a remark. -ENOTSUP: it can express no
+	 * part. NULL: the format is only read. */
 	int (*write)(const struct gf_topology *t, struct gf_text *out,
 		     struct gf_text *remarks, struct gf_error *err);
 };

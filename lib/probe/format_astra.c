@@ -235,7 +235,7 @@ static int read_astra(const struct gf_topology_file *in, struct gf_topology *t,
 	return rc;
 }
 
-/* What ASTRA-sim has of its own; the rest is a switch to it. */
+/* ASTRA-sim's word for a level's network; every other link becomes a switch. */
 static const char *dimension(const struct gf_level *l)
 {
 	if (strcmp(l->link, "ring") == 0)

@@ -6,9 +6,10 @@
  *	SwitchName=spine Switches=leaf[0-1] LinkSpeed=900
  *	BlockName=b0 Nodes=tux[0-7]        BlockSizes=8
  *
- * It names hosts and says who is near whom, nothing of rates (LinkSpeed has no
- * unit and no effect): those of the levels are assumed, Ethernet whose switches
- * block nobody. A tree whose branches are not alike becomes one flat level.
+ * The file names hosts and groups near ones, but has no rates (LinkSpeed has no
+ * unit and no effect). The levels' rates are assumed: Ethernet with
+ * non-blocking switches. A tree with branches of different shapes becomes one
+ * flat level.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -27,7 +27,8 @@ static int add_name(struct gf_hostlist *l, const char *name,
 	return 0;
 }
 
-/* "07-12" at *text, which moves behind it; width of the low end. */
+/* Reads "07-12" at *text and moves *text past it; *width: digits of the low
+ * end. */
 static int read_range(const char **text, unsigned long long *low,
 		      unsigned long long *high, int *width,
 		      struct gf_error *err)

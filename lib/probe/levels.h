@@ -11,7 +11,7 @@
 /*
  * From hosts to the levels of a topology: how many ranks meet on which link.
  *
- * Figures that no prober reported are assumed, and marked so:
+ * Figures that no prober reported are assumed, and marked as assumed:
  *	shm       8 GB/s, 1 us      one core's copy through the caches
  *	pcie      12 GB/s, 5 us     16 lanes of 8 GT/s, less protocol
  *	nvlink    what NCCL counts on per link (probe/nvlink.h), 3 us
@@ -36,12 +36,13 @@ int gf_levels_of_host(struct gf_topology *t, enum gf_ranks_on ranks_on,
 		      struct gf_text *remark, struct gf_error *err);
 
 /*
- * Of a job: rank r runs on t->hosts[host_of[r]]; sets t->ranks, the hosts'
- * ranks, and appends the levels "host" (and below it "nvlink", as above) and
- * "net" (one of them where the other would have size 1). Levels say nothing of
- * unequal or scattered hosts: there it makes one flat level "net" whose
- * bandwidth is one rank's share of the busiest host's interface, and a line
- * about it in *remark; there is one, too, where NVLinks make no levels.
+ * The levels of a job in which rank r runs on t->hosts[host_of[r]]. Sets
+ * t->ranks and the hosts' ranks, and appends the levels "host" (and below it
+ * "nvlink", as above) and "net"; a level of size 1 is left out if the other one
+ * is there. Levels cannot describe hosts with unequal numbers of ranks, or with
+ * scattered ranks: such a job gets one flat level "net", whose bandwidth is one
+ * rank's share of the busiest host's interface, and a line in *remark. *remark
+ * also tells when NVLinks make no levels.
  */
 int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
 		     enum gf_ranks_on ranks_on, struct gf_text *remark,

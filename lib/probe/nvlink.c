@@ -103,8 +103,8 @@ static size_t index_of(const struct gf_host *h, size_t n, const char *pci)
 	return n;
 }
 
-/* A direct link is one of several, whose rates add up; to a switch there is
- * one set of links, however many GPUs are behind it. */
+/* The rates of direct links to several GPUs add up. To a switch there is one
+ * set of links, however many GPUs it connects. */
 static void count_rate(struct gf_nvlinked *g, const struct gf_device_link *l)
 {
 	if (l->path == GF_PATH_NVLINK)

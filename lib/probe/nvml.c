@@ -151,7 +151,7 @@ static void drop_unusable(struct look *l)
 
 /* --- links ---------------------------------------------------------------- */
 
-/* MB/s of one link as the driver says, or what such a GPU's have. */
+/* MB/s of one link as the driver reports it, else as is usual for the GPU. */
 static void find_rate(const struct look *l, struct gpu *g)
 {
 	const struct gf_nvml *n = &l->nvml;
@@ -168,8 +168,8 @@ static void find_rate(const struct look *l, struct gpu *g)
 	}
 }
 
-/* Where the driver is too old to say what is at the other end: an NVSwitch is
- * a bridge of NVIDIA's on the PCI bus. */
+/* For drivers too old to report what is at the other end of a link: an NVSwitch
+ * is a PCI bridge made by NVIDIA. */
 static bool is_switch(const struct look *l, const char *pci)
 {
 	char text[16];

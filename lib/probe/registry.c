@@ -2,9 +2,9 @@
 #include "probe/probe.h"
 #include "probe/probers.h"
 
-/* hwloc first: it creates the devices that sysfs gives figures to, and NVML
- * what only a driver knows. verbs completes what sysfs did not say; when all
- * devices and interfaces are there, it is found who is near whom. */
+/* hwloc comes first: it creates the devices to which sysfs adds rates, and NVML
+ * the facts that only a driver knows. verbs completes the interfaces of sysfs.
+ * `near` comes last: it needs all devices and interfaces to pair them. */
 const struct gf_prober *const gf_probers[] = {
 	&gf_prober_hwloc,
 	&gf_prober_sysfs_pci,

@@ -9,7 +9,8 @@
 
 /*
  * InfiniBand and RoCE ports from <sysfs>/class/infiniband, one entry per port,
- * named as NCCL_IB_HCA and Open MPI name them: "mlx5_0:1".
+ * named as NCCL_IB_HCA and Open MPI name them: "mlx5_0:1". hwloc has one object
+ * per device, without rate and link layer.
  */
 static void describe(const char *folder, struct gf_nic *n)
 {

@@ -11,11 +11,12 @@
 /*
  * Network interfaces from <sysfs>/class/net.
  *
- * Listed are physical ones and bonds of them; without any, the virtual ones
- * that are up (a container's veth); without any, the loopback. The speed of a
- * virtual interface is a constant of its driver (veth: 10 Gb/s whatever is
- * behind it) and therefore counts as unknown, as does what virtio (-1) and
- * interfaces that are down (EINVAL) answer.
+ * Lists physical interfaces and bonds of them; without any, the virtual ones
+ * that are up (a container's veth); without any, the loopback. hwloc knows
+ * neither their rates nor their states, and no virtual ones. The speed of a
+ * virtual interface is a constant of its driver (veth: 10 Gb/s on every
+ * network) and therefore counts as unknown, as do the answers of virtio (-1)
+ * and of interfaces that are down (EINVAL).
  */
 enum {
 	ARP_ETHERNET = 1,    /* linux/if_arp.h, <interface>/type */

@@ -9,10 +9,10 @@
 #include "probe/sysfs.h"
 
 /*
- * Accelerators on the PCI bus that hwloc, without its plugin for it, does not
- * see, and the rate of everyone's PCI Express link. The current link speed that
- * hwloc shows is lowered while a GPU idles, so the maximum that device and
- * slot agreed on replaces it where sysfs has it.
+ * The rate of every accelerator's PCI Express link, and accelerators that hwloc
+ * does not list: saved machines may lack I/O objects. hwloc reports the current
+ * link speed, which an idle GPU lowers; the maximum that device and slot agreed
+ * on replaces it if sysfs has it.
  */
 
 /* Payload per transfer of one lane: 8b/10b up to 5 GT/s, 128b/130b up to 32,
