@@ -5,9 +5,10 @@
 #include "sets.h"
 
 /*
- * The functions of a codec with blocks, name_encode and so on, out of a set's
- * name_encode_block(to, from, n) and name_decode_block(to, from, n, add).
- * name_bytes(n) is what a block of n elements takes on the wire.
+ * Defines name_encode, name_decode and name_decode_add of a codec with blocks.
+ * The including file has name_encode_block(to, from, n) and
+ * name_decode_block(to, from, n, add); name_bytes(n) is the size of a block of n
+ * elements on the wire.
  */
 #define GF_CODE_BLOCKS(name)                                                   \
 	static void name##_encode(void *wire, const float *from, size_t n,     \

@@ -5,9 +5,9 @@
 #include "sets.h"
 
 /*
- * The functions of a codec of 16 bits, name_encode and so on, out of a set's
- * encode(to, from, n, narrow) and decode(to, from, n, widen, add). narrow and
- * widen convert a value, or a vector of them.
+ * Defines name_encode, name_decode and name_decode_add of a codec of 16 bits.
+ * The including file has encode(to, from, n, narrow) and decode(to, from, n,
+ * widen, add); narrow and widen convert a value, or a vector of them.
  */
 #define GF_CODE_HALF(name, narrow, widen)                                      \
 	static void name##_encode(void *wire, const float *from, size_t n,     \

@@ -22,8 +22,8 @@ extern "C" {
  */
 #define GF_GPU_NN_MOST 0x7fffffffu
 
-/* Values seen as channels: {N, C, H*W}; or {N*H*W, C, 1}, {rows, features, 1}
- * where the channels of a place lie side by side. */
+/* Values seen as {outer, channels, inner}: {N, C, H*W}, or {N*H*W, C, 1} and
+ * {rows, features, 1} if the channels of a place lie side by side. */
 struct gf_gpu_view {
 	enum gf_dtype dtype;
 	size_t outer, channels, inner;
@@ -107,7 +107,7 @@ struct gf_gpu_draw {
 	const uint64_t *jump;
 };
 
-/* What a pass comes to, in device memory and on the host. */
+/* The result of a pass, in device memory and on the host. */
 struct gf_gpu_outcome {
 	double loss;
 	uint64_t correct;
@@ -136,7 +136,7 @@ struct gf_gpu_embedding {
 };
 
 /* One position of an LSTM: rows of a batch, `step` values from one sample's
- * to the next one's. Gates lie as i, f, g, o, 4*hidden of a sample. */
+ * to the next one's. A sample's 4*hidden gates lie in the order i, f, g, o. */
 struct gf_gpu_lstm {
 	enum gf_dtype dtype;
 	size_t batch, hidden, step;

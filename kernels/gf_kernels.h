@@ -69,7 +69,7 @@ struct gf_kernels {
 	/* y += x */
 	void (*add_f32)(float *y, const float *x, size_t n);
 	/* By type and operation. Half precision is computed in f32 and rounded
-	 * to nearest even; i32 wraps round. Of a NaN and a number max and min
+	 * to nearest even; i32 wraps round. max and min of a NaN and a number
 	 * are the NaN; 0 is above -0. avg is summed like sum, and divided in
 	 * the end; i32 towards zero. */
 	gf_reduce_fn *reduce[GF_DTYPES][GF_OPS];

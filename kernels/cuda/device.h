@@ -6,10 +6,11 @@
 #include <stdint.h>
 
 /*
- * What every .cu here begins with. The kernels use this much of CUDA: blocks
- * of one dimension and THREADS threads, static shared memory, barriers, warp
- * votes and shuffles, integer atomics. tests/gpu/emulate.h knows the same and
- * runs them on a machine without a GPU, so that their logic is tested there.
+ * The common beginning of every .cu here. The kernels use a small part of CUDA:
+ * blocks of one dimension and THREADS threads, static shared memory, barriers,
+ * warp votes and shuffles, integer atomics. tests/gpu/emulate.h has the same
+ * part and runs the kernels on a machine without a GPU, so that their logic is
+ * tested.
  *
  * The build says -fmad=false: contraction would give other bits than ref.
  */

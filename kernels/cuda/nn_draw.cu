@@ -76,8 +76,9 @@ __device__ void write_out(uint8_t *to, uint32_t keeps, size_t room)
 		to[k] = (uint8_t)(keeps >> (8 * k));
 }
 
-// A block to each sample. Where the parts start is found one after the other, a
-// bit of the state by each thread; then a thread draws each.
+// One block per sample. The block finds the states at which the parts start,
+// one after the other, each thread computing a bit; then each thread draws a
+// part.
 __global__ void __launch_bounds__(THREADS) draw_kernel(struct gf_gpu_draw d)
 {
 	__shared__ union {

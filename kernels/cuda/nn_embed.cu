@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-// Embeddings. Backward, a block to each row of the table looks for the places
-// that name it, in order: the sums do not depend on who comes first.
+// Embeddings. In backward one block per row of the table looks for the places
+// that name the row, in order: the sums do not depend on which block runs
+// first.
 #include "nn_sets.h"
 #include "typed.h"
 

@@ -10,8 +10,7 @@ namespace
 #define BATCH 8  // loads under way before the first store
 #define HELD  32 // values a lane keeps: a block of 1024 is read once
 
-// A block's place: its elements, and its bytes behind those of the blocks
-// before it.
+// A block's place: its first element, its elements, and its first byte.
 struct place {
 	size_t first, count, byte;
 };

@@ -147,8 +147,9 @@ __global__ void __launch_bounds__(THREADS) sum_tiles(merge m, size_t ntiles)
 	}
 }
 
-// Entries that have no partner gain a zero as long as the other list has
-// entries left, as in ref: -0 becomes 0 there, and stays behind its end.
+// As in ref, an entry without a partner gains a zero as long as the other list
+// has entries left: -0 becomes 0 before the other list's end, and stays -0
+// after.
 __device__ float alone(float value, size_t other, const uint32_t *index,
 		       size_t room)
 {

@@ -86,7 +86,7 @@ struct nonfinite {
 	{
 		q.x = load4(x + i);
 	}
-	// Everybody who finds something writes the same.
+	// Every thread that finds one writes the same value.
 	__device__ void store(size_t, const quad &q) const
 	{
 		if (bad(q.x.x) || bad(q.x.y) || bad(q.x.z) || bad(q.x.w))

@@ -172,8 +172,8 @@ __global__ void __launch_bounds__(THREADS)
 	st->rank = p.k;
 }
 
-// Four values of lane `lane`, i elements into the segment at `from`; what lies
-// behind the end counts as smaller than anything.
+// Four values from `at` on; values past the end count as smaller than any
+// other.
 template <bool Quads>
 __device__ void read_four(const problem &p, size_t at, float *v)
 {

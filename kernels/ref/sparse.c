@@ -18,7 +18,7 @@ static void scatter_add_f32(float *to, const float *from, const uint32_t *index,
 		to[index[i]] += from[i];
 }
 
-/* Which list is ahead is as good as random: no branch depends on it. */
+/* Either list may be ahead, unpredictably: no branch depends on it. */
 static void merge_f32(const struct gf_sparse *a, const struct gf_sparse *b,
 		      struct gf_sparse *out)
 {

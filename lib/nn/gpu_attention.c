@@ -4,9 +4,9 @@
 #include <math.h>
 
 /*
- * Attention (ref_attention.c), a head of all samples at a time: it is one
- * product of matrices per sample. saved: softmax of the scores, {N, heads, T,
- * T}; scratch: its gradient.
+ * Attention (ref_attention.c), one head of all samples at a time: a head is one
+ * product of matrices per sample. `saved` holds the softmax of the scores, as
+ * {N, heads, T, T}; `scratch` its gradient.
  */
 struct sizes {
 	size_t steps, features, heads, width;

@@ -27,7 +27,7 @@ static void release_io(struct gf_gpu_io *io)
 	free(io->add);
 }
 
-/* What is enqueued may still use the memory. */
+/* Waits first: enqueued work may still use the memory. */
 static void net_free(struct gf_net *net)
 {
 	struct gf_gpu_net *g;

@@ -40,8 +40,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct gf_error reason;
 static int loaded;
 
-/* That of the CUDA before has the same calls, and may be the one that is there:
- * PyTorch brings its own. */
+/* cuBLAS of the CUDA release before has the same calls, and may be the only one
+ * there: PyTorch brings its own. */
 static void load(void)
 {
 	loaded = gf_library_open(FILE_NAME, symbols, GF_ARRAY_LENGTH(symbols),

@@ -12,11 +12,11 @@
 #include "base/library.h"
 
 /*
- * Convolutions by cuDNN's calls with descriptors, which every cuDNN 9 has. Of
- * the ways that its heuristics rank, the first that is deterministic and fits
- * is taken: it depends on sizes and the device alone. What is taken where they
- * offer nothing is deterministic and there for every shape. f32 is computed as
- * f32, not in TF32.
+ * Convolutions by cuDNN's calls with descriptors, which every cuDNN 9 has.
+ * cuDNN's heuristics rank its algorithms; the first deterministic one that fits
+ * is taken, so the choice depends on the sizes and the device alone. If the
+ * heuristics offer none, a default is taken that is deterministic and exists
+ * for every shape. f32 is computed as f32, not in TF32.
  */
 static struct {
 	__typeof__(cudnnCreate) *Create;

@@ -54,7 +54,7 @@ static size_t weight_bytes(const struct gf_gpu_io *io)
 		       : gf_gpu_bytes(io->g, s.inputs * s.outputs);
 }
 
-/* scratch: sums; behind them the input, turned, and its gradient */
+/* scratch: sums; after them the transposed input and its gradient */
 static size_t sums_bytes(const struct gf_gpu_io *io)
 {
 	const struct gf_gpu_view v =

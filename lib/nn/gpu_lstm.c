@@ -2,10 +2,11 @@
 #include "nn/gpu_net.h"
 
 /*
- * LSTM (ref_lstm.c): the products with the inputs of all positions at once,
- * those with the position before one by one. saved: gates {N, T, 4H}, then
- * cells {N, T, H} in f32. scratch: gates' gradients, outputs moved on by one
- * position, dh and dc {N, H} in f32, and room for sums.
+ * LSTM (ref_lstm.c). The products with the inputs are made for all positions at
+ * once, those with the position before one by one.
+ *	saved	 gates {N, T, 4H}, then cells {N, T, H} in f32
+ *	scratch	 gradients of the gates, outputs moved on by one
+ *		 position, dh and dc {N, H} in f32, and room for sums
  */
 enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
 

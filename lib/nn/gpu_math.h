@@ -18,10 +18,10 @@ struct gf_gpu_blas;
 struct gf_gpu_dnn;
 struct gf_gpu_conv;
 
-/* Row-major: c{m,n} = alpha * a{m,k} b{k,n} + beta * c, where a transposed
- * matrix lies as {k,m} or {n,k}; `*_row`: elements from a row to the next one;
- * `*_step`: from one of `count` matrices to the next one. c is of a type of its
- * own; sums are f32. */
+/* c{m,n} = alpha * a{m,k} b{k,n} + beta * c, row-major. A transposed matrix
+ * lies as {k,m} or {n,k}. `row` is the number of elements from a row to the
+ * next one, `step` that from one of `count` matrices to the next one. c has a
+ * type of its own; sums are f32. */
 struct gf_gpu_matrix {
 	void *at;
 	size_t row, step;

@@ -7,14 +7,14 @@
 #include "base/heap.h"
 
 /*
- * A pass in steps: the samples are there at 0, layer l goes forward at 1 + l,
- * the loss comes at 1 + L, layer l goes backward at 1 + 2L - l. What lives
- * when:
- *	output		from its making to the last that reads it
- *	saved		from forward to backward
- *	gradient	from the first consumer that goes backward to the layer
- * A layer that may work in place takes its input's memory if nobody else wants
- * that.
+ * A pass is a row of steps. The samples are there at step 0, layer l runs
+ * forward at 1 + l, the loss is computed at 1 + L, and layer l runs backward at
+ * 1 + 2L - l. Each array of a layer is needed for some of them:
+ *	output		from the layer's forward to the last reader
+ *	saved		from the layer's forward to its backward
+ *	gradient	from its first consumer's backward to the layer's own
+ * A layer that may work in place takes its input's memory, unless another layer
+ * still reads that.
  */
 enum { OUT, SAVED, GRADIENT, KINDS };
 
@@ -181,7 +181,7 @@ static size_t place(struct plan *p, struct gf_net_memory *bytes)
 	return all;
 }
 
-/* --- the rest, one behind the other -----------------------------------------
+/* --- the rest, one after the other ------------------------------------------
  */
 
 struct cut {

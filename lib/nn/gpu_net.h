@@ -9,10 +9,10 @@
 #include "nn/graph.h"
 
 /*
- * A net on a GPU (private to lib/nn). Values of layers are of the net's
- * precision, {N, C, H, W} or, with channels_last, {N, H, W, C}; all lie in one
- * allocation at places planned beforehand (gpu_plan.h). A layer's files only
- * enqueue.
+ * A net on a GPU (private to lib/nn). Values of layers have the net's
+ * precision. Their layout is {N, C, H, W}, or {N, H, W, C} with channels_last.
+ * All lie in one allocation, at places planned beforehand (gpu_plan.h). The
+ * functions of layers only enqueue work.
  */
 struct gf_gpu_net {
 	struct gf_net *net;

@@ -18,10 +18,10 @@ struct gf_gpu_stream;
  * is borrowed and must outlive the net; a net is used by one thread at a time,
  * always the same one.
  *
- * Parameters and gradients are flat f32 arrays that the caller owns, plain
- * layouts (conv weight {O, I/groups, H, W}, fc weight {O, I}), tensors in
- * generation order without gaps (gf_model_generation_order); frozen ones, the
- * last, have no gradient. Backends may keep other layouts inside, never
+ * Parameters and gradients are flat f32 arrays that the caller owns. Tensors
+ * lie in generation order without gaps (gf_model_generation_order), in plain
+ * layouts (conv weight {O, I/groups, H, W}, fc weight {O, I}); frozen ones come
+ * last and have no gradient. Backends may keep other layouts inside, never
  * outside. Parameters are read anew in each call.
  *
  * Backward calls on_grad(ctx, tensor) as soon as a gradient lies complete in
@@ -32,12 +32,12 @@ struct gf_gpu_stream;
  * (oneDNN's ReLU makes NaN 0), but gradients show them.
  *
  * ON A DEVICE every array lies in device memory, and a call enqueues on the
- * net's stream and returns: what it reads must stay in place until the stream
- * is past it. Nothing in a pass makes the host wait, nothing is allocated and
+ * net's stream and returns: its inputs must stay in place until the stream is
+ * past it. Nothing in a pass makes the host wait, nothing is allocated and
  * no address is kept, so that a pass can be captured into a graph
  * (gpu/gpu.h) once one of its batch size has run. on_grad is called once the
- * kernels that complete a gradient are enqueued. What is wrong with labels and
- * word numbers shows in result.
+ * kernels that complete a gradient are enqueued. `result` reports wrong labels
+ * and word numbers.
  */
 struct gf_net;
 
@@ -99,10 +99,10 @@ extern const struct gf_backend *const gf_backends[]; /* NULL-terminated */
 const struct gf_backend *gf_backend_find(const char *name);
 
 /* Gradients are `scale` times as large inside the backward passes that follow
- * (a power of two), so that f16 does not lose small ones. Those outside are
- * not: too large a scale shows as infinity or NaN in them. At the start 1; in
- * f16 such that no gradient of a logit is above 16. A graph keeps that of its
- * capture. */
+ * (a power of two), so that f16 does not lose small ones. Gradients outside are
+ * divided by it again: too large a scale shows as infinity or NaN in them. At
+ * the start 1; in f16 such that no gradient of a logit is above 16. A graph
+ * keeps that of its capture. */
 void gf_net_set_loss_scale(struct gf_net *net, float scale);
 
 /* Forward calls on_need(ctx, tensor) before it first reads a trained tensor,
@@ -111,16 +111,17 @@ void gf_net_set_loss_scale(struct gf_net *net, float scale);
 void gf_net_set_need(struct gf_net *net,
 		     void (*on_need)(void *ctx, size_t tensor), void *ctx);
 
-/* Dropout of the following passes: what sample i of a batch loses depends on
- * the seed and on first + i alone, the sample's number in the whole run. So
- * ranks that share a batch drop what one rank with all of it would, and a
- * resumed run what the interrupted one would have. On a device this enqueues:
- * passes that a graph replays heed it, too. */
+/* Seeds the dropout of the following passes. The values that sample i of a
+ * batch loses depend on the seed and on first + i alone, the sample's number in
+ * the whole run. So ranks that share a batch drop the same values as one rank
+ * with all of it, and a resumed run the same as an uninterrupted one. On a
+ * device the call enqueues, and passes that a graph replays follow it, too. */
 void gf_net_set_samples(struct gf_net *net, uint64_t seed, uint64_t first);
 
-/* Normal weights: variance 2 / inputs before ReLU (He et al. 2015), 1 / inputs
- * else, 1 for embeddings; ones and zeros for norms, zeros for biases.
- * Generation order; the same on every rank for one seed. */
+/* Normal weights: variance 2 / inputs before ReLU ("Delving deep into
+ * rectifiers", 2015), 1 / inputs else, 1 for embeddings; ones and zeros for
+ * norms, zeros for biases. Generation order; the same on every rank for one
+ * seed. */
 void gf_net_init_params(const struct gf_model *m, uint64_t seed, float *params);
 
 #endif

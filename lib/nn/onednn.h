@@ -19,8 +19,9 @@
  * gives harmless values, so that a layer's builder reads straight on and the
  * driver looks once at the end.
  *
- * A value (a layer's output) keeps the layout that its producer likes best,
- * and its gradient has the same; whoever wants another gets a reorder.
+ * A value (a layer's output) keeps the layout that suits its producer best, and
+ * its gradient has the same; a consumer that needs another layout gets a
+ * reorder.
  */
 #define GF_ONEDNN_MAX_ARGS 12
 
@@ -157,8 +158,8 @@ void gf_onednn_add_call(struct gf_onednn *p, struct gf_onednn_ops *ops,
 			size_t layer);
 
 /* Values and gradients (onednn_value.c). */
-/* Plain memory of a batch. Whoever reads a sequence {T, F} reads its positions
- * as so many samples. */
+/* Plain memory of a batch. The positions of a sequence {T, F} count as
+ * samples. */
 dnnl_memory_desc_t gf_onednn_samples(const struct gf_shape *s, size_t batch);
 struct gf_onednn_value *gf_onednn_input(struct gf_onednn *p, size_t l,
 					size_t i);
@@ -170,8 +171,8 @@ bool gf_onednn_fuses_relu(const struct gf_onednn *p, size_t l);
 /* Turns the gradient of ReLU(x) into that of x, in place. */
 void gf_onednn_relu_gradient(struct gf_onednn *p, struct gf_onednn_value *v);
 bool gf_onednn_wants_gradient(const struct gf_onednn *p, size_t l, size_t i);
-/* Where to write a gradient of layer l's input i that has layout md; then
- * gf_onednn_gave adds it to what other consumers gave. */
+/* The memory, in layout md, for a gradient of layer l's input i; afterwards
+ * gf_onednn_gave adds it to the gradients from other consumers. */
 dnnl_memory_t gf_onednn_target(struct gf_onednn *p, size_t l, size_t i,
 			       const dnnl_memory_desc_t *md);
 void gf_onednn_gave(struct gf_onednn *p, size_t l, size_t i,

@@ -101,7 +101,7 @@ dnnl_memory_t gf_onednn_as(struct gf_onednn *p, struct gf_onednn_ops *ops,
 		return NULL;
 	if (gf_onednn_same(have, md))
 		return memory;
-	/* What forward reordered is still there in backward. */
+	/* In backward the copies that forward reordered still exist. */
 	for (size_t i = 0; i < p->ncopies; i++)
 		if (p->copies[i].from == memory &&
 		    gf_onednn_same(&p->copies[i].md, md))

@@ -2,10 +2,10 @@
 #include "nn/onednn.h"
 
 /*
- * Batch normalisation, with the ReLU behind it computed in the same pass
- * where there is one (a workspace remembers its signs). In training the
- * batch's statistics come out and are folded into the running ones; otherwise
- * the running ones go in.
+ * Batch normalisation. A ReLU after it is computed in the same pass (a
+ * workspace keeps its signs). In training the primitive returns the batch's
+ * statistics, which are folded into the running ones; otherwise it uses the
+ * running ones.
  */
 static unsigned flags(const struct gf_onednn *p, size_t l)
 {

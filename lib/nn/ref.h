@@ -5,11 +5,11 @@
 #include "nn/graph.h"
 
 /*
- * One layer's arrays in the reference backend, all plain {N, C, H, W},
- * {N, T, F} or {N, F} (private to lib/nn). forward writes out and, if
- * training, saved. backward adds to din (NULL where nobody needs it; the
- * caller has zeroed it, so that a value with several consumers gets the sum)
- * and overwrites the parameters' gradients.
+ * One layer's arrays in the reference backend, in plain layouts: {N, C, H, W},
+ * {N, T, F} or {N, F} (private to lib/nn). forward writes out and, if training,
+ * saved. backward overwrites the parameters' gradients and adds to din, which
+ * the caller has zeroed, so that a value with several consumers gets the sum.
+ * din is NULL if no layer needs it.
  */
 #define GF_REF_MAX_PARAMS 4
 

@@ -4,10 +4,10 @@
 #include <math.h>
 
 /*
- * Scaled dot-product attention (Vaswani et al. 2017), every position seeing
- * all: per head, out = P V with P = softmax(Q K' / sqrt(d)), d = F / heads.
- * The inputs are queries, keys and values, each {T, F}, a head's features
- * side by side. saved: P, and behind it one row of its gradient.
+ * Scaled dot-product attention (Vaswani et al. 2017), without a mask: per head,
+ * out = P V with P = softmax(Q K' / sqrt(d)), d = F / heads. The inputs are
+ * queries, keys and values, each {T, F}; a head's features lie side by side.
+ * `saved` holds P, and after it one row of its gradient.
  */
 struct head {
 	const struct gf_ref_io *io;

@@ -10,7 +10,7 @@
  *	i, f, g, o = rows of W_ih x[t] + b_ih + W_hh h[t-1] + b_hh
  *	c[t] = sigmoid(f) c[t-1] + sigmoid(i) tanh(g)
  *	h[t] = sigmoid(o) tanh(c[t])
- * out is h. saved, per sample and position: the four gates behind their
+ * out is h. `saved` holds, per sample and position, the four gates after their
  * functions, then c; at its end the running dh, dc and the gates' gradients.
  */
 enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
@@ -116,8 +116,8 @@ static void forward(const struct gf_ref_io *io)
 	}
 }
 
-/* dh: what the step behind asks of h; becomes what this one asks of the step
- * before. Likewise dc. */
+/* dh: the gradient of h from the next position; on return the one for the
+ * position before. dc: the same of c. */
 static void gates_backward(const struct gf_ref_io *io, const struct work *w,
 			   size_t n, size_t t)
 {

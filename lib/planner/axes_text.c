@@ -12,7 +12,7 @@
 
 /* Axes as people type them. */
 
-/* The algorithm behind a factor's colon. */
+/* The algorithm after a factor's colon. */
 static int read_algorithm(const char *name, struct gf_stage *stage,
 			  struct gf_error *err)
 {
