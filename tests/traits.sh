@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What an algorithm, a codec or a selection can do stands in its table entry.
-# So nothing compares a name with one of a table, and no GF_SELECT_ constant
-# stands outside the files that own it. The list below has the exceptions.
+# So nothing compares a name with one of a table, and nothing but a selection's
+# own files asks which selection a plan has. The list below has the exceptions.
 # Prints each offence, and each exception that nothing needs; exit 1 if there is
 # one.
 set -u
@@ -13,9 +13,8 @@ offend() { echo "traits: $*"; bad=1; }
 # files (an extended regular expression), kind of name, why they may
 allowed='
 lib/probe/format_astra\.c                algorithm        a kind of link there
-lib/doc/(plan\.h|selection\.c)           selection        the owner
-lib/(contest|doc|embed|engine|planner)/  selection        not yet a trait
-lib/(rt|select|sim|train)/               selection        not yet a trait
+lib/doc/select(_[a-z]+)?\.[ch]           selection        the pure halves
+lib/planner/systems\.c                   selection        what each paper chose
 '
 declare -A used
 may() { # file kind
@@ -46,11 +45,12 @@ compared() { # kind names
 }
 compared algorithm "$(names lib/doc/algorithm.c '^	\{"' ring)"
 compared codec "$(names lib/codec/codec.c '^	\{"' q8)"
-compared selection "$(names lib/doc/selection.c 'gf_select_names\[\]' csc)"
+compared selection "$(grep -hE '^	\.name = ' lib/doc/select_*.c |
+	grep -oE '[a-z][a-z0-9]*"' | tr -d '"' | sort | paste -sd '|')"
 
 while read -r file; do
-	may "$file" selection || offend "$file has a GF_SELECT_ constant"
-done < <(git grep -lE 'GF_SELECT_' -- 'lib/*.[ch]' 'cmd/*.c')
+	may "$file" selection || offend "$file names a selection's entry"
+done < <(git grep -lE 'gf_select_plan_[a-z]' -- 'lib/*.[ch]' 'cmd/*.c')
 
 while read -r files kind why; do
 	[ -z "$files" ] || [ -n "${used[$files$kind]+x}" ] ||
