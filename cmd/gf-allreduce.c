@@ -59,58 +59,57 @@ static const struct gf_setting settings[] = {
 	{"max-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.max_bytes),
 	 "the largest message (64M)", .letter = 'e'},
 	{"step-factor", "N", 1, GF_SETTING_WHOLE, AT(sweep.step_factor),
-	 "each size is so many times the one before (2)", 2, 1 << 30,
-	 .letter = 'f'},
+	 "each size is N times the one before (2)", 2, 1 << 30, .letter = 'f'},
 	{"step-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.step_bytes),
-	 "each size is so much more than the one before", 1, .letter = 'i'},
+	 "each size is larger than the one before by SIZE", 1, .letter = 'i'},
 	{"datatype", "NAME", 1, GF_SETTING_CHOICE, AT(dtype),
 	 "f32, f64, f16, bf16 or i32 (f32)", .names = gf_dtype_names,
 	 .letter = 'd'},
 	{"op", "NAME", 1, GF_SETTING_CHOICE, AT(op),
 	 "sum, prod, max, min or avg (sum)", .names = gf_op_names},
 	{"algorithms", "LIST", 2, GF_SETTING_TEXT, AT(algorithms),
-	 "names with commas between, all, or auto: the tool chooses (auto)",
+	 "names with commas between, all, or auto, the best one (auto)",
 	 .names = contestants, .letter = 'a',
 	 .from = {{gf_algorithms}, {gf_sparse_algorithms}}},
 	{"factors", "FxF...", 2, GF_SETTING_TEXT, AT(sweep.factors),
 	 "decompose the ranks, innermost first (ranks per host x hosts)"},
 	{"stages", "LIST", 2, GF_SETTING_TEXT, AT(sweep.stages),
-	 "per factor ring, halving or shm", .names = stages},
+	 "the algorithm of each factor: ring, halving or shm", .names = stages},
 	{"codec", "NAME", 2, GF_SETTING_TEXT, AT(codec),
-	 "what travels in place of f32; --list names them",
+	 "send gradients in this form; --list names them (f32)",
 	 .from = {{gf_codecs, sizeof(*gf_codecs)}}},
 	{"density", "D", 2, GF_SETTING_REAL, AT(sweep.density),
 	 "share of the values that topk and gtopk send", 1e-9, 1},
 	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(lanes),
-	 "so many messages at once, each of the size (1)", 1, 64},
+	 "run K messages at once, each of the size (1)", 1, 64},
 	{"segment", "SIZE", 2, GF_SETTING_SIZE, AT(segment_bytes),
-	 "cut transfers at so many bytes (a good size)", 1},
+	 "cut transfers into segments of SIZE (a good size)", 1},
 	{"device", "NAME", 2, GF_SETTING_TEXT, AT(device),
-	 "where messages lie: cpu, cuda, cuda:N or auto (cpu)",
+	 "memory of the messages: cpu, cuda, cuda:N or auto (cpu)",
 	 .names = devices},
 	{"plan", "FILE", 2, GF_SETTING_TEXT, AT(plan),
-	 "run a plan's messages; of a rule, what it says is auto"},
+	 "run a plan's messages, or take auto from a rule"},
 	{"repeats", "N", 3, GF_SETTING_WHOLE, AT(repeats),
-	 "repeats that count, per size and algorithm (20)", 1, 1e6,
-	 .letter = 'n'},
+	 "measured repeats per size and algorithm (20)", 1, 1e6, .letter = 'n'},
 	{"warmup", "N", 3, GF_SETTING_WHOLE, AT(warmup),
-	 "repeats before them (5)", 0, 1e6, .letter = 'w'},
+	 "repeats before those, not measured (5)", 0, 1e6, .letter = 'w'},
 	{"check", "N", 3, GF_SETTING_WHOLE, AT(checks),
-	 "repeats whose results are checked, each with inputs of its own (1)",
-	 0, 1e6, .letter = 'c'},
+	 "repeats whose results are checked, each with its own inputs (1)", 0,
+	 1e6, .letter = 'c'},
 	{"average", "NAME", 3, GF_SETTING_CHOICE, AT(across),
 	 "a repeat's time over the ranks: max, mean, min or rank0 (max)",
 	 .names = gf_bench_across_names},
 	{"timeout", "TIME", 3, GF_SETTING_TIME, AT(timeout_s),
-	 "give up when nothing moves for so long (60s)"},
+	 "give up when nothing moves for TIME (60s)"},
 	{"spoil", "N", 3, GF_SETTING_WHOLE, AT(spoil),
 	 "change N elements of rank 0's results before they are checked", 0,
 	 1e15},
 	{"json", NULL, 4, GF_SETTING_FLAG, AT(json),
 	 "print JSON Lines, one per size, algorithm and placement"},
-	{"csv", NULL, 4, GF_SETTING_FLAG, AT(csv), "print the same as CSV"},
+	{"csv", NULL, 4, GF_SETTING_FLAG, AT(csv),
+	 "print the rows of --json as CSV"},
 	{"percentiles", NULL, 4, GF_SETTING_FLAG, AT(percentiles),
-	 "minimum, p90 and p99 in the table, too"},
+	 "print minimum, p90 and p99 in the table, too"},
 	{"best", "FILE", 4, GF_SETTING_TEXT, AT(best),
 	 "write the best algorithm per size as a rule plan"},
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
@@ -258,16 +257,16 @@ static void tell_progress(void *ctx, double fraction, size_t count_elems)
 	gf_cli_note(&s->a->cli, 1, "measuring %zu elements", count_elems);
 }
 
-/* Nothing that it says itself may be said again. */
+/* Options that a whole plan sets are refused. */
 static int measure_plan(struct session *s, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
 
 	if (a->algorithms || a->codec || a->lanes || a->sweep.sized || a->best)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want a rule with sizes, --algorithms, "
-				    "--codec, --lanes or --best, got a whole "
-				    "plan, which says them",
+				    "%s: want a rule beside sizes, "
+				    "--algorithms, --codec, --lanes or --best, "
+				    "got a whole plan, which sets them",
 				    a->plan);
 	return gf_bench_plan_run(&s->plan, &s->config, &s->rows, err);
 }

@@ -24,9 +24,9 @@
 
 static const char help[] =
 	"Decide how a model's gradients are exchanged on a cluster: which "
-	"tensors form a message, when it may start, by which algorithm and "
-	"codec it is reduced. Reads topologies and profiles from files or, "
-	"without any, from standard input; prints a plan.\v"
+	"tensors form a message, when the message may start, and which "
+	"algorithm and codec reduce it. Reads topologies and profiles from "
+	"files or, without any, from standard input; prints a plan.\v"
 	"Examples:\n"
 	"  gf-topo | gf-plan\n"
 	"  gf-topo | gf-profile --model resnet20 | gf-plan > plan.json\n"
@@ -66,7 +66,7 @@ static const struct gf_setting own_settings[] = {
 	 "set every axis as a published system does", .names = automatic,
 	 .from = {{gf_systems, sizeof(*gf_systems)}}},
 	{"lanes", "K", 2, GF_SETTING_INT, AT(request.lanes),
-	 "at most K messages in flight", 1, COUNT_MOST},
+	 "keep at most K messages in flight", 1, COUNT_MOST},
 	{"threshold", "BYTES", 2, GF_SETTING_OWN, AT(request),
 	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)",
 	 .store = gf_request_threshold},
@@ -77,25 +77,24 @@ static const struct gf_setting own_settings[] = {
 	 "reduce every message by this algorithm (else the cheapest)",
 	 .from = {{gf_algorithms}}},
 	{"factors", "LIST", 2, GF_SETTING_OWN, AT(axes),
-	 "decompose the ranks like this, innermost first, e.g. 4,16,3 or "
-	 "4:shm,16:ring",
+	 "decompose the ranks, innermost first, e.g. 4,16,3 or 4:shm,16:ring",
 	 .store = gf_axes_read_factors},
 	{"codecs", "LIST", 2, GF_SETTING_OWN, AT(codecs),
 	 "codecs that a message may use, e.g. f32,f16 (else f32)",
 	 .store = store_codecs, .from = {{gf_codecs, sizeof(*gf_codecs)}}},
 	{"servers", "N", 2, GF_SETTING_INT, AT(axes.servers),
-	 "so many ranks beside the others serve parameters (0 or 1)", 0, 1,
+	 "add N ranks that only serve parameters (0 or 1)", 0, 1,
 	 .names = servers},
 	{"release", "WHEN", 2, GF_SETTING_CHOICE, AT(axes.release),
-	 "messages may go when their tensors are ready, or at backward_end",
+	 "send messages when their tensors are ready, or at backward_end",
 	 .names = gf_release_names},
 	{"halves", NULL, 2, GF_SETTING_FLAG, AT(request.halves),
-	 "auto may split messages in halves, too (policy dear)"},
+	 "let auto split messages in halves, too (policy dear)"},
 	{"staleness", "K", 3, GF_SETTING_INT, AT(axes.staleness),
 	 "apply the gradients of K - 1 steps before (1: synchronous)", 1, 1024},
 	{"pipeline-warmup", "STEPS", 3, GF_SETTING_WHOLE,
-	 AT(axes.pipeline_warmup_steps), "synchronous steps before stale ones",
-	 0, 1e15},
+	 AT(axes.pipeline_warmup_steps),
+	 "number of synchronous steps before stale ones", 0, 1e15},
 	{"selection", "METHOD", 3, GF_SETTING_CHOICE, AT(axes.selection),
 	 "gradients that are sent (gf-plan --list)", .names = gf_select_names,
 	 .from = {{gf_select_plans}}},
@@ -103,18 +102,20 @@ static const struct gf_setting own_settings[] = {
 	 "estimate times of this model (a path or a shipped name)",
 	 .share = "models"},
 	{"flops", "RATE", 4, GF_SETTING_REAL, AT(estimate.flops_per_s),
-	 "of the estimate, per second and rank (1e12)", 1, 1e30},
+	 "operations per second and rank for the estimate (1e12)", 1, 1e30},
 	{"batch", "N", 4, GF_SETTING_WHOLE, AT(estimate.batch),
-	 "of the estimate, samples per rank (32)", 1, COUNT_MOST},
+	 "samples per rank for the estimate (32)", 1, COUNT_MOST},
 	{"refine", "FILE", 4, GF_SETTING_TEXT, AT(refine),
 	 "plan again from the trace of a run of the plan"},
 	{"compare", NULL, 5, GF_SETTING_FLAG, AT(compare),
-	 "a table of all policies, best first, instead of a plan"},
-	{"json", NULL, 5, GF_SETTING_FLAG, AT(json), "--compare as JSON Lines"},
+	 "print a table of all policies, best first"},
+	{"json", NULL, 5, GF_SETTING_FLAG, AT(json),
+	 "print the comparison as JSON Lines"},
 	{"explain", NULL, 5, GF_SETTING_FLAG, AT(explain),
-	 "a chart of the iteration and why each tensor has its type"},
+	 "print a chart of the iteration, and the reason of each tensor's "
+	 "type"},
 	{"emit", "TARGET", 5, GF_SETTING_TEXT, AT(emit),
-	 "the plan for ddp, horovod or nccl-env instead of JSON",
+	 "print the plan for ddp, horovod or nccl-env",
 	 .from = {{gf_emitters, sizeof(*gf_emitters)}}},
 	{"plot", "FILE", 5, GF_SETTING_OWN, AT(plot),
 	 "also draw the iteration, or the comparison, to FILE.svg, .pdf or "

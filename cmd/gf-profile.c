@@ -25,10 +25,10 @@
 #include "probe/job.h"
 
 static const char help[] =
-	"Measure what a model's backward pass and, under mpirun, the network's "
-	"all-reduce cost, or import what other tools measured. Documents on "
-	"standard input are passed on, followed by the profile. Or find the "
-	"host that is slower than the others."
+	"Measure the costs of a model's backward pass and, under mpirun, of "
+	"the network's all-reduce, or import other tools' measurements. "
+	"Documents on standard input are passed on, followed by the profile. "
+	"Or find the host that is slower than the others."
 	"\vExamples:\n"
 	"  gf-profile --model digits-cnn\n"
 	"  mpirun -np 4 gf-profile --model digits-cnn topo.json > prof.json\n"
@@ -75,16 +75,16 @@ static const struct gf_setting settings[] = {
 	{"batch", "N", 1, GF_SETTING_WHOLE, AT(import.batch),
 	 "samples per rank (16)", 1, 1 << 24},
 	{"device", "NAME", 1, GF_SETTING_TEXT, AT(bench.device.name),
-	 "cpu, cuda, cuda:N or auto (cpu)", .names = devices},
+	 "compute on cpu, cuda, cuda:N or auto (cpu)", .names = devices},
 	{"backend", "NAME", 1, GF_SETTING_TEXT, AT(bench.backend_name),
-	 "auto, onednn or ref; on a GPU auto or cuda", .names = backends},
+	 "the backend: auto, onednn or ref; on a GPU auto or cuda",
+	 .names = backends},
 	{"threads", "N", 1, GF_SETTING_WHOLE, AT(bench.threads),
-	 "threads per rank that compute (its share of the processors)", 1,
-	 4096},
+	 "compute threads per rank (its share of the processors)", 1, 4096},
 	{"warmup", "N", 1, GF_SETTING_WHOLE, AT(bench.warmup),
-	 "steps that do not count (5)", 0, 1e5},
+	 "steps before the measured ones (5)", 0, 1e5},
 	{"repeats", "N", 1, GF_SETTING_WHOLE, AT(bench.repeats),
-	 "steps that count (30)", 1, 1e5},
+	 "measured steps (30)", 1, 1e5},
 	{"no-network", NULL, 2, GF_SETTING_FLAG, AT(no_network),
 	 "leave out the network half"},
 	{"algorithms", "LIST", 2, GF_SETTING_OWN, AT(bench.sweep.algorithms),
@@ -97,36 +97,36 @@ static const struct gf_setting settings[] = {
 	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(bench.sweep.lanes),
 	 "measure the contention of up to K messages at once (4)", 1, 64},
 	{"time", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.time_s),
-	 "about how long per point (100ms)"},
+	 "approximate time of each point (100ms)"},
 	{"budget", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.budget_s),
-	 "about how long the network half takes; sizes and repeats fit (30s)"},
+	 "approximate time of the network half (30s)"},
 	{"timeout", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.timeout_s),
-	 "give up when nothing moves for so long (60s)"},
+	 "give up when nothing moves for TIME (60s)"},
 	{"pairs", NULL, 2, GF_SETTING_FLAG, AT(pairs),
-	 "test every link by itself and name the slow host; no profile"},
+	 "test every link and name the slow host, without a profile"},
 	{"json", NULL, 2, GF_SETTING_FLAG, AT(json),
-	 "with --pairs: a line of JSON per link instead of a table"},
+	 "with --pairs: print a line of JSON per link"},
 	{"progress", NULL, 2, GF_SETTING_FLAG, AT(progress),
 	 "show a progress bar under mpirun, too"},
 	{"import", "FILE", 3, GF_SETTING_TEXT, AT(import.file),
-	 "take a half from what another tool measured"},
+	 "take a half from another tool's measurement"},
 	{"format", "NAME", 3, GF_SETTING_TEXT, AT(format),
-	 "csv, nccl-tests or kineto (what it looks like)",
+	 "read csv, nccl-tests or kineto (what the file looks like)",
 	 .from = {{gf_importers}}},
 	{"params", "FILE", 3, GF_SETTING_TEXT, AT(params),
 	 "names and sizes of parameters, for a kineto trace (CSV)"},
 	{"name", "NAME", 3, GF_SETTING_TEXT, AT(import.name),
 	 "the model's name (the file's)"},
 	{"ranks", "P", 3, GF_SETTING_WHOLE, AT(ranks),
-	 "how many ranks were measured", 1, 1 << 30},
+	 "the number of measured ranks", 1, 1 << 30},
 	{"estimate", NULL, 4, GF_SETTING_FLAG, AT(estimate),
 	 "estimate the model half from the layers' FLOPs"},
 	{"flops", "RATE", 4, GF_SETTING_REAL, AT(flops_per_s),
 	 "FLOPs per second that the hardware reaches, e.g. 15e12", 1, 1e30},
 	{"forward", "TIME", 4, GF_SETTING_TIME, AT(import.forward_s),
-	 "of the whole forward pass, for --import and --estimate"},
+	 "time of the forward pass, for --import and --estimate"},
 	{"backward", "TIME", 4, GF_SETTING_TIME, AT(import.backward_s),
-	 "of the whole backward pass, likewise"},
+	 "time of the backward pass, for --import and --estimate"},
 };
 
 #define MEASURES_MODEL   "backend device threads warmup repeats"

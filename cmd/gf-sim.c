@@ -22,9 +22,8 @@
 
 static const char help[] =
 	"Run a plan in simulation: on other ranks, another topology or "
-	"network, "
-	"with slow ranks and jitter. Reads the plan from a file or standard "
-	"input; prints one row of JSON per combination.\v"
+	"network, with slow ranks and jitter. Reads the plan from a file or "
+	"standard input; prints one row of JSON per combination.\v"
 	"Examples:\n"
 	"  gf-sim plan.json\n"
 	"  gf-sim plan.json --ranks 8,16,32,64 --csv\n"
@@ -106,32 +105,36 @@ static int store_slow(const char *arg, void *to, struct gf_error *err)
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"ranks", "LIST", 1, GF_SETTING_OWN, WHOLE,
-	 "other numbers of ranks, e.g. 8,16,32", .store = store_ranks},
+	 "simulate these numbers of ranks, e.g. 8,16,32", .store = store_ranks},
 	{"topology", "FILE", 1, GF_SETTING_TEXT, AT(topology),
-	 "costs by closed forms on this topology (a path or a shipped name)",
+	 "take costs from this topology by closed forms (a path or a "
+	 "shipped name)",
 	 .share = "topologies"},
 	{"profile", "FILE", 1, GF_SETTING_TEXT, AT(profile),
-	 "costs from this profile's measured network"},
+	 "take costs from this profile's measured network"},
 	{"bandwidth", "LIST", 1, GF_SETTING_OWN, WHOLE,
-	 "bandwidths of the outermost level, e.g. 1Gb/s,10Gb/s",
+	 "simulate these bandwidths of the outermost level, e.g. "
+	 "1Gb/s,10Gb/s",
 	 .store = store_bandwidths},
 	{"slow", "RANK:FACTOR", 2, GF_SETTING_OWN, WHOLE,
-	 "this rank computes FACTOR times as long; may be repeated",
+	 "let this rank compute FACTOR times as long; may be repeated",
 	 .store = store_slow, .repeats = true},
 	{"jitter", "SHARE", 2, GF_SETTING_REAL, AT(what.jitter),
 	 "standard deviation of every rank's compute time, e.g. 0.05", 0, 10},
 	{"runs", "N", 2, GF_SETTING_WHOLE, AT(what.runs),
-	 "iterations drawn under --jitter (1000)", 1, 1e7},
-	{"seed", "N", 2, GF_SETTING_WHOLE, AT(what.seed), "of the jitter (1)",
-	 0, 9e18},
+	 "draw N iterations with --jitter (1000)", 1, 1e7},
+	{"seed", "N", 2, GF_SETTING_WHOLE, AT(what.seed),
+	 "seed of the jitter (1)", 0, 9e18},
 	{"iterations", "N", 2, GF_SETTING_WHOLE, AT(iterations),
-	 "also the time of N iterations, pipelines filled and drained", 1,
-	 1e15},
+	 "also print the time of N iterations, with a pipeline's start and "
+	 "end",
+	 1, 1e15},
 	{"steps", NULL, 3, GF_SETTING_FLAG, AT(steps),
 	 "replay the schedules step by step on the topology"},
 	{"csv", NULL, 3, GF_SETTING_FLAG, AT(csv),
-	 "comma-separated values with a heading"},
-	{"table", NULL, 3, GF_SETTING_FLAG, AT(table), "a table for people"},
+	 "print comma-separated values with a heading"},
+	{"table", NULL, 3, GF_SETTING_FLAG, AT(table),
+	 "print a table for people"},
 	{"trace", "FILE", 3, GF_SETTING_TEXT, AT(trace),
 	 "write the first iteration as a Chrome trace"},
 	{"plot", "FILE", 3, GF_SETTING_OWN, AT(plot),
@@ -226,9 +229,10 @@ static void use(const struct arguments *a, const struct gf_documents *d,
 		if (!a->nranks && n->ranks)
 			w->ranks = n->ranks;
 		if (d->topology)
-			gf_cli_note(&a->cli, 0,
-				    "the profile's network counts, and the "
-				    "topology where it has nothing");
+			gf_cli_note(
+				&a->cli, 0,
+				"costs come from the profile's network, and "
+				"from the topology where it has none");
 	}
 	if (w->ranks && w->ranks != d->plan->ranks)
 		gf_cli_note(&a->cli, 0,

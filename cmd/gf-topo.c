@@ -20,8 +20,8 @@
 static const char help[] =
 	"Describe this machine, or under mpirun the whole job, as a topology: "
 	"hosts, processors, GPUs, network interfaces, and the levels of links "
-	"between ranks. Every figure says whether it was reported by the "
-	"system, measured, or assumed. Or read what another program knows."
+	"between ranks. Every figure is marked as reported by the system, "
+	"measured, or assumed. Or read another program's topology."
 	"\vExamples:\n"
 	"  gf-topo --tree\n"
 	"  mpirun -np 4 gf-topo > topo.json\n"
@@ -76,25 +76,26 @@ static int store_export(const char *arg, void *to, struct gf_error *err)
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"synthetic", "LEVELS", 1, GF_SETTING_OWN, AT(synthetic),
-	 "do not look around; make a topology of levels, innermost first, each "
+	 "make a topology of these levels, innermost first, each "
 	 "NAME:SIZE@RATE,LATENCY[,LINK]",
 	 .store = store_synthetic},
 	{"device", "auto|cpu|gpu", 1, GF_SETTING_CHOICE, AT(ranks_on),
-	 "what ranks run on (auto: GPUs where there are enough)",
+	 "the device of ranks (auto: GPUs if there are enough)",
 	 .names = gf_ranks_on_names},
 	{"measure", NULL, 1, GF_SETTING_FLAG, AT(measure),
-	 "measure how fast memory is copied instead of assuming it"},
+	 "measure the rate of copies in memory instead of assuming it"},
 	{"import", "[FORMAT:]FILE", 1, GF_SETTING_TEXT, AT(import),
-	 "read it instead: NCCL's or hwloc's XML, Slurm's topology.conf, "
-	 "ASTRA-sim's yml, a gf-topology document (what it looks like)"},
+	 "read a topology: NCCL's or hwloc's XML, Slurm's topology.conf, "
+	 "ASTRA-sim's yml, a gf-topology document (what FILE looks like)"},
 	{"ranks-per-host", "N", 1, GF_SETTING_INT, AT(ranks_per_host),
-	 "where the file names hosts and not what is in them (1)", 1, 1 << 20},
+	 "ranks on each host, for a file that only names hosts (1)", 1,
+	 1 << 20},
 	{"export", "FORMAT", 2, GF_SETTING_OWN, AT(export),
 	 "write nccl, slurm or astra-sim instead of JSON",
 	 .store = store_export, .from = {{gf_topology_formats, 0, writes}}},
 	{"name", "NAME", 2, GF_SETTING_TEXT, AT(name), "the topology's name"},
 	{"tree", NULL, 2, GF_SETTING_FLAG, AT(tree),
-	 "draw it for people instead of JSON"},
+	 "draw the topology for people"},
 	{"hwloc", "FILE", 3, GF_SETTING_TEXT, AT(hwloc_xml),
 	 "describe a machine saved by lstopo as XML instead of this one"},
 	{"sysfs", "DIR", 3, GF_SETTING_TEXT, AT(sysfs),

@@ -28,11 +28,17 @@ enum {
 
 enum { SHARED_GROUP = 90 };
 
-static const struct argp_option shared_options[] = {
-	{"output", 'o', "FILE", 0, "write to FILE instead of standard output",
-	 SHARED_GROUP},
-	{"quiet", 'q', NULL, 0, "say nothing but errors", SHARED_GROUP},
-	{"verbose", 'v', NULL, 0, "say more; may be repeated", SHARED_GROUP},
+const struct gf_setting gf_cli_shared[] = {
+	{"output", "FILE", SHARED_GROUP,
+	 .help = "write to FILE instead of standard output", .letter = 'o'},
+	{"quiet", NULL, SHARED_GROUP, .help = "print nothing but errors",
+	 .letter = 'q'},
+	{"verbose", NULL, SHARED_GROUP, .help = "print more; may be repeated",
+	 .letter = 'v', .repeats = true},
+};
+const size_t gf_cli_nshared = GF_ARRAY_LENGTH(gf_cli_shared);
+
+static const struct argp_option hidden_options[] = {
 	{NULL, KEY_HELP, NULL, OPTION_HIDDEN, NULL, SHARED_GROUP},
 	{"completion", KEY_COMPLETION, "SHELL", OPTION_HIDDEN, NULL,
 	 SHARED_GROUP},
@@ -52,21 +58,30 @@ static int key_of(const struct gf_command *c, size_t i)
 				     : KEY_SETTING + (int)i;
 }
 
+static struct argp_option option_of(const struct gf_setting *s, int key)
+{
+	return (struct argp_option){
+		.name = s->name,
+		.key = key,
+		.arg = s->arg,
+		.doc = s->help,
+		.group = s->group,
+	};
+}
+
 static struct argp_option *options_of(const struct gf_command *c)
 {
+	size_t n = c->nsettings, i;
 	struct argp_option *options =
-		gf_xcalloc(c->nsettings + GF_ARRAY_LENGTH(shared_options),
+		gf_xcalloc(n + gf_cli_nshared + GF_ARRAY_LENGTH(hidden_options),
 			   sizeof(*options));
-	size_t i;
 
-	for (i = 0; i < c->nsettings; i++) {
-		options[i].name = c->settings[i].name;
-		options[i].key = key_of(c, i);
-		options[i].arg = c->settings[i].arg;
-		options[i].doc = c->settings[i].help;
-		options[i].group = c->settings[i].group;
-	}
-	memcpy(&options[i], shared_options, sizeof(shared_options));
+	for (i = 0; i < n; i++)
+		options[i] = option_of(&c->settings[i], key_of(c, i));
+	for (i = 0; i < gf_cli_nshared; i++)
+		options[n + i] =
+			option_of(&gf_cli_shared[i], gf_cli_shared[i].letter);
+	memcpy(&options[n + i], hidden_options, sizeof(hidden_options));
 	return options;
 }
 

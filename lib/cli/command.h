@@ -39,6 +39,10 @@ struct gf_command {
 	int (*check)(void *arguments, struct gf_error *err);
 };
 
+/* The rows of -o, -q and -v, which every command has. */
+extern const struct gf_setting gf_cli_shared[];
+extern const size_t gf_cli_nshared;
+
 /* Fills `arguments`, whose first member is a struct gf_cli and whose other
  * members hold the defaults. Exits 0 after --help, --version or --completion, 2
  * on a usage error. */

@@ -10,12 +10,8 @@
 #include "cli/complete_parts.h"
 #include "cli/share.h"
 
-static const struct gf_setting shared[] = {
-	{"output", "FILE", .help = "write to FILE instead of standard output",
-	 .letter = 'o'},
-	{"quiet", .help = "say nothing but errors", .letter = 'q'},
-	{"verbose", .help = "say more; may be repeated", .letter = 'v',
-	 .repeats = true},
+/* argp has these; the letter h is a hidden option. */
+static const struct gf_setting of_argp[] = {
 	{"help", .help = "print the options", .letter = 'h'},
 	{"usage", .help = "print a short usage line"},
 	{"version", .help = "print the version", .letter = 'V'},
@@ -27,7 +23,10 @@ const struct gf_setting *gf_complete_option(const struct gf_command *c,
 	if (i < c->nsettings)
 		return &c->settings[i];
 	i -= c->nsettings;
-	return i < GF_ARRAY_LENGTH(shared) ? &shared[i] : NULL;
+	if (i < gf_cli_nshared)
+		return &gf_cli_shared[i];
+	i -= gf_cli_nshared;
+	return i < GF_ARRAY_LENGTH(of_argp) ? &of_argp[i] : NULL;
 }
 
 static void add_word(struct gf_offer *o, const char *text, const char *help)

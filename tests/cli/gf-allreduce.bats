@@ -210,7 +210,7 @@ CASES
 	one_line
 }
 
-@test "a whole plan says its messages itself" {
+@test "a whole plan sets its messages itself" {
 	gf-plan --model digits-mlp --ranks 2 "$share/topologies/4x2-1gbe.json" > plan.json 2> /dev/null ||
 		gf-plan "$share/profiles/six.json" > plan.json
 	wants 2 gf-allreduce --plan plan.json
@@ -218,7 +218,7 @@ CASES
 	for option in "-a ring" "-b 1K" "-e 1M" "-f 4" "-i 4M" "--lanes 2" "--codec q8" "--best rule.json"; do
 		# shellcheck disable=SC2086
 		wants 2 gf-allreduce --plan plan.json $option
-		says 'got a whole plan, which says them'
+		says 'got a whole plan, which sets them'
 		one_line
 	done
 	jq '.ranks = 1 | del(.levels)' plan.json > one.json

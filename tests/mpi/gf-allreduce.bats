@@ -191,7 +191,7 @@ rows() {
 	wants 2 mpi 2 gf-allreduce --plan plan.json -d f64
 	says 'want sum or avg of f32'
 	wants 2 mpi 2 gf-allreduce --plan plan.json --codec q8
-	says 'which says them'
+	says 'which sets them'
 }
 
 # unlike ARGS -- ARGS: two ranks with different arguments
