@@ -8,10 +8,10 @@
 #include "minifloat.h"
 
 /*
- * fp8 and fp4 out of what a set has for both, to be included after it:
- * largest(from, n), the largest magnitude; encode(f, to, from, n) and decode(f,
- * to, from, n, add) for as many elements from the first as go through vectors,
- * which they return and which end a byte. ref's code does the rest.
+ * The functions of fp8 and fp4, made from three of a set, which come before
+ * this header: largest(from, n) is the largest magnitude. encode(f, to, from,
+ * n) and decode(f, to, from, n, add) code the first elements by vectors, and
+ * return their number, which ends a byte; minifloat.h codes the rest.
  */
 #define GF_CODE_MINIFLOAT(name, format)                                        \
 	static void name##_encode_block(uint8_t *to, const float *from,        \

@@ -74,7 +74,7 @@ GF_INLINE uint32_t minifloat_least_normal(struct minifloat f)
 	return (128 - f.bias) << 23;
 }
 
-/* Of the numbers below that, which have one distance. */
+/* The distance between the numbers below that. */
 GF_INLINE uint32_t minifloat_step(struct minifloat f)
 {
 	return (128 - f.bias - f.fraction) << 23;
@@ -86,7 +86,7 @@ GF_INLINE uint32_t minifloat_rounder(struct minifloat f)
 	return minifloat_step(f) + (23u << 23);
 }
 
-/* Of no NaN. */
+/* x is no NaN. */
 GF_INLINE uint32_t minifloat_of(struct minifloat f, float x)
 {
 	const uint32_t a = magnitude(x), shift = 23 - f.fraction;
@@ -122,7 +122,7 @@ GF_INLINE float minifloat_to(struct minifloat f, uint32_t code)
 #define GF_SCALE_BYTES 1
 #define GF_SCALE_NAN   255
 
-/* Of a block whose largest magnitude that is. */
+/* A block has the largest magnitude with these bits. */
 GF_INLINE uint8_t scale_of(struct minifloat f, uint32_t largest)
 {
 	const uint32_t exponent = (largest + f.carry) >> 23;
@@ -169,7 +169,8 @@ GF_INLINE uint32_t minifloat_shift(struct minifloat f, size_t i)
 	return (uint32_t)i * f.bits % 8;
 }
 
-/* Elements i to n - 1; i begins a byte. `to` and `from` are a block's. */
+/* Elements i to n - 1 follow; i begins a byte. `to` and `from` are a block's.
+ */
 GF_INLINE void minifloat_encode(struct minifloat f, uint8_t *to,
 				const float *from, size_t i, size_t n)
 {

@@ -20,11 +20,13 @@
  * Below that exact top-k against qsort and, if the path of a library with
  * nth_element.cc is given, against C++'s nth_element.
  */
-#define COUNT   ((size_t)25 << 20)
-#define ROUNDS  5
-#define BLOCK   1024  /* of q8 */
-#define CHUNK   32000 /* of CSC: every second one is gathered */
-#define DENSITY 0.001
+#define COUNT     ((size_t)25 << 20)
+#define ROUNDS    5
+#define BLOCK     1024 /* of q8 */
+#define FP8_BLOCK 128
+#define FP4_BLOCK 32
+#define CHUNK     32000 /* of CSC: every second one is gathered */
+#define DENSITY   0.001
 
 static float *x, *y, *z;
 static uint16_t *half;
@@ -168,6 +170,26 @@ static void topk(const struct gf_kernels *k)
 	k->topk_f32(&t);
 }
 
+static void fp8_encode(const struct gf_kernels *k)
+{
+	k->codecs[GF_CODEC_FP8].encode(wire, x, COUNT, FP8_BLOCK);
+}
+
+static void fp8_decode_add(const struct gf_kernels *k)
+{
+	k->codecs[GF_CODEC_FP8].decode_add(y, wire, COUNT, FP8_BLOCK);
+}
+
+static void fp4_encode(const struct gf_kernels *k)
+{
+	k->codecs[GF_CODEC_FP4].encode(wire, x, COUNT, FP4_BLOCK);
+}
+
+static void fp4_decode_add(const struct gf_kernels *k)
+{
+	k->codecs[GF_CODEC_FP4].decode_add(y, wire, COUNT, FP4_BLOCK);
+}
+
 enum kind { STREAMS, WAITS };
 
 /* What waits for single words rather than streams has its time told. */
@@ -194,6 +216,10 @@ static const struct {
 	{"q8_encode", q8_encode, 5},
 	{"q8_decode", q8_decode, 5},
 	{"q8_decode_add", q8_decode_add, 9},
+	{"fp8_encode", fp8_encode, 5},
+	{"fp8_decode_add", fp8_decode_add, 9},
+	{"fp4_encode", fp4_encode, 4.5},
+	{"fp4_decode_add", fp4_decode_add, 8.5},
 	{"chunks gathered", gather, 4},
 	{"chunks scattered", scatter, 4},
 	{"topk_f32", topk, 4},
@@ -317,7 +343,7 @@ static void fill_arrays(void)
 	y = gf_xcalloc(COUNT, sizeof(*y));
 	z = gf_xcalloc(COUNT, sizeof(*z));
 	half = gf_xcalloc(COUNT, sizeof(*half));
-	wire = gf_xcalloc(COUNT / BLOCK, BLOCK + 4);
+	wire = gf_xcalloc(COUNT / FP8_BLOCK, FP8_BLOCK + 1);
 	index_of = gf_xcalloc(COUNT, sizeof(*index_of));
 	scratch = gf_xcalloc(2 * COUNT, sizeof(*scratch));
 	gf_rng_init(&rng, 1, 0);
