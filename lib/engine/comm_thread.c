@@ -13,7 +13,7 @@
 #define LINGER_S 0.2
 
 void gf_comm_thread_init(struct gf_comm_thread *t, struct gf_comm *comm,
-			 double timeout_s)
+			 double timeout_s, struct gf_watch *watch)
 {
 	pthread_condattr_t attr;
 
@@ -24,8 +24,11 @@ void gf_comm_thread_init(struct gf_comm_thread *t, struct gf_comm *comm,
 	pthread_cond_init(&t->wake, &attr);
 	pthread_cond_init(&t->news, &attr);
 	pthread_condattr_destroy(&attr);
-	gf_watch_init(&t->watch, comm, timeout_s);
-	t->watch.self.phase = GF_PHASE_CALL;
+	t->watch = watch ? watch : &t->own;
+	if (watch)
+		return;
+	gf_watch_init(&t->own, comm, timeout_s);
+	t->own.self.phase = GF_PHASE_CALL;
 }
 
 void gf_comm_thread_release(struct gf_comm_thread *t)
@@ -33,7 +36,7 @@ void gf_comm_thread_release(struct gf_comm_thread *t)
 	if (!t->comm)
 		return;
 	gf_comm_thread_stop(t);
-	gf_watch_release(&t->watch);
+	gf_watch_release(&t->own);
 	pthread_mutex_destroy(&t->lock);
 	pthread_cond_destroy(&t->wake);
 	pthread_cond_destroy(&t->news);
@@ -166,8 +169,8 @@ int gf_comm_thread_serve(struct gf_comm_thread *t, bool *served,
 	if (!call.wanted)
 		return 0;
 	*served = true;
-	t->watch.self.phase = GF_PHASE_CALL;
-	t->watch.self.calls++;
+	t->watch->self.phase = GF_PHASE_CALL;
+	t->watch->self.calls++;
 	call.rc = call.fn(t->comm, call.ctx, err);
 	/* All ranks agree on a call's own failure. After a broken wait they
 	 * agree on nothing. */
@@ -190,18 +193,18 @@ void gf_comm_thread_give_up(struct gf_comm_thread *t, int rc,
 	double passed_s, until_s = 0;
 	struct gf_error ignored;
 
-	gf_watch_give_up(&t->watch, rc, why);
+	gf_watch_give_up(t->watch, rc, why);
 	pthread_mutex_lock(&t->lock);
 	gf_comm_thread_keep(t, rc, why);
 	for (;;) {
 		if (t->quit && until_s == 0)
 			until_s = gf_clock_s() + LINGER_S;
 		if (t->quit && (gf_clock_s() >= until_s ||
-				!gf_liveness_pending(t->watch.liveness)))
+				!gf_liveness_pending(t->watch->liveness)))
 			break;
 		gf_comm_thread_nap(t, ANSWER_S);
 		pthread_mutex_unlock(&t->lock);
-		(void)gf_watch_look(&t->watch, &passed_s, &ignored);
+		(void)gf_watch_look(t->watch, &passed_s, &ignored);
 		pthread_mutex_lock(&t->lock);
 	}
 	pthread_mutex_unlock(&t->lock);

@@ -31,8 +31,9 @@ struct gf_comm_call {
 };
 
 struct gf_comm_thread {
-	struct gf_comm *comm; /* borrowed */
-	struct gf_watch watch;
+	struct gf_comm *comm;   /* borrowed */
+	struct gf_watch *watch; /* `own`, or borrowed */
+	struct gf_watch own;
 	pthread_t id;
 	bool alive; /* started and not stopped */
 
@@ -47,9 +48,9 @@ struct gf_comm_thread {
 	struct gf_error reason;
 };
 
-/* No thread yet. timeout_s as in engine/watch.h. */
+/* No thread yet. timeout_s as in engine/watch.h, unless a watch is lent. */
 void gf_comm_thread_init(struct gf_comm_thread *t, struct gf_comm *comm,
-			 double timeout_s);
+			 double timeout_s, struct gf_watch *watch);
 /* Stops the thread, if there is one; what was never initialised is allowed. */
 void gf_comm_thread_release(struct gf_comm_thread *t);
 /* Starts main(ctx), which waits in gf_comm_thread_enter; local. */

@@ -48,17 +48,21 @@ static void init(struct gf_engine *e, const struct gf_engine_config *config)
 	e->pool = config->pool;
 	e->hooks = config->hooks;
 	e->depth = config->depth ? config->depth : 1;
-	gf_comm_thread_init(&e->thread, e->comm, config->timeout_s);
+	e->lanes = config->lanes ? config->lanes : e->plan ? e->plan->lanes : 1;
+	e->lanes = e->lanes > 0 ? e->lanes : 1;
+	e->lent = config->watch != NULL;
+	gf_comm_thread_init(&e->thread, e->comm, config->timeout_s,
+			    config->watch);
 }
 
 /* What a rank does by itself. */
 static int make(struct gf_engine *e, const struct gf_engine_config *config,
 		struct gf_error *err)
 {
-	int rc = check(config, err);
+	int rc = e->plan ? check(config, err) : 0;
 
-	if (rc)
-		return rc;
+	if (rc || !e->plan)
+		return rc ? rc : e->ops->make(e, config, err);
 	e->nplan_work = gf_work_count(e->plan);
 	e->plan_work = gf_xcalloc(e->nplan_work + 1, sizeof(*e->plan_work));
 	gf_work_of_plan(e->plan, e->pool, e->plan_work);
@@ -91,7 +95,8 @@ int gf_engine_new(const struct gf_engine_config *config,
 	e->ops = ops;
 	init(e, config);
 	rc = gf_comm_agree(e->comm, make(e, config, err), err);
-	rc = rc ? rc : same_everywhere(e, err);
+	if (!rc && e->plan)
+		rc = same_everywhere(e, err);
 	if (!rc && ops->meet)
 		rc = ops->meet(e, config, err);
 	rc = rc ? rc : gf_comm_agree(e->comm, ops->start(e, err), err);
@@ -145,7 +150,7 @@ size_t gf_engine_next_slot(const struct gf_engine *e)
 
 void gf_engine_ready(struct gf_engine *e, size_t tensor)
 {
-	assert(tensor < e->plan->model->ntensors);
+	assert(tensor < e->pool->ntensors);
 	e->ops->ready(e, tensor);
 }
 
@@ -163,6 +168,18 @@ int gf_engine_wait_message(struct gf_engine *e, size_t message,
 int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
 {
 	return e->ops->wait(e, err);
+}
+
+int gf_engine_move(struct gf_engine *e, bool moved, bool *ended,
+		   struct gf_error *err)
+{
+	return e->ops->move(e, moved, ended, err);
+}
+
+struct gf_exec_run *gf_engine_run_of(struct gf_engine *e, size_t message,
+				     const struct gf_schedule **schedule)
+{
+	return e->ops->run_of(e, message, schedule);
 }
 
 int gf_engine_end(struct gf_engine *e, struct gf_error *err)

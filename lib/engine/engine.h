@@ -11,7 +11,9 @@
 #include "doc/plan.h"
 #include "engine/hooks.h"
 #include "engine/pool.h"
+#include "engine/watch.h"
 #include "engine/work.h"
+#include "exec/exec.h"
 #include "gpu/gpu.h"
 #include "lane/nccl.h"
 
@@ -48,13 +50,21 @@
 struct gf_engine;
 
 struct gf_engine_config {
-	struct gf_comm *comm;       /* borrowed */
-	const struct gf_plan *plan; /* whole (bound), borrowed */
+	struct gf_comm *comm; /* borrowed */
+	/* Whole (bound), borrowed. NULL: steps bring all messages, by ways of
+	 * their own; nothing is said of them to other ranks. */
+	const struct gf_plan *plan;
 	struct gf_pool *pool; /* borrowed; the tensors' layout, and the memory
 			       * of the plan's own messages */
 	double timeout_s;     /* no progress for so long: give up; 0 never */
 	size_t segment_bytes; /* transfers are cut at; 0: a good size */
 	size_t depth;         /* steps under way at once; 0: one */
+	int lanes;            /* 0: the plan's */
+	/* The caller's, borrowed; other engines may share it. Then a thread is
+	 * not started: gf_engine_wait and gf_engine_move do what it would. The
+	 * watch's step counts on, and telling other ranks of a failure is up to
+	 * the caller. */
+	struct gf_watch *watch;
 	struct gf_engine_hooks hooks;
 	/* Gradients are on a GPU, and messages go from there by NCCL. All are
 	 * borrowed; nccl NULL: the engine is a thread. */
@@ -108,6 +118,11 @@ int gf_engine_wait_message(struct gf_engine *e, size_t message,
 /* Until all of it have; after its gf_engine_backward_end. Streams: the compute
  * stream waits, not the host. */
 int gf_engine_wait(struct gf_engine *e, struct gf_error *err);
+/* A piece of waiting for the oldest step under way, where no thread moves
+ * messages, for a caller that has other things to do. moved: something did
+ * there; else it rests if nothing has here. */
+int gf_engine_move(struct gf_engine *e, bool moved, bool *ended,
+		   struct gf_error *err);
 /* What follows on the compute stream comes after the `end` hooks of all steps
  * that were waited for. With a thread it does anyway. */
 int gf_engine_end(struct gf_engine *e, struct gf_error *err);
@@ -133,6 +148,10 @@ const struct gf_message_times *gf_engine_times_of(struct gf_engine *e,
 /* The messages of such a step; borrowed likewise. */
 const struct gf_work *gf_engine_list_of(const struct gf_engine *e,
 					uint64_t step, size_t *n);
+/* What runs such a message in slot 0, and its schedule: NULL with one rank, and
+ * before it was expected or sent. */
+struct gf_exec_run *gf_engine_run_of(struct gf_engine *e, size_t message,
+				     const struct gf_schedule **schedule);
 /* When each tensor's gradient of the step that was waited for last was ready;
  * borrowed likewise. Thread. */
 const double *gf_engine_ready_times(const struct gf_engine *e);

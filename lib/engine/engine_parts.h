@@ -17,10 +17,12 @@ struct gf_engine {
 	struct gf_pool *pool;
 	struct gf_engine_hooks hooks;
 	size_t depth;
+	int lanes;
 	struct gf_work *plan_work;
 	size_t nplan_work;
 	uint64_t dense_bytes;
 	struct gf_comm_thread thread; /* talks to other ranks */
+	bool lent; /* no: the caller lends its own, while it waits */
 
 	/* under its lock */
 	uint64_t nbegun, nwaited;       /* steps; the compute thread's */
@@ -51,6 +53,11 @@ struct gf_engine_ops {
 	int (*wait_message)(struct gf_engine *e, size_t message,
 			    struct gf_error *err); /* (not for this engine) */
 	int (*wait)(struct gf_engine *e, struct gf_error *err);
+	int (*move)(struct gf_engine *e, bool moved, bool *ended,
+		    struct gf_error *err); /* (not for this engine) */
+	struct gf_exec_run *(*run_of)(
+		struct gf_engine *e, size_t message,
+		const struct gf_schedule **schedule);          /* likewise */
 	int (*end)(struct gf_engine *e, struct gf_error *err); /* (optional) */
 	int (*settle)(struct gf_engine *e, struct gf_error *err);
 	int (*expect)(struct gf_engine *e, const struct gf_work *like, size_t n,

@@ -260,7 +260,7 @@ static void init(struct gf_streams *e, const struct gf_engine_config *config)
 	e->gpu = config->gpu;
 	e->compute = config->compute;
 	e->nccl = config->nccl;
-	e->nlanes = plan->lanes > 0 ? (size_t)plan->lanes : 1;
+	e->nlanes = (size_t)e->base.lanes;
 	e->nslots = e->base.depth + 1;
 	e->steps = gf_xcalloc(e->nslots, sizeof(*e->steps));
 	e->lanes = gf_xcalloc(e->nlanes, sizeof(*e->lanes));

@@ -50,7 +50,7 @@ static int look(struct gf_streams *e, bool *under_way, struct gf_error *err)
 /* Where the device stands: the host may be ahead. Under lock. */
 static void note_standing(struct gf_streams *e, bool under_way)
 {
-	struct gf_standing *self = &e->base.thread.watch.self;
+	struct gf_standing *self = &e->base.thread.watch->self;
 	const struct gf_streams_step *newest, *s = oldest(e);
 
 	if (!e->base.nbegun)
@@ -79,13 +79,13 @@ static int check_stuck(struct gf_streams *e, bool under_way, double passed_s,
 	else
 		e->stuck_s += passed_s;
 	e->stuck_at = e->ends;
-	rc = gf_watch_stuck(&e->base.thread.watch, e->stuck_s,
+	rc = gf_watch_stuck(e->base.thread.watch, e->stuck_s,
 			    under_way ? s->seen : 0, err);
 	if (rc == -ETIMEDOUT) {
 		peers = gf_device_program_peers(
 			&s->messages[s->seen].path->program);
 		gf_error_prefix(err, "no end for %g s, with %s",
-				e->base.thread.watch.timeout_s, peers);
+				e->base.thread.watch->timeout_s, peers);
 		gf_streams_name(e, e->nseen, s->seen, err);
 		free(peers);
 	}
@@ -97,7 +97,7 @@ static int watch_once(struct gf_streams *e, struct gf_error *err)
 	struct gf_comm_thread *t = &e->base.thread;
 	bool under_way = false, served = false;
 	double passed_s;
-	int rc = gf_watch_look(&t->watch, &passed_s, err);
+	int rc = gf_watch_look(t->watch, &passed_s, err);
 
 	if (rc)
 		return rc;

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
-
 static struct gf_thread *thread_of(struct gf_engine *e)
 {
 	return (struct gf_thread *)e;
@@ -51,7 +49,7 @@ bool gf_thread_may_start(struct gf_thread *e)
 		    ? s->nended < s->next
 		    : w->after && !s->messages[w->after - 1].ended)
 		return false;
-	return w->simultaneous ? e->nactive < e->lanes : e->nactive == 0;
+	return w->simultaneous ? e->nactive < e->base.lanes : e->nactive == 0;
 }
 
 size_t gf_thread_take(struct gf_thread *e, struct gf_thread_step *s)
@@ -65,7 +63,7 @@ size_t gf_thread_take(struct gf_thread *e, struct gf_thread_step *s)
 	for (k = w->first; k <= w->last; k++)
 		if (s->ready_s[k] > t->ready_s)
 			t->ready_s = s->ready_s[k];
-	t->start_s = gf_clock_s();
+	t->start_s = gf_thread_now(e);
 	/* The next message may begin anywhere, also before this one ends. */
 	s->seen = 0;
 	return i;
@@ -80,10 +78,10 @@ int gf_thread_hook(struct gf_thread *e, gf_thread_hook_fn *hook,
 
 	if (!hook)
 		return 0;
-	began_s = gf_clock_s();
+	began_s = gf_thread_now(e);
 	rc = hook(e->base.hooks.ctx, (size_t)(s - e->steps), message, NULL,
 		  err);
-	e->counted.hooks_s += gf_clock_s() - began_s;
+	e->counted.hooks_s += gf_thread_now(e) - began_s;
 	return rc;
 }
 
@@ -91,22 +89,24 @@ static int end_step(struct gf_thread *e, struct gf_thread_step *s,
 		    struct gf_error *err)
 {
 	const struct gf_engine_hooks *hooks = &e->base.hooks;
-	double began_s = gf_clock_s();
+	double began_s = gf_thread_now(e);
 	int rc = 0;
 
 	if (hooks->end) {
-		pthread_mutex_unlock(&e->base.thread.lock);
+		gf_thread_unlock(e);
 		rc = hooks->end(hooks->ctx, (size_t)(s - e->steps), NULL, err);
-		pthread_mutex_lock(&e->base.thread.lock);
-		e->counted.hooks_s += gf_clock_s() - began_s;
+		gf_thread_lock(e);
+		e->counted.hooks_s += gf_thread_now(e) - began_s;
 	}
 	if (rc)
 		return rc;
+	s->ended = true;
+	e->nended++;
+	if (e->base.lent)
+		return 0;
 	e->counted.coding_s = gf_exec_coding_s(e->exec);
 	e->base.totals = e->counted;
 	gf_thread_publish(e);
-	s->ended = true;
-	e->nended++;
 	return 0;
 }
 
@@ -115,7 +115,7 @@ int gf_thread_settle(struct gf_thread *e, struct gf_thread_step *s,
 {
 	int rc = 0;
 
-	s->times[message].end_s = gf_clock_s();
+	s->times[message].end_s = gf_thread_now(e);
 	s->messages[message].ended = true;
 	s->nended++;
 	e->nactive--;
@@ -126,7 +126,8 @@ int gf_thread_settle(struct gf_thread *e, struct gf_thread_step *s,
 			break;
 		rc = end_step(e, s, err);
 	}
-	pthread_cond_broadcast(&e->base.thread.news);
+	if (!e->base.lent)
+		pthread_cond_broadcast(&e->base.thread.news);
 	return rc;
 }
 
@@ -156,9 +157,9 @@ static void hand_over(struct gf_thread *e)
 {
 	bool start = gf_thread_may_start(e);
 
-	if (!e->base.thread.alive)
+	if (e->base.comm->ranks == 1)
 		advance_alone(e);
-	pthread_mutex_unlock(&e->base.thread.lock);
+	gf_thread_unlock(e);
 	if (start && e->base.thread.alive)
 		pthread_cond_signal(&e->base.thread.wake);
 }
@@ -175,25 +176,40 @@ static void give_list(struct gf_thread_step *s, const struct gf_work *work,
 		s->messages[i].ended = false;
 }
 
+/* The watch is another engine's, too: the step is its next one. */
+static void lend(struct gf_thread *e, struct gf_thread_step *s)
+{
+	struct gf_watch *w = e->base.thread.watch;
+
+	s->number = ++w->self.step;
+	w->self.started = 0;
+	w->self.phase = GF_PHASE_NETWORK;
+	e->backoff.crowded = e->base.comm->crowded;
+	gf_backoff_reset(&e->backoff);
+	gf_watch_begin(w);
+}
+
 static void begin(struct gf_engine *engine, const struct gf_work *work,
 		  size_t nwork)
 {
 	struct gf_thread *e = thread_of(engine);
 	struct gf_thread_step *s;
 
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	assert(e->base.thread.rc ||
 	       e->base.nbegun - e->base.nwaited < e->base.depth);
 	if (!e->base.thread.rc) {
 		s = gf_thread_step(e, e->base.nbegun++);
 		s->number = e->base.before + e->base.nbegun;
+		if (e->base.lent)
+			lend(e, s);
 		s->next = s->seen = s->nended = s->nready = 0;
 		s->backward_ended = s->ended = false;
 		memset(s->tensor_ready, 0,
 		       e->base.pool->ntensors * sizeof(*s->tensor_ready));
 		give_list(s, work, nwork);
 	}
-	pthread_mutex_unlock(&e->base.thread.lock);
+	gf_thread_unlock(e);
 }
 
 /* The step that backward is in. */
@@ -208,10 +224,10 @@ static void list(struct gf_engine *engine, const struct gf_work *work,
 {
 	struct gf_thread *e = thread_of(engine);
 
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	if (!e->base.thread.rc)
 		give_list(newest(e), work, nwork);
-	pthread_mutex_unlock(&e->base.thread.lock);
+	gf_thread_unlock(e);
 }
 
 static void set_ready(struct gf_thread *e, struct gf_thread_step *s,
@@ -220,7 +236,7 @@ static void set_ready(struct gf_thread *e, struct gf_thread_step *s,
 	if (s->tensor_ready[tensor] || e->base.thread.rc)
 		return;
 	s->tensor_ready[tensor] = true;
-	s->ready_s[tensor] = gf_clock_s();
+	s->ready_s[tensor] = gf_thread_now(e);
 	while (s->nready < e->base.pool->ntensors && s->tensor_ready[s->nready])
 		s->nready++;
 }
@@ -229,7 +245,7 @@ static void ready(struct gf_engine *engine, size_t tensor)
 {
 	struct gf_thread *e = thread_of(engine);
 
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	set_ready(e, newest(e), tensor);
 	hand_over(e);
 }
@@ -240,11 +256,11 @@ static void backward_end(struct gf_engine *engine)
 	struct gf_thread_step *s;
 	size_t i;
 
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	s = newest(e);
 	for (i = 0; i < e->base.pool->ntensors; i++)
 		set_ready(e, s, i);
-	s->backward_end_s = gf_clock_s();
+	s->backward_end_s = gf_thread_now(e);
 	s->backward_ended = true;
 	hand_over(e);
 }
@@ -270,7 +286,7 @@ static int wait_message(struct gf_engine *engine, size_t message,
 	struct gf_thread_step *s;
 	int rc;
 
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	s = oldest(e);
 	assert(e->base.thread.rc || message < s->nwork);
 	while (!e->base.thread.rc && !s->messages[message].ended)
@@ -278,8 +294,35 @@ static int wait_message(struct gf_engine *engine, size_t message,
 	rc = gf_comm_thread_kept(&e->base.thread, err);
 	if (!rc)
 		tell_bytes(e, &s->messages[message]);
-	pthread_mutex_unlock(&e->base.thread.lock);
+	gf_thread_unlock(e);
 	return rc;
+}
+
+static int move(struct gf_engine *engine, bool moved, bool *ended,
+		struct gf_error *err)
+{
+	struct gf_thread *e = thread_of(engine);
+	const struct gf_thread_step *s = oldest(e);
+	int rc = gf_comm_thread_kept(&engine->thread, err);
+
+	if (!rc && !s->ended)
+		rc = gf_thread_move(e, s, moved, err);
+	*ended = s->ended;
+	if (rc || s->ended)
+		engine->thread.watch->self.phase = GF_PHASE_IDLE;
+	return rc;
+}
+
+/* Until the step has ended, or something has failed; under lock. */
+static void await(struct gf_thread *e, const struct gf_thread_step *s)
+{
+	bool ended = s->ended;
+	struct gf_error ignored; /* it is kept */
+
+	while (e->base.lent && !ended && !e->base.thread.rc)
+		(void)move(&e->base, false, &ended, &ignored);
+	while (!e->base.thread.rc && !s->ended)
+		pthread_cond_wait(&e->base.thread.news, &e->base.thread.lock);
 }
 
 static int wait(struct gf_engine *engine, struct gf_error *err)
@@ -289,17 +332,16 @@ static int wait(struct gf_engine *engine, struct gf_error *err)
 	size_t i;
 	int rc;
 
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	s = oldest(e);
 	assert(e->base.thread.rc ||
 	       (e->base.nwaited < e->base.nbegun && s->backward_ended));
-	while (!e->base.thread.rc && !s->ended)
-		pthread_cond_wait(&e->base.thread.news, &e->base.thread.lock);
+	await(e, s);
 	rc = gf_comm_thread_kept(&e->base.thread, err);
 	e->base.nwaited += !rc;
 	for (i = 0; !rc && i < s->nwork; i++)
 		tell_bytes(e, &s->messages[i]);
-	pthread_mutex_unlock(&e->base.thread.lock);
+	gf_thread_unlock(e);
 	return rc;
 }
 
@@ -316,12 +358,12 @@ static int earlier_ended(struct gf_engine *engine, bool wait, bool *ended,
 	struct gf_thread *e = thread_of(engine);
 	int rc;
 
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	if (wait)
 		await_steps(e, 1);
 	*ended = e->nended + 1 >= e->base.nbegun;
 	rc = gf_comm_thread_kept(&e->base.thread, err);
-	pthread_mutex_unlock(&e->base.thread.lock);
+	gf_thread_unlock(e);
 	return rc;
 }
 
@@ -330,10 +372,10 @@ static int settle(struct gf_engine *engine, struct gf_error *err)
 	struct gf_thread *e = thread_of(engine);
 	int rc;
 
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	await_steps(e, 0);
 	rc = gf_comm_thread_kept(&e->base.thread, err);
-	pthread_mutex_unlock(&e->base.thread.lock);
+	gf_thread_unlock(e);
 	return rc;
 }
 
@@ -395,6 +437,9 @@ const struct gf_engine_ops gf_engine_thread = {
 	.backward_end = backward_end,
 	.wait_message = wait_message,
 	.wait = wait,
+	.move = move,
+	.run_of = gf_thread_run_of,
+	.expect = gf_thread_expect,
 	.settle = settle,
 	.earlier_ended = earlier_ended,
 	.times = times,

@@ -54,31 +54,31 @@ static int start_messages(struct gf_thread *e, bool *moved,
 	int rc = 0;
 
 	do {
-		pthread_mutex_lock(&e->base.thread.lock);
+		gf_thread_lock(e);
 		if (!gf_thread_may_start(e)) {
-			pthread_mutex_unlock(&e->base.thread.lock);
+			gf_thread_unlock(e);
 			break;
 		}
 		a = &e->active[e->nactive];
 		a->step = gf_thread_starting(e);
 		a->message = gf_thread_take(e, a->step);
 		/* The step may have begun since note_standing. */
-		e->base.thread.watch.self.step = a->step->number;
-		pthread_mutex_unlock(&e->base.thread.lock);
+		e->base.thread.watch->self.step = a->step->number;
+		e->base.thread.watch->self.started = a->step->next;
+		gf_thread_unlock(e);
 		*moved = true;
 		rc = launch(e, a, err);
 	} while (!rc);
 	return rc;
 }
 
-/* Has it ended? Counts time without movement. */
-static bool inspect(struct gf_thread_message *m, double passed_s)
+/* Counts the time without movement. */
+static void count_stuck(struct gf_thread_message *m, double passed_s)
 {
 	uint64_t moves = gf_exec_moves(m->path->run);
 
 	m->stuck_s = moves == m->moves ? m->stuck_s + passed_s : 0;
 	m->moves = moves;
-	return gf_exec_done(m->path->run);
 }
 
 static int move_runs(struct gf_thread *e, bool *moved, struct gf_error *err)
@@ -98,7 +98,8 @@ static int move_runs(struct gf_thread *e, bool *moved, struct gf_error *err)
 }
 
 /* The message that has stood still for longest, if one has for too long. */
-static int check_stuck(struct gf_thread *e, struct gf_error *err)
+static int check_stuck(struct gf_thread *e, double passed_s,
+		       struct gf_error *err)
 {
 	const struct gf_thread_active *worst = &e->active[0];
 	double stuck_s;
@@ -106,17 +107,18 @@ static int check_stuck(struct gf_thread *e, struct gf_error *err)
 
 	if (!e->nactive)
 		return 0;
+	for (k = 0; k < e->nactive; k++)
+		count_stuck(message_of(&e->active[k]), passed_s);
 	for (k = 1; k < e->nactive; k++)
 		if (message_of(&e->active[k])->stuck_s >
 		    message_of(worst)->stuck_s)
 			worst = &e->active[k];
 	stuck_s = message_of(worst)->stuck_s;
-	e->base.thread.watch.self.step = worst->step->number;
-	rc = gf_watch_stuck(&e->base.thread.watch, stuck_s, worst->message,
-			    err);
+	e->base.thread.watch->self.step = worst->step->number;
+	rc = gf_watch_stuck(e->base.thread.watch, stuck_s, worst->message, err);
 	if (rc == -ETIMEDOUT) {
 		gf_error_prefix(err, "no progress for %g s",
-				e->base.thread.watch.timeout_s);
+				e->base.thread.watch->timeout_s);
 		name_message(e, worst, err);
 	}
 	return rc;
@@ -133,9 +135,9 @@ static int end_message(struct gf_thread *e, int k, struct gf_error *err)
 		return rc;
 	}
 	e->active[k] = e->active[e->nactive - 1];
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	rc = gf_thread_settle(e, a.step, a.message, err);
-	pthread_mutex_unlock(&e->base.thread.lock);
+	gf_thread_unlock(e);
 	return rc;
 }
 
@@ -149,7 +151,7 @@ static int move_messages(struct gf_thread *e, double passed_s, bool *moved,
 	rc = move_runs(e, moved, err);
 	while (!rc && k < e->nactive) {
 		m = message_of(&e->active[k]);
-		if (!inspect(m, passed_s)) {
+		if (!gf_exec_done(m->path->run)) {
 			k++;
 			continue;
 		}
@@ -159,17 +161,17 @@ static int move_messages(struct gf_thread *e, double passed_s, bool *moved,
 		*moved = true;
 	}
 	if (!rc && passed_s > 0)
-		rc = check_stuck(e, err);
+		rc = check_stuck(e, passed_s, err);
 	return rc;
 }
 
 /* Where this rank stands, for those who ask. */
 static void note_standing(struct gf_thread *e)
 {
-	struct gf_standing *self = &e->base.thread.watch.self;
+	struct gf_standing *self = &e->base.thread.watch->self;
 	const struct gf_thread_step *s;
 
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	s = gf_thread_starting(e);
 	self->phase = e->nactive ? GF_PHASE_NETWORK
 		      : s        ? GF_PHASE_GRADIENT
@@ -178,7 +180,7 @@ static void note_standing(struct gf_thread *e)
 		s = gf_thread_step(e, e->base.nbegun - 1);
 	self->step = s ? s->number : e->base.before;
 	self->started = s ? s->next : 0;
-	pthread_mutex_unlock(&e->base.thread.lock);
+	gf_thread_unlock(e);
 }
 
 /* Serves a call once every message of every step has ended. */
@@ -186,9 +188,9 @@ static int serve_call(struct gf_thread *e, bool *moved, struct gf_error *err)
 {
 	bool under_way;
 
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	under_way = e->nended < e->base.nbegun;
-	pthread_mutex_unlock(&e->base.thread.lock);
+	gf_thread_unlock(e);
 	return under_way ? 0
 			 : gf_comm_thread_serve(&e->base.thread, moved, err);
 }
@@ -203,12 +205,12 @@ static bool use_time(struct gf_thread *e)
 
 	if (!e->base.hooks.meanwhile)
 		return false;
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	if (e->nended < e->base.nbegun) {
 		s = gf_thread_step(e, e->nended);
 		nready = s->nready;
 	}
-	pthread_mutex_unlock(&e->base.thread.lock);
+	gf_thread_unlock(e);
 	if (!s)
 		return false;
 	began_s = gf_clock_s();
@@ -226,13 +228,13 @@ static void rest(struct gf_thread *e, struct gf_backoff *backoff)
 
 	if (free_s > 0 && sleep_s > 0)
 		from_s = gf_clock_s();
-	pthread_mutex_lock(&e->base.thread.lock);
+	gf_thread_lock(e);
 	if (!e->nactive)
 		sleep_s = IDLE_S;
 	if (sleep_s > 0 && !e->base.thread.quit &&
 	    !e->base.thread.call.wanted && !gf_thread_may_start(e))
 		gf_comm_thread_nap(&e->base.thread, sleep_s);
-	pthread_mutex_unlock(&e->base.thread.lock);
+	gf_thread_unlock(e);
 	if (from_s > 0)
 		gf_backoff_slept(backoff, sleep_s, gf_clock_s() - from_s);
 }
@@ -244,13 +246,33 @@ static int work(struct gf_thread *e, bool *moved, struct gf_error *err)
 	double passed_s;
 	int rc;
 
-	note_standing(e);
-	rc = gf_watch_look(&e->base.thread.watch, &passed_s, err);
+	if (!e->base.lent)
+		note_standing(e);
+	rc = gf_watch_look(e->base.thread.watch, &passed_s, err);
 	rc = rc ? rc : start_messages(e, moved, err);
 	rc = rc ? rc : move_messages(e, passed_s, &progress, err);
 	*moved |= progress;
-	gf_thread_publish(e);
-	return rc ? rc : serve_call(e, moved, err);
+	if (!e->base.lent)
+		gf_thread_publish(e);
+	return rc;
+}
+
+int gf_thread_move(struct gf_thread *e, const struct gf_thread_step *s,
+		   bool moved, struct gf_error *err)
+{
+	double free_s;
+	int rc = work(e, &moved, err);
+
+	if (rc) {
+		gf_comm_thread_keep(&e->base.thread, rc, err);
+		return rc;
+	}
+	free_s = gf_exec_free_s(e->exec);
+	if (moved && !gf_backoff_worth(&e->backoff, free_s))
+		gf_backoff_reset(&e->backoff);
+	else if (!s->ended)
+		gf_backoff_rest(&e->backoff, free_s);
+	return 0;
 }
 
 void *gf_thread_main(void *engine)
@@ -267,6 +289,7 @@ void *gf_thread_main(void *engine)
 	while (!gf_comm_thread_quits(&e->base.thread)) {
 		moved = false;
 		rc = work(e, &moved, &err);
+		rc = rc ? rc : serve_call(e, &moved, &err);
 		if (rc) {
 			gf_comm_thread_give_up(&e->base.thread, rc, &err);
 			break;

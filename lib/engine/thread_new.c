@@ -27,23 +27,22 @@ int gf_thread_make(struct gf_engine *engine,
 	int rc = 0;
 
 	e->segment_bytes = config->segment_bytes;
-	e->lanes = config->plan->lanes > 0 ? config->plan->lanes : 1;
 	e->exec = gf_exec_new(config->comm);
-	e->active = gf_xcalloc((size_t)e->lanes, sizeof(*e->active));
+	e->active = gf_xcalloc((size_t)engine->lanes, sizeof(*e->active));
 	init_steps(e);
 	for (i = 0; i < engine->nplan_work && engine->comm->ranks > 1 && !rc;
-	     i++) {
+	     i++)
 		rc = gf_thread_path_weigh(e, i, err);
-		/* sets take other paths, which cannot fail */
-		if (!rc && !gf_engine_sends_sets(engine->plan))
-			rc = gf_thread_path_plan(e, i, err);
-	}
-	return rc;
+	/* sets take other paths, which cannot fail */
+	if (rc || (engine->plan && gf_engine_sends_sets(engine->plan)))
+		return rc;
+	return gf_thread_expect(engine, engine->plan_work, engine->nplan_work,
+				err);
 }
 
 int gf_thread_start(struct gf_engine *engine, struct gf_error *err)
 {
-	if (engine->comm->ranks == 1)
+	if (engine->comm->ranks == 1 || engine->lent)
 		return 0;
 	return gf_comm_thread_start(&engine->thread, gf_thread_main, engine,
 				    err);

@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "coll/schedule.h"
+#include "comm/backoff.h"
 #include "engine/engine_parts.h"
 #include "exec/exec.h"
 
@@ -22,6 +24,7 @@
  * next step in this slot that wants the same. */
 struct gf_thread_path {
 	const struct gf_message *how;
+	const struct gf_way *way;
 	const struct gf_algorithm *sparse;
 	enum gf_coll_half half;
 	size_t count_elems, set_bytes;
@@ -75,7 +78,6 @@ struct gf_thread {
 	struct gf_engine base;
 	/* set once */
 	size_t segment_bytes; /* 0: the executor knows */
-	int lanes;
 
 	/* under lock */
 	struct gf_thread_step *steps; /* depth */
@@ -88,7 +90,26 @@ struct gf_thread {
 	struct gf_engine_totals counted;
 	struct gf_thread_active *active; /* nactive, lanes of room */
 	struct gf_exec *exec;
+	struct gf_backoff backoff; /* of a thread that the caller lends */
 };
+
+/* Nobody asks for the times of what a lent thread does, which is short. */
+static inline double gf_thread_now(const struct gf_thread *e)
+{
+	return e->base.lent ? 0 : gf_clock_s();
+}
+
+/* Nothing to do where the caller lends its thread: there is no other. */
+static inline void gf_thread_lock(struct gf_thread *e)
+{
+	if (!e->base.lent)
+		pthread_mutex_lock(&e->base.thread.lock);
+}
+static inline void gf_thread_unlock(struct gf_thread *e)
+{
+	if (!e->base.lent)
+		pthread_mutex_unlock(&e->base.thread.lock);
+}
 
 /* The step that was begun as the n-th, from 0, while its slot has it. */
 static inline struct gf_thread_step *gf_thread_step(const struct gf_thread *e,
@@ -116,6 +137,10 @@ int gf_thread_hook(struct gf_thread *e, gf_thread_hook_fn *hook,
 /* Lets others see what was counted. */
 void gf_thread_publish(struct gf_thread *e);
 void *gf_thread_main(void *engine);
+/* One round by a thread that the caller lends, for a step that has not ended.
+ * It rests if nothing has moved, here or at the caller's. */
+int gf_thread_move(struct gf_thread *e, const struct gf_thread_step *s,
+		   bool moved, struct gf_error *err);
 /* Of struct gf_engine_ops. */
 int gf_thread_make(struct gf_engine *engine,
 		   const struct gf_engine_config *config, struct gf_error *err);
@@ -129,9 +154,12 @@ int gf_thread_path(struct gf_thread *e, struct gf_thread_step *s,
 uint64_t gf_thread_path_bytes(const struct gf_thread *e,
 			      const struct gf_thread_path *path);
 void gf_thread_paths_free(struct gf_thread_message *m);
-/* The path of the plan's message i, ahead of time; and what it weighs in
- * f32. */
-int gf_thread_path_plan(struct gf_thread *e, size_t i, struct gf_error *err);
+/* Paths ahead of time: of messages like these, each in its place. */
+int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like,
+		     size_t n, struct gf_error *err);
+struct gf_exec_run *gf_thread_run_of(struct gf_engine *engine, size_t message,
+				     const struct gf_schedule **schedule);
+/* What the plan's message i weighs in f32. */
 int gf_thread_path_weigh(struct gf_thread *e, size_t i, struct gf_error *err);
 /* Makes room for so many messages; not while the step is under way. */
 void gf_thread_reserve(struct gf_thread_step *s, size_t nwork);

@@ -38,6 +38,8 @@ static size_t segment_elems(const struct gf_thread *e, const struct gf_work *w,
 {
 	if (w->sparse)
 		return 0;
+	if (e->segment_bytes && e->segment_bytes < element->size_bytes)
+		return 1;
 	if (e->segment_bytes)
 		return e->segment_bytes / element->size_bytes;
 	return gf_exec_segment_elems(e->base.comm, element, w->count_elems);
@@ -49,11 +51,16 @@ static int build_schedule(const struct gf_thread *e, const struct gf_work *w,
 {
 	struct gf_way way = {.algorithm = w->sparse};
 	struct gf_coll_args args;
-	int rc = w->sparse ? 0 : gf_way_of_message(w->how, &way, err);
+	int rc = 0;
 
+	if (w->way) {
+		way = *w->way;
+	} else if (!w->sparse) {
+		rc = gf_way_of_message(w->how, &way, err);
+		way.servers = e->base.plan->servers;
+	}
 	if (rc)
 		return rc;
-	way.servers = e->base.plan->servers;
 	args = gf_way_args(&way, e->base.comm->ranks);
 	args.count_elems = w->count_elems;
 	args.elem_bytes = element->size_bytes;
@@ -67,15 +74,17 @@ static int build_schedule(const struct gf_thread *e, const struct gf_work *w,
 /* A library runs its own. */
 static bool has_schedule(const struct gf_work *w)
 {
+	if (w->way)
+		return w->way->algorithm->build;
 	return w->sparse || gf_algorithm_find(w->how->algorithm)->build;
 }
 
 static int element_of(const struct gf_work *w, struct gf_element *element,
 		      struct gf_error *err)
 {
-	if (!w->sparse)
+	if (!w->sparse && !w->way)
 		return gf_element_coded(w->how->codec, GF_OP_SUM, element, err);
-	*element = w->set;
+	*element = w->element;
 	return 0;
 }
 
@@ -90,10 +99,11 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 	int rc;
 
 	path->how = w->how;
+	path->way = w->way;
 	path->sparse = w->sparse;
 	path->half = w->half;
 	path->count_elems = w->count_elems;
-	path->set_bytes = w->set.size_bytes;
+	path->set_bytes = w->element.size_bytes;
 	rc = element_of(w, &config.element, err);
 	if (!rc && has_schedule(w)) {
 		config.schedule = &path->schedule;
@@ -138,9 +148,10 @@ void gf_thread_paths_free(struct gf_thread_message *m)
 
 static bool is_for(const struct gf_thread_path *path, const struct gf_work *w)
 {
-	return path->how == w->how && path->sparse == w->sparse &&
-	       path->half == w->half && path->count_elems == w->count_elems &&
-	       path->set_bytes == w->set.size_bytes;
+	return path->how == w->how && path->way == w->way &&
+	       path->sparse == w->sparse && path->half == w->half &&
+	       path->count_elems == w->count_elems &&
+	       path->set_bytes == w->element.size_bytes;
 }
 
 /* Channels: a place in a slot has one of its own, the same on all ranks. Two
@@ -177,19 +188,38 @@ int gf_thread_path(struct gf_thread *e, struct gf_thread_step *s, size_t i,
 	return find(e, s, i, &s->work[i], err);
 }
 
-int gf_thread_path_plan(struct gf_thread *e, size_t i, struct gf_error *err)
+int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like,
+		     size_t n, struct gf_error *err)
 {
-	size_t slot;
+	struct gf_thread *e = (struct gf_thread *)engine;
+	struct gf_thread_step *s;
+	size_t i;
 	int rc = 0;
 
-	for (slot = 0; slot < e->base.depth && !rc; slot++)
-		rc = find(e, &e->steps[slot], i, &e->base.plan_work[i], err);
-	if (rc)
-		gf_error_prefix(err, "message %zu",
-				i < e->base.plan->nmessages
-					? i
-					: e->base.plan_work[i].after - 1);
+	for (s = e->steps; s < e->steps + engine->depth && !rc; s++) {
+		gf_thread_reserve(s, n);
+		for (i = 0; i < n && engine->comm->ranks > 1 && !rc; i++) {
+			rc = find(e, s, i, &like[i], err);
+			/* an all-gather comes of an earlier message */
+			if (rc)
+				gf_error_prefix(
+					err, "message %zu",
+					like[i].after && like[i].after <= i
+						? like[i].after - 1
+						: i);
+		}
+	}
 	return rc;
+}
+
+struct gf_exec_run *gf_thread_run_of(struct gf_engine *engine, size_t message,
+				     const struct gf_schedule **schedule)
+{
+	const struct gf_thread *e = (struct gf_thread *)engine;
+	const struct gf_thread_path *path = e->steps->messages[message].path;
+
+	*schedule = path ? &path->schedule : NULL;
+	return path ? path->run : NULL;
 }
 
 int gf_thread_path_weigh(struct gf_thread *e, size_t i, struct gf_error *err)

@@ -51,19 +51,22 @@ void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool,
 
 static size_t elem_bytes(const struct gf_work *w)
 {
-	if (!w->sparse)
+	if (!w->sparse && !w->way)
 		return sizeof(float);
-	return w->sets ? w->sets->size_bytes : w->set.size_bytes;
+	return w->sets ? w->sets->size_bytes : w->element.size_bytes;
 }
 
 char *gf_work_name(const struct gf_work *w, const struct gf_plan *plan,
 		   uint64_t step, size_t message)
 {
-	const struct gf_tensor *tensors = plan->model->tensors;
+	const struct gf_tensor *tensors = plan ? plan->model->tensors : NULL;
 	const size_t bytes = w->count_elems * elem_bytes(w);
 
 	if (w->name)
 		return gf_xasprintf("step %" PRIu64 ", %s", step, w->name);
+	if (!tensors)
+		return gf_xasprintf("step %" PRIu64 ", message %zu (%zu bytes)",
+				    step, message, bytes);
 	if (w->first == w->last)
 		return gf_xasprintf("step %" PRIu64
 				    ", message %zu (tensor %zu, %s, %zu bytes)",

@@ -12,6 +12,7 @@
 #include "engine/pool.h"
 
 struct gf_device_sets;
+struct gf_way;
 
 /* Of gf_work.after: every earlier message of the step. */
 #define GF_AFTER_ALL SIZE_MAX
@@ -28,14 +29,16 @@ struct gf_work {
 	size_t after;
 	bool simultaneous; /* else all earlier messages have ended */
 	bool at_end;       /* waits for the end of backward */
-	/* algorithm, stages, codec; borrowed. Unused with `sparse`. */
+	/* The algorithm, its stages, and the codec of f32, which is summed over
+	 * ranks in place; a message of the plan has its lane. Borrowed. */
 	const struct gf_message *how;
-	enum gf_coll_half half;
-	/* NULL: f32 under how's codec, summed over ranks in place. Else sparse
-	 * sets, by an algorithm of gf_sparse_algorithms. */
+	/* Or sets, by an algorithm of gf_sparse_algorithms; or any elements, by
+	 * any way. Both NULL: as `how` says. */
 	const struct gf_algorithm *sparse;
-	struct gf_element set;
-	/* The same on a GPU (lane/program.h); borrowed. Their size is then the
+	const struct gf_way *way;
+	enum gf_coll_half half;
+	struct gf_element element; /* with `sparse` or `way` */
+	/* Sets on a GPU (lane/program.h); borrowed. Their size is then the
 	 * largest when the engine first sees them. */
 	const struct gf_device_sets *sets;
 	void *data;
@@ -56,7 +59,7 @@ size_t gf_work_count(const struct gf_plan *plan);
 void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool,
 		     struct gf_work *work);
 /* "step 3, message 2 (tensors 4 to 6, a to b, 400 bytes)" for the message-th of
- * a step's list; the caller frees. */
+ * a step's list; the caller frees. plan NULL: nobody knows the tensors. */
 char *gf_work_name(const struct gf_work *w, const struct gf_plan *plan,
 		   uint64_t step, size_t message);
 

@@ -14,15 +14,13 @@
 #include "rt/way.h"
 
 /*
- * Messages that are all there already, driven by the thread that calls: what a
- * benchmark of the all-reduce itself wants, without the hand-over to a
- * communication thread. The start rule is the engine's (engine/engine.h): in
- * order, a normal message alone, simultaneous ones up to `lanes` at once.
+ * Messages that are all there already: an engine (engine/engine.h) without a
+ * plan, on the thread that calls. A benchmark of the all-reduce itself wants no
+ * hand-over to a communication thread.
  *
- * The watch (engine/watch.h) belongs to the caller and lives for as long as bursts
- * are sent; its step counts the sends, and stands in every failure beside the
- * message. After a failure the other ranks have been told; the communicator is
- * broken.
+ * The watch (engine/watch.h) belongs to the caller and lives for as long as
+ * bursts are sent; its step counts the sends, and stands in every failure beside
+ * the message. After a failure the communicator is broken.
  */
 
 struct gf_burst_message {

@@ -301,7 +301,7 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 		t->list[i] = s->plan_work[slot][i];
 		t->list[i].sparse = gf_sparse_find(gathers ? "topk" : "gtopk");
 		t->list[i].half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
-		t->list[i].set = gf_element_set(gf_sparse_set_bytes(m->k),
+		t->list[i].element = gf_element_set(gf_sparse_set_bytes(m->k),
 						gf_sparse_merge, m);
 		t->list[i].data = m->sets;
 		t->list[i].count_elems = gathers ? (size_t)m->ranks : 1;
