@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# gradflow's main job from end to end, with the commands a user would type:
-# discover, measure, plan, train on 4 ranks, predicted against measured.
+# gradflow's main job from end to end, with the commands that a user would type. It
+# discovers, measures, plans, trains on 4 ranks, and compares predicted with measured.
 # Environment: BUILD (build), RANKS (4), EPOCHS (10), OUT (a folder to keep).
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -10,9 +10,9 @@ One process is one rank of torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT)
     torchrun --nproc-per-node 2 pytorch_job.py train plan.json trace.json
     torchrun --nproc-per-node 2 pytorch_job.py ddp
 
-The data are random images in classes that differ in their means; GF_WIDTH and
-GF_STEPS set the model's width and how long it trains. Without torchrun,
-GF_MEETING says where ranks meet: file:///path?rank=0&world_size=2.
+The data are random images in classes that differ in their means. GF_WIDTH sets the
+model's width, and GF_STEPS the number of steps. Without torchrun, GF_MEETING names the
+place where ranks meet: file:///path?rank=0&world_size=2.
 """
 import os
 import statistics

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plans of gf-plan in a PyTorch job, over torch.distributed (gloo, NCCL, MPI).
 
-Where the job's ranks are up and the model is built, before the first step:
+When the job's ranks are up and the model is built, before the first step:
 
     import gradflow
 
     gradflow.profile(model, loss, "model.json", name="mine", batch=32)
     gradflow.network("network.txt")     # for gf-profile --import
 
-and with what `gf-plan model.json network.json > plan.json` made of it:
+and with the plan of `gf-plan model.json network.json > plan.json`:
 
     reducer = gradflow.Reducer(model, "plan.json")
     for ...:
@@ -17,14 +17,15 @@ and with what `gf-plan model.json network.json > plan.json` made of it:
         optimizer.step()
         optimizer.zero_grad()
 
-A Reducer takes the place of DistributedDataParallel. It follows the plan to the
-letter where torch.distributed can: which tensors share a message, the order, what
-each message waits for, how many are under way at once, f32, f16 or bf16 on the
-wire, and gradients that are K - 1 steps old (Pipe-SGD). The all-reduce algorithm
-is the backend's own. Plans that need another executor (csc, topk, gtopk, split
-messages, parameter servers, trunc16, q8, fp8, fp4) are refused.
+A Reducer takes the place of DistributedDataParallel. It follows the plan in all
+that torch.distributed can do: which tensors share a message, their order, the
+gradients that each message waits for, how many messages are under way at once,
+f32, f16 or bf16 on the wire, and gradients that are K - 1 steps old (Pipe-SGD).
+The all-reduce algorithm is the backend's own. Plans that need another executor
+(csc, topk, gtopk, split messages, parameter servers, trunc16, q8, fp8, fp4) are
+refused.
 
-Those but servers are run by gradflow's own runtime, on CPUs and over MPI:
+gradflow's own runtime executes all of those but servers, on CPUs and over MPI:
 
     runtime = gradflow.Runtime(model, "plan.json", momentum=0.9)
     for ...:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What measuring and executing share."""
+"""Code that measuring and executing share."""
 import contextlib
 import os
 import tempfile
 
 
 def write_whole(path, text):
-    """All of the text or nothing: a reader never finds half a file."""
+    """Writes all of the text or nothing: a reader never finds half a file."""
     folder = os.path.dirname(os.path.abspath(path))
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".gradflow-")
     try:
@@ -24,8 +24,8 @@ def write_whole(path, text):
 
 
 def on_gradient(parameter, call):
-    """Have call() run when backward has added to parameter.grad. What must be
-    kept alive for that is returned."""
+    """Have call() run when backward has added to parameter.grad. Returns an
+    object that must be kept alive for that."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):
         return parameter.register_post_accumulate_grad_hook(lambda _: call())
     node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
@@ -38,13 +38,13 @@ def trained(model):
 
 
 class Accumulating:
-    """Whose gradients may come from several backward passes."""
+    """A base whose gradients may come from several backward passes."""
 
     syncing = True  # what backward makes is sent
 
     @contextlib.contextmanager
     def no_sync(self):
-        """Within it, backward adds to .grad and nothing is sent."""
+        """A context in which backward adds to .grad and nothing is sent."""
         before, self.syncing = self.syncing, False
         try:
             yield

@@ -13,7 +13,7 @@ _DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
            torch.bfloat16: "bf16"}
 
 class _Clock:
-    """Moments of a step in seconds: of the host, or of the device's stream
+    """Moments of a step in seconds. On a device they are taken on its stream,
     without waiting for it."""
 
     def __init__(self, device):
@@ -58,8 +58,8 @@ def _timed_step(clock, loss, parameters):
 def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update_s=0.0):
     """Measure forward and backward; rank 0 writes a gf-profile (model half).
 
-    loss() runs forward on a batch and returns the loss; update_s is what the
-    optimiser's step takes, where the caller knows. Gradients are dropped. Every
+    loss() runs forward on a batch and returns the loss; update_s is the
+    time of the optimiser's step, if the caller knows it. Gradients are dropped. Every
     rank must call; the slowest rank's medians count.
     """
     parameters = trained(model)
@@ -108,7 +108,7 @@ def _slowest(forward, backward, ready):
 def network(path, sizes=None, device="cpu", rounds=7):
     """Measure the backend's all-reduce of f32; rank 0 writes a table like
     nccl-tests', which `gf-profile --import` turns into a profile's network half.
-    sizes in bytes, 4 KiB to 16 MiB unless told."""
+    sizes are in bytes, 4 KiB to 16 MiB by default."""
     ranks = dist.get_world_size()
     rows = []
     for size in sizes or [4096 * 4 ** i for i in range(7)]:

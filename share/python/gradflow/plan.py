@@ -23,7 +23,7 @@ class Message:
 
 
 class Plan:
-    """What a Reducer needs of a document; PlanError where it asks for more."""
+    """The part of a document that a Reducer needs. PlanError: the document asks for more."""
 
     def __init__(self, source, parameters, ranks):
         document, where = _read(source)
@@ -43,7 +43,7 @@ class Plan:
         want(self.staleness >= 1, f"{where}: /pipeline/staleness", "1 or more", self.staleness)
 
     def terms(self):
-        """What ranks must have in common, as text."""
+        """The terms that ranks must have in common, as text."""
         return json.dumps([[(m.names, m.late, str(m.wire)) for m in self.messages],
                            self.lanes, self.staleness, self.warmup])
 
@@ -54,7 +54,7 @@ def want(holds, where, wanted, found):
 
 
 def _read(source):
-    """The plan as a dictionary, from one or from a file, and its name."""
+    """The plan as a dictionary, and its name. `plan` is a dictionary or a file."""
     if isinstance(source, dict):
         return source, "plan"
     want(isinstance(source, (str, os.PathLike)), "plan", "a file's name or a dictionary",
@@ -110,7 +110,7 @@ def _bind(plan, where, parameters):
 
 def _by_rule(rule, parameters):
     """Lazy all-reduce: a message leaves once it is longer than the threshold.
-    Gradients come about in the reverse of the order of registration."""
+    Gradients are made in the reverse of the order of registration."""
     messages, names, size = [], [], 0
     for name, p in reversed(list(parameters.items())):
         names.append(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Executes a plan: who may send what, and when."""
+"""Executes a plan: which message may be sent, and when."""
 import atexit
 import queue
 import threading
@@ -27,8 +27,8 @@ class _Step:
 
 
 def _lane(flights, landed):
-    """One lane's thread: sees its message arrive, so that the next may leave
-    while backward computes."""
+    """One lane's thread. It notices that a message has arrived, so that the next
+    one may leave while backward computes."""
     while True:
         work, step, i = flights.get()
         failure = None
@@ -44,8 +44,8 @@ def _lane(flights, landed):
 class Reducer(Accumulating):
     """Executes plan, a document or a file's name, for the gradients of model.
 
-    Gradients live in one pool in the plan's order: a message is a piece of it,
-    and nothing is gathered before it leaves. Rank 0's parameters and buffers are
+    Gradients live in one pool in the plan's order. A message is a piece of the
+    pool, so nothing is gathered before a message leaves. Rank 0's parameters and buffers are
     given to all ranks. With trace=True (tensors on CPUs) the moments of every
     step are kept for report() and write_trace().
     """
@@ -64,7 +64,7 @@ class Reducer(Accumulating):
         self._agree()
         self._try_wires()
         # A device's work is queued, and one queue works in turns: a group is a
-        # lane there. On a host lanes are counted.
+        # lane on a device. On a host lanes are counted.
         self.groups = [dist.new_group() for _ in range(1 if self.on_host else self.plan.lanes)]
         self.moved = threading.Condition()
         self.flights = queue.SimpleQueue()
@@ -193,7 +193,7 @@ class Reducer(Accumulating):
 
     def finish(self):
         """Wait for the gradients that this step applies. Each .grad is then the
-        mean over all ranks, or None where a pipeline has nothing to apply yet
+        mean over all ranks, or None if a pipeline has nothing to apply yet
         (optimisers pass such parameters over)."""
         step = self.current
         if self.trace:
@@ -240,7 +240,7 @@ class Reducer(Accumulating):
                 step.pool[self.pieces[i]].copy_(wire)
 
     def drain(self, seconds=10):
-        """Wait until nothing that was launched is under way, or for so long: an
+        """Wait until no launched message is under way, or until the time is up: an
         interpreter must not end with a thread inside the backend."""
         with self.moved:
             self.moved.wait_for(lambda: not self.on_host or self.flying == 0, seconds)

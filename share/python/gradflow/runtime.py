@@ -26,8 +26,8 @@ class _Options(ctypes.Structure):
 
 
 def _library(path):
-    """The shared library: the named one, $GRADFLOW_LIBRARY, the one installed
-    with this package, or the system's."""
+    """The shared library: the given path, $GRADFLOW_LIBRARY, the library that was
+    installed with this package, or the system's."""
     here = os.path.dirname(os.path.abspath(__file__))
     installed = os.path.join(here, "..", "..", "..", "..", "lib", _NAME)
     path = path or os.environ.get("GRADFLOW_LIBRARY")
@@ -60,8 +60,8 @@ def _floats(address, count):
 
 
 def _close_at_exit(runtime):
-    """MPI wants to be finalised, by all ranks together: not by one that ends
-    with an exception, whose status ends the job."""
+    """All ranks must finalise MPI together. A rank that ends with an exception
+    does not: its status ends the job."""
     if not hasattr(sys, "last_type"):
         runtime.close()
 
@@ -76,14 +76,14 @@ class Runtime(Accumulating):
             runtime.step(rate)
 
     The model's parameters move into the runtime's memory, which also updates
-    them; rank 0's are everybody's at the start. plan may be None (threshold
+    them; all ranks start with those of rank 0. plan may be None (threshold
     fusion over a ring). The optimiser's settings are those of gf-training(5):
     optimizer (sgd, nesterov, lars), momentum, weight_decay, eta, epsilon,
     clip_norm, exclude. Buffers, such as batch norm's statistics, are left alone.
 
-    The runtime begins MPI, once in a process; with mpi4py imported before, MPI
-    is mpi4py's. A state_dict() made before close() is to be copied if it is used
-    behind it.
+    The runtime begins MPI, once in a process. If mpi4py was imported before, the
+    runtime uses its MPI. A state_dict() that was made before close() must be copied
+    if it is used afterwards.
     """
 
     def __init__(self, model, plan=None, epoch_steps=0, timeout_s=60, library=None, **optimizer):
@@ -170,9 +170,9 @@ class Runtime(Accumulating):
             raise RuntimeError("gradflow: the runtime is closed")
 
     def step(self, rate):
-        """Exchanges what backward made, and updates the parameters by the mean
-        over all ranks. What fails here has failed for all ranks: end the process
-        with a status other than 0."""
+        """Exchanges the gradients of backward, and updates the parameters by the
+        mean over all ranks. A failure here is one of all ranks: end the process with
+        a status other than 0."""
         if self.grads is None:
             self._begin()
         for i, ((name, p), at) in enumerate(zip(self.parameters, self.places)):
@@ -209,7 +209,7 @@ class Runtime(Accumulating):
         self._check(self.lib.gradflow_load(self.handle, os.fspath(folder).encode()))
 
     def close(self):
-        """Parameters become memory of PyTorch's again; MPI is finalised."""
+        """Moves the parameters back into PyTorch's memory, and finalises MPI."""
         if not self.handle:
             return
         for _, p in self.parameters:

@@ -46,8 +46,8 @@ class Trace:
                             "ts": self._now() * 1e6, "s": "t"})
 
     def start(self):
-        """What end() wants of a message that leaves: that of the step before may
-        yet be under way."""
+        """Returns what end() needs of a message that leaves: the message of the
+        step before may still be under way."""
         return self._now(), self.forward
 
     def end(self, i, begun):

@@ -8,8 +8,8 @@
 
 /*
  * Models, layer by layer. A function that adds layers takes the index of the
- * one that they read, NET_INPUT for the model's input, and returns the index of
- * the last one that it added.
+ * layer that they read (NET_INPUT: the model's input), and returns the index of
+ * the last layer that was added.
  */
 #define NET_INPUT (-1)
 
