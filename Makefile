@@ -365,8 +365,8 @@ check-unit check-cli check-mpi check-lab check-docs: check-%:
 	+$(Q)$(MAKE) --no-print-directory check-build
 	$(Q)BUILD=$(BUILD) tests/run.sh $*
 
-# hwloc's plugins leave memory behind in modules that are unloaded, where
-# no suppression finds it; its core discovers enough for the tests
+# hwloc's plugins leak memory in modules that are unloaded, where no suppression
+# finds it; its core discovers enough for the tests
 asan:
 	+$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/asan \
 	  SAN=address,undefined CFLAGS='-O1 -g' WERROR=1 check-build

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Trains digits-mlp and digits-cnn by every method at 4 and 8 ranks, three seeds,
-# on one global batch, rate and number of epochs for all, and writes a table and
-# pictures of accuracy and loss by step and by bytes sent, with their numbers as
-# CSV, to $OUT (build/convergence). Minutes. What this build cannot run is skipped aloud.
+# Trains digits-mlp and digits-cnn by every method at 4 and 8 ranks from three
+# seeds. All runs have one global batch, rate and number of epochs. Writes a table
+# and pictures of accuracy and loss by step and by bytes sent, with their numbers
+# as CSV, to $OUT (build/convergence). Takes minutes. Methods that this build
+# cannot run are skipped aloud.
 #   tests/bench/convergence.sh [model...]       RANKS, SEEDS, EPOCHS, METHODS (a regex)
 set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 1
@@ -12,8 +13,8 @@ out=${OUT:-$build/convergence}
 export PATH="$build/bin:$PATH"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
-# 22 steps of 64 samples are an epoch; stale gradients after five, as in the
-# paper; a rate at which they are stable under a momentum of 0.9
+# An epoch is 22 steps of 64 samples. Gradients are stale after five epochs, as in
+# the paper, at a rate at which they are stable under a momentum of 0.9.
 global=64 epochs=${EPOCHS:-25} rate=.05
 read -ra ranks_list <<< "${RANKS:-4 8}"
 read -ra seeds <<< "${SEEDS:-1 2 3}"
@@ -41,7 +42,7 @@ fp4-ring|--codecs fp4 --algorithm ring|
 EOF
 }
 
-# what our command said, in mpirun's company
+# our command's own message among those of mpirun
 reason() { grep -m 1 '^gf-' "$out/errors.txt" || tail -n 1 "$out/errors.txt"; }
 
 train() { # model ranks seed method plan options...
@@ -51,7 +52,7 @@ train() { # model ranks seed method plan options...
 	timeout 300 mpirun --bind-to none --oversubscribe -np "$ranks" gf-train -q --plan "$plan" \
 		--model "$model" --data digits --batch $((global / ranks)) --epochs "$epochs" --threads 1 --lr $rate \
 		--seed "$seed" --log "$log" "$@" > /dev/null 2> "$out/errors.txt" && { echo "$log" >> "$out/logs.txt"; return; }
-	# a loss that is not finite is a result, too; what cannot be run is none
+	# a loss that is not finite is a result, too; a run that cannot start is none
 	if grep -q 'diverged\|not finite\|not a number\|infinite' "$out/errors.txt"; then
 		echo "$model, $ranks ranks, $method, seed $seed: $(reason)"
 		echo "$log" >> "$out/logs.txt"

@@ -47,7 +47,7 @@ struct report {
 
 /* --- reading -------------------------------------------------------------- */
 
-/* What the epochs before a test have sent, all ranks together, adds up. */
+/* The bytes that all ranks sent in the epochs before a test add up. */
 static int read_point(const struct gf_json *root, const char *path,
 		      struct run *run, struct gf_error *err)
 {

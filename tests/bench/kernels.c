@@ -192,7 +192,8 @@ static void fp4_decode_add(const struct gf_kernels *k)
 
 enum kind { STREAMS, WAITS };
 
-/* What waits for single words rather than streams has its time told. */
+/* Kernels that wait for single words and not for streams are reported as times.
+ */
 static const struct {
 	const char *name;
 	void (*run)(const struct gf_kernels *k);

@@ -1,24 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Every method on an emulated cluster (root; share/lab): 4 and 8 hosts of one
-# rank behind links of 1 Gb/s, side by side in one run. A network of 1.1 million
-# weights learns the digits; per method the time of a step with its parts, what
-# a rank sends in it, and when the test accuracy first reaches $TARGET.
+# Every method on an emulated cluster (root; share/lab), side by side in one run: 4
+# and 8 hosts of one rank with links of 1 Gb/s. A network of 1.1 million weights
+# learns the digits. The table has for each method the time of a step with its
+# parts, the bytes that a rank sends in a step, and the time at which the test
+# accuracy first reaches $TARGET.
 #   tests/bench/methods.sh [compare] [ladder] [pipeline] [density]       (all)
 #   HOSTS="4 8" EPOCHS=8 TARGET=0.85 ONLY=regex OUT=build/methods
-# Each part at one number of hosts is a piece of a minute or two that can be run
-# by itself (HOSTS=8 tests/bench/methods.sh ladder), ONLY takes the methods whose
-# names it fits. $OUT/PART-HOSTS.svg shows the parts of a step, PART-HOSTS.csv has
-# its numbers.
+# Each part at one number of hosts takes a minute or two and can be run by itself
+# (HOSTS=8 tests/bench/methods.sh ladder). ONLY takes the methods whose names match
+# it. $OUT/PART-HOSTS.svg shows the parts of a step, PART-HOSTS.csv has its numbers.
 # compare   all methods                    ladder    GradientFlow's, step by step
 # pipeline  K = 2, one message or several  density   gTop-k's sweep
 #
 # All hosts share this machine's cores: compute does not scale, the links do.
-# A step is compute + update + handling + network, means over the run. The last
-# two are what it waits for messages: while the communication thread is at
-# selection and codecs, and while data moves. select and codec are all that rank
-# 0's communication thread spends in them, also behind backward. What this build
-# cannot run is skipped aloud.
+# A step is compute + update + handling + network, means over the run. In the last
+# two the step waits for messages: in handling the communication thread is busy with
+# selection and codecs, in network data moves. select and codec are the whole time
+# that rank 0's communication thread spends in them, including time that backward
+# hides. Methods that this build cannot run are skipped aloud.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${BUILD:-build}")

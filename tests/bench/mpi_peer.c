@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The all-reduce of an MPI library alone, for those that cannot be in one
- * process with the one that gradflow is built with: compiled by the library's
- * own wrapper, run in turns with the other contestants (run.sh contestants).
+ * The all-reduce of an MPI library alone, for libraries that cannot share a
+ * process with gradflow's MPI: compiled by the library's own wrapper, run in
+ * turns with the other contestants (run.sh contestants).
  *
  *	mpi_peer LABEL REPEATS BYTES...
  *

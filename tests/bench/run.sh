@@ -203,7 +203,7 @@ bench_allreduce() {
 
 # "LABEL BYTES SECONDS" of each contestant, one after the other
 # On a core each while there are cores: two that find themselves on one seem ten
-# times as slow with short messages, whoever sends them.
+# times as slow with short messages, whichever library sends them.
 contest_round() { # ranks sizes...
 	local ranks=$1 bind=none
 	[ "$1" -gt "$(nproc)" ] || bind=core

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Preloaded, a machine without NVIDIA's driver and libraries: whoever opens
- * one does not find it, and $GF_HIDDEN_LOG is told. */
+/* Preloaded, a machine without NVIDIA's driver and libraries: opening one
+ * fails, and $GF_HIDDEN_LOG gets a line. */
 static const char *const hidden[] = {"libcuda.so",   "libnvidia-ml.so",
 				     "libnccl.so",   "libcudnn",
 				     "libcublas.so", "libcublasLt.so"};

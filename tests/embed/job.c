@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A loop of somebody else's on libgradflow, which knows include/gradflow.h
- * alone.
+ * Another program's loop on libgradflow, which includes nothing of gradflow but
+ * gradflow.h.
  *
  *	job exact PLAN		integer gradients, ready in another order on
  *				each rank: parameters are known exactly
@@ -10,12 +10,12 @@
  *	job save PLAN DIR	so many steps, with a set in the middle of them
  *	job load PLAN DIR	the rest of them; both print a sum of the bits
  *	job epoch PLAN DIR	the same, with epochs of another length
- *	job ways PLAN WAYS [DIR]	what the plan leaves open goes so
- *	job loadways PLAN WAYS DIR	and comes back with the set
+ *	job ways PLAN WAYS [DIR]	algorithms that the plan leaves open
+ *	job loadways PLAN WAYS DIR	the same, read back with the set
  *	job sizes PLAN		structs of other versions
  *	job misuse PLAN DIR	calls out of order, which are refused
- *	job bad WHAT PLAN	what is refused, by name
- *	job apart WHAT PLAN	what is refused because ranks differ
+ *	job bad WHAT PLAN	arguments that are refused, by name
+ *	job apart WHAT PLAN	refused because ranks differ
  *	job abandon PLAN	closes within a step, and opens again
  *	job beside LEVEL PLAN	in a program that has initialised MPI so
  *	job hangs PLAN		rank 1 stops in its second step
@@ -142,7 +142,7 @@ static void gtopk(const char *plan)
 	for (k = 0; k < 8; k++)
 		check(gradflow_parameters(g)[k] == -sum[k], "a parameter",
 		      gradflow_parameters(g)[k]);
-	/* what stayed behind comes next: rank 1's 8, put back */
+	/* the rest comes next: rank 1's 8, put back */
 	memset(gradflow_begin(g), 0, sizeof(acc[0]));
 	need(gradflow_step(g, 4), g);
 	check(gradflow_parameters(g)[1] == -8, "w[1], want -8",
@@ -402,7 +402,7 @@ static int sizes(const char *plan)
 	begin_mpi(3);
 	for (i = 0; i < TENSORS; i++)
 		t[i].now = three[i];
-	/* what lies behind an earlier, smaller struct is not looked at */
+	/* the bytes after an earlier, smaller struct are not looked at */
 	o.now.timeout_s = NAN;
 	o.now.tensor_size = 7;
 	o.now.size = first;

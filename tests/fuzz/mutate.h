@@ -108,7 +108,7 @@ static inline void splice(struct gf_text *t, size_t at, size_t removed,
 	*t = out;
 }
 
-/* The value behind the next ": " or ", " or "[" from a random place on:
+/* The value after the next ": " or ", " or "[" from a random place on:
  * replacing whole values reaches deeper than breaking the syntax. */
 static inline void replace_value(struct gf_text *t, struct gf_rng *rng,
 				 const char *token)

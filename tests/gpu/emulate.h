@@ -83,7 +83,7 @@ const uint32_t *emulate_exchange(unsigned mask, uint32_t word);
 void emulate_launch(const char *kernel, size_t blocks, unsigned threads,
 		    const std::function<void()> &body);
 
-/* Who is given what is launched, to run it later in the stream's order; NULL:
+/* Takes launches, to run them later in the stream's order; NULL:
  * it runs at once. */
 struct gf_gpu_stream;
 extern void (*emulate_later)(struct gf_gpu_stream *s,

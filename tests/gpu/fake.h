@@ -10,11 +10,11 @@
 #include "gpu/gpu.h"
 
 /*
- * GPUs and NCCL in one process, for tests of the runtime. What is enqueued is
- * kept in queues, one per stream; a thread of its own plays all devices: it
- * picks a stream of some rank at random and does what is first there, if it
- * may. So everything happens in any order that streams and events allow, and
- * what they do not order goes wrong sooner or later.
+ * GPUs and NCCL in one process, for tests of the runtime. Enqueued work is kept
+ * in queues, one per stream. A thread of its own plays all devices: it picks a
+ * stream of some rank at random and does the first piece of work there, if it
+ * may. So work happens in any order that streams and events allow, and a
+ * missing event goes wrong sooner or later.
  *
  * A stream that is captured keeps what it is given in a graph, whose launch
  * enqueues copies of it; meanwhile its device may not allocate or wait.
@@ -23,8 +23,8 @@
  * at once on a GPU, and end when those of all members have begun: enqueued in
  * another order on one rank than on the others, they never end. Calls of one
  * communicator must agree in kind and size. Like a non-blocking communicator it
- * may be busy for a while after each, and is not to be called then; what a
- * split makes is handed out when the parent is ready again, or given up.
+ * may be busy for a while after each, and is not to be called then; the result
+ * of a split is handed out when the parent is ready again, or given up.
  */
 struct fake_world;
 

@@ -9,11 +9,11 @@
 #include "host_gpu.h"
 
 /*
- * cuDNN and cuBLAS for tests: whatever is asked is computed naively when its
- * turn in the stream comes. Arguments are looked at when the call is made:
- * handles and descriptors must live, arrays lie in the device's memory and be
- * aligned, a workspace be as large as it was said to have to be, an algorithm
- * be one that was offered as deterministic.
+ * cuDNN and cuBLAS for tests: each call is computed naively when its turn in
+ * the stream comes. Its arguments are checked when the call is made. Handles
+ * and descriptors must be alive. Arrays must be aligned and lie in the device's
+ * memory. A workspace must be as large as the library asked for. An algorithm
+ * must be one that was offered as deterministic.
  */
 namespace fake
 {
@@ -88,8 +88,8 @@ static inline void blend(void *p, type t, size_t i, float alpha, double sum,
 	put(p, t, i, beta == 0 ? x : x + beta * at(p, t, i));
 }
 
-// What was live when a call was enqueued must be so when it is done, in a graph
-// too, however often.
+// Objects that were live when a call was enqueued must still be live when it
+// runs, also each time that a graph runs it.
 struct users {
 	const void *handles[5];
 

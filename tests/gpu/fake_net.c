@@ -22,7 +22,7 @@ struct state {
 	struct gf_error err;
 };
 
-/* What a pass is asked to do. */
+/* The arguments of a pass. */
 struct call {
 	struct state *s;
 	const float *params, *input;
@@ -94,7 +94,7 @@ static int net_new(const struct gf_model *m, size_t max_batch,
 	return 0;
 }
 
-/* What f16 makes of a gradient that is scaled inside. */
+/* A gradient that is scaled inside, rounded to f16. */
 static float through_f16(float g, float scale)
 {
 	return fabsf(g * scale) > 65504 ? INFINITY : g;

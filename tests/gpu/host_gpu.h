@@ -10,17 +10,17 @@ extern "C" {
 }
 #include <functional>
 
-/* What runs when its turn comes in the stream. */
+/* Runs call when its turn comes in the stream. */
 void host_gpu_enqueue(struct gf_gpu_stream *s, std::function<void()> call);
 
 extern "C" {
 #endif
 
 /*
- * A GPU that is this processor, for tests of what only enqueues: streams keep
- * what they are given, kernels emulated, copies, cuDNN and cuBLAS (fake_math),
- * until somebody waits for them. Memory is filled with NaN and has guards.
- * What a GPU would refuse or get wrong ends the test with a line.
+ * A GPU that is this processor, for tests of code that only enqueues. Streams
+ * keep their work until a caller waits for them: emulated kernels, copies,
+ * cuDNN and cuBLAS (fake_math). Memory is filled with NaN and has guards. Calls
+ * that a GPU would refuse or get wrong end the test with a line.
  */
 struct gf_gpu *host_gpu(void);
 struct gf_gpu_stream *host_gpu_stream(void);

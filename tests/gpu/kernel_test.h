@@ -12,7 +12,7 @@
 #include "gf_kernels.h"
 #include "memory.h"
 
-/* A copy on the device, `offset` bytes behind an aligned address. */
+/* A copy on the device, `offset` bytes after an aligned address. */
 static inline void *put(const void *from, size_t size_bytes, size_t offset)
 {
 	char *p = device_alloc(size_bytes + offset);
@@ -70,7 +70,7 @@ static inline size_t differs_bytes(const void *want, const void *on_device,
 	return i;
 }
 
-/* Ends a case: nothing was written behind an end, everything is freed. */
+/* Ends a case: nothing was written past an end, everything is freed. */
 static inline void done(const char *name, size_t n)
 {
 	const char *bad = device_check();

@@ -123,7 +123,7 @@ static void net_free(struct gf_net *net)
 	memset(&nets[i], 0, sizeof(nets[i]));
 }
 
-/* What is wrong with numbers and labels is said at once, as by the others. */
+/* Wrong numbers and labels are reported at once, as the other backends do. */
 static int settle(struct gf_net *net, struct gf_error *err)
 {
 	const size_t i = slot(net);
@@ -175,7 +175,7 @@ static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 	return rc;
 }
 
-/* Where nothing is written there is what was there. */
+/* Elements that nothing writes keep their values. */
 static int backward(struct gf_net *net, const float *params, float *grads,
 		    void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 		    struct gf_error *err)

@@ -10,9 +10,9 @@
 
 /*
  * The backend on a device, with arrays of the host: what the tests of lib/nn
- * know to use. Where the device is a test is linked with nn_host.c, whose
- * device is emulated, or nn_cuda.c. Arrays on the device lie one element off an
- * alignment, as a caller's may.
+ * know to use. A test is linked with nn_host.c, whose device is emulated, or
+ * with nn_cuda.c. Arrays on the device lie one element off an alignment, as a
+ * caller's may.
  */
 /* NULL, or why there is no device; then the test is skipped. */
 const char *nn_device_open(struct gf_gpu **gpu, struct gf_gpu_stream **stream);

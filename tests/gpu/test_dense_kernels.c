@@ -2,9 +2,9 @@
 #include "kernel_test.h"
 
 /*
- * The GPU's elementwise kernels and sums against ref, bit for bit, over sizes
- * around every width, addresses that are aligned to an element only, alike and
- * unlike, and special values.
+ * The GPU's elementwise kernels and sums against ref, bit for bit: sizes around
+ * every width, addresses that are aligned to an element only (alike and
+ * unlike), special values.
  */
 #define TOLERANCE_LARS 1e-6
 #define TOLERANCE_CLIP 1e-7
@@ -395,7 +395,7 @@ static void test_chunks(size_t n, size_t chunk, size_t offset)
 	free(sent);
 }
 
-/* Of chunks that wait as they are, of the others those of their sums. */
+/* Chunks that wait are measured as they are, the others by their sums. */
 static void test_share(size_t n, int bad)
 {
 	double *left = gf_xcalloc(n, sizeof(*left));

@@ -233,7 +233,7 @@ static int enqueue(const struct device *d, struct run *r, struct gf_error *err)
 		  : b->backward(d->net, d->params, d->grads, note_grad, r, err);
 }
 
-/* What is wrong comes with the result, and names the first place. */
+/* An error comes with the result, and names the first place. */
 static void test_wrong_labels(void)
 {
 	struct gf_model *m = model_of(4);

@@ -312,7 +312,8 @@ static const struct {
 	{"resnet20", 128, 0.5},
 };
 
-/* What is wanted is said where nothing is free, and nothing need be computed.
+/* If no memory is free, the error says how much is wanted, without computing
+ * anything.
  */
 static void test_shipped(size_t c)
 {
@@ -349,7 +350,7 @@ static bool overlap(const struct gf_gpu_thing *a, const struct gf_gpu_thing *b)
 	       b->at < a->at + a->size_bytes;
 }
 
-/* What is alive at one time is the least that any plan needs. */
+/* No plan needs less than the arrays that are alive at one time. */
 static void test_plan(uint64_t seed)
 {
 	struct gf_gpu_thing t[THINGS];

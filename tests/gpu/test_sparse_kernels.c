@@ -228,7 +228,8 @@ static void test_take(size_t dense, size_t room, double density)
 	free(to);
 }
 
-/* What of a sum is among its largest, and what of a list in another. */
+/* Which elements of a sum are among its largest, and which elements of a list
+ * are in another. */
 static void test_move(size_t dense, size_t room, double p, double q)
 {
 	struct gf_gpu_sparse a = draw_list(dense, room, p);

@@ -19,7 +19,7 @@ struct content {
 	const char *name;
 	const char *bytes;
 	size_t size; /* 0: up to the NUL */
-	size_t fill; /* so many bytes of `with` behind */
+	size_t fill; /* bytes of `with` that are appended */
 	char with;
 };
 
@@ -81,7 +81,7 @@ static int open_folder(const char *format, const struct gf_dataset_want *want,
 	return rc;
 }
 
-/* What is wrong with a folder, and how that is said. */
+/* A fault of a folder, and the message that names it. */
 struct bad_folder {
 	const char *label;
 	const struct content *files; /* all of them, then */

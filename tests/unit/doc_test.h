@@ -50,7 +50,7 @@ static inline char *doc_read(const char *text, const char *file,
 	return written;
 }
 
-/* What is written reads back to the same bytes. */
+/* A written document reads back to the same bytes. */
 static inline void doc_expect_stable(const char *text, const char *name,
 				     doc_round_trip *trip)
 {

@@ -29,8 +29,8 @@ struct exchange_run {
 	size_t first_step, steps, epoch_steps;
 	float (*gradient)(int rank, size_t step, size_t i);
 	const uint64_t *important; /* csc: of the first step; NULL: all */
-	/* what is kept: weights after every step, what is a rank's own at the
-	 * end, the chunks chosen for the step behind the last */
+	/* what is kept: weights after every step, a rank's own state at the
+	 * end, the chunks chosen for the step after the last */
 	float weights[RUN_RANKS][32][RUN_ELEMS];
 	float own[RUN_RANKS][RUN_ELEMS];
 	uint64_t next[RUN_RANKS][RUN_ELEMS];

@@ -10,8 +10,8 @@
 
 /*
  * Training steps, by the code that gf-train runs, of a function whose gradient
- * is known: f_r(w) = sum of (w - c_r)^2 / 2 on rank r, so g = w - c_r. What a
- * serial loop over all ranks makes of it is the reference.
+ * is known: f_r(w) = sum of (w - c_r)^2 / 2 on rank r, so g = w - c_r. The
+ * result of a serial loop over all ranks is the reference.
  */
 #define RIG_ELEMS 29
 
@@ -28,7 +28,7 @@ struct rig_case {
 	struct gf_loss_scale scale;
 	bool alike;  /* all ranks have rank 0's centres */
 	double size; /* the function is multiplied by this; 0: 1 */
-	int servers; /* ranks behind the others */
+	int servers; /* ranks after the others */
 	bool split;  /* every other message is */
 	bool asks;   /* forward does, tensor by tensor */
 };

@@ -17,7 +17,7 @@ static int test_failures;
  * tests/run.sh, what is only slow on a busy machine goes on. */
 #define TEST_PATIENCE_S 600
 
-/* What is said is seen though the program may crash behind it. */
+/* The text is flushed, since the program may crash next. */
 #define EXPECT(cond, ...)                                                      \
 	do {                                                                   \
 		if (!(cond)) {                                                 \

@@ -451,7 +451,8 @@ static void test_blueconnect_vector(void)
 	free_all(s, 12);
 }
 
-/* Who sends what to whom, round after round, as the headers' tables say. */
+/* Senders, receivers and parts, round after round, as in the headers' tables.
+ */
 static void expect_sends(const char *name, int ranks, size_t elems,
 			 const char *const *want)
 {

@@ -341,7 +341,7 @@ static void choose_none_on(struct gf_comm *c, void *ctx)
 	gf_watch_release(&watch);
 }
 
-/* Which decompositions are tried with rings between the hosts, too. */
+/* Decompositions that are also tried with rings between the hosts. */
 static void test_outer_rings(void)
 {
 	static const struct {

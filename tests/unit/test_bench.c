@@ -96,8 +96,8 @@ static void test_slowdown(void)
 			    cases[i].want, 1e-12, "case %zu", i);
 }
 
-/* Two levels: pairs behind one link each. Of the rack, 4 groups: a byte costs
- * 2 * 3/4 * 10 = 15 on the link, and the message 20 alone. */
+/* Two levels: pairs that share one link each. Of the rack, 4 groups: a byte
+ * costs 2 * 3/4 * 10 = 15 on the link, and the message 20 alone. */
 static void test_contention_floor(void)
 {
 	static const struct {

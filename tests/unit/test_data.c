@@ -434,7 +434,7 @@ static void test_order(bool row)
 	}
 }
 
-/* In rows, each place goes on with the sample behind its last. */
+/* In rows, each place goes on with the sample after its last. */
 static void test_rows(void)
 {
 	size_t last[6] = {0}, step, i;

@@ -27,8 +27,8 @@ static const struct content cifar100[] = {
 	{0},
 };
 
-/* What a byte becomes where 5 x 1024 bytes have this sum, and this of their
- * squares. */
+/* The value of a byte if 5 x 1024 bytes have this sum, and this sum of squares.
+ */
 static double normal(int byte, const double sums[2])
 {
 	double n = 5 * 1024, mean = sums[0] / n;

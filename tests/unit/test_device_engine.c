@@ -96,7 +96,7 @@ static int same_number(struct gf_comm *c, void *ctx, struct gf_error *err)
 	return gf_comm_same_text(c, "number", "7", err);
 }
 
-/* What is done of it comes once for each step, in order. */
+/* The end of a step comes once for each step, in order. */
 static int count_end(void *ctx, size_t slot, struct gf_gpu_stream *s,
 		     struct gf_error *err)
 {
@@ -184,7 +184,7 @@ static int run_step(struct gf_engine *e, struct gf_gpu_stream *s,
 	return rc || oldest < 0 ? rc : take_step(e, s, job, rank, oldest, err);
 }
 
-/* What is under way is ended and waited for; then taken, as ever. */
+/* Messages under way are ended and waited for, then taken as usual. */
 static int drain(struct gf_engine *e, struct gf_gpu_stream *s,
 		 const struct job *job, int rank, struct gf_error *err)
 {
@@ -479,7 +479,7 @@ static void expect_refused(struct job *job, const char *says)
 	end(job, 2);
 }
 
-/* What goes by the host alone is refused. */
+/* Plans that only the host can execute are refused. */
 static void test_refusals(void)
 {
 	struct job job = {.timeout_s = TEST_PATIENCE_S}, served = job;

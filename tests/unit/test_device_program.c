@@ -11,10 +11,10 @@
 #include "lane/program.h"
 
 /*
- * What is enqueued on a GPU's stream, turned back into schedules, is proved to
- * be an all-reduce, or half of one: every algorithm, by step and by stage, in
- * every codec, any number of ranks, sizes with and without a rest and larger
- * than an int can say.
+ * The work enqueued on a GPU's stream, turned back into schedules, is proved to
+ * be an all-reduce, or half of one. The cases are every algorithm, by step and
+ * by stage, in every codec; any number of ranks; sizes with and without a rest,
+ * and larger than an int.
  */
 static const size_t sizes[] = {0, 1, 2, 3, 5, 8, 12, 17, 64, 1001};
 static const int many[] = {17, 24, 31, 32, 33, 48, 63, 64, 65, 100, 128};

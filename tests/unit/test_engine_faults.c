@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the engine refuses, and whom it blames when ranks stop, come late or
- * fail. A rank stops here by a transport that does not return.
+ * Calls that the engine refuses, and the ranks that it blames when ranks stop,
+ * come late or fail. A rank stops here by a transport that does not return.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 static const struct setting watched = {0, 1, "ring", false, TIMEOUT_S};
 
-/* Where the culprit waits until the others have ended. */
+/* A place where the culprit waits until the others have ended. */
 struct gate {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
@@ -177,7 +177,7 @@ static void late(struct gf_comm *c, void *ctx)
 	rig_close(&r);
 }
 
-/* Who waits for the steps before the newest is told of a failure, too. */
+/* A caller that waits for an older step is told of a failure, too. */
 static void ahead(struct gf_comm *c, void *ctx)
 {
 	static const struct setting deep = {0, 1, "ring", false, TIMEOUT_S, 2};

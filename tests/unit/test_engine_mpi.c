@@ -30,8 +30,8 @@ static int one_step(struct rig *r, struct gf_comm *c, size_t step, int signal,
 	for (i = 0; i < TENSORS; i++) {
 		if (i == TENSORS / 2 && signal)
 			raise(signal);
-		/* The last layer waits for message 0: without progress behind
-		 * its back this would never end. */
+		/* The last layer waits for message 0: without progress on
+		 * another thread this would never end. */
 		if (i == TENSORS - 1)
 			rc = gf_engine_wait_message(r->engine, 0, err);
 		gf_engine_ready(r->engine, i);

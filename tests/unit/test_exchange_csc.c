@@ -119,7 +119,8 @@ static float noise(int rank, size_t step, size_t i)
 	return run_noise(rank, step, i, 1000);
 }
 
-/* What a step has to apply: sums of the chunks that it sent, and its choice. */
+/* The gradients that a step applies: sums of the chunks that it sent, and its
+ * choice. */
 struct serial_sums {
 	float sum[RUN_ELEMS];
 	bool sent[RUN_ELEMS], next[RUN_ELEMS]; /* per chunk */

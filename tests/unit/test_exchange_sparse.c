@@ -158,7 +158,7 @@ static float noise(int rank, size_t step, size_t i)
 typedef float vector[RUN_ELEMS];
 
 /* Zeroes all but the k largest magnitudes among the marked; ties to the lower
- * index. What is dropped is added to `dropped`, if given. */
+ * index. Dropped elements are added to `dropped`, if given. */
 static void keep_largest(vector v, bool *marked, size_t n, size_t k,
 			 float *dropped)
 {

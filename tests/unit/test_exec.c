@@ -346,8 +346,8 @@ static void refusals(struct gf_comm *c, void *ctx)
 	gf_exec_free(x);
 }
 
-/* What a rank moves in shared memory, in parts of the message: where a part's
- * sum goes back to whom it came from, nobody copies it. */
+/* What a rank moves in shared memory, in parts of the message: a part's sum
+ * that goes back to the rank it came from is not copied. */
 struct traffic {
 	const char *algorithm;
 	int ranks;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the executor makes of messages that are not f32 sums: every type and
+ * The executor's results for messages that are not f32 sums: every type and
  * operation, every codec, sparse sets, the library's own, and halves; on
  * threads, in shared memory, and under mpirun.
  */

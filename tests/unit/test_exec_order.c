@@ -197,9 +197,9 @@ struct walk {
 	unsigned vain;  /* questions in vain at most, for each message */
 };
 
-/* With few slots the receives of the all-gather are posted before those of the
- * last reductions. Each message is taken in the pass in which it is there all
- * the same, and few questions are asked in vain: where the transport says
+/* If slots are few, the receives of the all-gather are posted before those of
+ * the last reductions. Each message is taken in the pass in which it is there
+ * all the same, and few questions are asked in vain: where the transport says
  * whether anything has come, hardly more than if nobody had looked. */
 static void test_walk(const struct walk *walk)
 {
@@ -245,8 +245,8 @@ static void test_walk(const struct walk *walk)
 	free(data);
 }
 
-/* What is added in shared memory goes out segment by segment, in order, and not
- * after the last of them. */
+/* Sums made in shared memory go out segment by segment, in order, and not after
+ * the last of them. */
 static void test_wires_first(void)
 {
 	int factors[] = {2, 2};
@@ -287,8 +287,8 @@ static void test_wires_first(void)
 	free(data);
 }
 
-/* What the transport knows to be there is taken at once, whatever it is behind:
- * all but the first of a peer's messages have come. */
+/* Data that the transport knows to be there is taken at once, whatever came
+ * before it: all but the first of a peer's messages have come. */
 static void test_overtaken(void)
 {
 	struct gf_comm_ops ops = line_ops;

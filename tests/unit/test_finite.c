@@ -18,7 +18,8 @@ int main(void)
 	for (c = 0; c < GF_ARRAY_LENGTH(counts); c++) {
 		const size_t n = counts[c];
 		const size_t places[] = {0, n / 2, n > 8192 ? 8192 : 0, n - 1};
-		/* what lies behind is nobody's, and seen if it is read */
+		/* the values after it belong to no case, and are seen if they
+		 * are read */
 		float *x = gf_xcalloc(n + 2, sizeof(*x));
 
 		x[n + 1] = NAN;

@@ -9,7 +9,7 @@
 
 /*
  * Every set against ref, bit for bit, over sizes around every vector width and
- * over unaligned pointers; a guard element behind each array must not change.
+ * over unaligned pointers; a guard element after each array must not change.
  */
 #define MAX   1100
 #define GUARD 1234567.0f

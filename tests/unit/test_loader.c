@@ -8,7 +8,7 @@
 #include "data/loader.h"
 #include "data/order.h"
 
-/* Batches ahead of time and changed images: the same whoever asks, in whatever
+/* Batches ahead of time and changed images: the same for every caller, in any
  * order. */
 static const struct gf_augment both = {true, 2};
 

@@ -193,9 +193,9 @@ static void bf16(float *x, size_t n)
 }
 
 /* What all of it rests on: a decoded message, encoded again, decodes to the
- * same. For q8 that is, for every largest magnitude m, m/127*127/127 = m/127 in
- * floats, here for every 251st of the 2^23 in a binade (all were tried once),
- * and near the smallest. */
+ * same. For q8 this means m/127*127/127 = m/127 in floats for every largest
+ * magnitude m. The test takes every 251st of the 2^23 in a binade (all were
+ * tried once), and some near the smallest. */
 static void test_again(void)
 {
 	static const struct {

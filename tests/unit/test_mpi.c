@@ -22,8 +22,9 @@ static void check_tags(struct gf_comm *c)
 	       "match");
 }
 
-/* A message in pieces that is not as long as its receive finds out in some
- * piece; what is left of it stays behind, on a channel of its own. */
+/* A message in pieces has another length than its receive, which finds out at
+ * some piece. The remaining pieces are never received; so each case has a
+ * channel of its own. */
 static void check_cut_mismatch(struct gf_comm *c, size_t sent, size_t wanted)
 {
 	static uint32_t channel = 100;
@@ -49,8 +50,8 @@ static void check_cut_mismatch(struct gf_comm *c, size_t sent, size_t wanted)
 		c->ops->cancel(c, send);
 }
 
-/* When a message has come, those behind it that are here, too, are told at the
- * first question: who asks may sleep after it. */
+/* When a message has come, the first test also reports those after it that have
+ * arrived: the caller may sleep after this test. */
 static void check_all_told(struct gf_comm *c)
 {
 	enum { MESSAGES = 3 };

@@ -336,9 +336,9 @@ static void slopes(struct gf_net *net, struct run *r, size_t i, double s[2])
 }
 
 /*
- * The gradient lies between the slopes of both sides. Where a ReLU or a
- * maximum changes its mind within the step they are far apart and say little:
- * few elements may be so.
+ * The gradient lies between the slopes of both sides. If a ReLU or a maximum
+ * switches within the step, they are far apart and prove little: few elements
+ * may be so.
  */
 static void test_differences(size_t c, const struct gf_backend *b)
 {

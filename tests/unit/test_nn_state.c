@@ -7,7 +7,7 @@
 #include "nn_run.h"
 
 /*
- * What is beside the layers' arithmetic: how parameters start, running
+ * Everything but the layers' arithmetic: how parameters start, running
  * statistics, what dropout drops, numbers that an embedding looks up.
  */
 #define TOLERANCE_SPREAD 0.1 /* variance of 10^3 and more draws */

@@ -123,9 +123,9 @@ static void test_free(void)
 
 /*
  * A ring whose ranks all do the same: segment k goes out when the link is free
- * and segment k - PARTS was seen, and is with the next rank each_s later. Who
- * may not sleep sees everything at once; who sleeps wakes late_s late. Returns
- * when the last one is seen.
+ * and segment k - PARTS was seen, and is with the next rank each_s later. A
+ * rank that may not sleep sees everything at once; one that sleeps wakes late_s
+ * late. Returns when the last one is seen.
  */
 static double simulate(struct gf_pace *p, struct gf_backoff *backoff,
 		       double each_s, double late_s, unsigned *looks)

@@ -356,9 +356,9 @@ static void test_sent_bytes(void)
 		EXPECT(other.step[i] == plain.step[0], "late: step %zu", i + 1);
 }
 
-/* What forward is to wait for ends in the order in which the simulator says
- * that it needs it, none of it before the step has ended that reduced it, and
- * not all of it before the next one has begun. */
+/* The messages that forward waits for end in the simulator's order. None ends
+ * before the step that reduced it has ended, and some end after the next step
+ * has begun. */
 static void order_rank(struct gf_comm *comm, void *ctx)
 {
 	const struct rig_case *c = ctx;
@@ -414,8 +414,8 @@ static void test_order(void)
 	on_ranks(4, order_rank, &c);
 }
 
-/* Found at the message that it is in, by every rank alike, in the step after
- * the one that made it. */
+/* Every rank finds the value at its message, in the step after the one that
+ * made it. */
 static void late_poison_rank(struct gf_comm *comm, void *ctx)
 {
 	const struct rig_case *c = ctx;
@@ -486,8 +486,8 @@ static void test_codecs(void)
 /*
  * Rank 1 does not make the gradient of step t until rank 0 has entered backward
  * of step t + K - 1: were a rank to wait for step t's exchange any earlier, it
- * would wait for ever (and SIGALRM end the test). No clock is involved. That
- * the update does wait is what the values above show.
+ * would wait for ever (and SIGALRM end the test). No clock is involved. The
+ * values above show that the update does wait.
  */
 struct meeting {
 	struct rig_case c;

@@ -258,9 +258,9 @@ static void test_never_worse(void)
 	}
 }
 
-/* Of one tensor on one lane there is nothing to choose: the bounds are what it
- * takes, but for the forward pass that the split bound lets it hide behind: the
- * only tensor is needed at once. */
+/* One tensor on one lane leaves nothing to choose: the bounds are its time, but
+ * for the forward pass, which the split bound lets hide it: the only tensor is
+ * needed at once. */
 static void test_bound_reached(void)
 {
 	static const double forwards_s[] = {0, 2, 9};

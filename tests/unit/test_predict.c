@@ -26,7 +26,7 @@ static struct gf_level two_levels[] = {
 	 .latency_s = 3},
 };
 
-/* Prices: measured, rescaled, derived; and who has none. */
+/* Prices: measured, rescaled, derived; and plans without any. */
 static void test_price(void)
 {
 	struct gf_allreduce_cost ring = {

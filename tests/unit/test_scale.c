@@ -278,7 +278,8 @@ static void test_vanishing(void)
 		EXPECT((double)s.last[0][i] == rig_start(i), "w[%zu]", i);
 }
 
-/* Where the ranks are a power of two, a scale on an f32 wire changes no bit. */
+/* If the number of ranks is a power of two, a scale on an f32 wire changes no
+ * bit. */
 static void test_exact(void)
 {
 	static const int ranks[] = {1, 2, 4, 8};

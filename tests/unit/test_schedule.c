@@ -355,8 +355,8 @@ static int waits_for(const struct gf_schedule *s, const struct gf_step *step,
 }
 
 /* Of one rank: the outer stage's k-th send of its first part waits for the k-th
- * segment that the inner one has reduced, and on the way back the inner one's
- * sends wait for what comes, one after the other. */
+ * segment that the inner stage has reduced. On the way back the inner stage's
+ * sends wait for the incoming segments, one after the other. */
 static void check_order(const struct gf_schedule *s, int first_part)
 {
 	int sent = 0, last = -1, got;

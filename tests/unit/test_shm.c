@@ -163,8 +163,8 @@ static void check_back(struct gf_comm *c, const struct back_case *k,
 	c->ops->buffer_free(c, memory);
 }
 
-/* A sum is put back, but the message that says so is never sent. What is
- * reduced there next, from memory that is not lent, must travel. */
+/* A sum is put back, but the message that says so is never sent. The next
+ * reduction there is from memory that is not lent, so its data must travel. */
 static void check_stale(struct gf_comm *c)
 {
 	enum { COUNT = 5000 };
@@ -222,7 +222,8 @@ static void check_backs(struct gf_comm *c)
 	check_stale(c);
 }
 
-/* Lets everybody announce what the queues have room for, again and again. */
+/* Lets every rank announce as much as the queues have room for, again and
+ * again. */
 static void take_turns(struct gf_comm *c, struct gf_request *last)
 {
 	struct gf_error err = {""};
@@ -273,7 +274,7 @@ static void check_long_flood(struct gf_comm *c)
 	free(got);
 }
 
-/* Who gives up a message that he is reading lets its sender go on. */
+/* A receiver that gives up a message while reading it lets the sender go on. */
 static void check_abandoned(struct gf_comm *c)
 {
 	const size_t size = (size_t)4 << 20;

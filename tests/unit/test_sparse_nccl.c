@@ -250,7 +250,7 @@ static void body(struct gf_comm *comm, void *ctx)
 	gf_device_lane_close(&d.lane);
 }
 
-/* Of NaNs one is as good as another. */
+/* All NaNs are equal here. */
 static size_t differs(const float *want, const float *got)
 {
 	size_t i;

@@ -44,7 +44,7 @@ static void make_gradient(void *ctx)
 	free(k);
 }
 
-/* What comes behind the last gradient, and reads parameters. */
+/* Work after the last gradient, which reads parameters. */
 static void look_again(void *ctx)
 {
 	struct kernel *k = ctx;

@@ -138,7 +138,7 @@ static void test_cases(void)
 	}
 }
 
-/* What came on standard input goes on, once, as our writers print it; what was
+/* Input on standard input is passed on, once, as our writers print it; what was
  * named as an argument does not. */
 static void test_passed_on(void)
 {
@@ -249,7 +249,8 @@ static char *written(const struct gf_documents *d)
 	return d->plan ? gf_plan_write(d->plan) : gf_model_write(d->model);
 }
 
-/* What is shipped reads, and lies there as our own writer prints it. */
+/* Shipped documents can be read, and are stored as our own writer prints them.
+ */
 static void test_shipped(void)
 {
 	static const char *const folders[] = {"topologies", "models",

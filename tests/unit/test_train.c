@@ -125,7 +125,7 @@ static void test_resume(void)
 		/* the loss scale falls and grows */
 		{MLP, 2, 3, 11, "sgd", 1, 1, 0, "f16", 0x1p24},
 		{MLP, 3, 2, 5, "sgd", 1, 3, 0, "f16", 0x1p24},
-		/* before, in and behind warm-up and refilling */
+		/* before, in and after warm-up and refilling */
 		{MLP, 2, 1, 2, "sgd", 1, 2, 0},
 		{MLP, 3, 2, 5, "sgd", 1, 3, 4, "f16"},
 		{MLP, 2, 4, 6, "lars", 1, 3, 4, "q8"},

@@ -105,7 +105,7 @@ static void test_divergence(void)
 	}
 }
 
-/* What is selected there alone comes to the host, step after step: k indices
+/* Only the selected gradients come to the host, step after step: k indices
  * and values for a message, and the loss. */
 static void test_traffic(void)
 {

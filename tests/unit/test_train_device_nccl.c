@@ -133,8 +133,8 @@ static void test_nccl_divergence(void)
 	}
 }
 
-/* What cannot go from GPU to GPU, and what NCCL does not do: alike on all
- * ranks, with everything given back. */
+/* Plans that cannot go from GPU to GPU, and operations that NCCL does not have:
+ * alike on all ranks, with everything given back. */
 static void test_nccl_refusals(void)
 {
 	const struct {

@@ -124,7 +124,7 @@ static void test_chosen_for_nccl(void)
 	gf_plan_release(&plan);
 }
 
-/* What is open takes what a run before chose; the rest stays. */
+/* An open choice takes that of an earlier run; the rest stays. */
 static void test_ways(void)
 {
 	static const struct {

@@ -93,7 +93,7 @@ static void test_resume(void)
 }
 
 /* What waits on each rank, and the gradients in flight; stopped while the
- * pipeline fills, and behind that. */
+ * pipeline fills, and after that. */
 static void test_stale(void)
 {
 	static const struct {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is recorded of steps, and told of it: report, trace, log. */
+/* The times that are recorded of steps, and their outputs: report, trace, log.
+ */
 #include <errno.h>
 #include <math.h>
 
@@ -17,8 +18,8 @@
 
 #define TOLERANCE 1e-9
 
-/* Step s: forward 1, backward 2, waiting s, update .5; message 0 from .5 to
- * 1.5 behind forward, message 1 up to the end of the waiting. */
+/* Step s: forward 1, backward 2, waiting s, update .5; message 0 from .5 to 1.5
+ * after forward, message 1 up to the end of the waiting. */
 static void record(struct gf_timeline *t, size_t step, double waiting)
 {
 	struct gf_step_times *s = gf_timeline_next(t, step);
@@ -365,7 +366,7 @@ static void test_log(void)
 
 	close(mkstemp(path));
 	twice = gf_xasprintf("%s%s", want, want);
-	/* a new file, then behind it, then a new one */
+	/* a new file, then after it, then a new one */
 	for (round = 0; round < 3; round++) {
 		config.resume = round == 1;
 		EXPECT(!gf_train_log_open(&log, path, &config, &err) &&

@@ -367,7 +367,7 @@ static inline struct train_run nccl_run_of(size_t i)
 	return run;
 }
 
-/* What the runs write goes into `folder`. */
+/* The runs write into `folder`. */
 static inline void begin(const char *name)
 {
 	watchdog(290);

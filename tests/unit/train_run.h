@@ -17,7 +17,7 @@
 #include "train/train.h"
 
 /* A whole training run over threads: small models, made-up data, the
- * reference backend. What it learned is read back from its checkpoint. */
+ * reference backend. The result is read back from its checkpoint. */
 #define MLP                                                                    \
 	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"mlp\","        \
 	" \"input\": [1, 2, 3], \"classes\": 4, \"layers\": ["                 \

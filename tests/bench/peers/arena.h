@@ -8,7 +8,7 @@
 #include "comm/comm.h"
 #include "engine/watch.h"
 
-/* What the files of allreduce_peers share: who takes part, on what. */
+/* Types that the files of allreduce_peers share: contestants and their data. */
 enum { CONTESTANTS_MOST = 48, REPEATS_MOST = 401, PLUGINS_MOST = 8 };
 
 struct options {
@@ -65,7 +65,7 @@ extern const struct side mpi_side, plugin_side, our_side, memory_side;
 void must(int rc, const char *what);
 struct contestant *enlist(struct arena *a, const struct side *side,
 			  enum standing standing, const char *name);
-/* What each rank has in its message before a run. */
+/* The values of each rank's message before a run. */
 static inline float input_of(const struct arena *a)
 {
 	return (float)(a->comm->rank + 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the memory allows an all-reduce inside a host: each of n ranks sums its
- * 1/n of all messages up in its own and puts it into the others, as if nobody
- * had to wait for anybody. That reads and writes every byte once, and nothing
- * can do with less. Short and long blocks, and past the caches: which is
- * fastest depends on the size, and the fastest is the limit.
+ * The speed that memory allows an all-reduce inside a host: each of n ranks
+ * sums its 1/n of all messages in its own message and puts it into the others,
+ * as if no rank had to wait. This reads and writes every byte once, and no
+ * algorithm can do with less. Short and long blocks, and past the caches: which
+ * is fastest depends on the size, and the fastest is the limit.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -34,7 +34,7 @@ enum { VARIANTS = sizeof(variants) / sizeof(variants[0]) };
 static struct gf_segment mapped[MESSAGES_MOST];
 static float *messages[MESSAGES_MOST]; /* of all ranks */
 
-/* Where a rank's message can be mapped. */
+/* The address at which a rank's message is mapped. */
 struct card {
 	int pid, fd;
 	size_t size_bytes, offset;

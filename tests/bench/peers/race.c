@@ -2,9 +2,9 @@
 /*
  * Contestants take turns, repeat by repeat, so that all meet the same machine.
  * Before each run every rank writes its message, as backward would, and turns
- * are drawn anew for each repeat: who always came after one that left the
- * messages in the right caches would seem twice as fast as he is. A time is
- * the slowest rank's.
+ * are drawn anew for each repeat: a contestant that always ran after one that
+ * left the messages in the right caches would seem twice as fast as it is. A
+ * time is the slowest rank's.
  */
 #include <math.h>
 #include <mpi.h>
@@ -53,7 +53,7 @@ static double once(struct arena *a, struct contestant *c)
 	return all;
 }
 
-/* Who does not sum up does not take part. */
+/* A contestant with wrong sums does not take part. */
 static void check(struct arena *a, struct contestant *c)
 {
 	float sum = (float)(a->comm->ranks * (a->comm->ranks + 1) / 2);
