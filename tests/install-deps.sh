@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs, on Debian and its relatives, what gradflow builds and tests with.
-# Does nothing when all of it is there.
+# Installs the packages that gradflow needs, on Debian and its relatives; with
+# --tests also those of its tests. Does nothing if all of them are there.
 set -eu
 packages=(gcc make pkg-config libopenmpi-dev openmpi-bin libjansson-dev
 	libhwloc-dev libdnnl-dev libibverbs-dev zlib1g-dev)

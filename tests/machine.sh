@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes a machine that is not here: a tree like /sys out of a description, the
-# same that the fake of NVIDIA's library reads (tests/gpu/fake_nvml.c).
+# Makes a machine for tests: a tree like /sys out of a description. The fake of
+# NVIDIA's library reads the same description (tests/gpu/fake_nvml.c).
 #   tests/machine.sh DESCRIPTION FOLDER
 # Lines, # for comments:
-#   gpu PLACE NUMA GT/S LANES [what only the driver knows]
+#   gpu PLACE NUMA GT/S LANES [facts that only the driver knows]
 #   switch PLACE
 #   nic NAME PLACE NUMA RATE       an InfiniBand port of RATE Gb/s
 #   eth NAME PLACE NUMA RATE       an Ethernet interface of RATE Mb/s

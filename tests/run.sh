@@ -3,11 +3,11 @@
 # Runs suites and closes with "N passed, N failed, N skipped".
 #   tests/run.sh SUITE...      layers build unit fuzz cli docs lint python mpi lab
 # FILTER=regex limits programs and bats files by name. A test program exits 0,
-# 1, or 77 to skip with the reason on its last line; each bats test counts. What
-# hangs is ended after TEST_TIMEOUT seconds; the times shown judge nothing.
+# 1, or 77 to skip with the reason on its last line; each bats test counts. A
+# test that hangs is ended after TEST_TIMEOUT seconds. The times shown judge nothing.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-# as tests name what lies in it: $GF_SOURCE/$BUILD
+# relative, as tests name it: $GF_SOURCE/$BUILD
 BUILD=$(realpath -m --relative-to="$PWD" "${BUILD:-build}") || exit 1
 export BUILD
 export PATH="$PWD/$BUILD/bin:$PATH"

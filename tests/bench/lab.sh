@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Predictions beside measurements on emulated clusters (share/lab, root), as
-# tables. tests/bench/run.sh lab-PART runs one of them:
+# Sets predictions beside measurements on emulated clusters (share/lab, root), in
+# tables. tests/bench/run.sh lab-PART makes one of them:
 #   lab-replay   plans of four policies of three models replayed, measured beside
 #                predicted
 #   lab-levels   BlueConnect, two-level and one ring: gains beside Eq. 7's
 #   lab-lanes    two all-reduces at once beside a + gamma*b*m (ASC-WFBP, Figs 4, 5)
 #   lab-link     point to point beside alpha + beta*m (gTop-k, Fig. 8)
-# In the environment: LAB_RATE (1gbit), a host's link, and LAB_SHAPER (htb), its
-# queue (gf-lab); LAB_MAX, the largest message of what is measured first;
-# LAB_BUDGET (30s), its time; LAB_ROUNDS, how often contestants take turns, of
-# which the median counts; LAB_MODELS, what lab-replay replays, each
-# NAME:FORWARD:BACKWARD:STEPS; LAB_MODEL (resnet18), what lab-levels sends, and
-# LAB_CLUSTERS (two-level two-rack), over what. Each takes minutes. A busy machine
-# does not keep up with a fast link: look at the load average it prints first, or
-# take slower links.
+# In the environment: LAB_RATE (1gbit) is the rate of a host's link, and LAB_SHAPER
+# (htb) its queue (gf-lab). LAB_MAX is the largest message of the profile, and
+# LAB_BUDGET (30s) the profile's time. LAB_ROUNDS says how often contestants take
+# turns; the median counts. LAB_MODELS are the models of lab-replay, each as
+# NAME:FORWARD:BACKWARD:STEPS. LAB_MODEL (resnet18) is the model of lab-levels, and
+# LAB_CLUSTERS (two-level two-rack) are its clusters. A table takes minutes. A busy
+# machine does not keep up with a fast link: look at the load average that is
+# printed first, or take slower links.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export PATH="$PWD/${BUILD:-build}/bin:$PATH"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What the build makes of CUDA: without it everything is there but the GPUs;
-# asked for where it is not, one line says so; and programs built with it need
-# nothing of NVIDIA's to start.
+# Builds with and without CUDA. Without CUDA everything works but GPUs. CUDA=1 on a
+# machine without CUDA ends with one line. Programs built with CUDA start without
+# any library of NVIDIA's.
 set -u
 export BUILD=${BUILD:-build}
 case $BUILD in /*) ;; *) BUILD=$PWD/$BUILD ;; esac
@@ -12,14 +12,14 @@ bad=0
 offend() { echo "cuda: $*"; bad=1; }
 unset MAKEFLAGS MAKELEVEL
 
-# Nothing of the driver's or of the libraries that are opened when they are
-# wanted is wanted at the start.
+# Neither the driver nor the libraries that are opened on demand are needed at the
+# start.
 for program in "$BUILD"/bin/gf-*; do
 	ldd "$program" | grep -E 'lib(cuda|nvidia-ml|nccl|cudnn|cublas|cublasLt)\.so' &&
 		offend "$program starts only where these are"
 done
 
-# Asked for, and not there.
+# CUDA is asked for, and absent.
 for wanting in NVCC= NVCC=/no/such/nvcc "NVCC=true CUDA_HOME="; do
 	# shellcheck disable=SC2086
 	make CUDA=1 $wanting BUILD="$scratch/none" config > "$scratch/out" 2>&1 &&
@@ -28,7 +28,7 @@ for wanting in NVCC= NVCC=/no/such/nvcc "NVCC=true CUDA_HOME="; do
 		offend "make CUDA=1 $wanting: want one line, got: $(cat "$scratch/out")"
 done
 
-# Left out: not optimised, since it is soon thrown away.
+# CUDA is left out. Not optimised, since the build is soon thrown away.
 if ! make -j2 -s CUDA=0 WERROR=1 CFLAGS=-O0 BUILD="$scratch/off" "$scratch/off/bin/gf-allreduce" \
 	"$scratch/off/bin/gf-profile" > "$scratch/out" 2>&1; then
 	offend "make CUDA=0 fails: $(tail -n 5 "$scratch/out")"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A program built with CUDA on a machine that has neither NVIDIA's driver nor
-# NCCL, cuDNN and cuBLAS (hidden.c): it starts, says what is not there, and does
-# on the host what it is asked to do anywhere.
+# NCCL, cuDNN and cuBLAS (hidden.c): it starts, names the missing parts, and runs on
+# the host if any device will do.
 set -u
 BUILD=${BUILD:-build}
 case $BUILD in /*) ;; *) BUILD=$PWD/$BUILD ;; esac

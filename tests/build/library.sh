@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# include/gradflow.h is other programs': C99, C11 and C++ take it by itself and
+# include/gradflow.h is for other programs: C99, C11 and C++ compile it by itself and
 # without a warning, and the library alone is enough to link with.
 set -u
 build=${BUILD:-build}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What make asan and make tsan find ends the program: a report that a test
-# survives is read by nobody.
+# A report of make asan or make tsan ends the program, since a report that a test
+# survives is never read.
 set -u
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT

@@ -24,8 +24,8 @@ wants() {
 	fi
 }
 
-# plain COMMAND...: as somebody whom permissions bind, which root is not while it
-# may override them.
+# plain COMMAND...: runs it as a user whom permissions bind. Root may override
+# permissions, so it gives this right up.
 plain() {
 	if [ "$(id -u)" -eq 0 ]; then
 		set -- setpriv --bounding-set -dac_override,-dac_read_search \
@@ -34,7 +34,7 @@ plain() {
 	"$@"
 }
 
-# Skips where that cannot be had.
+# Skips the test if that is not possible.
 needs_permissions() {
 	local bound=0
 	mkdir closed && chmod 000 closed

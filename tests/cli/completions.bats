@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# What shells offer, by the files of completions/. Each case is a command line
+# The words that shells offer by the files of completions/. Each case is a command line
 # and words; + wants the word among those offered, - wants it not to be.
 load common
 

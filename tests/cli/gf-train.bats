@@ -180,7 +180,7 @@ flip() {
 	fails says 'left to train'
 }
 
-@test "a resumed log goes on behind its last whole row" {
+@test "a resumed log goes on after its last whole row" {
 	wants 0 gf-train $quick --steps 4 --checkpoint ckpt --log log.jsonl
 	# as a full disk leaves it
 	cp log.jsonl whole.jsonl
@@ -567,7 +567,7 @@ flip() {
 		wants 0 gf-train $quick --plan pipe.json --checkpoint stopped --steps 12 --resume
 		cmp through/step-12/rank-0.safetensors stopped/step-12/rank-0.safetensors
 	done
-	# in the warm-up as synchronous SGD does, behind it not
+	# the warm-up is that of synchronous SGD, the later steps are not
 	plan_for 1 > one.json
 	for plan in one pipe; do
 		wants 0 gf-train $quick --plan $plan.json --log $plan.jsonl --steps 12

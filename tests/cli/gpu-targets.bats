@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# What make check-gpu and make bench-gpu make of what programs print, with
-# programs of the tests' own in their places: tables, verdicts, what is needed.
+# How make check-gpu and make bench-gpu read the output of programs: tables,
+# verdicts, missing parts. Programs of the tests' own take their places.
 load common
 
 setup() {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What no user means to do, and some do.
+# Input that no user means to give, and some do.
 load common
 
 # One line of nothing that a terminal would obey, with the reason in it.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 load common
 
-# Pictures: what gf-plan and gf-sim have gnuplot draw, and its scripts by hand.
+# Pictures that gnuplot draws for gf-plan and gf-sim, and its scripts by hand.
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 	share=$GF_SOURCE/share
@@ -54,7 +54,7 @@ picture() {
 	done
 }
 
-@test "the numbers behind a picture need no gnuplot" {
+@test "the numbers of a picture need no gnuplot" {
 	wants 0 env PATH="$GF_SOURCE/$BUILD/bin" gf-sim plan.json --plot one.csv
 	[ "$(head -n 1 one.csv)" = row,kind,name,tensors,bytes,start_s,end_s ]
 	[ "$(grep -c '^lane' one.csv)" -eq "$(jq '.messages | length' plan.json)" ]

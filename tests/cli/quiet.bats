@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 load common
 
-# What each command says by the way in a run that takes no time, with -v where it
-# says nothing unasked.
+# The notes of each command in a run that takes no time, with -v if the command has
+# no notes without it.
 runs() {
 	gf-plan -q --model digits-mlp "$share/topologies/4x2-1gbe.json" > plan.json
 	jq '.ranks = 1 | del(.levels) | .pipeline.staleness = 3' plan.json > stale.json

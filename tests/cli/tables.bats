@@ -119,7 +119,7 @@ near() {
 	done
 }
 
-@test "the numbers behind the pictures" {
+@test "the numbers of the pictures" {
 	[ "$(grep -c '^  picture: .*csv$' out.txt)" -eq 8 ]
 	for numbers in "$BATS_FILE_TMPDIR"/csv/*.csv; do
 		prints "picture: ${numbers##*/}"

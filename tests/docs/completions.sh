@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The files of completions/ are what the commands print today, no more and no
-# less (make completions writes them).
+# The files of completions/ equal the commands' output today (make completions
+# writes them).
 set -u
 bin=$PWD/${BUILD:-build}/bin
 export GF_SHARE=$PWD/share

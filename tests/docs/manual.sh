@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Man pages show what their sources say. In a macro's arguments a quotation
+# Man pages show the text of their sources. In a macro's arguments a quotation
 # mark groups words and is not printed, so an example or a piece of a document
 # writes it as \(dq. groff, where it is installed, renders every page without
 # a warning: it gives up on a page that mandoc takes. The program in

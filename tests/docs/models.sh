@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The generated models in share/models are what share/tools/gen_models writes.
+# The generated models in share/models equal the output of share/tools/gen_models.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 tool=${BUILD:-build}/tools/gen_models

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The JSON Schemas in share/schema, judged by a validator that is not ours:
 # every shipped and every valid document and every example in section 5 of the
-# manual passes, every invalid one that is wrong in structure is refused. (That our own readers agree is what
-# tests/unit/test_stream.c shows with the same files.)
+# manual passes, and every document that is wrong in structure is refused.
+# (tests/unit/test_stream.c shows with the same files that our own readers agree.)
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 python=/usr/bin/python3

@@ -30,7 +30,7 @@ bench_kernels() {
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN {if (b > 0) printf "%.2f", a / b; else printf "-"}'; }
 less() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > 0 && a < b)}'; }
 
-# beside SECONDS NAME COMMAND...: a rival, which may not be there.
+# beside SECONDS NAME COMMAND...: runs a rival, which may be absent.
 beside() {
 	local seconds=$1 name=$2
 	shift 2
@@ -39,7 +39,7 @@ beside() {
 	try "$seconds" "$name" "$@"
 }
 
-# f16 where this build has it.
+# f16 if this build has it.
 precision() {
 	gf-train --help | grep -q -- --precision && echo --precision f16
 }
@@ -63,8 +63,8 @@ one_model() { # MODEL BATCH
 bench_resnet50() { trains_on_gpu && one_model resnet50 128; }
 bench_alexnet() { trains_on_gpu && one_model alexnet-bn 256; }
 
-# What a method adds to a step is the step's time less that of the plan that
-# sends all gradients in one message.
+# The cost of a method is the step's time less that of the plan that sends all
+# gradients in one message.
 method() { # RANKS TRANSPORT NAME MODEL PLAN-OPTIONS...
 	local ranks=$1 transport=$2 name=$3 model=$4
 	shift 4
@@ -76,8 +76,8 @@ method() { # RANKS TRANSPORT NAME MODEL PLAN-OPTIONS...
 	row "$name" "$(step_ms "$scratch/method") ms" "$(awk -v a="$(step_ms "$scratch/method")" \
 		-v b="${dense_ms:-0}" 'BEGIN {printf("%+.3f ms", (b > 0 ? a - b : 0))}')"
 }
-# Ranks that share a GPU exchange by the host; by NCCL one rank exchanges
-# nothing, and the rest of what a method does shows.
+# Ranks that share a GPU exchange by the host. By NCCL one rank exchanges nothing,
+# so the rest of a method's work shows.
 methods() { # RANKS TRANSPORT
 	dense_ms=
 	method "$@" 'one message' resnet50 --policy single || return
@@ -103,7 +103,7 @@ bench_shared() {
 	shared_ranks 60
 }
 
-# Whether the commands see a GPU; else why not.
+# Whether the commands see a GPU; if not, why.
 sees_gpu() { # NAME
 	gf-allreduce --list > "$scratch/list" 2>&1
 	grep -q '^device *cuda:' "$scratch/list" && return 0

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Collects in one folder what `make check-gpu` and `make bench-gpu` run, with
-# the libraries that it needs, for a machine that has a GPU and its driver and
-# nothing else: no compiler, no Open MPI, jansson, hwloc, oneDNN.
+# Collects the programs of `make check-gpu` and `make bench-gpu`, and the libraries
+# that they need, in one folder. The folder is for a machine that has a GPU and its
+# driver and nothing else: no compiler, no Open MPI, jansson, hwloc or oneDNN.
 #   tests/gpu/carry.sh FOLDER [LIBRARY-FOLDER...]
 # There: FOLDER/run.sh check, FOLDER/run.sh bench. The C library there must be
-# as new as here. NCCL, cuDNN and cuBLAS are large and come along only from the
-# LIBRARY-FOLDERs named; else they are looked for where the commands run, in
+# as new as here. NCCL, cuDNN and cuBLAS are large and come along only if a
+# LIBRARY-FOLDER is named. Otherwise the commands look for them on their machine, in
 # CUDA's folder and among PyTorch's packages.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -51,7 +51,7 @@ if command -v mpirun > /dev/null && command -v ompi_info > /dev/null; then
 	}
 fi
 
-# What all of these are linked with, but for the C library and the driver.
+# The libraries of all of these, but for the C library and the driver.
 find "$folder/build" "$mpi" -type f \( -perm -u+x -o -name '*.so' \) -exec ldd {} + 2> /dev/null |
 	awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
 	grep -vE '/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libresolv|libutil|libcuda|libnvidia[^/]*)\.so' |

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What make check-gpu and make bench-gpu run, here or carried to a machine with
-# a GPU (carry.sh).
+# Runs make check-gpu and make bench-gpu, here or carried to a machine with a GPU
+# (carry.sh).
 #   tests/gpu/run.sh check             kernels, layers and runtime on the GPU
 #   tests/gpu/run.sh bench [PART...]   measure; the most telling parts first
-#   tests/gpu/run.sh cpu               what needs no GPU: is everything here?
+#   tests/gpu/run.sh cpu               the parts that need no GPU: is everything here?
 #   tests/gpu/run.sh parts             the parts of bench, in their order
-# Each result is printed as soon as it is there, with its time of day; a part of
-# bench ends with a table for docs/gpu.md. Exit status 0; 1: something is wrong;
-# 3: a program cannot start, for want of what a line names; 77: there is no GPU,
-# and the last line says what was missing. LIMIT_S bounds the whole, in seconds
-# (450 for check and cpu, 570 for bench).
+# Each result is printed as soon as it is there, with its time of day. A part of
+# bench ends with a table for docs/gpu.md. Exit status 0: done; 1: something is
+# wrong; 3: a program cannot start, and a line names the missing part; 77: there is
+# no GPU, and the last line says so. LIMIT_S bounds the whole, in seconds (450 for
+# check and cpu, 570 for bench).
 set -u
 here=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)
 cd "$here" || exit 3
@@ -54,7 +54,7 @@ export OMPI_MCA_btl_vader_single_copy_mechanism=none
 export TMPDIR=$scratch HOME=${HOME:-$scratch}
 
 # --- is there a GPU? ----------------------------------------------------------
-# (GF_GPU_DEVICES: what tests of this script say there is)
+# (GF_GPU_DEVICES: the devices that tests of this script pretend)
 has_gpu() { compgen -G "${GF_GPU_DEVICES:-/dev/nvidia[0-9]*}" > /dev/null; }
 
 # --- what it needs ------------------------------------------------------------
@@ -64,8 +64,8 @@ libdnnl libdnnl2
 libmpi libopenmpi3
 libibverbs libibverbs1'
 
-# A line for each thing that is not there, with Debian's name for it. Programs
-# that cannot start end it all; the rest goes without.
+# Prints a line for each missing part, with its Debian name. A program that cannot
+# start ends the run; the run does without other parts.
 needs() {
 	local library package lacking
 	lacking=$(ldd "$BUILD"/bin/gf-* 2> /dev/null | awk '/not found/ {print $1}' | sort -u)
@@ -82,7 +82,7 @@ needs() {
 		say 'needs python3 with PyTorch, to compare with: goes without'
 }
 
-# judged STATUS NAME REASON: a skip is one only where there is no GPU.
+# judged STATUS NAME REASON: a skip counts as one only if there is no GPU.
 judged() {
 	case $1 in
 	0) return 0 ;;
@@ -98,8 +98,8 @@ judged() {
 	return 1
 }
 
-# try SECONDS NAME COMMAND...: shows what it prints as it comes. No longer than
-# there is time for all.
+# try SECONDS NAME COMMAND...: shows its output as it comes, for at most the time
+# that is left for all.
 try() {
 	local seconds=$1 name=$2 left=$((limit - SECONDS)) status
 	shift 2
@@ -160,8 +160,8 @@ planned() { # RANKS MODEL PLAN-OPTIONS...
 		{ wrong "no plan for $model with $*"; return 1; }
 }
 
-# Every selection, the same plan here and there: chosen are the same gradients,
-# but where they differ by the rounding of the passes.
+# Every selection, with the same plan on both devices: both choose the same
+# gradients, but for those that differ by the rounding of the passes.
 chosen() { # RANKS STALENESS TRANSPORT SELECTIONS...
 	local name device ranks=$1 staleness=$2 transport=$3
 	shift 3
@@ -184,7 +184,7 @@ chosen() { # RANKS STALENESS TRANSPORT SELECTIONS...
 	done
 }
 
-# As many ranks as there are GPUs, if only one.
+# As many ranks as there are GPUs, also if there is one.
 by_nccl() {
 	local ranks
 	has_nccl || { say 'skipped: no NCCL here'; return; }
@@ -198,7 +198,7 @@ by_nccl() {
 
 has_nccl() { ! gf-allreduce --list | grep -q 'no nccl'; }
 
-# A run whose losses do not hang on the last bits, nor on how a batch is divided
+# A run whose losses depend neither on the last bits nor on the division of a batch
 # among ranks: no statistics over a batch, a low rate.
 steady=(--model digits-cnn-plain --lr 0.02 --epochs 100)
 
@@ -210,7 +210,7 @@ alike() {
 }
 losses() { grep '"part": "batch"' "$1" | sed -E 's/.*"loss": ([^,]*),.*/\1/'; }
 
-# Whether gf-train of this build and machine computes on a GPU; else why not.
+# Whether gf-train of this build and machine computes on a GPU; if not, why.
 trains_on_gpu() {
 	[ -n "${gpu_works:-}" ] || {
 		gpu_works=no
@@ -226,8 +226,8 @@ trains_on_gpu() {
 	[ "$gpu_works" = yes ]
 }
 
-# Several ranks on the one GPU, by the host: correct is when replicas agree and
-# losses are those of one rank with the whole batch.
+# Several ranks on the one GPU, by the host. The run is correct if replicas agree
+# and losses are those of one rank with the whole batch.
 shared_ranks() { # STEPS
 	local ranks
 	for ranks in 1 2 4; do

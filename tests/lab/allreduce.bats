@@ -75,8 +75,8 @@ teardown() {
 	cat err.txt
 	[ "$status" -eq 4 ]
 	[ $((SECONDS - began)) -le 60 ]
-	# a megabyte takes 8 s now: a piece of it is not there in time, or those who
-	# have theirs wait for the rank that has not
+	# a megabyte takes 8 s now: a piece of it is late, or the ranks that have their
+	# pieces wait for the rank that has not
 	grep -qE 'step [0-9]+, message 0 \(8388608 bytes\).*(no progress for 3 s: .*ranks? [0-3]|waited 3[.0-9]* s for all ranks: rank [0-3] does not answer)' err.txt
 	[ ! -s out.txt ]
 	sleep 1

@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# The commands across emulated hosts: discover, measure, plan, replay; and what
-# happens when a host dies, a link crawls, a rank does not come. Needs root;
-# skipped aloud without.
+# The commands across emulated hosts: discover, measure, plan, replay. In some tests
+# a host dies, a link crawls or a rank does not come. Needs root; skipped aloud
+# without.
 load ../cli/common
 
-# The links are slow enough that even a busy machine keeps up with them. What
-# is left is Open MPI's TCP, whose rendezvous makes messages beyond 64 KiB per
-# hop dearer than the line through all sizes says.
+# The links are slow enough that even a busy machine keeps up with them. One error
+# is left: the rendezvous of Open MPI's TCP makes messages beyond 64 KiB per hop
+# dearer than the line through all sizes.
 RATE=100mbit
 BYTE_S=8e-8
 # measured beside predicted, and a level's cost beside its rate: relative

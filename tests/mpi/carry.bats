@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# What is carried to a GPU machine runs with nothing of this one's: as far as
-# can be told without a GPU.
+# The folder for a GPU machine runs with nothing of this machine's, as far as tests
+# without a GPU can show.
 load ../cli/common
 
 @test "a carried folder: programs, ranks, training, without this tree" {

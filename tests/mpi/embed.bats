@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# libgradflow in somebody else's loop (include/gradflow.h, tests/embed/job.c).
+# libgradflow in another program's loop (include/gradflow.h, tests/embed/job.c).
 load ../cli/common
 
 job() { # RANKS ARGUMENT...
@@ -90,7 +90,7 @@ profile() { # of the tensors of job.c, in another order
 		wants 0 job 2 bad $what rule.json
 	done
 	wants 0 job 2 apart ways rule.json
-	# a plan that says how keeps to it
+	# a plan with algorithms keeps them
 	rule .
 	wants 0 job 2 ways rule.json "ring;ring;ring"
 	wants 1 job 2 ways rule.json "rhd;rhd;rhd"

@@ -8,7 +8,7 @@ setup() {
 	[ -x "$tests/test_engine_mpi" ] || skip "make check-build builds test_engine_mpi"
 }
 
-# Nobody of a job that has ended is left, not even stopped.
+# No process of a job that has ended is left, not even a stopped one.
 no_survivor() {
 	local i
 	for i in $(seq 600); do

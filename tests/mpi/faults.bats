@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# What happens to a training job when a rank dies, stops answering, or the disk
-# is full: it ends, says why, and --resume goes on from what was complete.
+# Faults of a training job: a rank dies or stops answering, or the disk is full. The
+# job ends and says why, and --resume goes on from the last complete checkpoint.
 load ../cli/common
 
 long="-q --model digits-mlp --data synthetic:20000 --batch 8 --epochs 1000 --threads 1"

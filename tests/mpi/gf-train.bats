@@ -71,7 +71,7 @@ largest() {
 			.exposed_handling_s <= .exposed_s and .exposed_handling_s <= .select_s + .codec_s + 1e-9 and
 			.compute_s > 0 and .compute_s + .update_s + .exposed_s <= .time_s)' log.jsonl
 		jq -se 'map(select(.part != "train")) | all(has("select_s") or has("codec_s") | not)' log.jsonl
-		# behind the warm-up a step sends so much of what dense would
+		# after the warm-up a step sends this share of a dense step
 		tail -n 40 log.jsonl | jq -se --argjson most "$most" 'map(select(.part == "batch")) |
 			length > 20 and all(.sent_bytes > 0 and .sent_bytes < $most * .dense_bytes)'
 		rm log.jsonl

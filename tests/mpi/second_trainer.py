@@ -391,7 +391,7 @@ def main():
                      "--weight-decay", "0")
     start = weights_of(still[0])
     orders = find_orders(ranks, steps, samples, labels, start)
-    # all of them, also behind one that differs
+    # all of them, also after one that differs
     alike = [check(n, ranks, samples, labels, orders, start) for n in names or CASES]
     sys.exit(0 if all(alike) else 1)
 
