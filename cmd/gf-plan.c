@@ -13,6 +13,7 @@
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "doc/stream.h"
+#include "json/record_text.h"
 #include "planner/compare.h"
 #include "planner/emit.h"
 #include "planner/explain.h"
@@ -148,7 +149,7 @@ static size_t all_settings(const struct gf_axes *axes,
 			.offset =
 				AT(axes.options) + i * sizeof(axes->options[i]),
 			.help = helps[i].data,
-			.names = f->names,
+			.names = gf_field_words(f),
 			.store = gf_select_option_store,
 		};
 	}

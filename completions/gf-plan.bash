@@ -16,7 +16,7 @@ _gf_plan() {
 	--codecs) list=1 words='f32 f16 bf16 trunc16 q8 fp8 fp4' ;;
 	--servers) words='0 1' ;;
 	--release) words='ready backward_end' ;;
-	--selection) words='dense csc topk gtopk' ;;
+	--selection) words='dense csc topk gtopk dgc onebit randomk' ;;
 	--model) paths=-f words='alexnet-bn bert-base cifar100-cnn
 		cifar100-convex densenet201 digits-cnn-plain digits-cnn
 		digits-mlp inception-v4 lstm-ptb lstm-text mnist-mlp resnet152
@@ -25,10 +25,13 @@ _gf_plan() {
 	--decay) words='momentum' ;;
 	--warmup-densities) list=1 words='none' ;;
 	--putback) words='paper conserve naive' ;;
+	--momentum) words='optimizer' ;;
+	--masking) words='off on' ;;
 	--refine | --plot | --output | -o) paths=-f ;;
 	--lanes | --threshold | --ranks | --factors | --staleness | \
 		--pipeline-warmup | --flops | --batch | --plot-columns | \
-		--chunk | --keep | --csc-warmup | --density) return ;;
+		--chunk | --keep | --csc-warmup | --density | --local-clip | \
+		--seed) return ;;
 	*)
 		case $cur in
 		-*) words='--policy --system --lanes --threshold --ranks
@@ -36,8 +39,9 @@ _gf_plan() {
 		--staleness --pipeline-warmup --selection --model --flops
 		--batch --refine --compare --json --explain --emit --plot
 		--plot-columns --list --chunk --keep --csc-warmup --decay
-		--density --warmup-densities --putback --output --quiet
-		--verbose --help --usage --version' ;;
+		--density --warmup-densities --putback --local-clip --momentum
+		--masking --seed --output --quiet --verbose --help --usage
+		--version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

@@ -97,7 +97,7 @@ static int select_from(struct gf_device_send *s, size_t i,
 	const size_t bytes = m->count_elems * sizeof(float);
 	int rc = g->ops->alloc(g, bytes, &m->residual, err);
 
-	m->k = gf_topk_count(way->density, m->count_elems);
+	m->k = gf_density_count(way->density, m->count_elems);
 	rc = rc ? rc : g->ops->alloc(g, sizeof(one), &m->never, err);
 	rc = rc ? rc : g->ops->zero(g, d->stream, m->residual, bytes, err);
 	rc = rc ? rc

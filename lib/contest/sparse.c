@@ -75,7 +75,7 @@ int gf_bench_sparse_new(const struct gf_bench_sparse_config *config,
 	int rc;
 
 	s->config = *config;
-	s->k = gf_topk_count(config->way.density, config->count_elems);
+	s->k = gf_density_count(config->way.density, config->count_elems);
 	rc = allocate(s, err);
 	if (rc == 0)
 		rc = open_burst(s, err);

@@ -6,7 +6,10 @@
 	X(dense)                                                               \
 	X(csc)                                                                 \
 	X(topk)                                                                \
-	X(gtopk)
+	X(gtopk)                                                               \
+	X(dgc)                                                                 \
+	X(onebit)                                                              \
+	X(randomk)
 
 #define DECLARE(name) extern const struct gf_select_plan gf_select_plan_##name;
 #define ENTRY(name)   &gf_select_plan_##name,

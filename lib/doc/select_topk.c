@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/select_topk.h"
 
-#include <math.h>
-
 #include "base/array.h"
+#include "doc/select_density.h"
 #include "json/record.h"
 
 const char *const gf_putback_names[] = {"paper", "conserve", "naive", NULL};
-static const char *const no_densities[] = {"none", NULL};
 
 /* On the wire: an index of 32 bits and an f32. */
 #define ENTRY_BYTES 8
 
 #define AT(member) offsetof(struct gf_topk_params, member)
 static const struct gf_field fields[] = {
-	{"density", GF_FIELD_REAL, .offset = AT(density), .low = GF_MIN_SHARE,
-	 .high = 1, .option = "density", .unit = "SHARE",
-	 .help = "the share of elements that is sent"},
-	{"warmup_densities", GF_FIELD_REALS, GF_DEFAULTED,
-	 .offset = AT(warmup_densities), .count_offset = AT(nwarmup),
-	 .low = GF_MIN_SHARE, .high = 1, .names = no_densities,
-	 .option = "warmup-densities", .unit = "LIST",
-	 .help = "of the first epochs, or none"},
+	GF_DENSITY_FIELDS(struct gf_topk_params),
 	{"putback", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(putback),
 	 .names = gf_putback_names, .option = "putback", .unit = "RULE",
 	 .help = "paper, conserve or naive"},
@@ -46,37 +37,24 @@ bool gf_topk_merges(const struct gf_selection *s)
 	return s->plan == &gf_select_plan_gtopk;
 }
 
-static double count_of(double density, double elems)
-{
-	return fmax(1, floor(density * elems));
-}
-
-size_t gf_topk_count(double density, size_t count_elems)
-{
-	return (size_t)count_of(density, (double)count_elems);
-}
-
 double gf_topk_density(const struct gf_topk_params *p, size_t epoch)
 {
-	return epoch < p->nwarmup ? p->warmup_densities[epoch] : p->density;
+	return gf_density_at(p->density, p->warmup_densities, p->nwarmup,
+			     epoch);
 }
 
 double gf_topk_greatest_density(const struct gf_topk_params *p)
 {
-	double most = p->density;
-	size_t i;
-
-	for (i = 0; i < p->nwarmup; i++)
-		most = fmax(most, p->warmup_densities[i]);
-	return most;
+	return gf_density_greatest(p->density, p->warmup_densities, p->nwarmup);
 }
 
-/* One set of k entries; k of the elements as f32. */
+/* One set of k entries. */
 static struct gf_wire set_of(const struct gf_topk_params *p,
 			     const struct gf_wired *message,
 			     enum gf_wire_kind kind)
 {
-	double k = count_of(p->density, message->size_bytes / 4);
+	double k = (double)gf_density_count(p->density,
+					    (size_t)message->count_elems);
 
 	return (struct gf_wire){kind, k, ENTRY_BYTES * k, 1};
 }

@@ -3,6 +3,7 @@
 #define GF_DOC_SELECT_TOPK_H
 
 #include "doc/select.h"
+#include "doc/select_density.h"
 
 /*
  * topk and gtopk (gTop-k, Shi et al. 2019): of every message the k largest
@@ -27,8 +28,6 @@ const struct gf_topk_params *gf_topk_params(const struct gf_selection *s);
 /* Is it gtopk, whose sets are merged? */
 bool gf_topk_merges(const struct gf_selection *s);
 
-/* k of a message of count elements: max(1, floor(density*count)). */
-size_t gf_topk_count(double density, size_t count_elems);
 /* The density of an epoch (from 0), and the greatest of all epochs. */
 double gf_topk_density(const struct gf_topk_params *p, size_t epoch);
 double gf_topk_greatest_density(const struct gf_topk_params *p);

@@ -16,6 +16,11 @@
 
 static const char *const switches[] = {"off", "on", NULL};
 
+const char *const *gf_field_words(const struct gf_field *f)
+{
+	return f->type == GF_FIELD_BOOL ? switches : f->names;
+}
+
 static int parse_choice(const char *const *names, const char *text, int *index,
 			struct gf_error *err)
 {

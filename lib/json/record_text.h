@@ -15,6 +15,9 @@
  * what was wanted. */
 int gf_field_parse(const struct gf_field *f, const char *text, void *item,
 		   struct gf_error *err);
+/* The words that stand for some or all values of the field; NULL: only
+ * numbers do. */
+const char *const *gf_field_words(const struct gf_field *f);
 /* Appends the item's value. */
 void gf_field_print(const struct gf_field *f, const void *item,
 		    struct gf_text *out);

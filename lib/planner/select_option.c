@@ -65,12 +65,36 @@ static void add_owners(const char *option, const char *last,
 			     owners[i]);
 }
 
+/* The first owner's default, then others where they differ: "0.001; randomk:
+ * 0.01". */
+static void add_defaults(const struct gf_select_option *o, struct gf_text *out)
+{
+	struct gf_text first = {0};
+	size_t i;
+
+	gf_field_print(o->field, o->plan->defaults, &first);
+	gf_text_addf(out, "%s", first.data);
+	for (i = 0; gf_select_plans[i]; i++) {
+		const struct gf_select_plan *p = gf_select_plans[i];
+		const struct gf_field *f = find_field(p, o->field->option);
+		struct gf_text text = {0};
+
+		if (!f)
+			continue;
+		gf_field_print(f, p->defaults, &text);
+		if (strcmp(text.data, first.data) != 0)
+			gf_text_addf(out, "; %s: %s", p->name, text.data);
+		gf_text_release(&text);
+	}
+	gf_text_release(&first);
+}
+
 void gf_select_option_help(const struct gf_select_option *o,
 			   struct gf_text *out)
 {
 	add_owners(o->field->option, ", ", out);
 	gf_text_addf(out, ": %s (", o->field->help);
-	gf_field_print(o->field, o->plan->defaults, out);
+	add_defaults(o, out);
 	gf_text_addf(out, ")");
 }
 

@@ -151,7 +151,7 @@ static int open_slot(struct gf_selector *s, size_t slot, size_t *sets_bytes,
 		struct gf_sparse_message *m = &t->messages[i];
 
 		init_message(s, slot, i, m);
-		k = gf_topk_count(density, m->count_elems);
+		k = gf_density_count(density, m->count_elems);
 		at[i] = bytes;
 		bytes += gf_sparse_sets_bytes(m, k);
 		rc = gf_sparse_init(m, k, err);
@@ -175,7 +175,7 @@ static int alloc(struct gf_selector *s, struct topk *p, struct gf_error *err)
 	for (i = 0; i < s->env.plan->nmessages; i++) {
 		init_message(s, 0, i, &m);
 		n = gf_sparse_scratch_elems(
-			&m, gf_topk_count(density, m.count_elems));
+			&m, gf_density_count(density, m.count_elems));
 		most = n > most ? n : most;
 	}
 	p->scratch = malloc((most + 1) * sizeof(*p->scratch));
@@ -297,7 +297,7 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 		if (p->device)
 			p->missing[i] = plan->messages[i].last -
 					plan->messages[i].first + 1;
-		m->k = gf_topk_count(density, m->count_elems);
+		m->k = gf_density_count(density, m->count_elems);
 		t->list[i] = s->plan_work[slot][i];
 		t->list[i].sparse = gf_sparse_find(gathers ? "topk" : "gtopk");
 		t->list[i].half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;

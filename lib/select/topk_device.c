@@ -43,7 +43,7 @@ static void lay_out(struct gf_sparse_device *d)
 			.first = d->k.firsts[i],
 			.returns = d->nreturns,
 			.room = gf_sparse_returns_room(
-				m, gf_topk_count(d->k.density, m->count_elems)),
+				m, gf_density_count(d->k.density, m->count_elems)),
 		};
 		d->nreturns += d->parts[i].room;
 	}

@@ -20,7 +20,7 @@ static int prepare(void *method, size_t slot, size_t message,
 
 	return gf_sparse_nccl_prepare(
 		d->sparse[message], pool->data + pool->offsets[first],
-		gf_topk_count(d->density,
+		gf_density_count(d->density,
 			      pool->offsets[last + 1] - pool->offsets[first]),
 		q, err);
 }
@@ -125,7 +125,7 @@ static int open_sparse(struct gf_method *m, size_t i, struct gf_error *err)
 		.ranks = plan->ranks,
 		.rank = m->env.comm->rank,
 		.most_k =
-			gf_topk_count(gf_topk_greatest_density(params), count),
+			gf_density_count(gf_topk_greatest_density(params), count),
 	};
 	int rc = gf_sparse_nccl_new(&config, &d->sparse[i], err);
 

@@ -257,6 +257,16 @@ iteration() { # WANTED
 		[ -z "$output" ]
 	done <<-'END'
 	2|want "f32" with selection gtopk|--system gtopk --codecs q8
+	2|want "f32" with selection onebit, whose signs travel|--selection onebit --codecs f16
+	2|--keep: want selection csc, got onebit|--selection onebit --keep 0.5
+	2|--density: want selection topk, gtopk, dgc or randomk, got dense|--density 0.5
+	2|--chunk: want selection csc or onebit, got randomk|--selection randomk --chunk 4
+	2|--masking: want off or on, got "maybe"|--selection dgc --masking maybe
+	2|--momentum: want|--selection dgc --momentum 1
+	2|--selection: want dense, csc|--selection most
+	2|--servers: want none with selection csc, which no server|--selection csc --servers 1
+	2|--servers: want none with selection randomk, which no server|--selection randomk --servers 1
+	2|--factors: want none with selection onebit, which has an exchange|--selection onebit --factors 2,2
 	2|want "all" with a staleness > 1|--system pipe-sgd --policy dear
 	2|--policy: want one of gf-plan --list, got best|--policy best
 	2|--system: want one of gf-plan --list, got mine|--system mine
@@ -366,6 +376,14 @@ iteration() { # WANTED
 	jq -e '.selection == {"method": "csc", "chunk_elems": 1, "keep": 0.1, "warmup_steps": 100, "decay": "momentum"}' out.txt
 	six --selection topk --density 0.01 --putback conserve --warmup-densities none
 	jq -e '.selection == {"method": "topk", "density": 0.01, "warmup_densities": [], "putback": "conserve"}' out.txt
+	six --selection dgc --density 0.01 --local-clip 6 --momentum 0.5 --masking off --warmup-densities 0.25
+	jq -e '.selection == {"method": "dgc", "density": 0.01, "warmup_densities": [0.25], "clip_norm": 6, "momentum": 0.5, "masking": false}' out.txt
+	six --selection dgc --momentum optimizer
+	jq -e '.selection.momentum == "optimizer" and .selection.masking and (.selection.warmup_densities | length) == 5' out.txt
+	six --selection onebit --chunk 16
+	jq -e '.selection == {"method": "onebit", "chunk_elems": 16} and .messages[0].codec == "f32"' out.txt
+	six --selection randomk --seed 9 --density 0.5 --codecs f16 --halves
+	jq -e '.selection == {"method": "randomk", "density": 0.5, "warmup_densities": [], "seed": 9} and .messages[0].codec == "f16"' out.txt
 	six --system gtopk --warmup-densities 0.5,0.25
 	jq -e '.selection.warmup_densities == [0.5, 0.25] and .selection.density == 0.001' out.txt
 	six --staleness 3 --pipeline-warmup 5 --release backward_end
@@ -458,7 +476,7 @@ iteration() { # WANTED
 	done <<-'END'
 	--keep: want selection csc, got dense|--keep 0.1
 	--decay: want selection csc, got gtopk|--system gtopk --decay 1
-	--density: want selection topk or gtopk, got csc|--system gradientflow --density 0.1
+	--density: want selection topk, gtopk, dgc or randomk, got csc|--system gradientflow --density 0.1
 	--putback: want selection topk or gtopk, got dense|--putback paper
 	want "all" with selection csc|--selection csc --chunk 10 --policy dear
 	want "f32" with selection gtopk|--system gradientflow --selection gtopk

@@ -26,7 +26,7 @@ static void test_k(void)
 	size_t i, got;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		got = gf_topk_count(cases[i].density, cases[i].count);
+		got = gf_density_count(cases[i].density, cases[i].count);
 		EXPECT(got == cases[i].want, "case %zu: want %zu, got %zu", i,
 		       cases[i].want, got);
 	}

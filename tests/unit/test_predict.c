@@ -2,6 +2,9 @@
 #include <errno.h>
 
 #include "base/array.h"
+#include "doc/select_dgc.h"
+#include "doc/select_onebit.h"
+#include "doc/select_randomk.h"
 #include "base/rng.h"
 #include "planner/policies.h"
 #include "planner_cases.h"
@@ -405,6 +408,27 @@ static void test_axes(void)
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "topk");
 	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE,
 		    "topk");
+	p.selection = (struct gf_selection){
+		&gf_select_plan_dgc, &(struct gf_dgc_params){.density = 0.1}};
+	r = (struct gf_sim_result){0};
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "dgc");
+	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE,
+		    "dgc");
+	/* a scale and two words of signs */
+	p.selection = (struct gf_selection){
+		&gf_select_plan_onebit,
+		&(struct gf_onebit_params){.chunk_elems = 45}};
+	r = (struct gf_sim_result){0};
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "onebit");
+	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 3 * 12 / 6.0, TOLERANCE,
+		    "onebit");
+	/* k = 4 of 45, as a message of 16 bytes */
+	p.selection = (struct gf_selection){
+		&gf_select_plan_randomk,
+		&(struct gf_randomk_params){.density = 0.1}};
+	r = (struct gf_sim_result){0};
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "randomk");
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 16 * 0.25, TOLERANCE, "randomk");
 	p.selection = (struct gf_selection){0};
 	gf_plan_release(&p);
 }

@@ -4,7 +4,12 @@
 #include <math.h>
 
 #include "base/array.h"
+#include "base/heap.h"
 #include "doc/plan.h"
+#include "doc/select_dgc.h"
+#include "doc/select_onebit.h"
+#include "doc/select_randomk.h"
+#include "doc_test.h"
 #include "planner/select_option.h"
 #include "selections.h"
 #include "test.h"
@@ -78,6 +83,18 @@ static void test_wires(void)
 		 1},
 		{SELECT_TOPK(.density = .01), {{GF_WIRE_GATHER, 10, 80, 1}}, 1},
 		{SELECT_GTOPK(.density = 1e-6), {{GF_WIRE_MERGE, 1, 8, 1}}, 1},
+		{{&gf_select_plan_dgc, &(struct gf_dgc_params){.density = .01}},
+		 {{GF_WIRE_GATHER, 10, 80, 1}},
+		 1},
+		/* 2 scales, 32 words of signs */
+		{{&gf_select_plan_onebit,
+		  &(struct gf_onebit_params){.chunk_elems = 1000}},
+		 {{GF_WIRE_GATHER, 1024, 4 * (2 + 32), 1}},
+		 1},
+		{{&gf_select_plan_randomk,
+		  &(struct gf_randomk_params){.density = .01}},
+		 {{GF_WIRE_REDUCE, 10, 40, 1}},
+		 1},
 	};
 	struct gf_wire got[GF_WIRES_MOST];
 	size_t i, k, n;
@@ -96,6 +113,74 @@ static void test_wires(void)
 			       "case %zu, wire %zu: %g elements, %g bytes", i,
 			       k, got[k].count_elems, got[k].size_bytes);
 	}
+}
+
+/* The worked example of select_onebit.h, and the ends of chunks and words. */
+static void test_onebit(void)
+{
+	static const struct {
+		size_t chunk, elems, chunks, bytes;
+	} cases[] = {
+		{4, 5, 2, 12},    {4, 4, 1, 8},         {4, 0, 0, 0},
+		{1, 33, 33, 140}, {1024, 1024, 1, 132}, {1024, 1025, 2, 140},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_onebit_params p = {.chunk_elems = cases[i].chunk};
+
+		EXPECT(gf_onebit_chunks(&p, cases[i].elems) ==
+				       cases[i].chunks &&
+			       gf_onebit_set_bytes(&p, cases[i].elems) ==
+				       cases[i].bytes,
+		       "case %zu: %zu chunks, %zu bytes", i,
+		       gf_onebit_chunks(&p, cases[i].elems),
+		       gf_onebit_set_bytes(&p, cases[i].elems));
+	}
+}
+
+/* One of each run, every one of a run in the long run, and the same again. */
+static void test_randomk(void)
+{
+	static const struct {
+		size_t n, k;
+	} cases[] = {{1, 1}, {7, 7}, {10, 3}, {1000, 10}, {65537, 100}};
+	uint32_t index[100], again[100];
+	size_t times[10] = {0}, i, r, step;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		const size_t n = cases[i].n, k = cases[i].k;
+
+		gf_randomk_pick(7, 3, i, n, k, index);
+		gf_randomk_pick(7, 3, i, n, k, again);
+		EXPECT(!memcmp(index, again, k * sizeof(*index)), "case %zu",
+		       i);
+		for (r = 0; r < k; r++)
+			EXPECT(index[r] >= r * n / k &&
+				       index[r] < (r + 1) * n / k,
+			       "case %zu: %zu: %u", i, r, index[r]);
+		if (n / k < 10)
+			continue;
+		gf_randomk_pick(7, 4, i, n, k, again);
+		EXPECT(memcmp(index, again, k * sizeof(*index)) != 0,
+		       "case %zu: another step", i);
+		gf_randomk_pick(8, 3, i, n, k, again);
+		EXPECT(memcmp(index, again, k * sizeof(*index)) != 0,
+		       "case %zu: another seed", i);
+		gf_randomk_pick(7, 3, i + 1, n, k, again);
+		EXPECT(memcmp(index, again, k * sizeof(*index)) != 0,
+		       "case %zu: another message", i);
+	}
+	for (step = 0; step < 3000; step++) {
+		gf_randomk_pick(1, step, 0, 10, 3, index);
+		for (r = 0; r < 3; r++)
+			times[index[r]]++;
+	}
+	/* runs 0-2, 3-5 and 6-9 */
+	for (i = 0; i < 10; i++)
+		EXPECT(times[i] > (i < 6 ? 900 : 650) &&
+			       times[i] < (i < 6 ? 1100 : 850),
+		       "%zu: %zu times in 3000", i, times[i]);
 }
 
 /* --- options --------------------------------------------------------------
@@ -145,13 +230,19 @@ static void test_help(void)
 	static const struct {
 		const char *option, *want;
 	} cases[] = {
+		{"density", "topk, gtopk, dgc, randomk: the share of elements "
+			    "that is sent (0.001; randomk: 0.01)"},
+		{"masking", "dgc: whether an element that is sent loses its "
+			    "momentum, on or off (on)"},
 		{"keep", "csc: the share of chunks that is sent (0.1)"},
 		{"csc-warmup", "csc: steps over which the share falls (100)"},
 		{"decay",
 		 "csc: of what was not sent, 0 to 1 or momentum (momentum)"},
 		{"putback", "topk, gtopk: paper, conserve or naive (paper)"},
-		{"warmup-densities", "topk, gtopk: of the first epochs, or "
-				     "none (0.25,0.0725,0.015,0.004)"},
+		{"warmup-densities",
+		 "topk, gtopk, dgc, randomk: of the first epochs, or none "
+		 "(0.25,0.0725,0.015,0.004; dgc: "
+		 "0.25,0.0625,0.015625,0.004,0.001; randomk: none)"},
 	};
 	struct gf_select_option options[GF_SELECT_OPTIONS_MOST];
 	size_t n = gf_select_options(options), i;
@@ -205,13 +296,109 @@ static void test_apply(void)
 	}
 }
 
+/* --- the schema -------------------------------------------------------------
+ */
+
+static void add_field(const struct gf_field *f, struct gf_text *t)
+{
+	size_t i;
+
+	gf_text_addf(t, ",\n        \"%s\": ", f->key);
+	switch (f->type) {
+	case GF_FIELD_SIZE:
+		gf_text_addf(t,
+			     "{\"type\": \"integer\", \"minimum\": %.0f, "
+			     "\"maximum\": %.0f}",
+			     f->low, f->high);
+		break;
+	case GF_FIELD_BOOL:
+		gf_text_addf(t, "{\"type\": \"boolean\"}");
+		break;
+	case GF_FIELD_REAL:
+		if (f->names)
+			gf_text_addf(t, "{\"anyOf\": [{\"const\": \"%s\"}, ",
+				     f->names[0]);
+		gf_text_addf(t,
+			     "{\"type\": \"number\", \"minimum\": %g, "
+			     "\"maximum\": %g}%s",
+			     f->low, f->high, f->names ? "]}" : "");
+		break;
+	case GF_FIELD_REALS:
+		gf_text_addf(t,
+			     "{\"type\": \"array\", \"items\": {\"type\": "
+			     "\"number\", \"minimum\": %g, \"maximum\": "
+			     "%g}}",
+			     f->low, f->high);
+		break;
+	case GF_FIELD_CHOICE:
+		for (i = 0; f->names[i]; i++)
+			gf_text_addf(t, "%s\"%s\"", i ? ", " : "{\"enum\": [",
+				     f->names[i]);
+		gf_text_addf(t, "]}");
+		break;
+	default:
+		EXPECT(false, "%s: a type that the schema lacks", f->key);
+	}
+}
+
+/* As share/schema has it, from the table that the reader walks. */
+static char *schema_of(const struct gf_select_plan *p)
+{
+	const struct gf_field *f;
+	struct gf_text t = {0};
+
+	gf_text_addf(&t,
+		     "    \"%s\": {\n"
+		     "      \"type\": \"object\",\n"
+		     "      \"required\": [\"method\"",
+		     p->name);
+	for (f = p->record->fields; f->key; f++)
+		if (f->presence == GF_REQUIRED)
+			gf_text_addf(&t, ", \"%s\"", f->key);
+	gf_text_addf(&t,
+		     "],\n"
+		     "      \"properties\": {\n"
+		     "        \"method\": {\"const\": \"%s\"}",
+		     p->name);
+	for (f = p->record->fields; f->key; f++)
+		add_field(f, &t);
+	gf_text_addf(&t, "\n"
+			 "      },\n"
+			 "      \"patternProperties\": {\"^x-\": {}},\n"
+			 "      \"additionalProperties\": false\n"
+			 "    }");
+	return gf_text_take(&t);
+}
+
+static void test_schema(void)
+{
+	char *file = doc_load("share/schema/gf-plan.schema.json");
+	size_t i;
+
+	for (i = 0; gf_select_plans[i]; i++) {
+		char *want = schema_of(gf_select_plans[i]);
+		char *ref = gf_xasprintf("{\"$ref\": \"#/$defs/%s\"}",
+					 gf_select_names[i]);
+
+		EXPECT(strstr(file, want), "gf-plan.schema.json: want\n%s",
+		       want);
+		EXPECT(strstr(file, ref), "gf-plan.schema.json: want %s", ref);
+		free(want);
+		free(ref);
+	}
+	free(file);
+}
+
 int main(void)
 {
 	test_entries();
 	test_zeroed();
 	test_wires();
+	test_onebit();
+	test_randomk();
 	test_option_tables();
 	test_help();
 	test_apply();
+	test_schema();
 	return TEST_END();
 }

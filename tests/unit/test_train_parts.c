@@ -170,6 +170,7 @@ static void test_ways(void)
 
 static void test_methods(void)
 {
+	static const struct gf_select_plan someday = {.name = "someday"};
 	struct gf_plan plan = two_messages();
 	struct gf_error err = {""};
 
@@ -179,6 +180,11 @@ static void test_methods(void)
 	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
 	plan.selection.plan = &gf_select_plan_gtopk;
 	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
+	/* what no running half knows is nothing else */
+	plan.selection.plan = &someday;
+	EXPECT(gf_method_check(&plan, &err) == -ENOTSUP, "someday");
+	EXPECT_TEXT(err.text, "the plan wants selection \"someday\", which no "
+			      "training method here does");
 	plan.selection.plan = &gf_select_plan_csc;
 	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
 	EXPECT_TEXT(gf_method_name(&plan), "csc");

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/select_density.h"
+
+#include <math.h>
+
+const char *const gf_density_words[] = {"none", NULL};
+
+size_t gf_density_count(double density, size_t count_elems)
+{
+	return (size_t)fmax(1, floor(density * (double)count_elems));
+}
+
+double gf_density_at(double density, const double *warmup, size_t nwarmup,
+		     size_t epoch)
+{
+	return epoch < nwarmup ? warmup[epoch] : density;
+}
+
+double gf_density_greatest(double density, const double *warmup, size_t nwarmup)
+{
+	double most = density;
+	size_t i;
+
+	for (i = 0; i < nwarmup; i++)
+		most = fmax(most, warmup[i]);
+	return most;
+}

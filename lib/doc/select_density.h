@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOC_SELECT_DENSITY_H
+#define GF_DOC_SELECT_DENSITY_H
+
+#include <stddef.h>
+
+#include "json/record.h"
+
+/*
+ * What selections share that send k of a message's n elements: the keys, in a
+ * struct with members density, warmup_densities and nwarmup, and k itself.
+ */
+extern const char *const gf_density_words[]; /* "none" */
+
+#define GF_DENSITY_FIELDS(type)                                                \
+	{"density",                                                            \
+	 GF_FIELD_REAL,                                                        \
+	 .offset = offsetof(type, density),                                    \
+	 .low = GF_MIN_SHARE,                                                  \
+	 .high = 1,                                                            \
+	 .option = "density",                                                  \
+	 .unit = "SHARE",                                                      \
+	 .help = "the share of elements that is sent"},                        \
+	{                                                                      \
+		"warmup_densities", GF_FIELD_REALS, GF_DEFAULTED,              \
+			.offset = offsetof(type, warmup_densities),            \
+			.count_offset = offsetof(type, nwarmup),               \
+			.low = GF_MIN_SHARE, .high = 1,                        \
+			.names = gf_density_words,                             \
+			.option = "warmup-densities", .unit = "LIST",          \
+			.help = "of the first epochs, or none"                 \
+	}
+
+/* k of a message of count elements: max(1, floor(density*count)). */
+size_t gf_density_count(double density, size_t count_elems);
+/* The density of an epoch (from 0), and the greatest of all epochs. */
+double gf_density_at(double density, const double *warmup, size_t nwarmup,
+		     size_t epoch);
+double gf_density_greatest(double density, const double *warmup,
+			   size_t nwarmup);
+
+#endif
