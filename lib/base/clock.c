@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
-/* What is left to spinning: above the usual wake-up latency of a timer. */
+/* The rest that is spun: above the usual wake-up latency of a timer. */
 #define SPIN_S 1.5e-4
 
 double gf_clock_s(void)

@@ -15,7 +15,7 @@
 
 /* The key under which it lies; the caller frees. */
 char *gf_checksum_key(const char *tensor);
-/* Of the data, as text. */
+/* The checksum of the data, as text. */
 void gf_checksum(const void *data, size_t size_bytes,
 		 char text[GF_CHECKSUM_DIGITS + 1]);
 

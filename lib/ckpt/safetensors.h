@@ -50,8 +50,9 @@ void gf_safetensors_close(struct gf_safetensors *s);
 const struct gf_stored_tensor *
 gf_safetensors_find(const struct gf_safetensors *s, const char *name);
 
-/* Reads a tensor that must have that dtype and so many elements, and the data
- * that was written. After a failure what is in `out` is undefined. */
+/* Reads a tensor, which must have that dtype and number of elements, and
+ * verifies its checksum. After a failure the contents of `out` are
+ * undefined. */
 int gf_safetensors_load(const struct gf_safetensors *s, const char *name,
 			const char *dtype, size_t count_elems, void *out,
 			struct gf_error *err);
@@ -66,7 +67,7 @@ int gf_safetensors_metadata_size(const struct gf_safetensors *s,
 				 const char *key, size_t low, size_t high,
 				 size_t *value, struct gf_error *err);
 
-/* What a writer is given: borrowed data, `dims` of `rank` sizes. */
+/* A tensor to be written: borrowed data, `dims` of `rank` sizes. */
 struct gf_tensor_source {
 	const char *name;
 	const char *dtype;

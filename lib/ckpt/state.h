@@ -30,7 +30,7 @@ enum gf_state_rule {
 	GF_STATE_SUM,  /* the sum over ranks, which is divided by their number
 			* when it is applied, counts */
 	GF_STATE_MEAN, /* own: every rank goes on from the mean */
-	GF_STATE_RESTART, /* shared: counts steps of so many ranks */
+	GF_STATE_RESTART, /* shared: counts steps; begins anew */
 };
 
 struct gf_state_item {

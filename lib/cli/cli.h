@@ -8,8 +8,8 @@
 #include "base/error.h"
 
 /*
- * What all commands share: messages, output, exit status. Options are in
- * cli/command.h.
+ * The common part of all commands: messages, output, exit status. Options are
+ * in cli/command.h.
  */
 #define GF_CLI_SETTINGS_MOST 128
 

@@ -34,7 +34,7 @@ struct gf_command {
 	size_t nsettings;
 	const struct gf_setting_rule *rules;
 	size_t nrules;
-	/* What rules cannot say: -EINVAL, with the option in the text.
+	/* Checks that rules cannot express: -EINVAL names the option.
 	 * (optional) */
 	int (*check)(void *arguments, struct gf_error *err);
 };

@@ -40,7 +40,7 @@ static void add_word(struct gf_offer *o, const char *text, const char *help)
 		(struct gf_word){gf_xstrdup(text), help};
 }
 
-/* What every entry of a registry begins with. */
+/* The common beginning of every registry's entries. */
 struct entry {
 	const char *name, *description;
 };

@@ -17,7 +17,7 @@ struct gf_word {
 
 enum gf_paths { GF_PATHS_NONE, GF_PATHS_FILES, GF_PATHS_FOLDERS };
 
-/* What a shell offers for an option's argument. */
+/* The words that a shell offers for an option's argument. */
 struct gf_offer {
 	struct gf_word *words;
 	size_t nwords, capacity;

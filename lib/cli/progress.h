@@ -21,8 +21,8 @@ void gf_progress_start(struct gf_progress *p, const struct gf_cli *cli,
 		       const char *what);
 /* fraction in [0, 1]; detail may be NULL. */
 void gf_progress_at(struct gf_progress *p, double fraction, const char *detail);
-/* Also where nobody knows whether there is a terminal: under a launcher, on
- * rank 0, because it was asked for. Not with -q. */
+/* Shows progress although it is unknown whether there is a terminal: on rank 0
+ * under a launcher, because the user asked for it. Not with -q. */
 void gf_progress_force(struct gf_progress *p);
 /* As gf_progress_at, for callbacks (p is a struct gf_progress); with -v also a
  * line whenever detail, a constant, is another one. */

@@ -46,7 +46,7 @@ struct gf_algorithm {
 	/* Closed form on a network (seconds), one segment. */
 	double (*cost_s)(const struct gf_coll_args *args,
 			 const struct gf_net_cost *net);
-	/* What rank owns between the halves: contiguous, perhaps empty; the
+	/* The range that a rank owns between the halves, perhaps empty; the
 	 * ranks' parts make up the message. (optional: then there are no
 	 * halves) */
 	struct gf_range (*owned)(const struct gf_coll_args *args, int rank);
@@ -60,10 +60,10 @@ struct gf_algorithm {
 extern const struct gf_algorithm *const gf_algorithms[];
 
 /*
- * Of sparse sets: an element is a whole set of at most elem_bytes, and the
- * reduction of a step is a merge. topk gathers one set per rank (count_elems =
- * ranks, half ALL_GATHER); gtopk reduces one (count_elems = 1). Not found by
- * gf_algorithm_find. NULL-terminated.
+ * The algorithms for sparse sets: an element is a whole set of at most
+ * elem_bytes, and the reduction of a step is a merge. topk gathers one set per
+ * rank (count_elems = ranks, half ALL_GATHER); gtopk reduces one (count_elems =
+ * 1). Not found by gf_algorithm_find. NULL-terminated.
  */
 extern const struct gf_algorithm *const gf_sparse_algorithms[];
 
@@ -71,7 +71,7 @@ extern const struct gf_algorithm *const gf_sparse_algorithms[];
 const struct gf_algorithm *gf_algorithm_find(const char *name);
 const struct gf_algorithm *gf_sparse_find(const char *name);
 
-/* What every algorithm asks of its arguments: counts, factors, stages. */
+/* Checks that every algorithm needs: counts, factors, stages. */
 int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err);
 
 /* check + applicable + init + build + finish; s is untouched on failure.

@@ -6,7 +6,7 @@
 
 /*
  * The table entries, one per algorithm, for registry.c and for algorithms that
- * are made of others. Everyone else goes through gf_algorithm_find.
+ * are made of others. All other code calls gf_algorithm_find.
  */
 extern const struct gf_algorithm gf_algorithm_ring;
 extern const struct gf_algorithm gf_algorithm_rhd;

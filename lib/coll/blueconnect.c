@@ -46,8 +46,8 @@ static int factor(const struct gf_coll_args *args, int stage)
 	return args->nfactors ? args->factors[stage] : args->ranks;
 }
 
-/* As asked for; else halving where it can: never dearer than a ring when the
- * stage keeps to one level. */
+/* The stage's algorithm if one was asked for; else halving if possible, which
+ * is never dearer than a ring as long as the stage keeps to one level. */
 static int halves(const struct gf_coll_args *args, int stage)
 {
 	int p = factor(args, stage);
@@ -126,7 +126,7 @@ static struct gf_group group_of(const struct gf_coll_args *args, int stage,
 	return (struct gf_group){rank - me * stride, stride, p, me};
 }
 
-/* What the stage leaves its rank with. */
+/* The range that the stage leaves its rank with. */
 static struct gf_range part_of(const struct gf_coll_args *args, int stage,
 			       const struct gf_group *g, struct gf_range range)
 {
@@ -135,7 +135,7 @@ static struct gf_range part_of(const struct gf_coll_args *args, int stage,
 	return gf_range_part(range, g->size, g->me);
 }
 
-/* What a rank holds when `stage` begins. */
+/* The range that a rank holds when `stage` begins. */
 static struct gf_range held_at(const struct gf_coll_args *args, int stage,
 			       int rank)
 {

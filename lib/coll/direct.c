@@ -2,14 +2,14 @@
 /*
  * Direct (Thakur, Rabenseifner, Gropp 2005, "Optimization of collective
  * communication operations in MPICH": the pairwise exchange that MPICH's
- * reduce-scatter uses for long messages; then an all-gather in which everyone
- * tells everyone).
+ * reduce-scatter uses for long messages; then an all-gather in which every
+ * rank sends to every other).
  *
  * The message is cut into p parts, and rank r owns part r. In round k of the
  * reduce-scatter each rank sends part r - k straight to rank r - k, its owner,
  * which adds it to what it has: first its own, then those of ranks r + 1,
  * r + 2, ... In the all-gather every owner sends the sum to all others at once.
- * As much is sent as in a ring, in half as many rounds, and nothing is passed
+ * Ranks send as much as in a ring, in half as many rounds, and pass nothing
  * on. So a codec rounds a value twice, on the way to its owner and on the way
  * back, however many ranks there are, and sums are whole in between; a ring
  * rounds the partial sum at every hop.

@@ -51,8 +51,9 @@ static bool goes_on(const struct payload *out, const struct gf_run *run)
 	       run->origin - last->origin == run->first - last->first;
 }
 
-/* The runs of a range, renumbered from 0; refuses what was never written. Where
- * the buffer happens to be cut says nothing: equal contents have equal runs. */
+/* The runs of a range, renumbered from 0; refuses elements that were never
+ * written. The places at which the buffer is cut do not matter: equal contents
+ * have equal runs. */
 static int load(struct gf_machine *m, struct gf_machine_place p,
 		struct gf_range range, struct payload *out,
 		struct gf_error *err)

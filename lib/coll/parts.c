@@ -50,7 +50,7 @@ static struct gf_range behind(const struct gf_group *g, struct gf_range range,
 			     (g->me + 2 * g->size - back) % g->size);
 }
 
-/* Where the order comes from; one part where there is none. */
+/* The parts that the order comes from; one part if there is no order. */
 static int parts_of(const struct gf_cut *cut)
 {
 	if (!cut->next || !cut->segment_elems)

@@ -6,9 +6,9 @@
 #include "coll/schedule.h"
 
 /*
- * What generators share: transfers cut into segments, and rings over any group
- * of ranks. A group is `size` ranks, `first`, `first + stride`, ...; `me` is
- * the caller's place in it.
+ * The common part of generators: transfers cut into segments, and rings over
+ * any group of ranks. A group is `size` ranks, `first`, `first + stride`, ...;
+ * `me` is the caller's place in it.
  */
 struct gf_group {
 	int first, stride, size, me;
@@ -19,7 +19,7 @@ static inline int gf_group_rank(const struct gf_group *g, int place)
 	return g->first + place * g->stride;
 }
 
-/* The largest of so many parts of the message, for costs. */
+/* The bytes of the largest of `parts` parts of the message, for costs. */
 double gf_part_bytes(const struct gf_coll_args *args, int parts);
 
 /* Cuts the next piece of at most segment_elems (0: all) off the front. */
@@ -86,7 +86,7 @@ void gf_halving_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
 			       struct gf_range range, const struct gf_cut *cut);
 void gf_doubling_all_gather(struct gf_schedule *s, const struct gf_group *g,
 			    struct gf_range range, const struct gf_cut *cut);
-/* What place `me` holds after `rounds` rounds of halving. */
+/* The range that place `me` holds after `rounds` rounds of halving. */
 struct gf_range gf_halving_part(const struct gf_group *g, struct gf_range range,
 				int rounds);
 

@@ -75,8 +75,8 @@ struct gf_schedule {
 	int contributors;
 	size_t count_elems;
 	bool lossy; /* see CODECS */
-	/* Of the reduce-scatter and all-gather halves: the part of DATA whose
-	 * sum this rank ends or begins with. */
+	/* The part of DATA whose sum this rank holds at the end of a
+	 * reduce-scatter, or at the beginning of an all-gather. */
 	struct gf_range owned;
 	size_t scratch_elems;
 	struct gf_step *steps;
@@ -112,7 +112,7 @@ void gf_schedule_copy(struct gf_schedule *s, struct gf_range to,
 		      struct gf_range from);
 void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to,
 			struct gf_range from);
-/* As if the range were sent, to nobody. */
+/* Rounds the range as sending it would. */
 void gf_schedule_round(struct gf_schedule *s, struct gf_range range);
 /* The step appended last also waits for an earlier one, beyond what the ranges
  * say: a tree's root sends to one child after the other. */

@@ -53,7 +53,7 @@ static int smaller(int a, int b)
 }
 
 /* A round's slowest message: out of a unit of u ranks go min(d, u) messages,
- * as everyone sends d ranks down. */
+ * because every rank sends d ranks down. */
 static double cost_s(const struct gf_coll_args *args,
 		     const struct gf_net_cost *net)
 {

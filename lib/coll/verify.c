@@ -99,7 +99,7 @@ static int check_end(struct gf_machine *m, enum gf_coll_half half,
 	return 0;
 }
 
-/* What the ranks own must be the message, each element once. */
+/* The ranges that the ranks own must make up the message, each element once. */
 static int check_owned(const struct gf_schedule *ranks, int nranks,
 		       struct gf_error *err)
 {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 static const size_t fewest_points = 3;
-/* Below it nobody needs another line. */
+/* Below this error one line is enough. */
 static const double good_rms = 0.05;
 /* How likely chance may be. */
 static const double chance = 1e-3;
@@ -52,7 +52,8 @@ static double squares(const struct gf_fit_points *p, const struct range *r,
 	return sum;
 }
 
-/* Where the second range begins; false: the cost would fall there. */
+/* Finds the size at which the second range begins; false: the cost would fall
+ * there. */
 static bool find_cut(const struct gf_fit_points *p, const struct range *a,
 		     struct range *b)
 {

@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 
-/* What one layer costs, in FLOPs or in bytes at the rate of that many. */
+/* One layer's cost in FLOPs, or its bytes as the FLOPs of the same time. */
 struct work {
 	double forward, backward;
 };

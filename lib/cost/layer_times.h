@@ -9,7 +9,8 @@
 #include "doc/profile.h"
 
 /*
- * When a model's gradients would be ready on hardware that nobody measured.
+ * Estimates when a model's gradients are ready on hardware that was not
+ * measured.
  *
  * A roofline (Williams, Waterman, Patterson 2009): a layer takes as long as
  * its FLOPs, but not less than the bytes it moves allow: GF_ESTIMATE_BALANCE

@@ -38,16 +38,16 @@ static long long larger(long long a, long long b)
 	return a > b ? a : b;
 }
 
-/* Of ranks 0..x - 1, those in groups that take part. */
+/* The number of ranks among 0..x - 1 in groups that take part. */
 static long long taking_part(const struct gf_net_round *round, long long x)
 {
 	return x / round->stride * round->active +
 	       smaller(x % round->stride, round->active);
 }
 
-/* Of ranks from..to - 1, those that send to the first of their group: its last
- * members, which lie in the last `stride` of a span. The others send forward.
- */
+/* The number of ranks among from..to - 1 that send to the first of their group
+ * (`last`): the groups' last members, which lie in the last `stride` of a span.
+ * The others send forward. */
 static long long count(const struct gf_net_round *round, bool last,
 		       long long from, long long to)
 {
@@ -157,7 +157,7 @@ struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
 				const struct gf_net_round *round, double bytes)
 {
 	struct gf_link_cost cost = {0}, level;
-	double alpha_s = -1; /* nobody met */
+	double alpha_s = -1; /* no two ranks met */
 	bool crossed = false;
 	long long unit = 1;
 	size_t i;

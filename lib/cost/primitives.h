@@ -55,7 +55,7 @@ struct gf_net_round {
 	int ranks, stride, factor, active;
 };
 
-/* A level's cost for messages of so many bytes. */
+/* A level's cost for messages of the given bytes. */
 struct gf_link_cost gf_net_level(const struct gf_net_cost *net, size_t level,
 				 double bytes);
 
@@ -63,9 +63,9 @@ struct gf_link_cost gf_net_level(const struct gf_net_cost *net, size_t level,
  * The cost of each of the round's messages, of the given size. The latency is
  * the greatest of the levels where two ranks meet, because a round ends with
  * its slowest message. The rate is the least of bandwidth/(messages that share
- * it) over the levels crossed (BlueConnect's Eq. 7 with the minimum over
- * 0 <= j <= i). Groups need not coincide with levels. Ranks beyond the product
- * of the sizes meet at the outermost level. nlevels 1 reads no sizes. The result has
+ * it) over the levels crossed (BlueConnect's Eq. 7 with the minimum over 0 <= j
+ * <= i). Groups need not coincide with levels. Ranks beyond the product of the
+ * sizes meet at the outermost level. nlevels 1 reads no sizes. The result has
  * one line, which holds for messages of that size.
  */
 struct gf_link_cost gf_net_link(const struct gf_net_cost *net,

@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 
-/* Of {C, H, W}: C; else 1. */
+/* C of {C, H, W}; else 1. */
 static size_t channels_of(const struct gf_shape *s)
 {
 	return s->rank == 3 ? s->dims[0] : 1;

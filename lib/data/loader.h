@@ -11,8 +11,8 @@
 /*
  * A rank's training batches, in order. While one is computed with, a thread
  * fetches the next one; it sleeps when that is done, so that the processor
- * which is left to communication stays free most of the time. What a batch
- * holds depends on its number alone: any may be asked for, the next one is
+ * which is left to communication stays free most of the time. The samples of a
+ * batch depend on its number alone: any batch may be asked for; the next one is
  * merely there sooner.
  *
  * A step has `accumulate` batches (micro-batches), numbered from 0; steps

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* Asked in this order whose data a path is. */
+/* Formats are asked in this order whether they recognise a path. */
 const struct gf_data_format *const gf_data_formats[] = {
 	&gf_data_synthetic,
 	&gf_data_idx,

@@ -34,7 +34,7 @@ int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got,
 /* Exactly total bytes (> 0) and then the end; the caller frees. */
 int gf_source_exactly(struct gf_source *s, size_t total, unsigned char **bytes,
 		      struct gf_error *err);
-/* What is left; *bytes is never NULL on success, and the caller's to free. */
+/* Reads the rest; *bytes is never NULL on success, and the caller's to free. */
 int gf_source_rest(struct gf_source *s, unsigned char **bytes, size_t *size,
 		   struct gf_error *err);
 

@@ -44,12 +44,12 @@ extern const struct gf_algorithm_traits gf_algorithm_traits[];
 /* Has the algorithm of that name all of these traits? */
 bool gf_algorithm_has(const char *name, unsigned traits);
 
-/* What reduces one factor of a decomposition: ring, halving, shm, nccl; ends
- * with NULL. */
+/* The ways to reduce one factor of a decomposition: ring, halving, shm, nccl;
+ * ends with NULL. */
 extern const char *const gf_stage_algorithms[];
 /* The constant of that name; NULL: there is none such, or name is NULL. */
 const char *gf_stage_algorithm(const char *name);
-/* Can it reduce so many ranks? Halving wants a power of two. */
+/* Can it reduce `factor` ranks? Halving needs a power of two. */
 bool gf_stage_takes(const char *name, int factor);
 
 #endif

@@ -28,9 +28,9 @@ extern const struct gf_record gf_cost_line_record;
 extern const struct gf_record gf_level_line_record;
 
 /*
- * The line for messages of so many bytes, where the sizes from which lines hold
- * are `scale` times those written (1), and below how many bytes the next one
- * does (INFINITY: none; below_bytes may be NULL).
+ * The line for messages of the given bytes. The sizes from which lines hold are
+ * multiplied by `scale` (1: as written). *below_bytes is the size from which
+ * the next line holds (INFINITY: none); it may be NULL.
  */
 struct gf_cost_lines {
 	struct gf_cost_line first;
@@ -40,7 +40,7 @@ struct gf_cost_lines {
 struct gf_cost_line gf_cost_line_at(const struct gf_cost_lines *lines,
 				    double bytes, double scale,
 				    double *below_bytes);
-/* What a message of so many bytes costs. */
+/* The cost of a message of the given bytes. */
 double gf_cost_lines_s(const struct gf_cost_lines *lines, double bytes);
 
 /* Appends a line to those after `first`; where it would begin below the one
@@ -49,7 +49,7 @@ void gf_cost_line_add(const struct gf_cost_line *first,
 		      struct gf_cost_line **larger, size_t *nlarger,
 		      struct gf_cost_line line);
 
-/* For a record's finish. */
+/* Checks that costs do not fall; called by a record's finish. */
 int gf_cost_lines_check(const struct gf_json_at *at,
 			const struct gf_cost_lines *lines,
 			struct gf_error *err);

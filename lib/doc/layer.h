@@ -38,7 +38,7 @@ extern const struct gf_layer_kind gf_layer_batchnorm, gf_layer_layernorm,
 /* By enum gf_layer_type. */
 extern const struct gf_layer_kind *const gf_layer_kinds[];
 
-/* What infer callbacks use. */
+/* Helpers of infer callbacks. */
 const struct gf_shape *gf_infer_input(const struct gf_infer *c, size_t k);
 /* "<layer>.<suffix>" */
 void gf_infer_param(struct gf_infer *c, const char *suffix,

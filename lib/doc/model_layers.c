@@ -11,7 +11,7 @@
 #define INPUT "input" /* the name that means the sample */
 #define NONE  (-2)
 
-/* What a layer's `from` says, until every layer's name is known. */
+/* A layer's `from`, kept until every layer's name is known. */
 struct links {
 	char **names;
 	size_t count;

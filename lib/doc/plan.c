@@ -200,7 +200,8 @@ int gf_plan_read(const struct gf_json *root, const char *file,
 	return gf_document_read(root, file, FORMAT, &plan_record, p, err);
 }
 
-/* As it is written: a rule plan's lanes and segments stand in the rule. */
+/* The plan as it is written: a rule plan's lanes and segments stand in the
+ * rule. */
 static struct gf_plan as_written(const struct gf_plan *p)
 {
 	struct gf_plan plan = *p;

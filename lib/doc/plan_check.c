@@ -11,7 +11,7 @@
 #include "doc/algorithm.h"
 #include "doc/shared.h"
 
-/* What must hold between the keys of a plan. */
+/* Checks across the keys of a plan. */
 
 static int refuse_message(const struct gf_json_at *at, size_t index,
 			  const char *key, struct gf_error *err,

@@ -10,10 +10,10 @@
  * Binds a rule to a model and a number of ranks: tensors gather in generation
  * order until they are more than the threshold, then go as one message; the
  * rest goes at the end. Each message has the algorithm, stages and codec that
- * the rule names for its size. Stages of other ranks do not count; then, where
- * the algorithm goes by levels and the plan's levels are of so many ranks,
- * there is a stage for each. *whole is the caller's to release; its prediction
- * is absent. -EINVAL: not a rule.
+ * the rule names for its size. Stages for another number of ranks are ignored;
+ * then, if the algorithm goes by levels and the plan's levels have that number
+ * of ranks, there is a stage for each level. *whole is the caller's to release;
+ * its prediction is absent. -EINVAL: not a rule.
  */
 int gf_plan_bind(const struct gf_plan *rule,
 		 const struct gf_model_profile *model, int ranks,

@@ -15,7 +15,7 @@ struct gf_record;
  * The pure half of selections: which gradients of a message go out in a step,
  * in what form, and what a plan says about it (gf-plan(5), "selection"). Each
  * selection is one file (select_csc.c, ...) and one word in
- * select_registry.c; everybody else asks its entry. The half that runs is in
+ * select_registry.c; all other code asks its entry. The half that runs is in
  * another library.
  *
  * Traits say what a selection can do. A combination that no trait allows is
@@ -80,7 +80,7 @@ struct gf_select_plan {
 	/* The keys of plan.selection, with the options of gf-plan that set
 	 * them; its struct is the params of a gf_selection. */
 	const struct gf_record *record;
-	/* What gf-plan writes where the user says nothing; such a struct. */
+	/* gf-plan's values for options that were not given; such a struct */
 	const void *defaults;
 	/* Why no codec goes on top, after the selection's name; NULL where
 	 * GF_SELECT_ADDS. */

@@ -223,8 +223,9 @@ static bool differ(struct gf_documents *a, struct gf_documents *b,
 	       strcmp(digest_of(a, f), digest_of(b, f)) != 0;
 }
 
-/* Moves what is in fresh to d. What can fail comes first: the formats that
- * allow one document only, then the one format whose documents combine. */
+/* Moves the documents of `fresh` to d. The steps that can fail come first: the
+ * formats that allow one document only, then the one format whose documents
+ * combine. */
 static int merge(struct gf_documents *d, struct gf_documents *fresh,
 		 struct gf_error *err)
 {
@@ -256,7 +257,7 @@ static int merge(struct gf_documents *d, struct gf_documents *fresh,
 	return 0;
 }
 
-/* Of which there must be one of a format, unless that is NULL. */
+/* Requires one document of the format, unless that is NULL. */
 static int require(struct gf_documents *d, const char *format, const char *name,
 		   struct gf_error *err)
 {

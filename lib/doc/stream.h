@@ -29,8 +29,8 @@ struct gf_documents {
 	/* The files they came from; NULL where there is none. */
 	char *topology_file, *profile_file, *plan_file, *model_file,
 		*training_file;
-	/* What came on standard input, as our writers print it, in order of
-	 * arrival: gf-profile passes it on. */
+	/* The documents from standard input, as our writers print them, in
+	 * order of arrival: gf-profile passes them on. */
 	char *passed_on;
 };
 

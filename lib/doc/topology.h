@@ -107,7 +107,7 @@ struct gf_topology {
 
 int gf_topology_read(const struct gf_json *root, const char *file,
 		     struct gf_topology *t, struct gf_error *err);
-/* What the reader refuses, for structs made by code. */
+/* The reader's checks, for structs made by code. */
 int gf_topology_check(const struct gf_topology *t, struct gf_error *err);
 /* The document, ending in a newline; the caller frees. */
 char *gf_topology_write(const struct gf_topology *t);

@@ -67,7 +67,7 @@ struct gf_training {
 void gf_training_init(struct gf_training *t);
 int gf_training_read(const struct gf_json *root, const char *file,
 		     struct gf_training *t, struct gf_error *err);
-/* What the reader refuses, for structs made by code. */
+/* The reader's checks, for structs made by code. */
 int gf_training_check(const struct gf_training *t, struct gf_error *err);
 char *gf_training_write(const struct gf_training *t);
 void gf_training_release(struct gf_training *t);

@@ -4,7 +4,7 @@
 
 #include "gpu/gpu.h"
 
-/* What registry.c asks; private to lib/gpu. */
+/* The entries of registry.c; private to lib/gpu. */
 struct gf_gpu_backend {
 	int (*count)(struct gf_error *why);
 	int (*open)(int index, struct gf_gpu **gpu, struct gf_error *err);

@@ -6,8 +6,8 @@
 
 #include "gpu/gpu.h"
 
-/* What CUDA's files share: cuda.c has the devices, their memory and the table,
- * cuda_stream.c what is enqueued, and graphs of it. */
+/* The common part of CUDA's files: cuda.c has devices, their memory and the
+ * table; cuda_stream.c has enqueued work and graphs of it. */
 int gf_cuda_fail(cudaError_t status, const char *what, struct gf_error *err);
 
 /* Sets rc and the reason, and goes to out. */

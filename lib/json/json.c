@@ -89,7 +89,7 @@ int gf_json_parse(const char *text, size_t size, const char *file,
 		gf_json_free(value);
 		return gf_json_refuse_at(
 			text, used, file, err,
-			"want one document, got something behind it");
+			"want one document, got more after it");
 	}
 	*root = value;
 	return 0;

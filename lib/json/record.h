@@ -44,8 +44,8 @@ enum gf_presence {
 	GF_HIDDEN,    /* owned by the struct, but no part of this document */
 };
 
-/* What a table cannot say. `place` is the struct plus the field's offset.
- * release and copy are optional where nothing is owned. */
+/* A field that a table cannot describe. `place` is the struct plus the field's
+ * offset. release and copy are optional where nothing is owned. */
 struct gf_field_own {
 	int (*read)(struct gf_json_at *at, const char *key, void *place,
 		    struct gf_error *err);

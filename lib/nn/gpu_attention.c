@@ -131,7 +131,7 @@ static int scores_backward(const struct gf_gpu_io *io, struct gf_error *err)
 	return rc;
 }
 
-/* What one input gets of one head. */
+/* One input's gradient from one head. */
 static int input_backward(const struct gf_gpu_io *io, size_t which, size_t h,
 			  struct gf_error *err)
 {

@@ -11,7 +11,8 @@
 #include "base/heap.h"
 #include "base/library.h"
 
-/* What is loaded: cuBLAS' own names and types, from its header. */
+/* The functions that are loaded: cuBLAS' own names and types, from its
+ * header. */
 static struct {
 	__typeof__(cublasCreate_v2) *Create_v2;
 	__typeof__(cublasDestroy_v2) *Destroy_v2;

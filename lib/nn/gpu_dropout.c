@@ -49,7 +49,7 @@ static void multiply(struct matrix *a, const struct matrix *b)
 	free(product);
 }
 
-/* The state after so many draws, by rows: four words to each bit. */
+/* The state after `draws` draws, by rows: four words per bit. */
 static void jump_rows(size_t draws, uint64_t *rows)
 {
 	struct matrix *power = gf_xcalloc(1, sizeof(*power));

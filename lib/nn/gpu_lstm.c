@@ -234,7 +234,7 @@ static int weight_backward(const struct gf_gpu_io *io, const struct work *w,
 	return gf_gpu_multiply(io->g->blas, &p, err);
 }
 
-/* What each position had before it: zeros, then the outputs but the last. */
+/* The output before each position: zeros, then all outputs but the last. */
 static int move_on(const struct gf_gpu_io *io, const struct work *w,
 		   struct gf_error *err)
 {

@@ -114,7 +114,7 @@ static void place_layer(struct plan *p, size_t l)
 	}
 }
 
-/* What a layer reads lives as long as it does so. */
+/* A layer's inputs live as long as it reads them. */
 static void read_inputs(struct plan *p, size_t l)
 {
 	const struct gf_net *net = p->g->net;

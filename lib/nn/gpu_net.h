@@ -47,7 +47,7 @@ struct gf_gpu_io {
 	const float *sample; /* the caller's samples, as they are */
 	const void **in;
 	void *out;
-	void **din; /* NULL where nobody needs it */
+	void **din; /* NULL if no layer needs it */
 	bool *add;  /* to what is in din */
 	void *dout;
 	const float *param[GF_GPU_MAX_PARAMS];
@@ -111,8 +111,8 @@ void gf_gpu_from_plain(const struct gf_gpu_net *g, const float *from, void *to,
 void gf_gpu_to_plain(const struct gf_gpu_net *g, const void *from, float *to,
 		     const size_t sizes[3]);
 
-/* A weight matrix to multiply by: the parameter itself in f32, else what lies
- * in io->weight so many bytes from its start. */
+/* A weight matrix to multiply by: the parameter itself in f32, else its copy
+ * `at` bytes from the start of io->weight. */
 const void *gf_gpu_weight(const struct gf_gpu_io *io, size_t which, size_t at);
 
 #endif

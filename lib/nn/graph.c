@@ -112,7 +112,7 @@ void gf_net_release(struct gf_net *net)
 	memset(net, 0, sizeof(*net));
 }
 
-/* What an embedding looks up must be in its table. */
+/* Numbers that an embedding looks up must be in its table. */
 static int check_numbers(const struct gf_net *net, const float *input,
 			 size_t batch, struct gf_error *err)
 {

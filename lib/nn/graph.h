@@ -9,9 +9,9 @@
 #include "nn/net.h"
 
 /*
- * What every backend's net shares (private to lib/nn). A backend's net_new
- * calls gf_net_init, its net_free gf_net_release, and its own state hangs on
- * priv.
+ * The common part of every backend's net (private to lib/nn). A backend's
+ * net_new calls gf_net_init, its net_free gf_net_release, and its own state
+ * hangs on priv.
  */
 enum gf_net_stage {
 	GF_NET_IDLE,
@@ -89,8 +89,8 @@ void gf_net_need(const struct gf_net *net, size_t layer);
 /* The gradients of a layer that the logits do not depend on. */
 void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l);
 
-/* What a loss or a result says of a label and of a number; `at` counts from
- * the batch's first. */
+/* The failures of a loss or a result for a bad label and a bad number; `at`
+ * counts from the batch's first. */
 int gf_net_bad_label(const struct gf_net *net, size_t at, int32_t label,
 		     struct gf_error *err);
 int gf_net_bad_number(const struct gf_net *net, size_t layer, size_t at,

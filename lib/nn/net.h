@@ -45,9 +45,9 @@ struct gf_net;
  * environment says. */
 struct gf_net_options {
 	int threads; /* 0: the environment's; ref always uses one */
-	/* Of weights and activations: GF_F32, GF_F16 or GF_BF16; sums are f32
-	 * in any case, and so are parameters and gradients outside. A backend
-	 * without it refuses in net_new. */
+	/* Weights and activations are GF_F32, GF_F16 or GF_BF16; sums are f32
+	 * in any case, and so are parameters and gradients outside. net_new
+	 * refuses a precision that the backend lacks. */
 	enum gf_dtype precision;
 	struct gf_gpu *gpu; /* of a backend on_device; borrowed */
 	struct gf_gpu_stream *stream;

@@ -97,7 +97,7 @@ struct gf_onednn {
 	size_t nscratchpads, scratchpads_capacity, scratchpad_bytes;
 	void *scratchpad;
 
-	/* What the function ops of a running backward need. */
+	/* Arguments of the function ops of a running backward. */
 	float *grads;
 	void (*on_grad)(void *ctx, size_t tensor);
 	void *ctx;

@@ -8,8 +8,9 @@
 /*
  * Dropout (Srivastava et al. 2014), scaled in training so that evaluation
  * passes values through: each is zero with probability `rate` (in steps of
- * 2^-16), else divided by 1 - rate. What a sample loses depends on the seed,
- * the layer and the sample's number only. saved: one byte per value.
+ * 2^-16), else divided by 1 - rate. The values that a sample loses depend on
+ * the seed, the layer and the sample's number only. `saved` has one byte per
+ * value.
  */
 #define FIRST_STREAM 16 /* of gf_rng_init; lower ones have other uses */
 #define SAMPLE_BITS  40

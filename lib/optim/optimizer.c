@@ -16,7 +16,7 @@
 #define VECTORS "vectors"
 #define NONE    "none"
 
-/* Of a watched step. */
+/* Elements per piece of a watched step. */
 #define WATCHED_ELEMS ((size_t)1 << 18)
 
 /* --- which optimiser ------------------------------------------------------ */
@@ -52,8 +52,8 @@ static bool fits(const char *pattern, const struct gf_optim_tensor *t)
 	return fnmatch(pattern, t->name, 0) == 0;
 }
 
-/* A pattern that fits nothing is a misspelt one; that a net has no vectors is
- * nobody's mistake. */
+/* A pattern that matches no tensor is refused as misspelt; a net without
+ * vectors is not. */
 static int exclude(const char *list, const struct gf_optim_tensor *tensors,
 		   size_t ntensors, bool *excluded, struct gf_error *err)
 {

@@ -29,7 +29,8 @@ struct sent {
 	double bytes, start_s, end_s;
 };
 
-/* What starting at t_s beside the previous message costs, Eq. 13 corrected. */
+/* The penalty for starting at t_s beside the previous message, Eq. 13
+ * corrected. */
 static double penalty_s(const struct gf_work *w, const struct sent *previous,
 			const struct gf_send *s, double bytes, double t_s)
 {

@@ -41,8 +41,8 @@ bool gf_axes_asked(const void *axes, const char *option)
 	return false;
 }
 
-/* What the axes, the plan that is followed or the system chooses, where the
- * user sets no key of it. */
+/* The selection before the user's keys: of the axes, of the plan that is
+ * followed, or of the system. */
 static struct gf_selection base_selection(const struct gf_axes *a,
 					  const struct gf_system *s)
 {

@@ -19,7 +19,7 @@ static int read_algorithm(const char *name, struct gf_stage *stage,
 	stage->algorithm = (char *)gf_stage_algorithm(name);
 	if (!stage->algorithm)
 		return gf_error_set(err, -EINVAL,
-				    "want ring, halving, shm or nccl behind a "
+				    "want ring, halving, shm or nccl after a "
 				    "factor, got \"%s\"",
 				    name);
 	if (!gf_stage_takes(name, stage->factor))

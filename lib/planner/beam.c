@@ -58,7 +58,7 @@ struct beam {
 	double *ends_scratch, *ends_of;
 };
 
-/* Which cuts are tried. */
+/* The cuts that are tried. */
 struct effort {
 	size_t width;
 	size_t stride; /* cuts farther away ever more rarely; 0: every one */
@@ -170,8 +170,8 @@ static struct gf_sim_state state_behind(struct beam *b, size_t from)
 	return s;
 }
 
-/* What `node` became with its last message started; kept where it may still
- * lead to a better plan than is known. */
+/* Keeps the state after `node`'s last message has started, if it may still lead
+ * to a better plan than the best one known. */
 static void consider(struct beam *b, struct gf_sim_state *s, size_t from,
 		     struct node *node)
 {

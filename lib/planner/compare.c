@@ -27,8 +27,8 @@ static void sort(struct gf_compared *rows, size_t n)
 	}
 }
 
-/* What no plan of any of them beats: the bound over the most lanes that one of
- * them may use. What splits messages keeps its own. */
+/* A bound that no plan of any policy beats: that over the most lanes that one
+ * of them may use. Policies that split messages keep their own. */
 static void share_bound(struct gf_compared *rows, size_t n)
 {
 	double bound = INFINITY;

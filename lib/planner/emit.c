@@ -22,7 +22,7 @@ static bool dense(const struct gf_plan *p)
 	       p->staleness == 1;
 }
 
-/* What both Python targets leave out. */
+/* The parts of a plan that both Python targets leave out. */
 static void caveats(const struct gf_plan *p, struct gf_text *out)
 {
 	size_t i, simultaneous = 0, late = 0;

@@ -24,7 +24,7 @@ struct gf_request {
 	int lanes;
 	size_t threshold_bytes;
 	bool threshold_zero; /* asked for, which threshold_bytes 0 is not */
-	int ranks;           /* 0: nobody knows */
+	int ranks;           /* 0: unknown */
 	bool ranks_asked;    /* by the user: servers come on top of them */
 	const char *algorithm;
 	const char *const *codecs;
@@ -38,7 +38,7 @@ struct gf_request {
 struct gf_task {
 	struct gf_system system;
 	struct gf_selection selection;  /* owned */
-	struct gf_problem problem;      /* ranks 0: nobody knows how many */
+	struct gf_problem problem;      /* ranks 0: unknown */
 	const struct gf_policy *policy; /* asked for; or NULL: the best */
 	double bound_s;                 /* of packs that are cut anew; else 0 */
 };
@@ -51,7 +51,7 @@ bool gf_request_has_threshold(const struct gf_request *r);
  * stands in for what no other document has (request.c). */
 void gf_request_documents(struct gf_request *r, const struct gf_documents *d);
 
-/* Times for an architecture that nobody measured, as the request's model;
+/* Estimated times of an architecture, as the request's model;
  * *made belongs to the caller. -EINVAL: a profile's model is there, too. */
 int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
 			const struct gf_estimate *in,
@@ -71,8 +71,8 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
 		 struct gf_plan *p, struct gf_error *err);
 
 /*
- * A whole plan, or a rule plan where there is no model or nobody knows the
- * ranks. notes collects lines for the user ("" where there is nothing to say).
+ * A whole plan, or a rule plan if there is no model or the ranks are
+ * unknown. notes collects lines for the user ("" if there are none).
  * -EINVAL: the request contradicts itself; -ENOTSUP: nothing serves it.
  */
 int gf_request_plan(const struct gf_request *r, struct gf_plan *p,

@@ -285,7 +285,8 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of one member of every step from `first` on; NAN if any lacks it. */
+/* The median of one member over every step from `first` on; NAN if a step lacks
+ * it. */
 static double median(const struct reading *r, size_t first, double *values,
 		     const double *(*member)(const struct step *s, size_t i),
 		     size_t index)

@@ -8,11 +8,12 @@
 #include "doc/plan.h"
 
 /*
- * What a run of a plan took, read from the Chrome trace that gf-train (or
- * gf-sim) wrote: medians over steps, the first left out where there are more,
- * of the slowest rank's time in each. Times count from the start of forward.
- * In forward, ranks may wait for what messages of the step before bring (slices
- * of category late): forward_s is without, forward_end_s with these waits.
+ * The times of a plan's run, read from the Chrome trace that gf-train (or
+ * gf-sim) wrote. They are medians over steps of the slowest rank's time in
+ * each; the first step is left out if there are more. Times count from the
+ * start of forward. In forward, ranks may wait for messages of the step before
+ * (slices of category late): forward_s is without these waits, forward_end_s
+ * with them.
  */
 struct gf_measured {
 	size_t nsteps; /* that the medians are of */

@@ -70,12 +70,12 @@ void gf_menu_release(struct gf_menu *m);
 size_t gf_menu_pick(const struct gf_menu *m, double bytes);
 /* What that costs. */
 double gf_menu_cost_s(const struct gf_menu *m, double bytes);
-/* Does the option hold for messages of so many bytes? */
+/* Does the option hold for messages of the given bytes? */
 bool gf_option_fits(const struct gf_option *o, double bytes);
 
 /*
- * So many bytes cost at least that, one after the other, in however many
- * messages. Equal to gf_menu_cost_s with one line per way.
+ * The least cost of the given bytes in any number of messages, sent one after
+ * the other. Equal to gf_menu_cost_s if every way has one line.
  */
 double gf_menu_floor_s(const struct gf_menu *m, double bytes);
 

@@ -10,7 +10,8 @@
 #define CHOICES_MOST   12
 #define LANES_COMPARED 16 /* messages at once, the most */
 
-/* The most and the least by which so many messages slow one of that option. */
+/* The least and the greatest factor by which n messages slow one of that
+ * option. */
 static void gamma_range(const struct gf_option *o, int n, double *least,
 			double *most)
 {

@@ -26,7 +26,7 @@ static bool cheaper(const struct gf_option *a, const struct gf_option *b,
 	return a_s < b_s || (a_s == b_s && a->per_byte_s < b->per_byte_s);
 }
 
-/* The cheapest option from so many bytes on (ties: the first). */
+/* The cheapest option from the given bytes on (ties: the first). */
 static size_t cheapest_at(const struct gf_menu *m, double bytes)
 {
 	const struct gf_option *best = NULL;
@@ -42,8 +42,8 @@ static size_t cheapest_at(const struct gf_menu *m, double bytes)
 	return (size_t)(best - m->options);
 }
 
-/* Where option `now`, cheapest from `bytes` on, meets the first one with a
- * smaller slope that holds there. */
+/* The size at which option `now`, the cheapest from `bytes` on, meets the first
+ * option with a smaller slope that holds there. */
 static double next_crossing(const struct gf_menu *m, size_t now, double bytes,
 			    size_t *next)
 {

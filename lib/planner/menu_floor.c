@@ -37,7 +37,7 @@ static double steepest(const struct gf_option *o, size_t n, double startup_s)
 	return fmax(slope, 0);
 }
 
-/* Where the line with that slope through the option's cost begins. */
+/* The startup of the line with that slope through the option's cost. */
 static double startup_from(const struct gf_option *o, double bytes,
 			   double slope)
 {

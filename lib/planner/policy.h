@@ -27,8 +27,8 @@ struct gf_problem {
 	size_t threshold_bytes; /* threshold; 0: search the best ... */
 	bool threshold_zero;    /* ... or, then, every tensor by itself */
 	const char *algorithm;  /* NULL: the cheapest per message */
-	/* Of blueconnect and hierarchical: these, and no other decomposition;
-	 * an algorithm NULL is open. */
+	/* The only decomposition that blueconnect and hierarchical may use; a
+	 * stage's algorithm is open if it is NULL. */
 	const struct gf_stage *factors;
 	size_t nfactors;
 	bool halves; /* only algorithms that come in two halves */
@@ -78,8 +78,9 @@ int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in,
 int gf_policy_packs(const struct gf_problem *in, size_t *threshold_bytes,
 		    double *bound_s, struct gf_error *err);
 
-/* What `optimal` finds, named after the policy that found it: of equals the
- * one with fewer lanes, fewer messages, earlier in the registry. */
+/* The plan that `optimal` finds, named after the policy that found it. Ties go
+ * to fewer lanes, then to fewer messages, then to the earlier one in the
+ * registry. */
 int gf_policy_auto(const struct gf_problem *in, struct gf_plan *p,
 		   struct gf_error *err);
 

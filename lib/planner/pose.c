@@ -85,7 +85,7 @@ static bool plain_only(const struct gf_selection *s, const struct gf_problem *p)
 	return false;
 }
 
-/* What the user left open, as the system does it. */
+/* Sets what the user left open as the system does it. */
 static int apply_system(struct gf_task *t, struct gf_text *notes,
 			struct gf_error *err)
 {

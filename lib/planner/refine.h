@@ -32,7 +32,7 @@ void gf_refined_release(struct gf_refined *r);
 const char *const *gf_plan_codecs(const struct gf_plan *p,
 				  const char *codecs[GF_CODECS + 1]);
 
-/* What the new plan does otherwise, as lines for the user. */
+/* The differences of the new plan, as lines for the user. */
 void gf_refine_compare(const struct gf_plan *before,
 		       const struct gf_measured *m, const struct gf_plan *after,
 		       struct gf_text *notes);

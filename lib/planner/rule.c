@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rule plan: when nobody knows the model or the ranks, what can be said is
- * from how many bytes on a message is worth its startup, and which algorithm
- * suits which size.
+ * A rule plan, for an unknown model or an unknown number of ranks: the bytes
+ * from which a message is worth its startup, and the algorithm for each size.
  *
  * With a model, the threshold is the one that plans it best on the ranks
  * assumed; without, a message at the threshold spends a tenth of its time in

@@ -14,7 +14,7 @@
  * A problem in the form in which policies want it: arrays over the tensors and
  * the menu of costs. Times count from the start of forward.
  */
-#define GF_LANES_MOST 4 /* where nobody says how many */
+#define GF_LANES_MOST 4 /* unless the user asks for more */
 
 struct gf_work {
 	const struct gf_problem *in;
@@ -70,7 +70,7 @@ void gf_draft_release(struct gf_draft *d);
 /* Appends tensors first..last, normal, ready, whole, at the cheapest option. */
 struct gf_send *gf_draft_send(struct gf_draft *d, const struct gf_work *w,
 			      size_t first, size_t last);
-/* Runs the policy over so many lanes (0: its own choice) and predicts. */
+/* Runs the policy on `lanes` lanes (0: its own choice) and predicts. */
 void gf_draft_make(struct gf_draft *d, const struct gf_work *w,
 		   const struct gf_policy *policy, int lanes);
 

@@ -365,7 +365,7 @@ static int plain(const char *text)
 	return !text || !strpbrk(text, "<>&\"");
 }
 
-/* What the document knows; NCCL itself finds out what is not in the file. */
+/* Writes the parts that the document has; NCCL itself discovers the rest. */
 static int write_nccl(const struct gf_topology *t, struct gf_text *out,
 		      struct gf_text *remarks, struct gf_error *err)
 {

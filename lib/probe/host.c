@@ -128,8 +128,8 @@ void gf_probe_host_release(struct gf_host *host)
 	memset(host, 0, sizeof(*host));
 }
 
-/* Of this machine it may be missing, in a container; one that was named is
- * there, or what follows would describe nothing. */
+/* This machine's sysfs may be missing, in a container. A named one must exist,
+ * or the document would describe nothing. */
 static int check_sysfs(const char *sysfs, struct gf_error *err)
 {
 	struct stat st;

@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 
-/* Names are short; so many digits fit any counter. */
+/* Names are short; this many digits are enough for any counter. */
 enum { DIGITS_MAX = 18, BRACKETS_MAX = 4 };
 
 static int expand(struct gf_hostlist *l, const char *prefix, const char *rest,

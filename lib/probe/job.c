@@ -67,7 +67,7 @@ static int read_host(const char *text, size_t length, struct gf_host *host,
 	return rc;
 }
 
-/* What rank 0 gathered. */
+/* The answers that rank 0 gathered. */
 struct answers {
 	int *first;      /* per rank: the lowest rank on its host */
 	size_t *lengths; /* per rank: of its part of texts */
@@ -194,7 +194,7 @@ int gf_probe_job(struct gf_comm *c, const struct gf_probe_job *job,
 	return rc;
 }
 
-/* As text, for the other ranks. */
+/* The topology as text, for the other ranks. */
 static int find(struct gf_comm *c, char **text, struct gf_error *err)
 {
 	struct gf_probe_job job = {

@@ -68,7 +68,7 @@ struct gf_level gf_levels_devices(const struct gf_host *host, size_t wanted);
 /* A measured memory-copy rate in place of the assumed one of shm levels. */
 void gf_levels_set_copy_rate(struct gf_topology *t, double bytes_per_s);
 
-/* What one host's ranks share on the way out: its fastest kind of interface
+/* The interface that one host's ranks share: its fastest kind of interface
  * that is up, with InfiniBand and RoCE ports of that kind added up. Fills a
  * level's link, bandwidth, latency and their origins; the rest is zero. */
 void gf_levels_network_of(const struct gf_host *host, struct gf_level *level);

@@ -11,9 +11,10 @@
 #include "probe/sysfs.h"
 
 /*
- * What NVIDIA's driver knows of its GPUs: names, memory, NVLinks, and which of
- * those on the PCI bus a program can use at all; a container or another
- * program's hold on a GPU hides it.
+ * The facts that NVIDIA's driver reports about its GPUs: names, memory,
+ * NVLinks, and which of those on the PCI bus a program can use at all. A
+ * container hides GPUs, and so does another program that holds them
+ * exclusively.
  */
 struct gpu {
 	struct gf_nvml_device *handle;

@@ -77,7 +77,7 @@ struct gf_nvml {
  * optional, or it does not start; the reason says which. */
 int gf_nvml_open(const char *library, struct gf_nvml *n, struct gf_error *err);
 void gf_nvml_close(struct gf_nvml *n);
-/* What a call returned, in words; borrowed. */
+/* A status that a call returned, in words; borrowed. */
 const char *gf_nvml_words(const struct gf_nvml *n, int status);
 
 #endif

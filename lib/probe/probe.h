@@ -10,7 +10,7 @@
 #include "doc/topology.h"
 
 /*
- * What one host has: processors, accelerators, network interfaces.
+ * Discovers one host: processors, accelerators, network interfaces.
  *
  * A prober looks in one place and adds what it finds to the host; the table in
  * registry.c is their order, and later ones may complete what earlier ones
@@ -60,7 +60,7 @@ struct gf_nic *gf_probe_add_nic(struct gf_host *host);
 /* Takes one out of the list and frees what it owns. */
 void gf_probe_drop_device(struct gf_host *host, size_t index);
 struct gf_device *gf_probe_find_device(struct gf_host *host, const char *pci);
-/* Does nothing if nobody wants remarks. */
+/* Does nothing if config->remarks is NULL. */
 void gf_probe_remark(const struct gf_probe_config *config, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -7,9 +7,9 @@
 #include "base/error.h"
 
 /*
- * As much XML as NCCL writes: elements and attributes. Comments, declarations
- * and text between elements are skipped, entities are left as they are, and
- * what defines new ones (DOCTYPE) is refused.
+ * The part of XML that NCCL writes: elements and attributes. Comments,
+ * declarations and text between elements are skipped, entities are left as they
+ * are, and DOCTYPE, which could define new ones, is refused.
  */
 struct gf_xml {
 	char *name;

@@ -7,7 +7,7 @@
 #include "sim/replay.h"
 
 /*
- * Contention where nobody measured it: n messages of an algorithm replayed at
+ * Contention that was not measured: n messages of an algorithm replayed at
  * once on the topology, against one. Replayed when first asked for, and kept:
  * zero-initialise but for `lanes`; prices borrow what it holds.
  */

@@ -27,7 +27,7 @@ struct gf_sim_flight {
 	double gamma;
 };
 
-/* What to start: one message with its costs. */
+/* The message to start, with its costs. */
 struct gf_sim_start {
 	size_t message;
 	enum gf_mode mode;

@@ -47,7 +47,7 @@ void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
 		   uint32_t finish_kind);
 void gf_fluid_release(struct gf_fluid *f);
 
-/* The level where the two ranks meet, and its latency for so many bytes. */
+/* The level where the two ranks meet, and its latency for the given bytes. */
 size_t gf_fluid_level(const struct gf_fluid *f, int from, int to);
 double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to,
 			  double bytes);

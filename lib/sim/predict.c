@@ -38,7 +38,7 @@ static double sent_bytes(const struct gf_plan *p, size_t tensor)
 	return wires[0].size_bytes * wires[0].share;
 }
 
-/* Of a message whose codec is known. */
+/* The codec of the message must be known. */
 static double ratio_of(const struct gf_message *m)
 {
 	return gf_codec_ratio(gf_codec_find(m->codec));

@@ -25,8 +25,8 @@
 /* The fabric that a plan carries; borrows from it. */
 struct gf_fabric gf_plan_fabric(const struct gf_plan *p);
 
-/* What tensors first..last of the plan send as one message; returns how many
- * wires. */
+/* The wires of tensors first..last of the plan as one message; returns how many
+ * there are. */
 size_t gf_plan_wires(const struct gf_plan *p, size_t first, size_t last,
 		     struct gf_wire wires[GF_WIRES_MOST]);
 
@@ -36,7 +36,7 @@ int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
 		    struct gf_sim_result *out, struct gf_error *err);
 
 /*
- * What travels in a step of the steady state, priced: the plan's messages, or
+ * The messages of a step in the steady state, with their prices: the plan's, or
  * csc's packs.
  */
 struct gf_traffic {

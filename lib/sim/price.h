@@ -12,10 +12,10 @@
 #include "sim/derived.h"
 
 /*
- * What a message costs: startup_s + per_byte_s * bytes, from what was measured
- * where it was measured, else from the algorithm's closed form on the levels.
- * Where several lines were measured, of the all-reduce or of the levels that a
- * closed form crosses, those for its size.
+ * The cost of a message, startup_s + per_byte_s * bytes: as measured if the
+ * network was measured, else from the algorithm's closed form on the levels. If
+ * several lines were measured, of the all-reduce or of the levels that a closed
+ * form crosses, those for the message's size count.
  */
 struct gf_fabric {
 	const struct gf_network *network; /* or NULL */
@@ -53,9 +53,9 @@ struct gf_priced {
 int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
 		     struct gf_price *price, struct gf_error *err);
 
-/* One transfer of so many bytes between neighbours when all ranks send at once,
- * for costs that know only alpha and beta; taken back out of the ring's cost
- * where only that was measured. */
+/* One transfer of the given bytes between neighbours when all ranks send at
+ * once, for costs that know only alpha and beta; derived from the ring's cost
+ * if only that was measured. */
 int gf_price_link(const struct gf_fabric *f, double bytes,
 		  struct gf_link_cost *link, struct gf_error *err);
 

@@ -78,7 +78,8 @@ static void finish(struct gf_replay_run *r, size_t id)
 		gf_replay_gate_done(r, n->message);
 }
 
-/* Of what came from another rank, as measured on the level that it came by. */
+/* The cost of reducing data of another rank, as measured on the level
+ * between. */
 static double reduce_s_per_byte(const struct gf_replay_run *r,
 				const struct gf_replay_node *n)
 {

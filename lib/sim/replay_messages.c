@@ -9,7 +9,7 @@
 
 #include "base/heap.h"
 
-/* As many as a rank sends of numbers. */
+/* The numbers that a rank sends. */
 static size_t elems_of(const struct gf_wire *wire)
 {
 	if (wire->share == 1)

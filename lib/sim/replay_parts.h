@@ -11,7 +11,7 @@
 #include "sim/replay_plan.h"
 #include "sim/variant.h"
 
-/* What gf_replay_plan replays, and on what. Zero: nothing yet. */
+/* A plan's messages for gf_replay_plan, and the network. Zero: nothing yet. */
 struct gf_replay_setting {
 	struct gf_variant variant;
 	struct gf_traffic traffic;

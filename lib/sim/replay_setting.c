@@ -34,7 +34,7 @@ static void take_levels(struct gf_replay_setting *s)
 	}
 }
 
-/* What a round of the ring costs, by the lines that were measured of it. */
+/* The cost of a round of the ring, by its measured lines. */
 static int take_ring(struct gf_replay_setting *s, struct gf_error *err)
 {
 	const struct gf_fabric *f = &s->variant.fabric;

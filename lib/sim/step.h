@@ -54,14 +54,14 @@ struct gf_sim_result {
 void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
 
 /*
- * For messages whose starts and ends come from elsewhere (a replay): when they
- * were ready, backward's end and the iteration. out->forward_end_s is given;
- * backward takes `factor` times the model's.
+ * Completes a result whose messages' starts and ends come from elsewhere (a
+ * replay): their ready times, backward's end and the iteration.
+ * out->forward_end_s is given; backward takes `factor` times the model's.
  */
 void gf_sim_conclude(const struct gf_sim_input *in, double factor,
 		     struct gf_sim_result *out);
-/* When forward, unhindered, first uses a tensor; and any of the message's.
- * Where the profile does not say, in the order of generation turned round. */
+/* When forward, without waiting, first uses a tensor, or any tensor of a
+ * message. Without need_s in the profile, forward mirrors backward. */
 double gf_sim_need_of_s(const struct gf_model_profile *model, size_t tensor);
 double gf_sim_need_s(const struct gf_model_profile *model,
 		     const struct gf_sim_message *m);

@@ -40,7 +40,7 @@ static double draw(const struct gf_what_if *w, int ranks, struct gf_rng *rng)
 	return most;
 }
 
-/* All ranks wait for the slowest: its times are everyone's. */
+/* All ranks wait for the slowest, so its times hold for all. */
 static int run(struct gf_variant *v, double factor, struct gf_sim_result *out,
 	       struct gf_error *err)
 {
@@ -126,7 +126,7 @@ static int check(const struct gf_plan *p, const struct gf_what_if *w,
 	return 0;
 }
 
-/* What follows from the iteration and the messages. */
+/* Derives the other figures from the iteration and the messages. */
 static void derive(struct gf_outcome *o, const struct gf_plan *p,
 		   const struct gf_sim_result *r)
 {
@@ -157,7 +157,7 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
 	derive(o, p, r);
 }
 
-/* What a pipeline's beginning and end take; leaves the variant as it was. */
+/* Times a pipeline's beginning and end; leaves the variant as it was. */
 static int run_edges(struct gf_variant *v, const struct gf_what_if *w,
 		     struct gf_outcome *o, struct gf_error *err)
 {

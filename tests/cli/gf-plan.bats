@@ -422,7 +422,7 @@ iteration() { # WANTED
 	--algorithm: want blueconnect or hierarchical with --factors, got ring|--factors 2,4 --algorithm ring
 	want --factors or --servers, got both|--factors 2,4 --servers 1
 	--factors: want a power of two to halve, got 3|--factors 3:halving
-	--factors: want ring, halving, shm or nccl behind a factor, got "star"|--factors 2:star,4
+	--factors: want ring, halving, shm or nccl after a factor, got "star"|--factors 2:star,4
 	--factors: want an integer from 1 to 16777216, got ""|--factors 2,,4
 	--factors: want an integer from 1 to 16777216, got "0"|--factors 0,4
 	END
