@@ -16,6 +16,7 @@
 #include "doc/stream.h"
 #include "sim/picture.h"
 #include "sim/plots.h"
+#include "sim/prove.h"
 #include "sim/rows.h"
 #include "sim/steps.h"
 #include "sim/whatif.h"
@@ -40,7 +41,7 @@ struct arguments {
 	const char *topology, *profile, *trace, *plot;
 	int plot_columns;
 	size_t iterations;
-	bool csv, table, steps;
+	bool csv, table, steps, verify;
 };
 
 static int add_ranks(void *ctx, const char *text, struct gf_error *err)
@@ -131,6 +132,9 @@ static const struct gf_setting settings[] = {
 	 1, 1e15},
 	{"steps", NULL, 3, GF_SETTING_FLAG, AT(steps),
 	 "replay the schedules step by step on the topology"},
+	{"verify", NULL, 3, GF_SETTING_FLAG, AT(verify),
+	 "prove that the schedules of all ranks add every contribution once, "
+	 "without races and deadlocks"},
 	{"csv", NULL, 3, GF_SETTING_FLAG, AT(csv),
 	 "print comma-separated values with a heading"},
 	{"table", NULL, 3, GF_SETTING_FLAG, AT(table),
@@ -150,16 +154,18 @@ static const struct gf_setting_rule rules[] = {
 	{"csv", NULL, "table"},
 	{"plot-columns", "plot", NULL},
 	{"steps", NULL, "jitter iterations"},
+	{"verify", NULL, "steps slow jitter iterations csv table trace plot"},
 };
 
 static int check(void *arguments, struct gf_error *err)
 {
 	const struct arguments *a = arguments;
 
-	if (a->steps && (a->nranks > 1 || a->nbandwidths > 1))
+	if ((a->steps || a->verify) && (a->nranks > 1 || a->nbandwidths > 1))
 		return gf_error_set(err, -EINVAL,
-				    "--steps: want one number of ranks and one "
-				    "bandwidth, got a list");
+				    "--%s: want one number of ranks and one "
+				    "bandwidth, got a list",
+				    a->steps ? "steps" : "verify");
 	return 0;
 }
 
@@ -331,19 +337,41 @@ static int report_steps(const struct arguments *a, const struct gf_plan *p,
 	return rc;
 }
 
-static int replay(const struct arguments *a, const struct gf_documents *d,
-		  struct gf_error *err)
+/* One set of circumstances. */
+static struct gf_what_if single(const struct arguments *a,
+				const struct gf_documents *d)
 {
 	struct gf_what_if w = a->what;
-	struct gf_replayed r;
-	struct gf_text notes = {0};
-	int rc;
 
 	use(a, d, &w);
 	if (a->nranks)
 		w.ranks = a->ranks[0];
 	if (a->nbandwidths)
 		w.bandwidth_bytes_per_s = a->bandwidths[0];
+	return w;
+}
+
+static int verify(const struct arguments *a, const struct gf_documents *d,
+		  struct gf_error *err)
+{
+	struct gf_what_if w = single(a, d);
+	struct gf_text out = {0};
+	int rc = gf_prove_plan(d->plan, &w, &out, err);
+
+	if (rc == 0)
+		rc = gf_cli_emit(&a->cli, out.data, err);
+	gf_text_release(&out);
+	return rc;
+}
+
+static int replay(const struct arguments *a, const struct gf_documents *d,
+		  struct gf_error *err)
+{
+	struct gf_what_if w = single(a, d);
+	struct gf_replayed r;
+	struct gf_text notes = {0};
+	int rc;
+
 	rc = gf_replay_plan(d->plan, &w, &r, &notes, err);
 	gf_cli_warn_lines(&a->cli, notes.data);
 	gf_text_release(&notes);
@@ -373,8 +401,9 @@ int main(int argc, char **argv)
 	gf_cli_parse(&command, argc, argv, &a);
 	rc = read_documents(&a, &documents, &err);
 	if (rc == 0)
-		rc = a.steps ? replay(&a, &documents, &err)
-			     : sweep(&a, &documents, &err);
+		rc = a.verify  ? verify(&a, &documents, &err)
+		     : a.steps ? replay(&a, &documents, &err)
+			       : sweep(&a, &documents, &err);
 	gf_documents_release(&documents);
 	free(a.ranks);
 	free(a.bandwidths);

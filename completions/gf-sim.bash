@@ -16,9 +16,9 @@ _gf_sim() {
 	*)
 		case $cur in
 		-*) words='--ranks --topology --profile --bandwidth --slow
-		--jitter --runs --seed --iterations --steps --csv --table
-		--trace --plot --plot-columns --output --quiet --verbose --help
-		--usage --version' ;;
+		--jitter --runs --seed --iterations --steps --verify --csv
+		--table --trace --plot --plot-columns --output --quiet
+		--verbose --help --usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

@@ -17,11 +17,9 @@ static size_t elems_of(const struct gf_wire *wire)
 	return (size_t)fmax(1, round(wire->count_elems * wire->share));
 }
 
-/* The way of message i, and the arguments for its schedule, which are the
- * way's memory. */
-static int arguments(const struct gf_replay_setting *s, size_t i,
-		     struct gf_way *way, struct gf_coll_args *args,
-		     struct gf_error *err)
+int gf_replay_arguments(const struct gf_replay_setting *s, size_t i,
+			struct gf_way *way, struct gf_coll_args *args,
+			struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
 	const struct gf_sim_message *m = &s->traffic.messages[i];
@@ -62,7 +60,7 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 	const struct gf_sim_message *m = &s->traffic.messages[i];
 	struct gf_coll_args args;
 	struct gf_way way;
-	int rank, rc = arguments(s, i, &way, &args, err);
+	int rank, rc = gf_replay_arguments(s, i, &way, &args, err);
 
 	if (rc < 0) {
 		gf_error_prefix(err, "message %zu", i);

@@ -31,6 +31,12 @@ int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
 			   struct gf_error *err);
 void gf_replay_setting_release(struct gf_replay_setting *s);
 
+/* The way of the traffic's i-th message, and the arguments for its schedule,
+ * which point into the way: of a split one those of the reduce-scatter. */
+int gf_replay_arguments(const struct gf_replay_setting *s, size_t i,
+			struct gf_way *way, struct gf_coll_args *args,
+			struct gf_error *err);
+
 /* The schedules of the traffic's i-th message for all ranks
  * (replay_messages.c): `half` is all-gather for that half of a split one.
  * -E2BIG without a text: that makes s->steps too many. To be released after a

@@ -371,6 +371,38 @@ plan() { # options of gf-plan...
 	END
 }
 
+@test "--verify: every distinct schedule is proved, in one line" {
+	local net="$data/valid/topology-4x2-1gbe.json"
+	gf-plan -q --model digits-mlp --policy dear "$net" > plan.json
+	wants 0 gf-sim --verify plan.json
+	[ "$(wc -l < out.txt)" -eq 2 ]
+	prints "elements, reduce-scatter, f32, 8 ranks: "
+	prints "elements, all-gather, f32, 8 ranks: "
+	gf-plan -q --model digits-mlp --policy wfbp --algorithm direct --codecs q8 "$net" | jq '.segment_bytes = 4096' > plan.json
+	wants 0 gf-sim --verify --ranks 5 plan.json
+	[ "$(wc -l < out.txt)" -eq "$(jq '[.messages[] as $m | [.tensors[$m.first:$m.last + 1][].count_elems] | add] | unique | length' plan.json)" ]
+	[ "$(grep -cE '^direct, .* q8, 5 ranks, segments of 1024: [0-9]+ steps, every contribution exactly once, no race, no deadlock$' out.txt)" -eq "$(wc -l < out.txt)" ]
+	gf-plan -q --model digits-mlp --system gtopk "$net" > plan.json
+	wants 0 gf-sim --verify plan.json
+	prints "gtopk, 1 set, f32, 8 ranks: "
+}
+
+@test "--verify: what cannot be proved" {
+	local net="$data/valid/topology-4x2-1gbe.json"
+	gf-plan -q --model digits-mlp --policy single "$net" > plan.json
+	wants 1 gf-sim --verify --ranks 257 plan.json
+	says "want at most 256 ranks for a proof, got 257"
+	wants 2 gf-sim --verify --ranks 2,4 plan.json
+	says "--verify: want one number of ranks and one bandwidth, got a list"
+	wants 2 gf-sim --verify --steps plan.json
+	jq '.segment_bytes = 4' plan.json > cut.json
+	wants 1 gf-sim --verify --ranks 64 cut.json
+	says "want at most 1000000 steps of all ranks for a proof, got more"
+	gf-plan -q --model digits-mlp --policy single --algorithm library "$net" > plan.json
+	wants 1 gf-sim --verify plan.json
+	says "library has no steps of its own"
+}
+
 @test "what --topology and --profile name must hold one" {
 	gf-plan -q "$share/profiles/six.json" > plan.json
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
