@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The method of gradients that stay on GPUs: the device engine moves them,
+ * The method of gradients that stay on GPUs: the engine of streams moves them,
  * kernels update, and a flag that the device sets decides there whether a
  * gradient is skipped. All sums are the same on all ranks, so all come to the
  * same flag.

@@ -45,6 +45,7 @@ struct job {
 	size_t offsets[TENSORS + 1];
 	struct gf_pool pools[16][STEPS]; /* per rank and slot */
 	/* failures */
+	bool halves;
 	double timeout_s;
 	int late; /* 1 + the rank that makes no gradients in step 3 */
 	struct gf_error errors[16];
@@ -134,6 +135,26 @@ static int take_step(struct gf_engine *e, struct gf_gpu_stream *s,
 	return rc;
 }
 
+/* The plan's messages; or two for each, the second of which takes up what the
+ * first brought, all of those after the others. Told after the begin. */
+static void tell_list(struct gf_engine *e, const struct job *job, int rank,
+		      int step, struct gf_work *list)
+{
+	const size_t n = job->plan.nmessages;
+
+	gf_work_of_plan(&job->plan,
+			&job->pools[rank][step % job->plan.staleness], list);
+	for (size_t i = 0; i < n && job->halves; i++) {
+		list[n + i] = list[i];
+		list[i].half = GF_COLL_REDUCE_SCATTER;
+		list[n + i].half = GF_COLL_ALL_GATHER;
+		list[n + i].after = i + 1;
+	}
+	if (job->halves) /* not before all others have ended */
+		list[2 * n - 1].after = GF_AFTER_ALL;
+	gf_engine_list(e, list, job->halves ? 2 * n : n);
+}
+
 static int run_step(struct gf_engine *e, struct gf_gpu_stream *s,
 		    const struct job *job, int rank, int step,
 		    struct gf_rng *rng, struct gf_error *err)
@@ -141,7 +162,7 @@ static int run_step(struct gf_engine *e, struct gf_gpu_stream *s,
 	float *pool = data_of(job, rank, step);
 	const int oldest = step + 1 - job->plan.staleness;
 	size_t offsets[TENSORS + 1] = {0}, order[TENSORS], i;
-	struct gf_work list[TENSORS];
+	struct gf_work list[2 * TENSORS];
 	int rc;
 
 	for (i = 0; i < TENSORS; i++) {
@@ -154,9 +175,8 @@ static int run_step(struct gf_engine *e, struct gf_gpu_stream *s,
 		order[i] = order[other];
 		order[other] = was;
 	}
-	gf_work_of_plan(&job->plan,
-			&job->pools[rank][step % job->plan.staleness], list);
-	gf_engine_begin_work(e, list, job->plan.nmessages);
+	gf_engine_begin_work(e, NULL, 0);
+	tell_list(e, job, rank, step, list);
 	rc = gf_engine_check(e, err);
 	for (i = 0; i < TENSORS && !rc; i++) {
 		size_t t = order[i];
@@ -325,12 +345,14 @@ struct how {
 	const char *algorithm, *codec;
 	double tolerance;
 	int ranks, lanes, at_end, staleness; /* 0: 1 */
+	bool halves;
 };
 
 static void run(const struct how *how)
 {
 	static const struct fake_faults none;
 	struct job job = {.tolerance = how->tolerance,
+			  .halves = how->halves,
 			  .timeout_s = TEST_PATIENCE_S};
 	const char *algorithm = how->algorithm, *codec = how->codec;
 	const int ranks = how->ranks, lanes = how->lanes;
@@ -390,6 +412,20 @@ static void test_stale(void)
 					  lanes == 2, staleness});
 			run(&(struct how){"ring", "f32", 0, 3, lanes,
 					  .staleness = staleness});
+		}
+}
+
+/* Messages that wait for one or all of the others. */
+static void test_chains(void)
+{
+	for (int lanes = 1; lanes <= 3; lanes++)
+		for (int staleness = 1; staleness <= 2; staleness++) {
+			run(&(struct how){"ring", "f32", 0, 4, lanes,
+					  .staleness = staleness,
+					  .halves = true});
+			run(&(struct how){"rhd", "f32", 0, 3, lanes,
+					  .staleness = staleness,
+					  .halves = true});
 		}
 }
 
@@ -502,6 +538,7 @@ int main(void)
 	watchdog(240);
 	test_sums();
 	test_stale();
+	test_chains();
 	for (size_t f = 0; f < GF_ARRAY_LENGTH(failures); f++) {
 		test_failure(f, "ring", 1);
 		test_failure(f, "blueconnect", 1);
