@@ -7,8 +7,8 @@
  * they have gathered to the rank 2^k below. The broadcast runs backwards, the
  * largest subtree first. A rank sends to one child after the other: sent at
  * once, the messages would share its link, and the subtree that needs the most
- * rounds would start last. With segments each piece takes the same way as soon
- * as it can.
+ * rounds would start last. Each piece of a segmented
+ * message takes the same way as soon as it can.
  *
  * Cost, p ranks, n bytes:  ceil(log2 p) (2 alpha + 2n beta + n gamma)
  *

@@ -15,9 +15,9 @@ struct place {
 
 /*
  * Two batches: `front` is the caller's, `back` the thread's. `want` is the
- * batch that back shall hold, `have` the one that it holds whole; the thread
- * works while they differ. `order` and `back` belong to the thread, or to the
- * caller if no thread could be started.
+ * batch to be fetched into back, `have` the batch that back holds whole; the
+ * thread works while they differ. `order` and `back` belong to the thread, or
+ * to the caller if no thread could be started.
  */
 struct gf_loader {
 	struct gf_loader_config config;

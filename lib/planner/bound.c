@@ -10,7 +10,7 @@
  * cheapest a, b and gamma of all options and sizes only lower it.
  *
  * On one lane messages run one after the other, and the menu's floor is the
- * least that the whole rest can cost that way (menu.c). On k lanes a message
+ * least cost of the whole rest (menu.c). On k lanes a message
  * that takes t alone holds a lane for t or longer, so the rest takes at least a
  * k-th of that floor.
  */

@@ -169,8 +169,8 @@ static void find_rate(const struct look *l, struct gpu *g)
 	}
 }
 
-/* For drivers too old to report what is at the other end of a link: an NVSwitch
- * is a PCI bridge made by NVIDIA. */
+/* Old drivers do not report the other end of a link: an NVSwitch is a PCI
+ * bridge made by NVIDIA. */
 static bool is_switch(const struct look *l, const char *pci)
 {
 	char text[16];

@@ -62,7 +62,7 @@ static void net_release(struct net *net)
 
 /*
  * A closed form is a straight line over messages that every factor divides, as
- * long as each round keeps to one line of the levels that it crosses. So two
+ * long as each round keeps to one line of its levels. So two
  * short messages, charged by the lines that hold in a message of the given
  * size, give startup and slope.
  */
