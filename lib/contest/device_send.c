@@ -7,14 +7,14 @@
 #include "base/heap.h"
 #include "contest/device_parts.h"
 #include "comm/backoff.h"
-#include "select/topk_nccl.h"
+#include "select/sets_gpu.h"
 
 struct message {
 	const struct gf_device_program *program; /* own, or of sparse */
 	struct gf_device_program own;
 	/* With a density: its k largest values go, on top of a residual of
 	 * zeros, which a word that is never 0 keeps so. */
-	struct gf_sparse_nccl *sparse;
+	struct gf_sparse_gpu *sparse;
 	void *residual, *never;
 	size_t k, count_elems;
 	float *data;
@@ -106,8 +106,8 @@ static int select_from(struct gf_device_send *s, size_t i,
 	rc = rc ? rc : g->ops->stream_sync(g, d->stream, err);
 	if (rc)
 		return rc;
-	rc = gf_sparse_nccl_new(
-		&(struct gf_sparse_nccl_config){
+	rc = gf_sparse_gpu_new(
+		&(struct gf_sparse_gpu_config){
 			.gpu = g,
 			.residual = m->residual,
 			.count_elems = m->count_elems,
@@ -118,7 +118,7 @@ static int select_from(struct gf_device_send *s, size_t i,
 		},
 		&m->sparse, err);
 	if (rc == 0)
-		m->program = gf_sparse_nccl_program(m->sparse);
+		m->program = gf_sparse_gpu_program(m->sparse);
 	return rc;
 }
 
@@ -215,7 +215,7 @@ void gf_device_send_free(struct gf_device_send *s)
 		struct message *m = &s->messages[i];
 		struct gf_gpu *g = s->d->device.gpu;
 
-		gf_sparse_nccl_free(m->sparse);
+		gf_sparse_gpu_free(m->sparse);
 		g->ops->free(g, m->residual);
 		g->ops->free(g, m->never);
 		gf_device_program_release(&m->own);
@@ -251,9 +251,9 @@ static int send_one(struct gf_device_bench *d, struct message *m,
 
 	if (!m->sparse)
 		return gf_device_lane_run(lane, m->program, m->data, err);
-	rc = gf_sparse_nccl_run(m->sparse, lane, m->data, m->k, err);
+	rc = gf_sparse_gpu_run(m->sparse, lane, m->data, m->k, err);
 	return rc ? rc
-		  : gf_sparse_nccl_apply(m->sparse, lane->stream, m->never,
+		  : gf_sparse_gpu_apply(m->sparse, lane->stream, m->never,
 					 err);
 }
 

@@ -39,10 +39,8 @@ enum {
 	GF_SELECT_SCALES = 1 << 6,
 	/* only what went out is updated */
 	GF_SELECT_PIECES = 1 << 7,
-	/* it can stay on GPUs and go by NCCL */
-	GF_SELECT_NCCL = 1 << 8,
 	/* what goes out has momentum in it, and the update adds none */
-	GF_SELECT_MOMENTUM = 1 << 9,
+	GF_SELECT_MOMENTUM = 1 << 8,
 };
 
 /* How something travels. */

@@ -90,10 +90,10 @@ static const struct gf_csc_params defaults = {
 
 const struct gf_select_plan gf_select_plan_csc = {
 	.name = "csc",
-	.description = "the chunks of the largest norms",
+	.description = "chunks with the largest norms, the others wait",
 	.source = "GradientFlow (Sun et al. 2019)",
 	.traits = GF_SELECT_ADDS | GF_SELECT_RECUTS | GF_SELECT_SCALES |
-		  GF_SELECT_PIECES | GF_SELECT_NCCL,
+		  GF_SELECT_PIECES,
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire,

@@ -32,7 +32,7 @@ const struct gf_select_plan gf_select_plan_dense = {
 	.description = "all gradients",
 	.source = "every data-parallel SGD",
 	.traits = GF_SELECT_LOSSLESS | GF_SELECT_ADDS | GF_SELECT_HALVES |
-		  GF_SELECT_SERVERS | GF_SELECT_SCALES | GF_SELECT_NCCL,
+		  GF_SELECT_SERVERS | GF_SELECT_SCALES,
 	.record = &record,
 	.wire = wire,
 };

@@ -41,6 +41,18 @@ int gf_pool_init(struct gf_pool *p, struct gf_comm *comm,
 	return 0;
 }
 
+void gf_pool_on(struct gf_pool *p, float *data, const size_t *count_elems,
+		size_t ntensors)
+{
+	size_t i;
+
+	*p = (struct gf_pool){.data = data, .ntensors = ntensors};
+	p->offsets = gf_xcalloc(ntensors + 1, sizeof(*p->offsets));
+	for (i = 0; i < ntensors; i++)
+		p->offsets[i + 1] = p->offsets[i] + count_elems[i];
+	p->count_elems = p->offsets[ntensors];
+}
+
 int gf_pool_pin(struct gf_pool *p, struct gf_gpu *gpu, struct gf_error *err)
 {
 	int rc = gpu->ops->host_pin(gpu, p->data,
@@ -55,11 +67,12 @@ int gf_pool_pin(struct gf_pool *p, struct gf_gpu *gpu, struct gf_error *err)
 
 void gf_pool_release(struct gf_pool *p)
 {
-	if (!p || !p->comm)
+	if (!p)
 		return;
 	if (p->gpu)
 		p->gpu->ops->host_unpin(p->gpu, p->data);
-	p->comm->ops->buffer_free(p->comm, p->data);
+	if (p->comm)
+		p->comm->ops->buffer_free(p->comm, p->data);
 	free(p->offsets);
 	*p = (struct gf_pool){0};
 }

@@ -14,7 +14,7 @@
  * message, a contiguous range of tensors, already is one buffer.
  */
 struct gf_pool {
-	struct gf_comm *comm; /* borrowed; owns the memory's kind */
+	struct gf_comm *comm; /* borrowed; the memory's; NULL: not own */
 	float *data;
 	size_t count_elems;
 	size_t *offsets; /* ntensors + 1, in elements */
@@ -25,6 +25,9 @@ struct gf_pool {
 int gf_pool_init(struct gf_pool *p, struct gf_comm *comm,
 		 const size_t *count_elems, size_t ntensors,
 		 struct gf_error *err);
+/* On memory of somebody else's, which may be a GPU's. */
+void gf_pool_on(struct gf_pool *p, float *data, const size_t *count_elems,
+		size_t ntensors);
 /* A GPU, borrowed while the pool lives, will copy to and from it by itself. */
 int gf_pool_pin(struct gf_pool *p, struct gf_gpu *gpu, struct gf_error *err);
 void gf_pool_release(struct gf_pool *p);

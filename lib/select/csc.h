@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "ckpt/state.h"
 #include "doc/plan.h"
 #include "doc/select_csc.h"
 #include "engine/pool.h"
 #include "engine/work.h"
 #include "optim/optimizer.h"
+#include "select/select.h"
 
 /*
  * Coarse-grained sparse communication (GradientFlow, Sun et al. 2019, section
@@ -38,25 +38,30 @@ struct gf_csc {
 	 * they are part of a checkpoint. */
 	uint64_t *important;
 	size_t depth;
-	struct gf_csc_step *steps;     /* per slot; who makes them frees them */
+	struct gf_csc_step *steps;     /* per slot */
 	struct gf_optim_piece *pieces; /* room for the sums of a step */
 	/* As of a checkpoint, nchunks words for each step that has come and is
 	 * not applied, oldest first: the chunks that the step sent, and those
 	 * that it chose. */
 	uint64_t *flight_sent, *flight_next;
-	struct gf_csc_device *device; /* NULL: all on the host */
+	struct gf_work *sizes; /* of gf_csc_expect */
+	size_t nsizes, sizes_capacity;
+	struct gf_csc_gpu *gpu; /* csc_gpu.c's; NULL: all on the host */
 };
 
 struct gf_csc_step {
 	struct gf_csc *csc;
-	size_t number;    /* from 0 over the whole run */
-	float *data;      /* this step's gradients, as the pool; borrowed */
+	size_t number; /* from 0 over the whole run */
+	/* This step's gradients, as the pool, and the chosen chunks without
+	 * gaps: borrowed, or `packed` own whole pages. Either may be on a GPU:
+	 * then what follows is for the host, and these two are addresses. */
+	float *data, *packed;
+	bool own_packed;
 	bool dense;       /* every chunk is important: nothing is packed */
 	uint32_t *chosen; /* the important chunks, ascending */
 	size_t nchosen;
 	uint32_t *waiting;      /* the other ones */
 	size_t nwaiting, taken; /* so many have taken their history up */
-	float *packed; /* the chosen chunks without gaps; whole pages */
 	/* Where data has not the values of chunks that wait: looks at them,
 	 * when one of them is not finite; NULL: they cannot be had. (optional)
 	 */
@@ -78,24 +83,38 @@ struct gf_csc_step {
 /* How norms go, whatever the plan. */
 extern const struct gf_message gf_csc_norms_how;
 
-/* -EINVAL: a chunk is larger than the pool. momentum is the optimiser's. */
-int gf_csc_init(struct gf_csc *c, const struct gf_plan *plan,
-		const struct gf_pool *layout, double momentum, size_t depth,
+static inline struct gf_csc *gf_csc_of(const struct gf_selector *s)
+{
+	return s->priv;
+}
+static inline struct gf_csc_step *gf_csc_step_of(const struct gf_selector *s,
+						 size_t slot)
+{
+	return &gf_csc_of(s)->steps[slot];
+}
+
+/* The state and the steps of slots, whose gradients are the pools', without
+ * `packed`. -EINVAL: a chunk is larger than the pool. */
+int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 		struct gf_error *err);
 void gf_csc_release(struct gf_csc *c);
-int gf_csc_step_init(struct gf_csc_step *s, struct gf_csc *c, float *data,
-		     struct gf_error *err);
-void gf_csc_step_release(struct gf_csc_step *s);
+int gf_csc_alloc_packed(struct gf_csc_step *s, struct gf_error *err);
 
 /* How many chunks of n go out in step t (from 0): a ramp from all of them to
  * keep*n in warmup_steps steps. */
 size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t);
 
-/* Takes over what is important; unless that is everything, cuts the packed
- * messages: one closes when more than the plan's threshold waits, and goes by
- * the plan's message of its last tensor. */
-void gf_csc_begin(struct gf_csc_step *s, const struct gf_plan *plan,
-		  size_t number);
+/* `begin` of struct gf_select_ops. Takes over what is important; unless that is
+ * everything, cuts the packed messages: one closes when more than the plan's
+ * threshold waits, and goes by the plan's message of its last tensor. */
+void gf_csc_begin(struct gf_selector *s, size_t slot, size_t step,
+		  const struct gf_work **list, size_t *n);
+const struct gf_work *gf_csc_expect(struct gf_selector *s, size_t *n);
+/* Is that the message of norms? */
+static inline bool gf_csc_is_norms(const struct gf_csc_step *s, size_t message)
+{
+	return message + 1 == s->nlist;
+}
 /* Fills packed message i: gradient plus history. */
 void gf_csc_pack(struct gf_csc_step *s, size_t message);
 /* Elements first to first + count - 1 of a dense step take up their history. */
@@ -116,24 +135,29 @@ void gf_csc_share(struct gf_csc_step *s, int rank);
 /* The element of the pool that is not finite on some rank; count_elems: none.
  * The same on all ranks. */
 size_t gf_csc_bad(const struct gf_csc_step *s);
-/* After the sum and if none is bad: histories become this step's; `next` is
- * chosen. */
+/* After the sum: is a gradient bad? If not, `next` is chosen. Then histories
+ * become this step's. */
+void gf_csc_look(struct gf_csc_step *s);
 void gf_csc_commit(struct gf_csc_step *s);
-void gf_csc_choose(struct gf_csc_step *s);
-/* `next` is what the step begun next sends. */
-void gf_csc_adopt(struct gf_csc_step *s);
 
 /* The important elements of the pool, as ranges from the first on, whose sums
  * lie in `packed`. How many ranges; the csc's `pieces` have room for them. */
 size_t gf_csc_pieces(const struct gf_csc_step *s, const float *packed,
 		     struct gf_optim_piece *pieces);
 
-/* What a checkpoint holds, wherever the messages go. */
-void gf_csc_state(struct gf_csc *c, struct gf_state *list);
-/* The operations of these names, for a step whose sums are in `packed`, or in
- * `data` if it is dense. */
-void gf_csc_keep(const struct gf_csc_step *s, size_t age, float *values);
-void gf_csc_restore(struct gf_csc_step *s, size_t age, const float *values);
+/* Of struct gf_select_ops. The last two are for sums on the host, in `packed`,
+ * or in `data` if the step is dense. */
+struct gf_select_bad gf_csc_inspect(struct gf_selector *s, size_t slot);
+void gf_csc_adopt(struct gf_selector *s, size_t slot);
+void gf_csc_state(struct gf_selector *s, struct gf_state *list);
+int gf_csc_keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
+		float *values, struct gf_error *err);
+int gf_csc_restore(struct gf_selector *s, size_t slot, size_t age,
+		   const float *values, struct gf_error *err);
+/* What they do but for the sums: the chunks sent and chosen become the age-th
+ * of the state, and come from there. */
+void gf_csc_note(const struct gf_csc_step *s, size_t age, bool bad);
+void gf_csc_recall(struct gf_csc_step *s, size_t age);
 
 /* Where a chunk begins in the pool, and its elements. */
 size_t gf_csc_chunk_first(const struct gf_csc *c, size_t chunk);

@@ -46,20 +46,69 @@ size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t)
 	return kept < 1 ? 1 : (size_t)kept;
 }
 
-int gf_csc_init(struct gf_csc *c, const struct gf_plan *plan,
-		const struct gf_pool *layout, double momentum, size_t depth,
+static void init_step(struct gf_csc_step *s, struct gf_csc *c, float *data,
+		      size_t nmessages)
+{
+	size_t n = c->nchunks;
+
+	s->csc = c;
+	s->data = data;
+	s->chosen = gf_xcalloc(n, sizeof(*s->chosen));
+	s->waiting = gf_xcalloc(n, sizeof(*s->waiting));
+	s->work = gf_xcalloc(n + 1, sizeof(*s->work));
+	s->list = gf_xcalloc(n + nmessages + 1, sizeof(*s->list));
+	s->first_chosen = gf_xcalloc(n + 1, sizeof(*s->first_chosen));
+	s->norms = gf_xcalloc(n, sizeof(*s->norms));
+	s->shared = gf_xcalloc(gf_csc_shared_elems(c), sizeof(*s->shared));
+	s->next = gf_xcalloc(n, sizeof(*s->next));
+	s->pick = gf_xcalloc(n, sizeof(*s->pick));
+	s->scratch = gf_xcalloc(2 * n, sizeof(*s->scratch));
+}
+
+static void release_step(struct gf_csc_step *s)
+{
+	if (s->own_packed)
+		gf_pages_free(s->packed);
+	free(s->chosen);
+	free(s->waiting);
+	free(s->work);
+	free(s->list);
+	free(s->first_chosen);
+	free(s->norms);
+	free(s->shared);
+	free(s->next);
+	free(s->pick);
+	free(s->scratch);
+}
+
+int gf_csc_alloc_packed(struct gf_csc_step *s, struct gf_error *err)
+{
+	void *packed = NULL;
+
+	if (gf_pages_alloc(s->csc->layout->count_elems * sizeof(float), &packed,
+			   NULL))
+		return gf_error_set(err, -ENOMEM,
+				    "no memory for packed chunks");
+	s->packed = packed;
+	s->own_packed = true;
+	return 0;
+}
+
+int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 		struct gf_error *err)
 {
-	const struct gf_csc_params *p = gf_csc_params(&plan->selection);
+	const struct gf_csc_params *p = gf_csc_params(&env->plan->selection);
+	const struct gf_pool *layout = &env->pools[0];
 	size_t i;
 
 	*c = (struct gf_csc){
 		.layout = layout,
 		.params = p,
 		.chunk_elems = p->chunk_elems,
-		.decay = (float)(isnan(p->decay) ? momentum : p->decay),
-		.ranks = plan->ranks,
-		.depth = depth,
+		.decay = (float)(isnan(p->decay) ? env->momentum : p->decay),
+		.ranks = env->plan->ranks,
+		.means = env->scaled,
+		.depth = env->depth,
 	};
 	if (c->chunk_elems < 1 || c->chunk_elems > layout->count_elems)
 		return gf_error_set(err, -EINVAL,
@@ -80,62 +129,31 @@ int gf_csc_init(struct gf_csc *c, const struct gf_plan *plan,
 		c->important[i] = 1;
 	c->pieces = gf_xcalloc(c->nchunks + 1, sizeof(*c->pieces));
 	c->flight_sent =
-		gf_xcalloc(depth * c->nchunks, sizeof(*c->flight_sent));
+		gf_xcalloc(c->depth * c->nchunks, sizeof(*c->flight_sent));
 	c->flight_next =
-		gf_xcalloc(depth * c->nchunks, sizeof(*c->flight_next));
+		gf_xcalloc(c->depth * c->nchunks, sizeof(*c->flight_next));
+	c->steps = gf_xcalloc(c->depth, sizeof(*c->steps));
+	for (i = 0; i < c->depth; i++)
+		init_step(&c->steps[i], c, env->pools[i].data,
+			  env->plan->nmessages);
 	return 0;
 }
 
 void gf_csc_release(struct gf_csc *c)
 {
+	size_t i;
+
+	for (i = 0; c->steps && i < c->depth; i++)
+		release_step(&c->steps[i]);
+	free(c->steps);
 	free(c->history);
 	free(c->empty);
 	free(c->important);
-	free(c->steps);
 	free(c->pieces);
 	free(c->flight_sent);
 	free(c->flight_next);
+	free(c->sizes);
 	memset(c, 0, sizeof(*c));
-}
-
-int gf_csc_step_init(struct gf_csc_step *s, struct gf_csc *c, float *data,
-		     struct gf_error *err)
-{
-	size_t n = c->nchunks;
-	void *packed = NULL;
-
-	*s = (struct gf_csc_step){.csc = c, .data = data};
-	if (gf_pages_alloc(c->layout->count_elems * sizeof(float), &packed,
-			   NULL))
-		return gf_error_set(err, -ENOMEM,
-				    "no memory for packed chunks");
-	s->packed = packed;
-	s->chosen = gf_xcalloc(n, sizeof(*s->chosen));
-	s->waiting = gf_xcalloc(n, sizeof(*s->waiting));
-	s->work = gf_xcalloc(n + 1, sizeof(*s->work));
-	s->first_chosen = gf_xcalloc(n + 1, sizeof(*s->first_chosen));
-	s->norms = gf_xcalloc(n, sizeof(*s->norms));
-	s->shared = gf_xcalloc(gf_csc_shared_elems(c), sizeof(*s->shared));
-	s->next = gf_xcalloc(n, sizeof(*s->next));
-	s->pick = gf_xcalloc(n, sizeof(*s->pick));
-	s->scratch = gf_xcalloc(2 * n, sizeof(*s->scratch));
-	return 0;
-}
-
-void gf_csc_step_release(struct gf_csc_step *s)
-{
-	gf_pages_free(s->packed);
-	free(s->chosen);
-	free(s->waiting);
-	free(s->work);
-	free(s->list);
-	free(s->first_chosen);
-	free(s->norms);
-	free(s->shared);
-	free(s->next);
-	free(s->pick);
-	free(s->scratch);
-	memset(s, 0, sizeof(*s));
 }
 
 /* --- packed messages -------------------------------------------------------
@@ -195,23 +213,53 @@ static void cut(struct gf_csc_step *s, const struct gf_plan *plan)
 	}
 }
 
-void gf_csc_begin(struct gf_csc_step *s, const struct gf_plan *plan,
-		  size_t number)
+static void divide(struct gf_csc_step *t, const struct gf_plan *plan,
+		   size_t number)
 {
-	const struct gf_csc *c = s->csc;
+	const struct gf_csc *c = t->csc;
 	size_t i;
 
-	s->number = number;
-	s->nchosen = s->nwaiting = s->taken = s->nwork = 0;
+	t->number = number;
+	t->nchosen = t->nwaiting = t->taken = t->nwork = 0;
 	for (i = 0; i < c->nchunks; i++) {
 		if (c->important[i])
-			s->chosen[s->nchosen++] = (uint32_t)i;
+			t->chosen[t->nchosen++] = (uint32_t)i;
 		else
-			s->waiting[s->nwaiting++] = (uint32_t)i;
+			t->waiting[t->nwaiting++] = (uint32_t)i;
 	}
-	s->dense = !s->nwaiting;
-	if (!s->dense)
-		cut(s, plan);
+	t->dense = !t->nwaiting;
+	if (!t->dense)
+		cut(t, plan);
+}
+
+void gf_csc_begin(struct gf_selector *s, size_t slot, size_t step,
+		  const struct gf_work **list, size_t *n)
+{
+	struct gf_csc_step *t = gf_csc_step_of(s, slot);
+	const struct gf_pool *pool = &s->env.pools[slot];
+	const struct gf_work *from;
+	size_t i;
+
+	divide(t, s->env.plan, step - 1);
+	from = t->dense ? s->plan_work[slot] : t->work;
+	t->nlist = t->dense ? s->nplan_work : t->nwork;
+	for (i = 0; i < t->nlist; i++) {
+		t->list[i] = from[i];
+		if (t->dense) /* gradients need not be in the pool */
+			t->list[i].data =
+				t->data + ((float *)from[i].data - pool->data);
+	}
+	t->list[t->nlist++] = (struct gf_work){
+		.last = pool->ntensors - 1,
+		.after = GF_AFTER_ALL,
+		.at_end = true,
+		.how = &gf_csc_norms_how,
+		.data = t->shared,
+		.count_elems = gf_csc_shared_elems(t->csc),
+		.name = "norms of chunks",
+	};
+	*list = t->list;
+	*n = t->nlist;
 }
 
 void gf_csc_pack(struct gf_csc_step *s, size_t message)
@@ -250,7 +298,7 @@ void gf_csc_take_up(struct gf_csc_step *s, size_t first, size_t count)
 /* --- the end of a step -----------------------------------------------------
  */
 
-void gf_csc_choose(struct gf_csc_step *s)
+static void choose(struct gf_csc_step *s)
 {
 	const struct gf_csc *c = s->csc;
 	size_t kept = gf_csc_kept(c->params, c->nchunks, s->number + 1), i;
@@ -266,6 +314,13 @@ void gf_csc_choose(struct gf_csc_step *s)
 	memset(s->next, 0, c->nchunks * sizeof(*s->next));
 	for (i = 0; i < kept; i++)
 		s->next[s->pick[i]] = 1;
+}
+
+void gf_csc_look(struct gf_csc_step *s)
+{
+	s->bad = gf_csc_bad(s) < s->csc->layout->count_elems;
+	if (!s->bad)
+		choose(s);
 }
 
 /* hg: 0 where a chunk went out, what it had times decay where it waited. */
@@ -289,11 +344,6 @@ void gf_csc_commit(struct gf_csc_step *s)
 					c->history + first, n);
 		c->empty[s->waiting[i]] = false;
 	}
-}
-
-void gf_csc_adopt(struct gf_csc_step *s)
-{
-	memcpy(s->csc->important, s->next, s->csc->nchunks * sizeof(*s->next));
 }
 
 /* The pool's elements that are important, from chosen chunk *i on: *place is
@@ -327,8 +377,9 @@ size_t gf_csc_pieces(const struct gf_csc_step *s, const float *packed,
 
 /* --- checkpoints ---------------------------------------------------------- */
 
-void gf_csc_state(struct gf_csc *c, struct gf_state *list)
+void gf_csc_state(struct gf_selector *s, struct gf_state *list)
 {
+	struct gf_csc *c = gf_csc_of(s);
 	const struct gf_shape shape = {1, {c->layout->count_elems}};
 	const size_t words = (c->depth - 1) * c->nchunks;
 
@@ -345,42 +396,66 @@ void gf_csc_state(struct gf_csc *c, struct gf_state *list)
 			   c->flight_next, words);
 }
 
-void gf_csc_keep(const struct gf_csc_step *s, size_t age, float *values)
+void gf_csc_note(const struct gf_csc_step *t, size_t age, bool bad)
 {
-	const struct gf_csc *c = s->csc;
+	const struct gf_csc *c = t->csc;
 	uint64_t *sent = c->flight_sent + age * c->nchunks;
 	uint64_t *next = c->flight_next + age * c->nchunks;
-	size_t index = 0, place, first, n, i;
+	size_t i;
 
-	memset(values, 0, c->layout->count_elems * sizeof(*values));
 	memset(sent, 0, c->nchunks * sizeof(*sent));
-	for (i = 0; i < s->nchosen; i++)
-		sent[s->chosen[i]] = 1;
-	while ((n = next_range(s, &index, &place, &first)))
-		memcpy(values + first,
-		       s->dense ? s->data + first : s->packed + place,
-		       n * sizeof(*values));
-	if (s->bad) /* it chose nothing */
+	for (i = 0; i < t->nchosen; i++)
+		sent[t->chosen[i]] = 1;
+	if (bad) /* it chose nothing */
 		memset(next, 0, c->nchunks * sizeof(*next));
 	else
-		memcpy(next, s->next, c->nchunks * sizeof(*next));
+		memcpy(next, t->next, c->nchunks * sizeof(*next));
 }
 
-void gf_csc_restore(struct gf_csc_step *s, size_t age, const float *values)
+void gf_csc_recall(struct gf_csc_step *t, size_t age)
 {
-	const struct gf_csc *c = s->csc;
+	const struct gf_csc *c = t->csc;
 	const uint64_t *sent = c->flight_sent + age * c->nchunks;
 	const uint64_t *next = c->flight_next + age * c->nchunks;
-	size_t index = 0, place, first, n, i;
+	size_t i;
 
-	s->nchosen = 0;
+	t->nchosen = 0;
 	for (i = 0; i < c->nchunks; i++)
 		if (sent[i])
-			s->chosen[s->nchosen++] = (uint32_t)i;
-	s->nwaiting = c->nchunks - s->nchosen;
-	s->dense = !s->nwaiting;
-	while ((n = next_range(s, &index, &place, &first)))
-		memcpy(s->dense ? s->data + first : s->packed + place,
-		       values + first, n * sizeof(*values));
-	memcpy(s->next, next, c->nchunks * sizeof(*next));
+			t->chosen[t->nchosen++] = (uint32_t)i;
+	t->nwaiting = c->nchunks - t->nchosen;
+	t->dense = !t->nwaiting;
+	memcpy(t->next, next, c->nchunks * sizeof(*next));
+}
+
+int gf_csc_keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
+		float *values, struct gf_error *err)
+{
+	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
+	struct gf_optim_piece *p = t->csc->pieces;
+	size_t n = gf_csc_pieces(t, t->dense ? t->data : t->packed, p);
+
+	(void)err;
+	gf_csc_note(t, age, bad);
+	memset(values, 0, t->csc->layout->count_elems * sizeof(*values));
+	for (; n > 0; n--, p++)
+		memcpy(values + p->first, p->grad,
+		       p->count_elems * sizeof(*values));
+	return 0;
+}
+
+int gf_csc_restore(struct gf_selector *s, size_t slot, size_t age,
+		   const float *values, struct gf_error *err)
+{
+	struct gf_csc_step *t = gf_csc_step_of(s, slot);
+	struct gf_optim_piece *p = t->csc->pieces;
+	size_t n;
+
+	(void)err;
+	gf_csc_recall(t, age);
+	n = gf_csc_pieces(t, t->dense ? t->data : t->packed, p);
+	for (; n > 0; n--, p++)
+		memcpy((float *)(uintptr_t)p->grad, values + p->first,
+		       p->count_elems * sizeof(*values));
+	return 0;
 }

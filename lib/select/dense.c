@@ -14,11 +14,9 @@ static int prepare(void *ctx, size_t slot, size_t message,
 	const struct gf_selector *s = ctx;
 	const struct gf_work *w = &s->plan_work[slot][message];
 
-	(void)q;
-	(void)err;
-	if (w->half != GF_COLL_ALL_GATHER)
-		gf_select_scale(s, slot, w);
-	return 0;
+	return w->half == GF_COLL_ALL_GATHER
+		       ? 0
+		       : gf_select_scale(s, slot, w, q, err);
 }
 
 static int finish(void *ctx, size_t slot, size_t message,
@@ -27,18 +25,32 @@ static int finish(void *ctx, size_t slot, size_t message,
 	const struct gf_selector *s = ctx;
 	const struct gf_work *w = &s->plan_work[slot][message];
 
-	(void)q;
-	(void)err;
-	if (w->half != GF_COLL_REDUCE_SCATTER)
-		gf_select_unscale(s, slot, w);
-	return 0;
+	return w->half == GF_COLL_REDUCE_SCATTER
+		       ? 0
+		       : gf_select_unscale(s, slot, w, q, err);
+}
+
+/* On the host, `inspect` looks. */
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
+	       struct gf_error *err)
+{
+	const struct gf_selector *s = ctx;
+	const struct gf_pool *pool = &s->env.pools[slot];
+	int rc = gf_select_clear_flag(s, slot, q, err);
+
+	if (!rc)
+		s->env.gpu->kernels->nonfinite_f32(q, pool->data, s->flag[slot],
+						   pool->count_elems);
+	return rc;
 }
 
 static int open_dense(struct gf_selector *s, struct gf_error *err)
 {
 	(void)err;
 	if (!s->env.scaled) /* nothing to do on the way */
-		s->hooks = (struct gf_engine_hooks){.ctx = s};
+		s->hooks.prepare = s->hooks.finish = NULL;
+	if (!s->env.gpu)
+		s->hooks.end = NULL;
 	return 0;
 }
 
@@ -52,7 +64,7 @@ static struct gf_select_bad inspect(struct gf_selector *s, size_t slot)
 
 const struct gf_select_ops gf_select_dense = {
 	.by_message = true,
-	.hooks = {.prepare = prepare, .finish = finish},
+	.hooks = {.prepare = prepare, .finish = finish, .end = end},
 	.open = open_dense,
 	.inspect = inspect,
 };

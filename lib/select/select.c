@@ -3,26 +3,70 @@
 #include "select/select.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
 #include "select/finite.h"
 
+static const struct gf_selection_entry *find(const struct gf_plan *plan)
+{
+	const char *name = gf_selection_name(&plan->selection);
+	size_t i;
+
+	for (i = 0; gf_selections[i].name; i++)
+		if (strcmp(gf_selections[i].name, name) == 0)
+			break;
+	return &gf_selections[i];
+}
+
+int gf_select_check(const struct gf_plan *plan, struct gf_error *err)
+{
+	const struct gf_select_ops *ops = find(plan)->ops;
+
+	if (!ops)
+		return gf_error_set(
+			err, -ENOTSUP,
+			"the plan wants selection \"%s\", which no training "
+			"method here does",
+			gf_selection_name(&plan->selection));
+	return ops->check ? ops->check(plan, err) : 0;
+}
+
+int gf_select_check_gpu(const struct gf_plan *plan, bool by_host,
+			struct gf_error *err)
+{
+	const struct gf_select_ops *ops = find(plan)->on_gpu;
+
+	if (!ops || (by_host && !ops->ready))
+		return gf_error_set(err, -ENOTSUP,
+				    "selection \"%s\" %s the host",
+				    gf_selection_name(&plan->selection),
+				    by_host ? "is made on" : "goes by");
+	return ops->check ? ops->check(plan, err) : 0;
+}
+
 int gf_select_open(struct gf_selector *s, const struct gf_select_env *env,
 		   struct gf_error *err)
 {
+	const struct gf_selection_entry *entry = find(env->plan);
 	size_t i;
+	int rc;
 
-	*s = (struct gf_selector){
-		.ops = gf_select_find(env->plan),
-		.env = *env,
-		.plan_work = gf_xcalloc(env->depth, sizeof(*s->plan_work)),
-		.nplan_work = gf_work_count(env->plan),
-		.scale = gf_xcalloc(env->depth, sizeof(*s->scale)),
-	};
+	memset(s, 0, sizeof(*s));
+	rc = env->gpu ? gf_select_check_gpu(env->plan, env->by_host, err)
+		      : gf_select_check(env->plan, err);
+	if (rc)
+		return rc;
+	s->ops = env->gpu ? entry->on_gpu : entry->ops;
+	s->env = *env;
 	s->hooks = s->ops->hooks;
 	s->hooks.ctx = s;
+	s->scale = gf_xcalloc(env->depth, sizeof(*s->scale));
+	s->flag = gf_xcalloc(env->depth, sizeof(uint32_t *));
+	s->plan_work = gf_xcalloc(env->depth, sizeof(struct gf_work *));
+	s->nplan_work = gf_work_count(env->plan);
 	for (i = 0; i < env->depth; i++) {
 		s->plan_work[i] =
 			gf_xcalloc(s->nplan_work, sizeof(**s->plan_work));
@@ -43,6 +87,7 @@ void gf_select_close(struct gf_selector *s)
 		free(s->plan_work[i]);
 	free(s->plan_work);
 	free(s->scale);
+	free(s->flag);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -51,25 +96,66 @@ void gf_select_close(struct gf_selector *s)
 void gf_select_begin(struct gf_selector *s, size_t slot, size_t step,
 		     const struct gf_work **list, size_t *n)
 {
+	s->slot = slot;
+	s->fresh = true;
 	*list = s->plan_work[slot];
 	*n = s->nplan_work;
 	if (s->ops->begin)
 		s->ops->begin(s, slot, step, list, n);
 }
 
+const struct gf_work *gf_select_expect(struct gf_selector *s, size_t *n)
+{
+	*n = s->nplan_work;
+	return s->ops->expect ? s->ops->expect(s, n) : s->plan_work[0];
+}
+
+/* A bad step changes nothing. */
+static int follow(struct gf_selector *s, struct gf_gpu_stream *q,
+		  struct gf_error *err)
+{
+	const size_t slot = s->uncommitted - 1;
+
+	if (!s->uncommitted)
+		return 0;
+	s->uncommitted = 0;
+	if (s->ops->inspect(s, slot).found)
+		return 0;
+	return s->ops->commit(s, slot, q, err);
+}
+
+int gf_select_ready(struct gf_selector *s, size_t tensor,
+		    struct gf_gpu_stream *q, struct gf_error *err)
+{
+	if (s->fresh) {
+		int rc = follow(s, q, err);
+
+		if (rc)
+			return rc;
+		s->fresh = false;
+		s->uncommitted = s->slot + 1;
+	}
+	return s->ops->ready(s, s->slot, tensor, q, err);
+}
+
 int gf_select_sums(struct gf_selector *s, size_t slot,
 		   struct gf_select_sums *sums, struct gf_error *err)
 {
 	const struct gf_pool *pool = &s->env.pools[slot];
+	int rc = 0;
 
-	s->whole = (struct gf_optim_piece){.count_elems = pool->count_elems,
-					   .grad = pool->data};
+	/* the sums may lie where the gradients were */
+	if (s->uncommitted == slot + 1)
+		rc = follow(s, s->env.stream, err);
+	s->whole = (struct gf_optim_piece){
+		.count_elems = pool->count_elems,
+		.grad = s->env.by_host ? s->env.device_grads : pool->data};
 	*sums = (struct gf_select_sums){
 		.pieces = &s->whole,
 		.npieces = 1,
 		.share = s->env.scaled ? 1 : 1.0f / (float)s->env.plan->ranks,
 	};
-	return s->ops->sums ? s->ops->sums(s, slot, sums, err) : 0;
+	return rc || !s->ops->sums ? rc : s->ops->sums(s, slot, sums, err);
 }
 
 void gf_select_adopt(struct gf_selector *s, size_t slot)
@@ -78,67 +164,168 @@ void gf_select_adopt(struct gf_selector *s, size_t slot)
 		s->ops->adopt(s, slot);
 }
 
-void gf_select_times(const struct gf_selector *s, size_t slot,
-		     const struct gf_message_times *sent, const double *ready_s,
-		     struct gf_message_times *times)
+void gf_select_state(struct gf_selector *s, struct gf_state *list)
 {
-	size_t n = s->env.plan->nmessages, i;
+	if (s->ops->state)
+		s->ops->state(s, list);
+}
 
-	if (s->ops->times) {
-		s->ops->times(s, slot, sent, ready_s, times);
-		return;
+int gf_select_keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
+		   float *values, struct gf_error *err)
+{
+	return s->ops->keep ? s->ops->keep(s, slot, age, bad, values, err)
+			    : gf_select_keep_pool(s, slot, values, err);
+}
+
+int gf_select_restore(struct gf_selector *s, size_t slot, size_t age,
+		      const float *values, struct gf_error *err)
+{
+	return s->ops->restore ? s->ops->restore(s, slot, age, values, err)
+			       : gf_select_restore_pool(s, slot, values, err);
+}
+
+int gf_select_fetch(struct gf_selector *s, struct gf_error *err)
+{
+	int rc = follow(s, s->env.stream, err);
+
+	return rc || !s->ops->fetch ? rc : s->ops->fetch(s, err);
+}
+
+int gf_select_send(struct gf_selector *s, struct gf_error *err)
+{
+	return s->ops->send ? s->ops->send(s, err) : 0;
+}
+
+/* --- times ---------------------------------------------------------------- */
+
+/* Of what brought it, and of when its own tensors were ready. */
+static struct gf_message_times times_by(const struct gf_message *m,
+					const struct gf_message_times *sent,
+					const double *ready_s)
+{
+	struct gf_message_times t = *sent;
+	size_t i;
+
+	for (t.ready_s = 0, i = m->first; i <= m->last; i++)
+		t.ready_s = fmax(t.ready_s, ready_s[i]);
+	t.start_s = fmax(t.start_s, t.ready_s);
+	t.end_s = fmax(t.end_s, t.start_s);
+	return t;
+}
+
+/* The end of a message that further ones follow: the last one's. */
+static double end_s(const struct gf_work *list, size_t n, size_t at,
+		    const struct gf_message_times *sent)
+{
+	size_t i;
+
+	for (i = at + 1; i < n; i++)
+		if (list[i].after == at + 1)
+			at = i;
+	return sent[at].end_s;
+}
+
+void gf_select_times(const struct gf_plan *plan, const struct gf_work *list,
+		     size_t n, const struct gf_message_times *sent,
+		     const double *ready_s, struct gf_message_times *times)
+{
+	size_t i, at = 0;
+
+	/* what follows all others carries no tensors */
+	while (n > 1 && list[n - 1].after == GF_AFTER_ALL)
+		n--;
+	for (i = 0; i < plan->nmessages; i++) {
+		const struct gf_message *m = &plan->messages[i];
+
+		while (at + 1 < n && list[at].last < m->last)
+			at++;
+		times[i] = sent[at];
+		times[i].end_s = end_s(list, n, at, sent);
+		if (ready_s &&
+		    (list[at].first != m->first || list[at].last != m->last))
+			times[i] = times_by(m, &times[i], ready_s);
 	}
-	memcpy(times, sent, n * sizeof(*times));
-	/* a split message ends with its all-gather */
-	for (i = n; i < s->nplan_work; i++)
-		times[s->plan_work[slot][i].after - 1].end_s = sent[i].end_s;
-}
-
-void gf_select_keep(struct gf_selector *s, size_t slot, size_t age,
-		    float *values)
-{
-	const struct gf_pool *pool = &s->env.pools[slot];
-
-	if (s->ops->keep)
-		s->ops->keep(s, slot, age, values);
-	else
-		memcpy(values, pool->data, pool->count_elems * sizeof(*values));
-}
-
-void gf_select_restore(struct gf_selector *s, size_t slot, size_t age,
-		       const float *values)
-{
-	struct gf_pool *pool = &s->env.pools[slot];
-
-	if (s->ops->restore)
-		s->ops->restore(s, slot, age, values);
-	else
-		memcpy(pool->data, values, pool->count_elems * sizeof(*values));
 }
 
 /* --- for selections ------------------------------------------------------- */
 
-static void multiply(const struct gf_work *w, double by)
+static int multiply(const struct gf_selector *s, const struct gf_work *w,
+		    double by, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	float *data = w->data;
 	size_t i;
 
+	if (q) {
+		s->env.gpu->kernels->axpby_f32(q, (float)by, data, 0, data,
+					       w->count_elems);
+		return s->env.gpu->ops->check(s->env.gpu, err);
+	}
 	for (i = 0; i < w->count_elems; i++)
 		data[i] *= (float)by;
+	return 0;
 }
 
-void gf_select_scale(const struct gf_selector *s, size_t slot,
-		     const struct gf_work *w)
+int gf_select_scale(const struct gf_selector *s, size_t slot,
+		    const struct gf_work *w, struct gf_gpu_stream *q,
+		    struct gf_error *err)
 {
-	if (s->env.scaled)
-		multiply(w, s->scale[slot] / s->env.plan->ranks);
+	if (!s->env.scaled)
+		return 0;
+	return multiply(s, w, s->scale[slot] / s->env.plan->ranks, q, err);
 }
 
-void gf_select_unscale(const struct gf_selector *s, size_t slot,
-		       const struct gf_work *w)
+int gf_select_unscale(const struct gf_selector *s, size_t slot,
+		      const struct gf_work *w, struct gf_gpu_stream *q,
+		      struct gf_error *err)
 {
-	if (s->env.scaled)
-		multiply(w, 1 / s->scale[slot]);
+	return s->env.scaled ? multiply(s, w, 1 / s->scale[slot], q, err) : 0;
+}
+
+int gf_select_clear_flag(const struct gf_selector *s, size_t slot,
+			 struct gf_gpu_stream *q, struct gf_error *err)
+{
+	return s->env.gpu->ops->zero(s->env.gpu, q, s->flag[slot],
+				     sizeof(uint32_t), err);
+}
+
+int gf_select_copy(const struct gf_selector *s, void *to, const void *from,
+		   enum gf_gpu_copy kind, struct gf_error *err)
+{
+	const struct gf_gpu_ops *ops = s->env.gpu->ops;
+	int rc = ops->copy(s->env.gpu, s->env.stream, to, from,
+			   s->env.pools[0].count_elems * sizeof(float), kind,
+			   err);
+
+	return rc ? rc : ops->stream_sync(s->env.gpu, s->env.stream, err);
+}
+
+static bool on_device(const struct gf_selector *s)
+{
+	return s->env.gpu && !s->env.by_host;
+}
+
+int gf_select_keep_pool(const struct gf_selector *s, size_t slot, float *values,
+			struct gf_error *err)
+{
+	const struct gf_pool *pool = &s->env.pools[slot];
+
+	if (on_device(s))
+		return gf_select_copy(s, values, pool->data, GF_GPU_TO_HOST,
+				      err);
+	memcpy(values, pool->data, pool->count_elems * sizeof(*values));
+	return 0;
+}
+
+int gf_select_restore_pool(const struct gf_selector *s, size_t slot,
+			   const float *values, struct gf_error *err)
+{
+	const struct gf_pool *pool = &s->env.pools[slot];
+
+	if (on_device(s))
+		return gf_select_copy(s, pool->data, values, GF_GPU_TO_DEVICE,
+				      err);
+	memcpy(pool->data, values, pool->count_elems * sizeof(*values));
+	return 0;
 }
 
 int gf_select_check_whole(const struct gf_plan *plan, struct gf_error *err)

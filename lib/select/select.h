@@ -19,7 +19,8 @@
 /*
  * The running half of a selection: which of a step's gradients go out, and what
  * becomes of the rest. The plan's `selection` names it; lib/doc has its keys.
- * A selection is one file, NAME.c, and one line in registry.c.
+ * A selection is one file, NAME.c, and one line in registry.c; NAME_gpu.c is
+ * the same where gradients are on a GPU.
  *
  * A selection owns what it remembers from step to step: a residual, a history,
  * a velocity, the chunks chosen. It does not know the engine, which runs its
@@ -37,6 +38,14 @@
  *	sums, adopt	if not: what came, to be applied; it is applied
  * Between `end` and `sums` further steps may begin and end.
  *
+ * ON A GPU gradients are made by the stream env.stream. They stay there and go
+ * from GPU to GPU: then pools are the device's, hooks enqueue on the queue that
+ * they are given, and `end` sets the slot's flag if a gradient is not finite,
+ * which the host learns later. Or messages go BY THE HOST: gradients of all
+ * slots are in one array of the device, `ready` brings what is wanted of them
+ * to the host, where hooks run, and `commit` lets the device's state follow a
+ * step that has ended. Sums lie on the device in both cases.
+ *
  * SCALED. With env.scaled a selection whose messages are sums of gradients
  * multiplies them by scale/ranks before they go (gf_select_scale) and divides
  * them by the scale when they have come: they arrive as means.
@@ -50,11 +59,11 @@ struct gf_select_env {
 	size_t epoch_steps;            /* for warm-up by epochs; 0: a replay */
 	double momentum;               /* the optimiser's */
 	bool scaled;
-	/* Gradients lie on a GPU, in one array for all slots, and are made by
-	 * that stream: messages alone are on the host. NULL: in the pools. */
+	/* Where gradients are on a GPU; else NULL. */
 	struct gf_gpu *gpu;
-	float *device_grads;
 	struct gf_gpu_stream *stream;
+	bool by_host;
+	float *device_grads; /* by the host: of all slots */
 };
 
 /* The first gradient that is infinite or not a number, the same on all
@@ -79,16 +88,23 @@ struct gf_selector {
 	struct gf_engine_hooks hooks; /* of ops, for the engine */
 	struct gf_work **plan_work;   /* per slot: the plan's messages, */
 	size_t nplan_work;            /* so many */
-	double *scale; /* per slot; the caller sets it before `begin` */
+	/* Per slot; the caller sets them before the step's first hook. The flag
+	 * is a word on the device, of gradients that go from GPU to GPU. */
+	double *scale;
+	uint32_t **flag;
 	struct gf_optim_piece whole;
+	/* By the host: the step begun last is in `slot`, none of it taken yet
+	 * if `fresh`; the device's state has not followed the step in slot
+	 * uncommitted - 1; 0: it has followed all. */
+	size_t slot, uncommitted;
+	bool fresh;
 	void *priv; /* the selection's own state */
 };
 
 struct gf_select_ops {
-	/* Of all sums: `sums` has only some of the elements; the sums of each
-	 * of the plan's messages are in the pool, and complete, as soon as that
-	 * message has come. */
-	bool pieces, by_message;
+	/* The sums of each of the plan's messages are in the pool, and
+	 * complete, as soon as that message has come. */
+	bool by_message;
 	/* On the engine's thread; ctx is the selector (gf_select_open sets it).
 	 * A selection whose steps each need the state that the step before
 	 * leaves says `serial`. */
@@ -103,7 +119,10 @@ struct gf_select_ops {
 	 * selection's. All ranks give the same. (optional: the plan's) */
 	void (*begin)(struct gf_selector *s, size_t slot, size_t step,
 		      const struct gf_work **list, size_t *n);
-	/* The step has ended. */
+	/* Messages of all sizes that may come: between steps, after `open` and
+	 * after `restore`. They stay the selection's. (optional: the plan's) */
+	const struct gf_work *(*expect)(struct gf_selector *s, size_t *n);
+	/* The step has ended. Not asked for where a flag says it. */
 	struct gf_select_bad (*inspect)(struct gf_selector *s, size_t slot);
 	/* (optional: the whole pool) */
 	int (*sums)(struct gf_selector *s, size_t slot,
@@ -111,74 +130,95 @@ struct gf_select_ops {
 	/* Those have been applied: what the step decided holds for the steps
 	 * that begin from now on. (optional) */
 	void (*adopt)(struct gf_selector *s, size_t slot);
-	/* Times by the plan's messages, from those of the list that the step
-	 * sent; ready_s is per tensor. (optional: the list begins with them) */
-	void (*times)(const struct gf_selector *s, size_t slot,
-		      const struct gf_message_times *sent,
-		      const double *ready_s, struct gf_message_times *times);
 	/* Adds the arrays that must survive a stop. (optional) */
 	void (*state)(struct gf_selector *s, struct gf_state *list);
 	/* A step that has ended and is not applied, the age-th from the oldest:
 	 * its sums go to `values`, laid out as the pool, and what else `sums`
 	 * needs of it goes into the arrays of `state`; and back after a resume.
-	 * (optional, both: the pool is all that `sums` needs) */
-	void (*keep)(struct gf_selector *s, size_t slot, size_t age,
-		     float *values);
-	void (*restore)(struct gf_selector *s, size_t slot, size_t age,
-			const float *values);
-	/* (optional, all four) Gradients may lie on a GPU. Enqueued on q, after
-	 * that tensor's gradient, of the step begun last: what is wanted of it
-	 * on the host. Enqueued on q: the state there becomes that of the step
-	 * taken last, which has ended. Between steps: the state there goes to
-	 * the host's copy, and back. */
+	 * bad: they are not finite. (optional, both: the pool is all that
+	 * `sums` needs) */
+	int (*keep)(struct gf_selector *s, size_t slot, size_t age, bool bad,
+		    float *values, struct gf_error *err);
+	int (*restore)(struct gf_selector *s, size_t slot, size_t age,
+		       const float *values, struct gf_error *err);
+	/* By the host. Enqueued on q, after that tensor's gradient, of the step
+	 * begun last: what is wanted of it on the host; tensors come in order.
+	 * Enqueued on q: the state on the device becomes that of the step taken
+	 * last, which has ended. (optional, both) */
 	int (*ready)(struct gf_selector *s, size_t slot, size_t tensor,
 		     struct gf_gpu_stream *q, struct gf_error *err);
 	int (*commit)(struct gf_selector *s, size_t slot,
 		      struct gf_gpu_stream *q, struct gf_error *err);
+	/* Between steps: the device's state goes to the host's copy, which
+	 * `state` lists, and back. (optional, both: there is none) */
 	int (*fetch)(struct gf_selector *s, struct gf_error *err);
 	int (*send)(struct gf_selector *s, struct gf_error *err);
 };
 
-/* registry.c: the running half of each of gf_select_names; {NULL} at the end.
- */
+/* registry.c: the running halves of selections; {NULL} at the end. */
 struct gf_selection_entry {
-	const char *name, *description;
-	const struct gf_select_ops *ops;
+	const char *name; /* of the pure half */
+	const struct gf_select_ops *ops, *on_gpu; /* NULL: there is none */
 };
 extern const struct gf_selection_entry gf_selections[];
 
-/* NULL: the plan's selection has no running half. */
-const struct gf_select_ops *gf_select_find(const struct gf_plan *plan);
-/* -ENOTSUP: there is none, or it does not run this plan. */
+/* -ENOTSUP: the plan's selection has no running half for gradients on the host,
+ * or it does not run this plan. */
 int gf_select_check(const struct gf_plan *plan, struct gf_error *err);
-/* The same where gradients stay on a GPU while messages go by the host. */
-int gf_select_check_on_gpu(const struct gf_plan *plan, struct gf_error *err);
+/* Likewise for gradients on a GPU, whose messages go by the host or not. */
+int gf_select_check_gpu(const struct gf_plan *plan, bool by_host,
+			struct gf_error *err);
 
-/* The plan has passed gf_select_check. gf_select_close follows also if this
- * fails. */
+/* -ENOTSUP as above; gf_select_close follows also if this fails. */
 int gf_select_open(struct gf_selector *s, const struct gf_select_env *env,
 		   struct gf_error *err);
 void gf_select_close(struct gf_selector *s);
 /* As the operations of these names, the optional ones filled in. */
 void gf_select_begin(struct gf_selector *s, size_t slot, size_t step,
 		     const struct gf_work **list, size_t *n);
+const struct gf_work *gf_select_expect(struct gf_selector *s, size_t *n);
 int gf_select_sums(struct gf_selector *s, size_t slot,
 		   struct gf_select_sums *sums, struct gf_error *err);
 void gf_select_adopt(struct gf_selector *s, size_t slot);
-void gf_select_times(const struct gf_selector *s, size_t slot,
-		     const struct gf_message_times *sent, const double *ready_s,
-		     struct gf_message_times *times);
-void gf_select_keep(struct gf_selector *s, size_t slot, size_t age,
-		    float *values);
-void gf_select_restore(struct gf_selector *s, size_t slot, size_t age,
-		       const float *values);
+void gf_select_state(struct gf_selector *s, struct gf_state *list);
+int gf_select_keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
+		   float *values, struct gf_error *err);
+int gf_select_restore(struct gf_selector *s, size_t slot, size_t age,
+		      const float *values, struct gf_error *err);
+/* By the host, the device's state follows a step as soon as the next one's
+ * first gradient is taken, or its sums or the state are asked for. */
+int gf_select_ready(struct gf_selector *s, size_t tensor,
+		    struct gf_gpu_stream *q, struct gf_error *err);
+int gf_select_fetch(struct gf_selector *s, struct gf_error *err);
+int gf_select_send(struct gf_selector *s, struct gf_error *err);
+/* Times of the plan's messages, from those of a step's list: a message has come
+ * with the one that brings its last tensor. ready_s is per tensor; NULL: not
+ * known. */
+void gf_select_times(const struct gf_plan *plan, const struct gf_work *list,
+		     size_t n, const struct gf_message_times *sent,
+		     const double *ready_s, struct gf_message_times *times);
 
-/* For selections. A message of sums is about to go, and has come: nothing to do
- * unless env.scaled. */
-void gf_select_scale(const struct gf_selector *s, size_t slot,
-		     const struct gf_work *w);
-void gf_select_unscale(const struct gf_selector *s, size_t slot,
-		       const struct gf_work *w);
+/*
+ * For selections. A message of sums is about to go, and has come; now, or on q:
+ * nothing to do unless env.scaled.
+ */
+int gf_select_scale(const struct gf_selector *s, size_t slot,
+		    const struct gf_work *w, struct gf_gpu_stream *q,
+		    struct gf_error *err);
+int gf_select_unscale(const struct gf_selector *s, size_t slot,
+		      const struct gf_work *w, struct gf_gpu_stream *q,
+		      struct gf_error *err);
+/* Enqueues that no gradient of the slot's step is known to be bad. */
+int gf_select_clear_flag(const struct gf_selector *s, size_t slot,
+			 struct gf_gpu_stream *q, struct gf_error *err);
+/* One value per element of the pool, between device and host; waits. */
+int gf_select_copy(const struct gf_selector *s, void *to, const void *from,
+		   enum gf_gpu_copy kind, struct gf_error *err);
+/* `keep` and `restore` of a slot's pool, wherever it is. */
+int gf_select_keep_pool(const struct gf_selector *s, size_t slot, float *values,
+			struct gf_error *err);
+int gf_select_restore_pool(const struct gf_selector *s, size_t slot,
+			   const float *values, struct gf_error *err);
 /* A `check`: messages are not split into halves. */
 int gf_select_check_whole(const struct gf_plan *plan, struct gf_error *err);
 /* An element of the pool is not finite. */

@@ -6,7 +6,7 @@
 
 /* The running halves that registry.c lists, one file each. */
 extern const struct gf_select_ops gf_select_dense;
-extern const struct gf_select_ops gf_select_csc;
-extern const struct gf_select_ops gf_select_topk;
+extern const struct gf_select_ops gf_select_csc, gf_select_csc_gpu;
+extern const struct gf_select_ops gf_select_topk, gf_select_topk_gpu;
 
 #endif

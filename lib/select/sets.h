@@ -21,7 +21,7 @@
  * them and takes the k largest magnitudes out (zeros stay in their place): from
  * then on `data` is what the residual becomes, if the step is not skipped.
  *
- * Where gradients lie elsewhere (select/topk_device.h) they are selected there,
+ * Where gradients lie elsewhere (select/topk_gpu.c) they are selected there,
  * gf_sparse_selected follows, and what would return to `data` is noted.
  */
 

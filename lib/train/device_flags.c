@@ -38,26 +38,6 @@ uint32_t *gf_device_flag(const struct gf_device_flags *f, size_t step)
 	return (uint32_t *)f->words + step % f->count;
 }
 
-int gf_device_flag_clear(struct gf_device_flags *f, struct gf_gpu_stream *s,
-			 size_t step, struct gf_error *err)
-{
-	uint32_t *flag = gf_device_flag(f, step);
-
-	return f->gpu->ops->zero(f->gpu, s, flag, sizeof(*flag), err);
-}
-
-int gf_device_flag_set(struct gf_device_flags *f, struct gf_gpu_stream *s,
-		       size_t step, const float *grads, size_t count_elems,
-		       struct gf_error *err)
-{
-	int rc = gf_device_flag_clear(f, s, step, err);
-
-	if (!rc)
-		f->gpu->kernels->nonfinite_f32(
-			s, grads, gf_device_flag(f, step), count_elems);
-	return rc;
-}
-
 int gf_device_flag_send(struct gf_device_flags *f, struct gf_gpu_stream *s,
 			size_t step, struct gf_error *err)
 {

@@ -28,15 +28,9 @@ int gf_device_flags_open(struct gf_device_flags *f, struct gf_error *err);
 /* After all streams have ended; accepts zeros. */
 void gf_device_flags_close(struct gf_device_flags *f);
 
-/* The device's word, not 0: bad. */
+/* The device's word, not 0: bad. Somebody else clears and sets it. */
 uint32_t *gf_device_flag(const struct gf_device_flags *f, size_t step);
-/* Enqueues the question, and later the answer's way to the host. */
-int gf_device_flag_set(struct gf_device_flags *f, struct gf_gpu_stream *s,
-		       size_t step, const float *grads, size_t count_elems,
-		       struct gf_error *err);
-/* The same, that somebody else asks: enqueues that nothing is bad so far. */
-int gf_device_flag_clear(struct gf_device_flags *f, struct gf_gpu_stream *s,
-			 size_t step, struct gf_error *err);
+/* Enqueues the answer's way to the host. */
 int gf_device_flag_send(struct gf_device_flags *f, struct gf_gpu_stream *s,
 			size_t step, struct gf_error *err);
 /* All of them, between steps: from the device, and to it. */

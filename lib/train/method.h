@@ -11,8 +11,9 @@
 #include "doc/plan.h"
 #include "optim/optimizer.h"
 #include "gpu/gpu.h"
+#include "engine/engine.h"
+#include "select/select.h"
 #include "train/device_marks.h"
-#include "train/exchange.h"
 #include "train/scale.h"
 #include "ckpt/state.h"
 #include "train/team.h"
@@ -64,7 +65,7 @@ struct gf_method_env {
 	const struct gf_nccl_ops *nccl;
 	struct gf_gpu_stream *stream;
 	/* Gradients that go by the host are selected on the GPU, where the
-	 * update is, too (gf_exchange_device_check): what is made of them there
+	 * update is, too (gf_method_check_gpu): what is made of them there
 	 * goes to gf_method_take. */
 	bool selects_there;
 	/* with either the device's, of all params; device_grads whole, and over
@@ -77,7 +78,7 @@ struct gf_method_env {
 	bool asks;     /* forward calls gf_method_need */
 };
 
-/* Of messages that are applied late (method_late.c). */
+/* Of messages that are applied late (late.c). */
 struct gf_method_late {
 	bool used;
 	bool pending; /* a step's messages are */
@@ -93,21 +94,26 @@ struct gf_method_late {
 	struct gf_step_wait *waits; /* per message */
 };
 
+/* The host is a step ahead of a GPU that updates by itself (verdict.c). */
+struct gf_method_ahead;
+
 struct gf_method {
-	const struct gf_method_ops *ops;
 	struct gf_method_env env;
+	struct gf_pool *pools; /* per slot; between GPUs theirs */
+	struct gf_selector select;
+	struct gf_engine *engine; /* for all else that communicates, too */
 	struct gf_update updater;
-	struct gf_engine
-		*engine; /* for everything else that communicates, too */
-	void *priv;      /* of a device */
-	struct gf_exchange exchange; /* of the host */
+	struct gf_method_ahead *ahead; /* NULL: gradients go by the host */
 	/* Steps of this process and those in flight that it began with: begun,
-	 * whose messages were seen to end (the host's), and applied; over NCCL
+	 * whose messages were seen to end (by the host), and applied; on a GPU
 	 * that is enqueued. The i-th (from 0) is in slot (i + shift) % K. */
 	size_t begun, arrived, applied, shift;
-	bool due;   /* this step's update applies a gradient */
-	size_t age; /* so many steps ago it was made */
-	bool skip;  /* but not that one, which is bad */
+	size_t number, listed; /* of the step begun last: counted from 1; as
+				* `begun`, when its messages were listed last */
+	bool due;              /* this step's update applies a gradient */
+	bool skip;             /* but not that one, which is bad */
+	bool timed;            /* times are those of a gradient's messages, */
+	size_t age;            /* made so many steps ago */
 	struct gf_loss_scale scale;
 	/* As of gf_method_settle: gradients that have come and wait to be
 	 * applied, oldest first; K - 1 pools, zeros where there is none. */
@@ -120,45 +126,44 @@ struct gf_method {
 	struct gf_message_times *times;
 	uint64_t told_bytes; /* sent, and told of */
 	struct gf_method_late late;
+	int rc; /* of what gives nothing back: the first failure */
+	struct gf_error reason;
 };
-
-/* Where gradients come together: on the host, or on GPUs. */
-struct gf_method_ops {
-	const char *name;
-	int (*open)(struct gf_method *m, struct gf_error *err);
-	float *(*begin)(struct gf_method *m, size_t step);
-	/* (optional) the step's forward passes are enqueued */
-	void (*forward_end)(struct gf_method *m);
-	void (*ready)(struct gf_method *m, size_t tensor);
-	void (*backward_end)(struct gf_method *m);
-	int (*exchange)(struct gf_method *m, size_t step, struct gf_error *err);
-	void (*update)(struct gf_method *m, size_t step, double lr);
-	uint64_t (*sent_bytes)(struct gf_method *m);
-	const struct gf_message_times *(*times)(const struct gf_method *m);
-	/* After exchange: of the step before, or NULL: not known. (optional) */
-	const struct gf_device_durations *(*durations)(
-		const struct gf_method *m);
-	struct gf_engine_totals (*totals)(const struct gf_method *m);
-	uint64_t (*dense_bytes)(const struct gf_method *m);
-	double (*handling_s)(const struct gf_method *m);
-	void (*count_from)(struct gf_method *m, size_t steps);
-	/* (optional) */
-	void (*state)(struct gf_method *m, struct gf_state *s);
-	int (*settle)(struct gf_method *m, struct gf_error *err);
-	int (*restore)(struct gf_method *m, struct gf_error *err);
-	void (*close)(struct gf_method *m);
-};
-
-extern const struct gf_method_ops gf_method_host, gf_method_device;
 
 /* Refuses a plan that no method here does: -ENOTSUP says what is missing. */
 int gf_method_check(const struct gf_plan *plan, struct gf_error *err);
+/* May a GPU's gradients be selected, and the update be done, where they lie?
+ * -ENOTSUP says why they come to the host whole; or, not by_host, why they do
+ * not go from GPU to GPU. Whether NCCL is there and every rank has a GPU of its
+ * own is another question. */
+int gf_method_check_gpu(const struct gf_plan *plan,
+			const struct gf_training *training, bool by_host,
+			struct gf_error *err);
 /* What checkpoints and logs call it: the selection's name. */
 const char *gf_method_name(const struct gf_plan *plan);
 
 /* Collective: returns after all ranks have agreed. */
 int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		   struct gf_error *err);
+/* Accepts one whose open failed, and one that is all zero. Steps under way are
+ * waited for: a rank that left would take the others' partner away. */
+void gf_method_close(struct gf_method *m);
+/* Adds what must survive a stop, apart from the parameters. */
+void gf_method_state(struct gf_method *m, struct gf_state *s);
+/* What it communicates with beside gradients. */
+struct gf_team gf_method_team(const struct gf_method *m);
+
+/* Where backward writes: the device's memory if gradients stay there. */
+float *gf_method_begin(struct gf_method *m, size_t step);
+/* The step's forward passes are enqueued. */
+void gf_method_forward_end(struct gf_method *m);
+void gf_method_ready(struct gf_method *m, size_t tensor);
+void gf_method_backward_end(struct gf_method *m);
+/* 1: a gradient is infinite or not a number, which ends the run on all ranks
+ * alike; err names the step, and the tensor where it is known. */
+int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err);
+/* In a replay nothing but the order of things. */
+void gf_method_update(struct gf_method *m, size_t step, double lr);
 /* Of a method that selects on a GPU, as struct gf_stage_taker wants them. */
 int gf_method_take(void *method, struct gf_gpu_stream *s, size_t tensor,
 		   struct gf_error *err);
@@ -167,92 +172,20 @@ int gf_method_may_take(void *method, bool wait, bool *now,
 /* LATE, above; a method that is not late has nothing to do. */
 void gf_method_need(void *method, size_t tensor);
 int gf_method_take_rest(struct gf_method *m, struct gf_error *err);
-/* Adds what must survive a stop, apart from the parameters. */
-void gf_method_state(struct gf_method *m, struct gf_state *s);
-/* What it communicates with beside gradients. */
-struct gf_team gf_method_team(const struct gf_method *m);
-/* Accepts one whose open failed, and one that is all zero. */
-void gf_method_close(struct gf_method *m);
 
-/* Where backward writes: the device's memory if gradients stay there. */
-static inline float *gf_method_begin(struct gf_method *m, size_t step)
-{
-	return m->ops->begin(m, step);
-}
-static inline void gf_method_forward_end(struct gf_method *m)
-{
-	if (m->ops->forward_end)
-		m->ops->forward_end(m);
-}
-static inline void gf_method_ready(struct gf_method *m, size_t tensor)
-{
-	m->ops->ready(m, tensor);
-}
-static inline void gf_method_backward_end(struct gf_method *m)
-{
-	m->ops->backward_end(m);
-}
-/* 1: a gradient is infinite or not a number, which ends the run on all ranks
- * alike; err names the step, and the tensor where it is known. */
-static inline int gf_method_exchange(struct gf_method *m, size_t step,
-				     struct gf_error *err)
-{
-	return m->ops->exchange(m, step, err);
-}
-/* In a replay nothing but the order of things. */
-static inline void gf_method_update(struct gf_method *m, size_t step, double lr)
-{
-	m->ops->update(m, step, lr);
-}
+/* Before the state is looked at: waits for what is under way, which changes
+ * nothing of the results. 1: as exchange. */
+int gf_method_settle(struct gf_method *m, struct gf_error *err);
+/* After it was read: goes on from there. -EINVAL: it cannot be. */
+int gf_method_restore(struct gf_method *m, struct gf_error *err);
+
 /* Bytes that this rank has sent, since it was last asked, in messages that have
  * been waited for: of stale gradients K - 1 steps late, and of late messages
  * what this step's forward has waited for and this step's exchange. */
-static inline uint64_t gf_method_sent_bytes(struct gf_method *m)
-{
-	return m->ops->sent_bytes(m);
-}
-/* Times of the messages that the last exchange waited for, by the plan's
- * nmessages; NAN if there was nothing to wait for; borrowed. */
-static inline const struct gf_message_times *
-gf_method_times(const struct gf_method *m)
-{
-	return m->ops->times(m);
-}
+uint64_t gf_method_sent_bytes(struct gf_method *m);
 /* What the step before took on a device, to which the host's clock says
  * nothing; NULL: the host's is right, or nothing is known yet. */
-static inline const struct gf_device_durations *
-gf_method_durations(const struct gf_method *m)
-{
-	return m->ops->durations ? m->ops->durations(m) : NULL;
-}
-/* As gf_engine_totals, _dense_bytes, _handling_s and _count_from. */
-static inline struct gf_engine_totals
-gf_method_totals(const struct gf_method *m)
-{
-	return m->ops->totals(m);
-}
-static inline uint64_t gf_method_dense_bytes(const struct gf_method *m)
-{
-	return m->ops->dense_bytes(m);
-}
-static inline double gf_method_handling_s(const struct gf_method *m)
-{
-	return m->ops->handling_s(m);
-}
-static inline void gf_method_count_from(struct gf_method *m, size_t steps)
-{
-	m->ops->count_from(m, steps);
-}
-/* Before the state is looked at: waits for what is under way, which changes
- * nothing of the results. 1: as exchange. */
-static inline int gf_method_settle(struct gf_method *m, struct gf_error *err)
-{
-	return m->ops->settle(m, err);
-}
-/* After it was read: goes on from there. -EINVAL: it cannot be. */
-static inline int gf_method_restore(struct gf_method *m, struct gf_error *err)
-{
-	return m->ops->restore(m, err);
-}
+const struct gf_device_durations *
+gf_method_durations(const struct gf_method *m);
 
 #endif

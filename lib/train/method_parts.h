@@ -2,14 +2,26 @@
 #ifndef GF_TRAIN_METHOD_PARTS_H
 #define GF_TRAIN_METHOD_PARTS_H
 
+#include "train/device_flags.h"
+#include "train/device_marks.h"
 #include "train/method.h"
 
 /*
- * Methods in parts: method_host.c is the host's pipeline of whole steps and
- * method_late.c applies messages one by one; method_device.c is the pipeline of
- * gradients that stay on GPUs; method_flight.c has what of either goes into a
- * checkpoint.
+ * A method in parts: method.c opens it, pipeline.c is the steps, verdict.c says
+ * which gradients are not applied, late.c applies messages one by one, and
+ * in_flight.c has what of the pipeline goes into a checkpoint.
  */
+struct gf_method_ahead {
+	struct gf_device_flags flags; /* which gradients are bad */
+	size_t learnt;                /* of m->applied */
+	/* Of the gradient that was applied last, whose slot may be taken. */
+	size_t step;
+	double scale;
+	bool was_due; /* the step before applied one */
+	struct gf_device_marks marks;
+	struct gf_device_durations durations;
+	bool has_durations;
+};
 
 /* Steps under way at once; where the index-th is; elements of a pool. */
 static inline size_t gf_method_depth(const struct gf_method *m)
@@ -22,43 +34,42 @@ static inline size_t gf_method_slot(const struct gf_method *m, size_t index)
 }
 static inline size_t gf_method_elems(const struct gf_method *m)
 {
-	return m->updater.offsets[m->env.plan->model->ntensors];
+	return m->pools[0].count_elems;
 }
 
-/* A step applies the gradient of so many steps before, if it is there. */
-static inline bool gf_method_is_due(const struct gf_method *m, size_t step)
-{
-	const bool warm = step > m->env.plan->pipeline_warmup_steps;
+/* pipeline.c. Of what gives nothing back: the first failure is kept. */
+void gf_method_keep(struct gf_method *m, int rc, const struct gf_error *err);
+int gf_method_kept(const struct gf_method *m, struct gf_error *err);
+/* Waits until the messages of the first `count` steps have ended. */
+int gf_method_await(struct gf_method *m, size_t count, struct gf_error *err);
+/* Times of a step of the engine that has been waited for. */
+void gf_method_take_times(struct gf_method *m, uint64_t engine_step,
+			  const double *ready_s);
+/* method.c. The engine is told what will be sent. */
+int gf_method_expect(struct gf_method *m, struct gf_error *err);
 
-	return m->begun - m->applied >= (warm ? gf_method_depth(m) : 1);
-}
+/* verdict.c. What is wrong with step `index`, which has come. */
+struct gf_select_bad gf_method_bad(const struct gf_method *m, size_t index);
+/* 1, and which gradient is bad. */
+int gf_method_refuse(const struct gf_method *m, size_t step,
+		     struct gf_select_bad bad, struct gf_error *err);
+/* The gradient that this step applies has come: is it to be skipped? 1: it ends
+ * the run. */
+int gf_method_judge(struct gf_method *m, size_t step, struct gf_error *err);
+/* Ahead of a GPU: what became of the gradient applied last, which the device is
+ * done with. */
+void gf_method_learn(struct gf_method *m);
 
-/* After the updater is open. */
+/* in_flight.c, after the pools are open. */
 int gf_method_flight_open(struct gf_method *m, struct gf_error *err);
 void gf_method_flight_close(struct gf_method *m);
 void gf_method_flight_state(struct gf_method *m, struct gf_state *s);
-/* What is in flight goes into a checkpoint now: where the age-th goes, zeros
- * so far; there are nflight. */
-float *gf_method_flight_keep(struct gf_method *m, size_t age);
-/* It came from one: those nflight have been begun, and none is applied. */
-int gf_method_flight_restore(struct gf_method *m, struct gf_error *err);
-/* gf_method_settle and gf_method_restore. */
-int gf_method_settle_host(struct gf_method *m, struct gf_error *err);
-int gf_method_restore_host(struct gf_method *m, struct gf_error *err);
 
-/* Is it used with this plan? After the exchange is open. */
+/* late.c. Is it used with this plan? After the selection is open. */
 void gf_method_late_open(struct gf_method *m);
 void gf_method_late_close(struct gf_method *m);
 /* gf_method_exchange and gf_method_update. */
 int gf_method_late_exchange(struct gf_method *m, struct gf_error *err);
 void gf_method_late_update(struct gf_method *m, size_t step, double lr);
-
-/* Waits until the messages of the first `count` steps have ended. */
-int gf_method_await(struct gf_method *m, size_t count, struct gf_error *err);
-/* What is wrong with step `index`, which has come. */
-struct gf_select_bad gf_method_bad(const struct gf_method *m, size_t index);
-/* 1, and which gradient is bad. */
-int gf_method_refuse(const struct gf_method *m, size_t step,
-		     struct gf_select_bad bad, struct gf_error *err);
 
 #endif

@@ -151,7 +151,8 @@ void gf_train_list(struct gf_text *out)
 	gf_text_addf(out, "selections (of the plan):\n");
 	for (i = 0; gf_selections[i].name; i++)
 		add_row(&t, gf_selections[i].name,
-			gf_selections[i].description);
+			gf_select_plan_find(gf_selections[i].name)
+				->description);
 	gf_table_print(&t, out);
 	gf_table_release(&t);
 	gf_text_addf(out, "optimizers:\n");

@@ -7,8 +7,7 @@
 
 #include "base/heap.h"
 #include "comm/processors.h"
-#include "train/device_method.h"
-#include "train/exchange.h"
+#include "train/method.h"
 
 /* --- what is asked for ---------------------------------------------------- */
 
@@ -249,7 +248,7 @@ static void note_selection(const struct gf_train_config *config,
 
 	if (!p->gpu || p->nccl ||
 	    gf_selection_has(&config->plan->selection, GF_SELECT_LOSSLESS) ||
-	    !gf_exchange_device_check(config->plan, &config->training, &why))
+	    !gf_method_check_gpu(config->plan, &config->training, true, &why))
 		return;
 	p->note = gf_xasprintf("%s%sgradients come to the host whole: %s",
 			       before ? before : "", before ? "; " : "",
@@ -267,7 +266,7 @@ int gf_train_place_take(struct gf_train_config *config,
 
 	w.model = config->model;
 	w.batch = config->training.batch;
-	if (gf_device_method_check(config->plan, &config->training, &why))
+	if (gf_method_check_gpu(config->plan, &config->training, false, &why))
 		w.by_host = why.text;
 	rc = gf_train_place_open(config->comm, &w, p, err);
 	if (rc)

@@ -141,7 +141,7 @@ static double applied_start_s(const struct gf_stepper *s)
 {
 	size_t age = s->method->age, count = gf_timeline_count(s->timeline);
 
-	if (!s->method->due || age >= count)
+	if (!s->method->timed || age >= count)
 		return NAN;
 	return gf_timeline_at(s->timeline, count - 1 - age)->start_s;
 }
@@ -202,7 +202,7 @@ static int exchange(const struct gf_stepper *s, size_t step,
 		    struct gf_step_times *t, struct gf_error *err)
 {
 	struct gf_method *m = s->method;
-	double handled_s = gf_method_handling_s(m);
+	double handled_s = gf_engine_handling_s(m->engine);
 	int rc;
 
 	gf_method_backward_end(m);
@@ -211,10 +211,10 @@ static int exchange(const struct gf_stepper *s, size_t step,
 		return rc;
 	t->exchanged_s = gf_clock_s();
 	/* what is seen late of before must not exceed the time */
-	t->handling_s += fmin(gf_method_handling_s(m) - handled_s,
+	t->handling_s += fmin(gf_engine_handling_s(m->engine) - handled_s,
 			      t->exchanged_s - t->backward_s);
 	t->applied_start_s = applied_start_s(s);
-	memcpy(t->messages, gf_method_times(m),
+	memcpy(t->messages, m->times,
 	       s->timeline->nmessages * sizeof(*t->messages));
 	return 0;
 }
@@ -250,6 +250,6 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	take_durations(t, gf_method_durations(m));
 	gf_timeline_close(s->timeline);
 	out->sent_bytes = gf_method_sent_bytes(m);
-	out->dense_bytes = gf_method_dense_bytes(m);
+	out->dense_bytes = gf_engine_dense_bytes(m->engine);
 	return 0;
 }

@@ -12,7 +12,6 @@
 #include "comm/pages.h"
 #include "doc/select_csc.h"
 #include "train/choose.h"
-#include "train/device_method.h"
 #include "train/reshard.h"
 
 /* The most gradients of one piece of a captured pass, about: 4 MiB. */
@@ -147,7 +146,7 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		.stream = k->stream,
 		.selects_there =
 			k->gpu && !k->nccl &&
-			!gf_exchange_device_check(k->plan, &k->training, NULL),
+			!gf_method_check_gpu(k->plan, &k->training, true, NULL),
 		.device_params = gf_compute_device_params(&t->compute),
 		.device_grads = gf_compute_device_grads(&t->compute),
 		.device_stride = gf_compute_device_stride(&t->compute),
@@ -326,8 +325,8 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	set_stepper(t);
 	rc = gf_method_check(config->plan, err);
 	if (!rc && config->nccl)
-		rc = gf_device_method_check(config->plan, &config->training,
-					    err);
+		rc = gf_method_check_gpu(config->plan, &config->training, false,
+					 err);
 	if (!rc)
 		rc = gf_loss_scale_init(&t->scale, &config->training,
 					config->plan, config->half, err);

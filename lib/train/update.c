@@ -80,16 +80,6 @@ void gf_update_state(struct gf_update *u, struct gf_state *s)
 				     &u->shapes[i], o->slot[k] + u->offsets[i]);
 }
 
-void gf_update_all(struct gf_update *u, double lr, const float *grad,
-		   float scale)
-{
-	if (u->device.gpu)
-		gf_device_update_step(&u->device, lr, scale, NULL, grad,
-				      u->device_params);
-	else
-		gf_optimizer_step(&u->optimizer, lr, scale, grad, u->params);
-}
-
 void gf_update_some(struct gf_update *u, double lr, size_t first, size_t count,
 		    const float *grad, float scale)
 {
@@ -99,14 +89,22 @@ void gf_update_some(struct gf_update *u, double lr, size_t first, size_t count,
 	gf_optimizer_step_some(&u->optimizer, &all, first, count);
 }
 
-void gf_update_pieces(struct gf_update *u, double lr,
-		      const struct gf_optim_piece *pieces, size_t npieces,
-		      float scale)
+void gf_update_sums(struct gf_update *u, double lr,
+		    const struct gf_select_sums *sums, bool pieces,
+		    const uint32_t *skip)
 {
-	if (u->device.gpu)
-		gf_device_update_pieces(&u->device, lr, scale, NULL, pieces,
-					npieces, u->device_params);
+	const struct gf_optim_piece *p = sums->pieces;
+
+	if (u->device.gpu && pieces)
+		gf_device_update_pieces(&u->device, lr, sums->share, skip, p,
+					sums->npieces, u->device_params);
+	else if (u->device.gpu)
+		gf_device_update_step(&u->device, lr, sums->share, skip,
+				      p->grad, u->device_params);
+	else if (pieces)
+		gf_optimizer_step_pieces(&u->optimizer, lr, sums->share, p,
+					 sums->npieces, u->params);
 	else
-		gf_optimizer_step_pieces(&u->optimizer, lr, scale, pieces,
-					 npieces, u->params);
+		gf_optimizer_step(&u->optimizer, lr, sums->share, p->grad,
+				  u->params);
 }

@@ -9,6 +9,7 @@
 #include "doc/model.h"
 #include "doc/plan.h"
 #include "optim/optimizer.h"
+#include "select/select.h"
 #include "train/device_update.h"
 #include "ckpt/state.h"
 
@@ -25,9 +26,8 @@ struct gf_update {
 	const struct gf_plan *plan; /* for names; borrowed */
 	const struct gf_shape *shapes; /* of the tensors; borrowed */
 	struct gf_optim_watch watch;   /* of params */
-	/* Where gradients lie on a GPU: what gf_update_all and _pieces enqueue
-	 * instead; params and the optimizer's state are copies, then. Else
-	 * zeros. */
+	/* Where gradients lie on a GPU: what gf_update_sums enqueues instead;
+	 * params and the optimizer's state are copies, then. Else zeros. */
 	struct gf_device_update device;
 	float *device_params; /* borrowed */
 };
@@ -46,16 +46,15 @@ int gf_update_fetch(struct gf_update *u, struct gf_error *err);
 int gf_update_send(struct gf_update *u, struct gf_error *err);
 void gf_update_state(struct gf_update *u, struct gf_state *s);
 
-/* Every element, as the optimiser does. */
-void gf_update_all(struct gf_update *u, double lr, const float *grad,
-		   float scale);
 /* Of whole tensors, elements first to first + count - 1; grad is of all. */
 void gf_update_some(struct gf_update *u, double lr, size_t first, size_t count,
 		    const float *grad, float scale);
-/* Those elements only (gf_optimizer_step_pieces): the others keep their
- * velocity, GradientFlow's momentum correction. */
-void gf_update_pieces(struct gf_update *u, double lr,
-		      const struct gf_optim_piece *pieces, size_t npieces,
-		      float scale);
+/* What came of a step. With `pieces` their elements only
+ * (gf_optimizer_step_pieces): the others keep their velocity, GradientFlow's
+ * momentum correction. On a device nothing changes where *skip, which is
+ * there, is not 0; NULL: never. */
+void gf_update_sums(struct gf_update *u, double lr,
+		    const struct gf_select_sums *sums, bool pieces,
+		    const uint32_t *skip);
 
 #endif

@@ -5,10 +5,13 @@
 #include "plans.h"
 #include "ranks.h"
 #include "selections.h"
-#include "train/exchange.h"
+#include "engine/engine.h"
+#include "select/select.h"
+#include "train/update.h"
 
-/* An exchange on threads, with gradients that the test makes up and the update
- * that training has; every rank's weights and state are kept for comparison. */
+/* A selection and an engine on threads, with gradients that the test makes up
+ * and the update that training has; every rank's weights and state are kept for
+ * comparison. */
 #define RUN_RANKS 9
 #define RUN_ELEMS 512
 
@@ -70,32 +73,109 @@ static inline size_t run_elems(const struct exchange_run *run)
 	return sum;
 }
 
+/* A rank's. */
+struct exchange {
+	size_t depth;
+	struct gf_pool *pools; /* depth */
+	struct gf_selector select;
+	struct gf_engine *engine;
+};
+
+static inline void open_exchange(struct exchange *x, struct gf_comm *comm,
+				 const struct gf_plan *plan,
+				 const struct gf_shape *shapes,
+				 const struct exchange_run *run)
+{
+	struct gf_error err = {""};
+	size_t i;
+
+	x->depth = run->staleness > 1 ? (size_t)run->staleness : 1;
+	x->pools = gf_xcalloc(x->depth, sizeof(*x->pools));
+	for (i = 0; i < x->depth; i++)
+		EXPECT(!gf_pool_init(&x->pools[i], comm, run->counts,
+				     run->ntensors, &err),
+		       "%s", err.text);
+	EXPECT(!gf_select_open(&x->select,
+			       &(struct gf_select_env){
+				       .plan = plan,
+				       .rank = comm->rank,
+				       .depth = x->depth,
+				       .pools = x->pools,
+				       .shapes = shapes,
+				       .epoch_steps = run->epoch_steps,
+				       .momentum = run->momentum,
+				       .scaled = run->scale > 0,
+			       },
+			       &err),
+	       "%s", err.text);
+	EXPECT(!gf_engine_new(
+		       &(struct gf_engine_config){
+			       .comm = comm,
+			       .plan = plan,
+			       .pool = &x->pools[0],
+			       .timeout_s = TEST_PATIENCE_S,
+			       .segment_bytes = plan->segment_bytes,
+			       .depth = x->depth,
+			       .hooks = x->select.hooks,
+		       },
+		       &x->engine, &err),
+	       "%s", err.text);
+}
+
+static inline void close_exchange(struct exchange *x)
+{
+	size_t i;
+
+	gf_engine_free(x->engine);
+	gf_select_close(&x->select);
+	for (i = 0; i < x->depth; i++)
+		gf_pool_release(&x->pools[i]);
+	free(x->pools);
+}
+
+/* What came is applied, unless it is bad. */
+static inline void run_apply(struct exchange_run *run, struct exchange *x,
+			     struct gf_update *u, int rank)
+{
+	const size_t slot = gf_engine_last_slot(x->engine);
+	const bool pieces = gf_selection_has(&run->selection, GF_SELECT_PIECES);
+	struct gf_select_bad bad = x->select.ops->inspect(&x->select, slot);
+	struct gf_select_sums sums;
+	struct gf_error err = {""};
+
+	if (bad.found && !run->bad[rank].found)
+		run->bad[rank] = bad;
+	if (bad.found)
+		return;
+	EXPECT(!gf_select_sums(&x->select, slot, &sums, &err), "%s", err.text);
+	gf_update_sums(u, run->lr, &sums, pieces, NULL);
+	gf_select_adopt(&x->select, slot);
+}
+
 /* Applies the oldest step when as many are under way as may be. */
-static inline void run_step(struct exchange_run *run, struct gf_exchange *x,
+static inline void run_step(struct exchange_run *run, struct exchange *x,
 			    struct gf_update *u, int rank, size_t step)
 {
-	const size_t *offsets = x->pools[0].offsets;
-	float *grads;
-	struct gf_select_bad bad;
+	const size_t slot = gf_engine_next_slot(x->engine);
+	const size_t *offsets = x->pools[slot].offsets;
+	float *grads = x->pools[slot].data;
+	const struct gf_work *list;
 	struct gf_error err = {""};
-	size_t t, i, slot;
+	size_t t, i, n;
 
-	x->select.scale[gf_engine_next_slot(x->engine)] = run->scale;
-	grads = gf_exchange_begin(x, step);
+	x->select.scale[slot] = run->scale;
+	gf_select_begin(&x->select, slot, step, &list, &n);
+	gf_engine_begin_work(x->engine, list, n);
 	for (t = 0; t < run->ntensors; t++) {
 		for (i = offsets[t]; i < offsets[t + 1]; i++)
 			grads[i] = run->gradient(rank, step, i);
 		gf_engine_ready(x->engine, t);
 	}
 	gf_engine_backward_end(x->engine);
-	if (step - run->first_step + 1 < x->env.depth)
+	if (step - run->first_step + 1 < x->depth)
 		return;
-	EXPECT(!gf_exchange_wait(x, &slot, &err), "%s", err.text);
-	bad = x->select.ops->inspect(&x->select, slot);
-	if (bad.found && !run->bad[rank].found)
-		run->bad[rank] = bad;
-	if (!bad.found)
-		gf_exchange_apply(x, slot, u, run->lr);
+	EXPECT(!gf_engine_wait(x->engine, &err), "%s", err.text);
+	run_apply(run, x, u, rank);
 }
 
 static inline void run_rank(struct gf_comm *comm, void *ctx)
@@ -103,7 +183,7 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	struct exchange_run *run = ctx;
 	size_t n = run_elems(run), step, i;
 	struct gf_plan plan;
-	struct gf_exchange x;
+	struct exchange x = {0};
 	float *weights = gf_xcalloc(n, sizeof(*weights));
 	struct gf_shape *shapes = gf_xcalloc(run->ntensors, sizeof(*shapes));
 	struct gf_update update = {
@@ -115,15 +195,6 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 					.momentum = run->momentum,
 					.weight_decay = run->weight_decay,
 					.exclude = "none"};
-	struct gf_exchange_env env = {
-		.comm = comm,
-		.plan = &plan,
-		.shapes = shapes,
-		.depth = run->staleness > 1 ? (size_t)run->staleness : 1,
-		.epoch_steps = run->epoch_steps,
-		.momentum = run->momentum,
-		.timeout_s = TEST_PATIENCE_S,
-		.scaled = run->scale > 0};
 	struct gf_state state = {0};
 	struct gf_error err = {""};
 
@@ -138,12 +209,11 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	}
 	for (i = 0; i < run->ntensors; i++)
 		shapes[i] = (struct gf_shape){1, {run->counts[i]}};
-	EXPECT(!gf_exchange_open(&x, &env, &err), "%s", err.text);
+	open_exchange(&x, comm, &plan, shapes, run);
 	update.offsets = x.pools[0].offsets;
 	EXPECT(!gf_update_open(&update, &optim, &err), "%s", err.text);
 	gf_update_state(&update, &state);
-	if (x.select.ops->state)
-		x.select.ops->state(&x.select, &state);
+	gf_select_state(&x.select, &state);
 	if (run->important)
 		memcpy(run_state(&state, "csc.important"), run->important,
 		       ((n - 1) / gf_csc_params(&run->selection)->chunk_elems +
@@ -154,8 +224,8 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 		       n * sizeof(*weights));
 	}
 	/* what is still under way has its effect on histories */
-	for (step = 1; step < x.env.depth && step <= run->steps; step++)
-		EXPECT(!gf_exchange_wait(&x, &i, &err), "%s", err.text);
+	for (step = 1; step < x.depth && step <= run->steps; step++)
+		EXPECT(!gf_engine_wait(x.engine, &err), "%s", err.text);
 	for (i = 0; i < state.nitems; i++)
 		if (state.items[i].scope == GF_STATE_OWN)
 			memcpy(run->own[comm->rank], state.items[i].data,
@@ -170,7 +240,7 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 		run->dense_bytes = gf_engine_dense_bytes(x.engine);
 	gf_state_release(&state);
 	gf_update_close(&update);
-	gf_exchange_close(&x);
+	close_exchange(&x);
 	memset(&plan.selection, 0, sizeof(plan.selection));
 	gf_plan_release(&plan);
 	free(shapes);

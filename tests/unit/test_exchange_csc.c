@@ -361,12 +361,14 @@ static void test_chunk_too_large(void)
 	struct gf_pool layout = {.count_elems = 8, .ntensors = 2};
 	struct gf_plan plan;
 	struct gf_error err = {""};
+	const struct gf_select_env env = {
+		.plan = &plan, .pools = &layout, .depth = 1};
 	struct gf_csc c;
 
 	plan_of(&plan, counts, 2, 2, 0, 1, "ring");
 	plan.selection =
 		(struct gf_selection)SELECT_CSC(.chunk_elems = 9, .keep = 1);
-	EXPECT(gf_csc_init(&c, &plan, &layout, 0, 1, &err) == -EINVAL, "taken");
+	EXPECT(gf_csc_init(&c, &env, &err) == -EINVAL, "taken");
 	EXPECT_TEXT(err.text, "selection: want chunk_elems of 1 to 8, the "
 			      "model's elements, got 9");
 	plan.selection = (struct gf_selection){0};

@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "select/topk_nccl.h"
+#include "select/sets_gpu.h"
 
 #define ELEMS 331
 #define STEPS 4
@@ -146,7 +146,7 @@ struct device_rank {
 	struct gf_gpu_stream *compute;
 	struct gf_gpu_event *made, *came;
 	struct gf_device_lane lane;
-	struct gf_sparse_nccl *n;
+	struct gf_sparse_gpu *n;
 	void *grads, *residual, *flag;
 };
 
@@ -185,8 +185,8 @@ static int device_open(struct device_rank *d, const struct job *job,
 	return gf_device_lane_open(&d->lane, id, comm->ranks, comm->rank, 0,
 				   err) ||
 	       gf_device_lane_meet(&d->lane, err) ||
-	       gf_sparse_nccl_new(
-		       &(struct gf_sparse_nccl_config){
+	       gf_sparse_gpu_new(
+		       &(struct gf_sparse_gpu_config){
 			       .gpu = d->gpu,
 			       .residual = d->residual,
 			       .count_elems = ELEMS,
@@ -197,7 +197,7 @@ static int device_open(struct device_rank *d, const struct job *job,
 			       .most_k = MOST_K,
 		       },
 		       &d->n, err) ||
-	       gf_device_lane_prepare(&d->lane, gf_sparse_nccl_program(d->n),
+	       gf_device_lane_prepare(&d->lane, gf_sparse_gpu_program(d->n),
 				      err) ||
 	       gf_device_lane_reserve(&d->lane, err);
 }
@@ -214,17 +214,17 @@ static int device_step(struct device_rank *d, struct job *job, int rank,
 	fake_enqueue_copy(d->compute, make_gradients, &make, sizeof(make));
 	ops->record(d->gpu, d->made, d->compute, err);
 	ops->wait(d->gpu, d->lane.stream, d->made, err);
-	rc = gf_sparse_nccl_run(d->n, &d->lane, d->grads, ks[step], err);
+	rc = gf_sparse_gpu_run(d->n, &d->lane, d->grads, ks[step], err);
 	if (rc)
 		return rc;
 	ops->record(d->gpu, d->came, d->lane.stream, err);
 	ops->wait(d->gpu, d->compute, d->came, err);
-	gf_sparse_nccl_look(d->n, d->compute, d->flag);
+	gf_sparse_gpu_look(d->n, d->compute, d->flag);
 	ops->copy(d->gpu, d->compute, &job->flags[rank][step], d->flag,
 		  sizeof(uint32_t), GF_GPU_TO_HOST, err);
 	ops->copy(d->gpu, d->compute, d->flag, &skip, sizeof(skip),
 		  GF_GPU_TO_DEVICE, err);
-	rc = gf_sparse_nccl_apply(d->n, d->compute, job->skip ? d->flag : NULL,
+	rc = gf_sparse_gpu_apply(d->n, d->compute, job->skip ? d->flag : NULL,
 				  err);
 	ops->copy(d->gpu, d->compute, job->sums[rank] + step * ELEMS, d->grads,
 		  ELEMS * sizeof(float), GF_GPU_TO_HOST, err);
@@ -246,7 +246,7 @@ static void body(struct gf_comm *comm, void *ctx)
 	for (step = 0; step < STEPS && !rc; step++)
 		rc = device_step(&d, job, comm->rank, step, err);
 	job->rcs[comm->rank] = rc;
-	gf_sparse_nccl_free(d.n);
+	gf_sparse_gpu_free(d.n);
 	gf_device_lane_close(&d.lane);
 }
 
@@ -313,14 +313,14 @@ static void run(size_t c, int ranks, int skip)
 
 static void test_too_many(void)
 {
-	struct gf_sparse_nccl_config config = {.merges = true,
+	struct gf_sparse_gpu_config config = {.merges = true,
 					       .count_elems = 0x100000000u,
 					       .ranks = 2,
 					       .most_k = 1};
-	struct gf_sparse_nccl *n;
+	struct gf_sparse_gpu *n;
 	struct gf_error err = {""};
 
-	EXPECT(gf_sparse_nccl_new(&config, &n, &err) == -EINVAL &&
+	EXPECT(gf_sparse_gpu_new(&config, &n, &err) == -EINVAL &&
 		       strstr(err.text, "got 4294967296"),
 	       "%s", err.text);
 }

@@ -26,7 +26,7 @@ static bool may_be_used(const struct gf_method *m)
 	size_t i;
 
 	if (!m->env.asks || m->env.skip_bad || m->scale.used ||
-	    !m->exchange.select.ops->by_message ||
+	    !m->select.ops->by_message ||
 	    (m->env.optim && m->env.optim->clip_norm > 0))
 		return false;
 	for (i = 0; i < plan->nmessages; i++)
@@ -66,8 +66,8 @@ void gf_method_late_close(struct gf_method *m)
  * one is found by all at the same. */
 static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 {
-	const struct gf_pool *pool = &m->exchange.pools[SLOT];
-	const struct gf_work *w = &m->exchange.select.plan_work[SLOT][message];
+	const struct gf_pool *pool = &m->pools[SLOT];
+	const struct gf_work *w = &m->select.plan_work[SLOT][message];
 	const size_t first = pool->offsets[w->first];
 	struct gf_select_bad bad;
 
@@ -82,6 +82,20 @@ static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 	return 0;
 }
 
+/* One of the plan's messages has come: with `gathered` all of it, else the
+ * reduce-scatter if it is split. */
+static int wait_message(struct gf_method *m, size_t message, bool gathered,
+			struct gf_error *err)
+{
+	size_t i = message, k;
+
+	for (k = m->env.plan->nmessages; gathered && k < m->select.nplan_work;
+	     k++)
+		if (m->select.plan_work[SLOT][k].after == message + 1)
+			i = k;
+	return gf_engine_wait_message(m->engine, i, err);
+}
+
 /* Its all-gather, with the clock running, and what it brought. */
 static void take_up(struct gf_method *m, size_t message)
 {
@@ -92,7 +106,7 @@ static void take_up(struct gf_method *m, size_t message)
 
 	if (l->rc || l->applied[message])
 		return;
-	l->rc = gf_exchange_wait_message(&m->exchange, message, true, &l->err);
+	l->rc = wait_message(m, message, true, &l->err);
 	l->waits[message] = (struct gf_step_wait){began_s, gf_clock_s()};
 	waited_s = l->waits[message].end_s - began_s;
 	l->waited_s += waited_s;
@@ -137,10 +151,10 @@ int gf_method_late_exchange(struct gf_method *m, struct gf_error *err)
 	int rc = 0;
 
 	/* told are the times of the step before, which are known now */
-	m->due = m->applied > 0;
+	m->timed = m->applied > 0;
 	m->age = 1;
 	for (i = 0; !rc && i < m->env.plan->nmessages; i++)
-		rc = gf_exchange_wait_message(&m->exchange, i, false, err);
+		rc = wait_message(m, i, false, err);
 	return rc;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "select/topk_nccl.h"
+#include "select/sets_gpu.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 #define ALIGN 256
 
-struct gf_sparse_nccl {
-	struct gf_sparse_nccl_config c;
+struct gf_sparse_gpu {
+	struct gf_sparse_gpu_config c;
 	struct gf_sparse_message as; /* how select/sets.h sees it */
 	float *grads;                /* of the step that was run last */
 	struct gf_device_sets form;
@@ -27,12 +27,12 @@ struct gf_sparse_nccl {
 	size_t nlists, nused; /* there are; hold something in this step */
 };
 
-static bool conserves(const struct gf_sparse_nccl *n)
+static bool conserves(const struct gf_sparse_gpu *n)
 {
 	return n->c.merges && n->c.putback == GF_PUTBACK_CONSERVE;
 }
 
-static bool puts_back(const struct gf_sparse_nccl *n)
+static bool puts_back(const struct gf_sparse_gpu *n)
 {
 	return n->c.merges && !conserves(n);
 }
@@ -41,7 +41,7 @@ static bool puts_back(const struct gf_sparse_nccl *n)
 
 /* A merge in each of the tree's rounds; or one after another, of which the last
  * two sums are wanted; and what was sent. */
-static void count_lists(struct gf_sparse_nccl *n)
+static void count_lists(struct gf_sparse_gpu *n)
 {
 	const size_t ranks = (size_t)n->c.ranks;
 	size_t rounds = 0;
@@ -66,7 +66,7 @@ static void *carve(char *memory, size_t *used, size_t size_bytes)
 }
 
 /* With memory NULL: how much is wanted. */
-static size_t lay_out(struct gf_sparse_nccl *n, char *memory)
+static size_t lay_out(struct gf_sparse_gpu *n, char *memory)
 {
 	const struct gf_gpu_kernels *k = n->c.gpu->kernels;
 	const size_t most =
@@ -92,7 +92,7 @@ static size_t lay_out(struct gf_sparse_nccl *n, char *memory)
 static int merge(void *ctx, struct gf_gpu_stream *s, void *to, const void *from,
 		 struct gf_error *err);
 
-static int make_program(struct gf_sparse_nccl *n, struct gf_error *err)
+static int make_program(struct gf_sparse_gpu *n, struct gf_error *err)
 {
 	const bool gathers = gf_sparse_gathers(&n->as);
 	const struct gf_coll_args args = {
@@ -115,10 +115,10 @@ static int make_program(struct gf_sparse_nccl *n, struct gf_error *err)
 	return 0;
 }
 
-int gf_sparse_nccl_new(const struct gf_sparse_nccl_config *config,
-		       struct gf_sparse_nccl **made, struct gf_error *err)
+int gf_sparse_gpu_new(const struct gf_sparse_gpu_config *config,
+		      struct gf_sparse_gpu **made, struct gf_error *err)
 {
-	struct gf_sparse_nccl *n;
+	struct gf_sparse_gpu *n;
 	void *memory = NULL;
 	int rc;
 
@@ -142,7 +142,7 @@ int gf_sparse_nccl_new(const struct gf_sparse_nccl_config *config,
 					  &memory, err);
 	if (rc) {
 		gf_error_prefix(err, "selection");
-		gf_sparse_nccl_free(n);
+		gf_sparse_gpu_free(n);
 		return rc;
 	}
 	n->memory = memory;
@@ -151,7 +151,7 @@ int gf_sparse_nccl_new(const struct gf_sparse_nccl_config *config,
 	return 0;
 }
 
-void gf_sparse_nccl_free(struct gf_sparse_nccl *n)
+void gf_sparse_gpu_free(struct gf_sparse_gpu *n)
 {
 	if (!n)
 		return;
@@ -160,7 +160,7 @@ void gf_sparse_nccl_free(struct gf_sparse_nccl *n)
 	free(n);
 }
 
-void gf_sparse_nccl_work(const struct gf_sparse_nccl *n, struct gf_work *w)
+void gf_sparse_gpu_work(const struct gf_sparse_gpu *n, struct gf_work *w)
 {
 	const bool gathers = gf_sparse_gathers(&n->as);
 
@@ -172,7 +172,7 @@ void gf_sparse_nccl_work(const struct gf_sparse_nccl *n, struct gf_work *w)
 }
 
 const struct gf_device_program *
-gf_sparse_nccl_program(const struct gf_sparse_nccl *n)
+gf_sparse_gpu_program(const struct gf_sparse_gpu *n)
 {
 	return &n->program;
 }
@@ -186,14 +186,13 @@ static struct gf_gpu_sparse set_of(void *set, size_t k)
 	return (struct gf_gpu_sparse){index, (float *)(void *)(index + k), k};
 }
 
-static struct gf_gpu_sparse set_at(const struct gf_sparse_nccl *n, size_t place)
+static struct gf_gpu_sparse set_at(const struct gf_sparse_gpu *n, size_t place)
 {
 	return set_of((char *)n->sets + place * n->form.size_bytes, n->as.k);
 }
 
 /* The k largest of a sum move to `kept`; what is left stays there. */
-static void keep_largest(const struct gf_sparse_nccl *n,
-			 struct gf_gpu_stream *s,
+static void keep_largest(const struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
 			 const struct gf_gpu_sparse *sum,
 			 const struct gf_gpu_sparse *kept)
 {
@@ -216,7 +215,7 @@ static void keep_largest(const struct gf_sparse_nccl *n,
 static int merge(void *ctx, struct gf_gpu_stream *s, void *to, const void *from,
 		 struct gf_error *err)
 {
-	struct gf_sparse_nccl *n = ctx;
+	struct gf_sparse_gpu *n = ctx;
 	const struct gf_gpu_sparse a = set_of(to, n->as.k);
 	const struct gf_gpu_sparse b = set_of((void *)(uintptr_t)from, n->as.k);
 	/* the first one is what was sent */
@@ -231,7 +230,7 @@ static int merge(void *ctx, struct gf_gpu_stream *s, void *to, const void *from,
 }
 
 /* The sum of all ranks' sets, in rank order, to the first one's place. */
-static void add_up(struct gf_sparse_nccl *n, struct gf_gpu_stream *s)
+static void add_up(struct gf_sparse_gpu *n, struct gf_gpu_stream *s)
 {
 	struct gf_gpu_sparse *sum = &n->lists[1], *next = &n->lists[2], *swap;
 	const struct gf_gpu_sparse first = set_at(n, 0);
@@ -250,7 +249,7 @@ static void add_up(struct gf_sparse_nccl *n, struct gf_gpu_stream *s)
 	keep_largest(n, s, sum, &first);
 }
 
-static int choose(struct gf_sparse_nccl *n, struct gf_gpu_stream *s,
+static int choose(struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
 		  struct gf_error *err)
 {
 	const struct gf_gpu *gpu = n->c.gpu;
@@ -276,8 +275,8 @@ static int choose(struct gf_sparse_nccl *n, struct gf_gpu_stream *s,
 			      n->form.size_bytes, GF_GPU_WITHIN, err);
 }
 
-int gf_sparse_nccl_prepare(struct gf_sparse_nccl *n, float *grads, size_t k,
-			   struct gf_gpu_stream *q, struct gf_error *err)
+int gf_sparse_gpu_prepare(struct gf_sparse_gpu *n, float *grads, size_t k,
+			  struct gf_gpu_stream *q, struct gf_error *err)
 {
 	assert(k >= 1 && k <= n->c.most_k);
 	n->grads = grads;
@@ -287,8 +286,8 @@ int gf_sparse_nccl_prepare(struct gf_sparse_nccl *n, float *grads, size_t k,
 	return choose(n, q, err);
 }
 
-int gf_sparse_nccl_finish(struct gf_sparse_nccl *n, struct gf_gpu_stream *q,
-			  struct gf_error *err)
+int gf_sparse_gpu_finish(struct gf_sparse_gpu *n, struct gf_gpu_stream *q,
+			 struct gf_error *err)
 {
 	if (!puts_back(n))
 		return 0;
@@ -304,17 +303,17 @@ int gf_sparse_nccl_finish(struct gf_sparse_nccl *n, struct gf_gpu_stream *q,
 	return n->c.gpu->ops->check(n->c.gpu, err);
 }
 
-int gf_sparse_nccl_run(struct gf_sparse_nccl *n, struct gf_device_lane *lane,
-		       float *grads, size_t k, struct gf_error *err)
+int gf_sparse_gpu_run(struct gf_sparse_gpu *n, struct gf_device_lane *lane,
+		      float *grads, size_t k, struct gf_error *err)
 {
-	int rc = gf_sparse_nccl_prepare(n, grads, k, lane->stream, err);
+	int rc = gf_sparse_gpu_prepare(n, grads, k, lane->stream, err);
 
 	rc = rc ? rc : gf_device_lane_run(lane, &n->program, n->sets, err);
-	return rc ? rc : gf_sparse_nccl_finish(n, lane->stream, err);
+	return rc ? rc : gf_sparse_gpu_finish(n, lane->stream, err);
 }
 
-void gf_sparse_nccl_look(const struct gf_sparse_nccl *n,
-			 struct gf_gpu_stream *s, uint32_t *flag)
+void gf_sparse_gpu_look(const struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
+			uint32_t *flag)
 {
 	size_t r;
 
@@ -323,8 +322,8 @@ void gf_sparse_nccl_look(const struct gf_sparse_nccl *n,
 						 n->as.k);
 }
 
-int gf_sparse_nccl_apply(struct gf_sparse_nccl *n, struct gf_gpu_stream *s,
-			 const uint32_t *skip, struct gf_error *err)
+int gf_sparse_gpu_apply(struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
+			const uint32_t *skip, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = n->c.gpu->ops;
 	const struct gf_gpu_kernels *k = n->c.gpu->kernels;

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A step's gradients on a GPU: what is made of them before they go. */
+#include <assert.h>
+#include <string.h>
+
+#include "select/csc_gpu.h"
+
+void gf_csc_gpu_begin(struct gf_selector *s, size_t slot, size_t step,
+		      const struct gf_work **list, size_t *n)
+{
+	struct gf_csc_gpu *g = gf_csc_gpu(s);
+	const struct gf_csc *c = gf_csc_of(s);
+	struct gf_csc_step *t = gf_csc_step_of(s, slot);
+	struct gf_csc_told *told = &g->told[slot];
+	size_t i;
+
+	g->slot = slot;
+	g->taken_tensors = g->taken_chunks = g->taken_packs = 0;
+	gf_csc_begin(s, slot, step, list, n);
+	if (!s->env.by_host)
+		t->list[t->nlist - 1].data = g->shared;
+	memcpy(told->chosen, t->chosen, t->nchosen * sizeof(*told->chosen));
+	memset(told->sent, 0, c->nchunks);
+	for (i = 0; i < t->nchosen; i++)
+		told->sent[t->chosen[i]] = 1;
+}
+
+static int send_lists(struct gf_selector *s, struct gf_gpu_stream *q,
+		      struct gf_error *err)
+{
+	const struct gf_csc_gpu *g = gf_csc_gpu(s);
+	const struct gf_gpu_ops *ops = s->env.gpu->ops;
+	const struct gf_csc_told *told = &g->told[g->slot];
+	int rc = ops->copy(s->env.gpu, q, g->sent, told->sent,
+			   gf_csc_of(s)->nchunks, GF_GPU_TO_DEVICE, err);
+
+	return rc ? rc
+		  : ops->copy(s->env.gpu, q, g->chosen, told->chosen,
+			      gf_csc_step_of(s, g->slot)->nchosen *
+				      sizeof(uint32_t),
+			      GF_GPU_TO_DEVICE, err);
+}
+
+/* All of it goes. */
+static int take_dense(struct gf_selector *s, size_t ntensors,
+		      struct gf_gpu_stream *q, struct gf_error *err)
+{
+	const struct gf_csc_gpu *g = gf_csc_gpu(s);
+	const size_t *offsets = s->env.pools[0].offsets;
+	const size_t first = offsets[g->taken_tensors];
+	const size_t n = offsets[ntensors] - first;
+	float *from = gf_csc_grads(s, g->slot) + first;
+
+	s->env.gpu->kernels->add_f32(q, from, (float *)g->history + first, n);
+	if (!s->env.by_host)
+		return 0;
+	return s->env.gpu->ops->copy(
+		s->env.gpu, q, gf_csc_step_of(s, g->slot)->packed + first, from,
+		n * sizeof(float), GF_GPU_TO_HOST, err);
+}
+
+/* Chunks that are complete. Those that go are measured when they are sums, too:
+ * one pass over neighbours costs less than many over what lies between. */
+static int measure(struct gf_selector *s, size_t ntensors,
+		   struct gf_gpu_stream *q, struct gf_error *err)
+{
+	struct gf_csc_gpu *g = gf_csc_gpu(s);
+	const struct gf_csc *c = gf_csc_of(s);
+	const size_t first = g->taken_chunks;
+	size_t end = first, at, n;
+
+	while (end < c->nchunks && gf_csc_chunk_last_tensor(c, end) < ntensors)
+		end++;
+	g->taken_chunks = end;
+	if (end == first)
+		return 0;
+	at = gf_csc_chunk_first(c, first);
+	n = gf_csc_chunk_first(c, end - 1) + gf_csc_chunk_count(c, end - 1) -
+	    at;
+	s->env.gpu->kernels->chunk_norms_f32(
+		q, gf_csc_grads(s, g->slot) + at, (float *)g->history + at, n,
+		c->chunk_elems, (double *)g->norms + first);
+	if (!g->left)
+		return 0;
+	return s->env.gpu->ops->copy(s->env.gpu, q, (float *)g->left + at,
+				     gf_csc_grads(s, g->slot) + at,
+				     n * sizeof(float), GF_GPU_WITHIN, err);
+}
+
+/* Packed messages of which every tensor is there. */
+static int pack(struct gf_selector *s, size_t ntensors, struct gf_gpu_stream *q,
+		struct gf_error *err)
+{
+	struct gf_csc_gpu *g = gf_csc_gpu(s);
+	const struct gf_csc *c = gf_csc_of(s);
+	const struct gf_csc_step *t = gf_csc_step_of(s, g->slot);
+	const struct gf_work *w = &t->work[g->taken_packs];
+	int rc = 0;
+
+	for (; !rc && g->taken_packs < t->nwork && w->last < ntensors; w++) {
+		const size_t *first = &t->first_chosen[g->taken_packs++];
+		float *to = w->data;
+
+		if (s->env.by_host)
+			to = (float *)g->packed + (to - t->packed);
+		s->env.gpu->kernels->gather_chunks_f32(
+			q, to, gf_csc_grads(s, g->slot), gf_csc_elems(s),
+			c->chunk_elems, (uint32_t *)g->chosen + first[0],
+			first[1] - first[0]);
+		if (s->env.by_host)
+			rc = s->env.gpu->ops->copy(s->env.gpu, q, w->data, to,
+						   w->count_elems *
+							   sizeof(float),
+						   GF_GPU_TO_HOST, err);
+	}
+	return rc;
+}
+
+int gf_csc_gpu_take(struct gf_selector *s, size_t ntensors,
+		    struct gf_gpu_stream *q, struct gf_error *err)
+{
+	struct gf_csc_gpu *g = gf_csc_gpu(s);
+	int rc = g->taken_tensors ? 0 : send_lists(s, q, err);
+
+	if (rc)
+		return rc;
+	if (gf_csc_step_of(s, g->slot)->dense) {
+		rc = take_dense(s, ntensors, q, err);
+	} else {
+		rc = measure(s, ntensors, q, err);
+		rc = rc ? rc : pack(s, ntensors, q, err);
+	}
+	g->taken_tensors = ntensors;
+	return rc ? rc : s->env.gpu->ops->check(s->env.gpu, err);
+}
+
+/* By the host: the norms follow the last one. */
+int gf_csc_gpu_ready(struct gf_selector *s, size_t slot, size_t tensor,
+		     struct gf_gpu_stream *q, struct gf_error *err)
+{
+	struct gf_csc_gpu *g = gf_csc_gpu(s);
+	int rc;
+
+	/* as backward makes them */
+	assert(tensor == g->taken_tensors);
+	g->taking = q;
+	rc = gf_csc_gpu_take(s, tensor + 1, q, err);
+	if (rc || tensor + 1 < s->env.pools[0].ntensors ||
+	    gf_csc_step_of(s, slot)->dense)
+		return rc;
+	return s->env.gpu->ops->copy(
+		s->env.gpu, q, g->told[slot].norms, g->norms,
+		gf_csc_of(s)->nchunks * sizeof(double), GF_GPU_TO_HOST, err);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SELECT_TOPK_H
+#define GF_SELECT_TOPK_H
+
+#include "select/select.h"
+#include "select/sets.h"
+
+/*
+ * What topk.c, whose gradients are on the host, shares with topk_gpu.c: the
+ * residual, and for each slot the sets of the plan's messages, where these are
+ * on the host.
+ */
+struct gf_topk_slot {
+	struct gf_sparse_message *messages; /* the plan's nmessages */
+	struct gf_work *list;
+	void *sets; /* of all messages */
+	struct gf_select_bad bad;
+	size_t step;   /* from GPU to GPU: its number, from 1 */
+	bool restored; /* by the host: its sums are in the pool, not in sets */
+};
+
+struct gf_topk_select {
+	float *residual;   /* on a GPU: as it was last fetched */
+	uint32_t *scratch; /* of the thread that moves messages */
+	struct gf_topk_slot *slots;
+	size_t sets_bytes; /* of a slot */
+	struct gf_topk_gpu *gpu;
+};
+
+static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s,
+						size_t slot)
+{
+	return &((struct gf_topk_select *)s->priv)->slots[slot];
+}
+
+/* The residual, and lists without messages. */
+int gf_topk_open(struct gf_selector *s, struct gf_error *err);
+/* Messages on the host, with their sets in one piece of memory per slot. */
+int gf_topk_open_messages(struct gf_selector *s, struct gf_error *err);
+void gf_topk_close(struct gf_selector *s);
+/* k of a message in a step (from 1), and at most. */
+size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems);
+size_t gf_topk_most_k(const struct gf_selector *s, size_t count_elems);
+/* All sets are there: concludes each, until one is not finite. */
+void gf_topk_conclude(struct gf_selector *s, size_t slot);
+
+/* Of struct gf_select_ops; the first for messages on the host. */
+void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
+		   const struct gf_work **list, size_t *n);
+struct gf_select_bad gf_topk_inspect(struct gf_selector *s, size_t slot);
+void gf_topk_state(struct gf_selector *s, struct gf_state *list);
+
+#endif
