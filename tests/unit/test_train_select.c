@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whole training runs with each selection: replicas on every rank, stopping
- * and going on, and what is refused. */
+ * and going on, also with stale gradients, learning, and what is refused. */
 #include <math.h>
 
+#include "select/select.h"
 #include "selections.h"
 #include "train_run.h"
 
 static char folder[] = "/tmp/test_train_select.XXXXXX";
 
+/* At least one row for each entry of gf_selections. */
 static double densities[] = {.5};
 static const struct {
 	const char *name;
 	struct gf_selection selection;
 } selections[] = {
+	{"dense", SELECT_DENSE},
 	{"csc", SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
 	{"csc-ramp", SELECT_CSC(.chunk_elems = 7, .keep = .1,
 				.warmup_steps = 12, .decay = NAN)},
@@ -26,6 +29,30 @@ static const struct {
 	 SELECT_GTOPK(.density = .1, .putback = GF_PUTBACK_NAIVE)},
 };
 #define NSELECTIONS GF_ARRAY_LENGTH(selections)
+
+static void test_every_one(void)
+{
+	const struct gf_selection_entry *e;
+	size_t i;
+
+	for (e = gf_selections; e->name; e++) {
+		for (i = 0; i < NSELECTIONS; i++)
+			if (gf_selection_plan(&selections[i].selection) ==
+			    gf_select_plan_find(e->name))
+				break;
+		EXPECT(i < NSELECTIONS, "no run has selection %s", e->name);
+	}
+}
+
+/* The row of that name. */
+static size_t row(const char *name)
+{
+	size_t i = 0;
+
+	while (strcmp(selections[i].name, name) != 0)
+		i++;
+	return i;
+}
 
 static struct train_run run_of(size_t which, int ranks)
 {
@@ -92,75 +119,89 @@ static void test_resume(void)
 		}
 }
 
+struct stale_case {
+	const char *name;
+	size_t stop;
+	int staleness;
+	const char *optimizer;
+	double clip_norm;
+};
+
+static void stale(const struct stale_case *c, size_t number)
+{
+	struct train_run run = run_of(row(c->name), 3);
+	char *stopped = gf_xasprintf("%s/stale-%zu", folder, number);
+	char *through = gf_xasprintf("%s-through", stopped);
+	int r;
+
+	run.staleness = c->staleness;
+	run.config.training.optimizer = (char *)c->optimizer;
+	run.config.training.clip_norm = c->clip_norm;
+	run.config.check_every = 1;
+	run.config.checkpoint = through;
+	train(&run);
+	EXPECT(run.rc == 0 && run.last_step == 20, "%s, %zu: %s", c->name,
+	       number, run.err.text);
+	run.config.checkpoint = stopped;
+	run.config.steps = c->stop;
+	train(&run);
+	run.config.resume = true;
+	run.config.steps = 0;
+	train(&run);
+	EXPECT(run.rc == 0 && run.last_step == 20, "%s, %zu: %s", c->name,
+	       number, run.err.text);
+	for (r = 0; r < run.ranks; r++)
+		same_file(through, stopped, 20, r, "stale");
+	free(through);
+	free(stopped);
+}
+
 /* What waits on each rank, and the gradients in flight; stopped while the
  * pipeline fills, and after that. */
 static void test_stale(void)
 {
-	static const struct {
-		size_t which, stop;
-		int staleness;
-		const char *optimizer;
-		double clip_norm;
-	} cases[] = {
-		{3, 9, 2, "sgd", 0},    {0, 9, 2, "sgd", 0},
-		{0, 1, 3, "sgd", 0},    {1, 2, 3, "nesterov", 0},
-		{1, 11, 2, "lars", 0},  {0, 7, 3, "lars", .5},
-		{0, 10, 1, "lars", .5},
+	static const struct stale_case cases[] = {
+		{"csc", 1, 3, "sgd", 0},
+		{"csc-ramp", 2, 3, "nesterov", 0},
+		{"csc-ramp", 11, 2, "lars", 0},
+		{"csc", 7, 3, "lars", .5},
+		{"csc", 10, 1, "lars", .5},
 	};
 	size_t i;
-	int r;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct train_run run = run_of(cases[i].which, 3);
-		char *stopped = gf_xasprintf("%s/stale-%zu", folder, i);
-		char *through = gf_xasprintf("%s-through", stopped);
-
-		run.staleness = cases[i].staleness;
-		run.config.training.optimizer = (char *)cases[i].optimizer;
-		run.config.training.clip_norm = cases[i].clip_norm;
-		run.config.check_every = 1;
-		run.config.checkpoint = through;
-		train(&run);
-		EXPECT(run.rc == 0 && run.last_step == 20, "%zu: %s", i,
-		       run.err.text);
-		run.config.checkpoint = stopped;
-		run.config.steps = cases[i].stop;
-		train(&run);
-		run.config.resume = true;
-		run.config.steps = 0;
-		train(&run);
-		EXPECT(run.rc == 0 && run.last_step == 20, "%zu: %s", i,
-		       run.err.text);
-		for (r = 0; r < run.ranks; r++)
-			same_file(through, stopped, 20, r, "stale");
-		free(through);
-		free(stopped);
-	}
+	for (i = 0; i < NSELECTIONS; i++)
+		stale(&(struct stale_case){selections[i].name, 9, 2, "sgd", 0},
+		      i);
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		stale(&cases[i], NSELECTIONS + i);
 }
 
 /* A checkpoint of another selection, or of other chunks. */
 static void test_refusals(void)
 {
 	static const struct {
-		size_t before, after;
-		const char *text;
+		const char *before, *after, *text;
 	} cases[] = {
-		{0, 2, "written with method \"csc\", this run has \"topk\""},
-		{2, 3, "written with method \"topk\", this run has \"gtopk\""},
-		{3, 0, "written with method \"gtopk\", this run has \"csc\""},
-		{0, 1, "written with chunk_elems 13, this run has 7"},
+		{"csc", "topk",
+		 "written with method \"csc\", this run has \"topk\""},
+		{"topk", "gtopk",
+		 "written with method \"topk\", this run has \"gtopk\""},
+		{"gtopk", "csc",
+		 "written with method \"gtopk\", this run has \"csc\""},
+		{"csc", "csc-ramp",
+		 "written with chunk_elems 13, this run has 7"},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct train_run run = run_of(cases[i].before, 2);
+		struct train_run run = run_of(row(cases[i].before), 2);
 		char *dir = gf_xasprintf("%s/refused-%zu", folder, i);
 
 		run.config.checkpoint = dir;
 		run.config.steps = 3;
 		train(&run);
 		EXPECT(run.rc == 0, "%s", run.err.text);
-		run.selection = selections[cases[i].after].selection;
+		run.selection = selections[row(cases[i].after)].selection;
 		run.config.resume = true;
 		run.config.steps = 6;
 		train(&run);
@@ -220,6 +261,7 @@ int main(void)
 	watchdog(280);
 	if (!mkdtemp(folder))
 		return 1;
+	test_every_one();
 	test_replicas();
 	test_resume();
 	test_stale();
