@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "doc/select_density.h"
 #include "select/selections.h"
 
 /*
@@ -18,47 +19,60 @@
  * what it is to become is in the pool. Then the pool becomes the sum.
  */
 
-/* A piece of that exchange stays in cache. */
-#define BLOCK_ELEMS ((size_t)16384)
-
 /* --- opening and closing -------------------------------------------------- */
 
 size_t gf_topk_most_k(const struct gf_selector *s, size_t count_elems)
 {
-	return gf_density_count(gf_topk_greatest_density(
-				     gf_topk_params(&s->env.plan->selection)),
-			     count_elems);
+	const struct gf_topk_select *p = s->priv;
+
+	return gf_density_count(gf_density_greatest(p->kind.density,
+						    p->kind.warmup_densities,
+						    p->kind.nwarmup),
+				count_elems);
 }
 
 size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems)
 {
-	const struct gf_topk_params *k =
-		gf_topk_params(&s->env.plan->selection);
-	/* a replay knows no epochs: it shows what comes after warm-up */
+	const struct gf_topk_select *p = s->priv;
+	const struct gf_topk_kind *k = &p->kind;
+	/* a replay has no epochs: it shows what follows warm-up */
 	double density =
 		s->env.epoch_steps
-			? gf_topk_density(k, (step - 1) / s->env.epoch_steps)
+			? gf_density_at(k->density, k->warmup_densities,
+					k->nwarmup,
+					(step - 1) / s->env.epoch_steps)
 			: k->density;
 
 	return gf_density_count(density, count_elems);
 }
 
-int gf_topk_open(struct gf_selector *s, struct gf_error *err)
+struct gf_topk_kind gf_topk_kind(const struct gf_selector *s)
+{
+	const struct gf_selection *selection = &s->env.plan->selection;
+	const struct gf_topk_params *k = gf_topk_params(selection);
+
+	return (struct gf_topk_kind){
+		.density = k->density,
+		.warmup_densities = k->warmup_densities,
+		.nwarmup = k->nwarmup,
+		.merges = gf_topk_merges(selection),
+		.putback = k->putback,
+	};
+}
+
+int gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind,
+		 struct gf_error *err)
 {
 	struct gf_topk_select *p = gf_xcalloc(1, sizeof(*p));
-	size_t count = s->env.pools[0].count_elems, i;
+	size_t i;
 
 	s->priv = p;
+	p->kind = *kind;
 	p->slots = gf_xcalloc(s->env.depth, sizeof(*p->slots));
 	for (i = 0; i < s->env.depth; i++)
 		p->slots[i].list =
 			gf_xcalloc(s->nplan_work, sizeof(*p->slots[i].list));
-	p->residual = calloc(count + 1, sizeof(*p->residual));
-	if (p->residual)
-		return 0;
-	return gf_error_set(err, -ENOMEM,
-			    "no memory for the residual of %zu gradients",
-			    count);
+	return gf_feedback_open(&p->feedback, s, err);
 }
 
 static void init_message(struct gf_selector *s, size_t slot, size_t i)
@@ -68,12 +82,12 @@ static void init_message(struct gf_selector *s, size_t slot, size_t i)
 	const struct gf_topk_select *p = s->priv;
 
 	p->slots[slot].messages[i] = (struct gf_sparse_message){
-		.merges = gf_topk_merges(&plan->selection),
-		.putback = gf_topk_params(&plan->selection)->putback,
+		.merges = p->kind.merges,
+		.putback = p->kind.putback,
 		.ranks = plan->ranks,
 		.count_elems = w->count_elems,
 		.data = w->data,
-		.residual = p->residual +
+		.residual = p->feedback.residual +
 			    ((float *)w->data - s->env.pools[slot].data),
 		.scratch = p->scratch,
 	};
@@ -110,8 +124,8 @@ int gf_topk_open_messages(struct gf_selector *s, struct gf_error *err)
 
 	for (i = 0; i < plan->nmessages; i++) {
 		const struct gf_sparse_message m = {
-			.merges = gf_topk_merges(&plan->selection),
-			.putback = gf_topk_params(&plan->selection)->putback,
+			.merges = p->kind.merges,
+			.putback = p->kind.putback,
 			.ranks = plan->ranks,
 			.count_elems = s->plan_work[0][i].count_elems,
 		};
@@ -150,14 +164,15 @@ void gf_topk_close(struct gf_selector *s)
 		free(t->list);
 	}
 	free(p->slots);
-	free(p->residual);
+	gf_feedback_close(&p->feedback);
 	free(p->scratch);
 	free(p);
 }
 
 static int open_topk(struct gf_selector *s, struct gf_error *err)
 {
-	int rc = gf_topk_open(s, err);
+	const struct gf_topk_kind kind = gf_topk_kind(s);
+	int rc = gf_topk_open(s, &kind, err);
 
 	return rc ? rc : gf_topk_open_messages(s, err);
 }
@@ -195,35 +210,27 @@ void gf_topk_conclude(struct gf_selector *s, size_t slot)
 	}
 }
 
-/* The residual is what the pool holds, the pool is the sum over ranks. */
-static void take_over(struct gf_sparse_message *m, float *residual)
+void gf_topk_commit(struct gf_selector *s, size_t slot)
 {
-	size_t first, n;
+	const struct gf_pool *pool = &s->env.pools[slot];
+	struct gf_topk_select *p = s->priv;
+	const struct gf_topk_slot *t = &p->slots[slot];
+	size_t i;
 
-	for (first = 0; first < m->count_elems; first += n) {
-		n = m->count_elems - first;
-		n = n < BLOCK_ELEMS ? n : BLOCK_ELEMS;
-		memcpy(residual + first, m->data + first, n * sizeof(float));
-		memset(m->data + first, 0, n * sizeof(float));
-	}
-	gf_sparse_expand(m, m->data);
+	if (t->bad.found)
+		return;
+	gf_feedback_commit(&p->feedback, pool->data, 0, pool->count_elems);
+	for (i = 0; i < s->env.plan->nmessages; i++)
+		gf_sparse_expand(&t->messages[i], t->messages[i].data);
 }
 
 static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	       struct gf_error *err)
 {
-	struct gf_selector *s = ctx;
-	const struct gf_topk_select *p = s->priv;
-	const struct gf_topk_slot *t = &p->slots[slot];
-	size_t i;
-
 	(void)q;
 	(void)err;
-	gf_topk_conclude(s, slot);
-	for (i = 0; i < s->env.plan->nmessages && !t->bad.found; i++)
-		take_over(&t->messages[i],
-			  p->residual + (t->messages[i].data -
-					 s->env.pools[slot].data));
+	gf_topk_conclude(ctx, slot);
+	gf_topk_commit(ctx, slot);
 	return 0;
 }
 
@@ -247,7 +254,7 @@ void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
 		t->list[i].sparse = gf_sparse_find(gathers ? "topk" : "gtopk");
 		t->list[i].half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
 		t->list[i].element = gf_element_set(gf_sparse_set_bytes(m->k),
-						gf_sparse_merge, m);
+						    gf_sparse_merge, m);
 		t->list[i].data = m->sets;
 		t->list[i].count_elems = gathers ? (size_t)m->ranks : 1;
 	}
@@ -261,11 +268,8 @@ struct gf_select_bad gf_topk_inspect(struct gf_selector *s, size_t slot)
 void gf_topk_state(struct gf_selector *s, struct gf_state *list)
 {
 	struct gf_topk_select *p = s->priv;
-	struct gf_shape shape = {1, {s->env.pools[0].count_elems}};
 
-	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("sparse.residual"), &shape,
-		     p->residual)
-		->rule = GF_STATE_SUM;
+	gf_feedback_state(&p->feedback, list, gf_xstrdup("sparse.residual"));
 }
 
 const struct gf_select_ops gf_select_topk = {

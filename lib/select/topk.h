@@ -2,14 +2,25 @@
 #ifndef GF_SELECT_TOPK_H
 #define GF_SELECT_TOPK_H
 
+#include "doc/select_topk.h"
+#include "select/feedback.h"
 #include "select/select.h"
 #include "select/sets.h"
 
 /*
- * What topk.c, whose gradients are on the host, shares with topk_gpu.c: the
- * residual, and for each slot the sets of the plan's messages, where these are
- * on the host.
+ * Selections that send each message as one set of its k largest values per
+ * rank. topk.c, whose gradients are on the host, shares this with topk_gpu.c
+ * and dgc.c: the residual, and for each slot the sets of the plan's messages,
+ * where these are on the host.
  */
+struct gf_topk_kind {
+	double density; /* k/n, and of the first epochs; borrowed */
+	const double *warmup_densities;
+	size_t nwarmup;
+	bool merges; /* along a tree, as gtopk; else sets are gathered */
+	enum gf_putback putback;
+};
+
 struct gf_topk_slot {
 	struct gf_sparse_message *messages; /* the plan's nmessages */
 	struct gf_work *list;
@@ -20,11 +31,13 @@ struct gf_topk_slot {
 };
 
 struct gf_topk_select {
-	float *residual;   /* on a GPU: as it was last fetched */
-	uint32_t *scratch; /* of the thread that moves messages */
+	struct gf_topk_kind kind;
+	struct gf_feedback feedback; /* on a GPU: as it was last fetched */
+	uint32_t *scratch;           /* of the thread that moves messages */
 	struct gf_topk_slot *slots;
 	size_t sets_bytes; /* of a slot */
 	struct gf_topk_gpu *gpu;
+	void *more; /* of a selection that is built on this */
 };
 
 static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s,
@@ -34,7 +47,10 @@ static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s,
 }
 
 /* The residual, and lists without messages. */
-int gf_topk_open(struct gf_selector *s, struct gf_error *err);
+int gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind,
+		 struct gf_error *err);
+/* What the plan's topk or gtopk is. */
+struct gf_topk_kind gf_topk_kind(const struct gf_selector *s);
 /* Messages on the host, with their sets in one piece of memory per slot. */
 int gf_topk_open_messages(struct gf_selector *s, struct gf_error *err);
 void gf_topk_close(struct gf_selector *s);
@@ -43,6 +59,9 @@ size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems);
 size_t gf_topk_most_k(const struct gf_selector *s, size_t count_elems);
 /* All sets are there: concludes each, until one is not finite. */
 void gf_topk_conclude(struct gf_selector *s, size_t slot);
+/* If all are: the residual is what the pool holds, the pool is the sum over
+ * ranks. */
+void gf_topk_commit(struct gf_selector *s, size_t slot);
 
 /* Of struct gf_select_ops; the first for messages on the host. */
 void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,

@@ -169,7 +169,8 @@ static int open_topk(struct gf_selector *s, struct gf_error *err)
 	const size_t bytes = count_elems(s) * sizeof(float);
 	const struct gf_gpu_ops *ops = s->env.gpu->ops;
 	struct gf_topk_select *p;
-	int rc = gf_topk_open(s, err);
+	const struct gf_topk_kind kind = gf_topk_kind(s);
+	int rc = gf_topk_open(s, &kind, err);
 
 	if (rc)
 		return rc;
@@ -494,15 +495,15 @@ static int fetch(struct gf_selector *s, struct gf_error *err)
 {
 	const struct gf_topk_select *p = s->priv;
 
-	return gf_select_copy(s, p->residual, p->gpu->residual, GF_GPU_TO_HOST,
-			      err);
+	return gf_select_copy(s, p->feedback.residual, p->gpu->residual,
+			      GF_GPU_TO_HOST, err);
 }
 
 static int send(struct gf_selector *s, struct gf_error *err)
 {
 	const struct gf_topk_select *p = s->priv;
 
-	return gf_select_copy(s, p->gpu->residual, p->residual,
+	return gf_select_copy(s, p->gpu->residual, p->feedback.residual,
 			      GF_GPU_TO_DEVICE, err);
 }
 
