@@ -8,5 +8,8 @@ const struct gf_selection_entry gf_selections[] = {
 	{"csc", &gf_select_csc, &gf_select_csc_gpu},
 	{"topk", &gf_select_topk, &gf_select_topk_gpu},
 	{"gtopk", &gf_select_topk, &gf_select_topk_gpu},
+	{"dgc", &gf_select_dgc, NULL},
+	{"onebit", &gf_select_onebit, NULL},
+	{"randomk", &gf_select_randomk, NULL},
 	{NULL, NULL, NULL},
 };

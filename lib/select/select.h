@@ -157,7 +157,7 @@ struct gf_select_ops {
 
 /* registry.c: the running halves of selections; {NULL} at the end. */
 struct gf_selection_entry {
-	const char *name; /* of the pure half */
+	const char *name;                         /* of the pure half */
 	const struct gf_select_ops *ops, *on_gpu; /* NULL: there is none */
 };
 extern const struct gf_selection_entry gf_selections[];

@@ -99,8 +99,13 @@ static int open_select(struct gf_method *m, struct gf_error *err)
 static int open_update(struct gf_method *m, struct gf_error *err)
 {
 	const struct gf_method_env *k = &m->env;
+	struct gf_optim_config optim = {0};
 	int rc;
 
+	if (k->optim)
+		optim = *k->optim;
+	if (gf_selection_has(&k->plan->selection, GF_SELECT_MOMENTUM))
+		optim.momentum = 0;
 	m->updater = (struct gf_update){
 		.params = k->params,
 		.offsets = m->pools[0].offsets,
@@ -108,7 +113,7 @@ static int open_update(struct gf_method *m, struct gf_error *err)
 		.shapes = k->shapes,
 		.watch = k->watch,
 	};
-	rc = gf_update_open(&m->updater, k->optim, err);
+	rc = gf_update_open(&m->updater, k->optim ? &optim : NULL, err);
 	if (!rc && m->select.env.gpu)
 		rc = gf_update_on(&m->updater, k->gpu, k->stream,
 				  k->device_params, err);

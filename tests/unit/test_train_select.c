@@ -14,6 +14,7 @@ static double densities[] = {.5};
 static const struct {
 	const char *name;
 	struct gf_selection selection;
+	size_t epochs; /* to learn; 0: as many as dense */
 } selections[] = {
 	{"dense", SELECT_DENSE},
 	{"csc", SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
@@ -27,6 +28,15 @@ static const struct {
 	 SELECT_GTOPK(.density = .1, .putback = GF_PUTBACK_CONSERVE)},
 	{"gtopk-naive",
 	 SELECT_GTOPK(.density = .1, .putback = GF_PUTBACK_NAIVE)},
+	{"dgc", SELECT_DGC(.density = .2, .warmup_densities = densities,
+			   .nwarmup = 1, .momentum = NAN)},
+	{"dgc-masked",
+	 SELECT_DGC(.density = .02, .clip_norm = 40, .momentum = NAN,
+		    .masking = true),
+	 60}, /* masked momentum is less momentum */
+	{"onebit", SELECT_ONEBIT(.chunk_elems = 13)},
+	{"randomk", SELECT_RANDOMK(.density = .3, .warmup_densities = densities,
+				   .nwarmup = 1, .seed = 3)},
 };
 #define NSELECTIONS GF_ARRAY_LENGTH(selections)
 
@@ -223,7 +233,8 @@ static void test_learning(void)
 	for (i = 0; i < NSELECTIONS; i++) {
 		struct train_run run = run_of(i, 4);
 
-		run.config.training.epochs = 25;
+		run.config.training.epochs =
+			selections[i].epochs ? selections[i].epochs : 25;
 		train(&run);
 		EXPECT(run.test.correct + 3 >= dense.test.correct,
 		       "%s: %zu of %zu, dense %zu", selections[i].name,

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * onebit: signs with error feedback and a scale per chunk (Seide et al. 2014,
+ * "1-Bit Stochastic Gradient Descent"; the scale of Karimireddy et al. 2019,
+ * "Error Feedback Fixes SignSGD"). Sums of signs are no signs: the sets of all
+ * ranks are gathered, and every rank adds them in rank order.
+ *
+ *	g = gradient + residual, in chunks of c elements
+ *	sent per chunk: s = mean |g|, and a bit per element: is g < 0
+ *	residual = g - s*sign(g);  applied: the sum of s*sign(g) over ranks
+ *
+ * doc/select_onebit.h has the form of a set.
+ *
+ * Example: n = 4, c = 2, g = 3 -1 | -2 -2. Scales 2 and 2, bits 0 1 1 1;
+ * decoded 2 -2 | -2 -2; residual 1 1 | 0 0.
+ *
+ * A gradient that is not finite makes its chunk's scale so, which all ranks
+ * see.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "coll/algorithm.h"
+#include "doc/select_onebit.h"
+#include "gf_kernels.h"
+#include "select/feedback.h"
+#include "select/selections.h"
+
+struct slot {
+	struct gf_work *list; /* the plan's messages, of sets */
+	unsigned char *sets;  /* of all messages and ranks */
+	struct gf_select_bad bad;
+};
+
+struct onebit {
+	const struct gf_onebit_params *params; /* borrowed */
+	struct gf_feedback feedback;
+	struct slot *slots;
+};
+
+/* Elements of a message as chunks see them. */
+struct chunks {
+	float *data;
+	size_t count_elems, chunk_elems;
+};
+
+static struct slot *slot_of(const struct gf_selector *s, size_t slot)
+{
+	const struct onebit *p = s->priv;
+
+	return &p->slots[slot];
+}
+
+static struct chunks chunks_of(const struct gf_selector *s, size_t slot,
+			       size_t message)
+{
+	const struct gf_work *w = &s->plan_work[slot][message];
+	const struct onebit *p = s->priv;
+
+	return (struct chunks){w->data, w->count_elems, p->params->chunk_elems};
+}
+
+static size_t nchunks(const struct chunks *c)
+{
+	return (c->count_elems + c->chunk_elems - 1) / c->chunk_elems;
+}
+
+static size_t chunk_length(const struct chunks *c, size_t i)
+{
+	const size_t left = c->count_elems - i * c->chunk_elems;
+
+	return left < c->chunk_elems ? left : c->chunk_elems;
+}
+
+/* --- sets ----------------------------------------------------------------- */
+
+static float scale_at(const unsigned char *set, size_t chunk)
+{
+	float scale;
+
+	memcpy(&scale, set + chunk * sizeof(scale), sizeof(scale));
+	return scale;
+}
+
+static unsigned char *bits_of(const struct chunks *c, unsigned char *set)
+{
+	return set + nchunks(c) * sizeof(float);
+}
+
+/* Encodes the message; its data become what the set does not say. */
+static void encode(const struct chunks *c, unsigned char *set)
+{
+	unsigned char *bits = bits_of(c, set);
+	size_t i, k, n;
+
+	memset(bits, 0, (c->count_elems + 31) / 32 * 4);
+	for (i = 0; i < nchunks(c); i++) {
+		const size_t first = i * c->chunk_elems;
+		float *g = c->data + first, scale;
+
+		n = chunk_length(c, i);
+		scale = (float)(gf_kernels()->sum_abs_f32(g, n) / (double)n);
+		memcpy(set + i * sizeof(scale), &scale, sizeof(scale));
+		for (k = 0; k < n; k++) {
+			const bool negative = g[k] < 0;
+
+			bits[(first + k) / 8] |=
+				(unsigned char)(negative << (first + k) % 8);
+			g[k] -= negative ? -scale : scale;
+		}
+	}
+}
+
+static void decode_add(const struct chunks *c, unsigned char *set)
+{
+	const unsigned char *bits = bits_of(c, set);
+	size_t i, k, n;
+
+	for (i = 0; i < nchunks(c); i++) {
+		const size_t first = i * c->chunk_elems;
+		const float signs[2] = {scale_at(set, i), -scale_at(set, i)};
+
+		n = chunk_length(c, i);
+		for (k = first; k < first + n; k++)
+			c->data[k] += signs[bits[k / 8] >> k % 8 & 1];
+	}
+}
+
+/* --- on the thread that moves messages ------------------------------------ */
+
+static unsigned char *set_of(const struct gf_work *w, size_t rank)
+{
+	return (unsigned char *)w->data + rank * w->element.size_bytes;
+}
+
+static int prepare(void *ctx, size_t slot, size_t message,
+		   struct gf_gpu_stream *q, struct gf_error *err)
+{
+	struct gf_selector *s = ctx;
+	struct onebit *p = s->priv;
+	const struct chunks c = chunks_of(s, slot, message);
+	float *data = s->env.pools[slot].data;
+
+	(void)q;
+	(void)err;
+	gf_feedback_add(&p->feedback, data, (size_t)(c.data - data),
+			c.count_elems);
+	encode(&c,
+	       set_of(&slot_of(s, slot)->list[message], (size_t)s->env.rank));
+	return 0;
+}
+
+static struct gf_select_bad find_bad(const struct gf_selector *s, size_t slot,
+				     size_t message)
+{
+	const struct gf_work *w = &slot_of(s, slot)->list[message];
+	const struct chunks c = chunks_of(s, slot, message);
+	const struct gf_pool *pool = &s->env.pools[slot];
+	size_t rank, i;
+
+	for (rank = 0; rank < w->count_elems; rank++)
+		for (i = 0; i < nchunks(&c); i++)
+			if (!isfinite(scale_at(set_of(w, rank), i)))
+				return gf_select_bad_at(
+					pool, (size_t)(c.data - pool->data) +
+						      i * c.chunk_elems);
+	return (struct gf_select_bad){.found = false};
+}
+
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
+	       struct gf_error *err)
+{
+	struct gf_selector *s = ctx;
+	struct onebit *p = s->priv;
+	struct slot *t = slot_of(s, slot);
+	float *data = s->env.pools[slot].data;
+	const size_t n = s->env.plan->nmessages;
+	size_t i, rank;
+
+	(void)q;
+	(void)err;
+	t->bad.found = false;
+	for (i = 0; i < n && !t->bad.found; i++)
+		t->bad = find_bad(s, slot, i);
+	for (i = 0; i < n && !t->bad.found; i++) {
+		const struct chunks c = chunks_of(s, slot, i);
+
+		gf_feedback_commit(&p->feedback, data, (size_t)(c.data - data),
+				   c.count_elems);
+		for (rank = 0; rank < t->list[i].count_elems; rank++)
+			decode_add(&c, set_of(&t->list[i], rank));
+	}
+	return 0;
+}
+
+/* --- on the compute thread ------------------------------------------------ */
+
+static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
+{
+	const size_t n = s->env.plan->nmessages;
+	const size_t ranks = (size_t)s->env.plan->ranks;
+	struct gf_comm *comm = s->env.pools[0].comm;
+	const struct onebit *p = s->priv;
+	struct slot *t = slot_of(s, slot);
+	size_t bytes = 0, i;
+	void *sets = NULL;
+	int rc;
+
+	t->list = gf_xcalloc(n + 1, sizeof(*t->list));
+	for (i = 0; i < n; i++) {
+		const struct chunks c = chunks_of(s, slot, i);
+		const size_t set_bytes =
+			gf_onebit_set_bytes(p->params, c.count_elems);
+
+		t->list[i] = s->plan_work[slot][i];
+		t->list[i].sparse = gf_sparse_find("topk");
+		t->list[i].half = GF_COLL_ALL_GATHER;
+		t->list[i].element = gf_element_set(set_bytes, NULL, NULL);
+		t->list[i].count_elems = ranks;
+		bytes += ranks * set_bytes;
+	}
+	rc = comm->ops->buffer_alloc(comm, bytes, &sets, err);
+	t->sets = sets;
+	for (i = 0, bytes = 0; i < n && !rc; i++) {
+		t->list[i].data = t->sets + bytes;
+		bytes += ranks * t->list[i].element.size_bytes;
+	}
+	return rc;
+}
+
+static int open_onebit(struct gf_selector *s, struct gf_error *err)
+{
+	struct onebit *p = gf_xcalloc(1, sizeof(*p));
+	size_t i;
+	int rc;
+
+	s->priv = p;
+	p->params = gf_onebit_params(&s->env.plan->selection);
+	p->slots = gf_xcalloc(s->env.depth, sizeof(*p->slots));
+	rc = gf_feedback_open(&p->feedback, s, err);
+	for (i = 0; i < s->env.depth && !rc; i++)
+		rc = open_slot(s, i, err);
+	return rc;
+}
+
+static void close_onebit(struct gf_selector *s)
+{
+	struct gf_comm *comm = s->env.pools[0].comm;
+	struct onebit *p = s->priv;
+	size_t i;
+
+	if (!p)
+		return;
+	for (i = 0; i < s->env.depth; i++) {
+		comm->ops->buffer_free(comm, p->slots[i].sets);
+		free(p->slots[i].list);
+	}
+	gf_feedback_close(&p->feedback);
+	free(p->slots);
+	free(p);
+}
+
+static void begin(struct gf_selector *s, size_t slot, size_t step,
+		  const struct gf_work **list, size_t *n)
+{
+	(void)step;
+	*list = slot_of(s, slot)->list;
+	*n = s->env.plan->nmessages;
+}
+
+static struct gf_select_bad inspect(struct gf_selector *s, size_t slot)
+{
+	return slot_of(s, slot)->bad;
+}
+
+static void state(struct gf_selector *s, struct gf_state *list)
+{
+	struct onebit *p = s->priv;
+
+	gf_feedback_state(&p->feedback, list, gf_xstrdup("onebit.residual"));
+}
+
+const struct gf_select_ops gf_select_onebit = {
+	.hooks = {.prepare = prepare, .end = end, .serial = true},
+	.check = gf_select_check_whole,
+	.open = open_onebit,
+	.close = close_onebit,
+	.begin = begin,
+	.inspect = inspect,
+	.state = state,
+};
