@@ -126,7 +126,7 @@ void gf_csc_measure(struct gf_csc_step *s, size_t message);
 bool gf_csc_accumulate(struct gf_csc_step *s, size_t nready);
 
 /*
- * Norms as ranks share them: behind the chunks' there are places for each rank
+ * Norms as ranks share them: after the chunks' there are places for each rank
  * to say where its first gradient is that is not finite.
  */
 size_t gf_csc_shared_elems(const struct gf_csc *c);

@@ -361,7 +361,7 @@ static int sums(struct gf_selector *s, size_t slot, struct gf_select_sums *out,
 		GF_GPU_TO_DEVICE, err);
 }
 
-/* What the device has chosen, for the host. */
+/* Tells the host the chunks that the device has chosen. */
 static void mark_next(struct gf_selector *s, size_t slot)
 {
 	const struct gf_csc_told *told = &gf_csc_gpu(s)->told[slot];

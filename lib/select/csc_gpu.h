@@ -44,7 +44,7 @@ static inline float *gf_csc_grads(const struct gf_selector *s, size_t slot)
 	return s->env.by_host ? s->env.device_grads : s->env.pools[slot].data;
 }
 
-/* What waits of the step that was taken last. */
+/* The chunks that wait, of the step that was taken last. */
 static inline float *gf_csc_left(const struct gf_selector *s, size_t slot)
 {
 	const struct gf_csc_gpu *g = gf_csc_gpu(s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sizes that packed messages can have. What goes differs from step to step,
- * but how many chunks do is known: so an engine that has to prepare for a size
- * can do so before the first step.
+ * The sizes that packed messages can have. Every step sends other chunks, but
+ * how many it sends is known: so an engine that has to prepare for a size can
+ * do so before the first step.
  */
 #include "base/array.h"
 #include "select/csc.h"

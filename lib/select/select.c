@@ -229,18 +229,22 @@ void gf_select_times(const struct gf_plan *plan, const struct gf_work *list,
 		     size_t n, const struct gf_message_times *sent,
 		     const double *ready_s, struct gf_message_times *times)
 {
+	bool chained = false;
 	size_t i, at = 0;
 
 	/* what follows all others carries no tensors */
 	while (n > 1 && list[n - 1].after == GF_AFTER_ALL)
 		n--;
+	for (i = 0; i < n; i++)
+		chained |= list[i].after > 0;
 	for (i = 0; i < plan->nmessages; i++) {
 		const struct gf_message *m = &plan->messages[i];
 
 		while (at + 1 < n && list[at].last < m->last)
 			at++;
 		times[i] = sent[at];
-		times[i].end_s = end_s(list, n, at, sent);
+		if (chained)
+			times[i].end_s = end_s(list, n, at, sent);
 		if (ready_s &&
 		    (list[at].first != m->first || list[at].last != m->last))
 			times[i] = times_by(m, &times[i], ready_s);

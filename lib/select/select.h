@@ -41,10 +41,10 @@
  * ON A GPU gradients are made by the stream env.stream. They stay there and go
  * from GPU to GPU: then pools are the device's, hooks enqueue on the queue that
  * they are given, and `end` sets the slot's flag if a gradient is not finite,
- * which the host learns later. Or messages go BY THE HOST: gradients of all
- * slots are in one array of the device, `ready` brings what is wanted of them
- * to the host, where hooks run, and `commit` lets the device's state follow a
- * step that has ended. Sums lie on the device in both cases.
+ * which the host learns later. Or messages go BY THE HOST. Then the gradients
+ * of all slots are in one array of the device, and `ready` brings what is
+ * wanted of them to the host, where hooks run. `commit` lets the device's state
+ * follow a step that has ended. Sums lie on the device in both cases.
  *
  * SCALED. With env.scaled a selection whose messages are sums of gradients
  * multiplies them by scale/ranks before they go (gf_select_scale) and divides
@@ -59,7 +59,7 @@ struct gf_select_env {
 	size_t epoch_steps;            /* for warm-up by epochs; 0: a replay */
 	double momentum;               /* the optimiser's */
 	bool scaled;
-	/* Where gradients are on a GPU; else NULL. */
+	/* NULL: gradients are on the host. */
 	struct gf_gpu *gpu;
 	struct gf_gpu_stream *stream;
 	bool by_host;

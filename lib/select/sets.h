@@ -25,7 +25,7 @@
  * gf_sparse_selected follows, and what would return to `data` is noted.
  */
 
-/* Lists, one behind the other, each of distinct indices: what is to be added to
+/* Lists, one after the other, each of distinct indices: what is to be added to
  * data elsewhere, list by list. */
 struct gf_sparse_returns {
 	uint32_t *index;

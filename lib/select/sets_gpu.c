@@ -197,7 +197,7 @@ static void keep_largest(const struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
 			 const struct gf_gpu_sparse *kept)
 {
 	const struct gf_gpu_kernels *k = n->c.gpu->kernels;
-	/* Room behind the sum's end holds zeros, of which none is chosen: a
+	/* Room after the sum's end holds zeros, of which none is chosen: a
 	 * sum of sets has k entries at least, and they come first. */
 	const struct gf_gpu_topk top = {
 		.values = sum->value,
@@ -268,7 +268,7 @@ static int choose(struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
 	gpu->kernels->take_f32(s, own.value, n->grads, own.index, own.room);
 	if (!puts_back(n))
 		return 0;
-	/* a set: its values are right behind its indices */
+	/* a set: its values follow its indices */
 	n->lists[0] = set_of(n->lists[0].index, n->as.k);
 	n->nused = 1;
 	return gpu->ops->copy(n->c.gpu, s, n->lists[0].index, own.index,
@@ -331,7 +331,7 @@ int gf_sparse_gpu_apply(struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
 	size_t i;
 	int rc = 0;
 
-	/* lists may name an element more than once: one behind the other */
+	/* lists may name an element more than once: one after the other */
 	for (i = 0; i < n->nused; i++)
 		k->scatter_add_f32(s, n->grads, n->lists[i].value,
 				   n->lists[i].index, n->lists[i].room);

@@ -29,7 +29,7 @@
  * Staleness K (Pipe-SGD): the update at the end of step t applies the gradient
  * of step t + 1 - K, so that its exchange had K - 1 steps' time; where there is
  * none yet, nothing is updated. The first `warmup_steps` are synchronous;
- * behind them the pipeline fills again, and no gradient is applied twice. K = 1
+ * after them the pipeline fills again, and no gradient is applied twice. K = 1
  * is synchronous SGD. The gradients of the last K - 1 steps are never applied.
  *
  * A step, from the compute thread:
@@ -38,7 +38,7 @@
  *	gf_method_backward_end(m);
  *	gf_method_exchange(m, step, &err);	// what this step applies
  *	gf_method_update(m, step, lr);		// parameters and optimiser
- * Steps count from 1 over the whole run, also behind a resume.
+ * Steps count from 1 over the whole run, also after a resume.
  *
  * LATE. Where messages are split (DeAR) and forward asks for tensors one by
  * one, a step ends when its reduce-scatters have; a split message's all-gather
@@ -47,7 +47,7 @@
  * until gf_method_settle. In front of the step above, in that order:
  *	gf_method_need(m, tensor) ...		// from forward
  *	gf_method_take_rest(m, &err);		// what nobody asked for
- * and gf_method_begin comes behind these, as the pool is in use until then.
+ * and gf_method_begin comes after these, as the pool is in use until then.
  */
 struct gf_method_env {
 	struct gf_comm *comm;       /* borrowed */
@@ -70,7 +70,7 @@ struct gf_method_env {
 	bool selects_there;
 	/* with either the device's, of all params; device_grads whole, and over
 	 * NCCL as often as steps are under way, each device_stride elements
-	 * behind the one before */
+	 * after the one before */
 	float *device_params, *device_grads;
 	size_t device_stride;
 	double timeout_s;
@@ -78,7 +78,7 @@ struct gf_method_env {
 	bool asks;     /* forward calls gf_method_need */
 };
 
-/* Of messages that are applied late (late.c). */
+/* Messages that are applied late (late.c). */
 struct gf_method_late {
 	bool used;
 	bool pending; /* a step's messages are */

@@ -14,7 +14,8 @@
 struct gf_method_ahead {
 	struct gf_device_flags flags; /* which gradients are bad */
 	size_t learnt;                /* of m->applied */
-	/* Of the gradient that was applied last, whose slot may be taken. */
+	/* The gradient that was applied last, whose slot may be taken: its
+	 * step and its loss scale. */
 	size_t step;
 	double scale;
 	bool was_due; /* the step before applied one */
@@ -48,7 +49,7 @@ void gf_method_take_times(struct gf_method *m, uint64_t engine_step,
 /* method.c. The engine is told what will be sent. */
 int gf_method_expect(struct gf_method *m, struct gf_error *err);
 
-/* verdict.c. What is wrong with step `index`, which has come. */
+/* verdict.c. The bad gradient of step `index`, which has come, if any. */
 struct gf_select_bad gf_method_bad(const struct gf_method *m, size_t index);
 /* 1, and which gradient is bad. */
 int gf_method_refuse(const struct gf_method *m, size_t step,

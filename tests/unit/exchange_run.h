@@ -133,7 +133,7 @@ static inline void close_exchange(struct exchange *x)
 	free(x->pools);
 }
 
-/* What came is applied, unless it is bad. */
+/* Applies the sums, unless they are bad. */
 static inline void run_apply(struct exchange_run *run, struct exchange *x,
 			     struct gf_update *u, int rank)
 {
