@@ -107,6 +107,7 @@ static void fill_tensors(const struct gf_model *m, const double *ready_s,
 
 		t->name = gf_xstrdup(from->name);
 		t->count_elems = gf_shape_elems(&from->shape);
+		gf_tensor_set_shape(t, from->shape.dims, from->shape.rank);
 		t->dtype = GF_F32;
 		t->ready_s = ready_s[from->layer];
 		t->need_s = need_s[from->layer];

@@ -23,8 +23,13 @@ struct gf_tensor {
 	enum gf_dtype dtype;
 	double ready_s; /* from the start of backward; non-decreasing */
 	double need_s;  /* from the start of the next forward; NAN: unknown */
+	size_t *shape;  /* nshape dimensions, product count_elems; none: unknown
+			 */
+	size_t nshape;
 	char *extra;
 };
+/* The tensor's shape; it has none yet. */
+void gf_tensor_set_shape(struct gf_tensor *t, const size_t *dims, size_t n);
 size_t gf_tensor_bytes(const struct gf_tensor *t);
 
 struct gf_model_profile {

@@ -4,12 +4,19 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/heap.h"
 #include "json/record.h"
 #include "doc/shared.h"
 
 size_t gf_tensor_bytes(const struct gf_tensor *t)
 {
 	return t->count_elems * gf_dtype_bytes(t->dtype);
+}
+
+void gf_tensor_set_shape(struct gf_tensor *t, const size_t *dims, size_t n)
+{
+	t->shape = gf_xmemdup(dims, n * sizeof(*dims));
+	t->nshape = n;
 }
 
 size_t gf_model_profile_bytes(const struct gf_model_profile *m)
@@ -48,6 +55,27 @@ static int check_sizes(const struct gf_json_at *at,
 	return 0;
 }
 
+static int check_shape(const struct gf_json_at *at, const struct gf_tensor *t,
+		       size_t index, struct gf_error *err)
+{
+	size_t left = t->count_elems, i;
+	double product = 1;
+	char place[64];
+
+	/* exact, where a product might overflow */
+	for (i = 0; i < t->nshape; i++) {
+		product *= (double)t->shape[i];
+		left = left % t->shape[i] ? 0 : left / t->shape[i];
+	}
+	if (!t->nshape || left == 1)
+		return 0;
+	snprintf(place, sizeof(place), "tensors/%zu/shape", index);
+	return gf_json_refuse(at, place, err,
+			      "want dimensions whose product is the %zu "
+			      "elements, got %.0f",
+			      t->count_elems, product);
+}
+
 int gf_tensors_check(const struct gf_json_at *at,
 		     const struct gf_model_profile *m, const char *backward,
 		     struct gf_error *err)
@@ -74,6 +102,12 @@ int gf_tensors_check(const struct gf_json_at *at,
 				      "ready_s, got %g",
 				      t[m->ntensors - 1].ready_s,
 				      m->backward_s);
+	for (i = 0; i < m->ntensors; i++) {
+		int rc = check_shape(at, &t[i], i, err);
+
+		if (rc)
+			return rc;
+	}
 	return check_sizes(at, m, err);
 }
 
@@ -88,6 +122,8 @@ static const struct gf_field tensor_fields[] = {
 	 .high = GF_MAX_TIME_S},
 	{"need_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(need_s),
 	 .high = GF_MAX_TIME_S, .absent = NAN},
+	{"shape", GF_FIELD_SIZES, GF_OMITTED, .offset = AT(shape),
+	 .count_offset = AT(nshape), .low = 1, .high = GF_MAX_SIZE},
 	{NULL},
 };
 #undef AT

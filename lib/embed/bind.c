@@ -124,6 +124,7 @@ list_tensors(const struct gradflow *g, const struct gradflow_tensor *tensors)
 
 		t->name = gf_xstrdup(tensors[i].name);
 		t->count_elems = count_of(&tensors[i]);
+		gf_tensor_set_shape(t, tensors[i].shape, tensors[i].dimensions);
 		t->dtype = GF_F32;
 		t->need_s = NAN;
 	}

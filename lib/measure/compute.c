@@ -217,10 +217,12 @@ static void fill_tensors(const struct gf_bench_step *step, const double *rows,
 	out->tensors = gf_xcalloc(step->ntensors, sizeof(*out->tensors));
 	out->ntensors = step->ntensors;
 	for (i = 0; i < step->ntensors; i++) {
+		const struct gf_param *from = &step->model->params[order[i]];
 		struct gf_tensor *t = &out->tensors[i];
 
-		t->name = gf_xstrdup(step->model->params[order[i]].name);
+		t->name = gf_xstrdup(from->name);
 		t->count_elems = step->offsets[i + 1] - step->offsets[i];
+		gf_tensor_set_shape(t, from->shape.dims, from->shape.rank);
 		t->dtype = GF_F32;
 		/* medians of sequences that do not decrease do not either, but
 		 * for the last digit of the interpolation */

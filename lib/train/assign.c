@@ -210,6 +210,8 @@ static struct gf_model_profile *list_tensors(const struct gf_model *model)
 
 		out->tensors[i].name = gf_xstrdup(p->name);
 		out->tensors[i].count_elems = gf_shape_elems(&p->shape);
+		gf_tensor_set_shape(&out->tensors[i], p->shape.dims,
+				    p->shape.rank);
 		out->tensors[i].dtype = GF_F32;
 		out->tensors[i].need_s = NAN;
 	}

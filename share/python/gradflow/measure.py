@@ -83,8 +83,9 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
         p = parameters[n]
         if p.dtype not in _DTYPES:
             raise ValueError(f"profile: {n}: want floating point, got {p.dtype}")
+        shape = {"shape": list(p.shape)} if p.dim() else {}
         tensors.append({"name": n, "count_elems": p.numel(), "dtype": _DTYPES[p.dtype],
-                        "ready_s": min(ready[n], backward)})
+                        "ready_s": min(ready[n], backward), **shape})
     document = {"format": "gf-profile", "version": 1, "producer": f"PyTorch {torch.__version__}",
                 "model": {"name": name, "device": "cuda" if clock.device else "cpu",
                           "batch_per_rank": batch, "forward_s": forward,
