@@ -16,7 +16,8 @@ _gf_plan() {
 	--codecs) list=1 words='f32 f16 bf16 trunc16 q8 fp8 fp4' ;;
 	--servers) words='0 1' ;;
 	--release) words='ready backward_end' ;;
-	--selection) words='dense csc topk gtopk dgc onebit randomk' ;;
+	--selection) words='dense csc topk gtopk dgc onebit
+		powersgd randomk' ;;
 	--model) paths=-f words='alexnet-bn bert-base cifar100-cnn
 		cifar100-convex densenet201 digits-cnn-plain digits-cnn
 		digits-mlp inception-v4 lstm-ptb lstm-text mnist-mlp resnet152
@@ -27,10 +28,12 @@ _gf_plan() {
 	--putback) words='paper conserve naive' ;;
 	--momentum) words='optimizer' ;;
 	--masking) words='off on' ;;
+	--warm-start) words='off on' ;;
 	--refine | --plot | --output | -o) paths=-f ;;
 	--lanes | --threshold | --ranks | --factors | --staleness | \
 		--pipeline-warmup | --flops | --batch | --plot-columns | \
 		--chunk | --keep | --csc-warmup | --density | --local-clip | \
+		--powersgd-rank | --powersgd-warmup | --min-compression | \
 		--seed) return ;;
 	*)
 		case $cur in
@@ -40,8 +43,9 @@ _gf_plan() {
 		--batch --refine --compare --json --explain --emit --plot
 		--plot-columns --list --chunk --keep --csc-warmup --decay
 		--density --warmup-densities --putback --local-clip --momentum
-		--masking --seed --output --quiet --verbose --help --usage
-		--version' ;;
+		--masking --powersgd-rank --powersgd-warmup --warm-start
+		--min-compression --seed --output --quiet --verbose --help
+		--usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

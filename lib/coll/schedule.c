@@ -128,6 +128,84 @@ void gf_schedule_after(struct gf_schedule *s, size_t step)
 	s->steps[s->nsteps - 1].after = (uint32_t)step + 1;
 }
 
+/* A local step that waits for every step that no other waits for. */
+static void join(struct gf_schedule *s)
+{
+	bool *awaited = gf_xcalloc(s->nsteps + 1, sizeof(*awaited));
+	size_t n = s->nsteps, capacity = s->ndeps, i;
+	struct gf_step *step;
+
+	for (i = 0; i < s->ndeps; i++)
+		awaited[s->deps[i]] = true;
+	step = append(s, GF_STEP_ROUND, gf_data(0, 1));
+	step->first_dep = (uint32_t)s->ndeps;
+	for (i = 0; i < n; i++)
+		if (!awaited[i])
+			*gf_array_push(&s->deps, &s->ndeps, &capacity) =
+				(uint32_t)i;
+	step->ndeps = (uint32_t)s->ndeps - step->first_dep;
+	free(awaited);
+}
+
+static struct gf_range shifted(struct gf_range range,
+			       const struct gf_schedule *by)
+{
+	range.first += range.buffer == GF_BUFFER_DATA ? by->count_elems
+						      : by->scratch_elems;
+	return range;
+}
+
+/* How many steps of s send to a peer, or receive from it. */
+static uint32_t *count_messages(const struct gf_schedule *s, bool sends)
+{
+	uint32_t *count = gf_xcalloc((size_t)s->ranks, sizeof(*count));
+	size_t i;
+
+	for (i = 0; i < s->nsteps; i++)
+		if (s->steps[i].peer >= 0 &&
+		    (s->steps[i].op == GF_STEP_SEND) == sends)
+			count[s->steps[i].peer]++;
+	return count;
+}
+
+void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next)
+{
+	const uint32_t joint = (uint32_t)s->nsteps;
+	uint32_t *sent = count_messages(s, true), base = joint + (joint > 0);
+	uint32_t *received = count_messages(s, false);
+	size_t i, k, capacity;
+
+	assert(s->rank == next->rank && s->ranks == next->ranks);
+	if (joint)
+		join(s);
+	capacity = s->ndeps;
+	for (i = 0; i < next->nsteps; i++) {
+		const struct gf_step *from = &next->steps[i];
+		struct gf_step *step = append(s, from->op, from->range);
+
+		*step = *from;
+		step->range = shifted(from->range, s);
+		if (from->from.count)
+			step->from = shifted(from->from, s);
+		if (from->peer >= 0)
+			step->match += from->op == GF_STEP_SEND
+					       ? sent[from->peer]
+					       : received[from->peer];
+		step->after += from->after ? base : 0;
+		step->first_dep = (uint32_t)s->ndeps;
+		for (k = 0; k < from->ndeps; k++)
+			*gf_array_push(&s->deps, &s->ndeps, &capacity) =
+				next->deps[from->first_dep + k] + base;
+		if (joint && !from->ndeps)
+			*gf_array_push(&s->deps, &s->ndeps, &capacity) = joint;
+		step->ndeps = (uint32_t)s->ndeps - step->first_dep;
+	}
+	s->count_elems += next->count_elems;
+	s->scratch_elems += next->scratch_elems;
+	free(sent);
+	free(received);
+}
+
 struct gf_range gf_range_part(struct gf_range range, int parts, int index)
 {
 	size_t n = (size_t)parts, i = (size_t)index;

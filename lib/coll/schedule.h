@@ -118,6 +118,10 @@ void gf_schedule_round(struct gf_schedule *s, struct gf_range range);
  * say: a tree's root sends to one child after the other. */
 void gf_schedule_after(struct gf_schedule *s, size_t step);
 
+/* Appends a finished schedule of the same rank to a finished one: its message
+ * follows in the buffers, and its steps wait until all of s have ended. */
+void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next);
+
 /* Derives the dependencies (depend.c); the last call on a schedule under
  * construction. A dependency implied by others may be left out. */
 void gf_schedule_finish(struct gf_schedule *s);

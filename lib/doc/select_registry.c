@@ -9,6 +9,7 @@
 	X(gtopk)                                                               \
 	X(dgc)                                                                 \
 	X(onebit)                                                              \
+	X(powersgd)                                                            \
 	X(randomk)
 
 #define DECLARE(name) extern const struct gf_select_plan gf_select_plan_##name;

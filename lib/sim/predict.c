@@ -134,11 +134,32 @@ static int price_wire(struct pricing *x, const struct gf_message *from,
 	return price_reduce(x, from, m, err);
 }
 
+/* The collectives of a message, one after the other, cost what one of the sum
+ * of their startups and bytes does. */
+static int price_wires(struct pricing *x, const struct gf_message *from,
+		       struct gf_sim_message *m, struct gf_error *err)
+{
+	struct gf_wire wires[GF_WIRES_MOST];
+	size_t n = gf_plan_wires(x->p, m->first, m->last, wires), i;
+	int rc = price_wire(x, from, &wires[0], m, err);
+
+	for (i = 1; i < n && rc == 0; i++) {
+		struct gf_sim_message next = *m;
+		double bytes = m->bytes;
+
+		rc = price_wire(x, from, &wires[i], &next, err);
+		m->startup_s += next.startup_s;
+		m->bytes += next.bytes;
+		m->per_byte_s =
+			(m->per_byte_s * bytes + next.per_byte_s * next.bytes) /
+			m->bytes;
+	}
+	return rc;
+}
+
 static int price(struct pricing *x, const struct gf_message *from,
 		 struct gf_sim_message *m, struct gf_error *err)
 {
-	struct gf_wire wires[GF_WIRES_MOST];
-
 	m->first = from->first;
 	m->last = from->last;
 	m->mode = from->mode;
@@ -146,8 +167,7 @@ static int price(struct pricing *x, const struct gf_message *from,
 	m->half = from->half;
 	if (!gf_codec_find(from->codec))
 		return refuse_codec(from->codec, err);
-	gf_plan_wires(x->p, m->first, m->last, wires);
-	return price_wire(x, from, &wires[0], m, err);
+	return price_wires(x, from, m, err);
 }
 
 static int price_all(struct pricing *x, struct gf_sim_message *messages,

@@ -67,25 +67,35 @@ static int prove(const struct gf_way *way, const struct gf_coll_args *args,
 	return rc;
 }
 
+static int prove_part(const struct gf_plan *p, struct gf_replay_part *part,
+		      const char *codec, struct gf_text *out,
+		      struct gf_error *err)
+{
+	const struct gf_algorithm *a = part->way.algorithm;
+	int rc;
+
+	part->args.lossy = gf_codec_find(codec)->error > 0;
+	if (gf_algorithm_find(a->name) == a)
+		part->args.segment_elems =
+			p->segment_bytes / part->args.elem_bytes;
+	rc = prove(&part->way, &part->args, codec, out, err);
+	if (rc || part->args.half != GF_COLL_REDUCE_SCATTER)
+		return rc;
+	part->args.half = GF_COLL_ALL_GATHER;
+	return prove(&part->way, &part->args, codec, out, err);
+}
+
 static int prove_message(const struct gf_replay_setting *s, size_t i,
 			 struct gf_text *out, struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
 	const char *codec = p->messages[s->traffic.plan_message[i]].codec;
-	struct gf_coll_args args;
-	struct gf_way way;
-	int rc = gf_replay_arguments(s, i, &way, &args, err);
+	struct gf_replay_part parts[GF_WIRES_MOST];
+	int n = gf_replay_parts(s, i, parts, err), k, rc = n < 0 ? n : 0;
 
-	if (rc)
-		return rc;
-	args.lossy = gf_codec_find(codec)->error > 0;
-	if (gf_algorithm_find(way.algorithm->name) == way.algorithm)
-		args.segment_elems = p->segment_bytes / args.elem_bytes;
-	rc = prove(&way, &args, codec, out, err);
-	if (rc || args.half != GF_COLL_REDUCE_SCATTER)
-		return rc;
-	args.half = GF_COLL_ALL_GATHER;
-	return prove(&way, &args, codec, out, err);
+	for (k = 0; k < n && !rc; k++)
+		rc = prove_part(p, &parts[k], codec, out, err);
+	return rc;
 }
 
 int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w,

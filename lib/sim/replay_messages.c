@@ -17,35 +17,33 @@ static size_t elems_of(const struct gf_wire *wire)
 	return (size_t)fmax(1, round(wire->count_elems * wire->share));
 }
 
-int gf_replay_arguments(const struct gf_replay_setting *s, size_t i,
-			struct gf_way *way, struct gf_coll_args *args,
-			struct gf_error *err)
+static int make_part(const struct gf_replay_setting *s, size_t i,
+		     const struct gf_wire *wire, struct gf_replay_part *part,
+		     struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
 	const struct gf_sim_message *m = &s->traffic.messages[i];
 	const struct gf_message *from =
 		&p->messages[s->traffic.plan_message[i]];
-	struct gf_wire wires[GF_WIRES_MOST];
-	bool gathers;
+	struct gf_coll_args *args = &part->args;
+	bool gathers = wire->kind == GF_WIRE_GATHER;
 	int rc;
 
-	gf_plan_wires(p, m->first, m->last, wires);
-	gathers = wires[0].kind == GF_WIRE_GATHER;
 	/* an element is one rank's whole set */
-	if (wires[0].kind != GF_WIRE_REDUCE) {
-		*way = (struct gf_way){
+	if (wire->kind != GF_WIRE_REDUCE) {
+		part->way = (struct gf_way){
 			.algorithm = gf_sparse_find(gathers ? "topk" : "gtopk"),
 		};
-		*args = gf_way_args(way, s->variant.fabric.ranks);
+		*args = gf_way_args(&part->way, s->variant.fabric.ranks);
 		args->count_elems = gathers ? (size_t)args->ranks : 1;
 		args->half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
 	} else {
-		rc = gf_way_of_message(from, way, err);
+		rc = gf_way_of_message(from, &part->way, err);
 		if (rc < 0)
 			return rc;
-		way->servers = s->variant.fabric.servers;
-		*args = gf_way_args(way, s->variant.fabric.ranks);
-		args->count_elems = elems_of(&wires[0]);
+		part->way.servers = s->variant.fabric.servers;
+		*args = gf_way_args(&part->way, s->variant.fabric.ranks);
+		args->count_elems = elems_of(wire);
 		if (m->half == GF_HALF_SPLIT)
 			args->half = GF_COLL_REDUCE_SCATTER;
 	}
@@ -53,44 +51,78 @@ int gf_replay_arguments(const struct gf_replay_setting *s, size_t i,
 	return 0;
 }
 
+int gf_replay_parts(const struct gf_replay_setting *s, size_t i,
+		    struct gf_replay_part parts[GF_WIRES_MOST],
+		    struct gf_error *err)
+{
+	const struct gf_sim_message *m = &s->traffic.messages[i];
+	struct gf_wire wires[GF_WIRES_MOST];
+	size_t n = gf_plan_wires(&s->variant.plan, m->first, m->last, wires), k;
+	int rc = 0;
+
+	for (k = 0; k < n && rc == 0; k++)
+		rc = make_part(s, i, &wires[k], &parts[k], err);
+	return rc < 0 ? rc : (int)n;
+}
+
+/* A rank's schedule of all parts, one after the other. */
+static int schedule(const struct gf_replay_part *parts, int n, int rank,
+		    struct gf_schedule *to, struct gf_error *err)
+{
+	struct gf_schedule next;
+	int i, rc;
+
+	rc = gf_algorithm_schedule(parts[0].way.algorithm, &parts[0].args, rank,
+				   to, err);
+	for (i = 1; i < n && rc == 0; i++) {
+		rc = gf_algorithm_schedule(parts[i].way.algorithm,
+					   &parts[i].args, rank, &next, err);
+		if (rc < 0)
+			break;
+		gf_schedule_append(to, &next);
+		gf_schedule_release(&next);
+	}
+	return rc;
+}
+
 int gf_replayed_message_init(struct gf_replayed_message *to,
 			     struct gf_replay_setting *s, size_t i,
 			     enum gf_coll_half half, struct gf_error *err)
 {
 	const struct gf_sim_message *m = &s->traffic.messages[i];
-	struct gf_coll_args args;
-	struct gf_way way;
-	int rank, rc = gf_replay_arguments(s, i, &way, &args, err);
+	struct gf_replay_part parts[GF_WIRES_MOST];
+	int ranks = s->variant.fabric.ranks, rank, k, rc;
+	int n = gf_replay_parts(s, i, parts, err);
 
-	if (rc < 0) {
+	if (n < 0) {
 		gf_error_prefix(err, "message %zu", i);
-		return rc;
+		return n;
 	}
 	if (half == GF_COLL_ALL_GATHER)
-		args.half = half;
+		parts[0].args.half = half;
 	*to = (struct gf_replayed_message){
 		.plan_message = s->traffic.plan_message[i],
 		.first = m->first,
 		.last = m->last,
 		.bytes = (size_t)fmin(m->bytes, 0x1p62),
 		.half = m->half,
-		.elems = args.count_elems,
-		.ranks = gf_xcalloc((size_t)args.ranks, sizeof(*to->ranks)),
+		.ranks = gf_xcalloc((size_t)ranks, sizeof(*to->ranks)),
 	};
+	for (k = 0; k < n; k++)
+		to->elems += parts[k].args.count_elems;
 	to->bytes_per_elem =
 		gf_selection_has(&s->variant.plan.selection, GF_SELECT_SETS)
 			? m->bytes
-			: m->bytes / (double)args.count_elems;
-	for (rank = 0; rank < args.ranks && rc == 0; rank++) {
-		rc = gf_algorithm_schedule(way.algorithm, &args, rank,
-					   &to->ranks[rank], err);
+			: m->bytes / (double)to->elems;
+	for (rank = 0, rc = 0; rank < ranks && rc == 0; rank++) {
+		rc = schedule(parts, n, rank, &to->ranks[rank], err);
 		if (rc < 0) {
 			gf_error_prefix(err, "message %zu", i);
 			break;
 		}
 		/* the first rank speaks for all before they are built */
 		if (rank == 0 &&
-		    s->steps + (double)to->ranks[0].nsteps * args.ranks >
+		    s->steps + (double)to->ranks[0].nsteps * ranks >
 			    GF_REPLAY_STEPS_MOST)
 			rc = -E2BIG;
 		s->steps += (double)to->ranks[rank].nsteps;

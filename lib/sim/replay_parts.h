@@ -31,11 +31,17 @@ int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
 			   struct gf_error *err);
 void gf_replay_setting_release(struct gf_replay_setting *s);
 
-/* The way of the traffic's i-th message, and the arguments for its schedule,
- * which point into the way: of a split one those of the reduce-scatter. */
-int gf_replay_arguments(const struct gf_replay_setting *s, size_t i,
-			struct gf_way *way, struct gf_coll_args *args,
-			struct gf_error *err);
+/* One of a message's collectives: its way, and the arguments for its schedule,
+ * which point into the way. */
+struct gf_replay_part {
+	struct gf_way way;
+	struct gf_coll_args args;
+};
+/* Those of the traffic's i-th message; returns how many, or an error. Of a
+ * split message it is the reduce-scatter. */
+int gf_replay_parts(const struct gf_replay_setting *s, size_t i,
+		    struct gf_replay_part parts[GF_WIRES_MOST],
+		    struct gf_error *err);
 
 /* The schedules of the traffic's i-th message for all ranks
  * (replay_messages.c): `half` is all-gather for that half of a split one.

@@ -228,6 +228,7 @@ iteration() { # WANTED
 	jq -e --slurpfile s slow.json '.model.backward_s * 2 / $s[0].model.backward_s - 1 | fabs < 1e-9' out.txt
 	wants 0 gf-plan -q --policy wfbp "$share/models/resnet20.json" "$data/valid/topology-4x2-1gbe.json"
 	jq -e '.model.batch_per_rank == 32' out.txt
+	jq -e 'all(.tensors[]; .count_elems == (.shape | reduce .[] as $d (1; . * $d)))' out.txt
 	wants 2 gf-plan --model resnet20 "$share/profiles/six.json"
 	one_line
 	says "want one model"
@@ -382,6 +383,8 @@ iteration() { # WANTED
 	jq -e '.selection.momentum == "optimizer" and .selection.masking and (.selection.warmup_densities | length) == 5' out.txt
 	six --selection onebit --chunk 16
 	jq -e '.selection == {"method": "onebit", "chunk_elems": 16} and .messages[0].codec == "f32"' out.txt
+	six --selection powersgd --powersgd-rank 2 --powersgd-warmup 10 --warm-start off --min-compression 1.5 --codecs bf16
+	jq -e '.selection == {"method": "powersgd", "rank": 2, "warmup_steps": 10, "warm_start": false, "min_compression": 1.5}' out.txt
 	six --selection randomk --seed 9 --density 0.5 --codecs f16 --halves
 	jq -e '.selection == {"method": "randomk", "density": 0.5, "warmup_densities": [], "seed": 9} and .messages[0].codec == "f16"' out.txt
 	six --system gtopk --warmup-densities 0.5,0.25

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "doc/select_dgc.h"
 #include "doc/select_onebit.h"
+#include "doc/select_powersgd.h"
 #include "doc/select_randomk.h"
 #include "base/rng.h"
 #include "planner/policies.h"
@@ -429,6 +430,24 @@ static void test_axes(void)
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "randomk");
 	EXPECT_NEAR(r.iteration_s, 20 + 3 + 16 * 0.25, TOLERANCE, "randomk");
+	/* all tensors are too small: one dense message of 45 elements */
+	p.selection = (struct gf_selection){
+		&gf_select_plan_powersgd,
+		&(struct gf_powersgd_params){.rank = 1, .min_compression = 9}};
+	r = (struct gf_sim_result){0};
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "powersgd");
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 4 * 45 * 0.25, TOLERANCE,
+		    "powersgd, nothing compressed");
+	/* one message of 6 x 6, rank 1: 6 numbers, then 6 */
+	p.model->tensors[5].count_elems = 36;
+	p.messages[0].first = 5;
+	p.selection = (struct gf_selection){
+		&gf_select_plan_powersgd,
+		&(struct gf_powersgd_params){.rank = 1, .min_compression = 1}};
+	r = (struct gf_sim_result){0};
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "powersgd");
+	EXPECT_NEAR(r.iteration_s, 20 + 2 * (3 + 24 * 0.25), TOLERANCE,
+		    "powersgd in two all-reduces");
 	p.selection = (struct gf_selection){0};
 	gf_plan_release(&p);
 }

@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "planner/policies.h"
 #include "planner_cases.h"
+#include "sim/predict.h"
 #include "sim/replay_plan.h"
 #include "test.h"
 
@@ -190,10 +191,49 @@ static void test_together(void)
 	gf_plan_release(&p);
 }
 
+/* Every selection, each by what its entry says of the wire. Butterfly sends
+ * whole messages, so that no number of elements is cut unevenly. */
+static void test_selections(void)
+{
+	struct gf_what_if what = {0};
+	struct gf_wire wires[GF_WIRES_MOST];
+	size_t i, chained = 0;
+	uint64_t seed;
+
+	for (i = 0; gf_select_plans[i]; i++)
+		for (seed = 1; seed <= 12; seed++) {
+			const char *name = gf_select_names[i];
+			struct gf_error err = {""};
+			struct gf_text notes = {0};
+			struct problem_store s;
+			struct gf_level level;
+			struct gf_replayed r;
+			struct gf_plan p;
+
+			store(&s, &level, seed);
+			s.problem.algorithm = "butterfly";
+			EXPECT(!gf_policy_run(&gf_policy_wfbp, &s.problem, &p,
+					      &err),
+			       "%s", err.text);
+			p.selection =
+				gf_selection_new(gf_select_plans[i],
+						 gf_select_plans[i]->defaults);
+			EXPECT(!gf_replay_plan(&p, &what, &r, &notes, &err),
+			       "%s: %s", name, err.text);
+			expect_alike(&p, &r, seed, name);
+			chained += gf_plan_wires(&p, 0, 0, wires) > 1;
+			gf_replayed_release(&r);
+			gf_text_release(&notes);
+			gf_plan_release(&p);
+		}
+	EXPECT(chained > 0, "no message of two all-reduces");
+}
+
 int main(void)
 {
 	test_uniform();
 	test_slow();
 	test_together();
+	test_selections();
 	return TEST_END();
 }

@@ -8,6 +8,7 @@
 #include "doc/plan.h"
 #include "doc/select_dgc.h"
 #include "doc/select_onebit.h"
+#include "doc/select_powersgd.h"
 #include "doc/select_randomk.h"
 #include "doc_test.h"
 #include "planner/select_option.h"
@@ -137,6 +138,74 @@ static void test_onebit(void)
 		       gf_onebit_chunks(&p, cases[i].elems),
 		       gf_onebit_set_bytes(&p, cases[i].elems));
 	}
+}
+
+/* The worked example of select_powersgd.h, and what is not worth it. */
+static void test_powersgd(void)
+{
+	static size_t conv[] = {64, 64, 3, 3}, vector[] = {64};
+	static size_t wide[] = {1, 900}, tall[] = {1000, 1};
+	static const struct {
+		struct gf_tensor tensor;
+		double min_compression;
+		struct gf_powersgd_matrix want;
+	} cases[] = {
+		{{.count_elems = 36864, .shape = conv, .nshape = 4},
+		 2,
+		 {64, 576, 2}},
+		{{.count_elems = 36864, .shape = conv, .nshape = 4},
+		 28.8,
+		 {64, 576, 0}},
+		{{.count_elems = 36864, .shape = conv, .nshape = 4},
+		 28.7,
+		 {64, 576, 2}},
+		{{.count_elems = 64, .shape = vector, .nshape = 1},
+		 1,
+		 {64, 1, 0}},
+		{{.count_elems = 900, .shape = wide, .nshape = 2},
+		 1,
+		 {1, 900, 0}},
+		{{.count_elems = 1000, .shape = tall, .nshape = 2},
+		 1,
+		 {1000, 1, 0}},
+		/* shapes that nobody knows */
+		{{.count_elems = 600}, 1, {24, 25, 2}},
+		{{.count_elems = 10007}, 1, {1, 10007, 0}},
+		{{.count_elems = 1}, 1, {1, 1, 0}},
+		{{.count_elems = (size_t)1 << 60},
+		 1,
+		 {(size_t)1 << 30, (size_t)1 << 30, 2}},
+	};
+	const struct gf_tensor message[] = {cases[0].tensor, cases[3].tensor};
+	struct gf_powersgd_params rank2 = {.rank = 2, .min_compression = 2};
+	const struct gf_selection s = {&gf_select_plan_powersgd, &rank2};
+	struct gf_wire wires[GF_WIRES_MOST];
+	float q[8], again[8];
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		const struct gf_powersgd_params p = {
+			.rank = 2, .min_compression = cases[i].min_compression};
+		struct gf_powersgd_matrix m =
+			gf_powersgd_matrix_of(&p, &cases[i].tensor);
+
+		EXPECT(m.rows == cases[i].want.rows &&
+			       m.cols == cases[i].want.cols &&
+			       m.rank == cases[i].want.rank,
+		       "case %zu: %zu x %zu, rank %zu", i, m.rows, m.cols,
+		       m.rank);
+	}
+	EXPECT(gf_selection_wire(&s, message, 2, wires) == 2, "two");
+	EXPECT(wires[0].count_elems == 192 && wires[1].count_elems == 1152,
+	       "%g, %g", wires[0].count_elems, wires[1].count_elems);
+	EXPECT(gf_selection_wire(&s, &message[1], 1, wires) == 1 &&
+		       wires[0].count_elems == 64,
+	       "a vector alone");
+	gf_powersgd_start(3, 1, 8, q);
+	gf_powersgd_start(3, 1, 8, again);
+	EXPECT(!memcmp(q, again, sizeof(q)), "the same again");
+	gf_powersgd_start(3, 2, 8, again);
+	EXPECT(memcmp(q, again, sizeof(q)) != 0, "another tensor");
 }
 
 /* One of each run, every one of a run in the long run, and the same again. */
@@ -395,6 +464,7 @@ int main(void)
 	test_zeroed();
 	test_wires();
 	test_onebit();
+	test_powersgd();
 	test_randomk();
 	test_option_tables();
 	test_help();
