@@ -31,10 +31,11 @@
  * the step before (warm_start), or with gf_powersgd_start again.
  *
  * On the wire: both all-reduces go as dense gradients would, by the message's
- * algorithm, stages and codec; the second starts when the first has ended, and
- * there is none if no tensor of the message is compressed. With rank 2 and
- * min_compression 2 a message of a 64 x 576 matrix and a vector of 64 sends
- * 2 * 64 + 64 = 192 elements, then 2 * 576 = 1152, in the place of 36,928.
+ * algorithm, stages and codec. The second starts when the first has ended, and
+ * there is none if no tensor of the message is compressed. For example, with
+ * rank 2 and min_compression 2, a 64 x 576 matrix and a vector of 64 elements
+ * make 2 * 64 + 64 = 192 elements, then 2 * 576 = 1152. A dense message of both
+ * has 36,928.
  */
 struct gf_powersgd_params {
 	size_t rank, warmup_steps;
@@ -53,8 +54,8 @@ gf_powersgd_params(const struct gf_selection *s);
 struct gf_powersgd_matrix {
 	size_t rows, cols, rank;
 };
-/* What the tensor of a plan is. Of a tensor without a shape no more than 2^16
- * numbers of rows are tried, which is enough up to 2^32 elements. */
+/* The matrix that a plan's tensor is. For a tensor without a shape, at most
+ * 2^16 numbers of rows are tried, which is enough up to 2^32 elements. */
 struct gf_powersgd_matrix
 gf_powersgd_matrix_of(const struct gf_powersgd_params *p,
 		      const struct gf_tensor *tensor);

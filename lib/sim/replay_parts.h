@@ -37,7 +37,7 @@ struct gf_replay_part {
 	struct gf_way way;
 	struct gf_coll_args args;
 };
-/* Those of the traffic's i-th message; returns how many, or an error. Of a
+/* Those of the traffic's i-th message; returns how many, or an error. For a
  * split message it is the reduce-scatter. */
 int gf_replay_parts(const struct gf_replay_setting *s, size_t i,
 		    struct gf_replay_part parts[GF_WIRES_MOST],
