@@ -23,7 +23,8 @@ rm -rf "$out"
 mkdir -p "$out" || exit 1
 
 # name, options of gf-plan, options of gf-train. Chunks are as small beside the
-# model as the paper's 32,000 are beside AlexNet's 61 million.
+# model as the paper's 32,000 are beside AlexNet's 61 million. randomk's authors
+# train without momentum: an element waits ten steps for its turn here.
 methods() { # chunk ranks
 	cat << EOF
 dense||
@@ -33,6 +34,10 @@ csc-5-decay-1|--selection csc --keep .05 --chunk $1 --decay 1|
 topk-01|--selection topk --density .01|
 gtopk-01|--selection gtopk --density .01|
 gtopk-01-conserve|--selection gtopk --density .01 --putback conserve|
+dgc-01|--selection dgc --density .01|
+onebit|--selection onebit --chunk 128|
+powersgd-2|--selection powersgd --powersgd-rank 2|
+randomk-10|--selection randomk --density .1|--momentum 0 --lr .3
 pipe-2|--staleness 2 --pipeline-warmup 110|
 pipe-2-trunc16|--staleness 2 --pipeline-warmup 110 --codecs trunc16|
 pipe-2-q8|--staleness 2 --pipeline-warmup 110 --codecs q8|
