@@ -20,10 +20,10 @@
  *	M = E + gradient, of every compressed tensor
  *	P = M Q						(m x r)
  *	first all-reduce: the tensors of the message in their order, each as its
- *		P, row by row, or as its gradient; sums over ranks
+ *		P, column by column, or as its gradient; sums over ranks
  *	P = orthonormal columns of the sum, by Gram-Schmidt, first column first
  *	Q = M' P (M' is M transposed)			(n x r)
- *	second all-reduce: the Q of all compressed tensors, row by row
+ *	second all-reduce: the Q of all compressed tensors, column by column
  *	Q = the sum divided by the number of ranks
  *	E = M - P Q'
  *	the mean gradient is P Q', of an uncompressed tensor its sum / ranks

@@ -11,5 +11,6 @@ const struct gf_selection_entry gf_selections[] = {
 	{"dgc", &gf_select_dgc, NULL},
 	{"onebit", &gf_select_onebit, NULL},
 	{"randomk", &gf_select_randomk, NULL},
+	{"powersgd", &gf_select_powersgd, NULL},
 	{NULL, NULL, NULL},
 };

@@ -9,6 +9,6 @@ extern const struct gf_select_ops gf_select_dense;
 extern const struct gf_select_ops gf_select_csc, gf_select_csc_gpu;
 extern const struct gf_select_ops gf_select_topk, gf_select_topk_gpu;
 extern const struct gf_select_ops gf_select_dgc, gf_select_onebit;
-extern const struct gf_select_ops gf_select_randomk;
+extern const struct gf_select_ops gf_select_randomk, gf_select_powersgd;
 
 #endif

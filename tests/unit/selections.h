@@ -6,6 +6,7 @@
 #include "doc/select_dense.h"
 #include "doc/select_dgc.h"
 #include "doc/select_onebit.h"
+#include "doc/select_powersgd.h"
 #include "doc/select_randomk.h"
 #include "doc/select_topk.h"
 
@@ -23,11 +24,12 @@
 	{                                                                      \
 		&gf_select_plan_dense, NULL                                    \
 	}
-#define SELECT_CSC(...)     SELECT(csc, __VA_ARGS__)
-#define SELECT_TOPK(...)    SELECT(topk, __VA_ARGS__)
-#define SELECT_GTOPK(...)   SELECT(gtopk, __VA_ARGS__)
-#define SELECT_DGC(...)     SELECT(dgc, __VA_ARGS__)
-#define SELECT_ONEBIT(...)  SELECT(onebit, __VA_ARGS__)
-#define SELECT_RANDOMK(...) SELECT(randomk, __VA_ARGS__)
+#define SELECT_CSC(...)      SELECT(csc, __VA_ARGS__)
+#define SELECT_TOPK(...)     SELECT(topk, __VA_ARGS__)
+#define SELECT_GTOPK(...)    SELECT(gtopk, __VA_ARGS__)
+#define SELECT_DGC(...)      SELECT(dgc, __VA_ARGS__)
+#define SELECT_ONEBIT(...)   SELECT(onebit, __VA_ARGS__)
+#define SELECT_POWERSGD(...) SELECT(powersgd, __VA_ARGS__)
+#define SELECT_RANDOMK(...)  SELECT(randomk, __VA_ARGS__)
 
 #endif

@@ -35,6 +35,10 @@ static const struct {
 		    .masking = true),
 	 60}, /* masked momentum is less momentum */
 	{"onebit", SELECT_ONEBIT(.chunk_elems = 13)},
+	{"powersgd",
+	 SELECT_POWERSGD(.rank = 2, .warm_start = true, .min_compression = 1)},
+	{"powersgd-cold",
+	 SELECT_POWERSGD(.rank = 3, .warmup_steps = 4, .min_compression = 1)},
 	{"randomk", SELECT_RANDOMK(.density = .3, .warmup_densities = densities,
 				   .nwarmup = 1, .seed = 3)},
 };
