@@ -10,14 +10,15 @@
 #define YIELDS      64
 #define SLEEP_MIN_S 5e-6
 #define SLEEP_CAP_S 1e-4
-/* Less is not worth a sleep that may end 50 us late; longer ones would keep
- * those waiting who ask whether this rank is alive. */
+/* A shorter free time is not worth a sleep that may end 50 us late. Longer
+ * sleeps would keep ranks waiting that ask whether this rank is alive. */
 #define FREE_MIN_S 2e-4
 #define FREE_CAP_S 1e-3
 /* This many sleeps of one length before it doubles. */
 #define REPEATS 4
-/* How late sleeps end is an average in which each counts for an eighth. As long
- * as none is worth while for that, a 1024th of it is forgotten each time. */
+/* In the average of how late sleeps end, each sleep counts for an eighth. Each
+ * time lateness alone keeps a sleep from being worth it, the average falls by a
+ * 1024th. */
 #define WEIGHT 8
 #define FORGET 1024
 

@@ -5,22 +5,23 @@
 #include <stdbool.h>
 
 /*
- * Waiting by asking again: a little spinning, because most answers come soon;
- * then yielding; then short sleeps that grow to a cap, so that a waiting
- * thread leaves the processor to those who compute.
+ * Waits by asking again. At first the thread spins a little, because most
+ * answers come soon. Then it yields. Then it sleeps for short times that grow
+ * to a cap, which leaves the processor to threads that compute.
  *
  *	struct gf_backoff b = {0};
  *	while (!done())
  *		gf_backoff_wait(&b);
  *
  * A thread beside others that compute on the same processors does not yield:
- * Linux would let them have a whole time slice before it comes back, while one
- * that wakes from a sleep is let in at once. Where ranks are more than
- * processors, it does not spin: it yields to the rank that it waits for.
+ * Linux would give the others a whole time slice first, while a thread that
+ * wakes from a sleep runs at once. If there are more ranks than processors, the
+ * waiting thread does not spin: it yields to the rank that it waits for.
  *
- * Who knows for how long nobody needs to ask (exec/pace.h) sleeps at once.
- * Where others want the processors, sleeps end late: how late is learned, and
- * of what is left of the free time half is slept.
+ * A caller that knows a time in which nobody needs to ask (exec/pace.h) sleeps
+ * at once. Sleeps end late if other threads want the processors. The average
+ * lateness is measured and subtracted from the free time, and half of the rest
+ * is slept.
  */
 struct gf_backoff {
 	unsigned asked; /* since something moved */
@@ -28,7 +29,7 @@ struct gf_backoff {
 	double late_s;  /* that sleeps ended late, on average */
 	/* set by the caller */
 	bool beside_compute;
-	bool crowded; /* who is waited for may want this processor */
+	bool crowded; /* the awaited rank may want this processor */
 };
 
 /* Something moved. */
@@ -37,21 +38,22 @@ static inline void gf_backoff_reset(struct gf_backoff *b)
 	b->asked = 0;
 }
 
-/* Spins, yields, or returns the seconds (> 0) the caller is to sleep: for
- * callers who sleep on a condition variable. */
+/* Spins, yields, or returns the seconds (> 0) that the caller is to sleep. For
+ * callers that sleep on a condition variable. */
 double gf_backoff_next(struct gf_backoff *b);
-/* The same, sleeping itself. */
+/* The same, but sleeps itself. */
 void gf_backoff_wait(struct gf_backoff *b);
-/* Is so long worth sleeping, although something has just moved? Asked once a
- * round: where it would have been but for late sleeps, a little of how late
- * they were is forgotten. */
+/* Is a sleep within free_s worth it, although something has just moved? Asked
+ * once a round. If lateness alone makes the answer no, the measured lateness is
+ * reduced a little. */
 bool gf_backoff_worth(struct gf_backoff *b, double free_s);
-/* The two for a caller who knows that nothing is lost if nobody asks for
- * free_s seconds: that less what sleeps end late, and half of it, is slept, at
- * most 1 ms, if it is worth it. */
+/* The same two for a caller that loses nothing if nobody asks for free_s
+ * seconds. If a sleep is worth it, its length is half of free_s less the
+ * average lateness, at most 1 ms. */
 double gf_backoff_next_free(struct gf_backoff *b, double free_s);
 void gf_backoff_rest(struct gf_backoff *b, double free_s);
-/* Who sleeps himself tells how long what gf_backoff_next_free said was. */
+/* A caller that sleeps by itself for wanted_s, which gf_backoff_next_free
+ * returned, reports how long the sleep took. */
 void gf_backoff_slept(struct gf_backoff *b, double wanted_s, double took_s);
 /* Lets this thread's sleeps end close to when they should: the kernel's usual
  * tolerance of 50 us is as long as the sleeps are. */

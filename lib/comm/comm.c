@@ -71,7 +71,7 @@ int gf_comm_bcast_text(struct gf_comm *c, int root, char **text, size_t *length,
 	return 0;
 }
 
-/* The root's half: sizes[r] bytes from each rank behind one another. */
+/* The root's half: sizes[r] bytes from each rank, one after the other. */
 static int collect(struct gf_comm *c, const char *own, const uint64_t *sizes,
 		   char *all, struct gf_error *err)
 {

@@ -14,22 +14,23 @@
  * collectives that start-up and agreement need.
  *
  * THREADS. A communicator is used by one thread at a time; which one may
- * change (MPI_THREAD_SERIALIZED). While an engine (engine/engine.h) runs, that is
- * its thread.
+ * change (MPI_THREAD_SERIALIZED). While an engine (engine/engine.h) runs, that
+ * is its thread.
  *
  * TAGS. 62-bit: (channel << 32 | match); the transport maps them to its own.
  * A receive meets the send with the same (source, tag), in the order in which
  * both were posted. Sizes must be equal; a message of another size is an error
  * at the receiver that names both sizes, never a truncation.
  *
- * WAITING. Whatever blocks calls on_wait again and again and gives up with
- * what it returns when that is not 0; so a watchdog and the answers to other
- * ranks' questions (comm/liveness.h) also work inside a barrier.
+ * WAITING. A function that blocks calls on_wait again and again. If on_wait
+ * returns something other than 0, the function gives up and returns that. So a
+ * watchdog and the answers to other ranks' questions (comm/liveness.h) also
+ * work inside a barrier.
  *
  * FAILURE. After a timeout or a transport error some rank may never come back,
- * and nothing collective can be done any more: whoever finds out sets `broken`.
- * gf_comm_close then leaves the job as it is; the exit with a status other
- * than 0, or gf_comm_abort, ends it.
+ * and no collective call is possible any more: the code that finds out sets
+ * `broken`. gf_comm_close then leaves the job as it is; an exit with a status
+ * other than 0, or gf_comm_abort, ends the job.
  */
 struct gf_comm;
 struct gf_request; /* opaque; owned by the transport */
@@ -52,12 +53,13 @@ struct gf_comm_ops {
 			    void *data, size_t count_elems,
 			    const struct gf_element *element,
 			    struct gf_request **request, struct gf_error *err);
-	/* What a sum saves that goes back to where a part of it came from: it
-	 * need not travel if it is put there as it is made. isend_lent is
-	 * isend, and until a message of that size comes back to that memory
-	 * the receiver may write there. irecv_reduce_back is irecv_reduce, and
-	 * puts the result there, too, if it was lent. isend_back is the isend
-	 * of that result to that peer. Each meets the plain kind as well.
+	/* A shortcut for a sum that goes back to the rank that sent a part of
+	 * it: the receiver writes the sum there as it is made, so that the sum
+	 * need not travel. isend_lent is isend, and lets the receiver write to
+	 * that memory until a message of that size comes back to it.
+	 * irecv_reduce_back is irecv_reduce, and also writes the result to the
+	 * sender's memory if that was lent. isend_back is the isend of that
+	 * result to that peer. Each of the three also meets the plain kind.
 	 * (optional, all or none) */
 	int (*isend_lent)(struct gf_comm *c, int peer, uint64_t tag,
 			  const void *data, size_t size_bytes,
@@ -74,17 +76,18 @@ struct gf_comm_ops {
 	 * request is freed). Asked again and again, it drives progress. */
 	int (*test)(struct gf_comm *c, struct gf_request *request,
 		    struct gf_error *err);
-	/* Would test end it, or move it on? Asked of many, it drives nothing;
-	 * false where that is not known. (optional: never known) */
+	/* Would test end the request, or move it on? Drives no progress, so
+	 * that many can be asked about; false if the answer is not known.
+	 * (optional: never known) */
 	bool (*is_ripe)(const struct gf_comm *c, const struct gf_request *r);
-	/* Drives progress once, for all requests that test has said 0 of.
-	 * false: it would say so again. (optional: then ask test) */
+	/* Drives progress once, for all requests for which test returned 0.
+	 * false: test would return 0 again. (optional: then ask test) */
 	bool (*poll)(struct gf_comm *c);
 	/* Abandons a request that will not be waited for. Its memory may be
 	 * touched for as long as the communicator is used. */
 	void (*cancel)(struct gf_comm *c, struct gf_request *request);
 	/* 1: a message with that tag waits to be received from *peer; 0 none.
-	 * (optional: then nobody can be asked whether he is alive) */
+	 * (optional: without it no rank can be asked whether it is alive) */
 	int (*probe)(struct gf_comm *c, uint64_t tag, int *peer,
 		     struct gf_error *err);
 
@@ -121,7 +124,7 @@ struct gf_comm {
 	void *on_wait_ctx;
 	uint64_t waits; /* blocking waits begun; tells on_wait them apart */
 	/* Counted up by a transport whose test calls move bytes piece by piece:
-	 * who sees it change should not back off yet. */
+	 * a caller that sees it change should not back off yet. */
 	uint64_t moved_bytes;
 	bool broken;  /* see FAILURE */
 	bool crowded; /* this host has more ranks than processors for them */
@@ -174,9 +177,10 @@ int gf_comm_open(struct gf_comm **comm, struct gf_error *err);
 /* Threads of one process as ranks; fills comms[0..ranks-1], each closed by
  * itself. For tests. */
 int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err);
-/* MPI_COMM_WORLD; initialises MPI, once in a process; gf_comm_close finalises
- * it. What others have initialised it leaves so, and wants MPI_THREAD_MULTIPLE
- * of it: -EBUSY. Singleton start (no mpirun) is one rank. */
+/* MPI_COMM_WORLD; initialises MPI, once in a process, and gf_comm_close
+ * finalises it. An MPI that other code has initialised stays so, and must have
+ * MPI_THREAD_MULTIPLE: -EBUSY if not. Singleton start (no mpirun) is one
+ * rank. */
 int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err);
 /* Cuts messages at so many bytes instead of 1 GiB. For tests; on all ranks. */
 void gf_comm_mpi_piece_bytes(struct gf_comm *c, size_t piece_bytes);

@@ -10,8 +10,8 @@
 #include "codec/codec.h"
 
 /*
- * What a message is made of, what reducing two elements means, and how they
- * travel. Ranges of a schedule count elements of this kind.
+ * The element of a message: its size, how two elements are reduced, and how
+ * elements travel. Ranges of a schedule count such elements.
  *
  *	gf_element_number(GF_F32, GF_OP_SUM)		gradients
  *	gf_element_coded("q8", GF_OP_SUM, &e, err)	coded in every hop
@@ -19,14 +19,14 @@
  *
  * A codec wants a schedule that was built with args.lossy (gf_element_lossy).
  *
- * SETS. An element is `bytes` long, whatever the set inside; a step sends,
- * receives, copies whole elements, and reduces by merge(ctx, to, from, count)
- * for each of `count` neighbouring elements, to becoming the merge of to and
- * from. merge must commute. It is called by the thread that calls the executor,
- * in program order where one result is merged again, and keeps in ctx what it
- * likes (dropped partial sums). `from` may be memory of another rank: it is
- * only read, and perhaps unaligned to more than the least of what bytes and the
- * buffer are aligned to.
+ * SETS. An element is `bytes` long, whatever the set inside. A step sends,
+ * receives and copies whole elements. It reduces by merge(ctx, to, from,
+ * count): each of the `count` neighbouring elements at `to` becomes the merge
+ * of itself and of its partner at `from`. merge must commute. The thread that
+ * calls the executor calls merge, in program order if one result is merged
+ * again. merge may keep things in ctx (dropped partial sums). `from` may be
+ * memory of another rank: it is only read, and perhaps unaligned to more than
+ * the least of what bytes and the buffer are aligned to.
  */
 typedef void gf_merge_fn(void *ctx, void *to, const void *from, size_t count);
 
@@ -61,8 +61,8 @@ static inline void gf_element_reduce(const struct gf_element *e, void *to,
 	e->reduce(e->ctx, to, from, count);
 }
 
-/* What is left to do with a reduced message of so many contributions: an
- * average's division. The executor does it. */
+/* The last work on a reduced message: an average is divided by the number of
+ * contributions. The executor calls this. */
 void gf_element_finish(const struct gf_element *e, void *data, size_t count,
 		       int contributions);
 

@@ -10,14 +10,15 @@
 #include "comm/comm.h"
 
 /*
- * Who is still there, and where does everybody stand? In a ring a rank waits
- * for its neighbour, who is more often another victim than the culprit; so
- * whoever has waited long asks all ranks, and each answers from the thread
- * that owns its communicator, as long as that thread runs. A rank that gives
- * up tells the others, who then need not find out for themselves.
+ * Finds out which ranks are still alive, and how far each has come. In a ring a
+ * rank waits for its neighbour, which is more often another victim than the
+ * culprit. So a rank that has waited long asks all ranks. Each rank answers
+ * from the thread that owns its communicator, as long as that thread runs. A
+ * rank that gives up tells the others, so that they need not find out for
+ * themselves.
  *
- * A rank's words are notes of fixed size on a channel of their own. Sending
- * never blocks.
+ * Questions and answers are notes of fixed size on a channel of their own.
+ * Sending never blocks.
  */
 enum gf_phase {
 	GF_PHASE_IDLE,     /* between steps */
@@ -28,7 +29,7 @@ enum gf_phase {
 	GF_PHASE_FAILED,   /* has given up */
 };
 
-/* Where a rank stands. */
+/* How far a rank has come. */
 struct gf_standing {
 	uint64_t step;    /* steps begun */
 	uint64_t started; /* messages of this step that have been started */
@@ -56,8 +57,8 @@ int gf_liveness_tell(struct gf_liveness *l, const struct gf_standing *self,
 		     struct gf_error *err);
 /* Is something still on its way? */
 bool gf_liveness_pending(const struct gf_liveness *l);
-/* What a rank answered since it was last asked, or told unasked since then;
- * NULL: nothing. Borrowed until the next poll. */
+/* The standing that a rank has sent, as an answer or unasked, since it was last
+ * asked; NULL: none. Borrowed until the next poll. */
 const struct gf_standing *gf_liveness_heard(const struct gf_liveness *l,
 					    int rank);
 /* The lowest rank that said it has given up; -1: none. */

@@ -10,9 +10,9 @@
 #define PIECE_BYTES ((size_t)1 << 30)
 
 #if defined(__SANITIZE_ADDRESS__)
-/* Open MPI keeps memory until the process ends, some of it from modules that
- * it has unloaded by then, where no suppression finds it: a process that used
- * it is not searched for leaks. */
+/* Open MPI keeps memory until the process ends. Some was allocated by modules
+ * that are unloaded by then, where no suppression finds them. So a process that
+ * used MPI is not searched for leaks. */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
@@ -91,8 +91,8 @@ static const struct gf_comm_ops mpi_ops = {
 	.close = mpi_close,
 };
 
-/* Somebody else's MPI will do if it bears calls beside his: whoever opened
- * before, here, made one that does not. */
+/* An MPI that other code has initialised will do if it allows calls beside that
+ * code's. One that this library initialised earlier does not. */
 static int share(struct gf_error *err)
 {
 	struct gf_comm *c = NULL;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Has it come? MPI asks the network, and gives the processor away when nothing
- * is there, for every request that it is asked about in vain. Who waits for
- * messages from several ranks goes round asking, and would pay that once for
- * each; with more ranks than processors, what came first would lie there while
- * the others' turns pass. So the network is asked once a round, for all that
- * are waited for: when one of them is asked about for the second time since.
- * And when something had come, for those that stood behind it: perhaps they are
- * here, too, and who asks is about to sleep.
+ * Tests whether requests have ended. For each request that has not, MPI would
+ * poll the network, and give the processor away if nothing is there. A thread
+ * that waits for messages from several ranks tests them in turn, and would pay
+ * that once for each. With more ranks than processors, the first message to
+ * come would lie there while the others' turns pass. So the network is polled
+ * once a round, for all requests on the list: when one of them is tested for
+ * the second time in the round. If the last poll found something, the network
+ * is also polled when a request is tested for the first time: perhaps its
+ * message is here, too, and the thread is about to sleep.
  */
 #include <stdlib.h>
 
 #include "base/heap.h"
 #include "comm/mpi_state.h"
 
-/* Its piece comes onto the list. */
+/* Puts the request's current piece on the list. */
 static void note(struct gf_mpi *m, struct gf_request *r)
 {
 	struct gf_mpi_asked *a = &m->asked;
@@ -53,9 +54,10 @@ void gf_mpi_unask(struct gf_mpi *m, struct gf_request *r)
 }
 
 /*
- * Open MPI looks at the requests first and polls the network then, so that what
- * it finds there would be told the next time, perhaps after a sleep. With one
- * among them that is always done (`nothing`), it looks and does not poll.
+ * Open MPI looks at the requests first and polls the network after that, so
+ * that a message found there would be reported the next time, perhaps after a
+ * sleep. If one of the requests is always done (`nothing`), Open MPI looks and
+ * does not poll.
  */
 static int test_some(struct gf_mpi *m, int *found)
 {
@@ -72,7 +74,8 @@ static int test_some(struct gf_mpi *m, int *found)
 	return MPI_Testsome(n + 1, a->handles, found, a->which, a->states);
 }
 
-/* What MPI says has come is off the list. Their number, or the failure. */
+/* Polls once, and takes the requests that have ended off the list. Returns
+ * their number, or the failure. */
 static int ask_all(struct gf_mpi *m, struct gf_error *err)
 {
 	struct gf_mpi_asked *a = &m->asked;

@@ -5,8 +5,8 @@
 #include "comm/backoff.h"
 #include "comm/mpi_state.h"
 
-/* A collective that has been started. When on_wait gives up it stays behind:
- * MPI cannot take it back. */
+/* Waits for a collective that has been started. If on_wait gives up, the
+ * collective is left pending: MPI cannot take it back. */
 static int finish(struct gf_comm *c, MPI_Request *request, struct gf_error *err)
 {
 	struct gf_backoff backoff = {.crowded = c->crowded};
@@ -92,8 +92,8 @@ int gf_mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 	if (rc)
 		return rc;
 	r = gf_mpi_take(c, gf_mpi_count_pieces(count_elems, limit));
-	/* All pieces at once: later ones must not come behind other messages'
-	 * on one rank and before them on another. */
+	/* All pieces start at once: on every rank they must have the same order
+	 * relative to the pieces of other messages. */
 	r->peer = -1;
 	for (i = 0; i < r->npieces; i++) {
 		count = count_elems - i * limit;

@@ -8,10 +8,10 @@
  *
  * SIZES. A count is an int, so a long message goes in pieces. The first of n
  * pieces is n bytes longer than the limit: no two sizes are cut alike, and a
- * size mismatch always shows in some piece. (Open MPI 4.1 notices that a
- * message is longer than its receive only after it has written it, when it
- * copies straight from the sender's memory: above its eager limit the check
- * comes too late, and equal sizes are the caller's business to agree on.)
+ * size mismatch always shows in some piece. (Above its eager limit, Open MPI
+ * 4.1 copies straight from the sender's memory, and writes a message that is
+ * longer than its receive before it notices. That check comes too late, so
+ * callers must agree on equal sizes.)
  */
 #include <errno.h>
 #include <inttypes.h>

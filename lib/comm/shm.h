@@ -7,10 +7,10 @@
 
 /*
  * Ranks of one host meet in shared memory; everything else goes through the
- * transport below. Memory from buffer_alloc can be read by the host's other
- * ranks where it lies, so that a receive that reduces is one pass over the
- * sender's memory and the receiver's, with no copy between: the sum of two
- * ranks reads two halves and writes two halves.
+ * transport below. The host's other ranks can read memory from buffer_alloc
+ * directly. So a receive that reduces is one pass over the sender's memory and
+ * the receiver's, with no copy between: the sum of two ranks reads two halves
+ * and writes two halves.
  *
  * Collective. Takes `below`: closing *comm closes it. Where no two ranks share
  * a host, or some host does not let its processes share memory, *comm is

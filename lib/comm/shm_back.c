@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums that go back to where a part of them came from. Of two ranks that each
- * sum up a half of the message, the one reads the other's half, and the other
- * the sum: but for the copy the memory is in the reader's hands anyway, and it
- * can as well put the sum there at once. Then the message back is a note that
- * it is there.
+ * Sums that go back to the rank that sent a part of them. Two ranks each sum up
+ * one half of the message: a rank reads its half from the other's memory, and
+ * the other rank later copies the sum back. The reader has that memory at hand
+ * anyway, so it can put the sum there at once. The message back is then only a
+ * note that the sum is there.
  *
- * A note must not be about an older sum, whose run was abandoned, say: whoever
- * is about to reduce there again forgets it first.
+ * A note must not be about an older sum, for example one of an abandoned run: a
+ * rank that is about to reduce there again forgets the older sum first.
  */
 #include "comm/shm_state.h"
 

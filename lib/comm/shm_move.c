@@ -5,9 +5,9 @@
  * Each ordered pair of ranks has a queue (comm/shm_queue.h). Short messages
  * travel in its entries. A long one whose bytes lie in one of the sender's
  * segments is only announced: the receiver maps the segment once, copies or
- * adds from it in blocks, and raises a flag that lets the sender go on. What
- * lies elsewhere takes the transport below, announced all the same, so that
- * the order of messages with one tag is the order of the announcements.
+ * adds from it in blocks, and raises a flag that lets the sender go on. Long
+ * messages from other memory take the transport below. They are announced, too,
+ * so that the order of messages with one tag is the order of the announcements.
  *
  * Nothing is allocated after warm-up: requests and arrivals are reused.
  */
@@ -110,7 +110,8 @@ static void retire(struct gf_shm_peer *p, uint64_t serial)
 	}
 }
 
-/* What of a sum is put back while the near cache still holds it. */
+/* A sum is put back in pieces of this size, while the near cache still holds
+ * them. */
 #define BACK_BYTES ((size_t)8 << 10)
 
 static size_t whole_elems(const struct gf_request *r, size_t size_bytes)
@@ -120,7 +121,7 @@ static size_t whole_elems(const struct gf_request *r, size_t size_bytes)
 	return size_bytes > elem ? size_bytes - size_bytes % elem : elem;
 }
 
-/* From memory that is lent: the sum goes there, too. */
+/* Reduces from lent memory: the sum goes there, too. */
 static void deposit_back(struct gf_request *r, size_t size_bytes)
 {
 	size_t most = whole_elems(r, BACK_BYTES), end, n;
@@ -155,7 +156,8 @@ static void fail(struct gf_request *r, int rc)
 	r->failure_rc = rc;
 }
 
-/* What has been put into memory of ours: mostly where it is to be. */
+/* Takes a sum that the peer has put into this rank's memory: mostly it is where
+ * it is to be. */
 static void take_back(struct gf_shm *s, struct gf_request *r,
 		      const struct gf_shm_entry *e)
 {
@@ -300,8 +302,8 @@ static bool take_done(struct gf_shm_peer *p, int *index)
 	uint32_t i = p->next_done % GF_SHM_DONE;
 
 	/* 1: in use; 2: the receiver is through; 0: never used. A flag that is
-	 * raised and not seen is not free: who then uses it would hide it from
-	 * the send before. */
+	 * raised and not seen is not free: a new send that uses it would hide
+	 * it from the send before. */
 	if (p->held[i] ||
 	    atomic_load_explicit(&p->out->done[i], memory_order_acquire) == 1)
 		return false;

@@ -9,12 +9,14 @@
 
 /*
  * One direction between two ranks of a host, in shared memory: a ring of
- * entries with one writer and one reader. An entry announces a message; a
- * short one travels inside it, a long one is read where it lies.
+ * entries with one writer and one reader. An entry announces a message. A short
+ * message travels inside the entry; a long one is read from the sender's
+ * memory.
  */
 #define GF_SHM_SLOTS       32
 #define GF_SHM_EAGER_BYTES 4096
-/* Beyond it what is lent is read where it lies, for the sum to be put there. */
+/* Longer lent messages are read from the sender's memory: the sum goes
+ * there. */
 #define GF_SHM_LENT_BYTES 1024
 
 enum gf_shm_kind {

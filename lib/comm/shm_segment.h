@@ -9,8 +9,8 @@
 
 /*
  * Memory that other processes of this host can map: an anonymous file, found
- * through /proc/<pid>/fd/<fd>. It has no name that a crash could leave behind,
- * and goes away with the last process that holds it.
+ * through /proc/<pid>/fd/<fd>. It has no name that a crash could leave in the
+ * file system, and goes away with the last process that holds it.
  */
 struct gf_segment {
 	char *base; /* NULL: none */

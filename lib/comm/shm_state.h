@@ -12,7 +12,7 @@
 #include "comm/shm_segment.h"
 
 /*
- * What the parts of the shared-memory transport have in common: shm.c has the
+ * The common state of the shared-memory transport's parts: shm.c has the
  * operations, shm_move.c the messages, shm_join.c finds the host's other ranks.
  */
 enum gf_shm_state {
@@ -123,11 +123,11 @@ void gf_shm_advance(struct gf_shm *s, struct gf_request *r);
 
 /* --- shm_back.c: sums that go back to where a part of them came from */
 
-/* What has been put back from the memory of that receive is history. */
+/* Forgets a sum that was put back from the memory of that receive. */
 void gf_shm_forget(struct gf_shm *s, const struct gf_request *receive);
-/* It has put its sum back. */
+/* The receive has put its sum back. */
 void gf_shm_remember(struct gf_shm *s, const struct gf_request *receive);
-/* Where at the peer lies what a send would bring; forgets it. */
+/* The place at the peer at which a send's data lies already; forgets it. */
 struct gf_shm_place gf_shm_recall(struct gf_shm *s,
 				  const struct gf_request *send);
 
