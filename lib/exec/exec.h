@@ -29,7 +29,7 @@
 struct gf_exec;
 struct gf_exec_run; /* a schedule prepared for a size: reusable, not shared */
 
-/* What a run is made from. */
+/* The input of gf_exec_run_new. */
 struct gf_exec_config {
 	/* Borrowed as long as the run lives; lossy if the element is. NULL: the
 	 * transport's own all-reduce (`library`), all ranks start theirs in the
@@ -72,10 +72,11 @@ int gf_exec_run_new(struct gf_exec *x, const struct gf_exec_config *config,
 /* NULL is allowed; a run that is under way is abandoned. */
 void gf_exec_run_free(struct gf_exec_run *run);
 
-/* A step's moments, by gf_clock_s; 0: not come to. A transfer begins when it
- * is posted. What lands in staging memory has landed when its bytes are there,
- * and is worked on, added or decoded, until it ends; so is a step that is done
- * on the spot. Other transfers end when their bytes are there, or gone. */
+/* A step's moments, by gf_clock_s; 0: not reached. A transfer begins when it is
+ * posted. A transfer into staging memory has landed when its bytes are there.
+ * Then they are worked on (added or decoded) until the step ends. A step that
+ * is done on the spot is worked on, too. Other transfers end when their bytes
+ * are there, or gone. */
 enum gf_exec_moment {
 	GF_EXEC_BEGUN,
 	GF_EXEC_LANDED,
@@ -95,8 +96,8 @@ int gf_exec_start(struct gf_exec_run *run, void *data, struct gf_error *err);
 /* Moves every started run on; *moved says whether anything happened. A run
  * that fails is abandoned, the others stay. */
 int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err);
-/* So long may pass until the next call of gf_exec_progress without making the
- * runs slower (exec/pace.h), by what is known of them; 0: call it soon. */
+/* Seconds that may pass until the next call of gf_exec_progress without making
+ * the runs slower, as far as exec/pace.h can tell; 0: call it soon. */
 double gf_exec_free_s(const struct gf_exec *x);
 /* It was started, and has ended without failure. */
 bool gf_exec_done(const struct gf_exec_run *run);
@@ -110,8 +111,8 @@ uint64_t gf_exec_wire_bytes(const struct gf_exec_run *run);
 /* Seconds that codecs and the merging of sets have taken in all runs, on the
  * thread that calls this; sums of plain numbers belong to the transfer. */
 double gf_exec_coding_s(const struct gf_exec *x);
-/* What it waits for, for messages: the first step in program order that is
- * under way, and its peer; -1 and 0 if there is none. */
+/* The step that a run waits for, to be named in error texts: the first in
+ * program order that is under way, and its peer; -1 and 0 if there is none. */
 void gf_exec_waiting_for(const struct gf_exec_run *run, int *peer,
 			 size_t *step);
 /* Progress until done; -ETIMEDOUT when this run has not moved for timeout_s

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The run without steps: the transport's own all-reduce. Under a codec whose
- * values are numbers of a type that the library knows (f16, bf16), the whole
- * message is encoded once, reduced in that type, and decoded.
+ * The run without steps: the transport's own all-reduce. Some codecs have
+ * values that are numbers of a type that the library knows (f16 and bf16). With
+ * such a codec, the whole message is encoded once, reduced in that type, and
+ * decoded.
  */
 #include <errno.h>
 
 #include "codec/run.h"
 #include "exec/exec_parts.h"
 
-/* What a codec's wire holds, as numbers. */
+/* The element that a codec's encoded values are, as numbers. */
 static int number_of(const struct gf_codec *codec, enum gf_op op,
 		     struct gf_element *wire, struct gf_error *err)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums that go back to where a part of them came from (comm.h, isend_lent).
+ * Sums that go back to the rank that sent a part of them (comm.h, isend_lent).
  *
- * A rank lends a range to a peer when it sends it there and then, before any
- * other step of its own touches it, receives the very range from there. The
- * peer puts the sum back when it reduces into a range and then, before the
- * range changes, sends it to where it came from. Each decides by its own
- * schedule, and is right about itself; only where both do does the transport
- * save a copy.
+ * A rank lends a range to a peer if it sends the range to the peer and then
+ * receives the same range from the peer, before any other step of its own
+ * touches it. The peer puts the sum back if it reduces into a range and then,
+ * before the range changes, sends it to the rank that the data came from. Each
+ * rank decides by its own schedule, and is right about itself. The transport
+ * saves a copy only if both decide so.
  */
 #include <stdlib.h>
 

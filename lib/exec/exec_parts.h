@@ -7,16 +7,16 @@
 #include "exec/pace.h"
 
 /*
- * What the executor's files share: exec.c is what others call, exec_run.c
- * prepares and abandons runs, exec_steps.c walks them, exec_loans.c finds the
- * copies that can be saved, exec_library.c is the run without steps.
+ * State that the executor's files share. exec.c has the public functions,
+ * exec_run.c prepares and abandons runs, exec_steps.c walks them, exec_loans.c
+ * finds the copies that can be saved, exec_library.c is the run without steps.
  */
 struct gf_exec {
 	struct gf_comm *comm;
 	size_t staging_bytes;
 	struct gf_exec_run *running; /* started and not ended */
 	double coding_s;
-	bool busy;      /* the last pass moved what no pace is of */
+	bool busy;      /* the last pass moved something without a pace */
 	uint32_t quiet; /* calls in vain since a run began or moved */
 	struct gf_backoff backoff; /* gf_exec_wait's */
 };
@@ -64,13 +64,13 @@ struct gf_exec_run {
 	unsigned char *ways;          /* per step: enum gf_exec_way */
 	unsigned char *loans;         /* per step: enum gf_exec_loan */
 	struct gf_exec_state *states; /* per step */
-	uint32_t *users, *first_user; /* who depends on a step */
+	uint32_t *users, *first_user; /* steps that depend on it */
 	uint32_t *ready, nready;      /* to be taken up: a heap */
 	uint32_t *active, nactive;    /* steps with a request */
 	/* per peer and direction: twice the pass in which one was not over,
 	 * plus one if it was being copied */
 	uint64_t *fronts, pass;
-	uint32_t turn; /* of those behind: whose it is to be asked */
+	uint32_t turn; /* the next that is asked out of order */
 	uint32_t idle; /* passes without movement */
 	struct gf_exec_slots landing, outgoing;
 	struct gf_request *library; /* without a schedule: under way */

@@ -12,18 +12,20 @@
 #define SLOT_ALIGNMENT 64
 
 /*
- * A little less than what Open MPI sends over TCP without a rendezvous, which
- * is 64 KiB with its header. Longer messages wait for the other side: with 4
- * ranks behind 1 Gb/s, 1 MiB took 14.7 ms with four or eight times 32 KiB, and
- * 13.0 with those; blueconnect on 4 x 2 ranks 19.2 and 14.3. Shorter ones cost
- * more of the processor: 64 MiB on 8 hosts.
+ * A little less than Open MPI sends over TCP without a rendezvous, which is 64
+ * KiB with its header. Longer messages wait for the other side. With 4 ranks on
+ * links of 1 Gb/s, 1 MiB took 14.7 ms in segments of four or eight times 32
+ * KiB, and 13.0 ms in segments of this size; blueconnect on 4 x 2 ranks took
+ * 19.2 and 14.3 ms. Shorter segments cost more processor time: 64 MiB on 8
+ * hosts.
  */
 #define SEGMENT_BYTES ((size_t)56 << 10)
 /* In shared memory every segment costs an announcement and a flag. */
 #define SHARED_SEGMENT_BYTES ((size_t)256 << 10)
 #define SEGMENTS_MOST        1024 /* in a rank's part of a message */
-/* They are as many times so many elements: of numbers, whole cache lines, and
- * parts of parts that are longer by one have no segment more. */
+/* Segments are multiples of so many elements. So segments of numbers are whole
+ * cache lines, and a part that is one element longer than others has no segment
+ * more. */
 #define SEGMENT_BLOCK_ELEMS 64
 
 struct gf_exec *gf_exec_new(struct gf_comm *comm)
@@ -181,8 +183,9 @@ static int make_slots(struct gf_exec_run *run, struct gf_exec_slots *slots,
 	return rc;
 }
 
-/* Sees to it that the rank may sleep while others send to it: over a network,
- * or when a rank of this host passes on what comes over one. */
+/* Prepares the pace, with which this rank may sleep while others send to it
+ * over a network. The same holds if another rank of this host passes on data
+ * that comes over a network. */
 static void prepare_pace(struct gf_exec_run *r)
 {
 	struct gf_comm *c = r->exec->comm;

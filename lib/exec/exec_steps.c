@@ -3,20 +3,20 @@
  * The walker that moves data. A step is ready when the steps it depends on are
  * done; then a send or a receive is posted, and a copy or a reduction is done
  * on the spot. A receive that reduces, or that decodes, has two halves: its
- * transfer into a slot of staging memory, and what is made of it there; only
- * the second waits for the dependencies. A send under a codec is encoded into
- * a slot once it is ready.
+ * transfer into a slot of staging memory, and the reduction or decoding from
+ * there. Only the second half waits for the dependencies. A send under a codec
+ * is encoded into a slot once it is ready.
  *
- * SLOTS are given out in program order, so the first unfinished step always
- * has one, and a schedule whose ranks take their steps in the same rounds
- * cannot get stuck for want of slots, however few there are.
+ * SLOTS are given out in program order, so the first unfinished step always has
+ * one. So a schedule whose ranks take their steps in the same rounds cannot get
+ * stuck for want of slots, however few there are.
  *
- * DIRECT. From a peer whose memory the transport can reduce from, a receive
- * that reduces needs no slot: it is posted when its dependencies are done, and
- * the transport reduces straight into the data. Not where it overwrites what
- * this rank sends: schedule.h lets that receive be posted before the send has
- * ended. If the sum then goes back to that peer, it may be put there at once
- * (exec_loans.c).
+ * DIRECT. If the transport can reduce from a peer's memory, a receive that
+ * reduces needs no slot: it is posted when its dependencies are done, and the
+ * transport reduces straight into the data. An exception is a receive that
+ * overwrites data that this rank sends: schedule.h lets that receive be posted
+ * before the send has ended. If the sum then goes back to that peer, it may be
+ * put there at once (exec_loans.c).
  */
 #include <string.h>
 
@@ -24,16 +24,16 @@
 #include "codec/run.h"
 #include "exec/exec_parts.h"
 
-/* After so many passes without movement, each pass asks so many of those that
- * are behind others, in turn. Not all at once: each question may be a call that
- * polls the network, and there are hundreds. */
+/* After BEHIND_AFTER passes without movement, each pass also tests ASK_BEHIND
+ * of the transfers that wait in line after others, in turn. Not all at once:
+ * each test may be a call that polls the network, and there are hundreds. */
 #define BEHIND_AFTER 7
 #define ASK_BEHIND   8
 
-/* So much is copied or added in shared memory from one look at the network to
- * the next: what the transport does at one go anyway, if a message is as long.
- * With less every short segment would pay for a look, which gives the processor
- * away where ranks have to share it. */
+/* The bytes that are copied or added in shared memory from one look at the
+ * network to the next. The transport does as many at one go anyway, if a
+ * message is that long. With less every short segment would pay for a look,
+ * which gives the processor away if ranks have to share it. */
 #define HOLD_UP_BYTES ((uint64_t)256 << 10)
 
 /* The heap of steps to be taken up, the first in program order on top: peers
@@ -217,7 +217,7 @@ static int post_ahead(struct gf_exec_run *run, struct gf_error *err)
 	return rc;
 }
 
-/* What has landed, put where it belongs. */
+/* Puts data that has landed where it belongs. */
 static void deposit(struct gf_exec_run *run, const struct gf_step *step,
 		    const char *slot)
 {
@@ -320,10 +320,11 @@ static void end_transfer(struct gf_exec_run *run, uint32_t i)
 		list_ready(run, i);
 }
 
-/* What goes to a peer, and what comes from it, mostly ends in the order in
- * which it began: behind one that is not over, others are not asked, unless the
- * transport knows that there is something to it. Not that either while the one
- * in front is being copied, which would then take as long as all of them. */
+/* The sends to a peer mostly end in the order in which they began, and so do
+ * the receives from a peer. So transfers after one that is not over are not
+ * tested, unless the transport knows that they can move. While the first is
+ * being copied, not even those are tested: the first would then take as long as
+ * all of them. */
 static bool may_wait(const struct gf_exec_run *run, uint64_t **front,
 		     uint32_t i)
 {
@@ -337,16 +338,18 @@ static bool may_wait(const struct gf_exec_run *run, uint64_t **front,
 	       !c->ops->is_ripe(c, run->states[i].request);
 }
 
-/* Over a network and in shared memory at once: what a call of test copies or
- * adds itself, it does while the wires may be idle. */
+/* Does testing this step hold up the wires? In a run that uses both a network
+ * and shared memory, a call of test copies or adds bytes in shared memory, and
+ * the wires may be idle meanwhile. */
 static bool holds_up_wires(const struct gf_exec_run *run, uint32_t i)
 {
 	return run->pace.arrivals && !run->counts[run->schedule->steps[i].peer];
 }
 
-/* Ends the transfers that have come to their end, or of those that hold up the
- * wires one block, and then nothing else if so told. While nothing moves, some
- * are asked that are behind others: order is likely, not certain. */
+/* Tests transfers and ends those that are over. At most one block of a transfer
+ * that holds up the wires is moved. If not `all`, only such transfers are
+ * tested. While nothing moves, some transfers in line after others are tested,
+ * too: the order of ends is likely, not certain. */
 static int collect(struct gf_exec_run *run, bool all, struct gf_error *err)
 {
 	struct gf_comm *c = run->exec->comm;

@@ -7,15 +7,18 @@
 
 #include "base/heap.h"
 
-/* What the kernel keeps moving by itself, both ways, while nobody calls it: a
- * socket's buffers begin at about that and grow. Longer messages are not left
- * alone at all; over TCP they wait for an answer before they come. */
+/* The kernel keeps about so many bytes moving by itself, both ways, while
+ * nobody calls it: a socket's buffers begin at about that size and grow. Runs
+ * with longer messages are not left alone at all; over TCP such a message waits
+ * for an answer before it comes. */
 #define SOCKET_BYTES ((double)(256 << 10))
-/* Of what would be free had the last arrival just been: free when all of it is
- * overdue. Somebody is late, and a long pipeline can wait a little more. */
+/* When all arrivals that may pass unseen are overdue, this share of their time
+ * is free nevertheless. Some rank is late, and a long pipeline can wait a
+ * little more. */
 #define OVERDUE 0.125
 /* Arrivals are not so regular that a shorter pipeline could be left alone; one
- * less is enough where who stays awake keeps others of his host from theirs. */
+ * less is enough if a rank that stays awake takes processor time from others of
+ * its host. */
 #define DEEP        4
 #define DEEP_BESIDE 3
 /* Fewer arrivals in a run say little about its pace. */
@@ -31,8 +34,8 @@ static bool is_counted(const struct gf_step *step, const bool *counts,
 	return (send ? sends : receives) && counts[step->peer];
 }
 
-/* At first until[m]: by when the m-th arrival is wanted. Returns how many
- * elements arrive. */
+/* Fills until[m] with its first value: the number of arrivals before which the
+ * m-th is wanted. Returns how many elements arrive. */
 static size_t find_wanted(struct gf_pace *p, const struct gf_schedule *s,
 			  const bool *counts, uint32_t *last)
 {

@@ -9,20 +9,20 @@
 #include "coll/schedule.h"
 
 /*
- * How long a rank may look away from a run without making it slower. What has
- * arrived must be seen before the link runs out of what was sent earlier: the
- * k-th send that waits for the m-th arrival is not missed while fewer than k
- * messages have gone out, and on a link that is busy both ways about as many
- * have gone out as have come in. A ring whose parts have s segments may be
- * left alone for s - 1 of them.
+ * How long a rank may look away from a run without making it slower. The rank
+ * must see an arrival before its link runs out of messages that were sent
+ * earlier. If the k-th send waits for the m-th arrival, nobody misses that send
+ * while fewer than k messages have gone out. On a link that is busy both ways,
+ * about as many have gone out as have come in. A ring whose parts have s
+ * segments may be left alone for s - 1 of them.
  *
- * Where few are behind the next arrival, as in short messages and at the end,
- * nothing is free: arrivals are not that regular.
+ * If few arrivals may pass unseen, as in short messages and near the end, the
+ * rank may not look away at all: arrivals are not that regular.
  *
- * The schedule says how many arrivals that is at each point; how long one takes
- * is learned from this run and the runs before it. Who sleeps half of what is
- * free, as gf_backoff_rest does, wakes in time even if arrivals come twice as
- * fast as they did, and learns it.
+ * The schedule gives the number of arrivals that may pass at each point. The
+ * time of one is learned from this run and the runs before it. A caller that
+ * sleeps half of the free time, as gf_backoff_rest does, wakes in time even if
+ * arrivals come twice as fast as before, and the new pace is learned.
  */
 struct gf_pace {
 	/* until[c], c < arrivals: with c arrivals seen, look again before so
@@ -45,13 +45,13 @@ void gf_pace_init(struct gf_pace *p, const struct gf_schedule *s,
 void gf_pace_release(struct gf_pace *p);
 
 void gf_pace_begin(struct gf_pace *p, double now_s);
-/* So many more have been seen. */
+/* n more arrivals have been seen. */
 void gf_pace_arrived(struct gf_pace *p, uint32_t n, double now_s);
 /* The run came to its end. */
 void gf_pace_end(struct gf_pace *p);
-/* May it be left alone now, for however long? Without a clock. */
+/* May the run be left alone now, for any time at all? Reads no clock. */
 bool gf_pace_may_rest(const struct gf_pace *p);
-/* From now on; 0: look at once. */
+/* Seconds from now for which the run may be left alone; 0: look at once. */
 double gf_pace_free_s(const struct gf_pace *p, double now_s);
 
 #endif
