@@ -17,8 +17,8 @@
  */
 
 /* Collective: -EINVAL with both values where ranks were started to do different
- * things. What each may have of its own (data, which GPU or backend of the
- * host, threads, outputs) does not count. */
+ * things. Ranks may differ in their data, threads and outputs, and in the GPU
+ * or backend of the host. */
 int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
 		  struct gf_error *err);
 

@@ -184,7 +184,7 @@ int gf_train_stored_ways(const char *folder, int ranks, char **ways,
 	*ways = NULL;
 	rc = gf_ckpt_latest(folder, &step, NULL);
 
-	/* whoever reads the set says that there is none */
+	/* the code that reads the set reports that there is none */
 	if (rc)
 		return 0;
 	path = gf_ckpt_part(folder, step, 0, false);

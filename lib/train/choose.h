@@ -9,13 +9,14 @@
 #include "train/train.h"
 
 /*
- * "auto" in a rule: once the rule is bound, what this network does best for
- * each message, as gf-allreduce -a auto finds it (rt/choose.h), among the
- * algorithms whose sums have the same bits on every rank and in every run; over
- * NCCL gf_train_use_library. It becomes the plan's own algorithm and stages, so
- * that everything behind runs, reports and stores what was chosen. A run that
- * goes on from a checkpoint of as many ranks takes what was chosen then: other
- * algorithms add in other orders, to other bits.
+ * "auto" in a rule: once the rule is bound, every message gets the algorithm
+ * that is fastest for it on this network, found as by gf-allreduce -a auto
+ * (rt/choose.h). The choice is among the algorithms whose sums have the same
+ * bits on every rank and in every run. Over NCCL gf_train_use_library chooses.
+ * The choice becomes the plan's own algorithm and stages, so that all later
+ * code runs, reports and stores it. A run that resumes from a checkpoint of as
+ * many ranks takes the stored choice: other algorithms add in other orders, to
+ * other bits.
  */
 
 /* Does a message wait to be chosen for? */
@@ -30,10 +31,10 @@ char *gf_train_codecs(const struct gf_plan *plan);
 /* Takes what is open from such a text. -EINVAL: it is not of these messages. */
 int gf_train_take_ways(struct gf_plan *plan, const char *ways,
 		       struct gf_error *err);
-/* Messages go as such a text of this very plan says, "auto" is open again. */
+/* Puts back the ways in a text of this very plan; "auto" is open again. */
 void gf_train_put_ways(struct gf_plan *plan, const char *ways);
-/* That of the newest set in a folder, if so many ranks wrote it; else NULL. On
- * one rank; the caller frees. */
+/* The text in the newest set of a folder, if `ranks` ranks wrote the set; else
+ * NULL. For one rank; the caller frees the text. */
 int gf_train_stored_ways(const char *folder, int ranks, char **ways,
 			 struct gf_error *err);
 
@@ -42,8 +43,9 @@ int gf_train_stored_ways(const char *folder, int ranks, char **ways,
 void gf_train_use_library(struct gf_plan *plan, bool open_only);
 
 /* Collective: settles what is open in the configuration's plan, which must then
- * be one that runs here (engine/runnable.h). Behind gf_train_place_take, which says
- * whether it goes over NCCL. config->choose_s is how long it measured. */
+ * be one that runs here (engine/runnable.h). Called after gf_train_place_take,
+ * which decides whether messages go over NCCL. config->choose_s becomes the
+ * time spent on measuring. */
 int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan,
 		    struct gf_error *err);
 

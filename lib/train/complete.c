@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a training is when nobody says otherwise. */
+/* The defaults of a training. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,12 +13,13 @@ _Static_assert((int)GF_SCHEDULE_POLY == (int)GF_RATE_POLY &&
 		       (int)GF_SCHEDULE_COSINE == (int)GF_RATE_COSINE,
 	       "a document's schedules are the optimiser's");
 
-/* What suits the shipped models and data on a few ranks. */
+/* Values that suit the shipped models and data on a few ranks. */
 #define DEFAULT_BATCH      16
 #define DEFAULT_RATE       0.1
 #define DEFAULT_RATE_BATCH 64
-/* Of language models: recurrent layers want large steps, bounded against the
- * rare huge gradient, and their weights do not bear decay at such a rate. */
+/* Values for language models: recurrent layers want large steps, bounded
+ * against the rare huge gradient. Their weights do not bear decay at such a
+ * rate. */
 #define TEXT_RATE      4
 #define TEXT_CLIP_NORM 5
 

@@ -22,8 +22,8 @@
 struct gf_compute {
 	const struct gf_compute_ops *ops;
 	void *priv;
-	/* What forward calls before it reads a tensor, unless it computes on a
-	 * device; who wants to know sets it. */
+	/* Called by forward before it reads a tensor, unless it computes on a
+	 * device. The caller that wants these calls sets it. */
 	void (*on_need)(void *ctx, size_t tensor);
 	void *need_ctx;
 };
@@ -80,7 +80,7 @@ struct gf_net_config {
 			  * (train/net_device.h); NULL: none is */
 	bool half;       /* that is f16, and wants the loss scale */
 	size_t batch, accumulate; /* micro-batches of `batch` in a step */
-	int ranks, rank; /* a rank behind the last serves: it computes nothing,
+	int ranks, rank; /* a rank after the last serves: it computes nothing,
 			  * and its gradients, which nobody adds, are ready */
 	uint64_t seed;
 };
@@ -99,10 +99,11 @@ int gf_compute_send(struct gf_compute *c, struct gf_error *err);
 float *gf_compute_device_params(const struct gf_compute *c);
 float *gf_compute_device_grads(const struct gf_compute *c);
 size_t gf_compute_device_stride(const struct gf_compute *c);
-/* Of a net on a device whose gradients do not stay: what comes to the host of
- * them. */
+/* For a net on a device whose gradients do not stay there: the taker decides
+ * which gradients come to the host. */
 void gf_compute_take(struct gf_compute *c, const struct gf_stage_taker *by);
-/* What the updates of params tell; none if nobody wants to know. */
+/* The watch that updates of params report to; an empty one if no report is
+ * needed. */
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c);
 
 /* This rank's share of the test part with the given running statistics: sum

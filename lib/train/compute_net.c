@@ -38,7 +38,8 @@ static void load(struct gf_compute *c, size_t step, size_t part)
 	gf_net_set_samples(n->net, n->config.seed, n->batch->first_sample);
 }
 
-/* What is captured keeps the scale of its capture. */
+/* A captured pass keeps the scale that it was captured with, so a new scale
+ * gives up captured passes. */
 static int scale(struct gf_compute *c, double scale, struct gf_error *err)
 {
 	struct net *n = c->priv;

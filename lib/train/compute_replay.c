@@ -21,7 +21,8 @@ static void load(struct gf_compute *c, size_t step, size_t part)
 	(void)part;
 }
 
-/* Forward comes to a tensor; what it waits moves all that is behind it. */
+/* Forward reaches a tensor; the time that it waits there delays all that
+ * follows. */
 static void need(struct replay *r, const struct gf_compute *c, size_t tensor)
 {
 	double began_s;

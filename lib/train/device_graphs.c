@@ -10,7 +10,8 @@
 /* A graph, and the gradients that it makes: of the pass's list. */
 struct piece {
 	struct gf_gpu_graph *graph;
-	size_t end; /* behind the last one; the first is the one before's end */
+	size_t end; /* after the last one; the first is the previous piece's end
+		     */
 };
 
 struct passes {
@@ -84,7 +85,7 @@ void gf_device_graphs_free(struct gf_device_graphs *g)
 	free(g);
 }
 
-/* The piece-th of a pass, and what is to be told behind it. */
+/* Launches one piece of a pass, then reports the gradients that it makes. */
 static int launch(struct gf_device_graphs *g, const struct passes *p,
 		  size_t piece, const struct gf_device_pass *pass,
 		  struct gf_error *err)

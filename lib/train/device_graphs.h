@@ -27,7 +27,7 @@ struct gf_device_graphs_config {
 	struct gf_gpu_stream *stream;
 	size_t keys;
 	size_t ntensors;
-	const bool *cut; /* per tensor: behind its gradient; copied */
+	const bool *cut; /* per tensor: cut after its gradient; copied */
 };
 
 /* -ENOTSUP: this device captures nothing. */
@@ -41,11 +41,12 @@ void gf_device_graphs_free(struct gf_device_graphs *g);
 void gf_device_graphs_forget(struct gf_device_graphs *g);
 
 struct gf_device_pass {
-	/* Enqueues it, and calls made(made_ctx, tensor) behind each gradient;
-	 * the failure of either is its own. */
+	/* Enqueues the pass, and calls made(made_ctx, tensor) after each
+	 * gradient; the failure of either is its own. */
 	int (*run)(void *ctx, void (*made)(void *made_ctx, size_t tensor),
 		   void *made_ctx, struct gf_error *err);
-	/* What is enqueued outside when a gradient is made. (optional) */
+	/* Enqueues, outside the graphs, the work that follows a gradient.
+	 * (optional) */
 	void (*on_grad)(void *ctx, size_t tensor);
 	void *ctx;
 };

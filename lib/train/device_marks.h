@@ -27,7 +27,7 @@ struct gf_device_marks {
 	struct gf_gpu_event *at[2][GF_MARKS]; /* step % 2 */
 };
 
-/* Of a step, by the device's clock. */
+/* The durations of a step's parts, by the device's clock. */
 struct gf_device_durations {
 	double forward_s, backward_s, wait_s, update_s;
 };
@@ -35,10 +35,10 @@ struct gf_device_durations {
 /* gpu and stream are the caller's. */
 int gf_device_marks_open(struct gf_device_marks *k, struct gf_error *err);
 void gf_device_marks_close(struct gf_device_marks *k);
-/* The stream is so far in the step. */
+/* Marks how far the stream is in the step. */
 int gf_device_mark(struct gf_device_marks *k, size_t step,
 		   enum gf_device_mark mark, struct gf_error *err);
-/* Of a step that has ended. */
+/* Reads the durations of a step that has ended. */
 int gf_device_marks_read(struct gf_device_marks *k, size_t step,
 			 struct gf_device_durations *d, struct gf_error *err);
 

@@ -14,7 +14,7 @@
  * train/step.c's, on the host.
  *
  *	to = gf_device_sum_to(s, part);		// where backward writes
- *	gf_device_sum_keep(s, part);		// behind it, but the last
+ *	gf_device_sum_keep(s, part);		// after each but the last
  *	gf_device_sum_take_up(s, tensor) ...	// from the last backward
  */
 struct gf_device_sum {

@@ -37,7 +37,7 @@ void gf_device_update_step(struct gf_device_update *u, double lr, float scale,
 			   const uint32_t *skip, const float *grads,
 			   float *params);
 
-/* As gf_optimizer_step_pieces; the pieces' gradients lie one behind the other,
+/* As gf_optimizer_step_pieces; the pieces' gradients lie one after the other,
  * on the device. Clipping adds its norm up over all of them. skip: as above, or
  * NULL. */
 void gf_device_update_pieces(struct gf_device_update *u, double lr, float scale,

@@ -6,8 +6,8 @@
  * all-gathers go in the order in which forward needs them, the last message's
  * first; forward waits for each where it reads the first of its tensors.
  *
- * What must look at a whole gradient before any of it is applied (a step that
- * may be skipped, a norm to clip at) has no such order: then the step waits for
+ * A step that may be skipped, or that clips at a norm, has no such order. It
+ * must look at the whole gradient before any of it is applied, and so waits for
  * all of it.
  */
 #include <math.h>

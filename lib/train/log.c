@@ -40,7 +40,7 @@ static off_t find_tail(FILE *f, off_t size_bytes)
 }
 
 /* A run that ended on a full disk leaves a part of a row, which the next row
- * would go on with. What else has no end is no log. */
+ * would go on with. A file with any other unfinished last line is no log. */
 static int cut_unfinished(const char *path, struct gf_error *err)
 {
 	char text[sizeof(row_begins)] = "";
@@ -50,7 +50,7 @@ static int cut_unfinished(const char *path, struct gf_error *err)
 	FILE *f;
 	int rc = 0;
 
-	/* whoever appends to it says what is wrong with it */
+	/* the code that appends to the file reports what is wrong with it */
 	if (stat(path, &st) || !S_ISREG(st.st_mode) ||
 	    !(f = fopen(path, "r+b")))
 		return 0;

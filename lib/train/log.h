@@ -20,7 +20,7 @@ struct gf_train_log {
 	char *algorithms; /* that reduce its messages */
 };
 
-/* config must be complete. A resumed run writes behind what is there. */
+/* config must be complete. A resumed run appends to the file that is there. */
 int gf_train_log_open(struct gf_train_log *log, const char *path,
 		      const struct gf_train_config *config,
 		      struct gf_error *err);

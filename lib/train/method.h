@@ -40,11 +40,11 @@
  *	gf_method_update(m, step, lr);		// parameters and optimiser
  * Steps count from 1 over the whole run, also after a resume.
  *
- * LATE. Where messages are split (DeAR) and forward asks for tensors one by
- * one, a step ends when its reduce-scatters have; a split message's all-gather
- * is waited for, and what it brings is applied, when the next forward needs one
- * of its tensors. So between steps parameters are those of the step before
- * until gf_method_settle. In front of the step above, in that order:
+ * LATE. If messages are split (DeAR) and forward asks for tensors one by one, a
+ * step ends when its reduce-scatters have ended. A split message's all-gather
+ * is waited for, and its result applied, when the next forward needs one of its
+ * tensors. So between steps parameters are those of the step before until
+ * gf_method_settle. In front of the step above, in that order:
  *	gf_method_need(m, tensor) ...		// from forward
  *	gf_method_take_rest(m, &err);		// what nobody asked for
  * and gf_method_begin comes after these, as the pool is in use until then.
@@ -179,12 +179,12 @@ int gf_method_settle(struct gf_method *m, struct gf_error *err);
 /* After it was read: goes on from there. -EINVAL: it cannot be. */
 int gf_method_restore(struct gf_method *m, struct gf_error *err);
 
-/* Bytes that this rank has sent, since it was last asked, in messages that have
- * been waited for: of stale gradients K - 1 steps late, and of late messages
- * what this step's forward has waited for and this step's exchange. */
+/* Bytes that this rank has sent since the last call, in messages that have been
+ * waited for. Stale gradients count K - 1 steps late. Late messages count if
+ * this step's forward or its exchange has waited for them. */
 uint64_t gf_method_sent_bytes(struct gf_method *m);
-/* What the step before took on a device, to which the host's clock says
- * nothing; NULL: the host's is right, or nothing is known yet. */
+/* The durations of the previous step on a device, which the host's clock cannot
+ * see. NULL: the host's clock is right, or nothing is known yet. */
 const struct gf_device_durations *
 gf_method_durations(const struct gf_method *m);
 

@@ -29,14 +29,14 @@ struct gf_net_device_config {
 	bool stays;        /* gradients do not go by the host, */
 	size_t pools;      /* but lie in so many pools in turn; else 1 */
 	size_t accumulate; /* micro-batches whose mean gradient goes */
-	/* Passes are captured and cut behind these tensors' gradients
+	/* Passes are captured, and cut after these tensors' gradients
 	 * (train/device_graphs.h); NULL: enqueued anew each time. */
 	const bool *cut;
 };
 
 int gf_net_device_new(const struct gf_net_device_config *config,
 		      struct gf_net_device **d, struct gf_error *err);
-/* NULL is allowed. What is enqueued ends first. */
+/* NULL is allowed. Enqueued work ends first. */
 void gf_net_device_free(struct gf_net_device *d);
 
 /* A batch for the next pass: on return *values and *labels, the device's, may
@@ -51,8 +51,8 @@ int gf_net_device_input(struct gf_net_device *d,
 			struct gf_error *err);
 
 float *gf_net_device_params(const struct gf_net_device *d);
-/* The first pool, which the others follow, each so many elements behind the one
- * before it: a whole number of cache lines. */
+/* The first pool, and the elements from each pool to the next: a whole number
+ * of cache lines. */
 float *gf_net_device_grads(const struct gf_net_device *d);
 size_t gf_net_device_stride(const struct gf_net_device *d);
 /* The backend's forward, and the loss, of the batch that was input last. */
@@ -73,12 +73,13 @@ int gf_net_device_forget(struct gf_net_device *d, struct gf_error *err);
  * of the last. */
 int gf_net_device_early(struct gf_net_device *d, float *grads,
 			struct gf_error *err);
-/* Of the last, and on_grad when the mean of all is in the host's `grads`; or,
- * if gradients stay, is enqueued to be in `grads`, one of the pools. */
+/* Backward of the last micro-batch. Calls on_grad when the mean of all is in
+ * the host's `grads`. If gradients stay, it does so when the mean is enqueued
+ * to be in `grads`, one of the pools. */
 int gf_net_device_backward(struct gf_net_device *d, float *grads,
 			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			   struct gf_error *err);
-/* Somebody takes what he wants of gradients: not all of them come to the
+/* Sets the taker, which chooses among gradients: not all of them come to the
  * host's `grads` (engine/stage.h). */
 void gf_net_device_take(struct gf_net_device *d,
 			const struct gf_stage_taker *by);

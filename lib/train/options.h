@@ -10,8 +10,7 @@
 #include "base/text.h"
 #include "doc/training.h"
 
-/* What the command line says about a training (cmd/gf-train.c has the table).
- */
+/* The command line's options for a training (cmd/gf-train.c has the table). */
 struct gf_train_options {
 	const char *plan, *model, *data, *device, *log, *trace, *training_file;
 	struct gf_training training; /* strings borrowed from the arguments */
@@ -29,17 +28,17 @@ struct gf_train_options {
 extern const enum gf_dtype gf_train_precisions[];
 
 void gf_train_options_init(struct gf_train_options *o);
-/* What contradicts itself, whatever the documents say: -EINVAL. Reads
- * --loss-scale into the training. output: the table's file, or NULL. */
+/* -EINVAL: the options contradict each other, whatever is in the documents.
+ * Reads --loss-scale into the training. output: the table's file, or NULL. */
 int gf_train_options_finish(struct gf_train_options *o, const char *output,
 			    struct gf_error *err);
-/* What was asked for and the complete training does not heed: -EINVAL. */
+/* -EINVAL: the complete training does not heed an option that was given. */
 int gf_train_options_heeded(const struct gf_train_options *o,
 			    const struct gf_training *complete,
 			    struct gf_error *err);
 void gf_train_options_release(struct gf_train_options *o);
 
-/* What --list prints: selections, optimisers, schedules. */
+/* The output of --list: selections, optimisers, schedules. */
 void gf_train_list(struct gf_text *out);
 
 #endif

@@ -100,8 +100,8 @@ static int take_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 
 const char *const gf_train_transports[] = {"auto", "nccl", "mpi", NULL};
 
-/* Collective. What hinders NCCL is a reason to refuse where it was asked for,
- * else a note. */
+/* Collective. If NCCL was asked for and cannot be used, the run is refused;
+ * else the reason is a note. */
 static int choose_transport(struct gf_comm *comm, const struct gf_train_wish *w,
 			    const struct gf_train_devices *d,
 			    struct gf_train_place *p, struct gf_error *err)
@@ -239,7 +239,7 @@ void gf_train_place_close(struct gf_train_place *p)
 	*p = (struct gf_train_place){0};
 }
 
-/* What is chosen elsewhere than one would think is said. */
+/* Notes that gradients of a GPU come whole to the host, which then selects. */
 static void note_selection(const struct gf_train_config *config,
 			   struct gf_train_place *p)
 {

@@ -14,7 +14,7 @@
 #include "train/train.h"
 
 /*
- * Where a run computes: on how many threads of the host, or on which GPU. The
+ * The place where a run computes: a number of the host's threads, or a GPU. The
  * ranks of a host take its GPUs in turn; more ranks than GPUs share them.
  */
 struct gf_train_place {
@@ -26,7 +26,7 @@ struct gf_train_place {
 	char *note; /* what this rank's user may want to know; NULL: nothing */
 };
 
-/* What there is; tests put other devices there. */
+/* The devices that there are; tests put others here. */
 struct gf_train_devices {
 	struct gf_gpu_source gpus;
 	const struct gf_backend *backend; /* NULL: none computes there */
@@ -53,8 +53,8 @@ struct gf_train_wish {
 /* "auto", "cpu", "cuda", "cuda:N" or the name of a backend on the host; else
  * -EINVAL. */
 int gf_train_place_check(const char *device, struct gf_error *err);
-/* Of a device that was checked: "auto", "cuda" or "cpu", the host's backends
- * among the last. Ranks of one job must want the same. */
+/* The kind of a checked device: "auto", "cuda" or "cpu", which also stands for
+ * the host's backends. Ranks of one job must want the same. */
 const char *gf_train_place_kind(const char *device);
 /*
  * Collective. auto takes GPUs if every rank can: if the model's net can be made

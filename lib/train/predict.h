@@ -10,14 +10,14 @@
 #include "doc/training.h"
 
 /*
- * What a run of the plan is compared with; NULL, with the reason in why ("" if
- * the plan predicts nothing).
+ * The prediction that a run of the plan is compared with. NULL: there is none,
+ * and why has the reason ("" if the plan predicts nothing).
  *
- * The plan's own prediction holds for the batch that it was made for. Where the
- * run is another, the step model is run again: for accumulated batches with
- * all but the last in front of the exchange; for a replay with overlap_slowdown
- * 1, since sleeping is not slowed by messages in flight. Such a one is kept in
- * *own, whose messages are the caller's to free.
+ * The plan's own prediction holds for the batch that it was made for. The step
+ * model is run again for any other run. Accumulated batches are computed before
+ * the exchange, all but the last. A replay has overlap_slowdown 1, since
+ * sleeping is not slowed by messages in flight. The new prediction is kept in
+ * *own; the caller frees its messages.
  */
 const struct gf_prediction *
 gf_train_prediction(const struct gf_plan *plan,

@@ -10,8 +10,8 @@
 #include "train/train.h"
 
 /*
- * What the plan predicted beside what this rank measured: medians over the
- * recorded steps behind the warm-up, seconds from the start of forward.
+ * The plan's predictions beside this rank's measurements: medians over the
+ * recorded steps after the warm-up, in seconds from the start of forward.
  */
 struct gf_report_message {
 	struct gf_predicted_message predicted, measured;

@@ -27,7 +27,7 @@ static void add_times(struct gf_table *t, const char *label,
 	gf_table_cell(t, "%s", gf_human_time(m->end_s - m->start_s, &h));
 }
 
-/* What was predicted above what was measured. */
+/* A row of predicted times, and below it a row of measured ones. */
 static void add_message(struct gf_table *t, const struct gf_plan *plan,
 			const struct gf_report *r, size_t i)
 {
@@ -97,7 +97,7 @@ static void add_iteration(struct gf_text *out, const struct gf_report *r)
 			     r->iteration_s / r->predicted_iteration_s);
 }
 
-/* What selection and codec save. */
+/* The bytes sent, beside the bytes without selection and codec. */
 static void add_bytes(struct gf_text *out, const struct gf_plan *plan,
 		      const struct gf_train_result *result)
 {

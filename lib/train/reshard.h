@@ -11,12 +11,12 @@
 /*
  * A checkpoint of P ranks becomes the state of P' ranks.
  *
- * What is divided by the number of ranks when it is applied (residuals,
- * histories, sums in flight) is multiplied by P'/P, so that what is applied of
- * it stays the mean that it would have been: sum/P is conserved. What is each
- * rank's own goes from rank r to rank r mod P', added; where P' is larger,
- * ranks P to P' - 1 begin with zeros. Running statistics become their mean over
- * the old ranks. Ranks are those that compute; servers own nothing that counts.
+ * Residuals, histories and sums in flight are divided by the number of ranks
+ * when they are applied. So they are multiplied by P'/P: sum/P is conserved,
+ * and the applied mean is the same. State that each rank has of its own goes
+ * from rank r to rank r mod P' and is added there. If P' is larger, ranks P to
+ * P' - 1 begin with zeros. Running statistics become their mean over the old
+ * ranks. Ranks are those that compute; servers own nothing that counts.
  */
 struct gf_reshard {
 	int from, to; /* ranks before, and now */
@@ -33,10 +33,11 @@ int gf_reshard_take(const struct gf_reshard *r, int part,
 void gf_reshard_end(const struct gf_reshard *r, const struct gf_state *s);
 
 /*
- * Steps of `to_samples` after which a run stands that has done `steps` of
- * `from_samples` out of `samples` an epoch: the same epoch, and in it the first
- * whole step behind the samples that were seen, or the epoch's end. An epoch is
- * one order of all samples for any number of ranks, so none is seen twice.
+ * A run has done `steps` steps of `from_samples`, with `samples` in an epoch.
+ * The result is the number of steps of `to_samples` from which it goes on: in
+ * the same epoch, at the first whole step after the samples that were seen, or
+ * at the epoch's end. An epoch is one order of all samples for any number of
+ * ranks, so none is seen twice.
  */
 size_t gf_reshard_steps(size_t steps, size_t samples, size_t from_samples,
 			size_t to_samples);

@@ -12,14 +12,15 @@
 
 /*
  * The loss scale (Micikevicius et al. 2018): gradients are multiplied by a
- * power of two before they go out in few bits, so that small ones do not
- * vanish, and divided by it when they have come. A dynamic scale is halved when
- * a sum overflows, whose step is skipped, and doubled after `growth_steps` good
- * ones. Every rank sees the same sums and so comes to the same scale.
+ * power of two before they go out in few bits, so that small gradients do not
+ * vanish. The received sums are divided by it. A dynamic scale is halved when a
+ * sum overflows, and that step is skipped. The scale is doubled after
+ * `growth_steps` good steps. Every rank sees the same sums and so comes to the
+ * same scale.
  *
- * Where compute is f32, to scale gradients and to scale the loss are the same.
- * A net that computes in f16 scales its loss by the same number
- * (gf_net_set_loss_scale), and what overflows in its backward shows in the sum.
+ * Scaling gradients is the same as scaling the loss if compute is f32. A net
+ * that computes in f16 scales its loss by the same number
+ * (gf_net_set_loss_scale), and an overflow in its backward shows in the sum.
  */
 struct gf_loss_scale {
 	bool used; /* gradients are scaled, and divided by the ranks, before */
@@ -34,18 +35,18 @@ struct gf_loss_scale {
 	uint64_t good;     /* steps since it changed */
 };
 
-/* What the training says of this plan; half: the net computes in f16. -EINVAL:
- * its selection scales nothing. */
+/* Takes the scale that the training wants for this plan; half: the net computes
+ * in f16. -EINVAL: its selection scales nothing. */
 int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 		       const struct gf_plan *plan, bool half,
 		       struct gf_error *err);
 /* A step begins; and is updated. */
 void gf_loss_scale_begin(struct gf_loss_scale *s);
 void gf_loss_scale_end(struct gf_loss_scale *s);
-/* What gradients are made with now, in the step under way. */
+/* The scale of the gradients in the step under way. */
 double gf_loss_scale_now(const struct gf_loss_scale *s);
-/* Of what is used: f16 without a scale has one of 1, and sums that are means. A
- * name of gf_scaling_names. */
+/* The name of the scaling in use, from gf_scaling_names. A plan in f16 without
+ * a scale has a scale of 1, and sums that are means. */
 const char *gf_loss_scale_name(const struct gf_loss_scale *s);
 /* A step that was made with `scale` came to this. True: it is to be skipped;
  * false for a bad one: no smaller scale can help. */

@@ -16,14 +16,14 @@
 
 #define GF_TRAIN_WAYS "ways" /* the metadata of a set */
 
-/* Whoever asks names things its own way, and knows what can be done: advice
- * stands behind what is wrong. */
+/* The caller's own names for things, and its advice. The advice follows the
+ * description of what is wrong. */
 struct gf_snapshot_words {
 	const char *samples; /* of struct gf_run_identity: "training samples" */
 	const char *other_run, *other_ranks; /* advice; NULL: none */
 };
 
-/* What a run must have in common with the one it goes on from. */
+/* The properties that a resumed run must share with the run before. */
 struct gf_run_identity {
 	const struct gf_snapshot_words *words;
 	const char *model;  /* name */

@@ -135,8 +135,8 @@ static int early(const struct gf_stepper *s, size_t step, struct gradients *g,
 	return rc;
 }
 
-/* When the step began whose gradient is applied: this one, an earlier one, or,
- * in front of the recorded ones, who knows. */
+/* The start of the step whose gradient is applied: this step or an earlier one.
+ * NAN: that step is not recorded. */
 static double applied_start_s(const struct gf_stepper *s)
 {
 	size_t age = s->method->age, count = gf_timeline_count(s->timeline);

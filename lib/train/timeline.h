@@ -7,12 +7,13 @@
 #include "engine/engine.h"
 
 /*
- * When what happened on this rank, for the last steps of a run: a ring, so that
- * a run of any length is recorded at a bounded cost. Times are gf_clock_s.
+ * The times of events on this rank, for the last steps of a run. They are kept
+ * in a ring, so that a run of any length is recorded at a bounded cost. Times
+ * are gf_clock_s.
  */
 #define GF_TIMELINE_STEPS 512
 
-/* None, if it does not end behind its start. */
+/* A wait; there was none if the end is not after the start. */
 struct gf_step_wait {
 	double start_s, end_s;
 };
@@ -29,14 +30,14 @@ struct gf_step_times {
 	/* nmessages: the same, one by one; each in forward, none at once */
 	struct gf_step_wait *late;
 	double *gradient_s; /* ntensors: when each gradient was there */
-	/* Of the step whose gradient this one applied: its messages, and when
-	 * its forward began; NAN if there was none. */
+	/* The step whose gradient this one applied: its messages, and when its
+	 * forward began; NAN if there was none. */
 	double applied_start_s;
 	struct gf_message_times *messages; /* nmessages */
 };
 
-/* Where the time of steps went, summed over them: the compute thread's, one
- * behind the other. */
+/* The compute thread's time in the parts of steps, summed over the steps. The
+ * parts follow each other. */
 struct gf_step_parts {
 	double compute_s; /* forward and backward */
 	double update_s;
@@ -64,8 +65,8 @@ const struct gf_step_times *gf_timeline_last(const struct gf_timeline *t);
 size_t gf_timeline_count(const struct gf_timeline *t);
 const struct gf_step_times *gf_timeline_at(const struct gf_timeline *t,
 					   size_t i);
-/* The first of them behind the warm-up: caches, page faults and the network's
- * connections settle in the first steps of a run. */
+/* The index of the first such step after the warm-up: caches, page faults and
+ * the network's connections settle in the first steps of a run. */
 size_t gf_timeline_settled(const struct gf_timeline *t);
 
 #endif

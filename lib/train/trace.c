@@ -128,7 +128,7 @@ static void draw(const struct drawing *d, const struct picture *p)
 	size_t i;
 	int lane;
 
-	/* stale gradients travel while the steps behind theirs compute */
+	/* stale gradients travel while later steps compute */
 	if (*d->lanes_of != p->pid || d->plan->staleness == 1)
 		for (lane = 0; lane < d->plan->lanes; lane++)
 			d->lane_free_s[lane] = d->plan->staleness == 1

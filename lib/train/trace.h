@@ -10,10 +10,11 @@
 
 /*
  * The recorded steps of all ranks as one Chrome trace (doc/trace.h): process r
- * is rank r, its thread 0 the computing, threads 1.. the lanes; process
- * `ranks` is what the plan predicted, each step laid where rank 0's began, or
- * behind the one before if it is predicted to take longer than it does.
- * Times are rank 0's clock, from offset->origin_s.
+ * is rank r, its thread 0 the computing, threads 1.. the lanes; process `ranks`
+ * is the plan's prediction. Each predicted step begins where rank 0's step
+ * began. If the prediction is longer than the measured step, the next predicted
+ * step begins after it instead. Times are rank 0's clock, from
+ * offset->origin_s.
  *
  * Collective, without an engine. *text is the file on rank 0 (the caller
  * frees), NULL elsewhere. Long runs show their last steps: as many as keep the

@@ -27,8 +27,8 @@
  * a "no" (replicas differ, the loss is not finite), with the reason in err.
  */
 
-/* Where time went: a step's parts, and what the communication thread did beside
- * moving data, hidden behind backward or not. */
+/* The time of a step's parts, and of the communication thread's work beside
+ * moving data, whether backward hides it or not. */
 struct gf_train_times {
 	struct gf_step_parts step;
 	double select_s; /* packing, selection, scaling */

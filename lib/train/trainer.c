@@ -51,8 +51,8 @@ static void set_identity(struct gf_trainer *t)
 	};
 }
 
-/* Where captured passes are cut: behind each message, which shall start then,
- * and often enough for what is copied to the host to flow. */
+/* The cuts of captured passes: after each message's last gradient, so that the
+ * message can start then, and often enough for copies to the host to flow. */
 static bool *cuts_of(const struct gf_plan *plan, size_t nparams)
 {
 	const struct gf_model_profile *model = plan->model;
