@@ -14,9 +14,8 @@
 #include "rt/choose.h"
 
 /*
- * What allreduce.c's measurements share, and are made of: contestants over the
- * same messages' worth of memory, who take turns, and whose results are checked
- * afterwards.
+ * The data that allreduce.c's measurements share. Contestants use memory for
+ * the same messages and take turns. Their results are checked afterwards.
  */
 struct gf_bench_allreduce {
 	struct gf_bench_allreduce_config config;

@@ -225,8 +225,8 @@ void gf_device_send_free(struct gf_device_send *s)
 	free(s);
 }
 
-/* What goes alone waits for everything before it, and everything after it
- * waits for that; the stream of a lane orders the rest. */
+/* A message that goes alone waits for all messages before it, and all later
+ * messages wait for it. The stream of a lane orders the rest. */
 static int wait_for_turn(struct gf_device_send *s, size_t i,
 			 struct gf_error *err)
 {
@@ -257,7 +257,7 @@ static int send_one(struct gf_device_bench *d, struct message *m,
 					 err);
 }
 
-/* Behind the event. */
+/* After the event. */
 static int enqueue(struct gf_device_send *s, struct gf_gpu_event *after,
 		   struct gf_error *err)
 {

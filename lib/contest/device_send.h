@@ -12,8 +12,8 @@
 #include "rt/burst.h"
 
 /*
- * An all-reduce whose messages lie on GPUs, for contest/contest.h: memory on the
- * device, the inputs and what is worked on, and lanes of NCCL's between the
+ * An all-reduce whose messages lie on GPUs, for contest/contest.h: memory on
+ * the device, the inputs and what is worked on, and lanes of NCCL's between the
  * ranks. Times are the device's own, between two events; the host waits for
  * the second, and gives up as it does between hosts (comm->on_wait).
  */
@@ -64,9 +64,9 @@ void gf_device_send_free(struct gf_device_send *s);
 /* refill: the inputs are put in place first, as part of the time. */
 int gf_device_send_run(struct gf_device_send *s, bool refill, double *time_s,
 		       struct gf_error *err);
-/* In two halves, for what goes on beside it: enqueued behind an event of the
- * caller's, then waited for. ends_s: of each message, from a timed event that
- * has happened (NULL: nobody wants to know). */
+/* A run in two halves, for work beside it: begin enqueues it after an event of
+ * the caller's, end waits for it. ends_s: the end of each message, counted from
+ * a timed event that has happened (NULL: not wanted). */
 int gf_device_send_begin(struct gf_device_send *s, struct gf_gpu_event *after,
 			 struct gf_error *err);
 int gf_device_send_end(struct gf_device_send *s, struct gf_gpu_event *from,

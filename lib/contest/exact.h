@@ -12,19 +12,20 @@
  * Inputs whose reduction is known without reducing, and the count of elements
  * that came out wrong.
  *
- * Element i of rank r is w(i) + e(r + s(i) mod p), with w and s from a hash of
- * i and e a fixed row of small integers that add up to 0: every rank has other
- * values, no contribution can be lost, doubled or put elsewhere unnoticed, and
- * yet the sum is p w(i), the least w(i) + min e. All are integers so small that
- * any partial sum, in any order, is exact in the type; where there are more
- * ranks than the type has room for, the others contribute zeros. Products are
- * of small powers of two and signs.
+ * Element i of rank r is w(i) + e(r + s(i) mod p). w and s come from a hash of
+ * i, and e is a fixed row of small integers that add up to 0. So every rank has
+ * other values, and no contribution can be lost, doubled or put elsewhere
+ * unnoticed. Yet the sum is p w(i), and the least is w(i) + min e. All are
+ * integers so small that any partial sum, in any order, is exact in the type.
+ * If there are more ranks than the type has room for, the others contribute
+ * zeros. Products are of small powers of two and signs.
  *
- * An element is wrong unless it is equal; of an average over a number of ranks
- * that is no power of two, unless it is within a unit in the last place; under
- * a codec, whose inputs are no integers, unless it is within 2 p encodings of
- * the exact result, each off by the codec's `error` times the sum of
- * magnitudes, of the element or with blocks the largest there can be.
+ * An element is wrong unless it is equal to the exact result, with two
+ * exceptions. An average over a number of ranks that is no power of two may be
+ * off by a unit in the last place. The inputs of a codec are no integers, and
+ * the element may be off by 2 p encodings. Each encoding may be off by the
+ * codec's `error` times the sum of magnitudes: the element's or, with blocks,
+ * the largest possible.
  */
 struct gf_exact {
 	enum gf_dtype dtype;

@@ -97,7 +97,7 @@ static void add_label(const struct gf_bench_report *r,
 /* --- rows for programs ----------------------------------------------------
  */
 
-/* Where a row's fields go, one after the other. */
+/* Receives a row's fields, one after the other. */
 struct sink {
 	void (*text)(void *ctx, const char *name, const char *value);
 	void (*size)(void *ctx, const char *name, size_t value);

@@ -10,10 +10,10 @@
 #include "doc/plan.h"
 
 /*
- * What was measured, in words: nccl-tests' table for people and for the
- * scripts that already read it, JSON Lines and CSV for everyone else (one row
- * per size, algorithm and placement; units in the names), and the best
- * algorithm per size as a rule plan.
+ * The measurements in words: nccl-tests' table for people and for the scripts
+ * that already read it, JSON Lines and CSV for everyone else (one row per size,
+ * algorithm and placement; units in the names), and the best algorithm per size
+ * as a rule plan.
  */
 enum gf_bench_format { GF_REPORT_TABLE, GF_REPORT_JSON, GF_REPORT_CSV };
 

@@ -12,10 +12,10 @@
 #include "rt/burst.h"
 
 /*
- * A sparse all-reduce as a contestant: of its message every rank takes the
- * largest values out (a share `density` of them, select/sets.h), the sets travel
- * by topk or gtopk, and the result is their sum, zero where none had a value.
- * All three are in the time, as they are in a step of training.
+ * A sparse all-reduce as a contestant. Every rank takes the largest values out
+ * of its message (a share `density` of them, select/sets.h). The sets travel by
+ * topk or gtopk. The result is the sum of the sets, and zero where no set had a
+ * value. All three parts are in the time, as they are in a step of training.
  */
 struct gf_bench_sparse_config {
 	struct gf_comm *comm;   /* borrowed */

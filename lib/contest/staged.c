@@ -9,10 +9,10 @@
 #include "engine/stage.h"
 
 /*
- * The stage moves words of 4 bytes; a message of another type may end within
- * one. Down, such a word goes with the message that begins it, so that it has
- * come before either is looked at; up it goes with both, the second time with
- * what both have made of it.
+ * The stage moves words of 4 bytes, and a message of another type may end
+ * within a word. Down, such a word goes with the message that has its first
+ * bytes. So the word has come before either message is looked at. Up, the word
+ * goes with both messages, the second time with both results.
  */
 enum { WORD = 4 };
 
@@ -101,7 +101,7 @@ int gf_bench_staged_new(const struct gf_bench_staged_config *config,
 		},
 		&s->burst, err);
 	free(parts);
-	s->k.messages = NULL; /* the caller's, who may let go of them */
+	s->k.messages = NULL; /* the caller may free them now */
 	if (rc == 0)
 		rc = gf_comm_agree(config->comm, open_stage(s, err), err);
 	if (rc)

@@ -10,10 +10,11 @@
 
 /*
  * Messages that lie on a GPU and are reduced by the host, on training's stage
- * (engine/stage.h): each is copied to pinned memory, starts when it has come and
- * all before it have started, and is copied up again when it has ended, while
- * others are on their way. Long ones are cut into parts that do so by
- * themselves, so that the copies of one message, too, go beside its reduction.
+ * (engine/stage.h): each is copied to pinned memory. A message starts when its
+ * copy is there and all messages before it have started. When it has ended it
+ * is copied up again, while others are on their way. Long messages are cut into
+ * parts that go by themselves, so that the copies of one message, too, run
+ * beside its reduction.
  */
 #define GF_STAGED_PART_BYTES ((size_t)4 << 20)
 

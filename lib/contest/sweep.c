@@ -116,7 +116,7 @@ static const struct gf_algorithm *find(const char *name)
 	return a ? a : gf_sparse_find(name);
 }
 
-/* What is gathered while names are gone through. */
+/* The ways that are gathered, name by name. */
 struct gathering {
 	struct gf_bench_ways ways;
 	size_t capacity;

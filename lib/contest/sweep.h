@@ -12,7 +12,7 @@
 #include "rt/way.h"
 
 /*
- * Which sizes and which algorithms gf-allreduce goes through.
+ * The sizes and the algorithms that gf-allreduce goes through.
  */
 /* A table longer than that is a slip of the keyboard. */
 #define GF_SWEEP_SIZES  10000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What can be said of a sweep before any rank is known: what contradicts
- * itself, and what nothing in it would heed.
+ * Checks of a sweep that need no ranks: options that contradict each other, and
+ * options that nothing in the sweep would heed.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -9,10 +9,10 @@
 #include "rt/trace.h"
 
 /*
- * Where the last repeat in place of each contestant is drawn, step by step
- * (rt/trace.h); each size takes the place of the one before, so that the last
- * one stays. Nothing else is recorded, and only what the executor sends has
- * steps: of others there is the whole.
+ * A drawing of the last repeat in place of each contestant, step by step
+ * (rt/trace.h). Each size replaces the one before, so that the last size stays.
+ * Nothing else is recorded. Only messages that the executor sends have steps;
+ * others are drawn as a whole.
  */
 struct gf_bench_timeline {
 	struct gf_trace trace;
@@ -34,7 +34,7 @@ struct gf_bench_row;
 /* Around the repeat of contestant i that is recorded. */
 void gf_contest_record(struct gf_contest *c, size_t i);
 void gf_contest_recorded(struct gf_contest *c, size_t i);
-/* Draws all contestants, who have ended. */
+/* Draws all contestants, after they have ended. */
 void gf_contest_draw(const struct gf_contest *c,
 		     const struct gf_bench_row *rows);
 

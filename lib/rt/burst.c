@@ -91,8 +91,8 @@ void gf_burst_free(struct gf_burst *b)
 {
 	size_t i;
 
-	/* What is under way on a broken communicator may still touch its
-	 * memory, here and on other ranks, until the job ends. */
+	/* Messages under way on a broken communicator may still touch the
+	 * burst's memory, here and on other ranks, until the job ends. */
 	if (!b || b->comm->broken)
 		return;
 	gf_engine_free(b->engine);

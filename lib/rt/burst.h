@@ -19,8 +19,8 @@
  * hand-over to a communication thread.
  *
  * The watch (engine/watch.h) belongs to the caller and lives for as long as
- * bursts are sent; its step counts the sends, and stands in every failure beside
- * the message. After a failure the communicator is broken.
+ * bursts are sent; its step counts the sends, and stands in every failure
+ * beside the message. After a failure the communicator is broken.
  */
 
 struct gf_burst_message {
@@ -60,7 +60,7 @@ void gf_burst_record(struct gf_burst *b, bool on);
 void gf_burst_draw(const struct gf_burst *b, double shift_s,
 		   struct gf_trace *trace);
 
-/* For messages that come and go while others are under way. */
+/* A flow: messages come and go while others are under way. */
 struct gf_burst_flow {
 	/* How many of them, in order, are there by now: more as time goes by,
 	 * all in the end. Asked often. */
@@ -72,8 +72,8 @@ struct gf_burst_flow {
 int gf_burst_flow(struct gf_burst *b, void *data,
 		  const struct gf_burst_flow *flow, struct gf_error *err);
 
-/* What this rank has sent for all messages of the last burst, in bytes on the
- * wire; nobody knows what the transport's own all-reduce sends. */
+/* The bytes that this rank has sent on the wire for all messages of the last
+ * burst. The bytes that the transport's own all-reduce sends are unknown. */
 uint64_t gf_burst_wire_bytes(const struct gf_burst *b);
 
 #endif

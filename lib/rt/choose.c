@@ -17,7 +17,7 @@
 enum {
 	CANDIDATES = 32,
 	FEWEST = 3, /* rounds, if they fit into longest_s */
-	FINAL = 5,  /* and of those that are close behind the best then */
+	FINAL = 5,  /* and of those that are close to the best then */
 	FIRST_RUNS = 10,
 };
 /* About so long a candidate is measured, after its first runs; all of them
@@ -27,7 +27,7 @@ static const double budget_s = 0.05, longest_s = 2;
 static const double short_s = 1e-3;
 /* So much slower on its first runs than the best: not measured further. */
 static const double hopeless = 2;
-/* So many times the best one's time: close behind. */
+/* Close to the best: at most so many times its time. */
 static const double close_behind = 1.15;
 /* So many times the bytes through its busiest link, with long messages: not
  * run even once, which would take longer than all the others together. */
@@ -138,9 +138,10 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 	return drop_wasteful(c, ways, n, count_elems);
 }
 
-/* One run; the slowest rank's time on all ranks. Every rank writes its messages
- * before, as backward would: by which caches hold them after the candidate
- * before, the next may seem twice as fast as he is. */
+/* One run of a candidate; all ranks get the slowest rank's time. Every rank
+ * writes its messages first, as backward would. Otherwise the caches that hold
+ * messages after one candidate may make the next one seem twice as fast as it
+ * is. */
 static int time_once(const struct gf_chooser *c, struct gf_burst *b, void *data,
 		     double *time_s, struct gf_error *err)
 {

@@ -13,13 +13,13 @@
 #include "rt/way.h"
 
 /*
- * "auto": which algorithm for a message of that size on these ranks? What a
- * rule says, if one is given and does not itself say "auto"; else what a short
- * calibration finds. Every candidate is run on such a message, its time is the
- * slowest rank's, and the lower quartiles decide (rt/rivals.h); one further
- * down the registry is preferred only if it is faster by 3 %. Who has clearly
- * lost is not run any more. All ranks see the same times, so all choose alike;
- * a size is calibrated once.
+ * "auto": the algorithm for a message of a given size on these ranks. A rule
+ * decides, if one is given and is not itself "auto"; else a short calibration
+ * does. The calibration runs every candidate on such a message and takes the
+ * slowest rank's time. The lower quartiles decide (rt/rivals.h); a candidate
+ * further down the registry is preferred only if it is faster by 3 %. A
+ * candidate that has clearly lost is not run any more. All ranks see the same
+ * times, so all choose alike. A size is calibrated once.
  */
 struct gf_chooser_config {
 	struct gf_comm *comm; /* borrowed, as all of these */

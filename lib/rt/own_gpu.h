@@ -10,12 +10,12 @@
 #include "gpu/gpu.h"
 
 /*
- * Which GPU a rank takes, by the names that --device knows, and whether NCCL
- * can move what lies on those of all ranks.
+ * The GPU that a rank takes, by the names that --device knows. Also whether
+ * NCCL can move data that lies on the GPUs of all ranks.
  */
 #define GF_ANY_GPU ((size_t)-1)
 
-/* What there is; tests put other devices there. */
+/* The GPUs that there are; tests put other devices here. */
 struct gf_gpu_source {
 	int (*count)(struct gf_error *why);
 	int (*open)(int index, struct gf_gpu **gpu, struct gf_error *err);

@@ -15,7 +15,8 @@
  * times are rank 0's clock from offset->origin_s.
  */
 
-/* What takes this rank's gf_clock_s to the axis, subtracted. */
+/* The shift between clocks: this rank's gf_clock_s less the shift is the time
+ * on the axis. */
 double gf_trace_shift_s(const struct gf_clock_offset *offset);
 
 /* Collective. *text is the file of all ranks' events on rank 0 (the caller

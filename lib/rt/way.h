@@ -15,7 +15,7 @@
 int gf_way_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
 		  struct gf_error *err);
 
-/* What a rule says about a message of that size, on so many ranks. */
+/* The way that a rule gives a message of that size on `ranks` ranks. */
 int gf_way_of_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
 		   struct gf_way *way, struct gf_error *err);
 
