@@ -14,7 +14,7 @@ struct reader {
 	size_t line;
 };
 
-/* One field, unquoted; *last says that the row ends behind it. */
+/* One field, unquoted; *last: the row ends after it. */
 static int read_field(struct reader *r, char **field, int *last)
 {
 	struct gf_text text = {0};

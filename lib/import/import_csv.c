@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A profile's model half as a table: name,count_elems,dtype,ready_s and,
- * optionally, need_s; one tensor per row in generation order. What a few lines
- * of hooks in any framework can print.
+ * optionally, need_s; one tensor per row in generation order. A few lines of
+ * hooks in any framework can print such a table.
  */
 #include "import/importers.h"
 

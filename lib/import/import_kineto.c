@@ -142,7 +142,8 @@ static void ready_times(const struct gf_kineto *k,
 	}
 }
 
-/* Of the passes where it is known; NAN if it is in none. */
+/* The median over the passes in which the value is known; NAN if it is known in
+ * none. */
 static double median_of(const struct pass *passes, size_t count, size_t offset)
 {
 	double *values = gf_xcalloc(count, sizeof(*values)), median = NAN;

@@ -9,9 +9,9 @@
 
 enum { SIZES = 3 };
 static const size_t smallest_bytes = (size_t)64 << 10;
-/* Where memory for several messages of that size is still a small thing. */
+/* The largest size: memory for several such messages is still a small thing. */
 static const size_t largest_bytes = (size_t)64 << 20;
-/* What curve.c leaves of the time there is. */
+/* The share of the time that curve.c leaves. */
 static const double share = 0.4;
 
 static int sit(const struct gf_bench_curve_config *c,

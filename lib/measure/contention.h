@@ -8,14 +8,14 @@
 #include "doc/topology.h"
 
 /*
- * gamma_n at a few sizes: n equal messages at once take
- * startup + gamma_n * per_byte * bytes, one alone startup + per_byte * bytes,
- * so gamma_n = 1 + (T_n - T_1) / (per_byte * bytes) whatever both of them spend
- * on meeting and waking up. Sizes whose transfer is shorter than two
- * startups say nothing about it and are left out, and those for which there is
- * no time; with a per-byte cost of 0 there is no contention to find.
- * Collective; the curve is fitted already. sitting_s is what a sitting takes
- * besides its messages.
+ * gamma_n at a few sizes. n equal messages at once take
+ * startup + gamma_n * per_byte * bytes; one alone takes
+ * startup + per_byte * bytes. So gamma_n = 1 + (T_n - T_1) / (per_byte * bytes),
+ * whatever both of them spend on meeting and waking up. Sizes whose transfer is
+ * shorter than two startups tell nothing about gamma_n and are left out. Sizes
+ * for which there is no time are left out, too. A per-byte cost of 0 leaves no
+ * contention to find. Collective; the curve is fitted already. sitting_s is the
+ * time that a sitting takes besides its messages.
  */
 int gf_bench_contention(const struct gf_bench_curve_config *config,
 			const struct gf_bench_subject *subject,
@@ -23,10 +23,10 @@ int gf_bench_contention(const struct gf_bench_curve_config *config,
 			struct gf_error *err);
 
 /*
- * Messages that travel together are no faster than the network: an all-reduce
+ * Messages that travel together are no faster than the network. An all-reduce
  * of m bytes sends at least 2 (g - 1) / g * m through the link of each of g
- * groups of ranks (Patarasuk and Yuan 2009), which n at once pass as n messages
- * on that level alone do. So on each level between hosts
+ * groups of ranks (Patarasuk and Yuan 2009). n all-reduces at once pass this
+ * link as n messages on that level alone do. So on each level between hosts
  *
  *	gamma_n >= 2 (g - 1) / g * beta / per_byte * gamma_n of the level
  *

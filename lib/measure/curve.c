@@ -12,7 +12,7 @@
 
 /* Below these a straight line is a poor description. */
 static const double poor_r_squared = 0.95, poor_residual = 0.5;
-/* Of the time there is; the rest is for contention. */
+/* The curve's share of the time; the rest is for contention. */
 static const double sweep_share = 0.6;
 /* A message that takes so long tells the pace. */
 static const double telling_s = 0.02;

@@ -11,10 +11,11 @@
 #include "doc/profile.h"
 
 /*
- * Time by size: startup + per_byte * bytes, or several such lines, of whatever
- * can be measured for a number of bytes (an all-reduce, a round on a level of
- * the topology), and how much several at once slow each other. Sizes and
- * repeats are chosen so that it takes no longer than it may.
+ * Time by size: startup + per_byte * bytes, or several such lines. The subject
+ * is anything that can be measured for a number of bytes (an all-reduce, a
+ * round on a level of the topology). Also measured is how much several messages
+ * at once slow each other. Sizes and repeats are chosen so that the measurement
+ * keeps to its time.
  */
 struct gf_bench_sitting {
 	size_t bytes; /* of each message, whole f32 */

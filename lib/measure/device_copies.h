@@ -9,10 +9,10 @@
 #include "gpu/gpu.h"
 
 /*
- * What copies between a host and its GPU cost, and within the GPU: startup and
- * per byte, by the same fit as the network's. All ranks copy at the same time,
- * as in training, so that GPUs behind one bridge share it; a repeat's time is
- * the slowest rank's, told by events on the device.
+ * The cost of copies between a host and its GPU, and within the GPU: startup
+ * and per byte, by the same fit as the network's. All ranks copy at the same
+ * time, as in training, so that GPUs on one bridge share it. A repeat's time is
+ * the slowest rank's, measured by events on the device.
  */
 struct gf_bench_device_copies {
 	struct gf_comm *comm;

@@ -9,7 +9,7 @@
 #include "doc/model.h"
 #include "doc/stream.h"
 
-/* What a profile is made of, as given to the command on rank 0. */
+/* The parts of a profile, as given to the command on rank 0. */
 
 /* -EINVAL: nothing to measure, a topology of other ranks than the job's, or a
  * profile that has a half in it which is about to be measured. */

@@ -7,7 +7,7 @@
 #include "doc/topology.h"
 
 /*
- * What each level of a topology costs: a round of messages between neighbours.
+ * The cost of each level of a topology: a round of messages between neighbours.
  *
  * Ranks are grouped by the digits of their number. On a level one rank of each
  * group one level down takes part, all groups at the same time: it sends to the

@@ -13,8 +13,8 @@
 
 /*
  * Transfers between ranks with no all-reduce around them, as schedules through
- * the executor that training uses. Whatever blocks is watched (engine/watch.h): a
- * rank that does not come is named.
+ * the executor that training uses. Whatever blocks is watched (engine/watch.h):
+ * a rank that does not come is named.
  */
 struct gf_bench_link {
 	struct gf_comm *comm; /* borrowed; belongs to the link until closed */
@@ -27,10 +27,10 @@ void gf_bench_link_open(struct gf_bench_link *l, struct gf_comm *comm,
 void gf_bench_link_close(struct gf_bench_link *l);
 
 /*
- * What a rank does. With both peers it is a link of a ring: in each round it
- * sends on what it received in the one before. With one of them it only sends,
- * or receives; the receiver then tells the sender that all has come. With
- * neither it stands by, or, if it reduces, adds up on its own.
+ * A rank's part. A rank with both peers is a link of a ring: in each round it
+ * sends on the data received in the one before. A rank with one peer only sends
+ * or only receives; the receiver then tells the sender that all has come. A
+ * rank with no peer stands by, or, if it reduces, adds up on its own.
  */
 struct gf_bench_hop {
 	int to, from; /* -1: nobody */

@@ -16,7 +16,7 @@
 #include "measure/network_device.h"
 #include "coll/algorithm.h"
 
-/* Of the time there is, for the levels. */
+/* The levels' share of the time. */
 static const double levels_share = 0.25;
 /* A round of a level is short: more of them tell no more. */
 enum { LEVEL_REPEATS = 60 };
@@ -104,7 +104,7 @@ static int measure_algorithm(struct run *r, const struct gf_network *net,
 	return 0;
 }
 
-/* What is left of the time, as the slowest rank sees it. */
+/* The time that is left, as the slowest rank sees it. */
 static int time_left(const struct run *r, double began_s, double *left_s,
 		     struct gf_error *err)
 {
@@ -119,7 +119,7 @@ static int measure_algorithms(struct run *r, double began_s,
 			      struct gf_network *net, struct gf_text *remarks,
 			      struct gf_error *err)
 {
-	/* whoever overran does not starve those that follow */
+	/* an algorithm that overran does not starve those that follow */
 	double fair = r->config->budget_s / (double)net->nallreduce, left = 0;
 	size_t i;
 	int rc = 0;

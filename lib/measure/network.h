@@ -34,9 +34,9 @@ struct gf_bench_network {
 	double timeout_s;
 	/* (optional) Everything goes by NCCL, if it has that. */
 	const struct gf_bench_device *device;
-	/* What ranks are grouped by, if their product is the ranks: levels are
-	 * measured, and algorithms that work level by level get their factors
-	 * from them. */
+	/* The levels that group the ranks, if their product is the ranks. Then
+	 * levels are measured, and algorithms that work level by level get
+	 * their factors from them. */
 	const struct gf_level *levels;
 	size_t nlevels;
 	/* (optional) how far it is, for a progress bar */

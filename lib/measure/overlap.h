@@ -19,10 +19,11 @@
  * (ranks with fewer cores than threads), this charges its delay to backward:
  * the sum is right, the split is the model's.
  *
- * On a GPU backward is timed by events. Where messages go by NCCL they are
- * enqueued on a lane behind forward, beside backward, and what they take from
- * it are the blocks and the memory's rate that NCCL uses; else the host
- * exchanges them, and what it takes is what backward's launches wait for.
+ * On a GPU backward is timed by events. If messages go by NCCL, they are
+ * enqueued on a lane after forward and run beside backward. Backward then loses
+ * the blocks and the memory rate that NCCL uses. Otherwise the host exchanges
+ * the messages, and backward loses the time that its launches wait for the
+ * host.
  */
 struct gf_bench_overlap {
 	struct gf_comm *comm;

@@ -39,7 +39,7 @@ int gf_bench_pairs(const struct gf_bench_pairs_config *config,
 		   struct gf_bench_pairs *pairs, struct gf_error *err);
 void gf_bench_pairs_release(struct gf_bench_pairs *pairs);
 
-/* Whom a member meets in a round; -1: nobody. round < gf_bench_pair_rounds. */
+/* A member's partner in a round; -1: none. round < gf_bench_pair_rounds. */
 size_t gf_bench_pair_rounds(size_t count);
 int gf_bench_pair_of(size_t count, size_t round, size_t member);
 
@@ -47,7 +47,7 @@ int gf_bench_pair_of(size_t count, size_t round, size_t member);
  * A slow host has no fast link: its best is below GF_BENCH_SLOW of the median
  * host's best, sending or receiving (of 3 members or more: of two nobody knows
  * which). A slow path is below it though both ends have faster ones. Ranks of
- * one host are not judged: what differs there is who had the processor.
+ * one host are not judged: their rates differ by which rank had the processor.
  */
 #define GF_BENCH_SLOW 0.7
 struct gf_bench_pairs_verdict {

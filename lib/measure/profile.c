@@ -94,7 +94,7 @@ static int measure_network(const struct gf_bench_profile *c,
 	return 0;
 }
 
-/* Of the time for the network, at most; copies are quick. */
+/* The most that copies get of the network's time; copies are quick. */
 static const double copies_budget_s = 6;
 static const size_t copies_bytes = (size_t)64 << 20;
 

@@ -42,9 +42,8 @@ int gf_bench_profile_check(const struct gf_bench_profile *config,
 			   struct gf_error *err);
 
 /* Collective: -EINVAL with both values where ranks were started to do different
- * things. command: what they are to do; model: its name, or NULL. What each may
- * have of its own (threads, which GPU or backend of the host) does not count.
- */
+ * things. command: what they are to do; model: its name, or NULL. Ranks may
+ * differ in their threads, and in the GPU or backend of the host. */
 int gf_bench_profile_same(struct gf_comm *comm,
 			  const struct gf_bench_profile *config,
 			  const char *command, const char *model,

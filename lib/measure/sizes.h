@@ -8,7 +8,7 @@
 #include "measure/exchange.h"
 
 /*
- * Which sizes to measure, and how often, so that a straight line through them
+ * The sizes to measure, and how often, so that a straight line through them
  * means something and the whole takes no longer than there is time. Nothing is
  * measured here.
  */

@@ -14,10 +14,9 @@
 
 /*
  * The compute part of a training step, made of the same pieces as gf-train's:
- * samples, forward, loss, backward, an SGD update of all tensors,
- * where gf-train has it.
- * The samples are random numbers of the model's shape; how long dense layers
- * take does not depend on their values.
+ * samples, forward, loss and backward. An SGD update of all tensors follows
+ * where gf-train has one. The samples are random numbers of the model's shape;
+ * how long dense layers take does not depend on their values.
  */
 struct gf_bench_step {
 	const struct gf_model *model;

@@ -62,8 +62,8 @@ struct gf_csc_step {
 	size_t nchosen;
 	uint32_t *waiting;      /* the other ones */
 	size_t nwaiting, taken; /* so many have taken their history up */
-	/* Where data has not the values of chunks that wait: looks at them,
-	 * when one of them is not finite; NULL: they cannot be had. (optional)
+	/* Fetches the values of a chunk that waits, if data does not have them
+	 * and one of them is not finite. NULL: they cannot be had. (optional)
 	 */
 	const float *(*fetch)(void *ctx, size_t chunk);
 	void *fetch_ctx;

@@ -75,14 +75,14 @@ int gf_sparse_init(struct gf_sparse_message *m, size_t most_k,
 		   struct gf_error *err);
 void gf_sparse_release(struct gf_sparse_message *m);
 
-/* Puts this rank's set where its place among `sets` is. */
+/* Puts this rank's set in its place among `sets`. */
 void gf_sparse_select(struct gf_sparse_message *m, size_t k, int rank);
 /* The place among `sets` of this rank's set. */
 size_t gf_sparse_own_place(const struct gf_sparse_message *m, int rank);
-/* Somebody else has put this rank's set there, k long. */
+/* The caller has put this rank's set there, k long. */
 void gf_sparse_selected(struct gf_sparse_message *m, size_t k, int rank);
-/* gf_merge_fn on sets; ctx is the message. With putback conserve what is
- * dropped returns to data, and so to this rank's residual. */
+/* gf_merge_fn on sets; ctx is the message. Under putback conserve, dropped
+ * values return to data, and so to this rank's residual. */
 void gf_sparse_merge(void *message, void *to, const void *from, size_t count);
 /* `sets` are there. gtopk: the result is the k largest of their sum; what this
  * rank sent in vain returns to data, unless that is conserved already. */

@@ -47,7 +47,7 @@ int gf_sparse_gpu_new(const struct gf_sparse_gpu_config *config,
 /* NULL is allowed. Nothing is under way. */
 void gf_sparse_gpu_free(struct gf_sparse_gpu *n);
 
-/* What its lane is to be prepared for; lives as long as n. */
+/* The program that n's lane must be prepared for; lives as long as n. */
 const struct gf_device_program *
 gf_sparse_gpu_program(const struct gf_sparse_gpu *n);
 

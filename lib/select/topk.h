@@ -49,7 +49,7 @@ static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s,
 /* The residual, and lists without messages. */
 int gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind,
 		 struct gf_error *err);
-/* What the plan's topk or gtopk is. */
+/* The kind of the plan's topk or gtopk. */
 struct gf_topk_kind gf_topk_kind(const struct gf_selector *s);
 /* Messages on the host, with their sets in one piece of memory per slot. */
 int gf_topk_open_messages(struct gf_selector *s, struct gf_error *err);

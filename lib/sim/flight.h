@@ -13,8 +13,8 @@
  * plan through it; the planner's search keeps many states side by side.
  *
  * Backward's progress is kept as `lag_s`, the time lost to overlap so far:
- * without further overlap, w of its work is done at forward_s + w + lag_s. With
- * overlap_slowdown 1 that is exact.
+ * without further overlap, w of its work is done at forward_s + w + lag_s. This
+ * is exact for an overlap_slowdown of 1.
  */
 struct gf_sim_flight {
 	size_t message;

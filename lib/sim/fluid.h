@@ -11,12 +11,12 @@
 
 /*
  * Transfers as fluid on a topology's links. Every unit of ranks one level down
- * has a link out of it and one into it, of the level's bandwidth; a message
- * passes those of all levels up to where its ranks meet, on both sides. Flows
- * that share links get max-min fair rates (Bertsekas and Gallager 1992, section
- * 6.5.2): a flow can gain only at the expense of one that has no more than it.
- * If larger messages have another cost line, each of their bytes takes more of
- * a link, in proportion to that line's time per byte.
+ * has two links of the level's bandwidth, one out and one in. A message passes
+ * the links of all levels up to where its ranks meet, on both sides. Flows that
+ * share links get max-min fair rates (Bertsekas and Gallager 1992, section
+ * 6.5.2): a flow can gain only at the expense of a flow that has no more. If
+ * larger messages have another cost line, each of their bytes takes more of a
+ * link, in proportion to that line's time per byte.
  */
 struct gf_fluid {
 	int ranks;

@@ -6,8 +6,9 @@
 #include "sim/whatif.h"
 
 /* One simulated iteration as a Chrome trace, drawn as gf-train draws measured
- * ones: compute on thread 0, message slices with {message, first, last, bytes}
- * on the lanes' threads, an instant where each tensor is ready. */
+ * ones: compute is on thread 0. Message slices with {message, first, last,
+ * bytes} are on the lanes' threads. An instant marks when each tensor is ready.
+ */
 void gf_outcome_trace(const struct gf_plan *p, const struct gf_outcome *o,
 		      int pid, const char *name, struct gf_trace *trace);
 /* A whole file of it; the caller frees. */

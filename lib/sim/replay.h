@@ -17,9 +17,9 @@
  * (schedule.h, POSTING). Its latency passes, using no bandwidth; then its bytes
  * flow at a fair share of the links on the way (sim/fluid.h). Messages of one
  * schedule between the same two ranks flow one after the other. Reductions take
- * reduce_s_per_byte, one at a time on each rank; copies take no time. With one
- * message and one segment on a uniform network the result is the algorithm's
- * cost_s.
+ * reduce_s_per_byte, one at a time on each rank; copies take no time. The
+ * result is the algorithm's cost_s for one message and one segment on a uniform
+ * network.
  */
 struct gf_replay_message {
 	const struct gf_schedule *ranks; /* in->ranks of them, borrowed */

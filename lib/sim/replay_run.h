@@ -31,7 +31,7 @@ struct gf_replay_node { /* a step of one rank of one message */
 	uint8_t flags;
 	size_t partner; /* of a send or receive */
 	size_t stream;  /* of a send */
-	size_t next;    /* the send that waits behind it in its stream */
+	size_t next;    /* the send that waits after it in its stream */
 	size_t first_user;
 	uint32_t nusers;
 	struct gf_replay_times *times;

@@ -15,8 +15,9 @@
  * Compute: forward, then backward; tensor i's gradient is ready when backward
  * has done ready_s[i] of its work. While at least one message is active,
  * backward advances at 1/overlap_slowdown.
- * A message: startup a (occupies a lane, uses no bandwidth, is never slowed),
- * then its bytes drain at 1/(gamma_n*b), n messages being in transfer.
+ * A message: startup a, which occupies a lane but uses no bandwidth and is
+ * never slowed; then its bytes drain at 1/(gamma_n*b), with n messages in
+ * transfer.
  * Starts: in plan order; normal when ready and every earlier one has ended,
  * simultaneous when ready and fewer than `lanes` are active.
  *
