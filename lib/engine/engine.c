@@ -55,7 +55,7 @@ static void init(struct gf_engine *e, const struct gf_engine_config *config)
 			    config->watch);
 }
 
-/* What a rank does by itself. */
+/* A rank's own part of making an engine. */
 static int make(struct gf_engine *e, const struct gf_engine_config *config,
 		struct gf_error *err)
 {

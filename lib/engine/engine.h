@@ -18,8 +18,8 @@
 #include "lane/nccl.h"
 
 /*
- * The runtime: gradients become ready, messages go out in their order. There
- * are two implementations behind one interface:
+ * The runtime: gradients become ready, messages go out in their order. One
+ * interface has two implementations:
  *
  * thread	one communication thread per rank makes every call on the
  *		communicator while the engine runs, keeps up to `lanes` messages
@@ -95,22 +95,22 @@ void gf_engine_count_from(struct gf_engine *e, size_t steps);
 /* The plan's messages, on the pool. */
 void gf_engine_begin(struct gf_engine *e);
 /* These messages, which are borrowed until the step has been waited for; NULL:
- * gf_engine_list brings them. What was never sent before in that slot, place,
- * size and way makes the engine allocate. */
+ * gf_engine_list brings them. The engine allocates if a message was never sent
+ * before in that slot, place, size and way. */
 void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
 			  size_t nwork);
 /* The messages of a step that was begun without, before its first tensor is
  * ready. */
 void gf_engine_list(struct gf_engine *e, const struct gf_work *work,
 		    size_t nwork);
-/* Messages like these will be sent; while nothing is under way. Streams make
- * what they need for that now, where later it would hold up a step. */
+/* Announces messages like these; while nothing is under way. Streams prepare
+ * for them now: later it would hold up a step. */
 int gf_engine_expect(struct gf_engine *e, const struct gf_work *like, size_t n,
 		     struct gf_error *err);
 /* The slot of the step that is begun next. */
 size_t gf_engine_next_slot(const struct gf_engine *e);
 void gf_engine_ready(struct gf_engine *e, size_t tensor);
-/* Whatever was not ready by now is (a tensor without a gradient). */
+/* Tensors that are not ready by now become so (they have no gradient). */
 void gf_engine_backward_end(struct gf_engine *e);
 /* Blocks until message i of the oldest step under way has ended. Thread. */
 int gf_engine_wait_message(struct gf_engine *e, size_t message,
@@ -118,20 +118,22 @@ int gf_engine_wait_message(struct gf_engine *e, size_t message,
 /* Until all of it have; after its gf_engine_backward_end. Streams: the compute
  * stream waits, not the host. */
 int gf_engine_wait(struct gf_engine *e, struct gf_error *err);
-/* A piece of waiting for the oldest step under way, where no thread moves
- * messages, for a caller that has other things to do. moved: something did
- * there; else it rests if nothing has here. */
+/* Waits a little for the oldest step under way and returns: for a caller that
+ * has other things to do, in an engine without a thread. moved: the caller has
+ * just moved something; if not, and if no message moves here, the call
+ * rests. */
 int gf_engine_move(struct gf_engine *e, bool moved, bool *ended,
 		   struct gf_error *err);
-/* What follows on the compute stream comes after the `end` hooks of all steps
- * that were waited for. With a thread it does anyway. */
+/* Orders later work on the compute stream after the `end` hooks of all steps
+ * that were waited for. An engine with a thread has this order anyway. */
 int gf_engine_end(struct gf_engine *e, struct gf_error *err);
-/* Blocks until all steps that were begun have ended, their hooks too. None of
- * them is waited for by that. */
+/* Blocks until all steps that were begun have ended, their hooks too. The steps
+ * do not count as waited for. */
 int gf_engine_settle(struct gf_engine *e, struct gf_error *err);
 /* Have the steps that were begun before the last one ended, their hooks too?
- * With `wait` it blocks until they have. 0, or a negative errno, of which
- * *ended says nothing. Any number of them may yet be waited for. Thread. */
+ * With `wait` the call blocks until they have. Returns 0, or a negative errno;
+ * *ended is then meaningless. Any number of the steps may yet be waited for.
+ * Thread. */
 int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
 			    struct gf_error *err);
 /* The failure that is kept, or 0. */
@@ -148,37 +150,37 @@ const struct gf_message_times *gf_engine_times_of(struct gf_engine *e,
 /* The messages of such a step; borrowed likewise. */
 const struct gf_work *gf_engine_list_of(const struct gf_engine *e,
 					uint64_t step, size_t *n);
-/* What runs such a message in slot 0, and its schedule: NULL with one rank, and
- * before it was expected or sent. */
+/* The run of that message in slot 0, and its schedule: NULL with one rank, and
+ * before the message was expected or sent. */
 struct gf_exec_run *gf_engine_run_of(struct gf_engine *e, size_t message,
 				     const struct gf_schedule **schedule);
 /* When each tensor's gradient of the step that was waited for last was ready;
  * borrowed likewise. Thread. */
 const double *gf_engine_ready_times(const struct gf_engine *e);
-/* Bytes that this rank has sent in messages, and the seconds that the thread
- * spent in hooks, and in codecs and the merging of sets, in the steps that have
- * ended (streams: that were enqueued; they spend no such time). */
+/* Totals of the steps that have ended (streams: that were enqueued): bytes that
+ * this rank has sent in messages, seconds of the thread in hooks, and seconds
+ * in codecs and the merging of sets. Streams spend no such seconds. */
 struct gf_engine_totals {
 	uint64_t sent_bytes;
 	double hooks_s, coding_s;
 };
 struct gf_engine_totals gf_engine_totals(struct gf_engine *e);
-/* Bytes that this rank has sent in messages that were waited for: the same in
- * every run, whatever has ended by chance beside them. */
+/* Bytes that this rank has sent in messages that were waited for. The number is
+ * the same in every run, even if further messages have ended by chance. */
 uint64_t gf_engine_waited_bytes(const struct gf_engine *e);
-/* Both kinds of seconds together up to now, within a step: what the thread does
- * apart from moving data. At any time, from any thread. */
+/* Both kinds of seconds together up to now, also within a step: the thread's
+ * time apart from moving data. At any time, from any thread. */
 double gf_engine_handling_s(const struct gf_engine *e);
-/* What this rank would send for the plan's messages, as they are and in f32:
- * the measure of what a selection or a codec saves. Bytes per step. */
+/* Bytes that this rank would send per step for the plan's whole messages in
+ * f32: the measure of the savings of a selection or a codec. */
 uint64_t gf_engine_dense_bytes(const struct gf_engine *e);
 
 /*
  * Runs fn(comm, ctx) on the thread that talks to other ranks, between steps,
  * and returns what it returned: every other use of the communicator (agreement,
  * digests, gathering) goes through here while the engine lives. All ranks make
- * the same calls in the same order. While one waits for the others it is
- * watched like a message.
+ * the same calls in the same order. A rank that waits for the others in a call
+ * is watched as in a message.
  */
 int gf_engine_call(struct gf_engine *e,
 		   int (*fn)(struct gf_comm *comm, void *ctx,

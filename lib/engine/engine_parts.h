@@ -6,8 +6,8 @@
 #include "engine/engine.h"
 
 /*
- * What the implementations of an engine share: each has a struct that begins
- * with this one, and a table of what it does. engine.c calls the table.
+ * The common part of the engine's implementations. Each has a struct that
+ * begins with this one, and a table of functions, which engine.c calls.
  */
 struct gf_engine {
 	/* set once */
@@ -31,13 +31,15 @@ struct gf_engine {
 	struct gf_engine_totals totals; /* of messages that have ended */
 };
 
-/* As the functions of engine.h. Where one is missing there is nothing to do,
- * or, if it says so, the call is not for this engine. */
+/* As the functions of engine.h. A missing function that is marked (optional)
+ * has nothing to do. If it is marked (not for this engine), the caller must not
+ * call it. */
 struct gf_engine_ops {
 	const char *name;
 	size_t size_bytes; /* of its struct, which gf_engine_new zeroes */
-	/* What a rank does by itself; then what all do together; then the
-	 * thread, if it needs one. `close` follows, whatever fails. */
+	/* First a rank's own part, then the part of all ranks together, then
+	 * the thread, if the engine needs one. `close` follows, whatever
+	 * fails. */
 	int (*make)(struct gf_engine *e, const struct gf_engine_config *config,
 		    struct gf_error *err);
 	int (*meet)(struct gf_engine *e, const struct gf_engine_config *config,

@@ -10,8 +10,8 @@
 
 /*
  * The gradient memory pool (GradientFlow, section 3.1): one f32 buffer per
- * rank, tensors laid out in generation order without gaps, so that every
- * message, a contiguous range of tensors, already is one buffer.
+ * rank. Tensors lie in generation order without gaps, so that every message (a
+ * contiguous range of tensors) already is one buffer.
  */
 struct gf_pool {
 	struct gf_comm *comm; /* borrowed; the memory's; NULL: not own */
@@ -25,7 +25,7 @@ struct gf_pool {
 int gf_pool_init(struct gf_pool *p, struct gf_comm *comm,
 		 const size_t *count_elems, size_t ntensors,
 		 struct gf_error *err);
-/* On memory of somebody else's, which may be a GPU's. */
+/* On memory of the caller, which may be a GPU's. */
 void gf_pool_on(struct gf_pool *p, float *data, const size_t *count_elems,
 		size_t ntensors);
 /* A GPU, borrowed while the pool lives, will copy to and from it by itself. */

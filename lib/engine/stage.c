@@ -129,7 +129,7 @@ void gf_stage_take(struct gf_grad_stage *s, const struct gf_stage_taker *by)
 	s->taker = by ? *by : (struct gf_stage_taker){NULL};
 }
 
-/* What is enqueued goes behind the gradient. */
+/* Enqueues the transfer of a gradient, after the gradient is made. */
 static int take(struct gf_grad_stage *s, size_t tensor, struct gf_error *err)
 {
 	size_t first = s->offsets[tensor];
@@ -140,7 +140,7 @@ static int take(struct gf_grad_stage *s, size_t tensor, struct gf_error *err)
 		    s->offsets[tensor + 1] - first, GF_GPU_TO_HOST, err);
 }
 
-/* What was asked for and may be taken. */
+/* Takes the gradients that were asked for and may be taken. */
 static int take_asked(struct gf_grad_stage *s, bool wait, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;
@@ -175,7 +175,7 @@ int gf_stage_down(struct gf_grad_stage *s, size_t tensor, struct gf_error *err)
 	return take_asked(s, false, err);
 }
 
-/* Kernels behind the last gradient may still read parameters. */
+/* Kernels after the last gradient may still read parameters. */
 int gf_stage_flush(struct gf_grad_stage *s, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = s->k.gpu->ops;

@@ -25,7 +25,8 @@
  *	gf_stage_up(s, first, count, &err) ...	// these are updated
  *	gf_stage_join(s, &err);			// the compute stream waits
  *
- * Who wants something else of a gradient than all of it takes it himself.
+ * A caller that wants only a part of a gradient takes that part itself
+ * (gf_stage_take).
  *
  * Down never waits on the host; arrived does, for gradients alone. An update
  * may write the host's parameters when all gradients of a later pass have
@@ -46,23 +47,24 @@ struct gf_stage_config {
 
 int gf_stage_new(const struct gf_stage_config *config, struct gf_grad_stage **s,
 		 struct gf_error *err);
-/* NULL is allowed. What is enqueued ends first. */
+/* NULL is allowed. Work that is enqueued ends first. */
 void gf_stage_free(struct gf_grad_stage *s);
 
-/* What comes to the host of gradients. */
+/* Decides which part of gradients comes to the host. */
 struct gf_stage_taker {
-	/* What this enqueues on `s` begins when the gradient is made. Those of
-	 * one pass come in the order of down. */
+	/* Enqueues work on `s`, which begins when the gradient is made.
+	 * Gradients of one pass come in the order of down. */
 	int (*take)(void *ctx, struct gf_gpu_stream *s, size_t tensor,
 		    struct gf_error *err);
 	void *ctx;
-	/* Is what taking looks at there? *now: take, from now on in this pass;
-	 * else gradients wait where they are, until flush, which lets it
-	 * `wait`, and then it is. (optional: it is) */
+	/* Is the input that `take` needs there? *now true: gradients are taken
+	 * from now on in this pass. If not, gradients stay on the GPU until
+	 * flush, which asks with `wait`: then this waits for the input.
+	 * (optional: it is) */
 	int (*may)(void *ctx, bool wait, bool *now, struct gf_error *err);
 };
 
-/* From the next pass on; NULL: copies, as from the beginning. */
+/* From the next pass on; NULL: whole gradients are copied, as at first. */
 void gf_stage_take(struct gf_grad_stage *s, const struct gf_stage_taker *by);
 
 /* The host memory that the following gradients go to. */
@@ -81,8 +83,8 @@ int gf_stage_look(struct gf_grad_stage *s, size_t *tensor,
  * gathered until they are worth a copy. */
 int gf_stage_up(struct gf_grad_stage *s, size_t first, size_t count,
 		struct gf_error *err);
-/* Uploads what was gathered; what is enqueued on the compute stream from now on
- * sees all of it. */
+/* Uploads the gathered parameters; work that is enqueued on the compute stream
+ * from now on sees all of them. */
 int gf_stage_join(struct gf_grad_stage *s, struct gf_error *err);
 
 #endif

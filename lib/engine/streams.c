@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the compute thread calls: events, and the issue of messages. */
+/* The functions that the compute thread calls: events, and the issue of
+ * messages. */
 #include "engine/streams_parts.h"
 
 #include <assert.h>

@@ -30,7 +30,8 @@ static bool is_for(const struct gf_streams_path *p, const struct gf_work *w,
 	return p->how == w->how || gf_message_goes_as(p->how, w->how);
 }
 
-/* Of sets: w->sets as they are now, the largest that they will be. */
+/* Makes the program of a message of sets. w->sets has now the largest size that
+ * the sets will have. */
 static int make_sets(const struct gf_streams *e, const struct gf_work *w,
 		     struct gf_device_program *program, struct gf_error *err)
 {
@@ -156,7 +157,7 @@ uint64_t gf_streams_path_bytes(const struct gf_streams *e,
 	return program_bytes(e, &path->program);
 }
 
-/* A selection's message need not be able to go whole. */
+/* The message of a selection may lack a way to go whole. */
 void gf_streams_weigh(struct gf_streams *e, size_t i)
 {
 	const struct gf_work *w = &e->base.plan_work[i];

@@ -47,7 +47,7 @@ static int look(struct gf_streams *e, bool *under_way, struct gf_error *err)
 	return rc < 0 ? rc : 0;
 }
 
-/* Where the device stands: the host may be ahead. Under lock. */
+/* Notes how far the device has come: the host may be ahead. Under lock. */
 static void note_standing(struct gf_streams *e, bool under_way)
 {
 	struct gf_standing *self = &e->base.thread.watch->self;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the compute thread calls, and the start rule. */
+/* The functions that the compute thread calls, and the start rule. */
 #include "engine/thread_parts.h"
 
 #include <assert.h>

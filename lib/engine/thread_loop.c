@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The communication thread: starts what may start, moves what is under way,
- * serves calls, answers other ranks, and sleeps in between.
+ * The communication thread. It starts messages that may start and moves those
+ * under way. It also serves calls and answers other ranks, and sleeps in
+ * between.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -165,7 +166,7 @@ static int move_messages(struct gf_thread *e, double passed_s, bool *moved,
 	return rc;
 }
 
-/* Where this rank stands, for those who ask. */
+/* Notes how far this rank has come, for ranks that ask. */
 static void note_standing(struct gf_thread *e)
 {
 	struct gf_standing *self = &e->base.thread.watch->self;
@@ -195,7 +196,7 @@ static int serve_call(struct gf_thread *e, bool *moved, struct gf_error *err)
 			 : gf_comm_thread_serve(&e->base.thread, moved, err);
 }
 
-/* What the hooks have to do for later, a piece of it. */
+/* Does a piece of the work that the hooks have for later. */
 static bool use_time(struct gf_thread *e)
 {
 	struct gf_thread_step *s = NULL;
@@ -220,7 +221,7 @@ static bool use_time(struct gf_thread *e)
 	return did;
 }
 
-/* Until something is to be done, or it is time to look again. */
+/* Sleeps until something is to be done, or it is time to look again. */
 static void rest(struct gf_thread *e, struct gf_backoff *backoff)
 {
 	double free_s = gf_exec_free_s(e->exec), from_s = 0;

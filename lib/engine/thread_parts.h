@@ -12,12 +12,12 @@
 #include "exec/exec.h"
 
 /*
- * The engine that moves messages on a thread: thread.c is what the compute
- * thread calls, thread_new.c prepares, thread_loop.c is the communication
- * thread, thread_path.c knows how a message moves.
+ * The engine that moves messages on a thread: thread.c has the functions that
+ * the compute thread calls, thread_new.c prepares, thread_loop.c is the
+ * communication thread, thread_path.c knows how a message moves.
  *
- * What both threads touch is under `base.thread.lock`; the rest belongs to the
- * one named.
+ * Fields that both threads touch are under `base.thread.lock`; the others
+ * belong to the thread named.
  */
 
 /* How a message of one size moves: made when it is first wanted, kept for the
@@ -36,8 +36,8 @@ struct gf_thread_path {
 struct gf_thread_message {
 	/* under lock */
 	bool ended;
-	/* That nobody was told of yet: the communication thread's until the
-	 * message has ended, then the compute thread's. */
+	/* Sent bytes that no total contains yet: the communication thread's
+	 * until the message has ended, then the compute thread's. */
 	uint64_t sent_bytes;
 	/* communication thread */
 	struct gf_thread_path *paths; /* that were used in this place */
@@ -73,8 +73,8 @@ struct gf_thread_active {
 };
 
 struct gf_thread {
-	/* With one rank its thread is never started. Steps are begun and waited
-	 * for by the compute thread. */
+	/* The thread of an engine with one rank is never started. The compute
+	 * thread begins steps and waits for them. */
 	struct gf_engine base;
 	/* set once */
 	size_t segment_bytes; /* 0: the executor knows */
@@ -93,7 +93,7 @@ struct gf_thread {
 	struct gf_backoff backoff; /* of a thread that the caller lends */
 };
 
-/* Nobody asks for the times of what a lent thread does, which is short. */
+/* The times of a lent thread's work, which is short, are not asked for. */
 static inline double gf_thread_now(const struct gf_thread *e)
 {
 	return e->base.lent ? 0 : gf_clock_s();
@@ -128,7 +128,7 @@ size_t gf_thread_take(struct gf_thread *e, struct gf_thread_step *s);
  * let go for hooks. */
 int gf_thread_settle(struct gf_thread *e, struct gf_thread_step *s,
 		     size_t message, struct gf_error *err);
-/* Calls prepare or finish, with the clock running; without the lock. */
+/* Calls prepare or finish, and counts the time; without the lock. */
 typedef int gf_thread_hook_fn(void *ctx, size_t slot, size_t message,
 			      struct gf_gpu_stream *q, struct gf_error *err);
 int gf_thread_hook(struct gf_thread *e, gf_thread_hook_fn *hook,
@@ -150,7 +150,7 @@ void gf_thread_close(struct gf_engine *engine);
 /* The path of a message that is about to go. */
 int gf_thread_path(struct gf_thread *e, struct gf_thread_step *s,
 		   size_t message, struct gf_error *err);
-/* That this rank sent when it was last used. */
+/* Bytes that this rank sent when the path was last used. */
 uint64_t gf_thread_path_bytes(const struct gf_thread *e,
 			      const struct gf_thread_path *path);
 void gf_thread_paths_free(struct gf_thread_message *m);
@@ -159,7 +159,7 @@ int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like,
 		     size_t n, struct gf_error *err);
 struct gf_exec_run *gf_thread_run_of(struct gf_engine *engine, size_t message,
 				     const struct gf_schedule **schedule);
-/* What the plan's message i weighs in f32. */
+/* Adds the bytes of the plan's message i in f32 to dense_bytes. */
 int gf_thread_path_weigh(struct gf_thread *e, size_t i, struct gf_error *err);
 /* Makes room for so many messages; not while the step is under way. */
 void gf_thread_reserve(struct gf_thread_step *s, size_t nwork);

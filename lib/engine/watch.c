@@ -123,8 +123,8 @@ static int compare_standing(const struct gf_standing *a,
 	return 0;
 }
 
-/* The rank that is furthest behind this one; -1: none is. Of equals, one that
- * waits for itself rather than for the network. */
+/* The rank that lags furthest after this one; -1: none does. Among equals, a
+ * rank that waits for itself comes before one that waits for the network. */
 static int last_of_all(const struct gf_watch *w, uint64_t message)
 {
 	struct gf_standing least = w->self;
@@ -211,7 +211,7 @@ void gf_watch_give_up(struct gf_watch *w, int rc, const struct gf_error *why)
 	snprintf(w->self.text, sizeof(w->self.text), "%.*s",
 		 (int)sizeof(w->self.text) - 1, why->text);
 	w->comm->broken = true;
-	/* Whoever cannot be told will find out by himself. */
+	/* A rank that cannot be told will find out by itself. */
 	(void)gf_liveness_tell(w->liveness, &w->self, NULL);
 }
 

@@ -10,14 +10,14 @@
 #include "comm/liveness.h"
 
 /*
- * The watchdog of a communication thread. It counts the time in which nothing
- * moves, asks all ranks where they stand when half of the timeout is over, and
- * at the end of it names who is to blame: a rank that does not answer, or the
- * one that is furthest behind. Time in which this process itself did not run
- * (it was stopped, too) does not count.
+ * The watchdog of a communication thread. The watchdog counts the time in which
+ * nothing moves. After half of the timeout it asks all ranks how far they have
+ * come. At the end of the timeout it names the rank to blame: one that does not
+ * answer, or the one that has come least far. Time in which this process itself
+ * was stopped does not count.
  *
- * While it lives it is the communicator's on_wait: everything that blocks is
- * watched as well.
+ * While the watchdog lives it is the communicator's on_wait, so that blocking
+ * calls are watched as well.
  */
 struct gf_watch {
 	struct gf_comm *comm; /* borrowed */
@@ -33,18 +33,19 @@ struct gf_watch {
 void gf_watch_init(struct gf_watch *w, struct gf_comm *comm, double timeout_s);
 void gf_watch_release(struct gf_watch *w);
 
-/* What follows is watched from now on: the next look is due in a moment. For
- * who has just met the others, and need not answer before he waits. */
+/* Begins to watch: the next look is due in a moment. For a rank that has just
+ * met the others, and need not answer before it waits. */
 void gf_watch_begin(struct gf_watch *w);
 /* Due now and then: answers other ranks. *passed_s is the time since the last
- * look, 0 when it was too short ago. Fails with another rank's reason when
- * that has given up, or with the transport's. */
+ * look, or 0 if that was a moment ago. Fails with another rank's reason if that
+ * rank has given up, or with the transport's. */
 int gf_watch_look(struct gf_watch *w, double *passed_s, struct gf_error *err);
-/* Nothing has moved for stuck_s. 0, or -ETIMEDOUT and who is to blame. The
- * message is what a late rank has not started; ignored in GF_PHASE_CALL. */
+/* Nothing has moved for stuck_s. Returns 0, or -ETIMEDOUT and the rank to
+ * blame. A late rank is one that has not started `message`, which is ignored in
+ * GF_PHASE_CALL. */
 int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message,
 		   struct gf_error *err);
-/* Tells everybody that this rank gives up, and why. */
+/* Tells the other ranks that this rank gives up, and why. */
 void gf_watch_give_up(struct gf_watch *w, int rc, const struct gf_error *why);
 /* For a rank without a communication thread: gives up, and stays for a moment
  * until the others have taken the news. */
