@@ -46,19 +46,19 @@ struct gf_device_lane {
 int gf_device_lane_open(struct gf_device_lane *l,
 			const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
 			int rank, int max_blocks, struct gf_error *err);
-/* When all ranks have opened it: waits until they have found each other. A rank
- * that could not open it would be waited for in vain: agree first. */
+/* When all ranks have opened it: waits until they have found each other. If a
+ * rank could not open its lane, the others would wait for ever: agree first. */
 int gf_device_lane_meet(struct gf_device_lane *l, struct gf_error *err);
 /* Makes the communicators that a program wants and there are not yet; on all
  * ranks. */
 int gf_device_lane_prepare(struct gf_device_lane *l,
 			   const struct gf_device_program *p,
 			   struct gf_error *err);
-/* After the last of them: the memory. More programs may be prepared later, and
- * memory for them reserved, while nothing is under way. */
+/* After the last of the programs: reserves their memory. More programs may be
+ * prepared later, and memory for them reserved, while nothing is under way. */
 int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err);
-/* All messages lie there: NCCL reads and writes it directly where it can. What
- * it refuses costs speed, nothing else. */
+/* All messages lie in this memory: NCCL reads and writes it directly if it can.
+ * A refusal by NCCL costs speed, nothing else. */
 void gf_device_lane_keep(struct gf_device_lane *l, void *data,
 			 size_t size_bytes);
 /* Enqueues it on data, of the program's elements; allocates nothing. */
@@ -67,8 +67,8 @@ int gf_device_lane_run(struct gf_device_lane *l,
 		       struct gf_error *err);
 /* Has something failed on the way? 0 or a negative errno. */
 int gf_device_lane_check(struct gf_device_lane *l, struct gf_error *err);
-/* What is under way is given up; only close is left. Zeros are allowed, here
- * and there. */
+/* Gives up the work under way; only close is left. Zeros are allowed, here and
+ * there. */
 void gf_device_lane_abort(struct gf_device_lane *l);
 /* Zeroes. */
 void gf_device_lane_close(struct gf_device_lane *l);

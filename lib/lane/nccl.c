@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/library.h"
 
-/* What is loaded: NCCL's own names and types, from its header. */
+/* The loaded functions, with NCCL's own names and types, from its header. */
 static struct {
 	__typeof__(ncclGetVersion) *GetVersion;
 	__typeof__(ncclGetErrorString) *GetErrorString;
@@ -247,10 +247,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct gf_error reason;
 static int loaded;
 
-/* Communicators of several lanes share a GPU: NCCL shall start their kernels in
- * the order in which they were enqueued, which is the same on all ranks; there
- * is no other way to say so than this. A configuration of this header's version
- * is understood by that version and later ones. */
+/* Communicators of several lanes share a GPU. NCCL shall start their kernels in
+ * the order in which they were enqueued, which is the same on all ranks; only
+ * this setting asks for that. A configuration of this header's version is
+ * understood by that version and later ones. */
 static void load(void)
 {
 	struct gf_error why = {""};

@@ -8,15 +8,15 @@
 #include "gf_gpu_kernels.h"
 
 /*
- * The calls of NCCL that the runtime makes, behind a table: NCCL's library is
- * loaded when it is first asked for (gf_nccl_load), and tests put another one
- * in its place.
+ * A table of the NCCL calls that the runtime makes. NCCL's library is loaded
+ * when the table is first asked for (gf_nccl_load). Tests put another table in
+ * its place.
  *
- * Communicators are non-blocking: a call that takes longer returns at once,
- * and `state` says when the communicator can be used again. The caller settles
- * each call with it before the next one, and aborts when it has waited too
- * long. Operations are sums of f32 and transfers of bytes, enqueued on a
- * stream; between group_begin and group_end they go together.
+ * Communicators are non-blocking: a call that takes longer returns at once, and
+ * `state` tells when the communicator can be used again. The caller waits for
+ * that after each call, and aborts when it has waited too long. Operations are
+ * sums of f32 and transfers of bytes, enqueued on a stream; between group_begin
+ * and group_end they go together.
  */
 struct gf_nccl_comm; /* opaque */
 

@@ -13,21 +13,21 @@
 #include "gf_gpu_kernels.h"
 
 /*
- * A message as what one rank enqueues on a GPU's stream: kernels and NCCL's
- * operations, strictly one after the other; only the transfers of a group go
- * together, and the group ends when all of them have. Made once, enqueued in
- * every step, the host never waits in between.
+ * A message as the work that one rank enqueues on a GPU's stream: kernels and
+ * NCCL's operations, strictly one after the other. Only the transfers of a
+ * group go together, and the group ends when all of them have. A program is
+ * made once and enqueued in every step; the host never waits in between.
  *
- * Three ways lead to one:
+ * There are three kinds of programs:
  *  - library: one all-reduce;
  *  - by stage (blueconnect): each stage a reduce-scatter or an all-gather of
  *    NCCL's within groups of ranks. These want equal parts, so the last
  *    count % ranks elements go as a small all-reduce besides;
  *  - by step: any schedule. Steps gather in a group as long as none waits for
- *    another of the group; receives that reduce or decode land beside the
- *    message, on the wire memory, and kernels take them up after the group.
- *    What came in code and is sent on goes as it came, and what goes to many
- *    is encoded once.
+ *    another of the group. Receives that reduce or decode land beside the
+ *    message, in the wire memory, and kernels take them up after the group.
+ *    Encoded data that is sent on goes as it came. Data for many peers is
+ *    encoded once.
  *
  * gf_device_program_schedule turns one back into a schedule, whose steps wait
  * for each other as the stream makes them, for the verifier: it proves that no
@@ -99,16 +99,17 @@ void gf_device_program_of_sets(const struct gf_schedule *s,
 			       struct gf_device_program *p);
 void gf_device_program_release(struct gf_device_program *p);
 
-/* For the verifier; sets must have multiples of 256 bytes. With a codec it says
- * itself where values are rounded: such a schedule is not `lossy`. */
+/* For the verifier; sets must have multiples of 256 bytes. With a codec, the
+ * schedule has steps of its own that round values: it is not `lossy`. */
 void gf_device_program_schedule(const struct gf_device_program *p,
 				struct gf_schedule *s);
 
-/* With whom this rank exchanges, as "ranks 0, 2 and 5 more"; the caller
- * frees. */
+/* The ranks that this rank exchanges data with, as "ranks 0, 2 and 5 more"; the
+ * caller frees. */
 char *gf_device_program_peers(const struct gf_device_program *p);
 
-/* Bytes that this rank sends, but for `library`, which nobody knows. */
+/* Bytes that this rank sends. Those of `library` are unknown and not
+ * counted. */
 size_t gf_device_program_sent(const struct gf_device_program *p);
 
 /* Bytes of elements in memory, and on the wire. */

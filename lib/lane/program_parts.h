@@ -14,14 +14,14 @@ struct gf_device_step *gf_device_program_add(struct gf_device_program *p,
 					     struct gf_range range);
 
 /*
- * What is on the wire memory while a program is made: places for what a round's
- * transfers send and land, given back when the steps that use them are behind.
- * A place that holds what some range would be encoded to serves all sends of
+ * The use of the wire memory while a program is made: places for the data that
+ * a round's transfers send and receive. A place is given back after the last
+ * step that uses it. A place that holds the code of a range serves all sends of
  * that range until the range is written.
  */
 struct gf_device_place {
 	size_t at, end;
-	struct gf_range range; /* whose code lies there; count 0: nobody's */
+	struct gf_range range; /* its code lies there; count 0: none */
 	uint32_t until;        /* the last step of the schedule to use it */
 };
 
@@ -40,7 +40,7 @@ size_t gf_device_wire_take(struct gf_device_wire *w,
 const struct gf_device_place *
 gf_device_wire_find(const struct gf_device_wire *w, struct gf_range range,
 		    uint32_t step);
-/* All steps before this one are behind. */
+/* All steps before this one are done: gives back their places. */
 void gf_device_wire_pass(struct gf_device_wire *w, uint32_t step);
 
 #endif

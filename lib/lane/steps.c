@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A schedule as a device program, step by step: steps gather in rounds, each of
- * them a group of NCCL's, with kernels before and behind. */
+/* A schedule as a device program, step by step: steps gather in rounds. Each
+ * round is a group of NCCL's, with kernels before and after it. */
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -16,13 +16,14 @@ struct walk {
 	bool *inside; /* per step: is a member */
 };
 
-/* Sends go out coded; what is reduced or decoded lands beside the message. */
+/* Sends go out coded; data to be reduced or decoded lands beside the
+ * message. */
 static bool on_wire(const struct walk *w, const struct gf_step *step)
 {
 	return w->p->codec || step->op == GF_STEP_RECV_REDUCE;
 }
 
-/* It is taken up after the group, beside which it lands. */
+/* Does the step's data land in wire memory, to be taken up after the group? */
 static bool lands(const struct walk *w, const struct gf_step *step)
 {
 	return step->op == GF_STEP_RECV_REDUCE ||
@@ -85,8 +86,8 @@ static size_t encode(struct walk *w, uint32_t i)
 	return at;
 }
 
-/* Where what a member sends or receives lies. What came in code, or went out
- * before, goes on as it is. */
+/* The place of the data that a member sends or receives. Data that came in
+ * code, or went out before, goes on as it is. */
 static size_t place_of(struct walk *w, uint32_t i)
 {
 	const struct gf_step *step = &w->s->steps[i];
@@ -113,8 +114,8 @@ static void transfer(struct walk *w, uint32_t i, size_t wire_at)
 	t->wire_at = wire_at;
 }
 
-/* Encodes what goes, exchanges, takes up what has come, all before step
- * `next`. */
+/* Encodes the data to send, exchanges, takes up the data received, all before
+ * step `next`. */
 static void end_round(struct walk *w, uint32_t next)
 {
 	size_t *wire_at = gf_xcalloc(w->nmembers + 1, sizeof(*wire_at));
@@ -143,10 +144,10 @@ static void end_round(struct walk *w, uint32_t next)
 	free(wire_at);
 }
 
-/* Must the round end before this step begins? What lands is taken up in
- * program order, when the group's sends have ended: partners that exchange and
- * keep the sum go together, and so do those whose shares a server adds up. Nor
- * do sends of one range wait for each other: it is encoded once. */
+/* Must the round end before this step begins? Data that lands is taken up in
+ * program order, after the group's sends have ended. So partners that exchange
+ * and keep the sum go together, and so do ranks whose shares a server adds up.
+ * Nor do sends of one range wait for each other: the range is encoded once. */
 static bool waits_for(const struct walk *w, const struct gf_step *step,
 		      uint32_t dep)
 {

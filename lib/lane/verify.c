@@ -15,8 +15,8 @@ static size_t wire_elems(const struct gf_device_program *p, size_t bytes)
 	return bytes / (p->sets ? p->sets->size_bytes : sizeof(float));
 }
 
-/* What the wire memory becomes: scratch behind the program's own, an element
- * where one lies. */
+/* Wire memory becomes scratch after the program's own scratch, with an element
+ * for each that lies there. */
 static struct gf_range wire_of(const struct gf_device_program *p,
 			       const struct gf_device_step *step)
 {
@@ -79,9 +79,9 @@ static bool is_one(const struct gf_device_step *step)
 	return step->op >= GF_DEVICE_ALL_REDUCE || step->op == GF_DEVICE_ENCODE;
 }
 
-/* Where each stretch of the stream begins, in steps of the schedule: a group
- * is one, a collective takes as many as its ring has, freely ordered within
- * (NCCL's own business). */
+/* The schedule steps at which each stretch of the stream begins. A group is one
+ * stretch. A collective is a stretch of as many steps as its ring has; their
+ * order within is free (NCCL decides it). */
 struct stretches {
 	size_t *begins, count;
 	bool *free; /* its steps keep the dependencies of their ranges */
@@ -95,8 +95,9 @@ static void cut(struct stretches *t, const struct gf_schedule *s, bool keeps)
 	t->free[t->count++] = keeps;
 }
 
-/* Every step of a stretch waits for all of the one before; what a group's
- * ranges would say is dropped, so that the verifier sees a conflict. */
+/* Every step of a stretch waits for all of the stretch before. The dependencies
+ * that a group's ranges imply are dropped, so that the verifier sees a
+ * conflict. */
 static void order(struct gf_schedule *s, const struct stretches *t)
 {
 	uint32_t *deps = NULL;
