@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* For what the kernels of every kind of processor share. */
+/* Marks the functions that the kernels of every kind of processor share. */
 #ifdef __CUDACC__
 #define GF_INLINE static inline __host__ __device__
 #else

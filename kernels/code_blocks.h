@@ -6,9 +6,9 @@
 
 /*
  * Defines name_encode, name_decode and name_decode_add of a codec with blocks.
- * The including file has name_encode_block(to, from, n) and
- * name_decode_block(to, from, n, add); name_bytes(n) is the size of a block of n
- * elements on the wire.
+ * The including file has two functions: name_encode_block(to, from, n) and
+ * name_decode_block(to, from, n, add). name_bytes(n) is the size of a block of
+ * n elements on the wire.
  */
 #define GF_CODE_BLOCKS(name)                                                   \
 	static void name##_encode(void *wire, const float *from, size_t n,     \

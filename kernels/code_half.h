@@ -6,8 +6,9 @@
 
 /*
  * Defines name_encode, name_decode and name_decode_add of a codec of 16 bits.
- * The including file has encode(to, from, n, narrow) and decode(to, from, n,
- * widen, add); narrow and widen convert a value, or a vector of them.
+ * The including file has two functions: encode(to, from, n, narrow) and
+ * decode(to, from, n, widen, add). The names narrow and widen convert a value,
+ * or a vector of values.
  */
 #define GF_CODE_HALF(name, narrow, widen)                                      \
 	static void name##_encode(void *wire, const float *from, size_t n,     \

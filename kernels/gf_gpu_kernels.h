@@ -18,8 +18,8 @@ extern "C" {
  *
  * A function only enqueues on the stream: it allocates nothing, waits for
  * nothing and reads no device memory on the host, so a graph can capture it.
- * What it needs to work in, the caller gives. A launch that fails shows in the
- * device's next check (gpu/gpu.h).
+ * The caller provides the work memory. The device's next check (gpu/gpu.h)
+ * reports a launch that fails.
  *
  * Results have the bits of kernels/ref (gf_kernels.h), except that a NaN made
  * by arithmetic may be another NaN, and where a comment says otherwise.

@@ -22,8 +22,9 @@ extern "C" {
  */
 #define GF_GPU_NN_MOST 0x7fffffffu
 
-/* Values seen as {outer, channels, inner}: {N, C, H*W}, or {N*H*W, C, 1} and
- * {rows, features, 1} if the channels of a place lie side by side. */
+/* Values seen as {outer, channels, inner}. Planes are {N, C, H*W}. If the
+ * channels of a place lie side by side, images are {N*H*W, C, 1}. Rows are
+ * {rows, features, 1}. */
 struct gf_gpu_view {
 	enum gf_dtype dtype;
 	size_t outer, channels, inner;
@@ -85,7 +86,7 @@ struct gf_gpu_pool {
 	size_t batch, channels, in[2], out[2], kernel[2], stride, pad[2];
 };
 
-/* What dropout depends on, in device memory. */
+/* The inputs of dropout, in device memory. */
 struct gf_gpu_samples {
 	uint64_t seed, first;
 };
@@ -141,7 +142,7 @@ struct gf_gpu_lstm {
 	enum gf_dtype dtype;
 	size_t batch, hidden, step;
 	const float *bias_ih, *bias_hh;
-	void *gates;               /* in: sums without biases; out: behind their
+	void *gates;               /* in: sums without biases; out: after their
 				      functions; step 4*step */
 	float *cells;              /* step `step` */
 	const float *cells_before; /* NULL at the first position */

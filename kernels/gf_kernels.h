@@ -24,7 +24,7 @@ struct gf_sgd_step {
 	int nesterov;
 };
 
-/* What topk_f32 works on. */
+/* The arguments of topk_f32. */
 struct gf_topk {
 	float *values;
 	const float *add;  /* (optional) values += add comes first */

@@ -12,7 +12,7 @@
 #define GF_Q8_ZERO   1e-36f /* 127/max must be finite */
 #define GF_Q8_HEADER 4
 
-/* What a block of n elements takes on the wire. */
+/* The bytes of a block of n elements on the wire. */
 static inline size_t q8_bytes(size_t n)
 {
 	return GF_Q8_HEADER + n;

@@ -5,7 +5,7 @@
 #include "gf_kernels.h"
 
 /*
- * What table.c is made of: each file of kernels/ref and kernels/x86 puts the
+ * The parts of table.c: each file of kernels/ref and kernels/x86 puts the
  * functions of its family into a table; those of x86 replace ref's. A family
  * need not be in every set.
  */

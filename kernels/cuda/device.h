@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 /*
- * The common beginning of every .cu here. The kernels use a small part of CUDA:
- * blocks of one dimension and THREADS threads, static shared memory, barriers,
- * warp votes and shuffles, integer atomics. tests/gpu/emulate.h has the same
- * part and runs the kernels on a machine without a GPU, so that their logic is
- * tested.
+ * The common beginning of every .cu here. The kernels use a small part of CUDA.
+ * Blocks have one dimension, THREADS threads and static shared memory. Threads
+ * use barriers, warp votes, shuffles and integer atomics. tests/gpu/emulate.h
+ * has the same part and runs the kernels on a machine without a GPU, so that
+ * their logic is tested.
  *
  * The build says -fmad=false: contraction would give other bits than ref.
  */

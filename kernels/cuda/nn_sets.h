@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* What nn_table.c is made of, as in sets.h. */
+/* The entries of nn_table.c, as in sets.h. */
 #define ENTRY(name)                                                            \
 	extern __typeof__(*((struct gf_gpu_nn_kernels *)0)                     \
 				   ->name) gf_cuda_nn_##name

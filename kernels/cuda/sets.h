@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* What table.c is made of: an entry `add_f32` is the function
+/* The entries of table.c: an entry `add_f32` is the function
  * gf_cuda_add_f32. */
 #define ENTRY(name)                                                            \
 	extern __typeof__(*((struct gf_gpu_kernels *)0)->name) gf_cuda_##name

@@ -178,7 +178,8 @@ __global__ void __launch_bounds__(THREADS) place(merge m)
 
 		if (i < m.a_room && m.a_index[i] == index)
 			return; // a's entry has it
-		// The pairs before a's entry i; behind the last one, all.
+		// The pairs before a's entry i; after the last entry, all
+		// pairs.
 		if (i < m.a_room) {
 			pairs_before = m.tiles[i / THREADS] + m.pairs[i];
 		} else if (i > 0) {

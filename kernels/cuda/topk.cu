@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 // Exact top-k (kernels/topk.h) in one pass over the values and some over few:
 //   1. a sample gives a bound that somewhat more than k values reach;
-//   2. the pass: every segment of values lists what reaches the bound;
-//   3. should that be fewer than k, everything is listed;
+//   2. the pass: every segment of values lists those that reach the bound;
+//   3. if fewer than k reach it, all values are listed;
 //   4. the k-th is found among the listed by its bits, digit by digit;
-//   5. what is above it, and of its equals the first ones, go out in order.
-// Segments list in their own room, in order, so nothing is ever sorted, nothing
+//   5. the values above it go out in order, and the first of its equals.
+// Segments list in their own room and in order. So nothing is ever sorted or
 // overflows, and the result does not depend on which block runs first.
 #include "bits.h"
 #include "each.h"
@@ -94,7 +94,7 @@ __device__ uint32_t sum_before(uint32_t x, uint32_t *all)
 	return base + before - x;
 }
 
-// The bin that the rank-th largest is in (rank from 1), by one whole block.
+// Finds the bin of the rank-th largest (rank from 1), by one whole block.
 // Thread t looks at bins from the top, PER_BIN of them. found[0]: the bin,
 // found[1]: the rank within it.
 __device__ void find_bin(const uint32_t *bins, uint32_t rank, uint32_t *found)

@@ -15,9 +15,10 @@
 #define GF_PROVE_STEPS_MOST 1000000
 
 /*
- * Of args.half: both halves one after the other are two proofs. steps: of all
- * ranks. 1: the schedules are at fault, and the text says where; -ENOTSUP: no
- * steps of its own, or more than a bound; -EINVAL: the arguments are none.
+ * Proves the schedules of args.half: both halves one after the other are two
+ * proofs. *steps is the number over all ranks. 1: the schedules are at fault,
+ * and the text names the place; -ENOTSUP: the algorithm has no steps of its
+ * own, or more than a bound; -EINVAL: the arguments are not valid.
  */
 int gf_prove(const struct gf_algorithm *a, const struct gf_coll_args *args,
 	     size_t *steps, struct gf_error *err);

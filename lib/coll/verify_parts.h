@@ -18,8 +18,9 @@
 int gf_verify_shape(const struct gf_schedule *ranks, int nranks,
 		    uint32_t ***partners, struct gf_error *err);
 
-/* Checks that two steps of one rank that touch the same element, one of them
- * writing, are ordered by dependencies, directly or through other steps. */
+/* Checks all pairs of steps of one rank that touch the same element, one of
+ * them as a writer. Dependencies must order the pair, directly or through other
+ * steps. */
 int gf_verify_races(const struct gf_schedule *s, struct gf_error *err);
 
 #endif

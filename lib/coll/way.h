@@ -28,18 +28,19 @@ struct gf_way {
 	int servers; /* the plan's, heeded where the algorithm has such */
 };
 
-/* Of an algorithm's name and the stages beside it. -ENOTSUP: this build has
- * none of that name; -EINVAL: such stages are none. */
+/* The way of an algorithm's name and its stages. -ENOTSUP: this build has no
+ * algorithm of that name; -EINVAL: the stages are not valid. */
 int gf_way_of(const char *algorithm, const struct gf_stage *stages,
 	      size_t nstages, struct gf_way *way, struct gf_error *err);
-/* The same of a plan's message, which does not say how many ranks serve. */
+/* The way of a plan's message, which does not name the number of servers. */
 int gf_way_of_message(const struct gf_message *m, struct gf_way *way,
 		      struct gf_error *err);
 
 /*
- * The arguments for a schedule, as far as the way goes: ranks (servers
- * included), servers, factors and what each goes by, in the way's memory. The
- * caller adds the elements, the half, segments and whether a codec loses bits.
+ * The arguments for a schedule that the way determines: ranks (servers
+ * included), servers, and factors with the algorithm of each, in the way's
+ * memory. The caller adds the elements, the half, segments and whether a codec
+ * loses bits.
  */
 struct gf_coll_args gf_way_args(const struct gf_way *way, int ranks);
 
@@ -49,8 +50,9 @@ bool gf_way_takes_factors(const struct gf_algorithm *a);
 const char *gf_way_stage_at(const struct gf_way *way, size_t i);
 /* Is it blueconnect in one stage, which is rhd, or a ring, by another name? */
 bool gf_way_undivided(const struct gf_way *way);
-/* Makes a decomposition whose stages are unsaid one with rings in all but the
- * innermost; false, and as it was: it has none, or would be the same. */
+/* Gives a decomposition without named stages rings in all but the innermost
+ * stage. Returns false and changes nothing if there is no decomposition, or if
+ * it would stay the same. */
 bool gf_way_outer_rings(struct gf_way *way);
 
 #endif

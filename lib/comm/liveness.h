@@ -14,8 +14,7 @@
  * rank waits for its neighbour, which is more often another victim than the
  * culprit. So a rank that has waited long asks all ranks. Each rank answers
  * from the thread that owns its communicator, as long as that thread runs. A
- * rank that gives up tells the others, so that they need not find out for
- * themselves.
+ * rank that gives up tells the other ranks, which then need not ask.
  *
  * Questions and answers are notes of fixed size on a channel of their own.
  * Sending never blocks.

@@ -8,8 +8,8 @@
 #include "comm/comm.h"
 
 /*
- * What the two halves of the local transport share: local.c passes messages,
- * local_meet.c has what all ranks do together. The lock of a receiver's box
+ * The common state of the two halves of the local transport: local.c passes
+ * messages, local_meet.c has the collective calls. The lock of a receiver's box
  * guards the box and every request addressed to it; meet_lock guards the rest.
  */
 enum gf_local_kind { GF_LOCAL_SEND, GF_LOCAL_RECV, GF_LOCAL_SUM };
@@ -41,12 +41,13 @@ struct gf_local_world {
 	int ranks;
 	int open; /* communicators not closed yet; under meet_lock */
 	struct gf_local_box *boxes;
-	/* A rendezvous of all ranks, and what they show each other there. */
+	/* A rendezvous of all ranks, and the data that they show each other
+	 * there. */
 	pthread_mutex_t meet_lock;
 	pthread_cond_t meet_cond;
 	int arrived;
 	uint64_t meetings;
-	bool deserted; /* somebody gave up waiting */
+	bool deserted; /* a rank gave up waiting */
 	const void **shown;
 	struct gf_local_queue
 		sums; /* all ranks' pending sums, under meet_lock */
@@ -61,7 +62,7 @@ struct gf_local {
 /* A zeroed request. */
 struct gf_request *gf_local_take(struct gf_local *l);
 void gf_local_push(struct gf_local_queue *q, struct gf_request *r);
-/* Where the oldest request of that sender and tag hangs; *result is NULL if
+/* The link to the oldest request of that sender and tag; *result is NULL if
  * there is none. */
 struct gf_request **gf_local_find(struct gf_local_queue *q, int sender,
 				  uint64_t tag);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests whether requests have ended. For each request that has not, MPI would
- * poll the network, and give the processor away if nothing is there. A thread
- * that waits for messages from several ranks tests them in turn, and would pay
- * that once for each. With more ranks than processors, the first message to
- * come would lie there while the others' turns pass. So the network is polled
- * once a round, for all requests on the list: when one of them is tested for
- * the second time in the round. If the last poll found something, the network
- * is also polled when a request is tested for the first time: perhaps its
- * message is here, too, and the thread is about to sleep.
+ * Tests whether requests have ended. In a test of a request that has not ended,
+ * MPI polls the network, and gives the processor away if nothing is there. A
+ * thread that waits for messages from several ranks tests them in turn, and
+ * would pay that once for each. With more ranks than processors, the first
+ * message to come would lie there while the others' turns pass. So the network
+ * is polled once a round, for all requests on the list: when one of them is
+ * tested for the second time in the round. If the last poll found something,
+ * the network is also polled when a request is tested for the first time:
+ * perhaps its message is here, too, and the thread is about to sleep.
  */
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
  * pieces is n bytes longer than the limit: no two sizes are cut alike, and a
  * size mismatch always shows in some piece. (Above its eager limit, Open MPI
  * 4.1 copies straight from the sender's memory, and writes a message that is
- * longer than its receive before it notices. That check comes too late, so
+ * longer than its receive before it notices. Then the check comes too late, so
  * callers must agree on equal sizes.)
  */
 #include <errno.h>

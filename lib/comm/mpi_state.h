@@ -11,10 +11,10 @@
 #include "comm/comm.h"
 
 /*
- * What the parts of the MPI transport share, the only files that call MPI:
- * mpi.c opens and closes, mpi_message.c passes messages, mpi_ask.c finds out
- * which have come, mpi_meet.c has what all ranks do together, mpi_number.c
- * knows MPI's types and operations.
+ * The common state of the MPI transport's files, which alone call MPI: mpi.c
+ * opens and closes, mpi_message.c passes messages, mpi_ask.c finds out which
+ * have come, mpi_meet.c has the collective calls, mpi_number.c knows MPI's
+ * types and operations.
  *
  * WAITING. Nothing between open and close calls a blocking MPI function:
  * collectives are the non-blocking ones, tested with back-off, because a
@@ -22,7 +22,7 @@
  */
 struct gf_request {
 	struct gf_request *unused; /* the slab's */
-	/* what every question looks at: one line of the cache */
+	/* each test reads these: one line of the cache */
 	size_t npieces, done;
 	MPI_Request one, *pieces; /* &one, or many */
 	size_t place;       /* 1 + where it is on the list; 0: not there */
@@ -38,8 +38,9 @@ struct gf_request {
 	size_t size_bytes, piece_bytes;
 };
 
-/* The list of those that are waited for, as MPI wants it; the handle of one on
- * it is here, not among its pieces. Rounds are counted from 1. */
+/* The list of requests that are waited for, as MPI wants it. The handle of a
+ * request on the list is here, not among its pieces. Rounds are counted from
+ * 1. */
 struct gf_mpi_asked {
 	struct gf_request **list, **come;
 	MPI_Request *handles;
@@ -53,7 +54,7 @@ struct gf_mpi_asked {
 struct gf_mpi {
 	struct gf_comm comm;
 	bool own;       /* began MPI, and ends it */
-	MPI_Comm world; /* a duplicate: nobody else's messages are in it */
+	MPI_Comm world; /* a duplicate: has only this library's messages */
 	int channel_bits, match_bits;
 	size_t piece_bytes;
 	struct gf_slab requests;
@@ -105,7 +106,7 @@ int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer,
 /* Has its next piece come? 1: r->code and r->state say how; 0; or the
  * transport's failure. */
 int gf_mpi_ask(struct gf_mpi *m, struct gf_request *r, struct gf_error *err);
-/* It will not be asked about any more. */
+/* The request will not be tested any more. */
 void gf_mpi_unask(struct gf_mpi *m, struct gf_request *r);
 bool gf_mpi_poll(struct gf_comm *c);
 void gf_mpi_asked_release(struct gf_mpi_asked *a);

@@ -131,9 +131,9 @@ int gf_engine_end(struct gf_engine *e, struct gf_error *err);
  * do not count as waited for. */
 int gf_engine_settle(struct gf_engine *e, struct gf_error *err);
 /* Have the steps that were begun before the last one ended, their hooks too?
- * With `wait` the call blocks until they have. Returns 0, or a negative errno;
- * *ended is then meaningless. Any number of the steps may yet be waited for.
- * Thread. */
+ * With `wait`, the call blocks until these steps have ended. Returns 0, or a
+ * negative errno; *ended is then meaningless. Any number of the steps may yet
+ * be waited for. Thread. */
 int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
 			    struct gf_error *err);
 /* The failure that is kept, or 0. */

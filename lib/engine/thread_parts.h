@@ -36,8 +36,8 @@ struct gf_thread_path {
 struct gf_thread_message {
 	/* under lock */
 	bool ended;
-	/* Sent bytes that no total contains yet: the communication thread's
-	 * until the message has ended, then the compute thread's. */
+	/* Sent bytes that are not in waited_bytes yet: the communication
+	 * thread's until the message has ended, then the compute thread's. */
 	uint64_t sent_bytes;
 	/* communication thread */
 	struct gf_thread_path *paths; /* that were used in this place */

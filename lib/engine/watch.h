@@ -12,9 +12,9 @@
 /*
  * The watchdog of a communication thread. The watchdog counts the time in which
  * nothing moves. After half of the timeout it asks all ranks how far they have
- * come. At the end of the timeout it names the rank to blame: one that does not
- * answer, or the one that has come least far. Time in which this process itself
- * was stopped does not count.
+ * come. At the end of the timeout it names the rank to blame: a rank that does
+ * not answer, or the rank that has come least far. Time in which this process
+ * itself was stopped does not count.
  *
  * While the watchdog lives it is the communicator's on_wait, so that blocking
  * calls are watched as well.
@@ -33,8 +33,8 @@ struct gf_watch {
 void gf_watch_init(struct gf_watch *w, struct gf_comm *comm, double timeout_s);
 void gf_watch_release(struct gf_watch *w);
 
-/* Begins to watch: the next look is due in a moment. For a rank that has just
- * met the others, and need not answer before it waits. */
+/* Begins to watch: the next look is due in a moment. The rank has just met the
+ * others, and need not answer before it waits. */
 void gf_watch_begin(struct gf_watch *w);
 /* Due now and then: answers other ranks. *passed_s is the time since the last
  * look, or 0 if that was a moment ago. Fails with another rank's reason if that

@@ -321,8 +321,8 @@ static void end_transfer(struct gf_exec_run *run, uint32_t i)
 }
 
 /* The sends to a peer mostly end in the order in which they began, and so do
- * the receives from a peer. So transfers after one that is not over are not
- * tested, unless the transport knows that they can move. While the first is
+ * the receives from a peer. So transfers after an unfinished one are not
+ * tested, unless the transport knows that a test would help. While the first is
  * being copied, not even those are tested: the first would then take as long as
  * all of them. */
 static bool may_wait(const struct gf_exec_run *run, uint64_t **front,

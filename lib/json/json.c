@@ -30,7 +30,7 @@ static int refuse_syntax(const char *text, size_t from, const char *file,
 	gf_json_place(text, from, &line, &column);
 	column = found->line == 1 ? column - 1 + found->column : found->column;
 	line += found->line - 1;
-	if (column < 1) /* the end of the text, behind a line break */
+	if (column < 1) /* the end of the text, after a line break */
 		column = 1;
 	if (strstr(found->text, "JSON_ALLOW_NUL"))
 		gf_text_addf(&reason, "\\u0000 is not allowed in a string");

@@ -9,9 +9,9 @@
 #include "json/json.h"
 
 /*
- * Between json.c, which knows what a value is, and json_get.c, which goes to
- * it. A place is a cursor whose value is NULL where there is nothing; what is
- * made of it obeys the rules of json/json.h.
+ * The interface between json.c, which interprets values, and json_get.c, which
+ * finds them. A place is a cursor, whose value is NULL if there is nothing. The
+ * functions below obey the rules of json/json.h.
  */
 
 /* The place of a member, which counts as asked for; and of an array's entry. */

@@ -10,8 +10,8 @@
 
 /*
  * Documents as tables: one struct gf_field per key says where its value lives
- * in a C struct, what it may be, and whether it may be absent. Reading,
- * writing, copying, releasing and checking all walk the same table, in its
+ * in a C struct, what it may be, and whether it may be absent. The functions
+ * that read, write, copy, release and check all walk the same table in its
  * order, so they cannot disagree.
  *
  * Structs are zero-initialised before they are read into. Strings, arrays and

@@ -7,12 +7,13 @@
 #include "json/record.h"
 
 /*
- * The values of a table's fields as people type them in options. For SIZE, INT,
- * BOOL ("on", "off"), REAL, CHOICE and REALS ("0.25,0.01", or "none").
+ * The values of a table's fields as people type them in options. Only for the
+ * types SIZE, INT, REAL and CHOICE, for BOOL ("on" or "off"), and for REALS
+ * ("0.25,0.01" or "none").
  */
 
-/* Stores the value in the item; what the field held is released. -EINVAL with
- * what was wanted. */
+/* Stores the value in the item, and releases the field's old value. -EINVAL
+ * with the values that were wanted. */
 int gf_field_parse(const struct gf_field *f, const char *text, void *item,
 		   struct gf_error *err);
 /* The words that stand for some or all values of the field; NULL: only

@@ -36,8 +36,8 @@ static bool overlap(struct gf_range a, struct gf_range b)
 	       b.first < a.first + a.count;
 }
 
-/* The last send of what step i leaves in its range. With a codec any other
- * send of some of it is a writer (coll/schedule.h, CODECS). */
+/* The last send of the data that step i leaves in its range. With a codec, any
+ * other send of a part of the range is a writer (coll/schedule.h, CODECS). */
 static uint32_t sent_until(const struct gf_schedule *s, uint32_t i)
 {
 	const struct gf_range range = s->steps[i].range;

@@ -5,8 +5,8 @@
 
 /*
  * Attention (ref_attention.c), one head of all samples at a time: a head is one
- * product of matrices per sample. `saved` holds the softmax of the scores, as
- * {N, heads, T, T}; `scratch` its gradient.
+ * product of matrices per sample. `saved` holds the softmax of the scores in
+ * the layout {N, heads, T, T}. `scratch` holds the gradient of the softmax.
  */
 struct sizes {
 	size_t steps, features, heads, width;

@@ -9,9 +9,9 @@
 #include "base/error.h"
 
 /*
- * Products of matrices (cuBLAS) and convolutions (cuDNN) on one stream
- * (private to lib/nn). The libraries are loaded when first asked for. Whatever
- * is chosen gives the same bits each time. Calls enqueue and allocate nothing.
+ * Products of matrices (cuBLAS) and convolutions (cuDNN) on one stream (private
+ * to lib/nn). The libraries are loaded when first asked for. Every chosen
+ * method gives the same bits each time. Calls enqueue and allocate nothing.
  */
 struct gf_gpu_stream;
 struct gf_gpu_blas;
@@ -20,8 +20,8 @@ struct gf_gpu_conv;
 
 /* c{m,n} = alpha * a{m,k} b{k,n} + beta * c, row-major. A transposed matrix
  * lies as {k,m} or {n,k}. `row` is the number of elements from a row to the
- * next one, `step` that from one of `count` matrices to the next one. c has a
- * type of its own; sums are f32. */
+ * next row, `step` the number from a matrix to the next of `count` matrices. c
+ * has a type of its own; sums are f32. */
 struct gf_gpu_matrix {
 	void *at;
 	size_t row, step;

@@ -9,12 +9,12 @@
 /*
  * A pass is a row of steps. The samples are there at step 0, layer l runs
  * forward at 1 + l, the loss is computed at 1 + L, and layer l runs backward at
- * 1 + 2L - l. Each array of a layer is needed for some of them:
+ * 1 + 2L - l. Each array of a layer is needed for some of the steps:
  *	output		from the layer's forward to the last reader
  *	saved		from the layer's forward to its backward
  *	gradient	from its first consumer's backward to the layer's own
  * A layer that may work in place takes its input's memory, unless another layer
- * still reads that.
+ * still reads that memory.
  */
 enum { OUT, SAVED, GRADIENT, KINDS };
 

@@ -10,8 +10,8 @@
 
 /*
  * A net on a GPU (private to lib/nn). Values of layers have the net's
- * precision. Their layout is {N, C, H, W}, or {N, H, W, C} with channels_last.
- * All lie in one allocation, at places planned beforehand (gpu_plan.h). The
+ * precision. Their layout is {N, C, H, W}; with channels_last it is {N, H, W,
+ * C}. All lie in one allocation, at places planned beforehand (gpu_plan.h). The
  * functions of layers only enqueue work.
  */
 struct gf_gpu_net {

@@ -33,11 +33,10 @@ struct gf_gpu_stream;
  *
  * ON A DEVICE every array lies in device memory, and a call enqueues on the
  * net's stream and returns: its inputs must stay in place until the stream is
- * past it. Nothing in a pass makes the host wait, nothing is allocated and
- * no address is kept, so that a pass can be captured into a graph
- * (gpu/gpu.h) once one of its batch size has run. on_grad is called once the
- * kernels that complete a gradient are enqueued. `result` reports wrong labels
- * and word numbers.
+ * past it. A pass does not make the host wait, allocates nothing and keeps no
+ * address. So it can be captured into a graph (gpu/gpu.h) once a pass of the
+ * same batch size has run. on_grad is called once the kernels that complete a
+ * gradient are enqueued. `result` reports wrong labels and word numbers.
  */
 struct gf_net;
 
@@ -107,15 +106,16 @@ void gf_net_set_loss_scale(struct gf_net *net, float scale);
 
 /* Forward calls on_need(ctx, tensor) before it first reads a trained tensor,
  * layer by layer, and reads it only then: its weights may change until the call
- * returns. Not on a device, whose passes are begun ahead. NULL: nobody asks. */
+ * returns. Not on a device, whose passes are begun ahead. NULL: no calls. */
 void gf_net_set_need(struct gf_net *net,
 		     void (*on_need)(void *ctx, size_t tensor), void *ctx);
 
 /* Seeds the dropout of the following passes. The values that sample i of a
  * batch loses depend on the seed and on first + i alone, the sample's number in
  * the whole run. So ranks that share a batch drop the same values as one rank
- * with all of it, and a resumed run the same as an uninterrupted one. On a
- * device the call enqueues, and passes that a graph replays follow it, too. */
+ * with the whole batch. A resumed run drops the same values as an uninterrupted
+ * run. On a device the call enqueues, and passes that a graph replays follow
+ * it, too. */
 void gf_net_set_samples(struct gf_net *net, uint64_t seed, uint64_t first);
 
 /* Normal weights: variance 2 / inputs before ReLU ("Delving deep into

@@ -19,7 +19,7 @@ enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
 
 struct lstm {
 	size_t batch, steps, inputs, hidden, gates; /* gates: 4 * hidden */
-	float *gate;    /* {rows, gates}: behind their functions */
+	float *gate;    /* {rows, gates}: after their functions */
 	float *cell;    /* {rows, hidden} */
 	float *before;  /* {rows, hidden}: h of the position before */
 	float *dgate;   /* {rows, gates} */
@@ -121,8 +121,8 @@ static void forward(const struct gf_ref_io *io)
 	}
 }
 
-/* dh and dc: what the position behind asks; dc becomes what this one asks of
- * the position before. */
+/* dh and dc are the gradients from the next position; dc becomes the gradient
+ * for the position before. */
 static void cell_backward(const struct lstm *s, size_t n, size_t t,
 			  const float *dout)
 {

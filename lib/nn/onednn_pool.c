@@ -2,8 +2,8 @@
 #include "nn/onednn.h"
 
 /*
- * Pooling. A global pool is an average over one window as large as the image,
- * whose {N, C, 1, 1} is then seen as {N, C}.
+ * Pooling. A global pool is an average over one window as large as the image.
+ * Its output {N, C, 1, 1} is then seen as {N, C}.
  */
 struct window {
 	dnnl_alg_kind_t algorithm;

@@ -15,7 +15,7 @@
  */
 struct gf_topology_file {
 	const char *path; /* for messages */
-	const char *text; /* NUL-terminated behind size bytes */
+	const char *text; /* NUL-terminated after size bytes */
 	size_t size;
 	int ranks_per_host; /* >= 1; of a format with bare_hosts */
 };

@@ -49,9 +49,9 @@ int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
 		     struct gf_error *err);
 
 /*
- * "NAME:SIZE@RATE,LATENCY[,LINK]" one level after the other, innermost first,
- * blanks between: "gpu:4@32GB/s,3us node:16@12.5GB/s,5us". Sets levels and
- * ranks of a zeroed t. -EINVAL names the level and what it lacks.
+ * Reads levels "NAME:SIZE@RATE,LATENCY[,LINK]", innermost first, with blanks
+ * between: "gpu:4@32GB/s,3us node:16@12.5GB/s,5us". Sets levels and ranks of a
+ * zeroed t. -EINVAL names the level and what it lacks.
  */
 int gf_levels_synthetic(const char *spec, struct gf_topology *t,
 			struct gf_error *err);

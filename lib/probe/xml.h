@@ -8,8 +8,8 @@
 
 /*
  * The part of XML that NCCL writes: elements and attributes. Comments,
- * declarations and text between elements are skipped, entities are left as they
- * are, and DOCTYPE, which could define new ones, is refused.
+ * declarations and text between elements are skipped. Entities are left as they
+ * are. DOCTYPE, which could define new entities, is refused.
  */
 struct gf_xml {
 	char *name;
