@@ -49,7 +49,8 @@ struct gf_bench_allreduce_config {
 	double timeout_s; /* without progress; 0: none */
 	const struct gf_plan *rule;         /* for auto; or NULL */
 	struct gf_bench_timeline *timeline; /* or NULL; timeline.h */
-	/* Where messages lie; by NCCL, auto is `library` but for a rule. */
+	/* The memory that messages lie in; by NCCL, auto is `library` but for a
+	 * rule. */
 	struct gf_bench_device device;
 };
 
@@ -101,8 +102,8 @@ int gf_bench_allreduce_plan(struct gf_bench_allreduce *b,
 			    const struct gf_plan *plan,
 			    struct gf_bench_row *rows, struct gf_error *err);
 
-/* What a transfer of so many bytes makes of its time, in bytes per second: the
- * whole, and by what a link carries, 2 (p-1)/p of it. */
+/* The bandwidth of a transfer of size_bytes, in bytes per second: of the whole,
+ * and of the part that a link carries, 2 (p-1)/p of it. */
 double gf_bench_algbw(double size_bytes, double time_s);
 double gf_bench_busbw(double size_bytes, double time_s, int ranks);
 

@@ -23,7 +23,7 @@ int gf_bench_device_check(const struct gf_bench_device *d, struct gf_error *err)
 			    "want cpu, cuda, cuda:N or auto, got %.40s", name);
 }
 
-/* Collective. What hinders NCCL is remembered. */
+/* Collective. Remembers the reason if NCCL cannot be used. */
 static int choose_nccl(struct gf_comm *c, struct gf_bench_device *d,
 		       struct gf_error *err)
 {

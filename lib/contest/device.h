@@ -10,7 +10,7 @@
 #include "gpu/gpu.h"
 
 /*
- * Where what is measured lies: in the host's memory, or on a GPU of each rank.
+ * The place of the measured messages: the host's memory, or a GPU of each rank.
  * Between GPUs messages go by NCCL where it is installed and every rank has a
  * GPU of its own; else by the host, copied down before and up after.
  */

@@ -5,7 +5,8 @@
 #include "contest/device_send.h"
 #include "lane/lane.h"
 
-/* What device_bench.c opens and device_send.c sends on; private to them. */
+/* The lanes and memory that device_bench.c opens and device_send.c sends on;
+ * private to them. */
 struct gf_device_bench {
 	struct gf_bench_device device;
 	struct gf_comm *comm;

@@ -302,7 +302,7 @@ static int finish(struct gf_device_bench *d, struct gf_error *err)
 	return rc < 0 ? rc : 0;
 }
 
-/* What failed is given up: nothing goes on these lanes any more. */
+/* After a failure the lanes are given up: nothing goes on them any more. */
 static int conclude(struct gf_device_bench *d, int rc)
 {
 	int l;

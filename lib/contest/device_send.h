@@ -19,12 +19,12 @@
  */
 struct gf_device_bench;
 
-/* Collective. Room for so many bytes; lanes only where messages go by NCCL. */
+/* Collective. Room for `bytes` bytes; lanes only if messages go by NCCL. */
 int gf_device_bench_open(const struct gf_bench_device *device,
 			 struct gf_comm *comm, int lanes, size_t bytes,
 			 struct gf_device_bench **d, struct gf_error *err);
-/* Collective: room for more. What was there is lost; sums of zeros are zeros,
- * which is what there is then. */
+/* Collective: room for more. The old contents are lost; the new ones are zeros,
+ * and so are their sums. */
 int gf_device_bench_reserve(struct gf_device_bench *d, size_t bytes,
 			    struct gf_error *err);
 /* NULL is allowed. Collective, unless something has failed. */

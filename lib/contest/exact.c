@@ -121,7 +121,7 @@ static double unit_of(enum gf_dtype dtype)
 	return units[dtype];
 }
 
-/* What a fill or a check works with. */
+/* The data that a fill or a check works with. */
 struct rule {
 	const struct gf_exact *x;
 	int givers; /* the others contribute 0 */

@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 
-/* What gf-allreduce --list prints: the algorithms, codecs and transports of this build, a
- * line each. */
+/* The output of gf-allreduce --list: the algorithms, codecs and transports of
+ * this build, a line each. */
 void gf_bench_list(struct gf_text *out);
 
 #endif

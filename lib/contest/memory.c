@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* What may be taken without swapping; < 0: this kernel does not say. */
+/* The bytes that may be taken without swapping; < 0: this kernel does not say.
+ */
 static double available_bytes(void)
 {
 	FILE *f = fopen("/proc/meminfo", "r");

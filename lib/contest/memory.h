@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 
-/* Has this host so much memory left, in bytes, for all its ranks together?
- * Asked before it is taken: the kernel hands out more than there is, and ends
- * somebody when it is used. -ENOMEM names both. */
+/* Does this host have wanted_bytes of memory left, for all its ranks together?
+ * The check comes before memory is taken: the kernel hands out more than there
+ * is, and ends a process when the memory is used. -ENOMEM names both. */
 int gf_bench_memory_check(double wanted_bytes, struct gf_error *err);
 
 #endif

@@ -17,7 +17,7 @@
 enum { FORWARD, BACKWARD, UPDATE, FIRST_TENSOR };
 
 /*
- * Where the moments of a row come from: the host's clock, or events that are
+ * The source of the moments of a row: the host's clock, or events that are
  * enqueued between the kernels and read when the pass has ended. Nothing in a
  * pass waits for them.
  */
@@ -140,7 +140,8 @@ static int repeat(struct recorder *r, float *grads, double *row,
 	return 0;
 }
 
-/* Every rank takes every barrier, failed or not: nobody is left waiting. */
+/* Every rank takes every barrier, failed or not, so that no rank is left
+ * waiting. */
 static int measure(const struct gf_bench_compute *config,
 		   struct gf_bench_step *step, double *rows, size_t width,
 		   struct gf_error *err)

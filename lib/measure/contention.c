@@ -155,8 +155,8 @@ int gf_bench_contention(const struct gf_bench_curve_config *c,
 	return rc;
 }
 
-/* What n messages of that size take on the links of a level at the least,
- * beside one's drain. */
+/* The least time of n messages of that size on the links of a level, relative
+ * to the drain of one message. */
 static double least_gamma(const struct gf_level_cost *level, double groups,
 			  double per_byte_s, size_t size_bytes, int n)
 {

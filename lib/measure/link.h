@@ -44,7 +44,8 @@ struct gf_bench_hop {
 void gf_bench_hop_schedule(const struct gf_bench_hop *hop, int rank, int ranks,
 			   struct gf_schedule *s);
 
-/* What moves hops: a link, or NCCL between GPUs (measure/network_device.h). */
+/* The mover of hops: a link, or NCCL between GPUs (measure/network_device.h).
+ */
 struct gf_bench_mover {
 	struct gf_comm *comm;
 	/* As gf_bench_link_run. */

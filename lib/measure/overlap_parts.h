@@ -6,9 +6,9 @@
 #include "measure/overlap.h"
 
 /*
- * What overlap.c measures with (private to it and its loads): passes of a step,
- * timed by the host's clock or by events on the device, and messages that keep
- * the network busy meanwhile, through whatever carries them in training.
+ * The tools of overlap.c (private to it and its loads). Passes of a step are
+ * timed by the host's clock or by events on the device. Messages keep the
+ * network busy meanwhile, through whatever carries them in training.
  */
 struct gf_bench_pass {
 	struct gf_bench_step *step;

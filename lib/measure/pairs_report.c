@@ -10,7 +10,7 @@
 #include "cli/table.h"
 #include "json/json.h"
 
-/* Beyond so many members a line no longer holds a column for each. */
+/* A line holds no more columns than this, one for each member. */
 enum { MOST_COLUMNS = 16 };
 
 static double median_of(const double *values, size_t count)

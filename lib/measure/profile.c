@@ -17,7 +17,7 @@
 #include "comm/processors.h"
 #include "json/json.h"
 
-/* Where and when, of either half. */
+/* The place and time of the measurement, for either half. */
 static void put_place(struct gf_json_writer *w, const struct gf_comm *comm)
 {
 	struct utsname names = {0};

@@ -6,7 +6,7 @@
 
 #include "base/heap.h"
 
-/* A repeat that lasts so long owes nothing to how the ranks met. */
+/* A repeat this long does not depend on how the ranks met. */
 static const double long_enough_s = 0.01;
 static const size_t telling_bytes = (size_t)256 << 10;
 
@@ -71,7 +71,7 @@ int gf_bench_chain(const struct gf_bench_pace *pace, size_t bytes)
 	return fit >= most ? most : fit < 1 ? 1 : (int)fit;
 }
 
-/* With the fewest repeats. */
+/* The time of a sitting with the fewest repeats. */
 static double sitting_s(const struct gf_bench_sweep *s,
 			const struct gf_bench_pace *pace, size_t bytes)
 {

@@ -28,8 +28,8 @@ struct gf_bench_step {
 	size_t vocabulary; /* samples are numbers below it; 0: in [0, 1) */
 	float *params, *velocity, *input;
 	int32_t *labels;
-	/* Of a backend on a device (nn/net.h): where it computes, and what it
-	 * is given in place of the arrays above. */
+	/* For a backend on a device (nn/net.h): the device that it computes on,
+	 * and its arrays in place of those above. */
 	struct gf_gpu *gpu;
 	struct gf_gpu_stream *stream;
 	bool updates_there;

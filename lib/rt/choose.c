@@ -20,17 +20,19 @@ enum {
 	FINAL = 5,  /* and of those that are close to the best then */
 	FIRST_RUNS = 10,
 };
-/* About so long a candidate is measured, after its first runs; all of them
- * together at most so long, but for a first round. */
+/* The time to measure a candidate after its first runs, about; and the most
+ * time for all candidates together, but for a first round. */
 static const double budget_s = 0.05, longest_s = 2;
-/* In so long the first runs of a short message are done. */
+/* The time for the first runs of a short message. */
 static const double short_s = 1e-3;
-/* So much slower on its first runs than the best: not measured further. */
+/* A candidate this much slower on its first runs than the best is not measured
+ * further. */
 static const double hopeless = 2;
-/* Close to the best: at most so many times its time. */
+/* A candidate is close to the best within this many times the best's time. */
 static const double close_behind = 1.15;
-/* So many times the bytes through its busiest link, with long messages: not
- * run even once, which would take longer than all the others together. */
+/* Long messages: a candidate is not run even once if its busiest link carries
+ * this many times the bytes of the least. One such run would take longer than
+ * all the others together. */
 static const double wasteful = 4, long_bytes = 1 << 20;
 
 struct picked {
@@ -139,9 +141,8 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 }
 
 /* One run of a candidate; all ranks get the slowest rank's time. Every rank
- * writes its messages first, as backward would. Otherwise the caches that hold
- * messages after one candidate may make the next one seem twice as fast as it
- * is. */
+ * writes its messages first, as backward would. Otherwise messages left in
+ * caches by one candidate may make the next seem twice as fast as it is. */
 static int time_once(const struct gf_chooser *c, struct gf_burst *b, void *data,
 		     double *time_s, struct gf_error *err)
 {

@@ -7,7 +7,8 @@
 
 static const double margin = 0.97;
 
-/* So many times the best one's median may the fastest of n runs take. */
+/* The fastest of a rival's n runs may take this many times the best one's
+ * median. */
 static double allowance(size_t n)
 {
 	static const double allowed[] = {4,   3,   2,   1.7, 1.5, 1.4,

@@ -62,9 +62,8 @@ struct gf_csc_step {
 	size_t nchosen;
 	uint32_t *waiting;      /* the other ones */
 	size_t nwaiting, taken; /* so many have taken their history up */
-	/* Fetches the values of a chunk that waits, if data does not have them
-	 * and one of them is not finite. NULL: they cannot be had. (optional)
-	 */
+	/* Returns the values of a chunk that waits and is not finite, if data
+	 * does not have them; NULL if they cannot be had. (optional) */
 	const float *(*fetch)(void *ctx, size_t chunk);
 	void *fetch_ctx;
 	struct gf_work *work;
@@ -145,8 +144,8 @@ void gf_csc_commit(struct gf_csc_step *s);
 size_t gf_csc_pieces(const struct gf_csc_step *s, const float *packed,
 		     struct gf_optim_piece *pieces);
 
-/* Of struct gf_select_ops. The last two are for sums on the host, in `packed`,
- * or in `data` if the step is dense. */
+/* Operations of struct gf_select_ops. The last two are for sums on the host, in
+ * `packed`, or in `data` if the step is dense. */
 struct gf_select_bad gf_csc_inspect(struct gf_selector *s, size_t slot);
 void gf_csc_adopt(struct gf_selector *s, size_t slot);
 void gf_csc_state(struct gf_selector *s, struct gf_state *list);
@@ -154,12 +153,12 @@ int gf_csc_keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
 		float *values, struct gf_error *err);
 int gf_csc_restore(struct gf_selector *s, size_t slot, size_t age,
 		   const float *values, struct gf_error *err);
-/* What they do but for the sums: the chunks sent and chosen become the age-th
+/* The last two without the sums: the chunks sent and chosen become the age-th
  * of the state, and come from there. */
 void gf_csc_note(const struct gf_csc_step *s, size_t age, bool bad);
 void gf_csc_recall(struct gf_csc_step *s, size_t age);
 
-/* Where a chunk begins in the pool, and its elements. */
+/* The place of a chunk in the pool, and its number of elements. */
 size_t gf_csc_chunk_first(const struct gf_csc *c, size_t chunk);
 size_t gf_csc_chunk_count(const struct gf_csc *c, size_t chunk);
 /* The tensor with which it is ready. */

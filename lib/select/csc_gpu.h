@@ -6,7 +6,7 @@
 
 /* Between csc_gpu.c and csc_gpu_take.c, which takes a step's gradients. */
 
-/* What the host and the device tell each other of a step, in pinned memory. */
+/* Data that the host and the device exchange in a step, in pinned memory. */
 struct gf_csc_told {
 	uint32_t *chosen; /* as the step's */
 	uint8_t *sent;    /* per chunk, 1: it goes */

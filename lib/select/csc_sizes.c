@@ -18,8 +18,8 @@ static void expect_size(struct gf_csc *c, const struct gf_message *how,
 	*w = (struct gf_work){.how = how, .count_elems = n};
 }
 
-/* So many chunks in one of the plan's messages, and where the pool's short one
- * is the last of them. */
+/* Expects `nchunks` chunks in one of the plan's messages, also with the pool's
+ * short chunk as the last of them. */
 static void expect_packs(struct gf_selector *s, const struct gf_message *how,
 			 size_t nchunks)
 {
@@ -51,8 +51,8 @@ static void expect_count(struct gf_selector *s, size_t nchunks)
 	}
 }
 
-/* Of every step of the ramp; one of more steps than chunks passes every count,
- * and may have any number of steps. */
+/* Expects the sizes of every step of the ramp. A ramp of more steps than chunks
+ * passes every count, and may have any number of steps. */
 static void expect_ramp(struct gf_selector *s)
 {
 	struct gf_csc *c = gf_csc_of(s);

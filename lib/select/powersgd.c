@@ -26,8 +26,8 @@
 
 /* Sums of products are made in so many lanes, the same on every machine. */
 #define LANES ((size_t)8)
-/* What is left of a column that depends on those before counts as nothing
- * below this share of its length. */
+/* A column may depend on the columns before it. The rest of the column counts
+ * as nothing below this share of its length. */
 #define DEPENDS 1e-5
 
 /* A tensor of a message. */

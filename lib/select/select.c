@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What selections share: the plan's messages, scales, optional operations. */
+/* Parts that selections share: the plan's messages, scales, optional
+ * operations. */
 #include "select/select.h"
 
 #include <errno.h>
@@ -198,7 +199,8 @@ int gf_select_send(struct gf_selector *s, struct gf_error *err)
 
 /* --- times ---------------------------------------------------------------- */
 
-/* Of what brought it, and of when its own tensors were ready. */
+/* A message's times: those of the message that brought it, and the moment when
+ * its own tensors were ready. */
 static struct gf_message_times times_by(const struct gf_message *m,
 					const struct gf_message_times *sent,
 					const double *ready_s)

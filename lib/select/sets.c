@@ -39,7 +39,7 @@ static struct gf_sparse set_at(const struct gf_sparse_message *m, void *sets,
 	};
 }
 
-/* Of gtopk's union of sets. */
+/* The most values in gtopk's union of sets. */
 static size_t union_room(const struct gf_sparse_message *m, size_t most_k)
 {
 	return most_k * (gf_sparse_gathers(m) ? (size_t)m->ranks : 2);
@@ -235,7 +235,8 @@ static size_t add_up(struct gf_sparse_message *m)
 	return sum.count;
 }
 
-/* What this rank sent, but is not in the result: both ascend. */
+/* Puts back the values that this rank sent but that are not in the result. Both
+ * lists ascend. */
 static void put_back(struct gf_sparse_message *m)
 {
 	size_t i, r = 0;

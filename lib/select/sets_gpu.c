@@ -20,8 +20,9 @@ struct gf_sparse_gpu {
 	char *memory; /* all that follows */
 	void *sets, *work, *merge_work;
 	uint32_t *at; /* places of the k largest of a sum */
-	/* What a rank drops and gets back, list by list: of a sum what was not
-	 * kept, or else what it sent. Sums are made there, too. */
+	/* The values that a rank drops and gets back, list by list: the values
+	 * of a sum that were not kept, or else those that the rank sent. Sums
+	 * are made there, too. */
 	struct gf_gpu_sparse lists[32];
 	size_t room;          /* of a list, at most */
 	size_t nlists, nused; /* there are; hold something in this step */
@@ -65,7 +66,7 @@ static void *carve(char *memory, size_t *used, size_t size_bytes)
 	return memory ? memory + at : NULL;
 }
 
-/* With memory NULL: how much is wanted. */
+/* Lays out memory; NULL: returns how much is wanted. */
 static size_t lay_out(struct gf_sparse_gpu *n, char *memory)
 {
 	const struct gf_gpu_kernels *k = n->c.gpu->kernels;

@@ -63,7 +63,7 @@ void gf_topk_conclude(struct gf_selector *s, size_t slot);
  * ranks. */
 void gf_topk_commit(struct gf_selector *s, size_t slot);
 
-/* Of struct gf_select_ops; the first for messages on the host. */
+/* Operations of struct gf_select_ops; the first is for messages on the host. */
 void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
 		   const struct gf_work **list, size_t *n);
 struct gf_select_bad gf_topk_inspect(struct gf_selector *s, size_t slot);

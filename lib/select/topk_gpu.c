@@ -33,8 +33,8 @@ struct gf_topk_gpu {
 	size_t nreturns;                   /* of all messages */
 	/* indices of all messages, then values */
 	void *host_returns, *device_returns;
-	/* What was not sent; NULL: one step is under way at a time, and it
-	 * stays where the gradients were. */
+	/* The values that were not sent. NULL: one step is under way at a time,
+	 * and the values stay where the gradients were. */
 	void *left;
 	void *sets;     /* the device's, laid out as a slot's of the host */
 	void *work;     /* of one selection; they come one after the other */
@@ -53,7 +53,7 @@ static size_t count_elems(const struct gf_selector *s)
 	return s->env.pools[0].count_elems;
 }
 
-/* Where message i begins. */
+/* The first element of message i. */
 static size_t first_of(const struct gf_selector *s, size_t i)
 {
 	return s->env.pools[0].offsets[s->env.plan->messages[i].first];
@@ -310,8 +310,8 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 
 /* --- by the host ---------------------------------------------------------- */
 
-/* Where a message's sets lie on the device: slots use it one after the other,
- * and nothing stays there. */
+/* The place of a message's sets on the device. Slots use it one after the
+ * other, and nothing stays there. */
 static char *sets_of(const struct gf_selector *s, size_t slot, size_t i)
 {
 	const struct gf_topk_slot *t = gf_topk_slot(s, slot);

@@ -15,8 +15,9 @@
 #define LEAST_WEIGHT 1e-9
 /* A link that is faster takes no time; its product with a weight is finite. */
 #define MOST_BYTES_PER_S 1e30
-/* With less of a link's load left, it is added up anew: what is left of flows
- * that weigh much less is else the rounding of the others. */
+/* A link's load is added up anew when less than this share is left. Otherwise
+ * the rest, of flows that weigh much less, would be the rounding of the others.
+ */
 #define SUM_ANEW 1e-3
 
 struct gf_fluid_link {

@@ -10,8 +10,8 @@
 #include "doc/algorithm.h"
 #include "sim/replay_parts.h"
 
-/* What is proved, in words: two messages of the same words have the same
- * schedules. */
+/* The subject of a proof, in words: two messages of the same words have the
+ * same schedules. */
 static char *describe(const struct gf_way *way, const struct gf_coll_args *args,
 		      const char *codec)
 {

@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "sim/replay_run.h"
 
-/* Of a step. */
+/* The states of a step. */
 enum { STARTED = 1, MOVING = 2, ARRIVED = 4, DONE = 8 };
 
 static void look_at(struct gf_replay_run *r, size_t node)

@@ -37,8 +37,8 @@ struct gf_replay_part {
 	struct gf_way way;
 	struct gf_coll_args args;
 };
-/* Those of the traffic's i-th message; returns how many, or an error. For a
- * split message it is the reduce-scatter. */
+/* The collectives of the traffic's i-th message; returns how many, or an error.
+ * A split message has only its reduce-scatter here. */
 int gf_replay_parts(const struct gf_replay_setting *s, size_t i,
 		    struct gf_replay_part parts[GF_WIRES_MOST],
 		    struct gf_error *err);

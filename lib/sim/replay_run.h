@@ -42,7 +42,7 @@ struct gf_replay_stream {
 	size_t moving, last; /* sends, or GF_REPLAY_NOBODY */
 };
 
-/* Of a replay with compute: replay_gate.c. */
+/* The gate of a replay with compute: replay_gate.c. */
 struct gf_replay_gate {
 	size_t next;     /* message to be admitted */
 	bool foretold;   /* when, as things stand */

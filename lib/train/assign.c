@@ -38,7 +38,7 @@ static char *describe(const struct gf_train_options *o)
 		o->cuda_graph ? " --cuda-graph" : "");
 }
 
-/* What options say of the training, on one line and without its envelope. */
+/* The options' training, on one line and without its envelope. */
 static char *describe_training(const struct gf_train_options *o)
 {
 	char *text = gf_training_write(&o->training), *to, *from;

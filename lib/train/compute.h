@@ -16,8 +16,8 @@
 #include "train/method.h"
 
 /*
- * What makes the gradients of a step: a net that computes, or a replay that
- * sleeps as long as a profile says the net takes. The loop cannot tell.
+ * The source of a step's gradients: a net that computes, or a replay that
+ * sleeps for the net's time in a profile. The loop cannot tell.
  */
 struct gf_compute {
 	const struct gf_compute_ops *ops;

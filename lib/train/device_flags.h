@@ -28,7 +28,8 @@ int gf_device_flags_open(struct gf_device_flags *f, struct gf_error *err);
 /* After all streams have ended; accepts zeros. */
 void gf_device_flags_close(struct gf_device_flags *f);
 
-/* The device's word, not 0: bad. Somebody else clears and sets it. */
+/* The device's word for a step; not 0: bad. The code that uses it clears and
+ * sets it. */
 uint32_t *gf_device_flag(const struct gf_device_flags *f, size_t step);
 /* Enqueues the answer's way to the host. */
 int gf_device_flag_send(struct gf_device_flags *f, struct gf_gpu_stream *s,

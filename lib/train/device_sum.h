@@ -9,9 +9,9 @@
 
 /*
  * The mean of several micro-batches' gradients, made on a device: those before
- * the last are added up while nobody waits for them, and the last one takes
- * the sum up tensor by tensor, each as soon as it is there. The same bits as
- * train/step.c's, on the host.
+ * the last are added up without a wait on the host. The last one takes the sum
+ * up tensor by tensor, each as soon as it is there. The result has the same
+ * bits as train/step.c's on the host.
  *
  *	to = gf_device_sum_to(s, part);		// where backward writes
  *	gf_device_sum_keep(s, part);		// after each but the last

@@ -32,7 +32,8 @@ int gf_device_update_check_pieces(const struct gf_optim_config *config,
 int gf_device_update_open(struct gf_device_update *u, struct gf_error *err);
 void gf_device_update_close(struct gf_device_update *u);
 
-/* Enqueues it. Where *skip, the device's, is not 0 nothing changes. */
+/* Enqueues an update. Nothing changes if *skip, a word on the device, is not 0.
+ */
 void gf_device_update_step(struct gf_device_update *u, double lr, float scale,
 			   const uint32_t *skip, const float *grads,
 			   float *params);

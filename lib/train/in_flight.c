@@ -61,7 +61,7 @@ void gf_method_flight_state(struct gf_method *m, struct gf_state *s)
 				->rule = rule;
 }
 
-/* Where the age-th goes: zeros so far. */
+/* The place of the gradient of that age, filled with zeros. */
 static float *room(struct gf_method *m, size_t age)
 {
 	const size_t n = gf_method_elems(m);

@@ -16,8 +16,8 @@
 /* Rows begin so. */
 static const char row_begins[] = "{\"model\": ";
 
-/* Where the line begins in which a file ends; -1: errno says why not. Whatever
- * it is, it may be long. */
+/* The start of a file's last line; -1: errno has the reason. The line may be
+ * long, as the file may not be a log. */
 static off_t find_tail(FILE *f, off_t size_bytes)
 {
 	char block[1 << 14];

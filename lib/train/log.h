@@ -9,8 +9,9 @@
 
 /*
  * The log: JSON Lines, one object per row of gf_train_row, complete after every
- * row, so that it can be followed while the run goes on. What does not change
- * during a run stands in every row: rows of several runs can be put together.
+ * row, so that it can be followed while the run goes on. Fields that do not
+ * change during a run are in every row, too, so that rows of several runs can
+ * be put together.
  */
 struct gf_train_log {
 	FILE *stream; /* NULL: closed */

@@ -226,7 +226,7 @@ static int after_step(struct gf_trainer *t, size_t step, struct stretch *here,
 	return rc;
 }
 
-/* What all ranks have sent. */
+/* Adds up the bytes that all ranks have sent. */
 static int add_up_bytes(struct gf_method *m, struct gf_train_result *result,
 			struct gf_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a method stands on: pools, a selection, an engine, an update rule. */
+/* The base of a method: pools, a selection, an engine, an update rule. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -139,7 +139,7 @@ int gf_method_check(const struct gf_plan *plan, struct gf_error *err);
 int gf_method_check_gpu(const struct gf_plan *plan,
 			const struct gf_training *training, bool by_host,
 			struct gf_error *err);
-/* What checkpoints and logs call it: the selection's name. */
+/* The method's name in checkpoints and logs: the selection's name. */
 const char *gf_method_name(const struct gf_plan *plan);
 
 /* Collective: returns after all ranks have agreed. */
@@ -150,10 +150,11 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 void gf_method_close(struct gf_method *m);
 /* Adds what must survive a stop, apart from the parameters. */
 void gf_method_state(struct gf_method *m, struct gf_state *s);
-/* What it communicates with beside gradients. */
+/* The team with which the method communicates beside gradients. */
 struct gf_team gf_method_team(const struct gf_method *m);
 
-/* Where backward writes: the device's memory if gradients stay there. */
+/* Returns the memory that backward writes to: the device's if gradients stay
+ * there. */
 float *gf_method_begin(struct gf_method *m, size_t step);
 /* The step's forward passes are enqueued. */
 void gf_method_forward_end(struct gf_method *m);
@@ -164,7 +165,8 @@ void gf_method_backward_end(struct gf_method *m);
 int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err);
 /* In a replay nothing but the order of things. */
 void gf_method_update(struct gf_method *m, size_t step, double lr);
-/* Of a method that selects on a GPU, as struct gf_stage_taker wants them. */
+/* The calls that struct gf_stage_taker wants, for a method that selects on a
+ * GPU. */
 int gf_method_take(void *method, struct gf_gpu_stream *s, size_t tensor,
 		   struct gf_error *err);
 int gf_method_may_take(void *method, bool wait, bool *now,

@@ -38,7 +38,7 @@ static inline size_t gf_method_elems(const struct gf_method *m)
 	return m->pools[0].count_elems;
 }
 
-/* pipeline.c. Of what gives nothing back: the first failure is kept. */
+/* pipeline.c. The first failure of calls that return nothing is kept. */
 void gf_method_keep(struct gf_method *m, int rc, const struct gf_error *err);
 int gf_method_kept(const struct gf_method *m, struct gf_error *err);
 /* Waits until the messages of the first `count` steps have ended. */

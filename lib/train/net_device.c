@@ -37,8 +37,8 @@ struct gf_net_device {
 	struct gf_error reason;
 };
 
-/* What makes passes differ to a graph: where the batch lies, where gradients
- * go, and what is done with them. */
+/* A graph is for one kind of pass: by the place of the batch, the place of the
+ * gradients, and the work on them. */
 enum role { FIRST, MIDDLE, LAST, ROLES };
 
 static enum role role_of(const struct gf_net_device *d)
@@ -48,7 +48,7 @@ static enum role role_of(const struct gf_net_device *d)
 	return d->pass.part ? MIDDLE : FIRST;
 }
 
-/* Of a forward, which knows no pool, and of a backward into one. */
+/* The key of a forward, which has no pool, or of a backward into one. */
 static size_t key_of(const struct gf_net_device *d, bool backward)
 {
 	return ((d->nbatches % 2) * ROLES + role_of(d)) * (1 + d->k.pools) +

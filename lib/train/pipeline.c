@@ -148,7 +148,8 @@ int gf_method_await(struct gf_method *m, size_t count, struct gf_error *err)
 	return rc;
 }
 
-/* A step applies the gradient of so many steps before, if it is there. */
+/* Has the step a gradient to apply? Yes if enough steps have begun since the
+ * last one that was applied. */
 static bool is_due(const struct gf_method *m, size_t step)
 {
 	const bool warm = step > m->env.plan->pipeline_warmup_steps;
@@ -156,7 +157,8 @@ static bool is_due(const struct gf_method *m, size_t step)
 	return m->begun - m->applied >= (warm ? gf_method_depth(m) : 1);
 }
 
-/* Of the step before, and of the messages of the gradient applied there. */
+/* Takes the times of the step before, and of the messages of the gradient
+ * applied there. */
 static void take_times_before(struct gf_method *m)
 {
 	struct gf_method_ahead *a = m->ahead;

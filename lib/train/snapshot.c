@@ -39,7 +39,7 @@ struct marks {
 	struct words words[WORDS];
 };
 
-/* What a set says of the ranks that wrote it. */
+/* A set's record of the ranks that wrote it. */
 struct origin {
 	size_t step, ranks, servers;
 };

@@ -18,7 +18,7 @@ struct gf_step_outcome {
 	size_t skipped; /* steps so far whose gradient was not applied */
 };
 
-/* What steps are made of; the struct is the caller's. */
+/* The parts that steps are made of; the struct is the caller's. */
 struct gf_stepper {
 	struct gf_compute *compute; /* borrowed */
 	struct gf_method *method;

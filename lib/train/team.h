@@ -9,8 +9,8 @@
 #include "engine/engine.h"
 
 /*
- * What all ranks do together outside a step. While an engine lives every use
- * of the communicator goes through its thread; before and after, directly.
+ * Work that all ranks do together outside a step. While an engine lives every
+ * use of the communicator goes through its thread; before and after, directly.
  * All ranks make the same calls in the same order.
  */
 struct gf_team {

@@ -44,9 +44,9 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 /* Also after a failed open. */
 void gf_trainer_close(struct gf_trainer *t);
 
-/* Of config and data (lengths.c): the steps of an epoch and of the run, its
- * rate, how often it checks and writes. -EINVAL: too little data, or fewer
- * steps than the plan's staleness. */
+/* Sets from config and data (lengths.c): the steps of an epoch and of the run,
+ * the run's rate, and how often it checks and writes. -EINVAL: too little data,
+ * or fewer steps than the plan's staleness. */
 int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err);
 
 #endif

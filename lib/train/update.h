@@ -26,17 +26,17 @@ struct gf_update {
 	const struct gf_plan *plan; /* for names; borrowed */
 	const struct gf_shape *shapes; /* of the tensors; borrowed */
 	struct gf_optim_watch watch;   /* of params */
-	/* Where gradients lie on a GPU: what gf_update_sums enqueues instead;
-	 * params and the optimizer's state are copies, then. Else zeros. */
+	/* The update that gf_update_sums enqueues if gradients lie on a GPU.
+	 * Then params and the optimizer's state are copies. Else zeros. */
 	struct gf_device_update device;
 	float *device_params; /* borrowed */
 };
 
-/* What open takes: all but the optimizer is filled in. */
+/* Opens an update with all but the optimizer filled in. */
 int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 		   struct gf_error *err);
 void gf_update_close(struct gf_update *u);
-/* After it: the update is that stream's from now on. */
+/* Called after open: from now on the update runs on that stream. */
 int gf_update_on(struct gf_update *u, struct gf_gpu *gpu,
 		 struct gf_gpu_stream *stream, float *device_params,
 		 struct gf_error *err);
@@ -46,13 +46,14 @@ int gf_update_fetch(struct gf_update *u, struct gf_error *err);
 int gf_update_send(struct gf_update *u, struct gf_error *err);
 void gf_update_state(struct gf_update *u, struct gf_state *s);
 
-/* Of whole tensors, elements first to first + count - 1; grad is of all. */
+/* Updates elements first to first + count - 1, which are whole tensors; grad is
+ * the gradient of all elements. */
 void gf_update_some(struct gf_update *u, double lr, size_t first, size_t count,
 		    const float *grad, float scale);
-/* What came of a step. With `pieces` their elements only
+/* Updates by the sums of a step. With `pieces` it updates only their elements
  * (gf_optimizer_step_pieces): the others keep their velocity, GradientFlow's
- * momentum correction. On a device nothing changes where *skip, which is
- * there, is not 0; NULL: never. */
+ * momentum correction. On a device nothing changes if *skip, a word on the
+ * device, is not 0. NULL: the step is never skipped. */
 void gf_update_sums(struct gf_update *u, double lr,
 		    const struct gf_select_sums *sums, bool pieces,
 		    const uint32_t *skip);

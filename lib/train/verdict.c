@@ -4,8 +4,8 @@
  * then a smaller loss scale will do, or the step is skipped, or the run ends.
  * All sums are the same on all ranks, so all come to the same verdict.
  *
- * Where the host updates, it judges before. A GPU that updates by itself heeds
- * a flag that it has set, and the host is a step ahead: in step t + 1 it learns
+ * A host that updates judges first. A GPU that updates by itself heeds a flag
+ * that it has set, and the host is a step ahead. In step t + 1 the host learns
  * what became of the gradient that was applied in step t, once there is work
  * enqueued for the device to go on with. If the messages depend on the answer,
  * as scaled gradients do, the host learns it before the first of them, else at
