@@ -10,12 +10,13 @@
 /*
  * gamma_n at a few sizes. n equal messages at once take
  * startup + gamma_n * per_byte * bytes; one alone takes
- * startup + per_byte * bytes. So gamma_n = 1 + (T_n - T_1) / (per_byte * bytes),
- * whatever both of them spend on meeting and waking up. Sizes whose transfer is
- * shorter than two startups tell nothing about gamma_n and are left out. Sizes
- * for which there is no time are left out, too. A per-byte cost of 0 leaves no
- * contention to find. Collective; the curve is fitted already. sitting_s is the
- * time that a sitting takes besides its messages.
+ * startup + per_byte * bytes. So
+ * gamma_n = 1 + (T_n - T_1) / (per_byte * bytes), whatever both of them spend
+ * on meeting and waking up. Sizes whose transfer is shorter than two startups
+ * tell nothing about gamma_n and are left out. Sizes for which there is no time
+ * are left out, too. A per-byte cost of 0 leaves no contention to find.
+ * Collective; the curve is fitted already. sitting_s is the time that a sitting
+ * takes besides its messages.
  */
 int gf_bench_contention(const struct gf_bench_curve_config *config,
 			const struct gf_bench_subject *subject,
