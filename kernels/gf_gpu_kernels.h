@@ -125,9 +125,9 @@ struct gf_gpu_kernels {
 			 const struct gf_gpu_gate *gate, const float *grad,
 			 float *weight, float *velocity);
 	size_t (*lars_work_bytes)(const struct gf_gpu_tensors *t);
-	/* *factor = o->scale, or what of it brings the norm of n elements down
-	 * to o->norm, as gf_optimizer_step has it; sums as lars_f32's: the
-	 * factor within 1e-7 of ref's. `o` is the host's. */
+	/* *factor = o->scale, or a smaller value that brings the norm of n
+	 * elements down to o->norm, as in gf_optimizer_step; sums as
+	 * lars_f32's: the factor within 1e-7 of ref's. `o` is the host's. */
 	void (*clip_f32)(struct gf_gpu_stream *s, const struct gf_gpu_clip *o,
 			 const float *grad, size_t n, float *factor);
 	size_t (*clip_work_bytes)(size_t n);

@@ -35,7 +35,7 @@ enum gf_gpu_function { GF_GPU_RELU, GF_GPU_GELU, GF_GPU_TANH };
 struct gf_gpu_slope {
 	enum gf_dtype dtype;
 	enum gf_gpu_function function;
-	const void *kept; /* what it gave; of GELU what it was given */
+	const void *kept; /* the function's output; of GELU its input */
 	const void *dout;
 	void *din;
 	bool add;

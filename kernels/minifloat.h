@@ -30,8 +30,8 @@
  *
  * Why fp8's scale is a power of two, too, and not a/448: elements with an
  * exponent of their own lose no precision by it, dividing and multiplying are
- * exact, and what was decoded encodes to the same bytes again. Ranks that pass
- * a sum on thus keep the bits of those that made it.
+ * exact, and decoded values encode to the same bytes again. Ranks that pass a
+ * sum on thus keep the bits of those that made it.
  *
  * Example: 100, -30, 0.3, 0. a = 100 has exponent 6.
  *	fp4: X = 16, s = 131; x/X = 6.25, -1.875, 0.019, 0 become 6, -2, 0, 0:

@@ -7,11 +7,11 @@
 
 /*
  * Exact top-k in about one pass over the values:
- *   1. a sample says roughly how large the k-th is; go a little below that;
+ *   1. a sample shows roughly how large the k-th is; go a little below that;
  *   2. collect everything of at least that size (the pass, which a set
  *      writes with its own instructions);
  *   3. find the k-th among the few collected by their bits, radix by radix;
- *   4. keep what is above it, and of its equals the first ones.
+ *   4. keep the values above it, and the first of its equals.
  * Should the sample mislead, 2. is repeated with a lower bound. The sample is
  * taken at fixed places: same values, same work.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-// Sixteen-bit codecs. The hardware converts all numbers as kernels/half.h
-// does; what it does to NaN is its own, so those go by half.h.
+// Sixteen-bit codecs. The hardware converts all numbers as kernels/half.h does;
+// it treats NaN in a way of its own, so NaN goes by half.h.
 #include "each.h"
 #include "half.h"
 #include "sets.h"

@@ -80,7 +80,7 @@ __device__ size_t below(const uint32_t *list, size_t n, uint32_t x)
 	return low;
 }
 
-// Pairs of threads before this one in the block; *all: of everybody.
+// Pairs of threads before this one in the block; *all: of all threads.
 __device__ uint32_t votes_before(bool vote, uint32_t *all)
 {
 	__shared__ uint32_t of_warp[WARPS];

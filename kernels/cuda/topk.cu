@@ -68,7 +68,7 @@ __device__ unsigned lanes_below()
 	return (1u << threadIdx.x % WARP) - 1;
 }
 
-// Sums of the threads before this one in the block; *all: of everybody.
+// Sums of the threads before this one in the block; *all: of all threads.
 __device__ uint32_t sum_before(uint32_t x, uint32_t *all)
 {
 	__shared__ uint32_t of_warp[WARPS];
@@ -81,7 +81,7 @@ __device__ uint32_t sum_before(uint32_t x, uint32_t *all)
 		if (lane >= d)
 			before += left;
 	}
-	__syncthreads(); // who still reads what a call before left
+	__syncthreads(); // threads may still read the last call's data
 	if (lane == WARP - 1)
 		of_warp[warp] = before;
 	__syncthreads();
@@ -203,7 +203,7 @@ __device__ void read_four(const problem &p, size_t at, float *v)
 	}
 }
 
-// Lists what reaches the bound; a warp to each segment.
+// Lists the values that reach the bound; a warp to each segment.
 template <bool Quads>
 __device__ uint32_t list_segment(const problem &p, size_t segment,
 				 uint32_t bound)
@@ -280,8 +280,8 @@ __device__ uint32_t listed_key(const problem &p, size_t segment, uint32_t i)
 	return magnitude(p.values[from + p.w.list[from + i]]);
 }
 
-// Counts one digit of what is listed and has the known prefix; the block that
-// comes last finds the next digit and clears up for the following launch.
+// Counts one digit of the listed values that have the known prefix. The block
+// that comes last finds the next digit and clears up for the following launch.
 __global__ void __launch_bounds__(THREADS) count_digit(problem p, int digit)
 {
 	__shared__ uint32_t bins[BINS], found[2], ticket;

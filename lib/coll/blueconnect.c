@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * BlueConnect (Cho, Finkler, Kung, Hunter 2019, "BlueConnect: decomposing
+ * BlueConnect (Cho, Finkler, Kung and Hunter 2019, "BlueConnect: decomposing
  * all-reduce for deep learning on heterogeneous network hierarchy").
  *
  * p = p_0 p_1 ... p_(k-1) and rank r = d_0 + d_1 p_0 + d_2 p_0 p_1 + ... In

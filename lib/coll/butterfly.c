@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Butterfly, or recursive doubling (Thakur, Rabenseifner, Gropp 2005, section
- * 4.5; GradientFlow's baseline).
+ * Butterfly, or recursive doubling (Thakur, Rabenseifner and Gropp 2005,
+ * section 4.5; GradientFlow's baseline).
  *
  * In round k partners 2^k ranks apart exchange the whole message and both add:
  * after log2 p rounds every rank has the sum. No algorithm has fewer rounds,

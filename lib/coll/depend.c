@@ -136,8 +136,9 @@ static int by_index(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Stores what was found, less what another of them already waits for: that
- * drops the writer of a value that this step overwrites after its readers. */
+/* Stores the dependencies that were found, except those that another of them
+ * already waits for: this drops the writer of a value that this step overwrites
+ * after its readers. */
 static void store(struct derivation *d, uint32_t index)
 {
 	struct gf_schedule *s = d->s;

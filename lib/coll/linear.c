@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Linear, or flat tree (Thakur, Rabenseifner, Gropp 2005, section 4, what trees
- * are compared with; Open MPI's and MPICH's basic algorithm).
+ * Linear, or flat tree: Open MPI's and MPICH's basic algorithm (Thakur,
+ * Rabenseifner and Gropp 2005, section 4, compare trees with it).
  *
  * Every rank sends its message to rank 0, which adds them in the order of the
  * ranks and sends the sum to all. Rank 0's link carries everything twice. But

@@ -114,8 +114,8 @@ void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to,
 			struct gf_range from);
 /* Rounds the range as sending it would. */
 void gf_schedule_round(struct gf_schedule *s, struct gf_range range);
-/* The step appended last also waits for an earlier one, beyond what the ranges
- * say: a tree's root sends to one child after the other. */
+/* The step appended last also waits for an earlier one, which the ranges alone
+ * do not ask for: a tree's root sends to one child after the other. */
 void gf_schedule_after(struct gf_schedule *s, size_t step);
 
 /* Appends a finished schedule of the same rank to a finished one: its message

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Binomial tree: reduce to rank 0, then broadcast (Thakur, Rabenseifner, Gropp
- * 2005, sections 4.2 and 4.4; PS-style aggregation without a bottleneck).
+ * Binomial tree: reduce to rank 0, then broadcast (Thakur, Rabenseifner and
+ * Gropp 2005, sections 4.2 and 4.4; PS-style aggregation without a bottleneck).
  *
  * In round k of the reduction the ranks whose lowest set bit is k send what
  * they have gathered to the rank 2^k below. The broadcast runs backwards, the

@@ -145,7 +145,7 @@ static bool is_rounded(const struct gf_terms *t, uint32_t term)
 	return t->terms[term].left && t->terms[term].right >= ROUNDED;
 }
 
-/* Whether a message is, as a whole, what rounding the same elements made. */
+/* Is a message as a whole the result of rounding these same elements? */
 static bool is_round(const struct gf_terms *t, const struct gf_run *runs,
 		     size_t nruns, size_t count_elems)
 {

@@ -10,9 +10,9 @@
 #include "doc/plan.h"
 
 /*
- * How a message is reduced: an algorithm and, where it goes level by level,
- * its factors. The one place where what a document says becomes what a schedule
- * is built from. A value: copied freely, owns nothing.
+ * How a message is reduced: an algorithm and, where it goes level by level, its
+ * factors. Only here the words of a document become the input of a schedule. A
+ * value: copied freely, owns nothing.
  */
 #define GF_WAY_FACTORS                                                         \
 	24 /* of 2 and more, as many as GF_COLL_RANKS_MAX has                  \

@@ -128,7 +128,7 @@ out:
 	return rc;
 }
 
-/* The root's rc and reason become everybody's. */
+/* All ranks take over the root's rc and reason. */
 static int follow(struct gf_comm *c, int root, int rc, struct gf_error *err)
 {
 	struct {
@@ -147,7 +147,7 @@ static int follow(struct gf_comm *c, int root, int rc, struct gf_error *err)
 	return verdict.rc;
 }
 
-/* A reason that was agreed on before says already whose it is. */
+/* A reason that was agreed on before names its rank already. */
 static bool names_rank(const char *text)
 {
 	int rank, end = 0;

@@ -43,11 +43,11 @@ struct gf_comm_ops {
 	int (*irecv)(struct gf_comm *c, int peer, uint64_t tag, void *data,
 		     size_t size_bytes, struct gf_request **request,
 		     struct gf_error *err);
-	/* Can the transport reduce what that peer sends as it arrives, with no
-	 * buffer between? Then irecv_reduce does: count_elems at data become
-	 * the reduction of themselves and what comes. The element is borrowed
-	 * until the request ends; a codec in it is not looked at.
-	 * (optional, both) */
+	/* Can the transport reduce that peer's data as it arrives, with no
+	 * buffer between? If so, irecv_reduce does this: count_elems at data
+	 * become the reduction of themselves and of the arriving elements. The
+	 * element is borrowed until the request ends; a codec in it is not
+	 * looked at. (optional, both) */
 	bool (*reduces_from)(struct gf_comm *c, int peer);
 	int (*irecv_reduce)(struct gf_comm *c, int peer, uint64_t tag,
 			    void *data, size_t count_elems,

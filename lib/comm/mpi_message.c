@@ -121,7 +121,7 @@ static void give(struct gf_comm *c, struct gf_request *r)
 	gf_slab_give(&gf_mpi_of(c)->requests, r);
 }
 
-/* Lets go of what is still under way. A receive that cannot be called back
+/* Lets go of the pieces still under way. A receive that cannot be called back
  * may yet write: the caller keeps its buffers until nothing progresses MPI. */
 void gf_mpi_cancel(struct gf_comm *c, struct gf_request *r)
 {

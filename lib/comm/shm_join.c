@@ -43,7 +43,8 @@ static void find_peers(struct gf_shm *s, const struct card *cards)
 }
 
 /* Every host's first rank makes the queues, the others map them. Two rounds,
- * both taken by all ranks whatever failed; *usable only if nobody failed. */
+ * both taken by all ranks even after a failure; *usable only if no rank
+ * failed. */
 int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err)
 {
 	struct gf_comm *c = s->below;

@@ -25,7 +25,7 @@ enum gf_shm_state {
 	GF_SHM_FAILED,
 };
 
-/* A part of somebody's memory. */
+/* A part of a rank's memory. */
 struct gf_shm_place {
 	uint64_t segment; /* serial number there; 0: none */
 	uint64_t offset;
@@ -111,9 +111,10 @@ void gf_shm_append(struct gf_shm_list *l, struct gf_request *r);
 void gf_shm_unlink(struct gf_shm_list *l, struct gf_request *r);
 /* A GF_SHM_PENDING send: announces it if the queue has room. */
 void gf_shm_push(struct gf_shm *s, struct gf_request *r);
-/* Takes what has come for it, or leaves it GF_SHM_POSTED. */
+/* Takes the message that has come for the receive, or leaves it
+ * GF_SHM_POSTED. */
 void gf_shm_receive(struct gf_shm *s, struct gf_request *r);
-/* Sends what waits for room and takes in what has come, from all peers. */
+/* Sends messages that wait for room, and takes in arrivals from all peers. */
 void gf_shm_progress(struct gf_shm *s);
 /* Has gf_shm_advance something to do, or is it at its end? */
 bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_request *r);

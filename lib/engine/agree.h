@@ -17,7 +17,7 @@ int gf_agree_takes(const struct gf_comm *comm, const struct gf_plan *plan,
 /*
  * All ranks together: the same version, the same `text` of `what`, the same
  * plan? Two ranks that run different things would wait for each other for ever,
- * or add up what does not belong together. -EINVAL names both sides.
+ * or add up data that do not belong together. -EINVAL names both sides.
  */
 int gf_agree_same(struct gf_comm *comm, const struct gf_plan *plan,
 		  const char *what, const char *text, struct gf_error *err);

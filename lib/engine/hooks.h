@@ -15,12 +15,12 @@ struct gf_gpu_stream;
  * order but for `meanwhile`. All are optional. A failure ends the engine as
  * that of the message does.
  *
- * q is where the work goes. NULL: now, on the thread that moves messages (the
- * compute thread where there is one rank). Else gradients are on a GPU, and the
- * work is enqueued on that stream, by the compute thread; the stream waits for
- * what the hook relies on, and what relies on the hook waits for the stream.
- * All `prepare` go on one stream, beside the messages before; `finish` goes on
- * the message's lane.
+ * q decides how the work is done. NULL: now, on the thread that moves messages
+ * (with one rank, the compute thread). Else gradients are on a GPU, and the
+ * compute thread enqueues the work on the stream q. The stream waits for all
+ * work that the hook relies on, and work that relies on the hook waits for the
+ * stream. All `prepare` go on one stream, beside the messages before; `finish`
+ * goes on the message's lane.
  */
 struct gf_engine_hooks {
 	/* The message is about to go: its data is wanted; its tensors'

@@ -24,10 +24,10 @@
  * reports an error, the thread aborts the communicators: then everything
  * enqueued comes to an end.
  *
- * streams.c is what the compute thread calls, streams_new.c prepares,
- * streams_path.c knows how a message moves, streams_watch.c is the thread that
- * watches. The lock of base.thread is held while anything is enqueued on lanes
- * or asked of NCCL.
+ * streams.c has the functions that the compute thread calls, streams_new.c
+ * prepares, streams_path.c knows how a message moves, streams_watch.c is the
+ * thread that watches. The lock of base.thread is held while anything is
+ * enqueued on lanes or asked of NCCL.
  */
 
 /* How messages of one size move on a lane: made when first wanted, kept. */
@@ -116,8 +116,8 @@ int gf_streams_path_prepare(struct gf_streams *e, struct gf_streams_path *path,
 			    struct gf_error *err);
 void gf_streams_paths_free(struct gf_streams *e);
 size_t gf_streams_lane(const struct gf_streams *e, const struct gf_work *w);
-/* That this rank sends by it; `library`, which tells nobody, counts as a
- * ring. */
+/* Bytes that this rank sends by the path; `library`, whose bytes are unknown,
+ * counts as a ring. */
 uint64_t gf_streams_path_bytes(const struct gf_streams *e,
 			       const struct gf_streams_path *path);
 /* Message i of the plan counts among the dense bytes. */
@@ -145,7 +145,7 @@ void gf_streams_name(const struct gf_streams *e, uint64_t step, size_t message,
 		     struct gf_error *err);
 /* Moves `seen` on; under lock. 0 or a negative errno. */
 int gf_streams_see(struct gf_streams *e, struct gf_error *err);
-/* Keeps a failure, aborts the lanes, wakes everybody; under lock. */
+/* Keeps a failure, aborts the lanes, wakes all threads; under lock. */
 void gf_streams_fail(struct gf_streams *e, int rc, const struct gf_error *why);
 
 #endif

@@ -134,7 +134,7 @@ typedef int gf_thread_hook_fn(void *ctx, size_t slot, size_t message,
 int gf_thread_hook(struct gf_thread *e, gf_thread_hook_fn *hook,
 		   const struct gf_thread_step *s, size_t message,
 		   struct gf_error *err);
-/* Lets others see what was counted. */
+/* Lets other threads see the counts. */
 void gf_thread_publish(struct gf_thread *e);
 void *gf_thread_main(void *engine);
 /* One round by a thread that the caller lends, for a step that has not ended.

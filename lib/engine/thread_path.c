@@ -113,7 +113,7 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 	return rc ? rc : gf_exec_run_new(e->exec, &config, &path->run, err);
 }
 
-/* A library tells nobody what it sends: as much as a ring, say. */
+/* The bytes that a library sends are unknown: counted as a ring's. */
 static uint64_t ring_bytes(const struct gf_thread *e, size_t count_elems)
 {
 	uint64_t p = (uint64_t)e->base.comm->ranks;

@@ -53,13 +53,13 @@ struct gf_message_times {
 };
 
 /* The list that a plan's messages make, on a pool's memory: those in order,
- * then the all-gathers of split ones, the last message's first, since its
- * tensors are what the next forward uses first. */
+ * then the all-gathers of split ones, the last message's first, since the next
+ * forward uses its tensors first. */
 size_t gf_work_count(const struct gf_plan *plan);
 void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool,
 		     struct gf_work *work);
 /* "step 3, message 2 (tensors 4 to 6, a to b, 400 bytes)" for the message-th of
- * a step's list; the caller frees. plan NULL: nobody knows the tensors. */
+ * a step's list; the caller frees. plan NULL: the tensors are unknown. */
 char *gf_work_name(const struct gf_work *w, const struct gf_plan *plan,
 		   uint64_t step, size_t message);
 

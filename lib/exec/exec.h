@@ -17,7 +17,7 @@
  * calls it. Each running schedule has its own channel, so that concurrent
  * messages never meet each other's traffic.
  *
- * Elements are what comm/element.h says: numbers of a type under an operation,
+ * Elements are those of comm/element.h: numbers of a type under an operation,
  * f32 under a codec, or sparse sets. Under a codec, every hop is encoded and
  * decoded as coll/schedule.h, CODECS, tells.
  *

@@ -77,8 +77,8 @@ struct gf_exec_run {
 	struct gf_element wire;     /* without: as what it is reduced */
 	size_t left;                /* steps not done */
 	struct gf_pace pace;        /* zero without a schedule */
-	uint32_t arrived;           /* in this pass, of what the pace counts */
-	bool *counts; /* per peer: the pace is of what comes from it */
+	uint32_t arrived; /* in this pass, of those that the pace counts */
+	bool *counts;     /* per peer: the pace counts its messages */
 	bool started, done, failed;
 	uint64_t moves, wire_bytes;
 	struct gf_exec_times *times;      /* per step, or NULL: nobody asked */
@@ -101,7 +101,7 @@ static inline char *gf_exec_at(const struct gf_exec_run *run,
 /* Around what gf_exec_coding_s counts: *began_s is 0 where it does not. */
 double gf_exec_coding_begin(const struct gf_exec_run *run);
 void gf_exec_coding_end(struct gf_exec_run *run, double began_s);
-/* Out of the list of running ones; what is under way is called back. */
+/* Takes the run off the list of running ones, and cancels its transfers. */
 void gf_exec_stop(struct gf_exec_run *run);
 
 /* exec_steps.c. They set run->left to 0 at the end, as those of the library. */

@@ -37,7 +37,7 @@
 #define HOLD_UP_BYTES ((uint64_t)256 << 10)
 
 /* The heap of steps to be taken up, the first in program order on top: peers
- * send and expect what passes between them in that order. A step is in it once.
+ * exchange their messages in that order. A step is in it once.
  */
 static void list_ready(struct gf_exec_run *run, uint32_t i)
 {

@@ -10,9 +10,9 @@
 
 /*
  * Documents as tables: one struct gf_field per key says where its value lives
- * in a C struct, what it may be, and whether it may be absent. The functions
- * that read, write, copy, release and check all walk the same table in its
- * order, so they cannot disagree.
+ * in a C struct, what it may be, and whether it may be absent. All functions,
+ * from reading to checking, walk the same table in its order, so they cannot
+ * disagree.
  *
  * Structs are zero-initialised before they are read into. Strings, arrays and
  * objects by pointer are owned by the struct.

@@ -7,9 +7,9 @@
 #include "json/record.h"
 
 /*
- * The values of a table's fields as people type them in options. Only for the
- * types SIZE, INT, REAL and CHOICE, for BOOL ("on" or "off"), and for REALS
- * ("0.25,0.01" or "none").
+ * The values of a table's fields as people type them in options. Only for some
+ * types: SIZE, INT, REAL, CHOICE, BOOL ("on" or "off") and REALS ("0.25,0.01"
+ * or "none").
  */
 
 /* Stores the value in the item, and releases the field's old value. -EINVAL

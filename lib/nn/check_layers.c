@@ -6,7 +6,7 @@
 
 /*
  * Can a layer of each type be computed? lib/doc has inferred the shapes; a
- * model can be well-formed and still ask for what no backend does.
+ * model can be well-formed and still ask for something that no backend does.
  */
 static int want(int ok, struct gf_error *err, const char *what)
 {

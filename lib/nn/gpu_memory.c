@@ -161,7 +161,7 @@ static void make_plan(struct plan *p)
 		read_inputs(p, l);
 }
 
-/* Without gradients, then with them: the difference is what they cost. */
+/* Without gradients, then with them: the difference is their cost. */
 static size_t place(struct plan *p, struct gf_net_memory *bytes)
 {
 	size_t *sizes = gf_xcalloc(p->nlayers, sizeof(*sizes)), all;

@@ -48,14 +48,14 @@ struct gf_gpu_io {
 	const void **in;
 	void *out;
 	void **din; /* NULL if no layer needs it */
-	bool *add;  /* to what is in din */
+	bool *add;  /* to the values in din */
 	void *dout;
 	const float *param[GF_GPU_MAX_PARAMS];
 	float *dparam[GF_GPU_MAX_PARAMS]; /* NULL: frozen */
 	void *weight; /* in the net's precision and layout */
 	void *saved;  /* what forward keeps for backward */
 	/* By batch size, the largest first, then as they were met. None is
-	 * given up before the net is: a graph may hold what it was asked. */
+	 * given up before the net is: a graph may hold its choices. */
 	struct gf_gpu_conv_of {
 		size_t batch;
 		struct gf_gpu_conv *conv;

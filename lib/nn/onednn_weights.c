@@ -42,7 +42,8 @@ static struct shapes conv_shapes(const struct gf_onednn *p, size_t l)
 	return s;
 }
 
-/* The input keeps its dimensions: {O, C, H, W} is {O, I} in plain memory. */
+/* The input keeps its dimensions. In plain memory, weights {O, C, H, W} lie as
+ * {O, I} does. */
 static struct shapes fc_shapes(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];

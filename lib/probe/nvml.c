@@ -253,7 +253,7 @@ static enum gf_path pci_path(const struct look *l, const struct gpu *a,
 	return GF_PATH_SYS;
 }
 
-/* Both ends should agree; where they do not, what both have counts. */
+/* Both ends should agree; if they do not, the smaller number counts. */
 static int fewer(int a, int b)
 {
 	return a < b ? a : b;

@@ -21,7 +21,8 @@ struct gf_probe_config {
 	const char *sysfs;     /* "/sys", or a recorded tree; NULL: not read */
 	const char *hwloc_xml; /* a saved machine; NULL: this one */
 	const char *nvml;      /* the driver's library; NULL: not asked */
-	/* Lines on what is there and cannot be described; NULL: not wanted. */
+	/* Lines on devices that are there but cannot be described; NULL: not
+	 * wanted. */
 	struct gf_text *remarks;
 };
 
@@ -49,7 +50,7 @@ void gf_probe_host_release(struct gf_host *host);
  * -ENOMEM. */
 int gf_probe_copy_rate(double *bytes_per_s, struct gf_error *err);
 
-/* Bytes per second, per direction, of a PCI Express link; 0 for what is none
+/* Bytes per second, per direction, of a PCI Express link; 0 if there is no link
  * (255 lanes mean no answer). */
 double gf_probe_pcie_rate(double gt_per_s, double lanes);
 
