@@ -25,8 +25,8 @@
  *	gf_stage_up(s, first, count, &err) ...	// these are updated
  *	gf_stage_join(s, &err);			// the compute stream waits
  *
- * A caller that wants only a part of a gradient takes that part itself
- * (gf_stage_take).
+ * A caller that wants something other than whole gradients on the host takes it
+ * itself (gf_stage_take).
  *
  * Down never waits on the host; arrived does, for gradients alone. An update
  * may write the host's parameters when all gradients of a later pass have
@@ -50,7 +50,8 @@ int gf_stage_new(const struct gf_stage_config *config, struct gf_grad_stage **s,
 /* NULL is allowed. Work that is enqueued ends first. */
 void gf_stage_free(struct gf_grad_stage *s);
 
-/* Decides which part of gradients comes to the host. */
+/* The caller's way to take gradients: it decides which data come to the
+ * host. */
 struct gf_stage_taker {
 	/* Enqueues work on `s`, which begins when the gradient is made.
 	 * Gradients of one pass come in the order of down. */
