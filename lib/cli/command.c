@@ -195,6 +195,17 @@ static void check_help(void)
 	_exit(3);
 }
 
+#define SILENT_US 300000
+
+/* The launcher ends a job as soon as one rank has failed. A silent rank stays
+ * until rank 0 has said why, and is then ended with the job. */
+static void stay(int status, void *unused)
+{
+	(void)unused;
+	if (parsing && status)
+		usleep(SILENT_US);
+}
+
 /* The same with nothing printed: every rank takes the same way out of a bad
  * command line, before MPI starts, and one of them says why. */
 static void parse_silently(const struct argp *argp, int argc, char **argv,
@@ -205,7 +216,10 @@ static void parse_silently(const struct argp *argp, int argc, char **argv,
 	if (!freopen("/dev/null", "w", stdout) ||
 	    !freopen("/dev/null", "w", stderr))
 		exit(3);
+	on_exit(stay, NULL);
+	parsing = true;
 	argp_parse(argp, argc, argv, 0, NULL, p);
+	parsing = false;
 	fflush(stdout);
 	fflush(stderr);
 	dup2(out, STDOUT_FILENO);
