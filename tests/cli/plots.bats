@@ -137,6 +137,7 @@ picture() {
 
 @test "the scripts by hand, as share/plots/README shows them" {
 	needs_gnuplot
+	export LC_ALL=C.UTF-8
 	gf-sim plan.json --ranks 2,4,8,16 --csv > scaling.csv
 	wants 0 gnuplot -e "data='scaling.csv'; out='scaling.pdf'; x='ranks'; y='speedup'" "$share/plots/curves.gp"
 	[ -z "$errors" ]
