@@ -43,11 +43,6 @@ double gf_topk_density(const struct gf_topk_params *p, size_t epoch)
 			     epoch);
 }
 
-double gf_topk_greatest_density(const struct gf_topk_params *p)
-{
-	return gf_density_greatest(p->density, p->warmup_densities, p->nwarmup);
-}
-
 /* One set of k entries. */
 static struct gf_wire set_of(const struct gf_topk_params *p,
 			     const struct gf_wired *message,

@@ -43,7 +43,7 @@ struct onebit {
 /* Elements of a message as chunks see them. */
 struct chunks {
 	float *data;
-	size_t count_elems, chunk_elems;
+	size_t count_elems, chunk_elems, nchunks;
 };
 
 static struct slot *slot_of(const struct gf_selector *s, size_t slot)
@@ -59,12 +59,8 @@ static struct chunks chunks_of(const struct gf_selector *s, size_t slot,
 	const struct gf_work *w = &s->plan_work[slot][message];
 	const struct onebit *p = s->priv;
 
-	return (struct chunks){w->data, w->count_elems, p->params->chunk_elems};
-}
-
-static size_t nchunks(const struct chunks *c)
-{
-	return (c->count_elems + c->chunk_elems - 1) / c->chunk_elems;
+	return (struct chunks){w->data, w->count_elems, p->params->chunk_elems,
+			       gf_onebit_chunks(p->params, w->count_elems)};
 }
 
 static size_t chunk_length(const struct chunks *c, size_t i)
@@ -86,7 +82,7 @@ static float scale_at(const unsigned char *set, size_t chunk)
 
 static unsigned char *bits_of(const struct chunks *c, unsigned char *set)
 {
-	return set + nchunks(c) * sizeof(float);
+	return set + c->nchunks * sizeof(float);
 }
 
 /* Encodes the message; its data become what the set does not say. */
@@ -96,7 +92,7 @@ static void encode(const struct chunks *c, unsigned char *set)
 	size_t i, k, n;
 
 	memset(bits, 0, (c->count_elems + 31) / 32 * 4);
-	for (i = 0; i < nchunks(c); i++) {
+	for (i = 0; i < c->nchunks; i++) {
 		const size_t first = i * c->chunk_elems;
 		float *g = c->data + first, scale;
 
@@ -118,7 +114,7 @@ static void decode_add(const struct chunks *c, unsigned char *set)
 	const unsigned char *bits = bits_of(c, set);
 	size_t i, k, n;
 
-	for (i = 0; i < nchunks(c); i++) {
+	for (i = 0; i < c->nchunks; i++) {
 		const size_t first = i * c->chunk_elems;
 		const float signs[2] = {scale_at(set, i), -scale_at(set, i)};
 
@@ -161,7 +157,7 @@ static struct gf_select_bad find_bad(const struct gf_selector *s, size_t slot,
 	size_t rank, i;
 
 	for (rank = 0; rank < w->count_elems; rank++)
-		for (i = 0; i < nchunks(&c); i++)
+		for (i = 0; i < c.nchunks; i++)
 			if (!isfinite(scale_at(set_of(w, rank), i)))
 				return gf_select_bad_at(
 					pool, (size_t)(c.data - pool->data) +
