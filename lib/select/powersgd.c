@@ -51,7 +51,7 @@ struct pair {
 struct slot {
 	struct gf_work *list, *whole;
 	float *p, *q; /* of all messages */
-	size_t step;
+	size_t step;  /* from 0 */
 	bool warmup;
 	struct gf_select_bad bad;
 };
@@ -487,8 +487,8 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 	const struct powersgd *p = s->priv;
 	struct slot *t = slot_of(s, slot);
 
-	t->step = step;
-	t->warmup = step <= p->params->warmup_steps;
+	t->step = step - 1;
+	t->warmup = t->step < p->params->warmup_steps;
 	t->bad.found = false;
 	*list = t->warmup ? t->whole : t->list;
 	*n = t->warmup ? s->nplan_work : p->nlist;
