@@ -2,162 +2,213 @@
 #include "planner/explain.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
+#include "cli/human.h"
+#include "cli/table.h"
 #include "planner/work.h"
+#include "sim/predict.h"
 
 struct why {
 	const struct gf_work *w;
-	struct gf_draft draft, trial;
+	const struct gf_plan *plan;
+	struct gf_fabric fabric;
+	struct gf_derived
+		derived;      /* contention, replayed once for all trials */
+	struct gf_plan trial; /* the plan with messages of its own */
+	double now_s;
 	struct gf_text *lines; /* per tensor */
 };
 
-/* The option a message of the document was made of; the first on the menu if
- * the document is not ours. */
-static size_t option_of(const struct gf_menu *menu, const struct gf_message *m)
-{
-	size_t i;
-
-	for (i = 0; i < menu->noptions; i++) {
-		const struct gf_option *o = &menu->options[i];
-
-		if (strcmp(o->algorithm, m->algorithm) == 0 &&
-		    strcmp(o->codec, m->codec) == 0 &&
-		    gf_stages_same(o->stages, o->nstages, m->stages,
-				   m->nstages))
-			return i;
-	}
-	return 0;
-}
-
-static void draft_of(const struct gf_work *w, const struct gf_plan *p,
-		     struct gf_draft *d)
-{
-	size_t i;
-
-	memset(d, 0, sizeof(*d));
-	d->sends = gf_xcalloc(w->ntensors + 1, sizeof(*d->sends));
-	d->nsends = p->nmessages;
-	d->capacity = w->ntensors + 1;
-	d->lanes = p->lanes;
-	d->threshold_bytes = p->threshold_bytes;
-	for (i = 0; i < p->nmessages; i++)
-		d->sends[i] = (struct gf_send){
-			.first = p->messages[i].first,
-			.last = p->messages[i].last,
-			.mode = p->messages[i].mode,
-			.release = p->messages[i].release,
-			.half = p->messages[i].half,
-			.option = option_of(&w->menu, &p->messages[i]),
-		};
-}
-
-static double trial_s(struct why *y)
+/* NAN: nothing says what that plan would take. */
+static double trial_s(const struct why *y, const struct gf_plan *p)
 {
 	struct gf_sim_result result = {0};
 
-	gf_work_predict(y->w, &y->trial, &result);
+	if (gf_predict_plan(p, &y->fabric, &result, NULL) < 0)
+		return NAN;
 	return result.iteration_s;
 }
 
 static void reset(struct why *y)
 {
-	y->trial.nsends = y->draft.nsends;
-	y->trial.lanes = y->draft.lanes;
-	memcpy(y->trial.sends, y->draft.sends,
-	       y->draft.nsends * sizeof(*y->trial.sends));
+	y->trial.nmessages = y->plan->nmessages;
+	memcpy(y->trial.messages, y->plan->messages,
+	       y->plan->nmessages * sizeof(*y->trial.messages));
 }
 
-static void price(struct why *y, size_t i)
+/* Message i goes as is cheapest for its size; what says how is borrowed. */
+static void choose(struct why *y, size_t i)
 {
-	struct gf_send *s = &y->trial.sends[i];
+	struct gf_message *m = &y->trial.messages[i];
+	const struct gf_option *o = &y->w->menu.options[gf_menu_pick(
+		&y->w->menu, gf_work_bytes(y->w, m->first, m->last))];
 
-	s->option = gf_menu_pick(&y->w->menu,
-				 gf_work_bytes(y->w, s->first, s->last));
+	m->algorithm = (char *)o->algorithm;
+	m->codec = (char *)o->codec;
+	m->stages = o->stages;
+	m->nstages = o->nstages;
 }
 
 /* A cut after tensor t inside message i. */
 static double cut_s(struct why *y, size_t i, size_t t)
 {
-	struct gf_send *s = y->trial.sends;
+	struct gf_message *m = y->trial.messages;
 
 	reset(y);
-	memmove(&s[i + 2], &s[i + 1], (y->trial.nsends - i - 1) * sizeof(*s));
-	y->trial.nsends++;
-	s[i + 1] = s[i];
-	s[i].last = t;
-	s[i + 1].first = t + 1;
-	price(y, i);
-	price(y, i + 1);
-	return trial_s(y);
+	memmove(&m[i + 2], &m[i + 1],
+		(y->trial.nmessages - i - 1) * sizeof(*m));
+	y->trial.nmessages++;
+	m[i + 1] = m[i];
+	m[i].last = t;
+	m[i + 1].first = t + 1;
+	choose(y, i);
+	choose(y, i + 1);
+	return trial_s(y, &y->trial);
 }
 
 /* Message i together with the next one. */
 static double merge_s(struct why *y, size_t i)
 {
-	struct gf_send *s = y->trial.sends;
+	struct gf_message *m = y->trial.messages;
 
 	reset(y);
-	s[i + 1].first = s[i].first;
-	memmove(&s[i], &s[i + 1], (y->trial.nsends - i - 1) * sizeof(*s));
-	y->trial.nsends--;
-	price(y, i);
-	return trial_s(y);
+	m[i + 1].first = m[i].first;
+	memmove(&m[i], &m[i + 1], (y->trial.nmessages - i - 1) * sizeof(*m));
+	y->trial.nmessages--;
+	choose(y, i);
+	return trial_s(y, &y->trial);
 }
 
 static double flip_s(struct why *y, size_t i)
 {
+	struct gf_message *m = &y->trial.messages[i];
+
 	reset(y);
-	y->trial.sends[i].mode = y->trial.sends[i].mode == GF_MODE_NORMAL
-					 ? GF_MODE_SIMULTANEOUS
-					 : GF_MODE_NORMAL;
-	return trial_s(y);
+	m->mode = m->mode == GF_MODE_NORMAL ? GF_MODE_SIMULTANEOUS
+					    : GF_MODE_NORMAL;
+	return trial_s(y, &y->trial);
 }
 
-static void compare(struct gf_text *line, const char *what, double other_s,
-		    double now_s)
+static void compare(struct why *y, size_t tensor, const char *what,
+		    double other_s)
 {
-	const char *sign = now_s < other_s ? "<" : now_s > other_s ? ">" : "=";
+	struct gf_text *line = &y->lines[tensor];
+	const char *sign = y->now_s < other_s   ? "<"
+			   : y->now_s > other_s ? ">"
+						: "=";
 
+	if (isnan(other_s))
+		return;
 	gf_text_addf(line, "%s%.6g s %s %.6g s %s", line->length ? "; " : "",
-		     now_s, sign, other_s, what);
+		     y->now_s, sign, other_s, what);
 }
 
-/* The costs of the nearest other choices. */
+/* What the nearest other choices would take. */
 static void by_alternatives(struct why *y)
 {
-	double now_s = y->draft.iteration_s;
+	const struct gf_plan *p = y->plan;
 	size_t i, t;
 
-	for (i = 0; i < y->draft.nsends; i++) {
-		struct gf_send s = y->draft.sends[i];
-		struct gf_text *line = &y->lines[s.last];
+	for (i = 0; i < p->nmessages; i++) {
+		const struct gf_message *m = &p->messages[i];
 
-		for (t = s.first; t < s.last; t++)
-			compare(&y->lines[t], "if cut here", cut_s(y, i, t),
-				now_s);
-		if (i > 0 && y->draft.lanes > 1)
-			compare(line,
-				s.mode == GF_MODE_NORMAL ? "if simultaneous"
-							 : "if normal",
-				flip_s(y, i), now_s);
-		if (i + 1 < y->draft.nsends &&
-		    y->w->run_last[s.first] >= y->draft.sends[i + 1].last)
-			compare(line, "if merged with the next", merge_s(y, i),
-				now_s);
-		if (line->length == 0)
-			gf_text_addf(line, "nothing to merge with");
+		for (t = m->first; t < m->last; t++)
+			compare(y, t, "if cut here", cut_s(y, i, t));
+		if (i > 0 && p->lanes > 1)
+			compare(y, m->last,
+				m->mode == GF_MODE_NORMAL ? "if simultaneous"
+							  : "if normal",
+				flip_s(y, i));
+		if (i + 1 < p->nmessages &&
+		    y->w->run_last[m->first] >= p->messages[i + 1].last)
+			compare(y, m->last, "if merged with the next",
+				merge_s(y, i));
+		if (y->lines[m->last].length == 0)
+			gf_text_addf(&y->lines[m->last],
+				     "nothing to merge with");
 	}
 }
 
-static void print(const struct why *y, const struct gf_plan *p,
-		  struct gf_text *out)
+/* Does the policy, asked again, cut as the plan does? A plan that was read may
+ * have been changed by hand. */
+static bool same_cuts(const struct gf_draft *d, const struct gf_plan *p)
 {
+	size_t i;
+
+	if (d->nsends != p->nmessages)
+		return false;
+	for (i = 0; i < d->nsends; i++)
+		if (d->sends[i].last != p->messages[i].last ||
+		    d->sends[i].mode != p->messages[i].mode)
+			return false;
+	return true;
+}
+
+static bool by_rule(struct why *y)
+{
+	const struct gf_policy *policy = gf_policy_find(y->plan->policy);
+	struct gf_draft d;
+	bool same;
+
+	if (!policy || !policy->explain)
+		return false;
+	gf_draft_make(&d, y->w, policy, y->w->in->lanes);
+	same = same_cuts(&d, y->plan);
+	if (same)
+		policy->explain(y->w, &d, y->lines);
+	gf_draft_release(&d);
+	return same;
+}
+
+static void print_messages(const struct gf_plan *p, struct gf_text *out)
+{
+	struct gf_table t = {0};
+	struct gf_human h;
+	size_t i;
+
+	gf_table_row(&t, 9,
+		     (const char *[]){"message", "tensors", "size", "algorithm",
+				      "codec", "mode", "ready_s", "start_s",
+				      "end_s"});
+	for (i = 0; i < p->nmessages; i++) {
+		const struct gf_message *m = &p->messages[i];
+		const struct gf_predicted_message *times =
+			&p->predicted->messages[i];
+
+		gf_table_begin(&t, 9);
+		gf_table_cell(&t, "%zu", i);
+		gf_table_cell(&t, "%zu-%zu", m->first, m->last);
+		gf_table_cell(
+			&t, "%s",
+			gf_human_size((double)gf_plan_message_bytes(p, i), &h));
+		gf_table_cell(&t, "%s", m->algorithm);
+		gf_table_cell(&t, "%s", m->codec);
+		gf_table_cell(&t, "%s", gf_mode_names[m->mode]);
+		gf_table_cell(&t, "%.6g", times->ready_s);
+		gf_table_cell(&t, "%.6g", times->start_s);
+		gf_table_cell(&t, "%.6g", times->end_s);
+	}
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+}
+
+static void print_tensors(const struct why *y, bool ruled, struct gf_text *out)
+{
+	const struct gf_plan *p = y->plan;
 	const struct gf_model_profile *model = p->model;
 	size_t message = 0, i;
 
+	if (ruled && (y->w->slowdown > 1 || p->staleness > 1 ||
+		      !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS)))
+		gf_text_addf(out,
+			     "%s decides by times of its own, of dense "
+			     "synchronous messages that do not slow backward "
+			     "down; the times above are predicted\n",
+			     p->policy);
 	for (i = 0; i < model->ntensors; i++) {
 		while (p->messages[message].last < i)
 			message++;
@@ -168,46 +219,67 @@ static void print(const struct why *y, const struct gf_plan *p,
 	}
 }
 
-int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
-		    struct gf_text *out, struct gf_error *err)
+/* Starts from what is posed anew of the request: the menu of the messages that
+ * a trial makes. */
+static int begin(struct why *y, struct gf_work *w, const struct gf_request *r,
+		 struct gf_task *task, struct gf_error *err)
 {
-	const struct gf_policy *policy = gf_policy_find(p->policy);
-	struct gf_sim_result result = {0};
-	struct gf_task task;
+	const struct gf_plan *p = y->plan;
 	struct gf_text notes = {0};
-	struct gf_work w;
-	struct why y = {.w = &w};
-	size_t i;
-	int rc;
+	int rc = gf_request_pose(r, task, &notes, err);
 
-	if (p->rule)
-		return gf_error_set(err, -EINVAL,
-				    "--explain: want a plan with messages, got "
-				    "a rule");
-	rc = gf_request_pose(r, &task, &notes, err);
 	gf_text_release(&notes);
 	if (rc < 0)
 		return rc;
-	rc = gf_work_init(&w, &task.problem, err);
-	gf_task_release(&task);
+	task->problem.halves = p->messages[0].half == GF_HALF_SPLIT;
+	rc = gf_work_init(w, &task->problem, err);
+	if (rc < 0) {
+		gf_task_release(task);
+		return rc;
+	}
+	y->fabric = gf_plan_fabric(p);
+	y->derived.lanes = p->lanes;
+	y->fabric.derived = &y->derived;
+	y->trial = *p;
+	y->trial.messages =
+		gf_xcalloc(w->ntensors + 1, sizeof(*y->trial.messages));
+	y->lines = gf_xcalloc(w->ntensors, sizeof(*y->lines));
+	y->now_s = trial_s(y, p);
+	return 0;
+}
+
+int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
+		    struct gf_text *out, struct gf_error *err)
+{
+	struct gf_task task;
+	struct gf_work w;
+	struct why y = {.w = &w, .plan = p};
+	bool ruled;
+	size_t i;
+	int rc;
+
+	if (p->rule || !p->predicted)
+		return gf_error_set(err, -EINVAL,
+				    "--explain: want a plan with messages and "
+				    "their prediction, got %s",
+				    p->rule ? "a rule" : "one without");
+	rc = begin(&y, &w, r, &task, err);
 	if (rc < 0)
 		return rc;
-	draft_of(&w, p, &y.draft);
-	y.trial.sends = gf_xcalloc(w.ntensors + 1, sizeof(*y.trial.sends));
-	y.lines = gf_xcalloc(w.ntensors, sizeof(*y.lines));
-	gf_work_predict(&w, &y.draft, &result);
-	if (policy && policy->explain)
-		policy->explain(&w, &y.draft, y.lines);
-	else
+	ruled = by_rule(&y);
+	if (!ruled)
 		by_alternatives(&y);
 	gf_plan_chart(p, out);
 	gf_text_addf(out, "\n");
-	print(&y, p, out);
+	print_messages(p, out);
+	gf_text_addf(out, "\n");
+	print_tensors(&y, ruled, out);
 	for (i = 0; i < w.ntensors; i++)
 		gf_text_release(&y.lines[i]);
 	free(y.lines);
-	gf_draft_release(&y.draft);
-	gf_draft_release(&y.trial);
+	free(y.trial.messages);
+	gf_derived_release(&y.derived);
 	gf_work_release(&w);
+	gf_task_release(&task);
 	return 0;
 }

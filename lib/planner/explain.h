@@ -8,13 +8,15 @@
 
 /*
  * Why a plan is as it is, for people: the iteration as a Gantt chart in text,
- * and for each tensor the comparison that decided its type, with its numbers.
- * A policy with a rule of its own (its `explain`) is quoted; of others, what
- * the nearest alternative would have cost is shown.
+ * a table of the messages with their predicted times, and for each tensor the
+ * comparison that decided its type, with its numbers. A policy with a rule of
+ * its own (its `explain`) is quoted; of others, the prediction of the plan is
+ * compared with the predictions of its nearest alternatives.
  */
 void gf_plan_chart(const struct gf_plan *p, struct gf_text *out);
 
-/* p: a whole plan that gf_request_plan made of this request. */
+/* p: a whole plan with its prediction, which gf_request_plan made of this
+ * request. -EINVAL: a rule, or no prediction. */
 int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 		    struct gf_text *out, struct gf_error *err);
 

@@ -21,9 +21,7 @@ static void explain(const struct gf_work *w, const struct gf_draft *d,
 
 	(void)d;
 	for (i = 0; i < w->ntensors; i++)
-		gf_text_addf(&lines[i],
-			     "by itself, once backward ends (%.6g s)",
-			     w->backward_end_s);
+		gf_text_addf(&lines[i], "by itself, once backward ends");
 }
 
 const struct gf_policy gf_policy_sequential = {

@@ -21,10 +21,8 @@ static void explain(const struct gf_work *w, const struct gf_draft *d,
 
 	(void)d;
 	for (i = 0; i < w->ntensors; i++)
-		gf_text_addf(&lines[i],
-			     "all together, ready with tensor %zu "
-			     "(%.6g s)",
-			     w->run_last[i], w->ready_s[w->run_last[i]]);
+		gf_text_addf(&lines[i], "all together, ready with tensor %zu",
+			     w->run_last[i]);
 }
 
 const struct gf_policy gf_policy_single = {

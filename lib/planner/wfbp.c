@@ -22,9 +22,8 @@ static void explain(const struct gf_work *w, const struct gf_draft *d,
 	(void)d;
 	for (i = 0; i < w->ntensors; i++)
 		gf_text_addf(&lines[i],
-			     "by itself, from ready (%.6g s) and the end of "
-			     "the one before",
-			     w->ready_s[i]);
+			     "by itself, from ready and the end of the one "
+			     "before");
 }
 
 const struct gf_policy gf_policy_wfbp = {

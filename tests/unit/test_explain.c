@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * --explain and the prediction of a plan say the same: every printed time is
+ * the plan's, and every alternative is what that other plan is predicted to
+ * take.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "planner/explain.h"
+#include "planner_cases.h"
+#include "sim/predict.h"
+#include "test.h"
+
+static const struct {
+	const char *policy, *selection;
+	int staleness, lanes;
+} cases[] = {
+	{"optimal", "dense", 1, 1},   {"optimal", "dense", 1, 2},
+	{"optimal", "dense", 2, 2},   {"optimal", "topk", 1, 1},
+	{"threshold", "dense", 1, 1}, {"mg-wfbp", "dense", 1, 1},
+	{"asc-wfbp", "dense", 1, 2},  {"wfbp", "dense", 2, 1},
+	{"single", "topk", 1, 1},     {"sequential", "dense", 1, 1},
+	{"dear", "dense", 1, 1},
+};
+
+/* The table's row of each message ends with its three times. */
+static void check_times(const char *text, const struct gf_plan *p,
+			const char *what)
+{
+	const char *line = strstr(text, "\nmessage ");
+	size_t i;
+
+	EXPECT(line != NULL, "%s: no table", what);
+	for (i = 0; line && i < p->nmessages; i++) {
+		const struct gf_predicted_message *m =
+			&p->predicted->messages[i];
+		char want[3][32], got[3][32], mode[32];
+
+		line = strchr(line + 1, '\n');
+		snprintf(want[0], 32, "%.6g", m->ready_s);
+		snprintf(want[1], 32, "%.6g", m->start_s);
+		snprintf(want[2], 32, "%.6g", m->end_s);
+		EXPECT(line && sscanf(line,
+				      "%*s %*s %*s %*s %*s %*s %31s %31s %31s "
+				      "%31s",
+				      mode, got[0], got[1], got[2]) == 4,
+		       "%s: message %zu", what, i);
+		EXPECT_TEXT(mode, gf_mode_names[p->messages[i].mode]);
+		EXPECT_TEXT(got[0], want[0]);
+		EXPECT_TEXT(got[1], want[1]);
+		EXPECT_TEXT(got[2], want[2]);
+	}
+}
+
+/* The cheapest measured algorithm for a message of that size, by its own. */
+static void choose(const struct gf_plan *p, struct gf_message *m)
+{
+	struct gf_fabric fabric = gf_plan_fabric(p);
+	size_t k, bytes = 0, i, best = 0;
+	double least = INFINITY;
+
+	for (i = m->first; i <= m->last; i++)
+		bytes += gf_tensor_bytes(&p->model->tensors[i]);
+	for (k = 0; k < p->network->nallreduce; k++) {
+		struct gf_priced way = {p->network->allreduce[k].algorithm,
+					NULL, 0, (double)bytes};
+		struct gf_price price;
+		double cost;
+
+		if (gf_price_message(&fabric, &way, &price, NULL) < 0)
+			continue;
+		cost = price.startup_s + price.per_byte_s * (double)bytes;
+		if (cost < least) {
+			least = cost;
+			best = k;
+		}
+	}
+	free(m->algorithm);
+	m->algorithm = gf_xstrdup(p->network->allreduce[best].algorithm);
+}
+
+/* The predicted iteration if message i is cut after tensor t. */
+static double cut_s(const struct gf_plan *p, size_t i, size_t t)
+{
+	struct gf_fabric fabric;
+	struct gf_sim_result result = {0};
+	struct gf_error err = {""};
+	struct gf_message *m;
+	struct gf_plan cut;
+	int rc;
+
+	gf_plan_copy(&cut, p);
+	m = gf_xcalloc(p->nmessages + 1, sizeof(*m));
+	memcpy(m, cut.messages, (i + 1) * sizeof(*m));
+	memcpy(m + i + 1, cut.messages + i, (p->nmessages - i) * sizeof(*m));
+	m[i + 1].algorithm = gf_xstrdup(m[i].algorithm);
+	m[i + 1].codec = gf_xstrdup(m[i].codec);
+	m[i].last = t;
+	m[i + 1].first = t + 1;
+	free(cut.messages);
+	cut.messages = m;
+	choose(p, &m[i]);
+	choose(p, &m[i + 1]);
+	/* the copied prediction has a message less */
+	free(cut.predicted->messages);
+	cut.predicted->messages =
+		gf_xcalloc(++cut.nmessages, sizeof(*cut.predicted->messages));
+	fabric = gf_plan_fabric(&cut);
+	rc = gf_predict_plan(&cut, &fabric, &result, &err);
+	EXPECT(rc == 0, "%s", err.text);
+	gf_plan_release(&cut);
+	return result.iteration_s;
+}
+
+static size_t check_cuts(const char *text, const struct gf_plan *p,
+			 const char *what)
+{
+	size_t i, t, checked = 0;
+
+	for (i = 0; i < p->nmessages; i++)
+		for (t = p->messages[i].first; t < p->messages[i].last; t++) {
+			char begin[64], want[128];
+			double other = cut_s(p, i, t);
+			double now = p->predicted->iteration_s;
+			const char *line;
+
+			snprintf(begin, sizeof(begin), "\n%zu t: message %zu",
+				 t, i);
+			line = strstr(text, begin);
+			if (!line || !strstr(line, "if cut here"))
+				continue; /* a rule is quoted */
+			snprintf(want, sizeof(want),
+				 "%s, merged: %.6g s %s %.6g s if cut here\n",
+				 begin, now,
+				 now < other   ? "<"
+				 : now > other ? ">"
+					       : "=",
+				 other);
+			EXPECT(strncmp(line, want, strlen(want)) == 0,
+			       "%s: want%s got%.80s", what, want, line);
+			checked++;
+		}
+	return checked;
+}
+
+static size_t check_case(size_t c, uint64_t seed)
+{
+	struct problem_store s;
+	struct gf_axes axes;
+	struct gf_request r = {.policy = cases[c].policy,
+			       .lanes = cases[c].lanes,
+			       .ranks = 4,
+			       .axes = &axes};
+	struct gf_text notes = {0}, out = {0};
+	struct gf_error err = {""};
+	struct gf_plan p;
+	size_t checked = 0;
+	char what[64];
+	int rc;
+
+	snprintf(what, sizeof(what), "case %zu seed %d", c, (int)seed);
+	store_lines(&s, seed, 8, cases[c].lanes);
+	if (s.network.nallreduce > 1)
+		s.network.nallreduce = 2; /* ring, and one that goes alone */
+	gf_axes_init(&axes);
+	axes.staleness = cases[c].staleness > 1 ? cases[c].staleness : 0;
+	for (axes.selection = 0;
+	     strcmp(gf_select_names[axes.selection], cases[c].selection) != 0;)
+		axes.selection++;
+	r.model = &s.model;
+	r.network = &s.network;
+	if (strcmp(cases[c].policy, "dear") == 0)
+		s.network.nallreduce = 1;
+	rc = gf_request_plan(&r, &p, &notes, &err);
+	EXPECT(rc == 0, "%s: %s", what, err.text);
+	if (rc == 0) {
+		rc = gf_plan_explain(&r, &p, &out, &err);
+		EXPECT(rc == 0, "%s: %s", what, err.text);
+		check_times(out.data, &p, what);
+		checked = check_cuts(out.data, &p, what);
+		gf_plan_release(&p);
+	}
+	gf_text_release(&out);
+	gf_text_release(&notes);
+	gf_axes_release(&axes);
+	return checked;
+}
+
+int main(void)
+{
+	size_t c, checked = 0;
+	uint64_t seed;
+
+	for (c = 0; c < GF_ARRAY_LENGTH(cases); c++)
+		for (seed = 1; seed <= 20; seed++)
+			checked += check_case(c, seed);
+	EXPECT(checked > 100, "only %zu alternatives", checked);
+	return TEST_END();
+}
