@@ -118,7 +118,7 @@ GPU     := $(filter-out $(if $(filter 1,$(WITH_CUDNN)),,test_gpu_nn%),\
 # threads that a sanitizer knows.
 EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(filter-out test_nccl,$(GPU)) \
 	$(if $(filter 1,$(WITH_CUDNN)),test_host_nn)))
-TOOLS   := gen_models gf-tables
+TOOLS   := gen_models gf-figures
 BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c)) allreduce_peers
 
 # The library for others, named by its binary interface; a sanitizer cannot be
@@ -323,9 +323,8 @@ $(BUILD)/tools/gen_models: $(call object,$(wildcard share/tools/models/*.c)) \
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) -ljansson -lm
 
-# The report on the papers' tables: one program of several files, which needs
-# no more than the planner does.
-$(BUILD)/tools/gf-tables: $(call object,$(wildcard share/tools/tables/*.c)) \
+# The report on the papers' tables asks for figures that no command prints.
+$(BUILD)/tools/gf-figures: $(call object,$(wildcard share/tools/tables/*.c)) \
 	$(filter $(ARCHIVES),$(call archives_of,gf-plan))
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(call foreign_of,gf-plan)
@@ -397,11 +396,12 @@ bench-methods: check-build
 bench: check-build
 	$(Q)BUILD=$(BUILD) tests/bench/run.sh
 
-tables: $(BUILD)/tools/gf-tables
+tables: $(BUILD)/bin/gf-plan $(BUILD)/tools/gf-figures
 	@mkdir -p $(BUILD)/tables
 	@command -v gnuplot > /dev/null || \
 	  echo 'skipped: pictures, which need gnuplot (Debian: gnuplot-nox)'
-	$(Q)$< --csv $(BUILD)/tables $$(! command -v gnuplot > /dev/null || \
+	$(Q)PATH="$(abspath $(BUILD)/bin):$(abspath $(BUILD)/tools):$$PATH" \
+	  python3 share/tools/tables --csv $(BUILD)/tables $$(! command -v gnuplot > /dev/null || \
 	  echo --svg $(BUILD)/tables --pdf $(BUILD)/tables) \
 	  -o $(BUILD)/tables/report.txt
 	$(Q)cat $(BUILD)/tables/report.txt

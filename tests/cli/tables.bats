@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 load common
 
-# gf-tables is a tool of the source tree, not an installed command.
-tables() { "$GF_SOURCE/$BUILD/tools/gf-tables" "$@"; }
+# A tool of the source tree, not an installed command.
+tables() {
+	PATH=$GF_SOURCE/$BUILD/tools:$PATH python3 "$GF_SOURCE/share/tools/tables" "$@"
+}
 
 # The report takes seconds under a sanitizer: made once, read by most tests.
 setup_file() {

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Numbers for the report on the papers' tables that no command prints.
+ *
+ * gf-figures printed: reads a profile, prints what ASC-WFBP's Algorithm 1 as
+ * printed takes per iteration, and how many messages it sends.
+ *
+ * gf-figures tensors: reads a model, prints a line for each of its gradients in
+ * the order in which backward makes them: elements, the share of backward's
+ * FLOPs that is done then, and the type of the layer.
+ *
+ * gf-figures: answers lines
+ *
+ *	ALGORITHM BYTES SERVERS all|gather FACTORS SIZE:ALPHA:BETA:GAMMA ...
+ *
+ * with the algorithm's closed form, in seconds, for f32 gradients on these
+ * levels. FACTORS is a list such as 4,16,3, or "-". Servers are ranks beside
+ * those of the levels.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "asc_printed.h"
+#include "base/heap.h"
+#include "coll/algorithm.h"
+#include "doc/stream.h"
+
+#define MOST 8 /* levels, factors */
+
+static int answer(char *line, struct gf_error *err)
+{
+	int sizes[MOST], factors[MOST], used = 0, ranks = 1;
+	struct gf_link_cost links[MOST] = {{0}}, *l = links;
+	struct gf_net_cost net = {0, sizes, links};
+	struct gf_coll_args args = {.elem_bytes = 4};
+	char name[32] = "", half[8], list[64], *at;
+	const struct gf_algorithm *a;
+	double bytes;
+	int found = sscanf(line, "%31s %lf %d %7s %63s%n", name, &bytes,
+			   &args.servers, half, list, &used);
+	int rc;
+
+	a = gf_algorithm_find(name);
+	for (at = line + used;
+	     net.nlevels < MOST &&
+	     sscanf(at, "%d:%lf:%lf:%lf%n", &sizes[net.nlevels], &l->alpha_s,
+		    &l->beta_s_per_byte, &l->gamma_s_per_byte, &used) == 4;
+	     at += used, l++)
+		ranks *= sizes[net.nlevels++];
+	if (found != 5 || !a || !a->cost_s || at[strspn(at, " \n")])
+		return gf_error_set(err, -EINVAL, "want a question, got %s",
+				    line);
+	for (at = strtok(list, ",-"); at && args.nfactors < MOST;
+	     at = strtok(NULL, ",-"))
+		factors[args.nfactors++] = atoi(at);
+	args.factors = args.nfactors ? factors : NULL;
+	args.ranks = ranks + args.servers;
+	args.count_elems = (size_t)(bytes / 4);
+	args.half = strcmp(half, "gather") ? GF_COLL_WHOLE : GF_COLL_ALL_GATHER;
+	rc = gf_coll_args_check(&args, err);
+	if (!rc)
+		printf("%.17g\n", a->cost_s(&args, &net));
+	return rc;
+}
+
+static int printed(struct gf_error *err)
+{
+	struct gf_documents d = {NULL};
+	struct gf_problem in = {.lanes = 2};
+	struct gf_plan p;
+	int rc = gf_documents_add_of(&d, "-", "gf-profile", err);
+
+	if (!rc && !(d.profile->model && d.profile->network))
+		rc = gf_error_set(err, -EINVAL, "want a model and a network");
+	if (!rc) {
+		in.model = d.profile->model;
+		in.network = d.profile->network;
+		in.ranks = in.network->ranks;
+		rc = gf_policy_run(&gf_policy_asc_printed, &in, &p, err);
+	}
+	if (!rc) {
+		printf("%.17g %zu\n", p.predicted->iteration_s, p.nmessages);
+		gf_plan_release(&p);
+	}
+	gf_documents_release(&d);
+	return rc;
+}
+
+static int tensors(struct gf_error *err)
+{
+	struct gf_documents d = {NULL};
+	const struct gf_model *m;
+	double *share, done = 0;
+	size_t *order, i;
+	int rc = gf_documents_add_of(&d, "-", "gf-model", err);
+
+	if (rc)
+		return rc;
+	m = d.model;
+	share = gf_xcalloc(m->nlayers, sizeof(*share));
+	order = gf_model_generation_order(m);
+	for (i = m->nlayers; i-- > 0;)
+		share[i] = done += m->layers[i].backward_flops;
+	for (i = 0; i < m->nparams; i++) {
+		const struct gf_param *p = &m->params[order[i]];
+
+		printf("%zu %.17g %s\n", gf_shape_elems(&p->shape),
+		       share[p->layer] / done,
+		       gf_layer_type_names[m->layers[p->layer].type]);
+	}
+	free(order);
+	free(share);
+	gf_documents_release(&d);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct gf_error err = {""};
+	char line[512];
+	int rc = 0;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 2 && !strcmp(argv[1], "printed"))
+		rc = printed(&err);
+	else if (argc == 2 && !strcmp(argv[1], "tensors"))
+		rc = tensors(&err);
+	else
+		while (!rc && fgets(line, sizeof(line), stdin))
+			rc = answer(line, &err);
+	if (rc)
+		fprintf(stderr, "gf-figures: %s\n", err.text);
+	return rc ? 2 : 0;
+}
