@@ -118,7 +118,7 @@ GPU     := $(filter-out $(if $(filter 1,$(WITH_CUDNN)),,test_gpu_nn%),\
 # threads that a sanitizer knows.
 EMULATED := $(if $(SAN),,$(if $(EMULATOR_CXX),$(filter-out test_nccl,$(GPU)) \
 	$(if $(filter 1,$(WITH_CUDNN)),test_host_nn)))
-TOOLS   := gen_models gf-figures
+TOOLS   := gf-figures
 BENCH   := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c)) allreduce_peers
 
 # The library for others, named by its binary interface; a sanitizer cannot be
@@ -316,12 +316,6 @@ $(EMULATED_NN:%=$(BUILD)/tests/%): $(BUILD)/tests/%: \
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) -ljansson $(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	  -lstdc++ -ldl -lm
-
-# The layer tables of share/models.
-$(BUILD)/tools/gen_models: $(call object,$(wildcard share/tools/models/*.c)) \
-	$(foreach l,doc json base,$(call archive,$(l)))
-	@mkdir -p $(@D)
-	$(call say,LD)$(link) -ljansson -lm
 
 # The report on the papers' tables asks for figures that no command prints.
 $(BUILD)/tools/gf-figures: $(call object,$(wildcard share/tools/tables/*.c)) \

@@ -1,13 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The generated models in share/models equal the output of share/tools/gen_models.
+# The generated models in share/models equal the output of share/tools/models.py.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-tool=${BUILD:-build}/tools/gen_models
-[ -x "$tool" ] || { echo "$tool is not built"; exit 1; }
 made=$(mktemp -d) || exit 1
 trap 'rm -rf "$made"' EXIT
-"$tool" "$made" || exit 1
+python3 share/tools/models.py "$made" || exit 1
 bad=0 count=0
 for model in "$made"/*.json; do
 	count=$((count + 1))
