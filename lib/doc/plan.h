@@ -85,6 +85,7 @@ struct gf_plan {
 	struct gf_model_profile
 		*model;             /* its tensors are the plan's; or NULL */
 	struct gf_network *network; /* or NULL */
+	struct gf_processing processing; /* the profile's, as far as used */
 	struct gf_level *levels;
 	size_t nlevels;
 	struct gf_message *messages;

@@ -305,6 +305,8 @@ int gf_plan_finish(const struct gf_json_at *at, void *plan,
 	int rc;
 
 	rc = gf_levels_check(at, p->levels, p->nlevels, err);
+	if (rc == 0)
+		rc = gf_processing_check(at, &p->processing, err);
 	if (rc)
 		return rc;
 	return p->rule ? check_rule(at, p, err) : check_whole(at, p, err);

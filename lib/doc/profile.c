@@ -18,6 +18,13 @@ static const struct gf_field profile_fields[] = {
 	 .record = &gf_network_record},
 	{"copies", GF_FIELD_LIST, GF_OMITTED, .offset = AT(copies),
 	 .count_offset = AT(ncopies), .record = &gf_copy_cost_record},
+	{"codecs", GF_FIELD_LIST, GF_OMITTED, .offset = AT(processing.codecs),
+	 .count_offset = AT(processing.ncodecs),
+	 .record = &gf_codec_cost_record},
+	{"selections", GF_FIELD_LIST, GF_OMITTED,
+	 .offset = AT(processing.selections),
+	 .count_offset = AT(processing.nselections),
+	 .record = &gf_selection_cost_record},
 	{"measured", GF_FIELD_RAW, GF_OMITTED, .offset = AT(measured)},
 	{NULL},
 };
@@ -26,10 +33,12 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_profile *p = item;
 
-	if (!p->model && !p->network)
+	if (!p->model && !p->network && !p->processing.ncodecs &&
+	    !p->processing.nselections)
 		return gf_json_refuse(at, NULL, err,
-				      "want a model or a network, got neither");
-	return 0;
+				      "want a model, a network or costs of "
+				      "codecs or selections, got none of them");
+	return gf_processing_check(at, &p->processing, err);
 }
 
 static const struct gf_record profile_record = {
@@ -93,6 +102,7 @@ int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 		b->copies = NULL;
 		b->ncopies = 0;
 	}
+	gf_processing_add(&a->processing, &b->processing);
 	merge_into(&a->measured, &b->measured);
 	merge_into(&a->extra, &b->extra);
 	return 0;

@@ -8,6 +8,8 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "doc/cost_line.h"
+#include "doc/fit.h"
+#include "doc/processing.h"
 #include "json/json.h"
 
 /*
@@ -39,6 +41,8 @@ struct gf_model_profile {
 	double forward_s, backward_s, update_s;
 	/* How much longer backward takes while messages are in flight; >= 1. */
 	double overlap_slowdown;
+	/* What one message costs the compute side, which waits for it. */
+	double issue_s;
 	struct gf_tensor *tensors;
 	size_t ntensors; /* >= 1 */
 	char *extra;
@@ -68,18 +72,6 @@ struct gf_contention {
 double gf_contention_gamma(const struct gf_contention *c, size_t size_bytes,
 			   int n);
 
-/* Quality of a least-squares fit. */
-struct gf_fit {
-	double r_squared;
-	double residual_rms; /* relative: (measured - fitted) / fitted */
-	double residual_max; /* relative, absolute value */
-	size_t npoints;      /* 0: no fit is recorded */
-	size_t *size_bytes;  /* npoints */
-	double *time_s;      /* npoints, medians */
-	double *spread_s;    /* npoints, interquartile range; or NULL */
-	char *extra;
-};
-
 /* One factor of a decomposition (BlueConnect), innermost first. */
 struct gf_stage {
 	int factor;      /* >= 2 */
@@ -87,16 +79,29 @@ struct gf_stage {
 	char *extra;
 };
 
+/* What messages and backward do to each other while both run. */
+struct gf_beside_backward {
+	/* How much longer backward takes with 1, 2, ... messages in flight; the
+	 * last holds for more. None: the model's overlap_slowdown. All >= 1. */
+	double *compute_slowdown;
+	size_t ncompute_slowdown;
+	/* How much longer a message takes, startup and bytes; 0: as 1. */
+	double message_slowdown;
+	char *extra;
+};
+
 /* One algorithm's all-reduce: startup_s + per_byte_s * bytes, larger messages
  * by the lines that take its place. */
 struct gf_allreduce_cost {
 	char *algorithm;
+	char *codec;             /* NULL: f32 */
 	struct gf_stage *stages; /* as it was measured; none: undecomposed */
 	size_t nstages;
 	double startup_s, per_byte_s; /* both >= 0, not both 0 */
 	struct gf_cost_line *larger;
 	size_t nlarger;
 	struct gf_contention contention;
+	struct gf_beside_backward beside;
 	struct gf_fit fit;
 	char *extra;
 };
@@ -115,8 +120,9 @@ struct gf_level_cost {
 };
 
 struct gf_network {
-	int ranks;                           /* measured on; 0: unknown */
-	struct gf_allreduce_cost *allreduce; /* each algorithm once */
+	int ranks; /* measured on; 0: unknown */
+	/* each algorithm once per codec */
+	struct gf_allreduce_cost *allreduce;
 	size_t nallreduce;
 	struct gf_level_cost *levels;
 	size_t nlevels;
@@ -137,6 +143,7 @@ struct gf_profile {
 	struct gf_network *network;     /* NULL: absent */
 	struct gf_copy_cost *copies;
 	size_t ncopies;
+	struct gf_processing processing;
 	char *measured; /* JSON object text: host, date, commands; or NULL */
 	char *extra;
 };
@@ -146,11 +153,16 @@ int gf_profile_read(const struct gf_json *root, const char *file,
 int gf_profile_check(const struct gf_profile *p, struct gf_error *err);
 char *gf_profile_write(const struct gf_profile *p);
 void gf_profile_release(struct gf_profile *p);
-/* Moves b's halves into a where a lacks them, and its copies if a has none;
- * -EINVAL if both have one half. */
+/* Moves b's halves into a where a lacks them, its copies if a has none, and its
+ * costs of codecs and selections as gf_processing_add; -EINVAL if both have one
+ * half. */
 int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 		       struct gf_error *err);
 
+/* The codec that it was measured with; borrowed. */
+const char *gf_allreduce_codec(const struct gf_allreduce_cost *c);
+/* Was it measured with gradients as they are? */
+bool gf_allreduce_plain(const struct gf_allreduce_cost *c);
 /* Its lines, borrowed. */
 struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c);
 struct gf_cost_lines gf_level_lines(const struct gf_level_cost *c);
@@ -159,8 +171,8 @@ struct gf_cost_lines gf_level_lines(const struct gf_level_cost *c);
  * none, or if net is NULL. */
 const struct gf_level_cost *gf_network_level(const struct gf_network *net,
 					     const char *name);
-/* The entry that is cheapest for a message (ties: the first); NULL: there is
- * none; borrowed. */
+/* The entry that is cheapest for a message of f32 (ties: the first); NULL:
+ * there is none; borrowed. */
 const struct gf_allreduce_cost *
 gf_network_cheapest(const struct gf_network *net, double bytes);
 /* The network half is also part of a plan. */

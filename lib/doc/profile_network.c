@@ -3,37 +3,15 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "codec/codec.h"
+#include "doc/algorithm.h"
 #include "doc/contention.h"
+#include "doc/fit.h"
 #include "json/record.h"
 #include "doc/shared.h"
-
-#define AT(member) offsetof(struct gf_fit, member)
-static const struct gf_field fit_fields[] = {
-	{"r_squared", GF_FIELD_REAL, .offset = AT(r_squared), .low = -1e12,
-	 .high = 1},
-	{"residual_rms", GF_FIELD_REAL, .offset = AT(residual_rms),
-	 .high = 1e12},
-	{"residual_max", GF_FIELD_REAL, .offset = AT(residual_max),
-	 .high = 1e12},
-	{"size_bytes", GF_FIELD_SIZES, .offset = AT(size_bytes),
-	 .count_offset = AT(npoints), .high = GF_MAX_SIZE},
-	{"time_s", GF_FIELD_REALS, .offset = AT(time_s),
-	 .count_offset = AT(npoints), .per = "size_bytes",
-	 .high = GF_MAX_TIME_S},
-	{"spread_s", GF_FIELD_REALS, GF_OMITTED, .offset = AT(spread_s),
-	 .count_offset = AT(npoints), .per = "size_bytes",
-	 .high = GF_MAX_TIME_S},
-	{NULL},
-};
-
-static const struct gf_record fit_record = {
-	.bytes = sizeof(struct gf_fit),
-	.extra_offset = AT(extra),
-	.fields = fit_fields,
-};
-#undef AT
 
 #define AT(member) offsetof(struct gf_stage, member)
 static const struct gf_field stage_fields[] = {
@@ -51,9 +29,28 @@ const struct gf_record gf_stage_record = {
 };
 #undef AT
 
+#define AT(member) offsetof(struct gf_beside_backward, member)
+static const struct gf_field beside_fields[] = {
+	{"compute_slowdown", GF_FIELD_REALS, GF_OMITTED,
+	 .offset = AT(compute_slowdown), .count_offset = AT(ncompute_slowdown),
+	 .low = 1, .high = 1e6},
+	{"message_slowdown", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = AT(message_slowdown), .low = 1, .high = 1e6},
+	{NULL},
+};
+
+static const struct gf_record beside_record = {
+	.bytes = sizeof(struct gf_beside_backward),
+	.extra_offset = AT(extra),
+	.one_line = true,
+	.fields = beside_fields,
+};
+#undef AT
+
 #define AT(member) offsetof(struct gf_allreduce_cost, member)
 static const struct gf_field allreduce_fields[] = {
 	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{"codec", GF_FIELD_STRING, GF_OMITTED, .offset = AT(codec)},
 	{"stages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(stages),
 	 .count_offset = AT(nstages), .record = &gf_stage_record},
 	{"startup_s", GF_FIELD_REAL, .offset = AT(startup_s),
@@ -64,17 +61,42 @@ static const struct gf_field allreduce_fields[] = {
 	 .count_offset = AT(nlarger), .record = &gf_cost_line_record},
 	{"contention", GF_FIELD_OWN, GF_OMITTED, .offset = AT(contention),
 	 .own = &gf_contention_own},
+	{"beside_backward", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(beside),
+	 .record = &beside_record},
 	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit),
-	 .record = &fit_record},
+	 .record = &gf_fit_record},
 	{NULL},
 };
+
+/* A codec that the algorithm can carry. */
+static int check_codec(const struct gf_json_at *at,
+		       const struct gf_allreduce_cost *cost,
+		       struct gf_error *err)
+{
+	bool encoded = gf_algorithm_has(cost->algorithm, GF_ALGORITHM_ENCODED);
+	const struct gf_codec *codec = gf_codec_find(gf_allreduce_codec(cost));
+	char *names;
+	int rc;
+
+	if (codec && (encoded || codec->adds))
+		return 0;
+	names = gf_codec_names(!encoded, "\"");
+	rc = gf_json_refuse(at, "codec", err,
+			    "want %s with algorithm %.40s, got \"%.40s\"",
+			    names, cost->algorithm, cost->codec);
+	free(names);
+	return rc;
+}
 
 static int finish_allreduce(const struct gf_json_at *at, void *item,
 			    struct gf_error *err)
 {
 	const struct gf_allreduce_cost *cost = item;
 	struct gf_cost_lines lines = gf_allreduce_lines(cost);
+	int rc = check_codec(at, cost, err);
 
+	if (rc)
+		return rc;
 	if (cost->startup_s == 0 && cost->per_byte_s == 0)
 		return gf_json_refuse(at, "per_byte_s", err,
 				      "want a number > 0 where startup_s is 0, "
@@ -104,7 +126,7 @@ static const struct gf_field level_cost_fields[] = {
 	{"contention", GF_FIELD_OWN, GF_OMITTED, .offset = AT(contention),
 	 .own = &gf_contention_own},
 	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit),
-	 .record = &fit_record},
+	 .record = &gf_fit_record},
 	{NULL},
 };
 
@@ -139,7 +161,7 @@ static const struct gf_field copy_cost_fields[] = {
 	{"beta_s_per_byte", GF_FIELD_REAL, .offset = AT(beta_s_per_byte),
 	 .high = GF_MAX_TIME_S},
 	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit),
-	 .record = &fit_record},
+	 .record = &gf_fit_record},
 	{NULL},
 };
 
@@ -171,6 +193,13 @@ static int check_stages(const struct gf_json_at *at,
 			      net->ranks, product);
 }
 
+static bool same_entry(const struct gf_allreduce_cost *a,
+		       const struct gf_allreduce_cost *b)
+{
+	return strcmp(a->algorithm, b->algorithm) == 0 &&
+	       strcmp(gf_allreduce_codec(a), gf_allreduce_codec(b)) == 0;
+}
+
 static int finish_network(const struct gf_json_at *at, void *item,
 			  struct gf_error *err)
 {
@@ -184,15 +213,16 @@ static int finish_network(const struct gf_json_at *at, void *item,
 		if (rc)
 			return rc;
 		for (k = 0; k < i; k++) {
-			if (strcmp(net->allreduce[i].algorithm,
-				   net->allreduce[k].algorithm) != 0)
+			if (!same_entry(&net->allreduce[i], &net->allreduce[k]))
 				continue;
 			snprintf(place, sizeof(place),
 				 "allreduce/%zu/algorithm", i);
 			return gf_json_refuse(
 				at, place, err,
-				"want each algorithm once, got \"%.40s\" again",
-				net->allreduce[i].algorithm);
+				"want each algorithm once per codec, got "
+				"\"%.40s\" with %s again",
+				net->allreduce[i].algorithm,
+				gf_allreduce_codec(&net->allreduce[i]));
 		}
 	}
 	return 0;
@@ -216,6 +246,16 @@ const struct gf_record gf_network_record = {
 	.finish = finish_network,
 };
 #undef AT
+
+const char *gf_allreduce_codec(const struct gf_allreduce_cost *c)
+{
+	return c->codec ? c->codec : gf_codecs[GF_CODEC_F32].name;
+}
+
+bool gf_allreduce_plain(const struct gf_allreduce_cost *c)
+{
+	return gf_codec_find(gf_allreduce_codec(c)) == &gf_codecs[GF_CODEC_F32];
+}
 
 struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c)
 {
@@ -241,6 +281,8 @@ gf_network_cheapest(const struct gf_network *net, double bytes)
 		struct gf_cost_lines lines =
 			gf_allreduce_lines(&net->allreduce[i]);
 
+		if (!gf_allreduce_plain(&net->allreduce[i]))
+			continue;
 		time_s = gf_cost_lines_s(&lines, bytes);
 		if (best && time_s >= least)
 			continue;

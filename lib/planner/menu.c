@@ -168,8 +168,9 @@ static void add_all(struct filling *f)
 	size_t i;
 
 	for (i = 0; n && i < n->nallreduce; i++)
-		if (!in->algorithm ||
-		    strcmp(in->algorithm, n->allreduce[i].algorithm) == 0)
+		if (gf_allreduce_plain(&n->allreduce[i]) &&
+		    (!in->algorithm ||
+		     strcmp(in->algorithm, n->allreduce[i].algorithm) == 0))
 			add_measured(f, &n->allreduce[i]);
 	for (i = 0; derive && gf_algorithms[i]; i++) {
 		const char *name = gf_algorithms[i]->name;

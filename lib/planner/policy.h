@@ -20,8 +20,9 @@ struct gf_problem {
 	const struct gf_network *network; /* costs, measured; or NULL */
 	const struct gf_level *levels;    /* or NULL; one of both is there */
 	size_t nlevels;
-	int ranks;              /* that compute */
-	int servers;            /* that only serve (ps) */
+	const struct gf_processing *processing; /* or NULL */
+	int ranks;                              /* that compute */
+	int servers;                            /* that only serve (ps) */
 	int lanes;              /* upper bound on messages in flight; 0: what
 				   the policy uses by itself */
 	size_t threshold_bytes; /* threshold; 0: search the best ... */

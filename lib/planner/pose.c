@@ -31,6 +31,7 @@ static void collect(const struct gf_request *r, struct gf_problem *p)
 		.network = r->network,
 		.levels = r->nlevels ? r->levels : NULL,
 		.nlevels = r->nlevels,
+		.processing = r->processing,
 		.ranks = r->ranks,
 		.lanes = r->lanes,
 		.threshold_bytes = r->threshold_bytes,

@@ -27,6 +27,7 @@ void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
 	if (d->profile) {
 		r->model = d->profile->model;
 		r->network = d->profile->network;
+		r->processing = &d->profile->processing;
 		r->profile_digest = d->profile_digest;
 	}
 	if (d->topology) {
@@ -46,6 +47,8 @@ void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
 			r->nlevels = p->nlevels;
 			r->topology_digest = p->topology_digest;
 		}
+		if (!d->profile)
+			r->processing = &p->processing;
 		if (!r->network && !d->topology) {
 			r->network = p->network;
 			r->profile_digest = p->profile_digest;

@@ -86,6 +86,8 @@ static int finish(const struct gf_work *w, struct gf_draft *d,
 	p->network = in->network ? gf_network_copy(in->network) : NULL;
 	p->levels = in->levels ? gf_levels_copy(in->levels, in->nlevels) : NULL;
 	p->nlevels = in->levels ? in->nlevels : 0;
+	if (in->processing)
+		gf_processing_add(&p->processing, in->processing);
 	p->threshold_bytes = d->threshold_bytes;
 	p->staleness = 1;
 	copy_messages(w, d, p);

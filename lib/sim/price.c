@@ -247,7 +247,8 @@ int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
 	for (i = 0; n && i < n->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 
-		if (strcmp(c->algorithm, m->algorithm) != 0 ||
+		if (!gf_allreduce_plain(c) ||
+		    strcmp(c->algorithm, m->algorithm) != 0 ||
 		    !same_factors(c, m->stages, m->nstages))
 			continue;
 		if (n->ranks && n->ranks != f->ranks)

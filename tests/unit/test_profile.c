@@ -20,6 +20,18 @@ static char *trip(const struct gf_json *root, const char *file,
 	return written;
 }
 
+/* Further keys of the document. */
+#define CODEC(codec, device)                                                   \
+	"\"codecs\": [{\"codec\": \"f16\", \"device\": \"cpu\", "              \
+	"\"encode_s_per_byte\": 1e-10, \"decode_s_per_byte\": 2e-10}, "        \
+	"{\"codec\": \"" codec "\", \"device\": \"" device                     \
+	"\", \"encode_s_per_byte\": 0, \"decode_s_per_byte\": 3e-10, "         \
+	"\"assumed\": true}]"
+#define SELECTION(method, alpha)                                               \
+	"\"selections\": [{\"method\": \"" method                              \
+	"\", \"device\": \"cpu\", \"beta_s_per_byte\": 1e-9, "                 \
+	"\"alpha_s\": " alpha "}]"
+
 static const struct doc_case cases[] = {
 	{"\"need_s\": 2.5", "\"x-a\": 2", NULL},
 	{"\"device\": \"cpu\", \"batch_per_rank\": 1, ", "", NULL},
@@ -68,8 +80,8 @@ static const struct doc_case cases[] = {
 	 "p.json: /network/allreduce/0/per_byte_s: want a number > 0 where "
 	 "startup_s is 0, got 0"},
 	{"\"algorithm\": \"library\"", "\"algorithm\": \"ring\"",
-	 "p.json: /network/allreduce/1/algorithm: want each algorithm once, "
-	 "got \"ring\" again"},
+	 "p.json: /network/allreduce/1/algorithm: want each algorithm once "
+	 "per codec, got \"ring\" with f32 again"},
 	{"\"startup_s\": 3.0",
 	 "\"stages\": [{\"factor\": 2, \"algorithm\": \"shm\"}, {\"factor\": "
 	 "4, \"algorithm\": \"ring\"}], \"startup_s\": 3.0",
@@ -99,6 +111,57 @@ static const struct doc_case cases[] = {
 	{"\"r_squared\": 0.999", "\"r_squared\": 1.1",
 	 "p.json: /network/allreduce/0/fit/r_squared: want a number <= 1, got "
 	 "1.1"},
+	/* an algorithm once per codec, and costs of codecs by device */
+	{"\"algorithm\": \"library\"",
+	 "\"algorithm\": \"ring\", \"codec\": \"q8\"", NULL},
+	{"\"algorithm\": \"library\"",
+	 "\"algorithm\": \"library\", \"codec\": \"f16\"", NULL},
+	{"\"algorithm\": \"library\"",
+	 "\"algorithm\": \"ring\", \"codec\": \"f32\"",
+	 "p.json: /network/allreduce/1/algorithm: want each algorithm once per "
+	 "codec, got \"ring\" with f32 again"},
+	{"\"algorithm\": \"library\"",
+	 "\"algorithm\": \"ring\", \"codec\": \"q9\"",
+	 "p.json: /network/allreduce/1/codec: want \"f32\", \"f16\", "
+	 "\"bf16\", \"trunc16\", \"q8\", \"fp8\" or \"fp4\" with "
+	 "algorithm ring, got \"q9\""},
+	{"\"algorithm\": \"library\"",
+	 "\"algorithm\": \"library\", \"codec\": \"q8\"",
+	 "p.json: /network/allreduce/1/codec: want \"f32\", \"f16\" or "
+	 "\"bf16\" with algorithm library, got \"q8\""},
+	{"[1.0, 1.5]",
+	 "[1.0, 1.5], \"beside_backward\": {\"compute_slowdown\": [1, 1.5], "
+	 "\"message_slowdown\": 2, \"x-a\": 1}",
+	 NULL},
+	{"[1.0, 1.5]",
+	 "[1.0, 1.5], \"beside_backward\": {\"compute_slowdown\": [0.5]}",
+	 "p.json: /network/allreduce/0/beside_backward/compute_slowdown/0: "
+	 "want a number >= 1, got 0.5"},
+	{"[1.0, 1.5]",
+	 "[1.0, 1.5], \"beside_backward\": {\"message_slowdown\": 1e9}",
+	 "p.json: /network/allreduce/0/beside_backward/message_slowdown: want "
+	 "a number <= 1e+06, got 1e9"},
+	{"\"update_s\": 0.0,", "\"update_s\": 0.0, \"issue_s\": 1e-5,", NULL},
+	{"\"update_s\": 0.0,", "\"update_s\": 0.0, \"issue_s\": -1e-5,",
+	 "p.json: /model/issue_s: want a number >= 0, got -1e-5"},
+	{"\"measured\": {", CODEC("q8", "cpu") ", \"measured\": {", NULL},
+	{"\"measured\": {", CODEC("q9", "cpu") ", \"measured\": {",
+	 "p.json: /codecs/1/codec: want \"f32\", \"f16\", \"bf16\", "
+	 "\"trunc16\", \"q8\", \"fp8\" or \"fp4\", got \"q9\""},
+	{"\"measured\": {", CODEC("f16", "cpu") ", \"measured\": {",
+	 "p.json: /codecs/1: want each pair of codec and device once, got "
+	 "\"f16\" and \"cpu\" again"},
+	{"\"measured\": {", CODEC("f16", "cuda") ", \"measured\": {", NULL},
+	{"\"measured\": {", SELECTION("topk", "2e-5") ", \"measured\": {",
+	 NULL},
+	{"\"measured\": {", SELECTION("top", "2e-5") ", \"measured\": {",
+	 "p.json: /selections/0/method: want the name of a selection, got "
+	 "\"top\""},
+	{"\"measured\": {", SELECTION("topk", "-1") ", \"measured\": {",
+	 "p.json: /selections/0/alpha_s: want a number >= 0, got -1"},
+	{"\"measured\": {",
+	 SELECTION("topk", "1, \"assumed\": 1") ", \"measured\": {",
+	 "p.json: /selections/0/assumed: want true or false, got 1"},
 	{"\"measured\": {", "\"measured\": [], \"x-rest\": {",
 	 "p.json: /measured: want an object, got an array"},
 	{"\"model\"", "\"Model\"",
@@ -182,6 +245,49 @@ static void test_combine(void)
 	gf_profile_release(&c);
 }
 
+static const char costs_alone[] =
+	"{\"format\": \"gf-profile\", \"version\": 1, " CODEC("q8", "cpu") "}";
+
+/* The first document's costs hold, but measured ones replace assumed ones. */
+static void test_combine_costs(void)
+{
+	static const char other[] =
+		"{\"format\": \"gf-profile\", \"version\": 1, \"codecs\": ["
+		"{\"codec\": \"f16\", \"device\": \"cpu\", "
+		"\"encode_s_per_byte\": 5, \"decode_s_per_byte\": 5}, "
+		"{\"codec\": \"q8\", \"device\": \"cpu\", "
+		"\"encode_s_per_byte\": 6, \"decode_s_per_byte\": 6}, "
+		"{\"codec\": \"q8\", \"device\": \"cuda\", \"assumed\": true, "
+		"\"encode_s_per_byte\": 7, \"decode_s_per_byte\": "
+		"7}], " SELECTION("topk", "3") "}";
+	const struct gf_processing *costs;
+	struct gf_profile a, b, again;
+	struct gf_error err;
+
+	if (read_text(costs_alone, &a) || read_text(other, &b) ||
+	    read_text(costs_alone, &again))
+		return;
+	EXPECT(gf_profile_combine(&a, &b, &err) == 0, "%s", err.text);
+	/* what is there and assumed changes nothing */
+	EXPECT(gf_profile_combine(&a, &again, &err) == 0, "%s", err.text);
+	costs = &a.processing;
+	EXPECT(costs->ncodecs == 3 && costs->nselections == 1, "entries");
+	EXPECT(gf_processing_codec(costs, "f16", "cpu")->encode_s_per_byte ==
+		       1e-10,
+	       "the first measured one holds");
+	EXPECT(gf_processing_codec(costs, "q8", "cpu")->encode_s_per_byte == 6,
+	       "a measured one replaces an assumed one");
+	EXPECT(gf_processing_codec(costs, "q8", "cuda")->of.assumed, "added");
+	EXPECT(!gf_processing_codec(costs, "fp8", "cpu"), "not there");
+	EXPECT(gf_processing_selection(costs, "topk", "cpu")->alpha_s == 3,
+	       "added");
+	EXPECT(!gf_processing_selection(costs, "topk", "cuda"), "not there");
+	EXPECT(gf_profile_check(&a, &err) == 0, "%s", err.text);
+	gf_profile_release(&a);
+	gf_profile_release(&b);
+	gf_profile_release(&again);
+}
+
 static void test_sizes(void)
 {
 	static const size_t widths[] = {4, 8, 2, 2, 4};
@@ -220,7 +326,8 @@ static void test_made_by_code(void)
 	p.model = NULL;
 	EXPECT(gf_profile_check(&p, &err) == -EINVAL, "empty");
 	EXPECT_TEXT(err.text,
-		    "the profile: want a model or a network, got neither");
+		    "the profile: want a model, a network or costs of codecs "
+		    "or selections, got none of them");
 }
 
 /* Many tensors: a reader with quadratic look-ups would not end in time. */
@@ -292,9 +399,11 @@ int main(void)
 
 	doc_expect_stable(six, "profile-six", trip);
 	doc_expect_stable(network_half, "network_half", trip);
+	doc_expect_stable(costs_alone, "costs_alone", trip);
 	doc_run_cases(six, "p.json", trip, cases, GF_ARRAY_LENGTH(cases));
 	test_contention();
 	test_combine();
+	test_combine_costs();
 	test_sizes();
 	test_made_by_code();
 	test_many();
