@@ -41,7 +41,7 @@ struct arguments {
 	int dtype, op, across;
 	const char *algorithms, *codec, *plan, *best, *trace, *min_bw, *device;
 	double timeout_s, min_bw_bytes_per_s;
-	bool json, csv, percentiles, list;
+	bool verify, json, csv, percentiles, list;
 };
 
 /* --- options ------------------------------------------------------------ */
@@ -99,6 +99,9 @@ static const struct gf_setting settings[] = {
 	{"average", "NAME", 3, GF_SETTING_CHOICE, AT(across),
 	 "a repeat's time over the ranks: max, mean, min or rank0 (max)",
 	 .names = gf_bench_across_names},
+	{"verify", NULL, 3, GF_SETTING_FLAG, AT(verify),
+	 "prove before each measurement that the schedules of all ranks add "
+	 "every contribution once, without races and deadlocks"},
 	{"timeout", "TIME", 3, GF_SETTING_TIME, AT(timeout_s),
 	 "give up when nothing moves for TIME (60s)"},
 	{"spoil", "N", 3, GF_SETTING_WHOLE, AT(spoil),
@@ -205,6 +208,7 @@ struct session {
 	struct gf_bench_allreduce_config config;
 	struct gf_bench_rows rows;
 	struct gf_bench_timeline timeline;
+	struct gf_text proofs;
 	struct gf_progress progress;
 };
 
@@ -227,6 +231,7 @@ static int prepare(struct session *s, struct gf_error *err)
 	config_of(a, &s->config, NULL);
 	s->config.comm = s->comm;
 	s->config.timeline = a->trace ? &s->timeline : NULL;
+	s->config.proofs = a->verify ? &s->proofs : NULL;
 	/* better to learn now than after an hour that a file cannot be */
 	if (s->comm->rank == 0 && a->best)
 		rc = gf_file_try(a->best, err);
@@ -336,6 +341,8 @@ static int run(struct session *s, struct gf_error *err)
 
 	if (!rc)
 		rc = measure(s, err);
+	if (s->comm->rank == 0 && s->a->cli.verbose)
+		gf_cli_warn_lines(&s->a->cli, s->proofs.data);
 	if (!rc && s->a->trace)
 		rc = gf_bench_timeline_gather(&s->timeline, s->comm, &trace,
 					      err);
@@ -367,6 +374,7 @@ static int finish(struct session *s, int rc, struct gf_error *err)
 	gf_bench_device_close(&s->config.device);
 	gf_plan_release(&s->plan);
 	gf_bench_timeline_release(&s->timeline);
+	gf_text_release(&s->proofs);
 	free(s->rows.list);
 	gf_comm_close(s->comm);
 	free((void *)s->a->sweep.algorithms);

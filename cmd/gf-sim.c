@@ -408,5 +408,5 @@ int main(int argc, char **argv)
 	free(a.ranks);
 	free(a.bandwidths);
 	free(a.slow);
-	return gf_cli_exit(&a.cli, rc, &err);
+	return gf_cli_exit_rank(&a.cli, rc, false, &err);
 }

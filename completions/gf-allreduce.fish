@@ -20,6 +20,7 @@ complete -c gf-allreduce -s n -l repeats -x -d 'measured repeats per size and al
 complete -c gf-allreduce -s w -l warmup -x -d 'repeats before those, not measured (5)'
 complete -c gf-allreduce -s c -l check -x -d 'repeats whose results are checked, each with its own inputs (1)'
 complete -c gf-allreduce -l average -x -a 'max mean min rank0' -d 'a repeat\'s time over the ranks: max, mean, min or rank0 (max)'
+complete -c gf-allreduce -l verify -d 'prove before each measurement that the schedules of all ranks add every contribution once, without races and deadlocks'
 complete -c gf-allreduce -l timeout -x -d 'give up when nothing moves for TIME (60s)'
 complete -c gf-allreduce -l spoil -x -d 'change N elements of rank 0\'s results before they are checked'
 complete -c gf-allreduce -l json -d 'print JSON Lines, one per size, algorithm and placement'

@@ -111,6 +111,7 @@ int gf_bench_allreduce_open(const struct gf_bench_allreduce_config *config,
 				.element = config->element,
 				.lanes = config->lanes,
 				.segment_bytes = config->segment_bytes,
+				.same_bits = config->proofs != NULL,
 			},
 			&b->chooser, err);
 	if (rc)
@@ -150,10 +151,25 @@ static int conclude(struct gf_bench_allreduce *b, int rc, bool agreed,
 	return rc;
 }
 
-/* Opening a burst ends alike on all ranks, unless a calibration got stuck. */
+/* Opening a burst ends alike on all ranks, unless a calibration got stuck; so
+ * does a proof. */
 static bool all_know(int rc)
 {
-	return rc == -EINVAL || rc == -ENOTSUP || rc == -ENOMEM;
+	return rc == -EINVAL || rc == -ENOTSUP || rc == -ENOMEM || rc == 1;
+}
+
+/* With the contestants open, or not: rc. */
+static int measure(struct gf_contest *c, int rc, struct gf_bench_row *rows,
+		   struct gf_error *err)
+{
+	bool ready;
+
+	if (rc == 0 && c->b->config.proofs)
+		rc = gf_contest_prove(c, err);
+	ready = rc == 0;
+	if (ready)
+		rc = gf_contest_measure(c, rows, err);
+	return conclude(c->b, rc, !ready && all_know(rc), err);
 }
 
 static int open_staged(struct gf_contest *c, size_t i,
@@ -290,7 +306,6 @@ int gf_bench_allreduce_size(struct gf_bench_allreduce *b,
 			    struct gf_error *err)
 {
 	struct gf_contest c;
-	bool opened;
 	size_t i;
 	int rc = 0;
 
@@ -309,10 +324,7 @@ int gf_bench_allreduce_size(struct gf_bench_allreduce *b,
 			     ? enter_sparse(&c, i, count_elems, &ways[i], err)
 			     : enter(&c, i, count_elems, &rows[i], err);
 	}
-	opened = rc == 0;
-	if (opened)
-		rc = gf_contest_measure(&c, rows, err);
-	rc = conclude(b, rc, !opened && all_know(rc), err);
+	rc = measure(&c, rc, rows, err);
 	gf_contest_release(&c);
 	return rc;
 }
@@ -324,7 +336,6 @@ static int measure_messages(struct gf_bench_allreduce *b,
 			    struct gf_error *err)
 {
 	struct gf_contest c;
-	bool opened;
 	size_t i, total = 0;
 	int rc;
 
@@ -341,10 +352,7 @@ static int measure_messages(struct gf_bench_allreduce *b,
 	gf_contest_init(&c, b, 1, total);
 	c.first_elems = messages[0].count_elems;
 	rc = open_burst(&c, 0, messages, n, lanes, err);
-	opened = rc == 0;
-	if (opened)
-		rc = gf_contest_measure(&c, row, err);
-	rc = conclude(b, rc, !opened && all_know(rc), err);
+	rc = measure(&c, rc, row, err);
 	gf_contest_release(&c);
 	return rc;
 }

@@ -49,6 +49,9 @@ struct gf_bench_allreduce_config {
 	double timeout_s; /* without progress; 0: none */
 	const struct gf_plan *rule;         /* for auto; or NULL */
 	struct gf_bench_timeline *timeline; /* or NULL; timeline.h */
+	/* Schedules are proved before they run: on rank 0 a line for each (see
+	 * gf_engine_prove). NULL: they are not. */
+	struct gf_text *proofs;
 	/* The memory that messages lie in; by NCCL, auto is `library` but for a
 	 * rule. */
 	struct gf_bench_device device;

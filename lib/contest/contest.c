@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "contest/contest.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -299,6 +300,27 @@ static size_t wire_gf_contest_bytes(const struct gf_contest *c, size_t i)
 		return gf_bench_staged_wire_bytes(c->staged[i]);
 	return c->sparse[i] ? gf_bench_sparse_wire_bytes(c->sparse[i])
 			    : gf_burst_wire_bytes(c->bursts[i]);
+}
+
+int gf_contest_prove(struct gf_contest *c, struct gf_error *err)
+{
+	struct gf_text *out = c->b->config.proofs;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < c->n && rc == 0; i++) {
+		c->b->watch.self.calls++;
+		if (c->sends[i])
+			return gf_error_set(err, -ENOTSUP,
+					    "between GPUs this build proves no "
+					    "schedules");
+		rc = c->sparse[i]
+			     ? gf_bench_sparse_prove(c->sparse[i], out, err)
+		     : c->staged[i]
+			     ? gf_bench_staged_prove(c->staged[i], out, err)
+			     : gf_burst_prove(c->bursts[i], out, err);
+	}
+	return rc;
 }
 
 int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,

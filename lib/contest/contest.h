@@ -56,6 +56,9 @@ void gf_contest_init(struct gf_contest *c, struct gf_bench_allreduce *b,
 /* Closes the contestants. */
 void gf_contest_release(struct gf_contest *c);
 
+/* Collective: proves the schedules of all contestants, lines of
+ * config.proofs. Errors as gf_engine_prove's. */
+int gf_contest_prove(struct gf_contest *c, struct gf_error *err);
 /* Collective: repeats, times and checks into a row each. After a failure the
  * ranks may not be together any more. */
 int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,

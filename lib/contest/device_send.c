@@ -253,8 +253,7 @@ static int send_one(struct gf_device_bench *d, struct message *m,
 		return gf_device_lane_run(lane, m->program, m->data, err);
 	rc = gf_sparse_gpu_run(m->sparse, lane, m->data, m->k, err);
 	return rc ? rc
-		  : gf_sparse_gpu_apply(m->sparse, lane->stream, m->never,
-					 err);
+		  : gf_sparse_gpu_apply(m->sparse, lane->stream, m->never, err);
 }
 
 /* After the event. */

@@ -403,6 +403,15 @@ static void print_best(const struct gf_bench_report *r, struct gf_text *out)
 	gf_plan_release(&rule);
 }
 
+static size_t count_lines(const struct gf_text *t)
+{
+	size_t i, lines = 0;
+
+	for (i = 0; i < t->length; i++)
+		lines += t->data[i] == '\n';
+	return lines;
+}
+
 static void print_table(const struct gf_bench_report *r, struct gf_text *out)
 {
 	size_t i, wrong = gf_bench_report_wrong(r);
@@ -410,6 +419,9 @@ static void print_table(const struct gf_bench_report *r, struct gf_text *out)
 	print_heading(r, out);
 	for (i = 0; i < r->nrows; i++)
 		print_row(r, &r->rows[i], out);
+	if (r->config->proofs)
+		gf_text_addf(out, "# Proved schedules     : %zu OK\n",
+			     count_lines(r->config->proofs));
 	if (r->config->checks)
 		gf_text_addf(out, "# Out of bounds values : %zu %s\n", wrong,
 			     wrong ? "FAILED" : "OK");

@@ -138,7 +138,12 @@ static int add(struct gathering *g, const struct gf_algorithm *a,
 	}
 	if (a && gf_algorithm_has(a->name, GF_ALGORITHM_SETS))
 		way.density = g->density;
-	if (a && g->config->device.nccl)
+	if (a && !a->build && g->config->proofs)
+		rc = gf_error_set(err, -ENOTSUP,
+				  "%s has no steps of its own, which could be "
+				  "proved",
+				  a->name);
+	else if (a && g->config->device.nccl)
 		rc = gf_device_send_check(
 			&(struct gf_burst_message){
 				.way = way,
@@ -247,6 +252,8 @@ static char *describe(const struct gf_bench_sweep *s,
 		c->segment_bytes, c->warmup, c->repeats, c->checks, s->density);
 	if (c->timeline)
 		gf_text_addf(&t, ", a trace");
+	if (c->proofs)
+		gf_text_addf(&t, ", schedules proved");
 	return gf_text_take(&t);
 }
 

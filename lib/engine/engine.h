@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
 #include "engine/hooks.h"
@@ -107,6 +108,12 @@ void gf_engine_list(struct gf_engine *e, const struct gf_work *work,
  * for them now: later it would hold up a step. */
 int gf_engine_expect(struct gf_engine *e, const struct gf_work *like, size_t n,
 		     struct gf_error *err);
+/* Proves the schedules of messages like these (coll/prove.h), on rank 0, while
+ * nothing is under way: a line of `out` for each. All ranks get the same
+ * answer. 1: they are at fault; -ENOTSUP: too large for a proof, or without
+ * steps; -EINVAL: ranks differ. A thread that the caller lends. */
+int gf_engine_prove(struct gf_engine *e, const struct gf_work *like, size_t n,
+		    struct gf_text *out, struct gf_error *err);
 /* The slot of the step that is begun next. */
 size_t gf_engine_next_slot(const struct gf_engine *e);
 void gf_engine_ready(struct gf_engine *e, size_t tensor);

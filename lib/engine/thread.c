@@ -439,6 +439,7 @@ const struct gf_engine_ops gf_engine_thread = {
 	.wait = wait,
 	.move = move,
 	.run_of = gf_thread_run_of,
+	.recipe = gf_thread_recipe,
 	.expect = gf_thread_expect,
 	.settle = settle,
 	.earlier_ended = earlier_ended,

@@ -157,6 +157,8 @@ void gf_thread_paths_free(struct gf_thread_message *m);
 /* Paths ahead of time: of messages like these, each in its place. */
 int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like,
 		     size_t n, struct gf_error *err);
+int gf_thread_recipe(const struct gf_engine *engine, const struct gf_work *w,
+		     struct gf_recipe *r, struct gf_error *err);
 struct gf_exec_run *gf_thread_run_of(struct gf_engine *engine, size_t message,
 				     const struct gf_schedule **schedule);
 /* Adds the bytes of the plan's message i in f32 to dense_bytes. */

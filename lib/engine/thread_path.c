@@ -33,59 +33,27 @@ static uint64_t sent_elems(const struct gf_schedule *s)
 	return elems;
 }
 
-static size_t segment_elems(const struct gf_thread *e, const struct gf_work *w,
-			    const struct gf_element *element)
+static size_t segment_elems(const struct gf_thread *e,
+			    const struct gf_element *element,
+			    size_t count_elems)
 {
-	if (w->sparse)
-		return 0;
 	if (e->segment_bytes && e->segment_bytes < element->size_bytes)
 		return 1;
 	if (e->segment_bytes)
 		return e->segment_bytes / element->size_bytes;
-	return gf_exec_segment_elems(e->base.comm, element, w->count_elems);
+	return gf_exec_segment_elems(e->base.comm, element, count_elems);
 }
 
-static int build_schedule(const struct gf_thread *e, const struct gf_work *w,
-			  const struct gf_element *element,
-			  struct gf_schedule *schedule, struct gf_error *err)
+int gf_thread_recipe(const struct gf_engine *engine, const struct gf_work *w,
+		     struct gf_recipe *r, struct gf_error *err)
 {
-	struct gf_way way = {.algorithm = w->sparse};
-	struct gf_coll_args args;
-	int rc = 0;
+	const struct gf_thread *e = (const struct gf_thread *)engine;
+	int rc = gf_work_recipe(w, engine->plan, engine->comm->ranks, r, err);
 
-	if (w->way) {
-		way = *w->way;
-	} else if (!w->sparse) {
-		rc = gf_way_of_message(w->how, &way, err);
-		way.servers = e->base.plan->servers;
-	}
-	if (rc)
-		return rc;
-	args = gf_way_args(&way, e->base.comm->ranks);
-	args.count_elems = w->count_elems;
-	args.elem_bytes = element->size_bytes;
-	args.segment_elems = segment_elems(e, w, element);
-	args.half = w->half;
-	args.lossy = gf_element_lossy(element);
-	return gf_algorithm_schedule(way.algorithm, &args, e->base.comm->rank,
-				     schedule, err);
-}
-
-/* A library runs its own. */
-static bool has_schedule(const struct gf_work *w)
-{
-	if (w->way)
-		return w->way->algorithm->build;
-	return w->sparse || gf_algorithm_find(w->how->algorithm)->build;
-}
-
-static int element_of(const struct gf_work *w, struct gf_element *element,
-		      struct gf_error *err)
-{
-	if (!w->sparse && !w->way)
-		return gf_element_coded(w->how->codec, GF_OP_SUM, element, err);
-	*element = w->element;
-	return 0;
+	if (!rc && !w->sparse)
+		r->args.segment_elems =
+			segment_elems(e, &r->element, w->count_elems);
+	return rc;
 }
 
 static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
@@ -96,7 +64,8 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 		.half = w->half,
 		.channel = channel,
 	};
-	int rc;
+	struct gf_recipe r;
+	int rc = gf_thread_recipe(&e->base, w, &r, err);
 
 	path->how = w->how;
 	path->way = w->way;
@@ -104,11 +73,12 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 	path->half = w->half;
 	path->count_elems = w->count_elems;
 	path->set_bytes = w->element.size_bytes;
-	rc = element_of(w, &config.element, err);
-	if (!rc && has_schedule(w)) {
+	config.element = r.element;
+	if (!rc && r.way.algorithm->build) { /* a library runs its own */
 		config.schedule = &path->schedule;
-		rc = build_schedule(e, w, &config.element, &path->schedule,
-				    err);
+		rc = gf_algorithm_schedule(r.way.algorithm, &r.args,
+					   e->base.comm->rank, &path->schedule,
+					   err);
 	}
 	return rc ? rc : gf_exec_run_new(e->exec, &config, &path->run, err);
 }
@@ -224,17 +194,19 @@ struct gf_exec_run *gf_thread_run_of(struct gf_engine *engine, size_t message,
 
 int gf_thread_path_weigh(struct gf_thread *e, size_t i, struct gf_error *err)
 {
-	const struct gf_element plain = gf_element_number(GF_F32, GF_OP_SUM);
 	const struct gf_work *w = &e->base.plan_work[i];
 	struct gf_schedule schedule = {0};
-	int rc;
+	struct gf_recipe r;
+	int rc = gf_thread_recipe(&e->base, w, &r, err);
 
-	if (!has_schedule(w)) {
-		e->base.dense_bytes += ring_bytes(e, w->count_elems);
-		return 0;
-	}
-	rc = build_schedule(e, w, &plain, &schedule, err);
-	e->base.dense_bytes += sent_elems(&schedule) * sizeof(float);
+	r.args.lossy = false;
+	if (!rc && r.way.algorithm->build)
+		rc = gf_algorithm_schedule(r.way.algorithm, &r.args,
+					   e->base.comm->rank, &schedule, err);
+	if (!rc)
+		e->base.dense_bytes +=
+			schedule.ranks ? sent_elems(&schedule) * sizeof(float)
+				       : ring_bytes(e, w->count_elems);
 	gf_schedule_release(&schedule);
 	return rc;
 }

@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 #include "coll/algorithm.h"
+#include "coll/way.h"
 #include "comm/element.h"
 #include "doc/plan.h"
 #include "engine/pool.h"
 
 struct gf_device_sets;
-struct gf_way;
 
 /* Of gf_work.after: every earlier message of the step. */
 #define GF_AFTER_ALL SIZE_MAX
@@ -58,6 +58,19 @@ struct gf_message_times {
 size_t gf_work_count(const struct gf_plan *plan);
 void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool,
 		     struct gf_work *work);
+/* The input of a message's schedule. It stays where it is: args refer to the
+ * factors of the way. */
+struct gf_recipe {
+	struct gf_way way;
+	struct gf_coll_args args;
+	struct gf_element element;
+};
+
+/* Without segments. The plan names the servers; it may be NULL for a message
+ * that brings its own way. -EINVAL, -ENOTSUP: this build has no codec, or no
+ * algorithm, of that name. */
+int gf_work_recipe(const struct gf_work *w, const struct gf_plan *plan,
+		   int ranks, struct gf_recipe *r, struct gf_error *err);
 /* "step 3, message 2 (tensors 4 to 6, a to b, 400 bytes)" for the message-th of
  * a step's list; the caller frees. plan NULL: the tensors are unknown. */
 char *gf_work_name(const struct gf_work *w, const struct gf_plan *plan,

@@ -146,6 +146,12 @@ int gf_burst_flow(struct gf_burst *b, void *data,
 	return rc ? rc : gf_engine_wait(b->engine, err);
 }
 
+int gf_burst_prove(struct gf_burst *b, struct gf_text *out,
+		   struct gf_error *err)
+{
+	return gf_engine_prove(b->engine, b->list, b->n, out, err);
+}
+
 uint64_t gf_burst_wire_bytes(const struct gf_burst *b)
 {
 	const struct gf_schedule *schedule;

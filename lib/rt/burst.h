@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/comm.h"
 #include "comm/element.h"
 #include "doc/trace.h"
@@ -52,6 +53,10 @@ void gf_burst_free(struct gf_burst *b);
 /* Reduces all messages, which lie one after the other at data; their elements
  * are of one size. Memory from the communicator's buffer_alloc goes fastest. */
 int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err);
+
+/* Proves the schedules of all messages: gf_engine_prove. Collective. */
+int gf_burst_prove(struct gf_burst *b, struct gf_text *out,
+		   struct gf_error *err);
 
 /* From now on sends are recorded, step by step; or no more, as at first. */
 void gf_burst_record(struct gf_burst *b, bool on);

@@ -29,7 +29,8 @@ struct gf_chooser_config {
 	int lanes; /* so many of them at once */
 	size_t segment_bytes;
 	/* Leave out what the transport does itself: nobody promises the same
-	 * bits of it, on every rank and in every run. */
+	 * bits of it, on every rank and in every run, and it has no steps that
+	 * could be proved. */
 	bool same_bits;
 };
 

@@ -1,71 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/prove.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/heap.h"
 #include "codec/codec.h"
 #include "coll/prove.h"
-#include "doc/algorithm.h"
 #include "sim/replay_parts.h"
-
-/* The subject of a proof, in words: two messages of the same words have the
- * same schedules. */
-static char *describe(const struct gf_way *way, const struct gf_coll_args *args,
-		      const char *codec)
-{
-	static const char *const halves[] = {"", ", reduce-scatter",
-					     ", all-gather"};
-	struct gf_text t = {0};
-	size_t i;
-
-	gf_text_addf(&t, "%s", way->algorithm->name);
-	for (i = 0; i < way->nfactors; i++)
-		gf_text_addf(&t, "%s%d:%s", i ? "," : " ", way->factors[i],
-			     way->stages[i]);
-	gf_text_addf(&t, ", %zu %s%s%s, %s, %d ranks", args->count_elems,
-		     gf_algorithm_has(way->algorithm->name, GF_ALGORITHM_SETS)
-			     ? "set"
-			     : "element",
-		     args->count_elems == 1 ? "" : "s", halves[args->half],
-		     codec, args->ranks);
-	if (args->segment_elems)
-		gf_text_addf(&t, ", segments of %zu", args->segment_elems);
-	return gf_text_take(&t);
-}
-
-static bool known(const struct gf_text *out, const char *words)
-{
-	size_t length = strlen(words);
-	const char *line;
-
-	for (line = out->data; line && *line; line = strchr(line, '\n') + 1)
-		if (!strncmp(line, words, length) && line[length] == ':')
-			return true;
-	return false;
-}
-
-static int prove(const struct gf_way *way, const struct gf_coll_args *args,
-		 const char *codec, struct gf_text *out, struct gf_error *err)
-{
-	char *words = describe(way, args, codec);
-	size_t steps = 0;
-	int rc = 0;
-
-	if (!known(out, words)) {
-		rc = gf_prove(way->algorithm, args, &steps, err);
-		if (rc)
-			gf_error_prefix(err, "%s", words);
-		else
-			gf_text_addf(out,
-				     "%s: %zu steps, every contribution "
-				     "exactly once, no race, no deadlock\n",
-				     words, steps);
-	}
-	free(words);
-	return rc;
-}
 
 static int prove_part(const struct gf_plan *p, struct gf_replay_part *part,
 		      const char *codec, struct gf_text *out,
@@ -78,11 +16,13 @@ static int prove_part(const struct gf_plan *p, struct gf_replay_part *part,
 	if (gf_algorithm_find(a->name) == a)
 		part->args.segment_elems =
 			p->segment_bytes / part->args.elem_bytes;
-	rc = prove(&part->way, &part->args, codec, out, err);
+	rc = gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out,
+			   err);
 	if (rc || part->args.half != GF_COLL_REDUCE_SCATTER)
 		return rc;
 	part->args.half = GF_COLL_ALL_GATHER;
-	return prove(&part->way, &part->args, codec, out, err);
+	return gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out,
+			     err);
 }
 
 static int prove_message(const struct gf_replay_setting *s, size_t i,

@@ -92,6 +92,27 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	says 'topk: want f32 sums without a codec'
 }
 
+@test "--verify: every schedule is proved before it runs" {
+	wants 0 mpi 4 gf-allreduce $quick --verify -v -a all --density .1 --factors 2x2 -b 1K -e 64K -f 64
+	right
+	# two sizes of nine algorithms and two sparse ones
+	prints '# Proved schedules     : 22 OK'
+	says 'left out: library has no steps of its own'
+	[ "$(grep -cE '^gf-allreduce: .*, 4 ranks, .*: [0-9]+ steps, every contribution exactly once, no race, no deadlock$' err.txt)" -eq 22 ]
+	[ "$(grep -c '^gf-allreduce: blueconnect 2:halving,2:halving, 16384 elements, f32, ' err.txt)" -eq 1 ]
+	# as they run: with the codec and the segments
+	wants 0 mpi 3 gf-allreduce $quick --verify -v -a ring,auto --codec q8 --segment 4K -b 64K -e 64K --lanes 2
+	says 'ring, 16384 elements, q8, 3 ranks, segments of 1024: '
+	gf-plan -q --model digits-mlp --policy single --algorithm ring --ranks 3 "$data/valid/topology-4x2-1gbe.json" > plan.json
+	wants 0 mpi 3 gf-allreduce $quick --verify --plan plan.json
+	prints '# Proved schedules     : 1 OK'
+	wants 1 mpi 2 gf-allreduce $quick --verify -a library -b 1K -e 1K
+	[ "$(grep -c '^gf-allreduce: library has no steps of its own, which could be proved$' err.txt)" -eq 1 ]
+	wants 1 mpi 2 gf-allreduce $quick --verify -a ring --segment 4 -b 4M -e 4M
+	[ "$(grep -c 'want at most 1000000 steps of all ranks for a proof, got more' err.txt)" -eq 1 ]
+	[ ! -s out.txt ]
+}
+
 @test "what is spoilt on one rank is found" {
 	wants 1 mpi 3 gf-allreduce $quick -a ring,tree -b 4K -e 4K --spoil 3 --json
 	jq -se 'length == 4 and all(.wrong == 3)' out.txt
@@ -217,6 +238,8 @@ unlike() {
 	says 'two.json'
 	unlike -b 1K -e 4K -- -b 1K -e 4K --lanes 2
 	says 'lanes'
+	unlike -b 1K -e 4K -- -b 1K -e 4K --verify
+	says 'schedules proved'
 	unlike -b 1K -e 4K -- -b 1K -e 4K --trace trace.json
 	says 'a trace'
 	[ ! -e trace.json ]
