@@ -404,10 +404,7 @@ golden: check-build
 	$(Q)BUILD=$(BUILD) tests/golden.sh
 
 completions: $(COMMANDS:%=$(BUILD)/bin/%)
-	$(Q)for c in $(COMMANDS); do for s in bash:$$c.bash zsh:_$$c fish:$$c.fish; do \
-	  GF_SHARE=share $(BUILD)/bin/$$c --completion $${s%%:*} \
-	    > $(BUILD)/completion && \
-	  mv $(BUILD)/completion completions/$${s#*:} || exit; done; done
+	$(Q)python3 share/tools/completions.py completions $^
 
 # --- installation ------------------------------------------------------------
 D := $(DESTDIR)$(PREFIX)

@@ -40,8 +40,7 @@ const size_t gf_cli_nshared = GF_ARRAY_LENGTH(gf_cli_shared);
 
 static const struct argp_option hidden_options[] = {
 	{NULL, KEY_HELP, NULL, OPTION_HIDDEN, NULL, SHARED_GROUP},
-	{"completion", KEY_COMPLETION, "SHELL", OPTION_HIDDEN, NULL,
-	 SHARED_GROUP},
+	{"completion", KEY_COMPLETION, NULL, OPTION_HIDDEN, NULL, SHARED_GROUP},
 	{0},
 };
 
@@ -85,14 +84,11 @@ static struct argp_option *options_of(const struct gf_command *c)
 	return options;
 }
 
-static void print_completion(struct argp_state *state, const char *shell)
+static void print_completion(const struct parse *p)
 {
-	const struct parse *p = state->input;
 	struct gf_text out = {0};
-	struct gf_error err;
 
-	if (gf_cli_complete(p->command, shell, &out, &err) < 0)
-		argp_error(state, "--completion: %s", err.text);
+	gf_cli_complete(p->command, &out);
 	fputs(out.data, stdout);
 	exit(0);
 }
@@ -148,7 +144,7 @@ static int parse_option(int key, char *arg, struct argp_state *state)
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
 		return 0;
 	case KEY_COMPLETION:
-		print_completion(state, arg);
+		print_completion(p);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (p->command->arguments)

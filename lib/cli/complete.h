@@ -2,17 +2,21 @@
 #ifndef GF_CLI_COMPLETE_H
 #define GF_CLI_COMPLETE_H
 
-#include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
 
 /*
- * The script by which a shell completes a command's options and their
- * arguments. The files of completions/ are these scripts (make completions).
+ * A command's options as share/tools/completions.py reads them, which writes
+ * the files of completions/. Lines of fields between tabs:
+ *
+ *	command NAME ARGUMENTS
+ *	option NAME LETTER ARG REPEATS(1) FOLDER HELP
+ *	word TEXT HELP
+ *	rule OPTIONS WITHOUT
+ *
+ * A word belongs to the option before it; the other words of its argument are
+ * the names of the files in share/FOLDER. What is not there is empty.
  */
-
-/* Appends the script. -EINVAL: shell is not bash, zsh or fish. */
-int gf_cli_complete(const struct gf_command *command, const char *shell,
-		    struct gf_text *out, struct gf_error *err);
+void gf_cli_complete(const struct gf_command *command, struct gf_text *out);
 
 #endif

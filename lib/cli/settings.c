@@ -138,7 +138,8 @@ bool gf_cli_given(const struct gf_cli *cli, const char *name)
 	return false;
 }
 
-void gf_settings_next_name(const char **at, char name[64])
+/* Takes one of the names with blanks between; *at moves on, "" ends. */
+static void next_name(const char **at, char name[64])
 {
 	size_t n = strcspn(*at, " ");
 
@@ -160,7 +161,7 @@ static bool first_given(const struct gf_cli *cli, const char *names,
 			return true;
 	}
 	while (strcmp(names, "*") != 0 && *names) {
-		gf_settings_next_name(&names, found);
+		next_name(&names, found);
 		if (gf_cli_given(cli, found) && strcmp(found, self) != 0)
 			return true;
 	}
@@ -174,7 +175,7 @@ static void add_names(struct gf_text *t, const char *names)
 	bool first = true;
 
 	for (; *names; first = false) {
-		gf_settings_next_name(&names, name);
+		next_name(&names, name);
 		gf_text_addf(t, "%s--%s",
 			     first    ? ""
 			     : *names ? ", "
@@ -211,7 +212,7 @@ int gf_settings_check(const struct gf_command *command,
 
 	for (i = 0; i < command->nrules && !rc; i++) {
 		for (options = command->rules[i].options; *options && !rc;) {
-			gf_settings_next_name(&options, option);
+			next_name(&options, option);
 			if (gf_cli_given(cli, option))
 				rc = check_option(cli, &command->rules[i],
 						  option, err);

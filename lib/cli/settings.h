@@ -75,7 +75,4 @@ struct gf_setting_rule {
 int gf_settings_check(const struct gf_command *command,
 		      const struct gf_cli *cli, struct gf_error *err);
 
-/* Takes one of the names with blanks between; *at moves on, "" ends. */
-void gf_settings_next_name(const char **at, char name[64]);
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/share.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,38 +87,4 @@ int gf_cli_share(const char *kind, const char *name, char **path,
 			    "%s: want a path or a name in share/%s, found "
 			    "neither",
 			    name, kind);
-}
-
-static int is_shipped(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
-
-size_t gf_cli_share_names(const char *kind, char ***names)
-{
-	struct dirent **entries = NULL;
-	int found = -1, i;
-
-	for (i = 0; i < PLACES && found < 0; i++) {
-		char *root = share_root((size_t)i), *folder;
-
-		if (!root)
-			continue;
-		folder = gf_xasprintf("%s/%s", root, kind);
-		found = scandir(folder, &entries, is_shipped, alphasort);
-		free(folder);
-		free(root);
-	}
-	*names = gf_xcalloc(found > 0 ? (size_t)found : 1, sizeof(**names));
-	for (i = 0; i < found; i++) {
-		char *name = gf_xstrdup(entries[i]->d_name);
-		char *dot = strrchr(name, '.');
-
-		if (dot && strcmp(dot, ".json") == 0)
-			*dot = '\0';
-		(*names)[i] = name;
-		free(entries[i]);
-	}
-	free(entries);
-	return found > 0 ? (size_t)found : 0;
 }

@@ -2,8 +2,6 @@
 #ifndef GF_CLI_SHARE_H
 #define GF_CLI_SHARE_H
 
-#include <stddef.h>
-
 #include "base/error.h"
 
 /*
@@ -20,9 +18,5 @@ int gf_cli_share(const char *kind, const char *name, char **path,
  * the working folder must not be. */
 int gf_cli_shipped(const char *kind, const char *name, char **path,
 		   struct gf_error *err);
-
-/* The names that gf_cli_share finds for a kind in the first share/ that has
- * it, sorted. The caller frees each name and the array. */
-size_t gf_cli_share_names(const char *kind, char ***names);
 
 #endif
