@@ -15,7 +15,7 @@ _gf_profile() {
 	--backend) words='auto onednn ref cuda' ;;
 	--algorithms | -a) list=1 words='ring rhd butterfly tree linear
 		hierarchical blueconnect direct ps library' ;;
-	--format) words='csv nccl-tests kineto' ;;
+	--format) words='csv gf-allreduce nccl-tests kineto' ;;
 	--import | --params | --output | -o) paths=-f ;;
 	--batch | --threads | --warmup | --repeats | --min-bytes | \
 		--max-bytes | --lanes | --time | --budget | --timeout | \

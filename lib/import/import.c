@@ -60,22 +60,21 @@ int gf_import_finish_model(const struct gf_import *in,
 	return 0;
 }
 
-int gf_import_network(const struct gf_import *in,
-		      const struct gf_import_points *points,
-		      struct gf_network **out, struct gf_text *remarks,
-		      struct gf_error *err)
+int gf_import_curve(const struct gf_import *in, const char *algorithm,
+		    const struct gf_import_points *points,
+		    struct gf_network *net, struct gf_text *remarks,
+		    struct gf_error *err)
 {
 	const size_t count = points->count;
 	struct gf_bench_curve curve = {0};
-	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
-	struct gf_allreduce_cost *cost = gf_xcalloc(1, sizeof(*net->allreduce));
+	struct gf_allreduce_cost *cost;
 	int rc;
 
-	net->ranks = points->ranks;
-	net->allreduce = cost;
-	net->nallreduce = 1;
-	/* what other tools measure is what MPI or NCCL chose to do */
-	cost->algorithm = gf_xstrdup("library");
+	net->allreduce = gf_xreallocarray(net->allreduce, net->nallreduce + 1,
+					  sizeof(*net->allreduce));
+	cost = &net->allreduce[net->nallreduce++];
+	memset(cost, 0, sizeof(*cost));
+	cost->algorithm = gf_xstrdup(algorithm);
 	cost->fit.npoints = count;
 	cost->fit.size_bytes = gf_xmemdup(points->size_bytes,
 					  count * sizeof(*points->size_bytes));
@@ -89,13 +88,17 @@ int gf_import_network(const struct gf_import *in,
 	cost->per_byte_s = curve.per_byte_s;
 	cost->larger = curve.larger;
 	cost->nlarger = curve.nlarger;
-	if (rc < 0) {
+	if (rc < 0)
 		gf_error_prefix(err, "%s", in->file);
-		gf_network_free(net);
-		return rc;
-	}
-	*out = net;
-	return 0;
+	return rc;
+}
+
+int gf_import_want_ranks(const struct gf_import *in, struct gf_error *err)
+{
+	return gf_error_set(err, -EINVAL,
+			    "%s: it does not say how many ranks there were: "
+			    "want --ranks",
+			    in->file);
 }
 
 static const struct gf_importer *find(const char *format, const char *text,

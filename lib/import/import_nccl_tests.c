@@ -181,16 +181,17 @@ static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
 	if (in->ranks > 0)
 		p.ranks = in->ranks;
 	if (rc == 0 && p.ranks == 0)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: it does not say how many ranks there "
-				  "were: want --ranks",
-				  in->file);
-	if (rc == 0)
-		rc = gf_import_network(
-			in,
-			&(struct gf_import_points){p.ranks, p.nsizes,
-						   p.size_bytes, p.time_s},
-			&out->network, remarks, err);
+		rc = gf_import_want_ranks(in, err);
+	if (rc == 0) {
+		struct gf_import_points points = {p.nsizes, p.size_bytes,
+						  p.time_s};
+
+		out->network = gf_xcalloc(1, sizeof(*out->network));
+		out->network->ranks = p.ranks;
+		/* what MPI or NCCL chose to do */
+		rc = gf_import_curve(in, "library", &points, out->network,
+				     remarks, err);
+	}
 	free(p.size_bytes);
 	free(p.time_s);
 	return rc;

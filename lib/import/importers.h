@@ -7,6 +7,7 @@
 #include "import/import.h"
 
 /* The importers of registry.c, and what they share. */
+extern const struct gf_importer gf_importer_allreduce;
 extern const struct gf_importer gf_importer_csv;
 extern const struct gf_importer gf_importer_kineto;
 extern const struct gf_importer gf_importer_nccl_tests;
@@ -32,17 +33,19 @@ int gf_import_names(const struct gf_import *in, struct gf_model_profile *m,
 
 /* Times of an all-reduce by size, ascending. */
 struct gf_import_points {
-	int ranks;
 	size_t count;
 	const size_t *size_bytes;
 	const double *time_s;
 };
 
-/* The network half of one algorithm from points; takes nothing. -EINVAL: no
+/* Appends the algorithm's cost to net, from points; takes nothing. -EINVAL: no
  * line fits them. */
-int gf_import_network(const struct gf_import *in,
-		      const struct gf_import_points *points,
-		      struct gf_network **out, struct gf_text *remarks,
-		      struct gf_error *err);
+int gf_import_curve(const struct gf_import *in, const char *algorithm,
+		    const struct gf_import_points *points,
+		    struct gf_network *net, struct gf_text *remarks,
+		    struct gf_error *err);
+
+/* -EINVAL: neither the file nor the user says how many ranks there were. */
+int gf_import_want_ranks(const struct gf_import *in, struct gf_error *err);
 
 #endif

@@ -49,6 +49,20 @@ right() {
 	jq -se 'all(.wire_bytes == 153600)' out.txt
 }
 
+@test "gf-profile --import reads the table, the JSON and the CSV" {
+	local form
+	for form in "" --json --csv; do
+		wants 0 mpi 4 gf-allreduce $quick -a ring,rhd,blueconnect,topk --density 0.1 --factors 2x2 --stages ring,halving \
+			-b 4K -e 64K -f 4 $form
+		cp out.txt rows.txt
+		wants 0 gf-profile --import rows.txt
+		jq -e '.network | .ranks == 4 and [.allreduce[].algorithm] == ["ring", "rhd", "blueconnect"]
+			and .allreduce[2].stages == [{"factor": 2, "algorithm": "ring"}, {"factor": 2, "algorithm": "halving"}]
+			and all(.allreduce[]; .fit.size_bytes == [4096, 16384, 65536])' out.txt
+		says '3 rows are left out'
+	done
+}
+
 @test "factors, stages, lanes" {
 	wants 0 mpi 6 gf-allreduce $quick -a blueconnect,hierarchical --factors 3x2 -b 1K -e 1M -f 32
 	right

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/heap.h"
 #include "import/csv.h"
 #include "import/import.h"
 #include "test.h"
@@ -211,6 +212,71 @@ static void test_nccl_tests(void)
 	}
 }
 
+/* Three algorithms in each form; rows of sets and of codecs do not count. */
+static void test_allreduce(void)
+{
+	static const struct {
+		const char *algorithm;
+		double startup_s, per_byte_s;
+		size_t nstages;
+	} want[] = {
+		{"ring", 20e-6, 1e-10, 0},
+		{"rhd", 10e-6, 3e-10, 0},
+		{"blueconnect", 30e-6, 5e-11, 2},
+	};
+	static const struct {
+		const char *path;
+		size_t left_out;
+	} files[] = {
+		{"tests/data/import/allreduce.txt", 8},
+		{"tests/data/import/allreduce.json", 40},
+		{"tests/data/import/allreduce.csv", 40},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(files); i++) {
+		char *text, *remark;
+		struct gf_import in = file(files[i].path, &text);
+		struct gf_profile p = {0};
+		struct gf_text remarks = {0};
+		struct gf_error err = {""};
+
+		EXPECT(!gf_import_profile(&in, "auto", &p, &remarks, &err),
+		       "%s", err.text);
+		EXPECT(p.network->ranks == 4, "%d", p.network->ranks);
+		EXPECT(p.network->nallreduce == GF_ARRAY_LENGTH(want), "%zu",
+		       p.network->nallreduce);
+		for (k = 0; k < GF_ARRAY_LENGTH(want); k++) {
+			const struct gf_allreduce_cost *a =
+				&p.network->allreduce[k];
+
+			EXPECT_TEXT(a->algorithm, want[k].algorithm);
+			EXPECT_NEAR(a->startup_s / want[k].startup_s, 1,
+				    printed_tolerance, "%s", a->algorithm);
+			EXPECT_NEAR(a->per_byte_s / want[k].per_byte_s, 1,
+				    printed_tolerance, "%s", a->algorithm);
+			EXPECT(a->nlarger == 0 && a->fit.npoints == 8 &&
+				       a->nstages == want[k].nstages,
+			       "%s: %zu points, %zu stages", a->algorithm,
+			       a->fit.npoints, a->nstages);
+		}
+		EXPECT(p.network->allreduce[2].stages[1].factor == 2, "factor");
+		EXPECT_TEXT(p.network->allreduce[2].stages[0].algorithm,
+			    "halving");
+		EXPECT_TEXT(p.network->allreduce[2].stages[1].algorithm,
+			    "ring");
+		remark = gf_xasprintf("%s: %zu rows are left out: they are no "
+				      "times of one dense message, or of other "
+				      "factors\n",
+				      files[i].path, files[i].left_out);
+		EXPECT_TEXT(remarks.data, remark);
+		free(remark);
+		gf_profile_release(&p);
+		gf_text_release(&remarks);
+		free(text);
+	}
+}
+
 static void test_refused(void)
 {
 	static const char head[] = "name,count_elems,dtype,ready_s\n";
@@ -246,6 +312,28 @@ static void test_refused(void)
 		 "f: fit: want at least 2 distinct sizes, got 1 points of one "
 		 "size"},
 		{"nccl-tests", "", "{\"results\": 7}", NULL},
+		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n",
+		 "1024 ring 7\n", "f:3: want 4 columns, got 3"},
+		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n",
+		 "1024 ring x 7\n",
+		 "f:3: want a number from 0 to 1e+15, got "
+		 "\"x\""},
+		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n",
+		 "1024 ring 9 7\n",
+		 "f: want two sizes of one dense message by an algorithm, got "
+		 "none"},
+		{NULL, "# size algorithm time algbw\n",
+		 "1 ring 9 7\n2 ring 10 7\n",
+		 "f: it does not say how many ranks there were: want --ranks"},
+		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n",
+		 "1 ring 9 7\n# 3 ranks, of\n2 ring 10 7\n",
+		 "f:5: want one number of ranks, got 2 and 3"},
+		{NULL, "# 4 ranks, of\n# size algorithm time algbw\n",
+		 "1 bc:2x:ring 9 7\n2 bc:2x:ring 10 7\n",
+		 "f: bc: want factors as 2x4, got 2x:ring"},
+		{"gf-allreduce", "{\"ranks\": 2, \"placement\": \"in_place\"}",
+		 "\n{\"busbw_bytes_per_s\": 1}", NULL},
+		{NULL, "ranks,busbw_bytes_per_s\n", "x,1\n", NULL},
 		{"kineto", "", "{\"traceEvents\": []}",
 		 "f: want events named AccumulateGrad, got none"},
 		{"kineto", "", "{\"traceEvents\": [7]}", NULL},
@@ -313,6 +401,7 @@ int main(void)
 	test_table();
 	test_kineto();
 	test_nccl_tests();
+	test_allreduce();
 	test_refused();
 	test_names_refused();
 	return TEST_END();

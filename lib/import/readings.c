@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "import/readings.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "doc/algorithm.h"
+
+/* NULL: its algorithm was measured with other factors, too. */
+static struct gf_readings_curve *curve_of(struct gf_readings *all,
+					  const struct gf_reading *r)
+{
+	struct gf_readings_curve *c;
+	size_t i;
+
+	for (i = 0; i < all->ncurves; i++) {
+		c = &all->curves[i];
+		if (strcmp(c->algorithm, r->algorithm) == 0)
+			return strcmp(c->factors, r->factors) ? NULL : c;
+	}
+	c = gf_array_push(&all->curves, &all->ncurves, &all->capacity);
+	c->algorithm = gf_xstrdup(r->algorithm);
+	c->factors = gf_xstrdup(r->factors);
+	return c;
+}
+
+/* Of two times of one size the first counts: `auto` repeats an algorithm that
+ * may stand in a row of its own. */
+static void insert(struct gf_readings_curve *c, size_t size_bytes,
+		   double time_s)
+{
+	size_t i, n = c->nsizes;
+
+	for (i = 0; i < n; i++)
+		if (c->size_bytes[i] == size_bytes)
+			return;
+	gf_array_push(&c->size_bytes, &c->nsizes, &c->size_capacity);
+	gf_array_push(&c->time_s, &c->ntimes, &c->time_capacity);
+	for (i = n; i > 0 && c->size_bytes[i - 1] > size_bytes; i--) {
+		c->size_bytes[i] = c->size_bytes[i - 1];
+		c->time_s[i] = c->time_s[i - 1];
+	}
+	c->size_bytes[i] = size_bytes;
+	c->time_s[i] = time_s;
+}
+
+int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
+		     struct gf_error *err)
+{
+	struct gf_readings_curve *c = NULL;
+
+	if (all->ranks && r->ranks && all->ranks != r->ranks)
+		return gf_error_set(err, -EINVAL,
+				    "want one number of ranks, got %d and %d",
+				    all->ranks, r->ranks);
+	if (r->ranks)
+		all->ranks = r->ranks;
+	if (r->dense && !gf_algorithm_has(r->algorithm, GF_ALGORITHM_SETS))
+		c = curve_of(all, r);
+	if (!c)
+		all->left_out++;
+	else if (r->size_bytes > 0 && r->time_s > 0)
+		insert(c, r->size_bytes, r->time_s);
+	return 0;
+}
+
+/* "2x4:halving,ring" as stages; without names they are rings. */
+static int read_stages(const char *text, struct gf_allreduce_cost *cost,
+		       struct gf_error *err)
+{
+	const char *names = strchr(text, ':');
+	char *end = (char *)text;
+	long factor = 2;
+
+	names = names ? names + 1 : "";
+	while (text[0] && (end == text || *end == 'x')) {
+		size_t length = strcspn(names, ",");
+		struct gf_stage *stage;
+
+		factor = strtol(end + (end != text), &end, 10);
+		if (factor < 2 || factor > INT_MAX)
+			break;
+		cost->stages = gf_xreallocarray(cost->stages, cost->nstages + 1,
+						sizeof(*cost->stages));
+		stage = &cost->stages[cost->nstages++];
+		*stage = (struct gf_stage){
+			.factor = (int)factor,
+			.algorithm = length ? gf_xasprintf("%.*s", (int)length,
+							   names)
+					    : gf_xstrdup("ring")};
+		names += length + (names[length] == ',');
+	}
+	if (!text[0] || (factor >= 2 && (*end == '\0' || *end == ':')))
+		return 0;
+	return gf_error_set(err, -EINVAL, "%s: want factors as 2x4, got %.40s",
+			    cost->algorithm, text);
+}
+
+static int add_curve(const struct gf_import *in,
+		     const struct gf_readings_curve *c, struct gf_network *net,
+		     struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_import_points points = {c->nsizes, c->size_bytes, c->time_s};
+	int rc;
+
+	if (c->nsizes < 2) {
+		gf_text_addf(remarks,
+			     "%s: %s is left out: want two sizes, got %zu\n",
+			     in->file, c->algorithm, c->nsizes);
+		return 0;
+	}
+	rc = gf_import_curve(in, c->algorithm, &points, net, remarks, err);
+	if (rc < 0)
+		return rc;
+	rc = read_stages(c->factors, &net->allreduce[net->nallreduce - 1], err);
+	if (rc < 0)
+		gf_error_prefix(err, "%s", in->file);
+	return rc;
+}
+
+int gf_readings_finish(const struct gf_readings *all,
+		       const struct gf_import *in, struct gf_network *net,
+		       struct gf_text *remarks, struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	net->ranks = in->ranks > 0 ? in->ranks : all->ranks;
+	for (i = 0; i < all->ncurves && rc == 0; i++)
+		rc = add_curve(in, &all->curves[i], net, remarks, err);
+	if (rc == 0 && all->left_out)
+		gf_text_addf(remarks,
+			     "%s: %zu rows are left out: they are no times of "
+			     "one dense message, or of other factors\n",
+			     in->file, all->left_out);
+	if (rc == 0 && !net->nallreduce)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want two sizes of one dense message by "
+				  "an algorithm, got none",
+				  in->file);
+	if (rc == 0 && !net->ranks)
+		rc = gf_import_want_ranks(in, err);
+	return rc;
+}
+
+void gf_readings_release(struct gf_readings *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->ncurves; i++) {
+		free(all->curves[i].algorithm);
+		free(all->curves[i].factors);
+		free(all->curves[i].size_bytes);
+		free(all->curves[i].time_s);
+	}
+	free(all->curves);
+	memset(all, 0, sizeof(*all));
+}
