@@ -18,6 +18,22 @@ static bool plain(const struct gf_task *t)
 	       t->system.release == GF_RELEASE_READY;
 }
 
+/* What an exchange cannot do without: with several lanes and stale gradients,
+ * its startup may pass while the exchange before it sends. */
+static double exchange_bound_s(const struct gf_task *t, const struct gf_work *w)
+{
+	int lanes = t->problem.lanes ? t->problem.lanes : GF_LANES_MOST;
+	double bound_s = gf_work_exchange_bound_s(w, lanes);
+	double startup_s = bound_s;
+	size_t i;
+
+	if (t->system.staleness <= 1 || lanes <= 1)
+		return bound_s;
+	for (i = 0; i < w->menu.noptions; i++)
+		startup_s = fmin(startup_s, w->menu.options[i].startup_s);
+	return bound_s - startup_s;
+}
+
 /* No plan with these axes takes less. */
 static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
 {
@@ -33,8 +49,7 @@ static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
 	rc = gf_work_init(&w, &t->problem, err);
 	if (rc < 0)
 		return rc;
-	exchange_s = gf_work_exchange_bound_s(
-		&w, t->problem.lanes ? t->problem.lanes : GF_LANES_MOST);
+	exchange_s = exchange_bound_s(t, &w);
 	gf_work_release(&w);
 	*bound_s = t->system.staleness > 1 ? fmax(compute_s, exchange_s)
 					   : compute_s + exchange_s;

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/array.h"
+
 static int draining(const struct gf_sim_state *s)
 {
 	int i, n = 0;
@@ -61,6 +63,10 @@ static void pass(struct gf_sim_state *s, int n, double to_s)
 			f->left_s -= dt / gamma_of(f, n);
 	}
 	s->now_s = to_s;
+	if (s->lags)
+		*gf_array_push(&s->lags->at, &s->lags->count,
+			       &s->lags->capacity) =
+			(struct gf_sim_lag){s->now_s, s->lag_s};
 }
 
 /* Ends the phase of one flight; the order of the others stays. */
@@ -92,32 +98,62 @@ static double work_at(const struct gf_sim_state *s, double work_s)
 	return unhindered;
 }
 
+bool gf_sim_pass_phase(struct gf_sim_state *s)
+{
+	int n = draining(s), first;
+	double event_s;
+
+	if (s->nflights == 0)
+		return false;
+	first = next_event(s, n, &event_s);
+	pass(s, n, event_s);
+	end_phase(s, first);
+	return true;
+}
+
+void gf_sim_reach(struct gf_sim_state *s, double work_s)
+{
+	for (;;) {
+		double ready_s = work_at(s, work_s), event_s;
+		int n, first;
+
+		if (ready_s <= s->now_s)
+			return;
+		n = draining(s);
+		first = next_event(s, n, &event_s);
+		if (first < 0 || ready_s < event_s) {
+			pass(s, n, ready_s);
+			return;
+		}
+		pass(s, n, event_s);
+		end_phase(s, first);
+	}
+}
+
+void gf_sim_advance(struct gf_sim_state *s, double to_s)
+{
+	while (s->now_s < to_s) {
+		int n = draining(s), first;
+		double event_s;
+
+		first = next_event(s, n, &event_s);
+		if (first < 0 || to_s < event_s) {
+			pass(s, n, to_s);
+			return;
+		}
+		pass(s, n, event_s);
+		end_phase(s, first);
+	}
+}
+
 void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m)
 {
 	int allowed = m->mode == GF_MODE_SIMULTANEOUS ? s->lanes : 1;
-	bool ready = false;
-	struct gf_sim_flight *f;
 
-	for (;;) {
-		double ready_s = ready ? s->now_s : work_at(s, m->work_s);
-		double event_s;
-		int n, first;
-
-		ready = ready_s <= s->now_s;
-		if (ready && s->nflights < allowed)
-			break;
-		n = draining(s);
-		first = next_event(s, n, &event_s);
-		if (!ready && (first < 0 || ready_s < event_s)) {
-			pass(s, n, ready_s);
-			ready = true;
-		} else {
-			pass(s, n, event_s);
-			end_phase(s, first);
-		}
-	}
-	f = &s->flights[s->nflights++];
-	*f = (struct gf_sim_flight){
+	gf_sim_reach(s, m->work_s);
+	while (s->nflights >= allowed)
+		gf_sim_pass_phase(s);
+	s->flights[s->nflights++] = (struct gf_sim_flight){
 		.message = m->message,
 		.draining = m->startup_s <= 0,
 		.startup_end_s = s->now_s + m->startup_s,
@@ -129,12 +165,6 @@ void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m)
 
 void gf_sim_finish(struct gf_sim_state *s)
 {
-	while (s->nflights > 0) {
-		int n = draining(s), first;
-		double event_s;
-
-		first = next_event(s, n, &event_s);
-		pass(s, n, event_s);
-		end_phase(s, first);
-	}
+	while (gf_sim_pass_phase(s))
+		;
 }

@@ -37,6 +37,14 @@ struct gf_sim_start {
 	const struct gf_contention *contention; /* NULL: gamma_n = n */
 };
 
+/* Moments, and the lag at each of them; between them it grows evenly. */
+struct gf_sim_lags {
+	struct gf_sim_lag {
+		double at_s, lag_s;
+	} * at;
+	size_t count, capacity;
+};
+
 struct gf_sim_state {
 	double now_s;
 	double backward_start_s;
@@ -45,11 +53,17 @@ struct gf_sim_state {
 	int lanes;
 	int nflights;
 	struct gf_sim_flight *flights; /* caller's, room for `lanes` */
-	double *end_s; /* caller's, per message; NULL: not wanted */
+	double *end_s;            /* caller's, per message; NULL: not wanted */
+	struct gf_sim_lags *lags; /* caller's, to be added to; or NULL */
 };
 
 /* Starts the message as early as its mode allows and moves the state there. */
 void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m);
+/* Time passes and nothing starts: until backward has done work_s, until that
+ * moment, until a phase of a flight ends (false: nothing is in flight). */
+void gf_sim_reach(struct gf_sim_state *s, double work_s);
+void gf_sim_advance(struct gf_sim_state *s, double to_s);
+bool gf_sim_pass_phase(struct gf_sim_state *s);
 /* Lets everything in flight end; now_s is the last end. */
 void gf_sim_finish(struct gf_sim_state *s);
 

@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "codec/codec.h"
 #include "cost/sparse.h"
+#include "sim/pipeline.h"
 
 struct gf_fabric gf_plan_fabric(const struct gf_plan *p)
 {
@@ -265,22 +266,24 @@ void gf_traffic_release(struct gf_traffic *t)
 	memset(t, 0, sizeof(*t));
 }
 
-void gf_sim_pipeline(const struct gf_plan *p, size_t nmessages,
+void gf_sim_pipeline(const struct gf_plan *p, double exchange_s,
 		     struct gf_sim_result *out)
 {
-	double first = INFINITY, last = 0;
-	size_t i;
+	const struct gf_model_profile *m = p->model;
 
-	if (p->staleness <= 1)
-		return;
-	for (i = 0; i < nmessages; i++) {
-		first = fmin(first, out->messages[i].start_s);
-		last = fmax(last, out->messages[i].end_s);
-	}
-	out->iteration_s = fmax(p->model->update_s + p->model->forward_s +
-					p->model->backward_s,
-				last - first);
+	out->iteration_s =
+		fmax(m->update_s + m->forward_s + m->backward_s, exchange_s);
 	out->exposed_comm_s = out->iteration_s - out->compute_s;
+}
+
+/* One message at a time, and nothing that slows backward: the network is as
+ * long busy in every step as in one by itself. */
+static double exchange_s(const struct gf_plan *p, const struct gf_sim_input *in,
+			 const struct gf_sim_result *lone)
+{
+	return in->lanes <= 1 && !(p->model->overlap_slowdown > 1)
+		       ? gf_sim_busy_s(lone->messages, in->nmessages)
+		       : gf_pipeline_pace_s(in, p->staleness);
 }
 
 /* out->messages (may be NULL) as the plan has them. */
@@ -294,7 +297,8 @@ static void run(const struct gf_plan *p, const struct gf_traffic *t,
 
 	out->messages = gf_xcalloc(t->nmessages + 1, sizeof(*out->messages));
 	gf_sim_step(&in, out);
-	gf_sim_pipeline(p, t->nmessages, out);
+	if (p->staleness > 1)
+		gf_sim_pipeline(p, exchange_s(p, &in, out), out);
 	for (i = 0; wanted && i < p->nmessages; i++)
 		wanted[i] = out->messages[t->carrier[i]];
 	free(out->messages);

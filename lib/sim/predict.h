@@ -17,9 +17,10 @@
  *   tensor.
  * - other selections: what their pure half says that a message sends
  *   (doc/select.h); sets by gTop-k's Table I.
- * - staleness > 1: an iteration takes as long as compute or the exchange,
- *   whichever is longer (Pipe-SGD Eq. 4); messages are reported as they follow
- *   their own backward pass.
+ * - staleness > 1: an iteration takes as long as compute or as the exchange
+ *   keeps the network busy, whichever is longer (Pipe-SGD Eq. 4;
+ *   sim/pipeline.h); messages are reported as they follow their own backward
+ *   pass.
  */
 
 /* The fabric that a plan carries; borrows from it. */
@@ -53,8 +54,9 @@ void gf_traffic_release(struct gf_traffic *t);
 
 /* With staleness > 1 a step's exchange runs beside the next steps' compute, and
  * an iteration takes the longer of both (Pipe-SGD, Li et al. 2018, Eq. 4).
- * Sets iteration and exposed communication from the messages' times. */
-void gf_sim_pipeline(const struct gf_plan *p, size_t nmessages,
+ * Sets iteration and exposed communication; exchange_s: how long an exchange
+ * keeps the network busy. */
+void gf_sim_pipeline(const struct gf_plan *p, double exchange_s,
 		     struct gf_sim_result *out);
 
 #endif

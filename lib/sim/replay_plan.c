@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "sim/pipeline.h"
 #include "sim/replay_parts.h"
 #include "sim/variant.h"
 
@@ -158,7 +159,9 @@ static void conclude(const struct gf_replay_setting *s, double forward_end_s,
 	r.exposed_comm_s = r.iteration_s - r.compute_s;
 	scaled.forward_s *= slowest;
 	scaled.backward_s *= slowest;
-	gf_sim_pipeline(&slow, out->nmessages, &r);
+	if (p->staleness > 1)
+		gf_sim_pipeline(&slow,
+				gf_sim_busy_s(r.messages, out->nmessages), &r);
 	for (i = 0; i < out->nmessages; i++) {
 		out->messages[i].ready_s = r.messages[i].ready_s;
 		out->messages[i].start_s = r.messages[i].start_s;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "sim/flight.h"
 
 static double share(const struct gf_sim_message *m)
 {
@@ -14,12 +13,25 @@ static double share(const struct gf_sim_message *m)
 }
 
 /* Backward work after which message m may start. */
-static double release_work_s(const struct gf_sim_input *in,
+static double release_work_s(const struct gf_model_profile *model,
 			     const struct gf_sim_message *m)
 {
 	if (m->release == GF_RELEASE_BACKWARD_END)
-		return in->model->backward_s;
-	return in->model->tensors[m->last].ready_s;
+		return model->backward_s;
+	return model->tensors[m->last].ready_s;
+}
+
+struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
+				    const struct gf_sim_message *m)
+{
+	return (struct gf_sim_start){
+		.mode = m->mode,
+		.work_s = release_work_s(model, m),
+		.startup_s = share(m) * m->startup_s,
+		.drain_s = share(m) * m->per_byte_s * m->bytes,
+		.size_bytes = (size_t)fmin(m->bytes, 0x1p62),
+		.contention = m->contention,
+	};
 }
 
 double gf_sim_need_of_s(const struct gf_model_profile *model, size_t tensor)
@@ -107,7 +119,7 @@ static void find_ready_times(const struct gf_sim_input *in, double factor,
 
 	for (i = 0; i < in->nmessages; i++) {
 		const struct gf_sim_message *m = &in->messages[i];
-		double work = factor * release_work_s(in, m);
+		double work = factor * release_work_s(model, m);
 
 		if (m->release == GF_RELEASE_BACKWARD_END)
 			continue;
@@ -155,17 +167,10 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 	state.flights = gf_xcalloc(lanes + 1, sizeof(*state.flights));
 	state.end_s = end_s;
 	for (i = 0; i < in->nmessages; i++) {
-		const struct gf_sim_message *m = &in->messages[i];
-		struct gf_sim_start start = {
-			.message = i,
-			.mode = m->mode,
-			.work_s = release_work_s(in, m),
-			.startup_s = share(m) * m->startup_s,
-			.drain_s = share(m) * m->per_byte_s * m->bytes,
-			.size_bytes = (size_t)fmin(m->bytes, 0x1p62),
-			.contention = m->contention,
-		};
+		struct gf_sim_start start =
+			gf_sim_start_of(model, &in->messages[i]);
 
+		start.message = i;
 		gf_sim_start(&state, &start);
 		out->messages[i].start_s = state.now_s;
 	}

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "doc/plan.h"
 #include "doc/profile.h"
+#include "sim/flight.h"
 
 /*
  * The time model of one training iteration, and the only source of every
@@ -53,6 +54,9 @@ struct gf_sim_result {
 };
 
 void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
+/* The message as gf_sim_start (sim/flight.h) takes it. */
+struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
+				    const struct gf_sim_message *m);
 
 /*
  * Completes a result whose messages' starts and ends come from elsewhere (a

@@ -26,7 +26,8 @@ struct gf_what_if {
 	const struct gf_slow_rank *slow;
 	size_t nslow;
 	/* Every rank's compute takes max(0, 1 + jitter*N(0,1)) times as long,
-	 * drawn anew in each of `runs` iterations. */
+	 * drawn anew in each of `runs` iterations. Stale gradients: these are
+	 * consecutive steps of a pipeline (sim/pipeline.h). */
 	double jitter;
 	size_t runs; /* 0: 1 */
 	uint64_t seed;
@@ -37,7 +38,8 @@ struct gf_what_if {
  * including the cost of slow ranks. Both are without jitter, as the messages
  * are. Speed-up is relative to one rank, P * compute_s / iteration_s;
  * efficiency is speed-up / P. Both use the median if there is jitter (ASC-WFBP
- * section VI-E, BlueConnect Figure 3).
+ * section VI-E, BlueConnect Figure 3); of a pipeline, whose steps make up for
+ * each other, the mean.
  */
 struct gf_outcome {
 	int ranks;

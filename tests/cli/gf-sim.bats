@@ -123,6 +123,45 @@ plan() { # options of gf-plan...
 	jq -e '.total_s == 6800' out.txt
 }
 
+@test "stale gradients: as long as the network is busy, not from first start to last end" {
+	cat > gap.json <<-'END'
+	{"format": "gf-profile", "version": 1,
+	 "model": {"name": "gap", "forward_s": 1, "backward_s": 10, "tensors": [
+		{"name": "a", "count_elems": 1, "dtype": "f32", "ready_s": 0.5},
+		{"name": "b", "count_elems": 2, "dtype": "f32", "ready_s": 10}]},
+	 "network": {"ranks": 4, "allreduce": [{"algorithm": "ring", "startup_s": 0.1, "per_byte_s": 1}]}}
+	END
+	gf-plan -q --staleness 2 --policy wfbp gap.json > plan.json
+	wants 0 gf-sim plan.json
+	# two messages of 0.1 + 4 and 0.1 + 8, with 5.4 between them
+	jq -e '(.iteration_s - 12.2 | fabs < 1e-9) and (.communication_s - 17.6 | fabs < 1e-9)' out.txt
+	# the first exchange ends at 19.1; the network is not idle after it
+	wants 0 gf-sim plan.json --iterations 10
+	jq -e '.total_s - (19.1 + 9 * 12.2) | fabs < 1e-9' out.txt
+}
+
+@test "stale gradients: what a rank is late with is made up for" {
+	cat > alone.json <<-'END'
+	{"format": "gf-profile", "version": 1,
+	 "model": {"name": "alone", "forward_s": 0.4, "backward_s": 0.6, "tensors": [
+		{"name": "a", "count_elems": 1, "dtype": "f32", "ready_s": 0.6}]},
+	 "network": {"ranks": 16, "allreduce": [{"algorithm": "ring", "startup_s": 0.3, "per_byte_s": 0}]}}
+	END
+	# T(t, r) = max(T(t-1, r), C(t-K)) + c; C(t) = max(max T(t, r), C(t-1)) + 0.3, drawn elsewhere
+	while read -r staleness want; do
+		gf-plan -q --staleness "$staleness" --policy single alone.json > plan.json
+		wants 0 gf-sim plan.json --jitter 0.1 --runs 10000
+		jq -e --argjson want "$want" '.iteration_s == .mean_s and (.mean_s / $want - 1 | fabs < 0.003)' out.txt
+	done <<-'END'
+	2 1.0232
+	3 1.0103
+	END
+	# each step by itself waits for the slowest of 16, 1.766 deviations late
+	gf-plan -q --policy single alone.json > plan.json
+	wants 0 gf-sim plan.json --jitter 0.1 --runs 10000
+	jq -e '.iteration_s == .p50_s and (.mean_s / 1.4766 - 1 | fabs < 0.003)' out.txt
+}
+
 @test "--trace is a Chrome trace with every message" {
 	plan --policy optimal --lanes 2
 	wants 0 gf-sim plan.json --trace trace.json

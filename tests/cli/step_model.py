@@ -13,6 +13,7 @@ import sys
 
 CLOSE = 1e-9  # relative: the same figure
 LANES = 1e-3  # relative: the optimum on more than one lane
+STALE = 2e-3  # relative: a pipeline of so many steps has not settled to the last digit
 TINY = 1e-12
 
 
@@ -115,6 +116,53 @@ class Problem:
             if ended is None:
                 done = min(self.backward, done + wait * pace)
 
+    def pipelined(self, messages, lanes, staleness, steps):
+        """The time of a step of many, each with the gradients of `staleness` steps ago."""
+        n = len(messages)
+        needs = [self.backward if m[3] else self.ready[m[1]] for m in messages]
+        t, step, quiet, done, starts = 0.0, -1, 0.0, self.backward, []
+        begun, ended, starting, moving = 0, [0] * steps, {}, {}
+        while True:
+            near = 1e-12 * max(1, t)
+            changed = True
+            while changed:
+                changed = False
+                for i in [i for i in starting if starting[i] <= t + near]:
+                    del starting[i]
+                    moving[i] = self.b * self.size(*messages[i % n][:2])
+                    changed = True
+                for i in [i for i in moving if moving[i] <= near]:
+                    del moving[i]
+                    ended[i // n] += 1
+                    changed = True
+                if done >= self.backward - near and (step < staleness - 1 or ended[step + 1 - staleness] == n):
+                    step, quiet, done = step + 1, self.update + self.forward, 0.0
+                    starts.append(t)
+                    changed = True
+                    if step == steps:
+                        return (starts[steps] - starts[steps // 2]) / (steps - steps // 2)
+                made = begun // n < step or (begun // n == step and quiet <= near
+                                             and done >= needs[begun % n] - near)
+                if made and len(starting) + len(moving) < (lanes if messages[begun % n][2] else 1):
+                    starting[begun] = t + self.a
+                    begun += 1
+                    changed = True
+            rates = {i: 1 / gamma(self.contention, len(moving), self.size(*messages[i % n][:2])) for i in moving}
+            pace = 1 / self.slowdown if starting or moving else 1.0
+            waits = [s - t for s in starting.values()] + [moving[i] / rates[i] for i in moving]
+            if quiet > near:
+                waits.append(quiet)
+            elif done < self.backward - near:
+                waits += [(w - done) / pace for w in needs + [self.backward] if w > done + near]
+            wait = max(0, min(waits))
+            t += wait
+            for i in moving:
+                moving[i] -= wait * rates[i]
+            if quiet > near:
+                quiet -= wait
+            elif step >= 0:
+                done = min(self.backward, done + wait * pace)
+
     def lazy(self, theta):
         first = 0
         for i in range(len(self.elems)):
@@ -208,6 +256,18 @@ def check(p, theta):
                 raise AssertionError(f"{options}: bound {predicted['lower_bound_s']} above {best}")
 
 
+def check_stale(p, rng):
+    staleness = rng.randint(2, 3)
+    for policy, lanes in (("wfbp", 1), ("sequential", 1), ("asc-wfbp", 2), ("optimal", 2), ("optimal", 3)):
+        plan, messages = planned(p.document(), "--policy", policy, "--lanes", str(lanes),
+                                 "--staleness", str(staleness))
+        steps = 240
+        want = p.pipelined(messages, plan["lanes"], staleness, steps)
+        same(f"{policy} on {lanes} lanes, {staleness} stale: iteration", plan["predicted"]["iteration_s"], want, STALE)
+        if plan["predicted"]["lower_bound_s"] > want * (1 + STALE):
+            raise AssertionError(f"{policy}: bound {plan['predicted']['lower_bound_s']} above {want}")
+
+
 def main():
     seed, count = int(sys.argv[1]), int(sys.argv[2])
     for i in range(count):
@@ -215,6 +275,7 @@ def main():
         p = Problem(rng)
         try:
             check(p, rng.randint(1, 60))
+            check_stale(p, rng)
         except AssertionError as e:
             sys.exit(f"problem {seed * 1000 + i}: {e}\n{p.document()}")
 

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The state's clock of work (sim/flight.h) runs over all steps: at any moment
+ * it has lost to overlap what a backward pass that never paused would have.
+ * Backward that begins at work d has done w of its own at work d + w, on every
+ * rank, whatever else it has met before. Forward and update are not slowed, so
+ * their ends are moments, which the record of the lag turns into work.
+ */
+#include "sim/pipeline.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+/* Steps are simulated until the last LOOK of them repeat those before, in a
+ * period of this length at most; or so many steps or messages. */
+#define LOOK     32
+#define PERIOD   16
+#define STEPS    512
+#define MESSAGES 1e6
+#define SAME     1e-9
+
+void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in,
+		      int staleness, int ranks)
+{
+	size_t lanes = in->lanes < 1 ? 1 : (size_t)in->lanes;
+
+	*p = (struct gf_pipeline){
+		.in = in,
+		.staleness = staleness,
+		.ranks = ranks,
+		.ended_s = gf_xcalloc((size_t)ranks, sizeof(double)),
+		.done_s = gf_xcalloc((size_t)ranks, sizeof(double)),
+		.late = gf_xcalloc((size_t)ranks, sizeof(int)),
+	};
+	p->state = (struct gf_sim_state){
+		.slowdown = fmax(in->model->overlap_slowdown, 1),
+		.lanes = (int)lanes,
+		.flights = gf_xcalloc(lanes, sizeof(*p->state.flights)),
+		.end_s = gf_xcalloc((size_t)staleness * in->nmessages + 1,
+				    sizeof(double)),
+	};
+	if (p->state.slowdown > 1)
+		p->state.lags = &p->lags;
+}
+
+void gf_pipeline_release(struct gf_pipeline *p)
+{
+	free(p->state.flights);
+	free(p->state.end_s);
+	free(p->lags.at);
+	free(p->ended_s);
+	free(p->done_s);
+	free(p->late);
+	memset(p, 0, sizeof(*p));
+}
+
+/* --- the clock of work --------------------------------------------------- */
+
+static double lag_of(struct gf_sim_lag x)
+{
+	return x.lag_s;
+}
+
+static double moment_of(struct gf_sim_lag x)
+{
+	return x.at_s;
+}
+
+static double work_of(struct gf_sim_lag x)
+{
+	return x.at_s - x.lag_s;
+}
+
+/* The lag where `key`, which does not decrease, is `at`: before the first
+ * moment there was none, and after the last one it is looked for by nobody. */
+static double lag_at(const struct gf_sim_lags *l,
+		     double (*key)(struct gf_sim_lag x), double at)
+{
+	size_t low = 0, high = l->count;
+	struct gf_sim_lag from = {0}, to;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (key(l->at[middle]) < at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low > 0)
+		from = l->at[low - 1];
+	if (low == l->count)
+		return lag_of(from);
+	to = l->at[low];
+	if (!(key(to) > key(from)))
+		return lag_of(to);
+	return lag_of(from) + (lag_of(to) - lag_of(from)) * (at - key(from)) /
+				      (key(to) - key(from));
+}
+
+/* No rank asks for what was before. */
+static void forget(struct gf_sim_lags *l, double before_s)
+{
+	size_t first = 0;
+
+	while (first + 1 < l->count && l->at[first + 1].at_s <= before_s)
+		first++;
+	if (first == 0)
+		return;
+	l->count -= first;
+	memmove(l->at, l->at + first, l->count * sizeof(*l->at));
+}
+
+/* --- a step -------------------------------------------------------------- */
+
+static double *ends_of(const struct gf_pipeline *p, size_t step)
+{
+	return p->state.end_s + step % (size_t)p->staleness * p->in->nmessages;
+}
+
+/* When the step's exchange has ended. Messages of later steps that are not on
+ * their way yet wait for it, so time may pass. */
+static double exchanged_s(struct gf_pipeline *p, size_t step)
+{
+	const double *ends = ends_of(p, step);
+	double last = 0;
+	size_t i;
+
+	for (i = 0; i < p->in->nmessages; i++) {
+		while (isnan(ends[i]))
+			gf_sim_pass_phase(&p->state);
+		last = fmax(last, ends[i]);
+	}
+	return last;
+}
+
+static double line(const struct gf_pipeline *p, const double *factor, int rank,
+		   double work_s)
+{
+	return p->done_s[rank] + factor[rank] * work_s;
+}
+
+static int latest(const struct gf_pipeline *p, const double *factor,
+		  double work_s)
+{
+	int rank, last = 0;
+
+	for (rank = 1; rank < p->ranks; rank++)
+		if (line(p, factor, rank, work_s) >
+		    line(p, factor, last, work_s))
+			last = rank;
+	return last;
+}
+
+/*
+ * Over a backward pass each rank's progress is a line. Let a be the rank that
+ * is last at the start, and b the rank that is last at the end. Their lines
+ * cross once. A third line that is above both of them anywhere is above them
+ * where they cross.
+ */
+static void find_late(struct gf_pipeline *p, const double *factor)
+{
+	int a = latest(p, factor, 0);
+	int b = latest(p, factor, p->in->model->backward_s), rank;
+	double rise = factor[b] - factor[a], at = 0;
+
+	if (rise > 0)
+		at = (p->done_s[a] - p->done_s[b]) / rise;
+	p->nlate = 0;
+	p->late[p->nlate++] = a;
+	for (rank = 0; rank < p->ranks && b != a; rank++)
+		if (rank == b || (rank != a && line(p, factor, rank, at) >
+						       line(p, factor, a, at)))
+			p->late[p->nlate++] = rank;
+}
+
+static void start_messages(struct gf_pipeline *p, const double *factor)
+{
+	size_t base = p->steps % (size_t)p->staleness * p->in->nmessages, i;
+	int k;
+
+	find_late(p, factor);
+	for (i = 0; i < p->in->nmessages; i++) {
+		struct gf_sim_start start =
+			gf_sim_start_of(p->in->model, &p->in->messages[i]);
+		double work_s = start.work_s;
+
+		start.message = base + i;
+		start.work_s = line(p, factor, p->late[0], work_s);
+		for (k = 1; k < p->nlate; k++)
+			start.work_s =
+				fmax(start.work_s,
+				     line(p, factor, p->late[k], work_s));
+		p->state.end_s[base + i] = NAN;
+		gf_sim_start(&p->state, &start);
+	}
+}
+
+double gf_pipeline_step(struct gf_pipeline *p, const double *factor)
+{
+	const struct gf_model_profile *m = p->in->model;
+	double begun_s = 0, first_s = INFINITY, last_s = 0;
+	int rank;
+
+	if (p->steps >= (size_t)p->staleness)
+		p->waited_s = exchanged_s(p, p->steps - (size_t)p->staleness);
+	/* where backward begins */
+	for (rank = 0; rank < p->ranks; rank++) {
+		double from = fmax(p->ended_s[rank], p->waited_s);
+
+		begun_s = fmax(begun_s, from);
+		p->done_s[rank] =
+			from + factor[rank] * (m->update_s + m->forward_s);
+		last_s = fmax(last_s, p->done_s[rank]);
+	}
+	gf_sim_advance(&p->state, last_s);
+	for (rank = 0; rank < p->ranks; rank++)
+		p->done_s[rank] -= lag_at(&p->lags, moment_of, p->done_s[rank]);
+	start_messages(p, factor);
+	last_s = line(p, factor, latest(p, factor, m->backward_s),
+		      m->backward_s);
+	gf_sim_reach(&p->state, last_s);
+	for (rank = 0; rank < p->ranks; rank++) {
+		double work_s = line(p, factor, rank, m->backward_s);
+
+		p->ended_s[rank] = work_s + lag_at(&p->lags, work_of, work_s);
+		first_s = fmin(first_s, p->ended_s[rank]);
+	}
+	forget(&p->lags, first_s);
+	p->steps++;
+	return begun_s;
+}
+
+double gf_pipeline_finish(struct gf_pipeline *p)
+{
+	gf_sim_finish(&p->state);
+	return p->state.now_s;
+}
+
+/* --- in the long run ----------------------------------------------------- */
+
+/* A step's beginning, and the end of the exchange that it may have waited
+ * for. */
+struct moments {
+	double begun_s, waited_s;
+};
+
+static bool alike(double a, double b)
+{
+	return fabs(a - b) <= SAME * fabs(b);
+}
+
+/* The least number of steps after which steps take the same times again, and
+ * exchanges end as long after them; 0: there is none. */
+static size_t period_of(const struct moments *m, size_t last)
+{
+	size_t period, i;
+
+	for (period = 1; period <= PERIOD; period++) {
+		const struct moments *to = m + last, *from = to - period;
+		double took_s = to->begun_s - from->begun_s;
+
+		for (i = 0; i < LOOK; i++)
+			if (!alike((to - i)->begun_s - (from - i)->begun_s,
+				   took_s) ||
+			    !alike((to - i)->waited_s - (from - i)->waited_s,
+				   took_s))
+				break;
+		if (i == LOOK)
+			return period;
+	}
+	return 0;
+}
+
+double gf_pipeline_pace_s(const struct gf_sim_input *in, int staleness)
+{
+	static const double factor = 1;
+	struct moments m[STEPS + 1];
+	size_t n = 0, period = 0;
+	struct gf_pipeline p;
+
+	/* a step's messages, of which `lanes` go at once, take no longer than
+	 * so many turns of a network that is never idle */
+	gf_pipeline_init(&p, in,
+			 staleness <= in->lanes ? staleness : in->lanes + 1, 1);
+	for (;; n++) {
+		m[n].begun_s = gf_pipeline_step(&p, &factor);
+		m[n].waited_s = p.waited_s;
+		if (n < LOOK + PERIOD)
+			continue;
+		period = period_of(m, n);
+		if (period || n == STEPS ||
+		    (double)n * (double)in->nmessages > MESSAGES)
+			break;
+	}
+	gf_pipeline_release(&p);
+	/* if exchanges still end later and later, they set the pace in the
+	 * end */
+	if (!period)
+		return (m[n].waited_s - m[n / 2].waited_s) /
+		       (double)(n - n / 2);
+	return (m[n].begun_s - m[n - period].begun_s) / (double)period;
+}
+
+double gf_sim_busy_s(const struct gf_predicted_message *messages, size_t n)
+{
+	double until_s = -INFINITY, busy_s = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		const struct gf_predicted_message *m = &messages[i];
+
+		if (m->end_s > until_s)
+			busy_s += m->end_s - fmax(m->start_s, until_s);
+		until_s = fmax(until_s, m->end_s);
+	}
+	return busy_s;
+}

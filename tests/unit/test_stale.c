@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/array.h"
+#include "base/rng.h"
+#include "sim/pipeline.h"
+#include "test.h"
+
+#define TOLERANCE 1e-9
+#define RANKS     7
+#define MESSAGES  4
+#define STEPS     60
+
+static double draw(struct gf_rng *rng, double low, double high)
+{
+	return low + (high - low) * gf_rng_uniform(rng);
+}
+
+/* Messages one at a time, each when the last rank has made it. */
+struct serial {
+	double ended_s[RANKS]; /* the last step of each rank */
+	double exchanged_s[STEPS];
+	double free_s; /* the network */
+};
+
+static double serial_step(struct serial *s, const struct gf_sim_input *in,
+			  int staleness, size_t step, const double *factor)
+{
+	const struct gf_model_profile *m = in->model;
+	double quiet_s = m->update_s + m->forward_s, begun_s = 0, from[RANKS];
+	size_t i, r;
+
+	for (r = 0; r < RANKS; r++) {
+		from[r] = s->ended_s[r];
+		if (step >= (size_t)staleness)
+			from[r] =
+				fmax(from[r],
+				     s->exchanged_s[step - (size_t)staleness]);
+		begun_s = fmax(begun_s, from[r]);
+		s->ended_s[r] = from[r] + factor[r] * (quiet_s + m->backward_s);
+	}
+	for (i = 0; i < in->nmessages; i++) {
+		const struct gf_sim_message *x = &in->messages[i];
+		double ready_s = m->tensors[x->last].ready_s, start_s = 0;
+
+		if (x->release == GF_RELEASE_BACKWARD_END)
+			ready_s = m->backward_s;
+		for (r = 0; r < RANKS; r++)
+			start_s =
+				fmax(start_s,
+				     from[r] + factor[r] * (quiet_s + ready_s));
+		s->free_s = fmax(s->free_s, start_s) + x->startup_s +
+			    x->per_byte_s * x->bytes;
+	}
+	s->exchanged_s[step] = s->free_s;
+	return begun_s;
+}
+
+/* Ranks that are not alike, step by step, against the recurrence. */
+static void test_uneven_ranks(void)
+{
+	struct gf_tensor tensors[MESSAGES] = {{0}};
+	struct gf_sim_message messages[MESSAGES] = {{0}};
+	struct gf_model_profile model = {.tensors = tensors,
+					 .ntensors = MESSAGES,
+					 .overlap_slowdown = 1};
+	struct gf_sim_input in = {&model, messages, MESSAGES, 1};
+	double factor[RANKS];
+	struct gf_rng rng;
+	size_t round, step, i;
+
+	gf_rng_init(&rng, 11, 0);
+	for (round = 0; round < 200; round++) {
+		int staleness = 1 + (int)(round % 4);
+		struct serial want = {{0}};
+		struct gf_pipeline p;
+
+		model.update_s = draw(&rng, 0, 1);
+		model.forward_s = draw(&rng, 0, 3);
+		model.backward_s = 0;
+		for (i = 0; i < MESSAGES; i++) {
+			tensors[i].ready_s = model.backward_s +=
+				draw(&rng, 0, 2);
+			messages[i] = (struct gf_sim_message){
+				.first = i,
+				.last = i,
+				.release = round % 5 ? GF_RELEASE_READY
+						     : GF_RELEASE_BACKWARD_END,
+				.startup_s = draw(&rng, 0, 1),
+				.per_byte_s = 0.1,
+				.bytes = draw(&rng, 0, round % 3 ? 20 : 5),
+			};
+		}
+		gf_pipeline_init(&p, &in, staleness, RANKS);
+		for (step = 0; step < STEPS; step++) {
+			double begun_s, want_s;
+
+			for (i = 0; i < RANKS; i++)
+				factor[i] = draw(&rng, 0.5, 1.5);
+			begun_s = gf_pipeline_step(&p, factor);
+			want_s = serial_step(&want, &in, staleness, step,
+					     factor);
+			EXPECT_NEAR(begun_s, want_s, TOLERANCE * (1 + want_s),
+				    "round %zu, step %zu", round, step);
+		}
+		EXPECT_NEAR(gf_pipeline_finish(&p), want.free_s,
+			    TOLERANCE * (1 + want.free_s), "round %zu", round);
+		gf_pipeline_release(&p);
+	}
+}
+
+/*
+ * Forward takes 1 and backward 4, of which each second beside a message does
+ * half. The message, two steps stale, is made in the middle of backward.
+ *
+ * It takes 3: from 3 to 6 backward does 1.5, and ends at 6.5.
+ * It takes 7: for 1 of them the next forward runs; in the other 6 backward
+ * loses 3, and so a step takes 8.
+ * It takes 12: longer than forward and all of backward, slowed.
+ */
+static void test_slowed(void)
+{
+	static const struct {
+		double bytes, want_s;
+	} cases[] = {{3, 6.5}, {0, 5}, {7, 8}, {12, 12}};
+	struct gf_tensor tensor = {.ready_s = 2};
+	struct gf_model_profile model = {.tensors = &tensor,
+					 .ntensors = 1,
+					 .forward_s = 1,
+					 .backward_s = 4,
+					 .overlap_slowdown = 2};
+	struct gf_sim_message message = {.per_byte_s = 1};
+	struct gf_sim_input in = {&model, &message, 1, 1};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		message.bytes = cases[i].bytes;
+		EXPECT_NEAR(gf_pipeline_pace_s(&in, 2), cases[i].want_s,
+			    TOLERANCE, "%g bytes", cases[i].bytes);
+	}
+}
+
+static void test_busy(void)
+{
+	static const struct gf_predicted_message gaps[] = {
+		{0, 1, 3}, {0, 2, 4}, {0, 6, 9}, {0, 7, 8}};
+
+	EXPECT_NEAR(gf_sim_busy_s(gaps, 0), 0, TOLERANCE, "none");
+	EXPECT_NEAR(gf_sim_busy_s(gaps, 4), 6, TOLERANCE, "1-4, 6-9");
+}
+
+int main(void)
+{
+	test_uneven_ranks();
+	test_slowed();
+	test_busy();
+	return TEST_END();
+}
