@@ -12,6 +12,7 @@
 #include "cli/share.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
+#include "cost/preset.h"
 #include "doc/stream.h"
 #include "json/record_text.h"
 #include "planner/compare.h"
@@ -41,7 +42,8 @@ struct arguments {
 	const char **codecs;
 	const char *emit, *refine, *plot, *model;
 	int plot_columns;
-	struct gf_estimate estimate;
+	size_t batch;
+	struct gf_rates rates;
 	bool compare, json, explain, list;
 };
 
@@ -102,9 +104,15 @@ static const struct gf_setting own_settings[] = {
 	{"model", "NAME", 4, GF_SETTING_TEXT, AT(model),
 	 "estimate times of this model (a path or a shipped name)",
 	 .share = "models"},
-	{"flops", "RATE", 4, GF_SETTING_REAL, AT(estimate.flops_per_s),
+	{"gpu", "NAME", 4, GF_SETTING_TEXT, AT(rates.gpu),
+	 "estimate by this GPU's data sheet (the topology's GPU)",
+	 .from = {{gf_presets, sizeof(*gf_presets)}}},
+	{"precision", "NAME", 4, GF_SETTING_CHOICE, AT(rates.precision),
+	 "the arithmetic of that GPU (tf32, else f32)",
+	 .names = gf_precision_names},
+	{"flops", "RATE", 4, GF_SETTING_REAL, AT(rates.flops_per_s),
 	 "operations per second and rank for the estimate (1e12)", 1, 1e30},
-	{"batch", "N", 4, GF_SETTING_WHOLE, AT(estimate.batch),
+	{"batch", "N", 4, GF_SETTING_WHOLE, AT(batch),
 	 "samples per rank for the estimate (32)", 1, COUNT_MOST},
 	{"refine", "FILE", 4, GF_SETTING_TEXT, AT(refine),
 	 "plan again from the trace of a run of the plan"},
@@ -161,6 +169,7 @@ static const struct gf_setting_rule rules[] = {
 	{"json", "compare", NULL},
 	{"compare", NULL, "explain emit policy"},
 	{"explain", NULL, "emit"},
+	{"gpu precision", NULL, "flops"},
 	{"plot-columns", "plot", NULL},
 };
 
@@ -172,7 +181,7 @@ struct session {
 	const char *codecs[GF_CODECS + 1];
 	struct gf_refined refined;
 	struct gf_model_profile *estimated;
-	struct gf_text notes;
+	struct gf_text notes, open; /* open: what was taken by default */
 };
 
 static int read_documents(const struct arguments *a, struct gf_documents *d,
@@ -188,11 +197,14 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 	return rc;
 }
 
-/* A model without measured times gets estimated ones. */
-static int estimate(const struct arguments *a, struct session *s,
-		    struct gf_error *err)
+/* The model of --model joins the documents. */
+static int read_model(const struct arguments *a, struct session *s,
+		      struct gf_error *err)
 {
+	static const char *const options[] = {"gpu", "precision", "flops",
+					      "batch", NULL};
 	char *path;
+	size_t i;
 	int rc = 0;
 
 	if (a->model)
@@ -201,15 +213,36 @@ static int estimate(const struct arguments *a, struct session *s,
 		rc = gf_documents_add(&s->documents, path, err);
 		free(path);
 	}
-	if (rc == 0 && !s->documents.model &&
-	    (gf_cli_given(&a->cli, "flops") || gf_cli_given(&a->cli, "batch")))
-		rc = gf_error_set(err, -EINVAL,
-				  "--flops and --batch: want a model to "
-				  "estimate, found none");
+	for (i = 0; rc == 0 && !s->documents.model && options[i]; i++)
+		if (gf_cli_given(&a->cli, options[i]))
+			rc = gf_error_set(err, -EINVAL,
+					  "--%s: want a model to estimate, "
+					  "found none",
+					  options[i]);
+	return rc;
+}
+
+/* A model without measured times gets estimated ones. */
+static int estimate(const struct arguments *a, struct session *s,
+		    struct gf_error *err)
+{
+	struct gf_estimate in = {.batch = a->batch};
+	struct gf_text rate = {0};
+	int rc = read_model(a, s, err);
+
 	if (rc < 0 || !s->documents.model)
 		return rc;
-	return gf_request_estimate(&s->request, s->documents.model,
-				   &a->estimate, &s->estimated, &s->notes, err);
+	rc = gf_rates_take(&a->rates, s->documents.topology, &in, &rate,
+			   &s->open, err);
+	if (rc == 0 && !gf_cli_given(&a->cli, "batch"))
+		gf_text_addf(&s->open, "%s%zu samples per rank (--batch)",
+			     s->open.length ? ", " : "", a->batch);
+	if (rc == 0)
+		rc = gf_request_estimate(&s->request, s->documents.model, &in,
+					 rate.data, &s->estimated, &s->notes,
+					 err);
+	gf_text_release(&rate);
+	return rc;
 }
 
 static int print_list(const struct arguments *a, struct gf_error *err)
@@ -343,10 +376,15 @@ static int run(const struct arguments *a, struct gf_error *err)
 		rc = estimate(a, &s, err);
 	if (rc == 0 && a->refine)
 		rc = refine(a, &s, err);
+	if (rc == 0 && a->compare)
+		gf_request_assume_ranks(&s.request, &s.open);
+	if (rc == 0 && s.open.length)
+		gf_text_addf(&s.notes, "by default: %s\n", s.open.data);
 	if (rc == 0)
 		rc = a->compare ? compare(a, &s, err) : plan(a, &s, err);
 	gf_cli_warn_lines(&a->cli, s.notes.data);
 	gf_text_release(&s.notes);
+	gf_text_release(&s.open);
 	gf_refined_release(&s.refined);
 	gf_model_profile_free(s.estimated);
 	gf_documents_release(&s.documents);
@@ -365,7 +403,8 @@ int main(int argc, char **argv)
 		.nrules = GF_ARRAY_LENGTH(rules),
 	};
 	struct arguments a = {
-		.estimate = {.batch = 32, .flops_per_s = 1e12},
+		.batch = 32,
+		.rates = {.precision = -1},
 	};
 	struct gf_text helps[GF_SELECT_OPTIONS_MOST] = {{0}};
 	struct gf_error err = {""};

@@ -50,7 +50,7 @@ struct arguments {
 	const char *format, *params;
 	size_t ranks;
 	bool estimate;
-	double flops_per_s; /* 0: not told */
+	struct gf_rates rates;
 };
 
 /* --- options ---------------------------------------------------------------
@@ -122,7 +122,13 @@ static const struct gf_setting settings[] = {
 	 "the number of measured ranks", 1, 1 << 30},
 	{"estimate", NULL, 4, GF_SETTING_FLAG, AT(estimate),
 	 "estimate the model half from the layers' FLOPs"},
-	{"flops", "RATE", 4, GF_SETTING_REAL, AT(flops_per_s),
+	{"gpu", "NAME", 4, GF_SETTING_TEXT, AT(rates.gpu),
+	 "estimate by this GPU's data sheet (gf-plan lists them)",
+	 .from = {{gf_presets, sizeof(*gf_presets)}}},
+	{"precision", "NAME", 4, GF_SETTING_CHOICE, AT(rates.precision),
+	 "the arithmetic of that GPU (tf32, else f32)",
+	 .names = gf_precision_names},
+	{"flops", "RATE", 4, GF_SETTING_REAL, AT(rates.flops_per_s),
 	 "FLOPs per second that the hardware reaches, e.g. 15e12", 1, 1e30},
 	{"forward", "TIME", 4, GF_SETTING_TIME, AT(import.forward_s),
 	 "time of the forward pass, for --import and --estimate"},
@@ -141,8 +147,9 @@ static const struct gf_setting_rule rules[] = {
 	{"import", NULL, "model estimate"},
 	{"format params name ranks", "import", NULL},
 	{"forward backward", "import estimate", NULL},
-	{"flops", "estimate", "forward backward"},
-	{"estimate", "flops forward", NULL},
+	{"gpu flops", "estimate", "gpu flops forward backward"},
+	{"precision", "gpu", NULL},
+	{"estimate", "gpu flops forward", NULL},
 	{MEASURES_MODEL " " MEASURES_NETWORK
 			" no-network budget timeout progress",
 	 NULL, "import estimate"},
@@ -348,14 +355,18 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 	int rc = read_documents(a, &documents, err);
 
 	in.ranks = (int)a->ranks;
-	if (!in.file && !in.batch)
+	if (!in.file && !in.batch) {
 		in.batch = DEFAULT_BATCH;
+		gf_text_addf(&remarks,
+			     "by default: %zu samples per rank (--batch)\n",
+			     in.batch);
+	}
 	if (rc == 0 && in.file)
 		rc = gf_import_file(&in, a->params, a->format, &profile,
 				    &remarks, err);
 	else if (rc == 0)
-		rc = gf_import_estimate(&in, documents.model, a->flops_per_s,
-					&profile, err);
+		rc = gf_import_estimate(&in, documents.model, &a->rates,
+					&profile, &remarks, err);
 	if (rc == 0)
 		rc = emit(a, &documents, &profile, &remarks, err);
 	gf_documents_release(&documents);
@@ -376,6 +387,7 @@ int main(int argc, char **argv)
 				    .budget_s = 30,
 				    .timeout_s = 60}},
 		.import = {.forward_s = NAN, .backward_s = NAN},
+		.rates = {.precision = -1},
 	};
 	struct gf_error err = {""};
 	int rc = 0;

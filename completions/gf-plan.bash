@@ -22,6 +22,9 @@ _gf_plan() {
 		cifar100-convex densenet201 digits-cnn-plain digits-cnn
 		digits-mlp inception-v4 lstm-ptb lstm-text mnist-mlp resnet152
 		resnet18 resnet20 resnet50 vgg16' ;;
+	--gpu) words='b200 h200 h100-pcie h100 a100-40gb a100
+		l40s l4 a10 v100 t4 p100 rtx2080ti mi300x mi250x' ;;
+	--precision) words='f32 tf32 f16' ;;
 	--emit) words='ddp horovod nccl-env' ;;
 	--decay) words='momentum' ;;
 	--warmup-densities) list=1 words='none' ;;
@@ -39,13 +42,13 @@ _gf_plan() {
 		case $cur in
 		-*) words='--policy --system --lanes --threshold --ranks
 		--algorithm --factors --codecs --servers --release --halves
-		--staleness --pipeline-warmup --selection --model --flops
-		--batch --refine --compare --json --explain --emit --plot
-		--plot-columns --list --chunk --keep --csc-warmup --decay
-		--density --warmup-densities --putback --local-clip --momentum
-		--masking --powersgd-rank --powersgd-warmup --warm-start
-		--min-compression --seed --output --quiet --verbose --help
-		--usage --version' ;;
+		--staleness --pipeline-warmup --selection --model --gpu
+		--precision --flops --batch --refine --compare --json --explain
+		--emit --plot --plot-columns --list --chunk --keep --csc-warmup
+		--decay --density --warmup-densities --putback --local-clip
+		--momentum --masking --powersgd-rank --powersgd-warmup
+		--warm-start --min-compression --seed --output --quiet
+		--verbose --help --usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

@@ -16,6 +16,9 @@ _gf_profile() {
 	--algorithms | -a) list=1 words='ring rhd butterfly tree linear
 		hierarchical blueconnect direct ps library' ;;
 	--format) words='csv gf-allreduce nccl-tests kineto' ;;
+	--gpu) words='b200 h200 h100-pcie h100 a100-40gb a100
+		l40s l4 a10 v100 t4 p100 rtx2080ti mi300x mi250x' ;;
+	--precision) words='f32 tf32 f16' ;;
 	--import | --params | --output | -o) paths=-f ;;
 	--batch | --threads | --warmup | --repeats | --min-bytes | \
 		--max-bytes | --lanes | --time | --budget | --timeout | \
@@ -25,9 +28,9 @@ _gf_profile() {
 		-*) words='--model --batch --device --backend --threads --warmup
 		--repeats --no-network --algorithms --min-bytes --max-bytes
 		--lanes --time --budget --timeout --pairs --json --progress
-		--import --format --params --name --ranks --estimate --flops
-		--forward --backward --output --quiet --verbose --help --usage
-		--version' ;;
+		--import --format --params --name --ranks --estimate --gpu
+		--precision --flops --forward --backward --output --quiet
+		--verbose --help --usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

@@ -24,6 +24,8 @@ complete -c gf-profile -l params -r -F -d 'names and sizes of parameters, for a 
 complete -c gf-profile -l name -x -d 'the model\'s name (the file\'s)'
 complete -c gf-profile -l ranks -x -d 'the number of measured ranks'
 complete -c gf-profile -l estimate -d 'estimate the model half from the layers\' FLOPs'
+complete -c gf-profile -l gpu -x -a 'b200\\t"NVIDIA HGX B200 data sheet, per GPU" h200\\t"NVIDIA H200 data sheet, SXM" h100-pcie\\t"NVIDIA H100 data sheet, PCIe" h100\\t"NVIDIA H100 data sheet, SXM" a100-40gb\\t"NVIDIA A100 data sheet, SXM, 40 GB" a100\\t"NVIDIA A100 data sheet, SXM, 80 GB" l40s\\t"NVIDIA L40S data sheet" l4\\t"NVIDIA L4 data sheet" a10\\t"NVIDIA A10 data sheet" v100\\t"NVIDIA V100 data sheet, SXM2" t4\\t"NVIDIA T4 data sheet" p100\\t"NVIDIA P100 data sheet, SXM2" rtx2080ti\\t"NVIDIA Turing architecture white paper" mi300x\\t"AMD Instinct MI300X data sheet" mi250x\\t"AMD Instinct MI250X data sheet, one of its two dies"' -d 'estimate by this GPU\'s data sheet (gf-plan lists them)'
+complete -c gf-profile -l precision -x -a 'f32 tf32 f16' -d 'the arithmetic of that GPU (tf32, else f32)'
 complete -c gf-profile -l flops -x -d 'FLOPs per second that the hardware reaches, e.g. 15e12'
 complete -c gf-profile -l forward -x -d 'time of the forward pass, for --import and --estimate'
 complete -c gf-profile -l backward -x -d 'time of the backward pass, for --import and --estimate'

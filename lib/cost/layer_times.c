@@ -12,7 +12,7 @@ struct work {
 	double forward, backward;
 };
 
-static double bytes_moved(const struct gf_model *m, const struct gf_layer *l,
+static double elems_moved(const struct gf_model *m, const struct gf_layer *l,
 			  double batch)
 {
 	double samples = (double)gf_shape_elems(&l->out), params = 0;
@@ -30,17 +30,23 @@ static double bytes_moved(const struct gf_model *m, const struct gf_layer *l,
 	/* a look-up touches the rows it needs */
 	if (l->type == GF_LAYER_EMBEDDING)
 		params = 0;
-	return 4 * (batch * samples + params);
+	return batch * samples + params;
 }
 
 static struct work work_of(const struct gf_model *m, const struct gf_layer *l,
-			   size_t batch)
+			   const struct gf_estimate *in)
 {
-	double floor = GF_ESTIMATE_BALANCE * bytes_moved(m, l, (double)batch);
+	double batch = (double)in->batch;
+	double bytes = (in->element_bytes ? (double)in->element_bytes : 4) *
+		       elems_moved(m, l, batch);
+	double floor =
+		bytes * (in->memory_bytes_per_s > 0
+				 ? in->flops_per_s / in->memory_bytes_per_s
+				 : GF_ESTIMATE_BALANCE);
 
 	return (struct work){
-		.forward = fmax((double)batch * l->forward_flops, floor),
-		.backward = fmax((double)batch * l->backward_flops, 2 * floor),
+		.forward = fmax(batch * l->forward_flops, floor),
+		.backward = fmax(batch * l->backward_flops, 2 * floor),
 	};
 }
 
@@ -78,7 +84,7 @@ static struct work *layer_times(const struct gf_model *m,
 	size_t i;
 
 	for (i = 0; i < m->nlayers; i++) {
-		times[i] = work_of(m, &m->layers[i], in->batch);
+		times[i] = work_of(m, &m->layers[i], in);
 		forward += times[i].forward;
 		backward += times[i].backward;
 	}

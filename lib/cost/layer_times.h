@@ -13,11 +13,11 @@
  * measured.
  *
  * A roofline (Williams, Waterman, Patterson 2009): a layer takes as long as
- * its FLOPs, but not less than the bytes it moves allow: GF_ESTIMATE_BALANCE
- * FLOPs' time per byte, which is where GPUs of the papers' years lie (P100 13,
- * V100 16, RTX 2080 Ti 22). This is the floor of cheap layers: batch norm,
- * ReLU and pooling are never free. Forward moves a layer's inputs, outputs and
- * parameters once, backward twice.
+ * its FLOPs, but not less than the bytes it moves allow: by the memory's rate,
+ * or GF_ESTIMATE_BALANCE FLOPs' time per byte, which is where GPUs of the
+ * papers' years lie (P100 13, V100 16, RTX 2080 Ti 22). This is the floor of
+ * cheap layers: batch norm, ReLU and pooling are never free. Forward moves a
+ * layer's inputs, outputs and parameters once, backward twice.
  */
 #define GF_ESTIMATE_BALANCE 16.0
 
@@ -25,6 +25,8 @@ struct gf_estimate {
 	size_t batch; /* samples per rank, >= 1 */
 	/* One of the two: a rate, > 0, ... */
 	double flops_per_s;
+	double memory_bytes_per_s; /* 0: the balance */
+	size_t element_bytes;      /* of what a layer reads and writes; 0: 4 */
 	/* ... or the passes' total times, which are shared out (rate 0). */
 	double forward_s, backward_s;
 };

@@ -168,19 +168,30 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 }
 
 int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
-		       double flops_per_s, struct gf_profile *out,
-		       struct gf_error *err)
+		       const struct gf_rates *rates, struct gf_profile *out,
+		       struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_estimate estimate = {
 		.batch = in->batch,
-		.flops_per_s = flops_per_s,
 		.forward_s = isnan(in->forward_s) ? 0 : in->forward_s,
 		.backward_s = isnan(in->backward_s) ? 0 : in->backward_s,
 	};
+	struct gf_text rate = {0}, open = {0};
+	int rc = 0;
 
 	if (!model)
 		return gf_error_set(err, -EINVAL,
 				    "--estimate: want a model (--model)");
+	if (isnan(in->forward_s))
+		rc = gf_rates_take(rates, NULL, &estimate, &rate, &open, err);
+	if (rc == 0 && rates->gpu)
+		gf_text_addf(remarks,
+			     "times of %s are estimated: %zu samples %s\n",
+			     model->name, in->batch, rate.data);
+	gf_text_release(&rate);
+	gf_text_release(&open);
+	if (rc < 0)
+		return rc;
 	out->producer = gf_xstrdup("gf-profile " GF_VERSION);
 	return gf_model_estimate(model, &estimate, &out->model, err);
 }

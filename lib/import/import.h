@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cost/preset.h"
 #include "doc/model.h"
 #include "doc/profile.h"
 
@@ -50,11 +51,11 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 		   const char *format, struct gf_profile *out,
 		   struct gf_text *remarks, struct gf_error *err);
 
-/* The model half from a model's layers, in->batch samples and a rate (0: from
- * in->forward_s and in->backward_s): gf_model_estimate. -EINVAL without a
- * model, too. */
+/* The model half from a model's layers, in->batch samples and what is known
+ * of the hardware, or in->forward_s and in->backward_s: gf_model_estimate. A
+ * remark says the rates. -EINVAL without a model, too. */
 int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
-		       double flops_per_s, struct gf_profile *out,
-		       struct gf_error *err);
+		       const struct gf_rates *rates, struct gf_profile *out,
+		       struct gf_text *remarks, struct gf_error *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "cli/table.h"
+#include "cost/preset.h"
 #include "json/json.h"
 #include "planner/emit.h"
 #include "planner/systems.h"
@@ -200,6 +201,9 @@ void gf_plan_list(struct gf_text *out)
 		list(out, gf_select_plans[i]->name,
 		     gf_select_plans[i]->description,
 		     gf_select_plans[i]->source);
+	gf_text_addf(out, "GPUs of estimates (--gpu):\n");
+	for (i = 0; gf_presets[i].name; i++)
+		list(out, gf_presets[i].name, gf_presets[i].description, NULL);
 	gf_text_addf(out, "targets (--emit):\n");
 	for (i = 0; gf_emitters[i].name; i++)
 		list(out, gf_emitters[i].name, gf_emitters[i].description,

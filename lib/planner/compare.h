@@ -22,7 +22,7 @@ void gf_compared_table(const struct gf_compared *rows, size_t n,
 /* One row as a line of JSON. */
 void gf_compared_json(const struct gf_compared *row, struct gf_text *out);
 
-/* Policies, systems and targets of --emit, for people. */
+/* Policies, systems, GPUs and targets of --emit, for people. */
 void gf_plan_list(struct gf_text *out);
 
 #endif

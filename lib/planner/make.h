@@ -53,11 +53,16 @@ bool gf_request_has_threshold(const struct gf_request *r);
 void gf_request_documents(struct gf_request *r, const struct gf_documents *d);
 
 /* Estimated times of an architecture, as the request's model;
- * *made belongs to the caller. -EINVAL: a profile's model is there, too. */
+ * *made belongs to the caller. rate: the words for the estimate's rate.
+ * -EINVAL: a profile's model is there, too. */
 int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
-			const struct gf_estimate *in,
+			const struct gf_estimate *in, const char *rate,
 			struct gf_model_profile **made, struct gf_text *notes,
 			struct gf_error *err);
+
+/* Where nothing says the ranks: those of the levels, if these make more than
+ * one. Appends the words for a list of defaults. */
+void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open);
 
 /* The request made ready, with lines for the user in notes (pose.c); the caller
  * releases the task.

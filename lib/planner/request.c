@@ -62,7 +62,7 @@ void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
 }
 
 int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
-			const struct gf_estimate *in,
+			const struct gf_estimate *in, const char *rate,
 			struct gf_model_profile **made, struct gf_text *notes,
 			struct gf_error *err)
 {
@@ -77,8 +77,18 @@ int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
 	if (rc < 0)
 		return rc;
 	r->model = *made;
-	gf_text_addf(notes,
-		     "times of %s are estimated: %zu samples at %g FLOP/s\n",
-		     model->name, in->batch, in->flops_per_s);
+	gf_text_addf(notes, "times of %s are estimated: %zu samples %s\n",
+		     model->name, in->batch, rate);
 	return 0;
+}
+
+void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open)
+{
+	int ranks = gf_levels_ranks(r->levels, r->nlevels);
+
+	if (r->ranks || ranks < 2)
+		return;
+	r->ranks = ranks;
+	gf_text_addf(open, "%s%d ranks as in the topology (--ranks)",
+		     open->length ? ", " : "", ranks);
 }

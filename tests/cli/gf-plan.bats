@@ -237,6 +237,31 @@ iteration() { # WANTED
 	says "--flops"
 }
 
+@test "--gpu: rates of a data sheet, and every default by its name" {
+	local topo="$data/valid/topology-4x2-1gbe.json"
+	wants 0 gf-plan --model resnet20 --policy wfbp --ranks 8 "$topo"
+	says "by default: 1e+12 FLOP/s (--gpu, --flops), 32 samples per rank (--batch)"
+	cp out.txt slow.json
+	wants 0 gf-plan --model resnet20 --batch 32 --policy wfbp --ranks 8 --gpu h100 --precision f16 "$topo"
+	says "32 samples on h100, by assumed shares of its data sheet's peaks: 50 % of 989.5 TFLOP/s (f16), 70 % of 3350 GB/s"
+	! grep -q 'by default' err.txt
+	jq -es '.[0].model.backward_s > 5 * .[1].model.backward_s' slow.json out.txt
+	wants 0 gf-plan --model resnet20 --gpu v100 --compare "$topo"
+	says "50 % of 15.7 TFLOP/s (f32)"
+	# the topology names the GPU, and its levels the ranks
+	jq '.hosts = [{name: "a", devices: [{type: "gpu", name: "NVIDIA A100-SXM4-80GB"}]}] | del(.ranks)' "$topo" > a100.json
+	wants 0 gf-plan --model resnet20 --compare a100.json
+	says "by default: a100 as in the topology (--gpu, --flops), 32 samples per rank (--batch), 8 ranks as in the topology (--ranks)"
+	wants 2 gf-plan --model resnet20 --gpu h1000 "$topo"
+	says "--gpu: want one of b200, h200, h100-pcie, h100,"
+	wants 2 gf-plan --model resnet20 --gpu v100 --precision tf32 "$topo"
+	says "--precision: want f32 or f16 on v100, got tf32"
+	wants 2 gf-plan --model resnet20 --precision f16 "$topo"
+	says "--precision: want a GPU (--gpu), found none"
+	wants 0 gf-plan --list
+	prints "  mi300x            AMD Instinct MI300X data sheet"
+}
+
 @test "--plot draws the iteration and the comparison" {
 	command -v gnuplot > /dev/null || skip "gnuplot is not installed"
 	six --plot plan.svg
@@ -287,8 +312,10 @@ iteration() { # WANTED
 	2|--threshold: want policy threshold or dear, or selection csc, got policy wfbp|--policy wfbp --threshold 4M
 	2|--threshold: want policy threshold|--system gtopk --threshold 4M
 	2|--halves: want policy auto, got wfbp|--policy wfbp --halves
-	2|--flops and --batch: want a model to estimate, found none|--flops 1e12
-	2|--flops and --batch: want a model|--batch 8
+	2|--flops: want a model to estimate, found none|--flops 1e12
+	2|--batch: want a model to estimate, found none|--batch 8
+	2|--gpu: want a model to estimate, found none|--gpu h100
+	2|--gpu goes without --flops|--gpu h100 --flops 1e12
 	END
 	wants 2 gf-plan --policy wfbp "$data/valid/topology-4x2-1gbe.json"
 	one_line
@@ -346,7 +373,7 @@ iteration() { # WANTED
 	# of a plan that is read, too
 	gf-plan -q "$share/profiles/six.json" > plan.json
 	wants 2 gf-plan --flops 1e12 plan.json
-	says "--flops and --batch"
+	says "--flops: want a model to estimate"
 }
 
 @test "output: a file appears whole or not at all" {

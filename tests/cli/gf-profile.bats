@@ -124,11 +124,16 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 0 gf-profile --estimate --forward 80ms --backward 160ms --model resnet50
 	jq -e '.model | (.forward_s - 0.08 | fabs) < 1e-9 and (.backward_s - 0.16 | fabs) < 1e-9' out.txt
 	wants 2 gf-profile --estimate --model resnet50
-	says '--estimate goes with --flops or --forward'
+	says '--estimate goes with --gpu, --flops or --forward'
 	wants 2 gf-profile --estimate --flops 7e12
 	says '--estimate: want a model'
 	wants 2 gf-profile --estimate --flops 7e12 --forward 1s --model resnet50
 	says '--flops goes without --forward'
+	wants 2 gf-profile --estimate --flops 7e12 --gpu a100 --model resnet50
+	says '--gpu goes without --flops'
+	wants 0 gf-profile --estimate --gpu a100 --model resnet50
+	says '50 % of 156 TFLOP/s (tf32)'
+	says 'by default: 16 samples per rank (--batch)'
 	wants 2 gf-profile --flops 7e12 --model resnet50
 	says '--flops goes with --estimate'
 }

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "cost/layer_times.h"
+#include "cost/preset.h"
 #include "doc_test.h"
 
 #define ROUNDING 1e-12
@@ -150,6 +150,81 @@ static void test_rate(void)
 	gf_model_release(&m);
 }
 
+/* One layer of 2 * 1000 * 1000 FLOPs and 1002000 elements per batch of 1 on a
+ * preset: the FLOPs' time, or that of the bytes. */
+static void test_presets(void)
+{
+	static const char text[] =
+		"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"m\", "
+		"\"input\": [1000], \"classes\": 1000, \"layers\": [{\"name\": "
+		"\"fc\", \"type\": \"fc\", \"outputs\": 1000, \"bias\": "
+		"false}]}";
+	static const struct {
+		struct gf_rates rates;
+		size_t batch;
+		double forward_s;
+	} cases[] = {
+		{{"v100", -1, 0}, 1, 4 * 1.002e6 / (0.7 * 900e9)},
+		{{"v100", GF_PRECISION_F16, 0}, 1, 2 * 1.002e6 / (0.7 * 900e9)},
+		{{"v100", -1, 0}, 10000, 2e10 / (0.5 * 15.7e12)},
+		{{"a100", -1, 0}, 10000, 2e10 / (0.5 * 156e12)},
+		{{"a100", GF_PRECISION_F32, 0}, 10000, 2e10 / (0.5 * 19.5e12)},
+		{{NULL, -1, 0}, 100000, 2e11 / 1e12},
+		{{NULL, -1, 1e13}, 100000, 2e11 / 1e13},
+	};
+	static const struct {
+		const char *device, *preset;
+	} devices[] = {
+		{"NVIDIA A100-SXM4-80GB", "a100"},
+		{"NVIDIA A100-SXM4-40GB", "a100-40gb"},
+		{"NVIDIA A10", "a10"},
+		{"NVIDIA L40S", "l40s"},
+		{"NVIDIA L4", "l4"},
+		{"NVIDIA H100 PCIe", "h100-pcie"},
+		{"NVIDIA H100 80GB HBM3", "h100"},
+		{"Tesla V100-SXM2-16GB", "v100"},
+		{"NVIDIA GeForce RTX 2080 Ti", "rtx2080ti"},
+		{"NVIDIA A1000", NULL},
+	};
+	struct gf_error err = {""};
+	struct gf_json *root;
+	struct gf_model m;
+	size_t i;
+
+	EXPECT(!gf_json_parse(text, strlen(text), "m", &root, &err) &&
+		       !gf_model_read(root, "m", &m, &err),
+	       "%s", err.text);
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_estimate in = {.batch = cases[i].batch};
+		struct gf_text taken = {0}, open = {0};
+		struct gf_model_profile *p;
+
+		EXPECT(!gf_rates_take(&cases[i].rates, NULL, &in, &taken, &open,
+				      &err),
+		       "%s", err.text);
+		EXPECT((open.length > 0) == (!cases[i].rates.gpu &&
+					     !(cases[i].rates.flops_per_s > 0)),
+		       "case %zu", i);
+		p = estimate(&m, in);
+		EXPECT_NEAR(p->forward_s / cases[i].forward_s, 1, ROUNDING,
+			    "case %zu", i);
+		gf_model_profile_free(p);
+		gf_text_release(&taken);
+		gf_text_release(&open);
+	}
+	for (i = 0; i < GF_ARRAY_LENGTH(devices); i++) {
+		struct gf_device device = {.name = (char *)devices[i].device};
+		struct gf_host host = {.devices = &device, .ndevices = 1};
+		struct gf_topology t = {.hosts = &host, .nhosts = 1};
+		const struct gf_preset *p = gf_preset_of(&t);
+
+		EXPECT_TEXT(p ? p->name : "none",
+			    devices[i].preset ? devices[i].preset : "none");
+	}
+	gf_model_release(&m);
+	gf_json_free(root);
+}
+
 static void test_refused(void)
 {
 	static const struct {
@@ -187,6 +262,7 @@ int main(void)
 	test_models();
 	test_by_hand();
 	test_rate();
+	test_presets();
 	test_refused();
 	return TEST_END();
 }
