@@ -46,7 +46,10 @@ static struct work work_of(const struct gf_model *m, const struct gf_layer *l,
 
 	return (struct work){
 		.forward = fmax(batch * l->forward_flops, floor),
-		.backward = fmax(batch * l->backward_flops, 2 * floor),
+		/* no gradient comes to what nothing is trained before */
+		.backward = l->trained
+				    ? fmax(batch * l->backward_flops, 2 * floor)
+				    : 0,
 	};
 }
 

@@ -123,6 +123,36 @@ static void test_by_hand(void)
 	gf_json_free(root);
 }
 
+/* Frozen layers, and what follows them before anything is trained, take no time
+ * in backward: that of fc2, in its 2 * floor, is all there is. */
+static void test_frozen(void)
+{
+	static const char text[] =
+		"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"m\", "
+		"\"input\": [8], \"classes\": 3, \"layers\": ["
+		"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 4, "
+		"\"frozen\": true}, {\"name\": \"r\", \"type\": \"relu\"}, "
+		"{\"name\": \"fc2\", \"type\": \"fc\", \"outputs\": 3}]}";
+	const double fc1 = 64 * (2 * (8 + 4) + 36), relu = 64 * 2 * 8,
+		     fc2 = 64 * (2 * (4 + 3) + 15);
+	struct gf_model_profile *p;
+	struct gf_error err = {""};
+	struct gf_json *root;
+	struct gf_model m;
+
+	EXPECT(!gf_json_parse(text, strlen(text), "m", &root, &err) &&
+		       !gf_model_read(root, "m", &m, &err),
+	       "%s", err.text);
+	p = estimate(&m, (struct gf_estimate){.batch = 2, .flops_per_s = 1});
+	EXPECT(p->forward_s == fc1 + relu + fc2, "%g", p->forward_s);
+	EXPECT(p->backward_s == 2 * fc2, "%g", p->backward_s);
+	EXPECT(p->ntensors == 2 && p->tensors[1].ready_s == 2 * fc2, "%zu",
+	       p->ntensors);
+	gf_model_profile_free(p);
+	gf_model_release(&m);
+	gf_json_free(root);
+}
+
 /* VGG-16 at 10 TFLOPs/s, batch 32: dense layers come at the rate, so that the
  * whole is a little above its FLOPs' time; the fully connected layers, first
  * in backward, hold nine tenths of the bytes and little of the time. */
@@ -261,6 +291,7 @@ int main(void)
 {
 	test_models();
 	test_by_hand();
+	test_frozen();
 	test_rate();
 	test_presets();
 	test_refused();
