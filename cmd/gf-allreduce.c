@@ -41,7 +41,7 @@ struct arguments {
 	int dtype, op, across;
 	const char *algorithms, *codec, *plan, *best, *trace, *min_bw, *device;
 	double timeout_s, min_bw_bytes_per_s;
-	bool verify, json, csv, percentiles, list;
+	bool error, verify, json, csv, percentiles, list;
 };
 
 /* --- options ------------------------------------------------------------ */
@@ -96,6 +96,8 @@ static const struct gf_setting settings[] = {
 	{"check", "N", 3, GF_SETTING_WHOLE, AT(checks),
 	 "repeats whose results are checked, each with its own inputs (1)", 0,
 	 1e6, .letter = 'c'},
+	{"error", NULL, 3, GF_SETTING_FLAG, AT(error),
+	 "measure the error of sums of random values, too"},
 	{"average", "NAME", 3, GF_SETTING_CHOICE, AT(across),
 	 "a repeat's time over the ranks: max, mean, min or rank0 (max)",
 	 .names = gf_bench_across_names},
@@ -138,6 +140,7 @@ static int config_of(const struct arguments *a,
 		.checks = (int)a->checks,
 		.across = (enum gf_bench_across)a->across,
 		.spoil = a->spoil,
+		.errors = a->error,
 		.timeout_s = a->timeout_s,
 		.device.name = a->device,
 	};
@@ -171,6 +174,10 @@ static int check(void *arguments, struct gf_error *err)
 			   gf_cli_split_once(a->algorithms ? a->algorithms
 							   : "auto",
 					     &names, err));
+	if (!rc && a->error)
+		rc = named(err, "--error",
+			   gf_sum_error_check(config.element.dtype,
+					      config.element.op, err));
 	if (rc)
 		return rc;
 	a->sweep.algorithms = names;

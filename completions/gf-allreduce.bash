@@ -24,9 +24,9 @@ _gf_allreduce() {
 		words='--min-bytes --max-bytes --step-factor --step-bytes
 		--datatype --op --algorithms --factors --stages --codec
 		--density --lanes --segment --device --plan --repeats --warmup
-		--check --average --verify --timeout --spoil --json --csv
-		--percentiles --best --trace --min-bw --list --output --quiet
-		--verbose --help --usage --version' ;;
+		--check --error --average --verify --timeout --spoil --json
+		--csv --percentiles --best --trace --min-bw --list --output
+		--quiet --verbose --help --usage --version' ;;
 	esac
 	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
 	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")

@@ -19,6 +19,7 @@ complete -c gf-allreduce -l plan -r -F -d 'run a plan\'s messages, or take auto 
 complete -c gf-allreduce -s n -l repeats -x -d 'measured repeats per size and algorithm (20)'
 complete -c gf-allreduce -s w -l warmup -x -d 'repeats before those, not measured (5)'
 complete -c gf-allreduce -s c -l check -x -d 'repeats whose results are checked, each with its own inputs (1)'
+complete -c gf-allreduce -l error -d 'measure the error of sums of random values, too'
 complete -c gf-allreduce -l average -x -a 'max mean min rank0' -d 'a repeat\'s time over the ranks: max, mean, min or rank0 (max)'
 complete -c gf-allreduce -l verify -d 'prove before each measurement that the schedules of all ranks add every contribution once, without races and deadlocks'
 complete -c gf-allreduce -l timeout -x -d 'give up when nothing moves for TIME (60s)'

@@ -10,6 +10,7 @@
 #include "comm/comm.h"
 #include "comm/element.h"
 #include "contest/device.h"
+#include "contest/sum_error.h"
 #include "engine/watch.h"
 #include "rt/burst.h"
 #include "rt/choose.h"
@@ -46,6 +47,7 @@ struct gf_bench_allreduce_config {
 	enum gf_bench_across across;
 	size_t spoil;     /* so many elements of rank 0's results are changed
 			   * before they are checked */
+	bool errors;      /* of sums are measured, too */
 	double timeout_s; /* without progress; 0: none */
 	const struct gf_plan *rule;         /* for auto; or NULL */
 	struct gf_bench_timeline *timeline; /* or NULL; timeline.h */
@@ -79,6 +81,7 @@ struct gf_bench_row {
 	size_t messages;                /* that went together */
 	size_t size_bytes, count_elems; /* of one; of a plan's, of all */
 	size_t wire_bytes;              /* most that a rank sends; 0: unknown */
+	struct gf_sum_error error;      /* in place; of config.errors */
 	struct gf_bench_reading reading[2]; /* by placement */
 };
 

@@ -224,13 +224,11 @@ static size_t count_wrong(const struct gf_contest *c, size_t who,
 		       : gf_exact_wrong(exact, work, c->count_elems);
 }
 
-/* Inputs, where they are wanted; and results, where they are looked at. */
-static int fill(const struct gf_contest *c, const struct gf_exact *exact,
-		struct gf_error *err)
+/* Inputs go where they are wanted, and results where they are looked at. */
+static int load(const struct gf_contest *c, struct gf_error *err)
 {
 	struct gf_bench_allreduce *b = c->b;
 
-	gf_exact_fill(exact, b->config.comm->rank, b->source, c->count_elems);
 	return b->device ? gf_device_bench_load(
 				   b->device, b->source,
 				   gf_contest_bytes(b, c->count_elems), err)
@@ -245,6 +243,14 @@ static int fetch(const struct gf_contest *c, struct gf_error *err)
 				   b->device, b->work,
 				   gf_contest_bytes(b, c->count_elems), err)
 			 : 0;
+}
+
+static int fill(const struct gf_contest *c, const struct gf_exact *exact,
+		struct gf_error *err)
+{
+	gf_exact_fill(exact, c->b->config.comm->rank, c->b->source,
+		      c->count_elems);
+	return load(c, err);
 }
 
 static int check(struct gf_contest *c, size_t who,
@@ -277,6 +283,27 @@ static int check(struct gf_contest *c, size_t who,
 				err);
 	}
 	return rc;
+}
+
+static int take_error(struct gf_contest *c, size_t who,
+		      struct gf_sum_error *error, struct gf_error *err)
+{
+	struct gf_bench_allreduce *b = c->b;
+	struct gf_comm *comm = b->config.comm;
+	const struct gf_element *e = &b->config.element;
+	double ignored;
+	int rc;
+
+	gf_sum_error_fill(e->dtype, comm->rank, b->source, c->count_elems);
+	rc = load(c, err);
+	if (rc == 0)
+		rc = once(c, who, GF_IN_PLACE, &ignored, err);
+	if (rc == 0)
+		rc = fetch(c, err);
+	b->watch.self.calls++;
+	return rc ? rc
+		  : gf_sum_error_measure(comm, e->dtype, e->op, b->work,
+					 c->count_elems, error, err);
 }
 
 /* Real numbers, not zeros: a codec takes as long as it does in earnest. */
@@ -340,6 +367,8 @@ int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,
 			rc = check(c, k / 2, (enum gf_bench_placement)(k % 2),
 				   &rows[k / 2], err);
 	}
+	for (i = 0; i < c->n && c->b->config.errors && rc == 0; i++)
+		rc = take_error(c, i, &rows[i].error, err);
 	for (i = 0; i < c->n && rc == 0; i++)
 		rc = over_ranks(c->b, wire_gf_contest_bytes(c, i), false,
 				&rows[i].wire_bytes, err);

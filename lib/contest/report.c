@@ -163,6 +163,10 @@ static void tell_row(const struct gf_bench_report *r,
 	s->size(s->ctx, "wire_bytes", row->wire_bytes);
 	s->size(s->ctx, "checks", (size_t)r->config->checks);
 	s->size(s->ctx, "wrong", m->wrong);
+	if (r->config->errors) {
+		s->real(s->ctx, "error_rms", row->error.rms);
+		s->real(s->ctx, "error_max", row->error.max);
+	}
 }
 
 static void json_text(void *ctx, const char *name, const char *value)
@@ -315,6 +319,9 @@ static void print_row(const struct gf_bench_report *r,
 	gf_text_release(&label);
 	if (shows_wire(r))
 		gf_text_addf(out, " %12zu", row->wire_bytes);
+	if (r->config->errors)
+		gf_text_addf(out, " %9.2e %9.2e", row->error.rms,
+			     row->error.max);
 	print_reading(r, row, GF_OUT_OF_PLACE, out);
 	print_reading(r, row, GF_IN_PLACE, out);
 	gf_text_addf(out, "\n");
@@ -340,6 +347,7 @@ static void print_heading(const struct gf_bench_report *r, struct gf_text *out)
 	static const char *const extra[] = {"", " %8s %8s %8s"};
 	const char *form = extra[r->percentiles];
 	int width = r->percentiles ? 60 : 33, p;
+	int before = 60 + (shows_wire(r) ? 13 : 0) + (c->errors ? 20 : 0);
 
 	gf_text_addf(out,
 		     "# %d ranks, %d on this host, version " GF_VERSION
@@ -355,13 +363,14 @@ static void print_heading(const struct gf_bench_report *r, struct gf_text *out)
 	if (c->lanes > 1)
 		gf_text_addf(out, "# %d messages of that size at once\n",
 			     c->lanes);
-	gf_text_addf(out, "#%60s%s%*s%*s\n", "",
-		     shows_wire(r) ? "             " : "", width,
-		     "out-of-place", width, "in-place");
+	gf_text_addf(out, "#%*s%*s%*s\n", before, "", width, "out-of-place",
+		     width, "in-place");
 	gf_text_addf(out, "#%11s %13s %8s %7s %16s", "size", "count", "type",
 		     "redop", "algorithm");
 	if (shows_wire(r))
 		gf_text_addf(out, " %12s", "wire");
+	if (c->errors)
+		gf_text_addf(out, " %9s %9s", "rms error", "max error");
 	for (p = 0; p < 2; p++) {
 		gf_text_addf(out, "  %8s", "time");
 		if (r->percentiles)
@@ -372,6 +381,8 @@ static void print_heading(const struct gf_bench_report *r, struct gf_text *out)
 		     "", "");
 	if (shows_wire(r))
 		gf_text_addf(out, " %12s", "(B)");
+	if (c->errors)
+		gf_text_addf(out, " %19s", "");
 	for (p = 0; p < 2; p++) {
 		gf_text_addf(out, "  %8s", "(us)");
 		if (r->percentiles)

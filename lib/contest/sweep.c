@@ -240,16 +240,17 @@ static char *describe(const struct gf_bench_sweep *s,
 		     gf_dtype_names[c->element.dtype]);
 	for (i = 0; s->algorithms[i]; i++)
 		gf_text_addf(&t, "%s %s", i ? "," : " by", s->algorithms[i]);
-	gf_text_addf(
-		&t,
-		"%s%s%s%s%s%s, codec %s, %d lanes, segments of %zu, "
-		"%d + %d repeats, %d checks, density %g",
-		c->device.name ? ", device " : "",
-		c->device.name ? c->device.name : "",
-		s->factors ? ", factors " : "", s->factors ? s->factors : "",
-		s->stages ? ", stages " : "", s->stages ? s->stages : "",
-		c->element.codec ? c->element.codec->name : "none", c->lanes,
-		c->segment_bytes, c->warmup, c->repeats, c->checks, s->density);
+	gf_text_addf(&t,
+		     "%s%s%s%s%s%s, codec %s, %d lanes, segments of %zu, "
+		     "%d + %d repeats, %d checks, density %g%s",
+		     c->device.name ? ", device " : "",
+		     c->device.name ? c->device.name : "",
+		     s->factors ? ", factors " : "",
+		     s->factors ? s->factors : "", s->stages ? ", stages " : "",
+		     s->stages ? s->stages : "",
+		     c->element.codec ? c->element.codec->name : "none",
+		     c->lanes, c->segment_bytes, c->warmup, c->repeats,
+		     c->checks, s->density, c->errors ? ", errors" : "");
 	if (c->timeline)
 		gf_text_addf(&t, ", a trace");
 	if (c->proofs)

@@ -41,6 +41,18 @@ load common
 	awk -F, -v n="$(head -n 1 out.txt | tr -dc , | wc -c)" 'NF != n + 1 {exit 1}' out.txt
 }
 
+@test "--error: of sums and averages of real numbers" {
+	wants 0 gf-allreduce -b 1K -e 2K -n 1 -w 0 --error -a ring,tree
+	[ "$(awk '!/^#/ {print NF, $6, $7}' out.txt | sort -u)" = "15 0.00e+00 0.00e+00" ]
+	wants 0 gf-allreduce -b 1K -e 1K -n 1 -w 0 --error --csv -d bf16 --op avg
+	[ "$(head -n 1 out.txt | tr , '\n' | tail -n 2 | xargs)" = "error_rms error_max" ]
+	[ "$(sed -n 2p out.txt | tr , '\n' | tail -n 2 | xargs)" = "0.0 0.0" ]
+	wants 2 gf-allreduce -b 1K -e 1K --error -d i32
+	says "--error: want sum or avg of f32, f64, f16 or bf16, got sum of i32"
+	wants 2 gf-allreduce -b 1K -e 1K --error --op max
+	says "got max of f32"
+}
+
 @test "one rank alone chooses among ways that send nothing" {
 	wants 0 gf-allreduce -b 512K -e 2M -f 2 -n 1 -w 0
 	[ "$(awk '!/^#/ {printf "%s %s %s\n", $1, $9, $13}' out.txt)" = "524288 0 0

@@ -106,6 +106,19 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	says 'topk: want f32 sums without a codec'
 }
 
+@test "--error: the numbers in docs/methods.md, and of sets" {
+	local root=$GF_SOURCE
+	timeout 120 "$root/tests/bench/error.sh" 4 > table.txt
+	[ "$(wc -l < table.txt)" -eq 8 ]
+	while read -r line; do
+		grep -qxF "    $line" "$root/docs/methods.md" || { echo "not in docs/methods.md: $line"; return 1; }
+	done < table.txt
+	# of a share of the values, the others are missing
+	wants 0 mpi 3 gf-allreduce $quick --error -a topk,ring --density 0.1 -b 64K -e 64K --json
+	jq -se 'map(select(.algorithm == "topk").error_rms) | all(. > 0.5 and . < 1)' out.txt
+	jq -se 'map(select(.algorithm == "ring").error_rms) | all(. < 1e-6)' out.txt
+}
+
 @test "--verify: every schedule is proved before it runs" {
 	wants 0 mpi 4 gf-allreduce $quick --verify -v -a all --density .1 --factors 2x2 -b 1K -e 64K -f 64
 	right
