@@ -163,6 +163,9 @@ int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 const char *gf_allreduce_codec(const struct gf_allreduce_cost *c);
 /* Was it measured with gradients as they are? */
 bool gf_allreduce_plain(const struct gf_allreduce_cost *c);
+/* What it and backward do to each other; borrowed. NULL: nothing is known. */
+const struct gf_beside_backward *
+gf_beside_backward_of(const struct gf_allreduce_cost *c);
 /* Its lines, borrowed. */
 struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c);
 struct gf_cost_lines gf_level_lines(const struct gf_level_cost *c);

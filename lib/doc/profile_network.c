@@ -257,6 +257,14 @@ bool gf_allreduce_plain(const struct gf_allreduce_cost *c)
 	return gf_codec_find(gf_allreduce_codec(c)) == &gf_codecs[GF_CODEC_F32];
 }
 
+const struct gf_beside_backward *
+gf_beside_backward_of(const struct gf_allreduce_cost *c)
+{
+	return c->beside.ncompute_slowdown || c->beside.message_slowdown > 1
+		       ? &c->beside
+		       : NULL;
+}
+
 struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c)
 {
 	return (struct gf_cost_lines){

@@ -153,6 +153,7 @@ static struct gf_sim_state state_behind(struct beam *b, size_t from)
 	struct gf_sim_state s = {
 		.now_s = w->in->model->forward_s,
 		.backward_start_s = w->in->model->forward_s,
+		.backward_s = w->in->model->backward_s,
 		.slowdown = w->slowdown,
 		.lanes = b->lanes,
 		.flights = b->scratch,
@@ -213,6 +214,8 @@ static bool try(struct beam *b, size_t i, size_t from, struct node *node)
 		.drain_s = o->per_byte_s * bytes,
 		.size_bytes = (size_t)fmin(bytes * o->wire_ratio, 0x1p62),
 		.contention = o->contention,
+		.mutual = o->mutual,
+		.issue_s = w->in->model->issue_s,
 	};
 	struct gf_sim_state s = state_behind(b, from);
 	bool beside;

@@ -84,6 +84,8 @@ static bool branch(struct tree *t, size_t depth, const struct gf_send *send)
 		.drain_s = o->per_byte_s * bytes,
 		.size_bytes = (size_t)fmin(bytes * o->wire_ratio, 0x1p62),
 		.contention = o->contention,
+		.mutual = o->mutual,
+		.issue_s = w->in->model->issue_s,
 	};
 	bool beside;
 
@@ -96,6 +98,7 @@ static bool branch(struct tree *t, size_t depth, const struct gf_send *send)
 		here->state = (struct gf_sim_state){
 			.now_s = w->in->model->forward_s,
 			.backward_start_s = w->in->model->forward_s,
+			.backward_s = w->in->model->backward_s,
 			.slowdown = w->slowdown,
 			.lanes = t->lanes,
 		};

@@ -47,6 +47,7 @@ static void add_option(struct filling *f, const struct gf_priced *priced,
 		.below_bytes = price->below_bytes / ratio,
 		.wire_ratio = ratio,
 		.contention = price->contention,
+		.mutual = price->mutual,
 		.origin = price->origin,
 	};
 }

@@ -25,7 +25,8 @@ struct gf_option {
 	double startup_s, per_byte_s;
 	double from_bytes, below_bytes;
 	double wire_ratio; /* bytes on the wire per byte in memory */
-	const struct gf_contention *contention; /* borrowed; or NULL */
+	const struct gf_contention *contention;  /* borrowed; or NULL */
+	const struct gf_beside_backward *mutual; /* borrowed; or NULL */
 	enum gf_price_origin origin;
 };
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/heap.h"
+#include "sim/flight.h"
 
 #define CHOICES_MOST   12
 #define LANES_COMPARED 16 /* messages at once, the most */
@@ -27,12 +28,32 @@ static void gamma_range(const struct gf_option *o, int n, double *least,
 	}
 }
 
+/* Nothing can be said of an option of which less is known. */
+static bool beside_no_worse(const struct gf_option *a,
+			    const struct gf_option *b)
+{
+	const struct gf_beside_backward *x = a->mutual, *y = b->mutual;
+	int n;
+
+	if (x == y)
+		return true;
+	if (!x || !y || !x->ncompute_slowdown || !y->ncompute_slowdown ||
+	    fmax(x->message_slowdown, 1) > fmax(y->message_slowdown, 1))
+		return false;
+	for (n = 1; n <= LANES_COMPARED; n++)
+		if (gf_sim_slowdown(x, 1, n) > gf_sim_slowdown(y, 1, n))
+			return false;
+	return true;
+}
+
 static bool shares_no_worse(const struct gf_option *a,
 			    const struct gf_option *b)
 {
 	double least, most, ignored;
 	int n;
 
+	if (!beside_no_worse(a, b))
+		return false;
 	if (a->contention == b->contention && a->wire_ratio == b->wire_ratio)
 		return true;
 	for (n = 2; n <= LANES_COMPARED; n++) {

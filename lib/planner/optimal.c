@@ -79,10 +79,10 @@ static void offer_search(const struct gf_work *w, struct gf_draft *best,
 	if (best->iteration_s <= gf_work_bound_s(w, lanes))
 		return;
 	if (lanes == 1) {
-		/* where overlap slows backward this is a good start */
+		/* where backward and messages slow each other, a good start */
 		gf_search_line(w, best->iteration_s, &d);
 		offer_found(w, best, &d);
-		if (w->slowdown <= 1)
+		if (!w->mutual)
 			return;
 		d = (struct gf_draft){.lanes = lanes};
 		gf_search_serial(w, best->iteration_s, &d);

@@ -4,18 +4,22 @@
  * partitions.
  *
  * After some messages two numbers matter: the end of the last one, and the time
- * (`lag`) that backward lost to overlap, which is kappa = 1 -
- * 1/overlap_slowdown of the time spent communicating. A message of tensors
- * i..j-1 and cost C takes
+ * (`lag`) that backward lost, which is kappa = 1 - 1/slowdown of the time spent
+ * communicating, and issue_s per message. A message of tensors i..j-1 and cost
+ * C takes
  *
- *	end' = max(end, ready[j-1] + lag) + C,	lag' = lag + kappa*C
+ *	end' = max(end, ready[j-1] + lag) + C
+ *	lag' = lag + issue_s + kappa*C
  *
  * and the iteration ends at max(end, backward_end + lag). Both are monotone in
- * end and lag, so only Pareto-optimal pairs need to be kept per position (with
- * no slowdown one number is left: serial_line.c). The cheapest option of each
- * message is best for both.
+ * end and lag, so only Pareto-optimal pairs need to be kept per position (where
+ * messages and backward do nothing to each other one number is left:
+ * serial_line.c). The cheapest option of each message is best for both, unless
+ * options differ in what they do to backward, or it to them: then all choices
+ * of the menu are tried. C is greater while backward runs (message_slowdown);
+ * that it ends a little later where later messages are issued is left out.
  *
- * With slow overlap and more than EXACT_TENSORS tensors, long messages are
+ * With more than EXACT_TENSORS tensors, long messages are
  * tried in growing strides: the result is then good, but not proven.
  *
  * Pruning: the rest of the tensors costs at least the menu's floor for all of
@@ -24,6 +28,7 @@
  * is too dear, no longer one is tried; that needs a C that does not decrease.
  */
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -36,6 +41,7 @@
 
 struct pair {
 	double end_s, lag_s;
+	size_t option;
 	size_t from, from_pair; /* position and index before this message */
 	size_t nmessages;
 };
@@ -48,7 +54,8 @@ struct front {
 
 struct serial {
 	const struct gf_work *w;
-	double kappa;
+	double kappa;         /* the least of any option */
+	bool differ;          /* options, in what they do to backward */
 	size_t stride;        /* 0: every cut is tried */
 	double below_s;       /* end of communication or backward to beat */
 	double *rest_s;       /* what tensors i.. cost at the least */
@@ -102,42 +109,68 @@ static void insert(struct front *f, const struct pair *p)
 	f->pairs[at] = *p;
 }
 
+/* The message of tensors i..j-1 by that option, after every pair. */
+static void send(struct serial *s, size_t i, size_t j, size_t option)
+{
+	const struct gf_work *w = s->w;
+	const struct front *from = &s->fronts[i];
+	struct front *to = &s->fronts[j];
+	size_t k;
+
+	for (k = 0; k < from->npairs; k++) {
+		const struct pair *p = &from->pairs[k];
+		struct gf_work_at at =
+			gf_work_next(w, option, gf_work_bytes(w, i, j - 1),
+				     w->ready_s[j - 1],
+				     (struct gf_work_at){p->end_s, p->lag_s});
+		struct pair next = {
+			.end_s = at.end_s,
+			.lag_s = at.lag_s,
+			.option = option,
+			.from = i,
+			.from_pair = k,
+			.nmessages = p->nmessages + 1,
+		};
+
+		if (floor_s(s, j, &next) < s->below_s)
+			insert(to, &next);
+		if (s->stride && to->npairs > FRONT_MOST)
+			to->npairs = FRONT_MOST;
+	}
+}
+
+/* By the options worth trying. */
+static void send_all(struct serial *s, size_t i, size_t j)
+{
+	const struct gf_menu *menu = &s->w->menu;
+	double bytes = gf_work_bytes(s->w, i, j - 1);
+	size_t k;
+
+	if (!s->differ) {
+		send(s, i, j, gf_menu_pick(menu, bytes));
+		return;
+	}
+	for (k = 0; k < menu->nchoices; k++)
+		if (gf_option_fits(&menu->options[menu->choices[k]], bytes))
+			send(s, i, j, menu->choices[k]);
+}
+
 /* All messages that end with tensor j-1. */
 static void extend(struct serial *s, size_t j)
 {
 	const struct gf_work *w = s->w;
-	double ready = w->ready_s[j - 1];
-	struct front *to = &s->fronts[j];
-	size_t step = 1, i, k;
+	size_t step = 1, i;
 
 	for (i = j - 1;; i -= step) {
-		const struct front *from = &s->fronts[i];
 		double cost =
 			gf_menu_cost_s(&w->menu, gf_work_bytes(w, i, j - 1));
 
 		if (w->run_last[i] < j - 1)
 			return;
 		/* messages only grow from here on */
-		if (ready + cost + s->rest_s[j] >= s->below_s)
+		if (w->ready_s[j - 1] + cost + s->rest_s[j] >= s->below_s)
 			return;
-		for (k = 0; k < from->npairs; k++) {
-			const struct pair *p = &from->pairs[k];
-			double lagged = ready + p->lag_s;
-			struct pair next = {
-				.end_s = (p->end_s > lagged ? p->end_s
-							    : lagged) +
-					 cost,
-				.lag_s = p->lag_s + s->kappa * cost,
-				.from = i,
-				.from_pair = k,
-				.nmessages = p->nmessages + 1,
-			};
-
-			if (floor_s(s, j, &next) < s->below_s)
-				insert(to, &next);
-			if (s->stride && to->npairs > FRONT_MOST)
-				to->npairs = FRONT_MOST;
-		}
+		send_all(s, i, j);
 		if (s->stride)
 			step = 1 + (j - 1 - i) / s->stride;
 		if (i < step)
@@ -145,12 +178,24 @@ static void extend(struct serial *s, size_t j)
 	}
 }
 
+/* Do options differ in what they and backward do to each other? */
+static bool differ(const struct gf_menu *menu)
+{
+	size_t k;
+
+	for (k = 1; k < menu->nchoices; k++)
+		if (menu->options[menu->choices[k]].mutual !=
+		    menu->options[menu->choices[0]].mutual)
+			return true;
+	return false;
+}
+
 static void trace(const struct serial *s, struct gf_draft *d)
 {
 	const struct gf_work *w = s->w;
 	const struct front *f = &s->fronts[w->ntensors];
 	size_t best = 0, i, j = w->ntensors, k, n;
-	size_t *cuts;
+	size_t *cuts, *options;
 
 	for (i = 1; i < f->npairs; i++)
 		if (floor_s(s, w->ntensors, &f->pairs[i]) <
@@ -158,16 +203,20 @@ static void trace(const struct serial *s, struct gf_draft *d)
 			best = i;
 	n = f->pairs[best].nmessages;
 	cuts = gf_xcalloc(n + 1, sizeof(*cuts));
+	options = gf_xcalloc(n + 1, sizeof(*options));
 	cuts[n] = w->ntensors;
 	for (i = n, k = best; i-- > 0;) {
 		const struct pair *p = &s->fronts[j].pairs[k];
 
+		options[i] = p->option;
 		cuts[i] = j = p->from;
 		k = p->from_pair;
 	}
 	for (i = 0; i < n; i++)
-		gf_draft_send(d, w, cuts[i], cuts[i + 1] - 1);
+		gf_draft_send(d, w, cuts[i], cuts[i + 1] - 1)->option =
+			options[i];
 	free(cuts);
+	free(options);
 }
 
 void gf_search_serial(const struct gf_work *w, double below_s,
@@ -176,8 +225,9 @@ void gf_search_serial(const struct gf_work *w, double below_s,
 	size_t n = w->ntensors, j;
 	struct serial s = {
 		.w = w,
-		.kappa = 1 - 1 / w->slowdown,
-		.stride = w->slowdown > 1 && n > EXACT_TENSORS ? STRIDE : 0,
+		.kappa = 1 - 1 / w->least_slowdown,
+		.differ = differ(&w->menu),
+		.stride = n > EXACT_TENSORS ? STRIDE : 0,
 		.below_s = below_s - w->in->model->update_s,
 		.rest_s = gf_xcalloc(n + 1, sizeof(double)),
 		.latest_s = gf_xcalloc(n + 1, sizeof(double)),

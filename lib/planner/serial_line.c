@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exact optimum on one lane when overlap does not slow backward: then one
- * number per position is enough, the earliest end of everything before it,
+ * The exact optimum on one lane where messages and backward do nothing to each
+ * other: then one number per position is enough, the earliest end of everything
+ *before it,
  *
  *	end[j] = min over i < j of max(end[i], ready[j-1]) + C(B[j] - B[i])
  *

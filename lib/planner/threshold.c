@@ -26,32 +26,23 @@
 static double serial_end_s(const struct gf_work *w, double theta,
 			   double *smallest, double *looked_at)
 {
-	double model_s = w->in->model->forward_s, end = 0, work = 0;
+	struct gf_work_at at = {w->in->model->forward_s, 0};
 	size_t first = 0;
 
 	*smallest = INFINITY;
 	while (first < w->ntensors) {
 		size_t last = gf_work_lazy_cut(w, first, theta);
 		double bytes = gf_work_bytes(w, first, last);
-		double cost = gf_menu_cost_s(&w->menu, bytes);
-		double ready = w->ready_s[last];
 
 		if (bytes > theta)
 			*smallest = fmin(*smallest, bytes);
-		if (w->slowdown > 1) {
-			double wait = fmax(ready - model_s - work, 0);
-
-			end = fmax(end, model_s) + wait + cost;
-			work = fmax(work, ready - model_s) + cost / w->slowdown;
-		} else {
-			end = fmax(end, ready) + cost;
-		}
+		at = gf_work_next(w, gf_menu_pick(&w->menu, bytes), bytes,
+				  w->ready_s[last], at);
 		first = last + 1;
 		*looked_at += 1;
 	}
-	if (w->slowdown > 1)
-		end += fmax(w->in->model->backward_s - work, 0);
-	return end;
+	return w->mutual ? fmax(at.end_s, w->backward_end_s + at.lag_s)
+			 : at.end_s;
 }
 
 static double search(const struct gf_work *w)

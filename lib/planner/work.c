@@ -9,6 +9,24 @@
 #include "base/array.h"
 #include "base/heap.h"
 
+static void find_slowdown(struct gf_work *w)
+{
+	size_t i, k;
+
+	w->least_slowdown = INFINITY;
+	w->mutual = w->in->model->issue_s > 0 || w->slowdown > 1;
+	for (i = 0; i < w->menu.noptions; i++) {
+		const struct gf_beside_backward *b = w->menu.options[i].mutual;
+		double least = w->slowdown;
+
+		for (k = 0; b && k < b->ncompute_slowdown; k++)
+			least = fmin(k ? least : INFINITY,
+				     b->compute_slowdown[k]);
+		w->least_slowdown = fmin(w->least_slowdown, least);
+		w->mutual |= b != NULL;
+	}
+}
+
 int gf_work_init(struct gf_work *w, const struct gf_problem *in,
 		 struct gf_error *err)
 {
@@ -43,6 +61,7 @@ int gf_work_init(struct gf_work *w, const struct gf_problem *in,
 				: i;
 	w->backward_end_s = model->forward_s + model->backward_s;
 	w->slowdown = fmax(model->overlap_slowdown, 1);
+	find_slowdown(w);
 	return 0;
 }
 
@@ -86,6 +105,28 @@ double gf_work_gamma(const struct gf_work *w, size_t option, double bytes,
 		return n;
 	return gf_contention_gamma(
 		o->contention, (size_t)fmin(wire_bytes(o, bytes), 0x1p62), n);
+}
+
+struct gf_work_at gf_work_next(const struct gf_work *w, size_t option,
+			       double bytes, double ready_s,
+			       struct gf_work_at at)
+{
+	const struct gf_option *o = &w->menu.options[option];
+	double slowdown = gf_sim_slowdown(o->mutual, w->slowdown, 1);
+	double drag = o->mutual ? fmax(o->mutual->message_slowdown, 1) : 1;
+	double takes_s = o->startup_s + o->per_byte_s * bytes, left_s;
+
+	at.end_s = fmax(at.end_s, ready_s + at.lag_s);
+	at.lag_s += w->in->model->issue_s;
+	/* backward runs on beside the message for that long, at the most */
+	left_s = fmax(w->backward_end_s + at.lag_s - at.end_s, 0) * slowdown;
+	if (drag > 1)
+		takes_s = left_s > takes_s * drag
+				  ? takes_s * drag
+				  : left_s + takes_s - left_s / drag;
+	at.end_s += takes_s;
+	at.lag_s += (1 - 1 / slowdown) * takes_s;
+	return at;
 }
 
 void gf_draft_release(struct gf_draft *d)
@@ -165,6 +206,7 @@ void gf_work_predict(const struct gf_work *w, struct gf_draft *d,
 			.bytes = wire_bytes(
 				o, gf_work_bytes(w, s->first, s->last)),
 			.contention = o->contention,
+			.mutual = o->mutual,
 		};
 	}
 	if (!out->messages)

@@ -2,6 +2,7 @@
 #ifndef GF_PLANNER_WORK_H
 #define GF_PLANNER_WORK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -25,7 +26,11 @@ struct gf_work {
 	size_t *run_last;     /* the last tensor that may share a message with
 				 i: a message has one dtype */
 	double backward_end_s;
-	double slowdown;
+	double slowdown; /* by options that say no more */
+	double least_slowdown;
+	/* Messages hold backward up, or it them: a message's cost depends on
+	 * when it runs, and earlier messages on how many there are. */
+	bool mutual;
 	struct gf_menu menu;
 };
 
@@ -65,6 +70,17 @@ size_t gf_work_lazy_cut(const struct gf_work *w, size_t first, double theta);
 /* gamma_n of a message that is sent by that option. */
 double gf_work_gamma(const struct gf_work *w, size_t option, double bytes,
 		     int n);
+
+/* On one lane, after some messages: when the last one ended, and what backward
+ * lost to them. */
+struct gf_work_at {
+	double end_s, lag_s;
+};
+/* The same after one more message, which backward has made at ready_s of its
+ * own work. */
+struct gf_work_at gf_work_next(const struct gf_work *w, size_t option,
+			       double bytes, double ready_s,
+			       struct gf_work_at at);
 
 void gf_draft_release(struct gf_draft *d);
 /* Appends tensors first..last, normal, ready, whole, at the cheapest option. */

@@ -28,17 +28,109 @@ static double gamma_of(struct gf_sim_flight *f, int n)
 	return f->gamma;
 }
 
+double gf_sim_slowdown(const struct gf_beside_backward *mutual,
+		       double otherwise, int n)
+{
+	size_t last;
+
+	if (!mutual || !mutual->ncompute_slowdown)
+		return otherwise;
+	last = mutual->ncompute_slowdown - 1;
+	return mutual
+		->compute_slowdown[(size_t)n <= last ? (size_t)n - 1 : last];
+}
+
+/* By how much backward is slower now than alone. */
+static double slowdown(const struct gf_sim_state *s)
+{
+	double most = 1;
+	int i;
+
+	for (i = 0; i < s->nflights; i++)
+		most = fmax(most, gf_sim_slowdown(s->flights[i].mutual,
+						  s->slowdown, s->nflights));
+	return most;
+}
+
+/* When backward will have done that much, if nothing more is started and what
+ * is in flight stays; never before now_s. */
+static double work_at(const struct gf_sim_state *s, double work_s)
+{
+	double unhindered = s->backward_start_s + work_s + s->lag_s;
+
+	if (unhindered <= s->now_s)
+		return s->now_s;
+	if (s->nflights > 0)
+		return s->now_s + (unhindered - s->now_s) * slowdown(s);
+	return unhindered;
+}
+
+/* --- messages that backward slows ----------------------------------------- */
+
+/* When backward ends, as things stand. */
+static double backward_end_s(const struct gf_sim_state *s)
+{
+	return work_at(s, s->backward_s + s->unissued_s);
+}
+
+static bool any_beside(const struct gf_sim_state *s)
+{
+	int i;
+
+	for (i = 0; i < s->nflights; i++)
+		if (s->flights[i].beside)
+			return true;
+	return false;
+}
+
+/* A phase that would end at `end_s` if backward ran on, which it does until
+ * `until_s`. */
+static double phase_end_s(const struct gf_sim_flight *f, double end_s,
+			  double until_s)
+{
+	if (!f->beside || end_s <= until_s)
+		return end_s;
+	return until_s + (end_s - until_s) / f->mutual->message_slowdown;
+}
+
+/* Backward has ended, now. */
+static void unhinder(struct gf_sim_state *s)
+{
+	int i;
+
+	for (i = 0; i < s->nflights; i++) {
+		struct gf_sim_flight *f = &s->flights[i];
+
+		if (f->beside && !f->draining)
+			f->startup_end_s =
+				phase_end_s(f, f->startup_end_s, s->now_s);
+		f->beside = false;
+	}
+}
+
+/* By how much flight f drains more slowly now than alone. */
+static double drag(struct gf_sim_flight *f, int n)
+{
+	return gamma_of(f, n) * (f->beside ? f->mutual->message_slowdown : 1);
+}
+
+/* --- events ----------------------------------------------------------------
+ */
+
 /* The flight whose phase ends first (ties: the earlier message), and when. */
 static int next_event(const struct gf_sim_state *s, int n, double *at_s)
 {
+	double until_s = any_beside(s) ? backward_end_s(s) : 0;
 	int i, first = -1;
 
 	*at_s = INFINITY;
 	for (i = 0; i < s->nflights; i++) {
 		struct gf_sim_flight *f = &s->flights[i];
-		double t = f->draining ? s->now_s + fmax(f->left_s, 0) *
-							    gamma_of(f, n)
-				       : f->startup_end_s;
+		double t = f->draining
+				   ? s->now_s + fmax(f->left_s, 0) * drag(f, n)
+				   : f->startup_end_s;
+
+		t = phase_end_s(f, t, until_s);
 
 		if (first < 0 || t < *at_s) {
 			*at_s = t;
@@ -48,25 +140,40 @@ static int next_event(const struct gf_sim_state *s, int n, double *at_s)
 	return first;
 }
 
-/* Moves time to `to_s`; no phase may end before that. */
-static void pass(struct gf_sim_state *s, int n, double to_s)
+/* Moves time to `to_s`; nothing may change before that. */
+static void flow(struct gf_sim_state *s, int n, double to_s)
 {
-	double dt = to_s - s->now_s;
+	double dt = to_s - s->now_s, slow = slowdown(s);
 	int i;
 
-	if (s->nflights > 0 && s->slowdown > 1)
-		s->lag_s += dt * (1 - 1 / s->slowdown);
+	if (slow > 1)
+		s->lag_s += dt * (1 - 1 / slow);
 	for (i = 0; i < s->nflights; i++) {
 		struct gf_sim_flight *f = &s->flights[i];
 
 		if (f->draining)
-			f->left_s -= dt / gamma_of(f, n);
+			f->left_s -= dt / drag(f, n);
 	}
 	s->now_s = to_s;
 	if (s->lags)
 		*gf_array_push(&s->lags->at, &s->lags->count,
 			       &s->lags->capacity) =
 			(struct gf_sim_lag){s->now_s, s->lag_s};
+}
+
+/* Moves time to `to_s`; no phase may end before that. */
+static void pass(struct gf_sim_state *s, int n, double to_s)
+{
+	double until_s;
+
+	if (any_beside(s)) {
+		until_s = backward_end_s(s);
+		if (until_s <= to_s) {
+			flow(s, n, until_s);
+			unhinder(s);
+		}
+	}
+	flow(s, n, to_s);
 }
 
 /* Ends the phase of one flight; the order of the others stays. */
@@ -83,19 +190,6 @@ static void end_phase(struct gf_sim_state *s, int i)
 	s->nflights--;
 	for (; i < s->nflights; i++)
 		s->flights[i] = s->flights[i + 1];
-}
-
-/* When backward will have done that much, if nothing more is started and what
- * is in flight stays; never before now_s. */
-static double work_at(const struct gf_sim_state *s, double work_s)
-{
-	double unhindered = s->backward_start_s + work_s + s->lag_s;
-
-	if (unhindered <= s->now_s)
-		return s->now_s;
-	if (s->nflights > 0 && s->slowdown > 1)
-		return s->now_s + (unhindered - s->now_s) * s->slowdown;
-	return unhindered;
 }
 
 bool gf_sim_pass_phase(struct gf_sim_state *s)
@@ -149,18 +243,29 @@ void gf_sim_advance(struct gf_sim_state *s, double to_s)
 void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m)
 {
 	int allowed = m->mode == GF_MODE_SIMULTANEOUS ? s->lanes : 1;
+	struct gf_sim_flight *f;
 
 	gf_sim_reach(s, m->work_s);
 	while (s->nflights >= allowed)
 		gf_sim_pass_phase(s);
-	s->flights[s->nflights++] = (struct gf_sim_flight){
+	f = &s->flights[s->nflights++];
+	*f = (struct gf_sim_flight){
 		.message = m->message,
 		.draining = m->startup_s <= 0,
 		.startup_end_s = s->now_s + m->startup_s,
 		.left_s = m->drain_s,
 		.size_bytes = m->size_bytes,
 		.contention = m->contention,
+		.mutual = m->mutual,
 	};
+	s->lag_s += m->issue_s;
+	s->unissued_s = fmax(s->unissued_s - m->issue_s, 0);
+	if (m->mutual && m->mutual->message_slowdown > 1 &&
+	    backward_end_s(s) > s->now_s) {
+		f->beside = true;
+		f->startup_end_s =
+			s->now_s + m->startup_s * m->mutual->message_slowdown;
+	}
 }
 
 void gf_sim_finish(struct gf_sim_state *s)

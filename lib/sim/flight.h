@@ -6,23 +6,26 @@
 #include <stddef.h>
 
 #include "doc/plan.h"
+#include "doc/profile.h"
 
 /*
  * The step model one start at a time: a state is the moment at which the latest
  * message started, with the messages in flight then. gf_sim_step takes a whole
  * plan through it; the planner's search keeps many states side by side.
  *
- * Backward's progress is kept as `lag_s`, the time lost to overlap so far:
- * without further overlap, w of its work is done at forward_s + w + lag_s. This
- * is exact for an overlap_slowdown of 1.
+ * Backward's progress is kept as `lag_s`, the time lost so far to overlap and
+ * to issuing messages: without further loss, w of its work is done at forward_s
+ * + w + lag_s. This is exact where nothing slows backward.
  */
 struct gf_sim_flight {
 	size_t message;
 	bool draining;
+	bool beside;          /* backward runs, and slows it */
 	double startup_end_s; /* until then it uses no bandwidth */
 	double left_s;        /* to drain, in seconds alone */
 	size_t size_bytes;    /* chooses the contention entry */
 	const struct gf_contention *contention;
+	const struct gf_beside_backward *mutual; /* or NULL */
 	int gamma_n; /* what gamma was looked up for; 0: not yet */
 	double gamma;
 };
@@ -35,6 +38,9 @@ struct gf_sim_start {
 	double startup_s, drain_s; /* alone */
 	size_t size_bytes;
 	const struct gf_contention *contention; /* NULL: gamma_n = n */
+	const struct gf_beside_backward
+		*mutual; /* NULL: the state's slowdown */
+	double issue_s;  /* by which backward is held up once it is ready */
 };
 
 /* Moments, and the lag at each of them; between them it grows evenly. */
@@ -48,8 +54,10 @@ struct gf_sim_lags {
 struct gf_sim_state {
 	double now_s;
 	double backward_start_s;
-	double slowdown;
+	double backward_s; /* its work alone; 0: it slows no message */
+	double slowdown;   /* of backward by messages that say no more */
 	double lag_s;
+	double unissued_s; /* what later messages will take; 0: not known */
 	int lanes;
 	int nflights;
 	struct gf_sim_flight *flights; /* caller's, room for `lanes` */
@@ -57,6 +65,10 @@ struct gf_sim_state {
 	struct gf_sim_lags *lags; /* caller's, to be added to; or NULL */
 };
 
+/* By how much backward slows with n messages in flight, of which this is one:
+ * the greatest that any of them says. */
+double gf_sim_slowdown(const struct gf_beside_backward *mutual,
+		       double otherwise, int n);
 /* Starts the message as early as its mode allows and moves the state there. */
 void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m);
 /* Time passes and nothing starts: until backward has done work_s, until that

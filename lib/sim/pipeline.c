@@ -32,6 +32,7 @@ void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in,
 		.in = in,
 		.staleness = staleness,
 		.ranks = ranks,
+		.backward_s = in->model->backward_s + gf_sim_issues_s(in),
 		.ended_s = gf_xcalloc((size_t)ranks, sizeof(double)),
 		.done_s = gf_xcalloc((size_t)ranks, sizeof(double)),
 		.late = gf_xcalloc((size_t)ranks, sizeof(int)),
@@ -43,7 +44,7 @@ void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in,
 		.end_s = gf_xcalloc((size_t)staleness * in->nmessages + 1,
 				    sizeof(double)),
 	};
-	if (p->state.slowdown > 1)
+	if (gf_sim_slows(in))
 		p->state.lags = &p->lags;
 }
 
@@ -165,7 +166,7 @@ static int latest(const struct gf_pipeline *p, const double *factor,
 static void find_late(struct gf_pipeline *p, const double *factor)
 {
 	int a = latest(p, factor, 0);
-	int b = latest(p, factor, p->in->model->backward_s), rank;
+	int b = latest(p, factor, p->backward_s), rank;
 	double rise = factor[b] - factor[a], at = 0;
 
 	if (rise > 0)
@@ -181,14 +182,17 @@ static void find_late(struct gf_pipeline *p, const double *factor)
 static void start_messages(struct gf_pipeline *p, const double *factor)
 {
 	size_t base = p->steps % (size_t)p->staleness * p->in->nmessages, i;
+	double issued_s = 0;
 	int k;
 
 	find_late(p, factor);
 	for (i = 0; i < p->in->nmessages; i++) {
 		struct gf_sim_start start =
 			gf_sim_start_of(p->in->model, &p->in->messages[i]);
-		double work_s = start.work_s;
+		double work_s = start.work_s + issued_s;
 
+		issued_s += start.issue_s;
+		start.issue_s = 0; /* is work here */
 		start.message = base + i;
 		start.work_s = line(p, factor, p->late[0], work_s);
 		for (k = 1; k < p->nlate; k++)
@@ -221,11 +225,11 @@ double gf_pipeline_step(struct gf_pipeline *p, const double *factor)
 	for (rank = 0; rank < p->ranks; rank++)
 		p->done_s[rank] -= lag_at(&p->lags, moment_of, p->done_s[rank]);
 	start_messages(p, factor);
-	last_s = line(p, factor, latest(p, factor, m->backward_s),
-		      m->backward_s);
+	last_s = line(p, factor, latest(p, factor, p->backward_s),
+		      p->backward_s);
 	gf_sim_reach(&p->state, last_s);
 	for (rank = 0; rank < p->ranks; rank++) {
-		double work_s = line(p, factor, rank, m->backward_s);
+		double work_s = line(p, factor, rank, p->backward_s);
 
 		p->ended_s[rank] = work_s + lag_at(&p->lags, work_of, work_s);
 		first_s = fmin(first_s, p->ended_s[rank]);

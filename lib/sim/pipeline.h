@@ -10,7 +10,7 @@
  * before and all ranks have exchanged the gradients of `staleness` steps ago.
  * A message is ready when the last rank has made it. Messages start as
  * sim/step.h says, after those of the steps before; so an exchange runs beside
- * the steps that follow.
+ * the steps that follow, and is not slowed by them.
  */
 struct gf_pipeline {
 	const struct gf_sim_input *in; /* borrowed */
@@ -19,10 +19,12 @@ struct gf_pipeline {
 	size_t steps; /* so far */
 	struct gf_sim_state state;
 	struct gf_sim_lags lags;
-	double waited_s; /* until the last step could begin: an exchange's end */
-	double *ended_s; /* per rank: its last step */
-	double *done_s;  /* per rank: the work that backward begins at */
-	int *late;       /* ranks that may make a message last */
+	double waited_s;   /* until the last step could begin: an exchange's end
+			    */
+	double backward_s; /* with what issuing messages takes */
+	double *ended_s;   /* per rank: its last step */
+	double *done_s;    /* per rank: the work that backward begins at */
+	int *late;         /* ranks that may make a message last */
 	int nlate;
 };
 

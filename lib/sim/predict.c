@@ -105,6 +105,7 @@ static int price_reduce(struct pricing *x, const struct gf_message *from,
 	m->startup_s = x->last.startup_s;
 	m->per_byte_s = x->last.per_byte_s;
 	m->contention = x->last.contention;
+	m->mutual = x->last.mutual;
 	return 0;
 }
 
@@ -281,9 +282,10 @@ void gf_sim_pipeline(const struct gf_plan *p, double exchange_s,
 static double exchange_s(const struct gf_plan *p, const struct gf_sim_input *in,
 			 const struct gf_sim_result *lone)
 {
-	return in->lanes <= 1 && !(p->model->overlap_slowdown > 1)
-		       ? gf_sim_busy_s(lone->messages, in->nmessages)
-		       : gf_pipeline_pace_s(in, p->staleness);
+	if (in->lanes > 1 || gf_sim_slows(in))
+		return gf_pipeline_pace_s(in, p->staleness);
+	return fmax(gf_sim_busy_s(lone->messages, in->nmessages),
+		    lone->compute_s + gf_sim_issues_s(in));
 }
 
 /* out->messages (may be NULL) as the plan has them. */

@@ -176,6 +176,7 @@ static void take_line(const struct gf_allreduce_cost *c, double bytes,
 	price->per_byte_s = l.per_byte_s;
 	price->from_bytes = scale * (double)l.from_bytes;
 	price->contention = &c->contention;
+	price->mutual = gf_beside_backward_of(c);
 }
 
 /*

@@ -38,6 +38,7 @@ struct gf_price {
 	double from_bytes, below_bytes; /* of the sizes for which that holds */
 	const struct gf_contention
 		*contention; /* borrowed; NULL: gamma_n = n */
+	const struct gf_beside_backward *mutual; /* borrowed; NULL: unknown */
 	enum gf_price_origin origin;
 };
 

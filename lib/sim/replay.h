@@ -28,6 +28,7 @@ struct gf_replay_message {
 	/* where it is: */
 	enum gf_mode mode;
 	double work_s; /* backward work that makes it ready */
+	const struct gf_beside_backward *mutual; /* or NULL: compute's */
 };
 
 /*
@@ -36,7 +37,8 @@ struct gf_replay_message {
  */
 struct gf_replay_compute {
 	double forward_end_s, backward_s;
-	double slowdown; /* of backward while messages are active; >= 1 */
+	double slowdown; /* of backward while messages are active; >= 1, where
+			    they say no more */
 	int lanes;
 	const double *factor; /* per rank: its compute takes so many times as
 				 long; or NULL */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "sim/flight.h"
 #include "sim/replay_run.h"
 
 static double factor_of(const struct gf_replay_run *r, int rank)
@@ -30,16 +31,15 @@ static double backward_start_s(const struct gf_replay_run *r, int rank)
 /* When this rank's backward makes the message ready, as things stand. */
 static double ready_s(const struct gf_replay_run *r, size_t message, int rank)
 {
-	const struct gf_replay_compute *c = r->in->compute;
 	double start = backward_start_s(r, rank);
 	double at = start +
 		    factor_of(r, rank) * r->in->messages[message].work_s +
 		    r->gate.lag_s[rank];
 	double from = fmax(r->now_s, start);
 
-	if (at <= from || !r->gate.busy[rank] || c->slowdown <= 1)
+	if (at <= from)
 		return fmax(at, r->now_s);
-	return from + (at - from) * c->slowdown;
+	return from + (at - from) * r->gate.slowdown[rank];
 }
 
 static void foretell(struct gf_replay_run *r, size_t message, int rank)
@@ -87,23 +87,41 @@ double gf_replay_gate_backward_end_s(const struct gf_replay_run *r, int rank)
 	       r->gate.lag_s[rank];
 }
 
+/* By how much the messages that the rank has under way slow its backward. */
+static double slowdown(const struct gf_replay_run *r, int rank)
+{
+	const struct gf_replay_gate *g = &r->gate;
+	double most = 1;
+	size_t m;
+
+	for (m = g->first; m < g->next; m++)
+		if (g->begun[m * (size_t)r->in->ranks + (size_t)rank] &&
+		    !g->over[m])
+			most = fmax(most,
+				    gf_sim_slowdown(r->in->messages[m].mutual,
+						    r->in->compute->slowdown,
+						    g->busy[rank]));
+	return most;
+}
+
 /* A rank has one message more (or less, -1) under way. */
 static void change_busy(struct gf_replay_run *r, int rank, int by)
 {
 	struct gf_replay_gate *g = &r->gate;
-	double slowdown = r->in->compute->slowdown;
 	double from = fmax(g->since_s[rank], backward_start_s(r, rank));
 	double end = gf_replay_gate_backward_end_s(r, rank);
-	bool was = g->busy[rank] > 0;
+	double was = g->slowdown[rank], now;
 	size_t m;
 
 	g->busy[rank] += by;
-	if (slowdown <= 1 || was == (g->busy[rank] > 0))
+	now = slowdown(r, rank);
+	if (now == was)
 		return;
-	if (was && end > from)
-		g->lag_s[rank] += fmin(fmax(r->now_s - from, 0),
-				       (end - from) * slowdown) *
-				  (1 - 1 / slowdown);
+	if (end > from)
+		g->lag_s[rank] +=
+			fmin(fmax(r->now_s - from, 0), (end - from) * was) *
+			(1 - 1 / was);
+	g->slowdown[rank] = now;
 	g->since_s[rank] = r->now_s;
 	g->version[rank]++;
 	for (m = 0; m < g->next; m++)
@@ -115,10 +133,14 @@ static void change_busy(struct gf_replay_run *r, int rank, int by)
 
 static void ended(struct gf_replay_run *r, size_t message)
 {
+	struct gf_replay_gate *g = &r->gate;
 	int rank;
 
 	r->out->message_end_s[message] = r->now_s;
-	r->gate.active--;
+	g->active--;
+	g->over[message] = true;
+	while (g->first < g->next && g->over[g->first])
+		g->first++;
 	for (rank = 0; rank < r->in->ranks; rank++)
 		change_busy(r, rank, -1);
 	look(r);
@@ -169,10 +191,14 @@ void gf_replay_gate_init(struct gf_replay_run *r)
 	g->begun = gf_xcalloc(r->in->nmessages * p + 1, sizeof(*g->begun));
 	g->left = gf_xcalloc(r->in->nmessages + 1, sizeof(*g->left));
 	g->waiting = gf_xcalloc(r->in->nmessages + 1, sizeof(*g->waiting));
+	g->over = gf_xcalloc(r->in->nmessages + 1, sizeof(*g->over));
 	g->lag_s = gf_xcalloc(p, sizeof(*g->lag_s));
+	g->slowdown = gf_xcalloc(p, sizeof(*g->slowdown));
 	g->since_s = gf_xcalloc(p, sizeof(*g->since_s));
 	g->busy = gf_xcalloc(p, sizeof(*g->busy));
 	g->version = gf_xcalloc(p, sizeof(*g->version));
+	for (m = 0; m < p; m++)
+		g->slowdown[m] = 1;
 	for (m = 0; m < r->in->nmessages; m++)
 		g->left[m] = r->first[(m + 1) * p] - r->first[m * p];
 	look(r);
@@ -183,7 +209,9 @@ void gf_replay_gate_release(struct gf_replay_gate *g)
 	free(g->begun);
 	free(g->left);
 	free(g->waiting);
+	free(g->over);
 	free(g->lag_s);
+	free(g->slowdown);
 	free(g->since_s);
 	free(g->busy);
 	free(g->version);

@@ -12,14 +12,6 @@
 #include "sim/replay_parts.h"
 #include "sim/variant.h"
 
-static double release_work_s(const struct gf_plan *p,
-			     const struct gf_sim_message *m)
-{
-	return m->release == GF_RELEASE_BACKWARD_END
-		       ? p->model->backward_s
-		       : p->model->tensors[m->last].ready_s;
-}
-
 static struct gf_replay_input input_of(const struct gf_replay_setting *s)
 {
 	return (struct gf_replay_input){
@@ -105,7 +97,10 @@ static int replay(const struct gf_replay_setting *s, double forward_end_s,
 	const struct gf_plan *p = &s->variant.plan;
 	struct gf_replay_compute compute = {
 		.forward_end_s = forward_end_s,
-		.backward_s = p->model->backward_s,
+		.backward_s = p->model->backward_s +
+			      gf_sim_issues_s(&(struct gf_sim_input){
+				      p->model, s->traffic.messages,
+				      out->nmessages, p->lanes}),
 		.slowdown = fmax(p->model->overlap_slowdown, 1),
 		.lanes = p->lanes,
 		.factor = s->factor,
@@ -113,16 +108,23 @@ static int replay(const struct gf_replay_setting *s, double forward_end_s,
 	struct gf_replay_input in = input_of(s);
 	struct gf_replay_message *messages =
 		gf_xcalloc(out->nmessages + 1, sizeof(*messages));
+	double issued_s = 0;
 	size_t i;
 	int rc;
 
-	for (i = 0; i < out->nmessages; i++)
+	for (i = 0; i < out->nmessages; i++) {
+		const struct gf_sim_message *m = &s->traffic.messages[i];
+
 		messages[i] = (struct gf_replay_message){
 			.ranks = out->messages[i].ranks,
 			.elem_bytes = out->messages[i].bytes_per_elem,
-			.mode = s->traffic.messages[i].mode,
-			.work_s = release_work_s(p, &s->traffic.messages[i]),
+			.mode = m->mode,
+			.work_s =
+				gf_sim_start_of(p->model, m).work_s + issued_s,
+			.mutual = m->mutual,
 		};
+		issued_s += gf_sim_issue_s(p->model, m);
+	}
 	in.messages = messages;
 	in.nmessages = out->nmessages;
 	in.compute = &compute;
@@ -158,7 +160,8 @@ static void conclude(const struct gf_replay_setting *s, double forward_end_s,
 		fmax(out->times.end_s, r.backward_end_s) + model->update_s;
 	r.exposed_comm_s = r.iteration_s - r.compute_s;
 	scaled.forward_s *= slowest;
-	scaled.backward_s *= slowest;
+	scaled.backward_s =
+		slowest * (model->backward_s + gf_sim_issues_s(&in));
 	if (p->staleness > 1)
 		gf_sim_pipeline(&slow,
 				gf_sim_busy_s(r.messages, out->nmessages), &r);

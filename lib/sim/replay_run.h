@@ -47,12 +47,15 @@ struct gf_replay_gate {
 	size_t next;     /* message to be admitted */
 	bool foretold;   /* when, as things stand */
 	int active;      /* messages admitted and not ended */
+	size_t first;    /* all before it have ended */
+	bool *over;      /* per message: it has ended */
 	bool *begun;     /* [message * ranks + rank] */
 	size_t *left;    /* steps of a message that have not ended */
 	size_t *waiting; /* ranks that have not taken up an admitted message */
 	/* per rank: */
 	int *busy;         /* messages under way */
-	double *since_s;   /* when that was or ceased to be none */
+	double *slowdown;  /* of its backward by these */
+	double *since_s;   /* when that last changed */
 	double *lag_s;     /* what backward has lost to overlap */
 	uint32_t *version; /* of what was foretold */
 };

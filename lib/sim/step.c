@@ -21,6 +21,22 @@ static double release_work_s(const struct gf_model_profile *model,
 	return model->tensors[m->last].ready_s;
 }
 
+double gf_sim_issue_s(const struct gf_model_profile *model,
+		      const struct gf_sim_message *m)
+{
+	return m->release == GF_RELEASE_BACKWARD_END ? 0 : model->issue_s;
+}
+
+double gf_sim_issues_s(const struct gf_sim_input *in)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < in->nmessages; i++)
+		sum += gf_sim_issue_s(in->model, &in->messages[i]);
+	return sum;
+}
+
 struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
 				    const struct gf_sim_message *m)
 {
@@ -31,6 +47,8 @@ struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
 		.drain_s = share(m) * m->per_byte_s * m->bytes,
 		.size_bytes = (size_t)fmin(m->bytes, 0x1p62),
 		.contention = m->contention,
+		.mutual = m->mutual,
+		.issue_s = gf_sim_issue_s(model, m),
 	};
 }
 
@@ -80,29 +98,78 @@ static double forward_end_s(const struct gf_sim_input *in)
  * questions.
  */
 struct work_clock {
+	const struct gf_sim_input *in;
 	const struct gf_predicted_message *messages;
-	size_t nmessages, next;
-	double now_s, done_s, slowdown;
+	size_t next;             /* not yet started at now_s */
+	size_t *active, nactive; /* at now_s */
+	double now_s, done_s, otherwise;
 };
+
+/* The next moment at which a message starts or ends. */
+static double next_change_s(const struct work_clock *c)
+{
+	double at_s = c->next < c->in->nmessages ? c->messages[c->next].start_s
+						 : INFINITY;
+	size_t i;
+
+	for (i = 0; i < c->nactive; i++)
+		at_s = fmin(at_s, c->messages[c->active[i]].end_s);
+	return fmax(at_s, c->now_s);
+}
+
+static void change(struct work_clock *c)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < c->nactive; i++)
+		if (c->messages[c->active[i]].end_s > c->now_s)
+			c->active[n++] = c->active[i];
+	c->nactive = n;
+	for (; c->next < c->in->nmessages; c->next++) {
+		if (c->messages[c->next].start_s > c->now_s)
+			break;
+		if (c->messages[c->next].end_s > c->now_s)
+			c->active[c->nactive++] = c->next;
+	}
+}
+
+static double slowdown(const struct work_clock *c)
+{
+	double most = 1;
+	size_t i;
+
+	for (i = 0; i < c->nactive; i++)
+		most = fmax(most, gf_sim_slowdown(
+					  c->in->messages[c->active[i]].mutual,
+					  c->otherwise, (int)c->nactive));
+	return most;
+}
 
 /* When backward has done `work_s` of its work. */
 static double work_done_at(struct work_clock *c, double work_s)
 {
-	while (c->next < c->nmessages) {
-		const struct gf_predicted_message *m = &c->messages[c->next];
-		double idle = fmax(m->start_s - c->now_s, 0);
-		double busy = fmax(m->end_s - fmax(m->start_s, c->now_s), 0);
+	for (;;) {
+		double slow, at_s;
 
-		if (work_s <= c->done_s + idle)
-			break;
-		if (work_s <= c->done_s + idle + busy / c->slowdown)
-			return c->now_s + idle +
-			       (work_s - c->done_s - idle) * c->slowdown;
-		c->now_s += idle + busy;
-		c->done_s += idle + busy / c->slowdown;
-		c->next++;
+		change(c);
+		slow = slowdown(c);
+		at_s = next_change_s(c);
+		if (isinf(at_s) ||
+		    work_s <= c->done_s + (at_s - c->now_s) / slow)
+			return c->now_s + fmax(work_s - c->done_s, 0) * slow;
+		c->done_s += (at_s - c->now_s) / slow;
+		c->now_s = at_s;
 	}
-	return c->now_s + fmax(work_s - c->done_s, 0);
+}
+
+bool gf_sim_slows(const struct gf_sim_input *in)
+{
+	bool slow = in->model->overlap_slowdown > 1;
+	size_t i;
+
+	for (i = 0; i < in->nmessages; i++)
+		slow |= in->messages[i].mutual != NULL;
+	return slow;
 }
 
 /* Fills ready_s and the end of backward from the starts and ends. */
@@ -110,29 +177,35 @@ static void find_ready_times(const struct gf_sim_input *in, double factor,
 			     struct gf_sim_result *out)
 {
 	const struct gf_model_profile *model = in->model;
-	double slowdown = fmax(model->overlap_slowdown, 1);
 	struct work_clock clock = {
-		out->messages, in->nmessages, 0, out->forward_end_s, 0,
-		slowdown};
-	double backward_s = factor * model->backward_s;
+		.in = in,
+		.messages = out->messages,
+		.active = gf_xcalloc(in->nmessages + 1, sizeof(size_t)),
+		.now_s = out->forward_end_s,
+		.otherwise = fmax(model->overlap_slowdown, 1),
+	};
+	double backward_s = factor * model->backward_s, issued_s = 0;
+	bool slow = gf_sim_slows(in);
 	size_t i;
 
 	for (i = 0; i < in->nmessages; i++) {
 		const struct gf_sim_message *m = &in->messages[i];
-		double work = factor * release_work_s(model, m);
+		double work = factor * release_work_s(model, m) + issued_s;
 
+		issued_s += factor * gf_sim_issue_s(model, m);
 		if (m->release == GF_RELEASE_BACKWARD_END)
 			continue;
 		/* without slowdown this is exact, the walk is not */
-		out->messages[i].ready_s = slowdown > 1
-						   ? work_done_at(&clock, work)
-						   : out->forward_end_s + work;
+		out->messages[i].ready_s = slow ? work_done_at(&clock, work)
+						: out->forward_end_s + work;
 	}
-	out->backward_end_s = slowdown > 1 ? work_done_at(&clock, backward_s)
-					   : out->forward_end_s + backward_s;
+	backward_s += issued_s;
+	out->backward_end_s = slow ? work_done_at(&clock, backward_s)
+				   : out->forward_end_s + backward_s;
 	for (i = 0; i < in->nmessages; i++)
 		if (in->messages[i].release == GF_RELEASE_BACKWARD_END)
 			out->messages[i].ready_s = out->backward_end_s;
+	free(clock.active);
 }
 
 void gf_sim_conclude(const struct gf_sim_input *in, double factor,
@@ -162,6 +235,8 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 		lanes = in->nmessages;
 	out->forward_end_s = forward_end_s(in);
 	state.now_s = state.backward_start_s = out->forward_end_s;
+	state.backward_s = model->backward_s;
+	state.unissued_s = gf_sim_issues_s(in);
 	state.slowdown = fmax(model->overlap_slowdown, 1);
 	state.lanes = (int)lanes;
 	state.flights = gf_xcalloc(lanes + 1, sizeof(*state.flights));

@@ -2,6 +2,7 @@
 #ifndef GF_SIM_STEP_H
 #define GF_SIM_STEP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -15,10 +16,12 @@
  *
  * Compute: forward, then backward; tensor i's gradient is ready when backward
  * has done ready_s[i] of its work. While at least one message is active,
- * backward advances at 1/overlap_slowdown.
+ * backward advances at 1/overlap_slowdown, or 1/compute_slowdown of the message
+ * that slows it most. Once a message is ready (released by backward), issuing
+ * it is issue_s of work for backward, before anything later.
  * A message: startup a, which occupies a lane but uses no bandwidth and is
- * never slowed; then its bytes drain at 1/(gamma_n*b), with n messages in
- * transfer.
+ * not slowed by others; then its bytes drain at 1/(gamma_n*b), with n messages
+ * in transfer. Both take message_slowdown times as long while backward runs.
  * Starts: in plan order; normal when ready and every earlier one has ended,
  * simultaneous when ready and fewer than `lanes` are active.
  *
@@ -35,7 +38,8 @@ struct gf_sim_message {
 	enum gf_half half;
 	double startup_s, per_byte_s; /* of this message's algorithm */
 	double bytes;                 /* on the wire */
-	const struct gf_contention *contention; /* NULL: gamma_n = n */
+	const struct gf_contention *contention;  /* NULL: gamma_n = n */
+	const struct gf_beside_backward *mutual; /* NULL: nothing is known */
 };
 
 struct gf_sim_input {
@@ -57,6 +61,17 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
 /* The message as gf_sim_start (sim/flight.h) takes it. */
 struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
 				    const struct gf_sim_message *m);
+
+/* The message as gf_sim_start (sim/flight.h) takes it. */
+struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
+				    const struct gf_sim_message *m);
+/* By how much backward is held up once the message is ready. */
+double gf_sim_issue_s(const struct gf_model_profile *model,
+		      const struct gf_sim_message *m);
+/* The same of all: backward's work is that much longer. */
+double gf_sim_issues_s(const struct gf_sim_input *in);
+/* May messages in flight slow backward? */
+bool gf_sim_slows(const struct gf_sim_input *in);
 
 /*
  * Completes a result whose messages' starts and ends come from elsewhere (a

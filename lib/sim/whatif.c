@@ -53,6 +53,7 @@ static int run(struct gf_variant *v, double factor, struct gf_sim_result *out,
 
 	m->forward_s = v->model.forward_s * factor;
 	m->backward_s = v->model.backward_s * factor;
+	m->issue_s = v->model.issue_s * factor;
 	for (i = 0; i < m->ntensors; i++) {
 		m->tensors[i].ready_s = v->model.tensors[i].ready_s * factor;
 		m->tensors[i].need_s = v->model.tensors[i].need_s * factor;

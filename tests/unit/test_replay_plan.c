@@ -40,6 +40,7 @@ static void store(struct problem_store *s, struct gf_level *level,
 	s->problem.levels = level;
 	s->problem.nlevels = 1;
 	s->problem.ranks = RANKS;
+	s->model.issue_s = seed % 3 ? 0 : 0.3;
 }
 
 static void expect_alike(const struct gf_plan *p, const struct gf_replayed *r,
@@ -113,6 +114,47 @@ static void test_uniform(void)
 				gf_text_release(&notes);
 				gf_plan_release(&p);
 			}
+}
+
+/* What a ring and backward do to each other, as it was measured. */
+static void test_beside(void)
+{
+	double slow[] = {1.4, 3};
+	struct gf_allreduce_cost ring = {
+		.algorithm = (char *)"ring",
+		.startup_s = 0.14,
+		.per_byte_s = 0.005,
+		.beside = {.compute_slowdown = slow, .ncompute_slowdown = 2}};
+	struct gf_network net = {
+		.ranks = RANKS, .allreduce = &ring, .nallreduce = 1};
+	struct gf_what_if what = {0};
+	uint64_t seed;
+
+	for (seed = 1; seed <= 30; seed++) {
+		struct gf_error err = {""};
+		struct gf_text notes = {0};
+		struct problem_store s;
+		struct gf_level level;
+		struct gf_replayed r;
+		struct gf_plan p;
+		int rc;
+
+		store(&s, &level, seed);
+		s.problem.network = &net;
+		s.problem.levels = NULL;
+		s.problem.nlevels = 0;
+		rc = gf_policy_run(gf_policy_find("wfbp"), &s.problem, &p,
+				   &err);
+		if (rc == 0)
+			rc = gf_replay_plan(&p, &what, &r, &notes, &err);
+		EXPECT(rc == 0, "%s", err.text);
+		if (rc == 0) {
+			expect_alike(&p, &r, seed, "beside backward");
+			gf_replayed_release(&r);
+			gf_plan_release(&p);
+		}
+		gf_text_release(&notes);
+	}
 }
 
 /* A slow rank makes the others wait; each is slowed by its own messages. */
@@ -232,6 +274,7 @@ static void test_selections(void)
 int main(void)
 {
 	test_uniform();
+	test_beside();
 	test_slow();
 	test_together();
 	test_selections();

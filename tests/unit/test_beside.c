@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What messages and backward do to each other: by hand, and beside a clock that
+ * ticks.
+ */
+#include "base/array.h"
+#include "base/heap.h"
+#include "base/rng.h"
+#include "sim/pipeline.h"
+#include "sim/step.h"
+#include "test.h"
+
+#define MOST 6
+
+/* Messages of b = 1 and gamma_n = n; `slow` and `drag` are what one of them and
+ * backward do to each other. */
+struct sent {
+	double ready_s, startup_s, bytes;
+	bool simultaneous, late; /* late: released when backward has ended */
+	double slow[2], drag;
+};
+
+struct step {
+	const char *name;
+	double forward_s, backward_s, issue_s, otherwise;
+	int lanes;
+	size_t n;
+	struct sent sent[MOST];
+	double ready_s[MOST], start_s[MOST], end_s[MOST]; /* wanted */
+	double backward_end_s, iteration_s;
+};
+
+/* With stale gradients, where pace_s is asked for, the time of a step. */
+static void run(const struct step *c, struct gf_sim_result *out, double *pace_s)
+{
+	struct gf_tensor tensors[MOST] = {{0}};
+	struct gf_beside_backward mutual[MOST] = {{0}};
+	struct gf_sim_message messages[MOST] = {{0}};
+	double slow[MOST][2];
+	struct gf_model_profile model = {
+		.forward_s = c->forward_s,
+		.backward_s = c->backward_s,
+		.overlap_slowdown = c->otherwise,
+		.issue_s = c->issue_s,
+		.tensors = tensors,
+		.ntensors = c->n,
+	};
+	struct gf_sim_input in = {&model, messages, c->n, c->lanes};
+	size_t i;
+
+	for (i = 0; i < c->n; i++) {
+		const struct sent *m = &c->sent[i];
+
+		slow[i][0] = m->slow[0];
+		slow[i][1] = m->slow[1];
+		mutual[i] = (struct gf_beside_backward){
+			.compute_slowdown = slow[i],
+			.ncompute_slowdown = m->slow[0] > 0 ? 2 : 0,
+			.message_slowdown = m->drag,
+		};
+		tensors[i].ready_s = m->ready_s;
+		messages[i] = (struct gf_sim_message){
+			.first = i,
+			.last = i,
+			.mode = m->simultaneous ? GF_MODE_SIMULTANEOUS
+						: GF_MODE_NORMAL,
+			.release = m->late ? GF_RELEASE_BACKWARD_END
+					   : GF_RELEASE_READY,
+			.startup_s = m->startup_s,
+			.per_byte_s = 1,
+			.bytes = m->bytes,
+			.mutual = &mutual[i],
+		};
+	}
+	if (pace_s)
+		*pace_s = gf_pipeline_pace_s(&in, 2);
+	else
+		gf_sim_step(&in, out);
+}
+
+/* forward 1, backward 4 */
+static const struct step by_hand[] = {
+	{"the first message's issue delays what is ready after it",
+	 1,
+	 4,
+	 0.5,
+	 1,
+	 1,
+	 2,
+	 {{.ready_s = 2, .startup_s = 1, .bytes = 2},
+	  {.ready_s = 4, .startup_s = 1, .bytes = 1}},
+	 {3, 5.5},
+	 {3, 6},
+	 {6, 8},
+	 6,
+	 8},
+	{"issuing what is released at the end holds nothing up",
+	 1,
+	 4,
+	 0.5,
+	 1,
+	 1,
+	 2,
+	 {{.ready_s = 2, .startup_s = 1, .bytes = 2, .late = true},
+	  {.ready_s = 4, .startup_s = 1, .bytes = 1, .late = true}},
+	 {5, 5},
+	 {5, 8},
+	 {8, 10},
+	 5,
+	 10},
+	/* 3 of work are left at 2; until 5, 1.5 of it are done at half speed */
+	{"a message that halves backward",
+	 1,
+	 4,
+	 0,
+	 1,
+	 1,
+	 2,
+	 {{.ready_s = 1, .startup_s = 1, .bytes = 2, .slow = {2, 2}},
+	  {.ready_s = 4, .startup_s = 1, .bytes = 1, .slow = {2, 2}}},
+	 {2, 6.5},
+	 {2, 6.5},
+	 {5, 8.5},
+	 6.5,
+	 8.5},
+	/* startup 2..4, half a byte until backward ends at 5, then 3.5 */
+	{"a message that backward halves",
+	 1,
+	 4,
+	 0,
+	 1,
+	 1,
+	 2,
+	 {{.ready_s = 1, .startup_s = 1, .bytes = 4, .drag = 2},
+	  {.ready_s = 4, .startup_s = 1, .bytes = 1, .drag = 2}},
+	 {2, 5},
+	 {2, 8.5},
+	 {8.5, 10.5},
+	 5,
+	 10.5},
+	/* ends in its startup: 2..5 is 1.5 of 3 */
+	{"backward ends in the startup",
+	 1,
+	 4,
+	 0,
+	 1,
+	 1,
+	 1,
+	 {{.ready_s = 1, .startup_s = 3, .bytes = 1, .drag = 2}},
+	 {2},
+	 {2},
+	 {7.5},
+	 5,
+	 7.5},
+	/* Backward has 4 + 2 of work. Alone from 2: backward and the message at
+	 * half speed. At 4, 2 of the work are done, the issue among them: the
+	 * second is ready, and the first one's startup ends. With two, backward
+	 * goes at 1/4. The first drains a byte until 6; then two in transfer
+	 * take 4 for each byte, until it ends at 8. */
+	{"two lanes, both ways, with an issue",
+	 1,
+	 4,
+	 1,
+	 1,
+	 2,
+	 2,
+	 {{.ready_s = 1,
+	   .startup_s = 1,
+	   .bytes = 1.5,
+	   .slow = {2, 4},
+	   .drag = 2},
+	  {.ready_s = 1,
+	   .startup_s = 1,
+	   .bytes = 2,
+	   .slow = {1, 1},
+	   .drag = 2,
+	   .simultaneous = true}},
+	 {2, 4},
+	 {2, 4},
+	 {8, 11},
+	 /* 4 are left at 4, 3 at 8 */
+	 11,
+	 11},
+};
+
+static void test_by_hand(void)
+{
+	struct gf_predicted_message messages[MOST];
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(by_hand); i++) {
+		const struct step *c = &by_hand[i];
+		struct gf_sim_result r = {.messages = messages};
+
+		run(c, &r, NULL);
+		for (k = 0; k < c->n; k++) {
+			EXPECT_NEAR(messages[k].ready_s, c->ready_s[k], 1e-12,
+				    "%s: ready %zu", c->name, k);
+			EXPECT_NEAR(messages[k].start_s, c->start_s[k], 1e-12,
+				    "%s: start %zu", c->name, k);
+			EXPECT_NEAR(messages[k].end_s, c->end_s[k], 1e-12,
+				    "%s: end %zu", c->name, k);
+		}
+		EXPECT_NEAR(r.backward_end_s, c->backward_end_s, 1e-12, "%s",
+			    c->name);
+		EXPECT_NEAR(r.iteration_s, c->iteration_s, 1e-12, "%s",
+			    c->name);
+	}
+}
+
+/* Messages of 1 s hide behind the next steps' compute, but their issue is
+ * compute: 1 + 4 + 2 * 0.5. One that slows backward to half for its 1 s takes
+ * another half of a second. */
+static void test_stale(void)
+{
+	struct step c = {
+		.forward_s = 1,
+		.backward_s = 4,
+		.issue_s = 0.5,
+		.otherwise = 1,
+		.lanes = 2,
+		.n = 2,
+		.sent = {{.ready_s = 1, .startup_s = 0.5, .bytes = 0.5},
+			 {.ready_s = 4, .startup_s = 0.5, .bytes = 0.5}},
+	};
+	double pace_s;
+
+	run(&c, NULL, &pace_s);
+	EXPECT_NEAR(pace_s, 6, 1e-9, "issue");
+	c.sent[0].slow[0] = c.sent[0].slow[1] = 2;
+	run(&c, NULL, &pace_s);
+	EXPECT_NEAR(pace_s, 6.5, 1e-9, "issue and slowdown");
+}
+
+/* --- a clock that ticks --------------------------------------------------- */
+
+#define TICK_S (1 / 2048.0)
+
+struct clock {
+	const struct step *c;
+	double done_s; /* backward's work, issues included */
+	double now_s;
+	size_t started;
+	bool over[MOST];
+	double startup_s[MOST], bytes[MOST]; /* left */
+	double start_s[MOST], end_s[MOST];
+};
+
+static double work_of(const struct clock *k, size_t message)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < message; i++)
+		sum += k->c->sent[i].late ? 0 : k->c->issue_s;
+	if (message == k->c->n)
+		return sum + k->c->backward_s;
+	return sum + k->c->sent[message].ready_s;
+}
+
+static int active(const struct clock *k)
+{
+	size_t i;
+	int n = 0;
+
+	for (i = 0; i < k->started; i++)
+		n += !k->over[i];
+	return n;
+}
+
+static void start_what_may(struct clock *k)
+{
+	while (k->started < k->c->n) {
+		const struct sent *m = &k->c->sent[k->started];
+		size_t at = m->late ? k->c->n : k->started;
+
+		if (k->done_s < work_of(k, at) - TICK_S / 2 ||
+		    active(k) >= (m->simultaneous ? k->c->lanes : 1))
+			return;
+		k->start_s[k->started] = k->now_s;
+		k->startup_s[k->started] = m->startup_s;
+		k->bytes[k->started++] = m->bytes;
+	}
+}
+
+static void tick(struct clock *k)
+{
+	bool backward = k->done_s < work_of(k, k->c->n) - TICK_S / 2;
+	double slow = 1;
+	int draining = 0, n = active(k);
+	size_t i;
+
+	for (i = 0; i < k->started; i++) {
+		const struct sent *m = &k->c->sent[i];
+
+		if (k->over[i])
+			continue;
+		slow = fmax(slow,
+			    m->slow[0] > 0 ? m->slow[n > 1] : k->c->otherwise);
+		draining += k->startup_s[i] <= 0;
+	}
+	for (i = 0; i < k->started; i++) {
+		double drag = fmax(backward ? k->c->sent[i].drag : 1, 1);
+
+		if (k->over[i])
+			continue;
+		if (k->startup_s[i] > 0)
+			k->startup_s[i] -= TICK_S / drag;
+		else
+			k->bytes[i] -= TICK_S / drag / draining;
+	}
+	k->now_s += TICK_S;
+	if (backward)
+		k->done_s += TICK_S / slow;
+	for (i = 0; i < k->started; i++) {
+		if (k->over[i] || k->startup_s[i] > TICK_S / 8 ||
+		    k->bytes[i] > TICK_S / 8)
+			continue;
+		k->over[i] = true;
+		k->end_s[i] = k->now_s;
+	}
+}
+
+static void run_clock(const struct step *c, struct clock *k)
+{
+	*k = (struct clock){.c = c, .now_s = c->forward_s};
+	for (;;) {
+		start_what_may(k);
+		if (k->started == c->n && active(k) == 0)
+			return;
+		tick(k);
+	}
+}
+
+static double pick(struct gf_rng *rng, const double *from, uint64_t n)
+{
+	return from[gf_rng_below(rng, n)];
+}
+
+static void make(struct gf_rng *rng, struct step *c)
+{
+	static const double factors[] = {0, 1, 1.5, 2, 4};
+	static const double times[] = {0.25, 0.5, 1, 1.5, 2};
+	double ready_s = 0;
+	size_t i;
+
+	*c = (struct step){
+		.name = "random",
+		.forward_s = 1,
+		.issue_s = pick(rng, (const double[]){0, 0, 0.25, 0.5}, 4),
+		.otherwise = pick(rng, factors + 1, 3),
+		.lanes = 1 + (int)gf_rng_below(rng, 2),
+		.n = 1 + gf_rng_below(rng, MOST),
+	};
+	for (i = 0; i < c->n; i++) {
+		struct sent *m = &c->sent[i];
+
+		ready_s += pick(rng, times, 5);
+		m->ready_s = ready_s;
+		m->startup_s = pick(rng, times, 5);
+		m->bytes = pick(rng, times, 5);
+		m->simultaneous = gf_rng_below(rng, 2);
+		m->slow[0] = pick(rng, factors, 4);
+		m->slow[1] = m->slow[0] * pick(rng, factors + 1, 3);
+		m->drag = pick(rng, factors, 5);
+	}
+	c->backward_s = ready_s + pick(rng, times, 2);
+	for (i = c->n; i-- > 0 && gf_rng_below(rng, 4) == 0;)
+		c->sent[i].late = true;
+}
+
+static void test_clock(void)
+{
+	const double tolerance = 64 * TICK_S;
+	struct gf_predicted_message messages[MOST];
+	struct gf_rng rng;
+	size_t i, m;
+
+	gf_rng_init(&rng, 7, 0);
+	for (i = 0; i < 400; i++) {
+		struct gf_sim_result r = {.messages = messages};
+		struct clock k;
+		struct step c;
+
+		make(&rng, &c);
+		run(&c, &r, NULL);
+		run_clock(&c, &k);
+		for (m = 0; m < c.n; m++) {
+			EXPECT_NEAR(messages[m].start_s, k.start_s[m],
+				    tolerance, "case %zu: start %zu", i, m);
+			EXPECT_NEAR(messages[m].end_s, k.end_s[m], tolerance,
+				    "case %zu: end %zu", i, m);
+		}
+	}
+}
+
+int main(void)
+{
+	test_by_hand();
+	test_stale();
+	test_clock();
+	return TEST_END();
+}

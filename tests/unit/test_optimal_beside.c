@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The search where messages and backward slow each other, against every choice
+ * there is, and the bound below both.
+ */
+#include "base/array.h"
+#include "planner/policies.h"
+#include "planner/search.h"
+#include "planner_cases.h"
+#include "test.h"
+
+struct choices {
+	const struct gf_work *w;
+	struct gf_draft d;
+	double best_s;
+};
+
+static void try_all(struct choices *c, size_t first)
+{
+	const struct gf_work *w = c->w;
+	int mode, modes = c->d.lanes > 1 && first > 0 ? 2 : 1;
+	size_t last, o;
+
+	if (first == w->ntensors) {
+		struct gf_sim_result result = {0};
+
+		gf_work_predict(w, &c->d, &result);
+		c->best_s = fmin(c->best_s, result.iteration_s);
+		return;
+	}
+	for (last = first; last < w->ntensors; last++)
+		for (mode = 0; mode < modes; mode++)
+			for (o = 0; o < w->menu.noptions; o++) {
+				struct gf_send *s =
+					gf_draft_send(&c->d, w, first, last);
+
+				s->mode = mode ? GF_MODE_SIMULTANEOUS
+					       : GF_MODE_NORMAL;
+				s->option = o;
+				if (gf_option_fits(
+					    &w->menu.options[o],
+					    gf_work_bytes(w, first, last)))
+					try_all(c, last + 1);
+				c->d.nsends--;
+			}
+}
+
+/* What each algorithm and backward do to each other, and issue_s. */
+static void add_beside(struct problem_store *s, double slow[3][2],
+		       uint64_t seed, bool issue, bool drag)
+{
+	struct gf_rng rng;
+	size_t i;
+
+	gf_rng_init(&rng, seed, 1);
+	s->model.issue_s = issue ? gf_rng_uniform(&rng) : 0;
+	for (i = 0; i < s->network.nallreduce; i++) {
+		struct gf_beside_backward *b = &s->costs[i].beside;
+
+		slow[i][0] = 1 + gf_rng_uniform(&rng);
+		slow[i][1] = slow[i][0] * (1 + gf_rng_uniform(&rng));
+		if (gf_rng_below(&rng, 4)) {
+			b->compute_slowdown = slow[i];
+			b->ncompute_slowdown = 2;
+		}
+		if (drag && gf_rng_below(&rng, 3))
+			b->message_slowdown = 1 + 2 * gf_rng_uniform(&rng);
+	}
+}
+
+static void test_optimal(void)
+{
+	/* With both, one lane is not quite exact: serial.c. */
+	static const struct {
+		int lanes;
+		size_t ntensors, instances;
+		bool issue, drag;
+		double tolerance;
+	} cases[] = {
+		{1, 7, 80, true, false, 1e-12}, {1, 7, 80, false, true, 1e-12},
+		{1, 7, 80, true, true, 1e-2},   {2, 5, 60, true, false, 1e-2},
+		{2, 5, 60, false, true, 1e-2},
+	};
+	struct problem_store s;
+	double slow[3][2];
+	size_t i, seed;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		for (seed = 1; seed <= cases[i].instances; seed++) {
+			int lanes = cases[i].lanes;
+			struct choices c = {.d.lanes = lanes,
+					    .best_s = INFINITY};
+			struct gf_work w;
+			struct gf_draft d;
+
+			store_random(&s, seed, cases[i].ntensors, lanes);
+			add_beside(&s, slow, seed, cases[i].issue,
+				   cases[i].drag);
+			EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+			c.w = &w;
+			try_all(&c, 0);
+			gf_draft_make(&d, &w, &gf_policy_optimal, lanes);
+			EXPECT(d.iteration_s <=
+				       c.best_s * (1 + cases[i].tolerance),
+			       "case %zu, seed %zu: want %.17g, got %.17g", i,
+			       seed, c.best_s, d.iteration_s);
+			EXPECT(gf_work_bound_s(&w, lanes) <=
+				       c.best_s * (1 + 1e-12),
+			       "case %zu, seed %zu: bound %.17g above %.17g", i,
+			       seed, gf_work_bound_s(&w, lanes), c.best_s);
+			gf_draft_release(&c.d);
+			gf_draft_release(&d);
+			gf_work_release(&w);
+		}
+}
+
+int main(void)
+{
+	test_optimal();
+	return TEST_END();
+}
