@@ -134,13 +134,14 @@ static const struct gf_field attention_fields[] = {
 	{NULL},
 };
 
-/* softmax(Q K' / sqrt(F / heads)) V */
+/* softmax(Q K' / sqrt(F / heads)) V, of three inputs {T, F}, or of one {T, 3F}
+ * in which they stand side by side. */
 static int infer_attention(struct gf_infer *c)
 {
 	struct gf_layer *l = c->layer;
 	const struct gf_shape *first = gf_infer_input(c, 0);
+	size_t features, k;
 	double t, f;
-	size_t k;
 	int rc;
 
 	for (k = 0; k < l->ninputs; k++) {
@@ -152,13 +153,23 @@ static int infer_attention(struct gf_infer *c)
 					       "want three inputs of one "
 					       "shape, got others");
 	}
-	if (first->dims[1] % l->heads)
+	if (l->ninputs == 2)
+		return gf_infer_refuse(c, "from",
+				       "want 3 names for attention, or 1 for "
+				       "all three, got 2");
+	if (l->ninputs == 1 && first->dims[1] % 3)
+		return gf_infer_refuse(c, "from",
+				       "want 3 names for attention, or 1 whose "
+				       "features are a multiple of 3, got %zu",
+				       first->dims[1]);
+	features = l->ninputs == 1 ? first->dims[1] / 3 : first->dims[1];
+	if (features % l->heads)
 		return gf_infer_refuse(c, "heads",
 				       "want a divisor of %zu, got %zu",
-				       first->dims[1], l->heads);
-	l->out = *first;
+				       features, l->heads);
+	l->out = (struct gf_shape){2, {first->dims[0], features}};
 	t = (double)first->dims[0];
-	f = (double)first->dims[1];
+	f = (double)features;
 	/* two products of t*t*f, a softmax of 5 operations per score */
 	l->forward_flops = 4 * t * t * f + 5 * (double)l->heads * t * t;
 	l->backward_flops = 2 * l->forward_flops;
@@ -167,7 +178,7 @@ static int infer_attention(struct gf_infer *c)
 
 const struct gf_layer_kind gf_layer_attention = {
 	.name = "attention",
-	.min_inputs = 3,
+	.min_inputs = 1,
 	.max_inputs = 3,
 	.fields = attention_fields,
 	.infer = infer_attention,

@@ -52,7 +52,7 @@ static int read_from(struct gf_json_at *at, const struct gf_layer_kind *kind,
 		     struct links *links, struct gf_error *err)
 {
 	struct gf_json_at row;
-	size_t count, i;
+	size_t count, wanted, i;
 	int rc;
 
 	if (!gf_json_has(at, "from") && kind->min_inputs == 1)
@@ -60,12 +60,14 @@ static int read_from(struct gf_json_at *at, const struct gf_layer_kind *kind,
 	rc = gf_json_array(at, "from", &row, &count, err);
 	if (rc)
 		return rc;
+	wanted = count < kind->min_inputs ? kind->min_inputs : kind->max_inputs;
 	if (count < kind->min_inputs || count > kind->max_inputs)
 		return gf_json_refuse(
 			at, "from", err, "want %s%zu name%s for %s, got %zu",
-			kind->max_inputs > kind->min_inputs ? "at least " : "",
-			kind->min_inputs, kind->min_inputs > 1 ? "s" : "",
-			kind->name, count);
+			kind->max_inputs == kind->min_inputs ? ""
+			: count < kind->min_inputs           ? "at least "
+							     : "at most ",
+			wanted, wanted > 1 ? "s" : "", kind->name, count);
 	links->names = gf_xcalloc(count, sizeof(char *));
 	links->count = count;
 	for (i = 0; i < count && !rc; i++)

@@ -52,6 +52,10 @@ static int check_inputs(const struct gf_model *m, size_t l,
 					    "%zu",
 					    want_elems, sum);
 	}
+	if (layer->type == GF_LAYER_ATTENTION && layer->ninputs == 1)
+		return gf_error_set(err, -EINVAL,
+				    "want queries, keys and values as three "
+				    "inputs, got one, which is for planners");
 	if (layer->ninputs != (layer->type == GF_LAYER_ADD         ? 2
 			       : layer->type == GF_LAYER_ATTENTION ? 3
 			       : concat ? layer->ninputs

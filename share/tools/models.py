@@ -312,6 +312,37 @@ def bert_base(n):
     n.fc(x, "cls.predictions.decoder", 30522, tied="bert.embeddings.word_embeddings")
 
 
+# GPT-2 small (Radford et al. 2019), names as in Hugging Face's; no mask, which no layer has
+
+def gpt2_small(n):
+    width = 768
+
+    def layernorm(x, name):
+        return n.add("layernorm", x, name, epsilon=1e-5)
+
+    def output(x, residual, prefix):
+        x = n.fc(x, f"{prefix}.c_proj", width)
+        x = n.dropout(x, f"{prefix}.dropout", 0.1)
+        return n.add("add", [x, residual], f"{prefix}.add")
+
+    words = n.add("embedding", INPUT, "transformer.wte", entries=50257, outputs=width)
+    places = n.add("embedding", INPUT, "transformer.wpe", entries=1024, outputs=width)
+    x = n.add("add", [words, places], "transformer.add")
+    x = n.dropout(x, "transformer.drop", 0.1)
+    for i in range(12):
+        at = f"transformer.h.{i}"
+        y = layernorm(x, f"{at}.ln_1")
+        y = n.fc(y, f"{at}.attn.c_attn", 3 * width)
+        y = n.add("attention", y, f"{at}.attn", heads=12)
+        x = output(y, x, f"{at}.attn")
+        y = layernorm(x, f"{at}.ln_2")
+        y = n.fc(y, f"{at}.mlp.c_fc", 4 * width)
+        y = n.add("gelu", y, f"{at}.mlp.gelu")
+        x = output(y, x, f"{at}.mlp")
+    x = layernorm(x, "transformer.ln_f")
+    n.add("fc", x, "lm_head", outputs=50257, bias=False, tied="transformer.wte")
+
+
 # LSTM on PTB (Zaremba et al. 2014), "large"; a small one for the shipped text, character by
 # character
 
@@ -334,6 +365,7 @@ MODELS = {
     "cifar100-cnn": ([3, 32, 32], 100, cifar100_cnn),
     "cifar100-convex": ([3, 32, 32], 100, cifar100_convex),
     "densenet201": ([3, 224, 224], 1000, densenet201),
+    "gpt2-small": ([1024], 50257, gpt2_small),
     "inception-v4": ([3, 224, 224], 1000, inception_v4),
     "lstm-ptb": ([35], 10000, lstm(10000, 1500, 1500, 0.65)),
     "lstm-text": ([64], 128, lstm(128, 32, 128, 0)),
