@@ -318,7 +318,7 @@ def gpt2_small(n):
     width = 768
 
     def layernorm(x, name):
-        return n.add("layernorm", x, name, epsilon=1e-5)
+        return n.add("layernorm", x, name)
 
     def output(x, residual, prefix):
         x = n.fc(x, f"{prefix}.c_proj", width)
