@@ -6,13 +6,13 @@
 
 #include "code_blocks.h"
 #include "minifloat.h"
+#include "vectorise.h"
 
 /*
- * The functions of fp8 and fp4, made from three of a set, which come before
- * this header: largest(from, n) is the largest magnitude. encode(f, to, from,
- * n) codes the first elements by vectors, and returns their number, which ends
- * a byte. decode(f, to, from, n, add) decodes the first elements in the same
- * way. minifloat.h codes the rest.
+ * The functions of fp8 and fp4, made from two of a set, which come before this
+ * header: encode(f, to, from, n) codes the first elements by vectors, and
+ * returns their number, which ends a byte. decode(f, to, from, n, add) decodes
+ * the first elements in the same way. minifloat.h codes the rest.
  */
 #define GF_CODE_MINIFLOAT(name, format)                                        \
 	static void name##_encode_block(uint8_t *to, const float *from,        \

@@ -2,17 +2,10 @@
 #ifndef GF_KERNELS_REDUCE_H
 #define GF_KERNELS_REDUCE_H
 
-#include "bits.h"
 #include "sets.h"
+#include "vectorise.h"
 
-/*
- * The reductions of whole types, written once; each set compiles them for its
- * own instructions, and the compiler makes the vectors.
- */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("tree-vectorize")
-#pragma GCC optimize("vect-cost-model=dynamic")
-#endif
+/* The reductions of whole types. */
 
 static inline float sum_f32(float a, float b)
 {

@@ -17,17 +17,8 @@ void gf_kernels_fill_reduce_ref(struct gf_kernels *k);
 void gf_kernels_fill_reduce_avx2(struct gf_kernels *k);
 void gf_kernels_fill_reduce_avx512(struct gf_kernels *k);
 
-void gf_kernels_fill_sgd_ref(struct gf_kernels *k);
-void gf_kernels_fill_sgd_avx2(struct gf_kernels *k);
-void gf_kernels_fill_sgd_avx512(struct gf_kernels *k);
-
-void gf_kernels_fill_sum_ref(struct gf_kernels *k);
-void gf_kernels_fill_sum_avx2(struct gf_kernels *k);
-void gf_kernels_fill_sum_avx512(struct gf_kernels *k);
-
 void gf_kernels_fill_half_ref(struct gf_kernels *k);
 void gf_kernels_fill_half_avx2(struct gf_kernels *k);
-void gf_kernels_fill_half_avx512(struct gf_kernels *k);
 
 void gf_kernels_fill_q8_ref(struct gf_kernels *k);
 void gf_kernels_fill_q8_avx2(struct gf_kernels *k);

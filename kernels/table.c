@@ -23,7 +23,6 @@ static int always(void)
 
 static void (*const ref[])(struct gf_kernels *k) = {
 	gf_kernels_fill_vector_ref,    gf_kernels_fill_reduce_ref,
-	gf_kernels_fill_sgd_ref,       gf_kernels_fill_sum_ref,
 	gf_kernels_fill_half_ref,      gf_kernels_fill_q8_ref,
 	gf_kernels_fill_minifloat_ref, gf_kernels_fill_topk_ref,
 	gf_kernels_fill_sparse_ref,    NULL,
@@ -46,8 +45,6 @@ static int has_avx512(void)
 static void (*const avx2[])(struct gf_kernels *k) = {
 	gf_kernels_fill_vector_avx2,
 	gf_kernels_fill_reduce_avx2,
-	gf_kernels_fill_sgd_avx2,
-	gf_kernels_fill_sum_avx2,
 	gf_kernels_fill_half_avx2,
 	gf_kernels_fill_q8_avx2,
 	gf_kernels_fill_minifloat_avx2,
@@ -56,15 +53,9 @@ static void (*const avx2[])(struct gf_kernels *k) = {
 };
 
 static void (*const avx512[])(struct gf_kernels *k) = {
-	gf_kernels_fill_vector_avx512,
-	gf_kernels_fill_reduce_avx512,
-	gf_kernels_fill_sgd_avx512,
-	gf_kernels_fill_sum_avx512,
-	gf_kernels_fill_half_avx512,
-	gf_kernels_fill_q8_avx512,
-	gf_kernels_fill_minifloat_avx512,
-	gf_kernels_fill_topk_avx512,
-	NULL,
+	gf_kernels_fill_vector_avx512, gf_kernels_fill_reduce_avx512,
+	gf_kernels_fill_q8_avx512,     gf_kernels_fill_minifloat_avx512,
+	gf_kernels_fill_topk_avx512,   NULL,
 };
 #endif
 

@@ -2,15 +2,6 @@
 #include "minifloat.h"
 #include "sets.h"
 
-static uint32_t largest(const float *from, size_t n)
-{
-	uint32_t max = 0;
-
-	for (size_t i = 0; i < n; i++)
-		max = magnitude(from[i]) > max ? magnitude(from[i]) : max;
-	return max;
-}
-
 /* No vectors here: all elements are left to minifloat.h. */
 GF_INLINE size_t encode(struct minifloat f, uint8_t *to, const float *from,
 			size_t n)

@@ -1,38 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "code_blocks.h"
-#include "q8.h"
-
-static void q8_encode_block(uint8_t *to, const float *from, size_t n)
-{
-	uint32_t largest = 0;
-	float factor;
-
-	for (size_t i = 0; i < n; i++)
-		if (magnitude(from[i]) > largest)
-			largest = magnitude(from[i]);
-	factor = q8_begin(to, largest);
-	if (isnan(factor)) {
-		memset(to + GF_Q8_HEADER, 127, n);
-		return;
-	}
-	for (size_t i = 0; i < n; i++)
-		to[GF_Q8_HEADER + i] = (uint8_t)q8_round(from[i] * factor);
-}
-
-static void q8_decode_block(float *to, const uint8_t *from, size_t n, int add)
-{
-	const float step = q8_step(from);
-
-	for (size_t i = 0; i < n; i++) {
-		float v = (float)(int8_t)from[GF_Q8_HEADER + i] * step;
-
-		to[i] = add ? to[i] + v : v;
-	}
-}
-
-GF_CODE_BLOCKS(q8)
+#include "code_q8.h"
 
 void gf_kernels_fill_q8_ref(struct gf_kernels *k)
 {
-	k->codecs[GF_CODEC_Q8] = GF_CODEC_FNS(q8);
+	fill_q8(k);
 }

@@ -1,19 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
-
-#include "sets.h"
-
-static void add_f32(float *y, const float *x, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		y[i] += x[i];
-}
-
-static void axpby_f32(float a, const float *x, float b, float *y, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		y[i] = a * x[i] + b * y[i];
-}
+#include "vector.h"
 
 static void f32_encode(void *wire, const float *from, size_t n,
 		       size_t block_elems)
@@ -39,7 +25,6 @@ static void f32_decode_add(float *to, const void *wire, size_t n,
 
 void gf_kernels_fill_vector_ref(struct gf_kernels *k)
 {
-	k->add_f32 = add_f32;
-	k->axpby_f32 = axpby_f32;
+	fill_vector(k);
 	k->codecs[GF_CODEC_F32] = GF_CODEC_FNS(f32);
 }

@@ -4,7 +4,6 @@
 
 #include "minifloat.h"
 #include "sets.h"
-#include "x86/largest_avx2.h"
 
 #define WIDTH  8
 #define INLINE static inline __attribute__((always_inline))

@@ -3,7 +3,6 @@
 
 #include "minifloat.h"
 #include "sets.h"
-#include "x86/avx512.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <immintrin.h>
 
-#include "avx512.h"
 #include "sets.h"
 #include "topk.h"
 
 #define INLINE static inline __attribute__((always_inline))
+
+/* The lanes of a vector of 16 that `left` elements still fill. */
+INLINE __mmask16 lane_mask(size_t left)
+{
+	return left < 16 ? (__mmask16)((1u << left) - 1) : 0xffff;
+}
 
 /* Sixteen magnitudes from place i on, `add` taken up. */
 INLINE __m512i take_up(const struct gf_topk *t, size_t i, __mmask16 m)
