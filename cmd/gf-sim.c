@@ -19,6 +19,7 @@
 #include "sim/prove.h"
 #include "sim/rows.h"
 #include "sim/steps.h"
+#include "sim/uneven.h"
 #include "sim/whatif.h"
 
 static const char help[] =
@@ -35,10 +36,10 @@ struct arguments {
 	struct gf_what_if what;
 	int *ranks;
 	double *bandwidths;
-	struct gf_slow_rank *slow;
-	size_t nranks, nbandwidths, nslow;
-	size_t ranks_capacity, bandwidths_capacity, slow_capacity;
-	const char *topology, *profile, *trace, *plot;
+	struct gf_uneven uneven;
+	size_t nranks, nbandwidths;
+	size_t ranks_capacity, bandwidths_capacity;
+	const char *topology, *profile, *pairs, *trace, *plot;
 	int plot_columns;
 	size_t iterations;
 	bool csv, table, steps, verify;
@@ -81,23 +82,20 @@ static int store_bandwidths(const char *arg, void *to, struct gf_error *err)
 static int store_slow(const char *arg, void *to, struct gf_error *err)
 {
 	struct arguments *a = to;
-	char *copy = gf_xstrdup(arg), *colon = strchr(copy, ':');
-	long long rank = 0;
-	double factor = 1;
-	int rc;
 
-	if (colon)
-		*colon++ = '\0';
-	rc = colon ? gf_units_int(copy, 0, 1 << 24, &rank, err)
-		   : gf_error_set(err, -EINVAL, "want RANK:FACTOR, got %s",
-				  arg);
-	if (rc == 0)
-		rc = gf_units_real(colon, 1e-3, 1e6, &factor, err);
-	free(copy);
-	if (rc == 0)
-		*gf_array_push(&a->slow, &a->nslow, &a->slow_capacity) =
-			(struct gf_slow_rank){(int)rank, factor};
-	return rc;
+	return gf_uneven_add_slow(&a->uneven, arg, err);
+}
+
+static int add_link(void *ctx, const char *text, struct gf_error *err)
+{
+	struct arguments *a = ctx;
+
+	return gf_uneven_add_link(&a->uneven, text, err);
+}
+
+static int store_links(const char *arg, void *to, struct gf_error *err)
+{
+	return gf_cli_list(arg, add_link, to, err);
 }
 
 #define AT(field) offsetof(struct arguments, field)
@@ -120,6 +118,13 @@ static const struct gf_setting settings[] = {
 	{"slow", "RANK:FACTOR", 2, GF_SETTING_OWN, WHOLE,
 	 "let this rank compute FACTOR times as long; may be repeated",
 	 .store = store_slow, .repeats = true},
+	{"slow-link", "LIST", 2, GF_SETTING_OWN, WHOLE,
+	 "let links have 1/FACTOR of their bandwidth: RANK:FACTOR for the "
+	 "narrowest on that rank's way to others, RANK:FACTOR@LEVEL for "
+	 "another",
+	 .store = store_links, .repeats = true},
+	{"pairs", "FILE", 2, GF_SETTING_TEXT, AT(pairs),
+	 "rows of gf-profile --pairs: the links of slow hosts are slow"},
 	{"jitter", "SHARE", 2, GF_SETTING_REAL, AT(what.jitter),
 	 "standard deviation of every rank's compute time, e.g. 0.05", 0, 10},
 	{"runs", "N", 2, GF_SETTING_WHOLE, AT(what.runs),
@@ -154,7 +159,8 @@ static const struct gf_setting_rule rules[] = {
 	{"csv", NULL, "table"},
 	{"plot-columns", "plot", NULL},
 	{"steps", NULL, "jitter iterations"},
-	{"verify", NULL, "steps slow jitter iterations csv table trace plot"},
+	{"verify", NULL,
+	 "steps slow slow-link pairs jitter iterations csv table trace plot"},
 };
 
 static int check(void *arguments, struct gf_error *err)
@@ -179,6 +185,25 @@ static const struct gf_command command = {
 	.nrules = GF_ARRAY_LENGTH(rules),
 	.check = check,
 };
+
+/* Adds what was measured to what was asked for. */
+static int read_pairs(struct arguments *a, struct gf_error *err)
+{
+	struct gf_uneven *u = &a->uneven;
+	size_t size = 0, i = u->nlinks;
+	char *text = NULL;
+	int rc = gf_file_read(a->pairs, &text, &size, err);
+
+	if (rc == 0)
+		rc = gf_uneven_read_pairs(u, text, size, a->pairs, err);
+	for (; rc == 0 && i < u->nlinks; i++)
+		gf_cli_note(&a->cli, 0,
+			    "slow: the link of rank %d has 1/%.3g of the "
+			    "median bandwidth out, 1/%.3g in",
+			    u->links[i].rank, u->links[i].out, u->links[i].in);
+	free(text);
+	return rc;
+}
 
 static int read_documents(const struct arguments *a, struct gf_documents *d,
 			  struct gf_error *err)
@@ -218,8 +243,10 @@ static void use(const struct arguments *a, const struct gf_documents *d,
 {
 	const struct gf_network *n = d->profile ? d->profile->network : NULL;
 
-	w->slow = a->slow;
-	w->nslow = a->nslow;
+	w->slow = a->uneven.slow;
+	w->nslow = a->uneven.nslow;
+	w->slow_links = a->uneven.links;
+	w->nslow_links = a->uneven.nlinks;
 	if (d->topology) {
 		w->levels = d->topology->levels;
 		w->nlevels = d->topology->nlevels;
@@ -399,7 +426,8 @@ int main(int argc, char **argv)
 	int rc;
 
 	gf_cli_parse(&command, argc, argv, &a);
-	rc = read_documents(&a, &documents, &err);
+	rc = a.pairs ? read_pairs(&a, &err) : 0;
+	rc = rc ? rc : read_documents(&a, &documents, &err);
 	if (rc == 0)
 		rc = a.verify  ? verify(&a, &documents, &err)
 		     : a.steps ? replay(&a, &documents, &err)
@@ -407,6 +435,6 @@ int main(int argc, char **argv)
 	gf_documents_release(&documents);
 	free(a.ranks);
 	free(a.bandwidths);
-	free(a.slow);
+	gf_uneven_release(&a.uneven);
 	return gf_cli_exit_rank(&a.cli, rc, false, &err);
 }

@@ -10,15 +10,15 @@ _gf_sim() {
 	--topology) paths=-f words='4x2-1gbe asc-wfbp-8x4-10gbe
 		blueconnect-4x16x3 gradientflow-cluster-p
 		gradientflow-cluster-v gtopk-32-1gbe pipe-sgd-4-10gbe' ;;
-	--profile | --trace | --plot | --output | -o) paths=-f ;;
-	--ranks | --bandwidth | --slow | --jitter | --runs | --seed | \
-		--iterations | --plot-columns) return ;;
+	--profile | --pairs | --trace | --plot | --output | -o) paths=-f ;;
+	--ranks | --bandwidth | --slow | --slow-link | --jitter | --runs | \
+		--seed | --iterations | --plot-columns) return ;;
 	*)
 		case $cur in
 		-*) words='--ranks --topology --profile --bandwidth --slow
-		--jitter --runs --seed --iterations --steps --verify --csv
-		--table --trace --plot --plot-columns --output --quiet
-		--verbose --help --usage --version' ;;
+		--slow-link --pairs --jitter --runs --seed --iterations --steps
+		--verify --csv --table --trace --plot --plot-columns --output
+		--quiet --verbose --help --usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

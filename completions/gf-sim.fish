@@ -5,6 +5,8 @@ complete -c gf-sim -l topology -r -F -a '4x2-1gbe asc-wfbp-8x4-10gbe blueconnect
 complete -c gf-sim -l profile -r -F -d 'take costs from this profile\'s measured network'
 complete -c gf-sim -l bandwidth -x -d 'simulate these bandwidths of the outermost level, e.g. 1Gb/s,10Gb/s'
 complete -c gf-sim -l slow -x -d 'let this rank compute FACTOR times as long; may be repeated'
+complete -c gf-sim -l slow-link -x -d 'let links have 1/FACTOR of their bandwidth: RANK:FACTOR for the narrowest on that rank\'s way to others, RANK:FACTOR@LEVEL for another'
+complete -c gf-sim -l pairs -r -F -d 'rows of gf-profile --pairs: the links of slow hosts are slow'
 complete -c gf-sim -l jitter -x -d 'standard deviation of every rank\'s compute time, e.g. 0.05'
 complete -c gf-sim -l runs -x -d 'draw N iterations with --jitter (1000)'
 complete -c gf-sim -l seed -x -d 'seed of the jitter (1)'

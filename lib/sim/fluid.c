@@ -114,6 +114,14 @@ static size_t link_of(const struct gf_fluid *f, size_t level, int rank,
 	       into;
 }
 
+void gf_fluid_slow(struct gf_fluid *f, const struct gf_slow_link *link)
+{
+	f->links[link_of(f, link->level, link->rank, false)].bytes_per_s /=
+		link->out;
+	f->links[link_of(f, link->level, link->rank, true)].bytes_per_s /=
+		link->in;
+}
+
 /* Link k of a flow's way, out and in by turns, level by level. */
 static size_t way(const struct gf_fluid *f, const struct gf_fluid_flow *flow,
 		  size_t k)

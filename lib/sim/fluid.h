@@ -45,6 +45,14 @@ struct gf_fluid {
 void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
 		   size_t nlevels, const double *slowdown,
 		   uint32_t finish_kind);
+/* A link with less bandwidth than its level's others: that of the rank's unit
+ * at the level, by these factors (> 0). Before the first flow. */
+struct gf_slow_link {
+	int rank;
+	size_t level;
+	double out, in;
+};
+void gf_fluid_slow(struct gf_fluid *f, const struct gf_slow_link *link);
 void gf_fluid_release(struct gf_fluid *f);
 
 /* The level where the two ranks meet, and its latency for the given bytes. */

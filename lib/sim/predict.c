@@ -288,9 +288,8 @@ static double exchange_s(const struct gf_plan *p, const struct gf_sim_input *in,
 		    lone->compute_s + gf_sim_issues_s(in));
 }
 
-/* out->messages (may be NULL) as the plan has them. */
-static void run(const struct gf_plan *p, const struct gf_traffic *t,
-		struct gf_sim_result *out)
+int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
+		       struct gf_sim_result *out, struct gf_error *err)
 {
 	struct gf_sim_input in = {p->model, t->messages, t->nmessages,
 				  p->lanes};
@@ -305,6 +304,12 @@ static void run(const struct gf_plan *p, const struct gf_traffic *t,
 		wanted[i] = out->messages[t->carrier[i]];
 	free(out->messages);
 	out->messages = wanted;
+	if (isfinite(out->iteration_s))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "want times and sizes whose sum is a number, got "
+			    "an iteration of %g s",
+			    out->iteration_s);
 }
 
 int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
@@ -315,12 +320,7 @@ int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
 
 	if (rc < 0)
 		return rc;
-	run(p, &t, out);
-	if (!isfinite(out->iteration_s))
-		rc = gf_error_set(err, -EINVAL,
-				  "want times and sizes whose sum is a number, "
-				  "got an iteration of %g s",
-				  out->iteration_s);
+	rc = gf_predict_traffic(p, &t, out, err);
 	gf_traffic_release(&t);
 	return rc;
 }

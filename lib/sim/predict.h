@@ -52,6 +52,10 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 		    const struct gf_fabric *f, struct gf_error *err);
 void gf_traffic_release(struct gf_traffic *t);
 
+/* As gf_predict_plan, of traffic that p's messages were made into. */
+int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
+		       struct gf_sim_result *out, struct gf_error *err);
+
 /* With staleness > 1 a step's exchange runs beside the next steps' compute, and
  * an iteration takes the longer of both (Pipe-SGD, Li et al. 2018, Eq. 4).
  * Sets iteration and exposed communication; exchange_s: how long an exchange

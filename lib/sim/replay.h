@@ -9,6 +9,7 @@
 #include "doc/cost_line.h"
 #include "doc/plan.h"
 #include "doc/topology.h"
+#include "sim/fluid.h"
 
 /*
  * Charges the schedules of all ranks time on a topology, event by event.
@@ -60,6 +61,8 @@ struct gf_replay_input {
 	/* Per rank, or NULL: >= 1, by how much its links and its reductions are
 	 * slower; and when it first takes part. */
 	const double *slowdown, *late_s;
+	const struct gf_slow_link *slow_links;
+	size_t nslow_links;
 	const struct gf_replay_compute *compute; /* or NULL */
 };
 

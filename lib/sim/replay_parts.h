@@ -21,7 +21,9 @@ struct gf_replay_setting {
 	size_t nlevels;
 	double reduce_s_per_byte, *level_reduce; /* the most; per level */
 	double *factor; /* per rank, servers included */
-	double steps;   /* built so far, of all ranks and messages */
+	struct gf_slow_link *slow_links;
+	size_t nslow_links;
+	double steps; /* built so far, of all ranks and messages */
 };
 
 /* The plan as it would run under w, the levels as they were measured
@@ -30,6 +32,9 @@ int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
 			   const struct gf_what_if *w, struct gf_text *notes,
 			   struct gf_error *err);
 void gf_replay_setting_release(struct gf_replay_setting *s);
+/* The part that all replays of the setting share. */
+struct gf_replay_input
+gf_replay_setting_input(const struct gf_replay_setting *s);
 
 /* One of a message's collectives: its way, and the arguments for its schedule,
  * which point into the way. */

@@ -12,18 +12,6 @@
 #include "sim/replay_parts.h"
 #include "sim/variant.h"
 
-static struct gf_replay_input input_of(const struct gf_replay_setting *s)
-{
-	return (struct gf_replay_input){
-		.ranks = s->variant.fabric.ranks,
-		.levels = s->levels,
-		.nlevels = s->nlevels,
-		.reduce_s_per_byte = s->reduce_s_per_byte,
-		.level_reduce_s_per_byte = s->level_reduce,
-		.level_lines = s->lines,
-	};
-}
-
 /* By how much the slowest rank's forward waits, at most, for gathers that were
  * made from these messages of the traffic. */
 static double late_s(const struct gf_replay_setting *s,
@@ -51,7 +39,7 @@ static int gather(struct gf_replay_setting *s, double slowest,
 {
 	const struct gf_traffic *t = &s->traffic;
 	struct gf_replay_compute compute = {.slowdown = 1, .lanes = 1};
-	struct gf_replay_input in = input_of(s);
+	struct gf_replay_input in = gf_replay_setting_input(s);
 	struct gf_replayed_message *gathers =
 		gf_xcalloc(t->nmessages + 1, sizeof(*gathers));
 	struct gf_replay_message *messages =
@@ -105,7 +93,7 @@ static int replay(const struct gf_replay_setting *s, double forward_end_s,
 		.lanes = p->lanes,
 		.factor = s->factor,
 	};
-	struct gf_replay_input in = input_of(s);
+	struct gf_replay_input in = gf_replay_setting_input(s);
 	struct gf_replay_message *messages =
 		gf_xcalloc(out->nmessages + 1, sizeof(*messages));
 	double issued_s = 0;

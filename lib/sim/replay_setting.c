@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/replay_parts.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "sim/price.h"
@@ -91,6 +93,48 @@ static int take_uniform(struct gf_replay_setting *s, struct gf_text *notes,
 	return take_ring(s, err);
 }
 
+/* The level whose link is meant: the narrowest on the way, by default. */
+static int find_level(const struct gf_replay_setting *s, const char *name,
+		      size_t *level, struct gf_error *err)
+{
+	struct gf_text names = {0};
+	size_t i, best = 0;
+
+	for (i = 0; i < s->nlevels; i++) {
+		if (name ? strcmp(s->levels[i].name, name) == 0
+			 : s->levels[i].bandwidth_bytes_per_s <
+				    s->levels[best].bandwidth_bytes_per_s)
+			best = i;
+		gf_text_addf(&names, "%s%s", i ? ", " : "", s->levels[i].name);
+	}
+	*level = best;
+	i = name && strcmp(s->levels[best].name, name) != 0;
+	if (i)
+		gf_error_set(err, -EINVAL,
+			     "want a slow link of one of the levels %s, got %s",
+			     names.data, name);
+	gf_text_release(&names);
+	return i ? -EINVAL : 0;
+}
+
+static int take_slow_links(struct gf_replay_setting *s,
+			   const struct gf_what_if *w, struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	s->slow_links = gf_xcalloc(w->nslow_links, sizeof(*s->slow_links));
+	for (i = 0; i < w->nslow_links && rc == 0; i++) {
+		const struct gf_what_link *from = &w->slow_links[i];
+		struct gf_slow_link *to = &s->slow_links[i];
+
+		*to = (struct gf_slow_link){from->rank, 0, from->out, from->in};
+		rc = find_level(s, from->level, &to->level, err);
+	}
+	s->nslow_links = i;
+	return rc;
+}
+
 int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
 			   const struct gf_what_if *w, struct gf_text *notes,
 			   struct gf_error *err)
@@ -113,7 +157,7 @@ int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
 		s->factor[i] = 1;
 	for (k = 0; k < w->nslow; k++)
 		s->factor[w->slow[k].rank] = w->slow[k].factor;
-	return rc;
+	return rc ? rc : take_slow_links(s, w, err);
 }
 
 void gf_replay_setting_release(struct gf_replay_setting *s)
@@ -124,5 +168,21 @@ void gf_replay_setting_release(struct gf_replay_setting *s)
 	free(s->lines);
 	free(s->ring);
 	free(s->factor);
+	free(s->slow_links);
 	gf_variant_release(&s->variant);
+}
+
+struct gf_replay_input
+gf_replay_setting_input(const struct gf_replay_setting *s)
+{
+	return (struct gf_replay_input){
+		.ranks = s->variant.fabric.ranks,
+		.levels = s->levels,
+		.nlevels = s->nlevels,
+		.reduce_s_per_byte = s->reduce_s_per_byte,
+		.level_reduce_s_per_byte = s->level_reduce,
+		.level_lines = s->lines,
+		.slow_links = s->slow_links,
+		.nslow_links = s->nslow_links,
+	};
 }

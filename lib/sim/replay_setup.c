@@ -148,6 +148,8 @@ int gf_replay_run_init(struct gf_replay_run *r,
 	gf_fluid_init(&r->fluid, in->ranks, in->levels, in->nlevels,
 		      in->slowdown, GF_REPLAY_FLOWN);
 	r->fluid.lines = in->level_lines;
+	for (m = 0; m < in->nslow_links; m++)
+		gf_fluid_slow(&r->fluid, &in->slow_links[m]);
 	r->nodes = gf_xcalloc(r->nnodes, sizeof(*r->nodes));
 	r->users = gf_xcalloc(ndeps, sizeof(*r->users));
 	for (m = 0; m < in->nmessages; m++) {

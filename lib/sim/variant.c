@@ -100,6 +100,7 @@ void gf_variant_release(struct gf_variant *v)
 		free(v->levels[i].extra);
 	}
 	free(v->levels);
+	gf_traffic_release(&v->traffic);
 	gf_derived_release(&v->derived);
 	gf_plan_release(&v->plan);
 }

@@ -14,6 +14,7 @@ struct gf_variant {
 	struct gf_fabric fabric;
 	struct gf_level *levels;   /* copies, where the bandwidth changes */
 	struct gf_derived derived; /* the fabric's */
+	struct gf_traffic traffic; /* zero until somebody fills it */
 };
 
 /* -EINVAL: factors that do not fit the ranks. Release in either case. */

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "sim/normal.h"
 #include "sim/pipeline.h"
+#include "sim/slow_link.h"
 #include "sim/variant.h"
 
 /* Steps of a pipeline before those that count. */
@@ -44,6 +45,17 @@ static double draw(const struct gf_what_if *w, int ranks, struct gf_rng *rng)
 	return most;
 }
 
+/* Prices the variant's messages on its fabric. */
+static int price(struct gf_variant *v, const struct gf_what_if *w,
+		 struct gf_error *err)
+{
+	int rc = gf_traffic_init(&v->traffic, &v->plan, &v->fabric, err);
+
+	if (rc < 0 || w->nslow_links == 0)
+		return rc;
+	return gf_slow_links_charge(&v->traffic, &v->plan, w, err);
+}
+
 /* All ranks wait for the slowest, so its times hold for all. */
 static int run(struct gf_variant *v, double factor, struct gf_sim_result *out,
 	       struct gf_error *err)
@@ -58,7 +70,7 @@ static int run(struct gf_variant *v, double factor, struct gf_sim_result *out,
 		m->tensors[i].ready_s = v->model.tensors[i].ready_s * factor;
 		m->tensors[i].need_s = v->model.tensors[i].need_s * factor;
 	}
-	return gf_predict_plan(&v->plan, &v->fabric, out, err);
+	return gf_predict_traffic(&v->plan, &v->traffic, out, err);
 }
 
 static int ascending(const void *a, const void *b)
@@ -132,22 +144,17 @@ static void run_steps(const struct gf_variant *v, const struct gf_what_if *w,
 static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w,
 			double *times, size_t runs, struct gf_error *err)
 {
-	struct gf_sim_input in = {.lanes = v->plan.lanes};
+	struct gf_sim_input in = {v->plan.model, v->traffic.messages,
+				  v->traffic.nmessages, v->plan.lanes};
 	struct gf_sim_result alike = {0};
 	struct gf_pipeline p;
-	struct gf_traffic t;
 	int rc = run(v, 1, &alike, err);
 
-	rc = rc ? rc : gf_traffic_init(&t, &v->plan, &v->fabric, err);
 	if (rc < 0)
 		return rc;
-	in.model = v->plan.model;
-	in.messages = t.messages;
-	in.nmessages = t.nmessages;
 	gf_pipeline_init(&p, &in, v->plan.staleness, v->plan.ranks);
 	run_steps(v, w, &p, times, runs);
 	gf_pipeline_release(&p);
-	gf_traffic_release(&t);
 	return 0;
 }
 
@@ -188,6 +195,14 @@ static int check(const struct gf_plan *p, const struct gf_what_if *w,
 				"want a slow rank from 0 to %d, got "
 				"%d",
 				ranks - 1, w->slow[i].rank);
+	for (i = 0; i < w->nslow_links; i++)
+		if (w->slow_links[i].rank < 0 ||
+		    w->slow_links[i].rank >= ranks + p->servers)
+			return gf_error_set(
+				err, -EINVAL,
+				"want a slow link of a rank from 0 to %d, got "
+				"%d",
+				ranks + p->servers - 1, w->slow_links[i].rank);
 	for (i = 0; i < w->nslow; i++)
 		for (k = 0; k < i; k++)
 			if (w->slow[i].rank == w->slow[k].rank)
@@ -260,6 +275,8 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	o.messages = r.messages =
 		gf_xcalloc(p->nmessages + 1, sizeof(*o.messages));
 	rc = gf_variant_init(&v, p, w, err);
+	if (rc == 0)
+		rc = price(&v, w, err);
 	if (rc == 0)
 		rc = run(&v, gf_what_if_slowest(w, o.ranks), &r, err);
 	if (rc == 0)

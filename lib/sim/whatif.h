@@ -17,6 +17,14 @@ struct gf_slow_rank {
 	double factor; /* its compute takes so many times as long; > 0 */
 };
 
+/* A link of the rank with 1/factor of its bandwidth: the narrowest on its way
+ * to others, or that of the level of this name. A link may be named twice. */
+struct gf_what_link {
+	int rank;
+	char *level;    /* NULL: the narrowest */
+	double out, in; /* factors, > 0 */
+};
+
 struct gf_what_if {
 	int ranks;
 	const struct gf_level *levels; /* costs by closed forms on these */
@@ -25,6 +33,8 @@ struct gf_what_if {
 	double bandwidth_bytes_per_s;     /* of the outermost level */
 	const struct gf_slow_rank *slow;
 	size_t nslow;
+	const struct gf_what_link *slow_links;
+	size_t nslow_links;
 	/* Every rank's compute takes max(0, 1 + jitter*N(0,1)) times as long,
 	 * drawn anew in each of `runs` iterations. Stale gradients: these are
 	 * consecutive steps of a pipeline (sim/pipeline.h). */

@@ -92,6 +92,77 @@ plan() { # options of gf-plan...
 	says "want a slow rank from 0 to 3, got 4"
 }
 
+@test "a slow link: a ring moves at its pace, a tree pays where it is used" {
+	cat > flat.json <<-'END'
+	{"format": "gf-topology", "version": 1, "name": "flat", "source": "synthetic", "ranks": 4, "levels": [
+		{"name": "net", "size": 4, "link": "net", "bandwidth_bytes_per_s": 1e8, "latency_s": 0}]}
+	END
+	gf-plan -q --model resnet20 --flops 1e12 --policy single --algorithm ring flat.json > plan.json
+	wants 0 gf-sim plan.json
+	cp out.txt even.txt
+	wants 0 gf-sim plan.json --slow-link 1:1
+	cmp even.txt out.txt
+	# 2 * 3/4 of 1089896 bytes pass the slow link, in and out, in whole elements
+	wants 0 gf-sim plan.json --slow-link 1:4
+	jq -e '.exposed_comm_s / (1.5 * 1089896 * 4 / 1e8) - 1 | fabs < 1e-4' out.txt
+	# two slow links at once are no slower than the slower of them
+	wants 0 gf-sim plan.json --slow-link 1:4,3:2@net --slow-link 0:3
+	jq -e '.exposed_comm_s / (1.5 * 1089896 * 4 / 1e8) - 1 | fabs < 1e-4' out.txt
+	# rank 0 adds up what its halves bring: rank 3 sends its gradient once and gets the sum once
+	gf-plan -q --model resnet20 --flops 1e12 --policy single --algorithm tree flat.json > plan.json
+	wants 0 gf-sim plan.json
+	jq -r .exposed_comm_s out.txt > even.txt
+	wants 0 gf-sim plan.json --slow-link 3:4
+	jq -e --argjson even "$(cat even.txt)" '(.exposed_comm_s - $even) / (2 * 1089896 * 3 / 1e8) - 1 | fabs < 1e-9' out.txt
+	wants 0 gf-sim --steps plan.json --slow-link 3:4
+	jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-9' out.txt
+}
+
+@test "a slow link of a host: the narrowest on the way, or that of a level" {
+	gf-plan -q --model resnet20 --flops 1e12 --policy single --lanes 1 --algorithm ring "$share/topologies/4x2-1gbe.json" > plan.json
+	wants 0 gf-sim plan.json --slow-link 4:10
+	cp out.txt net.txt
+	# both ranks of a host share its link
+	wants 0 gf-sim plan.json --slow-link 5:10@net
+	cmp net.txt out.txt
+	wants 0 gf-sim plan.json --slow-link 5:10@host
+	jq -se '.[1].exposed_comm_s < .[0].exposed_comm_s / 2' net.txt out.txt
+	wants 2 gf-sim plan.json --slow-link 5:10@rack
+	one_line
+	says "want a slow link of one of the levels host, net, got rack"
+	wants 2 gf-sim plan.json --slow-link 8:10
+	one_line
+	says "want a slow link of a rank from 0 to 7, got 8"
+	wants 1 gf-sim plan.json --ranks 1024 --slow-link 5:10
+	one_line
+	says "slow links are replayed: want at most 2e+06 steps"
+}
+
+@test "--pairs: the slow host that gf-profile found" {
+	gf-plan -q --model resnet20 --flops 1e12 --policy single --lanes 1 --algorithm ring "$share/topologies/4x2-1gbe.json" > plan.json
+	for from in 0 2 4 6; do
+		for to in 0 2 4 6; do
+			((from == to)) && continue
+			rate=100e6 slow=false
+			((from == 4)) && rate=20e6 slow=true
+			((from == 0 && to == 2)) && rate=50e6 slow=true # one path
+			echo "{\"from\": \"h$from\", \"to\": \"h$to\", \"from_rank\": $from, \"to_rank\": $to," \
+				"\"rate_bytes_per_s\": $rate, \"latency_s\": 5e-5, \"slow\": $slow}"
+		done
+	done > pairs.txt
+	wants 0 gf-sim plan.json --pairs pairs.txt
+	says "the link of rank 4 has 1/5 of the median bandwidth out, 1/1 in"
+	cp out.txt found.txt
+	# what it sends is the ring's pace
+	wants 0 gf-sim plan.json --slow-link 4:5
+	jq -se '.[0].iteration_s / .[1].iteration_s - 1 | fabs < 1e-9' found.txt out.txt
+	wants 2 gf-sim plan.json --pairs plan.json
+	one_line
+	says "from_rank"
+	wants 2 gf-sim plan.json --pairs /dev/null
+	says "want rows of gf-profile --pairs --json, found none"
+}
+
 @test "jitter: percentiles in order, the same seed gives the same row" {
 	plan --policy wfbp
 	wants 0 gf-sim plan.json --jitter 0.1 --runs 500 --seed 7

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/uneven.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "base/units.h"
+#include "cost/stat.h"
+#include "json/json.h"
+
+#define FACTOR_LEAST 1e-3
+#define FACTOR_MOST  1e6
+
+void gf_uneven_release(struct gf_uneven *u)
+{
+	size_t i;
+
+	for (i = 0; i < u->nlinks; i++)
+		free(u->links[i].level);
+	free(u->links);
+	free(u->slow);
+	memset(u, 0, sizeof(*u));
+}
+
+/* --- words ---------------------------------------------------------------- */
+
+static int read_slow(const char *text, struct gf_slow_rank *slow,
+		     struct gf_error *err)
+{
+	char *copy = gf_xstrdup(text), *colon = strchr(copy, ':');
+	long long rank = 0;
+	int rc;
+
+	if (colon)
+		*colon++ = '\0';
+	rc = colon ? gf_units_int(copy, 0, 1 << 24, &rank, err)
+		   : gf_error_set(err, -EINVAL, "want RANK:FACTOR, got %s",
+				  text);
+	if (rc == 0)
+		rc = gf_units_real(colon, FACTOR_LEAST, FACTOR_MOST,
+				   &slow->factor, err);
+	free(copy);
+	slow->rank = (int)rank;
+	return rc;
+}
+
+int gf_uneven_add_slow(struct gf_uneven *u, const char *text,
+		       struct gf_error *err)
+{
+	struct gf_slow_rank slow;
+	int rc = read_slow(text, &slow, err);
+
+	if (rc == 0)
+		*gf_array_push(&u->slow, &u->nslow, &u->slow_capacity) = slow;
+	return rc;
+}
+
+int gf_uneven_add_link(struct gf_uneven *u, const char *text,
+		       struct gf_error *err)
+{
+	char *copy = gf_xstrdup(text), *at = strchr(copy, '@');
+	struct gf_slow_rank slow;
+	int rc;
+
+	if (at)
+		*at++ = '\0';
+	rc = read_slow(copy, &slow, err);
+	if (rc == 0)
+		*gf_array_push(&u->links, &u->nlinks, &u->links_capacity) =
+			(struct gf_what_link){slow.rank,
+					      at ? gf_xstrdup(at) : NULL,
+					      slow.factor, slow.factor};
+	free(copy);
+	return rc;
+}
+
+/* --- rows of gf-profile --pairs --------------------------------------------
+ */
+
+/* One direction of a member's traffic. */
+struct direction {
+	double best_bytes_per_s;
+	bool fine; /* a way that is not slow */
+};
+
+struct member {
+	int rank;
+	struct direction out, in;
+};
+
+struct members {
+	struct member *list;
+	size_t n, capacity;
+};
+
+static struct member *member_of(struct members *m, int rank)
+{
+	struct member *new;
+	size_t i;
+
+	for (i = 0; i < m->n; i++)
+		if (m->list[i].rank == rank)
+			return &m->list[i];
+	new = gf_array_push(&m->list, &m->n, &m->capacity);
+	new->rank = rank;
+	return new;
+}
+
+static void take(struct direction *d, double rate, bool slow)
+{
+	d->best_bytes_per_s = fmax(d->best_bytes_per_s, rate);
+	d->fine |= !slow;
+}
+
+static int read_row(struct members *m, const struct gf_json *root,
+		    const char *file, struct gf_error *err)
+{
+	struct gf_json_at at;
+	double rate = 0;
+	int from = 0, to = 0, rc = gf_json_root(root, file, &at, err);
+	bool slow = false;
+
+	if (rc < 0)
+		return rc;
+	rc = gf_json_int(&at, "from_rank", 0, 1 << 24, &from, err);
+	rc = rc ? rc : gf_json_int(&at, "to_rank", 0, 1 << 24, &to, err);
+	rc = rc ? rc
+		: gf_json_real(&at, "rate_bytes_per_s", 1e-3, 1e18, &rate, err);
+	rc = rc ? rc : gf_json_bool(&at, "slow", &slow, err);
+	if (rc == 0) {
+		take(&member_of(m, from)->out, rate, slow);
+		take(&member_of(m, to)->in, rate, slow);
+	}
+	gf_json_leave(&at);
+	return rc;
+}
+
+static double median_of(const struct members *m, bool out)
+{
+	double *best = gf_xcalloc(m->n, sizeof(*best)), median;
+	size_t i;
+
+	for (i = 0; i < m->n; i++)
+		best[i] = out ? m->list[i].out.best_bytes_per_s
+			      : m->list[i].in.best_bytes_per_s;
+	median = gf_stat_median(best, m->n);
+	free(best);
+	return median;
+}
+
+static double factor_of(const struct direction *d, double median)
+{
+	if (d->fine || d->best_bytes_per_s <= 0)
+		return 1;
+	return fmax(1, median / d->best_bytes_per_s);
+}
+
+int gf_uneven_read_pairs(struct gf_uneven *u, const char *text, size_t size,
+			 const char *file, struct gf_error *err)
+{
+	struct members m = {0};
+	size_t used = 0, i;
+	double out, in;
+	int rc = 0;
+
+	for (;;) {
+		struct gf_json *root = NULL;
+
+		rc = gf_json_parse_next(text, size, file, &used, &root, err);
+		if (rc < 0 || !root)
+			break;
+		rc = read_row(&m, root, file, err);
+		gf_json_free(root);
+		if (rc < 0)
+			break;
+	}
+	if (rc == 0 && m.n == 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want rows of gf-profile --pairs --json, "
+				  "found none",
+				  file);
+	if (rc == 0) {
+		out = median_of(&m, true);
+		in = median_of(&m, false);
+	}
+	for (i = 0; i < m.n && rc == 0; i++) {
+		struct gf_what_link link = {
+			.rank = m.list[i].rank,
+			.out = factor_of(&m.list[i].out, out),
+			.in = factor_of(&m.list[i].in, in),
+		};
+
+		if (link.out > 1 || link.in > 1)
+			*gf_array_push(&u->links, &u->nlinks,
+				       &u->links_capacity) = link;
+	}
+	free(m.list);
+	return rc;
+}
