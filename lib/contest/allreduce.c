@@ -94,6 +94,7 @@ int gf_bench_allreduce_open(const struct gf_bench_allreduce_config *config,
 	b->config = *config;
 	gf_watch_init(&b->watch, config->comm, config->timeout_s);
 	b->watch.self.phase = GF_PHASE_CALL;
+	b->config.device.watch = &b->watch;
 	if (largest_elems > SIZE_MAX / 64 / (size_t)config->lanes)
 		rc = gf_error_set(err, -ENOMEM,
 				  "no memory for %d messages of %zu elements",

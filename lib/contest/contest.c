@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "contest/contest.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -319,33 +318,29 @@ static int fill_source(struct gf_contest *c, struct gf_error *err)
 	return fill(c, &exact, err);
 }
 
-static size_t wire_gf_contest_bytes(const struct gf_contest *c, size_t i)
+/* Of contestant i, whatever it is. */
+static struct gf_burst *burst_of(const struct gf_contest *c, size_t i)
 {
-	if (c->sends[i])
-		return gf_device_send_wire_bytes(c->sends[i]);
-	if (c->staged[i])
-		return gf_bench_staged_wire_bytes(c->staged[i]);
-	return c->sparse[i] ? gf_bench_sparse_wire_bytes(c->sparse[i])
-			    : gf_burst_wire_bytes(c->bursts[i]);
+	return c->sends[i]    ? gf_device_send_burst(c->sends[i])
+	       : c->staged[i] ? gf_bench_staged_burst(c->staged[i])
+	       : c->sparse[i] ? gf_bench_sparse_burst(c->sparse[i])
+			      : c->bursts[i];
+}
+
+static size_t wire_bytes(const struct gf_contest *c, size_t i)
+{
+	return c->sends[i] ? gf_device_send_wire_bytes(c->sends[i])
+			   : gf_burst_wire_bytes(burst_of(c, i));
 }
 
 int gf_contest_prove(struct gf_contest *c, struct gf_error *err)
 {
-	struct gf_text *out = c->b->config.proofs;
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < c->n && rc == 0; i++) {
 		c->b->watch.self.calls++;
-		if (c->sends[i])
-			return gf_error_set(err, -ENOTSUP,
-					    "between GPUs this build proves no "
-					    "schedules");
-		rc = c->sparse[i]
-			     ? gf_bench_sparse_prove(c->sparse[i], out, err)
-		     : c->staged[i]
-			     ? gf_bench_staged_prove(c->staged[i], out, err)
-			     : gf_burst_prove(c->bursts[i], out, err);
+		rc = gf_burst_prove(burst_of(c, i), c->b->config.proofs, err);
 	}
 	return rc;
 }
@@ -370,7 +365,7 @@ int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,
 	for (i = 0; i < c->n && c->b->config.errors && rc == 0; i++)
 		rc = take_error(c, i, &rows[i].error, err);
 	for (i = 0; i < c->n && rc == 0; i++)
-		rc = over_ranks(c->b, wire_gf_contest_bytes(c, i), false,
+		rc = over_ranks(c->b, wire_bytes(c, i), false,
 				&rows[i].wire_bytes, err);
 	if (rc == 0 && c->b->config.timeline)
 		gf_contest_draw(c, rows);

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "comm/comm.h"
 #include "comm/element.h"
+#include "engine/watch.h"
 #include "lane/nccl.h"
 #include "gpu/gpu.h"
 
@@ -18,6 +19,7 @@ struct gf_bench_device {
 	const char *name;               /* what was asked for; NULL: cpu */
 	struct gf_gpu *gpu;             /* NULL: the host */
 	const struct gf_nccl_ops *nccl; /* NULL: by the host */
+	struct gf_watch *watch;         /* the caller's, while NCCL moves */
 	char why[200];                  /* by the host, though on GPUs */
 };
 

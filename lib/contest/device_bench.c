@@ -62,47 +62,6 @@ int gf_device_bench_up(struct gf_device_bench *d, const void *from,
 
 /* --- opening -------------------------------------------------------------- */
 
-int gf_device_bench_on_wait(void *comm, struct gf_error *err)
-{
-	struct gf_comm *c = comm;
-
-	return c->on_wait ? c->on_wait(c->on_wait_ctx, err) : 0;
-}
-
-/* Kernels of all lanes shall fit on a GPU at once; with one lane NCCL has its
- * own way. */
-static int blocks(int lanes)
-{
-	return lanes > 1 ? 64 / lanes + (64 < lanes) : 0;
-}
-
-static int open_lane(struct gf_device_bench *d, struct gf_device_lane *l,
-		     struct gf_error *err)
-{
-	struct gf_comm *c = d->comm;
-	unsigned char id[GF_NCCL_ID_BYTES] = {0};
-	int rc = 0;
-
-	if (c->rank == 0)
-		rc = d->device.nccl->unique_id(id, err);
-	rc = gf_comm_agree(c, rc, err);
-	rc = rc ? rc : gf_comm_bcast(c, 0, id, sizeof(id), err);
-	if (rc)
-		return rc;
-	*l = (struct gf_device_lane){
-		.gpu = d->device.gpu,
-		.nccl = d->device.nccl,
-		.on_wait = gf_device_bench_on_wait,
-		.on_wait_ctx = c,
-	};
-	rc = gf_device_lane_open(l, id, c->ranks, c->rank, blocks(d->nlanes),
-				 err);
-	rc = gf_comm_agree(c, rc, err);
-	if (rc)
-		return rc;
-	return gf_comm_agree(c, gf_device_lane_meet(l, err), err);
-}
-
 static int zeros(struct gf_device_bench *d, size_t bytes, void **p,
 		 struct gf_error *err)
 {
@@ -143,8 +102,6 @@ static int open_memory(struct gf_device_bench *d, size_t bytes,
 	if (rc == 0)
 		rc = g->ops->event_new(g, true, &d->begun, err);
 	if (rc == 0)
-		rc = g->ops->event_new(g, false, &d->loaded, err);
-	if (rc == 0)
 		rc = g->ops->event_new(g, true, &d->ended, err);
 	rc = gf_comm_agree(d->comm, rc, err);
 	return rc ? rc : gf_device_bench_reserve(d, bytes, err);
@@ -155,43 +112,44 @@ int gf_device_bench_open(const struct gf_bench_device *device,
 			 struct gf_device_bench **bench, struct gf_error *err)
 {
 	struct gf_device_bench *d = gf_xcalloc(1, sizeof(*d));
-	int i, rc;
+	int rc;
 
 	d->device = *device;
 	d->comm = comm;
-	d->nlanes = device->nccl ? lanes : 0;
-	d->lanes = gf_xcalloc((size_t)d->nlanes + 1, sizeof(*d->lanes));
+	d->layout.ntensors = 1;
+	d->lanes = lanes;
 	rc = open_memory(d, bytes, err);
-	for (i = 0; i < d->nlanes && rc == 0; i++)
-		rc = open_lane(d, &d->lanes[i], err);
-	if (rc) {
-		d->failed = true;
+	if (rc == 0 && device->nccl)
+		rc = gf_engine_new(
+			&(struct gf_engine_config){
+				.comm = comm,
+				.pool = &d->layout,
+				.lanes = lanes,
+				.watch = device->watch,
+				.nccl = device->nccl,
+				.gpu = device->gpu,
+				.compute = d->stream,
+			},
+			&d->engine, err);
+	if (rc)
 		gf_device_bench_close(d);
-		return rc;
-	}
-	*bench = d;
-	return 0;
+	else
+		*bench = d;
+	return rc;
 }
 
 void gf_device_bench_close(struct gf_device_bench *d)
 {
 	struct gf_gpu *g;
-	int i;
 
 	if (!d)
 		return;
 	g = d->device.gpu;
-	for (i = 0; i < d->nlanes; i++) {
-		if (d->failed && d->lanes[i].all)
-			gf_device_lane_abort(&d->lanes[i]);
-		gf_device_lane_close(&d->lanes[i]);
-	}
+	gf_engine_free(d->engine);
 	g->ops->free(g, d->source);
 	g->ops->free(g, d->work);
 	g->ops->event_free(g, d->begun);
-	g->ops->event_free(g, d->loaded);
 	g->ops->event_free(g, d->ended);
 	g->ops->stream_free(g, d->stream);
-	free(d->lanes);
 	free(d);
 }

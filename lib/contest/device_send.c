@@ -6,33 +6,18 @@
 
 #include "base/heap.h"
 #include "contest/device_parts.h"
-#include "comm/backoff.h"
 #include "select/sets_gpu.h"
-
-struct message {
-	const struct gf_device_program *program; /* own, or of sparse */
-	struct gf_device_program own;
-	/* With a density: its k largest values go, on top of a residual of
-	 * zeros, which a word that is never 0 keeps so. */
-	struct gf_sparse_gpu *sparse;
-	void *residual, *never;
-	size_t k, count_elems;
-	float *data;
-	int lane;
-	bool simultaneous;
-	struct gf_gpu_event *ended;
-};
 
 struct gf_device_send {
 	struct gf_device_bench *d;
-	struct message *messages;
-	size_t n, bytes;
+	struct gf_burst *burst;
+	size_t n, bytes, wire_bytes;
+	/* With a density: the k largest values of the only message go, on top
+	 * of a residual of zeros, which a word that is never 0 keeps so. */
+	struct gf_sparse_gpu *sparse; /* or NULL */
+	void *residual, *never;
+	size_t k;
 };
-
-static const struct gf_gpu_ops *ops_of(const struct gf_device_bench *d)
-{
-	return d->device.gpu->ops;
-}
 
 /* --- messages ------------------------------------------------------------- */
 
@@ -45,11 +30,12 @@ static int check_element(const struct gf_element *e, struct gf_error *err)
 			    gf_op_names[e->op], gf_dtype_names[e->dtype]);
 }
 
-static int make_program(const struct gf_burst_message *m,
-			const struct gf_comm *comm, struct gf_device_program *p,
-			struct gf_error *err)
+/* Bytes that it sends, too; those of sets are not among them. */
+static int check(const struct gf_burst_message *m, const struct gf_comm *comm,
+		 size_t *wire_bytes, struct gf_error *err)
 {
 	struct gf_coll_args args = gf_way_args(&m->way, comm->ranks);
+	struct gf_device_program p = {0};
 	int rc = check_element(&m->element, err);
 
 	args.count_elems = m->count_elems;
@@ -60,101 +46,83 @@ static int make_program(const struct gf_burst_message *m,
 			m->way.algorithm->name, m->element.codec->name);
 	if (rc == 0 && !(m->way.density > 0))
 		rc = gf_device_program_new(m->way.algorithm, &args, comm->rank,
-					   m->element.codec, p, err);
+					   m->element.codec, &p, err);
+	if (rc == 0)
+		*wire_bytes += gf_device_program_sent(&p);
+	gf_device_program_release(&p);
 	return rc;
 }
 
 int gf_device_send_check(const struct gf_burst_message *m,
 			 const struct gf_comm *comm, struct gf_error *err)
 {
-	struct gf_device_program p = {0};
-	int rc = make_program(m, comm, &p, err);
+	size_t ignored = 0;
 
-	if (rc == 0)
-		gf_device_program_release(&p);
-	return rc;
+	return check(m, comm, &ignored, err);
 }
 
-/* Room for n messages, one after the other in the memory. */
-static struct gf_device_send *new_send(struct gf_device_bench *d, size_t n)
-{
-	struct gf_device_send *s = gf_xcalloc(1, sizeof(*s));
-
-	s->d = d;
-	s->n = n;
-	s->messages = gf_xcalloc(n + 1, sizeof(*s->messages));
-	return s;
-}
-
-/* Message i, as far as a selection goes; it has its place. */
-static int select_from(struct gf_device_send *s, size_t i,
-		       const struct gf_way *way, struct gf_error *err)
+/* The only message becomes one of sets. */
+static int select_from(struct gf_device_send *s, struct gf_burst_message *m,
+		       struct gf_error *err)
 {
 	static const uint32_t one = 1;
 	struct gf_device_bench *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
-	struct message *m = &s->messages[i];
-	const size_t bytes = m->count_elems * sizeof(float);
-	int rc = g->ops->alloc(g, bytes, &m->residual, err);
+	struct gf_work w;
+	int rc = g->ops->alloc(g, s->bytes, &s->residual, err);
 
-	m->k = gf_density_count(way->density, m->count_elems);
-	rc = rc ? rc : g->ops->alloc(g, sizeof(one), &m->never, err);
-	rc = rc ? rc : g->ops->zero(g, d->stream, m->residual, bytes, err);
+	s->k = gf_density_count(m->way.density, m->count_elems);
+	rc = rc ? rc : g->ops->alloc(g, sizeof(one), &s->never, err);
+	rc = rc ? rc : g->ops->zero(g, d->stream, s->residual, s->bytes, err);
 	rc = rc ? rc
-		: g->ops->copy(g, d->stream, m->never, &one, sizeof(one),
+		: g->ops->copy(g, d->stream, s->never, &one, sizeof(one),
 			       GF_GPU_TO_DEVICE, err);
 	rc = rc ? rc : g->ops->stream_sync(g, d->stream, err);
+	rc = rc ? rc
+		: gf_sparse_gpu_new(
+			  &(struct gf_sparse_gpu_config){
+				  .gpu = g,
+				  .residual = s->residual,
+				  .count_elems = m->count_elems,
+				  .merges = m->way.algorithm ==
+					    gf_sparse_find("gtopk"),
+				  .ranks = d->comm->ranks,
+				  .rank = d->comm->rank,
+				  .most_k = s->k,
+			  },
+			  &s->sparse, err);
 	if (rc)
 		return rc;
-	rc = gf_sparse_gpu_new(
-		&(struct gf_sparse_gpu_config){
-			.gpu = g,
-			.residual = m->residual,
-			.count_elems = m->count_elems,
-			.merges = way->algorithm == gf_sparse_find("gtopk"),
-			.ranks = d->comm->ranks,
-			.rank = d->comm->rank,
-			.most_k = m->k,
-		},
-		&m->sparse, err);
+	gf_sparse_gpu_work(s->sparse, &w);
+	m->half = w.half;
+	m->sets = w.sets;
+	m->data = w.data;
+	m->count_elems = w.count_elems;
+	s->wire_bytes =
+		gf_device_program_sent(gf_sparse_gpu_program(s->sparse));
+	return 0;
+}
+
+/* With a rank's own part done: rc. */
+static int open_burst(struct gf_device_send *s, int rc,
+		      const struct gf_burst_message *messages, size_t n,
+		      int lanes, struct gf_device_send **send,
+		      struct gf_error *err)
+{
+	struct gf_device_bench *d = s->d;
+
+	s->n = n;
+	rc = gf_comm_agree(d->comm, rc, err);
 	if (rc == 0)
-		m->program = gf_sparse_gpu_program(m->sparse);
-	return rc;
-}
-
-/* The next of them. */
-static int place(struct gf_device_send *s, size_t i, int lane,
-		 bool simultaneous, struct gf_error *err)
-{
-	struct gf_device_bench *d = s->d;
-	struct message *m = &s->messages[i];
-
-	m->data = (float *)d->work + s->bytes / sizeof(float);
-	m->program = &m->own;
-	m->simultaneous = simultaneous;
-	m->lane = lane;
-	s->bytes += m->count_elems * sizeof(float);
-	return ops_of(d)->event_new(d->device.gpu, true, &m->ended, err);
-}
-
-/* Communicators and memory of its programs. Frees it if that fails. */
-static int prepare(struct gf_device_send *s, int rc,
-		   struct gf_device_send **send, struct gf_error *err)
-{
-	struct gf_device_bench *d = s->d;
-	size_t i;
-	int l;
-
-	for (i = 0; i < s->n && rc == 0; i++)
-		rc = gf_comm_agree(
-			d->comm,
-			gf_device_lane_prepare(&d->lanes[s->messages[i].lane],
-					       s->messages[i].program, err),
-			err);
-	for (l = 0; l < d->nlanes && rc == 0; l++)
-		rc = gf_comm_agree(d->comm,
-				   gf_device_lane_reserve(&d->lanes[l], err),
-				   err);
+		rc = gf_burst_new(
+			&(struct gf_burst_config){
+				.comm = d->comm,
+				.messages = messages,
+				.nmessages = n,
+				.lanes = lanes < d->lanes ? lanes : d->lanes,
+				.engine = d->engine,
+			},
+			&s->burst, err);
 	if (rc)
 		gf_device_send_free(s);
 	else
@@ -167,149 +135,84 @@ int gf_device_send_new(struct gf_device_bench *d,
 		       int lanes, struct gf_device_send **send,
 		       struct gf_error *err)
 {
-	struct gf_device_send *s = new_send(d, n);
+	struct gf_device_send *s = gf_xcalloc(1, sizeof(*s));
+	struct gf_burst_message only = messages[0];
 	size_t i;
 	int rc = 0;
 
-	if (lanes > d->nlanes)
-		lanes = d->nlanes;
+	s->d = d;
 	for (i = 0; i < n && rc == 0; i++) {
-		const struct gf_burst_message *m = &messages[i];
-
-		s->messages[i].count_elems = m->count_elems;
-		rc = make_program(m, d->comm, &s->messages[i].own, err);
-		if (rc == 0)
-			rc = place(s, i,
-				   m->simultaneous ? (int)(i % (size_t)lanes)
-						   : 0,
-				   m->simultaneous, err);
-		if (rc == 0 && m->way.density > 0)
-			rc = select_from(s, i, &m->way, err);
-		rc = gf_comm_agree(d->comm, rc, err);
+		s->bytes += messages[i].count_elems * sizeof(float);
+		rc = check(&messages[i], d->comm, &s->wire_bytes, err);
 	}
-	return prepare(s, rc, send, err);
+	if (rc == 0 && only.way.density > 0)
+		rc = select_from(s, &only, err);
+	return open_burst(s, rc, s->sparse ? &only : messages, n, lanes, send,
+			  err);
 }
 
 int gf_device_send_steps(struct gf_device_bench *d,
 			 const struct gf_schedule *schedule, int n,
 			 struct gf_device_send **send, struct gf_error *err)
 {
-	struct gf_device_send *s = new_send(d, (size_t)n);
-	int i, rc = 0;
+	struct gf_device_send *s = gf_xcalloc(1, sizeof(*s));
+	struct gf_burst_message *messages =
+		gf_xcalloc((size_t)n, sizeof(*messages));
+	int i, rc;
 
-	for (i = 0; i < n && rc == 0; i++) {
-		s->messages[i].count_elems = schedule->count_elems;
-		gf_device_program_of(schedule, NULL, &s->messages[i].own);
-		rc = place(s, (size_t)i, i % d->nlanes, n > 1, err);
-	}
-	return prepare(s, gf_comm_agree(d->comm, rc, err), send, err);
+	s->d = d;
+	for (i = 0; i < n; i++)
+		messages[i] = (struct gf_burst_message){
+			.schedule = schedule,
+			.element = gf_element_number(GF_F32, GF_OP_SUM),
+			.count_elems = schedule->count_elems,
+			.simultaneous = n > 1,
+		};
+	rc = open_burst(s, 0, messages, (size_t)n, d->lanes, send, err);
+	free(messages);
+	return rc;
 }
 
 void gf_device_send_free(struct gf_device_send *s)
 {
-	size_t i;
+	struct gf_gpu *g;
 
 	if (!s)
 		return;
-	for (i = 0; i < s->n; i++) {
-		struct message *m = &s->messages[i];
-		struct gf_gpu *g = s->d->device.gpu;
-
-		gf_sparse_gpu_free(m->sparse);
-		g->ops->free(g, m->residual);
-		g->ops->free(g, m->never);
-		gf_device_program_release(&m->own);
-		g->ops->event_free(g, m->ended);
-	}
-	free(s->messages);
+	g = s->d->device.gpu;
+	gf_burst_free(s->burst);
+	gf_sparse_gpu_free(s->sparse);
+	g->ops->free(g, s->residual);
+	g->ops->free(g, s->never);
 	free(s);
 }
 
-/* A message that goes alone waits for all messages before it, and all later
- * messages wait for it. The stream of a lane orders the rest. */
-static int wait_for_turn(struct gf_device_send *s, size_t i,
-			 struct gf_error *err)
-{
-	struct gf_gpu *g = s->d->device.gpu;
-	struct gf_gpu_stream *stream = s->d->lanes[s->messages[i].lane].stream;
-	size_t k;
-	int rc = 0;
+/* --- sending -------------------------------------------------------------- */
 
-	for (k = 0; k < i && rc == 0; k++)
-		if (!s->messages[i].simultaneous ||
-		    !s->messages[k].simultaneous)
-			rc = g->ops->wait(g, stream, s->messages[k].ended, err);
-	return rc;
-}
-
-/* Sets, too, end as sums where the values were. */
-static int send_one(struct gf_device_bench *d, struct message *m,
-		    struct gf_error *err)
-{
-	struct gf_device_lane *lane = &d->lanes[m->lane];
-	int rc;
-
-	if (!m->sparse)
-		return gf_device_lane_run(lane, m->program, m->data, err);
-	rc = gf_sparse_gpu_run(m->sparse, lane, m->data, m->k, err);
-	return rc ? rc
-		  : gf_sparse_gpu_apply(m->sparse, lane->stream, m->never, err);
-}
-
-/* After the event. */
-static int enqueue(struct gf_device_send *s, struct gf_gpu_event *after,
-		   struct gf_error *err)
+/* Enqueues everything. Sets, too, end as sums where the values were. */
+static int enqueue(struct gf_device_send *s, struct gf_error *err)
 {
 	struct gf_device_bench *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
-	size_t i;
-	int l, rc = 0;
+	int rc = 0;
 
-	for (l = 0; l < d->nlanes && rc == 0; l++)
-		rc = g->ops->wait(g, d->lanes[l].stream, after, err);
-	for (i = 0; i < s->n && rc == 0; i++) {
-		struct message *m = &s->messages[i];
-		struct gf_device_lane *lane = &d->lanes[m->lane];
-
-		rc = wait_for_turn(s, i, err);
-		if (rc == 0)
-			rc = send_one(d, m, err);
-		if (rc == 0)
-			rc = g->ops->record(g, m->ended, lane->stream, err);
-		if (rc == 0)
-			rc = g->ops->wait(g, d->stream, m->ended, err);
-	}
+	if (s->sparse)
+		rc = gf_sparse_gpu_prepare(s->sparse, d->work, s->k, d->stream,
+					   err);
+	rc = rc ? rc : gf_burst_send(s->burst, d->work, err);
+	if (rc == 0 && s->sparse)
+		rc = gf_sparse_gpu_finish(s->sparse, d->stream, err);
+	if (rc == 0 && s->sparse)
+		rc = gf_sparse_gpu_apply(s->sparse, d->stream, s->never, err);
 	return rc ? rc : g->ops->record(g, d->ended, d->stream, err);
 }
 
 static int finish(struct gf_device_bench *d, struct gf_error *err)
 {
 	struct gf_gpu *g = d->device.gpu;
-	struct gf_backoff backoff = {0};
-	int rc, l;
+	int rc = gf_engine_settle(d->engine, err);
 
-	d->comm->waits++;
-	while ((rc = g->ops->query(g, d->ended, err)) == 0) {
-		for (l = 0; l < d->nlanes && rc == 0; l++)
-			rc = gf_device_lane_check(&d->lanes[l], err);
-		if (rc == 0)
-			rc = gf_device_bench_on_wait(d->comm, err);
-		if (rc)
-			return rc;
-		gf_backoff_wait(&backoff);
-	}
-	return rc < 0 ? rc : 0;
-}
-
-/* After a failure the lanes are given up: nothing goes on them any more. */
-static int conclude(struct gf_device_bench *d, int rc)
-{
-	int l;
-
-	for (l = 0; l < d->nlanes && rc && !d->failed; l++)
-		gf_device_lane_abort(&d->lanes[l]);
-	d->failed |= rc != 0;
-	return rc;
+	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
 }
 
 int gf_device_send_run(struct gf_device_send *s, bool refill, double *time_s,
@@ -321,41 +224,50 @@ int gf_device_send_run(struct gf_device_send *s, bool refill, double *time_s,
 
 	if (rc == 0 && refill)
 		rc = gf_device_bench_refill(d, s->bytes, err);
-	if (rc == 0)
-		rc = g->ops->record(g, d->loaded, d->stream, err);
-	if (rc == 0)
-		rc = enqueue(s, d->loaded, err);
-	if (rc == 0)
-		rc = finish(d, err);
-	if (rc == 0)
-		rc = g->ops->event_s(g, d->begun, d->ended, time_s, err);
-	return conclude(d, rc);
+	rc = rc ? rc : enqueue(s, err);
+	rc = rc ? rc : finish(d, err);
+	return rc ? rc : g->ops->event_s(g, d->begun, d->ended, time_s, err);
 }
 
 int gf_device_send_begin(struct gf_device_send *s, struct gf_gpu_event *after,
 			 struct gf_error *err)
 {
-	return conclude(s->d, enqueue(s, after, err));
+	struct gf_device_bench *d = s->d;
+	struct gf_gpu *g = d->device.gpu;
+	int rc = g->ops->wait(g, d->stream, after, err);
+
+	rc = rc ? rc : g->ops->record(g, d->begun, d->stream, err);
+	return rc ? rc : enqueue(s, err);
 }
 
+/* All messages became ready when the stream had waited for `from`: their times
+ * count from then. */
 int gf_device_send_end(struct gf_device_send *s, struct gf_gpu_event *from,
 		       double *ends_s, struct gf_error *err)
 {
-	struct gf_gpu *g = s->d->device.gpu;
+	struct gf_device_bench *d = s->d;
+	struct gf_gpu *g = d->device.gpu;
+	const struct gf_message_times *times;
+	double begun_s = 0;
 	size_t i;
-	int rc = finish(s->d, err);
+	int rc = finish(d, err);
 
-	for (i = 0; from && i < s->n && rc == 0; i++)
-		rc = g->ops->event_s(g, from, s->messages[i].ended, &ends_s[i],
-				     err);
-	return conclude(s->d, rc);
+	if (rc || !from)
+		return rc;
+	rc = g->ops->event_s(g, from, d->begun, &begun_s, err);
+	times = gf_engine_times(d->engine);
+	rc = rc ? rc : gf_engine_check(d->engine, err);
+	for (i = 0; i < s->n && rc == 0; i++)
+		ends_s[i] = begun_s + times[i].end_s - times[0].ready_s;
+	return rc;
+}
+
+struct gf_burst *gf_device_send_burst(const struct gf_device_send *s)
+{
+	return s->burst;
 }
 
 size_t gf_device_send_wire_bytes(const struct gf_device_send *s)
 {
-	size_t bytes = 0, i;
-
-	for (i = 0; i < s->n; i++)
-		bytes += gf_device_program_sent(s->messages[i].program);
-	return bytes;
+	return s->wire_bytes;
 }

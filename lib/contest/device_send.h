@@ -71,6 +71,8 @@ int gf_device_send_begin(struct gf_device_send *s, struct gf_gpu_event *after,
 			 struct gf_error *err);
 int gf_device_send_end(struct gf_device_send *s, struct gf_gpu_event *from,
 		       double *ends_s, struct gf_error *err);
+/* Its own; borrowed. */
+struct gf_burst *gf_device_send_burst(const struct gf_device_send *s);
 /* Bytes that this rank sends; 0: NCCL's own affair. */
 size_t gf_device_send_wire_bytes(const struct gf_device_send *s);
 

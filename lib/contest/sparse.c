@@ -115,15 +115,9 @@ int gf_bench_sparse_send(struct gf_bench_sparse *s, float *data,
 	return 0;
 }
 
-int gf_bench_sparse_prove(struct gf_bench_sparse *s, struct gf_text *out,
-			  struct gf_error *err)
+struct gf_burst *gf_bench_sparse_burst(const struct gf_bench_sparse *s)
 {
-	return gf_burst_prove(s->burst, out, err);
-}
-
-uint64_t gf_bench_sparse_wire_bytes(const struct gf_bench_sparse *s)
-{
-	return gf_burst_wire_bytes(s->burst);
+	return s->burst;
 }
 
 /* --- checking -------------------------------------------------------------

@@ -34,10 +34,8 @@ void gf_bench_sparse_free(struct gf_bench_sparse *s);
 /* data: this rank's contribution becomes the sum of all ranks' sets. */
 int gf_bench_sparse_send(struct gf_bench_sparse *s, float *data,
 			 struct gf_error *err);
-/* As gf_burst_prove, of the sets. */
-int gf_bench_sparse_prove(struct gf_bench_sparse *s, struct gf_text *out,
-			  struct gf_error *err);
-uint64_t gf_bench_sparse_wire_bytes(const struct gf_bench_sparse *s);
+/* The sets' own; borrowed. */
+struct gf_burst *gf_bench_sparse_burst(const struct gf_bench_sparse *s);
 
 /* Elements of a result that are not what the same selections and merges, done
  * here for all ranks by other means, make of the exact inputs. */

@@ -185,13 +185,7 @@ int gf_bench_staged_run(struct gf_bench_staged *s, bool refill, double *time_s,
 	return rc;
 }
 
-int gf_bench_staged_prove(struct gf_bench_staged *s, struct gf_text *out,
-			  struct gf_error *err)
+struct gf_burst *gf_bench_staged_burst(const struct gf_bench_staged *s)
 {
-	return gf_burst_prove(s->burst, out, err);
-}
-
-uint64_t gf_bench_staged_wire_bytes(const struct gf_bench_staged *s)
-{
-	return gf_burst_wire_bytes(s->burst);
+	return s->burst;
 }

@@ -44,9 +44,7 @@ void gf_bench_staged_free(struct gf_bench_staged *s);
 int gf_bench_staged_run(struct gf_bench_staged *s, bool refill, double *time_s,
 			struct gf_error *err);
 
-/* As gf_burst_prove and gf_burst_wire_bytes. */
-int gf_bench_staged_prove(struct gf_bench_staged *s, struct gf_text *out,
-			  struct gf_error *err);
-uint64_t gf_bench_staged_wire_bytes(const struct gf_bench_staged *s);
+/* The parts' own; borrowed. */
+struct gf_burst *gf_bench_staged_burst(const struct gf_bench_staged *s);
 
 #endif

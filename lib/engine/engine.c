@@ -198,6 +198,12 @@ int gf_engine_expect(struct gf_engine *e, const struct gf_work *like, size_t n,
 	return e->ops->expect ? e->ops->expect(e, like, n, err) : 0;
 }
 
+void gf_engine_forget(struct gf_engine *e, const struct gf_work *like, size_t n)
+{
+	if (e->ops->forget)
+		e->ops->forget(e, like, n);
+}
+
 int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
 			    struct gf_error *err)
 {

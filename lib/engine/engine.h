@@ -62,9 +62,9 @@ struct gf_engine_config {
 	size_t depth;         /* steps under way at once; 0: one */
 	int lanes;            /* 0: the plan's */
 	/* The caller's, borrowed; other engines may share it. Then a thread is
-	 * not started: gf_engine_wait and gf_engine_move do what it would. The
-	 * watch's step counts on, and telling other ranks of a failure is up to
-	 * the caller. */
+	 * not started: gf_engine_wait and gf_engine_move do what it would, or
+	 * gf_engine_settle of streams. The watch's step counts on (a thread's),
+	 * and telling other ranks of a failure is up to the caller. */
 	struct gf_watch *watch;
 	struct gf_engine_hooks hooks;
 	/* Gradients are on a GPU, and messages go from there by NCCL. All are
@@ -72,7 +72,7 @@ struct gf_engine_config {
 	const struct gf_nccl_ops *nccl;
 	struct gf_gpu *gpu;
 	struct gf_gpu_stream *compute; /* makes gradients, takes sums */
-	void *memory;                  /* in which messages lie */
+	void *memory;                  /* in which messages lie; or NULL */
 	size_t memory_bytes;
 };
 
@@ -108,10 +108,14 @@ void gf_engine_list(struct gf_engine *e, const struct gf_work *work,
  * for them now: later it would hold up a step. */
 int gf_engine_expect(struct gf_engine *e, const struct gf_work *like, size_t n,
 		     struct gf_error *err);
+/* Forgets messages like these, whose ways and schedules may go then; likewise.
+ */
+void gf_engine_forget(struct gf_engine *e, const struct gf_work *like,
+		      size_t n);
 /* Proves the schedules of messages like these (coll/prove.h), on rank 0, while
  * nothing is under way: a line of `out` for each. All ranks get the same
  * answer. 1: they are at fault; -ENOTSUP: too large for a proof, or without
- * steps; -EINVAL: ranks differ. A thread that the caller lends. */
+ * steps; -EINVAL: ranks differ. With a watch that the caller lends. */
 int gf_engine_prove(struct gf_engine *e, const struct gf_work *like, size_t n,
 		    struct gf_text *out, struct gf_error *err);
 /* The slot of the step that is begun next. */

@@ -64,9 +64,14 @@ struct gf_engine_ops {
 	int (*settle)(struct gf_engine *e, struct gf_error *err);
 	int (*expect)(struct gf_engine *e, const struct gf_work *like, size_t n,
 		      struct gf_error *err); /* (optional) */
-	/* The input of a message's schedule. (not for this engine) */
+	void (*forget)(struct gf_engine *e, const struct gf_work *like,
+		       size_t n); /* (optional) */
+	/* The input of a message's schedule, and the schedule of any rank
+	 * (optional: the algorithm's own). */
 	int (*recipe)(const struct gf_engine *e, const struct gf_work *w,
 		      struct gf_recipe *r, struct gf_error *err);
+	int (*schedule)(const struct gf_engine *e, const struct gf_work *w,
+			int rank, struct gf_schedule *s, struct gf_error *err);
 	int (*earlier_ended)(struct gf_engine *e, bool wait, bool *ended,
 			     struct gf_error *err); /* (not for this engine) */
 	const struct gf_message_times *(*times)(struct gf_engine *e,

@@ -12,10 +12,24 @@ static const char *type_of(const struct gf_element *e)
 			   : gf_dtype_names[GF_F32];
 }
 
+struct subject {
+	const struct gf_engine *e;
+	const struct gf_work *w;
+};
+
+static int build(void *ctx, int rank, struct gf_schedule *s,
+		 struct gf_error *err)
+{
+	const struct subject *subject = ctx;
+
+	return subject->e->ops->schedule(subject->e, subject->w, rank, s, err);
+}
+
 /* Ranks that would run other schedules than rank 0 has proved find out. */
 static int prove(struct gf_engine *e, const struct gf_work *w,
 		 struct gf_text *out, struct gf_error *err)
 {
+	struct subject subject = {e, w};
 	struct gf_recipe r;
 	char *words;
 	int rc = gf_comm_agree(e->comm, e->ops->recipe(e, w, &r, err), err);
@@ -26,8 +40,9 @@ static int prove(struct gf_engine *e, const struct gf_work *w,
 	rc = gf_comm_same_text(e->comm, "schedule", words, err);
 	free(words);
 	if (!rc && e->comm->rank == 0)
-		rc = gf_prove_line(&r.way, &r.args, type_of(&r.element), NULL,
-				   NULL, out, err);
+		rc = gf_prove_line(&r.way, &r.args, type_of(&r.element),
+				   e->ops->schedule ? build : NULL, &subject,
+				   out, err);
 	return gf_comm_agree(e->comm, rc, err);
 }
 

@@ -335,18 +335,27 @@ static int end(struct gf_engine *engine, struct gf_error *err)
 	return end_before(gf_streams_of(engine), engine->nwaited, err);
 }
 
-/* The watching thread looks at the same events, and gives up in time. */
+/* The watching thread looks at the same events, and gives up in time. With a
+ * watch that the caller lends, this thread does so. */
 int gf_streams_sync(struct gf_streams *e, struct gf_error *err)
 {
+	struct gf_comm *c = e->base.comm;
 	struct gf_backoff backoff = {0};
-	bool ended = false;
+	bool ended = false, under_way;
 	int rc = 0;
 
+	c->waits += e->base.lent;
 	while (!rc && !ended) {
 		pthread_mutex_lock(&e->base.thread.lock);
 		rc = gf_comm_thread_kept(&e->base.thread, err);
-		rc = rc ? rc : gf_streams_see(e, err);
+		rc = rc             ? rc
+		     : e->base.lent ? gf_streams_look(e, &under_way, err)
+				    : gf_streams_see(e, err);
 		ended = e->nseen == e->base.nbegun;
+		if (!rc && !ended && e->base.lent && c->on_wait)
+			rc = c->on_wait(c->on_wait_ctx, err);
+		if (e->base.lent)
+			gf_streams_fail(e, rc, err);
 		pthread_mutex_unlock(&e->base.thread.lock);
 		if (!rc && !ended)
 			gf_backoff_wait(&backoff);
@@ -454,6 +463,9 @@ const struct gf_engine_ops gf_engine_streams = {
 	.end = end,
 	.settle = settle,
 	.expect = expect,
+	.forget = gf_streams_forget,
+	.recipe = gf_streams_recipe,
+	.schedule = gf_streams_schedule,
 	.times = times,
 	.list_of = list_of,
 	.close = gf_streams_close,

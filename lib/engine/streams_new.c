@@ -10,14 +10,29 @@
 #include "engine/streams_parts.h"
 
 /* NCCL's kernels of all lanes shall fit on a GPU at once and leave room to
- * compute: so many blocks for all. */
-#define BLOCKS 32
+ * compute: so many blocks for all lanes, or more if the caller lends its watch,
+ * since it measures messages. */
+#define BLOCKS       32
+#define BLOCKS_ALONE 64
+
+/* Of one lane; 0: as many as NCCL likes. */
+static int blocks(const struct gf_streams *e)
+{
+	const int all = e->base.lent ? BLOCKS_ALONE : BLOCKS;
+	const int n = (int)e->nlanes;
+
+	if (e->base.lent && n == 1)
+		return 0;
+	return all / n ? all / n : 1;
+}
 
 static int check(const struct gf_streams *e, struct gf_error *err)
 {
 	const struct gf_plan *plan = e->base.plan;
 	size_t i;
 
+	if (!plan)
+		return 0;
 	if (!plan->nmessages)
 		return gf_error_set(err, -EINVAL, "want a plan with messages");
 	if (plan->servers)
@@ -64,7 +79,7 @@ static int make_paths(struct gf_streams *e, struct gf_error *err)
 	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < plan->nmessages && !rc; i++) {
+	for (i = 0; plan && i < plan->nmessages && !rc; i++) {
 		e->lane_of[i] = choose_lane(plan, i, busy_until, e->nlanes);
 		if (!gf_engine_sends_sets(plan))
 			rc = gf_streams_path(e, &e->base.plan_work[i], &path,
@@ -221,9 +236,7 @@ static int open_lane(struct gf_streams *e, size_t lane,
 				     .timeout_s = config->timeout_s,
 				     .on_wait = on_wait,
 				     .on_wait_ctx = c};
-	rc = gf_device_lane_open(
-		l, id, c->ranks, c->rank,
-		BLOCKS / (int)e->nlanes ? BLOCKS / (int)e->nlanes : 1, err);
+	rc = gf_device_lane_open(l, id, c->ranks, c->rank, blocks(e), err);
 	if (rc)
 		gf_error_prefix(err, "lane %zu", lane);
 	rc = gf_comm_agree(c, rc, err);
@@ -232,7 +245,7 @@ static int open_lane(struct gf_streams *e, size_t lane,
 	rc = gf_device_lane_meet(l, err);
 	rc = rc ? rc : prepare_paths(e, e->paths, lane, err);
 	rc = rc ? rc : gf_device_lane_reserve(l, err);
-	if (!rc)
+	if (!rc && config->memory)
 		gf_device_lane_keep(l, config->memory, config->memory_bytes);
 	if (rc)
 		gf_error_prefix(err, "lane %zu", lane);
@@ -244,10 +257,12 @@ int gf_streams_start(struct gf_engine *engine, struct gf_error *err)
 	struct gf_streams *e = gf_streams_of(engine);
 	size_t i;
 
+	e->opened = true;
+	if (engine->lent)
+		return 0;
 	/* soon the communicator is the other thread's */
 	for (i = 0; i < e->nlanes; i++)
 		e->lanes[i].on_wait = NULL;
-	e->opened = true;
 	return gf_comm_thread_start(&e->base.thread, gf_streams_watch, e, err);
 }
 
@@ -265,7 +280,8 @@ static void init(struct gf_streams *e, const struct gf_engine_config *config)
 	e->steps = gf_xcalloc(e->nslots, sizeof(*e->steps));
 	e->lanes = gf_xcalloc(e->nlanes, sizeof(*e->lanes));
 	e->last_on_lane = gf_xcalloc(e->nlanes, sizeof(struct gf_gpu_event *));
-	e->lane_of = gf_xcalloc(plan->nmessages + 1, sizeof(*e->lane_of));
+	e->lane_of =
+		gf_xcalloc(plan ? plan->nmessages + 1 : 1, sizeof(*e->lane_of));
 	e->tensor_ready = gf_xcalloc(config->pool->ntensors + 1,
 				     sizeof(*e->tensor_ready));
 }
@@ -337,9 +353,9 @@ void gf_streams_close(struct gf_engine *engine)
 		return;
 	/* A communicator wants to be left in peace, or aborted: where some
 	 * message was not issued, or a lane is half open. */
-	whole = is_whole(e);
-	if (e->base.thread.alive && whole)
-		(void)gf_streams_sync(e, &ignored);
+	whole = is_whole(e) && !(e->base.lent && e->base.comm->broken);
+	if ((e->base.thread.alive || e->base.lent) && whole)
+		whole = !gf_streams_sync(e, &ignored) || !e->base.lent;
 	gf_comm_thread_stop(&e->base.thread);
 	for (i = 0; i < e->nlanes && !whole; i++)
 		gf_device_lane_abort(&e->lanes[i]);

@@ -19,10 +19,11 @@
  * simultaneous one for the end of the one before it on its lane. The plan's
  * prediction says which lane that is: the one that it thinks free first.
  *
- * A second thread watches: it answers other ranks (engine/watch.h) and serves
- * calls. When a message that has begun does not end in time, or a communicator
- * reports an error, the thread aborts the communicators: then everything
- * enqueued comes to an end.
+ * If the caller lends its watch there is no second thread, and the host watches
+ * while it waits for the end of all messages. Else a second thread watches: it
+ * answers other ranks (engine/watch.h) and serves calls. When a message that
+ * has begun does not end in time, or a communicator reports an error, the
+ * thread aborts the communicators: then everything enqueued comes to an end.
  *
  * streams.c has the functions that the compute thread calls, streams_new.c
  * prepares, streams_path.c knows how a message moves, streams_watch.c is the
@@ -34,6 +35,8 @@
 struct gf_streams_path {
 	size_t lane;
 	const struct gf_message *how;
+	const struct gf_way *way;
+	const struct gf_schedule *schedule;
 	const struct gf_algorithm *sparse;
 	const struct gf_device_sets *sets;
 	size_t set_bytes; /* that the lane is prepared for */
@@ -136,6 +139,12 @@ int gf_streams_meet(struct gf_engine *engine,
 		    struct gf_error *err);
 int gf_streams_start(struct gf_engine *engine, struct gf_error *err);
 void gf_streams_close(struct gf_engine *engine);
+int gf_streams_recipe(const struct gf_engine *e, const struct gf_work *w,
+		      struct gf_recipe *r, struct gf_error *err);
+int gf_streams_schedule(const struct gf_engine *e, const struct gf_work *w,
+			int rank, struct gf_schedule *s, struct gf_error *err);
+void gf_streams_forget(struct gf_engine *engine, const struct gf_work *like,
+		       size_t n);
 /* The host waits until every message that was begun has ended. */
 int gf_streams_sync(struct gf_streams *e, struct gf_error *err);
 
@@ -143,8 +152,12 @@ void *gf_streams_watch(void *engine);
 /* "step 3, message 2 (...) on lane 1" before the reason. */
 void gf_streams_name(const struct gf_streams *e, uint64_t step, size_t message,
 		     struct gf_error *err);
-/* Moves `seen` on; under lock. 0 or a negative errno. */
+/* Moves `seen` on; under lock. 0 or a negative errno. The second also looks
+ * whether lanes have failed, and whether the first message that has not ended
+ * is under way. */
 int gf_streams_see(struct gf_streams *e, struct gf_error *err);
+int gf_streams_look(struct gf_streams *e, bool *under_way,
+		    struct gf_error *err);
 /* Keeps a failure, aborts the lanes, wakes all threads; under lock. */
 void gf_streams_fail(struct gf_streams *e, int rc, const struct gf_error *why);
 

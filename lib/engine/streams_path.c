@@ -5,17 +5,15 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "coll/way.h"
 #include "engine/streams_parts.h"
 
 size_t gf_streams_lane(const struct gf_streams *e, const struct gf_work *w)
 {
 	const struct gf_plan *plan = e->base.plan;
 
-	/* a message that is not the plan's, such as norms */
-	if (!w->how || w->how < plan->messages ||
+	if (!plan || !w->how || w->how < plan->messages ||
 	    w->how >= plan->messages + plan->nmessages)
-		return 0;
+		return w->lane;
 	return e->lane_of[w->how - plan->messages];
 }
 
@@ -23,26 +21,29 @@ static bool is_for(const struct gf_streams_path *p, const struct gf_work *w,
 		   size_t lane)
 {
 	if (p->lane != lane || p->sparse != w->sparse || p->half != w->half ||
+	    p->way != w->way || p->schedule != w->schedule ||
 	    p->count_elems != w->count_elems)
 		return false;
-	if (w->sparse)
+	if (w->sets)
 		return p->sets == w->sets;
-	return p->how == w->how || gf_message_goes_as(p->how, w->how);
+	return p->how == w->how ||
+	       (p->how && w->how && gf_message_goes_as(p->how, w->how));
 }
 
-/* Makes the program of a message of sets. w->sets has now the largest size that
- * the sets will have. */
-static int make_sets(const struct gf_streams *e, const struct gf_work *w,
-		     struct gf_device_program *program, struct gf_error *err)
+int gf_streams_recipe(const struct gf_engine *e, const struct gf_work *w,
+		      struct gf_recipe *r, struct gf_error *err)
 {
-	const struct gf_coll_args args = {
-		.ranks = e->base.comm->ranks,
-		.count_elems = w->count_elems,
-		.elem_bytes = w->sets->size_bytes,
-		.half = w->half,
-	};
+	return gf_work_recipe(w, e->plan, e->comm->ranks, r, err);
+}
+
+/* The program of a message of sets. w->sets has now the largest size that the
+ * sets will have. */
+static int make_sets(const struct gf_work *w, const struct gf_recipe *r,
+		     int rank, struct gf_device_program *program,
+		     struct gf_error *err)
+{
 	struct gf_schedule s;
-	int rc = gf_algorithm_schedule(w->sparse, &args, e->base.comm->rank, &s,
+	int rc = gf_algorithm_schedule(r->way.algorithm, &r->args, rank, &s,
 				       err);
 
 	if (rc)
@@ -52,27 +53,51 @@ static int make_sets(const struct gf_streams *e, const struct gf_work *w,
 	return 0;
 }
 
-static int make_values(const struct gf_streams *e, const struct gf_work *w,
+static int make_values(const struct gf_recipe *r, int rank,
 		       const struct gf_codec *codec,
 		       struct gf_device_program *program, struct gf_error *err)
 {
-	struct gf_coll_args args;
-	struct gf_way way;
-	int rc = gf_way_of_message(w->how, &way, err);
+	const struct gf_algorithm *a = r->way.algorithm;
 
-	if (rc)
-		return rc;
-	if (w->half != GF_COLL_WHOLE && !way.algorithm->build)
+	if (r->args.half != GF_COLL_WHOLE && !a->build)
 		return gf_error_set(err, -ENOTSUP,
 				    "%s between GPUs: this build runs it "
 				    "whole, not in halves",
-				    way.algorithm->name);
-	args = gf_way_args(&way, e->base.comm->ranks);
-	args.count_elems = w->count_elems;
-	args.elem_bytes = sizeof(float);
-	args.half = w->half;
-	return gf_device_program_new(way.algorithm, &args, e->base.comm->rank,
-				     codec, program, err);
+				    a->name);
+	return gf_device_program_new(a, &r->args, rank, codec, program, err);
+}
+
+static int make_program(const struct gf_engine *e, const struct gf_work *w,
+			int rank, struct gf_device_program *program,
+			struct gf_error *err)
+{
+	struct gf_recipe r;
+	int rc;
+
+	if (w->schedule) {
+		gf_device_program_of(w->schedule, NULL, program);
+		return 0;
+	}
+	rc = gf_streams_recipe(e, w, &r, err);
+	if (rc)
+		return rc;
+	return w->sets ? make_sets(w, &r, rank, program, err)
+		       : make_values(&r, rank, r.element.codec, program, err);
+}
+
+int gf_streams_schedule(const struct gf_engine *e, const struct gf_work *w,
+			int rank, struct gf_schedule *s, struct gf_error *err)
+{
+	struct gf_device_program program = {0};
+	int rc = make_program(e, w, rank, &program, err);
+
+	if (!rc && w->way && !w->way->algorithm->build)
+		rc = gf_error_set(err, -ENOTSUP, "%s has no steps of its own",
+				  w->way->algorithm->name);
+	if (!rc)
+		gf_device_program_schedule(&program, s);
+	gf_device_program_release(&program);
+	return rc;
 }
 
 int gf_streams_path(struct gf_streams *e, const struct gf_work *w,
@@ -93,13 +118,13 @@ int gf_streams_path(struct gf_streams *e, const struct gf_work *w,
 	p = gf_xcalloc(1, sizeof(*p));
 	p->lane = lane;
 	p->how = w->how;
+	p->way = w->way;
+	p->schedule = w->schedule;
 	p->sparse = w->sparse;
 	p->sets = w->sets;
 	p->half = w->half;
 	p->count_elems = w->count_elems;
-	rc = w->sparse ? make_sets(e, w, &p->program, err)
-		       : make_values(e, w, gf_codec_find(w->how->codec),
-				     &p->program, err);
+	rc = make_program(&e->base, w, e->base.comm->rank, &p->program, err);
 	if (rc) {
 		free(p);
 		return rc;
@@ -116,6 +141,29 @@ int gf_streams_path_prepare(struct gf_streams *e, struct gf_streams_path *path,
 	path->set_bytes = path->sets ? path->sets->size_bytes : 0;
 	return gf_device_lane_prepare(&e->lanes[path->lane], &path->program,
 				      err);
+}
+
+void gf_streams_forget(struct gf_engine *engine, const struct gf_work *like,
+		       size_t n)
+{
+	struct gf_streams *e = gf_streams_of(engine);
+	struct gf_streams_path **p, *gone;
+	size_t i;
+
+	pthread_mutex_lock(&e->base.thread.lock);
+	for (i = 0; i < n; i++)
+		for (p = &e->paths; *p;) {
+			gone = *p;
+			if (!is_for(gone, &like[i],
+				    gf_streams_lane(e, &like[i]))) {
+				p = &gone->next;
+				continue;
+			}
+			*p = gone->next;
+			gf_device_program_release(&gone->program);
+			free(gone);
+		}
+	pthread_mutex_unlock(&e->base.thread.lock);
 }
 
 void gf_streams_paths_free(struct gf_streams *e)
@@ -162,8 +210,10 @@ void gf_streams_weigh(struct gf_streams *e, size_t i)
 {
 	const struct gf_work *w = &e->base.plan_work[i];
 	struct gf_device_program whole = {0};
+	struct gf_recipe r;
 
-	if (make_values(e, w, NULL, &whole, NULL))
+	if (gf_streams_recipe(&e->base, w, &r, NULL) ||
+	    make_values(&r, e->base.comm->rank, NULL, &whole, NULL))
 		e->base.dense_bytes += ring_bytes(e, w->count_elems);
 	else
 		e->base.dense_bytes += program_bytes(e, &whole);

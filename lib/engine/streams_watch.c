@@ -25,14 +25,13 @@ static struct gf_streams_step *oldest(const struct gf_streams *e)
 	return e->nseen < e->base.nbegun ? gf_streams_step(e, e->nseen) : NULL;
 }
 
-/* Is the first message that has not ended under way? Have the lanes failed?
- * Under lock. */
-static int look(struct gf_streams *e, bool *under_way, struct gf_error *err)
+int gf_streams_look(struct gf_streams *e, bool *under_way, struct gf_error *err)
 {
 	const struct gf_streams_step *s;
 	size_t i;
 	int rc = gf_streams_see(e, err);
 
+	*under_way = false;
 	s = oldest(e);
 	if (!rc && s && s->seen < s->issued) {
 		rc = e->gpu->ops->query(e->gpu, s->messages[s->seen].start,
@@ -105,7 +104,7 @@ static int watch_once(struct gf_streams *e, struct gf_error *err)
 	 * limits of its own, and other ranks are answered meanwhile. */
 	if (pthread_mutex_trylock(&t->lock))
 		return 0;
-	rc = t->rc ? 0 : look(e, &under_way, err);
+	rc = t->rc ? 0 : gf_streams_look(e, &under_way, err);
 	if (!rc && !t->rc) {
 		note_standing(e, under_way);
 		rc = check_stuck(e, under_way, passed_s, err);

@@ -36,6 +36,9 @@ struct gf_work {
 	 * any way. Both NULL: as `how` says. */
 	const struct gf_algorithm *sparse;
 	const struct gf_way *way;
+	/* Streams: or steps of f32, whatever they do; borrowed. */
+	const struct gf_schedule *schedule;
+	size_t lane; /* streams: of a message that is not the plan's */
 	enum gf_coll_half half;
 	struct gf_element element; /* with `sparse` or `way` */
 	/* Sets on a GPU (lane/program.h); borrowed. Their size is then the

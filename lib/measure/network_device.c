@@ -20,13 +20,15 @@ int gf_network_device_open(const struct gf_bench_network *c,
 			   struct gf_error *err)
 {
 	struct gf_network_device *d = gf_xcalloc(1, sizeof(*d));
+	struct gf_bench_device place = *c->device;
 	int rc;
 
 	d->comm = c->comm;
 	gf_watch_init(&d->watch, c->comm, c->timeout_s);
 	d->watch.self.phase = GF_PHASE_CALL;
-	rc = gf_device_bench_open(c->device, c->comm, (int)c->lanes,
-				  c->max_bytes, &d->bench, err);
+	place.watch = &d->watch;
+	rc = gf_device_bench_open(&place, c->comm, (int)c->lanes, c->max_bytes,
+				  &d->bench, err);
 	if (rc)
 		gf_network_device_close(d);
 	else

@@ -10,6 +10,7 @@
 struct gf_burst {
 	struct gf_comm *comm;
 	struct gf_engine *engine;
+	bool borrowed;         /* it is */
 	struct gf_pool layout; /* a tensor for each message; of no memory */
 	struct gf_way *ways;   /* per message, as all that follows */
 	struct gf_work *list;
@@ -29,8 +30,10 @@ static int ended(void *ctx, size_t slot, size_t message,
 	return b->flow ? b->flow->ended(b->flow->ctx, message, err) : 0;
 }
 
+/* Messages that go alone share the first lane; all of a borrowed engine wait
+ * for its one tensor. */
 static void make_list(struct gf_burst *b,
-		      const struct gf_burst_message *messages)
+		      const struct gf_burst_message *messages, int lanes)
 {
 	size_t i, offset = 0;
 
@@ -39,12 +42,16 @@ static void make_list(struct gf_burst *b,
 
 		b->ways[i] = m->way;
 		b->list[i] = (struct gf_work){
-			.first = i,
-			.last = i,
+			.first = b->borrowed ? 0 : i,
+			.last = b->borrowed ? 0 : i,
 			.simultaneous = m->simultaneous,
+			.lane = m->simultaneous ? i % (size_t)lanes : 0,
 			.way = &b->ways[i],
 			.half = m->half,
 			.element = m->element,
+			.sets = m->sets,
+			.schedule = m->schedule,
+			.data = m->data,
 			.count_elems = m->count_elems,
 		};
 		b->offset_bytes[i] = offset;
@@ -57,7 +64,7 @@ int gf_burst_new(const struct gf_burst_config *config, struct gf_burst **burst,
 {
 	struct gf_burst *b = gf_xcalloc(1, sizeof(*b));
 	const size_t n = config->nmessages;
-	int rc;
+	int rc = 0;
 
 	b->comm = config->comm;
 	b->n = b->layout.ntensors = n;
@@ -65,17 +72,20 @@ int gf_burst_new(const struct gf_burst_config *config, struct gf_burst **burst,
 	b->list = gf_xcalloc(n + 1, sizeof(*b->list));
 	b->offset_bytes = gf_xcalloc(n + 1, sizeof(*b->offset_bytes));
 	b->times = gf_xcalloc(n + 1, sizeof(struct gf_exec_times *));
-	make_list(b, config->messages);
-	rc = gf_engine_new(
-		&(struct gf_engine_config){
-			.comm = config->comm,
-			.pool = &b->layout,
-			.segment_bytes = config->segment_bytes,
-			.lanes = config->lanes,
-			.watch = config->watch,
-			.hooks = {.finish = ended, .ctx = b},
-		},
-		&b->engine, err);
+	b->engine = config->engine;
+	b->borrowed = b->engine != NULL;
+	make_list(b, config->messages, config->lanes);
+	if (!b->borrowed)
+		rc = gf_engine_new(
+			&(struct gf_engine_config){
+				.comm = config->comm,
+				.pool = &b->layout,
+				.segment_bytes = config->segment_bytes,
+				.lanes = config->lanes,
+				.watch = config->watch,
+				.hooks = {.finish = ended, .ctx = b},
+			},
+			&b->engine, err);
 	if (!rc)
 		rc = gf_comm_agree(b->comm,
 				   gf_engine_expect(b->engine, b->list, n, err),
@@ -95,7 +105,10 @@ void gf_burst_free(struct gf_burst *b)
 	 * burst's memory, here and on other ranks, until the job ends. */
 	if (!b || b->comm->broken)
 		return;
-	gf_engine_free(b->engine);
+	if (b->borrowed)
+		gf_engine_forget(b->engine, b->list, b->n);
+	else
+		gf_engine_free(b->engine);
 	for (i = 0; i < b->n; i++)
 		free(b->times[i]);
 	free(b->ways);
@@ -138,7 +151,8 @@ int gf_burst_flow(struct gf_burst *b, void *data,
 
 	b->flow = flow;
 	for (i = 0; i < b->n; i++)
-		b->list[i].data = (char *)data + b->offset_bytes[i];
+		if (!b->list[i].sets)
+			b->list[i].data = (char *)data + b->offset_bytes[i];
 	gf_engine_begin_work(b->engine, b->list, b->n);
 	if (flow)
 		rc = let_come(b, err);

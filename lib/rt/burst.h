@@ -17,7 +17,8 @@
 /*
  * Messages that are all there already: an engine (engine/engine.h) without a
  * plan, on the thread that calls. A benchmark of the all-reduce itself wants no
- * hand-over to a communication thread.
+ * hand-over to a communication thread. Between GPUs the engine is the caller's,
+ * streams, and several bursts share it.
  *
  * The watch (engine/watch.h) belongs to the caller and lives for as long as
  * bursts are sent; its step counts the sends, and stands in every failure
@@ -30,6 +31,11 @@ struct gf_burst_message {
 	enum gf_coll_half half; /* zero: the whole */
 	size_t count_elems;
 	bool simultaneous;
+	/* Between GPUs, both borrowed: sets, at a place of their own; or steps
+	 * of f32, in place of a way. */
+	const struct gf_device_sets *sets;
+	void *data;
+	const struct gf_schedule *schedule;
 };
 
 struct gf_burst_config {
@@ -37,8 +43,9 @@ struct gf_burst_config {
 	struct gf_watch *watch; /* borrowed */
 	const struct gf_burst_message *messages;
 	size_t nmessages;
-	int lanes;            /* >= 1 */
-	size_t segment_bytes; /* transfers are cut at; 0: a good size */
+	int lanes;                /* >= 1 */
+	size_t segment_bytes;     /* transfers are cut at; 0: a good size */
+	struct gf_engine *engine; /* borrowed, of as many lanes; or NULL */
 };
 
 struct gf_burst;
@@ -51,7 +58,8 @@ int gf_burst_new(const struct gf_burst_config *config, struct gf_burst **b,
 void gf_burst_free(struct gf_burst *b);
 
 /* Reduces all messages, which lie one after the other at data; their elements
- * are of one size. Memory from the communicator's buffer_alloc goes fastest. */
+ * are of one size. Between GPUs that is only enqueued. Memory from the
+ * communicator's buffer_alloc goes fastest. */
 int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err);
 
 /* Proves the schedules of all messages: gf_engine_prove. Collective. */
