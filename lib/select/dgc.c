@@ -97,7 +97,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	(void)q;
 	(void)err;
 	gf_topk_conclude(s, slot);
-	if (t->bad.found)
+	if (s->slots[slot].bad.found)
 		return 0;
 	for (i = 0; i < s->env.plan->nmessages && p->params->masking; i++)
 		mask(&t->messages[i],
@@ -120,18 +120,18 @@ static int open_dgc(struct gf_selector *s, struct gf_error *err)
 	};
 	const size_t count = s->env.pools[0].count_elems;
 	struct dgc *p;
-	int rc = gf_topk_open(s, &kind, err);
 
+	gf_topk_open(s, &kind);
 	((struct gf_topk_select *)s->priv)->more = p =
 		gf_xcalloc(1, sizeof(*p));
 	p->params = params;
 	p->velocity = calloc(count + 1, sizeof(*p->velocity));
 	p->next = calloc(count + 1, sizeof(*p->next));
-	if (!rc && (!p->velocity || !p->next))
-		rc = gf_error_set(err, -ENOMEM,
-				  "no memory for the momentum of %zu gradients",
-				  count);
-	return rc ? rc : gf_topk_open_messages(s, err);
+	if (!p->velocity || !p->next)
+		return gf_error_set(
+			err, -ENOMEM,
+			"no memory for the momentum of %zu gradients", count);
+	return gf_topk_open_messages(s, err);
 }
 
 static void close_dgc(struct gf_selector *s)
@@ -149,7 +149,7 @@ static void close_dgc(struct gf_selector *s)
 static void begin(struct gf_selector *s, size_t slot, size_t step,
 		  const struct gf_work **list, size_t *n)
 {
-	struct gf_work *work = gf_topk_slot(s, slot)->list;
+	struct gf_work *work = s->slots[slot].list;
 	size_t i;
 
 	gf_topk_begin(s, slot, step, list, n);
@@ -160,9 +160,7 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 static void state(struct gf_selector *s, struct gf_state *list)
 {
 	const struct gf_shape shape = {1, {s->env.pools[0].count_elems}};
-	struct gf_topk_select *p = s->priv;
 
-	gf_feedback_state(&p->feedback, list, gf_xstrdup("dgc.residual"));
 	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("dgc.velocity"), &shape,
 		     dgc_of(s)->velocity)
 		->rule = GF_STATE_SUM;
@@ -170,10 +168,11 @@ static void state(struct gf_selector *s, struct gf_state *list)
 
 const struct gf_select_ops gf_select_dgc = {
 	.hooks = {.prepare = prepare, .end = end, .serial = true},
+	.slot_bytes = sizeof(struct gf_topk_slot),
+	.residual = "dgc.residual",
 	.check = gf_select_check_whole,
 	.open = open_dgc,
 	.close = close_dgc,
 	.begin = begin,
-	.inspect = gf_topk_inspect,
 	.state = state,
 };

@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "gf_kernels.h"
-#include "select/finite.h"
 
 /* Elements that stay in cache between two passes. */
 #define BLOCK_ELEMS ((size_t)16384)
 
-int gf_feedback_open(struct gf_feedback *f, const struct gf_selector *s,
+int gf_feedback_open(struct gf_feedback *f, size_t count_elems,
 		     struct gf_error *err)
 {
-	f->count_elems = s->env.pools[0].count_elems;
+	f->count_elems = count_elems;
 	f->residual = calloc(f->count_elems + 1, sizeof(*f->residual));
 	if (f->residual)
 		return 0;
@@ -29,33 +29,19 @@ void gf_feedback_close(struct gf_feedback *f)
 	memset(f, 0, sizeof(*f));
 }
 
-void gf_feedback_state(struct gf_feedback *f, struct gf_state *list, char *name)
+void gf_feedback_state(struct gf_feedback *f, struct gf_state *list,
+		       const char *name)
 {
 	const struct gf_shape shape = {1, {f->count_elems}};
 
-	gf_state_add(list, GF_STATE_OWN, name, &shape, f->residual)->rule =
-		GF_STATE_SUM;
+	gf_state_add(list, GF_STATE_OWN, gf_xstrdup(name), &shape, f->residual)
+		->rule = GF_STATE_SUM;
 }
 
-static size_t block(size_t at, size_t end)
+void gf_feedback_add(const struct gf_feedback *f, float *data, size_t first,
+		     size_t count)
 {
-	return end - at < BLOCK_ELEMS ? end - at : BLOCK_ELEMS;
-}
-
-size_t gf_feedback_add(const struct gf_feedback *f, float *data, size_t first,
-		       size_t count)
-{
-	const size_t end = first + count;
-	size_t at, n, finite, good = count;
-
-	for (at = first; at < end; at += n) {
-		n = block(at, end);
-		gf_kernels()->add_f32(data + at, f->residual + at, n);
-		finite = gf_finite_prefix(data + at, n);
-		if (finite < n && good == count)
-			good = at - first + finite;
-	}
-	return good;
+	gf_kernels()->add_f32(data + first, f->residual + first, count);
 }
 
 void gf_feedback_commit(struct gf_feedback *f, float *data, size_t first,
@@ -65,7 +51,7 @@ void gf_feedback_commit(struct gf_feedback *f, float *data, size_t first,
 	size_t at, n;
 
 	for (at = first; at < end; at += n) {
-		n = block(at, end);
+		n = end - at < BLOCK_ELEMS ? end - at : BLOCK_ELEMS;
 		memcpy(f->residual + at, data + at, n * sizeof(*data));
 		memset(data + at, 0, n * sizeof(*data));
 	}

@@ -2,7 +2,10 @@
 #ifndef GF_SELECT_FEEDBACK_H
 #define GF_SELECT_FEEDBACK_H
 
-#include "select/select.h"
+#include <stddef.h>
+
+#include "base/error.h"
+#include "ckpt/state.h"
 
 /*
  * Error feedback (Seide et al. 2014; Karimireddy et al. 2019): what a step did
@@ -21,17 +24,16 @@ struct gf_feedback {
 };
 
 /* -ENOMEM. */
-int gf_feedback_open(struct gf_feedback *f, const struct gf_selector *s,
+int gf_feedback_open(struct gf_feedback *f, size_t count_elems,
 		     struct gf_error *err);
 void gf_feedback_close(struct gf_feedback *f);
-/* Adds the residual to a checkpoint's arrays. Takes `name`. */
+/* Adds the residual to a checkpoint's arrays. */
 void gf_feedback_state(struct gf_feedback *f, struct gf_state *list,
-		       char *name);
+		       const char *name);
 
-/* data: the pool's memory. Returns the number of leading elements that are
- * finite; count if all are. */
-size_t gf_feedback_add(const struct gf_feedback *f, float *data, size_t first,
-		       size_t count);
+/* data: the pool's memory. */
+void gf_feedback_add(const struct gf_feedback *f, float *data, size_t first,
+		     size_t count);
 void gf_feedback_commit(struct gf_feedback *f, float *data, size_t first,
 			size_t count);
 

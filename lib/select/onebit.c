@@ -18,27 +18,12 @@
  * see.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
 #include "coll/algorithm.h"
 #include "doc/select_onebit.h"
 #include "gf_kernels.h"
-#include "select/feedback.h"
 #include "select/selections.h"
-
-struct slot {
-	struct gf_work *list; /* the plan's messages, of sets */
-	unsigned char *sets;  /* of all messages and ranks */
-	struct gf_select_bad bad;
-};
-
-struct onebit {
-	const struct gf_onebit_params *params; /* borrowed */
-	struct gf_feedback feedback;
-	struct slot *slots;
-};
 
 /* Elements of a message as chunks see them. */
 struct chunks {
@@ -46,21 +31,15 @@ struct chunks {
 	size_t count_elems, chunk_elems, nchunks;
 };
 
-static struct slot *slot_of(const struct gf_selector *s, size_t slot)
-{
-	const struct onebit *p = s->priv;
-
-	return &p->slots[slot];
-}
-
 static struct chunks chunks_of(const struct gf_selector *s, size_t slot,
 			       size_t message)
 {
 	const struct gf_work *w = &s->plan_work[slot][message];
-	const struct onebit *p = s->priv;
+	const struct gf_onebit_params *p =
+		gf_onebit_params(&s->env.plan->selection);
 
-	return (struct chunks){w->data, w->count_elems, p->params->chunk_elems,
-			       gf_onebit_chunks(p->params, w->count_elems)};
+	return (struct chunks){w->data, w->count_elems, p->chunk_elems,
+			       gf_onebit_chunks(p, w->count_elems)};
 }
 
 static size_t chunk_length(const struct chunks *c, size_t i)
@@ -135,23 +114,21 @@ static int prepare(void *ctx, size_t slot, size_t message,
 		   struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
-	struct onebit *p = s->priv;
 	const struct chunks c = chunks_of(s, slot, message);
 	float *data = s->env.pools[slot].data;
 
 	(void)q;
 	(void)err;
-	gf_feedback_add(&p->feedback, data, (size_t)(c.data - data),
+	gf_feedback_add(&s->feedback, data, (size_t)(c.data - data),
 			c.count_elems);
-	encode(&c,
-	       set_of(&slot_of(s, slot)->list[message], (size_t)s->env.rank));
+	encode(&c, set_of(&s->slots[slot].list[message], (size_t)s->env.rank));
 	return 0;
 }
 
 static struct gf_select_bad find_bad(const struct gf_selector *s, size_t slot,
 				     size_t message)
 {
-	const struct gf_work *w = &slot_of(s, slot)->list[message];
+	const struct gf_work *w = &s->slots[slot].list[message];
 	const struct chunks c = chunks_of(s, slot, message);
 	const struct gf_pool *pool = &s->env.pools[slot];
 	size_t rank, i;
@@ -169,8 +146,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	       struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
-	struct onebit *p = s->priv;
-	struct slot *t = slot_of(s, slot);
+	struct gf_select_slot *t = &s->slots[slot];
 	float *data = s->env.pools[slot].data;
 	const size_t n = s->env.plan->nmessages;
 	size_t i, rank;
@@ -183,7 +159,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	for (i = 0; i < n && !t->bad.found; i++) {
 		const struct chunks c = chunks_of(s, slot, i);
 
-		gf_feedback_commit(&p->feedback, data, (size_t)(c.data - data),
+		gf_feedback_commit(&s->feedback, data, (size_t)(c.data - data),
 				   c.count_elems);
 		for (rank = 0; rank < t->list[i].count_elems; rank++)
 			decode_add(&c, set_of(&t->list[i], rank));
@@ -195,95 +171,37 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 
 static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 {
+	const struct gf_onebit_params *p =
+		gf_onebit_params(&s->env.plan->selection);
 	const size_t n = s->env.plan->nmessages;
 	const size_t ranks = (size_t)s->env.plan->ranks;
-	struct gf_comm *comm = s->env.pools[0].comm;
-	const struct onebit *p = s->priv;
-	struct slot *t = slot_of(s, slot);
+	struct gf_work *list = gf_select_own_work(s, slot, n);
+	unsigned char *sets;
 	size_t bytes = 0, i;
-	void *sets = NULL;
 	int rc;
 
-	t->list = gf_xcalloc(n + 1, sizeof(*t->list));
 	for (i = 0; i < n; i++) {
-		const struct chunks c = chunks_of(s, slot, i);
 		const size_t set_bytes =
-			gf_onebit_set_bytes(p->params, c.count_elems);
+			gf_onebit_set_bytes(p, list[i].count_elems);
 
-		t->list[i] = s->plan_work[slot][i];
-		t->list[i].sparse = gf_sparse_find("topk");
-		t->list[i].half = GF_COLL_ALL_GATHER;
-		t->list[i].element = gf_element_set(set_bytes, NULL, NULL);
-		t->list[i].count_elems = ranks;
+		list[i].sparse = gf_sparse_find("topk");
+		list[i].half = GF_COLL_ALL_GATHER;
+		list[i].element = gf_element_set(set_bytes, NULL, NULL);
+		list[i].count_elems = ranks;
 		bytes += ranks * set_bytes;
 	}
-	rc = comm->ops->buffer_alloc(comm, bytes, &sets, err);
-	t->sets = sets;
-	for (i = 0, bytes = 0; i < n && !rc; i++) {
-		t->list[i].data = t->sets + bytes;
-		bytes += ranks * t->list[i].element.size_bytes;
+	rc = gf_select_memory(s, slot, 0, bytes, err);
+	sets = s->slots[slot].memory[0];
+	for (i = 0; i < n && !rc; i++) {
+		list[i].data = sets;
+		sets += ranks * list[i].element.size_bytes;
 	}
 	return rc;
-}
-
-static int open_onebit(struct gf_selector *s, struct gf_error *err)
-{
-	struct onebit *p = gf_xcalloc(1, sizeof(*p));
-	size_t i;
-	int rc;
-
-	s->priv = p;
-	p->params = gf_onebit_params(&s->env.plan->selection);
-	p->slots = gf_xcalloc(s->env.depth, sizeof(*p->slots));
-	rc = gf_feedback_open(&p->feedback, s, err);
-	for (i = 0; i < s->env.depth && !rc; i++)
-		rc = open_slot(s, i, err);
-	return rc;
-}
-
-static void close_onebit(struct gf_selector *s)
-{
-	struct gf_comm *comm = s->env.pools[0].comm;
-	struct onebit *p = s->priv;
-	size_t i;
-
-	if (!p)
-		return;
-	for (i = 0; i < s->env.depth; i++) {
-		comm->ops->buffer_free(comm, p->slots[i].sets);
-		free(p->slots[i].list);
-	}
-	gf_feedback_close(&p->feedback);
-	free(p->slots);
-	free(p);
-}
-
-static void begin(struct gf_selector *s, size_t slot, size_t step,
-		  const struct gf_work **list, size_t *n)
-{
-	(void)step;
-	*list = slot_of(s, slot)->list;
-	*n = s->env.plan->nmessages;
-}
-
-static struct gf_select_bad inspect(struct gf_selector *s, size_t slot)
-{
-	return slot_of(s, slot)->bad;
-}
-
-static void state(struct gf_selector *s, struct gf_state *list)
-{
-	struct onebit *p = s->priv;
-
-	gf_feedback_state(&p->feedback, list, gf_xstrdup("onebit.residual"));
 }
 
 const struct gf_select_ops gf_select_onebit = {
 	.hooks = {.prepare = prepare, .end = end, .serial = true},
+	.residual = "onebit.residual",
 	.check = gf_select_check_whole,
-	.open = open_onebit,
-	.close = close_onebit,
-	.begin = begin,
-	.inspect = inspect,
-	.state = state,
+	.open_slot = open_slot,
 };

@@ -20,7 +20,6 @@
 #include "base/heap.h"
 #include "doc/select_powersgd.h"
 #include "gf_kernels.h"
-#include "select/feedback.h"
 #include "select/finite.h"
 #include "select/selections.h"
 
@@ -45,33 +44,24 @@ struct part {
 struct pair {
 	struct part *parts;
 	size_t nparts, p_elems, q_elems;
-	size_t number, message; /* in the list, of its first; in the plan */
-};
-
-struct slot {
-	struct gf_work *list, *whole;
-	float *p, *q; /* of all messages */
-	size_t step;  /* from 0 */
-	bool warmup;
-	struct gf_select_bad bad;
+	size_t number; /* of its first, in the list */
 };
 
 struct powersgd {
 	const struct gf_powersgd_params *params; /* borrowed */
-	struct gf_feedback feedback;
 	struct pair *pairs;
 	size_t npairs, nlist;
 	size_t *pair_of; /* per message of the list */
 	float *kept;     /* Q of all matrices, for the next step */
 	size_t kept_elems;
-	struct slot *slots;
 };
 
-static struct slot *slot_of(const struct gf_selector *s, size_t slot)
+/* A step goes dense, as the plan has it. */
+static bool warms_up(const struct gf_selector *s, size_t slot)
 {
 	const struct powersgd *p = s->priv;
 
-	return &p->slots[slot];
+	return s->slots[slot].step <= p->params->warmup_steps;
 }
 
 /* --- linear algebra ------------------------------------------------------- */
@@ -156,13 +146,14 @@ static void orthogonalise(float *p, size_t rows, size_t rank)
 
 /* --- on the thread that moves messages ------------------------------------ */
 
-static const float *first_q(const struct powersgd *p, const struct slot *t,
+static const float *first_q(const struct powersgd *p,
+			    const struct gf_select_slot *t,
 			    const struct part *part, float *drawn)
 {
 	if (p->params->warm_start)
 		return p->kept + part->at_kept;
-	gf_powersgd_start(t->step, part->tensor, part->m.rank * part->m.cols,
-			  drawn);
+	gf_powersgd_start(t->step - 1, part->tensor,
+			  part->m.rank * part->m.cols, drawn);
 	return drawn;
 }
 
@@ -172,7 +163,7 @@ static void prepare_p(const struct gf_selector *s, size_t slot,
 		      const struct pair *pair)
 {
 	const struct powersgd *p = s->priv;
-	const struct slot *t = slot_of(s, slot);
+	const struct gf_select_slot *t = &s->slots[slot];
 	float *data = s->env.pools[slot].data, *to = t->list[pair->number].data;
 	float *drawn = pair->q_elems ? t->list[pair->number + 1].data : NULL;
 	size_t i;
@@ -186,7 +177,7 @@ static void prepare_p(const struct gf_selector *s, size_t slot,
 			       part->count_elems * sizeof(*m));
 			continue;
 		}
-		gf_feedback_add(&p->feedback, data, part->first,
+		gf_feedback_add(&s->feedback, data, part->first,
 				part->count_elems);
 		times_q(&part->m, m, first_q(p, t, part, drawn + part->at_q),
 			to + part->at_p);
@@ -196,7 +187,7 @@ static void prepare_p(const struct gf_selector *s, size_t slot,
 static void prepare_q(const struct gf_selector *s, size_t slot,
 		      const struct pair *pair)
 {
-	const struct slot *t = slot_of(s, slot);
+	const struct gf_select_slot *t = &s->slots[slot];
 	const float *data = s->env.pools[slot].data;
 	float *ps = t->list[pair->number].data;
 	float *qs = t->list[pair->number + 1].data;
@@ -222,13 +213,14 @@ static int prepare(void *ctx, size_t slot, size_t message,
 		   struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
-	const struct slot *t = slot_of(s, slot);
+	const struct gf_select_slot *t = &s->slots[slot];
 	const struct pair *pair;
 
 	(void)q;
 	(void)err;
-	if (t->warmup)
-		return gf_select_scale(s, slot, &t->whole[message], q, err);
+	if (warms_up(s, slot))
+		return gf_select_scale(s, slot, &s->plan_work[slot][message], q,
+				       err);
 	pair = pair_of(s, message);
 	if (message == pair->number)
 		prepare_p(s, slot, pair);
@@ -243,8 +235,8 @@ static void multiply(float *data, float by, size_t n)
 	gf_kernels()->axpby_f32(0, data, by, data, n);
 }
 
-static void look(const struct gf_selector *s, struct slot *t, size_t slot,
-		 const struct gf_work *w, const struct pair *pair)
+static void look(const struct gf_selector *s, struct gf_select_slot *t,
+		 size_t slot, const struct gf_work *w, const struct pair *pair)
 {
 	if (!t->bad.found &&
 	    gf_finite_prefix(w->data, w->count_elems) < w->count_elems)
@@ -256,7 +248,7 @@ static int finish(void *ctx, size_t slot, size_t message,
 		  struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
-	struct slot *t = slot_of(s, slot);
+	struct gf_select_slot *t = &s->slots[slot];
 	const struct gf_work *w;
 	const struct pair *pair;
 	size_t i;
@@ -264,9 +256,10 @@ static int finish(void *ctx, size_t slot, size_t message,
 
 	(void)q;
 	(void)err;
-	w = t->warmup ? &t->whole[message] : &t->list[message];
+	w = warms_up(s, slot) ? &s->plan_work[slot][message]
+			      : &t->list[message];
 	rc = gf_select_unscale(s, slot, w, q, err);
-	if (rc || t->warmup)
+	if (rc || warms_up(s, slot))
 		return rc;
 	pair = pair_of(s, message);
 	look(s, t, slot, w, pair);
@@ -286,7 +279,7 @@ static int finish(void *ctx, size_t slot, size_t message,
 static void take_up(struct gf_selector *s, size_t slot, const struct pair *pair)
 {
 	struct powersgd *p = s->priv;
-	const struct slot *t = slot_of(s, slot);
+	const struct gf_select_slot *t = &s->slots[slot];
 	const float *ps = t->list[pair->number].data;
 	const float *qs = pair->q_elems ? t->list[pair->number + 1].data : NULL;
 	float *data = s->env.pools[slot].data;
@@ -301,10 +294,10 @@ static void take_up(struct gf_selector *s, size_t slot, const struct pair *pair)
 			       part->count_elems * sizeof(*m));
 			continue;
 		}
-		gf_feedback_commit(&p->feedback, data, part->first,
+		gf_feedback_commit(&s->feedback, data, part->first,
 				   part->count_elems);
 		add_product(&part->m, ps + part->at_p, qs + part->at_q, m);
-		add_times(p->feedback.residual + part->first, -1, m,
+		add_times(s->feedback.residual + part->first, -1, m,
 			  part->count_elems);
 		if (!s->env.scaled)
 			multiply(m, (float)s->env.plan->ranks,
@@ -319,16 +312,16 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 {
 	struct gf_selector *s = ctx;
 	const struct powersgd *p = s->priv;
-	struct slot *t = slot_of(s, slot);
+	struct gf_select_slot *t = &s->slots[slot];
 	const struct gf_pool *pool = &s->env.pools[slot];
 	size_t i;
 
 	(void)q;
 	(void)err;
-	if (t->warmup)
+	if (warms_up(s, slot))
 		t->bad = gf_select_find_bad(pool, pool->data, 0,
 					    pool->count_elems);
-	for (i = 0; i < p->npairs && !t->warmup && !t->bad.found; i++)
+	for (i = 0; i < p->npairs && !warms_up(s, slot) && !t->bad.found; i++)
 		take_up(s, slot, &p->pairs[i]);
 	return 0;
 }
@@ -367,7 +360,6 @@ static void lay_out(struct gf_selector *s, struct powersgd *p)
 		const struct gf_message *m = &plan->messages[i];
 		struct pair *pair = &p->pairs[i];
 
-		pair->message = i;
 		pair->number = p->nlist;
 		pair->parts = gf_xcalloc(m->last - m->first + 1,
 					 sizeof(*pair->parts));
@@ -379,46 +371,34 @@ static void lay_out(struct gf_selector *s, struct powersgd *p)
 	}
 }
 
-static void list_pair(const struct gf_selector *s, struct slot *t, size_t slot,
-		      const struct pair *pair, float *p, float *q)
-{
-	struct gf_work *w = &t->list[pair->number];
-
-	*w = s->plan_work[slot][pair->message];
-	w->data = p;
-	w->count_elems = pair->p_elems;
-	if (!pair->q_elems)
-		return;
-	w[1] = w[0];
-	w[1].after = pair->number + 1;
-	w[1].data = q;
-	w[1].count_elems = pair->q_elems;
-}
-
 static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 {
 	const struct powersgd *p = s->priv;
-	struct gf_comm *comm = s->env.pools[0].comm;
-	struct slot *t = slot_of(s, slot);
+	struct gf_select_slot *t = &s->slots[slot];
+	struct gf_work *list = gf_select_own_work(s, slot, p->nlist);
 	size_t np = 0, nq = 0, i;
-	void *ps = NULL, *qs = NULL;
 	int rc;
 
 	for (i = 0; i < p->npairs; i++) {
 		np += p->pairs[i].p_elems;
 		nq += p->pairs[i].q_elems;
 	}
-	t->whole = s->plan_work[slot];
-	t->list = gf_xcalloc(p->nlist + 1, sizeof(*t->list));
-	rc = comm->ops->buffer_alloc(comm, np * sizeof(float), &ps, err);
-	rc = rc ? rc
-		: comm->ops->buffer_alloc(comm, nq * sizeof(float), &qs, err);
-	t->p = ps;
-	t->q = qs;
+	rc = gf_select_memory(s, slot, 0, np * sizeof(float), err);
+	rc = rc ? rc : gf_select_memory(s, slot, 1, nq * sizeof(float), err);
 	for (i = 0, np = 0, nq = 0; i < p->npairs && !rc; i++) {
-		list_pair(s, t, slot, &p->pairs[i], t->p + np, t->q + nq);
-		np += p->pairs[i].p_elems;
-		nq += p->pairs[i].q_elems;
+		const struct pair *pair = &p->pairs[i];
+		struct gf_work *w = &list[pair->number];
+
+		w[0] = w[1] = s->plan_work[slot][i];
+		w[0].data = (float *)t->memory[0] + np;
+		w[0].count_elems = pair->p_elems;
+		np += pair->p_elems;
+		if (!pair->q_elems)
+			continue;
+		w[1].after = pair->number + 1;
+		w[1].data = (float *)t->memory[1] + nq;
+		w[1].count_elems = pair->q_elems;
+		nq += pair->q_elems;
 	}
 	return rc;
 }
@@ -442,40 +422,27 @@ static void start(struct powersgd *p)
 static int open_powersgd(struct gf_selector *s, struct gf_error *err)
 {
 	struct powersgd *p = gf_xcalloc(1, sizeof(*p));
-	size_t i;
-	int rc;
 
+	(void)err;
 	s->priv = p;
 	p->params = gf_powersgd_params(&s->env.plan->selection);
-	p->slots = gf_xcalloc(s->env.depth, sizeof(*p->slots));
 	lay_out(s, p);
 	start(p);
-	rc = gf_feedback_open(&p->feedback, s, err);
-	for (i = 0; i < s->env.depth && !rc; i++)
-		rc = open_slot(s, i, err);
-	return rc;
+	return 0;
 }
 
 static void close_powersgd(struct gf_selector *s)
 {
-	struct gf_comm *comm = s->env.pools[0].comm;
 	struct powersgd *p = s->priv;
 	size_t i;
 
 	if (!p)
 		return;
-	for (i = 0; i < s->env.depth; i++) {
-		comm->ops->buffer_free(comm, p->slots[i].p);
-		comm->ops->buffer_free(comm, p->slots[i].q);
-		free(p->slots[i].list);
-	}
 	for (i = 0; i < p->npairs; i++)
 		free(p->pairs[i].parts);
-	gf_feedback_close(&p->feedback);
 	free(p->pairs);
 	free(p->pair_of);
 	free(p->kept);
-	free(p->slots);
 	free(p);
 }
 
@@ -484,19 +451,12 @@ static void close_powersgd(struct gf_selector *s)
 static void begin(struct gf_selector *s, size_t slot, size_t step,
 		  const struct gf_work **list, size_t *n)
 {
-	const struct powersgd *p = s->priv;
-	struct slot *t = slot_of(s, slot);
-
-	t->step = step - 1;
-	t->warmup = t->step < p->params->warmup_steps;
-	t->bad.found = false;
-	*list = t->warmup ? t->whole : t->list;
-	*n = t->warmup ? s->nplan_work : p->nlist;
-}
-
-static struct gf_select_bad inspect(struct gf_selector *s, size_t slot)
-{
-	return slot_of(s, slot)->bad;
+	(void)step;
+	s->slots[slot].bad.found = false;
+	if (!warms_up(s, slot))
+		return;
+	*list = s->plan_work[slot];
+	*n = s->nplan_work;
 }
 
 static void state(struct gf_selector *s, struct gf_state *list)
@@ -504,7 +464,6 @@ static void state(struct gf_selector *s, struct gf_state *list)
 	struct powersgd *p = s->priv;
 	const struct gf_shape shape = {1, {p->kept_elems}};
 
-	gf_feedback_state(&p->feedback, list, gf_xstrdup("powersgd.residual"));
 	if (p->params->warm_start && p->kept_elems)
 		gf_state_add(list, GF_STATE_SHARED, gf_xstrdup("powersgd.q"),
 			     &shape, p->kept);
@@ -515,10 +474,11 @@ const struct gf_select_ops gf_select_powersgd = {
 		  .finish = finish,
 		  .end = end,
 		  .serial = true},
+	.residual = "powersgd.residual",
 	.check = gf_select_check_whole,
 	.open = open_powersgd,
+	.open_slot = open_slot,
 	.close = close_powersgd,
 	.begin = begin,
-	.inspect = inspect,
 	.state = state,
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "select/finite.h"
 
@@ -66,14 +67,36 @@ int gf_select_open(struct gf_selector *s, const struct gf_select_env *env,
 	s->hooks.ctx = s;
 	s->scale = gf_xcalloc(env->depth, sizeof(*s->scale));
 	s->flag = gf_xcalloc(env->depth, sizeof(uint32_t *));
+	s->slots = gf_xcalloc(env->depth, sizeof(*s->slots));
 	s->plan_work = gf_xcalloc(env->depth, sizeof(struct gf_work *));
 	s->nplan_work = gf_work_count(env->plan);
 	for (i = 0; i < env->depth; i++) {
 		s->plan_work[i] =
 			gf_xcalloc(s->nplan_work, sizeof(**s->plan_work));
 		gf_work_of_plan(env->plan, &env->pools[i], s->plan_work[i]);
+		if (s->ops->slot_bytes)
+			s->slots[i].more = gf_xcalloc(1, s->ops->slot_bytes);
 	}
-	return s->ops->open ? s->ops->open(s, err) : 0;
+	if (s->ops->residual)
+		rc = gf_feedback_open(&s->feedback, env->pools[0].count_elems,
+				      err);
+	if (!rc && s->ops->open)
+		rc = s->ops->open(s, err);
+	for (i = 0; i < env->depth && !rc && s->ops->open_slot; i++)
+		rc = s->ops->open_slot(s, i, err);
+	return rc;
+}
+
+static void release_slot(struct gf_selector *s, struct gf_select_slot *t)
+{
+	struct gf_comm *comm = s->env.pools[0].comm;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(t->memory); i++)
+		if (t->memory[i])
+			comm->ops->buffer_free(comm, t->memory[i]);
+	free(t->list);
+	free(t->more);
 }
 
 void gf_select_close(struct gf_selector *s)
@@ -84,8 +107,12 @@ void gf_select_close(struct gf_selector *s)
 		return;
 	if (s->ops->close)
 		s->ops->close(s);
-	for (i = 0; i < s->env.depth; i++)
+	for (i = 0; i < s->env.depth; i++) {
+		release_slot(s, &s->slots[i]);
 		free(s->plan_work[i]);
+	}
+	gf_feedback_close(&s->feedback);
+	free(s->slots);
 	free(s->plan_work);
 	free(s->scale);
 	free(s->flag);
@@ -97,10 +124,13 @@ void gf_select_close(struct gf_selector *s)
 void gf_select_begin(struct gf_selector *s, size_t slot, size_t step,
 		     const struct gf_work **list, size_t *n)
 {
+	struct gf_select_slot *t = &s->slots[slot];
+
 	s->slot = slot;
 	s->fresh = true;
-	*list = s->plan_work[slot];
-	*n = s->nplan_work;
+	t->step = step;
+	*list = t->list ? t->list : s->plan_work[slot];
+	*n = t->list ? t->nlist : s->nplan_work;
 	if (s->ops->begin)
 		s->ops->begin(s, slot, step, list, n);
 }
@@ -109,6 +139,11 @@ const struct gf_work *gf_select_expect(struct gf_selector *s, size_t *n)
 {
 	*n = s->nplan_work;
 	return s->ops->expect ? s->ops->expect(s, n) : s->plan_work[0];
+}
+
+struct gf_select_bad gf_select_inspect(struct gf_selector *s, size_t slot)
+{
+	return s->ops->inspect ? s->ops->inspect(s, slot) : s->slots[slot].bad;
 }
 
 /* A bad step changes nothing. */
@@ -120,7 +155,7 @@ static int follow(struct gf_selector *s, struct gf_gpu_stream *q,
 	if (!s->uncommitted)
 		return 0;
 	s->uncommitted = 0;
-	if (s->ops->inspect(s, slot).found)
+	if (gf_select_inspect(s, slot).found)
 		return 0;
 	return s->ops->commit(s, slot, q, err);
 }
@@ -167,6 +202,8 @@ void gf_select_adopt(struct gf_selector *s, size_t slot)
 
 void gf_select_state(struct gf_selector *s, struct gf_state *list)
 {
+	if (s->ops->residual)
+		gf_feedback_state(&s->feedback, list, s->ops->residual);
 	if (s->ops->state)
 		s->ops->state(s, list);
 }
@@ -285,6 +322,26 @@ int gf_select_unscale(const struct gf_selector *s, size_t slot,
 		      struct gf_error *err)
 {
 	return s->env.scaled ? multiply(s, w, 1 / s->scale[slot], q, err) : 0;
+}
+
+struct gf_work *gf_select_own_work(struct gf_selector *s, size_t slot, size_t n)
+{
+	struct gf_select_slot *t = &s->slots[slot];
+	const size_t known = n < s->nplan_work ? n : s->nplan_work;
+
+	t->list = gf_xcalloc(n + 1, sizeof(*t->list));
+	t->nlist = n;
+	memcpy(t->list, s->plan_work[slot], known * sizeof(*t->list));
+	return t->list;
+}
+
+int gf_select_memory(struct gf_selector *s, size_t slot, size_t which,
+		     size_t size_bytes, struct gf_error *err)
+{
+	struct gf_comm *comm = s->env.pools[0].comm;
+
+	return comm->ops->buffer_alloc(comm, size_bytes,
+				       &s->slots[slot].memory[which], err);
 }
 
 int gf_select_clear_flag(const struct gf_selector *s, size_t slot,

@@ -15,6 +15,7 @@
 #include "engine/work.h"
 #include "gpu/gpu.h"
 #include "optim/optimizer.h"
+#include "select/feedback.h"
 
 /*
  * The running half of a selection: which of a step's gradients go out, and what
@@ -82,6 +83,18 @@ struct gf_select_sums {
 	float share;
 };
 
+/* A step under way, as every selection has it. */
+struct gf_select_slot {
+	size_t step; /* begun last, from 1 */
+	/* The step's messages, where they are not the plan's
+	 * (gf_select_own_work), and their memory (gf_select_memory). */
+	struct gf_work *list;
+	size_t nlist;
+	void *memory[2];
+	struct gf_select_bad bad; /* `end` sets it */
+	void *more; /* ops->slot_bytes, zeroed, or what open_slot allocates */
+};
+
 struct gf_selector {
 	const struct gf_select_ops *ops;
 	struct gf_select_env env;
@@ -92,6 +105,8 @@ struct gf_selector {
 	 * is a word on the device, of gradients that go from GPU to GPU. */
 	double *scale;
 	uint32_t **flag;
+	struct gf_select_slot *slots;
+	struct gf_feedback feedback; /* with ops->residual */
 	struct gf_optim_piece whole;
 	/* By the host: the step begun last is in `slot`, none of it taken yet
 	 * if `fresh`; the device's state has not followed the step in slot
@@ -109,20 +124,28 @@ struct gf_select_ops {
 	 * A selection whose steps each need the state that the step before
 	 * leaves says `serial`. */
 	struct gf_engine_hooks hooks;
+	size_t slot_bytes; /* of struct gf_select_slot's `more` */
+	/* The selection has error feedback, and so is the residual called in
+	 * checkpoints; NULL: none */
+	const char *residual;
 	/* Is there a reason not to run this plan? (optional) */
 	int (*check)(const struct gf_plan *plan, struct gf_error *err);
-	/* Allocates the state, on this rank alone; `close` follows also if it
-	 * fails. (optional, both) */
+	/* Allocates the state, on this rank alone, then each slot's; `close`
+	 * follows also if they fail. (optional, all) */
 	int (*open)(struct gf_selector *s, struct gf_error *err);
+	int (*open_slot)(struct gf_selector *s, size_t slot,
+			 struct gf_error *err);
 	void (*close)(struct gf_selector *s);
 	/* Step `step` (from 1) begins in a slot: its messages, which stay the
-	 * selection's. All ranks give the same. (optional: the plan's) */
+	 * selection's. All ranks give the same. (optional: the slot's list, or
+	 * the plan's) */
 	void (*begin)(struct gf_selector *s, size_t slot, size_t step,
 		      const struct gf_work **list, size_t *n);
 	/* Messages of all sizes that may come: between steps, after `open` and
 	 * after `restore`. They stay the selection's. (optional: the plan's) */
 	const struct gf_work *(*expect)(struct gf_selector *s, size_t *n);
-	/* The step has ended. Not asked for where a flag says it. */
+	/* The step has ended. Not asked for where a flag says it. (optional:
+	 * the slot's) */
 	struct gf_select_bad (*inspect)(struct gf_selector *s, size_t slot);
 	/* (optional: the whole pool) */
 	int (*sums)(struct gf_selector *s, size_t slot,
@@ -130,7 +153,8 @@ struct gf_select_ops {
 	/* Those have been applied: what the step decided holds for the steps
 	 * that begin from now on. (optional) */
 	void (*adopt)(struct gf_selector *s, size_t slot);
-	/* Adds the arrays that must survive a stop. (optional) */
+	/* Adds the arrays, but for the residual, that must survive a stop.
+	 * (optional) */
 	void (*state)(struct gf_selector *s, struct gf_state *list);
 	/* A step that has ended and is not applied, the age-th from the oldest:
 	 * its sums go to `values`, laid out as the pool, and what else `sums`
@@ -177,6 +201,7 @@ void gf_select_close(struct gf_selector *s);
 void gf_select_begin(struct gf_selector *s, size_t slot, size_t step,
 		     const struct gf_work **list, size_t *n);
 const struct gf_work *gf_select_expect(struct gf_selector *s, size_t *n);
+struct gf_select_bad gf_select_inspect(struct gf_selector *s, size_t slot);
 int gf_select_sums(struct gf_selector *s, size_t slot,
 		   struct gf_select_sums *sums, struct gf_error *err);
 void gf_select_adopt(struct gf_selector *s, size_t slot);
@@ -208,6 +233,12 @@ int gf_select_scale(const struct gf_selector *s, size_t slot,
 int gf_select_unscale(const struct gf_selector *s, size_t slot,
 		      const struct gf_work *w, struct gf_gpu_stream *q,
 		      struct gf_error *err);
+/* The slot's own list of n messages, which begins as the plan's. */
+struct gf_work *gf_select_own_work(struct gf_selector *s, size_t slot,
+				   size_t n);
+/* Allocates the slot's `which`-th piece of memory for messages. */
+int gf_select_memory(struct gf_selector *s, size_t slot, size_t which,
+		     size_t size_bytes, struct gf_error *err);
 /* Enqueues that no gradient of the slot's step is known to be bad. */
 int gf_select_clear_flag(const struct gf_selector *s, size_t slot,
 			 struct gf_gpu_stream *q, struct gf_error *err);

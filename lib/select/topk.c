@@ -60,19 +60,15 @@ struct gf_topk_kind gf_topk_kind(const struct gf_selector *s)
 	};
 }
 
-int gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind,
-		 struct gf_error *err)
+void gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind)
 {
 	struct gf_topk_select *p = gf_xcalloc(1, sizeof(*p));
 	size_t i;
 
 	s->priv = p;
 	p->kind = *kind;
-	p->slots = gf_xcalloc(s->env.depth, sizeof(*p->slots));
 	for (i = 0; i < s->env.depth; i++)
-		p->slots[i].list =
-			gf_xcalloc(s->nplan_work, sizeof(*p->slots[i].list));
-	return gf_feedback_open(&p->feedback, s, err);
+		gf_select_own_work(s, i, s->nplan_work);
 }
 
 static void init_message(struct gf_selector *s, size_t slot, size_t i)
@@ -81,13 +77,13 @@ static void init_message(struct gf_selector *s, size_t slot, size_t i)
 	const struct gf_work *w = &s->plan_work[slot][i];
 	const struct gf_topk_select *p = s->priv;
 
-	p->slots[slot].messages[i] = (struct gf_sparse_message){
+	gf_topk_slot(s, slot)->messages[i] = (struct gf_sparse_message){
 		.merges = p->kind.merges,
 		.putback = p->kind.putback,
 		.ranks = plan->ranks,
 		.count_elems = w->count_elems,
 		.data = w->data,
-		.residual = p->feedback.residual +
+		.residual = s->feedback.residual +
 			    ((float *)w->data - s->env.pools[slot].data),
 		.scratch = p->scratch,
 	};
@@ -95,11 +91,10 @@ static void init_message(struct gf_selector *s, size_t slot, size_t i)
 
 static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 {
-	struct gf_comm *comm = s->env.pools[0].comm;
-	struct gf_topk_select *p = s->priv;
-	struct gf_topk_slot *t = &p->slots[slot];
+	const struct gf_topk_select *p = s->priv;
+	struct gf_topk_slot *t = gf_topk_slot(s, slot);
 	size_t n = s->env.plan->nmessages, i, at = 0;
-	int rc = comm->ops->buffer_alloc(comm, p->sets_bytes, &t->sets, err);
+	int rc = gf_select_memory(s, slot, 0, p->sets_bytes, err);
 
 	t->messages = gf_xcalloc(n, sizeof(*t->messages));
 	for (i = 0; i < n && !rc; i++) {
@@ -108,7 +103,7 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 
 		init_message(s, slot, i);
 		rc = gf_sparse_init(m, k, err);
-		m->sets = (char *)t->sets + at;
+		m->sets = (char *)s->slots[slot].memory[0] + at;
 		at += gf_sparse_sets_bytes(m, k);
 	}
 	return rc;
@@ -147,24 +142,18 @@ int gf_topk_open_messages(struct gf_selector *s, struct gf_error *err)
 
 void gf_topk_close(struct gf_selector *s)
 {
-	struct gf_comm *comm = s->env.pools[0].comm;
 	struct gf_topk_select *p = s->priv;
 	size_t i, k;
 
 	if (!p)
 		return;
 	for (i = 0; i < s->env.depth; i++) {
-		struct gf_topk_slot *t = &p->slots[i];
+		struct gf_topk_slot *t = gf_topk_slot(s, i);
 
 		for (k = 0; t->messages && k < s->env.plan->nmessages; k++)
 			gf_sparse_release(&t->messages[k]);
-		if (t->sets)
-			comm->ops->buffer_free(comm, t->sets);
 		free(t->messages);
-		free(t->list);
 	}
-	free(p->slots);
-	gf_feedback_close(&p->feedback);
 	free(p->scratch);
 	free(p);
 }
@@ -172,9 +161,9 @@ void gf_topk_close(struct gf_selector *s)
 static int open_topk(struct gf_selector *s, struct gf_error *err)
 {
 	const struct gf_topk_kind kind = gf_topk_kind(s);
-	int rc = gf_topk_open(s, &kind, err);
 
-	return rc ? rc : gf_topk_open_messages(s, err);
+	gf_topk_open(s, &kind);
+	return gf_topk_open_messages(s, err);
 }
 
 /* --- on the thread that moves messages -------------------------------------
@@ -194,18 +183,19 @@ static int prepare(void *ctx, size_t slot, size_t message,
 
 void gf_topk_conclude(struct gf_selector *s, size_t slot)
 {
-	struct gf_topk_slot *t = gf_topk_slot(s, slot);
+	struct gf_select_bad *bad = &s->slots[slot].bad;
 	const struct gf_pool *pool = &s->env.pools[slot];
 	size_t i, at;
 
-	t->bad.found = false;
-	for (i = 0; i < s->env.plan->nmessages && !t->bad.found; i++) {
-		struct gf_sparse_message *m = &t->messages[i];
+	bad->found = false;
+	for (i = 0; i < s->env.plan->nmessages && !bad->found; i++) {
+		struct gf_sparse_message *m =
+			&gf_topk_slot(s, slot)->messages[i];
 
 		gf_sparse_conclude(m);
 		at = gf_sparse_bad(m);
 		if (at < m->count_elems)
-			t->bad = gf_select_bad_at(
+			*bad = gf_select_bad_at(
 				pool, at + (size_t)(m->data - pool->data));
 	}
 }
@@ -213,13 +203,12 @@ void gf_topk_conclude(struct gf_selector *s, size_t slot)
 void gf_topk_commit(struct gf_selector *s, size_t slot)
 {
 	const struct gf_pool *pool = &s->env.pools[slot];
-	struct gf_topk_select *p = s->priv;
-	const struct gf_topk_slot *t = &p->slots[slot];
+	const struct gf_topk_slot *t = gf_topk_slot(s, slot);
 	size_t i;
 
-	if (t->bad.found)
+	if (s->slots[slot].bad.found)
 		return;
-	gf_feedback_commit(&p->feedback, pool->data, 0, pool->count_elems);
+	gf_feedback_commit(&s->feedback, pool->data, 0, pool->count_elems);
 	for (i = 0; i < s->env.plan->nmessages; i++)
 		gf_sparse_expand(&t->messages[i], t->messages[i].data);
 }
@@ -240,44 +229,32 @@ void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
 		   const struct gf_work **list, size_t *n)
 {
 	struct gf_topk_slot *t = gf_topk_slot(s, slot);
+	struct gf_work *work = s->slots[slot].list;
 	size_t i;
 
+	(void)list;
 	t->restored = false;
-	*list = t->list;
-	*n = s->env.plan->nmessages;
 	for (i = 0; i < *n; i++) {
 		struct gf_sparse_message *m = &t->messages[i];
 		bool gathers = gf_sparse_gathers(m);
 
 		m->k = gf_topk_k(s, step, m->count_elems);
-		t->list[i] = s->plan_work[slot][i];
-		t->list[i].sparse = gf_sparse_find(gathers ? "topk" : "gtopk");
-		t->list[i].half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
-		t->list[i].element = gf_element_set(gf_sparse_set_bytes(m->k),
-						    gf_sparse_merge, m);
-		t->list[i].data = m->sets;
-		t->list[i].count_elems = gathers ? (size_t)m->ranks : 1;
+		work[i] = s->plan_work[slot][i];
+		work[i].sparse = gf_sparse_find(gathers ? "topk" : "gtopk");
+		work[i].half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
+		work[i].element = gf_element_set(gf_sparse_set_bytes(m->k),
+						 gf_sparse_merge, m);
+		work[i].data = m->sets;
+		work[i].count_elems = gathers ? (size_t)m->ranks : 1;
 	}
-}
-
-struct gf_select_bad gf_topk_inspect(struct gf_selector *s, size_t slot)
-{
-	return gf_topk_slot(s, slot)->bad;
-}
-
-void gf_topk_state(struct gf_selector *s, struct gf_state *list)
-{
-	struct gf_topk_select *p = s->priv;
-
-	gf_feedback_state(&p->feedback, list, gf_xstrdup("sparse.residual"));
 }
 
 const struct gf_select_ops gf_select_topk = {
 	.hooks = {.prepare = prepare, .end = end, .serial = true},
+	.slot_bytes = sizeof(struct gf_topk_slot),
+	.residual = "sparse.residual",
 	.check = gf_select_check_whole,
 	.open = open_topk,
 	.close = gf_topk_close,
 	.begin = gf_topk_begin,
-	.inspect = gf_topk_inspect,
-	.state = gf_topk_state,
 };

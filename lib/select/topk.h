@@ -3,15 +3,14 @@
 #define GF_SELECT_TOPK_H
 
 #include "doc/select_topk.h"
-#include "select/feedback.h"
 #include "select/select.h"
 #include "select/sets.h"
 
 /*
  * Selections that send each message as one set of its k largest values per
  * rank. topk.c, whose gradients are on the host, shares this with topk_gpu.c
- * and dgc.c: the residual, and for each slot the sets of the plan's messages,
- * where these are on the host.
+ * and dgc.c: for each slot the sets of the plan's messages, where these are on
+ * the host. On a GPU the residual is as it was last fetched.
  */
 struct gf_topk_kind {
 	double density; /* k/n, and of the first epochs; borrowed */
@@ -22,19 +21,14 @@ struct gf_topk_kind {
 };
 
 struct gf_topk_slot {
-	struct gf_sparse_message *messages; /* the plan's nmessages */
-	struct gf_work *list;
-	void *sets; /* of all messages */
-	struct gf_select_bad bad;
-	size_t step;   /* from GPU to GPU: its number, from 1 */
+	/* the plan's nmessages; their sets are the slot's memory 0 */
+	struct gf_sparse_message *messages;
 	bool restored; /* by the host: its sums are in the pool, not in sets */
 };
 
 struct gf_topk_select {
 	struct gf_topk_kind kind;
-	struct gf_feedback feedback; /* on a GPU: as it was last fetched */
-	uint32_t *scratch;           /* of the thread that moves messages */
-	struct gf_topk_slot *slots;
+	uint32_t *scratch; /* of the thread that moves messages */
 	size_t sets_bytes; /* of a slot */
 	struct gf_topk_gpu *gpu;
 	void *more; /* of a selection that is built on this */
@@ -43,12 +37,11 @@ struct gf_topk_select {
 static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s,
 						size_t slot)
 {
-	return &((struct gf_topk_select *)s->priv)->slots[slot];
+	return s->slots[slot].more;
 }
 
-/* The residual, and lists without messages. */
-int gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind,
-		 struct gf_error *err);
+/* Lists without messages. */
+void gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind);
 /* The kind of the plan's topk or gtopk. */
 struct gf_topk_kind gf_topk_kind(const struct gf_selector *s);
 /* Messages on the host, with their sets in one piece of memory per slot. */
@@ -63,10 +56,8 @@ void gf_topk_conclude(struct gf_selector *s, size_t slot);
  * ranks. */
 void gf_topk_commit(struct gf_selector *s, size_t slot);
 
-/* Operations of struct gf_select_ops; the first is for messages on the host. */
+/* `begin` of struct gf_select_ops for messages on the host. */
 void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
 		   const struct gf_work **list, size_t *n);
-struct gf_select_bad gf_topk_inspect(struct gf_selector *s, size_t slot);
-void gf_topk_state(struct gf_selector *s, struct gf_state *list);
 
 #endif

@@ -125,7 +125,7 @@ static int open_by_host(struct gf_selector *s, struct gf_error *err)
 	if (!rc && bytes)
 		rc = ops->host_alloc(gpu, bytes, &g->host_returns, err);
 	for (; !rc && g->npinned < s->env.depth; g->npinned += !rc)
-		rc = ops->host_pin(gpu, gf_topk_slot(s, g->npinned)->sets,
+		rc = ops->host_pin(gpu, s->slots[g->npinned].memory[0],
 				   p->sets_bytes, err);
 	if (!rc)
 		give_returns(s);
@@ -170,10 +170,9 @@ static int open_topk(struct gf_selector *s, struct gf_error *err)
 	const struct gf_gpu_ops *ops = s->env.gpu->ops;
 	struct gf_topk_select *p;
 	const struct gf_topk_kind kind = gf_topk_kind(s);
-	int rc = gf_topk_open(s, &kind, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	gf_topk_open(s, &kind);
 	p = s->priv;
 	p->gpu = gf_xcalloc(1, sizeof(*p->gpu));
 	rc = ops->alloc(s->env.gpu, bytes, &p->gpu->residual, err);
@@ -214,7 +213,7 @@ static void close_topk(struct gf_selector *s)
 	for (i = 0; g->messages && i < s->env.plan->nmessages; i++)
 		gf_sparse_gpu_free(g->messages[i]);
 	while (g->npinned > 0)
-		ops->host_unpin(gpu, p->slots[--g->npinned].sets);
+		ops->host_unpin(gpu, s->slots[--g->npinned].memory[0]);
 	ops->host_free(gpu, g->host_returns);
 	ops->free(gpu, g->device_returns);
 	ops->free(gpu, g->work);
@@ -232,7 +231,7 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 		  const struct gf_work **list, size_t *n)
 {
 	struct gf_topk_gpu *g = gpu_of(s);
-	struct gf_topk_slot *t = gf_topk_slot(s, slot);
+	struct gf_work *work = s->slots[slot].list;
 	size_t i;
 
 	g->next = 0;
@@ -240,12 +239,9 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 		gf_topk_begin(s, slot, step, list, n);
 		return;
 	}
-	t->step = step;
-	*list = t->list;
-	*n = s->env.plan->nmessages;
 	for (i = 0; i < *n; i++) {
-		t->list[i] = s->plan_work[slot][i];
-		gf_sparse_gpu_work(g->messages[i], &t->list[i]);
+		work[i] = s->plan_work[slot][i];
+		gf_sparse_gpu_work(g->messages[i], &work[i]);
 	}
 }
 
@@ -254,8 +250,9 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 /* Sets are as large as they can be before the first step. */
 static const struct gf_work *expect(struct gf_selector *s, size_t *n)
 {
-	const struct gf_work *list;
+	const struct gf_work *list = s->slots[0].list;
 
+	*n = s->slots[0].nlist;
 	begin(s, 0, 1, &list, n);
 	return list;
 }
@@ -270,9 +267,8 @@ static int prepare(void *ctx, size_t slot, size_t message,
 	if (q)
 		return gf_sparse_gpu_prepare(
 			gpu_of(s)->messages[message], w->data,
-			gf_topk_k(s, gf_topk_slot(s, slot)->step,
-				  w->count_elems),
-			q, err);
+			gf_topk_k(s, s->slots[slot].step, w->count_elems), q,
+			err);
 	m = &gf_topk_slot(s, slot)->messages[message];
 	gf_sparse_selected(m, m->k, s->env.rank);
 	return 0;
@@ -317,7 +313,7 @@ static char *sets_of(const struct gf_selector *s, size_t slot, size_t i)
 	const struct gf_topk_slot *t = gf_topk_slot(s, slot);
 
 	return (char *)gpu_of(s)->sets +
-	       ((char *)t->messages[i].sets - (char *)t->sets);
+	       ((char *)t->messages[i].sets - (char *)s->slots[slot].memory[0]);
 }
 
 static float *left(const struct gf_selector *s)
@@ -495,7 +491,7 @@ static int fetch(struct gf_selector *s, struct gf_error *err)
 {
 	const struct gf_topk_select *p = s->priv;
 
-	return gf_select_copy(s, p->feedback.residual, p->gpu->residual,
+	return gf_select_copy(s, s->feedback.residual, p->gpu->residual,
 			      GF_GPU_TO_HOST, err);
 }
 
@@ -503,7 +499,7 @@ static int send(struct gf_selector *s, struct gf_error *err)
 {
 	const struct gf_topk_select *p = s->priv;
 
-	return gf_select_copy(s, p->gpu->residual, p->feedback.residual,
+	return gf_select_copy(s, p->gpu->residual, s->feedback.residual,
 			      GF_GPU_TO_DEVICE, err);
 }
 
@@ -512,14 +508,14 @@ const struct gf_select_ops gf_select_topk_gpu = {
 		  .finish = finish,
 		  .end = end,
 		  .serial = true},
+	.slot_bytes = sizeof(struct gf_topk_slot),
+	.residual = "sparse.residual",
 	.check = gf_select_check_whole,
 	.open = open_topk,
 	.close = close_topk,
 	.begin = begin,
 	.expect = expect,
-	.inspect = gf_topk_inspect,
 	.sums = sums,
-	.state = gf_topk_state,
 	.keep = keep,
 	.restore = restore,
 	.ready = ready,

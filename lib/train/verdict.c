@@ -30,7 +30,7 @@ struct gf_select_bad gf_method_bad(const struct gf_method *m, size_t index)
 	if (index < m->restored)
 		return (struct gf_select_bad){.found = m->flight_bad[index] !=
 						       0};
-	return s->ops->inspect(s, gf_method_slot(m, index));
+	return gf_select_inspect(s, gf_method_slot(m, index));
 }
 
 int gf_method_judge(struct gf_method *m, size_t step, struct gf_error *err)

@@ -139,7 +139,7 @@ static inline void run_apply(struct exchange_run *run, struct exchange *x,
 {
 	const size_t slot = gf_engine_last_slot(x->engine);
 	const bool pieces = gf_selection_has(&run->selection, GF_SELECT_PIECES);
-	struct gf_select_bad bad = x->select.ops->inspect(&x->select, slot);
+	struct gf_select_bad bad = gf_select_inspect(&x->select, slot);
 	struct gf_select_sums sums;
 	struct gf_error err = {""};
 
