@@ -120,6 +120,10 @@ static const struct gf_field prediction_fields[] = {
 	 .high = GF_MAX_TIME_SUM_S},
 	{"lower_bound_s", GF_FIELD_REAL, .offset = AT(lower_bound_s),
 	 .high = GF_MAX_TIME_SUM_S},
+	{"iteration_low_s", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = AT(iteration_low_s), .high = GF_MAX_TIME_SUM_S},
+	{"iteration_high_s", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = AT(iteration_high_s), .high = GF_MAX_TIME_SUM_S},
 	{NULL},
 };
 
@@ -209,6 +213,10 @@ static int read_predicted(struct gf_json_at *at, const char *key, void *place,
 	rc = read_times(&inner, p->nmessages, pr, err);
 	if (!rc)
 		rc = gf_fields_read(&inner, &prediction_record, pr, err);
+	if (!rc && pr->iteration_low_s > pr->iteration_high_s)
+		rc = gf_json_refuse(&inner, "iteration_low_s", err,
+				    "want at most iteration_high_s, %g, got %g",
+				    pr->iteration_high_s, pr->iteration_low_s);
 	if (!rc)
 		rc = gf_json_end(&inner, &pr->extra, err);
 	gf_json_leave(&inner);

@@ -39,6 +39,9 @@ struct gf_model_profile {
 	char *device;          /* cpu, cuda; or what an importer was told */
 	size_t batch_per_rank; /* 0: unknown */
 	double forward_s, backward_s, update_s;
+	/* Interquartile ranges of forward, backward and update over the
+	 * repeats, added up; 0: unknown. */
+	double spread_s;
 	/* How much longer backward takes while messages are in flight; >= 1. */
 	double overlap_slowdown;
 	/* What one message costs the compute side, which waits for it. */

@@ -60,6 +60,7 @@ static int measure_model(const struct gf_bench_profile *c,
 	gf_json_put_size(w, "threads", c->threads);
 	gf_json_put_size(w, "warmup", c->warmup);
 	gf_json_put_size(w, "repeats", c->repeats);
+	m->spread_s = spread.forward_s + spread.backward_s + spread.update_s;
 	gf_json_put_real(w, "forward_spread_s", spread.forward_s);
 	gf_json_put_real(w, "backward_spread_s", spread.backward_s);
 	gf_json_put_real(w, "update_spread_s", spread.update_s);

@@ -14,6 +14,7 @@
 #include "planner/make.h"
 #include "planner/refine.h"
 #include "planner/work.h"
+#include "sim/doubt.h"
 #include "sim/predict.h"
 
 static int check(const struct gf_request *r, struct gf_error *err)
@@ -100,6 +101,8 @@ int gf_request_from_rule(const struct gf_request *r, struct gf_plan *p,
 	if (rc < 0)
 		return rc;
 	rc = predict(r, p, err);
+	if (rc == 0)
+		rc = gf_doubt_predict(p, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;

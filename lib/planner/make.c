@@ -7,7 +7,9 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "planner/policies.h"
 #include "planner/work.h"
+#include "sim/doubt.h"
 #include "sim/predict.h"
 
 /* Synchronous, dense and as soon as ready: what the policies plan for. */
@@ -98,6 +100,8 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
 	free(p->system);
 	p->system = gf_xstrdup(t->system.name);
 	rc = plain(t) ? gf_plan_check(p, err) : set_axes(t, p, err);
+	if (rc == 0)
+		rc = gf_doubt_predict(p, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;
@@ -114,38 +118,132 @@ static bool better(const struct gf_plan *a, const struct gf_plan *b)
 	return a->nmessages < b->nmessages;
 }
 
-/* The policies know nothing of the other axes: where these change what counts,
- * the best is found by trying all. */
-static int best_of_all(const struct gf_task *t, bool halves, struct gf_plan *p,
-		       struct gf_error *err)
+/* A prediction and the two ends of its interval. */
+enum { ENDS = 3 };
+
+static double end_s(const struct gf_plan *p, int end)
 {
-	struct gf_plan now;
-	bool found = false;
+	const struct gf_prediction *pr = p->predicted;
+	const double ends[ENDS] = {pr->iteration_s, pr->iteration_low_s,
+				   pr->iteration_high_s};
+
+	return ends[pr->iteration_high_s > 0 ? end : 0];
+}
+
+/* By what share p is slower, at worst, than the best of the plans would be. */
+static double regret(const struct gf_plan *p, const struct gf_plan *plans,
+		     size_t n)
+{
+	double worst = 0;
+	int end;
+	size_t i;
+
+	for (end = 0; end < ENDS; end++) {
+		double best = INFINITY;
+
+		for (i = 0; i < n; i++)
+			best = fmin(best, end_s(&plans[i], end));
+		if (best > 0)
+			worst = fmax(worst, end_s(p, end) / best - 1);
+	}
+	return worst;
+}
+
+/* Under doubt, plans whose regrets differ by less are the same. */
+static const double same_regret = 0.005;
+
+/* Fewer lanes, then fewer messages, then less regret. */
+static bool simpler(const struct gf_plan *a, double a_regret,
+		    const struct gf_plan *b, double b_regret)
+{
+	if (a->lanes != b->lanes)
+		return a->lanes < b->lanes;
+	if (a->nmessages != b->nmessages)
+		return a->nmessages < b->nmessages;
+	return a_regret < b_regret;
+}
+
+/* The plan that is least bad over the intervals. */
+static size_t choose_in_doubt(const struct gf_plan *plans, size_t n)
+{
+	double *regrets = gf_xcalloc(n + 1, sizeof(*regrets));
+	double least = INFINITY;
+	size_t best = n, i;
+
+	for (i = 0; i < n; i++) {
+		regrets[i] = regret(&plans[i], plans, n);
+		least = fmin(least, regrets[i]);
+	}
+	for (i = 0; i < n; i++)
+		if (regrets[i] <= least + same_regret &&
+		    (best == n || simpler(&plans[i], regrets[i], &plans[best],
+					  regrets[best])))
+			best = i;
+	free(regrets);
+	return best;
+}
+
+static size_t choose(const struct gf_plan *plans, size_t n)
+{
+	size_t best = 0, i;
+
+	for (i = 0; i < n; i++)
+		if (plans[i].predicted->iteration_high_s > 0)
+			return choose_in_doubt(plans, n);
+	for (i = 1; i < n; i++)
+		if (better(&plans[i], &plans[best]))
+			best = i;
+	return best;
+}
+
+/*
+ * The policies know nothing of the other axes, nor of doubt: where these change
+ * what counts, the best is found by trying all. `optimal` goes by the name of
+ * the policy that found its plan.
+ */
+static int try_all(const struct gf_task *t, bool halves, struct gf_plan *plans,
+		   size_t *n, struct gf_error *err)
+{
 	size_t i;
 
 	for (i = 0; gf_policies[i]; i++) {
+		const struct gf_policy *policy = gf_policies[i];
 		int rc;
 
-		if (!gf_policies[i]->automatic && !halves)
+		if (!policy->automatic && !halves)
 			continue;
-		rc = gf_task_plan(t, gf_policies[i], &now, err);
-		if (rc == -EINVAL && !gf_policies[i]->automatic)
+		if (plain(t) && policy == &gf_policy_optimal)
+			policy = NULL;
+		rc = gf_task_plan(t, policy, &plans[*n], err);
+		if (rc == -EINVAL && policy && !policy->automatic)
 			continue; /* not with these axes */
-		if (rc < 0) {
-			if (found)
-				gf_plan_release(p);
+		if (rc < 0)
 			return rc;
-		}
-		if (!found || better(&now, p)) {
-			if (found)
-				gf_plan_release(p);
-			*p = now;
-			found = true;
-		} else {
-			gf_plan_release(&now);
-		}
+		++*n;
 	}
 	return 0;
+}
+
+static int best_of_all(const struct gf_task *t, bool halves, struct gf_plan *p,
+		       struct gf_error *err)
+{
+	struct gf_plan *plans;
+	size_t n = 0, best = 0, i;
+	int rc;
+
+	for (i = 0; gf_policies[i]; i++)
+		;
+	plans = gf_xcalloc(i + 1, sizeof(*plans));
+	rc = try_all(t, halves, plans, &n, err);
+	if (rc == 0)
+		best = choose(plans, n);
+	for (i = 0; i < n; i++)
+		if (rc == 0 && i == best)
+			*p = plans[i];
+		else
+			gf_plan_release(&plans[i]);
+	free(plans);
+	return rc;
 }
 
 static char *digest(const char *text)
@@ -194,13 +292,17 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 
 	if (rc < 0)
 		return rc;
-	if (t->policy || (plain(t) && !r->halves))
+	if (t->policy ||
+	    (plain(t) && !r->halves &&
+	     !gf_doubt_recorded(t->problem.model, t->problem.network)))
 		rc = gf_task_plan(t, t->policy, p, err);
 	else
 		rc = best_of_all(t, r->halves, p, err);
-	if (rc == 0)
-		note_served(r, t, p, notes);
-	return rc;
+	if (rc < 0)
+		return rc;
+	note_served(r, t, p, notes);
+	gf_doubt_text(p, notes);
+	return 0;
 }
 
 static int plan_posed(const struct gf_request *r, struct gf_plan *p,

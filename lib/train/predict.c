@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "sim/doubt.h"
 #include "sim/predict.h"
 
 /* The step model again, for a model whose times are those of a run. */
@@ -33,7 +34,8 @@ static int predict_again(const struct gf_plan *plan,
 		.exposed_comm_s = result.exposed_comm_s,
 		.messages = result.messages,
 	};
-	return 0;
+	run.predicted = out;
+	return gf_doubt_predict(&run, err);
 }
 
 const struct gf_prediction *
@@ -47,6 +49,7 @@ gf_train_prediction(const struct gf_plan *plan,
 	why->text[0] = '\0';
 	if (replay) {
 		model.overlap_slowdown = 1;
+		model.spread_s = 0; /* what is slept takes its time exactly */
 		return predict_again(plan, &model, own, why) ? NULL : own;
 	}
 	if (made_for && made_for != training->batch) {

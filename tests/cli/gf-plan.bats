@@ -237,6 +237,24 @@ iteration() { # WANTED
 	says "--flops"
 }
 
+@test "a prediction carries the doubt of what was measured" {
+	jq '.network.allreduce[0].fit = {r_squared: 0.9, residual_rms: 0.15, residual_max: 0.4,
+		size_bytes: [64, 128], time_s: [10, 20], spread_s: [4, 8]} | .model.spread_s = 4' \
+		"$share/profiles/six.json" > doubtful.json
+	wants 0 gf-plan --policy single doubtful.json
+	# a quarter of 48 s, a tenth of 20 s
+	says 'predicted 68 s, between 56.6 s and 82 s by the doubt of what was measured: 25 % of the network'
+	jq -e '.predicted | (.iteration_high_s - 82 | fabs) < 1e-9 and (.iteration_low_s - 48 / 1.25 - 20 / 1.1 | fabs) < 1e-9' out.txt
+	cp out.txt plan.json
+	wants 0 gf-plan plan.json
+	cmp out.txt plan.json
+	jq '.predicted.iteration_low_s = 90' plan.json > bad.json
+	wants 2 gf-plan bad.json
+	says '/predicted/iteration_low_s: want at most iteration_high_s, 82, got 90'
+	wants 0 gf-plan "$share/profiles/six.json"
+	jq -e '.predicted | has("iteration_high_s") | not' out.txt
+}
+
 @test "--gpu: rates of a data sheet, and every default by its name" {
 	local topo="$data/valid/topology-4x2-1gbe.json"
 	wants 0 gf-plan --model resnet20 --policy wfbp --ranks 8 "$topo"

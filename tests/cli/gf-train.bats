@@ -252,6 +252,14 @@ flip() {
 	jq -se 'all(.batch_per_rank == 8)' log.jsonl
 	grep -qE 'predicted +8 ms +8 ms +8 ms +0 s$' out.txt
 	grep -qE '^iteration predicted 9 ms, measured .*, measured/predicted [0-9.]+$' out.txt
+	fails grep -q doubt out.txt
+	local end
+	for end in "1e-9 1000 inside" "500 1000 below" "1e-9 2e-9 above"; do
+		set -- $end
+		jq ".predicted += {iteration_low_s: $1, iteration_high_s: $2}" with.json > doubtful.json
+		wants 0 gf-train -q --plan doubtful.json --epochs 1
+		grep -q "^the prediction's doubt allows .*: the measured iteration is $3\$" out.txt
+	done
 	# times for batch 8 say nothing about batch 9
 	wants 0 gf-train --plan with.json --epochs 1 --batch 9
 	says "no prediction: the plan's times are for batch 8, this run has 9"

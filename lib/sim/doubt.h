@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_DOUBT_H
+#define GF_SIM_DOUBT_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doc/plan.h"
+
+/*
+ * How far a prediction may be off, by what its measurements left open.
+ *
+ * The doubt of a fit is a share d, the hypotenuse of two others. One is how far
+ * the lines are from the medians (residual_rms). The other is how far repeats
+ * scatter: half of the interquartile range by the time, in the median of the
+ * points. It is GF_DOUBT_MOST at most. Every cost of that entry lies between its
+ * value / (1 + d) and its value * (1 + d), and so do gamma_n - 1. The doubt of
+ * compute is half of the model's spread_s by the times of its passes.
+ *
+ * A plan is predicted with all costs at their low ends, and with all at their
+ * high ends: an interval, not a distribution.
+ */
+#define GF_DOUBT_MOST 1.0
+
+struct gf_doubt {
+	double network; /* the largest of the entries that count */
+	double compute;
+}; /* 0: nothing is recorded */
+
+/* Is there any in these measurements? net may be NULL. */
+bool gf_doubt_recorded(const struct gf_model_profile *m,
+		       const struct gf_network *net);
+struct gf_doubt gf_doubt_of(const struct gf_plan *p);
+
+/* Sets predicted->iteration_low_s and iteration_high_s; both 0 if there is no
+ * doubt. p has a prediction. */
+int gf_doubt_predict(struct gf_plan *p, struct gf_error *err);
+
+/* One line for people; nothing without doubt. */
+void gf_doubt_text(const struct gf_plan *p, struct gf_text *out);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Intervals of predictions by hand and against networks that are scaled here;
+ * and the plan that is chosen over them.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "planner/make.h"
+#include "planner_cases.h"
+#include "sim/doubt.h"
+#include "sim/predict.h"
+#include "test.h"
+
+#define ROUNDING 1e-12
+
+static size_t sizes[] = {1024, 4096, 65536};
+static double times_s[] = {1, 2, 4};
+static double spreads_s[] = {0.2, 0.8, 1.6}; /* median of halves by times: .2 */
+
+static struct gf_fit fit_of(double residual_rms)
+{
+	return (struct gf_fit){.r_squared = 0.9,
+			       .residual_rms = residual_rms,
+			       .residual_max = 2 * residual_rms,
+			       .npoints = 3,
+			       .size_bytes = sizes,
+			       .time_s = times_s,
+			       .spread_s = spreads_s};
+}
+
+static int make(const struct problem_store *s, const char *policy, int lanes,
+		struct gf_plan *p)
+{
+	struct gf_request r = {.policy = policy,
+			       .lanes = lanes,
+			       .ranks = 4,
+			       .model = &s->model,
+			       .network = &s->network};
+	struct gf_text notes = {0};
+	struct gf_error err = {""};
+	int rc = gf_request_plan(&r, p, &notes, &err);
+
+	EXPECT(rc == 0, "%s: %s", policy ? policy : "auto", err.text);
+	gf_text_release(&notes);
+	return rc;
+}
+
+/* six as one message: 3 + 17 s of compute, 3 + 45 s of message. */
+static void test_by_hand(void)
+{
+	static const struct {
+		double residual_rms, spread_s, network, compute;
+	} cases[] = {
+		{0.15, 0, 0.25, 0},    /* 3, 4, 5 */
+		{0.15, 4, 0.25, 0.1},  /* 4 / (2 * 20) */
+		{0.15, 4000, 0.25, 1}, /* no more than that */
+		{30, 0, 1, 0},
+	};
+	struct problem_store s;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		double d = 1 + cases[i].network, c = 1 + cases[i].compute;
+		struct gf_doubt got;
+		struct gf_plan p;
+
+		store_case(&s, &six, 1);
+		s.costs[0].fit = fit_of(cases[i].residual_rms);
+		s.model.spread_s = cases[i].spread_s;
+		if (make(&s, "single", 1, &p))
+			continue;
+		got = gf_doubt_of(&p);
+		EXPECT_NEAR(got.network, cases[i].network, ROUNDING, "%zu", i);
+		EXPECT_NEAR(got.compute, cases[i].compute, ROUNDING, "%zu", i);
+		EXPECT_NEAR(p.predicted->iteration_s, 68, ROUNDING, "%zu", i);
+		EXPECT_NEAR(p.predicted->iteration_low_s, 20 / c + 48 / d,
+			    ROUNDING, "%zu", i);
+		EXPECT_NEAR(p.predicted->iteration_high_s, 20 * c + 48 * d,
+			    ROUNDING, "%zu", i);
+		gf_plan_release(&p);
+	}
+}
+
+static void test_none(void)
+{
+	struct problem_store s;
+	struct gf_text words = {0};
+	struct gf_plan p;
+	char *text;
+
+	store_case(&s, &six, 1);
+	if (make(&s, NULL, 1, &p))
+		return;
+	gf_doubt_text(&p, &words);
+	text = gf_plan_write(&p);
+	EXPECT(!words.length && !strstr(text, "iteration_high_s"), "%s", text);
+	free(text);
+	gf_plan_release(&p);
+}
+
+static void scale(struct problem_store *s, double factor)
+{
+	size_t i, k, e;
+
+	for (i = 0; i < s->network.nallreduce; i++) {
+		struct gf_allreduce_cost *c = &s->costs[i];
+
+		c->startup_s *= factor;
+		c->per_byte_s *= factor;
+		for (k = 0; k < c->nlarger; k++) {
+			c->larger[k].startup_s *= factor;
+			c->larger[k].per_byte_s *= factor;
+		}
+	}
+	/* algorithms share entries: each once */
+	for (i = 0; i < 3; i++)
+		for (e = 0; e < 2; e++)
+			for (k = 0; k < 4; k++)
+				if (s->gamma[i][e][k] > 0)
+					s->gamma[i][e][k] =
+						1 +
+						factor *
+							(s->gamma[i][e][k] - 1);
+}
+
+/* On two lanes, by several lines and algorithms: the plan again on costs that
+ * are scaled by hand. */
+static void test_scaled(void)
+{
+	const double factor = 1.25; /* of fit_of(0.15) */
+	uint64_t seed;
+	size_t i;
+
+	for (seed = 1; seed <= 50; seed++) {
+		struct problem_store s, high, low;
+		struct gf_sim_result at_high = {0}, at_low = {0};
+		struct gf_plan p, again;
+		struct gf_fabric fabric;
+		struct gf_error err = {""};
+		int rc;
+
+		store_lines(&s, seed, 7, 2);
+		for (i = 0; i < s.network.nallreduce; i++)
+			s.costs[i].fit = fit_of(0.15);
+		if (make(&s, "optimal", 2, &p))
+			continue;
+		store_lines(&high, seed, 7, 2);
+		scale(&high, factor);
+		store_lines(&low, seed, 7, 2);
+		scale(&low, 1 / factor);
+		again = p;
+		again.network = &high.network;
+		fabric = gf_plan_fabric(&again);
+		rc = gf_predict_plan(&again, &fabric, &at_high, &err);
+		again.network = &low.network;
+		fabric = gf_plan_fabric(&again);
+		rc = rc ? rc : gf_predict_plan(&again, &fabric, &at_low, &err);
+		EXPECT(rc == 0, "seed %d: %s", (int)seed, err.text);
+		EXPECT_NEAR(p.predicted->iteration_high_s, at_high.iteration_s,
+			    ROUNDING, "seed %d", (int)seed);
+		EXPECT_NEAR(p.predicted->iteration_low_s, at_low.iteration_s,
+			    ROUNDING, "seed %d", (int)seed);
+		gf_plan_release(&p);
+	}
+}
+
+/* The three times of an interval. */
+static void ends(const struct gf_plan *p, double out[3])
+{
+	out[0] = p->predicted->iteration_low_s;
+	out[1] = p->predicted->iteration_s;
+	out[2] = p->predicted->iteration_high_s;
+}
+
+/* auto's greatest regret is within half a percent of the least that any
+ * automatic policy has, and it is not always the plan of the best prediction.
+ */
+static void test_chosen(void)
+{
+	uint64_t seed;
+	size_t i, k, others = 0;
+
+	for (seed = 1; seed <= 60; seed++) {
+		double all[32][3], best[3] = {INFINITY, INFINITY, INFINITY};
+		double chosen[3], least = INFINITY, own = 0;
+		struct problem_store s;
+		struct gf_plan p;
+		size_t n = 0;
+
+		store_random(&s, seed, 8, 1);
+		for (i = 0; i < s.network.nallreduce; i++)
+			s.costs[i].fit = fit_of(i ? 0 : 0.9);
+		for (i = 0; gf_policies[i]; i++) {
+			if (!gf_policies[i]->automatic ||
+			    make(&s, gf_policies[i]->name, 1, &p))
+				continue;
+			ends(&p, all[n++]);
+			gf_plan_release(&p);
+		}
+		if (make(&s, NULL, 1, &p))
+			continue;
+		ends(&p, chosen);
+		gf_plan_release(&p);
+		for (i = 0; i < n; i++)
+			for (k = 0; k < 3; k++)
+				best[k] = fmin(best[k], all[i][k]);
+		for (i = 0; i < n; i++) {
+			double worst = 0;
+
+			for (k = 0; k < 3; k++)
+				worst = fmax(worst, all[i][k] / best[k] - 1);
+			least = fmin(least, worst);
+		}
+		for (k = 0; k < 3; k++)
+			own = fmax(own, chosen[k] / best[k] - 1);
+		EXPECT(own <= least + 0.005 + ROUNDING, "seed %d: %g > %g",
+		       (int)seed, own, least);
+		others += chosen[1] > best[1] * (1 + ROUNDING);
+	}
+	EXPECT(others > 0, "the best prediction always won");
+}
+
+int main(void)
+{
+	test_by_hand();
+	test_none();
+	test_scaled();
+	test_chosen();
+	return TEST_END();
+}
