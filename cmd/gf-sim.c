@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/share.h"
 #include "doc/stream.h"
+#include "planner/stragglers.h"
 #include "sim/picture.h"
 #include "sim/plots.h"
 #include "sim/prove.h"
@@ -39,7 +40,7 @@ struct arguments {
 	struct gf_uneven uneven;
 	size_t nranks, nbandwidths;
 	size_t ranks_capacity, bandwidths_capacity;
-	const char *topology, *profile, *pairs, *trace, *plot;
+	const char *topology, *profile, *pairs, *run, *trace, *plot;
 	int plot_columns;
 	size_t iterations;
 	bool csv, table, steps, verify;
@@ -140,6 +141,9 @@ static const struct gf_setting settings[] = {
 	{"verify", NULL, 3, GF_SETTING_FLAG, AT(verify),
 	 "prove that the schedules of all ranks add every contribution once, "
 	 "without races and deadlocks"},
+	{"without-stragglers", "TRACE", 3, GF_SETTING_TEXT, AT(run),
+	 "what the plan's run, of which this is the trace, would take without "
+	 "its slow ranks, and which of them costs most"},
 	{"csv", NULL, 3, GF_SETTING_FLAG, AT(csv),
 	 "print comma-separated values with a heading"},
 	{"table", NULL, 3, GF_SETTING_FLAG, AT(table),
@@ -159,6 +163,9 @@ static const struct gf_setting_rule rules[] = {
 	{"csv", NULL, "table"},
 	{"plot-columns", "plot", NULL},
 	{"steps", NULL, "jitter iterations"},
+	{"without-stragglers", NULL,
+	 "steps verify ranks topology profile bandwidth slow slow-link pairs "
+	 "jitter iterations csv trace plot"},
 	{"verify", NULL,
 	 "steps slow slow-link pairs jitter iterations csv table trace plot"},
 };
@@ -391,6 +398,22 @@ static int verify(const struct arguments *a, const struct gf_documents *d,
 	return rc;
 }
 
+static int without_stragglers(const struct arguments *a,
+			      const struct gf_plan *p, struct gf_error *err)
+{
+	struct gf_stragglers found;
+	struct gf_text out = {0};
+	int rc = gf_stragglers_find(p, a->run, &found, err);
+
+	if (rc < 0)
+		return rc;
+	(a->table ? gf_stragglers_table : gf_stragglers_json)(&found, &out);
+	rc = gf_cli_emit(&a->cli, out.data, err);
+	gf_stragglers_release(&found);
+	gf_text_release(&out);
+	return rc;
+}
+
 static int replay(const struct arguments *a, const struct gf_documents *d,
 		  struct gf_error *err)
 {
@@ -430,6 +453,7 @@ int main(int argc, char **argv)
 	rc = rc ? rc : read_documents(&a, &documents, &err);
 	if (rc == 0)
 		rc = a.verify  ? verify(&a, &documents, &err)
+		     : a.run   ? without_stragglers(&a, documents.plan, &err)
 		     : a.steps ? replay(&a, &documents, &err)
 			       : sweep(&a, &documents, &err);
 	gf_documents_release(&documents);

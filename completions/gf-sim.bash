@@ -12,13 +12,14 @@ _gf_sim() {
 		gradientflow-cluster-v gtopk-32-1gbe pipe-sgd-4-10gbe' ;;
 	--profile | --pairs | --trace | --plot | --output | -o) paths=-f ;;
 	--ranks | --bandwidth | --slow | --slow-link | --jitter | --runs | \
-		--seed | --iterations | --plot-columns) return ;;
+		--seed | --iterations | --without-stragglers | --plot-columns) return ;;
 	*)
 		case $cur in
 		-*) words='--ranks --topology --profile --bandwidth --slow
 		--slow-link --pairs --jitter --runs --seed --iterations --steps
-		--verify --csv --table --trace --plot --plot-columns --output
-		--quiet --verbose --help --usage --version' ;;
+		--verify --without-stragglers --csv --table --trace --plot
+		--plot-columns --output --quiet --verbose --help --usage
+		--version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

@@ -2,7 +2,7 @@
 # Written by make completions.
 complete -c gf-train -f
 complete -c gf-train -l plan -r -F -d 'exchange gradients by this plan'
-complete -c gf-train -l model -r -F -a 'alexnet-bn bert-base cifar100-cnn cifar100-convex densenet201 digits-cnn-plain digits-cnn digits-mlp inception-v4 lstm-ptb lstm-text mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' -d 'train a shipped model or a file (the plan\'s, or digits-cnn)'
+complete -c gf-train -l model -r -F -a 'alexnet-bn bert-base cifar100-cnn cifar100-convex densenet201 digits-cnn-plain digits-cnn digits-mlp gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' -d 'train a shipped model or a file (the plan\'s, or digits-cnn)'
 complete -c gf-train -l data -x -a 'synthetic digits text (__fish_complete_directories)' -d 'train with a folder, FORMAT:FOLDER, synthetic or synthetic:N (digits)'
 complete -c gf-train -l training -r -F -a 'digits-lars' -d 'train as a shipped document or a file says; options override it'
 complete -c gf-train -l augment -x -a '(__fish_complete_list , \'printf \\\'%s\\\\n\\\' none flip crop:4\')' -d 'change training images: flip, crop:N, or both (none)'

@@ -163,6 +163,82 @@ plan() { # options of gf-plan...
 	says "want rows of gf-profile --pairs --json, found none"
 }
 
+# The trace of five steps on three ranks. Rank 2 computes twice as long; rank 1
+# once half as long again. Messages last 0.5 and 0.7 s from the last start on.
+run_trace() {
+	awk 'function slice(rank, cat, name, from, to, args) {
+		printf "%s{\"ph\": \"X\", \"pid\": %d, \"tid\": 0, \"cat\": \"%s\", \"name\": \"%s\", \"ts\": %.3f, \"dur\": %.3f%s}\n",
+			comma, rank, cat, name, from * 1e6, (to - from) * 1e6, args
+		comma = ","
+	}
+	function ready(rank, name, at) {
+		printf ",{\"ph\": \"i\", \"pid\": %d, \"tid\": 0, \"cat\": \"ready\", \"name\": \"%s\", \"ts\": %.3f, \"s\": \"t\"}\n",
+			rank, name, at * 1e6
+	}
+	function message(rank, i, from, to) {
+		slice(rank, "message", "message " i, from, to, ", \"args\": {\"message\": " i "}")
+	}
+	BEGIN {
+		print "{\"traceEvents\": ["
+		for (step = 0; step < 5; step++) {
+			for (rank = 0; rank < 3; rank++) {
+				f = rank == 2 ? 2 : rank == 1 && step == 3 ? 1.5 : 1
+				slice(rank, "forward", "forward", at + 0.2 * f, at + f)
+				slice(rank, "backward", "backward", at + f, at + 3 * f)
+				ready(rank, "a", at + 2 * f)
+				ready(rank, "b", at + 3 * f)
+				message(rank, 0, at + 2 * f, at + 4.5)
+				message(rank, 1, at + 3 * f > at + 4.5 ? at + 3 * f : at + 4.5, at + 6.7)
+				slice(rank, "update", "update", at + 6.7, at + 6.7 + 0.2 * f)
+			}
+			at += 6.7
+		}
+		print "]}"
+	}'
+}
+
+@test "--without-stragglers: which rank costs how much" {
+	cat > two.json <<-'END'
+	{"format": "gf-profile", "version": 1,
+	 "model": {"name": "two", "forward_s": 1, "backward_s": 2, "tensors": [
+		{"name": "a", "count_elems": 1, "dtype": "f32", "ready_s": 1},
+		{"name": "b", "count_elems": 1, "dtype": "f32", "ready_s": 2}]},
+	 "network": {"ranks": 3, "allreduce": [{"algorithm": "ring", "startup_s": 0.1, "per_byte_s": 0.1}]}}
+	END
+	gf-plan -q --policy wfbp two.json > plan.json
+	run_trace > run.json
+	wants 0 gf-sim plan.json --without-stragglers run.json
+	# as it was: ready at 4 and 6, 6.7 s. Three median steps end at 3 + 0.7, the one in which
+	# rank 1 is the median of 1, 1.5 and 2 at 4.5 + 0.7; rank 2 alone makes all of them 6.7
+	jq -se 'def near($x): . - $x | fabs < 1e-9;
+		(.[0] | .part == "job" and .ranks == 3 and .steps == 4 and .slowest_rank == 2
+			and (.measured_s | near(6.7)) and (.iteration_s | near(6.7)) and (.steady_s | near(6.7))
+			and (.without_stragglers_s | near((3 * 3.7 + 5.2) / 4)))
+		and ([.[1:][] | .rank] == [0, 1, 2])
+		and (.[1] | (.factor | near(1)) and (.cost_s | near(0)) and .noise == 0)
+		and (.[2] | (.factor | near(1)) and (.cost_s | near(0)) and .noise > 0)
+		and (.[3] | (.factor | near(2)) and (.cost_s | near((3 * 3 + 1.5) / 4)))' out.txt
+	wants 0 gf-sim plan.json --without-stragglers run.json --table
+	grep -q "^rank 2 costs most$" out.txt
+	while IFS='|' read -r status text plan trace; do
+		wants "$status" gf-sim "$plan" --without-stragglers "$trace"
+		one_line
+		says "$text"
+	done <<-END
+	2|want the trace of all 4 ranks of the plan, at least 2, found 3|$data/valid/plan-six.json|run.json
+	3|nowhere.json|plan.json|nowhere.json
+	2|traceEvents|plan.json|plan.json
+	END
+	gf-plan -q --policy wfbp --staleness 2 two.json > stale.json
+	wants 1 gf-sim stale.json --without-stragglers run.json
+	says "want a plan without stale gradients"
+	jq '.traceEvents |= map(select(.cat != "update"))' run.json > lacks.json
+	wants 2 gf-sim plan.json --without-stragglers lacks.json
+	says "want forward, backward, update"
+	wants 2 gf-sim plan.json --without-stragglers run.json --jitter 0.1
+	says "--without-stragglers goes without"
+}
+
 @test "jitter: percentiles in order, the same seed gives the same row" {
 	plan --policy wfbp
 	wants 0 gf-sim plan.json --jitter 0.1 --runs 500 --seed 7

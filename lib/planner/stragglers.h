@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PLANNER_STRAGGLERS_H
+#define GF_PLANNER_STRAGGLERS_H
+
+#include "base/text.h"
+#include "planner/traced.h"
+
+/*
+ * What slow ranks cost a run, by simulating its steps again without them (Lin
+ * et al. 2025, "Understanding Stragglers in Large Model Training Using What-if
+ * Analysis", OSDI).
+ *
+ * On every rank a step begins with the update of the step before, for which all
+ * ranks have waited; loading, forward and backward follow. A message starts
+ * when the last rank has made it, and then takes as long as it took in that
+ * step of the run. A rank that is made like the median rank has the median of
+ * all ranks' times in every step, tensor by tensor.
+ */
+struct gf_straggler {
+	int rank;
+	double factor; /* by which it computes longer than the median rank */
+	double noise;  /* of its steps: standard deviation / median */
+	double cost_s; /* of a step, if it alone were not like the median */
+};
+
+struct gf_stragglers {
+	size_t nsteps;
+	/* means over steps: */
+	double measured_s;  /* a step of the run */
+	double iteration_s; /* the same, simulated */
+	double without_s;   /* every rank like the median rank */
+	double steady_s;    /* every rank as in its median step */
+	struct gf_straggler *ranks;
+	size_t nranks;
+	size_t slowest; /* the index of the one that costs most */
+};
+
+/* From the trace of a run of all ranks. -EINVAL: it lacks what this needs.
+ * -ENOTSUP: gradients that are stale, or messages in halves. */
+int gf_stragglers_find(const struct gf_plan *p, const char *path,
+		       struct gf_stragglers *out, struct gf_error *err);
+void gf_stragglers_release(struct gf_stragglers *s);
+
+/* Rows of `part` job and rank; or the same for people. */
+void gf_stragglers_json(const struct gf_stragglers *s, struct gf_text *out);
+void gf_stragglers_table(const struct gf_stragglers *s, struct gf_text *out);
+
+#endif
