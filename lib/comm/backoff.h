@@ -16,7 +16,9 @@
  * A thread beside others that compute on the same processors does not yield:
  * Linux would give the others a whole time slice first, while a thread that
  * wakes from a sleep runs at once. If there are more ranks than processors, the
- * waiting thread does not spin: it yields to the rank that it waits for.
+ * waiting thread does not spin: it yields to the rank that it waits for. A
+ * thread that is both, beside compute and crowded, spins for 5 us and sleeps
+ * longer: each round and each switch delays compute.
  *
  * A caller that knows a time in which nobody needs to ask (exec/pace.h) sleeps
  * at once. Sleeps end late if other threads want the processors. The average
@@ -25,11 +27,12 @@
  */
 struct gf_backoff {
 	unsigned asked; /* since something moved */
+	double since_s; /* the first of these */
 	bool precise;   /* gf_backoff_precise_sleeps was called */
 	double late_s;  /* that sleeps ended late, on average */
 	/* set by the caller */
 	bool beside_compute;
-	bool crowded; /* the awaited rank may want this processor */
+	bool crowded; /* other threads of the job may want this processor */
 };
 
 /* Something moved. */
@@ -55,6 +58,10 @@ void gf_backoff_rest(struct gf_backoff *b, double free_s);
 /* A caller that sleeps by itself for wanted_s, which gf_backoff_next_free
  * returned, reports how long the sleep took. */
 void gf_backoff_slept(struct gf_backoff *b, double wanted_s, double took_s);
+/* Asks Linux for the shortest time slices: a thread that has slept then
+ * interrupts threads with ordinary slices, and owes little time if it yields.
+ * Needs no privilege (sched_setattr, 6.12). */
+void gf_backoff_short_slices(void);
 /* Lets this thread's sleeps end close to when they should: the kernel's usual
  * tolerance of 50 us is as long as the sleeps are. */
 void gf_backoff_precise_sleeps(void);

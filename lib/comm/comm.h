@@ -128,6 +128,7 @@ struct gf_comm {
 	uint64_t moved_bytes;
 	bool broken;  /* see FAILURE */
 	bool crowded; /* this host has more ranks than processors for them */
+	double processors; /* gf_comm_processor_share; 0: not known */
 	void *priv;
 };
 

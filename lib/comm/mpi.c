@@ -60,6 +60,8 @@ static void mpi_close(struct gf_comm *c)
 
 	/* MPI_Finalize would wait for the ranks that do not come back. */
 	if (!c->broken) {
+		if (m->own)
+			gf_mpi_set_yields(m->yields);
 		gf_mpi_numbers_free(m);
 		MPI_Request_free(&m->nothing);
 		MPI_Comm_free(&m->world);
@@ -168,6 +170,10 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 	rc = rc ? rc : gf_mpi_numbers_make(m, err);
 	if (rc)
 		goto out;
+	/* Waiting is done here (comm/backoff.h). On Linux a thread that yields
+	 * beside compute pays with a whole time slice. */
+	if (own)
+		m->yields = gf_mpi_set_yields(false);
 	*comm = c;
 out:
 	if (rc) {

@@ -54,6 +54,7 @@ struct gf_mpi_asked {
 struct gf_mpi {
 	struct gf_comm comm;
 	bool own;       /* began MPI, and ends it */
+	bool yields;    /* as it was begun */
 	MPI_Comm world; /* a duplicate: has only this library's messages */
 	int channel_bits, match_bits;
 	size_t piece_bytes;
@@ -68,6 +69,10 @@ static inline struct gf_mpi *gf_mpi_of(struct gf_comm *c)
 {
 	return c->priv;
 }
+
+/* Does MPI yield the processor in each test that finds nothing? Returns what it
+ * did before. Nothing where the library is not Open MPI. */
+bool gf_mpi_set_yields(bool yields);
 
 /* Keeps the reason; -EIO. c may be NULL. */
 int gf_mpi_fail(struct gf_comm *c, int code, const char *call,

@@ -19,14 +19,13 @@ int gf_comm_open(struct gf_comm **comm, struct gf_error *err)
 {
 	const struct gf_transport *t;
 	struct gf_comm *c;
-	double share;
 	int rc = join(&c, err);
 
 	if (rc)
 		return rc;
-	rc = gf_comm_processor_share(c, &share, err);
+	rc = gf_comm_processor_share(c, &c->processors, err);
 	/* thirds of a processor may sum to a little less than one */
-	c->crowded = !rc && share < 1 - 1e-6;
+	c->crowded = !rc && c->processors < 1 - 1e-6;
 	for (t = gf_transports; !rc && t->name; t++)
 		if (t->over)
 			rc = t->over(c, &c, err);

@@ -2,15 +2,37 @@
 #include "comm/processors.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
 
+/* Containers and emulated hosts have names of their own and share a kernel,
+ * whose processors they are. */
+static const char kernel_file[] = "/proc/sys/kernel/random/boot_id";
+
 struct place {
 	int host;
+	char kernel[40]; /* empty: not known */
 	cpu_set_t processors;
 };
+
+static void read_kernel(char *kernel, size_t size)
+{
+	FILE *f = fopen(kernel_file, "r");
+
+	if (f && !fgets(kernel, (int)size, f))
+		kernel[0] = '\0';
+	if (f)
+		fclose(f);
+}
+
+static bool same_processors(const struct place *a, const struct place *b)
+{
+	return a->host == b->host ||
+	       (a->kernel[0] && strcmp(a->kernel, b->kernel) == 0);
+}
 
 static double share_of(const struct place *all, int ranks, int rank)
 {
@@ -24,7 +46,7 @@ static double share_of(const struct place *all, int ranks, int rank)
 		if (!CPU_ISSET(cpu, &mine->processors))
 			continue;
 		for (r = 0; r < ranks; r++)
-			sharers += all[r].host == mine->host &&
+			sharers += same_processors(&all[r], mine) &&
 				   CPU_ISSET(cpu, &all[r].processors);
 		share += 1.0 / sharers;
 	}
@@ -39,6 +61,7 @@ int gf_comm_processor_share(struct gf_comm *c, double *share,
 
 	memset(&mine, 0, sizeof(mine));
 	mine.host = c->host;
+	read_kernel(mine.kernel, sizeof(mine.kernel));
 	/* fails on machines of more than CPU_SETSIZE processors: none is set,
 	 * and the answer is the safe one */
 	if (sched_getaffinity(0, sizeof(mine.processors), &mine.processors) < 0)

@@ -7,14 +7,15 @@
 
 /*
  * This rank's share of the processors that it may run on: a processor that n
- * ranks of the host may run on counts 1/n. Collective.
+ * ranks of the machine may run on counts 1/n. Hosts with one kernel
+ * (containers, namespaces) are one machine. Collective.
  */
 int gf_comm_processor_share(struct gf_comm *c, double *share,
 			    struct gf_error *err);
 
 /*
  * How many threads a rank should compute with: its share of the processors it
- * may run on, where a processor that several ranks of the host may run on is
+ * may run on, where a processor that several ranks may run on is
  * shared by them; at least 1. From four up and with several ranks, one is left
  * to the communication thread. It does not matter whether the launcher bound
  * the ranks. Collective; ranks may get different numbers.

@@ -49,6 +49,7 @@ static int open_method(struct gradflow *g, const struct gf_loss_scale *scale,
 		.optim = &g->optim,
 		.scale = *scale,
 		.timeout_s = g->timeout_s,
+		.threads = 1, /* the caller's, at least */
 	};
 	int rc = gf_method_open(&g->method, &env, err);
 

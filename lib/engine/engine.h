@@ -61,6 +61,7 @@ struct gf_engine_config {
 	size_t segment_bytes; /* transfers are cut at; 0: a good size */
 	size_t depth;         /* steps under way at once; 0: one */
 	int lanes;            /* 0: the plan's */
+	int compute_threads;  /* beside the engine's thread; 0: none */
 	/* The caller's, borrowed; other engines may share it. Then a thread is
 	 * not started: gf_engine_wait and gf_engine_move do what it would, or
 	 * gf_engine_settle of streams. The watch's step counts on (a thread's),

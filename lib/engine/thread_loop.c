@@ -279,12 +279,14 @@ int gf_thread_move(struct gf_thread *e, const struct gf_thread_step *s,
 void *gf_thread_main(void *engine)
 {
 	struct gf_thread *e = engine;
-	struct gf_backoff backoff = {.beside_compute = true};
+	struct gf_backoff backoff = {.beside_compute = true,
+				     .crowded = e->crowded};
 	struct gf_error err = {""};
 	bool moved, worth;
 	int rc;
 
 	gf_backoff_precise_sleeps();
+	gf_backoff_short_slices();
 	if (!gf_comm_thread_enter(&e->base.thread))
 		return NULL;
 	while (!gf_comm_thread_quits(&e->base.thread)) {

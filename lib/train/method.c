@@ -146,6 +146,7 @@ static int open_engine(struct gf_method *m, struct gf_error *err)
 		.timeout_s = k->timeout_s,
 		.segment_bytes = k->plan->segment_bytes,
 		.depth = gf_method_depth(m),
+		.compute_threads = k->threads,
 		.hooks = m->select.hooks,
 	};
 

@@ -74,6 +74,7 @@ struct gf_method_env {
 	float *device_params, *device_grads;
 	size_t device_stride;
 	double timeout_s;
+	int threads;   /* that compute on the host; 0: none, a replay */
 	bool skip_bad; /* a step with a bad gradient: skip it, else end */
 	bool asks;     /* forward calls gf_method_need */
 };

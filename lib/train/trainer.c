@@ -152,6 +152,7 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		.device_stride = gf_compute_device_stride(&t->compute),
 		.optim = &t->optim,
 		.timeout_s = k->timeout_s,
+		.threads = k->gpu ? 1 : k->threads,
 	};
 	size_t i;
 	int rc;
