@@ -9,7 +9,7 @@ bool gf_mpi_set_yields(bool yields)
 {
 	bool (*set)(bool);
 
-	*(void **)&set = dlsym(RTLD_DEFAULT,
-			       "opal_progress_set_yield_when_idle");
+	*(void **)&set =
+		dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
 	return set && set(yields);
 }

@@ -78,7 +78,7 @@ struct gf_thread {
 	struct gf_engine base;
 	/* set once */
 	size_t segment_bytes; /* 0: the executor knows */
-	bool crowded; /* compute wants all processors of this rank */
+	bool crowded;         /* compute wants all processors of this rank */
 
 	/* under lock */
 	struct gf_thread_step *steps; /* depth */

@@ -70,7 +70,8 @@ static void test_backoff(void)
 	EXPECT(awake[0] > awake[1] && awake[1] > 0 && awake[0] > awake[2] &&
 		       awake[2] > 0 && awake[3] > 0,
 	       "%d, %d, %d, %d", awake[0], awake[1], awake[2], awake[3]);
-	/* in a crowd beside compute it spins for a time, however long a round */
+	/* in a crowd beside compute it spins for a time, however long a round
+	 */
 	gf_backoff_reset(&kinds[3]);
 	next = gf_backoff_next(&kinds[3]);
 	gf_clock_sleep(1e-5);
