@@ -36,16 +36,17 @@ bool gf_algorithm_has(const char *name, unsigned traits)
 
 static const char halving[] = "halving";
 
-const char *const gf_stage_algorithms[] = {"ring", halving, "shm", "nccl",
-					   NULL};
+/* The ways to reduce one factor of a decomposition. */
+static const char *const stage_algorithms[] = {"ring", halving, "shm", "nccl",
+					       NULL};
 
 const char *gf_stage_algorithm(const char *name)
 {
 	size_t i;
 
-	for (i = 0; name && gf_stage_algorithms[i]; i++)
-		if (strcmp(gf_stage_algorithms[i], name) == 0)
-			return gf_stage_algorithms[i];
+	for (i = 0; name && stage_algorithms[i]; i++)
+		if (strcmp(stage_algorithms[i], name) == 0)
+			return stage_algorithms[i];
 	return NULL;
 }
 

@@ -17,7 +17,7 @@ enum gf_algorithm_trait {
 	GF_ALGORITHM_LEVELS = 1 << 0,
 	/* ... and only two of them: groups, and their masters. */
 	GF_ALGORITHM_TWO_LEVELS = 1 << 1,
-	/* ... each by an algorithm of its own (gf_stage_algorithms). */
+	/* ... each by an algorithm of its own (gf_stage_algorithm). */
 	GF_ALGORITHM_STAGES = 1 << 2,
 	/* Comes as a reduce-scatter and an all-gather. */
 	GF_ALGORITHM_HALVES = 1 << 3,
@@ -44,10 +44,8 @@ extern const struct gf_algorithm_traits gf_algorithm_traits[];
 /* Has the algorithm of that name all of these traits? */
 bool gf_algorithm_has(const char *name, unsigned traits);
 
-/* The ways to reduce one factor of a decomposition: ring, halving, shm, nccl;
- * ends with NULL. */
-extern const char *const gf_stage_algorithms[];
-/* The constant of that name; NULL: there is none such, or name is NULL. */
+/* A way to reduce one factor of a decomposition, ring, halving, shm or nccl, as
+ * a constant; NULL: there is none of that name, or name is NULL. */
 const char *gf_stage_algorithm(const char *name);
 /* Can it reduce `factor` ranks? Halving needs a power of two. */
 bool gf_stage_takes(const char *name, int factor);

@@ -6,21 +6,16 @@
 #define MAX_WINDOW 1e6
 
 /* "kernel" and "pad": one number for both sides, or [height, width]. */
-struct sides {
-	size_t high, wide;
-};
-
 static int read_sides(struct gf_json_at *at, const char *key, size_t low,
-		      struct sides *out, struct gf_error *err)
+		      size_t *high, size_t *wide, struct gf_error *err)
 {
 	struct gf_json_at row;
 	size_t count;
 	int rc;
 
 	if (!gf_json_is_array(at, key)) {
-		rc = gf_json_size(at, key, low, (size_t)MAX_WINDOW, &out->high,
-				  err);
-		out->wide = out->high;
+		rc = gf_json_size(at, key, low, (size_t)MAX_WINDOW, high, err);
+		*wide = *high;
 		return rc;
 	}
 	rc = gf_json_array(at, key, &row, &count, err);
@@ -30,11 +25,11 @@ static int read_sides(struct gf_json_at *at, const char *key, size_t low,
 				    "numbers",
 				    count);
 	if (!rc)
-		rc = gf_json_item_size(&row, 0, low, (size_t)MAX_WINDOW,
-				       &out->high, err);
+		rc = gf_json_item_size(&row, 0, low, (size_t)MAX_WINDOW, high,
+				       err);
 	if (!rc)
-		rc = gf_json_item_size(&row, 1, low, (size_t)MAX_WINDOW,
-				       &out->wide, err);
+		rc = gf_json_item_size(&row, 1, low, (size_t)MAX_WINDOW, wide,
+				       err);
 	return rc;
 }
 
@@ -51,55 +46,27 @@ static void write_sides(struct gf_json_writer *w, const char *key, size_t high,
 	gf_json_close_array(w);
 }
 
-static int read_kernel(struct gf_json_at *at, const char *key, void *place,
-		       struct gf_error *err)
-{
-	struct gf_layer *l = place;
-	struct sides sides = {0, 0};
-	int rc = read_sides(at, key, 1, &sides, err);
-
-	l->kernel = sides.high;
-	l->kernel_w = sides.wide;
-	return rc;
-}
-
-static void write_kernel(struct gf_json_writer *w, const char *key,
-			 const void *place)
-{
-	const struct gf_layer *l = place;
-
-	write_sides(w, key, l->kernel, l->kernel_w);
-}
-
-static int read_pad(struct gf_json_at *at, const char *key, void *place,
-		    struct gf_error *err)
-{
-	struct gf_layer *l = place;
-	struct sides sides = {0, 0};
-	int rc = read_sides(at, key, 0, &sides, err);
-
-	l->pad = sides.high;
-	l->pad_w = sides.wide;
-	return rc;
-}
-
-static void write_pad(struct gf_json_writer *w, const char *key,
-		      const void *place)
-{
-	const struct gf_layer *l = place;
-
-	write_sides(w, key, l->pad, l->pad_w);
-}
-
-static const struct gf_field_own kernel_own = {
-	.read = read_kernel,
-	.write = write_kernel,
-};
-
-static const struct gf_field_own pad_own = {
-	.read = read_pad,
-	.write = write_pad,
-};
+#define SIDES(what, low)                                                       \
+	static int read_##what(struct gf_json_at *at, const char *key,         \
+			       void *place, struct gf_error *err)              \
+	{                                                                      \
+		struct gf_layer *l = place;                                    \
+                                                                               \
+		return read_sides(at, key, low, &l->what, &l->what##_w, err);  \
+	}                                                                      \
+	static void write_##what(struct gf_json_writer *w, const char *key,    \
+				 const void *place)                            \
+	{                                                                      \
+		const struct gf_layer *l = place;                              \
+                                                                               \
+		write_sides(w, key, l->what, l->what##_w);                     \
+	}                                                                      \
+	static const struct gf_field_own what##_own = {                        \
+		.read = read_##what,                                           \
+		.write = write_##what,                                         \
+	};
+SIDES(kernel, 1)
+SIDES(pad, 0)
 
 /* out = {channels, H', W'} */
 static int slide(struct gf_infer *c, size_t channels)

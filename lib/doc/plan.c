@@ -277,8 +277,8 @@ size_t gf_plan_message_elems(const struct gf_plan *p, size_t i)
 	return sum;
 }
 
-bool gf_stages_same(const struct gf_stage *a, size_t na,
-		    const struct gf_stage *b, size_t nb)
+static bool same_stages(const struct gf_stage *a, size_t na,
+			const struct gf_stage *b, size_t nb)
 {
 	size_t i;
 
@@ -295,5 +295,5 @@ bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b)
 {
 	return strcmp(a->algorithm, b->algorithm) == 0 &&
 	       strcmp(a->codec, b->codec) == 0 &&
-	       gf_stages_same(a->stages, a->nstages, b->stages, b->nstages);
+	       same_stages(a->stages, a->nstages, b->stages, b->nstages);
 }

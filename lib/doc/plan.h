@@ -114,8 +114,6 @@ void gf_plan_set_types(struct gf_plan *p);
 /* Bytes of message i's tensors before any codec. */
 size_t gf_plan_message_bytes(const struct gf_plan *p, size_t i);
 size_t gf_plan_message_elems(const struct gf_plan *p, size_t i);
-bool gf_stages_same(const struct gf_stage *a, size_t na,
-		    const struct gf_stage *b, size_t nb);
 /* Do both go alike: by one algorithm, in the same stages, as one codec? */
 bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b);
 

@@ -5,7 +5,7 @@
 #include "doc/select_density.h"
 #include "json/record.h"
 
-const char *const gf_putback_names[] = {"paper", "conserve", "naive", NULL};
+static const char *const putback_names[] = {"paper", "conserve", "naive", NULL};
 
 /* On the wire: an index of 32 bits and an f32. */
 #define ENTRY_BYTES 8
@@ -14,7 +14,7 @@ const char *const gf_putback_names[] = {"paper", "conserve", "naive", NULL};
 static const struct gf_field fields[] = {
 	GF_DENSITY_FIELDS(struct gf_topk_params),
 	{"putback", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(putback),
-	 .names = gf_putback_names, .option = "putback", .unit = "RULE",
+	 .names = putback_names, .option = "putback", .unit = "RULE",
 	 .help = "paper, conserve or naive"},
 	{NULL},
 };

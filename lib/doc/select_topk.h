@@ -11,8 +11,6 @@
  * the sets of all ranks; gtopk merges them along a tree and keeps k.
  */
 enum gf_putback { GF_PUTBACK_PAPER, GF_PUTBACK_CONSERVE, GF_PUTBACK_NAIVE };
-extern const char *const gf_putback_names[]; /* paper conserve naive */
-
 struct gf_topk_params {
 	double density;           /* k/n of a message of n elements, (0, 1] */
 	double *warmup_densities; /* of the first epochs */

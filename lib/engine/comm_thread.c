@@ -96,17 +96,6 @@ int gf_comm_thread_call_locked(struct gf_comm_thread *t, gf_comm_fn *fn,
 	return rc;
 }
 
-int gf_comm_thread_call(struct gf_comm_thread *t, gf_comm_fn *fn, void *ctx,
-			struct gf_error *err)
-{
-	int rc;
-
-	pthread_mutex_lock(&t->lock);
-	rc = gf_comm_thread_call_locked(t, fn, ctx, err);
-	pthread_mutex_unlock(&t->lock);
-	return rc;
-}
-
 int gf_comm_thread_kept(const struct gf_comm_thread *t, struct gf_error *err)
 {
 	if (t->rc && err)

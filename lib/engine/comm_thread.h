@@ -61,10 +61,8 @@ void gf_comm_thread_go(struct gf_comm_thread *t);
 /* Tells the thread to quit, and waits until it has. */
 void gf_comm_thread_stop(struct gf_comm_thread *t);
 
-/* From other threads: runs fn(comm, ctx) on the thread and returns what it
- * returned, or the failure that was kept. The second under lock. */
-int gf_comm_thread_call(struct gf_comm_thread *t, gf_comm_fn *fn, void *ctx,
-			struct gf_error *err);
+/* From other threads, under lock: runs fn(comm, ctx) on the thread and returns
+ * what it returned, or the failure that was kept. */
 int gf_comm_thread_call_locked(struct gf_comm_thread *t, gf_comm_fn *fn,
 			       void *ctx, struct gf_error *err);
 /* The failure that was kept, or 0; under lock. */

@@ -143,11 +143,6 @@ void gf_engine_list(struct gf_engine *e, const struct gf_work *work,
 	e->ops->list(e, work, nwork);
 }
 
-size_t gf_engine_next_slot(const struct gf_engine *e)
-{
-	return e->nbegun % e->depth;
-}
-
 void gf_engine_ready(struct gf_engine *e, size_t tensor)
 {
 	assert(tensor < e->pool->ntensors);
@@ -218,11 +213,6 @@ int gf_engine_check(struct gf_engine *e, struct gf_error *err)
 	rc = gf_comm_thread_kept(&e->thread, err);
 	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
-}
-
-size_t gf_engine_last_slot(const struct gf_engine *e)
-{
-	return (e->nwaited + e->depth - 1) % e->depth;
 }
 
 const struct gf_message_times *gf_engine_times(struct gf_engine *e)

@@ -119,8 +119,6 @@ void gf_engine_forget(struct gf_engine *e, const struct gf_work *like,
  * steps; -EINVAL: ranks differ. With a watch that the caller lends. */
 int gf_engine_prove(struct gf_engine *e, const struct gf_work *like, size_t n,
 		    struct gf_text *out, struct gf_error *err);
-/* The slot of the step that is begun next. */
-size_t gf_engine_next_slot(const struct gf_engine *e);
 void gf_engine_ready(struct gf_engine *e, size_t tensor);
 /* Tensors that are not ready by now become so (they have no gradient). */
 void gf_engine_backward_end(struct gf_engine *e);
@@ -151,9 +149,8 @@ int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
 /* The failure that is kept, or 0. */
 int gf_engine_check(struct gf_engine *e, struct gf_error *err);
 
-/* The slot of the step that was waited for last, and the times of its
- * messages; borrowed, good until the slot is begun again. */
-size_t gf_engine_last_slot(const struct gf_engine *e);
+/* The times of the messages of the step that was waited for last; borrowed,
+ * good until its slot is begun again. */
 const struct gf_message_times *gf_engine_times(struct gf_engine *e);
 /* Likewise of step `step`, counted from 0 as they were begun: one of the last
  * `depth` that were waited for, and it has ended. NULL: a failure is kept. */

@@ -43,9 +43,6 @@ void gf_method_keep(struct gf_method *m, int rc, const struct gf_error *err);
 int gf_method_kept(const struct gf_method *m, struct gf_error *err);
 /* Waits until the messages of the first `count` steps have ended. */
 int gf_method_await(struct gf_method *m, size_t count, struct gf_error *err);
-/* Times of a step of the engine that has been waited for. */
-void gf_method_take_times(struct gf_method *m, uint64_t engine_step,
-			  const double *ready_s);
 /* method.c. The engine is told what will be sent. */
 int gf_method_expect(struct gf_method *m, struct gf_error *err);
 

@@ -118,8 +118,9 @@ static void no_times(struct gf_method *m)
 		m->times[i] = (struct gf_message_times){NAN, NAN, NAN};
 }
 
-void gf_method_take_times(struct gf_method *m, uint64_t engine_step,
-			  const double *ready_s)
+/* Of a step of the engine that has been waited for. */
+static void take_times(struct gf_method *m, uint64_t engine_step,
+		       const double *ready_s)
 {
 	const struct gf_message_times *sent =
 		gf_engine_times_of(m->engine, engine_step);
@@ -141,8 +142,8 @@ int gf_method_await(struct gf_method *m, size_t count, struct gf_error *err)
 		rc = rc ? rc : gf_method_kept(m, err);
 		if (rc)
 			break;
-		gf_method_take_times(m, m->arrived - m->restored,
-				     gf_engine_ready_times(m->engine));
+		take_times(m, m->arrived - m->restored,
+			   gf_engine_ready_times(m->engine));
 		m->arrived++;
 	}
 	return rc;
@@ -178,7 +179,7 @@ static void take_times_before(struct gf_method *m)
 		return;
 	m->timed = true;
 	m->age = m->begun - 1 - last;
-	gf_method_take_times(m, last - m->restored, NULL);
+	take_times(m, last - m->restored, NULL);
 }
 
 /* The oldest gradient under way is waited for, by the device; what was in a

@@ -6,22 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-
-static int rising(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-double gf_median(double *values, size_t count)
-{
-	if (!count)
-		return 0;
-	qsort(values, count, sizeof(*values), rising);
-	return count % 2 ? values[count / 2]
-			 : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
+#include "cost/stat.h"
 
 /* The median over the settled steps of what `pick` takes out of one. */
 static double over_steps(const struct gf_timeline *t, size_t message,
@@ -38,7 +23,7 @@ static double over_steps(const struct gf_timeline *t, size_t message,
 		values[n] = pick(gf_timeline_at(t, i), message);
 		n += !isnan(values[n]);
 	}
-	median = gf_median(values, n);
+	median = n ? gf_stat_median(values, n) : 0;
 	free(values);
 	return median;
 }

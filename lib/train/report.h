@@ -46,7 +46,4 @@ char *gf_report_text(const struct gf_plan *plan,
 char *gf_report_epoch(const struct gf_train_row *train,
 		      const struct gf_train_row *test, size_t epochs);
 
-/* The median; sorts the values. 0 of none. */
-double gf_median(double *values, size_t count);
-
 #endif

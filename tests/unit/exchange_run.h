@@ -79,6 +79,7 @@ struct exchange {
 	struct gf_pool *pools; /* depth */
 	struct gf_selector select;
 	struct gf_engine *engine;
+	size_t begun, applied; /* steps; the n-th uses slot n % depth */
 };
 
 static inline void open_exchange(struct exchange *x, struct gf_comm *comm,
@@ -137,7 +138,7 @@ static inline void close_exchange(struct exchange *x)
 static inline void run_apply(struct exchange_run *run, struct exchange *x,
 			     struct gf_update *u, int rank)
 {
-	const size_t slot = gf_engine_last_slot(x->engine);
+	const size_t slot = x->applied++ % x->depth;
 	const bool pieces = gf_selection_has(&run->selection, GF_SELECT_PIECES);
 	struct gf_select_bad bad = gf_select_inspect(&x->select, slot);
 	struct gf_select_sums sums;
@@ -156,7 +157,7 @@ static inline void run_apply(struct exchange_run *run, struct exchange *x,
 static inline void run_step(struct exchange_run *run, struct exchange *x,
 			    struct gf_update *u, int rank, size_t step)
 {
-	const size_t slot = gf_engine_next_slot(x->engine);
+	const size_t slot = x->begun++ % x->depth;
 	const size_t *offsets = x->pools[slot].offsets;
 	float *grads = x->pools[slot].data;
 	const struct gf_work *list;
