@@ -45,8 +45,12 @@ compared() { # kind names
 }
 compared algorithm "$(names lib/doc/algorithm.c '^	\{"' ring)"
 compared codec "$(names lib/codec/codec.c '^	\{"' q8)"
-compared selection "$(grep -hE '^	\.name = ' lib/doc/select_*.c |
-	grep -oE '[a-z][a-z0-9]*"' | tr -d '"' | sort | paste -sd '|')"
+selections=$(grep -hE '^	\.name = ' lib/doc/select_*.c |
+	grep -oE '[a-z][a-z0-9]*"' | tr -d '"' | sort | paste -sd '|')
+compared selection "$selections"
+while read -r file; do
+	offend "$file takes the parameters of one selection"
+done < <(git grep -lE "gf_($selections)_params\(" -- 'lib/*.[ch]' 'cmd/*.c' ':!lib/doc/select_*' ':!lib/select/*')
 
 while read -r file; do
 	may "$file" selection || offend "$file names a selection's entry"

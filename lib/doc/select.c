@@ -48,6 +48,20 @@ size_t gf_selection_wire(const struct gf_selection *s,
 	return gf_selection_plan(s)->wire(s->params, &message, wires);
 }
 
+const char *gf_selection_binds(const struct gf_selection *s, size_t *value)
+{
+	const struct gf_record *r = gf_selection_plan(s)->record;
+	const struct gf_field *f = s->params ? r->fields : NULL;
+
+	while (f && f->key && !f->binds)
+		f++;
+	if (!f || !f->key)
+		return NULL;
+	*value = *(const size_t *)(const void *)((const char *)s->params +
+						 f->offset);
+	return f->key;
+}
+
 struct gf_selection gf_selection_new(const struct gf_select_plan *plan,
 				     const void *params)
 {

@@ -116,6 +116,9 @@ bool gf_selection_has(const struct gf_selection *s, unsigned traits);
 size_t gf_selection_wire(const struct gf_selection *s,
 			 const struct gf_tensor *tensors, size_t ntensors,
 			 struct gf_wire wires[GF_WIRES_MOST]);
+/* The key of its record that binds what it saves in a checkpoint, and its
+ * value; NULL: none does. */
+const char *gf_selection_binds(const struct gf_selection *s, size_t *value);
 /* A selection with copies of these params. */
 struct gf_selection gf_selection_new(const struct gf_select_plan *plan,
 				     const void *params);

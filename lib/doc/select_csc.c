@@ -15,7 +15,7 @@ static const char *const decay_words[] = {"momentum", NULL};
 #define AT(member) offsetof(struct gf_csc_params, member)
 static const struct gf_field fields[] = {
 	{"chunk_elems", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(chunk_elems),
-	 .low = 1, .high = GF_MAX_SIZE, .absent = CHUNK_ELEMS,
+	 .low = 1, .high = GF_MAX_SIZE, .absent = CHUNK_ELEMS, .binds = true,
 	 .option = "chunk", .unit = "ELEMS", .help = "elements of a chunk"},
 	{"keep", GF_FIELD_REAL, .offset = AT(keep), .low = GF_MIN_SHARE,
 	 .high = 1, .option = "keep", .unit = "SHARE",

@@ -6,7 +6,6 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "comm/pages.h"
-#include "doc/select_csc.h"
 #include "embed/job.h"
 #include "engine/runnable.h"
 #include "train/choose.h"
@@ -90,8 +89,6 @@ static const struct gf_snapshot_words words = {
 
 static struct gf_run_identity identity(const struct gradflow *g)
 {
-	const struct gf_csc_params *csc = gf_csc_params(&g->plan.selection);
-
 	return (struct gf_run_identity){
 		.words = &words,
 		.model = g->plan.model->name,
@@ -101,7 +98,7 @@ static struct gf_run_identity identity(const struct gradflow *g)
 		.accumulate = 1,
 		.staleness = (size_t)g->plan.staleness,
 		.pipeline_warmup = g->plan.pipeline_warmup_steps,
-		.chunk_elems = csc ? csc->chunk_elems : 0,
+		.selection = &g->plan.selection,
 		.codecs = g->codecs,
 		.loss_scale = gf_loss_scale_name(&g->method.scale),
 		.samples = g->epoch_steps,

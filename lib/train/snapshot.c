@@ -47,6 +47,11 @@ struct origin {
 static struct marks marks_of(const struct origin *from,
 			     const struct gf_run_identity *id)
 {
+	/* sets of a selection that binds nothing have a 0 there */
+	size_t bound = 0;
+	const char *binds = gf_selection_binds(id->selection, &bound);
+
+	binds = binds ? binds : "chunk_elems";
 	return (struct marks){
 		.numbers =
 			{
@@ -65,8 +70,7 @@ static struct marks marks_of(const struct origin *from,
 				{"pipeline_warmup_steps", id->pipeline_warmup,
 				 "warm-up steps of the pipeline",
 				 ABSENT_IS_ANY},
-				{"chunk_elems", id->chunk_elems, "chunk_elems",
-				 ABSENT_IS_ANY},
+				{binds, bound, binds, ABSENT_IS_ANY},
 			},
 		.words =
 			{

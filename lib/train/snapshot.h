@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "doc/select.h"
 #include "ckpt/state.h"
 #include "train/team.h"
 
@@ -34,7 +35,7 @@ struct gf_run_identity {
 	size_t staleness;
 	size_t servers;         /* the last ranks, which do not compute */
 	size_t pipeline_warmup; /* steps */
-	size_t chunk_elems;     /* of csc; else 0 */
+	const struct gf_selection *selection;
 	const char *codecs;     /* of the plan's messages */
 	const char *loss_scale; /* a name of gf_scaling_names */
 	size_t samples;         /* of the training part, or what words say */

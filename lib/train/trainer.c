@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "ckpt/set.h"
 #include "comm/pages.h"
-#include "doc/select_csc.h"
 #include "train/choose.h"
 #include "train/reshard.h"
 
@@ -29,7 +28,6 @@ static void set_identity(struct gf_trainer *t)
 	const struct gf_train_config *k = t->config;
 	const struct gf_training *training = &k->training;
 	const struct gf_plan *plan = k->plan;
-	const struct gf_csc_params *csc = gf_csc_params(&plan->selection);
 
 	t->id = (struct gf_run_identity){
 		.words = &words,
@@ -41,7 +39,7 @@ static void set_identity(struct gf_trainer *t)
 		.staleness = (size_t)plan->staleness,
 		.servers = (size_t)plan->servers,
 		.pipeline_warmup = plan->pipeline_warmup_steps,
-		.chunk_elems = csc ? csc->chunk_elems : 0,
+		.selection = &plan->selection,
 		.codecs = t->codecs,
 		.loss_scale = gf_loss_scale_name(&t->scale),
 		.samples = k->data->count[GF_PART_TRAIN],
