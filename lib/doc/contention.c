@@ -20,26 +20,47 @@ static double entry_gamma(const struct gf_contention_entry *e, int n)
 	return last ? n * e->gamma[last - 1] / (double)last : n;
 }
 
-double gf_contention_gamma(const struct gf_contention *c, size_t size_bytes,
-			   int n)
+struct gf_contention_place gf_contention_find(const struct gf_contention *c,
+					      size_t size_bytes)
 {
 	const struct gf_contention_entry *e = c->entries;
 	size_t count = c->nentries, i;
-	double low, high, at;
+	double low, high;
 
 	if (!count)
-		return n;
+		return (struct gf_contention_place){0};
 	if (count == 1 || size_bytes <= e[0].size_bytes)
-		return entry_gamma(&e[0], n);
+		return (struct gf_contention_place){&e[0], &e[0], 0};
 	if (size_bytes >= e[count - 1].size_bytes)
-		return entry_gamma(&e[count - 1], n);
+		return (struct gf_contention_place){&e[count - 1],
+						    &e[count - 1], 0};
 	for (i = 1; size_bytes > e[i].size_bytes; i++)
 		;
 	low = log2((double)e[i - 1].size_bytes);
 	high = log2((double)e[i].size_bytes);
-	at = (log2((double)size_bytes) - low) / (high - low);
-	return entry_gamma(&e[i - 1], n) * (1 - at) +
-	       entry_gamma(&e[i], n) * at;
+	return (struct gf_contention_place){
+		.below = &e[i - 1],
+		.above = &e[i],
+		.share = (log2((double)size_bytes) - low) / (high - low),
+	};
+}
+
+double gf_contention_at(const struct gf_contention_place *p, int n)
+{
+	if (!p->below)
+		return n;
+	if (p->share == 0)
+		return entry_gamma(p->below, n);
+	return entry_gamma(p->below, n) * (1 - p->share) +
+	       entry_gamma(p->above, n) * p->share;
+}
+
+double gf_contention_gamma(const struct gf_contention *c, size_t size_bytes,
+			   int n)
+{
+	struct gf_contention_place p = gf_contention_find(c, size_bytes);
+
+	return gf_contention_at(&p, n);
 }
 
 /* --- the document -------------------------------------------------------- */

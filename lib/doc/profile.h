@@ -74,6 +74,15 @@ struct gf_contention {
 /* gamma_n for a message of that size; n >= 1. */
 double gf_contention_gamma(const struct gf_contention *c, size_t size_bytes,
 			   int n);
+/* The same in two steps, for one size and many n: the size's neighbours in the
+ * table, and gamma_n there. A zeroed place: gamma_n = n. Borrows from c. */
+struct gf_contention_place {
+	const struct gf_contention_entry *below, *above;
+	double share; /* of `above` */
+};
+struct gf_contention_place gf_contention_find(const struct gf_contention *c,
+					      size_t size_bytes);
+double gf_contention_at(const struct gf_contention_place *p, int n);
 
 /* One factor of a decomposition (BlueConnect), innermost first. */
 struct gf_stage {

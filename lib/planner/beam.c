@@ -2,400 +2,316 @@
 /*
  * The search for several lanes. A node is the state of the step model when the
  * last message of tensors 0..i-1 starts; from it every next message is tried,
- * normal and simultaneous, by every choice of the menu. Nodes at one
- * position are compared by when the last message started, when the flights
- * would end if nothing more came (latest first) and the time lost to overlap:
- * one that is no better anywhere is dropped, and of the rest the `width` that
- * end first are kept. That is a heuristic: a later end now can fit the next
- * message better. exhaust.c closes the gap on small models and polish.c most
- * of it on others.
+ * normal and simultaneous, by every choice of the menu. A node
+ * is dropped if the bound on the rest is not below the best draft known. Of the
+ * others, a position keeps those which are first in one of two orders:
  *
- * Small models keep many nodes and try every cut. Large ones are searched twice
- * with few: over cuts in growing strides, then over the cuts around those of
- * the first draft.
+ *  - by when all would end if nothing more came, and
+ *  - by what they cost so far, with what is in flight at the prices of the
+ *    bound: lambda for the network's time, 1 - lambda for the lanes' (bound.c).
+ *
+ * No node dominates another for certain: where contention depends on size, less
+ * in flight may fit the next message worse.
+ *
+ * Small models try every cut. On large ones a message grows in steps that make
+ * it dearer by a noticeable share; polish.c moves the cuts.
  */
 #include <math.h>
-#include <stdint.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/heap.h"
 #include "planner/search.h"
-#include "sim/flight.h"
 
-/* Starts tried per search, spent on width and on cuts. */
-#define BUDGET      2500000.0
+#define MIXES       3
+#define WIDTH_LEAST 4
 #define WIDTH_MOST  128
-#define WIDTH_LARGE 4
-#define STRIDE      8
-#define REACH       8
+
+enum order { ENDS, PRICE, ORDERS };
 
 struct node {
 	double now_s, lag_s;
-	double score_s; /* the smaller, the sooner kept */
-	size_t from;    /* index of the node before; SIZE_MAX: none */
-	size_t first, last;
-	enum gf_mode mode;
-	size_t option;
+	double score_s[ORDERS]; /* the smaller, the sooner kept */
+	size_t from;            /* index of the node before; SIZE_MAX: none */
+	struct gf_send send;
 	int nflights;
+};
+
+/* The nodes of one position in one order. */
+struct places {
+	size_t n;
+	double worst_s; /* the greatest score, once all places are taken */
 };
 
 struct beam {
 	const struct gf_work *w;
-	int lanes;
-	size_t width;
-	double share; /* seconds per second alone at best sharing */
+	struct gf_rest rest;
+	size_t lanes, width; /* width: per order */
+	double growth;       /* of a message's cost from cut to cut */
 	double below_s;
-	double *latest_s;   /* per position: the rest alone, at its best */
-	double *rest_s;     /* seconds to drain the rest at its best */
-	struct node *nodes; /* (ntensors + 1) * width */
-	struct gf_sim_flight *flights;         /* nodes * lanes */
-	double *ends_s;                        /* nodes * lanes, latest first */
-	size_t *counts;                        /* per position */
-	struct gf_sim_flight *scratch, *drain; /* lanes */
-	double *ends_scratch, *ends_of;
+	struct places *places;         /* (ntensors + 1) * ORDERS */
+	struct node *nodes;            /* width for each of the places */
+	struct gf_sim_flight *flights; /* lanes for each node */
+	struct gf_sim_flight *trial, *projected; /* lanes */
 };
 
-/* The cuts that are tried. */
-struct effort {
-	size_t width;
-	size_t stride; /* cuts farther away ever more rarely; 0: every one */
-	size_t most;   /* next cuts tried per position; 0: no limit */
-	const unsigned char *allowed; /* cut after tensor i? NULL: all */
-};
-
-/* Ends of the flights of `s`, latest first; s is used up. */
-static void project(struct beam *b, struct gf_sim_state *s, double *ends)
+static struct node *nodes_of(struct beam *b, size_t position, enum order o)
 {
-	int n = s->nflights, i;
-
-	for (i = 0; i < n; i++)
-		s->flights[i].message = (size_t)i;
-	s->end_s = b->ends_of;
-	gf_sim_finish(s);
-	for (i = 0; i < b->lanes; i++) {
-		double e = i < n ? b->ends_of[i] : 0;
-		int at = i;
-
-		while (at > 0 && ends[at - 1] < e) {
-			ends[at] = ends[at - 1];
-			at--;
-		}
-		ends[at] = e;
-	}
+	return &b->nodes[(position * ORDERS + o) * b->width];
 }
 
-/* a is nowhere worse than c; their ends are beside them. */
-static bool dominates(const struct beam *b, const struct node *a,
-		      const double *a_ends, const struct node *c,
-		      const double *c_ends)
+static struct gf_sim_flight *flights_of(struct beam *b, const struct node *n)
 {
-	int i;
+	return &b->flights[(size_t)(n - b->nodes) * b->lanes];
+}
 
-	if (a->now_s > c->now_s || a->lag_s > c->lag_s)
+static size_t worst_of(const struct node *nodes, size_t n, enum order o)
+{
+	size_t worst = 0, i;
+
+	for (i = 1; i < n; i++)
+		if (nodes[i].score_s[o] > nodes[worst].score_s[o])
+			worst = i;
+	return worst;
+}
+
+static bool same(const struct node *a, const struct node *c)
+{
+	return a->now_s == c->now_s && a->score_s[ENDS] == c->score_s[ENDS] &&
+	       a->score_s[PRICE] == c->score_s[PRICE] &&
+	       a->nflights == c->nflights;
+}
+
+/* Puts a node, whose flights are b->trial, into a place of that order. */
+static bool keep(struct beam *b, size_t position, enum order o,
+		 const struct node *node)
+{
+	struct places *p = &b->places[position * ORDERS + o];
+	struct node *nodes = nodes_of(b, position, o), *to;
+	size_t i;
+
+	if (p->n == b->width && node->score_s[o] >= p->worst_s)
 		return false;
-	for (i = 0; i < b->lanes; i++)
-		if (a_ends[i] > c_ends[i])
-			return false;
+	for (i = 0; i < p->n; i++)
+		if (same(&nodes[i], node))
+			return true;
+	to = &nodes[p->n < b->width ? p->n++ : worst_of(nodes, p->n, o)];
+	*to = *node;
+	memcpy(flights_of(b, to), b->trial,
+	       (size_t)node->nflights * sizeof(*b->trial));
+	if (p->n == b->width)
+		p->worst_s = nodes[worst_of(nodes, p->n, o)].score_s[o];
 	return true;
 }
 
-/* Puts a node into position j's list, if it belongs there. */
-static void keep(struct beam *b, size_t j, const struct node *node)
+/* As a node left it (NULL: the beginning), with its flights in b->trial. */
+static struct gf_sim_state state_after(struct beam *b, const struct node *n)
 {
-	size_t base = j * b->width, i, n = b->counts[j], worst = SIZE_MAX;
-	size_t lanes = (size_t)b->lanes, k = 0;
+	struct gf_sim_state s = gf_work_begin(b->w, (int)b->lanes, b->trial);
 
-	for (i = 0; i < n; i++)
-		if (dominates(b, &b->nodes[base + i],
-			      &b->ends_s[(base + i) * lanes], node,
-			      b->ends_scratch))
-			return;
-	for (i = 0; i < n; i++) {
-		if (dominates(b, node, b->ends_scratch, &b->nodes[base + i],
-			      &b->ends_s[(base + i) * lanes]))
-			continue;
-		if (k != i) {
-			b->nodes[base + k] = b->nodes[base + i];
-			memcpy(&b->flights[(base + k) * lanes],
-			       &b->flights[(base + i) * lanes],
-			       lanes * sizeof(*b->flights));
-			memcpy(&b->ends_s[(base + k) * lanes],
-			       &b->ends_s[(base + i) * lanes],
-			       lanes * sizeof(*b->ends_s));
-		}
-		if (worst == SIZE_MAX ||
-		    b->nodes[base + k].score_s > b->nodes[base + worst].score_s)
-			worst = k;
-		k++;
-	}
-	if (k == b->width) {
-		if (node->score_s >= b->nodes[base + worst].score_s)
-			return;
-		k = worst;
-		b->counts[j] = b->width;
-	} else {
-		b->counts[j] = k + 1;
-	}
-	b->nodes[base + k] = *node;
-	memcpy(&b->flights[(base + k) * lanes], b->scratch,
-	       (size_t)node->nflights * sizeof(*b->flights));
-	memcpy(&b->ends_s[(base + k) * lanes], b->ends_scratch,
-	       lanes * sizeof(*b->ends_s));
-}
-
-/* As a node left it (SIZE_MAX: the beginning), with its flights in scratch. */
-static struct gf_sim_state state_behind(struct beam *b, size_t from)
-{
-	const struct gf_work *w = b->w;
-	struct gf_sim_state s = {
-		.now_s = w->in->model->forward_s,
-		.backward_start_s = w->in->model->forward_s,
-		.backward_s = w->in->model->backward_s,
-		.slowdown = w->slowdown,
-		.lanes = b->lanes,
-		.flights = b->scratch,
-	};
-
-	if (from != SIZE_MAX) {
-		const struct node *n = &b->nodes[from];
-
+	if (n) {
 		s.now_s = n->now_s;
 		s.lag_s = n->lag_s;
 		s.nflights = n->nflights;
-		memcpy(b->scratch, &b->flights[from * (size_t)b->lanes],
-		       (size_t)n->nflights * sizeof(*b->scratch));
+		memcpy(b->trial, flights_of(b, n),
+		       (size_t)n->nflights * sizeof(*b->trial));
 	}
 	return s;
 }
 
-/* Keeps the state after `node`'s last message has started, if it may still lead
- * to a better plan than the best one known. */
-static void consider(struct beam *b, struct gf_sim_state *s, size_t from,
-		     struct node *node)
+/* One message from a node. Were others in flight when it started? */
+static bool try(struct beam *b, const struct node *from, struct gf_send *send)
 {
-	size_t j = node->last + 1;
-	double left = 0, floor_s;
-	int f;
-
-	for (f = 0; f < s->nflights; f++)
-		left += b->scratch[f].left_s;
-	floor_s = s->now_s + b->share * left + b->rest_s[j];
-	if (fmax(floor_s, fmax(b->latest_s[j], b->w->backward_end_s) +
-				  s->lag_s) >= b->below_s)
-		return;
-	node->now_s = s->now_s;
-	node->lag_s = s->lag_s;
-	node->nflights = s->nflights;
-	node->from = from;
-	memcpy(b->drain, b->scratch, (size_t)s->nflights * sizeof(*b->drain));
-	s->flights = b->drain;
-	project(b, s, b->ends_scratch);
-	if (b->ends_scratch[0] >= b->below_s)
-		return;
-	node->score_s =
-		b->ends_scratch[0] + s->lag_s + 0.1 * (floor_s - b->rest_s[j]);
-	keep(b, j, node);
-}
-
-/* One start: tensors i..k from a node. Returns whether another message was in
- * flight when it started. */
-static bool try(struct beam *b, size_t i, size_t from, struct node *node)
-{
-	const struct gf_work *w = b->w;
-	const struct gf_option *o = &w->menu.options[node->option];
-	double bytes = gf_work_bytes(w, i, node->last);
-	struct gf_sim_start start = {
-		.mode = node->mode,
-		.work_s = w->ready_s[node->last] - w->in->model->forward_s,
-		.startup_s = o->startup_s,
-		.drain_s = o->per_byte_s * bytes,
-		.size_bytes = (size_t)fmin(bytes * o->wire_ratio, 0x1p62),
-		.contention = o->contention,
-		.mutual = o->mutual,
-		.issue_s = w->in->model->issue_s,
+	struct gf_sim_state s = state_after(b, from), end;
+	bool beside = gf_rest_send(&b->rest, &s, send);
+	double priced_s;
+	double bound_s =
+		gf_rest_bound_s(&b->rest, &s, send->last + 1, &priced_s);
+	struct node node = {
+		.now_s = s.now_s,
+		.lag_s = s.lag_s,
+		.from = from ? (size_t)(from - b->nodes) : SIZE_MAX,
+		.send = *send,
+		.nflights = s.nflights,
 	};
-	struct gf_sim_state s = state_behind(b, from);
-	bool beside;
 
-	gf_sim_start(&s, &start);
-	beside = s.nflights > 1;
 	if (!beside)
-		node->mode = GF_MODE_NORMAL;
-	consider(b, &s, from, node);
+		node.send.mode = GF_MODE_NORMAL;
+	if (bound_s >= b->below_s)
+		return beside;
+	gf_work_copy(&end, &s, b->projected);
+	node.score_s[ENDS] = gf_work_end_s(b->w, &end);
+	node.score_s[PRICE] = priced_s + s.lag_s;
+	if (!keep(b, send->last + 1, PRICE, &node))
+		keep(b, send->last + 1, ENDS, &node);
 	return beside;
 }
 
-/* Every option worth trying for tensors i..k from one node. */
-static void try_options(struct beam *b, size_t i, size_t k, size_t from)
+/* Tensors first..last by every choice from a node. */
+static void try_choices(struct beam *b, const struct node *from, size_t first,
+			size_t last)
 {
 	const struct gf_menu *menu = &b->w->menu;
-	double bytes = gf_work_bytes(b->w, i, k);
-	double least = gf_menu_cost_s(menu, bytes);
+	double bytes = gf_work_bytes(b->w, first, last);
 	size_t e;
 
 	for (e = 0; e < menu->nchoices; e++) {
-		const struct gf_option *o = &menu->options[menu->choices[e]];
-		struct node node = {
-			.first = i,
-			.last = k,
+		struct gf_send send = {
+			.first = first,
+			.last = last,
 			.mode = GF_MODE_SIMULTANEOUS,
 			.option = menu->choices[e],
 		};
 
-		if (!gf_option_fits(o, bytes))
+		if (!gf_option_fits(&menu->options[send.option], bytes) ||
+		    !try(b, from, &send))
 			continue;
-		/* beside others a startup is hidden, bytes are not; but a far
-		 * dearer message never pays */
-		if (o->startup_s + o->per_byte_s * bytes > 1.5 * least)
-			continue;
-		if (!try(b, i, from, &node))
-			continue;
-		node.mode = GF_MODE_NORMAL;
-		try(b, i, from, &node);
+		send.mode = GF_MODE_NORMAL;
+		try(b, from, &send);
 	}
 }
 
-/* All next messages from position i. */
-static void expand(struct beam *b, size_t i, const struct effort *effort)
+/* What more tensors in a message add to its end, at least about. */
+static double step_s(const struct gf_work *w, size_t last, size_t k)
 {
-	size_t last = b->w->run_last[i], n = i ? b->counts[i] : 1, k, node;
-	size_t tried = 0;
+	double bytes = gf_work_bytes(w, last + 1, k);
+	const struct gf_option *o =
+		&w->menu.options[gf_menu_pick(&w->menu, bytes)];
 
-	for (k = i; n > 0 && k <= last;) {
-		bool cut = !effort->allowed || effort->allowed[k] || k == last;
+	return o->per_byte_s * bytes + w->ready_s[k] - w->ready_s[last];
+}
 
-		for (node = 0; cut && node < n; node++)
-			try_options(b, i, k,
-				    i ? i * b->width + node : SIZE_MAX);
-		tried += cut;
-		if (effort->most && tried == effort->most)
+/* The next cut that is worth a try, after the one after tensor `last`; none:
+ * ntensors. */
+static size_t next_cut(const struct beam *b, size_t first, size_t last)
+{
+	const struct gf_work *w = b->w;
+	size_t low = last + 1, high = w->run_last[first];
+	double grown_s;
+
+	if (low > high)
+		return w->ntensors;
+	if (w->ntensors <= GF_SEARCH_ALL_CUTS)
+		return low;
+	grown_s = b->growth *
+		  gf_menu_cost_s(&w->menu, gf_work_bytes(w, first, last));
+	/* the last cut that makes it dearer by less, or the next cut */
+	while (low < high) {
+		size_t middle = low + (high - low + 1) / 2;
+
+		if (step_s(w, last, middle) < grown_s)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+static void expand(struct beam *b, size_t first)
+{
+	const struct gf_work *w = b->w;
+	size_t last, i;
+	int o;
+
+	for (last = first; last < w->ntensors;
+	     last = next_cut(b, first, last)) {
+		double cost_s =
+			gf_menu_cost_s(&w->menu, gf_work_bytes(w, first, last));
+
+		if (w->ready_s[last] + cost_s >= b->below_s)
 			return;
-		k += effort->stride ? 1 + (k - i) / effort->stride : 1;
+		if (first == 0)
+			try_choices(b, NULL, first, last);
+		for (o = 0; o < ORDERS && first > 0; o++)
+			for (i = 0; i < b->places[first * ORDERS + (size_t)o].n;
+			     i++)
+				try_choices(b, &nodes_of(b, first, o)[i], first,
+					    last);
 	}
 }
 
-static void trace(const struct beam *b, struct gf_draft *d)
+static void trace(struct beam *b, struct gf_draft *d)
 {
-	size_t end = b->w->ntensors, base = end * b->width, best = 0, i, at;
+	const struct node *best = NULL, *node;
 	double best_s = INFINITY;
-	size_t n = 0;
+	size_t i, n = 0;
+	int o;
 
-	for (i = 0; i < b->counts[end]; i++) {
-		double s =
-			fmax(b->ends_s[(base + i) * (size_t)b->lanes],
-			     b->w->backward_end_s + b->nodes[base + i].lag_s);
+	for (o = 0; o < ORDERS; o++)
+		for (i = 0;
+		     i < b->places[b->w->ntensors * ORDERS + (size_t)o].n;
+		     i++) {
+			struct gf_sim_state s;
+			double end_s;
 
-		if (s < best_s) {
-			best_s = s;
-			best = base + i;
+			node = &nodes_of(b, b->w->ntensors, o)[i];
+			s = state_after(b, node);
+			end_s = gf_work_end_s(b->w, &s);
+			if (end_s < best_s) {
+				best_s = end_s;
+				best = node;
+			}
 		}
-	}
-	if (isinf(best_s))
+	if (!best)
 		return;
-	for (at = best; at != SIZE_MAX; at = b->nodes[at].from)
-		n++;
+	for (node = best;; node = &b->nodes[node->from], n++)
+		if (node->from == SIZE_MAX)
+			break;
+	n++;
 	d->sends = gf_xcalloc(n, sizeof(*d->sends));
 	d->nsends = d->capacity = n;
-	for (at = best; at != SIZE_MAX; at = b->nodes[at].from) {
-		const struct node *node = &b->nodes[at];
-
-		d->sends[--n] = (struct gf_send){
-			.first = node->first,
-			.last = node->last,
-			.mode = node->mode,
-			.option = node->option,
-		};
-	}
+	for (node = best; n-- > 0; node = &b->nodes[node->from])
+		d->sends[n] = node->send;
 }
 
-static void search(const struct gf_work *w, const struct effort *effort,
-		   double below_s, struct gf_draft *d)
+/* Cuts in all, which tell how wide the beam may be. */
+static double count_cuts(const struct beam *b)
 {
-	size_t n = w->ntensors, lanes = (size_t)d->lanes, i;
-	size_t nodes = (n + 1) * effort->width;
-	struct gf_floor f = gf_work_floor(w, d->lanes);
-	struct beam b = {
-		.w = w,
-		.lanes = d->lanes,
-		.width = effort->width,
-		.share = f.share,
-		.below_s = below_s - w->in->model->update_s,
-		.latest_s = gf_xcalloc(n + 1, sizeof(double)),
-		.rest_s = gf_xcalloc(n + 1, sizeof(double)),
-		.nodes = gf_xcalloc(nodes, sizeof(*b.nodes)),
-		.flights = gf_xcalloc(nodes * lanes, sizeof(*b.flights)),
-		.ends_s = gf_xcalloc(nodes * lanes, sizeof(double)),
-		.counts = gf_xcalloc(n + 1, sizeof(size_t)),
-		.scratch = gf_xcalloc(lanes, sizeof(*b.scratch)),
-		.drain = gf_xcalloc(lanes, sizeof(*b.drain)),
-		.ends_scratch = gf_xcalloc(lanes, sizeof(double)),
-		.ends_of = gf_xcalloc(lanes, sizeof(double)),
-	};
-
-	for (i = n; i-- > 0;) {
-		b.rest_s[i] = f.drain_s_per_byte * gf_work_bytes(w, i, n - 1);
-		b.latest_s[i] = fmax(b.latest_s[i + 1],
-				     w->ready_s[i] + f.startup_s + b.rest_s[i]);
-	}
-	for (i = 0; i < n; i++)
-		expand(&b, i, effort);
-	trace(&b, d);
-	free(b.latest_s);
-	free(b.rest_s);
-	free(b.nodes);
-	free(b.flights);
-	free(b.ends_s);
-	free(b.counts);
-	free(b.scratch);
-	free(b.drain);
-	free(b.ends_scratch);
-	free(b.ends_of);
-}
-
-/* Allows the cuts within `reach` tensors of those of a draft. */
-static unsigned char *around(const struct gf_work *w, const struct gf_draft *d,
-			     size_t reach)
-{
-	unsigned char *allowed = gf_xcalloc(w->ntensors, 1);
+	double n = 0;
 	size_t i, k;
 
-	for (i = 0; i < d->nsends; i++) {
-		size_t last = d->sends[i].last;
-		size_t low = last > reach ? last - reach : 0;
-
-		for (k = low; k <= last + reach && k < w->ntensors; k++)
-			allowed[k] = 1;
-	}
-	return allowed;
+	for (i = 0; i < b->w->ntensors; i++)
+		for (k = i; k < b->w->ntensors; k = next_cut(b, i, k)) {
+			if (b->w->ready_s[k] +
+				    gf_menu_cost_s(&b->w->menu,
+						   gf_work_bytes(b->w, i, k)) >=
+			    b->below_s)
+				break;
+			n++;
+		}
+	return n;
 }
 
-void gf_search_beam(const struct gf_work *w, double below_s, struct gf_draft *d)
+void gf_search_beam(const struct gf_work *w, double below_s, double budget,
+		    double growth, struct gf_draft *d)
 {
-	double pairs = (double)w->ntensors * (double)w->ntensors *
-		       (double)w->menu.nchoices;
-	double width = floor(BUDGET / pairs);
-	struct gf_draft first = {.lanes = d->lanes};
-	struct effort effort = {0};
-	unsigned char *allowed;
+	size_t n = w->ntensors, lanes = (size_t)d->lanes, nodes, i;
+	struct beam b = {
+		.w = w,
+		.lanes = lanes,
+		.growth = growth,
+		.below_s = below_s,
+		.places = gf_xcalloc((n + 1) * ORDERS, sizeof(*b.places)),
+		.trial = gf_xcalloc(lanes, sizeof(*b.trial)),
+		.projected = gf_xcalloc(lanes, sizeof(*b.projected)),
+	};
+	double width = budget /
+		       (count_cuts(&b) * ORDERS * 2 * (double)w->menu.nchoices);
 
-	if (width >= WIDTH_LARGE) {
-		effort.width = (size_t)fmin(width, WIDTH_MOST);
-		search(w, &effort, below_s, d);
-		return;
-	}
-	effort.width = WIDTH_LARGE;
-	effort.stride = STRIDE;
-	search(w, &effort, below_s, &first);
-	if (first.nsends == 0)
-		return;
-	allowed = around(w, &first, REACH);
-	effort.stride = 0;
-	effort.most = 6 * REACH;
-	effort.allowed = allowed;
-	search(w, &effort, INFINITY, d);
-	free(allowed);
-	gf_draft_release(&first);
+	b.width = (size_t)fmin(fmax(width, WIDTH_LEAST / ORDERS),
+			       WIDTH_MOST / ORDERS);
+	nodes = (n + 1) * ORDERS * b.width;
+	b.nodes = gf_xcalloc(nodes, sizeof(*b.nodes));
+	b.flights = gf_xcalloc(nodes * lanes, sizeof(*b.flights));
+	gf_rest_init(&b.rest, w, d->lanes, MIXES);
+	for (i = 0; i < n; i++)
+		expand(&b, i);
+	trace(&b, d);
+	gf_rest_release(&b.rest);
+	free(b.places);
+	free(b.nodes);
+	free(b.flights);
+	free(b.trial);
+	free(b.projected);
 }

@@ -1,91 +1,326 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lower bound under the time model of gf(7).
+ * The lower bounds under the time model of gf(7).
  *
- * Why it holds: the message that carries tensor i starts at ready_i or later,
- * and so do all after it, because messages keep the tensors' order and a later
- * tensor is ready later. So no byte of the tensors i..L-1 drains before
- * ready_i + a. While n messages drain, they move n/(gamma_n*b) bytes a second
- * together; the best n over the lanes gives the rate of the bound, and the
- * cheapest a, b and gamma of all options and sizes only lower it.
+ * The message that carries tensor i starts at ready_i or later, and so do all
+ * after it, because messages keep the tensors' order and a later tensor is
+ * ready later. From then on, all messages with bytes of tensors i..L-1 need
  *
- * On one lane messages run one after the other, and the menu's floor is the
- * least cost of the whole rest (menu.c). On k lanes a message
- * that takes t alone holds a lane for t or longer, so the rest takes at least a
- * k-th of that floor.
+ *  - the network: a message of m bytes that takes b*m alone moves its bytes at
+ *    1/(gamma_n*b) while n drain. With share(m) = min over n of gamma_n(m)/n,
+ *    the messages' share(m)*b*m together take no less than their sum, after one
+ *    startup at least;
+ *  - the lanes: a message holds one for a + b*m or longer, and k lanes hold k.
+ *
+ * Any mix of the two bounds bounds: for lambda from 0 to 1 the rest takes
+ *
+ *	lambda*a + sum over tensors j >= i of m_j * F(m_j),
+ *	F(s) = min over options and m >= s of
+ *		lambda*share(m)*b + (1 - lambda)*(a/m + b)/k
+ *
+ * as no message is smaller than its largest tensor. Sizes are looked at in
+ * narrow steps, with the least of each term over a step.
+ *
+ * On k lanes the rest also takes a k-th of the menu's floor, the least cost of
+ * all its bytes one after the other.
+ *
+ * While messages are in flight, backward does 1/slowdown of its work, with the
+ * least slowdown of any option. Messages that do not slow it come after it, so
+ *the iteration is longer than compute by (1 - 1/slowdown) of the exchange, too.
  */
+#include <float.h>
 #include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/heap.h"
 #include "planner/work.h"
 
-/* min over n <= lanes of gamma_n/n, over every table of one option. Beyond its
- * last entry a table keeps gamma_n/n, and interpolation stays between. */
-static double best_share(const struct gf_option *o, int lanes)
+#define STEP_BITS   5 /* of a size's mantissa */
+#define MIXES       21
+#define LANES_SHARE 16 /* messages at once, beyond which a share is kept */
+
+/* Sizes in steps of 2 to 3 %: the leading bits of a double. */
+static uint64_t leading_bits(double size)
 {
-	double best = 1;
-	size_t e, k;
+	uint64_t bits;
 
-	for (e = 0; o->contention && e < o->contention->nentries; e++) {
-		const struct gf_contention_entry *t =
-			&o->contention->entries[e];
+	memcpy(&bits, &size, sizeof(bits));
+	return bits >> (DBL_MANT_DIG - 1 - STEP_BITS);
+}
 
-		for (k = 0; k < t->ngamma && k < (size_t)lanes; k++)
-			best = fmin(best, t->gamma[k] / (double)(k + 1));
+static double low_end(uint64_t bits)
+{
+	double size;
+
+	bits <<= DBL_MANT_DIG - 1 - STEP_BITS;
+	memcpy(&size, &bits, sizeof(size));
+	return size;
+}
+
+/* The step of a size, which is no smaller than the smallest tensor. */
+static size_t step_of(const struct gf_rest *r, double bytes)
+{
+	return leading_bits(fmax(bytes, 1)) - r->first_step;
+}
+
+static double share_at(const struct gf_contention *c, double size, int n)
+{
+	size = fmin(fmax(size, 0), 0x1p62);
+	return gf_contention_gamma(c, (size_t)size, n) / n;
+}
+
+/* The least gamma_n/n of messages from `low` to `high` bytes: between the sizes
+ * of the table gamma is linear in their logarithm. */
+static double least_share(const struct gf_option *o, int lanes, double low,
+			  double high)
+{
+	const struct gf_contention *c = o->contention;
+	double least = 1;
+	size_t e;
+	int n;
+
+	low *= o->wire_ratio;
+	high *= o->wire_ratio;
+	for (n = 2; c && n <= lanes && n <= LANES_SHARE; n++) {
+		least = fmin(least, fmin(share_at(c, low - 1, n),
+					 share_at(c, high, n)));
+		for (e = 0; e < c->nentries; e++) {
+			double size = (double)c->entries[e].size_bytes;
+
+			if (size >= low - 1 && size <= high)
+				least = fmin(least, share_at(c, size, n));
+		}
 	}
-	return best;
+	return least;
 }
 
-struct gf_floor gf_work_floor(const struct gf_work *w, int lanes)
+static void find_shares(struct gf_rest *r)
 {
-	struct gf_floor f = {1, INFINITY, INFINITY};
-	size_t i;
+	const struct gf_work *w = r->w;
+	double total = gf_work_bytes(w, 0, w->ntensors - 1), least = INFINITY;
+	size_t noptions = w->menu.noptions, i, k;
 
-	for (i = 0; i < w->menu.noptions; i++) {
-		const struct gf_option *o = &w->menu.options[i];
+	for (i = 0; i < w->ntensors; i++)
+		least = fmin(least, gf_work_bytes(w, i, i));
+	r->first_step = leading_bits(fmax(least, 1));
+	r->nsteps = step_of(r, total) + 1;
+	r->shares = gf_xcalloc(r->nsteps * noptions, sizeof(double));
+	for (i = 0; i < r->nsteps; i++)
+		for (k = 0; k < noptions; k++)
+			r->shares[i * noptions + k] =
+				least_share(&w->menu.options[k], r->lanes,
+					    low_end(r->first_step + i),
+					    low_end(r->first_step + i + 1));
+}
 
-		double share = best_share(o, lanes);
+/* F of the comment above, per step. */
+static void find_rates(const struct gf_rest *r, double lambda, double *rates)
+{
+	const struct gf_menu *m = &r->w->menu;
+	double least = INFINITY;
+	size_t i, k;
 
-		f.share = fmin(f.share, share);
-		f.startup_s = fmin(f.startup_s, o->startup_s);
-		f.drain_s_per_byte =
-			fmin(f.drain_s_per_byte, o->per_byte_s * share);
+	for (i = r->nsteps; i-- > 0;) {
+		double low = low_end(r->first_step + i);
+		double high = low_end(r->first_step + i + 1);
+
+		for (k = 0; k < m->noptions; k++) {
+			const struct gf_option *o = &m->options[k];
+			double share = r->shares[i * m->noptions + k];
+
+			if (o->from_bytes >= high || o->below_bytes <= low)
+				continue;
+			least = fmin(least,
+				     lambda * share * o->per_byte_s +
+					     (1 - lambda) *
+						     (o->startup_s / high +
+						      o->per_byte_s) /
+						     r->lanes);
+		}
+		rates[i] = least;
 	}
-	return f;
 }
 
-static double rest_s(const struct gf_work *w, int lanes, double bytes,
-		     const struct gf_floor *f)
+static double least_startup_s(const struct gf_work *w)
 {
-	double one_by_one = gf_menu_floor_s(&w->menu, bytes);
+	double least = INFINITY;
+	size_t k;
 
-	if (lanes <= 1)
-		return one_by_one;
-	return fmax(f->startup_s + f->drain_s_per_byte * bytes,
-		    one_by_one / lanes);
+	for (k = 0; k < w->menu.noptions; k++)
+		least = fmin(least, w->menu.options[k].startup_s);
+	return least;
 }
 
-double gf_work_bound_s(const struct gf_work *w, int lanes)
+static double lambda_of(const struct gf_rest *r, size_t mix)
 {
-	struct gf_floor f = gf_work_floor(w, lanes);
-	size_t last = w->ntensors - 1, i;
-	double bound = fmax(
-		w->backward_end_s,
-		w->ready_s[last] +
-			gf_menu_cost_s(&w->menu, gf_work_bytes(w, last, last)));
+	return (double)mix / (double)(r->nmixes - 1);
+}
 
-	for (i = 0; i <= last; i++)
-		bound = fmax(bound,
-			     w->ready_s[i] + rest_s(w, lanes,
-						    gf_work_bytes(w, i, last),
-						    &f));
-	return bound + w->in->model->update_s;
+/* All messages with bytes of tensors i.. take so long together; by which
+ * lambda, if that is wanted. */
+static double rest_s(const struct gf_rest *r, size_t i, double startup_s,
+		     double *by)
+{
+	const struct gf_work *w = r->w;
+	double rest = gf_menu_floor_s(&w->menu,
+				      gf_work_bytes(w, i, w->ntensors - 1)) /
+		      r->lanes;
+	size_t mix;
+
+	for (mix = 0; mix < r->nmixes; mix++) {
+		double lambda = lambda_of(r, mix);
+		double mixed_s =
+			lambda * startup_s + r->busy_s[i * r->nmixes + mix];
+
+		if (mixed_s < rest)
+			continue;
+		rest = mixed_s;
+		if (by)
+			*by = lambda;
+	}
+	return rest;
+}
+
+void gf_rest_init(struct gf_rest *r, const struct gf_work *w, int lanes,
+		  size_t nmixes)
+{
+	size_t n = w->ntensors, i, mix, *steps = gf_xcalloc(n, sizeof(*steps));
+	double startup_s = least_startup_s(w), *rates;
+
+	*r = (struct gf_rest){
+		.w = w,
+		.lanes = lanes,
+		.nmixes = nmixes,
+		.busy_s = gf_xcalloc((n + 1) * nmixes, sizeof(double)),
+		.latest_s = gf_xcalloc(n + 1, sizeof(double)),
+	};
+	find_shares(r);
+	rates = gf_xcalloc(r->nsteps, sizeof(*rates));
+	for (i = 0; i < n; i++)
+		steps[i] = step_of(r, gf_work_bytes(w, i, i));
+	for (mix = 0; mix < nmixes; mix++) {
+		find_rates(r, lambda_of(r, mix), rates);
+		for (i = n; i-- > 0;)
+			r->busy_s[i * nmixes + mix] =
+				r->busy_s[(i + 1) * nmixes + mix] +
+				gf_work_bytes(w, i, i) * rates[steps[i]];
+	}
+	for (i = n; i-- > 0;) {
+		double lambda = 0;
+		double latest_s =
+			w->ready_s[i] + rest_s(r, i, startup_s, &lambda);
+
+		r->latest_s[i] = r->latest_s[i + 1];
+		if (latest_s > r->latest_s[i]) {
+			r->latest_s[i] = latest_s;
+			r->lambda = lambda;
+		}
+	}
+	free(rates);
+	free(steps);
+}
+
+void gf_rest_release(struct gf_rest *r)
+{
+	free(r->busy_s);
+	free(r->latest_s);
+	free(r->shares);
+	*r = (struct gf_rest){0};
+}
+
+bool gf_rest_send(const struct gf_rest *r, struct gf_sim_state *s,
+		  const struct gf_send *send)
+{
+	const struct gf_work *w = r->w;
+	bool beside = gf_work_send(w, s, send);
+	size_t step = step_of(r, gf_work_bytes(w, send->first, send->last));
+
+	s->flights[s->nflights - 1].message =
+		step * w->menu.noptions + send->option;
+	return beside;
+}
+
+/* The time that messages in flight still need of the network, and of the
+ * lanes. */
+static void in_flight(const struct gf_rest *r, const struct gf_sim_state *s,
+		      double *drain_s, double *lanes_s)
+{
+	int f;
+
+	*drain_s = *lanes_s = 0;
+	for (f = 0; f < s->nflights; f++) {
+		const struct gf_sim_flight *flight = &s->flights[f];
+
+		*drain_s += r->shares[flight->message] * flight->left_s;
+		*lanes_s += flight->left_s;
+		if (!flight->draining)
+			*lanes_s += (flight->startup_end_s - s->now_s) /
+				    (flight->beside
+					     ? flight->mutual->message_slowdown
+					     : 1);
+	}
+	*lanes_s /= r->lanes;
+}
+
+double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s,
+		       size_t next, double *priced_s)
+{
+	const struct gf_work *w = r->w;
+	const double *busy_s = &r->busy_s[next * r->nmixes];
+	double drain_s, lanes_s, busy = 0, end_s, backward_s;
+	size_t mix;
+
+	in_flight(r, s, &drain_s, &lanes_s);
+	if (priced_s)
+		*priced_s = s->now_s + r->lambda * drain_s +
+			    (1 - r->lambda) * lanes_s;
+	for (mix = 0; mix < r->nmixes; mix++) {
+		double lambda = lambda_of(r, mix);
+		double by =
+			lambda * drain_s + (1 - lambda) * lanes_s + busy_s[mix];
+
+		busy = by > busy ? by : busy;
+	}
+	end_s = s->now_s + busy;
+	if (r->latest_s[next] + s->lag_s > end_s)
+		end_s = r->latest_s[next] + s->lag_s;
+	backward_s = w->backward_end_s + s->lag_s +
+		     (1 - 1 / w->least_slowdown) * busy;
+	return (end_s > backward_s ? end_s : backward_s) +
+	       w->in->model->update_s;
 }
 
 double gf_work_exchange_bound_s(const struct gf_work *w, int lanes)
 {
-	struct gf_floor f = gf_work_floor(w, lanes);
+	struct gf_rest r;
+	double bound;
 
-	return rest_s(w, lanes, gf_work_bytes(w, 0, w->ntensors - 1), &f);
+	gf_rest_init(&r, w, lanes, MIXES);
+	bound = rest_s(&r, 0, least_startup_s(w), NULL);
+	gf_rest_release(&r);
+	return bound;
+}
+
+double gf_work_bound_s(const struct gf_work *w, int lanes)
+{
+	size_t last = w->ntensors - 1;
+	double exchange_s, bound;
+	struct gf_rest r;
+
+	gf_rest_init(&r, w, lanes, MIXES);
+	exchange_s = rest_s(&r, 0, least_startup_s(w), NULL);
+	bound = fmax(r.latest_s[0],
+		     w->backward_end_s +
+			     (1 - 1 / w->least_slowdown) * exchange_s);
+	gf_rest_release(&r);
+	/* the last message alone; it costs no less with more tensors in it */
+	bound = fmax(
+		bound,
+		w->ready_s[last] +
+			gf_menu_cost_s(&w->menu, gf_work_bytes(w, last, last)));
+	return bound + w->in->model->update_s;
 }
 
 /*
@@ -95,19 +330,20 @@ double gf_work_exchange_bound_s(const struct gf_work *w, int lanes)
  */
 double gf_work_split_bound_s(const struct gf_work *w, int lanes)
 {
-	struct gf_floor f = gf_work_floor(w, lanes);
 	size_t last = w->ntensors - 1, i;
 	double forward_s = w->in->model->forward_s;
+	double startup_s = least_startup_s(w);
 	double gathers_s =
 		gf_menu_floor_s(&w->menu, gf_work_bytes(w, 0, last)) / 2;
-	double delay_s = fmax(gathers_s - forward_s, 0);
-	double bound = w->backward_end_s;
+	double delay_s = fmax(gathers_s - forward_s, 0), bound;
+	struct gf_rest r;
 
+	gf_rest_init(&r, w, lanes, MIXES);
+	bound = w->backward_end_s + (1 - 1 / w->least_slowdown) *
+					    rest_s(&r, 0, startup_s, NULL) / 2;
 	for (i = 0; i <= last; i++)
-		bound = fmax(bound,
-			     w->ready_s[i] + rest_s(w, lanes,
-						    gf_work_bytes(w, i, last),
-						    &f) /
-						     2);
+		bound = fmax(bound, w->ready_s[i] +
+					    rest_s(&r, i, startup_s, NULL) / 2);
+	gf_rest_release(&r);
 	return delay_s + bound + w->in->model->update_s;
 }

@@ -4,13 +4,12 @@
  * within its budget, which it does for a dozen tensors and one option, and for
  * more where the bound bites. Depth first, the draft so far on a stack.
  */
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/heap.h"
 #include "planner/search.h"
-#include "sim/flight.h"
+
+#define MIXES 5
 
 struct level {
 	struct gf_send send;
@@ -19,40 +18,22 @@ struct level {
 
 struct tree {
 	const struct gf_work *w;
-	struct gf_floor floor;
+	struct gf_rest rest;
 	int lanes;
-	double below_s;       /* to beat, without the update */
-	double *latest_s;     /* per position, the rest alone */
-	struct level *levels; /* ntensors */
-	struct gf_sim_flight *flights, *drain; /* ntensors * lanes; lanes */
+	double below_s;       /* to beat */
+	struct level *levels; /* ntensors + 1; levels[0]: nothing sent */
+	struct gf_sim_flight *flights, *scratch; /* per level; for one */
 	struct gf_draft *best;
 	double left; /* of the budget */
 };
 
-/* The iteration's end, without the update, if this is the last message. */
+/* The iteration if this is the last message. */
 static double end_s(struct tree *t, const struct gf_sim_state *s)
 {
-	struct gf_sim_state copy = *s;
+	struct gf_sim_state copy;
 
-	copy.flights = t->drain;
-	memcpy(t->drain, s->flights, (size_t)s->nflights * sizeof(*t->drain));
-	gf_sim_finish(&copy);
-	return fmax(copy.now_s, t->w->backward_end_s + copy.lag_s);
-}
-
-static double floor_s(const struct tree *t, const struct gf_sim_state *s,
-		      size_t next)
-{
-	double rest = gf_work_bytes(t->w, 0, t->w->ntensors - 1) -
-		      t->w->prefix_bytes[next];
-	double left = 0;
-	int f;
-
-	for (f = 0; f < s->nflights; f++)
-		left += s->flights[f].left_s;
-	return fmax(s->now_s + t->floor.share * left +
-			    t->floor.drain_s_per_byte * rest,
-		    fmax(t->latest_s[next], t->w->backward_end_s) + s->lag_s);
+	gf_work_copy(&copy, s, t->scratch);
+	return gf_work_end_s(t->w, &copy);
 }
 
 static void record(struct tree *t, size_t depth)
@@ -60,10 +41,10 @@ static void record(struct tree *t, size_t depth)
 	size_t i;
 
 	free(t->best->sends);
-	t->best->sends = gf_xcalloc(depth + 1, sizeof(*t->best->sends));
-	t->best->nsends = t->best->capacity = depth + 1;
-	for (i = 0; i <= depth; i++)
-		t->best->sends[i] = t->levels[i].send;
+	t->best->sends = gf_xcalloc(depth, sizeof(*t->best->sends));
+	t->best->nsends = t->best->capacity = depth;
+	for (i = 0; i < depth; i++)
+		t->best->sends[i] = t->levels[i + 1].send;
 }
 
 static void descend(struct tree *t, size_t depth, size_t first);
@@ -72,46 +53,20 @@ static void descend(struct tree *t, size_t depth, size_t first);
  * started beside another. */
 static bool branch(struct tree *t, size_t depth, const struct gf_send *send)
 {
-	const struct gf_work *w = t->w;
-	const struct gf_option *o = &w->menu.options[send->option];
-	double bytes = gf_work_bytes(w, send->first, send->last);
 	struct level *here = &t->levels[depth];
-	size_t lanes = (size_t)t->lanes, next = send->last + 1;
-	struct gf_sim_start start = {
-		.mode = send->mode,
-		.work_s = w->ready_s[send->last] - w->in->model->forward_s,
-		.startup_s = o->startup_s,
-		.drain_s = o->per_byte_s * bytes,
-		.size_bytes = (size_t)fmin(bytes * o->wire_ratio, 0x1p62),
-		.contention = o->contention,
-		.mutual = o->mutual,
-		.issue_s = w->in->model->issue_s,
-	};
+	size_t next = send->last + 1;
 	bool beside;
 
 	here->send = *send;
-	if (depth > 0) {
-		here->state = t->levels[depth - 1].state;
-		memcpy(&t->flights[depth * lanes], here->state.flights,
-		       lanes * sizeof(*t->flights));
-	} else {
-		here->state = (struct gf_sim_state){
-			.now_s = w->in->model->forward_s,
-			.backward_start_s = w->in->model->forward_s,
-			.backward_s = w->in->model->backward_s,
-			.slowdown = w->slowdown,
-			.lanes = t->lanes,
-		};
-	}
-	here->state.flights = &t->flights[depth * lanes];
-	gf_sim_start(&here->state, &start);
-	beside = here->state.nflights > 1;
+	gf_work_copy(&here->state, &t->levels[depth - 1].state,
+		     &t->flights[depth * (size_t)t->lanes]);
+	beside = gf_rest_send(&t->rest, &here->state, send);
 	if (!beside)
 		here->send.mode = GF_MODE_NORMAL;
 	t->left--;
-	if (floor_s(t, &here->state, next) >= t->below_s)
+	if (gf_rest_bound_s(&t->rest, &here->state, next, NULL) >= t->below_s)
 		return beside;
-	if (next < w->ntensors) {
+	if (next < t->w->ntensors) {
 		descend(t, depth + 1, next);
 	} else if (end_s(t, &here->state) < t->below_s) {
 		t->below_s = end_s(t, &here->state);
@@ -143,32 +98,27 @@ static void descend(struct tree *t, size_t depth, size_t first)
 		}
 }
 
-void gf_search_exhaust(const struct gf_work *w, double below_s, double budget,
+bool gf_search_exhaust(const struct gf_work *w, double below_s, double budget,
 		       struct gf_draft *d)
 {
-	size_t n = w->ntensors, lanes = (size_t)d->lanes, i;
+	size_t n = w->ntensors, lanes = (size_t)d->lanes;
 	struct tree t = {
 		.w = w,
-		.floor = gf_work_floor(w, d->lanes),
 		.lanes = d->lanes,
-		.below_s = below_s - w->in->model->update_s,
-		.latest_s = gf_xcalloc(n + 1, sizeof(double)),
-		.levels = gf_xcalloc(n, sizeof(*t.levels)),
-		.flights = gf_xcalloc(n * lanes, sizeof(*t.flights)),
-		.drain = gf_xcalloc(lanes, sizeof(*t.drain)),
+		.below_s = below_s,
+		.levels = gf_xcalloc(n + 1, sizeof(*t.levels)),
+		.flights = gf_xcalloc((n + 1) * lanes, sizeof(*t.flights)),
+		.scratch = gf_xcalloc(lanes, sizeof(*t.scratch)),
 		.best = d,
 		.left = budget,
 	};
 
-	for (i = n; i-- > 0;)
-		t.latest_s[i] =
-			fmax(t.latest_s[i + 1],
-			     w->ready_s[i] + t.floor.startup_s +
-				     t.floor.drain_s_per_byte *
-					     gf_work_bytes(w, i, n - 1));
-	descend(&t, 0, 0);
-	free(t.latest_s);
+	gf_rest_init(&t.rest, w, d->lanes, MIXES);
+	t.levels[0].state = gf_work_begin(w, d->lanes, t.flights);
+	descend(&t, 1, 0);
+	gf_rest_release(&t.rest);
 	free(t.levels);
 	free(t.flights);
-	free(t.drain);
+	free(t.scratch);
+	return t.left > 0;
 }

@@ -288,6 +288,15 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 	return 0;
 }
 
+void gf_menu_part_release(struct gf_menu *part)
+{
+	free(part->envelope);
+	free(part->choices);
+	free(part->floors);
+	free(part->from_bytes);
+	memset(part, 0, sizeof(*part));
+}
+
 void gf_menu_release(struct gf_menu *m)
 {
 	size_t i;
@@ -295,10 +304,40 @@ void gf_menu_release(struct gf_menu *m)
 	for (i = 0; i < m->noptions; i++)
 		free(m->options[i].stages);
 	free(m->options);
-	free(m->envelope);
-	free(m->choices);
-	free(m->floors);
 	gf_derived_release(&m->derived);
-	free(m->from_bytes);
-	memset(m, 0, sizeof(*m));
+	gf_menu_part_release(m);
+}
+
+/* The first option of a way: its line for the smallest messages. */
+static size_t first_of(const struct gf_menu *m, size_t way)
+{
+	size_t i;
+
+	for (i = 0; i < m->noptions; i++)
+		if (m->options[i].from_bytes <= 0 && way-- == 0)
+			break;
+	return i;
+}
+
+size_t gf_menu_ways(const struct gf_menu *m)
+{
+	size_t ways = 0;
+
+	while (first_of(m, ways) < m->noptions)
+		ways++;
+	return ways;
+}
+
+size_t gf_menu_part(const struct gf_menu *m, size_t way, struct gf_menu *part)
+{
+	size_t first = first_of(m, way);
+
+	*part = (struct gf_menu){
+		.options = &m->options[first],
+		.noptions = first_of(m, way + 1) - first,
+	};
+	gf_menu_find_envelope(part);
+	gf_menu_find_floors(part);
+	gf_menu_find_choices(part);
+	return first;
 }

@@ -74,6 +74,12 @@ double gf_menu_cost_s(const struct gf_menu *m, double bytes);
 /* Does the option hold for messages of the given bytes? */
 bool gf_option_fits(const struct gf_option *o, double bytes);
 
+/* The ways of the menu, and one of them as a menu of its own, which borrows the
+ * options; returns the way's first option. */
+size_t gf_menu_ways(const struct gf_menu *m);
+size_t gf_menu_part(const struct gf_menu *m, size_t way, struct gf_menu *part);
+void gf_menu_part_release(struct gf_menu *part);
+
 /*
  * The least cost of the given bytes in any number of messages, sent one after
  * the other. Equal to gf_menu_cost_s if every way has one line.

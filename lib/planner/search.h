@@ -10,20 +10,25 @@
  * it is not followed, and nothing is appended when nothing beats it.
  */
 
+/* Tensors of a model on which searches try every cut. */
+#define GF_SEARCH_ALL_CUTS 48
+
 /* One lane: exact over all contiguous partitions (serial.c). */
 void gf_search_serial(const struct gf_work *w, double below_s,
 		      struct gf_draft *d);
 /* The same in linear time, where not w->mutual (serial_line.c). */
 void gf_search_line(const struct gf_work *w, double below_s,
 		    struct gf_draft *d);
-/* d->lanes >= 2 lanes: a beam over partitions, modes and options (beam.c). */
-void gf_search_beam(const struct gf_work *w, double below_s,
-		    struct gf_draft *d);
-/* d->lanes lanes: exact if it gets through within `budget` starts. */
-void gf_search_exhaust(const struct gf_work *w, double below_s, double budget,
+/* d->lanes >= 2 lanes: a beam over partitions, modes and options (beam.c), by
+ * about `budget` starts. On large models a message grows in steps that make it
+ * dearer by that share. */
+void gf_search_beam(const struct gf_work *w, double below_s, double budget,
+		    double growth, struct gf_draft *d);
+/* d->lanes lanes: exact if it gets through within `budget` starts, and then
+ * true. */
+bool gf_search_exhaust(const struct gf_work *w, double below_s, double budget,
 		       struct gf_draft *d);
 /* Improves a predicted draft in place; budget in simulated messages. */
 void gf_search_polish(const struct gf_work *w, double budget,
 		      struct gf_draft *d);
-
 #endif

@@ -182,6 +182,26 @@ void gf_draft_make(struct gf_draft *d, const struct gf_work *w,
 	gf_work_predict(w, d, &result);
 }
 
+static struct gf_sim_message message_of(const struct gf_work *w,
+					const struct gf_send *s)
+{
+	const struct gf_option *o = &w->menu.options[s->option];
+	double bytes = gf_work_bytes(w, s->first, s->last);
+
+	return (struct gf_sim_message){
+		.first = s->first,
+		.last = s->last,
+		.mode = s->mode,
+		.release = s->release,
+		.half = s->half,
+		.startup_s = o->startup_s,
+		.per_byte_s = o->per_byte_s / o->wire_ratio,
+		.bytes = wire_bytes(o, bytes),
+		.contention = o->contention,
+		.mutual = o->mutual,
+	};
+}
+
 void gf_work_predict(const struct gf_work *w, struct gf_draft *d,
 		     struct gf_sim_result *out)
 {
@@ -191,24 +211,8 @@ void gf_work_predict(const struct gf_work *w, struct gf_draft *d,
 	struct gf_sim_input in = {w->in->model, messages, d->nsends, d->lanes};
 	size_t i;
 
-	for (i = 0; i < d->nsends; i++) {
-		const struct gf_send *s = &d->sends[i];
-		const struct gf_option *o = &w->menu.options[s->option];
-
-		messages[i] = (struct gf_sim_message){
-			.first = s->first,
-			.last = s->last,
-			.mode = s->mode,
-			.release = s->release,
-			.half = s->half,
-			.startup_s = o->startup_s,
-			.per_byte_s = o->per_byte_s / o->wire_ratio,
-			.bytes = wire_bytes(
-				o, gf_work_bytes(w, s->first, s->last)),
-			.contention = o->contention,
-			.mutual = o->mutual,
-		};
-	}
+	for (i = 0; i < d->nsends; i++)
+		messages[i] = message_of(w, &d->sends[i]);
 	if (!out->messages)
 		out->messages = own = gf_xcalloc(d->nsends + 1, sizeof(*own));
 	gf_sim_step(&in, out);
@@ -218,4 +222,45 @@ void gf_work_predict(const struct gf_work *w, struct gf_draft *d,
 		out->messages = NULL;
 	}
 	free(messages);
+}
+
+/* --- message by message -------------------------------------------------- */
+
+struct gf_sim_state gf_work_begin(const struct gf_work *w, int lanes,
+				  struct gf_sim_flight *flights)
+{
+	return (struct gf_sim_state){
+		.now_s = w->in->model->forward_s,
+		.backward_start_s = w->in->model->forward_s,
+		.backward_s = w->in->model->backward_s,
+		.slowdown = w->slowdown,
+		.lanes = lanes,
+		.flights = flights,
+	};
+}
+
+void gf_work_copy(struct gf_sim_state *to, const struct gf_sim_state *from,
+		  struct gf_sim_flight *flights)
+{
+	*to = *from;
+	to->flights = flights;
+	memcpy(flights, from->flights,
+	       (size_t)from->nflights * sizeof(*flights));
+}
+
+bool gf_work_send(const struct gf_work *w, struct gf_sim_state *s,
+		  const struct gf_send *send)
+{
+	struct gf_sim_message m = message_of(w, send);
+	struct gf_sim_start start = gf_sim_start_of(w->in->model, &m);
+
+	gf_sim_start(s, &start);
+	return s->nflights > 1;
+}
+
+double gf_work_end_s(const struct gf_work *w, struct gf_sim_state *s)
+{
+	gf_sim_finish(s);
+	return fmax(s->now_s, w->backward_end_s + s->lag_s) +
+	       w->in->model->update_s;
 }

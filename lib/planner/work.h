@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "doc/plan.h"
@@ -94,13 +95,19 @@ void gf_draft_make(struct gf_draft *d, const struct gf_work *w,
 void gf_work_predict(const struct gf_work *w, struct gf_draft *d,
 		     struct gf_sim_result *out);
 
-/* The least that any option of the menu costs: what the bounds stand on. */
-struct gf_floor {
-	double share; /* min over n <= lanes of gamma_n/n */
-	double startup_s;
-	double drain_s_per_byte; /* at the option's best share */
-};
-struct gf_floor gf_work_floor(const struct gf_work *w, int lanes);
+/*
+ * A plan message by message: the state of the step model when the last message
+ * has started. The caller owns the flights, room for `lanes`.
+ */
+struct gf_sim_state gf_work_begin(const struct gf_work *w, int lanes,
+				  struct gf_sim_flight *flights);
+void gf_work_copy(struct gf_sim_state *to, const struct gf_sim_state *from,
+		  struct gf_sim_flight *flights);
+/* Starts a message as early as its mode allows. Were others in flight then? */
+bool gf_work_send(const struct gf_work *w, struct gf_sim_state *s,
+		  const struct gf_send *send);
+/* The iteration if that was the last message; uses the state up. */
+double gf_work_end_s(const struct gf_work *w, struct gf_sim_state *s);
 
 /*
  * No plan of this problem over so many lanes is faster under the time model of
@@ -109,7 +116,34 @@ struct gf_floor gf_work_floor(const struct gf_work *w, int lanes);
  */
 double gf_work_bound_s(const struct gf_work *w, int lanes);
 double gf_work_split_bound_s(const struct gf_work *w, int lanes);
-/* No exchange of all tensors, from first start to last end, is shorter. */
+/* No exchange of all tensors has messages in flight for a shorter time. */
 double gf_work_exchange_bound_s(const struct gf_work *w, int lanes);
+
+/*
+ * The bounds on the rest of a plan, after the messages of its first tensors
+ * (bound.c). The owner releases it.
+ */
+struct gf_rest {
+	const struct gf_work *w;
+	int lanes;
+	size_t nmixes;    /* of the bounds by network and by lanes, >= 2 */
+	double *busy_s;   /* (ntensors + 1) * nmixes: tensors i.. at least */
+	double *latest_s; /* ntensors + 1: end of tensors i.. at least */
+	double lambda;    /* of the mix that binds the whole plan */
+	size_t nsteps;    /* of sizes */
+	uint64_t first_step;
+	double *shares; /* nsteps * noptions: the least gamma_n/n */
+};
+
+void gf_rest_init(struct gf_rest *r, const struct gf_work *w, int lanes,
+		  size_t nmixes);
+void gf_rest_release(struct gf_rest *r);
+/* As gf_work_send; marks the flight for gf_rest_bound_s. */
+bool gf_rest_send(const struct gf_rest *r, struct gf_sim_state *s,
+		  const struct gf_send *send);
+/* The iteration, at least, once tensors 0..next-1 have led to this state.
+ * priced_s (or NULL): now, and what is in flight by lambda. */
+double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s,
+		       size_t next, double *priced_s);
 
 #endif

@@ -21,9 +21,7 @@ static double gamma_of(struct gf_sim_flight *f, int n)
 		return 1.0;
 	if (f->gamma_n != n) {
 		f->gamma_n = n;
-		f->gamma = f->contention ? gf_contention_gamma(f->contention,
-							       f->size_bytes, n)
-					 : (double)n;
+		f->gamma = gf_contention_at(&f->contention, n);
 	}
 	return f->gamma;
 }
@@ -46,9 +44,14 @@ static double slowdown(const struct gf_sim_state *s)
 	double most = 1;
 	int i;
 
-	for (i = 0; i < s->nflights; i++)
-		most = fmax(most, gf_sim_slowdown(s->flights[i].mutual,
-						  s->slowdown, s->nflights));
+	for (i = 0; i < s->nflights; i++) {
+		const struct gf_beside_backward *mutual = s->flights[i].mutual;
+		double own = mutual ? gf_sim_slowdown(mutual, s->slowdown,
+						      s->nflights)
+				    : s->slowdown;
+
+		most = own > most ? own : most;
+	}
 	return most;
 }
 
@@ -126,9 +129,9 @@ static int next_event(const struct gf_sim_state *s, int n, double *at_s)
 	*at_s = INFINITY;
 	for (i = 0; i < s->nflights; i++) {
 		struct gf_sim_flight *f = &s->flights[i];
-		double t = f->draining
-				   ? s->now_s + fmax(f->left_s, 0) * drag(f, n)
-				   : f->startup_end_s;
+		double left_s = f->left_s > 0 ? f->left_s : 0;
+		double t = f->draining ? s->now_s + left_s * drag(f, n)
+				       : f->startup_end_s;
 
 		t = phase_end_s(f, t, until_s);
 
@@ -254,10 +257,11 @@ void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m)
 		.draining = m->startup_s <= 0,
 		.startup_end_s = s->now_s + m->startup_s,
 		.left_s = m->drain_s,
-		.size_bytes = m->size_bytes,
-		.contention = m->contention,
 		.mutual = m->mutual,
 	};
+	if (m->contention)
+		f->contention =
+			gf_contention_find(m->contention, m->size_bytes);
 	s->lag_s += m->issue_s;
 	s->unissued_s = fmax(s->unissued_s - m->issue_s, 0);
 	if (m->mutual && m->mutual->message_slowdown > 1 &&

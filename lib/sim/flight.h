@@ -23,8 +23,7 @@ struct gf_sim_flight {
 	bool beside;          /* backward runs, and slows it */
 	double startup_end_s; /* until then it uses no bandwidth */
 	double left_s;        /* to drain, in seconds alone */
-	size_t size_bytes;    /* chooses the contention entry */
-	const struct gf_contention *contention;
+	struct gf_contention_place contention;
 	const struct gf_beside_backward *mutual; /* or NULL */
 	int gamma_n; /* what gamma was looked up for; 0: not yet */
 	double gamma;

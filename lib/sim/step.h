@@ -58,9 +58,6 @@ struct gf_sim_result {
 };
 
 void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
-/* The message as gf_sim_start (sim/flight.h) takes it. */
-struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
-				    const struct gf_sim_message *m);
 
 /* The message as gf_sim_start (sim/flight.h) takes it. */
 struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The search for the best plan and its lower bounds, against every plan there
+ * is, each simulated by a model of its own. */
+#include <math.h>
+
+#include "base/array.h"
+#include "planner/policies.h"
+#include "planner/search.h"
+#include "planner/work.h"
+#include "planner_cases.h"
+#include "test.h"
+
+#define TOLERANCE 1e-3  /* of the optimum on several lanes */
+#define EXACT     1e-12 /* on one */
+#define BOUND     1e-9
+
+/* --- the model, by events, on the profile's own figures --------------------
+ */
+
+struct message {
+	size_t first, last;
+	bool simultaneous;
+	const struct gf_allreduce_cost *cost;
+	double bytes, ready, startup, left; /* ready: backward work */
+	bool started, ended;
+};
+
+struct plan {
+	const struct gf_model_profile *model;
+	struct message messages[CASE_TENSORS];
+	size_t n;
+	int lanes;
+};
+
+static double gamma_of(const struct message *m, int n)
+{
+	const struct gf_contention *c = &m->cost->contention;
+	const struct gf_contention_entry *e = c->entries;
+	double at[2], share = 0;
+	size_t low = 0, high, i;
+
+	if (n == 1)
+		return 1;
+	while (low + 1 < c->nentries &&
+	       (double)e[low + 1].size_bytes <= m->bytes)
+		low++;
+	high = low;
+	if (low + 1 < c->nentries && m->bytes > (double)e[low].size_bytes) {
+		high++;
+		share = log(m->bytes / (double)e[low].size_bytes) /
+			log((double)e[high].size_bytes /
+			    (double)e[low].size_bytes);
+	}
+	for (i = 0; i < 2; i++) {
+		const struct gf_contention_entry *t = &e[i ? high : low];
+		size_t last = t->ngamma;
+
+		at[i] = (size_t)n <= last
+				? t->gamma[n - 1]
+				: n * t->gamma[last - 1] / (double)last;
+	}
+	return at[0] * (1 - share) + at[1] * share;
+}
+
+static bool in_flight(const struct message *m)
+{
+	return m->started && !m->ended;
+}
+
+/* Starts and ends what is due; returns whether anything was. */
+static bool settle(struct plan *p, double done)
+{
+	bool earlier = true, changed = false;
+	size_t i;
+	int n = 0;
+
+	for (i = 0; i < p->n; i++) {
+		struct message *m = &p->messages[i];
+
+		if (in_flight(m) && m->startup <= 0 && m->left <= 0) {
+			m->ended = true;
+			changed = true;
+		}
+		n += in_flight(m);
+	}
+	for (i = 0; i < p->n && earlier; i++) {
+		struct message *m = &p->messages[i];
+
+		if (!m->started && m->ready <= done &&
+		    n < (m->simultaneous ? p->lanes : 1)) {
+			m->started = changed = true;
+			n++;
+		}
+		earlier = m->started;
+	}
+	return changed;
+}
+
+/* The time to the next event at the present rates; then that much passes. */
+static double advance(struct plan *p, double *done)
+{
+	double slowdown = p->model->overlap_slowdown, step = INFINITY;
+	int active = 0, draining = 0;
+	bool backward = *done < p->model->backward_s;
+	double pace;
+	size_t i;
+
+	for (i = 0; i < p->n; i++) {
+		active += in_flight(&p->messages[i]);
+		draining += in_flight(&p->messages[i]) &&
+			    p->messages[i].startup <= 0;
+	}
+	pace = active ? 1 / slowdown : 1;
+	if (backward)
+		step = (p->model->backward_s - *done) / pace;
+	for (i = 0; i < p->n; i++) {
+		struct message *m = &p->messages[i];
+
+		if (in_flight(m))
+			step = fmin(step,
+				    m->startup > 0
+					    ? m->startup
+					    : m->left * gamma_of(m, draining));
+		else if (!m->started && m->ready > *done)
+			step = fmin(step, (m->ready - *done) / pace);
+	}
+	for (i = 0; i < p->n; i++) {
+		struct message *m = &p->messages[i];
+		double whole = m->startup > 0 ? m->startup
+					      : m->left * gamma_of(m, draining);
+
+		if (!in_flight(m))
+			continue;
+		/* what ends now ends exactly, whatever the rounding */
+		if (m->startup > 0)
+			m->startup = whole <= step * (1 + BOUND)
+					     ? 0
+					     : m->startup - step;
+		else
+			m->left = whole <= step * (1 + BOUND)
+					  ? 0
+					  : m->left - step / gamma_of(m,
+								      draining);
+	}
+	for (i = 0; i < p->n && backward; i++)
+		if (p->messages[i].ready > *done &&
+		    p->messages[i].ready <= (*done + step * pace) * (1 + BOUND))
+			p->messages[i].ready = *done;
+	if (backward)
+		*done = *done + step * pace >=
+					p->model->backward_s * (1 - BOUND)
+				? p->model->backward_s
+				: *done + step * pace;
+	return step;
+}
+
+static double simulate(struct plan *p)
+{
+	double now = p->model->forward_s, done = 0;
+	bool running = true;
+	size_t i;
+
+	for (i = 0; i < p->n; i++) {
+		struct message *m = &p->messages[i];
+
+		m->started = m->ended = false;
+		m->ready = p->model->tensors[m->last].ready_s;
+		m->startup = m->cost->startup_s;
+		m->left = m->cost->per_byte_s * m->bytes;
+	}
+	while (running) {
+		while (settle(p, done))
+			;
+		running = done < p->model->backward_s;
+		for (i = 0; i < p->n; i++)
+			running |= !p->messages[i].ended;
+		if (running)
+			now += advance(p, &done);
+	}
+	return now + p->model->update_s;
+}
+
+/* All plans from this tensor on. */
+static double optimum_s(struct plan *p, const struct problem_store *s,
+			size_t first)
+{
+	double best = INFINITY, bytes = 0;
+	size_t n = s->model.ntensors, last, k;
+	int mode;
+
+	if (first == n)
+		return simulate(p);
+	for (last = first; last < n; last++) {
+		bytes += (double)gf_tensor_bytes(&s->tensors[last]);
+		for (k = 0; k < s->network.nallreduce; k++)
+			for (mode = 0; mode < (p->lanes > 1 && p->n ? 2 : 1);
+			     mode++) {
+				p->messages[p->n++] = (struct message){
+					.first = first,
+					.last = last,
+					.simultaneous = mode,
+					.cost = &s->costs[k],
+					.bytes = bytes,
+				};
+				best = fmin(best, optimum_s(p, s, last + 1));
+				p->n--;
+			}
+	}
+	return best;
+}
+
+/* --- random instances ------------------------------------------------------
+ */
+
+/* Every algorithm with contention of its own: by size, at one size, or none. */
+static void store(struct problem_store *s, uint64_t seed, size_t ntensors,
+		  size_t algorithms, int lanes)
+{
+	static const char *const names[] = {"ring", "butterfly", "rhd"};
+	struct gf_rng rng;
+	size_t k, e, n;
+
+	store_random(s, seed, ntensors, lanes);
+	gf_rng_init(&rng, seed, 7);
+	s->network.nallreduce = algorithms;
+	for (k = 0; k < algorithms; k++) {
+		struct gf_allreduce_cost *c = &s->costs[k];
+
+		*c = s->costs[0];
+		c->algorithm = (char *)names[k];
+		if (k > 0) {
+			c->startup_s *= 0.2 + 1.2 * gf_rng_uniform(&rng);
+			c->per_byte_s *= 0.6 + 1.2 * gf_rng_uniform(&rng);
+		}
+		c->contention.entries = s->entries[k];
+		c->contention.nentries = 1 + gf_rng_below(&rng, 2);
+		for (e = 0; e < 2; e++) {
+			s->entries[k][e].size_bytes =
+				e ? 4 + gf_rng_below(&rng, 200) : 4;
+			s->entries[k][e].gamma = s->gamma[k][e];
+			s->entries[k][e].ngamma = 2 + gf_rng_below(&rng, 3);
+			s->gamma[k][e][0] = 1;
+			for (n = 1; n < 4; n++)
+				s->gamma[k][e][n] =
+					fmin(s->gamma[k][e][n - 1] +
+						     gf_rng_uniform(&rng),
+					     (double)n + 1);
+		}
+		if (s->entries[k][1].size_bytes == 4)
+			s->entries[k][1].size_bytes = 5;
+	}
+}
+
+static void test_optimum(void)
+{
+	static const struct {
+		size_t ntensors, algorithms, instances;
+		int lanes;
+	} cases[] = {
+		{7, 1, 12, 1}, {5, 3, 12, 1}, {8, 1, 16, 2}, {6, 2, 16, 2},
+		{5, 3, 16, 2}, {8, 1, 16, 3}, {6, 2, 16, 3}, {5, 3, 16, 3},
+		{8, 1, 16, 4}, {6, 2, 16, 4}, {5, 3, 16, 4},
+	};
+	size_t i, seed;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		for (seed = 1; seed <= cases[i].instances; seed++) {
+			struct problem_store s;
+			struct plan p = {.model = &s.model};
+			double best_s = INFINITY;
+			struct gf_draft d;
+			struct gf_work w;
+
+			store(&s, 100 * i + seed, cases[i].ntensors,
+			      cases[i].algorithms, cases[i].lanes);
+			for (p.lanes = 1; p.lanes <= cases[i].lanes; p.lanes++)
+				best_s = fmin(best_s, optimum_s(&p, &s, 0));
+			EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+			gf_draft_make(&d, &w, &gf_policy_optimal,
+				      cases[i].lanes);
+			EXPECT(d.iteration_s <=
+				       best_s * (1 + (cases[i].lanes > 1
+							      ? TOLERANCE
+							      : BOUND)),
+			       "case %zu, seed %zu: want %.9g, got %.9g", i,
+			       seed, best_s, d.iteration_s);
+			EXPECT(d.iteration_s >= best_s * (1 - BOUND),
+			       "case %zu, seed %zu: %.9g is below the optimum "
+			       "%.9g",
+			       i, seed, d.iteration_s, best_s);
+			EXPECT(gf_work_bound_s(&w, cases[i].lanes) <=
+				       best_s * (1 + BOUND),
+			       "case %zu, seed %zu: bound %.9g above %.9g", i,
+			       seed, gf_work_bound_s(&w, cases[i].lanes),
+			       best_s);
+			gf_draft_release(&d);
+			gf_work_release(&w);
+		}
+}
+
+/* More lanes and more algorithms are never worse. */
+static void test_monotone(void)
+{
+	struct problem_store s;
+	uint64_t seed;
+	size_t k;
+	int lanes;
+
+	for (seed = 1; seed <= 6; seed++) {
+		double before_s = INFINITY, alone_s = INFINITY;
+		struct gf_allreduce_cost costs[3];
+		struct gf_draft d;
+		struct gf_work w;
+
+		store(&s, 5000 + seed, 11, 3, 4);
+		for (lanes = 1; lanes <= 4; lanes++) {
+			EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+			gf_draft_make(&d, &w, &gf_policy_optimal, lanes);
+			EXPECT(d.iteration_s <= before_s,
+			       "seed %zu, %d lanes: %.9g after %.9g",
+			       (size_t)seed, lanes, d.iteration_s, before_s);
+			before_s = d.iteration_s;
+			gf_draft_release(&d);
+			gf_work_release(&w);
+		}
+		memcpy(costs, s.costs, sizeof(costs));
+		s.network.nallreduce = 1;
+		for (k = 0; k < 3; k++) {
+			s.costs[0] = costs[k];
+			EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+			gf_draft_make(&d, &w, &gf_policy_optimal, 4);
+			alone_s = fmin(alone_s, d.iteration_s);
+			gf_draft_release(&d);
+			gf_work_release(&w);
+		}
+		EXPECT(before_s <= alone_s, "seed %zu: %.9g with all, %.9g",
+		       (size_t)seed, before_s, alone_s);
+	}
+}
+
+/* An instance whose optimum needs a dearer algorithm that slows little beside
+ * others, on three lanes: all messages by the second one, [0] first, then
+ * [1-3] [4] [5-6] [7-8] [9-10] together. */
+static void test_dearer_pays(void)
+{
+	static const struct {
+		size_t count;
+		double ready_s;
+	} tensors[] = {
+		{1690, 2.618}, {1, 4.518}, {19, 4.518}, {25, 4.518},
+		{968, 4.84},   {2, 4.84},  {60, 4.84},  {1458, 4.867},
+		{10, 5.005},   {1, 8.987}, {58, 8.987},
+	};
+	struct problem_store s;
+	struct gf_draft d;
+	struct gf_work w;
+	size_t i;
+
+	store_random(&s, 1, GF_ARRAY_LENGTH(tensors), 4);
+	for (i = 0; i < GF_ARRAY_LENGTH(tensors); i++) {
+		s.tensors[i].count_elems = tensors[i].count;
+		s.tensors[i].ready_s = tensors[i].ready_s;
+	}
+	s.model.forward_s = s.model.update_s = 0;
+	s.model.backward_s = 8.987;
+	s.model.overlap_slowdown = 1;
+	s.network.nallreduce = 2;
+	for (i = 0; i < 2; i++) {
+		s.costs[i] = (struct gf_allreduce_cost){
+			.algorithm = (char *)(i ? "butterfly" : "ring"),
+			.per_byte_s = i ? 0.0027662 : 0.0022103,
+			.contention = {s.entries[i], i ? 2 : 0},
+		};
+		s.entries[1][i].size_bytes = i ? 64 : 4;
+		s.entries[1][i].gamma = s.gamma[1][i];
+		s.entries[1][i].ngamma = 2 + i;
+		s.gamma[1][i][0] = 1;
+		s.gamma[1][i][1] = i ? 1.0173 : 1.8409;
+		s.gamma[1][i][2] = 1.807;
+	}
+	EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+	gf_draft_make(&d, &w, &gf_policy_optimal, 4);
+	EXPECT(d.iteration_s < 30.8719, "want 30.8718, got %.9g",
+	       d.iteration_s);
+	gf_draft_release(&d);
+	gf_work_release(&w);
+}
+
+int main(void)
+{
+	test_optimum();
+	test_monotone();
+	test_dearer_pays();
+	return TEST_END();
+}
