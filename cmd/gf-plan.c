@@ -360,6 +360,17 @@ static int plan(const struct arguments *a, struct session *s,
 	return rc;
 }
 
+static void note_quality(struct session *s)
+{
+	struct gf_text line = {0};
+
+	if (s->documents.profile)
+		gf_profile_quality(s->documents.profile, &line);
+	if (line.length)
+		gf_text_addf(&s->notes, "the profile: %s", line.data);
+	gf_text_release(&line);
+}
+
 static int run(const struct arguments *a, struct gf_error *err)
 {
 	struct session s = {.request = a->request, .axes = a->axes};
@@ -372,6 +383,8 @@ static int run(const struct arguments *a, struct gf_error *err)
 	rc = read_documents(a, &s.documents, err);
 	if (rc == 0)
 		gf_request_documents(&s.request, &s.documents);
+	if (rc == 0)
+		note_quality(&s);
 	if (rc == 0)
 		rc = estimate(a, &s, err);
 	if (rc == 0 && a->refine)

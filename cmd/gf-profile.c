@@ -218,6 +218,7 @@ static int emit(const struct arguments *a, const struct gf_documents *d,
 		gf_xasprintf("%s%s", d->passed_on ? d->passed_on : "", written);
 	int rc;
 
+	gf_profile_quality(profile, remarks);
 	gf_cli_warn_lines(&a->cli, remarks->data);
 	rc = gf_cli_emit(&a->cli, text, err);
 	free(written);

@@ -70,7 +70,9 @@ void gf_cli_warn_lines(const struct gf_cli *cli, const char *text)
 	char *copy = gf_xstrdup_or_null(text), *rest = copy, *line;
 
 	while (!cli->quiet && rest && (line = strsep(&rest, "\n")))
-		if (*line)
+		if (*line == '\t')
+			gf_cli_note(cli, 1, "%s", line + 1);
+		else if (*line)
 			gf_cli_warn(cli, "%s", line);
 	free(copy);
 }

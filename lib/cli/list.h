@@ -22,7 +22,8 @@ const char **gf_cli_split(const char *arg);
 int gf_cli_split_once(const char *arg, const char ***parts,
 		      struct gf_error *err);
 
-/* Every line of a text as a warning, none with -q; text may be NULL. */
+/* Every line of a text as a warning, none with -q; a line that begins with a
+ * tab is a detail, for -v. text may be NULL. */
 void gf_cli_warn_lines(const struct gf_cli *cli, const char *text);
 
 #endif

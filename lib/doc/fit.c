@@ -28,3 +28,8 @@ const struct gf_record gf_fit_record = {
 	.fields = fit_fields,
 };
 #undef AT
+
+bool gf_fit_is_rough(const struct gf_fit *fit)
+{
+	return fit->r_squared < 0.95 || fit->residual_max > 0.5;
+}

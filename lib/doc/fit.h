@@ -2,6 +2,7 @@
 #ifndef GF_DOC_FIT_H
 #define GF_DOC_FIT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct gf_record;
@@ -17,6 +18,10 @@ struct gf_fit {
 	double *spread_s;    /* npoints, interquartile range; or NULL */
 	char *extra;
 };
+
+/* Do its lines describe the points poorly? (R^2 below 0.95, or a point that is
+ * off by half) */
+bool gf_fit_is_rough(const struct gf_fit *fit);
 
 extern const struct gf_record gf_fit_record; /* for lib/doc alone */
 

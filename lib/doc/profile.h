@@ -163,6 +163,9 @@ struct gf_profile {
 int gf_profile_read(const struct gf_json *root, const char *file,
 		    struct gf_profile *p, struct gf_error *err);
 int gf_profile_check(const struct gf_profile *p, struct gf_error *err);
+/* One line on how far the measurements can be trusted, with a cause and advice;
+ * nothing if there is nothing to say. */
+void gf_profile_quality(const struct gf_profile *p, struct gf_text *out);
 char *gf_profile_write(const struct gf_profile *p);
 void gf_profile_release(struct gf_profile *p);
 /* Moves b's halves into a where a lacks them, its copies if a has none, and its

@@ -10,28 +10,28 @@
 #include "measure/contention.h"
 #include "cost/stat.h"
 
-/* Below these a straight line is a poor description. */
-static const double poor_r_squared = 0.95, poor_residual = 0.5;
 /* The curve's share of the time; the rest is for contention. */
 static const double sweep_share = 0.6;
 /* A message that takes so long tells the pace. */
 static const double telling_s = 0.02;
 
-static void judge_fit(const struct gf_lines_fit *f, const char *name,
-		      struct gf_text *remarks)
+/* Details begin with a tab: the verdict on the profile is enough for most. */
+static void judge_fit(const struct gf_lines_fit *f, const struct gf_fit *fit,
+		      const char *name, struct gf_text *remarks)
 {
 	if (f->clamped_startup)
 		gf_text_addf(remarks,
-			     "%s: the fit has a negative startup; taken as 0\n",
+			     "\t%s: the fit has a negative startup; taken as "
+			     "0\n",
 			     name);
 	if (f->clamped_slope)
 		gf_text_addf(remarks,
-			     "%s: times fall as messages grow; taken as "
+			     "\t%s: times fall as messages grow; taken as "
 			     "constant\n",
 			     name);
-	if (f->r_squared < poor_r_squared || f->residual_max > poor_residual)
+	if (gf_fit_is_rough(fit))
 		gf_text_addf(remarks,
-			     "%s: startup + bytes * per_byte describes the "
+			     "\t%s: startup + bytes * per_byte describes the "
 			     "measurements poorly (R^2 %.3f, off by up to "
 			     "%.0f %%)\n",
 			     name, f->r_squared, 100 * f->residual_max);
@@ -80,7 +80,7 @@ int gf_bench_fit(struct gf_bench_curve *curve, const char *name, size_t lines,
 		fit->r_squared = f.r_squared;
 		fit->residual_rms = f.residual_rms;
 		fit->residual_max = f.residual_max;
-		judge_fit(&f, name, remarks);
+		judge_fit(&f, fit, name, remarks);
 	}
 	free(sizes);
 	return rc;
@@ -180,17 +180,18 @@ static void remark_time(const struct gf_bench_limits *l,
 	size_t last = sweep->sizes[sweep->count - 1];
 
 	if (sweep->takes_s > 1.01 * l->budget_s)
-		gf_text_addf(remarks,
-			     "%s: %zu sizes up to %zu bytes take about %.1f s, "
-			     "more than the %.1f s of --budget that are left "
-			     "for it\n",
-			     name, sweep->count, last, sweep->takes_s,
-			     l->budget_s);
+		gf_text_addf(
+			remarks,
+			"\t%s: %zu sizes up to %zu bytes take about %.1f s, "
+			"more than the %.1f s of --budget that are left "
+			"for it\n",
+			name, sweep->count, last, sweep->takes_s, l->budget_s);
 	else if (last < l->max_bytes)
-		gf_text_addf(remarks,
-			     "%s: measured up to %zu bytes, not %zu: there is "
-			     "no time for more (--budget)\n",
-			     name, last, l->max_bytes);
+		gf_text_addf(
+			remarks,
+			"\t%s: measured up to %zu bytes, not %zu: there is "
+			"no time for more (--budget)\n",
+			name, last, l->max_bytes);
 }
 
 int gf_bench_curve(const struct gf_bench_curve_config *c,

@@ -51,8 +51,8 @@ struct gf_bench_curve {
 };
 
 /* Collective; all ranks get the same in a zeroed curve, which is empty on
- * failure. remarks: one line for each fit that is unphysical or poor, and for
- * what there was no time for. */
+ * failure. remarks: one line, which begins with a tab, for each fit that is
+ * unphysical or poor, and for what there was no time for. */
 int gf_bench_curve(const struct gf_bench_curve_config *config,
 		   const struct gf_bench_subject *subject,
 		   struct gf_bench_curve *curve, struct gf_text *remarks,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -12,6 +13,7 @@
 #include "base/heap.h"
 #include "measure/compute.h"
 #include "measure/device_copies.h"
+#include "measure/load.h"
 #include "measure/overlap.h"
 #include "measure/step.h"
 #include "comm/processors.h"
@@ -32,6 +34,23 @@ static void put_place(struct gf_json_writer *w, const struct gf_comm *comm)
 	gf_json_put_string(w, "date", date);
 	gf_json_put_int(w, "ranks", comm->ranks);
 	gf_json_put_int(w, "local_ranks", comm->local_ranks);
+}
+
+static int put_load(const struct gf_bench_load *load, struct gf_comm *comm,
+		    struct gf_json_writer *w, struct gf_error *err)
+{
+	struct gf_bench_load_found found;
+	int rc = gf_bench_load_end(load, comm, &found, err);
+
+	if (rc < 0 || !found.processors)
+		return rc;
+	gf_json_open_object(w, "load");
+	gf_json_put_int(w, "ranks", found.ranks);
+	gf_json_put_int(w, "processors", found.processors);
+	gf_json_put_real(w, "own", found.own);
+	gf_json_put_real(w, "others", found.others);
+	gf_json_close_object(w);
+	return 0;
 }
 
 static int measure_model(const struct gf_bench_profile *c,
@@ -68,6 +87,29 @@ static int measure_model(const struct gf_bench_profile *c,
 	return 0;
 }
 
+/* Longer messages go by lines that were fitted to shorter ones. */
+static void remark_ends(const struct gf_network *net, size_t max_bytes,
+			struct gf_text *remarks)
+{
+	size_t least = SIZE_MAX, early = 0, i;
+
+	for (i = 0; i < net->nallreduce; i++) {
+		const struct gf_fit *fit = &net->allreduce[i].fit;
+		size_t last = fit->npoints ? fit->size_bytes[fit->npoints - 1]
+					   : max_bytes;
+
+		early += last < max_bytes;
+		if (last < least)
+			least = last;
+	}
+	if (early)
+		gf_text_addf(remarks,
+			     "%zu of %zu algorithms were measured up to %zu "
+			     "bytes or more, not %zu: there was no time "
+			     "(--budget)\n",
+			     early, net->nallreduce, least, max_bytes);
+}
+
 static int measure_network(const struct gf_bench_profile *c,
 			   struct gf_profile *p, struct gf_text *remarks,
 			   struct gf_json_writer *w, struct gf_error *err)
@@ -87,6 +129,7 @@ static int measure_network(const struct gf_bench_profile *c,
 	rc = gf_bench_network(&sweep, &p->network, remarks, err);
 	if (rc < 0)
 		return rc;
+	remark_ends(p->network, sweep.max_bytes, remarks);
 	gf_json_open_object(w, "network");
 	put_place(w, c->comm);
 	gf_json_put_string(w, "transport",
@@ -284,8 +327,10 @@ int gf_bench_profile(const struct gf_bench_profile *config,
 	bool opened = !c.device.gpu;
 	struct gf_profile p = {0};
 	struct gf_json_writer w = {0};
+	struct gf_bench_load load;
 	int rc = choose_threads(&c, err);
 
+	gf_bench_load_begin(&load);
 	if (rc == 0 && opened)
 		rc = gf_bench_device_open(c.comm, &c.device, err);
 	if (rc == 0)
@@ -297,6 +342,8 @@ int gf_bench_profile(const struct gf_bench_profile *config,
 	gf_json_open_object(&w, NULL);
 	if (rc == 0)
 		rc = measure(&c, &p, remarks, &w, err);
+	if (rc == 0)
+		rc = put_load(&load, c.comm, &w, err);
 	gf_json_close_object(&w);
 	p.measured = gf_text_take(&w.text);
 	if (opened)

@@ -211,7 +211,7 @@ void gf_doubt_text(const struct gf_plan *p, struct gf_text *out)
 		return;
 	gf_text_addf(out,
 		     "predicted %s, between %s and %s by the doubt of what was "
-		     "measured: %.2g %% of the network's times, %.2g %% of "
+		     "measured: %.3g %% of the network's times, %.3g %% of "
 		     "compute's\n",
 		     gf_human_time(pr->iteration_s, &h[0]),
 		     gf_human_time(pr->iteration_low_s, &h[1]),

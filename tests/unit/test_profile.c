@@ -393,6 +393,82 @@ static void test_cheapest(void)
 	EXPECT(!gf_network_cheapest(&none, 1), "no entry");
 }
 
+/* One line of all, with what the machine did and what to do about it. */
+static void test_quality(void)
+{
+	static const char idle[] =
+		"{\"load\": {\"ranks\": 2, \"processors\": 4, \"own\": 2, "
+		"\"others\": 0.1}}";
+	static const char apart[] =
+		"{\"load\": {\"ranks\": 2, \"processors\": 8, \"own\": 2, "
+		"\"others\": 3}}";
+	static const char busy[] =
+		"{\"load\": {\"ranks\": 2, \"processors\": 2, \"own\": 0.9, "
+		"\"others\": 1.1}}";
+	static const char crowded[] =
+		"{\"load\": {\"ranks\": 4, \"processors\": 2, \"own\": 1.9, "
+		"\"others\": 0.1}}";
+	static const struct {
+		double r_squared, residual_max, spread_s;
+		const char *measured, *want;
+	} table[] = {
+		{0.99, 0.1, 0, NULL, NULL},
+		{0.99, 0.1, 0.4, idle, NULL},
+		{0.99, 0.1, 0, apart, NULL},
+		{0.99, 0.1, 0, crowded, NULL},
+		{0.99, 0.1, 0, busy,
+		 "other programs kept 1.1 of 2 processors busy; measure again "
+		 "on an idle machine\n"},
+		{0.9, 0.1, 0, NULL,
+		 "1 of 2 fits is rough (worst: ring, off by up to 10 %); "
+		 "measure again for longer (--time, --repeats)\n"},
+		{0.99, 34.92, 0, busy,
+		 "1 of 2 fits is rough (worst: ring, off by up to 3492 %): "
+		 "other programs kept 1.1 of 2 processors busy; measure again "
+		 "on an idle machine\n"},
+		{0.9, 0.1, 0.6, crowded,
+		 "1 of 2 fits is rough (worst: ring, off by up to 10 %), "
+		 "repeats of compute scatter by 15 %: 4 ranks shared 2 "
+		 "processors; measure again with no more ranks than "
+		 "processors\n"},
+		{0.99, 0.1, 0.6, "{\"load\": 7}",
+		 "repeats of compute scatter by 15 %; measure again for longer "
+		 "(--time, --repeats)\n"},
+	};
+	size_t sizes[2] = {1, 2}, i;
+	double times[2] = {1, 2};
+
+	for (i = 0; i < GF_ARRAY_LENGTH(table); i++) {
+		struct gf_allreduce_cost cost = {
+			.algorithm = (char *)"ring",
+			.fit = {.r_squared = table[i].r_squared,
+				.residual_max = table[i].residual_max,
+				.npoints = 2,
+				.size_bytes = sizes,
+				.time_s = times}};
+		struct gf_level_cost level = {.name = (char *)"net",
+					      .fit = cost.fit};
+		struct gf_network net = {.allreduce = &cost,
+					 .nallreduce = 1,
+					 .levels = &level,
+					 .nlevels = 1};
+		struct gf_model_profile model = {.forward_s = 0.5,
+						 .backward_s = 1.5,
+						 .spread_s = table[i].spread_s};
+		struct gf_profile p = {.model = &model,
+				       .network = &net,
+				       .measured = (char *)table[i].measured};
+		struct gf_text line = {0};
+
+		level.fit.r_squared = 1;
+		level.fit.residual_max = 0;
+		gf_profile_quality(&p, &line);
+		EXPECT_TEXT(line.data ? line.data : "nothing",
+			    table[i].want ? table[i].want : "nothing");
+		gf_text_release(&line);
+	}
+}
+
 int main(void)
 {
 	char *six = doc_load("tests/data/valid/profile-six.json");
@@ -408,6 +484,7 @@ int main(void)
 	test_made_by_code();
 	test_many();
 	test_cheapest();
+	test_quality();
 	free(six);
 	return TEST_END();
 }

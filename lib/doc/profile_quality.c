@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The verdict on a profile as a whole, in one line. */
+#include "doc/profile.h"
+
+#include <string.h>
+
+/* Repeats that scatter by more say something about the machine. */
+static const double much_scatter = 0.1;
+/* Other programs disturb from this share of the processors on, if hardly any
+ * processor was left. */
+static const double others_share = 0.1, left_share = 0.15;
+
+struct fits {
+	size_t count, rough;
+	const char *worst, *kind;
+	double off; /* the worst one, at most */
+};
+
+static void look(struct fits *f, const char *kind, const char *name,
+		 const struct gf_fit *fit)
+{
+	if (!fit->npoints)
+		return;
+	f->count++;
+	if (!gf_fit_is_rough(fit))
+		return;
+	f->rough++;
+	if (f->worst && fit->residual_max <= f->off)
+		return;
+	f->kind = kind;
+	f->worst = name;
+	f->off = fit->residual_max;
+}
+
+static struct fits fits_of(const struct gf_profile *p)
+{
+	const struct gf_network *net = p->network;
+	struct fits f = {0};
+	size_t i;
+
+	for (i = 0; net && i < net->nallreduce; i++)
+		look(&f, "", net->allreduce[i].algorithm,
+		     &net->allreduce[i].fit);
+	for (i = 0; net && i < net->nlevels; i++)
+		look(&f, "level ", net->levels[i].name, &net->levels[i].fit);
+	for (i = 0; i < p->ncopies; i++)
+		look(&f, "", p->copies[i].name, &p->copies[i].fit);
+	return f;
+}
+
+static double scatter_of(const struct gf_model_profile *m)
+{
+	double all_s = m ? m->forward_s + m->backward_s + m->update_s : 0;
+
+	return all_s > 0 ? m->spread_s / (2 * all_s) : 0;
+}
+
+struct load {
+	double ranks, processors, own, others;
+};
+
+/* `measured` may hold anything. */
+static struct load load_of(const struct gf_profile *p)
+{
+	struct gf_json *root = NULL;
+	struct gf_json_at at = {0}, load = {0};
+	struct load l = {0};
+
+	if (!p->measured || gf_json_parse(p->measured, strlen(p->measured),
+					  "measured", &root, NULL) < 0)
+		return l;
+	if (gf_json_root(root, "measured", &at, NULL) == 0 &&
+	    gf_json_has(&at, "load") &&
+	    gf_json_object(&at, "load", &load, NULL) == 0 &&
+	    (gf_json_real(&load, "ranks", 1, 1e9, &l.ranks, NULL) < 0 ||
+	     gf_json_real(&load, "processors", 1, 1e9, &l.processors, NULL) <
+		     0 ||
+	     gf_json_real(&load, "own", 0, 1e9, &l.own, NULL) < 0 ||
+	     gf_json_real(&load, "others", 0, 1e9, &l.others, NULL) < 0))
+		l = (struct load){0};
+	gf_json_leave(&load);
+	gf_json_leave(&at);
+	gf_json_free(root);
+	return l;
+}
+
+static void add_findings(const struct fits *f, double scatter,
+			 struct gf_text *out)
+{
+	if (f->rough)
+		gf_text_addf(out, "%zu of %zu fits %s rough (worst: %s%.40s, ",
+			     f->rough, f->count, f->rough == 1 ? "is" : "are",
+			     f->kind, f->worst);
+	if (f->rough)
+		gf_text_addf(out, "off by up to %.0f %%)", 100 * f->off);
+	if (scatter > much_scatter)
+		gf_text_addf(out, "%srepeats of compute scatter by %.0f %%",
+			     f->rough ? ", " : "", 100 * scatter);
+}
+
+void gf_profile_quality(const struct gf_profile *p, struct gf_text *out)
+{
+	struct fits f = fits_of(p);
+	double scatter = scatter_of(p->model);
+	struct load l = load_of(p);
+	bool found = f.rough || scatter > much_scatter;
+	bool crowded = l.ranks > l.processors;
+	bool busy = l.processors > 0 &&
+		    l.others >= others_share * l.processors &&
+		    l.own + l.others >= (1 - left_share) * l.processors;
+
+	if (!found && !busy)
+		return;
+	add_findings(&f, scatter, out);
+	if (busy)
+		gf_text_addf(out,
+			     "%sother programs kept %.2g of %g processors busy",
+			     found ? ": " : "", l.others, l.processors);
+	if (crowded)
+		gf_text_addf(out, "%s%g ranks shared %g processors",
+			     busy    ? ", and "
+			     : found ? ": "
+				     : "",
+			     l.ranks, l.processors);
+	gf_text_addf(out, "; measure again %s\n",
+		     busy      ? "on an idle machine"
+		     : crowded ? "with no more ranks than processors"
+			       : "for longer (--time, --repeats)");
+}
