@@ -42,7 +42,7 @@ struct arguments {
 	const char **codecs;
 	const char *emit, *refine, *plot, *model;
 	int plot_columns;
-	size_t batch;
+	size_t batch, accumulate;
 	struct gf_rates rates;
 	bool compare, json, explain, list;
 };
@@ -114,6 +114,9 @@ static const struct gf_setting own_settings[] = {
 	 "operations per second and rank for the estimate (1e12)", 1, 1e30},
 	{"batch", "N", 4, GF_SETTING_WHOLE, AT(batch),
 	 "samples per rank for the estimate (32)", 1, COUNT_MOST},
+	{"accumulate", "N", 4, GF_SETTING_WHOLE, AT(accumulate),
+	 "plan for steps of N micro-batches, whose sum is exchanged", 1,
+	 COUNT_MOST},
 	{"refine", "FILE", 4, GF_SETTING_TEXT, AT(refine),
 	 "plan again from the trace of a run of the plan"},
 	{"compare", NULL, 5, GF_SETTING_FLAG, AT(compare),
@@ -180,7 +183,7 @@ struct session {
 	struct gf_axes axes;
 	const char *codecs[GF_CODECS + 1];
 	struct gf_refined refined;
-	struct gf_model_profile *estimated;
+	struct gf_model_profile *estimated, *accumulated;
 	struct gf_text notes, open; /* open: what was taken by default */
 };
 
@@ -243,6 +246,19 @@ static int estimate(const struct arguments *a, struct session *s,
 					 err);
 	gf_text_release(&rate);
 	return rc;
+}
+
+static int accumulate(const struct arguments *a, struct session *s,
+		      struct gf_error *err)
+{
+	if (!s->request.model)
+		return gf_error_set(err, -EINVAL,
+				    "--accumulate: want a model with its "
+				    "times, found none");
+	s->accumulated = gf_model_profile_copy(s->request.model);
+	gf_model_accumulate(s->accumulated, a->accumulate);
+	s->request.model = s->accumulated;
+	return 0;
 }
 
 static int print_list(const struct arguments *a, struct gf_error *err)
@@ -317,9 +333,10 @@ static bool as_it_is(const struct arguments *a, const struct gf_documents *d)
 	const struct gf_request *r = &a->request;
 
 	return d->plan && !d->profile && !d->topology && !d->model &&
-	       !a->refine && !r->policy && !r->system && !r->lanes &&
-	       !gf_request_has_threshold(r) && !r->ranks && !r->algorithm &&
-	       !r->codecs && !r->halves && gf_axes_are_open(&a->axes);
+	       !a->refine && !a->accumulate && !r->policy && !r->system &&
+	       !r->lanes && !gf_request_has_threshold(r) && !r->ranks &&
+	       !r->algorithm && !r->codecs && !r->halves &&
+	       gf_axes_are_open(&a->axes);
 }
 
 static int plan(const struct arguments *a, struct session *s,
@@ -389,6 +406,8 @@ static int run(const struct arguments *a, struct gf_error *err)
 		rc = estimate(a, &s, err);
 	if (rc == 0 && a->refine)
 		rc = refine(a, &s, err);
+	if (rc == 0 && a->accumulate)
+		rc = accumulate(a, &s, err);
 	if (rc == 0 && a->compare)
 		gf_request_assume_ranks(&s.request, &s.open);
 	if (rc == 0 && s.open.length)
@@ -400,6 +419,7 @@ static int run(const struct arguments *a, struct gf_error *err)
 	gf_text_release(&s.open);
 	gf_refined_release(&s.refined);
 	gf_model_profile_free(s.estimated);
+	gf_model_profile_free(s.accumulated);
 	gf_documents_release(&s.documents);
 	return rc;
 }

@@ -42,7 +42,7 @@ struct arguments {
 	size_t ranks_capacity, bandwidths_capacity;
 	const char *topology, *profile, *pairs, *run, *trace, *plot;
 	int plot_columns;
-	size_t iterations;
+	size_t iterations, accumulate;
 	bool csv, table, steps, verify;
 };
 
@@ -116,6 +116,8 @@ static const struct gf_setting settings[] = {
 	 "simulate these bandwidths of the outermost level, e.g. "
 	 "1Gb/s,10Gb/s",
 	 .store = store_bandwidths},
+	{"accumulate", "N", 1, GF_SETTING_WHOLE, AT(accumulate),
+	 "let a step have N micro-batches, whose sum is exchanged", 1, 1e9},
 	{"slow", "RANK:FACTOR", 2, GF_SETTING_OWN, WHOLE,
 	 "let this rank compute FACTOR times as long; may be repeated",
 	 .store = store_slow, .repeats = true},
@@ -164,7 +166,8 @@ static const struct gf_setting_rule rules[] = {
 	{"plot-columns", "plot", NULL},
 	{"steps", NULL, "jitter iterations"},
 	{"without-stragglers", NULL,
-	 "steps verify ranks topology profile bandwidth slow slow-link pairs "
+	 "accumulate steps verify ranks topology profile bandwidth slow "
+	 "slow-link pairs "
 	 "jitter iterations csv trace plot"},
 	{"verify", NULL,
 	 "steps slow slow-link pairs jitter iterations csv table trace plot"},
@@ -241,6 +244,8 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 		return gf_error_set(err, -EINVAL,
 				    "want a plan with messages, got a rule "
 				    "(plan a model and its ranks first)");
+	if (a->accumulate)
+		gf_model_accumulate(d->plan->model, a->accumulate);
 	return 0;
 }
 

@@ -19,6 +19,7 @@ complete -c gf-plan -l gpu -x -a 'b200\\t"NVIDIA HGX B200 data sheet, per GPU" h
 complete -c gf-plan -l precision -x -a 'f32 tf32 f16' -d 'the arithmetic of that GPU (tf32, else f32)'
 complete -c gf-plan -l flops -x -d 'operations per second and rank for the estimate (1e12)'
 complete -c gf-plan -l batch -x -d 'samples per rank for the estimate (32)'
+complete -c gf-plan -l accumulate -x -d 'plan for steps of N micro-batches, whose sum is exchanged'
 complete -c gf-plan -l refine -r -F -d 'plan again from the trace of a run of the plan'
 complete -c gf-plan -l compare -d 'print a table of all policies, best first'
 complete -c gf-plan -l json -d 'print the comparison as JSON Lines'

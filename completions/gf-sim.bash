@@ -11,14 +11,15 @@ _gf_sim() {
 		blueconnect-4x16x3 gradientflow-cluster-p
 		gradientflow-cluster-v gtopk-32-1gbe pipe-sgd-4-10gbe' ;;
 	--profile | --pairs | --trace | --plot | --output | -o) paths=-f ;;
-	--ranks | --bandwidth | --slow | --slow-link | --jitter | --runs | \
-		--seed | --iterations | --without-stragglers | --plot-columns) return ;;
+	--ranks | --bandwidth | --accumulate | --slow | --slow-link | \
+		--jitter | --runs | --seed | --iterations | \
+		--without-stragglers | --plot-columns) return ;;
 	*)
 		case $cur in
-		-*) words='--ranks --topology --profile --bandwidth --slow
-		--slow-link --pairs --jitter --runs --seed --iterations --steps
-		--verify --without-stragglers --csv --table --trace --plot
-		--plot-columns --output --quiet --verbose --help --usage
+		-*) words='--ranks --topology --profile --bandwidth --accumulate
+		--slow --slow-link --pairs --jitter --runs --seed --iterations
+		--steps --verify --without-stragglers --csv --table --trace
+		--plot --plot-columns --output --quiet --verbose --help --usage
 		--version' ;;
 		*) paths=-f ;;
 		esac ;;

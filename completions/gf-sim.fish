@@ -4,6 +4,7 @@ complete -c gf-sim -l ranks -x -d 'simulate these numbers of ranks, e.g. 8,16,32
 complete -c gf-sim -l topology -r -F -a '4x2-1gbe asc-wfbp-8x4-10gbe blueconnect-4x16x3 gradientflow-cluster-p gradientflow-cluster-v gtopk-32-1gbe pipe-sgd-4-10gbe' -d 'take costs from this topology by closed forms (a path or a shipped name)'
 complete -c gf-sim -l profile -r -F -d 'take costs from this profile\'s measured network'
 complete -c gf-sim -l bandwidth -x -d 'simulate these bandwidths of the outermost level, e.g. 1Gb/s,10Gb/s'
+complete -c gf-sim -l accumulate -x -d 'let a step have N micro-batches, whose sum is exchanged'
 complete -c gf-sim -l slow -x -d 'let this rank compute FACTOR times as long; may be repeated'
 complete -c gf-sim -l slow-link -x -d 'let links have 1/FACTOR of their bandwidth: RANK:FACTOR for the narrowest on that rank\'s way to others, RANK:FACTOR@LEVEL for another'
 complete -c gf-sim -l pairs -r -F -d 'rows of gf-profile --pairs: the links of slow hosts are slow'

@@ -38,6 +38,10 @@ struct gf_model_profile {
 	char *name;
 	char *device;          /* cpu, cuda; or what an importer was told */
 	size_t batch_per_rank; /* 0: unknown */
+	/* Micro-batches whose gradients are added up before they are exchanged;
+	 * 0: one. All but the last one's forward and backward are in forward_s,
+	 * for no message starts before they have ended. */
+	size_t accumulate;
 	double forward_s, backward_s, update_s;
 	/* Interquartile ranges of forward, backward and update over the
 	 * repeats, added up; 0: unknown. */
@@ -54,6 +58,11 @@ size_t gf_model_profile_bytes(const struct gf_model_profile *m); /* all */
 struct gf_model_profile *
 gf_model_profile_copy(const struct gf_model_profile *m);
 void gf_model_profile_free(struct gf_model_profile *m);
+size_t gf_model_micro_batches(const struct gf_model_profile *m); /* >= 1 */
+/* The forward of one of them. */
+double gf_model_forward_s(const struct gf_model_profile *m);
+/* Gives the model that many. */
+void gf_model_accumulate(struct gf_model_profile *m, size_t micro_batches);
 
 /*
  * gamma_n: by how much a message slows when n are in transfer. One entry with

@@ -141,6 +141,8 @@ static const struct gf_field model_scalar_fields[] = {
 	{"device", GF_FIELD_STRING, GF_OMITTED, .offset = AT(device)},
 	{"batch_per_rank", GF_FIELD_SIZE, GF_OMITTED,
 	 .offset = AT(batch_per_rank), .low = 1, .high = GF_MAX_COUNT},
+	{"accumulate", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(accumulate),
+	 .low = 1, .high = GF_MAX_COUNT},
 	{"forward_s", GF_FIELD_REAL, .offset = AT(forward_s),
 	 .high = GF_MAX_TIME_S},
 	{"backward_s", GF_FIELD_REAL, .offset = AT(backward_s),
@@ -191,4 +193,24 @@ struct gf_model_profile *gf_model_profile_copy(const struct gf_model_profile *m)
 void gf_model_profile_free(struct gf_model_profile *m)
 {
 	gf_list_free(&gf_model_profile_record, m, m != NULL);
+}
+
+size_t gf_model_micro_batches(const struct gf_model_profile *m)
+{
+	return m->accumulate ? m->accumulate : 1;
+}
+
+double gf_model_forward_s(const struct gf_model_profile *m)
+{
+	double n = (double)gf_model_micro_batches(m);
+
+	return fmax((m->forward_s - (n - 1) * m->backward_s) / n, 0);
+}
+
+void gf_model_accumulate(struct gf_model_profile *m, size_t micro_batches)
+{
+	double forward_s = gf_model_forward_s(m), n = (double)micro_batches;
+
+	m->forward_s = n * forward_s + (n - 1) * m->backward_s;
+	m->accumulate = micro_batches > 1 ? micro_batches : 0;
 }

@@ -60,7 +60,7 @@ double gf_sim_need_of_s(const struct gf_model_profile *model, size_t tensor)
 		return t->need_s;
 	if (model->backward_s <= 0)
 		return 0;
-	return model->forward_s * (1 - t->ready_s / model->backward_s);
+	return gf_model_forward_s(model) * (1 - t->ready_s / model->backward_s);
 }
 
 double gf_sim_need_s(const struct gf_model_profile *model,

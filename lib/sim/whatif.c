@@ -232,8 +232,9 @@ static void derive(struct gf_outcome *o, const struct gf_plan *p,
 	o->backward_end_s = r->backward_end_s;
 	o->efficiency = o->iteration_s > 0 ? o->compute_s / o->iteration_s : 1;
 	o->speedup = o->efficiency * o->ranks;
-	o->samples_per_s =
-		(double)p->model->batch_per_rank * o->ranks / o->iteration_s;
+	o->samples_per_s = (double)p->model->batch_per_rank *
+			   (double)gf_model_micro_batches(p->model) * o->ranks /
+			   o->iteration_s;
 }
 
 void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,

@@ -59,10 +59,9 @@ gf_train_prediction(const struct gf_plan *plan,
 			     made_for, training->batch);
 		return NULL;
 	}
-	if (!plan->predicted || training->accumulate <= 1)
+	if (!plan->predicted ||
+	    training->accumulate == gf_model_micro_batches(&model))
 		return plan->predicted;
-	/* but for the last, micro-batches are forward as far as messages see */
-	model.forward_s += (double)(training->accumulate - 1) *
-			   (model.forward_s + model.backward_s);
+	gf_model_accumulate(&model, training->accumulate);
 	return predict_again(plan, &model, own, why) ? NULL : own;
 }

@@ -13,11 +13,10 @@
  * The prediction that a run of the plan is compared with. NULL: there is none,
  * and why has the reason ("" if the plan predicts nothing).
  *
- * The plan's own prediction holds for the batch that it was made for. The step
- * model is run again for any other run. Accumulated batches are computed before
- * the exchange, all but the last. A replay has overlap_slowdown 1, since
- * sleeping is not slowed by messages in flight. The new prediction is kept in
- * *own; the caller frees its messages.
+ * The plan's own prediction holds for the batch and the number of accumulated
+ * batches that it was made for. The step model is run again for another number.
+ * A replay has overlap_slowdown 1, since sleeping is not slowed by messages in
+ * flight. The new prediction is kept in *own; the caller frees its messages.
  */
 const struct gf_prediction *
 gf_train_prediction(const struct gf_plan *plan,

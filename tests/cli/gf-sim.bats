@@ -36,6 +36,28 @@ plan() { # options of gf-plan...
 	jq -e '.speedup == 4 * 20 / 68 and .efficiency == 20 / 68' out.txt
 }
 
+@test "--accumulate: micro-batches before the one that exchanges" {
+	# 20 each; messages start in the last backward
+	for policy in single wfbp dear; do
+		plan --policy $policy
+		jq -r .predicted.iteration_s plan.json > alone.txt
+		wants 0 gf-sim plan.json --accumulate 3
+		jq -e --argjson alone "$(cat alone.txt)" '.compute_s == 60 and .iteration_s == $alone + 40
+			and (.samples_per_s * .iteration_s - 12 | fabs < 1e-9)' out.txt
+		# planned so, and taken back
+		plan --policy $policy --accumulate 3
+		wants 0 gf-sim plan.json
+		jq -e --argjson alone "$(cat alone.txt)" '.iteration_s == $alone + 40' out.txt
+		wants 0 gf-sim plan.json --accumulate 1
+		jq -e --argjson alone "$(cat alone.txt)" '.iteration_s == $alone' out.txt
+	done
+	wants 0 gf-plan -q plan.json --accumulate 2 --policy single
+	jq -e '.model.accumulate == 2 and .model.forward_s == 23 and .predicted.iteration_s == 88' out.txt
+	wants 2 gf-plan --accumulate 2 "$data/valid/topology-4x2-1gbe.json"
+	one_line
+	says "--accumulate: want a model"
+}
+
 @test "sweeps: one row per combination, JSON Lines and CSV alike" {
 	plan
 	wants 0 gf-sim plan.json --ranks 2,4,8 --bandwidth 1B/s,8B/s
