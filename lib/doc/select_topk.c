@@ -37,12 +37,6 @@ bool gf_topk_merges(const struct gf_selection *s)
 	return s->plan == &gf_select_plan_gtopk;
 }
 
-double gf_topk_density(const struct gf_topk_params *p, size_t epoch)
-{
-	return gf_density_at(p->density, p->warmup_densities, p->nwarmup,
-			     epoch);
-}
-
 /* One set of k entries. */
 static struct gf_wire set_of(const struct gf_topk_params *p,
 			     const struct gf_wired *message,

@@ -26,7 +26,4 @@ const struct gf_topk_params *gf_topk_params(const struct gf_selection *s);
 /* Is it gtopk, whose sets are merged? */
 bool gf_topk_merges(const struct gf_selection *s);
 
-/* The density of an epoch (from 0). */
-double gf_topk_density(const struct gf_topk_params *p, size_t epoch);
-
 #endif

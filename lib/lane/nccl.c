@@ -15,53 +15,34 @@
 #include "base/library.h"
 
 /* The loaded functions, with NCCL's own names and types, from its header. */
+#define CALLS(CALL)                                                            \
+	CALL(GetVersion)                                                       \
+	CALL(GetErrorString)                                                   \
+	CALL(GetLastError)                                                     \
+	CALL(GetUniqueId)                                                      \
+	CALL(CommInitRankConfig)                                               \
+	CALL(CommSplit)                                                        \
+	CALL(CommGetAsyncError)                                                \
+	CALL(CommAbort)                                                        \
+	CALL(CommFinalize)                                                     \
+	CALL(CommDestroy)                                                      \
+	CALL(CommRegister)                                                     \
+	CALL(CommDeregister)                                                   \
+	CALL(GroupStart)                                                       \
+	CALL(GroupEnd)                                                         \
+	CALL(AllReduce)                                                        \
+	CALL(ReduceScatter)                                                    \
+	CALL(AllGather)                                                        \
+	CALL(Send)                                                             \
+	CALL(Recv)
+
+#define POINTER(name) __typeof__(nccl##name) *name;
 static struct {
-	__typeof__(ncclGetVersion) *GetVersion;
-	__typeof__(ncclGetErrorString) *GetErrorString;
-	__typeof__(ncclGetLastError) *GetLastError;
-	__typeof__(ncclGetUniqueId) *GetUniqueId;
-	__typeof__(ncclCommInitRankConfig) *CommInitRankConfig;
-	__typeof__(ncclCommSplit) *CommSplit;
-	__typeof__(ncclCommGetAsyncError) *CommGetAsyncError;
-	__typeof__(ncclCommAbort) *CommAbort;
-	__typeof__(ncclCommFinalize) *CommFinalize;
-	__typeof__(ncclCommDestroy) *CommDestroy;
-	__typeof__(ncclCommRegister) *CommRegister;
-	__typeof__(ncclCommDeregister) *CommDeregister;
-	__typeof__(ncclGroupStart) *GroupStart;
-	__typeof__(ncclGroupEnd) *GroupEnd;
-	__typeof__(ncclAllReduce) *AllReduce;
-	__typeof__(ncclReduceScatter) *ReduceScatter;
-	__typeof__(ncclAllGather) *AllGather;
-	__typeof__(ncclSend) *Send;
-	__typeof__(ncclRecv) *Recv;
+	CALLS(POINTER)
 } nccl;
 
-#define SYMBOL(name)                                                           \
-	{                                                                      \
-		"nccl" #name, offsetof(__typeof__(nccl), name)                 \
-	}
-static const struct gf_symbol symbols[] = {
-	SYMBOL(GetVersion),
-	SYMBOL(GetErrorString),
-	SYMBOL(GetLastError),
-	SYMBOL(GetUniqueId),
-	SYMBOL(CommInitRankConfig),
-	SYMBOL(CommSplit),
-	SYMBOL(CommGetAsyncError),
-	SYMBOL(CommAbort),
-	SYMBOL(CommFinalize),
-	SYMBOL(CommDestroy),
-	SYMBOL(CommRegister),
-	SYMBOL(CommDeregister),
-	SYMBOL(GroupStart),
-	SYMBOL(GroupEnd),
-	SYMBOL(AllReduce),
-	SYMBOL(ReduceScatter),
-	SYMBOL(AllGather),
-	SYMBOL(Send),
-	SYMBOL(Recv),
-};
+#define SYMBOL(name) {"nccl" #name, offsetof(__typeof__(nccl), name)},
+static const struct gf_symbol symbols[] = {CALLS(SYMBOL)};
 
 _Static_assert(sizeof(ncclUniqueId) == GF_NCCL_ID_BYTES, "an id");
 

@@ -13,24 +13,21 @@
 
 /* The functions that are loaded: cuBLAS' own names and types, from its
  * header. */
+#define CALLS(CALL)                                                            \
+	CALL(Create_v2)                                                        \
+	CALL(Destroy_v2)                                                       \
+	CALL(SetStream_v2)                                                     \
+	CALL(SetWorkspace_v2)                                                  \
+	CALL(GetStatusString)                                                  \
+	CALL(GemmStridedBatchedEx)
+
+#define POINTER(name) __typeof__(cublas##name) *name;
 static struct {
-	__typeof__(cublasCreate_v2) *Create_v2;
-	__typeof__(cublasDestroy_v2) *Destroy_v2;
-	__typeof__(cublasSetStream_v2) *SetStream_v2;
-	__typeof__(cublasSetWorkspace_v2) *SetWorkspace_v2;
-	__typeof__(cublasGetStatusString) *GetStatusString;
-	__typeof__(cublasGemmStridedBatchedEx) *GemmStridedBatchedEx;
+	CALLS(POINTER)
 } cublas;
 
-#define SYMBOL(name)                                                           \
-	{                                                                      \
-		"cublas" #name, offsetof(__typeof__(cublas), name)             \
-	}
-static const struct gf_symbol symbols[] = {
-	SYMBOL(Create_v2),       SYMBOL(Destroy_v2),
-	SYMBOL(SetStream_v2),    SYMBOL(SetWorkspace_v2),
-	SYMBOL(GetStatusString), SYMBOL(GemmStridedBatchedEx),
-};
+#define SYMBOL(name) {"cublas" #name, offsetof(__typeof__(cublas), name)},
+static const struct gf_symbol symbols[] = {CALLS(SYMBOL)};
 
 #define STRING(x) #x
 #define NUMBER(x) STRING(x)

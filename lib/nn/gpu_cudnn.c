@@ -18,71 +18,39 @@
  * heuristics offer none, a default is taken that is deterministic and exists
  * for every shape. f32 is computed as f32, not in TF32.
  */
+#define CALLS(CALL)                                                            \
+	CALL(Create)                                                           \
+	CALL(Destroy)                                                          \
+	CALL(SetStream)                                                        \
+	CALL(GetErrorString)                                                   \
+	CALL(CreateTensorDescriptor)                                           \
+	CALL(DestroyTensorDescriptor)                                          \
+	CALL(SetTensor4dDescriptor)                                            \
+	CALL(CreateFilterDescriptor)                                           \
+	CALL(DestroyFilterDescriptor)                                          \
+	CALL(SetFilter4dDescriptor)                                            \
+	CALL(CreateConvolutionDescriptor)                                      \
+	CALL(DestroyConvolutionDescriptor)                                     \
+	CALL(SetConvolution2dDescriptor)                                       \
+	CALL(SetConvolutionGroupCount)                                         \
+	CALL(SetConvolutionMathType)                                           \
+	CALL(GetConvolutionForwardAlgorithm_v7)                                \
+	CALL(GetConvolutionBackwardDataAlgorithm_v7)                           \
+	CALL(GetConvolutionBackwardFilterAlgorithm_v7)                         \
+	CALL(GetConvolutionForwardWorkspaceSize)                               \
+	CALL(GetConvolutionBackwardDataWorkspaceSize)                          \
+	CALL(GetConvolutionBackwardFilterWorkspaceSize)                        \
+	CALL(ConvolutionForward)                                               \
+	CALL(ConvolutionBackwardData)                                          \
+	CALL(ConvolutionBackwardFilter)
+
+#define POINTER(name) __typeof__(cudnn##name) *name;
 static struct {
-	__typeof__(cudnnCreate) *Create;
-	__typeof__(cudnnDestroy) *Destroy;
-	__typeof__(cudnnSetStream) *SetStream;
-	__typeof__(cudnnGetErrorString) *GetErrorString;
-	__typeof__(cudnnCreateTensorDescriptor) *CreateTensorDescriptor;
-	__typeof__(cudnnDestroyTensorDescriptor) *DestroyTensorDescriptor;
-	__typeof__(cudnnSetTensor4dDescriptor) *SetTensor4dDescriptor;
-	__typeof__(cudnnCreateFilterDescriptor) *CreateFilterDescriptor;
-	__typeof__(cudnnDestroyFilterDescriptor) *DestroyFilterDescriptor;
-	__typeof__(cudnnSetFilter4dDescriptor) *SetFilter4dDescriptor;
-	__typeof__(cudnnCreateConvolutionDescriptor)
-		*CreateConvolutionDescriptor;
-	__typeof__(cudnnDestroyConvolutionDescriptor)
-		*DestroyConvolutionDescriptor;
-	__typeof__(cudnnSetConvolution2dDescriptor) *SetConvolution2dDescriptor;
-	__typeof__(cudnnSetConvolutionGroupCount) *SetConvolutionGroupCount;
-	__typeof__(cudnnSetConvolutionMathType) *SetConvolutionMathType;
-	__typeof__(cudnnGetConvolutionForwardAlgorithm_v7)
-		*GetConvolutionForwardAlgorithm_v7;
-	__typeof__(cudnnGetConvolutionBackwardDataAlgorithm_v7)
-		*GetConvolutionBackwardDataAlgorithm_v7;
-	__typeof__(cudnnGetConvolutionBackwardFilterAlgorithm_v7)
-		*GetConvolutionBackwardFilterAlgorithm_v7;
-	__typeof__(cudnnGetConvolutionForwardWorkspaceSize)
-		*GetConvolutionForwardWorkspaceSize;
-	__typeof__(cudnnGetConvolutionBackwardDataWorkspaceSize)
-		*GetConvolutionBackwardDataWorkspaceSize;
-	__typeof__(cudnnGetConvolutionBackwardFilterWorkspaceSize)
-		*GetConvolutionBackwardFilterWorkspaceSize;
-	__typeof__(cudnnConvolutionForward) *ConvolutionForward;
-	__typeof__(cudnnConvolutionBackwardData) *ConvolutionBackwardData;
-	__typeof__(cudnnConvolutionBackwardFilter) *ConvolutionBackwardFilter;
+	CALLS(POINTER)
 } cudnn;
 
-#define SYMBOL(name)                                                           \
-	{                                                                      \
-		"cudnn" #name, offsetof(__typeof__(cudnn), name)               \
-	}
-static const struct gf_symbol symbols[] = {
-	SYMBOL(Create),
-	SYMBOL(Destroy),
-	SYMBOL(SetStream),
-	SYMBOL(GetErrorString),
-	SYMBOL(CreateTensorDescriptor),
-	SYMBOL(DestroyTensorDescriptor),
-	SYMBOL(SetTensor4dDescriptor),
-	SYMBOL(CreateFilterDescriptor),
-	SYMBOL(DestroyFilterDescriptor),
-	SYMBOL(SetFilter4dDescriptor),
-	SYMBOL(CreateConvolutionDescriptor),
-	SYMBOL(DestroyConvolutionDescriptor),
-	SYMBOL(SetConvolution2dDescriptor),
-	SYMBOL(SetConvolutionGroupCount),
-	SYMBOL(SetConvolutionMathType),
-	SYMBOL(GetConvolutionForwardAlgorithm_v7),
-	SYMBOL(GetConvolutionBackwardDataAlgorithm_v7),
-	SYMBOL(GetConvolutionBackwardFilterAlgorithm_v7),
-	SYMBOL(GetConvolutionForwardWorkspaceSize),
-	SYMBOL(GetConvolutionBackwardDataWorkspaceSize),
-	SYMBOL(GetConvolutionBackwardFilterWorkspaceSize),
-	SYMBOL(ConvolutionForward),
-	SYMBOL(ConvolutionBackwardData),
-	SYMBOL(ConvolutionBackwardFilter),
-};
+#define SYMBOL(name) {"cudnn" #name, offsetof(__typeof__(cudnn), name)},
+static const struct gf_symbol symbols[] = {CALLS(SYMBOL)};
 
 #define STRING(x) #x
 #define NUMBER(x) STRING(x)

@@ -55,6 +55,10 @@ void gf_ref_io_init(struct gf_ref_io *io, const struct gf_net *net, size_t l);
 void gf_ref_io_bind(struct gf_ref_io *io, const float *params, float *grads);
 void gf_ref_io_release(struct gf_ref_io *io);
 
+/* Rows of matrices (ref_fc.c): sum of a*b; y += a*x. */
+float gf_ref_dot(const float *a, const float *b, size_t n);
+void gf_ref_add_scaled(float *y, float a, const float *x, size_t n);
+
 extern const struct gf_ref_layer gf_ref_conv, gf_ref_fc, gf_ref_batchnorm,
 	gf_ref_relu, gf_ref_add, gf_ref_maxpool, gf_ref_avgpool,
 	gf_ref_globalpool, gf_ref_concat, gf_ref_dropout, gf_ref_layernorm,

@@ -21,21 +21,6 @@ static const float *row(const struct head *h, const float *matrix, size_t t)
 	return matrix + h->at + t * h->io->layer->in.dims[1];
 }
 
-static float dot(const float *a, const float *b, size_t n)
-{
-	float sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		sum += a[i] * b[i];
-	return sum;
-}
-
-static void add_scaled(float *y, float a, const float *x, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		y[i] += a * x[i];
-}
-
 static void softmax(float *p, size_t n)
 {
 	float max = p[0], sum = 0;
@@ -60,13 +45,15 @@ static void head_forward(const struct head *h)
 		float *out = (float *)row(h, io->out, t);
 
 		for (size_t k = 0; k < h->steps; k++)
-			p[k] = scale * dot(row(h, io->in[0], t),
-					   row(h, io->in[1], k), h->width);
+			p[k] = scale * gf_ref_dot(row(h, io->in[0], t),
+						  row(h, io->in[1], k),
+						  h->width);
 		softmax(p, h->steps);
 		for (size_t i = 0; i < h->width; i++)
 			out[i] = 0;
 		for (size_t k = 0; k < h->steps; k++)
-			add_scaled(out, p[k], row(h, io->in[2], k), h->width);
+			gf_ref_add_scaled(out, p[k], row(h, io->in[2], k),
+					  h->width);
 	}
 }
 
@@ -78,7 +65,8 @@ static void scores_backward(const struct head *h, size_t t, float *dscores)
 	float sum = 0;
 
 	for (size_t k = 0; k < h->steps; k++) {
-		dscores[k] = dot(dout, row(h, h->io->in[2], k), h->width);
+		dscores[k] =
+			gf_ref_dot(dout, row(h, h->io->in[2], k), h->width);
 		sum += dscores[k] * p[k];
 	}
 	for (size_t k = 0; k < h->steps; k++)
@@ -96,16 +84,17 @@ static void head_backward(const struct head *h, float *dscores)
 		scores_backward(h, t, dscores);
 		for (size_t k = 0; k < h->steps; k++) {
 			if (din[0])
-				add_scaled((float *)row(h, din[0], t),
-					   dscores[k], row(h, io->in[1], k),
-					   h->width);
+				gf_ref_add_scaled(
+					(float *)row(h, din[0], t), dscores[k],
+					row(h, io->in[1], k), h->width);
 			if (din[1])
-				add_scaled((float *)row(h, din[1], k),
-					   dscores[k], row(h, io->in[0], t),
-					   h->width);
+				gf_ref_add_scaled(
+					(float *)row(h, din[1], k), dscores[k],
+					row(h, io->in[0], t), h->width);
 			if (din[2])
-				add_scaled((float *)row(h, din[2], k), p[k],
-					   row(h, io->dout, t), h->width);
+				gf_ref_add_scaled((float *)row(h, din[2], k),
+						  p[k], row(h, io->dout, t),
+						  h->width);
 		}
 	}
 }

@@ -20,7 +20,7 @@ static size_t row_inputs(const struct gf_ref_io *io)
 	return io->batch * gf_shape_elems(&io->layer->in) / rows(io);
 }
 
-static float dot(const float *a, const float *b, size_t n)
+float gf_ref_dot(const float *a, const float *b, size_t n)
 {
 	float sum = 0;
 
@@ -29,7 +29,7 @@ static float dot(const float *a, const float *b, size_t n)
 	return sum;
 }
 
-static void add_scaled(float *y, float a, const float *x, size_t n)
+void gf_ref_add_scaled(float *y, float a, const float *x, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		y[i] += a * x[i];
@@ -44,8 +44,8 @@ static void forward(const struct gf_ref_io *io)
 		for (size_t o = 0; o < outputs; o++)
 			io->out[n * outputs + o] =
 				(io->bias ? io->bias[o] : 0) +
-				dot(io->weight + o * inputs,
-				    io->in[0] + n * inputs, inputs);
+				gf_ref_dot(io->weight + o * inputs,
+					   io->in[0] + n * inputs, inputs);
 }
 
 static void backward(const struct gf_ref_io *io)
@@ -60,13 +60,14 @@ static void backward(const struct gf_ref_io *io)
 		for (size_t o = 0; o < outputs; o++) {
 			float dout = io->dout[n * outputs + o];
 
-			add_scaled(io->dweight + o * inputs, dout,
-				   io->in[0] + n * inputs, inputs);
+			gf_ref_add_scaled(io->dweight + o * inputs, dout,
+					  io->in[0] + n * inputs, inputs);
 			if (io->dbias)
 				io->dbias[o] += dout;
 			if (io->din[0])
-				add_scaled(io->din[0] + n * inputs, dout,
-					   io->weight + o * inputs, inputs);
+				gf_ref_add_scaled(io->din[0] + n * inputs, dout,
+						  io->weight + o * inputs,
+						  inputs);
 		}
 }
 

@@ -21,8 +21,6 @@ static void test_k(void)
 		{1e-9, 1, 1},    {.5, 3, 1},        {.999, 1000, 999},
 	};
 	double warmup[] = {.25, .0725, .015, .004};
-	struct gf_topk_params s = {
-		.density = .001, .warmup_densities = warmup, .nwarmup = 4};
 	size_t i, got;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
@@ -31,7 +29,8 @@ static void test_k(void)
 		       cases[i].want, got);
 	}
 	for (i = 0; i < 6; i++)
-		EXPECT(gf_topk_density(&s, i) == (i < 4 ? warmup[i] : .001),
+		EXPECT(gf_density_at(.001, warmup, 4, i) ==
+			       (i < 4 ? warmup[i] : .001),
 		       "epoch %zu", i);
 }
 
@@ -240,8 +239,10 @@ static void serial_message(const struct exchange_run *run, struct serial *s,
 			   size_t step, size_t first, size_t n, vector sum)
 {
 	static struct parts p;
-	double density = gf_topk_density(gf_topk_params(&run->selection),
-					 (step - 1) / run->epoch_steps);
+	const struct gf_topk_params *t = gf_topk_params(&run->selection);
+	double density =
+		gf_density_at(t->density, t->warmup_densities, t->nwarmup,
+			      (step - 1) / run->epoch_steps);
 	size_t k = (size_t)(density * (double)n), i;
 	int r;
 
