@@ -66,6 +66,8 @@ static int make_row(const struct gf_task *t, const struct gf_policy *policy,
 		.compute_s = p.predicted->compute_s,
 		.exposed_comm_s = p.predicted->exposed_comm_s,
 		.lower_bound_s = p.predicted->lower_bound_s,
+		.iteration_low_s = p.predicted->iteration_low_s,
+		.iteration_high_s = p.predicted->iteration_high_s,
 	};
 	gf_plan_release(&p);
 	return 0;
@@ -142,6 +144,10 @@ void gf_compared_json(const struct gf_compared *row, struct gf_text *out)
 	gf_json_put_real(&w, "compute_s", row->compute_s);
 	gf_json_put_real(&w, "exposed_comm_s", row->exposed_comm_s);
 	gf_json_put_real(&w, "lower_bound_s", row->lower_bound_s);
+	if (row->iteration_high_s > 0) {
+		gf_json_put_real(&w, "iteration_low_s", row->iteration_low_s);
+		gf_json_put_real(&w, "iteration_high_s", row->iteration_high_s);
+	}
 	gf_json_close_object(&w);
 	gf_text_add(out, w.text.data, w.text.length);
 	gf_text_release(&w.text);
@@ -150,20 +156,22 @@ void gf_compared_json(const struct gf_compared *row, struct gf_text *out)
 void gf_compared_table(const struct gf_compared *rows, size_t n,
 		       struct gf_text *out)
 {
+	bool doubted = n > 0 && rows[0].iteration_high_s > 0;
+	size_t columns = doubted ? 8 : 6, i;
 	struct gf_table t = {0};
 	struct gf_human h;
-	size_t i;
 
-	gf_table_row(&t, 6,
+	gf_table_row(&t, columns,
 		     (const char *[]){"policy", "iteration", "exposed",
-				      "messages", "lanes", "above bound"});
+				      "messages", "lanes", "above bound", "low",
+				      "high"});
 	for (i = 0; i < n; i++) {
 		const struct gf_compared *r = &rows[i];
 		double above = r->lower_bound_s > 0
 				       ? r->iteration_s / r->lower_bound_s - 1
 				       : 0;
 
-		gf_table_begin(&t, 6);
+		gf_table_begin(&t, columns);
 		gf_table_cell(&t, "%s", r->policy->name);
 		gf_table_cell(&t, "%s", gf_human_time(r->iteration_s, &h));
 		gf_table_cell(&t, "%s", gf_human_time(r->exposed_comm_s, &h));
@@ -171,6 +179,10 @@ void gf_compared_table(const struct gf_compared *rows, size_t n,
 		gf_table_cell(&t, "%d", r->lanes);
 		/* the bound and the plan are sums in another order */
 		gf_table_cell(&t, "%.1f %%", 100 * fmax(above, 0));
+		if (!doubted)
+			continue;
+		gf_table_cell(&t, "%s", gf_human_time(r->iteration_low_s, &h));
+		gf_table_cell(&t, "%s", gf_human_time(r->iteration_high_s, &h));
 	}
 	gf_table_print(&t, out);
 	gf_table_release(&t);

@@ -10,6 +10,7 @@ struct gf_compared {
 	int lanes;
 	size_t nmessages;
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
+	double iteration_low_s, iteration_high_s; /* both 0: no doubt */
 };
 
 /* Needs a model and ranks (-EINVAL). The caller frees *rows. */

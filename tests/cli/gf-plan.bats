@@ -248,6 +248,11 @@ iteration() { # WANTED
 	cp out.txt plan.json
 	wants 0 gf-plan plan.json
 	cmp out.txt plan.json
+	wants 0 gf-plan --compare doubtful.json
+	grep -qE '^policy .* above bound +low +high$' out.txt
+	grep -qE '^single +68 s .* 56.6 s +82 s$' out.txt
+	wants 0 gf-plan --compare --json doubtful.json
+	jq -es 'map(select(.policy == "single"))[0].iteration_high_s == 82' out.txt
 	jq '.predicted.iteration_low_s = 90' plan.json > bad.json
 	wants 2 gf-plan bad.json
 	says '/predicted/iteration_low_s: want at most iteration_high_s, 82, got 90'
