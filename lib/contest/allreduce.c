@@ -135,8 +135,9 @@ void gf_bench_allreduce_close(struct gf_bench_allreduce *b)
 		b->config.device.gpu->ops->host_unpin(b->config.device.gpu,
 						      b->work);
 	gf_watch_release(&b->watch);
-	/* other ranks may still read and write there until the job ends */
-	if (!c->broken)
+	/* other ranks may still read and write there until the job ends, but
+	 * not by NCCL */
+	if (!c->broken || b->config.device.nccl)
 		c->ops->buffer_free(c, b->work);
 	free(b->source);
 	free(b);
@@ -226,6 +227,7 @@ static int enter_sparse(struct gf_contest *c, size_t i, size_t count_elems,
 		.watch = &c->b->watch,
 		.way = *way,
 		.count_elems = count_elems,
+		.checks = c->b->config.device.nccl != NULL,
 	};
 	const struct gf_burst_message message = {
 		.way = *way,
@@ -234,7 +236,6 @@ static int enter_sparse(struct gf_contest *c, size_t i, size_t count_elems,
 	};
 	int rc = gf_bench_sparse_new(&config, &c->sparse[i], err);
 
-	/* then the host's knows what is right */
 	if (rc == 0 && c->b->config.device.nccl)
 		rc = gf_device_send_new(c->b->device, &message, 1, 1,
 					&c->sends[i], err);

@@ -16,6 +16,7 @@ struct gf_bench_sparse {
 	float *zeros; /* the residual of a first step */
 	void *sets;
 	size_t k;
+	bool merges;
 };
 
 /* --- running --------------------------------------------------------------
@@ -29,7 +30,7 @@ static int allocate(struct gf_bench_sparse *s, struct gf_error *err)
 	int rc;
 
 	*m = (struct gf_sparse_message){
-		.merges = s->config.way.algorithm == &gf_algorithm_gtopk,
+		.merges = s->merges,
 		.ranks = c->ranks,
 		.count_elems = count,
 	};
@@ -76,8 +77,9 @@ int gf_bench_sparse_new(const struct gf_bench_sparse_config *config,
 
 	s->config = *config;
 	s->k = gf_density_count(config->way.density, config->count_elems);
-	rc = allocate(s, err);
-	if (rc == 0)
+	s->merges = config->way.algorithm == &gf_algorithm_gtopk;
+	rc = config->checks ? 0 : allocate(s, err);
+	if (rc == 0 && !config->checks)
 		rc = open_burst(s, err);
 	if (rc)
 		gf_bench_sparse_free(s);
@@ -89,10 +91,11 @@ int gf_bench_sparse_new(const struct gf_bench_sparse_config *config,
 void gf_bench_sparse_free(struct gf_bench_sparse *s)
 {
 	/* as a burst's memory: others may still read the sets */
-	if (!s || s->config.comm->broken)
+	if (!s || (s->config.comm->broken && s->sets))
 		return;
 	gf_burst_free(s->burst);
-	s->config.comm->ops->buffer_free(s->config.comm, s->sets);
+	if (s->sets)
+		s->config.comm->ops->buffer_free(s->config.comm, s->sets);
 	free(s->message.scratch);
 	gf_sparse_release(&s->message);
 	free(s->zeros);
@@ -219,7 +222,7 @@ size_t gf_bench_sparse_wrong(const struct gf_bench_sparse *s,
 
 	for (r = 0; r < p; r++)
 		select_of(s, x, r, sets + (size_t)r * k);
-	if (s->message.merges) {
+	if (s->merges) {
 		merge_tree(s, sets);
 		p = 1;
 	}

@@ -2,6 +2,7 @@
 #ifndef GF_CONTEST_SPARSE_H
 #define GF_CONTEST_SPARSE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct gf_bench_sparse_config {
 	struct gf_watch *watch; /* borrowed */
 	struct gf_way way;      /* a sparse algorithm, with a density */
 	size_t count_elems;
+	bool checks; /* it sends nothing, but knows what is right */
 };
 
 struct gf_bench_sparse;

@@ -102,8 +102,9 @@ void gf_burst_free(struct gf_burst *b)
 	size_t i;
 
 	/* Messages under way on a broken communicator may still touch the
-	 * burst's memory, here and on other ranks, until the job ends. */
-	if (!b || b->comm->broken)
+	 * burst's memory, here and on other ranks, until the job ends; between
+	 * GPUs they were given up. */
+	if (!b || (b->comm->broken && !b->borrowed))
 		return;
 	if (b->borrowed)
 		gf_engine_forget(b->engine, b->list, b->n);
