@@ -103,6 +103,7 @@ int gf_bench_exchange_open(struct gf_bench_exchange *x,
 				.plan = &x->plan,
 				.pool = &x->pool,
 				.timeout_s = config->timeout_s,
+				.compute_threads = config->compute_threads,
 			},
 			&x->engine, err);
 	}

@@ -21,10 +21,11 @@ struct gf_bench_exchange_config {
 	const char *algorithm;
 	const struct gf_stage *stages; /* as a plan's message has; borrowed */
 	size_t nstages;
-	size_t count_elems; /* of each message, f32 */
-	int messages;       /* >= 1 */
-	int lanes;          /* >= 1 */
-	double timeout_s;   /* without progress; 0: none */
+	size_t count_elems;  /* of each message, f32 */
+	int messages;        /* >= 1 */
+	int lanes;           /* >= 1 */
+	int compute_threads; /* beside them, per rank */
+	double timeout_s;    /* without progress; 0: none */
 };
 
 struct gf_bench_exchange {

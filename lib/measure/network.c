@@ -70,6 +70,7 @@ static int sit(void *ctx, const struct gf_bench_sitting *s,
 		.count_elems = s->bytes / 4,
 		.messages = s->messages,
 		.lanes = s->lanes,
+		.compute_threads = subject->config->threads,
 		.timeout_s = subject->config->timeout_s,
 	};
 

@@ -28,6 +28,7 @@ struct gf_bench_network {
 	const char *const *algorithms; /* NULL-terminated; NULL: all that can */
 	size_t min_bytes, max_bytes;
 	bool whole;      /* up to max_bytes, even if there is no time for it */
+	int threads;     /* that compute, per rank */
 	size_t lanes;    /* contention is measured for 2..lanes at once */
 	double time_s;   /* per point, about */
 	double budget_s; /* for everything, about */

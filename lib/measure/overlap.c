@@ -10,8 +10,8 @@
 
 enum { MOST_MESSAGES = 64 };
 static const size_t largest_message = (size_t)4 << 20;
-/* Messages for this share of backward: all of them end within it. */
-static const double load_share = 0.5;
+/* Small messages, whose bytes cost nothing. */
+static const size_t issued_bytes = 256;
 
 double gf_bench_slowdown(double lost_s, double busy_s)
 {
@@ -103,8 +103,8 @@ double gf_bench_pass_backward(struct gf_bench_pass *p)
 	double elapsed_s;
 
 	if (!p->rc)
-		p->rc = gf_bench_step_backward(p->step, p->grads, NULL, NULL,
-					       err);
+		p->rc = gf_bench_step_backward(p->step, p->grads, p->on_grad,
+					       p->on_grad_ctx, err);
 	elapsed_s = gf_clock_s() - p->start_s;
 	if (g && !p->rc)
 		p->rc = g->ops->record(g, p->ended, p->step->stream, err);
@@ -116,80 +116,164 @@ double gf_bench_pass_backward(struct gf_bench_pass *p)
 
 /* --- measuring ------------------------------------------------------------ */
 
-/* The median over repeats and ranks. */
+enum { COLUMNS = sizeof(struct gf_bench_mutual) / sizeof(double) };
+
+/* Per column the median over all ranks' rows. */
+static int medians(const struct gf_bench_overlap *c,
+		   const struct gf_bench_load *ops, void *load,
+		   const double *mine, size_t columns, double *out,
+		   struct gf_error *err)
+{
+	size_t n = (size_t)c->repeats, all_n = n * (size_t)c->comm->ranks, i, k;
+	double *all = gf_xcalloc(all_n * columns, sizeof(*all));
+	double *column = gf_xcalloc(all_n, sizeof(*column));
+	int rc = ops->gather(load, mine, n * columns * sizeof(*mine), all, err);
+
+	for (k = 0; k < columns && rc == 0; k++) {
+		for (i = 0; i < all_n; i++)
+			column[i] = all[i * columns + k];
+		out[k] = gf_stat_median(column, all_n);
+	}
+	free(column);
+	free(all);
+	return rc;
+}
+
 static int repeat(const struct gf_bench_overlap *c,
 		  const struct gf_bench_load *ops, void *load,
-		  struct gf_bench_pass *pass, double *slowdown,
+		  struct gf_bench_pass *pass, struct gf_bench_mutual *mutual,
 		  struct gf_error *err)
 {
 	const struct gf_bench_budget budget = {0.2, 5, 50};
-	size_t n = (size_t)c->repeats, all_n = n * (size_t)c->comm->ranks, i;
-	double *mine = gf_xcalloc(n, sizeof(*mine)), alone_s;
-	double *all = gf_xcalloc(all_n, sizeof(*all));
+	size_t n = (size_t)c->repeats, i;
+	struct gf_bench_mutual *mine = gf_xcalloc(n, sizeof(*mine));
 	struct gf_bench_samples alone = {0};
+	double alone_s, found[COLUMNS];
 	int rc = ops->alone(load, &budget, &alone, err);
 
 	alone_s = rc ? 0 : gf_stat_median(alone.values, alone.count);
 	for (i = 0; i < n && rc == 0; i++)
 		rc = ops->once(load, pass, alone_s, &mine[i], err);
 	if (rc == 0)
-		rc = ops->gather(load, mine, n * sizeof(*mine), all, err);
+		rc = medians(c, ops, load, &mine->overlap_slowdown, COLUMNS,
+			     found, err);
 	if (rc == 0)
-		*slowdown = gf_stat_median(all, all_n);
+		*mutual =
+			(struct gf_bench_mutual){found[0], found[1], found[2]};
 	gf_bench_samples_release(&alone);
-	free(all);
 	free(mine);
 	return rc;
 }
 
-static int message_count(const struct gf_bench_overlap *c, size_t bytes)
+static int message_count(const struct gf_bench_overlap *c,
+			 const struct gf_bench_load *ops, size_t bytes)
 {
 	struct gf_cost_lines lines = gf_allreduce_lines(c->cost);
 	double one = gf_cost_lines_s(&lines, (double)bytes);
+	double count = ceil(ops->backwards * c->backward_s / one);
 
 	if (!(one > 0))
 		return MOST_MESSAGES;
-	return (int)fmin(MOST_MESSAGES,
-			 fmax(1, load_share * c->backward_s / one));
+	return (int)fmin(MOST_MESSAGES, fmax(fmax(2, c->lanes), count));
 }
 
-static int measure(const struct gf_bench_overlap *c, struct gf_bench_pass *pass,
-		   size_t bytes, double *slowdown, struct gf_error *err)
+static const struct gf_bench_load *load_kind(const struct gf_bench_overlap *c)
 {
-	const struct gf_bench_load *ops = c->device && c->device->nccl
-						  ? &gf_bench_load_device
-						  : &gf_bench_load_host;
-	const struct gf_bench_sitting messages = {
-		.bytes = bytes,
-		.messages = message_count(c, bytes),
-		.lanes = 1,
-	};
+	return c->device && c->device->nccl ? &gf_bench_load_device
+					    : &gf_bench_load_host;
+}
+
+static int on_load(const struct gf_bench_overlap *c, struct gf_bench_pass *pass,
+		   const struct gf_bench_sitting *messages,
+		   struct gf_bench_mutual *mutual, struct gf_error *err)
+{
+	const struct gf_bench_load *ops = load_kind(c);
 	void *load = NULL;
-	int rc = ops->open(c, &messages, &load, err);
+	int rc = ops->open(c, messages, &load, err);
 
 	if (rc)
 		return rc;
-	rc = repeat(c, ops, load, pass, slowdown, err);
+	rc = repeat(c, ops, load, pass, mutual, err);
 	ops->close(load);
-	if (rc)
-		return rc;
-	return gf_comm_agree(c->comm, pass->rc, pass->rc ? &pass->reason : err);
+	return rc;
+}
+
+static int on_issue(const struct gf_bench_overlap *c,
+		    struct gf_bench_pass *pass,
+		    const struct gf_bench_sitting *messages, double *lost_s,
+		    struct gf_error *err)
+{
+	size_t n = (size_t)c->repeats, i;
+	double *mine = gf_xcalloc(n, sizeof(*mine));
+	void *load = NULL;
+	int rc = gf_bench_load_host.open(c, messages, &load, err);
+
+	for (i = 0; i < n && rc == 0; i++)
+		rc = gf_bench_load_issue(load, pass, &mine[i], err);
+	if (rc == 0)
+		rc = medians(c, &gf_bench_load_host, load, mine, 1, lost_s,
+			     err);
+	if (load)
+		gf_bench_load_host.close(load);
+	free(mine);
+	return rc;
+}
+
+/* All ranks conclude alike, whichever failed. */
+static int conclude(const struct gf_bench_overlap *c,
+		    struct gf_bench_pass *pass, int rc, struct gf_error *err)
+{
+	if (rc == 0)
+		rc = gf_comm_agree(c->comm, pass->rc,
+				   pass->rc ? &pass->reason : err);
+	if (pass->rc)
+		*err = pass->reason;
+	close_pass(pass);
+	return rc;
 }
 
 int gf_bench_overlap(const struct gf_bench_overlap *c,
-		     struct gf_bench_step *step, double *slowdown,
+		     struct gf_bench_step *step, struct gf_bench_mutual *mutual,
 		     struct gf_error *err)
 {
-	size_t bytes = step->offsets[step->ntensors] * sizeof(float);
+	struct gf_bench_sitting messages = {
+		.bytes = step->offsets[step->ntensors] * sizeof(float),
+		.lanes = c->lanes > 1 ? c->lanes : 1,
+	};
 	struct gf_bench_pass pass;
 	int rc = gf_comm_agree(c->comm, open_pass(&pass, step, err), err);
 
-	if (bytes > largest_message)
-		bytes = largest_message;
+	if (messages.bytes > largest_message)
+		messages.bytes = largest_message;
+	messages.messages = message_count(c, load_kind(c), messages.bytes);
 	if (rc == 0)
-		rc = measure(c, &pass, bytes, slowdown, err);
-	if (pass.rc)
-		*err = pass.reason;
-	close_pass(&pass);
+		rc = on_load(c, &pass, &messages, mutual, err);
+	return conclude(c, &pass, rc, err);
+}
+
+int gf_bench_issue(const struct gf_bench_overlap *c, struct gf_bench_step *step,
+		   double *issue_s, struct gf_error *err)
+{
+	const struct gf_bench_sitting messages = {
+		.bytes = issued_bytes,
+		.messages = step->ntensors < MOST_MESSAGES ? (int)step->ntensors
+							   : MOST_MESSAGES,
+		.lanes = 1,
+	};
+	struct gf_cost_lines lines = gf_allreduce_lines(c->cost);
+	const struct gf_beside_backward *b = &c->cost->beside;
+	double lost_s = 0,
+	       slow = b->ncompute_slowdown ? b->compute_slowdown[0] : 1;
+	struct gf_bench_pass pass;
+	int rc = gf_comm_agree(c->comm, open_pass(&pass, step, err), err);
+
+	if (rc == 0)
+		rc = on_issue(c, &pass, &messages, &lost_s, err);
+	rc = conclude(c, &pass, rc, err);
+	if (rc == 0) /* backward also slows while they are in flight */
+		*issue_s =
+			fmax(0, lost_s / messages.messages -
+					gf_cost_lines_s(&lines, issued_bytes) *
+						(1 - 1 / slow));
 	return rc;
 }

@@ -8,8 +8,10 @@
 #include "doc/profile.h"
 
 /*
+ * What backward and messages do to each other.
+ *
  * overlap_slowdown: how much longer backward takes while messages are in
- * flight.
+ * flight, if nothing else is known.
  *
  * In the time model a message that takes d alone takes d during backward, too,
  * and in that time backward advances by d / slowdown. So what counts is the
@@ -18,6 +20,11 @@
  * slowdown = 1 / (1 - lost / busy). Where communication itself slows as well
  * (ranks with fewer cores than threads), this charges its delay to backward:
  * the sum is right, the split is the model's.
+ *
+ * Between hosts the split is measured, too: `compute` is how much longer
+ * backward takes in the time in which messages are in flight, and `message` how
+ * much longer these take than alone. Messages are in flight before backward
+ * begins, so that what a link lets pass after a pause does not count.
  *
  * On a GPU backward is timed by events. If messages go by NCCL, they are
  * enqueued on a lane after forward and run beside backward. Backward then loses
@@ -30,15 +37,29 @@ struct gf_bench_overlap {
 	/* Messages go by NCCL, if it has that. */
 	const struct gf_bench_device *device;
 	const struct gf_allreduce_cost *cost; /* the algorithm to load with */
-	double backward_s;                    /* alone, about */
+	int lanes;         /* messages in flight at once; 0: one */
+	int threads;       /* that compute, per rank */
+	double backward_s; /* alone, about */
 	int repeats;
 	double timeout_s;
 };
 
-/* Collective; all ranks get the same, >= 1. */
+/* All >= 1; compute and message are 0 where they are not measured. */
+struct gf_bench_mutual {
+	double overlap_slowdown, compute, message;
+};
+
+/* Collective; all ranks get the same. */
 int gf_bench_overlap(const struct gf_bench_overlap *config,
-		     struct gf_bench_step *step, double *slowdown,
+		     struct gf_bench_step *step, struct gf_bench_mutual *mutual,
 		     struct gf_error *err);
+
+/* Collective: what a message costs backward, beside the time in which it is in
+ * flight: the time that many small messages take from it, each sent when
+ * backward has made a gradient, shared among them. Between hosts. */
+int gf_bench_issue(const struct gf_bench_overlap *config,
+		   struct gf_bench_step *step, double *issue_s,
+		   struct gf_error *err);
 
 /* The formula, limited to what a measurement can tell: [1, 100]. */
 double gf_bench_slowdown(double lost_s, double busy_s);

@@ -94,7 +94,7 @@ static int beside(struct load *l, struct gf_bench_pass *pass, double *with_s,
 }
 
 static int once(void *load, struct gf_bench_pass *pass, double alone_s,
-		double *slowdown, struct gf_error *err)
+		struct gf_bench_mutual *mutual, struct gf_error *err)
 {
 	struct load *l = load;
 	double without_s, with_s = 0;
@@ -110,8 +110,8 @@ static int once(void *load, struct gf_bench_pass *pass, double alone_s,
 		return rc;
 	rc = beside(l, pass, &with_s, err);
 	if (rc == 0)
-		*slowdown = gf_bench_slowdown(with_s - without_s,
-					      busy_s(l, alone_s, with_s));
+		mutual->overlap_slowdown = gf_bench_slowdown(
+			with_s - without_s, busy_s(l, alone_s, with_s));
 	return gf_network_device_conclude(l->device, rc, err);
 }
 
@@ -124,6 +124,7 @@ static int gather(void *load, const void *mine, size_t bytes, void *all,
 }
 
 const struct gf_bench_load gf_bench_load_device = {
+	.backwards = 0.5, /* all of them end within it */
 	.open = open_load,
 	.alone = alone,
 	.once = once,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "measure/overlap_parts.h"
 
+#include <math.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
 #include "measure/exchange.h"
 
@@ -14,6 +16,9 @@ static int open_load(const struct gf_bench_overlap *c,
 	const struct gf_bench_exchange_config config = {
 		.comm = c->comm,
 		.algorithm = c->cost->algorithm,
+		.stages = c->cost->stages,
+		.nstages = c->cost->nstages,
+		.compute_threads = c->threads,
 		.count_elems = s->bytes / sizeof(float),
 		.messages = s->messages,
 		.lanes = s->lanes,
@@ -47,12 +52,11 @@ static int meet(struct gf_comm *comm, void *ctx, struct gf_error *err)
 	return gf_comm_barrier(comm, err);
 }
 
-static int once(void *load, struct gf_bench_pass *pass, double alone_s,
-		double *slowdown, struct gf_error *err)
+/* Backward with nothing beside it, all ranks at once. */
+static int without_messages(struct gf_bench_exchange *x,
+			    struct gf_bench_pass *pass, double *took_s,
+			    struct gf_error *err)
 {
-	struct gf_bench_exchange *x = load;
-	double without_s, with_s;
-	size_t i;
 	int rc = gf_engine_call(x->engine, meet, NULL, err);
 
 	if (rc)
@@ -60,26 +64,79 @@ static int once(void *load, struct gf_bench_pass *pass, double alone_s,
 	gf_bench_pass_forward(pass);
 	gf_bench_pass_settle(pass);
 	gf_bench_pass_begin(pass);
-	without_s = gf_bench_pass_backward(pass);
+	*took_s = gf_bench_pass_backward(pass);
 	rc = gf_engine_call(x->engine, meet, NULL, err);
-	if (rc)
-		return rc;
 	gf_bench_pass_forward(pass);
 	gf_bench_pass_settle(pass);
 	gf_engine_begin(x->engine);
+	return rc;
+}
+
+static struct gf_bench_mutual weigh(const struct gf_bench_exchange *x,
+				    double begin_s, double without_s,
+				    double with_s, double alone_s)
+{
+	const struct gf_message_times *times = gf_engine_times(x->engine);
+	size_t n = x->plan.nmessages;
+	double end_s = begin_s + with_s, flown_s, carried_s;
+
+	flown_s = fmin(end_s, times[n - 1].end_s) - begin_s;
+	carried_s = alone_s * (gf_bench_share_done(times, n, end_s) -
+			       gf_bench_share_done(times, n, begin_s));
+	return (struct gf_bench_mutual){
+		.overlap_slowdown =
+			gf_bench_slowdown(with_s - without_s, carried_s),
+		.compute = gf_bench_slowdown(with_s - without_s, flown_s),
+		.message = gf_bench_slowdown(flown_s - carried_s, flown_s),
+	};
+}
+
+static int once(void *load, struct gf_bench_pass *pass, double alone_s,
+		struct gf_bench_mutual *mutual, struct gf_error *err)
+{
+	struct gf_bench_exchange *x = load;
+	double without_s = 0, with_s, begin_s;
+	size_t i;
+	int rc = without_messages(x, pass, &without_s, err);
+
 	for (i = 0; i < x->plan.nmessages; i++)
 		gf_engine_ready(x->engine, i);
+	/* now a link has spent what it had saved in the pause */
+	rc = rc ? rc : gf_engine_wait_message(x->engine, 0, err);
 	gf_bench_pass_begin(pass);
+	begin_s = gf_clock_s();
 	with_s = gf_bench_pass_backward(pass);
 	gf_engine_backward_end(x->engine);
-	rc = gf_engine_wait(x->engine, err);
+	rc = rc ? rc : gf_engine_wait(x->engine, err);
 	if (rc == 0)
-		*slowdown = gf_bench_slowdown(
-			with_s - without_s,
-			alone_s *
-				gf_bench_share_done(gf_engine_times(x->engine),
-						    x->plan.nmessages,
-						    pass->start_s + with_s));
+		*mutual = weigh(x, begin_s, without_s, with_s, alone_s);
+	return rc;
+}
+
+static void issue(void *ctx, size_t tensor)
+{
+	struct gf_bench_exchange *x = ctx;
+
+	if (tensor < x->plan.nmessages)
+		gf_engine_ready(x->engine, tensor);
+}
+
+int gf_bench_load_issue(void *load, struct gf_bench_pass *pass, double *lost_s,
+			struct gf_error *err)
+{
+	struct gf_bench_exchange *x = load;
+	double without_s = 0, with_s;
+	int rc = without_messages(x, pass, &without_s, err);
+
+	pass->on_grad = issue;
+	pass->on_grad_ctx = x;
+	gf_bench_pass_begin(pass);
+	with_s = gf_bench_pass_backward(pass);
+	pass->on_grad = NULL;
+	gf_engine_backward_end(x->engine);
+	rc = rc ? rc : gf_engine_wait(x->engine, err);
+	if (rc == 0)
+		*lost_s = with_s - without_s;
 	return rc;
 }
 
@@ -106,6 +163,7 @@ static int gather(void *load, const void *mine, size_t bytes, void *all,
 }
 
 const struct gf_bench_load gf_bench_load_host = {
+	.backwards = 1.5, /* some are in flight until it ends */
 	.open = open_load,
 	.alone = alone,
 	.once = once,

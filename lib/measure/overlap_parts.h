@@ -12,7 +12,9 @@
  */
 struct gf_bench_pass {
 	struct gf_bench_step *step;
-	float *grads;                       /* the host's */
+	float *grads;                              /* the host's */
+	void (*on_grad)(void *ctx, size_t tensor); /* (optional) */
+	void *on_grad_ctx;
 	struct gf_gpu_event *begun, *ended; /* NULL: the host's clock */
 	double start_s;
 	/* The first failure. The others wait for messages, so the load goes on
@@ -35,6 +37,8 @@ double gf_bench_share_done(const struct gf_message_times *times, size_t count,
 
 /* All functions but close are collective. */
 struct gf_bench_load {
+	/* The messages take so many times as long as backward. */
+	double backwards;
 	int (*open)(const struct gf_bench_overlap *config,
 		    const struct gf_bench_sitting *messages, void **load,
 		    struct gf_error *err);
@@ -43,11 +47,16 @@ struct gf_bench_load {
 		     struct gf_bench_samples *samples, struct gf_error *err);
 	/* Backward without and with all messages, which take alone_s. */
 	int (*once)(void *load, struct gf_bench_pass *pass, double alone_s,
-		    double *slowdown, struct gf_error *err);
+		    struct gf_bench_mutual *mutual, struct gf_error *err);
 	int (*gather)(void *load, const void *mine, size_t bytes, void *all,
 		      struct gf_error *err);
 	void (*close)(void *load);
 };
+
+/* Backward without messages and with one for each gradient, as far as there are
+ * messages: what it loses. For a load between hosts. */
+int gf_bench_load_issue(void *load, struct gf_bench_pass *pass, double *lost_s,
+			struct gf_error *err);
 
 extern const struct gf_bench_load gf_bench_load_host, gf_bench_load_device;
 

@@ -11,10 +11,11 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "measure/beside.h"
+#include "measure/codecs.h"
 #include "measure/compute.h"
 #include "measure/device_copies.h"
 #include "measure/load.h"
-#include "measure/overlap.h"
 #include "measure/step.h"
 #include "comm/processors.h"
 #include "json/json.h"
@@ -119,6 +120,7 @@ static int measure_network(const struct gf_bench_profile *c,
 
 	sweep.comm = c->comm;
 	sweep.device = &c->device;
+	sweep.threads = (int)c->threads;
 	sweep.whole = sweep.max_bytes > 0;
 	if (!sweep.whole) {
 		sweep.max_bytes = GF_BENCH_MAX_BYTES;
@@ -165,23 +167,24 @@ static int measure_copies(const struct gf_bench_profile *c,
 	return 0;
 }
 
-static int measure_overlap(const struct gf_bench_profile *c,
-			   struct gf_bench_step *step, struct gf_profile *p,
-			   struct gf_error *err)
+/* The share of the network's time. */
+static const double beside_share = 0.2;
+
+static int measure_beside(const struct gf_bench_profile *c,
+			  struct gf_bench_step *step, struct gf_profile *p,
+			  struct gf_error *err)
 {
-	struct gf_bench_overlap overlap = {
+	const struct gf_bench_beside beside = {
 		.comm = c->comm,
 		.device = &c->device,
-		/* the one that would carry the whole gradient */
-		.cost = gf_network_cheapest(
-			p->network, (double)gf_model_profile_bytes(p->model)),
-		.backward_s = p->model->backward_s,
+		.lanes = (int)c->sweep.lanes,
+		.threads = (int)c->threads,
 		.repeats = (int)c->repeats,
+		.budget_s = beside_share * c->sweep.budget_s,
 		.timeout_s = c->sweep.timeout_s,
 	};
 
-	return gf_bench_overlap(&overlap, step, &p->model->overlap_slowdown,
-				err);
+	return gf_bench_beside(&beside, step, p, err);
 }
 
 static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
@@ -210,9 +213,11 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 			rc = measure_model(c, &step, p, w, err);
 	}
 	if (rc == 0 && c->network)
+		rc = gf_bench_codecs(c->comm, &p->processing, err);
+	if (rc == 0 && c->network)
 		rc = measure_network(c, p, remarks, w, err);
 	if (rc == 0 && p->model && p->network)
-		rc = measure_overlap(c, &step, p, err);
+		rc = measure_beside(c, &step, p, err);
 	if (step.model)
 		gf_bench_step_close(&step);
 	return rc;

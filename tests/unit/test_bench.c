@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "codec/number.h"
 #include "base/heap.h"
 #include "measure/compute.h"
 #include "measure/contention.h"
@@ -294,6 +295,23 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 	EXPECT(a->startup_s >= 0 && a->per_byte_s >= 0, "%g %g", a->startup_s,
 	       a->per_byte_s);
 	EXPECT(a->fit.npoints >= 8, "%zu points", a->fit.npoints);
+	EXPECT(p.model->issue_s >= 0 && p.model->issue_s < 1, "%g",
+	       p.model->issue_s);
+	EXPECT(a->beside.ncompute_slowdown >= 1 &&
+		       a->beside.message_slowdown >= 1,
+	       "%zu, %g", a->beside.ncompute_slowdown,
+	       a->beside.message_slowdown);
+	for (k = 1; k < a->beside.ncompute_slowdown; k++)
+		EXPECT(a->beside.compute_slowdown[k] >=
+			       a->beside.compute_slowdown[k - 1],
+		       "%zu lanes", k + 1);
+	EXPECT(p.processing.ncodecs == GF_CODECS - 1, "%zu codecs",
+	       p.processing.ncodecs);
+	for (i = 0; i < p.processing.ncodecs; i++)
+		EXPECT(p.processing.codecs[i].encode_s_per_byte > 0 &&
+			       p.processing.codecs[i].decode_s_per_byte > 0 &&
+			       !p.processing.codecs[i].of.assumed,
+		       "%s", p.processing.codecs[i].of.name);
 	for (i = 0; i < a->contention.nentries; i++) {
 		const struct gf_contention_entry *e = &a->contention.entries[i];
 

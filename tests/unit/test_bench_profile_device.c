@@ -226,7 +226,7 @@ static void test_overlap(void)
 						       job.profile.model);
 	lost_s = 0.2 * job.profile.model->backward_s;
 	busy_s = one_s *
-		 fmax(1, floor(0.5 * job.profile.model->backward_s / one_s));
+		 fmax(2, ceil(0.5 * job.profile.model->backward_s / one_s));
 	EXPECT(busy_s > lost_s, "%g s of messages", busy_s);
 	EXPECT_NEAR(job.profile.model->overlap_slowdown,
 		    1 / (1 - lost_s / busy_s), tolerance, "overlap");

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "measure/beside.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "measure/exchange.h"
+#include "measure/overlap.h"
+
+/* The repeats of what is measured if there is time. */
+enum { FEWER_REPEATS = 9 };
+
+static struct gf_bench_overlap load_of(const struct gf_bench_beside *c,
+				       const struct gf_profile *p,
+				       const struct gf_allreduce_cost *cost,
+				       int lanes)
+{
+	return (struct gf_bench_overlap){
+		.comm = c->comm,
+		.device = c->device,
+		.cost = cost,
+		.lanes = lanes,
+		.threads = c->threads,
+		.backward_s = p->model->backward_s,
+		.repeats = c->repeats,
+		.timeout_s = c->timeout_s,
+	};
+}
+
+/* The next number of lanes of an algorithm. */
+static void note(struct gf_allreduce_cost *cost,
+		 const struct gf_bench_mutual *found)
+{
+	struct gf_beside_backward *b = &cost->beside;
+	size_t n = b->ncompute_slowdown;
+	double before = n ? b->compute_slowdown[n - 1] : 1;
+
+	if (!(found->compute > 0))
+		return;
+	b->compute_slowdown = gf_xreallocarray(b->compute_slowdown, n + 1,
+					       sizeof(*b->compute_slowdown));
+	/* noise must not make company cheaper than being alone */
+	b->compute_slowdown[b->ncompute_slowdown++] =
+		found->compute > before ? found->compute : before;
+	if (n == 0)
+		b->message_slowdown = found->message;
+}
+
+static int time_is_left(const struct gf_bench_beside *c, double began_s,
+			bool *left, struct gf_error *err)
+{
+	double passed_s = gf_clock_s() - began_s;
+	int rc = gf_bench_slowest(c->comm, &passed_s, 1, err);
+
+	*left = passed_s < c->budget_s;
+	return rc;
+}
+
+static int measure_others(const struct gf_bench_beside *c,
+			  struct gf_bench_step *step, struct gf_profile *p,
+			  double began_s, struct gf_error *err)
+{
+	struct gf_network *net = p->network;
+	struct gf_bench_mutual found;
+	bool left = true;
+	size_t i;
+	int lanes, rc = 0;
+
+	for (lanes = 1; lanes <= c->lanes; lanes++)
+		for (i = 0; i < net->nallreduce && rc == 0 && left; i++) {
+			struct gf_allreduce_cost *cost = &net->allreduce[i];
+			struct gf_bench_overlap o = load_of(c, p, cost, lanes);
+
+			if ((int)cost->beside.ncompute_slowdown >= lanes)
+				continue;
+			if (o.repeats > FEWER_REPEATS)
+				o.repeats = FEWER_REPEATS;
+			rc = time_is_left(c, began_s, &left, err);
+			if (rc == 0 && left)
+				rc = gf_bench_overlap(&o, step, &found, err);
+			if (rc == 0 && left)
+				note(cost, &found);
+		}
+	return rc;
+}
+
+/* Algorithms for which there was no time are taken to be as the first: else
+ * plans would be compared by different measures. */
+static void fill_in(struct gf_network *net, const struct gf_beside_backward *b)
+{
+	size_t i, n = b->ncompute_slowdown;
+
+	for (i = 0; i < net->nallreduce; i++) {
+		struct gf_beside_backward *to = &net->allreduce[i].beside;
+
+		if (to->ncompute_slowdown)
+			continue;
+		to->compute_slowdown =
+			gf_xcalloc(n, sizeof(*to->compute_slowdown));
+		memcpy(to->compute_slowdown, b->compute_slowdown,
+		       n * sizeof(*to->compute_slowdown));
+		to->ncompute_slowdown = n;
+		to->message_slowdown = b->message_slowdown;
+	}
+}
+
+int gf_bench_beside(const struct gf_bench_beside *c, struct gf_bench_step *step,
+		    struct gf_profile *p, struct gf_error *err)
+{
+	/* the one that would carry the whole gradient */
+	const struct gf_allreduce_cost *cheapest = gf_network_cheapest(
+		p->network, (double)gf_model_profile_bytes(p->model));
+	struct gf_allreduce_cost *first =
+		&p->network->allreduce[cheapest - p->network->allreduce];
+	struct gf_bench_overlap o = load_of(c, p, first, 1);
+	struct gf_bench_mutual found = {0};
+	double began_s = gf_clock_s();
+	int rc = gf_bench_overlap(&o, step, &found, err);
+
+	if (rc)
+		return rc;
+	p->model->overlap_slowdown = found.overlap_slowdown;
+	note(first, &found);
+	if (c->device && c->device->nccl)
+		return 0;
+	rc = gf_bench_issue(&o, step, &p->model->issue_s, err);
+	rc = rc ? rc : measure_others(c, step, p, began_s, err);
+	if (rc == 0)
+		fill_in(p->network, &first->beside);
+	return rc;
+}

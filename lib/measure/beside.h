@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_MEASURE_BESIDE_H
+#define GF_MEASURE_BESIDE_H
+
+#include "contest/device.h"
+#include "doc/profile.h"
+#include "measure/step.h"
+
+/*
+ * What messages cost backward and backward costs messages, for a profile with
+ * both halves: the model's overlap_slowdown and issue_s, and beside_backward of
+ * each algorithm, with one message in flight and more. The cheapest algorithm
+ * comes first, and the others follow as long as there is time. By NCCL only the
+ * model's figure is measured.
+ */
+struct gf_bench_beside {
+	struct gf_comm *comm;
+	const struct gf_bench_device *device;
+	int lanes, threads, repeats;
+	double budget_s, timeout_s;
+};
+
+/* Collective; all ranks get the same. */
+int gf_bench_beside(const struct gf_bench_beside *config,
+		    struct gf_bench_step *step, struct gf_profile *profile,
+		    struct gf_error *err);
+
+#endif
