@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "doc/plan.h"
 #include "doc/plan_parts.h"
 #include "doc/select_dense.h"
 #include "json/record.h"
@@ -18,6 +19,11 @@ const struct gf_select_plan *gf_select_plan_find(const char *name)
 			break;
 	return gf_select_plans[i];
 }
+
+const struct gf_message gf_select_own_message = {
+	.algorithm = (char *)"rhd",
+	.codec = (char *)"f32",
+};
 
 const struct gf_select_plan *gf_selection_plan(const struct gf_selection *s)
 {
@@ -72,6 +78,13 @@ struct gf_selection gf_selection_new(const struct gf_select_plan *plan,
 		gf_record_copy(plan->record, s.params, params);
 	}
 	return s;
+}
+
+size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems)
+{
+	const struct gf_select_plan *plan = gf_selection_plan(s);
+
+	return plan->own_elems ? plan->own_elems(s->params, count_elems) : 0;
 }
 
 struct gf_selection gf_selection_copy(const struct gf_selection *s)

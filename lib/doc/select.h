@@ -10,6 +10,7 @@
 #include "doc/profile.h"
 
 struct gf_record;
+struct gf_message;
 
 /*
  * The pure half of selections: which gradients of a message go out in a step,
@@ -86,6 +87,10 @@ struct gf_select_plan {
 	/* Fills wires with what a message sends in a step; returns how many. */
 	size_t (*wire)(const void *params, const struct gf_wired *message,
 		       struct gf_wire wires[GF_WIRES_MOST]);
+	/* How many numbers of its own all ranks sum in a step, after all
+	 * messages, for a model of so many elements (optional: none). They go
+	 * as gf_select_own_message. */
+	size_t (*own_elems)(const void *params, size_t count_elems);
 	/* Adapts gf-plan's choice to the model. asked(ctx, option): did the
 	 * user set it? Adds lines to notes. -EINVAL: what the user asked for
 	 * does not fit. (optional) */
@@ -94,6 +99,10 @@ struct gf_select_plan {
 		   const void *ctx, struct gf_text *notes,
 		   struct gf_error *err);
 };
+
+/* By an algorithm that gives all ranks the same bits, whatever the plan's
+ * messages go by. */
+extern const struct gf_message gf_select_own_message;
 
 /* In the order of gf_select_names; NULL-terminated. */
 extern const struct gf_select_plan *const gf_select_plans[];
@@ -119,6 +128,8 @@ size_t gf_selection_wire(const struct gf_selection *s,
 /* The key of its record that binds what it saves in a checkpoint, and its
  * value; NULL: none does. */
 const char *gf_selection_binds(const struct gf_selection *s, size_t *value);
+/* The numbers of its own that all ranks sum after a step's messages. */
+size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems);
 /* A selection with copies of these params. */
 struct gf_selection gf_selection_new(const struct gf_select_plan *plan,
 				     const void *params);

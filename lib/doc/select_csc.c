@@ -53,6 +53,14 @@ static size_t wire(const void *params, const struct gf_wired *message,
 	return 1;
 }
 
+/* A norm per chunk. */
+static size_t own_elems(const void *params, size_t count_elems)
+{
+	const struct gf_csc_params *p = params;
+
+	return (count_elems + p->chunk_elems - 1) / p->chunk_elems;
+}
+
 /*
  * The default chunk is meant for models of millions: a smaller one is cut into
  * MIN_CHUNKS, so that there is something to choose from. A chunk that the user
@@ -97,5 +105,6 @@ const struct gf_select_plan gf_select_plan_csc = {
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire,
+	.own_elems = own_elems,
 	.fit = fit,
 };

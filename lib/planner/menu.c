@@ -59,7 +59,7 @@ static void add(struct filling *f, const char *algorithm,
 	static const char *const plain[] = {"f32", NULL};
 	const char *const *codecs = f->in->codecs ? f->in->codecs : plain;
 	const struct gf_algorithm *a = gf_algorithm_find(algorithm);
-	struct gf_priced priced = {algorithm, stages, nstages, 0};
+	struct gf_priced priced = {algorithm, stages, nstages, 0, NULL};
 	struct gf_price price;
 	size_t i;
 
@@ -72,6 +72,7 @@ static void add(struct filling *f, const char *algorithm,
 		if (!gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED) &&
 		    !gf_codec_find(codecs[i])->adds)
 			continue;
+		priced.codec = codecs[i];
 		for (priced.bytes = 0; isfinite(priced.bytes);
 		     priced.bytes = price.below_bytes) {
 			if (gf_price_message(&f->fabric, &priced, &price,
@@ -95,12 +96,15 @@ static void add_decomposition(void *ctx, const struct gf_stage *stages,
 	add(d->filling, d->algorithm, stages, nstages);
 }
 
+/* NULL: any algorithm. */
 static bool measured(const struct gf_network *n, const char *algorithm)
 {
 	size_t i;
 
 	for (i = 0; n && i < n->nallreduce; i++)
-		if (strcmp(n->allreduce[i].algorithm, algorithm) == 0)
+		if (gf_allreduce_plain(&n->allreduce[i]) &&
+		    (!algorithm ||
+		     strcmp(n->allreduce[i].algorithm, algorithm) == 0))
 			return true;
 	return false;
 }
@@ -164,7 +168,7 @@ static void add_all(struct filling *f)
 	const struct gf_problem *in = f->in;
 	const struct gf_network *n = in->network;
 	/* what was measured is not mixed with what a data sheet says */
-	bool derive = !n || n->nallreduce == 0 ||
+	bool derive = !n || !measured(n, NULL) ||
 		      (in->algorithm && !measured(n, in->algorithm));
 	size_t i;
 
@@ -202,7 +206,8 @@ static void add_contention(struct filling *f)
 		    gf_price_message(&f->fabric,
 				     &(struct gf_priced){o->algorithm,
 							 o->stages, o->nstages,
-							 m->from_bytes[k]},
+							 m->from_bytes[k],
+							 o->codec},
 				     &price, NULL) == 0)
 			o->contention = price.contention;
 	}
@@ -249,6 +254,8 @@ static struct gf_fabric fabric_of(const struct gf_problem *in)
 		.nlevels = in->levels ? in->nlevels : 0,
 		.ranks = in->ranks + in->servers,
 		.servers = in->servers,
+		.processing = in->processing,
+		.device = in->model ? in->model->device : NULL,
 	};
 }
 

@@ -18,11 +18,6 @@
  * after the other, so a history is always that of the step before; but what is
  * chosen in a step is taken over when that step is applied, K - 1 steps late.
  */
-const struct gf_message gf_csc_norms_how = {
-	.algorithm = (char *)"rhd",
-	.codec = (char *)"f32",
-};
-
 /* --- on the thread that moves messages -------------------------------------
  */
 

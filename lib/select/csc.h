@@ -79,9 +79,6 @@ struct gf_csc_step {
 	uint32_t *pick, *scratch; /* of the choice */
 };
 
-/* How norms go, whatever the plan. */
-extern const struct gf_message gf_csc_norms_how;
-
 static inline struct gf_csc *gf_csc_of(const struct gf_selector *s)
 {
 	return s->priv;

@@ -70,7 +70,7 @@ static void expect_ramp(struct gf_selector *s)
 			expect_count(s, kept);
 		before = kept;
 	}
-	expect_size(c, &gf_csc_norms_how, gf_csc_shared_elems(c));
+	expect_size(c, &gf_select_own_message, gf_csc_shared_elems(c));
 }
 
 static size_t count_marks(const struct gf_csc *c, const uint64_t *marks)

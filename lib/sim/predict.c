@@ -19,6 +19,8 @@ struct gf_fabric gf_plan_fabric(const struct gf_plan *p)
 		.nlevels = p->nlevels,
 		.ranks = p->ranks + p->servers,
 		.servers = p->servers,
+		.processing = &p->processing,
+		.device = p->model ? p->model->device : NULL,
 	};
 }
 
@@ -93,7 +95,7 @@ static int price_reduce(struct pricing *x, const struct gf_message *from,
 			struct gf_sim_message *m, struct gf_error *err)
 {
 	struct gf_priced priced = {from->algorithm, from->stages, from->nstages,
-				   m->bytes};
+				   m->bytes, from->codec};
 	int rc = 0;
 
 	if (!x->last_of || !gf_message_goes_as(from, x->last_of) ||
@@ -159,9 +161,31 @@ static int price_wires(struct pricing *x, const struct gf_message *from,
 	return rc;
 }
 
+double gf_selecting_s(const struct gf_fabric *f, const struct gf_plan *p,
+		      size_t first, size_t last)
+{
+	const struct gf_selection_cost *c =
+		gf_fabric_selection(f, gf_selection_name(&p->selection));
+	double bytes = 0;
+
+	if (!c)
+		return 0;
+	for (; first <= last; first++)
+		bytes += (double)gf_tensor_bytes(&p->model->tensors[first]);
+	return c->alpha_s + c->beta_s_per_byte * bytes;
+}
+
+/* The thread that moves the message does that before and after it goes. */
+static void price_selection(const struct pricing *x, struct gf_sim_message *m)
+{
+	m->startup_s += gf_selecting_s(x->f, x->p, m->first, m->last);
+}
+
 static int price(struct pricing *x, const struct gf_message *from,
 		 struct gf_sim_message *m, struct gf_error *err)
 {
+	int rc;
+
 	m->first = from->first;
 	m->last = from->last;
 	m->mode = from->mode;
@@ -169,7 +193,10 @@ static int price(struct pricing *x, const struct gf_message *from,
 	m->half = from->half;
 	if (!gf_codec_find(from->codec))
 		return refuse_codec(from->codec, err);
-	return price_wires(x, from, m, err);
+	rc = price_wires(x, from, m, err);
+	if (rc == 0)
+		price_selection(x, m);
+	return rc;
 }
 
 static int price_all(struct pricing *x, struct gf_sim_message *messages,
@@ -200,9 +227,9 @@ static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 	double waiting = 0;
 	int rc = 0;
 
-	t->messages = gf_xcalloc(room, sizeof(*t->messages));
-	t->plan_message = gf_xcalloc(room, sizeof(*t->plan_message));
-	t->carrier = gf_xcalloc(p->nmessages, sizeof(*t->carrier));
+	t->messages = gf_xcalloc(room + 1, sizeof(*t->messages));
+	free(t->plan_message);
+	t->plan_message = gf_xcalloc(room + 1, sizeof(*t->plan_message));
 	for (i = 0; i < p->nmessages; i++) {
 		for (k = dense[i].first; k <= dense[i].last; k++) {
 			bool last = k + 1 == p->model->ntensors;
@@ -218,6 +245,7 @@ static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 			if (rc == 0)
 				rc = price_reduce(x, &p->messages[i],
 						  &t->messages[n], err);
+			price_selection(x, &t->messages[n]);
 			t->plan_message[n++] = i;
 			first = k + 1;
 			waiting = 0;
@@ -229,33 +257,68 @@ static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 	return rc;
 }
 
+/* The numbers of its own that a selection sums when all messages have gone; by
+ * the algorithm of the last message where nothing says what its own costs. */
+static int append_own(struct pricing *x, struct gf_traffic *t,
+		      struct gf_error *err)
+{
+	const struct gf_plan *p = x->p;
+	struct gf_sim_message *m = &t->messages[t->nmessages];
+	size_t elems = 0, i;
+	int rc;
+
+	for (i = 0; i < p->model->ntensors; i++)
+		elems += p->model->tensors[i].count_elems;
+	elems = gf_selection_own_elems(&p->selection, elems);
+	if (!elems)
+		return 0;
+	*m = (struct gf_sim_message){
+		.last = p->model->ntensors - 1,
+		.mode = GF_MODE_NORMAL,
+		.release = GF_RELEASE_BACKWARD_END,
+		.bytes = (double)elems * sizeof(float),
+	};
+	rc = price_reduce(x, &gf_select_own_message, m, err);
+	if (rc == -ENOTSUP)
+		rc = price_reduce(x, &p->messages[p->nmessages - 1], m, err);
+	t->plan_message[t->nmessages++] = p->nmessages;
+	return rc;
+}
+
 int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 		    const struct gf_fabric *f, struct gf_error *err)
 {
 	struct gf_fabric on = *f;
 	struct pricing x = {.p = p, .f = &on};
-	bool recuts = gf_selection_has(&p->selection, GF_SELECT_RECUTS);
 	size_t i;
 	int rc;
 
 	memset(t, 0, sizeof(*t));
 	t->nmessages = p->nmessages;
 	t->messages = gf_xcalloc(p->nmessages + 1, sizeof(*t->messages));
-	t->derived.lanes = p->lanes;
-	if (!on.derived)
-		on.derived = &t->derived;
-	rc = price_all(&x, t->messages, err);
-	if (rc == 0 && recuts)
-		rc = pack(&x, t, err);
-	if (rc < 0)
-		gf_traffic_release(t);
-	if (rc < 0 || recuts)
-		return rc;
 	t->plan_message = gf_xcalloc(p->nmessages + 1, sizeof(size_t));
 	t->carrier = gf_xcalloc(p->nmessages + 1, sizeof(size_t));
 	for (i = 0; i < p->nmessages; i++)
 		t->plan_message[i] = t->carrier[i] = i;
-	return 0;
+	t->derived.lanes = p->lanes;
+	if (!on.derived)
+		on.derived = &t->derived;
+	rc = price_all(&x, t->messages, err);
+	if (rc == 0 && gf_selection_has(&p->selection, GF_SELECT_RECUTS))
+		rc = pack(&x, t, err);
+	if (rc == 0)
+		rc = append_own(&x, t, err);
+	if (rc < 0)
+		gf_traffic_release(t);
+	return rc;
+}
+
+const struct gf_message *gf_traffic_like(const struct gf_traffic *t,
+					 const struct gf_plan *p, size_t i)
+{
+	return t->plan_message[i] < p->nmessages
+		       ? &p->messages[t->plan_message[i]]
+		       : &gf_select_own_message;
 }
 
 void gf_traffic_release(struct gf_traffic *t)

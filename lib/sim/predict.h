@@ -31,6 +31,11 @@ struct gf_fabric gf_plan_fabric(const struct gf_plan *p);
 size_t gf_plan_wires(const struct gf_plan *p, size_t first, size_t last,
 		     struct gf_wire wires[GF_WIRES_MOST]);
 
+/* What the plan's selection takes for tensors first..last as one message:
+ * choosing, packing, putting the result back. */
+double gf_selecting_s(const struct gf_fabric *f, const struct gf_plan *p,
+		      size_t first, size_t last);
+
 /* out->messages is filled where it is not NULL (nmessages, the caller's);
  * lower_bound_s is left alone. p needs its model, messages and lanes only. */
 int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
@@ -38,19 +43,24 @@ int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
 
 /*
  * The messages of a step in the steady state, with their prices: the plan's, or
- * csc's packs.
+ * csc's packs, and after them what the selection sums of its own.
  */
 struct gf_traffic {
 	struct gf_sim_message *messages;
 	size_t nmessages;
-	size_t *plan_message; /* of each, the plan's that it is sent like */
-	size_t *carrier;      /* per plan message: what has its last tensor */
+	/* of each, the plan's that it is sent like; the plan's nmessages: like
+	 * gf_select_own_message */
+	size_t *plan_message;
+	size_t *carrier; /* per plan message: what has its last tensor */
 	struct gf_derived derived; /* that its messages borrow */
 };
 
 int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 		    const struct gf_fabric *f, struct gf_error *err);
 void gf_traffic_release(struct gf_traffic *t);
+/* What the i-th goes like; borrowed. */
+const struct gf_message *gf_traffic_like(const struct gf_traffic *t,
+					 const struct gf_plan *p, size_t i);
 
 /* As gf_predict_plan, of traffic that p's messages were made into. */
 int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,

@@ -9,9 +9,12 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "codec/codec.h"
 #include "coll/way.h"
 
 #define ELEM_BYTES 4
+#define PLAIN      gf_codecs[GF_CODEC_F32].name
+#define PROCESSOR  "cpu"
 
 /* The levels as the closed forms want them: nominal figures, replaced by what
  * was measured under the same name. */
@@ -237,27 +240,45 @@ static bool same_factors(const struct gf_allreduce_cost *c,
 	return nstages == c->nstages;
 }
 
-int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
-		     struct gf_price *price, struct gf_error *err)
+/* The entry measured for this way with this codec; NULL: none. */
+static const struct gf_allreduce_cost *entry_of(const struct gf_network *n,
+						const struct gf_priced *m,
+						const char *codec)
 {
-	const struct gf_network *n = f->network;
-	struct net net;
 	size_t i;
-	int rc;
 
 	for (i = 0; n && i < n->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 
-		if (!gf_allreduce_plain(c) ||
-		    strcmp(c->algorithm, m->algorithm) != 0 ||
-		    !same_factors(c, m->stages, m->nstages))
-			continue;
-		if (n->ranks && n->ranks != f->ranks)
-			return rescale(f, c, m->bytes, price, err);
-		take_line(c, m->bytes, 1, price);
-		price->origin = GF_PRICE_MEASURED;
-		return 0;
+		if (strcmp(c->algorithm, m->algorithm) == 0 &&
+		    strcmp(gf_allreduce_codec(c), codec) == 0 &&
+		    same_factors(c, m->stages, m->nstages))
+			return c;
 	}
+	return NULL;
+}
+
+static int price_entry(const struct gf_fabric *f,
+		       const struct gf_allreduce_cost *c, double bytes,
+		       struct gf_price *price, struct gf_error *err)
+{
+	if (f->network->ranks && f->network->ranks != f->ranks)
+		return rescale(f, c, bytes, price, err);
+	take_line(c, bytes, 1, price);
+	price->origin = GF_PRICE_MEASURED;
+	return 0;
+}
+
+/* Of gradients as they are. */
+static int price_plain(const struct gf_fabric *f, const struct gf_priced *m,
+		       struct gf_price *price, struct gf_error *err)
+{
+	const struct gf_allreduce_cost *c = entry_of(f->network, m, PLAIN);
+	struct net net;
+	int rc;
+
+	if (c)
+		return price_entry(f, c, m->bytes, price, err);
 	memset(price, 0, sizeof(*price));
 	price->origin = GF_PRICE_DERIVED;
 	net_init(&net, f);
@@ -269,6 +290,69 @@ int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
 	else
 		rc = closed_form(f, m, &net.cost, price, err);
 	net_release(&net);
+	return rc;
+}
+
+const struct gf_codec_cost *gf_fabric_codec(const struct gf_fabric *f,
+					    const char *codec)
+{
+	return f->processing
+		       ? gf_processing_codec(f->processing, codec,
+					     f->device ? f->device : PROCESSOR)
+		       : NULL;
+}
+
+const struct gf_selection_cost *gf_fabric_selection(const struct gf_fabric *f,
+						    const char *method)
+{
+	return f->processing ? gf_processing_selection(f->processing, method,
+						       f->device ? f->device
+								 : PROCESSOR)
+			     : NULL;
+}
+
+/* What has no steps is one call, with one encoding before and one decoding
+ * after it. */
+int gf_price_hops(const struct gf_fabric *f, const struct gf_priced *m,
+		  double *hops, struct gf_error *err)
+{
+	const struct gf_algorithm *a = gf_algorithm_find(m->algorithm);
+	struct gf_link_cost unit = {0, 1, 0};
+	struct gf_net_cost net = {.nlevels = 1, .links = &unit};
+	struct gf_fabric uniform = *f;
+	struct gf_price price = {0};
+	int rc;
+
+	*hops = 1;
+	if (!a || !a->build || !a->cost_s)
+		return 0;
+	uniform.derived = NULL;
+	rc = closed_form(&uniform, m, &net, &price, err);
+	if (rc == 0)
+		*hops = price.per_byte_s;
+	return rc;
+}
+
+int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
+		     struct gf_price *price, struct gf_error *err)
+{
+	const char *codec = m->codec ? m->codec : PLAIN;
+	const struct gf_allreduce_cost *c = entry_of(f->network, m, codec);
+	const struct gf_codec_cost *cost = gf_fabric_codec(f, codec);
+	double hops;
+	int rc;
+
+	if (c)
+		return price_entry(f, c, m->bytes, price, err);
+	rc = price_plain(f, m, price, err);
+	if (rc < 0 || !cost)
+		return rc;
+	rc = gf_price_hops(f, m, &hops, err);
+	if (rc == 0) /* per byte on the wire */
+		price->per_byte_s +=
+			hops *
+			(cost->encode_s_per_byte + cost->decode_s_per_byte) /
+			gf_codec_ratio(gf_codec_find(codec));
 	return rc;
 }
 

@@ -16,6 +16,10 @@
  * network was measured, else from the algorithm's closed form on the levels. If
  * several lines were measured, of the all-reduce or of the levels that a closed
  * form crosses, those for the message's size count.
+ *
+ * A codec costs encoding and decoding, too, on every hop that a byte takes one
+ * after the other: as often as the closed form passes it on. An entry that was
+ * measured with the codec has that in it.
  */
 struct gf_fabric {
 	const struct gf_network *network; /* or NULL */
@@ -25,6 +29,8 @@ struct gf_fabric {
 	int servers; /* of them, that only serve (ps) */
 	struct gf_derived
 		*derived; /* contention of derived prices; NULL: none */
+	const struct gf_processing *processing; /* or NULL: nothing costs */
+	const char *device; /* that runs messages; NULL: the processor */
 };
 
 enum gf_price_origin {
@@ -48,11 +54,25 @@ struct gf_priced {
 	const struct gf_stage *stages;
 	size_t nstages;
 	double bytes;
+	const char *codec; /* NULL: f32 */
 };
 
 /* -ENOTSUP: nothing says what it costs; -EINVAL: factors that do not fit. */
 int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
 		     struct gf_price *price, struct gf_error *err);
+
+/* What encodes and decodes messages, and what a selection costs; borrowed.
+ * NULL: nothing is known, or there is nothing to it. */
+const struct gf_codec_cost *gf_fabric_codec(const struct gf_fabric *f,
+					    const char *codec);
+const struct gf_selection_cost *gf_fabric_selection(const struct gf_fabric *f,
+						    const char *method);
+/* How often every byte of a message is passed on, one hop after the other: it
+ * is encoded before and decoded after each of them. A replay finds the same, or
+ * less where several ranks send to one (linear, hierarchical, ps): they encode
+ * at the same time. */
+int gf_price_hops(const struct gf_fabric *f, const struct gf_priced *m,
+		  double *hops, struct gf_error *err);
 
 /* One transfer of the given bytes between neighbours when all ranks send at
  * once, for costs that know only alpha and beta; derived from the ring's cost

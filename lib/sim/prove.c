@@ -29,7 +29,7 @@ static int prove_message(const struct gf_replay_setting *s, size_t i,
 			 struct gf_text *out, struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
-	const char *codec = p->messages[s->traffic.plan_message[i]].codec;
+	const char *codec = gf_traffic_like(&s->traffic, p, i)->codec;
 	struct gf_replay_part parts[GF_WIRES_MOST];
 	int n = gf_replay_parts(s, i, parts, err), k, rc = n < 0 ? n : 0;
 

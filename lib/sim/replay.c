@@ -9,7 +9,14 @@
 #include "sim/replay_run.h"
 
 /* The states of a step. */
-enum { STARTED = 1, MOVING = 2, ARRIVED = 4, DONE = 8 };
+enum {
+	STARTED = 1,
+	MOVING = 2,
+	ARRIVED = 4,
+	DONE = 8,
+	ENCODING = 16,
+	ENCODED = 32,
+};
 
 static void look_at(struct gf_replay_run *r, size_t node)
 {
@@ -90,20 +97,67 @@ static double reduce_s_per_byte(const struct gf_replay_run *r,
 	return levels[gf_fluid_level(&r->fluid, n->rank, n->step->peer)];
 }
 
-/* The rank's processor adds what has come, one reduction after the other. */
-static void reduce(struct gf_replay_run *r, size_t id)
+/* The rank's processor is busy for that long, after what it does; until when.
+ */
+static double occupy(struct gf_replay_run *r, int rank, double takes_s)
+{
+	const struct gf_replay_input *in = r->in;
+	double *free_s = &r->free_s[rank];
+
+	*free_s = fmax(*free_s, r->now_s) +
+		  takes_s * (in->slowdown ? in->slowdown[rank] : 1);
+	return *free_s;
+}
+
+/* What the processor does for a step: it encodes before a send, decodes what
+ * came, adds it. */
+static double work_s(const struct gf_replay_run *r,
+		     const struct gf_replay_node *n)
+{
+	const struct gf_replay_message *m = &r->in->messages[n->message];
+	double elems = (double)n->step->range.count;
+	enum gf_step_op op = n->step->op;
+	double takes_s = 0;
+
+	if (op == GF_STEP_SEND || op == GF_STEP_ROUND)
+		takes_s += m->encode_s * elems;
+	if (op == GF_STEP_RECV || op == GF_STEP_RECV_REDUCE ||
+	    op == GF_STEP_ROUND)
+		takes_s += m->decode_s * elems;
+	if (op == GF_STEP_RECV_REDUCE || op == GF_STEP_REDUCE)
+		takes_s += reduce_s_per_byte(r, n) * bytes_of(r, n);
+	return takes_s;
+}
+
+/* A step ends when the processor has done its work. */
+static void work(struct gf_replay_run *r, size_t id)
 {
 	const struct gf_replay_node *n = &r->nodes[id];
-	const struct gf_replay_input *in = r->in;
-	double *free_s = &r->free_s[n->rank];
-	double takes_s = reduce_s_per_byte(r, n) * bytes_of(r, n) *
-			 (in->slowdown ? in->slowdown[n->rank] : 1);
+	double until_s = occupy(r, n->rank, work_s(r, n));
 
-	*free_s = fmax(*free_s, r->now_s) + takes_s;
-	if (*free_s > r->now_s)
-		add_event(r, GF_REPLAY_REDUCED, *free_s, id);
+	if (until_s > r->now_s)
+		add_event(r, GF_REPLAY_REDUCED, until_s, id);
 	else
 		finish(r, id);
+}
+
+/* Has the step been encoded, if it is a send? If not, it will be. */
+static bool encoded(struct gf_replay_run *r, size_t id)
+{
+	struct gf_replay_node *n = &r->nodes[id];
+	double takes_s;
+
+	if (n->step->op != GF_STEP_SEND || n->flags & ENCODED)
+		return true;
+	takes_s = work_s(r, n);
+	if (!(takes_s > 0))
+		return true;
+	if (!(n->flags & ENCODING)) {
+		n->flags |= ENCODING;
+		add_event(r, GF_REPLAY_ENCODED, occupy(r, n->rank, takes_s),
+			  id);
+	}
+	return false;
 }
 
 static void look_at_local(struct gf_replay_run *r, size_t id)
@@ -113,10 +167,10 @@ static void look_at_local(struct gf_replay_run *r, size_t id)
 	if (n->waiting || n->flags & STARTED)
 		return;
 	begin(r, id);
-	if (n->step->op == GF_STEP_REDUCE)
-		reduce(r, id);
-	else
+	if (n->step->op == GF_STEP_COPY)
 		finish(r, id);
+	else
+		work(r, id);
 }
 
 /* Whatever node `id` is ready for. */
@@ -134,11 +188,11 @@ static void advance(struct gf_replay_run *r, size_t id)
 	if (n->flags & ARRIVED) {
 		if (!n->waiting) {
 			n->flags &= (uint8_t)~ARRIVED;
-			reduce(r, id);
+			work(r, id);
 		}
 		return;
 	}
-	if (n->unposted || n->flags & MOVING)
+	if (n->unposted || n->flags & MOVING || !encoded(r, id))
 		return;
 	begin(r, id);
 	other = &r->nodes[n->partner];
@@ -162,7 +216,7 @@ static void arrive(struct gf_replay_run *r, size_t send)
 		n->flags |= ARRIVED;
 		look_at(r, receive);
 	} else {
-		finish(r, receive);
+		work(r, receive);
 	}
 	finish(r, send);
 }
@@ -212,6 +266,19 @@ static void begin_message(struct gf_replay_run *r, size_t which)
 	}
 }
 
+/* A rank's part in a message, after what precedes it. */
+static void take_up(struct gf_replay_run *r, size_t which)
+{
+	size_t ranks = (size_t)r->in->ranks;
+	double before_s = r->in->messages[which / ranks].before_s;
+
+	if (before_s > 0)
+		add_event(r, GF_REPLAY_BEGIN,
+			  occupy(r, (int)(which % ranks), before_s), which);
+	else
+		begin_message(r, which);
+}
+
 static void handle(struct gf_replay_run *r, const struct gf_event *event)
 {
 	size_t send;
@@ -228,12 +295,16 @@ static void handle(struct gf_replay_run *r, const struct gf_event *event)
 		if (send != SIZE_MAX)
 			flown(r, send);
 		break;
+	case GF_REPLAY_ENCODED:
+		r->nodes[event->id].flags |= ENCODED;
+		look_at(r, event->id);
+		break;
 	case GF_REPLAY_REDUCED:
 		finish(r, event->id);
 		break;
 	case GF_REPLAY_READY:
 		if (gf_replay_gate_ready(r, event))
-			begin_message(r, event->id);
+			take_up(r, event->id);
 		break;
 	}
 }

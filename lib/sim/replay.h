@@ -17,15 +17,19 @@
  * A message starts when its send has started and its receive is posted
  * (schedule.h, POSTING). Its latency passes, using no bandwidth; then its bytes
  * flow at a fair share of the links on the way (sim/fluid.h). Messages of one
- * schedule between the same two ranks flow one after the other. Reductions take
- * reduce_s_per_byte, one at a time on each rank; copies take no time. The
- * result is the algorithm's cost_s for one message and one segment on a uniform
- * network.
+ * schedule between the same two ranks flow one after the other. A rank's
+ * processor does one thing at a time: it encodes before a send starts, and
+ * decodes and reduces what came. A reduction takes reduce_s_per_byte; copies
+ * take no time. The result is the algorithm's cost_s
+ * for one message and one segment on a uniform network.
  */
 struct gf_replay_message {
 	const struct gf_schedule *ranks; /* in->ranks of them, borrowed */
 	double elem_bytes;               /* on the wire */
-	double start_s;                  /* where nothing is computed */
+	/* by every rank's processor: per element, and once before the first
+	 * step */
+	double encode_s, decode_s, before_s;
+	double start_s; /* where nothing is computed */
 	/* where it is: */
 	enum gf_mode mode;
 	double work_s; /* backward work that makes it ready */

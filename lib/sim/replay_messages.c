@@ -23,8 +23,7 @@ static int make_part(const struct gf_replay_setting *s, size_t i,
 {
 	const struct gf_plan *p = &s->variant.plan;
 	const struct gf_sim_message *m = &s->traffic.messages[i];
-	const struct gf_message *from =
-		&p->messages[s->traffic.plan_message[i]];
+	const struct gf_message *from = gf_traffic_like(&s->traffic, p, i);
 	struct gf_coll_args *args = &part->args;
 	bool gathers = wire->kind == GF_WIRE_GATHER;
 	int rc;
@@ -51,14 +50,26 @@ static int make_part(const struct gf_replay_setting *s, size_t i,
 	return 0;
 }
 
+/* Numbers of the selection's own. */
+static size_t own_wire(const struct gf_sim_message *m, struct gf_wire *wire)
+{
+	*wire = (struct gf_wire){GF_WIRE_REDUCE, m->bytes / sizeof(float),
+				 m->bytes, 1};
+	return 1;
+}
+
 int gf_replay_parts(const struct gf_replay_setting *s, size_t i,
 		    struct gf_replay_part parts[GF_WIRES_MOST],
 		    struct gf_error *err)
 {
 	const struct gf_sim_message *m = &s->traffic.messages[i];
 	struct gf_wire wires[GF_WIRES_MOST];
-	size_t n = gf_plan_wires(&s->variant.plan, m->first, m->last, wires), k;
+	bool own = s->traffic.plan_message[i] == s->variant.plan.nmessages;
+	size_t n, k;
 	int rc = 0;
+
+	n = own ? own_wire(m, wires)
+		: gf_plan_wires(&s->variant.plan, m->first, m->last, wires);
 
 	for (k = 0; k < n && rc == 0; k++)
 		rc = make_part(s, i, &wires[k], &parts[k], err);

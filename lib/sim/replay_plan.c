@@ -12,6 +12,25 @@
 #include "sim/replay_parts.h"
 #include "sim/variant.h"
 
+/* What processors do for the traffic's i-th message. */
+static void add_processing(const struct gf_replay_setting *s, size_t i,
+			   struct gf_replay_message *to)
+{
+	const struct gf_plan *p = &s->variant.plan;
+	const struct gf_fabric *f = &s->variant.fabric;
+	const struct gf_sim_message *m = &s->traffic.messages[i];
+	const struct gf_codec_cost *codec =
+		gf_fabric_codec(f, gf_traffic_like(&s->traffic, p, i)->codec);
+
+	if (codec) {
+		to->encode_s = sizeof(float) * codec->encode_s_per_byte;
+		to->decode_s = sizeof(float) * codec->decode_s_per_byte;
+	}
+	if (s->traffic.plan_message[i] < p->nmessages)
+		to->before_s = gf_selecting_s(f, p, m->first, m->last) *
+			       (m->half == GF_HALF_SPLIT ? 0.5 : 1);
+}
+
 /* By how much the slowest rank's forward waits, at most, for gathers that were
  * made from these messages of the traffic. */
 static double late_s(const struct gf_replay_setting *s,
@@ -60,6 +79,7 @@ static int gather(struct gf_replay_setting *s, double slowest,
 			.elem_bytes = gathers[n].bytes_per_elem,
 			.mode = GF_MODE_NORMAL,
 		};
+		add_processing(s, i, &messages[n]);
 		n++;
 	}
 	in.messages = messages;
@@ -111,6 +131,7 @@ static int replay(const struct gf_replay_setting *s, double forward_end_s,
 				gf_sim_start_of(p->model, m).work_s + issued_s,
 			.mutual = m->mutual,
 		};
+		add_processing(s, i, &messages[i]);
 		issued_s += gf_sim_issue_s(p->model, m);
 	}
 	in.messages = messages;

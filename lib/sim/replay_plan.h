@@ -14,9 +14,9 @@
  * on a uniform network of the ring's measured latency and bandwidth.
  */
 struct gf_replayed_message {
-	size_t plan_message;
-	size_t first, last; /* tensors; csc's packs have their own */
-	size_t bytes;       /* on the wire, a rank's */
+	size_t plan_message; /* as in a struct gf_traffic */
+	size_t first, last;  /* tensors; csc's packs have their own */
+	size_t bytes;        /* on the wire, a rank's */
 	double ready_s, start_s, end_s;
 	size_t elems;          /* of the schedule */
 	double bytes_per_elem; /* on the wire */

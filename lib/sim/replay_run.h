@@ -18,6 +18,7 @@ enum gf_replay_event {
 	GF_REPLAY_BEGIN,   /* a rank takes up a message */
 	GF_REPLAY_FLOW,    /* a transfer's latency has passed */
 	GF_REPLAY_FLOWN,   /* all its bytes are there */
+	GF_REPLAY_ENCODED, /* a rank has encoded what it sends */
 	GF_REPLAY_REDUCED, /* a rank's reduction has ended */
 	GF_REPLAY_READY,   /* a rank's backward has made a message ready */
 };

@@ -83,12 +83,29 @@ static void iteration_json(const struct gf_replayed *r, struct gf_text *out)
 	close_line(&w, out);
 }
 
+static const struct gf_message *like(const struct gf_plan *p,
+				     const struct gf_replayed *r, size_t i)
+{
+	size_t message = r->messages[i].plan_message;
+
+	return message < p->nmessages ? &p->messages[message]
+				      : &gf_select_own_message;
+}
+
+/* NULL: it is none of the plan's. */
+static const struct gf_predicted_message *
+model_of(const struct gf_plan *p, const struct gf_replayed *r, size_t i)
+{
+	size_t message = r->messages[i].plan_message;
+
+	return message < p->nmessages ? &r->model.messages[message] : NULL;
+}
+
 static void message_json(const struct gf_plan *p, const struct gf_replayed *r,
 			 size_t i, struct gf_text *out)
 {
 	const struct gf_replayed_message *m = &r->messages[i];
-	const struct gf_predicted_message *model =
-		&r->model.messages[m->plan_message];
+	const struct gf_predicted_message *model = model_of(p, r, i);
 	struct gf_json_writer w = {0};
 
 	gf_json_open_line(&w, NULL);
@@ -97,13 +114,14 @@ static void message_json(const struct gf_plan *p, const struct gf_replayed *r,
 	gf_json_put_size(&w, "first", m->first);
 	gf_json_put_size(&w, "last", m->last);
 	gf_json_put_size(&w, "bytes", m->bytes);
-	gf_json_put_string(&w, "algorithm",
-			   p->messages[m->plan_message].algorithm);
+	gf_json_put_string(&w, "algorithm", like(p, r, i)->algorithm);
 	gf_json_put_real(&w, "ready_s", m->ready_s);
 	gf_json_put_real(&w, "start_s", m->start_s);
 	gf_json_put_real(&w, "end_s", m->end_s);
-	gf_json_put_real(&w, "model_start_s", model->start_s);
-	gf_json_put_real(&w, "model_end_s", model->end_s);
+	if (model) {
+		gf_json_put_real(&w, "model_start_s", model->start_s);
+		gf_json_put_real(&w, "model_end_s", model->end_s);
+	}
 	close_line(&w, out);
 }
 
@@ -200,18 +218,19 @@ static void messages_text(const struct gf_plan *p, const struct gf_replayed *r,
 				      "model start", "model end"});
 	for (i = 0; i < r->nmessages; i++) {
 		const struct gf_replayed_message *m = &r->messages[i];
-		const struct gf_predicted_message *model =
-			&r->model.messages[m->plan_message];
+		const struct gf_predicted_message *model = model_of(p, r, i);
 
 		gf_table_begin(&t, 8);
 		gf_table_cell(&t, "%zu", i);
 		gf_table_cell(&t, "%zu-%zu", m->first, m->last);
 		gf_table_cell(&t, "%zu", m->bytes);
-		gf_table_cell(&t, "%s", p->messages[m->plan_message].algorithm);
+		gf_table_cell(&t, "%s", like(p, r, i)->algorithm);
 		gf_table_cell(&t, "%s", gf_human_time(m->start_s, &h));
 		gf_table_cell(&t, "%s", gf_human_time(m->end_s, &h));
-		gf_table_cell(&t, "%s", gf_human_time(model->start_s, &h));
-		gf_table_cell(&t, "%s", gf_human_time(model->end_s, &h));
+		gf_table_cell(&t, "%s",
+			      model ? gf_human_time(model->start_s, &h) : "");
+		gf_table_cell(&t, "%s",
+			      model ? gf_human_time(model->end_s, &h) : "");
 	}
 	gf_table_print(&t, out);
 	gf_table_release(&t);

@@ -684,3 +684,47 @@ iteration() { # WANTED
 	wants 2 gf-plan --codecs f32,f16,f32 --model resnet20 "$share/topologies/4x2-1gbe.json"
 	says '--codecs: want each once, got "f32" twice'
 }
+
+@test "codecs and selections cost what the profile says" {
+	jq -n '{format: "gf-profile", version: 1,
+		model: {name: "one", device: "cpu", forward_s: 0.001, backward_s: 0.001, tensors: [
+			{name: "t", count_elems: 1048576, dtype: "f32", ready_s: 0.001}]},
+		network: {ranks: 2, allreduce: [{algorithm: "ring", startup_s: 1e-5, per_byte_s: 6.2e-10}]},
+		codecs: [{codec: "f16", device: "cpu", encode_s_per_byte: 3e-10, decode_s_per_byte: 3e-10},
+			{codec: "q8", device: "cpu", encode_s_per_byte: 4e-10, decode_s_per_byte: 3e-10}],
+		selections: [{method: "topk", device: "cpu", alpha_s: 2e-5, beta_s_per_byte: 1e-9}]}' > fast.json
+	jq '.network.allreduce[0].per_byte_s = 8.5e-9' fast.json > slow.json
+	wants 0 gf-plan -q --codecs f32,f16,q8 fast.json
+	jq -e '.messages[0].codec == "f32"' out.txt
+	wants 0 gf-plan -q --codecs f32,f16,q8 slow.json
+	# two ranks pass a byte on 2 * 1/2 times: 4 MiB of q8 are 1028/4096 of it on the wire
+	jq -e '.messages[0].codec == "q8" and
+		(.predicted.iteration_s - (0.002 + 1e-5 + 4194304 * (8.5e-9 * 1028 / 4096 + 7e-10)) | fabs < 1e-12)' out.txt
+	# the plan has the costs, and gf-sim comes to the same
+	cp out.txt plan.json
+	jq -e --slurpfile f fast.json '.codecs == $f[0].codecs and .selections == $f[0].selections' plan.json
+	wants 0 gf-sim plan.json
+	jq -e --slurpfile p plan.json '.iteration_s == $p[0].predicted.iteration_s' out.txt
+	# an entry that was measured with the codec has it all
+	jq '.network.allreduce += [{algorithm: "ring", codec: "q8", startup_s: 1e-5, per_byte_s: 1e-9}]' fast.json > measured.json
+	wants 0 gf-plan -q --codecs q8 measured.json
+	jq -e '.predicted.iteration_s - (0.002 + 1e-5 + 4194304 * 1e-9 * 1028 / 4096) | fabs < 1e-12' out.txt
+	# the selection's 2e-5 + 4194304 * 1e-9; without its cost the rest
+	wants 0 gf-plan -q --selection topk --density 0.01 slow.json
+	jq .predicted.iteration_s out.txt > with.txt
+	jq '.selections[0] |= (.alpha_s = 0 | .beta_s_per_byte = 0)' slow.json > free.json
+	wants 0 gf-plan -q --selection topk --density 0.01 free.json
+	jq -e --slurpfile w with.txt '$w[0] - .predicted.iteration_s - (2e-5 + 4194304e-9) | fabs < 1e-12' out.txt
+}
+
+@test "the norms of csc go after the messages" {
+	# GradientFlow, AlexNet on Cluster-V: 42.6 ms, as make tables says
+	gf-profile -q --estimate --model alexnet-bn --forward 11.6ms --backward 23.1ms --batch 128 > model.json
+	jq -n '{format: "gf-profile", version: 1, network: {ranks: 512,
+		allreduce: [{algorithm: "ring", startup_s: 3.96e-3, per_byte_s: 5.17e-10}]}}' > net.json
+	wants 0 gf-plan -q --policy threshold --selection csc --keep 0.1 --codecs f16 model.json net.json
+	jq -e '.predicted.iteration_s | . > 0.04265 and . < 0.04267' out.txt
+	# one norm costs a startup, too; the other 1905 take 4 us
+	wants 0 gf-plan -q --policy threshold --selection csc --keep 0.1 --codecs f16 --chunk 60967976 model.json net.json
+	jq -e '.predicted.iteration_s | . > 0.04265 and . < 0.04266' out.txt
+}

@@ -367,6 +367,105 @@ static void test_link(void)
 	EXPECT_NEAR(link.beta_s_per_byte, 0.5, TOLERANCE, "from levels");
 }
 
+/*
+ * Two messages of 8 elements on 4 ranks, by a ring of 3 s and 1/4 s per byte. A
+ * ring passes a byte on 2 * 3/4 = 1.5 times. Forward 1, backward 4.
+ *
+ *	f32	3 + 32/4 = 11
+ *	f16	3 + 16/4 + 1.5 * 32 * (0.1 + 0.2) = 21.4
+ *	q8	measured, 1028 bytes for 1024 elements: 5 + 8.03125/2
+ *	by the library, whose f16 is encoded and decoded once:
+ *		2 + 16/4 + 32 * 0.3 = 15.6
+ *
+ * A selection of 0.5 + 32 * 0.01 = 0.82 comes on top. With an issue of 1, what
+ * is ready at 2 and 5 goes at 2 and, if nothing is before it, at 6.
+ */
+static void test_processing(void)
+{
+	struct gf_allreduce_cost costs[] = {
+		{.algorithm = (char *)"ring",
+		 .startup_s = 3,
+		 .per_byte_s = 0.25},
+		{.algorithm = (char *)"ring",
+		 .codec = (char *)"q8",
+		 .startup_s = 5,
+		 .per_byte_s = 0.5},
+		{.algorithm = (char *)"library",
+		 .startup_s = 2,
+		 .per_byte_s = 0.25},
+	};
+	struct gf_codec_cost codecs[] = {
+		{.of = {.name = (char *)"f16", .device = (char *)"cpu"},
+		 .encode_s_per_byte = 0.1,
+		 .decode_s_per_byte = 0.2},
+		{.of = {.name = (char *)"q8", .device = (char *)"cpu"},
+		 .encode_s_per_byte = 100},
+		{.of = {.name = (char *)"f16", .device = (char *)"cuda"},
+		 .encode_s_per_byte = 100},
+	};
+	struct gf_selection_cost selection = {
+		.of = {.name = (char *)"dense", .device = (char *)"cpu"},
+		.alpha_s = 0.5,
+		.beta_s_per_byte = 0.01};
+	static const struct {
+		const char *algorithm, *codec;
+		bool selects;
+		double issue_s, takes_s, first_s;
+	} cases[] = {
+		{"ring", "f32", false, 0, 11, 2},
+		{"ring", "f16", false, 0, 21.4, 2},
+		{"ring", "q8", false, 0, 9.015625, 2},
+		{"library", "f16", false, 0, 15.6, 2},
+		{"ring", "f16", true, 0, 22.22, 2},
+		{"ring", "f16", true, 1, 22.22, 2},
+	};
+	struct gf_network net = {
+		.ranks = 4, .allreduce = costs, .nallreduce = 3};
+	struct gf_tensor tensors[2] = {{.count_elems = 8, .ready_s = 1},
+				       {.count_elems = 8, .ready_s = 4}};
+	struct gf_model_profile model = {.device = (char *)"cpu",
+					 .forward_s = 1,
+					 .backward_s = 4,
+					 .overlap_slowdown = 1,
+					 .tensors = tensors,
+					 .ntensors = 2};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_message messages[2] = {
+			{.algorithm = (char *)cases[i].algorithm,
+			 .codec = (char *)cases[i].codec},
+			{.first = 1,
+			 .last = 1,
+			 .algorithm = (char *)cases[i].algorithm,
+			 .codec = (char *)cases[i].codec}};
+		struct gf_predicted_message times[2];
+		struct gf_plan p = {
+			.ranks = 4,
+			.lanes = 1,
+			.model = &model,
+			.network = &net,
+			.processing = {codecs, 3, &selection, cases[i].selects},
+			.messages = messages,
+			.nmessages = 2,
+			.staleness = 1};
+		struct gf_fabric f = gf_plan_fabric(&p);
+		struct gf_sim_result r = {.messages = times};
+		double takes_s = cases[i].takes_s;
+
+		model.issue_s = cases[i].issue_s;
+		EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "case %zu", i);
+		EXPECT_NEAR(times[0].start_s, cases[i].first_s, TOLERANCE,
+			    "case %zu", i);
+		EXPECT_NEAR(times[0].end_s, cases[i].first_s + takes_s,
+			    TOLERANCE, "case %zu", i);
+		EXPECT_NEAR(times[1].ready_s, 5 + cases[i].issue_s, TOLERANCE,
+			    "case %zu", i);
+		EXPECT_NEAR(r.iteration_s, cases[i].first_s + 2 * takes_s,
+			    TOLERANCE, "case %zu", i);
+	}
+}
+
 /* How selection and staleness change six of tests/data/vectors.md. */
 static void test_axes(void)
 {
@@ -386,17 +485,20 @@ static void test_axes(void)
 	EXPECT_NEAR(r.iteration_s, 48, TOLERANCE, "bound by the exchange");
 	p.staleness = 1;
 
-	/* one of ten bytes, flushed as one pack when the last is ready */
-	p.selection = (struct gf_selection)SELECT_CSC(.keep = 0.1);
+	/* one of ten bytes, flushed as one pack when the last is ready; then
+	 * the norm of the only chunk, one element of b = 1 */
+	p.selection =
+		(struct gf_selection)SELECT_CSC(.keep = 0.1, .chunk_elems = 45);
 	p.threshold_bytes = 1000;
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 4.5, TOLERANCE, "csc");
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 4.5 + 4, TOLERANCE, "csc");
 	/* packs of more than 8 bytes: [0-2] (10.4) at 9, [3-5] (7.6) at 20 */
 	p.threshold_bytes = 8;
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 1.9, TOLERANCE, "csc in two packs");
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 1.9 + 4, TOLERANCE,
+		    "csc in two packs");
 
 	/* k = 4 of 45: alpha = 3/6, beta = 1/6 per byte, 2 rounds */
 	p.selection = (struct gf_selection)SELECT_GTOPK(.density = 0.1);
@@ -533,6 +635,7 @@ int main(void)
 	test_random_levels();
 	test_link();
 	test_axes();
+	test_processing();
 	test_normal();
 	test_what_if();
 	return TEST_END();

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/array.h"
+#include "doc/select_csc.h"
 #include "planner/policies.h"
 #include "planner_cases.h"
 #include "sim/predict.h"
@@ -114,6 +115,56 @@ static void test_uniform(void)
 				gf_text_release(&notes);
 				gf_plan_release(&p);
 			}
+}
+
+/* Codecs and selections that cost the processor time: every algorithm encodes
+ * and decodes as often as its closed form passes a byte on. */
+static void test_processing(void)
+{
+	static const char *const algorithms[] = {
+		"ring", "rhd", "butterfly", "blueconnect", "tree",
+	};
+	static const char *const f16[] = {"f16", NULL};
+	struct gf_codec_cost codec = {
+		.of = {.name = (char *)"f16", .device = (char *)"cpu"},
+		.encode_s_per_byte = 0.002,
+		.decode_s_per_byte = 0.003};
+	struct gf_selection_cost select = {
+		.of = {.name = (char *)"dense", .device = (char *)"cpu"},
+		.alpha_s = 0.3,
+		.beta_s_per_byte = 0.001};
+	struct gf_processing processing = {&codec, 1, &select, 1};
+	struct gf_what_if what = {0};
+	uint64_t seed;
+	size_t a;
+
+	for (a = 0; a < GF_ARRAY_LENGTH(algorithms); a++)
+		for (seed = 1; seed <= 12; seed++) {
+			struct gf_error err = {""};
+			struct gf_text notes = {0};
+			struct problem_store s;
+			struct gf_level level;
+			struct gf_replayed r;
+			struct gf_plan p;
+			int rc;
+
+			store(&s, &level, seed);
+			s.problem.algorithm = algorithms[a];
+			s.problem.codecs = f16;
+			s.problem.processing = &processing;
+			rc = gf_policy_run(gf_policy_find("wfbp"), &s.problem,
+					   &p, &err);
+			if (rc == 0)
+				rc = gf_replay_plan(&p, &what, &r, &notes,
+						    &err);
+			EXPECT(rc == 0, "%s", err.text);
+			if (rc == 0) {
+				expect_alike(&p, &r, seed, algorithms[a]);
+				gf_replayed_release(&r);
+				gf_plan_release(&p);
+			}
+			gf_text_release(&notes);
+		}
 }
 
 /* What a ring and backward do to each other, as it was measured. */
@@ -260,6 +311,10 @@ static void test_selections(void)
 			p.selection =
 				gf_selection_new(gf_select_plans[i],
 						 gf_select_plans[i]->defaults);
+			/* norms, too, are divisible by the ranks */
+			if (gf_csc_params(&p.selection))
+				((struct gf_csc_params *)p.selection.params)
+					->chunk_elems = RANKS;
 			EXPECT(!gf_replay_plan(&p, &what, &r, &notes, &err),
 			       "%s: %s", name, err.text);
 			expect_alike(&p, &r, seed, name);
@@ -274,6 +329,7 @@ static void test_selections(void)
 int main(void)
 {
 	test_uniform();
+	test_processing();
 	test_beside();
 	test_slow();
 	test_together();
