@@ -100,8 +100,8 @@ static void take_slice(const struct reading *r, struct process *p,
 	if (strcmp(e->cat, "forward") == 0)
 		begin_step(r, p, e);
 	s = last_step(p);
-	/* a step's own slice comes before its forward */
-	if (!s || strcmp(e->cat, "step") == 0)
+	/* a step's own slice and its loading come before its forward */
+	if (!s || strcmp(e->cat, "step") == 0 || strcmp(e->cat, "load") == 0)
 		return;
 	if (strcmp(e->cat, "late") == 0) {
 		s->late_s += e->end_s - e->ts_s;

@@ -92,6 +92,7 @@ int gf_train_log_open(struct gf_train_log *log, const char *path,
 
 static void put_times(struct gf_json_writer *w, const struct gf_train_times *t)
 {
+	gf_json_put_real(w, "load_s", t->step.load_s);
 	gf_json_put_real(w, "compute_s", t->step.compute_s);
 	gf_json_put_real(w, "update_s", t->step.update_s);
 	gf_json_put_real(w, "exposed_s", t->step.exposed_s);

@@ -36,6 +36,7 @@ static struct gf_train_times times_now(const struct gf_trainer *t)
 static struct gf_train_times times_since(const struct gf_train_times *before,
 					 struct gf_train_times now)
 {
+	now.step.load_s -= before->step.load_s;
 	now.step.compute_s -= before->step.compute_s;
 	now.step.update_s -= before->step.update_s;
 	now.step.exposed_s -= before->step.exposed_s;

@@ -58,6 +58,12 @@ static double updating(const struct gf_step_times *s, size_t m)
 	return s->end_s - s->exchanged_s;
 }
 
+static double loading(const struct gf_step_times *s, size_t m)
+{
+	(void)m;
+	return s->load_s;
+}
+
 static double handling(const struct gf_step_times *s, size_t m)
 {
 	(void)m;
@@ -91,6 +97,7 @@ void gf_report_make(const struct gf_plan *plan,
 	r->forward_s = over_steps(timeline, 0, forward);
 	r->backward_s = over_steps(timeline, 0, backward);
 	r->wait_s = over_steps(timeline, 0, waiting);
+	r->load_s = over_steps(timeline, 0, loading);
 	r->handling_s = over_steps(timeline, 0, handling);
 	r->update_s = over_steps(timeline, 0, updating);
 	r->nmessages = plan->nmessages;

@@ -25,6 +25,7 @@ struct gf_report {
 	double predicted_compute_s; /* forward + backward + update */
 	double forward_s, backward_s, wait_s, update_s; /* measured parts */
 	double handling_s; /* of wait_s: selection and codecs */
+	double load_s;     /* before the iteration: waiting for the loader */
 	struct gf_report_message *messages; /* the plan's nmessages */
 	size_t nmessages;
 };

@@ -70,6 +70,9 @@ static void add_times_table(struct gf_text *out, const struct gf_plan *plan,
 			     r->nmessages - SHOWN_MESSAGES);
 }
 
+/* Less of an iteration is not worth a line. */
+#define LOAD_SHARE 0.01
+
 static void add_iteration(struct gf_text *out, const struct gf_report *r)
 {
 	struct gf_human h[5];
@@ -82,6 +85,9 @@ static void add_iteration(struct gf_text *out, const struct gf_report *r)
 		     gf_human_time(r->backward_s, &h[2]),
 		     gf_human_time(r->wait_s, &h[3]),
 		     gf_human_time(r->update_s, &h[4]), r->nsteps);
+	if (r->load_s > LOAD_SHARE * r->iteration_s)
+		gf_text_addf(out, "between iterations the loader takes %s\n",
+			     gf_human_time(r->load_s, &h[0]));
 	if (r->handling_s > 0)
 		gf_text_addf(out,
 			     "of waiting, %s are selection and codecs, %s "

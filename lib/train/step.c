@@ -225,10 +225,12 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	struct gf_step_times *t = gf_timeline_next(s->timeline, step);
 	struct gf_method *m = s->method;
 	struct gf_compute *c = s->compute;
+	double began_s = gf_clock_s();
 	int rc;
 
 	memset(out, 0, sizeof(*out));
 	c->ops->load(c, step, 0);
+	t->load_s = gf_clock_s() - began_s;
 	gf_loss_scale_begin(&m->scale);
 	rc = m->scale.used && c->ops->scale
 		     ? c->ops->scale(c, gf_loss_scale_now(&m->scale), err)

@@ -20,6 +20,7 @@ struct gf_step_wait {
 
 struct gf_step_times {
 	size_t step;        /* counted from 1 over the whole run */
+	double load_s;      /* before it: waiting for the loader's batch */
 	double start_s;     /* forward begins */
 	double forward_s;   /* forward and loss are done, backward begins */
 	double backward_s;  /* backward is done */
@@ -39,6 +40,7 @@ struct gf_step_times {
 /* The compute thread's time in the parts of steps, summed over the steps. The
  * parts follow each other. */
 struct gf_step_parts {
+	double load_s;    /* waiting for the loader */
 	double compute_s; /* forward and backward */
 	double update_s;
 	double exposed_s;  /* waiting for messages */

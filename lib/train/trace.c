@@ -16,7 +16,7 @@
 struct picture {
 	int pid;
 	size_t step;
-	double start_s, forward_s, backward_s, exchanged_s, end_s;
+	double load_s, start_s, forward_s, backward_s, exchanged_s, end_s;
 	const double *gradient_s;
 	const struct gf_message_times *messages;
 	const struct gf_step_wait *late; /* nmessages, or NULL */
@@ -55,6 +55,9 @@ static void draw_compute(const struct drawing *d, const struct picture *p)
 	char *name = gf_xasprintf("step %zu", p->step);
 	size_t i;
 
+	if (p->load_s > 0)
+		gf_trace_slice(d->trace, p->pid, COMPUTE, "load", "load",
+			       p->start_s - p->load_s, p->load_s, NULL);
 	gf_trace_slice(d->trace, p->pid, COMPUTE, "step", name, p->start_s,
 		       p->end_s - p->start_s, NULL);
 	free(name);
@@ -166,6 +169,7 @@ static void draw_measured(const struct drawing *d, int rank,
 	struct picture p = {
 		.pid = rank,
 		.step = s->step,
+		.load_s = s->load_s,
 		.start_s = s->start_s - shift_s,
 		.forward_s = s->forward_s - shift_s,
 		.backward_s = s->backward_s - shift_s,
@@ -233,7 +237,7 @@ static void draw_predicted(const struct drawing *d, int pid,
 static size_t first_shown(const struct gf_plan *plan,
 			  const struct gf_timeline *timeline)
 {
-	size_t per_step = 5 + 2 * plan->model->ntensors + 4 * plan->nmessages;
+	size_t per_step = 6 + 2 * plan->model->ntensors + 4 * plan->nmessages;
 	size_t count = gf_timeline_count(timeline);
 	size_t most = MAX_EVENTS / per_step;
 

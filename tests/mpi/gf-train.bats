@@ -69,7 +69,8 @@ largest() {
 		jq -se 'map(select(.part == "train")) | length == 8 and all(
 			.select_s > 0 and .codec_s >= 0 and .select_s + .codec_s < .time_s and
 			.exposed_handling_s <= .exposed_s and .exposed_handling_s <= .select_s + .codec_s + 1e-9 and
-			.compute_s > 0 and .compute_s + .update_s + .exposed_s <= .time_s)' log.jsonl
+			.compute_s > 0 and .load_s > 0 and
+			.load_s + .compute_s + .update_s + .exposed_s <= .time_s)' log.jsonl
 		jq -se 'map(select(.part != "train")) | all(has("select_s") or has("codec_s") | not)' log.jsonl
 		# after the warm-up a step sends this share of a dense step
 		tail -n 40 log.jsonl | jq -se --argjson most "$most" 'map(select(.part == "batch")) |

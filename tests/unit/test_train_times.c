@@ -19,13 +19,15 @@
 
 #define TOLERANCE 1e-9
 
-/* Step s: forward 1, backward 2, waiting s, update .5; message 0 from .5 to 1.5
- * after forward, message 1 up to the end of the waiting. */
+/* Step s: loading an eighth, forward 1, backward 2, waiting s, update .5;
+ * message 0 from .5 to 1.5 after forward, message 1 up to the end of the
+ * waiting. */
 static void record(struct gf_timeline *t, size_t step, double waiting)
 {
 	struct gf_step_times *s = gf_timeline_next(t, step);
 	double at = 100. * (double)step;
 
+	s->load_s = .125;
 	s->start_s = at;
 	s->applied_start_s = at;
 	s->forward_s = at + 1;
@@ -87,10 +89,14 @@ static void test_report(void)
 		record(&result.timeline, step, 50);
 	for (; step <= 25; step++)
 		record(&result.timeline, step, 2. + (double)(step * 2 % 3));
+	/* recorded by hand, so not closed */
+	gf_timeline_close(&result.timeline);
+	EXPECT_NEAR(result.timeline.parts.load_s, .125, TOLERANCE, "of one");
 	gf_report_make(&plan, plan.predicted, &result.timeline, &r);
 	EXPECT(r.nsteps == 15 && r.nmessages == 2 && r.has_prediction, "%zu",
 	       r.nsteps);
 	EXPECT_NEAR(r.iteration_s, 6.5, TOLERANCE, "iteration");
+	EXPECT_NEAR(r.load_s, .125, TOLERANCE, "loading");
 	EXPECT_NEAR(r.forward_s, 1, TOLERANCE, "forward");
 	EXPECT_NEAR(r.backward_s, 2, TOLERANCE, "backward");
 	EXPECT_NEAR(r.wait_s, 3, TOLERANCE, "waiting");
