@@ -21,10 +21,8 @@ static const struct gf_field cost_line_fields[] = {
 };
 
 const struct gf_record gf_cost_line_record = {
-	.bytes = sizeof(struct gf_cost_line),
-	.extra_offset = AT(extra),
+	GF_RECORD(struct gf_cost_line, cost_line_fields),
 	.one_line = true,
-	.fields = cost_line_fields,
 };
 
 static const struct gf_field level_line_fields[] = {
@@ -38,10 +36,8 @@ static const struct gf_field level_line_fields[] = {
 };
 
 const struct gf_record gf_level_line_record = {
-	.bytes = sizeof(struct gf_cost_line),
-	.extra_offset = AT(extra),
+	GF_RECORD(struct gf_cost_line, level_line_fields),
 	.one_line = true,
-	.fields = level_line_fields,
 };
 
 #undef AT

@@ -23,9 +23,7 @@ static const struct gf_field fit_fields[] = {
 };
 
 const struct gf_record gf_fit_record = {
-	.bytes = sizeof(struct gf_fit),
-	.extra_offset = AT(extra),
-	.fields = fit_fields,
+	GF_RECORD(struct gf_fit, fit_fields),
 };
 #undef AT
 

@@ -235,9 +235,7 @@ static const struct gf_field model_fields[] = {
 };
 
 static const struct gf_record model_record = {
-	.bytes = sizeof(struct gf_model),
-	.extra_offset = AT(extra),
-	.fields = model_fields,
+	GF_RECORD(struct gf_model, model_fields),
 	.finish = finish,
 };
 #undef AT

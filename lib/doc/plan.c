@@ -77,10 +77,8 @@ static const struct gf_field message_fields[] = {
 };
 
 static const struct gf_record message_record = {
-	.bytes = sizeof(struct gf_message),
-	.extra_offset = AT(extra),
+	GF_RECORD(struct gf_message, message_fields),
 	.one_line = true,
-	.fields = message_fields,
 };
 #undef AT
 
@@ -98,10 +96,8 @@ static const struct gf_field rule_algorithm_fields[] = {
 };
 
 static const struct gf_record rule_algorithm_record = {
-	.bytes = sizeof(struct gf_rule_algorithm),
-	.extra_offset = AT(extra),
+	GF_RECORD(struct gf_rule_algorithm, rule_algorithm_fields),
 	.one_line = true,
-	.fields = rule_algorithm_fields,
 };
 #undef AT
 
@@ -119,9 +115,7 @@ static const struct gf_field rule_fields[] = {
 };
 
 static const struct gf_record rule_record = {
-	.bytes = sizeof(struct gf_rule),
-	.extra_offset = AT(extra),
-	.fields = rule_fields,
+	GF_RECORD(struct gf_rule, rule_fields),
 };
 #undef AT
 
@@ -146,9 +140,7 @@ static const struct gf_field model_fields[] = {
 };
 
 static const struct gf_record model_record = {
-	.bytes = sizeof(struct gf_model_profile),
-	.extra_offset = AT(extra),
-	.fields = model_fields,
+	GF_RECORD(struct gf_model_profile, model_fields),
 };
 #undef AT
 
@@ -194,9 +186,7 @@ static const struct gf_field plan_fields[] = {
 };
 
 static const struct gf_record plan_record = {
-	.bytes = sizeof(struct gf_plan),
-	.extra_offset = AT(extra),
-	.fields = plan_fields,
+	GF_RECORD(struct gf_plan, plan_fields),
 	.finish = gf_plan_finish,
 };
 #undef AT

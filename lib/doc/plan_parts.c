@@ -128,9 +128,7 @@ static const struct gf_field prediction_fields[] = {
 };
 
 static const struct gf_record prediction_record = {
-	.bytes = sizeof(struct gf_prediction),
-	.extra_offset = AT(extra),
-	.fields = prediction_fields,
+	GF_RECORD(struct gf_prediction, prediction_fields),
 };
 #undef AT
 
@@ -153,10 +151,8 @@ static const struct gf_field timed_fields[] = {
 #undef AT
 
 static const struct gf_record timed_record = {
-	.bytes = sizeof(struct timed_message),
-	.extra_offset = offsetof(struct timed_message, extra),
+	GF_RECORD(struct timed_message, timed_fields),
 	.one_line = true,
-	.fields = timed_fields,
 };
 
 static int read_times(struct gf_json_at *at, size_t nmessages,

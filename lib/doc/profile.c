@@ -42,9 +42,7 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 }
 
 static const struct gf_record profile_record = {
-	.bytes = sizeof(struct gf_profile),
-	.extra_offset = AT(extra),
-	.fields = profile_fields,
+	GF_RECORD(struct gf_profile, profile_fields),
 	.finish = finish,
 };
 #undef AT

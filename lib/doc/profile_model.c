@@ -129,10 +129,8 @@ static const struct gf_field tensor_fields[] = {
 #undef AT
 
 const struct gf_record gf_tensor_record = {
-	.bytes = sizeof(struct gf_tensor),
-	.extra_offset = offsetof(struct gf_tensor, extra),
+	GF_RECORD(struct gf_tensor, tensor_fields),
 	.one_line = true,
-	.fields = tensor_fields,
 };
 
 #define AT(member) offsetof(struct gf_model_profile, member)
@@ -159,9 +157,7 @@ static const struct gf_field model_scalar_fields[] = {
 };
 
 const struct gf_record gf_model_scalars_record = {
-	.bytes = sizeof(struct gf_model_profile),
-	.extra_offset = AT(extra),
-	.fields = model_scalar_fields,
+	GF_RECORD(struct gf_model_profile, model_scalar_fields),
 };
 
 static const struct gf_field model_fields[] = {
@@ -178,9 +174,7 @@ static int finish_model(const struct gf_json_at *at, void *item,
 }
 
 const struct gf_record gf_model_profile_record = {
-	.bytes = sizeof(struct gf_model_profile),
-	.extra_offset = AT(extra),
-	.fields = model_fields,
+	GF_RECORD(struct gf_model_profile, model_fields),
 	.finish = finish_model,
 };
 #undef AT

@@ -22,10 +22,8 @@ static const struct gf_field stage_fields[] = {
 };
 
 const struct gf_record gf_stage_record = {
-	.bytes = sizeof(struct gf_stage),
-	.extra_offset = AT(extra),
+	GF_RECORD(struct gf_stage, stage_fields),
 	.one_line = true,
-	.fields = stage_fields,
 };
 #undef AT
 
@@ -40,10 +38,8 @@ static const struct gf_field beside_fields[] = {
 };
 
 static const struct gf_record beside_record = {
-	.bytes = sizeof(struct gf_beside_backward),
-	.extra_offset = AT(extra),
+	GF_RECORD(struct gf_beside_backward, beside_fields),
 	.one_line = true,
-	.fields = beside_fields,
 };
 #undef AT
 
@@ -105,9 +101,7 @@ static int finish_allreduce(const struct gf_json_at *at, void *item,
 }
 
 static const struct gf_record allreduce_record = {
-	.bytes = sizeof(struct gf_allreduce_cost),
-	.extra_offset = AT(extra),
-	.fields = allreduce_fields,
+	GF_RECORD(struct gf_allreduce_cost, allreduce_fields),
 	.finish = finish_allreduce,
 };
 #undef AT
@@ -146,9 +140,7 @@ static int finish_level(const struct gf_json_at *at, void *item,
 }
 
 static const struct gf_record level_cost_record = {
-	.bytes = sizeof(struct gf_level_cost),
-	.extra_offset = AT(extra),
-	.fields = level_cost_fields,
+	GF_RECORD(struct gf_level_cost, level_cost_fields),
 	.finish = finish_level,
 };
 #undef AT
@@ -166,9 +158,7 @@ static const struct gf_field copy_cost_fields[] = {
 };
 
 const struct gf_record gf_copy_cost_record = {
-	.bytes = sizeof(struct gf_copy_cost),
-	.extra_offset = AT(extra),
-	.fields = copy_cost_fields,
+	GF_RECORD(struct gf_copy_cost, copy_cost_fields),
 };
 #undef AT
 
@@ -240,9 +230,7 @@ static const struct gf_field network_fields[] = {
 };
 
 const struct gf_record gf_network_record = {
-	.bytes = sizeof(struct gf_network),
-	.extra_offset = AT(extra),
-	.fields = network_fields,
+	GF_RECORD(struct gf_network, network_fields),
 	.finish = finish_network,
 };
 #undef AT

@@ -13,9 +13,7 @@ static const struct gf_field fields[] = {
 };
 
 static const struct gf_record record = {
-	.bytes = sizeof(struct params),
-	.extra_offset = offsetof(struct params, extra),
-	.fields = fields,
+	GF_RECORD(struct params, fields),
 };
 
 static size_t wire(const void *params, const struct gf_wired *message,

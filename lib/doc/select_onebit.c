@@ -17,9 +17,7 @@ static const struct gf_field fields[] = {
 };
 
 static const struct gf_record record = {
-	.bytes = sizeof(struct gf_onebit_params),
-	.extra_offset = AT(extra),
-	.fields = fields,
+	GF_RECORD(struct gf_onebit_params, fields),
 };
 #undef AT
 

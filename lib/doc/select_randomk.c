@@ -19,9 +19,7 @@ static const struct gf_field fields[] = {
 };
 
 static const struct gf_record record = {
-	.bytes = sizeof(struct gf_randomk_params),
-	.extra_offset = AT(extra),
-	.fields = fields,
+	GF_RECORD(struct gf_randomk_params, fields),
 };
 #undef AT
 

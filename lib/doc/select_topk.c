@@ -20,9 +20,7 @@ static const struct gf_field fields[] = {
 };
 
 static const struct gf_record record = {
-	.bytes = sizeof(struct gf_topk_params),
-	.extra_offset = AT(extra),
-	.fields = fields,
+	GF_RECORD(struct gf_topk_params, fields),
 };
 #undef AT
 

@@ -34,9 +34,7 @@ static const struct gf_field level_fields[] = {
 #undef AT
 
 const struct gf_record gf_level_record = {
-	.bytes = sizeof(struct gf_level),
-	.extra_offset = offsetof(struct gf_level, extra),
-	.fields = level_fields,
+	GF_RECORD(struct gf_level, level_fields),
 };
 
 #define AT(member) offsetof(struct gf_device, member)
@@ -60,10 +58,8 @@ static const struct gf_field device_fields[] = {
 #undef AT
 
 static const struct gf_record device_record = {
-	.bytes = sizeof(struct gf_device),
-	.extra_offset = offsetof(struct gf_device, extra),
+	GF_RECORD(struct gf_device, device_fields),
 	.one_line = true,
-	.fields = device_fields,
 };
 
 #define AT(member) offsetof(struct gf_device_link, member)
@@ -82,10 +78,8 @@ static const struct gf_field link_fields[] = {
 #undef AT
 
 static const struct gf_record link_record = {
-	.bytes = sizeof(struct gf_device_link),
-	.extra_offset = offsetof(struct gf_device_link, extra),
+	GF_RECORD(struct gf_device_link, link_fields),
 	.one_line = true,
-	.fields = link_fields,
 };
 
 #define AT(member) offsetof(struct gf_nic, member)
@@ -105,10 +99,8 @@ static const struct gf_field nic_fields[] = {
 #undef AT
 
 static const struct gf_record nic_record = {
-	.bytes = sizeof(struct gf_nic),
-	.extra_offset = offsetof(struct gf_nic, extra),
+	GF_RECORD(struct gf_nic, nic_fields),
 	.one_line = true,
-	.fields = nic_fields,
 };
 
 #define AT(member) offsetof(struct gf_host, member)
@@ -137,9 +129,7 @@ static const struct gf_field host_fields[] = {
 #undef AT
 
 static const struct gf_record host_record = {
-	.bytes = sizeof(struct gf_host),
-	.extra_offset = offsetof(struct gf_host, extra),
-	.fields = host_fields,
+	GF_RECORD(struct gf_host, host_fields),
 };
 
 int gf_levels_check(const struct gf_json_at *at, const struct gf_level *levels,
@@ -200,9 +190,7 @@ static const struct gf_field topology_fields[] = {
 #undef AT
 
 static const struct gf_record topology_record = {
-	.bytes = sizeof(struct gf_topology),
-	.extra_offset = offsetof(struct gf_topology, extra),
-	.fields = topology_fields,
+	GF_RECORD(struct gf_topology, topology_fields),
 	.finish = finish,
 };
 

@@ -120,9 +120,7 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 }
 
 static const struct gf_record training_record = {
-	.bytes = sizeof(struct gf_training),
-	.extra_offset = AT(extra),
-	.fields = training_fields,
+	GF_RECORD(struct gf_training, training_fields),
 	.finish = finish,
 };
 #undef AT

@@ -88,6 +88,11 @@ struct gf_record {
 		      struct gf_error *err);
 };
 
+/* Of a struct that has a member `extra`. */
+#define GF_RECORD(type, table)                                                 \
+	.bytes = sizeof(type), .extra_offset = offsetof(type, extra),          \
+	.fields = (table)
+
 /* Limits that keep every sum and quotient of valid documents finite. */
 #define GF_MAX_SIZE       ((double)((size_t)1 << 62)) /* sizes lie below */
 #define GF_MAX_COUNT      1e9                         /* int fields */
