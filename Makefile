@@ -141,7 +141,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo check check-build check-unit check-cli check-mpi \
-	check-lab check-docs check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods lint tools format \
+	check-lab check-docs check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model lint tools format \
 	tables completions
 .DEFAULT_GOAL := all
 
@@ -163,6 +163,7 @@ help:
 	@echo '              pictures in $(BUILD)/convergence (minutes)'
 	@echo '  bench-methods   time of a step and to an accuracy by every method'
 	@echo '              on an emulated cluster (root, minutes)'
+	@echo '  bench-model predicted beside measured steps, by many plans'
 	@echo '  bench       measure (minutes); prints ratios within one run'
 	@echo '  tables      the papers'"'"' tables beside our predictions, as text'
 	@echo '              and pictures in $(BUILD)/tables'
@@ -386,6 +387,9 @@ convergence: check-build
 
 bench-methods: check-build
 	$(Q)BUILD=$(BUILD) tests/bench/methods.sh
+
+bench-model: check-build
+	$(Q)BUILD=$(BUILD) tests/bench/model.sh
 
 bench: check-build
 	$(Q)BUILD=$(BUILD) tests/bench/run.sh
