@@ -414,7 +414,8 @@ static int run(const struct arguments *a, struct gf_error *err)
 		gf_text_addf(&s.notes, "by default: %s\n", s.open.data);
 	if (rc == 0)
 		rc = a->compare ? compare(a, &s, err) : plan(a, &s, err);
-	gf_cli_warn_lines(&a->cli, s.notes.data);
+	if (rc == 0)
+		gf_cli_warn_lines(&a->cli, s.notes.data);
 	gf_text_release(&s.notes);
 	gf_text_release(&s.open);
 	gf_refined_release(&s.refined);

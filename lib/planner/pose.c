@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "codec/codec.h"
 #include "planner/menu.h"
 #include "planner/policies.h"
 
@@ -138,6 +139,62 @@ static int pack(struct gf_task *t, struct gf_error *err)
 			       err);
 }
 
+static bool measured_with(const struct gf_network *n, const char *codec)
+{
+	size_t i;
+
+	for (i = 0; n && i < n->nallreduce; i++)
+		if (strcmp(gf_allreduce_codec(&n->allreduce[i]), codec) == 0)
+			return true;
+	return false;
+}
+
+/* Adds a name to the list of those that cost nothing, or of those whose costs
+ * were not measured here. */
+static void judge(const struct gf_processing_entry *e, const char *name,
+		  struct gf_text *free, struct gf_text *assumed)
+{
+	struct gf_text *list = !e ? free : e->assumed ? assumed : NULL;
+
+	if (list)
+		gf_text_addf(list, "%s%s", list->length ? ", " : "", name);
+}
+
+/* Notes which codecs and selections that may be used are taken for free, and
+ * whose costs are assumed. */
+static void note_processing(const struct gf_task *t, struct gf_text *notes)
+{
+	const struct gf_problem *p = &t->problem;
+	const struct gf_fabric f = {.processing = p->processing,
+				    .device = p->model->device};
+	struct gf_text free = {0}, assumed = {0};
+	const char *name = gf_selection_name(&t->selection);
+	size_t i;
+
+	for (i = 0; p->codecs && p->codecs[i]; i++) {
+		const char *codec = p->codecs[i];
+
+		if (strcmp(codec, gf_codecs[GF_CODEC_F32].name) != 0 &&
+		    gf_codec_find(codec) && !measured_with(p->network, codec))
+			judge((const void *)gf_fabric_codec(&f, codec), codec,
+			      &free, &assumed);
+	}
+	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
+		judge((const void *)gf_fabric_selection(&f, name), name, &free,
+		      &assumed);
+	if (free.length)
+		gf_text_addf(notes,
+			     "no profile says what this costs the processor, "
+			     "and it is taken for free: %s\n",
+			     free.data);
+	if (assumed.length)
+		gf_text_addf(notes,
+			     "what this costs the processor is assumed: %s\n",
+			     assumed.data);
+	gf_text_release(&free);
+	gf_text_release(&assumed);
+}
+
 static int pose_whole(const struct gf_request *r, struct gf_task *t,
 		      struct gf_text *notes, struct gf_error *err)
 {
@@ -174,6 +231,8 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 		rc = pack(t, err);
 	if (rc == 0)
 		note_contention(p, notes);
+	if (rc == 0)
+		note_processing(t, notes);
 	return rc;
 }
 

@@ -728,3 +728,16 @@ iteration() { # WANTED
 	wants 0 gf-plan -q --policy threshold --selection csc --keep 0.1 --codecs f16 --chunk 60967976 model.json net.json
 	jq -e '.predicted.iteration_s | . > 0.04265 and . < 0.04266' out.txt
 }
+
+@test "what costs nothing because nobody says so is named once" {
+	local topology="$share/topologies/4x2-1gbe.json"
+	wants 0 gf-plan --model resnet20 --flops 1e12 --codecs f32,f16,q8 --selection csc "$topology"
+	says 'no profile says what this costs the processor, and it is taken for free: f16, q8, csc'
+	jq -n '{format: "gf-profile", version: 1, codecs: [
+		{codec: "f16", device: "estimate", encode_s_per_byte: 1e-10, decode_s_per_byte: 1e-10},
+		{codec: "q8", device: "estimate", encode_s_per_byte: 1e-10, decode_s_per_byte: 1e-10, assumed: true}]}' > costs.json
+	wants 0 gf-plan --model resnet20 --flops 1e12 --codecs f32,f16,q8 "$topology" costs.json
+	says 'what this costs the processor is assumed: q8'
+	! grep -q 'taken for free' err.txt
+	jq -e '.codecs | length == 2' out.txt
+}
