@@ -333,7 +333,7 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 	struct gf_what_if w = a->what;
 	struct gf_progress progress = {0};
 	size_t nb = a->nbandwidths ? a->nbandwidths : 1;
-	size_t n = (a->nranks ? a->nranks : 1) * nb, i;
+	size_t n = (a->nranks ? a->nranks : 1) * nb, rows = 0, i;
 	struct gf_outcome *outcomes = gf_xcalloc(n, sizeof(*outcomes));
 	int rc = 0;
 
@@ -344,13 +344,22 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 			w.ranks = a->ranks[i / nb];
 		if (a->nbandwidths)
 			w.bandwidth_bytes_per_s = a->bandwidths[i % nb];
-		rc = gf_what_if(d->plan, &w, &outcomes[i], err);
+		rc = gf_what_if(d->plan, &w, &outcomes[rows], err);
+		rows += rc == 0;
+		/* what fits is printed; if nothing does, the last reason is
+		 * the answer */
+		if (rc == -EINVAL && (rows || i + 1 < n)) {
+			gf_cli_note(&a->cli, 0, "%d ranks are left out: %s",
+				    w.ranks ? w.ranks : d->plan->ranks,
+				    err->text);
+			rc = 0;
+		}
 		gf_progress_at(&progress, (double)(i + 1) / (double)n, NULL);
 	}
 	gf_progress_end(&progress);
 	if (rc == 0)
-		rc = report(a, d->plan, outcomes, n, err);
-	for (i = 0; i < n; i++)
+		rc = report(a, d->plan, outcomes, rows, err);
+	for (i = 0; i < rows; i++)
 		gf_outcome_release(&outcomes[i]);
 	free(outcomes);
 	return rc;

@@ -364,6 +364,14 @@ run_trace() {
 	wants 2 gf-sim plan.json --ranks 7
 	one_line
 	says "want ranks that the plan's inner factors"
+	# of several, those that fit are printed
+	wants 0 gf-sim plan.json --ranks 7,64,9,16
+	jq -se 'map(.ranks) == [64, 16]' out.txt
+	says "7 ranks are left out: want ranks that the plan's inner factors"
+	says "9 ranks are left out"
+	wants 2 gf-sim plan.json --ranks 7,9
+	says "got 9"
+	[ -z "$output" ]
 }
 
 @test "bad requests: one line, the reason, the status" {
