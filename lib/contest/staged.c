@@ -2,7 +2,9 @@
 #include "contest/staged.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/heap.h"
@@ -12,7 +14,7 @@
  * The stage moves words of 4 bytes, and a message of another type may end
  * within a word. Down, such a word goes with the message that has its first
  * bytes. So the word has come before either message is looked at. Up, the word
- * goes with both messages, the second time with both results.
+ * goes when both messages have ended.
  */
 enum { WORD = 4 };
 
@@ -23,6 +25,7 @@ struct gf_bench_staged {
 	struct gf_gpu *gpu;
 	struct gf_gpu_stream *stream;
 	size_t *first_bytes; /* nparts + 1 */
+	bool *ended;         /* per part */
 	size_t nparts, come;
 	double moved_s;
 };
@@ -90,6 +93,7 @@ int gf_bench_staged_new(const struct gf_bench_staged_config *config,
 
 	s->k = *config;
 	parts = cut(s);
+	s->ended = gf_xcalloc(s->nparts + 1, sizeof(*s->ended));
 	rc = gf_burst_new(
 		&(struct gf_burst_config){
 			.comm = config->comm,
@@ -118,6 +122,7 @@ void gf_bench_staged_free(struct gf_bench_staged *s)
 	gf_stage_free(s->stage);
 	gf_burst_free(s->burst);
 	free(s->first_bytes);
+	free(s->ended);
 	free(s);
 }
 
@@ -145,10 +150,15 @@ static int come(void *ctx, size_t *count, struct gf_error *err)
 static int ended(void *ctx, size_t part, struct gf_error *err)
 {
 	struct gf_bench_staged *s = ctx;
-	size_t first = s->first_bytes[part] / WORD;
-	size_t end = (s->first_bytes[part + 1] + WORD - 1) / WORD;
+	const size_t from = s->first_bytes[part], to = s->first_bytes[part + 1];
+	size_t first = (from + WORD - 1) / WORD, end = to / WORD;
 
-	return gf_stage_up(s->stage, first, end - first, err);
+	s->ended[part] = true;
+	if (from % WORD && s->ended[part - 1])
+		first--;
+	if (to % WORD && (part + 1 == s->nparts || s->ended[part + 1]))
+		end++;
+	return first < end ? gf_stage_up(s->stage, first, end - first, err) : 0;
 }
 
 /* Everything that goes down is enqueued; then the parts come one by one. */
@@ -159,6 +169,7 @@ static int ask(struct gf_bench_staged *s, bool refill, struct gf_error *err)
 
 	gf_stage_to(s->stage, s->k.host);
 	s->come = 0;
+	memset(s->ended, 0, s->nparts * sizeof(*s->ended));
 	s->moved_s = gf_clock_s();
 	if (refill)
 		rc = gf_device_bench_refill(s->k.device,
