@@ -120,7 +120,7 @@ enum { COLUMNS = sizeof(struct gf_bench_mutual) / sizeof(double) };
 
 /* Per column the median over all ranks' rows. */
 static int medians(const struct gf_bench_overlap *c,
-		   const struct gf_bench_load *ops, void *load,
+		   const struct gf_bench_traffic *ops, void *load,
 		   const double *mine, size_t columns, double *out,
 		   struct gf_error *err)
 {
@@ -140,7 +140,7 @@ static int medians(const struct gf_bench_overlap *c,
 }
 
 static int repeat(const struct gf_bench_overlap *c,
-		  const struct gf_bench_load *ops, void *load,
+		  const struct gf_bench_traffic *ops, void *load,
 		  struct gf_bench_pass *pass, struct gf_bench_mutual *mutual,
 		  struct gf_error *err)
 {
@@ -166,7 +166,7 @@ static int repeat(const struct gf_bench_overlap *c,
 }
 
 static int message_count(const struct gf_bench_overlap *c,
-			 const struct gf_bench_load *ops, size_t bytes)
+			 const struct gf_bench_traffic *ops, size_t bytes)
 {
 	struct gf_cost_lines lines = gf_allreduce_lines(c->cost);
 	double one = gf_cost_lines_s(&lines, (double)bytes);
@@ -177,17 +177,18 @@ static int message_count(const struct gf_bench_overlap *c,
 	return (int)fmin(MOST_MESSAGES, fmax(fmax(2, c->lanes), count));
 }
 
-static const struct gf_bench_load *load_kind(const struct gf_bench_overlap *c)
+static const struct gf_bench_traffic *
+load_kind(const struct gf_bench_overlap *c)
 {
-	return c->device && c->device->nccl ? &gf_bench_load_device
-					    : &gf_bench_load_host;
+	return c->device && c->device->nccl ? &gf_bench_traffic_device
+					    : &gf_bench_traffic_host;
 }
 
 static int on_load(const struct gf_bench_overlap *c, struct gf_bench_pass *pass,
 		   const struct gf_bench_sitting *messages,
 		   struct gf_bench_mutual *mutual, struct gf_error *err)
 {
-	const struct gf_bench_load *ops = load_kind(c);
+	const struct gf_bench_traffic *ops = load_kind(c);
 	void *load = NULL;
 	int rc = ops->open(c, messages, &load, err);
 
@@ -206,15 +207,15 @@ static int on_issue(const struct gf_bench_overlap *c,
 	size_t n = (size_t)c->repeats, i;
 	double *mine = gf_xcalloc(n, sizeof(*mine));
 	void *load = NULL;
-	int rc = gf_bench_load_host.open(c, messages, &load, err);
+	int rc = gf_bench_traffic_host.open(c, messages, &load, err);
 
 	for (i = 0; i < n && rc == 0; i++)
-		rc = gf_bench_load_issue(load, pass, &mine[i], err);
+		rc = gf_bench_traffic_issue(load, pass, &mine[i], err);
 	if (rc == 0)
-		rc = medians(c, &gf_bench_load_host, load, mine, 1, lost_s,
+		rc = medians(c, &gf_bench_traffic_host, load, mine, 1, lost_s,
 			     err);
 	if (load)
-		gf_bench_load_host.close(load);
+		gf_bench_traffic_host.close(load);
 	free(mine);
 	return rc;
 }

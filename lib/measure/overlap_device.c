@@ -123,7 +123,7 @@ static int gather(void *load, const void *mine, size_t bytes, void *all,
 	return gf_comm_allgather(l->comm, mine, bytes, all, err);
 }
 
-const struct gf_bench_load gf_bench_load_device = {
+const struct gf_bench_traffic gf_bench_traffic_device = {
 	.backwards = 0.5, /* all of them end within it */
 	.open = open_load,
 	.alone = alone,

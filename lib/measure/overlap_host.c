@@ -121,8 +121,8 @@ static void issue(void *ctx, size_t tensor)
 		gf_engine_ready(x->engine, tensor);
 }
 
-int gf_bench_load_issue(void *load, struct gf_bench_pass *pass, double *lost_s,
-			struct gf_error *err)
+int gf_bench_traffic_issue(void *load, struct gf_bench_pass *pass,
+			   double *lost_s, struct gf_error *err)
 {
 	struct gf_bench_exchange *x = load;
 	double without_s = 0, with_s;
@@ -162,7 +162,7 @@ static int gather(void *load, const void *mine, size_t bytes, void *all,
 	return gf_engine_call(x->engine, gather_there, &e, err);
 }
 
-const struct gf_bench_load gf_bench_load_host = {
+const struct gf_bench_traffic gf_bench_traffic_host = {
 	.backwards = 1.5, /* some are in flight until it ends */
 	.open = open_load,
 	.alone = alone,

@@ -36,7 +36,7 @@ double gf_bench_share_done(const struct gf_message_times *times, size_t count,
 			   double at_s);
 
 /* All functions but close are collective. */
-struct gf_bench_load {
+struct gf_bench_traffic {
 	/* The messages take so many times as long as backward. */
 	double backwards;
 	int (*open)(const struct gf_bench_overlap *config,
@@ -55,9 +55,10 @@ struct gf_bench_load {
 
 /* Backward without messages and with one for each gradient, as far as there are
  * messages: what it loses. For a load between hosts. */
-int gf_bench_load_issue(void *load, struct gf_bench_pass *pass, double *lost_s,
-			struct gf_error *err);
+int gf_bench_traffic_issue(void *load, struct gf_bench_pass *pass,
+			   double *lost_s, struct gf_error *err);
 
-extern const struct gf_bench_load gf_bench_load_host, gf_bench_load_device;
+extern const struct gf_bench_traffic gf_bench_traffic_host,
+	gf_bench_traffic_device;
 
 #endif
