@@ -80,6 +80,19 @@ int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err)
 	return check_factors(args, err);
 }
 
+size_t gf_coll_divisible(const struct gf_coll_args *args)
+{
+	size_t n = (size_t)args->ranks, power;
+
+	if (args->servers > 0 && args->servers < args->ranks)
+		n = (size_t)args->servers *
+		    (size_t)(args->ranks - args->servers);
+	/* halving divides by the largest power of two up to ranks */
+	for (power = 1; power <= (size_t)args->ranks / 2; power *= 2)
+		n *= 2;
+	return n;
+}
+
 int gf_algorithm_schedule(const struct gf_algorithm *a,
 			  const struct gf_coll_args *args, int rank,
 			  struct gf_schedule *s, struct gf_error *err)

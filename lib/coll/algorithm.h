@@ -46,6 +46,8 @@ struct gf_algorithm {
 	/* Closed form on a network (seconds), one segment. */
 	double (*cost_s)(const struct gf_coll_args *args,
 			 const struct gf_net_cost *net);
+	/* It goes as one of these, the cheapest: NULL-terminated (optional) */
+	const struct gf_algorithm *const *stands_for;
 	/* The range that a rank owns between the halves, perhaps empty; the
 	 * ranks' parts make up the message. (optional: then there are no
 	 * halves) */
@@ -73,6 +75,9 @@ const struct gf_algorithm *gf_sparse_find(const char *name);
 
 /* Checks that every algorithm needs: counts, factors, stages. */
 int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err);
+
+/* A number of elements of which no algorithm's parts differ in length. */
+size_t gf_coll_divisible(const struct gf_coll_args *args);
 
 /* check + applicable + init + build + finish; s is untouched on failure.
  * -ENOTSUP for an algorithm without steps, or without the half. */

@@ -62,14 +62,9 @@ static double ring_s(const struct gf_coll_args *args,
 		     size_t elems)
 {
 	size_t p = (size_t)round.factor, part = (elems + p - 1) / p;
-	double bytes = (double)part * (double)args->elem_bytes, total = 0;
-	struct gf_link_cost link = gf_net_link(net, &round, bytes);
 
-	if (args->half != GF_COLL_ALL_GATHER)
-		total += (double)(p - 1) * gf_cost_send_reduce_s(&link, bytes);
-	if (args->half != GF_COLL_REDUCE_SCATTER)
-		total += (double)(p - 1) * gf_cost_send_s(&link, bytes);
-	return total;
+	return gf_half_ring_s(args, net, &round,
+			      (double)part * (double)args->elem_bytes);
 }
 
 static double halving_s(const struct gf_coll_args *args,

@@ -167,6 +167,10 @@ void gf_schedule_finish(struct gf_schedule *s)
 	struct derivation d = {.s = s};
 	uint32_t i;
 
+	/* p counters per rank are p * p of a whole job */
+	free(s->nsent);
+	free(s->nreceived);
+	s->nsent = s->nreceived = NULL;
 	d.found = gf_xcalloc(s->nsteps, sizeof(*d.found));
 	d.mark = gf_xcalloc(s->nsteps, sizeof(*d.mark));
 	for (i = 0; i < s->nsteps; i++) {

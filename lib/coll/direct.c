@@ -75,16 +75,26 @@ static double rounds_beta(const struct gf_net_cost *net, int ranks,
 	return total + full * (double)(last - from);
 }
 
+/* A rank takes one message after the other, from near and far; the last one has
+ * the fewest near. */
 static double reduce_scatter_s(const struct gf_coll_args *args,
-			       const struct gf_net_cost *net,
-			       const struct gf_link_cost *link, double bytes)
+			       const struct gf_net_cost *net, double bytes)
 {
-	int p = args->ranks;
-	double beta = rounds_beta(net, p, bytes, p / 2) +
-		      rounds_beta(net, p, bytes, (p - 1) / 2);
+	long long p = args->ranks, unit = 1, near = 1, next;
+	double total = 0;
+	size_t i;
 
-	return (p - 1) * (link->alpha_s + link->gamma_s_per_byte * bytes) +
-	       beta * bytes;
+	for (i = 0; i < net->nlevels && unit < p; i++, near = next) {
+		struct gf_link_cost link = gf_net_level(net, i, bytes);
+
+		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
+		next = unit < p ? (p - 1) % unit + 1 : p;
+		total += (double)(next - near) *
+			 (link.alpha_s + link.gamma_s_per_byte * bytes);
+	}
+	return total + (rounds_beta(net, args->ranks, bytes, p / 2) +
+			rounds_beta(net, args->ranks, bytes, (p - 1) / 2)) *
+			       bytes;
 }
 
 static double all_gather_s(const struct gf_coll_args *args,
@@ -114,7 +124,7 @@ static double cost_s(const struct gf_coll_args *args,
 	if (!args->count_elems || args->ranks < 2)
 		return 0;
 	if (args->half != GF_COLL_ALL_GATHER)
-		total += reduce_scatter_s(args, net, &link, bytes);
+		total += reduce_scatter_s(args, net, bytes);
 	if (args->half != GF_COLL_REDUCE_SCATTER)
 		total += all_gather_s(args, net, &link, bytes);
 	return total;

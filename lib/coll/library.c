@@ -9,18 +9,19 @@
  * Restrictions: sums in an order of its own, which MPI does not promise to be
  * the same on every rank; needs a transport that offers it; no halves.
  */
-#include "base/array.h"
 #include "coll/algorithms.h"
+
+static const struct gf_algorithm *const candidates[] = {
+	&gf_algorithm_ring, &gf_algorithm_rhd, &gf_algorithm_butterfly,
+	&gf_algorithm_tree, NULL};
 
 static double cost_s(const struct gf_coll_args *args,
 		     const struct gf_net_cost *net)
 {
-	static const struct gf_algorithm *const candidates[] = {
-		&gf_algorithm_ring, &gf_algorithm_rhd, &gf_algorithm_butterfly};
 	double best = candidates[0]->cost_s(args, net);
 	size_t i;
 
-	for (i = 1; i < GF_ARRAY_LENGTH(candidates); i++) {
+	for (i = 1; candidates[i]; i++) {
 		double cost = candidates[i]->cost_s(args, net);
 
 		if (cost < best)
@@ -33,4 +34,5 @@ const struct gf_algorithm gf_algorithm_library = {
 	.name = "library",
 	.description = "the transport's own all-reduce (MPI, NCCL)",
 	.cost_s = cost_s,
+	.stands_for = candidates,
 };

@@ -22,6 +22,11 @@ static inline int gf_group_rank(const struct gf_group *g, int place)
 /* The bytes of the largest of `parts` parts of the message, for costs. */
 double gf_part_bytes(const struct gf_coll_args *args, int parts);
 
+/* Rings with messages of the given bytes, over the half or halves. */
+double gf_half_ring_s(const struct gf_coll_args *args,
+		      const struct gf_net_cost *net,
+		      const struct gf_net_round *round, double bytes);
+
 /* Cuts the next piece of at most segment_elems (0: all) off the front. */
 struct gf_range gf_piece_take(struct gf_range *rest, size_t segment_elems);
 /* The verbs, in pieces of segment_elems (0: whole). Both sides of a transfer

@@ -12,8 +12,9 @@
  *
  * Cost, p ranks, n bytes, alpha per round, beta per byte, gamma per byte
  * reduced:  2(p-1) alpha + 2(p-1)/p n beta + (p-1)/p n gamma
- * (n/p rounded up to whole elements; on levels, the slowest link on the way,
- * which carries one message at a time: Eq. 3's min W).
+ * (n/p rounded up to whole elements). On levels, a round is no barrier: the
+ * latencies are those of the hops that a part passes, added up, and the slowest
+ * link, which carries one message at a time (Eq. 3's min W), bounds the rate.
  *
  * Restrictions: none. Any p, any n: parts may be empty.
  *
@@ -32,23 +33,12 @@
 static double cost_s(const struct gf_coll_args *args,
 		     const struct gf_net_cost *net)
 {
-	size_t parts = (size_t)args->ranks;
-	size_t longest = (args->count_elems + parts - 1) / parts;
-	double bytes = (double)longest * (double)args->elem_bytes;
-	struct gf_net_round round = {
-		.ranks = args->ranks,
-		.stride = 1,
-		.factor = args->ranks,
-		.active = 1,
-	};
-	struct gf_link_cost link = gf_net_link(net, &round, bytes);
-	double rounds = longest ? args->ranks - 1 : 0, total = 0;
+	struct gf_net_round all = {args->ranks, 1, args->ranks, 1};
 
-	if (args->half != GF_COLL_ALL_GATHER)
-		total += rounds * gf_cost_send_reduce_s(&link, bytes);
-	if (args->half != GF_COLL_REDUCE_SCATTER)
-		total += rounds * gf_cost_send_s(&link, bytes);
-	return total;
+	if (!args->count_elems)
+		return 0;
+	return gf_half_ring_s(args, net, &all,
+			      gf_part_bytes(args, args->ranks));
 }
 
 static struct gf_range owned(const struct gf_coll_args *args, int rank)

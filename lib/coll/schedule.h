@@ -84,7 +84,7 @@ struct gf_schedule {
 	uint32_t *deps;
 	size_t ndeps;
 	uint16_t stage;              /* what the verbs stamp on new steps */
-	uint32_t *nsent, *nreceived; /* per peer, while building */
+	uint32_t *nsent, *nreceived; /* per peer, until the finish */
 };
 
 void gf_schedule_init(struct gf_schedule *s, int rank, int ranks,

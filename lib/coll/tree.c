@@ -32,7 +32,7 @@ static double cost_s(const struct gf_coll_args *args,
 	if (!args->count_elems)
 		return 0;
 	for (distance = 1; distance < args->ranks; distance *= 2) {
-		struct gf_net_round round = {args->ranks, distance, 2, 1};
+		struct gf_net_round round = {args->ranks, distance, 2, 1, true};
 		struct gf_link_cost link = gf_net_link(net, &round, bytes);
 
 		total += gf_cost_send_reduce_s(&link, bytes) +

@@ -74,12 +74,14 @@ static long long crossing_of(const struct gf_net_round *round, long long unit,
 	long long out, in;
 
 	out = count(round, false, larger(first, next - ahead),
-		    smaller(end, ranks - ahead)) +
-	      count(round, true, first, smaller(end, first + back));
+		    smaller(end, ranks - ahead));
 	in = count(round, false, larger(0, first - ahead),
-		   smaller(first, end - ahead)) +
-	     count(round, true, larger(next, first + back),
-		   smaller(ranks, end + back));
+		   smaller(first, end - ahead));
+	if (round->one_way)
+		return larger(out, in);
+	out += count(round, true, first, smaller(end, first + back));
+	in += count(round, true, larger(next, first + back),
+		    smaller(ranks, end + back));
 	return larger(out, in);
 }
 
@@ -184,4 +186,170 @@ struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
 	cost.alpha_s =
 		alpha_s >= 0 ? alpha_s : gf_net_level(net, 0, bytes).alpha_s;
 	return cost;
+}
+
+/* A cost by the bytes of a round's message. */
+struct line {
+	double s, per_byte_s;
+};
+
+static struct line plus(struct line a, double times, struct line b)
+{
+	return (struct line){a.s + times * b.s,
+			     a.per_byte_s + times * b.per_byte_s};
+}
+
+/* Which of two is the larger in messages of the given bytes; the sizes in which
+ * that holds are the choice's. */
+static bool exceeds(const struct gf_net_cost *net, double bytes, struct line a,
+		    struct line b)
+{
+	struct gf_line_choice *c = net->choice;
+	bool steeper = a.per_byte_s > b.per_byte_s, beyond;
+	double meet = (b.s - a.s) / (a.per_byte_s - b.per_byte_s);
+
+	if (a.per_byte_s == b.per_byte_s)
+		return a.s > b.s;
+	if (!(meet > 0))
+		return steeper;
+	beyond = bytes * (c ? c->scale : 1) * (1 + rounding) >= meet;
+	if (c && beyond)
+		c->from_scale = fmax(c->from_scale, meet / bytes);
+	else if (c)
+		c->below_scale = fmin(c->below_scale, meet / bytes);
+	return beyond == steeper;
+}
+
+/* How many units a group passes through; 1: it lies in one. */
+static double visited(const struct gf_net_round *round, long long unit)
+{
+	long long way = (long long)round->stride * (round->factor - 1);
+	long long span = way + round->stride, first = unit - 1;
+
+	if (unit >= round->ranks)
+		return 1;
+	if (unit <= round->stride)
+		return round->factor;
+	/* groups that fill units begin with one */
+	if (unit % span == 0 || span % unit == 0)
+		first = round->active - 1;
+	return (double)smaller((first + way) / unit + 1, round->factor);
+}
+
+/* The levels on a ring's way, from the inside out. */
+struct climb {
+	size_t level; /* the next one */
+	long long unit;
+	double passed;   /* units of this level in one of the next */
+	double left;     /* of the next that a group passes through */
+	struct line hop; /* of two ranks that meet here */
+	double gamma_s_per_byte;
+};
+
+static bool climb(const struct gf_net_cost *net,
+		  const struct gf_net_round *round, double bytes,
+		  struct climb *c)
+{
+	struct gf_link_cost link;
+	double beta, before = c->level ? c->left : round->factor;
+
+	if (c->level == net->nlevels || before <= 1)
+		return false;
+	c->unit = c->level ? c->unit * net->sizes[c->level - 1] : 1;
+	link = gf_net_level(net, c->level++, bytes);
+	beta = link.beta_s_per_byte * (double)crossing(round, c->unit);
+	c->hop.s = link.alpha_s;
+	c->hop.per_byte_s = fmax(c->hop.per_byte_s, beta);
+	c->gamma_s_per_byte = link.gamma_s_per_byte;
+	c->left = c->level < net->nlevels
+			  ? visited(round, c->unit * net->sizes[c->level - 1])
+			  : 1;
+	c->passed = before / c->left;
+	return true;
+}
+
+/* Chains of hops, by how much longer they take than as many waits. */
+struct chains {
+	struct line unit; /* through a unit of the level */
+	struct line edge; /* from its edge inwards, as far as that pays */
+	struct line best; /* anywhere, short of a lap */
+	/* through all hops of the outermost level, as far as two laps have so
+	 * many: by turns with inner hops, they have one less */
+	struct line all;
+	bool pairs;
+	/* an innermost hop, and the next one: what two laps have left out */
+	struct line left[2];
+	int nleft;
+};
+
+static struct line paying(const struct gf_net_cost *net, double bytes,
+			  double times, struct line gain)
+{
+	static const struct line none;
+
+	return times > 0 && exceeds(net, bytes, gain, none)
+		       ? plus(none, times, gain)
+		       : none;
+}
+
+/* To a level of so many units, which hops join. */
+static void join(const struct gf_net_cost *net, double bytes, double units,
+		 struct line hop, struct chains *c)
+{
+	int n;
+	struct line step = plus(c->unit, 1, hop);
+	struct line two = plus(hop, 2, c->edge);
+	struct line far = plus(two, 1, paying(net, bytes, units - 2, step));
+
+	if (!c->nleft || exceeds(net, bytes, far, c->best))
+		c->best = far;
+	if (!c->nleft)
+		c->pairs = units <= 2;
+	c->all = c->pairs ? far
+			  : plus(two, 1, paying(net, bytes, units - 1, step));
+	for (n = units > 2 ? 2 : 1; n && c->nleft < 2; n--)
+		c->left[c->nleft++] = hop;
+	c->edge = plus(c->edge, 1, paying(net, bytes, units - 1, step));
+	c->unit = plus(plus((struct line){0}, units, c->unit), units - 1, hop);
+}
+
+/* Levels that join ranks, each at least two units of the one before. */
+#define GF_NET_JOINS_MOST 32
+
+double gf_net_ring_s(const struct gf_net_cost *net,
+		     const struct gf_net_round *round, double bytes, int sends,
+		     int reduces)
+{
+	struct climb at = {0}, met[GF_NET_JOINS_MOST];
+	struct chains chains = {0};
+	struct line waits = {0}, lap;
+	int n = 0, i;
+
+	if (round->factor < 2)
+		return 0;
+	while (climb(net, round, bytes, &at))
+		if (at.passed > 1)
+			met[n++] = at;
+	waits.per_byte_s = at.hop.per_byte_s;
+	for (i = 0; i < n; i++) {
+		struct line hop = plus(met[i].hop, -1, waits);
+
+		hop.per_byte_s += met[i].gamma_s_per_byte * reduces / sends;
+		join(net, bytes, met[i].passed, hop, &chains);
+		if (met[i].left <= 1) /* the last hop closes the circle */
+			chains.unit = plus(chains.unit, 1, hop);
+	}
+	/* if no hop is better waited for, two laps less two hops, or half of
+	 * that; else, in two laps, one before the best chain */
+	lap = plus(chains.unit, -1, chains.left[0]);
+	if (sends >= round->factor)
+		lap = plus(plus(lap, 1, chains.unit), -1,
+			   chains.left[chains.nleft - 1]);
+	if (exceeds(net, bytes, (struct line){0, 0}, chains.left[0]))
+		lap = plus(chains.all, sends >= round->factor,
+			   paying(net, bytes, 1, chains.unit));
+	if (exceeds(net, bytes, lap, chains.best))
+		chains.best = lap;
+	return chains.best.s +
+	       (sends * waits.per_byte_s + chains.best.per_byte_s) * bytes;
 }

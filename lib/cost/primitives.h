@@ -2,6 +2,7 @@
 #ifndef GF_COST_PRIMITIVES_H
 #define GF_COST_PRIMITIVES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "doc/cost_line.h"
@@ -49,10 +50,12 @@ struct gf_net_cost {
  * consecutive ranks the first `active` take part; each member sends to the
  * next in its group, the last to the first. A ring of all p ranks: stride 1,
  * factor p; an exchange over distance d: stride d, factor 2; a ring of the
- * masters of groups of g: stride g, factor p/g, active 1.
+ * masters of groups of g: stride g, factor p/g, active 1. One way, the last
+ * member of a group does not send: a tree's pairs.
  */
 struct gf_net_round {
 	int ranks, stride, factor, active;
+	bool one_way;
 };
 
 /* A level's cost for messages of the given bytes. */
@@ -70,6 +73,19 @@ struct gf_link_cost gf_net_level(const struct gf_net_cost *net, size_t level,
  */
 struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
 				const struct gf_net_round *round, double bytes);
+
+/*
+ * Rings: `sends` rounds in a row on the way round the round's groups (factor -
+ * 1 of a half, twice as many of an all-reduce), of which so many reduce. No
+ * round waits for all: a rank goes on when its neighbour has sent. So the time
+ * is that of the slowest chain of hops, where a chain either goes on to the
+ * next rank, for the hop's latency and transfer, or waits at a link for the
+ * transfer before. Chains that go round add the hops' latencies up (as NCCL's
+ * tuning does); those that wait cross the slowest link alone.
+ */
+double gf_net_ring_s(const struct gf_net_cost *net,
+		     const struct gf_net_round *round, double bytes, int sends,
+		     int reduces);
 
 /* One round of m bytes on a link, with and without reduction. */
 double gf_cost_send_s(const struct gf_link_cost *link, double bytes);

@@ -618,7 +618,22 @@ static void test_linear_cost(void)
 	}
 }
 
-/* Round by round: in round k, min(k, p - k, u) messages out of u ranks. */
+/* Where two ranks meet. */
+static double latency_s(const struct gf_net_cost *net, int a, int b)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < net->nlevels; i++) {
+		a /= net->sizes[i];
+		b /= net->sizes[i];
+		if (a == b)
+			break;
+	}
+	return net->links[i].alpha_s;
+}
+
+/* Round by round: in round k, min(k, p - k, u) messages out of u ranks. The
+ * last rank takes one from each other, after the latency of its way. */
 static double direct_s(const struct gf_net_cost *net, int ranks, double bytes)
 {
 	double total = 0, most = 0, alpha = 0, gamma = 0, beta;
@@ -627,6 +642,7 @@ static double direct_s(const struct gf_net_cost *net, int ranks, double bytes)
 
 	for (k = 1; k < ranks; k++) {
 		beta = 0;
+		total += latency_s(net, ranks - 1, k - 1);
 		for (i = 0, unit = 1; i < net->nlevels && unit < ranks; i++) {
 			const struct gf_link_cost *l = &net->links[i];
 			int sharing = k < ranks - k ? k : ranks - k;
@@ -641,8 +657,7 @@ static double direct_s(const struct gf_net_cost *net, int ranks, double bytes)
 		}
 		total += beta * bytes;
 	}
-	return total + ranks * alpha + (ranks - 1) * gamma * bytes +
-	       most * bytes;
+	return total + alpha + (ranks - 1) * gamma * bytes + most * bytes;
 }
 
 /* And for as many ranks as there may be it takes no longer to say. */
