@@ -199,8 +199,8 @@ static struct line plus(struct line a, double times, struct line b)
 			     a.per_byte_s + times * b.per_byte_s};
 }
 
-/* Which of two is the larger in messages of the given bytes; the sizes in which
- * that holds are the choice's. */
+/* Whether `a` is the larger line in messages of the given bytes; the choice is
+ * narrowed to the sizes in which that holds. */
 static bool exceeds(const struct gf_net_cost *net, double bytes, struct line a,
 		    struct line b)
 {

@@ -78,10 +78,10 @@ struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
  * Rings: `sends` rounds in a row on the way round the round's groups (factor -
  * 1 of a half, twice as many of an all-reduce), of which so many reduce. No
  * round waits for all: a rank goes on when its neighbour has sent. So the time
- * is that of the slowest chain of hops, where a chain either goes on to the
- * next rank, for the hop's latency and transfer, or waits at a link for the
- * transfer before. Chains that go round add the hops' latencies up (as NCCL's
- * tuning does); those that wait cross the slowest link alone.
+ * is that of the slowest chain of hops. A chain goes on to the next rank, for
+ * the hop's latency and transfer, or it waits at a link for the transfer
+ * before. Chains that go round add the hops' latencies up (as NCCL's tuning
+ * does); those that wait cross the slowest link alone.
  */
 double gf_net_ring_s(const struct gf_net_cost *net,
 		     const struct gf_net_round *round, double bytes, int sends,

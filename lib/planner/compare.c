@@ -114,6 +114,8 @@ int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 		;
 	made = gf_xcalloc(i, sizeof(*made));
 	rc = make_rows(&t, made, &n, notes, err);
+	if (rc == 0)
+		gf_task_note(&t, notes);
 	gf_task_release(&t);
 	if (rc < 0) {
 		free(made);

@@ -16,8 +16,6 @@ struct why {
 	const struct gf_work *w;
 	const struct gf_plan *plan;
 	struct gf_fabric fabric;
-	struct gf_derived
-		derived;      /* contention, replayed once for all trials */
 	struct gf_plan trial; /* the plan with messages of its own */
 	double now_s;
 	struct gf_text *lines; /* per tensor */
@@ -238,8 +236,7 @@ static int begin(struct why *y, struct gf_work *w, const struct gf_request *r,
 		return rc;
 	}
 	y->fabric = gf_plan_fabric(p);
-	y->derived.lanes = p->lanes;
-	y->fabric.derived = &y->derived;
+	y->fabric.derived = task->problem.derived;
 	y->trial = *p;
 	y->trial.messages =
 		gf_xcalloc(w->ntensors + 1, sizeof(*y->trial.messages));
@@ -278,7 +275,6 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 		gf_text_release(&y.lines[i]);
 	free(y.lines);
 	free(y.trial.messages);
-	gf_derived_release(&y.derived);
 	gf_work_release(&w);
 	gf_task_release(&task);
 	return 0;

@@ -81,12 +81,16 @@ static int set_axes(const struct gf_task *t, struct gf_plan *p,
 	if (rc < 0)
 		return rc;
 	fabric = gf_plan_fabric(p);
+	fabric.derived = t->problem.derived;
 	rc = gf_predict_plan(p, &fabric, &result, err);
 	if (rc < 0)
 		return rc;
 	p->predicted->iteration_s = result.iteration_s;
 	p->predicted->exposed_comm_s = result.exposed_comm_s;
-	return bound(t, &p->predicted->lower_bound_s, err);
+	rc = bound(t, &p->predicted->lower_bound_s, err);
+	p->predicted->lower_bound_s = fmin(p->predicted->lower_bound_s,
+					   p->predicted->iteration_s);
+	return rc;
 }
 
 int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
@@ -300,6 +304,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		rc = best_of_all(t, r->halves, p, err);
 	if (rc < 0)
 		return rc;
+	gf_task_note(t, notes);
 	note_served(r, t, p, notes);
 	gf_doubt_text(p, notes);
 	return 0;

@@ -42,6 +42,7 @@ struct gf_task {
 	struct gf_problem problem;      /* ranks 0: unknown */
 	const struct gf_policy *policy; /* asked for; or NULL: the best */
 	double bound_s;                 /* of packs that are cut anew; else 0 */
+	struct gf_derived derived;      /* the problem's */
 };
 
 /* For --threshold of a struct gf_request; 0 sends every tensor by itself. */
@@ -69,6 +70,9 @@ void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open);
  * -EINVAL: it contradicts itself; -ENOTSUP: no algorithm serves it. */
 int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 		    struct gf_text *notes, struct gf_error *err);
+/* Notes what was taken for granted, once the task has been planned: what was
+ * neither measured nor replayed. */
+void gf_task_note(const struct gf_task *t, struct gf_text *notes);
 void gf_task_release(struct gf_task *t);
 
 /* A whole plan by this policy (NULL: what auto finds where only the schedule

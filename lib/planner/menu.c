@@ -15,6 +15,10 @@
 #include "planner/factors.h"
 #include "sim/price.h"
 
+#define REPLAYED_MOST 3000000 /* steps */
+#define ROUNDS_MOST   8
+#define MANY          1000 /* options */
+
 struct filling {
 	struct gf_menu *menu;
 	size_t capacity;
@@ -49,7 +53,25 @@ static void add_option(struct filling *f, const struct gf_priced *priced,
 		.contention = price->contention,
 		.mutual = price->mutual,
 		.origin = price->origin,
+		.final = f->fabric.derived != NULL,
 	};
+}
+
+static int add_lines(struct filling *f, struct gf_priced *priced,
+		     const char *codec)
+{
+	struct gf_price price;
+	int rc;
+
+	priced->codec = codec;
+	for (priced->bytes = 0; isfinite(priced->bytes);
+	     priced->bytes = price.below_bytes) {
+		rc = gf_price_message(&f->fabric, priced, &price, &f->why);
+		if (rc < 0)
+			return rc;
+		add_option(f, priced, &price, codec);
+	}
+	return 0;
 }
 
 /* One algorithm, one decomposition, every codec. */
@@ -59,8 +81,7 @@ static void add(struct filling *f, const char *algorithm,
 	static const char *const plain[] = {"f32", NULL};
 	const char *const *codecs = f->in->codecs ? f->in->codecs : plain;
 	const struct gf_algorithm *a = gf_algorithm_find(algorithm);
-	struct gf_priced priced = {algorithm, stages, nstages, 0, NULL};
-	struct gf_price price;
+	struct gf_priced priced = {algorithm, stages, nstages, 0, NULL, 0};
 	size_t i;
 
 	if (f->in->halves && (!a || !a->owned)) {
@@ -72,14 +93,8 @@ static void add(struct filling *f, const char *algorithm,
 		if (!gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED) &&
 		    !gf_codec_find(codecs[i])->adds)
 			continue;
-		priced.codec = codecs[i];
-		for (priced.bytes = 0; isfinite(priced.bytes);
-		     priced.bytes = price.below_bytes) {
-			if (gf_price_message(&f->fabric, &priced, &price,
-					     &f->why) < 0)
-				return;
-			add_option(f, &priced, &price, codecs[i]);
-		}
+		if (add_lines(f, &priced, codecs[i]) < 0)
+			return;
 	}
 }
 
@@ -189,27 +204,91 @@ static void add_all(struct filling *f)
 	}
 }
 
-/* Several messages at once are only replayed of the envelope: replays take
- * time, and what another option beats alone keeps gamma_n = n here. */
-static void add_contention(struct filling *f)
+static void forget_envelope(struct gf_menu *m)
+{
+	free(m->envelope);
+	free(m->from_bytes);
+	m->envelope = NULL;
+	m->from_bytes = NULL;
+	m->nenvelope = 0;
+}
+
+/* All lines of the option's way, with its codec, as they are replayed. Returns
+ * the place of the first that they replace. */
+static size_t replay_way(struct filling *f, size_t option)
 {
 	struct gf_menu *m = f->menu;
-	struct gf_price price;
-	size_t k;
+	struct gf_option way;
+	struct gf_priced priced;
+	size_t first = option, after = option + 1;
 
-	m->derived.lanes = f->in->lanes ? f->in->lanes : 2;
-	f->fabric.derived = &m->derived;
-	for (k = 0; m->derived.lanes > 1 && k < m->nenvelope; k++) {
-		struct gf_option *o = &m->options[m->envelope[k]];
+	while (m->options[first].from_bytes > 0)
+		first--;
+	while (isfinite(m->options[after - 1].below_bytes))
+		after++;
+	way = m->options[first];
+	way.stages = copy_stages(way.stages, way.nstages);
+	for (option = first; option < after; option++)
+		free(m->options[option].stages);
+	memmove(&m->options[first], &m->options[after],
+		(m->noptions - after) * sizeof(*m->options));
+	m->noptions -= after - first;
+	priced = (struct gf_priced){way.algorithm, way.stages, way.nstages, 0,
+				    NULL,          0};
+	add_lines(f, &priced, way.codec);
+	free(way.stages);
+	return first;
+}
 
-		if (o->origin == GF_PRICE_DERIVED &&
-		    gf_price_message(&f->fabric,
-				     &(struct gf_priced){o->algorithm,
-							 o->stages, o->nstages,
-							 m->from_bytes[k],
-							 o->codec},
-				     &price, NULL) == 0)
-			o->contention = price.contention;
+static int descending(const void *a, const void *b)
+{
+	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+
+	return (x < y) - (x > y);
+}
+
+/* Replays what of the envelope has not been; false: all of it has. The last
+ * ways go first, for the places of those before them stay. */
+static bool replay_some(struct filling *f)
+{
+	struct gf_menu *m = f->menu;
+	size_t n = m->nenvelope, k, before = m->noptions;
+	size_t *ways = gf_xmemdup(m->envelope, n * sizeof(*ways));
+	bool some = false;
+
+	qsort(ways, n, sizeof(*ways), descending);
+	for (k = 0; k < n; k++) {
+		const struct gf_option *o = &m->options[ways[k]];
+
+		if (ways[k] >= before || o->final ||
+		    o->origin != GF_PRICE_DERIVED ||
+		    m->derived->nreplayed > REPLAYED_MOST)
+			continue;
+		before = replay_way(f, ways[k]);
+		some = true;
+	}
+	free(ways);
+	return some;
+}
+
+/*
+ * Closed forms are a first guess: what is the cheapest by them for some size is
+ * replayed, and what then is, until all of the envelope has been. The rest is
+ * not, for replays take time; it keeps its closed form, and gamma_n = n.
+ */
+static void replay_envelope(struct filling *f)
+{
+	struct gf_menu *m = f->menu;
+	int lanes = f->in->lanes ? f->in->lanes : 2, round = 0;
+
+	m->derived = f->in->derived ? f->in->derived : &m->own;
+	if (m->derived->lanes < lanes)
+		m->derived->lanes = lanes;
+	f->fabric.derived = m->derived;
+	gf_menu_find_envelope(m);
+	while (round++ < ROUNDS_MOST && replay_some(f)) {
+		forget_envelope(m);
+		gf_menu_find_envelope(m);
 	}
 }
 
@@ -288,9 +367,10 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 					    : "want a measured network or a "
 					      "topology, found neither");
 	}
-	gf_menu_find_envelope(m);
+	if (m->noptions > MANY)
+		gf_menu_drop_far(m);
+	replay_envelope(&f);
 	gf_menu_find_floors(m);
-	add_contention(&f);
 	gf_menu_find_choices(m);
 	return 0;
 }
@@ -311,40 +391,6 @@ void gf_menu_release(struct gf_menu *m)
 	for (i = 0; i < m->noptions; i++)
 		free(m->options[i].stages);
 	free(m->options);
-	gf_derived_release(&m->derived);
+	gf_derived_release(&m->own);
 	gf_menu_part_release(m);
-}
-
-/* The first option of a way: its line for the smallest messages. */
-static size_t first_of(const struct gf_menu *m, size_t way)
-{
-	size_t i;
-
-	for (i = 0; i < m->noptions; i++)
-		if (m->options[i].from_bytes <= 0 && way-- == 0)
-			break;
-	return i;
-}
-
-size_t gf_menu_ways(const struct gf_menu *m)
-{
-	size_t ways = 0;
-
-	while (first_of(m, ways) < m->noptions)
-		ways++;
-	return ways;
-}
-
-size_t gf_menu_part(const struct gf_menu *m, size_t way, struct gf_menu *part)
-{
-	size_t first = first_of(m, way);
-
-	*part = (struct gf_menu){
-		.options = &m->options[first],
-		.noptions = first_of(m, way + 1) - first,
-	};
-	gf_menu_find_envelope(part);
-	gf_menu_find_floors(part);
-	gf_menu_find_choices(part);
-	return first;
 }

@@ -28,6 +28,7 @@ struct gf_option {
 	const struct gf_contention *contention;  /* borrowed; or NULL */
 	const struct gf_beside_backward *mutual; /* borrowed; or NULL */
 	enum gf_price_origin origin;
+	bool final; /* replayed, if it can be */
 };
 
 /*
@@ -59,7 +60,8 @@ struct gf_menu {
 	size_t nfloors;
 	size_t *choices; /* indices into options */
 	size_t nchoices;
-	struct gf_derived derived; /* that the options borrow */
+	struct gf_derived *derived; /* that the options borrow ... */
+	struct gf_derived own; /* ... this one, unless the problem has one */
 };
 
 /* -EINVAL, -ENOTSUP: no option is left, with the reason. */

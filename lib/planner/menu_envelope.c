@@ -4,8 +4,12 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "base/heap.h"
+
+#define NEAR  1.02 /* times the cheapest */
+#define SIZES 50   /* of messages, powers of two */
 
 double gf_option_cost_s(const struct gf_option *o, double bytes)
 {
@@ -126,4 +130,85 @@ size_t gf_menu_pick(const struct gf_menu *m, double bytes)
 double gf_menu_cost_s(const struct gf_menu *m, double bytes)
 {
 	return gf_option_cost_s(&m->options[gf_menu_pick(m, bytes)], bytes);
+}
+
+/* Whether the way of options first to after - 1 comes near the cheapest costs
+ * of messages of 2^i bytes. */
+static bool comes_near(const struct gf_menu *m, size_t first, size_t after,
+		       const double *least_s)
+{
+	int i;
+
+	for (; first < after; first++)
+		for (i = 0; i < SIZES; i++)
+			if (gf_option_fits(&m->options[first], ldexp(1, i)) &&
+			    gf_option_cost_s(&m->options[first], ldexp(1, i)) <=
+				    NEAR * least_s[i])
+				return true;
+	return false;
+}
+
+void gf_menu_drop_far(struct gf_menu *m)
+{
+	double least_s[SIZES];
+	size_t first, after, k, n = 0;
+	int i;
+
+	for (i = 0; i < SIZES; i++) {
+		least_s[i] = INFINITY;
+		for (k = 0; k < m->noptions; k++)
+			if (gf_option_fits(&m->options[k], ldexp(1, i)))
+				least_s[i] =
+					fmin(least_s[i],
+					     gf_option_cost_s(&m->options[k],
+							      ldexp(1, i)));
+	}
+	for (first = 0; first < m->noptions; first = after) {
+		bool stays;
+
+		for (after = first + 1;
+		     isfinite(m->options[after - 1].below_bytes);)
+			after++;
+		stays = comes_near(m, first, after, least_s);
+		for (k = first; k < after; k++)
+			if (stays)
+				m->options[n++] = m->options[k];
+			else
+				free(m->options[k].stages);
+	}
+	m->noptions = n;
+}
+
+/* The first option of a way: its line for the smallest messages. */
+static size_t first_of(const struct gf_menu *m, size_t way)
+{
+	size_t i;
+
+	for (i = 0; i < m->noptions; i++)
+		if (m->options[i].from_bytes <= 0 && way-- == 0)
+			break;
+	return i;
+}
+
+size_t gf_menu_ways(const struct gf_menu *m)
+{
+	size_t ways = 0;
+
+	while (first_of(m, ways) < m->noptions)
+		ways++;
+	return ways;
+}
+
+size_t gf_menu_part(const struct gf_menu *m, size_t way, struct gf_menu *part)
+{
+	size_t first = first_of(m, way);
+
+	*part = (struct gf_menu){
+		.options = &m->options[first],
+		.noptions = first_of(m, way + 1) - first,
+	};
+	gf_menu_find_envelope(part);
+	gf_menu_find_floors(part);
+	gf_menu_find_choices(part);
+	return first;
 }

@@ -10,6 +10,7 @@
 #include "doc/plan.h"
 #include "doc/profile.h"
 #include "doc/topology.h"
+#include "sim/derived.h"
 
 /*
  * A policy cuts the tensors of a model into messages: one file each, one table
@@ -37,6 +38,8 @@ struct gf_problem {
 	/* Codecs that a message may choose from, NULL-terminated; NULL: f32,
 	 * the gradients as they are. */
 	const char *const *codecs;
+	/* Keeps replays from one menu to the next; NULL: every menu replays. */
+	struct gf_derived *derived;
 };
 
 struct gf_work;

@@ -55,24 +55,6 @@ static void note_rescaled(const struct gf_problem *problem,
 			     n->ranks, ranks);
 }
 
-/* Notes the contention that is assumed where it was neither measured nor
- * replayed. */
-static void note_contention(const struct gf_problem *problem,
-			    struct gf_text *notes)
-{
-	struct gf_menu menu;
-
-	if (problem->lanes == 1 || gf_menu_init(&menu, problem, NULL) < 0)
-		return;
-	if (menu.derived.unknown)
-		gf_text_addf(notes,
-			     "%s on %d ranks has too many steps to replay: n "
-			     "messages at once are taken for n times slower\n",
-			     menu.derived.unknown,
-			     problem->ranks + problem->servers);
-	gf_menu_release(&menu);
-}
-
 /* A selection with an encoding of its own is sent as it is: of the codecs that
  * are allowed, only f32. */
 static bool plain_only(const struct gf_selection *s, const struct gf_problem *p)
@@ -230,8 +212,6 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 	if (rc == 0 && selection->traits & GF_SELECT_RECUTS)
 		rc = pack(t, err);
 	if (rc == 0)
-		note_contention(p, notes);
-	if (rc == 0)
 		note_processing(t, notes);
 	return rc;
 }
@@ -249,6 +229,7 @@ int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 	if (rc < 0)
 		return rc;
 	collect(r, &t->problem);
+	t->problem.derived = &t->derived;
 	if (!r->network && !r->nlevels)
 		rc = gf_error_set(err, -EINVAL,
 				  "want a topology or a profile with a "
@@ -260,7 +241,29 @@ int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 	return rc;
 }
 
+void gf_task_note(const struct gf_task *t, struct gf_text *notes)
+{
+	static const char slower[] =
+		"n messages at once are taken for n times slower";
+	int ranks = t->problem.ranks + t->problem.servers;
+	const struct gf_derived *d = &t->derived;
+	bool crowded = t->problem.lanes != 1 && d->unknown;
+
+	if (d->unpriced)
+		gf_text_addf(notes,
+			     "%s on %d ranks has too many steps to replay: its "
+			     "cost is a closed form's%s%s\n",
+			     d->unpriced, ranks, crowded ? ", and " : "",
+			     crowded ? slower : "");
+	else if (crowded)
+		gf_text_addf(notes,
+			     "%s on %d ranks has too many steps to replay: "
+			     "%s\n",
+			     d->unknown, ranks, slower);
+}
+
 void gf_task_release(struct gf_task *t)
 {
 	gf_selection_release(&t->selection);
+	gf_derived_release(&t->derived);
 }

@@ -4,34 +4,59 @@
 
 #include "coll/algorithm.h"
 #include "doc/profile.h"
-#include "sim/replay.h"
 
 /*
- * Contention that was not measured: n messages of an algorithm replayed at
- * once on the topology, against one. Replayed when first asked for, and kept:
- * zero-initialise but for `lanes`; prices borrow what it holds.
+ * Replays of an algorithm on a topology: one message alone, at as many sizes as
+ * its cost needs lines, and n messages at once. Closed forms hold where groups
+ * of ranks coincide with levels. Elsewhere messages of one round drift apart,
+ * and only a replay tells when they share a link. Replayed when first asked
+ * for, and kept: zero-initialise but for `lanes`, which may grow; prices borrow
+ * from it.
  */
 struct gf_derived {
 	int lanes; /* gamma_2 .. gamma_lanes; below 2: none */
 	struct gf_derived_entry **entries;
 	size_t nentries, capacity;
-	const char *unknown; /* an algorithm that has too many steps, or NULL */
+	/* an algorithm of which one message, or several at once, have too many
+	 * steps; or NULL */
+	const char *unpriced, *unknown;
+	size_t nreplayed; /* steps, of all replays: what they cost */
 };
 
-/* Steps of all messages and ranks together that are replayed for one gamma:
- * two rings of 70 ranks. */
+/* Of messages from that size on. */
+struct gf_derived_line {
+	double from_bytes, startup_s, per_byte_s;
+};
+
+struct gf_derived_cost {
+	/* Of a message that everything divides; the first from 0 on. None: the
+	 * closed form holds, or there are too many steps. */
+	const struct gf_derived_line *lines;
+	size_t nlines;
+	/* Of all ranks, where a message's cost may depend on what is left over
+	 * in its parts; else 0. */
+	size_t nsteps;
+	/* NULL: n messages take n times as long (gamma_n = n) */
+	const struct gf_contention *contention;
+};
+
+/* Steps of all messages and ranks together that are replayed at once: a ring of
+ * 100 ranks, two rings of 70. */
 #define GF_DERIVED_STEPS_MOST 40000
 
 /* Long enough that startup does not matter: a message's gamma is its bytes'. */
-#define GF_DERIVED_BYTES ((size_t)1 << 26)
+#define GF_DERIVED_BYTES 0x1p26
 
-/* startup_s: of a message of GF_DERIVED_BYTES, by itself.
- * NULL: too many steps, nothing to replay, or a single rank; n messages then
- * take n times as long (gamma_n = n). */
-const struct gf_contention *
-gf_derived_contention(struct gf_derived *d, const struct gf_algorithm *a,
-		      const struct gf_coll_args *args,
-		      const struct gf_net_cost *net, double startup_s);
+/* Empty where there are too many steps, nothing to replay, or one rank.
+ * Borrowed until the release. */
+const struct gf_derived_cost *gf_derived_find(struct gf_derived *d,
+					      const struct gf_algorithm *a,
+					      const struct gf_coll_args *args,
+					      const struct gf_net_cost *net);
+/* A message of just so many elements alone; NAN: see above. */
+double gf_derived_message_s(struct gf_derived *d, const struct gf_algorithm *a,
+			    const struct gf_coll_args *args,
+			    const struct gf_net_cost *net, double bytes);
 void gf_derived_release(struct gf_derived *d);
 
 #endif

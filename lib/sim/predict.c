@@ -31,6 +31,13 @@ size_t gf_plan_wires(const struct gf_plan *p, size_t first, size_t last,
 				 last - first + 1, wires);
 }
 
+size_t gf_wire_elems(const struct gf_wire *wire)
+{
+	if (wire->share == 1)
+		return (size_t)wire->count_elems;
+	return (size_t)fmax(1, round(wire->count_elems * wire->share));
+}
+
 /* Bytes of one tensor that travel, before any codec, where messages are cut
  * anew. */
 static double sent_bytes(const struct gf_plan *p, size_t tensor)
@@ -285,6 +292,57 @@ static int append_own(struct pricing *x, struct gf_traffic *t,
 	return rc;
 }
 
+/* A message's collective by its line, or as it is; no steps: the same. */
+static int price_again(const struct pricing *x, const struct gf_traffic *t,
+		       size_t i, bool exactly, struct gf_price *price,
+		       struct gf_error *err)
+{
+	const struct gf_sim_message *m = &t->messages[i];
+	const struct gf_message *from = &x->p->messages[t->plan_message[i]];
+	struct gf_priced priced = {from->algorithm, from->stages, from->nstages,
+				   m->bytes,        from->codec,  0};
+	struct gf_wire wires[GF_WIRES_MOST];
+
+	*price = (struct gf_price){0};
+	if (gf_plan_wires(x->p, m->first, m->last, wires) > 1 ||
+	    wires[0].kind != GF_WIRE_REDUCE)
+		return 0;
+	if (exactly)
+		priced.count_elems = gf_wire_elems(&wires[0]);
+	return gf_price_message(x->f, &priced, price, err);
+}
+
+/*
+ * Prices messages as just so many elements take, replayed: what is left over in
+ * their parts may let messages pass each other that otherwise wait. All of
+ * them, or none where these are too many steps.
+ */
+static int replay_messages(const struct pricing *x, struct gf_traffic *t,
+			   struct gf_error *err)
+{
+	struct gf_price line, exact;
+	size_t nsteps = 0, i;
+	int rc = 0;
+
+	for (i = 0; i < t->nmessages && rc == 0; i++) {
+		rc = price_again(x, t, i, false, &line, err);
+		nsteps += line.nsteps;
+		if (nsteps > GF_DERIVED_STEPS_MOST)
+			return rc;
+	}
+	for (i = 0; i < t->nmessages && rc == 0; i++) {
+		struct gf_sim_message *m = &t->messages[i];
+
+		rc = price_again(x, t, i, false, &line, err);
+		if (rc < 0 || !line.nsteps)
+			continue;
+		rc = price_again(x, t, i, true, &exact, err);
+		m->startup_s += exact.startup_s - line.startup_s;
+		m->per_byte_s += exact.per_byte_s - line.per_byte_s;
+	}
+	return rc;
+}
+
 int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 		    const struct gf_fabric *f, struct gf_error *err)
 {
@@ -300,12 +358,15 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 	t->carrier = gf_xcalloc(p->nmessages + 1, sizeof(size_t));
 	for (i = 0; i < p->nmessages; i++)
 		t->plan_message[i] = t->carrier[i] = i;
-	t->derived.lanes = p->lanes;
 	if (!on.derived)
 		on.derived = &t->derived;
+	if (on.derived->lanes < p->lanes)
+		on.derived->lanes = p->lanes;
 	rc = price_all(&x, t->messages, err);
 	if (rc == 0 && gf_selection_has(&p->selection, GF_SELECT_RECUTS))
 		rc = pack(&x, t, err);
+	if (rc == 0)
+		rc = replay_messages(&x, t, err);
 	if (rc == 0)
 		rc = append_own(&x, t, err);
 	if (rc < 0)

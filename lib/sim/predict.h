@@ -30,6 +30,8 @@ struct gf_fabric gf_plan_fabric(const struct gf_plan *p);
  * there are. */
 size_t gf_plan_wires(const struct gf_plan *p, size_t first, size_t last,
 		     struct gf_wire wires[GF_WIRES_MOST]);
+/* The numbers that a rank sends as a wire. */
+size_t gf_wire_elems(const struct gf_wire *wire);
 
 /* What the plan's selection takes for tensors first..last as one message:
  * choosing, packing, putting the result back. */

@@ -74,15 +74,10 @@ static void line_at(const struct gf_algorithm *a, struct gf_coll_args args,
 		    struct gf_price *p)
 {
 	struct gf_line_choice first = {.below_scale = INFINITY}, second = first;
-	size_t n = (size_t)args.ranks, power;
+	size_t n = gf_coll_divisible(&args);
 	struct gf_net_cost by = *net;
 	double one, two;
 
-	if (args.servers > 0 && args.servers < args.ranks)
-		n = (size_t)args.servers * (size_t)(args.ranks - args.servers);
-	/* halving divides by the largest power of two up to ranks */
-	for (power = 1; power <= (size_t)args.ranks / 2; power *= 2)
-		n *= 2;
 	args.count_elems = n;
 	first.scale = bytes / ((double)n * ELEM_BYTES);
 	by.choice = &first;
@@ -97,6 +92,11 @@ static void line_at(const struct gf_algorithm *a, struct gf_coll_args args,
 	p->below_bytes = first.below_scale * ((double)n * ELEM_BYTES);
 }
 
+static bool near(double a, double b)
+{
+	return fabs(a - b) <= 1e-12 * fmax(fabs(a), fabs(b));
+}
+
 /*
  * The same, but costs do not fall as messages grow: a line that would begin
  * below the one before it is raised. A level's own lines never do, but several
@@ -107,29 +107,114 @@ static void line(const struct gf_algorithm *a, const struct gf_coll_args *args,
 		 const struct gf_net_cost *net, double bytes,
 		 struct gf_price *p)
 {
+	struct gf_price next = *p;
 	double from, least;
 
 	line_at(a, *args, net, 0, p);
-	while (isfinite(p->below_bytes) && p->below_bytes <= bytes) {
+	while (isfinite(p->below_bytes)) {
 		from = p->below_bytes;
 		least = p->startup_s + p->per_byte_s * from;
-		line_at(a, *args, net, from, p);
-		assert(p->below_bytes > from);
-		p->from_bytes = from; /* no gap between lines, not by an ulp */
-		p->startup_s = fmax(p->startup_s, least - p->per_byte_s * from);
+		line_at(a, *args, net, from, &next);
+		assert(next.below_bytes > from);
+		next.startup_s =
+			fmax(next.startup_s, least - next.per_byte_s * from);
+		if (near(next.per_byte_s, p->per_byte_s) &&
+		    near(next.startup_s, p->startup_s)) {
+			p->below_bytes = next.below_bytes;
+			continue;
+		}
+		if (bytes < from)
+			return;
+		next.from_bytes = from; /* no gap between lines, no ulp */
+		*p = next;
 	}
 }
 
-/* Contention on these levels, where long messages are told of. */
-static const struct gf_contention *contention(struct gf_derived *d,
-					      const struct gf_algorithm *a,
-					      const struct gf_coll_args *args,
-					      const struct gf_net_cost *net)
+static void replayed_line(const struct gf_derived_cost *c, double bytes,
+			  struct gf_price *p)
 {
-	struct gf_price large;
+	size_t i = c->nlines - 1;
 
-	line_at(a, *args, net, GF_DERIVED_BYTES, &large);
-	return gf_derived_contention(d, a, args, net, large.startup_s);
+	while (i > 0 && c->lines[i].from_bytes > bytes)
+		i--;
+	p->startup_s = c->lines[i].startup_s;
+	p->per_byte_s = c->lines[i].per_byte_s;
+	p->from_bytes = c->lines[i].from_bytes;
+	p->below_bytes =
+		i + 1 < c->nlines ? c->lines[i + 1].from_bytes : INFINITY;
+}
+
+/* The line through what a message of just so many elements takes. */
+static void pass_through(double seconds, double bytes, struct gf_price *p)
+{
+	if (isnan(seconds) || !(bytes > 0))
+		return;
+	p->startup_s = fmin(p->startup_s, seconds);
+	p->per_byte_s = (seconds - p->startup_s) / bytes;
+	p->from_bytes = p->below_bytes = bytes;
+}
+
+static void price_one(const struct gf_fabric *f, const struct gf_algorithm *a,
+		      const struct gf_coll_args *args,
+		      const struct gf_net_cost *net, double bytes,
+		      struct gf_price *p)
+{
+	static const struct gf_derived_cost none;
+	const struct gf_derived_cost *c = &none;
+
+	if (f->derived)
+		c = gf_derived_find(f->derived, a, args, net);
+	if (c->nlines)
+		replayed_line(c, bytes, p);
+	else
+		line(a, args, net, bytes, p);
+	p->contention = c->contention;
+	p->nsteps = c->nsteps;
+	if (c->nsteps && args->count_elems)
+		pass_through(
+			gf_derived_message_s(f->derived, a, args, net, bytes),
+			bytes, p);
+}
+
+/* Narrows the sizes for which `best` holds to those where it stays below
+ * another. */
+static void stay_below(struct gf_price *best, const struct gf_price *other,
+		       double bytes)
+{
+	double meet = (other->startup_s - best->startup_s) /
+		      (best->per_byte_s - other->per_byte_s);
+
+	best->from_bytes = fmax(best->from_bytes, other->from_bytes);
+	best->below_bytes = fmin(best->below_bytes, other->below_bytes);
+	if (best->per_byte_s > other->per_byte_s && meet > bytes)
+		best->below_bytes = fmin(best->below_bytes, meet);
+	if (best->per_byte_s < other->per_byte_s)
+		best->from_bytes = fmax(best->from_bytes, fmin(meet, bytes));
+}
+
+/* The cheapest of those that it stands for, a little above that size: where two
+ * lines meet, the one that goes on below. */
+static void price_cheapest(const struct gf_fabric *f,
+			   const struct gf_algorithm *a,
+			   const struct gf_coll_args *args,
+			   const struct gf_net_cost *net, double bytes,
+			   struct gf_price *p)
+{
+	double above = bytes * (1 + 1e-9), best_s = INFINITY;
+	struct gf_price one = *p;
+	size_t i;
+
+	for (i = 0; a->stands_for[i]; i++) {
+		price_one(f, a->stands_for[i], args, net, bytes, &one);
+		if (one.startup_s + one.per_byte_s * above >= best_s)
+			continue;
+		best_s = one.startup_s + one.per_byte_s * above;
+		*p = one;
+	}
+	for (i = 0; a->stands_for[i]; i++) {
+		price_one(f, a->stands_for[i], args, net, bytes, &one);
+		stay_below(p, &one, above);
+	}
 }
 
 static int closed_form(const struct gf_fabric *f, const struct gf_priced *m,
@@ -157,14 +242,14 @@ static int closed_form(const struct gf_fabric *f, const struct gf_priced *m,
 	way.servers = f->servers;
 	args = gf_way_args(&way, f->ranks);
 	args.elem_bytes = ELEM_BYTES;
+	args.count_elems = m->count_elems;
 	rc = gf_coll_args_check(&args, err);
 	if (rc == 0 && a->applicable)
 		rc = a->applicable(&args, err);
 	if (rc < 0)
 		return rc;
-	line(a, &args, net, m->bytes, price);
-	if (f->derived)
-		price->contention = contention(f->derived, a, &args, net);
+	(a->stands_for ? price_cheapest : price_one)(f, a, &args, net, m->bytes,
+						     price);
 	return 0;
 }
 
@@ -180,6 +265,7 @@ static void take_line(const struct gf_allreduce_cost *c, double bytes,
 	price->from_bytes = scale * (double)l.from_bytes;
 	price->contention = &c->contention;
 	price->mutual = gf_beside_backward_of(c);
+	price->nsteps = 0;
 }
 
 /*

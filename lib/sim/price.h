@@ -13,7 +13,8 @@
 
 /*
  * The cost of a message, startup_s + per_byte_s * bytes: as measured if the
- * network was measured, else from the algorithm's closed form on the levels. If
+ * network was measured, else the algorithm's on the levels: as its steps are
+ * replayed, or by its closed form. If
  * several lines were measured, of the all-reduce or of the levels that a closed
  * form crosses, those for the message's size count.
  *
@@ -27,8 +28,9 @@ struct gf_fabric {
 	size_t nlevels;
 	int ranks;   /* that take part */
 	int servers; /* of them, that only serve (ps) */
-	struct gf_derived
-		*derived; /* contention of derived prices; NULL: none */
+	/* Replays of derived prices, and their contention; NULL: closed forms,
+	 * and no contention. */
+	struct gf_derived *derived;
 	const struct gf_processing *processing; /* or NULL: nothing costs */
 	const char *device; /* that runs messages; NULL: the processor */
 };
@@ -36,7 +38,7 @@ struct gf_fabric {
 enum gf_price_origin {
 	GF_PRICE_MEASURED, /* an allreduce entry of the network */
 	GF_PRICE_RESCALED, /* such an entry, for another number of ranks */
-	GF_PRICE_DERIVED,  /* a closed form */
+	GF_PRICE_DERIVED,  /* a closed form, or a replay */
 };
 
 struct gf_price {
@@ -46,6 +48,7 @@ struct gf_price {
 		*contention; /* borrowed; NULL: gamma_n = n */
 	const struct gf_beside_backward *mutual; /* borrowed; NULL: unknown */
 	enum gf_price_origin origin;
+	size_t nsteps; /* that tell apart how many elements there are; or 0 */
 };
 
 /* How a message goes, and how many bytes it has on the wire. */
@@ -55,6 +58,10 @@ struct gf_priced {
 	size_t nstages;
 	double bytes;
 	const char *codec; /* NULL: f32 */
+	/* 0: by the line of messages that everything divides. Else a derived
+	 * message of so many is replayed as it is, and its price passes through
+	 * its size alone. */
+	size_t count_elems;
 };
 
 /* -ENOTSUP: nothing says what it costs; -EINVAL: factors that do not fit. */

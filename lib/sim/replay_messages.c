@@ -9,14 +9,6 @@
 
 #include "base/heap.h"
 
-/* The numbers that a rank sends. */
-static size_t elems_of(const struct gf_wire *wire)
-{
-	if (wire->share == 1)
-		return (size_t)wire->count_elems;
-	return (size_t)fmax(1, round(wire->count_elems * wire->share));
-}
-
 static int make_part(const struct gf_replay_setting *s, size_t i,
 		     const struct gf_wire *wire, struct gf_replay_part *part,
 		     struct gf_error *err)
@@ -42,7 +34,7 @@ static int make_part(const struct gf_replay_setting *s, size_t i,
 			return rc;
 		part->way.servers = s->variant.fabric.servers;
 		*args = gf_way_args(&part->way, s->variant.fabric.ranks);
-		args->count_elems = elems_of(wire);
+		args->count_elems = gf_wire_elems(wire);
 		if (m->half == GF_HALF_SPLIT)
 			args->half = GF_COLL_REDUCE_SCATTER;
 	}

@@ -569,9 +569,10 @@ iteration() { # WANTED
 	[ -z "$errors" ]
 	wants 0 gf-plan --lanes 2 --algorithm ring --ranks 128 "$data/valid/topology-4x2-1gbe.json" model.json
 	one_line
-	says "ring on 128 ranks has too many steps to replay: n messages at once are taken for n times slower"
+	says "ring on 128 ranks has too many steps to replay: its cost is a closed form's, and n messages at once are taken for n times slower"
 	wants 0 gf-plan --lanes 1 --algorithm ring --ranks 128 "$data/valid/topology-4x2-1gbe.json" model.json
-	[ -z "$errors" ]
+	one_line
+	says "ring on 128 ranks has too many steps to replay: its cost is a closed form's"
 	# gf-sim says the same of the plan, from its levels alone
 	for policy in asc-wfbp optimal mg-wfbp; do
 		wants 0 gf-plan -q --lanes 3 --policy $policy --model resnet20 "$data/valid/topology-4x2-1gbe.json"

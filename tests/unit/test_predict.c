@@ -53,7 +53,7 @@ static void test_price(void)
 		const char *algorithm;
 		int rc;
 		enum gf_price_origin origin;
-		double startup_s, per_byte_s;
+		double startup_s, per_byte_s, below_bytes; /* 0: all */
 	} cases[] = {
 		{"measured",
 		 {&measured, NULL, 0, 4, 0},
@@ -83,20 +83,26 @@ static void test_price(void)
 		 GF_PRICE_RESCALED,
 		 0,
 		 0},
-		{"derived: 14 rounds of 3 s, 2*(7/8)/2 per byte",
+		/* a part of n/8 bytes passes 14 hops, near and far by turns:
+		 * 7 (0.5 + 3) s and 7 (1/8 + 1/2) n/8. From 10.7 bytes on to
+		 * wait at a far link, n/8 / 2, takes longer than a near hop,
+		 * 0.5 + n/8 / 8. */
+		{"derived: 14 hops, near and far by turns",
 		 {NULL, two_levels, 2, 8, 0},
 		 "ring",
 		 0,
 		 GF_PRICE_DERIVED,
-		 42,
-		 0.875},
+		 24.5,
+		 0.546875,
+		 4. / 3 * 8},
 		{"derived beside a measured other",
 		 {&another, two_levels, 2, 8, 0},
 		 "ring",
 		 0,
 		 GF_PRICE_DERIVED,
-		 42,
-		 0.875},
+		 24.5,
+		 0.546875,
+		 4. / 3 * 8},
 		{"a measured level, with its reduction",
 		 {&per_level, NULL, 0, 4, 0},
 		 "ring",
@@ -150,7 +156,11 @@ static void test_price(void)
 			    cases[i].what);
 		EXPECT_NEAR(p.per_byte_s, cases[i].per_byte_s, TOLERANCE, "%s",
 			    cases[i].what);
-		EXPECT(p.from_bytes == 0 && isinf(p.below_bytes),
+		if (cases[i].below_bytes > 0)
+			EXPECT_NEAR(p.below_bytes, cases[i].below_bytes,
+				    TOLERANCE, "%s", cases[i].what);
+		EXPECT(p.from_bytes == 0 &&
+			       (cases[i].below_bytes || isinf(p.below_bytes)),
 		       "%s: for all sizes, got %g to %g", cases[i].what,
 		       p.from_bytes, p.below_bytes);
 	}

@@ -392,28 +392,27 @@ static void test_contention(void)
 					    .elem_bytes = 4};
 		const struct gf_algorithm *a =
 			gf_algorithm_find(cases[i].algorithm);
-		const struct gf_contention *c;
+		const struct gf_derived_cost *c;
 
 		d = (struct gf_derived){.lanes = 3};
-		c = gf_derived_contention(&d, a, &args, &net, 0);
-		EXPECT(!c == (cases[i].want == 0), "case %zu: %s", i,
-		       c ? "known" : "unknown");
+		c = gf_derived_find(&d, a, &args, &net);
+		EXPECT(!c->contention == (cases[i].want == 0), "case %zu: %s",
+		       i, c->contention ? "known" : "unknown");
 		EXPECT(!d.unknown == (cases[i].ranks < 100), "case %zu", i);
-		if (!c) {
-			gf_derived_release(&d);
-			continue;
-		}
-		EXPECT(c == gf_derived_contention(&d, a, &args, &net, 0),
+		EXPECT(c == gf_derived_find(&d, a, &args, &net),
 		       "case %zu: kept", i);
-		EXPECT_NEAR(gf_contention_gamma(c, 1 << 20, cases[i].n),
-			    cases[i].want, 1e-2, "case %zu", i);
+		if (c->contention)
+			EXPECT_NEAR(gf_contention_gamma(c->contention, 1 << 20,
+							cases[i].n),
+				    cases[i].want, 1e-2, "case %zu", i);
 		gf_derived_release(&d);
 	}
 	d.lanes = 1;
-	EXPECT(!gf_derived_contention(
-		       &d, gf_algorithm_find("ring"),
-		       &(struct gf_coll_args){.ranks = 8, .elem_bytes = 4},
-		       &net, 0),
+	EXPECT(!gf_derived_find(
+			&d, gf_algorithm_find("ring"),
+			&(struct gf_coll_args){.ranks = 8, .elem_bytes = 4},
+			&net)
+			->contention,
 	       "one lane");
 	gf_derived_release(&d);
 }
