@@ -135,7 +135,8 @@ class Problem:
                     del moving[i]
                     ended[i // n] += 1
                     changed = True
-                if done >= self.backward - near and (step < staleness - 1 or ended[step + 1 - staleness] == n):
+                over = quiet <= near and done >= self.backward - near
+                if over and (step < staleness - 1 or ended[step + 1 - staleness] == n):
                     step, quiet, done = step + 1, self.update + self.forward, 0.0
                     starts.append(t)
                     changed = True
