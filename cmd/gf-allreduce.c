@@ -169,15 +169,15 @@ static int check(void *arguments, struct gf_error *err)
 	if (a->list)
 		return 0;
 	rc = named(err, "--codec", config_of(a, &config, err));
+	if (!rc && a->error)
+		rc = named(err, "--error",
+			   gf_sum_error_check(config.element.dtype,
+					      config.element.op, err));
 	if (!rc)
 		rc = named(err, "--algorithms",
 			   gf_cli_split_once(a->algorithms ? a->algorithms
 							   : "auto",
 					     &names, err));
-	if (!rc && a->error)
-		rc = named(err, "--error",
-			   gf_sum_error_check(config.element.dtype,
-					      config.element.op, err));
 	if (rc)
 		return rc;
 	a->sweep.algorithms = names;
