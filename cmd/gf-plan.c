@@ -70,6 +70,10 @@ static const struct gf_setting own_settings[] = {
 	 .from = {{gf_systems, sizeof(*gf_systems)}}},
 	{"lanes", "K", 2, GF_SETTING_INT, AT(request.lanes),
 	 "keep at most K messages in flight", 1, COUNT_MOST},
+	{"tolerance", "SHARE", 2, GF_SETTING_OWN, AT(request),
+	 "take fewer lanes and messages if a plan loses no more, e.g. 1% "
+	 "(0.5%)",
+	 .store = gf_request_tolerance},
 	{"threshold", "BYTES", 2, GF_SETTING_OWN, AT(request),
 	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)",
 	 .store = gf_request_threshold},

@@ -45,6 +45,9 @@ struct gf_predicted_message {
 
 struct gf_prediction {
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
+	/* of the fastest plan that was found, where a simpler one was taken;
+	 * 0: this one is */
+	double fastest_s;
 	/* by the doubt of the measurements (sim/doubt.h); both 0: unknown */
 	double iteration_low_s, iteration_high_s;
 	struct gf_predicted_message *messages; /* the plan's nmessages */

@@ -120,6 +120,8 @@ static const struct gf_field prediction_fields[] = {
 	 .high = GF_MAX_TIME_SUM_S},
 	{"lower_bound_s", GF_FIELD_REAL, .offset = AT(lower_bound_s),
 	 .high = GF_MAX_TIME_SUM_S},
+	{"fastest_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(fastest_s),
+	 .high = GF_MAX_TIME_SUM_S},
 	{"iteration_low_s", GF_FIELD_REAL, GF_OMITTED,
 	 .offset = AT(iteration_low_s), .high = GF_MAX_TIME_SUM_S},
 	{"iteration_high_s", GF_FIELD_REAL, GF_OMITTED,

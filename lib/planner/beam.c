@@ -161,6 +161,7 @@ static void try_choices(struct beam *b, const struct node *from, size_t first,
 			.first = first,
 			.last = last,
 			.mode = GF_MODE_SIMULTANEOUS,
+			.release = b->w->in->release,
 			.option = menu->choices[e],
 		};
 

@@ -110,6 +110,9 @@ int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
 	rc = gf_request_pose(r, &t, notes, err);
 	if (rc < 0)
 		return rc;
+	/* every policy at its best, unless the user asks for less */
+	if (!r->tolerance_asked)
+		t.problem.tolerance = 0;
 	for (i = 0; gf_policies[i]; i++)
 		;
 	made = gf_xcalloc(i, sizeof(*made));

@@ -86,6 +86,7 @@ static void descend(struct tree *t, size_t depth, size_t first)
 				.first = first,
 				.last = last,
 				.mode = GF_MODE_SIMULTANEOUS,
+				.release = t->w->in->release,
 				.option = menu->choices[e],
 			};
 

@@ -245,6 +245,21 @@ static int begin(struct why *y, struct gf_work *w, const struct gf_request *r,
 	return 0;
 }
 
+/* The plan was taken for its simplicity. */
+static void print_simpler(const struct gf_plan *p, struct gf_text *out)
+{
+	double fastest_s = p->predicted->fastest_s;
+
+	if (fastest_s > 0)
+		gf_text_addf(out,
+			     "taken for fewer lanes or messages: %zu on %d "
+			     "lane%s, %.2f %% slower than the fastest plan "
+			     "found (%.6g s)\n\n",
+			     p->nmessages, p->lanes, p->lanes == 1 ? "" : "s",
+			     100 * (p->predicted->iteration_s / fastest_s - 1),
+			     fastest_s);
+}
+
 int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 		    struct gf_text *out, struct gf_error *err)
 {
@@ -268,6 +283,7 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 		by_alternatives(&y);
 	gf_plan_chart(p, out);
 	gf_text_addf(out, "\n");
+	print_simpler(p, out);
 	print_messages(p, out);
 	gf_text_addf(out, "\n");
 	print_tensors(&y, ruled, out);

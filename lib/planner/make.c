@@ -12,12 +12,11 @@
 #include "sim/doubt.h"
 #include "sim/predict.h"
 
-/* Synchronous, dense and as soon as ready: what the policies plan for. */
+/* Synchronous and dense: what the policies plan for. */
 static bool plain(const struct gf_task *t)
 {
 	return gf_selection_has(&t->selection, GF_SELECT_LOSSLESS) &&
-	       t->system.staleness == 1 &&
-	       t->system.release == GF_RELEASE_READY;
+	       t->system.staleness == 1;
 }
 
 /* What an exchange cannot do without: with several lanes and stale gradients,
@@ -93,8 +92,9 @@ static int set_axes(const struct gf_task *t, struct gf_plan *p,
 	return rc;
 }
 
-int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
-		 struct gf_plan *p, struct gf_error *err)
+/* By this policy, or (NULL) what auto finds. */
+static int plan_by(const struct gf_task *t, const struct gf_policy *policy,
+		   struct gf_plan *p, struct gf_error *err)
 {
 	int rc = policy ? gf_policy_run(policy, &t->problem, p, err)
 			: gf_policy_auto(&t->problem, p, err);
@@ -111,17 +111,6 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
 	return rc;
 }
 
-static bool better(const struct gf_plan *a, const struct gf_plan *b)
-{
-	double x = a->predicted->iteration_s, y = b->predicted->iteration_s;
-
-	if (x != y)
-		return x < y;
-	if (a->lanes != b->lanes)
-		return a->lanes < b->lanes;
-	return a->nmessages < b->nmessages;
-}
-
 /* A prediction and the two ends of its interval. */
 enum { ENDS = 3 };
 
@@ -134,7 +123,8 @@ static double end_s(const struct gf_plan *p, int end)
 	return ends[pr->iteration_high_s > 0 ? end : 0];
 }
 
-/* By what share p is slower, at worst, than the best of the plans would be. */
+/* By what share p is slower, at worst, than the best of the plans would be, or
+ * than the fastest that was found. */
 static double regret(const struct gf_plan *p, const struct gf_plan *plans,
 		     size_t n)
 {
@@ -147,14 +137,15 @@ static double regret(const struct gf_plan *p, const struct gf_plan *plans,
 
 		for (i = 0; i < n; i++)
 			best = fmin(best, end_s(&plans[i], end));
+		for (i = 0; end == 0 && i < n; i++)
+			if (plans[i].predicted->fastest_s > 0)
+				best = fmin(best,
+					    plans[i].predicted->fastest_s);
 		if (best > 0)
 			worst = fmax(worst, end_s(p, end) / best - 1);
 	}
 	return worst;
 }
-
-/* Under doubt, plans whose regrets differ by less are the same. */
-static const double same_regret = 0.005;
 
 /* Fewer lanes, then fewer messages, then less regret. */
 static bool simpler(const struct gf_plan *a, double a_regret,
@@ -167,19 +158,22 @@ static bool simpler(const struct gf_plan *a, double a_regret,
 	return a_regret < b_regret;
 }
 
-/* The plan that is least bad over the intervals. */
-static size_t choose_in_doubt(const struct gf_plan *plans, size_t n)
+/* The plan that is least bad over the intervals; plans whose regrets differ by
+ * less than the tolerance are the same. */
+static size_t choose(const struct gf_task *t, const struct gf_plan *plans,
+		     size_t n)
 {
 	double *regrets = gf_xcalloc(n + 1, sizeof(*regrets));
-	double least = INFINITY;
+	double least = INFINITY, limit = t->problem.tolerance;
 	size_t best = n, i;
 
 	for (i = 0; i < n; i++) {
 		regrets[i] = regret(&plans[i], plans, n);
 		least = fmin(least, regrets[i]);
 	}
+	limit = least > limit ? least + limit : limit;
 	for (i = 0; i < n; i++)
-		if (regrets[i] <= least + same_regret &&
+		if (regrets[i] <= limit &&
 		    (best == n || simpler(&plans[i], regrets[i], &plans[best],
 					  regrets[best])))
 			best = i;
@@ -187,38 +181,34 @@ static size_t choose_in_doubt(const struct gf_plan *plans, size_t n)
 	return best;
 }
 
-static size_t choose(const struct gf_plan *plans, size_t n)
-{
-	size_t best = 0, i;
-
-	for (i = 0; i < n; i++)
-		if (plans[i].predicted->iteration_high_s > 0)
-			return choose_in_doubt(plans, n);
-	for (i = 1; i < n; i++)
-		if (better(&plans[i], &plans[best]))
-			best = i;
-	return best;
-}
-
 /*
  * The policies know nothing of the other axes, nor of doubt: where these change
  * what counts, the best is found by trying all. `optimal` goes by the name of
- * the policy that found its plan.
+ * the policy that found its plan; both its fastest plan and the simplest within
+ * the tolerance are tried.
  */
 static int try_all(const struct gf_task *t, bool halves, struct gf_plan *plans,
 		   size_t *n, struct gf_error *err)
 {
+	struct gf_task fastest = *t;
 	size_t i;
+	int rc;
 
+	fastest.problem.tolerance = 0;
+	if (plain(t) && t->problem.tolerance > 0) {
+		rc = plan_by(&fastest, NULL, &plans[*n], err);
+		if (rc < 0)
+			return rc;
+		++*n;
+	}
 	for (i = 0; gf_policies[i]; i++) {
 		const struct gf_policy *policy = gf_policies[i];
-		int rc;
 
 		if (!policy->automatic && !halves)
 			continue;
 		if (plain(t) && policy == &gf_policy_optimal)
 			policy = NULL;
-		rc = gf_task_plan(t, policy, &plans[*n], err);
+		rc = plan_by(t, policy, &plans[*n], err);
 		if (rc == -EINVAL && policy && !policy->automatic)
 			continue; /* not with these axes */
 		if (rc < 0)
@@ -237,10 +227,10 @@ static int best_of_all(const struct gf_task *t, bool halves, struct gf_plan *p,
 
 	for (i = 0; gf_policies[i]; i++)
 		;
-	plans = gf_xcalloc(i + 1, sizeof(*plans));
+	plans = gf_xcalloc(i + 2, sizeof(*plans));
 	rc = try_all(t, halves, plans, &n, err);
 	if (rc == 0)
-		best = choose(plans, n);
+		best = choose(t, plans, n);
 	for (i = 0; i < n; i++)
 		if (rc == 0 && i == best)
 			*p = plans[i];
@@ -248,6 +238,21 @@ static int best_of_all(const struct gf_task *t, bool halves, struct gf_plan *p,
 			gf_plan_release(&plans[i]);
 	free(plans);
 	return rc;
+}
+
+int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
+		 struct gf_plan *p, struct gf_error *err)
+{
+	int rc;
+
+	if (policy != &gf_policy_optimal || plain(t))
+		return plan_by(t, policy, p, err);
+	rc = best_of_all(t, false, p, err);
+	if (rc < 0)
+		return rc;
+	free(p->policy);
+	p->policy = gf_xstrdup(policy->name);
+	return 0;
 }
 
 static char *digest(const char *text)

@@ -11,6 +11,8 @@
 #include "planner/policy.h"
 #include "planner/systems.h"
 
+#define GF_TOLERANCE 0.005 /* of auto, unless the user asks for another */
+
 /*
  * From documents and wishes to a plan. Zero and NULL: not asked for.
  */
@@ -23,6 +25,8 @@ struct gf_request {
 	const char *topology_digest, *profile_digest; /* "" or NULL: none */
 	const char *system, *policy;
 	int lanes;
+	double tolerance;     /* for auto and optimal */
+	bool tolerance_asked; /* which 0 is not */
 	size_t threshold_bytes;
 	bool threshold_zero; /* asked for, which threshold_bytes 0 is not */
 	int ranks;           /* 0: unknown */
@@ -48,6 +52,9 @@ struct gf_task {
 /* For --threshold of a struct gf_request; 0 sends every tensor by itself. */
 int gf_request_threshold(const char *text, void *request, struct gf_error *err);
 bool gf_request_has_threshold(const struct gf_request *r);
+
+/* For --tolerance of a struct gf_request: "0.005" or "0.5%". */
+int gf_request_tolerance(const char *text, void *request, struct gf_error *err);
 
 /* Borrows what the documents know: model, network, levels, ranks. A plan
  * stands in for what no other document has (request.c). */

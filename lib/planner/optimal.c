@@ -9,6 +9,10 @@
  * lanes come after fewer lanes; and where the menu has a few ways to send a
  * message, the problem is first solved with each of them alone, exactly as if
  * there were no other.
+ *
+ * Within the problem's tolerance of the best, the plan with the fewest lanes
+ * wins, then that with the fewest messages: such gains are smaller than what
+ * the model leaves out.
  */
 #include <math.h>
 #include <stdint.h>
@@ -228,6 +232,32 @@ static size_t simplest(const struct field *f, double limit_s)
 	return best;
 }
 
+/* Merges what can be merged in the good drafts of the fewest lanes. */
+static void simplify(struct field *f, double limit_s)
+{
+	size_t n = f->ndrafts, i, k;
+	int lanes = f->drafts[simplest(f, limit_s)].lanes;
+
+	for (i = 0; i < n; i++) {
+		struct gf_sim_result result = {0};
+		struct gf_draft d;
+
+		if (f->drafts[i].lanes != lanes ||
+		    f->drafts[i].iteration_s > limit_s)
+			continue;
+		d = copy(&f->drafts[i]);
+		d.policy = &gf_policy_optimal;
+		for (k = 0; lanes == 1 && k < d.nsends; k++)
+			d.sends[k].mode = GF_MODE_NORMAL;
+		gf_search_merge(f->w, limit_s, polish_budget(f->w), &d);
+		gf_work_predict(f->w, &d, &result);
+		if (d.nsends < f->drafts[i].nsends)
+			offer(f, &d);
+		else
+			gf_draft_release(&d);
+	}
+}
+
 static void draft(const struct gf_work *w, struct gf_draft *d)
 {
 	struct field f = {
@@ -235,13 +265,20 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 		.best_s = INFINITY,
 	};
 	size_t nways = gf_menu_ways(&w->menu), way;
+	double fastest_s, limit_s;
 
 	f.alone = nways == 1 || nways > WAYS_ALONE;
 	for (way = 0; !f.alone && way < nways; way++)
 		offer_alone(&f, way);
 	offer_others(&f);
 	search(&f);
-	*d = copy(&f.drafts[simplest(&f, f.best_s)]);
+	fastest_s = f.best_s;
+	limit_s = fastest_s * (1 + w->in->tolerance);
+	if (w->in->tolerance > 0)
+		simplify(&f, limit_s);
+	*d = copy(&f.drafts[simplest(&f, limit_s)]);
+	if (d->iteration_s > fastest_s)
+		d->fastest_s = fastest_s;
 	release(&f);
 }
 

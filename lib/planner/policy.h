@@ -33,8 +33,11 @@ struct gf_problem {
 	 * stage's algorithm is open if it is NULL. */
 	const struct gf_stage *factors;
 	size_t nfactors;
-	bool halves; /* only algorithms that come in two halves */
-	double keep; /* the share of every tensor that travels; 0: all */
+	bool halves;             /* only algorithms that come in two halves */
+	enum gf_release release; /* of all messages */
+	double tolerance; /* optimal: within this share of the best time fewer
+			     lanes win, then fewer messages */
+	double keep;      /* the share of every tensor that travels; 0: all */
 	/* Codecs that a message may choose from, NULL-terminated; NULL: f32,
 	 * the gradients as they are. */
 	const char *const *codecs;

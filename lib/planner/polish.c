@@ -19,6 +19,8 @@
 
 #define WINDOW 3
 #define MIXES  3
+/* Merging: the limit is approached in so many steps. */
+#define MERGE_STEPS 8
 
 struct bench {
 	const struct gf_work *w;
@@ -326,6 +328,31 @@ void gf_search_polish(const struct gf_work *w, double budget,
 		won = false;
 		for (i = 0; i < d->nsends && b.left > 0; i++)
 			won |= improve(&b, i);
+	}
+	bench_release(&b);
+}
+
+void gf_search_merge(const struct gf_work *w, double limit_s, double budget,
+		     struct gf_draft *d)
+{
+	double first_s = d->iteration_s;
+	struct bench b;
+	size_t i;
+	int step;
+
+	bench_init(&b, w, budget, d);
+	for (step = 1; step <= MERGE_STEPS; step++) {
+		double now_s =
+			first_s + (limit_s - first_s) * step / MERGE_STEPS;
+
+		for (i = 0; i + 1 < d->nsends && b.left > 0;) {
+			b.below_s = nextafter(now_s, INFINITY);
+			if (!merge(&b, i))
+				i++;
+		}
+		b.below_s = d->iteration_s;
+		for (i = 0; i + 1 < d->nsends && b.left > 0; i++)
+			move(&b, i);
 	}
 	bench_release(&b);
 }

@@ -188,6 +188,10 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 
 	if (policy && strcmp(policy, "auto") != 0)
 		t->policy = gf_policy_find(policy);
+	p->release = t->system.release;
+	p->tolerance = r->tolerance_asked ? r->tolerance
+		       : t->policy        ? 0
+					  : GF_TOLERANCE;
 	p->servers = t->system.servers;
 	/* documents count every rank, --ranks those that compute */
 	if (!r->ranks_asked)

@@ -2,7 +2,10 @@
 #include "planner/make.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/heap.h"
 #include "base/units.h"
 
 int gf_request_threshold(const char *text, void *request, struct gf_error *err)
@@ -12,6 +15,26 @@ int gf_request_threshold(const char *text, void *request, struct gf_error *err)
 
 	r->threshold_zero = rc == 0 && r->threshold_bytes == 0;
 	return rc;
+}
+
+int gf_request_tolerance(const char *text, void *request, struct gf_error *err)
+{
+	struct gf_request *r = request;
+	size_t length = strlen(text);
+	bool percent = length > 0 && text[length - 1] == '%';
+	char *number = gf_xmemdup(text, length + 1);
+	int rc;
+
+	if (percent)
+		number[length - 1] = '\0';
+	rc = gf_units_real(number, 0, percent ? 100 : 1, &r->tolerance, err);
+	free(number);
+	if (rc < 0)
+		return rc;
+	if (percent)
+		r->tolerance /= 100;
+	r->tolerance_asked = true;
+	return 0;
 }
 
 bool gf_request_has_threshold(const struct gf_request *r)

@@ -67,6 +67,7 @@ static int predict(const struct gf_work *w, const struct gf_draft *d,
 	out->iteration_s = result.iteration_s;
 	out->compute_s = result.compute_s;
 	out->exposed_comm_s = result.exposed_comm_s;
+	out->fastest_s = d->fastest_s;
 	/* of the problem, which the plan need not have used up */
 	out->lower_bound_s = split(d) ? gf_work_split_bound_s(w, lanes)
 				      : gf_work_bound_s(w, lanes);

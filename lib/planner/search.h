@@ -31,4 +31,9 @@ bool gf_search_exhaust(const struct gf_work *w, double below_s, double budget,
 /* Improves a predicted draft in place; budget in simulated messages. */
 void gf_search_polish(const struct gf_work *w, double budget,
 		      struct gf_draft *d);
+/* Merges messages of a predicted draft in place while its iteration stays
+ * within the limit, those first that cost least. */
+void gf_search_merge(const struct gf_work *w, double limit_s, double budget,
+		     struct gf_draft *d);
+
 #endif

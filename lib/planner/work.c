@@ -48,7 +48,10 @@ int gf_work_init(struct gf_work *w, const struct gf_problem *in,
 	w->prefix_bytes = gf_xcalloc(n + 1, sizeof(*w->prefix_bytes));
 	w->run_last = gf_xcalloc(n, sizeof(*w->run_last));
 	for (i = 0; i < n; i++) {
-		w->ready_s[i] = model->forward_s + model->tensors[i].ready_s;
+		w->ready_s[i] = model->forward_s +
+				(in->release == GF_RELEASE_BACKWARD_END
+					 ? model->backward_s
+					 : model->tensors[i].ready_s);
 		w->prefix_bytes[i + 1] =
 			w->prefix_bytes[i] +
 			keep * (double)gf_tensor_bytes(&model->tensors[i]);
@@ -117,7 +120,8 @@ struct gf_work_at gf_work_next(const struct gf_work *w, size_t option,
 	double takes_s = o->startup_s + o->per_byte_s * bytes, left_s;
 
 	at.end_s = fmax(at.end_s, ready_s + at.lag_s);
-	at.lag_s += w->in->model->issue_s;
+	if (w->in->release != GF_RELEASE_BACKWARD_END)
+		at.lag_s += w->in->model->issue_s;
 	/* backward runs on beside the message for that long, at the most */
 	left_s = fmax(w->backward_end_s + at.lag_s - at.end_s, 0) * slowdown;
 	if (drag > 1)
@@ -143,6 +147,7 @@ struct gf_send *gf_draft_send(struct gf_draft *d, const struct gf_work *w,
 	s->first = first;
 	s->last = last;
 	s->mode = GF_MODE_NORMAL;
+	s->release = w->in->release;
 	s->option = gf_menu_pick(&w->menu, gf_work_bytes(w, first, last));
 	return s;
 }

@@ -48,9 +48,10 @@ struct gf_draft {
 	struct gf_send *sends;
 	size_t nsends, capacity;
 	int lanes;
-	int lanes_allowed;              /* that the policy could have used */
-	size_t threshold_bytes;         /* the rule that made it; 0: none */
-	double iteration_s;             /* by gf_work_predict */
+	int lanes_allowed;      /* that the policy could have used */
+	size_t threshold_bytes; /* the rule that made it; 0: none */
+	double iteration_s;     /* by gf_work_predict */
+	double fastest_s; /* of the fastest draft found; 0: that is this one */
 	const struct gf_policy *policy; /* that made it */
 };
 

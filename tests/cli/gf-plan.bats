@@ -742,3 +742,33 @@ iteration() { # WANTED
 	! grep -q 'taken for free' err.txt
 	jq -e '.codecs | length == 2' out.txt
 }
+
+@test "within the tolerance fewer lanes and messages win" {
+	local plan=("gf-plan" -q --model resnet152 --flops 6e12 "$share/topologies/asc-wfbp-8x4-10gbe.json")
+	"${plan[@]}" --policy optimal > fastest.json
+	"${plan[@]}" > simple.json
+	"${plan[@]}" --tolerance 0 > exact.json
+	"${plan[@]}" --tolerance 5% > simpler.json
+	jq -es '(.[0].predicted.iteration_s == .[2].predicted.iteration_s)
+		and (.[1].predicted | .iteration_s <= 1.005 * .fastest_s)
+		and .[1].predicted.fastest_s == .[0].predicted.iteration_s
+		and (.[0].predicted | has("fastest_s") | not)
+		and .[1].lanes < .[0].lanes
+		and (.[1].messages | length) < (.[0].messages | length)
+		and (.[3].messages | length) < (.[1].messages | length)
+		and (.[3].predicted | .iteration_s <= 1.05 * .fastest_s)' \
+		fastest.json simple.json exact.json simpler.json
+	gf-plan -q --explain simple.json | grep "slower than the fastest plan found"
+	wants 2 gf-plan --tolerance 101% simple.json
+}
+
+@test "optimal is above no policy, whatever the axes" {
+	local axes
+	for axes in "--release backward_end" "--selection topk" "--selection csc" "--selection gtopk" "--staleness 2"; do
+		# shellcheck disable=SC2086
+		gf-plan -q --compare --json $axes --model digits-cnn --flops 1e11 \
+			"$share/topologies/asc-wfbp-8x4-10gbe.json" > rows.jsonl 2> /dev/null
+		jq -es 'map(select(.policy != "dear")) | (map(.iteration_s) | min) as $least
+			| .[] | select(.policy == "optimal") | .iteration_s <= $least' rows.jsonl
+	done
+}
