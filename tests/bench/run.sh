@@ -89,7 +89,7 @@ print(json.dumps({"format": "gf-profile", "version": 1,
     "network": {"ranks": 8, "allreduce": [{"algorithm": "ring", "startup_s": 5e-4,
                 "per_byte_s": 1.7e-9, "contention": [1.0, 1.5]}]}}))
 PY
-			for lanes in 1 2; do
+			for lanes in 1 2 3 4; do
 				s=$(seconds gf-plan -q --lanes $lanes "$work/profile.json")
 				printf '%7d  %5d  %8s  %7s  %6s\n' "$tensors" "$lanes" "$slow" "$s" \
 					"${before[$lanes,$slow]:+$(bc -l <<< "scale=1; $s / ${before[$lanes,$slow]}")}"

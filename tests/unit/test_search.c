@@ -386,8 +386,51 @@ static void test_dearer_pays(void)
 	gf_work_release(&w);
 }
 
+/* dear against all cuts. */
+static void test_dear(void)
+{
+	uint64_t seed;
+
+	for (seed = 1; seed <= 60; seed++) {
+		struct problem_store s;
+		double best_s = INFINITY;
+		struct gf_draft d;
+		struct gf_work w;
+		unsigned mask;
+		size_t i, n = 4 + seed % 6, first;
+
+		store_lines(&s, seed, n, 1);
+		s.model.overlap_slowdown = 1;
+		for (i = 0; i < n && seed % 3 == 0; i++)
+			s.tensors[i].need_s = s.model.forward_s *
+					      (double)(n - 1 - i) / (double)n;
+		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		for (mask = 0; mask < 1U << (n - 1); mask++) {
+			struct gf_draft all = {.lanes = 1};
+			struct gf_sim_result result = {0};
+
+			for (i = first = 0; i < n; i++) {
+				if (i + 1 < n && !(mask >> i & 1))
+					continue;
+				gf_draft_send(&all, &w, first, i)->half =
+					GF_HALF_SPLIT;
+				first = i + 1;
+			}
+			gf_work_predict(&w, &all, &result);
+			best_s = fmin(best_s, result.iteration_s);
+			gf_draft_release(&all);
+		}
+		gf_draft_make(&d, &w, &gf_policy_dear, 1);
+		EXPECT_NEAR(d.iteration_s, best_s, BOUND, "seed %zu",
+			    (size_t)seed);
+		gf_draft_release(&d);
+		gf_work_release(&w);
+	}
+}
+
 int main(void)
 {
+	test_dear();
 	test_optimum();
 	test_monotone();
 	test_dearer_pays();
