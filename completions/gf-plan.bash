@@ -35,20 +35,21 @@ _gf_plan() {
 	--refine | --plot | --output | -o) paths=-f ;;
 	--lanes | --tolerance | --threshold | --ranks | --factors | \
 		--staleness | --pipeline-warmup | --flops | --batch | \
-		--plot-columns | --chunk | --keep | --csc-warmup | --density | \
-		--local-clip | --powersgd-rank | --powersgd-warmup | \
-		--min-compression | --seed) return ;;
+		--accumulate | --plot-columns | --chunk | --keep | \
+		--csc-warmup | --density | --local-clip | --powersgd-rank | \
+		--powersgd-warmup | --min-compression | --seed) return ;;
 	*)
 		case $cur in
 		-*) words='--policy --system --lanes --tolerance --threshold
 		--ranks --algorithm --factors --codecs --servers --release
 		--halves --staleness --pipeline-warmup --selection --model
-		--gpu --precision --flops --batch --refine --compare --json
-		--explain --emit --plot --plot-columns --list --chunk --keep
-		--csc-warmup --decay --density --warmup-densities --putback
-		--local-clip --momentum --masking --powersgd-rank
-		--powersgd-warmup --warm-start --min-compression --seed
-		--output --quiet --verbose --help --usage --version' ;;
+		--gpu --precision --flops --batch --accumulate --refine
+		--compare --json --explain --emit --plot --plot-columns --list
+		--chunk --keep --csc-warmup --decay --density
+		--warmup-densities --putback --local-clip --momentum --masking
+		--powersgd-rank --powersgd-warmup --warm-start
+		--min-compression --seed --output --quiet --verbose --help
+		--usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac
