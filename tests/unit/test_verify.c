@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/array.h"
+#include "base/heap.h"
 #include "coll/algorithm.h"
 #include "coll/verify.h"
 #include "test.h"
@@ -193,12 +194,32 @@ static void misplaced(struct gf_schedule *s)
 	gf_schedule_finish(&s[2]);
 }
 
+/* A finished schedule takes steps again: its counters are what it has. */
+static void reopen(struct gf_schedule *s)
+{
+	uint32_t i;
+
+	s->nsent = gf_xcalloc((size_t)s->ranks, sizeof(*s->nsent));
+	s->nreceived = gf_xcalloc((size_t)s->ranks, sizeof(*s->nreceived));
+	for (i = 0; i < s->nsteps; i++) {
+		const struct gf_step *step = &s->steps[i];
+
+		if (step->peer < 0)
+			continue;
+		if (step->op == GF_STEP_SEND)
+			s->nsent[step->peer]++;
+		else
+			s->nreceived[step->peer]++;
+	}
+}
+
 /* Every rank keeps a copy of its own part 0 before anything else. */
 static struct gf_range keep_first(struct gf_schedule *s)
 {
 	struct gf_range keep = gf_schedule_scratch(s, 2);
 	struct gf_step copy;
 
+	reopen(s);
 	gf_schedule_copy(s, keep, gf_data(0, 2));
 	copy = s->steps[s->nsteps - 1];
 	memmove(&s->steps[1], &s->steps[0],
