@@ -103,7 +103,8 @@ static int finish(const struct gf_work *w, struct gf_draft *d,
 /*
  * Drafts are made by the lines of messages that everything divides. On levels,
  * a plan's own messages may take a little less or more. So the plans of the
- * other policies are predicted, too, and none of them is faster.
+ * other policies are predicted, too, and none of them is faster by more than
+ * the tolerance.
  */
 static int find_better(const struct gf_work *w, bool automatic,
 		       struct gf_plan *p, struct gf_error *err)
@@ -126,7 +127,8 @@ static int find_better(const struct gf_work *w, bool automatic,
 			    &other, err);
 		gf_draft_release(&d);
 		if (rc == 0 &&
-		    other.predicted->iteration_s < p->predicted->iteration_s) {
+		    other.predicted->iteration_s * (1 + w->in->tolerance) <
+			    p->predicted->iteration_s) {
 			struct gf_plan worse = *p;
 
 			*p = other;
