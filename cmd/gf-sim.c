@@ -359,6 +359,9 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 	gf_progress_end(&progress);
 	if (rc == 0)
 		rc = report(a, d->plan, outcomes, rows, err);
+	if (rc == 0 && rows < n)
+		rc = gf_error_set(err, 1, "%zu of %zu rows are left out",
+				  n - rows, n);
 	for (i = 0; i < rows; i++)
 		gf_outcome_release(&outcomes[i]);
 	free(outcomes);
