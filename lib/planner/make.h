@@ -21,6 +21,7 @@ struct gf_request {
 	const struct gf_network *network;
 	const struct gf_level *levels;
 	size_t nlevels;
+	bool one_host; /* the levels are those of a single host */
 	const struct gf_processing *processing;
 	const char *topology_digest, *profile_digest; /* "" or NULL: none */
 	const char *system, *policy;

@@ -55,6 +55,35 @@ static void note_rescaled(const struct gf_problem *problem,
 			     n->ranks, ranks);
 }
 
+/* Ranks beyond the topology's are taken for more groups of its outermost level.
+ * A host by itself has no more: -EINVAL. */
+static int grow(const struct gf_request *r, const struct gf_problem *p,
+		struct gf_text *notes, struct gf_error *err)
+{
+	int ranks = p->ranks + p->servers,
+	    here = gf_levels_ranks(p->levels, p->nlevels), inner;
+	const struct gf_level *top;
+
+	if (!p->levels || ranks <= here ||
+	    (p->network && p->network->nallreduce > 0))
+		return 0;
+	if (r->one_host)
+		return gf_error_set(
+			err, -EINVAL,
+			"--ranks: want at most %d, those of the one "
+			"host that the topology describes, got %d "
+			"(gf-topo --synthetic describes a network)",
+			here, ranks);
+	top = &p->levels[p->nlevels - 1];
+	inner = here / (int)top->size;
+	gf_text_addf(notes,
+		     "%d ranks are more than the topology's %d: its level %s "
+		     "is taken for %d wide in place of %zu\n",
+		     ranks, here, top->name, (ranks + inner - 1) / inner,
+		     top->size);
+	return 0;
+}
+
 /* A selection with an encoding of its own is sent as it is: of the codecs that
  * are allowed, only f32. */
 static bool plain_only(const struct gf_selection *s, const struct gf_problem *p)
@@ -209,7 +238,9 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 		p->nfactors = r->axes->nfactors;
 	}
 	note_rescaled(p, notes);
-	rc = apply_system(t, notes, err);
+	rc = grow(r, p, notes, err);
+	if (rc == 0)
+		rc = apply_system(t, notes, err);
 	if (rc == 0 && selection->fit)
 		rc = selection->fit(t->selection.params, p->model,
 				    gf_axes_asked, r->axes, notes, err);

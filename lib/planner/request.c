@@ -58,6 +58,8 @@ void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
 		r->nlevels = d->topology->nlevels;
 		r->topology_digest = d->topology_digest;
 		ranks = d->topology->ranks;
+		/* made outside a job, by this or that machine for itself */
+		r->one_host = !ranks && d->topology->nhosts == 1;
 	}
 	if (r->network && r->network->ranks)
 		ranks = r->network->ranks;

@@ -260,6 +260,21 @@ iteration() { # WANTED
 	jq -e '.predicted | has("iteration_high_s") | not' out.txt
 }
 
+@test "ranks beyond the topology widen its outermost level, aloud" {
+	local topo="$data/valid/topology-4x2-1gbe.json"
+	wants 0 gf-plan --model resnet20 --policy wfbp --ranks 64 "$topo"
+	says "64 ranks are more than the topology's 8: its level $(jq -r '.levels[-1].name' "$topo") is taken for"
+	wants 0 gf-plan --model resnet20 --policy wfbp --ranks 8 "$topo"
+	! grep -q 'more than the topology' err.txt
+	# measured costs say what more ranks cost; a host by itself has no more
+	jq '.hosts = [{name: "a"}] | del(.ranks)' "$topo" > host.json
+	wants 2 gf-plan --model resnet20 --ranks 9 host.json
+	says "--ranks: want at most 8, those of the one host that the topology describes, got 9"
+	wants 0 gf-plan --model resnet20 --policy wfbp --ranks 8 host.json
+	wants 0 gf-plan --policy wfbp --ranks 16 "$topo" "$share/profiles/six.json"
+	! grep -q 'more than the topology' err.txt
+}
+
 @test "--gpu: rates of a data sheet, and every default by its name" {
 	local topo="$data/valid/topology-4x2-1gbe.json"
 	wants 0 gf-plan --model resnet20 --policy wfbp --ranks 8 "$topo"
@@ -567,10 +582,11 @@ iteration() { # WANTED
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	wants 0 gf-plan --lanes 2 --algorithm ring "$data/valid/topology-4x2-1gbe.json" model.json
 	[ -z "$errors" ]
-	wants 0 gf-plan --lanes 2 --algorithm ring --ranks 128 "$data/valid/topology-4x2-1gbe.json" model.json
+	jq '.ranks = 128 | .levels[-1].size = 64' "$data/valid/topology-4x2-1gbe.json" > wide.json
+	wants 0 gf-plan --lanes 2 --algorithm ring wide.json model.json
 	one_line
 	says "ring on 128 ranks has too many steps to replay: its cost is a closed form's, and n messages at once are taken for n times slower"
-	wants 0 gf-plan --lanes 1 --algorithm ring --ranks 128 "$data/valid/topology-4x2-1gbe.json" model.json
+	wants 0 gf-plan --lanes 1 --algorithm ring wide.json model.json
 	one_line
 	says "ring on 128 ranks has too many steps to replay: its cost is a closed form's"
 	# gf-sim says the same of the plan, from its levels alone
