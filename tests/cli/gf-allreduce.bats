@@ -10,6 +10,8 @@ load common
 	prints '# Out of bounds values : 0 OK'
 	# plain numbers, in microseconds
 	[ "$(grep -v '^#' out.txt | grep -c '[0-9]e[+-]')" -eq 0 ]
+	# a fit needs sizes by one algorithm, where auto may take one for each
+	wants 0 gf-allreduce -a ring -b 1K -e 4K -n 2 -w 0
 	cp out.txt table.txt
 	wants 0 gf-profile --import table.txt --ranks 2
 }
