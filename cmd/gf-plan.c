@@ -71,8 +71,8 @@ static const struct gf_setting own_settings[] = {
 	{"lanes", "K", 2, GF_SETTING_INT, AT(request.lanes),
 	 "keep at most K messages in flight", 1, COUNT_MOST},
 	{"tolerance", "SHARE", 2, GF_SETTING_OWN, AT(request),
-	 "take fewer lanes and messages if a plan loses no more, e.g. 1% "
-	 "(0.5%)",
+	 "take a plan with fewer lanes or messages if it is slower by at "
+	 "most this share, e.g. 1% (0.5%)",
 	 .store = gf_request_tolerance},
 	{"threshold", "BYTES", 2, GF_SETTING_OWN, AT(request),
 	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)",
@@ -140,7 +140,7 @@ static const struct gf_setting own_settings[] = {
 	{"plot-columns", "N", 5, GF_SETTING_INT, AT(plot_columns),
 	 "width of the picture in columns of a paper", 1, 2},
 	{"list", NULL, 5, GF_SETTING_FLAG, AT(list),
-	 "list policies, systems, selections and targets"},
+	 "list policies, systems, selections, GPUs and targets"},
 };
 
 #define NOWN GF_ARRAY_LENGTH(own_settings)
@@ -340,7 +340,7 @@ static bool as_it_is(const struct arguments *a, const struct gf_documents *d)
 	       !a->refine && !a->accumulate && !r->policy && !r->system &&
 	       !r->lanes && !gf_request_has_threshold(r) && !r->ranks &&
 	       !r->algorithm && !r->codecs && !r->halves &&
-	       gf_axes_are_open(&a->axes);
+	       !r->tolerance_asked && gf_axes_are_open(&a->axes);
 }
 
 static int plan(const struct arguments *a, struct session *s,

@@ -107,8 +107,7 @@ static const struct gf_setting settings[] = {
 	{"ranks", "LIST", 1, GF_SETTING_OWN, WHOLE,
 	 "simulate these numbers of ranks, e.g. 8,16,32", .store = store_ranks},
 	{"topology", "FILE", 1, GF_SETTING_TEXT, AT(topology),
-	 "take costs from this topology by closed forms (a path or a "
-	 "shipped name)",
+	 "take costs from this topology (a path or a shipped name)",
 	 .share = "topologies"},
 	{"profile", "FILE", 1, GF_SETTING_TEXT, AT(profile),
 	 "take costs from this profile's measured network"},
@@ -266,8 +265,8 @@ static void use(const struct arguments *a, const struct gf_documents *d,
 			w->ranks = d->topology->ranks;
 		if (d->plan->network && !n)
 			gf_cli_note(&a->cli, 0,
-				    "the topology's closed forms replace the "
-				    "plan's measured network");
+				    "costs on the topology replace the plan's "
+				    "measured network");
 	}
 	if (n) {
 		w->network = n;
@@ -348,7 +347,7 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 		rows += rc == 0;
 		/* what fits is printed; if nothing does, the last reason is
 		 * the answer */
-		if (rc == -EINVAL && (rows || i + 1 < n)) {
+		if ((rc == -EINVAL || rc == -ENOTSUP) && (rows || i + 1 < n)) {
 			gf_cli_note(&a->cli, 0, "%d ranks are left out: %s",
 				    w.ranks ? w.ranks : d->plan->ranks,
 				    err->text);

@@ -334,12 +334,13 @@ static int take_place(struct session *s, struct gf_error *err)
 	rc = gf_train_place_take(&s->config, &wish, &s->place, err);
 	if (!rc && s->place.note)
 		gf_cli_note(&s->a->cli, 0, "%s", s->place.note);
-	if (!rc && s->place.threads && !s->o->replay)
+	if (!rc && s->place.threads && !s->o->replay && s->comm->ranks > 1 &&
+	    s->comm->processors > 0)
 		gf_cli_note(&s->a->cli, 1,
-			    "compute threads of a rank: %d, on %.2g "
+			    "compute threads of a rank: %d, on %.4g "
 			    "processors; the communication thread %s",
 			    s->place.threads, s->comm->processors,
-			    s->comm->processors < s->place.threads + 1
+			    s->comm->processors < s->place.threads + 1 - 1e-6
 				    ? "shares them"
 				    : "has one of its own");
 	if (!rc && s->place.nccl && !s->o->plan)

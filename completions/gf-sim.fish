@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Written by make completions.
 complete -c gf-sim -l ranks -x -d 'simulate these numbers of ranks, e.g. 8,16,32'
-complete -c gf-sim -l topology -r -F -a '4x2-1gbe asc-wfbp-8x4-10gbe blueconnect-4x16x3 gradientflow-cluster-p gradientflow-cluster-v gtopk-32-1gbe pipe-sgd-4-10gbe' -d 'take costs from this topology by closed forms (a path or a shipped name)'
+complete -c gf-sim -l topology -r -F -a '4x2-1gbe asc-wfbp-8x4-10gbe blueconnect-4x16x3 gradientflow-cluster-p gradientflow-cluster-v gtopk-32-1gbe pipe-sgd-4-10gbe' -d 'take costs from this topology (a path or a shipped name)'
 complete -c gf-sim -l profile -r -F -d 'take costs from this profile\'s measured network'
 complete -c gf-sim -l bandwidth -x -d 'simulate these bandwidths of the outermost level, e.g. 1Gb/s,10Gb/s'
 complete -c gf-sim -l accumulate -x -d 'let a step have N micro-batches, whose sum is exchanged'

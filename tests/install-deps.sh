@@ -6,7 +6,7 @@ set -eu
 packages=(gcc make pkg-config libopenmpi-dev openmpi-bin libjansson-dev
 	libhwloc-dev libdnnl-dev libibverbs-dev zlib1g-dev)
 [ "${1:-}" = --tests ] && packages+=(bats mandoc shellcheck jq gnuplot-nox
-	python3-jsonschema python3-torch clang clang-format g++ zsh fish)
+	python3 python3-jsonschema python3-torch clang clang-format g++ zsh fish)
 missing=()
 for p in "${packages[@]}"; do
 	dpkg-query -W -f '${Status}' "$p" 2> /dev/null | grep -q 'ok installed' || missing+=("$p")

@@ -124,7 +124,13 @@ int gf_prove_line(const struct gf_way *way, const struct gf_coll_args *args,
 	size_t steps = 0;
 	int rc = 0;
 
-	if (!known(out, words)) {
+	if (args->segment_elems &&
+	    args->count_elems / args->segment_elems > GF_PROVE_STEPS_MOST) {
+		rc = gf_error_set(err, -ENOTSUP,
+				  "%s: want at most %d steps of all ranks for "
+				  "a proof, got more",
+				  words, GF_PROVE_STEPS_MOST);
+	} else if (!known(out, words)) {
 		rc = gf_prove(args->ranks, args->half,
 			      build ? build : build_own, build ? ctx : &own,
 			      &steps, err);

@@ -17,7 +17,7 @@
  * shared memory and 2 us on sockets, and a sleep costs two switches. */
 #define CROWDED_SPIN_S  5e-6
 #define CROWDED_SLEEP_S 5e-5
-/* The kernel's shortest. */
+/* The shortest slice that Linux grants. */
 #define SLICE_NS 100000
 /* A shorter free time is not worth a sleep that may end 50 us late. Longer
  * sleeps would keep ranks waiting that ask whether this rank is alive. */

@@ -129,6 +129,7 @@ struct gf_comm {
 	bool broken;  /* see FAILURE */
 	bool crowded; /* this host has more ranks than processors for them */
 	double processors; /* gf_comm_processor_share; 0: not known */
+	int machine;       /* lowest rank on the same kernel (same) */
 	void *priv;
 };
 

@@ -57,7 +57,7 @@ int gf_comm_processor_share(struct gf_comm *c, double *share,
 			    struct gf_error *err)
 {
 	struct place mine, *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
-	int rc;
+	int rc, r;
 
 	memset(&mine, 0, sizeof(mine));
 	mine.host = c->host;
@@ -69,6 +69,9 @@ int gf_comm_processor_share(struct gf_comm *c, double *share,
 	rc = gf_comm_allgather(c, &mine, sizeof(mine), all, err);
 	if (rc == 0)
 		*share = share_of(all, c->ranks, c->rank);
+	for (r = c->ranks - 1; rc == 0 && r >= 0; r--)
+		if (same_processors(&all[r], &all[c->rank]))
+			c->machine = r;
 	free(all);
 	return rc;
 }

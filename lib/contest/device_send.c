@@ -30,7 +30,7 @@ static int check_element(const struct gf_element *e, struct gf_error *err)
 			    gf_op_names[e->op], gf_dtype_names[e->dtype]);
 }
 
-/* Bytes that it sends, too; those of sets are not among them. */
+/* Also adds what this rank sends to *wire_bytes, but for sets. */
 static int check(const struct gf_burst_message *m, const struct gf_comm *comm,
 		 size_t *wire_bytes, struct gf_error *err)
 {

@@ -9,6 +9,8 @@
 
 struct gf_record;
 
+#define GF_PROCESSING_MOST 4096 /* entries of a list */
+
 /*
  * What messages cost beside the network, per device: encoding and decoding, and
  * choosing gradients (gf-profile(5)). A profile and a plan have it at top

@@ -113,15 +113,18 @@ void gf_profile_quality(const struct gf_profile *p, struct gf_text *out)
 		return;
 	add_findings(&f, scatter, out);
 	if (busy)
-		gf_text_addf(out,
-			     "%sother programs kept %.2g of %g processors busy",
-			     found ? ": " : "", l.others, l.processors);
+		gf_text_addf(
+			out,
+			"%sother programs kept %.2g of %g processor%s busy",
+			found ? ": " : "", l.others, l.processors,
+			l.processors == 1 ? "" : "s");
 	if (crowded)
-		gf_text_addf(out, "%s%g ranks shared %g processors",
+		gf_text_addf(out, "%s%g ranks shared %g processor%s",
 			     busy    ? ", and "
 			     : found ? ": "
 				     : "",
-			     l.ranks, l.processors);
+			     l.ranks, l.processors,
+			     l.processors == 1 ? "" : "s");
 	gf_text_addf(out, "; measure again %s\n",
 		     busy      ? "on an idle machine"
 		     : crowded ? "with no more ranks than processors"

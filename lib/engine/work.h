@@ -61,6 +61,7 @@ struct gf_message_times {
 size_t gf_work_count(const struct gf_plan *plan);
 void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool,
 		     struct gf_work *work);
+
 /* The input of a message's schedule. It stays where it is: args refer to the
  * factors of the way. */
 struct gf_recipe {

@@ -203,16 +203,21 @@ static void read_remark(struct table *t, char *line)
 	int number, used = 0;
 	size_t n;
 
-	if (sscanf(line, "# %d ranks,", &number) == 1 && strstr(line, "ranks,"))
+	/* at most 9 digits: an int */
+	if (sscanf(line, "# %9d ranks%n", &number, &used) == 1 && used > 0)
 		t->ranks = number;
+	used = 0;
 	t->coded |= strncmp(line, "# codec ", 8) == 0;
 	sscanf(line, "# %d messages of that size at once%n", &number, &used);
 	t->many |= used > 0;
 	if (!strstr(line, " algorithm ") || !strstr(line, "algbw"))
 		return;
 	n = split(line + 1, words);
-	memcpy(t->names, words, sizeof(words));
+	memcpy(t->names, words, n * sizeof(*words));
 	t->ncolumns = n;
+	if (!cell(t, words, "size") || !cell(t, words, "time") ||
+	    !cell(t, words, "algorithm"))
+		t->ncolumns = 0; /* another program's heading */
 	t->wired = cell(t, words, "wire") != NULL;
 }
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 
-/* All processors of this host since it started; < 0: unknown. Time that
+/* All processors of this machine since it started; < 0: unknown. Time that
  * a hypervisor gave to others (steal) is busy, too. */
 static double busy_s(void)
 {
@@ -47,15 +47,15 @@ void gf_bench_load_begin(struct gf_bench_load *l)
 
 /* What one rank saw. */
 struct seen {
-	int host, processors; /* 0: unknown */
-	double busy, own;     /* per second */
+	int machine, processors; /* processors 0: unknown */
+	double busy, own;        /* per second */
 };
 
 static struct seen look(const struct gf_bench_load *l,
 			const struct gf_comm *comm)
 {
 	double took_s = gf_clock_s() - l->began_s, now_s = busy_s();
-	struct seen s = {.host = comm->host};
+	struct seen s = {.machine = comm->machine};
 
 	if (l->busy_s < 0 || now_s < 0 || !(took_s > 0))
 		return s;
@@ -75,19 +75,19 @@ int gf_bench_load_end(const struct gf_bench_load *l, struct gf_comm *comm,
 
 	*found = (struct gf_bench_load_found){.others = -1};
 	for (h = 0; rc == 0 && h < comm->ranks; h++) {
-		struct gf_bench_load_found host = {.processors =
+		struct gf_bench_load_found here = {.processors =
 							   all[h].processors};
 
 		for (r = h; r < comm->ranks; r++)
-			if (all[r].host == h) {
-				host.ranks++;
-				host.own += all[r].own;
+			if (all[r].machine == h) {
+				here.ranks++;
+				here.own += all[r].own;
 			}
-		if (all[h].host != h || !host.processors)
+		if (all[h].machine != h || !here.processors)
 			continue;
-		host.others = fmax(all[h].busy - host.own, 0);
-		if (host.others > found->others)
-			*found = host;
+		here.others = fmax(all[h].busy - here.own, 0);
+		if (here.others > found->others)
+			*found = here;
 	}
 	free(all);
 	return rc;

@@ -6,15 +6,16 @@
 #include "comm/comm.h"
 
 /*
- * How busy the processors of the hosts were during a measurement, and how much
- * of that other programs were: what /proc/stat counts beside the ranks' own
- * time. On a system without /proc/stat nothing is known.
+ * How busy the processors of the machines were during a measurement, and how
+ * much of that other programs were: what /proc/stat counts beside the ranks'
+ * own time. On a system without /proc/stat nothing is known.
  */
 struct gf_bench_load {
 	double began_s, busy_s, own_s; /* at the start; busy_s < 0: unknown */
 };
 
-/* Of the host on which other programs took most; in processors, on average. */
+/* Of the machine on which other programs took most; in processors, on average.
+ */
 struct gf_bench_load_found {
 	int ranks, processors; /* 0: unknown */
 	double own, others;

@@ -78,9 +78,12 @@ static struct gf_bench_mutual weigh(const struct gf_bench_exchange *x,
 {
 	const struct gf_message_times *times = gf_engine_times(x->engine);
 	size_t n = x->plan.nmessages;
-	double end_s = begin_s + with_s, flown_s, carried_s;
+	double end_s = begin_s + with_s, last_s = begin_s, flown_s, carried_s;
+	size_t i;
 
-	flown_s = fmin(end_s, times[n - 1].end_s) - begin_s;
+	for (i = 0; i < n; i++)
+		last_s = fmax(last_s, times[i].end_s);
+	flown_s = fmin(end_s, last_s) - begin_s;
 	carried_s = alone_s * (gf_bench_share_done(times, n, end_s) -
 			       gf_bench_share_done(times, n, begin_s));
 	return (struct gf_bench_mutual){

@@ -111,6 +111,12 @@ static void remark_ends(const struct gf_network *net, size_t max_bytes,
 			     early, net->nallreduce, least, max_bytes);
 }
 
+/* That compute on the host beside messages, as training counts them. */
+static int beside_threads(const struct gf_bench_profile *c)
+{
+	return c->device.gpu ? 1 : (int)c->threads;
+}
+
 static int measure_network(const struct gf_bench_profile *c,
 			   struct gf_profile *p, struct gf_text *remarks,
 			   struct gf_json_writer *w, struct gf_error *err)
@@ -120,7 +126,7 @@ static int measure_network(const struct gf_bench_profile *c,
 
 	sweep.comm = c->comm;
 	sweep.device = &c->device;
-	sweep.threads = (int)c->threads;
+	sweep.threads = beside_threads(c);
 	sweep.whole = sweep.max_bytes > 0;
 	if (!sweep.whole) {
 		sweep.max_bytes = GF_BENCH_MAX_BYTES;
@@ -178,7 +184,7 @@ static int measure_beside(const struct gf_bench_profile *c,
 		.comm = c->comm,
 		.device = &c->device,
 		.lanes = (int)c->sweep.lanes,
-		.threads = (int)c->threads,
+		.threads = beside_threads(c),
 		.repeats = (int)c->repeats,
 		.budget_s = beside_share * c->sweep.budget_s,
 		.timeout_s = c->sweep.timeout_s,

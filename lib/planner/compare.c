@@ -205,7 +205,9 @@ void gf_plan_list(struct gf_text *out)
 	size_t i;
 
 	gf_text_addf(out, "policies (--policy):\n");
-	list(out, "auto", "the best of all, under its own name", NULL);
+	list(out, "auto",
+	     "the simplest plan within the tolerance, by its policy's name",
+	     NULL);
 	for (i = 0; gf_policies[i]; i++)
 		list(out, gf_policies[i]->name, gf_policies[i]->description,
 		     gf_policies[i]->source);

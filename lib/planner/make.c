@@ -86,9 +86,10 @@ static int set_axes(const struct gf_task *t, struct gf_plan *p,
 		return rc;
 	p->predicted->iteration_s = result.iteration_s;
 	p->predicted->exposed_comm_s = result.exposed_comm_s;
+	p->predicted->fastest_s = 0; /* that was without these axes */
 	rc = bound(t, &p->predicted->lower_bound_s, err);
-	p->predicted->lower_bound_s = fmin(p->predicted->lower_bound_s,
-					   p->predicted->iteration_s);
+	p->predicted->lower_bound_s =
+		fmin(p->predicted->lower_bound_s, p->predicted->iteration_s);
 	return rc;
 }
 
@@ -124,15 +125,16 @@ static double end_s(const struct gf_plan *p, int end)
 }
 
 /* By what share p is slower, at worst, than the best of the plans would be, or
- * than the fastest that was found. */
+ * than the fastest that was found. ends: 1 without the interval, else ENDS.
+ */
 static double regret(const struct gf_plan *p, const struct gf_plan *plans,
-		     size_t n)
+		     size_t n, int ends)
 {
 	double worst = 0;
 	int end;
 	size_t i;
 
-	for (end = 0; end < ENDS; end++) {
+	for (end = 0; end < ends; end++) {
 		double best = INFINITY;
 
 		for (i = 0; i < n; i++)
@@ -158,17 +160,18 @@ static bool simpler(const struct gf_plan *a, double a_regret,
 	return a_regret < b_regret;
 }
 
-/* The plan that is least bad over the intervals; plans whose regrets differ by
- * less than the tolerance are the same. */
-static size_t choose(const struct gf_task *t, const struct gf_plan *plans,
-		     size_t n)
+/* The plan that is least bad over the intervals, or without them if a policy
+ * was named; plans whose regrets differ by less than the tolerance are the
+ * same. */
+static size_t choose(const struct gf_task *t, bool named,
+		     const struct gf_plan *plans, size_t n)
 {
 	double *regrets = gf_xcalloc(n + 1, sizeof(*regrets));
 	double least = INFINITY, limit = t->problem.tolerance;
 	size_t best = n, i;
 
 	for (i = 0; i < n; i++) {
-		regrets[i] = regret(&plans[i], plans, n);
+		regrets[i] = regret(&plans[i], plans, n, named ? 1 : ENDS);
 		least = fmin(least, regrets[i]);
 	}
 	limit = least > limit ? least + limit : limit;
@@ -195,8 +198,9 @@ static int try_all(const struct gf_task *t, bool halves, struct gf_plan *plans,
 	int rc;
 
 	fastest.problem.tolerance = 0;
-	if (plain(t) && t->problem.tolerance > 0) {
-		rc = plan_by(&fastest, NULL, &plans[*n], err);
+	if (t->problem.tolerance > 0) {
+		rc = plan_by(&fastest, plain(t) ? NULL : &gf_policy_optimal,
+			     &plans[*n], err);
 		if (rc < 0)
 			return rc;
 		++*n;
@@ -209,7 +213,8 @@ static int try_all(const struct gf_task *t, bool halves, struct gf_plan *plans,
 		if (plain(t) && policy == &gf_policy_optimal)
 			policy = NULL;
 		rc = plan_by(t, policy, &plans[*n], err);
-		if (rc == -EINVAL && policy && !policy->automatic)
+		if ((rc == -EINVAL || rc == -ENOTSUP) && policy &&
+		    !policy->automatic)
 			continue; /* not with these axes */
 		if (rc < 0)
 			return rc;
@@ -218,10 +223,11 @@ static int try_all(const struct gf_task *t, bool halves, struct gf_plan *plans,
 	return 0;
 }
 
-static int best_of_all(const struct gf_task *t, bool halves, struct gf_plan *p,
-		       struct gf_error *err)
+static int best_of_all(const struct gf_task *t, bool halves, bool named,
+		       struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_plan *plans;
+	double fastest_s = INFINITY;
 	size_t n = 0, best = 0, i;
 	int rc;
 
@@ -230,13 +236,18 @@ static int best_of_all(const struct gf_task *t, bool halves, struct gf_plan *p,
 	plans = gf_xcalloc(i + 2, sizeof(*plans));
 	rc = try_all(t, halves, plans, &n, err);
 	if (rc == 0)
-		best = choose(t, plans, n);
+		best = choose(t, named, plans, n);
+	for (i = 0; i < n; i++)
+		fastest_s = fmin(fastest_s, plans[i].predicted->iteration_s);
 	for (i = 0; i < n; i++)
 		if (rc == 0 && i == best)
 			*p = plans[i];
 		else
 			gf_plan_release(&plans[i]);
 	free(plans);
+	if (rc == 0 && p->predicted->iteration_s > fastest_s &&
+	    !(p->predicted->fastest_s > 0))
+		p->predicted->fastest_s = fastest_s;
 	return rc;
 }
 
@@ -247,7 +258,7 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
 
 	if (policy != &gf_policy_optimal || plain(t))
 		return plan_by(t, policy, p, err);
-	rc = best_of_all(t, false, p, err);
+	rc = best_of_all(t, false, true, p, err);
 	if (rc < 0)
 		return rc;
 	free(p->policy);
@@ -306,7 +317,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 	     !gf_doubt_recorded(t->problem.model, t->problem.network)))
 		rc = gf_task_plan(t, t->policy, p, err);
 	else
-		rc = best_of_all(t, r->halves, p, err);
+		rc = best_of_all(t, r->halves, false, p, err);
 	if (rc < 0)
 		return rc;
 	gf_task_note(t, notes);

@@ -9,7 +9,7 @@
 const struct gf_system gf_systems[] = {
 	{
 		.name = "auto",
-		.description = "the fastest synchronous dense plan",
+		.description = "the best synchronous dense plan",
 		.source = "gradflow",
 		.staleness = 1,
 	},

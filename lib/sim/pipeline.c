@@ -26,7 +26,8 @@
 void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in,
 		      int staleness, int ranks)
 {
-	size_t lanes = in->lanes < 1 ? 1 : (size_t)in->lanes;
+	double flights = (double)in->nmessages * staleness;
+	size_t lanes = (size_t)fmax(1, fmin(in->lanes, flights));
 
 	*p = (struct gf_pipeline){
 		.in = in,
@@ -132,8 +133,9 @@ static double exchanged_s(struct gf_pipeline *p, size_t step)
 	size_t i;
 
 	for (i = 0; i < p->in->nmessages; i++) {
-		while (isnan(ends[i]))
-			gf_sim_pass_phase(&p->state);
+		/* no phase is left where times are no numbers */
+		while (isnan(ends[i]) && gf_sim_pass_phase(&p->state))
+			;
 		last = fmax(last, ends[i]);
 	}
 	return last;
@@ -218,7 +220,7 @@ double gf_pipeline_step(struct gf_pipeline *p, const double *factor)
 
 		begun_s = fmax(begun_s, from);
 		p->done_s[rank] =
-			from + factor[rank] * (m->update_s + m->forward_s);
+			from + m->update_s + factor[rank] * m->forward_s;
 		last_s = fmax(last_s, p->done_s[rank]);
 	}
 	gf_sim_advance(&p->state, last_s);

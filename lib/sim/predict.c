@@ -348,6 +348,7 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 {
 	struct gf_fabric on = *f;
 	struct pricing x = {.p = p, .f = &on};
+	double flights;
 	size_t i;
 	int rc;
 
@@ -360,8 +361,13 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 		t->plan_message[i] = t->carrier[i] = i;
 	if (!on.derived)
 		on.derived = &t->derived;
-	if (on.derived->lanes < p->lanes)
-		on.derived->lanes = p->lanes;
+	/* more messages than there are never go at once */
+	flights = (double)(gf_selection_has(&p->selection, GF_SELECT_RECUTS)
+				   ? p->model->ntensors
+				   : p->nmessages);
+	flights = fmax(1, flights * p->staleness);
+	if (on.derived->lanes < fmin(p->lanes, flights))
+		on.derived->lanes = (int)fmin(p->lanes, flights);
 	rc = price_all(&x, t->messages, err);
 	if (rc == 0 && gf_selection_has(&p->selection, GF_SELECT_RECUTS))
 		rc = pack(&x, t, err);
@@ -396,8 +402,9 @@ void gf_sim_pipeline(const struct gf_plan *p, double exchange_s,
 {
 	const struct gf_model_profile *m = p->model;
 
+	/* in compute_s's order: what is exposed is never below 0 */
 	out->iteration_s =
-		fmax(m->update_s + m->forward_s + m->backward_s, exchange_s);
+		fmax(m->forward_s + m->backward_s + m->update_s, exchange_s);
 	out->exposed_comm_s = out->iteration_s - out->compute_s;
 }
 
@@ -422,7 +429,7 @@ int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
 
 	out->messages = gf_xcalloc(t->nmessages + 1, sizeof(*out->messages));
 	gf_sim_step(&in, out);
-	if (p->staleness > 1)
+	if (p->staleness > 1 && isfinite(out->iteration_s))
 		gf_sim_pipeline(p, exchange_s(p, &in, out), out);
 	for (i = 0; wanted && i < p->nmessages; i++)
 		wanted[i] = out->messages[t->carrier[i]];

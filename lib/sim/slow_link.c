@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/slow_link.h"
 
+#include <math.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -47,7 +48,7 @@ static int charge(struct gf_replay_setting *s, size_t i,
 		rc = alone_s(s, replayed, true, &slow_s, err);
 	gf_replayed_messages_free(replayed, 1, s->variant.fabric.ranks);
 	if (rc == 0 && m->bytes > 0)
-		m->per_byte_s += (slow_s - usual_s) / m->bytes *
+		m->per_byte_s += fmax(slow_s - usual_s, 0) / m->bytes *
 				 (m->half == GF_HALF_SPLIT ? 2 : 1);
 	return rc;
 }

@@ -28,7 +28,7 @@ void gf_uneven_release(struct gf_uneven *u)
 
 /* --- words ---------------------------------------------------------------- */
 
-static int read_slow(const char *text, struct gf_slow_rank *slow,
+static int read_slow(const char *text, double least, struct gf_slow_rank *slow,
 		     struct gf_error *err)
 {
 	char *copy = gf_xstrdup(text), *colon = strchr(copy, ':');
@@ -41,8 +41,8 @@ static int read_slow(const char *text, struct gf_slow_rank *slow,
 		   : gf_error_set(err, -EINVAL, "want RANK:FACTOR, got %s",
 				  text);
 	if (rc == 0)
-		rc = gf_units_real(colon, FACTOR_LEAST, FACTOR_MOST,
-				   &slow->factor, err);
+		rc = gf_units_real(colon, least, FACTOR_MOST, &slow->factor,
+				   err);
 	free(copy);
 	slow->rank = (int)rank;
 	return rc;
@@ -52,7 +52,7 @@ int gf_uneven_add_slow(struct gf_uneven *u, const char *text,
 		       struct gf_error *err)
 {
 	struct gf_slow_rank slow;
-	int rc = read_slow(text, &slow, err);
+	int rc = read_slow(text, FACTOR_LEAST, &slow, err);
 
 	if (rc == 0)
 		*gf_array_push(&u->slow, &u->nslow, &u->slow_capacity) = slow;
@@ -68,7 +68,7 @@ int gf_uneven_add_link(struct gf_uneven *u, const char *text,
 
 	if (at)
 		*at++ = '\0';
-	rc = read_slow(copy, &slow, err);
+	rc = read_slow(copy, 1, &slow, err);
 	if (rc == 0)
 		*gf_array_push(&u->links, &u->nlinks, &u->links_capacity) =
 			(struct gf_what_link){slow.rank,

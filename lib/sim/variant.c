@@ -19,10 +19,11 @@ static int fit_stages(struct gf_message *m, int ranks, struct gf_error *err)
 	for (i = 0; i + 1 < m->nstages; i++)
 		inner *= m->stages[i].factor;
 	if (ranks % inner != 0 || ranks / inner < 2)
-		return gf_error_set(err, -EINVAL,
-				    "want ranks that the plan's inner factors "
-				    "(%d together) divide, got %d",
-				    inner, ranks);
+		return gf_error_set(
+			err, -EINVAL,
+			"want a multiple of the plan's inner factors "
+			"(%d together), at least %d, got %d",
+			inner, 2 * inner, ranks);
 	i = m->nstages - 1;
 	m->stages[i].factor = ranks / inner;
 	if (!gf_stage_takes(m->stages[i].algorithm, m->stages[i].factor)) {

@@ -189,7 +189,7 @@ static int use_host(struct gf_comm *comm, const struct gf_train_wish *w,
 	p->backend = backend;
 	if (share + 0.01 < threads)
 		p->note = gf_xasprintf(
-			"ranks of %d compute thread%s have %.2g processors "
+			"ranks of %d compute thread%s have %.4g processors "
 			"each: they slow each other",
 			threads, threads == 1 ? "" : "s", share);
 	return 0;

@@ -103,8 +103,8 @@ static void add_iteration(struct gf_text *out, const struct gf_report *r)
 			     r->iteration_s / r->predicted_iteration_s);
 	if (r->has_prediction && r->predicted_high_s > 0)
 		gf_text_addf(out,
-			     "the prediction's doubt allows %s to %s: the "
-			     "measured iteration is %s\n",
+			     "the prediction's interval is %s to %s: the "
+			     "measured iteration is %s it\n",
 			     gf_human_time(r->predicted_low_s, &h[0]),
 			     gf_human_time(r->predicted_high_s, &h[1]),
 			     r->iteration_s < r->predicted_low_s    ? "below"

@@ -9,8 +9,9 @@
 #include "rt/trace.h"
 
 /* Per rank; a viewer opens some hundred thousand events without effort. */
-#define MAX_EVENTS 40000
-#define COMPUTE    0 /* thread; lane l is thread 1 + l */
+#define MAX_EVENTS   40000
+#define LOAD_SHOWN_S 1e-6 /* a shorter wait for the loader is none */
+#define COMPUTE      0    /* thread; lane l is thread 1 + l */
 
 /* One step of one process, times on the trace's axis. */
 struct picture {
@@ -55,7 +56,7 @@ static void draw_compute(const struct drawing *d, const struct picture *p)
 	char *name = gf_xasprintf("step %zu", p->step);
 	size_t i;
 
-	if (p->load_s > 0)
+	if (p->load_s > LOAD_SHOWN_S)
 		gf_trace_slice(d->trace, p->pid, COMPUTE, "load", "load",
 			       p->start_s - p->load_s, p->load_s, NULL);
 	gf_trace_slice(d->trace, p->pid, COMPUTE, "step", name, p->start_s,

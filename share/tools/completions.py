@@ -47,7 +47,7 @@ class Command:
         for option in self.options:
             if option.folder:
                 for file in sorted(os.listdir(os.path.join(SHARE, option.folder))):
-                    option.words.setdefault(file.removesuffix(".json"), "")
+                    option.words.setdefault(os.path.splitext(file)[0], "")
             if not option.arg:
                 option.words = {}
 

@@ -36,7 +36,7 @@ run() {
 	if [ -n "$lab" ]; then
 		share/lab/gf-lab run "$lab" --timeout 300 "$@"
 	else
-		timeout 300 mpirun -np "${RANKS:-2}" "$@"
+		timeout 300 mpirun --bind-to none --oversubscribe -np "${RANKS:-2}" "$@"
 	fi 2> "$work/err"
 }
 
@@ -86,6 +86,7 @@ summary() {
 echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) processors"
 echo "setting model plan policy messages predicted-ms measured-ms ratio"
 [ $# -gt 0 ] || set -- shm 2x1gbit
+bad=0
 for setting; do
 	if [ "$setting" != shm ]; then
 		[ "$(id -u)" -eq 0 ] || { echo "$setting is skipped: the lab needs root"; continue; }
@@ -94,9 +95,11 @@ for setting; do
 			{ cat "$work/err"; lab=; exit 3; }
 	fi
 	for model in ${MODELS:-digits-cnn cifar100-cnn resnet20}; do
-		one_model "$setting" "$model"
+		one_model "$setting" "$model" || bad=1
 	done
 	[ -z "$lab" ] || share/lab/gf-lab down "$lab"
 	lab=
 done
+[ -s "$rows" ] || { echo "nothing was measured" >&2; exit 1; }
 summary
+exit "$bad"

@@ -96,7 +96,7 @@ plan() { # options of gf-plan...
 @test "another topology replaces the measured network, aloud" {
 	plan --policy single
 	wants 0 gf-sim plan.json --topology "$data/valid/topology-4x2-1gbe.json"
-	says "closed forms replace"
+	says "costs on the topology replace"
 	says "the plan is for 4 ranks, simulated on 8"
 	jq -e '.ranks == 8 and .iteration_s < 20.01' out.txt
 	wants 0 gf-sim -q plan.json --topology asc-wfbp-8x4-10gbe
@@ -363,12 +363,12 @@ run_trace() {
 	wants 0 gf-sim -q plan.json --ranks 64
 	wants 2 gf-sim plan.json --ranks 7
 	one_line
-	says "want ranks that the plan's inner factors"
+	says "want a multiple of the plan's inner factors"
 	# of several, those that fit are printed
 	wants 1 gf-sim plan.json --ranks 7,64,9,16
 	says "2 of 4 rows are left out"
 	jq -se 'map(.ranks) == [64, 16]' out.txt
-	says "7 ranks are left out: want ranks that the plan's inner factors"
+	says "7 ranks are left out: want a multiple of the plan's inner factors"
 	says "9 ranks are left out"
 	wants 2 gf-sim plan.json --ranks 7,9
 	says "got 9"

@@ -258,7 +258,7 @@ flip() {
 		set -- $end
 		jq ".predicted += {iteration_low_s: $1, iteration_high_s: $2}" with.json > doubtful.json
 		wants 0 gf-train -q --plan doubtful.json --epochs 1
-		grep -q "^the prediction's doubt allows .*: the measured iteration is $3\$" out.txt
+		grep -q "^the prediction's interval is .*: the measured iteration is $3 it\$" out.txt
 	done
 	# times for batch 8 say nothing about batch 9
 	wants 0 gf-train --plan with.json --epochs 1 --batch 9

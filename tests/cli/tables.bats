@@ -9,6 +9,7 @@ tables() {
 
 # The report takes seconds under a sanitizer: made once, read by most tests.
 setup_file() {
+	command -v python3 > /dev/null || skip "python3 is not installed"
 	mkdir "$BATS_FILE_TMPDIR/csv" "$BATS_FILE_TMPDIR/svg"
 	tables --csv "$BATS_FILE_TMPDIR/csv" > "$BATS_FILE_TMPDIR/report.txt"
 }

@@ -3,6 +3,7 @@
 # The files of completions/ are those of the commands' options today (make completions
 # writes them).
 set -u
+command -v python3 > /dev/null || { echo "python3 is not installed"; exit 77; }
 bin=$PWD/${BUILD:-build}/bin
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT

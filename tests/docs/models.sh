@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The generated models in share/models equal the output of share/tools/models.py.
 set -u
+command -v python3 > /dev/null || { echo "python3 is not installed"; exit 77; }
 cd "$(dirname "$0")/../.." || exit 1
 made=$(mktemp -d) || exit 1
 trap 'rm -rf "$made"' EXIT
