@@ -25,7 +25,7 @@ static double serial_step(struct serial *s, const struct gf_sim_input *in,
 			  int staleness, size_t step, const double *factor)
 {
 	const struct gf_model_profile *m = in->model;
-	double quiet_s = m->update_s + m->forward_s, begun_s = 0, from[RANKS];
+	double begun_s = 0, from[RANKS];
 	size_t i, r;
 
 	for (r = 0; r < RANKS; r++) {
@@ -35,7 +35,8 @@ static double serial_step(struct serial *s, const struct gf_sim_input *in,
 				fmax(from[r],
 				     s->exchanged_s[step - (size_t)staleness]);
 		begun_s = fmax(begun_s, from[r]);
-		s->ended_s[r] = from[r] + factor[r] * (quiet_s + m->backward_s);
+		s->ended_s[r] = from[r] + m->update_s +
+				factor[r] * (m->forward_s + m->backward_s);
 	}
 	for (i = 0; i < in->nmessages; i++) {
 		const struct gf_sim_message *x = &in->messages[i];
@@ -44,9 +45,10 @@ static double serial_step(struct serial *s, const struct gf_sim_input *in,
 		if (x->release == GF_RELEASE_BACKWARD_END)
 			ready_s = m->backward_s;
 		for (r = 0; r < RANKS; r++)
-			start_s =
-				fmax(start_s,
-				     from[r] + factor[r] * (quiet_s + ready_s));
+			start_s = fmax(
+				start_s,
+				from[r] + m->update_s +
+					factor[r] * (m->forward_s + ready_s));
 		s->free_s = fmax(s->free_s, start_s) + x->startup_s +
 			    x->per_byte_s * x->bytes;
 	}
