@@ -168,23 +168,13 @@ static int read_json(const struct gf_import *in, struct gf_readings *all,
 enum { COLUMNS_MOST = 32 };
 
 struct table {
+	struct gf_readings *all;
 	char *names[COLUMNS_MOST]; /* of the heading that stands, or none */
 	size_t ncolumns;
 	int ranks;
 	bool coded, wired, many; /* a codec, a column of bytes on the wire,
 				    several messages at once */
 };
-
-static size_t split(char *line, char *words[COLUMNS_MOST])
-{
-	char *saved = NULL, *word;
-	size_t n = 0;
-
-	for (word = strtok_r(line, " \t\r", &saved); word && n < COLUMNS_MOST;
-	     word = strtok_r(NULL, " \t\r", &saved))
-		words[n++] = word;
-	return n;
-}
 
 /* The last column of that name: what is in place stands right. */
 static const char *cell(const struct table *t, char **words, const char *name)
@@ -212,7 +202,7 @@ static void read_remark(struct table *t, char *line)
 	t->many |= used > 0;
 	if (!strstr(line, " algorithm ") || !strstr(line, "algbw"))
 		return;
-	n = split(line + 1, words);
+	n = gf_import_words(line + 1, words, COLUMNS_MOST);
 	memcpy(t->names, words, n * sizeof(*words));
 	t->ncolumns = n;
 	if (!cell(t, words, "size") || !cell(t, words, "time") ||
@@ -221,11 +211,10 @@ static void read_remark(struct table *t, char *line)
 	t->wired = cell(t, words, "wire") != NULL;
 }
 
-static int read_row(struct table *t, char *line, struct gf_readings *all,
-		    struct gf_error *err)
+static int read_row(struct table *t, char *line, struct gf_error *err)
 {
 	char *words[COLUMNS_MOST], *colon;
-	size_t n = split(line, words);
+	size_t n = gf_import_words(line, words, COLUMNS_MOST);
 	struct gf_reading r = {.ranks = t->ranks};
 	double size, time_us;
 	const char *label;
@@ -255,29 +244,23 @@ static int read_row(struct table *t, char *line, struct gf_readings *all,
 	/* a plan's table does not say which of its messages have a codec */
 	t->coded |= t->wired && strcmp(label, "plan") == 0;
 	r.dense = !t->coded && !t->many && strcmp(label, "plan") != 0;
-	return gf_readings_take(all, &r, err);
+	return gf_readings_take(t->all, &r, err);
+}
+
+static int read_line(void *ctx, char *line, struct gf_error *err)
+{
+	if (*line != '#')
+		return read_row(ctx, line, err);
+	read_remark(ctx, line);
+	return 0;
 }
 
 static int read_table(const struct gf_import *in, struct gf_readings *all,
 		      struct gf_error *err)
 {
-	char *copy = gf_xstrdup(in->text), *saved = copy, *line;
-	struct table t = {0};
-	size_t number = 0;
-	int rc = 0;
+	struct table t = {.all = all};
 
-	while (rc == 0 && (line = strsep(&saved, "\n"))) {
-		number++;
-		line += strspn(line, " \t");
-		if (*line == '#')
-			read_remark(&t, line);
-		else
-			rc = read_row(&t, line, all, err);
-		if (rc < 0)
-			gf_error_prefix(err, "%s:%zu", in->file, number);
-	}
-	free(copy);
-	return rc;
+	return gf_import_lines(in, read_line, &t, err);
 }
 
 /* --- all three ------------------------------------------------------------ */

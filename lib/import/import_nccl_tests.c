@@ -46,49 +46,35 @@ static int recognise(const char *text, size_t size)
 
 enum { MOST_FIELDS = 16 };
 
-static size_t split(char *line, char *fields[MOST_FIELDS])
-{
-	char *saved = NULL, *word;
-	size_t n = 0;
-
-	for (word = strtok_r(line, " \t\r", &saved); word && n < MOST_FIELDS;
-	     word = strtok_r(NULL, " \t\r", &saved))
-		fields[n++] = word;
-	return n;
-}
-
 /*
  * size count type redop [root] time algbw busbw #wrong time algbw busbw #wrong,
  * the last four in place.
  */
-static int read_row(const char *file, size_t number, char *line,
-		    struct points *p, struct gf_error *err)
+static int read_row(struct points *p, char *line, struct gf_error *err)
 {
 	char *fields[MOST_FIELDS], *end;
-	size_t n = split(line, fields), size;
+	size_t n = gf_import_words(line, fields, MOST_FIELDS), size;
 	double time;
 
 	if (n == 0)
 		return 0;
 	if (n != 12 && n != 13)
 		return gf_error_set(err, -EINVAL,
-				    "%s:%zu: want 12 or 13 columns, got %zu",
-				    file, number, n);
+				    "want 12 or 13 columns, got %zu", n);
 	if (strcmp(fields[3], "none") == 0)
 		return gf_error_set(err, -EINVAL,
-				    "%s:%zu: want the table of an all-reduce, "
-				    "got a collective that reduces nothing",
-				    file, number);
+				    "want the table of an all-reduce, got a "
+				    "collective that reduces nothing");
 	size = strtoull(fields[0], &end, 10);
 	if (*end)
 		return gf_error_set(err, -EINVAL,
-				    "%s:%zu: want a size in bytes, got \"%s\"",
-				    file, number, fields[0]);
+				    "want a size in bytes, got \"%s\"",
+				    fields[0]);
 	time = strtod(fields[n - 4], &end);
 	if (*end || !isfinite(time))
 		return gf_error_set(err, -EINVAL,
-				    "%s:%zu: want a time in us, got \"%s\"",
-				    file, number, fields[n - 4]);
+				    "want a time in us, got \"%s\"",
+				    fields[n - 4]);
 	add_point(p, size, time);
 	return 0;
 }
@@ -101,23 +87,14 @@ static int is_rank_line(const char *line)
 	return sscanf(line, "# Rank %d %c", &rank, &rest) == 2;
 }
 
-static int read_table(const struct gf_import *in, struct points *p,
-		      struct gf_error *err)
+static int read_line(void *ctx, char *line, struct gf_error *err)
 {
-	char *copy = gf_xstrdup(in->text), *saved = copy, *line;
-	size_t number = 0;
-	int rc = 0;
+	struct points *p = ctx;
 
-	while (rc == 0 && (line = strsep(&saved, "\n"))) {
-		number++;
-		line += strspn(line, " \t");
-		if (*line == '#')
-			p->ranks += is_rank_line(line);
-		else
-			rc = read_row(in->file, number, line, p, err);
-	}
-	free(copy);
-	return rc;
+	if (*line != '#')
+		return read_row(p, line, err);
+	p->ranks += is_rank_line(line);
+	return 0;
 }
 
 /* --- -J --------------------------------------------------------------------
@@ -176,7 +153,7 @@ static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
 	struct points p = {0};
 	int rc = in->text[strspn(in->text, " \t\r\n")] == '{'
 			 ? read_json(in, &p, err)
-			 : read_table(in, &p, err);
+			 : gf_import_lines(in, read_line, &p, err);
 
 	if (in->ranks > 0)
 		p.ranks = in->ranks;

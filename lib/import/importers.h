@@ -31,6 +31,16 @@ int gf_import_finish_model(const struct gf_import *in,
 int gf_import_names(const struct gf_import *in, struct gf_model_profile *m,
 		    struct gf_error *err);
 
+/* Takes one line of a table, which it may change. */
+typedef int gf_import_line(void *ctx, char *line, struct gf_error *err);
+/* All lines in turn, without the blanks that begin them, until one is refused;
+ * its file and number then stand before the reason. */
+int gf_import_lines(const struct gf_import *in, gf_import_line *take, void *ctx,
+		    struct gf_error *err);
+/* Cuts a line into the words between blanks, at most so many; returns how many
+ * there are. */
+size_t gf_import_words(char *line, char **words, size_t most);
+
 /* Times of an all-reduce by size, ascending. */
 struct gf_import_points {
 	size_t count;
