@@ -7,8 +7,8 @@
 #include "bits.h"
 
 /*
- * For kernels that are written once, and that each set compiles for its own
- * instructions: the compiler makes the vectors.
+ * A kernel that includes this file is written once. Each set compiles it for
+ * its own instructions, and the compiler makes the vectors.
  */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("tree-vectorize")

@@ -15,7 +15,7 @@
  *	rule OPTIONS WITHOUT
  *
  * A word belongs to the option before it; the other words of its argument are
- * the names of the files in share/FOLDER. What is not there is empty.
+ * the names of the files in share/FOLDER. A missing word is empty.
  */
 void gf_cli_complete(const struct gf_command *command, struct gf_text *out);
 

@@ -88,7 +88,7 @@ struct gf_record {
 		      struct gf_error *err);
 };
 
-/* Of a struct that has a member `extra`. */
+/* The struct has a member `extra`. */
 #define GF_RECORD(type, table)                                                 \
 	.bytes = sizeof(type), .extra_offset = offsetof(type, extra),          \
 	.fields = (table)

@@ -397,8 +397,8 @@ const struct gf_selection_cost *gf_fabric_selection(const struct gf_fabric *f,
 			     : NULL;
 }
 
-/* What has no steps is one call, with one encoding before and one decoding
- * after it. */
+/* An algorithm without steps is one call: it encodes once before the call, and
+ * decodes once after. */
 int gf_price_hops(const struct gf_fabric *f, const struct gf_priced *m,
 		  double *hops, struct gf_error *err)
 {
