@@ -405,7 +405,7 @@ int main(int argc, char **argv)
 
 	gf_cli_parse(&command, argc, argv, &a);
 	start = gf_cli_start_deadline(&a.cli, a.timeout_s);
-	rc = a.cli.launched ? gf_comm_open(&s.comm, &err)
+	rc = a.cli.launched ? gf_comm_open(NULL, &s.comm, &err)
 			    : gf_comm_local_new(1, &s.comm, &err);
 	gf_cli_end_deadline(start);
 	/* a rank that only lists would leave the others waiting for it */

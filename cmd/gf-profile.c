@@ -325,7 +325,7 @@ static int run_measurement(const struct arguments *a, struct gf_error *err)
 	struct gf_deadline *start =
 		gf_cli_start_deadline(&a->cli, a->bench.sweep.timeout_s);
 	struct gf_comm *comm;
-	int rc = a->cli.launched ? gf_comm_open(&comm, err)
+	int rc = a->cli.launched ? gf_comm_open(NULL, &comm, err)
 				 : gf_comm_local_new(1, &comm, err);
 
 	gf_cli_end_deadline(start);

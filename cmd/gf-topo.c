@@ -236,7 +236,7 @@ static int run_job(const struct arguments *a, struct gf_error *err)
 	struct gf_topology t = {0};
 	struct gf_text remark = {0};
 	struct gf_comm *comm;
-	int rc = gf_comm_open(&comm, err);
+	int rc = gf_comm_open(NULL, &comm, err);
 
 	if (rc < 0)
 		return rc;

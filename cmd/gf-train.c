@@ -525,7 +525,7 @@ int main(int argc, char **argv)
 	start = gf_cli_start_deadline(&a.cli, a.options.timeout_s);
 	rc = a.options.list && !a.cli.launched
 		     ? gf_comm_local_new(1, &s.comm, &err)
-		     : gf_comm_open(&s.comm, &err);
+		     : gf_comm_open(NULL, &s.comm, &err);
 	gf_cli_end_deadline(start);
 	rc = rc ? rc : gf_train_same(s.comm, &a.options, &err);
 	if (!rc)

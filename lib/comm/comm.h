@@ -33,6 +33,7 @@
  * other than 0, or gf_comm_abort, ends the job.
  */
 struct gf_comm;
+struct gf_join;
 struct gf_request; /* opaque; owned by the transport */
 
 struct gf_comm_ops {
@@ -174,8 +175,25 @@ int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text,
 void gf_comm_abort(struct gf_comm *c, int status) __attribute__((noreturn));
 void gf_comm_close(struct gf_comm *c);
 
-/* What a command uses: MPI, and shared memory between the ranks of a host. */
-int gf_comm_open(struct gf_comm **comm, struct gf_error *err);
+/* How the ranks of a communicator find each other and what carries their
+ * messages. Zeros: the ranks of the job that the process was started in, by
+ * MPI. */
+struct gf_comm_how {
+	/* as the table of transports names it; NULL: the first that can find
+	 * the ranks in the given way */
+	const char *transport;
+	const struct gf_join *join; /* the caller's allgather; or NULL */
+	/* Or a place: a folder that all ranks see, or host:port; with rank and
+	 * ranks. */
+	const char *meet;
+	int rank, ranks;
+	double timeout_s; /* for ranks to appear at the place; 0: 60 s */
+};
+/* That transport, and shared memory between the ranks of a host. All of how is
+ * borrowed until it returns; NULL: zeros. -EINVAL: it contradicts itself;
+ * -ENOTSUP: not in this build. */
+int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm,
+		 struct gf_error *err);
 /* Threads of one process as ranks; fills comms[0..ranks-1], each closed by
  * itself. For tests. */
 int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err);

@@ -6,7 +6,7 @@
 const struct gf_transport gf_transports[] = {
 	{.name = "mpi",
 	 .description = "between all ranks, by the MPI of this build",
-	 .join = gf_comm_mpi_open},
+	 .launched = gf_comm_mpi_open},
 	{.name = "shm",
 	 .description = "between the ranks of a host, in shared memory",
 	 .over = gf_comm_shm_over},

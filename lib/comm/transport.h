@@ -3,17 +3,22 @@
 #define GF_COMM_TRANSPORT_H
 
 #include "comm/comm.h"
+#include "comm/join.h"
 
 /*
- * Transports as entries of a table. An entry has one of three ways to make a
- * communicator; gf_comm_open takes the first that joins, and then puts every
- * layer over it, in the table's order.
+ * Transports as entries of a table. An entry has one of four ways to make a
+ * communicator; gf_comm_open takes one of the first two kinds, and then puts
+ * every layer over it, in the table's order.
  */
 struct gf_transport {
 	const char *name;        /* as in gf_comm_ops */
 	const char *description; /* one line, for --list */
 	/* All ranks of the job that the process was started in. */
-	int (*join)(struct gf_comm **comm, struct gf_error *err);
+	int (*launched)(struct gf_comm **comm, struct gf_error *err);
+	/* The ranks that the allgather connects, which is borrowed until it
+	 * returns. */
+	int (*join)(const struct gf_join *join, struct gf_comm **comm,
+		    struct gf_error *err);
 	/* A layer, for the ranks that it connects better than the transport
 	 * below. Takes `below`; *comm is `below` itself where it helps none,
 	 * the same on every rank. */

@@ -109,7 +109,7 @@ API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
 
 	*out = NULL;
 	gf_training_init(&g->training);
-	rc = gf_comm_open(&g->comm, &last);
+	rc = gf_comm_open(NULL, &g->comm, &last);
 	if (rc) {
 		free(g);
 		return rc;

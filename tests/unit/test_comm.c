@@ -84,9 +84,9 @@ static void test_registry(void)
 	const struct gf_transport *t, *other;
 
 	for (t = gf_transports; t->name; t++) {
-		EXPECT(t->description &&
-			       !!t->join + !!t->over + !!t->threads == 1,
-		       "%s", t->name);
+		int ways = !!t->launched + !!t->join + !!t->over + !!t->threads;
+
+		EXPECT(t->description && ways == 1, "%s", t->name);
 		for (other = gf_transports; other < t; other++)
 			EXPECT(strcmp(t->name, other->name) != 0, "two %s",
 			       t->name);

@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	return 77;
 #endif
 	watchdog(100);
-	if (gf_comm_open(&c, &err)) {
+	if (gf_comm_open(NULL, &c, &err)) {
 		printf("%s\n", err.text);
 		return 1;
 	}

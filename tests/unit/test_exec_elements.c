@@ -668,14 +668,13 @@ static void all_checks(struct gf_comm *c, void *ctx)
 }
 
 /* The real thing: processes, MPI alone or below shared memory. */
-static int under_mpirun(int (*open)(struct gf_comm **comm,
-				    struct gf_error *err))
+static int under_mpirun(bool alone)
 {
 	struct gf_error err = {""};
 	struct gf_comm *c;
 	int rank;
 
-	if (open(&c, &err)) {
+	if (alone ? gf_comm_mpi_open(&c, &err) : gf_comm_open(NULL, &c, &err)) {
 		printf("%s\n", err.text);
 		return 1;
 	}
@@ -695,9 +694,7 @@ int main(int argc, char **argv)
 
 	watchdog(280);
 	if (getenv("OMPI_COMM_WORLD_RANK"))
-		return under_mpirun(argc > 1 && !strcmp(argv[1], "mpi")
-					    ? gf_comm_mpi_open
-					    : gf_comm_open);
+		return under_mpirun(argc > 1 && !strcmp(argv[1], "mpi"));
 	on_ranks(1, refusals, NULL);
 	on_ranks(4, segments, &no);
 	on_ranks_over(4, gf_comm_shm_over, segments, &yes);

@@ -335,7 +335,7 @@ static int under_mpirun(void)
 	struct gf_comm *c;
 	int rank;
 
-	if (gf_comm_open(&c, &err)) {
+	if (gf_comm_open(NULL, &c, &err)) {
 		printf("%s\n", err.text);
 		return 1;
 	}

@@ -87,7 +87,7 @@ static void open_arena(struct arena *a)
 
 	/* forced algorithms want it; without one the fixed rules hold still */
 	setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 1);
-	if (gf_comm_open(&a->comm, &err)) {
+	if (gf_comm_open(NULL, &a->comm, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		exit(3);
 	}
