@@ -252,6 +252,6 @@ int gf_embed_load(struct gradflow *g, const char *folder, struct gf_error *err)
 		return rc;
 	g->steps = from.step;
 	own_folder(g, folder);
-	gf_engine_count_from(g->method.engine, from.step);
+	gf_engine_count_from(g->method.exchange.engine, from.step);
 	return 0;
 }

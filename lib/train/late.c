@@ -26,7 +26,7 @@ static bool may_be_used(const struct gf_method *m)
 	size_t i;
 
 	if (!m->env.asks || m->env.skip_bad || m->scale.used ||
-	    !m->select.ops->by_message ||
+	    !m->exchange.select.ops->by_message ||
 	    (m->env.optim && m->env.optim->clip_norm > 0))
 		return false;
 	for (i = 0; i < plan->nmessages; i++)
@@ -51,7 +51,7 @@ void gf_method_late_open(struct gf_method *m)
 		for (t = plan->messages[i].first; t <= plan->messages[i].last;
 		     t++)
 			l->message[t] = i;
-		m->times[i] = (struct gf_message_times){NAN, NAN, NAN};
+		m->exchange.times[i] = (struct gf_message_times){NAN, NAN, NAN};
 	}
 }
 
@@ -66,8 +66,8 @@ void gf_method_late_close(struct gf_method *m)
  * one is found by all at the same. */
 static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 {
-	const struct gf_pool *pool = &m->pools[SLOT];
-	const struct gf_work *w = &m->select.plan_work[SLOT][message];
+	const struct gf_pool *pool = &m->exchange.pools[SLOT];
+	const struct gf_work *w = &m->exchange.select.plan_work[SLOT][message];
 	const size_t first = pool->offsets[w->first];
 	struct gf_select_bad bad;
 
@@ -89,11 +89,11 @@ static int wait_message(struct gf_method *m, size_t message, bool gathered,
 {
 	size_t i = message, k;
 
-	for (k = m->env.plan->nmessages; gathered && k < m->select.nplan_work;
-	     k++)
-		if (m->select.plan_work[SLOT][k].after == message + 1)
+	for (k = m->env.plan->nmessages;
+	     gathered && k < m->exchange.select.nplan_work; k++)
+		if (m->exchange.select.plan_work[SLOT][k].after == message + 1)
 			i = k;
-	return gf_engine_wait_message(m->engine, i, err);
+	return gf_engine_wait_message(m->exchange.engine, i, err);
 }
 
 /* Its all-gather, with the clock running, and what it brought. */
@@ -101,7 +101,7 @@ static void take_up(struct gf_method *m, size_t message)
 {
 	struct gf_method_late *l = &m->late;
 	double began_s = gf_clock_s();
-	double handled_s = gf_engine_handling_s(m->engine);
+	double handled_s = gf_engine_handling_s(m->exchange.engine);
 	double waited_s;
 
 	if (l->rc || l->applied[message])
@@ -110,8 +110,8 @@ static void take_up(struct gf_method *m, size_t message)
 	l->waits[message] = (struct gf_step_wait){began_s, gf_clock_s()};
 	waited_s = l->waits[message].end_s - began_s;
 	l->waited_s += waited_s;
-	l->handling_s +=
-		fmin(waited_s, gf_engine_handling_s(m->engine) - handled_s);
+	l->handling_s += fmin(
+		waited_s, gf_engine_handling_s(m->exchange.engine) - handled_s);
 	if (!l->rc)
 		l->rc = apply(m, message, &l->err);
 }
@@ -134,12 +134,13 @@ int gf_method_take_rest(struct gf_method *m, struct gf_error *err)
 	for (i = m->env.plan->nmessages; i-- > 0;)
 		take_up(m, i);
 	if (!l->rc)
-		l->rc = gf_method_await(m, m->begun, &l->err);
+		l->rc = gf_exchange_await(&m->exchange, m->exchange.begun,
+					  &l->err);
 	if (l->rc) {
 		*err = l->err;
 		return l->rc;
 	}
-	m->applied++;
+	m->exchange.taken++;
 	l->pending = false;
 	return 0;
 }
@@ -151,7 +152,7 @@ int gf_method_late_exchange(struct gf_method *m, struct gf_error *err)
 	int rc = 0;
 
 	/* told are the times of the step before, which are known now */
-	m->timed = m->applied > 0;
+	m->timed = m->exchange.taken > 0;
 	m->age = 1;
 	for (i = 0; !rc && i < m->env.plan->nmessages; i++)
 		rc = wait_message(m, i, false, err);

@@ -22,7 +22,7 @@ struct stretch {
 static struct gf_train_times times_of(const struct gf_timeline *timeline,
 				      const struct gf_method *m)
 {
-	struct gf_engine_totals totals = gf_engine_totals(m->engine);
+	struct gf_engine_totals totals = gf_engine_totals(m->exchange.engine);
 
 	return (struct gf_train_times){timeline->parts, totals.hooks_s,
 				       totals.coding_s};
@@ -234,8 +234,8 @@ static int add_up_bytes(struct gf_method *m, struct gf_train_result *result,
 	struct gf_team team = gf_method_team(m);
 	size_t ranks = (size_t)team.comm->ranks, r;
 	uint64_t steps = result->last_step - result->first_step + 1;
-	uint64_t own[2] = {gf_engine_totals(m->engine).sent_bytes,
-			   steps * gf_engine_dense_bytes(m->engine)};
+	uint64_t own[2] = {gf_engine_totals(m->exchange.engine).sent_bytes,
+			   steps * gf_engine_dense_bytes(m->exchange.engine)};
 	uint64_t *all = gf_xcalloc(2 * ranks, sizeof(*all));
 	int rc = gf_team_allgather(&team, own, sizeof(own), all, err);
 
@@ -266,7 +266,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	size_t step;
 	int rc = 0;
 
-	gf_engine_count_from(t->method.engine, t->result->last_step);
+	gf_engine_count_from(t->method.exchange.engine, t->result->last_step);
 	/* first of all in this run's steps and parts: a checkpoint of the other
 	 * ranks may have a higher step and would count as newer */
 	if (t->resharded)

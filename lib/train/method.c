@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The base of a method: pools, a selection, an engine, an update rule. */
+/* The base of a method: an exchange and an update rule. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,55 +47,6 @@ const char *gf_method_name(const struct gf_plan *plan)
 
 /* --- opening and closing -------------------------------------------------- */
 
-static int open_pools(struct gf_method *m, struct gf_error *err)
-{
-	const struct gf_method_env *k = &m->env;
-	const struct gf_model_profile *model = k->plan->model;
-	size_t n = model->ntensors, i;
-	size_t *counts = gf_xcalloc(n, sizeof(*counts));
-	int rc = 0;
-
-	m->pools = gf_xcalloc(gf_method_depth(m), sizeof(*m->pools));
-	for (i = 0; i < n; i++)
-		counts[i] = model->tensors[i].count_elems;
-	for (i = 0; i < gf_method_depth(m) && !rc; i++) {
-		if (k->nccl)
-			gf_pool_on(&m->pools[i],
-				   k->device_grads + i * k->device_stride,
-				   counts, n);
-		else
-			rc = gf_pool_init(&m->pools[i], k->comm, counts, n,
-					  err);
-		if (!rc && k->gpu && !k->nccl && !k->selects_there)
-			rc = gf_pool_pin(&m->pools[i], k->gpu, err);
-	}
-	free(counts);
-	return rc;
-}
-
-static int open_select(struct gf_method *m, struct gf_error *err)
-{
-	const struct gf_method_env *k = &m->env;
-
-	return gf_select_open(
-		&m->select,
-		&(struct gf_select_env){
-			.plan = k->plan,
-			.rank = k->comm->rank,
-			.depth = gf_method_depth(m),
-			.pools = m->pools,
-			.shapes = k->shapes,
-			.epoch_steps = k->epoch_steps,
-			.momentum = k->optim ? k->optim->momentum : 0,
-			.scaled = k->scale.used,
-			.gpu = k->nccl || k->selects_there ? k->gpu : NULL,
-			.stream = k->stream,
-			.by_host = k->selects_there,
-			.device_grads = k->device_grads,
-		},
-		err);
-}
-
 static int open_update(struct gf_method *m, struct gf_error *err)
 {
 	const struct gf_method_env *k = &m->env;
@@ -108,13 +59,13 @@ static int open_update(struct gf_method *m, struct gf_error *err)
 		optim.momentum = 0;
 	m->updater = (struct gf_update){
 		.params = k->params,
-		.offsets = m->pools[0].offsets,
+		.offsets = m->exchange.pools[0].offsets,
 		.plan = k->plan,
 		.shapes = k->shapes,
 		.watch = k->watch,
 	};
 	rc = gf_update_open(&m->updater, k->optim ? &optim : NULL, err);
-	if (!rc && m->select.env.gpu)
+	if (!rc && m->exchange.select.env.gpu)
 		rc = gf_update_on(&m->updater, k->gpu, k->stream,
 				  k->device_params, err);
 	return rc;
@@ -123,75 +74,50 @@ static int open_update(struct gf_method *m, struct gf_error *err)
 static int open_ahead(struct gf_method *m, struct gf_error *err)
 {
 	struct gf_method_ahead *a;
-	int rc;
 
 	if (!m->env.nccl)
 		return 0;
 	a = m->ahead = gf_xcalloc(1, sizeof(*a));
 	a->marks = (struct gf_device_marks){.gpu = m->env.gpu,
 					    .stream = m->env.stream};
-	rc = gf_device_marks_open(&a->marks, err);
-	a->flags = (struct gf_device_flags){.gpu = m->env.gpu,
-					    .count = gf_method_depth(m) + 1};
-	return rc ? rc : gf_device_flags_open(&a->flags, err);
-}
-
-static int open_engine(struct gf_method *m, struct gf_error *err)
-{
-	const struct gf_method_env *k = &m->env;
-	struct gf_engine_config config = {
-		.comm = k->comm,
-		.plan = k->plan,
-		.pool = &m->pools[0],
-		.timeout_s = k->timeout_s,
-		.segment_bytes = k->plan->segment_bytes,
-		.depth = gf_method_depth(m),
-		.compute_threads = k->threads,
-		.hooks = m->select.hooks,
-	};
-
-	if (m->ahead) {
-		config.nccl = k->nccl;
-		config.gpu = k->gpu;
-		config.compute = k->stream;
-		config.memory = k->device_grads;
-		config.memory_bytes =
-			((gf_method_depth(m) - 1) * k->device_stride +
-			 gf_method_elems(m)) *
-			sizeof(float);
-	}
-	return gf_engine_new(&config, &m->engine, err);
-}
-
-int gf_method_expect(struct gf_method *m, struct gf_error *err)
-{
-	size_t n;
-	const struct gf_work *like = gf_select_expect(&m->select, &n);
-
-	return gf_engine_expect(m->engine, like, n, err);
+	return gf_device_marks_open(&a->marks, err);
 }
 
 int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		   struct gf_error *err)
 {
-	struct gf_team team = {.comm = env->comm};
+	const struct gf_exchange_env exchange = {
+		.comm = env->comm,
+		.plan = env->plan,
+		.shapes = env->shapes,
+		.epoch_steps = env->epoch_steps,
+		.momentum = env->optim ? env->optim->momentum : 0,
+		.scaled = env->scale.used,
+		.timeout_s = env->timeout_s,
+		.threads = env->threads,
+		.gpu = env->gpu,
+		.nccl = env->nccl,
+		.selects_there = env->selects_there,
+		.stream = env->stream,
+		.device_grads = env->device_grads,
+		.device_stride = env->device_stride,
+	};
+	struct gf_team team;
 	int rc;
 
 	memset(m, 0, sizeof(*m));
 	m->env = *env;
 	m->scale = env->scale;
-	m->times = gf_xcalloc(env->plan->nmessages + 1, sizeof(*m->times));
-	rc = open_pools(m, err);
-	rc = rc ? rc : open_select(m, err);
-	rc = rc ? rc : open_update(m, err);
-	rc = rc ? rc : open_ahead(m, err);
-	rc = rc ? rc : gf_method_flight_open(m, err);
-	rc = gf_team_agree(&team, rc, err);
-	rc = rc ? rc : open_engine(m, err);
+	rc = gf_exchange_open(&m->exchange, &exchange, err);
 	if (rc)
 		return rc;
-	gf_method_late_open(m);
-	return gf_method_expect(m, err);
+	team = gf_method_team(m);
+	rc = open_update(m, err);
+	rc = rc ? rc : open_ahead(m, err);
+	rc = gf_team_agree(&team, rc, err);
+	if (!rc)
+		gf_method_late_open(m);
+	return rc;
 }
 
 static void close_ahead(struct gf_method_ahead *a)
@@ -199,32 +125,15 @@ static void close_ahead(struct gf_method_ahead *a)
 	if (!a)
 		return;
 	gf_device_marks_close(&a->marks);
-	gf_device_flags_close(&a->flags);
 	free(a);
 }
 
 void gf_method_close(struct gf_method *m)
 {
-	struct gf_error ignored;
-	size_t i;
-
-	if (!m->env.comm)
-		return;
-	if (!m->env.comm->broken && !m->ahead)
-		(void)gf_method_await(m, m->begun, &ignored);
-	gf_engine_free(m->engine);
-	if (m->ahead)
-		(void)m->env.gpu->ops->stream_sync(m->env.gpu, m->env.stream,
-						   &ignored);
-	gf_select_close(&m->select);
+	gf_exchange_close(&m->exchange);
 	gf_update_close(&m->updater);
 	close_ahead(m->ahead);
-	for (i = 0; m->pools && i < gf_method_depth(m); i++)
-		gf_pool_release(&m->pools[i]);
-	free(m->pools);
 	gf_method_late_close(m);
-	gf_method_flight_close(m);
-	free(m->times);
 	memset(m, 0, sizeof(*m));
 }
 
@@ -243,14 +152,31 @@ void gf_method_state(struct gf_method *m, struct gf_state *s)
 					   "loss_scale.next", "F64",
 					   &m->scale.next, 1);
 	}
-	if (m->flight)
-		gf_method_flight_state(m, s);
-	gf_select_state(&m->select, s);
+	gf_exchange_state(&m->exchange, s);
 }
 
 struct gf_team gf_method_team(const struct gf_method *m)
 {
 	return (struct gf_team){.comm = m->env.comm,
-				.engine = m->engine,
+				.engine = m->exchange.engine,
 				.workers = m->env.plan->ranks};
+}
+
+int gf_method_settle(struct gf_method *m, struct gf_error *err)
+{
+	int rc = gf_method_take_rest(m, err);
+
+	if (m->ahead)
+		gf_method_learn(m);
+	rc = rc ? rc : gf_exchange_settle(&m->exchange, err);
+	/* what the last update left on a GPU */
+	return rc ? rc : gf_update_fetch(&m->updater, err);
+}
+
+/* The parameters are the net's to send. */
+int gf_method_restore(struct gf_method *m, struct gf_error *err)
+{
+	int rc = gf_update_send(&m->updater, err);
+
+	return rc ? rc : gf_exchange_restore(&m->exchange, err);
 }

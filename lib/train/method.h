@@ -11,8 +11,7 @@
 #include "doc/plan.h"
 #include "optim/optimizer.h"
 #include "gpu/gpu.h"
-#include "engine/engine.h"
-#include "select/select.h"
+#include "exchange/exchange.h"
 #include "train/device_marks.h"
 #include "train/scale.h"
 #include "ckpt/state.h"
@@ -21,10 +20,9 @@
 #include "train/update.h"
 
 /*
- * A training method is what the plan's axes make together: a selection (which
- * gradients go, select/select.h), a staleness (which step's are applied) and
- * an update rule (what they do, train/update.h). This is the pipeline of steps
- * between the other two; the loop knows only this interface.
+ * A training method is what the plan's axes make together: an exchange (a
+ * selection and a staleness, exchange/exchange.h) and an update rule (what
+ * gradients do, train/update.h). The loop knows only this interface.
  *
  * Staleness K (Pipe-SGD): the update at the end of step t applies the gradient
  * of step t + 1 - K, so that its exchange had K - 1 steps' time; where there is
@@ -100,35 +98,17 @@ struct gf_method_ahead;
 
 struct gf_method {
 	struct gf_method_env env;
-	struct gf_pool *pools; /* per slot; between GPUs theirs */
-	struct gf_selector select;
-	struct gf_engine *engine; /* for all else that communicates, too */
+	struct gf_exchange exchange;
 	struct gf_update updater;
 	struct gf_method_ahead *ahead; /* NULL: gradients go by the host */
-	/* Steps of this process and those in flight that it began with: begun,
-	 * whose messages were seen to end (by the host), and applied; on a GPU
-	 * that is enqueued. The i-th (from 0) is in slot (i + shift) % K. */
-	size_t begun, arrived, applied, shift;
-	size_t number, listed; /* of the step begun last: counted from 1; as
-				* `begun`, when its messages were listed last */
-	bool due;              /* this step's update applies a gradient */
-	bool skip;             /* but not that one, which is bad */
-	bool timed;            /* times are those of a gradient's messages, */
-	size_t age;            /* made so many steps ago */
+	bool due;   /* this step's update applies a gradient */
+	bool skip;  /* but not that one, which is bad */
+	bool timed; /* times are those of a gradient's messages, */
+	size_t age; /* made so many steps ago */
 	struct gf_loss_scale scale;
-	/* As of gf_method_settle: gradients that have come and wait to be
-	 * applied, oldest first; K - 1 pools, zeros where there is none. */
-	float *flight;
-	uint64_t nflight;
-	uint64_t *flight_bad; /* per age: is it bad; and its loss scale */
-	double *flight_scale;
-	size_t restored;  /* the first so many steps' badness is known so */
-	uint64_t skipped; /* steps so far */
-	struct gf_message_times *times;
+	uint64_t skipped;    /* steps so far */
 	uint64_t told_bytes; /* sent, and told of */
 	struct gf_method_late late;
-	int rc; /* of what gives nothing back: the first failure */
-	struct gf_error reason;
 };
 
 /* Refuses a plan that no method here does: -ENOTSUP says what is missing. */

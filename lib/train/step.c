@@ -202,7 +202,7 @@ static int exchange(const struct gf_stepper *s, size_t step,
 		    struct gf_step_times *t, struct gf_error *err)
 {
 	struct gf_method *m = s->method;
-	double handled_s = gf_engine_handling_s(m->engine);
+	double handled_s = gf_engine_handling_s(m->exchange.engine);
 	int rc;
 
 	gf_method_backward_end(m);
@@ -211,10 +211,10 @@ static int exchange(const struct gf_stepper *s, size_t step,
 		return rc;
 	t->exchanged_s = gf_clock_s();
 	/* what is seen late of before must not exceed the time */
-	t->handling_s += fmin(gf_engine_handling_s(m->engine) - handled_s,
+	t->handling_s += fmin(gf_engine_handling_s(m->exchange.engine) - handled_s,
 			      t->exchanged_s - t->backward_s);
 	t->applied_start_s = applied_start_s(s);
-	memcpy(t->messages, m->times,
+	memcpy(t->messages, m->exchange.times,
 	       s->timeline->nmessages * sizeof(*t->messages));
 	return 0;
 }
@@ -252,6 +252,6 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	take_durations(t, gf_method_durations(m));
 	gf_timeline_close(s->timeline);
 	out->sent_bytes = gf_method_sent_bytes(m);
-	out->dense_bytes = gf_engine_dense_bytes(m->engine);
+	out->dense_bytes = gf_engine_dense_bytes(m->exchange.engine);
 	return 0;
 }

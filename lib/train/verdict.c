@@ -23,25 +23,18 @@ int gf_method_refuse(const struct gf_method *m, size_t step,
 			    bad.element);
 }
 
-struct gf_select_bad gf_method_bad(const struct gf_method *m, size_t index)
-{
-	struct gf_selector *s = (struct gf_selector *)&m->select;
-
-	if (index < m->restored)
-		return (struct gf_select_bad){.found = m->flight_bad[index] !=
-						       0};
-	return gf_select_inspect(s, gf_method_slot(m, index));
-}
-
 int gf_method_judge(struct gf_method *m, size_t step, struct gf_error *err)
 {
-	struct gf_select_bad bad = gf_method_bad(m, m->applied);
-	double scale = m->select.scale[gf_method_slot(m, m->applied)];
+	struct gf_select_bad bad =
+		gf_exchange_bad(&m->exchange, m->exchange.taken);
+	double scale = m->exchange.select.scale[gf_exchange_slot(
+		&m->exchange, m->exchange.taken)];
 	bool overflow = gf_loss_scale_note(&m->scale, scale, bad.found);
 
 	if (bad.found && !overflow && !m->env.skip_bad)
-		return gf_method_refuse(m, step - (m->begun - m->applied - 1),
-					bad, err);
+		return gf_method_refuse(
+			m, step - (m->exchange.begun - m->exchange.taken - 1),
+			bad, err);
 	m->skip = bad.found;
 	m->skipped += bad.found;
 	return 0;
@@ -49,30 +42,27 @@ int gf_method_judge(struct gf_method *m, size_t step, struct gf_error *err)
 
 void gf_method_learn(struct gf_method *m)
 {
-	struct gf_method_ahead *a = m->ahead;
+	const struct gf_method_ahead *a = m->ahead;
+	struct gf_exchange *x = &m->exchange;
 	struct gf_error err = {""};
 	bool bad = false, overflow;
 	int rc;
 
-	if (m->rc || a->learnt == m->applied)
+	if (x->rc || x->learnt == x->taken)
 		return;
-	rc = gf_device_flag_read(&a->flags, a->learnt, &bad, &err);
-	/* what was aborted ends, too, with any numbers */
-	rc = rc ? rc : gf_engine_check(m->engine, &err);
-	gf_method_keep(m, rc, &err);
+	rc = gf_exchange_learn(x, &bad, &err);
+	gf_exchange_keep(x, rc, &err);
 	if (rc)
 		return;
 	overflow = gf_loss_scale_note(&m->scale, a->scale, bad);
-	if (!bad)
-		gf_select_adopt(&m->select, gf_method_slot(m, a->learnt));
-	a->learnt++;
 	m->skipped += bad;
 	if (bad && !overflow && !m->env.skip_bad)
-		gf_method_keep(m,
-			       gf_error_set(&err, 1,
-					    "a gradient is infinite or not a "
-					    "number in step %zu: training has "
-					    "diverged",
-					    a->step),
-			       &err);
+		gf_exchange_keep(
+			&m->exchange,
+			gf_error_set(&err, 1,
+				     "a gradient is infinite or not a "
+				     "number in step %zu: training has "
+				     "diverged",
+				     a->step),
+			&err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/device_flags.h"
+#include "exchange/device_flags.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_TRAIN_DEVICE_FLAGS_H
-#define GF_TRAIN_DEVICE_FLAGS_H
+#ifndef GF_EXCHANGE_DEVICE_FLAGS_H
+#define GF_EXCHANGE_DEVICE_FLAGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
