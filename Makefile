@@ -6,7 +6,7 @@
 # Every .c under lib/X becomes part of build/lib/libgf-X.a, every cmd/gf-X.c a
 # command, every tests/unit/test_X.c a test: no list to edit when adding one.
 # Variables: V=1 (show commands), CC, CFLAGS, BUILD, SAN=address,undefined,
-# WERROR=1, WITH_ONEDNN=0, WITH_VERBS=0, CUDA=0, CUDA_ARCH="75 80 90",
+# WERROR=1, WITH_ONEDNN=0, WITH_VERBS=0, WITH_UCX=0, CUDA=0, CUDA_ARCH="75 80 90",
 # CUDA_HOME, PREFIX, DESTDIR.
 
 VERSION  := 0.1.0
@@ -23,6 +23,7 @@ have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
 
 WITH_ONEDNN ?= $(if $(wildcard /usr/include/dnnl.h /usr/include/*/dnnl.h),1,0)
 WITH_VERBS  ?= $(if $(call have,libibverbs),1,0)
+WITH_UCX    ?= $(if $(call have,ucx),1,0)
 
 # CUDA where there is a compiler for it; the programs run without a GPU, too.
 NVCC      ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
@@ -48,6 +49,7 @@ CUDA := $(CUDA)
 WITH_NCCL := $(WITH_NCCL)
 WITH_CUDNN := $(WITH_CUDNN)
 WITH_VERBS := $(WITH_VERBS)
+WITH_UCX := $(WITH_UCX)
 EMULATOR_CXX := $(EMULATOR_CXX)
 $(if $(filter 1,$(CUDA)),$(if $(and $(shell command -v $(NVCC)),$(CUDA_HOME)),,\
 	$(error gradflow: CUDA=1 wants nvcc (NVCC=$(NVCC)) and the headers \
@@ -62,6 +64,7 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 ALL_CPPFLAGS = -Ilib -Ikernels -Iinclude -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
 	-DGF_DATADIR='"$(PREFIX)/share/gradflow"' \
 	-DGF_HAVE_ONEDNN=$(WITH_ONEDNN) -DGF_HAVE_VERBS=$(WITH_VERBS) \
+	-DGF_HAVE_UCX=$(WITH_UCX) \
 	-DGF_HAVE_CUDA=$(CUDA) -DGF_HAVE_NCCL=$(WITH_NCCL) \
 	-DGF_HAVE_CUDNN=$(WITH_CUDNN) $(CPPFLAGS)
 # No contraction of a*b+c: every machine and kernel set gives the same bits.
@@ -78,6 +81,8 @@ ALL_LDFLAGS = -pthread -Wl,--gc-sections -Wl,--as-needed \
 # Third-party flags reach only the folder that wraps them.
 MPI_CFLAGS := $(shell $(PKG_CONFIG) --cflags ompi-c 2>/dev/null)
 MPI_LIBS   := $(shell $(PKG_CONFIG) --libs ompi-c 2>/dev/null)
+UCX_CFLAGS := $(if $(filter 1,$(WITH_UCX)),$(shell $(PKG_CONFIG) --cflags ucx))
+UCX_LIBS   := $(if $(filter 1,$(WITH_UCX)),$(shell $(PKG_CONFIG) --libs ucx))
 CUDA_CFLAGS := $(if $(filter 1,$(CUDA)),-isystem $(CUDA_HOME)/include)
 CUDA_LIBS   := $(if $(filter 1,$(CUDA)),-L$(firstword $(wildcard \
 	$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib)) -lcudart_static -lrt)
@@ -87,12 +92,12 @@ NVCC_FLAGS = -std=c++17 -O3 -fmad=false -Ikernels -Ilib \
 	-gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH)) \
 	-Xcompiler=-fPIC,-Wall,-Wextra,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-ffunction-sections \
 	$(if $(WERROR),-Werror=all-warnings -Xcompiler=-Werror)
-FOREIGN_CFLAGS_comm := $(MPI_CFLAGS)
+FOREIGN_CFLAGS_comm := $(MPI_CFLAGS) $(UCX_CFLAGS)
 FOREIGN_CFLAGS_lane := $(CUDA_CFLAGS) \
 	$(if $(NCCL_H),-isystem $(dir $(NCCL_H)))
 FOREIGN_CFLAGS_gpu := $(CUDA_CFLAGS)
 FOREIGN_CFLAGS_nn := $(CUDA_CFLAGS)
-FOREIGN_LIBS := -ljansson -lhwloc $(MPI_LIBS) -lz \
+FOREIGN_LIBS := -ljansson -lhwloc $(MPI_LIBS) $(UCX_LIBS) -lz \
 	$(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	$(if $(filter 1,$(WITH_VERBS)),-libverbs) $(CUDA_LIBS) -ldl -lm
 
@@ -100,6 +105,7 @@ FOREIGN_LIBS := -ljansson -lhwloc $(MPI_LIBS) -lz \
 LIBS    := $(notdir $(patsubst %/,%,$(wildcard lib/*/)))
 EXCLUDE := $(if $(filter 1,$(WITH_ONEDNN)),,$(wildcard lib/nn/*onednn*.c)) \
 	$(if $(filter 1,$(WITH_VERBS)),,lib/probe/verbs.c) \
+	$(if $(filter 1,$(WITH_UCX)),,$(wildcard lib/comm/ucx*.c)) \
 	$(if $(filter 1,$(CUDA)),,$(wildcard lib/gpu/cuda*.c) kernels/cuda/table.c \
 	kernels/cuda/nn_table.c) \
 	$(if $(filter 1,$(WITH_NCCL)),,lib/lane/nccl.c) \
@@ -177,7 +183,7 @@ config:
 	  '(on Debian: make demo installs them, or tests/install-deps.sh)' >&2;\
 	  exit 1,:)
 	@mkdir -p $(BUILD)
-	@line='oneDNN $(if $(filter 1,$(WITH_ONEDNN)),on,off (plain C layers)), libibverbs $(if $(filter 1,$(WITH_VERBS)),on,off), CUDA $(if $(filter 1,$(CUDA)),on,off), NCCL $(if $(filter 1,$(WITH_NCCL)),on,off), cuDNN $(if $(filter 1,$(WITH_CUDNN)),on,off)'; \
+	@line='oneDNN $(if $(filter 1,$(WITH_ONEDNN)),on,off (plain C layers)), libibverbs $(if $(filter 1,$(WITH_VERBS)),on,off), UCX $(if $(filter 1,$(WITH_UCX)),on,off), CUDA $(if $(filter 1,$(CUDA)),on,off), NCCL $(if $(filter 1,$(WITH_NCCL)),on,off), cuDNN $(if $(filter 1,$(WITH_CUDNN)),on,off)'; \
 	  [ "$$(cat $(BUILD)/config.txt 2>/dev/null)" = "$$line" ] || \
 	  { echo "$$line" > $(BUILD)/config.txt; echo "gradflow $(VERSION): $$line"; }
 

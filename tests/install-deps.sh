@@ -4,7 +4,7 @@
 # --tests also those of its tests. Does nothing if all of them are there.
 set -eu
 packages=(gcc make pkg-config libopenmpi-dev openmpi-bin libjansson-dev
-	libhwloc-dev libdnnl-dev libibverbs-dev zlib1g-dev)
+	libhwloc-dev libdnnl-dev libibverbs-dev libucx-dev zlib1g-dev)
 [ "${1:-}" = --tests ] && packages+=(bats mandoc shellcheck jq gnuplot-nox
 	python3 python3-jsonschema python3-torch clang clang-format g++ zsh fish)
 missing=()

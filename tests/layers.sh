@@ -54,6 +54,7 @@ foreign() { # header, the only folder that may include it
 }
 foreign jansson.h lib/json/json.c
 foreign mpi.h lib/comm/
+foreign ucp lib/comm/
 foreign 'hwloc' lib/probe/
 foreign 'infiniband' lib/probe/
 foreign dnnl lib/nn/

@@ -2,12 +2,17 @@
 #include "comm/comm.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
 #include "comm/backoff.h"
+
+/* A launcher has this long to end the job. */
+#define ABORT_S 5.0
 
 int gf_comm_barrier(struct gf_comm *c, struct gf_error *err)
 {
@@ -29,6 +34,14 @@ int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
 	return c->ops->allgather(c, send, size_bytes, recv, err);
 }
 
+void gf_comm_rest(struct gf_comm *c, double most_s)
+{
+	if (most_s > 0 && c->ops->rest)
+		c->ops->rest(c, most_s);
+	else
+		gf_clock_sleep(most_s);
+}
+
 int gf_comm_wait(struct gf_comm *c, struct gf_request *request,
 		 struct gf_error *err)
 {
@@ -42,7 +55,7 @@ int gf_comm_wait(struct gf_comm *c, struct gf_request *request,
 			c->ops->cancel(c, request);
 			return rc;
 		}
-		gf_backoff_wait(&backoff);
+		gf_comm_rest(c, gf_backoff_next(&backoff));
 	}
 	return rc < 0 ? rc : 0;
 }
@@ -216,14 +229,30 @@ out:
 	return rc;
 }
 
+static void *end_in_time(void *status)
+{
+	gf_clock_sleep(ABORT_S);
+	_Exit(*(int *)status);
+}
+
 void gf_comm_abort(struct gf_comm *c, int status)
 {
-	c->ops->abort(c, status);
+	pthread_t timer;
+
+	/* without a timer there is no waiting for a launcher */
+	if (!pthread_create(&timer, NULL, end_in_time, &status))
+		c->ops->abort(c, status);
 	_Exit(status);
 }
 
 void gf_comm_close(struct gf_comm *c)
 {
-	if (c)
-		c->ops->close(c);
+	struct gf_comm *launcher = c ? c->launcher : NULL;
+
+	if (!c)
+		return;
+	if (launcher)
+		launcher->broken |= c->broken;
+	c->ops->close(c);
+	gf_comm_close(launcher);
 }

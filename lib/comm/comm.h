@@ -84,6 +84,10 @@ struct gf_comm_ops {
 	/* Drives progress once, for all requests for which test returned 0.
 	 * false: test would return 0 again. (optional: then ask test) */
 	bool (*poll)(struct gf_comm *c);
+	/* Sleeps until there may be something for poll, at most that long. Not
+	 * beside compute that may want a sleep to be precise. (optional: a
+	 * sleep of that length) */
+	void (*rest)(struct gf_comm *c, double most_s);
 	/* Abandons a request that will not be waited for. Its memory may be
 	 * touched for as long as the communicator is used. */
 	void (*cancel)(struct gf_comm *c, struct gf_request *request);
@@ -106,7 +110,8 @@ struct gf_comm_ops {
 	int (*iallreduce)(struct gf_comm *c, void *data, size_t count_elems,
 			  const struct gf_element *element,
 			  struct gf_request **request, struct gf_error *err);
-	/* Ends the whole job with that status; does not return. */
+	/* Ends the whole job with that status, or returns where no launcher
+	 * could. */
 	void (*abort)(struct gf_comm *c, int status);
 	/* Page-aligned memory the transport likes, zeroed; -ENOMEM. */
 	int (*buffer_alloc)(struct gf_comm *c, size_t size_bytes, void **data,
@@ -131,11 +136,14 @@ struct gf_comm {
 	bool crowded; /* this host has more ranks than processors for them */
 	double processors; /* gf_comm_processor_share; 0: not known */
 	int machine;       /* lowest rank on the same kernel (same) */
+	/* What the ranks found each other by, closed after it; or NULL. */
+	struct gf_comm *launcher;
 	void *priv;
 };
 
 /* Channels above GF_CHANNEL_LAST are the library's own. */
 #define GF_CHANNEL_LAST     0x3ffffeffu
+#define GF_CHANNEL_MEET     0x3ffffffdu
 #define GF_CHANNEL_LIVENESS 0x3ffffffeu
 #define GF_CHANNEL_GATHER   0x3fffffffu
 
@@ -150,6 +158,8 @@ int gf_comm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 		  struct gf_error *err);
 int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
 		      void *recv, struct gf_error *err);
+/* The transport's rest, or a sleep; 0 s: returns at once. */
+void gf_comm_rest(struct gf_comm *c, double most_s);
 /* Waits for a request with back-off; it is freed either way. */
 int gf_comm_wait(struct gf_comm *c, struct gf_request *request,
 		 struct gf_error *err);
@@ -171,7 +181,8 @@ int gf_comm_agree(struct gf_comm *c, int rc, struct gf_error *err);
  * rank 0, and both values; the same words on every rank. */
 int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text,
 		      struct gf_error *err);
-/* Ends the whole job; does not return. */
+/* Ends the whole job; does not return. A launcher that does not manage it is
+ * waited for 5 s: then this process ends by itself. */
 void gf_comm_abort(struct gf_comm *c, int status) __attribute__((noreturn));
 void gf_comm_close(struct gf_comm *c);
 

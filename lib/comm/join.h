@@ -9,7 +9,7 @@
 /*
  * How ranks that know nothing of each other exchange what connects them: an
  * allgather of small blobs. The caller brings it: from a launcher, a store or
- * another library.
+ * another library; or gf_join_open makes one at a place that all ranks know.
  */
 struct gf_join {
 	int rank, ranks;
@@ -20,5 +20,20 @@ struct gf_join {
 			 void *recv, struct gf_error *err);
 	void *ctx;
 };
+
+/*
+ * Meets the other ranks, each of which has set rank and ranks, at a place:
+ *
+ *   FOLDER     that all ranks see; it is made if it is not there. Text with a
+ *              slash in it, or without a port.
+ *   HOST:PORT  of rank 0, which listens there; [ADDRESS]:PORT.
+ *
+ * A time-out bounds this and each allgather. -ETIMEDOUT names the ranks that
+ * are missing; -EINVAL: ranks disagree on their number, or two are the same.
+ */
+int gf_join_open(const char *place, double timeout_s, struct gf_join *join,
+		 struct gf_error *err);
+/* rc: of what the ranks met for. 0: waits until no rank needs the place. */
+void gf_join_close(struct gf_join *join, int rc);
 
 #endif

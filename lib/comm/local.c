@@ -202,20 +202,7 @@ static int local_probe(struct gf_comm *c, uint64_t tag, int *peer,
 static void local_abort(struct gf_comm *c, int status)
 {
 	(void)c;
-	_Exit(status);
-}
-
-static int local_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data,
-			      struct gf_error *err)
-{
-	(void)c;
-	return gf_pages_alloc(size_bytes, data, err);
-}
-
-static void local_buffer_free(struct gf_comm *c, void *data)
-{
-	(void)c;
-	gf_pages_free(data);
+	(void)status; /* the one process ends by itself */
 }
 
 static void world_free(struct gf_local_world *w)
@@ -258,8 +245,8 @@ static const struct gf_comm_ops local_ops = {
 	.allgather = gf_local_allgather,
 	.iallreduce = gf_local_iallreduce,
 	.abort = local_abort,
-	.buffer_alloc = local_buffer_alloc,
-	.buffer_free = local_buffer_free,
+	.buffer_alloc = gf_pages_buffer_alloc,
+	.buffer_free = gf_pages_buffer_free,
 	.close = local_close,
 };
 

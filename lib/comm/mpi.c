@@ -40,19 +40,6 @@ static void mpi_abort(struct gf_comm *c, int status)
 	MPI_Abort(gf_mpi_of(c)->world, status);
 }
 
-static int mpi_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data,
-			    struct gf_error *err)
-{
-	(void)c;
-	return gf_pages_alloc(size_bytes, data, err);
-}
-
-static void mpi_buffer_free(struct gf_comm *c, void *data)
-{
-	(void)c;
-	gf_pages_free(data);
-}
-
 static void mpi_close(struct gf_comm *c)
 {
 	struct gf_mpi *m = gf_mpi_of(c);
@@ -88,8 +75,8 @@ static const struct gf_comm_ops mpi_ops = {
 	.allgather = gf_mpi_allgather,
 	.iallreduce = gf_mpi_iallreduce,
 	.abort = mpi_abort,
-	.buffer_alloc = mpi_buffer_alloc,
-	.buffer_free = mpi_buffer_free,
+	.buffer_alloc = gf_pages_buffer_alloc,
+	.buffer_free = gf_pages_buffer_free,
 	.close = mpi_close,
 };
 

@@ -3,8 +3,7 @@
  * Messages over MPI.
  *
  * TAGS. MPI promises 15 bits and usually has more; what there is is divided
- * between channel and match, and a tag that does not fit is refused. The
- * library's own channels are counted down from the top.
+ * between channel and match, and a tag that does not fit is refused.
  *
  * SIZES. A count is an int, so a long message goes in pieces. The first of n
  * pieces is n bytes longer than the limit: no two sizes are cut alike, and a
@@ -38,8 +37,8 @@ int gf_mpi_divide_tags(struct gf_mpi *m, struct gf_error *err)
 		;
 	if ((unsigned)*upper + 1 < 1u << bits)
 		bits--;
-	m->match_bits = (bits * 5 + 8) / 9;
-	m->channel_bits = bits - m->match_bits;
+	m->tag_bits.match = (bits * 5 + 8) / 9;
+	m->tag_bits.channel = bits - m->tag_bits.match;
 out:
 	return rc;
 }
@@ -47,25 +46,13 @@ out:
 static int map_tag(struct gf_comm *c, uint64_t tag, int *mapped,
 		   struct gf_error *err)
 {
-	const struct gf_mpi *m = gf_mpi_of(c);
-	uint64_t channel = tag >> 32, match = tag & UINT32_MAX;
-	uint64_t channels = (uint64_t)1 << m->channel_bits;
+	uint64_t packed;
+	int rc = gf_tag_pack(&gf_mpi_of(c)->tag_bits, tag, "this MPI's",
+			     &packed, err);
 
-	if (channel > GF_CHANNEL_LAST) {
-		channel = channels - 1 - (GF_CHANNEL_GATHER - channel);
-		channels = channel + 1;
-	} else {
-		channels -= GF_CHANNEL_GATHER - GF_CHANNEL_LIVENESS + 1;
-	}
-	if (channel >= channels || match >> m->match_bits)
-		return gf_error_set(err, -EOVERFLOW,
-				    "channel %" PRIu64 ", match %" PRIu64
-				    ": more than this MPI's tags hold "
-				    "(%d + %d bits)",
-				    tag >> 32, match, m->channel_bits,
-				    m->match_bits);
-	*mapped = (int)(channel << m->match_bits | match);
-	return 0;
+	if (!rc)
+		*mapped = (int)packed;
+	return rc;
 }
 
 size_t gf_mpi_count_pieces(size_t size_bytes, size_t limit)

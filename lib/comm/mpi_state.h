@@ -9,6 +9,7 @@
 
 #include "base/slab.h"
 #include "comm/comm.h"
+#include "comm/tag.h"
 
 /*
  * The common state of the MPI transport's files, which alone call MPI: mpi.c
@@ -56,7 +57,7 @@ struct gf_mpi {
 	bool own;       /* began MPI, and ends it */
 	bool yields;    /* as it was begun */
 	MPI_Comm world; /* a duplicate: has only this library's messages */
-	int channel_bits, match_bits;
+	struct gf_tag_bits tag_bits;
 	size_t piece_bytes;
 	struct gf_slab requests;
 	struct gf_mpi_asked asked;

@@ -33,3 +33,16 @@ void gf_pages_free(void *data)
 {
 	free(data);
 }
+
+int gf_pages_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data,
+			  struct gf_error *err)
+{
+	(void)c;
+	return gf_pages_alloc(size_bytes, data, err);
+}
+
+void gf_pages_buffer_free(struct gf_comm *c, void *data)
+{
+	(void)c;
+	gf_pages_free(data);
+}

@@ -8,21 +8,20 @@
 
 #include "base/heap.h"
 
-/* Containers and emulated hosts have names of their own and share a kernel,
- * whose processors they are. */
 static const char kernel_file[] = "/proc/sys/kernel/random/boot_id";
 
 struct place {
 	int host;
-	char kernel[40]; /* empty: not known */
+	char kernel[GF_KERNEL_BYTES];
 	cpu_set_t processors;
 };
 
-static void read_kernel(char *kernel, size_t size)
+void gf_comm_kernel(char kernel[GF_KERNEL_BYTES])
 {
 	FILE *f = fopen(kernel_file, "r");
 
-	if (f && !fgets(kernel, (int)size, f))
+	kernel[0] = '\0';
+	if (f && !fgets(kernel, GF_KERNEL_BYTES, f))
 		kernel[0] = '\0';
 	if (f)
 		fclose(f);
@@ -61,7 +60,7 @@ int gf_comm_processor_share(struct gf_comm *c, double *share,
 
 	memset(&mine, 0, sizeof(mine));
 	mine.host = c->host;
-	read_kernel(mine.kernel, sizeof(mine.kernel));
+	gf_comm_kernel(mine.kernel);
 	/* fails on machines of more than CPU_SETSIZE processors: none is set,
 	 * and the answer is the safe one */
 	if (sched_getaffinity(0, sizeof(mine.processors), &mine.processors) < 0)

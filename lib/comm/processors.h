@@ -5,6 +5,12 @@
 #include "base/error.h"
 #include "comm/comm.h"
 
+/* An identity of the running kernel; empty: not known. Containers and emulated
+ * hosts have names of their own and share a kernel, whose processors they
+ * are. */
+#define GF_KERNEL_BYTES 40
+void gf_comm_kernel(char kernel[GF_KERNEL_BYTES]);
+
 /*
  * This rank's share of the processors that it may run on: a processor that n
  * ranks of the machine may run on counts 1/n. Hosts with one kernel

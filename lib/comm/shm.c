@@ -282,6 +282,12 @@ static int shm_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 	return rc;
 }
 
+/* Messages of the host wake nobody: the caller's time is short enough. */
+static void shm_rest(struct gf_comm *c, double most_s)
+{
+	gf_comm_rest(of(c)->below, most_s);
+}
+
 static void shm_abort(struct gf_comm *c, int status)
 {
 	of(c)->below->ops->abort(of(c)->below, status);
@@ -379,6 +385,7 @@ static const struct gf_comm_ops shm_ops = {
 	.isend_back = shm_isend_back,
 	.test = shm_test,
 	.is_ripe = shm_is_ripe,
+	.rest = shm_rest,
 	.cancel = shm_cancel,
 	.probe = shm_probe,
 	.barrier = shm_barrier,
@@ -410,9 +417,13 @@ int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
 			*comm = below;
 		return rc;
 	}
+	s->ops = shm_ops;
+	if (!below->ops->iallreduce)
+		s->ops.iallreduce = NULL;
 	s->comm = *below;
-	s->comm.ops = &shm_ops;
+	s->comm.ops = &s->ops;
 	s->comm.priv = s;
+	s->comm.launcher = NULL; /* below's */
 	*comm = &s->comm;
 	return 0;
 }

@@ -93,6 +93,7 @@ struct gf_shm_own {
 
 struct gf_shm {
 	struct gf_comm comm, *below;
+	struct gf_comm_ops ops;    /* without those that below lacks */
 	struct gf_segment control; /* the queues */
 	struct gf_shm_peer *peers; /* the other ranks of this host */
 	int npeers;

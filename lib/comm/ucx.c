@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* UCX: opens and closes. The transport's files are in comm/ucx_state.h. */
+#include "comm/ucx.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "comm/meet.h"
+#include "comm/pages.h"
+#include "comm/ucx_state.h"
+
+/* How long the ranks wait for each other when they close. */
+#define CLOSE_S 5.0
+
+int gf_ucx_fail(ucs_status_t status, const char *call, struct gf_error *err)
+{
+	return gf_error_set(err, -EIO, "%s: %s", call,
+			    ucs_status_string(status));
+}
+
+/* --- the end ------------------------------------------------------------ */
+
+static int out_of_time(void *until_s, struct gf_error *err)
+{
+	return gf_clock_s() < *(double *)until_s
+		       ? 0
+		       : gf_error_set(err, -ETIMEDOUT, "closing");
+}
+
+/* Nobody closes a connection that another rank still reads. */
+static void part(struct gf_comm *c)
+{
+	double until_s = gf_clock_s() + CLOSE_S;
+
+	c->on_wait = out_of_time;
+	c->on_wait_ctx = &until_s;
+	c->broken |= gf_meet_barrier(c, NULL) != 0;
+}
+
+static void close_endpoints(struct gf_ucx *u)
+{
+	const ucp_request_param_t param = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+		.flags = u->comm.broken ? UCP_EP_CLOSE_FLAG_FORCE : 0,
+	};
+	double until_s = gf_clock_s() + CLOSE_S;
+	ucs_status_ptr_t handle;
+	int rank;
+
+	for (rank = 0; rank < u->comm.ranks; rank++) {
+		if (!u->peers[rank].endpoint)
+			continue;
+		handle = ucp_ep_close_nbx(u->peers[rank].endpoint, &param);
+		if (!UCS_PTR_IS_PTR(handle))
+			continue;
+		while (ucp_request_check_status(handle) == UCS_INPROGRESS &&
+		       gf_clock_s() < until_s)
+			ucp_worker_progress(u->worker);
+		ucp_request_free(handle);
+	}
+}
+
+/* UCX lets go of all that it still has. */
+static void cancel_all(struct gf_ucx *u)
+{
+	struct gf_request *r, *next;
+
+	for (r = u->live; r; r = next) {
+		next = r->next;
+		if (!r->cancelled)
+			gf_ucx_cancel(&u->comm, r);
+	}
+}
+
+static void release(struct gf_ucx *u)
+{
+	if (u->worker)
+		ucp_worker_destroy(u->worker);
+	if (u->context)
+		ucp_cleanup(u->context);
+	gf_slab_release(&u->requests);
+	free(u->addresses);
+	free(u->peers);
+	free(u);
+}
+
+static void ucx_close(struct gf_comm *c)
+{
+	struct gf_ucx *u = gf_ucx_of(c);
+
+	if (!c->broken)
+		part(c);
+	cancel_all(u);
+	close_endpoints(u);
+	release(u);
+}
+
+static void ucx_abort(struct gf_comm *c, int status)
+{
+	if (c->launcher)
+		c->launcher->ops->abort(c->launcher, status);
+}
+
+/* --- in between --------------------------------------------------------- */
+
+static void ucx_rest(struct gf_comm *c, double most_s)
+{
+	struct gf_ucx *u = gf_ucx_of(c);
+	struct pollfd wake = {.fd = u->wake_fd, .events = POLLIN};
+	struct timespec most = {
+		.tv_sec = (time_t)most_s,
+		.tv_nsec = (long)((most_s - (double)(time_t)most_s) * 1e9)};
+
+	/* what is busy has something to be polled for */
+	if (ucp_worker_arm(u->worker) == UCS_OK)
+		(void)ppoll(&wake, 1, &most, NULL);
+}
+
+static const struct gf_comm_ops ucx_ops = {
+	.name = "ucx",
+	.isend = gf_ucx_isend,
+	.irecv = gf_ucx_irecv,
+	.test = gf_ucx_test,
+	.is_ripe = gf_ucx_is_ripe,
+	.poll = gf_ucx_poll,
+	.rest = ucx_rest,
+	.cancel = gf_ucx_cancel,
+	.probe = gf_ucx_probe,
+	.barrier = gf_meet_barrier,
+	.bcast = gf_meet_bcast,
+	.allgather = gf_meet_allgather,
+	.abort = ucx_abort,
+	.buffer_alloc = gf_pages_buffer_alloc,
+	.buffer_free = gf_pages_buffer_free,
+	.close = ucx_close,
+};
+
+/* --- the beginning ------------------------------------------------------ */
+
+static int begin_context(struct gf_ucx *u, struct gf_error *err)
+{
+	const ucp_params_t params = {
+		.field_mask = UCP_PARAM_FIELD_FEATURES |
+			      UCP_PARAM_FIELD_TAG_SENDER_MASK |
+			      UCP_PARAM_FIELD_MT_WORKERS_SHARED |
+			      UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+		.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP,
+		.tag_sender_mask = GF_UCX_SOURCE_MASK,
+		.estimated_num_eps = (size_t)u->comm.ranks,
+	};
+	ucp_config_t *config = NULL;
+	int rc = 0;
+
+	UCX_TRY(ucp_config_read, NULL, NULL, &config);
+	/* Hosts that are emulated share a kernel, and not their memory. The
+	 * user's word, which UCX reads by itself, goes before. */
+	if (!getenv("UCX_TLS"))
+		UCX_TRY(ucp_config_modify, config, "TLS", "^sm");
+	UCX_TRY(ucp_init, &params, config, &u->context);
+out:
+	if (config)
+		ucp_config_release(config);
+	return rc;
+}
+
+static int begin_worker(struct gf_ucx *u, struct gf_error *err)
+{
+	const ucp_worker_params_t params = {
+		.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+		.thread_mode = UCS_THREAD_MODE_SERIALIZED,
+	};
+	int rc = begin_context(u, err);
+
+	if (rc)
+		return rc;
+	UCX_TRY(ucp_worker_create, u->context, &params, &u->worker);
+	UCX_TRY(ucp_worker_get_efd, u->worker, &u->wake_fd);
+out:
+	return rc;
+}
+
+/* What a rank shows first: how long its address is, or why it has none. */
+struct card {
+	int32_t rc;
+	uint32_t ranks;
+	uint64_t address_bytes;
+	struct gf_error reason;
+};
+
+static int check_cards(struct gf_ucx *u, const struct card *cards,
+		       struct gf_error *err)
+{
+	int rank;
+
+	for (rank = 0; rank < u->comm.ranks; rank++) {
+		const struct card *card = &cards[rank];
+
+		if (card->rc)
+			return gf_error_set(err, card->rc, "rank %d: %.*s",
+					    rank,
+					    (int)sizeof(card->reason.text) - 1,
+					    card->reason.text);
+		if (card->ranks != (uint32_t)u->comm.ranks)
+			return gf_error_set(err, -EINVAL,
+					    "rank %d joins %u ranks, rank %d "
+					    "joins %d",
+					    rank, card->ranks, u->comm.rank,
+					    u->comm.ranks);
+		if (card->address_bytes > u->address_bytes)
+			u->address_bytes = card->address_bytes;
+	}
+	return 0;
+}
+
+/* Two rounds of the allgather. A rank that has failed takes part in the first,
+ * so that all of them fail alike. */
+static int exchange(struct gf_ucx *u, const struct gf_join *join, int rc,
+		    struct gf_error *err)
+{
+	struct card own = {.rc = rc, .ranks = (uint32_t)join->ranks};
+	struct card *cards = gf_xcalloc((size_t)join->ranks, sizeof(*cards));
+	ucp_address_t *address = NULL;
+	size_t size_bytes = 0;
+	char *padded = NULL;
+	ucs_status_t status;
+
+	if (!rc) {
+		status = ucp_worker_get_address(u->worker, &address,
+						&size_bytes);
+		if (status != UCS_OK)
+			own.rc = gf_ucx_fail(status, "ucp_worker_get_address",
+					     err);
+	}
+	own.address_bytes = size_bytes;
+	if (own.rc && err)
+		own.reason = *err;
+	rc = join->allgather(join->ctx, &own, sizeof(own), cards, err);
+	rc = rc ? rc : check_cards(u, cards, err);
+	if (rc)
+		goto out;
+	padded = gf_xcalloc(1, u->address_bytes);
+	memcpy(padded, address, size_bytes);
+	u->addresses = gf_xcalloc((size_t)join->ranks, u->address_bytes);
+	rc = join->allgather(join->ctx, padded, u->address_bytes, u->addresses,
+			     err);
+out:
+	free(padded);
+	free(cards);
+	if (address)
+		ucp_worker_release_address(u->worker, address);
+	return rc;
+}
+
+int gf_comm_ucx_join(const struct gf_join *join, struct gf_comm **comm,
+		     struct gf_error *err)
+{
+	struct gf_ucx *u;
+	int rc;
+
+	if (join->ranks < 1 || join->ranks > GF_UCX_RANKS_MOST ||
+	    join->rank < 0 || join->rank >= join->ranks)
+		return gf_error_set(err, -EINVAL,
+				    "want 0 <= rank < ranks <= %d, got rank "
+				    "%d of %d",
+				    GF_UCX_RANKS_MOST, join->rank, join->ranks);
+	u = gf_xcalloc(1, sizeof(*u));
+	u->comm.ops = &ucx_ops;
+	u->comm.priv = u;
+	u->comm.rank = join->rank;
+	u->comm.ranks = join->ranks;
+	u->round = 1;
+	gf_slab_init(&u->requests, sizeof(struct gf_request));
+	u->peers = gf_xcalloc((size_t)join->ranks, sizeof(*u->peers));
+	rc = begin_worker(u, err);
+	rc = exchange(u, join, rc, err);
+	if (rc)
+		release(u);
+	else
+		*comm = &u->comm;
+	return rc;
+}
