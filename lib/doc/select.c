@@ -80,11 +80,13 @@ struct gf_selection gf_selection_new(const struct gf_select_plan *plan,
 	return s;
 }
 
-size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems)
+size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems,
+			      int ranks)
 {
 	const struct gf_select_plan *plan = gf_selection_plan(s);
 
-	return plan->own_elems ? plan->own_elems(s->params, count_elems) : 0;
+	return plan->own_elems ? plan->own_elems(s->params, count_elems, ranks)
+			       : 0;
 }
 
 struct gf_selection gf_selection_copy(const struct gf_selection *s)

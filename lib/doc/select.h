@@ -87,10 +87,10 @@ struct gf_select_plan {
 	/* Fills wires with what a message sends in a step; returns how many. */
 	size_t (*wire)(const void *params, const struct gf_wired *message,
 		       struct gf_wire wires[GF_WIRES_MOST]);
-	/* How many numbers of its own all ranks sum in a step, after all
+	/* How many numbers of its own that many ranks sum in a step, after all
 	 * messages, for a model of so many elements (optional: none). They go
 	 * as gf_select_own_message. */
-	size_t (*own_elems)(const void *params, size_t count_elems);
+	size_t (*own_elems)(const void *params, size_t count_elems, int ranks);
 	/* Adapts gf-plan's choice to the model. asked(ctx, option): did the
 	 * user set it? Adds lines to notes. -EINVAL: what the user asked for
 	 * does not fit. (optional) */
@@ -129,7 +129,8 @@ size_t gf_selection_wire(const struct gf_selection *s,
  * value; NULL: none does. */
 const char *gf_selection_binds(const struct gf_selection *s, size_t *value);
 /* The numbers of its own that all ranks sum after a step's messages. */
-size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems);
+size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems,
+			      int ranks);
 /* A selection with copies of these params. */
 struct gf_selection gf_selection_new(const struct gf_select_plan *plan,
 				     const void *params);

@@ -51,12 +51,13 @@ static size_t wire(const void *params, const struct gf_wired *message,
 	return 1;
 }
 
-/* A norm per chunk. */
-static size_t own_elems(const void *params, size_t count_elems)
+/* A norm per chunk, and every rank's place of a bad gradient. */
+static size_t own_elems(const void *params, size_t count_elems, int ranks)
 {
 	const struct gf_csc_params *p = params;
 
-	return (count_elems + p->chunk_elems - 1) / p->chunk_elems;
+	return (count_elems + p->chunk_elems - 1) / p->chunk_elems +
+	       GF_CSC_BAD_PARTS * (size_t)ranks;
 }
 
 /*

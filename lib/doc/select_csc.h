@@ -17,6 +17,10 @@ struct gf_csc_params {
 	char *extra;         /* x- keys */
 };
 
+/* Numbers by which a rank says, beside the norms, where a gradient of its own
+ * is that is not finite. */
+#define GF_CSC_BAD_PARTS 3
+
 extern const struct gf_select_plan gf_select_plan_csc;
 
 /* NULL: another selection; borrowed. */

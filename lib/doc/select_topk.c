@@ -56,7 +56,11 @@ static size_t wire_topk(const void *params, const struct gf_wired *message,
 static size_t wire_gtopk(const void *params, const struct gf_wired *message,
 			 struct gf_wire *wires)
 {
-	*wires = set_of(params, message, GF_WIRE_MERGE);
+	const struct gf_topk_params *p = params;
+
+	*wires = set_of(p, message,
+			p->putback == GF_PUTBACK_NAIVE ? GF_WIRE_GATHER
+						       : GF_WIRE_MERGE);
 	return 1;
 }
 

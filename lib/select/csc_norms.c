@@ -10,9 +10,9 @@
 #include "select/csc.h"
 #include "select/finite.h"
 
-/* A rank's bad gradient as three numbers that f32 holds exactly: 1 + the high,
- * the middle and the low part of its element; zeros: none. */
-#define BAD_PARTS 3
+/* A rank's bad gradient as numbers that f32 holds exactly: 1 + the high, the
+ * middle and the low part of its element; zeros: none. */
+#define BAD_PARTS GF_CSC_BAD_PARTS
 #define BAD_BITS  21
 
 void gf_csc_measure(struct gf_csc_step *s, size_t message)

@@ -8,8 +8,8 @@
 
 #include "base/heap.h"
 #include "codec/codec.h"
-#include "cost/sparse.h"
 #include "sim/pipeline.h"
+#include "sim/sets.h"
 
 struct gf_fabric gf_plan_fabric(const struct gf_plan *p)
 {
@@ -54,40 +54,6 @@ static double ratio_of(const struct gf_message *m)
 	return gf_codec_ratio(gf_codec_find(m->codec));
 }
 
-/* Sets are gathered round by round, as messages grow. */
-static int price_gather(const struct gf_fabric *f, struct gf_sim_message *m,
-			struct gf_error *err)
-{
-	struct gf_link_cost link;
-	int round, sets, rc;
-
-	m->startup_s = m->per_byte_s = 0;
-	for (round = 0; (sets = gf_cost_topk_sets(f->ranks, round)); round++) {
-		rc = gf_price_link(f, sets * m->bytes, &link, err);
-		if (rc < 0)
-			return rc;
-		m->startup_s += link.alpha_s;
-		m->per_byte_s += sets * link.beta_s_per_byte;
-	}
-	return 0;
-}
-
-/* gTop-k's Table I, whose k values are half of a set. */
-static int price_merge(const struct gf_fabric *f, struct gf_sim_message *m,
-		       struct gf_error *err)
-{
-	struct gf_link_cost link;
-	int rc = gf_price_link(f, m->bytes, &link, err);
-
-	if (rc < 0)
-		return rc;
-	m->startup_s = gf_cost_gtopk_s(&link, f->ranks, 0);
-	m->per_byte_s = (gf_cost_gtopk_s(&link, f->ranks, m->bytes / 2) -
-			 m->startup_s) /
-			m->bytes;
-	return 0;
-}
-
 /* Closed forms cost time: what the last message was priced at serves those
  * like it. */
 struct pricing {
@@ -95,6 +61,7 @@ struct pricing {
 	const struct gf_fabric *f;
 	struct gf_price last;
 	const struct gf_message *last_of; /* NULL: none yet */
+	double call_s;                    /* of sets */
 };
 
 /* By the line for m->bytes. */
@@ -133,14 +100,8 @@ static int price_wire(struct pricing *x, const struct gf_message *from,
 		      struct gf_error *err)
 {
 	m->bytes = wire->size_bytes;
-	switch (wire->kind) {
-	case GF_WIRE_GATHER:
-		return price_gather(x->f, m, err);
-	case GF_WIRE_MERGE:
-		return price_merge(x->f, m, err);
-	case GF_WIRE_REDUCE:
-		break;
-	}
+	if (wire->kind != GF_WIRE_REDUCE)
+		return gf_price_sets(x->f, wire->kind, x->call_s, m, err);
 	m->bytes = wire->size_bytes * wire->share * ratio_of(from);
 	return price_reduce(x, from, m, err);
 }
@@ -276,7 +237,7 @@ static int append_own(struct pricing *x, struct gf_traffic *t,
 
 	for (i = 0; i < p->model->ntensors; i++)
 		elems += p->model->tensors[i].count_elems;
-	elems = gf_selection_own_elems(&p->selection, elems);
+	elems = gf_selection_own_elems(&p->selection, elems, p->ranks);
 	if (!elems)
 		return 0;
 	*m = (struct gf_sim_message){
@@ -353,6 +314,7 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p,
 	int rc;
 
 	memset(t, 0, sizeof(*t));
+	t->call_s = x.call_s = gf_price_call_s(f);
 	t->nmessages = p->nmessages;
 	t->messages = gf_xcalloc(p->nmessages + 1, sizeof(*t->messages));
 	t->plan_message = gf_xcalloc(p->nmessages + 1, sizeof(size_t));

@@ -54,6 +54,7 @@ struct gf_traffic {
 	 * gf_select_own_message */
 	size_t *plan_message;
 	size_t *carrier; /* per plan message: what has its last tensor */
+	double call_s;   /* in the startup of those of sets (sim/sets.h) */
 	struct gf_derived derived; /* that its messages borrow */
 };
 

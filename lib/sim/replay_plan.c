@@ -21,14 +21,19 @@ static void add_processing(const struct gf_replay_setting *s, size_t i,
 	const struct gf_sim_message *m = &s->traffic.messages[i];
 	const struct gf_codec_cost *codec =
 		gf_fabric_codec(f, gf_traffic_like(&s->traffic, p, i)->codec);
+	struct gf_wire wires[GF_WIRES_MOST];
 
 	if (codec) {
 		to->encode_s = sizeof(float) * codec->encode_s_per_byte;
 		to->decode_s = sizeof(float) * codec->decode_s_per_byte;
 	}
-	if (s->traffic.plan_message[i] < p->nmessages)
-		to->before_s = gf_selecting_s(f, p, m->first, m->last) *
-			       (m->half == GF_HALF_SPLIT ? 0.5 : 1);
+	if (s->traffic.plan_message[i] == p->nmessages)
+		return;
+	to->before_s = gf_selecting_s(f, p, m->first, m->last) *
+		       (m->half == GF_HALF_SPLIT ? 0.5 : 1);
+	gf_plan_wires(p, m->first, m->last, wires);
+	if (wires[0].kind != GF_WIRE_REDUCE)
+		to->before_s += s->traffic.call_s;
 }
 
 /* By how much the slowest rank's forward waits, at most, for gathers that were

@@ -11,6 +11,7 @@
 #include "planner_cases.h"
 #include "sim/normal.h"
 #include "sim/predict.h"
+#include "sim/sets.h"
 #include "sim/whatif.h"
 #include "selections.h"
 #include "test.h"
@@ -359,6 +360,47 @@ static void test_random_levels(void)
 	}
 }
 
+/* Rounds of 4 ranks: 6 in a ring, 2 of the butterfly, 2 log2(4) of a tree. */
+static void test_sets(void)
+{
+	struct gf_allreduce_cost costs[] = {
+		{.algorithm = (char *)"ring",
+		 .startup_s = 20,
+		 .beside = {.message_slowdown = 2}},
+		{.algorithm = (char *)"butterfly", .startup_s = 12},
+		{.algorithm = (char *)"tree", .startup_s = 5},
+		/* not the runtime's own */
+		{.algorithm = (char *)"library", .startup_s = 1000},
+	};
+	struct gf_level_cost level = {
+		.name = (char *)"net", .alpha_s = 1, .beta_s_per_byte = 2};
+	struct gf_network both = {.ranks = 4,
+				  .allreduce = costs,
+				  .nallreduce = GF_ARRAY_LENGTH(costs),
+				  .levels = &level,
+				  .nlevels = 1};
+	struct gf_network no_levels = both, no_allreduce = both;
+	struct gf_fabric f = {&both, NULL, 0, 4, 0};
+	struct gf_sim_message m = {.bytes = 8};
+
+	/* 14, 10, 1 */
+	EXPECT_NEAR(gf_price_call_s(&f), 10, TOLERANCE, "beside transfers");
+	f.ranks = 16;
+	EXPECT_NEAR(gf_price_call_s(&f), 10, TOLERANCE, "as measured on 4");
+	f.ranks = 4;
+	EXPECT(gf_price_sets(&f, GF_WIRE_GATHER, 10, &m, NULL) == 0, "gather");
+	EXPECT_NEAR(m.startup_s, 10 + 2 * 1, TOLERANCE, "gather");
+	EXPECT_NEAR(m.per_byte_s, 3 * 2, TOLERANCE, "gather");
+	no_levels.nlevels = 0;
+	f.network = &no_levels;
+	EXPECT(gf_price_call_s(&f) == 0, "links by the ring have it in them");
+	no_allreduce.nallreduce = 0;
+	f.network = &no_allreduce;
+	EXPECT(gf_price_call_s(&f) == 0, "unknown");
+	f.network = NULL;
+	EXPECT(gf_price_call_s(&f) == 0, "no network");
+}
+
 static void test_link(void)
 {
 	struct gf_allreduce_cost ring = {
@@ -496,18 +538,21 @@ static void test_axes(void)
 	p.staleness = 1;
 
 	/* one of ten bytes, flushed as one pack when the last is ready; then
-	 * the norm of the only chunk, one element of b = 1 */
+	 * the norm of the only chunk, and three numbers of each of four ranks,
+	 * by which it would name a bad gradient: elements of b = 1 */
+	const double norms_s = 3 + (1 + 3 * 4);
+
 	p.selection =
 		(struct gf_selection)SELECT_CSC(.keep = 0.1, .chunk_elems = 45);
 	p.threshold_bytes = 1000;
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 4.5 + 4, TOLERANCE, "csc");
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 4.5 + norms_s, TOLERANCE, "csc");
 	/* packs of more than 8 bytes: [0-2] (10.4) at 9, [3-5] (7.6) at 20 */
 	p.threshold_bytes = 8;
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 1.9 + 4, TOLERANCE,
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 1.9 + norms_s, TOLERANCE,
 		    "csc in two packs");
 
 	/* k = 4 of 45: alpha = 3/6, beta = 1/6 per byte, 2 rounds */
@@ -521,6 +566,14 @@ static void test_axes(void)
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "topk");
 	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE,
 		    "topk");
+	/* which puts back what the sum of all sets leaves out: gathers them */
+	p.selection =
+		(struct gf_selection)SELECT_GTOPK(.density = 0.1,
+						  .putback = GF_PUTBACK_NAIVE);
+	r = (struct gf_sim_result){0};
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "naive gtopk");
+	EXPECT_NEAR(r.iteration_s, 20 + 2 * 0.5 + 2 * 3 * 16 / 6.0, TOLERANCE,
+		    "naive gtopk");
 	p.selection = (struct gf_selection){
 		&gf_select_plan_dgc, &(struct gf_dgc_params){.density = 0.1}};
 	r = (struct gf_sim_result){0};
@@ -643,6 +696,7 @@ int main(void)
 	test_lines();
 	test_level_lines();
 	test_random_levels();
+	test_sets();
 	test_link();
 	test_axes();
 	test_processing();
