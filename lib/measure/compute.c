@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/heap.h"
@@ -207,12 +208,10 @@ static double column(const double *rows, size_t width, size_t repeats,
 	return median;
 }
 
-static void fill_tensors(const struct gf_bench_step *step, const double *rows,
-			 size_t width, size_t repeats,
+static void make_tensors(const struct gf_bench_step *step,
 			 struct gf_model_profile *out)
 {
 	size_t *order = gf_model_generation_order(step->model);
-	double latest = 0;
 	size_t i;
 
 	out->tensors = gf_xcalloc(step->ntensors, sizeof(*out->tensors));
@@ -225,39 +224,64 @@ static void fill_tensors(const struct gf_bench_step *step, const double *rows,
 		t->count_elems = step->offsets[i + 1] - step->offsets[i];
 		gf_tensor_set_shape(t, from->shape.dims, from->shape.rank);
 		t->dtype = GF_F32;
-		/* medians of sequences that do not decrease do not either, but
-		 * for the last digit of the interpolation */
-		latest = fmax(latest, column(rows, width, repeats,
-					     FIRST_TENSOR + i, NULL));
-		t->ready_s = latest;
 		t->need_s = NAN;
 	}
-	out->backward_s = fmax(out->backward_s, latest);
 	free(order);
 }
 
-int gf_bench_compute(const struct gf_bench_compute *config,
-		     struct gf_bench_step *step, struct gf_model_profile *out,
-		     struct gf_bench_compute_spread *spread,
-		     struct gf_error *err)
+static size_t width_of(const struct gf_bench_step *step)
 {
-	size_t width = FIRST_TENSOR + step->ntensors;
-	size_t repeats = (size_t)config->repeats;
-	double *rows = gf_xcalloc(repeats * width, sizeof(*rows));
-	int rc = measure(config, step, rows, width, err);
+	return FIRST_TENSOR + step->ntensors;
+}
 
+void gf_bench_compute_conclude(const struct gf_bench_compute_times *t,
+			       const struct gf_bench_step *step,
+			       struct gf_model_profile *out,
+			       struct gf_bench_compute_spread *spread)
+{
+	size_t width = width_of(step), n = t->nrows, i;
+	double latest = 0;
+
+	if (!out->tensors)
+		make_tensors(step, out);
+	out->forward_s = column(t->rows, width, n, FORWARD, &spread->forward_s);
+	out->backward_s =
+		column(t->rows, width, n, BACKWARD, &spread->backward_s);
+	out->update_s = column(t->rows, width, n, UPDATE, &spread->update_s);
+	for (i = 0; i < step->ntensors; i++) {
+		/* medians of sequences that do not decrease do not either, but
+		 * for the last digit of the interpolation */
+		latest = fmax(latest, column(t->rows, width, n,
+					     FIRST_TENSOR + i, NULL));
+		out->tensors[i].ready_s = latest;
+	}
+	out->backward_s = fmax(out->backward_s, latest);
+}
+
+int gf_bench_compute(const struct gf_bench_compute *config,
+		     struct gf_bench_step *step,
+		     struct gf_bench_compute_times *t, struct gf_error *err)
+{
+	size_t width = width_of(step), repeats = (size_t)config->repeats;
+	double *rows;
+	int rc;
+
+	t->rows = gf_xreallocarray(t->rows, (t->nrows + repeats) * width,
+				   sizeof(*t->rows));
+	rows = t->rows + t->nrows * width;
+	memset(rows, 0, repeats * width * sizeof(*rows));
+	rc = measure(config, step, rows, width, err);
 	if (rc == 0)
 		rc = slowest_rank(config->comm, rows, repeats * width, err);
-	if (rc == 0) {
-		count_from_backward(rows, width, repeats);
-		out->forward_s = column(rows, width, repeats, FORWARD,
-					&spread->forward_s);
-		out->backward_s = column(rows, width, repeats, BACKWARD,
-					 &spread->backward_s);
-		out->update_s =
-			column(rows, width, repeats, UPDATE, &spread->update_s);
-		fill_tensors(step, rows, width, repeats, out);
-	}
-	free(rows);
-	return rc;
+	if (rc < 0)
+		return rc;
+	count_from_backward(rows, width, repeats);
+	t->nrows += repeats;
+	return 0;
+}
+
+void gf_bench_compute_release(struct gf_bench_compute_times *t)
+{
+	free(t->rows);
+	*t = (struct gf_bench_compute_times){0};
 }

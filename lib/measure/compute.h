@@ -15,24 +15,36 @@
  * All ranks compute at the same time, as in training, and start each repeat
  * together. A message can start when the last rank is ready, so the time of a
  * repeat is the slowest rank's, tensor by tensor; the profile holds the medians
- * of those over the repeats.
+ * of those over the repeats of all sittings. A machine's speed changes from
+ * second to second, so sittings apart from each other tell more than one.
  */
 struct gf_bench_compute {
 	struct gf_comm *comm; /* one rank: nothing is exchanged */
-	int warmup, repeats;  /* repeats >= 1 */
+	int warmup, repeats;  /* of a sitting; repeats >= 1 */
 };
+
+/* Of all sittings; the same on all ranks. Zero-initialise. */
+struct gf_bench_compute_times {
+	double *rows; /* one per repeat */
+	size_t nrows;
+};
+void gf_bench_compute_release(struct gf_bench_compute_times *t);
 
 /* Interquartile ranges over the repeats. */
 struct gf_bench_compute_spread {
 	double forward_s, backward_s, update_s;
 };
 
-/* Collective. Fills forward_s, backward_s, update_s and the tensors (allocated,
- * in generation order) of a zeroed profile; need_s stays unknown. All ranks get
- * the same and return alike. */
+/* Collective: one sitting, whose repeats are added. All ranks return alike. */
 int gf_bench_compute(const struct gf_bench_compute *config,
-		     struct gf_bench_step *step, struct gf_model_profile *out,
-		     struct gf_bench_compute_spread *spread,
-		     struct gf_error *err);
+		     struct gf_bench_step *step,
+		     struct gf_bench_compute_times *t, struct gf_error *err);
+/* Fills forward_s, backward_s, update_s and the tensors (allocated if there are
+ * none, in generation order) of a profile; need_s of new ones is unknown. There
+ * has been a sitting. */
+void gf_bench_compute_conclude(const struct gf_bench_compute_times *t,
+			       const struct gf_bench_step *step,
+			       struct gf_model_profile *out,
+			       struct gf_bench_compute_spread *spread);
 
 #endif

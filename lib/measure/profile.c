@@ -54,24 +54,77 @@ static int put_load(const struct gf_bench_load *load, struct gf_comm *comm,
 	return 0;
 }
 
-static int measure_model(const struct gf_bench_profile *c,
-			 struct gf_bench_step *step, struct gf_profile *p,
-			 struct gf_json_writer *w, struct gf_error *err)
-{
-	struct gf_bench_compute compute = {c->comm, (int)c->warmup,
-					   (int)c->repeats};
+/* The compute of a model, measured in several sittings. */
+struct compute {
+	struct gf_bench_step step;
+	struct gf_bench_compute_times times;
 	struct gf_bench_compute_spread spread;
-	struct gf_model_profile *m = gf_xcalloc(1, sizeof(*m));
-	int rc;
+};
 
-	p->model = m;
-	m->name = gf_xstrdup(c->model->name);
-	m->device = gf_xstrdup(gf_bench_device_kind(&c->device));
-	m->batch_per_rank = c->batch;
-	m->overlap_slowdown = 1;
-	rc = gf_bench_compute(&compute, step, m, &spread, err);
-	if (rc < 0)
+static int sit(const struct gf_bench_profile *c, struct compute *m,
+	       size_t repeats, struct gf_model_profile *out,
+	       struct gf_error *err)
+{
+	struct gf_bench_compute compute = {
+		.comm = c->comm,
+		.warmup = (int)c->warmup,
+		.repeats = (int)repeats,
+	};
+	int rc = gf_bench_compute(&compute, &m->step, &m->times, err);
+
+	if (rc == 0)
+		gf_bench_compute_conclude(&m->times, &m->step, out, &m->spread);
+	out->spread_s =
+		m->spread.forward_s + m->spread.backward_s + m->spread.update_s;
+	return rc;
+}
+
+/* The most that a later sitting takes, apart from its first repeat. */
+static const double sitting_s = 2;
+
+static int sit_again(const struct gf_bench_profile *c, struct compute *m,
+		     struct gf_profile *p, struct gf_error *err)
+{
+	const struct gf_model_profile *model = p->model;
+	double repeats = (double)c->repeats, step_s;
+
+	if (!model)
+		return 0;
+	step_s = model->forward_s + model->backward_s + model->update_s;
+	if (step_s > 0)
+		repeats = fmin(repeats, sitting_s / step_s - (double)c->warmup);
+	return sit(c, m, (size_t)fmax(1, repeats), p->model, err);
+}
+
+static int measure_model(const struct gf_bench_profile *c, struct compute *m,
+			 struct gf_profile *p, struct gf_error *err)
+{
+	int rc = gf_bench_step_open(
+		&m->step,
+		&(struct gf_bench_step_config){
+			.model = c->model,
+			.backend = c->backend,
+			.batch = c->batch,
+			.threads = (int)c->threads,
+			.gpu = c->device.gpu,
+			.updates_there = c->device.nccl != NULL,
+		},
+		err);
+
+	rc = gf_comm_agree(c->comm, rc, err);
+	if (rc)
 		return rc;
+	p->model = gf_xcalloc(1, sizeof(*p->model));
+	p->model->name = gf_xstrdup(c->model->name);
+	p->model->device = gf_xstrdup(gf_bench_device_kind(&c->device));
+	p->model->batch_per_rank = c->batch;
+	p->model->overlap_slowdown = 1;
+	return sit(c, m, c->repeats, p->model, err);
+}
+
+static void put_model(const struct gf_bench_profile *c, const struct compute *m,
+		      struct gf_json_writer *w)
+{
 	gf_json_open_object(w, "model");
 	put_place(w, c->comm);
 	gf_json_put_string(w, "backend", c->backend->name);
@@ -79,13 +132,21 @@ static int measure_model(const struct gf_bench_profile *c,
 		gf_json_put_string(w, "gpu", c->device.gpu->name);
 	gf_json_put_size(w, "threads", c->threads);
 	gf_json_put_size(w, "warmup", c->warmup);
-	gf_json_put_size(w, "repeats", c->repeats);
-	m->spread_s = spread.forward_s + spread.backward_s + spread.update_s;
-	gf_json_put_real(w, "forward_spread_s", spread.forward_s);
-	gf_json_put_real(w, "backward_spread_s", spread.backward_s);
-	gf_json_put_real(w, "update_spread_s", spread.update_s);
+	gf_json_put_size(w, "repeats", m->times.nrows);
+	gf_json_put_real(w, "forward_spread_s", m->spread.forward_s);
+	gf_json_put_real(w, "backward_spread_s", m->spread.backward_s);
+	gf_json_put_real(w, "update_spread_s", m->spread.update_s);
 	gf_json_close_object(w);
-	return 0;
+}
+
+static void put_network(const struct gf_bench_profile *c,
+			struct gf_json_writer *w)
+{
+	gf_json_open_object(w, "network");
+	put_place(w, c->comm);
+	gf_json_put_string(w, "transport",
+			   gf_bench_device_transport(&c->device, c->comm));
+	gf_json_close_object(w);
 }
 
 /* Longer messages go by lines that were fitted to shorter ones. */
@@ -119,7 +180,7 @@ static int beside_threads(const struct gf_bench_profile *c)
 
 static int measure_network(const struct gf_bench_profile *c,
 			   struct gf_profile *p, struct gf_text *remarks,
-			   struct gf_json_writer *w, struct gf_error *err)
+			   struct gf_error *err)
 {
 	struct gf_bench_network sweep = c->sweep;
 	int rc;
@@ -138,11 +199,6 @@ static int measure_network(const struct gf_bench_profile *c,
 	if (rc < 0)
 		return rc;
 	remark_ends(p->network, sweep.max_bytes, remarks);
-	gf_json_open_object(w, "network");
-	put_place(w, c->comm);
-	gf_json_put_string(w, "transport",
-			   gf_bench_device_transport(&c->device, c->comm));
-	gf_json_close_object(w);
 	return 0;
 }
 
@@ -197,35 +253,30 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 		   struct gf_text *remarks, struct gf_json_writer *w,
 		   struct gf_error *err)
 {
-	struct gf_bench_step step = {0};
+	struct compute m = {0};
 	int rc = 0;
 
 	if (c->device.gpu)
 		rc = measure_copies(c, p, remarks, w, err);
-	if (c->model && rc == 0) {
-		rc = gf_bench_step_open(
-			&step,
-			&(struct gf_bench_step_config){
-				.model = c->model,
-				.backend = c->backend,
-				.batch = c->batch,
-				.threads = (int)c->threads,
-				.gpu = c->device.gpu,
-				.updates_there = c->device.nccl != NULL,
-			},
-			err);
-		rc = gf_comm_agree(c->comm, rc, err);
-		if (rc == 0)
-			rc = measure_model(c, &step, p, w, err);
-	}
-	if (rc == 0 && c->network)
+	if (c->model && rc == 0)
+		rc = measure_model(c, &m, p, err);
+	if (rc == 0 && c->network) {
 		rc = gf_bench_codecs(c->comm, &p->processing, err);
-	if (rc == 0 && c->network)
-		rc = measure_network(c, p, remarks, w, err);
-	if (rc == 0 && p->model && p->network)
-		rc = measure_beside(c, &step, p, err);
-	if (step.model)
-		gf_bench_step_close(&step);
+		rc = rc ? rc : sit_again(c, &m, p, err);
+		rc = rc ? rc : measure_network(c, p, remarks, err);
+		rc = rc ? rc : sit_again(c, &m, p, err);
+	}
+	if (rc == 0 && p->model && p->network) {
+		rc = measure_beside(c, &m.step, p, err);
+		rc = rc ? rc : sit_again(c, &m, p, err);
+	}
+	if (rc == 0 && p->model)
+		put_model(c, &m, w);
+	if (rc == 0 && p->network)
+		put_network(c, w);
+	if (m.step.model)
+		gf_bench_step_close(&m.step);
+	gf_bench_compute_release(&m.times);
 	return rc;
 }
 

@@ -154,6 +154,7 @@ static void compute_on(struct gf_comm *comm, void *ctx)
 	const struct gf_model *model = ctx;
 	struct gf_bench_compute config = {comm, 1, 3};
 	struct gf_bench_compute_spread spread;
+	struct gf_bench_compute_times times = {0};
 	struct gf_bench_step step;
 	struct gf_model_profile p = {0};
 	struct gf_error err = {""};
@@ -167,8 +168,12 @@ static void compute_on(struct gf_comm *comm, void *ctx)
 					   .batch = 2},
 				   &err),
 	       "%s", err.text);
-	EXPECT(!gf_bench_compute(&config, &step, &p, &spread, &err), "%s",
-	       err.text);
+	for (i = 1; i <= 2; i++) {
+		EXPECT(!gf_bench_compute(&config, &step, &times, &err), "%s",
+		       err.text);
+		EXPECT(times.nrows == 3 * i, "%zu repeats", times.nrows);
+		gf_bench_compute_conclude(&times, &step, &p, &spread);
+	}
 	EXPECT(p.ntensors == model->nparams, "%zu tensors", p.ntensors);
 	EXPECT(p.forward_s > 0 && p.backward_s > 0 && p.update_s > 0,
 	       "%g %g %g", p.forward_s, p.backward_s, p.update_s);
@@ -193,6 +198,7 @@ static void compute_on(struct gf_comm *comm, void *ctx)
 		free(p.tensors[i].name);
 	free(p.tensors);
 	free(order);
+	gf_bench_compute_release(&times);
 	gf_bench_step_close(&step);
 }
 
