@@ -16,6 +16,7 @@
 #include "measure/compute.h"
 #include "measure/device_copies.h"
 #include "measure/load.h"
+#include "measure/selections.h"
 #include "measure/step.h"
 #include "comm/processors.h"
 #include "json/json.h"
@@ -249,6 +250,22 @@ static int measure_beside(const struct gf_bench_profile *c,
 	return gf_bench_beside(&beside, step, p, err);
 }
 
+static int measure_processing(const struct gf_bench_profile *c,
+			      struct gf_processing *out, struct gf_error *err)
+{
+	const struct gf_bench_selections selections = {
+		.comm = c->comm,
+		.threads = beside_threads(c),
+		.max_bytes = c->sweep.max_bytes ? c->sweep.max_bytes
+						: GF_BENCH_MAX_BYTES,
+		.time_s = c->sweep.time_s,
+		.timeout_s = c->sweep.timeout_s,
+	};
+	int rc = gf_bench_codecs(c->comm, out, err);
+
+	return rc ? rc : gf_bench_selections(&selections, out, err);
+}
+
 static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 		   struct gf_text *remarks, struct gf_json_writer *w,
 		   struct gf_error *err)
@@ -261,7 +278,7 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 	if (c->model && rc == 0)
 		rc = measure_model(c, &m, p, err);
 	if (rc == 0 && c->network) {
-		rc = gf_bench_codecs(c->comm, &p->processing, err);
+		rc = measure_processing(c, &p->processing, err);
 		rc = rc ? rc : sit_again(c, &m, p, err);
 		rc = rc ? rc : measure_network(c, p, remarks, err);
 		rc = rc ? rc : sit_again(c, &m, p, err);

@@ -14,6 +14,8 @@
 #include "measure/sizes.h"
 #include "cost/stat.h"
 #include "comm/processors.h"
+#include "doc/select.h"
+#include "select/select.h"
 #include "ranks.h"
 #include "shipped_model.h"
 
@@ -318,6 +320,25 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 			       p.processing.codecs[i].decode_s_per_byte > 0 &&
 			       !p.processing.codecs[i].of.assumed,
 		       "%s", p.processing.codecs[i].of.name);
+	for (i = 0; gf_selections[i].name; i++) {
+		const char *name = gf_selections[i].name;
+		const struct gf_selection_cost *c =
+			gf_processing_selection(&p.processing, name, "cpu");
+
+		EXPECT(!c == !!(gf_select_plan_find(name)->traits &
+				GF_SELECT_LOSSLESS),
+		       "%s", name);
+		if (!c)
+			continue;
+		EXPECT(c->alpha_s >= 0 && c->beta_s_per_byte > 0 &&
+			       !c->of.assumed && c->of.fit.npoints == 3,
+		       "%s", name);
+		/* it looks at every gradient, and a thousand times as many take
+		 * longer whatever else the machine does */
+		EXPECT(c->of.fit.time_s[c->of.fit.npoints - 1] >
+			       c->of.fit.time_s[0],
+		       "%s", name);
+	}
 	for (i = 0; i < a->contention.nentries; i++) {
 		const struct gf_contention_entry *e = &a->contention.entries[i];
 

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "measure/selections.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/heap.h"
+#include "base/rng.h"
+#include "cost/fit.h"
+#include "cost/stat.h"
+#include "doc/select.h"
+#include "engine/engine.h"
+#include "engine/runnable.h"
+#include "measure/exchange.h"
+#include "select/select.h"
+
+/* One message is one square matrix: some selections look at the shape. */
+static const size_t sides[] = {32, 128, 512, 1024};
+enum { SIZES = GF_ARRAY_LENGTH(sides), FEWEST_SIZES = 3 };
+enum { UNCOUNTED = 2, FEWEST = 3, MOST = 15 };
+/* After the warm-up of any selection. */
+static const size_t first_step = (size_t)1 << 40;
+static const double momentum = 0.9;
+/* All ranks get the same bits by it, on any number of ranks. */
+static const char algorithm[] = "ring";
+
+struct bench {
+	const struct gf_bench_selections *config;
+	struct gf_plan plan;
+	struct gf_shape shape;
+	struct gf_pool pool;
+	struct gf_selector select;
+	struct gf_engine *engine;
+	struct gf_rng rng;
+};
+
+static bool nothing_asked(const void *ctx, const char *option)
+{
+	(void)ctx;
+	(void)option;
+	return false;
+}
+
+static void make_model(struct bench *b, size_t side)
+{
+	struct gf_model_profile *m = gf_xcalloc(1, sizeof(*m));
+
+	b->shape = (struct gf_shape){.rank = 2, .dims = {side, side}};
+	m->name = gf_xstrdup("selection");
+	m->device = gf_xstrdup("cpu");
+	m->overlap_slowdown = 1;
+	m->ntensors = 1;
+	m->tensors = gf_xcalloc(1, sizeof(*m->tensors));
+	m->tensors->name = gf_xstrdup("matrix");
+	m->tensors->count_elems = side * side;
+	m->tensors->need_s = NAN;
+	gf_tensor_set_shape(m->tensors, b->shape.dims, b->shape.rank);
+	b->plan.model = m;
+}
+
+static int make_plan(struct bench *b, const char *name, size_t side,
+		     struct gf_error *err)
+{
+	const struct gf_select_plan *select = gf_select_plan_find(name);
+	struct gf_plan *p = &b->plan;
+	struct gf_text notes = {0};
+	int rc = 0;
+
+	p->producer = gf_xstrdup("gf-profile " GF_VERSION);
+	p->system = gf_xstrdup("measure");
+	p->policy = gf_xstrdup("single");
+	p->ranks = b->config->comm->ranks;
+	p->lanes = 1;
+	p->staleness = 1;
+	make_model(b, side);
+	p->threshold_bytes = gf_model_profile_bytes(p->model);
+	p->nmessages = 1;
+	p->messages = gf_xcalloc(1, sizeof(*p->messages));
+	p->messages->algorithm = gf_xstrdup(algorithm);
+	p->messages->codec = gf_xstrdup("f32");
+	p->selection = gf_selection_new(select, select->defaults);
+	if (select->fit)
+		rc = select->fit(p->selection.params, p->model, nothing_asked,
+				 NULL, &notes, err);
+	gf_text_release(&notes);
+	gf_plan_set_types(p);
+	return rc;
+}
+
+/* On this rank alone. */
+static int open_selector(struct bench *b, struct gf_error *err)
+{
+	size_t count = b->plan.model->tensors->count_elems;
+	int rc = gf_pool_init(&b->pool, b->config->comm, &count, 1, err);
+
+	if (rc == 0)
+		rc = gf_select_open(&b->select,
+				    &(struct gf_select_env){
+					    .plan = &b->plan,
+					    .rank = b->config->comm->rank,
+					    .depth = 1,
+					    .pools = &b->pool,
+					    .shapes = &b->shape,
+					    .momentum = momentum,
+				    },
+				    err);
+	return rc;
+}
+
+static int open_engine(struct bench *b, struct gf_error *err)
+{
+	const struct gf_work *like;
+	size_t n;
+	int rc = gf_engine_new(
+		&(struct gf_engine_config){
+			.comm = b->config->comm,
+			.plan = &b->plan,
+			.pool = &b->pool,
+			.timeout_s = b->config->timeout_s,
+			.compute_threads = b->config->threads,
+			.hooks = b->select.hooks,
+		},
+		&b->engine, err);
+
+	if (rc)
+		return rc;
+	like = gf_select_expect(&b->select, &n);
+	return gf_engine_expect(b->engine, like, n, err);
+}
+
+static void close_bench(struct bench *b)
+{
+	gf_engine_free(b->engine);
+	gf_select_close(&b->select);
+	gf_pool_release(&b->pool);
+	gf_plan_release(&b->plan);
+}
+
+static void fill(struct bench *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->pool.count_elems; i++)
+		b->pool.data[i] = (float)gf_rng_normal(&b->rng);
+}
+
+/* Seconds of the thread that moves messages, apart from moving them. */
+static double handled_s(struct bench *b)
+{
+	struct gf_engine_totals t = gf_engine_totals(b->engine);
+
+	return t.hooks_s + t.coding_s;
+}
+
+static int meet(struct gf_comm *comm, void *ctx, struct gf_error *err)
+{
+	(void)ctx;
+	return gf_comm_barrier(comm, err);
+}
+
+static int run_step(struct bench *b, size_t step, double *cost_s,
+		    struct gf_error *err)
+{
+	const struct gf_work *work;
+	struct gf_select_sums sums;
+	double before_s = handled_s(b), own_s, from_s;
+	size_t n;
+	int rc;
+
+	fill(b);
+	rc = gf_engine_call(b->engine, meet, NULL, err);
+	from_s = gf_clock_s();
+	gf_select_begin(&b->select, 0, step, &work, &n);
+	own_s = gf_clock_s() - from_s;
+	if (rc)
+		return rc;
+	gf_engine_begin_work(b->engine, work, n);
+	gf_engine_ready(b->engine, 0);
+	gf_engine_backward_end(b->engine);
+	rc = gf_engine_wait(b->engine, err);
+	from_s = gf_clock_s();
+	rc = rc ? rc : gf_select_sums(&b->select, 0, &sums, err);
+	if (rc)
+		return rc;
+	gf_select_adopt(&b->select, 0);
+	*cost_s = own_s + gf_clock_s() - from_s + handled_s(b) - before_s;
+	return 0;
+}
+
+static int slowest_rank(struct gf_comm *comm, void *ctx, struct gf_error *err)
+{
+	return gf_bench_slowest(comm, ctx, 1, err);
+}
+
+/* How many fit into the time, by the slowest rank's clock. */
+static int repeats_of(struct bench *b, double began_s, int *repeats,
+		      struct gf_error *err)
+{
+	double step_s = (gf_clock_s() - began_s) / UNCOUNTED;
+	int rc = gf_engine_call(b->engine, slowest_rank, &step_s, err);
+
+	*repeats = (int)fmin(MOST, fmax(FEWEST, b->config->time_s / step_s));
+	return rc;
+}
+
+/* The median cost of a message. */
+static int measure_size(struct bench *b, double *median_s, struct gf_error *err)
+{
+	double costs[MOST], began_s;
+	size_t step = first_step;
+	int repeats = 0, i, rc = 0;
+
+	gf_rng_init(&b->rng, 1, (uint64_t)b->config->comm->rank);
+	began_s = gf_clock_s();
+	for (i = 0; i < UNCOUNTED && rc == 0; i++)
+		rc = run_step(b, step++, &costs[0], err);
+	rc = rc ? rc : repeats_of(b, began_s, &repeats, err);
+	for (i = 0; i < repeats && rc == 0; i++)
+		rc = run_step(b, step++, &costs[i], err);
+	if (rc == 0)
+		*median_s = gf_stat_median(costs, (size_t)repeats);
+	return rc;
+}
+
+/* *runs: the plan can be run here, which all ranks find alike. */
+static int sit(const struct gf_bench_selections *c, const char *name,
+	       size_t side, double *median_s, bool *runs, struct gf_error *err)
+{
+	struct bench b = {.config = c};
+	struct gf_error why;
+	int rc = make_plan(&b, name, side, err);
+
+	*runs = rc == 0 && gf_select_check(&b.plan, &why) == 0 &&
+		gf_plan_runnable(&b.plan, &why) == 0;
+	if (*runs) {
+		rc = gf_comm_agree(c->comm, open_selector(&b, err), err);
+		rc = rc ? rc : open_engine(&b, err);
+		rc = rc ? rc : measure_size(&b, median_s, err);
+	}
+	close_bench(&b);
+	if (rc == 0 && *runs)
+		rc = gf_bench_slowest(c->comm, median_s, 1, err);
+	return rc;
+}
+
+static size_t bytes_of(size_t size)
+{
+	return sides[size] * sides[size] * sizeof(float);
+}
+
+static void add(struct gf_processing *out, const char *name,
+		const struct gf_linear_fit *f, const double *times, size_t n)
+{
+	struct gf_selection_cost *c;
+	size_t i;
+
+	out->selections =
+		gf_xreallocarray(out->selections, out->nselections + 1,
+				 sizeof(*out->selections));
+	c = &out->selections[out->nselections++];
+	*c = (struct gf_selection_cost){
+		.of = {.name = gf_xstrdup(name),
+		       .device = gf_xstrdup("cpu"),
+		       .fit = {.r_squared = f->r_squared,
+			       .residual_rms = f->residual_rms,
+			       .residual_max = f->residual_max,
+			       .npoints = n,
+			       .size_bytes = gf_xcalloc(n, sizeof(size_t)),
+			       .time_s = gf_xmemdup(times,
+						    SIZES * sizeof(*times))}},
+		.alpha_s = f->startup_s,
+		.beta_s_per_byte = f->per_byte_s,
+	};
+	for (i = 0; i < n; i++)
+		c->of.fit.size_bytes[i] = bytes_of(i);
+}
+
+static int measure(const struct gf_bench_selections *c, const char *name,
+		   struct gf_processing *out, struct gf_error *err)
+{
+	double times[SIZES], bytes[SIZES];
+	struct gf_linear_fit f;
+	bool runs = true;
+	size_t n = 0;
+	int rc = 0;
+
+	while (n < SIZES && rc == 0 && runs &&
+	       (n < FEWEST_SIZES || bytes_of(n) <= c->max_bytes)) {
+		bytes[n] = (double)bytes_of(n);
+		rc = sit(c, name, sides[n], &times[n], &runs, err);
+		n++;
+	}
+	if (rc == 0 && runs)
+		rc = gf_fit_linear(bytes, times, n, &f, err);
+	if (rc == 0 && runs)
+		add(out, name, &f, times, n);
+	if (rc)
+		gf_error_prefix(err, "selection %s", name);
+	return rc;
+}
+
+int gf_bench_selections(const struct gf_bench_selections *c,
+			struct gf_processing *out, struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; gf_selections[i].name && rc == 0; i++) {
+		const char *name = gf_selections[i].name;
+
+		if (gf_selections[i].ops &&
+		    !(gf_select_plan_find(name)->traits & GF_SELECT_LOSSLESS))
+			rc = measure(c, name, out, err);
+	}
+	return rc;
+}
