@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UCX's promises, with a worker of each thread's own: those of every transport,
- * then what happens when a rank has gone.
+ * UCX's promises, with a worker of each process and of each thread: those of
+ * every transport, and what happens when a rank has gone.
  */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 #include "comm/join.h"
 #include "comm/transport.h"
 #include "ranks.h"
@@ -112,6 +117,109 @@ static void refused(struct gf_comm *below, void *ctx)
 	EXPECT(strstr(err.text, "want 0 <= rank < ranks"), "%s", err.text);
 }
 
+/* --- processes ---------------------------------------------------------- */
+
+static char folder[] = "/tmp/gf-test-ucx.XXXXXX";
+
+/* The bare transport, or with what is over it. */
+static struct gf_comm *open_process(int rank, int ranks, bool bare)
+{
+	struct gf_join join = {.rank = rank, .ranks = ranks};
+	const struct gf_comm_how how = {
+		.meet = folder, .rank = rank, .ranks = ranks, .timeout_s = 20};
+	struct gf_error err = {""};
+	struct gf_comm *c = NULL;
+	int rc;
+
+	if (!bare) {
+		EXPECT(!gf_comm_open(&how, &c, &err), "%s", err.text);
+		return c;
+	}
+	rc = gf_join_open(folder, 20, &join, &err);
+	if (!rc) {
+		rc = ucx()->join(&join, &c, &err);
+		gf_join_close(&join, rc);
+	}
+	EXPECT(!rc, "%s", err.text);
+	return c;
+}
+
+static void promises_of_process(int rank, int ranks)
+{
+	int bare;
+
+	for (bare = 0; bare < 2; bare++) {
+		struct gf_comm *c = open_process(rank, ranks, bare);
+
+		if (!c)
+			return;
+		check_transport(c);
+		check_shift(c, 5000000, true);
+		gf_comm_close(c);
+	}
+}
+
+/* The last rank dies while the others wait for it, for one another and to send.
+ * Each is told which rank is gone; then they go on without it. */
+static void survive(int rank, int ranks)
+{
+	struct gf_comm *c = open_process(rank, ranks, true);
+	char *data = gf_xcalloc(1, 8 << 20), want[64];
+	struct gf_request *r[2];
+	struct gf_error err = {""};
+	double began_s;
+	int dead = ranks - 1, rc;
+
+	if (!c)
+		return;
+	check_shift(c, 1000, true);
+	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
+	if (rank == dead)
+		raise(SIGKILL);
+	began_s = gf_clock_s();
+	rc = c->ops->irecv(c, dead, gf_tag(3, 0), data, 4 << 20, &r[0], &err);
+	rc = rc ? rc
+		: c->ops->isend(c, dead, gf_tag(3, 0), data + (4 << 20),
+				4 << 20, &r[1], &err);
+	EXPECT(!rc, "%s", err.text);
+	snprintf(want, sizeof(want), "rank %d is gone: ", dead);
+	rc = gf_comm_wait(c, r[rank % 2], &err);
+	EXPECT(rc == -ECONNRESET && !strncmp(err.text, want, strlen(want)),
+	       "rank %d: %d, %s", rank, rc, err.text);
+	EXPECT(c->broken && gf_clock_s() - began_s < 5, "after %g s",
+	       gf_clock_s() - began_s);
+	c->ops->cancel(c, r[!(rank % 2)]);
+	gf_comm_close(c);
+	/* UCX has let go of the memory */
+	free(data);
+	promises_of_process(rank, ranks - 1);
+}
+
+static void in_processes(void (*body)(int rank, int ranks), int ranks,
+			 int survivors)
+{
+	pid_t pids[16];
+	int rank, status;
+
+	for (rank = 0; rank < ranks; rank++) {
+		pids[rank] = fork();
+		if (pids[rank] < 0)
+			abort();
+		if (pids[rank])
+			continue;
+		test_failures = 0;
+		watchdog(60);
+		body(rank, ranks);
+		fflush(stdout);
+		_exit(test_failures > 0);
+	}
+	for (rank = 0; rank < ranks; rank++) {
+		EXPECT(waitpid(pids[rank], &status, 0) == pids[rank], "wait");
+		EXPECT(rank >= survivors || status == 0, "rank %d: status %x",
+		       rank, (unsigned)status);
+	}
+}
+
 int main(void)
 {
 	static const int ranks[] = {1, 2, 3, 4, 7};
@@ -122,6 +230,14 @@ int main(void)
 		return 77;
 	}
 	watchdog(100);
+	if (!mkdtemp(folder))
+		abort();
+	/* before there are threads */
+	in_processes(promises_of_process, 2, 2);
+	in_processes(promises_of_process, 4, 4);
+	in_processes(survive, 4, 3);
+	in_processes(survive, 2, 1);
+	EXPECT(!rmdir(folder), "the folder is empty");
 	for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++) {
 		on_ranks(ranks[i], promises, NULL);
 		on_ranks(ranks[i], opened, NULL);

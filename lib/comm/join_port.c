@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks meet at a port, on which rank 0 listens: a star. A rank says hello and
+ * is answered when all have come; then each round goes to rank 0 and back.
+ * Anything may connect to a port: bytes that are no hello end that connection
+ * alone, and a connection that says nothing has its place for a while only.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "comm/join_socket.h"
+#include "comm/join_state.h"
+
+#define NAP_S 2e-3
+/* The most strangers at once, and the time that each has for its hello. */
+#define STRANGERS  64
+#define STRANGER_S 5.0
+
+static const char magic[8] = "gfport 1";
+
+struct hello {
+	char magic[8];
+	uint32_t rank, ranks;
+};
+
+/* Rank 0's word, before what follows. */
+struct verdict {
+	char magic[8];
+	int32_t rc, unused;
+	struct gf_error reason;
+};
+
+struct stranger {
+	int fd; /* -1: none */
+	double since_s;
+	size_t got_bytes;
+	struct hello hello;
+};
+
+struct port {
+	int *fds; /* rank 0: of each rank; else the first is rank 0's; -1 */
+	bool *come;
+	int listener;
+	struct stranger strangers[STRANGERS];
+};
+
+static struct port *of(const struct gf_place *p)
+{
+	return p->priv;
+}
+
+static void drop(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* --- rank 0 ------------------------------------------------------------- */
+
+static void tell_one(int fd, int rc, const struct gf_error *why, double until_s)
+{
+	struct verdict v = {.rc = rc};
+
+	memcpy(v.magic, magic, sizeof(magic));
+	if (rc && why)
+		v.reason = *why;
+	/* a rank that cannot be told finds out by itself */
+	(void)gf_socket_write(fd, &v, sizeof(v), until_s);
+}
+
+/* All that have come learn how it stands. */
+static int tell(const struct gf_place *p, int rc, const struct gf_error *why)
+{
+	double until_s = gf_clock_s() + GF_PLACE_GRACE_S;
+	int rank;
+
+	for (rank = 1; rank < p->ranks; rank++)
+		if (of(p)->fds[rank] >= 0)
+			tell_one(of(p)->fds[rank], rc, why, until_s);
+	return rc;
+}
+
+/* A hello that is whole. */
+static int welcome(const struct gf_place *p, struct stranger *s,
+		   struct gf_error *err)
+{
+	const struct hello *h = &s->hello;
+	struct gf_error why;
+	int *fd, rc;
+
+	if (h->ranks != (uint32_t)p->ranks) {
+		rc = gf_place_other_ranks(p, (int)h->rank, (long)h->ranks,
+					  &why);
+		tell_one(s->fd, rc, &why, 0);
+		drop(&s->fd);
+		if (err)
+			*err = why;
+		return rc;
+	}
+	fd = &of(p)->fds[h->rank];
+	if (*fd >= 0 && !gf_socket_gone(*fd)) {
+		rc = gf_error_set(&why, -EBUSY,
+				  "%s: another process has come as rank %u",
+				  p->name, h->rank);
+		tell_one(s->fd, rc, &why, 0);
+		drop(&s->fd);
+		return 0;
+	}
+	drop(fd);
+	*fd = s->fd;
+	of(p)->come[h->rank] = true;
+	s->fd = -1;
+	return 0;
+}
+
+static bool is_hello(const struct hello *h)
+{
+	return memcmp(h->magic, magic, sizeof(magic)) == 0 && h->rank > 0 &&
+	       h->rank < h->ranks && h->ranks <= INT32_MAX;
+}
+
+/* Reads on. What says no hello goes. */
+static int listen_to(const struct gf_place *p, struct stranger *s,
+		     struct gf_error *err)
+{
+	size_t left_bytes = sizeof(s->hello) - s->got_bytes;
+	ssize_t n = gf_socket_some(s->fd, (char *)&s->hello + s->got_bytes,
+				   left_bytes);
+
+	s->got_bytes += n > 0 ? (size_t)n : 0;
+	if (s->got_bytes == sizeof(s->hello) && is_hello(&s->hello))
+		return welcome(p, s, err);
+	if (n < 0 || s->got_bytes == sizeof(s->hello) ||
+	    gf_clock_s() - s->since_s > STRANGER_S)
+		drop(&s->fd);
+	return 0;
+}
+
+/* In place of none, or of the one that has been silent longest. */
+static void take_stranger(struct port *q, int fd)
+{
+	struct stranger *s = &q->strangers[0];
+	int i;
+
+	for (i = 1; i < STRANGERS && s->fd >= 0; i++)
+		if (q->strangers[i].fd < 0 ||
+		    q->strangers[i].since_s < s->since_s)
+			s = &q->strangers[i];
+	drop(&s->fd);
+	*s = (struct stranger){.fd = fd, .since_s = gf_clock_s()};
+}
+
+static bool all_come(const struct gf_place *p)
+{
+	int rank;
+
+	for (rank = 0; rank < p->ranks && of(p)->come[rank]; rank++)
+		;
+	return rank == p->ranks;
+}
+
+/* A failure waits a little: ranks that come later learn it, too. */
+static int await_all(const struct gf_place *p, struct gf_error *err)
+{
+	struct port *q = of(p);
+	double until_s = gf_clock_s() + p->timeout_s;
+	int fd, i, one, rc;
+
+	q->come[0] = true;
+	rc = q->listener = gf_socket_listen(p->name, err);
+	if (rc < 0)
+		return rc;
+	for (rc = 0; !all_come(p); gf_clock_sleep(NAP_S)) {
+		while ((fd = gf_socket_accept(q->listener)) >= 0)
+			take_stranger(q, fd);
+		for (i = 0; i < STRANGERS; i++) {
+			if (q->strangers[i].fd < 0)
+				continue;
+			one = listen_to(p, &q->strangers[i], rc ? NULL : err);
+			if (one && !rc)
+				until_s = gf_clock_s() + GF_PLACE_GRACE_S;
+			rc = rc ? rc : one;
+		}
+		if (gf_clock_s() < until_s)
+			continue;
+		rc = rc ? rc : gf_place_missing(p, q->come, err);
+		break;
+	}
+	return tell(p, rc, err);
+}
+
+/* All ranks' blobs come in, in rank order. */
+static int collect(const struct gf_place *p, size_t size_bytes, char *all,
+		   struct gf_error *err)
+{
+	double until_s = gf_clock_s() + p->timeout_s;
+	uint64_t size = 0;
+	int rank, rc;
+
+	for (rank = 1; rank < p->ranks; rank++) {
+		int fd = of(p)->fds[rank];
+
+		rc = gf_socket_read(fd, &size, sizeof(size), until_s);
+		if (!rc && size != size_bytes)
+			return gf_error_set(err, -EMSGSIZE,
+					    "%s: rank %d shows %llu bytes, "
+					    "rank 0 shows %zu",
+					    p->name, rank,
+					    (unsigned long long)size,
+					    size_bytes);
+		if (!rc)
+			rc = gf_socket_read(fd, all + (size_t)rank * size_bytes,
+					    size_bytes, until_s);
+		if (rc)
+			return gf_error_errno(err, rc, "%s: rank %d", p->name,
+					      rank);
+	}
+	return 0;
+}
+
+static int spread(const struct gf_place *p, size_t size_bytes, const char *all,
+		  struct gf_error *err)
+{
+	double until_s = gf_clock_s() + p->timeout_s;
+	int rank, rc = 0;
+
+	for (rank = 1; rank < p->ranks && !rc; rank++) {
+		rc = gf_socket_write(of(p)->fds[rank], all,
+				     (size_t)p->ranks * size_bytes, until_s);
+		if (rc)
+			gf_error_errno(err, rc, "%s: rank %d", p->name, rank);
+	}
+	return rc;
+}
+
+/* --- the other ranks ---------------------------------------------------- */
+
+/* *heard: rc is rank 0's word, or something else's. */
+static int hear(const struct gf_place *p, double until_s, bool *heard,
+		struct gf_error *err)
+{
+	struct verdict v;
+	int rc = gf_socket_read(of(p)->fds[0], &v, sizeof(v), until_s);
+
+	*heard = !rc;
+	if (rc)
+		return gf_error_errno(err, rc, "%s: rank 0", p->name);
+	if (memcmp(v.magic, magic, sizeof(magic)) != 0 || v.rc > 0)
+		return gf_error_set(err, -EPROTO,
+				    "%s: something else than rank 0 answers",
+				    p->name);
+	v.reason.text[sizeof(v.reason.text) - 1] = '\0';
+	if (v.rc && err)
+		*err = v.reason;
+	return v.rc;
+}
+
+/* Rank 0 may start later, and may have no place for a while. */
+static int say_hello(const struct gf_place *p, struct gf_error *err)
+{
+	struct hello h = {.rank = (uint32_t)p->rank,
+			  .ranks = (uint32_t)p->ranks};
+	double until_s = gf_clock_s() + p->timeout_s;
+	bool heard = false, *come = of(p)->come;
+	int *fd = &of(p)->fds[0], rc = 0;
+
+	memcpy(h.magic, magic, sizeof(magic));
+	while (!heard && gf_clock_s() < until_s) {
+		drop(fd);
+		*fd = gf_socket_connect(p->name, until_s);
+		if (*fd >= 0 && !gf_socket_write(*fd, &h, sizeof(h), until_s))
+			rc = hear(p, until_s + GF_PLACE_GRACE_S, &heard, err);
+		if (!heard)
+			gf_clock_sleep(NAP_S);
+	}
+	if (heard)
+		return rc;
+	memset(come, true, (size_t)p->ranks * sizeof(*come));
+	come[0] = false;
+	return gf_place_missing(p, come, err);
+}
+
+/* --- together ----------------------------------------------------------- */
+
+static int port_open(struct gf_place *p, struct gf_error *err)
+{
+	struct port *q = gf_xcalloc(1, sizeof(*q));
+	int i;
+
+	p->priv = q;
+	q->listener = -1;
+	q->come = gf_xcalloc((size_t)p->ranks, sizeof(*q->come));
+	q->fds = gf_xcalloc((size_t)p->ranks, sizeof(*q->fds));
+	for (i = 0; i < p->ranks; i++)
+		q->fds[i] = -1;
+	for (i = 0; i < STRANGERS; i++)
+		q->strangers[i].fd = -1;
+	return p->rank ? say_hello(p, err) : await_all(p, err);
+}
+
+static int port_allgather(struct gf_place *p, const void *send,
+			  size_t size_bytes, void *recv, struct gf_error *err)
+{
+	double until_s = gf_clock_s() + p->timeout_s;
+	uint64_t size = size_bytes;
+	int fd = of(p)->fds[0], rc;
+	bool heard;
+
+	if (p->rank == 0) {
+		if (size_bytes > 0)
+			memcpy(recv, send, size_bytes);
+		rc = tell(p, collect(p, size_bytes, recv, err), err);
+		return rc ? rc : spread(p, size_bytes, recv, err);
+	}
+	rc = gf_socket_write(fd, &size, sizeof(size), until_s);
+	rc = rc ? rc : gf_socket_write(fd, send, size_bytes, until_s);
+	if (rc)
+		return gf_error_errno(err, rc, "%s: rank 0", p->name);
+	rc = hear(p, until_s + GF_PLACE_GRACE_S, &heard, err);
+	if (rc)
+		return rc;
+	rc = gf_socket_read(fd, recv, (size_t)p->ranks * size_bytes,
+			    until_s + GF_PLACE_GRACE_S);
+	return rc ? gf_error_errno(err, rc, "%s: rank 0", p->name) : 0;
+}
+
+static void port_close(struct gf_place *p, int rc)
+{
+	struct port *q = of(p);
+	int i;
+
+	(void)rc;
+	for (i = 0; i < p->ranks; i++)
+		drop(&q->fds[i]);
+	for (i = 0; i < STRANGERS; i++)
+		drop(&q->strangers[i].fd);
+	drop(&q->listener);
+	free(q->fds);
+	free(q->come);
+	free(q);
+}
+
+const struct gf_place_ops gf_place_port = {
+	.open = port_open,
+	.allgather = port_allgather,
+	.close = port_close,
+};

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/join_socket.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+
+#define BACKLOG 1024
+
+/* HOST:PORT in two; brackets round an address go. */
+static void split(const char *place, char **host, char **port)
+{
+	const char *colon = strrchr(place, ':');
+	size_t length = (size_t)(colon - place);
+	bool bracketed = *place == '[' && length > 1 && colon[-1] == ']';
+
+	*host = gf_xasprintf("%.*s", (int)(length - (bracketed ? 2 : 0)),
+			     place + bracketed);
+	*port = gf_xstrdup(colon + 1);
+}
+
+/* The addresses of the place; NULL: any address of this machine. */
+static int look_up(const char *host, const char *port, int flags,
+		   struct addrinfo **list)
+{
+	const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+				       .ai_socktype = SOCK_STREAM,
+				       .ai_flags = flags | AI_NUMERICSERV};
+	int rc = getaddrinfo(host, port, &hints, list);
+
+	if (rc)
+		*list = NULL;
+	return rc;
+}
+
+/* 0: ready; -ETIMEDOUT. */
+static int await(int fd, short events, double until_s)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+	double left_s;
+
+	do {
+		left_s = until_s - gf_clock_s();
+		if (poll(&p, 1, left_s > 0 ? (int)(left_s * 1e3) + 1 : 0) > 0)
+			return 0;
+	} while (left_s > 0);
+	return -ETIMEDOUT;
+}
+
+/* --- beginning ---------------------------------------------------------- */
+
+static int listen_at(const struct addrinfo *a)
+{
+	int fd = socket(a->ai_family,
+			a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int on = 1, off = 0, rc;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	/* any address: of the older kind, too */
+	if (a->ai_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (!bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, BACKLOG))
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static int listen_at_any(struct addrinfo *list, int rc)
+{
+	const struct addrinfo *a;
+
+	/* the newer kind first */
+	for (a = list; a && rc < 0; a = a->ai_next)
+		if (a->ai_family == AF_INET6)
+			rc = listen_at(a);
+	for (a = list; a && rc < 0; a = a->ai_next)
+		if (a->ai_family != AF_INET6)
+			rc = listen_at(a);
+	if (list)
+		freeaddrinfo(list);
+	return rc;
+}
+
+int gf_socket_listen(const char *place, struct gf_error *err)
+{
+	struct addrinfo *list;
+	char *host, *port;
+	int rc = -EADDRNOTAVAIL;
+
+	split(place, &host, &port);
+	/* a name may stand for an address that only this machine knows */
+	if (!look_up(host, port, AI_NUMERICHOST, &list))
+		rc = listen_at_any(list, rc);
+	if (rc == -EADDRNOTAVAIL && !look_up(NULL, port, AI_PASSIVE, &list))
+		rc = listen_at_any(list, rc);
+	free(host);
+	free(port);
+	return rc < 0 ? gf_error_errno(err, rc, "%s: listen", place) : rc;
+}
+
+static int connect_to(const struct addrinfo *a, double until_s)
+{
+	int fd = socket(a->ai_family,
+			a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int code = 0, rc = 0;
+	socklen_t size = sizeof(code);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, a->ai_addr, a->ai_addrlen) && errno != EINPROGRESS)
+		rc = -errno;
+	rc = rc ? rc : await(fd, POLLOUT, until_s);
+	if (!rc && !getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size))
+		rc = -code;
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+int gf_socket_connect(const char *place, double until_s)
+{
+	const struct addrinfo *a;
+	struct addrinfo *list;
+	char *host, *port;
+	int rc = -EHOSTUNREACH;
+
+	split(place, &host, &port);
+	if (!look_up(host, port, 0, &list))
+		for (a = list; a && rc < 0; a = a->ai_next)
+			rc = connect_to(a, until_s);
+	if (list)
+		freeaddrinfo(list);
+	free(host);
+	free(port);
+	return rc;
+}
+
+int gf_socket_accept(int listener)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* --- bytes -------------------------------------------------------------- */
+
+ssize_t gf_socket_some(int fd, void *data, size_t size_bytes)
+{
+	ssize_t n = recv(fd, data, size_bytes, 0);
+
+	if (n > 0 || !size_bytes)
+		return n;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	return n < 0 ? -errno : -ECONNRESET;
+}
+
+bool gf_socket_gone(int fd)
+{
+	char byte;
+	ssize_t n = recv(fd, &byte, 1, MSG_PEEK);
+
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+int gf_socket_read(int fd, void *data, size_t size_bytes, double until_s)
+{
+	char *at = data, *end = at + size_bytes;
+	ssize_t n;
+	int rc = 0;
+
+	while (!rc && at < end) {
+		n = gf_socket_some(fd, at, (size_t)(end - at));
+		if (n < 0)
+			return (int)n;
+		at += n;
+		if (n == 0)
+			rc = await(fd, POLLIN, until_s);
+	}
+	return rc;
+}
+
+int gf_socket_write(int fd, const void *data, size_t size_bytes, double until_s)
+{
+	const char *at = data, *end = at + size_bytes;
+	ssize_t n;
+	int rc = 0;
+
+	while (!rc && at < end) {
+		n = send(fd, at, (size_t)(end - at), MSG_NOSIGNAL);
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return -errno;
+		at += n > 0 ? n : 0;
+		if (n < 0)
+			rc = await(fd, POLLOUT, until_s);
+	}
+	return rc;
+}

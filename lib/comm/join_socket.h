@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COMM_JOIN_SOCKET_H
+#define GF_COMM_JOIN_SOCKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* Sockets that wait no longer than they are told; until_s is on gf_clock_s. All
+ * return a descriptor or bytes, or a negative errno. */
+
+/* Listens at HOST:PORT if HOST is an address of this machine, else at PORT of
+ * all its addresses. */
+int gf_socket_listen(const char *place, struct gf_error *err);
+/* One attempt at each address of HOST. */
+int gf_socket_connect(const char *place, double until_s);
+/* -EAGAIN: nobody is there. */
+int gf_socket_accept(int listener);
+/* What is there: 0 is nothing yet, -ECONNRESET the end. */
+ssize_t gf_socket_some(int fd, void *data, size_t size_bytes);
+bool gf_socket_gone(int fd);
+/* All of it: 0, -ETIMEDOUT, -ECONNRESET or another errno. */
+int gf_socket_read(int fd, void *data, size_t size_bytes, double until_s);
+int gf_socket_write(int fd, const void *data, size_t size_bytes,
+		    double until_s);
+
+#endif
