@@ -17,7 +17,7 @@ for dir in lib/*/; do
 	folder=$(basename "$dir")
 	[ -n "${may[$folder]+x}" ] || { offend "$folder is not in tests/layers.txt"; continue; }
 	while IFS=: read -r file line text; do
-		header=$(sed 's/.*"\(.*\)".*/\1/' <<< "$text")
+		header=${text#*\"} header=${header%%\"*}
 		target=${header%%/*}
 		[ "$target" = "$folder" ] && continue
 		case "${may[$folder]}" in
