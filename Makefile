@@ -7,7 +7,7 @@
 # command, every tests/unit/test_X.c a test: no list to edit when adding one.
 # Variables: V=1 (show commands), CC, CFLAGS, BUILD, SAN=address,undefined,
 # WERROR=1, WITH_ONEDNN=0, WITH_VERBS=0, WITH_UCX=0, CUDA=0, CUDA_ARCH="75 80 90",
-# CUDA_HOME, PREFIX, DESTDIR.
+# CUDA_HOME, DEPS=0 (install nothing), PREFIX, DESTDIR.
 
 VERSION  := 0.1.0
 BUILD    ?= build
@@ -110,7 +110,7 @@ EXCLUDE := $(if $(filter 1,$(WITH_ONEDNN)),,$(wildcard lib/nn/*onednn*.c)) \
 	kernels/cuda/nn_table.c) \
 	$(if $(filter 1,$(WITH_NCCL)),,lib/lane/nccl.c) \
 	$(if $(filter 1,$(WITH_CUDNN)),,$(wildcard lib/nn/gpu_*.c)) \
-	$(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),,$(wildcard kernels/x86/*.c))
+	$(if $(filter x86_64-%,$(shell $(CC) -dumpmachine 2>/dev/null)),,$(wildcard kernels/x86/*.c))
 SOURCES := $(filter-out $(EXCLUDE),$(wildcard lib/*/*.c kernels/*.c \
 	kernels/ref/*.c kernels/x86/*.c kernels/cuda/*.c))
 CUDA_SOURCES := $(if $(filter 1,$(CUDA)),$(wildcard kernels/cuda/*.cu))
@@ -146,7 +146,7 @@ foreign_of  = $(if $(LINK_$(1)),-ljansson -lm,$(FOREIGN_LIBS))
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
-.PHONY: all help config demo check check-build check-unit check-cli check-mpi \
+.PHONY: all help config demo deps check check-long check-build check-unit check-cli check-mpi \
 	check-lab check-docs check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model lint tools format \
 	tables completions
 .DEFAULT_GOAL := all
@@ -157,7 +157,9 @@ help:
 	@echo 'targets of gradflow $(VERSION):'
 	@echo '  all         build the commands into $(BUILD)/bin (default)'
 	@echo '  demo        install what is missing, build, plan, train, compare'
-	@echo '  check       build with -Werror and run every test of this machine'
+	@echo '  check       install what is missing, build with -Werror, run the tests'
+	@echo '              (minutes; DEPS=0 installs nothing, and skips more)'
+	@echo '  check-long  slower tests; threads, memory under sanitizers'
 	@echo '  check-unit  check-cli  check-mpi  check-docs   parts of check'
 	@echo '  check-lab   tests on an emulated cluster (root; share/lab)'
 	@echo '  check-gpu   kernels, layers, training on an NVIDIA GPU (skipped'
@@ -336,9 +338,24 @@ FOREIGN_CFLAGS_peers := $(MPI_CFLAGS)
 .SECONDARY:
 
 # --- tests -------------------------------------------------------------------
-check:
-	+$(Q)$(MAKE) --no-print-directory WERROR=1 check-build
-	$(Q)BUILD=$(BUILD) tests/run.sh layers build unit fuzz cli docs lint python mpi
+# All processors build if nobody said how many.
+every_processor = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+
+deps:
+	$(Q)$(if $(filter 0,$(DEPS)),:,tests/install-deps.sh --tests)
+
+# The longest suites begin first, so that no processor is idle at the end.
+check: deps
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
+	$(Q)BUILD=$(BUILD) tests/run.sh layers lint mpi python build cli unit fuzz docs
+
+# What takes longer, and asan and tsan.
+check-long: deps
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
+	$(Q)FUZZ_SECONDS=60 BUILD=$(BUILD) tests/run.sh --long fuzz mpi
+	$(Q)BUILD=$(BUILD) tests/run.sh lab
+	+$(Q)$(MAKE) --no-print-directory asan
+	+$(Q)$(MAKE) --no-print-directory tsan
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \
@@ -368,13 +385,13 @@ check-unit check-cli check-mpi check-lab check-docs: check-%:
 # hwloc's plugins leak memory in modules that are unloaded, where no suppression
 # finds it; its core discovers enough for the tests
 asan:
-	+$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/asan \
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) BUILD=$(BUILD)/asan \
 	  SAN=address,undefined CFLAGS='-O1 -g' WERROR=1 check-build
 	$(Q)HWLOC_PLUGINS_PATH=/nonexistent BUILD=$(BUILD)/asan \
 	  tests/run.sh unit fuzz cli mpi
 
 tsan:
-	+$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan \
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) BUILD=$(BUILD)/tsan \
 	  SAN=thread CFLAGS='-O1 -g' WERROR=1 check-build
 	$(Q)OMP_NUM_THREADS=1 BUILD=$(BUILD)/tsan tests/run.sh unit
 

@@ -1,10 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs suites and closes with "N passed, N failed, N skipped".
-#   tests/run.sh SUITE...      layers build unit fuzz cli docs lint python mpi lab
-# FILTER=regex limits programs and bats files by name. A test program exits 0,
-# 1, or 77 to skip with the reason on its last line; each bats test counts. A
-# test that hangs is ended after TEST_TIMEOUT seconds. The times shown judge nothing.
+# Runs suites and closes with the slowest tests and "N passed, N failed, N skipped".
+#   tests/run.sh [--long] SUITE...
+#                  layers build unit fuzz cli docs lint python mpi lab
+# --long runs the bats tests tagged "long" instead of the others, and of programs
+# the fuzzers alone. JOBS programs or bats files (as many as processors, at most 8) run beside each other, in the order
+# of the suites. FILTER=regex limits programs and bats files by name. A test program
+# exits 0, 1, or 77 to skip with the reason on its last line; each bats test counts.
+# A program or a bats file that hangs is ended after TEST_TIMEOUT seconds. The times
+# shown judge nothing.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 # relative, as tests name it: $GF_SOURCE/$BUILD
@@ -12,84 +16,134 @@ BUILD=$(realpath -m --relative-to="$PWD" "${BUILD:-build}") || exit 1
 export BUILD
 export PATH="$PWD/$BUILD/bin:$PATH"
 export GF_SOURCE="$PWD"
-passed=0 failed=0 skipped=0
-log=$(mktemp) || exit 1
-trap 'rm -f "$log"' EXIT
-
-took() { # since $SECONDS: " (N s)" where it is worth a look
-	[ $((SECONDS - $1)) -lt 2 ] || echo " ($((SECONDS - $1)) s)"
-}
-record() { # status name since
-	case $1 in
-	0) passed=$((passed + 1)); echo "ok    $2$(took "${3:-$SECONDS}")" ;;
-	77) skipped=$((skipped + 1)); echo "skip  $2: $(tail -n 1 "$log")" ;;
-	*) failed=$((failed + 1)); echo "FAIL  $2 (status $1)"; sed 's/^/      /' "$log" | tail -n 40 ;;
-	esac
-}
-wanted() { [ -z "${FILTER:-}" ] || [[ $1 =~ $FILTER ]]; }
-program() { # name command...
-	local name=$1 began=$SECONDS; shift
-	wanted "$name" || return 0
-	timeout -k 5 "${TEST_TIMEOUT:-1500}" "$@" > "$log" 2>&1 < /dev/null
-	record $? "$name" "$began"
-}
-bats_files() {
-	local file began
-	if ! command -v bats > /dev/null; then
-		echo "bats is not installed" > "$log"; record 77 "$1/*.bats"; return
-	fi
-	for file in tests/"$1"/*.bats; do
-		[ -e "$file" ] || continue
-		wanted "$file" || continue
-		began=$SECONDS
-		timeout -k 5 "${TEST_TIMEOUT:-3600}" bats --tap "$file" > "$log" 2>&1 < /dev/null
-		local status=$? p f s
-		s=$(grep -cE '^ok .* # skip' "$log")
-		p=$(($(grep -cE '^ok ' "$log") - s))
-		f=$(grep -cE '^not ok ' "$log")
-		passed=$((passed + p)); failed=$((failed + f)); skipped=$((skipped + s))
-		grep -E '^ok .* # skip' "$log" | sed 's/^/skip  /'
-		if [ "$status" -ne 0 ]; then
-			[ "$f" -gt 0 ] || { failed=$((failed + 1)); echo "FAIL  $file (status $status)"; }
-			grep -vE '^ok |^1\.\.' "$log" | sed 's/^/      /'
-		fi
-		echo "$([ "$status" -eq 0 ] && echo ok || echo FAIL)    $file ($p passed)$(took "$began")"
-	done
-}
-
 export PYTHONDONTWRITEBYTECODE=1
 # for every suite that has an mpirun in it
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1
+# What Open MPI takes where there is no fabric, 0.2 s sooner than after a look for
+# one; and a job with an exit status is ended at once, not after a second.
+export OMPI_MCA_pml=${OMPI_MCA_pml-ob1}
+export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout-0}
+# Threads that wait for work leave the processors to the tests beside them.
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}
+
+tags='!long'
+[ "${1:-}" != --long ] || { tags=long; shift; }
+processors=$(nproc)
+jobs=${JOBS:-$((processors < 8 ? processors : 8))}
+passed=0 failed=0 skipped=0
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+declare -A running=() # by process: kind, name, log, when it began
+
+# Ends what still runs, as an interrupted shell would not.
+give_up() {
+	trap - INT TERM
+	[ ${#running[@]} -eq 0 ] || kill "${!running[@]}" 2> /dev/null
+	wait
+	exit 130
+}
+trap give_up INT TERM
+
+report() { # status name log: of a program
+	case $1 in
+	0) passed=$((passed + 1)); echo "ok    $2$took" ;;
+	77) skipped=$((skipped + 1)); echo "skip  $2: $(tail -n 1 "$3")" ;;
+	*) failed=$((failed + 1)); echo "FAIL  $2 (status $1)"; sed 's/^/      /' "$3" | tail -n 40 ;;
+	esac
+}
+report_bats() { # status name log
+	local p f s
+	sed -nE 's/^(not )?ok [0-9]+ (.*) in ([0-9]+)ms( #.*)?$/\3 \2/p' "$3" |
+		sed "s|\$| ($2)|" >> "$scratch/times"
+	s=$(grep -cE '^ok .* # skip' "$3")
+	p=$(($(grep -cE '^ok ' "$3") - s))
+	f=$(grep -cE '^not ok ' "$3")
+	passed=$((passed + p)); failed=$((failed + f)); skipped=$((skipped + s))
+	[ "$1" -ne 0 ] || [ $((p + s)) -gt 0 ] || return
+	grep -E '^ok .* # skip' "$3" | sed -E 's/ in [0-9]+ms//; s/^/skip  /'
+	if [ "$1" -ne 0 ]; then
+		[ "$f" -gt 0 ] || { failed=$((failed + 1)); echo "FAIL  $2 (status $1)"; }
+		grep -vE '^ok |^1\.\.' "$3" | sed 's/^/      /'
+	fi
+	echo "$([ "$1" -eq 0 ] && echo ok || echo FAIL)    $2 ($p passed)$took"
+}
+
+now_ms() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
+
+# Waits for one of those that run, and reports it.
+finish() {
+	local pid status=0 kind name log began ms took=
+	wait -n -p pid "${!running[@]}" || status=$?
+	IFS='|' read -r kind log began name <<< "${running[$pid]}"
+	unset "running[$pid]"
+	ms=$(($(now_ms) - began))
+	[ $ms -lt 2000 ] || took=" ($((ms / 1000)) s)"
+	[ "$kind" = _bats ] || echo "$ms $name" >> "$scratch/times"
+	"report${kind#program}" "$status" "$name" "$log"
+	rm -f "$log"
+}
+
+# begin KIND NAME COMMAND...: as soon as one of the jobs is free
+begun=0
+begin() {
+	local kind=$1 name=$2
+	shift 2
+	[ -z "${FILTER:-}" ] || [[ $name =~ $FILTER ]] || return 0
+	while [ ${#running[@]} -ge "$jobs" ]; do finish; done
+	begun=$((begun + 1))
+	timeout -k 5 "${TEST_TIMEOUT:-1500}" "$@" > "$scratch/$begun.log" 2>&1 < /dev/null &
+	running[$!]="$kind|$scratch/$begun.log|$(now_ms)|$name"
+}
+program() { # name command...
+	[ "$tags" = long ] || begin program "$@"
+}
+absent() { # name reason
+	skipped=$((skipped + 1))
+	echo "skip  $1: $2"
+}
+bats_files() {
+	local file jobs=$jobs
+	[ "$1" != lab ] || jobs=1 # its files name the same namespaces
+	command -v bats > /dev/null || { absent "$1/*.bats" 'bats is not installed'; return; }
+	for file in tests/"$1"/*.bats; do
+		[ ! -e "$file" ] || begin _bats "$file" bats --tap --timing --filter-tags "$tags" "$file"
+	done
+}
 
 for suite in "$@"; do
 	case $suite in
 	layers) program layers tests/layers.sh; program traits tests/traits.sh ;;
 	build) for t in tests/build/*.sh; do [ -x "$t" ] && program "build/${t##*/}" "$t"; done ;;
 	unit) for t in "$BUILD"/tests/test_*; do [ -x "$t" ] && program "unit/${t##*/}" "$t"; done ;;
-	fuzz) for t in "$BUILD"/fuzz/fuzz_*; do [ -x "$t" ] && program "fuzz/${t##*/}" "$t" --seconds "${FUZZ_SECONDS:-3}"; done ;;
+	fuzz) for t in "$BUILD"/fuzz/fuzz_*; do [ -x "$t" ] && begin program "fuzz/${t##*/}" "$t" --seconds "${FUZZ_SECONDS:-3}"; done ;;
 	cli | python) bats_files "$suite" ;;
 	mpi | lab)
 		if command -v mpirun > /dev/null; then
 			bats_files "$suite"
 		else
-			echo "mpirun is not installed" > "$log"; record 77 "$suite"
+			absent "$suite" 'mpirun is not installed'
 		fi ;;
 	docs) for t in tests/docs/*.sh; do [ -x "$t" ] && program "docs/${t##*/}" "$t"; done ;;
 	lint)
 		if command -v mandoc > /dev/null; then
 			for m in man/*.[1357]; do [ -e "$m" ] && program "lint/${m##*/}" mandoc -T lint -W warning "$m"; done
 		else
-			echo "mandoc is not installed" > "$log"; record 77 lint/man
+			absent lint/man 'mandoc is not installed'
 		fi
 		if command -v shellcheck > /dev/null; then
 			mapfile -t scripts < <(grep -rlE '^#!/bin/(ba)?sh' tests share .ci --include='*' 2> /dev/null)
 			program lint/shellcheck shellcheck -S warning "${scripts[@]}"
 		else
-			echo "shellcheck is not installed" > "$log"; record 77 lint/shellcheck
+			absent lint/shellcheck 'shellcheck is not installed'
 		fi ;;
 	*) echo "tests/run.sh: no suite $suite" >&2; exit 2 ;;
 	esac
 done
+while [ ${#running[@]} -gt 0 ]; do finish; done
+if [ -s "$scratch/times" ]; then
+	echo 'the slowest:'
+	sort -rn "$scratch/times" | head -n 12 | awk '{printf "%6.1f s ", $1 / 1000; $1 = ""; print}'
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ $((passed + failed)) -gt 0 ]

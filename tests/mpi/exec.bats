@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# The transport over a real mpirun.
+# The transport over a real mpirun, in an environment that says nothing to Open MPI.
 
 setup() {
+	unset OMPI_MCA_pml OMPI_MCA_odls_base_sigkill_timeout
 	tests=$GF_SOURCE/$BUILD/tests
 	[[ $BUILD = /* ]] && tests=$BUILD/tests
 	[ -x "$tests/test_mpi" ] || skip "make check-build builds test_mpi"
