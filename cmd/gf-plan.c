@@ -326,6 +326,7 @@ static int refine(const struct arguments *a, struct session *s,
 		return rc;
 	s->request.model = s->refined.model;
 	s->request.network = s->refined.network;
+	s->request.processing = &s->refined.processing;
 	s->request.profile_digest = NULL;
 	follow(s);
 	return 0;

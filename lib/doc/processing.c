@@ -128,6 +128,30 @@ gf_processing_selection(const struct gf_processing *p, const char *method,
 	return i < p->nselections ? &p->selections[i] : NULL;
 }
 
+struct gf_selection_cost *gf_processing_selection_of(struct gf_processing *p,
+						     const char *method,
+						     const char *device)
+{
+	const struct gf_record *r = &gf_selection_cost_record;
+	size_t i = index_of(r, p->selections, p->nselections, method, device);
+	struct gf_selection_cost costs = {0}, *c;
+
+	if (i == p->nselections) {
+		p->selections = gf_xreallocarray(p->selections, i + 1,
+						 sizeof(*p->selections));
+		p->nselections++;
+	} else {
+		costs.alpha_s = p->selections[i].alpha_s;
+		costs.beta_s_per_byte = p->selections[i].beta_s_per_byte;
+		gf_record_release(r, &p->selections[i]);
+	}
+	c = &p->selections[i];
+	*c = costs;
+	c->of.name = gf_xstrdup(method);
+	c->of.device = gf_xstrdup(device);
+	return c;
+}
+
 /* Copies to *to (`n` entries, grown) what it lacks of the `count` items. */
 static void take(const struct gf_record *r, void **to, size_t *n,
 		 const void *items, size_t count)

@@ -55,6 +55,12 @@ const struct gf_selection_cost *
 gf_processing_selection(const struct gf_processing *p, const char *method,
 			const char *device);
 
+/* The same to be changed: new, and of no cost, if there is none; then it is no
+ * longer assumed, and has no fit. */
+struct gf_selection_cost *gf_processing_selection_of(struct gf_processing *p,
+						     const char *method,
+						     const char *device);
+
 /* Copies to `to` the entries that it lacks, and those that were measured where
  * its own is assumed. */
 void gf_processing_add(struct gf_processing *to,

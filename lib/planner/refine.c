@@ -8,298 +8,83 @@
 
 #include "base/file.h"
 #include "base/heap.h"
-#include "cost/fit.h"
+#include "planner/refine_parts.h"
 #include "sim/predict.h"
-
-#define FIT_SIZES 3
 
 /* --- compute ------------------------------------------------------------- */
 
-/* How long any message was active between backward's start and t_s. Messages
- * start in the plan's order. */
-static double busy_s(const struct gf_plan *p, const struct gf_measured *m,
-		     double t_s)
+/* The plan's messages with their prices, as long as they are the plan's. */
+static struct gf_sim_input messages_of(const struct gf_plan *p,
+				       const struct gf_traffic *t)
 {
-	double until = m->forward_end_s, busy = 0;
-	size_t i;
+	size_t n = t->nmessages < p->nmessages ? t->nmessages : p->nmessages;
 
-	for (i = 0; i < p->nmessages; i++) {
-		double from = fmax(m->messages[i].start_s, until);
-		double to = fmin(m->messages[i].end_s, t_s);
-
-		if (to > from) {
-			busy += to - from;
-			until = to;
-		}
-	}
-	return busy;
+	return (struct gf_sim_input){p->model, t->messages, n, p->lanes};
 }
 
-/* Backward work done by t_s: a second beside a message is worth less. */
-static double work_s(const struct gf_plan *p, const struct gf_measured *m,
-		     double t_s)
+/* What issuing messages took before tensor i was ready. */
+static double issued_s(const struct gf_sim_input *in, size_t i, size_t *next,
+		       double so_far_s)
 {
-	double slowdown = fmax(p->model->overlap_slowdown, 1);
-
-	return fmax(t_s - m->forward_end_s -
-			    (1 - 1 / slowdown) * busy_s(p, m, t_s),
-		    0);
+	while (*next < in->nmessages && in->messages[*next].last < i)
+		so_far_s += gf_sim_issue_s(in->model, &in->messages[(*next)++]);
+	return so_far_s;
 }
 
 static struct gf_model_profile *refine_model(const struct gf_plan *p,
+					     const struct gf_traffic *t,
 					     const struct gf_measured *m)
 {
 	struct gf_model_profile *model = gf_model_profile_copy(p->model);
-	double ready = 0;
-	size_t i;
+	struct gf_sim_input in = messages_of(p, t);
+	size_t n = model->ntensors, next = 0, i;
+	double *at_s = gf_xcalloc(n + 1, sizeof(*at_s));
+	double *work_s = gf_xcalloc(n + 1, sizeof(*work_s));
+	double ready = 0, issued = 0;
 
 	model->forward_s = m->forward_s;
 	model->update_s = m->update_s;
-	for (i = 0; i < model->ntensors; i++) {
-		ready = fmax(ready, work_s(p, m, m->ready_s[i]));
+	memcpy(at_s, m->ready_s, n * sizeof(*at_s));
+	at_s[n] = m->backward_end_s;
+	gf_sim_work_done(&in, m->messages, m->forward_end_s, at_s, n + 1,
+			 work_s);
+	for (i = 0; i < n; i++) {
+		issued = issued_s(&in, i, &next, issued);
+		ready = fmax(ready, work_s[i] - issued);
 		model->tensors[i].ready_s = ready;
 	}
-	model->backward_s = fmax(work_s(p, m, m->backward_end_s), ready);
+	model->backward_s = fmax(work_s[n] - gf_sim_issues_s(&in), ready);
+	free(at_s);
+	free(work_s);
 	return model;
 }
 
-/* --- network ------------------------------------------------------------- */
-
-static double duration_s(const struct gf_predicted_message *m)
-{
-	return m->end_s - m->start_s;
-}
-
-static bool alone(const struct gf_plan *p, const struct gf_measured *m,
-		  size_t index)
-{
-	size_t i;
-
-	for (i = 0; i < p->nmessages; i++)
-		if (i != index &&
-		    m->messages[i].start_s < m->messages[index].end_s &&
-		    m->messages[i].end_s > m->messages[index].start_s)
-			return false;
-	return true;
-}
-
-static bool uses(const struct gf_plan *p, size_t i, const char *algorithm)
-{
-	return strcmp(p->messages[i].algorithm, algorithm) == 0 &&
-	       strcmp(p->messages[i].codec, "f32") == 0;
-}
-
-static void drop_lines(struct gf_allreduce_cost *c)
-{
-	gf_list_free(&gf_cost_line_record, c->larger, c->nlarger);
-	c->larger = NULL;
-	c->nlarger = 0;
-}
-
-/* Startup and slope of messages that ran by themselves; false where there are
- * too few sizes or the line makes no sense. */
-static bool fit_alone(const struct gf_plan *p, const struct gf_measured *m,
-		      struct gf_allreduce_cost *c)
-{
-	double *bytes = gf_xcalloc(p->nmessages, sizeof(*bytes));
-	double *times = gf_xcalloc(p->nmessages, sizeof(*times));
-	struct gf_linear_fit fit = {0};
-	size_t n = 0, sizes = 0, i, k;
-	bool good;
-
-	for (i = 0; i < p->nmessages; i++) {
-		if (!uses(p, i, c->algorithm) || !alone(p, m, i) ||
-		    !(duration_s(&m->messages[i]) > 0))
-			continue;
-		bytes[n] = (double)gf_plan_message_bytes(p, i);
-		times[n] = duration_s(&m->messages[i]);
-		for (k = 0; k < n && bytes[k] != bytes[n];)
-			k++;
-		sizes += k == n;
-		n++;
-	}
-	good = sizes >= FIT_SIZES &&
-	       gf_fit_linear(bytes, times, n, &fit, NULL) == 0 &&
-	       !fit.clamped_startup && !fit.clamped_slope;
-	if (good) {
-		drop_lines(c);
-		c->startup_s = fit.startup_s;
-		c->per_byte_s = fit.per_byte_s;
-	}
-	free(bytes);
-	free(times);
-	return good;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* The median of measured over predicted duration. */
-static double ratio(const struct gf_plan *p, const struct gf_measured *m,
-		    const struct gf_predicted_message *predicted,
-		    const char *algorithm)
-{
-	double *ratios = gf_xcalloc(p->nmessages + 1, sizeof(*ratios)), middle;
-	size_t n = 0, i;
-
-	for (i = 0; i < p->nmessages; i++)
-		if (strcmp(p->messages[i].algorithm, algorithm) == 0 &&
-		    duration_s(&predicted[i]) > 0)
-			ratios[n++] = duration_s(&m->messages[i]) /
-				      duration_s(&predicted[i]);
-	qsort(ratios, n, sizeof(*ratios), ascending);
-	middle = n ? ratios[n / 2] : 1;
-	free(ratios);
-	return middle;
-}
-
-/* The lines by which that message is priced. */
-static int take_lines(const struct gf_fabric *f, const struct gf_message *m,
-		      struct gf_allreduce_cost *c, struct gf_error *err)
-{
-	struct gf_priced priced = {m->algorithm, m->stages, m->nstages, 0};
-	struct gf_cost_line first;
-	struct gf_price price;
-	int rc = gf_price_message(f, &priced, &price, err);
-
-	if (rc < 0)
-		return rc;
-	drop_lines(c);
-	c->startup_s = price.startup_s;
-	c->per_byte_s = price.per_byte_s;
-	first = (struct gf_cost_line){0, c->startup_s, c->per_byte_s, NULL};
-	while (price.below_bytes < GF_MAX_SIZE) {
-		priced.bytes = ceil(price.below_bytes);
-		rc = gf_price_message(f, &priced, &price, err);
-		if (rc < 0)
-			return rc;
-		gf_cost_line_add(&first, &c->larger, &c->nlarger,
-				 (struct gf_cost_line){(size_t)priced.bytes,
-						       price.startup_s,
-						       price.per_byte_s, NULL});
-	}
-	return 0;
-}
-
-/* An entry for every algorithm that the plan uses: those measured before, and
- * those whose closed forms the plan was made of. */
-static int used_network(const struct gf_plan *p, struct gf_network **out,
-			struct gf_error *err)
-{
-	struct gf_network *n = p->network ? gf_network_copy(p->network)
-					  : gf_xcalloc(1, sizeof(*n));
-	struct gf_fabric f = gf_plan_fabric(p);
-	size_t i, k;
-	int rc = 0;
-
-	n->ranks = p->ranks + p->servers;
-	for (i = 0; i < p->nmessages && rc == 0; i++) {
-		const struct gf_message *m = &p->messages[i];
-
-		for (k = 0; k < n->nallreduce; k++)
-			if (strcmp(n->allreduce[k].algorithm, m->algorithm) ==
-			    0)
-				break;
-		if (k == n->nallreduce) {
-			n->allreduce = gf_xreallocarray(n->allreduce, k + 1,
-							sizeof(*n->allreduce));
-			memset(&n->allreduce[k], 0, sizeof(*n->allreduce));
-			n->allreduce[k].algorithm = gf_xstrdup(m->algorithm);
-			n->nallreduce++;
-		}
-		rc = take_lines(&f, m, &n->allreduce[k], err);
-	}
-	if (rc < 0)
-		gf_network_free(n);
-	else
-		*out = n;
-	return rc;
-}
-
-static void scale_lines(struct gf_allreduce_cost *c, double by)
-{
-	size_t i;
-
-	c->startup_s *= by;
-	c->per_byte_s *= by;
-	for (i = 0; i < c->nlarger; i++) {
-		c->larger[i].startup_s *= by;
-		c->larger[i].per_byte_s *= by;
-	}
-}
-
-static void refine_entry(const struct gf_plan *p, const struct gf_measured *m,
-			 const struct gf_predicted_message *predicted,
-			 struct gf_allreduce_cost *c, struct gf_text *notes)
-{
-	double startup = c->startup_s, per_byte = c->per_byte_s;
-	size_t used = 0, i;
-
-	for (i = 0; i < p->nmessages; i++)
-		used += strcmp(p->messages[i].algorithm, c->algorithm) == 0;
-	if (used == 0)
-		return;
-	if (!fit_alone(p, m, c))
-		scale_lines(c, ratio(p, m, predicted, c->algorithm));
-	gf_text_addf(notes,
-		     "%s: startup %.4g s -> %.4g s, per byte %.4g s -> %.4g "
-		     "s\n",
-		     c->algorithm, startup, c->startup_s, per_byte,
-		     c->per_byte_s);
-}
-
-/* The old fits' points say nothing about the new lines. */
-static void release_fits(struct gf_network *n)
-{
-	size_t i;
-
-	for (i = 0; i < n->nallreduce; i++) {
-		free(n->allreduce[i].fit.size_bytes);
-		free(n->allreduce[i].fit.time_s);
-		free(n->allreduce[i].fit.spread_s);
-		free(n->allreduce[i].fit.extra);
-		memset(&n->allreduce[i].fit, 0, sizeof(n->allreduce[i].fit));
-	}
-}
-
-/* The model and the network of out->measured. */
+/* The model, the network and the selections of out->measured. */
 static int refine(const struct gf_plan *p, struct gf_refined *out,
 		  struct gf_text *notes, struct gf_error *err)
 {
 	const struct gf_measured *m = &out->measured;
-	struct gf_sim_result predicted = {0};
 	struct gf_fabric f = gf_plan_fabric(p);
-	struct gf_plan now = *p; /* borrows all but the model */
-	size_t i;
-	int rc;
+	struct gf_refining r = {.plan = p, .measured = m, .fabric = &f};
+	int rc = gf_traffic_init(&r.traffic, p, &f, err);
 
-	out->model = refine_model(p, m);
-	out->network = NULL;
-	now.model = out->model;
-	predicted.messages =
-		gf_xcalloc(p->nmessages + 1, sizeof(*predicted.messages));
-	rc = gf_predict_plan(&now, &f, &predicted, err);
-	if (rc == 0)
-		rc = used_network(p, &out->network, err);
-	if (rc == 0) {
-		gf_text_addf(notes,
-			     "compute: forward %.4g s -> %.4g s, backward "
-			     "%.4g s -> %.4g s (medians of %zu steps)\n",
-			     p->model->forward_s, out->model->forward_s,
-			     p->model->backward_s, out->model->backward_s,
-			     m->nsteps);
-		release_fits(out->network);
-		for (i = 0; i < out->network->nallreduce; i++)
-			refine_entry(p, m, predicted.messages,
-				     &out->network->allreduce[i], notes);
-	}
-	free(predicted.messages);
 	if (rc < 0)
+		return rc;
+	out->model = refine_model(p, &r.traffic, m);
+	gf_text_addf(notes,
+		     "compute: forward %.4g s -> %.4g s, backward "
+		     "%.4g s -> %.4g s (medians of %zu steps)\n",
+		     p->model->forward_s, out->model->forward_s,
+		     p->model->backward_s, out->model->backward_s, m->nsteps);
+	r.model = out->model;
+	rc = gf_refine_network(&r, &out->network, notes, err);
+	if (rc == 0) {
+		gf_processing_add(&out->processing, &p->processing);
+		gf_refine_selection(&r, &out->processing, notes);
+	} else {
 		gf_model_profile_free(out->model);
+	}
+	gf_traffic_release(&r.traffic);
 	return rc;
 }
 
@@ -336,6 +121,7 @@ void gf_refined_release(struct gf_refined *r)
 	gf_measured_release(&r->measured);
 	gf_model_profile_free(r->model);
 	gf_network_free(r->network);
+	gf_processing_release(&r->processing);
 	memset(r, 0, sizeof(*r));
 }
 

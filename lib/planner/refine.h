@@ -8,17 +8,27 @@
 #include "planner/measured.h"
 
 /*
- * A model and a network as a run of the plan showed them.
+ * A model, a network and costs of selections as a run of the plan showed them.
  *
- * Compute and ready times are the measured ones, less what overlap slowed them
- * by the plan's own factor. An algorithm whose messages ran one at a time in at
- * least three sizes is fitted again; else its costs are multiplied by the
- * median of measured over predicted durations.
+ * Compute and ready times are the measured ones, less what messages in flight
+ * slowed them by the plan's own factors, and less what issuing messages took.
+ *
+ * An algorithm whose messages, of one codec, ran one at a time in at least
+ * three sizes is fitted again; else its costs are multiplied by the median of
+ * measured over predicted durations. What a message spent beside backward
+ * counts less, by the plan's message_slowdown. A codec's cost is in the entry
+ * of the algorithm with that codec.
+ *
+ * With a selection, the network stays as it was, and what messages took beyond
+ * their transfers is the selection's: fitted, or the median share of what was
+ * known. A selection that cuts messages anew in every step stays as it was,
+ * too.
  */
 struct gf_refined {
 	struct gf_measured measured;
 	struct gf_model_profile *model;
 	struct gf_network *network;
+	struct gf_processing processing;
 };
 
 /* From the trace of a run. p: the plan that was run, or NULL (refused).

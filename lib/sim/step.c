@@ -162,6 +162,35 @@ static double work_done_at(struct work_clock *c, double work_s)
 	}
 }
 
+void gf_sim_work_done(const struct gf_sim_input *in,
+		      const struct gf_predicted_message *messages,
+		      double start_s, const double *at_s, size_t n,
+		      double *work_s)
+{
+	struct work_clock c = {
+		.in = in,
+		.messages = messages,
+		.active = gf_xcalloc(in->nmessages + 1, sizeof(size_t)),
+		.now_s = start_s,
+		.otherwise = fmax(in->model->overlap_slowdown, 1),
+	};
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		while (c.now_s < at_s[i]) {
+			double to_s, slow;
+
+			change(&c);
+			slow = slowdown(&c);
+			to_s = fmin(next_change_s(&c), at_s[i]);
+			c.done_s += (to_s - c.now_s) / slow;
+			c.now_s = to_s;
+		}
+		work_s[i] = c.done_s;
+	}
+	free(c.active);
+}
+
 bool gf_sim_slows(const struct gf_sim_input *in)
 {
 	bool slow = in->model->overlap_slowdown > 1;

@@ -59,6 +59,16 @@ struct gf_sim_result {
 
 void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
 
+/*
+ * The work that backward, from start_s on, has done at n moments that do not
+ * decrease, if messages were active as `messages` says (in->nmessages of them,
+ * whose starts do not decrease): issuing messages is a part of that work.
+ */
+void gf_sim_work_done(const struct gf_sim_input *in,
+		      const struct gf_predicted_message *messages,
+		      double start_s, const double *at_s, size_t n,
+		      double *work_s);
+
 /* The message as gf_sim_start (sim/flight.h) takes it. */
 struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
 				    const struct gf_sim_message *m);

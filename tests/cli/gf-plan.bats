@@ -195,6 +195,43 @@ iteration() { # WANTED
 	jq -e --argjson by 2 --slurpfile p plan.json "$alike" out.txt
 }
 
+@test "--refine: codecs, selections, and what backward does to messages" {
+	jq '.network.allreduce[0].beside_backward = {compute_slowdown: [1.5], message_slowdown: 1.25}
+		| .codecs = [{codec: "q8", device: .model.device, encode_s_per_byte: 0.01, decode_s_per_byte: 0.02}]
+		| .selections = [{method: "topk", device: .model.device, alpha_s: 0.5, beta_s_per_byte: 0.01}]' \
+		"$share/profiles/six.json" > costs.json
+	# a run as predicted: messages beside backward were slower for that alone
+	gf-plan -q --policy wfbp --algorithm ring costs.json -o plan.json
+	gf-sim plan.json --trace trace.json -o /dev/null
+	wants 0 gf-plan --policy wfbp --refine trace.json plan.json
+	says "ring: startup 3 s -> 3 s, per byte 0.25 s -> 0.25 s"
+	# q8 costs twice as much: 1.5 hops of 0.03 s a byte, on a quarter of the bytes, once more
+	gf-plan -q --policy wfbp --algorithm ring --codecs q8 costs.json -o plan.json
+	jq '.codecs[0] |= (.encode_s_per_byte = 0.02 | .decode_s_per_byte = 0.04)' plan.json > true.json
+	gf-sim true.json --trace trace.json -o /dev/null
+	wants 0 gf-plan --policy wfbp --refine trace.json plan.json
+	says "ring with q8: startup 3 s -> 3 s, per byte 0.4293 s -> 0.6086 s"
+	jq -e '.network.allreduce | map([.algorithm, .codec // "f32"]) == [["ring", "f32"], ["ring", "q8"]]' out.txt
+	jq -e --slurpfile p plan.json '.network.allreduce[0].per_byte_s == $p[0].network.allreduce[0].per_byte_s' out.txt
+	# sets take what they took; choosing them takes longer
+	gf-plan -q --policy wfbp --selection topk --density 0.1 costs.json -o plan.json
+	jq '.selections[0] |= (.alpha_s = 1 | .beta_s_per_byte = 0.05)' plan.json > true.json
+	gf-sim true.json --trace trace.json -o /dev/null
+	wants 0 gf-plan --policy wfbp --refine trace.json plan.json
+	says "topk: 0.5 s -> 1 s a message, 0.01 s -> 0.05 s a byte"
+	jq -e --slurpfile p plan.json '.network.allreduce == $p[0].network.allreduce' out.txt
+	# of one message there is no line: both parts grow alike, if they are known
+	gf-plan -q --policy single --selection topk --density 0.1 costs.json -o plan.json
+	jq '.selections[0] |= (.alpha_s = 1 | .beta_s_per_byte = 0.02)' plan.json > true.json
+	gf-sim true.json --trace trace.json -o /dev/null
+	wants 0 gf-plan --policy single --refine trace.json plan.json
+	says "topk: 0.5 s -> 1 s a message, 0.01 s -> 0.02 s a byte"
+	jq 'del(.selections)' plan.json > unknown.json
+	wants 0 gf-plan --policy single --refine trace.json unknown.json
+	says "topk: 0 s -> 0 s a message, 0 s -> "
+	jq -e '.selections[0] | .method == "topk" and .alpha_s == 0 and .beta_s_per_byte > 0.02' out.txt
+}
+
 @test "--refine: what is no trace of the plan is refused" {
 	six --policy wfbp -o plan.json
 	gf-sim plan.json --trace trace.json -o /dev/null

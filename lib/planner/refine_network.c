@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What messages cost, by a run's trace: lines of algorithms and of the
+ * selection. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "cost/fit.h"
+#include "cost/stat.h"
+#include "planner/refine_parts.h"
+
+#define FIT_SIZES 3
+
+/* --- durations ----------------------------------------------------------- */
+
+/* How long the message would have taken without backward beside it. */
+static double alone_s(const struct gf_refining *r, size_t i)
+{
+	const struct gf_predicted_message *m = &r->measured->messages[i];
+	const struct gf_beside_backward *mutual = r->traffic.messages[i].mutual;
+	double slow = mutual ? fmax(1, mutual->message_slowdown) : 1;
+	double beside = fmax(0, fmin(m->end_s, r->measured->backward_end_s) -
+					m->start_s);
+
+	return m->end_s - m->start_s - beside * (1 - 1 / slow);
+}
+
+/* No other message was under way. */
+static bool was_alone(const struct gf_refining *r, size_t index)
+{
+	const struct gf_predicted_message *m = r->measured->messages;
+	size_t i;
+
+	for (i = 0; i < r->plan->nmessages; i++)
+		if (i != index && m[i].start_s < m[index].end_s &&
+		    m[i].end_s > m[index].start_s)
+			return false;
+	return true;
+}
+
+/* Sizes and times of some messages. */
+struct points {
+	double *bytes, *times;
+	size_t n, sizes; /* different ones */
+};
+
+static void points_init(struct points *p, size_t room)
+{
+	*p = (struct points){gf_xcalloc(room + 1, sizeof(*p->bytes)),
+			     gf_xcalloc(room + 1, sizeof(*p->times)), 0, 0};
+}
+
+static void points_release(struct points *p)
+{
+	free(p->bytes);
+	free(p->times);
+}
+
+static void points_add(struct points *p, double bytes, double time_s)
+{
+	size_t k = 0;
+
+	while (k < p->n && p->bytes[k] != bytes)
+		k++;
+	p->sizes += k == p->n;
+	p->bytes[p->n] = bytes;
+	p->times[p->n++] = time_s;
+}
+
+/* false: too few sizes, or the line makes no sense. */
+static bool points_fit(const struct points *p, struct gf_linear_fit *fit)
+{
+	return p->sizes >= FIT_SIZES &&
+	       gf_fit_linear(p->bytes, p->times, p->n, fit, NULL) == 0 &&
+	       !fit->clamped_startup && !fit->clamped_slope;
+}
+
+/* --- network ------------------------------------------------------------- */
+
+static bool goes_by(const struct gf_message *m,
+		    const struct gf_allreduce_cost *c)
+{
+	return strcmp(m->algorithm, c->algorithm) == 0 &&
+	       strcmp(m->codec, gf_allreduce_codec(c)) == 0;
+}
+
+static void drop_lines(struct gf_allreduce_cost *c)
+{
+	gf_list_free(&gf_cost_line_record, c->larger, c->nlarger);
+	c->larger = NULL;
+	c->nlarger = 0;
+}
+
+/* Startup and slope of messages that ran by themselves. Of a split message the
+ * trace has only one half. */
+static bool fit_alone(const struct gf_refining *r, struct gf_allreduce_cost *c)
+{
+	struct gf_linear_fit fit;
+	struct points p;
+	bool good;
+	size_t i;
+
+	points_init(&p, r->plan->nmessages);
+	for (i = 0; i < r->plan->nmessages; i++) {
+		const struct gf_message *m = &r->plan->messages[i];
+
+		if (goes_by(m, c) && m->half == GF_HALF_ALL &&
+		    was_alone(r, i) && alone_s(r, i) > 0)
+			points_add(&p, r->traffic.messages[i].bytes,
+				   alone_s(r, i));
+	}
+	good = points_fit(&p, &fit);
+	if (good) {
+		drop_lines(c);
+		c->startup_s = fit.startup_s;
+		c->per_byte_s = fit.per_byte_s;
+	}
+	points_release(&p);
+	return good;
+}
+
+/* The median of measured over predicted duration. */
+static double ratio(const struct gf_refining *r,
+		    const struct gf_predicted_message *predicted,
+		    const struct gf_allreduce_cost *c)
+{
+	size_t count = r->plan->nmessages, n = 0, i;
+	double *ratios = gf_xcalloc(count + 1, sizeof(*ratios)), middle;
+
+	for (i = 0; i < count; i++) {
+		const struct gf_predicted_message *m =
+			&r->measured->messages[i];
+		double s = predicted[i].end_s - predicted[i].start_s;
+
+		if (goes_by(&r->plan->messages[i], c) && s > 0)
+			ratios[n++] = (m->end_s - m->start_s) / s;
+	}
+	middle = n ? gf_stat_median(ratios, n) : 1;
+	free(ratios);
+	return middle;
+}
+
+/* The lines by which that message is priced. */
+static int take_lines(const struct gf_fabric *f, const struct gf_message *m,
+		      struct gf_allreduce_cost *c, struct gf_error *err)
+{
+	struct gf_priced priced = {m->algorithm, m->stages, m->nstages, 0,
+				   m->codec};
+	struct gf_cost_line first;
+	struct gf_price price;
+	int rc = gf_price_message(f, &priced, &price, err);
+
+	if (rc < 0)
+		return rc;
+	drop_lines(c);
+	c->startup_s = price.startup_s;
+	c->per_byte_s = price.per_byte_s;
+	first = (struct gf_cost_line){0, c->startup_s, c->per_byte_s, NULL};
+	while (price.below_bytes < GF_MAX_SIZE) {
+		priced.bytes = ceil(price.below_bytes);
+		rc = gf_price_message(f, &priced, &price, err);
+		if (rc < 0)
+			return rc;
+		gf_cost_line_add(&first, &c->larger, &c->nlarger,
+				 (struct gf_cost_line){(size_t)priced.bytes,
+						       price.startup_s,
+						       price.per_byte_s, NULL});
+	}
+	return 0;
+}
+
+static void copy_beside(struct gf_allreduce_cost *to,
+			const struct gf_beside_backward *from)
+{
+	if (!from)
+		return;
+	to->beside = *from;
+	to->beside.extra = NULL;
+	to->beside.compute_slowdown = gf_xmemdup(
+		from->compute_slowdown,
+		from->ncompute_slowdown * sizeof(*from->compute_slowdown));
+}
+
+/* The entry for that message, new if there is none. */
+static struct gf_allreduce_cost *entry_for(struct gf_network *n,
+					   const struct gf_message *m,
+					   const struct gf_beside_backward *by)
+{
+	struct gf_allreduce_cost *c;
+	size_t k;
+
+	for (k = 0; k < n->nallreduce; k++)
+		if (goes_by(m, &n->allreduce[k]))
+			return &n->allreduce[k];
+	n->allreduce =
+		gf_xreallocarray(n->allreduce, k + 1, sizeof(*n->allreduce));
+	c = &n->allreduce[n->nallreduce++];
+	memset(c, 0, sizeof(*c));
+	c->algorithm = gf_xstrdup(m->algorithm);
+	if (strcmp(m->codec, gf_allreduce_codec(c)) != 0)
+		c->codec = gf_xstrdup(m->codec);
+	copy_beside(c, by);
+	return c;
+}
+
+/* An entry for every algorithm and codec that the plan uses: those measured
+ * before, and those whose closed forms the plan was made of. */
+static int used_network(const struct gf_refining *r, struct gf_network **out,
+			struct gf_error *err)
+{
+	const struct gf_plan *p = r->plan;
+	struct gf_network *n = p->network ? gf_network_copy(p->network)
+					  : gf_xcalloc(1, sizeof(*n));
+	size_t i;
+	int rc = 0;
+
+	n->ranks = p->ranks + p->servers;
+	for (i = 0; i < p->nmessages && rc == 0; i++)
+		rc = take_lines(r->fabric, &p->messages[i],
+				entry_for(n, &p->messages[i],
+					  r->traffic.messages[i].mutual),
+				err);
+	if (rc < 0)
+		gf_network_free(n);
+	else
+		*out = n;
+	return rc;
+}
+
+static void scale_lines(struct gf_allreduce_cost *c, double by)
+{
+	size_t i;
+
+	c->startup_s *= by;
+	c->per_byte_s *= by;
+	for (i = 0; i < c->nlarger; i++) {
+		c->larger[i].startup_s *= by;
+		c->larger[i].per_byte_s *= by;
+	}
+}
+
+static void refine_entry(const struct gf_refining *r,
+			 const struct gf_predicted_message *predicted,
+			 struct gf_allreduce_cost *c, struct gf_text *notes)
+{
+	double startup = c->startup_s, per_byte = c->per_byte_s;
+	size_t used = 0, i;
+
+	for (i = 0; i < r->plan->nmessages; i++)
+		used += goes_by(&r->plan->messages[i], c);
+	if (used == 0)
+		return;
+	if (!fit_alone(r, c))
+		scale_lines(c, ratio(r, predicted, c));
+	gf_text_addf(notes,
+		     "%s%s%s: startup %.4g s -> %.4g s, per byte %.4g s -> "
+		     "%.4g s\n",
+		     c->algorithm, gf_allreduce_plain(c) ? "" : " with ",
+		     gf_allreduce_plain(c) ? "" : c->codec, startup,
+		     c->startup_s, per_byte, c->per_byte_s);
+}
+
+/* The old fits' points say nothing about the new lines. */
+static void release_fits(struct gf_network *n)
+{
+	size_t i;
+
+	for (i = 0; i < n->nallreduce; i++) {
+		free(n->allreduce[i].fit.size_bytes);
+		free(n->allreduce[i].fit.time_s);
+		free(n->allreduce[i].fit.spread_s);
+		free(n->allreduce[i].fit.extra);
+		memset(&n->allreduce[i].fit, 0, sizeof(n->allreduce[i].fit));
+	}
+}
+
+static bool selects(const struct gf_plan *p)
+{
+	return !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS);
+}
+
+int gf_refine_network(const struct gf_refining *r, struct gf_network **out,
+		      struct gf_text *notes, struct gf_error *err)
+{
+	struct gf_plan now = *r->plan; /* borrows all but the model */
+	struct gf_sim_result predicted = {
+		.messages = gf_xcalloc(now.nmessages + 1,
+				       sizeof(*predicted.messages))};
+	size_t i;
+	int rc;
+
+	now.model = (struct gf_model_profile *)(uintptr_t)r->model;
+	rc = gf_predict_plan(&now, r->fabric, &predicted, err);
+	if (rc == 0)
+		rc = used_network(r, out, err);
+	if (rc == 0 && !selects(r->plan)) {
+		release_fits(*out);
+		for (i = 0; i < (*out)->nallreduce; i++)
+			refine_entry(r, predicted.messages,
+				     &(*out)->allreduce[i], notes);
+	}
+	free(predicted.messages);
+	return rc;
+}
+
+/* --- selection ----------------------------------------------------------- */
+
+static double memory_bytes(const struct gf_refining *r, size_t i)
+{
+	return (double)gf_plan_message_bytes(r->plan, i);
+}
+
+/* What the message took beyond its transfers. */
+static double beyond_s(const struct gf_refining *r, size_t i)
+{
+	const struct gf_sim_message *m = &r->traffic.messages[i];
+	double selecting_s =
+		gf_selecting_s(r->fabric, r->plan, m->first, m->last);
+
+	return alone_s(r, i) -
+	       (m->startup_s - selecting_s + m->per_byte_s * m->bytes);
+}
+
+/* By what the known cost is to be multiplied; per byte where none is known. */
+static double share_of_known(const struct gf_refining *r,
+			     const struct gf_selection_cost *known)
+{
+	size_t count = r->plan->nmessages, i;
+	double *shares = gf_xcalloc(count + 1, sizeof(*shares)), middle;
+
+	for (i = 0; i < count; i++) {
+		double by = memory_bytes(r, i);
+
+		if (known->alpha_s > 0 || known->beta_s_per_byte > 0)
+			by = known->alpha_s + known->beta_s_per_byte * by;
+		shares[i] = by > 0 ? fmax(0, beyond_s(r, i)) / by : 0;
+	}
+	middle = count ? gf_stat_median(shares, count) : 0;
+	free(shares);
+	return middle;
+}
+
+static void fit_selection(const struct gf_refining *r,
+			  struct gf_selection_cost *c)
+{
+	struct gf_linear_fit fit;
+	struct points p;
+	double by;
+	size_t i;
+
+	points_init(&p, r->plan->nmessages);
+	for (i = 0; i < r->plan->nmessages; i++)
+		if (was_alone(r, i) && beyond_s(r, i) > 0)
+			points_add(&p, memory_bytes(r, i), beyond_s(r, i));
+	if (points_fit(&p, &fit)) {
+		c->alpha_s = fit.startup_s;
+		c->beta_s_per_byte = fit.per_byte_s;
+	} else {
+		by = share_of_known(r, c);
+		if (!(c->alpha_s > 0) && !(c->beta_s_per_byte > 0))
+			c->beta_s_per_byte = 1;
+		c->alpha_s *= by;
+		c->beta_s_per_byte *= by;
+	}
+	points_release(&p);
+}
+
+void gf_refine_selection(const struct gf_refining *r, struct gf_processing *p,
+			 struct gf_text *notes)
+{
+	const struct gf_selection *s = &r->plan->selection;
+	struct gf_selection_cost *c;
+	double alpha_s, beta_s;
+
+	if (!selects(r->plan) || gf_selection_has(s, GF_SELECT_RECUTS))
+		return;
+	c = gf_processing_selection_of(p, gf_selection_name(s),
+				       r->fabric->device);
+	alpha_s = c->alpha_s;
+	beta_s = c->beta_s_per_byte;
+	fit_selection(r, c);
+	gf_text_addf(notes,
+		     "%s: %.4g s -> %.4g s a message, %.4g s -> %.4g s a "
+		     "byte\n",
+		     c->of.name, alpha_s, c->alpha_s, beta_s,
+		     c->beta_s_per_byte);
+}
