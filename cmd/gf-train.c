@@ -11,6 +11,7 @@
 #include "cli/deadline.h"
 #include "cli/progress.h"
 #include "cli/share.h"
+#include "engine/priority.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
 #include "train/assign.h"
@@ -340,8 +341,8 @@ static int take_place(struct session *s, struct gf_error *err)
 			    "compute threads of a rank: %d, on %.4g "
 			    "processors; the communication thread %s",
 			    s->place.threads, s->comm->processors,
-			    s->comm->processors < s->place.threads + 1 - 1e-6
-				    ? "shares them"
+			    gf_priority_crowded(s->comm, s->place.threads)
+				    ? "shares them and goes first"
 				    : "has one of its own");
 	if (!rc && s->place.nccl && !s->o->plan)
 		gf_train_use_library(&s->plan, false);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "engine/priority.h"
 
 /* How often a thread that has given up looks for other ranks' questions. */
 #define ANSWER_S 1e-2
@@ -52,7 +53,7 @@ int gf_comm_thread_start(struct gf_comm_thread *t, void *(*main)(void *ctx),
 	/* Signals are for the threads that know what to do with them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&t->id, NULL, main, ctx);
+	rc = gf_priority_start(&t->id, main, ctx);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc)
 		return gf_error_errno(err, -rc, "communication thread");

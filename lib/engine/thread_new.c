@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "engine/priority.h"
 #include "engine/thread_parts.h"
 
 static void init_steps(struct gf_thread *e)
@@ -19,13 +20,6 @@ static void init_steps(struct gf_thread *e)
 	}
 }
 
-/* Has the thread no processor of its own? Unknown where ranks are threads. */
-static bool is_crowded(const struct gf_comm *c, int compute_threads)
-{
-	return c->crowded || (c->processors > 0 &&
-			      c->processors < compute_threads + 1 - 1e-6);
-}
-
 int gf_thread_make(struct gf_engine *engine,
 		   const struct gf_engine_config *config, struct gf_error *err)
 {
@@ -34,7 +28,7 @@ int gf_thread_make(struct gf_engine *engine,
 	int rc = 0;
 
 	e->segment_bytes = config->segment_bytes;
-	e->crowded = is_crowded(config->comm, config->compute_threads);
+	e->crowded = gf_priority_crowded(config->comm, config->compute_threads);
 	e->exec = gf_exec_new(config->comm);
 	e->active = gf_xcalloc((size_t)engine->lanes, sizeof(*e->active));
 	init_steps(e);

@@ -19,6 +19,7 @@
 #include "measure/selections.h"
 #include "measure/step.h"
 #include "comm/processors.h"
+#include "engine/priority.h"
 #include "json/json.h"
 
 /* The place and time of the measurement, for either half. */
@@ -304,6 +305,10 @@ static int choose_threads(struct gf_bench_profile *c, struct gf_error *err)
 	if (threads == 0)
 		rc = gf_comm_compute_threads(c->comm, &threads, err);
 	c->threads = (size_t)threads;
+	/* as gf-train does; codecs and messages are another thread's */
+	if (rc == 0 && c->model && !c->device.gpu && c->comm->ranks > 1 &&
+	    gf_priority_crowded(c->comm, threads))
+		gf_priority_give_way();
 	return rc;
 }
 

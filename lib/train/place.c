@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "comm/processors.h"
+#include "engine/priority.h"
 #include "train/method.h"
 
 /* --- what is asked for ---------------------------------------------------- */
@@ -187,6 +188,8 @@ static int use_host(struct gf_comm *comm, const struct gf_train_wish *w,
 		threads = w->threads;
 	p->threads = threads;
 	p->backend = backend;
+	if (comm->ranks > 1 && gf_priority_crowded(comm, threads))
+		gf_priority_give_way();
 	if (share + 0.01 < threads)
 		p->note = gf_xasprintf(
 			"ranks of %d compute thread%s have %.4g processors "
