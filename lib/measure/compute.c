@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "cost/stat.h"
 #include "gpu/gpu.h"
+#include "measure/exchange.h"
 
 /*
  * One repeat is a row: the ends of forward and backward and each gradient's
@@ -107,11 +108,11 @@ static void close_recorder(struct recorder *r)
 	free(r->events);
 }
 
-static int repeat(struct recorder *r, float *grads, double *row,
-		  struct gf_error *err)
+/* From the batch to the last gradient. */
+static int compute(struct recorder *r, float *grads, double *row,
+		   struct gf_error *err)
 {
 	struct gf_bench_step *step = r->step;
-	double start_s;
 	int rc = gf_bench_step_load(step, err);
 
 	r->row = row;
@@ -123,47 +124,133 @@ static int repeat(struct recorder *r, float *grads, double *row,
 	if (rc == 0)
 		rc = gf_bench_step_backward(step, grads, record, r, err);
 	mark(r, BACKWARD);
-	if (rc == 0 && step->updates_there) {
+	return rc;
+}
+
+static int update(struct recorder *r, const float *grads, struct gf_error *err)
+{
+	struct gf_bench_step *step = r->step;
+	double start_s;
+	int rc = 0;
+
+	if (step->updates_there) {
 		gf_bench_step_update_there(step);
 		mark(r, UPDATE);
 	}
-	if (rc == 0 && step->gpu)
+	if (step->gpu)
 		rc = read_events(r, err);
 	if (rc < 0)
 		return rc;
 	if (step->updates_there) {
-		row[UPDATE] -= row[BACKWARD];
+		r->row[UPDATE] -= r->row[BACKWARD];
 		return 0;
 	}
 	start_s = gf_clock_s();
 	gf_bench_step_update(step, grads);
-	row[UPDATE] = gf_clock_s() - start_s;
+	r->row[UPDATE] = gf_clock_s() - start_s;
 	return 0;
 }
 
-/* Every rank takes every barrier, failed or not, so that no rank is left
- * waiting. */
-static int measure(const struct gf_bench_compute *config,
-		   struct gf_bench_step *step, double *rows, size_t width,
-		   struct gf_error *err)
+/* --- exchanges ------------------------------------------------------------ */
+
+/* A longer gradient does not stay in a cache, and a pause need not be longer.
+ */
+static const size_t exchanged_elems = (size_t)512 << 10;
+
+/* What ranks do together in a repeat, and where gradients lie. */
+struct together {
+	const struct gf_bench_compute *config;
+	struct gf_bench_exchange exchange; /* if config->exchanges */
+	float *grads, *own; /* grads is `own`, or the exchange's memory */
+};
+
+static int open_together(struct together *t,
+			 const struct gf_bench_compute *config,
+			 const struct gf_bench_step *step, struct gf_error *err)
 {
-	float *grads =
-		gf_xcalloc(step->offsets[step->ntensors], sizeof(*grads));
-	struct recorder recorder;
-	int i, rc = open_recorder(&recorder, step, width, err), met = 0;
+	size_t n = step->offsets[step->ntensors];
+	int rc = 0;
+
+	*t = (struct together){.config = config};
+	if (config->exchanges)
+		rc = gf_bench_exchange_open(
+			&t->exchange,
+			&(struct gf_bench_exchange_config){
+				.comm = config->comm,
+				.algorithm = "ring",
+				.count_elems = n < exchanged_elems
+						       ? n
+						       : exchanged_elems,
+				.messages = 1,
+				.lanes = 1,
+				.compute_threads = config->threads,
+				.timeout_s = config->timeout_s,
+			},
+			err);
+	if (rc == 0 && config->exchanges && n <= exchanged_elems)
+		t->grads = t->exchange.pool.data;
+	else
+		t->grads = t->own = gf_xcalloc(n, sizeof(*t->own));
+	return rc;
+}
+
+static void close_together(struct together *t)
+{
+	if (t->config->exchanges)
+		gf_bench_exchange_close(&t->exchange);
+	free(t->own);
+}
+
+/* Before compute, or after it, where an exchange makes the ranks meet. */
+static int meet(struct together *t, bool after, struct gf_error *err)
+{
+	if (t->config->exchanges)
+		return after ? gf_bench_exchange_go(&t->exchange, err) : 0;
+	return after ? 0 : gf_comm_barrier(t->config->comm, err);
+}
+
+/* Every rank meets the others each time, failed or not (*rc), so that no rank
+ * is left waiting. Returns whether meeting failed. */
+static int measure_together(struct together *t, struct recorder *r,
+			    double *rows, int *rc, struct gf_error *err)
+{
+	const struct gf_bench_compute *config = t->config;
+	struct gf_error ignored;
+	int i, met = 0;
 
 	for (i = -config->warmup; i < config->repeats && met == 0; i++) {
-		double *row = rows + (i < 0 ? 0 : (size_t)i * width);
+		double *row = rows + (i < 0 ? 0 : (size_t)i * r->width);
 
-		met = gf_comm_barrier(config->comm, rc < 0 ? NULL : err);
-		if (rc == 0 && met == 0)
-			rc = repeat(&recorder, grads, row, err);
+		met = meet(t, false, *rc < 0 ? &ignored : err);
+		if (*rc == 0 && met == 0)
+			*rc = compute(r, t->grads, row, err);
+		if (met == 0)
+			met = meet(t, true, *rc < 0 ? &ignored : err);
+		if (*rc == 0 && met == 0)
+			*rc = update(r, t->grads, err);
 	}
-	close_recorder(&recorder);
-	free(grads);
-	if (met < 0)
-		return met;
-	return gf_comm_agree(config->comm, rc, err);
+	return met;
+}
+
+static int measure(const struct gf_bench_compute *config,
+		   struct gf_bench_step *step, double *rows, size_t width,
+		   double *repeat_s, struct gf_error *err)
+{
+	struct together together;
+	struct recorder recorder;
+	double began_s;
+	int met = 0, rc = open_together(&together, config, step, err);
+
+	if (rc == 0) {
+		rc = open_recorder(&recorder, step, width, err);
+		began_s = gf_clock_s();
+		met = measure_together(&together, &recorder, rows, &rc, err);
+		*repeat_s = (gf_clock_s() - began_s) /
+			    (config->warmup + config->repeats);
+		close_recorder(&recorder);
+	}
+	close_together(&together);
+	return met < 0 ? met : gf_comm_agree(config->comm, rc, err);
 }
 
 /* Makes rows the element-wise maximum over ranks. */
@@ -270,9 +357,11 @@ int gf_bench_compute(const struct gf_bench_compute *config,
 				   sizeof(*t->rows));
 	rows = t->rows + t->nrows * width;
 	memset(rows, 0, repeats * width * sizeof(*rows));
-	rc = measure(config, step, rows, width, err);
+	rc = measure(config, step, rows, width, &t->repeat_s, err);
 	if (rc == 0)
 		rc = slowest_rank(config->comm, rows, repeats * width, err);
+	if (rc == 0)
+		rc = slowest_rank(config->comm, &t->repeat_s, 1, err);
 	if (rc < 0)
 		return rc;
 	count_from_backward(rows, width, repeats);

@@ -4,6 +4,9 @@
 
 #include <stddef.h>
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/error.h"
 #include "measure/step.h"
 #include "comm/comm.h"
@@ -21,12 +24,19 @@
 struct gf_bench_compute {
 	struct gf_comm *comm; /* one rank: nothing is exchanged */
 	int warmup, repeats;  /* of a sitting; repeats >= 1 */
+	/* Gradients are on the host, and ranks exchange them before the update,
+	 * as in training. Compute is slower after that: it has waited, and
+	 * another thread has touched its memory. */
+	bool exchanges;
+	int threads;      /* that compute, per rank */
+	double timeout_s; /* of exchanges without progress; 0: none */
 };
 
 /* Of all sittings; the same on all ranks. Zero-initialise. */
 struct gf_bench_compute_times {
 	double *rows; /* one per repeat */
 	size_t nrows;
+	double repeat_s; /* of the last sitting: all of a repeat, about */
 };
 void gf_bench_compute_release(struct gf_bench_compute_times *t);
 

@@ -41,6 +41,9 @@ int gf_bench_exchange_open(struct gf_bench_exchange *x,
 			   struct gf_error *err);
 void gf_bench_exchange_close(struct gf_bench_exchange *x);
 
+/* All messages go, on all ranks; until the last has come. */
+int gf_bench_exchange_go(struct gf_bench_exchange *x, struct gf_error *err);
+
 /* Times of repeats, to be measured in several sittings. Zero-initialise. */
 struct gf_bench_samples {
 	double *values;

@@ -71,6 +71,9 @@ static int sit(const struct gf_bench_profile *c, struct compute *m,
 		.comm = c->comm,
 		.warmup = (int)c->warmup,
 		.repeats = (int)repeats,
+		.exchanges = c->network && !c->device.gpu && c->comm->ranks > 1,
+		.threads = (int)c->threads,
+		.timeout_s = c->sweep.timeout_s,
 	};
 	int rc = gf_bench_compute(&compute, &m->step, &m->times, err);
 
@@ -87,14 +90,13 @@ static const double sitting_s = 2;
 static int sit_again(const struct gf_bench_profile *c, struct compute *m,
 		     struct gf_profile *p, struct gf_error *err)
 {
-	const struct gf_model_profile *model = p->model;
-	double repeats = (double)c->repeats, step_s;
+	double repeats = (double)c->repeats;
 
-	if (!model)
+	if (!p->model)
 		return 0;
-	step_s = model->forward_s + model->backward_s + model->update_s;
-	if (step_s > 0)
-		repeats = fmin(repeats, sitting_s / step_s - (double)c->warmup);
+	if (m->times.repeat_s > 0)
+		repeats = fmin(repeats, sitting_s / m->times.repeat_s -
+						(double)c->warmup);
 	return sit(c, m, (size_t)fmax(1, repeats), p->model, err);
 }
 
