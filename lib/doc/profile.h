@@ -204,6 +204,9 @@ const struct gf_allreduce_cost *
 gf_network_cheapest(const struct gf_network *net, double bytes);
 /* The network half is also part of a plan. */
 struct gf_network *gf_network_copy(const struct gf_network *net);
+/* *copy = *cost, with everything owned anew. */
+void gf_allreduce_cost_copy(struct gf_allreduce_cost *copy,
+			    const struct gf_allreduce_cost *cost);
 void gf_network_free(struct gf_network *net);
 
 #endif

@@ -304,6 +304,12 @@ struct gf_network *gf_network_copy(const struct gf_network *net)
 	return gf_list_copy(&gf_network_record, net, net != NULL);
 }
 
+void gf_allreduce_cost_copy(struct gf_allreduce_cost *copy,
+			    const struct gf_allreduce_cost *cost)
+{
+	gf_record_copy(&allreduce_record, copy, cost);
+}
+
 void gf_network_free(struct gf_network *net)
 {
 	gf_list_free(&gf_network_record, net, net != NULL);

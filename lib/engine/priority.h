@@ -10,10 +10,10 @@
 /*
  * Threads that compute give way to communication threads on the same
  * processors. A communication thread sleeps often and is wanted at once when it
- * wakes. Linux lets it interrupt a thread that computes only if it has used
- * less than its share of the processor at that moment. Else it waits for the
- * next tick, up to 4 ms later, while its message stands still on all ranks.
- * With equal priorities it has often just used more than its share.
+ * wakes. Linux lets a thread that wakes interrupt another only if its use of
+ * the processor is below its share at that moment. Else the thread waits for
+ * the next tick, up to 4 ms later, while its message stands still on all ranks.
+ * A communication thread is often above its share if priorities are equal.
  *
  * A lower priority of compute needs no privilege, but cannot be taken back, and
  * threads inherit it. So another thread, which keeps the priority, starts all

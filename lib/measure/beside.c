@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "measure/beside.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/heap.h"
 #include "measure/exchange.h"
 #include "measure/overlap.h"
+#include "measure/twins.h"
 
 /* The repeats of what is measured if there is time. */
 enum { FEWER_REPEATS = 9 };
@@ -59,7 +60,8 @@ static int time_is_left(const struct gf_bench_beside *c, double began_s,
 
 static int measure_others(const struct gf_bench_beside *c,
 			  struct gf_bench_step *step, struct gf_profile *p,
-			  double began_s, struct gf_error *err)
+			  const size_t *twins, double began_s,
+			  struct gf_error *err)
 {
 	struct gf_network *net = p->network;
 	struct gf_bench_mutual found;
@@ -72,7 +74,8 @@ static int measure_others(const struct gf_bench_beside *c,
 			struct gf_allreduce_cost *cost = &net->allreduce[i];
 			struct gf_bench_overlap o = load_of(c, p, cost, lanes);
 
-			if ((int)cost->beside.ncompute_slowdown >= lanes)
+			if (twins[i] < i ||
+			    (int)cost->beside.ncompute_slowdown >= lanes)
 				continue;
 			if (o.repeats > FEWER_REPEATS)
 				o.repeats = FEWER_REPEATS;
@@ -85,34 +88,42 @@ static int measure_others(const struct gf_bench_beside *c,
 	return rc;
 }
 
+static void take_over(struct gf_beside_backward *to,
+		      const struct gf_beside_backward *from)
+{
+	size_t size = from->ncompute_slowdown * sizeof(*from->compute_slowdown);
+
+	*to = *from;
+	to->compute_slowdown = gf_xmemdup(from->compute_slowdown, size);
+}
+
 /* Algorithms for which there was no time are taken to be as the first: else
  * plans would be compared by different measures. */
-static void fill_in(struct gf_network *net, const struct gf_beside_backward *b)
+static void fill_in(struct gf_network *net, const struct gf_beside_backward *b,
+		    const size_t *twins)
 {
-	size_t i, n = b->ncompute_slowdown;
+	size_t i;
 
 	for (i = 0; i < net->nallreduce; i++) {
 		struct gf_beside_backward *to = &net->allreduce[i].beside;
 
-		if (to->ncompute_slowdown)
-			continue;
-		to->compute_slowdown =
-			gf_xcalloc(n, sizeof(*to->compute_slowdown));
-		memcpy(to->compute_slowdown, b->compute_slowdown,
-		       n * sizeof(*to->compute_slowdown));
-		to->ncompute_slowdown = n;
-		to->message_slowdown = b->message_slowdown;
+		if (twins[i] < i)
+			take_over(to, &net->allreduce[twins[i]].beside);
+		else if (!to->ncompute_slowdown)
+			take_over(to, b);
 	}
 }
 
-int gf_bench_beside(const struct gf_bench_beside *c, struct gf_bench_step *step,
-		    struct gf_profile *p, struct gf_error *err)
+static int measure(const struct gf_bench_beside *c, struct gf_bench_step *step,
+		   struct gf_profile *p, const size_t *twins,
+		   struct gf_error *err)
 {
+	struct gf_network *net = p->network;
 	/* the one that would carry the whole gradient */
 	const struct gf_allreduce_cost *cheapest = gf_network_cheapest(
-		p->network, (double)gf_model_profile_bytes(p->model));
+		net, (double)gf_model_profile_bytes(p->model));
 	struct gf_allreduce_cost *first =
-		&p->network->allreduce[cheapest - p->network->allreduce];
+		&net->allreduce[twins[cheapest - net->allreduce]];
 	struct gf_bench_overlap o = load_of(c, p, first, 1);
 	struct gf_bench_mutual found = {0};
 	double began_s = gf_clock_s();
@@ -125,8 +136,19 @@ int gf_bench_beside(const struct gf_bench_beside *c, struct gf_bench_step *step,
 	if (c->device && c->device->nccl)
 		return 0;
 	rc = gf_bench_issue(&o, step, &p->model->issue_s, err);
-	rc = rc ? rc : measure_others(c, step, p, began_s, err);
+	rc = rc ? rc : measure_others(c, step, p, twins, began_s, err);
 	if (rc == 0)
-		fill_in(p->network, &first->beside);
+		fill_in(net, &first->beside, twins);
+	return rc;
+}
+
+int gf_bench_beside(const struct gf_bench_beside *c, struct gf_bench_step *step,
+		    struct gf_profile *p, struct gf_error *err)
+{
+	size_t *twins;
+	int rc = gf_bench_twins(c->comm, p->network, &twins, err);
+
+	rc = rc ? rc : measure(c, step, p, twins, err);
+	free(twins);
 	return rc;
 }

@@ -14,6 +14,7 @@
 #include "measure/levels.h"
 #include "measure/link.h"
 #include "measure/network_device.h"
+#include "measure/twins.h"
 #include "coll/algorithm.h"
 
 /* The levels' share of the time. */
@@ -105,6 +106,11 @@ static int measure_algorithm(struct run *r, const struct gf_network *net,
 	return 0;
 }
 
+static bool by_nccl(const struct gf_bench_network *c)
+{
+	return c->device && c->device->nccl;
+}
+
 /* The time that is left, as the slowest rank sees it. */
 static int time_left(const struct run *r, double began_s, double *left_s,
 		     struct gf_error *err)
@@ -116,34 +122,73 @@ static int time_left(const struct run *r, double began_s, double *left_s,
 	return rc;
 }
 
-static int measure_algorithms(struct run *r, double began_s,
-			      struct gf_network *net, struct gf_text *remarks,
-			      struct gf_error *err)
+/* Copies the costs of an algorithm that takes the same steps. */
+static void take_over(struct gf_allreduce_cost *cost,
+		      const struct gf_allreduce_cost *twin,
+		      struct gf_text *remarks)
+{
+	struct gf_allreduce_cost copy;
+
+	gf_allreduce_cost_copy(&copy, twin);
+	free(copy.algorithm);
+	gf_bench_stages_free(copy.stages, copy.nstages);
+	copy.algorithm = cost->algorithm;
+	copy.stages = cost->stages;
+	copy.nstages = cost->nstages;
+	*cost = copy;
+	gf_text_addf(remarks,
+		     "\t%s takes the same steps as %s on these ranks, and has "
+		     "its costs\n",
+		     cost->algorithm, twin->algorithm);
+}
+
+static int measure_each(struct run *r, double began_s, const size_t *twins,
+			size_t distinct, struct gf_network *net,
+			struct gf_text *remarks, struct gf_error *err)
 {
 	/* an algorithm that overran does not starve those that follow */
-	double fair = r->config->budget_s / (double)net->nallreduce, left = 0;
+	double fair = r->config->budget_s / (double)distinct, left = 0;
 	size_t i;
 	int rc = 0;
 
 	r->first = r->part;
-	r->part = (1 - r->first) / (double)net->nallreduce;
+	r->part = (1 - r->first) / (double)distinct;
 	for (i = 0; i < net->nallreduce && rc == 0; i++) {
+		struct gf_allreduce_cost *cost = &net->allreduce[i];
+
+		if (twins[i] < i) {
+			take_over(cost, &net->allreduce[twins[i]], remarks);
+			continue;
+		}
 		rc = time_left(r, began_s, &left, err);
-		r->limits.budget_s =
-			fmax(left, 0.5 * fair * (double)(net->nallreduce - i)) /
-			(double)(net->nallreduce - i);
-		r->what = net->allreduce[i].algorithm;
+		r->limits.budget_s = fmax(left, 0.5 * fair * (double)distinct) /
+				     (double)distinct;
+		distinct--;
+		r->what = cost->algorithm;
 		if (rc == 0)
-			rc = measure_algorithm(r, net, &net->allreduce[i],
-					       remarks, err);
+			rc = measure_algorithm(r, net, cost, remarks, err);
 		r->first += r->part;
 	}
 	return rc;
 }
 
-static bool by_nccl(const struct gf_bench_network *c)
+static int measure_algorithms(struct run *r, double began_s,
+			      struct gf_network *net, struct gf_text *remarks,
+			      struct gf_error *err)
 {
-	return c->device && c->device->nccl;
+	size_t *twins, distinct = 0, i;
+	int rc = gf_bench_twins(r->config->comm, net, &twins, err);
+
+	/* NCCL may take whole stages in steps of its own */
+	for (i = 0; by_nccl(r->config) && i < net->nallreduce; i++)
+		twins[i] = i;
+	for (i = 0; i < net->nallreduce; i++)
+		distinct += twins[i] == i;
+	if (rc == 0)
+		rc = measure_each(r, began_s, twins, distinct, net, remarks,
+				  err);
+	free(twins);
+	return rc;
 }
 
 static int measure_levels(struct run *r, struct gf_network *net,
