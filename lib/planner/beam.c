@@ -24,9 +24,9 @@
 #include "base/heap.h"
 #include "planner/search.h"
 
-#define MIXES       3
-#define WIDTH_LEAST 4
-#define WIDTH_MOST  128
+#define MIXES      3
+#define WIDTH_MOST 64
+#define NEAR       1.3 /* times the cheapest */
 
 enum order { ENDS, PRICE, ORDERS };
 
@@ -41,7 +41,14 @@ struct node {
 /* The nodes of one position in one order. */
 struct places {
 	size_t n;
-	double worst_s; /* the greatest score, once all places are taken */
+	double worst_s; /* to be below: INFINITY until all places are taken,
+			   then the greatest score */
+};
+
+/* A choice for a message: what it takes alone, and at the bound's prices. */
+struct trial {
+	size_t option;
+	double alone_s, priced_s;
 };
 
 struct beam {
@@ -54,6 +61,8 @@ struct beam {
 	struct node *nodes;            /* width for each of the places */
 	struct gf_sim_flight *flights; /* lanes for each node */
 	struct gf_sim_flight *trial, *projected; /* lanes */
+	struct trial *trials;                    /* choices of the menu */
+	size_t ntrials;
 };
 
 static struct node *nodes_of(struct beam *b, size_t position, enum order o)
@@ -91,7 +100,7 @@ static bool keep(struct beam *b, size_t position, enum order o,
 	struct node *nodes = nodes_of(b, position, o), *to;
 	size_t i;
 
-	if (p->n == b->width && node->score_s[o] >= p->worst_s)
+	if (node->score_s[o] >= p->worst_s)
 		return false;
 	for (i = 0; i < p->n; i++)
 		if (same(&nodes[i], node))
@@ -148,24 +157,66 @@ static bool try(struct beam *b, const struct node *from, struct gf_send *send)
 	return beside;
 }
 
-/* Tensors first..last by every choice from a node. */
-static void try_choices(struct beam *b, const struct node *from, size_t first,
-			size_t last)
+/* The choices for tensors first..last, into b->trials: on large models those
+ * that are near the cheapest, alone or at the prices of the bound. */
+static void find_trials(struct beam *b, size_t first, size_t last)
 {
 	const struct gf_menu *menu = &b->w->menu;
 	double bytes = gf_work_bytes(b->w, first, last);
-	size_t e;
+	double alone_s = INFINITY, priced_s = INFINITY;
+	size_t e, n = 0;
 
 	for (e = 0; e < menu->nchoices; e++) {
+		size_t option = menu->choices[e];
+		const struct gf_option *o = &menu->options[option];
+		struct trial *t = &b->trials[n];
+
+		if (!gf_option_fits(o, bytes))
+			continue;
+		n++;
+		t->option = option;
+		t->alone_s = o->startup_s + o->per_byte_s * bytes;
+		t->priced_s = gf_rest_price_s(&b->rest, option, bytes);
+		alone_s = fmin(alone_s, t->alone_s);
+		priced_s = fmin(priced_s, t->priced_s);
+	}
+	b->ntrials = 0;
+	for (e = 0; e < n; e++)
+		if (b->w->ntensors <= GF_SEARCH_ALL_CUTS ||
+		    b->trials[e].alone_s <= NEAR * alone_s ||
+		    b->trials[e].priced_s <= NEAR * priced_s)
+			b->trials[b->ntrials++] = b->trials[e];
+}
+
+/* Can a message that starts no sooner than that come into a place? */
+static bool has_place(const struct beam *b, size_t position,
+		      const struct trial *t, double start_s, double lag_s)
+{
+	const struct places *p = &b->places[position * ORDERS];
+
+	return start_s + t->priced_s + lag_s < p[PRICE].worst_s ||
+	       start_s + t->alone_s + b->w->in->model->update_s <
+		       p[ENDS].worst_s;
+}
+
+/* Tensors first..last by those choices from a node. */
+static void try_choices(struct beam *b, const struct node *from, size_t first,
+			size_t last)
+{
+	double now_s = from ? from->now_s : 0, lag_s = from ? from->lag_s : 0;
+	double start_s = fmax(now_s, b->w->ready_s[last] + lag_s);
+	size_t e;
+
+	for (e = 0; e < b->ntrials; e++) {
 		struct gf_send send = {
 			.first = first,
 			.last = last,
 			.mode = GF_MODE_SIMULTANEOUS,
 			.release = b->w->in->release,
-			.option = menu->choices[e],
+			.option = b->trials[e].option,
 		};
 
-		if (!gf_option_fits(&menu->options[send.option], bytes) ||
+		if (!has_place(b, last + 1, &b->trials[e], start_s, lag_s) ||
 		    !try(b, from, &send))
 			continue;
 		send.mode = GF_MODE_NORMAL;
@@ -222,6 +273,7 @@ static void expand(struct beam *b, size_t first)
 
 		if (w->ready_s[last] + cost_s >= b->below_s)
 			return;
+		find_trials(b, first, last);
 		if (first == 0)
 			try_choices(b, NULL, first, last);
 		for (o = 0; o < ORDERS && first > 0; o++)
@@ -296,16 +348,19 @@ void gf_search_beam(const struct gf_work *w, double below_s, double budget,
 		.places = gf_xcalloc((n + 1) * ORDERS, sizeof(*b.places)),
 		.trial = gf_xcalloc(lanes, sizeof(*b.trial)),
 		.projected = gf_xcalloc(lanes, sizeof(*b.projected)),
+		.trials = gf_xcalloc(w->menu.nchoices, sizeof(*b.trials)),
 	};
 	double width = budget /
 		       (count_cuts(&b) * ORDERS * 2 * (double)w->menu.nchoices);
 
-	b.width = (size_t)fmin(fmax(width, WIDTH_LEAST / ORDERS),
-			       WIDTH_MOST / ORDERS);
+	b.width = (size_t)fmin(fmax(width, n > GF_SEARCH_LARGE ? 1 : 2),
+			       WIDTH_MOST);
 	nodes = (n + 1) * ORDERS * b.width;
 	b.nodes = gf_xcalloc(nodes, sizeof(*b.nodes));
 	b.flights = gf_xcalloc(nodes * lanes, sizeof(*b.flights));
 	gf_rest_init(&b.rest, w, d->lanes, MIXES);
+	for (i = 0; i < (n + 1) * ORDERS; i++)
+		b.places[i].worst_s = INFINITY;
 	for (i = 0; i < n; i++)
 		expand(&b, i);
 	trace(&b, d);
@@ -315,4 +370,5 @@ void gf_search_beam(const struct gf_work *w, double below_s, double budget,
 	free(b.flights);
 	free(b.trial);
 	free(b.projected);
+	free(b.trials);
 }

@@ -265,6 +265,17 @@ static void in_flight(const struct gf_rest *r, const struct gf_sim_state *s,
 	*lanes_s /= r->lanes;
 }
 
+double gf_rest_price_s(const struct gf_rest *r, size_t option, double bytes)
+{
+	const struct gf_option *o = &r->w->menu.options[option];
+	double drain_s = o->per_byte_s * bytes;
+	double share =
+		r->shares[step_of(r, bytes) * r->w->menu.noptions + option];
+
+	return r->lambda * share * drain_s +
+	       (1 - r->lambda) * (o->startup_s + drain_s) / r->lanes;
+}
+
 double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s,
 		       size_t next, double *priced_s)
 {

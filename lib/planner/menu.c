@@ -377,6 +377,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 
 void gf_menu_part_release(struct gf_menu *part)
 {
+	free(part->options);
 	free(part->envelope);
 	free(part->choices);
 	free(part->floors);
@@ -390,7 +391,6 @@ void gf_menu_release(struct gf_menu *m)
 
 	for (i = 0; i < m->noptions; i++)
 		free(m->options[i].stages);
-	free(m->options);
 	gf_derived_release(&m->own);
 	gf_menu_part_release(m);
 }

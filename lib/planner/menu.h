@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "doc/plan.h"
@@ -76,10 +77,14 @@ double gf_menu_cost_s(const struct gf_menu *m, double bytes);
 /* Does the option hold for messages of the given bytes? */
 bool gf_option_fits(const struct gf_option *o, double bytes);
 
-/* The ways of the menu, and one of them as a menu of its own, which borrows the
- * options; returns the way's first option. */
-size_t gf_menu_ways(const struct gf_menu *m);
-size_t gf_menu_part(const struct gf_menu *m, size_t way, struct gf_menu *part);
+/* A set of ways: a bit for each of the first GF_MENU_BITS, all bits for all of
+ * more. gf_menu_part makes a menu of its own of a set. The part borrows what
+ * the options own. Returns the option of the whole per option of the part, for
+ * the caller to free. */
+#define GF_MENU_BITS 32
+uint32_t gf_menu_all(const struct gf_menu *m);
+size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways,
+		     struct gf_menu *part);
 void gf_menu_part_release(struct gf_menu *part);
 
 /*

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -179,36 +180,34 @@ void gf_menu_drop_far(struct gf_menu *m)
 	m->noptions = n;
 }
 
-/* The first option of a way: its line for the smallest messages. */
-static size_t first_of(const struct gf_menu *m, size_t way)
+uint32_t gf_menu_all(const struct gf_menu *m)
 {
-	size_t i;
+	size_t ways = 0, i;
 
 	for (i = 0; i < m->noptions; i++)
-		if (m->options[i].from_bytes <= 0 && way-- == 0)
-			break;
-	return i;
+		ways += m->options[i].from_bytes <= 0;
+	return ways < GF_MENU_BITS ? (UINT32_C(1) << ways) - 1 : UINT32_MAX;
 }
 
-size_t gf_menu_ways(const struct gf_menu *m)
+size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways,
+		     struct gf_menu *part)
 {
-	size_t ways = 0;
-
-	while (first_of(m, ways) < m->noptions)
-		ways++;
-	return ways;
-}
-
-size_t gf_menu_part(const struct gf_menu *m, size_t way, struct gf_menu *part)
-{
-	size_t first = first_of(m, way);
+	size_t *whole = gf_xcalloc(m->noptions, sizeof(*whole));
+	size_t way = 0, i;
 
 	*part = (struct gf_menu){
-		.options = &m->options[first],
-		.noptions = first_of(m, way + 1) - first,
+		.options = gf_xcalloc(m->noptions, sizeof(*part->options)),
 	};
+	for (i = 0; i < m->noptions; i++) {
+		way += i > 0 && m->options[i].from_bytes <= 0;
+		if (ways != UINT32_MAX &&
+		    (way >= GF_MENU_BITS || !(ways >> way & 1)))
+			continue;
+		whole[part->noptions] = i;
+		part->options[part->noptions++] = m->options[i];
+	}
 	gf_menu_find_envelope(part);
 	gf_menu_find_floors(part);
 	gf_menu_find_choices(part);
-	return first;
+	return whole;
 }

@@ -5,10 +5,11 @@
  * are polished (polish.c), and for small models every choice is tried
  * (exhaust.c).
  *
- * More choice is never worse. Every other automatic policy is drafted first; k
- * lanes come after fewer lanes; and where the menu has a few ways to send a
- * message, the problem is first solved with each of them alone, exactly as if
- * there were no other.
+ * More choice is never worse, by construction: every other automatic policy is
+ * drafted first; k lanes come after fewer lanes; and of the ways to send a
+ * message, each is searched alone first, exactly as if there were no other,
+ * unless a bound says that nothing can come of it. So is every set of ways, if
+ * there are SETS_MOST ways or fewer.
  *
  * Within the problem's tolerance of the best, the plan with the fewest lanes
  * wins, then that with the fewest messages: such gains are smaller than what
@@ -26,37 +27,60 @@
 
 /* Starts of messages per search, and for large models times as many. */
 #define BEAM_BUDGET     60000.0
-#define POLISH_BUDGET   400000.0
+#define POLISH_BUDGET   200000.0
 #define POLISH_LARGE    1.5
-#define LARGE           1000 /* tensors */
-#define GROWTH_LARGE    0.3
+#define KICKS           300
+#define GROWTH          0.3
+#define GROWTH_LARGE    0.6
 #define EXHAUST_TENSORS 16
 #define EXHAUST_BUDGET  200000.0
-#define WAYS_ALONE      4
+/* Ways of which all sets are searched, and ways of which each is. */
+#define SETS_MOST  3
+#define ALONE_MOST 8
+/* Drafts whose messages are merged within the tolerance. */
+#define MERGED_MOST 3
 /* Lanes that are searched: all up to the first, then powers of two. */
 #define LANES_EACH 8
 #define LANES_MOST 64
 #define SAME       1e-12 /* relative: sums in another order */
 
-/* All drafts, so that the simplest of the good ones can win. */
+/* All drafts, so that the simplest of the good ones can win. Options are those
+ * of the whole menu. Sets of ways have a bit for each. */
+struct drafts {
+	struct found {
+		struct gf_draft draft;
+		uint32_t ways; /* that it could use */
+		bool merged;
+	} * found;
+	size_t nfound, capacity;
+	uint32_t *searched; /* sets */
+	size_t nsearched, sets_capacity;
+};
+
+/* The search over some of the ways. */
 struct field {
-	const struct gf_work *w;
-	struct gf_draft *drafts;
-	size_t ndrafts, capacity;
-	double best_s;
-	bool alone; /* the only way, or none was solved alone */
+	const struct gf_work *w; /* with these ways alone */
+	uint32_t ways;
+	const size_t *options; /* of the whole menu, per option of this one */
+	struct drafts *all;
+	double best_s; /* by these ways */
 };
 
 /* Takes the draft. */
 static void offer(struct field *f, struct gf_draft *d)
 {
+	struct found *to;
+	size_t i;
+
 	if (d->nsends == 0) {
 		gf_draft_release(d);
 		return;
 	}
+	for (i = 0; i < d->nsends; i++)
+		d->sends[i].option = f->options[d->sends[i].option];
 	f->best_s = fmin(f->best_s, d->iteration_s);
-	*(struct gf_draft *)gf_array_push(&f->drafts, &f->ndrafts,
-					  &f->capacity) = *d;
+	to = gf_array_push(&f->all->found, &f->all->nfound, &f->all->capacity);
+	*to = (struct found){*d, f->ways, false};
 }
 
 static void offer_others(struct field *f)
@@ -82,7 +106,8 @@ static void offer_others(struct field *f)
 static double polish_budget(const struct gf_work *w)
 {
 	return POLISH_BUDGET *
-	       fmin(fmax((double)w->ntensors / LARGE, 1), POLISH_LARGE);
+	       fmin(fmax((double)w->ntensors / GF_SEARCH_LARGE, 1),
+		    POLISH_LARGE);
 }
 
 static struct gf_draft copy(const struct gf_draft *d)
@@ -96,7 +121,7 @@ static struct gf_draft copy(const struct gf_draft *d)
 
 /* A search's draft: predicted, polished and compared. Polishing does not know
  * how much later messages will hold backward up: its result may be worse. */
-static void offer_found(struct field *f, struct gf_draft *d)
+static void offer_found(struct field *f, struct gf_draft *d, int kicks)
 {
 	struct gf_sim_result result = {0};
 	struct gf_draft found;
@@ -109,20 +134,41 @@ static void offer_found(struct field *f, struct gf_draft *d)
 			offer(f, &found);
 		}
 		if (d->lanes > 1) {
-			gf_search_polish(f->w, polish_budget(f->w), d);
+			gf_search_polish(f->w, polish_budget(f->w), kicks, d);
 			gf_work_predict(f->w, d, &result);
 		}
 	}
 	offer(f, d);
 }
 
-static const struct gf_draft *best_of(const struct field *f)
+static bool within(uint32_t ways, uint32_t others)
 {
-	size_t i;
+	return (ways & ~others) == 0;
+}
 
-	for (i = 0; f->drafts[i].iteration_s > f->best_s; i++)
-		;
-	return &f->drafts[i];
+/* A copy of the best draft, with this menu's options. */
+static struct gf_draft copy_best(const struct field *f)
+{
+	const struct gf_draft *best = NULL;
+	struct gf_draft d = {0};
+	size_t i, k;
+
+	for (i = 0; i < f->all->nfound; i++) {
+		const struct found *c = &f->all->found[i];
+
+		if (within(c->ways, f->ways) &&
+		    (!best || c->draft.iteration_s < best->iteration_s))
+			best = &c->draft;
+	}
+	if (!best)
+		return d;
+	d = copy(best);
+	for (i = 0; i < d.nsends; i++) {
+		for (k = 0; f->options[k] != d.sends[i].option; k++)
+			;
+		d.sends[i].option = k;
+	}
+	return d;
 }
 
 static void search_line(struct field *f)
@@ -131,40 +177,30 @@ static void search_line(struct field *f)
 
 	/* where backward and messages slow each other, a good start */
 	gf_search_line(f->w, f->best_s, &d);
-	offer_found(f, &d);
+	offer_found(f, &d, 0);
 	if (!f->w->mutual)
 		return;
 	d = (struct gf_draft){.lanes = 1};
 	gf_search_serial(f->w, f->best_s, &d);
-	offer_found(f, &d);
+	offer_found(f, &d, 0);
 }
 
 static void search_lanes(struct field *f, int lanes)
 {
-	static const double growths[] = {0.08, 0.2, 0.03};
-	/* with all ways after each alone there are starts enough */
-	size_t starts = !f->alone ? 1 : lanes == 2 ? 3 : 2, i;
-	bool large = f->w->ntensors > LARGE;
-	struct gf_draft d;
+	struct gf_draft d = {.lanes = lanes};
 
-	if (large || f->w->ntensors <= GF_SEARCH_ALL_CUTS)
-		starts = 1;
-	for (i = 0; i < starts; i++) {
-		d = (struct gf_draft){.lanes = lanes};
-		gf_search_beam(f->w, f->best_s, BEAM_BUDGET,
-			       large ? GROWTH_LARGE : growths[i], &d);
-		offer_found(f, &d);
-	}
-	if (f->best_s < INFINITY) {
-		d = copy(best_of(f));
-		d.lanes = lanes;
-		offer_found(f, &d);
-	}
+	gf_search_beam(f->w, f->best_s, BEAM_BUDGET,
+		       f->w->ntensors > GF_SEARCH_LARGE ? GROWTH_LARGE : GROWTH,
+		       &d);
+	offer_found(f, &d, 0);
+	d = copy_best(f);
+	d.lanes = lanes;
+	offer_found(f, &d, KICKS);
 	if (f->w->ntensors > EXHAUST_TENSORS)
 		return;
 	d = (struct gf_draft){.lanes = lanes};
 	gf_search_exhaust(f->w, f->best_s, EXHAUST_BUDGET, &d);
-	offer_found(f, &d);
+	offer_found(f, &d, 0);
 }
 
 static void search(struct field *f)
@@ -182,33 +218,76 @@ static void search(struct field *f)
 	}
 }
 
-static void release(struct field *f)
+/* --- sets of ways --------------------------------------------------------- */
+
+static int count(uint32_t ways)
+{
+	int n = 0;
+
+	for (; ways; ways &= ways - 1)
+		n++;
+	return n;
+}
+
+static void search_ways(const struct gf_work *whole, uint32_t ways,
+			struct drafts *all);
+
+static bool is_searched(const struct drafts *all, uint32_t ways)
 {
 	size_t i;
 
-	for (i = 0; i < f->ndrafts; i++)
-		gf_draft_release(&f->drafts[i]);
-	free(f->drafts);
+	for (i = 0; i < all->nsearched; i++)
+		if (all->searched[i] == ways)
+			return true;
+	return false;
 }
 
-/* Offers what there is with one way alone, as options of the whole menu. */
-static void offer_alone(struct field *f, size_t way)
+/* Some of the field's ways by themselves, unless no plan by them is better than
+ * what the field has. */
+static void search_part(struct field *f, const struct gf_work *whole,
+			uint32_t ways)
 {
-	struct gf_work w = *f->w;
-	struct field alone = {.w = &w, .best_s = INFINITY, .alone = true};
-	size_t first = gf_menu_part(&f->w->menu, way, &w.menu), i, k;
+	struct gf_work part;
+	double bound_s;
+	size_t i;
 
-	offer_others(&alone);
-	search(&alone);
-	for (i = 0; i < alone.ndrafts; i++) {
-		struct gf_draft *d = &alone.drafts[i];
+	free(gf_work_part(whole, ways, &part));
+	bound_s = gf_work_bound_s(&part, (int)fmin(part.lanes, LANES_MOST));
+	gf_work_part_release(&part);
+	if (f->best_s > bound_s * (1 + SAME) && !is_searched(f->all, ways))
+		search_ways(whole, ways, f->all);
+	for (i = 0; i < f->all->nfound; i++)
+		if (within(f->all->found[i].ways, f->ways))
+			f->best_s = fmin(f->best_s,
+					 f->all->found[i].draft.iteration_s);
+}
 
-		for (k = 0; k < d->nsends; k++)
-			d->sends[k].option += first;
-		offer(f, d);
+static void search_parts(struct field *f, const struct gf_work *whole)
+{
+	int n = count(f->ways);
+	uint32_t way, left;
+
+	for (left = f->ways; n > 1 && n <= ALONE_MOST && left; left &= ~way) {
+		way = left & -left;
+		search_part(f, whole, n <= SETS_MOST ? f->ways & ~way : way);
 	}
-	free(alone.drafts);
-	gf_menu_part_release(&w.menu);
+}
+
+/* Does the same whatever other ways there are. */
+static void search_ways(const struct gf_work *whole, uint32_t ways,
+			struct drafts *all)
+{
+	struct gf_work w;
+	size_t *options = gf_work_part(whole, ways, &w);
+	struct field f = {&w, ways, options, all, INFINITY};
+
+	*(uint32_t *)gf_array_push(&all->searched, &all->nsearched,
+				   &all->sets_capacity) = ways;
+	offer_others(&f);
+	search_parts(&f, whole);
+	search(&f);
+	gf_work_part_release(&w);
+	free(options);
 }
 
 static bool simpler(const struct gf_draft *a, const struct gf_draft *b)
@@ -220,66 +299,79 @@ static bool simpler(const struct gf_draft *a, const struct gf_draft *b)
 	return a->iteration_s < b->iteration_s;
 }
 
-static size_t simplest(const struct field *f, double limit_s)
+/* The simplest of the drafts that are good enough and, if that is wanted, not
+ * yet merged; or NULL. */
+static struct found *simplest(const struct drafts *all, double limit_s,
+			      bool unmerged)
 {
-	size_t i, best = SIZE_MAX;
+	struct found *best = NULL;
+	size_t i;
 
-	for (i = 0; i < f->ndrafts; i++)
-		if (f->drafts[i].iteration_s <= limit_s &&
-		    (best == SIZE_MAX ||
-		     simpler(&f->drafts[i], &f->drafts[best])))
-			best = i;
+	for (i = 0; i < all->nfound; i++) {
+		struct found *c = &all->found[i];
+
+		if (c->draft.iteration_s <= limit_s &&
+		    !(unmerged && c->merged) &&
+		    (!best || simpler(&c->draft, &best->draft)))
+			best = c;
+	}
 	return best;
 }
 
-/* Merges what can be merged in the good drafts of the fewest lanes. */
-static void simplify(struct field *f, double limit_s)
+/* Merges what can be merged in good drafts of the fewest lanes. */
+static void simplify(const struct gf_work *w, struct drafts *all,
+		     double limit_s)
 {
-	size_t n = f->ndrafts, i, k;
-	int lanes = f->drafts[simplest(f, limit_s)].lanes;
+	int lanes = simplest(all, limit_s, false)->draft.lanes, tries;
+	struct found *from;
+	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (tries = 0; tries < MERGED_MOST; tries++) {
 		struct gf_sim_result result = {0};
 		struct gf_draft d;
 
-		if (f->drafts[i].lanes != lanes ||
-		    f->drafts[i].iteration_s > limit_s)
-			continue;
-		d = copy(&f->drafts[i]);
+		from = simplest(all, limit_s, true);
+		if (!from || from->draft.lanes != lanes)
+			return;
+		from->merged = true;
+		d = copy(&from->draft);
 		d.policy = &gf_policy_optimal;
-		for (k = 0; lanes == 1 && k < d.nsends; k++)
-			d.sends[k].mode = GF_MODE_NORMAL;
-		gf_search_merge(f->w, limit_s, polish_budget(f->w), &d);
-		gf_work_predict(f->w, &d, &result);
-		if (d.nsends < f->drafts[i].nsends)
-			offer(f, &d);
-		else
-			gf_draft_release(&d);
+		for (i = 0; lanes == 1 && i < d.nsends; i++)
+			d.sends[i].mode = GF_MODE_NORMAL;
+		gf_search_merge(w, limit_s, polish_budget(w), &d);
+		gf_work_predict(w, &d, &result);
+		*(struct found *)gf_array_push(&all->found, &all->nfound,
+					       &all->capacity) =
+			(struct found){d, UINT32_MAX, true};
 	}
+}
+
+static void release(struct drafts *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->nfound; i++)
+		gf_draft_release(&all->found[i].draft);
+	free(all->found);
+	free(all->searched);
 }
 
 static void draft(const struct gf_work *w, struct gf_draft *d)
 {
-	struct field f = {
-		.w = w,
-		.best_s = INFINITY,
-	};
-	size_t nways = gf_menu_ways(&w->menu), way;
-	double fastest_s, limit_s;
+	struct drafts all = {0};
+	double fastest_s = INFINITY, limit_s;
+	size_t i;
 
-	f.alone = nways == 1 || nways > WAYS_ALONE;
-	for (way = 0; !f.alone && way < nways; way++)
-		offer_alone(&f, way);
-	offer_others(&f);
-	search(&f);
-	fastest_s = f.best_s;
+	search_ways(w, gf_menu_all(&w->menu), &all);
+	for (i = 0; i < all.nfound; i++)
+		fastest_s = fmin(fastest_s, all.found[i].draft.iteration_s);
 	limit_s = fastest_s * (1 + w->in->tolerance);
 	if (w->in->tolerance > 0)
-		simplify(&f, limit_s);
-	*d = copy(&f.drafts[simplest(&f, limit_s)]);
+		simplify(w, &all, limit_s);
+	*d = copy(&simplest(&all, limit_s, false)->draft);
 	if (d->iteration_s > fastest_s)
 		d->fastest_s = fastest_s;
-	release(&f);
+	release(&all);
 }
 
 const struct gf_policy gf_policy_optimal = {

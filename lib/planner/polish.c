@@ -6,122 +6,29 @@
  * the step model predicts a shorter iteration. The search ends when a round
  * changes nothing, or when its budget (messages simulated) is spent.
  *
- * The states between the messages of the draft are kept, so that a trial starts
- * at its window; it ends early where it has no hope: the bound on the rest is
- * not below the best, or it has come to a state of the draft itself.
+ * After the first round only windows near a change are tried again, and all
+ * once more when none of these is left. Trials that fare worse than the draft
+ * are given up after a few messages at first, and followed to the end later.
+ *
+ * Then the draft is changed at random somewhere and the search goes on from
+ * there, near the change: iterated local search (Lourenco, Martin and Stuetzle,
+ * 2003).
  */
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/rng.h"
 #include "planner/search.h"
+#include "planner/trial.h"
 
-#define WINDOW 3
-#define MIXES  3
+#define PATIENCE 8 /* messages, at first */
 /* Merging: the limit is approached in so many steps. */
 #define MERGE_STEPS 8
 
-struct bench {
-	const struct gf_work *w;
-	struct gf_rest rest;
-	struct gf_draft *d;
-	size_t lanes;
-	struct gf_sim_state *states;   /* before each message, and at the end */
-	struct gf_sim_flight *flights; /* of each state */
-	struct gf_sim_flight *trial, *scratch;
-	double below_s; /* the iteration of a trial that is kept */
-	double left;    /* of the budget */
-};
-
-/* Messages i..i+old-1 of the draft replaced by others. */
-struct window {
-	size_t i, old, n;
-	struct gf_send sends[WINDOW];
-};
-
-static struct gf_sim_flight *flights_of(struct bench *b, size_t i)
-{
-	return &b->flights[i * b->lanes];
-}
-
-/* The states after message i and after all later ones. */
-static void follow(struct bench *b, size_t i)
-{
-	for (; i < b->d->nsends; i++) {
-		gf_work_copy(&b->states[i + 1], &b->states[i],
-			     flights_of(b, i + 1));
-		gf_rest_send(&b->rest, &b->states[i + 1], &b->d->sends[i]);
-	}
-}
-
-static bool same(const struct gf_sim_state *a, const struct gf_sim_state *c)
-{
-	int i;
-
-	if (a->now_s != c->now_s || a->lag_s != c->lag_s ||
-	    a->nflights != c->nflights)
-		return false;
-	for (i = 0; i < a->nflights; i++) {
-		const struct gf_sim_flight *x = &a->flights[i];
-		const struct gf_sim_flight *y = &c->flights[i];
-
-		if (x->left_s != y->left_s || x->draining != y->draining ||
-		    x->startup_end_s != y->startup_end_s ||
-		    x->beside != y->beside || x->mutual != y->mutual ||
-		    memcmp(&x->contention, &y->contention,
-			   sizeof(x->contention)) != 0)
-			return false;
-	}
-	return true;
-}
-
-/* The iteration with the window, or INFINITY if it is no shorter. */
-static double trial_s(struct bench *b, const struct window *v)
-{
-	const struct gf_send *sends = b->d->sends;
-	struct gf_sim_state s;
-	size_t i;
-
-	gf_work_copy(&s, &b->states[v->i], b->trial);
-	for (i = 0; i < v->n; i++) {
-		gf_rest_send(&b->rest, &s, &v->sends[i]);
-		b->left--;
-		if (gf_rest_bound_s(&b->rest, &s, v->sends[i].last + 1, NULL) >=
-		    b->below_s)
-			return INFINITY;
-	}
-	for (i = v->i + v->old; i < b->d->nsends; i++) {
-		if (same(&s, &b->states[i]))
-			return INFINITY;
-		gf_rest_send(&b->rest, &s, &sends[i]);
-		b->left--;
-		if (gf_rest_bound_s(&b->rest, &s, sends[i].last + 1, NULL) >=
-		    b->below_s)
-			return INFINITY;
-	}
-	return gf_work_end_s(b->w, &s);
-}
-
-/* Keeps the window if that is better. */
-static bool judge(struct bench *b, const struct window *v)
-{
-	struct gf_draft *d = b->d;
-	double s = trial_s(b, v);
-
-	if (s >= b->below_s)
-		return false;
-	memmove(&d->sends[v->i + v->n], &d->sends[v->i + v->old],
-		(d->nsends - v->i - v->old) * sizeof(*d->sends));
-	memcpy(&d->sends[v->i], v->sends, v->n * sizeof(*d->sends));
-	d->nsends += v->n;
-	d->nsends -= v->old;
-	d->iteration_s = b->below_s = s;
-	follow(b, v->i);
-	return true;
-}
-
-static bool fits(const struct bench *b, const struct gf_send *s)
+static bool fits(const struct gf_trials *b, const struct gf_send *s)
 {
 	return gf_option_fits(&b->w->menu.options[s->option],
 			      gf_work_bytes(b->w, s->first, s->last));
@@ -129,7 +36,7 @@ static bool fits(const struct bench *b, const struct gf_send *s)
 
 /* The window with the options that its messages have, and with the cheapest;
  * false, too, if a message would be empty or of two types. */
-static bool offer(struct bench *b, struct window *v)
+static bool offer(struct gf_trials *b, struct gf_window *v)
 {
 	bool fit = true, changed = false;
 	size_t i;
@@ -141,7 +48,7 @@ static bool offer(struct bench *b, struct window *v)
 			return false;
 		fit &= fits(b, s);
 	}
-	if (fit && judge(b, v))
+	if (fit && gf_trials_judge(b, v))
 		return true;
 	for (i = 0; i < v->n; i++) {
 		struct gf_send *s = &v->sends[i];
@@ -151,20 +58,20 @@ static bool offer(struct bench *b, struct window *v)
 		changed |= s->option != cheapest;
 		s->option = cheapest;
 	}
-	return changed && judge(b, v);
+	return changed && gf_trials_judge(b, v);
 }
 
 /* n messages from i on, to be changed to at least that many. */
-static struct window window_at(const struct bench *b, size_t i, size_t n)
+static struct gf_window window_at(const struct gf_trials *b, size_t i, size_t n)
 {
-	struct window v = {.i = i, .old = n, .n = n};
+	struct gf_window v = {.i = i, .old = n, .n = n};
 
 	memcpy(v.sends, &b->d->sends[i], n * sizeof(*v.sends));
 	return v;
 }
 
 /* Moves the cut after message i. */
-static bool move(struct bench *b, size_t i)
+static bool move(struct gf_trials *b, size_t i)
 {
 	bool won = false;
 	size_t step, last;
@@ -172,7 +79,7 @@ static bool move(struct bench *b, size_t i)
 
 	for (step = 1; step < b->w->ntensors; step *= 2)
 		for (down = 0; down < 2; down++) {
-			struct window v = window_at(b, i, 2);
+			struct gf_window v = window_at(b, i, 2);
 
 			last = v.sends[0].last;
 			if (down && last < v.sends[0].first + step)
@@ -188,10 +95,10 @@ static bool move(struct bench *b, size_t i)
 }
 
 /* Two messages into one, in either's place. */
-static bool merge(struct bench *b, size_t i)
+static bool merge(struct gf_trials *b, size_t i)
 {
-	struct window v = window_at(b, i, 2);
-	struct window w = v;
+	struct gf_window v = window_at(b, i, 2);
+	struct gf_window w = v;
 
 	v.n = w.n = 1;
 	v.sends[0].last = v.sends[1].last;
@@ -201,12 +108,12 @@ static bool merge(struct bench *b, size_t i)
 }
 
 /* One into two, at quarters of its bytes. */
-static bool split(struct bench *b, size_t i, enum gf_mode mode)
+static bool split(struct gf_trials *b, size_t i, enum gf_mode mode)
 {
 	int quarter;
 
 	for (quarter = 1; quarter < 4; quarter++) {
-		struct window v = window_at(b, i, 1);
+		struct gf_window v = window_at(b, i, 1);
 		struct gf_send *s = v.sends;
 		double bytes = gf_work_bytes(b->w, s->first, s->last);
 		size_t at =
@@ -228,9 +135,9 @@ static bool split(struct bench *b, size_t i, enum gf_mode mode)
 }
 
 /* Three messages into two, at the middle one's cuts and middle. */
-static bool share_out(struct bench *b, size_t i)
+static bool share_out(struct gf_trials *b, size_t i)
 {
-	struct window v = window_at(b, i, 3);
+	struct gf_window v = window_at(b, i, 3);
 	struct gf_send middle = v.sends[1], last = v.sends[2];
 	double bytes = gf_work_bytes(b->w, middle.first, middle.last);
 	size_t at = gf_work_lazy_cut(b->w, middle.first, bytes / 2);
@@ -242,7 +149,7 @@ static bool share_out(struct bench *b, size_t i)
 	return offer(b, &v);
 }
 
-static bool choose(struct bench *b, size_t i)
+static bool choose(struct gf_trials *b, size_t i)
 {
 	const struct gf_menu *menu = &b->w->menu;
 	bool won = false;
@@ -251,7 +158,7 @@ static bool choose(struct bench *b, size_t i)
 
 	for (mode = 0; mode < modes; mode++)
 		for (k = 0; k < menu->nchoices; k++) {
-			struct window v = window_at(b, i, 1);
+			struct gf_window v = window_at(b, i, 1);
 			struct gf_send *s = &v.sends[0];
 			size_t option = menu->choices[k];
 
@@ -263,12 +170,12 @@ static bool choose(struct bench *b, size_t i)
 				continue;
 			s->option = option;
 			if (fits(b, s))
-				won |= judge(b, &v);
+				won |= gf_trials_judge(b, &v);
 		}
 	return won;
 }
 
-static bool improve(struct bench *b, size_t i)
+static bool improve(struct gf_trials *b, size_t i)
 {
 	bool won = choose(b, i);
 
@@ -284,63 +191,109 @@ static bool improve(struct bench *b, size_t i)
 	return won;
 }
 
-static void bench_init(struct bench *b, const struct gf_work *w, double budget,
-		       struct gf_draft *d)
+/* Until nothing improves, or only near the last changes. */
+static void descend(struct gf_trials *b, bool everywhere)
 {
-	size_t n = w->ntensors, lanes = (size_t)d->lanes;
-	struct gf_sim_state last;
-
-	*b = (struct bench){
-		.w = w,
-		.d = d,
-		.lanes = lanes,
-		.states = gf_xcalloc(n + 1, sizeof(*b->states)),
-		.flights = gf_xcalloc((n + 1) * lanes, sizeof(*b->flights)),
-		.trial = gf_xcalloc(lanes, sizeof(*b->trial)),
-		.left = budget,
-	};
-	d->sends = gf_xreallocarray(d->sends, n, sizeof(*d->sends));
-	d->capacity = n;
-	gf_rest_init(&b->rest, w, d->lanes, MIXES);
-	b->states[0] = gf_work_begin(w, d->lanes, b->flights);
-	follow(b, 0);
-	gf_work_copy(&last, &b->states[d->nsends], b->trial);
-	b->below_s = d->iteration_s = gf_work_end_s(w, &last);
-}
-
-static void bench_release(struct bench *b)
-{
-	gf_rest_release(&b->rest);
-	free(b->states);
-	free(b->flights);
-	free(b->trial);
-}
-
-void gf_search_polish(const struct gf_work *w, double budget,
-		      struct gf_draft *d)
-{
-	struct bench b;
-	bool won = true;
+	bool all = everywhere, won;
 	size_t i;
 
-	bench_init(&b, w, budget, d);
-	while (won) {
+	do {
 		won = false;
-		for (i = 0; i < d->nsends && b.left > 0; i++)
-			won |= improve(&b, i);
+		for (i = 0; i < b->d->nsends && b->left > 0; i++) {
+			if (!all && b->settled[i])
+				continue;
+			b->settled[i] = true;
+			won |= improve(b, i);
+		}
+		all = everywhere && !won && !all;
+		if (everywhere && !won && !all && b->patience < SIZE_MAX) {
+			b->patience = SIZE_MAX;
+			all = true;
+		}
+	} while ((won || all) && b->left > 0);
+}
+
+/* Two neighbours are cut elsewhere, in another mode, or made one, whatever that
+ * costs. */
+static bool kick(struct gf_trials *b, struct gf_rng *rng)
+{
+	size_t i = gf_rng_below(rng, b->d->nsends - 1);
+	struct gf_window v = window_at(b, i, 2);
+	struct gf_send *s = v.sends;
+	size_t last = s[1].last, cut;
+
+	if (b->w->run_last[s->first] < last)
+		return false;
+	cut = s->first + gf_rng_below(rng, last - s->first + 1);
+	s[0].last = cut;
+	s[1].first = cut + 1;
+	v.n = cut < last ? 2 : 1;
+	for (i = 0; i < v.n; i++) {
+		s[i].option = gf_menu_pick(
+			&b->w->menu,
+			gf_work_bytes(b->w, s[i].first, s[i].last));
+		if (b->lanes > 1 && gf_rng_below(rng, 2))
+			s[i].mode = s[i].mode == GF_MODE_NORMAL
+					    ? GF_MODE_SIMULTANEOUS
+					    : GF_MODE_NORMAL;
 	}
-	bench_release(&b);
+	gf_trials_replace(b, &v);
+	return true;
+}
+
+/* A local search from one kick after the other; what is no better is taken
+ * back. */
+static void shake(struct gf_trials *b, int kicks)
+{
+	struct gf_draft *d = b->d;
+	size_t n = d->nsends;
+	struct gf_send *best = gf_xcalloc(b->w->ntensors, sizeof(*best));
+	struct gf_rng rng;
+
+	gf_rng_init(&rng, 1, 0);
+	memcpy(best, d->sends, n * sizeof(*best));
+	for (; kicks > 0 && d->nsends > 1 && b->left > 0; kicks--) {
+		double best_s = d->iteration_s;
+
+		b->from = SIZE_MAX;
+		if (!kick(b, &rng))
+			continue;
+		descend(b, false);
+		if (d->iteration_s < best_s) {
+			n = d->nsends;
+			memcpy(best, d->sends, n * sizeof(*best));
+			continue;
+		}
+		memcpy(d->sends, best, n * sizeof(*best));
+		d->nsends = n;
+		d->iteration_s = b->below_s = best_s;
+		gf_trials_follow(b, b->from);
+		memset(b->settled, true, b->w->ntensors);
+	}
+	free(best);
+}
+
+void gf_search_polish(const struct gf_work *w, double budget, int kicks,
+		      struct gf_draft *d)
+{
+	struct gf_trials b;
+
+	gf_trials_init(&b, w, budget, d);
+	b.patience = PATIENCE;
+	descend(&b, true);
+	shake(&b, kicks);
+	gf_trials_release(&b);
 }
 
 void gf_search_merge(const struct gf_work *w, double limit_s, double budget,
 		     struct gf_draft *d)
 {
 	double first_s = d->iteration_s;
-	struct bench b;
+	struct gf_trials b;
 	size_t i;
 	int step;
 
-	bench_init(&b, w, budget, d);
+	gf_trials_init(&b, w, budget, d);
 	for (step = 1; step <= MERGE_STEPS; step++) {
 		double now_s =
 			first_s + (limit_s - first_s) * step / MERGE_STEPS;
@@ -354,5 +307,5 @@ void gf_search_merge(const struct gf_work *w, double limit_s, double budget,
 		for (i = 0; i + 1 < d->nsends && b.left > 0; i++)
 			move(&b, i);
 	}
-	bench_release(&b);
+	gf_trials_release(&b);
 }

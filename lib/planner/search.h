@@ -12,6 +12,8 @@
 
 /* Tensors of a model on which searches try every cut. */
 #define GF_SEARCH_ALL_CUTS 48
+/* Beyond so many, they are brief. */
+#define GF_SEARCH_LARGE 1000
 
 /* One lane: exact over all contiguous partitions (serial.c). */
 void gf_search_serial(const struct gf_work *w, double below_s,
@@ -28,8 +30,9 @@ void gf_search_beam(const struct gf_work *w, double below_s, double budget,
  * true. */
 bool gf_search_exhaust(const struct gf_work *w, double below_s, double budget,
 		       struct gf_draft *d);
-/* Improves a predicted draft in place; budget in simulated messages. */
-void gf_search_polish(const struct gf_work *w, double budget,
+/* Improves a predicted draft in place, and then again after each of so many
+ * random changes; budget in simulated messages. */
+void gf_search_polish(const struct gf_work *w, double budget, int kicks,
 		      struct gf_draft *d);
 /* Merges messages of a predicted draft in place while its iteration stays
  * within the limit, those first that cost least. */

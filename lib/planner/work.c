@@ -77,6 +77,22 @@ void gf_work_release(struct gf_work *w)
 	memset(w, 0, sizeof(*w));
 }
 
+size_t *gf_work_part(const struct gf_work *w, uint32_t ways,
+		     struct gf_work *part)
+{
+	size_t *whole;
+
+	*part = *w; /* shares the arrays */
+	whole = gf_menu_part(&w->menu, ways, &part->menu);
+	find_slowdown(part);
+	return whole;
+}
+
+void gf_work_part_release(struct gf_work *part)
+{
+	gf_menu_part_release(&part->menu);
+}
+
 size_t gf_work_lazy_cut(const struct gf_work *w, size_t first, double theta)
 {
 	size_t low = first, high = w->run_last[first];

@@ -58,6 +58,10 @@ struct gf_draft {
 int gf_work_init(struct gf_work *w, const struct gf_problem *in,
 		 struct gf_error *err);
 void gf_work_release(struct gf_work *w);
+/* The problem with some of its ways alone; else as gf_menu_part. */
+size_t *gf_work_part(const struct gf_work *w, uint32_t ways,
+		     struct gf_work *part);
+void gf_work_part_release(struct gf_work *part);
 
 static inline double gf_work_bytes(const struct gf_work *w, size_t first,
 				   size_t last)
@@ -142,6 +146,8 @@ void gf_rest_release(struct gf_rest *r);
 /* As gf_work_send; marks the flight for gf_rest_bound_s. */
 bool gf_rest_send(const struct gf_rest *r, struct gf_sim_state *s,
 		  const struct gf_send *send);
+/* What a message that starts now adds to *priced_s of gf_rest_bound_s. */
+double gf_rest_price_s(const struct gf_rest *r, size_t option, double bytes);
 /* The iteration, at least, once tensors 0..next-1 have led to this state.
  * priced_s (or NULL): now, and what is in flight by lambda. */
 double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s,

@@ -14,7 +14,7 @@
  * Small problems as structs: those of tests/data/vectors.md and seeded
  * random ones. Sizes are in bytes of f32, so that b is per byte.
  */
-#define CASE_TENSORS 16
+#define CASE_TENSORS 40
 
 struct problem_case {
 	const char *name;
