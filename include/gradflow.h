@@ -10,8 +10,10 @@ extern "C" {
 #endif
 
 /*
- * A plan in a training loop of your own: the runtime of gf-train as a library
- * (libgradflow). It exchanges and applies gradients as a gf-plan(5) says, with
+ * A plan in a program of your own: the runtime of gf-train as a library
+ * (libgradflow), in two forms. The exchange (at the end of this file) hands
+ *back means, and the program has parameters and an optimiser. The trainer has
+ *these itself: it exchanges and applies gradients as a gf-plan(5) says, with
  * every selection (dense, csc, topk, gtopk), staleness, codec, algorithm and
  * lane; computing them is the caller's.
  *
@@ -133,6 +135,142 @@ uint64_t gradflow_sent_bytes(struct gradflow *g);
  * load, parameters are undefined. */
 int gradflow_save(struct gradflow *g, const char *folder);
 int gradflow_load(struct gradflow *g, const char *folder);
+
+/*
+ * THE EXCHANGE: the means of gradients over ranks, for a program that has
+ * parameters and an optimiser of its own. Gradients lie in the program's
+ * memory, each tensor anywhere, in f32, f16 or bf16, and their means come back
+ * in the same place and type. A message whose tensors are f32 and lie one after
+ * the other, in the plan's order, is not copied; those of others are packed on
+ * the library's thread, and gradflow_copied_bytes counts it.
+ *
+ *	gradflow_exchange_open(tensors, n, &options, &x)
+ *	for each step:
+ *		... backward makes tensor i, then gradflow_post(x, i, data) ...
+ *		gradflow_wait(x, GRADFLOW_ALL)
+ *		... the optimiser uses the means ...
+ *	gradflow_exchange_close(x)
+ *
+ * Every rank makes the same calls in the same order, but for the order of posts
+ * within a step. A step begins with its first post and ends with the wait for
+ * all. Selections (topk, csc, powersgd and so on) keep what they hold back
+ * inside. With such a plan a tensor's mean has zeros for what was not chosen.
+ *If a gradient of the step is infinite or not a number, their state stays as it
+ * was, and all of the step comes back as NaN, the same on all ranks.
+ *
+ * Any number of exchanges may be open in a process, each on its own ranks. One
+ * thread at a time calls the functions of one exchange; any thread may call
+ * gradflow_test, and the queries, at any time. -EBUSY: another thread is in a
+ * call (both calls are named), or a callback of gradflow_on_done calls what it
+ * must not. -EINVAL after fork: the child has no exchange, and leaves it alone.
+ * A failure of a rank is every rank's: all later calls return it.
+ */
+struct gradflow_exchange;
+
+enum gradflow_dtype { GRADFLOW_F32, GRADFLOW_F16, GRADFLOW_BF16 };
+
+/* Every tensor of the step. */
+#define GRADFLOW_ALL SIZE_MAX
+
+/* May grow as struct gradflow_options does. Begin with zeros, and fill in both
+ * sizes. */
+struct gradflow_exchange_options {
+	size_t size;                       /* of this struct */
+	size_t tensor_size;                /* of struct gradflow_tensor */
+	const enum gradflow_dtype *dtypes; /* per tensor; NULL: all f32 */
+	/* One of these at most. None: threshold fusion, one lane, ring. */
+	const char *plan;       /* a file, which rank 0 reads */
+	const char *plan_text;  /* the text of such a document */
+	const size_t *messages; /* how many tensors go in each message, */
+	size_t nmessages;       /* in the order of the tensors */
+	/* As in struct gradflow_options. */
+	const char *ways;
+	size_t epoch_steps;
+	double timeout_s;
+	double momentum; /* the optimiser's, for plans with dgc and csc */
+	/* How ranks find each other. All zeros: they are those of the job that
+	 * the process was started in, by MPI. */
+	const char *transport; /* "mpi", "ucx"; NULL: what fits */
+	/* The caller's: every rank gives size_bytes; recv holds ranks *
+	 * size_bytes, in rank order. Returns 0 or a negative errno. Called
+	 * within open only. */
+	int (*allgather)(void *ctx, const void *send, size_t size_bytes,
+			 void *recv);
+	void *allgather_ctx;
+	const char *meet; /* or a folder that all ranks see, or host:port */
+	int rank, ranks;  /* with either */
+};
+
+/* As gradflow_open, with the same failures. */
+int gradflow_exchange_open(const struct gradflow_tensor *tensors,
+			   size_t ntensors,
+			   const struct gradflow_exchange_options *options,
+			   struct gradflow_exchange **x);
+/* NULL is allowed. On all ranks, also within a step: what was not posted counts
+ * as zeros. Of no use to a forked child. */
+void gradflow_exchange_close(struct gradflow_exchange *x);
+
+/* That tensor's gradient is there; from here until the tensor is done its
+ * memory is the library's. Begins a step if none is under way. -EINVAL: posted
+ * twice in a step, or after gradflow_flush; or the step before has not been
+ * waited for. */
+int gradflow_post(struct gradflow_exchange *x, size_t tensor, void *data);
+/* No more will come in this step: tensors that were not posted count as zeros,
+ * and get no mean here. Without a post before, a step of zeros. */
+int gradflow_flush(struct gradflow_exchange *x);
+/* 1: the tensor's mean, or GRADFLOW_ALL's, has come; 0: not yet. */
+int gradflow_test(struct gradflow_exchange *x, size_t tensor);
+/* Until that tensor's mean has come; of GRADFLOW_ALL: until the step has ended,
+ * and the next may begin. -EINVAL: it would never come, since a tensor that
+ * goes before it, or with it, has not been posted. */
+int gradflow_wait(struct gradflow_exchange *x, size_t tensor);
+/* Calls fn for each tensor that was posted, as soon as its mean has come
+ * (status 0), or when it is known that it never will (a negative errno). On the
+ * library's thread, which waits: fn must be short, and calls nothing of an
+ * exchange but gradflow_test. Between steps; fn NULL: no more. */
+int gradflow_on_done(struct gradflow_exchange *x,
+		     void (*fn)(void *ctx, size_t tensor, int status),
+		     void *ctx);
+
+/* What the plan's selection holds back on this rank, between steps: forgotten;
+ * or times factor, as when a loss scale has changed. */
+int gradflow_drop(struct gradflow_exchange *x);
+int gradflow_rescale(struct gradflow_exchange *x, double factor);
+
+/* The selection's state, as gradflow_save and gradflow_load, between steps. A
+ * set may be of another number of ranks: every rank takes over what those have
+ * held back that are no more, so that the mean of all that waits is as it was.
+ * gradflow_carried is the norm of what was taken over. */
+int gradflow_exchange_save(struct gradflow_exchange *x, const char *folder);
+int gradflow_exchange_load(struct gradflow_exchange *x, const char *folder);
+double gradflow_carried(const struct gradflow_exchange *x);
+/* Or in a checkpoint of the caller's: the index-th array, as long as the
+ * exchange is open, current between steps after this call; -ENOENT: there is no
+ * such array. Shared ones are the same on all ranks. After all have been filled
+ * in, on all ranks: it goes on after so many steps. */
+struct gradflow_array {
+	const char *name;
+	void *data;
+	size_t size_bytes;
+	int shared;
+};
+int gradflow_exchange_state(struct gradflow_exchange *x, size_t index,
+			    struct gradflow_array *array);
+int gradflow_exchange_restored(struct gradflow_exchange *x, uint64_t steps);
+
+int gradflow_exchange_rank(const struct gradflow_exchange *x);
+int gradflow_exchange_ranks(const struct gradflow_exchange *x);
+int gradflow_exchange_local_rank(const struct gradflow_exchange *x);
+const char *gradflow_exchange_ways(const struct gradflow_exchange *x);
+/* Messages of the plan; and which of them a tensor goes in, SIZE_MAX: none. */
+size_t gradflow_exchange_messages(const struct gradflow_exchange *x);
+size_t gradflow_exchange_message(const struct gradflow_exchange *x,
+				 size_t tensor);
+/* Totals: steps that have ended; bytes that this rank has sent in messages of
+ * these; bytes packed and unpacked. */
+uint64_t gradflow_exchange_steps(const struct gradflow_exchange *x);
+uint64_t gradflow_exchange_sent_bytes(const struct gradflow_exchange *x);
+uint64_t gradflow_copied_bytes(const struct gradflow_exchange *x);
 
 #ifdef __cplusplus
 }

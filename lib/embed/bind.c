@@ -86,7 +86,7 @@ static size_t find(const struct gradflow_tensor *tensors, size_t ntensors,
 
 /* Numbers the tensors as a whole plan does, where it knows all of them; what it
  * does not know gf_plan_fit names. */
-static void set_order(struct gradflow *g, const struct gradflow_tensor *tensors)
+static void set_order(struct gf_job *g, const struct gradflow_tensor *tensors)
 {
 	const struct gf_model_profile *m = g->plan.model;
 	size_t *order = gf_xcalloc(g->ntensors, sizeof(*order)), i, at = 0;
@@ -108,7 +108,7 @@ static void set_order(struct gradflow *g, const struct gradflow_tensor *tensors)
 
 /* The tensors in that order, as a profile that knows no times. */
 static struct gf_model_profile *
-list_tensors(const struct gradflow *g, const struct gradflow_tensor *tensors)
+list_tensors(const struct gf_job *g, const struct gradflow_tensor *tensors)
 {
 	struct gf_model_profile *out = gf_xcalloc(1, sizeof(*out));
 	size_t i;
@@ -144,7 +144,7 @@ static void set_shape(struct gf_shape *s, const struct gradflow_tensor *t)
 	}
 }
 
-static void place(struct gradflow *g, const struct gradflow_tensor *tensors)
+static void place(struct gf_job *g, const struct gradflow_tensor *tensors)
 {
 	size_t i;
 
@@ -158,7 +158,7 @@ static void place(struct gradflow *g, const struct gradflow_tensor *tensors)
 		g->offset[i + 1] += g->offset[i];
 }
 
-static int same_tensors(struct gradflow *g, const struct gf_model_profile *m,
+static int same_tensors(struct gf_job *g, const struct gf_model_profile *m,
 			struct gf_error *err)
 {
 	struct gf_text text = {0};
@@ -184,17 +184,17 @@ static int fit(struct gf_plan *plan, const struct gf_model_profile *model,
 	return gf_train_fit(plan, model, ranks, err);
 }
 
-int gf_embed_bind(struct gradflow *g, const struct gradflow_tensor *tensors,
-		  const struct gradflow_options *o, struct gf_error *err)
+int gf_job_bind(struct gf_job *g, const struct gradflow_tensor *tensors,
+		const struct gf_job_plan *from, struct gf_error *err)
 {
 	struct gf_train_config config = {
-		.comm = g->comm, .plan = &g->plan, .timeout_s = o->timeout_s};
+		.comm = g->comm, .plan = &g->plan, .timeout_s = g->timeout_s};
 	struct gf_model_profile *model;
 	int rc = 0;
 
-	if (o->plan)
-		rc = gf_train_read_plan(g->comm, o->plan, &g->plan, err);
-	else
+	if (from->file)
+		rc = gf_train_read_plan(g->comm, from->file, &g->plan, err);
+	else if (!from->given)
 		gf_train_default_plan(&g->plan);
 	if (rc)
 		return rc;
@@ -205,16 +205,18 @@ int gf_embed_bind(struct gradflow *g, const struct gradflow_tensor *tensors,
 	rc = same_tensors(g, model, err);
 	if (!rc) {
 		rc = fit(&g->plan, model, g->comm->ranks, err);
-		if (rc && o->plan)
-			gf_error_prefix(err, "%s", o->plan);
+		if (!rc && from->settle)
+			rc = from->settle(g, from->ctx, err);
+		if (rc && from->file)
+			gf_error_prefix(err, "%s", from->file);
 		rc = gf_comm_agree(g->comm, rc, err);
 	}
 	gf_model_profile_free(model);
 	if (rc)
 		return rc;
 	g->asked = gf_train_ways(&g->plan);
-	if (o->ways && gf_train_is_open(&g->plan)) {
-		rc = gf_train_take_ways(&g->plan, o->ways, err);
+	if (from->ways && gf_train_is_open(&g->plan)) {
+		rc = gf_train_take_ways(&g->plan, from->ways, err);
 		rc = rc ? rc : gf_plan_runnable(&g->plan, err);
 		if (rc)
 			gf_error_prefix(err, "ways");

@@ -12,11 +12,30 @@
 #include "comm/pages.h"
 #include "doc/stream.h"
 #include "embed/job.h"
+#include "train/method.h"
+#include "train/scale.h"
 #include "train/train.h"
 
 #define API __attribute__((visibility("default")))
 
+struct gradflow {
+	struct gf_job job;
+	struct gf_training training;
+	struct gf_optim_config optim;
+	struct gf_loss_scale scale; /* as it begins */
+	float *params;
+	struct gf_method method;
+	char *said; /* the training, for checkpoints */
+	uint64_t sent_bytes;
+	bool begun;
+};
+
 static _Thread_local struct gf_error last;
+
+struct gf_error *gf_embed_error(void)
+{
+	return &last;
+}
 
 API const char *gradflow_error(void)
 {
@@ -49,7 +68,7 @@ static int same_options(struct gradflow *g, const struct gradflow_options *o)
 	int rc = 0;
 
 	for (i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
-		rc = gf_comm_same_text(g->comm, said[i].what, said[i].text,
+		rc = gf_comm_same_text(g->job.comm, said[i].what, said[i].text,
 				       &last);
 	free(training);
 	free(numbers);
@@ -78,26 +97,127 @@ static int read_training(struct gradflow *g, const char *text)
 	return rc;
 }
 
+static struct gradflow *trainer_of(const struct gf_job *job)
+{
+	return (struct gradflow *)job;
+}
+
+static void list_state(struct gradflow *g)
+{
+	const struct gf_job *j = &g->job;
+	size_t i;
+
+	for (i = 0; i < j->ntensors; i++)
+		gf_state_add(&g->job.state, GF_STATE_SHARED,
+			     gf_xstrdup(j->plan.model->tensors[i].name),
+			     &j->shapes[i], g->params + j->offset[i]);
+	gf_method_state(&g->method, &g->job.state);
+}
+
+static int start(struct gf_job *job, struct gf_error *err)
+{
+	struct gradflow *g = trainer_of(job);
+	struct gf_method_env env = {
+		.comm = job->comm,
+		.plan = &job->plan,
+		.params = g->params,
+		.shapes = job->shapes,
+		.epoch_steps = job->epoch_steps,
+		.optim = &g->optim,
+		.scale = g->scale,
+		.timeout_s = job->timeout_s,
+		.threads = 1, /* the caller's, at least */
+	};
+	int rc = gf_method_open(&g->method, &env, err);
+
+	job->exchange = &g->method.exchange;
+	if (!rc)
+		list_state(g);
+	return rc;
+}
+
+static void stop(struct gf_job *job)
+{
+	gf_method_close(&trainer_of(job)->method);
+	gf_state_release(&job->state);
+}
+
+static int settle(struct gf_job *job, struct gf_error *err)
+{
+	return gf_method_settle(&trainer_of(job)->method, err);
+}
+
+static int restore(struct gf_job *job, struct gf_error *err)
+{
+	return gf_method_restore(&trainer_of(job)->method, err);
+}
+
+static void identify(const struct gf_job *job, struct gf_run_identity *id)
+{
+	const struct gradflow *g = trainer_of(job);
+
+	id->optimizer = g->training.optimizer;
+	id->loss_scale = gf_loss_scale_name(&g->method.scale);
+	id->training = g->said;
+}
+
+static const struct gf_job_ops trainer = {
+	.words = {.samples = "epoch_steps",
+		  .other_run = "gradflow_load goes on from the last of them, "
+			       "another folder starts anew"},
+	.start = start,
+	.stop = stop,
+	.settle = settle,
+	.restore = restore,
+	.identify = identify,
+};
+
+static int start_job(struct gradflow *g)
+{
+	const size_t count = g->job.offset[g->job.ntensors];
+	void *params;
+	int rc = gf_method_check(&g->job.plan, &last);
+
+	g->optim = gf_train_optim(&g->training);
+	if (!rc)
+		rc = gf_loss_scale_init(&g->scale, &g->training, &g->job.plan,
+					false, &last);
+	if (!rc && gf_pages_alloc(count * sizeof(float), &params, NULL))
+		rc = gf_error_set(&last, -ENOMEM,
+				  "no memory for %zu parameters", count);
+	else if (!rc)
+		g->params = params;
+	rc = gf_comm_agree(g->job.comm, rc, &last);
+	if (rc)
+		return rc;
+	g->said = gf_training_write(&g->training);
+	return gf_job_start(&g->job, &last);
+}
+
 static int open_all(struct gradflow *g, const struct gradflow_tensor *given,
 		    const struct gradflow_options *options)
 {
 	struct gradflow_tensor *tensors = NULL;
 	struct gradflow_options o = {0};
+	struct gf_job_plan plan;
 	int rc = gf_embed_take_options(options, &o, &last);
 
-	g->epoch_steps = o.epoch_steps;
-	g->timeout_s = o.timeout_s;
+	g->job.epoch_steps = o.epoch_steps;
+	g->job.timeout_s = o.timeout_s;
 	rc = rc ? rc
-		: gf_embed_take_tensors(given, g->ntensors, o.tensor_size,
+		: gf_embed_take_tensors(given, g->job.ntensors, o.tensor_size,
 					&tensors, &last);
-	rc = rc ? rc : gf_embed_check(tensors, g->ntensors, &last);
+	rc = rc ? rc : gf_embed_check(tensors, g->job.ntensors, &last);
 	rc = rc ? rc : read_training(g, o.training);
 	/* one rank's mistake is every rank's failure, told alike */
-	rc = gf_comm_agree(g->comm, rc, &last);
+	rc = gf_comm_agree(g->job.comm, rc, &last);
 	rc = rc ? rc : same_options(g, &o);
-	rc = rc ? rc : gf_embed_bind(g, tensors, &o, &last);
+	if (!rc) {
+		plan = (struct gf_job_plan){.file = o.plan, .ways = o.ways};
+		rc = gf_job_bind(&g->job, tensors, &plan, &last);
+	}
 	free(tensors);
-	return rc ? rc : gf_embed_start(g, &last);
+	return rc ? rc : start_job(g);
 }
 
 API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
@@ -108,13 +228,14 @@ API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
 	int rc;
 
 	*out = NULL;
+	g->job.ops = &trainer;
 	gf_training_init(&g->training);
-	rc = gf_comm_open(NULL, &g->comm, &last);
+	rc = gf_comm_open(NULL, &g->job.comm, &last);
 	if (rc) {
 		free(g);
 		return rc;
 	}
-	g->ntensors = ntensors;
+	g->job.ntensors = ntensors;
 	rc = open_all(g, tensors, options);
 	if (rc) {
 		gradflow_close(g);
@@ -126,32 +247,23 @@ API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
 
 API void gradflow_close(struct gradflow *g)
 {
-	size_t i;
+	struct gf_comm *comm;
 
 	if (!g)
 		return;
 	/* Ranks are lost, and the engine's thread may yet write. */
-	if (g->comm->broken)
+	if (g->job.comm->broken)
 		return;
 	/* what has left is waited for: the other ranks have part in it */
 	if (g->begun)
 		gf_method_backward_end(&g->method);
-	gf_method_close(&g->method);
-	gf_state_release(&g->state);
-	gf_plan_release(&g->plan);
+	stop(&g->job);
 	gf_training_release(&g->training);
 	gf_pages_free(g->params);
-	free(g->shapes);
-	free(g->order);
-	free(g->offset);
-	free(g->codecs);
-	free(g->asked);
-	free(g->ways);
 	free(g->said);
-	for (i = 0; i < g->nfolders; i++)
-		free(g->folders[i]);
-	free(g->folders);
-	gf_comm_close(g->comm);
+	comm = g->job.comm;
+	gf_job_release(&g->job);
+	gf_comm_close(comm);
 	free(g);
 }
 
@@ -159,27 +271,28 @@ API void gradflow_close(struct gradflow *g)
 
 API int gradflow_rank(const struct gradflow *g)
 {
-	return g->comm->rank;
+	return g->job.comm->rank;
 }
 
 API int gradflow_ranks(const struct gradflow *g)
 {
-	return g->comm->ranks;
+	return g->job.comm->ranks;
 }
 
 API int gradflow_local_rank(const struct gradflow *g)
 {
-	return g->comm->local_rank;
+	return g->job.comm->local_rank;
 }
 
 API const char *gradflow_ways(const struct gradflow *g)
 {
-	return g->ways;
+	return g->job.ways;
 }
 
 API size_t gradflow_place(const struct gradflow *g, size_t tensor)
 {
-	return tensor < g->ntensors ? g->offset[g->order[tensor]] : SIZE_MAX;
+	return tensor < g->job.ntensors ? g->job.offset[g->job.order[tensor]]
+					: SIZE_MAX;
 }
 
 API float *gradflow_parameters(struct gradflow *g)
@@ -189,60 +302,48 @@ API float *gradflow_parameters(struct gradflow *g)
 
 API size_t gradflow_count(const struct gradflow *g)
 {
-	return g->offset[g->ntensors];
+	return g->job.offset[g->job.ntensors];
 }
 
 API uint64_t gradflow_steps(const struct gradflow *g)
 {
-	return g->steps;
+	return g->job.steps;
 }
 
 API uint64_t gradflow_sent_bytes(struct gradflow *g)
 {
-	if (!g->failed)
+	if (!g->job.failed)
 		g->sent_bytes += gf_method_sent_bytes(&g->method);
 	return g->sent_bytes;
 }
 
 /* --- steps --------------------------------------------------------------- */
 
-/* What failed once fails for good, for the same reason. */
 static int keep(struct gradflow *g, int rc)
 {
-	if (rc && !g->failed) {
-		g->failed = rc < 0 ? rc : -EDOM;
-		g->why = last;
-	}
-	return g->failed;
-}
-
-static int failed(const struct gradflow *g)
-{
-	if (g->failed)
-		last = g->why;
-	return g->failed;
+	return gf_job_keep(&g->job, rc, &last);
 }
 
 /* Is a step under way, as that call wants it? */
 static int within_step(const struct gradflow *g, const char *call)
 {
-	if (g->failed)
-		return failed(g);
+	if (gf_job_failed(&g->job, &last))
+		return g->job.failed;
 	return g->begun ? 0
 			: gf_error_set(&last, -EINVAL,
 				       "%s, step %zu: want gradflow_begin "
 				       "first",
-				       call, (size_t)g->steps + 1);
+				       call, (size_t)g->job.steps + 1);
 }
 
 static int between_steps(const struct gradflow *g, const char *call)
 {
-	if (g->failed)
-		return failed(g);
+	if (gf_job_failed(&g->job, &last))
+		return g->job.failed;
 	return g->begun ? gf_error_set(&last, -EINVAL,
 				       "%s: want it between steps, got it "
 				       "within step %zu",
-				       call, (size_t)g->steps + 1)
+				       call, (size_t)g->job.steps + 1)
 			: 0;
 }
 
@@ -262,7 +363,7 @@ API float *gradflow_begin(struct gradflow *g)
 	if (between_steps(g, "gradflow_begin"))
 		return NULL;
 	g->begun = true;
-	return gf_method_begin(&g->method, (size_t)g->steps + 1);
+	return gf_method_begin(&g->method, (size_t)g->job.steps + 1);
 }
 
 API int gradflow_ready(struct gradflow *g, size_t tensor)
@@ -271,18 +372,18 @@ API int gradflow_ready(struct gradflow *g, size_t tensor)
 
 	if (rc)
 		return rc;
-	if (tensor >= g->ntensors)
+	if (tensor >= g->job.ntensors)
 		return gf_error_set(&last, -EINVAL,
 				    "gradflow_ready: want a tensor below %zu, "
 				    "got %zu",
-				    g->ntensors, tensor);
-	gf_method_ready(&g->method, g->order[tensor]);
+				    g->job.ntensors, tensor);
+	gf_method_ready(&g->method, g->job.order[tensor]);
 	return 0;
 }
 
 API int gradflow_step(struct gradflow *g, double rate)
 {
-	size_t step = (size_t)g->steps + 1;
+	size_t step = (size_t)g->job.steps + 1;
 	int rc = within_step(g, "gradflow_step");
 
 	if (rc)
@@ -293,7 +394,7 @@ API int gradflow_step(struct gradflow *g, double rate)
 	if (rc)
 		return rc;
 	gf_method_update(&g->method, step, rate);
-	g->steps++;
+	g->job.steps++;
 	return 0;
 }
 
@@ -301,12 +402,12 @@ API int gradflow_save(struct gradflow *g, const char *folder)
 {
 	int rc = between_steps(g, "gradflow_save");
 
-	return rc ? rc : gf_embed_save(g, folder, &last);
+	return rc ? rc : gf_job_save(&g->job, folder, &last);
 }
 
 API int gradflow_load(struct gradflow *g, const char *folder)
 {
 	int rc = between_steps(g, "gradflow_load");
 
-	return rc ? rc : gf_embed_load(g, folder, &last);
+	return rc ? rc : gf_job_load(&g->job, folder, NULL, &last);
 }

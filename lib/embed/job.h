@@ -7,46 +7,68 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "ckpt/state.h"
 #include "comm/comm.h"
 #include "doc/model.h"
 #include "doc/plan.h"
-#include "doc/training.h"
+#include "exchange/exchange.h"
 #include "gradflow.h"
-#include "train/method.h"
-#include "ckpt/state.h"
+#include "train/snapshot.h"
 
 /*
- * Behind gradflow.h: what gf-train does around a training method, without its
- * model, data and schedule of rates.
+ * The implementation of gradflow.h: what gf-train does around a training
+ * method, without its model, data and schedule of rates. The trainer (struct
+ * gradflow) and the exchange (struct gradflow_exchange) have a job in common:
+ * ranks, a plan that is bound to tensors, an exchange, and sets of its state.
  */
-struct gradflow {
+struct gf_job;
+
+struct gf_job_ops {
+	struct gf_snapshot_words words;
+	const char *load; /* the call's name */
+	/* Collective: exchange and state, by the plan as it is now; and what
+	 * takes both away. */
+	int (*start)(struct gf_job *job, struct gf_error *err);
+	void (*stop)(struct gf_job *job);
+	/* Collective, between steps: before the state is looked at, and after
+	 * it was read. */
+	int (*settle)(struct gf_job *job, struct gf_error *err);
+	int (*restore)(struct gf_job *job, struct gf_error *err);
+	/* Fills in what a set says of the optimiser. */
+	void (*identify)(const struct gf_job *job, struct gf_run_identity *id);
+};
+
+struct gf_job {
+	const struct gf_job_ops *ops;
 	struct gf_comm *comm;
-	struct gf_plan plan; /* bound to the tensors */
-	struct gf_training training;
-	struct gf_optim_config optim;
+	struct gf_plan plan;     /* bound to the tensors */
 	struct gf_shape *shapes; /* ntensors, in the plan's order */
 	size_t ntensors;
 	size_t *order;  /* per tensor of the caller: its number in the plan */
 	size_t *offset; /* per tensor of the plan, and the end */
-	float *params;
-	struct gf_method method;
+	struct gf_exchange *exchange; /* of `start` */
 	struct gf_state state;
-	char *asked;                /* ways, as the plan leaves them */
-	char *codecs, *ways, *said; /* for checkpoints */
-	char **folders;             /* of sets that are this run's */
+	char *asked;         /* ways, as the plan leaves them */
+	char *codecs, *ways; /* for checkpoints */
+	char **folders;      /* of sets that are this run's */
 	size_t nfolders, folders_capacity;
 	size_t epoch_steps;
 	double timeout_s;
-	uint64_t steps, sent_bytes;
-	bool begun;
+	uint64_t steps;
 	int failed; /* what ended the job, and why */
 	struct gf_error why;
 };
+
+/* Where this thread's reason is kept, for gradflow_error. */
+struct gf_error *gf_embed_error(void);
 
 /* What the caller gives, of whatever version, as this one has it. The tensors
  * are the caller's to free; those of *to's strings are borrowed. */
 int gf_embed_take_options(const struct gradflow_options *from,
 			  struct gradflow_options *to, struct gf_error *err);
+int gf_embed_take_exchange(const struct gradflow_exchange_options *from,
+			   struct gradflow_exchange_options *to,
+			   struct gf_error *err);
 int gf_embed_take_tensors(const struct gradflow_tensor *from, size_t ntensors,
 			  size_t size, struct gradflow_tensor **to,
 			  struct gf_error *err);
@@ -56,16 +78,33 @@ int gf_embed_take_tensors(const struct gradflow_tensor *from, size_t ntensors,
 int gf_embed_check(const struct gradflow_tensor *tensors, size_t ntensors,
 		   struct gf_error *err);
 
-/* Collective: g->plan, from the named file or the default, becomes one that
- * runs these tensors, whose order and places are filled in. */
-int gf_embed_bind(struct gradflow *g, const struct gradflow_tensor *tensors,
-		  const struct gradflow_options *o, struct gf_error *err);
+/* Collective: the plan that the job has, from the named file, or the default
+ * becomes one that runs these tensors, whose order and places are filled in.
+ * `settle` (optional) has the last word on a plan that fits. */
+struct gf_job_plan {
+	const char *file, *ways; /* or NULL */
+	bool given;              /* job->plan is there */
+	int (*settle)(struct gf_job *job, void *ctx, struct gf_error *err);
+	void *ctx;
+};
+int gf_job_bind(struct gf_job *job, const struct gradflow_tensor *tensors,
+		const struct gf_job_plan *plan, struct gf_error *err);
+/* Collective: starts it. */
+int gf_job_start(struct gf_job *job, struct gf_error *err);
+/* All of it but the communicator; accepts one that was never started. */
+void gf_job_release(struct gf_job *job);
+struct gf_team gf_job_team(const struct gf_job *job);
 
-/* Collective: parameters, method and state; g->training is complete. */
-int gf_embed_start(struct gradflow *g, struct gf_error *err);
+/* What failed once fails for good, for the same reason: keeps it, and tells. */
+int gf_job_keep(struct gf_job *job, int rc, const struct gf_error *err);
+int gf_job_failed(const struct gf_job *job, struct gf_error *err);
 
-/* Collective, between steps. */
-int gf_embed_save(struct gradflow *g, const char *folder, struct gf_error *err);
-int gf_embed_load(struct gradflow *g, const char *folder, struct gf_error *err);
+/* Collective, between steps. Load: of a set by another number of ranks, what
+ * those have held back that are no more went to others; *carried is its norm
+ * over all of them, 0 where none did, unless carried is NULL, which refuses
+ * such a set. */
+int gf_job_save(struct gf_job *job, const char *folder, struct gf_error *err);
+int gf_job_load(struct gf_job *job, const char *folder, double *carried,
+		struct gf_error *err);
 
 #endif

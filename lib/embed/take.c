@@ -10,8 +10,9 @@
 #include "base/heap.h"
 #include "embed/job.h"
 
-/* Of the first libgradflow.so.0. */
-#define FIRST_OPTIONS offsetof(struct gradflow_options, timeout_s)
+/* Of the first libgradflow.so.0 that had them. */
+#define FIRST_OPTIONS  offsetof(struct gradflow_options, timeout_s)
+#define FIRST_EXCHANGE sizeof(struct gradflow_exchange_options)
 #define FIRST_TENSOR                                                           \
 	(offsetof(struct gradflow_tensor, shape) +                             \
 	 GRADFLOW_DIMENSIONS * sizeof(size_t))
@@ -29,7 +30,7 @@ static int take(const void *from, size_t given, void *to, size_t known,
 		if (bytes[i])
 			return gf_error_set(
 				err, -EINVAL,
-				"want zeros behind the %zu bytes that this "
+				"want zeros after the %zu bytes that this "
 				"version knows, got %d in byte %zu of %zu",
 				known, bytes[i], i, given);
 	memset(to, 0, known);
@@ -47,6 +48,15 @@ static int check_size(size_t size, size_t least, struct gf_error *err)
 			    least, MOST_BYTES, sizeof(size_t), size);
 }
 
+static int check_seconds(double timeout_s, struct gf_error *err)
+{
+	return timeout_s >= 0 && !isinf(timeout_s)
+		       ? 0
+		       : gf_error_set(err, -EINVAL,
+				      "timeout_s: want 0 or more, got %g",
+				      timeout_s);
+}
+
 int gf_embed_take_options(const struct gradflow_options *from,
 			  struct gradflow_options *to, struct gf_error *err)
 {
@@ -58,12 +68,36 @@ int gf_embed_take_options(const struct gradflow_options *from,
 		gf_error_prefix(err, "options");
 		return rc;
 	}
-	if (!(o.timeout_s >= 0) || isinf(o.timeout_s))
-		return gf_error_set(err, -EINVAL,
-				    "timeout_s: want 0 or more, got %g",
-				    o.timeout_s);
 	*to = o;
-	return 0;
+	return check_seconds(o.timeout_s, err);
+}
+
+int gf_embed_take_exchange(const struct gradflow_exchange_options *from,
+			   struct gradflow_exchange_options *to,
+			   struct gf_error *err)
+{
+	int rc = check_size(from ? from->size : 0, FIRST_EXCHANGE, err);
+
+	rc = rc ? rc : take(from, from->size, to, sizeof(*to), err);
+	if (rc) {
+		gf_error_prefix(err, "options");
+		return rc;
+	}
+	rc = check_seconds(to->timeout_s, err);
+	if (!rc && !(to->momentum >= 0 && to->momentum < 1))
+		rc = gf_error_set(err, -EINVAL,
+				  "momentum: want 0 or more, below 1, got %g",
+				  to->momentum);
+	if (!rc && !!to->plan + !!to->plan_text + !!to->messages > 1)
+		rc = gf_error_set(err, -EINVAL,
+				  "want one of plan, plan_text and messages at "
+				  "most, got several");
+	if (!rc && (to->messages || to->nmessages) &&
+	    !(to->messages && to->nmessages))
+		rc = gf_error_set(err, -EINVAL,
+				  "want messages and nmessages, got one of "
+				  "them");
+	return rc;
 }
 
 int gf_embed_take_tensors(const struct gradflow_tensor *from, size_t ntensors,

@@ -37,6 +37,9 @@ struct gf_engine_hooks {
 	 * in `slot`, whose first `nready` tensors are ready; false: there is
 	 * none. Only on a thread. */
 	bool (*meanwhile)(void *ctx, size_t slot, size_t nready);
+	/* The engine has failed, with that negative errno: nothing more will
+	 * come. Once. Only of an engine with a thread or one rank. */
+	void (*failed)(void *ctx, int rc);
 	void *ctx;
 	/* No message of a step starts before `end` of the step before. */
 	bool serial;

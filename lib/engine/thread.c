@@ -146,6 +146,8 @@ static void advance_alone(struct gf_thread *e)
 		rc = gf_thread_hook(e, hooks->prepare, s, i, &err);
 		rc = rc ? rc : gf_thread_hook(e, hooks->finish, s, i, &err);
 		rc = rc ? rc : gf_thread_settle(e, s, i, &err);
+		if (rc && hooks->failed)
+			hooks->failed(hooks->ctx, rc);
 		if (rc)
 			gf_comm_thread_keep(&e->base.thread, rc, &err);
 	}

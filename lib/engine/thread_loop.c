@@ -294,6 +294,8 @@ void *gf_thread_main(void *engine)
 		rc = work(e, &moved, &err);
 		rc = rc ? rc : serve_call(e, &moved, &err);
 		if (rc) {
+			if (e->base.hooks.failed)
+				e->base.hooks.failed(e->base.hooks.ctx, rc);
 			gf_comm_thread_give_up(&e->base.thread, rc, &err);
 			break;
 		}

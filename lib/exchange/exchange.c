@@ -78,7 +78,7 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 		.segment_bytes = k->plan->segment_bytes,
 		.depth = gf_exchange_depth(x),
 		.compute_threads = k->threads,
-		.hooks = x->select.hooks,
+		.hooks = x->memory.select ? x->memory.hooks : x->select.hooks,
 	};
 
 	if (k->nccl) {
@@ -113,6 +113,8 @@ int gf_exchange_open(struct gf_exchange *x, const struct gf_exchange_env *env,
 	x->times = gf_xcalloc(env->plan->nmessages + 1, sizeof(*x->times));
 	rc = open_pools(x, err);
 	rc = rc ? rc : open_select(x, err);
+	if (!rc && env->dtypes)
+		rc = gf_memory_open(&x->memory, &x->select, env->dtypes, err);
 	rc = rc ? rc : open_flags(x, err);
 	rc = rc ? rc : gf_exchange_flight_open(x, err);
 	rc = gf_comm_agree(env->comm, rc, err);
@@ -133,6 +135,7 @@ void gf_exchange_close(struct gf_exchange *x)
 	if (x->env.nccl)
 		(void)x->env.gpu->ops->stream_sync(x->env.gpu, x->env.stream,
 						   &ignored);
+	gf_memory_close(&x->memory);
 	gf_select_close(&x->select);
 	gf_device_flags_close(&x->flags);
 	for (i = 0; x->pools && i < gf_exchange_depth(x); i++)

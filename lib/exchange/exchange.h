@@ -13,6 +13,7 @@
 #include "doc/plan.h"
 #include "engine/engine.h"
 #include "exchange/device_flags.h"
+#include "exchange/memory.h"
 #include "gpu/gpu.h"
 #include "select/select.h"
 
@@ -30,6 +31,10 @@
  *	gf_select_sums(&x->select, slot of x->taken, ...); x->taken++
  * Steps count from 1 over the whole run, also after a resume.
  *
+ * CALLER'S MEMORY. With env.dtypes gradients lie where gf_memory_post says, and
+ * their means come back there (exchange/memory.h). Then x->memory has them as
+ * soon as their messages have come, and there are no sums to ask for.
+ *
  * GPUS. With env.nccl gradients go from GPU to GPU and the host is ahead: what
  * a step sends may depend on how the one before has ended. So a step begins
  * without a list; before its first gradient is ready the caller asks what
@@ -46,6 +51,8 @@ struct gf_exchange_env {
 	bool scaled;     /* select/select.h, SCALED */
 	double timeout_s;
 	int threads; /* that compute on the host; 0: none, a replay */
+	const enum gf_dtype *dtypes; /* CALLER'S MEMORY; NULL: the pools;
+				      * borrowed during open */
 	/* NULL: gradients are made on the host. Else the GPU's, on that
 	 * stream: they go from GPU to GPU with nccl, or are selected there and
 	 * go by the host, or come to the host whole. */
@@ -63,6 +70,7 @@ struct gf_exchange {
 	struct gf_exchange_env env;
 	struct gf_pool *pools; /* per slot; between GPUs theirs */
 	struct gf_selector select;
+	struct gf_memory memory;      /* with env.dtypes */
 	struct gf_engine *engine;     /* for all else that communicates, too */
 	struct gf_device_flags flags; /* between GPUs: which are bad */
 	/* Steps of this process and those in flight that it began with: begun,

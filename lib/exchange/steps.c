@@ -30,6 +30,8 @@ void gf_exchange_list(struct gf_exchange *x, double scale)
 	x->listed = x->begun;
 	x->select.scale[slot] = scale;
 	gf_select_begin(&x->select, slot, x->number, &work, &n);
+	if (x->memory.select)
+		gf_memory_begin(&x->memory, slot, work);
 	if (x->env.nccl)
 		gf_engine_list(x->engine, work, n);
 	else

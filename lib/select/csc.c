@@ -127,6 +127,16 @@ void gf_csc_adopt(struct gf_selector *s, size_t slot)
 	memcpy(t->csc->important, t->next, t->csc->nchunks * sizeof(*t->next));
 }
 
+/* Another history has come: which chunks have none is not known any more. */
+static int send(struct gf_selector *s, struct gf_error *err)
+{
+	struct gf_csc *c = s->priv;
+
+	(void)err;
+	memset(c->empty, 0, c->nchunks * sizeof(*c->empty));
+	return 0;
+}
+
 const struct gf_select_ops gf_select_csc = {
 	.hooks = {.prepare = prepare,
 		  .finish = finish,
@@ -143,4 +153,5 @@ const struct gf_select_ops gf_select_csc = {
 	.state = gf_csc_state,
 	.keep = gf_csc_keep,
 	.restore = gf_csc_restore,
+	.send = send,
 };

@@ -298,6 +298,8 @@ static int multiply(const struct gf_selector *s, const struct gf_work *w,
 	float *data = w->data;
 	size_t i;
 
+	if (by == 1)
+		return 0;
 	if (q) {
 		s->env.gpu->kernels->axpby_f32(q, (float)by, data, 0, data,
 					       w->count_elems);

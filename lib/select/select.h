@@ -174,7 +174,8 @@ struct gf_select_ops {
 	int (*commit)(struct gf_selector *s, size_t slot,
 		      struct gf_gpu_stream *q, struct gf_error *err);
 	/* Between steps: the device's state goes to the host's copy, which
-	 * `state` lists, and back. (optional, both: there is none) */
+	 * `state` lists; and the copy, which the caller has changed, becomes
+	 * the state. (optional, both: it is the state) */
 	int (*fetch)(struct gf_selector *s, struct gf_error *err);
 	int (*send)(struct gf_selector *s, struct gf_error *err);
 };

@@ -32,7 +32,8 @@ void gf_reshard_begin(const struct gf_state *s)
 }
 
 static int add_item(const struct gf_safetensors *file,
-		    const struct gf_state_item *item, struct gf_error *err)
+		    const struct gf_state_item *item, double *squares,
+		    struct gf_error *err)
 {
 	float *sum = item->data, *part;
 	size_t i;
@@ -46,8 +47,10 @@ static int add_item(const struct gf_safetensors *file,
 				    item->count_elems, item->name);
 	rc = gf_safetensors_load(file, item->name, item->tensor.dtype,
 				 item->count_elems, part, err);
-	for (i = 0; i < item->count_elems && !rc; i++)
+	for (i = 0; i < item->count_elems && !rc; i++) {
 		sum[i] += part[i];
+		*squares += (double)part[i] * part[i];
+	}
 	free(part);
 	return rc;
 }
@@ -56,6 +59,7 @@ int gf_reshard_take(const struct gf_reshard *r, int part,
 		    const struct gf_safetensors *file, const struct gf_state *s,
 		    struct gf_error *err)
 {
+	double squares = 0;
 	size_t i;
 	int rc = 0;
 
@@ -63,8 +67,10 @@ int gf_reshard_take(const struct gf_reshard *r, int part,
 		const struct gf_state_item *item = &s->items[i];
 
 		if (item->scope == GF_STATE_OWN && takes(r, part, item->rule))
-			rc = add_item(file, item, err);
+			rc = add_item(file, item, &squares, err);
 	}
+	if (r->carried && part >= r->to)
+		*r->carried += squares;
 	return rc;
 }
 

@@ -21,6 +21,9 @@
 struct gf_reshard {
 	int from, to; /* ranks before, and now */
 	int rank;     /* this one, now */
+	/* Grows by the squares of what this rank takes over from ranks that are
+	 * no more. (optional) */
+	double *carried;
 };
 
 /* The own arrays, before the first part. */

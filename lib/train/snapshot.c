@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -286,12 +287,14 @@ static int read_part(const char *dir, int part, const struct origin *from,
 static int read_resharded(const struct gf_comm *comm, const char *dir,
 			  const struct origin *from,
 			  const struct gf_run_identity *id,
-			  const struct gf_state *state, struct gf_error *err)
+			  const struct gf_state *state, double *carried,
+			  struct gf_error *err)
 {
 	const struct gf_reshard r = {
 		.from = (int)(from->ranks - from->servers),
 		.to = comm->ranks - (int)id->servers,
 		.rank = comm->rank,
+		.carried = carried,
 	};
 	int part, rc = 0;
 
@@ -333,6 +336,21 @@ static int find_origin(const char *dir, struct origin *from,
 	return rc;
 }
 
+/* The root of the sum over ranks. */
+static int add_up(struct gf_team *team, double *squares, struct gf_error *err)
+{
+	const int ranks = team->comm->ranks;
+	double *all = gf_xcalloc((size_t)ranks, sizeof(*all)), sum = 0;
+	int rc = gf_team_allgather(team, squares, sizeof(*squares), all, err);
+	int r;
+
+	for (r = 0; r < ranks; r++)
+		sum += all[r];
+	free(all);
+	*squares = sqrt(sum);
+	return rc;
+}
+
 int gf_snapshot_read(struct gf_team *team, struct gf_snapshot_source *source,
 		     const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err)
@@ -358,11 +376,14 @@ int gf_snapshot_read(struct gf_team *team, struct gf_snapshot_source *source,
 		want = from;
 	rc = read_part(source->dir, 0, &want, GF_STATE_SHARED, id, state, err);
 	if (!rc && source->resharded)
-		rc = read_resharded(comm, source->dir, &want, id, state, err);
+		rc = read_resharded(comm, source->dir, &want, id, state,
+				    &source->carried, err);
 	else if (!rc)
 		rc = read_part(source->dir, comm->rank, &want, GF_STATE_OWN, id,
 			       state, err);
-	return gf_team_agree(team, rc, err);
+	rc = gf_team_agree(team, rc, err);
+	return rc || !source->resharded ? rc
+					: add_up(team, &source->carried, err);
 }
 
 /* --- replicas ------------------------------------------------------------ */

@@ -65,6 +65,7 @@ struct gf_snapshot_source {
 	size_t step;  /* it was made after, of a run of */
 	int computed; /* so many ranks that compute */
 	bool resharded;
+	double carried; /* the norm of what went to other ranks then */
 };
 
 /* The newest complete set into `state`. */

@@ -416,12 +416,12 @@ static int sizes(const char *plan)
 	gradflow_close(g);
 	t[1].more = 1;
 	bad += refused(&t[0].now, TENSORS, &o.now,
-		       "tensor 1: want zeros behind the 80 bytes that this "
+		       "tensor 1: want zeros after the 80 bytes that this "
 		       "version knows, got 1 in byte 80 of 88");
 	t[1].more = 0;
 	o.more[2] = 3;
 	bad += refused(&t[0].now, TENSORS, &o.now,
-		       "options: want zeros behind");
+		       "options: want zeros after");
 	o.more[2] = 0;
 	o.now.tensor_size = sizeof(t[0]) - 1;
 	bad += refused(&t[0].now, TENSORS, &o.now, "tensor_size: want");

@@ -1,110 +1,88 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What the trainer and the exchange have in common, and its sets. */
+#include "embed/job.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "comm/pages.h"
-#include "embed/job.h"
 #include "engine/runnable.h"
 #include "train/choose.h"
-#include "train/scale.h"
-#include "train/snapshot.h"
-#include "train/train.h"
+#include "train/method.h"
 
-static int alloc_params(struct gradflow *g, struct gf_error *err)
+int gf_job_start(struct gf_job *g, struct gf_error *err)
 {
-	size_t count = g->offset[g->ntensors];
-	void *params;
+	int rc;
 
-	if (gf_pages_alloc(count * sizeof(*g->params), &params, NULL))
-		return gf_error_set(err, -ENOMEM,
-				    "no memory for %zu parameters", count);
-	g->params = params;
-	return 0;
+	free(g->codecs);
+	g->codecs = gf_train_codecs(&g->plan);
+	free(g->ways);
+	g->ways = gf_train_ways(&g->plan);
+	rc = g->ops->start(g, err);
+	return rc ? rc : gf_state_check_names(&g->state, err);
 }
 
-static void list_state(struct gradflow *g)
+void gf_job_release(struct gf_job *g)
 {
 	size_t i;
 
-	for (i = 0; i < g->ntensors; i++)
-		gf_state_add(&g->state, GF_STATE_SHARED,
-			     gf_xstrdup(g->plan.model->tensors[i].name),
-			     &g->shapes[i], g->params + g->offset[i]);
-	gf_method_state(&g->method, &g->state);
-}
-
-static int open_method(struct gradflow *g, const struct gf_loss_scale *scale,
-		       struct gf_error *err)
-{
-	struct gf_method_env env = {
-		.comm = g->comm,
-		.plan = &g->plan,
-		.params = g->params,
-		.shapes = g->shapes,
-		.epoch_steps = g->epoch_steps,
-		.optim = &g->optim,
-		.scale = *scale,
-		.timeout_s = g->timeout_s,
-		.threads = 1, /* the caller's, at least */
-	};
-	int rc = gf_method_open(&g->method, &env, err);
-
+	gf_plan_release(&g->plan);
+	free(g->shapes);
+	free(g->order);
+	free(g->offset);
+	free(g->codecs);
+	free(g->asked);
 	free(g->ways);
-	g->ways = gf_train_ways(&g->plan);
-	if (rc)
-		return rc;
-	list_state(g);
-	return gf_state_check_names(&g->state, err);
+	for (i = 0; i < g->nfolders; i++)
+		free(g->folders[i]);
+	free(g->folders);
 }
 
-int gf_embed_start(struct gradflow *g, struct gf_error *err)
+struct gf_team gf_job_team(const struct gf_job *g)
 {
-	struct gf_loss_scale scale = {0};
-	int rc = gf_method_check(&g->plan, err);
+	return (struct gf_team){.comm = g->comm,
+				.engine = g->exchange->engine,
+				.workers = g->plan.ranks};
+}
 
-	g->optim = gf_train_optim(&g->training);
-	if (!rc)
-		rc = gf_loss_scale_init(&scale, &g->training, &g->plan, false,
-					err);
-	if (!rc)
-		rc = alloc_params(g, err);
-	rc = gf_comm_agree(g->comm, rc, err);
-	if (rc)
-		return rc;
-	g->codecs = gf_train_codecs(&g->plan);
-	g->said = gf_training_write(&g->training);
-	return open_method(g, &scale, err);
+int gf_job_keep(struct gf_job *g, int rc, const struct gf_error *err)
+{
+	if (rc && !g->failed) {
+		g->failed = rc < 0 ? rc : -EDOM;
+		g->why = *err;
+	}
+	return g->failed;
+}
+
+int gf_job_failed(const struct gf_job *g, struct gf_error *err)
+{
+	if (g->failed)
+		*err = g->why;
+	return g->failed;
 }
 
 /* --- checkpoints --------------------------------------------------------- */
 
-static const struct gf_snapshot_words words = {
-	.samples = "epoch_steps",
-	.other_run = "gradflow_load goes on from the last of them, another "
-		     "folder starts anew",
-};
-
-static struct gf_run_identity identity(const struct gradflow *g)
+static struct gf_run_identity identity(const struct gf_job *g)
 {
-	return (struct gf_run_identity){
-		.words = &words,
+	struct gf_run_identity id = {
+		.words = &g->ops->words,
 		.model = g->plan.model->name,
 		.method = gf_method_name(&g->plan),
-		.optimizer = g->training.optimizer,
 		.batch = 1, /* the caller's */
 		.accumulate = 1,
 		.staleness = (size_t)g->plan.staleness,
 		.pipeline_warmup = g->plan.pipeline_warmup_steps,
 		.selection = &g->plan.selection,
 		.codecs = g->codecs,
-		.loss_scale = gf_loss_scale_name(&g->method.scale),
 		.samples = g->epoch_steps,
-		.training = g->said,
 		.ways = g->ways,
 	};
+
+	g->ops->identify(g, &id);
+	return id;
 }
 
 /* Each rank writes and reads a part of one set. */
@@ -120,13 +98,13 @@ static int same_folder(struct gf_team *team, const char *folder,
 	return rc;
 }
 
-static void own_folder(struct gradflow *g, const char *folder)
+static void own_folder(struct gf_job *g, const char *folder)
 {
 	*gf_array_push(&g->folders, &g->nfolders, &g->folders_capacity) =
 		gf_xstrdup(folder);
 }
 
-static bool owns_folder(const struct gradflow *g, const char *folder)
+static bool owns_folder(const struct gf_job *g, const char *folder)
 {
 	size_t i;
 
@@ -136,11 +114,11 @@ static bool owns_folder(const struct gradflow *g, const char *folder)
 	return false;
 }
 
-int gf_embed_save(struct gradflow *g, const char *folder, struct gf_error *err)
+int gf_job_save(struct gf_job *g, const char *folder, struct gf_error *err)
 {
-	struct gf_team team = gf_method_team(&g->method);
+	struct gf_team team = gf_job_team(g);
 	struct gf_run_identity id = identity(g);
-	int rc = gf_method_settle(&g->method, err);
+	int rc = g->ops->settle(g, err);
 
 	rc = rc ? rc : same_folder(&team, folder, err);
 	/* another run's sets are not to be replaced */
@@ -186,11 +164,10 @@ static int stored_ways(struct gf_team *team, const char *folder, char **ways,
  * open goes as it went in the set's run, not as it was measured here. If that
  * cannot be, everything stays as it was.
  */
-static int take_ways(struct gradflow *g, const char *folder, const char *ways,
+static int take_ways(struct gf_job *g, const char *folder, const char *ways,
 		     struct gf_error *err)
 {
 	char *now = gf_xstrdup(g->ways);
-	struct gf_loss_scale scale = g->method.env.scale;
 	struct gf_error why = {""};
 	int taken, rc = 0;
 
@@ -202,9 +179,8 @@ static int take_ways(struct gradflow *g, const char *folder, const char *ways,
 		*err = why;
 		gf_error_prefix(err, "%s", folder);
 	} else if (strcmp(ways, now) != 0) {
-		gf_method_close(&g->method);
-		gf_state_release(&g->state);
-		rc = open_method(g, &scale, err);
+		g->ops->stop(g);
+		rc = gf_job_start(g, err);
 		if (rc) { /* there is nothing left that could take steps */
 			g->failed = rc;
 			g->why = *err;
@@ -214,10 +190,10 @@ static int take_ways(struct gradflow *g, const char *folder, const char *ways,
 	return taken ? taken : rc;
 }
 
-static int go_as_before(struct gradflow *g, const char *folder,
+static int go_as_before(struct gf_job *g, const char *folder,
 			struct gf_error *err)
 {
-	struct gf_team team = gf_method_team(&g->method);
+	struct gf_team team = gf_job_team(g);
 	char *ways = NULL;
 	int rc = stored_ways(&team, folder, &ways, err);
 
@@ -227,31 +203,35 @@ static int go_as_before(struct gradflow *g, const char *folder,
 	return rc;
 }
 
-int gf_embed_load(struct gradflow *g, const char *folder, struct gf_error *err)
+int gf_job_load(struct gf_job *g, const char *folder, double *carried,
+		struct gf_error *err)
 {
-	struct gf_team team = gf_method_team(&g->method);
+	struct gf_team team = gf_job_team(g);
 	struct gf_run_identity id = identity(g);
-	struct gf_snapshot_source from = {.dir = folder};
+	struct gf_snapshot_source from = {.dir = folder,
+					  .reshard = carried != NULL};
 	int rc;
 
 	if (g->steps)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want a set read before the first "
-				    "step, got it behind step %zu",
+				    "step, got it after step %zu",
 				    folder ? folder : "none", (size_t)g->steps);
 	rc = same_folder(&team, folder, err);
 	if (!rc && strcmp(g->asked, g->ways) != 0) {
 		rc = go_as_before(g, folder, err);
-		team = gf_method_team(&g->method);
+		team = gf_job_team(g);
 		id = identity(g);
 	}
 	rc = rc ? rc : gf_snapshot_read(&team, &from, &id, &g->state, err);
-	rc = rc ? rc : gf_method_restore(&g->method, err);
+	rc = rc ? rc : g->ops->restore(g, err);
 	rc = gf_team_agree(&team, rc, err);
 	if (rc)
 		return rc;
 	g->steps = from.step;
+	if (carried)
+		*carried = from.carried;
 	own_folder(g, folder);
-	gf_engine_count_from(g->method.exchange.engine, from.step);
+	gf_engine_count_from(g->exchange->engine, from.step);
 	return 0;
 }

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An exchange is opened and closed. */
+#include "embed/exchange.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "codec/codec.h"
+#include "comm/join.h"
+#include "doc/stream.h"
+#include "train/method.h"
+
+#define API __attribute__((visibility("default")))
+
+/* --- what a job needs ----------------------------------------------------- */
+
+static struct gradflow_exchange *exchange_of(const struct gf_job *job)
+{
+	return (struct gradflow_exchange *)job;
+}
+
+/* Are sums in a codec that may overflow made as means? */
+static bool is_scaled(const struct gf_plan *plan)
+{
+	const struct gf_codec *codec;
+	size_t i;
+
+	for (i = 0; i < plan->nmessages; i++) {
+		codec = gf_codec_find(plan->messages[i].codec);
+		if (codec && codec->overflows)
+			return gf_selection_has(&plan->selection,
+						GF_SELECT_SCALES);
+	}
+	return false;
+}
+
+static int start(struct gf_job *job, struct gf_error *err)
+{
+	struct gradflow_exchange *x = exchange_of(job);
+	const struct gf_exchange_env env = {
+		.comm = job->comm,
+		.plan = &job->plan,
+		.shapes = job->shapes,
+		.epoch_steps = job->epoch_steps,
+		.momentum = x->momentum,
+		.scaled = is_scaled(&job->plan),
+		.timeout_s = job->timeout_s,
+		.threads = 1, /* the caller's, at least */
+		.dtypes = x->dtypes,
+	};
+	int rc = gf_exchange_open(&x->exchange, &env, err);
+
+	job->exchange = &x->exchange;
+	if (rc)
+		return rc;
+	gf_exchange_state(&x->exchange, &job->state);
+	x->exchange.memory.on_done = gf_embed_done;
+	x->exchange.memory.on_done_ctx = x;
+	return 0;
+}
+
+static void stop(struct gf_job *job)
+{
+	gf_exchange_close(&exchange_of(job)->exchange);
+	gf_state_release(&job->state);
+}
+
+static int settle(struct gf_job *job, struct gf_error *err)
+{
+	return gf_exchange_settle(job->exchange, err);
+}
+
+static int restore(struct gf_job *job, struct gf_error *err)
+{
+	return gf_exchange_restore(job->exchange, err);
+}
+
+static void identify(const struct gf_job *job, struct gf_run_identity *id)
+{
+	(void)job;
+	id->optimizer = id->loss_scale = id->training = "none";
+}
+
+static const struct gf_job_ops ops = {
+	.words = {.samples = "epoch_steps",
+		  .other_run = "gradflow_exchange_load goes on from the last "
+			       "of them, another folder starts anew"},
+	.start = start,
+	.stop = stop,
+	.settle = settle,
+	.restore = restore,
+	.identify = identify,
+};
+
+/* --- open ----------------------------------------------------------------- */
+
+static int same_options(struct gf_comm *comm,
+			const struct gradflow_exchange_options *o,
+			struct gf_error *err)
+{
+	char *numbers = gf_xasprintf(
+		"epoch_steps %zu, timeout_s %g, momentum %g, messages %zu",
+		o->epoch_steps, o->timeout_s, o->momentum, o->nmessages);
+	const struct {
+		const char *what, *text;
+	} said[] = {
+		{"version", GF_VERSION},
+		{"call", "gradflow_exchange_open"},
+		{"plan", o->plan ? o->plan : "none"},
+		{"plan_text", o->plan_text ? o->plan_text : "none"},
+		{"options", numbers},
+		{"ways", o->ways ? o->ways : "none"},
+	};
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
+		rc = gf_comm_same_text(comm, said[i].what, said[i].text, err);
+	free(numbers);
+	return rc;
+}
+
+static int read_text(struct gf_job *job, const char *text, struct gf_error *err)
+{
+	struct gf_documents d = {0};
+	int rc =
+		gf_documents_add_text(&d, text, strlen(text), "plan_text", err);
+
+	if (!rc && !d.plan)
+		rc = gf_error_set(err, -EINVAL,
+				  "plan_text: want a gf-plan document, found "
+				  "none");
+	if (!rc)
+		gf_plan_copy(&job->plan, d.plan);
+	gf_documents_release(&d);
+	return rc;
+}
+
+/* The caller's own messages, in the way of the first. */
+static int cut(struct gf_plan *plan, const struct gradflow_exchange_options *o,
+	       struct gf_error *err)
+{
+	const struct gf_message like = plan->messages[0];
+	const size_t n = plan->model->ntensors;
+	struct gf_message *messages;
+	size_t i, at = 0;
+
+	for (i = 0; i < o->nmessages; i++) {
+		if (!o->messages[i] || o->messages[i] > n - at)
+			return gf_error_set(err, -EINVAL,
+					    "message %zu: want 1 to %zu "
+					    "tensors, got %zu",
+					    i, n - at, o->messages[i]);
+		at += o->messages[i];
+	}
+	if (at < n)
+		return gf_error_set(err, -EINVAL,
+				    "messages: want %zu tensors in all, got "
+				    "%zu",
+				    n, at);
+	messages = gf_xcalloc(o->nmessages, sizeof(*messages));
+	for (i = 0, at = 0; i < o->nmessages; i++) {
+		messages[i] = like;
+		messages[i].algorithm = gf_xstrdup(like.algorithm);
+		messages[i].codec = gf_xstrdup(like.codec);
+		messages[i].first = at;
+		at += o->messages[i];
+		messages[i].last = at - 1;
+	}
+	for (i = 0; i < plan->nmessages; i++) {
+		free(plan->messages[i].algorithm);
+		free(plan->messages[i].codec);
+	}
+	free(plan->messages);
+	plan->messages = messages;
+	plan->nmessages = o->nmessages;
+	gf_plan_set_types(plan);
+	return 0;
+}
+
+static int take_dtypes(struct gradflow_exchange *x,
+		       const enum gradflow_dtype *given, struct gf_error *err)
+{
+	static const enum gf_dtype known[] = {[GRADFLOW_F32] = GF_F32,
+					      [GRADFLOW_F16] = GF_F16,
+					      [GRADFLOW_BF16] = GF_BF16};
+	const struct gf_job *job = &x->job;
+	size_t i;
+
+	x->dtypes = gf_xcalloc(job->ntensors, sizeof(*x->dtypes));
+	x->caller = gf_xcalloc(job->ntensors, sizeof(*x->caller));
+	x->posted = gf_xcalloc(job->ntensors, sizeof(*x->posted));
+	for (i = 0; i < job->ntensors; i++) {
+		const unsigned dtype = given ? (unsigned)given[i] : 0;
+
+		if (dtype >= GF_ARRAY_LENGTH(known))
+			return gf_error_set(err, -EINVAL,
+					    "dtypes: tensor %zu: want "
+					    "GRADFLOW_F32, _F16 or _BF16, got "
+					    "%d",
+					    i, (int)dtype);
+		x->dtypes[job->order[i]] = known[dtype];
+		x->caller[job->order[i]] = i;
+	}
+	return 0;
+}
+
+struct settle {
+	struct gradflow_exchange *x;
+	const struct gradflow_exchange_options *options;
+};
+
+/* A plan that fits: it becomes the caller's, and is one that can be done. */
+static int adapt(struct gf_job *job, void *ctx, struct gf_error *err)
+{
+	const struct settle *s = ctx;
+	struct gf_plan *plan = &job->plan;
+	int rc = s->options->messages ? cut(plan, s->options, err) : 0;
+
+	rc = rc ? rc : take_dtypes(s->x, s->options->dtypes, err);
+	if (!rc && plan->staleness > 1)
+		rc = gf_error_set(err, -ENOTSUP,
+				  "staleness %d: an exchange gives back the "
+				  "means of the step itself, want 1",
+				  plan->staleness);
+	if (!rc)
+		gf_memory_set_codecs(plan, s->x->dtypes);
+	return rc ? rc : gf_method_check(plan, err);
+}
+
+static int same_dtypes(struct gradflow_exchange *x, struct gf_error *err)
+{
+	char *text = gf_xcalloc(x->job.ntensors + 1, 1);
+	size_t i;
+	int rc;
+
+	for (i = 0; i < x->job.ntensors; i++)
+		text[i] = (char)('0' + x->dtypes[i]);
+	rc = gf_comm_same_text(x->job.comm, "dtypes", text, err);
+	free(text);
+	return rc;
+}
+
+static int open_all(struct gradflow_exchange *x,
+		    const struct gradflow_tensor *given,
+		    const struct gradflow_exchange_options *options,
+		    struct gf_error *err)
+{
+	struct gradflow_exchange_options o = {0};
+	struct settle s = {x, &o};
+	struct gf_job_plan plan = {.settle = adapt, .ctx = &s};
+	struct gf_job *job = &x->job;
+	struct gradflow_tensor *tensors = NULL;
+	int rc = gf_embed_take_exchange(options, &o, err);
+
+	job->epoch_steps = o.epoch_steps;
+	job->timeout_s = o.timeout_s;
+	x->momentum = o.momentum;
+	rc = rc ? rc
+		: gf_embed_take_tensors(given, job->ntensors, o.tensor_size,
+					&tensors, err);
+	rc = rc ? rc : gf_embed_check(tensors, job->ntensors, err);
+	if (!rc && o.plan_text)
+		rc = read_text(job, o.plan_text, err);
+	/* one rank's mistake is every rank's failure, told alike */
+	rc = gf_comm_agree(job->comm, rc, err);
+	rc = rc ? rc : same_options(job->comm, &o, err);
+	plan.file = o.plan;
+	plan.given = o.plan_text != NULL;
+	plan.ways = o.ways;
+	rc = rc ? rc : gf_job_bind(job, tensors, &plan, err);
+	free(tensors);
+	rc = rc ? rc : same_dtypes(x, err);
+	return rc ? rc : gf_job_start(job, err);
+}
+
+static void close_all(struct gradflow_exchange *x)
+{
+	struct gf_comm *comm = x->job.comm;
+
+	if (x->job.exchange)
+		stop(&x->job);
+	gf_job_release(&x->job);
+	free(x->dtypes);
+	free(x->caller);
+	free(x->posted);
+	gf_comm_close(comm);
+	free(x);
+}
+
+int gf_embed_exchange_open(struct gf_comm *comm,
+			   const struct gradflow_tensor *tensors,
+			   size_t ntensors,
+			   const struct gradflow_exchange_options *options,
+			   struct gradflow_exchange **out, struct gf_error *err)
+{
+	struct gradflow_exchange *x = gf_xcalloc(1, sizeof(*x));
+	int rc;
+
+	*out = NULL;
+	x->job = (struct gf_job){
+		.ops = &ops, .comm = comm, .ntensors = ntensors};
+	x->generation = gf_embed_generation();
+	rc = open_all(x, tensors, options, err);
+	if (rc)
+		close_all(x);
+	else
+		*out = x;
+	return rc;
+}
+
+/* A caller's allgather knows no struct gf_error. */
+static int gather(void *ctx, const void *send, size_t size_bytes, void *recv,
+		  struct gf_error *err)
+{
+	const struct gradflow_exchange_options *o = ctx;
+	int rc = o->allgather(o->allgather_ctx, send, size_bytes, recv);
+
+	return rc ? gf_error_set(err, rc < 0 ? rc : -EIO,
+				 "the caller's allgather of %zu bytes failed "
+				 "(%d)",
+				 size_bytes, rc)
+		  : 0;
+}
+
+API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
+			       size_t ntensors,
+			       const struct gradflow_exchange_options *options,
+			       struct gradflow_exchange **x)
+{
+	struct gf_error *err = gf_embed_error();
+	struct gradflow_exchange_options o;
+	struct gf_join join = {.allgather = gather, .ctx = &o};
+	struct gf_comm_how how;
+	struct gf_comm *comm;
+	/* ranks of an unknown kind cannot be told: each finds out alone */
+	int rc = gf_embed_take_exchange(options, &o, err);
+
+	*x = NULL;
+	if (rc)
+		return rc;
+	join.rank = o.rank;
+	join.ranks = o.ranks;
+	how = (struct gf_comm_how){
+		.transport = o.transport,
+		.join = o.allgather ? &join : NULL,
+		.meet = o.meet,
+		.rank = o.rank,
+		.ranks = o.ranks,
+	};
+	rc = gf_comm_open(&how, &comm, err);
+	return rc ? rc
+		  : gf_embed_exchange_open(comm, tensors, ntensors, options, x,
+					   err);
+}
+
+API void gradflow_exchange_close(struct gradflow_exchange *x)
+{
+	struct gf_error ignored;
+
+	/* a child's exchange has no thread, and its memory is a copy */
+	if (!x || x->generation != gf_embed_generation())
+		return;
+	if (x->job.comm->broken)
+		return; /* ranks are lost, and something may yet write */
+	if (x->begun)
+		(void)gf_embed_flush(x, &ignored);
+	close_all(x);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_EMBED_EXCHANGE_H
+#define GF_EMBED_EXCHANGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "embed/job.h"
+
+/*
+ * The exchange of gradflow.h: exchange.c opens it, exchange_step.c has the
+ * steps and says which calls are allowed when, and exchange_state.c has what it
+ * holds back.
+ */
+struct gradflow_exchange {
+	struct gf_job job;
+	struct gf_exchange exchange;
+	enum gf_dtype *dtypes; /* per tensor of the plan */
+	size_t *caller;        /* per tensor of the plan: the caller's number */
+	double momentum, carried;
+	/* The step under way, if begun: posts so far, and the first tensor of
+	 * the plan that has not been posted. */
+	bool begun, flushed;
+	size_t nposted, front;
+	bool *posted; /* per tensor of the plan */
+	void (*on_done)(void *ctx, size_t tensor, int status);
+	void *on_done_ctx;
+	const char *_Atomic calling; /* the call that a thread is in */
+	unsigned long generation;    /* of the process that opened it */
+};
+
+/* As gradflow_exchange_open, on ranks that are there; takes comm, also if it
+ * fails. */
+int gf_embed_exchange_open(struct gf_comm *comm,
+			   const struct gradflow_tensor *tensors,
+			   size_t ntensors,
+			   const struct gradflow_exchange_options *options,
+			   struct gradflow_exchange **x, struct gf_error *err);
+
+/* Begins and ends every call of that name; -EBUSY, -EINVAL: it is not allowed.
+ * `leave` returns rc. */
+int gf_embed_enter(struct gradflow_exchange *x, const char *call,
+		   struct gf_error *err);
+int gf_embed_leave(struct gradflow_exchange *x, int rc);
+/* -EINVAL: a step is under way. */
+int gf_embed_between(const struct gradflow_exchange *x, const char *call,
+		     struct gf_error *err);
+/* What waits for the step: it ends, and means come. */
+int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err);
+/* Keeps in order what a process and its children may do. */
+unsigned long gf_embed_generation(void);
+/* Calls back, and notes that this thread does. */
+void gf_embed_done(void *exchange, size_t tensor, int status);
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An exchange's steps, and the order of calls. */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "embed/exchange.h"
+
+#define API __attribute__((visibility("default")))
+
+/* --- which calls are allowed ---------------------------------------------- */
+
+/* Counted up in a child: threads are not forked. */
+static _Atomic unsigned long generation = 1;
+static pthread_once_t watched = PTHREAD_ONCE_INIT;
+static _Thread_local bool in_callback;
+
+static void count_child(void)
+{
+	atomic_fetch_add(&generation, 1);
+}
+
+static void watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, count_child);
+}
+
+unsigned long gf_embed_generation(void)
+{
+	pthread_once(&watched, watch_forks);
+	return atomic_load(&generation);
+}
+
+int gf_embed_enter(struct gradflow_exchange *x, const char *call,
+		   struct gf_error *err)
+{
+	const char *other = NULL;
+
+	if (!x)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want an open exchange, got NULL",
+				    call);
+	if (x->generation != atomic_load(&generation))
+		return gf_error_set(err, -EINVAL,
+				    "%s: a forked child has no exchange: open "
+				    "one after the fork",
+				    call);
+	if (in_callback)
+		return gf_error_set(err, -EBUSY,
+				    "%s: called by a callback of "
+				    "gradflow_on_done, which may call "
+				    "gradflow_test alone",
+				    call);
+	if (!atomic_compare_exchange_strong(&x->calling, &other, call))
+		return gf_error_set(err, -EBUSY,
+				    "%s: another thread is in %s: one at a "
+				    "time",
+				    call, other);
+	if (gf_job_failed(&x->job, err))
+		return gf_embed_leave(x, x->job.failed);
+	return 0;
+}
+
+int gf_embed_leave(struct gradflow_exchange *x, int rc)
+{
+	atomic_store(&x->calling, NULL);
+	return rc;
+}
+
+int gf_embed_between(const struct gradflow_exchange *x, const char *call,
+		     struct gf_error *err)
+{
+	return x->begun ? gf_error_set(err, -EINVAL,
+				       "%s: want it between steps, got it "
+				       "within step %zu: call gradflow_wait "
+				       "for GRADFLOW_ALL first",
+				       call, (size_t)x->job.steps + 1)
+			: 0;
+}
+
+static const char *name_of(const struct gradflow_exchange *x, size_t at)
+{
+	return x->job.plan.model->tensors[at].name;
+}
+
+static int check_tensor(const struct gradflow_exchange *x, const char *call,
+			size_t tensor, struct gf_error *err)
+{
+	return tensor < x->job.ntensors
+		       ? 0
+		       : gf_error_set(err, -EINVAL,
+				      "%s: want a tensor below %zu, got %zu",
+				      call, x->job.ntensors, tensor);
+}
+
+/* --- steps ---------------------------------------------------------------- */
+
+static void begin(struct gradflow_exchange *x)
+{
+	x->begun = true;
+	x->flushed = false;
+	x->nposted = x->front = 0;
+	memset(x->posted, 0, x->job.ntensors * sizeof(*x->posted));
+	(void)gf_exchange_begin(&x->exchange, (size_t)x->job.steps + 1, 1);
+}
+
+int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err)
+{
+	if (!x->begun)
+		begin(x);
+	if (!x->flushed) {
+		gf_memory_flush(&x->exchange.memory);
+		gf_engine_backward_end(x->exchange.engine);
+	}
+	x->flushed = true;
+	return gf_job_keep(&x->job, gf_engine_check(x->exchange.engine, err),
+			   err);
+}
+
+static int check_post(const struct gradflow_exchange *x, size_t tensor,
+		      const void *data, struct gf_error *err)
+{
+	const size_t step = (size_t)x->job.steps + 1;
+	size_t at, bytes;
+	int rc = check_tensor(x, "gradflow_post", tensor, err);
+
+	if (rc)
+		return rc;
+	at = x->job.order[tensor];
+	bytes = gf_dtype_bytes(x->dtypes[at]);
+	if (!data || (uintptr_t)data % bytes)
+		return gf_error_set(err, -EINVAL,
+				    "gradflow_post: tensor %zu (%s): want "
+				    "memory at a multiple of %zu bytes, got %p",
+				    tensor, name_of(x, at), bytes, data);
+	if (x->begun && x->flushed)
+		return gf_error_set(err, -EINVAL,
+				    "gradflow_post: tensor %zu (%s): step %zu "
+				    "is complete: call gradflow_wait for "
+				    "GRADFLOW_ALL first",
+				    tensor, name_of(x, at), step);
+	if (x->begun && x->posted[at])
+		return gf_error_set(err, -EINVAL,
+				    "gradflow_post: tensor %zu (%s): want it "
+				    "once in step %zu, got it again",
+				    tensor, name_of(x, at), step);
+	return 0;
+}
+
+static int post(struct gradflow_exchange *x, size_t tensor, void *data,
+		struct gf_error *err)
+{
+	struct gf_exchange *e = &x->exchange;
+	size_t at;
+	int rc = check_post(x, tensor, data, err);
+
+	if (rc)
+		return rc;
+	rc = gf_job_keep(&x->job, gf_engine_check(e->engine, err), err);
+	if (rc)
+		return rc;
+	if (!x->begun)
+		begin(x);
+	at = x->job.order[tensor];
+	x->posted[at] = true;
+	while (x->front < x->job.ntensors && x->posted[x->front])
+		x->front++;
+	gf_memory_post(&e->memory, at, data);
+	gf_engine_ready(e->engine, at);
+	return ++x->nposted == x->job.ntensors ? gf_embed_flush(x, err) : 0;
+}
+
+API int gradflow_post(struct gradflow_exchange *x, size_t tensor, void *data)
+{
+	struct gf_error *err = gf_embed_error();
+	int rc = gf_embed_enter(x, "gradflow_post", err);
+
+	return rc ? rc : gf_embed_leave(x, post(x, tensor, data, err));
+}
+
+API int gradflow_flush(struct gradflow_exchange *x)
+{
+	struct gf_error *err = gf_embed_error();
+	int rc = gf_embed_enter(x, "gradflow_flush", err);
+
+	return rc ? rc : gf_embed_leave(x, gf_embed_flush(x, err));
+}
+
+API int gradflow_test(struct gradflow_exchange *x, size_t tensor)
+{
+	struct gf_error *err = gf_embed_error();
+	const struct gf_memory *m;
+	size_t i;
+	int rc;
+
+	if (!x || x->generation != atomic_load(&generation))
+		return gf_error_set(err, -EINVAL,
+				    "gradflow_test: want an exchange that this "
+				    "process has opened");
+	m = &x->exchange.memory;
+	if (tensor != GRADFLOW_ALL) {
+		rc = check_tensor(x, "gradflow_test", tensor, err);
+		if (rc || gf_memory_done(m, x->job.order[tensor]))
+			return rc ? rc : 1;
+	}
+	for (i = 0; tensor == GRADFLOW_ALL && i < x->job.plan.nmessages; i++)
+		if (!atomic_load(&m->messages[i].done))
+			break;
+	if (tensor == GRADFLOW_ALL && i == x->job.plan.nmessages)
+		return 1;
+	/* a callback may be one of a thread that has the engine's lock */
+	return in_callback ? 0 : gf_engine_check(x->exchange.engine, err);
+}
+
+/* The last tensor of the plan that a tensor's mean waits for. */
+static size_t needs(const struct gradflow_exchange *x, size_t tensor)
+{
+	const struct gf_exchange *e = &x->exchange;
+	const struct gf_message *m;
+	size_t at;
+
+	if (tensor == GRADFLOW_ALL || !e->select.ops->by_message)
+		return x->job.ntensors - 1;
+	at = e->memory.tensors[x->job.order[tensor]].message;
+	m = &x->job.plan.messages[at];
+	/* messages go in their order, and a half follows all of them */
+	return m->release == GF_RELEASE_READY && m->half == GF_HALF_ALL
+		       ? m->last
+		       : x->job.ntensors - 1;
+}
+
+/* Would it end? */
+static int check_wait(const struct gradflow_exchange *x, size_t tensor,
+		      struct gf_error *err)
+{
+	int rc = tensor == GRADFLOW_ALL
+			 ? 0
+			 : check_tensor(x, "gradflow_wait", tensor, err);
+
+	if (rc || x->flushed || x->front > needs(x, tensor))
+		return rc;
+	return gf_error_set(err, -EINVAL,
+			    "gradflow_wait, step %zu: tensor %zu (%s) has not "
+			    "been posted: post it, or call gradflow_flush",
+			    (size_t)x->job.steps + 1, x->caller[x->front],
+			    name_of(x, x->front));
+}
+
+static int wait_all(struct gradflow_exchange *x, struct gf_error *err)
+{
+	struct gf_exchange *e = &x->exchange;
+	int rc = gf_exchange_await(e, e->begun, err);
+
+	if (rc)
+		return rc;
+	e->taken = e->begun;
+	x->begun = false;
+	x->job.steps++;
+	return 0;
+}
+
+static int wait(struct gradflow_exchange *x, size_t tensor,
+		struct gf_error *err)
+{
+	struct gf_exchange *e = &x->exchange;
+	size_t at;
+	int rc;
+
+	if (!x->begun)
+		return tensor == GRADFLOW_ALL
+			       ? 0
+			       : check_tensor(x, "gradflow_wait", tensor, err);
+	rc = check_wait(x, tensor, err);
+	if (rc)
+		return rc;
+	if (tensor == GRADFLOW_ALL)
+		rc = wait_all(x, err);
+	else if (!gf_memory_done(&e->memory, at = x->job.order[tensor]))
+		rc = e->select.ops->by_message
+			     ? gf_engine_wait_message(
+				       e->engine,
+				       gf_memory_brings(&e->memory, at), err)
+			     : gf_exchange_await(e, e->begun, err);
+	return gf_job_keep(&x->job, rc, err);
+}
+
+API int gradflow_wait(struct gradflow_exchange *x, size_t tensor)
+{
+	struct gf_error *err = gf_embed_error();
+	int rc = gf_embed_enter(x, "gradflow_wait", err);
+
+	return rc ? rc : gf_embed_leave(x, wait(x, tensor, err));
+}
+
+/* --- callbacks ------------------------------------------------------------ */
+
+void gf_embed_done(void *exchange, size_t tensor, int status)
+{
+	const struct gradflow_exchange *x = exchange;
+
+	if (!x->on_done)
+		return;
+	in_callback = true;
+	x->on_done(x->on_done_ctx, x->caller[tensor], status);
+	in_callback = false;
+}
+
+API int gradflow_on_done(struct gradflow_exchange *x,
+			 void (*fn)(void *ctx, size_t tensor, int status),
+			 void *ctx)
+{
+	struct gf_error *err = gf_embed_error();
+	int rc = gf_embed_enter(x, "gradflow_on_done", err);
+
+	if (rc)
+		return rc;
+	rc = gf_embed_between(x, "gradflow_on_done", err);
+	if (!rc) {
+		x->on_done = fn;
+		x->on_done_ctx = ctx;
+	}
+	return gf_embed_leave(x, rc);
+}

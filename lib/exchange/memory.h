@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_EXCHANGE_MEMORY_H
+#define GF_EXCHANGE_MEMORY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "doc/plan.h"
+#include "engine/hooks.h"
+#include "select/select.h"
+
+/*
+ * Gradients in memory of the caller's, on the host: a place per tensor and
+ * step, of f32, f16 or bf16. They come back there as the means over ranks.
+ *
+ * A message whose tensors lie one after the other in f32, in the plan's order,
+ * moves in that memory: nothing is copied. The tensors of other messages are
+ * packed into the pool before the message goes, and unpacked when it has come.
+ * A selection that does not give back message by message (by_message) works on
+ * the pool, and gives back when the whole step has come: zeros for what was
+ * not chosen. All of this happens in hooks around the selection's, on the
+ * thread that moves messages, so that it overlaps backward.
+ *
+ * NOT FINITE. A dense sum comes back as it is. A selection that remembers
+ * leaves such a step out (select/select.h, `end`). All of the step then comes
+ * back as NaN, the same on all ranks, so that the caller skips it, too.
+ *
+ * One step is under way at a time.
+ */
+struct gf_memory_tensor {
+	enum gf_dtype dtype;
+	size_t message;     /* of the plan */
+	void *_Atomic data; /* in this step; NULL: no gradient: zeros */
+	bool packed;        /* the engine's thread's */
+};
+
+struct gf_memory_message {
+	size_t gather; /* of the list: brings the whole message */
+	/* So far in this step: tensors that have come, and where the message
+	 * would begin if all lay one after the other, as they do unless
+	 * `scattered`. */
+	size_t nposted;
+	uintptr_t base;
+	bool scattered;
+	bool in_place; /* it moves where it lies */
+	_Atomic bool done;
+};
+
+struct gf_memory {
+	struct gf_selector *select; /* borrowed */
+	struct gf_engine_hooks
+		hooks; /* for the engine, around the selection's */
+	struct gf_memory_tensor *tensors;
+	struct gf_memory_message *messages;
+	const struct gf_work *list; /* of the step */
+	size_t slot, nposted;
+	_Atomic uint64_t copied_bytes; /* packed and unpacked so far */
+	/* A tensor's mean is in its place (0), or never will be (a negative
+	 * errno); on the engine's thread. The owner sets them between steps.
+	 * (optional) */
+	void (*on_done)(void *ctx, size_t tensor, int status);
+	void *on_done_ctx;
+};
+
+/* dtypes: per tensor of the selection's plan, on which the selection is open.
+ * -ENOTSUP: of that type no gradients are taken. gf_memory_close follows also
+ * if this fails; it accepts zeros. */
+int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
+		   const enum gf_dtype *dtypes, struct gf_error *err);
+void gf_memory_close(struct gf_memory *m);
+
+/* A message that no codec is wanted for, and whose tensors are all of one type
+ * of 16 bits, travels in that type. Before the plan is used. */
+void gf_memory_set_codecs(struct gf_plan *plan, const enum gf_dtype *dtypes);
+
+/* A step begins, with that list; before the engine knows of it. */
+void gf_memory_begin(struct gf_memory *m, size_t slot,
+		     const struct gf_work *list);
+/* The tensor's gradient is there, and stays until the tensor is done; before
+ * the engine is told. Once in a step. */
+void gf_memory_post(struct gf_memory *m, size_t tensor, void *data);
+/* Tensors that have not come have no gradient; before the end of backward. */
+void gf_memory_flush(struct gf_memory *m);
+/* The message of the step's list that brings it, where selections give back
+ * message by message. */
+size_t gf_memory_brings(const struct gf_memory *m, size_t tensor);
+/* Has its mean come back in this step? At any time, from any thread. */
+bool gf_memory_done(const struct gf_memory *m, size_t tensor);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The means that an exchange gives back: against exact sums, and by every
+ * selection against the parameters of a trainer with the same gradients. */
+#include "caller.h"
+#include "test.h"
+
+#include "base/array.h"
+#include "train/method.h"
+
+/* --- exact means ---------------------------------------------------------- */
+
+static const enum gf_dtype types[][CALLER_TENSORS] = {
+	{GF_F32, GF_F32, GF_F32, GF_F32, GF_F32},
+	{GF_F16, GF_F16, GF_F16, GF_F16, GF_F16},
+	{GF_BF16, GF_BF16, GF_BF16, GF_BF16, GF_BF16},
+	{GF_F32, GF_F16, GF_BF16, GF_F32, GF_F32},
+};
+
+static const char *const dense[] = {
+	RULE("1", "2", "ring", "f32", DENSE),
+	RULE("4096", "1", "rhd", "f32", DENSE),
+	RULE("1000000", "1", "ring", "f16", DENSE),
+	RULE("4096", "2", "tree", "bf16", DENSE),
+};
+
+struct exact_case {
+	const char *plan;
+	const enum gf_dtype *dtypes;
+	enum layout layout;
+	bool flush; /* the last tensor but one is not posted by rank 0 */
+};
+
+/* Sums of 4 and means by 4 have few bits. */
+static float value(int rank, size_t i, size_t k, size_t step)
+{
+	return (float)((i * 7 + k * 3 + step * 5 + (size_t)rank * 11) % 17) - 8;
+}
+
+static void exact_step(struct caller_rank *r, struct caller *c, size_t step)
+{
+	const struct exact_case *e = r->c;
+	float values[1200], want;
+	size_t n, i, k;
+	int rank;
+
+	for (n = 0; n < CALLER_TENSORS; n++) {
+		i = (n * 2 + (size_t)r->rank) % CALLER_TENSORS;
+		for (k = 0; k < caller_counts[i]; k++)
+			values[k] = value(r->rank, i, k, step);
+		caller_put(c, i, values);
+		if (e->flush && i == 3 && r->rank == 0)
+			continue;
+		EXPECT(gradflow_post(c->x, i, c->data[i]) == 0, "%s",
+		       gradflow_error());
+	}
+	if (e->flush)
+		EXPECT(gradflow_flush(c->x) == 0, "%s", gradflow_error());
+	for (i = 0; i < CALLER_TENSORS; i++) {
+		const bool left = e->flush && i == 3;
+
+		EXPECT(gradflow_wait(c->x, i) == 0, "%s", gradflow_error());
+		EXPECT(gradflow_test(c->x, i) == 1, "tensor %zu", i);
+		caller_get(c, i, values);
+		for (k = 0; k < caller_counts[i]; k++) {
+			for (want = 0, rank = left; rank < r->ranks; rank++)
+				want += value(rank, i, k, step);
+			want /= (float)r->ranks;
+			if (left && r->rank == 0)
+				want = value(0, i, k, step);
+			EXPECT(values[k] == want,
+			       "%s, layout %d, rank %d of %d, step %zu, tensor "
+			       "%zu, element %zu: want %g, got %g",
+			       e->plan, (int)e->layout, r->rank, r->ranks, step,
+			       i, k, want, values[k]);
+			if (values[k] != want)
+				break;
+		}
+	}
+	EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
+}
+
+/* In a step: tensors that do not lie as their message moves go both ways. */
+static size_t copied(const struct caller_rank *r, const struct caller *c)
+{
+	const struct exact_case *e = r->c;
+	size_t bytes = 0, i, k, sum;
+
+	for (i = 0; i < CALLER_TENSORS; i = k) {
+		bool moves = true;
+
+		for (k = i, sum = 0; k < CALLER_TENSORS &&
+				     gradflow_exchange_message(c->x, k) ==
+					     gradflow_exchange_message(c->x, i);
+		     k++) {
+			const bool left = e->flush && k == 3 && r->rank == 0;
+
+			moves &= c->dtypes[k] == GF_F32 && !left &&
+				 (k == i || e->layout == FLAT);
+			sum += left ? 0
+				    : 2 * caller_counts[k] *
+					       gf_dtype_bytes(c->dtypes[k]);
+		}
+		bytes += moves ? 0 : sum;
+	}
+	return bytes;
+}
+
+static void exact(struct caller_rank *r)
+{
+	const struct exact_case *e = r->c;
+	struct gf_error err = {""};
+	struct caller c;
+	size_t step;
+
+	if (caller_open(&c, r->comm[0], e->plan, e->dtypes, e->layout, &err)) {
+		EXPECT(0, "%s", err.text);
+		return;
+	}
+	for (step = 1; step <= 3; step++)
+		exact_step(r, &c, step);
+	EXPECT(gradflow_exchange_steps(c.x) == 3, "steps");
+	EXPECT(gradflow_copied_bytes(c.x) == 3 * copied(r, &c),
+	       "%s, layout %d, rank %d: want %zu bytes copied, got %zu",
+	       e->plan, (int)e->layout, r->rank, 3 * copied(r, &c),
+	       (size_t)gradflow_copied_bytes(c.x));
+	caller_close(&c);
+}
+
+static void test_exact(void)
+{
+	struct exact_case e;
+	size_t p, t;
+	int ranks, layout;
+
+	for (p = 0; p < GF_ARRAY_LENGTH(dense); p++)
+		for (t = 0; t < GF_ARRAY_LENGTH(types); t++)
+			for (layout = 0; layout < LAYOUTS; layout++)
+				for (ranks = 1; ranks <= 4; ranks *= 2) {
+					e = (struct exact_case){
+						dense[p], types[t],
+						(enum layout)layout, false};
+					on_callers(ranks, exact, &e);
+				}
+	e = (struct exact_case){dense[1], types[0], FLAT, true};
+	on_callers(4, exact, &e);
+}
+
+/* --- against a trainer ---------------------------------------------------- */
+
+/* A power of two: products with it are exact, however they are computed. */
+#define RATE 0.25f
+
+#define SELECTION(text) RULE("4096", "1", "ring", "f32", text ", " SYNCHRONOUS)
+static const char *const selections[] = {
+	SELECTION("\"selection\": {\"method\": \"dense\"}"),
+	SELECTION("\"selection\": {\"method\": \"csc\", \"chunk_elems\": 50, "
+		  "\"keep\": 0.3, \"warmup_steps\": 2, \"decay\": 0.5}"),
+	SELECTION("\"selection\": {\"method\": \"topk\", \"density\": 0.05, "
+		  "\"warmup_densities\": [0.25]}"),
+	SELECTION("\"selection\": {\"method\": \"gtopk\", \"density\": 0.05, "
+		  "\"warmup_densities\": []}"),
+	SELECTION("\"selection\": {\"method\": \"dgc\", \"density\": 0.05, "
+		  "\"warmup_densities\": [], \"clip_norm\": 4}"),
+	SELECTION("\"selection\": {\"method\": \"randomk\", \"density\": 0.1, "
+		  "\"warmup_densities\": []}"),
+	SELECTION("\"selection\": {\"method\": \"onebit\", \"chunk_elems\": "
+		  "64}"),
+	SELECTION("\"selection\": {\"method\": \"powersgd\", \"rank\": 2, "
+		  "\"warmup_steps\": 1}"),
+};
+
+struct beside_case {
+	const char *plan;
+	enum layout layout;
+};
+
+static void fill(float *to, size_t n, int rank, size_t step)
+{
+	uint32_t state = 1 + (uint32_t)rank * 7919 + (uint32_t)step * 104729;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		state = state * 1664525 + 1013904223;
+		to[i] = (float)(int32_t)state * 0x1p-31f;
+	}
+}
+
+static void train(struct caller_rank *r, const struct gradflow_exchange *x,
+		  float *params, size_t steps, float momentum)
+{
+	const struct gf_optim_config optim = {.name = "sgd",
+					      .momentum = momentum};
+	const struct gf_method_env env = {
+		.comm = r->comm[1],
+		.plan = &x->job.plan,
+		.params = params,
+		.shapes = x->job.shapes,
+		.epoch_steps = 3,
+		.optim = &optim,
+		.timeout_s = TEST_PATIENCE_S,
+		.threads = 1,
+	};
+	struct gf_method m;
+	struct gf_error err = {""};
+	size_t step, i;
+
+	if (gf_method_open(&m, &env, &err)) {
+		EXPECT(0, "%s", err.text);
+		return;
+	}
+	for (step = 1; step <= steps; step++) {
+		fill(gf_method_begin(&m, step), CALLER_ELEMS, r->rank, step);
+		for (i = 0; i < CALLER_TENSORS; i++)
+			gf_method_ready(&m, i);
+		gf_method_backward_end(&m);
+		EXPECT(gf_method_exchange(&m, step, &err) == 0, "%s", err.text);
+		gf_method_update(&m, step, RATE);
+	}
+	gf_method_close(&m);
+}
+
+static void own_step(struct caller *c, struct caller_rank *r, size_t step,
+		     float *params, float *velocity, float momentum)
+{
+	const struct gf_sgd_step sgd = {
+		.lr = RATE, .momentum = momentum, .scale = 1};
+	float grads[CALLER_ELEMS];
+	size_t i, at;
+
+	fill(grads, CALLER_ELEMS, r->rank, step);
+	for (i = 0, at = 0; i < CALLER_TENSORS; at += caller_counts[i++]) {
+		caller_put(c, i, grads + at);
+		EXPECT(gradflow_post(c->x, i, c->data[i]) == 0, "%s",
+		       gradflow_error());
+	}
+	EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
+	for (i = 0, at = 0; i < CALLER_TENSORS; at += caller_counts[i++])
+		gf_kernels()->sgd_f32(&sgd, (float *)c->data[i], params + at,
+				      velocity + at, caller_counts[i]);
+}
+
+static void beside(struct caller_rank *r)
+{
+	enum { STEPS = 8 };
+	const struct beside_case *b = r->c;
+	float params[CALLER_ELEMS] = {0}, velocity[CALLER_ELEMS] = {0};
+	float want[CALLER_ELEMS] = {0}, momentum;
+	struct gf_error err = {""};
+	struct caller c;
+	size_t step, i;
+
+	if (caller_open(&c, r->comm[0], b->plan, types[0], b->layout, &err)) {
+		EXPECT(0, "%s", err.text);
+		return;
+	}
+	/* pieces leave velocities alone, and dgc has its own momentum */
+	momentum =
+		gf_selection_has(&c.x->job.plan.selection, GF_SELECT_PIECES) ||
+				gf_selection_has(&c.x->job.plan.selection,
+						 GF_SELECT_MOMENTUM)
+			? 0
+			: 0.9f;
+	c.x->job.plan.ranks = r->ranks;
+	for (step = 1; step <= STEPS; step++)
+		own_step(&c, r, step, params, velocity, momentum);
+	train(r, c.x, want, STEPS,
+	      gf_selection_has(&c.x->job.plan.selection, GF_SELECT_MOMENTUM)
+		      ? 0.9f
+		      : momentum);
+	for (i = 0; i < CALLER_ELEMS && params[i] == want[i]; i++)
+		;
+	EXPECT(i == CALLER_ELEMS,
+	       "%s, layout %d, rank %d of %d: parameter %zu: want %.9g, got "
+	       "%.9g",
+	       b->plan, (int)b->layout, r->rank, r->ranks, i, want[i],
+	       params[i]);
+	caller_close(&c);
+}
+
+static void test_beside(void)
+{
+	size_t i;
+	int ranks, layout;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(selections); i++)
+		for (layout = 0; layout < LAYOUTS; layout++)
+			for (ranks = 1; ranks <= 4; ranks++) {
+				const struct beside_case b = {
+					selections[i], (enum layout)layout};
+
+				on_callers(ranks, beside, &b);
+			}
+}
+
+int main(void)
+{
+	watchdog(120);
+	test_exact();
+	test_beside();
+	return TEST_END();
+}
