@@ -232,11 +232,14 @@ $(BUILD)/lib/libgradflow.so.0: $(ARCHIVES) lib/embed/gradflow.map
 	  -Wl,-z,defs -Wl,--whole-archive $(call archive,embed) \
 	  -Wl,--no-whole-archive -Wl,--start-group \
 	  $(filter-out $(call archive,embed),$(ARCHIVES)) -Wl,--end-group $(FOREIGN_LIBS)
-# A program that knows no more than a user's.
-$(BUILD)/embed/job: tests/embed/job.c include/gradflow.h $(SO)
+# Programs that know no more than a user's.
+EMBED := $(addprefix $(BUILD)/embed/,job caller own_loop joined)
+$(BUILD)/embed/job $(BUILD)/embed/caller: $(BUILD)/embed/%: tests/embed/%.c
+$(BUILD)/embed/own_loop $(BUILD)/embed/joined: $(BUILD)/embed/%: share/examples/%.c
+$(EMBED): include/gradflow.h $(SO)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -std=c11 $(WARNINGS) $(if $(WERROR),-Werror) -Iinclude $(CFLAGS) \
-	  -o $@ $< $(SO) -Wl,-rpath,$(abspath $(BUILD)/lib) -lm
+	  -o $@ $(filter %.c,$^) $(SO) -Wl,-rpath,$(abspath $(BUILD)/lib) -lm
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
@@ -359,7 +362,7 @@ check-long: deps
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \
-	$(if $(SO),$(BUILD)/embed/job) \
+	$(if $(SO),$(EMBED)) \
 	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%) \
 	$(BUILD)/gpu/bench_kernels)
 

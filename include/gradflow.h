@@ -138,9 +138,9 @@ int gradflow_load(struct gradflow *g, const char *folder);
 
 /*
  * THE EXCHANGE: the means of gradients over ranks, for a program that has
- * parameters and an optimiser of its own. Gradients lie in the program's
- * memory, each tensor anywhere, in f32, f16 or bf16, and their means come back
- * in the same place and type. A message whose tensors are f32 and lie one after
+ * parameters and an optimiser of its own. A tensor's gradient may lie anywhere
+ * in the program's memory, as f32, f16 or bf16. Its mean comes back in the same
+ * place and type. A message whose tensors are f32 and lie one after
  * the other, in the plan's order, is not copied; those of others are packed on
  * the library's thread, and gradflow_copied_bytes counts it.
  *
@@ -154,7 +154,7 @@ int gradflow_load(struct gradflow *g, const char *folder);
  * Every rank makes the same calls in the same order, but for the order of posts
  * within a step. A step begins with its first post and ends with the wait for
  * all. Selections (topk, csc, powersgd and so on) keep what they hold back
- * inside. With such a plan a tensor's mean has zeros for what was not chosen.
+ * inside. A mean by such a plan has zeros for what was not chosen.
  *If a gradient of the step is infinite or not a number, their state stays as it
  * was, and all of the step comes back as NaN, the same on all ranks.
  *
@@ -207,7 +207,9 @@ int gradflow_exchange_open(const struct gradflow_tensor *tensors,
 			   const struct gradflow_exchange_options *options,
 			   struct gradflow_exchange **x);
 /* NULL is allowed. On all ranks, also within a step: what was not posted counts
- * as zeros. Of no use to a forked child. */
+ * as zeros. After a failure it waits for no other rank, and those that are left
+ * may open another exchange, unless they were joined by MPI; memory as large as
+ * the gradients is lost then. A forked child keeps its copy. */
 void gradflow_exchange_close(struct gradflow_exchange *x);
 
 /* That tensor's gradient is there; from here until the tensor is done its
@@ -221,11 +223,11 @@ int gradflow_flush(struct gradflow_exchange *x);
 /* 1: the tensor's mean, or GRADFLOW_ALL's, has come; 0: not yet. */
 int gradflow_test(struct gradflow_exchange *x, size_t tensor);
 /* Until that tensor's mean has come; of GRADFLOW_ALL: until the step has ended,
- * and the next may begin. -EINVAL: it would never come, since a tensor that
- * goes before it, or with it, has not been posted. */
+ * and the next may begin. -EINVAL: the wait would never end, since a tensor
+ * that goes before that one, or with it, has not been posted. */
 int gradflow_wait(struct gradflow_exchange *x, size_t tensor);
-/* Calls fn for each tensor that was posted, as soon as its mean has come
- * (status 0), or when it is known that it never will (a negative errno). On the
+/* Calls fn for each tensor that was posted: with status 0 as soon as its mean
+ * has come, or with a negative errno after a failure. On the
  * library's thread, which waits: fn must be short, and calls nothing of an
  * exchange but gradflow_test. Between steps; fn NULL: no more. */
 int gradflow_on_done(struct gradflow_exchange *x,
@@ -238,9 +240,9 @@ int gradflow_drop(struct gradflow_exchange *x);
 int gradflow_rescale(struct gradflow_exchange *x, double factor);
 
 /* The selection's state, as gradflow_save and gradflow_load, between steps. A
- * set may be of another number of ranks: every rank takes over what those have
- * held back that are no more, so that the mean of all that waits is as it was.
- * gradflow_carried is the norm of what was taken over. */
+ * set may be of another number of ranks. The ranks then take over the remains
+ * of those that are gone, so that the mean over all ranks is as it was;
+ * gradflow_carried is the norm of these remains. */
 int gradflow_exchange_save(struct gradflow_exchange *x, const char *folder);
 int gradflow_exchange_load(struct gradflow_exchange *x, const char *folder);
 double gradflow_carried(const struct gradflow_exchange *x);

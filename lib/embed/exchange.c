@@ -365,8 +365,12 @@ API void gradflow_exchange_close(struct gradflow_exchange *x)
 	/* a child's exchange has no thread, and its memory is a copy */
 	if (!x || x->generation != gf_embed_generation())
 		return;
-	if (x->job.comm->broken)
-		return; /* ranks are lost, and something may yet write */
+	if (x->job.comm
+		    ->broken) { /* until the transport is gone it may write */
+		gf_engine_abandon(x->exchange.engine);
+		gf_comm_close(x->job.comm);
+		return;
+	}
 	if (x->begun)
 		(void)gf_embed_flush(x, &ignored);
 	close_all(x);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the trainer and the exchange have in common, and its sets. */
+/* The common part of the trainer and the exchange, and its sets. */
 #include "embed/job.h"
 
 #include <errno.h>

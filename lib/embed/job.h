@@ -59,7 +59,7 @@ struct gf_job {
 	struct gf_error why;
 };
 
-/* Where this thread's reason is kept, for gradflow_error. */
+/* This thread's place for a reason, which gradflow_error returns. */
 struct gf_error *gf_embed_error(void);
 
 /* What the caller gives, of whatever version, as this one has it. The tensors
@@ -99,10 +99,9 @@ struct gf_team gf_job_team(const struct gf_job *job);
 int gf_job_keep(struct gf_job *job, int rc, const struct gf_error *err);
 int gf_job_failed(const struct gf_job *job, struct gf_error *err);
 
-/* Collective, between steps. Load: of a set by another number of ranks, what
- * those have held back that are no more went to others; *carried is its norm
- * over all of them, 0 where none did, unless carried is NULL, which refuses
- * such a set. */
+/* Collective, between steps. Load takes a
+ * set of another number of ranks, unless carried is NULL. *carried becomes the
+ * norm of what went from ranks that are gone to others. */
 int gf_job_save(struct gf_job *job, const char *folder, struct gf_error *err);
 int gf_job_load(struct gf_job *job, const char *folder, double *carried,
 		struct gf_error *err);

@@ -119,6 +119,11 @@ void gf_engine_free(struct gf_engine *e)
 	free(e);
 }
 
+void gf_engine_abandon(struct gf_engine *e)
+{
+	gf_comm_thread_stop(&e->thread);
+}
+
 void gf_engine_count_from(struct gf_engine *e, size_t steps)
 {
 	pthread_mutex_lock(&e->thread.lock);

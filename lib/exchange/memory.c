@@ -224,7 +224,7 @@ static void pack(struct gf_memory *m, size_t tensor)
 	count(m, n * gf_dtype_bytes(t->dtype));
 }
 
-/* What the i-th of the step's list needs is packed. */
+/* Packs the tensors that the i-th of the step's list needs. */
 static void pack_for(struct gf_memory *m, size_t i)
 {
 	const struct gf_work *w = &m->list[i];

@@ -22,8 +22,8 @@
  * packed into the pool before the message goes, and unpacked when it has come.
  * A selection that does not give back message by message (by_message) works on
  * the pool, and gives back when the whole step has come: zeros for what was
- * not chosen. All of this happens in hooks around the selection's, on the
- * thread that moves messages, so that it overlaps backward.
+ * not chosen. Hooks around the selection's do this on the thread that
+ * moves messages, beside backward.
  *
  * NOT FINITE. A dense sum comes back as it is. A selection that remembers
  * leaves such a step out (select/select.h, `end`). All of the step then comes

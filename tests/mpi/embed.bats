@@ -158,7 +158,11 @@ profile() { # of the tensors of job.c, in another order
 
 @test "libgradflow: needs nothing of ours, and says nothing by itself" {
 	[ -e "$GF_SOURCE/$BUILD/lib/libgradflow.so.0" ] || skip "no shared library in this build"
-	[ "$(nm -D --defined-only "$GF_SOURCE/$BUILD/lib/libgradflow.so.0" | grep -vc ' gradflow_')" -eq 1 ] # the version
+	[ "$(nm -D --defined-only "$GF_SOURCE/$BUILD/lib/libgradflow.so.0" | grep -vc ' gradflow_')" -eq 2 ] # the versions
+	# programs that were linked with the first version find what they had
+	nm -D --defined-only "$GF_SOURCE/$BUILD/lib/libgradflow.so.0" | sed -n 's/.* T \(.*\)@@GRADFLOW_0$/\1/p' | sort > first.txt
+	printf 'gradflow_%s\n' begin close count error load local_rank open parameters place rank ranks ready save \
+		sent_bytes start step steps version ways | diff - first.txt
 	# every function of the header is there, and no other
 	diff <(grep -oE '\bgradflow_[a-z_]+\(' "$GF_SOURCE/include/gradflow.h" | tr -d '(' | sort -u) \
 		<(nm -D --defined-only "$GF_SOURCE/$BUILD/lib/libgradflow.so.0" | grep -oE ' gradflow_[a-z_]+' | tr -d ' ' | sort -u)

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program with an optimiser of its own on libgradflow's exchange. It includes
+ * nothing of gradflow but gradflow.h.
+ *
+ *	caller [-j PLACE RANK RANKS] means PLAN		exact means
+ *	caller [-j ...] save PLAN DIR	so many steps, a set in the middle
+ *	caller [-j ...] load PLAN DIR	the rest of them; both print a sum
+ *	caller [-j ...] carry PLAN DIR	loads, and prints what was carried
+ *	caller [-j ...] two PLAN	two exchanges at once, and one after
+ *	caller [-j ...] hangs PLAN	rank 1 stops in its second step
+ *	caller [-j ...] dies PLAN	rank 1 ends in its second step; the
+ *					others go on without it
+ *	caller gather FOLDER RANK RANKS	joined by an allgather of its own
+ *	caller post			the time that a post takes
+ *
+ * PLAN may be "-": none.
+ */
+#define _GNU_SOURCE
+#include <gradflow.h>
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TENSORS 3
+
+static const struct gradflow_tensor three[TENSORS] = {
+	{"c", 1, {5}},
+	{"b", 2, {3, 2}},
+	{"a", 3, {20, 20, 2}},
+};
+static const size_t counts[TENSORS] = {5, 6, 800};
+
+static struct gradflow_exchange_options options = {
+	.size = sizeof(options),
+	.tensor_size = sizeof(struct gradflow_tensor),
+	.timeout_s = 30,
+};
+static float c[5], b[6], a[800];
+static float *const data[TENSORS] = {c, b, a};
+
+static void need(int rc)
+{
+	if (rc >= 0)
+		return;
+	fprintf(stderr, "caller: %s\n", gradflow_error());
+	exit(rc == -22 ? 2 : 1);
+}
+
+static void check(int holds, const char *what, double found)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "caller: %s: got %.9g\n", what, found);
+	exit(1);
+}
+
+static struct gradflow_exchange *begin(void)
+{
+	struct gradflow_exchange *x;
+
+	need(gradflow_exchange_open(three, TENSORS, &options, &x));
+	return x;
+}
+
+/* Element k of tensor i on rank r in step s. */
+static float value(int r, size_t i, size_t k, size_t s)
+{
+	return (float)((r + 1) * 4) * (float)(i + k % 16 + s);
+}
+
+static void fill(int rank, size_t step)
+{
+	size_t i, k;
+
+	for (i = 0; i < TENSORS; i++)
+		for (k = 0; k < counts[i]; k++)
+			data[i][k] = value(rank, i, k, step);
+}
+
+static int try_step(struct gradflow_exchange *x, size_t step)
+{
+	int rank = gradflow_exchange_rank(x), rc = 0;
+	size_t n, i;
+
+	fill(rank, step);
+	for (n = 0; n < TENSORS && rc == 0; n++) {
+		i = (n + (size_t)rank) % TENSORS;
+		rc = gradflow_post(x, i, data[i]);
+	}
+	return rc ? rc : gradflow_wait(x, GRADFLOW_ALL);
+}
+
+static void exact_step(struct gradflow_exchange *x, size_t step)
+{
+	/* the mean of 4(r + 1) over P ranks is 2(P + 1) */
+	const float mean = (float)(2 * (gradflow_exchange_ranks(x) + 1));
+	size_t i, k;
+
+	need(try_step(x, step));
+	for (i = 0; i < TENSORS; i++)
+		for (k = 0; k < counts[i]; k++)
+			check(data[i][k] == mean * (float)(i + k % 16 + step),
+			      "a mean", data[i][k]);
+}
+
+static void means(void)
+{
+	struct gradflow_exchange *x = begin();
+	size_t s;
+
+	for (s = 1; s <= 4; s++)
+		exact_step(x, s);
+	check(gradflow_exchange_steps(x) == 4, "steps, want 4",
+	      (double)gradflow_exchange_steps(x));
+	gradflow_exchange_close(x);
+}
+
+static double sum(void)
+{
+	double all = 0;
+	size_t i, k;
+
+	for (i = 0; i < TENSORS; i++)
+		for (k = 0; k < counts[i]; k++)
+			all += data[i][k] * (double)(i + k + 1);
+	return all;
+}
+
+static void checkpoint(const char *folder, int load)
+{
+	struct gradflow_exchange *x = begin();
+	double all = 0;
+	size_t s;
+
+	if (load)
+		need(gradflow_exchange_load(x, folder));
+	for (s = gradflow_exchange_steps(x) + 1; s <= 7; s++) {
+		need(try_step(x, s));
+		all = all * 0.5 + sum();
+		if (s == 3)
+			all = 0;
+		if (s == 3 && !load)
+			need(gradflow_exchange_save(x, folder));
+	}
+	if (gradflow_exchange_rank(x) == 0)
+		printf("%a\n", all);
+	gradflow_exchange_close(x);
+}
+
+static double held_back(struct gradflow_exchange *x)
+{
+	struct gradflow_array array;
+	double squares = 0;
+	size_t i, k;
+
+	for (i = 0; gradflow_exchange_state(x, i, &array) == 0; i++)
+		for (k = 0; !array.shared && k < array.size_bytes / 4; k++)
+			squares += pow(((float *)array.data)[k], 2);
+	return sqrt(squares);
+}
+
+static void carry(const char *folder)
+{
+	struct gradflow_exchange *x = begin();
+
+	need(gradflow_exchange_load(x, folder));
+	printf("rank %d of %d: step %d, carried %.6g, holds %.6g\n",
+	       gradflow_exchange_rank(x), gradflow_exchange_ranks(x),
+	       (int)gradflow_exchange_steps(x), gradflow_carried(x),
+	       held_back(x));
+	need(try_step(x, gradflow_exchange_steps(x) + 1));
+	gradflow_exchange_close(x);
+}
+
+static void two(void)
+{
+	struct gradflow_exchange *x, *y;
+	char place[300];
+	const char *meet = options.meet;
+
+	x = begin();
+	if (meet) {
+		snprintf(place, sizeof(place), "%s-2", meet);
+		options.meet = place;
+	}
+	y = begin();
+	fill(gradflow_exchange_rank(x), 1);
+	need(gradflow_post(x, 0, c));
+	need(gradflow_post(y, 2, a));
+	need(gradflow_flush(y));
+	need(gradflow_wait(y, GRADFLOW_ALL));
+	check(a[3] == (float)(2 * (gradflow_exchange_ranks(x) + 1) * 6),
+	      "a mean", a[3]);
+	need(gradflow_flush(x));
+	need(gradflow_wait(x, GRADFLOW_ALL));
+	exact_step(y, 2);
+	gradflow_exchange_close(y);
+	exact_step(x, 2);
+	gradflow_exchange_close(x);
+}
+
+static void hangs(void)
+{
+	struct gradflow_exchange *x;
+	int rc;
+
+	options.timeout_s = 2;
+	x = begin();
+	exact_step(x, 1);
+	if (gradflow_exchange_rank(x) == 1)
+		raise(SIGSTOP);
+	rc = try_step(x, 2);
+	check(rc == -110, "status of a step without rank 1", rc);
+	check(gradflow_post(x, 0, c) == rc, "status of a later call", rc);
+	need(rc);
+}
+
+/* The others open anew, with a rank fewer. */
+static void dies(void)
+{
+	struct gradflow_exchange *x;
+	char place[300];
+	int rank, rc;
+
+	options.timeout_s = 5;
+	x = begin();
+	rank = gradflow_exchange_rank(x);
+	exact_step(x, 1);
+	if (rank == 1)
+		_exit(7);
+	rc = try_step(x, 2);
+	check(rc < 0, "status of a step without rank 1", rc);
+	fprintf(stderr, "caller: %s\n", gradflow_error());
+	gradflow_exchange_close(x);
+	snprintf(place, sizeof(place), "%s-anew", options.meet);
+	options.meet = place;
+	options.rank = rank - (rank > 1);
+	options.ranks--;
+	means();
+	puts("went on");
+}
+
+/* --- an allgather of the program's own, in a folder ------------------------
+ */
+
+static int gather(void *ctx, const void *send, size_t size_bytes, void *recv)
+{
+	static int round;
+	char name[300], temporary[310];
+	FILE *f;
+	int r, tries;
+
+	snprintf(name, sizeof(name), "%s/%d.%d", (char *)ctx, round,
+		 options.rank);
+	snprintf(temporary, sizeof(temporary), "%s.tmp", name);
+	f = fopen(temporary, "w");
+	if (!f || fwrite(send, 1, size_bytes, f) != size_bytes || fclose(f) ||
+	    rename(temporary, name))
+		return -5;
+	for (r = 0; r < options.ranks; r++) {
+		snprintf(name, sizeof(name), "%s/%d.%d", (char *)ctx, round, r);
+		for (tries = 0; !(f = fopen(name, "r")); tries++) {
+			if (tries == 3000)
+				return -110;
+			usleep(10000);
+		}
+		if (fread((char *)recv + (size_t)r * size_bytes, 1, size_bytes,
+			  f) != size_bytes)
+			return -5;
+		fclose(f);
+	}
+	round++;
+	return 0;
+}
+
+/* --- what a post costs ------------------------------------------------------
+ */
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int by_size(const void *p, const void *q)
+{
+	return (*(const double *)p > *(const double *)q) -
+	       (*(const double *)p < *(const double *)q);
+}
+
+/* 50 messages of 64 KiB in one piece of memory: microseconds per post, of which
+ * the median, and bytes copied. */
+static void post(void)
+{
+	enum { MESSAGES = 50, STEPS = 200, COUNT = 16384 };
+	struct gradflow_tensor tensors[MESSAGES];
+	char names[MESSAGES][8];
+	size_t ones[MESSAGES], i, s;
+	static float memory[MESSAGES * COUNT];
+	static double took[STEPS * MESSAGES];
+	struct gradflow_exchange *x;
+	double began;
+
+	memset(tensors, 0, sizeof(tensors));
+	for (i = 0; i < MESSAGES; i++) {
+		snprintf(names[i], sizeof(names[i]), "t%zu", i);
+		tensors[i].name = names[i];
+		tensors[i].dimensions = 1;
+		tensors[i].shape[0] = COUNT;
+		ones[i] = 1;
+	}
+	options.messages = ones;
+	options.nmessages = MESSAGES;
+	need(gradflow_exchange_open(tensors, MESSAGES, &options, &x));
+	for (s = 0; s < STEPS; s++) {
+		for (i = 0; i < MESSAGES; i++) {
+			began = now_s();
+			need(gradflow_post(x, i, memory + i * COUNT));
+			took[s * MESSAGES + i] = now_s() - began;
+		}
+		need(gradflow_wait(x, GRADFLOW_ALL));
+	}
+	qsort(took, STEPS * MESSAGES, sizeof(*took), by_size);
+	if (gradflow_exchange_rank(x) == 0)
+		printf("%.3f us a post (90 %% below %.3f), %llu bytes copied\n",
+		       took[STEPS * MESSAGES / 2] * 1e6,
+		       took[STEPS * MESSAGES * 9 / 10] * 1e6,
+		       (unsigned long long)gradflow_copied_bytes(x));
+	gradflow_exchange_close(x);
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode;
+
+	if (argc > 5 && !strcmp(argv[1], "-j")) {
+		options.meet = argv[2];
+		options.rank = atoi(argv[3]);
+		options.ranks = atoi(argv[4]);
+		argv += 4;
+		argc -= 4;
+	}
+	mode = argc > 1 ? argv[1] : "";
+	if (!strcmp(mode, "gather") && argc == 5) {
+		options.allgather = gather;
+		options.allgather_ctx = argv[2];
+		options.rank = atoi(argv[3]);
+		options.ranks = atoi(argv[4]);
+		means();
+		return 0;
+	}
+	if (argc > 2 && strcmp(argv[2], "-"))
+		options.plan = argv[2];
+	if (!strcmp(mode, "means") && argc == 3)
+		means();
+	else if ((!strcmp(mode, "save") || !strcmp(mode, "load")) && argc == 4)
+		checkpoint(argv[3], mode[0] == 'l');
+	else if (!strcmp(mode, "carry") && argc == 4)
+		carry(argv[3]);
+	else if (!strcmp(mode, "two") && argc == 3)
+		two();
+	else if (!strcmp(mode, "hangs") && argc == 3)
+		hangs();
+	else if (!strcmp(mode, "dies") && argc == 3)
+		dies();
+	else if (!strcmp(mode, "post") && argc == 2)
+		post();
+	else
+		return 64;
+	return 0;
+}

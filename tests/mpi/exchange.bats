@@ -1,0 +1,127 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# libgradflow's exchange in a program with an optimiser of its own
+# (include/gradflow.h, tests/embed/caller.c), by MPI and as plain processes.
+load ../cli/common
+
+program() { # NAME: of build/embed
+	[ -x "$GF_SOURCE/$BUILD/embed/$1" ] || skip "no shared library in this build"
+	printf %s "$GF_SOURCE/$BUILD/embed/$1"
+}
+
+caller() { # RANKS ARGUMENT...: under mpirun
+	local ranks=$1 binary
+	binary=$(program caller)
+	shift
+	timeout 300 mpirun --bind-to none -np "$ranks" "$binary" "$@"
+}
+
+# RANKS COMMAND...: plain processes; @ is the rank. The statuses are in
+# status.RANK; fails if one does.
+processes() {
+	local ranks=$1 rank failed=0
+	shift
+	for ((rank = 0; rank < ranks; rank++)); do
+		(
+			status=0
+			timeout 120 "${@//@/$rank}" || status=$?
+			echo "$status" > "status.$rank"
+		) &
+	done
+	wait
+	for ((rank = 0; rank < ranks; rank++)); do
+		[ "$(cat "status.$rank")" -eq 0 ] || failed=1
+	done
+	return "$failed"
+}
+
+joins() { # by UCX, which a build may lack
+	"$(program caller)" -j "$PWD/try" 0 1 means - 2> err.txt || skip "$(cat err.txt)"
+}
+
+rule() { # JQ-FILTER
+	jq -n "{format: \"gf-plan\", version: 1, system: \"auto\", policy: \"threshold\",
+		rule: {threshold_bytes: 1, lanes: 2, algorithms: [{min_bytes: 0, algorithm: \"ring\"}]},
+		selection: {method: \"dense\"}, pipeline: {staleness: 1, warmup_steps: 0}} | $1" > rule.json
+}
+
+@test "exchange: means are exact, whatever the order of posts" {
+	rule .
+	wants 0 caller 1 means -
+	wants 0 caller 2 means rule.json
+	wants 0 caller 3 means -
+	rule '.rule.algorithms[0].algorithm = "auto"'
+	wants 0 caller 2 means rule.json
+	rule '.pipeline.staleness = 2'
+	wants 1 caller 2 means rule.json
+	says "rule.json: staleness 2: an exchange gives back the means of the step itself"
+}
+
+@test "exchange: a set goes on, bit for bit" {
+	for method in '"topk", density: .05, warmup_densities: []' '"powersgd", rank: 2' '"onebit"' \
+		'"csc", chunk_elems: 32, keep: .3, warmup_steps: 1, decay: .5'; do
+		rule ".selection = {method: $method}"
+		rm -rf sets
+		wants 0 caller 2 save rule.json "$PWD/sets"
+		cp out.txt whole.txt
+		wants 0 caller 2 load rule.json "$PWD/sets"
+		diff whole.txt out.txt
+	done
+	wants 2 caller 2 save rule.json "$PWD/sets"
+	says "another folder starts anew"
+}
+
+@test "exchange: what lost ranks held back goes to others, and is told" {
+	rule '.selection = {method: "topk", density: .05, warmup_densities: []}'
+	wants 0 caller 4 save rule.json "$PWD/sets"
+	wants 0 caller 4 carry rule.json "$PWD/sets"
+	grep -c "of 4: step 3, carried 0," out.txt | grep -qx 4
+	# ranks 2 and 3 had so much
+	want=$(sed -n 's/^rank [23] .* holds //p' out.txt | jq -s 'map(. * .) | add | sqrt')
+	wants 0 caller 2 carry rule.json "$PWD/sets"
+	sed -n 's/.* carried \(.*\), .*/\1/p' out.txt | jq -se --argjson want "$want" \
+		'length == 2 and all(. / $want > .9999 and . / $want < 1.0001)'
+	wants 0 caller 3 carry rule.json "$PWD/sets"
+	wants 0 caller 6 carry rule.json "$PWD/sets"
+	grep -c "carried 0, holds 0$" out.txt | grep -qx 2
+}
+
+@test "exchange: a rank that stops is named" {
+	rule .
+	wants 1 caller 3 hangs rule.json
+	says "step 2, message 0 "
+	says "rank 1 does not answer"
+}
+
+@test "exchange: the example with its own loop" {
+	binary=$(program own_loop)
+	wants 0 timeout 60 mpirun --bind-to none -np 3 "$binary"
+	[ "$(cat out.txt)" = "y = 3.000 x + -1.000" ]
+	rule '.selection = {method: "gtopk", density: .5, warmup_densities: []}'
+	wants 0 timeout 60 mpirun --bind-to none -np 2 "$binary" rule.json
+	wants 1 timeout 60 mpirun --bind-to none -np 2 "$binary" none.json
+	says "own_loop: "
+}
+
+@test "exchange: plain processes meet in a folder, at a port, by an allgather of their own" {
+	joins
+	wants 0 processes 3 "$(program caller)" -j "$PWD/place" @ 3 means -
+	wants 0 processes 2 "$(program caller)" -j "localhost:$((20000 + RANDOM % 10000))" @ 2 means -
+	mkdir own
+	wants 0 processes 3 "$(program caller)" gather own @ 3
+	wants 0 processes 2 "$(program joined)" "$PWD/place-2" @ 2
+	[ "$(cat out.txt)" = "the mean of the last step is 10.5" ]
+}
+
+@test "exchange: several in a process, each by itself" {
+	joins
+	wants 0 processes 3 "$(program caller)" -j "$PWD/place" @ 3 two -
+}
+
+@test "exchange: when a rank dies the others learn it, and go on without it" {
+	joins
+	wants 1 processes 3 "$(program caller)" -j "$PWD/place" @ 3 dies -
+	[ "$(cat status.0 status.1 status.2)" = "$(printf '0\n7\n0')" ]
+	grep -c "rank 1" err.txt | grep -qx 2
+	grep -c "went on" out.txt | grep -qx 2
+}
