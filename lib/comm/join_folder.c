@@ -344,15 +344,15 @@ static int take_in(const struct gf_place *p, int rank, size_t size_bytes,
 
 	if (!read_path(round_path(p, f->round, rank), &file))
 		return 0;
-	if (file.head.size_bytes == size_bytes)
-		memcpy(recv + (size_t)rank * size_bytes, file.data, size_bytes);
-	else
+	if (file.head.size_bytes != size_bytes)
 		rc = gf_error_set(err, -EMSGSIZE,
 				  "%s: rank %d shows %llu bytes, rank %d shows "
 				  "%zu",
 				  p->name, rank,
 				  (unsigned long long)file.head.size_bytes,
 				  p->rank, size_bytes);
+	else if (size_bytes > 0)
+		memcpy(recv + (size_t)rank * size_bytes, file.data, size_bytes);
 	f->come[rank] = true;
 	free(file.data);
 	return rc;

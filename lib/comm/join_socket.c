@@ -2,6 +2,7 @@
 #include "comm/join_socket.h"
 
 #include <errno.h>
+#include <math.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -14,6 +15,7 @@
 #include "base/heap.h"
 
 #define BACKLOG 1024
+#define LOOK_S  1e3 /* a limit of poll */
 
 /* HOST:PORT in two; brackets round an address go. */
 static void split(const char *place, char **host, char **port)
@@ -48,10 +50,10 @@ static int await(int fd, short events, double until_s)
 	double left_s;
 
 	do {
-		left_s = until_s - gf_clock_s();
+		left_s = fmin(until_s - gf_clock_s(), LOOK_S);
 		if (poll(&p, 1, left_s > 0 ? (int)(left_s * 1e3) + 1 : 0) > 0)
 			return 0;
-	} while (left_s > 0);
+	} while (until_s > gf_clock_s());
 	return -ETIMEDOUT;
 }
 

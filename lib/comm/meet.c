@@ -29,7 +29,8 @@ static int post(struct round *r, bool receive, int peer, void *data,
 	return rc;
 }
 
-/* Waits for all that was posted; after a failure, rc, cancels the rest. */
+/* Waits for all that was posted; after a failure, rc, cancels the rest: other
+ * ranks are then left in the middle. */
 static int finish(struct round *r, int rc, struct gf_error *err)
 {
 	int i;
@@ -39,6 +40,7 @@ static int finish(struct round *r, int rc, struct gf_error *err)
 			r->c->ops->cancel(r->c, r->requests[i]);
 		else
 			rc = gf_comm_wait(r->c, r->requests[i], err);
+	r->c->broken |= rc != 0;
 	r->n = 0;
 	r->match++;
 	return rc;

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/heap.h"
@@ -25,6 +26,20 @@ static struct gf_request *request(struct gf_shm *s, int rank, uint64_t tag,
 	return r;
 }
 
+/* What blocks below asks the same watchdog. */
+static struct gf_comm *lend(struct gf_shm *s)
+{
+	s->below->on_wait = s->comm.on_wait;
+	s->below->on_wait_ctx = s->comm.on_wait_ctx;
+	return s->below;
+}
+
+static int take_back(struct gf_shm *s, int rc)
+{
+	s->comm.broken |= s->below->broken;
+	return rc;
+}
+
 static int send(struct gf_shm *s, struct gf_request *r, int rank,
 		struct gf_request **out, struct gf_error *err)
 {
@@ -34,6 +49,7 @@ static int send(struct gf_shm *s, struct gf_request *r, int rank,
 		r->state = GF_SHM_BELOW;
 		rc = s->below->ops->isend(s->below, rank, r->tag, r->from,
 					  r->size_bytes, &r->below, err);
+		take_back(s, rc);
 	} else {
 		r->state = GF_SHM_PENDING;
 		if (!s->peers[r->peer].pending.first)
@@ -103,6 +119,7 @@ static int shm_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data,
 		r->state = GF_SHM_BELOW;
 		rc = s->below->ops->irecv(s->below, rank, tag, data, size_bytes,
 					  &r->below, err);
+		take_back(s, rc);
 	} else {
 		gf_shm_receive(s, r);
 	}
@@ -161,30 +178,6 @@ static int shm_irecv_reduce_back(struct gf_comm *c, int rank, uint64_t tag,
 	return 0;
 }
 
-static int shm_test(struct gf_comm *c, struct gf_request *r,
-		    struct gf_error *err)
-{
-	struct gf_shm *s = of(c);
-	int rc = 1;
-
-	gf_shm_progress(s);
-	gf_shm_advance(s, r);
-	if (r->state == GF_SHM_FAILED) {
-		rc = r->failure_rc;
-		if (err)
-			*err = r->failure;
-	} else if (r->state != GF_SHM_COMPLETE) {
-		return 0;
-	}
-	gf_shm_give(s, r);
-	return rc;
-}
-
-static bool shm_is_ripe(const struct gf_comm *c, const struct gf_request *r)
-{
-	return gf_shm_is_ripe(c->priv, r);
-}
-
 static void shm_cancel(struct gf_comm *c, struct gf_request *r)
 {
 	struct gf_shm *s = of(c);
@@ -198,9 +191,36 @@ static void shm_cancel(struct gf_comm *c, struct gf_request *r)
 	else if (r->state == GF_SHM_COPYING)
 		gf_shm_raise(r->done);
 	else if (r->state == GF_SHM_READING)
-		/* in use until the receiver is through: he may yet read */
+		/* in use until the receiver has read all of it */
 		gf_shm_let_go(s, r);
 	gf_shm_give(s, r);
+}
+
+static int shm_test(struct gf_comm *c, struct gf_request *r,
+		    struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	int rc = 1;
+
+	gf_shm_progress(s);
+	gf_shm_advance(s, r);
+	if (r->state == GF_SHM_FAILED) {
+		rc = take_back(s, r->failure_rc);
+		if (err)
+			*err = r->failure;
+	} else if (r->state != GF_SHM_COMPLETE) {
+		rc = gf_shm_lost(s, r, err);
+		if (rc)
+			shm_cancel(c, r);
+		return rc;
+	}
+	gf_shm_give(s, r);
+	return rc;
+}
+
+static bool shm_is_ripe(const struct gf_comm *c, const struct gf_request *r)
+{
+	return gf_shm_is_ripe(c->priv, r);
 }
 
 static int shm_probe(struct gf_comm *c, uint64_t tag, int *rank,
@@ -220,22 +240,9 @@ static int shm_probe(struct gf_comm *c, uint64_t tag, int *rank,
 		}
 	}
 	return s->below->ops->probe
-		       ? s->below->ops->probe(s->below, tag, rank, err)
+		       ? take_back(s, s->below->ops->probe(s->below, tag, rank,
+							   err))
 		       : 0;
-}
-
-/* What blocks below asks the same watchdog. */
-static struct gf_comm *lend(struct gf_shm *s)
-{
-	s->below->on_wait = s->comm.on_wait;
-	s->below->on_wait_ctx = s->comm.on_wait_ctx;
-	return s->below;
-}
-
-static int take_back(struct gf_shm *s, int rc)
-{
-	s->comm.broken |= s->below->broken;
-	return rc;
 }
 
 static int shm_barrier(struct gf_comm *c, struct gf_error *err)
@@ -352,6 +359,8 @@ static void release(struct gf_shm *s)
 		for (k = 0; k < p->nmapped; k++)
 			gf_segment_release(&p->mapped[k].segment);
 		free(p->mapped);
+		if (p->pid_fd >= 0)
+			close(p->pid_fd);
 	}
 	gf_slab_release(&s->requests);
 	gf_slab_release(&s->arrivals);

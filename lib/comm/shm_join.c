@@ -76,8 +76,10 @@ int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err)
 		shared |= cards[rank].host != rank;
 	}
 	*usable &= shared;
-	if (*usable)
+	if (*usable) {
 		find_peers(s, cards);
+		gf_shm_watch(s);
+	}
 out:
 	free(cards);
 	return rc;

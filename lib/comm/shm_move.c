@@ -395,6 +395,7 @@ void gf_shm_progress(struct gf_shm *s)
 		}
 		drain(s, p);
 	}
+	gf_shm_look(s);
 }
 
 void gf_shm_receive(struct gf_shm *s, struct gf_request *r)
@@ -451,12 +452,15 @@ static void test_below(struct gf_shm *s, struct gf_request *r)
 
 bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_request *r)
 {
+	bool gone = r->peer >= 0 && s->peers[r->peer].gone;
+
 	switch (r->state) {
 	case GF_SHM_PENDING:
 	case GF_SHM_POSTED:
-		return false;
+		return gone;
 	case GF_SHM_READING:
-		return atomic_load_explicit(r->done, memory_order_relaxed) == 2;
+		return gone ||
+		       atomic_load_explicit(r->done, memory_order_relaxed) == 2;
 	case GF_SHM_BELOW:
 		return s->below->ops->is_ripe &&
 		       s->below->ops->is_ripe(s->below, r->below);

@@ -76,6 +76,9 @@ struct gf_shm_mapped {
 
 struct gf_shm_peer {
 	int rank, pid;
+	int pid_fd; /* readable once the process has ended; or -1 */
+	bool gone;
+	double gone_s;
 	struct gf_shm_queue *out, *in;
 	struct gf_shm_list pending, posted;
 	struct gf_shm_arrival *arrivals, **last_arrival;
@@ -101,6 +104,7 @@ struct gf_shm {
 	struct gf_shm_own *own;
 	size_t nown, own_capacity;
 	uint64_t serial;
+	uint64_t rounds; /* of progress */
 	struct gf_slab requests, arrivals, sums;
 };
 
@@ -122,6 +126,16 @@ bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_request *r);
 /* Moves one request on that is GF_SHM_COPYING, GF_SHM_BELOW or GF_SHM_READING.
  */
 void gf_shm_advance(struct gf_shm *s, struct gf_request *r);
+
+/* --- shm_gone.c */
+
+/* Once the peers are known. */
+void gf_shm_watch(struct gf_shm *s);
+/* In each round of progress. */
+void gf_shm_look(struct gf_shm *s);
+/* -ECONNRESET: the request waits for a process that has ended. */
+int gf_shm_lost(struct gf_shm *s, const struct gf_request *r,
+		struct gf_error *err);
 
 /* --- shm_back.c: sums that go back to where a part of them came from */
 

@@ -256,8 +256,8 @@ int gf_ucx_test(struct gf_comm *c, struct gf_request *r, struct gf_error *err)
 		return 0;
 	gf_ucx_cancel(c, r);
 	c->broken = true;
-	return gf_error_set(err, -ECONNRESET, "rank %d is gone: %s", r->peer,
-			    ucs_status_string(p->failed));
+	return gf_error_set(err, -ECONNRESET, "rank %d is gone (UCX: %s)",
+			    r->peer, ucs_status_string(p->failed));
 }
 
 void gf_ucx_cancel(struct gf_comm *c, struct gf_request *r)

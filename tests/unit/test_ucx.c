@@ -182,7 +182,7 @@ static void survive(int rank, int ranks)
 		: c->ops->isend(c, dead, gf_tag(3, 0), data + (4 << 20),
 				4 << 20, &r[1], &err);
 	EXPECT(!rc, "%s", err.text);
-	snprintf(want, sizeof(want), "rank %d is gone: ", dead);
+	snprintf(want, sizeof(want), "rank %d is gone (UCX: ", dead);
 	rc = gf_comm_wait(c, r[rank % 2], &err);
 	EXPECT(rc == -ECONNRESET && !strncmp(err.text, want, strlen(want)),
 	       "rank %d: %d, %s", rank, rc, err.text);
