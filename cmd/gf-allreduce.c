@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,13 +20,14 @@
 #include "cli/deadline.h"
 #include "cli/list.h"
 #include "cli/progress.h"
+#include "cli/start.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "comm/comm.h"
 #include "train/assign.h"
 
 static const char help[] =
-	"Measure and verify the all-reduce of all ranks of an MPI job, size by "
+	"Measure and verify the all-reduce of all ranks of a job, size by "
 	"size, algorithm by algorithm; with the flags and the table of "
 	"nccl-tests."
 	"\vExamples:\n"
@@ -36,9 +38,10 @@ static const char help[] =
 
 struct arguments {
 	struct gf_cli cli;
+	struct gf_cli_start start;
 	struct gf_bench_sweep sweep;
 	size_t repeats, warmup, checks, lanes, segment_bytes, spoil;
-	int dtype, op, across;
+	int dtype, op, across, transport;
 	const char *algorithms, *codec, *plan, *best, *trace, *min_bw, *device;
 	double timeout_s, min_bw_bytes_per_s;
 	bool error, verify, json, csv, percentiles, list;
@@ -50,6 +53,9 @@ struct arguments {
 
 static const char *const contestants[] = {"auto", "all", NULL};
 static const char *const stages[] = {"ring", "halving", "shm", NULL};
+enum { TRANSPORT_AUTO, TRANSPORT_MPI };
+static const char *const places[] = {"localhost:29600", NULL};
+static const char *const transports[] = {"auto", "mpi", "ucx", NULL};
 static const char *const devices[] = {"cpu", "cuda", "auto", NULL};
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
@@ -87,6 +93,17 @@ static const struct gf_setting settings[] = {
 	{"device", "NAME", 2, GF_SETTING_TEXT, AT(device),
 	 "memory of the messages: cpu, cuda, cuda:N or auto (cpu)",
 	 .names = devices},
+	{"transport", "NAME", 2, GF_SETTING_CHOICE, AT(transport),
+	 "send between hosts by mpi, by ucx, or auto: mpi, or ucx with --join "
+	 "(auto)",
+	 .names = transports},
+	{"join", "PLACE", 2, GF_SETTING_TEXT, AT(start.join),
+	 "meet the other ranks at a folder or HOST:PORT, without MPI",
+	 .names = places},
+	{"rank", "R", 2, GF_SETTING_INT, AT(start.rank),
+	 "with --join: this process's rank (the launcher's)", 0, INT_MAX},
+	{"ranks", "P", 2, GF_SETTING_INT, AT(start.ranks),
+	 "with --join: the number of ranks (the launcher's)", 1, INT_MAX},
 	{"plan", "FILE", 2, GF_SETTING_TEXT, AT(plan),
 	 "run a plan's messages, or take auto from a rule"},
 	{"repeats", "N", 3, GF_SETTING_WHOLE, AT(repeats),
@@ -164,10 +181,11 @@ static int check(void *arguments, struct gf_error *err)
 					     {"--output", a->cli.output}};
 	struct gf_bench_allreduce_config config;
 	const char **names = NULL;
-	int rc;
+	int rc = gf_cli_start_finish(&a->cli, &a->start,
+				     a->transport == TRANSPORT_MPI, err);
 
-	if (a->list)
-		return 0;
+	if (rc || a->list)
+		return rc;
 	rc = named(err, "--codec", config_of(a, &config, err));
 	if (!rc && a->error)
 		rc = named(err, "--error",
@@ -401,11 +419,19 @@ int main(int argc, char **argv)
 	struct session s = {.a = &a};
 	struct gf_error err = {""};
 	struct gf_deadline *start;
+	struct gf_comm_how how;
 	int rc;
 
 	gf_cli_parse(&command, argc, argv, &a);
-	start = gf_cli_start_deadline(&a.cli, a.timeout_s);
-	rc = a.cli.launched ? gf_comm_open(NULL, &s.comm, &err)
+	start = gf_cli_start_deadline(&a.cli, a.start.join, a.timeout_s);
+	how = (struct gf_comm_how){
+		.transport = a.transport ? transports[a.transport] : NULL,
+		.meet = a.start.join,
+		.rank = a.start.rank,
+		.ranks = a.start.ranks,
+		.timeout_s = gf_cli_start_limit_s(a.timeout_s),
+	};
+	rc = a.cli.launched ? gf_comm_open(&how, &s.comm, &err)
 			    : gf_comm_local_new(1, &s.comm, &err);
 	gf_cli_end_deadline(start);
 	/* a rank that only lists would leave the others waiting for it */

@@ -323,7 +323,7 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm,
 static int run_measurement(const struct arguments *a, struct gf_error *err)
 {
 	struct gf_deadline *start =
-		gf_cli_start_deadline(&a->cli, a->bench.sweep.timeout_s);
+		gf_cli_start_deadline(&a->cli, NULL, a->bench.sweep.timeout_s);
 	struct gf_comm *comm;
 	int rc = a->cli.launched ? gf_comm_open(NULL, &comm, err)
 				 : gf_comm_local_new(1, &comm, err);

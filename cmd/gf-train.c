@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "cli/deadline.h"
 #include "cli/progress.h"
 #include "cli/share.h"
+#include "cli/start.h"
 #include "engine/priority.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
@@ -25,7 +27,7 @@
 #include "train/train.h"
 
 static const char help[] =
-	"Train a model on all ranks of an MPI job, exchanging gradients as a "
+	"Train a model on all ranks of a job, exchanging gradients as a "
 	"plan says; print predicted beside measured times."
 	"\vExamples:\n"
 	"  gf-topo | gf-plan > plan.json\n"
@@ -34,6 +36,7 @@ static const char help[] =
 struct arguments {
 	struct gf_cli cli;
 	struct gf_train_options options;
+	struct gf_cli_start start;
 };
 
 /* --- options ------------------------------------------------------------ */
@@ -50,6 +53,7 @@ static const char *const devices[] = {"auto",   "cpu", "cuda", "cuda:0",
 
 #define AT(field) offsetof(struct arguments, options.field)
 
+static const char *const places[] = {"localhost:29600", NULL};
 static const char *const precision_names[] = {"f32", "f16", "bf16", NULL};
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
@@ -152,9 +156,18 @@ static const struct gf_setting settings[] = {
 	 "type of weights and activations on a GPU: f32, f16 or bf16 (f32)",
 	 .names = precision_names},
 	{"transport", "NAME", 5, GF_SETTING_CHOICE, AT(transport),
-	 "send gradients of GPUs by nccl, by mpi (from the host), or auto "
-	 "(auto)",
+	 "send gradients of GPUs by nccl, and from the host by mpi or ucx; or "
+	 "auto (auto)",
 	 .names = gf_train_transports},
+	{"join", "PLACE", 5, GF_SETTING_TEXT,
+	 offsetof(struct arguments, start.join),
+	 "meet the other ranks at a folder or HOST:PORT, without MPI",
+	 .names = places},
+	{"rank", "R", 5, GF_SETTING_INT, offsetof(struct arguments, start.rank),
+	 "with --join: this process's rank (the launcher's)", 0, INT_MAX},
+	{"ranks", "P", 5, GF_SETTING_INT,
+	 offsetof(struct arguments, start.ranks),
+	 "with --join: the number of ranks (the launcher's)", 1, INT_MAX},
 	{"cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(cuda_graph),
 	 "capture a GPU's passes into graphs, and launch the graphs"},
 	{"replay", NULL, 5, GF_SETTING_FLAG, AT(replay),
@@ -170,7 +183,7 @@ static const struct gf_setting_rule rules[] = {
 	 "lr-batch momentum weight-decay eta exclude clip-norm warmup schedule "
 	 "drop-epochs drop-factor power loss-scale seed checkpoint "
 	 "checkpoint-every resume reshard bad-gradients check-replicas log "
-	 "target print-training threads device precision transport "
+	 "target print-training threads device precision "
 	 "cuda-graph"},
 };
 
@@ -178,7 +191,11 @@ static int check(void *arguments, struct gf_error *err)
 {
 	struct arguments *a = arguments;
 
-	return gf_train_options_finish(&a->options, a->cli.output, err);
+	bool mpi = a->options.transport == GF_TRANSPORT_MPI;
+	int rc = gf_cli_start_finish(&a->cli, &a->start, mpi, err);
+
+	return rc ? rc
+		  : gf_train_options_finish(&a->options, a->cli.output, err);
 }
 
 static const struct gf_command command = {
@@ -519,14 +536,23 @@ int main(int argc, char **argv)
 	struct session s = {.a = &a, .o = &a.options};
 	struct gf_error err = {""};
 	struct gf_deadline *start;
+	struct gf_comm_how how;
 	int rc;
 
 	gf_train_options_init(&a.options);
 	gf_cli_parse(&command, argc, argv, &a);
-	start = gf_cli_start_deadline(&a.cli, a.options.timeout_s);
+	start = gf_cli_start_deadline(&a.cli, a.start.join,
+				      a.options.timeout_s);
+	how = (struct gf_comm_how){
+		.transport = gf_train_between_hosts(a.options.transport),
+		.meet = a.start.join,
+		.rank = a.start.rank,
+		.ranks = a.start.ranks,
+		.timeout_s = gf_cli_start_limit_s(a.options.timeout_s),
+	};
 	rc = a.options.list && !a.cli.launched
 		     ? gf_comm_local_new(1, &s.comm, &err)
-		     : gf_comm_open(NULL, &s.comm, &err);
+		     : gf_comm_open(&how, &s.comm, &err);
 	gf_cli_end_deadline(start);
 	rc = rc ? rc : gf_train_same(s.comm, &a.options, &err);
 	if (!rc)

@@ -14,19 +14,22 @@ _gf_allreduce() {
 	--stages) list=1 words='ring halving shm' ;;
 	--codec) words='f32 f16 bf16 trunc16 q8 fp8 fp4' ;;
 	--device) words='cpu cuda auto' ;;
+	--transport) words='auto mpi ucx' ;;
+	--join) words='localhost:29600' ;;
 	--average) words='max mean min rank0' ;;
 	--plan | --best | --trace | --output | -o) paths=-f ;;
 	--min-bytes | -b | --max-bytes | -e | --step-factor | -f | \
 		--step-bytes | -i | --factors | --density | --lanes | \
-		--segment | --repeats | -n | --warmup | -w | --check | -c | \
-		--timeout | --spoil | --min-bw) return ;;
+		--segment | --rank | --ranks | --repeats | -n | --warmup | -w | \
+		--check | -c | --timeout | --spoil | --min-bw) return ;;
 	*)
 		words='--min-bytes --max-bytes --step-factor --step-bytes
 		--datatype --op --algorithms --factors --stages --codec
-		--density --lanes --segment --device --plan --repeats --warmup
-		--check --error --average --verify --timeout --spoil --json
-		--csv --percentiles --best --trace --min-bw --list --output
-		--quiet --verbose --help --usage --version' ;;
+		--density --lanes --segment --device --transport --join --rank
+		--ranks --plan --repeats --warmup --check --error --average
+		--verify --timeout --spoil --json --csv --percentiles --best
+		--trace --min-bw --list --output --quiet --verbose --help
+		--usage --version' ;;
 	esac
 	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
 	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")

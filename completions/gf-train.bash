@@ -21,14 +21,15 @@ _gf_train() {
 	--bad-gradients) words='end skip' ;;
 	--device) words='auto cpu cuda cuda:0 onednn ref' ;;
 	--precision) words='f32 f16 bf16' ;;
-	--transport) words='auto nccl mpi' ;;
+	--transport) words='auto nccl mpi ucx' ;;
+	--join) words='localhost:29600' ;;
 	--plan | --log | --trace | --output | -o) paths=-f ;;
 	--checkpoint) paths=-d ;;
 	--epochs | --steps | --batch | --accumulate | --lr | --lr-batch | \
 		--momentum | --weight-decay | --eta | --clip-norm | --warmup | \
 		--drop-epochs | --drop-factor | --power | --seed | \
 		--checkpoint-every | --check-replicas | --target | --timeout | \
-		--threads) return ;;
+		--threads | --rank | --ranks) return ;;
 	*)
 		words='--plan --model --data --training --augment --epochs
 		--steps --batch --accumulate --optimizer --lr --lr-batch
@@ -37,8 +38,8 @@ _gf_train() {
 		--seed --checkpoint --checkpoint-every --resume --reshard
 		--bad-gradients --check-replicas --log --trace --target --list
 		--print-training --timeout --threads --device --precision
-		--transport --cuda-graph --replay --output --quiet --verbose
-		--help --usage --version' ;;
+		--transport --join --rank --ranks --cuda-graph --replay
+		--output --quiet --verbose --help --usage --version' ;;
 	esac
 	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
 	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")

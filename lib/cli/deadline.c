@@ -53,17 +53,22 @@ static void *watch(void *arg)
 	return NULL;
 }
 
+double gf_cli_start_limit_s(double timeout_s)
+{
+	return timeout_s > 0 ? fmax(timeout_s, GF_DEADLINE_LEAST_S) : 1e8;
+}
+
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
-					  double timeout_s)
+					  const char *join, double timeout_s)
 {
 	struct gf_deadline *d;
 	pthread_condattr_t monotonic;
 
-	if (!cli->launched || timeout_s <= 0)
+	if (!cli->launched || join || timeout_s <= 0)
 		return NULL;
 	d = gf_xcalloc(1, sizeof(*d));
 	d->cli = cli;
-	d->limit_s = fmax(timeout_s, GF_DEADLINE_LEAST_S);
+	d->limit_s = gf_cli_start_limit_s(timeout_s);
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -18,8 +18,12 @@
 
 struct gf_deadline;
 
+/* join: NULL, or a place at which ranks meet within such a limit by
+ * themselves. */
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
-					  double timeout_s);
+					  const char *join, double timeout_s);
+/* The limit in seconds; years where timeout_s is 0. */
+double gf_cli_start_limit_s(double timeout_s);
 /* NULL is allowed. */
 void gf_cli_end_deadline(struct gf_deadline *d);
 

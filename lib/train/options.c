@@ -107,6 +107,11 @@ int gf_train_options_finish(struct gf_train_options *o, const char *output,
 	if (o->replay && !o->plan)
 		return gf_error_set(err, -EINVAL,
 				    "--replay: want --plan, for its times");
+	if (o->replay && o->transport == GF_TRANSPORT_NCCL)
+		return gf_error_set(err, -EINVAL,
+				    "--replay: want --transport mpi, ucx or "
+				    "auto, got nccl: there are no gradients "
+				    "of GPUs");
 	if (o->resume && !o->checkpoint)
 		return gf_error_set(err, -EINVAL,
 				    "--resume: want --checkpoint DIR");

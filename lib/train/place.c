@@ -99,7 +99,17 @@ static int take_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 /* --- how gradients go ------------------------------------------------------
  */
 
-const char *const gf_train_transports[] = {"auto", "nccl", "mpi", NULL};
+const char *const gf_train_transports[] = {"auto", "nccl", "mpi", "ucx", NULL};
+
+static bool by_host(int transport)
+{
+	return transport == GF_TRANSPORT_MPI || transport == GF_TRANSPORT_UCX;
+}
+
+const char *gf_train_between_hosts(int transport)
+{
+	return by_host(transport) ? gf_train_transports[transport] : NULL;
+}
 
 /* Collective. If NCCL was asked for and cannot be used, the run is refused;
  * else the reason is a note. */
@@ -110,7 +120,7 @@ static int choose_transport(struct gf_comm *comm, const struct gf_train_wish *w,
 	struct gf_error why = {""};
 	int rc = 0;
 
-	if (w->transport == GF_TRANSPORT_MPI)
+	if (by_host((int)w->transport))
 		return 0;
 	if (w->by_host)
 		rc = gf_error_set(&why, -ENOTSUP, "%s", w->by_host);

@@ -37,7 +37,10 @@ enum gf_train_transport {
 	GF_TRANSPORT_AUTO,
 	GF_TRANSPORT_NCCL,
 	GF_TRANSPORT_MPI,
+	GF_TRANSPORT_UCX,
 };
+/* The transport between hosts that it asks for by name, or NULL. */
+const char *gf_train_between_hosts(int transport);
 
 struct gf_train_wish {
 	const char *device;      /* checked by gf_train_place_check */

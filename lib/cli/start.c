@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/start.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "cli/command.h"
+
+/* A whole number that a variable may have; *value stays if it has none. */
+static int read_variable(const char *name, int most, int *value,
+			 struct gf_error *err)
+{
+	const char *text = getenv(name);
+	char *end;
+	long n;
+
+	if (!text)
+		return 0;
+	errno = 0;
+	n = strtol(text, &end, 10);
+	if (errno || end == text || *end || n < 0 || n > most)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want a whole number from 0 to %d, got "
+				    "\"%s\"",
+				    name, most, text);
+	*value = (int)n;
+	return 0;
+}
+
+static int read_torchrun(struct gf_cli_start *s, int *rank, int *ranks,
+			 struct gf_error *err)
+{
+	const char *host = getenv("MASTER_ADDR");
+	int port = 0, rc;
+
+	if (!host || !getenv("MASTER_PORT") || !getenv("RANK") ||
+	    !getenv("WORLD_SIZE"))
+		return 0;
+	rc = read_variable("RANK", INT_MAX, rank, err);
+	rc = rc ? rc : read_variable("WORLD_SIZE", INT_MAX, ranks, err);
+	rc = rc ? rc : read_variable("MASTER_PORT", 65534, &port, err);
+	if (rc)
+		return rc;
+	snprintf(s->made, sizeof(s->made), "%s:%d", host, port + 1);
+	s->join = s->made;
+	return 0;
+}
+
+static int read_launcher(const struct gf_cli *cli, int *rank, int *ranks,
+			 struct gf_error *err)
+{
+	static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+					    "SLURM_NTASKS"};
+	size_t i;
+	int rc = 0;
+
+	if (!cli->launched)
+		return 0;
+	*rank = cli->rank;
+	for (i = 0; !rc && *ranks < 0 && i < sizeof(sizes) / sizeof(*sizes);
+	     i++)
+		rc = read_variable(sizes[i], INT_MAX, ranks, err);
+	return rc;
+}
+
+int gf_cli_start_finish(struct gf_cli *cli, struct gf_cli_start *s, bool mpi,
+			struct gf_error *err)
+{
+	bool with_rank = gf_cli_given(cli, "rank");
+	bool with_ranks = gf_cli_given(cli, "ranks");
+	int rank = -1, ranks = -1, rc;
+
+	if (mpi && s->join)
+		return gf_error_set(err, -EINVAL,
+				    "--join: want --transport ucx or auto, got "
+				    "mpi, whose launcher says what ranks there "
+				    "are");
+	rc = s->join                ? read_launcher(cli, &rank, &ranks, err)
+	     : mpi || cli->launched ? 0
+				    : read_torchrun(s, &rank, &ranks, err);
+	if (rc)
+		return rc;
+	if (!s->join && (with_rank || with_ranks))
+		return gf_error_set(err, -EINVAL, "--%s: want --join",
+				    with_rank ? "rank" : "ranks");
+	if (!s->join)
+		return 0;
+	s->rank = with_rank ? s->rank : rank;
+	s->ranks = with_ranks ? s->ranks : ranks;
+	if (s->rank < 0 || s->ranks < 0)
+		return gf_error_set(err, -EINVAL,
+				    "--join: want --rank and --ranks");
+	if (s->rank >= s->ranks)
+		return gf_error_set(err, -EINVAL,
+				    "--rank: want less than the %d ranks, got "
+				    "%d",
+				    s->ranks, s->rank);
+	cli->rank = s->rank;
+	cli->launched = true;
+	return 0;
+}

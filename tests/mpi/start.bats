@@ -1,0 +1,189 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# Jobs of plain processes, which no launcher starts, watches or ends.
+load ../cli/common
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	gf-allreduce --list | grep -q '^transport  *ucx' || skip "built without UCX"
+	long="-q --model digits-mlp --data synthetic:20000 --batch 8 --epochs 1000 --threads 1 --timeout 2s"
+}
+
+teardown() {
+	for pid in "${pids[@]:-}"; do
+		[ -z "$pid" ] || kill -KILL "$pid" 2> /dev/null || true
+	done
+}
+
+# begin RANKS COMMAND...: that many processes, each with its rank
+begin() {
+	local ranks=$1 rank
+	shift
+	pids=()
+	for ((rank = 0; rank < ranks; rank++)); do
+		timeout -k 5 200 "$@" --join job --rank $rank --ranks "$ranks" > out.$rank 2> err.$rank < /dev/null 3>&- &
+		pids+=($!)
+	done
+}
+
+# The process of a rank below its timeout(1).
+process_of() { pgrep -P "${pids[$1]}"; }
+
+# ends RANK STATUS SECONDS: it ends by itself within that time
+ends() {
+	local status=0 began=$SECONDS
+	wait "${pids[$1]}" || status=$?
+	pids[$1]=
+	echo "rank $1: status $status after $((SECONDS - began)) s"
+	cat err.$1
+	[ "$status" -eq "$2" ] && [ $((SECONDS - began)) -le "$3" ]
+}
+
+# Up to the second checkpoint.
+trains() {
+	local tries
+	for ((tries = 0; tries < 600; tries++)); do
+		[ "$(ls -d ckpt/step-*[0-9] 2> /dev/null | wc -l)" -lt 2 ] || return 0
+		sleep 0.1
+	done
+	cat err.*
+	return 1
+}
+
+ring() {
+	jq -n '{format: "gf-plan", version: 1, policy: "threshold",
+		rule: {threshold_bytes: 20000, lanes: 2, algorithms: [{min_bytes: 0, algorithm: "ring"}]}}' > ring.json
+}
+
+@test "plain processes train to the bits of a job under mpirun" {
+	ring
+	for ranks in 2 4; do
+		training="-q --model digits-mlp --threads 1 --steps 20 --plan ring.json"
+		wants 0 mpi $ranks gf-train $training --checkpoint by-mpi
+		wants 0 mpi $ranks gf-train $training --checkpoint by-ucx --transport ucx
+		begin $ranks gf-train $training --checkpoint plain
+		for ((rank = 0; rank < ranks; rank++)); do ends $rank 0 60; done
+		[ "$(ls by-mpi/step-20 | wc -l)" -eq $ranks ]
+		diff -r by-mpi by-ucx
+		diff -r by-mpi plain
+		[ -z "$(ls -A job)" ] # nothing is left in the folder
+		rm -r by-mpi by-ucx plain
+	done
+}
+
+@test "ranks meet at a port, as torchrun's variables say or as options do" {
+	port=$((20000 + RANDOM % 10000))
+	for how in variables options; do
+		pids=()
+		for rank in 0 1 2; do
+			if [ $how = variables ]; then
+				RANK=$rank WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=$port \
+					timeout 60 gf-allreduce -b 4K -e 4K -n 3 > out.$rank 2> err.$rank < /dev/null 3>&- &
+			else
+				timeout 60 gf-allreduce -b 4K -e 4K -n 3 --join "localhost:$((port + 1))" --rank $rank --ranks 3 \
+					> out.$rank 2> err.$rank < /dev/null 3>&- &
+			fi
+			pids+=($!)
+		done
+		for rank in 0 1 2; do ends $rank 0 60; done
+		grep -q '^# 3 ranks, 3 on this host' out.0
+		[ ! -s out.1 ] && [ ! -s out.2 ]
+	done
+}
+
+@test "a launcher's rank and ranks are the defaults of --rank and --ranks" {
+	wants 0 mpi 3 gf-allreduce --join job -b 4K -e 4K -n 3
+	grep -q '^# 3 ranks, 3 on this host' out.txt
+}
+
+@test "a rank that is killed in a step: the others name it and end" {
+	begin 3 gf-train $long --checkpoint ckpt --checkpoint-every 20
+	trains
+	kill -KILL "$(process_of 1)"
+	for rank in 0 2; do
+		ends $rank 3 5
+		grep -q 'rank 1 is gone' err.$rank
+	done
+}
+
+@test "a rank that is stopped: the others name it and end, status 4" {
+	begin 3 gf-train $long --checkpoint ckpt --checkpoint-every 20
+	trains
+	stopped=$(process_of 1)
+	kill -STOP "$stopped"
+	ends 0 4 20
+	ends 2 4 20
+	grep -q 'rank 1 does not answer' err.0
+	grep -qE 'rank 1 does not answer' err.2
+	kill -KILL "$stopped"
+}
+
+@test "under mpirun, too, no rank stays when one is stopped" {
+	timeout -k 5 100 mpirun --oversubscribe --bind-to none -np 3 gf-train $long --checkpoint ckpt \
+		--checkpoint-every 20 > out.0 2> err.0 < /dev/null 3>&- &
+	pids=($!)
+	trains
+	mpirun=$(pgrep -P "${pids[0]}" -x mpirun)
+	ranks=($(pgrep -P "$mpirun" -x gf-train))
+	# a launcher that does not notice: the ranks end all the same
+	kill -STOP "${ranks[1]}" "$mpirun"
+	for ((tries = 0; tries < 120; tries++)); do
+		states=$(ps -o stat= -p "${ranks[0]}","${ranks[2]}" | grep -vc '^Z') || break
+		sleep 0.1
+	done
+	echo "$tries tenths of a second, $states left"
+	[ "${states:-0}" -eq 0 ]
+	kill -KILL "${ranks[1]}"
+	kill -CONT "$mpirun"
+	ends 0 4 20
+	grep -q 'rank 1 does not answer' err.0
+}
+
+@test "a rank that never starts is named by those that do" {
+	for rank in 0 2; do
+		timeout 60 gf-allreduce --join job --rank $rank --ranks 3 --timeout 1s > out.$rank 2> err.$rank < /dev/null 3>&- &
+		pids[rank]=$!
+	done
+	ends 0 4 40
+	ends 2 4 40
+	grep -q 'job: waited 20 s, and rank 1 has not come' err.0 || cat err.2
+}
+
+@test "ranks that disagree on their number" {
+	for rank in 0 1; do
+		timeout 60 gf-allreduce --join job --rank $rank --ranks $((2 + rank)) > out.$rank 2> err.$rank < /dev/null 3>&- &
+		pids[rank]=$!
+	done
+	ends 0 2 30
+	ends 1 2 30
+	grep -q 'job: rank 1 has come with 3 ranks, rank 0 with 2' err.0
+}
+
+@test "options that say too little or contradict each other" {
+	refused() { # words OPTION...
+		local words=$1
+		shift
+		for command in gf-allreduce gf-train; do
+			wants 2 $command "$@"
+			[[ $errors == *"$words"* ]] || { echo "$command $*: $errors"; return 1; }
+		done
+	}
+	refused '--rank: want --join' --rank 1
+	refused '--ranks: want --join' --ranks 2
+	refused '--join: want --rank and --ranks' --join job --rank 1
+	refused '--join: want --rank and --ranks' --join job --ranks 2
+	refused '--rank: want less than the 2 ranks, got 2' --join job --rank 2 --ranks 2
+	refused '--join: want --transport ucx or auto, got mpi' --join job --rank 0 --ranks 2 --transport mpi
+	export RANK=one WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29500
+	refused 'RANK: want a whole number from 0 to' -q
+	export RANK=1 MASTER_PORT=65535
+	refused 'MASTER_PORT: want a whole number from 0 to 65534' -q
+	# MPI by name asks nobody else
+	wants 0 gf-allreduce -q -b 4K -e 4K --transport mpi -o table.txt
+	[ ! -e job ]
+	wants 3 gf-allreduce --join /proc/no/such --rank 0 --ranks 2
+	[[ $errors == *'/proc/no/such: No such file or directory'* ]]
+	unset RANK
+	wants 2 gf-train --replay --plan x.json --transport nccl
+	[[ $errors == *'--replay: want --transport mpi, ucx or auto, got nccl'* ]]
+}
