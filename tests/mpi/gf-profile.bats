@@ -110,12 +110,3 @@ unlike() {
 	unlike --model digits-mlp --batch 2 -- --model digits-mlp --batch 4
 	says 'batch 4'
 }
-
-@test "a rank that never starts MPI: the other ends with 4, and says so" {
-	local began=$SECONDS
-	printf '#!/bin/bash\n[ "$OMPI_COMM_WORLD_RANK" = 1 ] && sleep 100\nexec "$@"\n' > late
-	chmod +x late
-	wants 4 mpi 2 ./late gf-profile --time 1ms --timeout 1s
-	says 'MPI has not started for 20 s'
-	[ $((SECONDS - began)) -lt 90 ]
-}

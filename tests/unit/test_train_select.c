@@ -102,20 +102,23 @@ static void test_resume(void)
 	size_t i, k;
 	int r;
 
-	for (i = 0; i < NSELECTIONS; i++)
+	for (i = 0; i < NSELECTIONS; i++) {
+		char *through = gf_xasprintf("%s/%s-through", folder,
+					     selections[i].name);
+		struct train_run whole = run_of(i, 3);
+
+		whole.config.checkpoint = through;
+		train(&whole);
+		EXPECT(whole.rc == 0 && whole.last_step == 20, "%s: %s",
+		       selections[i].name, whole.err.text);
 		for (k = 0; k < GF_ARRAY_LENGTH(stops); k++) {
 			struct train_run run = run_of(i, 3);
 			char label[32];
-			char *stopped, *through;
+			char *stopped;
 
 			snprintf(label, sizeof(label), "%s-%zu",
 				 selections[i].name, k);
 			stopped = gf_xasprintf("%s/%s", folder, label);
-			through = gf_xasprintf("%s-through", stopped);
-			run.config.checkpoint = through;
-			train(&run);
-			EXPECT(run.rc == 0 && run.last_step == 20, "%s: %s",
-			       label, run.err.text);
 			run.config.checkpoint = stopped;
 			run.config.steps = stops[k][0];
 			train(&run);
@@ -128,9 +131,10 @@ static void test_resume(void)
 			       label, run.err.text);
 			for (r = 0; r < run.ranks; r++)
 				same_file(through, stopped, 20, r, label);
-			free(through);
 			free(stopped);
 		}
+		free(through);
+	}
 }
 
 struct stale_case {
