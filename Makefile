@@ -396,7 +396,7 @@ asan:
 tsan:
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) BUILD=$(BUILD)/tsan \
 	  SAN=thread CFLAGS='-O1 -g' WERROR=1 check-build
-	$(Q)OMP_NUM_THREADS=1 BUILD=$(BUILD)/tsan tests/run.sh unit
+	$(Q)OMP_NUM_THREADS=1 BUILD=$(BUILD)/tsan tests/run.sh --threads unit
 
 format:
 	clang-format -i $(wildcard cmd/*.c lib/*/*.[ch] kernels/*.[ch] \

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs the packages that gradflow needs, on Debian and its relatives; with
-# --tests also those of its tests. Does nothing if all of them are there. Without
-# the right to install, it prints the command for somebody who has it, and fails.
+# --tests also those of its tests. Does nothing if all of them are there. A user who
+# may not install reads the command that root has to run.
 set -u
 packages=(gcc libc6-dev make pkg-config libopenmpi-dev openmpi-bin libjansson-dev
 	libhwloc-dev libdnnl-dev libibverbs-dev libucx-dev zlib1g-dev)

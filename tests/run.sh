@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs suites and closes with the slowest tests and "N passed, N failed, N skipped".
-#   tests/run.sh [--long] SUITE...
+#   tests/run.sh [--long | --threads] SUITE...
 #                  layers build unit fuzz cli docs lint python mpi lab
 # --long runs the bats tests tagged "long" instead of the others, and of programs
-# the fuzzers alone. JOBS programs or bats files (as many as processors, at most 8) run beside each other, in the order
-# of the suites. FILTER=regex limits programs and bats files by name. A test program
-# exits 0, 1, or 77 to skip with the reason on its last line; each bats test counts.
-# A program or a bats file that hangs is ended after TEST_TIMEOUT seconds. The times
-# shown judge nothing.
+# the fuzzers alone; --threads leaves out the programs of unit that start no thread.
+# JOBS programs or bats files (as many as processors, at most 8) run beside each
+# other, in the order of the suites. FILTER=regex limits programs and bats files by
+# name. A test program exits 0, 1, or 77 to skip with the reason on its last line;
+# each bats test counts. A program or a bats file that hangs is ended after
+# TEST_TIMEOUT seconds. The times shown judge nothing.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 # relative, as tests name it: $GF_SOURCE/$BUILD
@@ -20,15 +21,18 @@ export PYTHONDONTWRITEBYTECODE=1
 # for every suite that has an mpirun in it
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1
-# What Open MPI takes where there is no fabric, 0.2 s sooner than after a look for
-# one; and a job with an exit status is ended at once, not after a second.
+# Open MPI takes ob1 where there is no fabric, too, but 0.2 s later, and ends the
+# other ranks of a job that has failed after a second.
 export OMPI_MCA_pml=${OMPI_MCA_pml-ob1}
 export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout-0}
 # Threads that wait for work leave the processors to the tests beside them.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}
 
-tags='!long'
-[ "${1:-}" != --long ] || { tags=long; shift; }
+tags='!long' threads=
+case ${1:-} in
+--long) tags=long; shift ;;
+--threads) threads=1; shift ;;
+esac
 processors=$(nproc)
 jobs=${JOBS:-$((processors < 8 ? processors : 8))}
 passed=0 failed=0 skipped=0
@@ -115,7 +119,12 @@ for suite in "$@"; do
 	case $suite in
 	layers) program layers tests/layers.sh; program traits tests/traits.sh ;;
 	build) for t in tests/build/*.sh; do [ -x "$t" ] && program "build/${t##*/}" "$t"; done ;;
-	unit) for t in "$BUILD"/tests/test_*; do [ -x "$t" ] && program "unit/${t##*/}" "$t"; done ;;
+	unit)
+		for t in "$BUILD"/tests/test_*; do
+			[ -x "$t" ] || continue
+			[ -z "$threads" ] || nm -D "$t" | grep -q 'U pthread_create' || continue
+			program "unit/${t##*/}" "$t"
+		done ;;
 	fuzz) for t in "$BUILD"/fuzz/fuzz_*; do [ -x "$t" ] && begin program "fuzz/${t##*/}" "$t" --seconds "${FUZZ_SECONDS:-3}"; done ;;
 	cli | python) bats_files "$suite" ;;
 	mpi | lab)

@@ -333,4 +333,6 @@ if __name__ == "__main__":
         sys.exit(f"usage: {sys.argv[0]} {'|'.join(CASES)} [RANKS]")
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 2
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(run, (count, sys.argv[1], os.path.join(folder, "meeting")), nprocs=count)
+        # forked: a rank that is spawned imports torch anew, for a second and a half
+        mp.start_processes(run, (count, sys.argv[1], os.path.join(folder, "meeting")),
+                           nprocs=count, start_method="fork")

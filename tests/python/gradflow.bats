@@ -3,12 +3,14 @@
 # Plans in PyTorch jobs: share/python/gradflow and share/examples/pytorch_job.py.
 load ../cli/common
 
-torch() { # the interpreter that has PyTorch
-	for python in python3 /usr/bin/python3; do
-		"$python" -c 'import torch.distributed as d; assert d.is_gloo_available()' 2> /dev/null && return
+setup_file() { # finds the interpreter that has PyTorch
+	for python in python3 /usr/bin/python3 ''; do
+		[ -n "$python" ] || break
+		"$python" -c 'import torch.distributed as d; assert d.is_gloo_available()' 2> /dev/null && break
 	done
-	skip "no PyTorch with gloo"
+	export python
 }
+torch() { [ -n "$python" ] || skip "no PyTorch with gloo"; }
 
 holds() { # CASE [RANKS]
 	torch

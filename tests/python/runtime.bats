@@ -3,11 +3,15 @@
 # gradflow's runtime in PyTorch jobs: share/python/gradflow/runtime.py.
 load ../cli/common
 
-holds() { # RANKS PLAN CASE
+setup_file() { # finds the interpreter that has PyTorch
 	for python in python3 /usr/bin/python3 ''; do
-		[ -z "$python" ] || "$python" -c 'import torch' 2> /dev/null || continue
-		break
+		[ -n "$python" ] || break
+		"$python" -c 'import torch' 2> /dev/null && break
 	done
+	export python
+}
+
+holds() { # RANKS PLAN CASE
 	[ -n "$python" ] || skip "no PyTorch"
 	[ -e "$GF_SOURCE/$BUILD/lib/libgradflow.so.0" ] || skip "no shared library in this build"
 	GRADFLOW_LIBRARY=$GF_SOURCE/$BUILD/lib/libgradflow.so.0 wants 0 timeout 600 mpirun --bind-to none \
