@@ -282,6 +282,25 @@ static size_t period_of(const struct moments *m, size_t last)
 	return 0;
 }
 
+/*
+ * Steps that never repeat each other, with exchanges that end later and later:
+ * those set the pace in the end. The least squares' slope through their ends
+ * hardly depends on where it begins and ends, as a mean of differences would.
+ */
+static double slope_s(const struct moments *m, size_t first, size_t last)
+{
+	double n = (double)(last - first), sum = 0, squares = 0;
+	size_t i;
+
+	for (i = first; i <= last; i++) {
+		double x = (double)(i - first) - n / 2;
+
+		sum += x * (m[i].waited_s - m[first].waited_s);
+		squares += x * x;
+	}
+	return sum / squares;
+}
+
 double gf_pipeline_pace_s(const struct gf_sim_input *in, int staleness)
 {
 	static const double factor = 1;
@@ -304,11 +323,8 @@ double gf_pipeline_pace_s(const struct gf_sim_input *in, int staleness)
 			break;
 	}
 	gf_pipeline_release(&p);
-	/* if exchanges still end later and later, they set the pace in the
-	 * end */
 	if (!period)
-		return (m[n].waited_s - m[n / 2].waited_s) /
-		       (double)(n - n / 2);
+		return slope_s(m, n / 2, n);
 	return (m[n].begun_s - m[n - period].begun_s) / (double)period;
 }
 

@@ -13,7 +13,7 @@ import sys
 
 CLOSE = 1e-9  # relative: the same figure
 LANES = 1e-3  # relative: the optimum on more than one lane
-STALE = 4e-3  # relative: averages over so many steps, in both, have not settled to the last digit
+STALE = 1e-3  # relative: paces of steps that never repeat, by lines through so many of them
 TINY = 1e-12
 
 
@@ -32,6 +32,12 @@ def gamma(contention, n, size):
     low_log, high_log = math.log2(low["size_bytes"]), math.log2(high["size_bytes"])
     share = (math.log2(size) - low_log) / (high_log - low_log)
     return at(low["gamma"]) * (1 - share) + at(high["gamma"]) * share
+
+
+def slope(values):
+    """Of the least squares' line through values at 0, 1, 2, ..."""
+    middle = (len(values) - 1) / 2
+    return sum((i - middle) * v for i, v in enumerate(values)) / sum((i - middle) ** 2 for i in range(len(values)))
 
 
 class Problem:
@@ -141,7 +147,7 @@ class Problem:
                     starts.append(t)
                     changed = True
                     if step == steps:
-                        return (starts[steps] - starts[steps // 2]) / (steps - steps // 2)
+                        return slope(starts[steps // 2:])
                 made = begun // n < step or (begun // n == step and quiet <= near
                                              and done >= needs[begun % n] - near)
                 if made and len(starting) + len(moving) < (lanes if messages[begun % n][2] else 1):
