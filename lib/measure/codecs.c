@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "measure/codecs.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@
 #include "base/rng.h"
 #include "codec/codec.h"
 #include "codec/run.h"
+#include "coll/algorithm.h"
 #include "cost/stat.h"
 #include "measure/exchange.h"
 
@@ -102,5 +105,127 @@ int gf_bench_codecs(struct gf_comm *comm, struct gf_processing *out,
 		free(b.wire);
 	}
 	free(b.data);
+	return rc;
+}
+
+/* --- through the runtime -------------------------------------------------- */
+
+/* The slope of a line through two sizes. Each repeat is some messages. */
+static const size_t least_bytes = (size_t)64 << 10;
+static const size_t most_bytes = (size_t)1 << 20;
+enum { MESSAGES = 4 };
+/* Of what the bytes take on the wire: noise is no codec's cost. */
+static const double doubt = 0.1;
+
+static const struct gf_allreduce_cost *
+cheapest_with_steps(const struct gf_network *n, double bytes)
+{
+	const struct gf_allreduce_cost *best = NULL;
+	double least_s = INFINITY;
+	size_t i;
+
+	for (i = 0; i < n->nallreduce; i++) {
+		const struct gf_allreduce_cost *c = &n->allreduce[i];
+		const struct gf_algorithm *a = gf_algorithm_find(c->algorithm);
+		struct gf_cost_lines lines = gf_allreduce_lines(c);
+		double s = gf_cost_lines_s(&lines, bytes);
+
+		if (!a || !a->build || !a->cost_s || !(s < least_s))
+			continue;
+		best = c;
+		least_s = s;
+	}
+	return best;
+}
+
+/* How often a byte is encoded, one hop after the other. */
+static double hops_of(const struct gf_allreduce_cost *by, int ranks)
+{
+	const struct gf_algorithm *a = gf_algorithm_find(by->algorithm);
+	struct gf_link_cost unit = {0, 1, 0};
+	struct gf_net_cost net = {.nlevels = 1, .links = &unit};
+	struct gf_coll_args args = {.ranks = ranks, .elem_bytes = 4};
+
+	args.count_elems = gf_coll_divisible(&args);
+	return a->cost_s(&args, &net) / (4 * (double)args.count_elems);
+}
+
+static int time_of(const struct gf_bench_codecs_run *c,
+		   const struct gf_allreduce_cost *by, const char *codec,
+		   size_t bytes, double *time_s, struct gf_error *err)
+{
+	const struct gf_bench_exchange_config config = {
+		.comm = c->comm,
+		.algorithm = by->algorithm,
+		.stages = by->stages,
+		.nstages = by->nstages,
+		.codec = codec,
+		.count_elems = bytes / sizeof(float),
+		.messages = MESSAGES,
+		.lanes = 1,
+		.compute_threads = c->threads,
+		.timeout_s = c->timeout_s,
+	};
+	const struct gf_bench_budget budget = {c->time_s, 5, 100};
+	struct gf_bench_samples samples = {0};
+	int rc = gf_bench_exchange_sitting(&config, &budget, &samples, err);
+
+	if (rc == 0)
+		*time_s = gf_stat_median(samples.values, samples.count) /
+			  MESSAGES;
+	gf_bench_samples_release(&samples);
+	return rc;
+}
+
+/* Seconds per byte of f32. */
+static int slope_of(const struct gf_bench_codecs_run *c,
+		    const struct gf_allreduce_cost *by, const char *codec,
+		    double *per_byte_s, struct gf_error *err)
+{
+	size_t most = c->max_bytes < most_bytes ? c->max_bytes : most_bytes;
+	double short_s, long_s;
+	int rc = time_of(c, by, codec, least_bytes, &short_s, err);
+
+	rc = rc ? rc : time_of(c, by, codec, most, &long_s, err);
+	if (rc == 0)
+		*per_byte_s = fmax(0, long_s - short_s) /
+			      (double)(most - least_bytes);
+	return rc;
+}
+
+static void raise_to(struct gf_codec_cost *c, double least)
+{
+	double both = c->encode_s_per_byte + c->decode_s_per_byte;
+
+	if (!(both > 0) || !(least > both))
+		return;
+	c->encode_s_per_byte *= least / both;
+	c->decode_s_per_byte *= least / both;
+}
+
+int gf_bench_codecs_run(const struct gf_bench_codecs_run *c,
+			struct gf_processing *p, struct gf_error *err)
+{
+	const struct gf_allreduce_cost *by =
+		cheapest_with_steps(c->network, (double)most_bytes);
+	double plain, coded, hops;
+	size_t i;
+	int rc;
+
+	if (!by || c->max_bytes < 2 * least_bytes)
+		return 0;
+	hops = hops_of(by, c->comm->ranks);
+	rc = slope_of(c, by, NULL, &plain, err);
+	for (i = 0; i < p->ncodecs && rc == 0; i++) {
+		const struct gf_codec *codec =
+			gf_codec_find(p->codecs[i].of.name);
+
+		rc = slope_of(c, by, codec->name, &coded, err);
+		if (rc == 0 && hops > 0)
+			raise_to(&p->codecs[i],
+				 (coded -
+				  (1 + doubt) * plain * gf_codec_ratio(codec)) /
+					 hops);
+	}
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "comm/comm.h"
 #include "doc/processing.h"
+#include "doc/profile.h"
 
 /* Collective: the cost of each codec on the host, by the calls with which
  * messages are encoded and decoded, on one thread of every rank at once. The
@@ -12,5 +13,27 @@
  * second for each codec. Adds to `out`. */
 int gf_bench_codecs(struct gf_comm *comm, struct gf_processing *out,
 		    struct gf_error *err);
+
+/*
+ * Messages of a codec may also move in another way than f32, which ranks of one
+ * host read from each other's memory. So messages of f32 and of each codec go
+ * through the engine, by the algorithm with steps that is cheapest for them.
+ * What a codec takes longer per byte, beyond what its bytes on the wire would
+ * take as f32 and a tenth of that for noise, is its cost, if that is more than
+ * encoding and decoding alone.
+ */
+struct gf_bench_codecs_run {
+	struct gf_comm *comm;
+	const struct gf_network *network; /* measured */
+	int threads;      /* that compute beside messages, per rank */
+	size_t max_bytes; /* of a message */
+	double time_s;    /* of a point, roughly */
+	double timeout_s;
+};
+
+/* Collective, after gf_bench_codecs: raises the costs in `p`; all ranks get the
+ * same. */
+int gf_bench_codecs_run(const struct gf_bench_codecs_run *c,
+			struct gf_processing *p, struct gf_error *err);
 
 #endif

@@ -70,7 +70,8 @@ static void make_plan(struct gf_bench_exchange *x)
 		m->mode = x->config.lanes > 1 ? GF_MODE_SIMULTANEOUS
 					      : GF_MODE_NORMAL;
 		m->algorithm = gf_xstrdup(x->config.algorithm);
-		m->codec = gf_xstrdup("f32");
+		m->codec =
+			gf_xstrdup(x->config.codec ? x->config.codec : "f32");
 		make_stages(&x->config, m);
 	}
 	gf_plan_set_types(p);

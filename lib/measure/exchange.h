@@ -21,6 +21,7 @@ struct gf_bench_exchange_config {
 	const char *algorithm;
 	const struct gf_stage *stages; /* as a plan's message has; borrowed */
 	size_t nstages;
+	const char *codec;   /* NULL: f32 */
 	size_t count_elems;  /* of each message, f32 */
 	int messages;        /* >= 1 */
 	int lanes;           /* >= 1 */

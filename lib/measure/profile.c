@@ -269,6 +269,24 @@ static int measure_processing(const struct gf_bench_profile *c,
 	return rc ? rc : gf_bench_selections(&selections, out, err);
 }
 
+static int measure_codecs_run(const struct gf_bench_profile *c,
+			      struct gf_profile *p, struct gf_error *err)
+{
+	const struct gf_bench_codecs_run run = {
+		.comm = c->comm,
+		.network = p->network,
+		.threads = beside_threads(c),
+		.max_bytes = c->sweep.max_bytes ? c->sweep.max_bytes
+						: GF_BENCH_MAX_BYTES,
+		.time_s = 0.5 * c->sweep.time_s,
+		.timeout_s = c->sweep.timeout_s,
+	};
+
+	/* between GPUs codecs run there */
+	return c->device.nccl ? 0
+			      : gf_bench_codecs_run(&run, &p->processing, err);
+}
+
 static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 		   struct gf_text *remarks, struct gf_json_writer *w,
 		   struct gf_error *err)
@@ -284,6 +302,7 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 		rc = measure_processing(c, &p->processing, err);
 		rc = rc ? rc : sit_again(c, &m, p, err);
 		rc = rc ? rc : measure_network(c, p, remarks, err);
+		rc = rc ? rc : measure_codecs_run(c, p, err);
 		rc = rc ? rc : sit_again(c, &m, p, err);
 	}
 	if (rc == 0 && p->model && p->network) {
