@@ -24,13 +24,16 @@ threads=(${THREADS:+--threads "$THREADS"})
 options() {
 	case $1 in
 	auto) ;;
-	f16 | q8) echo "--codecs $1" ;;
+	f16 | q8 | trunc16) echo "--codecs $1" ;;
 	auto-codecs) echo "--codecs f32,f16,q8" ;;
-	topk) echo "--selection topk --density 0.01" ;;
+	csc) echo "--selection csc --keep 0.15" ;;
+	topk | gtopk) echo "--selection $1 --density 0.01" ;;
+	stale) echo "--staleness 2" ;;
+	two-lanes) echo "--lanes 2" ;;
 	*) echo "--policy $1" ;;
 	esac
 }
-plans=${PLANS:-auto optimal wfbp threshold single dear f16 q8 auto-codecs topk}
+plans=${PLANS:-auto optimal wfbp threshold single dear two-lanes f16 q8 trunc16 auto-codecs csc topk gtopk stale}
 
 run() {
 	if [ -n "$lab" ]; then
@@ -79,7 +82,7 @@ summary() {
 		| "error: median \($e | quantile(0.5) * 1000 | round / 10) %, p90 \($e | quantile(0.9) * 1000 | round / 10) %",
 		  "order: \($pairs | map(select(.)) | length) of \($pairs | length) pairs that are predicted more than 5 % apart",
 		  (group_by([.setting, .model])[] | (map(select(.plan == "auto")) | first) as $auto | select($auto)
-		   | (map(select(.plan == ("wfbp", "threshold", "single"))) | min_by(.measured_s)) as $best | select($best)
+		   | (map(select(.plan == ("wfbp", "threshold", "single", "dear"))) | min_by(.measured_s)) as $best | select($best)
 		   | "\($auto.setting) \($auto.model): auto takes \($auto.measured_s / $best.measured_s * 1000 | round / 1000) of \($best.plan)")' "$rows"
 }
 
