@@ -233,13 +233,17 @@ $(BUILD)/lib/libgradflow.so.0: $(ARCHIVES) lib/embed/gradflow.map
 	  -Wl,--no-whole-archive -Wl,--start-group \
 	  $(filter-out $(call archive,embed),$(ARCHIVES)) -Wl,--end-group $(FOREIGN_LIBS)
 # Programs that know no more than a user's.
-EMBED := $(addprefix $(BUILD)/embed/,job caller own_loop joined)
+EMBED := $(addprefix $(BUILD)/embed/,job caller own_loop joined \
+	$(if $(filter 1,$(CUDA)),on_device))
 $(BUILD)/embed/job $(BUILD)/embed/caller: $(BUILD)/embed/%: tests/embed/%.c
-$(BUILD)/embed/own_loop $(BUILD)/embed/joined: $(BUILD)/embed/%: share/examples/%.c
+$(addprefix $(BUILD)/embed/,own_loop joined on_device): $(BUILD)/embed/%: share/examples/%.c
+$(BUILD)/embed/on_device: private EMBED_CFLAGS = $(CUDA_CFLAGS)
+$(BUILD)/embed/on_device: private EMBED_LIBS = $(CUDA_LIBS) -ldl
 $(EMBED): include/gradflow.h $(SO)
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) -std=c11 $(WARNINGS) $(if $(WERROR),-Werror) -Iinclude $(CFLAGS) \
-	  -o $@ $(filter %.c,$^) $(SO) -Wl,-rpath,$(abspath $(BUILD)/lib) -lm
+	$(call say,CC)$(CC) -std=c11 $(WARNINGS) $(if $(WERROR),-Werror) -Iinclude $(EMBED_CFLAGS) \
+	  $(CFLAGS) -pthread -o $@ $(filter %.c,$^) $(SO) -Wl,-rpath,$(abspath $(BUILD)/lib) \
+	  $(EMBED_LIBS) -lm
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
@@ -249,7 +253,8 @@ $(BUILD)/tests/test_asc_printed: $(call object,share/tools/tables/asc_printed.c)
 # On a GPU and an NCCL of the tests' own.
 $(addprefix $(BUILD)/tests/test_,device_engine device_lane sparse_nccl stage \
 	train_device train_device_nccl train_device_graphs train_place \
-	bench_device bench_device_faults bench_profile_device): \
+	bench_device bench_device_faults bench_profile_device \
+	exchange_device): \
 	$(patsubst %,$(BUILD)/obj/tests/gpu/%.o,fake fake_chunks fake_gpu \
 	fake_kernels fake_graph fake_nccl)
 $(addprefix $(BUILD)/tests/test_,train_device train_device_nccl \

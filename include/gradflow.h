@@ -199,6 +199,12 @@ struct gradflow_exchange_options {
 	void *allgather_ctx;
 	const char *meet; /* or a folder that all ranks see, or host:port */
 	int rank, ranks;  /* with either */
+	/* Not 0: tensors are in the memory of the GPU `device`, and messages go
+	 * by NCCL. A post counts as of what is enqueued on `stream`, a
+	 * cudaStream_t, by then. gradflow_wait lets that stream wait for the
+	 * means, not the host. */
+	int on_device, device;
+	void *stream;
 };
 
 /* As gradflow_open, with the same failures. */
@@ -212,15 +218,17 @@ int gradflow_exchange_open(const struct gradflow_tensor *tensors,
  * the gradients is lost then. A forked child keeps its copy. */
 void gradflow_exchange_close(struct gradflow_exchange *x);
 
-/* That tensor's gradient is there; from here until the tensor is done its
- * memory is the library's. Begins a step if none is under way. -EINVAL: posted
- * twice in a step, or after gradflow_flush; or the step before has not been
- * waited for. */
+/* That tensor's gradient is there, or will be by what is enqueued on the
+ * stream; from here until the tensor is done its memory is the library's.
+ * Begins a step if none is under way. -EINVAL: posted twice in a step, or after
+ * gradflow_flush; or the step before has not been waited for. */
 int gradflow_post(struct gradflow_exchange *x, size_t tensor, void *data);
 /* No more will come in this step: tensors that were not posted count as zeros,
  * and get no mean here. Without a post before, a step of zeros. */
 int gradflow_flush(struct gradflow_exchange *x);
-/* 1: the tensor's mean, or GRADFLOW_ALL's, has come; 0: not yet. */
+/* 1: the tensor's mean, or GRADFLOW_ALL's, has come; 0: not yet. -ENOTSUP on a
+ * GPU, as is a wait for one tensor, and gradflow_on_done: record an event on
+ * the stream after the wait for all. */
 int gradflow_test(struct gradflow_exchange *x, size_t tensor);
 /* Until that tensor's mean has come; of GRADFLOW_ALL: until the step has ended,
  * and the next may begin. -EINVAL: the wait would never end, since a tensor

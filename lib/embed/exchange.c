@@ -12,6 +12,8 @@
 #include "codec/codec.h"
 #include "comm/join.h"
 #include "doc/stream.h"
+#include "lane/nccl.h"
+#include "train/choose.h"
 #include "train/method.h"
 
 #define API __attribute__((visibility("default")))
@@ -51,6 +53,11 @@ static int start(struct gf_job *job, struct gf_error *err)
 		.timeout_s = job->timeout_s,
 		.threads = 1, /* the caller's, at least */
 		.dtypes = x->dtypes,
+		.gpu = x->device.gpu,
+		.nccl = x->device.nccl,
+		.stream = x->stream,
+		.device_grads = x->pool,
+		.device_stride = job->offset[job->ntensors],
 	};
 	int rc = gf_exchange_open(&x->exchange, &env, err);
 
@@ -103,8 +110,10 @@ static int same_options(struct gf_comm *comm,
 			struct gf_error *err)
 {
 	char *numbers = gf_xasprintf(
-		"epoch_steps %zu, timeout_s %g, momentum %g, messages %zu",
-		o->epoch_steps, o->timeout_s, o->momentum, o->nmessages);
+		"epoch_steps %zu, timeout_s %g, momentum %g, messages %zu, "
+		"on_device %d",
+		o->epoch_steps, o->timeout_s, o->momentum, o->nmessages,
+		o->on_device != 0);
 	const struct {
 		const char *what, *text;
 	} said[] = {
@@ -209,6 +218,30 @@ static int take_dtypes(struct gradflow_exchange *x,
 	return 0;
 }
 
+/* The GPU, and the memory that messages are packed into. */
+static int open_device(struct gradflow_exchange *x,
+		       const struct gradflow_exchange_options *o,
+		       struct gf_error *err)
+{
+	const size_t count = x->job.offset[x->job.ntensors];
+	struct gf_embed_device *d = &x->device;
+	int rc = 0;
+
+	x->stream = o->stream;
+	if (!d->gpu) {
+		rc = gf_gpu_open(o->device, &d->gpu, err);
+		x->owns_gpu = !rc;
+		rc = rc ? rc : gf_nccl_load(&d->nccl, err);
+	}
+	if (!rc && !x->stream)
+		rc = gf_error_set(err, -EINVAL,
+				  "stream: want the one that makes gradients, "
+				  "got NULL");
+	return rc ? rc
+		  : d->gpu->ops->alloc(d->gpu, count * sizeof(float), &x->pool,
+				       err);
+}
+
 struct settle {
 	struct gradflow_exchange *x;
 	const struct gradflow_exchange_options *options;
@@ -227,9 +260,14 @@ static int adapt(struct gf_job *job, void *ctx, struct gf_error *err)
 				  "staleness %d: an exchange gives back the "
 				  "means of the step itself, want 1",
 				  plan->staleness);
-	if (!rc)
-		gf_memory_set_codecs(plan, s->x->dtypes);
-	return rc ? rc : gf_method_check(plan, err);
+	if (rc)
+		return rc;
+	gf_memory_set_codecs(plan, s->x->dtypes);
+	if (s->x->on_device) /* without a plan as NCCL has it */
+		gf_train_use_library(plan,
+				     s->options->plan || s->options->plan_text);
+	rc = gf_method_check(plan, err);
+	return rc || !s->x->on_device ? rc : open_device(s->x, s->options, err);
 }
 
 static int same_dtypes(struct gradflow_exchange *x, struct gf_error *err)
@@ -257,6 +295,7 @@ static int open_all(struct gradflow_exchange *x,
 	struct gradflow_tensor *tensors = NULL;
 	int rc = gf_embed_take_exchange(options, &o, err);
 
+	x->on_device = o.on_device;
 	job->epoch_steps = o.epoch_steps;
 	job->timeout_s = o.timeout_s;
 	x->momentum = o.momentum;
@@ -284,6 +323,10 @@ static void close_all(struct gradflow_exchange *x)
 
 	if (x->job.exchange)
 		stop(&x->job);
+	if (x->pool)
+		x->device.gpu->ops->free(x->device.gpu, x->pool);
+	if (x->owns_gpu)
+		gf_gpu_close(x->device.gpu);
 	gf_job_release(&x->job);
 	free(x->dtypes);
 	free(x->caller);
@@ -296,6 +339,7 @@ int gf_embed_exchange_open(struct gf_comm *comm,
 			   const struct gradflow_tensor *tensors,
 			   size_t ntensors,
 			   const struct gradflow_exchange_options *options,
+			   const struct gf_embed_device *device,
 			   struct gradflow_exchange **out, struct gf_error *err)
 {
 	struct gradflow_exchange *x = gf_xcalloc(1, sizeof(*x));
@@ -305,6 +349,8 @@ int gf_embed_exchange_open(struct gf_comm *comm,
 	x->job = (struct gf_job){
 		.ops = &ops, .comm = comm, .ntensors = ntensors};
 	x->generation = gf_embed_generation();
+	if (device)
+		x->device = *device;
 	rc = open_all(x, tensors, options, err);
 	if (rc)
 		close_all(x);
@@ -354,8 +400,8 @@ API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
 	};
 	rc = gf_comm_open(&how, &comm, err);
 	return rc ? rc
-		  : gf_embed_exchange_open(comm, tensors, ntensors, options, x,
-					   err);
+		  : gf_embed_exchange_open(comm, tensors, ntensors, options,
+					   NULL, x, err);
 }
 
 API void gradflow_exchange_close(struct gradflow_exchange *x)

@@ -13,8 +13,18 @@
  * steps and says which calls are allowed when, and exchange_state.c has what it
  * holds back.
  */
+struct gf_embed_device {
+	struct gf_gpu *gpu;
+	const struct gf_nccl_ops *nccl;
+};
+
 struct gradflow_exchange {
 	struct gf_job job;
+	/* On a GPU; the pool is what messages are packed into. */
+	bool on_device, owns_gpu;
+	struct gf_embed_device device;
+	struct gf_gpu_stream *stream;
+	void *pool;
 	struct gf_exchange exchange;
 	enum gf_dtype *dtypes; /* per tensor of the plan */
 	size_t *caller;        /* per tensor of the plan: the caller's number */
@@ -31,11 +41,13 @@ struct gradflow_exchange {
 };
 
 /* As gradflow_exchange_open, on ranks that are there; takes comm, also if it
- * fails. */
+ * fails. device: in place of the one that the options name, borrowed; or
+ * NULL. */
 int gf_embed_exchange_open(struct gf_comm *comm,
 			   const struct gradflow_tensor *tensors,
 			   size_t ntensors,
 			   const struct gradflow_exchange_options *options,
+			   const struct gf_embed_device *device,
 			   struct gradflow_exchange **x, struct gf_error *err);
 
 /* Begins and ends every call of that name; -EBUSY, -EINVAL: it is not allowed.

@@ -78,6 +78,19 @@ int gf_embed_between(const struct gradflow_exchange *x, const char *call,
 			: 0;
 }
 
+/* The host does not know what a GPU has done. */
+static int on_host(const struct gradflow_exchange *x, const char *call,
+		   struct gf_error *err)
+{
+	return x->on_device
+		       ? gf_error_set(
+				 err, -ENOTSUP,
+				 "%s: on a GPU want gradflow_wait for "
+				 "GRADFLOW_ALL, which lets the stream wait",
+				 call)
+		       : 0;
+}
+
 static const char *name_of(const struct gradflow_exchange *x, size_t at)
 {
 	return x->job.plan.model->tensors[at].name;
@@ -102,6 +115,7 @@ static void begin(struct gradflow_exchange *x)
 	x->nposted = x->front = 0;
 	memset(x->posted, 0, x->job.ntensors * sizeof(*x->posted));
 	(void)gf_exchange_begin(&x->exchange, (size_t)x->job.steps + 1, 1);
+	gf_exchange_list(&x->exchange, 1);
 }
 
 int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err)
@@ -127,7 +141,7 @@ static int check_post(const struct gradflow_exchange *x, size_t tensor,
 	if (rc)
 		return rc;
 	at = x->job.order[tensor];
-	bytes = gf_dtype_bytes(x->dtypes[at]);
+	bytes = gf_dtype_bytes(x->on_device ? GF_F32 : x->dtypes[at]);
 	if (!data || (uintptr_t)data % bytes)
 		return gf_error_set(err, -EINVAL,
 				    "gradflow_post: tensor %zu (%s): want "
@@ -198,6 +212,9 @@ API int gradflow_test(struct gradflow_exchange *x, size_t tensor)
 				    "gradflow_test: want an exchange that this "
 				    "process has opened");
 	m = &x->exchange.memory;
+	rc = on_host(x, "gradflow_test", err);
+	if (rc)
+		return rc;
 	if (tensor != GRADFLOW_ALL) {
 		rc = check_tensor(x, "gradflow_test", tensor, err);
 		if (rc || gf_memory_done(m, x->job.order[tensor]))
@@ -237,6 +254,8 @@ static int check_wait(const struct gradflow_exchange *x, size_t tensor,
 			 ? 0
 			 : check_tensor(x, "gradflow_wait", tensor, err);
 
+	if (!rc && tensor != GRADFLOW_ALL)
+		rc = on_host(x, "gradflow_wait", err);
 	if (rc || x->flushed || x->front > needs(x, tensor))
 		return rc;
 	return gf_error_set(err, -EINVAL,
@@ -249,7 +268,11 @@ static int check_wait(const struct gradflow_exchange *x, size_t tensor,
 static int wait_all(struct gradflow_exchange *x, struct gf_error *err)
 {
 	struct gf_exchange *e = &x->exchange;
-	int rc = gf_exchange_await(e, e->begun, err);
+	int rc = x->on_device ? gf_exchange_join(e, true, err)
+			      : gf_exchange_await(e, e->begun, err);
+
+	if (!rc && x->on_device)
+		rc = gf_engine_end(e->engine, err);
 
 	if (rc)
 		return rc;
@@ -315,6 +338,8 @@ API int gradflow_on_done(struct gradflow_exchange *x,
 	if (rc)
 		return rc;
 	rc = gf_embed_between(x, "gradflow_on_done", err);
+	if (!rc && fn)
+		rc = on_host(x, "gradflow_on_done", err);
 	if (!rc) {
 		x->on_done = fn;
 		x->on_done_ctx = ctx;

@@ -12,7 +12,7 @@
 
 /* Of the first libgradflow.so.0 that had them. */
 #define FIRST_OPTIONS  offsetof(struct gradflow_options, timeout_s)
-#define FIRST_EXCHANGE sizeof(struct gradflow_exchange_options)
+#define FIRST_EXCHANGE offsetof(struct gradflow_exchange_options, on_device)
 #define FIRST_TENSOR                                                           \
 	(offsetof(struct gradflow_tensor, shape) +                             \
 	 GRADFLOW_DIMENSIONS * sizeof(size_t))

@@ -148,6 +148,12 @@ void gf_engine_list(struct gf_engine *e, const struct gf_work *work,
 	e->ops->list(e, work, nwork);
 }
 
+void gf_engine_place(struct gf_engine *e, size_t message, void *data)
+{
+	if (e->ops->place)
+		e->ops->place(e, message, data);
+}
+
 void gf_engine_ready(struct gf_engine *e, size_t tensor)
 {
 	assert(tensor < e->pool->ntensors);

@@ -110,6 +110,10 @@ void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
  * ready. */
 void gf_engine_list(struct gf_engine *e, const struct gf_work *work,
 		    size_t nwork);
+/* Message i of the step begun last lies there, which its list says now, too;
+ * before its last tensor is ready. Streams, which have a copy of the list; a
+ * thread reads the caller's. */
+void gf_engine_place(struct gf_engine *e, size_t message, void *data);
 /* Announces messages like these; while nothing is under way. Streams prepare
  * for them now: later it would hold up a step. */
 int gf_engine_expect(struct gf_engine *e, const struct gf_work *like, size_t n,

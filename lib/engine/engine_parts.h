@@ -50,6 +50,8 @@ struct gf_engine_ops {
 		      size_t nwork);
 	void (*list)(struct gf_engine *e, const struct gf_work *work,
 		     size_t nwork);
+	void (*place)(struct gf_engine *e, size_t message,
+		      void *data); /* (optional) */
 	void (*ready)(struct gf_engine *e, size_t tensor);
 	void (*backward_end)(struct gf_engine *e);
 	int (*wait_message)(struct gf_engine *e, size_t message,

@@ -271,6 +271,18 @@ static void list(struct gf_engine *engine, const struct gf_work *work,
 	pthread_mutex_unlock(&e->base.thread.lock);
 }
 
+static void place(struct gf_engine *engine, size_t message, void *data)
+{
+	struct gf_streams *e = gf_streams_of(engine);
+	struct gf_streams_step *s;
+
+	pthread_mutex_lock(&e->base.thread.lock);
+	s = gf_streams_step(e, e->base.nbegun - 1);
+	if (!e->base.thread.rc && message < s->nmessages)
+		s->work[message].data = data;
+	pthread_mutex_unlock(&e->base.thread.lock);
+}
+
 static void ready(struct gf_engine *engine, size_t tensor)
 {
 	struct gf_streams *e = gf_streams_of(engine);
@@ -457,6 +469,7 @@ const struct gf_engine_ops gf_engine_streams = {
 	.start = gf_streams_start,
 	.begin = begin,
 	.list = list,
+	.place = place,
 	.ready = ready,
 	.backward_end = backward_end,
 	.wait = wait,

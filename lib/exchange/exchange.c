@@ -80,6 +80,7 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 		.compute_threads = k->threads,
 		.hooks = x->memory.select ? x->memory.hooks : x->select.hooks,
 	};
+	int rc;
 
 	if (k->nccl) {
 		config.nccl = k->nccl;
@@ -91,7 +92,9 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 			 gf_exchange_elems(x)) *
 			sizeof(float);
 	}
-	return gf_engine_new(&config, &x->engine, err);
+	rc = gf_engine_new(&config, &x->engine, err);
+	x->memory.engine = x->engine;
+	return rc;
 }
 
 /* The engine is told what will be sent. */

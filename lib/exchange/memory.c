@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "exchange/memory.h"
+#include "exchange/memory_parts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "codec/codec.h"
+#include "coll/algorithm.h"
 #include "gf_kernels.h"
 
 /* Values that stay in cache on their way to another type. */
 #define BLOCK_ELEMS ((size_t)2048)
 
-static const struct gf_codec *codec_of(enum gf_dtype dtype)
+const struct gf_codec *gf_memory_codec(enum gf_dtype dtype)
 {
 	const struct gf_codec *c;
 
@@ -36,13 +36,16 @@ void gf_memory_set_codecs(struct gf_plan *plan, const enum gf_dtype *dtypes)
 		struct gf_message *m = &plan->messages[i];
 		const enum gf_dtype dtype = dtypes[m->first];
 		const struct gf_codec *asked = gf_codec_find(m->codec);
+		const struct gf_algorithm *a = gf_algorithm_find(m->algorithm);
 
 		for (k = m->first; k <= m->last && dtypes[k] == dtype; k++)
 			;
-		if (k <= m->last || !asked || asked->error > 0)
+		/* a library's own takes f32 */
+		if (k <= m->last || !asked || asked->error > 0 ||
+		    (a && !a->build))
 			continue;
 		free(m->codec);
-		m->codec = gf_xstrdup(codec_of(dtype)->name);
+		m->codec = gf_xstrdup(gf_memory_codec(dtype)->name);
 	}
 }
 
@@ -66,6 +69,11 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 	const struct gf_plan *plan = select->env.plan;
 	size_t i, k;
 
+	if (select->env.gpu && !select->ops->by_message)
+		return gf_error_set(err, -ENOTSUP,
+				    "selection \"%s\" between GPUs: a "
+				    "caller's memory wants \"dense\"",
+				    gf_selection_name(&plan->selection));
 	*m = (struct gf_memory){.select = select};
 	m->hooks = (struct gf_engine_hooks){
 		.prepare = prepare,
@@ -88,7 +96,7 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 		m->messages[select->plan_work[0][i].after - 1].gather = i;
 	for (i = 0; i < plan->model->ntensors; i++) {
 		m->tensors[i].dtype = dtypes[i];
-		if (!codec_of(dtypes[i]))
+		if (!gf_memory_codec(dtypes[i]))
 			return gf_error_set(err, -ENOTSUP,
 					    "tensor %s: want f32, f16 or bf16, "
 					    "got %s",
@@ -144,6 +152,9 @@ static void place(struct gf_memory *m, size_t message, bool whole)
 			    : (void *)(pool->data +
 				       pool->offsets[work[message].first]);
 	work[g->gather].data = work[message].data;
+	gf_engine_place(m->engine, message, work[message].data);
+	if (g->gather != message)
+		gf_engine_place(m->engine, g->gather, work[message].data);
 }
 
 static size_t tensors_in(const struct gf_memory *m, size_t message)
@@ -193,35 +204,29 @@ bool gf_memory_done(const struct gf_memory *m, size_t tensor)
 
 /* --- on the engine's thread: to the pool ---------------------------------- */
 
-static void count(struct gf_memory *m, size_t bytes)
+void gf_memory_count(struct gf_memory *m, size_t bytes)
 {
 	atomic_fetch_add_explicit(&m->copied_bytes, bytes,
 				  memory_order_relaxed);
 }
 
-static size_t elems_of(const struct gf_memory *m, size_t tensor)
-{
-	const size_t *offsets = pool_of(m)->offsets;
-
-	return offsets[tensor + 1] - offsets[tensor];
-}
-
-static void pack(struct gf_memory *m, size_t tensor)
+static int pack(struct gf_memory *m, size_t tensor)
 {
 	struct gf_memory_tensor *t = &m->tensors[tensor];
-	const size_t n = elems_of(m, tensor);
-	const struct gf_codec *codec = codec_of(t->dtype);
-	float *to = pool_of(m)->data + pool_of(m)->offsets[tensor];
+	const size_t n = gf_memory_elems(m, tensor);
+	const struct gf_codec *codec = gf_memory_codec(t->dtype);
+	float *to = gf_memory_place(m, tensor);
 
 	if (t->packed)
-		return;
+		return 0;
 	t->packed = true;
 	if (!t->data) {
 		memset(to, 0, n * sizeof(*to));
-		return;
+		return 0;
 	}
 	gf_kernels()->codecs[gf_codec_number(codec)].decode(to, t->data, n, 0);
-	count(m, n * gf_dtype_bytes(t->dtype));
+	gf_memory_count(m, n * gf_dtype_bytes(t->dtype));
+	return 0;
 }
 
 /* Packs the tensors that the i-th of the step's list needs. */
@@ -233,7 +238,7 @@ static void pack_for(struct gf_memory *m, size_t i)
 	size_t k;
 
 	for (k = all ? 0 : w->first; k <= (all ? ntensors - 1 : w->last); k++)
-		pack(m, k);
+		(void)pack(m, k);
 }
 
 /* The message of the plan that the i-th of a plan's own list is, or is a half
@@ -250,17 +255,18 @@ static int prepare(void *ctx, size_t slot, size_t message,
 {
 	struct gf_memory *m = ctx;
 	const struct gf_engine_hooks *inner = &m->select->hooks;
+	const struct gf_work *w = &m->list[message];
 	size_t k;
+	int rc = 0;
 
 	if (!m->select->ops->by_message)
 		pack_for(m, message);
 	else if (!m->messages[whole_of(m, message)].in_place)
-		for (k = m->list[message].first; k <= m->list[message].last;
-		     k++)
-			pack(m, k);
-	return inner->prepare
-		       ? inner->prepare(inner->ctx, slot, message, q, err)
-		       : 0;
+		for (k = w->first; k <= w->last && !rc; k++)
+			rc = q ? gf_memory_pack_on(m, k, q, err) : pack(m, k);
+	return rc || !inner->prepare
+		       ? rc
+		       : inner->prepare(inner->ctx, slot, message, q, err);
 }
 
 /* A tensor that is ready need not wait for its message. */
@@ -272,7 +278,7 @@ static bool meanwhile(void *ctx, size_t slot, size_t nready)
 
 	for (k = 0; k < nready; k++)
 		if (!m->tensors[k].packed) {
-			pack(m, k);
+			(void)pack(m, k);
 			return true;
 		}
 	return inner->meanwhile && inner->meanwhile(inner->ctx, slot, nready);
@@ -296,7 +302,8 @@ static void put(struct gf_memory *m, size_t tensor, size_t first,
 	const struct gf_memory_tensor *t = &m->tensors[tensor];
 	const size_t bytes = gf_dtype_bytes(t->dtype);
 	const struct gf_codec_fns *fns =
-		&gf_kernels()->codecs[gf_codec_number(codec_of(t->dtype))];
+		&gf_kernels()
+			 ->codecs[gf_codec_number(gf_memory_codec(t->dtype))];
 	char *to = (char *)t->data + first * bytes;
 	float block[BLOCK_ELEMS], *values = block;
 	size_t at, k, count_elems;
@@ -312,7 +319,7 @@ static void put(struct gf_memory *m, size_t tensor, size_t first,
 		if (t->dtype != GF_F32)
 			fns->encode(to + at * bytes, block, count_elems, 0);
 	}
-	count(m, n * bytes);
+	gf_memory_count(m, n * bytes);
 }
 
 static void tell(struct gf_memory *m, size_t message, int status)
@@ -328,22 +335,36 @@ static void tell(struct gf_memory *m, size_t message, int status)
 }
 
 /* A message of sums, or scaled of means, has come. */
-static void give_back(struct gf_memory *m, size_t message)
+static void give_back(struct gf_memory *m, size_t message, float share)
 {
-	const struct gf_select_env *env = &m->select->env;
 	const struct gf_work *w = &m->select->plan_work[m->slot][message];
-	const float share = env->scaled ? 1 : 1.0f / (float)env->plan->ranks;
-	const size_t *offsets = pool_of(m)->offsets;
-	float *data = w->data;
 	size_t k;
 
 	if (m->messages[message].in_place && share != 1)
-		multiply(data, data, share, w->count_elems);
+		multiply(w->data, w->data, share, w->count_elems);
 	for (k = w->first; !m->messages[message].in_place && k <= w->last; k++)
 		if (m->tensors[k].data)
-			put(m, k, 0, pool_of(m)->data + offsets[k], share,
-			    elems_of(m, k));
+			put(m, k, 0, gf_memory_place(m, k), share,
+			    gf_memory_elems(m, k));
 	tell(m, message, 0);
+}
+
+/* On a GPU the stream waits, and nobody is told. */
+static int give_back_on(struct gf_memory *m, size_t message, float share,
+			struct gf_gpu_stream *q, struct gf_error *err)
+{
+	const struct gf_work *w = &m->select->plan_work[m->slot][message];
+	size_t k;
+	int rc = 0;
+
+	if (share != 1)
+		rc = gf_memory_multiply_on(m, w->data, share, w->count_elems, q,
+					   err);
+	for (k = w->first;
+	     !m->messages[message].in_place && k <= w->last && !rc; k++)
+		if (m->tensors[k].data)
+			rc = gf_memory_put_on(m, k, q, err);
+	return rc;
 }
 
 static int finish(void *ctx, size_t slot, size_t message,
@@ -351,14 +372,22 @@ static int finish(void *ctx, size_t slot, size_t message,
 {
 	struct gf_memory *m = ctx;
 	const struct gf_engine_hooks *inner = &m->select->hooks;
-	int rc = inner->finish
-			 ? inner->finish(inner->ctx, slot, message, q, err)
-			 : 0;
+	const struct gf_select_env *env = &m->select->env;
+	const float share = env->scaled ? 1 : 1.0f / (float)env->plan->ranks;
+	size_t whole;
+	int rc = 0;
 
-	if (!rc && m->select->ops->by_message &&
-	    m->messages[whole_of(m, message)].gather == message)
-		give_back(m, whole_of(m, message));
-	return rc;
+	if (inner->finish)
+		rc = inner->finish(inner->ctx, slot, message, q, err);
+	if (rc || !m->select->ops->by_message)
+		return rc;
+	whole = whole_of(m, message);
+	if (m->messages[whole].gather != message)
+		return 0;
+	if (q)
+		return give_back_on(m, whole, share, q, err);
+	give_back(m, whole, share);
+	return 0;
 }
 
 /* The elements of a tensor: those in the pieces, and zeros between. */
@@ -366,7 +395,7 @@ static void put_pieces(struct gf_memory *m, size_t tensor,
 		       const struct gf_select_sums *sums, size_t *piece)
 {
 	const size_t begin = pool_of(m)->offsets[tensor];
-	const size_t end = begin + elems_of(m, tensor);
+	const size_t end = begin + gf_memory_elems(m, tensor);
 	const struct gf_optim_piece *p;
 	size_t at = begin, from, to;
 
@@ -402,7 +431,7 @@ static int give_all_back(struct gf_memory *m, struct gf_error *err)
 		if (!m->tensors[i].data)
 			continue;
 		if (bad)
-			put(m, i, 0, NULL, NAN, elems_of(m, i));
+			put(m, i, 0, NULL, NAN, gf_memory_elems(m, i));
 		else
 			put_pieces(m, i, &sums, &piece);
 	}
@@ -418,9 +447,12 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 {
 	struct gf_memory *m = ctx;
 	const struct gf_engine_hooks *inner = &m->select->hooks;
-	int rc = inner->end ? inner->end(inner->ctx, slot, q, err) : 0;
+	int rc;
 
-	return rc || m->select->ops->by_message ? rc : give_all_back(m, err);
+	if (m->select->ops->by_message) /* there is no state */
+		return 0;
+	rc = inner->end ? inner->end(inner->ctx, slot, q, err) : 0;
+	return rc ? rc : give_all_back(m, err);
 }
 
 static void failed(void *ctx, int rc)

@@ -10,12 +10,13 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "doc/plan.h"
+#include "engine/engine.h"
 #include "engine/hooks.h"
 #include "select/select.h"
 
 /*
- * Gradients in memory of the caller's, on the host: a place per tensor and
- * step, of f32, f16 or bf16. They come back there as the means over ranks.
+ * Gradients in memory of the caller's: a place per tensor and step, of f32, f16
+ * or bf16. They come back there as the means over ranks.
  *
  * A message whose tensors lie one after the other in f32, in the plan's order,
  * moves in that memory: nothing is copied. The tensors of other messages are
@@ -28,6 +29,10 @@
  * NOT FINITE. A dense sum comes back as it is. A selection that remembers
  * leaves such a step out (select/select.h, `end`). All of the step then comes
  * back as NaN, the same on all ranks, so that the caller skips it, too.
+ *
+ * ON A GPU the same is enqueued on the streams of the messages. Only selections
+ * that give back message by message are done there, and nobody is told when a
+ * mean has come: the stream that computes waits for it.
  *
  * One step is under way at a time.
  */
@@ -52,6 +57,7 @@ struct gf_memory_message {
 
 struct gf_memory {
 	struct gf_selector *select; /* borrowed */
+	struct gf_engine *engine;   /* the owner sets it, once there is one */
 	struct gf_engine_hooks
 		hooks; /* for the engine, around the selection's */
 	struct gf_memory_tensor *tensors;
@@ -60,15 +66,15 @@ struct gf_memory {
 	size_t slot, nposted;
 	_Atomic uint64_t copied_bytes; /* packed and unpacked so far */
 	/* A tensor's mean is in its place (0), or never will be (a negative
-	 * errno); on the engine's thread. The owner sets them between steps.
-	 * (optional) */
+	 * errno); on the engine's thread, not on a GPU. The owner sets them
+	 * between steps. (optional) */
 	void (*on_done)(void *ctx, size_t tensor, int status);
 	void *on_done_ctx;
 };
 
 /* dtypes: per tensor of the selection's plan, on which the selection is open.
- * -ENOTSUP: of that type no gradients are taken. gf_memory_close follows also
- * if this fails; it accepts zeros. */
+ * -ENOTSUP: no gradients are taken of that type, or by that selection there.
+ * gf_memory_close follows also if this fails; it accepts zeros. */
 int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 		   const enum gf_dtype *dtypes, struct gf_error *err);
 void gf_memory_close(struct gf_memory *m);

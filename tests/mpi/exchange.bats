@@ -103,6 +103,13 @@ rule() { # JQ-FILTER
 	says "own_loop: "
 }
 
+@test "exchange: the example on a GPU says that there is none" {
+	[ ! -e /dev/nvidiactl ] || skip "there is a GPU"
+	binary=$(program on_device)
+	wants 1 "$binary"
+	says "on_device: "
+}
+
 @test "exchange: plain processes meet in a folder, at a port, by an allgather of their own" {
 	joins
 	wants 0 processes 3 "$(program caller)" -j "$PWD/place" @ 3 means -

@@ -81,7 +81,7 @@ static inline int caller_open(struct caller *c, struct gf_comm *comm,
 	}
 	caller_lay_out(c, layout);
 	return gf_embed_exchange_open(comm, caller_tensors, CALLER_TENSORS, &o,
-				      &c->x, err);
+				      NULL, &c->x, err);
 }
 
 static inline void caller_close(struct caller *c)

@@ -335,7 +335,7 @@ static int open_with(struct gf_comm *comm, struct gradflow_exchange_options *o,
 	o->size = sizeof(*o);
 	o->tensor_size = sizeof(struct gradflow_tensor);
 	return gf_embed_exchange_open(comm, caller_tensors, CALLER_TENSORS, o,
-				      x, gf_embed_error());
+				      NULL, x, gf_embed_error());
 }
 
 static const struct {

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Gradients in a GPU's memory: the same on streams. */
+#include "exchange/memory_parts.h"
+
+static const struct gf_gpu_codec *codec_of(const struct gf_memory *m,
+					   enum gf_dtype dtype)
+{
+	return &m->select->env.gpu->kernels
+			->codecs[gf_codec_number(gf_memory_codec(dtype))];
+}
+
+int gf_memory_pack_on(struct gf_memory *m, size_t tensor,
+		      struct gf_gpu_stream *q, struct gf_error *err)
+{
+	const struct gf_memory_tensor *t = &m->tensors[tensor];
+	struct gf_gpu *gpu = m->select->env.gpu;
+	const size_t n = gf_memory_elems(m, tensor);
+	float *to = gf_memory_place(m, tensor);
+
+	if (!t->data)
+		return gpu->ops->zero(gpu, q, to, n * sizeof(*to), err);
+	gf_memory_count(m, n * gf_dtype_bytes(t->dtype));
+	if (t->dtype == GF_F32)
+		return gpu->ops->copy(gpu, q, to, t->data, n * sizeof(*to),
+				      GF_GPU_WITHIN, err);
+	codec_of(m, t->dtype)->decode(q, to, t->data, n, 0);
+	return gpu->ops->check(gpu, err);
+}
+
+int gf_memory_put_on(struct gf_memory *m, size_t tensor,
+		     struct gf_gpu_stream *q, struct gf_error *err)
+{
+	const struct gf_memory_tensor *t = &m->tensors[tensor];
+	struct gf_gpu *gpu = m->select->env.gpu;
+	const size_t n = gf_memory_elems(m, tensor);
+	const float *from = gf_memory_place(m, tensor);
+
+	gf_memory_count(m, n * gf_dtype_bytes(t->dtype));
+	if (t->dtype == GF_F32)
+		return gpu->ops->copy(gpu, q, t->data, from, n * sizeof(*from),
+				      GF_GPU_WITHIN, err);
+	codec_of(m, t->dtype)->encode(q, t->data, from, n, 0);
+	return gpu->ops->check(gpu, err);
+}
+
+int gf_memory_multiply_on(struct gf_memory *m, float *data, float by, size_t n,
+			  struct gf_gpu_stream *q, struct gf_error *err)
+{
+	struct gf_gpu *gpu = m->select->env.gpu;
+
+	gpu->kernels->axpby_f32(q, by, data, 0, data, n);
+	return gpu->ops->check(gpu, err);
+}
