@@ -6,6 +6,8 @@
 #include <stdbool.h>
 
 static const size_t fewest_points = 3;
+/* Tables that are longer are cut at every other point, or fewer. */
+static const size_t cuts_most = 1000;
 /* Below this error one line is enough. */
 static const double good_rms = 0.05;
 /* How likely chance may be. */
@@ -93,12 +95,12 @@ static double log_chance(const struct gf_fit_points *p, const struct range *r,
 static bool cut(const struct gf_fit_points *p, const struct range *whole,
 		struct range *a, struct range *b)
 {
+	size_t step = 1 + (whole->last - whole->first) / cuts_most, k;
 	double best = log(chance);
 	bool found = false;
-	size_t k;
 
 	for (k = whole->first + fewest_points; k + fewest_points <= whole->last;
-	     k++) {
+	     k += step) {
 		struct range left = *whole, right;
 		bool needed = false;
 		double likely;

@@ -46,6 +46,43 @@ static int real_of(const struct fields *f, const char *name, double low,
 	return rc;
 }
 
+/* The same of whole numbers. */
+static int count_of(const struct fields *f, const char *name, int *out,
+		    struct gf_error *err)
+{
+	long long value = 0;
+	int column, rc;
+
+	if (f->at)
+		return gf_json_int(f->at, name, 1, INT_MAX, out, err);
+	rc = gf_csv_need(f->csv, name, &column, err);
+	if (rc < 0)
+		return rc;
+	rc = gf_units_int(gf_csv_field(f->csv, f->row, column), 1, INT_MAX,
+			  &value, err);
+	if (rc < 0)
+		gf_csv_place(f->csv, f->row, column, err);
+	*out = (int)value;
+	return rc;
+}
+
+/* Names the place of a field that is there but empty. */
+static int refuse_empty(const struct fields *f, const char *name,
+			struct gf_error *err)
+{
+	int column, rc;
+
+	if (f->at)
+		return gf_json_refuse(f->at, name, err,
+				      "want an algorithm, got none");
+	rc = gf_csv_need(f->csv, name, &column, err);
+	if (rc < 0)
+		return rc;
+	rc = gf_error_set(err, -EINVAL, "want an algorithm, got none");
+	gf_csv_place(f->csv, f->row, column, err);
+	return rc;
+}
+
 /* The caller frees; "" where it is absent or empty. */
 static char *word_of(const struct fields *f, const char *name)
 {
@@ -83,10 +120,10 @@ static bool plain_numbers(const struct fields *f)
 static int read_fields(const struct fields *f, struct gf_readings *all,
 		       struct gf_error *err)
 {
-	double ranks, size, time, density, lanes;
+	int ranks, lanes, rc = count_of(f, "ranks", &ranks, err);
+	double size, time, density;
 	char *algorithm, *factors, *stages, *both;
 	struct gf_reading r;
-	int rc = real_of(f, "ranks", 1, INT_MAX, &ranks, err);
 
 	if (!is(f, "placement", "in_place"))
 		return rc;
@@ -97,14 +134,14 @@ static int read_fields(const struct fields *f, struct gf_readings *all,
 	if (rc == 0)
 		rc = real_of(f, "density", 0, 1, &density, err);
 	if (rc == 0)
-		rc = real_of(f, "lanes", 1, INT_MAX, &lanes, err);
+		rc = count_of(f, "lanes", &lanes, err);
 	if (rc < 0)
 		return rc;
 	algorithm = word_of(f, "chosen");
 	factors = word_of(f, "factors");
 	stages = word_of(f, "stages");
 	both = gf_xasprintf("%s%s%s", factors, stages[0] ? ":" : "", stages);
-	r = (struct gf_reading){(int)ranks,
+	r = (struct gf_reading){ranks,
 				(size_t)size,
 				time,
 				algorithm,
@@ -113,8 +150,7 @@ static int read_fields(const struct fields *f, struct gf_readings *all,
 					plain_numbers(f) &&
 					!is(f, "algorithm", "plan")};
 	if (!algorithm[0])
-		rc = gf_error_set(err, -EINVAL,
-				  "chosen: want an algorithm, got none");
+		rc = refuse_empty(f, "chosen", err);
 	else
 		rc = gf_readings_take(all, &r, err);
 	free(algorithm);

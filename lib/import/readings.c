@@ -33,17 +33,17 @@ static struct gf_readings_curve *curve_of(struct gf_readings *all,
 static void insert(struct gf_readings_curve *c, size_t size_bytes,
 		   double time_s)
 {
-	size_t i, n = c->nsizes;
+	size_t n = c->nsizes, i = n;
 
-	for (i = 0; i < n; i++)
-		if (c->size_bytes[i] == size_bytes)
-			return;
+	while (i > 0 && c->size_bytes[i - 1] > size_bytes)
+		i--;
+	if (i > 0 && c->size_bytes[i - 1] == size_bytes)
+		return;
 	gf_array_push(&c->size_bytes, &c->nsizes, &c->size_capacity);
 	gf_array_push(&c->time_s, &c->ntimes, &c->time_capacity);
-	for (i = n; i > 0 && c->size_bytes[i - 1] > size_bytes; i--) {
-		c->size_bytes[i] = c->size_bytes[i - 1];
-		c->time_s[i] = c->time_s[i - 1];
-	}
+	memmove(&c->size_bytes[i + 1], &c->size_bytes[i],
+		(n - i) * sizeof(*c->size_bytes));
+	memmove(&c->time_s[i + 1], &c->time_s[i], (n - i) * sizeof(*c->time_s));
 	c->size_bytes[i] = size_bytes;
 	c->time_s[i] = time_s;
 }
