@@ -21,7 +21,10 @@
 #define PERIOD   16
 #define STEPS    512
 #define MESSAGES 1e6
-#define SAME     1e-9
+/* Fewer steps are simulated if their messages times flights are as many. */
+#define FLIGHTS     5e7
+#define STEPS_LEAST 4
+#define SAME        1e-9
 
 void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in,
 		      int staleness, int ranks)
@@ -307,14 +310,18 @@ double gf_pipeline_pace_s(const struct gf_sim_input *in, int staleness)
 	struct moments m[STEPS + 1];
 	size_t n = 0, period = 0;
 	struct gf_pipeline p;
+	double flights;
 
 	/* a step's messages, of which `lanes` go at once, take no longer than
 	 * so many turns of a network that is never idle */
 	gf_pipeline_init(&p, in,
 			 staleness <= in->lanes ? staleness : in->lanes + 1, 1);
+	flights = (double)in->nmessages * p.state.lanes;
 	for (;; n++) {
 		m[n].begun_s = gf_pipeline_step(&p, &factor);
 		m[n].waited_s = p.waited_s;
+		if (n >= STEPS_LEAST && (double)n * flights > FLIGHTS)
+			break;
 		if (n < LOOK + PERIOD)
 			continue;
 		period = period_of(m, n);

@@ -95,8 +95,13 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 	const struct gf_sim_message *m = &s->traffic.messages[i];
 	struct gf_replay_part parts[GF_WIRES_MOST];
 	int ranks = s->variant.fabric.ranks, rank, k, rc;
-	int n = gf_replay_parts(s, i, parts, err);
+	int n;
 
+	*to = (struct gf_replayed_message){0};
+	/* every one of several ranks sends and receives */
+	if (ranks > 1 && s->steps + 2.0 * ranks > GF_REPLAY_STEPS_MOST)
+		return -E2BIG;
+	n = gf_replay_parts(s, i, parts, err);
 	if (n < 0) {
 		gf_error_prefix(err, "message %zu", i);
 		return n;

@@ -95,18 +95,27 @@ struct member {
 struct members {
 	struct member *list;
 	size_t n, capacity;
+	size_t *places; /* per rank: in the list, from 1; 0: not there */
+	size_t nplaces;
 };
 
 static struct member *member_of(struct members *m, int rank)
 {
+	size_t n = (size_t)rank + 1;
 	struct member *new;
-	size_t i;
 
-	for (i = 0; i < m->n; i++)
-		if (m->list[i].rank == rank)
-			return &m->list[i];
+	if (n > m->nplaces) {
+		n = n > 2 * m->nplaces ? n : 2 * m->nplaces;
+		m->places = gf_xreallocarray(m->places, n, sizeof(size_t));
+		memset(m->places + m->nplaces, 0,
+		       (n - m->nplaces) * sizeof(size_t));
+		m->nplaces = n;
+	}
+	if (m->places[rank])
+		return &m->list[m->places[rank] - 1];
 	new = gf_array_push(&m->list, &m->n, &m->capacity);
 	new->rank = rank;
+	m->places[rank] = m->n;
 	return new;
 }
 
@@ -156,7 +165,7 @@ static double factor_of(const struct direction *d, double median)
 {
 	if (d->fine || d->best_bytes_per_s <= 0)
 		return 1;
-	return fmax(1, median / d->best_bytes_per_s);
+	return fmin(fmax(1, median / d->best_bytes_per_s), FACTOR_MOST);
 }
 
 int gf_uneven_read_pairs(struct gf_uneven *u, const char *text, size_t size,
@@ -199,5 +208,6 @@ int gf_uneven_read_pairs(struct gf_uneven *u, const char *text, size_t size,
 				       &u->links_capacity) = link;
 	}
 	free(m.list);
+	free(m.places);
 	return rc;
 }

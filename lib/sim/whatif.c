@@ -146,13 +146,15 @@ static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w,
 {
 	struct gf_sim_input in = {v->plan.model, v->traffic.messages,
 				  v->traffic.nmessages, v->plan.lanes};
+	/* no exchange is waited for that so many steps do not reach */
+	double steps = fmin(v->plan.staleness, (double)(FILL_STEPS + runs + 1));
 	struct gf_sim_result alike = {0};
 	struct gf_pipeline p;
 	int rc = run(v, 1, &alike, err);
 
 	if (rc < 0)
 		return rc;
-	gf_pipeline_init(&p, &in, v->plan.staleness, v->plan.ranks);
+	gf_pipeline_init(&p, &in, (int)steps, v->plan.ranks);
 	run_steps(v, w, &p, times, runs);
 	gf_pipeline_release(&p);
 	return 0;
