@@ -24,7 +24,7 @@ struct gf_contention_place gf_contention_find(const struct gf_contention *c,
 					      size_t size_bytes)
 {
 	const struct gf_contention_entry *e = c->entries;
-	size_t count = c->nentries, i;
+	size_t count = c->nentries, i = 0, last;
 	double low, high;
 
 	if (!count)
@@ -34,8 +34,16 @@ struct gf_contention_place gf_contention_find(const struct gf_contention *c,
 	if (size_bytes >= e[count - 1].size_bytes)
 		return (struct gf_contention_place){&e[count - 1],
 						    &e[count - 1], 0};
-	for (i = 1; size_bytes > e[i].size_bytes; i++)
-		;
+	/* the last entry below the size, and the next */
+	for (last = count - 1; last - i > 1;) {
+		size_t middle = (i + last) / 2;
+
+		if (size_bytes > e[middle].size_bytes)
+			i = middle;
+		else
+			last = middle;
+	}
+	i++;
 	low = log2((double)e[i - 1].size_bytes);
 	high = log2((double)e[i].size_bytes);
 	return (struct gf_contention_place){
@@ -64,6 +72,9 @@ double gf_contention_gamma(const struct gf_contention *c, size_t size_bytes,
 }
 
 /* --- the document -------------------------------------------------------- */
+
+/* Searches look at every size. */
+#define SIZES_MOST 1000
 
 /* 1, and then nothing smaller than before. */
 static int read_gamma(struct gf_json_at *row, size_t count,
@@ -143,6 +154,12 @@ static int read(struct gf_json_at *at, const char *key, void *place,
 	if (rc || !count)
 		return rc;
 	c->nentries = gf_json_item_is_object(&list, 0) ? count : 1;
+	if (c->nentries > SIZES_MOST) {
+		*c = (struct gf_contention){0};
+		return gf_json_refuse(&list, NULL, err,
+				      "want at most %d sizes, got %zu",
+				      SIZES_MOST, count);
+	}
 	c->entries = gf_xcalloc(c->nentries, sizeof(*c->entries));
 	if (!gf_json_item_is_object(&list, 0))
 		rc = read_gamma(&list, count, c->entries, err);

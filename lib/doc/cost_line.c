@@ -8,6 +8,8 @@
 
 /* By so much a cost may fall: sums come out of rounded figures. */
 static const double rounding = 1e-9;
+/* Searches look at every line. */
+#define LARGER_MOST 100
 
 #define AT(member) offsetof(struct gf_cost_line, member)
 static const struct gf_field cost_line_fields[] = {
@@ -93,6 +95,10 @@ int gf_cost_lines_check(const struct gf_json_at *at,
 	char place[64];
 	size_t i;
 
+	if (lines->nlarger > LARGER_MOST)
+		return gf_json_refuse(at, "larger", err,
+				      "want at most %d lines, got %zu",
+				      LARGER_MOST, lines->nlarger);
 	for (i = 0; i < lines->nlarger; before = &larger[i++]) {
 		double then = cost_s(before, larger[i].from_bytes);
 		double now = cost_s(&larger[i], larger[i].from_bytes);

@@ -121,10 +121,16 @@ void gf_menu_find_envelope(struct gf_menu *m)
 
 size_t gf_menu_pick(const struct gf_menu *m, double bytes)
 {
-	size_t k = m->nenvelope - 1;
+	size_t k = 0, after = m->nenvelope;
 
-	while (k > 0 && m->from_bytes[k] > bytes)
-		k--;
+	while (after - k > 1) {
+		size_t middle = k + (after - k) / 2;
+
+		if (m->from_bytes[middle] > bytes)
+			after = middle;
+		else
+			k = middle;
+	}
 	return m->envelope[k];
 }
 

@@ -1,0 +1,60 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# Small documents that ask for much: the answer comes before the work, within
+# an address space of 1 GB.
+load common
+
+bounded() { # STATUS COMMAND...
+	(ulimit -v 1000000 && wants "$@")
+}
+
+@test "ranks that are too many to replay are counted before they are built" {
+	gf-plan -q --model resnet20 --gpu v100 "$share/topologies/4x2-1gbe.json" > plan.json
+	jq -c '.ranks = 16777216' plan.json > many.json
+	bounded 0 gf-sim --steps many.json
+	grep -q 'more than 2e+06 steps are not replayed' err.txt
+	bounded 1 gf-sim --slow-link 3:2 many.json
+	grep -q 'slow links are replayed: want at most 2e+06 steps' err.txt
+}
+
+@test "a staleness that no simulated step reaches takes no memory" {
+	gf-plan -q --policy wfbp --lanes 1 --model resnet20 --gpu v100 "$share/topologies/4x2-1gbe.json" > plan.json
+	jq -c '.pipeline.staleness = 1000000' plan.json > stale.json
+	bounded 0 gf-sim --jitter 0.1 --runs 10 stale.json
+	jq -c '.pipeline.staleness = 1000' plan.json > thousand.json
+	cp out.txt want.txt
+	bounded 0 gf-sim --jitter 0.1 --runs 10 thousand.json
+	cmp want.txt out.txt
+}
+
+@test "lines and sizes of a cost are limited" {
+	jq -c '.network.allreduce[0].larger = [range(101) |
+		{from_bytes: (. + 1), startup_s: 3, per_byte_s: 0.25}]' "$share/profiles/six.json" > lines.json
+	wants 2 gf-plan lines.json
+	grep -q 'larger: want at most 100 lines, got 101' err.txt
+	jq -c '.network.allreduce[0].contention = [range(1001) |
+		{size_bytes: (. + 1), gamma: [1, 1.5]}]' "$share/profiles/six.json" > sizes.json
+	wants 2 gf-plan sizes.json
+	grep -q 'contention: want at most 1000 sizes, got 1001' err.txt
+}
+
+@test "pairs of many ranks, and a factor that has a limit" {
+	gf-plan -q --lanes 1 --algorithm ring --policy single --model resnet20 --gpu v100 \
+		"$share/topologies/4x2-1gbe.json" > plan.json
+	jq -nc 'range(8) | {from_rank: ., to_rank: ((. + 1) % 8), rate_bytes_per_s: (if . == 3 then 0.001 else 1e15 end),
+		slow: (. == 3)}' > pairs.json
+	wants 0 gf-sim --pairs pairs.json plan.json
+	grep -q 'rank 3 has 1/1e+06 of the median bandwidth out' err.txt
+	jq -nc 'range(20000) | {from_rank: (2 * .), to_rank: (2 * . + 1), rate_bytes_per_s: 1e9, slow: false}' > many.json
+	jq -c '.ranks = 40000' plan.json > wide.json
+	bounded 0 gf-sim --pairs many.json wide.json
+}
+
+@test "an imported table says where it has no whole number and no algorithm" {
+	sed 's/"ranks": *[0-9]*/"ranks": 4.5/' "$data/import/allreduce.json" > ranks.json
+	wants 2 gf-profile --import ranks.json
+	grep -q 'ranks.json: /ranks: want an integer, got 4.5' err.txt
+	sed 's/"chosen": *"[a-z]*"/"chosen": ""/' "$data/import/allreduce.json" > chosen.json
+	wants 2 gf-profile --import chosen.json
+	grep -q 'chosen.json: /chosen: want an algorithm, got none' err.txt
+}
