@@ -43,7 +43,8 @@ declare -A running=() # by process: kind, name, log, when it began
 # Ends what still runs, as an interrupted shell would not.
 give_up() {
 	trap - INT TERM
-	[ ${#running[@]} -eq 0 ] || kill "${!running[@]}" 2> /dev/null
+	local pid
+	for pid in "${!running[@]}"; do pkill -P "$pid"; done
 	wait
 	exit 130
 }
@@ -96,7 +97,11 @@ begin() {
 	[ -z "${FILTER:-}" ] || [[ $name =~ $FILTER ]] || return 0
 	while [ ${#running[@]} -ge "$jobs" ]; do finish; done
 	begun=$((begun + 1))
-	timeout -k 5 "${TEST_TIMEOUT:-1500}" "$@" > "$scratch/$begun.log" 2>&1 < /dev/null &
+	# in a shell of its own, since wait -n forgets what a signal has ended
+	(
+		timeout -k 5 "${TEST_TIMEOUT:-1500}" "$@"
+		exit $?
+	) > "$scratch/$begun.log" 2>&1 < /dev/null &
 	running[$!]="$kind|$scratch/$begun.log|$(now_ms)|$name"
 }
 program() { # name command...
