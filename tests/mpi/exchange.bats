@@ -105,6 +105,7 @@ rule() { # JQ-FILTER
 
 @test "exchange: the example on a GPU says that there is none" {
 	[ ! -e /dev/nvidiactl ] || skip "there is a GPU"
+	grep -q 'CUDA on' "$GF_SOURCE/$BUILD/config.txt" || skip "built without CUDA"
 	binary=$(program on_device)
 	wants 1 "$binary"
 	says "on_device: "
