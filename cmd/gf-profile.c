@@ -241,6 +241,10 @@ static int measure(const struct arguments *a, struct gf_bench_profile *bench,
 	struct gf_text remarks = {0};
 	int rc;
 
+	if (bench->network && bench->comm->rank == 0)
+		gf_cli_note(&a->cli, 0,
+			    "measuring takes about %.0f s (--budget)",
+			    gf_bench_profile_takes_s(bench));
 	start_progress(&progress, a);
 	bench->sweep.progress = gf_progress_report;
 	bench->sweep.progress_ctx = &progress;

@@ -10,10 +10,13 @@
 
 static const char kernel_file[] = "/proc/sys/kernel/random/boot_id";
 
+/* As many as Linux serves; a cpu_set_t has 1024. */
+enum { PROCESSORS = 8192, SETS = PROCESSORS / CPU_SETSIZE };
+
 struct place {
 	int host;
 	char kernel[GF_KERNEL_BYTES];
-	cpu_set_t processors;
+	cpu_set_t processors[SETS];
 };
 
 void gf_comm_kernel(char kernel[GF_KERNEL_BYTES])
@@ -39,14 +42,16 @@ static double share_of(const struct place *all, int ranks, int rank)
 	double share = 0;
 	int cpu, r;
 
-	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+	for (cpu = 0; cpu < PROCESSORS; cpu++) {
 		int sharers = 0;
 
-		if (!CPU_ISSET(cpu, &mine->processors))
+		if (!CPU_ISSET_S(cpu, sizeof(mine->processors),
+				 mine->processors))
 			continue;
 		for (r = 0; r < ranks; r++)
 			sharers += same_processors(&all[r], mine) &&
-				   CPU_ISSET(cpu, &all[r].processors);
+				   CPU_ISSET_S(cpu, sizeof(all[r].processors),
+					       all[r].processors);
 		share += 1.0 / sharers;
 	}
 	return share;
@@ -61,10 +66,8 @@ int gf_comm_processor_share(struct gf_comm *c, double *share,
 	memset(&mine, 0, sizeof(mine));
 	mine.host = c->host;
 	gf_comm_kernel(mine.kernel);
-	/* fails on machines of more than CPU_SETSIZE processors: none is set,
-	 * and the answer is the safe one */
-	if (sched_getaffinity(0, sizeof(mine.processors), &mine.processors) < 0)
-		CPU_ZERO(&mine.processors);
+	/* if it fails, none is set, and the answer is the safe one */
+	(void)sched_getaffinity(0, sizeof(mine.processors), mine.processors);
 	rc = gf_comm_allgather(c, &mine, sizeof(mine), all, err);
 	if (rc == 0)
 		*share = share_of(all, c->ranks, c->rank);

@@ -29,5 +29,8 @@ const struct gf_record gf_fit_record = {
 
 bool gf_fit_is_rough(const struct gf_fit *fit)
 {
-	return fit->r_squared < 0.95 || fit->residual_max > 0.5;
+	/* of times that hardly depend on the size, a line explains nothing */
+	bool unexplained = fit->r_squared < 0.95 && fit->residual_rms > 0.1;
+
+	return unexplained || fit->residual_max > 0.5;
 }

@@ -19,8 +19,8 @@ struct gf_fit {
 	char *extra;
 };
 
-/* Do its lines describe the points poorly? (R^2 below 0.95, or a point that is
- * off by half) */
+/* Do its lines describe the points poorly? (R^2 below 0.95 with points that are
+ * off by a tenth, root mean square, or a point that is off by half) */
 bool gf_fit_is_rough(const struct gf_fit *fit);
 
 extern const struct gf_record gf_fit_record; /* for lib/doc alone */

@@ -236,6 +236,17 @@ static int measure_copies(const struct gf_bench_profile *c,
 /* The share of the network's time. */
 static const double beside_share = 0.2;
 
+/* Of codecs and selections, each of which takes some. */
+enum { PROCESSING_POINTS = 50 };
+
+double gf_bench_profile_takes_s(const struct gf_bench_profile *c)
+{
+	if (!c->network)
+		return 0;
+	return (1 + (c->model ? beside_share : 0)) * c->sweep.budget_s +
+	       PROCESSING_POINTS * c->sweep.time_s;
+}
+
 static int measure_beside(const struct gf_bench_profile *c,
 			  struct gf_bench_step *step, struct gf_profile *p,
 			  struct gf_error *err)

@@ -49,6 +49,9 @@ int gf_bench_profile_same(struct gf_comm *comm,
 			  const char *command, const char *model,
 			  struct gf_error *err);
 
+/* About how long that will take, apart from the model's steps. */
+double gf_bench_profile_takes_s(const struct gf_bench_profile *config);
+
 /* Collective; all ranks get the same and return alike. remarks as in
  * gf_bench_network. */
 int gf_bench_profile(const struct gf_bench_profile *config,

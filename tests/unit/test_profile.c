@@ -409,29 +409,31 @@ static void test_quality(void)
 		"{\"load\": {\"ranks\": 4, \"processors\": 2, \"own\": 1.9, "
 		"\"others\": 0.1}}";
 	static const struct {
-		double r_squared, residual_max, spread_s;
+		double r_squared, residual_rms, residual_max, spread_s;
 		const char *measured, *want;
 	} table[] = {
-		{0.99, 0.1, 0, NULL, NULL},
-		{0.99, 0.1, 0.4, idle, NULL},
-		{0.99, 0.1, 0, apart, NULL},
-		{0.99, 0.1, 0, crowded, NULL},
-		{0.99, 0.1, 0, busy,
+		{0.99, 0.05, 0.1, 0, NULL, NULL},
+		/* hardly any dependence on the size */
+		{0.01, 0.09, 0.2, 0, NULL, NULL},
+		{0.99, 0.05, 0.1, 0.4, idle, NULL},
+		{0.99, 0.05, 0.1, 0, apart, NULL},
+		{0.99, 0.05, 0.1, 0, crowded, NULL},
+		{0.99, 0.05, 0.1, 0, busy,
 		 "other programs kept 1.1 of 2 processors busy; measure again "
 		 "on an idle machine\n"},
-		{0.9, 0.1, 0, NULL,
-		 "1 of 2 fits is rough (worst: ring, off by up to 10 %); "
+		{0.9, 0.2, 0.3, 0, NULL,
+		 "1 of 2 fits is rough (worst: ring, off by up to 30 %); "
 		 "measure again for longer (--time, --repeats)\n"},
-		{0.99, 34.92, 0, busy,
+		{0.99, 5, 34.92, 0, busy,
 		 "1 of 2 fits is rough (worst: ring, off by up to 3492 %): "
 		 "other programs kept 1.1 of 2 processors busy; measure again "
 		 "on an idle machine\n"},
-		{0.9, 0.1, 0.6, crowded,
-		 "1 of 2 fits is rough (worst: ring, off by up to 10 %), "
+		{0.9, 0.2, 0.3, 0.6, crowded,
+		 "1 of 2 fits is rough (worst: ring, off by up to 30 %), "
 		 "repeats of compute scatter by 15 %: 4 ranks shared 2 "
 		 "processors; measure again with no more ranks than "
 		 "processors\n"},
-		{0.99, 0.1, 0.6, "{\"load\": 7}",
+		{0.99, 0.05, 0.1, 0.6, "{\"load\": 7}",
 		 "repeats of compute scatter by 15 %; measure again for longer "
 		 "(--time, --repeats)\n"},
 	};
@@ -442,6 +444,7 @@ static void test_quality(void)
 		struct gf_allreduce_cost cost = {
 			.algorithm = (char *)"ring",
 			.fit = {.r_squared = table[i].r_squared,
+				.residual_rms = table[i].residual_rms,
 				.residual_max = table[i].residual_max,
 				.npoints = 2,
 				.size_bytes = sizes,
