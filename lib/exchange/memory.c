@@ -143,14 +143,17 @@ static void place(struct gf_memory *m, size_t message, bool whole)
 	struct gf_memory_message *g = &m->messages[message];
 	struct gf_work *work = m->select->plan_work[m->slot];
 	const struct gf_pool *pool = pool_of(m);
+	const bool alone = m->select->env.plan->ranks == 1;
 
 	if (!m->select->ops->by_message)
 		return;
-	g->in_place = whole && !g->scattered;
+	/* one rank's gradients are the means: nothing moves */
+	g->in_place = alone || (whole && !g->scattered);
 	work[message].data =
-		g->in_place ? (void *)g->base
-			    : (void *)(pool->data +
-				       pool->offsets[work[message].first]);
+		g->in_place && !alone
+			? (void *)g->base
+			: (void *)(pool->data +
+				   pool->offsets[work[message].first]);
 	work[g->gather].data = work[message].data;
 	gf_engine_place(m->engine, message, work[message].data);
 	if (g->gather != message)

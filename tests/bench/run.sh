@@ -4,7 +4,7 @@
 # say nothing on a busy machine: look at the load average it prints first.
 # lab-replay lab-levels lab-lanes lab-link are minutes each, so only on request:
 # tests/bench/lab.sh says what they are.
-#   tests/bench/run.sh [kernels] [train] [plan] [predict] [allreduce]     (all)
+#   tests/bench/run.sh [kernels] [train] [plan] [predict] [post] [allreduce]   (all)
 # allreduce needs root for its emulated clusters, and skips them aloud without;
 # beside Open MPI it measures gloo and, where UCC_HOME has it, UCC.
 #   tests/bench/run.sh contestants
@@ -113,6 +113,18 @@ PY
 			> "$work/plan.json"
 		for ranks in 100 10000 100000; do
 			printf '%-12s %6d  %s\n' $a $ranks "$(seconds gf-sim -q --ranks $ranks "$work/plan.json")"
+		done
+	done
+}
+
+bench_post() {
+	heading "gradflow_post: 100 tensors in 50 messages of 64 KiB, a rank beside each other one"
+	local ranks
+	printf 'ranks  memory     us/post  (90 %%)   of 2 us  ms/step  copied bytes\n'
+	for ranks in 1 2 4; do
+		run $ranks "$build/embed/caller" post | while read -r where post most step copied; do
+			printf '%5d  %-9s  %7s  %6s  %8.2f  %7s  %12d\n' $ranks "$where" "$post" "$most" \
+				"$(bc -l <<< "$post / 2")" "$step" "$copied"
 		done
 	done
 }
@@ -238,11 +250,11 @@ bench_contestants() {
 }
 
 echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
-[ $# -gt 0 ] || set -- kernels train plan predict allreduce
+[ $# -gt 0 ] || set -- kernels train plan predict post allreduce
 for part in "$@"; do
 	case $part in
-	kernels | train | plan | predict | allreduce | contestants) "bench_$part" ;;
+	kernels | train | plan | predict | post | allreduce | contestants) "bench_$part" ;;
 	lab-*) heading "$part"; tests/bench/lab.sh "${part#lab-}" ;;
-	*) echo "bench: want kernels, train, plan, predict, allreduce, contestants or lab-PART (tests/bench/lab.sh), got $part" >&2; exit 2 ;;
+	*) echo "bench: want kernels, train, plan, predict, post, allreduce, contestants or lab-PART (tests/bench/lab.sh), got $part" >&2; exit 2 ;;
 	esac
 done

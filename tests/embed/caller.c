@@ -12,7 +12,7 @@
  *	caller [-j ...] dies PLAN	rank 1 ends in its second step; the
  *					others go on without it
  *	caller gather FOLDER RANK RANKS	joined by an allgather of its own
- *	caller post			the time that a post takes
+ *	caller [-j ...] post		what posts and copies cost
  *
  * PLAN may be "-": none.
  */
@@ -296,44 +296,58 @@ static int by_size(const void *p, const void *q)
 	       (*(const double *)p < *(const double *)q);
 }
 
-/* 50 messages of 64 KiB in one piece of memory: microseconds per post, of which
- * the median, and bytes copied. */
+/* 50 messages of 64 KiB, of two tensors each, which lie in one piece of memory
+ * or apart. A line for each: the median of microseconds per post, what 90 % of
+ * them stay below, milliseconds per step, and bytes copied in a step. */
 static void post(void)
 {
-	enum { MESSAGES = 50, STEPS = 200, COUNT = 16384 };
-	struct gradflow_tensor tensors[MESSAGES];
-	char names[MESSAGES][8];
-	size_t ones[MESSAGES], i, s;
-	static float memory[MESSAGES * COUNT];
-	static double took[STEPS * MESSAGES];
+	enum { TENSORS2 = 100, STEPS = 200, COUNT = 8192, GAP = 16 };
+	struct gradflow_tensor tensors[TENSORS2];
+	char names[TENSORS2][8];
+	size_t twos[TENSORS2 / 2], i, s, gap;
+	static float memory[TENSORS2 * (COUNT + GAP)];
+	static double took[STEPS * TENSORS2], steps[STEPS];
 	struct gradflow_exchange *x;
 	double began;
 
 	memset(tensors, 0, sizeof(tensors));
-	for (i = 0; i < MESSAGES; i++) {
+	for (i = 0; i < TENSORS2; i++) {
 		snprintf(names[i], sizeof(names[i]), "t%zu", i);
 		tensors[i].name = names[i];
 		tensors[i].dimensions = 1;
 		tensors[i].shape[0] = COUNT;
-		ones[i] = 1;
+		twos[i / 2] = 2;
 	}
-	options.messages = ones;
-	options.nmessages = MESSAGES;
-	need(gradflow_exchange_open(tensors, MESSAGES, &options, &x));
-	for (s = 0; s < STEPS; s++) {
-		for (i = 0; i < MESSAGES; i++) {
-			began = now_s();
-			need(gradflow_post(x, i, memory + i * COUNT));
-			took[s * MESSAGES + i] = now_s() - began;
+	options.messages = twos;
+	options.nmessages = TENSORS2 / 2;
+	need(gradflow_exchange_open(tensors, TENSORS2, &options, &x));
+	for (gap = 0; gap <= GAP; gap += GAP) {
+		const uint64_t before = gradflow_copied_bytes(x);
+
+		for (s = 0; s < STEPS; s++) {
+			steps[s] = now_s();
+			for (i = 0; i < TENSORS2; i++) {
+				float *at = memory + i * (COUNT + gap);
+
+				began = now_s();
+				need(gradflow_post(x, i, at));
+				took[s * TENSORS2 + i] = now_s() - began;
+			}
+			need(gradflow_wait(x, GRADFLOW_ALL));
+			steps[s] = now_s() - steps[s];
 		}
-		need(gradflow_wait(x, GRADFLOW_ALL));
+		qsort(took, STEPS * TENSORS2, sizeof(*took), by_size);
+		qsort(steps, STEPS, sizeof(*steps), by_size);
+		if (gradflow_exchange_rank(x) == 0)
+			printf("%s %.3f %.3f %.3f %llu\n",
+			       gap ? "apart" : "one-piece",
+			       took[STEPS * TENSORS2 / 2] * 1e6,
+			       took[STEPS * TENSORS2 * 9 / 10] * 1e6,
+			       steps[STEPS / 2] * 1e3,
+			       (unsigned long long)((gradflow_copied_bytes(x) -
+						     before) /
+						    STEPS));
 	}
-	qsort(took, STEPS * MESSAGES, sizeof(*took), by_size);
-	if (gradflow_exchange_rank(x) == 0)
-		printf("%.3f us a post (90 %% below %.3f), %llu bytes copied\n",
-		       took[STEPS * MESSAGES / 2] * 1e6,
-		       took[STEPS * MESSAGES * 9 / 10] * 1e6,
-		       (unsigned long long)gradflow_copied_bytes(x));
 	gradflow_exchange_close(x);
 }
 
