@@ -8,7 +8,13 @@ When the job's ranks are up and the model is built, before the first step:
     gradflow.profile(model, loss, "model.json", name="mine", batch=32)
     gradflow.network("network.txt")     # for gf-profile --import
 
-and with the plan of `gf-plan model.json network.json > plan.json`:
+and with the plan of `gf-plan model.json network.json > plan.json`, on CPUs:
+
+    model = gradflow.ddp(model, "plan.json")
+
+This is DistributedDataParallel with a communication hook: libgradflow exchanges the
+gradients as the plan says, and all else in the job stays as it is. What it does not do
+yet (GPUs, stale gradients, traces), a Reducer does over the backend's own all-reduce:
 
     reducer = gradflow.Reducer(model, "plan.json")
     for ...:
@@ -32,9 +38,12 @@ gradflow's own runtime executes all of those but servers, on CPUs and over MPI:
         loss().backward()
         runtime.step(rate)
 """
+from .ddp import State, ddp, hook
+from .exchange import Exchange
 from .measure import network, profile
 from .plan import PlanError
 from .reducer import Reducer
 from .runtime import Runtime
 
-__all__ = ["PlanError", "Reducer", "Runtime", "network", "profile"]
+__all__ = ["Exchange", "PlanError", "Reducer", "Runtime", "State", "ddp", "hook", "network",
+           "profile"]

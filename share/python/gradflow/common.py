@@ -4,6 +4,8 @@ import contextlib
 import os
 import tempfile
 
+import torch.distributed as dist
+
 
 def write_whole(path, text):
     """Writes all of the text or nothing: a reader never finds half a file."""
@@ -35,6 +37,18 @@ def on_gradient(parameter, call):
 def trained(model):
     """Parameters that get gradients, by name."""
     return {n: p for n, p in model.named_parameters() if p.requires_grad}
+
+
+def agree(group, failure):
+    """Raises what failed on this rank, or else on another, on all ranks of the
+    group; failure may be None."""
+    found = [None] * dist.get_world_size(group)
+    dist.all_gather_object(found, str(failure) if failure else None, group=group)
+    if failure:
+        raise failure
+    for rank, text in enumerate(found):
+        if text is not None:
+            raise RuntimeError(f"rank {rank}: {text}")
 
 
 class Accumulating:

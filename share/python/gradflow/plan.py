@@ -26,7 +26,7 @@ class Plan:
     """The part of a document that a Reducer needs. PlanError: the document asks for more."""
 
     def __init__(self, source, parameters, ranks):
-        document, where = _read(source)
+        document, where = read(source)
         try:
             _check(document, where, ranks)
             rule = document.get("rule")
@@ -53,7 +53,7 @@ def want(holds, where, wanted, found):
         raise PlanError(f"{where}: want {wanted}, got {found}")
 
 
-def _read(source):
+def read(source):
     """The plan as a dictionary, and its name. `plan` is a dictionary or a file."""
     if isinstance(source, dict):
         return source, "plan"
@@ -121,3 +121,53 @@ def _by_rule(rule, parameters):
     if names:
         messages.append(Message(names))
     return messages
+
+
+# --- for libgradflow, which checks the rest ---
+
+def check_names(plan, where, parameters):
+    """PlanError: the plan is of a model with other parameters."""
+    tensors = plan.get("tensors") if isinstance(plan, dict) else None
+    if not isinstance(tensors, list):
+        return
+    planned = {t.get("name"): t.get("count_elems") for t in tensors if isinstance(t, dict)}
+    lacks = [n for n in parameters if n not in planned]
+    knows = [n for n in planned if n not in parameters]
+    want(not lacks and not knows, f"{where}: /tensors",
+         "a plan of this model (gradflow.profile, then gf-plan)",
+         "one that " + " and ".join(
+             f"{verb} {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+             for verb, names in (("lacks", lacks), ("has", knows)) if names))
+    for n, p in parameters.items():
+        want(planned[n] == p.numel(), f"{where}: /tensors: {n}",
+             f"{p.numel()} elements, as the model has", planned[n])
+
+
+def _ranges(plan):
+    """(first, last) of the messages of a whole plan, each once."""
+    return sorted({(m["first"], m["last"]) for m in plan.get("messages", [])})
+
+
+def bucket_bytes(plan):
+    """The sizes of the plan's messages in its order; none for a rule."""
+    widths = {"f16": 2, "bf16": 2, "f64": 8}
+    return [sum(t["count_elems"] * widths.get(t.get("dtype"), 4)
+                for t in plan["tensors"][first:last + 1]) for first, last in _ranges(plan)]
+
+
+def holds_nothing_back(plan):
+    return plan.get("selection", {}).get("method", "dense") == "dense"
+
+
+def in_order(plan, names):
+    """The plan with the tensors of each message in the order of names. Times and
+    types stay at their places."""
+    if not plan.get("tensors"):
+        return plan
+    at = {n: i for i, n in enumerate(names)}
+    tensors = list(plan["tensors"])
+    for first, last in _ranges(plan):
+        tensors[first:last + 1] = sorted(tensors[first:last + 1], key=lambda t: at[t["name"]])
+    tensors = [{**t, **{k: p[k] for k in ("ready_s", "type") if k in p}}
+               for t, p in zip(tensors, plan["tensors"])]
+    return {**plan, "tensors": tensors}

@@ -8,52 +8,8 @@ import sys
 
 import torch
 
+from . import library as c
 from .common import Accumulating, on_gradient, trained
-
-_NAME = "libgradflow.so.0"
-_DIMENSIONS = 8
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("dimensions", ctypes.c_size_t),
-                ("shape", ctypes.c_size_t * _DIMENSIONS)]
-
-
-class _Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("plan", ctypes.c_char_p),
-                ("training", ctypes.c_char_p), ("epoch_steps", ctypes.c_size_t),
-                ("timeout_s", ctypes.c_double)]
-
-
-def _library(path):
-    """The shared library: the given path, $GRADFLOW_LIBRARY, the library that was
-    installed with this package, or the system's."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    installed = os.path.join(here, "..", "..", "..", "..", "lib", _NAME)
-    path = path or os.environ.get("GRADFLOW_LIBRARY")
-    return ctypes.CDLL(path or (installed if os.path.exists(installed) else _NAME))
-
-
-def _declare(lib):
-    job, size = ctypes.c_void_p, ctypes.c_size_t
-    for name, result, arguments in (
-            ("error", ctypes.c_char_p, []),
-            ("open", ctypes.c_int, [ctypes.POINTER(_Tensor), size, ctypes.POINTER(_Options),
-                                    ctypes.POINTER(job)]),
-            ("close", None, [job]),
-            ("rank", ctypes.c_int, [job]), ("ranks", ctypes.c_int, [job]),
-            ("local_rank", ctypes.c_int, [job]),
-            ("place", size, [job, size]), ("count", size, [job]),
-            ("parameters", ctypes.c_void_p, [job]), ("begin", ctypes.c_void_p, [job]),
-            ("start", ctypes.c_int, [job]), ("ready", ctypes.c_int, [job, size]),
-            ("step", ctypes.c_int, [job, ctypes.c_double]),
-            ("steps", ctypes.c_uint64, [job]), ("sent_bytes", ctypes.c_uint64, [job]),
-            ("save", ctypes.c_int, [job, ctypes.c_char_p]),
-            ("load", ctypes.c_int, [job, ctypes.c_char_p])):
-        function = getattr(lib, "gradflow_" + name)
-        function.restype, function.argtypes = result, arguments
-    return lib
-
 
 def _floats(address, count):
     return torch.frombuffer((ctypes.c_float * count).from_address(address), dtype=torch.float32)
@@ -93,7 +49,7 @@ class Runtime(Accumulating):
         for name, p in self.parameters:
             if p.dtype != torch.float32 or p.device.type != "cpu":
                 raise ValueError(f"{name}: want f32 on the CPU, got {p.dtype} on {p.device}")
-        self.lib = _declare(_library(library))
+        self.lib = c.load(library)
         self.handle = self._open(plan, epoch_steps, timeout_s, optimizer)
         self.rank = self.lib.gradflow_rank(self.handle)
         self.ranks = self.lib.gradflow_ranks(self.handle)
@@ -109,25 +65,19 @@ class Runtime(Accumulating):
                       for i, (_, p) in enumerate(self.parameters)]
 
     def _open(self, plan, epoch_steps, timeout_s, optimizer):
-        tensors = (_Tensor * len(self.parameters))()
-        for t, (name, p) in zip(tensors, self.parameters):
-            shape = list(p.shape) or [1]
-            t.name, t.dimensions = name.encode(), len(shape)
-            if len(shape) <= _DIMENSIONS:
-                t.shape[:len(shape)] = shape
+        tensors = c.tensors(dict(self.parameters))
         settings = {("name" if k == "optimizer" else k): v for k, v in optimizer.items()}
         training = json.dumps({"format": "gf-training", "version": 1, "optimizer": settings})
-        options = _Options(ctypes.sizeof(_Options),
-                           None if plan is None else os.fspath(plan).encode(),
-                           training.encode() if settings else None, epoch_steps, timeout_s)
+        options = c.Options(ctypes.sizeof(c.Options),
+                            None if plan is None else os.fspath(plan).encode(),
+                            training.encode() if settings else None, epoch_steps, timeout_s)
         handle = ctypes.c_void_p()
         self._check(self.lib.gradflow_open(tensors, len(tensors), ctypes.byref(options),
                                            ctypes.byref(handle)))
         return handle
 
     def _check(self, status):
-        if status:
-            raise RuntimeError("gradflow: " + self.lib.gradflow_error().decode(errors="replace"))
+        c.check(self.lib, status)
 
     def _move(self):
         """Parameters become pieces of the runtime's memory."""

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A plan under DistributedDataParallel: its communication hook."""
+import inspect
+import json
+import os
+
+import torch
+import torch.distributed as dist
+from torch.autograd import Variable
+from torch.nn.parallel import DistributedDataParallel
+
+from .common import agree, trained
+from .exchange import Exchange
+from .plan import PlanError, bucket_bytes, check_names, holds_nothing_back, in_order, read
+
+_TAKES_LIST = "bucket_cap_mb_list" in inspect.signature(DistributedDataParallel).parameters
+
+
+def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=None,
+        **arguments):
+    """DistributedDataParallel(model, **arguments) that exchanges gradients by plan;
+    its attribute `gradflow` is the State. The first arguments are State's.
+
+    Where this PyTorch takes sizes of buckets, they are the plan's, unless arguments
+    has others.
+    """
+    group = arguments.get("process_group")
+    document, where = _agreed(plan, group)
+    if document and _TAKES_LIST and not {"bucket_cap_mb", "bucket_cap_mb_list"} & set(arguments):
+        sizes = bucket_bytes(document)
+        if sizes:
+            arguments["bucket_cap_mb_list"] = [size / 2 ** 20 for size in sizes]
+    wrapped = DistributedDataParallel(model, **arguments)
+    wrapped.gradflow = State(wrapped, document, where=where, momentum=momentum,
+                             epoch_steps=epoch_steps, timeout_s=timeout_s, library=library)
+    wrapped.register_comm_hook(wrapped.gradflow, hook)
+    return wrapped
+
+
+def hook(state, bucket):
+    """For model.register_comm_hook(gradflow.State(model, plan), gradflow.hook)."""
+    return state.exchange_bucket(bucket)
+
+
+def _agreed(plan, group):
+    """The plan as a dictionary, and its name: rank 0's on all ranks, or its failure."""
+    failure, found = None, [None, "plan"]
+    if dist.get_rank(group) == 0 and plan is not None:
+        try:
+            found = list(read(plan))
+        except (OSError, ValueError) as e:
+            failure = e
+    agree(group, failure)
+    source = 0 if group is None else dist.get_global_rank(group, 0)
+    dist.broadcast_object_list(found, source, group=group)
+    return found
+
+
+def _original(name):
+    """A parameter's name in the model that torch.compile was given."""
+    return name.replace("_orig_mod.", "")
+
+
+class _Bucket:
+    """Where the parameters of a bucket lie in its buffer."""
+
+    def __init__(self, ids, buffer, places):
+        self.ids = ids
+        self.dtype = buffer.dtype
+        self.names = [name for name, _ in places]
+        self.offsets = [offset for _, offset in places]
+        self.tensors = None  # their numbers in the exchange
+
+
+class State:
+    """Of the hook, for one DistributedDataParallel model:
+
+        model.register_comm_hook(gradflow.State(model, plan), gradflow.hook)
+
+    plan is a file, which rank 0 reads, or a dictionary; None: each bucket is a
+    message over a ring. momentum is the optimiser's, for plans with dgc and csc.
+    epoch_steps is for those whose densities begin with an epoch (topk, gtopk).
+    timeout_s is how long ranks may wait for one that is late; a rank that ends is
+    noticed at once.
+
+    All ranks of the model's process group make it together. Where gradients lie in a
+    bucket in the plan's order, they are not copied. PyTorch arranges buckets anew
+    after the first step; the exchange follows after the second.
+    """
+
+    def __init__(self, model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800,
+                 library=None, where="plan"):
+        if not isinstance(model, DistributedDataParallel):
+            raise TypeError("gradflow.State: want a model of DistributedDataParallel, got "
+                            f"{type(model).__name__}")
+        self.group = model.process_group
+        if isinstance(plan, (str, os.PathLike)):
+            plan, where = _agreed(plan, self.group)
+        ignored = set(model.parameters_to_ignore)
+        self.parameters = {_original(n): p for n, p in trained(model.module).items()
+                           if n not in ignored}
+        self.names = {id(p): n for n, p in self.parameters.items()}
+        self.plan, self.where = plan, where
+        self.settings = {"group": self.group, "momentum": momentum, "library": library,
+                         "epoch_steps": epoch_steps, "timeout_s": timeout_s}
+        failure = None
+        try:
+            if plan is not None:
+                check_names(plan, where, self.parameters)
+        except PlanError as e:
+            failure = e
+        agree(self.group, failure)
+        # backward makes the last layer's gradients first
+        self.exchange = None
+        self._open(list(reversed(self.parameters)))
+        self.buckets = {}
+        self.first = True
+        self.moved = True     # buckets have changed in this step
+        self.settled = False  # the exchange is as they are
+        self.pending = []     # (future, buffer): of this step
+
+    def _open(self, order, messages=None, ways=None):
+        """An exchange for tensors in that order takes the place of the one before."""
+        plan = self.plan and json.dumps(in_order(self.plan, order))
+        before = self.exchange
+        try:
+            self.exchange = Exchange({n: self.parameters[n] for n in order}, plan, messages,
+                                     ways=ways, **self.settings)
+        except RuntimeError as e:
+            if not plan:
+                raise
+            # the name that the caller knows
+            raise PlanError(str(e).replace("plan_text", self.where)) from None
+        if before:
+            self.exchange.restored(before.steps)
+            before.close()
+        self.order, self.messages = order, messages
+        self.numbers = {n: i for i, n in enumerate(order)}
+
+    # --- a step ---
+
+    def exchange_bucket(self, bucket):
+        """What hook does: a future of the bucket with the means."""
+        buffer, ids = bucket.buffer(), tuple(map(id, bucket.parameters()))
+        known = self.buckets.get(bucket.index())
+        if known is None or known.ids != ids or known.dtype != buffer.dtype:
+            known = self._learn(bucket, ids)
+        base, post = buffer.data_ptr(), self.exchange.post
+        for tensor, offset in zip(known.tensors, known.offsets):
+            post(tensor, base + offset)
+        future = torch.futures.Future()
+        self.pending.append((future, buffer))
+        if bucket.is_last():
+            self._finish_later()
+        return future
+
+    def _finish_later(self):
+        """At backward's end, which other models or inputs may yet put off: DDP's own
+        callback is the next. A static graph's first callback is DDP's, though."""
+        if self.first:
+            self.first = False
+            self._finish()
+            return
+        try:
+            Variable._execution_engine.queue_callback(self._finish)
+        except RuntimeError:  # not within backward, as in DDP's join()
+            self._finish()
+
+    def _learn(self, bucket, ids):
+        buffer = bucket.buffer()
+        names = [self.names.get(i) for i in ids]
+        if None in names:
+            raise RuntimeError("gradflow: a bucket has a parameter that the State does not know: "
+                               "want a State of its own for each model, made after all of its "
+                               "parameters")
+        if buffer.layout is not torch.strided:
+            raise RuntimeError(f"gradflow: {names[0]}: want a dense gradient, got a sparse one: "
+                               "make its layer with sparse=False")
+        for n in names:
+            if buffer.dtype != self.parameters[n].dtype:
+                raise RuntimeError(f"gradflow: {n}: want a gradient of {self.parameters[n].dtype}, "
+                                   f"as when the State was made, got {buffer.dtype}")
+        offsets = [g.data_ptr() - buffer.data_ptr() for g in bucket.gradients()]
+        known = _Bucket(ids, buffer, sorted(zip(names, offsets), key=lambda place: place[1]))
+        known.tensors = [self.numbers[n] for n in known.names]
+        self.buckets[bucket.index()] = known
+        self.moved = True
+        return known
+
+    def _finish(self):
+        pending, self.pending = self.pending, []
+        self.exchange.wait()
+        for future, buffer in pending:
+            future.set_result(buffer)
+        self._follow(len(pending))
+
+    def _follow(self, count):
+        """Messages are laid out as buckets are, once these stay as they are."""
+        if self.moved:
+            self.moved, self.settled = False, False
+            self.buckets = {i: b for i, b in self.buckets.items() if i < count}
+            return
+        if self.settled:
+            return
+        self.settled = True
+        if self.plan and not holds_nothing_back(self.plan):
+            return
+        buckets = [self.buckets[i] for i in range(count)]
+        order = [n for b in buckets for n in b.names]
+        messages = None if self.plan else [len(b.names) for b in buckets]
+        if (order, messages) != (self.order, self.messages) and len(order) == len(self.order):
+            self._open(order, messages)
+            for b in buckets:
+                b.tensors = [self.numbers[n] for n in b.names]
+
+    # --- checkpoints ---
+
+    def state_dict(self):
+        """What this rank holds back, and how messages are laid out: each rank keeps
+        its own, between steps."""
+        return {"version": 1, "plan": self.plan, "steps": self.exchange.steps,
+                "rank": dist.get_rank(self.group), "ranks": dist.get_world_size(self.group),
+                "order": list(self.order), "messages": self.messages, "ways": self.exchange.ways,
+                "arrays": {n: a.clone() for n, a in self.exchange.arrays().items()}}
+
+    def load_state_dict(self, saved):
+        """Goes on from there, bit for bit; on all ranks, between steps."""
+        agree(self.group, self._misfit(saved))
+        self._open(saved["order"], saved["messages"], saved["ways"])
+        arrays, failure = self.exchange.arrays(), None
+        if {n: a.numel() for n, a in arrays.items()} != \
+                {n: a.numel() for n, a in saved["arrays"].items()}:
+            failure = ValueError("state: want arrays of " + (", ".join(arrays) or "nothing") +
+                                 ", got " + (", ".join(saved["arrays"]) or "nothing"))
+        agree(self.group, failure)
+        for n, a in arrays.items():
+            a.copy_(saved["arrays"][n])
+        self.exchange.restored(saved["steps"])
+        self.buckets, self.moved = {}, True
+
+    def _misfit(self, saved):
+        own = {"version": 1, "plan": self.plan, "rank": dist.get_rank(self.group),
+               "ranks": dist.get_world_size(self.group)}
+        for key, wanted in own.items():
+            if saved.get(key) != wanted:
+                return ValueError(f"state: {key}: want that of this job" +
+                                  ("" if key == "plan" else f", {wanted}, got {saved.get(key)}"))
+        if sorted(saved["order"]) != sorted(self.parameters):
+            return ValueError("state: order: want the parameters of this model")
+        return None
+
+    def close(self):
+        """Ends the connections, on all ranks; at the end of the process it is done
+        for you."""
+        self.exchange.close()

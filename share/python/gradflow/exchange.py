@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""libgradflow's exchange among the ranks of a torch.distributed process group."""
+import atexit
+import ctypes
+import sys
+import weakref
+
+import torch
+import torch.distributed as dist
+
+from . import library as c
+from .common import agree
+
+_open = []  # weak references to all exchanges, in the order of opening
+
+
+class Exchange:
+    """Means of tensors over the ranks of a process group, by a plan.
+
+    named is {name: tensor} in the order in which they become ready; their shapes
+    and types count, f32, f16 or bf16. plan is the text of a gf-plan(5) document.
+    messages says instead how many of them travel together, over a ring. With
+    neither, those that are ready one after the other are joined (threshold fusion).
+
+    Every rank of the group opens, ends steps and closes in the same order. The
+    group is used to open; the rest goes over connections of the exchange's own.
+    """
+
+    def __init__(self, named, plan=None, messages=None, group=None, ways=None, momentum=0.0,
+                 epoch_steps=0, timeout_s=1800, library=None):
+        self.handle = None
+        self.lib = c.load(library)
+        wrong = next((n for n, t in named.items()
+                      if t.dtype not in c.DTYPES or t.device.type != "cpu"), None)
+        agree(group, wrong and TypeError(
+            f"{wrong}: want f32, f16 or bf16 on the CPU, got {named[wrong].dtype} on "
+            f"{named[wrong].device}"))
+        gathers = _Gathers(group)
+        n = len(named)
+        # what the structs point to must live until the call returns
+        dtypes = (ctypes.c_int * n)(*[c.DTYPES[t.dtype] for t in named.values()])
+        sizes = (ctypes.c_size_t * len(messages or []))(*(messages or []))
+        options = c.ExchangeOptions(
+            size=ctypes.sizeof(c.ExchangeOptions), tensor_size=ctypes.sizeof(c.Tensor),
+            dtypes=dtypes, plan_text=plan and plan.encode(), messages=sizes if messages else None,
+            nmessages=len(sizes), ways=ways and ways.encode(), epoch_steps=epoch_steps,
+            timeout_s=timeout_s, momentum=momentum, allgather=gathers.call,
+            rank=dist.get_rank(group), ranks=dist.get_world_size(group))
+        handle = ctypes.c_void_p()
+        status = self.lib.gradflow_exchange_open(c.tensors(named), n, ctypes.byref(options),
+                                                 ctypes.byref(handle))
+        if gathers.failure:
+            raise gathers.failure
+        c.check(self.lib, status)
+        self.handle = handle
+        _open.append(weakref.ref(self))
+
+    def _ask(self, name, *arguments):
+        if not self.handle:
+            raise RuntimeError("gradflow: the exchange is closed")
+        return getattr(self.lib, "gradflow_" + name)(self.handle, *arguments)
+
+    def _do(self, name, *arguments):
+        c.check(self.lib, self._ask(name, *arguments))
+
+    def post(self, index, address):
+        """The gradient of the index-th tensor lies there, and is not to be touched
+        until wait() returns."""
+        status = self.lib.gradflow_post(self.handle, index, address)
+        if status:  # also of an exchange that is closed
+            c.check(self.lib, status)
+
+    def wait(self):
+        """All means of the step have come. Tensors that were not posted counted as
+        zeros."""
+        self._do("flush")
+        self._do("wait", c.ALL)
+
+    def drop(self):
+        """What the plan's selection holds back on this rank is forgotten."""
+        self._do("drop")
+
+    def rescale(self, factor):
+        """What it holds back is multiplied, as when a loss scale has changed."""
+        self._do("rescale", factor)
+
+    @property
+    def steps(self):
+        return self._ask("exchange_steps")
+
+    @property
+    def sent_bytes(self):
+        return self._ask("exchange_sent_bytes")
+
+    @property
+    def copied_bytes(self):
+        """Bytes that were packed and unpacked, since they did not lie in one piece."""
+        return self._ask("copied_bytes")
+
+    @property
+    def messages(self):
+        return self._ask("exchange_messages")
+
+    @property
+    def ways(self):
+        """How each message goes, as "ring;blueconnect 2:shm 4:ring"."""
+        return self._ask("exchange_ways").decode()
+
+    def arrays(self):
+        """What this rank's selection holds back, by name: memory of the exchange, as
+        bytes, current until the next step."""
+        found, array = {}, c.Array()
+        while self._ask("exchange_state", len(found), ctypes.byref(array)) == 0:
+            memory = (ctypes.c_uint8 * array.size_bytes).from_address(array.data)
+            found[array.name.decode()] = torch.frombuffer(memory, dtype=torch.uint8)
+        return found
+
+    def restored(self, steps):
+        """The arrays have been filled in: this is the state after so many steps."""
+        self._do("exchange_restored", steps)
+
+    def close(self):
+        """On all ranks. A step that is under way is abandoned."""
+        if self.handle:
+            self.lib.gradflow_exchange_close(self.handle)
+            self.handle = None
+
+
+class _Gathers:
+    """The process group's allgather as a function of C."""
+
+    def __init__(self, group):
+        self.group, self.failure = group, None
+        self.call = c.ALLGATHER(self._gather)
+
+    def _gather(self, _, send, size, receive):
+        try:
+            blobs = [None] * dist.get_world_size(self.group)
+            dist.all_gather_object(blobs, ctypes.string_at(send, size), group=self.group)
+            ctypes.memmove(receive, b"".join(blobs), size * len(blobs))
+            return 0
+        except Exception as e:  # pylint: disable=broad-except  # C has none
+            self.failure = e
+            return -1
+
+
+@atexit.register
+def _close_all():
+    """Ranks part together, but for one that ends with an exception."""
+    if not hasattr(sys, "last_type"):
+        for reference in reversed(_open):
+            exchange = reference()
+            if exchange:
+                exchange.close()

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""include/gradflow.h for ctypes: the structs and functions of libgradflow."""
+import ctypes
+import os
+
+import torch
+
+_NAME = "libgradflow.so.0"
+_DIMENSIONS = 8
+_JOB, _SIZE, _TEXT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
+
+ALL = _SIZE(-1).value  # GRADFLOW_ALL
+DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
+ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, _SIZE,
+                             ctypes.c_void_p)
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("name", _TEXT), ("dimensions", _SIZE), ("shape", _SIZE * _DIMENSIONS)]
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("size", _SIZE), ("plan", _TEXT), ("training", _TEXT), ("epoch_steps", _SIZE),
+                ("timeout_s", ctypes.c_double)]
+
+
+class ExchangeOptions(ctypes.Structure):
+    _fields_ = [("size", _SIZE), ("tensor_size", _SIZE),
+                ("dtypes", ctypes.POINTER(ctypes.c_int)), ("plan", _TEXT), ("plan_text", _TEXT),
+                ("messages", ctypes.POINTER(_SIZE)), ("nmessages", _SIZE), ("ways", _TEXT),
+                ("epoch_steps", _SIZE), ("timeout_s", ctypes.c_double),
+                ("momentum", ctypes.c_double), ("transport", _TEXT), ("allgather", ALLGATHER),
+                ("allgather_ctx", ctypes.c_void_p), ("meet", _TEXT), ("rank", ctypes.c_int),
+                ("ranks", ctypes.c_int)]
+
+
+class Array(ctypes.Structure):
+    _fields_ = [("name", _TEXT), ("data", ctypes.c_void_p), ("size_bytes", _SIZE),
+                ("shared", ctypes.c_int)]
+
+
+_STATUS, _COUNT = ctypes.c_int, ctypes.c_uint64
+_FUNCTIONS = (
+    ("error", _TEXT, []),
+    # the trainer
+    ("open", _STATUS, [ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(Options),
+                       ctypes.POINTER(_JOB)]),
+    ("close", None, [_JOB]), ("rank", ctypes.c_int, [_JOB]), ("ranks", ctypes.c_int, [_JOB]),
+    ("local_rank", ctypes.c_int, [_JOB]), ("place", _SIZE, [_JOB, _SIZE]),
+    ("count", _SIZE, [_JOB]), ("parameters", ctypes.c_void_p, [_JOB]),
+    ("begin", ctypes.c_void_p, [_JOB]), ("start", _STATUS, [_JOB]),
+    ("ready", _STATUS, [_JOB, _SIZE]), ("step", _STATUS, [_JOB, ctypes.c_double]),
+    ("steps", _COUNT, [_JOB]), ("sent_bytes", _COUNT, [_JOB]),
+    ("save", _STATUS, [_JOB, _TEXT]), ("load", _STATUS, [_JOB, _TEXT]),
+    # the exchange
+    ("exchange_open", _STATUS, [ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(ExchangeOptions),
+                                ctypes.POINTER(_JOB)]),
+    ("exchange_close", None, [_JOB]),
+    ("post", _STATUS, [_JOB, _SIZE, ctypes.c_void_p]), ("flush", _STATUS, [_JOB]),
+    ("wait", _STATUS, [_JOB, _SIZE]),
+    ("drop", _STATUS, [_JOB]), ("rescale", _STATUS, [_JOB, ctypes.c_double]),
+    ("exchange_state", _STATUS, [_JOB, _SIZE, ctypes.POINTER(Array)]),
+    ("exchange_restored", _STATUS, [_JOB, _COUNT]),
+    ("exchange_ways", _TEXT, [_JOB]), ("exchange_messages", _SIZE, [_JOB]),
+    ("exchange_message", _SIZE, [_JOB, _SIZE]),
+    ("exchange_steps", _COUNT, [_JOB]), ("exchange_sent_bytes", _COUNT, [_JOB]),
+    ("copied_bytes", _COUNT, [_JOB]))
+
+
+def load(path=None):
+    """The shared library: the given path, $GRADFLOW_LIBRARY, the library that was
+    installed with this package, or the system's."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    installed = os.path.join(here, "..", "..", "..", "..", "lib", _NAME)
+    path = path or os.environ.get("GRADFLOW_LIBRARY")
+    lib = ctypes.CDLL(path or (installed if os.path.exists(installed) else _NAME))
+    for name, result, arguments in _FUNCTIONS:
+        function = getattr(lib, "gradflow_" + name)
+        function.restype, function.argtypes = result, arguments
+    return lib
+
+
+def check(lib, status):
+    """RuntimeError: the call has failed, and why."""
+    if status:
+        raise RuntimeError("gradflow: " + lib.gradflow_error().decode(errors="replace"))
+
+
+def tensors(named):
+    """{name: torch.Tensor} as an array of struct gradflow_tensor."""
+    out = (Tensor * len(named))()
+    for t, (name, tensor) in zip(out, named.items()):
+        shape = list(tensor.shape) or [1]
+        t.name, t.dimensions = name.encode(), len(shape)
+        if len(shape) <= _DIMENSIONS:
+            t.shape[:len(shape)] = shape
+    return out

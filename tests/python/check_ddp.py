@@ -1,0 +1,412 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""gradflow.ddp and its hook: check_ddp.py RANKS CASE... Cases run in turns in RANKS
+processes that meet over gloo. One that fails ends in an exception. What a case
+compares with is DistributedDataParallel without the hook, or all ranks' gradients
+computed here."""
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+sys.path.insert(0, os.path.join(os.environ["GF_SOURCE"], "share", "python"))
+import gradflow  # noqa: E402
+
+
+class Net(nn.Module):
+    """A convolution, and a branch that odd steps of odd ranks leave out."""
+
+    def __init__(self, branches=False):
+        super().__init__()
+        self.branches = branches
+        self.conv = nn.Conv2d(3, 8, 3)
+        self.inner = nn.Linear(8 * 36, 40)
+        if branches:
+            self.side = nn.Linear(40, 40)
+        self.scale = nn.Parameter(torch.ones(()))
+        self.outer = nn.Linear(40, 4)
+
+    def forward(self, x, step=0):
+        x = torch.relu(self.inner(torch.relu(self.conv(x)).flatten(1))) * self.scale
+        if self.branches and step % 2 <= rank() % 2:
+            x = x + self.side(x)
+        return self.outer(x)
+
+
+def rank():
+    return dist.get_rank()
+
+
+def build(seed=1, **how):
+    torch.manual_seed(seed)
+    return Net(**how)
+
+
+def loss(model, batch, own=None, **how):
+    generator = torch.Generator().manual_seed(1000 * (rank() if own is None else own) + batch)
+    labels = torch.randint(4, (8,), generator=generator)
+    x = torch.randn(8, 3, 8, 8, generator=generator) + labels.view(-1, 1, 1, 1) * 0.5
+    return nn.functional.cross_entropy(model(x, **how), labels)
+
+
+def adamw(model):
+    return torch.optim.AdamW(model.parameters(), lr=0.01)
+
+
+def momentum(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
+
+
+def train(model, make=adamw, steps=6, parts=1, clip=None, first=0, **how):
+    optimizer = make(model)
+    for step in range(first, first + steps):
+        for part in range(parts):
+            with model.no_sync() if part + 1 < parts else contextlib.nullcontext():
+                if model.find_unused_parameters:
+                    how["step"] = step
+                loss(model, parts * step + part, **how).backward()
+        if clip:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        optimizer.zero_grad()
+    return model
+
+
+def distance(a, b):
+    """Between parameters; 0: to the last bit."""
+    pairs = list(zip(a.parameters(), b.parameters()))
+    assert all(p.isfinite().all() for p, _ in pairs)
+    return max((p - q).abs().max().item() for p, q in pairs)
+
+
+def check(holds, *found):
+    if not holds:
+        raise AssertionError(found)
+
+
+def raises(call, *texts):
+    try:
+        call()
+    except (OSError, RuntimeError, ValueError, TypeError) as e:
+        for text in texts:
+            check(text in str(e), text, str(e))
+    else:
+        raise AssertionError(f"not refused: {texts}")
+
+
+def replicas_are_equal(model):
+    flat = torch.cat([p.detach().float().reshape(-1) for p in model.parameters()])
+    others = [torch.empty_like(flat) for _ in range(dist.get_world_size())]
+    dist.all_gather(others, flat)
+    check(all(torch.equal(flat, other) for other in others), "replicas differ")
+
+
+# --- plans ---
+
+SELECTIONS = {
+    "csc": {"method": "csc", "chunk_elems": 16, "keep": 0.3, "warmup_steps": 3, "decay": 1},
+    "topk": {"method": "topk", "density": 0.05, "warmup_densities": []},
+    "gtopk": {"method": "gtopk", "density": 0.05, "warmup_densities": [], "putback": "paper"},
+    "powersgd": {"method": "powersgd", "rank": 2},
+}
+
+
+def rule(method):
+    return {"format": "gf-plan", "version": 1, "system": "auto", "policy": "threshold",
+            "rule": {"threshold_bytes": 4096, "lanes": 1,
+                     "algorithms": [{"min_bytes": 0, "algorithm": "ring"}]},
+            "selection": SELECTIONS[method], "pipeline": {"staleness": 1, "warmup_steps": 0}}
+
+
+def whole(model, ends=(2, 7), codec="f32", **more):
+    """A plan for the model: messages end there in the order of backward."""
+    named = list(reversed(list(model.named_parameters())))
+    named.insert(2, named.pop())  # scale, which comes first among the model's
+    tensors = [{"name": n, "count_elems": p.numel(), "dtype": "f32", "ready_s": 0.0,
+                "shape": list(p.shape) or [1], "type": "merged"} for n, p in named]
+    for end in ends:
+        tensors[end - 1]["type"] = "normal"
+    times = dict.fromkeys(("forward_s", "backward_s", "update_s"), 0.0)
+    return {"format": "gf-plan", "version": 1, "system": "auto", "policy": "single",
+            "ranks": dist.get_world_size(), "lanes": 1, "model": {"name": "net", **times},
+            "tensors": tensors,
+            "messages": [{"first": first, "last": end - 1, "algorithm": "ring", "codec": codec,
+                          "mode": "normal"}
+                         for first, end in zip((0, *ends), ends)], **more}
+
+
+# --- cases ---
+
+def same():
+    """f32 over a ring: DistributedDataParallel's result to the last bit (2 ranks),
+    and nothing is copied once buckets are settled."""
+    cases = [(adamw, {}, {}), (momentum, {}, {"clip": 0.5}),
+             (adamw, {"gradient_as_bucket_view": True}, {"parts": 3, "clip": 0.5}),
+             (momentum, {"static_graph": True}, {}),
+             (adamw, {"static_graph": True, "gradient_as_bucket_view": True}, {}),
+             (momentum, {"find_unused_parameters": True}, {"parts": 2}),
+             (momentum, {"find_unused_parameters": True, "gradient_as_bucket_view": True}, {})]
+    for make, arguments, how in cases:
+        arguments = {"bucket_cap_mb": 0.02, **arguments}
+        branches = "find_unused_parameters" in arguments
+        stock = train(DDP(build(branches=branches), **arguments), make, **how)
+        model = gradflow.ddp(build(branches=branches), **arguments)
+        train(model, make, **how)
+        found = distance(stock, model)
+        check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, arguments, how, found)
+        x = model.gradflow.exchange
+        before = x.copied_bytes
+        check(x.messages > 1, arguments, x.messages)
+        train(model, make, steps=2, **how)
+        check(x is model.gradflow.exchange and x.copied_bytes == before, arguments,
+              before, x.copied_bytes)
+        check(x.sent_bytes > 0, x.sent_bytes)
+        model.gradflow.close()
+
+
+def uneven():
+    """Ranks with fewer batches join in with zeros."""
+    results = []
+    for wrap in (DDP, gradflow.ddp):
+        model = wrap(build())
+        with model.join():
+            train(model, momentum, steps=4 + 2 * rank())
+        results.append(model)
+    found = distance(*results)
+    check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, found)
+
+
+def formats():
+    """channels_last, autocast, and a wrapper around the hook's future."""
+    def last(wrap):
+        model = wrap(build().to(memory_format=torch.channels_last))
+        return train(model)
+    check(distance(last(DDP), last(gradflow.ddp)) == 0, "channels_last")
+
+    def cast(wrap):
+        model = wrap(build())
+        with torch.autocast("cpu", torch.bfloat16):
+            return train(model)
+    check(distance(cast(DDP), cast(gradflow.ddp)) == 0, "autocast")
+
+    model = DDP(build())
+    def halved(state, bucket):
+        return gradflow.hook(state, bucket).then(lambda f: f.value() / 2)
+    model.register_comm_hook(gradflow.State(model), halved)
+    loss(model, 0).backward()
+    stock = DDP(build())
+    loss(stock, 0).backward()
+    for p, q in zip(model.parameters(), stock.parameters()):
+        check(torch.equal(p.grad, q.grad / 2), "then")
+
+
+class Half(nn.Module):
+    """16-bit parameters whose gradients are what forward multiplies them by."""
+
+    def __init__(self, *kinds):
+        super().__init__()
+        for i, kind in enumerate(kinds):
+            self.register_parameter(f"p{i}", nn.Parameter(torch.ones(1000 + i).to(kind)))
+
+    def factors(self, own):
+        generator = torch.Generator().manual_seed(own)
+        return [torch.randn(p.shape, generator=generator).to(p.dtype)
+                for p in self.parameters()]
+
+    def forward(self):
+        return sum((p.float() * f.float()).sum()
+                   for p, f in zip(self.parameters(), self.factors(rank())))
+
+
+def types():
+    """f32, f16 and bf16 parameters of one model: the means, rounded to their type."""
+    bits = {torch.float32: 24, torch.float16: 11}
+    if torch.__version__ >= "2":  # before, gloo's broadcast had no bf16
+        bits[torch.bfloat16] = 8
+    kinds = [kind for kind in bits for _ in range(3)]
+    for kinds in (kinds, kinds[::2] + kinds[1::2], kinds[3:6]):
+        model = Half(*kinds)
+        wrapped = gradflow.ddp(model)
+        for _ in range(4):  # on buckets as they were, and as they are
+            wrapped.zero_grad()
+            wrapped().backward()
+            ranks = [model.factors(r) for r in range(dist.get_world_size())]
+            for p, *made in zip(model.parameters(), *ranks):
+                wanted = sum(m.float() for m in made) / len(made)
+                error = (p.grad.float() - wanted).abs().max() / wanted.abs().max()
+                check(p.grad.dtype == p.dtype and error < 2.0 ** (2 - bits[p.dtype]), kinds, error)
+
+
+def several():
+    """Two models in one backward, and in turns, as of a GAN."""
+    def both(wrap):
+        torch.manual_seed(3)
+        front, back = nn.Linear(12, 30), nn.Linear(30, 3)
+        a, b = wrap(front), wrap(back)
+        steps = [momentum(a), momentum(b)]
+        for step in range(6):
+            generator = torch.Generator().manual_seed(100 * rank() + step)
+            x = torch.randn(4, 12, generator=generator)
+            b(torch.relu(a(x))).square().mean().backward()
+            if step % 2:
+                b(torch.relu(a(x).detach())).mean().backward()
+            for s in steps:
+                s.step()
+                s.zero_grad()
+        return nn.Sequential(front, back)
+    found = distance(both(DDP), both(gradflow.ddp))
+    check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, found)
+
+
+def groups():
+    """Two process groups of half the ranks, and a model of all ranks."""
+    half = dist.get_world_size() // 2
+    made = [dist.new_group(range(half)), dist.new_group(range(half, 2 * half))]
+    own = made[rank() // half]
+    results = []
+    for wrap in (DDP, gradflow.ddp):
+        model = wrap(build(), process_group=own)
+        results.append(train(model))
+    check(distance(*results) == 0, distance(*results))
+    found = torch.cat([p.detach().reshape(-1) for p in results[1].parameters()])
+    others = [torch.empty_like(found) for _ in range(2 * half)]
+    dist.all_gather(others, found)
+    check(torch.equal(others[0], others[half - 1]) and not torch.equal(others[0], others[half]))
+    train(gradflow.ddp(build()))
+    model = gradflow.ddp(build(), rule("topk"), process_group=own)
+    train(model)
+    check(model.gradflow.exchange.sent_bytes > 0)
+
+
+def plans():
+    """Selections and codecs learn, send less, and keep replicas equal."""
+    def learns(plan, most, **more):
+        model = gradflow.ddp(build(), plan, **more)
+        before = loss(model, 10 ** 6).item()
+        train(model, lambda m: torch.optim.SGD(m.parameters(), lr=0.1), steps=40)
+        replicas_are_equal(model)
+        after = loss(model, 10 ** 6).item()
+        check(after < 0.93 * before, plan, before, after)
+        sent = model.gradflow.exchange.sent_bytes
+        check(0 < sent < most, plan, sent, most)
+        model.gradflow.close()
+
+    ranks, elems = dist.get_world_size(), sum(p.numel() for p in build().parameters())
+    dense = 40 * 4 * elems * 2 * (ranks - 1) / ranks
+    for codec, share in (("f32", 1.01), ("f16", 0.51), ("q8", 0.3)):
+        learns(whole(build(), codec=codec), share * dense)
+    for method in SELECTIONS:
+        learns(rule(method), 0.7 * dense)
+
+
+def file():
+    """Rank 0 reads the plan's file, and buckets are the plan's where PyTorch can."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+        plan = whole(build(), (2, 5, 7))
+        if rank() == 0:
+            json.dump(plan, f)
+            f.flush()
+        name = f.name if rank() == 0 else "/nonexistent"
+        model = gradflow.ddp(build(), name)
+        train(model)
+        x = model.gradflow.exchange
+        check(x.messages == 3, x.messages)
+        check(distance(model, train(DDP(build()))) == 0, "not DDP's result")
+        buckets = model.gradflow.buckets
+        if "bucket_cap_mb_list" in DDP.__init__.__code__.co_varnames:
+            check([len(b.names) for _, b in sorted(buckets.items())] ==
+                  [m["last"] + 1 - m["first"] for m in plan["messages"]],
+                  [b.names for b in buckets.values()])
+            before = x.copied_bytes
+            train(model)
+            check(x.copied_bytes == before, before, x.copied_bytes)
+
+
+def resumed():
+    """A job that stops after 5 steps and goes on is one that never stopped."""
+    plain = [(None, {}), ("q8", {})] + [(method, {}) for method in SELECTIONS]
+    for kind, more in plain:
+        def plan():
+            return kind and (rule(kind) if kind in SELECTIONS else whole(build(), codec=kind))
+        arguments = {"bucket_cap_mb": 0.02}
+        straight = gradflow.ddp(build(), plan(), **more, **arguments)
+        train(straight, momentum, steps=5)
+        saved = io.BytesIO()
+        torch.save((straight.module.state_dict(), straight.gradflow.state_dict()), saved)
+        train(straight, momentum, steps=5, first=5)
+        saved.seek(0)
+        parameters, state = torch.load(saved)
+        resumed_model = build(seed=2)
+        resumed_model.load_state_dict(parameters)
+        model = gradflow.ddp(resumed_model, plan(), **more, **arguments)
+        model.gradflow.load_state_dict(state)
+        check(model.gradflow.exchange.steps == 5, model.gradflow.exchange.steps)
+        train(model, momentum, steps=5, first=5)
+        check(distance(straight, model) == 0, kind, distance(straight, model))
+        if kind in SELECTIONS:
+            raises(lambda: model.gradflow.load_state_dict({**state, "ranks": 99}), "ranks", "99")
+            raises(lambda: model.gradflow.load_state_dict({**state, "plan": None}), "plan")
+            raises(lambda: model.gradflow.load_state_dict({**state, "arrays": {}}), "arrays")
+            model.gradflow.exchange.drop()
+            held = [a for n, a in model.gradflow.exchange.arrays().items() if "residual" in n]
+            check(all(not a.any() for a in held), "drop")
+        straight.gradflow.close()
+        model.gradflow.close()
+
+
+def refusals():
+    """The line names what is wrong and what to do, on every rank."""
+    class Sparse(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = nn.Embedding(10, 4, sparse=True)
+
+        def forward(self, x):
+            return self.words(x).sum()
+
+    sparse = gradflow.ddp(Sparse())
+    raises(lambda: sparse(torch.tensor([rank()])).backward(), "words.weight", "sparse=False")
+    raises(lambda: gradflow.ddp(build().double()), "outer.bias", "float64")
+    plan = whole(build())
+    other = nn.Sequential(nn.Linear(3, 4))
+    raises(lambda: gradflow.ddp(other, plan), "plan of this model", "lacks 0.weight and 1 more",
+           "has outer.bias and 6 more")
+    plan["tensors"][0]["count_elems"] += 1
+    raises(lambda: gradflow.ddp(build(), plan), "outer.bias", "4 elements", "5")
+    raises(lambda: gradflow.ddp(build(), whole(build(), ranks=7)), "ranks", "7")
+    raises(lambda: gradflow.ddp(build(), "/nonexistent/plan.json"), "/nonexistent/plan.json")
+    raises(lambda: gradflow.ddp(build(), {"format": "gf-plan", "version": 1}), "plan")
+    raises(lambda: gradflow.State(build()), "DistributedDataParallel", "Net")
+    model = DDP(build())
+    raises(lambda: gradflow.State(model, momentum=0.1 * rank()), "momentum")
+    model = gradflow.ddp(build())
+    second = DDP(build(2))
+    second.register_comm_hook(model.gradflow, gradflow.hook)
+    raises(lambda: loss(second, 0).backward(), "State of its own for each model")
+    train(model)
+    model.gradflow.close()
+    raises(lambda: loss(model, 0).backward(), "exchange")
+
+
+def work(own, ranks, meeting, cases):
+    torch.set_num_threads(1)
+    dist._DEFAULT_FIRST_BUCKET_BYTES = 1000  # so that small models have several
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=own, world_size=ranks)
+    for case in cases:
+        globals()[case]()
+        dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work, (int(sys.argv[1]), os.path.join(folder, "meeting"), sys.argv[2:]),
+                 nprocs=int(sys.argv[1]))

@@ -1,0 +1,29 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# Plans under DistributedDataParallel: share/python/gradflow/ddp.py. GF_PYTHON is the
+# interpreter that has PyTorch; of any version from 1.13 on.
+load ../cli/common
+
+setup_file() {
+	for python in ${GF_PYTHON:-python3 /usr/bin/python3}; do
+		"$python" -c 'import torch.distributed as d; assert d.is_gloo_available()' 2> /dev/null || continue
+		export python GRADFLOW_LIBRARY=$GF_SOURCE/$BUILD/lib/libgradflow.so.0
+		[ -e "$GRADFLOW_LIBRARY" ] || skip "no shared library in this build"
+		gf-allreduce --list | grep -q '^transport  ucx' || skip "built without UCX"
+		return
+	done
+	skip "no PyTorch with gloo"
+}
+
+holds() { # RANKS CASE...
+	wants 0 timeout 600 "$python" "$GF_SOURCE/tests/python/check_ddp.py" "$@"
+}
+
+@test "PyTorch, hook: f32 over a ring is DistributedDataParallel's result" { holds 2 same; }
+@test "PyTorch, hook: the same on three ranks, and uneven inputs" { holds 3 same uneven; }
+@test "PyTorch, hook: channels_last, autocast, a wrapper; 16-bit parameters" { holds 2 formats types; }
+@test "PyTorch, hook: several models, and groups of 2 + 2 ranks" { holds 4 several groups; }
+@test "PyTorch, hook: f16, q8, csc, topk, gtopk, powersgd learn and send less" { holds 2 plans; }
+@test "PyTorch, hook: a plan's file, and buckets of its sizes" { holds 2 file; }
+@test "PyTorch, hook: a job that was stopped goes on bit for bit" { holds 2 resumed; }
+@test "PyTorch, hook: refusals name the parameter and the remedy" { holds 2 refusals; }
