@@ -10,6 +10,9 @@
  * aligned and lie as the images do; so is their gradient.
  */
 #define WORK_MOST ((size_t)1 << 30) /* faster ways that want more are left */
+/* A smaller batch, the last of an epoch, may want more than the largest: filter
+ * gradients are cut into more parts where there are fewer images. */
+#define WORK_LEAST ((size_t)64 << 20)
 
 static void filter_sizes(const struct gf_layer *l, size_t sizes[3])
 {
@@ -64,6 +67,8 @@ static int prepare(struct gf_gpu_io *io, struct gf_error *err)
 		return rc;
 	keep(io, g->net->max_batch, c);
 	bytes = gf_gpu_conv_work_bytes(c);
+	if (bytes < WORK_LEAST)
+		bytes = WORK_LEAST;
 	if (bytes > g->work_bytes)
 		g->work_bytes = bytes;
 	return 0;
