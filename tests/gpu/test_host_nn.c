@@ -210,7 +210,7 @@ static void test_no_memory(void)
 	open_run(&d, 2);
 	host_gpu_set_free(1000000);
 	EXPECT(make(&d, &err) == -ENOMEM && !d.net, "no memory");
-	EXPECT(strncmp(err.text, "test, batches of 2: want 3", 26) == 0 &&
+	EXPECT(strncmp(err.text, "test, batches of 2: want 1006", 29) == 0 &&
 		       strstr(err.text, " bytes on GPU 0 (weights ") &&
 		       strstr(err.text, "), found 1000000 free"),
 	       "%s", err.text);

@@ -93,12 +93,13 @@ class Model(nn.Module):
 def images_per_s(document, batch, steps, compiled):
     torch.manual_seed(1)
     torch.backends.cudnn.benchmark = True
-    model = Model(document).cuda().to(memory_format=torch.channels_last)
+    model = Model(document).cuda()
     images = torch.randn(batch, *document["input"], device="cuda")
     images = images.to(memory_format=torch.channels_last)
     labels = torch.randint(document["classes"], (batch,), device="cuda")
     with torch.no_grad():
         model(images)  # the lazy layers learn their sizes
+    model = model.to(memory_format=torch.channels_last)
     run = torch.compile(model) if compiled else model
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9,
                                 weight_decay=1e-4)
