@@ -343,8 +343,8 @@ static void give_back(struct gf_memory *m, size_t message, float share)
 	const struct gf_work *w = &m->select->plan_work[m->slot][message];
 	size_t k;
 
-	if (m->messages[message].in_place && share != 1)
-		multiply(w->data, w->data, share, w->count_elems);
+	if (m->messages[message].in_place)
+		(void)gf_select_multiply(m->select, w, share, NULL, NULL);
 	for (k = w->first; !m->messages[message].in_place && k <= w->last; k++)
 		if (m->tensors[k].data)
 			put(m, k, 0, gf_memory_place(m, k), share,
@@ -357,12 +357,9 @@ static int give_back_on(struct gf_memory *m, size_t message, float share,
 			struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_work *w = &m->select->plan_work[m->slot][message];
+	int rc = gf_select_multiply(m->select, w, share, q, err);
 	size_t k;
-	int rc = 0;
 
-	if (share != 1)
-		rc = gf_memory_multiply_on(m, w->data, share, w->count_elems, q,
-					   err);
 	for (k = w->first;
 	     !m->messages[message].in_place && k <= w->last && !rc; k++)
 		if (m->tensors[k].data)

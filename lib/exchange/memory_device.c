@@ -42,12 +42,3 @@ int gf_memory_put_on(struct gf_memory *m, size_t tensor,
 	codec_of(m, t->dtype)->encode(q, t->data, from, n, 0);
 	return gpu->ops->check(gpu, err);
 }
-
-int gf_memory_multiply_on(struct gf_memory *m, float *data, float by, size_t n,
-			  struct gf_gpu_stream *q, struct gf_error *err)
-{
-	struct gf_gpu *gpu = m->select->env.gpu;
-
-	gpu->kernels->axpby_f32(q, by, data, 0, data, n);
-	return gpu->ops->check(gpu, err);
-}

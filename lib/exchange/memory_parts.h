@@ -31,7 +31,5 @@ int gf_memory_pack_on(struct gf_memory *m, size_t tensor,
 		      struct gf_gpu_stream *q, struct gf_error *err);
 int gf_memory_put_on(struct gf_memory *m, size_t tensor,
 		     struct gf_gpu_stream *q, struct gf_error *err);
-int gf_memory_multiply_on(struct gf_memory *m, float *data, float by, size_t n,
-			  struct gf_gpu_stream *q, struct gf_error *err);
 
 #endif

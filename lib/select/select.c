@@ -292,8 +292,8 @@ void gf_select_times(const struct gf_plan *plan, const struct gf_work *list,
 
 /* --- for selections ------------------------------------------------------- */
 
-static int multiply(const struct gf_selector *s, const struct gf_work *w,
-		    double by, struct gf_gpu_stream *q, struct gf_error *err)
+int gf_select_multiply(const struct gf_selector *s, const struct gf_work *w,
+		       double by, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	float *data = w->data;
 	size_t i;
@@ -316,14 +316,17 @@ int gf_select_scale(const struct gf_selector *s, size_t slot,
 {
 	if (!s->env.scaled)
 		return 0;
-	return multiply(s, w, s->scale[slot] / s->env.plan->ranks, q, err);
+	return gf_select_multiply(s, w, s->scale[slot] / s->env.plan->ranks, q,
+				  err);
 }
 
 int gf_select_unscale(const struct gf_selector *s, size_t slot,
 		      const struct gf_work *w, struct gf_gpu_stream *q,
 		      struct gf_error *err)
 {
-	return s->env.scaled ? multiply(s, w, 1 / s->scale[slot], q, err) : 0;
+	return s->env.scaled
+		       ? gf_select_multiply(s, w, 1 / s->scale[slot], q, err)
+		       : 0;
 }
 
 struct gf_work *gf_select_own_work(struct gf_selector *s, size_t slot, size_t n)

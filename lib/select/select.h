@@ -234,6 +234,10 @@ int gf_select_scale(const struct gf_selector *s, size_t slot,
 int gf_select_unscale(const struct gf_selector *s, size_t slot,
 		      const struct gf_work *w, struct gf_gpu_stream *q,
 		      struct gf_error *err);
+/* The message's values times `by`; now, or on q. */
+int gf_select_multiply(const struct gf_selector *s, const struct gf_work *w,
+		       double by, struct gf_gpu_stream *q,
+		       struct gf_error *err);
 /* The slot's own list of n messages, which begins as the plan's. */
 struct gf_work *gf_select_own_work(struct gf_selector *s, size_t slot,
 				   size_t n);
