@@ -22,7 +22,7 @@ static struct gf_sim_input messages_of(const struct gf_plan *p,
 	return (struct gf_sim_input){p->model, t->messages, n, p->lanes};
 }
 
-/* What issuing messages took before tensor i was ready. */
+/* The time spent on issuing messages before tensor i was ready. */
 static double issued_s(const struct gf_sim_input *in, size_t i, size_t *next,
 		       double so_far_s)
 {

@@ -92,8 +92,8 @@ static void drop_lines(struct gf_allreduce_cost *c)
 	c->nlarger = 0;
 }
 
-/* Startup and slope of messages that ran by themselves. Of a split message the
- * trace has only one half. */
+/* Startup and slope of messages that ran by themselves. A trace has only one
+ * half of a split message. */
 static bool fit_alone(const struct gf_refining *r, struct gf_allreduce_cost *c)
 {
 	struct gf_linear_fit fit;
