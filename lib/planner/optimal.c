@@ -318,6 +318,35 @@ static struct found *simplest(const struct drafts *all, double limit_s,
 	return best;
 }
 
+/* Takes the draft, which is of all ways. */
+static void add_simple(struct drafts *all, const struct gf_draft *d)
+{
+	*(struct found *)gf_array_push(&all->found, &all->nfound,
+				       &all->capacity) =
+		(struct found){*d, UINT32_MAX, true};
+}
+
+/* On one lane, the fewest messages. */
+static void add_fewest(const struct gf_work *w, struct drafts *all,
+		       double limit_s)
+{
+	const struct gf_draft *fastest = NULL;
+	struct gf_draft d;
+	size_t i;
+
+	for (i = 0; i < all->nfound; i++) {
+		const struct gf_draft *c = &all->found[i].draft;
+
+		if (c->lanes == 1 &&
+		    (!fastest || c->iteration_s < fastest->iteration_s))
+			fastest = c;
+	}
+	gf_search_fewest(w, fastest, limit_s, &d);
+	d.policy = &gf_policy_optimal;
+	if (d.nsends)
+		add_simple(all, &d);
+}
+
 /* Merges what can be merged in good drafts of the fewest lanes. */
 static void simplify(const struct gf_work *w, struct drafts *all,
 		     double limit_s)
@@ -326,6 +355,8 @@ static void simplify(const struct gf_work *w, struct drafts *all,
 	struct found *from;
 	size_t i;
 
+	if (lanes == 1)
+		add_fewest(w, all, limit_s);
 	for (tries = 0; tries < MERGED_MOST; tries++) {
 		struct gf_sim_result result = {0};
 		struct gf_draft d;
@@ -340,9 +371,7 @@ static void simplify(const struct gf_work *w, struct drafts *all,
 			d.sends[i].mode = GF_MODE_NORMAL;
 		gf_search_merge(w, limit_s, polish_budget(w), &d);
 		gf_work_predict(w, &d, &result);
-		*(struct found *)gf_array_push(&all->found, &all->nfound,
-					       &all->capacity) =
-			(struct found){d, UINT32_MAX, true};
+		add_simple(all, &d);
 	}
 }
 

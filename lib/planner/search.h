@@ -39,4 +39,9 @@ void gf_search_polish(const struct gf_work *w, double budget, int kicks,
 void gf_search_merge(const struct gf_work *w, double limit_s, double budget,
 		     struct gf_draft *d);
 
+/* The fewest messages on one lane within the limit, as early as they go; none
+ * are appended if none are found (fewest.c). fastest: a draft of one lane. */
+void gf_search_fewest(const struct gf_work *w, const struct gf_draft *fastest,
+		      double limit_s, struct gf_draft *d);
+
 #endif

@@ -386,6 +386,70 @@ static void test_dearer_pays(void)
 	gf_work_release(&w);
 }
 
+/* The fewest messages of any plan on one lane within the limit. */
+static size_t fewest_within(const struct problem_store *s, double limit_s)
+{
+	size_t n = s->model.ntensors, fewest = n, first, last;
+	unsigned mask;
+
+	for (mask = 0; mask < 1U << (n - 1); mask++) {
+		struct plan p = {.model = &s->model, .lanes = 1};
+		double bytes = 0;
+
+		for (first = last = 0; last < n; last++) {
+			bytes += (double)gf_tensor_bytes(&s->tensors[last]);
+			if (last + 1 < n && !(mask >> last & 1))
+				continue;
+			p.messages[p.n++] = (struct message){
+				.first = first,
+				.last = last,
+				.cost = &s->costs[0],
+				.bytes = bytes,
+			};
+			first = last + 1;
+			bytes = 0;
+		}
+		if (p.n < fewest && simulate(&p) <= limit_s)
+			fewest = p.n;
+	}
+	return fewest;
+}
+
+/* Within the tolerance, on one lane: exactly the fewest messages where they do
+ * nothing to backward, else no more than one above them. */
+static void test_fewest(void)
+{
+	static const double tolerances[] = {0.005, 0.02, 0.1, 0.5};
+	size_t more = 0, seed;
+
+	for (seed = 1; seed <= 80; seed++) {
+		double tolerance = tolerances[seed % 4], limit_s;
+		size_t want, slowed = seed / 4 % 2;
+		struct problem_store s;
+		struct gf_draft d;
+		struct gf_work w;
+
+		store(&s, 9000 + seed, 4 + seed % 7, 1, 1);
+		s.model.overlap_slowdown = slowed ? 1.4 : 1;
+		s.problem.tolerance = tolerance;
+		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		gf_draft_make(&d, &w, &gf_policy_optimal, 1);
+		limit_s = fmax(d.fastest_s, 0) * (1 + tolerance);
+		if (!(d.fastest_s > 0))
+			limit_s = d.iteration_s * (1 + tolerance);
+		EXPECT(d.iteration_s <= limit_s, "seed %zu: %.9g", seed,
+		       d.iteration_s);
+		want = fewest_within(&s, limit_s * (1 - BOUND));
+		EXPECT(d.nsends <= want + slowed,
+		       "seed %zu: %zu messages, want %zu", seed, d.nsends,
+		       want);
+		more += d.nsends > want;
+		gf_draft_release(&d);
+		gf_work_release(&w);
+	}
+	EXPECT(more <= 4, "%zu plans have a message too many", more);
+}
+
 /* dear against all cuts. */
 static void test_dear(void)
 {
@@ -434,5 +498,6 @@ int main(void)
 	test_optimum();
 	test_monotone();
 	test_dearer_pays();
+	test_fewest();
 	return TEST_END();
 }
