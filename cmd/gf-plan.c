@@ -72,7 +72,7 @@ static const struct gf_setting own_settings[] = {
 	 "keep at most K messages in flight", 1, COUNT_MOST},
 	{"tolerance", "SHARE", 2, GF_SETTING_OWN, AT(request),
 	 "take a plan with fewer lanes or messages if it is slower by at "
-	 "most this share, e.g. 1% (0.5%)",
+	 "most this share, e.g. 1% (0.5%, or the doubt of the fits)",
 	 .store = gf_request_tolerance},
 	{"threshold", "BYTES", 2, GF_SETTING_OWN, AT(request),
 	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)",

@@ -20,7 +20,7 @@
 static int check(const struct gf_request *r, struct gf_error *err)
 {
 	if (r->policy || r->system || r->lanes || gf_request_has_threshold(r) ||
-	    r->algorithm || r->codecs || r->halves ||
+	    r->algorithm || r->codecs || r->halves || r->tolerance_asked ||
 	    !gf_axes_are_open(r->axes))
 		return gf_error_set(err, -EINVAL,
 				    "want a model and ranks beside a rule, "

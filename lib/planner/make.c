@@ -287,6 +287,11 @@ static int check_served(const struct gf_request *r, const struct gf_task *t,
 		return gf_error_set(err, -EINVAL,
 				    "--halves: want policy auto, got %s",
 				    p->name);
+	if (p && r->tolerance_asked && p != &gf_policy_optimal)
+		return gf_error_set(err, -EINVAL,
+				    "--tolerance: want policy auto or optimal, "
+				    "got %s",
+				    p->name);
 	return 0;
 }
 

@@ -11,7 +11,10 @@
 #include "planner/policy.h"
 #include "planner/systems.h"
 
-#define GF_TOLERANCE 0.005 /* of auto, unless the user asks for another */
+/* Of auto, unless the user asks for another: the doubt of the surest fit, which
+ * counts from the first to the second. */
+#define GF_TOLERANCE      0.005
+#define GF_TOLERANCE_MOST 0.02
 
 /*
  * From documents and wishes to a plan. Zero and NULL: not asked for.

@@ -2,12 +2,14 @@
 #include "planner/make.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "codec/codec.h"
 #include "planner/menu.h"
 #include "planner/policies.h"
+#include "sim/doubt.h"
 
 static int check_names(const struct gf_request *r, struct gf_error *err)
 {
@@ -206,6 +208,13 @@ static void note_processing(const struct gf_task *t, struct gf_text *notes)
 	gf_text_release(&assumed);
 }
 
+/* Plans that differ by less than the doubt of the measurements count as equal.
+ * There is a limit: most of the doubt is the same for both. */
+static double default_tolerance(const struct gf_network *net)
+{
+	return fmin(fmax(GF_TOLERANCE, gf_doubt_least(net)), GF_TOLERANCE_MOST);
+}
+
 static int pose_whole(const struct gf_request *r, struct gf_task *t,
 		      struct gf_text *notes, struct gf_error *err)
 {
@@ -220,7 +229,7 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 	p->release = t->system.release;
 	p->tolerance = r->tolerance_asked ? r->tolerance
 		       : t->policy        ? 0
-					  : GF_TOLERANCE;
+					  : default_tolerance(r->network);
 	p->servers = t->system.servers;
 	/* documents count every rank, --ranks those that compute */
 	if (!r->ranks_asked)

@@ -96,9 +96,10 @@ static int refuse_wishes(const struct gf_request *r, const char *lacking,
 			   : !gf_axes_are_open(r->axes)
 				   ? "--selection, --staleness, "
 				     "--release, --servers or --factors"
-			   : r->codecs ? "--codecs"
-			   : r->halves ? "--halves"
-				       : NULL;
+			   : r->codecs          ? "--codecs"
+			   : r->halves          ? "--halves"
+			   : r->tolerance_asked ? "--tolerance"
+						: NULL;
 
 	if (!wish)
 		return 0;

@@ -72,6 +72,18 @@ struct gf_doubt gf_doubt_of(const struct gf_plan *p)
 	return d;
 }
 
+double gf_doubt_least(const struct gf_network *net)
+{
+	double least = INFINITY;
+	size_t i;
+
+	for (i = 0; net && i < net->nallreduce; i++)
+		least = fmin(least, doubt_of_fit(&net->allreduce[i].fit));
+	for (i = 0; net && net->nallreduce == 0 && i < net->nlevels; i++)
+		least = fmin(least, doubt_of_fit(&net->levels[i].fit));
+	return isfinite(least) ? least : 0;
+}
+
 bool gf_doubt_recorded(const struct gf_model_profile *m,
 		       const struct gf_network *net)
 {

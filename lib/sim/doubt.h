@@ -31,6 +31,8 @@ struct gf_doubt {
 /* Is there any in these measurements? net may be NULL. */
 bool gf_doubt_recorded(const struct gf_model_profile *m,
 		       const struct gf_network *net);
+/* Of the surest of its entries: no plan's messages are known better. */
+double gf_doubt_least(const struct gf_network *net);
 struct gf_doubt gf_doubt_of(const struct gf_plan *p);
 
 /* Sets predicted->iteration_low_s and iteration_high_s; both 0 if there is no

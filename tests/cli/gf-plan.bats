@@ -814,6 +814,29 @@ iteration() { # WANTED
 		fastest.json simple.json exact.json simpler.json
 	gf-plan -q --explain simple.json | grep "slower than the fastest plan found"
 	wants 2 gf-plan --tolerance 101% simple.json
+	# a policy that makes no such choice, and a rule
+	wants 2 gf-plan --policy mg-wfbp --tolerance 1% --model resnet20 --flops 6e12 "$share/topologies/4x2-1gbe.json"
+	says '--tolerance: want policy auto or optimal, got mg-wfbp'
+	wants 2 gf-plan --tolerance 1% "$share/topologies/4x2-1gbe.json"
+	says 'to plan --tolerance, found none'
+}
+
+@test "the tolerance is the doubt of the surest fit, from 0.5 % to 2 %" {
+	# repeats that do not scatter: the doubt is the rms residual
+	local case doubt share_of slope counts=
+	gf-plan -q --model resnet152 --flops 6e12 "$share/topologies/asc-wfbp-8x4-10gbe.json" > plan.json
+	jq '{format: "gf-profile", version: 1, model: (.model + {tensors: (.tensors | map(del(.type)))})}' plan.json > model.json
+	for case in 0.001:0.5%:1.9e-9 0.012:1.2%:1.9e-9 0.012:1.2%:2.5e-9 0.02:2%:2.5e-9 0.3:2%:2.5e-9; do
+		IFS=: read -r doubt share_of slope <<< "$case"
+		jq -n --argjson d "$doubt" --argjson b "$slope" '{format: "gf-profile", version: 1, network: {ranks: 32, allreduce: [
+			{algorithm: "ring", startup_s: 1e-4, per_byte_s: $b, contention: [1, 1.2, 1.4],
+			fit: {size_bytes: [1024, 1048576, 4194304], time_s: [1e-4, 2e-3, 7e-3], r_squared: 1, residual_rms: $d, residual_max: $d}}]}}' > net.json
+		gf-plan -q --lanes 1 model.json net.json | jq .messages > auto.txt
+		gf-plan -q --lanes 1 --tolerance "$share_of" model.json net.json | jq .messages > asked.txt
+		cmp auto.txt asked.txt
+		counts+="$(jq length auto.txt) "
+	done
+	[[ "$counts" = "5 4 4 3 "* ]]
 }
 
 @test "optimal is above no policy, whatever the axes" {

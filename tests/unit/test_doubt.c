@@ -174,8 +174,10 @@ static void ends(const struct gf_plan *p, double out[3])
 	out[2] = p->predicted->iteration_high_s;
 }
 
-/* auto's greatest regret is within half a percent of the least that any
+/* auto's greatest regret is within the tolerance of the least that any
  * automatic policy has, and it is not always the plan of the best prediction.
+ * The tolerance is 0.5 % where an entry has no doubt, and 2 % where all have
+ * much.
  */
 static void test_chosen(void)
 {
@@ -184,12 +186,13 @@ static void test_chosen(void)
 
 	for (seed = 1; seed <= 60; seed++) {
 		double all[32][3], best[3] = {INFINITY, INFINITY, INFINITY};
-		double chosen[3], least = INFINITY, own = 0;
+		double chosen[3], least = INFINITY, own = 0, tolerance;
 		struct problem_store s;
 		struct gf_plan p;
 		size_t n = 0;
 
 		store_random(&s, seed, 8, 1);
+		tolerance = s.network.nallreduce > 1 ? 0.005 : 0.02;
 		for (i = 0; i < s.network.nallreduce; i++)
 			s.costs[i].fit = fit_of(i ? 0 : 0.9);
 		for (i = 0; gf_policies[i]; i++) {
@@ -215,7 +218,7 @@ static void test_chosen(void)
 		}
 		for (k = 0; k < 3; k++)
 			own = fmax(own, chosen[k] / best[k] - 1);
-		EXPECT(own <= least + 0.005 + ROUNDING, "seed %d: %g > %g",
+		EXPECT(own <= least + tolerance + ROUNDING, "seed %d: %g > %g",
 		       (int)seed, own, least);
 		others += chosen[1] > best[1] * (1 + ROUNDING);
 	}
