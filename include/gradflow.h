@@ -223,6 +223,10 @@ void gradflow_exchange_close(struct gradflow_exchange *x);
  * Begins a step if none is under way. -EINVAL: posted twice in a step, or after
  * gradflow_flush; or the step before has not been waited for. */
 int gradflow_post(struct gradflow_exchange *x, size_t tensor, void *data);
+/* The same of n tensors, data[i] of tensors[i], in one call. If one of them is
+ * refused, none is posted. */
+int gradflow_post_many(struct gradflow_exchange *x, const size_t *tensors,
+		       void *const *data, size_t n);
 /* No more will come in this step: tensors that were not posted count as zeros,
  * and get no mean here. Without a post before, a step of zeros. */
 int gradflow_flush(struct gradflow_exchange *x);

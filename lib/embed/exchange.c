@@ -203,6 +203,7 @@ static int take_dtypes(struct gradflow_exchange *x,
 	x->dtypes = gf_xcalloc(job->ntensors, sizeof(*x->dtypes));
 	x->caller = gf_xcalloc(job->ntensors, sizeof(*x->caller));
 	x->posted = gf_xcalloc(job->ntensors, sizeof(*x->posted));
+	x->batch = gf_xcalloc(job->ntensors, sizeof(*x->batch));
 	for (i = 0; i < job->ntensors; i++) {
 		const unsigned dtype = given ? (unsigned)given[i] : 0;
 
@@ -331,6 +332,7 @@ static void close_all(struct gradflow_exchange *x)
 	free(x->dtypes);
 	free(x->caller);
 	free(x->posted);
+	free(x->batch);
 	gf_comm_close(comm);
 	free(x);
 }

@@ -33,7 +33,8 @@ struct gradflow_exchange {
 	 * the plan that has not been posted. */
 	bool begun, flushed;
 	size_t nposted, front;
-	bool *posted; /* per tensor of the plan */
+	bool *posted;  /* per tensor of the plan */
+	size_t *batch; /* of one call: tensors of the plan */
 	void (*on_done)(void *ctx, size_t tensor, int status);
 	void *on_done_ctx;
 	const char *_Atomic calling; /* the call that a thread is in */

@@ -112,8 +112,6 @@ static void begin(struct gradflow_exchange *x)
 {
 	x->begun = true;
 	x->flushed = false;
-	x->nposted = x->front = 0;
-	memset(x->posted, 0, x->job.ntensors * sizeof(*x->posted));
 	(void)gf_exchange_begin(&x->exchange, (size_t)x->job.steps + 1, 1);
 	gf_exchange_list(&x->exchange, 1);
 }
@@ -131,12 +129,13 @@ int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err)
 			   err);
 }
 
-static int check_post(const struct gradflow_exchange *x, size_t tensor,
+static int check_post(struct gradflow_exchange *x, size_t tensor,
 		      const void *data, struct gf_error *err)
 {
+	const char *call = atomic_load(&x->calling);
 	const size_t step = (size_t)x->job.steps + 1;
 	size_t at, bytes;
-	int rc = check_tensor(x, "gradflow_post", tensor, err);
+	int rc = check_tensor(x, call, tensor, err);
 
 	if (rc)
 		return rc;
@@ -144,44 +143,62 @@ static int check_post(const struct gradflow_exchange *x, size_t tensor,
 	bytes = gf_dtype_bytes(x->on_device ? GF_F32 : x->dtypes[at]);
 	if (!data || (uintptr_t)data % bytes)
 		return gf_error_set(err, -EINVAL,
-				    "gradflow_post: tensor %zu (%s): want "
+				    "%s: tensor %zu (%s): want "
 				    "memory at a multiple of %zu bytes, got %p",
-				    tensor, name_of(x, at), bytes, data);
+				    call, tensor, name_of(x, at), bytes, data);
 	if (x->begun && x->flushed)
 		return gf_error_set(err, -EINVAL,
-				    "gradflow_post: tensor %zu (%s): step %zu "
+				    "%s: tensor %zu (%s): step %zu "
 				    "is complete: call gradflow_wait for "
 				    "GRADFLOW_ALL first",
-				    tensor, name_of(x, at), step);
-	if (x->begun && x->posted[at])
+				    call, tensor, name_of(x, at), step);
+	if (x->posted[at])
 		return gf_error_set(err, -EINVAL,
-				    "gradflow_post: tensor %zu (%s): want it "
+				    "%s: tensor %zu (%s): want it "
 				    "once in step %zu, got it again",
-				    tensor, name_of(x, at), step);
+				    call, tensor, name_of(x, at), step);
 	return 0;
 }
 
-static int post(struct gradflow_exchange *x, size_t tensor, void *data,
-		struct gf_error *err)
+/* Marks all of them, or none. */
+static int mark(struct gradflow_exchange *x, const size_t *tensors,
+		void *const *data, size_t n, struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < n; i++) {
+		rc = check_post(x, tensors[i], data[i], err);
+		if (rc)
+			break;
+		x->batch[i] = x->job.order[tensors[i]];
+		x->posted[x->batch[i]] = true;
+	}
+	while (rc && i-- > 0)
+		x->posted[x->batch[i]] = false;
+	return rc;
+}
+
+static int post(struct gradflow_exchange *x, const size_t *tensors,
+		void *const *data, size_t n, struct gf_error *err)
 {
 	struct gf_exchange *e = &x->exchange;
-	size_t at;
-	int rc = check_post(x, tensor, data, err);
+	size_t i;
+	int rc = mark(x, tensors, data, n, err);
 
-	if (rc)
-		return rc;
-	rc = gf_job_keep(&x->job, gf_engine_check(e->engine, err), err);
-	if (rc)
+	rc = rc ? rc
+		: gf_job_keep(&x->job, gf_engine_check(e->engine, err), err);
+	if (rc || !n)
 		return rc;
 	if (!x->begun)
 		begin(x);
-	at = x->job.order[tensor];
-	x->posted[at] = true;
+	for (i = 0; i < n; i++)
+		gf_memory_post(&e->memory, x->batch[i], data[i]);
+	gf_engine_ready_all(e->engine, x->batch, n);
+	x->nposted += n;
 	while (x->front < x->job.ntensors && x->posted[x->front])
 		x->front++;
-	gf_memory_post(&e->memory, at, data);
-	gf_engine_ready(e->engine, at);
-	return ++x->nposted == x->job.ntensors ? gf_embed_flush(x, err) : 0;
+	return x->nposted == x->job.ntensors ? gf_embed_flush(x, err) : 0;
 }
 
 API int gradflow_post(struct gradflow_exchange *x, size_t tensor, void *data)
@@ -189,7 +206,24 @@ API int gradflow_post(struct gradflow_exchange *x, size_t tensor, void *data)
 	struct gf_error *err = gf_embed_error();
 	int rc = gf_embed_enter(x, "gradflow_post", err);
 
-	return rc ? rc : gf_embed_leave(x, post(x, tensor, data, err));
+	return rc ? rc : gf_embed_leave(x, post(x, &tensor, &data, 1, err));
+}
+
+API int gradflow_post_many(struct gradflow_exchange *x, const size_t *tensors,
+			   void *const *data, size_t n)
+{
+	static const char call[] = "gradflow_post_many";
+	struct gf_error *err = gf_embed_error();
+	int rc = gf_embed_enter(x, call, err);
+
+	if (rc)
+		return rc;
+	if (n && (!tensors || !data))
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want %zu tensors and their memory, got "
+				  "NULL",
+				  call, n);
+	return gf_embed_leave(x, rc ? rc : post(x, tensors, data, n, err));
 }
 
 API int gradflow_flush(struct gradflow_exchange *x)
@@ -278,6 +312,8 @@ static int wait_all(struct gradflow_exchange *x, struct gf_error *err)
 		return rc;
 	e->taken = e->begun;
 	x->begun = false;
+	x->nposted = x->front = 0;
+	memset(x->posted, 0, x->job.ntensors * sizeof(*x->posted));
 	x->job.steps++;
 	return 0;
 }

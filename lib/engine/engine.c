@@ -156,8 +156,16 @@ void gf_engine_place(struct gf_engine *e, size_t message, void *data)
 
 void gf_engine_ready(struct gf_engine *e, size_t tensor)
 {
-	assert(tensor < e->pool->ntensors);
-	e->ops->ready(e, tensor);
+	gf_engine_ready_all(e, &tensor, 1);
+}
+
+void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		assert(tensors[i] < e->pool->ntensors);
+	e->ops->ready(e, tensors, n);
 }
 
 void gf_engine_backward_end(struct gf_engine *e)

@@ -129,6 +129,8 @@ void gf_engine_forget(struct gf_engine *e, const struct gf_work *like,
 int gf_engine_prove(struct gf_engine *e, const struct gf_work *like, size_t n,
 		    struct gf_text *out, struct gf_error *err);
 void gf_engine_ready(struct gf_engine *e, size_t tensor);
+/* The same of several, for the price of one. */
+void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n);
 /* Tensors that are not ready by now become so (they have no gradient). */
 void gf_engine_backward_end(struct gf_engine *e);
 /* Blocks until message i of the oldest step under way has ended. Thread. */

@@ -52,7 +52,7 @@ struct gf_engine_ops {
 		     size_t nwork);
 	void (*place)(struct gf_engine *e, size_t message,
 		      void *data); /* (optional) */
-	void (*ready)(struct gf_engine *e, size_t tensor);
+	void (*ready)(struct gf_engine *e, const size_t *tensors, size_t n);
 	void (*backward_end)(struct gf_engine *e);
 	int (*wait_message)(struct gf_engine *e, size_t message,
 			    struct gf_error *err); /* (not for this engine) */

@@ -283,12 +283,14 @@ static void place(struct gf_engine *engine, size_t message, void *data)
 	pthread_mutex_unlock(&e->base.thread.lock);
 }
 
-static void ready(struct gf_engine *engine, size_t tensor)
+static void ready(struct gf_engine *engine, const size_t *tensors, size_t n)
 {
 	struct gf_streams *e = gf_streams_of(engine);
+	size_t i;
 
 	pthread_mutex_lock(&e->base.thread.lock);
-	e->tensor_ready[tensor] = true;
+	for (i = 0; i < n; i++)
+		e->tensor_ready[tensors[i]] = true;
 	issue_more(e);
 	pthread_mutex_unlock(&e->base.thread.lock);
 }

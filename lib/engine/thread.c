@@ -243,12 +243,14 @@ static void set_ready(struct gf_thread *e, struct gf_thread_step *s,
 		s->nready++;
 }
 
-static void ready(struct gf_engine *engine, size_t tensor)
+static void ready(struct gf_engine *engine, const size_t *tensors, size_t n)
 {
 	struct gf_thread *e = thread_of(engine);
+	size_t i;
 
 	gf_thread_lock(e);
-	set_ready(e, newest(e), tensor);
+	for (i = 0; i < n; i++)
+		set_ready(e, newest(e), tensors[i]);
 	hand_over(e);
 }
 

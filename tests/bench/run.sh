@@ -120,10 +120,10 @@ PY
 bench_post() {
 	heading "gradflow_post: 100 tensors in 50 messages of 64 KiB, a rank beside each other one"
 	local ranks
-	printf 'ranks  memory     us/post  (90 %%)   of 2 us  ms/step  copied bytes\n'
+	printf 'ranks  memory     at once  us/tensor  (90 %%)   of 2 us  ms/step  copied bytes\n'
 	for ranks in 1 2 4; do
-		run $ranks "$build/embed/caller" post | while read -r where post most step copied; do
-			printf '%5d  %-9s  %7s  %6s  %8.2f  %7s  %12d\n' $ranks "$where" "$post" "$most" \
+		run $ranks "$build/embed/caller" post | while read -r where batch post most step copied; do
+			printf '%5d  %-9s  %7d  %9s  %6s  %8.2f  %7s  %12d\n' $ranks "$where" "$batch" "$post" "$most" \
 				"$(bc -l <<< "$post / 2")" "$step" "$copied"
 		done
 	done

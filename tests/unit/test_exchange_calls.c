@@ -63,6 +63,32 @@ static void step(struct caller *c)
 
 /* --- order ---------------------------------------------------------------- */
 
+/* If one of several is refused, none is posted, and no step begins. */
+static void several(struct caller *c)
+{
+	const size_t again[] = {1, 3, 1}, beyond[] = {0, CALLER_TENSORS};
+	void *const data[] = {c->data[1], c->data[3], c->data[1]};
+	void *const none[] = {c->data[1], NULL, c->data[1]};
+
+	EXPECT(gradflow_post_many(c->x, NULL, NULL, 0) == 0, "%s",
+	       gradflow_error());
+	refused(gradflow_post_many(NULL, again, data, 3), -EINVAL,
+		"gradflow_post_many: want an open exchange");
+	refused(gradflow_post_many(c->x, NULL, data, 3), -EINVAL,
+		"gradflow_post_many: want 3 tensors and their memory, got "
+		"NULL");
+	refused(gradflow_post_many(c->x, again, NULL, 3), -EINVAL,
+		"gradflow_post_many: want 3 tensors and their memory");
+	refused(gradflow_post_many(c->x, again, data, 3), -EINVAL,
+		"gradflow_post_many: tensor 1 (d): want it once in step 1");
+	refused(gradflow_post_many(c->x, again, none, 2), -EINVAL,
+		"gradflow_post_many: tensor 3 (b): want memory at a multiple");
+	refused(gradflow_post_many(c->x, beyond, data, 2), -EINVAL,
+		"gradflow_post_many: want a tensor below 5, got 5");
+	EXPECT(gradflow_drop(c->x) == 0, "a step has begun: %s",
+	       gradflow_error());
+}
+
 static void order(struct caller_rank *r)
 {
 	struct caller c;
@@ -78,6 +104,7 @@ static void order(struct caller_rank *r)
 		"gradflow_post: tensor 1 (d): want memory at a multiple of 4");
 	refused(gradflow_post(c.x, 1, c.data[1] + 2), -EINVAL,
 		"gradflow_post: tensor 1 (d): want memory at a multiple of 4");
+	several(&c);
 	EXPECT(gradflow_wait(c.x, GRADFLOW_ALL) == 0, "no step, no wait");
 	EXPECT(gradflow_test(c.x, 0) == 0, "nothing has come yet");
 	fill(&c, r->rank, 1);

@@ -231,8 +231,21 @@ static void own_step(struct caller *c, struct caller_rank *r, size_t step,
 	fill(grads, CALLER_ELEMS, r->rank, step);
 	for (i = 0, at = 0; i < CALLER_TENSORS; at += caller_counts[i++]) {
 		caller_put(c, i, grads + at);
-		EXPECT(gradflow_post(c->x, i, c->data[i]) == 0, "%s",
-		       gradflow_error());
+		if (step % 2)
+			EXPECT(gradflow_post(c->x, i, c->data[i]) == 0, "%s",
+			       gradflow_error());
+	}
+	if (step % 2 == 0) {
+		EXPECT(gradflow_post_many(c->x, (const size_t[]){2, 0, 4},
+					  (void *const[]){c->data[2],
+							  c->data[0],
+							  c->data[4]},
+					  3) == 0,
+		       "%s", gradflow_error());
+		EXPECT(gradflow_post_many(
+			       c->x, (const size_t[]){1, 3},
+			       (void *const[]){c->data[1], c->data[3]}, 2) == 0,
+		       "%s", gradflow_error());
 	}
 	EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
 	for (i = 0, at = 0; i < CALLER_TENSORS; at += caller_counts[i++])
