@@ -212,6 +212,15 @@ int gradflow_exchange_open(const struct gradflow_tensor *tensors,
 			   size_t ntensors,
 			   const struct gradflow_exchange_options *options,
 			   struct gradflow_exchange **x);
+/* After a failure: how many ranks are missing. The first `most` of them, in
+ * order, go to `ranks`, which may be NULL if most is 0. Asks all ranks, and
+ * waits for 2 s at most. A rank that is there answers, whatever its program
+ * does, until it closes the exchange. 0: all answer, or nothing has failed.
+ * -ENODATA: that failure tells nothing. */
+int gradflow_exchange_missing(struct gradflow_exchange *x, int *ranks,
+			      size_t most);
+/* The name of that rank's host; borrowed; NULL: there is no such rank. */
+const char *gradflow_exchange_host(const struct gradflow_exchange *x, int rank);
 /* NULL is allowed. On all ranks, also within a step: what was not posted counts
  * as zeros. After a failure it waits for no other rank, and those that are left
  * may open another exchange, unless they were joined by MPI; memory as large as

@@ -96,6 +96,10 @@ struct gf_comm_ops {
 	int (*probe)(struct gf_comm *c, uint64_t tag, int *peer,
 		     struct gf_error *err);
 
+	/* Is it known that the rank's process has ended? Also of a communicator
+	 * that is broken. (optional: it is never known) */
+	bool (*is_gone)(struct gf_comm *c, int rank);
+
 	/* Blocking, all ranks. Sizes equal everywhere. */
 	int (*barrier)(struct gf_comm *c, struct gf_error *err);
 	int (*bcast)(struct gf_comm *c, int root, void *data, size_t size_bytes,

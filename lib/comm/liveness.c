@@ -82,14 +82,19 @@ static int send(struct gf_liveness *l, int peer, enum kind kind, uint32_t round,
 	return 0;
 }
 
+/* A rank that cannot be reached keeps nothing from the others. */
 static int send_all(struct gf_liveness *l, enum kind kind,
 		    const struct gf_standing *self, struct gf_error *err)
 {
-	int rank, rc = 0;
+	struct gf_error ignored;
+	int rank, one, rc = 0;
 
-	for (rank = 0; rank < l->comm->ranks && !rc; rank++)
-		if (rank != l->comm->rank)
-			rc = send(l, rank, kind, l->round, self, err);
+	for (rank = 0; rank < l->comm->ranks; rank++) {
+		if (rank == l->comm->rank)
+			continue;
+		one = send(l, rank, kind, l->round, self, rc ? &ignored : err);
+		rc = rc ? rc : one;
+	}
 	return rc;
 }
 

@@ -245,6 +245,16 @@ static int shm_probe(struct gf_comm *c, uint64_t tag, int *rank,
 		       : 0;
 }
 
+static bool shm_is_gone(struct gf_comm *c, int rank)
+{
+	struct gf_shm *s = of(c);
+	const struct gf_comm_ops *below = s->below->ops;
+
+	return (s->peer_of[rank] >= 0 &&
+		gf_shm_has_ended(&s->peers[s->peer_of[rank]])) ||
+	       (below->is_gone && below->is_gone(s->below, rank));
+}
+
 static int shm_barrier(struct gf_comm *c, struct gf_error *err)
 {
 	struct gf_comm *below = lend(of(c));
@@ -397,6 +407,7 @@ static const struct gf_comm_ops shm_ops = {
 	.rest = shm_rest,
 	.cancel = shm_cancel,
 	.probe = shm_probe,
+	.is_gone = shm_is_gone,
 	.barrier = shm_barrier,
 	.bcast = shm_bcast,
 	.allgather = shm_allgather,

@@ -28,20 +28,25 @@ void gf_shm_watch(struct gf_shm *s)
 				    : (int)syscall(SYS_pidfd_open, p->pid, 0);
 }
 
+bool gf_shm_has_ended(struct gf_shm_peer *p)
+{
+	struct pollfd ended = {.fd = p->pid_fd, .events = POLLIN};
+
+	if (p->pid_fd < 0 || p->gone || poll(&ended, 1, 0) < 1)
+		return p->gone;
+	p->gone = true;
+	p->gone_s = gf_clock_s();
+	return true;
+}
+
 void gf_shm_look(struct gf_shm *s)
 {
 	struct gf_shm_peer *p;
 
 	if (++s->rounds % LOOK_EVERY)
 		return;
-	for (p = s->peers; p < s->peers + s->npeers; p++) {
-		struct pollfd ended = {.fd = p->pid_fd, .events = POLLIN};
-
-		if (p->pid_fd < 0 || p->gone || poll(&ended, 1, 0) < 1)
-			continue;
-		p->gone = true;
-		p->gone_s = gf_clock_s();
-	}
+	for (p = s->peers; p < s->peers + s->npeers; p++)
+		(void)gf_shm_has_ended(p);
 }
 
 int gf_shm_lost(struct gf_shm *s, const struct gf_request *r,

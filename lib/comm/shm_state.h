@@ -133,6 +133,8 @@ void gf_shm_advance(struct gf_shm *s, struct gf_request *r);
 void gf_shm_watch(struct gf_shm *s);
 /* In each round of progress. */
 void gf_shm_look(struct gf_shm *s);
+/* Asks the kernel now. */
+bool gf_shm_has_ended(struct gf_shm_peer *p);
 /* -ECONNRESET: the request waits for a process that has ended. */
 int gf_shm_lost(struct gf_shm *s, const struct gf_request *r,
 		struct gf_error *err);

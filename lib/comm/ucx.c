@@ -131,6 +131,7 @@ static const struct gf_comm_ops ucx_ops = {
 	.rest = ucx_rest,
 	.cancel = gf_ucx_cancel,
 	.probe = gf_ucx_probe,
+	.is_gone = gf_ucx_is_gone,
 	.barrier = gf_meet_barrier,
 	.bcast = gf_meet_bcast,
 	.allgather = gf_meet_allgather,

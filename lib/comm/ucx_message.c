@@ -288,3 +288,8 @@ int gf_ucx_probe(struct gf_comm *c, uint64_t tag, int *peer,
 	*peer = (int)(info.sender_tag >> GF_UCX_SOURCE_SHIFT);
 	return 1;
 }
+
+bool gf_ucx_is_gone(struct gf_comm *c, int rank)
+{
+	return gf_ucx_of(c)->peers[rank].failed != UCS_OK;
+}

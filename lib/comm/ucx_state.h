@@ -93,5 +93,6 @@ bool gf_ucx_poll(struct gf_comm *c);
 void gf_ucx_cancel(struct gf_comm *c, struct gf_request *r);
 int gf_ucx_probe(struct gf_comm *c, uint64_t tag, int *peer,
 		 struct gf_error *err);
+bool gf_ucx_is_gone(struct gf_comm *c, int rank);
 
 #endif

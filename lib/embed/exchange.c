@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/heap.h"
@@ -284,6 +285,16 @@ static int same_dtypes(struct gradflow_exchange *x, struct gf_error *err)
 	return rc;
 }
 
+static int show_hosts(struct gradflow_exchange *x, struct gf_error *err)
+{
+	struct gf_comm *c = x->job.comm;
+	struct gf_embed_host own = {""};
+
+	x->hosts = gf_xcalloc((size_t)c->ranks, sizeof(*x->hosts));
+	(void)gethostname(own.name, sizeof(own.name) - 1);
+	return gf_comm_allgather(c, &own, sizeof(own), x->hosts, err);
+}
+
 static int open_all(struct gradflow_exchange *x,
 		    const struct gradflow_tensor *given,
 		    const struct gradflow_exchange_options *options,
@@ -309,6 +320,7 @@ static int open_all(struct gradflow_exchange *x,
 	/* one rank's mistake is every rank's failure, told alike */
 	rc = gf_comm_agree(job->comm, rc, err);
 	rc = rc ? rc : same_options(job->comm, &o, err);
+	rc = rc ? rc : show_hosts(x, err);
 	plan.file = o.plan;
 	plan.given = o.plan_text != NULL;
 	plan.ways = o.ways;
@@ -333,6 +345,7 @@ static void close_all(struct gradflow_exchange *x)
 	free(x->caller);
 	free(x->posted);
 	free(x->batch);
+	free(x->hosts);
 	gf_comm_close(comm);
 	free(x);
 }

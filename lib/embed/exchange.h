@@ -18,6 +18,11 @@ struct gf_embed_device {
 	const struct gf_nccl_ops *nccl;
 };
 
+/* Linux has names of 64 characters at most. */
+struct gf_embed_host {
+	char name[65];
+};
+
 struct gradflow_exchange {
 	struct gf_job job;
 	/* On a GPU; the pool is what messages are packed into. */
@@ -38,6 +43,7 @@ struct gradflow_exchange {
 	void (*on_done)(void *ctx, size_t tensor, int status);
 	void *on_done_ctx;
 	const char *_Atomic calling; /* the call that a thread is in */
+	struct gf_embed_host *hosts; /* per rank */
 	unsigned long generation;    /* of the process that opened it */
 };
 
@@ -52,7 +58,9 @@ int gf_embed_exchange_open(struct gf_comm *comm,
 			   struct gradflow_exchange **x, struct gf_error *err);
 
 /* Begins and ends every call of that name; -EBUSY, -EINVAL: it is not allowed.
- * `leave` returns rc. */
+ * `enter` also fails after a failure. `leave` returns rc. */
+int gf_embed_reach(struct gradflow_exchange *x, const char *call,
+		   struct gf_error *err);
 int gf_embed_enter(struct gradflow_exchange *x, const char *call,
 		   struct gf_error *err);
 int gf_embed_leave(struct gradflow_exchange *x, int rc);

@@ -2,7 +2,9 @@
 /* What an exchange's selection holds back, and what is known of it. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/heap.h"
 #include "embed/exchange.h"
 
 #define API __attribute__((visibility("default")))
@@ -132,6 +134,41 @@ API int gradflow_exchange_rank(const struct gradflow_exchange *x)
 API int gradflow_exchange_ranks(const struct gradflow_exchange *x)
 {
 	return x->job.comm->ranks;
+}
+
+API const char *gradflow_exchange_host(const struct gradflow_exchange *x,
+				       int rank)
+{
+	return rank >= 0 && rank < x->job.comm->ranks ? x->hosts[rank].name
+						      : NULL;
+}
+
+API int gradflow_exchange_missing(struct gradflow_exchange *x, int *ranks,
+				  size_t most)
+{
+	static const char call[] = "gradflow_exchange_missing";
+	struct gf_error *err = gf_embed_error();
+	int rank, found = 0, rc = gf_embed_reach(x, call, err);
+	bool *missing;
+
+	if (rc)
+		return rc;
+	missing = gf_xcalloc((size_t)x->job.comm->ranks, sizeof(*missing));
+	rc = x->exchange.engine ? gf_engine_missing(x->exchange.engine, missing)
+				: -ENODATA;
+	if (rc)
+		gf_error_set(err, rc,
+			     "%s: not known after a failure outside of steps",
+			     call);
+	for (rank = 0; !rc && rank < x->job.comm->ranks; rank++) {
+		if (!missing[rank])
+			continue;
+		if ((size_t)found < most)
+			ranks[found] = rank;
+		found++;
+	}
+	free(missing);
+	return gf_embed_leave(x, rc ? rc : found);
 }
 
 API int gradflow_exchange_local_rank(const struct gradflow_exchange *x)

@@ -31,7 +31,7 @@ unsigned long gf_embed_generation(void)
 	return atomic_load(&generation);
 }
 
-int gf_embed_enter(struct gradflow_exchange *x, const char *call,
+int gf_embed_reach(struct gradflow_exchange *x, const char *call,
 		   struct gf_error *err)
 {
 	const char *other = NULL;
@@ -56,9 +56,17 @@ int gf_embed_enter(struct gradflow_exchange *x, const char *call,
 				    "%s: another thread is in %s: one at a "
 				    "time",
 				    call, other);
-	if (gf_job_failed(&x->job, err))
-		return gf_embed_leave(x, x->job.failed);
 	return 0;
+}
+
+int gf_embed_enter(struct gradflow_exchange *x, const char *call,
+		   struct gf_error *err)
+{
+	int rc = gf_embed_reach(x, call, err);
+
+	if (!rc && gf_job_failed(&x->job, err))
+		rc = gf_embed_leave(x, x->job.failed);
+	return rc;
 }
 
 int gf_embed_leave(struct gradflow_exchange *x, int rc)

@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "engine/priority.h"
 
 /* How often a thread that has given up looks for other ranks' questions. */
@@ -25,6 +28,7 @@ void gf_comm_thread_init(struct gf_comm_thread *t, struct gf_comm *comm,
 	pthread_cond_init(&t->wake, &attr);
 	pthread_cond_init(&t->news, &attr);
 	pthread_condattr_destroy(&attr);
+	t->missing = gf_xcalloc((size_t)comm->ranks, sizeof(*t->missing));
 	t->watch = watch ? watch : &t->own;
 	if (watch)
 		return;
@@ -38,6 +42,7 @@ void gf_comm_thread_release(struct gf_comm_thread *t)
 		return;
 	gf_comm_thread_stop(t);
 	gf_watch_release(&t->own);
+	free(t->missing);
 	pthread_mutex_destroy(&t->lock);
 	pthread_cond_destroy(&t->wake);
 	pthread_cond_destroy(&t->news);
@@ -115,6 +120,23 @@ void gf_comm_thread_keep(struct gf_comm_thread *t, int rc,
 	pthread_cond_signal(&t->wake);
 }
 
+int gf_comm_thread_missing(struct gf_comm_thread *t, bool *missing)
+{
+	const size_t bytes = (size_t)t->comm->ranks * sizeof(*missing);
+	int rc = 0;
+
+	memset(missing, 0, bytes);
+	pthread_mutex_lock(&t->lock);
+	while (t->rc && t->alive && !t->looked)
+		pthread_cond_wait(&t->news, &t->lock);
+	if (t->rc && t->comm->ranks > 1)
+		rc = t->looked ? 0 : -ENODATA;
+	if (t->looked)
+		memcpy(missing, t->missing, bytes);
+	pthread_mutex_unlock(&t->lock);
+	return rc;
+}
+
 bool gf_comm_thread_enter(struct gf_comm_thread *t)
 {
 	bool go;
@@ -184,9 +206,14 @@ void gf_comm_thread_give_up(struct gf_comm_thread *t, int rc,
 	struct gf_error ignored;
 
 	gf_watch_give_up(t->watch, rc, why);
+	gf_watch_ask(t->watch);
 	pthread_mutex_lock(&t->lock);
 	gf_comm_thread_keep(t, rc, why);
 	for (;;) {
+		if (!t->looked && gf_watch_missing(t->watch, t->missing)) {
+			t->looked = true;
+			pthread_cond_broadcast(&t->news);
+		}
 		if (t->quit && until_s == 0)
 			until_s = gf_clock_s() + LINGER_S;
 		if (t->quit && (gf_clock_s() >= until_s ||

@@ -46,6 +46,8 @@ struct gf_comm_thread {
 	struct gf_comm_call call;
 	int rc; /* the failure that ended it, with its reason */
 	struct gf_error reason;
+	bool *missing; /* then, per rank: does it not answer? */
+	bool looked;   /* `missing` is complete */
 };
 
 /* No thread yet. timeout_s as in engine/watch.h, unless a watch is lent. */
@@ -71,6 +73,10 @@ int gf_comm_thread_kept(const struct gf_comm_thread *t, struct gf_error *err);
 void gf_comm_thread_keep(struct gf_comm_thread *t, int rc,
 			 const struct gf_error *why);
 
+/* After a failure: waits until it is known which ranks are missing, and fills
+ * that in, per rank. -ENODATA: there is no thread that could know. */
+int gf_comm_thread_missing(struct gf_comm_thread *t, bool *missing);
+
 /* On the thread. Waits for gf_comm_thread_go; false: the thread shall quit
  * instead. */
 bool gf_comm_thread_enter(struct gf_comm_thread *t);
@@ -83,8 +89,9 @@ void gf_comm_thread_nap(struct gf_comm_thread *t, double seconds);
  * returned here. */
 int gf_comm_thread_serve(struct gf_comm_thread *t, bool *served,
 			 struct gf_error *err);
-/* Tells all ranks, keeps the reason for every later call, and answers questions
- * until the thread shall quit: a rank that still answers is not the culprit.
+/* Tells all ranks, keeps the reason for every later call, asks which ranks are
+ * missing, and answers questions until the thread shall quit: a rank that still
+ * answers is not the culprit.
  * Then the thread stays for a moment, until the other ranks have taken the
  * news. */
 void gf_comm_thread_give_up(struct gf_comm_thread *t, int rc,

@@ -224,6 +224,11 @@ int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
 	return e->ops->earlier_ended(e, wait, ended, err);
 }
 
+int gf_engine_missing(struct gf_engine *e, bool *missing)
+{
+	return gf_comm_thread_missing(&e->thread, missing);
+}
+
 int gf_engine_check(struct gf_engine *e, struct gf_error *err)
 {
 	int rc;

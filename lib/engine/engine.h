@@ -157,6 +157,10 @@ int gf_engine_settle(struct gf_engine *e, struct gf_error *err);
  * be waited for. Thread. */
 int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
 			    struct gf_error *err);
+/* After a failure that is kept: fills in, per rank, whether it is missing.
+ * Blocks for 2 s at most, until every rank has answered or cannot. -ENODATA:
+ * nobody can tell. Without a failure none is missing. */
+int gf_engine_missing(struct gf_engine *e, bool *missing);
 /* The failure that is kept, or 0. */
 int gf_engine_check(struct gf_engine *e, struct gf_error *err);
 

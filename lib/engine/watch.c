@@ -16,6 +16,8 @@
 #define LISTED 8
 /* How long a rank that gives up stays to tell the others. */
 #define LEAVE_S 0.5
+/* An answer takes milliseconds, unless the machine is very busy. */
+#define ANSWER_S 2.0
 
 static int on_wait(void *ctx, struct gf_error *err)
 {
@@ -179,6 +181,13 @@ static void blame_late(const struct gf_watch *w, uint64_t message,
 			     rank, other->started);
 }
 
+static int ask(struct gf_watch *w, struct gf_error *err)
+{
+	w->asked = true;
+	w->asked_s = gf_clock_s();
+	return gf_liveness_ask(w->liveness, &w->self, err);
+}
+
 int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message,
 		   struct gf_error *err)
 {
@@ -190,8 +199,7 @@ int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message,
 		return 0;
 	}
 	if (!w->asked) {
-		w->asked = true;
-		rc = gf_liveness_ask(w->liveness, &w->self, err);
+		rc = ask(w, err);
 		if (rc)
 			return rc;
 	}
@@ -213,6 +221,30 @@ void gf_watch_give_up(struct gf_watch *w, int rc, const struct gf_error *why)
 	w->comm->broken = true;
 	/* A rank that cannot be told will find out by itself. */
 	(void)gf_liveness_tell(w->liveness, &w->self, NULL);
+}
+
+void gf_watch_ask(struct gf_watch *w)
+{
+	if (!w->asked)
+		(void)ask(w, NULL);
+}
+
+bool gf_watch_missing(const struct gf_watch *w, bool *missing)
+{
+	struct gf_comm *c = w->comm;
+	const double limit_s = w->timeout_s > 0 && w->timeout_s / 2 < ANSWER_S
+				       ? w->timeout_s / 2
+				       : ANSWER_S;
+	bool open = false;
+	int rank;
+
+	for (rank = 0; rank < c->ranks; rank++) {
+		missing[rank] = rank != c->rank &&
+				!gf_liveness_heard(w->liveness, rank);
+		open |= missing[rank] &&
+			!(c->ops->is_gone && c->ops->is_gone(c, rank));
+	}
+	return !open || gf_clock_s() - w->asked_s >= limit_s;
 }
 
 void gf_watch_leave(struct gf_watch *w, int rc, const struct gf_error *why)

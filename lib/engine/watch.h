@@ -26,6 +26,7 @@ struct gf_watch {
 	struct gf_standing self; /* kept up to date by the owner */
 	double looked_s;
 	bool asked;
+	double asked_s; /* when, if so */
 	uint64_t waits; /* the blocking wait that wait_s counts */
 	double wait_s;
 };
@@ -47,6 +48,13 @@ int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message,
 		   struct gf_error *err);
 /* Tells the other ranks that this rank gives up, and why. */
 void gf_watch_give_up(struct gf_watch *w, int rc, const struct gf_error *why);
+/* After that: asks the other ranks whether they are there, unless they have
+ * been asked. */
+void gf_watch_ask(struct gf_watch *w);
+/* Fills in, per rank, whether it is missing: it has neither answered nor said
+ * that it gives up. Returns true once no more is to be expected: the rest
+ * cannot answer, or had the time to. */
+bool gf_watch_missing(const struct gf_watch *w, bool *missing);
 /* For a rank without a communication thread: gives up, and stays for a moment
  * until the others have taken the news. */
 void gf_watch_leave(struct gf_watch *w, int rc, const struct gf_error *why);

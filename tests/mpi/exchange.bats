@@ -130,6 +130,7 @@ rule() { # JQ-FILTER
 	joins
 	wants 1 processes 3 "$(program caller)" -j "$PWD/place" @ 3 dies -
 	[ "$(cat status.0 status.1 status.2)" = "$(printf '0\n7\n0')" ]
-	grep -c "rank 1" err.txt | grep -qx 2
+	grep -c "rank 1 is gone" err.txt | grep -qx 2
+	grep -c "rank 1 on $(hostname) is missing" err.txt | grep -qx 2
 	grep -c "went on" out.txt | grep -qx 2
 }

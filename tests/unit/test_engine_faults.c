@@ -98,6 +98,20 @@ static void expect_kept(struct rig *r, int rc, const char *text)
 	EXPECT(gf_engine_wait(r->engine, &err) == rc, "another step");
 }
 
+/* Which rank does not answer; -1: all do. */
+static void expect_missing(struct gf_comm *c, struct rig *r, int which)
+{
+	bool missing[8];
+	int rank;
+
+	EXPECT(c->ranks <= 8 && gf_engine_missing(r->engine, missing) == 0,
+	       "rank %d", c->rank);
+	for (rank = 0; rank < c->ranks; rank++)
+		EXPECT(missing[rank] == (rank == which),
+		       "rank %d misses rank %d: %d", c->rank, rank,
+		       missing[rank]);
+}
+
 static void expect_blame(struct gf_comm *c, struct rig *r, const char *what,
 			 const char *blame)
 {
@@ -109,6 +123,7 @@ static void expect_blame(struct gf_comm *c, struct rig *r, const char *what,
 	       "rank %d: want \"%s\" and \"%s\", got %s", c->rank, what, blame,
 	       err.text);
 	EXPECT(c->broken, "nothing collective any more");
+	expect_missing(c, r, strstr(blame, "rank 2 does not answer") ? 2 : -1);
 	expect_kept(r, -ETIMEDOUT, err.text);
 }
 
@@ -284,10 +299,12 @@ static void infectious(struct gf_comm *real, void *ctx)
 		c.ops = &cut;
 	}
 	EXPECT(!rig_open(&r, &c, &patient, &err), "%s", err.text);
+	expect_missing(&c, &r, -1);
 	give_all(&r);
 	EXPECT(gf_engine_wait(r.engine, &err) == -EIO, "%s", err.text);
 	if (c.rank == 1)
 		EXPECT_TEXT(err.text, text);
+	expect_missing(&c, &r, -1);
 	rig_close(&r);
 }
 
