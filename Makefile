@@ -64,7 +64,7 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 ALL_CPPFLAGS = -Ilib -Ikernels -Iinclude -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
 	-DGF_DATADIR='"$(PREFIX)/share/gradflow"' \
 	-DGF_HAVE_ONEDNN=$(WITH_ONEDNN) -DGF_HAVE_VERBS=$(WITH_VERBS) \
-	-DGF_HAVE_UCX=$(WITH_UCX) \
+	-DGF_HAVE_UCX=$(WITH_UCX) -DGF_HAVE_MPI=1 \
 	-DGF_HAVE_CUDA=$(CUDA) -DGF_HAVE_NCCL=$(WITH_NCCL) \
 	-DGF_HAVE_CUDNN=$(WITH_CUDNN) $(CPPFLAGS)
 # No contraction of a*b+c: every machine and kernel set gives the same bits.
@@ -146,7 +146,7 @@ foreign_of  = $(if $(LINK_$(1)),-ljansson -lm,$(FOREIGN_LIBS))
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
-.PHONY: all help config demo deps check check-long check-build check-unit check-cli check-mpi \
+.PHONY: all help config demo deps wheel check check-long check-build check-unit check-cli check-mpi \
 	check-lab check-docs check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model lint tools format \
 	tables completions
 .DEFAULT_GOAL := all
@@ -177,6 +177,7 @@ help:
 	@echo '              and pictures in $(BUILD)/tables'
 	@echo '  golden      regenerate golden files, to be reviewed as diffs'
 	@echo '  completions regenerate completions/ from the options of commands'
+	@echo '  wheel       the Python package, for pip, in $(BUILD)/wheel'
 	@echo '  install     PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo '  uninstall clean format'
 
@@ -226,12 +227,32 @@ endef
 $(foreach c,$(COMMANDS),$(eval $(call command_rule,$(c))))
 
 # The runtime for other programs' loops (include/gradflow.h).
+link_library = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -o $@ \
+	-Wl,-soname,$(@F) -Wl,--version-script=lib/embed/gradflow.map \
+	-Wl,-z,defs $(filter %.o,$^) -Wl,--whole-archive $(call archive,embed) \
+	-Wl,--no-whole-archive -Wl,--start-group \
+	$(filter-out $(call archive,embed),$(ARCHIVES)) -Wl,--end-group $(FOREIGN_LIBS)
 $(BUILD)/lib/libgradflow.so.0: $(ARCHIVES) lib/embed/gradflow.map
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -o $@ \
-	  -Wl,-soname,$(@F) -Wl,--version-script=lib/embed/gradflow.map \
-	  -Wl,-z,defs -Wl,--whole-archive $(call archive,embed) \
-	  -Wl,--no-whole-archive -Wl,--start-group \
-	  $(filter-out $(call archive,embed),$(ARCHIVES)) -Wl,--end-group $(FOREIGN_LIBS)
+	$(call say,LD)$(link_library)
+
+# For a Python wheel: the same objects under tables without MPI, oneDNN and
+# verbs, which the linker then leaves out.
+WHEEL := $(addprefix $(BUILD)/lean/,libgradflow.so.0 gf-plan gf-profile gf-sim)
+LEAN := -UGF_HAVE_MPI -DGF_HAVE_MPI=0 -UGF_HAVE_ONEDNN -DGF_HAVE_ONEDNN=0 \
+	-UGF_HAVE_VERBS -DGF_HAVE_VERBS=0 -UGF_HAVE_CUDNN -DGF_HAVE_CUDNN=0
+lean = $(patsubst %,$(BUILD)/obj/lean/lib/%.o,$(1))
+$(BUILD)/obj/lean/%.o: ALL_CPPFLAGS += $(LEAN)
+$(BUILD)/obj/lean/%.o: %.c $(FLAGS_FILE) Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/lean/libgradflow.so.0: $(call lean,comm/registry nn/backends) \
+	$(ARCHIVES) lib/embed/gradflow.map
+	@mkdir -p $(@D)
+	$(call say,LD)$(link_library) -s
+$(BUILD)/lean/gf-profile: $(call lean,comm/registry nn/backends probe/registry)
+$(BUILD)/lean/%: $(BUILD)/obj/cmd/%.o $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) $(FOREIGN_LIBS) -s
 # Programs that know no more than a user's.
 EMBED := $(addprefix $(BUILD)/embed/,job caller own_loop joined \
 	$(if $(filter 1,$(CUDA)),on_device))
@@ -367,7 +388,7 @@ check-long: deps
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \
-	$(if $(SO),$(EMBED)) \
+	$(if $(SO),$(EMBED) $(WHEEL)) \
 	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%) \
 	$(BUILD)/gpu/bench_kernels)
 
@@ -444,6 +465,9 @@ completions: $(COMMANDS:%=$(BUILD)/bin/%)
 	$(Q)python3 share/tools/completions.py completions $^
 
 # --- installation ------------------------------------------------------------
+wheel: config $(WHEEL)
+	$(Q)share/python/wheel.sh $(VERSION) $(BUILD)/wheel $(WHEEL)
+
 D := $(DESTDIR)$(PREFIX)
 install: all
 	install -d $(D)/bin $(D)/share/gradflow

@@ -7,7 +7,8 @@ set -u
 packages=(gcc libc6-dev make pkg-config libopenmpi-dev openmpi-bin libjansson-dev
 	libhwloc-dev libdnnl-dev libibverbs-dev libucx-dev zlib1g-dev)
 [ "${1:-}" != --tests ] || packages+=(bats git procps iproute2 mandoc groff-base
-	shellcheck jq gnuplot-nox python3 python3-jsonschema python3-torch clang
+	shellcheck jq gnuplot-nox python3 python3-jsonschema python3-torch python3-pip
+	python3-venv python3-wheel clang
 	clang-format g++ zsh fish)
 missing=()
 for p in "${packages[@]}"; do

@@ -5,9 +5,11 @@
 #include "comm/ucx.h"
 
 const struct gf_transport gf_transports[] = {
+#if GF_HAVE_MPI
 	{.name = "mpi",
 	 .description = "between all ranks, by the MPI of this build",
 	 .launched = gf_comm_mpi_open},
+#endif
 #if GF_HAVE_UCX
 	{.name = "ucx",
 	 .description = "between all ranks, by UCX; with or without a launcher",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """include/gradflow.h for ctypes: the structs and functions of libgradflow."""
+import contextlib
 import ctypes
 import os
 
@@ -67,13 +68,28 @@ _FUNCTIONS = (
     ("copied_bytes", _COUNT, [_JOB]))
 
 
+@contextlib.contextmanager
+def _own_ucx(folder):
+    """The UCX that a wheel brings would load the modules of the machine's, and these
+    a second UCX. It looks for them once, while the library is loaded."""
+    if not os.path.isdir(folder) or "UCX_MODULE_DIR" in os.environ:
+        yield
+        return
+    os.environ["UCX_MODULE_DIR"] = folder
+    try:
+        yield
+    finally:
+        del os.environ["UCX_MODULE_DIR"]
+
+
 def load(path=None):
-    """The shared library: the given path, $GRADFLOW_LIBRARY, the library that was
-    installed with this package, or the system's."""
+    """The shared library: the given path, $GRADFLOW_LIBRARY, the library that came
+    with this package (in its wheel, or by make install), or the system's."""
     here = os.path.dirname(os.path.abspath(__file__))
-    installed = os.path.join(here, "..", "..", "..", "..", "lib", _NAME)
+    near = (os.path.join(here, _NAME), os.path.join(here, "..", "..", "..", "..", "lib", _NAME))
     path = path or os.environ.get("GRADFLOW_LIBRARY")
-    lib = ctypes.CDLL(path or (installed if os.path.exists(installed) else _NAME))
+    with _own_ucx(os.path.join(here, "..", "gradflow.libs")):
+        lib = ctypes.CDLL(path or next(filter(os.path.exists, near), _NAME))
     for name, result, arguments in _FUNCTIONS:
         function = getattr(lib, "gradflow_" + name)
         function.restype, function.argtypes = result, arguments

@@ -1,0 +1,59 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# What `make wheel` makes, in an environment that has PyTorch and nothing else.
+load ../cli/common
+
+setup_file() {
+	for python in ${GF_PYTHON:-python3 /usr/bin/python3}; do
+		"$python" -c 'import pip, venv, torch.distributed as d; assert d.is_gloo_available()' 2> /dev/null || continue
+		lean=$GF_SOURCE/$BUILD/lean
+		[ -e "$lean/libgradflow.so.0" ] || skip "no shared library in this build"
+		PYTHON=$python timeout 600 "$GF_SOURCE/share/python/wheel.sh" 0.0.1 "$BATS_FILE_TMPDIR/wheel" \
+			"$lean"/{libgradflow.so.0,gf-plan,gf-profile,gf-sim}
+		clean=$BATS_FILE_TMPDIR/clean
+		"$python" -m venv "$clean"
+		"$clean/bin/pip" install -q --no-index "$BATS_FILE_TMPDIR"/wheel/*.whl
+		"$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))' \
+			> "$(echo "$clean"/lib/python3*/site-packages)/torch.pth"
+		export clean
+		unset GRADFLOW_LIBRARY PYTHONPATH
+		return
+	done
+	skip "no PyTorch with gloo, pip and venv"
+}
+
+@test "wheel: its name fits any Python 3 of this machine" {
+	ls "$BATS_FILE_TMPDIR"/wheel/gradflow-0.0.1-py3-none-*linux*_"$(uname -m)".whl
+}
+
+@test "wheel: nothing in it needs MPI or oneDNN" {
+	files=("$clean"/lib/python3*/site-packages/gradflow/{libgradflow.so.0,bin/*})
+	[ ${#files[@]} -eq 4 ]
+	wants 0 ldd "${files[@]}"
+	fails grep -E 'libmpi|libopen-|libdnnl|libibverbs|not found' out.txt
+}
+
+@test "wheel: its commands run, and know the shipped models" {
+	wants 0 "$clean/bin/gf-profile" --estimate --flops 1e12 --model resnet18
+	cp out.txt profile.json
+	wants 0 "$clean/bin/gf-plan" --policy wfbp "$share/topologies/4x2-1gbe.json" profile.json
+	jq -e '.format == "gf-plan"' out.txt
+	cp out.txt plan.json
+	wants 0 "$clean/bin/gf-sim" plan.json
+	wants 2 "$clean/bin/gf-plan" --nonsense
+}
+
+@test "wheel: README's job, under torchrun" {
+	sed -n '/^This is a whole job.py/,/^`gradflow/s/^    //p' "$GF_SOURCE/README.md" > job.py
+	[ "$(wc -l < job.py)" -eq 5 ]
+	echo 'print("modules:", sum("/ucx/lib" in line for line in open("/proc/self/maps")))' >> job.py
+	# Debian's torchrun finds no name for its default, 0, in Python 3.11
+	wants 0 timeout 300 "$clean/bin/python" -m torch.distributed.run --redirects 1 --tee 1 \
+		--standalone --nproc_per_node 2 job.py
+	grep -v 'rank [01] has ' out.txt || true
+	[ "$(grep -c 'rank [01] has ' out.txt)" -eq 2 ]
+	[ "$(sed -n 's/.* has //p' out.txt | sort -u | wc -l)" -eq 1 ]
+	# one UCX: a wheel that has its own leaves the machine's alone
+	[ ! -e "$(echo "$clean"/lib/python3*/site-packages/gradflow.libs)" ] ||
+		[ "$(grep -c 'modules: 0' out.txt)" -eq 2 ]
+}
