@@ -155,7 +155,13 @@ static int find(struct gf_thread *e, struct gf_thread_step *s, size_t i,
 int gf_thread_path(struct gf_thread *e, struct gf_thread_step *s, size_t i,
 		   struct gf_error *err)
 {
-	return find(e, s, i, &s->work[i], err);
+	const struct gf_work *w = &s->work[i];
+	int rc = find(e, s, i, w, err);
+
+	/* The path may have been made for another slot's sets. */
+	if (!rc && w->element.size_bytes)
+		gf_exec_reduce_for(s->messages[i].path->run, w->element.ctx);
+	return rc;
 }
 
 int gf_thread_expect(struct gf_engine *engine, const struct gf_work *like,

@@ -118,6 +118,12 @@ void gf_exec_record(struct gf_exec_run *run, struct gf_exec_times *times)
 	run->times = times;
 }
 
+void gf_exec_reduce_for(struct gf_exec_run *run, void *ctx)
+{
+	assert(!run->started || run->done);
+	run->element.ctx = ctx;
+}
+
 bool gf_exec_done(const struct gf_exec_run *run)
 {
 	return run->done;

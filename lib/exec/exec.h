@@ -91,6 +91,8 @@ struct gf_exec_times {
  * steps; borrowed. NULL, as at first: it does not look at the clock. */
 void gf_exec_record(struct gf_exec_run *run, struct gf_exec_times *times);
 
+/* Whose sets the next starts reduce: the context of the element's `reduce`. */
+void gf_exec_reduce_for(struct gf_exec_run *run, void *ctx);
 /* Starts it on a buffer of count_elems elements; at most once at a time. */
 int gf_exec_start(struct gf_exec_run *run, void *data, struct gf_error *err);
 /* Moves every started run on; *moved says whether anything happened. A run

@@ -224,6 +224,48 @@ static void calls(struct gf_comm *c, void *ctx)
 	rig_close(&r);
 }
 
+static void count_merge(void *ctx, void *to, const void *from, size_t count)
+{
+	(void)to;
+	(void)from;
+	*(size_t *)ctx += count;
+}
+
+/* Sets are merged by the context of the step's own list, also if the path was
+ * made for another slot's. */
+static void merges(struct gf_comm *c, void *ctx)
+{
+	static const struct setting s = {0, 1, "ring", false, 20, 2};
+	struct rig r = {0};
+	struct gf_error err = {""};
+	size_t merged[3] = {0}, step;
+	struct gf_work work = {
+		.last = TENSORS - 1,
+		.count_elems = 1,
+		.sparse = gf_sparse_find("gtopk"),
+		.half = GF_COLL_WHOLE,
+	};
+
+	(void)ctx;
+	if (rig_open(&r, c, &s, &err))
+		EXPECT(0, "%s", err.text);
+	work.data = r.pool.data;
+	work.element = gf_element_set(64, count_merge, &merged[2]);
+	EXPECT(!r.engine || !gf_engine_expect(r.engine, &work, 1, &err), "%s",
+	       err.text);
+	for (step = 0; step < 4 && r.engine; step++) {
+		work.element.ctx = &merged[step % 2];
+		gf_engine_begin_work(r.engine, &work, 1);
+		gf_engine_backward_end(r.engine);
+		EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
+	}
+	EXPECT(merged[0] == merged[1] && merged[2] == 0 &&
+		       (c->rank || c->ranks == 1 || merged[0]),
+	       "rank %d of %d: %zu, %zu, %zu merges", c->rank, c->ranks,
+	       merged[0], merged[1], merged[2]);
+	rig_close(&r);
+}
+
 int main(void)
 {
 	static const int ranks[] = {1, 2, 4};
@@ -235,6 +277,7 @@ int main(void)
 		on_ranks(ranks[i], overlap, NULL);
 		on_ranks(ranks[i], forgotten, NULL);
 		on_ranks(ranks[i], calls, NULL);
+		on_ranks(ranks[i], merges, NULL);
 	}
 	return TEST_END();
 }
