@@ -95,7 +95,7 @@ static int allocate(struct gf_selector *s, struct gf_error *err)
 
 /* A chunk that waits, for the host; of a step that has a gradient which is not
  * finite: its takes have ended, and nothing has been enqueued that would change
- * it. */
+ * it. The chunk's place is the same for all slots. */
 static const float *look(void *selector, size_t chunk)
 {
 	struct gf_selector *s = selector;
@@ -106,7 +106,7 @@ static const float *look(void *selector, size_t chunk)
 	int rc;
 
 	rc = ops->copy(s->env.gpu, g->looking, g->looked_at,
-		       gf_csc_left(s, g->slot) + gf_csc_chunk_first(c, chunk),
+		       gf_csc_left(s, 0) + gf_csc_chunk_first(c, chunk),
 		       gf_csc_chunk_count(c, chunk) * sizeof(float),
 		       GF_GPU_TO_HOST, &ignored);
 	rc = rc ? rc : ops->stream_sync(s->env.gpu, g->looking, &ignored);
