@@ -19,7 +19,11 @@ static int recognise(const char *text)
 static int read_hwloc(const struct gf_topology_file *in, struct gf_topology *t,
 		      struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_probe_config config = {.hwloc_xml = in->path};
+	struct gf_probe_config config = {
+		.hwloc_xml = in->path,
+		.hwloc_text = in->text,
+		.hwloc_bytes = in->size,
+	};
 	int rc;
 
 	(void)remarks;

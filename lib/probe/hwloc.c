@@ -4,8 +4,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <hwloc.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/heap.h"
 
 /*
@@ -84,7 +87,8 @@ static void add_nics(hwloc_topology_t topology, struct gf_host *host)
 		int fabric =
 			obj->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS;
 
-		if (!fabric && obj->attr->osdev.type != HWLOC_OBJ_OSDEV_NETWORK)
+		if (!obj->name || (!fabric && obj->attr->osdev.type !=
+						      HWLOC_OBJ_OSDEV_NETWORK))
 			continue;
 		n = gf_probe_add_nic(host);
 		n->name = gf_xstrdup(obj->name);
@@ -124,7 +128,7 @@ static void describe(hwloc_topology_t topology,
 		add_nics(topology, host);
 }
 
-static int load(hwloc_topology_t topology, const struct gf_probe_config *config,
+static int load(hwloc_topology_t topology, const char *xml, size_t size,
 		struct gf_error *err)
 {
 	/* Plugins that would start a display or an OpenCL runtime to find what
@@ -138,28 +142,26 @@ static int load(hwloc_topology_t topology, const struct gf_probe_config *config,
 			unwanted[i]);
 	hwloc_topology_set_io_types_filter(topology,
 					   HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-	if (config->hwloc_xml &&
-	    hwloc_topology_set_xml(topology, config->hwloc_xml) < 0)
-		return gf_error_errno(err, errno == EINVAL ? -EINVAL : -errno,
-				      "%s: want hwloc XML (lstopo --of xml)",
-				      config->hwloc_xml);
+	/* the length that hwloc wants counts the NUL */
+	if (xml && (size >= INT_MAX ||
+		    hwloc_topology_set_xmlbuffer(topology, xml, (int)size + 1)))
+		return gf_error_set(err, -EINVAL,
+				    "want hwloc XML (lstopo --of xml)");
 	if (hwloc_topology_load(topology) < 0)
-		return gf_error_set(err, config->hwloc_xml ? -EINVAL : -EIO,
-				    "%s: hwloc cannot load it",
-				    config->hwloc_xml ? config->hwloc_xml
-						      : "this machine");
+		return gf_error_set(err, xml ? -EINVAL : -EIO,
+				    "hwloc cannot load it");
 	return 0;
 }
 
-static int probe(const struct gf_probe_config *config, struct gf_host *host,
-		 struct gf_error *err)
+int gf_hwloc_describe(const struct gf_probe_config *config, const char *xml,
+		      size_t size, struct gf_host *host, struct gf_error *err)
 {
 	hwloc_topology_t topology;
 	int rc;
 
 	if (hwloc_topology_init(&topology) < 0)
 		return gf_error_set(err, -ENOMEM, "cannot start hwloc");
-	rc = load(topology, config, err);
+	rc = load(topology, xml, size, err);
 	/* libpciaccess keeps its name table for the life of the process, but
 	 * hwloc unloads it with its plugin: pinned, the table is not lost and
 	 * read again by every probe. */
@@ -167,6 +169,28 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 	if (rc == 0)
 		describe(topology, config, host);
 	hwloc_topology_destroy(topology);
+	return rc;
+}
+
+static int probe(const struct gf_probe_config *config, struct gf_host *host,
+		 struct gf_error *err)
+{
+	const char *xml = config->hwloc_text;
+	size_t size = config->hwloc_bytes;
+	char *read = NULL;
+	int rc = 0;
+
+	if (!config->hwloc_xml) {
+		rc = gf_hwloc_describe(config, NULL, 0, host, err);
+		if (rc)
+			gf_error_prefix(err, "this machine");
+		return rc;
+	}
+	if (!xml)
+		rc = gf_file_read(config->hwloc_xml, &read, &size, err);
+	if (!rc)
+		rc = gf_hwloc_apart(config, xml ? xml : read, size, host, err);
+	free(read);
 	return rc;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "probe/probers.h"
 
 static void name_lines(const struct gf_text *lines, const char *host,
 		       struct gf_text *named)
@@ -48,25 +49,6 @@ static int describe_host(const struct gf_probe_job *job, char **text,
 	return rc;
 }
 
-/* Takes the host out of such a document. */
-static int read_host(const char *text, size_t length, struct gf_host *host,
-		     struct gf_error *err)
-{
-	struct gf_json *root = NULL;
-	struct gf_topology t = {0};
-	int rc = gf_json_parse(text, length, "a host's answer", &root, err);
-
-	if (rc == 0)
-		rc = gf_topology_read(root, "a host's answer", &t, err);
-	if (rc == 0) {
-		*host = t.hosts[0];
-		memset(&t.hosts[0], 0, sizeof(t.hosts[0]));
-		gf_topology_release(&t);
-	}
-	gf_json_free(root);
-	return rc;
-}
-
 /* The answers that rank 0 gathered. */
 struct answers {
 	int *first;      /* per rank: the lowest rank on its host */
@@ -90,7 +72,8 @@ static int collect_hosts(const struct answers *a, int ranks,
 			host_of[r] = host_of[a->first[r]];
 			continue;
 		}
-		rc = read_host(text, a->lengths[r], &t->hosts[t->nhosts], err);
+		rc = gf_probe_host_read(text, a->lengths[r], "a host's answer",
+					&t->hosts[t->nhosts], err);
 		if (rc < 0) {
 			gf_error_prefix(err, "rank %d", r);
 			return rc;

@@ -20,7 +20,11 @@
 struct gf_probe_config {
 	const char *sysfs;     /* "/sys", or a recorded tree; NULL: not read */
 	const char *hwloc_xml; /* a saved machine; NULL: this one */
-	const char *nvml;      /* the driver's library; NULL: not asked */
+	/* The bytes of hwloc_xml, if they have been read; NULL: they are read.
+	 */
+	const char *hwloc_text;
+	size_t hwloc_bytes;
+	const char *nvml; /* the driver's library; NULL: not asked */
 	/* Lines on devices that are there but cannot be described; NULL: not
 	 * wanted. */
 	struct gf_text *remarks;

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "probe/job.h"
 #include "probe/levels.h"
@@ -149,6 +150,86 @@ static void test_refused(void)
 		       err.text);
 		EXPECT(host.name == NULL && host.nnics == 0, "output touched");
 	}
+}
+
+/* What is left of hwloc's XML without the bytes from `at` on: a machine, or a
+ * reason in one line that names the file, whatever becomes of hwloc. */
+static size_t expect_survival(const char *xml, size_t size, size_t at,
+			      size_t dropped)
+{
+	struct gf_text t = {0};
+	struct gf_probe_config config = {.hwloc_xml = "damaged.xml"};
+	struct gf_host host = {0};
+	struct gf_error err = {""};
+	int rc;
+
+	gf_text_add(&t, xml, at);
+	gf_text_add(&t, xml + at + dropped, size - at - dropped);
+	config.hwloc_text = t.data;
+	config.hwloc_bytes = t.length;
+	rc = gf_probe_host(&config, &host, &err);
+	EXPECT(rc == 0 || (rc == -EINVAL && !strchr(err.text, '\n') &&
+			   strstr(err.text, "hwloc: damaged.xml: ")),
+	       "without %zu bytes at %zu: %d, %s", dropped, at, rc, err.text);
+	gf_probe_host_release(&host);
+	gf_text_release(&t);
+	return rc != 0;
+}
+
+static void test_damaged(void)
+{
+	char *xml, *at, *end;
+	size_t size, files = 0, refused = 0, seen = 0;
+	struct gf_error err = {""};
+
+	EXPECT(gf_file_read(machine, &xml, &size, &err) == 0, "%s", err.text);
+	for (at = xml; *at; at = end, files++) {
+		end = at + strcspn(at, "\n");
+		end += *end == '\n';
+		refused += expect_survival(xml, size, (size_t)(at - xml),
+					   (size_t)(end - at));
+	}
+	/* every tenth attribute: each costs a process */
+	for (at = xml; (at = strstr(at, "=\"")); at = end) {
+		end = at + 2 + strcspn(at + 2, "\"") + 1;
+		if (seen++ % 10)
+			continue;
+		files++;
+		while (at[-1] != ' ')
+			at--;
+		refused += expect_survival(xml, size, (size_t)(at - xml),
+					   (size_t)(end - at));
+	}
+	EXPECT(files > 100 && refused > 0 && refused < files,
+	       "%zu of %zu refused", refused, files);
+	free(xml);
+}
+
+/* Of a few hundred bytes that stand for gigabytes. */
+static void test_entities(void)
+{
+	struct gf_text t = {0};
+	struct gf_probe_config config = {.hwloc_xml = "bomb.xml"};
+	struct gf_host host = {0};
+	struct gf_error err = {""};
+	int i, k;
+
+	gf_text_addf(&t, "<?xml version=\"1.0\"?>\n<!DOCTYPE topology [\n"
+			 "<!ENTITY e0 \"lol\">\n");
+	for (i = 1; i < 12; i++) {
+		gf_text_addf(&t, "<!ENTITY e%d \"", i);
+		for (k = 0; k < 10; k++)
+			gf_text_addf(&t, "&e%d;", i - 1);
+		gf_text_addf(&t, "\">\n");
+	}
+	gf_text_addf(&t, "]>\n<topology><object type=\"Machine\" "
+			 "name=\"&e11;\"/></topology>\n");
+	config.hwloc_text = t.data;
+	config.hwloc_bytes = t.length;
+	EXPECT(gf_probe_host(&config, &host, &err) == -EINVAL, "%s", err.text);
+	EXPECT_TEXT(err.text,
+		    "hwloc: bomb.xml: want hwloc XML (lstopo --of xml)");
+	gf_text_release(&t);
 }
 
 static void test_this_machine(void)
@@ -504,6 +585,8 @@ int main(void)
 	test_nics();
 	test_machine();
 	test_refused();
+	test_damaged();
+	test_entities();
 	test_this_machine();
 	test_job();
 	test_job_of_threads();
