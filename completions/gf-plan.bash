@@ -8,7 +8,7 @@ _gf_plan() {
 	elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
 	case $prev in
 	--policy) words='auto sequential single wfbp threshold
-		mg-wfbp asc-wfbp optimal dear' ;;
+		mg-wfbp asc-wfbp ddp horovod optimal dear' ;;
 	--system) words='auto gradientflow pipe-sgd gtopk
 		asc-wfbp blueconnect' ;;
 	--algorithm) words='ring rhd butterfly tree linear

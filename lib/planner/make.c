@@ -280,8 +280,9 @@ static int check_served(const struct gf_request *r, const struct gf_task *t,
 	if (p && gf_request_has_threshold(r) && !p->thresholds &&
 	    !gf_selection_has(&t->selection, GF_SELECT_RECUTS))
 		return gf_error_set(err, -EINVAL,
-				    "--threshold: want policy threshold or "
-				    "dear, or selection csc, got policy %s",
+				    "--threshold: want policy threshold, ddp, "
+				    "horovod or dear, or selection csc, got "
+				    "policy %s",
 				    p->name);
 	if (p && r->halves && !p->halves)
 		return gf_error_set(err, -EINVAL,

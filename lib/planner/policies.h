@@ -11,6 +11,8 @@ extern const struct gf_policy gf_policy_wfbp;
 extern const struct gf_policy gf_policy_threshold;
 extern const struct gf_policy gf_policy_mg_wfbp;
 extern const struct gf_policy gf_policy_asc_wfbp;
+extern const struct gf_policy gf_policy_ddp;
+extern const struct gf_policy gf_policy_horovod;
 extern const struct gf_policy gf_policy_optimal;
 extern const struct gf_policy gf_policy_dear;
 

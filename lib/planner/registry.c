@@ -5,9 +5,17 @@
 
 /* Simple before clever: a tie goes to the earlier one. */
 const struct gf_policy *const gf_policies[] = {
-	&gf_policy_sequential, &gf_policy_single,  &gf_policy_wfbp,
-	&gf_policy_threshold,  &gf_policy_mg_wfbp, &gf_policy_asc_wfbp,
-	&gf_policy_optimal,    &gf_policy_dear,    NULL,
+	&gf_policy_sequential,
+	&gf_policy_single,
+	&gf_policy_wfbp,
+	&gf_policy_threshold,
+	&gf_policy_mg_wfbp,
+	&gf_policy_asc_wfbp,
+	&gf_policy_ddp,
+	&gf_policy_horovod,
+	&gf_policy_optimal,
+	&gf_policy_dear,
+	NULL,
 };
 
 const struct gf_policy *gf_policy_find(const char *name)

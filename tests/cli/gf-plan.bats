@@ -80,14 +80,14 @@ iteration() { # WANTED
 	[ "$(head -n 2 out.txt | tail -n 1 | cut -d' ' -f1)" = optimal ]
 	six --compare --json
 	jq -es '[.[].iteration_s] == ([.[].iteration_s] | sort)' out.txt
-	jq -es 'length == 8 and all(.iteration_s >= .lower_bound_s)' out.txt
+	jq -es 'length == 10 and all(.iteration_s >= .lower_bound_s)' out.txt
 }
 
 @test "--compare: a policy that nothing measured can serve is left out" {
 	jq '.network.allreduce[].algorithm = "library"' "$share/profiles/six.json" > library.json
 	wants 0 gf-plan --compare --json library.json
 	says "dear is left out: library does not come in two halves"
-	jq -es 'length == 7 and all(.policy != "dear")' out.txt
+	jq -es 'length == 9 and all(.policy != "dear")' out.txt
 }
 
 @test "one rank needs no network, whatever was measured on more" {
@@ -384,7 +384,7 @@ iteration() { # WANTED
 	2|--list goes without --lanes|--list --lanes 2
 	2|--emit: want ddp, horovod or nccl-env|--emit caffe
 	2|--json goes with|--json
-	2|--threshold: want policy threshold or dear, or selection csc, got policy wfbp|--policy wfbp --threshold 4M
+	2|--threshold: want policy threshold, ddp, horovod or dear, or selection csc, got policy wfbp|--policy wfbp --threshold 4M
 	2|--threshold: want policy threshold|--system gtopk --threshold 4M
 	2|--halves: want policy auto, got wfbp|--policy wfbp --halves
 	2|--flops: want a model to estimate, found none|--flops 1e12

@@ -177,6 +177,23 @@ class Problem:
                 yield first, i, False, False
                 first = i + 1
 
+    def ddp(self, cap):
+        """A bucket is full once it holds its cap."""
+        first = 0
+        for i in range(len(self.elems)):
+            if self.size(first, i) >= cap or i + 1 == len(self.elems):
+                yield first, i, False, False
+                first = i + 1
+
+    def horovod(self, most):
+        """Each millisecond: what has become ready since, in messages of at most so many bytes."""
+        first = 0
+        for i in range(len(self.elems)):
+            if i + 1 == len(self.elems) or self.size(first, i + 1) > most or \
+                    math.ceil(1000 * self.ready[i + 1]) != math.ceil(1000 * self.ready[first]):
+                yield first, i, False, False
+                first = i + 1
+
     def mg_wfbp(self):
         first, end, start = 0, 0, None
         for i in range(len(self.elems)):
@@ -241,6 +258,10 @@ def check(p, theta):
             (("wfbp",), each),
             (("threshold", "--threshold", str(theta)), list(p.lazy(theta))),
             (("threshold", "--threshold", "0"), each),
+            (("ddp", "--threshold", str(theta)), list(p.ddp(theta))),
+            (("ddp",), [(0, n - 1, False, False)]),
+            (("horovod", "--threshold", str(theta)), list(p.horovod(theta))),
+            (("horovod",), list(p.horovod(math.inf))),
             (("mg-wfbp",), list(p.mg_wfbp())),
             (("asc-wfbp",), list(p.asc_wfbp())),
             (("optimal", "--lanes", "1"), None), (("optimal", "--lanes", "2"), None)):
