@@ -283,6 +283,16 @@ static void tell_bytes(struct gf_thread *e, struct gf_thread_message *m)
 	m->sent_bytes = 0;
 }
 
+/* Under lock, with the processor for the communication thread, which may be in
+ * a sleep that was for the sake of compute. */
+static void await_news(struct gf_thread *e)
+{
+	atomic_store_explicit(&e->awaited, true, memory_order_relaxed);
+	pthread_cond_signal(&e->base.thread.wake);
+	pthread_cond_wait(&e->base.thread.news, &e->base.thread.lock);
+	atomic_store_explicit(&e->awaited, false, memory_order_relaxed);
+}
+
 static int wait_message(struct gf_engine *engine, size_t message,
 			struct gf_error *err)
 {
@@ -294,7 +304,7 @@ static int wait_message(struct gf_engine *engine, size_t message,
 	s = oldest(e);
 	assert(e->base.thread.rc || message < s->nwork);
 	while (!e->base.thread.rc && !s->messages[message].ended)
-		pthread_cond_wait(&e->base.thread.news, &e->base.thread.lock);
+		await_news(e);
 	rc = gf_comm_thread_kept(&e->base.thread, err);
 	if (!rc)
 		tell_bytes(e, &s->messages[message]);
@@ -326,7 +336,7 @@ static void await(struct gf_thread *e, const struct gf_thread_step *s)
 	while (e->base.lent && !ended && !e->base.thread.rc)
 		(void)move(&e->base, false, &ended, &ignored);
 	while (!e->base.thread.rc && !s->ended)
-		pthread_cond_wait(&e->base.thread.news, &e->base.thread.lock);
+		await_news(e);
 }
 
 static int wait(struct gf_engine *engine, struct gf_error *err)
@@ -353,7 +363,7 @@ static int wait(struct gf_engine *engine, struct gf_error *err)
 static void await_steps(struct gf_thread *e, uint64_t but)
 {
 	while (!e->base.thread.rc && e->nended + but < e->base.nbegun)
-		pthread_cond_wait(&e->base.thread.news, &e->base.thread.lock);
+		await_news(e);
 }
 
 static int earlier_ended(struct gf_engine *engine, bool wait, bool *ended,

@@ -221,6 +221,19 @@ static bool use_time(struct gf_thread *e)
 	return did;
 }
 
+/* Compute that waits for messages leaves its processor to them. */
+static void heed_compute(const struct gf_thread *e, struct gf_backoff *backoff)
+{
+	bool crowded =
+		e->base.comm->crowded ||
+		(e->crowded &&
+		 !atomic_load_explicit(&e->awaited, memory_order_relaxed));
+
+	if (crowded != backoff->crowded)
+		gf_backoff_reset(backoff);
+	backoff->crowded = crowded;
+}
+
 /* Sleeps until something is to be done, or it is time to look again. */
 static void rest(struct gf_thread *e, struct gf_backoff *backoff)
 {
@@ -299,6 +312,7 @@ void *gf_thread_main(void *engine)
 			gf_comm_thread_give_up(&e->base.thread, rc, &err);
 			break;
 		}
+		heed_compute(e, &backoff);
 		worth = gf_backoff_worth(&backoff, gf_exec_free_s(e->exec));
 		if (moved && !worth)
 			gf_backoff_reset(&backoff);

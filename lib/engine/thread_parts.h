@@ -86,6 +86,7 @@ struct gf_thread {
 			  * thread's */
 	int nactive;     /* <= lanes; likewise */
 	_Atomic double handling_s; /* as of gf_thread_publish; not under it */
+	_Atomic bool awaited;      /* the compute thread waits; not under it */
 
 	/* communication thread; with one rank the compute thread */
 	struct gf_engine_totals counted;
