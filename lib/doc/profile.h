@@ -108,6 +108,9 @@ struct gf_beside_backward {
 	size_t ncompute_slowdown;
 	/* How much longer a message takes, startup and bytes; 0: as 1. */
 	double message_slowdown;
+	/* What its startup takes besides: a communication thread beside compute
+	 * sleeps between its looks. */
+	double startup_extra_s;
 	char *extra;
 };
 

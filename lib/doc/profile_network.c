@@ -34,6 +34,8 @@ static const struct gf_field beside_fields[] = {
 	 .low = 1, .high = 1e6},
 	{"message_slowdown", GF_FIELD_REAL, GF_OMITTED,
 	 .offset = AT(message_slowdown), .low = 1, .high = 1e6},
+	{"startup_extra_s", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = AT(startup_extra_s), .high = GF_MAX_TIME_S},
 	{NULL},
 };
 
@@ -248,8 +250,11 @@ bool gf_allreduce_plain(const struct gf_allreduce_cost *c)
 const struct gf_beside_backward *
 gf_beside_backward_of(const struct gf_allreduce_cost *c)
 {
-	return c->beside.ncompute_slowdown || c->beside.message_slowdown > 1
-		       ? &c->beside
+	const struct gf_beside_backward *b = &c->beside;
+
+	return b->ncompute_slowdown || b->message_slowdown > 1 ||
+			       b->startup_extra_s > 0
+		       ? b
 		       : NULL;
 }
 

@@ -256,11 +256,7 @@ static void in_flight(const struct gf_rest *r, const struct gf_sim_state *s,
 
 		*drain_s += r->shares[flight->message] * flight->left_s;
 		*lanes_s += flight->left_s;
-		if (!flight->draining)
-			*lanes_s += (flight->startup_end_s - s->now_s) /
-				    (flight->beside
-					     ? flight->mutual->message_slowdown
-					     : 1);
+		*lanes_s += gf_sim_startup_left_s(flight, s->now_s);
 	}
 	*lanes_s /= r->lanes;
 }

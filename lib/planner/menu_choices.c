@@ -38,7 +38,8 @@ static bool beside_no_worse(const struct gf_option *a,
 	if (x == y)
 		return true;
 	if (!x || !y || !x->ncompute_slowdown || !y->ncompute_slowdown ||
-	    fmax(x->message_slowdown, 1) > fmax(y->message_slowdown, 1))
+	    fmax(x->message_slowdown, 1) > fmax(y->message_slowdown, 1) ||
+	    x->startup_extra_s > y->startup_extra_s)
 		return false;
 	for (n = 1; n <= LANES_COMPARED; n++)
 		if (gf_sim_slowdown(x, 1, n) > gf_sim_slowdown(y, 1, n))

@@ -16,7 +16,7 @@
  * An algorithm whose messages, of one codec, ran one at a time in at least
  * three sizes is fitted again; else its costs are multiplied by the median of
  * measured over predicted durations. What a message spent beside backward
- * counts less, by the plan's message_slowdown. A codec's cost is in the entry
+ * counts less, by the plan's message_slowdown and startup_extra_s. A codec's cost is in the entry
  * of the algorithm with that codec.
  *
  * With a selection, the network stays as it was, and what messages took beyond

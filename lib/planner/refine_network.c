@@ -22,8 +22,10 @@ static double alone_s(const struct gf_refining *r, size_t i)
 	double slow = mutual ? fmax(1, mutual->message_slowdown) : 1;
 	double beside = fmax(0, fmin(m->end_s, r->measured->backward_end_s) -
 					m->start_s);
+	double extra = mutual ? fmin(mutual->startup_extra_s, beside) : 0;
 
-	return m->end_s - m->start_s - beside * (1 - 1 / slow);
+	return m->end_s - m->start_s - extra -
+	       (beside - extra) * (1 - 1 / slow);
 }
 
 /* No other message was under way. */

@@ -46,6 +46,7 @@ static bool no_better(const struct gf_sim_state *a,
 
 		if (x->left_s < y->left_s || x->draining > y->draining ||
 		    x->startup_end_s < y->startup_end_s ||
+		    x->startup_drag > y->startup_drag ||
 		    x->beside != y->beside || x->mutual != y->mutual ||
 		    memcmp(&x->contention, &y->contention,
 			   sizeof(x->contention)) != 0)

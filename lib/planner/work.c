@@ -126,24 +126,44 @@ double gf_work_gamma(const struct gf_work *w, size_t option, double bytes,
 		o->contention, (size_t)fmin(wire_bytes(o, bytes), 0x1p62), n);
 }
 
+/* What a startup takes if backward runs for left_s of it. */
+static double startup_beside_s(const struct gf_beside_backward *b,
+			       double startup_s, double left_s)
+{
+	double all_s = gf_sim_startup_beside_s(b, startup_s);
+
+	if (left_s <= 0 || left_s >= all_s)
+		return left_s > 0 ? all_s : startup_s;
+	return left_s + (all_s - left_s) * startup_s / all_s;
+}
+
+/* Likewise its bytes. */
+static double drained_s(const struct gf_beside_backward *b, double drain_s,
+			double left_s)
+{
+	double drag = b ? fmax(b->message_slowdown, 1) : 1;
+
+	if (left_s <= 0)
+		return drain_s;
+	return left_s > drain_s * drag ? drain_s * drag
+				       : left_s + drain_s - left_s / drag;
+}
+
 struct gf_work_at gf_work_next(const struct gf_work *w, size_t option,
 			       double bytes, double ready_s,
 			       struct gf_work_at at)
 {
 	const struct gf_option *o = &w->menu.options[option];
 	double slowdown = gf_sim_slowdown(o->mutual, w->slowdown, 1);
-	double drag = o->mutual ? fmax(o->mutual->message_slowdown, 1) : 1;
-	double takes_s = o->startup_s + o->per_byte_s * bytes, left_s;
+	double drain_s = o->per_byte_s * bytes, takes_s, left_s;
 
 	at.end_s = fmax(at.end_s, ready_s + at.lag_s);
 	if (w->in->release != GF_RELEASE_BACKWARD_END)
 		at.lag_s += w->in->model->issue_s;
 	/* backward runs on beside the message for that long, at the most */
 	left_s = fmax(w->backward_end_s + at.lag_s - at.end_s, 0) * slowdown;
-	if (drag > 1)
-		takes_s = left_s > takes_s * drag
-				  ? takes_s * drag
-				  : left_s + takes_s - left_s / drag;
+	takes_s = startup_beside_s(o->mutual, o->startup_s, left_s);
+	takes_s += drained_s(o->mutual, drain_s, left_s - takes_s);
 	at.end_s += takes_s;
 	at.lag_s += (1 - 1 / slowdown) * takes_s;
 	return at;

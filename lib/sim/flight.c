@@ -38,6 +38,24 @@ double gf_sim_slowdown(const struct gf_beside_backward *mutual,
 		->compute_slowdown[(size_t)n <= last ? (size_t)n - 1 : last];
 }
 
+double gf_sim_startup_beside_s(const struct gf_beside_backward *mutual,
+			       double startup_s)
+{
+	if (!mutual)
+		return startup_s;
+	return startup_s * fmax(mutual->message_slowdown, 1) +
+	       mutual->startup_extra_s;
+}
+
+double gf_sim_startup_left_s(const struct gf_sim_flight *f, double now_s)
+{
+	double left_s = f->startup_end_s - now_s;
+
+	if (f->draining)
+		return 0;
+	return f->beside ? left_s / f->startup_drag : left_s;
+}
+
 /* By how much backward is slower now than alone. */
 static double slowdown(const struct gf_sim_state *s)
 {
@@ -86,6 +104,11 @@ static bool any_beside(const struct gf_sim_state *s)
 	return false;
 }
 
+static double message_slowdown(const struct gf_sim_flight *f)
+{
+	return f->beside ? fmax(f->mutual->message_slowdown, 1) : 1;
+}
+
 /* A phase that would end at `end_s` if backward ran on, which it does until
  * `until_s`. */
 static double phase_end_s(const struct gf_sim_flight *f, double end_s,
@@ -93,7 +116,8 @@ static double phase_end_s(const struct gf_sim_flight *f, double end_s,
 {
 	if (!f->beside || end_s <= until_s)
 		return end_s;
-	return until_s + (end_s - until_s) / f->mutual->message_slowdown;
+	return until_s + (end_s - until_s) / (f->draining ? message_slowdown(f)
+							  : f->startup_drag);
 }
 
 /* Backward has ended, now. */
@@ -114,7 +138,7 @@ static void unhinder(struct gf_sim_state *s)
 /* By how much flight f drains more slowly now than alone. */
 static double drag(struct gf_sim_flight *f, int n)
 {
-	return gamma_of(f, n) * (f->beside ? f->mutual->message_slowdown : 1);
+	return gamma_of(f, n) * message_slowdown(f);
 }
 
 /* --- events ----------------------------------------------------------------
@@ -243,6 +267,18 @@ void gf_sim_advance(struct gf_sim_state *s, double to_s)
 	}
 }
 
+/* Backward runs, and slows this message from now on. */
+static void hinder(const struct gf_sim_state *s, struct gf_sim_flight *f,
+		   double startup_s)
+{
+	double takes_s = gf_sim_startup_beside_s(f->mutual, startup_s);
+
+	f->beside = true;
+	f->draining = takes_s <= 0;
+	f->startup_end_s = s->now_s + takes_s;
+	f->startup_drag = startup_s > 0 ? takes_s / startup_s : INFINITY;
+}
+
 void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m)
 {
 	int allowed = m->mode == GF_MODE_SIMULTANEOUS ? s->lanes : 1;
@@ -264,12 +300,11 @@ void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m)
 			gf_contention_find(m->contention, m->size_bytes);
 	s->lag_s += m->issue_s;
 	s->unissued_s = fmax(s->unissued_s - m->issue_s, 0);
-	if (m->mutual && m->mutual->message_slowdown > 1 &&
-	    backward_end_s(s) > s->now_s) {
-		f->beside = true;
-		f->startup_end_s =
-			s->now_s + m->startup_s * m->mutual->message_slowdown;
-	}
+	if (m->mutual &&
+	    (m->mutual->message_slowdown > 1 ||
+	     m->mutual->startup_extra_s > 0) &&
+	    backward_end_s(s) > s->now_s)
+		hinder(s, f, m->startup_s);
 }
 
 void gf_sim_finish(struct gf_sim_state *s)

@@ -22,6 +22,7 @@ struct gf_sim_flight {
 	bool draining;
 	bool beside;          /* backward runs, and slows it */
 	double startup_end_s; /* until then it uses no bandwidth */
+	double startup_drag;  /* factor of what is left of it, if beside */
 	double left_s;        /* to drain, in seconds alone */
 	struct gf_contention_place contention;
 	const struct gf_beside_backward *mutual; /* or NULL */
@@ -64,6 +65,11 @@ struct gf_sim_state {
 	struct gf_sim_lags *lags; /* caller's, to be added to; or NULL */
 };
 
+/* The seconds that the flight's startup would still take without backward. */
+double gf_sim_startup_left_s(const struct gf_sim_flight *f, double now_s);
+/* How long a startup takes while backward runs. */
+double gf_sim_startup_beside_s(const struct gf_beside_backward *mutual,
+			       double startup_s);
 /* By how much backward slows with n messages in flight, of which this is one:
  * the greatest that any of them says. */
 double gf_sim_slowdown(const struct gf_beside_backward *mutual,

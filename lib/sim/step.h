@@ -21,7 +21,8 @@
  * it is issue_s of work for backward, before anything later.
  * A message: startup a, which occupies a lane but uses no bandwidth and is
  * not slowed by others; then its bytes drain at 1/(gamma_n*b), with n messages
- * in transfer. Both take message_slowdown times as long while backward runs.
+ * in transfer. Both take message_slowdown times as long while backward runs, and
+ * the startup takes startup_extra_s longer besides.
  * Starts: in plan order; normal when ready and every earlier one has ended,
  * simultaneous when ready and fewer than `lanes` are active.
  *

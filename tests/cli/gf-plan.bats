@@ -196,7 +196,7 @@ iteration() { # WANTED
 }
 
 @test "--refine: codecs, selections, and what backward does to messages" {
-	jq '.network.allreduce[0].beside_backward = {compute_slowdown: [1.5], message_slowdown: 1.25}
+	jq '.network.allreduce[0].beside_backward = {compute_slowdown: [1.5], message_slowdown: 1.25, startup_extra_s: 0.5}
 		| .codecs = [{codec: "q8", device: .model.device, encode_s_per_byte: 0.01, decode_s_per_byte: 0.02}]
 		| .selections = [{method: "topk", device: .model.device, alpha_s: 0.5, beta_s_per_byte: 0.01}]' \
 		"$share/profiles/six.json" > costs.json

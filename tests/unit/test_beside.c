@@ -12,12 +12,12 @@
 
 #define MOST 6
 
-/* Messages of b = 1 and gamma_n = n; `slow` and `drag` are what one of them and
- * backward do to each other. */
+/* Messages of b = 1 and gamma_n = n; `slow`, `drag` and `extra_s` are what one
+ * of them and backward do to each other. */
 struct sent {
 	double ready_s, startup_s, bytes;
 	bool simultaneous, late; /* late: released when backward has ended */
-	double slow[2], drag;
+	double slow[2], drag, extra_s;
 };
 
 struct step {
@@ -57,6 +57,7 @@ static void run(const struct step *c, struct gf_sim_result *out, double *pace_s)
 			.compute_slowdown = slow[i],
 			.ncompute_slowdown = m->slow[0] > 0 ? 2 : 0,
 			.message_slowdown = m->drag,
+			.startup_extra_s = m->extra_s,
 		};
 		tensors[i].ready_s = m->ready_s;
 		messages[i] = (struct gf_sim_message){
@@ -152,6 +153,50 @@ static const struct step by_hand[] = {
 	 {7.5},
 	 5,
 	 7.5},
+	/* 2..4, of which 1 is extra; the second starts when backward has ended
+	 */
+	{"a startup that takes longer beside backward",
+	 1,
+	 4,
+	 0,
+	 1,
+	 1,
+	 2,
+	 {{.ready_s = 1, .startup_s = 1, .bytes = 1, .extra_s = 1},
+	  {.ready_s = 4, .startup_s = 1, .bytes = 1, .extra_s = 1}},
+	 {2, 5},
+	 {2, 5},
+	 {5, 7},
+	 5,
+	 7},
+	/* 2..5 is three quarters of 1 + 3: a quarter of 1 is left */
+	{"backward ends in the extra startup",
+	 1,
+	 4,
+	 0,
+	 1,
+	 1,
+	 1,
+	 {{.ready_s = 1, .startup_s = 1, .bytes = 1, .extra_s = 3}},
+	 {2},
+	 {2},
+	 {6.25},
+	 5,
+	 6.25},
+	/* no startup alone: what is left when backward ends is nothing */
+	{"nothing but an extra startup",
+	 1,
+	 4,
+	 0,
+	 1,
+	 1,
+	 1,
+	 {{.ready_s = 1, .bytes = 1, .extra_s = 10}},
+	 {2},
+	 {2},
+	 {6},
+	 5,
+	 6},
 	/* Backward has 4 + 2 of work. Alone from 2: backward and the message at
 	 * half speed. At 4, 2 of the work are done, the issue among them: the
 	 * second is ready, and the first one's startup ends. With two, backward
@@ -300,12 +345,14 @@ static void tick(struct clock *k)
 		draining += k->startup_s[i] <= 0;
 	}
 	for (i = 0; i < k->started; i++) {
-		double drag = fmax(backward ? k->c->sent[i].drag : 1, 1);
+		const struct sent *m = &k->c->sent[i];
+		double drag = fmax(backward ? m->drag : 1, 1);
+		double extra = backward ? m->extra_s / m->startup_s : 0;
 
 		if (k->over[i])
 			continue;
 		if (k->startup_s[i] > 0)
-			k->startup_s[i] -= TICK_S / drag;
+			k->startup_s[i] -= TICK_S / (drag + extra);
 		else
 			k->bytes[i] -= TICK_S / drag / draining;
 	}
@@ -363,6 +410,7 @@ static void make(struct gf_rng *rng, struct step *c)
 		m->slow[0] = pick(rng, factors, 4);
 		m->slow[1] = m->slow[0] * pick(rng, factors + 1, 3);
 		m->drag = pick(rng, factors, 5);
+		m->extra_s = pick(rng, factors, 4);
 	}
 	c->backward_s = ready_s + pick(rng, times, 2);
 	for (i = c->n; i-- > 0 && gf_rng_below(rng, 4) == 0;)

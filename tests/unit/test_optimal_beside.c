@@ -65,6 +65,8 @@ static void add_beside(struct problem_store *s, double slow[3][2],
 		}
 		if (drag && gf_rng_below(&rng, 3))
 			b->message_slowdown = 1 + 2 * gf_rng_uniform(&rng);
+		if (drag && gf_rng_below(&rng, 3))
+			b->startup_extra_s = gf_rng_uniform(&rng);
 	}
 }
 

@@ -131,8 +131,12 @@ static const struct doc_case cases[] = {
 	 "\"bf16\" with algorithm library, got \"q8\""},
 	{"[1.0, 1.5]",
 	 "[1.0, 1.5], \"beside_backward\": {\"compute_slowdown\": [1, 1.5], "
-	 "\"message_slowdown\": 2, \"x-a\": 1}",
+	 "\"message_slowdown\": 2, \"startup_extra_s\": 1e-4, \"x-a\": 1}",
 	 NULL},
+	{"[1.0, 1.5]",
+	 "[1.0, 1.5], \"beside_backward\": {\"startup_extra_s\": -1}",
+	 "p.json: /network/allreduce/0/beside_backward/startup_extra_s: want a "
+	 "number >= 0, got -1"},
 	{"[1.0, 1.5]",
 	 "[1.0, 1.5], \"beside_backward\": {\"compute_slowdown\": [0.5]}",
 	 "p.json: /network/allreduce/0/beside_backward/compute_slowdown/0: "
