@@ -205,6 +205,10 @@ struct gradflow_exchange_options {
 	 * means, not the host. */
 	int on_device, device;
 	void *stream;
+	/* For gradflow_exchange_load: 1 + this process' rank in the run that
+	 * wrote the set; 0: it is new. 0 on all ranks: ranks are as they were.
+	 */
+	size_t former;
 };
 
 /* As gradflow_open, with the same failures. */
@@ -263,7 +267,9 @@ int gradflow_rescale(struct gradflow_exchange *x, double factor);
 /* The selection's state, as gradflow_save and gradflow_load, between steps. A
  * set may be of another number of ranks. The ranks then take over the remains
  * of those that are gone, so that the mean over all ranks is as it was;
- * gradflow_carried is the norm of these remains. */
+ * gradflow_carried is the norm of these remains. Such a set may also have other
+ * epoch_steps: as many epochs have then been done, and gradflow_exchange_steps
+ * counts on from there. */
 int gradflow_exchange_save(struct gradflow_exchange *x, const char *folder);
 int gradflow_exchange_load(struct gradflow_exchange *x, const char *folder);
 double gradflow_carried(const struct gradflow_exchange *x);

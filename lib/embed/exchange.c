@@ -310,6 +310,7 @@ static int open_all(struct gradflow_exchange *x,
 	x->on_device = o.on_device;
 	job->epoch_steps = o.epoch_steps;
 	job->timeout_s = o.timeout_s;
+	job->former = o.former;
 	x->momentum = o.momentum;
 	rc = rc ? rc
 		: gf_embed_take_tensors(given, job->ntensors, o.tensor_size,

@@ -11,6 +11,7 @@
 #include "engine/runnable.h"
 #include "train/choose.h"
 #include "train/method.h"
+#include "train/reshard.h"
 
 int gf_job_start(struct gf_job *g, struct gf_error *err)
 {
@@ -203,13 +204,37 @@ static int go_as_before(struct gf_job *g, const char *folder,
 	return rc;
 }
 
+/* An epoch has the same samples, whatever its steps: as many epochs, and parts
+ * of one, were done. */
+static int count_on(struct gf_job *g, const struct gf_snapshot_source *from,
+		    struct gf_error *err)
+{
+	size_t samples;
+
+	if (from->samples == g->epoch_steps) {
+		g->steps = from->step;
+		return 0;
+	}
+	if (__builtin_mul_overflow(from->samples, g->epoch_steps, &samples))
+		return gf_error_set(err, -EINVAL,
+				    "%s: was written with epoch_steps %zu, "
+				    "this run has %zu: no steps are counted so "
+				    "far",
+				    from->dir, from->samples, g->epoch_steps);
+	g->steps = gf_reshard_steps(from->step, samples, g->epoch_steps,
+				    from->samples);
+	return 0;
+}
+
 int gf_job_load(struct gf_job *g, const char *folder, double *carried,
 		struct gf_error *err)
 {
 	struct gf_team team = gf_job_team(g);
 	struct gf_run_identity id = identity(g);
 	struct gf_snapshot_source from = {.dir = folder,
-					  .reshard = carried != NULL};
+					  .reshard = carried != NULL,
+					  .recount = carried != NULL,
+					  .former = g->former};
 	int rc;
 
 	if (g->steps)
@@ -225,13 +250,13 @@ int gf_job_load(struct gf_job *g, const char *folder, double *carried,
 	}
 	rc = rc ? rc : gf_snapshot_read(&team, &from, &id, &g->state, err);
 	rc = rc ? rc : g->ops->restore(g, err);
+	rc = rc ? rc : count_on(g, &from, err);
 	rc = gf_team_agree(&team, rc, err);
 	if (rc)
 		return rc;
-	g->steps = from.step;
 	if (carried)
 		*carried = from.carried;
 	own_folder(g, folder);
-	gf_engine_count_from(g->exchange->engine, from.step);
+	gf_engine_count_from(g->exchange->engine, g->steps);
 	return 0;
 }

@@ -54,6 +54,7 @@ struct gf_job {
 	size_t nfolders, folders_capacity;
 	size_t epoch_steps;
 	double timeout_s;
+	size_t former; /* train/heirs.h */
 	uint64_t steps;
 	int failed; /* what ended the job, and why */
 	struct gf_error why;

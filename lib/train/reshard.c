@@ -15,11 +15,23 @@ static size_t bytes_of(const struct gf_state_item *item)
 	       gf_safetensors_elem_bytes(item->tensor.dtype);
 }
 
+/* -1: there is none. */
+static int heir_of(const struct gf_reshard *r, int part)
+{
+	if (r->heirs)
+		return r->heirs[part];
+	return part < r->to ? part : -1;
+}
+
 static bool takes(const struct gf_reshard *r, int part, enum gf_state_rule rule)
 {
+	int heir;
+
 	if (part >= r->from)
 		return false;
-	return rule == GF_STATE_MEAN || part % r->to == r->rank;
+	heir = heir_of(r, part);
+	return rule == GF_STATE_MEAN ||
+	       (heir < 0 ? part % r->to : heir) == r->rank;
 }
 
 void gf_reshard_begin(const struct gf_state *s)
@@ -69,7 +81,7 @@ int gf_reshard_take(const struct gf_reshard *r, int part,
 		if (item->scope == GF_STATE_OWN && takes(r, part, item->rule))
 			rc = add_item(file, item, &squares, err);
 	}
-	if (r->carried && part >= r->to)
+	if (r->carried && part < r->from && heir_of(r, part) < 0)
 		*r->carried += squares;
 	return rc;
 }

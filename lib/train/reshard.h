@@ -14,13 +14,17 @@
  * Residuals, histories and sums in flight are divided by the number of ranks
  * when they are applied. So they are multiplied by P'/P: sum/P is conserved,
  * and the applied mean is the same. State that each rank has of its own goes
- * from rank r to rank r mod P' and is added there. If P' is larger, ranks P to
- * P' - 1 begin with zeros. Running statistics become their mean over the old
- * ranks. Ranks are those that compute; servers own nothing that counts.
+ * from rank r to the rank that is r's heir, else to rank r mod P', and is added
+ * there. A rank that is no heir, and gets nothing so, begins with zeros.
+ * Running statistics become their mean over the old ranks. Ranks are those that
+ * compute; servers own nothing that counts.
  */
 struct gf_reshard {
 	int from, to; /* ranks before, and now */
 	int rank;     /* this one, now */
+	/* Per rank before: what it is now, -1: it is no more. Borrowed; NULL:
+	 * the first ranks keep their numbers. */
+	const int *heirs;
 	/* Grows by the squares of what this rank takes over from ranks that are
 	 * no more. (optional) */
 	double *carried;

@@ -12,11 +12,13 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "ckpt/set.h"
+#include "train/heirs.h"
 #include "train/reshard.h"
 
 #define KEY_FORMAT  "format"
 #define FORMAT      "gf-train 1"
 #define KEY_SERVERS "servers"
+#define KEY_SAMPLES "samples"
 
 /* --- what must be the same ----------------------------------------------- */
 
@@ -42,7 +44,7 @@ struct marks {
 
 /* A set's record of the ranks that wrote it. */
 struct origin {
-	size_t step, ranks, servers;
+	size_t step, ranks, servers, samples;
 };
 
 static struct marks marks_of(const struct origin *from,
@@ -63,7 +65,7 @@ static struct marks marks_of(const struct origin *from,
 				{"batch_per_rank", id->batch, "batch", NEEDED},
 				{"accumulate", id->accumulate,
 				 "accumulated batches", NEEDED},
-				{"samples", id->samples, id->words->samples,
+				{KEY_SAMPLES, from->samples, id->words->samples,
 				 NEEDED},
 				{"seed", id->seed, "seed", NEEDED},
 				{"staleness", id->staleness, "staleness",
@@ -99,7 +101,8 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 		      const struct gf_run_identity *id,
 		      const struct gf_state *state, struct gf_error *err)
 {
-	const struct origin self = {step, (size_t)comm->ranks, id->servers};
+	const struct origin self = {step, (size_t)comm->ranks, id->servers,
+				    id->samples};
 	const struct marks marks = marks_of(&self, id);
 	struct gf_tensor_source *t = gf_xcalloc(state->nitems + 1, sizeof(*t));
 	struct gf_metadata metadata[NUMBERS + WORDS + 2];
@@ -284,31 +287,24 @@ static int read_part(const char *dir, int part, const struct origin *from,
 }
 
 /* Each rank's own, out of the files of all ranks that computed. */
-static int read_resharded(const struct gf_comm *comm, const char *dir,
-			  const struct origin *from,
+static int read_resharded(const char *dir, const struct origin *from,
 			  const struct gf_run_identity *id,
-			  const struct gf_state *state, double *carried,
-			  struct gf_error *err)
+			  const struct gf_state *state,
+			  const struct gf_reshard *r, struct gf_error *err)
 {
-	const struct gf_reshard r = {
-		.from = (int)(from->ranks - from->servers),
-		.to = comm->ranks - (int)id->servers,
-		.rank = comm->rank,
-		.carried = carried,
-	};
 	int part, rc = 0;
 
 	gf_reshard_begin(state);
-	for (part = 0; part < r.from && !rc; part++) {
+	for (part = 0; part < r->from && !rc; part++) {
 		struct gf_safetensors s = {0};
 
 		rc = open_part(dir, part, from, id, &s, err);
 		if (!rc)
-			rc = gf_reshard_take(&r, part, &s, state, err);
+			rc = gf_reshard_take(r, part, &s, state, err);
 		gf_safetensors_close(&s);
 	}
 	if (!rc)
-		gf_reshard_end(&r, state);
+		gf_reshard_end(r, state);
 	return rc;
 }
 
@@ -331,6 +327,9 @@ static int find_origin(const char *dir, struct origin *from,
 		rc = gf_safetensors_metadata_size(&s, KEY_SERVERS, 0,
 						  from->ranks - 1,
 						  &from->servers, err);
+	if (!rc)
+		rc = gf_safetensors_metadata_size(&s, KEY_SAMPLES, 0, INT64_MAX,
+						  &from->samples, err);
 	gf_safetensors_close(&s);
 	free(path);
 	return rc;
@@ -356,8 +355,12 @@ int gf_snapshot_read(struct gf_team *team, struct gf_snapshot_source *source,
 		     const struct gf_state *state, struct gf_error *err)
 {
 	struct gf_comm *comm = team->comm;
-	struct origin from = {0}, want = {0, (size_t)comm->ranks, id->servers};
-	int rc = 0;
+	struct origin from = {0},
+		      want = {0, (size_t)comm->ranks, id->servers, id->samples};
+	struct gf_reshard r = {.to = comm->ranks - (int)id->servers,
+			       .rank = comm->rank,
+			       .carried = &source->carried};
+	int *heirs = NULL, rc = 0;
 
 	/* rank 0 chooses: a listing may differ while a file system settles */
 	if (comm->rank == 0)
@@ -369,18 +372,30 @@ int gf_snapshot_read(struct gf_team *team, struct gf_snapshot_source *source,
 		return rc;
 	want.step = from.step;
 	source->step = from.step;
-	source->computed = (int)(from.ranks - from.servers);
-	source->resharded = source->reshard && (from.ranks != want.ranks ||
-						from.servers != want.servers);
-	if (source->resharded)
+	source->computed = r.from = (int)(from.ranks - from.servers);
+	if (source->reshard)
+		rc = gf_heirs_find(team, source->former, r.from, &heirs, err);
+	if (rc)
+		return rc;
+	r.heirs = heirs;
+	source->resharded =
+		source->reshard && (from.ranks != want.ranks ||
+				    from.servers != want.servers || heirs);
+	source->samples = want.samples;
+	if (source->resharded) {
+		/* 0 is no number of samples: there are no epochs */
+		if (source->recount && from.samples && id->samples)
+			source->samples = from.samples;
 		want = from;
+		want.samples = source->samples;
+	}
 	rc = read_part(source->dir, 0, &want, GF_STATE_SHARED, id, state, err);
 	if (!rc && source->resharded)
-		rc = read_resharded(comm, source->dir, &want, id, state,
-				    &source->carried, err);
+		rc = read_resharded(source->dir, &want, id, state, &r, err);
 	else if (!rc)
 		rc = read_part(source->dir, comm->rank, &want, GF_STATE_OWN, id,
 			       state, err);
+	free(heirs);
 	rc = gf_team_agree(team, rc, err);
 	return rc || !source->resharded ? rc
 					: add_up(team, &source->carried, err);

@@ -61,10 +61,15 @@ int gf_snapshot_try(struct gf_team *team, const char *dir,
 struct gf_snapshot_source {
 	const char *dir;
 	bool reshard; /* another number of ranks will do (train/reshard.h) */
+	bool recount; /* and then, too, another number of samples */
+	/* 1 + what this rank was in the run before; 0 on all ranks: the ranks
+	 * are the same as far as there are as many. 0 on this one: it is new */
+	size_t former;
 	/* out */
 	size_t step;  /* it was made after, of a run of */
 	int computed; /* so many ranks that compute */
 	bool resharded;
+	size_t samples; /* of that run */
 	double carried; /* the norm of what went to other ranks then */
 };
 

@@ -11,7 +11,11 @@
  *	caller [-j ...] hangs PLAN	rank 1 stops in its second step
  *	caller [-j ...] dies PLAN	rank 1 ends in its second step; the
  *					others go on without it
- *	caller gather FOLDER RANK RANKS	joined by an allgather of its own
+ *	caller -j ... elastic PLAN DIR	a set; rank 1 kills itself; the others
+ *go on from the set, and then with two ranks more, which are caller -j PLACE-5
+ *... resume PLAN DIR-2 0 caller -j ... resume PLAN DIR FORMER	goes on from a
+ *set, having been the rank FORMER - 1 (0: new) caller gather FOLDER RANK RANKS
+ *joined by an allgather of its own
  *	caller [-j ...] post		what posts and copies cost
  *
  * PLAN may be "-": none.
@@ -229,11 +233,21 @@ static void hangs(void)
 	need(gradflow_post(x, 0, c));
 }
 
+/* The next place is named after the number of ranks. */
+static void meet_again(void)
+{
+	static const char *first;
+	static char place[300];
+
+	first = first ? first : options.meet;
+	snprintf(place, sizeof(place), "%s-%d", first, options.ranks);
+	options.meet = place;
+}
+
 /* After a failure: the others become the ranks of the next exchange, which meet
  * at a place of its own. Closes x. */
 static void leave_missing(struct gradflow_exchange *x)
 {
-	static char place[300];
 	int missing[8], n = gradflow_exchange_missing(x, missing, 8), i;
 	int rank = options.rank;
 
@@ -246,8 +260,7 @@ static void leave_missing(struct gradflow_exchange *x)
 	}
 	options.ranks -= n;
 	gradflow_exchange_close(x);
-	snprintf(place, sizeof(place), "%s-%d", options.meet, options.ranks);
-	options.meet = place;
+	meet_again();
 }
 
 /* The others open anew, without the ranks that are missing. */
@@ -268,6 +281,62 @@ static void dies(void)
 	leave_missing(x);
 	means();
 	puts("went on");
+}
+
+/* An epoch is 60 steps of one rank. */
+static void resume(const char *folder, const char *next)
+{
+	struct gradflow_exchange *x;
+	double all = 0;
+	size_t s, last;
+
+	options.timeout_s = 10;
+	options.epoch_steps = 60 / (size_t)options.ranks;
+	x = begin();
+	need(gradflow_exchange_load(x, folder));
+	s = gradflow_exchange_steps(x);
+	if (options.rank == 0)
+		printf("%d ranks from step %d: carried %.6g, ", options.ranks,
+		       (int)s, gradflow_carried(x));
+	for (last = s + 9; s < last; s++) {
+		need(try_step(x, s + 1));
+		all = all * 0.5 + sum();
+	}
+	if (options.rank == 0)
+		printf("%a\n", all);
+	if (next)
+		need(gradflow_exchange_save(x, next));
+	gradflow_exchange_close(x);
+}
+
+static void elastic(const char *folder)
+{
+	struct gradflow_exchange *x;
+	char next[300];
+	size_t s;
+
+	options.timeout_s = 10;
+	options.epoch_steps = 60 / (size_t)options.ranks;
+	x = begin();
+	for (s = 1; s <= 3; s++)
+		need(try_step(x, s));
+	need(gradflow_exchange_save(x, folder));
+	printf("rank %d holds %.6g\n", options.rank, held_back(x));
+	fflush(stdout);
+	need(try_step(x, s));
+	if (options.rank == 1) {
+		need(gradflow_post(x, 0, c));
+		raise(SIGKILL);
+	}
+	check(try_step(x, s) < 0, "status of a step without rank 1", 0);
+	options.former = 1 + (size_t)options.rank;
+	leave_missing(x);
+	snprintf(next, sizeof(next), "%s-2", folder);
+	resume(folder, next);
+	options.former = 1 + (size_t)options.rank;
+	options.ranks += 2;
+	meet_again();
+	resume(next, NULL);
 }
 
 /* --- an allgather of the program's own, in a folder ------------------------
@@ -424,7 +493,12 @@ int main(int argc, char **argv)
 		hangs();
 	else if (!strcmp(mode, "dies") && argc == 3)
 		dies();
-	else if (!strcmp(mode, "post") && argc == 2)
+	else if (!strcmp(mode, "elastic") && argc == 4)
+		elastic(argv[3]);
+	else if (!strcmp(mode, "resume") && argc == 5) {
+		options.former = (size_t)atoi(argv[4]);
+		resume(argv[3], NULL);
+	} else if (!strcmp(mode, "post") && argc == 2)
 		post();
 	else
 		return 64;

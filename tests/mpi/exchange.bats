@@ -134,3 +134,38 @@ rule() { # JQ-FILTER
 	grep -c "rank 1 on $(hostname) is missing" err.txt | grep -qx 2
 	grep -c "went on" out.txt | grep -qx 2
 }
+
+@test "exchange: ranks fewer and more go on from the newest set, by every selection" {
+	joins
+	caller=$(program caller)
+	for method in '"dense"' '"topk", density: .05, warmup_densities: [.2]' '"gtopk", density: .05, warmup_densities: [.2]' \
+		'"dgc", density: .05, warmup_densities: [.2]' '"randomk", density: .1, warmup_densities: [.2]' \
+		'"onebit", chunk_elems: 64' '"powersgd", rank: 2, warmup_steps: 6' \
+		'"csc", chunk_elems: 32, keep: .3, warmup_steps: 2, decay: .5'; do
+		rule ".rule.lanes = 1 | .selection = {method: $method}"
+		echo "$method"
+		rm -rf place* sets sets-2
+		for rank in 4 5; do # those that come later
+			timeout 60 "$caller" -j place-5 $((rank - 1)) 5 resume rule.json sets-2 0 > late.$rank 2>&1 3>&- &
+		done
+		wants 1 processes 4 "$caller" -j place @ 4 elastic rule.json sets
+		wait
+		[ "$(cat status.0 status.1 status.2 status.3)" = "$(printf '0\n137\n0\n0')" ]
+		[ ! -s late.4 ] && [ ! -s late.5 ]
+		grep ranks out.txt > went-on.txt
+		lost=$(sed -n 's/rank 1 holds //p' out.txt)
+		grep -q "^3 ranks from step 4: carried $lost, " went-on.txt
+		grep -q "^5 ranks from step 8: carried 0, " went-on.txt
+		# as a run that begins with so many ranks and that set
+		(for rank in 0 1 2; do
+			timeout 60 "$caller" -j place-again $rank 3 resume rule.json sets $((rank + 1 + (rank > 0))) 3>&- &
+		done
+		for rank in 0 1 2 3 4; do
+			timeout 60 "$caller" -j place-more $rank 5 resume rule.json sets-2 $((rank < 3 ? rank + 1 : 0)) 3>&- &
+		done
+		wait) > again.txt
+		diff <(sort went-on.txt) <(sort again.txt)
+	done
+	wants 2 "$caller" -j place-wrong 0 1 resume rule.json sets-2 4
+	says "former: want at most 3, the ranks that wrote the set, got 4 on rank 0"
+}
