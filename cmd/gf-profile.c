@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,14 +20,16 @@
 #include "cli/list.h"
 #include "cli/progress.h"
 #include "cli/share.h"
+#include "cli/start.h"
 #include "coll/algorithm.h"
 #include "comm/comm.h"
 #include "doc/stream.h"
 #include "probe/job.h"
 
 static const char help[] =
-	"Measure the costs of a model's backward pass and, under mpirun, of "
-	"the network's all-reduce, or import other tools' measurements. "
+	"Measure the costs of a model's backward pass and, of several ranks "
+	"(mpirun, torchrun, --join), of the network's all-reduce, or import "
+	"other tools' measurements. "
 	"Documents on standard input are passed on, followed by the profile. "
 	"Or find the host that is slower than the others."
 	"\vExamples:\n"
@@ -45,10 +48,11 @@ struct arguments {
 	struct gf_bench_profile bench; /* filled in when it is about to run */
 	bool no_network;
 	bool pairs, json, progress;
+	struct gf_cli_start start;
+	int transport;
 	/* file NULL, times NAN, batch 0: not told; batch for all ways */
 	struct gf_import import;
 	const char *format, *params;
-	size_t ranks;
 	bool estimate;
 	struct gf_rates rates;
 };
@@ -65,6 +69,9 @@ static int store_algorithms(const char *arg, void *to, struct gf_error *err)
 
 #define AT(field) offsetof(struct arguments, field)
 
+enum { TRANSPORT_AUTO, TRANSPORT_MPI };
+static const char *const places[] = {"localhost:29600", NULL};
+static const char *const transports[] = {"auto", "mpi", "ucx", NULL};
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
 static const char *const backends[] = {"auto", "onednn", "ref", "cuda", NULL};
 
@@ -98,6 +105,19 @@ static const struct gf_setting settings[] = {
 	 "measure the contention of up to K messages at once (4)", 1, 64},
 	{"time", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.time_s),
 	 "approximate time of each point (100ms)"},
+	{"transport", "NAME", 2, GF_SETTING_CHOICE, AT(transport),
+	 "send between hosts by mpi, by ucx, or auto: mpi, or ucx with --join "
+	 "(auto)",
+	 .names = transports},
+	{"join", "PLACE", 2, GF_SETTING_TEXT, AT(start.join),
+	 "meet the other ranks at a folder or HOST:PORT, without MPI",
+	 .names = places},
+	{"rank", "R", 2, GF_SETTING_INT, AT(start.rank),
+	 "with --join: this process's rank (the launcher's)", 0, INT_MAX},
+	{"ranks", "P", 2, GF_SETTING_INT, AT(start.ranks),
+	 "with --join: the number of ranks (the launcher's); with --import: "
+	 "that were measured",
+	 1, INT_MAX},
 	{"budget", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.budget_s),
 	 "approximate time of the network half (30s)"},
 	{"timeout", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.timeout_s),
@@ -118,8 +138,6 @@ static const struct gf_setting settings[] = {
 	 "names and sizes of parameters, for a kineto trace (CSV)"},
 	{"name", "NAME", 3, GF_SETTING_TEXT, AT(import.name),
 	 "the model's name (the file's)"},
-	{"ranks", "P", 3, GF_SETTING_WHOLE, AT(ranks),
-	 "the number of measured ranks", 1, 1 << 30},
 	{"estimate", NULL, 4, GF_SETTING_FLAG, AT(estimate),
 	 "estimate the model half from the layers' FLOPs"},
 	{"gpu", "NAME", 4, GF_SETTING_TEXT, AT(rates.gpu),
@@ -145,7 +163,9 @@ static const struct gf_setting_rule rules[] = {
 	 " " MEASURES_NETWORK},
 	{"json", "pairs", NULL},
 	{"import", NULL, "model estimate"},
-	{"format params name ranks", "import", NULL},
+	{"format params name", "import", NULL},
+	{"join rank transport", NULL, "import estimate"},
+	{"ranks", NULL, "estimate"},
 	{"forward backward", "import estimate", NULL},
 	{"gpu flops", "estimate", "gpu flops forward backward"},
 	{"precision", "gpu", NULL},
@@ -160,11 +180,14 @@ static const struct gf_setting_rule rules[] = {
 static int check(void *arguments, struct gf_error *err)
 {
 	struct arguments *a = arguments;
-	int rc;
+	int rc = 0;
 
 	a->bench.network = !a->no_network;
 	a->bench.batch = a->import.batch ? a->import.batch : DEFAULT_BATCH;
-	rc = gf_bench_profile_check(&a->bench, err);
+	if (!a->import.file && !a->estimate)
+		rc = gf_cli_start_finish(&a->cli, &a->start,
+					 a->transport == TRANSPORT_MPI, err);
+	rc = rc ? rc : gf_bench_profile_check(&a->bench, err);
 	if (rc == 0 && a->pairs && a->cli.nfiles)
 		rc = gf_error_set(err, -EINVAL,
 				  "--pairs goes without documents");
@@ -326,10 +349,18 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm,
 
 static int run_measurement(const struct arguments *a, struct gf_error *err)
 {
+	double timeout_s = a->bench.sweep.timeout_s;
 	struct gf_deadline *start =
-		gf_cli_start_deadline(&a->cli, NULL, a->bench.sweep.timeout_s);
+		gf_cli_start_deadline(&a->cli, a->start.join, timeout_s);
+	const struct gf_comm_how how = {
+		.transport = a->transport ? transports[a->transport] : NULL,
+		.meet = a->start.join,
+		.rank = a->start.rank,
+		.ranks = a->start.ranks,
+		.timeout_s = gf_cli_start_limit_s(timeout_s),
+	};
 	struct gf_comm *comm;
-	int rc = a->cli.launched ? gf_comm_open(NULL, &comm, err)
+	int rc = a->cli.launched ? gf_comm_open(&how, &comm, err)
 				 : gf_comm_local_new(1, &comm, err);
 
 	gf_cli_end_deadline(start);
@@ -359,7 +390,7 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 	struct gf_import in = a->import;
 	int rc = read_documents(a, &documents, err);
 
-	in.ranks = (int)a->ranks;
+	in.ranks = a->start.ranks;
 	if (!in.file && !in.batch) {
 		in.batch = DEFAULT_BATCH;
 		gf_text_addf(&remarks,

@@ -15,22 +15,24 @@ _gf_profile() {
 	--backend) words='auto onednn ref cuda' ;;
 	--algorithms | -a) list=1 words='ring rhd butterfly tree linear
 		hierarchical blueconnect direct ps library' ;;
+	--transport) words='auto mpi ucx' ;;
+	--join) words='localhost:29600' ;;
 	--format) words='csv gf-allreduce nccl-tests kineto' ;;
 	--gpu) words='b200 h200 h100-pcie h100 a100-40gb a100
 		l40s l4 a10 v100 t4 p100 rtx2080ti mi300x mi250x' ;;
 	--precision) words='f32 tf32 f16' ;;
 	--import | --params | --output | -o) paths=-f ;;
 	--batch | --threads | --warmup | --repeats | --min-bytes | \
-		--max-bytes | --lanes | --time | --budget | --timeout | \
-		--name | --ranks | --flops | --forward | --backward) return ;;
+		--max-bytes | --lanes | --time | --rank | --ranks | --budget | \
+		--timeout | --name | --flops | --forward | --backward) return ;;
 	*)
 		case $cur in
 		-*) words='--model --batch --device --backend --threads --warmup
 		--repeats --no-network --algorithms --min-bytes --max-bytes
-		--lanes --time --budget --timeout --pairs --json --progress
-		--import --format --params --name --ranks --estimate --gpu
-		--precision --flops --forward --backward --output --quiet
-		--verbose --help --usage --version' ;;
+		--lanes --time --transport --join --rank --ranks --budget
+		--timeout --pairs --json --progress --import --format --params
+		--name --estimate --gpu --precision --flops --forward
+		--backward --output --quiet --verbose --help --usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

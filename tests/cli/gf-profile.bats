@@ -111,7 +111,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 2 gf-profile --import "$data/import/six.csv" --model digits-mlp
 	says '--import goes without --model'
 	wants 2 gf-profile --ranks 4 --model digits-mlp
-	says '--ranks goes with --import'
+	says '--ranks: want --join'
 	wants 2 gf-profile --import "$data/import/nccl-tests.json"
 	says 'want --ranks'
 	[ -z "$output" ]

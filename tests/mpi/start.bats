@@ -187,3 +187,13 @@ ring() {
 	wants 2 gf-train --replay --plan x.json --transport nccl
 	[[ $errors == *'--replay: want --transport mpi, ucx or auto, got nccl'* ]]
 }
+
+@test "plain processes measure a network, and rank 0 writes the profile" {
+	begin 2 gf-profile -q -a ring --lanes 1 --budget 1s --max-bytes 64K
+	for rank in 0 1; do ends $rank 0 60; done
+	jq -e '.network.ranks == 2 and .network.allreduce[0].algorithm == "ring"' out.0
+	[ ! -s out.1 ]
+	begin 2 gf-profile -q --pairs --budget 1s
+	for rank in 0 1; do wait "${pids[$rank]}" || [ $? -eq 1 ]; done
+	grep -q 'rank' out.0
+}
