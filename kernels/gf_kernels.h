@@ -74,6 +74,8 @@ struct gf_kernels {
 	 * the end; i32 towards zero. */
 	gf_reduce_fn *reduce[GF_DTYPES][GF_OPS];
 	gf_divide_fn *divide[GF_DTYPES];
+	/* y = a*x */
+	void (*scale_f32)(float a, const float *x, float *y, size_t n);
 	/* y = a*x + b*y */
 	void (*axpby_f32)(float a, const float *x, float b, float *y, size_t n);
 	/* g = scale*grad + weight_decay*w;  u = momentum*u + g;

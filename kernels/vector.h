@@ -17,6 +17,12 @@ static void add_f32(float *y, const float *x, size_t n)
 		y[i] += x[i];
 }
 
+static void scale_f32(float a, const float *x, float *y, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		y[i] = a * x[i];
+}
+
 static void axpby_f32(float a, const float *x, float b, float *y, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -121,6 +127,7 @@ static double add_sum_abs_f32(float *y, const float *x, size_t n)
 static inline void fill_vector(struct gf_kernels *k)
 {
 	k->add_f32 = add_f32;
+	k->scale_f32 = scale_f32;
 	k->axpby_f32 = axpby_f32;
 	k->sgd_f32 = sgd_f32;
 	k->sum_abs_f32 = sum_abs_f32;

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "gf_kernels.h"
 #include "select/finite.h"
 
 static const struct gf_selection_entry *find(const struct gf_plan *plan)
@@ -296,7 +297,6 @@ int gf_select_multiply(const struct gf_selector *s, const struct gf_work *w,
 		       double by, struct gf_gpu_stream *q, struct gf_error *err)
 {
 	float *data = w->data;
-	size_t i;
 
 	if (by == 1)
 		return 0;
@@ -305,8 +305,7 @@ int gf_select_multiply(const struct gf_selector *s, const struct gf_work *w,
 					       w->count_elems);
 		return s->env.gpu->ops->check(s->env.gpu, err);
 	}
-	for (i = 0; i < w->count_elems; i++)
-		data[i] *= (float)by;
+	gf_kernels()->scale_f32((float)by, data, data, w->count_elems);
 	return 0;
 }
 

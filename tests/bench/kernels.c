@@ -45,6 +45,11 @@ static void add(const struct gf_kernels *k)
 	k->add_f32(y, x, COUNT);
 }
 
+static void scale(const struct gf_kernels *k)
+{
+	k->scale_f32(0.5f, x, y, COUNT);
+}
+
 static void axpby(const struct gf_kernels *k)
 {
 	k->axpby_f32(0.5f, x, 0.5f, y, COUNT);
@@ -201,6 +206,7 @@ static const struct {
 	enum kind kind;
 } kernels[] = {
 	{"add_f32", add, 12},
+	{"scale_f32", scale, 8},
 	{"axpby_f32", axpby, 12},
 	{"sgd_f32", sgd, 20},
 	{"lars (3 calls)", lars, 28},

@@ -48,6 +48,18 @@ static void add_itself(const struct gf_kernels *k, struct arrays *a, size_t o,
 	k->add_f32(a->y + o, a->y + o, n);
 }
 
+static void scale(const struct gf_kernels *k, struct arrays *a, size_t o,
+		  size_t n)
+{
+	k->scale_f32(0.3f, a->x + o, a->y + o, n);
+}
+
+static void scale_itself(const struct gf_kernels *k, struct arrays *a, size_t o,
+			 size_t n)
+{
+	k->scale_f32(-1.7f, a->y + o, a->y + o, n);
+}
+
 static void axpby(const struct gf_kernels *k, struct arrays *a, size_t o,
 		  size_t n)
 {
@@ -77,6 +89,8 @@ static const struct {
 } elementwise[] = {
 	{"add_f32", add},
 	{"add_f32 in place", add_itself},
+	{"scale_f32", scale},
+	{"scale_f32 in place", scale_itself},
 	{"axpby_f32", axpby},
 	{"sgd_f32", sgd},
 	{"sgd_f32 nesterov", nesterov},
@@ -112,6 +126,9 @@ static void test_spec(const struct gf_kernels *ref)
 
 	ref->add_f32(y, x, 2);
 	EXPECT(y[0] == 4 && y[1] == -2, "add_f32");
+	ref->scale_f32(-3, x, w, 1);
+	EXPECT(w[0] == -9, "scale_f32");
+	w[0] = 4;
 	ref->axpby_f32(2, x, -1, y, 2);
 	EXPECT(y[0] == 2 && y[1] == -6, "axpby_f32");
 
