@@ -142,7 +142,8 @@ int gradflow_load(struct gradflow *g, const char *folder);
  * in the program's memory, as f32, f16 or bf16. Its mean comes back in the same
  * place and type. A message whose tensors are f32 and lie one after
  * the other, in the plan's order, is not copied; those of others are packed on
- * the library's thread, and gradflow_copied_bytes counts it.
+ * the library's thread, and gradflow_copied_bytes counts it. Beside ranks on the
+ * same host all are packed, into memory that these ranks read in place.
  *
  *	gradflow_exchange_open(tensors, n, &options, &x)
  *	for each step:

@@ -117,7 +117,8 @@ int gf_exchange_open(struct gf_exchange *x, const struct gf_exchange_env *env,
 	rc = open_pools(x, err);
 	rc = rc ? rc : open_select(x, err);
 	if (!rc && env->dtypes)
-		rc = gf_memory_open(&x->memory, &x->select, env->dtypes, err);
+		rc = gf_memory_open(&x->memory, &x->select, env->comm,
+				    env->dtypes, err);
 	rc = rc ? rc : open_flags(x, err);
 	rc = rc ? rc : gf_exchange_flight_open(x, err);
 	rc = gf_comm_agree(env->comm, rc, err);

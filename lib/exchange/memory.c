@@ -63,8 +63,21 @@ static const struct gf_pool *pool_of(const struct gf_memory *m)
 	return &m->select->env.pools[m->slot];
 }
 
+/* Is there a rank that reads this one's pool without a copy? */
+static bool has_neighbours(struct gf_comm *c)
+{
+	int rank;
+
+	for (rank = 0; rank < c->ranks; rank++)
+		if (rank != c->rank && c->ops->reduces_from &&
+		    c->ops->reduces_from(c, rank))
+			return true;
+	return false;
+}
+
 int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
-		   const enum gf_dtype *dtypes, struct gf_error *err)
+		   struct gf_comm *comm, const enum gf_dtype *dtypes,
+		   struct gf_error *err)
 {
 	const struct gf_plan *plan = select->env.plan;
 	size_t i, k;
@@ -75,6 +88,7 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 				    "caller's memory wants \"dense\"",
 				    gf_selection_name(&plan->selection));
 	*m = (struct gf_memory){.select = select};
+	m->always_packs = !select->env.gpu && has_neighbours(comm);
 	m->hooks = (struct gf_engine_hooks){
 		.prepare = prepare,
 		.finish = finish,
@@ -148,7 +162,7 @@ static void place(struct gf_memory *m, size_t message, bool whole)
 	if (!m->select->ops->by_message)
 		return;
 	/* one rank's gradients are the means: nothing moves */
-	g->in_place = alone || (whole && !g->scattered);
+	g->in_place = alone || (whole && !g->scattered && !m->always_packs);
 	work[message].data =
 		g->in_place && !alone
 			? (void *)g->base
@@ -289,14 +303,6 @@ static bool meanwhile(void *ctx, size_t slot, size_t nready)
 
 /* --- and back ------------------------------------------------------------- */
 
-static void multiply(float *to, const float *from, float by, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		to[i] = by * from[i];
-}
-
 /* share * from becomes elements `first` and so on of the tensor; from NULL:
  * each becomes `share`. */
 static void put(struct gf_memory *m, size_t tensor, size_t first,
@@ -318,7 +324,8 @@ static void put(struct gf_memory *m, size_t tensor, size_t first,
 		for (k = 0; !from && k < count_elems; k++)
 			values[k] = share;
 		if (from)
-			multiply(values, from + at, share, count_elems);
+			gf_kernels()->scale_f32(share, from + at, values,
+						count_elems);
 		if (t->dtype != GF_F32)
 			fns->encode(to + at * bytes, block, count_elems, 0);
 	}

@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "comm/comm.h"
 #include "doc/plan.h"
 #include "engine/engine.h"
 #include "engine/hooks.h"
@@ -21,6 +22,8 @@
  * A message whose tensors lie one after the other in f32, in the plan's order,
  * moves in that memory: nothing is copied. The tensors of other messages are
  * packed into the pool before the message goes, and unpacked when it has come.
+ * So are all of them where a neighbour on the host reads the pool in place: it
+ * cannot read the caller's memory, which would be copied twice to reach it.
  * A selection that does not give back message by message (by_message) works on
  * the pool, and gives back when the whole step has come: zeros for what was
  * not chosen. Hooks around the selection's do this on the thread that
@@ -63,6 +66,7 @@ struct gf_memory {
 	struct gf_memory_tensor *tensors;
 	struct gf_memory_message *messages;
 	const struct gf_work *list; /* of the step */
+	bool always_packs;
 	size_t slot, nposted;
 	_Atomic uint64_t copied_bytes; /* packed and unpacked so far */
 	/* A tensor's mean is in its place (0), or never will be (a negative
@@ -72,11 +76,13 @@ struct gf_memory {
 	void *on_done_ctx;
 };
 
-/* dtypes: per tensor of the selection's plan, on which the selection is open.
- * -ENOTSUP: no gradients are taken of that type, or by that selection there.
- * gf_memory_close follows also if this fails; it accepts zeros. */
+/* dtypes: per tensor of the selection's plan, on which the selection is open;
+ * comm: what messages go over. -ENOTSUP: no gradients are taken of that type,
+ * or by that selection there. gf_memory_close follows also if this fails; it
+ * accepts zeros. */
 int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
-		   const enum gf_dtype *dtypes, struct gf_error *err);
+		   struct gf_comm *comm, const enum gf_dtype *dtypes,
+		   struct gf_error *err);
 void gf_memory_close(struct gf_memory *m);
 
 /* A message that no codec is wanted for, and whose tensors are all of one type
