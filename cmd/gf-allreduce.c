@@ -429,7 +429,7 @@ int main(int argc, char **argv)
 		.meet = a.start.join,
 		.rank = a.start.rank,
 		.ranks = a.start.ranks,
-		.timeout_s = gf_cli_start_limit_s(a.timeout_s),
+		.timeout_s = gf_cli_open_limit_s(a.timeout_s),
 	};
 	rc = a.cli.launched ? gf_comm_open(&how, &s.comm, &err)
 			    : gf_comm_local_new(1, &s.comm, &err);

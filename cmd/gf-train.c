@@ -548,7 +548,7 @@ int main(int argc, char **argv)
 		.meet = a.start.join,
 		.rank = a.start.rank,
 		.ranks = a.start.ranks,
-		.timeout_s = gf_cli_start_limit_s(a.options.timeout_s),
+		.timeout_s = gf_cli_open_limit_s(a.options.timeout_s),
 	};
 	rc = a.options.list && !a.cli.launched
 		     ? gf_comm_local_new(1, &s.comm, &err)

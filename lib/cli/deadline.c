@@ -53,9 +53,9 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-double gf_cli_start_limit_s(double timeout_s)
+double gf_cli_open_limit_s(double timeout_s)
 {
-	return timeout_s > 0 ? fmax(timeout_s, GF_DEADLINE_LEAST_S) : 1e8;
+	return timeout_s > 0 ? timeout_s : 1e8;
 }
 
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
@@ -68,7 +68,7 @@ struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 		return NULL;
 	d = gf_xcalloc(1, sizeof(*d));
 	d->cli = cli;
-	d->limit_s = gf_cli_start_limit_s(timeout_s);
+	d->limit_s = fmax(timeout_s, GF_DEADLINE_LEAST_S);
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

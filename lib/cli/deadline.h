@@ -10,9 +10,10 @@
  * deadline is called off in time, the process prints a message and ends with
  * exit status 4; the launcher then ends the other ranks.
  *
- * Starting takes long on a crowded machine, so the deadline is never shorter
- * than GF_DEADLINE_LEAST_S. The result is NULL, and nothing happens, if
- * timeout_s is 0 (never) or if there is no launcher.
+ * A launcher starts processes one after the other, on a large or crowded
+ * machine for seconds, and MPI does not say which of them are late. So this
+ * deadline is never shorter than GF_DEADLINE_LEAST_S. The result is NULL, and
+ * nothing happens, if timeout_s is 0 (never) or if there is no launcher.
  */
 #define GF_DEADLINE_LEAST_S 20.0
 
@@ -22,8 +23,8 @@ struct gf_deadline;
  * themselves. */
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 					  const char *join, double timeout_s);
-/* The limit in seconds; years where timeout_s is 0. */
-double gf_cli_start_limit_s(double timeout_s);
+/* For gf_comm_open: years where timeout_s is 0 (never). */
+double gf_cli_open_limit_s(double timeout_s);
 /* NULL is allowed. */
 void gf_cli_end_deadline(struct gf_deadline *d);
 

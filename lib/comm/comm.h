@@ -202,7 +202,7 @@ struct gf_comm_how {
 	 * ranks. */
 	const char *meet;
 	int rank, ranks;
-	double timeout_s; /* for ranks to appear at the place; 0: 60 s */
+	double timeout_s; /* of each wait for the others; 0: 60 s */
 };
 /* That transport, and shared memory between the ranks of a host. All of how is
  * borrowed until it returns; NULL: zeros. -EINVAL: it contradicts itself;

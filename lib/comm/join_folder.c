@@ -297,12 +297,18 @@ static int answer_roll(const struct gf_place *p, struct gf_error *err)
 	struct folder *f = of(p);
 	struct waiting w = begin_waiting(p);
 	struct gf_join_key job;
+	bool met = false;
 	int rc = write_path(p, rank_path(p, p->rank), NULL, 0, err);
 
 	memset(f->come, true, (size_t)p->ranks * sizeof(*f->come));
 	f->come[0] = false;
 	while (!rc) {
 		rc = look_at_roll(p, &job, err);
+		/* rank 0, which may have come later, says who is missing */
+		if (rc == 1 && !met)
+			w.until_s =
+				gf_clock_s() + p->timeout_s + GF_PLACE_GRACE_S;
+		met |= rc == 1;
 		if (rc == 1 && !same(&job, &f->job)) {
 			f->job = job;
 			rc = write_path(p, rank_path(p, p->rank), NULL, 0, err);

@@ -273,8 +273,12 @@ static int say_hello(const struct gf_place *p, struct gf_error *err)
 	while (!heard && gf_clock_s() < until_s) {
 		drop(fd);
 		*fd = gf_socket_connect(p->name, until_s);
+		/* rank 0, which may have come later, says who is missing */
 		if (*fd >= 0 && !gf_socket_write(*fd, &h, sizeof(h), until_s))
-			rc = hear(p, until_s + GF_PLACE_GRACE_S, &heard, err);
+			rc = hear(p,
+				  gf_clock_s() + p->timeout_s +
+					  GF_PLACE_GRACE_S,
+				  &heard, err);
 		if (!heard)
 			gf_clock_sleep(NAP_S);
 	}

@@ -85,8 +85,11 @@ static int check_limit(void *ctx, struct gf_error *err)
 				      l->timeout_s);
 }
 
+/* l: from now on; or NULL */
 static void set_limit(struct gf_comm *c, struct limit *l)
 {
+	if (l)
+		l->until_s = gf_clock_s() + l->timeout_s;
 	c->on_wait = l ? check_limit : NULL;
 	c->on_wait_ctx = l;
 }
@@ -187,7 +190,6 @@ int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm,
 
 	how = how ? how : &zeros;
 	limit.timeout_s = how->timeout_s > 0 ? how->timeout_s : START_S;
-	limit.until_s = gf_clock_s() + limit.timeout_s;
 	rc = connect_ranks(how, &limit, &c, err);
 	if (rc)
 		return rc;
