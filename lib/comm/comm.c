@@ -245,6 +245,14 @@ void gf_comm_abort(struct gf_comm *c, int status)
 	_Exit(status);
 }
 
+bool gf_comm_sever(struct gf_comm *c)
+{
+	if (!c->ops->sever)
+		return false;
+	c->ops->sever(c);
+	return true;
+}
+
 void gf_comm_close(struct gf_comm *c)
 {
 	struct gf_comm *launcher = c ? c->launcher : NULL;

@@ -91,6 +91,11 @@ struct gf_comm_ops {
 	/* Abandons a request that will not be waited for. Its memory may be
 	 * touched for as long as the communicator is used. */
 	void (*cancel)(struct gf_comm *c, struct gf_request *request);
+	/* Of a broken communicator: gives up all messages under way, so that
+	 * their memory is not touched any more. Only cancel, buffer_free and
+	 * close are called after it. (optional: memory of messages under way
+	 * stays in use) */
+	void (*sever)(struct gf_comm *c);
 	/* 1: a message with that tag waits to be received from *peer; 0 none.
 	 * (optional: without it no rank can be asked whether it is alive) */
 	int (*probe)(struct gf_comm *c, uint64_t tag, int *peer,
@@ -188,6 +193,9 @@ int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text,
 /* Ends the whole job; does not return. A launcher that does not manage it is
  * waited for 5 s: then this process ends by itself. */
 void gf_comm_abort(struct gf_comm *c, int status) __attribute__((noreturn));
+/* Of a broken communicator. true: messages under way are given up, and their
+ * memory may be freed; false: it stays in use until the process ends. */
+bool gf_comm_sever(struct gf_comm *c);
 void gf_comm_close(struct gf_comm *c);
 
 /* How the ranks of a communicator find each other and what carries their

@@ -384,6 +384,15 @@ static void release(struct gf_shm *s)
 	free(s);
 }
 
+/* Peers read and write shared memory, which they have mapped themselves. */
+static void shm_sever(struct gf_comm *c)
+{
+	struct gf_shm *s = of(c);
+
+	s->below->broken |= c->broken;
+	gf_comm_sever(s->below);
+}
+
 static void shm_close(struct gf_comm *c)
 {
 	struct gf_shm *s = of(c);
@@ -406,6 +415,7 @@ static const struct gf_comm_ops shm_ops = {
 	.is_ripe = shm_is_ripe,
 	.rest = shm_rest,
 	.cancel = shm_cancel,
+	.sever = shm_sever,
 	.probe = shm_probe,
 	.is_gone = shm_is_gone,
 	.barrier = shm_barrier,
@@ -440,6 +450,8 @@ int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
 	s->ops = shm_ops;
 	if (!below->ops->iallreduce)
 		s->ops.iallreduce = NULL;
+	if (!below->ops->sever)
+		s->ops.sever = NULL;
 	s->comm = *below;
 	s->comm.ops = &s->ops;
 	s->comm.priv = s;

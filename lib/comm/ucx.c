@@ -65,16 +65,55 @@ static void close_endpoints(struct gf_ucx *u)
 	}
 }
 
-/* UCX lets go of all that it still has. */
-static void cancel_all(struct gf_ucx *u)
+/* Memory for a message that nobody wants. */
+struct sink {
+	struct sink *next;
+	char data[];
+};
+
+/* Takes what has come and was not received: UCX has a warning for each. */
+static struct sink *drain(struct gf_ucx *u)
 {
+	const ucp_request_param_t param = {0};
+	struct sink *all = NULL, *one;
+	ucp_tag_recv_info_t info;
+	ucp_tag_message_h message;
+	ucs_status_ptr_t handle;
+
+	while ((message = ucp_tag_probe_nb(u->worker, 0, 0, 1, &info))) {
+		one = gf_xmalloc(sizeof(*one) + info.length);
+		one->next = all;
+		all = one;
+		handle = ucp_tag_msg_recv_nbx(u->worker, one->data, info.length,
+					      message, &param);
+		if (UCS_PTR_IS_PTR(handle))
+			ucp_request_free(handle);
+	}
+	return all;
+}
+
+/* UCX lets go of all that it still has: some of it only with the worker. */
+static void ucx_sever(struct gf_comm *c)
+{
+	struct gf_ucx *u = gf_ucx_of(c);
 	struct gf_request *r, *next;
+	struct sink *sinks, *sink;
 
 	for (r = u->live; r; r = next) {
 		next = r->next;
-		if (!r->cancelled)
-			gf_ucx_cancel(&u->comm, r);
+		ucp_request_cancel(u->worker, r->handle);
 	}
+	close_endpoints(u);
+	sinks = drain(u);
+	ucp_worker_destroy(u->worker);
+	while ((sink = sinks)) {
+		sinks = sink->next;
+		free(sink);
+	}
+	u->worker = NULL;
+	for (r = u->live; r; r = r->next)
+		r->done = true;
+	u->live = NULL;
 }
 
 static void release(struct gf_ucx *u)
@@ -95,8 +134,8 @@ static void ucx_close(struct gf_comm *c)
 
 	if (!c->broken)
 		part(c);
-	cancel_all(u);
-	close_endpoints(u);
+	if (u->worker)
+		ucx_sever(c);
 	release(u);
 }
 
@@ -130,6 +169,7 @@ static const struct gf_comm_ops ucx_ops = {
 	.poll = gf_ucx_poll,
 	.rest = ucx_rest,
 	.cancel = gf_ucx_cancel,
+	.sever = ucx_sever,
 	.probe = gf_ucx_probe,
 	.is_gone = gf_ucx_is_gone,
 	.barrier = gf_meet_barrier,

@@ -427,13 +427,15 @@ API void gradflow_exchange_close(struct gradflow_exchange *x)
 	/* a child's exchange has no thread, and its memory is a copy */
 	if (!x || x->generation != gf_embed_generation())
 		return;
-	if (x->job.comm
-		    ->broken) { /* until the transport is gone it may write */
+	if (x->job.comm->broken)
 		gf_engine_abandon(x->exchange.engine);
-		gf_comm_close(x->job.comm);
-		return;
-	}
-	if (x->begun)
+	else if (x->begun)
 		(void)gf_embed_flush(x, &ignored);
-	close_all(x);
+	/* a transport that cannot give messages up may yet write to memory, and
+	 * a GPU may wait for ever for what others would send */
+	if (x->job.comm->broken &&
+	    (x->exchange.env.nccl || !gf_comm_sever(x->job.comm)))
+		gf_comm_close(x->job.comm);
+	else
+		close_all(x);
 }

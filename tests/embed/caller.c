@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #define TENSORS 3
+#define LARGE   ((size_t)8 << 20)
 
 static const struct gradflow_tensor three[TENSORS] = {
 	{"c", 1, {5}},
@@ -283,6 +284,44 @@ static void dies(void)
 	puts("went on");
 }
 
+/* Of the process. */
+static double mapped_bytes(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	double pages = 0;
+
+	check(f && fscanf(f, "%lf", &pages) == 1, "statm", pages);
+	fclose(f);
+	return pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* In the library's memory, too: 16 bits are not summed as such. */
+static void frees(void)
+{
+	const struct gradflow_tensor large = {"large", 1, {LARGE}};
+	const enum gradflow_dtype halves = GRADFLOW_F16;
+	struct gradflow_exchange *x;
+	double bytes;
+	void *memory = calloc(LARGE, 2);
+	int rc;
+
+	options.timeout_s = 5;
+	options.dtypes = &halves;
+	need(gradflow_exchange_open(&large, 1, &options, &x));
+	need(gradflow_post(x, 0, memory));
+	need(gradflow_wait(x, GRADFLOW_ALL));
+	if (options.rank == 1)
+		_exit(7);
+	rc = gradflow_post(x, 0, memory);
+	rc = rc ? rc : gradflow_wait(x, GRADFLOW_ALL);
+	check(rc < 0, "status of a step without rank 1", rc);
+	bytes = mapped_bytes();
+	gradflow_exchange_close(x);
+	bytes -= mapped_bytes();
+	check(bytes >= 4.0 * LARGE, "bytes that closing gave back", bytes);
+	free(memory);
+}
+
 /* An epoch is 60 steps of one rank. */
 static void resume(const char *folder, const char *next)
 {
@@ -493,6 +532,8 @@ int main(int argc, char **argv)
 		hangs();
 	else if (!strcmp(mode, "dies") && argc == 3)
 		dies();
+	else if (!strcmp(mode, "frees") && argc == 3)
+		frees();
 	else if (!strcmp(mode, "elastic") && argc == 4)
 		elastic(argv[3]);
 	else if (!strcmp(mode, "resume") && argc == 5) {

@@ -169,3 +169,14 @@ rule() { # JQ-FILTER
 	wants 2 "$caller" -j place-wrong 0 1 resume rule.json sets-2 4
 	says "former: want at most 3, the ranks that wrote the set, got 4 on rank 0"
 }
+
+@test "exchange: when a rank on another host dies, closing gives the memory back" {
+	joins
+	unshare --uts true 2> /dev/null || skip "host names of their own are not permitted here"
+	printf '#!/bin/bash\nhostname "host$1"\nexec "%s" "${@:2}"\n' "$(program caller)" > host
+	chmod +x host
+	for mode in dies frees; do
+		wants 1 processes 3 unshare --uts ./host @ -j "$PWD/place-$mode" @ 3 $mode -
+		[ "$(cat status.0 status.1 status.2)" = "$(printf '0\n7\n0')" ]
+	done
+}
