@@ -3,11 +3,16 @@
 #include "comm/ucx.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <ucs/debug/debug.h>
+
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/heap.h"
 #include "comm/meet.h"
@@ -21,6 +26,32 @@ int gf_ucx_fail(ucs_status_t status, const char *call, struct gf_error *err)
 {
 	return gf_error_set(err, -EIO, "%s: %s", call,
 			    ucs_status_string(status));
+}
+
+/* --- signals ------------------------------------------------------------ */
+
+static bool is_of_ucx(int number)
+{
+	struct sigaction now;
+	Dl_info handler, ucx;
+
+	return !sigaction(number, NULL, &now) && now.sa_handler &&
+	       dladdr((void *)(uintptr_t)now.sa_handler, &handler) &&
+	       dladdr((void *)(uintptr_t)ucs_debug_disable_signal, &ucx) &&
+	       handler.dli_fbase == ucx.dli_fbase;
+}
+
+/* When it is loaded, UCX takes the signals of errors, to print a backtrace of
+ * its own. They are the program's: what was there before comes back, unless the
+ * user has asked for UCX's. */
+__attribute__((constructor)) static void give_signals_back(void)
+{
+	static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(numbers); i++)
+		if (!getenv("UCX_HANDLE_ERRORS") && is_of_ucx(numbers[i]))
+			ucs_debug_disable_signal(numbers[i]);
 }
 
 /* --- the end ------------------------------------------------------------ */

@@ -3,6 +3,7 @@
  * UCX's promises, with a worker of each process and of each thread: those of
  * every transport, and what happens when a rank has gone.
  */
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -205,6 +206,41 @@ static void survive(int rank, int ranks)
 	promises_of_process(rank, ranks - 1);
 }
 
+/* --- signals ------------------------------------------------------------ */
+
+static volatile sig_atomic_t caught;
+
+static void catch (int number)
+{
+	caught = number;
+}
+
+/* Signals of errors are the program's, before and while UCX is at work. */
+static void check_signals(int rank, int ranks)
+{
+	static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+	const struct sigaction own = {.sa_handler = catch};
+	struct sigaction found;
+	struct gf_comm *c;
+	Dl_info taker;
+	size_t i;
+
+	/* a sanitizer may have a handler there */
+	for (i = 0; i < GF_ARRAY_LENGTH(numbers); i++)
+		EXPECT(!sigaction(numbers[i], &own, &found) &&
+			       (!dladdr((void *)(uintptr_t)found.sa_handler,
+					&taker) ||
+				!strstr(taker.dli_fname, "libuc")),
+		       "signal %d is taken", numbers[i]);
+	c = open_process(rank, ranks, true);
+	for (i = 0; i < GF_ARRAY_LENGTH(numbers); i++) {
+		raise(numbers[i]);
+		EXPECT(caught == numbers[i], "signal %d", numbers[i]);
+	}
+	if (c)
+		gf_comm_close(c);
+}
+
 static void in_processes(void (*body)(int rank, int ranks), int ranks,
 			 int survivors)
 {
@@ -247,6 +283,8 @@ int main(void)
 	in_processes(promises_of_process, 4, 4);
 	in_processes(survive, 4, 3);
 	in_processes(survive, 2, 1);
+	if (!getenv("UCX_HANDLE_ERRORS"))
+		in_processes(check_signals, 2, 2);
 	EXPECT(!rmdir(folder), "the folder is empty");
 	for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++) {
 		on_ranks(ranks[i], promises, NULL);
