@@ -7,6 +7,10 @@
 #   tests/bench/run.sh [kernels] [train] [plan] [predict] [post] [allreduce]   (all)
 # allreduce needs root for its emulated clusters, and skips them aloud without;
 # beside Open MPI it measures gloo and, where UCC_HOME has it, UCC.
+#   tests/bench/run.sh transports [CLUSTER...]
+# sets the all-reduce over UCX beside the one over MPI, Open MPI, gloo and UCC (as
+# above), on emulated clusters, each HOSTSxRANKS@RATE (TRANSPORTS_SIZES, bytes;
+# TRANSPORTS_SECONDS of each, .5). RATE "none" has no shaper.
 #   tests/bench/run.sh contestants
 # sets gf-allreduce's auto beside Open MPI and MPICH in shared memory, each in a
 # process of its own, in turns (ROUNDS, 3; RANKS, 2; SIZES, bytes).
@@ -199,6 +203,67 @@ cluster() {
 	lab_up=
 }
 
+# Medians of allreduce_peers -v as a row for each size: the peers' best of each
+# library, and ours over each transport
+transport_rows() { # link in bytes per second, hosts
+	awk -v link="$1" -v hosts="$2" '
+		$1 ~ /^[0-9]+$/ && $2 ~ /^[0-9.]+$/ {bytes = $1; if (!(bytes in seen)) {seen[bytes] = 1; order[++n] = bytes}}
+		$3 == "ms" {
+			kind = $1
+			if (kind ~ /^gf-/) {if (kind !~ /-auto:/) next; sub(/-auto:.*/, "", kind)}
+			else if (kind == "mpi-default") kind = "default"
+			else sub(/-.*/, "", kind)
+			out = $4 == "out"
+			if (!((bytes, kind) in t) || $2 < t[bytes, kind]) {t[bytes, kind] = $2; o[bytes, kind] = out}
+		}
+		function cell(kind) {
+			if (!((b, kind) in t)) return "-"
+			return (o[b, kind] ? "> " : "") sprintf(t[b, kind] < 0.1 ? "%.3f" : t[b, kind] < 10 ? "%.2f" : "%.1f", t[b, kind])
+		}
+		function least(kind) {if ((b, kind) in t && t[b, kind] < best) best = t[b, kind]}
+		END {
+			print "| bytes | limit | Open MPI default | its best | gloo | UCC | ours, MPI | ours, UCX | of the limit | x best of others |"
+			print "|---|---|---|---|---|---|---|---|---|---|"
+			for (i = 1; i <= n; i++) {
+				b = order[i]; best = 1e9
+				least("default"); least("mpi"); least("gloo"); least("ucc")
+				limit = link > 0 ? 1e3 * b * 2 * (hosts - 1) / hosts / link : 0
+				x = t[b, "gf-ucx"]
+				printf "| %d | %.3g | %s | %s | %s | %s | %s | %s | %s | %.2f |\n", b, limit, cell("default"), cell("mpi"), cell("gloo"), cell("ucc"), cell("gf-mpi"), cell("gf-ucx"), limit && b >= 1048576 ? sprintf("%.0f %%", 100 * limit / x) : "-", best / x
+			}
+		}'
+}
+
+# Algorithms that have lost at a size are left out by allreduce_peers itself.
+bench_transports() {
+	[ "$(id -u)" -eq 0 ] || { echo "skipped: needs root"; return; }
+	plugins
+	local cluster hosts ranks rate size link lab=share/lab/gf-lab
+	[ $# -gt 0 ] || set -- 4x1@1gbit 8x1@1gbit 4x2@1gbit 4x1@10gbit 2x1@none
+	for cluster; do
+		IFS=x@ read -r hosts ranks rate <<< "$cluster"
+		heading "transports, $cluster, median ms; load average $(cut -d' ' -f1-3 /proc/loadavg)"
+		if [ "$rate" = none ]; then
+			link=0
+			"$lab" up transp --hosts "$hosts" --ranks "$ranks" --shaper none 2> /dev/null || return
+		else
+			# a frame's payload
+			link=$(bc <<< "${rate%gbit} * 118600000")
+			"$lab" up transp --hosts "$hosts" --ranks "$ranks" --rate "$rate" --shaper htb 2> /dev/null || return
+		fi
+		lab_up=transp
+		for size in ${TRANSPORTS_SIZES:-4096 16384 65536 262144 1048576 4194304 16777216 67108864}; do
+			# UCX between hosts of one kernel would share memory
+			UCX_TLS=tcp,self peers "$lab" run transp --timeout 230 -- -l "$link" -t mpi,ucx -b "$size" -e "$size" \
+				-s "${TRANSPORTS_SECONDS:-.5}" -a "$([ "$ranks" -gt 1 ] && echo ring,blueconnect:ring || echo ring,butterfly)" \
+				-m default,recdbl,ring,segring -v
+		done > "$work/transports.txt"
+		transport_rows "$link" "$hosts" < "$work/transports.txt"
+		"$lab" down transp
+		lab_up=
+	done
+}
+
 bench_allreduce() {
 	heading "all-reduce of f32 in shared memory: gf-allreduce's ways (auto), Open MPI's, gloo, UCC"
 	plugins
@@ -251,10 +316,13 @@ bench_contestants() {
 
 echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
 [ $# -gt 0 ] || set -- kernels train plan predict post allreduce
-for part in "$@"; do
+while [ $# -gt 0 ]; do
+	part=$1
 	case $part in
 	kernels | train | plan | predict | post | allreduce | contestants) "bench_$part" ;;
+	transports) shift; bench_transports "$@"; break ;;
 	lab-*) heading "$part"; tests/bench/lab.sh "${part#lab-}" ;;
-	*) echo "bench: want kernels, train, plan, predict, post, allreduce, contestants or lab-PART (tests/bench/lab.sh), got $part" >&2; exit 2 ;;
+	*) echo "bench: want kernels, train, plan, predict, post, allreduce, contestants, transports or lab-PART (tests/bench/lab.sh), got $part" >&2; exit 2 ;;
 	esac
+	shift
 done

@@ -4,13 +4,14 @@
  *
  *	allreduce_peers [-b BYTES] [-e BYTES] [-f FACTOR] [-s SECONDS]
  *		[-l LINK_BYTES_PER_S] [-p PLUGIN.so]... [-d STORE] [-a LIST]
- *		[-m LIST] [-v]
+ *		[-m LIST] [-t TRANSPORTS] [-v]
  *
  * Contestants: ours (auto, and the algorithms of -a, or all; NAME:ring has
  * rings in all but the innermost stage, NAME@BYTES segments of so many bytes),
  * MPI_Allreduce by default and by each algorithm that Open MPI can be forced to
  * (or those of -m: linear, nonoverlap, recdbl, ring, segring, raben), and
- * libraries that are loaded (plugins/).
+ * libraries that are loaded (plugins/). Ours go over each transport of -t (mpi;
+ * mpi,ucx), which the names say.
  * Figures are medians (race.c); regret is how much slower auto was than the
  * best of our own.
  *
@@ -45,6 +46,7 @@ struct contestant *enlist(struct arena *a, const struct side *side,
 	must(a->n++ == CONTESTANTS_MOST, "too many contestants");
 	c->side = side;
 	c->standing = standing;
+	c->data = a->data;
 	snprintf(c->name, sizeof(c->name), "%s", name);
 	return c;
 }
@@ -53,7 +55,7 @@ static void parse(struct options *o, int argc, char **argv)
 {
 	int key;
 
-	while ((key = getopt(argc, argv, "b:e:f:s:l:p:d:a:m:v")) != -1) {
+	while ((key = getopt(argc, argv, "b:e:f:s:l:p:d:a:m:t:v")) != -1) {
 		if (key == 'b')
 			o->low = strtoul(optarg, NULL, 10);
 		else if (key == 'e')
@@ -72,6 +74,8 @@ static void parse(struct options *o, int argc, char **argv)
 			o->algorithms = optarg;
 		else if (key == 'm')
 			o->forced = optarg;
+		else if (key == 't')
+			o->transports = optarg;
 		else if (key == 'v')
 			o->verbose = true;
 		else
@@ -118,7 +122,8 @@ int main(int argc, char **argv)
 				       .factor = 4,
 				       .seconds = 2,
 				       .algorithms = "ring,rhd,butterfly,"
-						     "tree"}};
+						     "tree",
+				       .transports = "mpi"}};
 	size_t size;
 
 	parse(&a.o, argc, argv);

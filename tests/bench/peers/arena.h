@@ -15,6 +15,7 @@ struct options {
 	size_t low, high, factor;
 	double seconds, link;
 	const char *plugins[PLUGINS_MOST], *store, *algorithms, *forced;
+	const char *transports;
 	int nplugins;
 	bool verbose;
 };
@@ -30,7 +31,7 @@ struct side {
 	void (*enter)(struct arena *a); /* calls enlist; once */
 	/* Before and after the runs of one size; optional. */
 	void (*start)(struct arena *a, struct contestant *c);
-	/* One all-reduce of the arena's data, in place. */
+	/* One all-reduce of the contestant's data, in place. */
 	void (*run)(struct arena *a, struct contestant *c);
 	void (*end)(struct arena *a, struct contestant *c);
 	void (*leave)(struct arena *a); /* once; optional */
@@ -42,6 +43,9 @@ struct contestant {
 	char name[40];
 	int number;  /* the side's own */
 	void *state; /* likewise */
+	int family;  /* ours: its transport's number */
+	bool leads;  /* ours: it is the family's auto */
+	float *data; /* the arena's, unless the side has its own */
 	/* of the size under way */
 	bool out;
 	double heat_s;

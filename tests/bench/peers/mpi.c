@@ -58,7 +58,7 @@ static void enter(struct arena *a)
 
 static void run(struct arena *a, struct contestant *c)
 {
-	MPI_Allreduce(MPI_IN_PLACE, a->data, (int)a->count, MPI_FLOAT, MPI_SUM,
+	MPI_Allreduce(MPI_IN_PLACE, c->data, (int)a->count, MPI_FLOAT, MPI_SUM,
 		      comms[c->number]);
 }
 

@@ -87,13 +87,13 @@ static void start(struct arena *a, struct contestant *c)
 	const struct gf_peer *plugin = opened[c->number].plugin;
 
 	if (plugin->start)
-		must(plugin->start(opened[c->number].peer, a->data, a->count),
+		must(plugin->start(opened[c->number].peer, c->data, a->count),
 		     c->name);
 }
 
 static void run(struct arena *a, struct contestant *c)
 {
-	must(opened[c->number].plugin->run(opened[c->number].peer, a->data,
+	must(opened[c->number].plugin->run(opened[c->number].peer, c->data,
 					   a->count),
 	     c->name);
 }

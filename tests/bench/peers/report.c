@@ -10,26 +10,20 @@ static double median_s(struct contestant *c)
 	return c->n ? gf_stat_median(c->times, (size_t)c->n) : INFINITY;
 }
 
-/* The fastest of a standing; the default is a peer, too. NULL: nobody. */
-static struct contestant *best(struct arena *a, enum standing standing)
+/* The fastest of a standing and family; the default is a peer, too. NULL:
+ * nobody. */
+static struct contestant *best(struct arena *a, enum standing standing,
+			       int family)
 {
 	struct contestant *found = NULL, *c;
 
 	for (c = a->list; c < a->list + a->n; c++)
 		if ((c->standing == standing ||
 		     (c->standing == DEFAULT && standing == PEER)) &&
+		    c->family == family &&
 		    (!found || median_s(c) < median_s(found)))
 			found = c;
 	return found;
-}
-
-static struct contestant *find_auto(struct arena *a)
-{
-	struct contestant *c = a->list;
-
-	while (c->standing != OURS || c->number != 0)
-		c++;
-	return c;
 }
 
 /* 0: unknown */
@@ -37,7 +31,7 @@ static double limit_s(struct arena *a)
 {
 	double bytes = (double)a->count * sizeof(float);
 	double hosts = (double)a->comm->ranks / a->comm->local_ranks;
-	struct contestant *memory = best(a, LIMIT);
+	struct contestant *memory = best(a, LIMIT, 0);
 
 	if (a->o.link > 0 && hosts > 1)
 		return bytes * 2 * (hosts - 1) / hosts / a->o.link;
@@ -55,10 +49,10 @@ static void print_all(struct arena *a, double limit)
 
 	for (c = a->list; c < a->list + a->n; c++)
 		if (c->out)
-			printf("%38s%-20s %10.4f ms  out of the race\n", "",
+			printf("%38s%-24s %10.4f ms  out of the race\n", "",
 			       c->name, c->heat_s * 1e3);
 		else
-			printf("%38s%-20s %10.4f ms  +- %3.0f %%  %4.2f x "
+			printf("%38s%-24s %10.4f ms  +- %3.0f %%  %4.2f x "
 			       "default  %4.0f %% of the limit  cpu %8.4f ms\n",
 			       "", c->name, median_s(c) * 1e3,
 			       spread_percent(c),
@@ -69,20 +63,19 @@ static void print_all(struct arena *a, double limit)
 void print_heading(const struct arena *a)
 {
 	printf("%d ranks, %d per host; median ms; limit by %s\n"
-	       "%10s  %9s  %9s  %9s %-15s %9s %5s %-20s %5s %5s %6s %5s %6s\n",
+	       "%10s  %9s  %9s  %9s %-15s %9s %5s %-24s %5s %5s %6s %5s %6s\n",
 	       a->comm->ranks, a->comm->local_ranks,
 	       a->o.link > 0 ? "the link" : "the memory", "bytes", "limit",
 	       "default", "best", "peer", "ours", "", "by", "x def", "x bst",
 	       "limit", "cpu/d", "regret");
 }
 
-void print_race(struct arena *a)
+static void print_row(struct arena *a, struct contestant *ours, double limit)
 {
-	struct contestant *ours = find_auto(a), *peer = best(a, PEER);
-	double limit = limit_s(a), ours_s = median_s(ours);
-	double share = limit / ours_s;
+	struct contestant *peer = best(a, PEER, 0);
+	double ours_s = median_s(ours), share = limit / ours_s;
 
-	printf("%10zu  %9.4f  %9.4f  %9.4f %-15s %9.4f +-%2.0f%% %-20s %5.2f "
+	printf("%10zu  %9.4f  %9.4f  %9.4f %-15s %9.4f +-%2.0f%% %-24s %5.2f "
 	       "%5.2f %5.0f%%%s %5.2f %5.0f%%\n",
 	       a->count * sizeof(float), limit * 1e3,
 	       median_s(&a->list[0]) * 1e3, median_s(peer) * 1e3, peer->name,
@@ -90,7 +83,17 @@ void print_race(struct arena *a)
 	       median_s(&a->list[0]) / ours_s, median_s(peer) / ours_s,
 	       100 * share, share > 1.005 ? " (invalid: above the limit)" : "",
 	       ours->processor_s / a->list[0].processor_s,
-	       100 * (ours_s / median_s(best(a, OURS)) - 1));
+	       100 * (ours_s / median_s(best(a, OURS, ours->family)) - 1));
+}
+
+void print_race(struct arena *a)
+{
+	double limit = limit_s(a);
+	struct contestant *c;
+
+	for (c = a->list; c < a->list + a->n; c++)
+		if (c->leads)
+			print_row(a, c, limit);
 	if (a->o.verbose)
 		print_all(a, limit);
 	fflush(stdout);
