@@ -304,7 +304,7 @@ static int answer_roll(const struct gf_place *p, struct gf_error *err)
 	f->come[0] = false;
 	while (!rc) {
 		rc = look_at_roll(p, &job, err);
-		/* rank 0, which may have come later, says who is missing */
+		/* rank 0 has perhaps come later: its word is waited for */
 		if (rc == 1 && !met)
 			w.until_s =
 				gf_clock_s() + p->timeout_s + GF_PLACE_GRACE_S;

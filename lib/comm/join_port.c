@@ -273,7 +273,7 @@ static int say_hello(const struct gf_place *p, struct gf_error *err)
 	while (!heard && gf_clock_s() < until_s) {
 		drop(fd);
 		*fd = gf_socket_connect(p->name, until_s);
-		/* rank 0, which may have come later, says who is missing */
+		/* rank 0 has perhaps come later: its word is waited for */
 		if (*fd >= 0 && !gf_socket_write(*fd, &h, sizeof(h), until_s))
 			rc = hear(p,
 				  gf_clock_s() + p->timeout_s +

@@ -8,9 +8,9 @@
 # allreduce needs root for its emulated clusters, and skips them aloud without;
 # beside Open MPI it measures gloo and, where UCC_HOME has it, UCC.
 #   tests/bench/run.sh transports [CLUSTER...]
-# sets the all-reduce over UCX beside the one over MPI, Open MPI, gloo and UCC (as
-# above), on emulated clusters, each HOSTSxRANKS@RATE (TRANSPORTS_SIZES, bytes;
-# TRANSPORTS_SECONDS of each, .5). RATE "none" has no shaper.
+# sets the all-reduce over UCX beside MPI's, and beside Open MPI, gloo and UCC.
+# A CLUSTER is HOSTSxRANKS@RATE; the rate "none" has no shaper. In the environment:
+# TRANSPORTS_SIZES in bytes, and TRANSPORTS_SECONDS (.5) for each of them.
 #   tests/bench/run.sh contestants
 # sets gf-allreduce's auto beside Open MPI and MPICH in shared memory, each in a
 # process of its own, in turns (ROUNDS, 3; RANKS, 2; SIZES, bytes).
