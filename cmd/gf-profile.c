@@ -357,7 +357,7 @@ static int run_measurement(const struct arguments *a, struct gf_error *err)
 		.meet = a->start.join,
 		.rank = a->start.rank,
 		.ranks = a->start.ranks,
-		.timeout_s = gf_cli_start_limit_s(timeout_s),
+		.timeout_s = gf_cli_open_limit_s(timeout_s),
 	};
 	struct gf_comm *comm;
 	int rc = a->cli.launched ? gf_comm_open(&how, &comm, err)

@@ -11,11 +11,14 @@
  *	caller [-j ...] hangs PLAN	rank 1 stops in its second step
  *	caller [-j ...] dies PLAN	rank 1 ends in its second step; the
  *					others go on without it
+ *	caller [-j ...] frees PLAN	rank 1 ends; closing frees what is large
  *	caller -j ... elastic PLAN DIR	a set; rank 1 kills itself; the others
- *go on from the set, and then with two ranks more, which are caller -j PLACE-5
- *... resume PLAN DIR-2 0 caller -j ... resume PLAN DIR FORMER	goes on from a
- *set, having been the rank FORMER - 1 (0: new) caller gather FOLDER RANK RANKS
- *joined by an allgather of its own
+ *					go on, and then with two ranks more,
+ *					which are the two below
+ *	caller -j PLACE-5 ... resume PLAN DIR-2 0
+ *	caller -j ... resume PLAN DIR FORMER	goes on from a set, having been
+ *					the rank FORMER - 1 (0: new)
+ *	caller gather FOLDER RANK RANKS	joined by an allgather of its own
  *	caller [-j ...] post		what posts and copies cost
  *
  * PLAN may be "-": none.
