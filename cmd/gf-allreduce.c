@@ -42,8 +42,8 @@ struct arguments {
 	struct gf_bench_sweep sweep;
 	size_t repeats, warmup, checks, lanes, segment_bytes, spoil;
 	int dtype, op, across, transport;
-	const char *algorithms, *codec, *plan, *best, *trace, *min_bw, *device;
-	double timeout_s, min_bw_bytes_per_s;
+	const char *algorithms, *codec, *plan, *best, *trace, *device;
+	double timeout_s, min_bw;
 	bool error, verify, json, csv, percentiles, list;
 };
 
@@ -58,19 +58,51 @@ static const char *const places[] = {"localhost:29600", NULL};
 static const char *const transports[] = {"auto", "mpi", "ucx", NULL};
 static const char *const devices[] = {"cpu", "cuda", "auto", NULL};
 
+/* nccl-tests' words */
+static const char *const types_of_nccl[][2] = {
+	{"float", "f32"},     {"double", "f64"}, {"half", "f16"},
+	{"bfloat16", "bf16"}, {"int", "i32"},    {"int32", "i32"},
+	{NULL, NULL},
+};
+
+/* In nccl-tests a process may have several ranks. */
+static int want_one(const char *arg, const char *what, struct gf_error *err)
+{
+	if (!strcmp(arg, "1"))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "want 1: each process is one rank with one %s; "
+			    "start more with mpirun -np N",
+			    what);
+}
+
+static int want_one_gpu(const char *arg, void *to, struct gf_error *err)
+{
+	(void)to;
+	return want_one(arg, "GPU", err);
+}
+
+static int want_one_thread(const char *arg, void *to, struct gf_error *err)
+{
+	(void)to;
+	return want_one(arg, "thread", err);
+}
+
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
 	{"min-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.min_bytes),
-	 "the smallest message (1K)", .letter = 'b'},
+	 "the smallest message (1K)", .alias = "minbytes", .letter = 'b'},
 	{"max-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.max_bytes),
-	 "the largest message (64M)", .letter = 'e'},
+	 "the largest message (64M)", .alias = "maxbytes", .letter = 'e'},
 	{"step-factor", "N", 1, GF_SETTING_WHOLE, AT(sweep.step_factor),
-	 "each size is N times the one before (2)", 2, 1 << 30, .letter = 'f'},
+	 "each size is N times the one before (2)", 2, 1 << 30,
+	 .alias = "stepfactor", .letter = 'f'},
 	{"step-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.step_bytes),
-	 "each size is larger than the one before by SIZE", 1, .letter = 'i'},
+	 "each size is larger than the one before by SIZE", 1,
+	 .alias = "stepbytes", .letter = 'i'},
 	{"datatype", "NAME", 1, GF_SETTING_CHOICE, AT(dtype),
 	 "f32, f64, f16, bf16 or i32 (f32)", .names = gf_dtype_names,
-	 .letter = 'd'},
+	 .words = types_of_nccl, .letter = 'd'},
 	{"op", "NAME", 1, GF_SETTING_CHOICE, AT(op),
 	 "sum, prod, max, min or avg (sum)", .names = gf_op_names},
 	{"algorithms", "LIST", 2, GF_SETTING_TEXT, AT(algorithms),
@@ -107,9 +139,11 @@ static const struct gf_setting settings[] = {
 	{"plan", "FILE", 2, GF_SETTING_TEXT, AT(plan),
 	 "run a plan's messages, or take auto from a rule"},
 	{"repeats", "N", 3, GF_SETTING_WHOLE, AT(repeats),
-	 "measured repeats per size and algorithm (20)", 1, 1e6, .letter = 'n'},
+	 "measured repeats per size and algorithm (20)", 1, 1e6,
+	 .alias = "iters", .letter = 'n'},
 	{"warmup", "N", 3, GF_SETTING_WHOLE, AT(warmup),
-	 "repeats before those, not measured (5)", 0, 1e6, .letter = 'w'},
+	 "repeats before those, not measured (5)", 0, 1e6,
+	 .alias = "warmup_iters", .letter = 'w'},
 	{"check", "N", 3, GF_SETTING_WHOLE, AT(checks),
 	 "repeats whose results are checked, each with its own inputs (1)", 0,
 	 1e6, .letter = 'c'},
@@ -136,10 +170,14 @@ static const struct gf_setting settings[] = {
 	 "write the best algorithm per size as a rule plan"},
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
 	 "write a Chrome trace of the steps of the last repeats"},
-	{"min-bw", "RATE", 4, GF_SETTING_TEXT, AT(min_bw),
+	{"min-bw", "RATE", 4, GF_SETTING_RATE, AT(min_bw),
 	 "exit 1 if the average bus bandwidth is below RATE (10GB/s)"},
 	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
 	 "print algorithms, codecs and transports of this build, and the GPUs"},
+	{"ngpus", "N", 4, GF_SETTING_OWN, AT(cli), .store = want_one_gpu,
+	 .letter = 'g', .hidden = true},
+	{"nthreads", "N", 4, GF_SETTING_OWN, AT(cli), .store = want_one_thread,
+	 .letter = 't', .hidden = true},
 };
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
@@ -181,11 +219,19 @@ static int check(void *arguments, struct gf_error *err)
 					     {"--output", a->cli.output}};
 	struct gf_bench_allreduce_config config;
 	const char **names = NULL;
+	const char *const *op;
 	int rc = gf_cli_start_finish(&a->cli, &a->start,
 				     a->transport == TRANSPORT_MPI, err);
 
 	if (rc || a->list)
 		return rc;
+	/* nccl-tests has -o for the operation */
+	for (op = gf_op_names; *op && a->cli.output; op++)
+		if (!strcmp(*op, a->cli.output))
+			return gf_error_set(err, -EINVAL,
+					    "-o: want a file, got \"%s\"; the "
+					    "operation is --op %s",
+					    *op, *op);
 	rc = named(err, "--codec", config_of(a, &config, err));
 	if (!rc && a->error)
 		rc = named(err, "--error",
@@ -205,10 +251,6 @@ static int check(void *arguments, struct gf_error *err)
 			   gf_bench_sweep_ruled(&a->sweep, &config, err));
 	if (!rc)
 		rc = gf_file_apart(files, GF_ARRAY_LENGTH(files), err);
-	if (!rc && a->min_bw)
-		rc = named(
-			err, "--min-bw",
-			gf_units_rate(a->min_bw, &a->min_bw_bytes_per_s, err));
 	if (!rc && a->spoil && !a->checks)
 		rc = gf_error_set(err, -EINVAL, "--spoil goes with --check");
 	return rc;
@@ -350,11 +392,11 @@ static int judge(const struct session *s, const struct gf_bench_report *r,
 	if (wrong)
 		return gf_error_set(err, 1, "%zu elements came out wrong",
 				    wrong);
-	if (busbw < s->a->min_bw_bytes_per_s)
+	if (busbw < s->a->min_bw)
 		return gf_error_set(err, 1,
 				    "want an average bus bandwidth of %g "
 				    "bytes/s, got %g",
-				    s->a->min_bw_bytes_per_s, busbw);
+				    s->a->min_bw, busbw);
 	return 0;
 }
 

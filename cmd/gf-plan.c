@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/input.h"
 #include "cli/list.h"
 #include "cli/share.h"
 #include "codec/codec.h"
@@ -114,7 +115,7 @@ static const struct gf_setting own_settings[] = {
 	{"precision", "NAME", 4, GF_SETTING_CHOICE, AT(rates.precision),
 	 "the arithmetic of that GPU (tf32, else f32)",
 	 .names = gf_precision_names},
-	{"flops", "RATE", 4, GF_SETTING_REAL, AT(rates.flops_per_s),
+	{"flops", "RATE", 4, GF_SETTING_FLOPS, AT(rates.flops_per_s),
 	 "operations per second and rank for the estimate (1e12)", 1, 1e30},
 	{"batch", "N", 4, GF_SETTING_WHOLE, AT(batch),
 	 "samples per rank for the estimate (32)", 1, COUNT_MOST},
@@ -140,7 +141,8 @@ static const struct gf_setting own_settings[] = {
 	{"plot-columns", "N", 5, GF_SETTING_INT, AT(plot_columns),
 	 "width of the picture in columns of a paper", 1, 2},
 	{"list", NULL, 5, GF_SETTING_FLAG, AT(list),
-	 "list policies, systems, selections, GPUs and targets"},
+	 "list models, topologies, policies and all else that has a name; "
+	 "with arguments, the lists of these names"},
 };
 
 #define NOWN GF_ARRAY_LENGTH(own_settings)
@@ -194,14 +196,11 @@ struct session {
 static int read_documents(const struct arguments *a, struct gf_documents *d,
 			  struct gf_error *err)
 {
-	size_t i;
-	int rc = 0;
+	static const char *const kinds[] = {"topologies", "models", "profiles",
+					    NULL};
 
-	if (a->cli.nfiles == 0)
-		return gf_documents_add(d, "-", err);
-	for (i = 0; i < a->cli.nfiles && rc == 0; i++)
-		rc = gf_documents_add(d, a->cli.files[i], err);
-	return rc;
+	return gf_cli_documents(&a->cli, kinds, true, gf_documents_take, d,
+				err);
 }
 
 /* The model of --model joins the documents. */
@@ -267,11 +266,20 @@ static int accumulate(const struct arguments *a, struct session *s,
 
 static int print_list(const struct arguments *a, struct gf_error *err)
 {
+	static const char *const everything[] = {NULL};
+	struct gf_list lists[GF_PLAN_LISTS + 3];
 	struct gf_text out = {0};
 	int rc;
 
-	gf_plan_list(&out);
-	rc = gf_cli_emit(&a->cli, out.data, err);
+	lists[0] = gf_cli_share_list("models", "--model, or an argument");
+	lists[1] = gf_cli_share_list("topologies", "as an argument");
+	memcpy(lists + 2, gf_plan_lists, sizeof(gf_plan_lists));
+	rc = gf_cli_print_lists(
+		lists, a->cli.nfiles ? a->cli.files : everything, &out, err);
+	if (!rc)
+		rc = gf_cli_emit(&a->cli, out.data, err);
+	gf_cli_share_list_free(&lists[0]);
+	gf_cli_share_list_free(&lists[1]);
 	gf_text_release(&out);
 	return rc;
 }

@@ -40,7 +40,7 @@ static const char help[] =
 	"  gf-profile --import ready.csv --forward 80ms --batch 32\n"
 	"  gf-profile --estimate --flops 7e12 --model resnet50 --batch 64";
 
-enum { DEFAULT_BATCH = 16 };
+enum { DEFAULT_BATCH = 16, ESTIMATE_BATCH = 32 };
 
 struct arguments {
 	struct gf_cli cli;
@@ -80,7 +80,7 @@ static const struct gf_setting settings[] = {
 	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
 	 "measure this model's backward pass", .share = "models"},
 	{"batch", "N", 1, GF_SETTING_WHOLE, AT(import.batch),
-	 "samples per rank (16)", 1, 1 << 24},
+	 "samples per rank (16; 32 for --estimate)", 1, 1 << 24},
 	{"device", "NAME", 1, GF_SETTING_TEXT, AT(bench.device.name),
 	 "compute on cpu, cuda, cuda:N or auto (cpu)", .names = devices},
 	{"backend", "NAME", 1, GF_SETTING_TEXT, AT(bench.backend_name),
@@ -146,8 +146,8 @@ static const struct gf_setting settings[] = {
 	{"precision", "NAME", 4, GF_SETTING_CHOICE, AT(rates.precision),
 	 "the arithmetic of that GPU (tf32, else f32)",
 	 .names = gf_precision_names},
-	{"flops", "RATE", 4, GF_SETTING_REAL, AT(rates.flops_per_s),
-	 "FLOPs per second that the hardware reaches, e.g. 15e12", 1, 1e30},
+	{"flops", "RATE", 4, GF_SETTING_FLOPS, AT(rates.flops_per_s),
+	 "FLOPs per second that the hardware reaches, e.g. 15TF", 1, 1e30},
 	{"forward", "TIME", 4, GF_SETTING_TIME, AT(import.forward_s),
 	 "time of the forward pass, for --import and --estimate"},
 	{"backward", "TIME", 4, GF_SETTING_TIME, AT(import.backward_s),
@@ -211,15 +211,14 @@ static const struct gf_command command = {
 static int read_documents(const struct arguments *a, struct gf_documents *d,
 			  struct gf_error *err)
 {
+	static const char *const kinds[] = {"models", "topologies", NULL};
+	bool taken = a->import.file && !strcmp(a->import.file, "-");
 	char *path = NULL;
-	size_t i;
-	int rc = 0;
+	int rc = taken && !a->cli.nfiles
+			 ? 0
+			 : gf_cli_documents(&a->cli, kinds, false,
+					    gf_documents_take, d, err);
 
-	for (i = 0; i < a->cli.nfiles && rc == 0; i++)
-		rc = gf_documents_add(d, a->cli.files[i], err);
-	if (rc == 0 && !a->cli.nfiles && gf_cli_has_input(&a->cli) &&
-	    !(a->import.file && !strcmp(a->import.file, "-")))
-		rc = gf_documents_add(d, "-", err);
 	if (rc == 0 && a->model)
 		rc = gf_cli_share("models", a->model, &path, err);
 	if (rc == 0 && path)
@@ -392,7 +391,7 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 
 	in.ranks = a->start.ranks;
 	if (!in.file && !in.batch) {
-		in.batch = DEFAULT_BATCH;
+		in.batch = ESTIMATE_BATCH;
 		gf_text_addf(&remarks,
 			     "by default: %zu samples per rank (--batch)\n",
 			     in.batch);

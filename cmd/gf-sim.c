@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/list.h"
 #include "cli/progress.h"
+#include "cli/input.h"
 #include "cli/share.h"
 #include "doc/stream.h"
 #include "planner/stragglers.h"
@@ -217,12 +218,11 @@ static int read_pairs(struct arguments *a, struct gf_error *err)
 static int read_documents(const struct arguments *a, struct gf_documents *d,
 			  struct gf_error *err)
 {
+	static const char *const kinds[] = {"topologies", "profiles", NULL};
 	char *path;
-	size_t i;
-	int rc = a->cli.nfiles ? 0 : gf_documents_add(d, "-", err);
+	int rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take, d,
+				  err);
 
-	for (i = 0; i < a->cli.nfiles && rc == 0; i++)
-		rc = gf_documents_add(d, a->cli.files[i], err);
 	if (rc == 0 && a->profile)
 		rc = gf_documents_add_of(d, a->profile, "gf-profile", err);
 	if (rc == 0 && a->profile && !d->profile->network)

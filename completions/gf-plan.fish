@@ -28,7 +28,7 @@ complete -c gf-plan -l explain -d 'print a chart of the iteration, and the reaso
 complete -c gf-plan -l emit -x -a 'ddp\\t"PyTorch DistributedDataParallel, Python" horovod\\t"Horovod\'s DistributedOptimizer, Python" nccl-env\\t"environment variables of NCCL, shell"' -d 'print the plan for ddp, horovod or nccl-env'
 complete -c gf-plan -l plot -r -F -d 'also draw the iteration, or the comparison, to FILE.svg, .pdf or .png; FILE.csv: the numbers'
 complete -c gf-plan -l plot-columns -x -d 'width of the picture in columns of a paper'
-complete -c gf-plan -l list -d 'list policies, systems, selections, GPUs and targets'
+complete -c gf-plan -l list -d 'list models, topologies, policies and all else that has a name; with arguments, the lists of these names'
 complete -c gf-plan -l chunk -x -d 'csc, onebit: elements of a chunk (32000; onebit: 1024)'
 complete -c gf-plan -l keep -x -d 'csc: the share of chunks that is sent (0.1)'
 complete -c gf-plan -l csc-warmup -x -d 'csc: steps over which the share falls (100)'

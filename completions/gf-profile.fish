@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Written by make completions.
 complete -c gf-profile -l model -r -F -a 'alexnet-bn bert-base cifar100-cnn cifar100-convex densenet201 digits-cnn-plain digits-cnn digits-mlp gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' -d 'measure this model\'s backward pass'
-complete -c gf-profile -l batch -x -d 'samples per rank (16)'
+complete -c gf-profile -l batch -x -d 'samples per rank (16; 32 for --estimate)'
 complete -c gf-profile -l device -x -a 'auto cpu cuda' -d 'compute on cpu, cuda, cuda:N or auto (cpu)'
 complete -c gf-profile -l backend -x -a 'auto onednn ref cuda' -d 'the backend: auto, onednn or ref; on a GPU auto or cuda'
 complete -c gf-profile -l threads -x -d 'compute threads per rank (its share of the processors)'
@@ -29,7 +29,7 @@ complete -c gf-profile -l name -x -d 'the model\'s name (the file\'s)'
 complete -c gf-profile -l estimate -d 'estimate the model half from the layers\' FLOPs'
 complete -c gf-profile -l gpu -x -a 'b200\\t"NVIDIA HGX B200 data sheet, per GPU" h200\\t"NVIDIA H200 data sheet, SXM" h100-pcie\\t"NVIDIA H100 data sheet, PCIe" h100\\t"NVIDIA H100 data sheet, SXM" a100-40gb\\t"NVIDIA A100 data sheet, SXM, 40 GB" a100\\t"NVIDIA A100 data sheet, SXM, 80 GB" l40s\\t"NVIDIA L40S data sheet" l4\\t"NVIDIA L4 data sheet" a10\\t"NVIDIA A10 data sheet" v100\\t"NVIDIA V100 data sheet, SXM2" t4\\t"NVIDIA T4 data sheet" p100\\t"NVIDIA P100 data sheet, SXM2" rtx2080ti\\t"NVIDIA Turing architecture white paper" mi300x\\t"AMD Instinct MI300X data sheet" mi250x\\t"AMD Instinct MI250X data sheet, one of its two dies"' -d 'estimate by this GPU\'s data sheet (gf-plan lists them)'
 complete -c gf-profile -l precision -x -a 'f32 tf32 f16' -d 'the arithmetic of that GPU (tf32, else f32)'
-complete -c gf-profile -l flops -x -d 'FLOPs per second that the hardware reaches, e.g. 15e12'
+complete -c gf-profile -l flops -x -d 'FLOPs per second that the hardware reaches, e.g. 15TF'
 complete -c gf-profile -l forward -x -d 'time of the forward pass, for --import and --estimate'
 complete -c gf-profile -l backward -x -d 'time of the backward pass, for --import and --estimate'
 complete -c gf-profile -s o -l output -r -F -d 'write to FILE instead of standard output'

@@ -50,6 +50,8 @@ int gf_file_read(const char *path, char **data, size_t *size,
 		gf_text_release(&text);
 		return rc;
 	}
+	if (text.length >= 3 && !memcmp(text.data, "\xef\xbb\xbf", 3))
+		memmove(text.data, text.data + 3, (text.length -= 3) + 1);
 	*size = text.length;
 	*data = gf_text_take(&text);
 	return 0;

@@ -12,8 +12,9 @@
 #define GF_FILE_MAX_BYTES ((size_t)1 << 30)
 
 /*
- * Reads a whole file, "-" being standard input. *data has *size bytes
- * and a NUL after them; the caller frees it. Errors name the path.
+ * Reads a whole text, "-" being standard input, without the byte order mark
+ * that some editors put first. *data has *size bytes and a NUL after them; the
+ * caller frees it. Errors name the path.
  */
 int gf_file_read(const char *path, char **data, size_t *size,
 		 struct gf_error *err);

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/array.h"
-
 struct unit {
 	const char *name;
 	double factor;
@@ -18,32 +16,43 @@ struct unit {
 	double divisor;
 };
 
-static const struct unit size_units[] = {
-	{"", 1, 0},
-	{"B", 1, 0},
-	{"K", 1024.0, 0},
-	{"KiB", 1024.0, 0},
-	{"M", 1048576.0, 0},
-	{"MiB", 1048576.0, 0},
-	{"G", 1073741824.0, 0},
-	{"GiB", 1073741824.0, 0},
-	{"T", 1099511627776.0, 0},
-	{"TiB", 1099511627776.0, 0},
+/* Units after a number; `prefix` is the step from one letter of PREFIXES to
+ * the next, or 0 where units have none. */
+struct scale {
+	double prefix;
+	const struct unit *units; /* ended by an entry without a name */
 };
 
-static const struct unit rate_units[] = {
-	{"B/s", 1, 0},           {"KB/s", 1e3, 0},       {"MB/s", 1e6, 0},
-	{"GB/s", 1e9, 0},        {"TB/s", 1e12, 0},      {"b/s", 1 / 8.0, 0},
-	{"Kb/s", 1e3 / 8.0, 0},  {"Mb/s", 1e6 / 8.0, 0}, {"Gb/s", 1e9 / 8.0, 0},
-	{"Tb/s", 1e12 / 8.0, 0},
-};
+#define PREFIXES "kmgtp"
 
-static const struct unit time_units[] = {
-	{"s", 1, 0},
-	{"ms", 0, 1e3},
-	{"us", 0, 1e6},
-	{"ns", 0, 1e9},
-};
+static const struct scale sizes = {
+	1024,
+	(const struct unit[]){{"", 1, 0}, {"B", 1, 0}, {"iB", 1, 0}, {0}}};
+
+static const struct scale rates = {1000,
+				   (const struct unit[]){{"B/s", 1, 0},
+							 {"Bps", 1, 0},
+							 {"b/s", 0.125, 0},
+							 {"bps", 0.125, 0},
+							 {"bit/s", 0.125, 0},
+							 {0}}};
+
+static const struct scale paces = {1000, (const struct unit[]){{"", 1, 0},
+							       {"F", 1, 0},
+							       {"F/s", 1, 0},
+							       {"FLOPS", 1, 0},
+							       {"FLOP/s", 1, 0},
+							       {0}}};
+
+static const struct scale times = {
+	0, (const struct unit[]){{"", 1, 0},
+				 {"s", 1, 0},
+				 {"ms", 0, 1e3},
+				 {"us", 0, 1e6},
+				 {"\u00b5s", 0, 1e6}, /* micro sign */
+				 {"\u03bcs", 0, 1e6}, /* Greek mu */
+				 {"ns", 0, 1e9},
+				 {0}}};
 
 /*
  * strtod alone would take "inf", "nan", hexadecimal and leading blanks; want
@@ -66,20 +75,27 @@ static int read_number(const char *text, double *value, const char **rest)
 	return 0;
 }
 
-static int read_with_unit(const char *text, const struct unit *units,
-			  size_t nunits, double *value)
+static int read_with_unit(const char *text, const struct scale *scale,
+			  double *value)
 {
-	const char *rest;
-	double number;
-	size_t i;
+	const struct unit *unit;
+	const char *rest, *letter;
+	double number, prefix = 1;
 
 	if (read_number(text, &number, &rest))
 		return -EINVAL;
-	for (i = 0; i < nunits; i++) {
-		if (strcmp(rest, units[i].name) == 0) {
-			*value = units[i].divisor > 0
-					 ? number / units[i].divisor
-					 : number * units[i].factor;
+	letter = *rest && scale->prefix > 0
+			 ? strchr(PREFIXES, tolower((unsigned char)*rest))
+			 : NULL;
+	if (letter) {
+		prefix = pow(scale->prefix, (double)(letter - PREFIXES + 1));
+		rest++;
+	}
+	for (unit = scale->units; unit->name; unit++) {
+		if (strcmp(rest, unit->name) == 0) {
+			*value = unit->divisor > 0
+					 ? number / unit->divisor
+					 : number * (prefix * unit->factor);
 			return 0;
 		}
 	}
@@ -90,9 +106,8 @@ int gf_units_size(const char *text, size_t *bytes, struct gf_error *err)
 {
 	double value;
 
-	if (read_with_unit(text, size_units, GF_ARRAY_LENGTH(size_units),
-			   &value) ||
-	    value < 0 || value >= 9.2e18 || value != floor(value))
+	if (read_with_unit(text, &sizes, &value) || value < 0 ||
+	    value >= 9.2e18 || value != floor(value))
 		return gf_error_set(err, -EINVAL,
 				    "want a size in bytes such as 4096, 64K or "
 				    "4M, got \"%s\"",
@@ -105,9 +120,8 @@ int gf_units_rate(const char *text, double *bytes_per_s, struct gf_error *err)
 {
 	double value;
 
-	if (read_with_unit(text, rate_units, GF_ARRAY_LENGTH(rate_units),
-			   &value) ||
-	    !(value > 0) || !isfinite(value))
+	if (read_with_unit(text, &rates, &value) || !(value > 0) ||
+	    !isfinite(value))
 		return gf_error_set(err, -EINVAL,
 				    "want a rate > 0 such as 12.5GB/s or "
 				    "100Gb/s, got \"%s\"",
@@ -116,13 +130,26 @@ int gf_units_rate(const char *text, double *bytes_per_s, struct gf_error *err)
 	return 0;
 }
 
+int gf_units_flops(const char *text, double *flop_per_s, struct gf_error *err)
+{
+	double value;
+
+	if (read_with_unit(text, &paces, &value) || !(value > 0) ||
+	    !isfinite(value))
+		return gf_error_set(err, -EINVAL,
+				    "want FLOP/s > 0 such as 7e12 or 15TF, "
+				    "got \"%s\"",
+				    text);
+	*flop_per_s = value;
+	return 0;
+}
+
 int gf_units_time(const char *text, double *seconds, struct gf_error *err)
 {
 	double value;
 
-	if (read_with_unit(text, time_units, GF_ARRAY_LENGTH(time_units),
-			   &value) ||
-	    value < 0 || !isfinite(value))
+	if (read_with_unit(text, &times, &value) || value < 0 ||
+	    !isfinite(value))
 		return gf_error_set(
 			err, -EINVAL,
 			"want a time >= 0 such as 3us or 1.5ms, got \"%s\"",

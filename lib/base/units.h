@@ -11,13 +11,18 @@
  * hold such strings. All return 0 or -EINVAL with a reason; *out only on 0.
  */
 
-/* "4096", "64K", "4M", "1G" (powers of 1024, as nccl-tests), "1.5M". */
+/* "4096", "64K", "4m", "1GiB", "1.5MB": every letter is a power of 1024, as
+ * nccl-tests have it. */
 int gf_units_size(const char *text, size_t *bytes, struct gf_error *err);
 
-/* "32GB/s", "12.5GB/s", "100Gb/s", "1e9B/s" (powers of 1000); > 0. */
+/* "32GB/s", "100Gb/s", "10Gbps", "10gbit/s"; > 0. The letters are powers of
+ * 1000; B is a byte, b a bit. */
 int gf_units_rate(const char *text, double *bytes_per_s, struct gf_error *err);
 
-/* "3us", "50us", "1.5ms", "2s", "0s"; >= 0. */
+/* "7e12", "15T", "15TF", "15TFLOP/s"; > 0. */
+int gf_units_flops(const char *text, double *flop_per_s, struct gf_error *err);
+
+/* "3us", "3µs", "1.5ms", "2s", and "2" for seconds; >= 0. */
 int gf_units_time(const char *text, double *seconds, struct gf_error *err);
 
 /* A whole decimal integer in [low, high], nothing after it. */

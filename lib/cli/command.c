@@ -57,30 +57,42 @@ static int key_of(const struct gf_command *c, size_t i)
 				     : KEY_SETTING + (int)i;
 }
 
-static struct argp_option option_of(const struct gf_setting *s, int key)
+/* Adds an option and, hidden after it, its other name. */
+static size_t add_option(struct argp_option *options,
+			 const struct gf_setting *s, int key)
 {
-	return (struct argp_option){
+	size_t n = 1;
+
+	options[0] = (struct argp_option){
 		.name = s->name,
 		.key = key,
 		.arg = s->arg,
+		.flags = s->hidden ? OPTION_HIDDEN : 0,
 		.doc = s->help,
 		.group = s->group,
 	};
+	if (s->alias)
+		options[n++] = (struct argp_option){
+			.name = s->alias,
+			.flags = OPTION_ALIAS | OPTION_HIDDEN,
+		};
+	return n;
 }
 
 static struct argp_option *options_of(const struct gf_command *c)
 {
-	size_t n = c->nsettings, i;
+	size_t n = 0, i;
 	struct argp_option *options =
-		gf_xcalloc(n + gf_cli_nshared + GF_ARRAY_LENGTH(hidden_options),
+		gf_xcalloc(2 * c->nsettings + gf_cli_nshared +
+				   GF_ARRAY_LENGTH(hidden_options),
 			   sizeof(*options));
 
-	for (i = 0; i < n; i++)
-		options[i] = option_of(&c->settings[i], key_of(c, i));
+	for (i = 0; i < c->nsettings; i++)
+		n += add_option(options + n, &c->settings[i], key_of(c, i));
 	for (i = 0; i < gf_cli_nshared; i++)
-		options[n + i] =
-			option_of(&gf_cli_shared[i], gf_cli_shared[i].letter);
-	memcpy(&options[n + i], hidden_options, sizeof(hidden_options));
+		n += add_option(options + n, &gf_cli_shared[i],
+				gf_cli_shared[i].letter);
+	memcpy(&options[n], hidden_options, sizeof(hidden_options));
 	return options;
 }
 

@@ -15,27 +15,12 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* The common beginning of every registry's entries. */
-struct entry {
-	const char *name, *description;
-};
-
-static const struct entry *entry_at(const struct gf_registry *r, size_t i)
-{
-	const struct entry *e;
-
-	if (!r->entry_bytes)
-		return ((const struct entry *const *)r->entries)[i];
-	e = (const void *)((const char *)r->entries + i * r->entry_bytes);
-	return e->name ? e : NULL;
-}
-
 static void add_registry(struct gf_text *out, const struct gf_registry *r)
 {
-	const struct entry *e;
+	const struct gf_named *e;
 	size_t i;
 
-	for (i = 0; r->entries && (e = entry_at(r, i)); i++)
+	for (i = 0; r->entries && (e = gf_registry_at(r, i)); i++)
 		if (!r->offers || r->offers(e))
 			gf_text_addf(out, "word\t%s\t%s\n", e->name,
 				     or_empty(e->description));
@@ -48,6 +33,8 @@ static void add_options(struct gf_text *out, const struct gf_setting *settings,
 	size_t i;
 
 	for (s = settings; s < settings + count; s++) {
+		if (s->hidden)
+			continue;
 		gf_text_addf(out, "option\t%s\t%.1s\t%s\t%s\t%s\t%s\n", s->name,
 			     (char[]){(char)s->letter, '\0'}, or_empty(s->arg),
 			     s->repeats ? "1" : "", or_empty(s->share),

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/input.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "cli/share.h"
 
 /* The launcher is our parent where it runs on this host; elsewhere, or without
  * /proc, nothing is known. */
@@ -21,11 +26,89 @@ static bool launcher_reads_device(void)
 	return strncmp(target, "/dev/", 5) == 0;
 }
 
-bool gf_cli_has_input(const struct gf_cli *cli)
+/* Whether documents may come on standard input: not from a terminal or another
+ * device. A terminal's input that mpirun passes on does not count either: rank
+ * 0 then sees a pipe that stays open until the user types an end of file. */
+static bool has_input(const struct gf_cli *cli)
 {
 	struct stat in;
 
 	if (fstat(STDIN_FILENO, &in) < 0 || S_ISCHR(in.st_mode))
 		return false;
 	return !cli->launched || !launcher_reads_device();
+}
+
+enum { GLANCE = 4096 };
+
+/* The first bytes of standard input, which stay there; -1: not to be had. Waits
+ * for a pipe's. */
+static ssize_t glance(char *text)
+{
+	off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+	int copy[2];
+	ssize_t n;
+
+	if (at >= 0)
+		return pread(STDIN_FILENO, text, GLANCE, at);
+	if (pipe(copy))
+		return -1;
+	n = tee(STDIN_FILENO, copy[1], GLANCE, 0);
+	if (n > 0)
+		n = read(copy[0], text, GLANCE);
+	close(copy[0]);
+	close(copy[1]);
+	return n;
+}
+
+/* A document is JSON; what cannot be looked at may be one. */
+static bool looks_like_document(const struct gf_cli *cli)
+{
+	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+	char text[GLANCE + 1];
+	ssize_t n;
+
+	if (poll(&in, 1, 2000) == 0)
+		gf_cli_note(cli, 0,
+			    "waiting for documents on standard input "
+			    "(</dev/null: there are none)");
+	n = glance(text);
+	if (n < 0)
+		return true;
+	text[n] = '\0';
+	return strchr("{[\xef", text[strspn(text, " \t\r\n")]) && n > 0;
+}
+
+static int take_document(const char *name, const char *const *kinds,
+			 gf_cli_take *take, void *ctx, struct gf_error *err)
+{
+	char *path;
+	int rc;
+
+	if (!strcmp(name, "-"))
+		return take(ctx, name, err);
+	rc = gf_cli_share_any(kinds, name, &path, err);
+	if (rc)
+		return rc;
+	rc = take(ctx, path, err);
+	free(path);
+	return rc;
+}
+
+int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds,
+		     bool wanted, gf_cli_take *take, void *ctx,
+		     struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < cli->nfiles && rc == 0; i++)
+		rc = take_document(cli->files[i], kinds, take, ctx, err);
+	if (cli->nfiles)
+		return rc;
+	if (!wanted && !(has_input(cli) && looks_like_document(cli)))
+		return 0;
+	if (isatty(STDIN_FILENO))
+		gf_cli_note(cli, 0,
+			    "reading documents from the terminal (--help)");
+	return take(ctx, "-", err);
 }

@@ -6,12 +6,18 @@
 
 #include "cli/cli.h"
 
+/* Takes one document: "-" is standard input. */
+typedef int gf_cli_take(void *ctx, const char *path, struct gf_error *err);
+
 /*
- * Whether documents may come on standard input, for a command that was given no
- * files: not from a terminal or another device. A terminal's input that mpirun
- * passes on does not count either: rank 0 then sees a pipe that stays open
- * until the user types an end of file.
+ * Takes the documents of the command line, each a path or a shipped name in one
+ * of the folders of share/ that `kinds` lists (NULL-terminated). Without any,
+ * standard input: where documents are `wanted`, whatever is there, and a note
+ * that a terminal is read; else only what looks like one, so that a command in
+ * a shell's loop leaves the list of that loop alone.
  */
-bool gf_cli_has_input(const struct gf_cli *cli);
+int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds,
+		     bool wanted, gf_cli_take *take, void *ctx,
+		     struct gf_error *err);
 
 #endif

@@ -76,3 +76,48 @@ void gf_cli_warn_lines(const struct gf_cli *cli, const char *text)
 			gf_cli_warn(cli, "%s", line);
 	free(copy);
 }
+
+static void print_list(const struct gf_list *l, struct gf_text *out)
+{
+	struct sourced {
+		struct gf_named named;
+		const char *source;
+	};
+	const struct gf_named *e;
+	size_t i;
+
+	gf_text_addf(out, "%s (%s):\n", l->name, l->description);
+	for (i = 0; (e = gf_registry_at(&l->of, i)); i++) {
+		if (l->of.offers && !l->of.offers(e))
+			continue;
+		if (!e->description)
+			gf_text_addf(out, "  %s", e->name);
+		else
+			gf_text_addf(out, "  %-17s %s", e->name,
+				     e->description);
+		if (l->sourced)
+			gf_text_addf(out, " [%s]",
+				     ((const struct sourced *)e)->source);
+		gf_text_addf(out, "\n");
+	}
+}
+
+int gf_cli_print_lists(const struct gf_list *lists, const char *const *which,
+		       struct gf_text *out, struct gf_error *err)
+{
+	const struct gf_registry all = {lists, sizeof(*lists), NULL};
+	const struct gf_list *l;
+	size_t i;
+
+	for (l = lists; l->name && !which[0]; l++)
+		print_list(l, out);
+	for (i = 0; which[i]; i++) {
+		for (l = lists; l->name && strcmp(l->name, which[i]); l++)
+			;
+		if (!l->name)
+			return gf_registry_refuse(&all, "--list", NULL,
+						  which[i], err);
+		print_list(l, out);
+	}
+	return 0;
+}

@@ -2,7 +2,8 @@
 #ifndef GF_CLI_LIST_H
 #define GF_CLI_LIST_H
 
-#include "base/error.h"
+#include "base/registry.h"
+#include "base/text.h"
 #include "cli/cli.h"
 
 /* Calls item for every part of a comma-separated argument, empty ones too,
@@ -21,6 +22,14 @@ const char **gf_cli_split(const char *arg);
 /* The same; -EINVAL where a name is there twice. */
 int gf_cli_split_once(const char *arg, const char ***parts,
 		      struct gf_error *err);
+
+/*
+ * Prints tables, each under its name, the entries of each a line. `which`,
+ * NULL-terminated, names some of them; empty: all. -EINVAL: there is no such
+ * table. lists ends as gf_registry does.
+ */
+int gf_cli_print_lists(const struct gf_list *lists, const char *const *which,
+		       struct gf_text *out, struct gf_error *err);
 
 /* Every line of a text as a warning, none with -q; a line that begins with a
  * tab is a detail, for -v. text may be NULL. */

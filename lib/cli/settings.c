@@ -32,24 +32,19 @@ static int store_whole(const struct gf_setting *s, const char *arg, void *to,
 static int store_choice(const struct gf_setting *s, const char *arg, int *to,
 			struct gf_error *err)
 {
-	struct gf_text list = {0};
-	int i, rc;
+	const char *name = arg;
+	int i;
 
+	for (i = 0; s->words && s->words[i][0]; i++)
+		if (strcmp(s->words[i][0], arg) == 0)
+			name = s->words[i][1];
 	for (i = 0; s->names[i]; i++) {
-		if (strcmp(s->names[i], arg) == 0) {
+		if (strcmp(s->names[i], name) == 0) {
 			*to = i;
 			return 0;
 		}
 	}
-	for (i = 0; s->names[i]; i++)
-		gf_text_addf(&list, "%s%s",
-			     !i                ? ""
-			     : s->names[i + 1] ? ", "
-					       : " or ",
-			     s->names[i]);
-	rc = gf_error_set(err, -EINVAL, "want %s, got \"%s\"", list.data, arg);
-	gf_text_release(&list);
-	return rc;
+	return gf_names_refuse(s->names, arg, err);
 }
 
 /* *numbers is the caller's to free; given twice, the last one counts. */
@@ -93,6 +88,20 @@ static int store_size(const struct gf_setting *s, const char *arg, size_t *to,
 	return rc;
 }
 
+static int store_flops(const struct gf_setting *s, const char *arg, double *to,
+		       struct gf_error *err)
+{
+	double value;
+	int rc = gf_units_flops(arg, &value, err);
+
+	if (rc == 0 && (value < s->low || value > s->high))
+		rc = gf_error_set(err, -EINVAL, "want %g to %g FLOP/s, got %g",
+				  s->low, s->high, value);
+	if (rc == 0)
+		*to = value;
+	return rc;
+}
+
 int gf_setting_store(const struct gf_setting *s, const char *arg,
 		     void *arguments, struct gf_error *err)
 {
@@ -109,6 +118,10 @@ int gf_setting_store(const struct gf_setting *s, const char *arg,
 		return gf_units_real(arg, s->low, s->high, to, err);
 	case GF_SETTING_TIME:
 		return gf_units_time(arg, to, err);
+	case GF_SETTING_RATE:
+		return gf_units_rate(arg, to, err);
+	case GF_SETTING_FLOPS:
+		return store_flops(s, arg, to, err);
 	case GF_SETTING_SIZE:
 		return store_size(s, arg, to, err);
 	case GF_SETTING_CHOICE:

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/error.h"
+#include "base/registry.h"
 
 struct gf_cli;
 struct gf_command;
@@ -20,19 +20,14 @@ enum gf_setting_kind {
 	GF_SETTING_INT,    /* int in [low, high] */
 	GF_SETTING_REAL,   /* double in [low, high] */
 	GF_SETTING_TIME,   /* double, seconds; as people write it ("60s") */
+	GF_SETTING_RATE,   /* double, bytes per second ("10Gb/s") */
+	GF_SETTING_FLOPS,  /* double, FLOP per second in [low, high] ("15TF") */
 	GF_SETTING_SIZE,   /* size_t, bytes >= low; as people write it ("4M") */
 	GF_SETTING_CHOICE, /* int: which of `names` */
 	GF_SETTING_FLAG,   /* bool, set to true */
 	GF_SETTING_OWN,    /* what `store` makes of it */
 	GF_SETTING_REALS,  /* double *, allocated, and size_t at offset2:
 			    * numbers in [low, high] separated by commas */
-};
-
-/* A table whose entries begin with `const char *name, *description`. */
-struct gf_registry {
-	const void *entries; /* ended by NULL, or by an entry without a name */
-	size_t entry_bytes;  /* 0: entries is an array of pointers */
-	bool (*offers)(const void *entry); /* (optional) which of them */
 };
 
 /*
@@ -50,6 +45,9 @@ struct gf_setting {
 	double low, high;
 	/* NULL-terminated: all there are for a choice, else suggestions */
 	const char *const *names;
+	/* (optional) other words for names of a choice: pairs, NULL-ended */
+	const char *const (*words)[2];
+	const char *alias; /* (optional) another name, not in --help */
 	/* `to` is the place at offset; 0, or negative with what was wanted */
 	int (*store)(const char *arg, void *to, struct gf_error *err);
 	size_t offset2;
@@ -57,6 +55,7 @@ struct gf_setting {
 	struct gf_registry from[2];
 	const char *share;
 	bool repeats; /* each one given adds to the others */
+	bool hidden;  /* not in --help and completions */
 };
 
 /* Stores an argument: 0, or -EINVAL with what was wanted. */

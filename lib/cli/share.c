@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/share.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "base/registry.h"
+#include "base/text.h"
 
 enum { PLACES = 4 };
 
@@ -48,6 +51,62 @@ static char *share_root(size_t i)
 	}
 }
 
+static char *share_folder(size_t place, const char *kind)
+{
+	char *root = share_root(place), *folder = NULL;
+
+	if (root)
+		folder = gf_xasprintf("%s/%s", root, kind);
+	free(root);
+	return folder;
+}
+
+/* Appends the documents of a folder, each with its name up to ".json". */
+static void add_names(const char *folder, char ***names, size_t *count)
+{
+	struct dirent **found;
+	int n = scandir(folder, &found, NULL, alphasort), i;
+
+	for (i = 0; i < n; i++) {
+		char *ending = strstr(found[i]->d_name, ".json");
+
+		if (ending && !ending[strlen(".json")]) {
+			*ending = '\0';
+			*names = gf_xreallocarray(*names, *count + 2,
+						  sizeof(**names));
+			(*names)[(*count)++] = gf_xstrdup(found[i]->d_name);
+			(*names)[*count] = NULL;
+		}
+		free(found[i]);
+	}
+	if (n >= 0)
+		free(found);
+}
+
+static char **names_of(const char *kind)
+{
+	char **names = gf_xcalloc(1, sizeof(*names));
+	size_t place, count = 0;
+
+	for (place = 0; place < PLACES && !count; place++) {
+		char *folder = share_folder(place, kind);
+
+		if (folder)
+			add_names(folder, &names, &count);
+		free(folder);
+	}
+	return names;
+}
+
+static void free_names(char **names)
+{
+	size_t i;
+
+	for (i = 0; names && names[i]; i++)
+		free(names[i]);
+	free(names);
+}
+
 int gf_cli_shipped(const char *kind, const char *name, char **path,
 		   struct gf_error *err)
 {
@@ -55,36 +114,94 @@ int gf_cli_shipped(const char *kind, const char *name, char **path,
 	size_t i, k;
 
 	for (i = 0; i < PLACES && !strchr(name, '/'); i++) {
-		char *root = share_root(i);
+		char *folder = share_folder(i, kind);
 
-		for (k = 0; root && k < 2; k++) {
-			char *candidate = gf_xasprintf("%s/%s/%s%s", root, kind,
-						       name, endings[k]);
+		for (k = 0; folder && k < 2; k++) {
+			char *candidate = gf_xasprintf("%s/%s%s", folder, name,
+						       endings[k]);
 
 			if (access(candidate, R_OK) == 0) {
-				free(root);
+				free(folder);
 				*path = candidate;
 				return 0;
 			}
 			free(candidate);
 		}
-		free(root);
+		free(folder);
 	}
 	return gf_error_set(err, -ENOENT, "want %s in share/%s, found none",
 			    name, kind);
 }
 
+static int refuse(const char *const *kinds, const char *name,
+		  struct gf_error *err)
+{
+	struct gf_text folders = {0};
+	const char *near = NULL;
+	char **names = NULL;
+	size_t i;
+
+	for (i = 0; kinds[i]; i++) {
+		gf_text_addf(&folders, "%sshare/%s", i ? " or " : "", kinds[i]);
+		if (near)
+			continue;
+		free_names(names);
+		names = names_of(kinds[i]);
+		near = gf_names_near((const char *const *)names, name);
+	}
+	gf_error_set(err, -ENOENT,
+		     "%s: want a path or a name in %s, found neither%s%s%s",
+		     name, folders.data ? folders.data : "share",
+		     near ? "; did you mean " : "", near ? near : "",
+		     near ? "?" : "");
+	gf_text_release(&folders);
+	free_names(names);
+	return -ENOENT;
+}
+
+int gf_cli_share_any(const char *const *kinds, const char *name, char **path,
+		     struct gf_error *err)
+{
+	size_t i;
+
+	*path = NULL;
+	if (access(name, F_OK) == 0)
+		*path = gf_xstrdup(name);
+	for (i = 0; kinds[i] && !*path; i++)
+		gf_cli_shipped(kinds[i], name, path, NULL);
+	return *path ? 0 : refuse(kinds, name, err);
+}
+
 int gf_cli_share(const char *kind, const char *name, char **path,
 		 struct gf_error *err)
 {
-	if (access(name, R_OK) == 0) {
-		*path = gf_xstrdup(name);
-		return 0;
-	}
-	if (gf_cli_shipped(kind, name, path, err) == 0)
-		return 0;
-	return gf_error_set(err, -ENOENT,
-			    "%s: want a path or a name in share/%s, found "
-			    "neither",
-			    name, kind);
+	const char *const kinds[] = {kind, NULL};
+
+	return gf_cli_share_any(kinds, name, path, err);
+}
+
+struct gf_list gf_cli_share_list(const char *kind, const char *description)
+{
+	char **names = names_of(kind);
+	struct gf_named *entries;
+	size_t n = 0, i;
+
+	while (names[n])
+		n++;
+	entries = gf_xcalloc(n + 1, sizeof(*entries));
+	for (i = 0; i < n; i++)
+		entries[i].name = names[i];
+	free(names);
+	return (struct gf_list){
+		kind, description, {entries, sizeof(*entries), NULL}, false};
+}
+
+void gf_cli_share_list_free(struct gf_list *list)
+{
+	const struct gf_named *e;
+	size_t i;
+
+	for (i = 0; (e = gf_registry_at(&list->of, i)); i++)
+		free((void *)e->name);
+	free((void *)list->of.entries);
 }

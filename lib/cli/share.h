@@ -2,7 +2,7 @@
 #ifndef GF_CLI_SHARE_H
 #define GF_CLI_SHARE_H
 
-#include "base/error.h"
+#include "base/registry.h"
 
 /*
  * Files that gradflow ships. share/ is looked for in $GF_SHARE, beside the
@@ -14,9 +14,18 @@
 int gf_cli_share(const char *kind, const char *name, char **path,
 		 struct gf_error *err);
 
+/* The same, where several folders of share/ may have the name; `kinds` is
+ * NULL-terminated. */
+int gf_cli_share_any(const char *const *kinds, const char *name, char **path,
+		     struct gf_error *err);
+
 /* The shipped file alone, for scripts that are run: a file of the same name in
  * the working folder must not be. */
 int gf_cli_shipped(const char *kind, const char *name, char **path,
 		   struct gf_error *err);
+
+/* The names of share/<kind>'s documents, in order, as a table of that name. */
+struct gf_list gf_cli_share_list(const char *kind, const char *description);
+void gf_cli_share_list_free(struct gf_list *list);
 
 #endif

@@ -350,10 +350,15 @@ static void print_heading(const struct gf_bench_report *r, struct gf_text *out)
 	int before = 60 + (shows_wire(r) ? 13 : 0) + (c->errors ? 20 : 0);
 
 	gf_text_addf(out,
-		     "# %d ranks, %d on this host, version " GF_VERSION
+		     "# %d rank%s, %d on this host, version " GF_VERSION
 		     ", times: median of %d (%s over the ranks) after %d\n",
-		     c->comm->ranks, c->comm->local_ranks, c->repeats,
+		     c->comm->ranks, c->comm->ranks == 1 ? "" : "s",
+		     c->comm->local_ranks, c->repeats,
 		     gf_bench_across_names[c->across], c->warmup);
+	if (c->comm->ranks == 1)
+		gf_text_addf(out, "# one rank has nothing to reduce: these are "
+				  "times of copies; start more with mpirun "
+				  "-np N\n");
 	print_device(&c->device, out);
 	if (c->element.codec)
 		gf_text_addf(out,
@@ -397,7 +402,9 @@ static void print_best(const struct gf_bench_report *r, struct gf_text *out)
 	struct gf_plan rule;
 	size_t i, k;
 
-	if (gf_bench_report_rule(r, &rule, NULL) < 0)
+	/* of one rank's copies none is the best */
+	if (r->config->comm->ranks == 1 ||
+	    gf_bench_report_rule(r, &rule, NULL) < 0)
 		return;
 	gf_text_addf(out, "# best     :");
 	for (i = 0; i < rule.rule->nalgorithms; i++) {

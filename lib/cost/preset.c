@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/registry.h"
+
 const char *const gf_precision_names[] = {"f32", "tf32", "f16", NULL};
 
 /* f16 stands for bf16, too, whose rate is the same. Rates that makers print
@@ -146,29 +148,16 @@ static int take_preset(const struct gf_preset *p, int precision,
 	return 0;
 }
 
-static int refuse_gpu(const char *name, struct gf_error *err)
-{
-	struct gf_text all = {0};
-	const struct gf_preset *p;
-	int rc;
-
-	for (p = gf_presets; p->name; p++)
-		gf_text_addf(&all, "%s%s", p == gf_presets ? "" : ", ",
-			     p->name);
-	rc = gf_error_set(err, -EINVAL, "--gpu: want one of %s, got %.40s",
-			  all.data, name);
-	gf_text_release(&all);
-	return rc;
-}
-
 int gf_rates_take(const struct gf_rates *r, const struct gf_topology *t,
 		  struct gf_estimate *in, struct gf_text *text,
 		  struct gf_text *open, struct gf_error *err)
 {
+	static const struct gf_registry presets = {gf_presets,
+						   sizeof(*gf_presets), NULL};
 	const struct gf_preset *p = r->gpu ? gf_preset_find(r->gpu) : NULL;
 
 	if (r->gpu && !p)
-		return refuse_gpu(r->gpu, err);
+		return gf_registry_refuse(&presets, "--gpu", NULL, r->gpu, err);
 	if (!p && !(r->flops_per_s > 0) && t)
 		p = gf_preset_of(t);
 	if (p && !r->gpu)

@@ -321,6 +321,11 @@ int gf_documents_add(struct gf_documents *d, const char *path,
 	return gf_documents_add_of(d, path, NULL, err);
 }
 
+int gf_documents_take(void *documents, const char *path, struct gf_error *err)
+{
+	return gf_documents_add(documents, path, err);
+}
+
 void gf_documents_release(struct gf_documents *d)
 {
 	size_t i;

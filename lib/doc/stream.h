@@ -34,6 +34,9 @@ struct gf_documents {
 	char *passed_on;
 };
 
+/* gf_documents_add for callers that know their documents as void *. */
+int gf_documents_take(void *documents, const char *path, struct gf_error *err);
+
 /* Adds every document of one file ("-": standard input). All or nothing. */
 int gf_documents_add(struct gf_documents *d, const char *path,
 		     struct gf_error *err);

@@ -230,7 +230,7 @@ static void read_remark(struct table *t, char *line)
 	size_t n;
 
 	/* at most 9 digits: an int */
-	if (sscanf(line, "# %9d ranks%n", &number, &used) == 1 && used > 0)
+	if (sscanf(line, "# %9d rank%n", &number, &used) == 1 && used > 0)
 		t->ranks = number;
 	used = 0;
 	t->coded |= strncmp(line, "# codec ", 8) == 0;

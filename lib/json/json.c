@@ -353,14 +353,35 @@ int gf_json_to_string(const struct gf_json_at *v, char **out,
 	return 0;
 }
 
+/* Reals from here on stand for several integers. */
+#define WHOLE_END 0x1p53
+
+/* An integer, or a real number that is one: some writers print 6 as 6.0. */
+static int whole(const struct gf_json_at *v, json_int_t *out,
+		 struct gf_error *err)
+{
+	const json_t *value = (const json_t *)v->value;
+	double real = json_real_value(value);
+
+	*out = json_integer_value(value);
+	if (json_is_integer(value))
+		return 0;
+	if (!json_is_real(value) || real != floor(real) ||
+	    fabs(real) >= WHOLE_END)
+		return refuse_value(v, err, "an integer");
+	*out = (json_int_t)real;
+	return 0;
+}
+
 int gf_json_to_size(const struct gf_json_at *v, size_t low, size_t high,
 		    size_t *out, struct gf_error *err)
 {
-	json_int_t value = json_integer_value(v->value);
+	json_int_t value;
 	char want[64];
+	int rc = whole(v, &value, err);
 
-	if (!json_is_integer((json_t *)v->value))
-		return refuse_value(v, err, "an integer");
+	if (rc)
+		return rc;
 	if (value < 0 || (unsigned long long)value < low) {
 		snprintf(want, sizeof(want), "an integer >= %zu", low);
 		return refuse_value(v, err, want);
@@ -376,11 +397,12 @@ int gf_json_to_size(const struct gf_json_at *v, size_t low, size_t high,
 int gf_json_to_int(const struct gf_json_at *v, int low, int high, int *out,
 		   struct gf_error *err)
 {
-	json_int_t value = json_integer_value(v->value);
+	json_int_t value;
 	char want[64];
+	int rc = whole(v, &value, err);
 
-	if (!json_is_integer((json_t *)v->value))
-		return refuse_value(v, err, "an integer");
+	if (rc)
+		return rc;
 	if (value < low || value > high) {
 		snprintf(want, sizeof(want), "an integer %s %d",
 			 value < low ? ">=" : "<=", value < low ? low : high);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/registry.h"
 #include "base/units.h"
 #include "json/record_parts.h"
 
@@ -24,8 +25,7 @@ const char *const *gf_field_words(const struct gf_field *f)
 static int parse_choice(const char *const *names, const char *text, int *index,
 			struct gf_error *err)
 {
-	struct gf_text list = {0};
-	int i, rc;
+	int i;
 
 	for (i = 0; names[i]; i++) {
 		if (strcmp(names[i], text) == 0) {
@@ -33,15 +33,7 @@ static int parse_choice(const char *const *names, const char *text, int *index,
 			return 0;
 		}
 	}
-	for (i = 0; names[i]; i++)
-		gf_text_addf(&list, "%s%s",
-			     !i             ? ""
-			     : names[i + 1] ? ", "
-					    : " or ",
-			     names[i]);
-	rc = gf_error_set(err, -EINVAL, "want %s, got \"%s\"", list.data, text);
-	gf_text_release(&list);
-	return rc;
+	return gf_names_refuse(names, text, err);
 }
 
 static int parse_real(const struct gf_field *f, const char *text, double *p,
@@ -82,7 +74,7 @@ int gf_field_parse(const struct gf_field *f, const char *text, void *item,
 {
 	void *p = gf_field_place(f, item);
 	long long whole;
-	int rc, index;
+	int rc, index = 0;
 
 	switch (f->type) {
 	case GF_FIELD_SIZE:

@@ -8,6 +8,8 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "cli/table.h"
+#include "codec/codec.h"
+#include "coll/algorithm.h"
 #include "cost/preset.h"
 #include "json/json.h"
 #include "planner/emit.h"
@@ -193,38 +195,13 @@ void gf_compared_table(const struct gf_compared *rows, size_t n,
 	gf_table_release(&t);
 }
 
-static void list(struct gf_text *out, const char *name, const char *what,
-		 const char *source)
-{
-	gf_text_addf(out, "  %-17s %s%s%s%s\n", name, what, source ? " [" : "",
-		     source ? source : "", source ? "]" : "");
-}
-
-void gf_plan_list(struct gf_text *out)
-{
-	size_t i;
-
-	gf_text_addf(out, "policies (--policy):\n");
-	list(out, "auto",
-	     "the simplest plan within the tolerance, by its policy's name",
-	     NULL);
-	for (i = 0; gf_policies[i]; i++)
-		list(out, gf_policies[i]->name, gf_policies[i]->description,
-		     gf_policies[i]->source);
-	gf_text_addf(out, "systems (--system):\n");
-	for (i = 0; gf_systems[i].name; i++)
-		list(out, gf_systems[i].name, gf_systems[i].description,
-		     gf_systems[i].source);
-	gf_text_addf(out, "selections (--selection):\n");
-	for (i = 0; gf_select_plans[i]; i++)
-		list(out, gf_select_plans[i]->name,
-		     gf_select_plans[i]->description,
-		     gf_select_plans[i]->source);
-	gf_text_addf(out, "GPUs of estimates (--gpu):\n");
-	for (i = 0; gf_presets[i].name; i++)
-		list(out, gf_presets[i].name, gf_presets[i].description, NULL);
-	gf_text_addf(out, "targets (--emit):\n");
-	for (i = 0; gf_emitters[i].name; i++)
-		list(out, gf_emitters[i].name, gf_emitters[i].description,
-		     NULL);
-}
+const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1] = {
+	{"policies", "--policy, besides auto", {gf_policies, 0, NULL}, true},
+	{"systems", "--system", {gf_systems, sizeof(*gf_systems), NULL}, true},
+	{"selections", "--selection", {gf_select_plans, 0, NULL}, true},
+	{"algorithms", "--algorithm", {gf_algorithms, 0, NULL}, false},
+	{"codecs", "--codecs", {gf_codecs, sizeof(*gf_codecs), NULL}, false},
+	{"gpus", "--gpu", {gf_presets, sizeof(*gf_presets), NULL}, false},
+	{"targets", "--emit", {gf_emitters, sizeof(*gf_emitters), NULL}, false},
+	{NULL, NULL, {NULL, 0, NULL}, false},
+};

@@ -2,6 +2,7 @@
 #ifndef GF_PLANNER_COMPARE_H
 #define GF_PLANNER_COMPARE_H
 
+#include "base/registry.h"
 #include "planner/make.h"
 
 /* Every policy on one problem, best first. */
@@ -23,7 +24,9 @@ void gf_compared_table(const struct gf_compared *rows, size_t n,
 /* One row as a line of JSON. */
 void gf_compared_json(const struct gf_compared *row, struct gf_text *out);
 
-/* Policies, systems, GPUs and targets of --emit, for people. */
-void gf_plan_list(struct gf_text *out);
+/* All that gf-plan takes by name, but for files; ended by a list without one.
+ */
+enum { GF_PLAN_LISTS = 7 };
+extern const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1];
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/registry.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "doc/algorithm.h"
@@ -294,21 +295,16 @@ static void replay_envelope(struct filling *f)
 
 static int check_codecs(const struct gf_problem *in, struct gf_error *err)
 {
+	static const struct gf_registry codecs = {gf_codecs, sizeof(*gf_codecs),
+						  NULL};
 	size_t i, k;
-	char *names;
-	int rc;
 
 	for (i = 0; in->codecs && in->codecs[i]; i++) {
 		const struct gf_codec *codec = gf_codec_find(in->codecs[i]);
 
-		if (!codec) {
-			names = gf_codec_names(false, "");
-			rc = gf_error_set(err, -EINVAL,
-					  "--codecs: want %s, got %s", names,
-					  in->codecs[i]);
-			free(names);
-			return rc;
-		}
+		if (!codec)
+			return gf_registry_refuse(&codecs, "--codecs", NULL,
+						  in->codecs[i], err);
 		if (gf_codec_ratio(codec) == 1 || !in->model)
 			continue;
 		for (k = 0; k < in->model->ntensors; k++)
@@ -348,6 +344,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 	};
 	bool empty = !in->algorithm && !in->levels &&
 		     !(in->network && in->network->nallreduce);
+	static const struct gf_registry algorithms = {gf_algorithms, 0, NULL};
 	int rc = check_codecs(in, err);
 
 	memset(m, 0, sizeof(*m));
@@ -355,9 +352,8 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 		return rc;
 	if (in->algorithm && !gf_algorithm_find(in->algorithm) &&
 	    !measured(in->network, in->algorithm))
-		return gf_error_set(err, -EINVAL,
-				    "--algorithm: want the name of one, got %s",
-				    in->algorithm);
+		return gf_registry_refuse(&algorithms, "--algorithm", NULL,
+					  in->algorithm, err);
 	add_all(&f);
 	if (m->noptions == 0) {
 		gf_menu_release(m);

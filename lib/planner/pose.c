@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/registry.h"
 #include "codec/codec.h"
 #include "planner/menu.h"
 #include "planner/policies.h"
@@ -13,17 +14,17 @@
 
 static int check_names(const struct gf_request *r, struct gf_error *err)
 {
+	static const struct gf_registry policies = {gf_policies, 0, NULL};
+	static const struct gf_registry systems = {gf_systems,
+						   sizeof(*gf_systems), NULL};
+
 	if (r->policy && strcmp(r->policy, "auto") != 0 &&
 	    !gf_policy_find(r->policy))
-		return gf_error_set(err, -EINVAL,
-				    "--policy: want one of gf-plan --list, got "
-				    "%s",
-				    r->policy);
+		return gf_registry_refuse(&policies, "--policy", "auto",
+					  r->policy, err);
 	if (r->system && !gf_system_find(r->system))
-		return gf_error_set(err, -EINVAL,
-				    "--system: want one of gf-plan --list, got "
-				    "%s",
-				    r->system);
+		return gf_registry_refuse(&systems, "--system", NULL, r->system,
+					  err);
 	return 0;
 }
 

@@ -328,7 +328,7 @@ iteration() { # WANTED
 	wants 0 gf-plan --model resnet20 --compare a100.json
 	says "by default: a100 as in the topology (--gpu, --flops), 32 samples per rank (--batch), 8 ranks as in the topology (--ranks)"
 	wants 2 gf-plan --model resnet20 --gpu h1000 "$topo"
-	says "--gpu: want one of b200, h200, h100-pcie, h100,"
+	says "--gpu: want b200, h200, h100-pcie, h100,"
 	wants 2 gf-plan --model resnet20 --gpu v100 --precision tf32 "$topo"
 	says "--precision: want f32 or f16 on v100, got tf32"
 	wants 2 gf-plan --model resnet20 --precision f16 "$topo"
@@ -369,9 +369,11 @@ iteration() { # WANTED
 	2|--servers: want none with selection randomk, which no server|--selection randomk --servers 1
 	2|--factors: want none with selection onebit, which has an exchange|--selection onebit --factors 2,2
 	2|want "all" with a staleness > 1|--system pipe-sgd --policy dear
-	2|--policy: want one of gf-plan --list, got best|--policy best
-	2|--system: want one of gf-plan --list, got mine|--system mine
-	2|--algorithm: want the name of one, got carrier|--algorithm carrier
+	2|--policy: want auto, sequential, single, wfbp, threshold, mg-wfbp, asc-wfbp, optimal or dear, got "best"|--policy best
+	2|got "optmal"; did you mean "optimal"?|--policy optmal
+	2|--codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "f17"; did you mean "f16"?|--codecs f32,f17
+	2|--system: want auto, gradientflow, pipe-sgd, gtopk, asc-wfbp or blueconnect, got "mine"|--system mine
+	2|--algorithm: want ring, rhd, butterfly, tree, linear, hierarchical, blueconnect, direct, ps or library, got "carrier"|--algorithm carrier
 	1|want a measured cost of butterfly|--algorithm butterfly
 	2|--codecs: want f32, f16|--codecs f32,f8
 	2|--lanes|--lanes 0

@@ -133,7 +133,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	says '--gpu goes without --flops'
 	wants 0 gf-profile --estimate --gpu a100 --model resnet50
 	says '50 % of 156 TFLOP/s (tf32)'
-	says 'by default: 16 samples per rank (--batch)'
+	says 'by default: 32 samples per rank (--batch)'
 	wants 2 gf-profile --flops 7e12 --model resnet50
 	says '--flops goes with --estimate'
 }

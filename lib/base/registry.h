@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_BASE_REGISTRY_H
+#define GF_BASE_REGISTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+/*
+ * Tables of named things, whatever else their entries hold: algorithms, codecs,
+ * policies. Users choose from them by name.
+ */
+struct gf_named {
+	const char *name, *description; /* description may be NULL */
+};
+
+/* A table whose entries begin as struct gf_named does. */
+struct gf_registry {
+	const void *entries; /* ended by NULL, or by an entry without a name */
+	size_t entry_bytes;  /* 0: entries is an array of pointers */
+	bool (*offers)(const void *entry); /* (optional) which of them */
+};
+
+/* A table as --list shows it. */
+struct gf_list {
+	const char *name, *description; /* "policies", "--policy" */
+	struct gf_registry of;
+	bool sourced; /* the entries' third member is a source, as text */
+};
+
+/* The i-th entry; NULL: the table has ended. */
+const struct gf_named *gf_registry_at(const struct gf_registry *r, size_t i);
+
+/* Writes "OPTION: want a, b or c, got x", and the name that is nearest to x
+ * where one is near; returns -EINVAL. `first`: a word besides, or NULL. */
+int gf_registry_refuse(const struct gf_registry *r, const char *option,
+		       const char *first, const char *got,
+		       struct gf_error *err);
+
+/* The same for an array of names that NULL ends, without the option. */
+int gf_names_refuse(const char *const *names, const char *got,
+		    struct gf_error *err);
+
+/* The name that differs from `got` by the fewest letters added, left out or
+ * changed, without regard to case, - and _; NULL: none is near. */
+const char *gf_names_near(const char *const *names, const char *got);
+
+#endif

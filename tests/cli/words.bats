@@ -1,0 +1,111 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# What users type and pipe: names, units, nccl-tests' words, standard input.
+load common
+
+@test "shipped documents by name, and the nearest name of a wrong one" {
+	wants 0 gf-plan resnet20 gtopk-32-1gbe --gpu v100
+	cp out.txt by-name
+	wants 0 gf-plan "$share/models/resnet20.json" "$share/topologies/gtopk-32-1gbe.json" --gpu v100
+	diff <(jq 'del(.. | .file?)' by-name) <(jq 'del(.. | .file?)' out.txt)
+	wants 3 gf-plan resnet-20 gtopk-32-1gbe --gpu v100
+	says "resnet-20: want a path or a name in share/topologies or share/models or share/profiles, found neither; did you mean resnet20?"
+	wants 3 gf-train --model digitscnn
+	says "in share/models, found neither; did you mean digits-cnn?"
+	# a file of that name comes first
+	echo '{}' > resnet20
+	wants 2 gf-plan resnet20 gtopk-32-1gbe
+	says "resnet20: /format: want"
+}
+
+@test "gf-plan --list: all tables, or those that are named" {
+	wants 0 gf-plan --list
+	for name in $(cd "$share/models" && ls); do prints "  ${name%.json}"; done
+	for name in $(cd "$share/topologies" && ls); do prints "  ${name%.json}"; done
+	wants 0 gf-plan --list codecs targets
+	[ "$(grep -v '^ ' out.txt | tr '\n' ' ')" = "codecs (--codecs): targets (--emit): " ]
+	prints "  q8 "
+	wants 2 gf-plan --list codec
+	says 'codecs, gpus or targets, got "codec"; did you mean "codecs"?'
+}
+
+@test "units as people write them" {
+	gf-topo --synthetic "a:2@1.25GB/s,3us net:2@10Gb/s,50us" > want
+	for levels in "a:2@10Gbps,3us net:2@10Gbit/s,50us" "a:2@10gb/s,3µs net:2@1250MB/s,0.05ms"; do
+		gf-topo --synthetic "$levels" | diff want -
+	done
+	wants 2 gf-topo --synthetic "a:2@10G,3us"
+	says "want a rate > 0 such as 12.5GB/s or 100Gb/s"
+	wants 0 gf-profile --estimate --model resnet50 --flops 15TF
+	cp out.txt by-unit
+	wants 0 gf-profile --estimate --model resnet50 --flops 15e12
+	diff by-unit out.txt
+	wants 2 gf-profile --estimate --model resnet50 --flops 15TB/s
+	says '--flops: want FLOP/s > 0 such as 7e12 or 15TF, got "15TB/s"'
+}
+
+@test "nccl-tests' words mean the same, or are refused with advice" {
+	wants 0 gf-allreduce --minbytes 1KB --maxbytes 2k --stepfactor 2 --iters 2 --warmup_iters 0 -d float -g 1 -t 1 --json
+	[ "$(jq -r '.dtype' out.txt | sort -u)" = f32 ]
+	wants 2 gf-allreduce -o sum
+	says '-o: want a file, got "sum"; the operation is --op sum'
+	[ ! -e sum ]
+	wants 2 gf-allreduce -g 2
+	says "--ngpus: want 1: each process is one rank with one GPU; start more with mpirun -np N"
+	wants 2 gf-allreduce -d int8
+	says '--datatype: want f32, f64, f16, bf16 or i32, got "int8"'
+}
+
+@test "one rank is said plainly, and has no best algorithm" {
+	wants 0 gf-allreduce -e 2K -n 2
+	prints "# 1 rank, 1 on this host"
+	prints "# one rank has nothing to reduce: these are times of copies; start more with mpirun -np N"
+	fails grep -q '^# best' out.txt
+}
+
+@test "a loop keeps its list: only documents are read from standard input" {
+	printf 'resnet20\nresnet50\n' > list
+	while read -r model; do
+		gf-profile --estimate --model "$model" --gpu v100 2> /dev/null | jq -r .model.name
+	done < list > read.txt
+	diff list read.txt
+	cat list | while read -r model; do
+		gf-profile --estimate --model "$model" --gpu v100 2> /dev/null | jq -r .model.name
+	done > piped.txt
+	diff list piped.txt
+	# a topology is a document, from a file and through a pipe
+	stdin=$share/topologies/4x2-1gbe.json wants 0 gf-profile --estimate --model resnet20 --gpu v100
+	[ "$(jq -s length out.txt)" -eq 2 ]
+	cat "$share/topologies/4x2-1gbe.json" | gf-profile --estimate --model resnet20 --gpu v100 2> /dev/null > out.txt
+	[ "$(jq -s length out.txt)" -eq 2 ]
+	# an input that stays silent is named
+	sleep 4 | timeout 20 gf-profile --estimate --model resnet20 --gpu v100 > out.txt 2> err.txt
+	says "waiting for documents on standard input (</dev/null: there are none)"
+	# commands that want a document read whatever there is
+	stdin=list wants 2 gf-plan
+	says "standard input:1:6: '[' or '{' expected"
+}
+
+@test "a terminal that is read is named" {
+	command -v script > /dev/null || skip "script is not installed"
+	printf '\004' | timeout 20 script -qec "gf-plan" /dev/null > typed.txt 2>&1 || true
+	grep -q "gf-plan: reading documents from the terminal (--help)" typed.txt
+}
+
+@test "integers written 6.0, a byte order mark, CRLF" {
+	topo=$share/topologies/4x2-1gbe.json
+	gf-plan --model resnet20 --gpu v100 "$topo" 2> /dev/null | jq 'del(.. | .file?, .sha256?, .digest?)' > want
+	sed -E 's/("size": *[0-9]+)/\1.0/' "$topo" > real.json
+	fails cmp -s "$topo" real.json
+	printf '\xef\xbb\xbf' > bom.json
+	sed 's/$/\r/' "$topo" >> bom.json
+	for file in real.json bom.json; do
+		gf-plan --model resnet20 --gpu v100 $file 2> /dev/null | jq 'del(.. | .file?, .sha256?, .digest?)' | diff want -
+	done
+	sed -E 's/("size": *[0-9]+)/\1.5/' "$topo" > half.json
+	wants 2 gf-plan --model resnet20 --gpu v100 half.json
+	says "want an integer, got"
+	printf '\xef\xbb\xbf{}' > mark.json
+	wants 2 gf-plan mark.json
+	says "mark.json: /format: want"
+}
