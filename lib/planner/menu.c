@@ -70,6 +70,7 @@ static int add_lines(struct filling *f, struct gf_priced *priced,
 		rc = gf_price_message(&f->fabric, priced, &price, &f->why);
 		if (rc < 0)
 			return rc;
+		price.from_bytes = priced->bytes; /* no gap, no ulp */
 		add_option(f, priced, &price, codec);
 	}
 	return 0;
