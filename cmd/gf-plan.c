@@ -133,7 +133,7 @@ static const struct gf_setting own_settings[] = {
 	 "type"},
 	{"emit", "TARGET", 5, GF_SETTING_TEXT, AT(emit),
 	 "print the plan for ddp, horovod or nccl-env",
-	 .from = {{gf_emitters, sizeof(*gf_emitters)}}},
+	 .from = {{gf_emitters}}},
 	{"plot", "FILE", 5, GF_SETTING_OWN, AT(plot),
 	 "also draw the iteration, or the comparison, to FILE.svg, .pdf or "
 	 ".png; FILE.csv: the numbers",
@@ -358,15 +358,22 @@ static int plan(const struct arguments *a, struct session *s,
 	struct gf_text out = {0};
 	struct gf_plan p;
 	struct gf_plot picture = {0};
+	const struct gf_plan *given =
+		as_it_is(a, &s->documents) ? s->documents.plan : NULL;
 	char *text;
 	int rc = 0;
 
-	if (as_it_is(a, &s->documents))
-		gf_plan_copy(&p, s->documents.plan);
+	if (a->emit)
+		rc = gf_request_emit(&s->request, given, a->emit, &p, &out,
+				     &s->notes, err);
+	else if (given)
+		gf_plan_copy(&p, given);
 	else
 		rc = gf_request_plan(&s->request, &p, &s->notes, err);
-	if (rc < 0)
+	if (rc < 0) {
+		gf_text_release(&out);
 		return rc;
+	}
 	if (a->refine)
 		gf_refine_compare(s->documents.plan, &s->refined.measured, &p,
 				  &s->notes);
@@ -378,9 +385,7 @@ static int plan(const struct arguments *a, struct session *s,
 			rc = gf_plot_finish(&picture, a->plot, a->plot_columns,
 					    err);
 	}
-	if (rc == 0 && a->emit)
-		rc = gf_plan_emit(&p, a->emit, &out, err);
-	else if (rc == 0 && a->explain)
+	if (rc == 0 && a->explain)
 		rc = gf_plan_explain(&s->request, &p, &out, err);
 	text = a->emit || a->explain ? gf_text_take(&out) : gf_plan_write(&p);
 	if (rc == 0)

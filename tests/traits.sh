@@ -15,6 +15,7 @@ allowed='
 lib/probe/format_astra\.c                algorithm        a kind of link there
 lib/doc/select(_[a-z]+)?\.[ch]           selection        the pure halves
 lib/planner/systems\.c                   selection        what each paper chose
+lib/planner/emit_python\.c               selection        the hook that PyTorch has
 '
 declare -A used
 may() { # file kind
@@ -49,7 +50,7 @@ selections=$(grep -hE '^	\.name = ' lib/doc/select_*.c |
 	grep -oE '[a-z][a-z0-9]*"' | tr -d '"' | sort | paste -sd '|')
 compared selection "$selections"
 while read -r file; do
-	offend "$file takes the parameters of one selection"
+	may "$file" selection || offend "$file takes the parameters of one selection"
 done < <(git grep -lE "gf_($selections)_params\(" -- 'lib/*.[ch]' 'cmd/*.c' ':!lib/doc/select_*' ':!lib/select/*')
 
 while read -r file; do

@@ -4,11 +4,14 @@
  * the order in which they become ready (known from the second step on); once it
  * holds its cap or more it is full, and buckets go in order. By default the cap
  * is 25 MiB, and 1 MiB for the first bucket. A cap that is given (here: the
- * problem's threshold) counts for all buckets, the first one too.
+ * problem's threshold) counts for all buckets, the first one too. In older
+ * releases of PyTorch the first one keeps its 1 MiB.
  *
  * PyTorch fills one bucket per data type at a time. Here a bucket ends where
  * the type changes.
  */
+#include <math.h>
+
 #include "planner/policies.h"
 #include "planner/work.h"
 
@@ -24,12 +27,13 @@ static void caps_of(const struct gf_problem *in, double *first, double *others)
 	*first = given ? *others : FIRST_BYTES;
 }
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static void fill(const struct gf_work *w, double first_cap, struct gf_draft *d)
 {
 	double cap, others;
 	size_t first = 0;
 
 	caps_of(w->in, &cap, &others);
+	cap = fmin(cap, first_cap);
 	d->threshold_bytes = (size_t)others;
 	while (first < w->ntensors) {
 		/* sizes are whole: as much as the cap is more than one less */
@@ -39,6 +43,11 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 		first = last + 1;
 		cap = others;
 	}
+}
+
+static void draft(const struct gf_work *w, struct gf_draft *d)
+{
+	fill(w, INFINITY, d);
 }
 
 static void explain(const struct gf_work *w, const struct gf_draft *d,
@@ -64,4 +73,18 @@ const struct gf_policy gf_policy_ddp = {
 	.thresholds = true,
 	.draft = draft,
 	.explain = explain,
+};
+
+static void draft_capped(const struct gf_work *w, struct gf_draft *d)
+{
+	fill(w, FIRST_BYTES, d);
+}
+
+/* In older releases, with a cap that is given. */
+const struct gf_policy gf_policy_ddp_capped = {
+	.name = "ddp",
+	.lanes = 1,
+	.automatic = true,
+	.thresholds = true,
+	.draft = draft_capped,
 };

@@ -16,4 +16,7 @@ extern const struct gf_policy gf_policy_horovod;
 extern const struct gf_policy gf_policy_optimal;
 extern const struct gf_policy gf_policy_dear;
 
+/* Not in the registry: ddp in older releases of PyTorch. */
+extern const struct gf_policy gf_policy_ddp_capped;
+
 #endif

@@ -120,12 +120,79 @@ iteration() { # WANTED
 	says "want a dense plan"
 }
 
+@test "library has no gap where what it stands for costs the same" {
+	gf-topo --synthetic "host:2@8GB/s,1us" > host.json
+	jq 'del(.ranks)' host.json > open.json
+	wants 0 gf-plan --algorithm library open.json
+	jq -e '.rule.algorithms[0].algorithm == "library"' out.txt
+}
+
+ms() { # OPTION...: of a plan of the job, as people read it
+	gf-plan -q "${job[@]}" "$@" | jq .predicted.iteration_s | awk '{ printf "%.3g ms\n", 1000 * $1 }'
+}
+
+@test "--emit ddp: the default, the best cap, the buckets, the plan of gradflow" {
+	local job=(--model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json") run=(--algorithm library --lanes 1) best cap
+	wants 0 gf-plan "${job[@]}" --emit ddp
+	says "DistributedDataParallel as it is: $(ms --policy ddp "${run[@]}") a step"
+	says "messages: $(ms "${run[@]}"); what gf-plan without --emit finds: $(ms)"
+	# no cap is better than the one that is named
+	best=$(sed -n 's/.*the best cap of all buckets, \([0-9.]*\) MiB.*/\1/p' err.txt)
+	for cap in "$best" 1 4 12 25 50 97; do
+		gf-plan -q "${job[@]}" "${run[@]}" --policy ddp --threshold ${cap}M | jq .predicted.iteration_s
+	done > caps.txt
+	awk 'NR == 1 { best = $1 } $1 * 1.005 < best { exit 1 }' caps.txt
+	says "$(ms --policy ddp "${run[@]}" --threshold "${best}M"); these"
+}
+
+@test "--emit ddp is never slower than nothing" {
+	local model
+	for model in resnet50 vgg16 bert-base inception-v4; do
+		wants 0 gf-plan --model $model --gpu v100 --emit ddp "$share/topologies/asc-wfbp-8x4-10gbe.json"
+		grep -q 'bucket_cap_mb_list = ' out.txt
+		! grep -q 'slower than DistributedDataParallel' err.txt
+	done
+	# buckets that are slower than the default are left out
+	wants 0 gf-plan --model resnet50 --gpu v100 --policy wfbp --emit ddp "$share/topologies/asc-wfbp-8x4-10gbe.json"
+	says "the plan is slower than DistributedDataParallel as it is, and its buckets are left out"
+	prints "ddp_arguments = {}"
+}
+
+@test "--emit: codecs and selections by the hooks of PyTorch and Horovod, or refused" {
+	local job=(--model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json")
+	wants 0 gf-plan "${job[@]}" --emit ddp --codecs f32,f16
+	prints "model.register_comm_hook(None, default_hooks.fp16_compress_hook)"
+	wants 0 gf-plan "${job[@]}" --emit ddp --codecs bf16
+	prints "default_hooks.bf16_compress_hook"
+	wants 0 gf-plan "${job[@]}" --emit ddp --selection powersgd --powersgd-rank 2
+	prints "process_group=None, matrix_approximation_rank=2,"
+	prints "model.register_comm_hook(state, hooks.powerSGD_hook)"
+	wants 0 gf-plan "${job[@]}" --emit horovod --codecs f16
+	prints "return hvd.Compression.fp16"
+	says "Horovod as it is: "
+	wants 1 gf-plan "${job[@]}" --emit horovod --codecs bf16
+	says "--emit horovod: Horovod has no codec bf16"
+	wants 1 gf-plan "${job[@]}" --emit ddp --codecs q8
+	one_line
+	says "--emit ddp: DistributedDataParallel has no codec q8"
+	# a plan as it is
+	gf-plan -q "${job[@]}" --policy wfbp | jq '.messages[0].codec = "f16"' > mixed.json
+	wants 1 gf-plan --emit ddp mixed.json
+	says "--emit ddp: want one codec for all messages, got f16 and f32"
+}
+
 @test "the emitted Python compiles" {
 	command -v python3 > /dev/null || skip "no python3"
 	for target in ddp horovod; do
 		six --emit $target
 		python3 -m py_compile out.txt
 	done
+	for codec in f16 bf16; do
+		gf-plan -q --model resnet50 --codecs $codec --emit ddp "$share/topologies/4x2-1gbe.json" > ddp.py
+		python3 -m py_compile ddp.py
+	done
+	gf-plan -q --model resnet50 --selection powersgd --emit ddp "$share/topologies/4x2-1gbe.json" > ddp.py
+	python3 -m py_compile ddp.py
 }
 
 @test "systems set the axes" {

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "planner/emit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "coll/algorithm.h"
+#include "doc/select_powersgd.h"
+#include "json/json.h"
+#include "planner/policies.h"
+
+#define MIB 1048576.0
+
+/* What the programs call our codecs; NULL: they have none of the kind. */
+static const struct compression {
+	const char *codec, *ddp, *horovod;
+} compressions[] = {
+	{"f32", "", ""},
+	{"f16", "fp16_compress_hook", "fp16"},
+	{"bf16", "bf16_compress_hook", NULL},
+};
+
+static const struct compression *compression_of(const char *codec)
+{
+	static const struct compression none;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(compressions); i++)
+		if (strcmp(compressions[i].codec, codec) == 0)
+			return &compressions[i];
+	return &none;
+}
+
+static bool ddp_takes(const char *codec)
+{
+	return compression_of(codec)->ddp;
+}
+
+static bool horovod_takes(const char *codec)
+{
+	return compression_of(codec)->horovod;
+}
+
+/* The parts of a plan that both leave out. */
+static void caveats(const struct gf_plan *p, struct gf_text *out)
+{
+	size_t i, simultaneous = 0, late = 0, chosen = 0;
+
+	for (i = 0; i < p->nmessages; i++) {
+		const struct gf_message *m = &p->messages[i];
+		const struct gf_algorithm *a = gf_algorithm_find(m->algorithm);
+
+		simultaneous += m->mode == GF_MODE_SIMULTANEOUS;
+		late += m->release == GF_RELEASE_BACKWARD_END;
+		chosen += a && a->build;
+	}
+	if (simultaneous)
+		gf_text_addf(out,
+			     "# %zu messages are planned simultaneous: here "
+			     "the library decides what overlaps.\n",
+			     simultaneous);
+	if (late)
+		gf_text_addf(out,
+			     "# %zu messages are planned for after "
+			     "backward: here they go when ready.\n",
+			     late);
+	if (chosen)
+		gf_text_addf(out,
+			     "# %zu messages are planned by algorithms of "
+			     "gradflow: here the library chooses.\n",
+			     chosen);
+}
+
+static int check_codecs(const struct gf_plan *p, const struct gf_emitter *e,
+			struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 0; i < p->nmessages; i++) {
+		if (!e->takes_codec(p->messages[i].codec))
+			return gf_error_set(
+				err, -ENOTSUP,
+				"--emit %s: %s has no codec %s (gradflow.ddp "
+				"runs the plan)",
+				e->name, e->program, p->messages[i].codec);
+		if (strcmp(p->messages[i].codec, p->messages[0].codec) != 0)
+			return gf_error_set(
+				err, -ENOTSUP,
+				"--emit %s: want one codec for all messages, "
+				"got %s and %s",
+				e->name, p->messages[0].codec,
+				p->messages[i].codec);
+	}
+	return 0;
+}
+
+/* The target sends all gradients or, by_rank, those that PowerSGD leaves. */
+static int check(const struct gf_plan *p, const struct gf_emitter *e,
+		 bool by_rank, struct gf_error *err)
+{
+	size_t i;
+
+	if (p->rule)
+		return 0;
+	if (p->staleness > 1 ||
+	    !(by_rank || gf_selection_has(&p->selection, GF_SELECT_LOSSLESS)))
+		return gf_error_set(
+			err, -ENOTSUP,
+			"--emit %s: want a dense plan without "
+			"staleness, got selection %s and staleness %d",
+			e->name, gf_selection_name(&p->selection),
+			p->staleness);
+	for (i = 0; i < p->nmessages; i++)
+		if (p->messages[i].half == GF_HALF_SPLIT)
+			return gf_error_set(
+				err, -ENOTSUP,
+				"--emit %s: want whole messages, got "
+				"split ones (dear)",
+				e->name);
+	return check_codecs(p, e, err);
+}
+
+/* --- DistributedDataParallel ----------------------------------------------
+ */
+
+/* Two ways to pass a cap: PyTorch releases differ in whether the cap that is
+ * given counts for the first bucket, too. */
+static bool cap_pays(const struct gf_emit_times *t)
+{
+	return t->cap_bytes > 0 && t->default_s > 0 &&
+	       t->cap_most_s <= t->default_s;
+}
+
+static bool list_pays(const struct gf_emit_times *t)
+{
+	return !(t->default_s > 0) || t->plan_s <= t->default_s;
+}
+
+static void add_cap(const struct gf_emit_times *t, struct gf_text *out)
+{
+	char number[GF_JSON_REAL_TEXT];
+
+	gf_json_real_text(t->cap_bytes / MIB, number);
+	if (cap_pays(t))
+		gf_text_addf(out, "{\"bucket_cap_mb\": %s}", number);
+	else
+		gf_text_addf(out, "{}");
+}
+
+/*
+ * DDP closes a bucket once it holds its cap or more. So a cap of a message's
+ * exact bytes closes the bucket after the message's last tensor, as long as
+ * gradients become ready in the plan's order. A double of bytes / 2^20 is
+ * exact.
+ */
+static void add_arguments(const struct gf_plan *p,
+			  const struct gf_emit_times *t, struct gf_text *out)
+{
+	char number[GF_JSON_REAL_TEXT];
+	size_t i;
+
+	if (!list_pays(t)) {
+		gf_text_addf(out, "# The plan's buckets would be slower than "
+				  "the default here.\n"
+				  "# DistributedDataParallel(model, "
+				  "**ddp_arguments)\n"
+				  "ddp_arguments = ");
+		add_cap(t, out);
+		gf_text_addf(out, "\n");
+		return;
+	}
+	gf_text_addf(out, "import inspect\n"
+			  "from torch.nn.parallel import "
+			  "DistributedDataParallel\n\n"
+			  "bucket_cap_mb_list = [");
+	for (i = 0; i < p->nmessages; i++) {
+		gf_json_real_text((double)gf_plan_message_bytes(p, i) / MIB,
+				  number);
+		gf_text_addf(out, "%s%s", i == 0 ? "" : ", ", number);
+	}
+	gf_text_addf(out,
+		     "]\n\n"
+		     "# DistributedDataParallel(model, **ddp_arguments): these "
+		     "buckets where it takes\n"
+		     "# a list of caps, else %s.\n"
+		     "_has_list = \"bucket_cap_mb_list\" in "
+		     "inspect.signature(\n"
+		     "    DistributedDataParallel.__init__).parameters\n"
+		     "ddp_arguments = ({\"bucket_cap_mb_list\": "
+		     "bucket_cap_mb_list} if _has_list\n"
+		     "                 else ",
+		     cap_pays(t) ? "the best cap of all buckets"
+				 : "its default, which no cap beats");
+	add_cap(t, out);
+	gf_text_addf(out, ")\n");
+}
+
+static void add_codec_hook(const char *name, struct gf_text *out)
+{
+	gf_text_addf(
+		out,
+		"\n\ndef register(model):\n"
+		"    \"\"\"model = DistributedDataParallel(...), then "
+		"register(model): the plan's codec\"\"\"\n"
+		"    from torch.distributed.algorithms.ddp_comm_hooks import "
+		"default_hooks\n"
+		"    model.register_comm_hook(None, default_hooks.%s)\n",
+		name);
+}
+
+/* PyTorch wants two dense steps before the first that remembers. */
+static void add_rank_hook(const struct gf_powersgd_params *r,
+			  struct gf_text *out)
+{
+	char number[GF_JSON_REAL_TEXT];
+
+	gf_json_real_text(r->min_compression, number);
+	gf_text_addf(
+		out,
+		"\n\ndef register(model):\n"
+		"    \"\"\"model = DistributedDataParallel(...), then "
+		"register(model): the plan's selection\"\"\"\n"
+		"    from torch.distributed.algorithms.ddp_comm_hooks import "
+		"powerSGD_hook as hooks\n"
+		"    state = hooks.PowerSGDState(\n"
+		"        process_group=None, matrix_approximation_rank=%zu,\n"
+		"        start_powerSGD_iter=%zu, min_compression_rate=%s,\n"
+		"        use_error_feedback=True, warm_start=%s)\n"
+		"    model.register_comm_hook(state, hooks.powerSGD_hook)\n",
+		r->rank, r->warmup_steps > 2 ? r->warmup_steps : (size_t)2,
+		number, r->warm_start ? "True" : "False");
+}
+
+static int emit_ddp(const struct gf_plan *p, const struct gf_emit_times *t,
+		    struct gf_text *out, struct gf_error *err)
+{
+	const struct gf_powersgd_params *rank =
+		gf_powersgd_params(&p->selection);
+	int rc = check(p, &gf_emitter_ddp, rank, err);
+	char number[GF_JSON_REAL_TEXT];
+	const char *name;
+
+	if (rc < 0)
+		return rc;
+	gf_emit_head(p, "buckets for torch.nn.parallel.DistributedDataParallel",
+		     out);
+	if (p->rule) {
+		gf_json_real_text((double)p->rule->threshold_bytes / MIB,
+				  number);
+		gf_text_addf(out, "ddp_arguments = {\"bucket_cap_mb\": %s}\n",
+			     number);
+		return 0;
+	}
+	caveats(p, out);
+	add_arguments(p, t, out);
+	name = compression_of(p->messages[0].codec)->ddp;
+	if (rank)
+		add_rank_hook(rank, out);
+	else if (name[0])
+		add_codec_hook(name, out);
+	return 0;
+}
+
+/* --- Horovod --------------------------------------------------------------
+ */
+
+static void add_groups(const struct gf_plan *p, struct gf_text *out)
+{
+	size_t i, k;
+
+	gf_text_addf(out, "os.environ[\"HOROVOD_DISABLE_GROUP_FUSION\"] = "
+			  "\"1\"\n\n"
+			  "group_names = [\n");
+	for (i = 0; i < p->nmessages; i++) {
+		gf_text_addf(out, "    [");
+		for (k = p->messages[i].first; k <= p->messages[i].last; k++) {
+			gf_text_addf(out, "%s",
+				     k == p->messages[i].first ? "" : ", ");
+			gf_json_quote(out, p->model->tensors[k].name);
+		}
+		gf_text_addf(out, "],\n");
+	}
+	gf_text_addf(out, "]\n");
+}
+
+static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t,
+			struct gf_text *out, struct gf_error *err)
+{
+	int rc = check(p, &gf_emitter_horovod, false, err);
+	const char *name;
+
+	(void)t;
+	if (rc < 0)
+		return rc;
+	gf_emit_head(p, "groups for hvd.DistributedOptimizer", out);
+	gf_text_addf(out, "import os\n\n");
+	if (p->rule) {
+		gf_text_addf(out,
+			     "os.environ[\"HOROVOD_FUSION_THRESHOLD\"] = "
+			     "\"%zu\"\n",
+			     p->rule->threshold_bytes);
+		return 0;
+	}
+	caveats(p, out);
+	add_groups(p, out);
+	name = compression_of(p->messages[0].codec)->horovod;
+	if (name[0])
+		gf_text_addf(out,
+			     "\n\ndef compression():\n"
+			     "    \"\"\"hvd.DistributedOptimizer(..., "
+			     "compression=compression()): the plan's "
+			     "codec\"\"\"\n"
+			     "    import horovod.torch as hvd\n"
+			     "    return hvd.Compression.%s\n",
+			     name);
+	gf_text_addf(out, "\n\ndef groups(model):\n"
+			  "    \"\"\"hvd.DistributedOptimizer(optimizer, "
+			  "groups=groups(model), ...)\"\"\"\n"
+			  "    parameters = dict(model.named_parameters())\n"
+			  "    return [[parameters[name] for name in group] "
+			  "for group in group_names]\n");
+	return 0;
+}
+
+const struct gf_emitter gf_emitter_ddp = {
+	.name = "ddp",
+	.description = "PyTorch DistributedDataParallel, Python",
+	.as_it_is = &gf_policy_ddp,
+	.program = "DistributedDataParallel",
+	.caps = true,
+	.takes_codec = ddp_takes,
+	.emit = emit_ddp,
+};
+
+const struct gf_emitter gf_emitter_horovod = {
+	.name = "horovod",
+	.description = "Horovod's DistributedOptimizer, Python",
+	.as_it_is = &gf_policy_horovod,
+	.program = "Horovod",
+	.takes_codec = horovod_takes,
+	.emit = emit_horovod,
+};

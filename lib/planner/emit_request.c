@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A plan that another program can run, and what it gains there. The program
+ * reduces by its own all-reduce, one message at a time, in one codec; so the
+ * plan is made for that. Its time stands beside three others: the program as it
+ * is, the best that one cap of all buckets does, and the plan of gradflow's
+ * own.
+ */
+#include "planner/emit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "cli/human.h"
+#include "codec/codec.h"
+#include "planner/policies.h"
+#include "sim/predict.h"
+
+/* --- what a step takes without the plan, and with it -----------------------
+ */
+
+/* The algorithm of a target: the backend's own. */
+static const char backends_own[] = "library";
+
+/* Caps of all buckets that are tried, in MiB; then steps of a tenth. */
+static const double caps_mib[] = {
+	0.0625, 0.125, 0.25, 0.5, 1,  2,  3,  4,  5,  6,  8,
+	10,     12,    15,   18,  20, 25, 30, 35, 40, 45, 50,
+};
+#define MIB       1048576.0
+#define CAPS_MOST 128
+
+static double next_cap(size_t i, double cap_bytes)
+{
+	return i < GF_ARRAY_LENGTH(caps_mib)
+		       ? caps_mib[i] * MIB
+		       : ceil(cap_bytes * 1.1 / MIB) * MIB;
+}
+
+/* The documents of a request, and none of its wishes but these. */
+static struct gf_request plain_request(const struct gf_request *r,
+				       const char *algorithm,
+				       const char *policy)
+{
+	return (struct gf_request){
+		.model = r->model,
+		.network = r->network,
+		.levels = r->levels,
+		.nlevels = r->nlevels,
+		.one_host = r->one_host,
+		.processing = r->processing,
+		.ranks = r->ranks,
+		.ranks_asked = r->ranks_asked,
+		.algorithm = algorithm,
+		.policy = policy,
+		.lanes = 1,
+	};
+}
+
+/* Predicted, s; 0: nothing serves it. */
+static double predicted_s(const struct gf_request *r)
+{
+	struct gf_text notes = {0};
+	struct gf_error err = {""};
+	struct gf_plan p;
+	double s = 0;
+
+	if (gf_request_plan(r, &p, &notes, &err) == 0) {
+		s = p.predicted ? p.predicted->iteration_s : 0;
+		gf_plan_release(&p);
+	}
+	gf_text_release(&notes);
+	return s;
+}
+
+static double task_s(const struct gf_task *t, const struct gf_policy *policy)
+{
+	struct gf_error err = {""};
+	struct gf_plan p;
+	double s;
+
+	if (gf_task_plan(t, policy, &p, &err) < 0)
+		return 0;
+	s = p.predicted->iteration_s;
+	gf_plan_release(&p);
+	return s;
+}
+
+struct capped {
+	double bytes, s, most_s;
+};
+
+/* All of a task that asks for the policy; how many. */
+static size_t try_caps(struct gf_task *t, const struct gf_policy *policy,
+		       struct capped tried[CAPS_MOST])
+{
+	double all = (double)gf_model_profile_bytes(t->problem.model);
+	size_t n = 0, i;
+	double cap = 0;
+
+	for (i = 0; i < CAPS_MOST && cap < all; i++) {
+		struct capped *c = &tried[n];
+
+		cap = next_cap(i, cap);
+		t->problem.threshold_bytes = (size_t)cap;
+		c->bytes = cap;
+		c->s = task_s(t, policy);
+		c->most_s = fmax(c->s, task_s(t, &gf_policy_ddp_capped));
+		n += c->s > 0;
+	}
+	return n;
+}
+
+/* The largest cap that is as good as any, in the codec of the plan. */
+static void find_cap(const struct gf_request *r, const struct gf_emitter *e,
+		     const char *codec, struct gf_emit_times *out)
+{
+	const char *codecs[] = {codec, NULL};
+	struct gf_request asked = *r;
+	struct capped tried[CAPS_MOST];
+	struct gf_text notes = {0};
+	struct gf_error err = {""};
+	double best_s = INFINITY;
+	struct gf_task t;
+	size_t n = 0, i;
+
+	asked.codecs = codecs;
+	if (gf_request_pose(&asked, &t, &notes, &err) == 0) {
+		n = try_caps(&t, e->as_it_is, tried);
+		gf_task_release(&t);
+	}
+	gf_text_release(&notes);
+	for (i = 0; i < n; i++)
+		best_s = fmin(best_s, tried[i].most_s);
+	/* and no worse than the default for it, if the best is not */
+	if (best_s <= out->default_s)
+		best_s = fmin(best_s * (1 + GF_TOLERANCE), out->default_s);
+	for (i = 0; i < n; i++) {
+		if (tried[i].most_s > best_s)
+			continue;
+		out->cap_bytes = tried[i].bytes;
+		out->cap_s = tried[i].s;
+		out->cap_most_s = tried[i].most_s;
+	}
+}
+
+/* The plan as the target runs it; 0: what its messages cost is not known. */
+static double run_s(const struct gf_plan *p, const char *algorithm)
+{
+	struct gf_sim_result result = {0};
+	struct gf_fabric fabric;
+	struct gf_error err = {""};
+	struct gf_plan run;
+	size_t i, k;
+	int rc;
+
+	gf_plan_copy(&run, p);
+	run.lanes = 1;
+	for (i = 0; i < run.nmessages; i++) {
+		struct gf_message *m = &run.messages[i];
+
+		m->mode = GF_MODE_NORMAL;
+		m->release = GF_RELEASE_READY;
+		if (!algorithm)
+			continue;
+		free(m->algorithm);
+		m->algorithm = gf_xstrdup(algorithm);
+		for (k = 0; k < m->nstages; k++)
+			free(m->stages[k].algorithm);
+		m->nstages = 0;
+	}
+	fabric = gf_plan_fabric(&run);
+	rc = gf_predict_plan(&run, &fabric, &result, &err);
+	gf_plan_release(&run);
+	return rc < 0 ? 0 : result.iteration_s;
+}
+
+/* What the target does by itself. Returns the request for its own all-reduce,
+ * or, where nothing says what that costs, for the cheapest algorithm. */
+static struct gf_request by_itself(const struct gf_request *r,
+				   const struct gf_emitter *e,
+				   struct gf_emit_times *out)
+{
+	const char *own = r->algorithm ? r->algorithm : backends_own;
+	struct gf_request plain = plain_request(r, own, e->as_it_is->name);
+
+	out->default_s = predicted_s(&plain);
+	if (out->default_s > 0)
+		return plain;
+	plain.algorithm = NULL;
+	out->default_s = predicted_s(&plain);
+	return plain;
+}
+
+static void note_times(const struct gf_emitter *e, const struct gf_plan *p,
+		       const struct gf_emit_times *t, struct gf_text *notes)
+{
+	struct gf_human h;
+
+	gf_text_addf(notes, "%s as it is: %s a step", e->program,
+		     t->default_s > 0 ? gf_human_time(t->default_s, &h)
+				      : "unknown");
+	if (t->cap_s > 0)
+		gf_text_addf(notes, "; the best cap of all buckets, %g MiB: %s",
+			     t->cap_bytes / MIB, gf_human_time(t->cap_s, &h));
+	if (t->plan_s > 0)
+		gf_text_addf(notes, "; these %zu messages: %s", p->nmessages,
+			     gf_human_time(t->plan_s, &h));
+	if (t->own_s > 0)
+		gf_text_addf(notes, "; what gf-plan without --emit finds: %s",
+			     gf_human_time(t->own_s, &h));
+	gf_text_addf(notes, "\n");
+	if (t->default_s > 0 && t->plan_s > t->default_s)
+		gf_text_addf(notes, "the plan is slower than %s as it is%s\n",
+			     e->program,
+			     e->caps ? ", and its buckets are left out" : "");
+}
+
+/* --- a plan for a target --------------------------------------------------
+ */
+
+/* As gf_request_plan; with the cheapest of all algorithms where nothing says
+ * what the backend's own costs. */
+static int plan_library(const struct gf_request *r, struct gf_plan *p,
+			struct gf_text *notes, struct gf_error *err)
+{
+	struct gf_request own = *r;
+	struct gf_text own_notes = {0};
+	int rc;
+
+	if (r->algorithm || r->system)
+		return gf_request_plan(r, p, notes, err);
+	own.algorithm = backends_own;
+	rc = gf_request_plan(&own, p, &own_notes, err);
+	if (rc == 0 && own_notes.length)
+		gf_text_add(notes, own_notes.data, own_notes.length);
+	gf_text_release(&own_notes);
+	if (rc != -ENOTSUP)
+		return rc;
+	gf_text_addf(notes, "nothing says what the all-reduce of the target "
+			    "costs: the cheapest algorithm stands for it\n");
+	return gf_request_plan(r, p, notes, err);
+}
+
+/* One codec for all messages: the best of those that may be used. */
+static int plan_for(const struct gf_request *r, const struct gf_emitter *e,
+		    struct gf_plan *p, struct gf_text *notes,
+		    struct gf_error *err)
+{
+	struct gf_request one = *r;
+	const char *codecs[2] = {NULL, NULL};
+	size_t found = 0, i;
+	int rc = 0;
+
+	if (!one.lanes && !one.system)
+		one.lanes = 1;
+	for (i = 0; r->codecs && r->codecs[0] && r->codecs[i]; i++) {
+		struct gf_text again = {0};
+		struct gf_plan next;
+
+		if (!gf_codec_find(r->codecs[i]) ||
+		    (r->codecs[1] && !e->takes_codec(r->codecs[i])))
+			continue;
+		codecs[0] = r->codecs[i];
+		one.codecs = codecs;
+		rc = plan_library(&one, &next, found ? &again : notes, err);
+		gf_text_release(&again);
+		if (rc < 0)
+			break;
+		if (found++ && next.predicted &&
+		    p->predicted->iteration_s <= next.predicted->iteration_s) {
+			gf_plan_release(&next);
+			continue;
+		}
+		if (found > 1)
+			gf_plan_release(p);
+		*p = next;
+	}
+	if (rc < 0 && found)
+		gf_plan_release(p);
+	return rc < 0 || found ? rc : plan_library(&one, p, notes, err);
+}
+
+static const struct gf_emitter *find(const char *target, struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 0; gf_emitters[i]; i++)
+		if (strcmp(gf_emitters[i]->name, target) == 0)
+			return gf_emitters[i];
+	gf_error_set(err, -EINVAL,
+		     "--emit: want ddp, horovod or nccl-env, got %s", target);
+	return NULL;
+}
+
+/* As the tolerance allows, unless the target is faster by itself. */
+static int plan_timed(const struct gf_request *r, const struct gf_emitter *e,
+		      const char *algorithm, struct gf_emit_times *times,
+		      struct gf_plan *p, struct gf_text *notes,
+		      struct gf_error *err)
+{
+	struct gf_request exact = *r;
+	struct gf_text again = {0};
+	int rc = plan_for(r, e, p, notes, err);
+
+	if (rc < 0 || p->rule)
+		return rc;
+	times->plan_s = run_s(p, algorithm);
+	if (r->tolerance_asked || r->policy || r->system ||
+	    !(times->plan_s > times->default_s))
+		return 0;
+	exact.tolerance_asked = true;
+	gf_plan_release(p);
+	rc = plan_for(&exact, e, p, &again, err);
+	gf_text_release(&again);
+	if (rc == 0)
+		times->plan_s = run_s(p, algorithm);
+	return rc;
+}
+
+/* For a program that reduces by itself. */
+static int plan_program(const struct gf_request *r, const struct gf_plan *given,
+			const struct gf_emitter *e, struct gf_plan *p,
+			struct gf_text *notes, struct gf_emit_times *times,
+			struct gf_error *err)
+{
+	struct gf_emit_times none = {0};
+	struct gf_request plain = {0};
+	struct gf_text text = {0};
+	int rc = 0;
+
+	if (r->model && r->ranks && !r->rule && !(given && given->rule))
+		plain = by_itself(r, e, times);
+	if (given)
+		gf_plan_copy(p, given);
+	else
+		rc = plan_timed(r, e, plain.algorithm, times, p, notes, err);
+	if (rc < 0)
+		return rc;
+	/* what cannot be emitted is refused before it is compared */
+	rc = e->emit(p, &none, &text, err);
+	gf_text_release(&text);
+	if (rc < 0) {
+		gf_plan_release(p);
+		return rc;
+	}
+	if (p->rule)
+		return 0;
+	if (given)
+		times->plan_s = run_s(p, plain.algorithm);
+	if (e->caps)
+		find_cap(&plain, e, p->messages[0].codec, times);
+	times->own_s = !given             ? predicted_s(r)
+		       : given->predicted ? given->predicted->iteration_s
+					  : 0;
+	note_times(e, p, times, notes);
+	return 0;
+}
+
+int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
+		    const char *target, struct gf_plan *p, struct gf_text *out,
+		    struct gf_text *notes, struct gf_error *err)
+{
+	const struct gf_emitter *e = find(target, err);
+	struct gf_emit_times times = {0};
+	int rc = 0;
+
+	if (!e)
+		return -EINVAL;
+	if (e->as_it_is)
+		rc = plan_program(r, given, e, p, notes, &times, err);
+	else if (given)
+		gf_plan_copy(p, given);
+	else
+		rc = gf_request_plan(r, p, notes, err);
+	if (rc < 0)
+		return rc;
+	rc = e->emit(p, &times, out, err);
+	if (rc < 0)
+		gf_plan_release(p);
+	return rc;
+}
