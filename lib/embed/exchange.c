@@ -260,7 +260,9 @@ static int adapt(struct gf_job *job, void *ctx, struct gf_error *err)
 	if (!rc && plan->staleness > 1)
 		rc = gf_error_set(err, -ENOTSUP,
 				  "staleness %d: an exchange gives back the "
-				  "means of the step itself, want 1",
+				  "means of the step itself: want 1, and for "
+				  "stale gradients wait for a step when the "
+				  "next one has been computed",
 				  plan->staleness);
 	if (rc)
 		return rc;
