@@ -75,11 +75,22 @@ static bool has_neighbours(struct gf_comm *c)
 	return false;
 }
 
+/* Neither coded, into memory of the transport's, nor given to a library. */
+static bool goes_as_it_is(const struct gf_plan *plan, size_t message)
+{
+	const struct gf_message *m = &plan->messages[message];
+	const struct gf_algorithm *a = gf_algorithm_find(m->algorithm);
+
+	return gf_codec_find(m->codec) == gf_memory_codec(GF_F32) &&
+	       !(a && !a->build);
+}
+
 int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 		   struct gf_comm *comm, const enum gf_dtype *dtypes,
 		   struct gf_error *err)
 {
 	const struct gf_plan *plan = select->env.plan;
+	const bool read_here = !select->env.gpu && has_neighbours(comm);
 	size_t i, k;
 
 	if (select->env.gpu && !select->ops->by_message)
@@ -88,7 +99,6 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 				    "caller's memory wants \"dense\"",
 				    gf_selection_name(&plan->selection));
 	*m = (struct gf_memory){.select = select};
-	m->always_packs = !select->env.gpu && has_neighbours(comm);
 	m->hooks = (struct gf_engine_hooks){
 		.prepare = prepare,
 		.finish = finish,
@@ -102,6 +112,7 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 	m->messages = gf_xcalloc(plan->nmessages, sizeof(*m->messages));
 	for (i = 0; i < plan->nmessages; i++) {
 		m->messages[i].gather = i;
+		m->messages[i].pooled = read_here && goes_as_it_is(plan, i);
 		for (k = plan->messages[i].first; k <= plan->messages[i].last;
 		     k++)
 			m->tensors[k].message = i;
@@ -162,7 +173,7 @@ static void place(struct gf_memory *m, size_t message, bool whole)
 	if (!m->select->ops->by_message)
 		return;
 	/* one rank's gradients are the means: nothing moves */
-	g->in_place = alone || (whole && !g->scattered && !m->always_packs);
+	g->in_place = alone || (whole && !g->scattered && !g->pooled);
 	work[message].data =
 		g->in_place && !alone
 			? (void *)g->base

@@ -22,8 +22,9 @@
  * A message whose tensors lie one after the other in f32, in the plan's order,
  * moves in that memory: nothing is copied. The tensors of other messages are
  * packed into the pool before the message goes, and unpacked when it has come.
- * So are all of them where a neighbour on the host reads the pool in place: it
- * cannot read the caller's memory, which would be copied twice to reach it.
+ * So are all that go as they are where a neighbour on the host reads the pool
+ * in place: it cannot read the caller's memory, which would be copied twice to
+ * reach it.
  * A selection that does not give back message by message (by_message) works on
  * the pool, and gives back when the whole step has come: zeros for what was
  * not chosen. Hooks around the selection's do this on the thread that
@@ -54,6 +55,7 @@ struct gf_memory_message {
 	size_t nposted;
 	uintptr_t base;
 	bool scattered;
+	bool pooled;   /* it goes from the pool, wherever it lies */
 	bool in_place; /* it moves where it lies */
 	_Atomic bool done;
 };
@@ -66,7 +68,6 @@ struct gf_memory {
 	struct gf_memory_tensor *tensors;
 	struct gf_memory_message *messages;
 	const struct gf_work *list; /* of the step */
-	bool always_packs;
 	size_t slot, nposted;
 	_Atomic uint64_t copied_bytes; /* packed and unpacked so far */
 	/* A tensor's mean is in its place (0), or never will be (a negative

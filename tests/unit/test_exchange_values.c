@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include "base/array.h"
+#include "comm/shm.h"
 #include "train/method.h"
 
 /* --- exact means ---------------------------------------------------------- */
@@ -28,6 +29,7 @@ struct exact_case {
 	const enum gf_dtype *dtypes;
 	enum layout layout;
 	bool flush; /* the last tensor but one is not posted by rank 0 */
+	bool shm;   /* over shared memory */
 };
 
 /* Sums of 4 and means by 4 have few bits. */
@@ -96,7 +98,10 @@ static size_t copied(const struct caller_rank *r, const struct caller *c)
 			const bool left = e->flush && k == 3 && r->rank == 0;
 
 			moves &= c->dtypes[k] == GF_F32 && !left &&
-				 (k == i || e->layout == FLAT);
+				 (k == i || e->layout == FLAT) &&
+				 (!e->shm ||
+				  strstr(e->plan, "\"codec\": \"f16") ||
+				  strstr(e->plan, "\"codec\": \"bf16"));
 			sum += left ? 0
 				    : 2 * caller_counts[k] *
 					       gf_dtype_bytes(c->dtypes[k]);
@@ -113,6 +118,9 @@ static void exact(struct caller_rank *r)
 	struct caller c;
 	size_t step;
 
+	if (e->shm)
+		EXPECT(!gf_comm_shm_over(r->comm[0], &r->comm[0], &err), "%s",
+		       err.text);
 	if (caller_open(&c, r->comm[0], e->plan, e->dtypes, e->layout, &err)) {
 		EXPECT(0, "%s", err.text);
 		return;
@@ -139,10 +147,13 @@ static void test_exact(void)
 				for (ranks = 1; ranks <= 4; ranks *= 2) {
 					e = (struct exact_case){
 						dense[p], types[t],
-						(enum layout)layout, false};
+						(enum layout)layout, false,
+						false};
+					on_callers(ranks, exact, &e);
+					e.shm = true;
 					on_callers(ranks, exact, &e);
 				}
-	e = (struct exact_case){dense[1], types[0], FLAT, true};
+	e = (struct exact_case){dense[1], types[0], FLAT, true, false};
 	on_callers(4, exact, &e);
 }
 
