@@ -82,7 +82,7 @@ static const struct gf_setting settings[] = {
 	{"batch", "N", 1, GF_SETTING_WHOLE, AT(import.batch),
 	 "samples per rank (16; 32 for --estimate)", 1, 1 << 24},
 	{"device", "NAME", 1, GF_SETTING_TEXT, AT(bench.device.name),
-	 "compute on cpu, cuda, cuda:N or auto (cpu)", .names = devices},
+	 "compute on auto, cpu, cuda or cuda:N (auto)", .names = devices},
 	{"backend", "NAME", 1, GF_SETTING_TEXT, AT(bench.backend_name),
 	 "the backend: auto, onednn or ref; on a GPU auto or cuda",
 	 .names = backends},
@@ -414,6 +414,7 @@ int main(int argc, char **argv)
 {
 	struct arguments a = {
 		.bench = {.backend_name = "auto",
+			  .device.name = "auto",
 			  .warmup = 5,
 			  .repeats = 30,
 			  .sweep = {.min_bytes = 1024,

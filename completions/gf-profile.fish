@@ -2,7 +2,7 @@
 # Written by make completions.
 complete -c gf-profile -l model -r -F -a 'alexnet-bn bert-base cifar100-cnn cifar100-convex densenet201 digits-cnn-plain digits-cnn digits-mlp gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' -d 'measure this model\'s backward pass'
 complete -c gf-profile -l batch -x -d 'samples per rank (16; 32 for --estimate)'
-complete -c gf-profile -l device -x -a 'auto cpu cuda' -d 'compute on cpu, cuda, cuda:N or auto (cpu)'
+complete -c gf-profile -l device -x -a 'auto cpu cuda' -d 'compute on auto, cpu, cuda or cuda:N (auto)'
 complete -c gf-profile -l backend -x -a 'auto onednn ref cuda' -d 'the backend: auto, onednn or ref; on a GPU auto or cuda'
 complete -c gf-profile -l threads -x -d 'compute threads per rank (its share of the processors)'
 complete -c gf-profile -l warmup -x -d 'steps before the measured ones (5)'

@@ -16,10 +16,9 @@
 #include "measure/compute.h"
 #include "measure/device_copies.h"
 #include "measure/load.h"
+#include "measure/place.h"
 #include "measure/selections.h"
 #include "measure/step.h"
-#include "comm/processors.h"
-#include "engine/priority.h"
 #include "json/json.h"
 
 /* The place and time of the measurement, for either half. */
@@ -103,17 +102,7 @@ static int sit_again(const struct gf_bench_profile *c, struct compute *m,
 static int measure_model(const struct gf_bench_profile *c, struct compute *m,
 			 struct gf_profile *p, struct gf_error *err)
 {
-	int rc = gf_bench_step_open(
-		&m->step,
-		&(struct gf_bench_step_config){
-			.model = c->model,
-			.backend = c->backend,
-			.batch = c->batch,
-			.threads = (int)c->threads,
-			.gpu = c->device.gpu,
-			.updates_there = c->device.nccl != NULL,
-		},
-		err);
+	int rc = gf_bench_place_step(c, &m->step, err);
 
 	rc = gf_comm_agree(c->comm, rc, err);
 	if (rc)
@@ -330,43 +319,6 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 	return rc;
 }
 
-static int choose_threads(struct gf_bench_profile *c, struct gf_error *err)
-{
-	int threads = (int)c->threads, rc = 0;
-
-	if (threads == 0)
-		rc = gf_comm_compute_threads(c->comm, &threads, err);
-	c->threads = (size_t)threads;
-	/* as gf-train does; codecs and messages are another thread's */
-	if (rc == 0 && c->model && !c->device.gpu && c->comm->ranks > 1 &&
-	    gf_priority_crowded(c->comm, threads))
-		gf_priority_give_way();
-	return rc;
-}
-
-/* The host's best, or the one on the device; or that of the name, which must
- * compute there. */
-static int choose_backend(struct gf_bench_profile *c, struct gf_error *err)
-{
-	const char *name = c->backend_name ? c->backend_name : "auto";
-	bool any = strcmp(name, "auto") == 0;
-	size_t i;
-
-	for (i = 0; gf_backends[i] && !c->backend; i++)
-		if (gf_backends[i]->on_device == (c->device.gpu != NULL) &&
-		    (any || strcmp(gf_backends[i]->name, name) == 0))
-			c->backend = gf_backends[i];
-	if (c->backend || !c->model)
-		return 0;
-	if (any)
-		return gf_error_set(err, -ENOTSUP,
-				    "no backend of this build computes on a "
-				    "GPU");
-	return gf_error_set(err, -EINVAL,
-			    "--backend %s does not compute on --device %s",
-			    name, gf_bench_device_kind(&c->device));
-}
-
 static char *describe_network(const struct gf_bench_network *n)
 {
 	struct gf_text t = {0};
@@ -444,13 +396,9 @@ int gf_bench_profile(const struct gf_bench_profile *config,
 	struct gf_profile p = {0};
 	struct gf_json_writer w = {0};
 	struct gf_bench_load load;
-	int rc = choose_threads(&c, err);
+	int rc = gf_bench_place_choose(&c, remarks, err);
 
 	gf_bench_load_begin(&load);
-	if (rc == 0 && opened)
-		rc = gf_bench_device_open(c.comm, &c.device, err);
-	if (rc == 0)
-		rc = choose_backend(&c, err);
 	if (rc == 0 && c.device.gpu && !c.device.nccl && c.network)
 		gf_text_addf(remarks, "all-reduces go by the host: %s\n",
 			     c.device.why);

@@ -192,6 +192,10 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 3 gf-profile --model digits-mlp --device cuda
 	grep -qE '^gf-profile: (no GPU that CUDA can use: |built without CUDA)' err.txt
 	[ -z "$output" ]
-	wants 0 gf-profile --model digits-mlp --device auto --warmup 0 --repeats 1
-	jq -e '.model.device == "cpu" and (has("copies") | not)' out.txt
+	local device
+	for device in '' '--device auto' '--backend ref' '--device auto --backend ref'; do
+		# shellcheck disable=SC2086
+		wants 0 gf-profile --model digits-mlp $device --warmup 0 --repeats 1
+		jq -e '.model.device == "cpu" and (has("copies") | not)' out.txt
+	done
 }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_MEASURE_PLACE_H
+#define GF_MEASURE_PLACE_H
+
+#include "base/error.h"
+#include "base/text.h"
+#include "measure/profile.h"
+#include "measure/step.h"
+
+/*
+ * The place of a profile's measurements, by the rules of gf-train: the device,
+ * the backend that computes there, and its threads.
+ */
+
+/* Collective. Opens the device, unless it is open already, and fills in backend
+ * and threads. `auto` is a GPU if every rank has one that computes the model,
+ * else the host; a remark says so where there are GPUs. After a failure the
+ * device may be open. */
+int gf_bench_place_choose(struct gf_bench_profile *c, struct gf_text *remarks,
+			  struct gf_error *err);
+
+/* A step of the model there. It is the caller's to close, after a failure
+ * as well, if step->model is set. */
+int gf_bench_place_step(const struct gf_bench_profile *c,
+			struct gf_bench_step *step, struct gf_error *err);
+
+#endif
