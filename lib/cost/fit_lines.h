@@ -16,8 +16,10 @@
  * A range is cut in two if one line is off by 5 % (root mean square) or more on
  * one side, if the improvement is unlikely to be chance, if both parts have
  * three points or more, and if the cost does not fall at the cut. The cut lies
- * where the two lines cross, or halfway between two sizes on a logarithmic
- * scale.
+ * where the two lines cross between two sizes. If the cost jumps up between
+ * them, all sizes above the smaller cost as the larger: nothing is known of
+ * them, and a plan must not bet on the cheap line. Else the cut lies halfway on
+ * a logarithmic scale.
  */
 #define GF_FIT_LINES_MOST 4
 

@@ -48,21 +48,6 @@ static void note(struct gf_allreduce_cost *cost,
 		b->message_slowdown = found->message;
 }
 
-/* What small messages alone tell, beside what long ones did. */
-static int measure_small(struct gf_bench_overlap o, struct gf_bench_step *step,
-			 struct gf_allreduce_cost *cost, struct gf_error *err)
-{
-	struct gf_bench_mutual found = {0};
-	int rc;
-
-	o.bytes = GF_BENCH_SMALL_BYTES;
-	o.lanes = 1;
-	rc = gf_bench_overlap(&o, step, &found, err);
-	if (rc == 0)
-		cost->beside.startup_extra_s = found.extra_s;
-	return rc;
-}
-
 static int time_is_left(const struct gf_bench_beside *c, double began_s,
 			bool *left, struct gf_error *err)
 {
@@ -99,8 +84,6 @@ static int measure_others(const struct gf_bench_beside *c,
 				rc = gf_bench_overlap(&o, step, &found, err);
 			if (rc == 0 && left)
 				note(cost, &found);
-			if (rc == 0 && left && lanes == 1)
-				rc = measure_small(o, step, cost, err);
 		}
 	return rc;
 }
@@ -152,8 +135,7 @@ static int measure(const struct gf_bench_beside *c, struct gf_bench_step *step,
 	note(first, &found);
 	if (c->device && c->device->nccl)
 		return 0;
-	rc = measure_small(o, step, first, err);
-	rc = rc ? rc : gf_bench_issue(&o, step, &p->model->issue_s, err);
+	rc = gf_bench_issue(&o, step, &p->model->issue_s, err);
 	rc = rc ? rc : measure_others(c, step, p, twins, began_s, err);
 	if (rc == 0)
 		fill_in(net, &first->beside, twins);

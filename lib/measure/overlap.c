@@ -10,6 +10,8 @@
 
 enum { MOST_MESSAGES = 64 };
 static const size_t largest_message = (size_t)4 << 20;
+/* Small messages, whose bytes cost nothing. */
+static const size_t issued_bytes = 256;
 
 double gf_bench_slowdown(double lost_s, double busy_s)
 {
@@ -156,8 +158,8 @@ static int repeat(const struct gf_bench_overlap *c,
 		rc = medians(c, ops, load, &mine->overlap_slowdown, COLUMNS,
 			     found, err);
 	if (rc == 0)
-		*mutual = (struct gf_bench_mutual){found[0], found[1], found[2],
-						   found[3]};
+		*mutual =
+			(struct gf_bench_mutual){found[0], found[1], found[2]};
 	gf_bench_samples_release(&alone);
 	free(mine);
 	return rc;
@@ -236,9 +238,7 @@ int gf_bench_overlap(const struct gf_bench_overlap *c,
 		     struct gf_error *err)
 {
 	struct gf_bench_sitting messages = {
-		.bytes = c->bytes ? c->bytes
-				  : step->offsets[step->ntensors] *
-					    sizeof(float),
+		.bytes = step->offsets[step->ntensors] * sizeof(float),
 		.lanes = c->lanes > 1 ? c->lanes : 1,
 	};
 	struct gf_bench_pass pass;
@@ -256,7 +256,7 @@ int gf_bench_issue(const struct gf_bench_overlap *c, struct gf_bench_step *step,
 		   double *issue_s, struct gf_error *err)
 {
 	const struct gf_bench_sitting messages = {
-		.bytes = GF_BENCH_SMALL_BYTES,
+		.bytes = issued_bytes,
 		.messages = step->ntensors < MOST_MESSAGES ? (int)step->ntensors
 							   : MOST_MESSAGES,
 		.lanes = 1,
@@ -274,8 +274,7 @@ int gf_bench_issue(const struct gf_bench_overlap *c, struct gf_bench_step *step,
 	if (rc == 0) /* backward also slows while they are in flight */
 		*issue_s =
 			fmax(0, lost_s / messages.messages -
-					gf_cost_lines_s(&lines,
-							GF_BENCH_SMALL_BYTES) *
+					gf_cost_lines_s(&lines, issued_bytes) *
 						(1 - 1 / slow));
 	return rc;
 }

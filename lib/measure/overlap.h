@@ -37,22 +37,17 @@ struct gf_bench_overlap {
 	/* Messages go by NCCL, if it has that. */
 	const struct gf_bench_device *device;
 	const struct gf_allreduce_cost *cost; /* the algorithm to load with */
-	int lanes;    /* messages in flight at once; 0: one */
-	size_t bytes; /* of a message; 0: the gradient's, but for long ones */
-	int threads;  /* that compute, per rank */
+	int lanes;         /* messages in flight at once; 0: one */
+	int threads;       /* that compute, per rank */
 	double backward_s; /* alone, about */
 	int repeats;
 	double timeout_s;
 };
 
-/* All >= 1; compute and message are 0 where they are not measured. extra_s is
- * how much longer a message takes than alone, likewise. */
+/* All >= 1; compute and message are 0 where they are not measured. */
 struct gf_bench_mutual {
-	double overlap_slowdown, compute, message, extra_s;
+	double overlap_slowdown, compute, message;
 };
-
-/* A message so small that its bytes cost nothing. */
-#define GF_BENCH_SMALL_BYTES ((size_t)256)
 
 /* Collective; all ranks get the same. */
 int gf_bench_overlap(const struct gf_bench_overlap *config,

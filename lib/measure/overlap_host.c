@@ -79,23 +79,18 @@ static struct gf_bench_mutual weigh(const struct gf_bench_exchange *x,
 	const struct gf_message_times *times = gf_engine_times(x->engine);
 	size_t n = x->plan.nmessages;
 	double end_s = begin_s + with_s, last_s = begin_s, flown_s, carried_s;
-	double done;
 	size_t i;
 
 	for (i = 0; i < n; i++)
 		last_s = fmax(last_s, times[i].end_s);
 	flown_s = fmin(end_s, last_s) - begin_s;
-	done = gf_bench_share_done(times, n, end_s) -
-	       gf_bench_share_done(times, n, begin_s);
-	carried_s = alone_s * done;
+	carried_s = alone_s * (gf_bench_share_done(times, n, end_s) -
+			       gf_bench_share_done(times, n, begin_s));
 	return (struct gf_bench_mutual){
 		.overlap_slowdown =
 			gf_bench_slowdown(with_s - without_s, carried_s),
 		.compute = gf_bench_slowdown(with_s - without_s, flown_s),
 		.message = gf_bench_slowdown(flown_s - carried_s, flown_s),
-		.extra_s = done > 0 ? fmax(0, flown_s - carried_s) /
-					      (done * (double)n)
-				    : 0,
 	};
 }
 
