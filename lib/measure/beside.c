@@ -9,8 +9,11 @@
 #include "measure/overlap.h"
 #include "measure/twins.h"
 
-/* The repeats of what is measured if there is time. */
-enum { FEWER_REPEATS = 9 };
+/* The repeats after the first algorithm, and when the time has passed. */
+enum { FEWER_REPEATS = 9, FEWEST_REPEATS = 3 };
+
+/* Of shorter messages the startup tells more. */
+#define BELOW_LEAST ((size_t)8 << 10)
 
 static struct gf_bench_overlap load_of(const struct gf_bench_beside *c,
 				       const struct gf_profile *p,
@@ -48,6 +51,45 @@ static void note(struct gf_allreduce_cost *cost,
 		b->message_slowdown = found->message;
 }
 
+/* A message below the first size at which another line begins may fare worse:
+ * MPI's own all-reduce sends it in another way. */
+static int measure_below(const struct gf_bench_overlap *like,
+			 struct gf_bench_step *step,
+			 struct gf_allreduce_cost *cost, struct gf_error *err)
+{
+	struct gf_bench_overlap o = *like;
+	struct gf_bench_mutual found = {0};
+	int rc;
+
+	if (!cost->nlarger)
+		return 0;
+	o.bytes = cost->larger[0].from_bytes / 8 * 4;
+	if (o.bytes < BELOW_LEAST)
+		return 0;
+	rc = gf_bench_overlap(&o, step, &found, err);
+	if (rc == 0 && found.message > cost->beside.message_slowdown)
+		cost->beside.message_slowdown = found.message;
+	return rc;
+}
+
+/* What shorter messages tell, which long ones hide. */
+static int measure_short(const struct gf_bench_overlap *o,
+			 struct gf_bench_step *step,
+			 struct gf_allreduce_cost *cost, double *issue_s,
+			 struct gf_error *err)
+{
+	struct gf_bench_issued issued = {0};
+	int rc = measure_below(o, step, cost, err);
+
+	rc = rc ? rc : gf_bench_issue(o, step, &issued, err);
+	if (rc)
+		return rc;
+	cost->beside.startup_extra_s = issued.extra_s;
+	if (issue_s)
+		*issue_s = issued.issue_s;
+	return 0;
+}
+
 static int time_is_left(const struct gf_bench_beside *c, double began_s,
 			bool *left, struct gf_error *err)
 {
@@ -80,10 +122,16 @@ static int measure_others(const struct gf_bench_beside *c,
 			if (o.repeats > FEWER_REPEATS)
 				o.repeats = FEWER_REPEATS;
 			rc = time_is_left(c, began_s, &left, err);
+			/* what each takes alone tells too little */
+			if (!left && lanes == 1 && o.repeats > FEWEST_REPEATS)
+				o.repeats = FEWEST_REPEATS;
+			left |= lanes == 1;
 			if (rc == 0 && left)
 				rc = gf_bench_overlap(&o, step, &found, err);
 			if (rc == 0 && left)
 				note(cost, &found);
+			if (rc == 0 && left && lanes == 1)
+				rc = measure_short(&o, step, cost, NULL, err);
 		}
 	return rc;
 }
@@ -135,7 +183,7 @@ static int measure(const struct gf_bench_beside *c, struct gf_bench_step *step,
 	note(first, &found);
 	if (c->device && c->device->nccl)
 		return 0;
-	rc = gf_bench_issue(&o, step, &p->model->issue_s, err);
+	rc = measure_short(&o, step, first, &p->model->issue_s, err);
 	rc = rc ? rc : measure_others(c, step, p, twins, began_s, err);
 	if (rc == 0)
 		fill_in(net, &first->beside, twins);

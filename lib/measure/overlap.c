@@ -144,7 +144,8 @@ static int repeat(const struct gf_bench_overlap *c,
 		  struct gf_bench_pass *pass, struct gf_bench_mutual *mutual,
 		  struct gf_error *err)
 {
-	const struct gf_bench_budget budget = {0.2, 5, 50};
+	const struct gf_bench_budget budget = {c->repeats < 10 ? 0.05 : 0.2, 5,
+					       50};
 	size_t n = (size_t)c->repeats, i;
 	struct gf_bench_mutual *mine = gf_xcalloc(n, sizeof(*mine));
 	struct gf_bench_samples alone = {0};
@@ -199,24 +200,57 @@ static int on_load(const struct gf_bench_overlap *c, struct gf_bench_pass *pass,
 	return rc;
 }
 
+/* A message has begun when all ranks have: of the messages that all saw end
+ * beside backward, the median of what the rank took that began last. */
+static int shortest(const struct gf_bench_overlap *c, void *load,
+		    const double *mine, size_t n, double *out_s,
+		    struct gf_error *err)
+{
+	double *all = gf_xcalloc(n * (size_t)c->comm->ranks, sizeof(*all));
+	double *least = gf_xcalloc(n, sizeof(*least));
+	size_t i, r, known = 0;
+	int rc = gf_bench_traffic_host.gather(load, mine, n * sizeof(*mine),
+					      all, err);
+
+	for (i = 0; i < n && rc == 0; i++) {
+		double s = INFINITY;
+
+		for (r = 0; r < (size_t)c->comm->ranks && !isnan(s); r++)
+			s = isnan(all[r * n + i]) ? NAN
+						  : fmin(s, all[r * n + i]);
+		least[known] = s;
+		known += !isnan(s);
+	}
+	*out_s = known ? gf_stat_median(least, known) : 0;
+	free(least);
+	free(all);
+	return rc;
+}
+
+/* lost_s: by all messages; takes_s: one. */
 static int on_issue(const struct gf_bench_overlap *c,
 		    struct gf_bench_pass *pass,
 		    const struct gf_bench_sitting *messages, double *lost_s,
-		    struct gf_error *err)
+		    double *takes_s, struct gf_error *err)
 {
-	size_t n = (size_t)c->repeats, i;
-	double *mine = gf_xcalloc(n, sizeof(*mine));
+	size_t n = (size_t)c->repeats, m = (size_t)messages->messages, i;
+	double *lost = gf_xcalloc(n, sizeof(*lost));
+	double *takes = gf_xcalloc(n * m, sizeof(*takes));
 	void *load = NULL;
 	int rc = gf_bench_traffic_host.open(c, messages, &load, err);
 
 	for (i = 0; i < n && rc == 0; i++)
-		rc = gf_bench_traffic_issue(load, pass, &mine[i], err);
+		rc = gf_bench_traffic_issue(load, pass, &lost[i], takes + i * m,
+					    err);
 	if (rc == 0)
-		rc = medians(c, &gf_bench_traffic_host, load, mine, 1, lost_s,
+		rc = medians(c, &gf_bench_traffic_host, load, lost, 1, lost_s,
 			     err);
+	if (rc == 0)
+		rc = shortest(c, load, takes, n * m, takes_s, err);
 	if (load)
 		gf_bench_traffic_host.close(load);
-	free(mine);
+	free(takes);
+	free(lost);
 	return rc;
 }
 
@@ -238,7 +272,9 @@ int gf_bench_overlap(const struct gf_bench_overlap *c,
 		     struct gf_error *err)
 {
 	struct gf_bench_sitting messages = {
-		.bytes = step->offsets[step->ntensors] * sizeof(float),
+		.bytes = c->bytes ? c->bytes
+				  : step->offsets[step->ntensors] *
+					    sizeof(float),
 		.lanes = c->lanes > 1 ? c->lanes : 1,
 	};
 	struct gf_bench_pass pass;
@@ -253,7 +289,7 @@ int gf_bench_overlap(const struct gf_bench_overlap *c,
 }
 
 int gf_bench_issue(const struct gf_bench_overlap *c, struct gf_bench_step *step,
-		   double *issue_s, struct gf_error *err)
+		   struct gf_bench_issued *issued, struct gf_error *err)
 {
 	const struct gf_bench_sitting messages = {
 		.bytes = issued_bytes,
@@ -263,18 +299,21 @@ int gf_bench_issue(const struct gf_bench_overlap *c, struct gf_bench_step *step,
 	};
 	struct gf_cost_lines lines = gf_allreduce_lines(c->cost);
 	const struct gf_beside_backward *b = &c->cost->beside;
-	double lost_s = 0,
+	double alone_s = gf_cost_lines_s(&lines, issued_bytes);
+	double lost_s = 0, takes_s = 0,
 	       slow = b->ncompute_slowdown ? b->compute_slowdown[0] : 1;
 	struct gf_bench_pass pass;
 	int rc = gf_comm_agree(c->comm, open_pass(&pass, step, err), err);
 
 	if (rc == 0)
-		rc = on_issue(c, &pass, &messages, &lost_s, err);
+		rc = on_issue(c, &pass, &messages, &lost_s, &takes_s, err);
 	rc = conclude(c, &pass, rc, err);
-	if (rc == 0) /* backward also slows while they are in flight */
-		*issue_s =
-			fmax(0, lost_s / messages.messages -
-					gf_cost_lines_s(&lines, issued_bytes) *
-						(1 - 1 / slow));
-	return rc;
+	if (rc)
+		return rc;
+	takes_s = fmax(takes_s, alone_s);
+	issued->extra_s = takes_s - alone_s;
+	/* backward also slows while they are in flight */
+	issued->issue_s =
+		fmax(0, lost_s / messages.messages - takes_s * (1 - 1 / slow));
+	return 0;
 }

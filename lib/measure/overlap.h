@@ -38,6 +38,7 @@ struct gf_bench_overlap {
 	const struct gf_bench_device *device;
 	const struct gf_allreduce_cost *cost; /* the algorithm to load with */
 	int lanes;         /* messages in flight at once; 0: one */
+	size_t bytes;      /* of a message; 0: the gradient's, at most 4 MiB */
 	int threads;       /* that compute, per rank */
 	double backward_s; /* alone, about */
 	int repeats;
@@ -54,11 +55,19 @@ int gf_bench_overlap(const struct gf_bench_overlap *config,
 		     struct gf_bench_step *step, struct gf_bench_mutual *mutual,
 		     struct gf_error *err);
 
-/* Collective: what a message costs backward, beside the time in which it is in
- * flight: the time that many small messages take from it, each sent when
- * backward has made a gradient, shared among them. Between hosts. */
+/* What small messages tell, each sent when backward has made a gradient. */
+struct gf_bench_issued {
+	/* What a message costs backward, beside the time in which it is in
+	 * flight: the time that they take from it, shared among them. */
+	double issue_s;
+	/* How much longer one takes, on the rank that is ready last, than when
+	 * nothing computes. */
+	double extra_s;
+};
+
+/* Collective; all ranks get the same. Between hosts. */
 int gf_bench_issue(const struct gf_bench_overlap *config,
-		   struct gf_bench_step *step, double *issue_s,
+		   struct gf_bench_step *step, struct gf_bench_issued *issued,
 		   struct gf_error *err);
 
 /* The formula, limited to what a measurement can tell: [1, 100]. */

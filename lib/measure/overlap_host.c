@@ -125,22 +125,32 @@ static void issue(void *ctx, size_t tensor)
 }
 
 int gf_bench_traffic_issue(void *load, struct gf_bench_pass *pass,
-			   double *lost_s, struct gf_error *err)
+			   double *lost_s, double *takes_s,
+			   struct gf_error *err)
 {
 	struct gf_bench_exchange *x = load;
-	double without_s = 0, with_s;
+	const struct gf_message_times *times;
+	double without_s = 0, with_s, end_s;
+	size_t i;
 	int rc = without_messages(x, pass, &without_s, err);
 
 	pass->on_grad = issue;
 	pass->on_grad_ctx = x;
 	gf_bench_pass_begin(pass);
 	with_s = gf_bench_pass_backward(pass);
+	end_s = gf_clock_s();
 	pass->on_grad = NULL;
 	gf_engine_backward_end(x->engine);
 	rc = rc ? rc : gf_engine_wait(x->engine, err);
-	if (rc == 0)
-		*lost_s = with_s - without_s;
-	return rc;
+	if (rc)
+		return rc;
+	*lost_s = with_s - without_s;
+	times = gf_engine_times(x->engine);
+	for (i = 0; i < x->plan.nmessages; i++)
+		takes_s[i] = times[i].end_s > end_s
+				     ? NAN
+				     : times[i].end_s - times[i].start_s;
+	return 0;
 }
 
 struct everywhere {

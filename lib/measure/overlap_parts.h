@@ -54,9 +54,11 @@ struct gf_bench_traffic {
 };
 
 /* Backward without messages and with one for each gradient, as far as there are
- * messages: what it loses. For a load between hosts. */
+ * messages: what it loses, and what each message takes (of `messages`), NAN if
+ * it ends after backward. For a load between hosts. */
 int gf_bench_traffic_issue(void *load, struct gf_bench_pass *pass,
-			   double *lost_s, struct gf_error *err);
+			   double *lost_s, double *takes_s,
+			   struct gf_error *err);
 
 extern const struct gf_bench_traffic gf_bench_traffic_host,
 	gf_bench_traffic_device;

@@ -14,8 +14,8 @@
 
 /* Collective. Opens the device, unless it is open already, and fills in backend
  * and threads. `auto` is a GPU if every rank has one that computes the model,
- * else the host; a remark says so where there are GPUs. After a failure the
- * device may be open. */
+ * else the host; a remark names the place where there are GPUs. After a failure
+ * the device may be open. */
 int gf_bench_place_choose(struct gf_bench_profile *c, struct gf_text *remarks,
 			  struct gf_error *err);
 
