@@ -483,6 +483,7 @@ static int run(struct session *s, struct gf_error *err)
 		return print_training(s, err);
 	if (!rc && !s->o->replay)
 		rc = take_place(s, err);
+	rc = rc ? rc : gf_train_take_folder(&s->config, err);
 	/* once it is known how gradients go */
 	rc = rc ? rc : gf_train_choose(&s->config, &s->plan, err);
 	rc = rc ? rc : begin(s, err);
@@ -507,6 +508,7 @@ static int finish(struct session *s, int rc, struct gf_error *err)
 	bool lost = s->comm && s->comm->broken && s->comm->ranks > 1;
 	int status = gf_cli_exit_rank(&s->a->cli, rc, s->comm && !lost, err);
 
+	gf_train_leave_folder(&s->config);
 	if (lost)
 		gf_comm_abort(s->comm, status);
 	gf_train_place_close(&s->place);

@@ -22,3 +22,12 @@ void gf_checksum(const void *data, size_t size_bytes,
 		crc = crc32_z(crc, data, size_bytes);
 	snprintf(text, GF_CHECKSUM_DIGITS + 1, "%08lx", crc & 0xfffffffful);
 }
+
+void gf_seal_end(struct gf_file_seal *seal, struct gf_digest *d)
+{
+	unsigned char raw[GF_DIGEST_BYTES];
+
+	seal->size_bytes = d->length_bytes;
+	gf_digest_end(d, raw);
+	gf_digest_hex(raw, seal->sha256);
+}

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "base/digest.h"
+
 /*
  * A tensor's CRC-32 (that of zip and PNG), as a file's metadata holds it:
  *
@@ -18,5 +20,14 @@ char *gf_checksum_key(const char *tensor);
 /* The checksum of the data, as text. */
 void gf_checksum(const void *data, size_t size_bytes,
 		 char text[GF_CHECKSUM_DIGITS + 1]);
+
+/* A file by its contents. */
+struct gf_file_seal {
+	size_t size_bytes;
+	char sha256[GF_DIGEST_HEX];
+};
+
+/* That of all bytes which the digest was given. */
+void gf_seal_end(struct gf_file_seal *seal, struct gf_digest *d);
 
 #endif

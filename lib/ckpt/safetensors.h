@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "ckpt/checksum.h"
 #include "json/json.h"
 
 /*
@@ -80,10 +81,16 @@ struct gf_metadata {
 };
 
 /* Writes a file, synced, whole or not at all. Tensors are laid out by falling
- * element size, then name, as the format's own writer does. */
+ * element size, then name, as the format's own writer does. *seal (optional)
+ * is that of what was to be written. */
 int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
 			 size_t ntensors, const struct gf_metadata *metadata,
-			 size_t nmetadata, struct gf_error *err);
+			 size_t nmetadata, struct gf_file_seal *seal,
+			 struct gf_error *err);
+
+/* Reads all of an open file. */
+int gf_safetensors_seal(const struct gf_safetensors *s,
+			struct gf_file_seal *seal, struct gf_error *err);
 
 /* Bytes of one element; 0 for a dtype that is not known. */
 size_t gf_safetensors_elem_bytes(const char *dtype);

@@ -18,6 +18,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "safetensors data is used as it lies in the file");
 
 #define LENGTH_BYTES 8
+#define BLOCK_BYTES  ((size_t)1 << 20)
 /* The format's own limit. */
 #define MAX_HEADER_BYTES 100000000u
 #define METADATA_KEY     GF_SAFETENSORS_METADATA
@@ -326,6 +327,13 @@ void gf_safetensors_close(struct gf_safetensors *s)
 	memset(s, 0, sizeof(*s));
 }
 
+/* The tensors cover the data: the header's reader has seen to that. */
+static size_t file_bytes(const struct gf_safetensors *s)
+{
+	return s->data_offset +
+	       (s->ntensors ? s->tensors[s->ntensors - 1].end : 0);
+}
+
 const struct gf_stored_tensor *
 gf_safetensors_find(const struct gf_safetensors *s, const char *name)
 {
@@ -380,6 +388,27 @@ int gf_safetensors_load(const struct gf_safetensors *s, const char *name,
 				    t->count_elems, t->dtype);
 	rc = read_at(s, out, t->end - t->begin, s->data_offset + t->begin, err);
 	return rc ? rc : check_sum(s, t, out, err);
+}
+
+int gf_safetensors_seal(const struct gf_safetensors *s,
+			struct gf_file_seal *seal, struct gf_error *err)
+{
+	size_t size = file_bytes(s), at, n;
+	char *block = gf_xmalloc(BLOCK_BYTES);
+	struct gf_digest digest;
+	int rc = 0;
+
+	gf_digest_init(&digest);
+	for (at = 0; at < size && !rc; at += n) {
+		n = size - at < BLOCK_BYTES ? size - at : BLOCK_BYTES;
+		rc = read_at(s, block, n, at, err);
+		if (!rc)
+			gf_digest_add(&digest, block, n);
+	}
+	if (!rc)
+		gf_seal_end(seal, &digest);
+	free(block);
+	return rc;
 }
 
 bool gf_safetensors_has_metadata(const struct gf_safetensors *s,

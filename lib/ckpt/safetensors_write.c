@@ -98,12 +98,24 @@ static void make_header(struct gf_text *out,
 	gf_text_release(&w.text);
 }
 
+static void put(struct gf_file *file, struct gf_digest *digest,
+		const void *data, size_t size)
+{
+	if (!size)
+		return;
+	fwrite(data, 1, size, file->stream);
+	if (digest)
+		gf_digest_add(digest, data, size);
+}
+
 int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
 			 size_t ntensors, const struct gf_metadata *metadata,
-			 size_t nmetadata, struct gf_error *err)
+			 size_t nmetadata, struct gf_file_seal *seal,
+			 struct gf_error *err)
 {
 	const struct gf_tensor_source **order;
 	struct gf_text header = {0};
+	struct gf_digest whole, *digest = seal ? &whole : NULL;
 	struct gf_file file;
 	size_t i;
 	int rc;
@@ -118,11 +130,13 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
 		qsort(order, ntensors, sizeof(*order), by_layout);
 	make_header(&header, order, ntensors, metadata, nmetadata);
 	errno = 0;
-	fwrite(header.data, 1, header.length, file.stream);
+	if (digest)
+		gf_digest_init(digest);
+	put(&file, digest, header.data, header.length);
 	for (i = 0; i < ntensors && !ferror(file.stream); i++)
-		if (bytes_of(order[i]))
-			fwrite(order[i]->data, 1, bytes_of(order[i]),
-			       file.stream);
+		put(&file, digest, order[i]->data, bytes_of(order[i]));
+	if (digest)
+		gf_seal_end(seal, digest);
 	gf_text_release(&header);
 	free(order);
 	return gf_file_commit(&file, err); /* sees a failed write */

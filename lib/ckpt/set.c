@@ -20,7 +20,9 @@
 #define UNFINISHED ".tmp"
 #define REPLACED   ".old"
 /* The newest set and the one before it. */
-#define KEPT_SETS 2
+#define KEPT_SETS  2
+#define ASIDE      ".aside"
+#define MOST_ASIDE 1000
 
 static char *folder_of(const char *dir, size_t step, const char *ending)
 {
@@ -61,7 +63,6 @@ static int falling(const void *a, const void *b)
 	return x > y ? -1 : x < y;
 }
 
-/* The steps that have a folder with that ending, newest first. */
 static int list_steps(const char *dir, const char *ending, size_t **steps,
 		      size_t *count, struct gf_error *err)
 {
@@ -83,10 +84,13 @@ static int list_steps(const char *dir, const char *ending, size_t **steps,
 	return 0;
 }
 
-/* rank-R.safetensors, or what an interrupted write left beside it. */
+/* rank-R.safetensors, the manifest, or what an interrupted write left beside
+ * them. */
 static bool is_part(const char *name)
 {
-	return strncmp(name, "rank-", 5) == 0 && strstr(name, ".safetensors");
+	return (strncmp(name, "rank-", 5) == 0 &&
+		strstr(name, ".safetensors")) ||
+	       strncmp(name, GF_MANIFEST_NAME, strlen(GF_MANIFEST_NAME)) == 0;
 }
 
 static void remove_folder(const char *folder)
@@ -102,29 +106,48 @@ static void remove_folder(const char *folder)
 	rmdir(folder);
 }
 
-/* Sets that would count as newer than that of `step`. */
-static void remove_newer(const char *dir, size_t step)
+/* Is it a set of this run? An earlier version's does not say whose it is. */
+static bool is_own(const char *dir, size_t step, const char *run, bool adopts)
 {
-	size_t *steps, count, i;
+	struct gf_manifest m = {0};
+	bool own;
+
+	if (gf_ckpt_describe(dir, step, &m, NULL))
+		return false;
+	own = m.run ? strcmp(m.run, run) == 0 : adopts;
+	gf_manifest_release(&m);
+	return own;
+}
+
+/* Of this run: sets that would count as newer than that of `step`, and those
+ * older than the set before it. */
+static void remove_others(const char *dir, size_t step, const char *run,
+			  bool adopts)
+{
+	size_t *steps, count, i, kept = 0;
+	char *folder;
 
 	if (list_steps(dir, "", &steps, &count, NULL))
 		return;
-	for (i = 0; i < count && steps[i] > step; i++) {
-		char *folder = folder_of(dir, steps[i], "");
-
+	for (i = 0; i < count; i++) {
+		if (!is_own(dir, steps[i], run, adopts))
+			continue;
+		if (steps[i] <= step && kept++ < KEPT_SETS)
+			continue;
+		folder = folder_of(dir, steps[i], "");
 		remove_folder(folder);
 		free(folder);
 	}
 	free(steps);
 }
 
-static void remove_all(const char *dir, const char *ending, size_t spared)
+static void remove_unfinished(const char *dir, const char *ending)
 {
 	size_t *steps, count, i;
 
 	if (list_steps(dir, ending, &steps, &count, NULL))
 		return;
-	for (i = spared; i < count; i++) {
+	for (i = 0; i < count; i++) {
 		char *folder = folder_of(dir, steps[i], ending);
 
 		remove_folder(folder);
@@ -170,8 +193,8 @@ int gf_ckpt_begin(const char *dir, size_t step, struct gf_error *err)
 	rc = make_folder(dir, err);
 	if (rc)
 		return rc;
-	remove_all(dir, UNFINISHED, 0);
-	remove_all(dir, REPLACED, 0);
+	remove_unfinished(dir, UNFINISHED);
+	remove_unfinished(dir, REPLACED);
 	folder = folder_of(dir, step, UNFINISHED);
 	rc = make_folder(folder, err);
 	free(folder);
@@ -203,7 +226,23 @@ static int check_parts(const char *dir, size_t step, int ranks, bool unfinished,
 	return rc;
 }
 
-/* A set of the same step (of an earlier run) makes way. */
+/* A set of the same step that is not this run's, or does not say whose it is,
+ * is kept under another name. */
+static int set_aside(const char *folder, struct gf_error *err)
+{
+	int n, rc = -EEXIST;
+
+	for (n = 1; n <= MOST_ASIDE && (rc == -EEXIST || rc == -ENOTEMPTY);
+	     n++) {
+		char *to = gf_xasprintf("%s" ASIDE "-%d", folder, n);
+
+		rc = rename(folder, to) ? -errno : 0;
+		free(to);
+	}
+	return rc ? gf_error_errno(err, rc, "%s", folder) : 0;
+}
+
+/* A set of the same step, of before the run went back, makes way. */
 static int move_into_place(const char *from, const char *to,
 			   struct gf_error *err)
 {
@@ -227,22 +266,34 @@ static int move_into_place(const char *from, const char *to,
 	return rc;
 }
 
-int gf_ckpt_publish(const char *dir, size_t step, int ranks,
+static int write_manifest(const char *folder, struct gf_manifest *m,
+			  struct gf_error *err)
+{
+	char *path = gf_xasprintf("%s/" GF_MANIFEST_NAME, folder);
+	char *text = gf_manifest_text(m);
+	int rc = gf_file_write(path, text, strlen(text), err);
+
+	free(text);
+	free(path);
+	return rc;
+}
+
+int gf_ckpt_publish(const char *dir, struct gf_manifest *m, bool adopts,
 		    struct gf_error *err)
 {
-	char *from = folder_of(dir, step, UNFINISHED);
-	char *to = folder_of(dir, step, "");
+	char *from = folder_of(dir, m->step, UNFINISHED);
+	char *to = folder_of(dir, m->step, "");
 	int rc;
 
-	rc = check_parts(dir, step, ranks, true, err);
+	rc = check_parts(dir, m->step, m->ranks, true, err);
+	rc = rc ? rc : write_manifest(from, m, err);
+	if (!rc && access(to, F_OK) == 0 &&
+	    !is_own(dir, m->step, m->run, adopts))
+		rc = set_aside(to, err);
+	rc = rc ? rc : move_into_place(from, to, err);
+	rc = rc ? rc : gf_file_sync_parent(to, err);
 	if (!rc)
-		rc = move_into_place(from, to, err);
-	if (!rc)
-		rc = gf_file_sync_parent(to, err);
-	if (!rc) {
-		remove_newer(dir, step);
-		remove_all(dir, "", KEPT_SETS);
-	}
+		remove_others(dir, m->step, m->run, adopts);
 	free(from);
 	free(to);
 	return rc;
@@ -258,7 +309,16 @@ void gf_ckpt_discard(const char *dir, size_t step)
 
 /* --- reading ------------------------------------------------------------- */
 
-static int check_set(const char *dir, size_t step, struct gf_error *err)
+int gf_ckpt_steps(const char *dir, size_t **steps, size_t *count,
+		  struct gf_error *err)
+{
+	return list_steps(dir, "", steps, count, err);
+}
+
+/* A set that has no manifest: parts that say no run are of a version that
+ * wrote none. */
+static int describe_old(const char *dir, size_t step, const char *manifest,
+			struct gf_manifest *m, struct gf_error *err)
 {
 	char *first = gf_ckpt_part(dir, step, 0, false);
 	struct gf_safetensors s = {0};
@@ -266,65 +326,91 @@ static int check_set(const char *dir, size_t step, struct gf_error *err)
 	int rc;
 
 	rc = gf_safetensors_open(first, &s, err);
+	if (!rc && gf_safetensors_has_metadata(&s, GF_CKPT_RUN))
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want the set's manifest, found none",
+				  manifest);
 	if (!rc)
 		rc = gf_safetensors_metadata_size(&s, GF_CKPT_RANKS, 1, INT_MAX,
 						  &ranks, err);
-	if (!rc)
-		rc = check_parts(dir, step, (int)ranks, false, err);
 	gf_safetensors_close(&s);
 	free(first);
+	if (!rc)
+		*m = (struct gf_manifest){.step = step, .ranks = (int)ranks};
 	return rc;
 }
 
-int gf_ckpt_latest(const char *dir, size_t *step, struct gf_error *err)
+int gf_ckpt_describe(const char *dir, size_t step, struct gf_manifest *m,
+		     struct gf_error *err)
 {
-	struct gf_error why = {""}, first = {""};
-	size_t *steps, count, i;
-	int rc;
+	char *path = gf_xasprintf("%s/step-%zu/" GF_MANIFEST_NAME, dir, step);
+	int rc = access(path, F_OK) && errno == ENOENT
+			 ? describe_old(dir, step, path, m, err)
+			 : gf_manifest_read(path, step, m, err);
 
-	rc = list_steps(dir, "", &steps, &count, err);
-	if (rc)
-		return rc;
-	rc = gf_error_set(err, -ENOENT,
-			  "%s: want a complete checkpoint (a folder step-N), "
-			  "found none",
-			  dir);
-	for (i = 0; i < count; i++) {
-		if (check_set(dir, steps[i], &why) == 0) {
-			*step = steps[i];
-			rc = 0;
-			break;
-		}
-		if (i == 0)
-			first = why;
+	free(path);
+	return rc;
+}
+
+static int same_mark(const struct gf_safetensors *s, const char *key,
+		     const char *want, struct gf_error *err)
+{
+	char *got = NULL;
+	int rc = gf_safetensors_metadata(s, key, &got, err);
+
+	if (!rc && strcmp(got, want) != 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want the part of %s %s, found that of "
+				  "%s %s",
+				  s->path, key, want, key, got);
+	free(got);
+	return rc;
+}
+
+static int same_marks(const struct gf_safetensors *s,
+		      const struct gf_manifest *m, int rank,
+		      struct gf_error *err)
+{
+	char number[32];
+	int rc = same_mark(s, GF_CKPT_RUN, m->run, err);
+
+	snprintf(number, sizeof(number), "%zu", m->step);
+	rc = rc ? rc : same_mark(s, GF_CKPT_STEP, number, err);
+	snprintf(number, sizeof(number), "%d", rank);
+	return rc ? rc : same_mark(s, GF_CKPT_RANK, number, err);
+}
+
+static int same_seal(const struct gf_safetensors *s,
+		     const struct gf_ckpt_file *want, struct gf_error *err)
+{
+	struct gf_file_seal got;
+	int rc = gf_safetensors_seal(s, &got, err);
+
+	if (!rc && got.size_bytes != want->size_bytes)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want the %zu bytes that were written, "
+				  "found %zu",
+				  s->path, want->size_bytes, got.size_bytes);
+	if (!rc && strcmp(got.sha256, want->sha256) != 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want the contents that were written, "
+				  "with the SHA-256 %s, found %s",
+				  s->path, want->sha256, got.sha256);
+	return rc;
+}
+
+int gf_ckpt_check_part(const char *dir, const struct gf_manifest *m, int rank,
+		       struct gf_error *err)
+{
+	char *path = gf_ckpt_part(dir, m->step, rank, false);
+	struct gf_safetensors s = {0};
+	int rc = gf_safetensors_open(path, &s, err);
+
+	if (m->run) {
+		rc = rc ? rc : same_marks(&s, m, rank, err);
+		rc = rc ? rc : same_seal(&s, &m->files[rank], err);
 	}
-	if (rc && count)
-		gf_error_set(err, rc,
-			     "%s: want a complete checkpoint, found none: %s",
-			     dir, first.text);
-	free(steps);
+	gf_safetensors_close(&s);
+	free(path);
 	return rc;
-}
-
-bool gf_ckpt_passed_over(const char *dir, size_t step, struct gf_error *why)
-{
-	size_t *steps, count;
-	bool newer;
-
-	if (list_steps(dir, "", &steps, &count, NULL))
-		return false;
-	newer = count > 0 && steps[0] > step &&
-		check_set(dir, steps[0], why) != 0;
-	free(steps);
-	return newer;
-}
-
-bool gf_ckpt_any(const char *dir)
-{
-	size_t *steps, count;
-
-	if (list_steps(dir, "", &steps, &count, NULL))
-		return false;
-	free(steps);
-	return count > 0;
 }

@@ -6,23 +6,33 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "ckpt/manifest.h"
 
 /*
  * A checkpoint is a set of files, one per rank, that appears whole or not at
- * all, in a folder that every rank sees:
+ * all, in a folder that every rank sees (man 5 gf-checkpoint):
  *
  *	DIR/step-N/rank-R.safetensors
+ *	DIR/step-N/manifest.json
  *
  * Rank 0 begins; all ranks write their part into DIR/step-N.tmp and sync it;
- * when all have agreed that they succeeded, rank 0 publishes: it renames the
- * folder and removes what is older than the set before, and what a run that
- * went on from an earlier step, or counts steps anew, left of later ones. Until
- * then the sets that were there are untouched. The caller does the agreeing:
- *nothing here communicates.
+ * when all have agreed that they succeeded, rank 0 publishes: it writes the
+ * manifest, renames the folder and removes what is older than the set before,
+ * and what a run that went on from an earlier step, or counts steps anew, left
+ * of later ones. Until then the sets that were there are untouched. The caller
+ * does the agreeing: nothing here communicates. The caller also owns the folder
+ * (ckpt/owner.h).
  *
- * Only files named rank-*.safetensors are ever removed, and only folders that
- * are empty after that.
+ * Only files named rank-*.safetensors* and manifest.json* are ever removed, and
+ * only folders that are empty after that. Of the sets, only those of the same
+ * run are.
  */
+
+/* The metadata of a part. */
+#define GF_CKPT_RANKS "ranks"
+#define GF_CKPT_STEP  "step"
+#define GF_CKPT_RUN   "run"
+#define GF_CKPT_RANK  "rank"
 
 /* Can folders be made in DIR, or DIR itself? Leaves everything as it was. */
 int gf_ckpt_try(const char *dir, struct gf_error *err);
@@ -35,30 +45,32 @@ int gf_ckpt_begin(const char *dir, size_t step, struct gf_error *err);
  * frees. */
 char *gf_ckpt_part(const char *dir, size_t step, int rank, bool unfinished);
 
-/* Rank 0, when all ranks have written: the set is there, and the newest. */
-int gf_ckpt_publish(const char *dir, size_t step, int ranks,
+/* Rank 0, when all ranks have written: the set is there, and the newest. The
+ * manifest gets its digest. `adopts`: sets of an earlier version, which say no
+ * run, are this run's. A set of the step that is another run's is kept, as
+ * step-N.aside-1. */
+int gf_ckpt_publish(const char *dir, struct gf_manifest *m, bool adopts,
 		    struct gf_error *err);
 
 /* Rank 0, when one has failed: removes the unfinished set. */
 void gf_ckpt_discard(const char *dir, size_t step);
 
-/*
- * The newest complete set: one that was published, whose rank 0 says by how
- * many ranks it was written (metadata "ranks") and which has a file of each.
- * -ENOENT if there is none.
- */
-int gf_ckpt_latest(const char *dir, size_t *step, struct gf_error *err);
+/* The steps of which there are sets, whole or not, newest first; the caller
+ * frees. */
+int gf_ckpt_steps(const char *dir, size_t **steps, size_t *count,
+		  struct gf_error *err);
 
-/* Is there a newer set than `step`, which is not complete? why: what is wrong
- * with the newest. */
-bool gf_ckpt_passed_over(const char *dir, size_t step, struct gf_error *why);
+/* What a set says of itself. m->run is NULL for a set of an earlier version,
+ * which has no manifest and whose parts say no run. */
+int gf_ckpt_describe(const char *dir, size_t step, struct gf_manifest *m,
+		     struct gf_error *err);
+/* Is a rank's file the one that belongs there: of this run, step and rank, and
+ * bit for bit as it was written? Of an earlier version's: is it sound? */
+int gf_ckpt_check_part(const char *dir, const struct gf_manifest *m, int rank,
+		       struct gf_error *err);
 
 /* Whether DIR holds any set, complete or not: a new run must not mix its own
  * with those of another, as the higher step would count as the newer. */
 bool gf_ckpt_any(const char *dir);
-
-/* The metadata that makes a part tell its set. */
-#define GF_CKPT_RANKS "ranks"
-#define GF_CKPT_STEP  "step"
 
 #endif

@@ -37,7 +37,7 @@ void gf_job_release(struct gf_job *g)
 	free(g->asked);
 	free(g->ways);
 	for (i = 0; i < g->nfolders; i++)
-		free(g->folders[i]);
+		gf_folder_release(&g->folders[i]);
 	free(g->folders);
 }
 
@@ -99,20 +99,58 @@ static int same_folder(struct gf_team *team, const char *folder,
 	return rc;
 }
 
-static void own_folder(struct gf_job *g, const char *folder)
-{
-	*gf_array_push(&g->folders, &g->nfolders, &g->folders_capacity) =
-		gf_xstrdup(folder);
-}
-
-static bool owns_folder(const struct gf_job *g, const char *folder)
+/* The folder as it is known; NULL: it is not. */
+static struct gf_folder *find_folder(const struct gf_job *g, const char *dir)
 {
 	size_t i;
 
 	for (i = 0; i < g->nfolders; i++)
-		if (!strcmp(g->folders[i], folder))
-			return true;
-	return false;
+		if (!strcmp(g->folders[i].dir, dir))
+			return &g->folders[i];
+	return NULL;
+}
+
+static void keep_folder(struct gf_job *g, const struct gf_folder *f)
+{
+	struct gf_folder *known = find_folder(g, f->dir);
+
+	if (known && known->dir == g->owned)
+		g->owned = NULL;
+	if (known)
+		gf_folder_release(known);
+	else
+		known = gf_array_push(&g->folders, &g->nfolders,
+				      &g->folders_capacity);
+	*known = *f;
+}
+
+/* The folder becomes this job's to write to, and the one before is left. */
+static int own_folder(struct gf_job *g, struct gf_team *team, const char *dir,
+		      struct gf_error *err)
+{
+	const struct gf_folder_wish wish = {
+		.dir = dir, .other_run = g->ops->words.other_run};
+	struct gf_folder *known = find_folder(g, dir), first = {0};
+	size_t i;
+	int rc;
+
+	if (known && known->dir == g->owned)
+		return 0;
+	for (i = 0; i < g->nfolders; i++)
+		gf_folder_leave(&g->folders[i]);
+	g->owned = NULL;
+	if (!known && g->nfolders) { /* a run has one name in all of them */
+		memcpy(first.run, g->folders[0].run, sizeof(first.run));
+		gf_manifest_copy(&first.from, &g->folders[0].from);
+	}
+	rc = gf_folder_claim(team, &wish, known ? known : &first, err);
+	if (rc && !known)
+		gf_folder_release(&first);
+	else if (!known)
+		keep_folder(g, &first);
+	if (!rc)
+		g->owned = find_folder(g, dir)->dir;
+	return rc;
 }
 
 int gf_job_save(struct gf_job *g, const char *folder, struct gf_error *err)
@@ -122,20 +160,15 @@ int gf_job_save(struct gf_job *g, const char *folder, struct gf_error *err)
 	int rc = g->ops->settle(g, err);
 
 	rc = rc ? rc : same_folder(&team, folder, err);
-	/* another run's sets are not to be replaced */
-	if (!rc && !owns_folder(g, folder)) {
-		rc = gf_snapshot_claim(&team, folder, id.words, err);
-		if (!rc)
-			own_folder(g, folder);
-	}
+	rc = rc ? rc : own_folder(g, &team, folder, err);
 	return rc ? rc
-		  : gf_snapshot_write(&team, folder, (size_t)g->steps, &id,
-				      &g->state, err);
+		  : gf_snapshot_write(&team, find_folder(g, folder),
+				      (size_t)g->steps, &id, &g->state, err);
 }
 
 /* Rank 0's find; *ways is NULL if there is none. */
-static int stored_ways(struct gf_team *team, const char *folder, char **ways,
-		       struct gf_error *err)
+static int stored_ways(struct gf_team *team, const struct gf_folder *folder,
+		       char **ways, struct gf_error *err)
 {
 	char *text = NULL;
 	size_t bytes = 0;
@@ -191,7 +224,7 @@ static int take_ways(struct gf_job *g, const char *folder, const char *ways,
 	return taken ? taken : rc;
 }
 
-static int go_as_before(struct gf_job *g, const char *folder,
+static int go_as_before(struct gf_job *g, const struct gf_folder *folder,
 			struct gf_error *err)
 {
 	struct gf_team team = gf_job_team(g);
@@ -199,15 +232,15 @@ static int go_as_before(struct gf_job *g, const char *folder,
 	int rc = stored_ways(&team, folder, &ways, err);
 
 	if (!rc && ways)
-		rc = take_ways(g, folder, ways, err);
+		rc = take_ways(g, folder->dir, ways, err);
 	free(ways);
 	return rc;
 }
 
 /* An epoch has the same samples, whatever its steps: as many epochs, and parts
  * of one, were done. */
-static int count_on(struct gf_job *g, const struct gf_snapshot_source *from,
-		    struct gf_error *err)
+static int count_on(struct gf_job *g, const char *folder,
+		    const struct gf_snapshot_source *from, struct gf_error *err)
 {
 	size_t samples;
 
@@ -220,7 +253,7 @@ static int count_on(struct gf_job *g, const struct gf_snapshot_source *from,
 				    "%s: was written with epoch_steps %zu, "
 				    "this run has %zu: no steps are counted so "
 				    "far",
-				    from->dir, from->samples, g->epoch_steps);
+				    folder, from->samples, g->epoch_steps);
 	g->steps = gf_reshard_steps(from->step, samples, g->epoch_steps,
 				    from->samples);
 	return 0;
@@ -231,10 +264,11 @@ int gf_job_load(struct gf_job *g, const char *folder, double *carried,
 {
 	struct gf_team team = gf_job_team(g);
 	struct gf_run_identity id = identity(g);
-	struct gf_snapshot_source from = {.dir = folder,
-					  .reshard = carried != NULL,
+	const struct gf_folder_wish wish = {.dir = folder, .resume = true};
+	struct gf_snapshot_source from = {.reshard = carried != NULL,
 					  .recount = carried != NULL,
 					  .former = g->former};
+	struct gf_folder found = {0};
 	int rc;
 
 	if (g->steps)
@@ -243,20 +277,24 @@ int gf_job_load(struct gf_job *g, const char *folder, double *carried,
 				    "step, got it after step %zu",
 				    folder ? folder : "none", (size_t)g->steps);
 	rc = same_folder(&team, folder, err);
+	rc = rc ? rc : gf_folder_find(&team, &wish, &found, err);
 	if (!rc && strcmp(g->asked, g->ways) != 0) {
-		rc = go_as_before(g, folder, err);
+		rc = go_as_before(g, &found, err);
 		team = gf_job_team(g);
 		id = identity(g);
 	}
-	rc = rc ? rc : gf_snapshot_read(&team, &from, &id, &g->state, err);
+	rc = rc ? rc
+		: gf_snapshot_read(&team, &found, &from, &id, &g->state, err);
 	rc = rc ? rc : g->ops->restore(g, err);
-	rc = rc ? rc : count_on(g, &from, err);
+	rc = rc ? rc : count_on(g, folder, &from, err);
 	rc = gf_team_agree(&team, rc, err);
-	if (rc)
+	if (rc) {
+		gf_folder_release(&found);
 		return rc;
+	}
 	if (carried)
 		*carried = from.carried;
-	own_folder(g, folder);
+	keep_folder(g, &found);
 	gf_engine_count_from(g->exchange->engine, g->steps);
 	return 0;
 }

@@ -50,8 +50,10 @@ struct gf_job {
 	struct gf_state state;
 	char *asked;         /* ways, as the plan leaves them */
 	char *codecs, *ways; /* for checkpoints */
-	char **folders;      /* of sets that are this run's */
+	/* of sets that are this run's, and the one that is owned */
+	struct gf_folder *folders;
 	size_t nfolders, folders_capacity;
+	const char *owned;
 	size_t epoch_steps;
 	double timeout_s;
 	size_t former; /* train/heirs.h */

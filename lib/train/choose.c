@@ -173,27 +173,19 @@ void gf_train_put_ways(struct gf_plan *plan, const char *ways)
 
 /* --- of the run before ---------------------------------------------------- */
 
-int gf_train_stored_ways(const char *folder, int ranks, char **ways,
+int gf_train_stored_ways(const struct gf_folder *folder, int ranks, char **ways,
 			 struct gf_error *err)
 {
 	struct gf_safetensors s = {0};
-	size_t step, written = 0;
 	char *path;
 	int rc;
 
 	*ways = NULL;
-	rc = gf_ckpt_latest(folder, &step, NULL);
-
-	/* the code that reads the set reports that there is none */
-	if (rc)
+	if (folder->from.ranks != ranks)
 		return 0;
-	path = gf_ckpt_part(folder, step, 0, false);
+	path = gf_ckpt_part(folder->dir, folder->from.step, 0, false);
 	rc = gf_safetensors_open(path, &s, err);
-	if (!rc)
-		rc = gf_safetensors_metadata_size(&s, GF_CKPT_RANKS, 1, INT_MAX,
-						  &written, err);
-	if (!rc && written == (size_t)ranks &&
-	    gf_safetensors_has_metadata(&s, GF_TRAIN_WAYS))
+	if (!rc && gf_safetensors_has_metadata(&s, GF_TRAIN_WAYS))
 		rc = gf_safetensors_metadata(&s, GF_TRAIN_WAYS, ways, err);
 	gf_safetensors_close(&s);
 	free(path);
@@ -208,7 +200,7 @@ static int take_stored(const struct gf_train_config *k, struct gf_plan *plan,
 	int rc = 0;
 
 	if (k->comm->rank == 0) {
-		rc = gf_train_stored_ways(k->checkpoint, k->comm->ranks, &ways,
+		rc = gf_train_stored_ways(k->folder, k->comm->ranks, &ways,
 					  err);
 		if (!ways)
 			ways = gf_xstrdup("");

@@ -33,9 +33,9 @@ int gf_train_take_ways(struct gf_plan *plan, const char *ways,
 		       struct gf_error *err);
 /* Puts back the ways in a text of this very plan; "auto" is open again. */
 void gf_train_put_ways(struct gf_plan *plan, const char *ways);
-/* The text in the newest set of a folder, if `ranks` ranks wrote the set; else
- * NULL. For one rank; the caller frees the text. */
-int gf_train_stored_ways(const char *folder, int ranks, char **ways,
+/* The text in the set that was found in a folder, if `ranks` ranks wrote the
+ * set; else NULL. For one rank; the caller frees the text. */
+int gf_train_stored_ways(const struct gf_folder *folder, int ranks, char **ways,
 			 struct gf_error *err);
 
 /* NCCL chooses for itself: its own all-reduce for every message, or for those

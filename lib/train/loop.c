@@ -176,7 +176,7 @@ static int save(struct gf_trainer *t, size_t step, struct gf_error *err)
 	if (!rc)
 		rc = gf_method_settle(&t->method, err);
 	if (!rc)
-		rc = gf_snapshot_write(&t->team, t->config->checkpoint, step,
+		rc = gf_snapshot_write(&t->team, t->config->folder, step,
 				       &t->id, &t->state, err);
 	return rc;
 }

@@ -11,83 +11,11 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "ckpt/owner.h"
 #include "ckpt/set.h"
 #include "train/heirs.h"
+#include "train/marks.h"
 #include "train/reshard.h"
-
-#define KEY_FORMAT  "format"
-#define FORMAT      "gf-train 1"
-#define KEY_SERVERS "servers"
-#define KEY_SAMPLES "samples"
-
-/* --- what must be the same ----------------------------------------------- */
-
-/* Later ones may be absent from sets of earlier versions. */
-struct number {
-	const char *key;
-	size_t value;
-	const char *what; /* for people */
-	enum { NEEDED, ABSENT_IS_0, ABSENT_IS_ANY } absent;
-};
-
-struct words {
-	const char *key, *value, *what;
-	bool may_be_absent;
-};
-
-enum { NUMBERS = 10, WORDS = 6 };
-
-struct marks {
-	struct number numbers[NUMBERS];
-	struct words words[WORDS];
-};
-
-/* A set's record of the ranks that wrote it. */
-struct origin {
-	size_t step, ranks, servers, samples;
-};
-
-static struct marks marks_of(const struct origin *from,
-			     const struct gf_run_identity *id)
-{
-	/* sets of a selection that binds nothing have a 0 there */
-	size_t bound = 0;
-	const char *binds = gf_selection_binds(id->selection, &bound);
-
-	binds = binds ? binds : "chunk_elems";
-	return (struct marks){
-		.numbers =
-			{
-				{GF_CKPT_RANKS, from->ranks, "ranks", NEEDED},
-				{KEY_SERVERS, from->servers, "servers",
-				 ABSENT_IS_0},
-				{GF_CKPT_STEP, from->step, "step", NEEDED},
-				{"batch_per_rank", id->batch, "batch", NEEDED},
-				{"accumulate", id->accumulate,
-				 "accumulated batches", NEEDED},
-				{KEY_SAMPLES, from->samples, id->words->samples,
-				 NEEDED},
-				{"seed", id->seed, "seed", NEEDED},
-				{"staleness", id->staleness, "staleness",
-				 NEEDED},
-				{"pipeline_warmup_steps", id->pipeline_warmup,
-				 "warm-up steps of the pipeline",
-				 ABSENT_IS_ANY},
-				{binds, bound, binds, ABSENT_IS_ANY},
-			},
-		.words =
-			{
-				{KEY_FORMAT, FORMAT, "format", false},
-				{"model", id->model, "model", false},
-				{"method", id->method, "method", false},
-				{"optimizer", id->optimizer, "optimizer",
-				 false},
-				{"codecs", id->codecs, "codecs", true},
-				{"loss_scale", id->loss_scale, "loss scale",
-				 true},
-			},
-	};
-}
 
 /* --- writing ------------------------------------------------------------- */
 
@@ -98,148 +26,126 @@ static bool stores(int rank, const struct gf_state_item *item)
 }
 
 static int write_part(const char *path, const struct gf_comm *comm, size_t step,
-		      const struct gf_run_identity *id,
-		      const struct gf_state *state, struct gf_error *err)
+		      const char *run, const struct gf_run_identity *id,
+		      const struct gf_state *state, struct gf_file_seal *seal,
+		      struct gf_error *err)
 {
-	const struct origin self = {step, (size_t)comm->ranks, id->servers,
-				    id->samples};
-	const struct marks marks = marks_of(&self, id);
+	const struct gf_mark_origin self = {step, (size_t)comm->ranks,
+					    id->servers, id->samples};
 	struct gf_tensor_source *t = gf_xcalloc(state->nitems + 1, sizeof(*t));
-	struct gf_metadata metadata[NUMBERS + WORDS + 2];
-	char text[NUMBERS][24];
-	size_t i, n = 0, k = 0;
+	struct gf_metadata metadata[GF_MARKS + 2];
+	char numbers[GF_MARKS][GF_MARK_TEXT], rank[16];
+	size_t i, n = 0, k = gf_marks_metadata(&self, id, numbers, metadata);
 	int rc;
 
-	for (i = 0; i < WORDS; i++)
-		metadata[k++] = (struct gf_metadata){marks.words[i].key,
-						     marks.words[i].value};
-	for (i = 0; i < NUMBERS; i++) {
-		snprintf(text[i], sizeof(text[i]), "%zu",
-			 marks.numbers[i].value);
-		metadata[k++] =
-			(struct gf_metadata){marks.numbers[i].key, text[i]};
-	}
-	metadata[k++] = (struct gf_metadata){"training", id->training};
-	metadata[k++] = (struct gf_metadata){GF_TRAIN_WAYS, id->ways};
+	snprintf(rank, sizeof(rank), "%d", comm->rank);
+	metadata[k++] = (struct gf_metadata){GF_CKPT_RUN, run};
+	metadata[k++] = (struct gf_metadata){GF_CKPT_RANK, rank};
 	for (i = 0; i < state->nitems; i++)
 		if (stores(comm->rank, &state->items[i]))
 			t[n++] = state->items[i].tensor;
-	rc = gf_safetensors_write(path, t, n, metadata, k, err);
+	rc = gf_safetensors_write(path, t, n, metadata, k, seal, err);
 	free(t);
 	return rc;
 }
 
-int gf_snapshot_write(struct gf_team *team, const char *dir, size_t step,
+/* A run that begins is known by all that it does, so that two runs that do the
+ * same write the same files. A run that goes on keeps its name. */
+static int name_run(struct gf_team *team, struct gf_folder *f,
+		    const char *settings, const struct gf_run_identity *id,
+		    struct gf_error *err)
+{
+	char digest[GF_DIGEST_TEXT], *text;
+
+	if (!f->run[0]) {
+		text = gf_xasprintf("%d ranks %s %s", team->comm->ranks,
+				    settings, id->training);
+		gf_digest_text(text, strlen(text), digest);
+		memcpy(f->run, strchr(digest, ':') + 1, GF_RUN_NAME - 1);
+		free(text);
+	}
+	return gf_team_bcast(team, f->run, sizeof(f->run), err);
+}
+
+/* Rank 0, when all have written their parts. */
+static int publish(struct gf_folder *f, size_t step, int ranks, char *settings,
+		   struct gf_file_seal *seals, struct gf_error *err)
+{
+	struct gf_ckpt_parent parent = {.run = f->from.run,
+					.step = f->from.step,
+					.sha256 = f->from.sha256};
+	struct gf_manifest m = {
+		.run = f->run,
+		.step = step,
+		.ranks = ranks,
+		.parent = f->from.ranks ? &parent : NULL,
+		.settings = settings,
+		.files = gf_xcalloc((size_t)ranks, sizeof(*m.files)),
+		.nfiles = (size_t)ranks,
+	};
+	const bool adopts = f->from.ranks && !f->from.run;
+	int r, rc;
+
+	for (r = 0; r < ranks; r++)
+		m.files[r] = (struct gf_ckpt_file){
+			.name = gf_xasprintf("rank-%d.safetensors", r),
+			.size_bytes = seals[r].size_bytes,
+			.sha256 = seals[r].sha256,
+		};
+	rc = gf_ckpt_owns(f->owner, err);
+	rc = rc ? rc : gf_ckpt_publish(f->dir, &m, adopts, err);
+	for (r = 0; r < ranks; r++)
+		free(m.files[r].name);
+	free(m.files);
+	free(m.sha256);
+	return rc;
+}
+
+int gf_snapshot_write(struct gf_team *team, struct gf_folder *f, size_t step,
 		      const struct gf_run_identity *id,
 		      const struct gf_state *state, struct gf_error *err)
 {
 	struct gf_comm *comm = team->comm;
-	char *path = gf_ckpt_part(dir, step, comm->rank, true);
+	char *path = gf_ckpt_part(f->dir, step, comm->rank, true);
+	const struct gf_mark_origin self = {step, (size_t)comm->ranks,
+					    id->servers, id->samples};
+	char *settings = gf_marks_settings(&self, id);
+	struct gf_file_seal seal = {0}, *seals;
 	int rc = 0;
 
+	seals = gf_xcalloc((size_t)comm->ranks, sizeof(*seals));
 	if (comm->rank == 0)
-		rc = gf_ckpt_begin(dir, step, err);
+		rc = gf_ckpt_owns(f->owner, err);
+	if (comm->rank == 0 && !rc)
+		rc = gf_ckpt_begin(f->dir, step, err);
 	rc = gf_team_agree(team, rc, err);
+	rc = rc ? rc : name_run(team, f, settings, id, err);
 	if (rc)
 		goto out;
-	rc = write_part(path, comm, step, id, state, err);
+	rc = write_part(path, comm, step, f->run, id, state, &seal, err);
 	rc = gf_team_agree(team, rc, err);
+	rc = rc ? rc : gf_team_allgather(team, &seal, sizeof(seal), seals, err);
 	if (!rc) {
 		if (comm->rank == 0)
-			rc = gf_ckpt_publish(dir, step, comm->ranks, err);
+			rc = publish(f, step, comm->ranks, settings, seals,
+				     err);
 		rc = gf_team_agree(team, rc, err);
 	}
-	if (rc && comm->rank == 0)
-		gf_ckpt_discard(dir, step);
+	if (rc && comm->rank == 0 && !gf_ckpt_owns(f->owner, NULL))
+		gf_ckpt_discard(f->dir, step);
+	f->known |= !rc;
+	f->newest = rc ? f->newest : step;
 out:
+	free(seals);
+	free(settings);
 	free(path);
 	return rc;
 }
 
-int gf_snapshot_claim(struct gf_team *team, const char *dir,
-		      const struct gf_snapshot_words *words,
-		      struct gf_error *err)
-{
-	int rc = 0;
-
-	if (team->comm->rank == 0 && gf_ckpt_any(dir))
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: holds checkpoints of an earlier run%s%s",
-				  dir, words->other_run ? ": " : "",
-				  words->other_run ? words->other_run : "");
-	rc = gf_team_agree(team, rc, err);
-	return rc ? rc : gf_snapshot_try(team, dir, err);
-}
-
-int gf_snapshot_try(struct gf_team *team, const char *dir, struct gf_error *err)
-{
-	int rc = team->comm->rank == 0 ? gf_ckpt_try(dir, err) : 0;
-
-	return gf_team_agree(team, rc, err);
-}
-
 /* --- reading ------------------------------------------------------------- */
 
-static int same_number(const struct gf_safetensors *s, const struct number *n,
-		       const struct gf_snapshot_words *words,
-		       struct gf_error *err)
-{
-	bool absent = !gf_safetensors_has_metadata(s, n->key);
-	const char *advice =
-		strcmp(n->key, GF_CKPT_RANKS) == 0 ? words->other_ranks : NULL;
-	size_t got = 0;
-	int rc = 0;
-
-	if (absent && n->absent == ABSENT_IS_ANY)
-		return 0;
-	if (!absent || n->absent == NEEDED)
-		rc = gf_safetensors_metadata_size(s, n->key, 0, INT64_MAX, &got,
-						  err);
-	if (!rc && got != n->value)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: was written with %s %zu, this run has "
-				  "%zu%s%s%s",
-				  s->path, n->what, got, n->value,
-				  advice ? " (" : "", advice ? advice : "",
-				  advice ? ")" : "");
-	return rc;
-}
-
-static int same_words(const struct gf_safetensors *s, const struct words *w,
-		      struct gf_error *err)
-{
-	char *got = NULL;
-	int rc;
-
-	if (w->may_be_absent && !gf_safetensors_has_metadata(s, w->key))
-		return 0;
-	rc = gf_safetensors_metadata(s, w->key, &got, err);
-	if (!rc && strcmp(got, w->value) != 0)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: was written with %s \"%s\", this run "
-				  "has \"%s\"",
-				  s->path, w->what, got, w->value);
-	free(got);
-	return rc;
-}
-
-static int check_identity(const struct gf_safetensors *s,
-			  const struct origin *from,
-			  const struct gf_run_identity *id,
-			  struct gf_error *err)
-{
-	const struct marks marks = marks_of(from, id);
-	size_t i;
-	int rc = 0;
-
-	for (i = 0; !rc && i < WORDS; i++)
-		rc = same_words(s, &marks.words[i], err);
-	for (i = 0; !rc && i < NUMBERS; i++)
-		rc = same_number(s, &marks.numbers[i], id->words, err);
-	return rc;
-}
-
-static int open_part(const char *dir, int part, const struct origin *from,
+static int open_part(const char *dir, int part,
+		     const struct gf_mark_origin *from,
 		     const struct gf_run_identity *id, struct gf_safetensors *s,
 		     struct gf_error *err)
 {
@@ -248,7 +154,7 @@ static int open_part(const char *dir, int part, const struct origin *from,
 
 	rc = gf_safetensors_open(path, s, err);
 	if (!rc)
-		rc = check_identity(s, from, id, err);
+		rc = gf_marks_check(s, from, id, err);
 	free(path);
 	return rc;
 }
@@ -271,7 +177,8 @@ static int load_scope(const struct gf_safetensors *s, enum gf_state_scope scope,
 }
 
 /* The items of one scope out of one file. */
-static int read_part(const char *dir, int part, const struct origin *from,
+static int read_part(const char *dir, int part,
+		     const struct gf_mark_origin *from,
 		     enum gf_state_scope scope,
 		     const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err)
@@ -287,7 +194,7 @@ static int read_part(const char *dir, int part, const struct origin *from,
 }
 
 /* Each rank's own, out of the files of all ranks that computed. */
-static int read_resharded(const char *dir, const struct origin *from,
+static int read_resharded(const char *dir, const struct gf_mark_origin *from,
 			  const struct gf_run_identity *id,
 			  const struct gf_state *state,
 			  const struct gf_reshard *r, struct gf_error *err)
@@ -308,28 +215,23 @@ static int read_resharded(const char *dir, const struct origin *from,
 	return rc;
 }
 
-/* Whose set it is that rank 0 has found. */
-static int find_origin(const char *dir, struct origin *from,
+/* By which ranks the set was written. */
+static int find_origin(const struct gf_folder *f, struct gf_mark_origin *from,
 		       struct gf_error *err)
 {
+	char *path = gf_ckpt_part(f->dir, f->from.step, 0, false);
 	struct gf_safetensors s = {0};
-	char *path;
-	int rc = gf_ckpt_latest(dir, &from->step, err);
+	int rc = gf_safetensors_open(path, &s, err);
 
-	if (rc)
-		return rc;
-	path = gf_ckpt_part(dir, from->step, 0, false);
-	rc = gf_safetensors_open(path, &s, err);
-	if (!rc)
-		rc = gf_safetensors_metadata_size(&s, GF_CKPT_RANKS, 1, INT_MAX,
-						  &from->ranks, err);
-	if (!rc && gf_safetensors_has_metadata(&s, KEY_SERVERS))
-		rc = gf_safetensors_metadata_size(&s, KEY_SERVERS, 0,
+	from->step = f->from.step;
+	from->ranks = (size_t)f->from.ranks;
+	if (!rc && gf_safetensors_has_metadata(&s, GF_MARK_SERVERS))
+		rc = gf_safetensors_metadata_size(&s, GF_MARK_SERVERS, 0,
 						  from->ranks - 1,
 						  &from->servers, err);
 	if (!rc)
-		rc = gf_safetensors_metadata_size(&s, KEY_SAMPLES, 0, INT64_MAX,
-						  &from->samples, err);
+		rc = gf_safetensors_metadata_size(
+			&s, GF_MARK_SAMPLES, 0, INT64_MAX, &from->samples, err);
 	gf_safetensors_close(&s);
 	free(path);
 	return rc;
@@ -350,21 +252,23 @@ static int add_up(struct gf_team *team, double *squares, struct gf_error *err)
 	return rc;
 }
 
-int gf_snapshot_read(struct gf_team *team, struct gf_snapshot_source *source,
+int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
+		     struct gf_snapshot_source *source,
 		     const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err)
 {
 	struct gf_comm *comm = team->comm;
-	struct origin from = {0},
-		      want = {0, (size_t)comm->ranks, id->servers, id->samples};
+	const char *dir = folder->dir;
+	struct gf_mark_origin from = {0};
+	struct gf_mark_origin want = {0, (size_t)comm->ranks, id->servers,
+				      id->samples};
 	struct gf_reshard r = {.to = comm->ranks - (int)id->servers,
 			       .rank = comm->rank,
 			       .carried = &source->carried};
 	int *heirs = NULL, rc = 0;
 
-	/* rank 0 chooses: a listing may differ while a file system settles */
 	if (comm->rank == 0)
-		rc = find_origin(source->dir, &from, err);
+		rc = find_origin(folder, &from, err);
 	rc = gf_team_agree(team, rc, err);
 	if (!rc)
 		rc = gf_team_bcast(team, &from, sizeof(from), err);
@@ -389,12 +293,12 @@ int gf_snapshot_read(struct gf_team *team, struct gf_snapshot_source *source,
 		want = from;
 		want.samples = source->samples;
 	}
-	rc = read_part(source->dir, 0, &want, GF_STATE_SHARED, id, state, err);
+	rc = read_part(dir, 0, &want, GF_STATE_SHARED, id, state, err);
 	if (!rc && source->resharded)
-		rc = read_resharded(source->dir, &want, id, state, &r, err);
+		rc = read_resharded(dir, &want, id, state, &r, err);
 	else if (!rc)
-		rc = read_part(source->dir, comm->rank, &want, GF_STATE_OWN, id,
-			       state, err);
+		rc = read_part(dir, comm->rank, &want, GF_STATE_OWN, id, state,
+			       err);
 	free(heirs);
 	rc = gf_team_agree(team, rc, err);
 	return rc || !source->resharded ? rc

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "doc/select.h"
 #include "ckpt/state.h"
+#include "train/folder.h"
 #include "train/team.h"
 
 /*
@@ -44,22 +45,13 @@ struct gf_run_identity {
 	const char *ways;     /* how each message goes (train/choose.h) */
 };
 
-/* The set of step `step`; on failure those that were there are untouched. */
-int gf_snapshot_write(struct gf_team *team, const char *dir, size_t step,
-		      const struct gf_run_identity *id,
+/* The set of step `step` in a folder that is owned; on failure those that were
+ * there are untouched. */
+int gf_snapshot_write(struct gf_team *team, struct gf_folder *folder,
+		      size_t step, const struct gf_run_identity *id,
 		      const struct gf_state *state, struct gf_error *err);
 
-/* Refuses a folder that already holds sets, which are another run's, and one
- * that none can be written to. */
-int gf_snapshot_claim(struct gf_team *team, const char *dir,
-		      const struct gf_snapshot_words *words,
-		      struct gf_error *err);
-/* Better to learn now than after an hour that there can be no more sets. */
-int gf_snapshot_try(struct gf_team *team, const char *dir,
-		    struct gf_error *err);
-
 struct gf_snapshot_source {
-	const char *dir;
 	bool reshard; /* another number of ranks will do (train/reshard.h) */
 	bool recount; /* and then, too, another number of samples */
 	/* 1 + what this rank was in the run before; 0 on all ranks: the ranks
@@ -73,8 +65,9 @@ struct gf_snapshot_source {
 	double carried; /* the norm of what went to other ranks then */
 };
 
-/* The newest complete set into `state`. */
-int gf_snapshot_read(struct gf_team *team, struct gf_snapshot_source *from,
+/* The set that was found in the folder into `state`. */
+int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
+		     struct gf_snapshot_source *from,
 		     const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err);
 

@@ -211,8 +211,9 @@ static int exchange(const struct gf_stepper *s, size_t step,
 		return rc;
 	t->exchanged_s = gf_clock_s();
 	/* what is seen late of before must not exceed the time */
-	t->handling_s += fmin(gf_engine_handling_s(m->exchange.engine) - handled_s,
-			      t->exchanged_s - t->backward_s);
+	t->handling_s +=
+		fmin(gf_engine_handling_s(m->exchange.engine) - handled_s,
+		     t->exchanged_s - t->backward_s);
 	t->applied_start_s = applied_start_s(s);
 	memcpy(t->messages, m->exchange.times,
 	       s->timeline->nmessages * sizeof(*t->messages));

@@ -15,6 +15,7 @@
 #include "doc/training.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
+#include "train/folder.h"
 #include "train/timeline.h"
 
 /*
@@ -84,8 +85,10 @@ struct gf_train_config {
 	struct gf_training training; /* owned by the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */
 
-	const char *checkpoint;  /* folder; NULL: none */
-	size_t checkpoint_every; /* steps; 0: every epoch */
+	const char *checkpoint;   /* folder; NULL: none */
+	struct gf_folder *folder; /* the same, by gf_train_take_folder */
+	const char *job;          /* how people know it; NULL: by its process */
+	size_t checkpoint_every;  /* steps; 0: every epoch */
 	bool resume;
 	bool reshard;       /* also from another number of ranks */
 	size_t check_every; /* steps between comparisons of replicas; 0: never;
@@ -120,6 +123,12 @@ struct gf_optim_config gf_train_optim(const struct gf_training *t);
 double gf_train_peak(const struct gf_train_config *config);
 /* Samples of a step on all ranks. */
 size_t gf_train_global_batch(const struct gf_train_config *config);
+
+/* Collective, before gf_train_choose: the checkpoint folder, if there is one,
+ * becomes this job's, and the set to resume from is found in it. After a
+ * failure, too, the caller leaves it. */
+int gf_train_take_folder(struct gf_train_config *config, struct gf_error *err);
+void gf_train_leave_folder(struct gf_train_config *config);
 
 int gf_train_run(const struct gf_train_config *config,
 		 struct gf_train_result *result, struct gf_error *err);

@@ -8,7 +8,6 @@
 
 #include "base/heap.h"
 #include "base/text.h"
-#include "ckpt/set.h"
 #include "comm/pages.h"
 #include "train/choose.h"
 #include "train/reshard.h"
@@ -229,22 +228,6 @@ static void list_running(struct gf_trainer *t)
 			->rule = GF_STATE_MEAN;
 }
 
-/* A newest set that is not complete: the run goes on from longer ago. */
-static void tell_passed_over(const struct gf_train_config *k, size_t step)
-{
-	struct gf_error why;
-	char *text;
-
-	if (k->comm->rank || !k->watch.note ||
-	    !gf_ckpt_passed_over(k->checkpoint, step, &why))
-		return;
-	text = gf_xasprintf("%s: on from step %zu, since the newest checkpoint "
-			    "is not complete: %s",
-			    k->checkpoint, step, why.text);
-	k->watch.note(k->watch.ctx, text);
-	free(text);
-}
-
 static void tell_done(const struct gf_train_config *k, size_t done,
 		      size_t total)
 {
@@ -263,18 +246,16 @@ static void tell_done(const struct gf_train_config *k, size_t done,
 static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
-	struct gf_snapshot_source from = {.dir = k->checkpoint,
-					  .reshard = k->reshard};
+	struct gf_snapshot_source from = {.reshard = k->reshard};
 	size_t global = gf_train_global_batch(k);
 	int rc;
 
-	rc = gf_snapshot_read(&t->team, &from, &t->id, &t->state, err);
+	rc = gf_snapshot_read(&t->team, k->folder, &from, &t->id, &t->state,
+			      err);
 	rc = rc ? rc : gf_method_restore(&t->method, err);
 	rc = gf_team_agree(&t->team, rc, err);
-	rc = rc ? rc : gf_snapshot_try(&t->team, k->checkpoint, err);
 	if (rc)
 		return rc;
-	tell_passed_over(k, from.step);
 	*done = from.step;
 	t->resharded = from.resharded;
 	if (from.resharded)
@@ -294,12 +275,40 @@ static int resume_or_begin(struct gf_trainer *t, struct gf_error *err)
 
 	if (k->resume)
 		rc = go_on(t, &done, err);
-	else if (k->checkpoint)
-		rc = gf_snapshot_claim(&t->team, k->checkpoint, t->id.words,
-				       err);
 	t->result->first_step = done + 1;
 	t->result->last_step = done;
 	return rc;
+}
+
+int gf_train_take_folder(struct gf_train_config *k, struct gf_error *err)
+{
+	const struct gf_folder_wish wish = {
+		.dir = k->checkpoint,
+		.job = k->job,
+		.resume = k->resume,
+		.other_run = words.other_run,
+		.note = k->watch.note,
+		.ctx = k->watch.ctx,
+	};
+	struct gf_team team = {.comm = k->comm};
+	int rc;
+
+	if (!k->checkpoint)
+		return 0;
+	k->folder = gf_xcalloc(1, sizeof(*k->folder));
+	rc = gf_folder_claim(&team, &wish, k->folder, err);
+	if (!rc && k->resume)
+		rc = gf_folder_find(&team, &wish, k->folder, err);
+	return rc;
+}
+
+void gf_train_leave_folder(struct gf_train_config *k)
+{
+	if (!k->folder)
+		return;
+	gf_folder_release(k->folder);
+	free(k->folder);
+	k->folder = NULL;
 }
 
 int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,

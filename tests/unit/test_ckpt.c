@@ -11,7 +11,6 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "ckpt/safetensors.h"
-#include "ckpt/set.h"
 
 static char folder[] = "/tmp/test_ckpt.XXXXXX";
 
@@ -47,7 +46,8 @@ static void test_round_trip(void)
 	uint64_t words[2];
 	size_t step, i, at = 0;
 
-	EXPECT(gf_safetensors_write(path, tensors, 5, metadata, 2, &err) == 0,
+	EXPECT(gf_safetensors_write(path, tensors, 5, metadata, 2, NULL,
+				    &err) == 0,
 	       "%s", err.text);
 	EXPECT(gf_safetensors_open(path, &s, &err) == 0, "%s", err.text);
 	EXPECT(s.ntensors == 5 && s.data_offset % 8 == 0, "%zu tensors",
@@ -214,7 +214,7 @@ static void test_shrinking(void)
 	struct gf_error err;
 	float got[4];
 
-	gf_safetensors_write(path, &t, 1, NULL, 0, NULL);
+	gf_safetensors_write(path, &t, 1, NULL, 0, NULL, NULL);
 	EXPECT(gf_safetensors_open(path, &s, &err) == 0, "%s", err.text);
 	EXPECT(truncate(path, (off_t)s.data_offset + 8) == 0, "truncate");
 	EXPECT(gf_safetensors_load(&s, "a", "F32", 4, got, &err) == -EINVAL &&
@@ -264,7 +264,7 @@ static void test_checksums(void)
 		const bool flips = i < GF_ARRAY_LENGTH(places);
 		int rc;
 
-		gf_safetensors_write(path, tensors, 3, NULL, 0, NULL);
+		gf_safetensors_write(path, tensors, 3, NULL, 0, NULL, NULL);
 		gf_safetensors_open(path, &s, &err);
 		if (flips)
 			spoil(path, s.data_offset + places[i]);
@@ -295,144 +295,6 @@ static void test_checksums(void)
 	free(path);
 }
 
-static void write_part(const char *dir, size_t step, int rank, int ranks,
-		       bool unfinished)
-{
-	char *path = gf_ckpt_part(dir, step, rank, unfinished);
-	char count[16];
-	struct gf_metadata metadata = {GF_CKPT_RANKS, count};
-	struct gf_error err = {""};
-
-	snprintf(count, sizeof(count), "%d", ranks);
-	EXPECT(gf_safetensors_write(path, NULL, 0, &metadata, 1, &err) == 0,
-	       "%s", err.text);
-	free(path);
-}
-
-static int publish(const char *dir, size_t step, int ranks, int written,
-		   struct gf_error *err)
-{
-	int r, rc = gf_ckpt_begin(dir, step, err);
-
-	for (r = 0; !rc && r < written; r++)
-		write_part(dir, step, r, ranks, true);
-	return rc ? rc : gf_ckpt_publish(dir, step, ranks, err);
-}
-
-static bool there(const char *dir, const char *name)
-{
-	char *path = gf_xasprintf("%s/%s", dir, name);
-	bool is = access(path, F_OK) == 0;
-
-	free(path);
-	return is;
-}
-
-static void test_sets(void)
-{
-	char *dir = in_folder("sets"), *stray, *part;
-	struct gf_error err = {""};
-	size_t step = 99;
-
-	EXPECT(gf_ckpt_latest(dir, &step, &err) == -ENOENT, "no folder");
-	EXPECT(!gf_ckpt_any(dir), "no folder");
-	EXPECT(gf_ckpt_try(dir, &err) == 0, "%s", err.text);
-	EXPECT(access(dir, F_OK) < 0, "it leaves no folder behind");
-	EXPECT(gf_ckpt_try("/dev/null/x", &err) == -ENOTDIR, "no folder there");
-	EXPECT(publish(dir, 9, 3, 3, &err) == 0, "%s", err.text);
-	EXPECT(gf_ckpt_latest(dir, &step, &err) == 0 && step == 9, "%zu", step);
-	/* numbers, not names: 10 is newer than 9 */
-	EXPECT(publish(dir, 10, 3, 3, &err) == 0, "%s", err.text);
-	EXPECT(gf_ckpt_latest(dir, &step, &err) == 0 && step == 10, "%zu",
-	       step);
-	EXPECT(there(dir, "step-9") && there(dir, "step-10"), "previous kept");
-	EXPECT(publish(dir, 11, 3, 3, &err) == 0, "%s", err.text);
-	EXPECT(!there(dir, "step-9") && there(dir, "step-10"), "older removed");
-
-	/* a rank has not written: nothing changes */
-	EXPECT(publish(dir, 12, 3, 2, &err) == -ENOENT &&
-		       strstr(err.text, "found none of rank 2"),
-	       "%s", err.text);
-	EXPECT(there(dir, "step-12.tmp") && !there(dir, "step-12") &&
-		       there(dir, "step-10"),
-	       "untouched");
-	EXPECT(gf_ckpt_latest(dir, &step, &err) == 0 && step == 11, "%zu",
-	       step);
-	gf_ckpt_discard(dir, 12);
-	EXPECT(!there(dir, "step-12.tmp"), "discarded");
-
-	/* what a killed run left is removed by the next, foreign files stay */
-	EXPECT(gf_ckpt_begin(dir, 13, &err) == 0, "%s", err.text);
-	write_part(dir, 13, 0, 3, true);
-	stray = gf_xasprintf("%s/step-7.tmp/notes", dir);
-	EXPECT(gf_ckpt_begin(dir, 7, &err) == 0, "%s", err.text);
-	EXPECT(!there(dir, "step-13.tmp"), "left over");
-	gf_file_write(stray, "x", 1, NULL);
-	EXPECT(publish(dir, 14, 3, 3, &err) == 0, "%s", err.text);
-	EXPECT(there(dir, "step-7.tmp/notes"), "not ours");
-
-	/* the same step again replaces the set */
-	EXPECT(publish(dir, 14, 3, 3, &err) == 0, "%s", err.text);
-	EXPECT(there(dir, "step-14") && !there(dir, "step-14.old") &&
-		       !there(dir, "step-14.tmp"),
-	       "replaced");
-
-	/* a run that went back: its set is the newest */
-	EXPECT(publish(dir, 13, 2, 2, &err) == 0, "%s", err.text);
-	EXPECT(gf_ckpt_latest(dir, &step, &err) == 0 && step == 13 &&
-		       !there(dir, "step-14") && there(dir, "step-11"),
-	       "%zu", step);
-	EXPECT(publish(dir, 14, 3, 3, &err) == 0, "%s", err.text);
-	EXPECT(!there(dir, "step-11") && there(dir, "step-13"),
-	       "older removed");
-
-	/* incomplete sets do not count */
-	part = gf_ckpt_part(dir, 14, 1, false);
-	unlink(part);
-	EXPECT(gf_ckpt_latest(dir, &step, &err) == 0 && step == 13, "%zu",
-	       step);
-	EXPECT(gf_ckpt_passed_over(dir, 13, &err) && strstr(err.text, part),
-	       "%s", err.text);
-	EXPECT(!gf_ckpt_passed_over(dir, 14, &err), "none is newer");
-	free(part);
-	part = gf_ckpt_part(dir, 13, 0, false);
-	EXPECT(truncate(part, 5) == 0, "truncate");
-	EXPECT(gf_ckpt_latest(dir, &step, &err) == -ENOENT &&
-		       strstr(err.text, "found none of rank 1"),
-	       "%s", err.text);
-	EXPECT(gf_ckpt_any(dir), "something is there");
-	free(part);
-	unlink(stray);
-	free(stray);
-	free(dir);
-}
-
-static void test_names(void)
-{
-	static const char *const names[] = {
-		"step-007",   "step-+7",
-		"step-",      "step-7x",
-		"step-7.tmp", "Step-7",
-		"step--7",    "step-99999999999999999999"};
-	char *dir = in_folder("names");
-	struct gf_error err;
-	size_t i, step;
-
-	mkdir(dir, 0777);
-	for (i = 0; i < GF_ARRAY_LENGTH(names); i++) {
-		char *path = gf_xasprintf("%s/%s", dir, names[i]);
-
-		mkdir(path, 0777);
-		EXPECT(gf_ckpt_latest(dir, &step, &err) == -ENOENT, "%s",
-		       names[i]);
-		EXPECT(!gf_ckpt_any(dir), "%s", names[i]);
-		rmdir(path);
-		free(path);
-	}
-	rmdir(dir);
-	free(dir);
-}
-
 int main(void)
 {
 	char *command;
@@ -446,8 +308,6 @@ int main(void)
 	test_headers();
 	test_shrinking();
 	test_checksums();
-	test_sets();
-	test_names();
 	command = gf_xasprintf("rm -rf %s", folder);
 	rc = system(command);
 	free(command);

@@ -59,7 +59,7 @@ static void write_old(int rank, const char *path)
 		a.residual[i] = a.running[i] = value(rank, i);
 	own[0] = a.state.items[2].tensor;
 	own[1] = a.state.items[3].tensor;
-	EXPECT(gf_safetensors_write(path, own, 2, NULL, 0, &err) == 0, "%s",
+	EXPECT(gf_safetensors_write(path, own, 2, NULL, 0, NULL, &err) == 0, "%s",
 	       err.text);
 	gf_state_release(&a.state);
 }

@@ -105,9 +105,11 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	gf_training_copy(&config.training, &run->config.training);
 	if (!rc)
 		rc = gf_train_complete(&config, &err);
-	if (!rc) {
+	if (!rc)
+		rc = gf_train_take_folder(&config, &err);
+	if (!rc)
 		rc = gf_train_run(&config, &result, &err);
-	}
+	gf_train_leave_folder(&config);
 	if (run->leave)
 		run->leave(comm, &config);
 	run->rcs[comm->rank] = rc;

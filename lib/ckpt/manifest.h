@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CKPT_MANIFEST_H
+#define GF_CKPT_MANIFEST_H
+
+#include <stddef.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+
+/*
+ * What a checkpoint set is (man 5 gf-checkpoint): whose run's, after which
+ * step, which files of which size and digest belong to it. It is written last
+ * and synced, so a set that has one is whole. Its last member is the digest of
+ * all that stands before that digest: a manifest that has changed by one bit is
+ * refused.
+ */
+#define GF_MANIFEST_NAME "manifest.json"
+
+/* A run's name: 32 hexadecimal digits and NUL. */
+#define GF_RUN_NAME 33
+
+/* A file, by its contents. */
+struct gf_ckpt_file {
+	char *name;
+	size_t size_bytes;
+	char *sha256;
+	char *extra;
+};
+
+/* The set from which the job that wrote this one went on. */
+struct gf_ckpt_parent {
+	char *run; /* NULL: a set of an earlier version, which has none */
+	size_t step;
+	char *sha256; /* of its manifest; NULL: as run */
+	char *extra;
+};
+
+struct gf_manifest {
+	char *run; /* NULL: a set of an earlier version, without a manifest */
+	size_t step;
+	int ranks;
+	struct gf_ckpt_parent *parent; /* NULL: the run began here */
+	char *settings;                /* an object's text */
+	struct gf_ckpt_file *files;    /* one per rank, in order */
+	size_t nfiles;
+	char *sha256;
+	char *extra;
+};
+
+/* -EINVAL with the path for one that is damaged, and for one that is not of
+ * `step`. */
+int gf_manifest_read(const char *path, size_t step, struct gf_manifest *m,
+		     struct gf_error *err);
+/* The text of a file, whose digest becomes *m's too; the caller frees. */
+char *gf_manifest_text(struct gf_manifest *m);
+void gf_manifest_copy(struct gf_manifest *to, const struct gf_manifest *from);
+void gf_manifest_release(struct gf_manifest *m);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The owner of a folder: one at a time, and none that is no more. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "ckpt/owner.h"
+#include "test.h"
+
+#define LEASE_S 1.0
+
+static char folder[] = "/tmp/test_ckpt_owner.XXXXXX";
+static char said[512];
+
+static void note(void *ctx, const char *text)
+{
+	(void)ctx;
+	snprintf(said, sizeof(said), "%s", text);
+}
+
+static int claim(const char *dir, const char *job, bool unlocked,
+		 struct gf_ckpt_owner **o, struct gf_error *err)
+{
+	const struct gf_ckpt_claim c = {.job = job,
+					.lease_s = LEASE_S,
+					.unlocked = unlocked,
+					.note = note};
+	int rc;
+
+	said[0] = '\0';
+	*o = gf_ckpt_claim(dir, &c);
+	while ((rc = gf_ckpt_claim_poll(*o, err)) == -EAGAIN)
+		gf_clock_sleep(LEASE_S / 20);
+	return rc;
+}
+
+static bool is_file(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/* A second job is refused by name, with and without the file system's locks;
+ * what is left is taken. */
+static void test_two(void)
+{
+	char *dir = gf_xasprintf("%s/two", folder);
+	char *path = gf_xasprintf("%s/" GF_OWNER_NAME, dir);
+	int way;
+
+	for (way = 0; way < 2; way++) {
+		struct gf_ckpt_owner *first, *second;
+		struct gf_error err = {""};
+
+		EXPECT(claim(dir, "job 47", way, &first, &err) == 0, "%s",
+		       err.text);
+		EXPECT(is_file(path), "%s", path);
+		EXPECT(claim(dir, "job 48", way, &second, &err) == -EBUSY &&
+			       strstr(err.text,
+				      "is in use by job 47 (process ") &&
+			       strstr(err.text, dir),
+		       "%s", err.text);
+		gf_ckpt_release(second);
+		EXPECT(gf_ckpt_owns(first, &err) == 0, "%s", err.text);
+		gf_ckpt_release(first);
+		EXPECT(!is_file(path) && !is_file(dir), "left as it was");
+		EXPECT(claim(dir, NULL, way, &second, &err) == 0 && !said[0],
+		       "%s", err.text);
+		gf_ckpt_release(second);
+	}
+	free(path);
+	free(dir);
+}
+
+/* A job that is killed leaves its file: under this kernel that is known at
+ * once, of another host's only when it shows no life for a while. */
+static void test_killed(void)
+{
+	char *dir = gf_xasprintf("%s/killed", folder);
+	char *path = gf_xasprintf("%s/" GF_OWNER_NAME, dir);
+	struct gf_ckpt_owner *o;
+	struct gf_error err = {""};
+	double began_s;
+	int status, way;
+	pid_t child;
+
+	mkdir(dir, 0777);
+	for (way = 0; way < 2; way++) {
+		child = fork();
+		if (child == 0) {
+			if (claim(dir, "job 47", way, &o, NULL) == 0)
+				raise(SIGKILL);
+			_exit(1);
+		}
+		waitpid(child, &status, 0);
+		EXPECT(WIFSIGNALED(status) && is_file(path), "way %d", way);
+		began_s = gf_clock_s();
+		EXPECT(claim(dir, "job 48", way, &o, &err) == 0 &&
+			       strstr(said, "job 47 (process ") &&
+			       strstr(said, "is no more: taken over"),
+		       "way %d: %s, %s", way, err.text, said);
+		EXPECT(!way || gf_clock_s() - began_s >= LEASE_S, "waited");
+		gf_ckpt_release(o);
+		EXPECT(!is_file(path), "released");
+	}
+	free(path);
+	free(dir);
+}
+
+/* A file in DIR/lock as another host's job has it. */
+static void write_other(const char *path)
+{
+	static const char text[] =
+		"{\"format\": \"gf-lock\", \"version\": 1, \"host\": \"n9\", "
+		"\"pid\": 1, \"since\": \"then\", \"kernel\": \"other\", "
+		"\"token\": \"t\"}\n";
+
+	gf_file_write(path, text, strlen(text), NULL);
+}
+
+static void test_other_host(void)
+{
+	char *dir = gf_xasprintf("%s/host", folder);
+	char *path = gf_xasprintf("%s/" GF_OWNER_NAME, dir);
+	struct gf_ckpt_owner *o;
+	struct gf_error err = {""};
+	const struct gf_ckpt_claim c = {.lease_s = TEST_PATIENCE_S,
+					.note = note};
+
+	mkdir(dir, 0777);
+	write_other(path);
+	/* one that lives: its file changes */
+	o = gf_ckpt_claim(dir, &c);
+	EXPECT(gf_ckpt_claim_poll(o, &err) == -EAGAIN &&
+		       strstr(said, "(process 1 on n9, since then) may be "
+				    "running"),
+	       "%s", said);
+	EXPECT(gf_ckpt_claim_poll(o, &err) == -EAGAIN, "%s", err.text);
+	gf_clock_sleep(0.02);
+	write_other(path);
+	EXPECT(gf_ckpt_claim_poll(o, &err) == -EBUSY &&
+		       strstr(err.text, "on n9"),
+	       "%s", err.text);
+	gf_ckpt_release(o);
+	EXPECT(is_file(path), "not ours to remove");
+
+	/* an owner that lost the folder writes nothing more */
+	unlink(path);
+	EXPECT(claim(dir, NULL, false, &o, &err) == 0, "%s", err.text);
+	write_other(path);
+	EXPECT(gf_ckpt_owns(o, &err) == -EBUSY &&
+		       strstr(err.text, "on n9, since then) has taken the "
+					"folder"),
+	       "%s", err.text);
+	gf_ckpt_release(o);
+	EXPECT(is_file(path), "not ours any more");
+
+	/* the file alone is gone: it is made anew */
+	unlink(path);
+	EXPECT(claim(dir, NULL, false, &o, &err) == 0, "%s", err.text);
+	unlink(path);
+	EXPECT(gf_ckpt_owns(o, &err) == 0 && is_file(path), "%s", err.text);
+	gf_ckpt_release(o);
+
+	/* what is no record belongs to nobody; a link is not followed */
+	gf_file_write(path, "hello", 5, NULL);
+	EXPECT(claim(dir, NULL, false, &o, &err) == 0, "%s", err.text);
+	gf_ckpt_release(o);
+	EXPECT(symlink("/tmp", path) == 0, "symlink");
+	EXPECT(claim(dir, NULL, false, &o, &err) == -ELOOP, "%s", err.text);
+	gf_ckpt_release(o);
+	free(path);
+	free(dir);
+}
+
+int main(void)
+{
+	char *command;
+
+	if (!mkdtemp(folder))
+		return 1;
+	test_two();
+	test_killed();
+	test_other_host();
+	command = gf_xasprintf("rm -rf %s", folder);
+	EXPECT(system(command) == 0, "%s", command);
+	free(command);
+	return TEST_END();
+}

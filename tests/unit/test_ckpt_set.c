@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sets: what makes one whole, what is removed, and that nothing of another
+ * run, step or rank, and nothing damaged, passes for one. */
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "base/rng.h"
+#include "ckpt/safetensors.h"
+#include "ckpt/set.h"
+#include "test.h"
+
+#define RANKS 3
+#define RUN   "0123456789abcdef0123456789abcdef"
+#define OTHER "fedcba9876543210fedcba9876543210"
+
+static char folder[] = "/tmp/test_ckpt_set.XXXXXX";
+
+static char *in_folder(const char *name)
+{
+	return gf_xasprintf("%s/%s", folder, name);
+}
+
+static bool there(const char *dir, const char *name)
+{
+	char *path = gf_xasprintf("%s/%s", dir, name);
+	bool is = access(path, F_OK) == 0;
+
+	free(path);
+	return is;
+}
+
+/* A part with a few numbers that are its own. run NULL: as earlier versions
+ * wrote them. */
+static void write_part(const char *dir, size_t step, int rank, const char *run,
+		       struct gf_file_seal *seal)
+{
+	char *path = gf_ckpt_part(dir, step, rank, true);
+	float values[8] = {(float)step, (float)rank, run ? (float)run[0] : 0};
+	const struct gf_tensor_source t = {"w", "F32", 1, {8}, values};
+	char number[3][32];
+	const struct gf_metadata metadata[] = {
+		{GF_CKPT_RANKS, number[0]},
+		{GF_CKPT_STEP, number[1]},
+		{GF_CKPT_RANK, number[2]},
+		{GF_CKPT_RUN, run},
+	};
+	struct gf_error err = {""};
+
+	snprintf(number[0], 32, "%d", RANKS);
+	snprintf(number[1], 32, "%zu", step);
+	snprintf(number[2], 32, "%d", rank);
+	EXPECT(gf_safetensors_write(path, &t, 1, metadata, run ? 4 : 2, seal,
+				    &err) == 0,
+	       "%s", err.text);
+	free(path);
+}
+
+static int publish_of(const char *dir, size_t step, const char *run,
+		      int written, struct gf_error *err)
+{
+	struct gf_ckpt_file files[RANKS] = {{0}};
+	struct gf_file_seal seals[RANKS];
+	struct gf_manifest m = {.run = (char *)run,
+				.step = step,
+				.ranks = RANKS,
+				.settings = "{\"model\": \"m\"}",
+				.files = files,
+				.nfiles = RANKS};
+	int r, rc = gf_ckpt_begin(dir, step, err);
+
+	for (r = 0; !rc && r < RANKS; r++) {
+		if (r < written)
+			write_part(dir, step, r, run, &seals[r]);
+		files[r] = (struct gf_ckpt_file){
+			.name = gf_xasprintf("rank-%d.safetensors", r),
+			.size_bytes = seals[r].size_bytes,
+			.sha256 = seals[r].sha256};
+	}
+	rc = rc ? rc : gf_ckpt_publish(dir, &m, false, err);
+	for (r = 0; r < RANKS; r++)
+		free(files[r].name);
+	free(m.sha256);
+	return rc;
+}
+
+static int publish(const char *dir, size_t step, struct gf_error *err)
+{
+	return publish_of(dir, step, RUN, RANKS, err);
+}
+
+/* Is the whole set what it says it is? */
+static int check(const char *dir, size_t step, struct gf_error *err)
+{
+	struct gf_manifest m = {0};
+	int r, rc = gf_ckpt_describe(dir, step, &m, err);
+
+	for (r = 0; !rc && r < m.ranks; r++)
+		rc = gf_ckpt_check_part(dir, &m, r, err);
+	gf_manifest_release(&m);
+	return rc;
+}
+
+static size_t newest(const char *dir)
+{
+	size_t *steps = NULL, count = 0, first;
+
+	if (gf_ckpt_steps(dir, &steps, &count, NULL))
+		return SIZE_MAX;
+	first = count ? steps[0] : SIZE_MAX;
+	free(steps);
+	return first;
+}
+
+/* --- what is kept, and what is removed ----------------------------------- */
+
+static void test_sets(void)
+{
+	char *dir = in_folder("sets"), *stray;
+	struct gf_error err = {""};
+
+	EXPECT(newest(dir) == SIZE_MAX, "no folder");
+	EXPECT(publish(dir, 9, &err) == 0, "%s", err.text);
+	EXPECT(check(dir, 9, &err) == 0, "%s", err.text);
+	/* numbers, not names: 10 is newer than 9 */
+	EXPECT(publish(dir, 10, &err) == 0 && newest(dir) == 10, "%s",
+	       err.text);
+	EXPECT(there(dir, "step-9") && there(dir, "step-10"), "previous kept");
+	EXPECT(publish(dir, 11, &err) == 0, "%s", err.text);
+	EXPECT(!there(dir, "step-9") && there(dir, "step-10"), "older removed");
+
+	/* a rank has not written: nothing changes */
+	EXPECT(publish_of(dir, 12, RUN, 2, &err) == -ENOENT &&
+		       strstr(err.text, "found none of rank 2"),
+	       "%s", err.text);
+	EXPECT(there(dir, "step-12.tmp") && !there(dir, "step-12") &&
+		       there(dir, "step-10") && newest(dir) == 11,
+	       "untouched");
+	gf_ckpt_discard(dir, 12);
+	EXPECT(!there(dir, "step-12.tmp"), "discarded");
+
+	/* what a killed run left is removed by the next, foreign files stay */
+	EXPECT(gf_ckpt_begin(dir, 13, &err) == 0, "%s", err.text);
+	write_part(dir, 13, 0, RUN, NULL);
+	stray = gf_xasprintf("%s/step-7.tmp/notes", dir);
+	EXPECT(gf_ckpt_begin(dir, 7, &err) == 0, "%s", err.text);
+	EXPECT(!there(dir, "step-13.tmp"), "left over");
+	gf_file_write(stray, "x", 1, NULL);
+	EXPECT(publish(dir, 14, &err) == 0, "%s", err.text);
+	EXPECT(there(dir, "step-7.tmp/notes"), "not ours");
+
+	/* the same step again replaces the set */
+	EXPECT(publish(dir, 14, &err) == 0, "%s", err.text);
+	EXPECT(there(dir, "step-14/manifest.json") &&
+		       !there(dir, "step-14.old") && !there(dir, "step-14.tmp"),
+	       "replaced");
+
+	/* a run that went back: its set is the newest */
+	EXPECT(publish(dir, 13, &err) == 0 && newest(dir) == 13 &&
+		       !there(dir, "step-14") && there(dir, "step-11"),
+	       "%s", err.text);
+	unlink(stray);
+	free(stray);
+	free(dir);
+}
+
+/* Nothing of another run is ever removed, nor what does not say whose it is. */
+static void test_others(void)
+{
+	char *dir = in_folder("others"), *path;
+	struct gf_error err = {""};
+
+	EXPECT(publish_of(dir, 20, OTHER, RANKS, &err) == 0, "%s", err.text);
+	EXPECT(publish_of(dir, 8, OTHER, RANKS, &err) == 0, "%s", err.text);
+	EXPECT(!there(dir, "step-20"), "its own run's");
+	EXPECT(publish_of(dir, 20, OTHER, RANKS, &err) == 0, "%s", err.text);
+	EXPECT(publish(dir, 9, &err) == 0 && publish(dir, 10, &err) == 0 &&
+		       publish(dir, 11, &err) == 0,
+	       "%s", err.text);
+	EXPECT(there(dir, "step-20") && there(dir, "step-8") &&
+		       !there(dir, "step-9"),
+	       "another run's, older and newer");
+	EXPECT(publish(dir, 20, &err) == 0, "%s", err.text);
+	EXPECT(there(dir, "step-20") && there(dir, "step-20.aside-1") &&
+		       check(dir, 20, &err) == 0,
+	       "another run's of the same step: %s", err.text);
+	EXPECT(publish_of(dir, 20, OTHER, RANKS, &err) == 0, "%s", err.text);
+	EXPECT(there(dir, "step-20.aside-1") && there(dir, "step-20.aside-2"),
+	       "and once more");
+	path = gf_xasprintf("%s/step-20/" GF_MANIFEST_NAME, dir);
+	EXPECT(truncate(path, 30) == 0, "truncate");
+	EXPECT(publish(dir, 12, &err) == 0 && there(dir, "step-20"),
+	       "a manifest that cannot be read");
+	free(path);
+	free(dir);
+}
+
+static void test_names(void)
+{
+	static const char *const names[] = {
+		"step-007",   "step-+7",
+		"step-",      "step-7x",
+		"step-7.tmp", "Step-7",
+		"step--7",    "step-99999999999999999999",
+		"step-7.old", "step-7.aside-1",
+		"lock"};
+	char *dir = in_folder("names");
+	size_t i;
+
+	mkdir(dir, 0777);
+	for (i = 0; i < GF_ARRAY_LENGTH(names); i++) {
+		char *path = gf_xasprintf("%s/%s", dir, names[i]);
+
+		mkdir(path, 0777);
+		EXPECT(newest(dir) == SIZE_MAX, "%s", names[i]);
+		rmdir(path);
+		free(path);
+	}
+	free(dir);
+}
+
+/* --- what is refused ------------------------------------------------------ */
+
+static char *part(const char *dir, size_t step, int rank)
+{
+	return gf_ckpt_part(dir, step, rank, false);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+	char *data = NULL;
+	size_t size = 0;
+	struct gf_error err = {""};
+
+	EXPECT(!gf_file_read(from, &data, &size, &err) &&
+		       !gf_file_write(to, data, size, &err),
+	       "%s", err.text);
+	free(data);
+}
+
+/* The set of step 7 is refused, with that file's name and these words; whole
+ * again, it is taken. */
+static void refused(const char *dir, const char *file, const char *words)
+{
+	struct gf_error err = {""};
+	char *name = gf_xasprintf("%s: ", file);
+	int rc = check(dir, 7, &err);
+
+	EXPECT(rc && strstr(err.text, name) && strstr(err.text, words),
+	       "%d: want \"%s\" of %s, got \"%s\"", rc, words, file, err.text);
+	EXPECT(publish(dir, 7, &err) == 0 && check(dir, 7, &err) == 0, "%s",
+	       err.text);
+	free(name);
+}
+
+static void test_foreign(void)
+{
+	char *dir = in_folder("foreign"), *other = in_folder("other");
+	char *files[RANKS], *path, *manifest;
+	struct gf_error err = {""};
+	int r;
+
+	EXPECT(publish(dir, 7, &err) == 0, "%s", err.text);
+	EXPECT(publish(other, 8, &err) == 0, "%s", err.text);
+	EXPECT(publish_of(other, 7, OTHER, RANKS, &err) == 0, "%s", err.text);
+	manifest = gf_xasprintf("%s/step-7/" GF_MANIFEST_NAME, dir);
+	for (r = 0; r < RANKS; r++)
+		files[r] = part(dir, 7, r);
+
+	/* two ranks' files change places */
+	path = gf_xasprintf("%s.x", files[1]);
+	rename(files[1], path);
+	rename(files[2], files[1]);
+	rename(path, files[2]);
+	refused(dir, files[1], "want the part of rank 1, found that of rank 2");
+	free(path);
+
+	path = part(other, 7, 1);
+	copy_file(path, files[1]);
+	refused(dir, files[1],
+		"want the part of run " RUN ", found that of run " OTHER);
+	free(path);
+
+	EXPECT(publish(other, 8, &err) == 0, "%s", err.text);
+	path = part(other, 8, 1);
+	copy_file(path, files[1]);
+	refused(dir, files[1], "want the part of step 7, found that of step 8");
+	free(path);
+
+	/* a whole folder of another step */
+	path = gf_xasprintf("rm -rf %s/step-7; cp -r %s/step-8 %s/step-7", dir,
+			    other, dir);
+	EXPECT(system(path) == 0, "%s", path);
+	refused(dir, manifest,
+		"want a manifest of step 7, found one of step 8");
+	free(path);
+
+	unlink(manifest);
+	refused(dir, manifest, "want the set's manifest, found none");
+	unlink(files[2]);
+	refused(dir, files[2], "No such file");
+	for (r = 0; r < RANKS; r++)
+		free(files[r]);
+	free(manifest);
+	free(other);
+	free(dir);
+}
+
+/* The same run, step and rank, as two jobs that went on from one set may have
+ * made them: the digest tells them apart. */
+static void test_fork(void)
+{
+	char *dir = in_folder("fork"), *path = part(dir, 7, 1);
+	const float values[8] = {1, 2, 3};
+	const struct gf_tensor_source t = {"w", "F32", 1, {8}, values};
+	const struct gf_metadata metadata[] = {
+		{GF_CKPT_RANKS, "3"},
+		{GF_CKPT_STEP, "7"},
+		{GF_CKPT_RANK, "1"},
+		{GF_CKPT_RUN, RUN},
+	};
+	struct gf_error err = {""};
+
+	EXPECT(publish(dir, 7, &err) == 0, "%s", err.text);
+	EXPECT(!gf_safetensors_write(path, &t, 1, metadata, 4, NULL, &err),
+	       "%s", err.text);
+	refused(dir, path,
+		"want the contents that were written, with the "
+		"SHA-256 ");
+	free(path);
+	free(dir);
+}
+
+enum damage { FLIP, CUT, APPEND, DAMAGES };
+
+static void damage(const char *path, enum damage how, struct gf_rng *rng)
+{
+	struct stat st;
+	size_t at;
+	unsigned char byte;
+	FILE *f = fopen(path, "r+");
+
+	EXPECT(f && !stat(path, &st), "%s", path);
+	at = gf_rng_below(rng, (size_t)st.st_size);
+	if (how == FLIP) {
+		fseek(f, (long)at, SEEK_SET);
+		byte = (unsigned char)fgetc(f);
+		byte ^= (unsigned char)(1u << gf_rng_below(rng, 8));
+		fseek(f, (long)at, SEEK_SET);
+		fputc(byte, f);
+	} else if (how == CUT) {
+		EXPECT(!ftruncate(fileno(f), (off_t)at), "%s", path);
+	} else {
+		fseek(f, 0, SEEK_END);
+		fputc(0, f);
+	}
+	fclose(f);
+}
+
+/* One bit anywhere in any file, its header and the manifest included. */
+static void test_damage(void)
+{
+	static const size_t times[DAMAGES] = {200, 20, 1};
+	char *dir = in_folder("damage"), *copy = in_folder("copy");
+	struct gf_error err = {""};
+	struct gf_rng rng;
+	size_t i;
+	int how, r;
+
+	gf_rng_init(&rng, 17, 0);
+	EXPECT(publish(dir, 7, &err) == 0, "%s", err.text);
+	for (r = 0; r <= RANKS; r++) {
+		char *path = r < RANKS ? part(dir, 7, r)
+				       : gf_xasprintf("%s/step-7/%s", dir,
+						      GF_MANIFEST_NAME);
+		char *name = gf_xasprintf("%s:", path);
+
+		copy_file(path, copy);
+		for (how = 0; how < DAMAGES; how++)
+			for (i = 0; i < times[how]; i++) {
+				int rc;
+
+				damage(path, (enum damage)how, &rng);
+				rc = check(dir, 7, &err);
+				EXPECT(rc && strstr(err.text, name),
+				       "%s, damage %d, %zu: %d %s", path, how,
+				       i, rc, rc ? err.text : "");
+				copy_file(copy, path);
+			}
+		EXPECT(check(dir, 7, &err) == 0, "%s", err.text);
+		free(name);
+		free(path);
+	}
+	free(copy);
+	free(dir);
+}
+
+/* No room for the manifest: the set before stays the newest. */
+static void test_full(void)
+{
+	const struct rlimit full = {100, RLIM_INFINITY};
+	struct rlimit before;
+	char *dir = in_folder("full");
+	struct gf_file_seal seals[RANKS];
+	struct gf_ckpt_file files[RANKS];
+	struct gf_manifest m = {.run = RUN,
+				.step = 8,
+				.ranks = RANKS,
+				.settings = "{}",
+				.files = files,
+				.nfiles = RANKS};
+	struct gf_error err = {""};
+	int r, rc;
+
+	EXPECT(publish(dir, 7, &err) == 0 && !gf_ckpt_begin(dir, 8, &err), "%s",
+	       err.text);
+	for (r = 0; r < RANKS; r++) {
+		write_part(dir, 8, r, RUN, &seals[r]);
+		files[r] = (struct gf_ckpt_file){"x", 1, "y", NULL};
+	}
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &before);
+	setrlimit(RLIMIT_FSIZE, &full);
+	rc = gf_ckpt_publish(dir, &m, false, &err);
+	setrlimit(RLIMIT_FSIZE, &before);
+	EXPECT(rc == -EFBIG && strstr(err.text, "/step-8.tmp/manifest.json: "),
+	       "%d: %s", rc, err.text);
+	gf_ckpt_discard(dir, 8);
+	EXPECT(!there(dir, "step-8.tmp") && newest(dir) == 7 &&
+		       check(dir, 7, &err) == 0,
+	       "%s", err.text);
+	free(m.sha256);
+	free(dir);
+}
+
+/* Sets of earlier versions have neither manifests nor names of runs. */
+static void test_old(void)
+{
+	char *dir = in_folder("old"), *from, *to, *path;
+	struct gf_manifest m = {0};
+	struct gf_error err = {""};
+	int r;
+
+	gf_ckpt_begin(dir, 5, &err);
+	for (r = 0; r < RANKS; r++)
+		write_part(dir, 5, r, NULL, NULL);
+	from = gf_xasprintf("%s/step-5.tmp", dir);
+	to = gf_xasprintf("%s/step-5", dir);
+	rename(from, to);
+	EXPECT(gf_ckpt_describe(dir, 5, &m, &err) == 0 && !m.run &&
+		       m.ranks == RANKS && m.step == 5,
+	       "%s", err.text);
+	gf_manifest_release(&m);
+	EXPECT(check(dir, 5, &err) == 0, "%s", err.text);
+	path = part(dir, 5, 1);
+	EXPECT(truncate(path, 40) == 0 && check(dir, 5, &err) == -EINVAL &&
+		       strstr(err.text, path),
+	       "%s", err.text);
+	free(path);
+	free(from);
+	free(to);
+	free(dir);
+}
+
+int main(void)
+{
+	char *command;
+
+	if (!mkdtemp(folder))
+		return 1;
+	test_sets();
+	test_others();
+	test_names();
+	test_foreign();
+	test_fork();
+	test_damage();
+	test_full();
+	test_old();
+	command = gf_xasprintf("rm -rf %s", folder);
+	EXPECT(system(command) == 0, "%s", command);
+	free(command);
+	return TEST_END();
+}
