@@ -224,6 +224,7 @@ struct session {
 	struct gf_train_log log;
 	struct gf_progress progress;
 	struct gf_train_row epoch; /* the last "train" row */
+	char *job;
 };
 
 static int tell_row(void *ctx, const struct gf_train_row *row,
@@ -379,6 +380,7 @@ static void configure(struct session *s)
 		.steps = o->steps,
 		.checkpoint = o->checkpoint,
 		.checkpoint_every = o->checkpoint_every,
+		.job = s->job,
 		.resume = o->resume,
 		.reshard = o->reshard,
 		.half = gf_train_precisions[o->precision] == GF_F16,
@@ -477,6 +479,7 @@ static int run(struct session *s, struct gf_error *err)
 	struct gf_train_result result = {0};
 	int rc;
 
+	s->job = gf_cli_job_name();
 	configure(s);
 	rc = load(s, err);
 	if (!rc && s->o->print_training)
@@ -517,6 +520,7 @@ static int finish(struct session *s, int rc, struct gf_error *err)
 	gf_plan_release(&s->plan);
 	gf_training_release(&s->config.training);
 	free(s->replayed.messages);
+	free(s->job);
 	gf_comm_close(s->comm);
 	return status;
 }

@@ -27,7 +27,7 @@ struct gf_file_seal {
 	char sha256[GF_DIGEST_HEX];
 };
 
-/* That of all bytes which the digest was given. */
+/* Takes it from a digest that was given all bytes. */
 void gf_seal_end(struct gf_file_seal *seal, struct gf_digest *d);
 
 #endif

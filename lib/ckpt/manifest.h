@@ -8,9 +8,9 @@
 #include "base/error.h"
 
 /*
- * What a checkpoint set is (man 5 gf-checkpoint): whose run's, after which
- * step, which files of which size and digest belong to it. It is written last
- * and synced, so a set that has one is whole. Its last member is the digest of
+ * A checkpoint set's manifest (man 5 gf-checkpoint) says its run, its step, and
+ * the size and digest of each file. It is written last and synced, so a set
+ * that has one is complete. Its last member is the digest of
  * all that stands before that digest: a manifest that has changed by one bit is
  * refused.
  */
@@ -47,8 +47,7 @@ struct gf_manifest {
 	char *extra;
 };
 
-/* -EINVAL with the path for one that is damaged, and for one that is not of
- * `step`. */
+/* -EINVAL with the path: the manifest is damaged, or of another step. */
 int gf_manifest_read(const char *path, size_t step, struct gf_manifest *m,
 		     struct gf_error *err);
 /* The text of a file, whose digest becomes *m's too; the caller frees. */

@@ -158,7 +158,9 @@ static int open_lock(struct gf_ckpt_owner *o, int *fd, bool *locked,
 				   O_NONBLOCK,
 			   0666);
 		if (*fd < 0)
-			return gf_error_errno(err, -errno, "%s", o->path);
+			return gf_error_errno(err, -errno, "%s",
+					      errno == ELOOP ? o->path
+							     : o->dir);
 		rc = lock_file(o, *fd);
 		*locked = rc == 0;
 		if (rc == -EWOULDBLOCK)

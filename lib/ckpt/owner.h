@@ -8,8 +8,8 @@
 
 /*
  * The owner of a checkpoint folder: the one job that may write to it. DIR/lock
- * says the owner's host, process and job, and is locked (flock) where the file
- * system has such locks. An owner touches the file every few seconds, and
+ * holds the owner's host, process and job. The owner locks that file (flock)
+ * where the file system can. An owner touches the file every few seconds, and
  * removes it in the end.
  *
  * A job that was killed leaves the file. The file is taken over if its lock is

@@ -17,9 +17,10 @@
  *
  * Rank 0 begins; all ranks write their part into DIR/step-N.tmp and sync it;
  * when all have agreed that they succeeded, rank 0 publishes: it writes the
- * manifest, renames the folder and removes what is older than the set before,
- * and what a run that went on from an earlier step, or counts steps anew, left
- * of later ones. Until then the sets that were there are untouched. The caller
+ * manifest and renames the folder. It then removes sets older than the one
+ * before. It also removes later ones, which are left when a run goes on from an
+ * earlier step, or counts steps anew. Until then the sets that were there are
+ * untouched. The caller
  * does the agreeing: nothing here communicates. The caller also owns the folder
  * (ckpt/owner.h).
  *

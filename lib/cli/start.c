@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+#include "base/heap.h"
 #include "base/units.h"
 #include "cli/command.h"
 
@@ -101,4 +103,16 @@ int gf_cli_start_finish(struct gf_cli *cli, struct gf_cli_start *s, bool mpi,
 	cli->rank = s->rank;
 	cli->launched = true;
 	return 0;
+}
+
+char *gf_cli_job_name(void)
+{
+	static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID",
+						"LSB_JOBID", "FLUX_JOB_ID"};
+	const char *name = NULL;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(variables) && !name; i++)
+		name = getenv(variables[i]);
+	return name && *name ? gf_xasprintf("job %s", name) : NULL;
 }

@@ -22,4 +22,8 @@ struct gf_cli_start {
 int gf_cli_start_finish(struct gf_cli *cli, struct gf_cli_start *s, bool mpi,
 			struct gf_error *err);
 
+/* The scheduler's name for this job, "job 47"; NULL: there is none. The caller
+ * frees. */
+char *gf_cli_job_name(void);
+
 #endif

@@ -50,7 +50,7 @@ struct gf_job {
 	struct gf_state state;
 	char *asked;         /* ways, as the plan leaves them */
 	char *codecs, *ways; /* for checkpoints */
-	/* of sets that are this run's, and the one that is owned */
+	/* with this run's sets, and the name of the owned one */
 	struct gf_folder *folders;
 	size_t nfolders, folders_capacity;
 	const char *owned;

@@ -87,8 +87,8 @@ static int consider_all(struct gf_team *team, struct gf_folder *f,
 			return rc;
 		}
 		if (rc)
-			refused[i] =
-				gf_xasprintf("step %zu: %s", step, why.text);
+			refused[i] = gf_xasprintf("step %zu is not whole: %s",
+						  step, why.text);
 	}
 	if (rc && !count)
 		return gf_error_set(err, -ENOENT,
@@ -96,9 +96,9 @@ static int consider_all(struct gf_team *team, struct gf_folder *f,
 				    "found none",
 				    f->dir);
 	if (rc)
-		gf_error_set(err, rc,
-			     "%s: want a whole checkpoint, found none: %s",
-			     f->dir, refused[0]);
+		rc = gf_error_set(err, -ENOENT,
+				  "%s: want a whole checkpoint, found none: %s",
+				  f->dir, refused[0]);
 	return rc;
 }
 
@@ -109,7 +109,7 @@ static void tell_found(const struct gf_team *team, const struct gf_folder *f,
 
 	for (i = 0; i < count && refused[i]; i++)
 		tell(team, f,
-		     gf_xasprintf("%s: on from step %zu, not from %s", f->dir,
+		     gf_xasprintf("%s: on from step %zu, since %s", f->dir,
 				  f->from.step, refused[i]));
 	if (!f->from.run)
 		tell(team, f,

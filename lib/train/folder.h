@@ -10,8 +10,8 @@
 #include "train/team.h"
 
 /*
- * A run's checkpoint folder: who owns it (ckpt/owner.h), and which set in it
- * the run goes on from. All calls are collective but the last.
+ * A run's checkpoint folder: its owner (ckpt/owner.h), and the set in it from
+ * which the run goes on. All calls are collective but the last.
  */
 struct gf_folder_wish {
 	const char *dir;

@@ -49,8 +49,8 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 	return rc;
 }
 
-/* A run that begins is known by all that it does, so that two runs that do the
- * same write the same files. A run that goes on keeps its name. */
+/* A run's first name is made of all its settings: equal runs write equal files.
+ * A run that goes on keeps its name. */
 static int name_run(struct gf_team *team, struct gf_folder *f,
 		    const char *settings, const struct gf_run_identity *id,
 		    struct gf_error *err)

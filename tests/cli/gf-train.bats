@@ -115,10 +115,13 @@ forget() {
 		head = json.loads(data[8:8 + n])
 		for key in sys.argv[2:]:
 		    del head['__metadata__'][key]
+		head['__metadata__'].pop('run', None)
+		head['__metadata__'].pop('rank', None)
 		text = json.dumps(head).encode()
 		text += b' ' * (-len(text) % 8)
 		open(sys.argv[1], 'wb').write(struct.pack('<Q', len(text)) + text + data[8 + n:])
 	END
+	rm -f "$(ls -d ckpt/step-* | tail -n 1)/manifest.json"
 }
 
 @test "a folder that cannot have checkpoints is refused before the first step" {
@@ -145,7 +148,7 @@ forget() {
 	says 'gf-train: none: No such file or directory'
 	mkdir empty
 	wants 3 gf-train $quick --checkpoint empty --resume
-	says 'empty: want a complete checkpoint (a folder step-N), found none'
+	says 'empty: want a checkpoint (a folder step-N), found none'
 	# what an earlier version did not write down
 	forget servers codecs loss_scale pipeline_warmup_steps chunk_elems
 	wants 0 gf-train $quick --steps 4 --checkpoint ckpt --resume
@@ -157,7 +160,7 @@ forget() {
 	truncate -s -1 ckpt/step-3/rank-0.safetensors
 	wants 3 gf-train $quick --checkpoint ckpt --resume
 	one_line
-	says 'ckpt: want a complete checkpoint, found none: ckpt/step-3/rank-0.safetensors: want '
+	says 'ckpt: want a whole checkpoint, found none: step 3 is not whole: ckpt/step-3/rank-0.safetensors: want '
 }
 
 # flip TENSOR FILE: one bit of its data
@@ -206,23 +209,45 @@ flip() {
 	command -v python3 > /dev/null || skip "python3 is not installed"
 	wants 0 gf-train $quick --steps 4 --checkpoint ckpt --checkpoint-every 2
 	flip optim.fc2.bias.momentum ckpt/step-4/rank-0.safetensors
-	wants 2 gf-train $quick --steps 6 --checkpoint ckpt --resume
-	one_line
-	says 'gf-train: ckpt/step-4/rank-0.safetensors: "optim.fc2.bias.momentum": want data with the CRC-32 '
-	[ -z "$output" ]
-	# the one before it; and without checksums, as earlier versions wrote
-	rm -r ckpt/step-4
-	wants 0 gf-train $quick --steps 3 --checkpoint ckpt --resume
-	forget $(tail -c +9 ckpt/step-3/rank-0.safetensors | tr -d '\0' | grep -aoE 'crc32:[a-z0-9._]+' | sort -u)
+	wants 0 gf-train --model digits-mlp --threads 1 --steps 3 --checkpoint ckpt --resume
+	says 'gf-train: ckpt: on from step 2, since step 4 is not whole: ckpt/step-4/rank-0.safetensors: want the contents that were written, with the SHA-256 '
+	# without a manifest, as earlier versions wrote, and without checksums
+	forget
 	flip optim.fc2.bias.momentum ckpt/step-3/rank-0.safetensors
-	wants 0 gf-train $quick --steps 4 --checkpoint ckpt --resume
+	wants 2 gf-train $quick --steps 4 --checkpoint ckpt --resume
+	one_line
+	says 'gf-train: ckpt/step-3/rank-0.safetensors: "optim.fc2.bias.momentum": want data with the CRC-32 '
+	[ -z "$output" ]
+	forget $(tail -c +9 ckpt/step-3/rank-0.safetensors | tr -d '\0' | grep -aoE 'crc32:[a-z0-9._]+' | sort -u)
+	wants 0 gf-train --model digits-mlp --threads 1 --steps 4 --checkpoint ckpt --resume
+	says 'gf-train: ckpt/step-3: written by an earlier version, without a manifest'
+}
+
+@test "two jobs in one folder, and one that was killed" {
+	SLURM_JOB_ID=47 gf-train --model digits-cnn --threads 1 --epochs 1000 --checkpoint ckpt --checkpoint-every 10 > out.0 2> err.0 3>&- &
+	first=$!
+	until [ -d ckpt/step-20 ]; do
+		kill -0 $first
+		sleep 0.05
+	done
+	wants 3 gf-train $quick --checkpoint ckpt --resume
+	one_line
+	says "gf-train: ckpt: is in use by job 47 (process $first on "
+	kill -KILL $first
+	wait $first || true
+	[ -f ckpt/lock ]
+	at=$(ls -d ckpt/step-*[0-9] | sed 's/.*-//' | sort -n | tail -n 1)
+	wants 0 gf-train --model digits-cnn --threads 1 --epochs 1000 --steps $((at + 1)) --checkpoint ckpt --resume
+	says "gf-train: ckpt/lock: job 47 (process $first on "
+	says 'is no more: taken over'
+	[ ! -e ckpt/lock ]
 }
 
 @test "a resume that passes over the newest checkpoint says so" {
 	wants 0 gf-train $quick --steps 4 --checkpoint ckpt --checkpoint-every 2
 	truncate -s -1 ckpt/step-4/rank-0.safetensors
 	wants 0 gf-train --model digits-mlp --threads 1 --steps 6 --checkpoint ckpt --resume
-	says 'gf-train: ckpt: on from step 2, since the newest checkpoint is not complete: ckpt/step-4/rank-0.safetensors: want '
+	says 'gf-train: ckpt: on from step 2, since step 4 is not whole: ckpt/step-4/rank-0.safetensors: want '
 	wants 0 gf-train --model digits-mlp --threads 1 --steps 8 --checkpoint ckpt --resume
 	fails says 'on from step'
 }

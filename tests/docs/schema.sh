@@ -34,8 +34,8 @@ for name, schema in schemas.items():
     resolver = jsonschema.RefResolver(name, schema, store=schemas)
     validators[name.split(".")[0]] = jsonschema.Draft202012Validator(
         schema, resolver=resolver)
-if sorted(validators) != ["gf-model", "gf-plan", "gf-profile", "gf-topology",
-                          "gf-training"]:
+if sorted(validators) != ["gf-checkpoint", "gf-model", "gf-plan", "gf-profile",
+                          "gf-topology", "gf-training"]:
     complain("share/schema: want a schema per format, got %s" % list(validators))
 
 

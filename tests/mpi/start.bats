@@ -63,7 +63,7 @@ ring() {
 		wants 0 mpi $ranks gf-train $training --checkpoint by-ucx --transport ucx
 		begin $ranks gf-train $training --checkpoint plain
 		for ((rank = 0; rank < ranks; rank++)); do ends $rank 0 60; done
-		[ "$(ls by-mpi/step-20 | wc -l)" -eq $ranks ]
+		[ "$(ls by-mpi/step-20/rank-* | wc -l)" -eq $ranks ]
 		diff -r by-mpi by-ucx
 		diff -r by-mpi plain
 		[ -z "$(ls -A job)" ] # nothing is left in the folder

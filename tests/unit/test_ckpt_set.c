@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sets: what makes one whole, what is removed, and that nothing of another
- * run, step or rank, and nothing damaged, passes for one. */
+/* Sets: when one is whole, and which are removed. Nothing damaged passes for
+ * one, nor anything of another run, step or rank. */
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>

@@ -73,8 +73,7 @@ static void make_old(const char *path)
 	free(data);
 }
 
-/* What is done to DIR, which holds steps 4 and 8; OTHER is a run with another
- * seed. `from`: the step that is gone on from; 0: none. */
+/* The harm done to DIR, which holds steps 4 and 8. */
 enum harm { SWAP, FOREIGN, STEP, FLIP, CUT, APPEND, MISSING, NONE, OLD, ALL };
 
 static void swap_files(const char *dir)
