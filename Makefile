@@ -147,7 +147,8 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo deps wheel check check-long check-build check-unit check-cli check-mpi \
-	check-lab check-docs check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model lint tools format \
+	check-lab check-docs check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model \
+	bench-plan lint tools format \
 	tables completions
 .DEFAULT_GOAL := all
 
@@ -172,6 +173,7 @@ help:
 	@echo '  bench-methods   time of a step and to an accuracy by every method'
 	@echo '              on an emulated cluster (root, minutes)'
 	@echo '  bench-model predicted beside measured steps, by many plans'
+	@echo '  bench-plan  plans beside a long search, and what planning takes'
 	@echo '  bench       measure (minutes); prints ratios within one run'
 	@echo '  tables      the papers'"'"' tables beside our predictions, as text'
 	@echo '              and pictures in $(BUILD)/tables'
@@ -441,6 +443,9 @@ convergence: check-build
 
 bench-methods: check-build
 	$(Q)BUILD=$(BUILD) tests/bench/methods.sh
+
+bench-plan: check-build
+	$(Q)BUILD=$(BUILD) tests/bench/run.sh plan quality
 
 bench-model: check-build
 	$(Q)BUILD=$(BUILD) tests/bench/model.sh

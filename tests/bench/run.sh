@@ -4,7 +4,7 @@
 # say nothing on a busy machine: look at the load average it prints first.
 # lab-replay lab-levels lab-lanes lab-link are minutes each, so only on request:
 # tests/bench/lab.sh says what they are.
-#   tests/bench/run.sh [kernels] [train] [plan] [predict] [post] [allreduce]   (all)
+#   tests/bench/run.sh [kernels] [train] [plan] [quality] [predict] [post] [allreduce]   (all)
 # allreduce needs root for its emulated clusters, and skips them aloud without;
 # beside Open MPI it measures gloo and, where UCC_HOME has it, UCC.
 #   tests/bench/run.sh transports [CLUSTER...]
@@ -96,7 +96,7 @@ PY
 			for lanes in 1 2 3 4; do
 				s=$(seconds gf-plan -q --lanes $lanes "$work/profile.json")
 				printf '%7d  %5d  %8s  %7s  %6s\n' "$tensors" "$lanes" "$slow" "$s" \
-					"${before[$lanes,$slow]:+$(bc -l <<< "scale=1; $s / ${before[$lanes,$slow]}")}"
+					"$(awk -v s="$s" -v before="${before[$lanes,$slow]:-0}" 'BEGIN { if (before > 0) printf "%.1f", s / before }')"
 				before[$lanes,$slow]=$s
 			done
 		done
@@ -118,6 +118,34 @@ PY
 		for ranks in 100 10000 100000; do
 			printf '%-12s %6d  %s\n' $a $ranks "$(seconds gf-sim -q --ranks $ranks "$work/plan.json")"
 		done
+	done
+}
+
+# What two algorithms cost whose messages share a network the worse the longer they
+# are (32 ranks).
+contended='{"format": "gf-profile", "version": 1, "network": {"ranks": 32, "allreduce": [
+	{"algorithm": "ring", "startup_s": 9.2e-4, "per_byte_s": 1.6e-9, "contention": [
+		{"size_bytes": 65536, "gamma": [1, 1.1, 1.3, 1.6]}, {"size_bytes": 1048576, "gamma": [1, 1.5, 2.2, 2.9]},
+		{"size_bytes": 16777216, "gamma": [1, 1.9, 2.8, 3.8]}]},
+	{"algorithm": "rhd", "startup_s": 2e-4, "per_byte_s": 2.4e-9, "contention": [1, 1.6, 2.5, 3.5]}]}}'
+
+bench_quality() {
+	heading "gf-plan: plans on 1 to 4 lanes, two algorithms; distance in % above the bound, and above a search of 100 times the work"
+	local model profiles=()
+	for model in share/models/*.json; do
+		model=$(basename "$model" .json)
+		gf-profile -q --estimate --model "$model" --flops 6e12 --batch 32 > "$work/$model.model"
+		jq -s '.[0] * {network: .[1].network}' "$work/$model.model" - <<< "$contended" > "$work/$model.json" || return
+		profiles+=("$work/$model.json")
+	done
+	"$build/bench/plan_quality" "${profiles[@]}"
+
+	heading "gf-plan: 10^5 ranks in hosts of 8, its default lanes"
+	printf 'model            seconds      MiB\n'
+	gf-topo --synthetic "host:8@10GB/s,1us net:12500@1.25GB/s,20us" > "$work/topo.json"
+	for model in resnet50 densenet201 bert-base; do
+		/usr/bin/time -o "$work/time" -f '%U %M' gf-plan -q --model $model --flops 6e12 "$work/topo.json" > "$work/plan.json"
+		awk -v m=$model '{ printf "%-16s %7s  %7.0f\n", m, $1, $2 / 1024 }' "$work/time"
 	done
 }
 
@@ -319,10 +347,10 @@ echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
 while [ $# -gt 0 ]; do
 	part=$1
 	case $part in
-	kernels | train | plan | predict | post | allreduce | contestants) "bench_$part" ;;
+	kernels | train | plan | quality | predict | post | allreduce | contestants) "bench_$part" ;;
 	transports) shift; bench_transports "$@"; break ;;
 	lab-*) heading "$part"; tests/bench/lab.sh "${part#lab-}" ;;
-	*) echo "bench: want kernels, train, plan, predict, post, allreduce, contestants, transports or lab-PART (tests/bench/lab.sh), got $part" >&2; exit 2 ;;
+	*) echo "bench: want kernels, train, plan, quality, predict, post, allreduce, contestants, transports or lab-PART (tests/bench/lab.sh), got $part" >&2; exit 2 ;;
 	esac
 	shift
 done
