@@ -5,6 +5,7 @@ import os
 import tempfile
 
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 
 def write_whole(path, text):
@@ -35,13 +36,21 @@ def on_gradient(parameter, call):
 
 
 def trained(model):
-    """Parameters that get gradients, by name."""
-    return {n: p for n, p in model.named_parameters() if p.requires_grad}
+    """Parameters that get gradients, by the names that the model's author gave:
+    without what DistributedDataParallel and torch.compile put before them."""
+    if isinstance(model, DistributedDataParallel):
+        model = model.module
+    return {n.replace("_orig_mod.", ""): p for n, p in model.named_parameters()
+            if p.requires_grad}
 
 
 def agree(group, failure):
     """Raises what failed on this rank, or else on another, on all ranks of the
-    group; failure may be None."""
+    group; failure may be None. Without a group, only this rank's counts."""
+    if not dist.is_initialized():
+        if failure:
+            raise failure
+        return
     found = [None] * dist.get_world_size(group)
     dist.all_gather_object(found, str(failure) if failure else None, group=group)
     if failure:

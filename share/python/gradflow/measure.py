@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Profiles of a PyTorch job: backward by hooks, the network by all-reduces."""
+import contextlib
 import json
 import statistics
 import time
@@ -7,7 +8,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from .common import on_gradient, trained, write_whole
+from .common import agree, on_gradient, trained, write_whole
 
 _DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
            torch.bfloat16: "bf16"}
@@ -34,15 +35,17 @@ class _Clock:
         return b - a if self.device is None else a.elapsed_time(b) * 1e-3
 
 
-def _timed_step(clock, loss, parameters):
-    """One forward and backward: (forward, backward, {name: ready}) in seconds,
-    the latter two from backward's start."""
+def _timed_step(clock, loss, parameters, passes):
+    """One step: (forward, backward, {name: ready}) in seconds, the latter two from the
+    last backward's start. What comes before is forward."""
     moments = {}
-    kept = [on_gradient(p, lambda n=n: moments.__setitem__(n, clock.now()))
-            for n, p in parameters.items()]
     clock.settle()
     start = clock.now()
+    for _ in range(passes - 1):
+        loss().backward()
     value = loss()
+    kept = [on_gradient(p, lambda n=n: moments.__setitem__(n, clock.now()))
+            for n, p in parameters.items()]
     middle = clock.now()
     value.backward()
     end = clock.now()
@@ -55,25 +58,33 @@ def _timed_step(clock, loss, parameters):
             {n: clock.between(middle, m) for n, m in moments.items()})
 
 
-def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update_s=0.0):
+def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update_s=0.0,
+            passes=1):
     """Measure forward and backward; rank 0 writes a gf-profile (model half).
 
-    loss() runs forward on a batch and returns the loss; update_s is the
-    time of the optimiser's step, if the caller knows it. Gradients are dropped. Every
-    rank must call; the slowest rank's medians count.
+    loss() runs forward on a batch, under autocast if the job does, and returns the
+    loss, scaled if the job does. model may be compiled, or wrapped by
+    DistributedDataParallel, which then exchanges nothing. Of a job that accumulates
+    gradients, passes says over how many backward passes; batch is that of them all.
+    update_s is the time of the optimiser's step, if the caller knows it. Gradients
+    are dropped. Every rank must call; the slowest rank's medians count, each
+    parameter's over the steps in which it got a gradient.
     """
     parameters = trained(model)
     clock = _Clock(next(iter(parameters.values())).device)
-    for _ in range(max(warmup, 1)):
-        _timed_step(clock, loss, parameters)
-    runs = [_timed_step(clock, loss, parameters) for _ in range(steps)]
-    missing = [n for n in parameters if any(n not in r[2] for r in runs)]
-    if missing:
-        raise ValueError(f"profile: {missing[0]} got no gradient in some step "
-                        f"({len(missing)} of {len(parameters)} parameters)")
+    alone = model.no_sync if hasattr(model, "no_sync") else contextlib.nullcontext
+    with alone():
+        for _ in range(max(warmup, 1)):
+            _timed_step(clock, loss, parameters, passes)
+        runs = [_timed_step(clock, loss, parameters, passes) for _ in range(steps)]
+    missing = [n for n in parameters if not any(n in r[2] for r in runs)]
+    agree(None, missing and ValueError(
+        f"profile: {missing[0]} got no gradient in {steps} steps ({len(missing)} of "
+        f"{len(parameters)} parameters): want it frozen (requires_grad_(False)), or a loss "
+        "that uses it"))
     forward = statistics.median(r[0] for r in runs)
     backward = statistics.median(r[1] for r in runs)
-    ready = {n: statistics.median(r[2][n] for r in runs) for n in parameters}
+    ready = {n: statistics.median(r[2][n] for r in runs if n in r[2]) for n in parameters}
     forward, backward, ready = _slowest(forward, backward, ready)
     if _rank() != 0:
         return

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""gradflow.profile and the import of a profiler's trace: check_measure.py RANKS CASE...
+Cases run in turns in RANKS processes that meet over gloo. One that fails ends in an
+exception."""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel
+
+sys.path.insert(0, os.path.join(os.environ["GF_SOURCE"], "share", "python"))
+import gradflow  # noqa: E402
+
+NAMES = ["2.bias", "2.weight", "0.bias", "0.weight"]
+
+
+def net():
+    torch.manual_seed(1)
+    return torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+
+
+def measured(model, loss=None, **arguments):
+    """The document that rank 0 has written; on the others None."""
+    gradflow.profile(model, loss or (lambda: model(torch.ones(2, 4)).sum()), "model.json",
+                     steps=4, warmup=1, **arguments)
+    if dist.get_rank():
+        return None
+    with open("model.json", encoding="utf-8") as f:
+        return json.load(f)["model"]
+
+
+def names(model):
+    return sorted(t["name"] for t in model["tensors"])
+
+
+def wrapped():
+    """A model inside DistributedDataParallel is measured alone."""
+    model, exchanged = DistributedDataParallel(net()), []
+
+    def count(state, bucket):
+        exchanged.append(bucket.index())
+        return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(
+            lambda f: f.value()[0])
+
+    model.register_comm_hook(None, count)
+    found = measured(model)
+    assert not exchanged, exchanged
+    assert found is None or names(found) == sorted(NAMES), found
+    model(torch.ones(2, 4)).sum().backward()
+    assert exchanged  # afterwards it exchanges as before
+
+
+def compiled():
+    if not hasattr(torch, "compile"):
+        return
+    for model in (torch.compile(net(), backend="eager"),
+                  DistributedDataParallel(torch.compile(net(), backend="eager"))):
+        found = measured(model)
+        assert found is None or names(found) == sorted(NAMES), found
+
+
+def mixed():
+    model = net()
+
+    def loss():
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return model(torch.ones(2, 4)).float().sum() * 1024
+
+    found = measured(model, loss)
+    assert found is None or [t["dtype"] for t in found["tensors"]] == ["f32"] * 4, found
+
+
+def accumulated():
+    """The passes before the last are part of forward; gradients count in the last."""
+    model = net()
+
+    def loss():
+        time.sleep(0.02)
+        return model(torch.ones(2, 4)).sum()
+
+    found = measured(model, loss, passes=3)
+    assert found is None or (found["forward_s"] >= 0.06 and found["backward_s"] < 0.06), found
+
+
+def sometimes():
+    """A parameter that not every step uses has the median of those that do."""
+    model, turns = net(), []
+
+    def loss():
+        turns.append(0)
+        x = model[0](torch.ones(2, 4))
+        return (model[2](x) if len(turns) % 2 else x).sum()
+
+    found = measured(model, loss)
+    assert found is None or names(found) == sorted(NAMES), found
+    try:
+        measured(model, lambda: model[0](torch.ones(2, 4)).sum())
+    except ValueError as e:
+        assert "2.weight got no gradient" in str(e) and "requires_grad_" in str(e), e
+    else:
+        raise AssertionError("an unused parameter was taken")
+
+
+def trace():
+    """gf-profile --import of this PyTorch's trace, beside the same times found here."""
+    model = net()
+    schedule = torch.profiler.schedule(wait=1, warmup=1, active=5)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
+                                schedule=schedule) as profiler:
+        for _ in range(7):
+            model(torch.ones(2, 4)).sum().backward()
+            profiler.step()
+    if dist.get_rank():
+        return
+    profiler.export_chrome_trace("trace.json")
+    with open("trace.json", encoding="utf-8") as f:
+        document = json.load(f)
+    if not isinstance(document, dict):
+        return  # a build without Kineto
+    with open("params.csv", "w", encoding="utf-8") as f:
+        f.write("name,count_elems\n")
+        f.writelines(f"{n},{p.numel()}\n" for n, p in model.named_parameters())
+    text = subprocess.run(["gf-profile", "-q", "--import", "trace.json", "--params", "params.csv",
+                           "--batch", "2"], check=True, capture_output=True).stdout
+    found = json.loads(text)["model"]
+    spans = [(e["name"], e["ts"], e["ts"] + e["dur"]) for e in document["traceEvents"]
+             if e.get("ph") == "X"]
+    steps = []
+    for _, start, end in [s for s in spans if s[0].startswith("ProfilerStep")]:
+        engine = [s for s in spans if start <= s[1] < end and
+                  s[0].startswith("autograd::engine::evaluate_function")]
+        begin = min(s[1] for s in engine)
+        steps.append((begin - start, max(s[2] for s in engine) - begin,
+                      sorted(s[2] - begin for s in engine if "AccumulateGrad" in s[0])))
+    assert len(steps) == 5, len(steps)
+    wanted = [statistics.median(s[0] for s in steps), statistics.median(s[1] for s in steps)]
+    wanted += [statistics.median(s[2][i] for s in steps) for i in range(4)]
+    got = [found["forward_s"], found["backward_s"]] + [t["ready_s"] for t in found["tensors"]]
+    for a, b in zip(wanted, got):  # the trace is in microseconds
+        assert abs(a * 1e-6 - b) < 1e-8, (wanted, got)
+    assert [t["name"] for t in found["tensors"]] == NAMES, found
+
+
+def work(own, ranks, meeting, cases):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}/store", rank=own,
+                            world_size=ranks)
+    os.chdir(meeting)
+    for case in cases:
+        globals()[case]()
+        dist.barrier()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work, (int(sys.argv[1]), folder, sys.argv[2:]), int(sys.argv[1]))
