@@ -6,7 +6,7 @@ When the job's ranks are up and the model is built, before the first step:
     import gradflow
 
     gradflow.profile(model, loss, "model.json", name="mine", batch=32)
-    gradflow.network("network.txt")     # for gf-profile --import
+    gradflow.exchange_costs("network.json")
 
 and with the plan of `gf-plan model.json network.json > plan.json`, on CPUs:
 
@@ -40,10 +40,10 @@ gradflow's own runtime executes all of those but servers, on CPUs and over MPI:
 """
 from .ddp import State, ddp, hook
 from .exchange import Exchange
-from .measure import network, profile
+from .measure import exchange_costs, network, profile
 from .plan import PlanError
 from .reducer import Reducer
 from .runtime import Runtime
 
-__all__ = ["Exchange", "PlanError", "Reducer", "Runtime", "State", "ddp", "hook", "network",
-           "profile"]
+__all__ = ["Exchange", "PlanError", "Reducer", "Runtime", "State", "ddp", "exchange_costs", "hook",
+           "network", "profile"]

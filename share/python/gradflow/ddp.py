@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import time
 
 import torch
 import torch.distributed as dist
@@ -12,14 +13,17 @@ from torch.nn.parallel import DistributedDataParallel
 from .common import agree, trained
 from .exchange import Exchange
 from .plan import PlanError, bucket_bytes, check_names, holds_nothing_back, in_order, read
+from .tune import Tuner
 
 _TAKES_LIST = "bucket_cap_mb_list" in inspect.signature(DistributedDataParallel).parameters
 
 
 def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=None,
-        **arguments):
+        tune=False, **arguments):
     """DistributedDataParallel(model, **arguments) that exchanges gradients by plan;
-    its attribute `gradflow` is the State. The first arguments are State's.
+    its attribute `gradflow` is the State. The first arguments are State's. With
+    tune=True, or a dictionary of Tuner's settings, a plan is made in the first steps;
+    `gradflow.tuner` is the Tuner.
 
     Where this PyTorch takes sizes of buckets, they are the plan's, unless arguments
     has others.
@@ -34,6 +38,8 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=N
     wrapped.gradflow = State(wrapped, document, where=where, momentum=momentum,
                              epoch_steps=epoch_steps, timeout_s=timeout_s, library=library)
     wrapped.register_comm_hook(wrapped.gradflow, hook)
+    if tune:
+        wrapped.gradflow.tuner = Tuner(wrapped, wrapped.gradflow, **(tune if tune is not True else {}))
     return wrapped
 
 
@@ -118,6 +124,7 @@ class State:
         self.moved = True     # buckets have changed in this step
         self.settled = False  # the exchange is as they are
         self.pending = []     # (future, buffer): of this step
+        self.finished_s = None  # when its means had come
 
     def _open(self, order, messages=None, ways=None):
         """An exchange for tensors in that order takes the place of the one before."""
@@ -193,6 +200,7 @@ class State:
         for future, buffer in pending:
             future.set_result(buffer)
         self._follow(len(pending))
+        self.finished_s = time.perf_counter()
 
     def _follow(self, count):
         """Messages are laid out as buckets are, once these stay as they are."""
@@ -212,6 +220,18 @@ class State:
             self._open(order, messages)
             for b in buckets:
                 b.tensors = [self.numbers[n] for n in b.names]
+
+    def take(self, plan, where="plan", messages=None):
+        """Goes on by another plan that holds nothing back, on all ranks, between steps.
+        If it cannot be executed, all stays as it was."""
+        before = self.plan, self.where
+        try:
+            check_names(plan or {}, where, self.parameters)
+            self.plan, self.where = plan, where
+            self._open(self.order, messages)
+        except (PlanError, RuntimeError):
+            self.plan, self.where = before
+            raise
 
     # --- checkpoints ---
 

@@ -2,12 +2,16 @@
 """Profiles of a PyTorch job: backward by hooks, the network by all-reduces."""
 import contextlib
 import json
+import os
+import socket
 import statistics
+import subprocess
 import time
 
 import torch
 import torch.distributed as dist
 
+from . import commands
 from .common import agree, on_gradient, trained, write_whole
 
 _DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
@@ -85,36 +89,42 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
     forward = statistics.median(r[0] for r in runs)
     backward = statistics.median(r[1] for r in runs)
     ready = {n: statistics.median(r[2][n] for r in runs if n in r[2]) for n in parameters}
-    forward, backward, ready = _slowest(forward, backward, ready)
+    forward, backward, ready = slowest((forward, backward, ready))
     if _rank() != 0:
         return
-    order = sorted(ready, key=ready.get)
+    write_whole(path, json.dumps(document(parameters, forward, backward, ready, update_s, name,
+                                          batch), indent=1) + "\n")
+
+
+def document(parameters, forward, backward, ready, update_s, name="model", batch=1):
+    """A gf-profile (model half) of times in seconds; ready is {name: time}."""
     tensors = []
-    for n in order:
+    for n in sorted(ready, key=ready.get):
         p = parameters[n]
         if p.dtype not in _DTYPES:
             raise ValueError(f"profile: {n}: want floating point, got {p.dtype}")
         shape = {"shape": list(p.shape)} if p.dim() else {}
         tensors.append({"name": n, "count_elems": p.numel(), "dtype": _DTYPES[p.dtype],
                         "ready_s": min(ready[n], backward), **shape})
-    document = {"format": "gf-profile", "version": 1, "producer": f"PyTorch {torch.__version__}",
-                "model": {"name": name, "device": "cuda" if clock.device else "cpu",
-                          "batch_per_rank": batch, "forward_s": forward,
-                          "backward_s": backward, "update_s": update_s, "tensors": tensors}}
-    write_whole(path, json.dumps(document, indent=1) + "\n")
+    device = next(iter(parameters.values())).device.type
+    return {"format": "gf-profile", "version": 1, "producer": f"PyTorch {torch.__version__}",
+            "model": {"name": name, "device": device, "batch_per_rank": batch,
+                      "forward_s": forward, "backward_s": backward, "update_s": update_s,
+                      "tensors": tensors}}
 
 
 def _rank():
     return dist.get_rank() if dist.is_initialized() else 0
 
 
-def _slowest(forward, backward, ready):
-    if not dist.is_initialized() or dist.get_world_size() == 1:
-        return forward, backward, ready
-    ranks = [None] * dist.get_world_size()
-    dist.all_gather_object(ranks, (forward, backward, ready))
-    return (max(r[0] for r in ranks), max(r[1] for r in ranks),
-            {n: max(r[2][n] for r in ranks) for n in ready})
+def slowest(times, group=None):
+    """The largest of all ranks, of numbers and dictionaries of them."""
+    if not dist.is_initialized() or dist.get_world_size(group) == 1:
+        return times
+    ranks = [None] * dist.get_world_size(group)
+    dist.all_gather_object(ranks, times, group=group)
+    return tuple({k: max(t[k] for t in each if k in t) for k in each[0]}
+                 if isinstance(each[0], dict) else max(each) for each in zip(*ranks))
 
 
 def network(path, sizes=None, device="cpu", rounds=7):
@@ -145,3 +155,45 @@ def network(path, sizes=None, device="cpu", rounds=7):
         heading.append("# size count type redop root time algbw busbw #wrong"
                        " time algbw busbw #wrong")
         write_whole(path, "\n".join(heading + rows) + "\n")
+
+
+def exchange_costs(path, budget_s=20, max_bytes=16 << 20, group=None):
+    """Measure gradflow's own all-reduces between the ranks; rank 0 writes a gf-profile
+    (network half) for gf-plan. Every rank runs gf-profile for about budget_s."""
+    rank, failure, done = dist.get_rank(group), None, None
+    place = [f"{_address(group)}:{_free_port()}"]
+    dist.broadcast_object_list(place, 0 if group is None else dist.get_global_rank(group, 0),
+                               group=group)
+    try:  # a launcher's variables are of this job, not of the one that measures
+        done = subprocess.run(
+            [commands.find("gf-profile"), "-q", "--join", place[0], "--rank", str(rank), "--ranks",
+             str(dist.get_world_size(group)), "--budget", f"{budget_s}s", "--max-bytes",
+             str(max_bytes)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            env={k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMIX_"))})
+        if done.returncode:
+            failure = RuntimeError(done.stderr.strip() or f"gf-profile: status {done.returncode}")
+    except OSError as e:
+        failure = e
+    agree(group, failure)
+    if rank == 0:
+        write_whole(path, done.stdout)
+
+
+def _address(group):
+    """One of this host's, by which the other ranks reach it."""
+    hosts = [None] * dist.get_world_size(group)
+    dist.all_gather_object(hosts, socket.gethostname(), group=group)
+    if len(set(hosts)) == 1:
+        return "127.0.0.1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:  # sends nothing
+            s.connect((os.environ.get("MASTER_ADDR", hosts[-1]), 9))
+            return s.getsockname()[0]
+        except OSError:
+            return hosts[dist.get_rank(group)]
+
+
+def _free_port():
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]

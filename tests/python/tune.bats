@@ -1,0 +1,25 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# Plans that a PyTorch job makes of itself: share/python/gradflow/tune.py. GF_PYTHON is
+# the interpreter that has PyTorch.
+load ../cli/common
+
+setup_file() {
+	for python in ${GF_PYTHON:-python3 /usr/bin/python3}; do
+		"$python" -c 'import torch.distributed as d; assert d.is_gloo_available()' 2> /dev/null || continue
+		export python GRADFLOW_LIBRARY=$GF_SOURCE/$BUILD/lib/libgradflow.so.0
+		[ -e "$GRADFLOW_LIBRARY" ] || skip "no shared library in this build"
+		gf-allreduce --list | grep -q '^transport  ucx' || skip "built without UCX"
+		return
+	done
+	skip "no PyTorch with gloo"
+}
+
+holds() { # RANKS CASE...
+	wants 0 timeout 600 "$python" "$GF_SOURCE/tests/python/check_tune.py" "$@"
+}
+
+@test "PyTorch, tune: a plan is made, taken up and kept, in DistributedDataParallel's bits" { holds 2 kept; }
+@test "PyTorch, tune: a plan that is not faster is dropped" { holds 2 dropped; }
+@test "PyTorch, tune: accumulated steps" { holds 2 accumulated; }
+@test "PyTorch, tune: what fails leaves the job as it was" { holds 2 failed; }
