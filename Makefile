@@ -147,7 +147,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo deps wheel check check-long check-build check-unit check-cli check-mpi \
-	check-lab check-docs check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model \
+	check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model \
 	bench-plan lint tools format \
 	tables completions
 .DEFAULT_GOAL := all
@@ -162,6 +162,8 @@ help:
 	@echo '              (minutes; DEPS=0 installs nothing, and skips more)'
 	@echo '  check-long  slower tests; threads, memory under sanitizers'
 	@echo '  check-unit  check-cli  check-mpi  check-docs   parts of check'
+	@echo '  check-torch tests of the Python package with the newest PyTorch, which'
+	@echo '              pip gets (gigabytes, the first time; kept)'
 	@echo '  check-lab   tests on an emulated cluster (root; share/lab)'
 	@echo '  check-gpu   kernels, layers, training on an NVIDIA GPU (skipped'
 	@echo '              without one)'
@@ -380,11 +382,19 @@ check: deps
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
 	$(Q)BUILD=$(BUILD) tests/run.sh layers lint mpi python build cli unit fuzz docs
 
+# The tests of the Python package again, with the newest PyTorch.
+check-torch: deps
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
+	$(Q)python=$$(tests/install-torch.sh) || { [ $$? -eq 77 ] && \
+	  echo 'skipped: no PyTorch, and no index to get one from'; exit; }; \
+	  GF_PYTHON=$$python BUILD=$(BUILD) tests/run.sh python
+
 # What takes longer, and asan and tsan.
 check-long: deps
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
 	$(Q)FUZZ_SECONDS=60 BUILD=$(BUILD) tests/run.sh --long fuzz mpi
 	$(Q)BUILD=$(BUILD) tests/run.sh lab
+	+$(Q)$(MAKE) --no-print-directory check-torch
 	+$(Q)$(MAKE) --no-print-directory asan
 	+$(Q)$(MAKE) --no-print-directory tsan
 

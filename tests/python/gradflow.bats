@@ -4,7 +4,7 @@
 load ../cli/common
 
 setup_file() { # finds the interpreter that has PyTorch
-	for python in python3 /usr/bin/python3 ''; do
+	for python in ${GF_PYTHON:-python3 /usr/bin/python3} ''; do
 		[ -n "$python" ] || break
 		"$python" -c 'import torch.distributed as d; assert d.is_gloo_available()' 2> /dev/null && break
 	done
