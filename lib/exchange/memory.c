@@ -148,7 +148,7 @@ void gf_memory_begin(struct gf_memory *m, size_t slot,
 
 	m->slot = slot;
 	m->list = list;
-	m->nposted = 0;
+	m->nposted = m->front = 0;
 	for (i = 0; i < plan->model->ntensors; i++) {
 		m->tensors[i].data = NULL;
 		m->tensors[i].packed = false;
@@ -302,13 +302,13 @@ static bool meanwhile(void *ctx, size_t slot, size_t nready)
 {
 	struct gf_memory *m = ctx;
 	const struct gf_engine_hooks *inner = &m->select->hooks;
-	size_t k;
 
-	for (k = 0; k < nready; k++)
-		if (!m->tensors[k].packed) {
-			(void)pack(m, k);
-			return true;
-		}
+	while (m->front < nready && m->tensors[m->front].packed)
+		m->front++;
+	if (m->front < nready) {
+		(void)pack(m, m->front);
+		return true;
+	}
 	return inner->meanwhile && inner->meanwhile(inner->ctx, slot, nready);
 }
 

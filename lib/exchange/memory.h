@@ -69,6 +69,7 @@ struct gf_memory {
 	struct gf_memory_message *messages;
 	const struct gf_work *list; /* of the step */
 	size_t slot, nposted;
+	size_t front; /* the engine's thread's: those before it are packed */
 	_Atomic uint64_t copied_bytes; /* packed and unpacked so far */
 	/* A tensor's mean is in its place (0), or never will be (a negative
 	 * errno); on the engine's thread, not on a GPU. The owner sets them
