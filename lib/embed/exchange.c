@@ -115,21 +115,15 @@ static int same_options(struct gf_comm *comm,
 		"on_device %d",
 		o->epoch_steps, o->timeout_s, o->momentum, o->nmessages,
 		o->on_device != 0);
-	const struct {
-		const char *what, *text;
-	} said[] = {
-		{"version", GF_VERSION},
+	const struct gf_said said[] = {
 		{"call", "gradflow_exchange_open"},
-		{"plan", o->plan ? o->plan : "none"},
-		{"plan_text", o->plan_text ? o->plan_text : "none"},
+		{"plan", o->plan},
+		{"plan_text", o->plan_text},
 		{"options", numbers},
-		{"ways", o->ways ? o->ways : "none"},
+		{"ways", o->ways},
 	};
-	size_t i;
-	int rc = 0;
+	int rc = gf_job_same(comm, said, GF_ARRAY_LENGTH(said), err);
 
-	for (i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
-		rc = gf_comm_same_text(comm, said[i].what, said[i].text, err);
 	free(numbers);
 	return rc;
 }
@@ -299,34 +293,33 @@ static int show_hosts(struct gradflow_exchange *x, struct gf_error *err)
 
 static int open_all(struct gradflow_exchange *x,
 		    const struct gradflow_tensor *given,
-		    const struct gradflow_exchange_options *options,
+		    const struct gradflow_exchange_options *o,
 		    struct gf_error *err)
 {
-	struct gradflow_exchange_options o = {0};
-	struct settle s = {x, &o};
+	struct settle s = {x, o};
 	struct gf_job_plan plan = {.settle = adapt, .ctx = &s};
 	struct gf_job *job = &x->job;
 	struct gradflow_tensor *tensors = NULL;
-	int rc = gf_embed_take_exchange(options, &o, err);
+	int rc = gf_embed_check_exchange(o, err);
 
-	x->on_device = o.on_device;
-	job->epoch_steps = o.epoch_steps;
-	job->timeout_s = o.timeout_s;
-	job->former = o.former;
-	x->momentum = o.momentum;
+	x->on_device = o->on_device;
+	job->epoch_steps = o->epoch_steps;
+	job->timeout_s = o->timeout_s;
+	job->former = o->former;
+	x->momentum = o->momentum;
 	rc = rc ? rc
-		: gf_embed_take_tensors(given, job->ntensors, o.tensor_size,
+		: gf_embed_take_tensors(given, job->ntensors, o->tensor_size,
 					&tensors, err);
 	rc = rc ? rc : gf_embed_check(tensors, job->ntensors, err);
-	if (!rc && o.plan_text)
-		rc = read_text(job, o.plan_text, err);
+	if (!rc && o->plan_text)
+		rc = read_text(job, o->plan_text, err);
 	/* one rank's mistake is every rank's failure, told alike */
 	rc = gf_comm_agree(job->comm, rc, err);
-	rc = rc ? rc : same_options(job->comm, &o, err);
+	rc = rc ? rc : same_options(job->comm, o, err);
 	rc = rc ? rc : show_hosts(x, err);
-	plan.file = o.plan;
-	plan.given = o.plan_text != NULL;
-	plan.ways = o.ways;
+	plan.file = o->plan;
+	plan.given = o->plan_text != NULL;
+	plan.ways = o->ways;
 	rc = rc ? rc : gf_job_bind(job, tensors, &plan, err);
 	free(tensors);
 	rc = rc ? rc : same_dtypes(x, err);
@@ -335,21 +328,16 @@ static int open_all(struct gradflow_exchange *x,
 
 static void close_all(struct gradflow_exchange *x)
 {
-	struct gf_comm *comm = x->job.comm;
-
-	if (x->job.exchange)
-		stop(&x->job);
+	gf_job_close(&x->job);
 	if (x->pool)
 		x->device.gpu->ops->free(x->device.gpu, x->pool);
 	if (x->owns_gpu)
 		gf_gpu_close(x->device.gpu);
-	gf_job_release(&x->job);
 	free(x->dtypes);
 	free(x->caller);
 	free(x->posted);
 	free(x->batch);
 	free(x->hosts);
-	gf_comm_close(comm);
 	free(x);
 }
 
@@ -364,9 +352,7 @@ int gf_embed_exchange_open(struct gf_comm *comm,
 	int rc;
 
 	*out = NULL;
-	x->job = (struct gf_job){
-		.ops = &ops, .comm = comm, .ntensors = ntensors};
-	x->generation = gf_embed_generation();
+	gf_job_init(&x->job, &ops, comm, ntensors);
 	if (device)
 		x->device = *device;
 	rc = open_all(x, tensors, options, err);
@@ -401,10 +387,15 @@ API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
 	struct gf_join join = {.allgather = gather, .ctx = &o};
 	struct gf_comm_how how;
 	struct gf_comm *comm;
-	/* ranks of an unknown kind cannot be told: each finds out alone */
-	int rc = gf_embed_take_exchange(options, &o, err);
+	int rc;
 
+	if (!x)
+		return gf_error_set(err, -EINVAL,
+				    "gradflow_exchange_open: want a place for "
+				    "the exchange, got NULL");
 	*x = NULL;
+	/* ranks of an unknown kind cannot be told: each finds out alone */
+	rc = gf_embed_take_exchange(options, &o, err);
 	if (rc)
 		return rc;
 	join.rank = o.rank;
@@ -418,8 +409,8 @@ API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
 	};
 	rc = gf_comm_open(&how, &comm, err);
 	return rc ? rc
-		  : gf_embed_exchange_open(comm, tensors, ntensors, options,
-					   NULL, x, err);
+		  : gf_embed_exchange_open(comm, tensors, ntensors, &o, NULL, x,
+					   err);
 }
 
 API void gradflow_exchange_close(struct gradflow_exchange *x)
@@ -427,9 +418,9 @@ API void gradflow_exchange_close(struct gradflow_exchange *x)
 	struct gf_error ignored;
 
 	/* a child's exchange has no thread, and its memory is a copy */
-	if (!x || x->generation != gf_embed_generation())
+	if (!gf_job_is_here(x ? &x->job : NULL))
 		return;
-	if (x->job.comm->broken)
+	if (x->job.comm->broken && x->exchange.engine)
 		gf_engine_abandon(x->exchange.engine);
 	else if (x->begun)
 		(void)gf_embed_flush(x, &ignored);

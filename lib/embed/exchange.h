@@ -42,14 +42,12 @@ struct gradflow_exchange {
 	size_t *batch; /* of one call: tensors of the plan */
 	void (*on_done)(void *ctx, size_t tensor, int status);
 	void *on_done_ctx;
-	const char *_Atomic calling; /* the call that a thread is in */
 	struct gf_embed_host *hosts; /* per rank */
-	unsigned long generation;    /* of the process that opened it */
 };
 
 /* As gradflow_exchange_open, on ranks that are there; takes comm, also if it
- * fails. device: in place of the one that the options name, borrowed; or
- * NULL. */
+ * fails. options: of this version. device: in place of the one that the options
+ * name, borrowed; or NULL. */
 int gf_embed_exchange_open(struct gf_comm *comm,
 			   const struct gradflow_tensor *tensors,
 			   size_t ntensors,
@@ -69,8 +67,6 @@ int gf_embed_between(const struct gradflow_exchange *x, const char *call,
 		     struct gf_error *err);
 /* What waits for the step: it ends, and means come. */
 int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err);
-/* Keeps in order what a process and its children may do. */
-unsigned long gf_embed_generation(void);
 /* Calls back, and notes that this thread does. */
 void gf_embed_done(void *exchange, size_t tensor, int status);
 

@@ -75,7 +75,7 @@ API int gradflow_exchange_load(struct gradflow_exchange *x, const char *folder)
 
 API double gradflow_carried(const struct gradflow_exchange *x)
 {
-	return x->carried;
+	return x ? x->carried : 0;
 }
 
 API int gradflow_exchange_state(struct gradflow_exchange *x, size_t index,
@@ -128,19 +128,19 @@ API int gradflow_exchange_restored(struct gradflow_exchange *x, uint64_t steps)
 
 API int gradflow_exchange_rank(const struct gradflow_exchange *x)
 {
-	return x->job.comm->rank;
+	return x ? x->job.comm->rank : -EINVAL;
 }
 
 API int gradflow_exchange_ranks(const struct gradflow_exchange *x)
 {
-	return x->job.comm->ranks;
+	return x ? x->job.comm->ranks : -EINVAL;
 }
 
 API const char *gradflow_exchange_host(const struct gradflow_exchange *x,
 				       int rank)
 {
-	return rank >= 0 && rank < x->job.comm->ranks ? x->hosts[rank].name
-						      : NULL;
+	return x && rank >= 0 && rank < x->job.comm->ranks ? x->hosts[rank].name
+							   : NULL;
 }
 
 API int gradflow_exchange_missing(struct gradflow_exchange *x, int *ranks,
@@ -173,23 +173,23 @@ API int gradflow_exchange_missing(struct gradflow_exchange *x, int *ranks,
 
 API int gradflow_exchange_local_rank(const struct gradflow_exchange *x)
 {
-	return x->job.comm->local_rank;
+	return x ? x->job.comm->local_rank : -EINVAL;
 }
 
 API const char *gradflow_exchange_ways(const struct gradflow_exchange *x)
 {
-	return x->job.ways;
+	return x ? x->job.ways : NULL;
 }
 
 API size_t gradflow_exchange_messages(const struct gradflow_exchange *x)
 {
-	return x->job.plan.nmessages;
+	return x ? x->job.plan.nmessages : 0;
 }
 
 API size_t gradflow_exchange_message(const struct gradflow_exchange *x,
 				     size_t tensor)
 {
-	return tensor < x->job.ntensors
+	return x && tensor < x->job.ntensors
 		       ? x->exchange.memory.tensors[x->job.order[tensor]]
 				 .message
 		       : SIZE_MAX;
@@ -197,15 +197,17 @@ API size_t gradflow_exchange_message(const struct gradflow_exchange *x,
 
 API uint64_t gradflow_exchange_steps(const struct gradflow_exchange *x)
 {
-	return x->job.steps;
+	return x ? x->job.steps : 0;
 }
 
 API uint64_t gradflow_exchange_sent_bytes(const struct gradflow_exchange *x)
 {
-	return gf_engine_waited_bytes(x->exchange.engine);
+	return x && x->exchange.engine
+		       ? gf_engine_waited_bytes(x->exchange.engine)
+		       : 0;
 }
 
 API uint64_t gradflow_copied_bytes(const struct gradflow_exchange *x)
 {
-	return atomic_load(&x->exchange.memory.copied_bytes);
+	return x ? atomic_load(&x->exchange.memory.copied_bytes) : 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An exchange's steps, and the order of calls. */
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "embed/exchange.h"
@@ -10,53 +9,18 @@
 
 /* --- which calls are allowed ---------------------------------------------- */
 
-/* Counted up in a child: threads are not forked. */
-static _Atomic unsigned long generation = 1;
-static pthread_once_t watched = PTHREAD_ONCE_INIT;
 static _Thread_local bool in_callback;
-
-static void count_child(void)
-{
-	atomic_fetch_add(&generation, 1);
-}
-
-static void watch_forks(void)
-{
-	(void)pthread_atfork(NULL, NULL, count_child);
-}
-
-unsigned long gf_embed_generation(void)
-{
-	pthread_once(&watched, watch_forks);
-	return atomic_load(&generation);
-}
 
 int gf_embed_reach(struct gradflow_exchange *x, const char *call,
 		   struct gf_error *err)
 {
-	const char *other = NULL;
-
-	if (!x)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want an open exchange, got NULL",
-				    call);
-	if (x->generation != atomic_load(&generation))
-		return gf_error_set(err, -EINVAL,
-				    "%s: a forked child has no exchange: open "
-				    "one after the fork",
-				    call);
 	if (in_callback)
 		return gf_error_set(err, -EBUSY,
 				    "%s: called by a callback of "
 				    "gradflow_on_done, which may call "
 				    "gradflow_test alone",
 				    call);
-	if (!atomic_compare_exchange_strong(&x->calling, &other, call))
-		return gf_error_set(err, -EBUSY,
-				    "%s: another thread is in %s: one at a "
-				    "time",
-				    call, other);
-	return 0;
+	return gf_job_reach(x ? &x->job : NULL, call, err);
 }
 
 int gf_embed_enter(struct gradflow_exchange *x, const char *call,
@@ -71,8 +35,7 @@ int gf_embed_enter(struct gradflow_exchange *x, const char *call,
 
 int gf_embed_leave(struct gradflow_exchange *x, int rc)
 {
-	atomic_store(&x->calling, NULL);
-	return rc;
+	return gf_job_leave(&x->job, rc);
 }
 
 int gf_embed_between(const struct gradflow_exchange *x, const char *call,
@@ -140,7 +103,7 @@ int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err)
 static int check_post(struct gradflow_exchange *x, size_t tensor,
 		      const void *data, struct gf_error *err)
 {
-	const char *call = atomic_load(&x->calling);
+	const char *call = atomic_load(&x->job.calling);
 	const size_t step = (size_t)x->job.steps + 1;
 	size_t at, bytes;
 	int rc = check_tensor(x, call, tensor, err);
@@ -249,7 +212,7 @@ API int gradflow_test(struct gradflow_exchange *x, size_t tensor)
 	size_t i;
 	int rc;
 
-	if (!x || x->generation != atomic_load(&generation))
+	if (!gf_job_is_here(x ? &x->job : NULL))
 		return gf_error_set(err, -EINVAL,
 				    "gradflow_test: want an exchange that this "
 				    "process has opened");

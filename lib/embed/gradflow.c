@@ -55,21 +55,13 @@ static int same_options(struct gradflow *g, const struct gradflow_options *o)
 	char *training = gf_training_write(&g->training);
 	char *numbers = gf_xasprintf("epoch_steps %zu, timeout_s %g",
 				     o->epoch_steps, o->timeout_s);
-	const struct {
-		const char *what, *text;
-	} said[] = {
-		{"version", GF_VERSION},
-		{"training", training},
-		{"plan", o->plan ? o->plan : "none"},
-		{"options", numbers},
-		{"ways", o->ways ? o->ways : "none"},
+	const struct gf_said said[] = {
+		{"call", "gradflow_open"}, {"training", training},
+		{"plan", o->plan},         {"options", numbers},
+		{"ways", o->ways},
 	};
-	size_t i;
-	int rc = 0;
+	int rc = gf_job_same(g->job.comm, said, GF_ARRAY_LENGTH(said), &last);
 
-	for (i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
-		rc = gf_comm_same_text(g->job.comm, said[i].what, said[i].text,
-				       &last);
 	free(training);
 	free(numbers);
 	return rc;
@@ -224,18 +216,21 @@ API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
 		      const struct gradflow_options *options,
 		      struct gradflow **out)
 {
-	struct gradflow *g = gf_xcalloc(1, sizeof(*g));
+	struct gradflow *g;
+	struct gf_comm *comm;
 	int rc;
 
+	if (!out)
+		return gf_error_set(&last, -EINVAL,
+				    "gradflow_open: want a place for the "
+				    "handle, got NULL");
 	*out = NULL;
-	g->job.ops = &trainer;
-	gf_training_init(&g->training);
-	rc = gf_comm_open(NULL, &g->job.comm, &last);
-	if (rc) {
-		free(g);
+	rc = gf_comm_open(NULL, &comm, &last);
+	if (rc)
 		return rc;
-	}
-	g->job.ntensors = ntensors;
+	g = gf_xcalloc(1, sizeof(*g));
+	gf_training_init(&g->training);
+	gf_job_init(&g->job, &trainer, comm, ntensors);
 	rc = open_all(g, tensors, options);
 	if (rc) {
 		gradflow_close(g);
@@ -247,9 +242,7 @@ API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
 
 API void gradflow_close(struct gradflow *g)
 {
-	struct gf_comm *comm;
-
-	if (!g)
+	if (!gf_job_is_here(g ? &g->job : NULL))
 		return;
 	/* Ranks are lost, and the engine's thread may yet write. */
 	if (g->job.comm->broken)
@@ -257,13 +250,10 @@ API void gradflow_close(struct gradflow *g)
 	/* what has left is waited for: the other ranks have part in it */
 	if (g->begun)
 		gf_method_backward_end(&g->method);
-	stop(&g->job);
+	gf_job_close(&g->job);
 	gf_training_release(&g->training);
 	gf_pages_free(g->params);
 	free(g->said);
-	comm = g->job.comm;
-	gf_job_release(&g->job);
-	gf_comm_close(comm);
 	free(g);
 }
 
@@ -271,47 +261,50 @@ API void gradflow_close(struct gradflow *g)
 
 API int gradflow_rank(const struct gradflow *g)
 {
-	return g->job.comm->rank;
+	return g ? g->job.comm->rank : -EINVAL;
 }
 
 API int gradflow_ranks(const struct gradflow *g)
 {
-	return g->job.comm->ranks;
+	return g ? g->job.comm->ranks : -EINVAL;
 }
 
 API int gradflow_local_rank(const struct gradflow *g)
 {
-	return g->job.comm->local_rank;
+	return g ? g->job.comm->local_rank : -EINVAL;
 }
 
 API const char *gradflow_ways(const struct gradflow *g)
 {
-	return g->job.ways;
+	return g ? g->job.ways : NULL;
 }
 
 API size_t gradflow_place(const struct gradflow *g, size_t tensor)
 {
-	return tensor < g->job.ntensors ? g->job.offset[g->job.order[tensor]]
-					: SIZE_MAX;
+	return g && tensor < g->job.ntensors
+		       ? g->job.offset[g->job.order[tensor]]
+		       : SIZE_MAX;
 }
 
 API float *gradflow_parameters(struct gradflow *g)
 {
-	return g->params;
+	return g ? g->params : NULL;
 }
 
 API size_t gradflow_count(const struct gradflow *g)
 {
-	return g->job.offset[g->job.ntensors];
+	return g ? g->job.offset[g->job.ntensors] : 0;
 }
 
 API uint64_t gradflow_steps(const struct gradflow *g)
 {
-	return g->job.steps;
+	return g ? g->job.steps : 0;
 }
 
 API uint64_t gradflow_sent_bytes(struct gradflow *g)
 {
+	if (!g)
+		return 0;
 	if (!g->job.failed)
 		g->sent_bytes += gf_method_sent_bytes(&g->method);
 	return g->sent_bytes;
@@ -319,95 +312,111 @@ API uint64_t gradflow_sent_bytes(struct gradflow *g)
 
 /* --- steps --------------------------------------------------------------- */
 
-static int keep(struct gradflow *g, int rc)
+/* Begins a call, in a step or between steps; `leave` ends it. */
+static int enter(struct gradflow *g, const char *call, bool within)
 {
-	return gf_job_keep(&g->job, rc, &last);
+	int rc = gf_job_reach(g ? &g->job : NULL, call, &last);
+
+	if (rc)
+		return rc;
+	if (gf_job_failed(&g->job, &last))
+		rc = g->job.failed;
+	else if (within && !g->begun)
+		rc = gf_error_set(&last, -EINVAL,
+				  "%s, step %zu: want gradflow_begin first",
+				  call, (size_t)g->job.steps + 1);
+	else if (!within && g->begun)
+		rc = gf_error_set(&last, -EINVAL,
+				  "%s: want it between steps, got it within "
+				  "step %zu",
+				  call, (size_t)g->job.steps + 1);
+	return rc ? gf_job_leave(&g->job, rc) : 0;
 }
 
-/* Is a step under way, as that call wants it? */
-static int within_step(const struct gradflow *g, const char *call)
+static int leave(struct gradflow *g, int rc)
 {
-	if (gf_job_failed(&g->job, &last))
-		return g->job.failed;
-	return g->begun ? 0
-			: gf_error_set(&last, -EINVAL,
-				       "%s, step %zu: want gradflow_begin "
-				       "first",
-				       call, (size_t)g->job.steps + 1);
-}
-
-static int between_steps(const struct gradflow *g, const char *call)
-{
-	if (gf_job_failed(&g->job, &last))
-		return g->job.failed;
-	return g->begun ? gf_error_set(&last, -EINVAL,
-				       "%s: want it between steps, got it "
-				       "within step %zu",
-				       call, (size_t)g->job.steps + 1)
-			: 0;
+	return gf_job_leave(&g->job, rc);
 }
 
 API int gradflow_start(struct gradflow *g)
 {
-	struct gf_team team = gf_method_team(&g->method);
-	int rc = between_steps(g, "gradflow_start");
+	struct gf_team team;
+	int rc = enter(g, "gradflow_start", false);
 
-	return rc ? rc
-		  : keep(g, gf_team_bcast(&team, g->params,
-					  gradflow_count(g) * sizeof(float),
-					  &last));
+	if (rc)
+		return rc;
+	team = gf_method_team(&g->method);
+	rc = gf_team_bcast(&team, g->params, gradflow_count(g) * sizeof(float),
+			   &last);
+	return leave(g, gf_job_keep(&g->job, rc, &last));
 }
 
 API float *gradflow_begin(struct gradflow *g)
 {
-	if (between_steps(g, "gradflow_begin"))
+	float *grads;
+
+	if (enter(g, "gradflow_begin", false))
 		return NULL;
 	g->begun = true;
-	return gf_method_begin(&g->method, (size_t)g->job.steps + 1);
+	grads = gf_method_begin(&g->method, (size_t)g->job.steps + 1);
+	(void)leave(g, 0);
+	return grads;
 }
 
 API int gradflow_ready(struct gradflow *g, size_t tensor)
 {
-	int rc = within_step(g, "gradflow_ready");
+	int rc = enter(g, "gradflow_ready", true);
 
 	if (rc)
 		return rc;
-	if (tensor >= g->job.ntensors)
+	if (tensor < g->job.ntensors)
+		gf_method_ready(&g->method, g->job.order[tensor]);
+	else
+		rc = gf_error_set(&last, -EINVAL,
+				  "gradflow_ready: want a tensor below %zu, "
+				  "got %zu",
+				  g->job.ntensors, tensor);
+	return leave(g, rc);
+}
+
+static int step(struct gradflow *g, double rate)
+{
+	const size_t number = (size_t)g->job.steps + 1;
+	int rc;
+
+	if (!isfinite(rate))
 		return gf_error_set(&last, -EINVAL,
-				    "gradflow_ready: want a tensor below %zu, "
-				    "got %zu",
-				    g->job.ntensors, tensor);
-	gf_method_ready(&g->method, g->job.order[tensor]);
+				    "gradflow_step, step %zu: rate: want a "
+				    "finite number, got %g",
+				    number, rate);
+	g->begun = false;
+	gf_method_backward_end(&g->method);
+	rc = gf_method_exchange(&g->method, number, &last);
+	rc = gf_job_keep(&g->job, rc, &last);
+	if (rc)
+		return rc;
+	gf_method_update(&g->method, number, rate);
+	g->job.steps++;
 	return 0;
 }
 
 API int gradflow_step(struct gradflow *g, double rate)
 {
-	size_t step = (size_t)g->job.steps + 1;
-	int rc = within_step(g, "gradflow_step");
+	int rc = enter(g, "gradflow_step", true);
 
-	if (rc)
-		return rc;
-	g->begun = false;
-	gf_method_backward_end(&g->method);
-	rc = keep(g, gf_method_exchange(&g->method, step, &last));
-	if (rc)
-		return rc;
-	gf_method_update(&g->method, step, rate);
-	g->job.steps++;
-	return 0;
+	return rc ? rc : leave(g, step(g, rate));
 }
 
 API int gradflow_save(struct gradflow *g, const char *folder)
 {
-	int rc = between_steps(g, "gradflow_save");
+	int rc = enter(g, "gradflow_save", false);
 
-	return rc ? rc : gf_job_save(&g->job, folder, &last);
+	return rc ? rc : leave(g, gf_job_save(&g->job, folder, &last));
 }
 
 API int gradflow_load(struct gradflow *g, const char *folder)
 {
-	int rc = between_steps(g, "gradflow_load");
+	int rc = enter(g, "gradflow_load", false);
 
-	return rc ? rc : gf_job_load(&g->job, folder, NULL, &last);
+	return rc ? rc : leave(g, gf_job_load(&g->job, folder, NULL, &last));
 }

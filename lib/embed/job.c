@@ -13,6 +13,19 @@
 #include "train/method.h"
 #include "train/reshard.h"
 
+int gf_job_same(struct gf_comm *comm, const struct gf_said *said, size_t n,
+		struct gf_error *err)
+{
+	int rc = gf_comm_same_text(comm, "version", GF_VERSION, err);
+	size_t i;
+
+	for (i = 0; i < n && !rc; i++)
+		rc = gf_comm_same_text(comm, said[i].what,
+				       said[i].text ? said[i].text : "none",
+				       err);
+	return rc;
+}
+
 int gf_job_start(struct gf_job *g, struct gf_error *err)
 {
 	int rc;
@@ -25,10 +38,13 @@ int gf_job_start(struct gf_job *g, struct gf_error *err)
 	return rc ? rc : gf_state_check_names(&g->state, err);
 }
 
-void gf_job_release(struct gf_job *g)
+void gf_job_close(struct gf_job *g)
 {
 	size_t i;
 
+	if (g->exchange)
+		g->ops->stop(g);
+	gf_comm_close(g->comm);
 	gf_plan_release(&g->plan);
 	free(g->shapes);
 	free(g->order);

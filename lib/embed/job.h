@@ -2,6 +2,7 @@
 #ifndef GF_EMBED_JOB_H
 #define GF_EMBED_JOB_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,7 +61,19 @@ struct gf_job {
 	uint64_t steps;
 	int failed; /* what ended the job, and why */
 	struct gf_error why;
+	const char *_Atomic calling; /* the call that a thread is in */
+	unsigned long generation;    /* of the process that opened it */
 };
+
+/* The rest of it is zero. */
+void gf_job_init(struct gf_job *job, const struct gf_job_ops *ops,
+		 struct gf_comm *comm, size_t ntensors);
+/* false: NULL, or a copy in a forked child. */
+bool gf_job_is_here(const struct gf_job *job);
+/* Begin and end a call of that name. -EINVAL: there is no job, or not in this
+ * process; -EBUSY: another thread is in a call. `leave` returns rc. */
+int gf_job_reach(struct gf_job *job, const char *call, struct gf_error *err);
+int gf_job_leave(struct gf_job *job, int rc);
 
 /* This thread's place for a reason, which gradflow_error returns. */
 struct gf_error *gf_embed_error(void);
@@ -72,6 +85,8 @@ int gf_embed_take_options(const struct gradflow_options *from,
 int gf_embed_take_exchange(const struct gradflow_exchange_options *from,
 			   struct gradflow_exchange_options *to,
 			   struct gf_error *err);
+int gf_embed_check_exchange(const struct gradflow_exchange_options *o,
+			    struct gf_error *err);
 int gf_embed_take_tensors(const struct gradflow_tensor *from, size_t ntensors,
 			  size_t size, struct gradflow_tensor **to,
 			  struct gf_error *err);
@@ -92,10 +107,16 @@ struct gf_job_plan {
 };
 int gf_job_bind(struct gf_job *job, const struct gradflow_tensor *tensors,
 		const struct gf_job_plan *plan, struct gf_error *err);
+/* Collective: do all ranks say the same, and run the same version? */
+struct gf_said {
+	const char *what, *text; /* NULL: none */
+};
+int gf_job_same(struct gf_comm *comm, const struct gf_said *said, size_t n,
+		struct gf_error *err);
 /* Collective: starts it. */
 int gf_job_start(struct gf_job *job, struct gf_error *err);
-/* All of it but the communicator; accepts one that was never started. */
-void gf_job_release(struct gf_job *job);
+/* All of it, and its communicator; accepts one that was never started. */
+void gf_job_close(struct gf_job *job);
 struct gf_team gf_job_team(const struct gf_job *job);
 
 /* What failed once fails for good, for the same reason: keeps it, and tells. */

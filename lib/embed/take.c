@@ -79,21 +79,26 @@ int gf_embed_take_exchange(const struct gradflow_exchange_options *from,
 	int rc = check_size(from ? from->size : 0, FIRST_EXCHANGE, err);
 
 	rc = rc ? rc : take(from, from->size, to, sizeof(*to), err);
-	if (rc) {
+	if (rc)
 		gf_error_prefix(err, "options");
-		return rc;
-	}
-	rc = check_seconds(to->timeout_s, err);
-	if (!rc && !(to->momentum >= 0 && to->momentum < 1))
+	return rc;
+}
+
+int gf_embed_check_exchange(const struct gradflow_exchange_options *o,
+			    struct gf_error *err)
+{
+	int rc = check_seconds(o->timeout_s, err);
+
+	if (!rc && !(o->momentum >= 0 && o->momentum < 1))
 		rc = gf_error_set(err, -EINVAL,
 				  "momentum: want 0 or more, below 1, got %g",
-				  to->momentum);
-	if (!rc && !!to->plan + !!to->plan_text + !!to->messages > 1)
+				  o->momentum);
+	if (!rc && !!o->plan + !!o->plan_text + !!o->messages > 1)
 		rc = gf_error_set(err, -EINVAL,
 				  "want one of plan, plan_text and messages at "
 				  "most, got several");
-	if (!rc && (to->messages || to->nmessages) &&
-	    !(to->messages && to->nmessages))
+	if (!rc && (o->messages || o->nmessages) &&
+	    !(o->messages && o->nmessages))
 		rc = gf_error_set(err, -EINVAL,
 				  "want messages and nmessages, got one of "
 				  "them");

@@ -170,3 +170,15 @@ profile() { # of the tensors of job.c, in another order
 	wants 0 job 2 exact rule.json
 	[ ! -s out.txt ] && [ ! -s err.txt ]
 }
+
+@test "libgradflow: a program of an earlier header" {
+	[ -x "$GF_SOURCE/$BUILD/embed/older" ] || skip "no shared library in this build"
+	wants 0 timeout 60 "$GF_SOURCE/$BUILD/embed/older"
+	wants 0 timeout 60 "$GF_SOURCE/$BUILD/embed/older" trainer
+}
+
+@test "libgradflow: NULL, not a number, two threads, a forked child" {
+	[ -x "$GF_SOURCE/$BUILD/embed/misuse" ] || skip "no shared library in this build"
+	wants 0 timeout 60 "$GF_SOURCE/$BUILD/embed/misuse" nothing
+	wants 0 timeout 60 mpirun --bind-to none -np 2 "$GF_SOURCE/$BUILD/embed/misuse" trainer
+}

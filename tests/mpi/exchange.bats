@@ -180,3 +180,13 @@ rule() { # JQ-FILTER
 		[ "$(cat status.0 status.1 status.2)" = "$(printf '0\n7\n0')" ]
 	done
 }
+
+@test "exchange: signals interrupt nothing" {
+	joins
+	wants 0 processes 2 "$(program misuse)" signals place @ 2
+}
+
+@test "exchange: a rank that closes within a step ends it with zeros, and is named in the next" {
+	joins
+	wants 0 processes 3 "$(program misuse)" leaves place @ 3
+}

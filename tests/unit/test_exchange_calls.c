@@ -73,7 +73,7 @@ static void several(struct caller *c)
 	EXPECT(gradflow_post_many(c->x, NULL, NULL, 0) == 0, "%s",
 	       gradflow_error());
 	refused(gradflow_post_many(NULL, again, data, 3), -EINVAL,
-		"gradflow_post_many: want an open exchange");
+		"gradflow_post_many: want an open handle");
 	refused(gradflow_post_many(c->x, NULL, data, 3), -EINVAL,
 		"gradflow_post_many: want 3 tensors and their memory, got "
 		"NULL");
@@ -97,7 +97,7 @@ static void order(struct caller_rank *r)
 	if (!opened(&c, r->comm[0], r->c))
 		return;
 	refused(gradflow_post(NULL, 0, c.data[0]), -EINVAL,
-		"gradflow_post: want an open exchange");
+		"gradflow_post: want an open handle");
 	refused(gradflow_post(c.x, CALLER_TENSORS, c.data[0]), -EINVAL,
 		"gradflow_post: want a tensor below 5, got 5");
 	refused(gradflow_post(c.x, 1, NULL), -EINVAL,

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which thread of which process is in a call. */
+#include <errno.h>
+#include <pthread.h>
+
+#include "embed/job.h"
+
+/* Counted up in a child: threads are not forked. */
+static _Atomic unsigned long generation = 1;
+static pthread_once_t watched = PTHREAD_ONCE_INIT;
+
+static void count_child(void)
+{
+	atomic_fetch_add(&generation, 1);
+}
+
+static void watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, count_child);
+}
+
+void gf_job_init(struct gf_job *g, const struct gf_job_ops *ops,
+		 struct gf_comm *comm, size_t ntensors)
+{
+	pthread_once(&watched, watch_forks);
+	g->ops = ops;
+	g->comm = comm;
+	g->ntensors = ntensors;
+	g->generation = atomic_load(&generation);
+}
+
+bool gf_job_is_here(const struct gf_job *g)
+{
+	return g && g->generation == atomic_load(&generation);
+}
+
+int gf_job_reach(struct gf_job *g, const char *call, struct gf_error *err)
+{
+	const char *other = NULL;
+
+	if (!g)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want an open handle, got NULL",
+				    call);
+	if (!gf_job_is_here(g))
+		return gf_error_set(err, -EINVAL,
+				    "%s: a forked child has nothing open: open "
+				    "after the fork",
+				    call);
+	if (!atomic_compare_exchange_strong(&g->calling, &other, call))
+		return gf_error_set(err, -EBUSY,
+				    "%s: another thread is in %s: one at a "
+				    "time",
+				    call, other);
+	return 0;
+}
+
+int gf_job_leave(struct gf_job *g, int rc)
+{
+	atomic_store(&g->calling, NULL);
+	return rc;
+}

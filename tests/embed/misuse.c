@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls of libgradflow that no program should make, and what they answer.
+ *
+ *	misuse trainer		under mpirun, two ranks
+ *	misuse nothing		NULL in the place of every handle
+ *	misuse signals PLACE RANK RANKS	a signal every half millisecond
+ *	misuse leaves PLACE RANK RANKS	rank 1 closes within its second step
+ */
+#define _GNU_SOURCE
+#include <gradflow.h>
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define COUNT 4096
+
+static const struct gradflow_tensor one = {"a", 1, {COUNT}};
+
+static void check(int holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "misuse: %s; the last error is: %s\n", what,
+		gradflow_error());
+	exit(1);
+}
+
+static void refused(int rc, int want, const char *text)
+{
+	check(rc == want && strstr(gradflow_error(), text), text);
+}
+
+/* --- the trainer -----------------------------------------------------------
+ */
+
+static void *finish_step(void *g)
+{
+	int rc;
+
+	do
+		rc = gradflow_step(g, 0.5);
+	while (rc == -EBUSY);
+	check(rc == 0, "a step on another thread");
+	return NULL;
+}
+
+/* Rank 1 keeps rank 0's thread in its step, until rank 0 has tried. */
+static void two_threads(struct gradflow *g)
+{
+	const int rank = gradflow_rank(g);
+	pthread_t thread;
+	int rc;
+
+	check(gradflow_begin(g) != NULL, "a step");
+	if (rank == 1)
+		usleep(200000);
+	check(!pthread_create(&thread, NULL, finish_step, g), "a thread");
+	do
+		rc = rank ? 0 : gradflow_ready(g, 0);
+	while (!rc && !rank && gradflow_steps(g) == 1);
+	if (!rank)
+		refused(rc, -EBUSY,
+			"gradflow_ready: another thread is in gradflow_step: "
+			"one at a time");
+	pthread_join(thread, NULL);
+}
+
+static void child(struct gradflow *g)
+{
+	int status = 1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		const int rc = gradflow_start(g);
+
+		gradflow_close(g);
+		_exit(rc == -EINVAL && strstr(gradflow_error(), "forked") ? 0
+									  : 1);
+	}
+	check(waitpid(pid, &status, 0) == pid && !status, "a forked child");
+}
+
+static void trainer(void)
+{
+	const struct gradflow_options o = {.size = sizeof(o), .timeout_s = 30};
+	struct gradflow *g;
+
+	check(gradflow_open(&one, 1, &o, &g) == 0, "open");
+	check(gradflow_start(g) == 0, "start");
+	check(gradflow_begin(g) != NULL, "a step");
+	refused(gradflow_step(g, NAN), -EINVAL,
+		"gradflow_step, step 1: rate: want a finite number, got nan");
+	refused(gradflow_step(g, INFINITY), -EINVAL, "got inf");
+	check(gradflow_step(g, 0.5) == 0, "the step goes on");
+	two_threads(g);
+	child(g);
+	check(gradflow_steps(g) == 2, "two steps");
+	gradflow_close(g);
+}
+
+/* --- nothing at all --------------------------------------------------------
+ */
+
+static void nothing(void)
+{
+	struct gradflow_exchange_options o = {.size = sizeof(o),
+					      .tensor_size = sizeof(one)};
+	const struct gradflow_options t = {.size = sizeof(t)};
+	struct gradflow_exchange *x = (void *)&o;
+	struct gradflow_array array;
+	int rank;
+
+	refused(gradflow_start(NULL), -EINVAL, "gradflow_start: want an open");
+	check(!gradflow_begin(NULL), "begin");
+	refused(gradflow_ready(NULL, 0), -EINVAL, "gradflow_ready: want an");
+	refused(gradflow_step(NULL, 1), -EINVAL, "gradflow_step: want an open");
+	refused(gradflow_save(NULL, "x"), -EINVAL, "gradflow_save: want an");
+	refused(gradflow_load(NULL, "x"), -EINVAL, "gradflow_load: want an");
+	check(gradflow_rank(NULL) < 0 && gradflow_ranks(NULL) < 0 &&
+		      gradflow_local_rank(NULL) < 0 && !gradflow_ways(NULL) &&
+		      gradflow_place(NULL, 0) == SIZE_MAX &&
+		      !gradflow_parameters(NULL) && !gradflow_count(NULL) &&
+		      !gradflow_steps(NULL) && !gradflow_sent_bytes(NULL),
+	      "queries of no trainer");
+	gradflow_close(NULL);
+	refused(gradflow_open(&one, 1, &t, NULL), -EINVAL,
+		"gradflow_open: want a place for the handle");
+
+	refused(gradflow_post(NULL, 0, &o), -EINVAL, "gradflow_post: want an");
+	refused(gradflow_flush(NULL), -EINVAL, "gradflow_flush: want an open");
+	refused(gradflow_test(NULL, 0), -EINVAL, "gradflow_test: want an");
+	refused(gradflow_wait(NULL, 0), -EINVAL, "gradflow_wait: want an open");
+	refused(gradflow_on_done(NULL, NULL, NULL), -EINVAL,
+		"gradflow_on_done");
+	refused(gradflow_drop(NULL), -EINVAL, "gradflow_drop: want an open");
+	refused(gradflow_rescale(NULL, 1), -EINVAL, "gradflow_rescale: want");
+	refused(gradflow_exchange_save(NULL, "x"), -EINVAL, "_save: want an");
+	refused(gradflow_exchange_load(NULL, "x"), -EINVAL, "_load: want an");
+	refused(gradflow_exchange_state(NULL, 0, &array), -EINVAL, "_state: ");
+	refused(gradflow_exchange_restored(NULL, 0), -EINVAL, "_restored: ");
+	refused(gradflow_exchange_missing(NULL, &rank, 1), -EINVAL,
+		"_missing:");
+	check(gradflow_exchange_rank(NULL) < 0 &&
+		      gradflow_exchange_ranks(NULL) < 0 &&
+		      gradflow_exchange_local_rank(NULL) < 0 &&
+		      !gradflow_exchange_ways(NULL) &&
+		      !gradflow_exchange_host(NULL, 0) &&
+		      !gradflow_exchange_messages(NULL) &&
+		      gradflow_exchange_message(NULL, 0) == SIZE_MAX &&
+		      !gradflow_exchange_steps(NULL) &&
+		      !gradflow_exchange_sent_bytes(NULL) &&
+		      !gradflow_copied_bytes(NULL) &&
+		      gradflow_carried(NULL) == 0,
+	      "queries of no exchange");
+	gradflow_exchange_close(NULL);
+	refused(gradflow_exchange_open(&one, 1, &o, NULL), -EINVAL,
+		"gradflow_exchange_open: want a place for the exchange");
+	refused(gradflow_exchange_open(&one, 1, NULL, &x), -EINVAL,
+		"options: want their size");
+	check(!x, "no exchange");
+}
+
+/* --- the exchange ----------------------------------------------------------
+ */
+
+static float data[COUNT];
+
+static struct gradflow_exchange *join(char **where)
+{
+	struct gradflow_exchange_options o = {.size = sizeof(o),
+					      .tensor_size = sizeof(one),
+					      .timeout_s = 20,
+					      .meet = where[0],
+					      .rank = atoi(where[1]),
+					      .ranks = atoi(where[2])};
+	struct gradflow_exchange *x;
+
+	check(gradflow_exchange_open(&one, 1, &o, &x) == 0, "open");
+	return x;
+}
+
+static int mean_of(struct gradflow_exchange *x)
+{
+	int rank = gradflow_exchange_rank(x), rc;
+	size_t i;
+
+	for (i = 0; i < COUNT; i++)
+		data[i] = (float)(2 * rank);
+	rc = gradflow_post(x, 0, data);
+	return rc ? rc : gradflow_wait(x, GRADFLOW_ALL);
+}
+
+static volatile sig_atomic_t alarms;
+
+static void count(int signal)
+{
+	(void)signal;
+	alarms = alarms + 1;
+}
+
+static void signals(char **where)
+{
+	/* without SA_RESTART: what blocks is interrupted */
+	const struct sigaction act = {.sa_handler = count};
+	const struct itimerval often = {{0, 500}, {0, 500}};
+	struct gradflow_exchange *x;
+	int s;
+
+	check(!sigaction(SIGALRM, &act, NULL) &&
+		      !setitimer(ITIMER_REAL, &often, NULL),
+	      "a timer");
+	x = join(where);
+	for (s = 0; s < 300; s++) {
+		check(mean_of(x) == 0, "a step");
+		check(data[7] == (float)(gradflow_exchange_ranks(x) - 1),
+		      "a mean");
+	}
+	check(alarms > 0, "signals");
+	gradflow_exchange_close(x);
+}
+
+static void leaves(char **where)
+{
+	struct gradflow_exchange *x = join(where);
+	const int rank = gradflow_exchange_rank(x);
+	int missing = -1;
+
+	check(mean_of(x) == 0, "a step");
+	if (rank == 1) {
+		check(gradflow_post(x, 0, data) == 0, "a post");
+		gradflow_exchange_close(x);
+		return;
+	}
+	check(mean_of(x) == 0, "the step that rank 1 has left");
+	check(mean_of(x) < 0 && strstr(gradflow_error(), "rank 1"),
+	      "a step without rank 1");
+	check(gradflow_exchange_missing(x, &missing, 1) == 1 && missing == 1,
+	      "rank 1 is missing");
+	gradflow_exchange_close(x);
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(mode, "trainer"))
+		trainer();
+	else if (!strcmp(mode, "nothing"))
+		nothing();
+	else if (!strcmp(mode, "signals") && argc == 5)
+		signals(argv + 2);
+	else if (!strcmp(mode, "leaves") && argc == 5)
+		leaves(argv + 2);
+	else
+		return 64;
+	return 0;
+}
