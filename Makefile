@@ -7,13 +7,16 @@
 # command, every tests/unit/test_X.c a test: no list to edit when adding one.
 # Variables: V=1 (show commands), CC, CFLAGS, BUILD, SAN=address,undefined,
 # WERROR=1, WITH_ONEDNN=0, WITH_VERBS=0, WITH_UCX=0, CUDA=0, CUDA_ARCH="75 80 90",
-# CUDA_HOME, DEPS=0 (install nothing), PREFIX, DESTDIR.
+# CUDA_HOME, DEPS=0 (install nothing), PREFIX, LIBDIR, DESTDIR,
+# INSTALL_PROGRAM="install -s" (without symbols).
 
 VERSION  := 0.1.0
 BUILD    ?= build
 CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
 CFLAGS   ?= -O2 -g
 PREFIX   ?= /usr/local
+LIBDIR   ?= $(PREFIX)/lib
+INSTALL_PROGRAM ?= install
 SHELL    := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
@@ -62,7 +65,6 @@ MISSING := $(strip $(foreach p,jansson hwloc zlib ompi-c,\
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wundef -Wpointer-arith -Wno-missing-field-initializers
 ALL_CPPFLAGS = -Ilib -Ikernels -Iinclude -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
-	-DGF_DATADIR='"$(PREFIX)/share/gradflow"' \
 	-DGF_HAVE_ONEDNN=$(WITH_ONEDNN) -DGF_HAVE_VERBS=$(WITH_VERBS) \
 	-DGF_HAVE_UCX=$(WITH_UCX) -DGF_HAVE_MPI=1 \
 	-DGF_HAVE_CUDA=$(CUDA) -DGF_HAVE_NCCL=$(WITH_NCCL) \
@@ -71,7 +73,7 @@ ALL_CPPFLAGS = -Ilib -Ikernels -Iinclude -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)
 # Everything may go into the shared library, which shows what it marks: so calls
 # between files cost no more than in a program.
 ALL_CFLAGS = -std=gnu11 $(WARNINGS) -pthread -fPIC -fvisibility=hidden \
-	-ffunction-sections \
+	-ffunction-sections -ffile-prefix-map=$(CURDIR)=. \
 	-fdata-sections -ffp-contract=off $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
 	$(CFLAGS)
@@ -197,8 +199,11 @@ config:
 # --- rules -------------------------------------------------------------------
 # Flags that change the code live in a file the objects depend on.
 FLAGS_FILE := $(BUILD)/flags.txt
-$(shell mkdir -p $(BUILD); f='$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(NVCC_FLAGS))'; \
-	[ "$$(cat $(FLAGS_FILE) 2>/dev/null)" = "$$f" ] || echo "$$f" > $(FLAGS_FILE))
+$(FLAGS_FILE): FORCE
+	@mkdir -p $(@D); \
+	f='$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(NVCC_FLAGS))'; \
+	[ "$$(cat $@ 2> /dev/null)" = "$$f" ] || echo "$$f" > $@
+FORCE:
 
 isa = $(if $(findstring _avx512,$(1)),-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx2 -mfma -mf16c,$(if $(findstring _avx2,$(1)),-mavx2 -mfma -mf16c))
 
@@ -484,27 +489,39 @@ wheel: config $(WHEEL)
 	$(Q)share/python/wheel.sh $(VERSION) $(BUILD)/wheel $(WHEEL)
 
 D := $(DESTDIR)$(PREFIX)
+L := $(DESTDIR)$(LIBDIR)
+DOC := $(D)/share/doc/gradflow
+# What users may read, whatever the umask and the modes of this checkout.
+put = umask 022; put() { install -Dm$$1 "$$2" "$$3"; }
+define PC
+prefix=$(PREFIX)
+libdir=$(LIBDIR)
+Name: gradflow
+Version: $(VERSION)
+Description: gradients of data-parallel training by a plan
+Cflags: -I$${prefix}/include
+Libs: -L$${libdir} -lgradflow
+endef
+export PC
 install: all
-	install -d $(D)/bin $(D)/share/gradflow
-	$(if $(COMMANDS),install $(COMMANDS:%=$(BUILD)/bin/%) $(D)/bin)
-	$(if $(SO),install -Dm755 $(SO) $(D)/lib/$(notdir $(SO)))
-	$(if $(SO),ln -sf $(notdir $(SO)) $(D)/lib/libgradflow.so)
-	$(if $(SO),install -Dm644 include/gradflow.h $(D)/include/gradflow.h)
-	$(if $(SO),install -d $(D)/lib/pkgconfig)
-	$(if $(SO),printf '%s\n' 'prefix=$(PREFIX)' 'Name: gradflow' 'Version: $(VERSION)' \
-	  'Description: gradients of data-parallel training by a plan' \
-	  'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -lgradflow' \
-	  > $(D)/lib/pkgconfig/gradflow.pc)
-	for s in 1 3 5 7; do \
-	  for f in man/*.$$s; do [ -e $$f ] || continue; \
-	    install -Dm644 $$f $(D)/share/man/man$$s/$${f##*/}; done; done
-	for f in completions/*.bash; do [ -e $$f ] || continue; b=$${f##*/}; \
-	  install -Dm644 $$f $(D)/share/bash-completion/completions/$${b%.bash}; done
-	for f in completions/_gf-*; do [ -e $$f ] || continue; \
-	  install -Dm644 $$f $(D)/share/zsh/site-functions/$${f##*/}; done
-	for f in completions/*.fish; do [ -e $$f ] || continue; \
-	  install -Dm644 $$f $(D)/share/fish/vendor_completions.d/$${f##*/}; done
-	cp -R share/. $(D)/share/gradflow/
+	umask 022; install -d $(D)/bin; \
+	$(INSTALL_PROGRAM) $(COMMANDS:%=$(BUILD)/bin/%) $(D)/bin
+	$(if $(SO),umask 022; install -d $(L)/pkgconfig; \
+	$(INSTALL_PROGRAM) -m755 $(SO) $(L)/$(notdir $(SO)); \
+	ln -sf $(notdir $(SO)) $(L)/libgradflow.so; \
+	install -Dm644 include/gradflow.h $(D)/include/gradflow.h; \
+	echo "$$PC" > $(L)/pkgconfig/gradflow.pc)
+	$(put); for f in man/*.[1357]; do put 644 $$f $(D)/share/man/man$${f##*.}/$${f##*/}; done
+	$(put); for f in completions/*.bash; do b=$${f##*/}; \
+	  put 644 $$f $(D)/share/bash-completion/completions/$${b%.bash}; done
+	$(put); for f in completions/_gf-*; do \
+	  put 644 $$f $(D)/share/zsh/site-functions/$${f##*/}; done
+	$(put); for f in completions/*.fish; do \
+	  put 644 $$f $(D)/share/fish/vendor_completions.d/$${f##*/}; done
+	$(put); for f in README.md CHANGES LICENSE docs/*.md docs/tables/*; do \
+	  put 644 $$f $(DOC)/$$f; done
+	$(put); find share -type f ! -name '*.pyc' | while read -r f; do m=644; \
+	  [ ! -x $$f ] || m=755; put $$m $$f $(D)/share/gradflow/$${f#share/}; done
 
 uninstall:
 	rm -f $(COMMANDS:%=$(D)/bin/%)
@@ -512,9 +529,9 @@ uninstall:
 	rm -f $(patsubst completions/%.bash,$(D)/share/bash-completion/completions/%,$(wildcard completions/*.bash))
 	rm -f $(patsubst completions/%,$(D)/share/zsh/site-functions/%,$(wildcard completions/_gf-*))
 	rm -f $(patsubst completions/%,$(D)/share/fish/vendor_completions.d/%,$(wildcard completions/*.fish))
-	rm -f $(D)/lib/libgradflow.so $(D)/lib/libgradflow.so.0 \
-	  $(D)/include/gradflow.h $(D)/lib/pkgconfig/gradflow.pc
-	rm -rf $(D)/share/gradflow
+	rm -f $(L)/libgradflow.so $(L)/libgradflow.so.0 \
+	  $(D)/include/gradflow.h $(L)/pkgconfig/gradflow.pc
+	rm -rf $(D)/share/gradflow $(DOC)
 
 clean:
 	rm -rf $(BUILD)

@@ -11,44 +11,38 @@
 #include "base/registry.h"
 #include "base/text.h"
 
-enum { PLACES = 4 };
+enum { PLACES = 3 };
 
-/* A place of share/: an override, the build tree, an installed prefix. */
+/* A place of share/: an override, an installed prefix, the build tree. */
 static char *share_root(size_t i)
 {
 	char self[4096];
 	ssize_t length;
 	char *slash;
 
-	switch (i) {
-	case 0:
+	if (i == 0)
 		return gf_xstrdup_or_null(getenv("GF_SHARE"));
-	case 1:
-	case 2:
-		length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-		if (length <= 0)
-			return NULL;
-		self[length] = '\0';
-		slash = strrchr(self, '/');
-		*slash = '\0';
-		if (i == 1)
-			return gf_xasprintf("%s/../share/gradflow", self);
-		/* build/bin, build/asan/bin: the first folder up with share/ */
-		while ((slash = strrchr(self, '/')) && slash != self) {
-			char *root;
-
-			*slash = '\0';
-			root = gf_xasprintf("%s/share/models", self);
-			if (access(root, R_OK) == 0) {
-				root[strlen(root) - strlen("/models")] = '\0';
-				return root;
-			}
-			free(root);
-		}
+	length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (length <= 0)
 		return NULL;
-	default:
-		return gf_xstrdup(GF_DATADIR);
+	self[length] = '\0';
+	slash = strrchr(self, '/');
+	*slash = '\0';
+	if (i == 1)
+		return gf_xasprintf("%s/../share/gradflow", self);
+	/* build/bin, build/asan/bin: the first folder up with share/ */
+	while ((slash = strrchr(self, '/')) && slash != self) {
+		char *root;
+
+		*slash = '\0';
+		root = gf_xasprintf("%s/share/models", self);
+		if (access(root, R_OK) == 0) {
+			root[strlen(root) - strlen("/models")] = '\0';
+			return root;
+		}
+		free(root);
 	}
+	return NULL;
 }
 
 static char *share_folder(size_t place, const char *kind)

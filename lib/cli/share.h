@@ -6,7 +6,7 @@
 
 /*
  * Files that gradflow ships. share/ is looked for in $GF_SHARE, beside the
- * command (build tree or ../share/gradflow), and in the installed data folder.
+ * command: in ../share/gradflow, or in the build tree's source.
  */
 
 /* The path of a shipped file: `name` itself if such a path exists, else
