@@ -10,7 +10,8 @@
 #   tests/bench/run.sh transports [CLUSTER...]
 # sets the all-reduce over UCX beside MPI's, and beside Open MPI, gloo and UCC.
 # A CLUSTER is HOSTSxRANKS@RATE; the rate "none" has no shaper. In the environment:
-# TRANSPORTS_SIZES in bytes, and TRANSPORTS_SECONDS (.5) for each of them.
+# TRANSPORTS_SIZES, as "FIRST LAST FACTOR" in bytes (4096 67108864 4), and
+# TRANSPORTS_SECONDS (.5) for each size.
 #   tests/bench/run.sh contestants
 # sets gf-allreduce's auto beside Open MPI and MPICH in shared memory, each in a
 # process of its own, in turns (ROUNDS, 3; RANKS, 2; SIZES, bytes).
@@ -257,16 +258,17 @@ transport_rows() { # link in bytes per second, hosts
 				least("default"); least("mpi"); least("gloo"); least("ucc")
 				limit = link > 0 ? 1e3 * b * 2 * (hosts - 1) / hosts / link : 0
 				x = t[b, "gf-ucx"]
-				printf "| %d | %.3g | %s | %s | %s | %s | %s | %s | %s | %.2f |\n", b, limit, cell("default"), cell("mpi"), cell("gloo"), cell("ucc"), cell("gf-mpi"), cell("gf-ucx"), limit && b >= 1048576 ? sprintf("%.0f %%", 100 * limit / x) : "-", best / x
+				share = limit && b >= 1048576 ? sprintf("%.0f %%", 100 * limit / x) : "-"
+				printf "| %d | %.3g | %s | %s | %s | %s | %s | %s | %s | %.2f |\n", b, limit, cell("default"), cell("mpi"), cell("gloo"), cell("ucc"), cell("gf-mpi"), cell("gf-ucx"), share, best / x
 			}
 		}'
 }
 
-# Algorithms that have lost at a size are left out by allreduce_peers itself.
 bench_transports() {
 	[ "$(id -u)" -eq 0 ] || { echo "skipped: needs root"; return; }
 	plugins
-	local cluster hosts ranks rate size link lab=share/lab/gf-lab
+	local cluster hosts ranks rate link sizes lab=share/lab/gf-lab
+	read -ra sizes <<< "${TRANSPORTS_SIZES:-4096 67108864 4}"
 	[ $# -gt 0 ] || set -- 4x1@1gbit 8x1@1gbit 4x2@1gbit 4x1@10gbit 2x1@none
 	for cluster; do
 		IFS=x@ read -r hosts ranks rate <<< "$cluster"
@@ -280,12 +282,9 @@ bench_transports() {
 			"$lab" up transp --hosts "$hosts" --ranks "$ranks" --rate "$rate" --shaper htb 2> /dev/null || return
 		fi
 		lab_up=transp
-		for size in ${TRANSPORTS_SIZES:-4096 16384 65536 262144 1048576 4194304 16777216 67108864}; do
-			# UCX between hosts of one kernel would share memory
-			UCX_TLS=tcp,self peers "$lab" run transp --timeout 230 -- -l "$link" -t mpi,ucx -b "$size" -e "$size" \
-				-s "${TRANSPORTS_SECONDS:-.5}" -a "$([ "$ranks" -gt 1 ] && echo ring,blueconnect:ring || echo ring,butterfly)" \
-				-m default,recdbl,ring,segring -v
-		done > "$work/transports.txt"
+		# UCX between hosts of one kernel would share memory
+		UCX_TLS=tcp,self peers "$lab" run transp --timeout 600 -- -l "$link" -t mpi,ucx -b "${sizes[0]}" -e "${sizes[1]}" \
+			-f "${sizes[2]}" -s "${TRANSPORTS_SECONDS:-.5}" -a ring -m default,recdbl,ring,segring -v > "$work/transports.txt"
 		transport_rows "$link" "$hosts" < "$work/transports.txt"
 		"$lab" down transp
 		lab_up=

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "comm/mpi_state.h"
 
 /* In the order in which they take turns; the first has the default. */
 static const struct side *const sides[] = {&mpi_side, &plugin_side, &our_side,
@@ -95,6 +96,8 @@ static void open_arena(struct arena *a)
 		fprintf(stderr, "%s\n", err.text);
 		exit(3);
 	}
+	/* as it does by itself; the library has turned it off for its own */
+	gf_mpi_set_yields(a->comm->crowded);
 	gf_watch_init(&a->watch, a->comm, 60);
 	must(a->comm->ops->buffer_alloc(a->comm, a->o.high, &data, &err),
 	     err.text);

@@ -9,6 +9,7 @@
 #include "arena.h"
 #include "base/heap.h"
 #include "comm/join.h"
+#include "comm/mpi_state.h"
 #include "rt/burst.h"
 #include "rt/choose.h"
 
@@ -184,6 +185,7 @@ static void start(struct arena *a, struct contestant *c)
 	struct gf_burst *burst;
 	struct gf_error err = {""};
 
+	gf_mpi_set_yields(false);
 	if (c->leads) {
 		must(gf_chooser_pick(r->chooser, a->count, c->data,
 				     &message.way, &err),
@@ -192,6 +194,7 @@ static void start(struct arena *a, struct contestant *c)
 			 r->name, message.way.algorithm->name);
 	}
 	must(gf_burst_new(&config, &burst, &err), err.text);
+	gf_mpi_set_yields(a->comm->crowded);
 	c->state = burst;
 }
 
@@ -199,8 +202,9 @@ static void run(struct arena *a, struct contestant *c)
 {
 	struct gf_error err = {""};
 
-	(void)a;
+	gf_mpi_set_yields(false);
 	must(gf_burst_send(c->state, c->data, &err), err.text);
+	gf_mpi_set_yields(a->comm->crowded);
 }
 
 static void end(struct arena *a, struct contestant *c)

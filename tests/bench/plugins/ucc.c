@@ -102,10 +102,8 @@ static void close_peer(void *state)
 	if (p->team)
 		while (ucc_team_destroy(p->team) == UCC_INPROGRESS)
 			ucc_context_progress(p->context);
-	if (p->context)
-		ucc_context_destroy(p->context);
-	if (p->lib)
-		ucc_finalize(p->lib);
+	/* over TCP ucc_context_destroy waits for ranks that have left: context
+	 * and library go with the process */
 	free(p);
 }
 
