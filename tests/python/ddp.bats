@@ -21,6 +21,8 @@ holds() { # RANKS CASE...
 
 @test "PyTorch, hook: f32 over a ring is DistributedDataParallel's result" { holds 2 same; }
 @test "PyTorch, hook: the same on three ranks, and uneven inputs" { holds 3 same uneven; }
+@test "PyTorch, hook: fused AdamW, a schedule, clipping, autocast, accumulation" { holds 2 whole_job; }
+@test "PyTorch, hook: messages that cut and join buckets; on a GPU's stream" { holds 2 cuts device; }
 @test "PyTorch, hook: channels_last, autocast, a wrapper; 16-bit parameters" { holds 2 formats types; }
 @test "PyTorch, hook: several models, and groups of 2 + 2 ranks" { holds 4 several groups; }
 @test "PyTorch, hook: f16, q8, csc, topk, gtopk, powersgd learn and send less" { holds 2 plans; }

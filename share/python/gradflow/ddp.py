@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A plan under DistributedDataParallel: its communication hook."""
+import contextlib
+import ctypes
 import inspect
 import json
 import os
@@ -11,7 +13,7 @@ from torch.autograd import Variable
 from torch.nn.parallel import DistributedDataParallel
 
 from .common import agree, trained
-from .exchange import Exchange
+from .exchange import Exchange, device_of
 from .plan import PlanError, bucket_bytes, check_names, holds_nothing_back, in_order, read
 from .tune import Tuner
 
@@ -25,15 +27,17 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=N
     tune=True, or a dictionary of Tuner's settings, a plan is made in the first steps;
     `gradflow.tuner` is the Tuner.
 
-    Where this PyTorch takes sizes of buckets, they are the plan's, unless arguments
-    has others.
+    Where this PyTorch takes sizes of buckets, they are the plan's; without a plan
+    there are sixteen, of 1 to 25 MiB; unless arguments has others.
     """
     group = arguments.get("process_group")
     document, where = _agreed(plan, group)
-    if document and _TAKES_LIST and not {"bucket_cap_mb", "bucket_cap_mb_list"} & set(arguments):
-        sizes = bucket_bytes(document)
+    if not {"bucket_cap_mb", "bucket_cap_mb_list"} & set(arguments):
+        sizes = bucket_bytes(document) if document and _TAKES_LIST else []
         if sizes:
             arguments["bucket_cap_mb_list"] = [size / 2 ** 20 for size in sizes]
+        else:
+            arguments["bucket_cap_mb"] = _bucket_cap_mb(trained(model).values())
     wrapped = DistributedDataParallel(model, **arguments)
     wrapped.gradflow = State(wrapped, document, where=where, momentum=momentum,
                              epoch_steps=epoch_steps, timeout_s=timeout_s, library=library)
@@ -62,6 +66,17 @@ def _agreed(plan, group):
     return found
 
 
+def _bucket_cap_mb(parameters):
+    """What is under way when backward ends is the last bucket, about. A MiB costs
+    the same as a part of something larger."""
+    size = sum(p.numel() * p.element_size() for p in parameters)
+    return min(max(size / 16 / 2 ** 20, 1), 25)
+
+
+def _some(names):
+    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
 def _original(name):
     """A parameter's name in the model that torch.compile was given."""
     return name.replace("_orig_mod.", "")
@@ -75,7 +90,54 @@ class _Bucket:
         self.dtype = buffer.dtype
         self.names = [name for name, _ in places]
         self.offsets = [offset for _, offset in places]
-        self.tensors = None  # their numbers in the exchange
+        self.tensors = self.addresses = self.base = None
+
+    def number(self, numbers):
+        """The names' numbers in the exchange, for post_many."""
+        self.tensors = (ctypes.c_size_t * len(self.names))(*[numbers[n] for n in self.names])
+
+    def at(self, base):
+        """Where the gradients lie if the buffer is there."""
+        if base != self.base:
+            self.base = base
+            self.addresses = (ctypes.c_void_p * len(self.offsets))(
+                *[base + offset for offset in self.offsets])
+        return self.addresses
+
+
+class _Host:
+    """Gradients in host memory: who has waited has the means."""
+
+    stream = None
+
+    def before_post(self):
+        pass
+
+    def future(self):
+        return torch.futures.Future()
+
+    def after_wait(self):
+        return contextlib.nullcontext()
+
+
+class _Stream:
+    """Gradients on a GPU: the exchange has a stream of its own, which waits for what
+    backward has enqueued, and the optimiser's stream waits for that one. The host
+    waits for nothing."""
+
+    def __init__(self, device):
+        self.device = device
+        self.stream = torch.cuda.Stream(device)
+
+    def before_post(self):
+        self.stream.wait_stream(torch.cuda.current_stream(self.device))
+
+    def future(self):
+        return torch.futures.Future(devices=[self.device])
+
+    def after_wait(self):
+        """Results are of the stream that is current when they are set."""
+        return torch.cuda.stream(self.stream)
 
 
 class State:
@@ -102,13 +164,16 @@ class State:
         self.group = model.process_group
         if isinstance(plan, (str, os.PathLike)):
             plan, where = _agreed(plan, self.group)
-        ignored = set(model.parameters_to_ignore)
+        self.ignored = {_original(n) for n in model.parameters_to_ignore}
         self.parameters = {_original(n): p for n, p in trained(model.module).items()
-                           if n not in ignored}
+                           if _original(n) not in self.ignored}
         self.names = {id(p): n for n, p in self.parameters.items()}
         self.plan, self.where = plan, where
+        device = device_of(self.parameters)
+        self.streams = _Stream(device) if device.type == "cuda" else _Host()
         self.settings = {"group": self.group, "momentum": momentum, "library": library,
-                         "epoch_steps": epoch_steps, "timeout_s": timeout_s}
+                         "epoch_steps": epoch_steps, "timeout_s": timeout_s,
+                         "stream": self.streams.stream}
         failure = None
         try:
             if plan is not None:
@@ -125,6 +190,7 @@ class State:
         self.settled = False  # the exchange is as they are
         self.pending = []     # (future, buffer): of this step
         self.finished_s = None  # when its means had come
+        model.register_forward_pre_hook(self._check_model)
 
     def _open(self, order, messages=None, ways=None):
         """An exchange for tensors in that order takes the place of the one before."""
@@ -144,6 +210,29 @@ class State:
         self.order, self.messages = order, messages
         self.numbers = {n: i for i, n in enumerate(order)}
 
+    def _check_model(self, model, _):
+        """Before forward: the step before has ended, and the model is still the one
+        that was wrapped."""
+        if not torch.is_grad_enabled():
+            return
+        if self.pending:
+            left = [n for n, p in self.parameters.items() if p.grad is None]
+            raise RuntimeError(
+                "gradflow: want a gradient of every parameter in each backward, got none of " +
+                _some(left or ["a parameter"]) + ": give the DistributedDataParallel model "
+                "find_unused_parameters=True, or use it in the loss on every rank")
+        if self.settled:  # it is looked for in the first steps
+            return
+        found = {_original(n): p for n, p in trained(model.module).items()}
+        added = [n for n in found if n not in self.parameters and n not in self.ignored]
+        gone = [n for n in self.parameters if n not in found]
+        if added or gone:
+            raise RuntimeError(
+                "gradflow: the model has changed since it was wrapped, it " +
+                " and ".join(f"{verb} {_some(names)}" for verb, names in
+                             (("also trains", added), ("does not train", gone)) if names) +
+                ": wrap it after all parameters have been made and frozen")
+
     # --- a step ---
 
     def exchange_bucket(self, bucket):
@@ -152,10 +241,9 @@ class State:
         known = self.buckets.get(bucket.index())
         if known is None or known.ids != ids or known.dtype != buffer.dtype:
             known = self._learn(bucket, ids)
-        base, post = buffer.data_ptr(), self.exchange.post
-        for tensor, offset in zip(known.tensors, known.offsets):
-            post(tensor, base + offset)
-        future = torch.futures.Future()
+        self.streams.before_post()
+        self.exchange.post_many(known.tensors, known.at(buffer.data_ptr()))
+        future = self.streams.future()
         self.pending.append((future, buffer))
         if bucket.is_last():
             self._finish_later()
@@ -189,7 +277,7 @@ class State:
                                    f"as when the State was made, got {buffer.dtype}")
         offsets = [g.data_ptr() - buffer.data_ptr() for g in bucket.gradients()]
         known = _Bucket(ids, buffer, sorted(zip(names, offsets), key=lambda place: place[1]))
-        known.tensors = [self.numbers[n] for n in known.names]
+        known.number(self.numbers)
         self.buckets[bucket.index()] = known
         self.moved = True
         return known
@@ -197,8 +285,9 @@ class State:
     def _finish(self):
         pending, self.pending = self.pending, []
         self.exchange.wait()
-        for future, buffer in pending:
-            future.set_result(buffer)
+        with self.streams.after_wait():
+            for future, buffer in pending:
+                future.set_result(buffer)
         self._follow(len(pending))
         self.finished_s = time.perf_counter()
 
@@ -219,7 +308,7 @@ class State:
         if (order, messages) != (self.order, self.messages) and len(order) == len(self.order):
             self._open(order, messages)
             for b in buckets:
-                b.tensors = [self.numbers[n] for n in b.names]
+                b.number(self.numbers)
 
     def take(self, plan, where="plan", messages=None):
         """Goes on by another plan that holds nothing back, on all ranks, between steps.

@@ -14,6 +14,13 @@ from .common import agree
 _open = []  # weak references to all exchanges, in the order of opening
 
 
+def device_of(named):
+    """Where the first of the tensors is; the others are to be there, too."""
+    first = next(iter(named.values()), None)
+    device = torch.device("cpu") if first is None else first.device
+    return device if device.type == "cuda" else torch.device("cpu")
+
+
 class Exchange:
     """Means of tensors over the ranks of a process group, by a plan.
 
@@ -21,19 +28,22 @@ class Exchange:
     and types count, f32, f16 or bf16. plan is the text of a gf-plan(5) document.
     messages says instead how many of them travel together, over a ring. With
     neither, those that are ready one after the other are joined (threshold fusion).
+    stream is for tensors on a GPU: what is enqueued on it by then counts for a post,
+    and it is what wait() lets wait.
 
     Every rank of the group opens, ends steps and closes in the same order. The
     group is used to open; the rest goes over connections of the exchange's own.
     """
 
     def __init__(self, named, plan=None, messages=None, group=None, ways=None, momentum=0.0,
-                 epoch_steps=0, timeout_s=1800, library=None):
+                 epoch_steps=0, timeout_s=1800, library=None, stream=None):
         self.handle = None
         self.lib = c.load(library)
+        device = device_of(named)
         wrong = next((n for n, t in named.items()
-                      if t.dtype not in c.DTYPES or t.device.type != "cpu"), None)
+                      if t.dtype not in c.DTYPES or t.device != device), None)
         agree(group, wrong and TypeError(
-            f"{wrong}: want f32, f16 or bf16 on the CPU, got {named[wrong].dtype} on "
+            f"{wrong}: want f32, f16 or bf16 on {device}, got {named[wrong].dtype} on "
             f"{named[wrong].device}"))
         gathers = _Gathers(group)
         n = len(named)
@@ -45,7 +55,9 @@ class Exchange:
             dtypes=dtypes, plan_text=plan and plan.encode(), messages=sizes if messages else None,
             nmessages=len(sizes), ways=ways and ways.encode(), epoch_steps=epoch_steps,
             timeout_s=timeout_s, momentum=momentum, allgather=gathers.call,
-            rank=dist.get_rank(group), ranks=dist.get_world_size(group))
+            rank=dist.get_rank(group), ranks=dist.get_world_size(group),
+            on_device=device.type == "cuda", device=device.index or 0,
+            stream=stream and stream.cuda_stream)
         handle = ctypes.c_void_p()
         status = self.lib.gradflow_exchange_open(c.tensors(named), n, ctypes.byref(options),
                                                  ctypes.byref(handle))
@@ -68,6 +80,12 @@ class Exchange:
         until wait() returns."""
         status = self.lib.gradflow_post(self.handle, index, address)
         if status:  # also of an exchange that is closed
+            c.check(self.lib, status)
+
+    def post_many(self, indices, addresses):
+        """The same of several in one call: arrays of c_size_t and of c_void_p."""
+        status = self.lib.gradflow_post_many(self.handle, indices, addresses, len(indices))
+        if status:
             c.check(self.lib, status)
 
     def wait(self):

@@ -32,7 +32,8 @@ class ExchangeOptions(ctypes.Structure):
                 ("epoch_steps", _SIZE), ("timeout_s", ctypes.c_double),
                 ("momentum", ctypes.c_double), ("transport", _TEXT), ("allgather", ALLGATHER),
                 ("allgather_ctx", ctypes.c_void_p), ("meet", _TEXT), ("rank", ctypes.c_int),
-                ("ranks", ctypes.c_int)]
+                ("ranks", ctypes.c_int), ("on_device", ctypes.c_int), ("device", ctypes.c_int),
+                ("stream", ctypes.c_void_p)]
 
 
 class Array(ctypes.Structure):
@@ -57,7 +58,9 @@ _FUNCTIONS = (
     ("exchange_open", _STATUS, [ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(ExchangeOptions),
                                 ctypes.POINTER(_JOB)]),
     ("exchange_close", None, [_JOB]),
-    ("post", _STATUS, [_JOB, _SIZE, ctypes.c_void_p]), ("flush", _STATUS, [_JOB]),
+    ("post", _STATUS, [_JOB, _SIZE, ctypes.c_void_p]),
+    ("post_many", _STATUS, [_JOB, ctypes.POINTER(_SIZE), ctypes.POINTER(ctypes.c_void_p), _SIZE]),
+    ("flush", _STATUS, [_JOB]),
     ("wait", _STATUS, [_JOB, _SIZE]),
     ("drop", _STATUS, [_JOB]), ("rescale", _STATUS, [_JOB, ctypes.c_double]),
     ("exchange_state", _STATUS, [_JOB, _SIZE, ctypes.POINTER(Array)]),
