@@ -300,6 +300,13 @@ $(BUILD)/bench/allreduce_peers: $(call object,$(wildcard tests/bench/peers/*.c))
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
 
+# Preloaded into a job, it stops or ends a process at a chosen call.
+$(BUILD)/faults/strike.so: tests/faults/strike.c $(FLAGS_FILE) Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 -D_GNU_SOURCE $(WARNINGS) \
+	  $(if $(WERROR),-Werror) -DGF_HAVE_UCX=$(WITH_UCX) $(MPI_CFLAGS) \
+	  $(UCX_CFLAGS) $(CFLAGS) -o $@ $< -ldl
+
 # NVIDIA's management library as gf-topo's tests see it, and one that lacks a
 # call.
 FAKE_NVML := $(addprefix $(BUILD)/fake/,libnvidia-ml.so.1 libold-nvml.so)
@@ -405,7 +412,7 @@ check-long: deps
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \
-	$(if $(SO),$(EMBED) $(WHEEL)) \
+	$(if $(SO),$(EMBED) $(WHEEL) $(BUILD)/faults/strike.so) \
 	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%) \
 	$(BUILD)/gpu/bench_kernels)
 

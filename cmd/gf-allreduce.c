@@ -24,6 +24,7 @@
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "comm/comm.h"
+#include "engine/session.h"
 #include "train/assign.h"
 
 static const char help[] =
@@ -271,6 +272,7 @@ static const struct gf_command command = {
 struct session {
 	const struct arguments *a;
 	struct gf_comm *comm;
+	struct gf_session session;
 	struct gf_plan plan;
 	struct gf_bench_allreduce_config config;
 	struct gf_bench_rows rows;
@@ -433,17 +435,23 @@ static int run(struct session *s, struct gf_error *err)
 static int finish(struct session *s, int rc, struct gf_error *err)
 {
 	const struct gf_cli *cli = &s->a->cli;
-	bool lost = s->comm && s->comm->broken && s->comm->ranks > 1;
-	int status = gf_cli_exit_rank(cli, rc, s->comm && !lost, err);
+	struct gf_deadline *end;
+	bool lost;
+	int status;
 
+	rc = gf_session_end(&s->session, rc, err);
+	lost = s->comm && s->comm->broken && s->comm->ranks > 1;
+	status = gf_cli_exit_rank(cli, rc, s->comm && !lost, err);
 	if (lost)
 		gf_comm_abort(s->comm, status);
+	end = gf_cli_close_deadline(cli, s->a->timeout_s);
 	gf_bench_device_close(&s->config.device);
 	gf_plan_release(&s->plan);
 	gf_bench_timeline_release(&s->timeline);
 	gf_text_release(&s->proofs);
 	free(s->rows.list);
 	gf_comm_close(s->comm);
+	gf_cli_end_deadline(end);
 	free((void *)s->a->sweep.algorithms);
 	return status;
 }
@@ -476,6 +484,8 @@ int main(int argc, char **argv)
 	rc = a.cli.launched ? gf_comm_open(&how, &s.comm, &err)
 			    : gf_comm_local_new(1, &s.comm, &err);
 	gf_cli_end_deadline(start);
+	if (!rc)
+		gf_session_begin(&s.session, s.comm, a.timeout_s);
 	/* a rank that only lists would leave the others waiting for it */
 	if (!rc)
 		rc = gf_comm_same_text(s.comm, "command",

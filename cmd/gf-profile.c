@@ -24,6 +24,7 @@
 #include "coll/algorithm.h"
 #include "comm/comm.h"
 #include "doc/stream.h"
+#include "engine/session.h"
 #include "probe/job.h"
 
 static const char help[] =
@@ -358,6 +359,8 @@ static int run_measurement(const struct arguments *a, struct gf_error *err)
 		.ranks = a->start.ranks,
 		.timeout_s = gf_cli_open_limit_s(timeout_s),
 	};
+	struct gf_deadline *end;
+	struct gf_session session = {0};
 	struct gf_comm *comm;
 	int rc = a->cli.launched ? gf_comm_open(&how, &comm, err)
 				 : gf_comm_local_new(1, &comm, err);
@@ -365,6 +368,7 @@ static int run_measurement(const struct arguments *a, struct gf_error *err)
 	gf_cli_end_deadline(start);
 	if (rc < 0)
 		return rc;
+	gf_session_begin(&session, comm, timeout_s);
 	rc = gf_bench_profile_same(comm, &a->bench,
 				   a->pairs ? "--pairs" : "measure", a->model,
 				   err);
@@ -373,10 +377,15 @@ static int run_measurement(const struct arguments *a, struct gf_error *err)
 			      : run_ranks(a, comm, err);
 	/* One says it while the others still wait in close: the first to leave
 	 * with a status ends the job. */
+	rc = gf_session_end(&session, rc, err);
 	if (rc < 0 && (comm->rank == 0 || comm->broken))
 		gf_cli_warn(&a->cli, "%s", err->text);
 	rc = rc > 0 ? rc : gf_cli_status(rc);
+	if (comm->broken && comm->ranks > 1)
+		gf_comm_abort(comm, rc);
+	end = gf_cli_close_deadline(&a->cli, timeout_s);
 	gf_comm_close(comm);
+	gf_cli_end_deadline(end);
 	return rc;
 }
 

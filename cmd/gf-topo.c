@@ -9,8 +9,10 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/deadline.h"
 #include "cli/list.h"
 #include "comm/comm.h"
+#include "engine/session.h"
 #include "probe/format.h"
 #include "probe/job.h"
 #include "probe/levels.h"
@@ -29,6 +31,9 @@ static const char help[] =
 	"  gf-topo --import nccl:dump.xml\n"
 	"  gf-topo --import topology.conf --ranks-per-host 8 --export "
 	"astra-sim";
+
+/* For ranks that do not answer. */
+#define TIMEOUT_S 60.0
 
 struct arguments {
 	struct gf_cli cli;
@@ -235,11 +240,16 @@ static int run_job(const struct arguments *a, struct gf_error *err)
 	};
 	struct gf_topology t = {0};
 	struct gf_text remark = {0};
+	struct gf_deadline *deadline =
+		gf_cli_start_deadline(&a->cli, NULL, TIMEOUT_S);
+	struct gf_session session = {0};
 	struct gf_comm *comm;
 	int rc = gf_comm_open(NULL, &comm, err);
 
+	gf_cli_end_deadline(deadline);
 	if (rc < 0)
 		return rc;
+	gf_session_begin(&session, comm, TIMEOUT_S);
 	rc = gf_probe_job(comm, &job, &t, &remark, err);
 	if (rc == 0) {
 		if (comm->rank == 0)
@@ -251,10 +261,15 @@ static int run_job(const struct arguments *a, struct gf_error *err)
 	gf_topology_release(&t);
 	/* All ranks have the same reason. One says it while the others still
 	 * wait in close: the first to leave with a status ends the job. */
-	if (rc < 0 && comm->rank == 0)
+	rc = gf_session_end(&session, rc, err);
+	if (rc < 0 && (comm->rank == 0 || comm->broken))
 		gf_cli_warn(&a->cli, "%s", err->text);
 	rc = gf_cli_status(rc);
+	if (comm->broken && comm->ranks > 1)
+		gf_comm_abort(comm, rc);
+	deadline = gf_cli_close_deadline(&a->cli, TIMEOUT_S);
 	gf_comm_close(comm);
+	gf_cli_end_deadline(deadline);
 	return rc;
 }
 

@@ -14,6 +14,7 @@
 #include "cli/share.h"
 #include "cli/start.h"
 #include "engine/priority.h"
+#include "engine/session.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
 #include "train/assign.h"
@@ -214,6 +215,7 @@ struct session {
 	const struct arguments *a;
 	const struct gf_train_options *o; /* a's */
 	struct gf_comm *comm;
+	struct gf_session session;
 	struct gf_train_config config;
 	struct gf_plan plan;
 	struct gf_model model;
@@ -508,12 +510,18 @@ static int run(struct session *s, struct gf_error *err)
 /* A rank that lost the others says what it saw, and ends the job. */
 static int finish(struct session *s, int rc, struct gf_error *err)
 {
-	bool lost = s->comm && s->comm->broken && s->comm->ranks > 1;
-	int status = gf_cli_exit_rank(&s->a->cli, rc, s->comm && !lost, err);
+	struct gf_deadline *end;
+	bool lost;
+	int status;
+
+	rc = gf_session_end(&s->session, rc, err);
+	lost = s->comm && s->comm->broken && s->comm->ranks > 1;
+	status = gf_cli_exit_rank(&s->a->cli, rc, s->comm && !lost, err);
 
 	gf_train_leave_folder(&s->config);
 	if (lost)
 		gf_comm_abort(s->comm, status);
+	end = gf_cli_close_deadline(&s->a->cli, s->o->timeout_s);
 	gf_train_place_close(&s->place);
 	gf_dataset_close(&s->data);
 	gf_model_release(&s->model);
@@ -522,6 +530,7 @@ static int finish(struct session *s, int rc, struct gf_error *err)
 	free(s->replayed.messages);
 	free(s->job);
 	gf_comm_close(s->comm);
+	gf_cli_end_deadline(end);
 	return status;
 }
 
@@ -560,6 +569,8 @@ int main(int argc, char **argv)
 		     ? gf_comm_local_new(1, &s.comm, &err)
 		     : gf_comm_open(&how, &s.comm, &err);
 	gf_cli_end_deadline(start);
+	if (!rc)
+		gf_session_begin(&s.session, s.comm, a.options.timeout_s);
 	rc = rc ? rc : gf_train_same(s.comm, &a.options, &err);
 	if (!rc)
 		rc = a.options.list ? print_list(&a.cli, &err) : run(&s, &err);

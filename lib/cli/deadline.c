@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/deadline.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/heap.h"
 
+/* How often stopped processes are looked for, once that counts. */
+#define LOOK_EVERY_S 0.1
+
 /* A thread, for a signal could interrupt what it watches. */
 struct gf_deadline {
 	const struct gf_cli *cli;
-	double limit_s;
+	const char *what; /* has not happened */
+	double asked_s;   /* after which a stopped process ends the wait */
+	double limit_s;   /* after which anything does */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t off_now;
@@ -33,24 +42,77 @@ static struct timespec after(double seconds)
 	return t;
 }
 
+/* Has a signal stopped that process, and has it our parent? */
+static bool is_stopped(const char *pid)
+{
+	char path[64], line[512], *rest, state;
+	int parent;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	rest = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	fclose(f);
+	return rest && sscanf(rest, ") %c %d", &state, &parent) == 2 &&
+	       state == 'T' && parent == (int)getppid();
+}
+
+/* A stopped process of the same launcher, on this host; 0: none. */
+static int find_stopped(void)
+{
+	const struct dirent *entry;
+	DIR *proc = opendir("/proc");
+	int pid = 0;
+
+	while (proc && !pid && (entry = readdir(proc)))
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    is_stopped(entry->d_name))
+			pid = atoi(entry->d_name);
+	if (proc)
+		closedir(proc);
+	return pid;
+}
+
+/* Waits until then; true: the deadline was called off. */
+static bool off_by(struct gf_deadline *d, double seconds)
+{
+	struct timespec end = after(seconds);
+	int rc = 0;
+
+	while (!d->off && rc != ETIMEDOUT)
+		rc = pthread_cond_timedwait(&d->off_now, &d->lock, &end);
+	return d->off;
+}
+
 static void *watch(void *arg)
 {
 	struct gf_deadline *d = arg;
-	struct timespec end = after(d->limit_s);
-	int rc = 0;
+	double waited_s = d->asked_s;
+	int stopped = 0;
+	bool off;
 
 	pthread_mutex_lock(&d->lock);
-	while (!d->off && rc != ETIMEDOUT)
-		rc = pthread_cond_timedwait(&d->off_now, &d->lock, &end);
-	if (!d->off) {
-		gf_cli_warn(d->cli,
-			    "MPI has not started for %g s: a rank is late, or "
-			    "ended without it",
-			    d->limit_s);
-		_exit(gf_cli_status(-ETIMEDOUT));
+	off = off_by(d, d->asked_s);
+	while (!off && !(stopped = find_stopped()) && waited_s < d->limit_s) {
+		off = off_by(d, LOOK_EVERY_S);
+		waited_s += LOOK_EVERY_S;
 	}
 	pthread_mutex_unlock(&d->lock);
-	return NULL;
+	if (off)
+		return NULL;
+	if (stopped)
+		gf_cli_warn(d->cli,
+			    "MPI has not %s for %g s: process %d of this job "
+			    "is stopped",
+			    d->what, waited_s, stopped);
+	else
+		gf_cli_warn(d->cli,
+			    "MPI has not %s for %g s: a rank is late, or "
+			    "ended without it",
+			    d->what, d->limit_s);
+	_exit(gf_cli_status(-ETIMEDOUT));
 }
 
 double gf_cli_open_limit_s(double timeout_s)
@@ -58,17 +120,17 @@ double gf_cli_open_limit_s(double timeout_s)
 	return timeout_s > 0 ? timeout_s : 1e8;
 }
 
-struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
-					  const char *join, double timeout_s)
+/* NULL: without it the wait has no end, as before. */
+static struct gf_deadline *begin(const struct gf_cli *cli, const char *what,
+				 double asked_s, double limit_s)
 {
-	struct gf_deadline *d;
+	struct gf_deadline *d = gf_xcalloc(1, sizeof(*d));
 	pthread_condattr_t monotonic;
 
-	if (!cli->launched || join || timeout_s <= 0)
-		return NULL;
-	d = gf_xcalloc(1, sizeof(*d));
 	d->cli = cli;
-	d->limit_s = fmax(timeout_s, GF_DEADLINE_LEAST_S);
+	d->what = what;
+	d->asked_s = asked_s;
+	d->limit_s = limit_s;
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -76,10 +138,26 @@ struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 	pthread_condattr_destroy(&monotonic);
 	if (pthread_create(&d->thread, NULL, watch, d) == 0)
 		return d;
-	/* without it the wait has no end, as before */
 	d->off = true;
 	gf_cli_end_deadline(d);
 	return NULL;
+}
+
+struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
+					  const char *join, double timeout_s)
+{
+	if (!cli->launched || join || timeout_s <= 0)
+		return NULL;
+	return begin(cli, "started", timeout_s,
+		     fmax(timeout_s, GF_DEADLINE_LEAST_S));
+}
+
+struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
+					  double timeout_s)
+{
+	if (!cli->launched || timeout_s <= 0)
+		return NULL;
+	return begin(cli, "ended", timeout_s, timeout_s);
 }
 
 void gf_cli_end_deadline(struct gf_deadline *d)

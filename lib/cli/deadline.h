@@ -6,13 +6,15 @@
 
 /*
  * A deadline for a call that waits for other processes and has no timeout of
- * its own: MPI_Init waits for ever for a rank that never starts. Unless the
- * deadline is called off in time, the process prints a message and ends with
- * exit status 4; the launcher then ends the other ranks.
+ * its own: MPI_Init waits for ever for a rank that never starts, MPI_Finalize
+ * for one that never ends. Unless the deadline is called off in time, the
+ * process prints a message and ends with exit status 4; the launcher then ends
+ * the other ranks.
  *
  * A launcher starts processes one after the other, on a large or crowded
- * machine for seconds, and MPI does not say which of them are late. So this
- * deadline is never shorter than GF_DEADLINE_LEAST_S. The result is NULL, and
+ * machine for seconds, and MPI does not say which of them are late. So a start
+ * may take GF_DEADLINE_LEAST_S, even if less is asked for, unless a process of
+ * the same launcher on this host is found to be stopped. The result is NULL, and
  * nothing happens, if timeout_s is 0 (never) or if there is no launcher.
  */
 #define GF_DEADLINE_LEAST_S 20.0
@@ -23,6 +25,9 @@ struct gf_deadline;
  * themselves. */
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 					  const char *join, double timeout_s);
+/* The same for the end, in which nothing takes long. */
+struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
+					  double timeout_s);
 /* For gf_comm_open: years where timeout_s is 0 (never). */
 double gf_cli_open_limit_s(double timeout_s);
 /* NULL is allowed. */

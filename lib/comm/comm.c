@@ -12,7 +12,7 @@
 #include "comm/backoff.h"
 
 /* A launcher has this long to end the job. */
-#define ABORT_S 5.0
+#define ABORT_S 4.0
 
 int gf_comm_barrier(struct gf_comm *c, struct gf_error *err)
 {

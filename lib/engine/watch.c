@@ -43,6 +43,8 @@ void gf_watch_init(struct gf_watch *w, struct gf_comm *comm, double timeout_s)
 {
 	*w = (struct gf_watch){
 		.comm = comm,
+		.before = comm->on_wait,
+		.before_ctx = comm->on_wait_ctx,
 		.liveness = gf_liveness_new(comm),
 		.timeout_s = timeout_s,
 		.looked_s = gf_clock_s(),
@@ -55,8 +57,8 @@ void gf_watch_release(struct gf_watch *w)
 {
 	if (!w->comm)
 		return;
-	w->comm->on_wait = NULL;
-	w->comm->on_wait_ctx = NULL;
+	w->comm->on_wait = w->before;
+	w->comm->on_wait_ctx = w->before_ctx;
 	gf_liveness_free(w->liveness);
 	*w = (struct gf_watch){0};
 }

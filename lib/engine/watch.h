@@ -17,10 +17,13 @@
  * itself was stopped does not count.
  *
  * While the watchdog lives it is the communicator's on_wait, so that blocking
- * calls are watched as well.
+ * calls are watched as well. One that begins while another lives takes over
+ * until it is released.
  */
 struct gf_watch {
-	struct gf_comm *comm; /* borrowed */
+	struct gf_comm *comm;                           /* borrowed */
+	int (*before)(void *ctx, struct gf_error *err); /* its on_wait */
+	void *before_ctx;
 	struct gf_liveness *liveness;
 	double timeout_s;        /* <= 0: never gives up, but answers */
 	struct gf_standing self; /* kept up to date by the owner */
