@@ -149,7 +149,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo deps wheel check check-long check-build check-unit check-cli check-mpi \
-	check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model \
+	faults soak fuzz check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model \
 	bench-plan lint tools format \
 	tables completions
 .DEFAULT_GOAL := all
@@ -172,6 +172,8 @@ help:
 	@echo '  bench-gpu   their rates, beside a copy, CUB and PyTorch'
 	@echo '  carry-gpu   both, for a bare GPU machine, in $(BUILD)/carried'
 	@echo '  asan tsan   the tests again under a sanitizer'
+	@echo '  faults soak fuzz   faults in jobs, long runs, hostile documents'
+	@echo '              (docs/reliability.md)'
 	@echo '  convergence   train by every method, three seeds: a table and'
 	@echo '              pictures in $(BUILD)/convergence (minutes)'
 	@echo '  bench-methods   time of a step and to an accuracy by every method'
@@ -409,6 +411,24 @@ check-long: deps
 	+$(Q)$(MAKE) --no-print-directory check-torch
 	+$(Q)$(MAKE) --no-print-directory asan
 	+$(Q)$(MAKE) --no-print-directory tsan
+
+# Each goes on for as long as it is told to; the same seed draws the same faults.
+# Without FAULTS as many are struck as FAULT_SECONDS allow.
+SEED ?= 1
+FAULT_SECONDS ?= 300
+SOAK_SECONDS ?= 600
+faults: deps
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) all $(BUILD)/faults/strike.so
+	$(Q)BUILD=$(BUILD) tests/faults/campaign.py --seed $(SEED) \
+	  $(if $(FAULTS),--faults $(FAULTS),--seconds $(FAULT_SECONDS))
+
+soak: deps
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) all
+	$(Q)BUILD=$(BUILD) tests/faults/soak.sh $(SOAK_SECONDS)
+
+fuzz:
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) $(FUZZ:%=$(BUILD)/fuzz/%)
+	$(Q)FUZZ_SECONDS=$${FUZZ_SECONDS:-60} BUILD=$(BUILD) tests/run.sh fuzz
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \

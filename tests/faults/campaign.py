@@ -1,0 +1,406 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Strikes jobs with faults, and looks at what becomes of them.
+
+    tests/faults/campaign.py [--seed N] [--faults N | --seconds S] [--only REGEX]
+
+Every fault is drawn from a seeded generator: what is struck (a method, a transport,
+a number of ranks), by which fault, where and when. A job must end by itself within
+the time-out that it was given and 5 s more, say why, and leave no process; a fault
+that is over soon must change nothing. A run that resumes must end with the
+parameters and the state of a run that nothing struck, bit for bit. Damaged
+checkpoints must be refused, or do no harm. The outcome is a table; the exit status
+is 1 if anything hung, was lost, or differed in silence.
+"""
+import argparse, json, os, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time, uuid
+
+TIMEOUT_S = 3
+GRACE_S = 5      # after the verdict
+HANG_S = 60      # nobody waits any longer
+STEPS, EVERY = 240, 30
+
+METHODS = {
+    "ring": "--algorithm ring",
+    "library": "--algorithm library",
+    "auto": "",
+    "q8": "--codecs q8",
+    "stale": "--staleness 2",
+    "topk": "--selection topk --density .05",
+    "gtopk": "--selection gtopk --density .05",
+    "dgc": "--selection dgc --density .05",
+    "csc": "--selection csc --keep .15 --chunk 128",
+    "onebit": "--selection onebit --chunk 128",
+    "powersgd": "--selection powersgd --powersgd-rank 2",
+    "randomk": "--selection randomk --density .1",
+}
+CALLS = {
+    "mpi": ["MPI_Init_thread", "MPI_Comm_dup", "MPI_Comm_split_type", "MPI_Allreduce", "MPI_Comm_free",
+            "MPI_Iallgather", "MPI_Ibcast", "MPI_Ibarrier", "MPI_Isend", "MPI_Irecv", "MPI_Finalize"],
+    "ucx": ["ucp_worker_create", "ucp_ep_create", "ucp_tag_send_nbx", "ucp_tag_recv_nbx", "ucp_ep_close_nbx",
+            "MPI_Iallgather", "MPI_Finalize"],
+}
+OFTEN = {"MPI_Isend", "MPI_Irecv", "ucp_tag_send_nbx", "ucp_tag_recv_nbx", "MPI_Iallgather", "MPI_Ibcast"}
+COMMANDS = ["gf-allreduce -b 4K -e 64K -n 400 --timeout 3s", "gf-profile --pairs --budget 3s --timeout 3s", "gf-topo"]
+KINDS = {  # how often, relative to each other
+    "kill, any time": 3, "stop, any time": 3, "kill at a call": 3, "stop at a call": 6, "stop at a call, other commands": 2,
+    "slow, any time": 2, "kill all": 1, "end the launcher": 1, "launcher stopped, too": 1, "full disk": 2, "damage": 4,
+}
+
+
+def say(text):
+    print(text, flush=True)
+
+
+class Job:
+    """Processes that carry a mark in their environment, below one mpirun."""
+
+    def __init__(self, folder, ranks, command, extra=None):
+        self.mark = uuid.uuid4().hex
+        env = dict(os.environ, GF_FAULTS_MARK=self.mark, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                   OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_odls_base_sigkill_timeout="0", **(extra or {}))
+        env.setdefault("OMPI_MCA_pml", "ob1")
+        self.log = open(os.path.join(folder, "log.txt"), "w+")
+        self.began = time.monotonic()
+        self.mpirun = subprocess.Popen(["mpirun", "--bind-to", "none", "-np", str(ranks)] + command, cwd=folder, env=env,
+                                       stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+
+    def ranks(self):
+        """{rank: pid} of the processes that live."""
+        found = {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    words = f.read().split(b"\0")
+                with open(f"/proc/{pid}/stat") as f:
+                    state = f.read().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            if f"GF_FAULTS_MARK={self.mark}".encode() not in words or state == "Z":
+                continue
+            for word in words:
+                if word.startswith(b"OMPI_COMM_WORLD_RANK="):
+                    found[int(word.split(b"=")[1])] = int(pid)
+        return found
+
+    def signal(self, what, pids):
+        for pid in pids:
+            try:
+                os.kill(pid, what)
+            except ProcessLookupError:
+                pass
+
+    def stopped(self):
+        """Ranks that a signal has stopped."""
+        def state(pid):
+            try:
+                with open(f"/proc/{pid}/stat") as f:
+                    return f.read().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                return ""
+        return [r for r, pid in self.ranks().items() if state(pid) == "T"]
+
+    def wait(self, most_s, but=()):
+        """Until no rank lives but those, and no mpirun; seconds, or None."""
+        began = alone = time.monotonic()
+        while time.monotonic() - began < most_s:
+            left = set(self.ranks()) - set(but)
+            if not left and (but or self.mpirun.poll() is not None):
+                return time.monotonic() - began
+            # a rank that stops when all others have ended: nothing waits for it but mpirun
+            if not left or left - set(self.stopped()):
+                alone = time.monotonic()
+            elif time.monotonic() - alone > GRACE_S:
+                self.signal(signal.SIGCONT, self.ranks().values())
+            time.sleep(0.02)
+        return None
+
+    def end(self):
+        self.signal(signal.SIGKILL, list(self.ranks().values()) + ([self.mpirun.pid] if self.mpirun.poll() is None else []))
+        self.mpirun.wait()
+        self.log.seek(0)
+        text = self.log.read()
+        self.log.close()
+        return text
+
+
+class Campaign:
+    def __init__(self, options):
+        self.o, self.rng = options, random.Random(options.seed)
+        self.scratch = tempfile.mkdtemp(prefix="gf-faults.", dir=options.scratch)
+        self.references, self.rows, self.details = {}, {}, []
+        build = os.path.abspath(os.environ.get("BUILD", "build"))
+        os.environ["PATH"] = f"{build}/bin:" + os.environ["PATH"]
+        self.strike = f"{build}/faults/strike.so"
+        listed = subprocess.run(["gf-allreduce", "--list"], capture_output=True, text=True, check=True).stdout
+        self.transports = ["mpi"] + (["ucx"] if re.search(r"^transport +ucx", listed, re.M) else [])
+
+    def training(self, case, resume=False):
+        method, ranks, transport = case
+        plan = os.path.join(self.scratch, f"{method}.{ranks}.json")
+        if not os.path.exists(plan):
+            topo = plan + ".topo"
+            run = lambda words, out: subprocess.run(words, stdout=open(out, "w"), check=True, stderr=subprocess.DEVNULL)
+            run(["gf-topo", "-q", "--synthetic", f"host:{ranks}@8GB/s,1us"], topo)
+            run(["gf-plan", "-q", "--model", "digits-mlp", "--ranks", str(ranks)] + METHODS[method].split() + [topo], plan)
+        return (["gf-train", "-q", "--plan", plan, "--model", "digits-mlp", "--data", "synthetic:2000", "--batch", "8",
+                 "--epochs", "1000", "--threads", "1", "--steps", str(STEPS), "--checkpoint", "ckpt", "--checkpoint-every",
+                 str(EVERY), "--timeout", f"{TIMEOUT_S}s", "--transport", transport] + (["--resume"] if resume else []))
+
+    def reference(self, case):
+        """The state that a run ends with which nothing strikes, and how long it takes."""
+        if case not in self.references:
+            folder = tempfile.mkdtemp(dir=self.scratch)
+            job = Job(folder, case[1], self.training(case))
+            took = job.wait(HANG_S)
+            text = job.end()
+            if took is None or job.mpirun.returncode != 0:
+                raise SystemExit(f"campaign: {case} does not train: {text}")
+            self.references[case] = (folder, took, state_of(folder, case[1]))
+        return self.references[case]
+
+    # --- faults
+
+    def struck(self, kind, case, folder):
+        """Runs a job, strikes it, and returns (seconds to the end or None, status, text, what)."""
+        ranks, rng, extra, at, what = case[1], self.rng, {}, None, ""
+        whole = self.reference(case)[1]
+        victim = rng.randrange(ranks)
+        if "call" in kind:
+            call = rng.choice(CALLS[case[2]])
+            nth = rng.randint(1, 400 if call in OFTEN and rng.random() < .5 else 12 if call in OFTEN else 2)
+            extra = {"LD_PRELOAD": self.strike, "GF_STRIKE": f"{call}:{nth}:{kind.split()[0]}:{victim}"}
+            what = f"{call} {nth}, rank {victim}"
+        elif kind == "full disk":
+            call = rng.choice(["write", "fsync", "rename"])
+            extra = {"LD_PRELOAD": self.strike, "GF_STRIKE": f"{call}:{rng.randint(1, 30)}:full:{victim}"}
+            what = extra["GF_STRIKE"]
+        else:
+            at = rng.uniform(0, whole)
+            what = f"after {at:.2f} s, rank {victim}"
+        job = Job(folder, ranks, self.training(case), extra)
+        began, but = None, ()
+        if at is None:
+            # the strike comes by itself
+            while job.mpirun.poll() is None and time.monotonic() - job.began < HANG_S:
+                if kind.startswith("stop") and job.stopped():
+                    began = time.monotonic()
+                    break
+                time.sleep(0.02)
+            began = began or time.monotonic()
+        else:
+            time.sleep(at)
+            pids = job.ranks()
+            began = time.monotonic()
+            if kind == "kill all":
+                job.signal(signal.SIGKILL, pids.values())
+            elif kind == "end the launcher":
+                how = rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+                what = f"{how.name} after {at:.2f} s"
+                job.signal(how, [job.mpirun.pid])
+            elif kind == "slow, any time":
+                job.signal(signal.SIGSTOP, [pids[victim]] if victim in pids else [])
+                time.sleep(rng.uniform(.1, 1))
+                job.signal(signal.SIGCONT, [pids[victim]] if victim in pids else [])
+            else:
+                stop = "stop" in kind
+                job.signal(signal.SIGSTOP if stop else signal.SIGKILL, [pids[victim]] if victim in pids else [])
+                if kind == "launcher stopped, too" and victim in pids:
+                    job.signal(signal.SIGSTOP, [job.mpirun.pid])
+                    but = (victim,)
+        took = job.wait(HANG_S if "slow" not in kind else HANG_S + whole, but)
+        took = None if took is None else time.monotonic() - began
+        return took, job, what
+
+    def resume(self, case, folder):
+        """None if the run goes on to the right bits, or what is wrong."""
+        job = Job(folder, case[1], self.training(case, True))
+        took = job.wait(HANG_S)
+        text = job.end()
+        if took is None:
+            return "resume: hangs"
+        if job.mpirun.returncode != 0:
+            return f"resume: status {job.mpirun.returncode}: {text.strip()[-300:]}"
+        if state_of(folder, case[1]) != self.reference(case)[2]:
+            return "resume: other bits"
+        return None
+
+    def fault(self, kind, case, folder):
+        took, job, what = self.struck(kind, case, folder)
+        text = job.end()
+        status = job.mpirun.returncode
+        done = status == 0
+        if took is None:
+            return "hang", what, took, text
+        if kind == "slow, any time" and not done:
+            return "status", f"{what}: {status}", took, text
+        if not done and "kill" not in kind and "launcher" not in kind and "gf-" not in text:
+            return "silent", what, took, text
+        # what was there may have been written to the end
+        if done and state_of(folder, case[1]) != self.reference(case)[2]:
+            return "lost", what, took, text
+        if took > TIMEOUT_S + GRACE_S and kind != "slow, any time":
+            return "late", what, took, text
+        if done:
+            return ("ok" if kind == "slow, any time" else "done"), what, took, text
+        # a job that had no checkpoint yet has nothing to resume from
+        wrong = self.resume(case, folder) if glob_steps(folder) else None
+        if wrong:
+            return "lost", f"{what}: {wrong}", took, text
+        return "ok", what, took, text
+
+    def other(self, kind, case, folder):
+        """Another command, stopped at a call."""
+        command = self.rng.choice(COMMANDS)
+        call, victim = self.rng.choice(CALLS["mpi"]), self.rng.randrange(case[1])
+        strike = f"{call}:{self.rng.randint(1, 40 if call in OFTEN else 2)}:stop:{victim}"
+        job = Job(folder, case[1], command.split() + ["-q"], {"LD_PRELOAD": self.strike, "GF_STRIKE": strike})
+        began = None
+        while job.mpirun.poll() is None and time.monotonic() - job.began < HANG_S and not began:
+            began = time.monotonic() if job.stopped() else None
+            time.sleep(0.02)
+        took = job.wait(HANG_S)
+        took = None if took is None else time.monotonic() - (began or time.monotonic())
+        text = job.end()
+        what = f"{command.split()[0]}, {strike}"
+        most = (60 if command == "gf-topo" else TIMEOUT_S) + GRACE_S
+        if began and took is not None and "gf-" not in text:
+            return "silent", what, took, text
+        return ("hang" if took is None else "late" if took > most else "ok" if began else "done"), what, took, text
+
+    def damage(self, kind, case, folder):
+        """A file of the newest set, or two of its files."""
+        source = self.reference(case)[0]
+        shutil.copytree(os.path.join(source, "ckpt"), os.path.join(folder, "ckpt"))
+        steps = glob_steps(folder)
+        if not steps:
+            return "done", "no checkpoint", 0, ""
+        newest = os.path.join(folder, "ckpt", steps[-1])
+        files = sorted(os.listdir(newest))
+        name = self.rng.choice(files)
+        path = os.path.join(newest, name)
+        size = os.path.getsize(path)
+        how = self.rng.choice(["flip", "header", "truncate", "append", "zero", "missing", "swapped", "older"])
+        what = f"{how}: {steps[-1]}/{name}"
+        with open(path, "r+b") as f:
+            if how in ("flip", "header"):
+                at = self.rng.randrange(min(size, 512) if how == "header" else size)
+                f.seek(at)
+                byte = f.read(1)[0]
+                f.seek(at)
+                f.write(bytes([byte ^ 1 << self.rng.randrange(8)]))
+            elif how == "truncate":
+                f.truncate(self.rng.randrange(size))
+            elif how == "append":
+                f.seek(size)
+                f.write(b"\0" * self.rng.randint(1, 100))
+            elif how == "zero":
+                f.write(b"\0" * size)
+        parts = [f for f in files if f.startswith("rank-")]
+        if how == "missing":
+            os.remove(path)
+        elif how == "swapped" and len(parts) > 1:
+            a, b = (os.path.join(newest, f) for f in self.rng.sample(parts, 2))
+            os.rename(a, a + ".x"), os.rename(b, a), os.rename(a + ".x", b)
+        elif how == "older" and len(steps) > 1:
+            shutil.copy(os.path.join(folder, "ckpt", steps[-2], name), path)
+        global STEPS
+        STEPS, kept = STEPS + EVERY, STEPS  # beyond the damage
+        try:
+            self.longer = getattr(self, "longer", {})
+            if case not in self.longer:
+                again = tempfile.mkdtemp(dir=self.scratch)
+                shutil.copytree(os.path.join(source, "ckpt"), os.path.join(again, "ckpt"))
+                job = Job(again, case[1], self.training(case, True))
+                job.wait(HANG_S)
+                job.end()
+                self.longer[case] = state_of(again, case[1])
+            job = Job(folder, case[1], self.training(case, True))
+            took = job.wait(HANG_S)
+            text = job.end()
+            if took is None:
+                return "hang", what, took, text
+            if job.mpirun.returncode != 0:
+                return ("ok" if "gf-train" in text else "silent"), what, took, text
+            return ("ok" if state_of(folder, case[1]) == self.longer[case] else "lost"), what, took, text
+        finally:
+            STEPS = kept
+
+    # --- all of them
+
+    def one(self):
+        names = [k for k in KINDS if not self.o.only or re.search(self.o.only, k)]
+        kind = self.rng.choices(names, [KINDS[k] for k in names])[0]
+        case = (self.rng.choice(self.o.methods or list(METHODS)), self.rng.choice([2, 3, 4]), self.rng.choice(self.transports))
+        if case[0] == "library":
+            case = (case[0], case[1], "mpi")
+        folder = tempfile.mkdtemp(dir=self.scratch)
+        do = self.damage if kind == "damage" else self.other if "other" in kind else self.fault
+        outcome, what, took, text = do(kind, case, folder)
+        shutil.rmtree(folder)
+        row = self.rows.setdefault(kind, {"n": 0, "s": []})
+        row["n"] += 1
+        row[outcome] = row.get(outcome, 0) + 1
+        if took is not None and outcome in ("ok", "late"):
+            row["s"].append(took)
+        if outcome in ("hang", "lost", "silent", "late", "status") or self.o.verbose:
+            say(f"{outcome}: {kind}: {case[0]}, {case[1]} ranks, {case[2]}: {what}: "
+                f"{'-' if took is None else f'{took:.1f} s'}" + ("" if outcome in ("ok", "done") else f"\n{text.strip()[-600:]}"))
+        return outcome
+
+    def table(self):
+        say(f"{'fault':32} {'n':>4} {'struck':>6} {'hang':>5} {'late':>5} {'lost':>5} {'silent':>6} {'status':>6}  seconds, median (max)")
+        for kind, r in sorted(self.rows.items()):
+            s = f"{statistics.median(r['s']):.1f} ({max(r['s']):.1f})" if r["s"] else "-"
+            say(f"{kind:32} {r['n']:4} {r['n'] - r.get('done', 0):6} " +
+                " ".join(f"{r.get(k, 0):{w}}" for k, w in (("hang", 5), ("late", 5), ("lost", 5), ("silent", 6), ("status", 6))) + f"  {s}")
+        n = sum(r["n"] for r in self.rows.values())
+        say(f"{n} faults, seed {self.o.seed}")
+
+    def run(self):
+        began, n, bad = time.monotonic(), 0, 0
+        try:
+            while n < self.o.faults and time.monotonic() - began < self.o.seconds:
+                bad += self.one() in ("hang", "lost", "silent", "late", "status")
+                n += 1
+        finally:
+            self.table()
+            shutil.rmtree(self.scratch, ignore_errors=True)
+        return 1 if bad else 0
+
+
+def glob_steps(folder):
+    at = os.path.join(folder, "ckpt")
+    names = os.listdir(at) if os.path.isdir(at) else []
+    return sorted((n for n in names if re.fullmatch(r"step-\d+", n)), key=lambda n: int(n[5:]))
+
+
+def state_of(folder, ranks):
+    """Tensors of the last step's parts, without what is only this run's."""
+    state = []
+    for rank in range(ranks):
+        try:
+            with open(os.path.join(folder, "ckpt", f"step-{STEPS}", f"rank-{rank}.safetensors"), "rb") as f:
+                data = f.read()
+        except OSError:
+            return None
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:8 + length])
+        header.pop("__metadata__", None)
+        state.append((json.dumps(header, sort_keys=True), data[8 + length:]))
+    return state
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--faults", type=int, default=10**9, help="how many")
+    p.add_argument("--seconds", type=float, default=1e9, help="when to stop")
+    p.add_argument("--only", help="kinds of faults: a regular expression")
+    p.add_argument("--methods", nargs="*", choices=list(METHODS))
+    p.add_argument("--scratch", help="folder for scratch files")
+    p.add_argument("--verbose", action="store_true", help="a line for every fault")
+    return Campaign(p.parse_args()).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
