@@ -14,8 +14,8 @@
  * A launcher starts processes one after the other, on a large or crowded
  * machine for seconds, and MPI does not say which of them are late. So a start
  * may take GF_DEADLINE_LEAST_S, even if less is asked for, unless a process of
- * the same launcher on this host is found to be stopped. The result is NULL, and
- * nothing happens, if timeout_s is 0 (never) or if there is no launcher.
+ * the same launcher on this host is found to be stopped. The result is NULL,
+ * and nothing happens, if timeout_s is 0 (never) or if there is no launcher.
  */
 #define GF_DEADLINE_LEAST_S 20.0
 

@@ -29,11 +29,10 @@ struct seeds {
 	size_t count, capacity;
 };
 
-static inline void load_seeds(struct seeds *s, const char *folder)
+static inline void load_files(struct seeds *s, const char *files)
 {
 	const char *source = getenv("GF_SOURCE");
-	char *pattern =
-		gf_xasprintf("%s/%s/*.json", source ? source : ".", folder);
+	char *pattern = gf_xasprintf("%s/%s", source ? source : ".", files);
 	struct gf_error err;
 	glob_t found;
 	size_t size, i;
@@ -57,6 +56,15 @@ static inline void load_seeds(struct seeds *s, const char *folder)
 		globfree(&found);
 	}
 	free(pattern);
+}
+
+/* The documents of a folder. */
+static inline void load_seeds(struct seeds *s, const char *folder)
+{
+	char *files = gf_xasprintf("%s/*.json", folder);
+
+	load_files(s, files);
+	free(files);
 }
 
 /* --- mutations ----------------------------------------------------------- */
