@@ -62,7 +62,8 @@ static int make_values(const struct gf_recipe *r, int rank,
 	if (r->args.half != GF_COLL_WHOLE && !a->build)
 		return gf_error_set(err, -ENOTSUP,
 				    "%s between GPUs: this build runs it "
-				    "whole, not in halves",
+				    "whole, not in halves; gf-plan without "
+				    "--halves plans that",
 				    a->name);
 	return gf_device_program_new(a, &r->args, rank, codec, program, err);
 }

@@ -116,7 +116,7 @@ static int check(const struct gf_plan *p, const struct gf_emitter *e,
 			return gf_error_set(
 				err, -ENOTSUP,
 				"--emit %s: want whole messages, got "
-				"split ones (dear)",
+				"split ones (plan without --halves)",
 				e->name);
 	return check_codecs(p, e, err);
 }

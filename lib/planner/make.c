@@ -310,6 +310,44 @@ static void note_served(const struct gf_request *r, const struct gf_task *t,
 			     found->name, r->threshold_bytes);
 }
 
+/* What auto leaves out may be faster by so much before a user hears of it. */
+static const double worth_a_word = 0.03;
+
+/* Not every runtime can run messages in halves, so auto takes none unasked. */
+static int note_halves(const struct gf_task *t, const struct gf_plan *p,
+		       struct gf_text *notes, struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; gf_policies[i] && rc == 0; i++) {
+		struct gf_plan halves;
+		double takes_s;
+
+		if (gf_policies[i]->automatic || !gf_policies[i]->halves)
+			continue;
+		rc = plan_by(t, gf_policies[i], &halves, err);
+		if (rc == -EINVAL || rc == -ENOTSUP) {
+			rc = 0; /* not with these axes */
+			continue;
+		}
+		if (rc < 0)
+			break;
+		takes_s = halves.predicted->iteration_s;
+		gf_plan_release(&halves);
+		if (takes_s < (1 - worth_a_word) * p->predicted->iteration_s)
+			gf_text_addf(
+				notes,
+				"--halves: %s is predicted %.0f %% "
+				"faster; gf-train runs it on processors, "
+				"--emit and PyTorch refuse it\n",
+				gf_policies[i]->name,
+				100 * (1 -
+				       takes_s / p->predicted->iteration_s));
+	}
+	return rc;
+}
+
 static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		      struct gf_plan *p, struct gf_text *notes,
 		      struct gf_error *err)
@@ -327,6 +365,12 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 	if (rc < 0)
 		return rc;
 	gf_task_note(t, notes);
+	if (!t->policy && !r->halves)
+		rc = note_halves(t, p, notes, err);
+	if (rc < 0) {
+		gf_plan_release(p);
+		return rc;
+	}
 	note_served(r, t, p, notes);
 	gf_doubt_text(p, notes);
 	return 0;

@@ -18,14 +18,20 @@
 static double alone_s(const struct gf_refining *r, size_t i)
 {
 	const struct gf_predicted_message *m = &r->measured->messages[i];
-	const struct gf_beside_backward *mutual = r->traffic.messages[i].mutual;
-	double slow = mutual ? fmax(1, mutual->message_slowdown) : 1;
+	const struct gf_sim_message *sent = &r->traffic.messages[i];
+	const struct gf_beside_backward *mutual = sent->mutual;
+	double takes = m->end_s - m->start_s, slow, startup;
 	double beside = fmax(0, fmin(m->end_s, r->measured->backward_end_s) -
 					m->start_s);
-	double extra = mutual ? fmin(mutual->startup_extra_s, beside) : 0;
 
-	return m->end_s - m->start_s - extra -
-	       (beside - extra) * (1 - 1 / slow);
+	if (!mutual || beside <= 0)
+		return takes;
+	slow = fmax(1, mutual->message_slowdown);
+	startup = gf_sim_startup_beside_s(mutual, sent->startup_s);
+	if (beside < startup) /* backward ends within it */
+		return takes - beside * (1 - sent->startup_s / startup);
+	return takes - mutual->startup_extra_s -
+	       (beside - mutual->startup_extra_s) * (1 - 1 / slow);
 }
 
 /* No other message was under way. */

@@ -1,12 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # gradflow's main job from end to end, with the commands that a user would type. It
-# discovers, measures, plans, trains on 4 ranks, and compares predicted with measured.
-# Environment: BUILD (build), RANKS (4), EPOCHS (10), OUT (a folder to keep).
+# discovers, measures, plans, trains on 2 to 4 ranks, and compares predicted with
+# measured. Ranks have a core each where there are two: ranks that share a core keep each
+# other waiting for longer than a prediction can know.
+# Environment: BUILD (build), RANKS (the cores, 2 to 4), EPOCHS (10), OUT (a folder to keep).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export PATH="$PWD/${BUILD:-build}/bin:$PATH"
-ranks=${RANKS:-4} epochs=${EPOCHS:-10}
+cores=$(nproc)
+ranks=${RANKS:-$((cores > 4 ? 4 : cores < 2 ? 2 : cores))} epochs=${EPOCHS:-10}
 if [ -n "${OUT:-}" ]; then mkdir -p "$OUT"; else OUT=$(mktemp -d); fi
 
 run=(mpirun -np "$ranks" --bind-to none --oversubscribe)

@@ -299,7 +299,7 @@ def refusals():
     refused(reducer({**whole, "selection": {"method": "gtopk"}}), "/selection/method: want dense, got gtopk")
     refused(reducer({**whole, "servers": 1}), "/servers: want none, got 1")
     refused(reducer({**whole, "lanes": 0}), "/lanes: want 1 or more, got 0")
-    refused(reducer(without("messages", 0, half="split")), "/messages/0/half: want all, got split")
+    refused(reducer(without("messages", 0, half="split")), "/messages/0/half: want all (gf-plan without --halves), got split")
     refused(reducer(without("messages", 1, codec="q8")), "/messages/1/codec: want f32 or f16 or bf16, got q8")
     refused(reducer(without("messages", 1, first=2)), "/messages/1: want a range of tensors that begins with 1, got 2 to 3")
     refused(reducer(without("messages", 1, last=2)), "/messages: want all 4 tensors in them, got 3")

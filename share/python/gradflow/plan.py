@@ -98,7 +98,8 @@ def _bind(plan, where, parameters):
         place = f"{where}: /messages/{i}"
         want(m["first"] == at <= m["last"] < len(names), place,
              f"a range of tensors that begins with {at}", f"{m['first']} to {m['last']}")
-        want(m.get("half", "all") == "all", f"{place}/half", "all", m.get("half"))
+        want(m.get("half", "all") == "all", f"{place}/half",
+             "all (gf-plan without --halves)", m.get("half"))
         codec = m.get("codec", "f32")
         want(codec in _WIRE, f"{place}/codec", " or ".join(_WIRE), codec)
         at = m["last"] + 1
