@@ -86,6 +86,50 @@ def failed():
         state.tuner.report()
 
 
+def recorded():
+    """Each message of each step once, inside its step, beside the prediction."""
+    names = [n for n, _ in reversed(list(build().named_parameters()))]
+    counts = [p.numel() for p in reversed(list(build().parameters()))]
+    times = dict.fromkeys(("forward_s", "backward_s", "update_s"), 0.0)
+    message = {"algorithm": "ring", "codec": "f32", "mode": "normal"}
+    plan = {"format": "gf-plan", "version": 1, "system": "auto", "policy": "single",
+            "ranks": dist.get_world_size(), "lanes": 1, "model": {"name": "net", **times},
+            "tensors": [{"name": n, "count_elems": c, "dtype": "f32", "ready_s": 0.0, "type": t}
+                        for n, c, t in zip(names, counts, ["merged", "normal"] * 2)],
+            "messages": [{"first": 0, "last": 1, **message}, {"first": 2, "last": 3, **message}],
+            "predicted": {"iteration_s": 0.5, "compute_s": 0.3, "exposed_comm_s": 0.2,
+                          "lower_bound_s": 0.3, "messages": [
+                              {"ready_s": 0.1, "start_s": 0.1, "end_s": 0.2},
+                              {"ready_s": 0.2, "start_s": 0.2, "end_s": 0.4}]}}
+    model = gradflow.ddp(build(), plan)
+    train(model, 4)
+    record = gradflow.Record(model, lines=True)
+    train(model, 6)  # the last of them has no end yet
+    path = [os.path.join(tempfile.gettempdir(), f"record-{os.getpid()}.json")]
+    dist.broadcast_object_list(path)
+    record.write(path[0])
+    lines = record.report().splitlines()
+    assert lines[1].split() == ["0", "predicted", "100.000", "200.000"], lines
+    assert lines[4].split()[:2] == ["1", "measured"] and "(medians of 5)" in lines[5], lines
+    assert "predicted 500.0 ms" in lines[5], lines
+    if dist.get_rank() == 0:
+        with open(path[0], encoding="utf-8") as f:
+            events = [e for e in json.load(f)["traceEvents"] if e["ph"] == "X"]
+        os.unlink(path[0])
+        for rank in range(dist.get_world_size()):
+            own = [e for e in events if e["pid"] == rank]
+            assert sum(e["cat"] == "message" for e in own) == 10, own
+            forward = sorted(e["ts"] for e in own if e["cat"] == "forward")
+            for e in own:
+                begun = max(t for t in forward if t <= e["ts"])
+                later = [t for t in forward if t > begun]
+                assert not later or e["ts"] + e["dur"] <= later[0], (e, forward)
+    record.close()
+    train(model, 2)
+    assert len(record.steps) == 5
+    model.gradflow.close()
+
+
 def work(own, ranks, meeting, cases):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=own, world_size=ranks)

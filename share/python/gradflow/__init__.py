@@ -42,8 +42,9 @@ from .ddp import State, ddp, hook
 from .exchange import Exchange
 from .measure import exchange_costs, network, profile
 from .plan import PlanError
+from .record import Record
 from .reducer import Reducer
 from .runtime import Runtime
 
-__all__ = ["Exchange", "PlanError", "Reducer", "Runtime", "State", "ddp", "exchange_costs", "hook",
-           "network", "profile"]
+__all__ = ["Exchange", "PlanError", "Record", "Reducer", "Runtime", "State", "ddp",
+           "exchange_costs", "hook", "network", "profile"]

@@ -94,6 +94,16 @@ class Exchange:
         self._do("flush")
         self._do("wait", c.ALL)
 
+    def on_done(self, call):
+        """call(index, status) for each mean that comes, on the library's thread; None:
+        no more. Between steps."""
+        self.called = c.ON_DONE(call and (lambda _, index, status: call(index, status)) or 0)
+        self._do("on_done", self.called, None)
+
+    def message(self, index):
+        """The number of the message in which the index-th tensor travels."""
+        return self._ask("exchange_message", index)
+
     def drop(self):
         """What the plan's selection holds back on this rank is forgotten."""
         self._do("drop")

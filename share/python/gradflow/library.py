@@ -12,6 +12,7 @@ _JOB, _SIZE, _TEXT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
 
 ALL = _SIZE(-1).value  # GRADFLOW_ALL
 DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
+ON_DONE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, _SIZE, ctypes.c_int)
 ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, _SIZE,
                              ctypes.c_void_p)
 
@@ -61,7 +62,7 @@ _FUNCTIONS = (
     ("post", _STATUS, [_JOB, _SIZE, ctypes.c_void_p]),
     ("post_many", _STATUS, [_JOB, ctypes.POINTER(_SIZE), ctypes.POINTER(ctypes.c_void_p), _SIZE]),
     ("flush", _STATUS, [_JOB]),
-    ("wait", _STATUS, [_JOB, _SIZE]),
+    ("wait", _STATUS, [_JOB, _SIZE]), ("on_done", _STATUS, [_JOB, ON_DONE, ctypes.c_void_p]),
     ("drop", _STATUS, [_JOB]), ("rescale", _STATUS, [_JOB, ctypes.c_double]),
     ("exchange_state", _STATUS, [_JOB, _SIZE, ctypes.POINTER(Array)]),
     ("exchange_restored", _STATUS, [_JOB, _COUNT]),
