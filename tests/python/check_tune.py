@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gradflow.ddp(..., tune=...): check_tune.py RANKS CASE... Cases run in turns in RANKS
 processes that meet over gloo. One that fails ends in an exception."""
+import contextlib
 import json
 import os
 import sys
@@ -16,6 +17,8 @@ sys.path.insert(0, os.path.join(os.environ["GF_SOURCE"], "share", "python"))
 import gradflow  # noqa: E402
 
 STEPS = {"steps": 4, "budget_s": 1}
+NETWORK = {"format": "gf-profile", "version": 1, "network": {
+    "ranks": 2, "allreduce": [{"algorithm": "ring", "startup_s": 1e-4, "per_byte_s": 1e-9}]}}
 ALL = 2 * 5 + 2 * 4 + 2  # settled, measured, settled, tried, and what remains
 
 
@@ -51,6 +54,15 @@ def tuned(**settings):
     return model.gradflow
 
 
+@contextlib.contextmanager
+def given():
+    """A file of rank 0's, in place of measuring."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+        json.dump(NETWORK, f)
+        f.flush()
+        yield f.name if dist.get_rank() == 0 else "/nonexistent"
+
+
 def kept():
     state = tuned(margin=-1e9)
     assert state.plan["format"] == "gf-plan" and "kept" in state.tuner.report(), state.tuner.report()
@@ -58,26 +70,29 @@ def kept():
 
 def dropped():
     """What is not faster does not stay."""
-    state = tuned(margin=1)
+    with given() as network:
+        state = tuned(margin=1, network=network)
     assert state.plan is None and "dropped" in state.tuner.report(), state.tuner.report()
 
 
 def accumulated():
     """A step of several passes is one step."""
-    model = gradflow.ddp(build(), tune={**STEPS, "margin": -1e9})
-    for _ in range(ALL):
-        with model.no_sync():
+    with given() as network:
+        model = gradflow.ddp(build(), tune={**STEPS, "margin": -1e9, "network": network})
+        for _ in range(ALL):
+            with model.no_sync():
+                model(torch.ones(4, 40)).sum().backward()
             model(torch.ones(4, 40)).sum().backward()
-        model(torch.ones(4, 40)).sum().backward()
     assert "kept" in model.gradflow.tuner.report(), model.gradflow.tuner.report()
     model.gradflow.close()
 
 
 def failed():
     """A job that cannot be tuned goes on, on all ranks."""
-    state = tuned(options=["--nonsense"])
-    assert state.plan is None and "--nonsense" in state.tuner.report(), state.tuner.report()
-    state = tuned(options=["--selection", "gtopk"])
+    with given() as network:
+        state = tuned(options=["--nonsense"], network=network)
+        assert state.plan is None and "--nonsense" in state.tuner.report(), state.tuner.report()
+        state = tuned(options=["--selection", "gtopk"], network=network)
     assert state.plan is None and "holds some back" in state.tuner.report(), state.tuner.report()
     path, os.environ["PATH"] = os.environ["PATH"], "/nonexistent"
     state = tuned()

@@ -26,15 +26,17 @@ class Tuner:
     between two steps. It stays if steps have become faster, by the share `margin`;
     else, or if any of this fails, the job goes on as before.
 
-    options are those of gf-plan, ["--codecs", "f16"] for instance; a plan that holds
+    network is a gf-profile of it, which rank 0 reads instead of measuring. options are
+    those of gf-plan, ["--codecs", "f16"] for instance; a plan that holds
     gradients back is refused, since one cannot go back from it. All ranks begin equally
     many steps: not for join(). report() is what has been found, as text.
     """
 
-    def __init__(self, model, state, steps=20, budget_s=20, margin=0.01, options=()):
+    def __init__(self, model, state, steps=20, budget_s=20, margin=0.01, options=(),
+                 network=None):
         self.state, self.group = state, state.group
         self.steps, self.budget_s, self.margin = steps, budget_s, margin
-        self.options = list(options)
+        self.options, self.network = list(options), network
         self.lines, self.seen = [], None
         self.start = self.middle = self.last = None
         self.moments = {}
@@ -119,11 +121,12 @@ class Tuner:
                  for n in self.state.parameters if any(n in s[4] for s in steps)}
         forward, backward, update, ready = slowest((forward, backward, update, ready), self.group)
         with tempfile.TemporaryDirectory() as folder:
-            network = os.path.join(folder, "network.json")
-            exchange_costs(network, self.budget_s, group=self.group)
+            network = self.network or os.path.join(folder, "network.json")
+            if not self.network:
+                exchange_costs(network, self.budget_s, group=self.group)
             if dist.get_rank(self.group) == 0:
                 try:
-                    found[0] = self._plan(folder, document(
+                    found[0] = self._plan(folder, network, document(
                         self.state.parameters, forward, backward, ready, update))
                 except (OSError, ValueError) as e:
                     failure = e
@@ -133,12 +136,12 @@ class Tuner:
         self.state.take(found[0], "the plan of tune")
         return found[0]["predicted"]["iteration_s"]
 
-    def _plan(self, folder, model):
-        with open(os.path.join(folder, "model.json"), "w", encoding="utf-8") as f:
+    def _plan(self, folder, network, model):
+        path = os.path.join(folder, "model.json")
+        with open(path, "w", encoding="utf-8") as f:
             json.dump(model, f)
-        done = subprocess.run([commands.find("gf-plan"), "-q", *self.options, "model.json",
-                               "network.json"], cwd=folder, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run([commands.find("gf-plan"), "-q", *self.options, path, network],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ValueError(done.stderr.strip() or f"gf-plan: status {done.returncode}")
         plan = json.loads(done.stdout)
