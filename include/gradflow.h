@@ -12,8 +12,8 @@ extern "C" {
 /*
  * A plan in a program of your own: the runtime of gf-train as a library
  * (libgradflow), in two forms. The exchange (at the end of this file) hands
- *back means, and the program has parameters and an optimiser. The trainer has
- *these itself: it exchanges and applies gradients as a gf-plan(5) says, with
+ * back means, and the program has parameters and an optimiser. The trainer has
+ * these itself: it exchanges and applies gradients as a gf-plan(5) says, with
  * every selection (dense, csc, topk, gtopk), staleness, codec, algorithm and
  * lane; computing them is the caller's.
  *
@@ -142,8 +142,8 @@ int gradflow_load(struct gradflow *g, const char *folder);
  * in the program's memory, as f32, f16 or bf16. Its mean comes back in the same
  * place and type. A message whose tensors are f32 and lie one after
  * the other, in the plan's order, is not copied; those of others are packed on
- * the library's thread, and gradflow_copied_bytes counts it. Beside ranks on the
- * same host all are packed, into memory that these ranks read in place.
+ * the library's thread, and gradflow_copied_bytes counts it. Beside ranks on
+ * the same host all are packed, into memory that these ranks read in place.
  *
  *	gradflow_exchange_open(tensors, n, &options, &x)
  *	for each step:
@@ -156,8 +156,8 @@ int gradflow_load(struct gradflow *g, const char *folder);
  * within a step. A step begins with its first post and ends with the wait for
  * all. Selections (topk, csc, powersgd and so on) keep what they hold back
  * inside. A mean by such a plan has zeros for what was not chosen.
- *If a gradient of the step is infinite or not a number, their state stays as it
- * was, and all of the step comes back as NaN, the same on all ranks.
+ * If a gradient of the step is infinite or not a number, their state stays as
+ * it was, and all of the step comes back as NaN, the same on all ranks.
  *
  * Any number of exchanges may be open in a process, each on its own ranks. One
  * thread at a time calls the functions of one exchange; any thread may call

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that are plain processes: they find each other in a folder that all of
+/*
+ * Ranks that are plain processes: they find each other in a folder that all of
  * them see, or at host:port, where rank 0 listens. No mpirun, no MPI call.
+ *
  *	cc joined.c $(pkg-config --cflags --libs gradflow) -o joined
  *	for r in 0 1 2; do ./joined /shared/job-1 $r 3 & done; wait
+ *
  * If a rank dies, the others end with a line that names it.
  */
 #include <gradflow.h>

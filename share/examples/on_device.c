@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gradients in a GPU's memory, one GPU per rank: messages go by NCCL after the
+/*
+ * Gradients in a GPU's memory, one GPU per rank: messages go by NCCL after the
  * work that makes the gradients, and the stream waits for the means.
- *	cc on_device.c $(pkg-config --cflags --libs gradflow) -lcudart -o
- *on_device mpirun -np 2 ./on_device
+ *
+ *	cc on_device.c $(pkg-config --cflags --libs gradflow) -lcudart \
+ *		-o on_device
+ *	mpirun -np 2 ./on_device
  */
 #include <cuda_runtime_api.h>
 #include <gradflow.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program with its own loop and its own optimiser: a line is fitted to
- *points, of which every rank has others, by SGD with momentum on the mean
- *gradient. cc own_loop.c $(pkg-config --cflags --libs gradflow) -o own_loop
+/*
+ * A program with its own loop and its own optimiser: a line is fitted to points
+ * by SGD with momentum on the mean gradient. Each rank has other points.
+ *
+ *	cc own_loop.c $(pkg-config --cflags --libs gradflow) -o own_loop
  *	mpirun -np 4 ./own_loop [PLAN]
  */
 #include <gradflow.h>
