@@ -44,6 +44,9 @@ static void net_free(struct gf_net *net)
 		g->gpu->ops->event_free(g->gpu, g->event);
 	if (g->ended)
 		g->gpu->ops->host_free(g->gpu, g->ended);
+	for (size_t i = 0; i < g->ngrown; i++)
+		g->gpu->ops->free(g->gpu, g->grown[i]);
+	free(g->grown);
 	if (g->memory)
 		g->gpu->ops->free(g->gpu, g->memory);
 	free(g->io);

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/gpu_net.h"
 
-#include <errno.h>
-
 #include "base/array.h"
+#include "nn/gpu_memory.h"
 
 /*
  * Convolution by cuDNN. Filters are copied in each pass, to where they are
  * aligned and lie as the images do; so is their gradient.
  */
 #define WORK_MOST ((size_t)1 << 30) /* faster ways that want more are left */
-/* A smaller batch, the last of an epoch, may want more than the largest: filter
- * gradients are cut into more parts where there are fewer images. */
-#define WORK_LEAST ((size_t)64 << 20)
 
 static void filter_sizes(const struct gf_layer *l, size_t sizes[3])
 {
@@ -67,18 +63,17 @@ static int prepare(struct gf_gpu_io *io, struct gf_error *err)
 		return rc;
 	keep(io, g->net->max_batch, c);
 	bytes = gf_gpu_conv_work_bytes(c);
-	if (bytes < WORK_LEAST)
-		bytes = WORK_LEAST;
 	if (bytes > g->work_bytes)
 		g->work_bytes = bytes;
 	return 0;
 }
 
-/* The one for the pass's batch. */
+/* The one for the pass's batch. A smaller batch, the last of an epoch, may want
+ * a larger workspace than the largest batch: filter gradients are cut into more
+ * parts where there are fewer images. */
 static int conv_of(struct gf_gpu_io *io, struct gf_gpu_conv **conv,
 		   struct gf_error *err)
 {
-	const size_t most = io->g->work_bytes;
 	struct gf_gpu_conv *c;
 	int rc;
 
@@ -87,14 +82,12 @@ static int conv_of(struct gf_gpu_io *io, struct gf_gpu_conv **conv,
 			*conv = io->convs[i].conv;
 			return 0;
 		}
-	rc = describe(io, io->batch, most, &c, err);
+	rc = describe(io, io->batch, io->g->work_bytes, &c, err);
 	if (rc)
 		return rc;
-	if (gf_gpu_conv_work_bytes(c) > most) {
-		rc = gf_error_set(err, -ENOMEM,
-				  "batch of %zu: want a workspace of %zu "
-				  "bytes, planned %zu",
-				  io->batch, gf_gpu_conv_work_bytes(c), most);
+	rc = gf_gpu_grow_work(io->g, gf_gpu_conv_work_bytes(c), err);
+	if (rc) {
+		gf_error_prefix(err, "batch of %zu", io->batch);
 		gf_gpu_conv_free(c);
 		return rc;
 	}

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 
 /*
@@ -327,4 +328,23 @@ int gf_gpu_memory(struct gf_gpu_net *g, void **blas_work, struct gf_error *err)
 	free(p.root);
 	free(p.things);
 	return rc;
+}
+
+int gf_gpu_grow_work(struct gf_gpu_net *g, size_t bytes, struct gf_error *err)
+{
+	void *work;
+	int rc;
+
+	if (bytes <= g->work_bytes)
+		return 0;
+	rc = g->gpu->ops->alloc(g->gpu, bytes, &work, err);
+	if (rc) {
+		gf_error_prefix(err, "a workspace of %zu bytes", bytes);
+		return rc;
+	}
+	*gf_array_push(&g->grown, &g->ngrown, &g->grown_capacity) = work;
+	g->work = work;
+	g->work_bytes = bytes;
+	g->bytes.workspace_bytes += bytes;
+	return 0;
 }

@@ -29,6 +29,10 @@ struct gf_gpu_net {
 	void *input;  /* the samples in the net's precision; may be NULL */
 	void *scratch, *work;
 	size_t scratch_bytes, work_bytes;
+	/* Larger workspaces than the one that was planned; `work` is the last.
+	 * None is given up before the net is: a graph may hold it. */
+	void **grown;
+	size_t ngrown, grown_capacity;
 	float *running;
 	struct gf_gpu_samples *samples;
 	struct gf_gpu_outcome *outcome, *ended; /* device, pinned host */

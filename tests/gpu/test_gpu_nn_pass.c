@@ -334,8 +334,7 @@ static void test_memory(void)
 	       "weights: %zu bytes, %zu", small.weights_bytes,
 	       large.weights_bytes);
 	EXPECT(large.activations_bytes > 16 * small.activations_bytes &&
-		       large.gradients_bytes > small.gradients_bytes &&
-		       large.workspace_bytes >= small.workspace_bytes,
+		       large.gradients_bytes > small.gradients_bytes,
 	       "32 times the batch: activations %zu bytes, %zu",
 	       small.activations_bytes, large.activations_bytes);
 	run_release(&r);
