@@ -268,30 +268,33 @@ void gf_sim_advance(struct gf_sim_state *s, double to_s)
 }
 
 /* Backward runs, and slows this message from now on. */
-static void hinder(const struct gf_sim_state *s, struct gf_sim_flight *f,
-		   double startup_s)
+static void hinder(const struct gf_sim_state *s, struct gf_sim_flight *f)
 {
-	double takes_s = gf_sim_startup_beside_s(f->mutual, startup_s);
-
 	f->beside = true;
-	f->draining = takes_s <= 0;
-	f->startup_end_s = s->now_s + takes_s;
-	f->startup_drag = startup_s > 0 ? takes_s / startup_s : INFINITY;
+	if (!f->draining)
+		f->startup_end_s =
+			s->now_s +
+			f->startup_drag * (f->startup_end_s - s->now_s);
 }
 
-void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m)
+static bool slowed(const struct gf_beside_backward *mutual)
 {
-	int allowed = m->mode == GF_MODE_SIMULTANEOUS ? s->lanes : 1;
-	struct gf_sim_flight *f;
+	return mutual &&
+	       (mutual->message_slowdown > 1 || mutual->startup_extra_s > 0);
+}
 
-	gf_sim_reach(s, m->work_s);
-	while (s->nflights >= allowed)
-		gf_sim_pass_phase(s);
-	f = &s->flights[s->nflights++];
+/* A lane is free and the message is ready. */
+static void launch(struct gf_sim_state *s, const struct gf_sim_start *m)
+{
+	struct gf_sim_flight *f = &s->flights[s->nflights++];
+	double beside_s = gf_sim_startup_beside_s(m->mutual, m->startup_s);
+
 	*f = (struct gf_sim_flight){
 		.message = m->message,
 		.draining = m->startup_s <= 0,
 		.startup_end_s = s->now_s + m->startup_s,
+		.startup_drag =
+			m->startup_s > 0 ? beside_s / m->startup_s : INFINITY,
 		.left_s = m->drain_s,
 		.mutual = m->mutual,
 	};
@@ -300,11 +303,74 @@ void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m)
 			gf_contention_find(m->contention, m->size_bytes);
 	s->lag_s += m->issue_s;
 	s->unissued_s = fmax(s->unissued_s - m->issue_s, 0);
-	if (m->mutual &&
-	    (m->mutual->message_slowdown > 1 ||
-	     m->mutual->startup_extra_s > 0) &&
-	    backward_end_s(s) > s->now_s)
-		hinder(s, f, m->startup_s);
+	if (!slowed(m->mutual) || !(backward_end_s(s) > s->now_s))
+		return;
+	hinder(s, f);
+	f->draining = beside_s <= 0;
+	f->startup_end_s = s->now_s + beside_s;
+}
+
+static int allowed(const struct gf_sim_state *s, const struct gf_sim_start *m)
+{
+	return m->mode == GF_MODE_SIMULTANEOUS ? s->lanes : 1;
+}
+
+void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m)
+{
+	gf_sim_reach(s, m->work_s);
+	while (s->nflights >= allowed(s, m))
+		gf_sim_pass_phase(s);
+	launch(s, m);
+}
+
+bool gf_sim_start_by(struct gf_sim_state *s, const struct gf_sim_start *m,
+		     double to_s, double to_work_s)
+{
+	bool ready = false;
+
+	for (;;) {
+		double ready_s = work_at(s, m->work_s), until_s, event_s;
+		int n, first;
+
+		ready |= ready_s <= s->now_s;
+		if (ready && s->nflights < allowed(s, m))
+			break;
+		n = draining(s);
+		first = next_event(s, n, &event_s);
+		until_s = fmin(to_s, work_at(s, to_work_s));
+		if (until_s < fmin(event_s, ready ? INFINITY : ready_s)) {
+			if (until_s > s->now_s)
+				pass(s, n, until_s);
+			return false;
+		}
+		if (!ready && ready_s < event_s) {
+			pass(s, n, ready_s);
+			ready = true;
+		} else if (first < 0) {
+			return false;
+		} else {
+			pass(s, n, event_s);
+			end_phase(s, first);
+		}
+	}
+	launch(s, m);
+	return true;
+}
+
+void gf_sim_begin_backward(struct gf_sim_state *s, double end_work_s)
+{
+	int i;
+
+	s->backward_s = end_work_s;
+	for (i = 0; i < s->nflights; i++)
+		if (slowed(s->flights[i].mutual))
+			hinder(s, &s->flights[i]);
+}
+
+void gf_sim_end_backward(struct gf_sim_state *s)
+{
+	s->backward_s = 0;
+	unhinder(s);
 }
 
 void gf_sim_finish(struct gf_sim_state *s)

@@ -76,6 +76,15 @@ double gf_sim_slowdown(const struct gf_beside_backward *mutual,
 		       double otherwise, int n);
 /* Starts the message as early as its mode allows and moves the state there. */
 void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m);
+/* The same by that moment, and before backward has done to_work_s, or not at
+ * all: false, and then it is that moment. */
+bool gf_sim_start_by(struct gf_sim_state *s, const struct gf_sim_start *m,
+		     double to_s, double to_work_s);
+/* For states that go from one step to the next (sim/pipeline.h): backward
+ * begins, and will have ended once end_work_s is done; it has ended. Between
+ * steps it slows no message. */
+void gf_sim_begin_backward(struct gf_sim_state *s, double end_work_s);
+void gf_sim_end_backward(struct gf_sim_state *s);
 /* Time passes and nothing starts: until backward has done work_s, until that
  * moment, until a phase of a flight ends (false: nothing is in flight). */
 void gf_sim_reach(struct gf_sim_state *s, double work_s);

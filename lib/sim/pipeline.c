@@ -48,6 +48,9 @@ void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in,
 		.end_s = gf_xcalloc((size_t)staleness * in->nmessages + 1,
 				    sizeof(double)),
 	};
+	/* of the steps whose exchanges have not ended */
+	p->pending = gf_xcalloc(((size_t)staleness + 1) * in->nmessages + 1,
+				sizeof(*p->pending));
 	if (gf_sim_slows(in))
 		p->state.lags = &p->lags;
 }
@@ -56,6 +59,7 @@ void gf_pipeline_release(struct gf_pipeline *p)
 {
 	free(p->state.flights);
 	free(p->state.end_s);
+	free(p->pending);
 	free(p->lags.at);
 	free(p->ended_s);
 	free(p->done_s);
@@ -127,8 +131,16 @@ static double *ends_of(const struct gf_pipeline *p, size_t step)
 	return p->state.end_s + step % (size_t)p->staleness * p->in->nmessages;
 }
 
-/* When the step's exchange has ended. Messages of later steps that are not on
- * their way yet wait for it, so time may pass. */
+/* Messages start as early as they may. */
+static void run_to(struct gf_pipeline *p, double to_s, double to_work_s)
+{
+	while (p->next < p->npending &&
+	       gf_sim_start_by(&p->state, &p->pending[p->next], to_s,
+			       to_work_s))
+		p->next++;
+}
+
+/* When the step's exchange has ended. Time passes until then. */
 static double exchanged_s(struct gf_pipeline *p, size_t step)
 {
 	const double *ends = ends_of(p, step);
@@ -136,9 +148,12 @@ static double exchanged_s(struct gf_pipeline *p, size_t step)
 	size_t i;
 
 	for (i = 0; i < p->in->nmessages; i++) {
-		/* no phase is left where times are no numbers */
-		while (isnan(ends[i]) && gf_sim_pass_phase(&p->state))
-			;
+		while (isnan(ends[i])) {
+			run_to(p, p->state.now_s, INFINITY);
+			/* none is left where times are no numbers */
+			if (isnan(ends[i]) && !gf_sim_pass_phase(&p->state))
+				break;
+		}
 		last = fmax(last, ends[i]);
 	}
 	return last;
@@ -184,29 +199,47 @@ static void find_late(struct gf_pipeline *p, const double *factor)
 			p->late[p->nlate++] = rank;
 }
 
-static void start_messages(struct gf_pipeline *p, const double *factor)
+/* Those of this step stand behind those that wait. */
+static void add_messages(struct gf_pipeline *p, const double *factor)
 {
 	size_t base = p->steps % (size_t)p->staleness * p->in->nmessages, i;
 	double issued_s = 0;
 	int k;
 
+	p->npending -= p->next;
+	memmove(p->pending, p->pending + p->next,
+		p->npending * sizeof(*p->pending));
+	p->next = 0;
 	find_late(p, factor);
 	for (i = 0; i < p->in->nmessages; i++) {
-		struct gf_sim_start start =
-			gf_sim_start_of(p->in->model, &p->in->messages[i]);
-		double work_s = start.work_s + issued_s;
+		struct gf_sim_start *start = &p->pending[p->npending++];
+		double work_s;
 
-		issued_s += start.issue_s;
-		start.issue_s = 0; /* is work here */
-		start.message = base + i;
-		start.work_s = line(p, factor, p->late[0], work_s);
+		*start = gf_sim_start_of(p->in->model, &p->in->messages[i]);
+		work_s = start->work_s + issued_s;
+		issued_s += start->issue_s;
+		start->issue_s = 0; /* is work here */
+		start->message = base + i;
+		start->work_s = line(p, factor, p->late[0], work_s);
 		for (k = 1; k < p->nlate; k++)
-			start.work_s =
-				fmax(start.work_s,
+			start->work_s =
+				fmax(start->work_s,
 				     line(p, factor, p->late[k], work_s));
 		p->state.end_s[base + i] = NAN;
-		gf_sim_start(&p->state, &start);
 	}
+}
+
+/* All ranks go through backward, the last of them until that work is done. */
+static void pass_backward(struct gf_pipeline *p, double work_s)
+{
+	size_t i;
+
+	gf_sim_begin_backward(&p->state, work_s);
+	run_to(p, INFINITY, work_s);
+	gf_sim_reach(&p->state, work_s);
+	gf_sim_end_backward(&p->state);
+	for (i = p->next; i < p->npending; i++)
+		p->pending[i].work_s = 0; /* is done */
 }
 
 double gf_pipeline_step(struct gf_pipeline *p, const double *factor)
@@ -226,13 +259,13 @@ double gf_pipeline_step(struct gf_pipeline *p, const double *factor)
 			from + m->update_s + factor[rank] * m->forward_s;
 		last_s = fmax(last_s, p->done_s[rank]);
 	}
+	run_to(p, last_s, INFINITY);
 	gf_sim_advance(&p->state, last_s);
 	for (rank = 0; rank < p->ranks; rank++)
 		p->done_s[rank] -= lag_at(&p->lags, moment_of, p->done_s[rank]);
-	start_messages(p, factor);
-	last_s = line(p, factor, latest(p, factor, p->backward_s),
-		      p->backward_s);
-	gf_sim_reach(&p->state, last_s);
+	add_messages(p, factor);
+	pass_backward(p, line(p, factor, latest(p, factor, p->backward_s),
+			      p->backward_s));
 	for (rank = 0; rank < p->ranks; rank++) {
 		double work_s = line(p, factor, rank, p->backward_s);
 
@@ -246,6 +279,7 @@ double gf_pipeline_step(struct gf_pipeline *p, const double *factor)
 
 double gf_pipeline_finish(struct gf_pipeline *p)
 {
+	run_to(p, INFINITY, INFINITY);
 	gf_sim_finish(&p->state);
 	return p->state.now_s;
 }

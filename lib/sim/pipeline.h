@@ -10,7 +10,8 @@
  * before and all ranks have exchanged the gradients of `staleness` steps ago.
  * A message is ready when the last rank has made it. Messages start as
  * sim/step.h says, after those of the steps before; so an exchange runs beside
- * the steps that follow, and is not slowed by them.
+ * the steps that follow. While the last rank is in backward, this slows every
+ * message, whatever step it is of.
  */
 struct gf_pipeline {
 	const struct gf_sim_input *in; /* borrowed */
@@ -24,7 +25,9 @@ struct gf_pipeline {
 	double backward_s; /* with what issuing messages takes */
 	double *ended_s;   /* per rank: its last step */
 	double *done_s;    /* per rank: the work that backward begins at */
-	int *late;         /* ranks that may make a message last */
+	struct gf_sim_start *pending; /* made or to be made, not yet started */
+	size_t npending, next;        /* to start */
+	int *late;                    /* ranks that may make a message last */
 	int nlate;
 };
 
