@@ -3,13 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/heap.h"
 #include "base/text.h"
+
+#define MOST_LINKS 40 /* as the kernel */
+#define MOST_TRIES 100
 
 static int read_stream(FILE *stream, const char *path, struct gf_text *text,
 		       struct gf_error *err)
@@ -57,34 +64,90 @@ int gf_file_read(const char *path, char **data, size_t *size,
 	return 0;
 }
 
+/* The file that a link leads to, whether it is there yet or not: a link stays
+ * one. NULL and errno: the link cannot be followed. The caller frees. */
+static char *target_of(const char *path)
+{
+	char *at = gf_xstrdup(path), *to, *slash, target[PATH_MAX];
+	int links;
+
+	for (links = 0; links <= MOST_LINKS; links++) {
+		ssize_t n = readlink(at, target, sizeof(target) - 1);
+
+		if (n < 0)
+			return at;
+		target[n] = '\0';
+		slash = strrchr(at, '/');
+		to = target[0] == '/' || !slash
+			     ? gf_xstrdup(target)
+			     : gf_xasprintf("%.*s%s", (int)(slash - at + 1), at,
+					    target);
+		free(at);
+		at = to;
+	}
+	free(at);
+	errno = ELOOP;
+	return NULL;
+}
+
+/* A new file beside `path`, with the mode that the process gives to new files,
+ * or with that of `old`. */
+static int open_beside(const char *path, const struct stat *old,
+		       char **temporary)
+{
+	uint64_t word = 0;
+	int fd, tries;
+
+	for (tries = 0; tries < MOST_TRIES; tries++) {
+		if (getrandom(&word, sizeof(word), 0) < 0)
+			word += (uint64_t)getpid();
+		*temporary =
+			gf_xasprintf("%s.%06" PRIx64, path, word & 0xffffff);
+		fd = open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			  old ? 0600 : 0666);
+		if (fd >= 0 && old) {
+			/* what only root may keep is lost, not gained */
+			if (fchown(fd, (uid_t)-1, old->st_gid))
+				errno = 0;
+			fchmod(fd, old->st_mode & 0777);
+		}
+		if (fd >= 0)
+			return fd;
+		free(*temporary);
+		*temporary = NULL;
+		if (errno != EEXIST)
+			break;
+	}
+	return -1;
+}
+
 int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err)
 {
 	struct stat st;
-	mode_t mask;
+	bool there;
 	int fd;
 
 	memset(f, 0, sizeof(*f));
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		f->stream = fopen(path, "wb");
+	there = stat(path, &st) == 0;
+	if (there && !S_ISREG(st.st_mode)) {
+		f->stream = fopen(path, "wbe");
 		if (!f->stream)
 			return gf_error_errno(err, -errno, "%s", path);
 		f->path = gf_xstrdup(path);
 		return 0;
 	}
-	f->temporary = gf_xasprintf("%s.XXXXXX", path);
-	fd = mkstemp(f->temporary);
+	f->path = target_of(path);
+	if (!f->path)
+		return gf_error_errno(err, -errno, "%s", path);
+	fd = open_beside(f->path, there ? &st : NULL, &f->temporary);
 	if (fd < 0) {
 		int rc = gf_error_errno(err, -errno, "%s", path);
 
-		free(f->temporary);
-		f->temporary = NULL;
+		free(f->path);
+		memset(f, 0, sizeof(*f));
 		return rc;
 	}
-	mask = umask(0);
-	umask(mask);
-	fchmod(fd, 0666 & ~mask);
 	f->stream = fdopen(fd, "wb");
-	f->path = gf_xstrdup(path);
 	return 0;
 }
 

@@ -24,7 +24,8 @@ int gf_file_read(const char *path, char **data, size_t *size,
  * synced, renamed. Until gf_file_commit returned 0 the old file is untouched;
  * gf_file_abandon, or a failed commit, removes what was written.
  * A path that exists and is no regular file (a pipe, /dev/null) is written in
- * place: nothing else can be done with it.
+ * place: nothing else can be done with it. A link is followed, and a file that
+ * is replaced keeps its mode.
  */
 struct gf_file {
 	FILE *stream;

@@ -237,6 +237,60 @@ static void test_error(void)
 	gf_error_prefix(NULL, "x");
 }
 
+/* A replaced file keeps its mode, a new one has the umask's, and a link stays
+ * one, also where it leads to nothing yet. */
+static void test_modes(const char *folder, const char *path)
+{
+	static const struct {
+		const char *label, *to; /* of the link; NULL: the file itself */
+		mode_t mode;            /* before; 0: there is no file */
+		mode_t mask, want;
+	} cases[] = {
+		{"private", NULL, 0600, 022, 0600},
+		{"shared", NULL, 0664, 077, 0664},
+		{"new", NULL, 0, 022, 0644},
+		{"new and private", NULL, 0, 077, 0600},
+		{"a link", "a", 0640, 022, 0640},
+		{"to nothing yet", "a", 0, 027, 0640},
+		{"with folders", "../%s/a", 0600, 022, 0600},
+	};
+	char *link = gf_xasprintf("%s/link", folder), *to;
+	struct gf_error err;
+	struct stat st;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		const mode_t before = umask(cases[i].mask);
+
+		unlink(path);
+		if (cases[i].mode)
+			EXPECT(!gf_file_write(path, "old", 3, &err) &&
+				       !chmod(path, cases[i].mode),
+			       "%s", err.text);
+		to = gf_xasprintf(cases[i].to ? cases[i].to : "%s",
+				  strrchr(folder, '/') + 1);
+		EXPECT(!cases[i].to || !symlink(to, link), "%s", to);
+		EXPECT(!gf_file_write(cases[i].to ? link : path, "new!", 4,
+				      &err),
+		       "%s: %s", cases[i].label, err.text);
+		EXPECT(!lstat(path, &st) && S_ISREG(st.st_mode) &&
+			       st.st_size == 4 &&
+			       (st.st_mode & 0777) == cases[i].want,
+		       "%s: mode %o", cases[i].label, st.st_mode & 0777);
+		EXPECT(!cases[i].to ||
+			       (!lstat(link, &st) && S_ISLNK(st.st_mode)),
+		       "%s: still a link", cases[i].label);
+		unlink(link);
+		free(to);
+		umask(before);
+	}
+	EXPECT(!symlink("link", link) &&
+		       gf_file_write(link, "x", 1, &err) == -ELOOP,
+	       "a link to itself: %s", err.text);
+	unlink(link);
+	free(link);
+}
+
 static void test_file(void)
 {
 	char folder[] = "/tmp/gf-test-base.XXXXXX", *path, *data;
@@ -261,6 +315,7 @@ static void test_file(void)
 	EXPECT_TEXT(err.text, "/dev/full: No space left on device");
 	EXPECT(gf_file_read("/nonexistent/x", &data, &size, &err) == -ENOENT,
 	       "absent");
+	test_modes(folder, path);
 	EXPECT(unlink(path) == 0 && rmdir(folder) == 0, "nothing left behind");
 	EXPECT(stat(folder, &st) != 0, "gone");
 	free(path);
