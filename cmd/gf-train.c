@@ -282,17 +282,30 @@ static int load_training(struct session *s, struct gf_error *err)
 	return rc;
 }
 
-/* --model, else the model that a whole plan was made for, else the default. */
+/* --model, else the model that a whole plan was made for, else the default. A
+ * name in a document is a shipped model's, never a path. */
+static int find_model(const struct session *s, char **path,
+		      struct gf_error *err)
+{
+	const char *named = s->plan.model ? s->plan.model->name : "digits-cnn";
+	int rc;
+
+	if (s->o->model)
+		return gf_cli_share("models", s->o->model, path, err);
+	rc = gf_cli_shipped("models", named, path, err);
+	if (rc && s->plan.model)
+		gf_error_set(err, rc,
+			     "the plan's model: want the name of a shipped "
+			     "model, got \"%s\" (--model FILE names another)",
+			     named);
+	return rc;
+}
+
 static int load_model(struct session *s, struct gf_error *err)
 {
-	const char *name = s->o->model     ? s->o->model
-			   : s->plan.model ? s->plan.model->name
-					   : "digits-cnn";
 	char *path = NULL;
-	int rc = 0;
+	int rc = s->comm->rank == 0 ? find_model(s, &path, err) : 0;
 
-	if (s->comm->rank == 0)
-		rc = gf_cli_share("models", name, &path, err);
 	rc = gf_train_read_model(s->comm, rc, path, &s->model, err);
 	free(path);
 	return rc;

@@ -22,9 +22,45 @@ void gf_text_add(struct gf_text *t, const char *data, size_t length)
 	t->data[t->length] = '\0';
 }
 
-static bool is_control(char c)
+size_t gf_text_decode(const char *text, uint32_t *code)
 {
-	return (unsigned char)c < 0x20 || c == 0x7f;
+	const unsigned char *s = (const unsigned char *)text;
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = s[0] < 0x80   ? 1
+		   : s[0] < 0xc0 ? 0
+		   : s[0] < 0xe0 ? 2
+		   : s[0] < 0xf0 ? 3
+		   : s[0] < 0xf8 ? 4
+				 : 0;
+	size_t i;
+
+	*code = n > 1 ? s[0] & (0x7fu >> n) : s[0];
+	for (i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		*code = *code << 6 | (s[i] & 0x3f);
+	}
+	if (!n || *code < least[n] || *code > 0x10ffff ||
+	    (*code >= 0xd800 && *code < 0xe000))
+		return 0;
+	return n;
+}
+
+/* Controls, those above ASCII too; marks and overrides of direction; ends of
+ * lines and paragraphs. */
+static bool is_hidden(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c ||
+	       c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2066 && c <= 0x2069);
+}
+
+size_t gf_text_hidden(const char *text)
+{
+	uint32_t code;
+	size_t n = gf_text_decode(text, &code);
+
+	return !n ? 1 : is_hidden(code) ? n : 0;
 }
 
 /* Inside a character of UTF-8? */
@@ -35,16 +71,20 @@ static bool is_continuation(char c)
 
 void gf_text_add_printable(struct gf_text *t, const char *text, size_t limit)
 {
-	size_t length = strnlen(text, limit), i;
+	size_t length = strnlen(text, limit), i, n;
+	uint32_t code;
 
 	if (text[length]) /* cut between characters, not inside one */
 		while (length > 0 && is_continuation(text[length]))
 			length--;
-	for (i = 0; i < length; i++) {
-		if (is_control(text[i]))
-			gf_text_addf(t, "\\x%02X", (unsigned char)text[i]);
-		else
-			gf_text_add(t, &text[i], 1);
+	for (i = 0; i < length; i += n) {
+		size_t hidden = gf_text_hidden(text + i), k;
+
+		n = hidden ? hidden : gf_text_decode(text + i, &code);
+		for (k = 0; k < hidden; k++)
+			gf_text_addf(t, "\\x%02X", (unsigned char)text[i + k]);
+		if (!hidden)
+			gf_text_add(t, text + i, n);
 	}
 	if (text[length])
 		gf_text_add(t, "...", 3);

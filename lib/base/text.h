@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * A growing string. Zero-initialise; data is NULL until something was added,
@@ -20,8 +21,15 @@ void gf_text_addf(struct gf_text *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void gf_text_addv(struct gf_text *t, const char *fmt, va_list ap)
 	__attribute__((format(printf, 2, 0)));
-/* At most `limit` bytes of it as people can see them: a control character as
- * \xHH, "..." where it was cut. */
+/* Bytes of the character of UTF-8 at `text`, and the character; 0: there is
+ * none. */
+size_t gf_text_decode(const char *text, uint32_t *code);
+/* The bytes at `text` that must not reach a terminal: those of a control
+ * character, of a mark that changes the direction of writing, or one that is no
+ * UTF-8. 0: a character that people see. */
+size_t gf_text_hidden(const char *text);
+/* At most `limit` bytes of it as people can see them: hidden bytes as \xHH,
+ * "..." where it was cut. */
 void gf_text_add_printable(struct gf_text *t, const char *text, size_t limit);
 /* All of it so, on one line of less than `size` bytes: what is too long has
  * "..." for its middle, since reasons end messages. */

@@ -346,7 +346,8 @@ int gf_json_to_string(const struct gf_json_at *v, char **out,
 	if (!*text)
 		return refuse_value(v, err, "a string that is not empty");
 	for (i = 0; text[i]; i++)
-		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+		if (((unsigned char)text[i] & 0xc0) != 0x80 &&
+		    gf_text_hidden(text + i))
 			return refuse_value(
 				v, err, "a string without control characters");
 	*out = gf_xstrdup(text);

@@ -5,60 +5,42 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Length of the UTF-8 sequence at s, 0 if it is none (overlong forms,
- * surrogates and code points beyond U+10FFFF are none). */
-static size_t utf8_length(const unsigned char *s)
-{
-	size_t length, i;
-
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return 0;
-	length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-	for (i = 1; i < length; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return length;
-}
 
 bool gf_json_is_text(const char *value)
 {
 	size_t length = 1;
+	uint32_t code;
 
 	for (; *value && length; value += length)
-		length = utf8_length((const unsigned char *)value);
+		length = gf_text_decode(value, &code);
 	return length > 0;
 }
 
 void gf_json_quote(struct gf_text *t, const char *value)
 {
 	static const char short_form[] = "\"\"\\\\\bb\ff\nn\rr\tt";
-	const unsigned char *s = (const unsigned char *)value;
+	size_t length, i;
+	uint32_t code;
 
 	gf_text_add(t, "\"", 1);
-	while (*s) {
+	for (; *value; value += length ? length : 1) {
 		const char *escape = NULL;
-		size_t length = utf8_length(s), i;
 
+		length = gf_text_decode(value, &code);
 		for (i = 0; i < sizeof(short_form) - 1; i += 2)
-			if ((unsigned char)short_form[i] == *s)
+			if (short_form[i] == *value)
 				escape = &short_form[i + 1];
 		if (escape)
 			gf_text_addf(t, "\\%c", *escape);
-		else if (*s < 0x20 || *s == 0x7f)
-			gf_text_addf(t, "\\u%04x", *s);
-		else if (length)
-			gf_text_add(t, (const char *)s, length);
-		else
+		else if (!length)
 			gf_text_add(t, "\xef\xbf\xbd", 3);
-		s += length ? length : 1;
+		else if (gf_text_hidden(value)) /* none beyond 16 bits is */
+			gf_text_addf(t, "\\u%04x", (unsigned)code);
+		else
+			gf_text_add(t, value, length);
 	}
 	gf_text_add(t, "\"", 1);
 }

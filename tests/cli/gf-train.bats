@@ -265,6 +265,19 @@ flip() {
 	jq -e '.otherData.clock_offset_s == [0]' trace.json
 }
 
+@test "a plan names a shipped model, not a file" {
+	plan_for 1 > plan.json
+	mkfifo pipe
+	cp "$share/models/digits-mlp.json" digits
+	local name
+	for name in pipe /dev/zero ./digits ../models/digits-mlp none; do
+		jq --arg name "$name" '.model.name = $name' plan.json > named.json
+		wants 3 timeout 20 gf-train -q --plan named.json --steps 1
+		one_line
+		says "gf-train: the plan's model: want the name of a shipped model, got \"$name\" (--model FILE names another)"
+	done
+}
+
 @test "a whole plan: its model is taken, predicted beside measured" {
 	plan_for 1 > plan.json
 	wants 0 gf-train -q --plan plan.json --epochs 1 --log log.jsonl

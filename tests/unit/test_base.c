@@ -237,6 +237,45 @@ static void test_error(void)
 	gf_error_prefix(NULL, "x");
 }
 
+/* What a terminal would obey, or shows in another order, is shown as bytes. */
+static void test_hidden(void)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{"plain", "plain"},
+		{"\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80",
+		 "\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80"},
+		{"a\033[31m\n\177", "a\\x1B[31m\\x0A\\x7F"},
+		{"\xc2\x9b"
+		 "31m",
+		 "\\xC2\\x9B31m"},
+		{"\xe2\x80\xae"
+		 "cod",
+		 "\\xE2\\x80\\xAE"
+		 "cod"},
+		{"\xe2\x81\xa6x\xe2\x81\xa9",
+		 "\\xE2\\x81\\xA6x\\xE2\\x81\\xA9"},
+		{"\xd8\x9c\xe2\x80\x8f\xe2\x80\xa8",
+		 "\\xD8\\x9C\\xE2\\x80\\x8F\\xE2\\x80\\xA8"},
+		/* no UTF-8: a control of 8 bits, an overlong form, half a
+		 * character, a surrogate */
+		{"\x9b"
+		 "31m",
+		 "\\x9B31m"},
+		{"\xc0\x9b", "\\xC0\\x9B"},
+		{"\xe2\x80", "\\xE2\\x80"},
+		{"\xed\xa0\x80", "\\xED\\xA0\\x80"},
+	};
+	struct gf_error err;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		gf_error_set(&err, -EINVAL, "%s", cases[i].text);
+		EXPECT_TEXT(err.text, cases[i].want);
+	}
+}
+
 /* A replaced file keeps its mode, a new one has the umask's, and a link stays
  * one, also where it leads to nothing yet. */
 static void test_modes(const char *folder, const char *path)
@@ -376,6 +415,7 @@ int main(void)
 	test_units();
 	test_rng();
 	test_error();
+	test_hidden();
 	test_file();
 	test_array();
 	test_clock();
