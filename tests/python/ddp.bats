@@ -28,4 +28,12 @@ holds() { # RANKS CASE...
 @test "PyTorch, hook: f16, q8, csc, topk, gtopk, powersgd learn and send less" { holds 2 plans; }
 @test "PyTorch, hook: a plan's file, and buckets of its sizes" { holds 2 file; }
 @test "PyTorch, hook: a job that was stopped goes on bit for bit" { holds 2 resumed; }
+@test "PyTorch, fully_shard: replicas' means are its own all-reduce's, or smaller; refusals" {
+	for case in same selections refusals; do
+		status=0
+		timeout 600 "$python" "$GF_SOURCE/tests/python/check_hsdp.py" "$case" > out.txt 2>&1 || status=$?
+		! grep -q '^skipped: ' out.txt || skip "$(cat out.txt)"
+		[ "$status" -eq 0 ] || { cat out.txt; return 1; }
+	done
+}
 @test "PyTorch, hook: refusals name the parameter and the remedy" { holds 2 refusals; }

@@ -40,11 +40,12 @@ gradflow's own runtime executes all of those but servers, on CPUs and over MPI:
 """
 from .ddp import State, ddp, hook
 from .exchange import Exchange
+from .hsdp import Replicas, hsdp
 from .measure import exchange_costs, network, profile
 from .plan import PlanError
 from .record import Record
 from .reducer import Reducer
 from .runtime import Runtime
 
-__all__ = ["Exchange", "PlanError", "Record", "Reducer", "Runtime", "State", "ddp",
-           "exchange_costs", "hook", "network", "profile"]
+__all__ = ["Exchange", "PlanError", "Record", "Reducer", "Replicas", "Runtime", "State", "ddp",
+           "exchange_costs", "hook", "hsdp", "network", "profile"]

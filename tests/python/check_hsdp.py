@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""gradflow.hsdp: check_hsdp.py CASE, in four processes: two replicas of two shards
+each, beside fully_shard's own all-reduce on the same mesh."""
+import os
+import sys
+import tempfile
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+
+sys.path.insert(0, os.path.join(os.environ["GF_SOURCE"], "share", "python"))
+import gradflow  # noqa: E402
+
+RULE = {"format": "gf-plan", "version": 1, "system": "auto", "policy": "threshold",
+        "rule": {"threshold_bytes": 4096, "lanes": 1,
+                 "algorithms": [{"min_bytes": 0, "algorithm": "ring"}]},
+        "selection": {"method": "dense"}, "pipeline": {"staleness": 1, "warmup_steps": 0}}
+
+
+def build():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(12, 30), nn.ReLU(), nn.Linear(30, 21), nn.ReLU(),
+                         nn.Linear(21, 4))
+
+
+def sharded(mesh):
+    from torch.distributed.fsdp import fully_shard
+    model = build()
+    for layer in (model[0], model[2]):
+        fully_shard(layer, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+def train(model, steps=6, parts=1):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for step in range(steps):
+        for part in range(parts):
+            generator = torch.Generator().manual_seed(100 * dist.get_rank() + 10 * step + part)
+            model.set_requires_gradient_sync(part + 1 == parts)
+            model(torch.randn(8, 12, generator=generator)).square().mean().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        optimizer.zero_grad()
+    return [p.full_tensor().detach() for p in model.parameters()]
+
+
+def meshes():
+    from torch.distributed.device_mesh import init_device_mesh
+    return init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicas", "shards"))
+
+
+def refused(call, *texts):
+    try:
+        call()
+    except (TypeError, ValueError, RuntimeError) as e:
+        assert all(text in str(e) for text in texts), str(e)
+        return
+    raise AssertionError(f"not refused: {texts}")
+
+
+def same():
+    """The bits of fully_shard's own, without a plan and by a rule, also accumulated."""
+    mesh = meshes()
+    for plan in (None, RULE):
+        for parts in (1, 3):
+            stock = train(sharded(mesh), parts=parts)
+            model = sharded(mesh["shards"])
+            replicas = gradflow.hsdp(model, mesh["replicas"].get_group(), plan)
+            own = train(model, parts=parts)
+            found = max((a - b).abs().max().item() for a, b in zip(stock, own))
+            assert found == 0, (plan, parts, found)
+            assert [x.steps for x in replicas.exchanges.values()] == [6, 6, 6]
+            assert replicas.sent_bytes > 0
+            replicas.close()
+
+
+def selections():
+    """What sends less keeps replicas equal."""
+    mesh = meshes()
+    dense = None
+    for selection in ({"method": "dense"}, {"method": "topk", "density": 0.05, "warmup_densities": []},
+                      {"method": "gtopk", "density": 0.05, "warmup_densities": [],
+                       "putback": "paper"}):
+        model = sharded(mesh["shards"])
+        replicas = gradflow.hsdp(model, mesh["replicas"].get_group(),
+                                 {**RULE, "selection": selection})
+        own = torch.cat([t.reshape(-1) for t in train(model)])
+        every = [torch.empty_like(own) for _ in range(4)]
+        dist.all_gather(every, own)
+        assert own.isfinite().all() and all(torch.equal(own, e) for e in every), selection
+        dense = dense or replicas.sent_bytes
+        assert replicas.sent_bytes < dense or selection["method"] == "dense", selection
+        replicas.close()
+
+
+def refusals():
+    mesh = meshes()
+    group = mesh["replicas"].get_group()
+    refused(lambda: gradflow.hsdp(build(), group), "fully_shard", "Sequential")
+    model = sharded(mesh["shards"])
+    refused(lambda: gradflow.hsdp(model, group, {"tensors": []}), "want a rule")
+
+
+def work(rank, meeting, case):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=4)
+    globals()[case]()
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    try:
+        from torch.distributed.fsdp import FSDPModule
+        assert hasattr(FSDPModule, "set_all_reduce_hook")
+    except (ImportError, AssertionError, ValueError):  # 1.13 does not import it on Python 3.11
+        sys.exit("skipped: no set_all_reduce_hook in this PyTorch")
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work, (os.path.join(folder, "meeting"), sys.argv[1]), nprocs=4)
