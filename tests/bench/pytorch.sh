@@ -1,59 +1,97 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A PyTorch job on an emulated cluster (root): its steps by gf-plan's plans beside
-# DistributedDataParallel's, in turns, and predicted beside measured. All over gloo.
-#   tests/bench/pytorch.sh [RATE]     HOSTS (4), ROUNDS (3), GF_WIDTH, GF_STEPS
+# PyTorch jobs on an emulated cluster (root), or in shared memory: steps inside
+# DistributedDataParallel by its own hooks and by gradflow.ddp, in turns, with
+# predictions.
+#   tests/bench/pytorch.sh [RATE | shm]      1gbit
+# In the environment: JOB (conv, or transformer), HOSTS (4), RANKS per host (1; with
+# shm, of all: 2), ROUNDS (5), STEPS (6) of a turn, GF_PYTHON. WORK is a folder that
+# keeps profiles and turns: a run that finds them there adds its rounds, so that a
+# long measurement can be cut. LOSSES=N trains N steps by each contestant instead.
+# GF_CONTESTANTS are some of them, with commas between; GF_WIDTH (2048, or 256) is the
+# width of the job's largest layers, and GF_RATE its learning rate (1e-3).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-export PATH="$PWD/${BUILD:-build}/bin:$PATH"
+export PATH="$PWD/${BUILD:-build}/bin:$PATH" GRADFLOW_LIBRARY=$PWD/${BUILD:-build}/lib/libgradflow.so.0
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-hosts=${HOSTS:-4} rounds=${ROUNDS:-3} rate=${1:-1gbit} lab=pytorch
-export GF_WIDTH=${GF_WIDTH:-192} GF_STEPS=${GF_STEPS:-15}
-for python in python3 /usr/bin/python3 ''; do
+rate=${1:-1gbit} job=${JOB:-conv} hosts=${HOSTS:-4} lab=pytorch
+if [ "$rate" = shm ]; then
+	hosts=1 ranks=${RANKS:-2}
+else
+	ranks=$((hosts * ${RANKS:-1}))
+fi
+for python in ${GF_PYTHON:-python3 /usr/bin/python3} ''; do
 	[ -z "$python" ] || "$python" -c 'import torch.distributed' 2> /dev/null || continue
 	break
 done
 [ -n "$python" ] || { echo "skipped: no PyTorch"; exit 77; }
-work=$(mktemp -d) || exit 1
-trap 'share/lab/gf-lab down "$lab" > /dev/null 2>&1; rm -rf "$work"' EXIT
-share/lab/gf-lab up "$lab" --hosts "$hosts" --ranks 1 --rate "$rate" --shaper htb > /dev/null 2>&1 ||
-	{ echo "skipped: no lab"; exit 77; }
-
-job() { # ARGUMENT...: of share/examples/pytorch_job.py
-	# shellcheck disable=SC2016 # the ranks expand it
-	share/lab/gf-lab run "$lab" --timeout 200 -- env GLOO_SOCKET_IFNAME=eth0 \
-		MASTER_ADDR=h0 MASTER_PORT=$((20000 + RANDOM % 20000)) WORLD_SIZE="$hosts" \
-		sh -c 'RANK=$OMPI_COMM_WORLD_RANK exec "$@"' job "$python" "$PWD/share/examples/pytorch_job.py" "$@"
+work=${WORK:-}
+[ -n "$work" ] || work=$(mktemp -d) || exit 1
+mkdir -p "$work"
+finish() {
+	[ "$rate" = shm ] || share/lab/gf-lab down "$lab" > /dev/null 2>&1
+	[ -n "${WORK:-}" ] || rm -rf "$work"
 }
-step_ms() { sed -n 's/.* \([0-9.]*\) ms a step.*/\1/p' | tail -n 1; }
+trap finish EXIT
+if [ "$rate" != shm ]; then
+	share/lab/gf-lab up "$lab" --hosts "$hosts" --ranks "${RANKS:-1}" --rate "$rate" --shaper htb > /dev/null 2>&1 ||
+		{ echo "skipped: no lab"; exit 77; }
+fi
+
+launch() { # COMMAND...: on all ranks
+	if [ "$rate" = shm ]; then
+		timeout 600 mpirun --bind-to none --oversubscribe -np "$ranks" "$@"
+	else
+		share/lab/gf-lab run "$lab" --timeout 600 -- "$@"
+	fi
+}
+peer() { # ARGUMENT...: of ddp_peer.py
+	local address=h0
+	[ "$rate" != shm ] || address=127.0.0.1
+	# shellcheck disable=SC2016 # the ranks expand it
+	launch env OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME="$([ "$rate" = shm ] && echo lo || echo eth0)" \
+		MASTER_ADDR=$address MASTER_PORT=$((20000 + RANDOM % 20000)) WORLD_SIZE="$ranks" \
+		sh -c 'RANK=$OMPI_COMM_WORLD_RANK exec "$@"' peer "$python" "$PWD/tests/bench/ddp_peer.py" "$job" "$@"
+}
 median() { sort -n | awk '{v[NR] = $1} END {print (v[int((NR + 1) / 2)] + v[int((NR + 2) / 2)]) / 2}'; }
 
-job profile "$work/model.json" "$work/network.txt" || exit 1
-gf-profile -q --import "$work/network.txt" > "$work/network.json" || exit 1
-options() { # what gf-plan is asked for
-	case $1 in
-	f16) echo --codecs f16 ;;
-	K=2) echo --staleness 2 ;;
-	K=2,f16) echo --staleness 2 --codecs f16 ;;
-	*) echo --policy "$1" ;;
-	esac
+if [ ! -e "$work/network.json" ]; then
+	peer profile "$work" || exit 1
+	launch gf-profile -q --transport ucx --budget "${BUDGET:-20s}" --max-bytes 16M > "$work/network.part" || exit 1
+	mv "$work/network.part" "$work/network.json"
+fi
+plan() { # NAME OPTION...: a contestant
+	local name=$1
+	shift
+	[ -e "$work/$name.plan" ] || gf-plan -q "$@" "$work/model.json" "$work/network.json" > "$work/$name.plan" ||
+		rm -f "$work/$name.plan"
 }
-policies="single wfbp mg-wfbp asc-wfbp optimal f16 K=2 K=2,f16"
-for policy in $policies; do
-	# shellcheck disable=SC2046 # words
-	gf-plan -q $(options "$policy") "$work/model.json" "$work/network.json" > "$work/$policy.json" || exit 1
+plan dense
+plan f16 --codecs f16
+plan q8 --codecs q8
+plan csc --selection csc --keep 0.15 --csc-warmup 0
+plan gtopk --selection gtopk --density 0.001 --warmup-densities none
+plan powersgd --selection powersgd --powersgd-rank 1 --powersgd-warmup 2
+if [ -n "${LOSSES:-}" ]; then
+	peer losses "$work" "$LOSSES"
+	exit
+fi
+for ((round = 0; round < ${ROUNDS:-5}; round++)); do
+	peer race "$work" "${STEPS:-6}" >> "$work/turns" || exit 1
 done
-for ((round = 0; round < rounds; round++)); do
-	for policy in $policies; do job train "$work/$policy.json" | step_ms >> "$work/$policy.ms"; done
-	job ddp | step_ms >> "$work/ddp.ms"
+jq -r '"forward \(.model.forward_s * 1e3 | round) ms, backward \(.model.backward_s * 1e3 | round) ms, AdamW \(.model.update_s * 1e3 | round) ms, gradients \([.model.tensors[].count_elems] | add * 4 / 1e6 | round) MB"' "$work/model.json"
+echo "$job, $ranks ranks on $hosts hosts, $rate, $(grep -c '^DDP	' "$work/turns") rounds"
+printf '%-18s %12s %12s %8s %10s\n' contestant 'predicted ms' 'measured ms' 'x DDP' 'off by'
+# DDP's time in each round, then each contestant's
+cut -f1 "$work/turns" | awk '!seen[$0]++' | while read -r name; do
+	ms=$(awk -F'\t' -v n="$name" '$1 == n {print $2}' "$work/turns" | median)
+	ratio=$(awk -F'\t' -v n="$name" '$1 == "DDP" {d = $2} $1 == n {print d / $2}' "$work/turns" | median)
+	predicted=- off=-
+	file=$work/${name#gradflow }.plan
+	[ "$name" != gradflow ] || file=
+	if [ -e "$file" ]; then
+		predicted=$(jq '.predicted.iteration_s * 1e4 | round / 10' "$file")
+		off=$(awk -v p="$predicted" -v m="$ms" 'BEGIN {printf "%+.0f %%", 100 * (m / p - 1)}')
+	fi
+	printf '%-18s %12s %12.1f %8.2f %10s\n' "$name" "$predicted" "$ms" "$ratio" "$off"
 done
-ddp=$(median < "$work/ddp.ms")
-jq -r '"forward \(.model.forward_s * 1e3) ms, backward \(.model.backward_s * 1e3) ms, gradients \([.model.tensors[].count_elems] | add * 4) bytes"' "$work/model.json"
-jq -r '.network.allreduce[0] | "all-reduce \(.startup_s * 1e6) us + \(.per_byte_s * 1e9) ns/B"' "$work/network.json"
-printf '%-10s %9s %13s %12s %10s\n' plan messages 'predicted ms' 'measured ms' 'x DDP'
-for policy in $policies; do
-	ms=$(median < "$work/$policy.ms")
-	printf '%-10s %9d %13.1f %12.1f %10.2f\n' "$policy" "$(jq '.messages | length' "$work/$policy.json")" \
-		"$(jq '.predicted.iteration_s * 1e3' "$work/$policy.json")" "$ms" "$(bc -l <<< "$ddp / $ms")"
-done
-printf '%-10s %9s %13s %12.1f %10.2f\n' DDP - - "$ddp" 1
