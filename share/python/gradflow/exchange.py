@@ -67,9 +67,12 @@ class Exchange:
         self.handle = handle
         _open.append(weakref.ref(self))
 
-    def _ask(self, name, *arguments):
+    def _open_handle(self):
         if not self.handle:
             raise RuntimeError("gradflow: the exchange is closed")
+
+    def _ask(self, name, *arguments):
+        self._open_handle()
         return getattr(self.lib, "gradflow_" + name)(self.handle, *arguments)
 
     def _do(self, name, *arguments):
@@ -79,13 +82,15 @@ class Exchange:
         """The gradient of the index-th tensor lies there, and is not to be touched
         until wait() returns."""
         status = self.lib.gradflow_post(self.handle, index, address)
-        if status:  # also of an exchange that is closed
-            c.check(self.lib, status)
+        self._posted(status)
 
     def post_many(self, indices, addresses):
         """The same of several in one call: arrays of c_size_t and of c_void_p."""
-        status = self.lib.gradflow_post_many(self.handle, indices, addresses, len(indices))
+        self._posted(self.lib.gradflow_post_many(self.handle, indices, addresses, len(indices)))
+
+    def _posted(self, status):
         if status:
+            self._open_handle()
             c.check(self.lib, status)
 
     def wait(self):
