@@ -83,6 +83,7 @@ static void draw_request(struct gf_request *r, struct gf_rng *rng)
 	r->policy = pick(rng, policies, GF_ARRAY_LENGTH(policies));
 	r->system = pick(rng, systems, GF_ARRAY_LENGTH(systems));
 	r->lanes = (int)gf_rng_below(rng, 4);
+	r->tolerance_asked = !r->policy && gf_rng_below(rng, 2);
 	if (gf_rng_below(rng, 4) == 0)
 		r->threshold_bytes = (size_t)1 << gf_rng_below(rng, 63);
 	if (gf_rng_below(rng, 4) == 0)
@@ -145,11 +146,14 @@ static void replay(const struct gf_plan *p, struct gf_rng *rng)
 	gf_text_release(&notes);
 }
 
-/* No policy by name is faster than what auto chose. */
+/* No policy by name is faster than what auto chose, beyond the tolerance. */
 static void expect_best(const struct gf_request *r, const struct gf_plan *best)
 {
+	double tolerance = r->tolerance_asked ? 1e-9 : GF_TOLERANCE_MOST;
 	struct gf_request asked = *r;
 	size_t i;
+
+	asked.tolerance_asked = false;
 
 	for (i = 0; gf_policies[i]; i++) {
 		struct gf_text notes = {0};
@@ -161,7 +165,8 @@ static void expect_best(const struct gf_request *r, const struct gf_plan *best)
 		if (gf_request_plan(&asked, &p, &notes, NULL) == 0) {
 			if (p.predicted && best->predicted &&
 			    best->predicted->iteration_s >
-				    p.predicted->iteration_s * (1 + 1e-9)) {
+				    p.predicted->iteration_s *
+					    (1 + tolerance)) {
 				char *text = gf_plan_write(best);
 
 				printf("%s: %.17g s, by %s: %.17g s\n",
