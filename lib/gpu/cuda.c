@@ -28,13 +28,18 @@ int gf_cuda_choose(const struct gf_gpu *g, struct gf_error *err)
 static int alloc(struct gf_gpu *g, size_t size_bytes, void **p,
 		 struct gf_error *err)
 {
+	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 	cudaError_t status;
 	void *got;
 	int rc = gf_cuda_choose(g, err);
 
 	if (rc)
 		return rc;
+	/* a pass that is captured may need more workspace; the stricter modes
+	 * give the capture up then */
+	(void)cudaThreadExchangeStreamCaptureMode(&mode);
 	status = cudaMalloc(&got, size_bytes ? size_bytes : 1);
+	(void)cudaThreadExchangeStreamCaptureMode(&mode);
 	if (status != cudaSuccess) {
 		(void)cudaGetLastError(); /* else the next check sees it */
 		return gf_error_set(

@@ -336,7 +336,7 @@ flip() {
 	says 'gf-train: one.json: the plan (digits-mlp) has 6 tensors, the model (digits-cnn) has 14'
 	plan_for 1 unheard-of > other.json
 	wants 3 gf-train -q --plan other.json
-	says 'unheard-of: want a path or a name in share/models, found neither'
+	says 'want the name of a shipped model, got "unheard-of" (--model FILE names another)'
 	jq '.tensors[3].count_elems = 8193' one.json > count.json
 	wants 2 gf-train -q --plan count.json
 	says 'tensor 3: the plan (digits-mlp) has fc2.weight of 8193 elements, the model (digits-mlp) has fc2.weight of 8192'
