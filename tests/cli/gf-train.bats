@@ -226,7 +226,8 @@ flip() {
 @test "two jobs in one folder, and one that was killed" {
 	SLURM_JOB_ID=47 gf-train --model digits-cnn --threads 1 --epochs 1000 --checkpoint ckpt --checkpoint-every 10 > out.0 2> err.0 3>&- &
 	first=$!
-	until [ -d ckpt/step-20 ]; do
+	# a set stays for two more only
+	until ls -d ckpt/step-*[0-9] > /dev/null 2>&1; do
 		kill -0 $first
 		sleep 0.05
 	done
