@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which thread of which process is in a call. */
+/* A job knows which thread of which process is in a call. */
 #include <errno.h>
 #include <pthread.h>
 

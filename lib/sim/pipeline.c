@@ -199,7 +199,7 @@ static void find_late(struct gf_pipeline *p, const double *factor)
 			p->late[p->nlate++] = rank;
 }
 
-/* Those of this step stand behind those that wait. */
+/* Those of this step come after those that wait. */
 static void add_messages(struct gf_pipeline *p, const double *factor)
 {
 	size_t base = p->steps % (size_t)p->staleness * p->in->nmessages, i;

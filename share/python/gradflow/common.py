@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Code that measuring and executing share."""
 import contextlib
+import json
 import os
 import tempfile
 
@@ -24,6 +25,20 @@ def write_whole(path, text):
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def write_trace(path, events, group=None):
+    """All ranks' events as a Chrome trace, a process each; rank 0 of the group writes."""
+    ranks = [None] * dist.get_world_size(group)
+    dist.all_gather_object(ranks, events, group=group)
+    if dist.get_rank(group) != 0:
+        return
+    whole = []
+    for r, own in enumerate(ranks):
+        whole.append({"ph": "M", "pid": r, "tid": 0, "name": "process_name",
+                      "args": {"name": f"rank {r}"}})
+        whole += [{**e, "pid": r} for e in sorted(own, key=lambda e: e["ts"])]
+    write_whole(path, json.dumps({"displayTimeUnit": "ms", "traceEvents": whole}) + "\n")
 
 
 def on_gradient(parameter, call):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a job's steps and messages take under the hook, beside the plan's prediction."""
-import json
 import statistics
 import sys
 import time
 
 import torch.distributed as dist
 
-from .common import on_gradient, write_whole
+from .common import on_gradient, write_trace
 
 
 class Record:
@@ -128,14 +127,4 @@ class Record:
 
     def write(self, path):
         """All ranks' steps as a Chrome trace; rank 0 of the group writes."""
-        group = self.state.group
-        ranks = [None] * dist.get_world_size(group)
-        dist.all_gather_object(ranks, self.events, group=group)
-        if dist.get_rank(group) != 0:
-            return
-        events = []
-        for r, own in enumerate(ranks):
-            events.append({"ph": "M", "pid": r, "tid": 0, "name": "process_name",
-                           "args": {"name": f"rank {r}"}})
-            events += [{**e, "pid": r} for e in sorted(own, key=lambda e: e["ts"])]
-        write_whole(path, json.dumps({"displayTimeUnit": "ms", "traceEvents": events}) + "\n")
+        write_trace(path, self.events, self.state.group)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """When things happened in each step, as the model of gf(7) counts: from the
 start of forward."""
-import json
 import statistics
 import time
 
 import torch.distributed as dist
 
-from .common import write_whole
+from .common import write_trace
 
 
 class Trace:
@@ -92,13 +91,4 @@ class Trace:
         return "\n".join(lines) + "\n"
 
     def write(self, path):
-        ranks = [None] * dist.get_world_size()
-        dist.all_gather_object(ranks, self.events)
-        if dist.get_rank() != 0:
-            return
-        events = []
-        for r, own in enumerate(ranks):
-            events.append({"ph": "M", "pid": r, "tid": 0, "name": "process_name",
-                           "args": {"name": f"rank {r}"}})
-            events += [{**e, "pid": r} for e in sorted(own, key=lambda e: e["ts"])]
-        write_whole(path, json.dumps({"displayTimeUnit": "ms", "traceEvents": events}) + "\n")
+        write_trace(path, self.events)
