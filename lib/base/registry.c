@@ -100,6 +100,20 @@ int gf_names_refuse(const char *const *names, const char *got,
 	return -EINVAL;
 }
 
+int gf_names_find(const char *const *names, const char *got, int *index,
+		  struct gf_error *err)
+{
+	int i;
+
+	for (i = 0; names[i]; i++) {
+		if (strcmp(names[i], got) == 0) {
+			*index = i;
+			return 0;
+		}
+	}
+	return gf_names_refuse(names, got, err);
+}
+
 int gf_registry_refuse(const struct gf_registry *r, const char *option,
 		       const char *first, const char *got, struct gf_error *err)
 {

@@ -42,6 +42,10 @@ int gf_registry_refuse(const struct gf_registry *r, const char *option,
 int gf_names_refuse(const char *const *names, const char *got,
 		    struct gf_error *err);
 
+/* The index of a name; if it is none of them, gf_names_refuse's -EINVAL. */
+int gf_names_find(const char *const *names, const char *got, int *index,
+		  struct gf_error *err);
+
 /* The name that differs from `got` by the fewest letters added, left out or
  * changed, without regard to case, - and _; NULL: none is near. */
 const char *gf_names_near(const char *const *names, const char *got);

@@ -38,13 +38,7 @@ static int store_choice(const struct gf_setting *s, const char *arg, int *to,
 	for (i = 0; s->words && s->words[i][0]; i++)
 		if (strcmp(s->words[i][0], arg) == 0)
 			name = s->words[i][1];
-	for (i = 0; s->names[i]; i++) {
-		if (strcmp(s->names[i], name) == 0) {
-			*to = i;
-			return 0;
-		}
-	}
-	return gf_names_refuse(s->names, arg, err);
+	return gf_names_find(s->names, name, to, err);
 }
 
 /* *numbers is the caller's to free; given twice, the last one counts. */

@@ -22,20 +22,6 @@ const char *const *gf_field_words(const struct gf_field *f)
 	return f->type == GF_FIELD_BOOL ? switches : f->names;
 }
 
-static int parse_choice(const char *const *names, const char *text, int *index,
-			struct gf_error *err)
-{
-	int i;
-
-	for (i = 0; names[i]; i++) {
-		if (strcmp(names[i], text) == 0) {
-			*index = i;
-			return 0;
-		}
-	}
-	return gf_names_refuse(names, text, err);
-}
-
 static int parse_real(const struct gf_field *f, const char *text, double *p,
 		      struct gf_error *err)
 {
@@ -88,14 +74,14 @@ int gf_field_parse(const struct gf_field *f, const char *text, void *item,
 			*(size_t *)p = (size_t)whole;
 		return rc;
 	case GF_FIELD_BOOL:
-		rc = parse_choice(switches, text, &index, err);
+		rc = gf_names_find(switches, text, &index, err);
 		if (!rc)
 			*(bool *)p = index;
 		return rc;
 	case GF_FIELD_REAL:
 		return parse_real(f, text, p, err);
 	case GF_FIELD_CHOICE:
-		return parse_choice(f->names, text, p, err);
+		return gf_names_find(f->names, text, p, err);
 	case GF_FIELD_REALS:
 		return parse_reals(f, text, item, err);
 	default:
