@@ -2,18 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Plans under DistributedDataParallel: share/python/gradflow/ddp.py. GF_PYTHON is the
 # interpreter that has PyTorch; of any version from 1.13 on.
-load ../cli/common
-
-setup_file() {
-	for python in ${GF_PYTHON:-python3 /usr/bin/python3}; do
-		"$python" -c 'import torch.distributed as d; assert d.is_gloo_available()' 2> /dev/null || continue
-		export python GRADFLOW_LIBRARY=$GF_SOURCE/$BUILD/lib/libgradflow.so.0
-		[ -e "$GRADFLOW_LIBRARY" ] || skip "no shared library in this build"
-		gf-allreduce --list | grep -q '^transport  ucx' || skip "built without UCX"
-		return
-	done
-	skip "no PyTorch with gloo"
-}
+load torch
 
 holds() { # RANKS CASE...
 	wants 0 timeout 600 "$python" "$GF_SOURCE/tests/python/check_ddp.py" "$@"
