@@ -22,10 +22,13 @@ export PATH="$PWD/$build/bin:$PATH"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1
 work=$(mktemp -d) || exit 1
+lab=share/lab/gf-lab
 lab_up= # an emulated cluster of ours that stands
-trap '[ -z "$lab_up" ] || share/lab/gf-lab down "$lab_up"; rm -rf "$work"' EXIT
+trap '[ -z "$lab_up" ] || "$lab" down "$lab_up"; rm -rf "$work"' EXIT
+status=0
 run() { timeout 300 mpirun --bind-to none -np "$@"; }
 heading() { printf '\n== %s\n' "$*"; }
+failed() { echo "bench: $*"; status=1; }
 
 # samples/s of gf-train: the median over its epochs after the first
 ours() { # ranks batch
@@ -197,7 +200,19 @@ plugins() {
 		-L"$ucc/lib" -Wl,-rpath,"$ucc/lib" -lucc
 }
 
-# peers COMMAND... -- OPTION...: allreduce_peers under that launcher
+# begin_lab OPTION...: a cluster named $lab_up, which no other bench uses
+begin_lab() {
+	local name=b$$
+	"$lab" up "$name" "$@" > "$work/lab.log" 2>&1 || { failed "no emulated cluster: $(tail -n 1 "$work/lab.log")"; return 1; }
+	lab_up=$name
+}
+
+end_lab() {
+	"$lab" down "$lab_up"
+	lab_up=
+}
+
+# peers COMMAND... -- OPTION...: allreduce_peers under that launcher, and its status
 peers() {
 	local launcher=() loaded=() so
 	while [ "$1" != -- ]; do launcher+=("$1"); shift; done
@@ -207,29 +222,28 @@ peers() {
 	done
 	rm -rf "$work/store" && mkdir "$work/store"
 	"${launcher[@]}" "$PWD/$build/bench/allreduce_peers" "${loaded[@]}" -d "$work/store" "$@" 2>&1 | grep -vE '^(\[|--|$)'
+	return "${PIPESTATUS[0]}"
 }
 
 # cluster HOSTS RANKS OPTION...: on an emulated 1 Gb/s cluster; the limit is what
 # iperf3 gets out of a link, without it a frame's payload at 1 Gb/s
 cluster() {
-	local lab=share/lab/gf-lab name=bench$1x$2 hosts=$1 ranks=$2 link=118.6e6 got
+	local hosts=$1 ranks=$2 link=118.6e6 got
 	shift 2
-	"$lab" up "$name" --hosts "$hosts" --ranks "$ranks" --rate 1gbit > /dev/null 2>&1 || { echo "no cluster $name"; return 1; }
-	lab_up=$name
+	begin_lab --hosts "$hosts" --ranks "$ranks" --rate 1gbit || return
 	if command -v iperf3 > /dev/null; then
 		local address
-		address=$("$lab" exec "$name" h1 ip -4 -o addr show scope global | awk '{sub(/\/.*/, "", $4); print $4; exit}')
-		"$lab" exec "$name" h1 timeout 20 iperf3 -s -1 > /dev/null 2>&1 &
+		address=$("$lab" exec "$lab_up" h1 ip -4 -o addr show scope global | awk '{sub(/\/.*/, "", $4); print $4; exit}')
+		"$lab" exec "$lab_up" h1 timeout 20 iperf3 -s -1 > /dev/null 2>&1 &
 		sleep 0.5
-		got=$("$lab" exec "$name" h0 timeout 15 iperf3 -J -O 1 -t 3 -c "$address" |
+		got=$("$lab" exec "$lab_up" h0 timeout 15 iperf3 -J -O 1 -t 3 -c "$address" |
 			jq '.end.sum_received.bits_per_second / 8')
 		wait $!
 		[ -n "$got" ] && [ "$got" != null ] && link=$got
 	fi
 	echo "$hosts hosts x $ranks ranks, 1 Gb/s each, $(printf '%.1f' "$(bc -l <<< "$link / 1000000")") MB/s by $([ -n "$got" ] && echo iperf3 || echo arithmetic)"
-	peers "$lab" run "$name" --timeout 300 -- -l "$link" "$@"
-	"$lab" down "$name"
-	lab_up=
+	peers "$lab" run "$lab_up" --timeout 300 -- -l "$link" "$@" || failed "$hosts hosts x $ranks ranks: status $?"
+	end_lab
 }
 
 # Medians of allreduce_peers -v as a row for each size: the peers' best of each
@@ -267,27 +281,25 @@ transport_rows() { # link in bytes per second, hosts
 bench_transports() {
 	[ "$(id -u)" -eq 0 ] || { echo "skipped: needs root"; return; }
 	plugins
-	local cluster hosts ranks rate link sizes lab=share/lab/gf-lab
+	local cluster hosts ranks rate link sizes shaper rc
 	read -ra sizes <<< "${TRANSPORTS_SIZES:-4096 67108864 4}"
 	[ $# -gt 0 ] || set -- 4x1@1gbit 8x1@1gbit 4x2@1gbit 4x1@10gbit 2x1@none
 	for cluster; do
 		IFS=x@ read -r hosts ranks rate <<< "$cluster"
 		heading "transports, $cluster, median ms; load average $(cut -d' ' -f1-3 /proc/loadavg)"
-		if [ "$rate" = none ]; then
-			link=0
-			"$lab" up transp --hosts "$hosts" --ranks "$ranks" --shaper none 2> /dev/null || return
-		else
+		link=0 shaper=(--shaper none)
+		if [ "$rate" != none ]; then
 			# a frame's payload
-			link=$(bc <<< "${rate%gbit} * 118600000")
-			"$lab" up transp --hosts "$hosts" --ranks "$ranks" --rate "$rate" --shaper htb 2> /dev/null || return
+			link=$(bc <<< "${rate%gbit} * 118600000") shaper=(--rate "$rate" --shaper htb)
 		fi
-		lab_up=transp
+		begin_lab --hosts "$hosts" --ranks "$ranks" "${shaper[@]}" || continue
 		# UCX between hosts of one kernel would share memory
-		UCX_TLS=tcp,self peers "$lab" run transp --timeout 600 -- -l "$link" -t mpi,ucx -b "${sizes[0]}" -e "${sizes[1]}" \
+		UCX_TLS=tcp,self peers "$lab" run "$lab_up" --timeout 600 -- -l "$link" -t mpi,ucx -b "${sizes[0]}" -e "${sizes[1]}" \
 			-f "${sizes[2]}" -s "${TRANSPORTS_SECONDS:-.5}" -a ring -m default,recdbl,ring,segring -v > "$work/transports.txt"
+		rc=$?
 		transport_rows "$link" "$hosts" < "$work/transports.txt"
-		"$lab" down transp
-		lab_up=
+		[ $rc -eq 0 ] || failed "$cluster: status $rc; its last lines:" $'\n'"$(tail -n 5 "$work/transports.txt")"
+		end_lab
 	done
 }
 
@@ -296,7 +308,7 @@ bench_allreduce() {
 	plugins
 	local ranks
 	for ranks in 2 4; do
-		peers run "$ranks" --oversubscribe -- -b 1024 -e $((256 << 20)) -f 4 -s 2 -a all
+		peers run "$ranks" --oversubscribe -- -b 1024 -e $((256 << 20)) -f 4 -s 2 -a all || failed "$ranks ranks: status $?"
 	done
 	heading "all-reduce of f32 over emulated links"
 	[ "$(id -u)" -eq 0 ] || { echo "skipped: needs root"; return; }
@@ -353,3 +365,4 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
+[ $status -eq 0 ]
