@@ -210,6 +210,7 @@ struct gradflow_exchange_options {
 	 * wrote the set; 0: it is new. 0 on all ranks: ranks are as they were.
 	 */
 	size_t former;
+	double join_s; /* for how long opening waits for all ranks; 0: 60 s */
 };
 
 /* As gradflow_open, with the same failures. */
@@ -229,7 +230,8 @@ const char *gradflow_exchange_host(const struct gradflow_exchange *x, int rank);
 /* NULL is allowed. On all ranks, also within a step: what was not posted counts
  * as zeros. After a failure it waits for no other rank, and those that are left
  * may open another exchange, unless they were joined by MPI; memory as large as
- * the gradients is lost then. A forked child keeps its copy. */
+ * the gradients is lost then. Without a failure it waits until the others
+ * close, too, but for 5 s at most. A forked child keeps its copy. */
 void gradflow_exchange_close(struct gradflow_exchange *x);
 
 /* That tensor's gradient is there, or will be by what is enqueued on the

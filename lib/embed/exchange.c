@@ -406,6 +406,7 @@ API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
 		.meet = o.meet,
 		.rank = o.rank,
 		.ranks = o.ranks,
+		.timeout_s = o.join_s,
 	};
 	rc = gf_comm_open(&how, &comm, err);
 	return rc ? rc

@@ -48,13 +48,13 @@ static int check_size(size_t size, size_t least, struct gf_error *err)
 			    least, MOST_BYTES, sizeof(size_t), size);
 }
 
-static int check_seconds(double timeout_s, struct gf_error *err)
+static int check_seconds(const char *name, double seconds, struct gf_error *err)
 {
-	return timeout_s >= 0 && !isinf(timeout_s)
+	return seconds >= 0 && !isinf(seconds)
 		       ? 0
 		       : gf_error_set(err, -EINVAL,
-				      "timeout_s: want 0 or more, got %g",
-				      timeout_s);
+				      "%s: want 0 or more, got %g", name,
+				      seconds);
 }
 
 int gf_embed_take_options(const struct gradflow_options *from,
@@ -69,7 +69,7 @@ int gf_embed_take_options(const struct gradflow_options *from,
 		return rc;
 	}
 	*to = o;
-	return check_seconds(o.timeout_s, err);
+	return check_seconds("timeout_s", o.timeout_s, err);
 }
 
 int gf_embed_take_exchange(const struct gradflow_exchange_options *from,
@@ -81,13 +81,13 @@ int gf_embed_take_exchange(const struct gradflow_exchange_options *from,
 	rc = rc ? rc : take(from, from->size, to, sizeof(*to), err);
 	if (rc)
 		gf_error_prefix(err, "options");
-	return rc;
+	return rc ? rc : check_seconds("join_s", to->join_s, err);
 }
 
 int gf_embed_check_exchange(const struct gradflow_exchange_options *o,
 			    struct gf_error *err)
 {
-	int rc = check_seconds(o->timeout_s, err);
+	int rc = check_seconds("timeout_s", o->timeout_s, err);
 
 	if (!rc && !(o->momentum >= 0 && o->momentum < 1))
 		rc = gf_error_set(err, -EINVAL,

@@ -6,6 +6,7 @@
  *	misuse nothing		NULL in the place of every handle
  *	misuse signals PLACE RANK RANKS	a signal every half millisecond
  *	misuse leaves PLACE RANK RANKS	rank 1 closes within its second step
+ *	misuse alone PLACE RANK RANKS	no other rank comes
  */
 #define _GNU_SOURCE
 #include <gradflow.h>
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define COUNT 4096
@@ -228,16 +230,50 @@ static void signals(char **where)
 	gradflow_exchange_close(x);
 }
 
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The step's time-out is another matter: it is longer than this test. */
+static void alone(char **where)
+{
+	struct gradflow_exchange_options o = {.size = sizeof(o),
+					      .tensor_size = sizeof(one),
+					      .timeout_s = 600,
+					      .meet = where[0],
+					      .rank = atoi(where[1]),
+					      .ranks = atoi(where[2]),
+					      .join_s = -1};
+	struct gradflow_exchange *x;
+	double begun_s = now_s();
+
+	refused(gradflow_exchange_open(&one, 1, &o, &x), -EINVAL,
+		"join_s: want 0 or more, got -1");
+	o.join_s = 1.5;
+	refused(gradflow_exchange_open(&one, 1, &o, &x), -ETIMEDOUT, "rank");
+	begun_s = now_s() - begun_s;
+	check(begun_s >= 1.5 && begun_s < 30, "the time that joining took");
+	fprintf(stderr, "misuse: %s\n", gradflow_error());
+}
+
 static void leaves(char **where)
 {
 	struct gradflow_exchange *x = join(where);
 	const int rank = gradflow_exchange_rank(x);
 	int missing = -1;
+	double begun_s;
 
 	check(mean_of(x) == 0, "a step");
 	if (rank == 1) {
 		check(gradflow_post(x, 0, data) == 0, "a post");
+		begun_s = now_s();
 		gradflow_exchange_close(x);
+		/* 5 s, and what a crowded machine takes */
+		check(now_s() - begun_s < 15, "the time that closing took");
 		return;
 	}
 	check(mean_of(x) == 0, "the step that rank 1 has left");
@@ -258,6 +294,8 @@ int main(int argc, char **argv)
 		nothing();
 	else if (!strcmp(mode, "signals") && argc == 5)
 		signals(argv + 2);
+	else if (!strcmp(mode, "alone") && argc == 5)
+		alone(argv + 2);
 	else if (!strcmp(mode, "leaves") && argc == 5)
 		leaves(argv + 2);
 	else

@@ -190,3 +190,10 @@ rule() { # JQ-FILTER
 	joins
 	wants 0 processes 3 "$(program misuse)" leaves place @ 3
 }
+
+@test "exchange: how long opening waits for ranks that do not come is the program's to say" {
+	joins
+	wants 0 "$(program misuse)" alone place 0 2
+	says "waited 1.5 s"
+	says "rank 1"
+}
