@@ -6,8 +6,8 @@
 #include "comm/shm_state.h"
 
 struct card {
-	int host, pid, fd; /* fd of the host's queues, at its first rank */
-	int ok;
+	int host, ok;
+	struct gf_segment_place queues; /* the host's, at its first rank */
 };
 
 static size_t control_bytes(int local_ranks)
@@ -33,7 +33,7 @@ static void find_peers(struct gf_shm *s, const struct card *cards)
 			continue;
 		if (rank != c->rank) {
 			p->rank = rank;
-			p->pid = cards[rank].pid;
+			p->pid = cards[rank].queues.pid;
 			p->out = &queues[own * c->local_ranks + local];
 			p->in = &queues[local * c->local_ranks + own];
 			s->peer_of[rank] = s->npeers++;
@@ -48,7 +48,7 @@ static void find_peers(struct gf_shm *s, const struct card *cards)
 int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err)
 {
 	struct gf_comm *c = s->below;
-	struct card own = {c->host, (int)getpid(), -1, 1};
+	struct card own = {c->host, 1, {.pid = (int)getpid(), .fd = -1}};
 	struct card *cards = gf_xcalloc((size_t)c->ranks, sizeof(*cards));
 	size_t size = control_bytes(c->local_ranks);
 	bool shared = false;
@@ -57,14 +57,17 @@ int gf_shm_join(struct gf_shm *s, bool *usable, struct gf_error *err)
 	*usable = false;
 	if (c->host == c->rank && c->local_ranks > 1) {
 		own.ok = !gf_segment_make(&s->control, size, false, NULL);
-		own.fd = s->control.fd;
+		own.queues.fd = s->control.fd;
+		own.queues.inode = s->control.inode;
+		own.queues.size_bytes = size;
 	}
 	rc = gf_comm_allgather(c, &own, sizeof(own), cards, err);
 	if (rc)
 		goto out;
 	if (c->host != c->rank && cards[c->host].ok)
-		own.ok = !gf_segment_map(&s->control, cards[c->host].pid,
-					 cards[c->host].fd, size, NULL);
+		own.ok = cards[c->host].queues.size_bytes == size &&
+			 !gf_segment_map(&s->control, &cards[c->host].queues,
+					 NULL);
 	else
 		own.ok = cards[c->host].ok;
 	rc = gf_comm_allgather(c, &own, sizeof(own), cards, err);

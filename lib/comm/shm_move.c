@@ -86,7 +86,10 @@ static int peer_segment(struct gf_shm_peer *p, const struct gf_shm_entry *e,
 		}
 	}
 	m = gf_array_push(&p->mapped, &p->nmapped, &p->mapped_capacity);
-	rc = gf_segment_map(&m->segment, p->pid, e->fd, e->segment_bytes, err);
+	rc = gf_segment_map(&m->segment,
+			    &(struct gf_segment_place){p->pid, e->fd, e->inode,
+						       e->segment_bytes},
+			    err);
 	if (rc) {
 		p->nmapped--;
 		gf_error_prefix(err, "memory of rank %d", p->rank);
@@ -355,6 +358,7 @@ void gf_shm_push(struct gf_shm *s, struct gf_request *r)
 		e->kind = GF_SHM_DIRECT;
 		e->segment = own->serial;
 		e->segment_bytes = own->segment.size_bytes;
+		e->inode = own->segment.inode;
 		e->fd = own->segment.fd;
 		e->offset = (uint64_t)(r->from - own->segment.base);
 		e->done = index;

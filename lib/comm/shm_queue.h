@@ -32,6 +32,7 @@ struct gf_shm_entry {
 	uint64_t size_bytes;
 	uint64_t offset;        /* DIRECT, BACK: into the segment */
 	uint64_t segment_bytes; /* DIRECT */
+	uint64_t inode;         /* DIRECT: the segment's */
 	uint64_t segment; /* DIRECT, RETIRE: serial number at the sender; BACK:
 			     at the receiver */
 	int32_t fd;       /* DIRECT: the segment's, at the sender */

@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The size stays, and so do the seals. */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
 static int map(struct gf_segment *s, int fd, size_t size_bytes)
 {
 	void *base = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -24,16 +27,19 @@ static int map(struct gf_segment *s, int fd, size_t size_bytes)
 int gf_segment_make(struct gf_segment *s, size_t size_bytes, bool reserve,
 		    struct gf_error *err)
 {
+	struct stat st;
 	int fd, rc = 0;
 
 	memset(s, 0, sizeof(*s));
-	fd = memfd_create("gradflow", MFD_CLOEXEC);
+	fd = memfd_create("gradflow", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return gf_error_errno(err, -errno, "memfd_create");
 	if (ftruncate(fd, (off_t)size_bytes))
 		rc = -errno;
 	if (!rc && reserve)
 		rc = -posix_fallocate(fd, 0, (off_t)size_bytes);
+	if (!rc && (fcntl(fd, F_ADD_SEALS, SEALS) || fstat(fd, &st)))
+		rc = -errno;
 	if (!rc)
 		rc = map(s, fd, size_bytes);
 	if (rc) {
@@ -41,30 +47,44 @@ int gf_segment_make(struct gf_segment *s, size_t size_bytes, bool reserve,
 		return gf_error_errno(err, rc, "%zu bytes of shared memory",
 				      size_bytes);
 	}
+	s->inode = st.st_ino;
 	s->fd = fd;
 	return 0;
 }
 
-int gf_segment_map(struct gf_segment *s, int pid, int fd, size_t size_bytes,
+/* Is it the file that was meant? Its process may have ended since, and others
+ * have its numbers. Only anonymous files in memory have seals. */
+static int identify(int fd, const struct gf_segment_place *place)
+{
+	struct stat st;
+	int seals;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != place->size_bytes ||
+	    st.st_ino != place->inode)
+		return -ESTALE;
+	seals = fcntl(fd, F_GET_SEALS);
+	return seals < 0 || (seals & SEALS) != SEALS ? -ESTALE : 0;
+}
+
+int gf_segment_map(struct gf_segment *s, const struct gf_segment_place *place,
 		   struct gf_error *err)
 {
 	char path[64];
-	struct stat st;
-	int own, rc = 0;
+	int own, rc;
 
 	memset(s, 0, sizeof(*s));
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
-	own = open(path, O_RDWR | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", place->pid, place->fd);
+	/* O_NONBLOCK: it may be another process's pipe */
+	own = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (own < 0)
 		return gf_error_errno(err, -errno, "%s", path);
-	/* the number may by now be another file's */
-	if (fstat(own, &st))
-		rc = -errno;
-	else if (!S_ISREG(st.st_mode) || (size_t)st.st_size != size_bytes)
-		rc = -ESTALE;
+	rc = identify(own, place);
 	if (!rc)
-		rc = map(s, own, size_bytes);
+		rc = map(s, own, place->size_bytes);
 	close(own);
+	s->inode = place->inode;
 	s->fd = -1;
 	return rc ? gf_error_errno(err, rc, "%s", path) : 0;
 }

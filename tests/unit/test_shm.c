@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "comm/shm.h"
 #include "comm/shm_queue.h"
+#include "comm/shm_segment.h"
 #include "ranks.h"
 #include "transport.h"
 
@@ -328,6 +334,65 @@ static void all_checks(struct gf_comm *c, void *ctx)
 	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
 }
 
+/* A place is mapped only if it still holds the segment that was meant, and
+ * nobody can take the memory away. */
+static void check_segments(void)
+{
+	enum { BYTES = 1 << 16 };
+	struct gf_segment own, other, mapped;
+	struct gf_segment_place place = {.pid = (int)getpid()}, wrong;
+	char path[] = "/tmp/test_shm.XXXXXX";
+	struct gf_error err = {""};
+	struct stat st;
+	int file, ends[2];
+
+	EXPECT(!gf_segment_make(&own, BYTES, true, &err) &&
+		       !gf_segment_make(&other, BYTES, true, &err),
+	       "%s", err.text);
+	place.fd = own.fd;
+	place.inode = own.inode;
+	place.size_bytes = BYTES;
+	EXPECT(!gf_segment_map(&mapped, &place, &err), "%s", err.text);
+	strcpy(own.base, "seen");
+	EXPECT_TEXT(mapped.base, "seen");
+	gf_segment_release(&mapped);
+	EXPECT(ftruncate(own.fd, 0) && errno == EPERM, "not to be shrunk");
+
+	wrong = place;
+	wrong.fd = other.fd; /* the number is another segment's by now */
+	EXPECT(gf_segment_map(&mapped, &wrong, &err) == -ESTALE, "%s",
+	       err.text);
+	wrong = place;
+	wrong.size_bytes = BYTES / 2;
+	EXPECT(gf_segment_map(&mapped, &wrong, &err) == -ESTALE, "%s",
+	       err.text);
+	wrong = place;
+	wrong.fd = 1000000;
+	EXPECT(gf_segment_map(&mapped, &wrong, &err) == -ENOENT, "%s",
+	       err.text);
+
+	/* a file that its owner may cut off */
+	file = mkstemp(path);
+	EXPECT(file >= 0 && !ftruncate(file, BYTES) && !fstat(file, &st), "%s",
+	       path);
+	wrong = place;
+	wrong.fd = file;
+	wrong.inode = st.st_ino;
+	EXPECT(gf_segment_map(&mapped, &wrong, &err) == -ESTALE, "%s",
+	       err.text);
+	close(file);
+	unlink(path);
+	/* and no wait for a pipe's other end */
+	EXPECT(!pipe(ends), "pipe");
+	wrong.fd = ends[0];
+	EXPECT(gf_segment_map(&mapped, &wrong, &err) < 0, "a pipe");
+	EXPECT(!mapped.base && mapped.fd == -1, "nothing is mapped");
+	close(ends[0]);
+	close(ends[1]);
+	gf_segment_release(&own);
+	gf_segment_release(&other);
+}
+
 /* The real thing: processes, MPI below. */
 static int under_mpirun(void)
 {
@@ -355,6 +420,7 @@ int main(void)
 	watchdog(100);
 	if (getenv("OMPI_COMM_WORLD_RANK"))
 		return under_mpirun();
+	check_segments();
 	for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++)
 		on_ranks_over(ranks[i], gf_comm_shm_over, all_checks, NULL);
 	return TEST_END();

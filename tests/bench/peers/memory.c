@@ -36,14 +36,14 @@ static float *messages[MESSAGES_MOST]; /* of all ranks */
 
 /* The address at which a rank's message is mapped. */
 struct card {
-	int pid, fd;
-	size_t size_bytes, offset;
+	struct gf_segment_place place;
+	size_t offset;
 };
 
 static struct card find_own(struct arena *a)
 {
 	const struct gf_shm *s = a->comm->priv;
-	struct card card = {.pid = (int)getpid(), .fd = -1};
+	struct card card = {.place = {.pid = (int)getpid(), .fd = -1}};
 	size_t i;
 
 	for (i = 0; i < s->nown; i++) {
@@ -51,8 +51,9 @@ static struct card find_own(struct arena *a)
 
 		if (!gf_segment_holds(own, a->data, a->o.high))
 			continue;
-		card.fd = own->fd;
-		card.size_bytes = own->size_bytes;
+		card.place.fd = own->fd;
+		card.place.inode = own->inode;
+		card.place.size_bytes = own->size_bytes;
 		card.offset = (size_t)((char *)a->data - own->base);
 	}
 	return card;
@@ -75,8 +76,7 @@ static void enter(struct arena *a)
 		messages[i] = a->data;
 		if (i == a->comm->rank)
 			continue;
-		must(gf_segment_map(&mapped[i], cards[i].pid, cards[i].fd,
-				    cards[i].size_bytes, &err),
+		must(gf_segment_map(&mapped[i], &cards[i].place, &err),
 		     err.text);
 		messages[i] =
 			(float *)(void *)(mapped[i].base + cards[i].offset);
