@@ -138,6 +138,8 @@ static const struct gf_setting settings[] = {
 	 0, 1e12},
 	{"log", "FILE", 4, GF_SETTING_TEXT, AT(log),
 	 "write losses and accuracies as JSON Lines"},
+	{"log-every", "N", 4, GF_SETTING_WHOLE, AT(log_every),
+	 "of the log's rows of steps, write every Nth; 0 is none (1)", 0, 1e12},
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
 	 "write a Chrome trace of all ranks' last steps and the prediction"},
 	{"target", "A", 4, GF_SETTING_REAL, AT(target),
@@ -179,6 +181,7 @@ static const struct gf_setting settings[] = {
 /* A replay computes nothing, and learns nothing. */
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
+	{"log-every", "log", NULL},
 	{"replay", NULL,
 	 "model data training augment epochs batch accumulate optimizer lr "
 	 "lr-batch momentum weight-decay eta exclude clip-norm warmup schedule "
@@ -224,6 +227,7 @@ struct session {
 	struct gf_prediction replayed; /* a replay's own */
 	struct gf_clock_offset offset;
 	struct gf_train_log log;
+	bool told_growth; /* of the log */
 	struct gf_progress progress;
 	struct gf_train_row epoch; /* the last "train" row */
 	char *job;
@@ -250,8 +254,17 @@ static int tell_row(void *ctx, const struct gf_train_row *row,
 
 static void tell_progress(void *ctx, size_t step, size_t steps)
 {
-	gf_progress_at(&((struct session *)ctx)->progress,
-		       (double)step / (double)steps, NULL);
+	struct session *s = ctx;
+	char *growth;
+
+	gf_progress_at(&s->progress, (double)step / (double)steps, NULL);
+	if (s->told_growth || !s->log.row_bytes)
+		return;
+	s->told_growth = true;
+	growth = gf_train_log_growth(&s->log, steps);
+	if (growth)
+		gf_cli_note(&s->a->cli, 0, "%s", growth);
+	free(growth);
 }
 
 static void tell_note(void *ctx, const char *text)
@@ -426,7 +439,8 @@ static int begin(struct session *s, struct gf_error *err)
 	if (!rc)
 		rc = gf_cli_try_output(&s->a->cli, err);
 	if (!rc && s->comm->rank == 0 && o->log)
-		rc = gf_train_log_open(&s->log, o->log, &s->config, err);
+		rc = gf_train_log_open(&s->log, o->log, o->log_every,
+				       &s->config, err);
 	rc = gf_comm_agree(s->comm, rc, err);
 	if (!rc && o->trace)
 		rc = gf_clock_compare(s->comm, &s->offset, err);

@@ -28,18 +28,18 @@ _gf_train() {
 	--epochs | --steps | --batch | --accumulate | --lr | --lr-batch | \
 		--momentum | --weight-decay | --eta | --clip-norm | --warmup | \
 		--drop-epochs | --drop-factor | --power | --seed | \
-		--checkpoint-every | --check-replicas | --target | --timeout | \
-		--threads | --rank | --ranks) return ;;
+		--checkpoint-every | --check-replicas | --log-every | \
+		--target | --timeout | --threads | --rank | --ranks) return ;;
 	*)
 		words='--plan --model --data --training --augment --epochs
 		--steps --batch --accumulate --optimizer --lr --lr-batch
 		--momentum --weight-decay --eta --exclude --clip-norm --warmup
 		--schedule --drop-epochs --drop-factor --power --loss-scale
 		--seed --checkpoint --checkpoint-every --resume --reshard
-		--bad-gradients --check-replicas --log --trace --target --list
-		--print-training --timeout --threads --device --precision
-		--transport --join --rank --ranks --cuda-graph --replay
-		--output --quiet --verbose --help --usage --version' ;;
+		--bad-gradients --check-replicas --log --log-every --trace
+		--target --list --print-training --timeout --threads --device
+		--precision --transport --join --rank --ranks --cuda-graph
+		--replay --output --quiet --verbose --help --usage --version' ;;
 	esac
 	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
 	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")

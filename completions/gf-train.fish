@@ -32,6 +32,7 @@ complete -c gf-train -l reshard -d 'with --resume: accept a checkpoint of anothe
 complete -c gf-train -l bad-gradients -x -a 'end skip' -d 'if a gradient is infinite or not a number, end the run or skip the step (end)'
 complete -c gf-train -l check-replicas -x -d 'compare parameters and momentum of all ranks every N steps; 0 is never (100 if the plan uses the MPI library\'s all-reduce, else 0)'
 complete -c gf-train -l log -r -F -d 'write losses and accuracies as JSON Lines'
+complete -c gf-train -l log-every -x -d 'of the log\'s rows of steps, write every Nth; 0 is none (1)'
 complete -c gf-train -l trace -r -F -d 'write a Chrome trace of all ranks\' last steps and the prediction'
 complete -c gf-train -l target -x -d 'exit 1 if the test accuracy ends below A (0 to 1)'
 complete -c gf-train -l list -d 'list selections, optimizers and schedules'

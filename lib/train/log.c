@@ -2,19 +2,25 @@
 #include "train/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "cli/human.h"
 #include "json/json.h"
 #include "train/choose.h"
 #include "train/method.h"
 
 /* Rows begin so. */
 static const char row_begins[] = "{\"model\": ";
+
+/* A log that grows beyond this is worth a word. */
+#define MUCH_BYTES 100e6
 
 /* The start of a file's last line; -1: errno has the reason. The line may be
  * long, as the file may not be a log. */
@@ -72,17 +78,55 @@ static int cut_unfinished(const char *path, struct gf_error *err)
 	return rc;
 }
 
-int gf_train_log_open(struct gf_train_log *log, const char *path,
+/* Rows of two jobs in one file could not be told apart. A file system without
+ * locks does without. */
+static int lock(int fd, const char *path, struct gf_error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+	    !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+		return 0;
+	return gf_error_set(err, -EBUSY,
+			    "%s: want a log of this job alone, another process "
+			    "writes to it",
+			    path);
+}
+
+/* The file keeps its contents until it is locked. */
+static int open_stream(FILE **stream, const char *path, bool append,
+		       struct gf_error *err)
+{
+	int fd = open(path,
+		      O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0),
+		      0666);
+	int rc = fd < 0 ? gf_error_errno(err, -errno, "%s", path)
+			: lock(fd, path, err);
+
+	if (!rc && append)
+		rc = cut_unfinished(path, err);
+	else if (!rc && ftruncate(fd, 0) && errno != EINVAL)
+		rc = gf_error_errno(err, -errno, "%s", path);
+	if (!rc) {
+		*stream = fdopen(fd, append ? "ab" : "wb");
+		if (!*stream)
+			rc = gf_error_errno(err, -errno, "%s", path);
+	}
+	if (rc && fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int gf_train_log_open(struct gf_train_log *log, const char *path, size_t every,
 		      const struct gf_train_config *config,
 		      struct gf_error *err)
 {
-	int rc = config->resume ? cut_unfinished(path, err) : 0;
+	int rc = open_stream(&log->stream, path, config->resume, err);
 
 	if (rc)
 		return rc;
-	log->stream = fopen(path, config->resume ? "ab" : "wb");
-	if (!log->stream)
-		return gf_error_errno(err, -errno, "%s", path);
+	log->every = every;
+	log->row_bytes = 0;
 	log->path = gf_xstrdup(path);
 	log->config = config;
 	log->method = gf_method_name(config->plan);
@@ -154,9 +198,14 @@ int gf_train_log_row(struct gf_train_log *log, const struct gf_train_row *row,
 		     struct gf_error *err)
 {
 	struct gf_json_writer w = {0};
+	bool of_step = strcmp(row->part, "batch") == 0;
 	int rc = 0;
 
+	if (of_step && (!log->every || row->step % log->every))
+		return 0;
 	put_row(&w, log, row);
+	if (of_step)
+		log->row_bytes = w.text.length;
 	errno = 0;
 	if (fwrite(w.text.data, 1, w.text.length, log->stream) !=
 		    w.text.length ||
@@ -165,6 +214,20 @@ int gf_train_log_row(struct gf_train_log *log, const struct gf_train_row *row,
 				    log->path);
 	gf_text_release(&w.text);
 	return rc;
+}
+
+char *gf_train_log_growth(const struct gf_train_log *log, size_t steps)
+{
+	double rows = log->every ? (double)steps / (double)log->every : 0;
+	double bytes = rows * (double)log->row_bytes;
+	struct gf_human h;
+
+	if (bytes < MUCH_BYTES)
+		return NULL;
+	return gf_xasprintf("%s: will grow to about %s, a row for %zu step%s "
+			    "of %zu; --log-every N writes fewer",
+			    log->path, gf_human_size(bytes, &h), log->every,
+			    log->every == 1 ? "" : "s", steps);
 }
 
 int gf_train_log_close(struct gf_train_log *log, struct gf_error *err)

@@ -22,6 +22,7 @@ void gf_train_options_init(struct gf_train_options *o)
 	*o = (struct gf_train_options){
 		.device = "auto",
 		.check_every = SIZE_MAX,
+		.log_every = 1,
 		.timeout_s = 60,
 	};
 	gf_training_init(&o->training);

@@ -205,6 +205,25 @@ flip() {
 	[ "$(cat notes)" = 'some notes' ]
 }
 
+@test "a log has the rows of every Nth step, and one writer" {
+	for every in 5:2 0:0 100:0; do
+		wants 0 gf-train $quick --epochs 1 --batch 100 --log-every "${every%:*}" --log log.jsonl
+		[ "$(jq -s -c 'map(.part)' log.jsonl)" = "$(jq -nc "[range(${every#*:}) | \"batch\"] + [\"train\", \"test\"]")" ]
+	done
+	[ "$(wc -l < log.jsonl)" -eq 2 ]
+	wants 2 gf-train $quick --steps 1 --log-every 2
+	says '--log-every goes with --log'
+	# another job's log
+	cp log.jsonl before.jsonl
+	exec 9< log.jsonl
+	flock 9
+	wants 3 gf-train $quick --steps 1 --log log.jsonl
+	exec 9<&-
+	one_line
+	says 'log.jsonl: want a log of this job alone, another process writes to it'
+	cmp log.jsonl before.jsonl
+}
+
 @test "a bit that has flipped in a checkpoint is not restored" {
 	command -v python3 > /dev/null || skip "python3 is not installed"
 	wants 0 gf-train $quick --steps 4 --checkpoint ckpt --checkpoint-every 2

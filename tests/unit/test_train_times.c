@@ -331,6 +331,81 @@ static void test_clocks(void)
 /* --- log --------------------------------------------------------------------
  */
 
+/* The second writer is refused, and leaves the file as it is. */
+static void check_log_writers(struct gf_train_config *config)
+{
+	char path[] = "/tmp/test_log.XXXXXX", *text;
+	struct gf_train_row row = {.part = "test", .samples = 1};
+	struct gf_train_log first = {0}, second = {0};
+	struct gf_error err = {""};
+	size_t size, before, resume;
+
+	close(mkstemp(path));
+	for (resume = 0; resume < 2; resume++) {
+		config->resume = resume;
+		EXPECT(!gf_train_log_open(&first, path, 1, config, &err) &&
+			       !gf_train_log_row(&first, &row, &err) &&
+			       !gf_file_read(path, &text, &before, &err),
+		       "%s", err.text);
+		free(text);
+		EXPECT(gf_train_log_open(&second, path, 1, config, &err) ==
+			       -EBUSY,
+		       "two writers");
+		EXPECT(strstr(err.text, path) && !second.stream, "%s",
+		       err.text);
+		EXPECT(!gf_file_read(path, &text, &size, &err) &&
+			       size == before,
+		       "%zu bytes, not %zu", size, before);
+		free(text);
+		gf_train_log_close(&first, NULL);
+	}
+	unlink(path);
+}
+
+/* Rows of ten steps and of an epoch; how many are there, and is the growth of
+ * a million steps said? */
+static void check_log_every(struct gf_train_config *config)
+{
+	static const struct {
+		size_t every, rows;
+		bool grows;
+	} cases[] = {
+		{1, 11, true}, {3, 4, true}, {10, 2, false}, {0, 1, false}};
+	char path[] = "/tmp/test_log.XXXXXX", *text, *growth;
+	struct gf_error err = {""};
+	size_t i, size, at, rows;
+
+	close(mkstemp(path));
+	config->resume = false;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct gf_train_row row = {.part = "batch", .samples = 1};
+		struct gf_train_log log = {0};
+
+		EXPECT(!gf_train_log_open(&log, path, cases[i].every, config,
+					  &err),
+		       "%s", err.text);
+		growth = gf_train_log_growth(&log, 1000000);
+		EXPECT(!growth, "no row yet: %s", growth);
+		for (row.step = 1; row.step <= 10; row.step++)
+			gf_train_log_row(&log, &row, &err);
+		growth = gf_train_log_growth(&log, 1000000);
+		EXPECT((growth != NULL) == cases[i].grows, "every %zu: %s",
+		       cases[i].every, growth ? growth : "no word");
+		free(growth);
+		row.part = "train";
+		EXPECT(!gf_train_log_row(&log, &row, &err) &&
+			       !gf_train_log_close(&log, &err) &&
+			       !gf_file_read(path, &text, &size, &err),
+		       "%s", err.text);
+		for (at = rows = 0; at < size; at++)
+			rows += text[at] == '\n';
+		EXPECT(rows == cases[i].rows, "every %zu: %zu rows, not %zu",
+		       cases[i].every, rows, cases[i].rows);
+		free(text);
+	}
+	unlink(path);
+}
+
 static void test_log(void)
 {
 	static const struct gf_train_row row = {
@@ -375,7 +450,7 @@ static void test_log(void)
 	/* a new file, then after it, then a new one */
 	for (round = 0; round < 3; round++) {
 		config.resume = round == 1;
-		EXPECT(!gf_train_log_open(&log, path, &config, &err) &&
+		EXPECT(!gf_train_log_open(&log, path, 1, &config, &err) &&
 			       !gf_train_log_row(&log, &row, &err) &&
 			       !gf_train_log_close(&log, &err) &&
 			       !gf_file_read(path, &text, &size, &err),
@@ -386,11 +461,13 @@ static void test_log(void)
 	free(twice);
 	unlink(path);
 	EXPECT(gf_train_log_close(&log, &err) == 0, "twice");
-	EXPECT(gf_train_log_open(&log, "/nonexistent/x", &config, &err) ==
+	check_log_writers(&config);
+	check_log_every(&config);
+	EXPECT(gf_train_log_open(&log, "/nonexistent/x", 1, &config, &err) ==
 		       -ENOENT,
 	       "%s", err.text);
 	if (access("/dev/full", W_OK) == 0) {
-		EXPECT(!gf_train_log_open(&log, "/dev/full", &config, &err),
+		EXPECT(!gf_train_log_open(&log, "/dev/full", 1, &config, &err),
 		       "%s", err.text);
 		EXPECT(gf_train_log_row(&log, &row, &err) == -ENOSPC, "full");
 		EXPECT(strstr(err.text, "/dev/full: "), "%s", err.text);
