@@ -300,7 +300,7 @@ static int compare(const struct arguments *a, struct session *s,
 	if (!a->json)
 		gf_compared_table(rows, n, &out);
 	if (a->plot) {
-		gf_compared_plot(rows, n, &picture);
+		gf_compared_plot(&s->request, rows, n, &picture);
 		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
 	}
 	if (rc == 0)

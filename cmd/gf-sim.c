@@ -254,6 +254,7 @@ static void use(const struct arguments *a, const struct gf_documents *d,
 {
 	const struct gf_network *n = d->profile ? d->profile->network : NULL;
 
+	w->timeline = a->plot != NULL;
 	w->slow = a->uneven.slow;
 	w->nslow = a->uneven.nslow;
 	w->slow_links = a->uneven.links;
@@ -286,8 +287,8 @@ static void use(const struct arguments *a, const struct gf_documents *d,
 
 /* Trace, which is given away, and picture, where they are asked for. */
 static int draw(const struct arguments *a, const struct gf_plan *p, char *trace,
-		const struct gf_outcome *outcomes, size_t n,
-		struct gf_error *err)
+		const struct gf_what_if *w, const struct gf_outcome *outcomes,
+		size_t n, struct gf_error *err)
 {
 	struct gf_plot picture = {0};
 	int rc = trace ? gf_file_write(a->trace, trace, strlen(trace), err) : 0;
@@ -295,14 +296,14 @@ static int draw(const struct arguments *a, const struct gf_plan *p, char *trace,
 	free(trace);
 	if (rc < 0 || !a->plot)
 		return rc;
-	gf_outcomes_plot(p, outcomes, n, &picture);
+	gf_outcomes_plot(p, w, outcomes, n, &picture);
 	return gf_plot_finish(&picture, a->plot, a->plot_columns, err);
 }
 
 /* Trace, plot, rows: what can fail without a trace of it comes last. */
 static int report(const struct arguments *a, const struct gf_plan *p,
-		  const struct gf_outcome *outcomes, size_t n,
-		  struct gf_error *err)
+		  const struct gf_what_if *w, const struct gf_outcome *outcomes,
+		  size_t n, struct gf_error *err)
 {
 	struct gf_row_choice choice = {
 		.bandwidth = a->nbandwidths > 0,
@@ -312,7 +313,7 @@ static int report(const struct arguments *a, const struct gf_plan *p,
 	};
 	struct gf_text out = {0};
 	char *trace = a->trace ? gf_outcome_trace_text(p, outcomes) : NULL;
-	int rc = draw(a, p, trace, outcomes, n, err);
+	int rc = draw(a, p, trace, w, outcomes, n, err);
 
 	if (a->table)
 		gf_outcomes_table(outcomes, n, &out);
@@ -357,7 +358,7 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 	}
 	gf_progress_end(&progress);
 	if (rc == 0)
-		rc = report(a, d->plan, outcomes, rows, err);
+		rc = report(a, d->plan, &w, outcomes, rows, err);
 	if (rc == 0 && rows < n)
 		rc = gf_error_set(err, 1, "%zu of %zu rows are left out",
 				  n - rows, n);
@@ -369,11 +370,12 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 
 /* Everything that is drawn or printed of a replay. */
 static int report_steps(const struct arguments *a, const struct gf_plan *p,
-			const struct gf_replayed *r, struct gf_error *err)
+			const struct gf_what_if *w, const struct gf_replayed *r,
+			struct gf_error *err)
 {
 	struct gf_text out = {0};
 	char *trace = a->trace ? gf_steps_trace_text(p, r) : NULL;
-	int rc = draw(a, p, trace, &r->outcome, 1, err);
+	int rc = draw(a, p, trace, w, &r->outcome, 1, err);
 
 	if (a->table)
 		gf_steps_table(p, r, &out);
@@ -447,9 +449,9 @@ static int replay(const struct arguments *a, const struct gf_documents *d,
 			"more than %g steps are not replayed: these are the "
 			"closed forms' times",
 			GF_REPLAY_STEPS_MOST);
-		rc = report(a, d->plan, &r.model, 1, err);
+		rc = report(a, d->plan, &w, &r.model, 1, err);
 	} else if (rc == 0) {
-		rc = report_steps(a, d->plan, &r, err);
+		rc = report_steps(a, d->plan, &w, &r, err);
 	} else {
 		return rc;
 	}

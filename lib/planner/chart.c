@@ -8,122 +8,87 @@
  *	         0                          43 s
  *
  * f forward, b backward, u update, . waiting; a bar begins with its message's
- * number where there is room.
+ * number where there is room. All-gathers are drawn with '-'.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
 #include "planner/explain.h"
+#include "sim/whatif.h"
 
 #define COLUMNS 64
 
-struct chart {
-	const struct gf_plan *plan;
-	double end_s;
-	size_t nlanes;
-	char (*rows)[COLUMNS + 1]; /* compute, then lanes */
-	double *free_s;            /* per lane */
+static const char marks[] = {
+	[GF_BAR_FORWARD] = 'f',        [GF_BAR_BACKWARD] = 'b',
+	[GF_BAR_WAITING] = '.',        [GF_BAR_UPDATE] = 'u',
+	[GF_BAR_MESSAGE] = '=',        [GF_BAR_SIMULTANEOUS] = '=',
+	[GF_BAR_REDUCE_SCATTER] = '=', [GF_BAR_ALL_GATHER] = '-',
 };
 
-static size_t column(const struct chart *c, double at_s)
+static size_t column(double at_s, double end_s)
 {
-	double x = c->end_s > 0 ? at_s / c->end_s * COLUMNS : 0;
+	double x = end_s > 0 ? at_s / end_s * COLUMNS : 0;
 
 	return x < 0 ? 0 : x > COLUMNS ? COLUMNS : (size_t)(x + 0.5);
 }
 
-static void fill(struct chart *c, size_t row, double from_s, double to_s,
-		 char mark)
+static void draw(const struct gf_bar *bar, double end_s, char *row)
 {
-	size_t i;
-
-	for (i = column(c, from_s); i < column(c, to_s); i++)
-		c->rows[row][i] = mark;
-}
-
-static void draw_compute(struct chart *c)
-{
-	const struct gf_plan *p = c->plan;
-	double forward = p->model->forward_s;
-	double backward = forward + p->model->backward_s;
-	double update = c->end_s - p->model->update_s;
-
-	fill(c, 0, 0, forward, 'f');
-	fill(c, 0, forward, backward, 'b');
-	fill(c, 0, backward, update, '.');
-	fill(c, 0, update, c->end_s, 'u');
-}
-
-/* The first lane that is free when the message starts. */
-static size_t lane_of(struct chart *c, const struct gf_predicted_message *m)
-{
-	size_t i;
-
-	for (i = 0; i < c->nlanes; i++)
-		if (c->free_s[i] <= m->start_s)
-			break;
-	if (i == c->nlanes) {
-		c->nlanes++;
-		c->free_s = gf_xreallocarray(c->free_s, c->nlanes,
-					     sizeof(*c->free_s));
-		c->rows = gf_xreallocarray(c->rows, c->nlanes + 1,
-					   sizeof(*c->rows));
-		memset(c->rows[i + 1], ' ', COLUMNS);
-		c->rows[i + 1][COLUMNS] = '\0';
-	}
-	c->free_s[i] = m->end_s;
-	return i;
-}
-
-static void draw_message(struct chart *c, size_t index)
-{
-	const struct gf_predicted_message *m =
-		&c->plan->predicted->messages[index];
-	size_t row = lane_of(c, m) + 1, from = column(c, m->start_s);
-	size_t to = column(c, m->end_s), width, n;
+	size_t from = column(bar->start_s, end_s);
+	size_t to = column(bar->end_s, end_s), n;
 	char label[32];
 
+	if (bar->row == 0) {
+		memset(row + from, marks[bar->kind], to - from);
+		return;
+	}
 	if (from == COLUMNS)
 		from--;
 	if (to <= from)
 		to = from + 1;
-	width = to - from;
-	fill(c, row, m->start_s, m->end_s, '=');
-	c->rows[row][to - 1] = ']';
-	c->rows[row][from] = width > 1 ? '[' : '|';
-	n = (size_t)snprintf(label, sizeof(label), "%zu", index);
-	if (n + 2 <= width)
-		memcpy(&c->rows[row][from + 1], label, n);
+	memset(row + from, marks[bar->kind], to - from);
+	row[to - 1] = ']';
+	row[from] = to - from > 1 ? '[' : '|';
+	n = (size_t)snprintf(label, sizeof(label), "%zu", bar->message);
+	if (n + 2 <= to - from)
+		memcpy(row + from + 1, label, n);
 }
 
-static void trim(char *row)
+static void print(const struct gf_timeline *t, size_t at, struct gf_text *out)
 {
-	size_t n = strlen(row);
+	double end_s = t->step_end_s[t->steps - 1];
+	char row[COLUMNS + 1];
+	size_t n = COLUMNS, i;
 
+	memset(row, ' ', COLUMNS);
+	for (i = 0; i < t->nbars; i++)
+		if (t->bars[i].row == at)
+			draw(&t->bars[i], end_s, row);
 	while (n > 0 && row[n - 1] == ' ')
-		row[--n] = '\0';
+		n--;
+	row[n] = '\0';
+	if (at == 0)
+		gf_text_addf(out, "compute  %s\n", row);
+	else
+		gf_text_addf(out, "lane %-3zu %s\n", at, row);
 }
 
-void gf_plan_chart(const struct gf_plan *p, struct gf_text *out)
+int gf_plan_chart(const struct gf_plan *p, struct gf_text *out,
+		  struct gf_error *err)
 {
-	struct chart c = {.plan = p, .end_s = p->predicted->iteration_s};
+	struct gf_what_if as_it_is = {.timeline = true};
+	struct gf_outcome o;
+	const struct gf_timeline *t;
 	size_t i;
+	int rc = gf_what_if(p, &as_it_is, &o, err);
 
-	c.rows = gf_xcalloc(1, sizeof(*c.rows));
-	memset(c.rows[0], ' ', COLUMNS);
-	draw_compute(&c);
-	for (i = 0; i < p->nmessages; i++)
-		draw_message(&c, i);
-	for (i = 0; i <= c.nlanes; i++) {
-		trim(c.rows[i]);
-		if (i == 0)
-			gf_text_addf(out, "compute  %s\n", c.rows[i]);
-		else
-			gf_text_addf(out, "lane %-3zu %s\n", i, c.rows[i]);
-	}
-	gf_text_addf(out, "         0%*.6g s\n", COLUMNS - 3, c.end_s);
-	free(c.rows);
-	free(c.free_s);
+	if (rc < 0)
+		return rc;
+	t = o.timeline;
+	for (i = 0; i <= t->nlanes; i++)
+		print(t, i, out);
+	gf_text_addf(out, "         0%*.6g s\n", COLUMNS - 3,
+		     t->step_end_s[t->steps - 1]);
+	gf_outcome_release(&o);
+	return 0;
 }

@@ -281,7 +281,7 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 	ruled = by_rule(&y);
 	if (!ruled)
 		by_alternatives(&y);
-	gf_plan_chart(p, out);
+	rc = gf_plan_chart(p, out, err);
 	gf_text_addf(out, "\n");
 	print_simpler(p, out);
 	print_messages(p, out);
@@ -293,5 +293,5 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 	free(y.trial.messages);
 	gf_work_release(&w);
 	gf_task_release(&task);
-	return 0;
+	return rc;
 }

@@ -13,7 +13,8 @@
  * its own (its `explain`) is quoted; of others, the prediction of the plan is
  * compared with the predictions of its nearest alternatives.
  */
-void gf_plan_chart(const struct gf_plan *p, struct gf_text *out);
+int gf_plan_chart(const struct gf_plan *p, struct gf_text *out,
+		  struct gf_error *err);
 
 /* p: a whole plan with its prediction, which gf_request_plan made of this
  * request. -EINVAL: a rule, or no prediction. */

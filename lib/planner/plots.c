@@ -4,48 +4,58 @@
 #include <errno.h>
 
 #include "sim/plots.h"
-#include "sim/predict.h"
 
 int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot,
 		 struct gf_error *err)
 {
-	struct gf_sim_result r = {0};
-	struct gf_fabric f = gf_plan_fabric(p);
-	struct gf_timeline t;
+	struct gf_what_if as_it_is = {.timeline = true};
+	struct gf_outcome o;
 	int rc;
 
 	if (p->rule)
 		return gf_error_set(err, -EINVAL,
 				    "--plot: want a plan with messages, got a "
 				    "rule");
-	rc = gf_predict_plan(p, &f, &r, err); /* for the end of backward */
+	rc = gf_what_if(p, &as_it_is, &o, err);
 	if (rc < 0)
 		return rc;
-	t = (struct gf_timeline){
-		.forward_end_s = r.forward_end_s,
-		.backward_end_s = r.backward_end_s,
-		.iteration_s = p->predicted->iteration_s,
-		.messages = p->predicted->messages,
-	};
-	gf_iteration_plot(p, &t, p->ranks, "predicted", plot);
+	gf_timeline_plot(p, &as_it_is, &o, "predicted", plot);
+	gf_outcome_release(&o);
 	return 0;
 }
 
-void gf_compared_plot(const struct gf_compared *rows, size_t n,
+void gf_compared_plot(const struct gf_request *r,
+		      const struct gf_compared *rows, size_t n,
 		      struct gf_plot *plot)
 {
+	struct gf_network_view network = {
+		.levels = r->levels,
+		.nlevels = r->nlevels,
+		.ranks = r->ranks,
+		.measured = r->network != NULL,
+	};
+	struct gf_text under = {0};
 	size_t i;
 
+	if (r->nlevels > 0)
+		network.rate = r->levels[r->nlevels - 1].bandwidth_bytes_per_s;
+	gf_network_text(&network, &under);
 	plot->script = "bars";
-	gf_plot_text(plot, "title", "Predicted iteration by policy");
-	gf_plot_text(plot, "ylabel", "time");
+	gf_plot_text(plot, "title", "%s on %d ranks, by policy", r->model->name,
+		     r->ranks);
+	gf_plot_text(plot, "subtitle", "%spredicted",
+		     under.data ? under.data : "");
+	gf_text_release(&under);
+	gf_plot_text(plot, "ylabel", "iteration");
 	gf_plot_text(plot, "unit", "s");
-	gf_text_addf(&plot->csv, "policy,iteration,lower bound,compute\n");
+	gf_plot_number(plot, "stacked", 1);
+	gf_plot_text(plot, "level", "lower bound");
+	gf_text_addf(&plot->csv, "policy,compute,exposed,lower bound\n");
 	for (i = 0; i < n; i++) {
 		gf_plot_label(&plot->csv, rows[i].policy->name);
-		gf_plot_cell(&plot->csv, rows[i].iteration_s);
-		gf_plot_cell(&plot->csv, rows[i].lower_bound_s);
 		gf_plot_cell(&plot->csv, rows[i].compute_s);
+		gf_plot_cell(&plot->csv, rows[i].exposed_comm_s);
+		gf_plot_cell(&plot->csv, rows[i].lower_bound_s);
 		gf_text_addf(&plot->csv, "\n");
 	}
 }

@@ -298,6 +298,8 @@ static void launch(struct gf_sim_state *s, const struct gf_sim_start *m)
 		.left_s = m->drain_s,
 		.mutual = m->mutual,
 	};
+	if (s->start_s)
+		s->start_s[m->message] = s->now_s;
 	if (m->contention)
 		f->contention =
 			gf_contention_find(m->contention, m->size_bytes);

@@ -61,7 +61,7 @@ struct gf_sim_state {
 	int lanes;
 	int nflights;
 	struct gf_sim_flight *flights; /* caller's, room for `lanes` */
-	double *end_s;            /* caller's, per message; NULL: not wanted */
+	double *start_s, *end_s;  /* caller's, per message; NULL: not wanted */
 	struct gf_sim_lags *lags; /* caller's, to be added to; or NULL */
 };
 

@@ -60,9 +60,15 @@ static void draw_compute(const struct gf_plan *p, const struct gf_outcome *o,
 static void draw_messages(const struct gf_plan *p, const struct gf_outcome *o,
 			  int pid, struct gf_trace *t)
 {
-	double *free_s = gf_xcalloc(p->nmessages + 1, sizeof(*free_s));
-	size_t used = 0, i, lane;
+	size_t *lane = gf_xcalloc(p->nmessages + 1, sizeof(*lane));
+	size_t lanes = gf_lanes_assign(o->messages, p->nmessages, lane), i;
 
+	for (i = 0; i < lanes; i++) {
+		char *row = gf_xasprintf("lane %zu", i);
+
+		gf_trace_thread(t, pid, (int)i + 1, row);
+		free(row);
+	}
 	for (i = 0; i < p->nmessages; i++) {
 		const struct gf_message *m = &p->messages[i];
 		const struct gf_predicted_message *at = &o->messages[i];
@@ -73,21 +79,12 @@ static void draw_messages(const struct gf_plan *p, const struct gf_outcome *o,
 			i, m->first, m->last, gf_plan_message_bytes(p, i),
 			m->algorithm);
 
-		for (lane = 0; lane < used && free_s[lane] > at->start_s;)
-			lane++;
-		if (lane == used) {
-			char *row = gf_xasprintf("lane %zu", used);
-
-			gf_trace_thread(t, pid, (int)++used, row);
-			free(row);
-		}
-		gf_trace_slice(t, pid, (int)lane + 1, "message", name,
+		gf_trace_slice(t, pid, (int)lane[i] + 1, "message", name,
 			       at->start_s, at->end_s - at->start_s, args);
-		free_s[lane] = at->end_s;
 		free(name);
 		free(args);
 	}
-	free(free_s);
+	free(lane);
 }
 
 void gf_outcome_trace(const struct gf_plan *p, const struct gf_outcome *o,

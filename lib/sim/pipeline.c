@@ -31,6 +31,7 @@ void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in,
 {
 	double flights = (double)in->nmessages * staleness;
 	size_t lanes = (size_t)fmax(1, fmin(in->lanes, flights));
+	size_t slots = ((size_t)staleness + 1) * in->nmessages + 1;
 
 	*p = (struct gf_pipeline){
 		.in = in,
@@ -45,12 +46,11 @@ void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in,
 		.slowdown = fmax(in->model->overlap_slowdown, 1),
 		.lanes = (int)lanes,
 		.flights = gf_xcalloc(lanes, sizeof(*p->state.flights)),
-		.end_s = gf_xcalloc((size_t)staleness * in->nmessages + 1,
-				    sizeof(double)),
+		.start_s = gf_xcalloc(slots, sizeof(double)),
+		.end_s = gf_xcalloc(slots, sizeof(double)),
 	};
 	/* of the steps whose exchanges have not ended */
-	p->pending = gf_xcalloc(((size_t)staleness + 1) * in->nmessages + 1,
-				sizeof(*p->pending));
+	p->pending = gf_xcalloc(slots, sizeof(*p->pending));
 	if (gf_sim_slows(in))
 		p->state.lags = &p->lags;
 }
@@ -58,6 +58,7 @@ void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in,
 void gf_pipeline_release(struct gf_pipeline *p)
 {
 	free(p->state.flights);
+	free(p->state.start_s);
 	free(p->state.end_s);
 	free(p->pending);
 	free(p->lags.at);
@@ -126,9 +127,9 @@ static void forget(struct gf_sim_lags *l, double before_s)
 
 /* --- a step -------------------------------------------------------------- */
 
-static double *ends_of(const struct gf_pipeline *p, size_t step)
+size_t gf_pipeline_slot(const struct gf_pipeline *p, size_t step)
 {
-	return p->state.end_s + step % (size_t)p->staleness * p->in->nmessages;
+	return step % ((size_t)p->staleness + 1) * p->in->nmessages;
 }
 
 /* Messages start as early as they may. */
@@ -143,7 +144,7 @@ static void run_to(struct gf_pipeline *p, double to_s, double to_work_s)
 /* When the step's exchange has ended. Time passes until then. */
 static double exchanged_s(struct gf_pipeline *p, size_t step)
 {
-	const double *ends = ends_of(p, step);
+	const double *ends = p->state.end_s + gf_pipeline_slot(p, step);
 	double last = 0;
 	size_t i;
 
@@ -202,7 +203,7 @@ static void find_late(struct gf_pipeline *p, const double *factor)
 /* Those of this step come after those that wait. */
 static void add_messages(struct gf_pipeline *p, const double *factor)
 {
-	size_t base = p->steps % (size_t)p->staleness * p->in->nmessages, i;
+	size_t base = gf_pipeline_slot(p, p->steps), i;
 	double issued_s = 0;
 	int k;
 

@@ -17,8 +17,8 @@ struct gf_pipeline {
 	const struct gf_sim_input *in; /* borrowed */
 	int staleness;
 	int ranks;
-	size_t steps; /* so far */
-	struct gf_sim_state state;
+	size_t steps;              /* so far */
+	struct gf_sim_state state; /* its times by gf_pipeline_slot */
 	struct gf_sim_lags lags;
 	double waited_s;   /* until the last step could begin: an exchange's end
 			    */
@@ -38,6 +38,10 @@ void gf_pipeline_release(struct gf_pipeline *p);
 /* One step more, in which a rank's compute takes factor[rank] times as long.
  * Returns when the last rank began it. */
 double gf_pipeline_step(struct gf_pipeline *p, const double *factor);
+/* Where state.start_s and end_s have the messages of a step: until as many
+ * steps as `staleness` have followed, the last of which waits for their ends.
+ */
+size_t gf_pipeline_slot(const struct gf_pipeline *p, size_t step);
 /* When the last exchange has ended. No steps after it. */
 double gf_pipeline_finish(struct gf_pipeline *p);
 

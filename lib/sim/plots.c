@@ -3,15 +3,66 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
+#include <string.h>
 
-#include "base/heap.h"
 #include "sim/rows.h"
 
-static void title(const struct gf_plan *p, struct gf_plot *plot)
+/* What a picture is of: its title, and the beginning of its subtitle. */
+static void title(const struct gf_plan *p, int ranks, struct gf_plot *plot)
 {
-	gf_plot_text(plot, "title", "%s, policy %s", p->model->name,
-		     p->policy ? p->policy : "of the plan");
+	const char *selection = gf_selection_name(&p->selection);
+	bool published = p->system && strcmp(p->system, "auto") != 0;
+	struct gf_text what = {0};
+
+	gf_text_addf(&what, "%s", p->model->name);
+	if (ranks)
+		gf_text_addf(&what, " on %d rank%s", ranks,
+			     ranks == 1 ? "" : "s");
+	gf_text_addf(&what, ", %s %s", published ? "system" : "policy",
+		     published   ? p->system
+		     : p->policy ? p->policy
+				 : "of the plan");
+	if (!published && !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
+		gf_text_addf(&what, ", selection %s", selection);
+	gf_plot_text(plot, "title", "%s", what.data);
+	gf_text_release(&what);
+}
+
+void gf_network_text(const struct gf_network_view *v, struct gf_text *out)
+{
+	size_t i;
+
+	if (v->nlevels > 1 &&
+	    gf_levels_ranks(v->levels, v->nlevels) == v->ranks)
+		for (i = v->nlevels; i-- > 0;)
+			gf_text_addf(out, "%zu%s", v->levels[i].size,
+				     i ? " x " : " ranks, ");
+	if (v->measured)
+		gf_text_addf(out, "measured network, ");
+	else if (v->nlevels && v->rate > 0)
+		gf_text_addf(out, "%s at %.3g Gb/s, ",
+			     v->levels[v->nlevels - 1].link, v->rate * 8e-9);
+	else if (v->rate > 0)
+		gf_text_addf(out, "%.3g Gb/s, ", v->rate * 8e-9);
+}
+
+/* ranks 0: several, rate false: several. */
+static void network(const struct gf_plan *p, const struct gf_what_if *w,
+		    int ranks, bool rate, struct gf_text *out)
+{
+	struct gf_network_view v = {
+		.levels = w->levels ? w->levels : p->levels,
+		.nlevels = w->levels ? w->nlevels : p->nlevels,
+		.ranks = ranks,
+		.measured = w->network || (p->network && !w->levels),
+	};
+
+	v.measured = v.measured && !(w->bandwidth_bytes_per_s > 0);
+	if (rate && v.nlevels > 0)
+		v.rate = v.levels[v.nlevels - 1].bandwidth_bytes_per_s;
+	if (rate && w->bandwidth_bytes_per_s > 0)
+		v.rate = w->bandwidth_bytes_per_s;
+	gf_network_text(&v, out);
 }
 
 /* A bar of one row; the messages' own columns stay empty. */
@@ -34,104 +85,100 @@ static void mark(struct gf_text *csv, const char *name, double at_s)
 	gf_text_addf(csv, "\n");
 }
 
-/* The lowest lane that is free when each message starts; messages start in
- * plan order. Returns how many lanes that takes. */
-static size_t assign_lanes(const struct gf_predicted_message *m, size_t count,
-			   size_t *lane)
+static void message(struct gf_text *csv, const struct gf_plan *p, bool stale,
+		    const struct gf_bar *bar)
 {
-	double *free_at = gf_xcalloc(count + 1, sizeof(*free_at));
-	size_t i, k, lanes = 0;
-
-	for (i = 0; i < count; i++) {
-		/* ends and starts that meet differ by rounding */
-		double start = m[i].start_s * (1 + 1e-12);
-
-		for (k = 0; k < lanes && free_at[k] > start; k++)
-			;
-		lanes += k == lanes;
-		lane[i] = k;
-		free_at[k] = m[i].end_s;
-	}
-	free(free_at);
-	return lanes;
-}
-
-static void message(struct gf_text *csv, const struct gf_plan *p, size_t i,
-		    const struct gf_predicted_message *at)
-{
-	const struct gf_message *m = &p->messages[i];
 	const struct gf_tensor *tensors = p->model->tensors;
-	const char *kind = m->half == GF_HALF_SPLIT          ? "halves"
-			   : m->mode == GF_MODE_SIMULTANEOUS ? "simultaneous"
-							     : "message";
-	char *name = m->first == m->last
-			     ? gf_xstrdup(tensors[m->first].name)
-			     : gf_xasprintf("%s to %s", tensors[m->first].name,
-					    tensors[m->last].name);
+	struct gf_text name = {0};
 
-	gf_text_addf(csv, ",%s,", kind);
-	gf_plot_label(csv, name);
-	if (m->first == m->last)
-		gf_text_addf(csv, ",%zu", m->first);
+	if (stale)
+		gf_text_addf(&name, "step %d", bar->step);
+	else if (bar->own)
+		gf_text_addf(&name, "sums of the selection");
 	else
-		gf_text_addf(csv, ",%zu-%zu", m->first, m->last);
-	gf_text_addf(csv, ",%zu", gf_plan_message_bytes(p, i));
-	gf_plot_cell(csv, at->start_s);
-	gf_plot_cell(csv, at->end_s);
+		gf_text_addf(&name, "%s", tensors[bar->first].name);
+	if (!stale && !bar->own && bar->last > bar->first)
+		gf_text_addf(&name, " to %s", tensors[bar->last].name);
+	gf_text_addf(csv, ",%s,", gf_bar_names[bar->kind]);
+	gf_plot_label(csv, name.data);
+	if (bar->own)
+		gf_text_addf(csv, ",");
+	else if (bar->first == bar->last)
+		gf_text_addf(csv, ",%zu", bar->first);
+	else
+		gf_text_addf(csv, ",%zu-%zu", bar->first, bar->last);
+	gf_plot_cell(csv, bar->bytes);
+	gf_plot_cell(csv, bar->start_s);
+	gf_plot_cell(csv, bar->end_s);
 	gf_text_addf(csv, "\n");
-	free(name);
+	gf_text_release(&name);
 }
 
-static void timeline(const struct gf_plan *p, const struct gf_timeline *t,
-		     struct gf_text *csv)
+static void row(const struct gf_plan *p, const struct gf_timeline *t,
+		size_t row, struct gf_text *csv)
 {
-	size_t *lane = gf_xcalloc(p->nmessages + 1, sizeof(*lane));
-	size_t lanes = assign_lanes(t->messages, p->nmessages, lane), i, k;
-	const struct gf_model_profile *m = p->model;
-	double update_s = fmax(t->iteration_s - m->update_s, t->backward_end_s);
-	double forward_end_s =
-		t->forward_end_s > 0 ? t->forward_end_s : m->forward_s;
+	size_t i;
 
-	gf_text_addf(csv, "row,kind,name,tensors,bytes,start_s,end_s\n");
-	bar(csv, "compute", "forward", 0, forward_end_s);
-	bar(csv, "compute", "backward", forward_end_s, t->backward_end_s);
-	bar(csv, "compute", "waiting", t->backward_end_s, update_s);
-	bar(csv, "compute", "update", update_s, t->iteration_s);
-	for (k = 0; k < lanes; k++)
-		for (i = 0; i < p->nmessages; i++) {
-			if (lane[i] != k)
-				continue;
-			if (lanes == 1)
-				gf_text_addf(csv, "network");
-			else
-				gf_text_addf(csv, "lane %zu", k + 1);
-			message(csv, p, i, &t->messages[i]);
+	for (i = 0; i < t->nbars; i++) {
+		const struct gf_bar *b = &t->bars[i];
+
+		if (b->row != row)
+			continue;
+		if (row == 0) {
+			bar(csv, "compute", gf_bar_names[b->kind], b->start_s,
+			    b->end_s);
+			continue;
 		}
-	mark(csv, "backward ends", t->backward_end_s);
-	mark(csv, "iteration", t->iteration_s);
-	free(lane);
+		if (t->nlanes == 1)
+			gf_text_addf(csv, "network");
+		else
+			gf_text_addf(csv, "lane %zu", row);
+		message(csv, p, t->steps > 1, b);
+	}
 }
 
-void gf_iteration_plot(const struct gf_plan *p, const struct gf_timeline *t,
-		       int ranks, const char *how, struct gf_plot *plot)
+void gf_timeline_plot(const struct gf_plan *p, const struct gf_what_if *w,
+		      const struct gf_outcome *o, const char *how,
+		      struct gf_plot *plot)
 {
+	const struct gf_timeline *t = o->timeline;
+	struct gf_text under = {0};
+	size_t i;
+
 	plot->script = "gantt";
-	title(p, plot);
-	gf_plot_text(plot, "subtitle", "%d rank%s, %zu message%s, %s", ranks,
-		     ranks == 1 ? "" : "s", p->nmessages,
-		     p->nmessages == 1 ? "" : "s", how);
-	timeline(p, t, &plot->csv);
+	title(p, o->ranks, plot);
+	network(p, w, o->ranks, true, &under);
+	gf_text_addf(&under, "%s", how);
+	if (t->steps > 1)
+		gf_text_addf(&under, ", K = %d", p->staleness);
+	if (w->jitter > 0)
+		gf_text_addf(&under, ", jitter %.3g %%%s", 100 * w->jitter,
+			     t->steps > 1 ? " as drawn" : " (median)");
+	gf_plot_text(plot, "subtitle", "%s", under.data);
+	gf_text_release(&under);
+	gf_text_addf(&plot->csv, "row,kind,name,tensors,bytes,start_s,end_s\n");
+	for (i = 0; i <= t->nlanes; i++)
+		row(p, t, i, &plot->csv);
+	if (t->steps > 1) {
+		mark(&plot->csv, "step 1 ends", t->step_end_s[0]);
+		mark(&plot->csv, "step 2 ends", t->step_end_s[1]);
+	} else {
+		mark(&plot->csv, "backward ends", t->backward_end_s);
+		mark(&plot->csv, "iteration", t->step_end_s[0]);
+	}
 }
 
-static void speedups(const struct gf_outcome *o, struct gf_plot *plot)
+/* Of linear scaling, which tells 70 % from 100 % where speed-ups of many ranks
+ * look alike. */
+static void over_ranks(const struct gf_outcome *o, struct gf_plot *plot)
 {
 	gf_plot_text(plot, "x", "ranks");
-	gf_plot_text(plot, "y", "speedup");
-	gf_plot_text(plot, "ylabel", "speed-up");
+	gf_plot_text(plot, "y", "efficiency");
+	gf_plot_text(plot, "ylabel", "efficiency");
+	gf_plot_text(plot, "yunit", "%%");
 	gf_plot_number(plot, "xlog", 2);
-	gf_plot_number(plot, "ylog", 2);
-	gf_plot_text(plot, "reference", "linear");
-	gf_plot_number(plot, "slope", 1);
+	gf_plot_text(plot, "reference", "linear speed-up");
+	gf_plot_number(plot, "level", 1);
 	if (o->bandwidth_bytes_per_s > 0) {
 		gf_plot_text(plot, "series", "bandwidth_bytes_per_s");
 		gf_plot_text(plot, "series_unit", "b/s");
@@ -151,33 +198,34 @@ static void over_bandwidth(const struct gf_outcome *o, struct gf_plot *plot)
 	gf_plot_number(plot, "level", o->compute_s);
 }
 
-void gf_outcomes_plot(const struct gf_plan *p,
+void gf_outcomes_plot(const struct gf_plan *p, const struct gf_what_if *w,
 		      const struct gf_outcome *outcomes, size_t n,
 		      struct gf_plot *plot)
 {
 	const struct gf_outcome *o = outcomes;
 	struct gf_row_choice choice = {.bandwidth =
 					       o->bandwidth_bytes_per_s > 0};
-	bool ranks_vary = false;
+	struct gf_text under = {0};
+	bool ranks_vary = false, rates_vary = false;
 	size_t i;
 
 	if (n == 1) {
-		struct gf_timeline t = {
-			.forward_end_s = o->forward_end_s,
-			.backward_end_s = o->backward_end_s,
-			.iteration_s = o->compute_s + o->exposed_comm_s,
-			.messages = o->messages,
-		};
-
-		gf_iteration_plot(p, &t, o->ranks, "simulated", plot);
+		gf_timeline_plot(p, w, o, "simulated", plot);
 		return;
 	}
-	for (i = 1; i < n; i++)
+	for (i = 1; i < n; i++) {
 		ranks_vary |= o[i].ranks != o->ranks;
+		rates_vary |=
+			o[i].bandwidth_bytes_per_s != o->bandwidth_bytes_per_s;
+	}
 	plot->script = "curves";
-	title(p, plot);
+	title(p, ranks_vary ? 0 : o->ranks, plot);
+	network(p, w, ranks_vary ? 0 : o->ranks, !rates_vary, &under);
+	gf_text_addf(&under, "simulated");
+	gf_plot_text(plot, "subtitle", "%s", under.data);
+	gf_text_release(&under);
 	if (ranks_vary)
-		speedups(o, plot);
+		over_ranks(o, plot);
 	else
 		over_bandwidth(o, plot);
 	gf_outcomes_csv(p, outcomes, n, &choice, &plot->csv);

@@ -6,24 +6,32 @@
 #include "sim/whatif.h"
 
 /*
- * One outcome becomes a Gantt chart. Several become curves: speed-up over ranks
- * (a curve per bandwidth, and the ideal), or iteration time over the bandwidth
- * if nothing else varies. The CSV of curves is gf_outcomes_csv's.
+ * One outcome, whose timeline was asked for, becomes a Gantt chart: compute in
+ * the first row, one row for each lane that was used, marks where backward and
+ * steps end. Several become curves: efficiency over ranks (a curve per
+ * bandwidth), or iteration time over the bandwidth if nothing else varies. The
+ * CSV of curves is gf_outcomes_csv's. Titles say the model, the ranks, the
+ * system or policy, and the network: w is what they were simulated in.
  */
-void gf_outcomes_plot(const struct gf_plan *p,
+void gf_outcomes_plot(const struct gf_plan *p, const struct gf_what_if *w,
 		      const struct gf_outcome *outcomes, size_t n,
 		      struct gf_plot *plot);
 
-/* When the parts of one iteration run, from the start of forward. */
-struct gf_timeline {
-	double forward_end_s, backward_end_s, iteration_s;
-	const struct gf_predicted_message *messages; /* the plan's nmessages */
-};
+/* The Gantt chart. The subtitle says how the times were found ("predicted",
+ * "simulated"). */
+void gf_timeline_plot(const struct gf_plan *p, const struct gf_what_if *w,
+		      const struct gf_outcome *o, const char *how,
+		      struct gf_plot *plot);
 
-/* One iteration of a plan as a Gantt chart: compute in the first row, one row
- * for each lane that was used, marks where backward and the iteration end. The
- * subtitle says how the times were found ("predicted", "simulated"). */
-void gf_iteration_plot(const struct gf_plan *p, const struct gf_timeline *t,
-		       int ranks, const char *how, struct gf_plot *plot);
+/* What a title says of a network. */
+struct gf_network_view {
+	const struct gf_level *levels;
+	size_t nlevels;
+	int ranks; /* levels that make others are left out; 0: several */
+	bool measured;
+	double rate; /* bytes per second of the outermost level; 0: several */
+};
+/* "8 x 4 ranks, ethernet at 10 Gb/s, " */
+void gf_network_text(const struct gf_network_view *v, struct gf_text *out);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,71 +35,46 @@ static void add_processing(const struct gf_replay_setting *s, size_t i,
 		to->before_s += s->traffic.call_s;
 }
 
-/* By how much the slowest rank's forward waits, at most, for gathers that were
- * made from these messages of the traffic. */
-static double late_s(const struct gf_replay_setting *s,
-		     const struct gf_replay_result *times, const size_t *from,
-		     size_t n, double slowest)
-{
-	const struct gf_model_profile *model = s->variant.plan.model;
-	double late = 0;
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		const struct gf_sim_message *m = &s->traffic.messages[from[i]];
-		double need = slowest * gf_sim_need_s(model, m);
-
-		late = fmax(late, times->message_end_s[i] - need);
-	}
-	return late;
-}
-
-/* The all-gathers of the step before, one after the other from the start of
- * forward, last message first; when forward, which waits for them, has ended.
- */
+/* The all-gathers of the step before as they run, one after the other, and
+ * when the slowest rank's forward needs them. */
 static int gather(struct gf_replay_setting *s, double slowest,
-		  double *forward_end_s, struct gf_error *err)
+		  struct gf_sim_gather *gathers, size_t n, struct gf_error *err)
 {
-	const struct gf_traffic *t = &s->traffic;
 	struct gf_replay_compute compute = {.slowdown = 1, .lanes = 1};
 	struct gf_replay_input in = gf_replay_setting_input(s);
-	struct gf_replayed_message *gathers =
-		gf_xcalloc(t->nmessages + 1, sizeof(*gathers));
+	struct gf_replayed_message *made = gf_xcalloc(n + 1, sizeof(*made));
 	struct gf_replay_message *messages =
-		gf_xcalloc(t->nmessages + 1, sizeof(*messages));
-	size_t *from = gf_xcalloc(t->nmessages + 1, sizeof(*from)), n = 0, i;
+		gf_xcalloc(n + 1, sizeof(*messages));
 	struct gf_replay_result times;
-	double late = 0;
+	size_t i;
 	int rc = 0;
 
-	for (i = t->nmessages; i-- > 0 && rc == 0;) {
-		if (t->messages[i].half != GF_HALF_SPLIT)
-			continue;
-		from[n] = i;
-		rc = gf_replayed_message_init(&gathers[n], s, i,
+	for (i = 0; i < n && rc == 0; i++) {
+		size_t from = gathers[i].message;
+
+		rc = gf_replayed_message_init(&made[i], s, from,
 					      GF_COLL_ALL_GATHER, err);
-		messages[n] = (struct gf_replay_message){
-			.ranks = gathers[n].ranks,
-			.elem_bytes = gathers[n].bytes_per_elem,
+		messages[i] = (struct gf_replay_message){
+			.ranks = made[i].ranks,
+			.elem_bytes = made[i].bytes_per_elem,
 			.mode = GF_MODE_NORMAL,
 		};
-		add_processing(s, i, &messages[n]);
-		n++;
+		add_processing(s, from, &messages[i]);
 	}
 	in.messages = messages;
 	in.nmessages = n;
 	in.compute = &compute;
 	if (rc == 0)
 		rc = gf_replay(&in, &times, err);
-	if (rc == 0) {
-		late = late_s(s, &times, from, n, slowest);
-		gf_replay_result_release(&times);
+	for (i = 0; i < n && rc == 0; i++) {
+		gathers[i].start_s = times.message_start_s[i];
+		gathers[i].end_s = times.message_end_s[i];
+		gathers[i].need_s *= slowest;
 	}
-	/* of a rank that is not slow: replay multiplies by the factor */
-	*forward_end_s = s->variant.plan.model->forward_s + late / slowest;
-	gf_replayed_messages_free(gathers, n, in.ranks);
+	if (rc == 0)
+		gf_replay_result_release(&times);
+	gf_replayed_messages_free(made, n, in.ranks);
 	free(messages);
-	free(from);
 	return rc;
 }
 
@@ -147,15 +121,23 @@ static int replay(const struct gf_replay_setting *s, double forward_end_s,
 	return rc;
 }
 
+/* The slowest rank's forward. */
+struct forward {
+	double slowest; /* its factor */
+	double end_s;   /* of a rank that is not slow */
+	struct gf_sim_gather *gathers;
+	size_t ngathers;
+};
+
 /* The step model's reading of given starts and ends, slowest rank's. */
-static void conclude(const struct gf_replay_setting *s, double forward_end_s,
-		     double slowest, struct gf_replayed *out)
+static void conclude(const struct gf_replay_setting *s, const struct forward *f,
+		     struct gf_replayed *out)
 {
 	const struct gf_plan *p = &s->variant.plan;
 	struct gf_model_profile *model = p->model;
 	struct gf_sim_input in = {model, s->traffic.messages, out->nmessages,
 				  p->lanes};
-	struct gf_sim_result r = {.forward_end_s = forward_end_s * slowest};
+	struct gf_sim_result r = {.forward_end_s = f->end_s * f->slowest};
 	struct gf_model_profile scaled = *model; /* the slowest rank's */
 	struct gf_plan slow = *p;
 	struct gf_outcome *o = &out->outcome;
@@ -167,15 +149,15 @@ static void conclude(const struct gf_replay_setting *s, double forward_end_s,
 		r.messages[i].start_s = out->times.message_start_s[i];
 		r.messages[i].end_s = out->times.message_end_s[i];
 	}
-	gf_sim_conclude(&in, slowest, &r);
+	gf_sim_conclude(&in, f->slowest, &r);
 	/* each rank is only slowed by what it takes part in */
 	r.backward_end_s = out->times.backward_end_s;
 	r.iteration_s =
 		fmax(out->times.end_s, r.backward_end_s) + model->update_s;
 	r.exposed_comm_s = r.iteration_s - r.compute_s;
-	scaled.forward_s *= slowest;
+	scaled.forward_s *= f->slowest;
 	scaled.backward_s =
-		slowest * (model->backward_s + gf_sim_issues_s(&in));
+		f->slowest * (model->backward_s + gf_sim_issues_s(&in));
 	if (p->staleness > 1)
 		gf_sim_pipeline(&slow,
 				gf_sim_busy_s(r.messages, out->nmessages), &r);
@@ -189,33 +171,46 @@ static void conclude(const struct gf_replay_setting *s, double forward_end_s,
 	for (i = 0; i < p->nmessages; i++)
 		o->messages[i] = r.messages[s->traffic.carrier[i]];
 	gf_outcome_finish(o, p, &r);
+	if (p->staleness > 1) {
+		out->model.timeline = NULL; /* is the outcome's now */
+	} else if (o->timeline) {
+		o->timeline = gf_xcalloc(1, sizeof(*o->timeline));
+		gf_timeline_step(o->timeline, &in, &r, f->gathers, f->ngathers);
+	}
 	free(r.messages);
 }
 
 static int run(struct gf_replay_setting *s, const struct gf_what_if *w,
 	       struct gf_replayed *out, struct gf_error *err)
 {
-	double forward_end_s = s->variant.plan.model->forward_s;
-	double slowest = gf_what_if_slowest(w, s->variant.plan.ranks);
-	bool split = false;
+	const struct gf_plan *p = &s->variant.plan;
+	struct gf_sim_input in = {p->model, s->traffic.messages,
+				  s->traffic.nmessages, p->lanes};
+	struct forward f = {
+		.slowest = gf_what_if_slowest(w, p->ranks),
+		.gathers = gf_xcalloc(in.nmessages + 1, sizeof(*f.gathers)),
+	};
 	size_t i;
 	int rc = 0;
 
 	out->ranks = s->variant.fabric.ranks;
-	out->messages =
-		gf_xcalloc(s->traffic.nmessages + 1, sizeof(*out->messages));
-	for (i = 0; i < s->traffic.nmessages && rc == 0; i++) {
-		split |= s->traffic.messages[i].half == GF_HALF_SPLIT;
+	out->messages = gf_xcalloc(in.nmessages + 1, sizeof(*out->messages));
+	for (i = 0; i < in.nmessages && rc == 0; i++) {
 		rc = gf_replayed_message_init(&out->messages[i], s, i,
 					      GF_COLL_WHOLE, err);
 		out->nmessages++;
 	}
-	if (rc == 0 && split)
-		rc = gather(s, slowest, &forward_end_s, err);
+	f.ngathers = gf_sim_gathers(&in, f.gathers);
+	if (rc == 0 && f.ngathers > 0)
+		rc = gather(s, f.slowest, f.gathers, f.ngathers, err);
+	/* replay multiplies by the factor */
+	f.end_s = p->model->forward_s +
+		  gf_sim_late_s(f.gathers, f.ngathers) / f.slowest;
 	if (rc == 0)
-		rc = replay(s, forward_end_s, out, err);
+		rc = replay(s, f.end_s, out, err);
 	if (rc == 0)
-		conclude(s, forward_end_s, slowest, out);
+		conclude(s, &f, out);
+	free(f.gathers);
 	return rc;
 }
 

@@ -74,21 +74,45 @@ double gf_sim_need_s(const struct gf_model_profile *model,
 	return need;
 }
 
-/* Forward's end when it waits for the all-gathers of the step before. */
-static double forward_end_s(const struct gf_sim_input *in)
+size_t gf_sim_gathers(const struct gf_sim_input *in, struct gf_sim_gather *out)
 {
-	double gathered = 0, late = 0;
-	size_t i;
+	double at_s = 0;
+	size_t n = 0, i;
 
 	for (i = in->nmessages; i-- > 0;) {
 		const struct gf_sim_message *m = &in->messages[i];
 
 		if (m->half != GF_HALF_SPLIT)
 			continue;
-		gathered += (1 - share(m)) *
-			    (m->startup_s + m->per_byte_s * m->bytes);
-		late = fmax(late, gathered - gf_sim_need_s(in->model, m));
+		out[n].message = i;
+		out[n].start_s = at_s;
+		at_s += (1 - share(m)) *
+			(m->startup_s + m->per_byte_s * m->bytes);
+		out[n].end_s = at_s;
+		out[n++].need_s = gf_sim_need_s(in->model, m);
 	}
+	return n;
+}
+
+double gf_sim_late_s(const struct gf_sim_gather *gathers, size_t n)
+{
+	double late = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		late = fmax(late, gathers[i].end_s - gathers[i].need_s);
+	return late;
+}
+
+/* Forward's end when it waits for the all-gathers of the step before. */
+static double forward_end_s(const struct gf_sim_input *in)
+{
+	struct gf_sim_gather *gathers =
+		gf_xcalloc(in->nmessages + 1, sizeof(*gathers));
+	size_t n = gf_sim_gathers(in, gathers);
+	double late = gf_sim_late_s(gathers, n);
+
+	free(gathers);
 	return in->model->forward_s + late;
 }
 

@@ -21,10 +21,10 @@
  * it is issue_s of work for backward, before anything later.
  * A message: startup a, which occupies a lane but uses no bandwidth and is
  * not slowed by others; then its bytes drain at 1/(gamma_n*b), with n messages
- * in transfer. Both take message_slowdown times as long while backward runs, and
- * the startup takes startup_extra_s longer besides.
- * Starts: in plan order; normal when ready and every earlier one has ended,
- * simultaneous when ready and fewer than `lanes` are active.
+ * in transfer. Both take message_slowdown times as long while backward runs,
+ * and the startup takes startup_extra_s longer besides. Starts: in plan order;
+ * normal when ready and every earlier one has ended, simultaneous when ready
+ * and fewer than `lanes` are active.
  *
  * A split message (dear) costs half of its startup and bytes as a
  * reduce-scatter in backward and the other half as an all-gather in the next
@@ -59,6 +59,19 @@ struct gf_sim_result {
 };
 
 void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
+
+/* The all-gather of a split message of the step before. */
+struct gf_sim_gather {
+	size_t message;
+	double start_s, end_s;
+	double need_s; /* when forward, without waiting, first uses it */
+};
+
+/* In the order in which they run; returns how many. out: room for
+ * in->nmessages. */
+size_t gf_sim_gathers(const struct gf_sim_input *in, struct gf_sim_gather *out);
+/* How much later forward ends that waits for them. */
+double gf_sim_late_s(const struct gf_sim_gather *gathers, size_t n);
 
 /*
  * The work that backward, from start_s on, has done at n moments that do not

@@ -15,6 +15,8 @@
 
 /* Steps of a pipeline before those that count. */
 #define FILL_STEPS 64
+/* More steps in flight than a picture of two steps can show. */
+#define DRAWN_STALENESS 8
 
 /* --- slow ranks and jitter ----------------------------------------------- */
 
@@ -57,8 +59,7 @@ static int price(struct gf_variant *v, const struct gf_what_if *w,
 }
 
 /* All ranks wait for the slowest, so its times hold for all. */
-static int run(struct gf_variant *v, double factor, struct gf_sim_result *out,
-	       struct gf_error *err)
+static void scale(struct gf_variant *v, double factor)
 {
 	struct gf_model_profile *m = v->plan.model;
 	size_t i;
@@ -70,18 +71,31 @@ static int run(struct gf_variant *v, double factor, struct gf_sim_result *out,
 		m->tensors[i].ready_s = v->model.tensors[i].ready_s * factor;
 		m->tensors[i].need_s = v->model.tensors[i].need_s * factor;
 	}
+}
+
+static int run(struct gf_variant *v, double factor, struct gf_sim_result *out,
+	       struct gf_error *err)
+{
+	scale(v, factor);
 	return gf_predict_traffic(&v->plan, &v->traffic, out, err);
 }
 
+/* One of the runs. */
+struct sample {
+	double time_s;
+	double factor; /* the slowest rank's */
+};
+
 static int ascending(const void *a, const void *b)
 {
-	double x = *(const double *)a, y = *(const double *)b;
+	double x = ((const struct sample *)a)->time_s;
+	double y = ((const struct sample *)b)->time_s;
 
 	return (x > y) - (x < y);
 }
 
-/* The value that a share q of the runs do not exceed. */
-static double percentile(const double *sorted, size_t n, double q)
+/* The run that a share q of the runs do not exceed. */
+static struct sample percentile(const struct sample *sorted, size_t n, double q)
 {
 	size_t at = (size_t)ceil(q * (double)n);
 
@@ -90,7 +104,7 @@ static double percentile(const double *sorted, size_t n, double q)
 
 /* Every iteration by itself. */
 static int run_alone(struct gf_variant *v, const struct gf_what_if *w,
-		     double *times, size_t runs, struct gf_error *err)
+		     struct sample *times, size_t runs, struct gf_error *err)
 {
 	struct gf_rng rng;
 	size_t i;
@@ -104,45 +118,81 @@ static int run_alone(struct gf_variant *v, const struct gf_what_if *w,
 					: gf_what_if_slowest(w, v->plan.ranks);
 
 		rc = run(v, factor, &r, err);
-		times[i] = r.iteration_s;
+		times[i] = (struct sample){r.iteration_s, factor};
 	}
 	return rc;
 }
 
-/* A rank that is late in one step may make up for it in the next. */
-static void run_steps(const struct gf_variant *v, const struct gf_what_if *w,
-		      struct gf_pipeline *p, double *times, size_t runs)
-{
-	int ranks = v->plan.ranks, rank;
-	double *factor = gf_xcalloc((size_t)ranks, sizeof(*factor));
-	double *slow = gf_xcalloc((size_t)ranks, sizeof(*slow));
-	double before_s = 0;
+/* Every rank's factor, step after step. */
+struct factors {
+	const struct gf_what_if *w;
+	int ranks;
 	struct gf_rng rng;
+	double *slow, *now;
+};
+
+static void factors_init(struct factors *f, const struct gf_what_if *w,
+			 int ranks)
+{
 	size_t i;
 
-	for (rank = 0; rank < ranks; rank++)
-		slow[rank] = 1;
+	*f = (struct factors){
+		.w = w,
+		.ranks = ranks,
+		.slow = gf_xcalloc((size_t)ranks, sizeof(*f->slow)),
+		.now = gf_xcalloc((size_t)ranks, sizeof(*f->now)),
+	};
+	for (i = 0; i < (size_t)ranks; i++)
+		f->slow[i] = 1;
 	for (i = 0; i < w->nslow; i++)
-		slow[w->slow[i].rank] = w->slow[i].factor;
-	gf_rng_init(&rng, w->seed, 0);
-	for (i = 0; i <= FILL_STEPS + runs; i++) {
-		double begun_s;
+		f->slow[w->slow[i].rank] = w->slow[i].factor;
+	gf_rng_init(&f->rng, w->seed, 0);
+}
 
-		for (rank = 0; rank < ranks; rank++)
-			factor[rank] =
-				slow[rank] *
-				fmax(0, 1 + w->jitter * gf_rng_normal(&rng));
-		begun_s = gf_pipeline_step(p, factor);
+static void factors_release(struct factors *f)
+{
+	free(f->slow);
+	free(f->now);
+}
+
+static const double *next_factors(void *ctx)
+{
+	struct factors *f = ctx;
+	int rank;
+
+	for (rank = 0; rank < f->ranks; rank++)
+		f->now[rank] =
+			f->slow[rank] *
+			fmax(0, 1 + f->w->jitter * gf_rng_normal(&f->rng));
+	return f->now;
+}
+
+static const double *no_factors(void *ctx)
+{
+	return ctx;
+}
+
+/* A rank that is late in one step may make up for it in the next. */
+static void run_steps(const struct gf_variant *v, const struct gf_what_if *w,
+		      struct gf_pipeline *p, struct sample *times, size_t runs)
+{
+	struct factors f;
+	double before_s = 0;
+	size_t i;
+
+	factors_init(&f, w, v->plan.ranks);
+	for (i = 0; i <= FILL_STEPS + runs; i++) {
+		double begun_s = gf_pipeline_step(p, next_factors(&f));
+
 		if (i > FILL_STEPS)
-			times[i - FILL_STEPS - 1] = begun_s - before_s;
+			times[i - FILL_STEPS - 1].time_s = begun_s - before_s;
 		before_s = begun_s;
 	}
-	free(factor);
-	free(slow);
+	factors_release(&f);
 }
 
 static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w,
-			double *times, size_t runs, struct gf_error *err)
+			struct sample *times, size_t runs, struct gf_error *err)
 {
 	struct gf_sim_input in = {v->plan.model, v->traffic.messages,
 				  v->traffic.nmessages, v->plan.lanes};
@@ -160,28 +210,81 @@ static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w,
 	return 0;
 }
 
+/* factor: the slowest rank's in the median run. */
 static int run_all(struct gf_variant *v, const struct gf_what_if *w,
-		   struct gf_outcome *out, struct gf_error *err)
+		   struct gf_outcome *out, double *factor, struct gf_error *err)
 {
 	size_t runs = w->jitter > 0 && w->runs > 1 ? w->runs : 1, i;
-	double *times = gf_xcalloc(runs, sizeof(*times)), sum = 0;
+	struct sample *times = gf_xcalloc(runs, sizeof(*times));
+	double sum = 0;
 	int rc = w->jitter > 0 && v->plan.staleness > 1
 			 ? run_pipeline(v, w, times, runs, err)
 			 : run_alone(v, w, times, runs, err);
 
 	for (i = 0; i < runs; i++)
-		sum += times[i];
+		sum += times[i].time_s;
 	if (rc == 0) {
 		qsort(times, runs, sizeof(*times), ascending);
-		out->least_s = times[0];
-		out->p50_s = percentile(times, runs, 0.5);
-		out->p90_s = percentile(times, runs, 0.9);
-		out->p99_s = percentile(times, runs, 0.99);
-		out->most_s = times[runs - 1];
+		out->least_s = times[0].time_s;
+		out->p50_s = percentile(times, runs, 0.5).time_s;
+		out->p90_s = percentile(times, runs, 0.9).time_s;
+		out->p99_s = percentile(times, runs, 0.99).time_s;
+		out->most_s = times[runs - 1].time_s;
 		out->mean_s = sum / (double)runs;
+		*factor = percentile(times, runs, 0.5).factor;
 	}
 	free(times);
 	return rc;
+}
+
+static void draw_step(struct gf_variant *v, double factor,
+		      struct gf_timeline *t)
+{
+	struct gf_sim_input in = {v->plan.model, v->traffic.messages,
+				  v->traffic.nmessages, v->plan.lanes};
+	struct gf_sim_result r = {0};
+	struct gf_sim_gather *gathers =
+		gf_xcalloc(in.nmessages + 1, sizeof(*gathers));
+	size_t n;
+
+	r.messages = gf_xcalloc(in.nmessages + 1, sizeof(*r.messages));
+	scale(v, factor);
+	gf_sim_step(&in, &r);
+	n = gf_sim_gathers(&in, gathers);
+	gf_timeline_step(t, &in, &r, gathers, n);
+	free(r.messages);
+	free(gathers);
+}
+
+static void draw_pipeline(struct gf_variant *v, const struct gf_what_if *w,
+			  struct gf_timeline *t)
+{
+	struct gf_sim_input in = {v->plan.model, v->traffic.messages,
+				  v->traffic.nmessages, v->plan.lanes};
+	int staleness = (int)fmin(v->plan.staleness, DRAWN_STALENESS);
+	double alike = 1;
+	struct gf_pipeline p;
+	struct factors f;
+
+	scale(v, w->jitter > 0 ? 1 : gf_what_if_slowest(w, v->plan.ranks));
+	gf_pipeline_init(&p, &in, staleness, w->jitter > 0 ? v->plan.ranks : 1);
+	factors_init(&f, w, v->plan.ranks);
+	if (w->jitter > 0)
+		gf_timeline_pipeline(t, &p, next_factors, &f);
+	else
+		gf_timeline_pipeline(t, &p, no_factors, &alike);
+	factors_release(&f);
+	gf_pipeline_release(&p);
+}
+
+static void draw_timeline(struct gf_variant *v, const struct gf_what_if *w,
+			  double factor, struct gf_outcome *o)
+{
+	o->timeline = gf_xcalloc(1, sizeof(*o->timeline));
+	if (v->plan.staleness > 1)
+		draw_pipeline(v, w, o->timeline);
+	else
+		draw_step(v, factor, o->timeline);
 }
 
 static int check(const struct gf_plan *p, const struct gf_what_if *w,
@@ -271,6 +374,7 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 				       w->bandwidth_bytes_per_s};
 	struct gf_sim_result r = {0};
 	struct gf_variant v;
+	double median = 1;
 	int rc = check(p, w, err);
 
 	if (rc < 0)
@@ -285,7 +389,9 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	if (rc == 0)
 		rc = run_edges(&v, w, &o, err);
 	if (rc == 0)
-		rc = run_all(&v, w, &o, err);
+		rc = run_all(&v, w, &o, &median, err);
+	if (rc == 0 && w->timeline)
+		draw_timeline(&v, w, median, &o);
 	gf_variant_release(&v);
 	if (rc < 0) {
 		free(o.messages);
@@ -302,6 +408,7 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 void gf_outcome_release(struct gf_outcome *out)
 {
 	free(out->messages);
+	gf_timeline_free(out->timeline);
 	memset(out, 0, sizeof(*out));
 }
 

@@ -2,12 +2,14 @@
 #ifndef GF_SIM_WHATIF_H
 #define GF_SIM_WHATIF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "doc/plan.h"
 #include "doc/topology.h"
 #include "sim/predict.h"
+#include "sim/timeline.h"
 
 /*
  * A plan in other circumstances. Zero and NULL: as the plan has it.
@@ -41,6 +43,7 @@ struct gf_what_if {
 	double jitter;
 	size_t runs; /* 0: 1 */
 	uint64_t seed;
+	bool timeline; /* the outcome is to have one */
 };
 
 /*
@@ -63,6 +66,9 @@ struct gf_outcome {
 	double samples_per_s; /* 0: the batch is not known */
 	double least_s, p50_s, p90_s, p99_s, most_s, mean_s; /* over runs */
 	struct gf_predicted_message *messages; /* the plan's nmessages */
+	/* NULL unless wanted. With jitter: the iteration of the median run, or
+	 * two steps of the pipeline as they were drawn. */
+	struct gf_timeline *timeline;
 };
 
 int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,

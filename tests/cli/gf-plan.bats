@@ -410,7 +410,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	command -v gnuplot > /dev/null || skip "gnuplot is not installed"
 	six --plot plan.svg
 	grep -q "</svg>" plan.svg
-	grep -q "six, policy optimal" plan.svg
+	grep -q "six on 4 ranks, policy optimal" plan.svg
 	six --compare --plot compare.svg
 	grep -q "mg-wfbp" compare.svg
 	wants 2 gf-plan --plot rule.svg "$data/valid/topology-4x2-1gbe.json"

@@ -63,8 +63,85 @@ picture() {
 	wants 0 env PATH="$GF_SOURCE/$BUILD/bin" gf-sim plan.json --ranks 2,4 --plot two.csv
 	[ "$(head -n 1 two.csv | cut -d, -f1,2)" = policy,ranks ]
 	wants 0 gf-plan --compare "$share/profiles/six.json" --plot compare.csv
-	[ "$(head -n 1 compare.csv)" = "policy,iteration,lower bound,compute" ]
-	grep -qx 'optimal,43,40.75,20' compare.csv
+	[ "$(head -n 1 compare.csv)" = "policy,compute,exposed,lower bound" ]
+	grep -qx 'optimal,20,23,40.75' compare.csv
+}
+
+# bars FILE ROW: kind, name, start and end of the row's bars.
+bars() {
+	awk -F, -v row="$2" '$1 == row { printf "%s %s %.9g %.9g\n", $2, $3, $6, $7 }' "$1"
+}
+
+@test "titles say the model, the ranks, the system and the network" {
+	needs_gnuplot
+	net=$GF_SOURCE/tests/data/valid/topology-4x2-1gbe.json
+	gf-plan -q --model digits-mlp --system pipe-sgd "$net" --plot one.svg -o pipe.json
+	grep -q '>digits-mlp on 8 ranks, system pipe-sgd<' one.svg
+	grep -q '>4 x 2 ranks, ethernet at 1 Gb/s, predicted, K = 2<' one.svg
+	gf-sim -q pipe.json --bandwidth 10Gb/s --jitter 0.2 --plot two.svg
+	grep -q '>4 x 2 ranks, ethernet at 10 Gb/s, simulated, K = 2, jitter 20 % as drawn<' two.svg
+	gf-sim -q plan.json --ranks 2,4 --plot three.svg
+	grep -q '>six, policy ' three.svg
+	grep -q '>measured network, simulated<' three.svg
+	grep -q '>efficiency (%)<' three.svg
+	gf-plan -q --compare --model digits-mlp "$net" --plot four.svg
+	grep -q '>digits-mlp on 8 ranks, by policy<' four.svg
+	for label in compute exposed "lower bound" dear optimal; do grep -q ">$label<" four.svg; done
+}
+
+# A message of b bytes takes 3 + b / 4 s, forward 3 s and backward 17 s.
+@test "dear: all-gathers of the step before, for which forward waits" {
+	gf-plan -q --policy dear "$share/profiles/six.json" --plot dear.csv > dear.json
+	bars dear.csv compute > compute.txt
+	bars dear.csv network > network.txt
+	python3 - <<-'END'
+	import json
+	plan = json.load(open("dear.json"))
+	net = [line.rsplit(" ", 2) for line in open("network.txt")]
+	tensors = plan["model"].get("tensors") or plan["tensors"]
+	half = [(3 + sum(t["count_elems"] for t in tensors[m["first"]:m["last"] + 1])) / 2 for m in plan["messages"]]
+	at, late = 0, 0
+	gathers = [(float(s), float(e)) for name, s, e in net if name.startswith("all-gather")]
+	assert len(gathers) == len(half) and len(net) == 2 * len(half), net
+	for (start, end), took, m in zip(gathers, half[::-1], plan["messages"][::-1]):
+	    assert abs(start - at) < 1e-5 and abs(end - at - took) < 1e-5, (start, end, at, took)
+	    at = end
+	    late = max(late, end - 3 * (1 - tensors[m["last"]]["ready_s"] / 17))
+	bars = [line.split() for line in open("compute.txt")]
+	before = [(b[0], float(b[2]), float(b[3])) for b in bars[:[b[0] for b in bars].index("backward")]]
+	assert any(b[0] == "waiting" for b in before), before
+	assert abs(sum(e - s for kind, s, e in before if kind == "forward") - 3) < 1e-4, before
+	assert before[0][1] == 0 and abs(before[-1][2] - 3 - late) < 1e-4, (before, late)
+	assert all(a[2] == b[1] for a, b in zip(before, before[1:])), before
+	END
+	jq -e --argjson drawn "$(awk -F, '$3 == "iteration" { print $6 }' dear.csv)" \
+		'(.predicted.iteration_s - $drawn | fabs) < 1e-8' dear.json
+}
+
+# 180 bytes take 48 s: each step waits for those of the step before the last.
+@test "stale gradients: two steps, with the messages of the step before" {
+	gf-plan -q --policy single --staleness 2 "$share/profiles/six.json" --plot stale.csv > stale.json
+	[ "$(bars stale.csv compute | tr '\n' ';')" = "forward forward 0 3;backward backward 3 20;\
+waiting waiting 20 48;forward forward 48 51;backward backward 51 68;waiting waiting 68 96;" ]
+	[ "$(bars stale.csv network | tr '\n' ';')" = "message step 0 0 48;message step 1 48 96;" ]
+	grep -qx ',mark,step 2 ends,,,96,96' stale.csv
+	# 16 times faster, it waits for backward alone
+	gf-sim -q stale.json --bandwidth 1GB/s --plot fast.csv
+	[ "$(bars fast.csv compute | tr '\n' ';')" = "forward forward 0 3;backward backward 3 20;\
+forward forward 20 23;backward backward 23 40;" ]
+}
+
+@test "jitter is drawn: the median iteration; of stale gradients two steps" {
+	gf-sim -q plan.json --jitter 0.2 --runs 99 --plot one.csv > one.json
+	jq -e --argjson drawn "$(awk -F, '$3 == "iteration" { print $6 }' one.csv)" '(.p50_s - $drawn | fabs) < 1e-8' one.json
+	# the slowest of four ranks: forward and backward take as much longer, 1.2 times or so
+	bars one.csv compute | awk '$1 == "forward" { f = ($4 - $3) / 3 } $1 == "backward" { b = ($4 - $3) / 17 }
+		END { exit !(f > 1.05 && f < 1.5 && (f - b) ^ 2 < 1e-9) }'
+	gf-plan -q --policy single --staleness 2 "$share/profiles/six.json" > stale.json
+	gf-sim -q stale.json --jitter 0.2 --plot two.csv
+	bars two.csv compute | awk '$1 == "backward" { b[n++] = $4 - $3 } END { exit !(n == 2 && b[0] != b[1]) }'
+	gf-sim -q stale.json --jitter 0.2 --seed 2 --plot three.csv
+	! cmp -s two.csv three.csv
 }
 
 @test "another ending is refused, and so is a width without a picture" {

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/timeline.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+
+const char *const gf_bar_names[] = {
+	[GF_BAR_FORWARD] = "forward",
+	[GF_BAR_BACKWARD] = "backward",
+	[GF_BAR_WAITING] = "waiting",
+	[GF_BAR_UPDATE] = "update",
+	[GF_BAR_MESSAGE] = "message",
+	[GF_BAR_SIMULTANEOUS] = "simultaneous",
+	[GF_BAR_REDUCE_SCATTER] = "reduce-scatter",
+	[GF_BAR_ALL_GATHER] = "all-gather",
+	NULL,
+};
+
+size_t gf_lanes_assign(const struct gf_predicted_message *m, size_t count,
+		       size_t *lane)
+{
+	double *free_at = gf_xcalloc(count + 1, sizeof(*free_at));
+	size_t i, k, lanes = 0;
+
+	for (i = 0; i < count; i++) {
+		/* ends and starts that meet differ by rounding */
+		double start = m[i].start_s * (1 + 1e-12);
+
+		for (k = 0; k < lanes && free_at[k] > start; k++)
+			;
+		lanes += k == lanes;
+		lane[i] = k;
+		free_at[k] = m[i].end_s;
+	}
+	free(free_at);
+	return lanes;
+}
+
+static struct gf_bar *add(struct gf_timeline *t, enum gf_bar_kind kind,
+			  int step, double start_s, double end_s)
+{
+	struct gf_bar *bar;
+
+	if (!(end_s > start_s))
+		return NULL;
+	bar = gf_array_push(&t->bars, &t->nbars, &t->capacity);
+	*bar = (struct gf_bar){
+		.kind = kind,
+		.step = step,
+		.start_s = start_s,
+		.end_s = end_s,
+	};
+	return bar;
+}
+
+static void add_message(struct gf_timeline *t, const struct gf_sim_input *in,
+			size_t i, enum gf_bar_kind kind, struct gf_bar at)
+{
+	struct gf_bar *bar = add(t, kind, at.step, at.start_s, at.end_s);
+	size_t k;
+
+	if (!bar)
+		return;
+	bar->row = at.row;
+	bar->message = i;
+	bar->first = in->messages[i].first;
+	bar->last = in->messages[i].last;
+	/* beside the tensors of the messages before it */
+	bar->own = i > 0 && bar->first <= in->messages[i - 1].last;
+	bar->bytes = bar->own ? in->messages[i].bytes : 0;
+	for (k = bar->first; !bar->own && k <= bar->last; k++)
+		bar->bytes += (double)gf_tensor_bytes(&in->model->tensors[k]);
+}
+
+static enum gf_bar_kind kind_of(const struct gf_sim_message *m)
+{
+	return m->half == GF_HALF_SPLIT          ? GF_BAR_REDUCE_SCATTER
+	       : m->mode == GF_MODE_SIMULTANEOUS ? GF_BAR_SIMULTANEOUS
+						 : GF_BAR_MESSAGE;
+}
+
+static int by_need(const void *a, const void *b)
+{
+	double x = ((const struct gf_sim_gather *)a)->need_s;
+	double y = ((const struct gf_sim_gather *)b)->need_s;
+
+	return (x > y) - (x < y);
+}
+
+/* Forward stops before what it needs and has not got. */
+static void add_forward(struct gf_timeline *t, double end_s,
+			const struct gf_sim_gather *gathers, size_t n)
+{
+	struct gf_sim_gather *needed = gf_xcalloc(n + 1, sizeof(*needed));
+	double from_s = 0, late_s = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		needed[i] = gathers[i];
+	qsort(needed, n, sizeof(*needed), by_need);
+	for (i = 0; i < n; i++) {
+		double at_s = needed[i].need_s + late_s;
+
+		if (needed[i].end_s <= at_s)
+			continue;
+		add(t, GF_BAR_FORWARD, 1, from_s, at_s);
+		add(t, GF_BAR_WAITING, 1, at_s, needed[i].end_s);
+		from_s = needed[i].end_s;
+		late_s = from_s - needed[i].need_s;
+	}
+	add(t, GF_BAR_FORWARD, 1, from_s, end_s);
+	free(needed);
+}
+
+void gf_timeline_step(struct gf_timeline *t, const struct gf_sim_input *in,
+		      const struct gf_sim_result *r,
+		      const struct gf_sim_gather *gathers, size_t ngathers)
+{
+	size_t *lane = gf_xcalloc(in->nmessages + 1, sizeof(*lane)), i;
+	double update_s =
+		fmax(r->iteration_s - in->model->update_s, r->backward_end_s);
+
+	t->steps = 1;
+	t->backward_end_s = r->backward_end_s;
+	t->step_end_s[0] = r->iteration_s;
+	add_forward(t, r->forward_end_s, gathers, ngathers);
+	add(t, GF_BAR_BACKWARD, 1, r->forward_end_s, r->backward_end_s);
+	add(t, GF_BAR_WAITING, 1, r->backward_end_s, update_s);
+	add(t, GF_BAR_UPDATE, 1, update_s, r->iteration_s);
+	t->nlanes = gf_lanes_assign(r->messages, in->nmessages, lane);
+	for (i = 0; i < ngathers; i++)
+		add_message(t, in, gathers[i].message, GF_BAR_ALL_GATHER,
+			    (struct gf_bar){.row = 1,
+					    .start_s = gathers[i].start_s,
+					    .end_s = gathers[i].end_s});
+	for (i = 0; i < in->nmessages; i++)
+		add_message(t, in, i, kind_of(&in->messages[i]),
+			    (struct gf_bar){.row = 1 + lane[i],
+					    .step = 1,
+					    .start_s = r->messages[i].start_s,
+					    .end_s = r->messages[i].end_s});
+	free(lane);
+}
+
+/* --- stale gradients -------------------------------------------------------
+ */
+
+/* Steps before those that are drawn. */
+#define FILL_STEPS 64
+
+/* Rank 0 in one of the steps that are drawn. */
+static void add_stale_compute(struct gf_timeline *t,
+			      const struct gf_pipeline *p, double begun_s,
+			      double factor)
+{
+	const struct gf_model_profile *m = p->in->model;
+	int step = t->steps;
+	double update_s = begun_s + m->update_s;
+	double forward_s = update_s + factor * m->forward_s;
+
+	add(t, GF_BAR_UPDATE, step, begun_s, update_s);
+	add(t, GF_BAR_FORWARD, step, update_s, forward_s);
+	add(t, GF_BAR_BACKWARD, step, forward_s, p->ended_s[0]);
+	if (step == 1)
+		t->backward_end_s = p->ended_s[0];
+}
+
+/* A step's messages, all of which have ended. */
+static void collect(const struct gf_pipeline *p, size_t step,
+		    struct gf_predicted_message *to)
+{
+	size_t slot = gf_pipeline_slot(p, step), i;
+
+	for (i = 0; i < p->in->nmessages; i++)
+		to[i] = (struct gf_predicted_message){
+			.start_s = p->state.start_s[slot + i],
+			.end_s = p->state.end_s[slot + i],
+		};
+}
+
+/* messages: of as many steps, the first of which is called `step`. */
+static void add_stale_messages(struct gf_timeline *t,
+			       const struct gf_sim_input *in,
+			       const struct gf_predicted_message *messages,
+			       size_t steps, int step)
+{
+	size_t n = in->nmessages, i;
+	size_t *lane = gf_xcalloc(steps * n + 1, sizeof(*lane));
+
+	gf_lanes_assign(messages, steps * n, lane);
+	for (i = 0; i < steps * n; i++) {
+		add_message(t, in, i % n, kind_of(&in->messages[i % n]),
+			    (struct gf_bar){.row = 1 + lane[i],
+					    .step = step + (int)(i / n),
+					    .start_s = messages[i].start_s,
+					    .end_s = messages[i].end_s});
+	}
+	free(lane);
+}
+
+/* Time begins at from_s; nothing is drawn before it or after the last step. */
+static void cut(struct gf_timeline *t, double from_s)
+{
+	double end_s = t->step_end_s[1] - from_s;
+	size_t i, n = 0;
+
+	for (i = 0; i < t->nbars; i++) {
+		struct gf_bar bar = t->bars[i];
+
+		bar.start_s = fmax(bar.start_s - from_s, 0);
+		bar.end_s = fmin(bar.end_s - from_s, end_s);
+		if (!(bar.end_s > bar.start_s))
+			continue;
+		t->bars[n++] = bar;
+		if (bar.row > t->nlanes)
+			t->nlanes = bar.row;
+	}
+	t->nbars = n;
+	t->backward_end_s -= from_s;
+	t->step_end_s[0] -= from_s;
+	t->step_end_s[1] = end_s;
+}
+
+void gf_timeline_pipeline(struct gf_timeline *t, struct gf_pipeline *p,
+			  const double *(*factor)(void *ctx), void *ctx)
+{
+	/* messages of `late` steps before the drawn ones may still run */
+	size_t late = (size_t)p->staleness, n = p->in->nmessages;
+	size_t first = FILL_STEPS + late, i;
+	struct gf_predicted_message *messages =
+		gf_xcalloc((late + 2) * n + 1, sizeof(*messages));
+	double from_s = 0, ended_s = 0;
+
+	for (i = 0; i < first + 2 + late; i++) {
+		const double *factors = factor(ctx);
+		double begun_s;
+
+		gf_pipeline_step(p, factors);
+		begun_s = fmax(ended_s, p->waited_s);
+		if (i == first)
+			from_s = begun_s;
+		if (i == first + 1 || i == first + 2) {
+			add(t, GF_BAR_WAITING, t->steps, ended_s, begun_s);
+			t->step_end_s[i - first - 1] = begun_s;
+		}
+		if (i == first || i == first + 1) {
+			t->steps++;
+			add_stale_compute(t, p, begun_s, factors[0]);
+		}
+		ended_s = p->ended_s[0];
+		if (i >= first)
+			collect(p, i - late, messages + (i - first) * n);
+	}
+	add_stale_messages(t, p->in, messages, late + 2, 1 - (int)late);
+	free(messages);
+	cut(t, from_s);
+}
+
+void gf_timeline_free(struct gf_timeline *t)
+{
+	if (t)
+		free(t->bars);
+	free(t);
+}
