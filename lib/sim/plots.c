@@ -42,6 +42,8 @@ void gf_network_text(const struct gf_network_view *v, struct gf_text *out)
 	else if (v->nlevels && v->rate > 0)
 		gf_text_addf(out, "%s at %.3g Gb/s, ",
 			     v->levels[v->nlevels - 1].link, v->rate * 8e-9);
+	else if (v->nlevels)
+		gf_text_addf(out, "%s, ", v->levels[v->nlevels - 1].link);
 	else if (v->rate > 0)
 		gf_text_addf(out, "%.3g Gb/s, ", v->rate * 8e-9);
 }

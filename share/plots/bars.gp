@@ -38,12 +38,16 @@ f = unit_factor(unit, most)
 set ylabel ylabel . unit_label(unit, most)
 set format y unit_format(unit, most)
 set xrange [-0.6:G_records - 0.4]
-if (ylog) { set logscale y ylog; set yrange [ylog ** floor(log(f * low) / log(ylog)):1.5 * f * most] } else { set yrange [0:*] }
+if (ylog) { set logscale y ylog; set yrange [0.9999 * ylog ** floor(log(f * low) / log(ylog)):1.5 * f * most] } else { set yrange [0:*] }
+if (ylog == 10) { eval log_tics(unit_format(unit, most), f * low, f * most) }
 unset grid
 set grid y lt 1 lc rgb "#d4d4d4" lw 0.4
 set xtics scale 0 ()
 do for [i = 1:G_records] { set xtics add (tic(brief(group[i], 24)) i - 1) }
 if (G_max * G_records > 13 * width_in) { set xtics rotate by -35 }
+longest = 0
+do for [k = 1:count] { longest = strlen(name[k]) > longest ? strlen(name[k]) : longest }
+eval key_width(longest)
 eval titles(count > 1)
 
 # In pairs the second is the first, pale. Fills differ in lightness and hatching.

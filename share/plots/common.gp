@@ -38,6 +38,12 @@ unit_label(unit, most) = unit eq "s" ? " (" . time_unit(most) . ")" : \
 	unit eq "%" ? " (%)" : ""
 unit_format(unit, most) = unit eq "B" ? "%.0b %BB" : unit eq "b/s" ? "%.0s %cb/s" : \
 	unit eq "" && most >= 1e5 ? "%.0s %c" : "%g"
+# A logarithmic axis of few decades has labels at 1, 2 and 5.
+log_tics(form, low, high) = log10(high / low) > 2.5 ? "" : (list = "", \
+	sum [e = floor(log10(low)):ceil(log10(high))] sum [k = 1:3] \
+	(list = list . sprintf("%s\"%s\" %g", list eq "" ? "" : ", ", \
+	gprintf(form, word("1 2 5", k) * 10.0 ** e), word("1 2 5", k) * 10.0 ** e), 0), \
+	"set ytics (" . list . ")")
 human(unit, v) = unit eq "s" ? \
 	gprintf("%.3g ", v * unit_factor("s", v)) . time_unit(v) : \
 	unit eq "B" ? (v < 1024 ? gprintf("%.0f B", v) : gprintf("%.1b %BB", v)) : \
@@ -48,7 +54,7 @@ paper = 'width_in = columns == 1 ? 3.3 : 7.0; height_in = ratio * width_in; \
 type = strlen(out) < 3 ? out : out[strlen(out) - 2:*]; \
 if (type eq "svg") { set terminal svg noenhanced size 96 * width_in, 96 * height_in \
 	font "Helvetica,10.67" linewidth 1.2 background "#ffffff"; \
-	set key spacing 0.7 width -5; set xlabel offset 0, 0.7 } else { \
+	set key spacing 0.7; set xlabel offset 0, 0.7 } else { \
 if (type eq "pdf") { set terminal pdfcairo noenhanced size width_in in, height_in in \
 	font "Helvetica,8" fontscale 0.75 linewidth 1.6 pointscale 0.7 } else { \
 if (type eq "png") { set terminal pngcairo noenhanced size 300 * width_in, 300 * height_in \
@@ -66,5 +72,7 @@ line(i) = 1 - (0.02 + (type eq "svg" ? 0.15 : 0.12) * i) / height_in
 labels = 'set label 1 heading(title) at screen 0.5, line(0.5) center textcolor rgb ink; \
 set label 2 heading(subtitle) at screen 0.5, line(1.5) center textcolor rgb ink; \
 set key title subtitle eq "" ? " " : " \n "'
+# An SVG reckons with wider letters than it draws: longest is of a legend's names.
+key_width(longest) = type eq "svg" ? sprintf("set key width %d", -0.27 * longest) : ""
 titles(legend) = title eq "" ? "unset title" : legend ? labels : "set title heading(title)" . \
 	(subtitle eq "" ? "" : " . \"\\n\" . heading(subtitle)")

@@ -48,8 +48,11 @@ if (xlog) { set logscale x xlog; set xrange [0.9999 * X_min * fx:1.0001 * X_max 
 # a few of many powers of two
 doublings = xlog == 2 ? log(X_max / X_min) / log(2) : 0
 if (doublings > 6) { set xtics fx * X_min, 2 ** ceil(doublings / (xunit eq "" ? 7 : 5)) }
+if (xlog == 2 && xunit eq "" && doublings <= 6 && doublings != floor(doublings)) { \
+	set xtics add (gprintf(unit_format(xunit, X_max), X_max) fx * X_max) }
 set rmargin xunit eq "" ? 3 : 5
 if (ylog) { set logscale y ylog }
+if (ylog == 10 && Y_min > 0) { eval log_tics(unit_format(yunit, Y_max), fy * Y_min, fy * Y_max) }
 if (!ylog && Y_min >= 0 && Y_max > 0 && !exists("yfrom")) { set yrange [0:*] }
 
 # one block of x, y, low, high for each; points belong to the curve before them
@@ -63,6 +66,9 @@ do for [i = 1:n] {
 	unset table
 }
 unset datafile columnheaders
+longest = strlen(reference)
+do for [i = 1:n] { longest = strlen(name_of(i)) > longest ? strlen(name_of(i)) : longest }
+eval key_width(longest)
 eval titles(n > 1 || reference ne "")
 block(i) = sprintf("$curve%d", int(i))
 paint(i) = rgb(nth(colours, hue[int(i)]))

@@ -52,6 +52,7 @@ fit(a, b, c, most) = strlen(a) < most ? a : strlen(b) < most ? b : c ne "" && st
 text(dummy) = fit(whole(0), strcol("name"), tensors(0), room(0))
 
 
+eval key_width(14)
 eval titles(1)
 if_kind(k, v) = kind(0) == k ? v : NaN
 if_bar(v) = is_mark(0) ? NaN : v
