@@ -204,7 +204,7 @@ static void find_late(struct gf_pipeline *p, const double *factor)
 static void add_messages(struct gf_pipeline *p, const double *factor)
 {
 	size_t base = gf_pipeline_slot(p, p->steps), i;
-	double issued_s = 0;
+	double issued_s = 0, issues_s = gf_sim_issues_s(p->in);
 	int k;
 
 	p->npending -= p->next;
@@ -217,7 +217,8 @@ static void add_messages(struct gf_pipeline *p, const double *factor)
 		double work_s;
 
 		*start = gf_sim_start_of(p->in->model, &p->in->messages[i]);
-		work_s = start->work_s + issued_s;
+		work_s = gf_sim_ready_work_s(p->in->model, &p->in->messages[i],
+					     issued_s, issues_s);
 		issued_s += start->issue_s;
 		start->issue_s = 0; /* is work here */
 		start->message = base + i;

@@ -82,12 +82,11 @@ static int replay(const struct gf_replay_setting *s, double forward_end_s,
 		  struct gf_replayed *out, struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
+	const double issues_s = gf_sim_issues_s(&(struct gf_sim_input){
+		p->model, s->traffic.messages, out->nmessages, p->lanes});
 	struct gf_replay_compute compute = {
 		.forward_end_s = forward_end_s,
-		.backward_s = p->model->backward_s +
-			      gf_sim_issues_s(&(struct gf_sim_input){
-				      p->model, s->traffic.messages,
-				      out->nmessages, p->lanes}),
+		.backward_s = p->model->backward_s + issues_s,
 		.slowdown = fmax(p->model->overlap_slowdown, 1),
 		.lanes = p->lanes,
 		.factor = s->factor,
@@ -106,8 +105,8 @@ static int replay(const struct gf_replay_setting *s, double forward_end_s,
 			.ranks = out->messages[i].ranks,
 			.elem_bytes = out->messages[i].bytes_per_elem,
 			.mode = m->mode,
-			.work_s =
-				gf_sim_start_of(p->model, m).work_s + issued_s,
+			.work_s = gf_sim_ready_work_s(p->model, m, issued_s,
+						      issues_s),
 			.mutual = m->mutual,
 		};
 		add_processing(s, i, &messages[i]);

@@ -37,6 +37,14 @@ double gf_sim_issues_s(const struct gf_sim_input *in)
 	return sum;
 }
 
+double gf_sim_ready_work_s(const struct gf_model_profile *model,
+			   const struct gf_sim_message *m, double issued_s,
+			   double issues_s)
+{
+	return release_work_s(model, m) +
+	       (m->release == GF_RELEASE_BACKWARD_END ? issues_s : issued_s);
+}
+
 struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
 				    const struct gf_sim_message *m)
 {
@@ -299,6 +307,9 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 			gf_sim_start_of(model, &in->messages[i]);
 
 		start.message = i;
+		/* the state's lag has what was issued so far */
+		start.work_s = gf_sim_ready_work_s(model, &in->messages[i], 0,
+						   state.unissued_s);
 		gf_sim_start(&state, &start);
 		out->messages[i].start_s = state.now_s;
 	}

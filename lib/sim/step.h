@@ -91,6 +91,12 @@ double gf_sim_issue_s(const struct gf_model_profile *model,
 		      const struct gf_sim_message *m);
 /* The same of all: backward's work is that much longer. */
 double gf_sim_issues_s(const struct gf_sim_input *in);
+/* The work of backward, and of issuing messages, after which message m may
+ * start. Those before it in the plan take issued_s to issue, and all of them
+ * issues_s. */
+double gf_sim_ready_work_s(const struct gf_model_profile *model,
+			   const struct gf_sim_message *m, double issued_s,
+			   double issues_s);
 /* May messages in flight slow backward? */
 bool gf_sim_slows(const struct gf_sim_input *in);
 

@@ -109,6 +109,20 @@ static const struct step by_hand[] = {
 	 {8, 10},
 	 5,
 	 10},
+	{"what is released at the end waits for the issue of later messages",
+	 1,
+	 4,
+	 0.5,
+	 1,
+	 1,
+	 2,
+	 {{.ready_s = 2, .startup_s = 1, .bytes = 2, .late = true},
+	  {.ready_s = 2, .startup_s = 1, .bytes = 1}},
+	 {5.5, 3},
+	 {5.5, 8.5},
+	 {8.5, 10.5},
+	 5.5,
+	 10.5},
 	/* 3 of work are left at 2; until 5, 1.5 of it are done at half speed */
 	{"a message that halves backward",
 	 1,
@@ -413,8 +427,8 @@ static void make(struct gf_rng *rng, struct step *c)
 		m->extra_s = pick(rng, factors, 4);
 	}
 	c->backward_s = ready_s + pick(rng, times, 2);
-	for (i = c->n; i-- > 0 && gf_rng_below(rng, 4) == 0;)
-		c->sent[i].late = true;
+	for (i = 0; i < c->n; i++)
+		c->sent[i].late = gf_rng_below(rng, 4) == 0;
 }
 
 static void test_clock(void)
