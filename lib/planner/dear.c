@@ -7,18 +7,22 @@
  *
  * Messages are cut by the lazy rule; the threshold that the step model likes
  * best is searched in octaves and then between them. If none was asked for, all
- * cuts are searched, too. After some messages two numbers matter: the end of
- * the last reduce-scatter, and the delay of forward by the all-gathers so far,
- * which run in reverse order, so that a message delays all before it. A message
- * of cost C that is ready at r and needed at d takes
+ * cuts are searched, too. After some messages three numbers matter: the end of
+ * the last reduce-scatter, the time (`lag`) that backward lost to messages, and
+ * the delay of forward by the all-gathers so far. These run in reverse order,
+ * so a message delays all before it. A message of cost C that is ready at r and
+ * needed at d takes
  *
- *	end' = max(end, r) + C/2,	delay' = max(delay, -d) + C/2
+ *	end' = max(end, r + lag) + C/2,	delay' = max(delay, -d) + C/2
  *
- * and the iteration is max(delay, 0) + max(end, backward_end). Both numbers are
- * monotone, so only Pareto-optimal pairs are kept per position: exact where
- * messages and backward do nothing to each other.
+ * with lag' and what C/2 takes beside backward as in serial.c. The iteration is
+ * max(delay, 0) + max(end, backward_end + lag). All numbers are monotone, so
+ * only Pareto-optimal ones are kept per position: exact where messages and
+ * backward do nothing to each other. Else there may be too many of them, and
+ * those are kept that would end the earliest.
  */
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -28,103 +32,178 @@
 
 #define STEPS_PER_OCTAVE 4
 #define EXACT_TENSORS    1500 /* beyond: thresholds only */
+/* Parts of plans that are kept, where messages and backward do something to
+ * each other: of models with so few tensors, and of others. */
+#define FEW_TENSORS 150
+#define FRONT_FEW   64
+#define FRONT_MANY  8
 
-struct pair {
-	double end_s, delay_s;
-	size_t from, from_pair; /* position and index before this message */
+struct part {
+	struct gf_work_at at;
+	double delay_s;
+	size_t option;
+	size_t from, from_part; /* position and index before this message */
 };
 
-/* Pairs at one position, by rising end_s and falling delay_s. */
+/* Parts of plans at one position, none of which is as good as another. */
 struct front {
-	struct pair *pairs;
-	size_t npairs, capacity;
+	struct part *parts;
+	size_t nparts, capacity;
 };
 
-static void insert(struct front *f, const struct pair *p)
-{
-	size_t at = f->npairs, last, i;
+struct search {
+	const struct gf_work *w;
+	double below_s;       /* to beat */
+	double *rest_s;       /* half of what tensors i.. cost at the least */
+	struct front *fronts; /* ntensors + 1 */
+	size_t front_most;
+};
 
-	while (at > 0 && f->pairs[at - 1].end_s > p->end_s)
-		at--;
-	if (at > 0 && f->pairs[at - 1].delay_s <= p->delay_s)
+/* No completion of the part, of the tensors before j, takes less. */
+static double floor_s(const struct search *s, size_t j, const struct part *p)
+{
+	return fmax(p->delay_s + s->rest_s[j], 0) +
+	       fmax(p->at.end_s + s->rest_s[j],
+		    s->w->backward_end_s + p->at.lag_s) +
+	       s->w->in->model->update_s;
+}
+
+static bool as_good(const struct part *a, const struct part *b)
+{
+	return a->at.end_s <= b->at.end_s && a->at.lag_s <= b->at.lag_s &&
+	       a->delay_s <= b->delay_s;
+}
+
+static void drop_last(const struct search *s, size_t j)
+{
+	struct front *f = &s->fronts[j];
+	size_t last = 0, i;
+
+	for (i = 1; i < f->nparts; i++)
+		if (floor_s(s, j, &f->parts[i]) >
+		    floor_s(s, j, &f->parts[last]))
+			last = i;
+	f->parts[last] = f->parts[--f->nparts];
+}
+
+static void insert(struct search *s, size_t j, const struct part *p)
+{
+	struct front *f = &s->fronts[j];
+	size_t i, n = 0;
+
+	if (floor_s(s, j, p) >= s->below_s)
 		return;
-	for (last = at; last < f->npairs; last++)
-		if (f->pairs[last].delay_s < p->delay_s)
-			break;
-	if (last == at) {
-		gf_array_push(&f->pairs, &f->npairs, &f->capacity);
-		for (i = f->npairs - 1; i > at; i--)
-			f->pairs[i] = f->pairs[i - 1];
-	} else {
-		for (i = last; i < f->npairs; i++)
-			f->pairs[at + 1 + i - last] = f->pairs[i];
-		f->npairs -= last - at - 1;
+	for (i = 0; i < f->nparts; i++)
+		if (as_good(&f->parts[i], p))
+			return;
+	for (i = 0; i < f->nparts; i++)
+		if (!as_good(p, &f->parts[i]))
+			f->parts[n++] = f->parts[i];
+	f->nparts = n;
+	*(struct part *)gf_array_push(&f->parts, &f->nparts, &f->capacity) = *p;
+	if (f->nparts > s->front_most)
+		drop_last(s, j);
+}
+
+/* The message of tensors i..j-1 by that option, after every part of a plan. */
+static void send(struct search *s, size_t i, size_t j, size_t option,
+		 double need_s)
+{
+	const struct gf_option *o = &s->w->menu.options[option];
+	const struct gf_work_next half = {option, gf_work_bytes(s->w, i, j - 1),
+					  s->w->ready_s[j - 1], 0.5};
+	double half_s = (o->startup_s + o->per_byte_s * half.bytes) / 2;
+	size_t k;
+
+	for (k = 0; k < s->fronts[i].nparts; k++) {
+		const struct part *p = &s->fronts[i].parts[k];
+		const struct part next = {
+			.at = gf_work_after(s->w, &half, p->at),
+			.delay_s = fmax(p->delay_s, -need_s) + half_s,
+			.option = option,
+			.from = i,
+			.from_part = k,
+		};
+
+		insert(s, j, &next);
 	}
-	f->pairs[at] = *p;
 }
 
-static double iteration_s(const struct gf_work *w, const struct pair *p)
+/* All messages that end with tensor j-1. Where options and backward do
+ * something to each other, the cheapest need not be the best. */
+static void extend(struct search *s, size_t j)
 {
-	return fmax(p->delay_s, 0) + fmax(p->end_s, w->backward_end_s) +
-	       w->in->model->update_s;
-}
-
-/* All messages that end with tensor j-1. */
-static void extend(const struct gf_work *w, struct front *fronts, size_t j,
-		   double below_s)
-{
+	const struct gf_work *w = s->w;
+	const struct gf_menu *menu = &w->menu;
 	double need_s = INFINITY;
 	size_t i, k;
 
 	for (i = j; i-- > 0 && w->run_last[i] >= j - 1;) {
-		double half_s =
-			gf_menu_cost_s(&w->menu, gf_work_bytes(w, i, j - 1)) /
-			2;
+		double bytes = gf_work_bytes(w, i, j - 1);
 
+		/* messages only grow from here on */
+		if (w->ready_s[j - 1] + gf_menu_cost_s(menu, bytes) / 2 +
+			    s->rest_s[j] + w->in->model->update_s >=
+		    s->below_s)
+			return;
 		need_s = fmin(need_s, gf_sim_need_of_s(w->in->model, i));
-		for (k = 0; k < fronts[i].npairs; k++) {
-			const struct pair *p = &fronts[i].pairs[k];
-			struct pair next = {
-				.end_s = fmax(p->end_s, w->ready_s[j - 1]) +
-					 half_s,
-				.delay_s = fmax(p->delay_s, -need_s) + half_s,
-				.from = i,
-				.from_pair = k,
-			};
-
-			if (iteration_s(w, &next) < below_s)
-				insert(&fronts[j], &next);
-		}
+		if (!w->mutual)
+			send(s, i, j, gf_menu_pick(menu, bytes), need_s);
+		for (k = 0; w->mutual && k < menu->nchoices; k++)
+			if (gf_option_fits(&menu->options[menu->choices[k]],
+					   bytes))
+				send(s, i, j, menu->choices[k], need_s);
 	}
 }
 
-/* Appends the best cuts, if they are better than below_s. */
+static void trace(const struct search *s, struct gf_draft *d)
+{
+	const struct front *f = &s->fronts[s->w->ntensors];
+	size_t j = f->nparts ? s->w->ntensors : 0, best = 0, i;
+
+	for (i = 1; i < f->nparts; i++)
+		if (floor_s(s, j, &f->parts[i]) <
+		    floor_s(s, j, &f->parts[best]))
+			best = i;
+	while (j > 0) {
+		const struct part *p = &s->fronts[j].parts[best];
+		struct gf_send *sent = gf_draft_send(d, s->w, p->from, j - 1);
+
+		sent->half = GF_HALF_SPLIT;
+		sent->option = p->option;
+		j = p->from;
+		best = p->from_part;
+	}
+	gf_draft_reverse(d);
+}
+
+/* Appends the best messages, if they are better than below_s. */
 static void search(const struct gf_work *w, double below_s, struct gf_draft *d)
 {
-	size_t n = w->ntensors, i, j, best = 0, ncuts = 0;
-	struct front *fronts = gf_xcalloc(n + 1, sizeof(*fronts));
-	size_t *cuts = gf_xcalloc(n + 1, sizeof(*cuts));
-	const struct pair *p;
+	const struct part nothing = {.at.end_s = w->in->model->forward_s,
+				     .delay_s = -INFINITY};
+	size_t n = w->ntensors, few = n <= FEW_TENSORS ? FRONT_FEW : FRONT_MANY;
+	size_t j;
+	struct search s = {
+		.w = w,
+		.below_s = below_s,
+		.rest_s = gf_xcalloc(n + 1, sizeof(double)),
+		.fronts = gf_xcalloc(n + 1, sizeof(struct front)),
+		.front_most = w->mutual ? few : SIZE_MAX,
+	};
 
-	insert(&fronts[0], &(struct pair){.end_s = w->in->model->forward_s,
-					  .delay_s = -INFINITY});
+	for (j = 0; j < n; j++)
+		s.rest_s[j] =
+			gf_menu_floor_s(&w->menu, gf_work_bytes(w, j, n - 1)) /
+			2;
+	insert(&s, 0, &nothing);
 	for (j = 1; j <= n; j++)
-		extend(w, fronts, j, below_s);
-	for (i = 1; i < fronts[n].npairs; i++)
-		if (iteration_s(w, &fronts[n].pairs[i]) <
-		    iteration_s(w, &fronts[n].pairs[best]))
-			best = i;
-	for (j = fronts[n].npairs ? n : 0; j > 0; j = p->from) {
-		p = &fronts[j].pairs[best];
-		cuts[ncuts++] = j;
-		best = p->from_pair;
-	}
-	for (i = 0; ncuts-- > 0; i = cuts[ncuts])
-		gf_draft_send(d, w, i, cuts[ncuts] - 1)->half = GF_HALF_SPLIT;
+		extend(&s, j);
+	trace(&s, d);
 	for (j = 0; j <= n; j++)
-		free(fronts[j].pairs);
-	free(fronts);
-	free(cuts);
+		free(s.fronts[j].parts);
+	free(s.fronts);
+	free(s.rest_s);
 }
 
 static void cut(const struct gf_work *w, struct gf_draft *d, double theta)

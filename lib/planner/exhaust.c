@@ -3,6 +3,10 @@
  * Branch and bound over every partition, mode and option: exact where it ends
  * within its budget, which it does for a dozen tensors and one option, and for
  * more where the bound bites. Depth first, the draft so far on a stack.
+ *
+ * A state does not know how long later messages will hold backward up, which
+ * slows messages until then: its times are too early, if anything. So bounds
+ * hold, and a plan that seems better than the best is predicted as a whole.
  */
 #include <stdlib.h>
 
@@ -27,7 +31,7 @@ struct tree {
 	double left; /* of the budget */
 };
 
-/* The iteration if this is the last message. */
+/* The iteration if this is the last message, or less. */
 static double end_s(struct tree *t, const struct gf_sim_state *s)
 {
 	struct gf_sim_state copy;
@@ -36,15 +40,26 @@ static double end_s(struct tree *t, const struct gf_sim_state *s)
 	return gf_work_end_s(t->w, &copy);
 }
 
-static void record(struct tree *t, size_t depth)
+/* Keeps the messages so far, which are all, if they are better. */
+static void judge(struct tree *t, size_t depth)
 {
+	struct gf_draft d = {.lanes = t->lanes};
+	struct gf_sim_result result = {0};
 	size_t i;
 
-	free(t->best->sends);
-	t->best->sends = gf_xcalloc(depth, sizeof(*t->best->sends));
-	t->best->nsends = t->best->capacity = depth;
+	d.sends = gf_xcalloc(depth, sizeof(*d.sends));
+	d.nsends = d.capacity = depth;
 	for (i = 0; i < depth; i++)
-		t->best->sends[i] = t->levels[i + 1].send;
+		d.sends[i] = t->levels[i + 1].send;
+	gf_work_predict(t->w, &d, &result);
+	if (d.iteration_s < t->below_s) {
+		t->below_s = d.iteration_s;
+		free(t->best->sends);
+		t->best->sends = d.sends;
+		t->best->nsends = t->best->capacity = depth;
+	} else {
+		free(d.sends);
+	}
 }
 
 static void descend(struct tree *t, size_t depth, size_t first);
@@ -69,8 +84,7 @@ static bool branch(struct tree *t, size_t depth, const struct gf_send *send)
 	if (next < t->w->ntensors) {
 		descend(t, depth + 1, next);
 	} else if (end_s(t, &here->state) < t->below_s) {
-		t->below_s = end_s(t, &here->state);
-		record(t, depth);
+		judge(t, depth);
 	}
 	return beside;
 }

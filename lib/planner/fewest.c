@@ -42,18 +42,6 @@ static size_t first_of(const struct gf_work *w, size_t last, double most_s)
 	return low;
 }
 
-static void reverse(struct gf_draft *d)
-{
-	size_t i;
-
-	for (i = 0; i < d->nsends / 2; i++) {
-		struct gf_send s = d->sends[i];
-
-		d->sends[i] = d->sends[d->nsends - 1 - i];
-		d->sends[d->nsends - 1 - i] = s;
-	}
-}
-
 /* Messages the last of which ends at end_s as long as backward loses nothing;
  * predicted; without any if there is no time for them. */
 static struct gf_draft cut(const struct gf_work *w, double end_s)
@@ -75,7 +63,7 @@ static struct gf_draft cut(const struct gf_work *w, double end_s)
 			gf_menu_cost_s(&w->menu, gf_work_bytes(w, first, last));
 		after = first;
 	}
-	reverse(&d);
+	gf_draft_reverse(&d);
 	gf_work_predict(w, &d, &result);
 	return d;
 }

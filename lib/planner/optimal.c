@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The best plan there is under the step model. On one lane it is exact
- * (serial.c). On more, a beam search (beam.c) and the best plan of fewer lanes
- * are polished (polish.c), and for small models every choice is tried
- * (exhaust.c).
+ * (serial.c), but for large models in which backward slows messages and is held
+ * up when they are issued. On more, a beam search (beam.c) and the best plan of
+ * fewer lanes are polished (polish.c), and for small models every choice is
+ * tried (exhaust.c).
  *
  * More choice is never worse, by construction: every other automatic policy is
  * drafted first; k lanes come after fewer lanes; and of the ways to send a
@@ -171,6 +172,16 @@ static struct gf_draft copy_best(const struct field *f)
 	return d;
 }
 
+static void exhaust(struct field *f, int lanes)
+{
+	struct gf_draft d = {.lanes = lanes};
+
+	if (f->w->ntensors > EXHAUST_TENSORS)
+		return;
+	gf_search_exhaust(f->w, f->best_s, EXHAUST_BUDGET, &d);
+	offer_found(f, &d, 0);
+}
+
 static void search_line(struct field *f)
 {
 	struct gf_draft d = {.lanes = 1};
@@ -183,6 +194,8 @@ static void search_line(struct field *f)
 	d = (struct gf_draft){.lanes = 1};
 	gf_search_serial(f->w, f->best_s, &d);
 	offer_found(f, &d, 0);
+	if (f->w->in->model->issue_s > 0)
+		exhaust(f, 1);
 }
 
 static void search_lanes(struct field *f, int lanes)
@@ -196,11 +209,7 @@ static void search_lanes(struct field *f, int lanes)
 	d = copy_best(f);
 	d.lanes = lanes;
 	offer_found(f, &d, KICKS);
-	if (f->w->ntensors > EXHAUST_TENSORS)
-		return;
-	d = (struct gf_draft){.lanes = lanes};
-	gf_search_exhaust(f->w, f->best_s, EXHAUST_BUDGET, &d);
-	offer_found(f, &d, 0);
+	exhaust(f, lanes);
 }
 
 static void search(struct field *f)

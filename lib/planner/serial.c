@@ -115,14 +115,14 @@ static void send(struct serial *s, size_t i, size_t j, size_t option)
 	const struct gf_work *w = s->w;
 	const struct front *from = &s->fronts[i];
 	struct front *to = &s->fronts[j];
+	const struct gf_work_next message = {option, gf_work_bytes(w, i, j - 1),
+					     w->ready_s[j - 1], 1};
 	size_t k;
 
 	for (k = 0; k < from->npairs; k++) {
 		const struct pair *p = &from->pairs[k];
-		struct gf_work_at at =
-			gf_work_next(w, option, gf_work_bytes(w, i, j - 1),
-				     w->ready_s[j - 1],
-				     (struct gf_work_at){p->end_s, p->lag_s});
+		struct gf_work_at at = gf_work_after(
+			w, &message, (struct gf_work_at){p->end_s, p->lag_s});
 		struct pair next = {
 			.end_s = at.end_s,
 			.lag_s = at.lag_s,

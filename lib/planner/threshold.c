@@ -36,8 +36,11 @@ static double serial_end_s(const struct gf_work *w, double theta,
 
 		if (bytes > theta)
 			*smallest = fmin(*smallest, bytes);
-		at = gf_work_next(w, gf_menu_pick(&w->menu, bytes), bytes,
-				  w->ready_s[last], at);
+		at = gf_work_after(
+			w,
+			&(struct gf_work_next){gf_menu_pick(&w->menu, bytes),
+					       bytes, w->ready_s[last], 1},
+			at);
 		first = last + 1;
 		*looked_at += 1;
 	}

@@ -149,20 +149,21 @@ static double drained_s(const struct gf_beside_backward *b, double drain_s,
 				       : left_s + drain_s - left_s / drag;
 }
 
-struct gf_work_at gf_work_next(const struct gf_work *w, size_t option,
-			       double bytes, double ready_s,
-			       struct gf_work_at at)
+struct gf_work_at gf_work_after(const struct gf_work *w,
+				const struct gf_work_next *m,
+				struct gf_work_at at)
 {
-	const struct gf_option *o = &w->menu.options[option];
+	const struct gf_option *o = &w->menu.options[m->option];
 	double slowdown = gf_sim_slowdown(o->mutual, w->slowdown, 1);
-	double drain_s = o->per_byte_s * bytes, takes_s, left_s;
+	double startup_s = m->share * o->startup_s;
+	double drain_s = m->share * o->per_byte_s * m->bytes, takes_s, left_s;
 
-	at.end_s = fmax(at.end_s, ready_s + at.lag_s);
+	at.end_s = fmax(at.end_s, m->ready_s + at.lag_s);
 	if (w->in->release != GF_RELEASE_BACKWARD_END)
 		at.lag_s += w->in->model->issue_s;
 	/* backward runs on beside the message for that long, at the most */
 	left_s = fmax(w->backward_end_s + at.lag_s - at.end_s, 0) * slowdown;
-	takes_s = startup_beside_s(o->mutual, o->startup_s, left_s);
+	takes_s = startup_beside_s(o->mutual, startup_s, left_s);
 	takes_s += drained_s(o->mutual, drain_s, left_s - takes_s);
 	at.end_s += takes_s;
 	at.lag_s += (1 - 1 / slowdown) * takes_s;
@@ -186,6 +187,18 @@ struct gf_send *gf_draft_send(struct gf_draft *d, const struct gf_work *w,
 	s->release = w->in->release;
 	s->option = gf_menu_pick(&w->menu, gf_work_bytes(w, first, last));
 	return s;
+}
+
+void gf_draft_reverse(struct gf_draft *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->nsends / 2; i++) {
+		struct gf_send s = d->sends[i];
+
+		d->sends[i] = d->sends[d->nsends - 1 - i];
+		d->sends[d->nsends - 1 - i] = s;
+	}
 }
 
 /* More lanes than contention was measured for are a guess. */

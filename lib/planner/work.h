@@ -82,16 +82,23 @@ double gf_work_gamma(const struct gf_work *w, size_t option, double bytes,
 struct gf_work_at {
 	double end_s, lag_s;
 };
-/* The same after one more message, which backward has made at ready_s of its
- * own work. */
-struct gf_work_at gf_work_next(const struct gf_work *w, size_t option,
-			       double bytes, double ready_s,
-			       struct gf_work_at at);
+/* One more message, which backward has made at ready_s of its own work. */
+struct gf_work_next {
+	size_t option;
+	double bytes, ready_s;
+	double share; /* of its cost that counts: 1, of a split message 1/2 */
+};
+/* The same after that message. */
+struct gf_work_at gf_work_after(const struct gf_work *w,
+				const struct gf_work_next *m,
+				struct gf_work_at at);
 
 void gf_draft_release(struct gf_draft *d);
 /* Appends tensors first..last, normal, ready, whole, at the cheapest option. */
 struct gf_send *gf_draft_send(struct gf_draft *d, const struct gf_work *w,
 			      size_t first, size_t last);
+/* The messages in the opposite order. */
+void gf_draft_reverse(struct gf_draft *d);
 /* Runs the policy on `lanes` lanes (0: its own choice) and predicts. */
 void gf_draft_make(struct gf_draft *d, const struct gf_work *w,
 		   const struct gf_policy *policy, int lanes);
