@@ -257,11 +257,20 @@ static int check(void *arguments, struct gf_error *err)
 	return rc;
 }
 
+/* In the order of use, as the options are. */
+static const char *const groups[] = {
+	"Messages:",
+	"How they are reduced:",
+	"Repeats and checks:",
+	"What is printed:",
+};
+
 static const struct gf_command command = {
 	.name = "gf-allreduce",
 	.help = help,
 	.settings = settings,
 	.nsettings = GF_ARRAY_LENGTH(settings),
+	.groups = groups,
 	.rules = rules,
 	.nrules = GF_ARRAY_LENGTH(rules),
 	.check = check,

@@ -147,6 +147,16 @@ static const struct gf_setting own_settings[] = {
 
 #define NOWN GF_ARRAY_LENGTH(own_settings)
 
+/* In the order of use, as the options are. */
+static const char *const groups[] = {
+	"The method:",
+	"The schedule and the wire:",
+	"Which gradients are sent, and when they are applied:",
+	"The model, and a run of it:",
+	"What is printed:",
+	"Details of a selection:",
+};
+
 /* Those, and the options of selections, whose texts helps holds. */
 static size_t all_settings(const struct gf_axes *axes,
 			   struct gf_setting *settings, struct gf_text *helps)
@@ -161,7 +171,7 @@ static size_t all_settings(const struct gf_axes *axes,
 		settings[NOWN + i] = (struct gf_setting){
 			.name = f->option,
 			.arg = f->unit,
-			.group = 3,
+			.group = 6,
 			.kind = GF_SETTING_OWN,
 			.offset =
 				AT(axes.options) + i * sizeof(axes->options[i]),
@@ -451,6 +461,7 @@ int main(int argc, char **argv)
 		.arguments = "[FILE...]",
 		.help = help,
 		.settings = settings,
+		.groups = groups,
 		.rules = rules,
 		.nrules = GF_ARRAY_LENGTH(rules),
 	};

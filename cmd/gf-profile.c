@@ -195,12 +195,21 @@ static int check(void *arguments, struct gf_error *err)
 	return rc;
 }
 
+/* In the order of use, as the options are. */
+static const char *const groups[] = {
+	"The model half, measured:",
+	"The network half, measured:",
+	"From another tool:",
+	"An estimate:",
+};
+
 static const struct gf_command command = {
 	.name = "gf-profile",
 	.arguments = "[DOCUMENT...]",
 	.help = help,
 	.settings = settings,
 	.nsettings = GF_ARRAY_LENGTH(settings),
+	.groups = groups,
 	.rules = rules,
 	.nrules = GF_ARRAY_LENGTH(rules),
 	.check = check,

@@ -185,12 +185,20 @@ static int check(void *arguments, struct gf_error *err)
 	return 0;
 }
 
+/* In the order of use, as the options are. */
+static const char *const groups[] = {
+	"Where the plan runs:",
+	"What is uneven:",
+	"What is printed:",
+};
+
 static const struct gf_command command = {
 	.name = "gf-sim",
 	.arguments = "[PLAN] [FILE...]",
 	.help = help,
 	.settings = settings,
 	.nsettings = GF_ARRAY_LENGTH(settings),
+	.groups = groups,
 	.rules = rules,
 	.nrules = GF_ARRAY_LENGTH(rules),
 	.check = check,

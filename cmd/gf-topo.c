@@ -118,11 +118,19 @@ static const struct gf_setting_rule rules[] = {
 	{"measure", NULL, "hwloc"},
 };
 
+/* In the order of use, as the options are. */
+static const char *const groups[] = {
+	"What is described:",
+	"What is printed:",
+	"Where it is looked for:",
+};
+
 static const struct gf_command command = {
 	.name = "gf-topo",
 	.help = help,
 	.settings = settings,
 	.nsettings = GF_ARRAY_LENGTH(settings),
+	.groups = groups,
 	.rules = rules,
 	.nrules = GF_ARRAY_LENGTH(rules),
 };

@@ -202,11 +202,21 @@ static int check(void *arguments, struct gf_error *err)
 		  : gf_train_options_finish(&a->options, a->cli.output, err);
 }
 
+/* In the order of use, as the options are. */
+static const char *const groups[] = {
+	"What is trained:",
+	"The training:",
+	"Checkpoints and checks:",
+	"What is printed:",
+	"How ranks compute and meet:",
+};
+
 static const struct gf_command command = {
 	.name = "gf-train",
 	.help = help,
 	.settings = settings,
 	.nsettings = GF_ARRAY_LENGTH(settings),
+	.groups = groups,
 	.rules = rules,
 	.nrules = GF_ARRAY_LENGTH(rules),
 	.check = check,

@@ -26,21 +26,18 @@ enum {
 	KEY_SETTING, /* and those after it: settings without a letter */
 };
 
-enum { SHARED_GROUP = 90 };
-
 const struct gf_setting gf_cli_shared[] = {
-	{"output", "FILE", SHARED_GROUP,
-	 .help = "write to FILE instead of standard output", .letter = 'o'},
-	{"quiet", NULL, SHARED_GROUP, .help = "print nothing but errors",
-	 .letter = 'q'},
-	{"verbose", NULL, SHARED_GROUP, .help = "print more; may be repeated",
-	 .letter = 'v', .repeats = true},
+	{"output", "FILE", .help = "write to FILE instead of standard output",
+	 .letter = 'o'},
+	{"quiet", NULL, .help = "print nothing but errors", .letter = 'q'},
+	{"verbose", NULL, .help = "print more; may be repeated", .letter = 'v',
+	 .repeats = true},
 };
 const size_t gf_cli_nshared = GF_ARRAY_LENGTH(gf_cli_shared);
 
 static const struct argp_option hidden_options[] = {
-	{NULL, KEY_HELP, NULL, OPTION_HIDDEN, NULL, SHARED_GROUP},
-	{"completion", KEY_COMPLETION, NULL, OPTION_HIDDEN, NULL, SHARED_GROUP},
+	{NULL, KEY_HELP, NULL, OPTION_HIDDEN, NULL, 0},
+	{"completion", KEY_COMPLETION, NULL, OPTION_HIDDEN, NULL, 0},
 	{0},
 };
 
@@ -57,43 +54,64 @@ static int key_of(const struct gf_command *c, size_t i)
 				     : KEY_SETTING + (int)i;
 }
 
-/* Adds an option and, hidden after it, its other name. */
-static size_t add_option(struct argp_option *options,
-			 const struct gf_setting *s, int key)
-{
-	size_t n = 1;
+/* Options as argp takes them. A group each keeps them in their order, which
+ * argp would make the alphabet's; so headings are entries, too. */
+struct options {
+	struct argp_option *list;
+	size_t n;
+	int group; /* of the setting before; 0: none */
+};
 
-	options[0] = (struct argp_option){
+static void add_heading(struct options *o, const char *text)
+{
+	o->list[o->n] = (struct argp_option){
+		.name = text,
+		.flags = OPTION_DOC | OPTION_NO_USAGE,
+		.group = (int)o->n + 1,
+	};
+	o->n++;
+}
+
+/* Adds an option and, hidden after it, its other name. */
+static void add_option(struct options *o, const struct gf_setting *s, int key)
+{
+	o->list[o->n] = (struct argp_option){
 		.name = s->name,
 		.key = key,
 		.arg = s->arg,
 		.flags = s->hidden ? OPTION_HIDDEN : 0,
 		.doc = s->help,
-		.group = s->group,
+		.group = (int)o->n + 1,
 	};
+	o->n++;
 	if (s->alias)
-		options[n++] = (struct argp_option){
+		o->list[o->n++] = (struct argp_option){
 			.name = s->alias,
 			.flags = OPTION_ALIAS | OPTION_HIDDEN,
 		};
-	return n;
 }
 
 static struct argp_option *options_of(const struct gf_command *c)
 {
-	size_t n = 0, i;
-	struct argp_option *options =
-		gf_xcalloc(2 * c->nsettings + gf_cli_nshared +
-				   GF_ARRAY_LENGTH(hidden_options),
-			   sizeof(*options));
+	struct options o = {0};
+	size_t i;
 
-	for (i = 0; i < c->nsettings; i++)
-		n += add_option(options + n, &c->settings[i], key_of(c, i));
+	o.list = gf_xcalloc(3 * c->nsettings + gf_cli_nshared + 1 +
+				    GF_ARRAY_LENGTH(hidden_options),
+			    sizeof(*o.list));
+	for (i = 0; i < c->nsettings; i++) {
+		const struct gf_setting *s = &c->settings[i];
+
+		if (s->group != o.group && !s->hidden)
+			add_heading(&o, c->groups[s->group - 1]);
+		o.group = s->group;
+		add_option(&o, s, key_of(c, i));
+	}
+	add_heading(&o, "Every command:");
 	for (i = 0; i < gf_cli_nshared; i++)
-		n += add_option(options + n, &gf_cli_shared[i],
-				gf_cli_shared[i].letter);
-	memcpy(&options[n], hidden_options, sizeof(hidden_options));
-	return options;
+		add_option(&o, &gf_cli_shared[i], gf_cli_shared[i].letter);
+	memcpy(&o.list[o.n], hidden_options, sizeof(hidden_options));
+	return o.list;
 }
 
 static void print_completion(const struct parse *p)

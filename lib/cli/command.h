@@ -30,8 +30,9 @@ struct gf_command {
 	const char *name;      /* "gf-plan" */
 	const char *arguments; /* "[FILE...]", for the usage; NULL: none */
 	const char *help;      /* before \v: above the options; after: below */
-	const struct gf_setting *settings;
+	const struct gf_setting *settings; /* as --help has them */
 	size_t nsettings;
+	const char *const *groups; /* headings of the settings' groups from 1 */
 	const struct gf_setting_rule *rules;
 	size_t nrules;
 	/* Checks that rules cannot express: -EINVAL names the option.

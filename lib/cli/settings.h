@@ -38,7 +38,7 @@ enum gf_setting_kind {
  */
 struct gf_setting {
 	const char *name, *arg; /* without "--"; arg NULL for a flag */
-	int group;
+	int group;              /* from 1: of --help (cli/command.h) */
 	enum gf_setting_kind kind;
 	size_t offset;
 	const char *help;

@@ -109,3 +109,16 @@ load common
 	wants 2 gf-plan mark.json
 	says "mark.json: /format: want"
 }
+
+@test "--help has groups in the order of use" {
+	for command in gf-topo gf-profile gf-plan gf-sim gf-allreduce gf-train; do
+		$command --help > help.txt
+		# a heading comes first, each is there once, and none is empty
+		awk '/^  [A-Z].*:$/ { n++; if (seen[$0]++ || bare) exit 1; bare = 1; next }
+			/^  +-/ { bare = 0; if (!n) exit 1 } END { exit !(n > 2 && !bare) }' help.txt ||
+			{ cat help.txt; false; }
+	done
+	# an option stands after the one that its text speaks of
+	[ "$(gf-train --help | grep -oE '^ +--(warmup|schedule|drop-epochs)' | tr -d ' \n')" = --warmup--schedule--drop-epochs ]
+	[ "$(gf-profile --help | grep -oE '^ +--(forward|backward)' | tr -d ' \n')" = --forward--backward ]
+}
