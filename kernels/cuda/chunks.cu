@@ -6,16 +6,18 @@
 namespace
 {
 
-#define PIECE ((size_t)THREADS * 16)
+#define HELD  2 // groups of four elements of a thread
+#define PIECE ((size_t)THREADS * 4 * HELD)
 
 struct piece {
 	size_t packed, dense, count; // where it lies, on both sides
 };
 
-__device__ piece piece_of(size_t n, size_t chunk_elems, const uint32_t *chunks)
+// per_chunk: pieces of a chunk
+__device__ piece piece_of(size_t n, size_t chunk_elems, unsigned per_chunk,
+			  const uint32_t *chunks)
 {
-	const size_t per_chunk = (chunk_elems + PIECE - 1) / PIECE;
-	const size_t place = blockIdx.x / per_chunk;
+	const unsigned place = blockIdx.x / per_chunk;
 	const size_t chunk = chunks ? chunks[place] : place;
 	const size_t at = blockIdx.x % per_chunk * PIECE;
 	size_t end = n - chunk * chunk_elems; // of the chunk
@@ -33,40 +35,63 @@ __device__ piece piece_of(size_t n, size_t chunk_elems, const uint32_t *chunks)
 template <bool Quads>
 __global__ void __launch_bounds__(THREADS)
 	gather(float *to, const float *from, size_t n, size_t chunk_elems,
-	       const uint32_t *chunks)
+	       unsigned per_chunk, const uint32_t *chunks)
 {
-	const piece p = piece_of(n, chunk_elems, chunks);
+	const piece p = piece_of(n, chunk_elems, per_chunk, chunks);
+	unsigned quads = 0;
 	float *t = to + p.packed;
 	const float *f = from + p.dense;
-	size_t quads = 0;
-	float4 held[PIECE / THREADS / 4];
+	float4 held[HELD];
 
 	if (Quads)
-		quads = p.count / 4;
+		quads = (unsigned)(p.count / 4);
 #pragma unroll
-	for (unsigned u = 0; u < PIECE / THREADS / 4; u++)
+	for (unsigned u = 0; u < HELD; u++)
 		if (threadIdx.x + u * THREADS < quads)
 			held[u] = load4(f + 4 * (threadIdx.x + u * THREADS));
 #pragma unroll
-	for (unsigned u = 0; u < PIECE / THREADS / 4; u++)
+	for (unsigned u = 0; u < HELD; u++)
 		if (threadIdx.x + u * THREADS < quads)
 			store4(t + 4 * (threadIdx.x + u * THREADS), held[u]);
 	for (size_t i = 4 * quads + threadIdx.x; i < p.count; i += THREADS)
 		t[i] = f[i];
 }
 
+__device__ float4 decayed(float4 v, float decay)
+{
+	return make_float4(decay * v.x, decay * v.y, decay * v.z, decay * v.w);
+}
+
+template <bool Quads>
 __global__ void __launch_bounds__(THREADS)
 	keep(const uint32_t *skip, float *residual, const float *grad, size_t n,
-	     size_t chunk_elems, const uint8_t *sent, float decay)
+	     size_t chunk_elems, unsigned per_chunk, const uint8_t *sent,
+	     float decay)
 {
-	const piece p = piece_of(n, chunk_elems, NULL);
-	const bool gone = sent[p.dense / chunk_elems];
+	const piece p = piece_of(n, chunk_elems, per_chunk, NULL);
+	const bool gone = sent[blockIdx.x / per_chunk];
+	unsigned quads = 0;
+	float *r = residual + p.dense;
+	const float *g = grad + p.dense;
+	float4 held[HELD];
 
 	if (skip && *skip)
 		return;
-#pragma unroll 4
-	for (size_t i = threadIdx.x; i < p.count; i += THREADS)
-		residual[p.dense + i] = gone ? 0 : decay * grad[p.dense + i];
+	if (Quads)
+		quads = (unsigned)(p.count / 4);
+#pragma unroll
+	for (unsigned u = 0; u < HELD; u++) {
+		held[u] = make_float4(0, 0, 0, 0);
+		if (!gone && threadIdx.x + u * THREADS < quads)
+			held[u] = load4(g + 4 * (threadIdx.x + u * THREADS));
+	}
+#pragma unroll
+	for (unsigned u = 0; u < HELD; u++)
+		if (threadIdx.x + u * THREADS < quads)
+			store4(r + 4 * (threadIdx.x + u * THREADS),
+			       gone ? held[u] : decayed(held[u], decay));
+	for (size_t i = 4 * quads + threadIdx.x; i < p.count; i += THREADS)
+		r[i] = gone ? 0 : decay * g[i];
 }
 
 // One thread to a chunk that waits, and to one that was sent.
@@ -93,16 +118,16 @@ void gf_cuda_gather_chunks_f32(struct gf_gpu_stream *s, float *to,
 			       const float *from, size_t n, size_t chunk_elems,
 			       const uint32_t *chunks, size_t nchunks)
 {
-	const size_t blocks = nchunks * blocks_for(chunk_elems, PIECE);
+	const size_t per_chunk = blocks_for(chunk_elems, PIECE);
 
 	if (n == 0 || nchunks == 0)
 		return;
 	if (phase(to, 4) == 0 && phase(from, 4) == 0 && chunk_elems % 4 == 0)
-		LAUNCH(gather<true>, blocks, s, to, from, n, chunk_elems,
-		       chunks);
+		LAUNCH(gather<true>, nchunks * per_chunk, s, to, from, n,
+		       chunk_elems, (unsigned)per_chunk, chunks);
 	else
-		LAUNCH(gather<false>, blocks, s, to, from, n, chunk_elems,
-		       chunks);
+		LAUNCH(gather<false>, nchunks * per_chunk, s, to, from, n,
+		       chunk_elems, (unsigned)per_chunk, chunks);
 }
 
 void gf_cuda_share_norms(struct gf_gpu_stream *s, const struct gf_gpu_norms *o)
@@ -116,10 +141,16 @@ void gf_cuda_keep_chunks_f32(struct gf_gpu_stream *s, const uint32_t *skip,
 			     size_t chunk_elems, const uint8_t *sent,
 			     float decay)
 {
-	const size_t blocks =
-		blocks_for(n, chunk_elems) * blocks_for(chunk_elems, PIECE);
+	const size_t per_chunk = blocks_for(chunk_elems, PIECE);
+	const size_t blocks = blocks_for(n, chunk_elems) * per_chunk;
 
-	if (n)
-		LAUNCH(keep, blocks, s, skip, residual, grad, n, chunk_elems,
-		       sent, decay);
+	if (n == 0)
+		return;
+	if (phase(residual, 4) == 0 && phase(grad, 4) == 0 &&
+	    chunk_elems % 4 == 0)
+		LAUNCH(keep<true>, blocks, s, skip, residual, grad, n,
+		       chunk_elems, (unsigned)per_chunk, sent, decay);
+	else
+		LAUNCH(keep<false>, blocks, s, skip, residual, grad, n,
+		       chunk_elems, (unsigned)per_chunk, sent, decay);
 }

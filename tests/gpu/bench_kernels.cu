@@ -70,12 +70,27 @@ double median_s(const std::function<void()> &run)
 	return ms[ROUNDS / 2] * 1e-3;
 }
 
-void report(const char *name, double bytes, const std::function<void()> &run)
+void report_beside(const char *name, double bytes, double rate,
+		   const std::function<void()> &run)
 {
 	const double seconds = median_s(run);
 
 	printf("%-22s %9.3f ms %8.0f GB/s %6.1f %%\n", name, seconds * 1e3,
-	       bytes / seconds / 1e9, 100 * bytes / seconds / copy_rate);
+	       bytes / seconds / 1e9, 100 * bytes / seconds / rate);
+}
+
+void report(const char *name, double bytes, const std::function<void()> &run)
+{
+	report_beside(name, bytes, copy_rate, run);
+}
+
+// Bytes a second, read and written.
+double copied_per_s(float *to, const float *from, size_t count)
+{
+	return 8.0 * (double)count / median_s([&] {
+		       TRY(cudaMemcpyAsync(to, from, 4 * count,
+					   cudaMemcpyDeviceToDevice, stream));
+	       });
 }
 
 // Normal enough: sums of uniform bits, some of them large.
@@ -163,11 +178,17 @@ void streaming(const arrays &a)
 	report("fp8 encode", 5 * n, [&] {
 		gpu->codecs[GF_CODEC_FP8].encode(s(), a.q, a.x, a.n, 128);
 	});
+	report("fp8 decode", 5 * n, [&] {
+		gpu->codecs[GF_CODEC_FP8].decode(s(), a.z, a.q, a.n, 128);
+	});
 	report("fp8 decode, adding", 9 * n, [&] {
 		gpu->codecs[GF_CODEC_FP8].decode_add(s(), a.z, a.q, a.n, 128);
 	});
 	report("fp4 encode", 4.5 * n, [&] {
 		gpu->codecs[GF_CODEC_FP4].encode(s(), a.q, a.x, a.n, 32);
+	});
+	report("fp4 decode", 4.5 * n, [&] {
+		gpu->codecs[GF_CODEC_FP4].decode(s(), a.z, a.q, a.n, 32);
 	});
 	report("fp4 decode, adding", 8.5 * n, [&] {
 		gpu->codecs[GF_CODEC_FP4].decode_add(s(), a.z, a.q, a.n, 32);
@@ -197,10 +218,12 @@ void chunks(const arrays &a)
 	TRY(cudaMemcpy(sent_on_device, sent.data(), sent.size(),
 		       cudaMemcpyHostToDevice));
 	moved = 8.0 * CHUNK * (double)list.size();
-	report("gather chunks", moved, [&] {
-		gpu->gather_chunks_f32(s(), a.z, a.x, a.n, CHUNK, on_device,
-				       list.size());
-	});
+	// a tenth of the values: beside a copy of as many
+	report_beside("gather chunks", moved,
+		      copied_per_s(a.z, a.x, CHUNK * list.size()), [&] {
+			      gpu->gather_chunks_f32(s(), a.z, a.x, a.n, CHUNK,
+						     on_device, list.size());
+		      });
 	report("keep chunks", 4.0 * (double)a.n * 1.9, [&] {
 		gpu->keep_chunks_f32(s(), nullptr, a.z, a.x, a.n, CHUNK,
 				     sent_on_device, 1);
@@ -290,11 +313,7 @@ int main(int argc, char **argv)
 	draw<<<2048, 256, 0, stream>>>(a.x, n, 1);
 	draw<<<2048, 256, 0, stream>>>(a.y, n, 2);
 	draw<<<2048, 256, 0, stream>>>(a.z, n, 3);
-	copy_rate =
-		8.0 * (double)n / median_s([&] {
-			TRY(cudaMemcpyAsync(a.z, a.x, 4 * n,
-					    cudaMemcpyDeviceToDevice, stream));
-		});
+	copy_rate = copied_per_s(a.z, a.x, n);
 	printf("%s, %zu elements; a copy within the device: %.0f GB/s\n",
 	       p.name, n, copy_rate / 1e9);
 	streaming(a);

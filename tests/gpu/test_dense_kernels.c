@@ -240,7 +240,10 @@ static const struct {
 	{"fp4", GF_CODEC_FP4, {32, 7, 300}},
 };
 
-static void test_minifloat(size_t c, size_t shape, size_t n, size_t block)
+/* Values and codes begin so many elements and bytes after an aligned address.
+ */
+static void test_minifloat(size_t c, size_t shape, size_t n, size_t block,
+			   size_t values_at, size_t codes_at)
 {
 	const struct gf_codec_fns *want = &ref->codecs[minifloats[c].codec];
 	const struct gf_gpu_codec *on_gpu = &gpu->codecs[minifloats[c].codec];
@@ -258,15 +261,20 @@ static void test_minifloat(size_t c, size_t shape, size_t n, size_t block)
 		       : i % 7 == 2
 			       ? (float)(i % 129) / 16 * q8_shapes[shape].scale
 			       : x[i];
-	dx = put(x, n * 4, 4);
-	dy = put(y, n * 4, 8);
-	dwire = put(wire, bytes, 4);
+	dx = put(x, n * 4, 4 * values_at);
+	dy = put(y, n * 4, 8 * values_at);
+	dwire = put(wire, bytes, codes_at);
 	want->encode(wire, x, n, block);
 	on_gpu->encode(stream, dwire, dx, n, block);
 	EXPECT(differs_bytes(wire, dwire, bytes) == bytes,
-	       "%s %s, n=%zu of %zu: encoded, byte %zu", minifloats[c].name,
-	       q8_shapes[shape].name, n, block,
-	       differs_bytes(wire, dwire, bytes));
+	       "%s %s, n=%zu of %zu, at %zu and %zu: encoded, byte %zu",
+	       minifloats[c].name, q8_shapes[shape].name, n, block, values_at,
+	       codes_at, differs_bytes(wire, dwire, bytes));
+	if (shape == 0 && codes_at == 0) { /* every code, and NaN's scale */
+		for (size_t i = 0; i < bytes; i++)
+			wire[i] = (uint8_t)gf_rng_below(&rng, 256);
+		device_write(dwire, wire, bytes);
+	}
 	want->decode(x, wire, n, block);
 	want->decode_add(y, wire, n, block);
 	on_gpu->decode(stream, dx, dwire, n, block);
@@ -585,7 +593,12 @@ int main(void)
 			test_q8(s, sizes[n], 2500);
 			for (size_t i = 0; i < 6; i++)
 				test_minifloat(i % 2, s, sizes[n],
-					       minifloats[i % 2].blocks[i / 2]);
+					       minifloats[i % 2].blocks[i / 2],
+					       1, 4);
+			for (size_t i = 0; i < 4; i++)
+				test_minifloat(i % 2, s, sizes[n],
+					       minifloats[i % 2].blocks[0],
+					       i / 2, 0);
 		}
 		test_nonfinite(sizes[n]);
 		test_clip(sizes[n], n % 4);
