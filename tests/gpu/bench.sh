@@ -19,7 +19,7 @@ bench_kernels() {
 	table 'top-k of 100 million, 0.001' time 'of gradflow'"'s"
 	row gradflow "$own ms" 1.00
 	row "CUB's radix sort" "$cub ms" "$(ratio "$cub" "$own")"
-	beside 120 torch.topk python3 tests/gpu/topk_torch.py 100000000 || return
+	beside 120 torch.topk "${python[@]}" tests/gpu/topk_torch.py 100000000 || return
 	torch=$(sed -nE 's/^torch.topk [^:]*: ([0-9.]+) ms.*/\1/p' "$scratch/last")
 	row torch.topk "$torch ms" "$(ratio "$torch" "$own")"
 	if ! less "$own" "$torch" || ! less "$own" "$cub"; then
@@ -35,7 +35,7 @@ beside() {
 	local seconds=$1 name=$2
 	shift 2
 	: > "$scratch/last"
-	python3 -c 'import torch' 2> /dev/null || { say "not compared with $name: no PyTorch"; return 1; }
+	"${python[@]}" -c 'import torch' 2> /dev/null || { say "not compared with $name: no PyTorch"; return 1; }
 	try "$seconds" "$name" "$@"
 }
 
@@ -53,7 +53,7 @@ one_model() { # MODEL BATCH
 		--data "synthetic:$((4 * $2))" --epochs 1000 --steps 60 --log "$scratch/train" || return
 	rate=$(column "$scratch/train" samples_per_s)
 	table "$1, batch $2" images/s "of PyTorch's eager"
-	beside 200 "PyTorch's $1" python3 tests/gpu/train_torch.py "share/models/$1.json" "$2" 40
+	beside 200 "PyTorch's $1" "${python[@]}" tests/gpu/train_torch.py "share/models/$1.json" "$2" 40
 	eager=$(awk '$1 == "eager" {print $2}' "$scratch/last")
 	compiled=$(awk '$1 == "compiled" && $2 > 0 {print $2}' "$scratch/last")
 	row "gf-train $(precision)" "$rate" "$(ratio "$rate" "$eager")"

@@ -12,50 +12,12 @@
 # no GPU, and the last line says so. LIMIT_S bounds the whole, in seconds (450 for
 # check and cpu, 570 for bench).
 set -u
-here=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)
-cd "$here" || exit 3
-BUILD=${BUILD:-build}
-case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
-gpu_tests=$BUILD/gpu
-export PATH=$BUILD/bin:$PATH
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
+# shellcheck source=tests/gpu/place.sh
+. "$(dirname "$(readlink -f "$0")")/place.sh" || exit 3
 bad=0 skipped=
 case ${1:-} in bench) limit=${LIMIT_S:-570} ;; *) limit=${LIMIT_S:-450} ;; esac
 
-say() { printf '%s  %s\n' "$(date -u +%H:%M:%S)" "$*"; }
 wrong() { say "FAILED: $*"; bad=1; }
-
-# --- what the programs find ---------------------------------------------------
-libraries=
-if [ -e carried.txt ]; then
-	libraries=$here/lib
-	[ ! -d mpi ] || {
-		export OPAL_PREFIX=$here/mpi OPAL_BINDIR=$here/mpi/bin
-		export OPAL_LIBDIR=$here/lib OPAL_PKGLIBDIR=$here/mpi/lib/openmpi
-		export OPAL_PKGDATADIR=$here/mpi/share OPAL_SYSCONFDIR=$here/mpi/etc
-		export PMIX_PREFIX=$here/mpi PMIX_PKGLIBDIR=$here/mpi/lib/pmix
-		export PMIX_PKGDATADIR=$here/mpi/pmix-share
-		export PATH=$here/mpi/bin:$PATH
-	}
-fi
-# NCCL, cuDNN and cuBLAS: CUDA's own, or those that PyTorch brought along.
-for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib \
-	$(python3 -c 'import site, glob
-for s in site.getsitepackages() + [site.getusersitepackages()]:
-    print(*glob.glob(s + "/nvidia/*/lib"))' 2> /dev/null); do
-	[ ! -d "$folder" ] || libraries=$libraries${libraries:+:}$folder
-done
-export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
-export OMPI_MCA_btl_vader_single_copy_mechanism=none
-# the root of a container has no home that a launcher could write to
-export TMPDIR=$scratch HOME=${HOME:-$scratch}
-
-# --- is there a GPU? ----------------------------------------------------------
-# (GF_GPU_DEVICES: the devices that tests of this script pretend)
-has_gpu() { compgen -G "${GF_GPU_DEVICES:-/dev/nvidia[0-9]*}" > /dev/null; }
 
 # --- what it needs ------------------------------------------------------------
 packages='libjansson libjansson4
@@ -78,7 +40,7 @@ needs() {
 		lacking="$lacking mpirun"
 	fi
 	[ -z "$lacking" ] || { say "a folder of make carry-gpu's has all of it"; exit 3; }
-	[ "$1" != bench ] || python3 -c 'import torch' 2> /dev/null ||
+	[ "$1" != bench ] || "${python[@]}" -c 'import torch' 2> /dev/null ||
 		say 'needs python3 with PyTorch, to compare with: goes without'
 }
 
