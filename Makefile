@@ -97,7 +97,7 @@ NVCC_FLAGS = -std=c++17 -O3 -fmad=false -Ikernels -Ilib \
 FOREIGN_CFLAGS_comm := $(MPI_CFLAGS) $(UCX_CFLAGS)
 FOREIGN_CFLAGS_lane := $(CUDA_CFLAGS) \
 	$(if $(NCCL_H),-isystem $(dir $(NCCL_H)))
-FOREIGN_CFLAGS_gpu := $(CUDA_CFLAGS)
+FOREIGN_CFLAGS_gpu := $(FOREIGN_CFLAGS_lane)
 FOREIGN_CFLAGS_nn := $(CUDA_CFLAGS)
 FOREIGN_LIBS := -ljansson -lhwloc $(MPI_LIBS) $(UCX_LIBS) -lz \
 	$(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
@@ -170,7 +170,7 @@ help:
 	@echo '  check-gpu   kernels, layers, training on an NVIDIA GPU (skipped'
 	@echo '              without one)'
 	@echo '  bench-gpu   their rates, beside a copy, CUB and PyTorch'
-	@echo '  carry-gpu   both, for a bare GPU machine, in $(BUILD)/carried'
+	@echo '  carry-gpu   both, for a bare GPU machine, in $(BUILD)/carried.tar.xz'
 	@echo '  asan tsan   the tests again under a sanitizer'
 	@echo '  faults soak fuzz   faults in jobs, long runs, hostile documents'
 	@echo '              (docs/reliability.md)'
@@ -336,6 +336,15 @@ $(BUILD)/gpu/test_nccl: $(BUILD)/obj/tests/gpu/test_nccl.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
 
+# What NCCL costs, and what a GPU does for any program: for tests/gpu/first-hour.sh.
+$(BUILD)/gpu/nccl_cost: $(BUILD)/obj/tests/gpu/nccl_cost.o
+	@mkdir -p $(@D)
+	$(call say,LD)$(link) $(CUDA_LIBS) -ldl -lm
+$(BUILD)/gpu/kernel_trace.so: tests/gpu/kernel_trace.c $(FLAGS_FILE) Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 $(WARNINGS) $(CUDA_CFLAGS) \
+	  $(if $(WERROR),-Werror) $(CFLAGS) -o $@ $< -ldl
+
 # For the newest of the processors alone: CUB takes its time.
 $(BUILD)/obj/tests/gpu/%.cu.o: CUDA_ARCH := $(lastword $(CUDA_ARCH))
 $(BUILD)/gpu/bench_kernels: $(BUILD)/obj/tests/gpu/bench_kernels.cu.o \
@@ -434,7 +443,9 @@ check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \
 	$(if $(SO),$(EMBED) $(WHEEL) $(BUILD)/faults/strike.so) \
 	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%) \
-	$(BUILD)/gpu/bench_kernels)
+	$(BUILD)/gpu/bench_kernels $(if $(wildcard $(CUDA_HOME)/include/cupti.h),\
+	$(BUILD)/gpu/kernel_trace.so)) \
+	$(if $(filter 1,$(WITH_NCCL)),$(BUILD)/gpu/nccl_cost)
 
 # Needs one NVIDIA GPU of sm_$(firstword $(CUDA_ARCH)) or later and its driver; skips aloud without.
 check-gpu:
@@ -449,7 +460,7 @@ bench-gpu:
 
 # Both, in a folder for a machine that has a GPU and nothing else.
 carry-gpu: check-build
-	$(Q)BUILD=$(BUILD) tests/gpu/carry.sh $(BUILD)/carried
+	$(Q)BUILD=$(BUILD) tests/gpu/carry.sh --pack $(BUILD)/carried
 
 check-unit check-cli check-mpi check-lab check-docs: check-%:
 	+$(Q)$(MAKE) --no-print-directory check-build

@@ -3,15 +3,19 @@
 # Collects the programs of `make check-gpu` and `make bench-gpu`, and the libraries
 # that they need, in one folder. The folder is for a machine that has a GPU and its
 # driver and nothing else: no compiler, no Open MPI, jansson, hwloc or oneDNN.
-#   tests/gpu/carry.sh FOLDER [LIBRARY-FOLDER...]
-# There: FOLDER/run.sh check, FOLDER/run.sh bench. The C library there must be
+#   tests/gpu/carry.sh [--pack] FOLDER [LIBRARY-FOLDER...]
+# There: FOLDER/run.sh check, FOLDER/run.sh bench, FOLDER/first-hour.sh. --pack also
+# makes one file of it beside the folder, FOLDER.tar.xz (.gz where there is no xz),
+# which `tar xf` unpacks; CUDA_ARCH=90 has kernels for one processor. The C library there must be
 # as new as here. NCCL, cuDNN and cuBLAS are large and come along only if a
 # LIBRARY-FOLDER is named. Otherwise the commands look for them on their machine, in
 # CUDA's folder and among PyTorch's packages.
 set -eu
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build}
-folder=${1:?usage: tests/gpu/carry.sh FOLDER [LIBRARY-FOLDER...]}
+pack=
+[ "${1:-}" != --pack ] || { pack=1; shift; }
+folder=${1:?usage: tests/gpu/carry.sh [--pack] FOLDER [LIBRARY-FOLDER...]}
 shift
 [ -x "$build/bin/gf-train" ] || { echo "carry.sh: $build/bin/gf-train is not built" >&2; exit 3; }
 [ ! -e "$folder" ] || [ -e "$folder/carried.txt" ] || {
@@ -21,11 +25,11 @@ mkdir -p "$folder"/{build,lib,tests/gpu,tests/data}
 folder=$(cd "$folder" && pwd)
 
 cp -R share "$folder/"
-cp tests/gpu/*.{sh,py} "$folder/tests/gpu/"
+cp tests/gpu/*.{sh,py,awk} "$folder/tests/gpu/"
 cp -R "$build/bin" "$folder/build/"
 [ ! -d "$build/gpu" ] || cp -R "$build/gpu" "$folder/build/"
 cp "$build/config.txt" "$folder/build/"
-ln -s tests/gpu/run.sh "$folder/run.sh"
+ln -s tests/gpu/run.sh tests/gpu/first-hour.sh "$folder/"
 find "$folder/build" -type f -perm -u+x -exec strip -g {} +
 
 # Open MPI: its launcher, and the parts of it that one machine uses. Those for
@@ -67,4 +71,16 @@ done
 	cat "$build/config.txt"
 	echo "C library: $(getconf GNU_LIBC_VERSION 2> /dev/null || echo unknown), or later"
 } > "$folder/carried.txt"
-du -sh "$folder" | awk '{print "carried: " $1 " in " $2 "; there: run.sh check, run.sh bench"}'
+du -sh "$folder" | awk '{print "carried: " $1 " in " $2 "; there: run.sh check, run.sh bench, first-hour.sh"}'
+[ -n "$pack" ] || exit 0
+
+# Programs hold the same kernels: a window as large as all of them finds that.
+rm -f "$folder".tar.*
+if command -v xz > /dev/null; then
+	archive=$folder.tar.xz
+	tar -C "$(dirname "$folder")" -cf - "$(basename "$folder")" | xz -6 --lzma2=dict=128MiB > "$archive"
+else
+	archive=$folder.tar.gz
+	tar -C "$(dirname "$folder")" -czf "$archive" "$(basename "$folder")"
+fi
+du -m "$archive" | awk '{print "packed: " $1 " MiB in " $2}'
