@@ -61,7 +61,7 @@ struct gf_gpu_rows {
 };
 
 /* Batch norm over the channels of a view, layer norm over its rows (inner 1).
- * saved: means, then variances; layer norm: per row mean, 1 / deviation. */
+ * saved: means, then 1 / deviations; layer norm: the same per row. */
 struct gf_gpu_norm {
 	struct gf_gpu_view view;
 	double epsilon;
@@ -71,6 +71,10 @@ struct gf_gpu_norm {
 	void *out;
 	float *saved;
 	float *running; /* means, then variances; NULL: leave them */
+	/* Batch norm: the addend is added to the result (optional), and a ReLU
+	 * is applied to that. Backward of a ReLU wants no addend. */
+	const void *addend;
+	bool relu;
 	/* backward; parameters' gradients are multiplied by scale */
 	const void *dout;
 	void *din; /* (optional) */
@@ -176,12 +180,15 @@ struct gf_gpu_nn_kernels {
 			     const struct gf_gpu_view *v, const void *x,
 			     float scale, float *sums, void *work);
 
-	/* saved and running */
+	/* saved and running, of `in` */
 	void (*norm_statistics)(struct gf_gpu_stream *s,
 				const struct gf_gpu_norm *o);
-	/* out, by these means and variances */
-	void (*norm_apply)(struct gf_gpu_stream *s, const struct gf_gpu_norm *o,
-			   const float *means, const float *variances);
+	/* saved, of `running` */
+	void (*norm_running)(struct gf_gpu_stream *s,
+			     const struct gf_gpu_norm *o);
+	/* out, by saved */
+	void (*norm_apply)(struct gf_gpu_stream *s,
+			   const struct gf_gpu_norm *o);
 	void (*norm_backward)(struct gf_gpu_stream *s,
 			      const struct gf_gpu_norm *o);
 	void (*layernorm)(struct gf_gpu_stream *s, const struct gf_gpu_norm *o);

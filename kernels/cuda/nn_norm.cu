@@ -1,152 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-// Sums over channels, and batch norm. A channel is cut into splits; a block
-// adds up one of a channel (or of 32 channels that lie side by side), and a
-// warp to each channel adds up the splits, in f64.
+// Sums over channels, and batch norm.
+#include "channels.h"
 #include "nn_sets.h"
-#include "typed.h"
 
 namespace
 {
 
-#define SPLITS_MAX 512
-#define SPLIT_MIN  1024 // values of a channel
-
-struct pair {
-	float a, b;
-};
-
-struct view {
-	unsigned outer, channels, inner;
-
-	__device__ unsigned channel(unsigned i) const
-	{
-		return (inner == 1 ? i : i / inner) % channels;
-	}
-};
-
-view small(const struct gf_gpu_view *v)
-{
-	return view{(unsigned)v->outer, (unsigned)v->channels,
-		    (unsigned)v->inner};
-}
-
-size_t splits_of(const struct gf_gpu_view *v)
-{
-	const size_t most =
-		v->outer < SPLITS_MAX ? v->outer : (size_t)SPLITS_MAX;
-	const size_t wanted = v->outer * v->inner / SPLIT_MIN;
-
-	return wanted < 1 ? 1 : wanted < most ? wanted : most;
-}
-
-// Op: pair of(unsigned i, unsigned c) const, of value i in channel c.
-template <class Op>
-__global__ void __launch_bounds__(THREADS)
-	sum_planes(Op op, view v, unsigned splits, pair *partial)
-{
-	__shared__ float words[2][WARPS];
-	const unsigned c = blockIdx.x % v.channels;
-	const unsigned split = blockIdx.x / v.channels;
-	const unsigned per = (v.outer + splits - 1) / splits;
-	const unsigned from = split * per < v.outer ? split * per : v.outer;
-	const unsigned to = from + per < v.outer ? from + per : v.outer;
-	pair sum = {0, 0};
-
-#pragma unroll 4
-	for (unsigned k = threadIdx.x; k < (to - from) * v.inner;
-	     k += THREADS) {
-		const unsigned o = from + k / v.inner, x = k % v.inner;
-		const pair one = op.of((o * v.channels + c) * v.inner + x, c);
-
-		sum.a += one.a;
-		sum.b += one.b;
-	}
-	sum.a = block_sum(sum.a, words[0]);
-	sum.b = block_sum(sum.b, words[1]);
-	if (threadIdx.x == 0)
-		partial[split * v.channels + c] = sum;
-}
-
-template <class Op>
-__global__ void __launch_bounds__(THREADS)
-	sum_columns(Op op, view v, unsigned splits, pair *partial)
-{
-	__shared__ pair sums[WARPS][WARP];
-	const unsigned tiles = (v.channels + WARP - 1) / WARP;
-	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-	const unsigned c = blockIdx.x % tiles * WARP + lane;
-	const unsigned split = blockIdx.x / tiles;
-	const unsigned per = (v.outer + splits - 1) / splits;
-	const unsigned from = split * per < v.outer ? split * per : v.outer;
-	const unsigned to = from + per < v.outer ? from + per : v.outer;
-	pair sum = {0, 0};
-
-#pragma unroll 4
-	for (unsigned o = from + warp; o < (c < v.channels ? to : 0);
-	     o += WARPS) {
-		const pair one = op.of(o * v.channels + c, c);
-
-		sum.a += one.a;
-		sum.b += one.b;
-	}
-	sums[warp][lane] = sum;
-	__syncthreads();
-	if (warp > 0 || c >= v.channels)
-		return;
-	for (unsigned w = 1; w < WARPS; w++) {
-		sum.a += sums[w][lane].a;
-		sum.b += sums[w][lane].b;
-	}
-	partial[split * v.channels + c] = sum;
-}
-
-// Op: void end(unsigned c, double a, double b) const
-template <class Op>
-__global__ void __launch_bounds__(THREADS)
-	sum_splits(Op op, unsigned channels, unsigned splits,
-		   const pair *partial)
-{
-	const unsigned lane = threadIdx.x % WARP;
-	const unsigned c = blockIdx.x * WARPS + threadIdx.x / WARP;
-	double a = 0, b = 0;
-
-	for (unsigned k = lane; k < (c < channels ? splits : 0); k += WARP) {
-		a += partial[k * channels + c].a;
-		b += partial[k * channels + c].b;
-	}
-	for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
-		a += __shfl_xor_sync(ALL, a, lanes);
-		b += __shfl_xor_sync(ALL, b, lanes);
-	}
-	if (lane == 0 && c < channels)
-		op.end(c, a, b);
-}
-
-template <class Op>
-void sums(struct gf_gpu_stream *s, const Op &op, const struct gf_gpu_view *v,
-	  void *work)
-{
-	const unsigned splits = (unsigned)splits_of(v);
-	const size_t tiles = blocks_for(v->channels, WARP);
-	pair *partial = (pair *)work;
-
-	if (v->inner == 1)
-		LAUNCH(sum_columns<Op>, tiles * splits, s, op, small(v), splits,
-		       partial);
-	else
-		LAUNCH(sum_planes<Op>, v->channels * splits, s, op, small(v),
-		       splits, partial);
-	LAUNCH(sum_splits<Op>, blocks_for(v->channels, WARPS), s, op,
-	       (unsigned)v->channels, splits, partial);
-}
-
 template <class T> struct plain {
-	const T *x;
+	typedef T type;
+	enum { INPUTS = 1 };
+	struct channel {
+	};
+	const T *in[1];
 	float scale, *to;
 
-	__device__ pair of(unsigned i, unsigned) const
+	__device__ channel at(unsigned) const
 	{
-		return pair{get(x[i]), 0};
+		return channel{};
+	}
+	__device__ pair of(const channel &, const float *x) const
+	{
+		return pair{x[0], 0};
 	}
 	__device__ void end(unsigned c, double a, double) const
 	{
@@ -154,36 +28,61 @@ template <class T> struct plain {
 	}
 };
 
+template <class T> struct biased {
+	typedef T type;
+	enum { INPUTS = 1 };
+	struct channel {
+		float bias;
+	};
+	const T *in[1];
+	T *out;
+	const float *bias;
+
+	__device__ channel at(unsigned c) const
+	{
+		return channel{bias[c]};
+	}
+	__device__ float of(const channel &k, const float *x) const
+	{
+		return x[0] + k.bias;
+	}
+};
+
 // Around the first value of the channel, so that the squares' difference does
-// not cancel where the mean is far from 0.
+// not cancel if the mean is far from 0.
 template <class T> struct statistics {
-	const T *x;
+	typedef T type;
+	enum { INPUTS = 1 };
+	struct channel {
+		float around;
+	};
+	const T *in[1];
 	float *saved, *running;
 	unsigned channels, inner;
 	double count;
-	float momentum;
+	float momentum, epsilon;
 
-	__device__ float around(unsigned c) const
+	__device__ channel at(unsigned c) const
 	{
-		return get(x[c * inner]);
+		return channel{get(in[0][c * inner])};
 	}
-	__device__ pair of(unsigned i, unsigned c) const
+	__device__ pair of(const channel &k, const float *x) const
 	{
-		const float d = get(x[i]) - around(c);
+		const float d = x[0] - k.around;
 
 		return pair{d, d * d};
 	}
 	__device__ void end(unsigned c, double a, double b) const
 	{
 		const double d = a / count, v = b / count - d * d;
-		const float mean = (float)(around(c) + d);
+		const float mean = (float)(at(c).around + d);
 		const float variance = v < 0 ? 0 : (float)v;
 		const float keep = 1 - momentum;
 		const float unbias =
 			count > 1 ? (float)count / (float)(count - 1) : 1;
 
 		saved[c] = mean;
-		saved[channels + c] = variance;
+		saved[channels + c] = 1 / sqrtf(variance + epsilon);
 		if (!running)
 			return;
 		running[c] = keep * running[c] + momentum * mean;
@@ -192,126 +91,182 @@ template <class T> struct statistics {
 	}
 };
 
-template <class T> struct normalise {
-	typedef T type;
-	enum { INPUTS = 1 };
-	const T *in[1];
-	T *out;
-	view v;
-	const float *mean, *variance, *weight, *bias;
-	float epsilon;
+__global__ void __launch_bounds__(THREADS)
+	take_running(const float *running, float epsilon, float *saved,
+		     unsigned channels)
+{
+	const unsigned c = blockIdx.x * THREADS + threadIdx.x;
 
-	__device__ float of(unsigned i, const float *x) const
+	if (c >= channels)
+		return;
+	saved[c] = running[c];
+	saved[channels + c] = 1 / sqrtf(running[channels + c] + epsilon);
+}
+
+// What forward and backward know of a channel.
+struct factors {
+	float mean, scale, bias;
+
+	__device__ float of(float x) const
 	{
-		const unsigned c = v.channel(i);
-		const float inverse = 1 / sqrtf(variance[c] + epsilon);
-
-		return weight[c] * inverse * (x[0] - mean[c]) + bias[c];
+		return fmaf(scale, x - mean, bias);
 	}
 };
 
-// a: of dout, b: of dout * xhat
-template <class T> struct gradient_sums {
-	const T *x, *dout;
-	const float *saved;
+// The host's pointers to them.
+struct source {
+	const float *saved, *weight, *bias;
 	unsigned channels;
-	float epsilon, scale, *dweight, *dbias;
+
+	__device__ factors of(unsigned c) const
+	{
+		return factors{saved[c], weight[c] * saved[channels + c],
+			       bias[c]};
+	}
+};
+
+source source_of(const struct gf_gpu_norm *o)
+{
+	return source{o->saved, o->weight, o->bias, (unsigned)o->view.channels};
+}
+
+template <class T, bool Add, bool Relu> struct normalise {
+	typedef T type;
+	enum { INPUTS = Add ? 2 : 1 };
+	typedef factors channel;
+	const T *in[2];
+	T *out;
+	source from;
+
+	__device__ channel at(unsigned c) const
+	{
+		return from.of(c);
+	}
+	__device__ float of(const channel &k, const float *x) const
+	{
+		const float y = Add ? k.of(x[0]) + x[INPUTS - 1] : k.of(x[0]);
+
+		return Relu && y < 0 ? 0 : y; // NaN stays
+	}
+};
+
+// A gradient that a ReLU did not pass on leaves nothing.
+template <bool Relu>
+__device__ float passed(const factors &k, float x, float dout)
+{
+	return !Relu || k.of(x) > 0 ? dout : 0;
+}
+
+// a: of dout, b: of dout * (x - mean)
+template <class T, bool Relu> struct gradient_sums {
+	typedef T type;
+	enum { INPUTS = 2 };
+	typedef factors channel;
+	const T *in[2]; // x, dout
+	source from;
+	float scale, *dweight, *dbias, share;
 	pair *totals;
 
-	__device__ pair of(unsigned i, unsigned c) const
+	__device__ channel at(unsigned c) const
 	{
-		const float inverse = 1 / sqrtf(saved[channels + c] + epsilon);
-		const float d = get(dout[i]);
+		return from.of(c);
+	}
+	__device__ pair of(const channel &k, const float *x) const
+	{
+		const float d = passed<Relu>(k, x[0], x[1]);
 
-		return pair{d, d * (get(x[i]) - saved[c]) * inverse};
+		return pair{d, d * (x[0] - k.mean)};
 	}
 	__device__ void end(unsigned c, double a, double b) const
 	{
+		const double inverse = from.saved[from.channels + c];
+		const double by = -(double)share * from.weight[c] * inverse;
+
 		dbias[c] = (float)(scale * a);
-		dweight[c] = (float)(scale * b);
-		totals[c] = pair{(float)a, (float)b};
+		dweight[c] = (float)(scale * b * inverse);
+		totals[c] = pair{(float)(by * a),
+				 (float)(by * b * inverse * inverse)};
 	}
 };
 
-template <class T, bool Add> struct gradient {
+template <class T, bool Add, bool Relu> struct gradient {
 	typedef T type;
 	enum { INPUTS = Add ? 3 : 2 };
-	const T *in[3];
+	struct channel {
+		factors f;
+		pair total;
+	};
+	const T *in[3]; // x, dout, din
 	T *out;
-	view v;
-	const float *saved, *weight;
+	source from;
 	const pair *totals;
-	float epsilon, share; // 1 / values of a channel
 
-	__device__ float of(unsigned i, const float *x) const
+	__device__ channel at(unsigned c) const
 	{
-		const unsigned c = v.channel(i);
-		const float inverse =
-			1 / sqrtf(saved[v.channels + c] + epsilon);
-		const float xhat = (x[0] - saved[c]) * inverse;
-		const float d = weight[c] * inverse *
-				(x[1] - totals[c].a * share -
-				 xhat * totals[c].b * share);
+		return channel{from.of(c), totals[c]};
+	}
+	__device__ float of(const channel &k, const float *x) const
+	{
+		const float dout = passed<Relu>(k.f, x[0], x[1]);
+		const float d =
+			fmaf(k.f.scale, dout,
+			     fmaf(k.total.b, x[0] - k.f.mean, k.total.a));
 
-		return Add ? x[2] + d : d;
+		return Add ? x[INPUTS - 1] + d : d;
 	}
 };
 
-template <class T> struct biased {
-	typedef T type;
-	enum { INPUTS = 1 };
-	const T *in[1];
-	T *out;
-	view v;
-	const float *bias;
-
-	__device__ float of(unsigned i, const float *x) const
-	{
-		return x[0] + bias[v.channel(i)];
-	}
-};
-
-size_t elems(const struct gf_gpu_view *v)
+template <class T, bool Add, bool Relu>
+void norm_apply(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
 {
-	return v->outer * v->channels * v->inner;
+	map_channels(s,
+		     normalise<T, Add, Relu>{
+			     {(const T *)o->in, (const T *)o->addend},
+			     (T *)o->out,
+			     source_of(o)},
+		     &o->view);
 }
 
 template <class T>
-void norm_statistics(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
+void norm_apply(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
 {
-	sums(s,
-	     statistics<T>{(const T *)o->in, o->saved, o->running,
-			   (unsigned)o->view.channels, (unsigned)o->view.inner,
-			   (double)(o->view.outer * o->view.inner),
-			   o->momentum},
-	     &o->view, o->work);
+	if (o->addend && o->relu)
+		norm_apply<T, true, true>(s, o);
+	else if (o->addend)
+		norm_apply<T, true, false>(s, o);
+	else if (o->relu)
+		norm_apply<T, false, true>(s, o);
+	else
+		norm_apply<T, false, false>(s, o);
 }
 
-template <class T, bool Add>
+template <class T, bool Relu>
 void norm_backward(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
 {
 	const T *x = (const T *)o->in, *dout = (const T *)o->dout;
-	const size_t splits = splits_of(&o->view);
-	pair *totals = (pair *)o->work + splits * o->view.channels;
+	pair *totals = (pair *)o->work + splits_of(&o->view) * o->view.channels;
 	T *din = (T *)o->din;
 
 	sums(s,
-	     gradient_sums<T>{x, dout, o->saved, (unsigned)o->view.channels,
-			      (float)o->epsilon, o->scale, o->dweight, o->dbias,
-			      totals},
+	     gradient_sums<T, Relu>{{x, dout},
+				    source_of(o),
+				    o->scale,
+				    o->dweight,
+				    o->dbias,
+				    1 / (float)(o->view.outer * o->view.inner),
+				    totals},
 	     &o->view, o->work);
-	if (din)
-		map(s,
-		    gradient<T, Add>{
-			    {x, dout, din},
-			    din,
-			    small(&o->view),
-			    o->saved,
-			    o->weight,
-			    totals,
-			    (float)o->epsilon,
-			    1 / (float)(o->view.outer * o->view.inner)},
-		    elems(&o->view));
+	if (din && o->add)
+		map_channels(s,
+			     gradient<T, true, Relu>{
+				     {x, dout, din}, din, source_of(o), totals},
+			     &o->view);
+	else if (din)
+		map_channels(
+			s,
+			gradient<T, false, Relu>{
+				{x, dout, NULL}, din, source_of(o), totals},
+			&o->view);
 }
 
 } // namespace
@@ -325,42 +280,50 @@ void gf_cuda_nn_add_bias(struct gf_gpu_stream *s, const struct gf_gpu_view *v,
 			 const float *bias, void *y)
 {
 	BY_TYPE(v->dtype,
-		map(s, biased<T>{{(const T *)y}, (T *)y, small(v), bias},
-		    elems(v)));
+		map_channels(s, biased<T>{{(const T *)y}, (T *)y, bias}, v));
 }
 
 void gf_cuda_nn_channel_sums(struct gf_gpu_stream *s,
 			     const struct gf_gpu_view *v, const void *x,
 			     float scale, float *to, void *work)
 {
-	BY_TYPE(v->dtype, sums(s, plain<T>{(const T *)x, scale, to}, v, work));
+	BY_TYPE(v->dtype,
+		sums(s, plain<T>{{(const T *)x}, scale, to}, v, work));
 }
 
 void gf_cuda_nn_norm_statistics(struct gf_gpu_stream *s,
 				const struct gf_gpu_norm *o)
 {
-	BY_TYPE(o->view.dtype, norm_statistics<T>(s, o));
+	BY_TYPE(o->view.dtype,
+		sums(s,
+		     statistics<T>{{(const T *)o->in},
+				   o->saved,
+				   o->running,
+				   (unsigned)o->view.channels,
+				   (unsigned)o->view.inner,
+				   (double)(o->view.outer * o->view.inner),
+				   o->momentum,
+				   (float)o->epsilon},
+		     &o->view, o->work));
 }
 
-void gf_cuda_nn_norm_apply(struct gf_gpu_stream *s, const struct gf_gpu_norm *o,
-			   const float *means, const float *variances)
+void gf_cuda_nn_norm_running(struct gf_gpu_stream *s,
+			     const struct gf_gpu_norm *o)
 {
-	BY_TYPE(o->view.dtype, map(s,
-				   normalise<T>{{(const T *)o->in},
-						(T *)o->out,
-						small(&o->view),
-						means,
-						variances,
-						o->weight,
-						o->bias,
-						(float)o->epsilon},
-				   elems(&o->view)));
+	LAUNCH(take_running, blocks_for(o->view.channels, THREADS), s,
+	       (const float *)o->running, (float)o->epsilon, o->saved,
+	       (unsigned)o->view.channels);
+}
+
+void gf_cuda_nn_norm_apply(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
+{
+	BY_TYPE(o->view.dtype, norm_apply<T>(s, o));
 }
 
 void gf_cuda_nn_norm_backward(struct gf_gpu_stream *s,
 			      const struct gf_gpu_norm *o)
 {
-	if (o->add)
+	if (o->relu)
 		BY_TYPE(o->view.dtype, norm_backward<T, true>(s, o));
 	else
 		BY_TYPE(o->view.dtype, norm_backward<T, false>(s, o));

@@ -24,6 +24,7 @@ ENTRY(keep);
 ENTRY(add_bias);
 ENTRY(channel_sums);
 ENTRY(norm_statistics);
+ENTRY(norm_running);
 ENTRY(norm_apply);
 ENTRY(norm_backward);
 /* nn_rows.cu */

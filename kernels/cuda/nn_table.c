@@ -11,6 +11,7 @@ const struct gf_gpu_nn_kernels gf_gpu_nn_kernels_cuda = {
 	.add_bias = gf_cuda_nn_add_bias,
 	.channel_sums = gf_cuda_nn_channel_sums,
 	.norm_statistics = gf_cuda_nn_norm_statistics,
+	.norm_running = gf_cuda_nn_norm_running,
 	.norm_apply = gf_cuda_nn_norm_apply,
 	.norm_backward = gf_cuda_nn_norm_backward,
 	.layernorm = gf_cuda_nn_layernorm,

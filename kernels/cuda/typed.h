@@ -45,85 +45,145 @@ static __device__ inline void set(bf16 *to, float x)
 	to->bits = bf16_of(x);
 }
 
-// Four neighbours, aligned.
-static __device__ inline void get4(const float *p, float *x)
+// Two neighbours in one word.
+static __device__ inline uint32_t two(f16, float low, float high)
 {
-	const float4 v = load4(p);
+#ifdef GF_EMULATE
+	f16 x[2];
 
-	x[0] = v.x;
-	x[1] = v.y;
-	x[2] = v.z;
-	x[3] = v.w;
+	set(&x[0], low);
+	set(&x[1], high);
+	return x[0].bits | (uint32_t)x[1].bits << 16;
+#else
+	const __half2 h = __floats2half2_rn(low, high);
+
+	return *reinterpret_cast<const uint32_t *>(&h);
+#endif
 }
 
-template <class T> static __device__ inline void get4(const T *p, float *x)
+static __device__ inline uint32_t two(bf16, float low, float high)
 {
-	const ushort4 v = load4(&p->bits);
-
-	x[0] = get(T{v.x});
-	x[1] = get(T{v.y});
-	x[2] = get(T{v.z});
-	x[3] = get(T{v.w});
+	return bf16_of(low) | (uint32_t)bf16_of(high) << 16;
 }
 
-static __device__ inline void set4(float *p, const float *x)
-{
-	store4(p, make_float4(x[0], x[1], x[2], x[3]));
-}
+// Eight neighbours in registers; in memory they are aligned to 16 bytes.
+template <class T> struct eight {
+	uint32_t words[4];
 
-template <class T> static __device__ inline void set4(T *p, const float *x)
-{
-	T v[4];
+	__device__ void load(const T *p)
+	{
+		const uint4 v = *reinterpret_cast<const uint4 *>(p);
 
-	for (unsigned k = 0; k < 4; k++)
-		set(&v[k], x[k]);
-	store4(&p->bits,
-	       make_ushort4(v[0].bits, v[1].bits, v[2].bits, v[3].bits));
-}
+		words[0] = v.x;
+		words[1] = v.y;
+		words[2] = v.z;
+		words[3] = v.w;
+	}
+	__device__ float of(unsigned e) const
+	{
+		return get(T{(uint16_t)(words[e / 2] >> (e % 2 * 16))});
+	}
+	static __device__ void store(T *p, const float *x)
+	{
+		*reinterpret_cast<uint4 *>(p) =
+			make_uint4(two(T{}, x[0], x[1]), two(T{}, x[2], x[3]),
+				   two(T{}, x[4], x[5]), two(T{}, x[6], x[7]));
+	}
+};
+
+template <> struct eight<float> {
+	float values[8];
+
+	__device__ void load(const float *p)
+	{
+		const float4 a = load4(p), b = load4(p + 4);
+
+		values[0] = a.x;
+		values[1] = a.y;
+		values[2] = a.z;
+		values[3] = a.w;
+		values[4] = b.x;
+		values[5] = b.y;
+		values[6] = b.z;
+		values[7] = b.w;
+	}
+	__device__ float of(unsigned e) const
+	{
+		return values[e];
+	}
+	static __device__ void store(float *p, const float *x)
+	{
+		store4(p, make_float4(x[0], x[1], x[2], x[3]));
+		store4(p + 4, make_float4(x[4], x[5], x[6], x[7]));
+	}
+};
 
 /*
- * out[i] = op(i, in[0][i], ...), four at a time. Op is a struct:
+ * out[i] = op(i, in[0][i], ...), eight at a time, two of these at once. Op is a
+ * struct:
  *	typedef ... type;	of the values
- *	enum { INPUTS };	arrays that are read, at most MAP_INPUTS
+ *	enum { INPUTS };	arrays that are read
  *	const type *in[];  type *out;
  *	float of(unsigned i, const float *x) const;
  */
-#define MAP_INPUTS 3
+#define MAP_AT_ONCE 2
+
+template <class Op>
+static __device__ inline void map_tail(const Op &op, unsigned i, unsigned n)
+{
+	for (; i < n; i++) {
+		float x[Op::INPUTS];
+
+		for (unsigned k = 0; k < Op::INPUTS; k++)
+			x[k] = get(op.in[k][i]);
+		set(op.out + i, op.of(i, x));
+	}
+}
 
 template <class Op>
 __global__ void __launch_bounds__(THREADS) map_kernel(Op op, unsigned n)
 {
-	const unsigned i = (blockIdx.x * THREADS + threadIdx.x) * 4;
-	float x[MAP_INPUTS][4], y[4];
+	const unsigned groups = n / 8;
+	const unsigned first =
+		blockIdx.x * (THREADS * MAP_AT_ONCE) + threadIdx.x;
+	eight<typename Op::type> q[MAP_AT_ONCE][Op::INPUTS];
 
-	if (i + 4 <= n) {
+#pragma unroll
+	for (unsigned u = 0; u < MAP_AT_ONCE; u++)
 #pragma unroll
 		for (unsigned k = 0; k < Op::INPUTS; k++)
-			get4(op.in[k] + i, x[k]);
+			if (first + u * THREADS < groups)
+				q[u][k].load(op.in[k] +
+					     8 * (first + u * THREADS));
 #pragma unroll
-		for (unsigned u = 0; u < 4; u++) {
-			const float one[] = {x[0][u], x[1][u], x[2][u]};
+	for (unsigned u = 0; u < MAP_AT_ONCE; u++) {
+		const unsigned i = 8 * (first + u * THREADS);
+		float y[8];
 
-			y[u] = op.of(i + u, one);
+		if (first + u * THREADS >= groups)
+			break;
+#pragma unroll
+		for (unsigned e = 0; e < 8; e++) {
+			float x[Op::INPUTS];
+
+#pragma unroll
+			for (unsigned k = 0; k < Op::INPUTS; k++)
+				x[k] = q[u][k].of(e);
+			y[e] = op.of(i + e, x);
 		}
-		set4(op.out + i, y);
-		return;
+		eight<typename Op::type>::store(op.out + i, y);
 	}
-	for (unsigned u = i; u < n; u++) {
-		float one[MAP_INPUTS];
-
-		for (unsigned k = 0; k < Op::INPUTS; k++)
-			one[k] = get(op.in[k][u]);
-		set(op.out + u, op.of(u, one));
-	}
+	if (blockIdx.x == 0 && threadIdx.x == 0)
+		map_tail(op, 8 * groups, n);
 }
 
 template <class Op>
 static void map(struct gf_gpu_stream *s, const Op &op, size_t n)
 {
 	if (n > 0)
-		LAUNCH(map_kernel<Op>, blocks_for(n, (size_t)THREADS * 4), s,
-		       op, (unsigned)n);
+		LAUNCH(map_kernel<Op>,
+		       blocks_for(n, (size_t)THREADS * MAP_AT_ONCE * 8), s, op,
+		       (unsigned)n);
 }
 
 // Runs the rest with T as the type that dtype names.

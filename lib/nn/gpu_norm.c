@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/gpu_net.h"
 
-/* Batch norm and layer norm. saved: means and variances of channels; per row
- * mean and 1 / deviation. */
+/* Batch norm and layer norm. saved: means and 1 / deviations, of channels or of
+ * rows. */
 
 static struct gf_gpu_norm norm_of(const struct gf_gpu_io *io)
 {
@@ -30,22 +30,21 @@ static struct gf_gpu_norm norm_of(const struct gf_gpu_io *io)
 static int batch_forward(struct gf_gpu_io *io, struct gf_error *err)
 {
 	const struct gf_gpu_net *g = io->g;
-	const size_t channels = io->layer->in.dims[0];
-	float *running = g->running + g->net->running_at[io->index];
 	struct gf_gpu_norm o = norm_of(io);
-	const float *means = io->training ? o.saved : running;
 
 	(void)err;
-	o.running = running;
+	o.running = g->running + g->net->running_at[io->index];
 	if (io->training)
 		g->kernels->norm_statistics(g->stream, &o);
-	g->kernels->norm_apply(g->stream, &o, means, means + channels);
+	else
+		g->kernels->norm_running(g->stream, &o);
+	g->kernels->norm_apply(g->stream, &o);
 	return 0;
 }
 
 static int batch_backward(struct gf_gpu_io *io, struct gf_error *err)
 {
-	const struct gf_gpu_norm o = norm_of(io);
+	struct gf_gpu_norm o = norm_of(io);
 
 	(void)err;
 	io->g->kernels->norm_backward(io->g->stream, &o);

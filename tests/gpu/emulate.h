@@ -35,6 +35,9 @@ extern struct emulated_index threadIdx, blockIdx, gridDim;
 struct alignas(16) float4 {
 	float x, y, z, w;
 };
+struct alignas(16) uint4 {
+	unsigned x, y, z, w;
+};
 struct alignas(8) ushort4 {
 	uint16_t x, y, z, w;
 };
@@ -46,6 +49,11 @@ struct alignas(16) uint4 {
 static inline float4 make_float4(float x, float y, float z, float w)
 {
 	return float4{x, y, z, w};
+}
+
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
+{
+	return uint4{x, y, z, w};
 }
 
 static inline ushort4 make_ushort4(uint16_t x, uint16_t y, uint16_t z,
