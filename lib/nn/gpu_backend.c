@@ -262,7 +262,7 @@ static int forward(struct gf_net *net, const float *params, const float *input,
 					    : gf_shape_elems(&m->input),
 				    gf_shape_spatial(&m->input)});
 	for (size_t l = 0; l < m->nlayers; l++) {
-		if (!net->on_path[l])
+		if (!net->on_path[l] || g->io[l].forward_done)
 			continue;
 		bind(&g->io[l], params, NULL);
 		g->io[l].sample = input;
@@ -366,6 +366,8 @@ static int backward(struct gf_net *net, const float *params, float *grads,
 		struct gf_gpu_io *io = &g->io[l];
 
 		bind(io, params, grads);
+		if (io->backward_done)
+			continue;
 		if (net->has_gradient[l])
 			rc = gf_gpu_layers[m->layers[l].type]->backward(io,
 									err);

@@ -177,4 +177,5 @@ const struct gf_gpu_layer gf_gpu_dropout = {
 	.weight_bytes = weight_bytes,
 	.saved_bytes = saved_bytes,
 	.in_place = true,
+	.passes = GF_GPU_IN_PLACE,
 };

@@ -14,6 +14,8 @@
  *	output		from the layer's forward to the last reader
  *	saved		from the layer's forward to its backward
  *	gradient	from its first consumer's backward to the layer's own
+ * The output of layers that are done together is made by the first of them, and
+ * a gradient may lie in the memory of another layer's (gpu_fuse.c).
  * A layer that may work in place takes its input's memory, unless another layer
  * still reads that memory.
  */
@@ -66,7 +68,8 @@ static void find_roots(struct plan *p)
 
 		p->root[l] = l;
 		if (from >= 0 && ops_of(p, l)->in_place && net->on_path[l] &&
-		    net->consumers[from] == 1 && !needs_out(p, (size_t)from))
+		    !p->g->io[l].forward_done && net->consumers[from] == 1 &&
+		    !needs_out(p, (size_t)from))
 			p->root[l] = p->root[from];
 	}
 }
@@ -95,10 +98,11 @@ static void place_layer(struct plan *p, size_t l)
 
 	if (!net->on_path[l])
 		return;
-	if (p->root[l] == l)
-		begin(out, size, forward_at(l));
-	live(out, forward_at(l));
-	if (needs_out(p, l))
+	if (p->root[l] == l && !p->g->io[l].silent)
+		begin(out, size, forward_at(p->g->io[l].maker));
+	if (!p->g->io[l].silent)
+		live(out, forward_at(l));
+	if (needs_out(p, l) && !p->g->io[l].silent)
 		live(out, backward_at(p, l));
 	if (ops->saved_bytes) {
 		begin(thing(p, l, SAVED),
@@ -106,13 +110,28 @@ static void place_layer(struct plan *p, size_t l)
 		if (net->has_gradient[l])
 			live(thing(p, l, SAVED), backward_at(p, l));
 	}
-	if (net->has_gradient[l] || l + 1 == p->nlayers)
-		begin(thing(p, l, GRADIENT), size,
-		      net->has_gradient[l] ? backward_at(p, l) : loss_at(p));
-	if (l + 1 == p->nlayers) {
+	if (l + 1 == p->nlayers)
 		live(out, loss_at(p));
-		live(thing(p, l, GRADIENT), loss_at(p));
-	}
+}
+
+/* After those of the layers that read it, whose gradient it may share. */
+static void place_gradient(struct plan *p, size_t l)
+{
+	const struct gf_net *net = p->g->net;
+	const bool has = net->has_gradient[l], last = l + 1 == p->nlayers;
+	struct gf_gpu_thing *t = thing(p, p->g->io[l].gradient, GRADIENT);
+
+	if (!has && !last)
+		return;
+	if (p->g->io[l].gradient == l)
+		begin(t,
+		      gf_gpu_bytes(p->g,
+				   p->batch *
+					   gf_shape_elems(
+						   &net->model->layers[l].out)),
+		      last ? loss_at(p) : backward_at(p, l));
+	if (has)
+		live(t, backward_at(p, l));
 }
 
 /* A layer's inputs live as long as it reads them. */
@@ -121,18 +140,21 @@ static void read_inputs(struct plan *p, size_t l)
 	const struct gf_net *net = p->g->net;
 	const struct gf_layer *layer = &net->model->layers[l];
 	struct gf_gpu_thing *samples = &p->things[p->count - 1];
+	struct gf_gpu_thing none = {0};
 
 	for (size_t i = 0; i < layer->ninputs && net->on_path[l]; i++) {
 		const int from = layer->inputs[i];
 		struct gf_gpu_thing *in =
 			from < 0 ? samples : thing(p, p->root[from], OUT);
 
+		if (from >= 0 && p->g->io[from].silent)
+			in = &none;
 		live(in, forward_at(l));
 		if (net->has_gradient[l] && ops_of(p, l)->needs_in)
 			live(in, backward_at(p, l));
 		if (from >= 0 && net->has_gradient[l] &&
 		    net->has_gradient[from])
-			live(thing(p, (size_t)from, GRADIENT),
+			live(thing(p, p->g->io[from].gradient, GRADIENT),
 			     backward_at(p, l));
 	}
 }
@@ -158,6 +180,8 @@ static void make_plan(struct plan *p)
 	find_roots(p);
 	for (size_t l = 0; l < p->nlayers; l++)
 		place_layer(p, l);
+	for (size_t l = p->nlayers; l-- > 0;)
+		place_gradient(p, l);
 	for (size_t l = 0; l < p->nlayers; l++)
 		read_inputs(p, l);
 }
@@ -278,9 +302,9 @@ static void connect(const struct plan *p, char *base)
 	for (size_t l = 0; l < p->nlayers; l++) {
 		struct gf_gpu_io *io = &g->io[l];
 
-		io->out = base + thing(p, p->root[l], OUT)->at;
+		io->out = base + thing(p, p->root[io->writes], OUT)->at;
 		io->saved = base + thing(p, l, SAVED)->at;
-		io->dout = base + thing(p, l, GRADIENT)->at;
+		io->dout = base + thing(p, io->gradient, GRADIENT)->at;
 	}
 	for (size_t l = p->nlayers; l-- > 0;) {
 		struct gf_gpu_io *io = &g->io[l];
@@ -315,6 +339,7 @@ int gf_gpu_memory(struct gf_gpu_net *g, void **blas_work, struct gf_error *err)
 	p.root = gf_xcalloc(p.nlayers, sizeof(*p.root));
 	p.things = gf_xcalloc(p.count, sizeof(*p.things));
 	find_scratch(g);
+	gf_gpu_fuse(g);
 	make_plan(&p);
 	planned = place(&p, &g->bytes);
 	cut_fixed(g, &cut);

@@ -57,7 +57,16 @@ struct gf_gpu_io {
 	const float *param[GF_GPU_MAX_PARAMS];
 	float *dparam[GF_GPU_MAX_PARAMS]; /* NULL: frozen */
 	void *weight; /* in the net's precision and layout */
-	void *saved;  /* what forward keeps for backward */
+	/* What is done together (gpu_fuse.c). Forward writes the output of
+	 * layer `writes`, which layer `maker` of that output does; a layer that
+	 * is silent has no output of its own. */
+	size_t writes, maker;
+	bool silent, forward_done, backward_done; /* by another layer */
+	bool relu;       /* of batch norm: and the ReLU after it, both ways */
+	bool adds;       /* of batch norm: and the sum with the output of */
+	size_t addend;   /* this layer, and the ReLU, forward only */
+	size_t gradient; /* the layer in whose memory dout lies */
+	void *saved;     /* what forward keeps for backward */
 	/* By batch size, the largest first, then as they were met. None is
 	 * given up before the net is: a graph may hold its choices. */
 	struct gf_gpu_conv_of {
@@ -66,6 +75,10 @@ struct gf_gpu_io {
 	} * convs;
 	size_t nconvs, convs_capacity;
 };
+
+/* How backward leaves the first input's gradient: in memory of its own, in that
+ * of dout if dout may go, or as dout itself, which is both inputs'. */
+enum gf_gpu_gradient { GF_GPU_APART, GF_GPU_IN_PLACE, GF_GPU_AS_IT_IS };
 
 struct gf_gpu_layer {
 	int (*forward)(struct gf_gpu_io *io, struct gf_error *err);
@@ -80,6 +93,7 @@ struct gf_gpu_layer {
 	size_t (*scratch_bytes)(const struct gf_gpu_io *io, size_t batch);
 	bool needs_in, needs_out; /* backward does */
 	bool in_place;            /* out may be where in[0] was */
+	enum gf_gpu_gradient passes;
 };
 
 /* By layer type (gpu_table.c). */

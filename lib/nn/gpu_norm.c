@@ -16,6 +16,8 @@ static struct gf_gpu_norm norm_of(const struct gf_gpu_io *io)
 		.bias = io->param[1],
 		.in = io->in[0],
 		.out = io->out,
+		.relu = io->relu || io->adds,
+		.addend = io->adds ? g->io[io->addend].out : NULL,
 		.saved = io->saved,
 		.dout = io->dout,
 		.din = io->din[0],
@@ -47,6 +49,7 @@ static int batch_backward(struct gf_gpu_io *io, struct gf_error *err)
 	struct gf_gpu_norm o = norm_of(io);
 
 	(void)err;
+	o.relu = io->relu;
 	io->g->kernels->norm_backward(io->g->stream, &o);
 	return 0;
 }

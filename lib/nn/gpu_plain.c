@@ -59,31 +59,31 @@ static int add_forward(struct gf_gpu_io *io, struct gf_error *err)
 	return 0;
 }
 
-static void pass_on(const struct gf_gpu_io *io, size_t side)
+/* The gradient of an input, which may lie where dout does. */
+static int pass_on(const struct gf_gpu_io *io, size_t side,
+		   struct gf_error *err)
 {
 	const struct gf_gpu_net *g = io->g;
-	const struct gf_gpu_rows all = {
-		.dtype = g->dtype,
-		.from = io->dout,
-		.to = io->din[side],
-		.rows = 1,
-		.width = count(io),
-	};
+	void *din = io->din[side];
 
 	if (io->add[side])
-		g->kernels->sum(g->stream, g->dtype, io->din[side], io->dout,
-				io->din[side], count(io));
-	else
-		g->kernels->copy_rows(g->stream, &all);
+		g->kernels->sum(g->stream, g->dtype, din, io->dout, din,
+				count(io));
+	else if (din != io->dout)
+		return g->gpu->ops->copy(g->gpu, g->stream, din, io->dout,
+					 gf_gpu_bytes(g, count(io)),
+					 GF_GPU_WITHIN, err);
+	return 0;
 }
 
 static int add_backward(struct gf_gpu_io *io, struct gf_error *err)
 {
-	(void)err;
-	for (size_t side = 0; side < 2; side++)
+	int rc = 0;
+
+	for (size_t side = 0; side < 2 && !rc; side++)
 		if (io->din[side])
-			pass_on(io, side);
-	return 0;
+			rc = pass_on(io, side, err);
+	return rc;
 }
 
 const struct gf_gpu_layer gf_gpu_relu = {
@@ -91,20 +91,24 @@ const struct gf_gpu_layer gf_gpu_relu = {
 	.backward = relu_backward,
 	.needs_out = true,
 	.in_place = true,
+	.passes = GF_GPU_IN_PLACE,
 };
 const struct gf_gpu_layer gf_gpu_tanh = {
 	.forward = tanh_forward,
 	.backward = tanh_backward,
 	.needs_out = true,
 	.in_place = true,
+	.passes = GF_GPU_IN_PLACE,
 };
 const struct gf_gpu_layer gf_gpu_gelu = {
 	.forward = gelu_forward,
 	.backward = gelu_backward,
 	.needs_in = true,
+	.passes = GF_GPU_IN_PLACE,
 };
 const struct gf_gpu_layer gf_gpu_add = {
 	.forward = add_forward,
 	.backward = add_backward,
 	.in_place = true,
+	.passes = GF_GPU_AS_IT_IS,
 };
