@@ -2,6 +2,7 @@
 #include "data/formats.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@
 
 /*
  * Made-up data of any shape: "synthetic" or "synthetic:COUNT" training samples
- * and a quarter as many for the test, computed when they are asked for.
+ * and a quarter as many for the test, computed when they are asked for. The
+ * first KEPT_BYTES of them are kept then.
  *
  * VALUES. Each class has a pattern of uniform numbers in [0, 1); a sample is
  * its class's pattern mixed with noise of its own.
@@ -28,11 +30,20 @@
 
 /* The seed's stream for the patterns; those of the samples follow it. */
 #define STREAM_PATTERNS 0x53594e5448000000u
+/* Values of samples that are kept, so that a GPU does not wait for them. */
+#define KEPT_BYTES ((size_t)1 << 30)
+
+/* A sample that is kept: nobody has made it; somebody is at it; it is there. */
+enum { UNMADE, BEING_MADE, MADE };
 
 struct synthetic {
 	float *patterns;   /* classes * elems */
 	size_t *successor; /* of each number */
 	uint64_t seed;
+	size_t nkept; /* samples */
+	float *kept;
+	int32_t *kept_labels;
+	atomic_uchar *states;
 };
 
 /* "synthetic"; with a count it is known by its name and the colon. */
@@ -62,6 +73,21 @@ static void make_successors(const struct gf_dataset *d, struct synthetic *s)
 		s->successor[i] = i;
 	gf_rng_init(&rng, s->seed, STREAM_PATTERNS);
 	gf_rng_shuffle(&rng, s->successor, d->vocabulary);
+}
+
+/* Memory that is not touched costs nothing; without it nothing is kept. */
+static void make_room(const struct gf_dataset *d, struct synthetic *s)
+{
+	const size_t elems = gf_shape_elems(&d->shape);
+	const size_t all = d->count[GF_PART_TRAIN] + d->count[GF_PART_TEST];
+	const size_t most = KEPT_BYTES / (elems * sizeof(float));
+	const size_t n = all < most ? all : most;
+
+	s->kept = calloc(n + 1, elems * sizeof(*s->kept));
+	s->kept_labels = calloc(n + 1, d->positions * sizeof(*s->kept_labels));
+	s->states = calloc(n + 1, sizeof(*s->states));
+	if (s->kept && s->kept_labels && s->states)
+		s->nkept = n;
 }
 
 static int open_synthetic(const char *count_text,
@@ -98,6 +124,7 @@ static int open_synthetic(const char *count_text,
 		make_successors(d, s);
 	else
 		make_patterns(d, s);
+	make_room(d, s);
 	return 0;
 }
 
@@ -135,12 +162,10 @@ static void make_values(const struct gf_dataset *d, struct gf_rng *rng,
 		labels[i] = (int32_t) class;
 }
 
-static void sample(const struct gf_dataset *d, enum gf_part part, size_t index,
-		   float *values, int32_t *labels)
+static void make_sample(const struct gf_dataset *d, size_t number,
+			float *values, int32_t *labels)
 {
 	const struct synthetic *s = d->priv;
-	size_t number =
-		part == GF_PART_TRAIN ? index : d->count[GF_PART_TRAIN] + index;
 	struct gf_rng rng;
 
 	gf_rng_init(&rng, s->seed, STREAM_PATTERNS + 1 + number);
@@ -148,6 +173,35 @@ static void sample(const struct gf_dataset *d, enum gf_part part, size_t index,
 		make_text(d, &rng, values, labels);
 	else
 		make_values(d, &rng, values, labels);
+}
+
+static void sample(const struct gf_dataset *d, enum gf_part part, size_t index,
+		   float *values, int32_t *labels)
+{
+	const struct synthetic *s = d->priv;
+	const size_t elems = gf_shape_elems(&d->shape);
+	const size_t number =
+		part == GF_PART_TRAIN ? index : d->count[GF_PART_TRAIN] + index;
+	unsigned char state = UNMADE;
+	float *kept;
+	int32_t *kept_labels;
+
+	if (number >= s->nkept) {
+		make_sample(d, number, values, labels);
+		return;
+	}
+	kept = s->kept + number * elems;
+	kept_labels = s->kept_labels + number * d->positions;
+	if (atomic_compare_exchange_strong(&s->states[number], &state,
+					   BEING_MADE)) {
+		make_sample(d, number, kept, kept_labels);
+		atomic_store(&s->states[number], MADE);
+	} else if (state == BEING_MADE) {
+		make_sample(d, number, values, labels);
+		return;
+	}
+	memcpy(values, kept, elems * sizeof(*values));
+	memcpy(labels, kept_labels, d->positions * sizeof(*labels));
 }
 
 static void close_synthetic(struct gf_dataset *d)
@@ -158,6 +212,9 @@ static void close_synthetic(struct gf_dataset *d)
 		return;
 	free(s->patterns);
 	free(s->successor);
+	free(s->kept);
+	free(s->kept_labels);
+	free(s->states);
 	free(s);
 }
 

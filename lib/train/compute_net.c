@@ -9,22 +9,38 @@
 #include "data/order.h"
 #include "train/net_device.h"
 
+/* Threads that fetch for a GPU, which is faster than one of them. */
+#define DEVICE_LOADERS 4
+
 struct net {
 	struct gf_net_config config;
 	struct gf_net *net;
 	struct gf_loader *loader;
-	const struct gf_batch *batch; /* the loader's, of this step */
-	size_t part;                  /* its micro-batch that is computed */
-	float *values;                /* for tests */
+	const struct gf_batch *batch; /* the loader's, of this step; NULL */
+	size_t step, part; /* of the batch; which micro-batch it is */
+	float *values;     /* for tests */
 	int32_t *labels;
-	struct gf_net_device *device; /* NULL: the host */
-	float *running;               /* the host's, of a net on a device */
-	double scale;                 /* that the net was told; 0: none */
+	struct gf_net_device *device;     /* NULL: the host */
+	struct gf_net_device_batch there; /* the batch, on the device, */
+	bool is_there;                    /* if it is */
+	float *running;                   /* the host's, of a net on a device */
+	double scale;                     /* that the net was told; 0: none */
 };
 
 static bool serves(const struct gf_net_config *k)
 {
 	return k->rank >= k->ranks;
+}
+
+/* The loader may overwrite a batch that is on the device. */
+static void take(struct net *n, size_t step, size_t part)
+{
+	if (n->device && n->batch)
+		(void)gf_net_device_copied(n->device, NULL);
+	n->batch = gf_loader_take(n->loader, step, part);
+	n->step = step;
+	n->part = part;
+	n->is_there = false;
 }
 
 static void load(struct gf_compute *c, size_t step, size_t part)
@@ -33,9 +49,48 @@ static void load(struct gf_compute *c, size_t step, size_t part)
 
 	if (serves(&n->config))
 		return;
-	n->part = part;
-	n->batch = gf_loader_take(n->loader, step, part);
+	if (!n->batch || n->step != step || n->part != part)
+		take(n, step, part);
 	gf_net_set_samples(n->net, n->config.seed, n->batch->first_sample);
+}
+
+static struct gf_net_device_batch batch_of(const struct net *n,
+					   const float *values,
+					   const int32_t *labels, size_t batch)
+{
+	const struct gf_dataset *d = n->config.data;
+
+	return (struct gf_net_device_batch){
+		.values = values,
+		.labels = labels,
+		.nvalues = batch * gf_shape_elems(&d->shape),
+		.nlabels = batch * d->positions,
+	};
+}
+
+static int send(struct net *n, struct gf_error *err)
+{
+	int rc;
+
+	n->there = batch_of(n, n->batch->values, n->batch->labels,
+			    n->config.batch);
+	rc = gf_net_device_input(n->device, &n->there, err);
+	n->is_there = !rc;
+	return rc;
+}
+
+/* The next batch goes to the device beside the pass that is under way, if the
+ * loader has it. */
+static int send_next(struct net *n, struct gf_error *err)
+{
+	const bool last = n->part + 1 == n->config.accumulate;
+	const size_t step = last ? n->step + 1 : n->step;
+	const size_t part = last ? 0 : n->part + 1;
+
+	if (!n->device || !gf_loader_ready(n->loader, step, part))
+		return 0;
+	take(n, step, part);
+	return send(n, err);
 }
 
 /* A captured pass keeps the scale that it was captured with, so a new scale
@@ -51,35 +106,58 @@ static int scale(struct gf_compute *c, double scale, struct gf_error *err)
 	return n->device ? gf_net_device_forget(n->device, err) : 0;
 }
 
-/* Forward and loss of `batch` samples. */
+/* Forward and loss of `batch` samples on the host. */
 static int compute(struct net *n, const float *values, const int32_t *labels,
 		   size_t batch, bool training, struct gf_error *err)
 {
 	const struct gf_net_config *k = &n->config;
-	struct gf_net_device_pass pass = {
-		.backend = k->backend,
+	int rc = k->backend->forward(n->net, k->params, values, batch, training,
+				     err);
+
+	return rc ? rc : k->backend->loss(n->net, labels, err);
+}
+
+/* The same of a batch that is on the device. */
+static int compute_there(struct net *n, const struct gf_net_device_batch *there,
+			 size_t batch, bool training, struct gf_error *err)
+{
+	const struct gf_net_device_pass pass = {
+		.backend = n->config.backend,
 		.net = n->net,
-		.on =
-			{
-				.values = values,
-				.labels = labels,
-				.nvalues =
-					batch * gf_shape_elems(&k->data->shape),
-				.nlabels = batch * k->data->positions,
-			},
+		.on = *there,
 		.batch = batch,
 		.training = training,
 		.part = n->part,
 	};
+
+	return gf_net_device_forward(n->device, &pass, err);
+}
+
+static int train(struct net *n, struct gf_error *err)
+{
+	int rc = 0;
+
+	if (!n->device)
+		return compute(n, n->batch->values, n->batch->labels,
+			       n->config.batch, true, err);
+	if (!n->is_there)
+		rc = send(n, err);
+	return rc ? rc
+		  : compute_there(n, &n->there, n->config.batch, true, err);
+}
+
+/* A batch that was sent ahead for the next step is sent again. */
+static int test(struct net *n, size_t batch, struct gf_error *err)
+{
+	struct gf_net_device_batch there =
+		batch_of(n, n->values, n->labels, batch);
 	int rc;
 
-	if (n->device) {
-		rc = gf_net_device_input(n->device, &pass.on, err);
-		return rc ? rc : gf_net_device_forward(n->device, &pass, err);
-	}
-	rc = k->backend->forward(n->net, k->params, values, batch, training,
-				 err);
-	return rc ? rc : k->backend->loss(n->net, labels, err);
+	if (!n->device)
+		return compute(n, n->values, n->labels, batch, false, err);
+	n->is_there = false;
+	rc = gf_net_device_input(n->device, &there, err);
+	return rc ? rc : compute_there(n, &there, batch, false, err);
 }
 
 static int forward(struct gf_compute *c, struct gf_error *err)
@@ -90,8 +168,7 @@ static int forward(struct gf_compute *c, struct gf_error *err)
 	if (serves(&n->config))
 		return 0;
 	gf_net_set_need(n->net, c->on_need, c->need_ctx);
-	rc = compute(n, n->batch->values, n->batch->labels, n->config.batch,
-		     true, err);
+	rc = train(n, err);
 	/* tests come between steps, where parameters stand */
 	gf_net_set_need(n->net, NULL, NULL);
 	return rc;
@@ -101,12 +178,14 @@ static int result(struct gf_compute *c, double *loss, size_t *correct,
 		  struct gf_error *err)
 {
 	struct net *n = c->priv;
+	int rc;
 
 	*loss = 0;
 	*correct = 0;
 	if (serves(&n->config))
 		return 0;
-	return n->config.backend->result(n->net, loss, correct, err);
+	rc = send_next(n, err);
+	return rc ? rc : n->config.backend->result(n->net, loss, correct, err);
 }
 
 static int backward(struct gf_compute *c, float *grads,
@@ -260,7 +339,7 @@ static int test_range(struct net *n, size_t first, size_t count,
 			indices[i] = first + i;
 		gf_dataset_batch(k->data, GF_PART_TEST, indices, b, n->values,
 				 n->labels);
-		rc = compute(n, n->values, n->labels, b, false, err);
+		rc = test(n, b, err);
 		if (!rc)
 			rc = k->backend->result(n->net, &loss, &right, err);
 		if (rc)
@@ -308,11 +387,13 @@ static void close_net(struct gf_compute *c)
 		return;
 	if (n->net)
 		n->config.backend->net_free(n->net);
+	gf_loader_free(n->loader);
+	if (!n->device) {
+		free(n->values);
+		free(n->labels);
+	}
 	gf_net_device_free(n->device);
 	free(n->running);
-	gf_loader_free(n->loader);
-	free(n->values);
-	free(n->labels);
 	free(n);
 	memset(c, 0, sizeof(*c));
 }
@@ -373,6 +454,56 @@ static int open_device(struct net *n, struct gf_error *err)
 	return rc;
 }
 
+/* Batches lie where the device copies them from. */
+static void use_rooms(struct net *n, struct gf_batch *room)
+{
+	struct gf_net_device_room own =
+		gf_net_device_room(n->device, GF_LOADER_BATCHES);
+	size_t i;
+
+	for (i = 0; i < GF_LOADER_BATCHES; i++) {
+		struct gf_net_device_room r = gf_net_device_room(n->device, i);
+
+		room[i] = (struct gf_batch){r.values, r.labels, 0};
+	}
+	n->values = own.values;
+	n->labels = own.labels;
+}
+
+static void make_own(struct net *n)
+{
+	const struct gf_net_config *k = &n->config;
+
+	n->values = gf_xcalloc(k->batch * gf_shape_elems(&k->data->shape),
+			       sizeof(*n->values));
+	n->labels =
+		gf_xcalloc(k->batch * k->data->positions, sizeof(*n->labels));
+}
+
+static void open_loader(struct net *n)
+{
+	const struct gf_net_config *k = &n->config;
+	struct gf_batch room[GF_LOADER_BATCHES];
+
+	if (n->device)
+		use_rooms(n, room);
+	else
+		make_own(n);
+	if (serves(k))
+		return;
+	n->loader = gf_loader_new(&(struct gf_loader_config){
+		.data = k->data,
+		.augment = k->augment,
+		.batch = k->batch,
+		.accumulate = k->accumulate,
+		.ranks = k->ranks,
+		.rank = k->rank,
+		.seed = k->seed,
+		.threads = n->device ? DEVICE_LOADERS : 1,
+		.room = n->device ? room : NULL,
+	});
+}
+
 int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 		   struct gf_error *err)
 {
@@ -381,37 +512,23 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 	int rc = 0;
 
 	n->config = *config;
-	n->values =
-		gf_xcalloc(config->batch * gf_shape_elems(&config->data->shape),
-			   sizeof(*n->values));
-	n->labels = gf_xcalloc(config->batch * config->data->positions,
-			       sizeof(*n->labels));
 	c->ops = !config->backend->on_device ? &net_ops
 		 : config->stays             ? &resident_ops
 					     : &staged_ops;
 	c->priv = n;
-	if (!serves(config))
-		n->loader = gf_loader_new(&(struct gf_loader_config){
-			.data = config->data,
-			.augment = config->augment,
-			.batch = config->batch,
-			.accumulate = config->accumulate,
-			.ranks = config->ranks,
-			.rank = config->rank,
-			.seed = config->seed,
-		});
 	if (config->backend->on_device)
 		rc = open_device(n, err);
-	rc = rc ? rc
-		: config->backend->net_new(
-			  config->model, config->batch,
-			  &(struct gf_net_options){
-				  .threads = config->threads,
-				  .precision = config->precision,
-				  .gpu = config->gpu,
-				  .stream = config->stream,
-			  },
-			  &n->net, err);
+	if (rc)
+		return rc;
+	open_loader(n);
+	rc = config->backend->net_new(config->model, config->batch,
+				      &(struct gf_net_options){
+					      .threads = config->threads,
+					      .precision = config->precision,
+					      .gpu = config->gpu,
+					      .stream = config->stream,
+				      },
+				      &n->net, err);
 	if (rc || !n->device)
 		return rc;
 	config->backend->running(n->net, &count);

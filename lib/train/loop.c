@@ -260,7 +260,6 @@ static void tell_progress(const struct gf_train_config *k, size_t step,
 
 static int run(struct gf_trainer *t, struct gf_error *err)
 {
-	struct gf_timeline *timeline = &t->result->timeline;
 	struct stretch here = stretch_from(t, t->result->last_step);
 	struct gf_step_outcome outcome;
 	size_t step;
@@ -280,10 +279,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 			t->team.comm->broken |= rc < 0;
 			break;
 		}
-		gf_tally_note(&t->tally, step,
-			      gf_timeline_last(timeline)->end_s -
-				      gf_timeline_last(timeline)->start_s,
-			      &outcome);
+		gf_tally_note(&t->tally, step, &outcome);
 		t->result->last_step = step;
 		tell_progress(t->config, step, t->total_steps);
 		rc = after_step(t, step, &here, err);

@@ -10,9 +10,9 @@
 
 #define LINE_ELEMS 32
 
-/* A batch on its way: values, then labels, in one piece of memory. */
+/* A batch on the device: values, then labels, in one piece of memory. */
 struct buffer {
-	void *host, *device;
+	void *device;
 	struct gf_gpu_event *copied, *used; /* the batch has been, by a pass */
 };
 
@@ -28,7 +28,8 @@ struct gf_net_device {
 	struct gf_grad_stage *stage;     /* NULL: gradients stay */
 	struct gf_gpu_stream *input;
 	struct buffer buffers[2];
-	size_t nbatches; /* so far */
+	void *rooms[GF_NET_DEVICE_ROOMS]; /* the same on the host, pinned */
+	size_t nbatches;                  /* so far */
 	/* timed: around forward */
 	struct gf_gpu_event *begun, *ended;
 	double forward_s;
@@ -96,14 +97,17 @@ static int device_memory(struct gf_net_device *d, size_t size_bytes,
 	return rc;
 }
 
+static size_t batch_bytes(const struct gf_net_device *d)
+{
+	return d->values_bytes + d->k.labels * sizeof(int32_t);
+}
+
 static int make_buffer(struct gf_net_device *d, struct buffer *b,
 		       struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
-	size_t size_bytes = d->values_bytes + d->k.labels * sizeof(int32_t);
-	int rc = device_memory(d, size_bytes, "batches", &b->device, err);
+	int rc = device_memory(d, batch_bytes(d), "batches", &b->device, err);
 
-	rc = rc ? rc : ops->host_alloc(d->k.gpu, size_bytes, &b->host, err);
 	rc = rc ? rc : ops->event_new(d->k.gpu, false, &b->copied, err);
 	return rc ? rc : ops->event_new(d->k.gpu, false, &b->used, err);
 }
@@ -134,6 +138,9 @@ static int make(struct gf_net_device *d, struct gf_error *err)
 	rc = rc ? rc : ops->event_new(d->k.gpu, true, &d->ended, err);
 	for (i = 0; i < 2 && !rc; i++)
 		rc = make_buffer(d, &d->buffers[i], err);
+	for (i = 0; i < GF_NET_DEVICE_ROOMS && !rc; i++)
+		rc = ops->host_alloc(d->k.gpu, batch_bytes(d), &d->rooms[i],
+				     err);
 	if (!rc && d->k.cut)
 		rc = gf_device_graphs_new(
 			&(struct gf_device_graphs_config){
@@ -183,7 +190,6 @@ static void free_buffer(struct gf_net_device *d, struct buffer *b)
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
 
 	ops->free(d->k.gpu, b->device);
-	ops->host_free(d->k.gpu, b->host);
 	ops->event_free(d->k.gpu, b->copied);
 	ops->event_free(d->k.gpu, b->used);
 }
@@ -204,6 +210,8 @@ void gf_net_device_free(struct gf_net_device *d)
 	gf_device_graphs_free(d->graphs);
 	for (i = 0; i < 2; i++)
 		free_buffer(d, &d->buffers[i]);
+	for (i = 0; i < GF_NET_DEVICE_ROOMS; i++)
+		ops->host_free(d->k.gpu, d->rooms[i]);
 	ops->event_free(d->k.gpu, d->begun);
 	ops->event_free(d->k.gpu, d->ended);
 	ops->stream_free(d->k.gpu, d->input);
@@ -217,6 +225,23 @@ void gf_net_device_free(struct gf_net_device *d)
 }
 
 /* --- batches -------------------------------------------------------------- */
+
+struct gf_net_device_room gf_net_device_room(const struct gf_net_device *d,
+					     size_t i)
+{
+	char *at = d->rooms[i];
+
+	return (struct gf_net_device_room){
+		.values = (float *)(void *)at,
+		.labels = (int32_t *)(void *)(at + d->values_bytes),
+	};
+}
+
+int gf_net_device_copied(struct gf_net_device *d, struct gf_error *err)
+{
+	return d->k.gpu->ops->event_sync(
+		d->k.gpu, d->buffers[(d->nbatches + 1) % 2].copied, err);
+}
 
 int gf_net_device_input(struct gf_net_device *d,
 			struct gf_net_device_batch *batch, struct gf_error *err)
@@ -232,14 +257,9 @@ int gf_net_device_input(struct gf_net_device *d,
 	/* all passes over the one before are enqueued by now */
 	if (d->nbatches)
 		rc = ops->record(gpu, last->used, d->k.stream, err);
-	rc = rc ? rc : ops->event_sync(gpu, b->copied, err);
-	if (rc)
-		return rc;
-	memcpy(b->host, batch->values, batch->nvalues * sizeof(float));
-	memcpy((char *)b->host + d->values_bytes, batch->labels, labels_bytes);
-	rc = ops->wait(gpu, d->input, b->used, err);
+	rc = rc ? rc : ops->wait(gpu, d->input, b->used, err);
 	rc = rc ? rc
-		: ops->copy(gpu, d->input, b->device, b->host, size_bytes,
+		: ops->copy(gpu, d->input, b->device, batch->values, size_bytes,
 			    GF_GPU_TO_DEVICE, err);
 	rc = rc ? rc : ops->record(gpu, b->copied, d->input, err);
 	rc = rc ? rc : ops->wait(gpu, d->k.stream, b->copied, err);

@@ -13,9 +13,9 @@
 
 /*
  * The arrays of a net that computes on a GPU (nn/net.h, on_device), and how
- * they get there and back: batches by two pinned buffers in turn, so that one
- * is copied while the other is computed with; gradients and parameters by a
- * stage (engine/stage.h), unless they stay.
+ * they get there and back: batches from pinned memory into two buffers in turn,
+ * so that one is copied while the other is computed with; gradients and
+ * parameters by a stage (engine/stage.h), unless they stay.
  */
 struct gf_net_device;
 
@@ -39,8 +39,18 @@ int gf_net_device_new(const struct gf_net_device_config *config,
 /* NULL is allowed. Enqueued work ends first. */
 void gf_net_device_free(struct gf_net_device *d);
 
-/* A batch for the next pass: on return *values and *labels, the device's, may
- * be given to it, and the host's arrays are the caller's again. */
+/* Pinned memory for the largest batch, the device's own. */
+#define GF_NET_DEVICE_ROOMS 3
+struct gf_net_device_room {
+	float *values;
+	int32_t *labels;
+};
+struct gf_net_device_room gf_net_device_room(const struct gf_net_device *d,
+					     size_t i);
+
+/* A batch, in one of the rooms, for the next pass. The passes over the batch
+ * before are enqueued; it is copied beside them. On return *values and *labels
+ * are the device's; the room is the caller's again once the batch is copied. */
 struct gf_net_device_batch {
 	const float *values;
 	const int32_t *labels;
@@ -49,6 +59,9 @@ struct gf_net_device_batch {
 int gf_net_device_input(struct gf_net_device *d,
 			struct gf_net_device_batch *batch,
 			struct gf_error *err);
+
+/* Waits until the batch that was input last is copied. */
+int gf_net_device_copied(struct gf_net_device *d, struct gf_error *err);
 
 float *gf_net_device_params(const struct gf_net_device *d);
 /* The first pool, and the elements from each pool to the next: a whole number

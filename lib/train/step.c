@@ -252,6 +252,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	t->end_s = gf_clock_s();
 	take_durations(t, gf_method_durations(m));
 	gf_timeline_close(s->timeline);
+	out->seconds = gf_clock_s() - began_s;
 	out->sent_bytes = gf_method_sent_bytes(m);
 	out->dense_bytes = gf_engine_dense_bytes(m->exchange.engine);
 	return 0;

@@ -16,6 +16,7 @@ struct gf_step_outcome {
 	uint64_t sent_bytes, dense_bytes; /* by this rank, since the last */
 	double loss_scale;                /* that it was made with; 0: none */
 	size_t skipped; /* steps so far whose gradient was not applied */
+	double seconds; /* by the clock, loading included */
 };
 
 /* The parts that steps are made of; the struct is the caller's. */

@@ -34,7 +34,7 @@ void gf_tally_state(struct gf_tally *t, struct gf_state *s)
 		->rule = GF_STATE_RESTART;
 }
 
-void gf_tally_note(struct gf_tally *t, size_t step, double seconds,
+void gf_tally_note(struct gf_tally *t, size_t step,
 		   const struct gf_step_outcome *outcome)
 {
 	struct gf_train_row *row = &t->rows[t->pending];
@@ -43,10 +43,11 @@ void gf_tally_note(struct gf_tally *t, size_t step, double seconds,
 		.part = "batch",
 		.step = step,
 		.samples = (size_t)t->ranks * t->batch,
-		.seconds = seconds,
+		.seconds = outcome->seconds,
 		.loss_scale = outcome->loss_scale,
 		.skipped = outcome->skipped,
-		.samples_per_s = (double)t->ranks * (double)t->batch / seconds,
+		.samples_per_s =
+			(double)t->ranks * (double)t->batch / outcome->seconds,
 	};
 	t->own.loss[t->pending] = outcome->loss;
 	t->own.correct[t->pending] = outcome->correct;

@@ -47,7 +47,7 @@ void gf_tally_release(struct gf_tally *t);
 /* The epoch's sums go into checkpoints. */
 void gf_tally_state(struct gf_tally *t, struct gf_state *s);
 
-void gf_tally_note(struct gf_tally *t, size_t step, double seconds,
+void gf_tally_note(struct gf_tally *t, size_t step,
 		   const struct gf_step_outcome *outcome);
 bool gf_tally_full(const struct gf_tally *t);
 

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <sched.h>
 
 #include "base/array.h"
 #include "base/heap.h"
@@ -201,7 +202,7 @@ static void expect_batch(const struct gf_dataset *d, size_t step, size_t part,
 
 /* In order over several epochs, from the middle as a resumed run, and at
  * random. */
-static void test_loader(void)
+static void test_loader(size_t threads)
 {
 	static const size_t wild[] = {4, 4, 9, 1, 2, 3, 30, 1};
 	struct gf_dataset d = open_data("synthetic:50");
@@ -215,7 +216,8 @@ static void test_loader(void)
 						   .accumulate = PARTS,
 						   .ranks = RANKS,
 						   .rank = rank,
-						   .seed = 5};
+						   .seed = 5,
+						   .threads = threads};
 		struct gf_loader *l = gf_loader_new(&k);
 
 		for (step = 1; step < 14; step++)
@@ -238,11 +240,46 @@ static void test_loader(void)
 	gf_dataset_close(&d);
 }
 
+/* Batches lie in the caller's memory, and say when they are there. */
+static void test_room(void)
+{
+	static float values[GF_LOADER_BATCHES][BATCH * ELEMS];
+	static int32_t labels[GF_LOADER_BATCHES][BATCH];
+	const struct gf_batch room[] = {{values[0], labels[0], 0},
+					{values[1], labels[1], 0}};
+	struct gf_dataset d = open_data("synthetic:50");
+	const struct gf_loader_config k = {.data = &d,
+					   .augment = both,
+					   .batch = BATCH,
+					   .accumulate = PARTS,
+					   .ranks = 1,
+					   .seed = 5,
+					   .threads = 2,
+					   .room = room};
+	struct gf_loader *l = gf_loader_new(&k);
+	const struct gf_batch *first, *second;
+
+	EXPECT(!gf_loader_ready(l, 1, 0), "nothing was asked for");
+	first = gf_loader_take(l, 1, 0);
+	while (!gf_loader_ready(l, 1, 1))
+		(void)sched_yield();
+	EXPECT(!gf_loader_ready(l, 2, 0), "the batch after the next one");
+	second = gf_loader_take(l, 1, 1);
+	EXPECT((first->values == values[0] && second->values == values[1]) ||
+		       (first->values == values[1] &&
+			second->values == values[0]),
+	       "batches lie in the room");
+	gf_loader_free(l);
+	gf_dataset_close(&d);
+}
+
 int main(void)
 {
 	test_parse();
 	test_check();
 	test_views();
-	test_loader();
+	test_loader(0);
+	test_loader(3);
+	test_room();
 	return TEST_END();
 }
