@@ -172,35 +172,73 @@ __global__ void __launch_bounds__(THREADS)
 	st->rank = p.k;
 }
 
-// Four values from `at` on; values past the end count as smaller than any
-// other.
-template <bool Quads>
-__device__ void read_four(const problem &p, size_t at, float *v)
+#define AHEAD 4 // groups of four that a lane loads before it looks at them
+#define BATCH ((size_t)AHEAD * 4 * WARP)
+
+// A batch of the segment that is there as a whole. A lane loads all its values
+// before the first store, so that enough loads are under way.
+__device__ void read_batch(const problem &p, size_t at, float4 *v)
 {
-	if (Quads && at + 4 <= p.count) {
-		float4 q = load4(p.values + at);
+	float4 a[AHEAD];
 
-		if (p.add) {
-			const float4 a = load4(p.add + at);
-
-			q = make_float4(q.x + a.x, q.y + a.y, q.z + a.z,
-					q.w + a.w);
-			store4(p.values + at, q);
-		}
-		v[0] = q.x;
-		v[1] = q.y;
-		v[2] = q.z;
-		v[3] = q.w;
+#pragma unroll
+	for (unsigned u = 0; u < AHEAD; u++)
+		v[u] = load4(p.values + at + 4 * u * WARP);
+	if (!p.add)
 		return;
+#pragma unroll
+	for (unsigned u = 0; u < AHEAD; u++)
+		a[u] = load4(p.add + at + 4 * u * WARP);
+#pragma unroll
+	for (unsigned u = 0; u < AHEAD; u++) {
+		v[u] = make_float4(v[u].x + a[u].x, v[u].y + a[u].y,
+				   v[u].z + a[u].z, v[u].w + a[u].w);
+		store4(p.values + at + 4 * u * WARP, v[u]);
 	}
-	for (unsigned j = 0; j < 4; j++) {
-		v[j] = 0;
-		if (at + j >= p.count)
-			continue;
-		v[j] = value_at(p, at + j);
+}
+
+// The same of one group at the end of all values, or of any that is not
+// aligned; returns how many values are there.
+__device__ unsigned read_rest(const problem &p, size_t at, float4 *q)
+{
+	float v[4] = {0, 0, 0, 0};
+	unsigned n = 0;
+
+	for (; n < 4 && at + n < p.count; n++) {
+		v[n] = value_at(p, at + n);
 		if (p.add)
-			p.values[at + j] = v[j];
+			p.values[at + n] = v[n];
 	}
+	*q = make_float4(v[0], v[1], v[2], v[3]);
+	return n;
+}
+
+// Lists those of a warp's groups that reach the bound, by lane and then by
+// place; the lane's group begins at `at` of the segment and has n values.
+// Returns how many are listed then. Most warps find none.
+__device__ uint32_t list_groups(const float4 &q, unsigned n, unsigned at,
+				uint32_t bound, uint16_t *list, uint32_t listed)
+{
+	const bool in[4] = {
+		n > 0 && magnitude(q.x) >= bound,
+		n > 1 && magnitude(q.y) >= bound,
+		n > 2 && magnitude(q.z) >= bound,
+		n > 3 && magnitude(q.w) >= bound,
+	};
+	unsigned before = 0, all = 0;
+
+	if (!__ballot_sync(ALL, in[0] || in[1] || in[2] || in[3]))
+		return listed;
+	for (unsigned j = 0; j < 4; j++) {
+		const unsigned votes = __ballot_sync(ALL, in[j]);
+
+		before += __popc(votes & lanes_below());
+		all += __popc(votes);
+	}
+	for (unsigned j = 0; j < 4; j++)
+		if (in[j])
+			list[listed + before++] = (uint16_t)(at + j);
+	return listed + all;
 }
 
 // Lists the values that reach the bound; a warp to each segment.
@@ -210,29 +248,27 @@ __device__ uint32_t list_segment(const problem &p, size_t segment,
 {
 	const unsigned lane = threadIdx.x % WARP;
 	const size_t from = segment * SEGMENT;
+	const size_t end = from + SEGMENT < p.count ? from + SEGMENT : p.count;
 	uint16_t *list = p.w.list + from;
 	uint32_t listed = 0;
+	size_t at = from + 4 * lane;
 
-#pragma unroll 2
-	for (size_t i = 0; i < SEGMENT && from + i < p.count; i += 4 * WARP) {
-		const size_t at = from + i + 4 * lane;
-		unsigned votes[4], before = 0;
-		float v[4];
-		bool in[4];
+	for (; Quads && at - 4 * lane + BATCH <= end; at += BATCH) {
+		float4 v[AHEAD];
 
-		read_four<Quads>(p, at, v);
-		for (unsigned j = 0; j < 4; j++) {
-			in[j] = at + j < p.count && magnitude(v[j]) >= bound;
-			votes[j] = __ballot_sync(ALL, in[j]);
-			before += __popc(votes[j] & lanes_below());
-		}
-		// Order: by lane, then by j.
-		for (unsigned j = 0; j < 4; j++)
-			if (in[j])
-				list[listed + before++] =
-					(uint16_t)(at + j - from);
-		for (unsigned j = 0; j < 4; j++)
-			listed += __popc(votes[j]);
+		read_batch(p, at, v);
+#pragma unroll
+		for (unsigned u = 0; u < AHEAD; u++)
+			listed = list_groups(
+				v[u], 4, (unsigned)(at - from) + 4 * u * WARP,
+				bound, list, listed);
+	}
+	for (; at - 4 * lane < end; at += 4 * WARP) {
+		float4 q;
+		const unsigned n = read_rest(p, at, &q);
+
+		listed = list_groups(q, n, (unsigned)(at - from), bound, list,
+				     listed);
 	}
 	return listed;
 }
