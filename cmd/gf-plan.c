@@ -22,7 +22,8 @@
 #include "planner/make.h"
 #include "planner/plots.h"
 #include "planner/policy.h"
-#include "planner/refine.h"
+#include "planner/session.h"
+#include "planner/summary.h"
 #include "planner/systems.h"
 
 static const char help[] =
@@ -45,15 +46,9 @@ struct arguments {
 	int plot_columns;
 	size_t batch, accumulate;
 	struct gf_rates rates;
-	bool compare, json, explain, list;
+	unsigned over; /* axes of the comparison */
+	bool compare, strict, json, table, explain, list;
 };
-
-static int store_codecs(const char *arg, void *to, struct gf_error *err)
-{
-	free(*(void **)to);
-	*(void **)to = NULL;
-	return gf_cli_split_once(arg, to, err);
-}
 
 #define AT(field)  offsetof(struct arguments, field)
 #define COUNT_MOST (1 << 20)
@@ -67,7 +62,7 @@ static const struct gf_setting own_settings[] = {
 	 "cut tensors into messages by this policy (auto: the best of all)",
 	 .names = automatic, .from = {{gf_policies}}},
 	{"system", "NAME", 1, GF_SETTING_TEXT, AT(request.system),
-	 "set every axis as a published system does", .names = automatic,
+	 "set every axis as a published system does",
 	 .from = {{gf_systems, sizeof(*gf_systems)}}},
 	{"lanes", "K", 2, GF_SETTING_INT, AT(request.lanes),
 	 "keep at most K messages in flight", 1, COUNT_MOST},
@@ -89,7 +84,8 @@ static const struct gf_setting own_settings[] = {
 	 .store = gf_axes_read_factors},
 	{"codecs", "LIST", 2, GF_SETTING_OWN, AT(codecs),
 	 "codecs that a message may use, e.g. f32,f16 (else f32)",
-	 .store = store_codecs, .from = {{gf_codecs, sizeof(*gf_codecs)}}},
+	 .store = gf_cli_split_store,
+	 .from = {{gf_codecs, sizeof(*gf_codecs)}}},
 	{"servers", "N", 2, GF_SETTING_INT, AT(axes.servers),
 	 "add N ranks that only serve parameters (0 or 1)", 0, 1,
 	 .names = servers},
@@ -126,8 +122,15 @@ static const struct gf_setting own_settings[] = {
 	 "plan again from the trace of a run of the plan"},
 	{"compare", NULL, 5, GF_SETTING_FLAG, AT(compare),
 	 "print a table of all policies, best first"},
+	{"over", "LIST", 5, GF_SETTING_OWN, AT(over),
+	 "compare policies, systems, codecs, selections, or several of them",
+	 .names = gf_compare_names, .store = gf_compare_store},
+	{"strict", NULL, 5, GF_SETTING_FLAG, AT(strict),
+	 "exit with status 1 if something is left out of the comparison"},
 	{"json", NULL, 5, GF_SETTING_FLAG, AT(json),
 	 "print the comparison as JSON Lines"},
+	{"table", NULL, 5, GF_SETTING_FLAG, AT(table),
+	 "print the plan's messages as a table"},
 	{"explain", NULL, 5, GF_SETTING_FLAG, AT(explain),
 	 "print a chart of the iteration, and the reason of each tensor's "
 	 "type"},
@@ -185,184 +188,88 @@ static size_t all_settings(const struct gf_axes *axes,
 
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
-	{"json", "compare", NULL},
-	{"compare", NULL, "explain emit policy"},
-	{"explain", NULL, "emit"},
+	{"json over strict", "compare", NULL},
+	{"compare", NULL, "explain emit table"},
+	{"explain table", NULL, "explain emit table"},
 	{"gpu precision", NULL, "flops"},
 	{"plot-columns", "plot", NULL},
 };
 
-/* What one call reads and finds out. */
-struct session {
-	struct gf_documents documents;
-	struct gf_request request; /* borrows from the others */
-	struct gf_axes axes;
-	const char *codecs[GF_CODECS + 1];
-	struct gf_refined refined;
-	struct gf_model_profile *estimated, *accumulated;
-	struct gf_text notes, open; /* open: what was taken by default */
-};
-
-static int read_documents(const struct arguments *a, struct gf_documents *d,
-			  struct gf_error *err)
+/* An axis that is compared leaves nothing to choose. */
+static int check(void *arguments, struct gf_error *err)
 {
-	static const char *const kinds[] = {"topologies", "models", "profiles",
-					    NULL};
+	const struct arguments *a = arguments;
+	unsigned axis;
 
-	return gf_cli_documents(&a->cli, kinds, true, gf_documents_take, d,
-				err);
-}
-
-/* The model of --model joins the documents. */
-static int read_model(const struct arguments *a, struct session *s,
-		      struct gf_error *err)
-{
-	static const char *const options[] = {"gpu", "precision", "flops",
-					      "batch", NULL};
-	char *path;
-	size_t i;
-	int rc = 0;
-
-	if (a->model)
-		rc = gf_cli_share("models", a->model, &path, err);
-	if (rc == 0 && a->model) {
-		rc = gf_documents_add(&s->documents, path, err);
-		free(path);
-	}
-	for (i = 0; rc == 0 && !s->documents.model && options[i]; i++)
-		if (gf_cli_given(&a->cli, options[i]))
-			rc = gf_error_set(err, -EINVAL,
-					  "--%s: want a model to estimate, "
-					  "found none",
-					  options[i]);
-	return rc;
-}
-
-/* A model without measured times gets estimated ones. */
-static int estimate(const struct arguments *a, struct session *s,
-		    struct gf_error *err)
-{
-	struct gf_estimate in = {.batch = a->batch};
-	struct gf_text rate = {0};
-	int rc = read_model(a, s, err);
-
-	if (rc < 0 || !s->documents.model)
-		return rc;
-	rc = gf_rates_take(&a->rates, s->documents.topology, &in, &rate,
-			   &s->open, err);
-	if (rc == 0 && !gf_cli_given(&a->cli, "batch"))
-		gf_text_addf(&s->open, "%s%zu samples per rank (--batch)",
-			     s->open.length ? ", " : "", a->batch);
-	if (rc == 0)
-		rc = gf_request_estimate(&s->request, s->documents.model, &in,
-					 rate.data, &s->estimated, &s->notes,
-					 err);
-	gf_text_release(&rate);
-	return rc;
-}
-
-static int accumulate(const struct arguments *a, struct session *s,
-		      struct gf_error *err)
-{
-	if (!s->request.model)
-		return gf_error_set(err, -EINVAL,
-				    "--accumulate: want a model with its "
-				    "times, found none");
-	s->accumulated = gf_model_profile_copy(s->request.model);
-	gf_model_accumulate(s->accumulated, a->accumulate);
-	s->request.model = s->accumulated;
+	for (axis = 0; a->compare && axis < GF_COMPARE_AXES; axis++)
+		if (a->over >> axis & 1 &&
+		    gf_cli_given(&a->cli, gf_compare_option(axis)))
+			return gf_error_set(err, -EINVAL,
+					    "--compare goes without --%s where "
+					    "%s are compared",
+					    gf_compare_option(axis),
+					    gf_compare_names[axis]);
 	return 0;
 }
 
-static int print_list(const struct arguments *a, struct gf_error *err)
+/* The model of --model joins the documents. */
+static int read_model(const struct arguments *a, struct gf_session *s,
+		      struct gf_error *err)
 {
-	static const char *const everything[] = {NULL};
-	struct gf_list lists[GF_PLAN_LISTS + 3];
-	struct gf_text out = {0};
+	char *path;
 	int rc;
 
-	lists[0] = gf_cli_share_list("models", "--model, or an argument");
-	lists[1] = gf_cli_share_list("topologies", "as an argument");
-	memcpy(lists + 2, gf_plan_lists, sizeof(gf_plan_lists));
-	rc = gf_cli_print_lists(
-		lists, a->cli.nfiles ? a->cli.files : everything, &out, err);
-	if (!rc)
-		rc = gf_cli_emit(&a->cli, out.data, err);
-	gf_cli_share_list_free(&lists[0]);
-	gf_cli_share_list_free(&lists[1]);
-	gf_text_release(&out);
+	if (!a->model)
+		return 0;
+	rc = gf_cli_share("models", a->model, &path, err);
+	if (rc == 0) {
+		rc = gf_documents_add(&s->documents, path, err);
+		free(path);
+	}
 	return rc;
 }
 
-static int compare(const struct arguments *a, struct session *s,
+static int compare(const struct arguments *a, struct gf_session *s,
 		   struct gf_error *err)
 {
-	struct gf_compared *rows = NULL;
+	struct gf_comparison c;
 	struct gf_text out = {0};
 	struct gf_plot picture = {0};
-	size_t n = 0, i;
-	int rc = gf_request_compare(&s->request, &rows, &n, &s->notes, err);
+	int rc;
 
+	gf_request_assume_ranks(&s->request, &s->open);
+	if (s->open.length)
+		gf_text_addf(&s->notes, "by default: %s\n", s->open.data);
+	rc = gf_request_compare(&s->request, a->over, &c, &s->notes, err);
 	if (rc < 0)
 		return rc;
-	for (i = 0; a->json && i < n; i++)
-		gf_compared_json(&rows[i], &out);
-	if (!a->json)
-		gf_compared_table(rows, n, &out);
+	(a->json ? gf_comparison_json : gf_comparison_table)(&c, &out);
 	if (a->plot) {
-		gf_compared_plot(&s->request, rows, n, &picture);
+		gf_comparison_plot(&s->request, &c, &picture);
 		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
 	}
 	if (rc == 0)
 		rc = gf_cli_emit(&a->cli, out.data, err);
+	if (rc == 0 && a->strict && c.left_out)
+		rc = gf_error_set(err, 1, "%zu of %zu rows are left out",
+				  c.left_out, c.left_out + c.nrows);
 	gf_text_release(&out);
-	free(rows);
+	gf_comparison_release(&c);
 	return rc;
-}
-
-/* The plan that was run goes on where the user does not change it. */
-static void follow(struct session *s)
-{
-	const struct gf_plan *p = s->documents.plan;
-	struct gf_request *r = &s->request;
-
-	if (!r->system && p->system && gf_system_find(p->system))
-		r->system = p->system;
-	gf_axes_follow(&s->axes, p);
-	if (!r->codecs)
-		r->codecs = gf_plan_codecs(p, s->codecs);
-}
-
-/* What a trace of the given plan shows takes the place of its profile. */
-static int refine(const struct arguments *a, struct session *s,
-		  struct gf_error *err)
-{
-	int rc = gf_refine_trace(s->documents.plan, a->refine, &s->refined,
-				 &s->notes, err);
-
-	if (rc < 0)
-		return rc;
-	s->request.model = s->refined.model;
-	s->request.network = s->refined.network;
-	s->request.processing = &s->refined.processing;
-	s->request.profile_digest = NULL;
-	follow(s);
-	return 0;
 }
 
 /* A plan that was read and is not to be changed is used as it is. */
 static bool as_it_is(const struct arguments *a, const struct gf_documents *d)
 {
-	const struct gf_request *r = &a->request;
+	struct gf_request r = a->request;
 
+	r.axes = &a->axes;
+	r.codecs = a->codecs;
 	return d->plan && !d->profile && !d->topology && !d->model &&
-	       !a->refine && !a->accumulate && !r->policy && !r->system &&
-	       !r->lanes && !gf_request_has_threshold(r) && !r->ranks &&
-	       !r->algorithm && !r->codecs && !r->halves &&
-	       !r->tolerance_asked && gf_axes_are_open(&a->axes);
+	       !a->refine && !a->accumulate && gf_request_is_open(&r);
 }
 
-static int plan(const struct arguments *a, struct session *s,
+static int plan(const struct arguments *a, struct gf_session *s,
 		struct gf_error *err)
 {
 	struct gf_text out = {0};
@@ -397,7 +304,11 @@ static int plan(const struct arguments *a, struct session *s,
 	}
 	if (rc == 0 && a->explain)
 		rc = gf_plan_explain(&s->request, &p, &out, err);
-	text = a->emit || a->explain ? gf_text_take(&out) : gf_plan_write(&p);
+	if (a->table)
+		gf_plan_table(&p, &out);
+	if (!a->cli.quiet)
+		gf_plan_summary(&p, s->open.data, &s->notes);
+	text = out.length ? gf_text_take(&out) : gf_plan_write(&p);
 	if (rc == 0)
 		rc = gf_cli_emit(&a->cli, text, err);
 	free(text);
@@ -405,51 +316,41 @@ static int plan(const struct arguments *a, struct session *s,
 	return rc;
 }
 
-static void note_quality(struct session *s)
+static int read_all(const struct arguments *a, struct gf_session *s,
+		    struct gf_error *err)
 {
-	struct gf_text line = {0};
+	static const char *const kinds[] = {"topologies", "models", "profiles",
+					    NULL};
+	int rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take,
+				  &s->documents, err);
 
-	if (s->documents.profile)
-		gf_profile_quality(s->documents.profile, &line);
-	if (line.length)
-		gf_text_addf(&s->notes, "the profile: %s", line.data);
-	gf_text_release(&line);
+	if (rc == 0)
+		gf_session_begin(s);
+	if (rc == 0)
+		rc = read_model(a, s, err);
+	if (rc == 0)
+		rc = gf_session_estimate(s, &a->rates, a->batch, err);
+	if (rc == 0 && a->refine)
+		rc = gf_session_refine(s, a->refine, err);
+	if (rc == 0 && a->accumulate)
+		rc = gf_session_accumulate(s, a->accumulate, err);
+	return rc;
 }
 
 static int run(const struct arguments *a, struct gf_error *err)
 {
-	struct session s = {.request = a->request, .axes = a->axes};
+	struct gf_session s = {.request = a->request, .axes = a->axes};
 	int rc;
 
-	s.request.axes = &s.axes;
 	s.request.codecs = a->codecs;
 	if (a->list)
-		return print_list(a, err);
-	rc = read_documents(a, &s.documents, err);
-	if (rc == 0)
-		gf_request_documents(&s.request, &s.documents);
-	if (rc == 0)
-		note_quality(&s);
-	if (rc == 0)
-		rc = estimate(a, &s, err);
-	if (rc == 0 && a->refine)
-		rc = refine(a, &s, err);
-	if (rc == 0 && a->accumulate)
-		rc = accumulate(a, &s, err);
-	if (rc == 0 && a->compare)
-		gf_request_assume_ranks(&s.request, &s.open);
-	if (rc == 0 && s.open.length)
-		gf_text_addf(&s.notes, "by default: %s\n", s.open.data);
+		return gf_cli_print_lists(&a->cli, gf_plan_lists, err);
+	rc = read_all(a, &s, err);
 	if (rc == 0)
 		rc = a->compare ? compare(a, &s, err) : plan(a, &s, err);
-	if (rc == 0)
+	if (rc >= 0)
 		gf_cli_warn_lines(&a->cli, s.notes.data);
-	gf_text_release(&s.notes);
-	gf_text_release(&s.open);
-	gf_refined_release(&s.refined);
-	gf_model_profile_free(s.estimated);
-	gf_model_profile_free(s.accumulated);
-	gf_documents_release(&s.documents);
+	gf_session_release(&s);
 	return rc;
 }
 
@@ -464,9 +365,10 @@ int main(int argc, char **argv)
 		.groups = groups,
 		.rules = rules,
 		.nrules = GF_ARRAY_LENGTH(rules),
+		.check = check,
 	};
 	struct arguments a = {
-		.batch = 32,
+		.over = 1U << GF_COMPARE_POLICIES,
 		.rates = {.precision = -1},
 	};
 	struct gf_text helps[GF_SELECT_OPTIONS_MOST] = {{0}};
@@ -482,5 +384,5 @@ int main(int argc, char **argv)
 	gf_axes_release(&a.axes);
 	for (i = 0; i < GF_SELECT_OPTIONS_MOST; i++)
 		gf_text_release(&helps[i]);
-	return gf_cli_exit(&a.cli, rc, &err);
+	return gf_cli_exit_rank(&a.cli, rc, false, &err);
 }

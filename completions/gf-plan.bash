@@ -10,7 +10,7 @@ _gf_plan() {
 	--policy) words='auto sequential single wfbp threshold
 		mg-wfbp asc-wfbp ddp horovod optimal dear' ;;
 	--system) words='auto gradientflow pipe-sgd gtopk
-		asc-wfbp blueconnect' ;;
+		asc-wfbp blueconnect ddp horovod' ;;
 	--algorithm) words='ring rhd butterfly tree linear
 		hierarchical blueconnect direct ps library' ;;
 	--codecs) list=1 words='f32 f16 bf16 trunc16 q8 fp8 fp4' ;;
@@ -25,6 +25,7 @@ _gf_plan() {
 	--gpu) words='b200 h200 h100-pcie h100 a100-40gb a100
 		l40s l4 a10 v100 t4 p100 rtx2080ti mi300x mi250x' ;;
 	--precision) words='f32 tf32 f16' ;;
+	--over) list=1 words='policies systems codecs selections' ;;
 	--emit) words='ddp horovod nccl-env' ;;
 	--decay) words='momentum' ;;
 	--warmup-densities) list=1 words='none' ;;
@@ -44,12 +45,12 @@ _gf_plan() {
 		--ranks --algorithm --factors --codecs --servers --release
 		--halves --staleness --pipeline-warmup --selection --model
 		--gpu --precision --flops --batch --accumulate --refine
-		--compare --json --explain --emit --plot --plot-columns --list
-		--chunk --keep --csc-warmup --decay --density
-		--warmup-densities --putback --local-clip --momentum --masking
-		--powersgd-rank --powersgd-warmup --warm-start
-		--min-compression --seed --output --quiet --verbose --help
-		--usage --version' ;;
+		--compare --over --strict --json --table --explain --emit
+		--plot --plot-columns --list --chunk --keep --csc-warmup
+		--decay --density --warmup-densities --putback --local-clip
+		--momentum --masking --powersgd-rank --powersgd-warmup
+		--warm-start --min-compression --seed --output --quiet
+		--verbose --help --usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

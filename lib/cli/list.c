@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "cli/share.h"
+
+enum { LISTS_MOST = 16 };
 
 int gf_cli_list(const char *arg,
 		int (*item)(void *ctx, const char *text, struct gf_error *err),
@@ -51,6 +54,13 @@ int gf_cli_split_once(const char *arg, const char ***parts,
 			}
 	*parts = names;
 	return 0;
+}
+
+int gf_cli_split_store(const char *arg, void *to, struct gf_error *err)
+{
+	free(*(void **)to);
+	*(void **)to = NULL;
+	return gf_cli_split_once(arg, to, err);
 }
 
 int gf_cli_list_once(const char *arg,
@@ -102,22 +112,54 @@ static void print_list(const struct gf_list *l, struct gf_text *out)
 	}
 }
 
-int gf_cli_print_lists(const struct gf_list *lists, const char *const *which,
+/* Prints the table of that name; NULL: all of them. False: there is none. */
+static bool print_named(const struct gf_list *lists, const char *name,
+			struct gf_text *out)
+{
+	bool found = !name;
+
+	for (; lists->name; lists++) {
+		if (name && strcmp(lists->name, name) != 0)
+			continue;
+		print_list(lists, out);
+		found = true;
+	}
+	return found;
+}
+
+static int print_lists(const struct gf_list *lists, const struct gf_cli *cli,
 		       struct gf_text *out, struct gf_error *err)
 {
 	const struct gf_registry all = {lists, sizeof(*lists), NULL};
-	const struct gf_list *l;
 	size_t i;
 
-	for (l = lists; l->name && !which[0]; l++)
-		print_list(l, out);
-	for (i = 0; which[i]; i++) {
-		for (l = lists; l->name && strcmp(l->name, which[i]); l++)
-			;
-		if (!l->name)
+	if (!cli->nfiles)
+		print_named(lists, NULL, out);
+	for (i = 0; i < cli->nfiles; i++)
+		if (!print_named(lists, cli->files[i], out))
 			return gf_registry_refuse(&all, "--list", NULL,
-						  which[i], err);
-		print_list(l, out);
-	}
+						  cli->files[i], err);
 	return 0;
+}
+
+int gf_cli_print_lists(const struct gf_cli *cli, const struct gf_list *more,
+		       struct gf_error *err)
+{
+	struct gf_list lists[LISTS_MOST + 1] = {
+		gf_cli_share_list("models", "--model, or an argument"),
+		gf_cli_share_list("topologies", "as an argument"),
+	};
+	struct gf_text out = {0};
+	size_t n = 2;
+	int rc;
+
+	for (; more->name && n < LISTS_MOST; more++)
+		lists[n++] = *more;
+	rc = print_lists(lists, cli, &out, err);
+	if (!rc)
+		rc = gf_cli_emit(cli, out.data, err);
+	gf_cli_share_list_free(&lists[0]);
+	gf_cli_share_list_free(&lists[1]);
+	gf_text_release(&out);
+	return rc;
 }

@@ -22,14 +22,16 @@ const char **gf_cli_split(const char *arg);
 /* The same; -EINVAL where a name is there twice. */
 int gf_cli_split_once(const char *arg, const char ***parts,
 		      struct gf_error *err);
+/* The same for an option; to: const char **, freed if there was one. */
+int gf_cli_split_store(const char *arg, void *to, struct gf_error *err);
 
 /*
- * Prints tables, each under its name, the entries of each a line. `which`,
- * NULL-terminated, names some of them; empty: all. -EINVAL: there is no such
- * table. lists ends as gf_registry does.
+ * Emits tables, each under its name, the entries of each a line: shipped models
+ * and topologies, then `more`, which ends as gf_registry does; or those that
+ * the command's arguments name. -EINVAL: there is no such table.
  */
-int gf_cli_print_lists(const struct gf_list *lists, const char *const *which,
-		       struct gf_text *out, struct gf_error *err);
+int gf_cli_print_lists(const struct gf_cli *cli, const struct gf_list *more,
+		       struct gf_error *err);
 
 /* Every line of a text as a warning, none with -q; a line that begins with a
  * tab is a detail, for -v. text may be NULL. */

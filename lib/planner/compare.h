@@ -3,26 +3,52 @@
 #define GF_PLANNER_COMPARE_H
 
 #include "base/registry.h"
+#include "doc/plan_brief.h"
 #include "planner/make.h"
 
-/* Every policy on one problem, best first. */
+/*
+ * Plans of one problem side by side. One axis is varied, or several, each by
+ * itself; the other axes stay as the request has them.
+ */
+enum gf_compare_axis {
+	GF_COMPARE_POLICIES,
+	GF_COMPARE_SYSTEMS,
+	GF_COMPARE_CODECS,
+	GF_COMPARE_SELECTIONS,
+	GF_COMPARE_AXES,
+};
+extern const char *const gf_compare_names[]; /* NULL-terminated */
+
 struct gf_compared {
-	const struct gf_policy *policy;
-	int lanes;
-	size_t nmessages;
+	const char *name; /* of what varies; static */
+	/* The policy leaves the next forward alone: the axis of policies. */
+	bool automatic;
+	struct gf_plan_brief plan;
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
 	double iteration_low_s, iteration_high_s; /* both 0: no doubt */
 };
 
-/* Needs a model and ranks (-EINVAL). The caller frees *rows. */
-int gf_request_compare(const struct gf_request *r, struct gf_compared **rows,
-		       size_t *nrows, struct gf_text *notes,
+struct gf_comparison {
+	struct gf_compared *rows; /* best first; owned */
+	size_t nrows;
+	unsigned axes;
+	size_t left_out; /* what does not fit, as notes say */
+};
+
+/* For the option that names axes in a list; to: unsigned, a bit for each. */
+int gf_compare_store(const char *arg, void *to, struct gf_error *err);
+/* The option that chooses on that axis, which a comparison over it excludes. */
+const char *gf_compare_option(enum gf_compare_axis axis);
+
+/* Needs a model and ranks (-EINVAL). axes: a bit for each. */
+int gf_request_compare(const struct gf_request *r, unsigned axes,
+		       struct gf_comparison *c, struct gf_text *notes,
 		       struct gf_error *err);
-/* For people. */
-void gf_compared_table(const struct gf_compared *rows, size_t n,
-		       struct gf_text *out);
-/* One row as a line of JSON. */
-void gf_compared_json(const struct gf_compared *row, struct gf_text *out);
+void gf_comparison_release(struct gf_comparison *c);
+
+/* For people; and a line of JSON for each row. */
+void gf_comparison_table(const struct gf_comparison *c, struct gf_text *out);
+void gf_comparison_json(const struct gf_comparison *c, struct gf_text *out);
 
 /* All that gf-plan takes by name, but for files; ended by a list without one.
  */

@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "cli/human.h"
-#include "cli/table.h"
+#include "planner/summary.h"
 #include "planner/work.h"
 #include "sim/predict.h"
 
@@ -162,38 +161,6 @@ static bool by_rule(struct why *y)
 	return same;
 }
 
-static void print_messages(const struct gf_plan *p, struct gf_text *out)
-{
-	struct gf_table t = {0};
-	struct gf_human h;
-	size_t i;
-
-	gf_table_row(&t, 9,
-		     (const char *[]){"message", "tensors", "size", "algorithm",
-				      "codec", "mode", "ready_s", "start_s",
-				      "end_s"});
-	for (i = 0; i < p->nmessages; i++) {
-		const struct gf_message *m = &p->messages[i];
-		const struct gf_predicted_message *times =
-			&p->predicted->messages[i];
-
-		gf_table_begin(&t, 9);
-		gf_table_cell(&t, "%zu", i);
-		gf_table_cell(&t, "%zu-%zu", m->first, m->last);
-		gf_table_cell(
-			&t, "%s",
-			gf_human_size((double)gf_plan_message_bytes(p, i), &h));
-		gf_table_cell(&t, "%s", m->algorithm);
-		gf_table_cell(&t, "%s", m->codec);
-		gf_table_cell(&t, "%s", gf_mode_names[m->mode]);
-		gf_table_cell(&t, "%.6g", times->ready_s);
-		gf_table_cell(&t, "%.6g", times->start_s);
-		gf_table_cell(&t, "%.6g", times->end_s);
-	}
-	gf_table_print(&t, out);
-	gf_table_release(&t);
-}
-
 static void print_tensors(const struct why *y, bool ruled, struct gf_text *out)
 {
 	const struct gf_plan *p = y->plan;
@@ -284,7 +251,7 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 	rc = gf_plan_chart(p, out, err);
 	gf_text_addf(out, "\n");
 	print_simpler(p, out);
-	print_messages(p, out);
+	gf_plan_table(p, out);
 	gf_text_addf(out, "\n");
 	print_tensors(&y, ruled, out);
 	for (i = 0; i < w.ntensors; i++)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "planner/contradictions.h"
 #include "planner/policies.h"
 #include "planner/work.h"
 #include "sim/doubt.h"
@@ -97,9 +98,11 @@ static int set_axes(const struct gf_task *t, struct gf_plan *p,
 static int plan_by(const struct gf_task *t, const struct gf_policy *policy,
 		   struct gf_plan *p, struct gf_error *err)
 {
-	int rc = policy ? gf_policy_run(policy, &t->problem, p, err)
-			: gf_policy_auto(&t->problem, p, err);
+	int rc = gf_task_check_axes(t, policy, err);
 
+	if (rc == 0)
+		rc = policy ? gf_policy_run(policy, &t->problem, p, err)
+			    : gf_policy_auto(&t->problem, p, err);
 	if (rc < 0)
 		return rc;
 	free(p->system);
@@ -256,10 +259,10 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
 {
 	int rc;
 
-	if (policy != &gf_policy_optimal || plain(t))
+	if ((policy && policy != &gf_policy_optimal) || plain(t))
 		return plan_by(t, policy, p, err);
 	rc = best_of_all(t, false, true, p, err);
-	if (rc < 0)
+	if (rc < 0 || !policy)
 		return rc;
 	free(p->policy);
 	p->policy = gf_xstrdup(policy->name);
@@ -269,45 +272,6 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
 static char *digest(const char *text)
 {
 	return text && text[0] ? gf_xstrdup(text) : NULL;
-}
-
-/* A wish that the policy asked for cannot serve is a mistake. */
-static int check_served(const struct gf_request *r, const struct gf_task *t,
-			struct gf_error *err)
-{
-	const struct gf_policy *p = t->policy;
-
-	if (p && gf_request_has_threshold(r) && !p->thresholds &&
-	    !gf_selection_has(&t->selection, GF_SELECT_RECUTS))
-		return gf_error_set(err, -EINVAL,
-				    "--threshold: want policy threshold, ddp, "
-				    "horovod or dear, or selection csc, got "
-				    "policy %s",
-				    p->name);
-	if (p && r->halves && !p->halves)
-		return gf_error_set(err, -EINVAL,
-				    "--halves: want policy auto, got %s",
-				    p->name);
-	if (p && r->tolerance_asked && p != &gf_policy_optimal)
-		return gf_error_set(err, -EINVAL,
-				    "--tolerance: want policy auto or optimal, "
-				    "got %s",
-				    p->name);
-	return 0;
-}
-
-static void note_served(const struct gf_request *r, const struct gf_task *t,
-			const struct gf_plan *p, struct gf_text *notes)
-{
-	const struct gf_policy *found = gf_policy_find(p->policy);
-
-	if (!t->policy && gf_request_has_threshold(r) && found &&
-	    !found->thresholds &&
-	    !gf_selection_has(&t->selection, GF_SELECT_RECUTS))
-		gf_text_addf(notes,
-			     "%s is faster than policy threshold with %zu "
-			     "bytes\n",
-			     found->name, r->threshold_bytes);
 }
 
 /* What auto leaves out may be faster by so much before a user hears of it. */
@@ -352,7 +316,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		      struct gf_plan *p, struct gf_text *notes,
 		      struct gf_error *err)
 {
-	int rc = check_served(r, t, err);
+	int rc = gf_task_check_served(t, r, err);
 
 	if (rc < 0)
 		return rc;
@@ -371,7 +335,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		gf_plan_release(p);
 		return rc;
 	}
-	note_served(r, t, p, notes);
+	gf_task_note_served(t, r, p, notes);
 	gf_doubt_text(p, notes);
 	return 0;
 }

@@ -56,6 +56,8 @@ struct gf_task {
 /* For --threshold of a struct gf_request; 0 sends every tensor by itself. */
 int gf_request_threshold(const char *text, void *request, struct gf_error *err);
 bool gf_request_has_threshold(const struct gf_request *r);
+/* Nothing is asked for but what documents say. */
+bool gf_request_is_open(const struct gf_request *r);
 
 /* For --tolerance of a struct gf_request: "0.005" or "0.5%". */
 int gf_request_tolerance(const char *text, void *request, struct gf_error *err);
@@ -86,8 +88,8 @@ int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 void gf_task_note(const struct gf_task *t, struct gf_text *notes);
 void gf_task_release(struct gf_task *t);
 
-/* A whole plan by this policy (NULL: what auto finds where only the schedule
- * is open), with the task's axes. -EINVAL: they do not go together. */
+/* A whole plan by this policy (NULL: by the best one, whose name it gets), with
+ * the task's axes. -EINVAL: they do not go together. */
 int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
 		 struct gf_plan *p, struct gf_error *err);
 

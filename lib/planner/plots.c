@@ -24,9 +24,19 @@ int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot,
 	return 0;
 }
 
-void gf_compared_plot(const struct gf_request *r,
-		      const struct gf_compared *rows, size_t n,
-		      struct gf_plot *plot)
+/* "policy, codecs": the axes that are compared. */
+static void add_axes(unsigned axes, struct gf_text *out)
+{
+	unsigned axis;
+
+	for (axis = 0; axis < GF_COMPARE_AXES; axis++)
+		if (axes >> axis & 1)
+			gf_text_addf(out, "%s%s", out->length ? ", " : "",
+				     gf_compare_option(axis));
+}
+
+void gf_comparison_plot(const struct gf_request *r,
+			const struct gf_comparison *c, struct gf_plot *plot)
 {
 	struct gf_network_view network = {
 		.levels = r->levels,
@@ -34,15 +44,17 @@ void gf_compared_plot(const struct gf_request *r,
 		.ranks = r->ranks,
 		.measured = r->network != NULL,
 	};
-	struct gf_text under = {0};
+	struct gf_text under = {0}, axes = {0};
 	size_t i;
 
 	if (r->nlevels > 0)
 		network.rate = r->levels[r->nlevels - 1].bandwidth_bytes_per_s;
 	gf_network_text(&network, &under);
 	plot->script = "bars";
-	gf_plot_text(plot, "title", "%s on %d ranks, by policy", r->model->name,
-		     r->ranks);
+	add_axes(c->axes, &axes);
+	gf_plot_text(plot, "title", "%s on %d ranks, by %s", r->model->name,
+		     r->ranks, axes.data);
+	gf_text_release(&axes);
 	gf_plot_text(plot, "subtitle", "%spredicted",
 		     under.data ? under.data : "");
 	gf_text_release(&under);
@@ -51,11 +63,11 @@ void gf_compared_plot(const struct gf_request *r,
 	gf_plot_number(plot, "stacked", 1);
 	gf_plot_text(plot, "level", "lower bound");
 	gf_text_addf(&plot->csv, "policy,compute,exposed,lower bound\n");
-	for (i = 0; i < n; i++) {
-		gf_plot_label(&plot->csv, rows[i].policy->name);
-		gf_plot_cell(&plot->csv, rows[i].compute_s);
-		gf_plot_cell(&plot->csv, rows[i].exposed_comm_s);
-		gf_plot_cell(&plot->csv, rows[i].lower_bound_s);
+	for (i = 0; i < c->nrows; i++) {
+		gf_plot_label(&plot->csv, c->rows[i].name);
+		gf_plot_cell(&plot->csv, c->rows[i].compute_s);
+		gf_plot_cell(&plot->csv, c->rows[i].exposed_comm_s);
+		gf_plot_cell(&plot->csv, c->rows[i].lower_bound_s);
 		gf_text_addf(&plot->csv, "\n");
 	}
 }

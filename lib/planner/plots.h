@@ -11,8 +11,7 @@ int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot,
 		 struct gf_error *err);
 /* A comparison as bars: compute, and on it the exposed communication; a line
  * across each bar is its lower bound. */
-void gf_compared_plot(const struct gf_request *r,
-		      const struct gf_compared *rows, size_t n,
-		      struct gf_plot *plot);
+void gf_comparison_plot(const struct gf_request *r,
+			const struct gf_comparison *c, struct gf_plot *plot);
 
 #endif

@@ -141,6 +141,17 @@ const char *const *gf_plan_codecs(const struct gf_plan *p,
 	return codecs;
 }
 
+void gf_request_follow(struct gf_request *r, struct gf_axes *axes,
+		       const struct gf_plan *p,
+		       const char *codecs[GF_CODECS + 1])
+{
+	if (!r->system && p->system && gf_system_find(p->system))
+		r->system = p->system;
+	gf_axes_follow(axes, p);
+	if (!r->codecs)
+		r->codecs = gf_plan_codecs(p, codecs);
+}
+
 void gf_refine_compare(const struct gf_plan *before,
 		       const struct gf_measured *m, const struct gf_plan *after,
 		       struct gf_text *notes)

@@ -16,8 +16,8 @@
  * An algorithm whose messages, of one codec, ran one at a time in at least
  * three sizes is fitted again; else its costs are multiplied by the median of
  * measured over predicted durations. What a message spent beside backward
- * counts less, by the plan's message_slowdown and startup_extra_s. A codec's cost is in the entry
- * of the algorithm with that codec.
+ * counts less, by the plan's message_slowdown and startup_extra_s. A codec's
+ * cost is in the entry of the algorithm with that codec.
  *
  * With a selection, the network stays as it was, and what messages took beyond
  * their transfers is the selection's: fitted, or the median share of what was
@@ -41,6 +41,12 @@ void gf_refined_release(struct gf_refined *r);
 /* The codecs that a plan's messages use, NULL-terminated and borrowed. */
 const char *const *gf_plan_codecs(const struct gf_plan *p,
 				  const char *codecs[GF_CODECS + 1]);
+
+/* The plan that was run goes on where the user does not change it: system, axes
+ * and codecs, which `codecs` keeps. Borrows from p. */
+void gf_request_follow(struct gf_request *r, struct gf_axes *axes,
+		       const struct gf_plan *p,
+		       const char *codecs[GF_CODECS + 1]);
 
 /* The differences of the new plan, as lines for the user. */
 void gf_refine_compare(const struct gf_plan *before,

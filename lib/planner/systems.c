@@ -67,6 +67,24 @@ const struct gf_system gf_systems[] = {
 		.algorithm = "blueconnect",
 		.staleness = 1,
 	},
+	{
+		.name = "ddp",
+		.description = "PyTorch's DistributedDataParallel by default",
+		.source = "PyTorch",
+		.policy = "ddp",
+		.algorithm = "library",
+		.prefer = true,
+		.staleness = 1,
+	},
+	{
+		.name = "horovod",
+		.description = "Horovod's tensor fusion by default",
+		.source = "Horovod (Sergeev, Del Balso 2018)",
+		.policy = "horovod",
+		.algorithm = "library",
+		.prefer = true,
+		.staleness = 1,
+	},
 	{.name = NULL},
 };
 

@@ -222,7 +222,7 @@ void gf_doubt_text(const struct gf_plan *p, struct gf_text *out)
 	if (d.network < least_doubt && d.compute < least_doubt)
 		return;
 	gf_text_addf(out,
-		     "predicted %s, between %s and %s by the doubt of what was "
+		     "\tpredicted %s, between %s and %s by the doubt of what was "
 		     "measured: %.3g %% of the network's times, %.3g %% of "
 		     "compute's\n",
 		     gf_human_time(pr->iteration_s, &h[0]),

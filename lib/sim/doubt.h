@@ -39,7 +39,7 @@ struct gf_doubt gf_doubt_of(const struct gf_plan *p);
  * doubt. p has a prediction. */
 int gf_doubt_predict(struct gf_plan *p, struct gf_error *err);
 
-/* One line for people; nothing without doubt. */
+/* One line of detail for people (cli/list.h); nothing without doubt. */
 void gf_doubt_text(const struct gf_plan *p, struct gf_text *out);
 
 #endif

@@ -103,7 +103,7 @@ expect() {
 	prints "command	gf-plan	[FILE...]"
 	prints "option	output	o	FILE			write to FILE instead of standard output"
 	prints "word	horovod	"
-	prints "rule	compare	explain emit policy"
+	prints "rule	compare	explain emit table"
 	wants 0 gf-plan --help
 	fails prints --completion
 }

@@ -77,7 +77,7 @@ iteration() { # WANTED
 
 @test "--compare: best first, machine readable too" {
 	six --compare
-	[ "$(head -n 2 out.txt | tail -n 1 | cut -d' ' -f1)" = optimal ]
+	[ "$(sed -n 2p out.txt | tr -s ' ' | cut -d' ' -f1-4)" = "auto optimal f32 dense" ]
 	six --compare --json
 	jq -es '[.[].iteration_s] == ([.[].iteration_s] | sort)' out.txt
 	jq -es 'length == 10 and all(.iteration_s >= .lower_bound_s)' out.txt
@@ -88,6 +88,61 @@ iteration() { # WANTED
 	wants 0 gf-plan --compare --json library.json
 	says "dear is left out: library does not come in two halves"
 	jq -es 'length == 9 and all(.policy != "dear")' out.txt
+}
+
+@test "--compare --over: systems, codecs and selections beside each other" {
+	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
+	wants 0 gf-plan --compare --over systems --json "${job[@]}"
+	cp out.txt systems.txt
+	wants 0 gf-plan --list systems
+	[ "$(jq -r .system systems.txt | sort)" = "$(sed -n '2,$s/^  \([^ ]*\).*/\1/p' out.txt | sort)" ]
+	# every row is the plan of that system by itself
+	for system in pipe-sgd gtopk ddp; do
+		wants 0 gf-plan -q --system $system "${job[@]}"
+		jq -e -n --slurpfile p out.txt --slurpfile rows systems.txt --arg system $system '
+			($rows[] | select(.system == $system)) as $r | $p[0] |
+			$r.policy == .policy and $r.selection == .selection.method and $r.lanes == .lanes and
+			$r.codecs == .messages[0].codec and $r.messages == (.messages | length) and
+			$r.staleness == .pipeline.staleness and $r.iteration_s == .predicted.iteration_s'
+	done
+	wants 0 gf-plan --compare --over systems "${job[@]}"
+	grep -qE '^pipe-sgd \(K=2\) +single +trunc16 +dense +1 +1 ' out.txt
+	grep -qE '^gtopk +single +f32 +gtopk +1 +1 ' out.txt
+	# one line says what was taken for free
+	[ "$(grep -c 'taken for free: f16, csc, trunc16, gtopk$' err.txt)" -eq 1 ]
+	wants 0 gf-plan --compare --over codecs,selections --json "${job[@]}"
+	jq -es 'map(select(.selection == "dense") | .codecs) | sort == ["bf16", "f16", "f32", "fp4", "fp8", "q8", "trunc16"]' out.txt
+	jq -es '[.[].iteration_s] == ([.[].iteration_s] | sort)' out.txt
+}
+
+@test "--compare --over: what does not fit is left out with the reason; --strict: status 1" {
+	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
+	wants 0 gf-plan --compare --over systems --codecs q8 --json "${job[@]}"
+	says 'gtopk is left out: --codecs: want f32 with selection gtopk, whose values travel with their indices, got q8'
+	jq -es 'all(.codecs == "q8")' out.txt
+	rows=$(wc -l < out.txt)
+	wants 1 gf-plan --compare --over systems --codecs q8 --strict --json "${job[@]}"
+	[ "$(wc -l < out.txt)" -eq "$rows" ]
+	says "of $(gf-plan --list systems | grep -c '^  ') rows are left out"
+	wants 2 gf-plan --compare --over systems --system auto "${job[@]}"
+	says '--compare goes without --system where systems are compared'
+	wants 2 gf-plan --compare --over systems,sizes "${job[@]}"
+	says '--over: want policies, systems, codecs or selections, got "sizes"'
+}
+
+@test "a line says what the plan does; --table prints its messages" {
+	six --lanes 1
+	says 'gf-plan: six on 4 ranks: '
+	jq -r '"\(.messages | length) message"' out.txt > count.txt
+	says "$(cat count.txt)"
+	wants 0 gf-plan -q "$share/profiles/six.json"
+	[ -z "$errors" ]
+	wants 0 gf-plan --model resnet50 asc-wfbp-8x4-10gbe --table
+	says 'by default: 1e+12 FLOP/s (--gpu, --flops), 32 samples per rank (--batch)'
+	grep -qE '^message +tensors +size +algorithm +codec +mode +ready +start +end$' out.txt
+	wants 0 gf-plan asc-wfbp-8x4-10gbe --table
+	says 'a rule for any model and ranks: messages of up to '
+	grep -qE '^ *from +algorithm +codec$' out.txt
 }
 
 @test "one rank needs no network, whatever was measured on more" {
@@ -347,7 +402,9 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	jq '.network.allreduce[0].fit = {r_squared: 0.9, residual_rms: 0.15, residual_max: 0.4,
 		size_bytes: [64, 128], time_s: [10, 20], spread_s: [4, 8]} | .model.spread_s = 4' \
 		"$share/profiles/six.json" > doubtful.json
-	wants 0 gf-plan --policy single doubtful.json
+	wants 0 gf-plan -v --policy single doubtful.json
+	says 'six on 4 ranks: 68 s a step, 48 s of it exposed'
+	says '(56.6 s to 82 s by the doubt of the fits); 1 message on 1 lane by ring, policy single'
 	# a quarter of 48 s, a tenth of 20 s
 	says 'predicted 68 s, between 56.6 s and 82 s by the doubt of what was measured: 25 % of the network'
 	jq -e '.predicted | (.iteration_high_s - 82 | fabs) < 1e-9 and (.iteration_low_s - 48 / 1.25 - 20 / 1.1 | fabs) < 1e-9' out.txt
@@ -355,8 +412,8 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	wants 0 gf-plan plan.json
 	cmp out.txt plan.json
 	wants 0 gf-plan --compare doubtful.json
-	grep -qE '^policy .* above bound +low +high$' out.txt
-	grep -qE '^single +68 s .* 56.6 s +82 s$' out.txt
+	grep -qE '^system +policy .* above bound +low +high$' out.txt
+	grep -qE '^auto +single .* 68 s .* 56.6 s +82 s$' out.txt
 	wants 0 gf-plan --compare --json doubtful.json
 	jq -es 'map(select(.policy == "single"))[0].iteration_high_s == 82' out.txt
 	jq '.predicted.iteration_low_s = 90' plan.json > bad.json
@@ -426,8 +483,8 @@ ms() { # OPTION...: of a plan of the job, as people read it
 		says "$text"
 		[ -z "$output" ]
 	done <<-'END'
-	2|want "f32" with selection gtopk|--system gtopk --codecs q8
-	2|want "f32" with selection onebit, whose signs travel|--selection onebit --codecs f16
+	2|--codecs: want f32 with selection gtopk|--system gtopk --codecs q8
+	2|--codecs: want f32 with selection onebit, whose signs travel|--selection onebit --codecs f16
 	2|--keep: want selection csc, got onebit|--selection onebit --keep 0.5
 	2|--density: want selection topk, gtopk, dgc or randomk, got dense|--density 0.5
 	2|--chunk: want selection csc or onebit, got randomk|--selection randomk --chunk 4
@@ -437,7 +494,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	2|--servers: want none with selection csc, which no server|--selection csc --servers 1
 	2|--servers: want none with selection randomk, which no server|--selection randomk --servers 1
 	2|--factors: want none with selection onebit, which has an exchange|--selection onebit --factors 2,2
-	2|want "all" with a staleness > 1|--system pipe-sgd --policy dear
+	2|--policy: want one that leaves messages whole with a staleness > 1|--system pipe-sgd --policy dear
 	2|--policy: want auto, sequential, single, wfbp, threshold, mg-wfbp, asc-wfbp, ddp, horovod, optimal or dear, got "best"|--policy best
 	2|got "optmal"; did you mean "optimal"?|--policy optmal
 	2|--codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "f17"; did you mean "f16"?|--codecs f32,f17
@@ -654,8 +711,8 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	--decay: want selection csc, got gtopk|--system gtopk --decay 1
 	--density: want selection topk, gtopk, dgc or randomk, got csc|--system gradientflow --density 0.1
 	--putback: want selection topk or gtopk, got dense|--putback paper
-	want "all" with selection csc|--selection csc --chunk 10 --policy dear
-	want "f32" with selection gtopk|--system gradientflow --selection gtopk
+	--policy: want one that leaves messages whole with selection csc, which cuts its messages anew in every step, got dear|--selection csc --chunk 10 --policy dear
+	--codecs: want f32 with selection gtopk|--system gradientflow --selection gtopk
 	--pipeline-warmup: want a staleness > 1, got 1|--pipeline-warmup 5
 	END
 }
@@ -689,13 +746,12 @@ ms() { # OPTION...: of a plan of the job, as people read it
 @test "contention of a topology is replayed, or a line says that it is not" {
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	wants 0 gf-plan --lanes 2 --algorithm ring "$data/valid/topology-4x2-1gbe.json" model.json
-	[ -z "$errors" ]
+	one_line
+	says 'six on 8 ranks: '
 	jq '.ranks = 128 | .levels[-1].size = 64' "$data/valid/topology-4x2-1gbe.json" > wide.json
 	wants 0 gf-plan --lanes 2 --algorithm ring wide.json model.json
-	one_line
 	says "ring on 128 ranks has too many steps to replay: its cost is a closed form's, and n messages at once are taken for n times slower"
 	wants 0 gf-plan --lanes 1 --algorithm ring wide.json model.json
-	one_line
 	says "ring on 128 ranks has too many steps to replay: its cost is a closed form's"
 	# gf-sim says the same of the plan, from its levels alone
 	for policy in asc-wfbp optimal mg-wfbp; do
@@ -769,7 +825,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	wants 0 gf-plan --policy dear both.json
 	jq -e '[.messages[] | .algorithm + .half] | unique == ["ringsplit"]' out.txt
 	wants 0 gf-plan --compare both.json
-	grep -q '^dear' out.txt
+	grep -q '^auto  *dear' out.txt
 	wants 1 gf-plan --policy dear --algorithm library both.json
 	one_line
 	says 'library does not come in two halves'
@@ -802,7 +858,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	wants 2 gf-plan --model resnet20 --ranks 4 rule.json
 	says 'want a topology or a profile with a network'
 	wants 2 gf-plan --compare --model resnet20 rule.json "$share/topologies/4x2-1gbe.json"
-	says 'want no rule where policies are compared'
+	says 'want no rule where plans are compared'
 	jq '.rule.algorithms[0] = {min_bytes: 0, algorithm: "library", codec: "q8"}' rule.json > bad.json
 	wants 2 gf-plan bad.json
 	says '/rule/algorithms/0/codec: want "f32", "f16" or "bf16" with algorithm library'

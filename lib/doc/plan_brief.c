@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/plan_brief.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/text.h"
+
+/* Appends a name that the list does not have yet. */
+static void add_once(struct gf_text *list, const char *name)
+{
+	size_t length = strlen(name);
+	const char *at = list->data;
+
+	while (at && (at = strstr(at, name))) {
+		if ((at == list->data || at[-1] == ',') &&
+		    (!at[length] || at[length] == ','))
+			return;
+		at += length;
+	}
+	gf_text_addf(list, "%s%s", list->length ? "," : "", name);
+}
+
+static char *or_empty(const char *text)
+{
+	return gf_xstrdup(text ? text : "");
+}
+
+struct gf_plan_brief gf_plan_brief(const struct gf_plan *p)
+{
+	struct gf_text codecs = {0}, algorithms = {0};
+	size_t i;
+
+	gf_text_addf(&codecs, "%s", "");
+	gf_text_addf(&algorithms, "%s", "");
+	for (i = 0; i < p->nmessages; i++) {
+		add_once(&codecs, p->messages[i].codec);
+		add_once(&algorithms, p->messages[i].algorithm);
+	}
+	return (struct gf_plan_brief){
+		.system = or_empty(p->system),
+		.policy = or_empty(p->policy),
+		.selection = gf_xstrdup(gf_selection_name(&p->selection)),
+		.codecs = gf_text_take(&codecs),
+		.algorithms = gf_text_take(&algorithms),
+		.nmessages = p->nmessages,
+		.lanes = p->lanes,
+		.staleness = p->staleness,
+	};
+}
+
+bool gf_plan_brief_equal(const struct gf_plan_brief *a,
+			 const struct gf_plan_brief *b)
+{
+	return strcmp(a->system, b->system) == 0 &&
+	       strcmp(a->policy, b->policy) == 0 &&
+	       strcmp(a->selection, b->selection) == 0 &&
+	       strcmp(a->codecs, b->codecs) == 0 &&
+	       strcmp(a->algorithms, b->algorithms) == 0 &&
+	       a->nmessages == b->nmessages && a->lanes == b->lanes &&
+	       a->staleness == b->staleness;
+}
+
+void gf_plan_brief_put(const struct gf_plan_brief *b, struct gf_json_writer *w)
+{
+	gf_json_put_string(w, "policy", b->policy);
+	gf_json_put_string(w, "system", b->system);
+	gf_json_put_string(w, "codecs", b->codecs);
+	gf_json_put_string(w, "selection", b->selection);
+	gf_json_put_string(w, "algorithms", b->algorithms);
+	gf_json_put_int(w, "staleness", b->staleness);
+	gf_json_put_int(w, "lanes", b->lanes);
+	gf_json_put_size(w, "messages", b->nmessages);
+}
+
+void gf_plan_brief_release(struct gf_plan_brief *b)
+{
+	free(b->system);
+	free(b->policy);
+	free(b->selection);
+	free(b->codecs);
+	free(b->algorithms);
+	memset(b, 0, sizeof(*b));
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "planner/session.h"
+
+#include <errno.h>
+
+#define BATCH_DEFAULT 32
+
+static void note_quality(struct gf_session *s)
+{
+	struct gf_text line = {0};
+
+	if (s->documents.profile)
+		gf_profile_quality(s->documents.profile, &line);
+	if (line.length)
+		gf_text_addf(&s->notes, "the profile: %s", line.data);
+	gf_text_release(&line);
+}
+
+void gf_session_begin(struct gf_session *s)
+{
+	s->request.axes = &s->axes;
+	gf_request_documents(&s->request, &s->documents);
+	note_quality(s);
+}
+
+/* What an option says of an estimate would be ignored. */
+static int without_model(const struct gf_rates *r, size_t batch,
+			 struct gf_error *err)
+{
+	const char *option = r->gpu               ? "gpu"
+			     : r->precision >= 0  ? "precision"
+			     : r->flops_per_s > 0 ? "flops"
+			     : batch              ? "batch"
+						  : NULL;
+
+	if (!option)
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "--%s: want a model to estimate, found "
+			    "none",
+			    option);
+}
+
+int gf_session_estimate(struct gf_session *s, const struct gf_rates *rates,
+			size_t batch, struct gf_error *err)
+{
+	struct gf_estimate in = {.batch = batch ? batch : BATCH_DEFAULT};
+	struct gf_text rate = {0};
+	int rc;
+
+	if (!s->documents.model)
+		return without_model(rates, batch, err);
+	rc = gf_rates_take(rates, s->documents.topology, &in, &rate, &s->open,
+			   err);
+	if (rc == 0 && !batch)
+		gf_text_addf(&s->open, "%s%zu samples per rank (--batch)",
+			     s->open.length ? ", " : "", in.batch);
+	if (rc == 0)
+		rc = gf_request_estimate(&s->request, s->documents.model, &in,
+					 rate.data, &s->estimated, &s->notes,
+					 err);
+	gf_text_release(&rate);
+	return rc;
+}
+
+int gf_session_refine(struct gf_session *s, const char *trace,
+		      struct gf_error *err)
+{
+	int rc = gf_refine_trace(s->documents.plan, trace, &s->refined,
+				 &s->notes, err);
+
+	if (rc < 0)
+		return rc;
+	s->request.model = s->refined.model;
+	s->request.network = s->refined.network;
+	s->request.processing = &s->refined.processing;
+	s->request.profile_digest = NULL;
+	gf_request_follow(&s->request, &s->axes, s->documents.plan, s->codecs);
+	return 0;
+}
+
+int gf_session_accumulate(struct gf_session *s, size_t n, struct gf_error *err)
+{
+	if (!s->request.model)
+		return gf_error_set(err, -EINVAL,
+				    "--accumulate: want a model with its "
+				    "times, found none");
+	s->accumulated = gf_model_profile_copy(s->request.model);
+	gf_model_accumulate(s->accumulated, n);
+	s->request.model = s->accumulated;
+	return 0;
+}
+
+void gf_session_release(struct gf_session *s)
+{
+	gf_text_release(&s->notes);
+	gf_text_release(&s->open);
+	gf_refined_release(&s->refined);
+	gf_model_profile_free(s->estimated);
+	gf_model_profile_free(s->accumulated);
+	gf_documents_release(&s->documents);
+}

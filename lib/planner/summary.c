@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "planner/summary.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cli/human.h"
+#include "cli/table.h"
+#include "codec/codec.h"
+#include "doc/plan_brief.h"
+
+static const char *plural(size_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static void add_times(const struct gf_prediction *pr, struct gf_text *out)
+{
+	struct gf_human h[2];
+
+	gf_text_addf(out, "%s a step, %s of it exposed",
+		     gf_human_time(pr->iteration_s, &h[0]),
+		     gf_human_time(pr->exposed_comm_s, &h[1]));
+	/* the bound and the plan are sums in another order */
+	if (pr->lower_bound_s > 0)
+		gf_text_addf(
+			out, ", %.1f %% above the bound",
+			100 * fmax(pr->iteration_s / pr->lower_bound_s - 1, 0));
+	if (pr->iteration_high_s > 0)
+		gf_text_addf(out, " (%s to %s by the doubt of the fits)",
+			     gf_human_time(pr->iteration_low_s, &h[0]),
+			     gf_human_time(pr->iteration_high_s, &h[1]));
+}
+
+static void add_axes(const struct gf_plan *p, struct gf_text *out)
+{
+	struct gf_plan_brief b = gf_plan_brief(p);
+
+	gf_text_addf(out, "%zu message%s on %d lane%s by %s", b.nmessages,
+		     plural(b.nmessages), b.lanes, plural((size_t)b.lanes),
+		     b.algorithms);
+	if (b.policy[0])
+		gf_text_addf(out, ", policy %s", b.policy);
+	if (strcmp(b.codecs, gf_codecs[GF_CODEC_F32].name) != 0)
+		gf_text_addf(out, ", codec %s", b.codecs);
+	if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
+		gf_text_addf(out, ", selection %s", b.selection);
+	if (b.staleness > 1)
+		gf_text_addf(out, ", gradients %d step%s old", b.staleness - 1,
+			     plural((size_t)b.staleness - 1));
+	gf_plan_brief_release(&b);
+}
+
+static void add_rule(const struct gf_rule *r, struct gf_text *out)
+{
+	struct gf_human h;
+	size_t i;
+
+	gf_text_addf(out, "messages of up to %s on %d lane%s, ",
+		     gf_human_size((double)r->threshold_bytes, &h), r->lanes,
+		     plural((size_t)r->lanes));
+	for (i = 0; i < r->nalgorithms; i++) {
+		const struct gf_rule_algorithm *a = &r->algorithms[i];
+
+		gf_text_addf(out, "%s%s", i ? ", " : "by ", a->algorithm);
+		if (a->min_bytes)
+			gf_text_addf(out, " from %s",
+				     gf_human_size((double)a->min_bytes, &h));
+	}
+}
+
+void gf_plan_summary(const struct gf_plan *p, const char *open,
+		     struct gf_text *out)
+{
+	if (p->rule) {
+		gf_text_addf(out, "a rule for any model and ranks: ");
+		add_rule(p->rule, out);
+	} else {
+		gf_text_addf(out, "%s on %d rank%s: ", p->model->name, p->ranks,
+			     plural((size_t)p->ranks));
+		if (p->predicted) {
+			add_times(p->predicted, out);
+			gf_text_addf(out, "; ");
+		}
+		add_axes(p, out);
+	}
+	if (open && *open)
+		gf_text_addf(out, "; by default: %s", open);
+	gf_text_addf(out, "\n");
+}
+
+static void rule_table(const struct gf_rule *r, struct gf_text *out)
+{
+	struct gf_table t = {0};
+	struct gf_human h;
+	size_t i;
+
+	gf_table_row(&t, 3, (const char *[]){"from", "algorithm", "codec"});
+	for (i = 0; i < r->nalgorithms; i++) {
+		const struct gf_rule_algorithm *a = &r->algorithms[i];
+
+		gf_table_begin(&t, 3);
+		gf_table_cell(&t, "%s",
+			      gf_human_size((double)a->min_bytes, &h));
+		gf_table_cell(&t, "%s", a->algorithm);
+		gf_table_cell(&t, "%s",
+			      a->codec ? a->codec
+				       : gf_codecs[GF_CODEC_F32].name);
+	}
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+}
+
+static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
+{
+	const struct gf_message *m = &p->messages[i];
+	const struct gf_predicted_message *times =
+		p->predicted ? &p->predicted->messages[i] : NULL;
+	struct gf_human h;
+
+	gf_table_cell(t, "%zu", i);
+	gf_table_cell(t, "%zu-%zu", m->first, m->last);
+	gf_table_cell(t, "%s",
+		      gf_human_size((double)gf_plan_message_bytes(p, i), &h));
+	gf_table_cell(t, "%s", m->algorithm);
+	gf_table_cell(t, "%s", m->codec);
+	gf_table_cell(t, "%s", gf_mode_names[m->mode]);
+	if (!times)
+		return;
+	gf_table_cell(t, "%s", gf_human_time(times->ready_s, &h));
+	gf_table_cell(t, "%s", gf_human_time(times->start_s, &h));
+	gf_table_cell(t, "%s", gf_human_time(times->end_s, &h));
+}
+
+void gf_plan_table(const struct gf_plan *p, struct gf_text *out)
+{
+	static const char *const heading[] = {"message",   "tensors", "size",
+					      "algorithm", "codec",   "mode",
+					      "ready",     "start",   "end"};
+	size_t columns = p->predicted ? 9 : 6, i;
+	struct gf_table t = {0};
+
+	if (p->rule) {
+		rule_table(p->rule, out);
+		return;
+	}
+	gf_table_row(&t, columns, heading);
+	for (i = 0; i < p->nmessages; i++) {
+		gf_table_begin(&t, columns);
+		message_row(&t, p, i);
+	}
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PLANNER_SUMMARY_H
+#define GF_PLANNER_SUMMARY_H
+
+#include "base/text.h"
+#include "doc/plan.h"
+
+/* A plan for people. */
+
+/* One line: what a step takes, what of it is exposed, how far that is above the
+ * bound, between which times the doubt leaves it, and how the plan gets there;
+ * of a rule its threshold and algorithms. open: what was taken by default, or
+ * NULL. */
+void gf_plan_summary(const struct gf_plan *p, const char *open,
+		     struct gf_text *out);
+
+/* A table of the messages and their predicted times, or of a rule's sizes. */
+void gf_plan_table(const struct gf_plan *p, struct gf_text *out);
+
+#endif
