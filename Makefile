@@ -99,6 +99,9 @@ FOREIGN_CFLAGS_lane := $(CUDA_CFLAGS) \
 	$(if $(NCCL_H),-isystem $(dir $(NCCL_H)))
 FOREIGN_CFLAGS_gpu := $(FOREIGN_CFLAGS_lane)
 FOREIGN_CFLAGS_nn := $(CUDA_CFLAGS)
+# Vectors of square roots: the same bits, but no errno of a negative one.
+FOREIGN_CFLAGS_ref := -fno-math-errno
+FOREIGN_CFLAGS_x86 := -fno-math-errno
 FOREIGN_LIBS := -ljansson -lhwloc $(MPI_LIBS) $(UCX_LIBS) -lz \
 	$(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	$(if $(filter 1,$(WITH_VERBS)),-libverbs) $(CUDA_LIBS) -ldl -lm

@@ -83,18 +83,29 @@ static const struct gf_setting settings[] = {
 	{"accumulate", "N", 2, GF_SETTING_WHOLE, AT(training.accumulate),
 	 "exchange the mean gradient of N batches at once (1)", 1, 1e9},
 	{"optimizer", "NAME", 2, GF_SETTING_TEXT, AT(training.optimizer),
-	 "sgd, nesterov or lars (sgd)", .from = {{gf_optimizers}}},
+	 "sgd, nesterov, lars, lars-paper or adamw (sgd)",
+	 .from = {{gf_optimizers}}},
 	{"lr", "RATE", 2, GF_SETTING_REAL, AT(training.rate),
-	 "peak learning rate (0.1 for a global batch of 64, scaled)", 0, 1e9},
+	 "peak learning rate (0.1 for a global batch of 64, scaled; adamw: "
+	 "1e-3)",
+	 0, 1e9},
 	{"lr-batch", "N", 2, GF_SETTING_REAL, AT(training.rate_batch),
 	 "RATE is meant for a global batch of N: scale it to this run's", 1,
 	 1e12},
 	{"momentum", "M", 2, GF_SETTING_REAL, AT(training.momentum),
 	 "the optimizer's momentum (0.9)", 0, 1},
 	{"weight-decay", "D", 2, GF_SETTING_REAL, AT(training.weight_decay),
-	 "the optimizer's weight decay (5e-3)", 0, 1e9},
+	 "the optimizer's weight decay (5e-3; adamw: 0.01)", 0, 1e9},
+	{"beta1", "B", 2, GF_SETTING_REAL, AT(training.beta1),
+	 "adamw: how much of the mean gradient stays in a step (0.9)", 0,
+	 0.999999},
+	{"beta2", "B", 2, GF_SETTING_REAL, AT(training.beta2),
+	 "adamw: how much of the mean square stays in a step (0.999)", 0,
+	 0.999999},
 	{"eta", "E", 2, GF_SETTING_REAL, AT(training.eta),
 	 "LARS's trust coefficient (0.02)", 0, 1e9},
+	{"epsilon", "E", 2, GF_SETTING_REAL, AT(training.epsilon),
+	 "what adamw (1e-8) and LARS (0) add to the divisor", 0, 1e9},
 	{"exclude", "LIST", 2, GF_SETTING_TEXT, AT(training.exclude),
 	 "tensors without weight decay and trust ratio: vectors, none, or "
 	 "patterns (lars: vectors, else none)",
@@ -184,7 +195,8 @@ static const struct gf_setting_rule rules[] = {
 	{"log-every", "log", NULL},
 	{"replay", NULL,
 	 "model data training augment epochs batch accumulate optimizer lr "
-	 "lr-batch momentum weight-decay eta exclude clip-norm warmup schedule "
+	 "lr-batch momentum weight-decay beta1 beta2 eta epsilon exclude "
+	 "clip-norm warmup schedule "
 	 "drop-epochs drop-factor power loss-scale seed checkpoint "
 	 "checkpoint-every resume reshard bad-gradients check-replicas log "
 	 "target print-training threads device precision "

@@ -14,7 +14,7 @@ _gf_train() {
 	--data) paths=-d words='synthetic digits text' ;;
 	--training) paths=-f words='digits-lars' ;;
 	--augment) list=1 words='none flip crop:4' ;;
-	--optimizer) words='sgd nesterov lars' ;;
+	--optimizer) words='sgd nesterov lars lars-paper adamw' ;;
 	--exclude) list=1 words='vectors none' ;;
 	--schedule) words='constant linear cosine step poly' ;;
 	--loss-scale) words='auto none dynamic 65536' ;;
@@ -26,20 +26,22 @@ _gf_train() {
 	--plan | --log | --trace | --output | -o) paths=-f ;;
 	--checkpoint) paths=-d ;;
 	--epochs | --steps | --batch | --accumulate | --lr | --lr-batch | \
-		--momentum | --weight-decay | --eta | --clip-norm | --warmup | \
-		--drop-epochs | --drop-factor | --power | --seed | \
-		--checkpoint-every | --check-replicas | --log-every | \
-		--target | --timeout | --threads | --rank | --ranks) return ;;
+		--momentum | --weight-decay | --beta1 | --beta2 | --eta | \
+		--epsilon | --clip-norm | --warmup | --drop-epochs | \
+		--drop-factor | --power | --seed | --checkpoint-every | \
+		--check-replicas | --log-every | --target | --timeout | \
+		--threads | --rank | --ranks) return ;;
 	*)
 		words='--plan --model --data --training --augment --epochs
 		--steps --batch --accumulate --optimizer --lr --lr-batch
-		--momentum --weight-decay --eta --exclude --clip-norm --warmup
-		--schedule --drop-epochs --drop-factor --power --loss-scale
-		--seed --checkpoint --checkpoint-every --resume --reshard
-		--bad-gradients --check-replicas --log --log-every --trace
-		--target --list --print-training --timeout --threads --device
-		--precision --transport --join --rank --ranks --cuda-graph
-		--replay --output --quiet --verbose --help --usage --version' ;;
+		--momentum --weight-decay --beta1 --beta2 --eta --epsilon
+		--exclude --clip-norm --warmup --schedule --drop-epochs
+		--drop-factor --power --loss-scale --seed --checkpoint
+		--checkpoint-every --resume --reshard --bad-gradients
+		--check-replicas --log --log-every --trace --target --list
+		--print-training --timeout --threads --device --precision
+		--transport --join --rank --ranks --cuda-graph --replay
+		--output --quiet --verbose --help --usage --version' ;;
 	esac
 	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
 	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")

@@ -2,6 +2,7 @@
 #ifndef GF_GPU_KERNELS_H
 #define GF_GPU_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -61,6 +62,8 @@ struct gf_gpu_tensors {
 
 struct gf_gpu_lars {
 	struct gf_sgd_step step;
+	double rate; /* times every tensor's own: 1, or lr where it is inside
+		      * the velocity (then step.lr is 1) */
 	double eta, epsilon, weight_decay; /* optim/lars.h */
 	void *work; /* gf_gpu_lars_work_bytes(tensors), 8-aligned */
 };
@@ -125,6 +128,18 @@ struct gf_gpu_kernels {
 			 const struct gf_gpu_gate *gate, const float *grad,
 			 float *weight, float *velocity);
 	size_t (*lars_work_bytes)(const struct gf_gpu_tensors *t);
+	/* One more step: ++*steps, and *now is what adamw_f32 needs of it. With
+	 * a gate that skips neither changes. */
+	void (*adamw_begin)(struct gf_gpu_stream *s,
+			    const struct gf_adamw_rule *o, float scale,
+			    const struct gf_gpu_gate *gate, uint64_t *steps,
+			    struct gf_adamw_step *now);
+	/* *now is the device's; plain: without weight decay. The bits of ref.
+	 */
+	void (*adamw_f32)(struct gf_gpu_stream *s,
+			  const struct gf_adamw_step *now, bool plain,
+			  const uint32_t *skip, const float *grad,
+			  float *weight, float *m, float *v, size_t n);
 	/* *factor = o->scale, or a smaller value that brings the norm of n
 	 * elements down to o->norm, as in gf_optimizer_step; sums as
 	 * lars_f32's: the factor within 1e-7 of ref's. `o` is the host's. */

@@ -24,6 +24,22 @@ struct gf_sgd_step {
 	int nesterov;
 };
 
+/* AdamW's settings (optim/adamw.c has the equations), and what kernels/adamw.h
+ * makes of them for one step. */
+struct gf_adamw_rule {
+	double lr, beta1, beta2, weight_decay, epsilon;
+};
+
+struct gf_adamw_step {
+	float rate;    /* lr / (1 - beta1^t), at step t from 1 */
+	float root;    /* sqrt(1 - beta2^t) */
+	float keep;    /* 1 - lr*weight_decay */
+	float change1; /* 1 - beta1 */
+	float beta2, change2;
+	float epsilon;
+	float scale; /* of the gradient, before all else */
+};
+
 /* The arguments of topk_f32. */
 struct gf_topk {
 	float *values;
@@ -82,6 +98,11 @@ struct gf_kernels {
 	 * w -= lr*u, or with nesterov w -= lr*(g + momentum*u) */
 	void (*sgd_f32)(const struct gf_sgd_step *o, const float *grad,
 			float *weight, float *velocity, size_t n);
+
+	/* g = scale*grad;  m += change1*(g - m);  v = beta2*v + change2*g*g;
+	 * w = keep*w - rate*m / (sqrt(v)/root + epsilon) */
+	void (*adamw_f32)(const struct gf_adamw_step *o, const float *grad,
+			  float *weight, float *m, float *v, size_t n);
 
 	/* Sums of |x| and of x*x: per 4096 elements 32 lanes in f32, element i
 	 * in lane i % 32; the lanes are added up in f64, in order. */

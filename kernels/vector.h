@@ -2,6 +2,7 @@
 #ifndef GF_KERNELS_VECTOR_H
 #define GF_KERNELS_VECTOR_H
 
+#include <math.h>
 #include <stdbool.h>
 
 #include "sets.h"
@@ -51,6 +52,24 @@ static void sgd_f32(const struct gf_sgd_step *o, const float *grad,
 		sgd(o, grad, weight, velocity, n, true);
 	else
 		sgd(o, grad, weight, velocity, n, false);
+}
+
+static void adamw_f32(const struct gf_adamw_step *step, const float *grad,
+		      float *weight, float *m, float *v, size_t n)
+{
+	const struct gf_adamw_step o = *step;
+
+	for (size_t i = 0; i < n; i++) {
+		float g = o.scale * grad[i];
+		float first = m[i] + o.change1 * (g - m[i]);
+		float second = o.beta2 * v[i] + o.change2 * (g * g);
+
+		m[i] = first;
+		v[i] = second;
+		weight[i] =
+			o.keep * weight[i] -
+			o.rate * first / (sqrtf(second) / o.root + o.epsilon);
+	}
 }
 
 /* --- sums (sum.h) --------------------------------------------------------- */
@@ -130,6 +149,7 @@ static inline void fill_vector(struct gf_kernels *k)
 	k->scale_f32 = scale_f32;
 	k->axpby_f32 = axpby_f32;
 	k->sgd_f32 = sgd_f32;
+	k->adamw_f32 = adamw_f32;
 	k->sum_abs_f32 = sum_abs_f32;
 	k->sum_squares_f32 = sum_squares_f32;
 	k->add_sum_abs_f32 = add_sum_abs_f32;

@@ -82,8 +82,8 @@ __device__ factors factors_of(const struct gf_gpu_lars &o, float scale,
 
 	if (w != 0 && g != 0)
 		trust = o.eta * w / (g + o.weight_decay * w + o.epsilon);
-	return factors{(float)(trust * (double)scale),
-		       (float)(o.weight_decay * trust)};
+	return factors{(float)(o.rate * trust * (double)scale),
+		       (float)(o.weight_decay * o.rate * trust)};
 }
 
 // A block to each tensor.
@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(THREADS)
 		g += of_warp[i].grad;
 		w += of_warp[i].weight;
 	}
-	out[tensor] =
-		t.plain[tensor] ? factors{by, 0} : factors_of(o, by, g, w);
+	out[tensor] = t.plain[tensor] ? factors{(float)(o.rate * (double)by), 0}
+				      : factors_of(o, by, g, w);
 }
 
 // A block to each piece.

@@ -20,6 +20,9 @@ ENTRY(axpby_f32);
 ENTRY(sgd_f32);
 /* lars.cu */
 ENTRY(lars_f32);
+/* adamw.cu */
+ENTRY(adamw_begin);
+ENTRY(adamw_f32);
 /* clip.cu */
 ENTRY(clip_f32);
 /* sum.cu */

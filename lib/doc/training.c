@@ -16,6 +16,7 @@ const char *const gf_scaling_names[] = {"auto", "none", "static", "dynamic",
 
 #define MAX_SEED 1e15
 #define MAX_REAL 1e9
+#define BELOW_1  0.999999 /* AdamW divides by 1 - beta */
 /* Scales are powers of two: multiplying by one and dividing again is exact. */
 #define MIN_SCALE 0x1p-40
 #define MAX_SCALE 0x1p40
@@ -38,6 +39,8 @@ static const struct gf_field optimizer_fields[] = {
 	{"name", GF_FIELD_STRING, GF_OMITTED, .offset = AT(optimizer)},
 	REAL("momentum", momentum, 0, 1),
 	REAL("weight_decay", weight_decay, 0, MAX_REAL),
+	REAL("beta1", beta1, 0, BELOW_1),
+	REAL("beta2", beta2, 0, BELOW_1),
 	REAL("eta", eta, 0, MAX_REAL),
 	REAL("epsilon", epsilon, 0, MAX_REAL),
 	REAL("clip_norm", clip_norm, 0, MAX_REAL),

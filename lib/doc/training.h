@@ -45,7 +45,7 @@ struct gf_training {
 	char *augment; /* of images, as data/augment.h reads it */
 	/* optimizer */
 	char *optimizer; /* a name of optim's registry */
-	double momentum, weight_decay, eta, epsilon, clip_norm;
+	double momentum, weight_decay, beta1, beta2, eta, epsilon, clip_norm;
 	char *exclude;
 	/* rate */
 	double rate;       /* the peak */

@@ -21,26 +21,22 @@
 
 /* --- which optimiser ------------------------------------------------------ */
 
-static int find(const char *name, const struct gf_optimizer_ops **ops,
-		struct gf_error *err)
+const struct gf_optimizer_ops *gf_optimizer_find(const char *name,
+						 struct gf_error *err)
 {
 	struct gf_text names = {0};
 	size_t i;
-	int rc;
 
-	for (i = 0; gf_optimizers[i]; i++) {
-		if (strcmp(gf_optimizers[i]->name, name) == 0) {
-			*ops = gf_optimizers[i];
-			return 0;
-		}
-	}
+	for (i = 0; gf_optimizers[i]; i++)
+		if (strcmp(gf_optimizers[i]->name, name) == 0)
+			return gf_optimizers[i];
 	for (i = 0; gf_optimizers[i]; i++)
 		gf_text_addf(&names, "%s%s", i ? ", " : "",
 			     gf_optimizers[i]->name);
-	rc = gf_error_set(err, -EINVAL, "want an optimizer (%s), got \"%s\"",
-			  names.data, name);
+	gf_error_set(err, -EINVAL, "want an optimizer (%s), got \"%s\"",
+		     names.data, name);
 	gf_text_release(&names);
-	return rc;
+	return NULL;
 }
 
 /* --- which tensors are left alone ----------------------------------------- */
@@ -125,7 +121,8 @@ int gf_optimizer_init(struct gf_optimizer *o,
 
 	memset(o, 0, sizeof(*o));
 	o->config = *config;
-	rc = find(config->name, &o->ops, err);
+	o->ops = gf_optimizer_find(config->name, err);
+	rc = o->ops ? 0 : -EINVAL;
 	if (!rc)
 		rc = exclude(config->exclude ? config->exclude
 					     : o->ops->default_exclude,
@@ -195,6 +192,7 @@ static void step_ranges(struct gf_optimizer *o, const struct gf_optim_part *all,
 		size_t r_end = r.first + r.count_elems;
 
 		part.excluded = r.excluded;
+		part.steps = o->steps;
 		r.first = r.first > first ? r.first : first;
 		r_end = r_end < end ? r_end : end;
 		if (r_end <= r.first)
@@ -202,6 +200,11 @@ static void step_ranges(struct gf_optimizer *o, const struct gf_optim_part *all,
 		r.count_elems = r_end - r.first;
 		step_range(o, part, &r);
 	}
+}
+
+void gf_optimizer_begin(struct gf_optimizer *o)
+{
+	o->steps++;
 }
 
 void gf_optimizer_step_some(struct gf_optimizer *o,
@@ -224,5 +227,6 @@ void gf_optimizer_step(struct gf_optimizer *o, double lr, float scale,
 	if (norm > o->config.clip_norm)
 		all.scale =
 			(float)((double)scale * (o->config.clip_norm / norm));
+	gf_optimizer_begin(o);
 	step_ranges(o, &all, 0, o->count_elems);
 }

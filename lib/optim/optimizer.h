@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -21,7 +22,9 @@
 struct gf_optim_config {
 	const char *name; /* of gf_optimizers */
 	double momentum, weight_decay;
-	double eta, epsilon; /* lars */
+	double beta1, beta2; /* adamw */
+	double eta;          /* lars */
+	double epsilon;      /* adamw, lars */
 	double clip_norm;    /* of the whole gradient; 0: not clipped */
 	/* Tensors that get neither weight decay nor a rate of their own: a
 	 * comma-separated list of "vectors" (biases and norms: one dimension)
@@ -46,18 +49,48 @@ struct gf_optim_part {
 	double lr;
 	float scale; /* of the gradient, before anything else */
 	bool excluded;
+	uint64_t steps; /* with this one */
 	const float *grad;
 	float *weight;
 	float *slot[GF_OPTIM_SLOTS];
 	size_t count_elems;
 };
 
+/* The settings that some optimisers have and others refuse, as bits. */
+enum gf_optim_setting {
+	GF_OPTIM_MOMENTUM = 1 << 0,
+	GF_OPTIM_BETAS = 1 << 1,
+	GF_OPTIM_ETA = 1 << 2,
+	GF_OPTIM_EPSILON = 1 << 3,
+};
+
+/* Which of a GPU's updates computes it. */
+enum gf_optim_kernel {
+	GF_OPTIM_NO_KERNEL,
+	GF_OPTIM_SGD,
+	GF_OPTIM_LARS,
+	GF_OPTIM_ADAMW
+};
+
+/* Values of an optimiser's own; NAN: the program's, which suit its data. */
+struct gf_optim_defaults {
+	double rate, weight_decay, epsilon, beta1, beta2;
+};
+
 struct gf_optimizer_ops {
 	const char *name;
 	const char *description; /* one line */
 	const char *default_exclude;
+	unsigned settings; /* enum gf_optim_setting */
+	enum gf_optim_kernel kernel;
+	struct gf_optim_defaults defaults;
 	bool elementwise; /* neighbours may be stepped as one range */
 	bool nesterov;
+	bool rate_inside; /* the velocity has the rate in it */
+	bool counts;      /* a step depends on how many there were */
+	/* Its only state is a velocity u = momentum*u + ..., so that a
+	 * selection may keep it, or move some elements of it alone. */
+	bool velocity;
 	const char *slots[GF_OPTIM_SLOTS + 1]; /* names of the state's arrays */
 	/* A tensor's own rate, by the norms of its weights and of its gradient;
 	 * not of those that are excluded. (optional: 1) */
@@ -82,8 +115,13 @@ struct gf_optimizer {
 	struct gf_optim_range *ranges;
 	size_t nranges, count_elems;
 	float *slot[GF_OPTIM_SLOTS];
+	uint64_t steps;              /* that were begun */
 	struct gf_optim_watch watch; /* the caller's to set */
 };
+
+/* NULL, with the names that there are in err: there is none of that name. */
+const struct gf_optimizer_ops *gf_optimizer_find(const char *name,
+						 struct gf_error *err);
 
 /* -EINVAL: no such optimiser, or a pattern that fits no tensor; -ENOMEM. */
 int gf_optimizer_init(struct gf_optimizer *o,
@@ -95,6 +133,8 @@ void gf_optimizer_release(struct gf_optimizer *o);
 /* |scale * grad| over all elements, the same bits on every machine. */
 double gf_optimizer_norm(const struct gf_optimizer *o, float scale,
 			 const float *grad);
+/* Before the gf_optimizer_step_some of a step; the others do it themselves. */
+void gf_optimizer_begin(struct gf_optimizer *o);
 /* Steps elements first to first + count - 1 alone, which are whole tensors;
  * grad and weight are those of all. Clipping is not possible here, because the
  * norm of all gradients is unknown: the optimiser must not clip. */
@@ -118,7 +158,7 @@ struct gf_optim_piece {
  *
  * What looks at a whole tensor or at the whole gradient (q, LARS's ratio; a
  * norm to clip at) looks at what the pieces have of it, of weights as of
- * gradients. pieces->grad is not changed.
+ * gradients. pieces->grad is not changed. The optimiser has a velocity.
  */
 void gf_optimizer_step_pieces(struct gf_optimizer *o, double lr, float scale,
 			      const struct gf_optim_piece *pieces,

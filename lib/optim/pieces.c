@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include <math.h>
 
 #include "gf_kernels.h"
@@ -132,7 +133,9 @@ void gf_optimizer_step_pieces(struct gf_optimizer *o, double lr, float scale,
 	struct span s = {pieces, pieces};
 	size_t i;
 
+	assert(o->ops->velocity);
 	scale = clipped(o, scale, pieces, npieces);
+	gf_optimizer_begin(o);
 	for (i = 0; i < o->nranges; i++) {
 		s = next_span(&o->ranges[i], s.first, pieces + npieces);
 		step_range(o, &o->ranges[i], &s, lr, scale, weight);

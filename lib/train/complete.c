@@ -64,6 +64,39 @@ static int check(const struct gf_training *t, struct gf_error *err)
 	return gf_training_check(t, err);
 }
 
+/* What the optimiser itself wants; an unknown one is refused later. */
+static void fill_for_optimizer(struct gf_training *t)
+{
+	const struct gf_optimizer_ops *ops = gf_optimizer_find(
+		t->optimizer ? t->optimizer : defaults.optimizer, NULL);
+	struct gf_training own;
+
+	if (!ops)
+		return;
+	gf_training_init(&own);
+	if (isnan(t->rate_batch))
+		own.rate = ops->defaults.rate;
+	own.weight_decay = ops->defaults.weight_decay;
+	own.epsilon = ops->defaults.epsilon;
+	own.beta1 = ops->defaults.beta1;
+	own.beta2 = ops->defaults.beta2;
+	gf_training_fill(t, &own);
+}
+
+/* No document shall say what nothing heeds. */
+static void fill_defaults(struct gf_training *t)
+{
+	const struct gf_optimizer_ops *ops = gf_optimizer_find(
+		t->optimizer ? t->optimizer : defaults.optimizer, NULL);
+	struct gf_training rest = defaults;
+
+	if (ops && !(ops->settings & GF_OPTIM_MOMENTUM))
+		rest.momentum = NAN;
+	if (isnan(rest.momentum))
+		rest.eta = NAN;
+	gf_training_fill(t, &rest);
+}
+
 static void fill_for_text(struct gf_training *t)
 {
 	struct gf_training text;
@@ -88,6 +121,7 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 				    "%g (for_batch, --lr-batch) that it is "
 				    "meant for",
 				    t->rate_batch);
+	fill_for_optimizer(t);
 	if (gf_model_vocabulary(k->model))
 		fill_for_text(t);
 	if (isnan(t->rate)) {
@@ -96,7 +130,7 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 	}
 	if (!t->batch)
 		t->batch = k->plan->model->batch_per_rank;
-	gf_training_fill(t, &defaults);
+	fill_defaults(t);
 	free(t->producer);
 	t->producer = gf_xstrdup("gf-train " GF_VERSION);
 	return check(t, err);
@@ -106,12 +140,13 @@ int gf_train_complete_plain(struct gf_training *t, struct gf_error *err)
 {
 	struct gf_training under;
 
+	fill_for_optimizer(t);
 	gf_training_init(&under);
 	under.momentum = under.weight_decay = under.warmup_epochs = 0;
 	under.rate = 1;
 	under.schedule = GF_SCHEDULE_CONSTANT;
 	gf_training_fill(t, &under);
-	gf_training_fill(t, &defaults);
+	fill_defaults(t);
 	return check(t, err);
 }
 
@@ -119,9 +154,11 @@ struct gf_optim_config gf_train_optim(const struct gf_training *t)
 {
 	return (struct gf_optim_config){
 		.name = t->optimizer,
-		.momentum = t->momentum,
+		.momentum = isnan(t->momentum) ? 0 : t->momentum,
+		.beta1 = t->beta1,
+		.beta2 = t->beta2,
 		.weight_decay = t->weight_decay,
-		.eta = t->eta,
+		.eta = isnan(t->eta) ? 0 : t->eta,
 		.epsilon = t->epsilon,
 		.clip_norm = t->clip_norm,
 		.exclude = t->exclude,

@@ -50,8 +50,10 @@ static void step_lars(struct gf_device_update *u, double lr, float scale,
 		      float *params)
 {
 	const struct gf_optim_config *c = &u->host->config;
+	const bool inside = u->host->ops->rate_inside;
 	const struct gf_gpu_lars o = {
-		.step = step_of(u, lr, scale),
+		.step = step_of(u, inside ? 1 : lr, scale),
+		.rate = inside ? lr : 1,
 		.eta = c->eta,
 		.epsilon = c->epsilon,
 		.weight_decay = c->weight_decay,
@@ -99,27 +101,57 @@ static int open_lars(struct gf_device_update *u, struct gf_error *err)
 	return rc;
 }
 
+static void step_adamw(struct gf_device_update *u, double lr, float scale,
+		       const struct gf_gpu_gate *gate, const float *grads,
+		       float *params)
+{
+	const struct gf_optim_config *c = &u->host->config;
+	const struct gf_adamw_rule rule = {
+		.lr = lr,
+		.beta1 = c->beta1,
+		.beta2 = c->beta2,
+		.weight_decay = c->weight_decay,
+		.epsilon = c->epsilon,
+	};
+	const struct gf_gpu_kernels *k = u->gpu->kernels;
+	size_t i;
+
+	k->adamw_begin(u->stream, &rule, scale, gate, u->steps, u->work);
+	for (i = 0; i < u->host->nranges; i++) {
+		const struct gf_optim_range *r = &u->host->ranges[i];
+
+		k->adamw_f32(u->stream, u->work, r->excluded, gate->skip,
+			     grads + r->first, params + r->first,
+			     (float *)u->slots[0] + r->first,
+			     (float *)u->slots[1] + r->first, r->count_elems);
+	}
+}
+
+static int open_adamw(struct gf_device_update *u, struct gf_error *err)
+{
+	return u->gpu->ops->alloc(u->gpu, sizeof(struct gf_adamw_step),
+				  &u->work, err);
+}
+
 static const struct rule {
-	const char *name;
 	bool pieces; /* also of some of a gradient */
 	int (*open)(struct gf_device_update *u, struct gf_error *err);
 	void (*step)(struct gf_device_update *u, double lr, float scale,
 		     const struct gf_gpu_gate *gate, const float *grads,
 		     float *params);
 } rules[] = {
-	{"sgd", true, NULL, step_sgd},
-	{"nesterov", true, NULL, step_sgd},
-	{"lars", false, open_lars, step_lars},
+	[GF_OPTIM_SGD] = {true, NULL, step_sgd},
+	[GF_OPTIM_LARS] = {false, open_lars, step_lars},
+	[GF_OPTIM_ADAMW] = {false, open_adamw, step_adamw},
 };
 
+/* NULL: the host computes it. */
 static const struct rule *rule_of(const char *name)
 {
-	size_t i;
+	const struct gf_optimizer_ops *ops = gf_optimizer_find(name, NULL);
 
-	for (i = 0; i < GF_ARRAY_LENGTH(rules); i++)
-		if (strcmp(rules[i].name, name) == 0)
-			return &rules[i];
-	return NULL;
+	return ops && ops->kernel != GF_OPTIM_NO_KERNEL ? &rules[ops->kernel]
+							: NULL;
 }
 
 int gf_device_update_check(const struct gf_optim_config *c,
@@ -170,6 +202,12 @@ int gf_device_update_open(struct gf_device_update *u, struct gf_error *err)
 			: ops->zero(u->gpu, u->stream, u->slots[k], size_bytes,
 				    err);
 	}
+	if (!rc && u->host->ops->counts)
+		rc = ops->alloc(u->gpu, sizeof(*u->steps), (void **)&u->steps,
+				err);
+	if (!rc && u->host->ops->counts)
+		rc = ops->zero(u->gpu, u->stream, u->steps, sizeof(*u->steps),
+			       err);
 	if (!rc && rule->open)
 		rc = rule->open(u, err);
 	if (!rc && u->host->config.clip_norm > 0)
@@ -187,6 +225,7 @@ void gf_device_update_close(struct gf_device_update *u)
 		return;
 	for (k = 0; k < GF_OPTIM_SLOTS; k++)
 		u->gpu->ops->free(u->gpu, u->slots[k]);
+	u->gpu->ops->free(u->gpu, u->steps);
 	u->gpu->ops->free(u->gpu, u->table);
 	u->gpu->ops->free(u->gpu, u->work);
 	u->gpu->ops->free(u->gpu, u->clip_work);
@@ -280,7 +319,12 @@ static int copy(struct gf_device_update *u, enum gf_gpu_copy kind,
 	const struct gf_gpu_ops *ops = u->gpu->ops;
 	size_t size_bytes = u->host->count_elems * sizeof(float), k;
 	bool up = kind == GF_GPU_TO_DEVICE;
+	uint64_t *own = &u->host->steps;
 	int rc = 0;
+
+	if (u->steps)
+		rc = ops->copy(u->gpu, u->stream, up ? u->steps : own,
+			       up ? own : u->steps, sizeof(*own), kind, err);
 
 	for (k = 0; u->host->ops->slots[k] && !rc; k++)
 		rc = ops->copy(u->gpu, u->stream,

@@ -9,15 +9,16 @@
 /*
  * An optimiser's step on a GPU: the update rule and exclusions of one on the
  * host (optim/optimizer.h), whose arrays of state are the copy that checkpoints
- * are made of. SGD comes to the same bits; LARS, and clipping, add their norms
- * up in another order, the same on every GPU.
+ * are made of. SGD and AdamW come to the same bits; LARS, and clipping, add
+ * their norms up in another order, the same on every GPU.
  */
 struct gf_device_update {
 	struct gf_gpu *gpu; /* borrowed, like the next two */
 	struct gf_gpu_stream *stream;
 	struct gf_optimizer *host;
 	void *slots[GF_OPTIM_SLOTS]; /* the device's */
-	/* lars */
+	uint64_t *steps; /* the device's count, if the optimiser counts */
+	/* of the rule: lars has all of them */
 	struct gf_gpu_tensors tensors;
 	void *table, *work;
 	/* of a norm to clip at: what the gradient is scaled by; else NULL */

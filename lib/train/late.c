@@ -169,6 +169,7 @@ void gf_method_late_update(struct gf_method *m, size_t step, double lr)
 	l->lr = lr;
 	l->pending = true;
 	l->rc = 0;
+	gf_update_begin(&m->updater);
 	for (i = 0; i < plan->nmessages; i++)
 		l->applied[i] = false;
 	for (i = 0; !l->rc && i < plan->nmessages; i++)

@@ -71,6 +71,52 @@ static int check_files(const struct gf_train_options *o, const char *output,
 	return gf_file_apart(files, GF_ARRAY_LENGTH(files), err);
 }
 
+/* "--OPTION: want --optimizer A, B or C, got D" */
+static int refuse_setting(const char *option, unsigned setting, const char *got,
+			  struct gf_error *err)
+{
+	struct gf_text names = {0};
+	size_t i, left = 0;
+	int rc;
+
+	for (i = 0; gf_optimizers[i]; i++)
+		left += (gf_optimizers[i]->settings & setting) != 0;
+	for (i = 0; gf_optimizers[i]; i++)
+		if (gf_optimizers[i]->settings & setting)
+			gf_text_addf(&names, "%s%s", gf_optimizers[i]->name,
+				     --left > 1  ? ", "
+				     : left == 1 ? " or "
+						 : "");
+	rc = gf_error_set(err, -EINVAL, "--%s: want --optimizer %s, got %s",
+			  option, names.data, got);
+	gf_text_release(&names);
+	return rc;
+}
+
+static int optimizer_heeds(const struct gf_training *given, const char *name,
+			   struct gf_error *err)
+{
+	const struct {
+		const char *option;
+		double value;
+		unsigned setting;
+	} of[] = {
+		{"momentum", given->momentum, GF_OPTIM_MOMENTUM},
+		{"beta1", given->beta1, GF_OPTIM_BETAS},
+		{"beta2", given->beta2, GF_OPTIM_BETAS},
+		{"eta", given->eta, GF_OPTIM_ETA},
+		{"epsilon", given->epsilon, GF_OPTIM_EPSILON},
+	};
+	const struct gf_optimizer_ops *ops = gf_optimizer_find(name, err);
+	size_t i;
+
+	for (i = 0; ops && i < GF_ARRAY_LENGTH(of); i++)
+		if (!isnan(of[i].value) && !(ops->settings & of[i].setting))
+			return refuse_setting(of[i].option, of[i].setting, name,
+					      err);
+	return ops ? 0 : -EINVAL;
+}
+
 int gf_train_options_heeded(const struct gf_train_options *o,
 			    const struct gf_training *complete,
 			    struct gf_error *err)
@@ -82,15 +128,16 @@ int gf_train_options_heeded(const struct gf_train_options *o,
 		bool given;
 		const char *of, *wanted, *got;
 	} of[] = {
-		{"eta", !isnan(t->eta), "optimizer", "lars",
-		 complete->optimizer},
 		{"drop-epochs", t->ndrops > 0, "schedule", "step", schedule},
 		{"drop-factor", !isnan(t->drop_factor), "schedule", "step",
 		 schedule},
 		{"power", !isnan(t->power), "schedule", "poly", schedule},
 	};
 	size_t i;
+	int rc = optimizer_heeds(t, complete->optimizer, err);
 
+	if (rc)
+		return rc;
 	for (i = 0; i < GF_ARRAY_LENGTH(of); i++)
 		if (of[i].given && strcmp(of[i].wanted, of[i].got) != 0)
 			return gf_error_set(err, -EINVAL,

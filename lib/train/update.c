@@ -7,6 +7,21 @@
 
 #include "base/heap.h"
 
+/* A selection may keep the velocity itself, or move some elements of it. */
+static int check_selection(const struct gf_update *u, struct gf_error *err)
+{
+	const struct gf_selection *s = &u->plan->selection;
+
+	if (u->optimizer.ops->velocity ||
+	    !(gf_selection_has(s, GF_SELECT_PIECES) ||
+	      gf_selection_has(s, GF_SELECT_MOMENTUM)))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "optimizer \"%s\": selection \"%s\" corrects "
+			    "momentum, and wants an optimizer that has it",
+			    u->optimizer.ops->name, gf_selection_name(s));
+}
+
 int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 		   struct gf_error *err)
 {
@@ -27,6 +42,7 @@ int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 		};
 	rc = gf_optimizer_init(&u->optimizer, config, tensors, n, err);
 	free(tensors);
+	rc = rc ? rc : check_selection(u, err);
 	u->optimizer.watch = u->watch;
 	return rc;
 }
@@ -78,6 +94,14 @@ void gf_update_state(struct gf_update *u, struct gf_state *s)
 						  model->tensors[i].name,
 						  o->ops->slots[k]),
 				     &u->shapes[i], o->slot[k] + u->offsets[i]);
+	if (o->ops->counts)
+		gf_state_add_words(s, GF_STATE_SHARED, "optim.steps", "U64",
+				   &o->steps, 1);
+}
+
+void gf_update_begin(struct gf_update *u)
+{
+	gf_optimizer_begin(&u->optimizer);
 }
 
 void gf_update_some(struct gf_update *u, double lr, size_t first, size_t count,

@@ -46,6 +46,8 @@ int gf_update_fetch(struct gf_update *u, struct gf_error *err);
 int gf_update_send(struct gf_update *u, struct gf_error *err);
 void gf_update_state(struct gf_update *u, struct gf_state *s);
 
+/* Before the gf_update_some of a step. */
+void gf_update_begin(struct gf_update *u);
 /* Updates elements first to first + count - 1, which are whole tensors; grad is
  * the gradient of all elements. */
 void gf_update_some(struct gf_update *u, double lr, size_t first, size_t count,

@@ -519,11 +519,14 @@ flip() {
 		--log l --trace l|--log and --trace: want two files, got one
 		--log l -o l|--log and --output: want two files, got one
 		--trace l -o ./l|--trace and --output: want two files, got one
-		--eta 1|--eta: want --optimizer lars, got sgd
+		--eta 1|--eta: want --optimizer lars or lars-paper, got sgd
 		--power 3|--power: want --schedule poly, got cosine
 		--schedule linear --drop-factor 0.5|--drop-factor: want --schedule step, got linear
 		--drop-epochs 1,2|--drop-epochs: want --schedule step, got cosine
-		--training digits-lars --optimizer nesterov --eta 1|--eta: want --optimizer lars, got nesterov
+		--training digits-lars --optimizer nesterov --eta 1|--eta: want --optimizer lars or lars-paper, got nesterov
+		--optimizer adamw --momentum 0.9|--momentum: want --optimizer sgd, nesterov, lars or lars-paper, got adamw
+		--beta2 0.99|--beta2: want --optimizer adamw, got sgd
+		--epsilon 1e-8|--epsilon: want --optimizer lars, lars-paper or adamw, got sgd
 		surplus|gf-train
 	END
 }
@@ -565,7 +568,7 @@ flip() {
 		one_line
 		says "gf-train: $text"
 	done <<- 'END'
-		--optimizer adam|want an optimizer (sgd, nesterov, lars), got "adam"
+		--optimizer adam|want an optimizer (sgd, nesterov, lars, lars-paper, adamw), got "adam"
 		--exclude fc9.*|exclude: want names of tensors, none is like "fc9.*"
 		--schedule step|schedule "step": want the epochs at which the rate drops
 		--drop-epochs 3,2|the training: /rate/drop_epochs/1: want at least 3, the one before, got 2

@@ -8,6 +8,7 @@
 
 #include "base/heap.h"
 #include "gf_kernels.h"
+#include "adamw.h"
 #include "optim/lars.h"
 
 #define KERNEL(name, to_type, from_type)                                       \
@@ -315,13 +316,6 @@ static void fake_sgd_f32(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
 	fake_enqueue_copy(s, run_sgd, &u, sizeof(u));
 }
 
-static void plain_update(const struct gf_lars *o, float scale,
-			 const float *grad, float *weight, float *velocity,
-			 size_t n)
-{
-	gf_sgd_update(&o->sgd, scale, grad, weight, velocity, n);
-}
-
 static void run_lars(void *ctx)
 {
 	struct update *u = ctx;
@@ -330,19 +324,21 @@ static void run_lars(void *ctx)
 
 	for (size_t i = 0; i < t->count && !skip; i++) {
 		const size_t at = t->offsets[i], n = t->offsets[i + 1] - at;
+		const bool inside = u->lars.rate != 1;
 		const struct gf_lars o = {
-			.sgd = {.lr = (double)u->lars.step.lr,
+			.sgd = {.lr = inside ? u->lars.rate
+					     : (double)u->lars.step.lr,
 				.momentum = (double)u->lars.step.momentum,
-				.weight_decay =
-					t->plain[i] ? 0 : u->lars.weight_decay,
+				.weight_decay = u->lars.weight_decay,
 				.nesterov = u->lars.step.nesterov},
 			.eta = u->lars.eta,
 			.epsilon = u->lars.epsilon,
+			.inside = inside,
+			.plain = t->plain[i],
 		};
 
-		(t->plain[i] ? plain_update : gf_lars_update)(
-			&o, u->lars.step.scale, u->grad + at, u->weight + at,
-			u->velocity + at, n);
+		gf_lars_update(&o, u->lars.step.scale, u->grad + at,
+			       u->weight + at, u->velocity + at, n);
 	}
 }
 
@@ -364,6 +360,72 @@ static void fake_lars_f32(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
 static size_t fake_lars_work_bytes(const struct gf_gpu_tensors *t)
 {
 	return t->count;
+}
+
+struct adamw {
+	struct gf_adamw_rule rule;
+	struct gf_gpu_gate gate;
+	float scale;
+	uint64_t *steps;
+	struct gf_adamw_step *now;
+	bool plain;
+	const float *grad;
+	float *weight, *m, *v;
+	size_t n;
+};
+
+static void run_adamw_begin(void *ctx)
+{
+	const struct adamw *a = ctx;
+
+	if (a->gate.skip && *a->gate.skip)
+		return;
+	*a->now =
+		adamw_step(&a->rule, a->gate.scale ? *a->gate.scale : a->scale,
+			   ++*a->steps);
+}
+
+static void fake_adamw_begin(struct gf_gpu_stream *s,
+			     const struct gf_adamw_rule *o, float scale,
+			     const struct gf_gpu_gate *gate, uint64_t *steps,
+			     struct gf_adamw_step *now)
+{
+	struct adamw a = {.rule = *o,
+			  .gate = gate_of(gate),
+			  .scale = scale,
+			  .steps = steps,
+			  .now = now};
+
+	fake_enqueue_copy(s, run_adamw_begin, &a, sizeof(a));
+}
+
+static void run_adamw(void *ctx)
+{
+	const struct adamw *a = ctx;
+	struct gf_adamw_step now = *a->now;
+
+	if (a->plain)
+		now.keep = 1;
+	if (!a->gate.skip || !*a->gate.skip)
+		gf_kernels_named("ref")->adamw_f32(&now, a->grad, a->weight,
+						   a->m, a->v, a->n);
+}
+
+static void fake_adamw_f32(struct gf_gpu_stream *s,
+			   const struct gf_adamw_step *now, bool plain,
+			   const uint32_t *skip, const float *grad,
+			   float *weight, float *m, float *v, size_t n)
+{
+	struct adamw a = {.now = (struct gf_adamw_step *)now,
+			  .gate.skip = skip,
+			  .plain = plain,
+			  .grad = grad,
+			  .weight = weight,
+			  .m = m,
+			  .v = v,
+			  .n = n};
+
+	fake_enqueue_copy(s, run_adamw, &a, sizeof(a));
 }
 
 struct clip {
@@ -405,6 +467,8 @@ const struct gf_gpu_kernels fake_gpu_kernels = {
 	.sgd_f32 = fake_sgd_f32,
 	.lars_f32 = fake_lars_f32,
 	.lars_work_bytes = fake_lars_work_bytes,
+	.adamw_begin = fake_adamw_begin,
+	.adamw_f32 = fake_adamw_f32,
 	.clip_f32 = fake_clip_f32,
 	.clip_work_bytes = fake_clip_work_bytes,
 	.nonfinite_f32 = fake_nonfinite_f32,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "kernel_test.h"
 
+#include "adamw.h"
+
 /*
  * The GPU's elementwise kernels and sums against ref, bit for bit: sizes around
  * every width, addresses that are aligned to an element only (alike and
@@ -467,20 +469,21 @@ static void lars_ref(const struct gf_gpu_lars *o, int plain, const float *grad,
 
 	if (!plain && w != 0 && g != 0)
 		trust = o->eta * w / (g + o->weight_decay * w + o->epsilon);
+	trust *= o->rate;
 	s.scale = (float)(trust * (double)o->step.scale);
 	s.weight_decay = plain ? 0 : (float)(o->weight_decay * trust);
 	ref->sgd_f32(&s, grad, weight, velocity, n);
 }
 
 /* rescaled: the step's scale is the device's. */
-static void test_lars(int nesterov, uint32_t skip, int rescaled)
+static void test_lars(int nesterov, uint32_t skip, int rescaled, double rate)
 {
 	static const size_t counts[] = {1, 4096, 5, 0, 4097, 12290, 33, 8192};
 	enum { N = GF_ARRAY_LENGTH(counts) };
 	static const uint8_t plain[N] = {0, 0, 1, 0, 0, 0, 0, 1};
 	size_t at[N + 1] = {0}, pieces[N + 1] = {0};
 	struct gf_gpu_lars o = {
-		{0.1f, 0.9f, 0, 0.5f, nesterov}, 0.01, 1e-9, 5e-4, NULL};
+		{0.1f, 0.9f, 0, 0.5f, nesterov}, rate, 0.01, 1e-9, 5e-4, NULL};
 	struct gf_gpu_tensors t = {N, NULL, NULL, 0, NULL};
 	struct gf_gpu_gate gate = {put(&skip, sizeof(skip), 0), NULL};
 	float *g, *w, *u, *dg, *dw, *du;
@@ -522,6 +525,54 @@ static void test_lars(int nesterov, uint32_t skip, int rescaled)
 	free(g);
 	free(w);
 	free(u);
+}
+
+/* --- AdamW -----------------------------------------------------------------
+ */
+
+/* Steps of which the second is skipped, so that the third counts as the second;
+ * the last one's scale is the device's. */
+static void test_adamw(size_t n, const size_t *offset, bool plain)
+{
+	const struct gf_adamw_rule rule = {.01, .9, .99, .1, 1e-8};
+	static const uint32_t skips[] = {0, 1, 0, 0};
+	float *grad = draw_floats(&rng, n, 1), *w = draw_floats(&rng, n, 1);
+	float *m = draw_floats(&rng, n, 0), *v = gf_xcalloc(n + 1, sizeof(*v));
+	float *dg = put(grad, n * 4, offset[0] * 4);
+	float *dw = put(w, n * 4, offset[1] * 4);
+	float *dm = put(m, n * 4, offset[1] * 4);
+	float *dv = put(v, n * 4, offset[1] * 4), rescaled = -2;
+	uint64_t zero = 0, steps = 0, *there = put(&zero, sizeof(zero), 0);
+	struct gf_adamw_step *now = device_alloc(sizeof(*now));
+
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(skips); i++) {
+		const bool last = i + 1 == GF_ARRAY_LENGTH(skips);
+		const struct gf_gpu_gate gate = {
+			put(&skips[i], sizeof(skips[i]), 0),
+			last ? put(&rescaled, sizeof(rescaled), 0) : NULL};
+		struct gf_adamw_step want;
+
+		gpu->adamw_begin(stream, &rule, .5f, &gate, there, now);
+		gpu->adamw_f32(stream, now, plain, gate.skip, dg, dw, dm, dv,
+			       n);
+		if (skips[i])
+			continue;
+		want = adamw_step(&rule, last ? rescaled : .5f, ++steps);
+		if (plain)
+			want.keep = 1;
+		ref->adamw_f32(&want, grad, w, m, v, n);
+	}
+	device_read(&zero, there, sizeof(zero));
+	EXPECT(zero == steps, "adamw: %zu steps", (size_t)zero);
+	EXPECT(differs_f32(w, dw, n) == n && differs_f32(m, dm, n) == n &&
+		       differs_f32(v, dv, n) == n,
+	       "adamw, n=%zu, offsets %zu %zu, element %zu", n, offset[0],
+	       offset[1], differs_f32(w, dw, n));
+	done("adamw", n);
+	free(grad);
+	free(w);
+	free(m);
+	free(v);
 }
 
 /* --- clipping ------------------------------------------------------------- */
@@ -586,6 +637,7 @@ int main(void)
 			     c++)
 				test_elementwise(c, sizes[n], offsets[o]);
 			test_halves(sizes[n], offsets[o]);
+			test_adamw(sizes[n], offsets[o], o % 2);
 		}
 		for (size_t s = 0; s < GF_ARRAY_LENGTH(q8_shapes); s++) {
 			test_q8(s, sizes[n], 1024);
@@ -618,7 +670,8 @@ int main(void)
 			test_share(n, bad);
 	for (int nest = 0; nest < 2; nest++)
 		for (uint32_t skip = 0; skip < 2; skip++)
-			test_lars(nest, skip, nest != (int)skip);
+			test_lars(nest, skip, nest != (int)skip,
+				  nest ? 0.3 : 1);
 	test_clip_bad(INFINITY, 0);
 	test_clip_bad(NAN, .5);
 	return TEST_END();

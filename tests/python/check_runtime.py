@@ -52,6 +52,28 @@ def dense(plan):
     assert distance(model, reference(runtime.ranks, 10, momentum=0.9, weight_decay=0.01)) == found
 
 
+def adamw(plan, ours={}, theirs={}):
+    """torch.optim.AdamW to rounding, with its defaults."""
+    model, other = build(1), build(1)
+    optimizer = torch.optim.AdamW(other.parameters(), lr=1e-3, **theirs)
+    runtime = gradflow.Runtime(model, plan, optimizer="adamw", **ours)
+    for step in range(50):
+        # the same gradient for both, so that only the steps are compared
+        other.load_state_dict({k: v.clone() for k, v in model.state_dict().items()})
+        optimizer.zero_grad()
+        loss(model, 0, step).backward()
+        loss(other, 0, step).backward()
+        runtime.step(1e-3)
+        optimizer.step()
+        found = distance(model, other)
+        assert found < 2e-7, f"step {step + 1}: parameters differ by {found}"
+
+
+def adamw_otherwise(plan):
+    adamw(plan, {"beta1": 0.8, "beta2": 0.95, "weight_decay": 0.1, "epsilon": 1e-6},
+          {"betas": (0.8, 0.95), "weight_decay": 0.1, "eps": 1e-6})
+
+
 def accumulated(plan):
     model = build(1)
     runtime = gradflow.Runtime(model, plan)

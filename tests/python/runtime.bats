@@ -29,6 +29,10 @@ rule() { # SELECTION: of a rule
 	holds 2 - dense
 	holds 3 rule.json dense
 }
+@test "PyTorch, Runtime: AdamW's steps are torch's" {
+	holds 1 - adamw
+	holds 1 - adamw_otherwise
+}
 @test "PyTorch, Runtime: accumulated gradients" {
 	holds 2 - accumulated
 	holds 2 - only_within

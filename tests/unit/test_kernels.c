@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test.h"
 
+#include <math.h>
 #include <stdint.h>
 
+#include "adamw.h"
 #include "base/array.h"
 #include "base/rng.h"
 #include "gf_kernels.h"
@@ -20,7 +22,7 @@ static const size_t sizes[] = {0,   1,   2,   3,   7,    8,    9,    15,  16,
 static const size_t offsets[] = {0, 1, 3, 7};
 
 struct arrays {
-	float x[MAX], y[MAX], z[MAX];
+	float x[MAX], y[MAX], z[MAX], second[MAX];
 };
 
 static struct gf_rng rng;
@@ -33,7 +35,7 @@ static void draw(float *a)
 
 static void guard(struct arrays *a, size_t end)
 {
-	a->x[end] = a->y[end] = a->z[end] = GUARD;
+	a->x[end] = a->y[end] = a->z[end] = a->second[end] = GUARD;
 }
 
 static void add(const struct gf_kernels *k, struct arrays *a, size_t o,
@@ -82,6 +84,18 @@ static void nesterov(const struct gf_kernels *k, struct arrays *a, size_t o,
 	k->sgd_f32(&step, a->x + o, a->y + o, a->z + o, n);
 }
 
+/* The sums of squares must not be negative. */
+static void adamw(const struct gf_kernels *k, struct arrays *a, size_t o,
+		  size_t n)
+{
+	static const struct gf_adamw_rule rule = {.01, .9, .999, .1, 1e-8};
+	const struct gf_adamw_step step = adamw_step(&rule, .25f, 3);
+
+	for (size_t i = o; i < o + n; i++)
+		a->second[i] = fabsf(a->z[i]);
+	k->adamw_f32(&step, a->x + o, a->y + o, a->z + o, a->second + o, n);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(const struct gf_kernels *k, struct arrays *a, size_t o,
@@ -94,6 +108,7 @@ static const struct {
 	{"axpby_f32", axpby},
 	{"sgd_f32", sgd},
 	{"sgd_f32 nesterov", nesterov},
+	{"adamw_f32", adamw},
 };
 
 static void test_elementwise(const struct gf_kernels *ref,
@@ -105,6 +120,7 @@ static void test_elementwise(const struct gf_kernels *ref,
 	draw(start.x);
 	draw(start.y);
 	draw(start.z);
+	draw(start.second);
 	guard(&start, o + n);
 	want = got = start;
 	elementwise[c].run(ref, &want, o, n);
@@ -113,7 +129,7 @@ static void test_elementwise(const struct gf_kernels *ref,
 	       "%s of %s, n=%zu, offset %zu", elementwise[c].name, set->name, n,
 	       o);
 	EXPECT(got.x[o + n] == GUARD && got.y[o + n] == GUARD &&
-		       got.z[o + n] == GUARD,
+		       got.z[o + n] == GUARD && got.second[o + n] == GUARD,
 	       "%s of %s wrote past the end, n=%zu", elementwise[c].name,
 	       set->name, n);
 }

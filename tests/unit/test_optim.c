@@ -147,6 +147,32 @@ static const struct {
 	  .clip_norm = .125},
 	 ".....",
 	 1},
+	{"lars-paper",
+	 {.name = "lars-paper",
+	  .momentum = .9,
+	  .weight_decay = .01,
+	  .eta = .02,
+	  .epsilon = 1e-9},
+	 ".xxx.",
+	 5},
+	{"adamw",
+	 {.name = "adamw",
+	  .weight_decay = .01,
+	  .beta1 = .9,
+	  .beta2 = .999,
+	  .epsilon = 1e-8},
+	 ".....",
+	 1},
+	{"clipped adamw without decay of vectors",
+	 {.name = "adamw",
+	  .weight_decay = .1,
+	  .beta1 = .8,
+	  .beta2 = .95,
+	  .epsilon = 1e-3,
+	  .clip_norm = .125,
+	  .exclude = "vectors"},
+	 ".xxx.",
+	 3},
 	{"clipped lars",
 	 {.name = "lars",
 	  .momentum = .9,
@@ -157,8 +183,10 @@ static const struct {
 	 5},
 };
 
+/* State k of element i is that of the optimiser's array k. */
 struct f64_net {
-	double w[NET], u[NET];
+	double w[NET], u[GF_OPTIM_SLOTS][NET];
+	int steps;
 };
 
 static double norm_of(const double *x, size_t n)
@@ -170,13 +198,38 @@ static double norm_of(const double *x, size_t n)
 	return sqrt(sum);
 }
 
+static void f64_velocity(const struct gf_optim_config *k, double lr, double g,
+			 struct f64_net *n, size_t i)
+{
+	bool inside = strcmp(k->name, "lars-paper") == 0;
+	double *u = &n->u[0][i];
+
+	*u = k->momentum * *u + (inside ? lr : 1) * g;
+	n->w[i] -=
+		(inside ? 1 : lr) *
+		(strcmp(k->name, "nesterov") == 0 ? g + k->momentum * *u : *u);
+}
+
+static void f64_adamw(const struct gf_optim_config *k, double lr, double decay,
+		      double g, struct f64_net *n, size_t i)
+{
+	double *m = &n->u[0][i], *v = &n->u[1][i];
+
+	*m = k->beta1 * *m + (1 - k->beta1) * g;
+	*v = k->beta2 * *v + (1 - k->beta2) * g * g;
+	n->w[i] -= lr * decay * n->w[i];
+	n->w[i] -= lr * (*m / (1 - pow(k->beta1, n->steps))) /
+		   (sqrt(*v / (1 - pow(k->beta2, n->steps))) + k->epsilon);
+}
+
 static void f64_step(size_t c, double lr, const double *mean, struct f64_net *n)
 {
 	const struct gf_optim_config *k = &nets[c].config;
-	bool lars = strcmp(k->name, "lars") == 0;
+	bool lars = strncmp(k->name, "lars", 4) == 0;
 	double clip = 1, norm = norm_of(mean, NET), g[NET];
 	size_t t, i, at = 0;
 
+	n->steps++;
 	if (k->clip_norm > 0 && norm > k->clip_norm)
 		clip = k->clip_norm / norm;
 	for (i = 0; i < NET; i++)
@@ -191,12 +244,12 @@ static void f64_step(size_t c, double lr, const double *mean, struct f64_net *n)
 				(norm_of(g + at, net[t].count_elems) +
 				 decay * w + k->epsilon);
 		for (i = at; i < at + net[t].count_elems; i++) {
-			double d = trust * (g[i] + decay * n->w[i]);
-
-			n->u[i] = k->momentum * n->u[i] + d;
-			n->w[i] -= lr * (strcmp(k->name, "nesterov") == 0
-						 ? d + k->momentum * n->u[i]
-						 : n->u[i]);
+			if (strcmp(k->name, "adamw") == 0)
+				f64_adamw(k, lr, decay, g[i], n, i);
+			else
+				f64_velocity(k, lr,
+					     trust * (g[i] + decay * n->w[i]),
+					     n, i);
 		}
 	}
 }
@@ -206,11 +259,11 @@ static void test_net(size_t c)
 	const float scale = 0.25f;
 	struct gf_optimizer o;
 	struct gf_error err = {""};
-	struct f64_net want = {{0}, {0}};
+	struct f64_net want = {.steps = 0};
 	float w[NET], g[NET];
 	double mean[NET];
 	struct gf_rng rng;
-	size_t i;
+	size_t i, k;
 	int step;
 
 	EXPECT(gf_optimizer_init(&o, &nets[c].config, net, GF_ARRAY_LENGTH(net),
@@ -234,9 +287,44 @@ static void test_net(size_t c)
 	for (i = 0; i < NET; i++) {
 		EXPECT_NEAR(w[i], want.w[i], TOLERANCE, "%s w[%zu]",
 			    nets[c].label, i);
-		EXPECT_NEAR(o.slot[0][i], want.u[i], TOLERANCE, "%s u[%zu]",
-			    nets[c].label, i);
+		for (k = 0; o.ops->slots[k]; k++)
+			EXPECT_NEAR(o.slot[k][i], want.u[k][i], TOLERANCE,
+				    "%s: %s[%zu]", nets[c].label,
+				    o.ops->slots[k], i);
 	}
+	gf_optimizer_release(&o);
+}
+
+/* torch.optim.AdamW(lr=0.1) in f64, and the equations in Python's own
+ * arithmetic, both come to these. */
+static void test_adamw(void)
+{
+	static const struct gf_optim_config config = {.name = "adamw",
+						      .weight_decay = .01,
+						      .beta1 = .9,
+						      .beta2 = .999,
+						      .epsilon = 1e-8};
+	static const struct gf_optim_tensor three = {"w", 1, 3};
+	static const float grads[3][3] = {
+		{.5f, -4, 0}, {.25f, 2, 0}, {-1, 1e-3f, 3}};
+	static const double want[3][3] = {
+		{0.899000002, -1.89800000025, 0.4995},
+		{0.8048830404754623, -1.8694682963679456, 0.4990005},
+		{0.824713859842936, -1.8470251954818917, 0.4346201399287833}};
+	float w[3] = {1, -2, .5f};
+	struct gf_optimizer o;
+	struct gf_error err = {""};
+	size_t step, i;
+
+	EXPECT(!gf_optimizer_init(&o, &config, &three, 1, &err), "%s",
+	       err.text);
+	for (step = 0; step < 3; step++) {
+		gf_optimizer_step(&o, .1, 1, grads[step], w);
+		for (i = 0; i < 3; i++)
+			EXPECT_NEAR(w[i], want[step][i], 2e-7,
+				    "adamw, step %zu, w[%zu]", step + 1, i);
+	}
+	EXPECT(o.steps == 3, "adamw: %zu steps", (size_t)o.steps);
 	gf_optimizer_release(&o);
 }
 
@@ -247,7 +335,8 @@ static void test_refusals(void)
 		const char *text;
 	} refused[] = {
 		{{.name = "adam"},
-		 "want an optimizer (sgd, nesterov, lars), got \"adam\""},
+		 "want an optimizer (sgd, nesterov, lars, lars-paper, adamw), "
+		 "got \"adam\""},
 		{{.name = "sgd", .exclude = "vectors,fc3.*"},
 		 "exclude: want names of tensors, none is like \"fc3.*\""},
 		{{.name = "sgd", .exclude = ""},
@@ -273,6 +362,7 @@ int main(void)
 	test_lars();
 	for (size_t c = 0; c < GF_ARRAY_LENGTH(nets); c++)
 		test_net(c);
+	test_adamw();
 	test_refusals();
 	return TEST_END();
 }

@@ -258,6 +258,12 @@ static void test_late(void)
 		{.name = "nesterov", .momentum = .5, .exclude = "none"},
 		{.name = "lars", .momentum = .5, .eta = .1, .exclude = "none"},
 		{.name = "sgd", .clip_norm = .25, .exclude = "none"},
+		{.name = "lars-paper", .momentum = .5, .eta = .1},
+		{.name = "adamw",
+		 .weight_decay = .01,
+		 .beta1 = .9,
+		 .beta2 = .99,
+		 .epsilon = 1e-8},
 	};
 	static const size_t thresholds[] = {0, 16, 40, 1000};
 	static struct serial_run whole, late;

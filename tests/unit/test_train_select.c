@@ -184,6 +184,12 @@ static void test_stale(void)
 		{"csc-ramp", 11, 2, "lars", 0},
 		{"csc", 7, 3, "lars", .5},
 		{"csc", 10, 1, "lars", .5},
+		{"csc", 7, 2, "lars-paper", 0},
+		{"topk", 7, 2, "adamw", .5},
+		{"gtopk-conserve", 11, 3, "adamw", 0},
+		{"onebit", 7, 1, "adamw", 0},
+		{"powersgd", 7, 1, "adamw", 0},
+		{"randomk", 7, 2, "adamw", 0},
 	};
 	size_t i;
 
@@ -226,6 +232,26 @@ static void test_refusals(void)
 		EXPECT(run.rc == -EINVAL && strstr(run.err.text, cases[i].text),
 		       "case %zu: %d, %s", i, run.rc, run.err.text);
 		free(dir);
+	}
+}
+
+/* A selection that corrects momentum wants an optimiser that has it. */
+static void test_momentum(void)
+{
+	static const char *const names[] = {"csc", "dgc"};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(names); i++) {
+		struct train_run run = run_of(row(names[i]), 2);
+		char *want = gf_xasprintf("optimizer \"adamw\": selection "
+					  "\"%s\" corrects momentum",
+					  names[i]);
+
+		run.config.training.optimizer = (char *)"adamw";
+		train(&run);
+		EXPECT(run.rc == -EINVAL && strstr(run.err.text, want),
+		       "%s: %d, %s", names[i], run.rc, run.err.text);
+		free(want);
 	}
 }
 
@@ -285,6 +311,7 @@ int main(void)
 	test_resume();
 	test_stale();
 	test_refusals();
+	test_momentum();
 	test_learning();
 	test_divergence();
 	command = gf_xasprintf("rm -rf %s", folder);

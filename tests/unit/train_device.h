@@ -105,6 +105,9 @@ static const struct {
 	{"normed", NORMED, 3, "nesterov"},
 	{"dropping", DROPPING, 2, "sgd"},
 	{"lars", NORMED, 2, "lars", .clip_norm = .05},
+	{"lars-paper", NORMED, 2, "lars-paper"},
+	{"adamw", NORMED, 2, "adamw", .clip_norm = .05},
+	{"adamw stale", MLP, 2, "adamw", 2, .staleness = 3},
 	{"accumulate", MLP, 3, "sgd", 2},
 	{"many batches", DROPPING, 2, "nesterov", 3, .clip_norm = .2},
 	{"scaled", MLP, 2, "sgd", .codec = "f16"},
@@ -157,6 +160,8 @@ static const struct {
 	/* norms are added up there as here, on this device */
 	{"gtopk-clipped", MLP, 2, "sgd", .clip_norm = .05,
 	 .selection = SELECT_GTOPK(.density = .05)},
+	{"topk-adamw", NORMED, 2, "adamw",
+	 .selection = SELECT_TOPK(.density = .1)},
 	{"topk-lars", NORMED, 2, "lars",
 	 .selection = SELECT_TOPK(.density = .1)},
 	/* a residual waits for what comes back of the step before */
@@ -259,6 +264,13 @@ static const struct {
 	{"lanes", NORMED, 3, "nesterov", 3, .tolerance = NCCL_TOLERANCE},
 	{"dropping", DROPPING, 4, "sgd", 2, .tolerance = NCCL_TOLERANCE},
 	{"lars", NORMED, 2, "lars", .tolerance = NCCL_TOLERANCE},
+	{"lars-paper", NORMED, 2, "lars-paper", .tolerance = NCCL_TOLERANCE},
+	{"adamw", NORMED, 2, "adamw"},
+	{"adamw stale", MLP, 2, "adamw", 2, .staleness = 3, .warmup_steps = 6},
+	/* steps that are skipped, which the host learns late, do not count */
+	{"adamw scaled", MLP, 1, "adamw", 1, "f16", 0x1p24, .tolerance = 1e-3},
+	{"gtopk adamw", MLP, 4, "adamw", .staleness = 2,
+	 .selection = SELECT_GTOPK(.density = .1)},
 	/* the loss scale falls and grows */
 	{"scaled", MLP, 2, "sgd", 1, "f16", 0x1p24, .tolerance = 1e-3},
 	{"q8", MLP, 4, "sgd", 1, "q8", .tolerance = 1e-2},

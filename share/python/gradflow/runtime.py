@@ -34,8 +34,8 @@ class Runtime(Accumulating):
     The model's parameters move into the runtime's memory, which also updates
     them; all ranks start with those of rank 0. plan may be None (threshold
     fusion over a ring). The optimiser's settings are those of gf-training(5):
-    optimizer (sgd, nesterov, lars), momentum, weight_decay, eta, epsilon,
-    clip_norm, exclude. Buffers, such as batch norm's statistics, are left alone.
+    optimizer (sgd, nesterov, lars, lars-paper, adamw), momentum, weight_decay,
+    beta1, beta2, eta, epsilon, clip_norm, exclude. Buffers, such as batch norm's statistics, are left alone.
 
     The runtime begins MPI, once in a process. If mpi4py was imported before, the
     runtime uses its MPI. A state_dict() that was made before close() must be copied
