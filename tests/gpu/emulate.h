@@ -42,10 +42,6 @@ struct alignas(8) ushort4 {
 	uint16_t x, y, z, w;
 };
 
-struct alignas(16) uint4 {
-	uint32_t x, y, z, w;
-};
-
 static inline float4 make_float4(float x, float y, float z, float w)
 {
 	return float4{x, y, z, w};
