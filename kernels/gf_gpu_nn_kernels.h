@@ -61,7 +61,8 @@ struct gf_gpu_rows {
 };
 
 /* Batch norm over the channels of a view, layer norm over its rows (inner 1).
- * saved: means, then 1 / deviations; layer norm: the same per row. */
+ * saved, aligned to 16 bytes: four numbers per channel; layer norm: per row mean,
+ * 1 / deviation. */
 struct gf_gpu_norm {
 	struct gf_gpu_view view;
 	double epsilon;

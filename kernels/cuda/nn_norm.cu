@@ -48,6 +48,41 @@ template <class T> struct biased {
 	}
 };
 
+// What forward and backward know of a channel.
+struct factors {
+	float mean, scale, bias, inverse;
+
+	__device__ float of(float x) const
+	{
+		return fmaf(scale, x - mean, bias);
+	}
+};
+
+// Where they lie: four numbers of a channel side by side.
+struct source {
+	float *saved;
+	const float *weight, *bias;
+	unsigned channels;
+
+	__device__ factors of(unsigned c) const
+	{
+		const float4 v = load4(saved + 4 * (size_t)c);
+
+		return factors{v.x, v.y, v.z, v.w};
+	}
+	__device__ void save(unsigned c, float mean, float inverse) const
+	{
+		store4(saved + 4 * (size_t)c,
+		       make_float4(mean, weight[c] * inverse, bias[c],
+				   inverse));
+	}
+};
+
+source source_of(const struct gf_gpu_norm *o)
+{
+	return source{o->saved, o->weight, o->bias, (unsigned)o->view.channels};
+}
+
 // Around the first value of the channel, so that the squares' difference does
 // not cancel if the mean is far from 0.
 template <class T> struct statistics {
@@ -57,8 +92,9 @@ template <class T> struct statistics {
 		float around;
 	};
 	const T *in[1];
-	float *saved, *running;
-	unsigned channels, inner;
+	source to;
+	float *running;
+	unsigned inner;
 	double count;
 	float momentum, epsilon;
 
@@ -81,53 +117,23 @@ template <class T> struct statistics {
 		const float unbias =
 			count > 1 ? (float)count / (float)(count - 1) : 1;
 
-		saved[c] = mean;
-		saved[channels + c] = 1 / sqrtf(variance + epsilon);
+		to.save(c, mean, 1 / sqrtf(variance + epsilon));
 		if (!running)
 			return;
 		running[c] = keep * running[c] + momentum * mean;
-		running[channels + c] = keep * running[channels + c] +
-					momentum * unbias * variance;
+		running[to.channels + c] = keep * running[to.channels + c] +
+					   momentum * unbias * variance;
 	}
 };
 
 __global__ void __launch_bounds__(THREADS)
-	take_running(const float *running, float epsilon, float *saved,
-		     unsigned channels)
+	take_running(source from, const float *running, float epsilon)
 {
 	const unsigned c = blockIdx.x * THREADS + threadIdx.x;
 
-	if (c >= channels)
-		return;
-	saved[c] = running[c];
-	saved[channels + c] = 1 / sqrtf(running[channels + c] + epsilon);
-}
-
-// What forward and backward know of a channel.
-struct factors {
-	float mean, scale, bias;
-
-	__device__ float of(float x) const
-	{
-		return fmaf(scale, x - mean, bias);
-	}
-};
-
-// The host's pointers to them.
-struct source {
-	const float *saved, *weight, *bias;
-	unsigned channels;
-
-	__device__ factors of(unsigned c) const
-	{
-		return factors{saved[c], weight[c] * saved[channels + c],
-			       bias[c]};
-	}
-};
-
-source source_of(const struct gf_gpu_norm *o)
-{
-	return source{o->saved, o->weight, o->bias, (unsigned)o->view.channels};
+	if (c < from.channels)
+		from.save(c, running[c],
+			  1 / sqrtf(running[from.channels + c] + epsilon));
 }
 
 template <class T, bool Add, bool Relu> struct normalise {
@@ -179,7 +185,7 @@ template <class T, bool Relu> struct gradient_sums {
 	}
 	__device__ void end(unsigned c, double a, double b) const
 	{
-		const double inverse = from.saved[from.channels + c];
+		const double inverse = from.of(c).inverse;
 		const double by = -(double)share * from.weight[c] * inverse;
 
 		dbias[c] = (float)(scale * a);
@@ -297,9 +303,8 @@ void gf_cuda_nn_norm_statistics(struct gf_gpu_stream *s,
 	BY_TYPE(o->view.dtype,
 		sums(s,
 		     statistics<T>{{(const T *)o->in},
-				   o->saved,
+				   source_of(o),
 				   o->running,
-				   (unsigned)o->view.channels,
 				   (unsigned)o->view.inner,
 				   (double)(o->view.outer * o->view.inner),
 				   o->momentum,
@@ -311,8 +316,7 @@ void gf_cuda_nn_norm_running(struct gf_gpu_stream *s,
 			     const struct gf_gpu_norm *o)
 {
 	LAUNCH(take_running, blocks_for(o->view.channels, THREADS), s,
-	       (const float *)o->running, (float)o->epsilon, o->saved,
-	       (unsigned)o->view.channels);
+	       source_of(o), (const float *)o->running, (float)o->epsilon);
 }
 
 void gf_cuda_nn_norm_apply(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/gpu_net.h"
 
-/* Batch norm and layer norm. saved: means and 1 / deviations, of channels or of
- * rows. */
+/* Batch norm and layer norm. saved: what the kernels keep of channels; of rows
+ * mean and 1 / deviation. */
 
 static struct gf_gpu_norm norm_of(const struct gf_gpu_io *io)
 {
@@ -57,7 +57,7 @@ static int batch_backward(struct gf_gpu_io *io, struct gf_error *err)
 static size_t batch_saved(const struct gf_gpu_io *io, size_t batch)
 {
 	(void)batch;
-	return 2 * io->layer->in.dims[0] * sizeof(float);
+	return 4 * io->layer->in.dims[0] * sizeof(float);
 }
 
 static size_t batch_scratch(const struct gf_gpu_io *io, size_t batch)
