@@ -1,14 +1,14 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# Every .Dl line in the EXAMPLES of a section 1 page runs as it stands, from a
-# folder in which share/ is the shipped one; lines that begin with mpirun too,
-# where there is an mpirun.
+# The example that a page begins with, and every .Dl line in the EXAMPLES of a
+# section 1 page, run as they stand, from a folder in which share/ is the shipped
+# one; lines that begin with mpirun too, where there is an mpirun.
 load common
 
 @test "examples of the man pages run" {
 	ln -s "$share" share
 	local failed=0 ran=0 page line
-	for page in "$GF_SOURCE"/man/*.1; do
+	for page in "$GF_SOURCE"/man/*.[15]; do
 		[ -e "$page" ] || continue
 		while IFS= read -r line; do
 			[[ $line == *mpirun* ]] && ! command -v mpirun > /dev/null && continue
@@ -18,7 +18,8 @@ load common
 				head -n 5 example.err
 				failed=1
 			fi
-		done < <(awk '/^\.Sh /{on = /EXAMPLES/} on && sub(/^\.Dl /, "")' "$page" | sed 's/\\&//g; s/\\(dq/"/g; s/\\-/-/g; s/\\e/\\/g')
+		done < <(awk '/^\.Sh /{on = /EXAMPLES/; first = /DESCRIPTION/}
+			/^\.Pp/{first = 0} (on || first) && sub(/^\.Dl /, "")' "$page" | sed 's/\\&//g; s/\\(dq/"/g; s/\\-/-/g; s/\\e/\\/g')
 	done
 	echo "$ran examples"
 	[ "$ran" -gt 0 ]

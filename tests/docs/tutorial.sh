@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The TUTORIAL of gf(7): its commands run one after the other in an empty
+# folder, as a reader would type them, and show what the text says of them.
+set -u
+command -v mpirun > /dev/null || { echo "mpirun is not installed"; exit 77; }
+page=$PWD/man/gf.7
+bin=$PWD/${BUILD:-build}/bin
+export PATH=$bin:$PATH LC_ALL=C.UTF-8
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+bad=0
+offend() { echo "tutorial: $*"; bad=1; }
+shows() { grep -qE "$1" out.txt || { offend "want \"$1\" of $line, got:"; head -n 20 out.txt; }; }
+
+ran=0
+while IFS= read -r line; do
+	[[ $line == *--plot* ]] && ! command -v gnuplot > /dev/null && continue
+	ran=$((ran + 1))
+	timeout 120 bash -c "set -o pipefail; $line" > out.txt 2> err.txt < /dev/null ||
+		{ offend "$line: status $?"; tail -n 5 err.txt; }
+	case $line in
+	*--tree*) shows '^host' ;;
+	*"--compare topo"*) shows ' policy .* exposed .*above bound'; shows ' optimal ' ;;
+	*"--over systems"*) shows '^gtopk '; shows '^pipe-sgd ' ;;
+	*--explain*) shows '^compute  f+b' ;;
+	*gf-train*) shows '^iteration predicted .*measured/predicted [0-9.]+$' ;;
+	*--list*) shows '^ *resnet50'; shows '^ *asc-wfbp-8x4-10gbe' ;;
+	*"--ranks 32,64,512 --table"*) shows '^ +512 '; shows efficiency ;;
+	*"--bandwidth"*) [ "$(wc -l < out.txt)" -eq 4 ] || offend "$line: want three rows" ;;
+	*--emit*) shows bucket_cap_mb ;;
+	*gf-allreduce*) shows '#wrong'; shows 'ring' ;;
+	esac
+done < <(awk '/^\.Sh /{on = /TUTORIAL/} on && sub(/^\.Dl /, "")' "$page")
+[ "$ran" -ge 15 ] || offend "want at least 15 commands in gf(7), ran $ran"
+for file in topo.json prof.json plan.json trace.json better.json big.json rule.json; do
+	jq -e . "$file" > /dev/null || offend "$file is no document"
+done
+exit $bad
