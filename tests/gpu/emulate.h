@@ -35,6 +35,10 @@ extern struct emulated_index threadIdx, blockIdx, gridDim;
 struct alignas(16) float4 {
 	float x, y, z, w;
 };
+struct alignas(16) uint4 {
+	unsigned x, y, z, w;
+};
+
 struct alignas(8) ushort4 {
 	uint16_t x, y, z, w;
 };
