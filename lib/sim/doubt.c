@@ -190,6 +190,12 @@ static int predict_end(const struct gf_plan *p, bool high, double *iteration_s,
 	return rc;
 }
 
+void gf_doubt_raise(struct gf_model_profile *m, struct gf_network *net)
+{
+	scale_network(net, true);
+	scale_model(m, true);
+}
+
 int gf_doubt_predict(struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_prediction *pr = p->predicted;

@@ -14,9 +14,9 @@
  * The doubt of a fit is a share d, the hypotenuse of two others. One is how far
  * the lines are from the medians (residual_rms). The other is how far repeats
  * scatter: half of the interquartile range by the time, in the median of the
- * points. It is GF_DOUBT_MOST at most. Every cost of that entry lies between its
- * value / (1 + d) and its value * (1 + d), and so do gamma_n - 1. The doubt of
- * compute is half of the model's spread_s by the times of its passes.
+ * points. It is GF_DOUBT_MOST at most. Every cost of that entry lies between
+ * its value / (1 + d) and its value * (1 + d), and so do gamma_n - 1. The doubt
+ * of compute is half of the model's spread_s by the times of its passes.
  *
  * A plan is predicted with all costs at their low ends, and with all at their
  * high ends: an interval, not a distribution.
@@ -34,6 +34,9 @@ bool gf_doubt_recorded(const struct gf_model_profile *m,
 /* Of the surest of its entries: no plan's messages are known better. */
 double gf_doubt_least(const struct gf_network *net);
 struct gf_doubt gf_doubt_of(const struct gf_plan *p);
+
+/* Puts all of these costs and times at their high ends; net may be NULL. */
+void gf_doubt_raise(struct gf_model_profile *m, struct gf_network *net);
 
 /* Sets predicted->iteration_low_s and iteration_high_s; both 0 if there is no
  * doubt. p has a prediction. */

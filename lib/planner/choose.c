@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The best plan of several. Policies know nothing of doubt, nor of axes other
+ * than the schedule: so each makes its plan, which is predicted as it is, and
+ * the plans are compared.
+ *
+ * `optimal` is asked several times. Its fastest plan is tried beside the
+ * simplest within the tolerance. Such a plan uses its tolerance up, and may be
+ * much slower where costs are at the high ends of their doubt: so there is also
+ * the simplest plan for those costs. With stale gradients there is also a plan
+ * for those (stale.c).
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "planner/make_parts.h"
+#include "planner/policies.h"
+#include "sim/doubt.h"
+#include "sim/predict.h"
+
+/* A prediction and the two ends of its interval. */
+enum { ENDS = 3 };
+/* Plans beside one of each policy. */
+#define OTHERS 3
+
+static double end_s(const struct gf_plan *p, int end)
+{
+	const struct gf_prediction *pr = p->predicted;
+	const double ends[ENDS] = {pr->iteration_s, pr->iteration_low_s,
+				   pr->iteration_high_s};
+
+	return ends[pr->iteration_high_s > 0 ? end : 0];
+}
+
+/* By what share p is slower, at worst, than the best of the plans would be, or
+ * than the fastest that was found. ends: 1 without the interval, else ENDS.
+ */
+static double regret(const struct gf_plan *p, const struct gf_plan *plans,
+		     size_t n, int ends)
+{
+	double worst = 0;
+	int end;
+	size_t i;
+
+	for (end = 0; end < ends; end++) {
+		double best = INFINITY;
+
+		for (i = 0; i < n; i++)
+			best = fmin(best, end_s(&plans[i], end));
+		for (i = 0; end == 0 && i < n; i++)
+			if (plans[i].predicted->fastest_s > 0)
+				best = fmin(best,
+					    plans[i].predicted->fastest_s);
+		if (best > 0)
+			worst = fmax(worst, end_s(p, end) / best - 1);
+	}
+	return worst;
+}
+
+/* Fewer lanes, then fewer messages, then less regret. */
+static bool simpler(const struct gf_plan *a, double a_regret,
+		    const struct gf_plan *b, double b_regret)
+{
+	if (a->lanes != b->lanes)
+		return a->lanes < b->lanes;
+	if (a->nmessages != b->nmessages)
+		return a->nmessages < b->nmessages;
+	return a_regret < b_regret;
+}
+
+/* The plan that is least bad over the intervals, or without them if a policy
+ * was named; plans whose regrets differ by less than the tolerance are the
+ * same. */
+static size_t choose(const struct gf_task *t, bool named,
+		     const struct gf_plan *plans, size_t n)
+{
+	double *regrets = gf_xcalloc(n + 1, sizeof(*regrets));
+	double least = INFINITY, limit = t->problem.tolerance;
+	size_t best = n, i;
+
+	for (i = 0; i < n; i++) {
+		regrets[i] = regret(&plans[i], plans, n, named ? 1 : ENDS);
+		least = fmin(least, regrets[i]);
+	}
+	limit = least > limit ? least + limit : limit;
+	for (i = 0; i < n; i++)
+		if (regrets[i] <= limit &&
+		    (best == n || simpler(&plans[i], regrets[i], &plans[best],
+					  regrets[best])))
+			best = i;
+	free(regrets);
+	return best;
+}
+
+static int plan_for_high(const struct gf_task *t, struct gf_plan *p,
+			 struct gf_error *err)
+{
+	struct gf_model_profile *model =
+		gf_model_profile_copy(t->problem.model);
+	struct gf_network *network = gf_network_copy(t->problem.network);
+	int rc;
+
+	gf_doubt_raise(model, network);
+	rc = gf_task_plan_for(t, model, network, p, err);
+	gf_model_profile_free(model);
+	gf_network_free(network);
+	return rc;
+}
+
+/* A bound on all plans is the same for all. */
+static void take_bound(const struct gf_prediction *from,
+		       struct gf_prediction *to)
+{
+	to->lower_bound_s = fmin(from->lower_bound_s, to->iteration_s);
+}
+
+/* What `optimal` makes of the task, but for its plan within the tolerance. */
+static int try_optimal(const struct gf_task *t, bool named,
+		       struct gf_plan *plans, size_t *n, struct gf_error *err)
+{
+	const struct gf_problem *problem = &t->problem;
+	struct gf_task fastest = *t;
+	int rc = 0;
+
+	fastest.problem.tolerance = 0;
+	if (problem->tolerance > 0) {
+		rc = gf_task_plan_by(&fastest,
+				     gf_task_is_plain(t) ? NULL
+							 : &gf_policy_optimal,
+				     &plans[*n], err);
+		*n += rc == 0;
+	}
+	if (rc == 0 && problem->tolerance > 0 && problem->network && !named &&
+	    gf_doubt_recorded(problem->model, problem->network)) {
+		rc = plan_for_high(t, &plans[*n], err);
+		if (rc == 0 && gf_task_is_plain(t))
+			take_bound(plans[0].predicted, plans[*n].predicted);
+		*n += rc == 0;
+	}
+	if (rc == 0 && t->system.staleness > 1) {
+		rc = gf_task_stale(t, &plans[*n], err);
+		*n += rc == 0;
+	}
+	return rc;
+}
+
+/* `optimal` goes by the name of the policy that found its plan. */
+static int try_all(const struct gf_task *t, bool halves, bool named,
+		   struct gf_plan *plans, size_t *n, struct gf_error *err)
+{
+	int rc = try_optimal(t, named, plans, n, err);
+	size_t i;
+
+	if (rc < 0)
+		return rc;
+	for (i = 0; gf_policies[i]; i++) {
+		const struct gf_policy *policy = gf_policies[i];
+
+		if (!policy->automatic && !halves)
+			continue;
+		if (gf_task_is_plain(t) && policy == &gf_policy_optimal)
+			policy = NULL;
+		rc = gf_task_plan_by(t, policy, &plans[*n], err);
+		if ((rc == -EINVAL || rc == -ENOTSUP) && policy &&
+		    !policy->automatic)
+			continue; /* not with these axes */
+		if (rc < 0)
+			return rc;
+		++*n;
+	}
+	return 0;
+}
+
+int gf_task_best(const struct gf_task *t, bool halves, bool named,
+		 struct gf_plan *p, struct gf_error *err)
+{
+	struct gf_plan *plans;
+	double fastest_s = INFINITY;
+	size_t n = 0, best = 0, i;
+	int rc;
+
+	for (i = 0; gf_policies[i]; i++)
+		;
+	plans = gf_xcalloc(i + OTHERS, sizeof(*plans));
+	rc = try_all(t, halves, named, plans, &n, err);
+	if (rc == 0)
+		best = choose(t, named, plans, n);
+	for (i = 0; i < n; i++)
+		fastest_s = fmin(fastest_s, plans[i].predicted->iteration_s);
+	for (i = 0; i < n; i++)
+		if (rc == 0 && i == best)
+			*p = plans[i];
+		else
+			gf_plan_release(&plans[i]);
+	free(plans);
+	if (rc == 0 && p->predicted->iteration_s > fastest_s &&
+	    !(p->predicted->fastest_s > 0))
+		p->predicted->fastest_s = fastest_s;
+	return rc;
+}
+
+int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
+		 struct gf_plan *p, struct gf_error *err)
+{
+	int rc;
+
+	if ((policy && policy != &gf_policy_optimal) || gf_task_is_plain(t))
+		return gf_task_plan_by(t, policy, p, err);
+	rc = gf_task_best(t, false, true, p, err);
+	if (rc < 0 || !policy)
+		return rc;
+	free(p->policy);
+	p->policy = gf_xstrdup(policy->name);
+	return 0;
+}

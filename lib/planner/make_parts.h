@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_PLANNER_MAKE_PARTS_H
+#define GF_PLANNER_MAKE_PARTS_H
+
+#include "planner/make.h"
+
+/* From a task to a plan, within the planner. */
+
+/* Synchronous and dense: what the policies plan for. */
+bool gf_task_is_plain(const struct gf_task *t);
+/* By this policy, or (NULL) what auto finds, with the task's axes and its
+ * interval of doubt (task.c). -EINVAL, -ENOTSUP: not with these axes. */
+int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy,
+		    struct gf_plan *p, struct gf_error *err);
+/* What `optimal` makes of another model's times or another network's costs,
+ * predicted with the task's; of a plain task, but for the lower bound. */
+int gf_task_plan_for(const struct gf_task *t,
+		     const struct gf_model_profile *model,
+		     const struct gf_network *network, struct gf_plan *p,
+		     struct gf_error *err);
+/* A plan for stale gradients (stale.c). */
+int gf_task_stale(const struct gf_task *t, struct gf_plan *p,
+		  struct gf_error *err);
+/* The best by any policy (choose.c). halves: those that split messages, too;
+ * named: a policy was asked for, and doubt does not count. */
+int gf_task_best(const struct gf_task *t, bool halves, bool named,
+		 struct gf_plan *p, struct gf_error *err);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A task's plan by one policy, with the axes that policies know nothing of. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "planner/contradictions.h"
+#include "planner/make_parts.h"
+#include "planner/policies.h"
+#include "planner/work.h"
+#include "sim/doubt.h"
+#include "sim/predict.h"
+
+bool gf_task_is_plain(const struct gf_task *t)
+{
+	return gf_selection_has(&t->selection, GF_SELECT_LOSSLESS) &&
+	       t->system.staleness == 1;
+}
+
+/* What an exchange cannot do without: with several lanes and stale gradients,
+ * its startup may pass while the exchange before it sends. */
+static double exchange_bound_s(const struct gf_task *t, const struct gf_work *w)
+{
+	int lanes = t->problem.lanes ? t->problem.lanes : GF_LANES_MOST;
+	double bound_s = gf_work_exchange_bound_s(w, lanes);
+	double startup_s = bound_s;
+	size_t i;
+
+	if (t->system.staleness <= 1 || lanes <= 1)
+		return bound_s;
+	for (i = 0; i < w->menu.noptions; i++)
+		startup_s = fmin(startup_s, w->menu.options[i].startup_s);
+	return bound_s - startup_s;
+}
+
+/* No plan with these axes takes less. */
+static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
+{
+	const struct gf_model_profile *m = t->problem.model;
+	double compute_s = m->forward_s + m->backward_s + m->update_s;
+	double exchange_s;
+	struct gf_work w;
+	int rc;
+
+	*bound_s = fmax(compute_s, t->system.staleness > 1 ? 0 : t->bound_s);
+	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
+		return 0;
+	rc = gf_work_init(&w, &t->problem, err);
+	if (rc < 0)
+		return rc;
+	exchange_s = exchange_bound_s(t, &w);
+	gf_work_release(&w);
+	*bound_s = t->system.staleness > 1 ? fmax(compute_s, exchange_s)
+					   : compute_s + exchange_s;
+	return 0;
+}
+
+/* Selection, staleness and release. */
+static int set_axes(const struct gf_task *t, struct gf_plan *p,
+		    struct gf_error *err)
+{
+	const struct gf_system *s = &t->system;
+	size_t i;
+
+	gf_selection_release(&p->selection);
+	p->selection = gf_selection_copy(&t->selection);
+	p->staleness = s->staleness;
+	p->pipeline_warmup_steps = s->pipeline_warmup_steps;
+	if (gf_selection_has(&t->selection, GF_SELECT_RECUTS))
+		p->threshold_bytes = t->problem.threshold_bytes;
+	for (i = 0; i < p->nmessages; i++)
+		if (s->release == GF_RELEASE_BACKWARD_END)
+			p->messages[i].release = s->release;
+	return gf_plan_check(p, err);
+}
+
+/* The bound of a plain plan is that of its search. */
+static int predict(const struct gf_task *t, struct gf_plan *p,
+		   struct gf_error *err)
+{
+	struct gf_prediction *out = p->predicted;
+	struct gf_sim_result result = {.messages = out->messages};
+	struct gf_fabric fabric = gf_plan_fabric(p);
+	int rc;
+
+	fabric.derived = t->problem.derived;
+	rc = gf_predict_plan(p, &fabric, &result, err);
+	if (rc < 0)
+		return rc;
+	out->iteration_s = result.iteration_s;
+	out->compute_s = result.compute_s;
+	out->exposed_comm_s = result.exposed_comm_s;
+	if (!gf_task_is_plain(t))
+		rc = bound(t, &out->lower_bound_s, err);
+	out->lower_bound_s = fmin(out->lower_bound_s, out->iteration_s);
+	return rc;
+}
+
+int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy,
+		    struct gf_plan *p, struct gf_error *err)
+{
+	int rc = gf_task_check_axes(t, policy, err);
+
+	if (rc == 0)
+		rc = policy ? gf_policy_run(policy, &t->problem, p, err)
+			    : gf_policy_auto(&t->problem, p, err);
+	if (rc < 0)
+		return rc;
+	free(p->system);
+	p->system = gf_xstrdup(t->system.name);
+	if (gf_task_is_plain(t)) {
+		rc = gf_plan_check(p, err);
+	} else {
+		p->predicted->fastest_s = 0; /* that was without these axes */
+		rc = set_axes(t, p, err);
+		rc = rc ? rc : predict(t, p, err);
+	}
+	rc = rc ? rc : gf_doubt_predict(p, err);
+	if (rc < 0)
+		gf_plan_release(p);
+	return rc;
+}
+
+int gf_task_plan_for(const struct gf_task *t,
+		     const struct gf_model_profile *model,
+		     const struct gf_network *network, struct gf_plan *p,
+		     struct gf_error *err)
+{
+	struct gf_task other = *t;
+	struct gf_derived derived = {0};
+	int rc;
+
+	other.problem.model = model;
+	other.problem.network = network;
+	other.problem.derived = &derived; /* the task's has other costs */
+	rc = gf_task_plan_by(&other, &gf_policy_optimal, p, err);
+	gf_derived_release(&derived);
+	if (rc < 0)
+		return rc;
+	gf_model_profile_free(p->model);
+	gf_network_free(p->network);
+	p->model = gf_model_profile_copy(t->problem.model);
+	p->network =
+		t->problem.network ? gf_network_copy(t->problem.network) : NULL;
+	p->predicted->fastest_s = 0;
+	rc = predict(t, p, err);
+	rc = rc ? rc : gf_doubt_predict(p, err);
+	if (rc < 0)
+		gf_plan_release(p);
+	return rc;
+}
