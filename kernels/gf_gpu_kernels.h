@@ -113,8 +113,8 @@ struct gf_gpu_kernels {
 
 	void (*add_f32)(struct gf_gpu_stream *s, float *y, const float *x,
 			size_t n);
-	void (*axpby_f32)(struct gf_gpu_stream *s, float a, const float *x,
-			  float b, float *y, size_t n);
+	void (*scale_f32)(struct gf_gpu_stream *s, float a, const float *x,
+			  float *y, size_t n);
 
 	/* The structs are the host's and are read at once; gate is optional. */
 	void (*sgd_f32)(struct gf_gpu_stream *s, const struct gf_sgd_step *o,

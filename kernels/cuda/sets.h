@@ -16,7 +16,7 @@ extern "C" {
 
 /* vector.cu */
 ENTRY(add_f32);
-ENTRY(axpby_f32);
+ENTRY(scale_f32);
 ENTRY(sgd_f32);
 /* lars.cu */
 ENTRY(lars_f32);

@@ -4,7 +4,7 @@
 const struct gf_gpu_kernels gf_gpu_kernels_cuda = {
 	.name = "cuda",
 	.add_f32 = gf_cuda_add_f32,
-	.axpby_f32 = gf_cuda_axpby_f32,
+	.scale_f32 = gf_cuda_scale_f32,
 	.sgd_f32 = gf_cuda_sgd_f32,
 	.lars_f32 = gf_cuda_lars_f32,
 	.lars_work_bytes = gf_gpu_lars_work_bytes,

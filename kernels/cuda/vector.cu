@@ -33,35 +33,30 @@ struct add {
 	}
 };
 
-struct axpby {
-	float a, b;
+struct scale {
+	float a;
 	const float *x;
 	float *y;
 
 	struct quad {
-		float4 y, x;
+		float4 x;
 	};
 	size_t phase() const
 	{
 		return same_phase(::phase(y, 4), ::phase(x, 4));
 	}
-	__device__ float of(float xi, float yi) const
-	{
-		return a * xi + b * yi;
-	}
 	__device__ void load(size_t i, quad &q) const
 	{
-		q.y = load4(y + i);
 		q.x = load4(x + i);
 	}
 	__device__ void store(size_t i, const quad &q) const
 	{
-		store4(y + i, make_float4(of(q.x.x, q.y.x), of(q.x.y, q.y.y),
-					  of(q.x.z, q.y.z), of(q.x.w, q.y.w)));
+		store4(y + i,
+		       make_float4(a * q.x.x, a * q.x.y, a * q.x.z, a * q.x.w));
 	}
 	__device__ void one(size_t i) const
 	{
-		y[i] = of(x[i], y[i]);
+		y[i] = a * x[i];
 	}
 };
 
@@ -126,10 +121,10 @@ void gf_cuda_add_f32(struct gf_gpu_stream *s, float *y, const float *x,
 	each(s, add{y, x}, n);
 }
 
-void gf_cuda_axpby_f32(struct gf_gpu_stream *s, float a, const float *x,
-		       float b, float *y, size_t n)
+void gf_cuda_scale_f32(struct gf_gpu_stream *s, float a, const float *x,
+		       float *y, size_t n)
 {
-	each(s, axpby{a, b, x, y}, n);
+	each(s, scale{a, x, y}, n);
 }
 
 void gf_cuda_sgd_f32(struct gf_gpu_stream *s, const struct gf_sgd_step *o,

@@ -340,7 +340,7 @@ void gf_csc_commit(struct gf_csc_step *s)
 	for (i = 0; i < s->nwaiting; i++) {
 		n = gf_csc_chunk_count(c, s->waiting[i]);
 		first = gf_csc_chunk_first(c, s->waiting[i]);
-		gf_kernels()->axpby_f32(c->decay, s->data + first, 0,
+		gf_kernels()->scale_f32(c->decay, s->data + first,
 					c->history + first, n);
 		c->empty[s->waiting[i]] = false;
 	}

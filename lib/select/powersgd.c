@@ -140,7 +140,7 @@ static void orthogonalise(float *p, size_t rows, size_t rank)
 				  p + i * rows, rows);
 		length = sqrtf(dot(column, column, rows));
 		length = length > (float)DEPENDS * before ? 1 / length : 0;
-		gf_kernels()->axpby_f32(0, column, length, column, rows);
+		gf_kernels()->scale_f32(length, column, column, rows);
 	}
 }
 
@@ -232,7 +232,7 @@ static int prepare(void *ctx, size_t slot, size_t message,
 /* by * data */
 static void multiply(float *data, float by, size_t n)
 {
-	gf_kernels()->axpby_f32(0, data, by, data, n);
+	gf_kernels()->scale_f32(by, data, data, n);
 }
 
 static void look(const struct gf_selector *s, struct gf_select_slot *t,

@@ -301,7 +301,7 @@ int gf_select_multiply(const struct gf_selector *s, const struct gf_work *w,
 	if (by == 1)
 		return 0;
 	if (q) {
-		s->env.gpu->kernels->axpby_f32(q, (float)by, data, 0, data,
+		s->env.gpu->kernels->scale_f32(q, (float)by, data, data,
 					       w->count_elems);
 		return s->env.gpu->ops->check(s->env.gpu, err);
 	}

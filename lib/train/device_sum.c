@@ -45,6 +45,6 @@ void gf_device_sum_take_up(const struct gf_device_sum *s, size_t tensor)
 		return;
 	s->gpu->kernels->add_f32(s->stream, grad, (float *)s->sum + first,
 				 count);
-	s->gpu->kernels->axpby_f32(s->stream, 1.0f / (float)s->parts, grad, 0,
+	s->gpu->kernels->scale_f32(s->stream, 1.0f / (float)s->parts, grad,
 				   grad, count);
 }

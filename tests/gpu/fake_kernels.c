@@ -49,27 +49,27 @@ CODEC(FP4)
 	[GF_CODEC_##NUMBER] = {fake_##NUMBER##_encode, fake_##NUMBER##_decode, \
 			       fake_##NUMBER##_decode_add}
 
-struct axpby {
-	float a, b;
+struct scale {
+	float a;
 	const float *x;
 	float *y;
 	size_t n;
 };
 
-static void run_axpby(void *ctx)
+static void run_scale(void *ctx)
 {
-	struct axpby *o = ctx;
+	struct scale *o = ctx;
 
 	for (size_t i = 0; i < o->n; i++)
-		o->y[i] = o->a * o->x[i] + o->b * o->y[i];
+		o->y[i] = o->a * o->x[i];
 }
 
-static void fake_axpby_f32(struct gf_gpu_stream *s, float a, const float *x,
-			   float b, float *y, size_t n)
+static void fake_scale_f32(struct gf_gpu_stream *s, float a, const float *x,
+			   float *y, size_t n)
 {
-	struct axpby o = {a, b, x, y, n};
+	struct scale o = {a, x, y, n};
 
-	fake_enqueue_copy(s, run_axpby, &o, sizeof(o));
+	fake_enqueue_copy(s, run_scale, &o, sizeof(o));
 }
 
 static void call_nonfinite(struct fake_operation *op)
@@ -463,7 +463,7 @@ static size_t fake_clip_work_bytes(size_t n)
 const struct gf_gpu_kernels fake_gpu_kernels = {
 	.name = "fake",
 	.add_f32 = fake_add_f32,
-	.axpby_f32 = fake_axpby_f32,
+	.scale_f32 = fake_scale_f32,
 	.sgd_f32 = fake_sgd_f32,
 	.lars_f32 = fake_lars_f32,
 	.lars_work_bytes = fake_lars_work_bytes,

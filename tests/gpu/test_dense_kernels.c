@@ -41,10 +41,22 @@ static void add_itself(struct arrays *a)
 	gpu->add_f32(stream, a->dy, a->dy, a->n);
 }
 
-static void axpby(struct arrays *a)
+static void scale(struct arrays *a)
 {
-	ref->axpby_f32(0.3f, a->x, -1.7f, a->y, a->n);
-	gpu->axpby_f32(stream, 0.3f, a->dx, -1.7f, a->dy, a->n);
+	ref->scale_f32(-1.7f, a->x, a->y, a->n);
+	gpu->scale_f32(stream, -1.7f, a->dx, a->dy, a->n);
+}
+
+/* Infinity stays infinity. */
+static void scale_itself(struct arrays *a)
+{
+	if (a->n)
+		a->y[0] = INFINITY;
+	device_write(a->dy, a->y, a->n * 4);
+	ref->scale_f32(0.25f, a->y, a->y, a->n);
+	gpu->scale_f32(stream, 0.25f, a->dy, a->dy, a->n);
+	EXPECT(!a->n || a->y[0] == INFINITY, "scale itself: %g",
+	       (double)a->y[0]);
 }
 
 static void step(struct arrays *a, int nesterov)
@@ -91,10 +103,10 @@ static const struct {
 	const char *name;
 	void (*run)(struct arrays *a);
 } elementwise[] = {
-	{"add", add},           {"add itself", add_itself},
-	{"axpby", axpby},       {"sgd", sgd},
-	{"nesterov", nesterov}, {"skipped", skipped},
-	{"rescaled", rescaled},
+	{"add", add},         {"add itself", add_itself},
+	{"scale", scale},     {"scale itself", scale_itself},
+	{"sgd", sgd},         {"nesterov", nesterov},
+	{"skipped", skipped}, {"rescaled", rescaled},
 };
 
 static void test_elementwise(size_t c, size_t n, const size_t *offset)
