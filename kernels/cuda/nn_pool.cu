@@ -1,11 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-// Pooling over windows. A thread makes one value: backward asks the windows
-// that saw its place, so that nothing is added to by two at once.
+// Pooling over windows. A thread makes one value, or eight channels of a place
+// if they lie side by side: backward asks the windows that saw its place, so
+// that nothing is added to by two at once.
 #include "nn_sets.h"
 #include "typed.h"
 
 namespace
 {
+
+__device__ inline void load4(const uint32_t *p, uint32_t *x)
+{
+	const uint4 v = *reinterpret_cast<const uint4 *>(p);
+
+	x[0] = v.x;
+	x[1] = v.y;
+	x[2] = v.z;
+	x[3] = v.w;
+}
+
+__device__ inline void store4(uint32_t *p, const uint32_t *x)
+{
+	*reinterpret_cast<uint4 *>(p) = make_uint4(x[0], x[1], x[2], x[3]);
+}
 
 struct place {
 	unsigned plane; // n*channels + c
@@ -119,6 +135,108 @@ __global__ void __launch_bounds__(THREADS)
 	set(din + i, sum);
 }
 
+// The same for eight channels that lie side by side; n: values.
+struct spot {
+	unsigned image, channel; // the first of eight
+	int y, x;
+};
+
+__device__ spot spot_of(const pool &o, unsigned i, const int *size)
+{
+	const unsigned groups = o.channels / 8;
+	const unsigned area = (unsigned)(size[0] * size[1]);
+	const unsigned row = i / groups, at = row % area;
+
+	return spot{row / area, i % groups * 8, (int)at / size[1],
+		    (int)at % size[1]};
+}
+
+__device__ unsigned index_of(const pool &o, const spot &p, int y, int x,
+			     const int *size)
+{
+	return ((p.image * (unsigned)size[0] + (unsigned)y) *
+			(unsigned)size[1] +
+		(unsigned)x) *
+		       o.channels +
+	       p.channel;
+}
+
+template <class T>
+__global__ void __launch_bounds__(THREADS)
+	max_forward_wide(pool o, const T *in, T *out, uint32_t *at, unsigned n)
+{
+	const unsigned i = blockIdx.x * THREADS + threadIdx.x;
+	float best[8] = {};
+	uint32_t best_at[8] = {};
+	bool first = true;
+
+	if (i >= n / 8)
+		return;
+	const spot p = spot_of(o, i, o.out);
+	const side ys = o.seen(p.y, 0), xs = o.seen(p.x, 1);
+
+	for (int y = ys.begin; y < ys.end; y++)
+		for (int x = xs.begin; x < xs.end; x++) {
+			eight<T> q;
+
+			q.load(in + index_of(o, p, y, x, o.in));
+#pragma unroll
+			for (unsigned e = 0; e < 8; e++) {
+				const float v = q.of(e);
+
+				if (first || v > best[e] ||
+				    (v != v && best[e] == best[e])) {
+					best[e] = v;
+					best_at[e] =
+						(uint32_t)(y * o.in[1] + x);
+				}
+			}
+			first = false;
+		}
+	eight<T>::store(out + 8 * (size_t)i, best);
+	store4(at + 8 * (size_t)i, best_at);
+	store4(at + 8 * (size_t)i + 4, best_at + 4);
+}
+
+template <class T, bool Add>
+__global__ void __launch_bounds__(THREADS)
+	max_backward_wide(pool o, const T *dout, const uint32_t *at, T *din,
+			  unsigned n)
+{
+	const unsigned i = blockIdx.x * THREADS + threadIdx.x;
+	float sum[8] = {};
+
+	if (i >= n / 8)
+		return;
+	const spot p = spot_of(o, i, o.in);
+	const side ys = o.seeing(p.y, 0), xs = o.seeing(p.x, 1);
+	const uint32_t self = (uint32_t)(p.y * o.in[1] + p.x);
+
+	if (Add) {
+		eight<T> q;
+
+		q.load(din + 8 * (size_t)i);
+#pragma unroll
+		for (unsigned e = 0; e < 8; e++)
+			sum[e] = q.of(e);
+	}
+	for (int y = ys.begin; y < ys.end; y++)
+		for (int x = xs.begin; x < xs.end; x++) {
+			const unsigned w = index_of(o, p, y, x, o.out);
+			uint32_t from[8];
+			eight<T> q;
+
+			load4(at + w, from);
+			load4(at + w + 4, from + 4);
+			q.load(dout + w);
+#pragma unroll
+			for (unsigned e = 0; e < 8; e++)
+				if (from[e] == self)
+					sum[e] += q.of(e);
+		}
+	eight<T>::store(din + 8 * (size_t)i, sum);
+}
+
 template <class T>
 __global__ void __launch_bounds__(THREADS)
 	mean_forward(pool o, const T *in, T *out, unsigned n)
@@ -167,9 +285,42 @@ pool small(const struct gf_gpu_pool *o)
 		    {(int)o->pad[0], (int)o->pad[1]}};
 }
 
+bool wide(const struct gf_gpu_pool *o)
+{
+	return o->channels_last && o->channels % 8 == 0;
+}
+
 unsigned count(const struct gf_gpu_pool *o, const size_t *size)
 {
 	return (unsigned)(o->batch * o->channels * size[0] * size[1]);
+}
+
+template <class T>
+void max_pool(struct gf_gpu_stream *s, const struct gf_gpu_pool *o,
+	      const void *in, void *out, uint32_t *at, unsigned n)
+{
+	if (wide(o))
+		LAUNCH(max_forward_wide<T>, blocks_for(n / 8, THREADS), s,
+		       small(o), (const T *)in, (T *)out, at, n);
+	else
+		LAUNCH(max_forward<T>, blocks_for(n, THREADS), s, small(o),
+		       (const T *)in, (T *)out, at, n);
+}
+
+template <class T>
+void max_pool_backward(struct gf_gpu_stream *s, const struct gf_gpu_pool *o,
+		       const void *dout, const uint32_t *at, void *din,
+		       bool add, unsigned n)
+{
+	auto adding = max_backward_wide<T, true>;
+	auto setting = max_backward_wide<T, false>;
+
+	if (wide(o))
+		LAUNCH((add ? adding : setting), blocks_for(n / 8, THREADS), s,
+		       small(o), (const T *)dout, at, (T *)din, n);
+	else
+		LAUNCH(max_backward<T>, blocks_for(n, THREADS), s, small(o),
+		       (const T *)dout, at, (T *)din, add, n);
 }
 
 } // namespace
@@ -180,9 +331,7 @@ void gf_cuda_nn_maxpool(struct gf_gpu_stream *s, const struct gf_gpu_pool *o,
 	const unsigned n = count(o, o->out);
 
 	if (n > 0)
-		BY_TYPE(o->dtype,
-			LAUNCH(max_forward<T>, blocks_for(n, THREADS), s,
-			       small(o), (const T *)in, (T *)out, at, n));
+		BY_TYPE(o->dtype, max_pool<T>(s, o, in, out, at, n));
 }
 
 void gf_cuda_nn_maxpool_backward(struct gf_gpu_stream *s,
@@ -193,9 +342,7 @@ void gf_cuda_nn_maxpool_backward(struct gf_gpu_stream *s,
 
 	if (n > 0)
 		BY_TYPE(o->dtype,
-			LAUNCH(max_backward<T>, blocks_for(n, THREADS), s,
-			       small(o), (const T *)dout, at, (T *)din, add,
-			       n));
+			max_pool_backward<T>(s, o, dout, at, din, add, n));
 }
 
 void gf_cuda_nn_avgpool(struct gf_gpu_stream *s, const struct gf_gpu_pool *o,

@@ -139,6 +139,38 @@ __global__ void __launch_bounds__(THREADS)
 			    scale * tile[lane][k]);
 }
 
+// Few rows, as of an image's colours: a thread has some columns of them.
+#define NARROW 4
+
+template <class From, class To>
+__global__ void __launch_bounds__(THREADS)
+	narrow_kernel(const From *from, To *to, unsigned outer, unsigned a,
+		      unsigned b, float scale)
+{
+	const unsigned first = blockIdx.x * (THREADS * 4) + threadIdx.x;
+	float x[4][NARROW];
+
+#pragma unroll
+	for (unsigned u = 0; u < 4; u++) {
+		const unsigned i = first + u * THREADS, o = i / b;
+
+#pragma unroll
+		for (unsigned k = 0; k < NARROW; k++)
+			if (i < outer * b && k < a)
+				x[u][k] = get(from[((size_t)o * a + k) * b + i -
+						   o * b]);
+	}
+#pragma unroll
+	for (unsigned u = 0; u < 4; u++) {
+		const unsigned i = first + u * THREADS;
+
+#pragma unroll
+		for (unsigned k = 0; k < NARROW; k++)
+			if (i < outer * b && k < a)
+				set(to + (size_t)i * a + k, scale * x[u][k]);
+	}
+}
+
 template <class From, class To>
 __global__ void __launch_bounds__(THREADS)
 	convert_kernel(const From *from, To *to, unsigned n, float scale)
@@ -161,12 +193,17 @@ void permute(struct gf_gpu_stream *s, const struct gf_gpu_permute *p)
 	const size_t tiles = blocks_for(p->a, TILE) * blocks_for(p->b, TILE);
 	auto straight = convert_kernel<From, To>;
 	auto across = permute_kernel<From, To>;
+	auto narrow = narrow_kernel<From, To>;
 
 	if (n == 0)
 		return;
 	if (p->a == 1 || p->b == 1)
 		LAUNCH(straight, blocks_for(n, (size_t)THREADS * 4), s, from,
 		       to, (unsigned)n, p->scale);
+	else if (p->a <= NARROW)
+		LAUNCH(narrow, blocks_for(p->outer * p->b, THREADS * 4), s,
+		       from, to, (unsigned)p->outer, (unsigned)p->a,
+		       (unsigned)p->b, p->scale);
 	else
 		LAUNCH(across, p->outer * tiles, s, from, to, (unsigned)p->a,
 		       (unsigned)p->b, p->scale);

@@ -94,6 +94,15 @@ static const struct {
 	  {RELU},
 	  {ADD, .a = 12, .b = 9},
 	  {FC, .filters = 4}}},
+	{"pools of eight channels",
+	 {3, 7, 9},
+	 3,
+	 {{CONV, .filters = 16, .kernel = 3, .pad = 1},
+	  {MAXPOOL, .a = 1, .kernel = 3, .pad = 1},
+	  {CONV, .a = 1, .filters = 16},
+	  {ADD, .a = 2, .b = 3},
+	  {MAXPOOL, .kernel = 2, .kernel_w = 3, .stride = 2},
+	  {FC, .filters = 4}}},
 	{"images side by side",
 	 {4, 6, 5},
 	 3,
@@ -301,7 +310,7 @@ static int enqueue(const struct device *d, struct run *r, struct gf_error *err)
 /* An error comes with the result, and names the first place. */
 static void test_wrong_labels(void)
 {
-	struct gf_model *m = model_of(8);
+	struct gf_model *m = model_of(9);
 	struct gf_error err = {""};
 	struct device d;
 	double loss;
