@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "doc/algorithm.h"
+#include "doc/topology.h"
 
 static const struct gf_algorithm *find(const struct gf_algorithm *const *table,
 				       const char *name)
@@ -69,9 +70,9 @@ static int check_factors(const struct gf_coll_args *args, struct gf_error *err)
 
 int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err)
 {
-	if (args->ranks < 1 || args->ranks > GF_COLL_RANKS_MAX)
+	if (args->ranks < 1 || args->ranks > GF_RANKS_MAX)
 		return gf_error_set(err, -EINVAL, "ranks: want 1 to %d, got %d",
-				    GF_COLL_RANKS_MAX, args->ranks);
+				    GF_RANKS_MAX, args->ranks);
 	if (args->servers < 0 || args->servers >= args->ranks)
 		return gf_error_set(err, -EINVAL,
 				    "servers: want 0 to %d of %d ranks, got %d",

@@ -18,9 +18,6 @@ enum gf_coll_half {
 	GF_COLL_ALL_GATHER,     /* its second half, from that state */
 };
 
-/* More than anyone has; distances and products stay in an int. */
-#define GF_COLL_RANKS_MAX (1 << 24)
-
 /*
  * The arguments. Zero in every field after elem_bytes is the common case.
  */

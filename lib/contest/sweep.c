@@ -51,7 +51,7 @@ static int parse_factors(const char *text, struct gf_way *way,
 	int rc = 0;
 
 	while (rc == 0 && (word = strsep(&rest, "x,"))) {
-		rc = gf_units_int(word, 1, GF_COLL_RANKS_MAX, &factor, err);
+		rc = gf_units_int(word, 1, GF_RANKS_MAX, &factor, err);
 		if (rc == 0 && factor == 1)
 			continue;
 		if (rc == 0 && way->nfactors == GF_WAY_FACTORS)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/plan.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,7 +152,7 @@ static const struct gf_field plan_fields[] = {
 	{"system", GF_FIELD_STRING, GF_OMITTED, .offset = AT(system)},
 	{"policy", GF_FIELD_STRING, GF_OMITTED, .offset = AT(policy)},
 	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1,
-	 .high = INT_MAX},
+	 .high = GF_RANKS_MAX},
 	{"servers", GF_FIELD_INT, GF_OMITTED, .offset = AT(servers), .high = 1},
 	{"lanes", GF_FIELD_INT, GF_OMITTED, .offset = AT(lanes), .low = 1,
 	 .high = GF_MAX_COUNT},

@@ -10,6 +10,7 @@
 #include "doc/algorithm.h"
 #include "doc/contention.h"
 #include "doc/fit.h"
+#include "doc/topology.h"
 #include "json/record.h"
 #include "doc/shared.h"
 
@@ -223,7 +224,7 @@ static int finish_network(const struct gf_json_at *at, void *item,
 #define AT(member) offsetof(struct gf_network, member)
 static const struct gf_field network_fields[] = {
 	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1,
-	 .high = INT_MAX},
+	 .high = GF_RANKS_MAX},
 	{"allreduce", GF_FIELD_LIST, GF_OMITTED, .offset = AT(allreduce),
 	 .count_offset = AT(nallreduce), .record = &allreduce_record},
 	{"levels", GF_FIELD_LIST, GF_OMITTED, .offset = AT(levels),

@@ -9,6 +9,8 @@
 #include "doc/shared.h"
 
 #define FORMAT "gf-topology"
+/* 2^24 ranks have at most 24 levels that are not of one. */
+#define MOST_LEVELS 64
 
 const char *const gf_origin_names[] = {"assumed", "reported", "measured", NULL};
 const char *const gf_path_names[] = {"unknown", "nvlink", "nvswitch",
@@ -18,7 +20,8 @@ const char *const gf_path_names[] = {"unknown", "nvlink", "nvswitch",
 #define AT(member) offsetof(struct gf_level, member)
 static const struct gf_field level_fields[] = {
 	{"name", GF_FIELD_STRING, .offset = AT(name)},
-	{"size", GF_FIELD_SIZE, .offset = AT(size), .low = 1, .high = INT_MAX},
+	{"size", GF_FIELD_SIZE, .offset = AT(size), .low = 1,
+	 .high = GF_RANKS_MAX},
 	{"link", GF_FIELD_STRING, .offset = AT(link)},
 	{"bandwidth_bytes_per_s", GF_FIELD_REAL,
 	 .offset = AT(bandwidth_bytes_per_s), .low = GF_MIN_RATE,
@@ -138,6 +141,10 @@ int gf_levels_check(const struct gf_json_at *at, const struct gf_level *levels,
 	char place[48];
 	size_t i, k;
 
+	if (count > MOST_LEVELS)
+		return gf_json_refuse(at, "levels", err,
+				      "want at most %d levels, got %zu",
+				      MOST_LEVELS, count);
 	for (i = 0; i < count; i++) {
 		for (k = 0; k < i; k++) {
 			if (strcmp(levels[i].name, levels[k].name) != 0)
@@ -153,7 +160,7 @@ int gf_levels_check(const struct gf_json_at *at, const struct gf_level *levels,
 		return gf_json_refuse(at, "levels", err,
 				      "want sizes whose product is at most %d, "
 				      "got more",
-				      INT_MAX);
+				      GF_RANKS_MAX);
 	return 0;
 }
 
@@ -180,7 +187,7 @@ static const struct gf_field topology_fields[] = {
 	{"name", GF_FIELD_STRING, .offset = AT(name)},
 	{"source", GF_FIELD_STRING, .offset = AT(source)},
 	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1,
-	 .high = INT_MAX},
+	 .high = GF_RANKS_MAX},
 	{"levels", GF_FIELD_LIST, .offset = AT(levels),
 	 .count_offset = AT(nlevels), .record = &gf_level_record},
 	{"hosts", GF_FIELD_LIST, GF_OMITTED, .offset = AT(hosts),
@@ -231,7 +238,7 @@ int gf_levels_ranks(const struct gf_level *levels, size_t count)
 
 	for (i = 0; i < count; i++) {
 		product *= levels[i].size;
-		if (!product || product > INT_MAX)
+		if (!product || product > GF_RANKS_MAX)
 			return 0;
 	}
 	return (int)product;

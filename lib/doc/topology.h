@@ -8,6 +8,9 @@
 #include "base/error.h"
 #include "json/json.h"
 
+/* More than anyone has; distances and products stay in an int. */
+#define GF_RANKS_MAX (1 << 24)
+
 /*
  * gf-topology: how ranks are grouped, and how fast each group's links are
  * (gf-topology(5)). Levels are innermost first; rank r has mixed-radix digits,

@@ -38,7 +38,7 @@ static int add_factor(struct gf_axes *a, char *text, struct gf_error *err)
 
 	if (name)
 		*name++ = '\0';
-	rc = gf_units_int(text, 1, GF_COLL_RANKS_MAX, &factor, err);
+	rc = gf_units_int(text, 1, GF_RANKS_MAX, &factor, err);
 	stage.factor = (int)factor;
 	if (rc == 0 && name)
 		rc = read_algorithm(name, &stage, err);

@@ -17,7 +17,10 @@ struct gf_factor_rules {
 	int ranks;
 	const struct gf_level *levels; /* for shm; or NULL */
 	size_t nlevels;
-	size_t fewest, most; /* factors; fewest 0: 2, or 1 within one host */
+	/* Factors; fewest 0: 2, or 1 within one host. Less than most where
+	 * there would be too many ways to price: 10,000, and fewer above
+	 * 160,000 ranks. */
+	size_t fewest, most;
 	bool rings_only;
 	/* These factors only; an algorithm that is not NULL stays, too. */
 	const struct gf_stage *fixed;

@@ -15,7 +15,6 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,8 +165,8 @@ static int read_level(const struct list *lists, size_t i, double below,
 	double gb_per_s, latency_ns;
 	long long size;
 	size_t k;
-	int rc = gf_units_int(lists[NPUS_COUNT].items[i], 1, INT_MAX, &size,
-			      err);
+	int rc = gf_units_int(lists[NPUS_COUNT].items[i], 1, GF_RANKS_MAX,
+			      &size, err);
 
 	if (rc < 0) {
 		gf_error_prefix(err, "npus_count, entry %zu", i);
@@ -225,7 +224,7 @@ static int read_astra(const struct gf_topology_file *in, struct gf_topology *t,
 					  "%s:%zu: want at most %d NPUs in "
 					  "all, got %.0f",
 					  in->path, lists[NPUS_COUNT].line,
-					  INT_MAX, below);
+					  GF_RANKS_MAX, below);
 	}
 	for (k = 0; k < KEYS; k++) {
 		for (i = 0; i < lists[k].count; i++)

@@ -13,7 +13,6 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -338,7 +337,7 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 		if (t->ranks == 0)
 			rc = gf_error_set(err, -EINVAL,
 					  "%s: want at most %d ranks in all",
-					  in->path, INT_MAX);
+					  in->path, GF_RANKS_MAX);
 	}
 	if (rc == 0) {
 		t->nhosts = r.hosts.count;

@@ -9,8 +9,9 @@
 #include "base/array.h"
 #include "base/heap.h"
 
-/* Names are short; this many digits are enough for any counter. */
-enum { DIGITS_MAX = 18, BRACKETS_MAX = 4 };
+/* A name in the DNS has at most 253 characters; this many digits are enough for
+ * any counter. */
+enum { NAME_MAX_CHARS = 255, DIGITS_MAX = 18, BRACKETS_MAX = 4 };
 
 static int expand(struct gf_hostlist *l, const char *prefix, const char *rest,
 		  int brackets, struct gf_error *err);
@@ -20,6 +21,11 @@ static int add_name(struct gf_hostlist *l, const char *name,
 {
 	if (!*name)
 		return gf_error_set(err, -EINVAL, "want a name, got nothing");
+	if (strlen(name) > NAME_MAX_CHARS)
+		return gf_error_set(err, -EINVAL,
+				    "want names of at most %d characters, got "
+				    "\"%.20s...\"",
+				    NAME_MAX_CHARS, name);
 	if (l->count >= GF_HOSTLIST_MAX)
 		return gf_error_set(err, -EINVAL, "want at most %zu names",
 				    GF_HOSTLIST_MAX);

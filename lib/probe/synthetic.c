@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +43,7 @@ static int parse_level(char *text, struct gf_level *level, struct gf_error *err)
 	if (!latency || !is_word(text) || (link && !is_word(link)))
 		return gf_error_set(err, -EINVAL,
 				    "want NAME:SIZE@RATE,LATENCY[,LINK]");
-	rc = gf_units_int(size, 1, INT_MAX, &count, err);
+	rc = gf_units_int(size, 1, GF_RANKS_MAX, &count, err);
 	if (rc == 0)
 		rc = gf_units_rate(rate, &level->bandwidth_bytes_per_s, err);
 	if (rc == 0)
@@ -103,7 +102,7 @@ static int parse_levels(char *spec, struct gf_topology *t, struct gf_error *err)
 		return gf_error_set(err, -EINVAL,
 				    "want at most %d ranks in all levels "
 				    "together",
-				    INT_MAX);
+				    GF_RANKS_MAX);
 	return 0;
 }
 

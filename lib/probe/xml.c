@@ -10,7 +10,7 @@
 #include "base/heap.h"
 
 /* PCI trees are a few bridges deep. */
-enum { DEPTH_MAX = 64 };
+enum { DEPTH_MAX = 64, MOST_ATTRIBUTES = 100 };
 
 struct reader {
 	const char *at, *path;
@@ -107,7 +107,9 @@ static int read_attribute(struct reader *r, struct gf_xml *x)
 	if (rc < 0)
 		return rc;
 	skip_space(r);
-	if (gf_xml_get(x, name))
+	if (x->nattributes == MOST_ATTRIBUTES)
+		rc = refuse(r, "at most 100 attributes");
+	else if (gf_xml_get(x, name))
 		rc = refuse(r, "each attribute once");
 	if (rc == 0 && *r->at != '=')
 		rc = refuse(r, "=");

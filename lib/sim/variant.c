@@ -77,7 +77,6 @@ int gf_variant_init(struct gf_variant *v, const struct gf_plan *p,
 			rc = fit_stages(&v->plan.messages[i], w->ranks, err);
 	}
 	v->fabric = gf_plan_fabric(&v->plan);
-	v->derived.lanes = v->plan.lanes;
 	v->fabric.derived = &v->derived;
 	if (w->levels) {
 		v->fabric.levels = w->levels;

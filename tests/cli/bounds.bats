@@ -58,3 +58,13 @@ bounded() { # STATUS COMMAND...
 	wants 2 gf-profile --import chosen.json
 	grep -q 'chosen.json: /chosen: want an algorithm, got none' err.txt
 }
+
+@test "no document below 1 MB takes more than 5 s or 1 GB" {
+	command -v python3 > /dev/null || skip "python3 is not installed"
+	python3 "$BATS_TEST_DIRNAME/big_inputs.py" "$GF_SOURCE" > commands
+	[ "$(wc -l < commands)" -gt 80 ]
+	python3 "$BATS_TEST_DIRNAME/bounded.py" < commands
+	# a plan with more lanes than there can be messages
+	gf-plan -q --model resnet20 --gpu v100 "$share/topologies/4x2-1gbe.json" | jq '.lanes = 1000000' > lanes.json
+	printf 'gf-sim %slanes.json\n' '' '--verify ' '--jitter 0.1 ' '--ranks 65536 ' | python3 "$BATS_TEST_DIRNAME/bounded.py"
+}

@@ -327,7 +327,7 @@ static void choose_none_on(struct gf_comm *c, void *ctx)
 		       },
 		       &chooser, &err) == 0,
 	       "%s", err.text);
-	many.ranks = GF_COLL_RANKS_MAX + 1;
+	many.ranks = GF_RANKS_MAX + 1;
 	for (k = 0; k < 2; k++) {
 		EXPECT(gf_chooser_pick(chooser, 2, data, &way, &err) ==
 			       -ENOTSUP,

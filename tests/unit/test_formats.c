@@ -174,11 +174,11 @@ static void test_refused(void)
 		 "topology: [ A ]\nnpus_count: [ 0 ]\nbandwidth: [ 1 ]\n"
 		 "latency: [ 1 ]\n",
 		 "f: npus_count, entry 0: want an integer from 1 to "
-		 "2147483647, got \"0\""},
+		 "16777216, got \"0\""},
 		{"astra-sim",
 		 "topology: [ A, B ]\nnpus_count: [ 65536, 65536 ]\n"
 		 "bandwidth: [ 1, 1 ]\nlatency: [ 1, 1 ]\n",
-		 "f:2: want at most 2147483647 NPUs in all, got 4294967296"},
+		 "f:2: want at most 16777216 NPUs in all, got 4294967296"},
 	};
 	size_t i;
 

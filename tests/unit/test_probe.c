@@ -457,7 +457,7 @@ static void test_synthetic(void)
 		 "level \"a:2@1Gb/s,1us\": want a name of its own, a is taken",
 		 0},
 		{"a:65536@1Gb/s,1us b:65536@1Gb/s,1us",
-		 "want at most 2147483647 ranks in all levels together", 0},
+		 "want at most 16777216 ranks in all levels together", 0},
 	};
 	static const char *const bad_figures[] = {
 		"net:0@1Gb/s,1us",  "net:-2@1Gb/s,1us",   "net:x@1Gb/s,1us",

@@ -42,8 +42,8 @@ static const struct doc_case cases[] = {
 	 "t.json: /levels/1/size: want an integer, got nothing"},
 	{"\"size\": 4", "\"size\": 0",
 	 "t.json: /levels/1/size: want an integer >= 1, got 0"},
-	{"\"size\": 4", "\"size\": 2147483647",
-	 "t.json: /levels: want sizes whose product is at most 2147483647, "
+	{"\"size\": 4", "\"size\": 16777216",
+	 "t.json: /levels: want sizes whose product is at most 16777216, "
 	 "got more"},
 	{"\"size\": 4", "\"size\": 4, \"size\": 4",
 	 "t.json:3:46: duplicate object key near '\"size\"'"},

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes documents below 1 MB that ask for much, and prints for each the commands
+that read it: big_inputs.py SOURCE, into the current folder."""
+import copy
+import json
+import sys
+from pathlib import Path
+
+source = Path(sys.argv[1])
+topology = json.loads((source / "share/topologies/4x2-1gbe.json").read_text())
+profile = json.loads((source / "share/profiles/six.json").read_text())
+mlp = json.loads((source / "share/models/digits-mlp.json").read_text())
+
+
+def put(name, document, *commands):
+    """The first million bytes of the document, and the lines of its commands."""
+    if not isinstance(document, str):
+        document = json.dumps(document, separators=(",", ":"))
+    Path(name).write_text(document[:999_000])
+    for command in commands:
+        print(command, name)
+
+
+def levels(sizes):
+    ranks = 1
+    for size in sizes:
+        ranks *= size
+    rows = [{**topology["levels"][0], "name": f"l{i}", "size": s} for i, s in enumerate(sizes)]
+    return {**topology, "ranks": ranks, "levels": rows}
+
+
+def costs(tensors, elements=1000, **network):
+    made = copy.deepcopy(profile)
+    made["model"]["tensors"] = [
+        {"name": f"t{i}", "count_elems": elements, "dtype": "f32", "ready_s": 17.0 * (i + 1) / tensors}
+        for i in range(tensors)]
+    made["network"].update(network)
+    return made
+
+
+def entry(**keys):
+    return {"algorithm": "ring", "startup_s": 1, "per_byte_s": 0.25, **keys}
+
+
+def switches(name, text):
+    put(name, text, "gf-topo --import", "gf-topo --tree --import")
+
+
+PLANS = "gf-plan --model resnet50", "gf-plan --model resnet50 --compare"
+TOPOLOGIES = {
+    "prime": [2**31 - 1], "billion": [10**9], "thirty": [2] * 30, "most": [2**24],
+    "more": [2**24 + 1], "primes": [16777213], "twos": [2] * 24, "ones": [1] * 6000,
+    "divisors": [2] * 12 + [3] * 7}
+for name, sizes in TOPOLOGIES.items():
+    put(f"topology-{name}.json", levels(sizes), *PLANS)
+    put(f"drawn-{name}.json", levels(sizes), "gf-topo --tree --import", "gf-topo --export nccl --import",
+        "gf-topo --export slurm --import")
+
+put("tensors.json", costs(9000), "gf-plan", "gf-plan --compare", "gf-plan --policy optimal --lanes 8",
+    "gf-plan --policy dear --halves", "gf-plan --explain", "gf-plan --selection topk", "gf-plan --emit ddp")
+put("elements.json", costs(8000, 2**40), "gf-plan", "gf-plan --selection csc --chunk 1")
+put("gammas.json", costs(6, allreduce=[entry(contention=[1] * 100000)]), "gf-plan",
+    "gf-plan --lanes 100000")
+put("algorithms.json", costs(6, allreduce=[entry()] * 8000), "gf-plan")
+put("lines.json", costs(6, allreduce=[entry(larger=[
+    {"from_bytes": i + 1, "startup_s": 1 + i, "per_byte_s": 0.25} for i in range(16000)])]), "gf-plan")
+
+READERS = ("gf-plan", "gf-sim", "gf-topo --import", "gf-profile --import", "gf-train --steps 1 --plan",
+           "gf-train --steps 1 --model")
+put("deep.json", "[" * 900_000, *READERS)
+put("nested.json", '{"a":' * 190_000, *READERS)
+put("keys.json", "{" + ",".join(f'"k{i}":1' for i in range(80_000)) + "}", *READERS)
+put("many.json", "{}" * 499_000, *READERS)
+
+switches("long.conf", f"SwitchName=s0 Nodes={'a' * 3000}[0-99999]\n")
+switches("product.conf", "SwitchName=s0 Nodes=a[0-99][0-99][0-99][0-99]\n")
+switches("range.conf", "SwitchName=s0 Nodes=a[0-16777215]\n")
+switches("twice.conf", "SwitchName=s0 Nodes=" + ",".join(["a[0-500]"] * 20_000) + "\n")
+switches("chain.conf", "".join(f"SwitchName=s{i + 1} Switches=s{i}\n" for i in range(25_000)) +
+         "SwitchName=s0 Nodes=h[0-1]\n")
+switches("flat.conf", "".join(f"SwitchName=s{i} Nodes=h{i}\n" for i in range(25_000)) +
+         "SwitchName=top Switches=s[0-24999]\n")
+
+GPU = '<pci busid="0000:01:00.0" class="0x030200"><gpu dev="0" sm="80"/></pci>'
+for name, inside in {
+        "attributes": "<cpu " + " ".join(f'a{i}="1"' for i in range(70_000)) + "/>",
+        "deep": "<pci>" * 100_000, "gpus": "<cpu>" + GPU * 11_000 + "</cpu>",
+        "comment": "<!--" + "-" * 900_000}.items():
+    put(f"nccl-{name}.xml", f'<system version="1">{inside}</system>', "gf-topo --import", "gf-topo --import nccl:")
+put("laughs.xml", '<!DOCTYPE topology [<!ENTITY b0 "aaaaaaaaaa">' + "".join(
+    f'<!ENTITY b{i + 1} "{f"&b{i};" * 10}">' for i in range(20)) + "]><topology>&b20;</topology>",
+    "gf-topo --import hwloc:")
+for size in 2**31 - 1, 16777213:
+    put(f"astra-{size}.yml", f"topology: [ Ring ]\nnpus_count: [ {size} ]\nbandwidth: [ 1.0 ]\nlatency: [ 1.0 ]\n",
+        "gf-topo --import astra-sim:")
+put("dimensions.yml", "".join(f"{key}: [ {', '.join([value] * 40_000)} ]\n" for key, value in (
+    ("topology", "Ring"), ("npus_count", "2"), ("bandwidth", "1.0"), ("latency", "1.0"))),
+    "gf-topo --import astra-sim:")
+
+put("ready.csv", "name,count_elems,ready_s\n" + "".join(f"t{i},1000,{i}\n" for i in range(60_000)),
+    "gf-profile --forward 1s --import")
+put("wide.csv", "x," * 499_000, "gf-profile --import")
+put("quote.csv", '"' + "x" * 900_000, "gf-profile --import")
+put("kineto.json", {"traceEvents": [
+    {"ph": "X", "cat": "cpu_op", "name": "autograd::engine::evaluate_function: AddmmBackward0", "pid": 1,
+     "tid": 2, "ts": i, "dur": 2 * (7000 - i)} for i in range(7000)]}, "gf-profile --import")
+
+wide = copy.deepcopy(mlp)
+wide["layers"][0]["outputs"] = 2_000_000_000
+put("wide.json", wide, "gf-plan topology-most.json --model", "gf-profile --estimate --flops 1e12 --model",
+    "gf-train --device cpu --steps 1 --model")

@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the commands on standard input, one a line, and names those that end by a
+signal, say too much, or take more than 5 s or 1 GB. Processor time counts, which
+other work does not change, and memory in use: MPI and hwloc map more."""
+import os
+import resource
+import subprocess
+import sys
+
+
+def limit():
+    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+
+
+failed = 0
+for line in sys.stdin:
+    command = line.strip().replace(": ", ":")
+    with open("out.txt", "wb") as out, open("err.txt", "wb") as err:
+        child = subprocess.Popen(command.split(), stdin=subprocess.DEVNULL, stdout=out,
+                                 stderr=err, preexec_fn=limit)
+        _, status, used = os.wait4(child.pid, 0)
+    seconds, megabytes = used.ru_utime + used.ru_stime, used.ru_maxrss // 1024
+    status = os.waitstatus_to_exitcode(status)
+    with open("err.txt", errors="replace") as err:
+        text = err.read()
+    if status not in (0, 1, 2, 3) or seconds > 5 or megabytes > 1000 or len(text) > 3000:
+        failed = 1
+        print(f"{command}: status {status}, {seconds:.1f} s, {megabytes} MB, {text[:200]}")
+sys.exit(failed)
