@@ -4,15 +4,15 @@
 
 One process is one rank of torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT):
 
-    torchrun --nproc-per-node 2 pytorch_job.py profile model.json network.txt
-    gf-profile --import network.txt > network.json
+    torchrun --nproc-per-node 2 pytorch_job.py profile model.json network.json
     gf-plan model.json network.json > plan.json
     torchrun --nproc-per-node 2 pytorch_job.py train plan.json trace.json
     torchrun --nproc-per-node 2 pytorch_job.py ddp
 
 The data are random images in classes that differ in their means. GF_WIDTH sets the
-model's width, and GF_STEPS the number of steps. Without torchrun, GF_MEETING names the
-place where ranks meet: file:///path?rank=0&world_size=2.
+model's width, GF_STEPS the number of steps, and GF_BUDGET for how many seconds the
+network is measured. Without torchrun, GF_MEETING names the place where ranks meet:
+file:///path?rank=0&world_size=2.
 """
 import os
 import statistics
@@ -29,6 +29,7 @@ import gradflow  # noqa: E402
 BATCH = 16
 WIDTH = int(os.environ.get("GF_WIDTH", "64"))
 STEPS = int(os.environ.get("GF_STEPS", "30"))
+BUDGET_S = float(os.environ.get("GF_BUDGET", "20"))
 
 
 def build():
@@ -48,21 +49,17 @@ def batches(seed):
         yield images + labels.view(-1, 1, 1, 1) * 0.3, labels
 
 
-def train(model, finish, optimizer):
+def train(model, optimizer):
     data, times, loss = batches(100 + dist.get_rank()), [], None
     for _ in range(STEPS):
         images, labels = next(data)
         start = time.perf_counter()
         loss = nn.functional.cross_entropy(model(images), labels)
         loss.backward()
-        finish(optimizer)
+        optimizer.step()
+        optimizer.zero_grad()
         times.append(time.perf_counter() - start)
     return loss.item(), statistics.median(times[len(times) // 3:])
-
-
-def step(optimizer):
-    optimizer.step()
-    optimizer.zero_grad()
 
 
 def main():
@@ -71,26 +68,26 @@ def main():
         sys.exit(__doc__)
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=os.environ.get("GF_MEETING"))
-    model = build()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    reducer = None
+    model, record = build(), None
     if mode == "profile":
         images, labels = next(batches(1))
         gradflow.profile(model, lambda: nn.functional.cross_entropy(model(images), labels),
                          files[0], name="pytorch-job", batch=BATCH)
-        gradflow.network(files[1])
+        gradflow.exchange_costs(files[1], budget_s=BUDGET_S)
         return
     if mode == "train":
-        reducer = gradflow.Reducer(model, files[0], trace=len(files) > 1)
-        loss, seconds = train(model, reducer.step, optimizer)
+        model = gradflow.ddp(model, files[0])
+        record = gradflow.Record(model) if len(files) > 1 else None
     else:
-        loss, seconds = train(nn.parallel.DistributedDataParallel(model), step, optimizer)
-    if reducer and reducer.trace:
-        reducer.write_trace(files[1])
+        model = nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    loss, seconds = train(model, optimizer)
+    report = record and record.report()
+    if record:
+        record.write(files[1])
     if dist.get_rank() == 0:
-        if reducer and reducer.trace:
-            print(reducer.report(), end="")
-        print(f"{mode}: loss {loss:.6f}, {seconds * 1e3:.3f} ms a step, {dist.get_world_size()} ranks")
+        print((report or "") + f"{mode}: loss {loss:.6f}, {seconds * 1e3:.3f} ms a step, "
+              f"{dist.get_world_size()} ranks")
 
 
 if __name__ == "__main__":

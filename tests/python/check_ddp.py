@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 sys.path.insert(0, os.path.join(os.environ["GF_SOURCE"], "share", "python"))
 import gradflow  # noqa: E402
-from_ddp = sys.modules[gradflow.State.__module__]
+way = sys.modules[gradflow.State.__module__.replace("ddp", "way")]
 
 
 class Net(nn.Module):
@@ -116,15 +116,19 @@ SELECTIONS = {
     "csc": {"method": "csc", "chunk_elems": 16, "keep": 0.3, "warmup_steps": 3, "decay": 1},
     "topk": {"method": "topk", "density": 0.05, "warmup_densities": []},
     "gtopk": {"method": "gtopk", "density": 0.05, "warmup_densities": [], "putback": "paper"},
+    "randomk": {"method": "randomk", "density": 0.2, "warmup_densities": []},
+    "dgc": {"method": "dgc", "density": 0.05, "warmup_densities": []},
+    "onebit": {"method": "onebit"},
     "powersgd": {"method": "powersgd", "rank": 2},
 }
 
 
-def rule(method):
+def rule(method=None, staleness=1, warmup=0):
     return {"format": "gf-plan", "version": 1, "system": "auto", "policy": "threshold",
             "rule": {"threshold_bytes": 4096, "lanes": 1,
                      "algorithms": [{"min_bytes": 0, "algorithm": "ring"}]},
-            "selection": SELECTIONS[method], "pipeline": {"staleness": 1, "warmup_steps": 0}}
+            "selection": SELECTIONS.get(method, {"method": "dense"}),
+            "pipeline": {"staleness": staleness, "warmup_steps": warmup}}
 
 
 def whole(model, ends=(2, 7), codec="f32", **more):
@@ -266,35 +270,86 @@ class Stream:
         self.calls.append("off")
 
 
-def device():
-    """The order on a GPU: the exchange's stream waits for backward's before each post,
-    and results are of that stream."""
+class Event:
+    """Of torch.cuda: the second look finds that it has come."""
+
+    def __init__(self, calls):
+        self.calls, self.looks = calls, 0
+
+    def record(self):
+        self.calls.append("record")
+
+    def query(self):
+        self.looks += 1
+        return self.looks > 1
+
+    def synchronize(self):
+        self.calls.append("there")
+
+
+@contextlib.contextmanager
+def fake_gpu():
+    """Calls of torch.cuda are listed; gradients stay in the host's memory."""
     calls = []
     fakes = {"Stream": lambda _: Stream(calls), "stream": lambda own: own,
+             "Event": lambda: Event(calls),
              "current_stream": lambda device: f"backward's of {device}"}
     real = {name: getattr(torch.cuda, name) for name in fakes}
+    real_way = way._future, way._pinned
     for name, fake in fakes.items():
         setattr(torch.cuda, name, fake)
+    way._future = lambda _: torch.futures.Future()  # those of GPUs want one
+    way._pinned = torch.empty_like
     try:
-        streams = from_ddp._Stream("cuda:1")
-        streams.future = torch.futures.Future  # those of GPUs want one
-        model = gradflow.ddp(build(), bucket_cap_mb=0.02)
-        model.gradflow.close()
-        calls.clear()
-        model.gradflow.streams = streams
-        model.gradflow.exchange = recorder = Recorder(calls)
-        for _ in range(2):
-            loss(model, 0).backward()
+        yield calls
     finally:
         for name, own in real.items():
             setattr(torch.cuda, name, own)
+        way._future, way._pinned = real_way
+
+
+def device():
+    """The order on a GPU: the exchange's stream waits for backward's before each post,
+    and results are of that stream."""
+    with fake_gpu() as calls:
+        streams = way.InPlace(torch.device("cuda:1"))
+        model = gradflow.ddp(build(), bucket_cap_mb=0.02)
+        model.gradflow.close()
+        calls.clear()
+        model.gradflow.way = streams
+        model.gradflow.exchange = recorder = Recorder(calls)
+        for _ in range(2):
+            loss(model, 0).backward()
     count = len(model.gradflow.parameters)
     check(len(recorder.given) == 2 * count, recorder.given)
     check(sorted(i for i, _ in recorder.given[:count]) == list(range(count)), recorder.given)
     text = " ".join(calls)
     step = "wait for backward's of cuda:1 post "
     check(text.count(step) == text.count("post") > 2, text)
-    check(text.count("wait on off") == 2 and text.endswith("wait on off"), text)
+    check(text.count("wait on off") == 2 and text.endswith("wait on off on off"), text)
+
+
+def by_host():
+    """From a GPU by the host: a copy is posted once it is there, and means are put back
+    on the stream of the copies; at once, late, and after some that are not late."""
+    for late, synchronous in ((False, 0), (True, 99), (True, 0)):
+        with fake_gpu() as calls:
+            model = gradflow.ddp(build(), bucket_cap_mb=0.02)
+            model.gradflow.way = way.Copied(torch.device("cuda:1"), True, late, synchronous)
+            x = model.gradflow.exchange
+            x.post_many, post = lambda *a: (calls.append("post"), post(*a)), x.post_many
+            train(model, steps=3)
+        text = " ".join(calls)
+        check(text.startswith("wait for backward's of cuda:1 on record off"), text)
+        check(text.count("record") == text.count("there") == text.count("post") > 1, text)
+        check(all(b == "post" for a, b in zip(calls, calls[1:]) if a == "there"), text)
+        if late and not synchronous:  # means go back before the step's own are posted
+            check("on record off on off there post" in text, text)
+        else:
+            check(text.endswith("there post on off on off on off"), text)
+            found = distance(train(DDP(build(), bucket_cap_mb=0.02), steps=3), model)
+            check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, late, found)
+        model.gradflow.close()
 
 
 def uneven():
@@ -411,25 +466,82 @@ def groups():
     check(model.gradflow.exchange.sent_bytes > 0)
 
 
+# of a codec, of a selection: the most that is sent, as a share of what f32 sends
+SENT = {"f32": 1.01, "f16": 0.51, "bf16": 0.51, "trunc16": 0.51, "q8": 0.3, "fp8": 0.3,
+        "fp4": 0.2, "csc": 0.6, "topk": 0.3, "gtopk": 0.3, "randomk": 0.3, "dgc": 0.3,
+        "onebit": 0.3, "powersgd": 0.7}
+
+
 def plans():
-    """Selections and codecs learn, send less, and keep replicas equal."""
-    def learns(plan, most, **more):
+    """Every codec and selection learns, sends less, and keeps replicas equal; some of
+    them with stale gradients."""
+    def learns(name, plan, **more):
         model = gradflow.ddp(build(), plan, **more)
         before = loss(model, 10 ** 6).item()
         train(model, lambda m: torch.optim.SGD(m.parameters(), lr=0.1), steps=40)
         replicas_are_equal(model)
         after = loss(model, 10 ** 6).item()
-        check(after < 0.93 * before, plan, before, after)
-        sent = model.gradflow.exchange.sent_bytes
-        check(0 < sent < most, plan, sent, most)
+        check(after < 0.93 * before, name, before, after)
+        share = model.gradflow.exchange.sent_bytes / dense
+        check(0 < share < SENT[name], name, share)
         model.gradflow.close()
 
     ranks, elems = dist.get_world_size(), sum(p.numel() for p in build().parameters())
     dense = 40 * 4 * elems * 2 * (ranks - 1) / ranks
-    for codec, share in (("f32", 1.01), ("f16", 0.51), ("q8", 0.3)):
-        learns(whole(build(), codec=codec), share * dense)
-    for method in SELECTIONS:
-        learns(rule(method), 0.7 * dense)
+    for name in SENT:
+        if name in SELECTIONS:
+            learns(name, rule(name), momentum=0.0)
+        else:
+            learns(name, whole(build(), codec=name))
+    for name in ("gtopk", "csc", "powersgd"):
+        learns(name, rule(name, 2, 4))
+    learns("f16", {**whole(build(), codec="f16"), "pipeline": {"staleness": 2, "warmup_steps": 0}})
+
+
+class Weight(nn.Module):
+    """Its gradient is the weight itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1, 1))
+
+    def forward(self):
+        return (self.weight ** 2 / 2).sum()
+
+
+def stale():
+    """The weights at which gradients are taken, w' = w - .1 w of the step before."""
+    def weights(steps, staleness, warmup):
+        model = gradflow.ddp(Weight(), rule(None, staleness, warmup))
+        optimizer, found = torch.optim.SGD(model.parameters(), lr=0.1), []
+        for _ in range(steps):
+            found.append(round(model.module.weight.item(), 4))
+            model().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        model.gradflow.close()
+        return found
+
+    check(weights(4, 1, 0) == [1, .9, .81, .729])
+    found = weights(8, 2, 0)
+    check(found == [1, 1, .9, .8, .71, .63, .559, .496], found)
+    # two synchronous steps, then the pipeline fills again
+    found = weights(6, 2, 2)
+    check(found == [1, .9, .81, .81, .729, .648], found)
+    for view in (False, True):  # every step's means, a step later, as buckets change
+        stock, model = [wrap(build(), bucket_cap_mb=0.02, gradient_as_bucket_view=view)
+                        for wrap in (DDP, lambda m, **how: gradflow.ddp(m, rule(None, 2), **how))]
+        former = [torch.zeros_like(p) for p in model.parameters()]
+        for step in range(6):
+            for m in (stock, model):
+                m.zero_grad()
+                loss(m, step).backward()
+            made = [p.grad.clone() for p in stock.parameters()]
+            for got, wanted in zip(model.parameters(), former):
+                check((got.grad - wanted).abs().max() < 1e-6, view, step)
+            former = made
+        model.gradflow.close()
+    raises(lambda: gradflow.ddp(build(), rule(None, 3)), "/pipeline/staleness", "1 or 2", "3")
 
 
 def file():
@@ -457,12 +569,12 @@ def file():
 
 def resumed():
     """A job that stops after 5 steps and goes on is one that never stopped."""
-    plain = [(None, {}), ("q8", {})] + [(method, {}) for method in SELECTIONS]
-    for kind, more in plain:
-        def plan():
-            return kind and (rule(kind) if kind in SELECTIONS else whole(build(), codec=kind))
+    plans_of = {"none": None, "q8": whole(build(), codec="q8"),
+                **{method: rule(method) for method in SELECTIONS},
+                "stale": rule(None, 2), "stale gtopk": rule("gtopk", 2, 2)}
+    for kind, plan in plans_of.items():
         arguments = {"bucket_cap_mb": 0.02}
-        straight = gradflow.ddp(build(), plan(), **more, **arguments)
+        straight = gradflow.ddp(build(), plan, **arguments)
         train(straight, momentum, steps=5)
         saved = io.BytesIO()
         torch.save((straight.module.state_dict(), straight.gradflow.state_dict()), saved)
@@ -471,7 +583,7 @@ def resumed():
         parameters, state = torch.load(saved)
         resumed_model = build(seed=2)
         resumed_model.load_state_dict(parameters)
-        model = gradflow.ddp(resumed_model, plan(), **more, **arguments)
+        model = gradflow.ddp(resumed_model, plan, **arguments)
         model.gradflow.load_state_dict(state)
         check(model.gradflow.exchange.steps == 5, model.gradflow.exchange.steps)
         train(model, momentum, steps=5, first=5)

@@ -143,6 +143,18 @@ def recorded():
     train(model, 2)
     assert len(record.steps) == 5
     model.gradflow.close()
+    # stale: messages leave at the end of backward, and end in the next step at the latest
+    model = gradflow.ddp(build(), {**plan, "pipeline": {"staleness": 2, "warmup_steps": 2}})
+    record = gradflow.Record(model)
+    train(model, 9)
+    events = [e for e in record.events if e["cat"] in ("message", "wait")]
+    messages = [e for e in events if e["cat"] == "message"]
+    assert len(messages) == 2 * 7, events  # of 8 steps that have ended, all but the last's
+    waits = [e["ts"] for e in events if e["cat"] == "wait"]
+    for i, e in enumerate(messages[4:]):
+        assert waits[2 + i // 2] < e["ts"] < e["ts"] + e["dur"], (i, e, waits)
+    record.close()
+    model.gradflow.close()
 
 
 def work(own, ranks, meeting, cases):

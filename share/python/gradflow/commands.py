@@ -17,7 +17,14 @@ def find(name):
     return path
 
 
+def environment():
+    """Of the commands. The UCX that a wheel brings would load the modules of the
+    machine's, and these a second UCX."""
+    own = os.path.join(_HERE, "..", "gradflow.libs")
+    return {"UCX_MODULE_DIR": own, **os.environ} if os.path.isdir(own) else dict(os.environ)
+
+
 def main():
     """Becomes the command by whose name a wheel's script was called."""
     name = os.path.basename(sys.argv[0])
-    os.execv(os.path.join(_FOLDERS[0], name), [name, *sys.argv[1:]])
+    os.execve(os.path.join(_FOLDERS[0], name), [name, *sys.argv[1:]], environment())

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Code that measuring and executing share."""
-import contextlib
 import json
 import os
 import tempfile
@@ -73,18 +72,3 @@ def agree(group, failure):
     for rank, text in enumerate(found):
         if text is not None:
             raise RuntimeError(f"rank {rank}: {text}")
-
-
-class Accumulating:
-    """A base whose gradients may come from several backward passes."""
-
-    syncing = True  # what backward makes is sent
-
-    @contextlib.contextmanager
-    def no_sync(self):
-        """A context in which backward adds to .grad and nothing is sent."""
-        before, self.syncing = self.syncing, False
-        try:
-            yield
-        finally:
-            self.syncing = before

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A plan under DistributedDataParallel: its communication hook."""
-import contextlib
-import ctypes
 import inspect
 import json
 import os
-import time
 
 import torch
 import torch.distributed as dist
@@ -14,14 +11,17 @@ from torch.nn.parallel import DistributedDataParallel
 
 from .common import agree, trained
 from .exchange import Exchange, device_of
-from .plan import PlanError, bucket_bytes, check_names, holds_nothing_back, in_order, read
+from .measure import Clock
+from .plan import (PlanError, bucket_bytes, check_names, in_order, read, selects_all,
+                   staleness, synchronous)
 from .tune import Tuner
+from .way import Bucket, choose
 
 _TAKES_LIST = "bucket_cap_mb_list" in inspect.signature(DistributedDataParallel).parameters
 
 
 def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=None,
-        tune=False, **arguments):
+        tune=False, transport=None, **arguments):
     """DistributedDataParallel(model, **arguments) that exchanges gradients by plan;
     its attribute `gradflow` is the State. The first arguments are State's. With
     tune=True, or a dictionary of Tuner's settings, a plan is made in the first steps;
@@ -40,7 +40,8 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=N
             arguments["bucket_cap_mb"] = _bucket_cap_mb(trained(model).values())
     wrapped = DistributedDataParallel(model, **arguments)
     wrapped.gradflow = State(wrapped, document, where=where, momentum=momentum,
-                             epoch_steps=epoch_steps, timeout_s=timeout_s, library=library)
+                             epoch_steps=epoch_steps, timeout_s=timeout_s, library=library,
+                             transport=transport)
     wrapped.register_comm_hook(wrapped.gradflow, hook)
     if tune:
         wrapped.gradflow.tuner = Tuner(wrapped, wrapped.gradflow, **(tune if tune is not True else {}))
@@ -82,64 +83,6 @@ def _original(name):
     return name.replace("_orig_mod.", "")
 
 
-class _Bucket:
-    """Where the parameters of a bucket lie in its buffer."""
-
-    def __init__(self, ids, buffer, places):
-        self.ids = ids
-        self.dtype = buffer.dtype
-        self.names = [name for name, _ in places]
-        self.offsets = [offset for _, offset in places]
-        self.tensors = self.addresses = self.base = None
-
-    def number(self, numbers):
-        """The names' numbers in the exchange, for post_many."""
-        self.tensors = (ctypes.c_size_t * len(self.names))(*[numbers[n] for n in self.names])
-
-    def at(self, base):
-        """Where the gradients lie if the buffer is there."""
-        if base != self.base:
-            self.base = base
-            self.addresses = (ctypes.c_void_p * len(self.offsets))(
-                *[base + offset for offset in self.offsets])
-        return self.addresses
-
-
-class _Host:
-    """Gradients in host memory: who has waited has the means."""
-
-    stream = None
-
-    def before_post(self):
-        pass
-
-    def future(self):
-        return torch.futures.Future()
-
-    def after_wait(self):
-        return contextlib.nullcontext()
-
-
-class _Stream:
-    """Gradients on a GPU: the exchange has a stream of its own, which waits for what
-    backward has enqueued, and the optimiser's stream waits for that one. The host
-    waits for nothing."""
-
-    def __init__(self, device):
-        self.device = device
-        self.stream = torch.cuda.Stream(device)
-
-    def before_post(self):
-        self.stream.wait_stream(torch.cuda.current_stream(self.device))
-
-    def future(self):
-        return torch.futures.Future(devices=[self.device])
-
-    def after_wait(self):
-        """Results are of the stream that is current when they are set."""
-        return torch.cuda.stream(self.stream)
-
-
 class State:
     """Of the hook, for one DistributedDataParallel model:
 
@@ -149,7 +92,8 @@ class State:
     message over a ring. momentum is the optimiser's, for plans with dgc and csc.
     epoch_steps is for those whose densities begin with an epoch (topk, gtopk).
     timeout_s is how long ranks may wait for one that is late; a rank that ends is
-    noticed at once.
+    noticed at once. transport is for parameters on GPUs: nccl, which takes dense plans
+    and one rank per GPU, or ucx, by the host; None: nccl if it can be.
 
     All ranks of the model's process group make it together. Where gradients lie in a
     bucket in the plan's order, they are not copied. PyTorch arranges buckets anew
@@ -157,7 +101,7 @@ class State:
     """
 
     def __init__(self, model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800,
-                 library=None, where="plan"):
+                 library=None, where="plan", transport=None):
         if not isinstance(model, DistributedDataParallel):
             raise TypeError("gradflow.State: want a model of DistributedDataParallel, got "
                             f"{type(model).__name__}")
@@ -170,17 +114,18 @@ class State:
         self.names = {id(p): n for n, p in self.parameters.items()}
         self.plan, self.where = plan, where
         device = device_of(self.parameters)
-        self.streams = _Stream(device) if device.type == "cuda" else _Host()
         self.settings = {"group": self.group, "momentum": momentum, "library": library,
-                         "epoch_steps": epoch_steps, "timeout_s": timeout_s,
-                         "stream": self.streams.stream}
+                         "epoch_steps": epoch_steps, "timeout_s": timeout_s}
         failure = None
         try:
             if plan is not None:
                 check_names(plan, where, self.parameters)
+            late = staleness(plan, where)
         except PlanError as e:
             failure = e
         agree(self.group, failure)
+        self.way = choose(device, self.group, transport, plan is None or selects_all(plan), *late)
+        self.settings["stream"] = self.way.stream
         # backward makes the last layer's gradients first
         self.exchange = None
         self._open(list(reversed(self.parameters)))
@@ -188,14 +133,17 @@ class State:
         self.first = True
         self.moved = True     # buckets have changed in this step
         self.settled = False  # the exchange is as they are
-        self.pending = []     # (future, buffer): of this step
-        self.finished_s = None  # when its means had come
+        self.pending = []     # (future, bucket, buffer): of this step
+        self.clock = Clock(device)
+        self.finished = None  # when its means had come, by the clock
         model.register_forward_pre_hook(self._check_model)
 
     def _open(self, order, messages=None, ways=None):
         """An exchange for tensors in that order takes the place of the one before."""
-        plan = self.plan and json.dumps(in_order(self.plan, order))
+        plan = self.plan and json.dumps(in_order(synchronous(self.plan), order))
         before = self.exchange
+        if before:
+            self.way.settle(before)
         try:
             self.exchange = Exchange({n: self.parameters[n] for n in order}, plan, messages,
                                      ways=ways, **self.settings)
@@ -241,10 +189,8 @@ class State:
         known = self.buckets.get(bucket.index())
         if known is None or known.ids != ids or known.dtype != buffer.dtype:
             known = self._learn(bucket, ids)
-        self.streams.before_post()
-        self.exchange.post_many(known.tensors, known.at(buffer.data_ptr()))
-        future = self.streams.future()
-        self.pending.append((future, buffer))
+        future = self.way.take(self.exchange, known, buffer)
+        self.pending.append((future, known, buffer))
         if bucket.is_last():
             self._finish_later()
         return future
@@ -276,7 +222,8 @@ class State:
                 raise RuntimeError(f"gradflow: {n}: want a gradient of {self.parameters[n].dtype}, "
                                    f"as when the State was made, got {buffer.dtype}")
         offsets = [g.data_ptr() - buffer.data_ptr() for g in bucket.gradients()]
-        known = _Bucket(ids, buffer, sorted(zip(names, offsets), key=lambda place: place[1]))
+        places = zip(names, offsets, [p.numel() for p in bucket.parameters()])
+        known = Bucket(bucket.index(), ids, buffer, sorted(places, key=lambda place: place[1]))
         known.number(self.numbers)
         self.buckets[bucket.index()] = known
         self.moved = True
@@ -284,12 +231,10 @@ class State:
 
     def _finish(self):
         pending, self.pending = self.pending, []
-        self.exchange.wait()
-        with self.streams.after_wait():
-            for future, buffer in pending:
-                future.set_result(buffer)
+        self.way.finish(self.exchange, pending)
+        with self.way.queue():
+            self.finished = self.clock.now()
         self._follow(len(pending))
-        self.finished_s = time.perf_counter()
 
     def _follow(self, count):
         """Messages are laid out as buckets are, once these stay as they are."""
@@ -300,7 +245,7 @@ class State:
         if self.settled:
             return
         self.settled = True
-        if self.plan and not holds_nothing_back(self.plan):
+        if self.plan and not selects_all(self.plan):
             return
         buckets = [self.buckets[i] for i in range(count)]
         order = [n for b in buckets for n in b.names]
@@ -325,11 +270,12 @@ class State:
     # --- checkpoints ---
 
     def state_dict(self):
-        """What this rank holds back, and how messages are laid out: each rank keeps
-        its own, between steps."""
+        """What this rank holds back, means that a stale plan has not handed out yet, and
+        how messages are laid out: each rank keeps its own, between steps."""
+        means = self.way.state(self.exchange)
         return {"version": 1, "plan": self.plan, "steps": self.exchange.steps,
                 "rank": dist.get_rank(self.group), "ranks": dist.get_world_size(self.group),
-                "order": list(self.order), "messages": self.messages, "ways": self.exchange.ways,
+                "order": list(self.order), "messages": self.messages, "ways": self.exchange.ways, "in_flight": means,
                 "arrays": {n: a.clone() for n, a in self.exchange.arrays().items()}}
 
     def load_state_dict(self, saved):
@@ -345,6 +291,7 @@ class State:
         for n, a in arrays.items():
             a.copy_(saved["arrays"][n])
         self.exchange.restored(saved["steps"])
+        self.way.restore(saved.get("in_flight", {}), saved["steps"])
         self.buckets, self.moved = {}, True
 
     def _misfit(self, saved):

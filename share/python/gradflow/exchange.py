@@ -28,8 +28,9 @@ class Exchange:
     and types count, f32, f16 or bf16. plan is the text of a gf-plan(5) document.
     messages says instead how many of them travel together, over a ring. With
     neither, those that are ready one after the other are joined (threshold fusion).
-    stream is for tensors on a GPU: what is enqueued on it by then counts for a post,
-    and it is what wait() lets wait.
+    stream is for gradients in a GPU's memory: what is enqueued on it by then counts
+    for a post, and it is what wait() lets wait. Without it they are in the host's,
+    wherever the tensors of named are.
 
     Every rank of the group opens, ends steps and closes in the same order. The
     group is used to open; the rest goes over connections of the exchange's own.
@@ -56,7 +57,7 @@ class Exchange:
             nmessages=len(sizes), ways=ways and ways.encode(), epoch_steps=epoch_steps,
             timeout_s=timeout_s, momentum=momentum, allgather=gathers.call,
             rank=dist.get_rank(group), ranks=dist.get_world_size(group),
-            on_device=device.type == "cuda", device=device.index or 0,
+            on_device=stream is not None, device=device.index or 0,
             stream=stream and stream.cuda_stream)
         handle = ctypes.c_void_p()
         status = self.lib.gradflow_exchange_open(c.tensors(named), n, ctypes.byref(options),
@@ -93,11 +94,16 @@ class Exchange:
             self._open_handle()
             c.check(self.lib, status)
 
-    def wait(self):
-        """All means of the step have come. Tensors that were not posted counted as
-        zeros."""
+    def flush(self):
+        """No more will come in this step."""
         self._do("flush")
-        self._do("wait", c.ALL)
+
+    def wait(self, indices=None):
+        """All means of the step have come, or, in the host's memory, those of these
+        tensors. Tensors that were not posted counted as zeros."""
+        self._do("flush")
+        for index in (c.ALL,) if indices is None else indices:
+            self._do("wait", index)
 
     def on_done(self, call):
         """call(index, status) for each mean that comes, on the library's thread; None:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""include/gradflow.h for ctypes: the structs and functions of libgradflow."""
+"""include/gradflow.h for ctypes: the structs and functions of the exchange."""
 import contextlib
 import ctypes
 import os
 
 import torch
+
+from .commands import environment
 
 _NAME = "libgradflow.so.0"
 _DIMENSIONS = 8
@@ -19,11 +21,6 @@ ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, _SI
 
 class Tensor(ctypes.Structure):
     _fields_ = [("name", _TEXT), ("dimensions", _SIZE), ("shape", _SIZE * _DIMENSIONS)]
-
-
-class Options(ctypes.Structure):
-    _fields_ = [("size", _SIZE), ("plan", _TEXT), ("training", _TEXT), ("epoch_steps", _SIZE),
-                ("timeout_s", ctypes.c_double)]
 
 
 class ExchangeOptions(ctypes.Structure):
@@ -45,17 +42,6 @@ class Array(ctypes.Structure):
 _STATUS, _COUNT = ctypes.c_int, ctypes.c_uint64
 _FUNCTIONS = (
     ("error", _TEXT, []),
-    # the trainer
-    ("open", _STATUS, [ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(Options),
-                       ctypes.POINTER(_JOB)]),
-    ("close", None, [_JOB]), ("rank", ctypes.c_int, [_JOB]), ("ranks", ctypes.c_int, [_JOB]),
-    ("local_rank", ctypes.c_int, [_JOB]), ("place", _SIZE, [_JOB, _SIZE]),
-    ("count", _SIZE, [_JOB]), ("parameters", ctypes.c_void_p, [_JOB]),
-    ("begin", ctypes.c_void_p, [_JOB]), ("start", _STATUS, [_JOB]),
-    ("ready", _STATUS, [_JOB, _SIZE]), ("step", _STATUS, [_JOB, ctypes.c_double]),
-    ("steps", _COUNT, [_JOB]), ("sent_bytes", _COUNT, [_JOB]),
-    ("save", _STATUS, [_JOB, _TEXT]), ("load", _STATUS, [_JOB, _TEXT]),
-    # the exchange
     ("exchange_open", _STATUS, [ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(ExchangeOptions),
                                 ctypes.POINTER(_JOB)]),
     ("exchange_close", None, [_JOB]),
@@ -73,13 +59,12 @@ _FUNCTIONS = (
 
 
 @contextlib.contextmanager
-def _own_ucx(folder):
-    """The UCX that a wheel brings would load the modules of the machine's, and these
-    a second UCX. It looks for them once, while the library is loaded."""
-    if not os.path.isdir(folder) or "UCX_MODULE_DIR" in os.environ:
+def _own_ucx():
+    """UCX looks for modules once, while the library is loaded."""
+    if "UCX_MODULE_DIR" in os.environ or "UCX_MODULE_DIR" not in environment():
         yield
         return
-    os.environ["UCX_MODULE_DIR"] = folder
+    os.environ["UCX_MODULE_DIR"] = environment()["UCX_MODULE_DIR"]
     try:
         yield
     finally:
@@ -92,7 +77,7 @@ def load(path=None):
     here = os.path.dirname(os.path.abspath(__file__))
     near = (os.path.join(here, _NAME), os.path.join(here, "..", "..", "..", "..", "lib", _NAME))
     path = path or os.environ.get("GRADFLOW_LIBRARY")
-    with _own_ucx(os.path.join(here, "..", "gradflow.libs")):
+    with _own_ucx():
         lib = ctypes.CDLL(path or next(filter(os.path.exists, near), _NAME))
     for name, result, arguments in _FUNCTIONS:
         function = getattr(lib, "gradflow_" + name)

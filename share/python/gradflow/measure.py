@@ -17,12 +17,13 @@ from .common import agree, on_gradient, trained, write_whole
 _DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
            torch.bfloat16: "bf16"}
 
-class _Clock:
+class Clock:
     """Moments of a step in seconds. On a device they are taken on its stream,
     without waiting for it."""
 
     def __init__(self, device):
         self.device = device if device.type == "cuda" else None
+        self.settled = None  # an event, and when the host saw it
 
     def now(self):
         if self.device is None:
@@ -32,11 +33,22 @@ class _Clock:
         return event
 
     def settle(self):
+        """Moments so far have come."""
         if self.device is not None:
             torch.cuda.synchronize(self.device)
+            event = self.now()
+            event.synchronize()
+            self.settled = event, time.perf_counter()
 
     def between(self, a, b):
         return b - a if self.device is None else a.elapsed_time(b) * 1e-3
+
+    def seconds(self, moment):
+        """By time.perf_counter; not long before settle()."""
+        if self.device is None:
+            return moment
+        event, seen = self.settled
+        return seen - moment.elapsed_time(event) * 1e-3
 
 
 def _timed_step(clock, loss, parameters, passes):
@@ -75,7 +87,7 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
     parameter's over the steps in which it got a gradient.
     """
     parameters = trained(model)
-    clock = _Clock(next(iter(parameters.values())).device)
+    clock = Clock(next(iter(parameters.values())).device)
     alone = model.no_sync if hasattr(model, "no_sync") else contextlib.nullcontext
     with alone():
         for _ in range(max(warmup, 1)):
@@ -127,31 +139,31 @@ def slowest(times, group=None):
                  if isinstance(each[0], dict) else max(each) for each in zip(*ranks))
 
 
-def network(path, sizes=None, device="cpu", rounds=7):
-    """Measure the backend's all-reduce of f32; rank 0 writes a table like
+def network(path, sizes=None, device="cpu", rounds=7, group=None):
+    """Measure the backend's all-reduce of f32; rank 0 of the group writes a table like
     nccl-tests', which `gf-profile --import` turns into a profile's network half.
     sizes are in bytes, 4 KiB to 16 MiB by default."""
-    ranks = dist.get_world_size()
+    ranks = dist.get_world_size(group)
     rows = []
     for size in sizes or [4096 * 4 ** i for i in range(7)]:
         x = torch.zeros(max(size // 4, 1), device=device)
         times = []
         for i in range(rounds + 2):
-            dist.barrier()
+            dist.barrier(group)
             start = time.perf_counter()
-            dist.all_reduce(x)
+            dist.all_reduce(x, group=group)
             if x.is_cuda:
                 torch.cuda.synchronize(x.device)
             if i >= 2:
                 times.append(time.perf_counter() - start)
-        slowest = torch.tensor([statistics.median(times)], dtype=torch.float64, device=device)
-        dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
-        us = slowest.item() * 1e6
+        last = torch.tensor([statistics.median(times)], dtype=torch.float64, device=device)
+        dist.all_reduce(last, op=dist.ReduceOp.MAX, group=group)
+        us = last.item() * 1e6
         rate = x.numel() * 4 / us / 1e3
         cell = f"{us:.3f} {rate:.4f} {rate * 2 * (ranks - 1) / ranks:.4f} 0"
         rows.append(f"{x.numel() * 4} {x.numel()} float sum -1 {cell} {cell}")
-    if dist.get_rank() == 0:
-        heading = [f"# Rank {r} {dist.get_backend()}" for r in range(ranks)]
+    if dist.get_rank(group) == 0:
+        heading = [f"# Rank {r} {dist.get_backend(group)}" for r in range(ranks)]
         heading.append("# size count type redop root time algbw busbw #wrong"
                        " time algbw busbw #wrong")
         write_whole(path, "\n".join(heading + rows) + "\n")
@@ -169,7 +181,7 @@ def exchange_costs(path, budget_s=20, max_bytes=16 << 20, group=None):
             [commands.find("gf-profile"), "-q", "--join", place[0], "--rank", str(rank), "--ranks",
              str(dist.get_world_size(group)), "--budget", f"{budget_s}s", "--max-bytes",
              str(max_bytes)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            env={k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMIX_"))})
+            env={k: v for k, v in commands.environment().items() if not k.startswith(("OMPI_", "PMIX_"))})
         if done.returncode:
             failure = RuntimeError(done.stderr.strip() or f"gf-profile: status {done.returncode}")
     except OSError as e:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a job's steps and messages take under the hook, beside the plan's prediction."""
+import collections
 import statistics
 import sys
 import time
@@ -10,16 +11,20 @@ from .common import on_gradient, write_trace
 
 
 class Record:
-    """Of a model of gradflow.ddp, on CPUs, from its next step on:
+    """Of a model of gradflow.ddp, from its next step on:
 
         record = gradflow.Record(model)     # lines=True: a line per step, on rank 0
         ...
         print(record.report())              # this rank's medians beside the prediction
-        record.write("trace.json")          # all ranks' steps, for Perfetto
+        record.write("trace.json")          # all ranks' steps, for Perfetto and gf-plan
+                                            # --refine
 
     Times count from the start of a step's forward. A message is ready when its last
-    gradient is, and ends when its last mean has come. All ranks make it together,
-    between steps. It costs a call of Python per gradient and per mean.
+    gradient is, and ends when its last mean has come. It is taken to start when it is
+    ready and a lane is free. All ranks make it together,
+    between steps. It costs a call of Python per gradient and per mean, and on a GPU a
+    wait for it in each step. Messages that go from GPU to GPU are not recorded: the host
+    does not know when they end.
     """
 
     def __init__(self, model, lines=False):
@@ -27,7 +32,7 @@ class Record:
         self.exchange = None
         self.events = []
         self.seen = self.start = self.middle = None
-        self.ready, self.done = {}, {}
+        self.ready = {}
         dist.barrier(self.state.group)
         self.origin = time.perf_counter()
         self._attach()
@@ -41,57 +46,85 @@ class Record:
         if self.exchange is self.state.exchange:
             return
         self.exchange = self.state.exchange
-        self.exchange.on_done(self._mean)
+        if self.state.way.stream is None:
+            self.exchange.on_done(self._mean)
         self.message = {n: self.exchange.message(i) for n, i in self.state.numbers.items()}
+        plan = self.state.plan or {}
+        self.lanes = plan.get("rule", plan).get("lanes", 1)
         self.name = {i: n for n, i in self.state.numbers.items()}
+        self.state.way.settle(self.exchange)
+        self.done = {n: collections.deque() for n in self.state.numbers}  # in step after step
+        self.posted = None  # what is handed out a step later: (start, {message: ready})
         self.steps = []  # (whole, forward, backward, wait) in seconds
         self.spans = {}  # of a message: [(ready, end)]
 
     def close(self):
         """Nothing is recorded any more; between steps."""
-        self.exchange.on_done(None)
+        self.state.way.settle(self.exchange)
+        if self.state.way.stream is None:
+            self.exchange.on_done(None)
         for h in self.hooks:
             (h[1] if isinstance(h, tuple) else h).remove()
 
     # --- moments of a step ---
 
     def _forward(self):
-        if self.seen == self.state.exchange.steps:  # more of the same step
+        if self.seen == self.state.way.steps:  # more of the same step
             return
-        if self.done and self.ready:
-            self._end(time.perf_counter())
+        if self.ready:
+            self._end(self.state.clock.now())
         self._attach()
-        self.seen = self.state.exchange.steps
-        self.ready, self.done = {}, {}
-        self.start = time.perf_counter()
+        self.seen = self.state.way.steps
+        self.ready = {}
+        self.start = self.state.clock.now()
 
     def _backward(self):
-        self.middle = time.perf_counter()
+        self.middle = self.state.clock.now()
 
     def _gradient(self, name):
-        self.ready[name] = time.perf_counter()
+        self.ready[name] = self.state.clock.now()
 
     def _mean(self, tensor, status):
         if status == 0:
-            self.done[self.name[tensor]] = time.perf_counter()
+            self.done[self.name[tensor]].append(time.perf_counter())
 
     def _end(self, now):
-        last, finished = max(self.ready.values()), self.state.finished_s
-        marks = [self.start, self.middle, last, finished, now]
+        clock = self.state.clock
+        clock.settle()
+        ready = {n: clock.seconds(t) for n, t in self.ready.items()}
+        marks = [clock.seconds(t) for t in (self.start, self.middle)]
+        marks += [max(ready.values()), clock.seconds(self.state.finished), clock.seconds(now)]
         for name, a, b in zip(("forward", "backward", "wait", "update"), marks, marks[1:]):
             self._slice(0, name, name, a, b)
-        ends = {}
-        for n, end in self.done.items():
-            if n in self.ready:
-                ready, so_far = ends.get(self.message[n], (0, 0))
-                ends[self.message[n]] = max(ready, self.ready[n]), max(so_far, end)
-        for i, (ready, end) in ends.items():
-            self._slice(1 + i, "message", f"message {i}", ready, end, message=i)
-            self.spans.setdefault(i, []).append((ready - self.start, end - self.start))
-        self.steps.append((now - self.start, self.middle - self.start, last - self.middle,
-                           finished - last))
+        for n, t in ready.items():
+            self.events.append({"ph": "i", "tid": 0, "cat": "ready", "name": n, "s": "t",
+                                "ts": (t - self.origin) * 1e6})
+        self._messages(marks, ready)
+        self.steps.append((marks[-1] - marks[0], *(b - a for a, b in zip(marks, marks[1:-1]))))
         if self.lines and dist.get_rank(self.state.group) == 0:
             print(f"gradflow: step {self.seen}: " + self._times(self.steps[-1]), file=sys.stderr)
+
+    def _messages(self, marks, ready):
+        """Those whose means this step has got."""
+        way, posted = self.state.way, {}
+        late = way.is_late(self.seen)
+        for n, t in ready.items():
+            i = self.message[n]
+            posted[i] = max(posted.get(i, 0), way.posted_s if late else t)
+        start, begun = (self.posted if late else None) or (marks[0], {} if late else posted)
+        self.posted = (marks[0], posted) if late else None
+        ends = {}
+        for n, times in self.done.items():
+            if times and self.message[n] in begun:
+                i = self.message[n]
+                ends[i] = max(ends.get(i, 0), times.popleft())
+        free = [0] * self.lanes
+        for i, end in sorted(ends.items()):
+            lane = free.index(min(free))
+            self._slice(1 + lane, "message", f"message {i}", max(begun[i], free[lane]), end,
+                        message=i)
+            free[lane] = end
+            self.spans.setdefault(i, []).append((begun[i] - start, end - start))
 
     @staticmethod
     def _times(step):

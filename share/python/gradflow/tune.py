@@ -6,23 +6,34 @@ import os
 import statistics
 import subprocess
 import tempfile
-import time
 
 import torch.distributed as dist
 
 from . import commands
 from .common import agree, on_gradient
 from .measure import document, exchange_costs, slowest
+from .measure import network as all_reduce_costs
 from .plan import holds_nothing_back
 
 _SETTLE = 5  # steps after which buckets and exchange stay as they are
 _log = logging.getLogger("gradflow")
 
 
+def _run(command):
+    """What the command of gradflow's prints. ValueError: it failed, and why."""
+    done = subprocess.run([commands.find(command[0]), "-q", *command[1:]],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          env=commands.environment())
+    if done.returncode:
+        raise ValueError(done.stderr.strip() or f"{command[0]}: status {done.returncode}")
+    return done.stdout
+
+
 class Tuner:
-    """What gradflow.ddp(..., tune=True) does, on CPUs. Some steps are measured, each
+    """What gradflow.ddp(..., tune=True) does. Some steps are measured, each
     parameter's gradient in them; gf-profile measures the network for budget_s, in
-    which training rests; gf-plan, on rank 0, makes a plan, which all ranks take up
+    which training rests (between GPUs, the process group's all-reduces are measured
+    instead); gf-plan, on rank 0, makes a plan, which all ranks take up
     between two steps. It stays if steps have become faster, by the share `margin`;
     else, or if any of this fails, the job goes on as before.
 
@@ -53,14 +64,16 @@ class Tuner:
     # --- moments of a step ---
 
     def _forward(self):
-        if self.seen == self.state.exchange.steps:  # more of the same step
+        if self.seen == self.state.way.steps:  # more of the same step
             return
-        now = time.perf_counter()
-        step, self.seen = None, self.state.exchange.steps
+        clock, now = self.state.clock, self.state.clock.now()
+        step, self.seen = None, self.state.way.steps
         if self.moments:
-            step = (now - self.start, self.middle - self.start, self.last - self.middle,
-                    now - self.state.finished_s,
-                    {n: t - self.middle for n, t in self.moments.items()})
+            clock.settle()
+            step = (clock.between(self.start, now), clock.between(self.start, self.middle),
+                    clock.between(self.middle, self.last),
+                    clock.between(self.state.finished, now),
+                    {n: clock.between(self.middle, t) for n, t in self.moments.items()})
         self.moments = {}
         try:
             if step:
@@ -68,13 +81,13 @@ class Tuner:
         except StopIteration:
             for h in self.hooks:
                 (h[1] if isinstance(h, tuple) else h).remove()
-        self.start = time.perf_counter()
+        self.start = clock.now()
 
     def _backward(self):
-        self.middle = time.perf_counter()
+        self.middle = self.state.clock.now()
 
     def _gradient(self, name):
-        self.moments[name] = self.last = time.perf_counter()
+        self.moments[name] = self.last = self.state.clock.now()
 
     # --- what happens when ---
 
@@ -121,12 +134,12 @@ class Tuner:
                  for n in self.state.parameters if any(n in s[4] for s in steps)}
         forward, backward, update, ready = slowest((forward, backward, update, ready), self.group)
         with tempfile.TemporaryDirectory() as folder:
-            network = self.network or os.path.join(folder, "network.json")
+            costs = self.network or os.path.join(folder, "network.json")
             if not self.network:
-                exchange_costs(network, self.budget_s, group=self.group)
+                self._measure_network(folder, costs)
             if dist.get_rank(self.group) == 0:
                 try:
-                    found[0] = self._plan(folder, network, document(
+                    found[0] = self._plan(folder, costs, document(
                         self.state.parameters, forward, backward, ready, update))
                 except (OSError, ValueError) as e:
                     failure = e
@@ -136,16 +149,27 @@ class Tuner:
         self.state.take(found[0], "the plan of tune")
         return found[0]["predicted"]["iteration_s"]
 
-    def _plan(self, folder, network, model):
+    def _measure_network(self, folder, path):
+        """By the messages of the job's way; rank 0 writes a gf-profile (network half)."""
+        way, failure = self.state.way, None
+        if way.stream is None:
+            exchange_costs(path, self.budget_s, group=self.group)
+            return
+        table = os.path.join(folder, "network.txt")
+        all_reduce_costs(table, device=way.device, group=self.group)
+        if dist.get_rank(self.group) == 0:
+            try:
+                _run(["gf-profile", "--import", table, "-o", path])
+            except (OSError, ValueError) as e:
+                failure = e
+        agree(self.group, failure)
+
+    def _plan(self, folder, network_file, model):
         path = os.path.join(folder, "model.json")
         with open(path, "w", encoding="utf-8") as f:
             json.dump(model, f)
-        done = subprocess.run([commands.find("gf-plan"), "-q", *self.options, path, network],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ValueError(done.stderr.strip() or f"gf-plan: status {done.returncode}")
-        plan = json.loads(done.stdout)
+        plan = json.loads(_run(["gf-plan", *self.options, path, network_file]))
         if not holds_nothing_back(plan):
             raise ValueError("want a plan of all gradients, got options of gf-plan for a "
-                             "selection that holds some back")
+                             "selection that holds some back, or for stale ones")
         return plan

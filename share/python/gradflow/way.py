@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How buckets of DistributedDataParallel reach the exchange, and means the buckets."""
+import collections
+import contextlib
+import ctypes
+import socket
+import time
+
+import torch
+import torch.distributed as dist
+
+
+class Bucket:
+    """Where the parameters of a bucket lie in its buffer."""
+
+    def __init__(self, index, ids, buffer, places):
+        self.index, self.ids = index, ids
+        self.dtype = buffer.dtype
+        self.places = places  # (name, offset in bytes, elements), in the order of offsets
+        self.names = [name for name, _, _ in places]
+        self.tensors = self.addresses = self.base = None
+
+    def number(self, numbers):
+        """The names' numbers in the exchange, for post_many."""
+        self.tensors = (ctypes.c_size_t * len(self.names))(*[numbers[n] for n in self.names])
+
+    def post(self, exchange, memory):
+        """Its gradients lie in that tensor as they do in the buffer."""
+        base = memory.data_ptr()
+        if base != self.base:
+            self.base = base
+            self.addresses = (ctypes.c_void_p * len(self.places))(
+                *[base + offset for _, offset, _ in self.places])
+        exchange.post_many(self.tensors, self.addresses)
+
+    def pieces(self, memory):
+        """{name: its elements in that tensor}."""
+        width = memory.element_size()
+        return {n: memory[offset // width:offset // width + count]
+                for n, offset, count in self.places}
+
+
+class InPlace:
+    """Gradients go from where they lie. On a GPU, by NCCL, the exchange has a stream of
+    its own, which waits for what backward has enqueued, and the optimiser's stream waits
+    for that one: the host waits for nothing."""
+
+    def __init__(self, device):
+        self.device = device if device.type == "cuda" else None
+        self.stream = torch.cuda.Stream(device) if self.device else None
+        self.steps = 0
+
+    def queue(self):
+        """In which results come: futures on a GPU are of the stream that is current
+        when they are set."""
+        return torch.cuda.stream(self.stream) if self.stream else contextlib.nullcontext()
+
+    def take(self, exchange, bucket, buffer):
+        """The bucket is complete. Returns the future of its means."""
+        if self.stream:
+            self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        bucket.post(exchange, buffer)
+        return _future(self.device)
+
+    def finish(self, exchange, pending):
+        """Backward has ended: sets the futures of (future, bucket, buffer)."""
+        exchange.wait()
+        with self.queue():
+            for future, _, buffer in pending:
+                future.set_result(buffer)
+        self.steps += 1
+
+    def is_late(self, step):  # pylint: disable=unused-argument
+        return False
+
+    def settle(self, exchange):
+        """Between steps nothing is under way."""
+
+    def state(self, exchange):
+        return {}
+
+    def restore(self, means, steps):
+        self.steps = steps
+
+
+class Copied:
+    """Gradients go from copies: from a GPU by pinned memory of the host (by_host), or
+    since means are handed out a step later (late).
+
+    On a GPU a stream of its own copies each bucket once backward has made it. A copy on
+    the host is posted when it is there: the host looks at every bucket, and waits for
+    the last ones when backward has ended.
+
+    Late, the end of backward waits for the means of the step before, hands these out,
+    and posts the copies of this step: an exchange has one step under way. The first
+    `synchronous` steps are not late, and the one after these gets zeros.
+    """
+
+    def __init__(self, device, by_host, late=False, synchronous=0):
+        self.device = device if device.type == "cuda" else None
+        self.copies = torch.cuda.Stream(device) if self.device else None
+        self.pinned = bool(self.device) and by_host
+        self.stream = None if by_host else self.copies  # the exchange's
+        self.late, self.synchronous = late, synchronous
+        self.steps = 0
+        self.memory = [{}, {}]  # of even and of odd steps: {index of a bucket: tensor}
+        self.flying = collections.deque()  # (event, bucket, copy) of this step, in order
+        self.posted_s = 0.0     # late: when the step's copies were posted
+        self.under_way = False  # late: a step that has not been waited for
+        self.means = {}  # late: what is handed out next, {name: elements}
+        self.whole = {}  # late: the same of the buckets as they were, {Bucket: tensor}
+
+    def queue(self):
+        return torch.cuda.stream(self.copies) if self.copies else contextlib.nullcontext()
+
+    def _memory(self, bucket, buffer):
+        kept = self.memory[self.steps % 2 if self.late else 0]
+        copy = kept.get(bucket.index)
+        if copy is None or copy.dtype != buffer.dtype or copy.numel() != buffer.numel():
+            copy = kept[bucket.index] = (_pinned if self.pinned else torch.empty_like)(buffer)
+        return copy
+
+    def take(self, exchange, bucket, buffer):
+        copy, event = self._memory(bucket, buffer), None
+        if self.copies:
+            self.copies.wait_stream(torch.cuda.current_stream(self.device))
+        with self.queue():
+            copy.copy_(buffer, non_blocking=True)
+            if self.pinned:
+                event = torch.cuda.Event()
+                event.record()
+        self.flying.append((event, bucket, copy))
+        if not self.is_late(self.steps):
+            self._post(exchange, wait=False)
+        return _future(self.device)
+
+    def is_late(self, step):
+        """Does that step hand out the means of the one before?"""
+        return self.late and step >= self.synchronous
+
+    def _post(self, exchange, wait):
+        """The copies that are there; or all."""
+        while self.flying:
+            event, bucket, copy = self.flying[0]
+            if event and not (wait or event.query()):
+                return
+            if event:
+                event.synchronize()
+            self.flying.popleft()
+            bucket.post(exchange, copy)
+
+    def finish(self, exchange, pending):
+        if self.is_late(self.steps):
+            self._finish_late(exchange, pending)
+        else:
+            self._post(exchange, wait=True)
+            exchange.flush()
+            if not self.pinned:
+                exchange.wait()
+            kept = self.memory[self.steps % 2 if self.late else 0]
+            for future, bucket, buffer in pending:
+                if self.pinned:
+                    exchange.wait(bucket.tensors)
+                with self.queue():
+                    buffer.copy_(kept[bucket.index], non_blocking=True)
+                    future.set_result(buffer)
+            if self.pinned:
+                exchange.wait()
+        self.steps += 1
+
+    def _finish_late(self, exchange, pending):
+        self.settle(exchange)
+        with self.queue():
+            for future, bucket, buffer in pending:
+                self._hand_out(bucket, buffer)
+                future.set_result(buffer)
+        made = [(bucket, copy) for _, bucket, copy in self.flying]
+        self.posted_s = time.perf_counter()
+        self._post(exchange, wait=True)
+        exchange.flush()
+        self.under_way = True
+        self.whole = dict(made)
+        self.means = {n: piece for bucket, copy in made
+                      for n, piece in bucket.pieces(copy).items()}
+
+    def _hand_out(self, bucket, buffer):
+        if bucket in self.whole:
+            buffer.copy_(self.whole[bucket], non_blocking=True)
+        elif not self.means:
+            buffer.zero_()
+        else:  # buckets have changed
+            buffer.zero_()
+            for n, piece in bucket.pieces(buffer).items():
+                piece.copy_(self.means[n], non_blocking=True)
+
+    def settle(self, exchange):
+        """What is under way arrives, and is handed out at the end of the next backward."""
+        if self.under_way:
+            self.under_way = False
+            exchange.wait()
+
+    def state(self, exchange):
+        """{name: means} that the next step hands out, of all parameters or of none."""
+        self.settle(exchange)
+        with self.queue():
+            return {n: piece.to("cpu", copy=True) for n, piece in self.means.items()}
+
+    def restore(self, means, steps):
+        """Goes on after so many steps; the exchange is a new one."""
+        self.under_way, self.whole, self.means, self.steps = False, {}, means, steps
+
+
+def _pinned(buffer):
+    return torch.empty(buffer.numel(), dtype=buffer.dtype, pin_memory=True)
+
+
+def _future(device):
+    return torch.futures.Future(devices=[device]) if device else torch.futures.Future()
+
+
+def choose(device, group, transport, dense, staleness=1, synchronous=0):
+    """The way for gradients there. transport: nccl, from GPU to GPU; ucx, by the host; or
+    None: nccl for dense plans if every rank has a GPU of its own. On all ranks."""
+    on_gpu = device.type == "cuda"
+    wanted = (None, "ucx", "nccl") if on_gpu else (None, "ucx")
+    if transport not in wanted:
+        raise ValueError("gradflow: transport: want " + " or ".join(filter(None, wanted)) +
+                         f" for parameters on {device}, got {transport}")
+    if transport is None and on_gpu:
+        transport = "nccl" if dense and not _share_gpu(device, group) else "ucx"
+    by_host = transport != "nccl"
+    if staleness > 1 or on_gpu and by_host:
+        return Copied(device, by_host, staleness > 1, synchronous)
+    return InPlace(device)
+
+
+def _share_gpu(device, group):
+    """Do several ranks of the group compute on one GPU?"""
+    own = (socket.gethostname(), str(getattr(torch.cuda.get_device_properties(device), "uuid",
+                                             device)))
+    found = [None] * dist.get_world_size(group)
+    dist.all_gather_object(found, own, group=group)
+    return len(set(found)) < len(found)
