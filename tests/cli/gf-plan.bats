@@ -498,7 +498,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	2|--policy: want auto, sequential, single, wfbp, threshold, mg-wfbp, asc-wfbp, ddp, horovod, optimal or dear, got "best"|--policy best
 	2|got "optmal"; did you mean "optimal"?|--policy optmal
 	2|--codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "f17"; did you mean "f16"?|--codecs f32,f17
-	2|--system: want auto, gradientflow, pipe-sgd, gtopk, asc-wfbp or blueconnect, got "mine"|--system mine
+	2|--system: want auto, gradientflow, pipe-sgd, gtopk, asc-wfbp, blueconnect, ddp or horovod, got "mine"|--system mine
 	2|--algorithm: want ring, rhd, butterfly, tree, linear, hierarchical, blueconnect, direct, ps or library, got "carrier"|--algorithm carrier
 	1|want a measured cost of butterfly|--algorithm butterfly
 	2|--codecs: want f32, f16|--codecs f32,f8
