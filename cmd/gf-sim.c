@@ -6,28 +6,25 @@
 
 #include "base/array.h"
 #include "base/file.h"
-#include "base/heap.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "cli/command.h"
 #include "cli/list.h"
 #include "cli/progress.h"
 #include "cli/input.h"
 #include "cli/share.h"
-#include "doc/stream.h"
+#include "cli/window.h"
 #include "planner/stragglers.h"
+#include "planner/sweep.h"
 #include "sim/picture.h"
 #include "sim/plots.h"
 #include "sim/prove.h"
-#include "sim/rows.h"
 #include "sim/steps.h"
 #include "sim/uneven.h"
-#include "sim/whatif.h"
 
 static const char help[] =
 	"Run a plan in simulation: on other ranks, another topology or "
-	"network, with slow ranks and jitter. Reads the plan from a file or "
-	"standard input; prints one row of JSON per combination.\v"
+	"network, with slow ranks and jitter. Reads plans from files or "
+	"standard input; prints one row per combination.\v"
 	"Examples:\n"
 	"  gf-sim plan.json\n"
 	"  gf-sim plan.json --ranks 8,16,32,64 --csv\n"
@@ -35,104 +32,49 @@ static const char help[] =
 
 struct arguments {
 	struct gf_cli cli;
-	struct gf_what_if what;
-	int *ranks;
-	double *bandwidths;
+	struct gf_sweep sweep;
 	struct gf_uneven uneven;
-	size_t nranks, nbandwidths;
-	size_t ranks_capacity, bandwidths_capacity;
 	const char *topology, *profile, *pairs, *run, *trace, *plot;
 	int plot_columns;
 	size_t iterations, accumulate;
-	bool csv, table, steps, verify;
+	bool csv, table, json, steps, verify;
 };
 
-static int add_ranks(void *ctx, const char *text, struct gf_error *err)
-{
-	struct arguments *a = ctx;
-	long long value;
-	int rc = gf_units_int(text, 1, 1 << 24, &value, err);
-
-	if (rc == 0)
-		*gf_array_push(&a->ranks, &a->nranks, &a->ranks_capacity) =
-			(int)value;
-	return rc;
-}
-
-static int store_ranks(const char *arg, void *to, struct gf_error *err)
-{
-	return gf_cli_list_once(arg, add_ranks, to, err);
-}
-
-static int add_bandwidth(void *ctx, const char *text, struct gf_error *err)
-{
-	struct arguments *a = ctx;
-	double value;
-	int rc = gf_units_rate(text, &value, err);
-
-	if (rc == 0)
-		*gf_array_push(&a->bandwidths, &a->nbandwidths,
-			       &a->bandwidths_capacity) = value;
-	return rc;
-}
-
-static int store_bandwidths(const char *arg, void *to, struct gf_error *err)
-{
-	return gf_cli_list_once(arg, add_bandwidth, to, err);
-}
-
-static int store_slow(const char *arg, void *to, struct gf_error *err)
-{
-	struct arguments *a = to;
-
-	return gf_uneven_add_slow(&a->uneven, arg, err);
-}
-
-static int add_link(void *ctx, const char *text, struct gf_error *err)
-{
-	struct arguments *a = ctx;
-
-	return gf_uneven_add_link(&a->uneven, text, err);
-}
-
-static int store_links(const char *arg, void *to, struct gf_error *err)
-{
-	return gf_cli_list(arg, add_link, to, err);
-}
-
 #define AT(field) offsetof(struct arguments, field)
-#define WHOLE     0 /* the argument itself, for lists */
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
 static const struct gf_setting settings[] = {
-	{"ranks", "LIST", 1, GF_SETTING_OWN, WHOLE,
-	 "simulate these numbers of ranks, e.g. 8,16,32", .store = store_ranks},
+	{"ranks", "LIST", 1, GF_SETTING_INTS, AT(sweep.ranks),
+	 "simulate these numbers of ranks, e.g. 8,16,32", 1, 1 << 24,
+	 .offset2 = AT(sweep.nranks)},
 	{"topology", "FILE", 1, GF_SETTING_TEXT, AT(topology),
 	 "take costs from this topology (a path or a shipped name)",
 	 .share = "topologies"},
 	{"profile", "FILE", 1, GF_SETTING_TEXT, AT(profile),
 	 "take costs from this profile's measured network"},
-	{"bandwidth", "LIST", 1, GF_SETTING_OWN, WHOLE,
+	{"bandwidth", "LIST", 1, GF_SETTING_RATES, AT(sweep.bandwidths),
 	 "simulate these bandwidths of the outermost level, e.g. "
 	 "1Gb/s,10Gb/s",
-	 .store = store_bandwidths},
+	 .offset2 = AT(sweep.nbandwidths)},
 	{"accumulate", "N", 1, GF_SETTING_WHOLE, AT(accumulate),
 	 "let a step have N micro-batches, whose sum is exchanged", 1, 1e9},
-	{"slow", "RANK:FACTOR", 2, GF_SETTING_OWN, WHOLE,
+	{"replan", NULL, 1, GF_SETTING_FLAG, AT(sweep.replan),
+	 "also simulate the plan that would be made anew there"},
+	{"slow", "RANK:FACTOR", 2, GF_SETTING_OWN, AT(uneven),
 	 "let this rank compute FACTOR times as long; may be repeated",
-	 .store = store_slow, .repeats = true},
-	{"slow-link", "LIST", 2, GF_SETTING_OWN, WHOLE,
+	 .store = gf_uneven_add_slow, .repeats = true},
+	{"slow-link", "LIST", 2, GF_SETTING_OWN, AT(uneven),
 	 "let links have 1/FACTOR of their bandwidth: RANK:FACTOR for the "
 	 "narrowest on that rank's way to others, RANK:FACTOR@LEVEL for "
 	 "another",
-	 .store = store_links, .repeats = true},
+	 .store = gf_uneven_add_links, .repeats = true},
 	{"pairs", "FILE", 2, GF_SETTING_TEXT, AT(pairs),
 	 "rows of gf-profile --pairs: the links of slow hosts are slow"},
-	{"jitter", "SHARE", 2, GF_SETTING_REAL, AT(what.jitter),
+	{"jitter", "SHARE", 2, GF_SETTING_REAL, AT(sweep.what.jitter),
 	 "standard deviation of every rank's compute time, e.g. 0.05", 0, 10},
-	{"runs", "N", 2, GF_SETTING_WHOLE, AT(what.runs),
+	{"runs", "N", 2, GF_SETTING_WHOLE, AT(sweep.what.runs),
 	 "draw N iterations with --jitter (1000)", 1, 1e7},
-	{"seed", "N", 2, GF_SETTING_WHOLE, AT(what.seed),
+	{"seed", "N", 2, GF_SETTING_WHOLE, AT(sweep.what.seed),
 	 "seed of the jitter (1)", 0, 9e18},
 	{"iterations", "N", 2, GF_SETTING_WHOLE, AT(iterations),
 	 "also print the time of N iterations, with a pipeline's start and "
@@ -149,7 +91,9 @@ static const struct gf_setting settings[] = {
 	{"csv", NULL, 3, GF_SETTING_FLAG, AT(csv),
 	 "print comma-separated values with a heading"},
 	{"table", NULL, 3, GF_SETTING_FLAG, AT(table),
-	 "print a table for people"},
+	 "print a table for people (on a terminal)"},
+	{"json", NULL, 3, GF_SETTING_FLAG, AT(json),
+	 "print JSON Lines (into a file or a pipe)"},
 	{"trace", "FILE", 3, GF_SETTING_TEXT, AT(trace),
 	 "write the first iteration as a Chrome trace"},
 	{"plot", "FILE", 3, GF_SETTING_OWN, AT(plot),
@@ -162,26 +106,36 @@ static const struct gf_setting settings[] = {
 
 static const struct gf_setting_rule rules[] = {
 	{"runs seed", "jitter", NULL},
-	{"csv", NULL, "table"},
+	{"csv table json", NULL, "csv table json"},
+	{"replan", NULL, "steps verify without-stragglers"},
 	{"plot-columns", "plot", NULL},
 	{"steps", NULL, "jitter iterations"},
 	{"without-stragglers", NULL,
 	 "accumulate steps verify ranks topology profile bandwidth slow "
-	 "slow-link pairs "
-	 "jitter iterations csv trace plot"},
+	 "slow-link pairs jitter iterations csv trace plot"},
 	{"verify", NULL,
-	 "steps slow slow-link pairs jitter iterations csv table trace plot"},
+	 "steps slow slow-link pairs jitter iterations csv table json trace "
+	 "plot"},
 };
+
+/* The option that looks at one plan in one set of circumstances; or NULL. */
+static const char *alone(const struct arguments *a)
+{
+	return a->steps    ? "steps"
+	       : a->verify ? "verify"
+	       : a->run    ? "without-stragglers"
+			   : NULL;
+}
 
 static int check(void *arguments, struct gf_error *err)
 {
 	const struct arguments *a = arguments;
 
-	if ((a->steps || a->verify) && (a->nranks > 1 || a->nbandwidths > 1))
+	if (alone(a) && (a->sweep.nranks > 1 || a->sweep.nbandwidths > 1))
 		return gf_error_set(err, -EINVAL,
 				    "--%s: want one number of ranks and one "
 				    "bandwidth, got a list",
-				    a->steps ? "steps" : "verify");
+				    alone(a));
 	return 0;
 }
 
@@ -194,7 +148,7 @@ static const char *const groups[] = {
 
 static const struct gf_command command = {
 	.name = "gf-sim",
-	.arguments = "[PLAN] [FILE...]",
+	.arguments = "[PLAN...] [FILE...]",
 	.help = help,
 	.settings = settings,
 	.nsettings = GF_ARRAY_LENGTH(settings),
@@ -204,175 +158,145 @@ static const struct gf_command command = {
 	.check = check,
 };
 
-/* Adds what was measured to what was asked for. */
-static int read_pairs(struct arguments *a, struct gf_error *err)
+/* Checks the plans, and changes what the options change of them. */
+static int take_plans(const struct arguments *a, struct gf_documents *d,
+		      struct gf_error *err)
 {
-	struct gf_uneven *u = &a->uneven;
-	size_t size = 0, i = u->nlinks;
-	char *text = NULL;
-	int rc = gf_file_read(a->pairs, &text, &size, err);
+	struct gf_sweep s = {0};
+	size_t i;
+	int rc = gf_sweep_plans(&s, d, err);
 
-	if (rc == 0)
-		rc = gf_uneven_read_pairs(u, text, size, a->pairs, err);
-	for (; rc == 0 && i < u->nlinks; i++)
-		gf_cli_note(&a->cli, 0,
-			    "slow: the link of rank %d has 1/%.3g of the "
-			    "median bandwidth out, 1/%.3g in",
-			    u->links[i].rank, u->links[i].out, u->links[i].in);
-	free(text);
+	if (rc == 0 && alone(a) && s.nplans > 1)
+		rc = gf_error_set(err, -EINVAL, "--%s: want one plan, got %zu",
+				  alone(a), s.nplans);
+	for (i = 0; rc == 0 && a->accumulate && i < s.nplans; i++)
+		gf_model_accumulate(s.plans[i]->model, a->accumulate);
+	gf_sweep_release(&s);
 	return rc;
 }
 
-static int read_documents(const struct arguments *a, struct gf_documents *d,
+static int read_documents(struct arguments *a, struct gf_documents *d,
 			  struct gf_error *err)
 {
 	static const char *const kinds[] = {"topologies", "profiles", NULL};
-	char *path;
-	int rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take, d,
-				  err);
+	struct gf_text notes = {0};
+	char *path = NULL;
+	int rc = 0;
 
+	if (a->pairs)
+		rc = gf_uneven_read_pairs(&a->uneven, a->pairs, &notes, err);
+	gf_cli_warn_lines(&a->cli, notes.data);
+	gf_text_release(&notes);
+	if (rc == 0)
+		rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take,
+				      d, err);
 	if (rc == 0 && a->profile)
 		rc = gf_documents_add_of(d, a->profile, "gf-profile", err);
 	if (rc == 0 && a->profile && !d->profile->network)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want a network, found none", a->profile);
-	if (rc == 0 && a->topology) {
+	if (rc == 0 && a->topology)
 		rc = gf_cli_share("topologies", a->topology, &path, err);
-		if (rc == 0) {
-			rc = gf_documents_add_of(d, path, "gf-topology", err);
-			free(path);
-		}
-	}
-	if (rc < 0)
-		return rc;
-	if (!d->plan)
-		return gf_error_set(err, -EINVAL, "want a plan, found none");
-	if (d->plan->rule)
-		return gf_error_set(err, -EINVAL,
-				    "want a plan with messages, got a rule "
-				    "(plan a model and its ranks first)");
-	if (a->accumulate)
-		gf_model_accumulate(d->plan->model, a->accumulate);
-	return 0;
+	if (rc == 0 && path)
+		rc = gf_documents_add_of(d, path, "gf-topology", err);
+	free(path);
+	return rc ? rc : take_plans(a, d, err);
 }
 
-/* What the plan was made for gives way to what else was read. */
-static void use(const struct arguments *a, const struct gf_documents *d,
-		struct gf_what_if *w)
+/* The first circumstances of a sweep: options and documents replace those that
+ * the plan was made for. */
+static struct gf_what_if first(const struct arguments *a,
+			       const struct gf_documents *d)
 {
-	const struct gf_network *n = d->profile ? d->profile->network : NULL;
+	struct gf_what_if w = a->sweep.what;
+	struct gf_text notes = {0};
 
-	w->timeline = a->plot != NULL;
-	w->slow = a->uneven.slow;
-	w->nslow = a->uneven.nslow;
-	w->slow_links = a->uneven.links;
-	w->nslow_links = a->uneven.nlinks;
-	if (d->topology) {
-		w->levels = d->topology->levels;
-		w->nlevels = d->topology->nlevels;
-		if (!a->nranks && d->topology->ranks)
-			w->ranks = d->topology->ranks;
-		if (d->plan->network && !n)
-			gf_cli_note(&a->cli, 0,
-				    "costs on the topology replace the plan's "
-				    "measured network");
-	}
-	if (n) {
-		w->network = n;
-		if (!a->nranks && n->ranks)
-			w->ranks = n->ranks;
-		if (d->topology)
-			gf_cli_note(
-				&a->cli, 0,
-				"costs come from the profile's network, and "
-				"from the topology where it has none");
-	}
-	if (w->ranks && w->ranks != d->plan->ranks)
-		gf_cli_note(&a->cli, 0,
-			    "the plan is for %d ranks, simulated on %d",
-			    d->plan->ranks, w->ranks);
+	w.timeline = a->plot != NULL;
+	gf_uneven_use(&a->uneven, &w);
+	gf_sweep_documents(&w, d, a->sweep.nranks == 0, &notes);
+	gf_cli_warn_lines(&a->cli, notes.data);
+	gf_text_release(&notes);
+	if (a->sweep.nranks)
+		w.ranks = a->sweep.ranks[0];
+	if (a->sweep.nbandwidths)
+		w.bandwidth_bytes_per_s = a->sweep.bandwidths[0];
+	return w;
 }
 
-/* Trace, which is given away, and picture, where they are asked for. */
-static int draw(const struct arguments *a, const struct gf_plan *p, char *trace,
-		const struct gf_what_if *w, const struct gf_outcome *outcomes,
-		size_t n, struct gf_error *err)
+static bool for_people(const struct arguments *a)
+{
+	return a->table || (!a->csv && !a->json && gf_cli_to_terminal(&a->cli));
+}
+
+/* The trace and the text, which are given away, and the picture. Standard
+ * output comes last: a failure leaves nothing there. */
+static int finish(const struct arguments *a, const struct gf_row *rows,
+		  size_t n, const struct gf_what_if *w, char *trace, char *text,
+		  struct gf_error *err)
 {
 	struct gf_plot picture = {0};
 	int rc = trace ? gf_file_write(a->trace, trace, strlen(trace), err) : 0;
 
+	if (rc == 0 && a->plot) {
+		gf_rows_plot(rows, n, w, &picture);
+		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
+	}
+	if (rc == 0)
+		rc = gf_cli_emit(&a->cli, text, err);
 	free(trace);
-	if (rc < 0 || !a->plot)
-		return rc;
-	gf_outcomes_plot(p, w, outcomes, n, &picture);
-	return gf_plot_finish(&picture, a->plot, a->plot_columns, err);
+	free(text);
+	return rc;
 }
 
-/* Trace, plot, rows: what can fail without a trace of it comes last. */
-static int report(const struct arguments *a, const struct gf_plan *p,
-		  const struct gf_what_if *w, const struct gf_outcome *outcomes,
-		  size_t n, struct gf_error *err)
+static int report(const struct arguments *a, const struct gf_row *rows,
+		  size_t n, const struct gf_what_if *w, struct gf_error *err)
 {
+	const struct gf_plan *p = rows->plan;
 	struct gf_row_choice choice = {
-		.bandwidth = a->nbandwidths > 0,
-		.percentiles = a->what.jitter > 0,
+		.bandwidth = a->sweep.nbandwidths > 0,
+		.percentiles = a->sweep.what.jitter > 0,
 		.samples = p->model->batch_per_rank > 0,
 		.iterations = (double)a->iterations,
 	};
 	struct gf_text out = {0};
-	char *trace = a->trace ? gf_outcome_trace_text(p, outcomes) : NULL;
-	int rc = draw(a, p, trace, w, outcomes, n, err);
 
-	if (a->table)
-		gf_outcomes_table(outcomes, n, &out);
+	if (for_people(a))
+		gf_rows_table(rows, n, &choice, gf_cli_width(&a->cli), &out);
 	else if (a->csv)
-		gf_outcomes_csv(p, outcomes, n, &choice, &out);
+		gf_rows_csv(rows, n, &choice, &out);
 	else
-		gf_outcomes_json(p, outcomes, n, &choice, &out);
-	if (rc == 0)
-		rc = gf_cli_emit(&a->cli, out.data, err);
-	gf_text_release(&out);
-	return rc;
+		gf_rows_json(rows, n, &choice, &out);
+	return finish(a, rows, n, w,
+		      a->trace ? gf_outcome_trace_text(p, &rows->outcome)
+			       : NULL,
+		      gf_text_take(&out), err);
 }
 
 static int sweep(const struct arguments *a, const struct gf_documents *d,
 		 struct gf_error *err)
 {
-	struct gf_what_if w = a->what;
+	struct gf_sweep s = a->sweep;
 	struct gf_progress progress = {0};
-	size_t nb = a->nbandwidths ? a->nbandwidths : 1;
-	size_t n = (a->nranks ? a->nranks : 1) * nb, rows = 0, i;
-	struct gf_outcome *outcomes = gf_xcalloc(n, sizeof(*outcomes));
-	int rc = 0;
+	struct gf_swept found = {0};
+	struct gf_text notes = {0};
+	int rc = gf_sweep_plans(&s, d, err);
 
-	use(a, d, &w);
+	s.what = first(a, d);
 	gf_progress_start(&progress, &a->cli, "simulating");
-	for (i = 0; i < n && rc == 0; i++) {
-		if (a->nranks)
-			w.ranks = a->ranks[i / nb];
-		if (a->nbandwidths)
-			w.bandwidth_bytes_per_s = a->bandwidths[i % nb];
-		rc = gf_what_if(d->plan, &w, &outcomes[rows], err);
-		rows += rc == 0;
-		/* what fits is printed; if nothing does, the last reason is
-		 * the answer */
-		if ((rc == -EINVAL || rc == -ENOTSUP) && (rows || i + 1 < n)) {
-			gf_cli_note(&a->cli, 0, "%d ranks are left out: %s",
-				    w.ranks ? w.ranks : d->plan->ranks,
-				    err->text);
-			rc = 0;
-		}
-		gf_progress_at(&progress, (double)(i + 1) / (double)n, NULL);
-	}
-	gf_progress_end(&progress);
+	s.progress = gf_progress_report;
+	s.progress_ctx = &progress;
 	if (rc == 0)
-		rc = report(a, d->plan, &w, outcomes, rows, err);
-	if (rc == 0 && rows < n)
+		rc = gf_sweep_run(&s, &found, &notes, err);
+	gf_progress_end(&progress);
+	gf_cli_warn_lines(&a->cli, notes.data);
+	if (rc == 0)
+		rc = report(a, found.rows, found.nrows, &s.what, err);
+	if (rc == 0 && found.left_out)
 		rc = gf_error_set(err, 1, "%zu of %zu rows are left out",
-				  n - rows, n);
-	for (i = 0; i < rows; i++)
-		gf_outcome_release(&outcomes[i]);
-	free(outcomes);
+				  found.left_out, found.left_out + found.nrows);
+	gf_text_release(&notes);
+	gf_swept_release(&found);
+	gf_sweep_release(&s);
 	return rc;
 }
 
@@ -381,40 +305,24 @@ static int report_steps(const struct arguments *a, const struct gf_plan *p,
 			const struct gf_what_if *w, const struct gf_replayed *r,
 			struct gf_error *err)
 {
+	struct gf_row row = {.plan = p, .outcome = r->outcome};
 	struct gf_text out = {0};
-	char *trace = a->trace ? gf_steps_trace_text(p, r) : NULL;
-	int rc = draw(a, p, trace, w, &r->outcome, 1, err);
 
-	if (a->table)
+	if (for_people(a))
 		gf_steps_table(p, r, &out);
 	else if (a->csv)
 		gf_steps_csv(r, &out);
 	else
 		gf_steps_json(p, r, &out);
-	if (rc == 0)
-		rc = gf_cli_emit(&a->cli, out.data, err);
-	gf_text_release(&out);
-	return rc;
-}
-
-/* One set of circumstances. */
-static struct gf_what_if single(const struct arguments *a,
-				const struct gf_documents *d)
-{
-	struct gf_what_if w = a->what;
-
-	use(a, d, &w);
-	if (a->nranks)
-		w.ranks = a->ranks[0];
-	if (a->nbandwidths)
-		w.bandwidth_bytes_per_s = a->bandwidths[0];
-	return w;
+	return finish(a, &row, 1, w,
+		      a->trace ? gf_steps_trace_text(p, r) : NULL,
+		      gf_text_take(&out), err);
 }
 
 static int verify(const struct arguments *a, const struct gf_documents *d,
 		  struct gf_error *err)
 {
-	struct gf_what_if w = single(a, d);
+	struct gf_what_if w = first(a, d);
 	struct gf_text out = {0};
 	int rc = gf_prove_plan(d->plan, &w, &out, err);
 
@@ -433,7 +341,8 @@ static int without_stragglers(const struct arguments *a,
 
 	if (rc < 0)
 		return rc;
-	(a->table ? gf_stragglers_table : gf_stragglers_json)(&found, &out);
+	(for_people(a) ? gf_stragglers_table : gf_stragglers_json)(&found,
+								   &out);
 	rc = gf_cli_emit(&a->cli, out.data, err);
 	gf_stragglers_release(&found);
 	gf_text_release(&out);
@@ -443,21 +352,22 @@ static int without_stragglers(const struct arguments *a,
 static int replay(const struct arguments *a, const struct gf_documents *d,
 		  struct gf_error *err)
 {
-	struct gf_what_if w = single(a, d);
+	struct gf_what_if w = first(a, d);
 	struct gf_replayed r;
 	struct gf_text notes = {0};
 	int rc;
 
 	rc = gf_replay_plan(d->plan, &w, &r, &notes, err);
+	if (rc == -E2BIG)
+		gf_text_addf(&notes,
+			     "more than %g steps are not replayed: these are "
+			     "the closed forms' times\n",
+			     GF_REPLAY_STEPS_MOST);
 	gf_cli_warn_lines(&a->cli, notes.data);
 	gf_text_release(&notes);
 	if (rc == -E2BIG) {
-		gf_cli_note(
-			&a->cli, 0,
-			"more than %g steps are not replayed: these are the "
-			"closed forms' times",
-			GF_REPLAY_STEPS_MOST);
-		rc = report(a, d->plan, &w, &r.model, 1, err);
+		rc = report(a, &(struct gf_row){d->plan, NULL, r.model}, 1, &w,
+			    err);
 	} else if (rc == 0) {
 		rc = report_steps(a, d->plan, &w, &r, err);
 	} else {
@@ -469,22 +379,21 @@ static int replay(const struct arguments *a, const struct gf_documents *d,
 
 int main(int argc, char **argv)
 {
-	struct arguments a = {.what = {.runs = 1000, .seed = 1}};
-	struct gf_documents documents = {0};
+	struct arguments a = {.sweep.what = {.runs = 1000, .seed = 1}};
+	struct gf_documents documents = {.several_plans = true};
 	struct gf_error err = {""};
 	int rc;
 
 	gf_cli_parse(&command, argc, argv, &a);
-	rc = a.pairs ? read_pairs(&a, &err) : 0;
-	rc = rc ? rc : read_documents(&a, &documents, &err);
+	rc = read_documents(&a, &documents, &err);
 	if (rc == 0)
 		rc = a.verify  ? verify(&a, &documents, &err)
 		     : a.run   ? without_stragglers(&a, documents.plan, &err)
 		     : a.steps ? replay(&a, &documents, &err)
 			       : sweep(&a, &documents, &err);
 	gf_documents_release(&documents);
-	free(a.ranks);
-	free(a.bandwidths);
+	free((void *)a.sweep.ranks);
+	free((void *)a.sweep.bandwidths);
 	gf_uneven_release(&a.uneven);
 	return gf_cli_exit_rank(&a.cli, rc, false, &err);
 }

@@ -17,10 +17,10 @@ _gf_sim() {
 	*)
 		case $cur in
 		-*) words='--ranks --topology --profile --bandwidth --accumulate
-		--slow --slow-link --pairs --jitter --runs --seed --iterations
-		--steps --verify --without-stragglers --csv --table --trace
-		--plot --plot-columns --output --quiet --verbose --help --usage
-		--version' ;;
+		--replan --slow --slow-link --pairs --jitter --runs --seed
+		--iterations --steps --verify --without-stragglers --csv
+		--table --json --trace --plot --plot-columns --output --quiet
+		--verbose --help --usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

@@ -41,27 +41,50 @@ static int store_choice(const struct gf_setting *s, const char *arg, int *to,
 	return gf_names_find(s->names, name, to, err);
 }
 
-/* *numbers is the caller's to free; given twice, the last one counts. */
-static int store_reals(const struct gf_setting *s, const char *arg,
-		       double **numbers, size_t *count, struct gf_error *err)
+static int store_item(const struct gf_setting *s, const char *arg, void *items,
+		      size_t i, struct gf_error *err)
 {
-	const char **parts = gf_cli_split(arg);
-	double *read;
+	long long whole = 0;
+	int rc;
+
+	if (s->kind == GF_SETTING_REALS)
+		return gf_units_real(arg, s->low, s->high, (double *)items + i,
+				     err);
+	if (s->kind == GF_SETTING_RATES)
+		return gf_units_rate(arg, (double *)items + i, err);
+	rc = gf_units_int(arg, (long long)s->low, (long long)s->high, &whole,
+			  err);
+	((int *)items)[i] = (int)whole;
+	return rc;
+}
+
+/* *items is the caller's to free; given twice, the last one counts. */
+static int store_items(const struct gf_setting *s, const char *arg,
+		       void **items, size_t *count, struct gf_error *err)
+{
+	const char **parts = NULL;
+	void *read;
 	size_t n = 0;
 	int rc = 0;
 
+	if (s->kind == GF_SETTING_REALS)
+		parts = gf_cli_split(arg);
+	else
+		rc = gf_cli_split_once(arg, &parts, err);
+	if (rc)
+		return rc;
 	while (parts[n])
 		n++;
-	read = gf_xcalloc(n + 1, sizeof(*read));
+	read = gf_xcalloc(n + 1, sizeof(double));
 	for (n = 0; !rc && parts[n]; n++)
-		rc = gf_units_real(parts[n], s->low, s->high, &read[n], err);
+		rc = store_item(s, parts[n], read, n, err);
 	free(parts);
 	if (rc) {
 		free(read);
 		return rc;
 	}
-	free(*numbers);
-	*numbers = read;
+	free(*items);
+	*items = read;
 	*count = n;
 	return 0;
 }
@@ -126,7 +149,9 @@ int gf_setting_store(const struct gf_setting *s, const char *arg,
 	case GF_SETTING_OWN:
 		return s->store(arg, to, err);
 	case GF_SETTING_REALS:
-		return store_reals(s, arg, to,
+	case GF_SETTING_INTS:
+	case GF_SETTING_RATES:
+		return store_items(s, arg, to,
 				   (size_t *)((char *)arguments + s->offset2),
 				   err);
 	}

@@ -26,8 +26,11 @@ enum gf_setting_kind {
 	GF_SETTING_CHOICE, /* int: which of `names` */
 	GF_SETTING_FLAG,   /* bool, set to true */
 	GF_SETTING_OWN,    /* what `store` makes of it */
-	GF_SETTING_REALS,  /* double *, allocated, and size_t at offset2:
-			    * numbers in [low, high] separated by commas */
+	/* Several, separated by commas: allocated, and how many there are is a
+	 * size_t at offset2. */
+	GF_SETTING_REALS, /* double *, in [low, high] */
+	GF_SETTING_INTS,  /* int *, in [low, high], each once */
+	GF_SETTING_RATES, /* double *, bytes per second, each once */
 };
 
 /*

@@ -11,6 +11,8 @@
 #include "base/array.h"
 #include "base/heap.h"
 
+enum { GAP = 2 }; /* blanks between columns */
+
 void gf_table_begin(struct gf_table *t, size_t ncols)
 {
 	assert(!t->nrows || ncols == t->ncols);
@@ -74,37 +76,111 @@ static void pad(struct gf_text *out, size_t n)
 		gf_text_add(out, " ", 1);
 }
 
-void gf_table_print(const struct gf_table *t, struct gf_text *out)
+/* A table made ready to be printed: a column's width, 0 where it is folded. */
+struct layout {
+	size_t *width;
+	bool *right;
+};
+
+static void measure(const struct gf_table *t, struct layout *l)
 {
-	size_t *width = gf_xcalloc(t->ncols + 1, sizeof(*width));
-	bool *right = gf_xcalloc(t->ncols + 1, sizeof(*right));
 	size_t row, col;
 
+	l->width = gf_xcalloc(t->ncols + 1, sizeof(*l->width));
+	l->right = gf_xcalloc(t->ncols + 1, sizeof(*l->right));
 	for (col = 0; col < t->ncols; col++) {
-		right[col] = numeric(t, col);
+		l->right[col] = numeric(t, col);
 		for (row = 0; row < t->nrows; row++) {
 			size_t w = width_of(t->rows[row][col]);
 
-			width[col] = w > width[col] ? w : width[col];
+			if (w > l->width[col])
+				l->width[col] = w;
 		}
 	}
-	for (row = 0; row < t->nrows; row++) {
-		for (col = 0; col < t->ncols; col++) {
-			const char *cell = t->rows[row][col];
-			size_t gap = width[col] - width_of(cell);
+}
 
-			if (col)
-				pad(out, 2);
-			if (right[col])
-				pad(out, gap);
-			gf_text_add(out, cell, strlen(cell));
-			if (!right[col] && col + 1 < t->ncols)
-				pad(out, gap);
-		}
-		gf_text_add(out, "\n", 1);
+static size_t line_width(const struct gf_table *t, const struct layout *l)
+{
+	size_t sum = 0, col;
+
+	for (col = 0; col < t->ncols; col++)
+		if (l->width[col])
+			sum += l->width[col] + (sum ? GAP : 0);
+	return sum;
+}
+
+static bool alike(const struct gf_table *t, size_t col)
+{
+	size_t row;
+
+	for (row = 2; row < t->nrows; row++)
+		if (strcmp(t->rows[row][col], t->rows[1][col]) != 0)
+			return false;
+	return t->nrows > 1;
+}
+
+/* Folds columns from the left until the lines fit; says which in `folded`. */
+static void fold(const struct gf_table *t, size_t window, struct layout *l,
+		 struct gf_text *folded)
+{
+	size_t col;
+
+	for (col = 0; col + 1 < t->ncols && line_width(t, l) > window; col++) {
+		if (!alike(t, col))
+			continue;
+		l->width[col] = 0;
+		gf_text_addf(folded, "%s%s %s",
+			     folded->length ? ", " : "in all rows: ",
+			     t->rows[0][col], t->rows[1][col]);
 	}
-	free(width);
-	free(right);
+}
+
+static void print_row(const struct gf_table *t, const struct layout *l,
+		      size_t row, struct gf_text *out)
+{
+	bool first = true;
+	size_t col;
+
+	for (col = 0; col < t->ncols; col++) {
+		const char *cell = t->rows[row][col];
+		size_t gap = l->width[col] - width_of(cell);
+
+		if (!l->width[col])
+			continue;
+		if (!first)
+			pad(out, GAP);
+		first = false;
+		if (l->right[col])
+			pad(out, gap);
+		gf_text_add(out, cell, strlen(cell));
+		if (!l->right[col] && col + 1 < t->ncols)
+			pad(out, gap);
+	}
+	gf_text_add(out, "\n", 1);
+}
+
+void gf_table_print_in(const struct gf_table *t, size_t window,
+		       struct gf_text *out)
+{
+	struct gf_text folded = {0};
+	struct layout l;
+	size_t row;
+
+	measure(t, &l);
+	if (window)
+		fold(t, window, &l, &folded);
+	for (row = 0; row < t->nrows; row++)
+		print_row(t, &l, row, out);
+	if (folded.length)
+		gf_text_addf(out, "%s\n", folded.data);
+	gf_text_release(&folded);
+	free(l.width);
+	free(l.right);
+}
+
+void gf_table_print(const struct gf_table *t, struct gf_text *out)
+{
+	gf_table_print_in(t, 0, out);
 }
 
 void gf_table_release(struct gf_table *t)

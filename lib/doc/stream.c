@@ -122,6 +122,48 @@ static int refuse_second(const struct format *f, const char *first,
 			    first, second, f->name);
 }
 
+/* Are two that differ kept side by side? */
+static bool gathers(const struct gf_documents *d, const struct format *f)
+{
+	return d->several_plans &&
+	       f->document == offsetof(struct gf_documents, plan);
+}
+
+static bool is_among(const struct gf_documents *d, const struct gf_plan *p)
+{
+	char *text = gf_plan_write(p);
+	bool found = false;
+	size_t i;
+
+	for (i = 0; i < d->nother_plans && !found; i++) {
+		char *other = gf_plan_write(d->other_plans[i]);
+
+		found = strcmp(text, other) == 0;
+		free(other);
+	}
+	free(text);
+	return found;
+}
+
+/* Takes p. */
+static void gather(struct gf_documents *d, struct gf_plan *p, const char *file)
+{
+	size_t n = d->nother_plans;
+
+	if (is_among(d, p)) {
+		gf_plan_release(p);
+		free(p);
+		return;
+	}
+	d->other_plans = gf_xreallocarray(d->other_plans, n + 1,
+					  sizeof(*d->other_plans));
+	d->other_plan_files = gf_xreallocarray(d->other_plan_files, n + 1,
+					       sizeof(*d->other_plan_files));
+	d->other_plans[n] = p;
+	d->other_plan_files[n] = gf_xstrdup(file);
+	d->nother_plans++;
+}
+
 /* Makes one document of d's and a second that differs from it; the second is
  * taken unless that fails, and then nothing has changed. */
 static int combine(struct gf_documents *d, const struct format *f, void *second,
@@ -131,6 +173,10 @@ static int combine(struct gf_documents *d, const struct format *f, void *second,
 	char *text;
 	int rc;
 
+	if (gathers(d, f)) {
+		gather(d, second, file);
+		return 0;
+	}
 	if (!f->combine)
 		return refuse_second(f, *file_of(d, f), file, err);
 	rc = f->combine(first, second, err);
@@ -223,6 +269,20 @@ static bool differ(struct gf_documents *a, struct gf_documents *b,
 	       strcmp(digest_of(a, f), digest_of(b, f)) != 0;
 }
 
+/* The other plans, which have gone elsewhere, are forgotten. */
+static void free_files(struct gf_documents *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->nother_plans; i++)
+		free(d->other_plan_files[i]);
+	free(d->other_plan_files);
+	free(d->other_plans);
+	d->other_plan_files = NULL;
+	d->other_plans = NULL;
+	d->nother_plans = 0;
+}
+
 /* Moves the documents of `fresh` to d. The steps that can fail come first: the
  * formats that allow one document only, then the one format whose documents
  * combine. */
@@ -230,10 +290,11 @@ static int merge(struct gf_documents *d, struct gf_documents *fresh,
 		 struct gf_error *err)
 {
 	const struct format *f, *end = formats + GF_ARRAY_LENGTH(formats);
+	size_t i;
 	int rc;
 
 	for (f = formats; f < end; f++)
-		if (differ(d, fresh, f) && !f->combine)
+		if (differ(d, fresh, f) && !f->combine && !gathers(d, f))
 			return refuse_second(f, *file_of(d, f),
 					     *file_of(fresh, f), err);
 	for (f = formats; f < end; f++) {
@@ -254,6 +315,9 @@ static int merge(struct gf_documents *d, struct gf_documents *fresh,
 		*slot_of(fresh, f) = NULL;
 		*file_of(fresh, f) = NULL;
 	}
+	for (i = 0; i < fresh->nother_plans; i++)
+		gather(d, fresh->other_plans[i], fresh->other_plan_files[i]);
+	free_files(fresh);
 	return 0;
 }
 
@@ -278,7 +342,7 @@ static int add_text(struct gf_documents *d, const char *text, size_t size,
 		    const char *name, const char *format, struct gf_error *err)
 {
 	bool from_stdin = strcmp(name, "-") == 0;
-	struct gf_documents fresh = {0};
+	struct gf_documents fresh = {.several_plans = d->several_plans};
 	int rc;
 
 	if (from_stdin)
@@ -334,6 +398,11 @@ void gf_documents_release(struct gf_documents *d)
 		free_document(&formats[i], *slot_of(d, &formats[i]));
 		free(*file_of(d, &formats[i]));
 	}
+	for (i = 0; i < d->nother_plans; i++) {
+		gf_plan_release(d->other_plans[i]);
+		free(d->other_plans[i]);
+	}
+	free_files(d);
 	free(d->passed_on);
 	memset(d, 0, sizeof(*d));
 }

@@ -2,6 +2,7 @@
 #ifndef GF_DOC_STREAM_H
 #define GF_DOC_STREAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -17,8 +18,15 @@
  *
  * Two documents of one format: equal digests count once, two profiles with
  * complementary halves combine, anything else is refused with both names.
+ * Several plans are taken only where the caller allows it.
  */
 struct gf_documents {
+	/* Set first, where plans that differ are taken side by side: the first
+	 * is `plan`, and these are the others in order of arrival. */
+	bool several_plans;
+	struct gf_plan **other_plans;
+	char **other_plan_files;
+	size_t nother_plans;
 	struct gf_topology *topology; /* each NULL when not given */
 	struct gf_profile *profile;
 	struct gf_plan *plan;

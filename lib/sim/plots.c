@@ -5,11 +5,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "sim/rows.h"
-
 /* What a picture is of: its title, and the beginning of its subtitle. */
-static void title(const struct gf_plan *p, int ranks, struct gf_plot *plot)
+static void title(const struct gf_row *r, int ranks, struct gf_plot *plot)
 {
+	const struct gf_plan *p = r->plan;
 	const char *selection = gf_selection_name(&p->selection);
 	bool published = p->system && strcmp(p->system, "auto") != 0;
 	struct gf_text what = {0};
@@ -18,11 +17,13 @@ static void title(const struct gf_plan *p, int ranks, struct gf_plot *plot)
 	if (ranks)
 		gf_text_addf(&what, " on %d rank%s", ranks,
 			     ranks == 1 ? "" : "s");
-	gf_text_addf(&what, ", %s %s", published ? "system" : "policy",
-		     published   ? p->system
-		     : p->policy ? p->policy
-				 : "of the plan");
-	if (!published && !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
+	if (!r->name)
+		gf_text_addf(&what, ", %s %s", published ? "system" : "policy",
+			     published   ? p->system
+			     : p->policy ? p->policy
+					 : "of the plan");
+	if (!r->name && !published &&
+	    !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
 		gf_text_addf(&what, ", selection %s", selection);
 	gf_plot_text(plot, "title", "%s", what.data);
 	gf_text_release(&what);
@@ -148,7 +149,7 @@ void gf_timeline_plot(const struct gf_plan *p, const struct gf_what_if *w,
 	size_t i;
 
 	plot->script = "gantt";
-	title(p, o->ranks, plot);
+	title(&(struct gf_row){.plan = p}, o->ranks, plot);
 	network(p, w, o->ranks, true, &under);
 	gf_text_addf(&under, "%s", how);
 	if (t->steps > 1)
@@ -172,7 +173,7 @@ void gf_timeline_plot(const struct gf_plan *p, const struct gf_what_if *w,
 
 /* Of linear scaling, which tells 70 % from 100 % where speed-ups of many ranks
  * look alike. */
-static void over_ranks(const struct gf_outcome *o, struct gf_plot *plot)
+static void over_ranks(struct gf_plot *plot)
 {
 	gf_plot_text(plot, "x", "ranks");
 	gf_plot_text(plot, "y", "efficiency");
@@ -181,10 +182,6 @@ static void over_ranks(const struct gf_outcome *o, struct gf_plot *plot)
 	gf_plot_number(plot, "xlog", 2);
 	gf_plot_text(plot, "reference", "linear speed-up");
 	gf_plot_number(plot, "level", 1);
-	if (o->bandwidth_bytes_per_s > 0) {
-		gf_plot_text(plot, "series", "bandwidth_bytes_per_s");
-		gf_plot_text(plot, "series_unit", "b/s");
-	}
 }
 
 static void over_bandwidth(const struct gf_outcome *o, struct gf_plot *plot)
@@ -200,35 +197,78 @@ static void over_bandwidth(const struct gf_outcome *o, struct gf_plot *plot)
 	gf_plot_number(plot, "level", o->compute_s);
 }
 
-void gf_outcomes_plot(const struct gf_plan *p, const struct gf_what_if *w,
-		      const struct gf_outcome *outcomes, size_t n,
-		      struct gf_plot *plot)
+/* How many curves there are depends on plans, and on bandwidths where ranks are
+ * on the axis. */
+static void curves(const struct gf_row *rows, size_t n, bool over_rates,
+		   struct gf_plot *plot)
 {
-	const struct gf_outcome *o = outcomes;
-	struct gf_row_choice choice = {.bandwidth =
-					       o->bandwidth_bytes_per_s > 0};
-	struct gf_text under = {0};
-	bool ranks_vary = false, rates_vary = false;
+	double rate = rows->outcome.bandwidth_bytes_per_s;
+	struct gf_row_choice choice = {.bandwidth = rate > 0};
+
+	if (!rows->name && choice.bandwidth && !over_rates) {
+		gf_plot_text(plot, "series", "bandwidth_bytes_per_s");
+		gf_plot_text(plot, "series_unit", "b/s");
+	} else if (rows->name) {
+		gf_plot_text(plot, "series", over_rates ? "plan" : "series");
+		choice.series = !over_rates;
+	}
+	gf_rows_csv(rows, n, &choice, &plot->csv);
+}
+
+/* Plans in one set of circumstances. */
+static void bars(const struct gf_row *rows, size_t n, struct gf_plot *plot)
+{
 	size_t i;
 
+	plot->script = "bars";
+	gf_plot_text(plot, "ylabel", "iteration");
+	gf_plot_text(plot, "unit", "s");
+	gf_plot_number(plot, "stacked", 1);
+	gf_text_addf(&plot->csv, "plan,compute,exposed\n");
+	for (i = 0; i < n; i++) {
+		gf_plot_label(&plot->csv, rows[i].name);
+		gf_plot_cell(&plot->csv, rows[i].outcome.compute_s);
+		gf_plot_cell(&plot->csv, rows[i].outcome.exposed_comm_s);
+		gf_text_addf(&plot->csv, "\n");
+	}
+}
+
+void gf_rows_plot(const struct gf_row *rows, size_t n,
+		  const struct gf_what_if *w, struct gf_plot *plot)
+{
+	const struct gf_outcome *o = &rows->outcome;
+	bool ranks_vary = false, rates_vary = false;
+	struct gf_what_if here = *w; /* where the first row is */
+	struct gf_text under = {0};
+	size_t i;
+
+	if (o->bandwidth_bytes_per_s > 0)
+		here.bandwidth_bytes_per_s = o->bandwidth_bytes_per_s;
 	if (n == 1) {
-		gf_timeline_plot(p, w, o, "simulated", plot);
+		gf_timeline_plot(rows->plan, &here, o, "simulated", plot);
 		return;
 	}
 	for (i = 1; i < n; i++) {
-		ranks_vary |= o[i].ranks != o->ranks;
-		rates_vary |=
-			o[i].bandwidth_bytes_per_s != o->bandwidth_bytes_per_s;
+		const struct gf_outcome *other = &rows[i].outcome;
+
+		ranks_vary |= other->ranks != o->ranks;
+		rates_vary |= other->bandwidth_bytes_per_s !=
+			      o->bandwidth_bytes_per_s;
 	}
-	plot->script = "curves";
-	title(p, ranks_vary ? 0 : o->ranks, plot);
-	network(p, w, ranks_vary ? 0 : o->ranks, !rates_vary, &under);
+	title(rows, ranks_vary ? 0 : o->ranks, plot);
+	network(rows->plan, &here, ranks_vary ? 0 : o->ranks, !rates_vary,
+		&under);
 	gf_text_addf(&under, "simulated");
 	gf_plot_text(plot, "subtitle", "%s", under.data);
 	gf_text_release(&under);
+	if (!ranks_vary && !rates_vary && rows->name) {
+		bars(rows, n, plot);
+		return;
+	}
+	plot->script = "curves";
 	if (ranks_vary)
-		over_ranks(o, plot);
+		over_ranks(plot);
 	else
 		over_bandwidth(o, plot);
-	gf_outcomes_csv(p, outcomes, n, &choice, &plot->csv);
+	curves(rows, n, !ranks_vary, plot);
 }

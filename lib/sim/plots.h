@@ -3,19 +3,18 @@
 #define GF_SIM_PLOTS_H
 
 #include "cli/plot.h"
-#include "sim/whatif.h"
+#include "sim/rows.h"
 
 /*
- * One outcome, whose timeline was asked for, becomes a Gantt chart: compute in
+ * One row, whose timeline was asked for, becomes a Gantt chart: compute in
  * the first row, one row for each lane that was used, marks where backward and
  * steps end. Several become curves: efficiency over ranks (a curve per
- * bandwidth), or iteration time over the bandwidth if nothing else varies. The
- * CSV of curves is gf_outcomes_csv's. Titles say the model, the ranks, the
- * system or policy, and the network: w is what they were simulated in.
+ * plan and bandwidth), or iteration time over the bandwidth if nothing else
+ * varies. The CSV of curves is gf_rows_csv's. Titles say the model, the ranks,
+ * the system or policy, and the network: w is what they were simulated in.
  */
-void gf_outcomes_plot(const struct gf_plan *p, const struct gf_what_if *w,
-		      const struct gf_outcome *outcomes, size_t n,
-		      struct gf_plot *plot);
+void gf_rows_plot(const struct gf_row *rows, size_t n,
+		  const struct gf_what_if *w, struct gf_plot *plot);
 
 /* The Gantt chart. The subtitle says how the times were found ("predicted",
  * "simulated"). */

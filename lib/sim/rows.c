@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/rows.h"
 
+#include "base/array.h"
 #include "cli/human.h"
 #include "cli/plot.h"
 #include "cli/table.h"
+#include "doc/plan_brief.h"
 #include "json/json.h"
 
 #define COLUMNS_MOST 24
@@ -48,13 +50,48 @@ static size_t columns_of(const struct gf_plan *p, const struct gf_outcome *o,
 	return n;
 }
 
-static void csv_row(const char *policy, const struct column *columns, size_t n,
-		    struct gf_text *out)
+/* A row is on its plan's curve, one for each bandwidth. */
+static void add_series(const struct gf_row *r, bool bandwidth,
+		       struct gf_text *out)
 {
-	char number[GF_JSON_REAL_TEXT];
+	if (r->name)
+		gf_text_addf(out, "%s", r->name);
+	if (bandwidth)
+		gf_text_addf(out, "%s%.4g Gb/s", r->name ? " at " : "",
+			     r->outcome.bandwidth_bytes_per_s * 8e-9);
+}
+
+static void csv_heading(const struct column *columns, size_t n,
+			const struct gf_row *first,
+			const struct gf_row_choice *c, struct gf_text *out)
+{
 	size_t i;
 
-	gf_plot_label(out, policy);
+	gf_text_addf(out, "policy");
+	for (i = 0; i < n; i++)
+		gf_text_addf(out, ",%s", columns[i].name);
+	gf_text_addf(out, ",system,codecs,selection,algorithms,staleness,"
+			  "lanes,messages");
+	gf_text_addf(out, "%s%s\n", first->name ? ",plan" : "",
+		     c->series ? ",series" : "");
+}
+
+static void csv_label(struct gf_text *out, const char *text)
+{
+	gf_text_addf(out, ",");
+	gf_plot_label(out, text);
+}
+
+static void csv_row(const struct gf_row *r, const struct column *columns,
+		    size_t n, const struct gf_row_choice *c,
+		    struct gf_text *out)
+{
+	struct gf_plan_brief b = gf_plan_brief(r->plan);
+	char number[GF_JSON_REAL_TEXT];
+	struct gf_text series = {0};
+	size_t i;
+
+	gf_plot_label(out, b.policy);
 	for (i = 0; i < n; i++) {
 		gf_json_real_text(columns[i].value, number);
 		if (columns[i].whole)
@@ -62,35 +99,47 @@ static void csv_row(const char *policy, const struct column *columns, size_t n,
 		else
 			gf_text_addf(out, ",%s", number);
 	}
+	csv_label(out, b.system);
+	csv_label(out, b.codecs);
+	csv_label(out, b.selection);
+	csv_label(out, b.algorithms);
+	gf_text_addf(out, ",%d,%d,%zu", b.staleness, b.lanes, b.nmessages);
+	if (r->name)
+		csv_label(out, r->name);
+	if (c->series) {
+		add_series(r, c->bandwidth, &series);
+		csv_label(out, series.data);
+	}
 	gf_text_addf(out, "\n");
+	gf_text_release(&series);
+	gf_plan_brief_release(&b);
 }
 
-void gf_outcomes_csv(const struct gf_plan *p, const struct gf_outcome *o,
-		     size_t n, const struct gf_row_choice *c,
-		     struct gf_text *out)
+void gf_rows_csv(const struct gf_row *rows, size_t n,
+		 const struct gf_row_choice *c, struct gf_text *out)
 {
 	struct column columns[COLUMNS_MOST];
-	size_t count = columns_of(p, &o[0], c, columns), i;
+	size_t count = columns_of(rows[0].plan, &rows[0].outcome, c, columns);
+	size_t i;
 
-	gf_text_addf(out, "policy");
-	for (i = 0; i < count; i++)
-		gf_text_addf(out, ",%s", columns[i].name);
-	gf_text_addf(out, "\n");
+	csv_heading(columns, count, &rows[0], c, out);
 	for (i = 0; i < n; i++) {
-		count = columns_of(p, &o[i], c, columns);
-		csv_row(p->policy ? p->policy : "", columns, count, out);
+		count = columns_of(rows[i].plan, &rows[i].outcome, c, columns);
+		csv_row(&rows[i], columns, count, c, out);
 	}
 }
 
-static void json_row(const char *policy, const struct column *columns, size_t n,
-		     struct gf_text *out)
+static void json_row(const struct gf_row *r, const struct column *columns,
+		     size_t n, struct gf_text *out)
 {
+	struct gf_plan_brief b = gf_plan_brief(r->plan);
 	struct gf_json_writer w = {0};
 	size_t i;
 
 	gf_json_open_line(&w, NULL);
-	if (policy)
-		gf_json_put_string(&w, "policy", policy);
+	if (r->name)
+		gf_json_put_string(&w, "plan", r->name);
+	gf_plan_brief_put(&b, &w);
 	for (i = 0; i < n; i++)
 		if (columns[i].whole)
 			gf_json_put_size(&w, columns[i].name,
@@ -100,43 +149,102 @@ static void json_row(const char *policy, const struct column *columns, size_t n,
 	gf_json_close_object(&w);
 	gf_text_add(out, w.text.data, w.text.length);
 	gf_text_release(&w.text);
+	gf_plan_brief_release(&b);
 }
 
-void gf_outcomes_json(const struct gf_plan *p, const struct gf_outcome *o,
-		      size_t n, const struct gf_row_choice *c,
-		      struct gf_text *out)
+void gf_rows_json(const struct gf_row *rows, size_t n,
+		  const struct gf_row_choice *c, struct gf_text *out)
 {
 	struct column columns[COLUMNS_MOST];
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		json_row(p->policy, columns, columns_of(p, &o[i], c, columns),
+		json_row(&rows[i], columns,
+			 columns_of(rows[i].plan, &rows[i].outcome, c, columns),
 			 out);
 }
 
-void gf_outcomes_table(const struct gf_outcome *outcomes, size_t n,
-		       struct gf_text *out)
+/* The heading, by the first row: all have the same columns. */
+static size_t headings(const struct gf_row *first,
+		       const struct gf_row_choice *c,
+		       const char *names[COLUMNS_MOST])
 {
-	struct gf_table t = {0};
+	static const char *const what[] = {"system",    "policy",   "codec",
+					   "selection", "messages", "lanes",
+					   "ranks"};
+	static const char *const times[] = {"iteration", "exposed", "speed-up",
+					    "efficiency"};
+	static const char *const shares[] = {"50 %", "90 %", "99 %"};
+	size_t n = 0, i;
+
+	if (first->name)
+		names[n++] = "plan";
+	for (i = 0; i < GF_ARRAY_LENGTH(what); i++)
+		names[n++] = what[i];
+	if (c->bandwidth)
+		names[n++] = "bandwidth";
+	for (i = 0; i < GF_ARRAY_LENGTH(times); i++)
+		names[n++] = times[i];
+	for (i = 0; c->percentiles && i < GF_ARRAY_LENGTH(shares); i++)
+		names[n++] = shares[i];
+	if (c->iterations > 0)
+		names[n++] = "total";
+	return n;
+}
+
+static void time_cell(struct gf_table *t, double time_s)
+{
 	struct gf_human h;
-	size_t i;
 
-	gf_table_row(&t, 6,
-		     (const char *[]){"ranks", "bandwidth", "iteration",
-				      "exposed", "speed-up", "efficiency"});
-	for (i = 0; i < n; i++) {
-		const struct gf_outcome *o = &outcomes[i];
-		double rate = o->bandwidth_bytes_per_s;
+	gf_table_cell(t, "%s", gf_human_time(time_s, &h));
+}
 
-		gf_table_begin(&t, 6);
-		gf_table_cell(&t, "%d", o->ranks);
-		gf_table_cell(&t, "%s",
-			      rate > 0 ? gf_human_rate(rate, &h) : "-");
-		gf_table_cell(&t, "%s", gf_human_time(o->iteration_s, &h));
-		gf_table_cell(&t, "%s", gf_human_time(o->exposed_comm_s, &h));
-		gf_table_cell(&t, "%.4g", o->speedup);
-		gf_table_cell(&t, "%.1f %%", 100 * o->efficiency);
+static void table_row(struct gf_table *t, const struct gf_row *r,
+		      const struct gf_row_choice *c)
+{
+	struct gf_plan_brief b = gf_plan_brief(r->plan);
+	const struct gf_outcome *o = &r->outcome;
+	struct gf_human h;
+
+	if (r->name)
+		gf_table_cell(t, "%s", r->name);
+	gf_table_cell(t, "%s", b.system);
+	gf_table_cell(t, "%s", b.policy);
+	gf_table_cell(t, "%s", b.codecs);
+	gf_table_cell(t, "%s", b.selection);
+	gf_table_cell(t, "%zu", b.nmessages);
+	gf_table_cell(t, "%d", b.lanes);
+	gf_table_cell(t, "%d", o->ranks);
+	if (c->bandwidth)
+		gf_table_cell(t, "%s",
+			      gf_human_rate(o->bandwidth_bytes_per_s, &h));
+	time_cell(t, o->iteration_s);
+	time_cell(t, o->exposed_comm_s);
+	gf_table_cell(t, "%.4g", o->speedup);
+	gf_table_cell(t, "%.1f %%", 100 * o->efficiency);
+	if (c->percentiles) {
+		time_cell(t, o->p50_s);
+		time_cell(t, o->p90_s);
+		time_cell(t, o->p99_s);
 	}
-	gf_table_print(&t, out);
+	if (c->iterations > 0)
+		time_cell(t, gf_outcome_total_s(r->plan, o, c->iterations));
+	gf_plan_brief_release(&b);
+}
+
+void gf_rows_table(const struct gf_row *rows, size_t n,
+		   const struct gf_row_choice *c, size_t window,
+		   struct gf_text *out)
+{
+	const char *names[COLUMNS_MOST];
+	size_t columns = headings(&rows[0], c, names), i;
+	struct gf_table t = {0};
+
+	gf_table_row(&t, columns, names);
+	for (i = 0; i < n; i++) {
+		gf_table_begin(&t, columns);
+		table_row(&t, &rows[i], c);
+	}
+	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
 }

@@ -5,23 +5,31 @@
 #include "base/text.h"
 #include "sim/whatif.h"
 
-/* Outcomes as JSON Lines or CSV: one row each, the same columns in the same
- * order. Columns that nothing was asked for in (bandwidth, percentiles, totals,
- * samples) are left out. */
+/* One plan in one set of circumstances. */
+struct gf_row {
+	const struct gf_plan *plan; /* borrowed */
+	char *name; /* of the plan where there are several, owned; or NULL */
+	struct gf_outcome outcome; /* owned */
+};
+
+/* Rows as JSON Lines or CSV: the same columns in the same order. They say the
+ * circumstances, the times, and what plan it is. Columns that nothing was asked
+ * for in (bandwidth, percentiles, totals, samples) are left out. */
 struct gf_row_choice {
 	bool bandwidth, percentiles, samples;
 	double iterations; /* 0: no total */
+	bool series; /* a last column that tells the curves of a picture apart
+		      */
 };
 
-void gf_outcomes_csv(const struct gf_plan *p, const struct gf_outcome *o,
-		     size_t n, const struct gf_row_choice *c,
-		     struct gf_text *out);
-void gf_outcomes_json(const struct gf_plan *p, const struct gf_outcome *o,
-		      size_t n, const struct gf_row_choice *c,
-		      struct gf_text *out);
+void gf_rows_csv(const struct gf_row *rows, size_t n,
+		 const struct gf_row_choice *c, struct gf_text *out);
+void gf_rows_json(const struct gf_row *rows, size_t n,
+		  const struct gf_row_choice *c, struct gf_text *out);
 
-/* The same for people, without the columns for machines. */
-void gf_outcomes_table(const struct gf_outcome *outcomes, size_t n,
-		       struct gf_text *out);
+/* The same for people, without the columns for machines. window: gf_table's. */
+void gf_rows_table(const struct gf_row *rows, size_t n,
+		   const struct gf_row_choice *c, size_t window,
+		   struct gf_text *out);
 
 #endif

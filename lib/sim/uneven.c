@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/units.h"
 #include "cost/stat.h"
@@ -48,9 +49,9 @@ static int read_slow(const char *text, double least, struct gf_slow_rank *slow,
 	return rc;
 }
 
-int gf_uneven_add_slow(struct gf_uneven *u, const char *text,
-		       struct gf_error *err)
+int gf_uneven_add_slow(const char *text, void *uneven, struct gf_error *err)
 {
+	struct gf_uneven *u = uneven;
 	struct gf_slow_rank slow;
 	int rc = read_slow(text, FACTOR_LEAST, &slow, err);
 
@@ -59,8 +60,7 @@ int gf_uneven_add_slow(struct gf_uneven *u, const char *text,
 	return rc;
 }
 
-int gf_uneven_add_link(struct gf_uneven *u, const char *text,
-		       struct gf_error *err)
+static int add_link(struct gf_uneven *u, const char *text, struct gf_error *err)
 {
 	char *copy = gf_xstrdup(text), *at = strchr(copy, '@');
 	struct gf_slow_rank slow;
@@ -74,6 +74,17 @@ int gf_uneven_add_link(struct gf_uneven *u, const char *text,
 			(struct gf_what_link){slow.rank,
 					      at ? gf_xstrdup(at) : NULL,
 					      slow.factor, slow.factor};
+	free(copy);
+	return rc;
+}
+
+int gf_uneven_add_links(const char *text, void *uneven, struct gf_error *err)
+{
+	char *copy = gf_xstrdup(text), *rest = copy, *part;
+	int rc = 0;
+
+	while (rc == 0 && (part = strsep(&rest, ",")))
+		rc = add_link(uneven, part, err);
 	free(copy);
 	return rc;
 }
@@ -168,46 +179,74 @@ static double factor_of(const struct direction *d, double median)
 	return fmin(fmax(1, median / d->best_bytes_per_s), FACTOR_MOST);
 }
 
-int gf_uneven_read_pairs(struct gf_uneven *u, const char *text, size_t size,
-			 const char *file, struct gf_error *err)
+static int read_rows(struct members *m, const char *text, size_t size,
+		     const char *file, struct gf_error *err)
 {
-	struct members m = {0};
-	size_t used = 0, i;
-	double out, in;
-	int rc = 0;
+	struct gf_json *root = NULL;
+	size_t used = 0;
+	int rc;
 
-	for (;;) {
-		struct gf_json *root = NULL;
-
+	do {
 		rc = gf_json_parse_next(text, size, file, &used, &root, err);
-		if (rc < 0 || !root)
-			break;
-		rc = read_row(&m, root, file, err);
-		gf_json_free(root);
-		if (rc < 0)
-			break;
-	}
-	if (rc == 0 && m.n == 0)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want rows of gf-profile --pairs --json, "
-				  "found none",
-				  file);
-	if (rc == 0) {
-		out = median_of(&m, true);
-		in = median_of(&m, false);
-	}
-	for (i = 0; i < m.n && rc == 0; i++) {
+		if (rc == 0 && root)
+			rc = read_row(m, root, file, err);
+		if (rc == 0 && !root && m->n == 0)
+			rc = gf_error_set(err, -EINVAL,
+					  "%s: want rows of gf-profile --pairs "
+					  "--json, found none",
+					  file);
+		if (root)
+			gf_json_free(root);
+	} while (rc == 0 && root);
+	return rc;
+}
+
+static void add_slow_links(struct gf_uneven *u, const struct members *m,
+			   struct gf_text *notes)
+{
+	double out = median_of(m, true), in = median_of(m, false);
+	size_t i;
+
+	for (i = 0; i < m->n; i++) {
 		struct gf_what_link link = {
-			.rank = m.list[i].rank,
-			.out = factor_of(&m.list[i].out, out),
-			.in = factor_of(&m.list[i].in, in),
+			.rank = m->list[i].rank,
+			.out = factor_of(&m->list[i].out, out),
+			.in = factor_of(&m->list[i].in, in),
 		};
 
-		if (link.out > 1 || link.in > 1)
-			*gf_array_push(&u->links, &u->nlinks,
-				       &u->links_capacity) = link;
+		if (!(link.out > 1 || link.in > 1))
+			continue;
+		*gf_array_push(&u->links, &u->nlinks, &u->links_capacity) =
+			link;
+		gf_text_addf(notes,
+			     "slow: the link of rank %d has 1/%.3g of the "
+			     "median bandwidth out, 1/%.3g in\n",
+			     link.rank, link.out, link.in);
 	}
+}
+
+int gf_uneven_read_pairs(struct gf_uneven *u, const char *file,
+			 struct gf_text *notes, struct gf_error *err)
+{
+	struct members m = {0};
+	size_t size = 0;
+	char *text = NULL;
+	int rc = gf_file_read(file, &text, &size, err);
+
+	if (rc == 0)
+		rc = read_rows(&m, text, size, file, err);
+	if (rc == 0)
+		add_slow_links(u, &m, notes);
+	free(text);
 	free(m.list);
 	free(m.places);
 	return rc;
+}
+
+void gf_uneven_use(const struct gf_uneven *u, struct gf_what_if *w)
+{
+	w->slow = u->slow;
+	w->nslow = u->nslow;
+	w->slow_links = u->links;
+	w->nslow_links = u->nlinks;
 }

@@ -2,6 +2,7 @@
 #ifndef GF_SIM_UNEVEN_H
 #define GF_SIM_UNEVEN_H
 
+#include "base/text.h"
 #include "sim/whatif.h"
 
 /* Ranks that are not alike, as a user or a measurement says. Zero-initialise;
@@ -14,17 +15,18 @@ struct gf_uneven {
 };
 
 void gf_uneven_release(struct gf_uneven *u);
+/* w borrows them. */
+void gf_uneven_use(const struct gf_uneven *u, struct gf_what_if *w);
 
 /* "RANK:FACTOR": its compute takes so many times as long. */
-int gf_uneven_add_slow(struct gf_uneven *u, const char *text,
-		       struct gf_error *err);
-/* "RANK:FACTOR" or "RANK:FACTOR@LEVEL": its link has 1/FACTOR of the
- * bandwidth. */
-int gf_uneven_add_link(struct gf_uneven *u, const char *text,
-		       struct gf_error *err);
-/* The rows that gf-profile --pairs --json prints. Adds the link of each host
- * all of whose ways out, or in, are slow, beside the median host. */
-int gf_uneven_read_pairs(struct gf_uneven *u, const char *text, size_t size,
-			 const char *file, struct gf_error *err);
+int gf_uneven_add_slow(const char *text, void *uneven, struct gf_error *err);
+/* "RANK:FACTOR" or "RANK:FACTOR@LEVEL", several with commas between: its link
+ * has 1/FACTOR of the bandwidth. */
+int gf_uneven_add_links(const char *text, void *uneven, struct gf_error *err);
+/* A file of the rows that gf-profile --pairs --json prints. Adds the link of
+ * each host all of whose ways out, or in, are slow, beside the median host, and
+ * a line about it to notes. */
+int gf_uneven_read_pairs(struct gf_uneven *u, const char *file,
+			 struct gf_text *notes, struct gf_error *err);
 
 #endif

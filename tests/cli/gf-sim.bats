@@ -70,6 +70,92 @@ plan() { # options of gf-plan...
 	[ "$(head -n 1 out.txt | cut -d, -f1-4)" = policy,ranks,bandwidth_bytes_per_s,iteration_s ]
 }
 
+@test "several plans: a row for each in each of the circumstances, by name" {
+	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
+	for system in ddp gtopk blueconnect; do
+		gf-plan -q --system $system "${job[@]}" > $system.json
+	done
+	wants 0 gf-sim ddp.json gtopk.json blueconnect.json --ranks 8,32 --bandwidth 10Gb/s,25Gb/s
+	jq -es 'length == 12 and ([.[].plan] | unique == ["blueconnect", "ddp", "gtopk"])' out.txt
+	jq -es 'all(.system == .plan) and (map(select(.plan == "gtopk")) | all(.selection == "gtopk" and .messages == 1 and .lanes == 1))' out.txt
+	# each row is the plan's own
+	jq -c 'select(.plan == "ddp") | del(.plan)' out.txt > together.txt
+	wants 0 gf-sim ddp.json --ranks 8,32 --bandwidth 10Gb/s,25Gb/s
+	diff <(jq -c . out.txt) together.txt
+	# a stream of plans, where one comes twice
+	cat ddp.json gtopk.json ddp.json > all.json
+	stdin=all.json wants 0 gf-sim
+	jq -es '[.[].plan] == ["ddp", "gtopk"]' out.txt
+	wants 0 gf-sim all.json blueconnect.json --csv
+	[ "$(cut -d, -f1 out.txt | tr '\n' ' ')" = "policy ddp single single " ]
+	[ "$(head -n 1 out.txt | cut -d, -f10-)" = system,codecs,selection,algorithms,staleness,lanes,messages,plan ]
+	# plans that differ and are called alike get numbers
+	gf-plan -q --threshold 4M --policy threshold "${job[@]}" > a.json
+	gf-plan -q --threshold 8M --policy threshold "${job[@]}" > b.json
+	cat a.json b.json > two.json
+	wants 0 gf-sim two.json
+	jq -es '[.[].plan] == ["threshold", "threshold 2"]' out.txt
+	wants 2 gf-sim a.json b.json --steps
+	one_line
+	says '--steps: want one plan, got 2'
+	wants 0 gf-sim a.json b.json --ranks 32,64 --plot curves.csv
+	[ "$(tail -n +2 curves.csv | sed 's/.*,//' | sort | uniq -c | tr -s ' ')" = "$(printf ' 2 a\n 2 b')" ]
+	wants 0 gf-sim a.json b.json --plot bars.csv
+	[ "$(head -n 1 bars.csv)" = plan,compute,exposed ]
+	for ending in svg pdf; do
+		wants 0 gf-sim a.json b.json --ranks 32,64 --bandwidth 1Gb/s,10Gb/s --plot curves.$ending
+		wants 0 gf-sim a.json b.json --plot bars.$ending
+	done
+}
+
+@test "--replan: beside a plan the one that would be made there" {
+	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
+	gf-plan -q "${job[@]}" > plan.json
+	wants 0 gf-sim plan.json --replan --ranks 32,64
+	jq -es '[.[].plan] == ["plan", "plan replanned", "plan", "plan replanned"]' out.txt
+	# where the plan was made nothing is gained beyond the tolerance; on more
+	# ranks the new plan is that of gf-plan
+	jq -es '.[1].iteration_s <= .[0].iteration_s * 1.005 and .[3].iteration_s < .[2].iteration_s' out.txt
+	cp out.txt rows.txt
+	wants 0 gf-plan -q "${job[@]}" --ranks 64
+	jq -e -n --slurpfile p out.txt --slurpfile r rows.txt '
+		$r[3].messages == ($p[0].messages | length) and $r[3].policy == $p[0].policy and
+		($r[3].iteration_s - $p[0].predicted.iteration_s | fabs) < 1e-9'
+	# a plan that does not fit is left out, and the new one stands there
+	gf-plan -q --algorithm blueconnect --policy single "${job[@]}" > blue.json
+	wants 1 gf-sim blue.json --replan --ranks 32,33
+	says 'blue: 33 ranks are left out: '
+	jq -es 'map([.plan, .ranks]) == [["blue", 32], ["blue replanned", 32], ["blue replanned", 33]]' out.txt
+	# system, selection and staleness go on
+	gf-plan -q --system pipe-sgd "${job[@]}" > pipe.json
+	wants 0 gf-sim pipe.json --replan --ranks 64
+	jq -es '.[1] | .system == "pipe-sgd" and .staleness == 2 and .codecs == "trunc16"' out.txt
+}
+
+@test "a table on a terminal as wide as its window, JSON into a pipe" {
+	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
+	for system in ddp gtopk; do
+		gf-plan -q --system $system "${job[@]}" > $system.json
+	done
+	wants 0 gf-sim ddp.json gtopk.json --table --jitter 0.1 --iterations 10 --bandwidth 10Gb/s
+	head -n 1 out.txt | tr -s ' ' > heading.txt
+	[ "$(cat heading.txt)" = "plan system policy codec selection messages lanes ranks bandwidth iteration exposed speed-up efficiency 50 % 90 % 99 % total" ]
+	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 96 gf-sim ddp.json gtopk.json --ranks 8,16
+	grep -q '^plan ' out.txt
+	grep -q '^in all rows: ' out.txt
+	[ "$(head -n 5 out.txt | wc -L)" -le 96 ]
+	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 200 gf-sim ddp.json gtopk.json --ranks 8,16
+	fails grep 'in all rows' out.txt
+	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 72 gf-sim ddp.json --json
+	jq -e '.policy == "ddp"' out.txt
+	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 72 gf-sim ddp.json --csv
+	[ "$(head -c 7 out.txt)" = policy, ]
+	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 72 gf-sim ddp.json -o rows.json
+	jq -e '.policy == "ddp"' rows.json
+	wants 2 gf-sim ddp.json --table --json
+	says '--table goes without --json'
+}
+
 @test "--bandwidth without levels: messages that were short stay short" {
 	local long='"larger": [{"from_bytes": 4096, "startup_s": 1, "per_byte_s": 8e-9}]'
 	local rounds='"larger": [{"from_bytes": 4096, "alpha_s": 1, "beta_s_per_byte": 8e-9}]'

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/window.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { NARROWEST = 20, USUAL = 80 };
+
+bool gf_cli_to_terminal(const struct gf_cli *cli)
+{
+	return (!cli->output || strcmp(cli->output, "-") == 0) &&
+	       isatty(STDOUT_FILENO);
+}
+
+size_t gf_cli_width(const struct gf_cli *cli)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize window = {0};
+	int width = columns ? atoi(columns) : 0;
+
+	if (!gf_cli_to_terminal(cli))
+		return 0;
+	if (width <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0)
+		width = window.ws_col;
+	if (width <= 0)
+		width = USUAL;
+	return (size_t)(width < NARROWEST ? NARROWEST : width);
+}
