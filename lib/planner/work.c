@@ -137,18 +137,6 @@ static double startup_beside_s(const struct gf_beside_backward *b,
 	return left_s + (all_s - left_s) * startup_s / all_s;
 }
 
-/* Likewise its bytes. */
-static double drained_s(const struct gf_beside_backward *b, double drain_s,
-			double left_s)
-{
-	double drag = b ? fmax(b->message_slowdown, 1) : 1;
-
-	if (left_s <= 0)
-		return drain_s;
-	return left_s > drain_s * drag ? drain_s * drag
-				       : left_s + drain_s - left_s / drag;
-}
-
 struct gf_work_at gf_work_after(const struct gf_work *w,
 				const struct gf_work_next *m,
 				struct gf_work_at at)
@@ -164,7 +152,8 @@ struct gf_work_at gf_work_after(const struct gf_work *w,
 	/* backward runs on beside the message for that long, at the most */
 	left_s = fmax(w->backward_end_s + at.lag_s - at.end_s, 0) * slowdown;
 	takes_s = startup_beside_s(o->mutual, startup_s, left_s);
-	takes_s += drained_s(o->mutual, drain_s, left_s - takes_s);
+	takes_s += gf_sim_hindered_s(gf_sim_drag(o->mutual), drain_s,
+				     left_s - takes_s);
 	at.end_s += takes_s;
 	at.lag_s += (1 - 1 / slowdown) * takes_s;
 	return at;

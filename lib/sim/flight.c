@@ -43,8 +43,20 @@ double gf_sim_startup_beside_s(const struct gf_beside_backward *mutual,
 {
 	if (!mutual)
 		return startup_s;
-	return startup_s * fmax(mutual->message_slowdown, 1) +
-	       mutual->startup_extra_s;
+	return startup_s * gf_sim_drag(mutual) + mutual->startup_extra_s;
+}
+
+double gf_sim_drag(const struct gf_beside_backward *mutual)
+{
+	return mutual ? fmax(mutual->message_slowdown, 1) : 1;
+}
+
+double gf_sim_hindered_s(double drag, double alone_s, double left_s)
+{
+	if (left_s <= 0)
+		return alone_s;
+	return left_s > alone_s * drag ? alone_s * drag
+				       : left_s + alone_s - left_s / drag;
 }
 
 double gf_sim_startup_left_s(const struct gf_sim_flight *f, double now_s)
@@ -106,7 +118,7 @@ static bool any_beside(const struct gf_sim_state *s)
 
 static double message_slowdown(const struct gf_sim_flight *f)
 {
-	return f->beside ? fmax(f->mutual->message_slowdown, 1) : 1;
+	return f->beside ? gf_sim_drag(f->mutual) : 1;
 }
 
 /* A phase that would end at `end_s` if backward ran on, which it does until

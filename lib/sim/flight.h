@@ -70,6 +70,11 @@ double gf_sim_startup_left_s(const struct gf_sim_flight *f, double now_s);
 /* How long a startup takes while backward runs. */
 double gf_sim_startup_beside_s(const struct gf_beside_backward *mutual,
 			       double startup_s);
+/* By how much backward slows a message's transfers. */
+double gf_sim_drag(const struct gf_beside_backward *mutual);
+/* How long what takes alone_s alone takes if it is `drag` times slower for
+ * left_s. */
+double gf_sim_hindered_s(double drag, double alone_s, double left_s);
 /* By how much backward slows with n messages in flight, of which this is one:
  * the greatest that any of them says. */
 double gf_sim_slowdown(const struct gf_beside_backward *mutual,

@@ -163,6 +163,17 @@ double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to,
 						   : f->levels[level].latency_s;
 }
 
+double gf_fluid_alone_s(const struct gf_fluid *f, int from, int to,
+			double bytes)
+{
+	size_t level = gf_fluid_level(f, from, to);
+	struct gf_cost_line line;
+
+	return larger_line(f, level, bytes, &line)
+		       ? bytes * line.per_byte_s
+		       : bytes / level_bytes_per_s(f, level);
+}
+
 /* How much of a link a flow's byte takes, beside one by the level's figures. */
 static double weight(const struct gf_fluid *f, const struct gf_fluid_flow *flow,
 		     const struct gf_fluid_link *link)

@@ -59,6 +59,9 @@ void gf_fluid_release(struct gf_fluid *f);
 size_t gf_fluid_level(const struct gf_fluid *f, int from, int to);
 double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to,
 			  double bytes);
+/* How long these bytes flow between them with no other flow. */
+double gf_fluid_alone_s(const struct gf_fluid *f, int from, int to,
+			double bytes);
 
 /* Starts a flow of > 0 bytes, which belongs to `owner`; returns its id. Rates
  * change at the next gf_fluid_settle. */

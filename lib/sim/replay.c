@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/array.h"
+#include "sim/flight.h"
 #include "sim/replay_run.h"
 
 /* The states of a step. */
@@ -129,11 +130,21 @@ static double work_s(const struct gf_replay_run *r,
 	return takes_s;
 }
 
+/* What takes that long alone, for that rank or for both of a transfer. */
+static double hindered_s(const struct gf_replay_run *r,
+			 const struct gf_replay_node *n, int peer,
+			 double alone_s)
+{
+	return gf_sim_hindered_s(
+		gf_sim_drag(r->in->messages[n->message].mutual), alone_s,
+		gf_replay_gate_beside_s(r, n->message, n->rank, peer));
+}
+
 /* A step ends when the processor has done its work. */
 static void work(struct gf_replay_run *r, size_t id)
 {
 	const struct gf_replay_node *n = &r->nodes[id];
-	double until_s = occupy(r, n->rank, work_s(r, n));
+	double until_s = occupy(r, n->rank, hindered_s(r, n, -1, work_s(r, n)));
 
 	if (until_s > r->now_s)
 		add_event(r, GF_REPLAY_REDUCED, until_s, id);
@@ -149,7 +160,7 @@ static bool encoded(struct gf_replay_run *r, size_t id)
 
 	if (n->step->op != GF_STEP_SEND || n->flags & ENCODED)
 		return true;
-	takes_s = work_s(r, n);
+	takes_s = hindered_s(r, n, -1, work_s(r, n));
 	if (!(takes_s > 0))
 		return true;
 	if (!(n->flags & ENCODING)) {
@@ -177,6 +188,7 @@ static void look_at_local(struct gf_replay_run *r, size_t id)
 static void advance(struct gf_replay_run *r, size_t id)
 {
 	struct gf_replay_node *n = &r->nodes[id], *other;
+	double latency_s;
 	size_t send;
 
 	if (n->flags & DONE)
@@ -201,10 +213,10 @@ static void advance(struct gf_replay_run *r, size_t id)
 	n->flags |= MOVING;
 	other->flags |= MOVING;
 	send = n->step->op == GF_STEP_SEND ? id : n->partner;
+	latency_s = gf_fluid_latency_s(&r->fluid, n->rank, other->rank,
+				       bytes_of(r, n));
 	add_event(r, GF_REPLAY_FLOW,
-		  r->now_s + gf_fluid_latency_s(&r->fluid, n->rank, other->rank,
-						bytes_of(r, n)),
-		  send);
+		  r->now_s + hindered_s(r, n, other->rank, latency_s), send);
 }
 
 static void arrive(struct gf_replay_run *r, size_t send)
@@ -221,11 +233,17 @@ static void arrive(struct gf_replay_run *r, size_t send)
 	finish(r, send);
 }
 
+/* Bytes that backward slows are so many more, by what they take alone. */
 static void move(struct gf_replay_run *r, size_t send)
 {
 	const struct gf_replay_node *n = &r->nodes[send];
+	double bytes = bytes_of(r, n);
+	double alone_s =
+		gf_fluid_alone_s(&r->fluid, n->rank, n->step->peer, bytes);
 
-	gf_fluid_start(&r->fluid, n->rank, n->step->peer, bytes_of(r, n), send,
+	if (alone_s > 0)
+		bytes *= hindered_s(r, n, n->step->peer, alone_s) / alone_s;
+	gf_fluid_start(&r->fluid, n->rank, n->step->peer, bytes, send,
 		       r->now_s);
 }
 
@@ -266,15 +284,33 @@ static void begin_message(struct gf_replay_run *r, size_t which)
 	}
 }
 
+/* How much longer than its latencies the startup takes if backward runs for
+ * left_s of it: the model has startup_extra_s pass evenly with the startup. */
+static double startup_extra_s(const struct gf_replay_message *m, double left_s)
+{
+	double all_s = gf_sim_startup_beside_s(m->mutual, m->startup_s);
+
+	if (left_s <= 0 || !(all_s > 0))
+		return 0;
+	return m->mutual->startup_extra_s * fmin(left_s / all_s, 1);
+}
+
 /* A rank's part in a message, after what precedes it. */
 static void take_up(struct gf_replay_run *r, size_t which)
 {
-	size_t ranks = (size_t)r->in->ranks;
-	double before_s = r->in->messages[which / ranks].before_s;
+	size_t message = which / (size_t)r->in->ranks;
+	const struct gf_replay_message *m = &r->in->messages[message];
+	int rank = (int)(which % (size_t)r->in->ranks);
+	double left_s = gf_replay_gate_beside_s(r, message, rank, -1);
+	double at_s = r->now_s + startup_extra_s(m, left_s), before_s;
 
-	if (before_s > 0)
-		add_event(r, GF_REPLAY_BEGIN,
-			  occupy(r, (int)(which % ranks), before_s), which);
+	if (m->before_s > 0) {
+		before_s = gf_sim_hindered_s(gf_sim_drag(m->mutual),
+					     m->before_s, left_s);
+		at_s = fmax(at_s, occupy(r, rank, before_s));
+	}
+	if (at_s > r->now_s)
+		add_event(r, GF_REPLAY_BEGIN, at_s, which);
 	else
 		begin_message(r, which);
 }

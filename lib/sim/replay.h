@@ -34,6 +34,7 @@ struct gf_replay_message {
 	enum gf_mode mode;
 	double work_s; /* backward work that makes it ready */
 	const struct gf_beside_backward *mutual; /* or NULL: compute's */
+	double startup_s; /* the model's, which backward delays besides */
 };
 
 /*

@@ -87,6 +87,30 @@ double gf_replay_gate_backward_end_s(const struct gf_replay_run *r, int rank)
 	       r->gate.lag_s[rank];
 }
 
+static double backward_left_s(const struct gf_replay_run *r, int rank)
+{
+	double at = fmax(r->now_s, backward_start_s(r, rank));
+	double end = gf_replay_gate_backward_end_s(r, rank);
+	/* lag_s knows what was lost until then */
+	double since = fmax(r->gate.since_s[rank], backward_start_s(r, rank));
+
+	return since + fmax(end - since, 0) * r->gate.slowdown[rank] - at;
+}
+
+double gf_replay_gate_beside_s(const struct gf_replay_run *r, size_t message,
+			       int rank, int peer)
+{
+	const struct gf_replay_message *m = &r->in->messages[message];
+	double left_s;
+
+	if (!r->in->compute || !m->mutual)
+		return 0;
+	left_s = backward_left_s(r, rank);
+	if (peer >= 0)
+		left_s = fmax(left_s, backward_left_s(r, peer));
+	return fmax(left_s, 0);
+}
+
 /* By how much the messages that the rank has under way slow its backward. */
 static double slowdown(const struct gf_replay_run *r, int rank)
 {

@@ -108,6 +108,7 @@ static int replay(const struct gf_replay_setting *s, double forward_end_s,
 			.work_s = gf_sim_ready_work_s(p->model, m, issued_s,
 						      issues_s),
 			.mutual = m->mutual,
+			.startup_s = m->startup_s,
 		};
 		add_processing(s, i, &messages[i]);
 		issued_s += gf_sim_issue_s(p->model, m);

@@ -93,6 +93,10 @@ bool gf_replay_gate_ready(struct gf_replay_run *r,
 			  const struct gf_event *event);
 /* The end of the rank's backward, as slowed until now. */
 double gf_replay_gate_backward_end_s(const struct gf_replay_run *r, int rank);
+/* How long backward slows the message from now on, as things stand: until the
+ * later of two ranks has ended its own (peer < 0: one rank). 0: it does not. */
+double gf_replay_gate_beside_s(const struct gf_replay_run *r, size_t message,
+			       int rank, int peer);
 /* A step of the message has ended. */
 void gf_replay_gate_done(struct gf_replay_run *r, size_t message);
 

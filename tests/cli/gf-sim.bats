@@ -510,6 +510,20 @@ run_trace() {
 	END
 }
 
+@test "--steps: so it does where messages and backward slow each other" {
+	local beside policy
+	for beside in '{message_slowdown: 1.7}' '{startup_extra_s: 2}' '{compute_slowdown: [1.4]}' \
+		'{message_slowdown: 1.3, startup_extra_s: 1, compute_slowdown: [1.2]}'; do
+		jq --argjson beside "$(jq -n "$beside")" '.model.tensors |= map(.count_elems *= 8) | .model.issue_s = 0.25
+			| .network.allreduce[0] |= (.per_byte_s /= 8 | .beside_backward = $beside)' "$share/profiles/six.json" > beside.json
+		for policy in single wfbp threshold optimal; do
+			gf-plan -q --lanes 1 --policy "$policy" beside.json > plan.json
+			gf-sim -q --steps plan.json | head -n 1 > row.json
+			jq -e '.model_iteration_s > 50 and (.iteration_s - .model_iteration_s | fabs < 1e-9)' row.json
+		done
+	done
+}
+
 @test "--steps: so it does where larger messages have lines of their own" {
 	jq '.network.levels |= map(.reduce_s_per_byte = 0)' "$data/valid/profile-level-lines.json" > lines.json
 	jq 'del(.network.levels[].larger)' lines.json > line.json
