@@ -183,7 +183,9 @@ static const struct gf_setting settings[] = {
 	 offsetof(struct arguments, start.ranks),
 	 "with --join: the number of ranks (the launcher's)", 1, INT_MAX},
 	{"cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(cuda_graph),
-	 "capture a GPU's passes into graphs, and launch the graphs"},
+	 "insist on a GPU, whose passes are captured into graphs"},
+	{"no-cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(no_cuda_graph),
+	 "enqueue a GPU's passes anew in each step"},
 	{"replay", NULL, 5, GF_SETTING_FLAG, AT(replay),
 	 "sleep while the plan's model would compute, and communicate for "
 	 "real"},
@@ -193,6 +195,7 @@ static const struct gf_setting settings[] = {
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
 	{"log-every", "log", NULL},
+	{"no-cuda-graph", NULL, "cuda-graph"},
 	{"replay", NULL,
 	 "model data training augment epochs batch accumulate optimizer lr "
 	 "lr-batch momentum weight-decay beta1 beta2 eta epsilon exclude "
@@ -200,7 +203,7 @@ static const struct gf_setting_rule rules[] = {
 	 "drop-epochs drop-factor power loss-scale seed checkpoint "
 	 "checkpoint-every resume reshard bad-gradients check-replicas log "
 	 "target print-training threads device precision "
-	 "cuda-graph"},
+	 "cuda-graph no-cuda-graph"},
 };
 
 static int check(void *arguments, struct gf_error *err)
@@ -436,6 +439,7 @@ static void configure(struct session *s)
 		.half = gf_train_precisions[o->precision] == GF_F16,
 		.check_every = o->check_every,
 		.graphs = o->cuda_graph,
+		.no_graphs = o->no_cuda_graph,
 		.skip_bad = o->bad_gradients,
 		.timeout_s = o->timeout_s,
 		.watch = {tell_row, tell_progress, s, tell_note},

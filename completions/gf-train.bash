@@ -40,8 +40,8 @@ _gf_train() {
 		--checkpoint-every --resume --reshard --bad-gradients
 		--check-replicas --log --log-every --trace --target --list
 		--print-training --timeout --threads --device --precision
-		--transport --join --rank --ranks --cuda-graph --replay
-		--output --quiet --verbose --help --usage --version' ;;
+		--transport --join --rank --ranks --cuda-graph --no-cuda-graph
+		--replay --output --quiet --verbose --help --usage --version' ;;
 	esac
 	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
 	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")

@@ -29,13 +29,14 @@ static char *describe(const struct gf_train_options *o)
 {
 	return gf_xasprintf(
 		"--steps %zu --checkpoint-every %zu --check-replicas %zd "
-		"--bad-gradients %s --timeout %gs --target %g%s%s%s%s%s",
+		"--bad-gradients %s --timeout %gs --target %g%s%s%s%s%s%s",
 		o->steps, o->checkpoint_every, (ssize_t)o->check_every,
 		o->bad_gradients ? "skip" : "end", o->timeout_s, o->target,
 		o->checkpoint ? " --checkpoint" : "",
 		o->resume ? " --resume" : "", o->reshard ? " --reshard" : "",
 		o->trace ? " --trace" : "",
-		o->cuda_graph ? " --cuda-graph" : "");
+		o->cuda_graph ? " --cuda-graph" : "",
+		o->no_cuda_graph ? " --no-cuda-graph" : "");
 }
 
 /* The options' training, on one line and without its envelope. */

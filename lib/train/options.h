@@ -21,7 +21,8 @@ struct gf_train_options {
 	const char *checkpoint;
 	size_t steps, checkpoint_every, check_every, log_every, threads;
 	double timeout_s, target;
-	bool resume, reshard, replay, cuda_graph, list, print_training;
+	bool resume, reshard, replay, cuda_graph, no_cuda_graph, list,
+		print_training;
 };
 
 /* In the order of what --precision knows. */

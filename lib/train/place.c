@@ -291,6 +291,7 @@ int gf_train_place_take(struct gf_train_config *config,
 			"--cuda-graph: it captures what GPUs compute, and this "
 			"run computes on the CPU");
 	}
+	config->graphs = p->gpu && !config->no_graphs;
 	note_selection(config, p);
 	config->backend = p->backend;
 	config->gpu = p->gpu;

@@ -80,7 +80,9 @@ struct gf_train_config {
 	int threads;             /* of nets on the host; 0: OpenMP's choice */
 	enum gf_dtype precision; /* of nets */
 	bool half;               /* it is f16: the loss scale is wanted */
-	bool graphs;             /* passes on a gpu are captured and launched */
+	/* Passes on a gpu are captured and launched: that is so if there is a
+	 * gpu, unless it is not wanted (gf_train_place_take). */
+	bool graphs, no_graphs;
 
 	struct gf_training training; /* owned by the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */

@@ -609,6 +609,9 @@ flip() {
 	says '--cuda-graph: it captures what GPUs compute, and this run computes on the CPU'
 	wants 2 gf-train --replay --plan x.json --cuda-graph
 	says '--replay goes without --cuda-graph'
+	wants 2 gf-train --cuda-graph --no-cuda-graph
+	says '--no-cuda-graph goes without --cuda-graph'
+	wants 0 gf-train -q --device cpu --no-cuda-graph --steps 1
 }
 
 @test "--list: selections, optimizers, schedules" {
