@@ -86,5 +86,8 @@ int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err)
 	t->check_every = k->check_every;
 	if (k->check_every == SIZE_MAX)
 		t->check_every = same_bits(k->plan) ? 0 : CHECK_STEPS;
+	/* one rank has nothing to compare itself with */
+	if (k->comm->ranks == 1)
+		t->check_every = 0;
 	return 0;
 }

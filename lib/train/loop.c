@@ -139,7 +139,7 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 	double began = gf_clock_s(), loss;
 	int rc;
 
-	rc = gf_method_settle(&t->method, err);
+	rc = gf_method_finish(&t->method, err);
 	rc = rc ? rc : average_running(t, err);
 	if (rc)
 		return rc;

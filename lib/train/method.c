@@ -162,13 +162,19 @@ struct gf_team gf_method_team(const struct gf_method *m)
 				.workers = m->env.plan->ranks};
 }
 
-int gf_method_settle(struct gf_method *m, struct gf_error *err)
+int gf_method_finish(struct gf_method *m, struct gf_error *err)
 {
 	int rc = gf_method_take_rest(m, err);
 
 	if (m->ahead)
 		gf_method_learn(m);
-	rc = rc ? rc : gf_exchange_settle(&m->exchange, err);
+	return rc ? rc : gf_exchange_settle(&m->exchange, err);
+}
+
+int gf_method_settle(struct gf_method *m, struct gf_error *err)
+{
+	int rc = gf_method_finish(m, err);
+
 	/* what the last update left on a GPU */
 	return rc ? rc : gf_update_fetch(&m->updater, err);
 }

@@ -156,8 +156,10 @@ int gf_method_may_take(void *method, bool wait, bool *now,
 void gf_method_need(void *method, size_t tensor);
 int gf_method_take_rest(struct gf_method *m, struct gf_error *err);
 
-/* Before the state is looked at: waits for what is under way, which changes
- * nothing of the results. 1: as exchange. */
+/* Waits for what is under way, which changes nothing of the results: the net
+ * may be tested. 1: as exchange. */
+int gf_method_finish(struct gf_method *m, struct gf_error *err);
+/* The same, before the state is looked at: the host has it. */
 int gf_method_settle(struct gf_method *m, struct gf_error *err);
 /* After it was read: goes on from there. -EINVAL: it cannot be. */
 int gf_method_restore(struct gf_method *m, struct gf_error *err);
