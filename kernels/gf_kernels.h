@@ -40,6 +40,23 @@ struct gf_adamw_step {
 	float scale; /* of the gradient, before all else */
 };
 
+/* One position of one sample in an LSTM of n units. */
+struct gf_lstm_cell {
+	/* {4, n}: input, forget, value, output: before their functions, which
+	 * lstm_cell_f32 replaces by what they come to */
+	float *gate;
+	const float *before; /* {n}: the state of the position before */
+	float *cell;         /* {n}: the state */
+	float *squashed;     /* {n}: its tanh */
+	float *out;          /* {n}; not read in backward */
+};
+
+struct gf_lstm_gradient {
+	const float *out, *next; /* {n}: of the output, by two ways */
+	float *cell; /* {n}: of the state; becomes that of the one before */
+	float *gate; /* {4, n}: of what the functions were applied to */
+};
+
 /* The arguments of topk_f32. */
 struct gf_topk {
 	float *values;
@@ -103,6 +120,13 @@ struct gf_kernels {
 	 * w = keep*w - rate*m / (sqrt(v)/root + epsilon) */
 	void (*adamw_f32)(const struct gf_adamw_step *o, const float *grad,
 			  float *weight, float *m, float *v, size_t n);
+
+	/* i, f, o are sigmoids, g is a tanh: cell = i*g + f*before,
+	 * squashed = tanh(cell), out = o*squashed. */
+	void (*lstm_cell_f32)(const struct gf_lstm_cell *c, size_t n);
+	void (*lstm_cell_backward_f32)(const struct gf_lstm_cell *c,
+				       const struct gf_lstm_gradient *d,
+				       size_t n);
 
 	/* Sums of |x| and of x*x: per 4096 elements 32 lanes in f32, element i
 	 * in lane i % 32; the lanes are added up in f64, in order. */

@@ -13,6 +13,10 @@ void gf_kernels_fill_vector_ref(struct gf_kernels *k);
 void gf_kernels_fill_vector_avx2(struct gf_kernels *k);
 void gf_kernels_fill_vector_avx512(struct gf_kernels *k);
 
+void gf_kernels_fill_cell_ref(struct gf_kernels *k);
+void gf_kernels_fill_cell_avx2(struct gf_kernels *k);
+void gf_kernels_fill_cell_avx512(struct gf_kernels *k);
+
 void gf_kernels_fill_reduce_ref(struct gf_kernels *k);
 void gf_kernels_fill_reduce_avx2(struct gf_kernels *k);
 void gf_kernels_fill_reduce_avx512(struct gf_kernels *k);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <math.h>
 #include <string.h>
 
+#include "gf_kernels.h"
 #include "nn/onednn.h"
 #include "nn/ref.h"
 
@@ -19,16 +19,18 @@ enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
 
 struct lstm {
 	size_t batch, steps, inputs, hidden, gates; /* gates: 4 * hidden */
-	float *gate;    /* {rows, gates}: after their functions */
-	float *cell;    /* {rows, hidden} */
+	float *gate; /* {rows, gates}: after their functions */
+	float *cell; /* {rows, hidden}, like the next */
+	float *squashed;
 	float *before;  /* {rows, hidden}: h of the position before */
 	float *dgate;   /* {rows, gates} */
 	float *dh, *dc; /* {batch, hidden} */
+	float *zeros;   /* {hidden}: the state before the first position */
 };
 
 static size_t saved_bytes(const struct gf_layer *l, size_t batch)
 {
-	return batch * l->filters * (10 * l->in.dims[0] + 2) * sizeof(float);
+	return batch * l->filters * (11 * l->in.dims[0] + 3) * sizeof(float);
 }
 
 static struct lstm lstm_of(const struct gf_ref_io *io)
@@ -45,10 +47,12 @@ static struct lstm lstm_of(const struct gf_ref_io *io)
 		.gates = 4 * l->filters,
 		.gate = at,
 		.cell = at + 4 * block,
-		.before = at + 5 * block,
-		.dgate = at + 6 * block,
-		.dh = at + 10 * block,
-		.dc = at + 10 * block + io->batch * l->filters,
+		.squashed = at + 5 * block,
+		.before = at + 6 * block,
+		.dgate = at + 7 * block,
+		.dh = at + 11 * block,
+		.dc = at + 11 * block + io->batch * l->filters,
+		.zeros = at + 11 * block + 2 * io->batch * l->filters,
 	};
 }
 
@@ -70,29 +74,16 @@ static void multiply(struct matrix a, struct matrix b, const size_t mnk[3],
 		   scale, c, (dnnl_dim_t)pitch);
 }
 
-static float sigmoid(float x)
+static struct gf_lstm_cell cell_of(const struct lstm *s, size_t n, size_t t)
 {
-	return 1 / (1 + expf(-x));
-}
+	const size_t row = n * s->steps + t, h = s->hidden;
 
-/* One position of one sample, from the sums in `gate`. */
-static void cell_forward(const struct lstm *s, size_t row, bool first,
-			 float *out)
-{
-	const size_t h = s->hidden;
-	float *gate = s->gate + row * s->gates, *cell = s->cell + row * h;
-
-	for (size_t k = 0; k < h; k++) {
-		float i = sigmoid(gate[k]), f = sigmoid(gate[h + k]);
-		float g = tanhf(gate[2 * h + k]), o = sigmoid(gate[3 * h + k]);
-
-		cell[k] = i * g + (first ? 0 : f * cell[k - h]);
-		out[row * h + k] = o * tanhf(cell[k]);
-		gate[k] = i;
-		gate[h + k] = f;
-		gate[2 * h + k] = g;
-		gate[3 * h + k] = o;
-	}
+	return (struct gf_lstm_cell){
+		.gate = s->gate + row * s->gates,
+		.before = t > 0 ? s->cell + (row - 1) * h : s->zeros,
+		.cell = s->cell + row * h,
+		.squashed = s->squashed + row * h,
+	};
 }
 
 static void forward(const struct gf_ref_io *io)
@@ -103,6 +94,7 @@ static void forward(const struct gf_ref_io *io)
 	const struct matrix ih = {io->param[WEIGHT_IH], s.inputs, true};
 	const struct matrix hh = {io->param[WEIGHT_HH], h, true};
 
+	memset(s.zeros, 0, h * sizeof(float));
 	for (size_t k = 0; k < s.gates; k++)
 		s.gate[k] = io->param[BIAS_IH][k] + io->param[BIAS_HH][k];
 	for (size_t row = 1; row < rows; row++)
@@ -116,35 +108,28 @@ static void forward(const struct gf_ref_io *io)
 		if (t > 0)
 			multiply(before, hh, (size_t[]){s.batch, s.gates, h}, 1,
 				 s.gate + t * s.gates, s.steps * s.gates);
-		for (size_t n = 0; n < s.batch; n++)
-			cell_forward(&s, n * s.steps + t, t == 0, io->out);
+		for (size_t n = 0; n < s.batch; n++) {
+			struct gf_lstm_cell c = cell_of(&s, n, t);
+
+			c.out = io->out + (n * s.steps + t) * h;
+			gf_kernels()->lstm_cell_f32(&c, h);
+		}
 	}
 }
 
-/* dh and dc are the gradients from the next position; dc becomes the gradient
- * for the position before. */
 static void cell_backward(const struct lstm *s, size_t n, size_t t,
 			  const float *dout)
 {
 	const size_t h = s->hidden, row = n * s->steps + t;
-	const float *gate = s->gate + row * s->gates;
-	const float *cell = s->cell + row * h;
-	float *dgate = s->dgate + row * s->gates, *dc = s->dc + n * h;
+	const struct gf_lstm_cell c = cell_of(s, n, t);
+	const struct gf_lstm_gradient d = {
+		.out = dout + row * h,
+		.next = s->dh + n * h,
+		.cell = s->dc + n * h,
+		.gate = s->dgate + row * s->gates,
+	};
 
-	for (size_t k = 0; k < h; k++) {
-		float i = gate[k], f = gate[h + k];
-		float g = gate[2 * h + k], o = gate[3 * h + k];
-		float squashed = tanhf(cell[k]);
-		float dh = dout[row * h + k] + s->dh[n * h + k];
-		float d = dc[k] + dh * o * (1 - squashed * squashed);
-		float before = t > 0 ? cell[k - h] : 0;
-
-		dgate[k] = d * g * i * (1 - i);
-		dgate[h + k] = d * before * f * (1 - f);
-		dgate[2 * h + k] = d * i * (1 - g * g);
-		dgate[3 * h + k] = dh * squashed * o * (1 - o);
-		dc[k] = d * f;
-	}
+	gf_kernels()->lstm_cell_backward_f32(&c, &d, h);
 }
 
 /* Through time, from the last position to the first. */

@@ -157,6 +157,68 @@ static void test_spec(const struct gf_kernels *ref)
 	EXPECT(u[0] == 10 && w[0] == -5.5f, "nesterov: u %g w %g", u[0], w[0]);
 }
 
+/* --- the LSTM's cell ------------------------------------------------------ */
+
+enum { UNITS = 100, CELLS = 13 * UNITS };
+
+/* gates, before, cell, squashed, out; dout, dnext, dcell, dgates */
+static void run_cell(const struct gf_kernels *k, float *a, size_t n)
+{
+	const struct gf_lstm_cell c = {a, a + 4 * n, a + 5 * n, a + 6 * n,
+				       a + 7 * n};
+	const struct gf_lstm_gradient d = {a + 8 * n, a + 9 * n, a + 10 * n,
+					   a + 11 * n};
+
+	k->lstm_cell_f32(&c, n);
+	k->lstm_cell_backward_f32(&c, &d, n);
+}
+
+static void test_cell(const struct gf_kernels *ref,
+		      const struct gf_kernels *set)
+{
+	static const size_t widths[] = {1, 7, 8, 15, 16, 17, 33, UNITS};
+	static const float odd[] = {INFINITY, -INFINITY, NAN, 200, -200, 0};
+	static float want[CELLS + 2 * UNITS], got[CELLS + 2 * UNITS];
+	size_t i, w;
+
+	for (w = 0; w < GF_ARRAY_LENGTH(widths); w++) {
+		for (i = 0; i < GF_ARRAY_LENGTH(want); i++)
+			want[i] = 3 * (float)gf_rng_normal(&rng);
+		for (i = 0; w % 2 && i < GF_ARRAY_LENGTH(odd); i++)
+			want[i] = odd[i];
+		memcpy(got, want, sizeof(got));
+		run_cell(ref, want, widths[w]);
+		run_cell(set, got, widths[w]);
+		for (i = 0; i < GF_ARRAY_LENGTH(want); i++)
+			EXPECT((isnan(want[i]) && isnan(got[i])) ||
+				       !memcmp(&want[i], &got[i], sizeof(*got)),
+			       "cell of %s, %zu units, [%zu]: %a, %a",
+			       set->name, widths[w], i, (double)want[i],
+			       (double)got[i]);
+	}
+}
+
+/* Sigmoid and tanh over the line, against f64; a state of 0 before. */
+static void test_cell_values(const struct gf_kernels *ref)
+{
+	const double tolerance = 3e-7;
+	float gate[4], before = 0, cell, squashed, out;
+	const struct gf_lstm_cell c = {gate, &before, &cell, &squashed, &out};
+	double x;
+
+	for (x = -30; x < 30; x += 0.00137) {
+		const float f = (float)x;
+		double s = 1 / (1 + exp(-(double)f)), t = tanh((double)f);
+
+		gate[0] = gate[1] = gate[2] = gate[3] = f;
+		ref->lstm_cell_f32(&c, 1);
+		EXPECT(fabs((double)gate[0] - s) <= tolerance * s,
+		       "sigmoid(%g) = %.9g, want %.9g", x, (double)gate[0], s);
+		EXPECT(fabs((double)gate[2] - t) <= tolerance * fabs(t),
+		       "tanh(%g) = %.9g, want %.9g", x, (double)gate[2], t);
+	}
+}
+
 static void test_no_hole(const struct gf_kernels *k)
 {
 	const void *entry;
@@ -179,6 +241,7 @@ int main(void)
 	test_no_hole(ref);
 	test_no_hole(gf_kernels());
 	test_spec(ref);
+	test_cell_values(ref);
 	EXPECT(!gf_kernels_named("mmx"), "no such set");
 	for (size_t s = 0; s < GF_ARRAY_LENGTH(names); s++) {
 		const struct gf_kernels *set = gf_kernels_named(names[s]);
@@ -188,6 +251,7 @@ int main(void)
 			continue;
 		}
 		test_no_hole(set);
+		test_cell(ref, set);
 		for (size_t c = 0; c < GF_ARRAY_LENGTH(elementwise); c++)
 			for (size_t n = 0; n < GF_ARRAY_LENGTH(sizes); n++)
 				for (size_t o = 0; o < 4; o++)
