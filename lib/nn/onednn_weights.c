@@ -5,10 +5,14 @@
  * Convolution and fully connected: the layers with a weight and perhaps a
  * bias. Both are asked for the layouts they like best; weights are reordered
  * from the caller's plain array in each pass, weight gradients back into it.
+ * A fully connected layer of few rows uses them as they lie: reading a weight
+ * once for the product costs as much as reordering it.
  */
+#define FEW_ROWS 16 /* twice as many gain nothing: alexnet-bn's fc6 */
+
 struct shapes {
 	dnnl_memory_desc_t src, weight, bias, dst; /* plain */
-	bool has_bias;
+	bool has_bias, stays; /* stays: the weight is used as it lies */
 	dnnl_dims_t strides, pads;
 };
 
@@ -60,6 +64,7 @@ static struct shapes fc_shapes(struct gf_onednn *p, size_t l)
 		.bias = gf_onednn_plain(bias, 1),
 		.dst = gf_onednn_plain(dst, 2),
 		.has_bias = layer->bias,
+		.stays = in->dims[0] <= FEW_ROWS,
 	};
 }
 
@@ -209,11 +214,16 @@ static void conv_backward(struct gf_onednn *p, size_t l)
 		conv_backward_data(p, l, &s);
 }
 
+static dnnl_memory_desc_t fc_weight(const struct shapes *s)
+{
+	return s->stays ? s->weight : gf_onednn_any(&s->weight);
+}
+
 static void fc_forward(struct gf_onednn *p, size_t l)
 {
 	struct shapes s = fc_shapes(p, l);
 	dnnl_memory_desc_t src = gf_onednn_any(&s.src);
-	dnnl_memory_desc_t weight = gf_onednn_any(&s.weight);
+	dnnl_memory_desc_t weight = fc_weight(&s);
 	dnnl_memory_desc_t dst = gf_onednn_any(&s.dst);
 	dnnl_inner_product_desc_t desc = {0};
 
@@ -232,7 +242,7 @@ static void fc_backward(struct gf_onednn *p, size_t l)
 {
 	struct shapes s = fc_shapes(p, l);
 	dnnl_memory_desc_t src = gf_onednn_any(&s.src);
-	dnnl_memory_desc_t weight = gf_onednn_any(&s.weight);
+	dnnl_memory_desc_t weight = fc_weight(&s);
 	dnnl_memory_desc_t dst = gf_onednn_any(&s.dst);
 	dnnl_inner_product_desc_t desc = {0};
 
