@@ -7,6 +7,15 @@ _gf_plan() {
 	if [[ $cur == = ]]; then cur=''
 	elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
 	case $prev in
+	--model) paths=-f words='alexnet-bn bert-base cifar100-cnn
+		cifar100-convex densenet201 digits-cnn-plain digits-cnn
+		digits-mlp gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp
+		resnet152 resnet18 resnet20 resnet50 vgg16' ;;
+	--gpu) words='b200 h200 h100-pcie h100 a100-40gb a100
+		l40s l4 a10 v100 t4 p100 rtx2080ti mi300x mi250x' ;;
+	--precision) words='f32 tf32 f16' ;;
+	--over) list=1 words='policies systems codecs selections' ;;
+	--emit) words='ddp horovod nccl-env' ;;
 	--policy) words='auto sequential single wfbp threshold
 		mg-wfbp asc-wfbp ddp horovod optimal dear' ;;
 	--system) words='auto gradientflow pipe-sgd gtopk
@@ -18,15 +27,6 @@ _gf_plan() {
 	--release) words='ready backward_end' ;;
 	--selection) words='dense csc topk gtopk dgc onebit
 		powersgd randomk' ;;
-	--model) paths=-f words='alexnet-bn bert-base cifar100-cnn
-		cifar100-convex densenet201 digits-cnn-plain digits-cnn
-		digits-mlp gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp
-		resnet152 resnet18 resnet20 resnet50 vgg16' ;;
-	--gpu) words='b200 h200 h100-pcie h100 a100-40gb a100
-		l40s l4 a10 v100 t4 p100 rtx2080ti mi300x mi250x' ;;
-	--precision) words='f32 tf32 f16' ;;
-	--over) list=1 words='policies systems codecs selections' ;;
-	--emit) words='ddp horovod nccl-env' ;;
 	--decay) words='momentum' ;;
 	--warmup-densities) list=1 words='none' ;;
 	--putback) words='paper conserve naive' ;;
@@ -34,23 +34,23 @@ _gf_plan() {
 	--masking) words='off on' ;;
 	--warm-start) words='off on' ;;
 	--refine | --plot | --output | -o) paths=-f ;;
-	--lanes | --tolerance | --threshold | --ranks | --factors | \
-		--staleness | --pipeline-warmup | --flops | --batch | \
-		--accumulate | --plot-columns | --chunk | --keep | \
-		--csc-warmup | --density | --local-clip | --powersgd-rank | \
+	--flops | --batch | --ranks | --accumulate | --plot-columns | --lanes | \
+		--tolerance | --threshold | --factors | --staleness | \
+		--pipeline-warmup | --chunk | --keep | --csc-warmup | \
+		--density | --local-clip | --powersgd-rank | \
 		--powersgd-warmup | --min-compression | --seed) return ;;
 	*)
 		case $cur in
-		-*) words='--policy --system --lanes --tolerance --threshold
-		--ranks --algorithm --factors --codecs --servers --release
-		--halves --staleness --pipeline-warmup --selection --model
-		--gpu --precision --flops --batch --accumulate --refine
-		--compare --over --strict --json --table --explain --emit
-		--plot --plot-columns --list --chunk --keep --csc-warmup
-		--decay --density --warmup-densities --putback --local-clip
-		--momentum --masking --powersgd-rank --powersgd-warmup
-		--warm-start --min-compression --seed --output --quiet
-		--verbose --help --usage --version' ;;
+		-*) words='--model --gpu --precision --flops --batch --ranks
+		--accumulate --refine --compare --over --strict --json --table
+		--explain --emit --plot --plot-columns --list --policy --system
+		--lanes --tolerance --threshold --algorithm --factors --codecs
+		--servers --release --halves --staleness --pipeline-warmup
+		--selection --chunk --keep --csc-warmup --decay --density
+		--warmup-densities --putback --local-clip --momentum --masking
+		--powersgd-rank --powersgd-warmup --warm-start
+		--min-compression --seed --output --quiet --verbose --help
+		--usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac
