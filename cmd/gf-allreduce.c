@@ -51,11 +51,11 @@ struct arguments {
 /* --- options ------------------------------------------------------------ */
 
 #define AT(field) offsetof(struct arguments, field)
+#define START     offsetof(struct arguments, start)
 
 static const char *const contestants[] = {"auto", "all", NULL};
 static const char *const stages[] = {"ring", "halving", "shm", NULL};
 enum { TRANSPORT_AUTO, TRANSPORT_MPI };
-static const char *const places[] = {"localhost:29600", NULL};
 static const char *const transports[] = {"auto", "mpi", "ucx", NULL};
 static const char *const devices[] = {"cpu", "cuda", "auto", NULL};
 
@@ -130,13 +130,9 @@ static const struct gf_setting settings[] = {
 	 "send between hosts by mpi, by ucx, or auto: mpi, or ucx with --join "
 	 "(auto)",
 	 .names = transports},
-	{"join", "PLACE", 2, GF_SETTING_TEXT, AT(start.join),
-	 "meet the other ranks at a folder or HOST:PORT, without MPI",
-	 .names = places},
-	{"rank", "R", 2, GF_SETTING_INT, AT(start.rank),
-	 "with --join: this process's rank (the launcher's)", 0, INT_MAX},
-	{"ranks", "P", 2, GF_SETTING_INT, AT(start.ranks),
-	 "with --join: the number of ranks (the launcher's)", 1, INT_MAX},
+	{GF_CLI_START_JOIN(2, START)},
+	{GF_CLI_START_RANK(2, START)},
+	{GF_CLI_START_RANKS(2, START, "")},
 	{"plan", "FILE", 2, GF_SETTING_TEXT, AT(plan),
 	 "run a plan's messages, or take auto from a rule"},
 	{"repeats", "N", 3, GF_SETTING_WHOLE, AT(repeats),

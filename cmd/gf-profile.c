@@ -69,9 +69,9 @@ static int store_algorithms(const char *arg, void *to, struct gf_error *err)
 }
 
 #define AT(field) offsetof(struct arguments, field)
+#define START     offsetof(struct arguments, start)
 
 enum { TRANSPORT_AUTO, TRANSPORT_MPI };
-static const char *const places[] = {"localhost:29600", NULL};
 static const char *const transports[] = {"auto", "mpi", "ucx", NULL};
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
 static const char *const backends[] = {"auto", "onednn", "ref", "cuda", NULL};
@@ -110,15 +110,9 @@ static const struct gf_setting settings[] = {
 	 "send between hosts by mpi, by ucx, or auto: mpi, or ucx with --join "
 	 "(auto)",
 	 .names = transports},
-	{"join", "PLACE", 2, GF_SETTING_TEXT, AT(start.join),
-	 "meet the other ranks at a folder or HOST:PORT, without MPI",
-	 .names = places},
-	{"rank", "R", 2, GF_SETTING_INT, AT(start.rank),
-	 "with --join: this process's rank (the launcher's)", 0, INT_MAX},
-	{"ranks", "P", 2, GF_SETTING_INT, AT(start.ranks),
-	 "with --join: the number of ranks (the launcher's); with --import: "
-	 "that were measured",
-	 1, INT_MAX},
+	{GF_CLI_START_JOIN(2, START)},
+	{GF_CLI_START_RANK(2, START)},
+	{GF_CLI_START_RANKS(2, START, "; with --import: that were measured")},
 	{"budget", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.budget_s),
 	 "approximate time of the network half (30s)"},
 	{"timeout", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.timeout_s),

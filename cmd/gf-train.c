@@ -53,8 +53,8 @@ static const char *const devices[] = {"auto",   "cpu", "cuda", "cuda:0",
 				      "onednn", "ref", NULL};
 
 #define AT(field) offsetof(struct arguments, options.field)
+#define START     offsetof(struct arguments, start)
 
-static const char *const places[] = {"localhost:29600", NULL};
 static const char *const precision_names[] = {"f32", "f16", "bf16", NULL};
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
@@ -173,15 +173,9 @@ static const struct gf_setting settings[] = {
 	 "send gradients of GPUs by nccl, and from the host by mpi or ucx; or "
 	 "auto (auto)",
 	 .names = gf_train_transports},
-	{"join", "PLACE", 5, GF_SETTING_TEXT,
-	 offsetof(struct arguments, start.join),
-	 "meet the other ranks at a folder or HOST:PORT, without MPI",
-	 .names = places},
-	{"rank", "R", 5, GF_SETTING_INT, offsetof(struct arguments, start.rank),
-	 "with --join: this process's rank (the launcher's)", 0, INT_MAX},
-	{"ranks", "P", 5, GF_SETTING_INT,
-	 offsetof(struct arguments, start.ranks),
-	 "with --join: the number of ranks (the launcher's)", 1, INT_MAX},
+	{GF_CLI_START_JOIN(5, START)},
+	{GF_CLI_START_RANK(5, START)},
+	{GF_CLI_START_RANKS(5, START, "")},
 	{"cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(cuda_graph),
 	 "insist on a GPU, whose passes are captured into graphs"},
 	{"no-cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(no_cuda_graph),

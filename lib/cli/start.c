@@ -11,6 +11,8 @@
 #include "base/units.h"
 #include "cli/command.h"
 
+const char *const gf_cli_start_places[] = {"localhost:29600", NULL};
+
 /* A whole number that a variable may have; *value stays if it has none. */
 static int read_variable(const char *name, int most, int *value,
 			 struct gf_error *err)

@@ -2,7 +2,10 @@
 #ifndef GF_CLI_START_H
 #define GF_CLI_START_H
 
+#include <limits.h>
+
 #include "cli/cli.h"
+#include "cli/settings.h"
 
 /*
  * Where the ranks of a job find each other without MPI: the options --join,
@@ -16,6 +19,25 @@ struct gf_cli_start {
 	int rank, ranks;
 	char made[320]; /* where join was made of the environment */
 };
+
+/* The rows of --join and --rank in a command's table, and the beginning of that
+ * of --ranks. `of`: the group of options; `at`: the struct's offset among the
+ * arguments. */
+#define GF_CLI_START_AT(at, field) ((at) + offsetof(struct gf_cli_start, field))
+#define GF_CLI_START_JOIN(of, at)                                              \
+	.name = "join", .arg = "PLACE", .group = (of),                         \
+	.kind = GF_SETTING_TEXT, .offset = GF_CLI_START_AT(at, join),          \
+	.help = "meet the other ranks at a folder or HOST:PORT, without MPI",  \
+	.names = gf_cli_start_places
+#define GF_CLI_START_RANK(of, at)                                              \
+	.name = "rank", .arg = "R", .group = (of), .kind = GF_SETTING_INT,     \
+	.offset = GF_CLI_START_AT(at, rank), .high = INT_MAX,                  \
+	.help = "with --join: this process's rank (the launcher's)"
+#define GF_CLI_START_RANKS(of, at, more)                                       \
+	.name = "ranks", .arg = "P", .group = (of), .kind = GF_SETTING_INT,    \
+	.offset = GF_CLI_START_AT(at, ranks), .low = 1, .high = INT_MAX,       \
+	.help = "with --join: the number of ranks (the launcher's)" more
+extern const char *const gf_cli_start_places[]; /* suggestions */
 
 /* Completes what the options have left open, and tells cli of the rank that it
  * has. mpi: MPI was asked for by name. -EINVAL names the option or variable. */
