@@ -132,7 +132,8 @@ int gf_registry_refuse(const struct gf_registry *r, const char *option,
 		if (!r->offers || r->offers(e))
 			names[n++] = e->name;
 	rc = gf_names_refuse(names, got, err);
-	gf_error_prefix(err, "%s", option);
+	if (option)
+		gf_error_prefix(err, "%s", option);
 	free(names);
 	return rc;
 }

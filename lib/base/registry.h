@@ -33,7 +33,8 @@ struct gf_list {
 const struct gf_named *gf_registry_at(const struct gf_registry *r, size_t i);
 
 /* Writes "OPTION: want a, b or c, got x", and the name that is nearest to x
- * where one is near; returns -EINVAL. `first`: a word besides, or NULL. */
+ * where one is near; returns -EINVAL. `first`: a word besides, or NULL. option
+ * NULL: without it. */
 int gf_registry_refuse(const struct gf_registry *r, const char *option,
 		       const char *first, const char *got,
 		       struct gf_error *err);

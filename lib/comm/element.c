@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include "base/registry.h"
 #include "gf_kernels.h"
 
 /* ctx is the kernel's place in its table. */
@@ -39,10 +40,12 @@ struct gf_element gf_element_set(size_t size_bytes, gf_merge_fn *merge,
 int gf_element_coded(const char *codec, enum gf_op op, struct gf_element *e,
 		     struct gf_error *err)
 {
+	static const struct gf_registry codecs = {gf_codecs, sizeof(*gf_codecs),
+						  NULL};
 	const struct gf_codec *c = gf_codec_find(codec);
 
 	if (!c)
-		return gf_error_set(err, -EINVAL, "no codec \"%s\"", codec);
+		return gf_registry_refuse(&codecs, NULL, NULL, codec, err);
 	if (c->error > 0 && op != GF_OP_SUM && op != GF_OP_AVG)
 		return gf_error_set(err, -EINVAL,
 				    "codec %s: want sum or avg, got %s", codec,

@@ -630,7 +630,8 @@ static void refusals(struct gf_comm *c, void *ctx)
 	EXPECT(gf_element_coded("morse", GF_OP_SUM, &config.element, &err) ==
 		       -EINVAL,
 	       "codec");
-	EXPECT_TEXT(err.text, "no codec \"morse\"");
+	EXPECT_TEXT(err.text, "want f32, f16, bf16, trunc16, q8, fp8 or "
+			      "fp4, got \"morse\"");
 	EXPECT(gf_element_coded("q8", GF_OP_MAX, &config.element, &err) ==
 		       -EINVAL,
 	       "op");
