@@ -31,12 +31,9 @@ int gf_streams_see(struct gf_streams *e, struct gf_error *err)
 
 void gf_streams_fail(struct gf_streams *e, int rc, const struct gf_error *why)
 {
-	size_t i;
-
 	if (e->base.thread.rc || !rc)
 		return;
-	for (i = 0; i < e->nlanes; i++)
-		gf_device_lane_abort(&e->lanes[i]);
+	gf_device_lanes_abort(e->lanes, e->nlanes);
 	gf_comm_thread_keep(&e->base.thread, rc, why);
 }
 

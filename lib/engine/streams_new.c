@@ -357,8 +357,8 @@ void gf_streams_close(struct gf_engine *engine)
 	if ((e->base.thread.alive || e->base.lent) && whole)
 		whole = !gf_streams_sync(e, &ignored) || !e->base.lent;
 	gf_comm_thread_stop(&e->base.thread);
-	for (i = 0; i < e->nlanes && !whole; i++)
-		gf_device_lane_abort(&e->lanes[i]);
+	if (!whole)
+		gf_device_lanes_abort(e->lanes, e->nlanes);
 	/* what is enqueued after it uses memory that its owners free next */
 	for (i = 0; i < e->nlanes && !whole; i++)
 		if (e->lanes[i].stream)

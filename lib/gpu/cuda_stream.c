@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/cuda.h"
 
+/* Any thread may call, and one that has not chosen a device would use GPU 0,
+ * with a context of its own there: so each call chooses. */
+
 int gf_cuda_stream_new(struct gf_gpu *g, bool urgent, struct gf_gpu_stream **s,
 		       struct gf_error *err)
 {
@@ -27,9 +30,10 @@ void gf_cuda_stream_free(struct gf_gpu *g, struct gf_gpu_stream *s)
 int gf_cuda_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
 			struct gf_error *err)
 {
-	int rc = 0;
+	int rc = gf_cuda_choose(g, err);
 
-	(void)g;
+	if (rc)
+		return rc;
 	CUDA_TRY(cudaStreamSynchronize((cudaStream_t)s));
 out:
 	return rc;
@@ -62,9 +66,10 @@ int gf_cuda_record(struct gf_gpu *g, struct gf_gpu_event *e,
 		   struct gf_gpu_stream *s, struct gf_error *err)
 {
 	enum cudaStreamCaptureStatus status;
-	int rc = 0;
+	int rc = gf_cuda_choose(g, err);
 
-	(void)g;
+	if (rc)
+		return rc;
 	CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)s, &status));
 	CUDA_TRY(
 		cudaEventRecordWithFlags((cudaEvent_t)e, (cudaStream_t)s,
@@ -79,9 +84,10 @@ int gf_cuda_wait(struct gf_gpu *g, struct gf_gpu_stream *s,
 		 struct gf_gpu_event *e, struct gf_error *err)
 {
 	enum cudaStreamCaptureStatus status;
-	int rc = 0;
+	int rc = gf_cuda_choose(g, err);
 
-	(void)g;
+	if (rc)
+		return rc;
 	CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)s, &status));
 	CUDA_TRY(cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e,
 				     status == cudaStreamCaptureStatusActive
@@ -94,9 +100,12 @@ out:
 int gf_cuda_query(struct gf_gpu *g, struct gf_gpu_event *e,
 		  struct gf_error *err)
 {
-	cudaError_t status = cudaEventQuery((cudaEvent_t)e);
+	int rc = gf_cuda_choose(g, err);
+	cudaError_t status;
 
-	(void)g;
+	if (rc)
+		return rc;
+	status = cudaEventQuery((cudaEvent_t)e);
 	if (status == cudaErrorNotReady)
 		return 0;
 	return status == cudaSuccess
@@ -107,9 +116,10 @@ int gf_cuda_query(struct gf_gpu *g, struct gf_gpu_event *e,
 int gf_cuda_event_sync(struct gf_gpu *g, struct gf_gpu_event *e,
 		       struct gf_error *err)
 {
-	int rc = 0;
+	int rc = gf_cuda_choose(g, err);
 
-	(void)g;
+	if (rc)
+		return rc;
 	CUDA_TRY(cudaEventSynchronize((cudaEvent_t)e));
 out:
 	return rc;
@@ -138,9 +148,10 @@ int gf_cuda_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
 		[GF_GPU_TO_HOST] = cudaMemcpyDeviceToHost,
 		[GF_GPU_WITHIN] = cudaMemcpyDeviceToDevice,
 	};
-	int rc = 0;
+	int rc = gf_cuda_choose(g, err);
 
-	(void)g;
+	if (rc)
+		return rc;
 	CUDA_TRY(cudaMemcpyAsync(to, from, size_bytes, kinds[kind],
 				 (cudaStream_t)s));
 out:
@@ -150,9 +161,10 @@ out:
 int gf_cuda_zero(struct gf_gpu *g, struct gf_gpu_stream *s, void *p,
 		 size_t size_bytes, struct gf_error *err)
 {
-	int rc = 0;
+	int rc = gf_cuda_choose(g, err);
 
-	(void)g;
+	if (rc)
+		return rc;
 	CUDA_TRY(cudaMemsetAsync(p, 0, size_bytes, (cudaStream_t)s));
 out:
 	return rc;
@@ -162,9 +174,10 @@ out:
 int gf_cuda_capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s,
 			  struct gf_error *err)
 {
-	int rc = 0;
+	int rc = gf_cuda_choose(g, err);
 
-	(void)g;
+	if (rc)
+		return rc;
 	CUDA_TRY(cudaStreamBeginCapture((cudaStream_t)s,
 					cudaStreamCaptureModeThreadLocal));
 out:
@@ -176,9 +189,10 @@ int gf_cuda_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s,
 {
 	cudaGraph_t captured = NULL;
 	cudaGraphExec_t exec;
-	int rc = 0;
+	int rc = gf_cuda_choose(g, err);
 
-	(void)g;
+	if (rc)
+		return rc;
 	CUDA_TRY(cudaStreamEndCapture((cudaStream_t)s, &captured));
 	CUDA_TRY(cudaGraphInstantiate(&exec, captured, 0));
 	*graph = (struct gf_gpu_graph *)exec;
@@ -191,9 +205,10 @@ out:
 int gf_cuda_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
 			 struct gf_gpu_graph *graph, struct gf_error *err)
 {
-	int rc = 0;
+	int rc = gf_cuda_choose(g, err);
 
-	(void)g;
+	if (rc)
+		return rc;
 	CUDA_TRY(cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)s));
 out:
 	return rc;

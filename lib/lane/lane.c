@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "comm/backoff.h"
 
 /* Until the communicator can be used again; nearly always at once. */
@@ -304,26 +305,40 @@ int gf_device_lane_check(struct gf_device_lane *l, struct gf_error *err)
 	return rc < 0 ? rc : 0;
 }
 
-static void abort_one(const struct gf_device_lane *l, struct gf_nccl_comm **c)
+/* Takes the communicators that there are off the lanes. */
+static size_t take_comms(struct gf_device_lane *lanes, size_t n,
+			 struct gf_nccl_comm **comms)
 {
-	l->nccl->abort(*c);
-	*c = NULL;
+	size_t i, k, count = 0;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < lanes[i].nteams; k++)
+			if (lanes[i].teams[k].comm) {
+				comms[count++] = lanes[i].teams[k].comm;
+				lanes[i].teams[k].comm = NULL;
+			}
+		if (lanes[i].all)
+			comms[count++] = lanes[i].all;
+		lanes[i].all = NULL;
+		lanes[i].kept = NULL; /* goes with the communicator */
+	}
+	return count;
 }
 
-void gf_device_lane_abort(struct gf_device_lane *l)
+void gf_device_lanes_abort(struct gf_device_lane *lanes, size_t n)
 {
-	size_t i;
+	struct gf_nccl_comm **comms;
+	size_t i, count, most = n;
 
-	if (!l->nccl)
-		return;
-	for (i = 0; i < l->nteams; i++)
-		abort_one(l, &l->teams[i].comm);
-	l->kept = NULL; /* goes with the communicator */
-	abort_one(l, &l->all);
-	/* one that was being split comes out of that */
-	for (i = 0; i < l->nteams; i++)
-		abort_one(l, &l->teams[i].comm);
-	l->nteams = 0;
+	for (i = 0; i < n; i++)
+		most += lanes[i].nteams;
+	comms = gf_xcalloc(most + 1, sizeof(struct gf_nccl_comm *));
+	/* one that was being split off comes out of the first round */
+	while ((count = take_comms(lanes, n, comms)))
+		lanes->nccl->abort(comms, count);
+	for (i = 0; i < n; i++)
+		lanes[i].nteams = 0;
+	free(comms);
 }
 
 void gf_device_lane_close(struct gf_device_lane *l)

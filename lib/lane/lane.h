@@ -67,9 +67,9 @@ int gf_device_lane_run(struct gf_device_lane *l,
 		       struct gf_error *err);
 /* Has something failed on the way? 0 or a negative errno. */
 int gf_device_lane_check(struct gf_device_lane *l, struct gf_error *err);
-/* Gives up the work under way; only close is left. Zeros are allowed, here and
- * there. */
-void gf_device_lane_abort(struct gf_device_lane *l);
+/* Gives up the work under way on a device, of all its lanes at once; only close
+ * is left. Zeros are allowed, here and there. */
+void gf_device_lanes_abort(struct gf_device_lane *lanes, size_t n);
 /* Zeroes. */
 void gf_device_lane_close(struct gf_device_lane *l);
 

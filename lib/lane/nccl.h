@@ -40,9 +40,11 @@ struct gf_nccl_ops {
 			  struct gf_nccl_comm **c, struct gf_error *err);
 	/* 1 ready, 0 still at it, or a negative errno: it has failed */
 	int (*state)(struct gf_nccl_comm *c, struct gf_error *err);
-	/* Ends what is under way on all streams, and the communicator. */
-	void (*abort)(struct gf_nccl_comm *c);
-	/* When nothing is under way. NULL is allowed in both. */
+	/* Ends what is under way on all streams, and the communicators, as one
+	 * call for all of a device: aborted one by one, the first could wait
+	 * for work of another. NULLs are allowed among them. */
+	void (*abort)(struct gf_nccl_comm *const *comms, size_t n);
+	/* When nothing is under way. NULL is allowed. */
 	void (*destroy)(struct gf_nccl_comm *c);
 
 	/* Memory that it may read and write directly; the handle is given

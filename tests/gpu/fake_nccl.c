@@ -288,11 +288,42 @@ static void leave(struct gf_nccl_comm *c, bool aborted)
 	pthread_mutex_unlock(&c->world->lock);
 }
 
-static void nccl_abort(struct gf_nccl_comm *c)
+/* Does a communicator of this rank have work that stands still? An abort of
+ * another one would wait for it. Under lock. */
+static bool stands_still(const struct fake_world *w, int rank)
 {
+	for (size_t i = 0; i < w->nstreams; i++) {
+		const struct fake_operation *op = w->streams[i].first;
+
+		for (size_t k = 0; op && op->kind == NCCL && k < op->nitems;
+		     k++)
+			if (op->begun && op->items[k].comm->rank == rank &&
+			    !op->items[k].comm->aborted)
+				return true;
+	}
+	return false;
+}
+
+static void nccl_abort(struct gf_nccl_comm *const *comms, size_t n)
+{
+	struct fake_world *w = NULL;
+	int rank = 0;
+
 	if (group)
-		fake_complain(c->world, "an abort within a group");
-	leave(c, true);
+		fake_complain(here, "an abort within a group of operations");
+	for (size_t i = 0; i < n; i++) {
+		if (!comms[i])
+			continue;
+		leave(comms[i], true);
+		w = comms[i]->world;
+		rank = comms[i]->rank;
+	}
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	if (stands_still(w, rank))
+		fake_complain(w, "an abort that waits for another lane");
+	pthread_mutex_unlock(&w->lock);
 }
 
 static void nccl_destroy(struct gf_nccl_comm *c)

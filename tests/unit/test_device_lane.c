@@ -58,7 +58,7 @@ static void body_lost(struct gf_comm *comm, void *ctx)
 	EXPECT(rc == -ECANCELED, "rank %d: got %d", comm->rank, rc);
 	rc = gf_device_lane_check(&t.lane, &t.err);
 	EXPECT(rc == 0, "rank %d: %s", comm->rank, t.err.text);
-	gf_device_lane_abort(&t.lane);
+	gf_device_lanes_abort(&t.lane, 1);
 	lane_test_close(&t);
 }
 
