@@ -417,3 +417,28 @@ int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
 	gf_traffic_release(&t);
 	return rc;
 }
+
+int gf_predict_gradients(const struct gf_plan *p, const struct gf_fabric *f,
+			 struct gf_sim_result *out, double *gradient_s,
+			 struct gf_error *err)
+{
+	struct gf_sim_result step = {0};
+	struct gf_traffic t;
+	int rc = gf_traffic_init(&t, p, f, err);
+
+	if (rc < 0)
+		return rc;
+	rc = gf_predict_traffic(p, &t, out, err);
+	if (rc == 0) {
+		const struct gf_sim_input in = {p->model, t.messages,
+						t.nmessages, p->lanes};
+
+		step.messages =
+			gf_xcalloc(t.nmessages + 1, sizeof(*step.messages));
+		gf_sim_step(&in, &step);
+		gf_sim_gradients(&in, &step, gradient_s);
+		free(step.messages);
+	}
+	gf_traffic_release(&t);
+	return rc;
+}

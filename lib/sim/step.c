@@ -269,6 +269,29 @@ static void find_ready_times(const struct gf_sim_input *in, double factor,
 	free(clock.active);
 }
 
+void gf_sim_gradients(const struct gf_sim_input *in,
+		      const struct gf_sim_result *out, double *gradient_s)
+{
+	const struct gf_model_profile *model = in->model;
+	struct work_clock clock = {
+		.in = in,
+		.messages = out->messages,
+		.active = gf_xcalloc(in->nmessages + 1, sizeof(size_t)),
+		.now_s = out->forward_end_s,
+		.otherwise = fmax(model->overlap_slowdown, 1),
+	};
+	double issued_s = 0;
+	size_t i, m = 0;
+
+	for (i = 0; i < model->ntensors; i++) {
+		for (; m < in->nmessages && in->messages[m].last < i; m++)
+			issued_s += gf_sim_issue_s(model, &in->messages[m]);
+		gradient_s[i] = work_done_at(&clock, model->tensors[i].ready_s +
+							     issued_s);
+	}
+	free(clock.active);
+}
+
 void gf_sim_conclude(const struct gf_sim_input *in, double factor,
 		     struct gf_sim_result *out)
 {

@@ -83,6 +83,11 @@ void gf_sim_work_done(const struct gf_sim_input *in,
 		      double start_s, const double *at_s, size_t n,
 		      double *work_s);
 
+/* When backward makes each tensor's gradient (ntensors of them), in a step
+ * whose messages and ends `out` has. */
+void gf_sim_gradients(const struct gf_sim_input *in,
+		      const struct gf_sim_result *out, double *gradient_s);
+
 /* The message as gf_sim_start (sim/flight.h) takes it. */
 struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
 				    const struct gf_sim_message *m);

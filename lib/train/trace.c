@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "rt/trace.h"
+#include "sim/predict.h"
 
 /* Per rank; a viewer opens some hundred thousand events without effort. */
 #define MAX_EVENTS   40000
@@ -196,11 +197,39 @@ static void draw_measured(const struct drawing *d, int rank,
 
 /* --- predicted ------------------------------------------------------------ */
 
-/* The prediction says when messages go, not how far backward is slowed while
- * they do: its gradients are drawn at the profile's times. */
+/* A predicted step's compute, from the step's start. */
+struct computed {
+	double forward_end_s, backward_end_s;
+	double *gradient_s; /* owned */
+};
+
+/* As messages slow it; where that cannot be said, as the profile has it. */
+static struct computed compute_of(const struct gf_plan *plan)
+{
+	const struct gf_model_profile *m = plan->model;
+	const struct gf_fabric fabric = gf_plan_fabric(plan);
+	struct gf_sim_result result = {0};
+	struct computed c = {.gradient_s =
+				     gf_xcalloc(m->ntensors, sizeof(double))};
+	struct gf_error ignored;
+	size_t i;
+
+	if (gf_predict_gradients(plan, &fabric, &result, c.gradient_s,
+				 &ignored) == 0) {
+		c.forward_end_s = result.forward_end_s;
+		c.backward_end_s = result.backward_end_s;
+		return c;
+	}
+	c.forward_end_s = m->forward_s;
+	c.backward_end_s = m->forward_s + m->backward_s;
+	for (i = 0; i < m->ntensors; i++)
+		c.gradient_s[i] = m->forward_s + m->tensors[i].ready_s;
+	return c;
+}
+
 static void draw_predicted(const struct drawing *d, int pid,
-			   const struct gf_prediction *prediction, size_t step,
-			   double at_s)
+			   const struct gf_prediction *prediction,
+			   const struct computed *c, size_t step, double at_s)
 {
 	const struct gf_model_profile *m = d->plan->model;
 	size_t i;
@@ -211,8 +240,8 @@ static void draw_predicted(const struct drawing *d, int pid,
 		.pid = pid,
 		.step = step,
 		.start_s = at_s,
-		.forward_s = at_s + m->forward_s,
-		.backward_s = at_s + m->forward_s + m->backward_s,
+		.forward_s = at_s + c->forward_end_s,
+		.backward_s = at_s + c->backward_end_s,
 		.exchanged_s = at_s + prediction->iteration_s - m->update_s,
 		.end_s = at_s + prediction->iteration_s,
 		.gradient_s = gradient_s,
@@ -220,7 +249,7 @@ static void draw_predicted(const struct drawing *d, int pid,
 	};
 
 	for (i = 0; i < m->ntensors; i++)
-		gradient_s[i] = p.forward_s + m->tensors[i].ready_s;
+		gradient_s[i] = at_s + c->gradient_s[i];
 	for (i = 0; i < d->plan->nmessages; i++) {
 		const struct gf_predicted_message *t = &prediction->messages[i];
 
@@ -262,11 +291,14 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 	};
 	bool predicts = comm->rank == 0 && prediction;
 	double predicted_s = -INFINITY;
+	struct computed computed = {0};
 	char *name = gf_xasprintf("rank %d", comm->rank);
 
 	draw_names(&d, comm->rank, name);
-	if (predicts)
+	if (predicts) {
 		draw_names(&d, comm->ranks, "predicted");
+		computed = compute_of(plan);
+	}
 	for (; i < gf_timeline_count(timeline); i++) {
 		const struct gf_step_times *s = gf_timeline_at(timeline, i);
 
@@ -275,11 +307,12 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 			continue;
 		/* where the step began, but not over the one before */
 		predicted_s = fmax(predicted_s, s->start_s - shift_s);
-		draw_predicted(&d, comm->ranks, prediction, s->step,
+		draw_predicted(&d, comm->ranks, prediction, &computed, s->step,
 			       predicted_s);
 		predicted_s += prediction->iteration_s;
 	}
 	free(name);
+	free(computed.gradient_s);
 	free(d.lane_free_s);
 }
 

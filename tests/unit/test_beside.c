@@ -36,7 +36,7 @@ static void run(const struct step *c, struct gf_sim_result *out, double *pace_s)
 	struct gf_tensor tensors[MOST] = {{0}};
 	struct gf_beside_backward mutual[MOST] = {{0}};
 	struct gf_sim_message messages[MOST] = {{0}};
-	double slow[MOST][2];
+	double slow[MOST][2], gradient_s[MOST];
 	struct gf_model_profile model = {
 		.forward_s = c->forward_s,
 		.backward_s = c->backward_s,
@@ -73,10 +73,17 @@ static void run(const struct step *c, struct gf_sim_result *out, double *pace_s)
 			.mutual = &mutual[i],
 		};
 	}
-	if (pace_s)
+	if (pace_s) {
 		*pace_s = gf_pipeline_pace_s(&in, 2);
-	else
-		gf_sim_step(&in, out);
+		return;
+	}
+	gf_sim_step(&in, out);
+	/* each message is of one tensor */
+	gf_sim_gradients(&in, out, gradient_s);
+	for (i = 0; i < c->n; i++)
+		if (!c->sent[i].late)
+			EXPECT_NEAR(gradient_s[i], out->messages[i].ready_s,
+				    1e-9, "%s: gradient %zu", c->name, i);
 }
 
 /* forward 1, backward 4 */
