@@ -111,7 +111,7 @@ static int check_post(struct gradflow_exchange *x, size_t tensor,
 	if (rc)
 		return rc;
 	at = x->job.order[tensor];
-	bytes = gf_dtype_bytes(x->on_device ? GF_F32 : x->dtypes[at]);
+	bytes = gf_dtype_bytes(x->dtypes[at]);
 	if (!data || (uintptr_t)data % bytes)
 		return gf_error_set(err, -EINVAL,
 				    "%s: tensor %zu (%s): want "

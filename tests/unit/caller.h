@@ -44,15 +44,15 @@ struct caller {
 
 static inline void caller_lay_out(struct caller *c, enum layout layout)
 {
-	size_t at = 0, i, k;
+	size_t at = 0, bytes, i, k;
 
 	c->memory = gf_xcalloc(CALLER_ELEMS + CALLER_TENSORS * 16, 4);
 	for (i = 0; i < CALLER_TENSORS; i++) {
 		k = layout == REVERSED ? CALLER_TENSORS - 1 - i : i;
+		bytes = gf_dtype_bytes(c->dtypes[k]);
+		at = (at + bytes - 1) / bytes * bytes;
 		c->data[k] = (char *)c->memory + at;
-		at += caller_counts[k] * gf_dtype_bytes(c->dtypes[k]);
-		/* the next is of another type, or away */
-		at = (at + 3) / 4 * 4 + (layout == APART ? 32 : 0);
+		at += caller_counts[k] * bytes + (layout == APART ? 32 : 0);
 	}
 }
 
