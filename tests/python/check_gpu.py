@@ -269,7 +269,7 @@ def speed():
     for n in contestants:
         own = times[n][1:]
         ratio = statistics.median(a / b for a, b in zip(own, base))
-        say(f"{n:9} {statistics.median(own) * 1e3:8.2f} ms a step, {ratio:.3f} of DDP's")
+        say(f"{n} {statistics.median(own) * 1e3:.2f} ms a step, {ratio:.3f} of DDP's")
 
 
 def tuned():
