@@ -25,6 +25,8 @@ static void title(const struct gf_row *r, int ranks, struct gf_plot *plot)
 	if (!r->name && !published &&
 	    !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
 		gf_text_addf(&what, ", selection %s", selection);
+	if (!r->name && p->staleness > 1)
+		gf_text_addf(&what, ", K = %d", p->staleness);
 	gf_plot_text(plot, "title", "%s", what.data);
 	gf_text_release(&what);
 }
@@ -41,7 +43,7 @@ void gf_network_text(const struct gf_network_view *v, struct gf_text *out)
 	if (v->measured)
 		gf_text_addf(out, "measured network, ");
 	else if (v->nlevels && v->rate > 0)
-		gf_text_addf(out, "%s at %.3g Gb/s, ",
+		gf_text_addf(out, "%s %.3g Gb/s, ",
 			     v->levels[v->nlevels - 1].link, v->rate * 8e-9);
 	else if (v->nlevels)
 		gf_text_addf(out, "%s, ", v->levels[v->nlevels - 1].link);
@@ -151,12 +153,12 @@ void gf_timeline_plot(const struct gf_plan *p, const struct gf_what_if *w,
 	plot->script = "gantt";
 	title(&(struct gf_row){.plan = p}, o->ranks, plot);
 	network(p, w, o->ranks, true, &under);
-	gf_text_addf(&under, "%s", how);
-	if (t->steps > 1)
-		gf_text_addf(&under, ", K = %d", p->staleness);
 	if (w->jitter > 0)
-		gf_text_addf(&under, ", jitter %.3g %%%s", 100 * w->jitter,
-			     t->steps > 1 ? " as drawn" : " (median)");
+		gf_text_addf(&under, "%s jitter %.3g %%",
+			     t->steps > 1 ? "drawn with" : "median of",
+			     100 * w->jitter);
+	else
+		gf_text_addf(&under, "%s", how);
 	gf_plot_text(plot, "subtitle", "%s", under.data);
 	gf_text_release(&under);
 	gf_text_addf(&plot->csv, "row,kind,name,tensors,bytes,start_s,end_s\n");

@@ -30,7 +30,7 @@ struct gf_network_view {
 	bool measured;
 	double rate; /* bytes per second of the outermost level; 0: several */
 };
-/* "8 x 4 ranks, ethernet at 10 Gb/s, " */
+/* "8 x 4 ranks, ethernet 10 Gb/s, " */
 void gf_network_text(const struct gf_network_view *v, struct gf_text *out);
 
 #endif

@@ -119,7 +119,9 @@ void gf_timeline_step(struct gf_timeline *t, const struct gf_sim_input *in,
 		      const struct gf_sim_result *r,
 		      const struct gf_sim_gather *gathers, size_t ngathers)
 {
-	size_t *lane = gf_xcalloc(in->nmessages + 1, sizeof(*lane)), i;
+	size_t n = ngathers + in->nmessages, i;
+	size_t *lane = gf_xcalloc(n + 1, sizeof(*lane));
+	struct gf_predicted_message *all = gf_xcalloc(n + 1, sizeof(*all));
 	double update_s =
 		fmax(r->iteration_s - in->model->update_s, r->backward_end_s);
 
@@ -130,18 +132,26 @@ void gf_timeline_step(struct gf_timeline *t, const struct gf_sim_input *in,
 	add(t, GF_BAR_BACKWARD, 1, r->forward_end_s, r->backward_end_s);
 	add(t, GF_BAR_WAITING, 1, r->backward_end_s, update_s);
 	add(t, GF_BAR_UPDATE, 1, update_s, r->iteration_s);
-	t->nlanes = gf_lanes_assign(r->messages, in->nmessages, lane);
-	for (i = 0; i < ngathers; i++)
-		add_message(t, in, gathers[i].message, GF_BAR_ALL_GATHER,
-			    (struct gf_bar){.row = 1,
-					    .start_s = gathers[i].start_s,
-					    .end_s = gathers[i].end_s});
-	for (i = 0; i < in->nmessages; i++)
-		add_message(t, in, i, kind_of(&in->messages[i]),
+	for (i = 0; i < ngathers; i++) {
+		all[i].start_s = gathers[i].start_s;
+		all[i].end_s = gathers[i].end_s;
+	}
+	for (i = ngathers; i < n; i++)
+		all[i] = r->messages[i - ngathers];
+	t->nlanes = gf_lanes_assign(all, n, lane);
+	for (i = 0; i < n; i++) {
+		bool gather = i < ngathers;
+		size_t m = gather ? gathers[i].message : i - ngathers;
+
+		add_message(t, in, m,
+			    gather ? GF_BAR_ALL_GATHER
+				   : kind_of(&in->messages[m]),
 			    (struct gf_bar){.row = 1 + lane[i],
-					    .step = 1,
-					    .start_s = r->messages[i].start_s,
-					    .end_s = r->messages[i].end_s});
+					    .step = !gather,
+					    .start_s = all[i].start_s,
+					    .end_s = all[i].end_s});
+	}
+	free(all);
 	free(lane);
 }
 

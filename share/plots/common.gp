@@ -26,7 +26,7 @@ brief(text, most) = strlen(text) > most ? text[1:most - 1] . "…" : text
 # the label of a tic is a format
 tic(text) = strstrt(text, "%") == 0 ? text : \
 	text[1:strstrt(text, "%")] . "%" . tic(text[strstrt(text, "%") + 1:*])
-heading(text) = brief(text, int(width_in * 15.5))
+heading(text) = brief(text, int(width_in * 18))
 
 # A unit: "" (a number), "s", "B" (bytes), "b/s" (of bytes per second), "%" (of a
 # share). unit_factor turns a value into what the axis shows; times are shown in

@@ -58,9 +58,11 @@ if_kind(k, v) = kind(0) == k ? v : NaN
 if_bar(v) = is_mark(0) ? NaN : v
 if_mark(v) = is_mark(0) ? v : NaN
 ink_on(k) = word(white_on, k) eq "1" ? 0xffffff : 0x1a1a1a
-# marks are few: each label has a line of its own, left of its mark; their lines
-# are drawn first, for a bar to hide them
+# marks are few: each label has a line of its own, left of its mark where there
+# is room; their lines are drawn first, for a bar to hide them
 marks = 0
+said(dummy) = strcol("name") . " " . human("s", start(0))
+left(dummy) = 0.86 * width_in * start(0) / T_max > 0.06 * strlen(said(0))
 level(i) = 0.35 - 0.42 * (i - 1)
 plot data using (if_mark(f * start(0))):(marks = marks + is_mark(0), level(marks)):(0):(n + 0.5 - level(marks)) \
 		with vectors nohead lw 0.8 lc rgb ink dt "-" notitle, \
@@ -71,5 +73,7 @@ plot data using (if_mark(f * start(0))):(marks = marks + is_mark(0), level(marks
 		lw 0.4 title word(present, k), \
 	data using (if_bar(f * 0.5 * (start(0) + end(0)))):(find(strcol("row"))):(text(0)): \
 		(kind(0) > 0 ? ink_on(kind(0)) : 0) with labels textcolor rgb variable notitle, \
-	data using (if_mark(f * start(0))):(marks = marks + is_mark(0), level(marks - M)): \
-		(strcol("name") . " " . human("s", start(0)) . " ") with labels right notitle
+	data using (if_mark(left(0) ? f * start(0) : NaN)):(marks = marks + is_mark(0), level(marks - M)): \
+		(said(0) . " ") with labels right notitle, \
+	data using (if_mark(left(0) ? NaN : f * start(0))):(marks = marks + is_mark(0), level(marks - 2 * M)): \
+		(" " . said(0)) with labels left notitle

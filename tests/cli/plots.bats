@@ -76,10 +76,10 @@ bars() {
 	needs_gnuplot
 	net=$GF_SOURCE/tests/data/valid/topology-4x2-1gbe.json
 	gf-plan -q --model digits-mlp --system pipe-sgd "$net" --plot one.svg -o pipe.json
-	grep -q '>digits-mlp on 8 ranks, system pipe-sgd<' one.svg
-	grep -q '>4 x 2 ranks, ethernet at 1 Gb/s, predicted, K = 2<' one.svg
+	grep -q '>digits-mlp on 8 ranks, system pipe-sgd, K = 2<' one.svg
+	grep -q '>4 x 2 ranks, ethernet 1 Gb/s, predicted<' one.svg
 	gf-sim -q pipe.json --bandwidth 10Gb/s --jitter 0.2 --plot two.svg
-	grep -q '>4 x 2 ranks, ethernet at 10 Gb/s, simulated, K = 2, jitter 20 % as drawn<' two.svg
+	grep -q '>4 x 2 ranks, ethernet 10 Gb/s, drawn with jitter 20 %<' two.svg
 	gf-sim -q plan.json --ranks 2,4 --plot three.svg
 	grep -q '>six, policy ' three.svg
 	grep -q '>measured network, simulated<' three.svg
