@@ -27,6 +27,8 @@ struct recorder {
 	struct gf_bench_step *step;
 	double start_s;
 	struct gf_gpu_event *begun, **events; /* per column; NULL: the clock */
+	struct gf_gpu_graph *graph;           /* the pass; NULL: not yet */
+	size_t npasses;
 	size_t width;
 	double *row;
 	int rc; /* the first failure within a pass */
@@ -104,20 +106,16 @@ static void close_recorder(struct recorder *r)
 		return;
 	for (i = 0; i < r->width; i++)
 		gpu->ops->event_free(gpu, r->events[i]);
+	gpu->ops->graph_free(gpu, r->graph);
 	gpu->ops->event_free(gpu, r->begun);
 	free(r->events);
 }
 
-/* From the batch to the last gradient. */
-static int compute(struct recorder *r, float *grads, double *row,
-		   struct gf_error *err)
+static int pass(struct recorder *r, float *grads, struct gf_error *err)
 {
 	struct gf_bench_step *step = r->step;
-	int rc = gf_bench_step_load(step, err);
+	int rc = begin(r, err);
 
-	r->row = row;
-	if (rc == 0)
-		rc = begin(r, err);
 	if (rc == 0)
 		rc = gf_bench_step_forward(step, err);
 	mark(r, FORWARD);
@@ -125,6 +123,40 @@ static int compute(struct recorder *r, float *grads, double *row,
 		rc = gf_bench_step_backward(step, grads, record, r, err);
 	mark(r, BACKWARD);
 	return rc;
+}
+
+/* As training does: the first pass prepares what a capture may not, the second
+ * is captured, with its events. */
+static int capture(struct recorder *r, float *grads, struct gf_error *err)
+{
+	const struct gf_bench_step *s = r->step;
+	struct gf_error ignored;
+	int ended, rc = s->gpu->ops->capture_begin(s->gpu, s->stream, err);
+
+	if (rc)
+		return rc;
+	rc = pass(r, grads, err);
+	ended = s->gpu->ops->capture_end(s->gpu, s->stream, &r->graph,
+					 rc ? &ignored : err);
+	return rc ? rc : ended;
+}
+
+/* From the batch to the last gradient. */
+static int compute(struct recorder *r, float *grads, double *row,
+		   struct gf_error *err)
+{
+	const struct gf_bench_step *s = r->step;
+	int rc = gf_bench_step_load(r->step, err);
+
+	r->row = row;
+	if (rc)
+		return rc;
+	if (!s->gpu || !s->gpu->ops->capture_begin || r->npasses++ == 0)
+		return pass(r, grads, err);
+	if (!r->graph)
+		rc = capture(r, grads, err);
+	return rc ? rc
+		  : s->gpu->ops->graph_launch(s->gpu, s->stream, r->graph, err);
 }
 
 static int update(struct recorder *r, const float *grads, struct gf_error *err)
