@@ -14,13 +14,13 @@
 namespace
 {
 
-#define SEGMENT    ((size_t)4096) // values to a warp
-#define SAMPLE     8192
-#define RUN        4 // neighbours in the sample: they share a sector
-#define BINS       2048
-#define DIGITS     3
-#define PER_BIN    (BINS / THREADS)
-#define NEIGHBOURS 8
+#define SEGMENT ((size_t)4096) // values to a warp
+#define SAMPLE  8192
+#define RUN     4 // neighbours in the sample: they share a sector
+#define BINS    2048
+#define DIGITS  3
+#define PER_BIN (BINS / THREADS)
+#define GROUP   ((size_t)64) // segments to a block, where sums are taken
 
 // Magnitudes have 31 bits.
 __device__ int shift_of(int digit)
@@ -42,15 +42,21 @@ struct state {
 	uint32_t bins[BINS];
 };
 
-// Of a segment: first how many are listed, then how many of those are above
-// the k-th, how many equal; then the same of all segments before it.
+// Of a segment: how many are listed; how many of those of its group's segments
+// before it are above the k-th, how many equal.
 struct tally {
 	uint32_t listed, above, equal;
+};
+
+// Of a group of segments.
+struct total {
+	uint32_t above, equal;
 };
 
 struct work {
 	state *st;
 	tally *tallies; // per segment
+	total *totals;  // per group
 	uint16_t *list; // SEGMENT of room per segment: places in it
 };
 
@@ -367,66 +373,59 @@ __global__ void __launch_bounds__(THREADS) count_digit(problem p, int digit)
 	st->tickets = 0;
 }
 
-// How many of each segment are above the k-th, how many equal to it.
+// How many of each segment are above the k-th, how many equal to it; and the
+// sums of them in the group, which is the block's.
 __global__ void __launch_bounds__(THREADS) count_above(problem p)
 {
+	__shared__ uint32_t aboves[GROUP], equals[GROUP];
 	const unsigned lane = threadIdx.x % WARP;
-	const size_t walkers = (size_t)gridDim.x * WARPS;
 	const uint32_t kth = p.w.st->prefix;
+	const size_t first = blockIdx.x * GROUP;
+	const bool mine =
+		threadIdx.x < GROUP && first + threadIdx.x < p.segments;
+	uint32_t above, equal, all_above, all_equal;
 
-	for (size_t segment = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
-	     segment < p.segments; segment += walkers) {
-		tally *t = &p.w.tallies[segment];
-		const uint32_t n = t->listed;
-		uint32_t above = 0, equal = 0;
+	for (size_t g = threadIdx.x / WARP; g < GROUP && first + g < p.segments;
+	     g += WARPS) {
+		const uint32_t n = p.w.tallies[first + g].listed;
 
+		above = equal = 0;
 		for (uint32_t i = 0; i < n; i += WARP) {
 			const bool in = i + lane < n;
 			const uint32_t key =
-				in ? listed_key(p, segment, i + lane) : 0;
+				in ? listed_key(p, first + g, i + lane) : 0;
 
 			above += __popc(__ballot_sync(ALL, in && key > kth));
 			equal += __popc(__ballot_sync(ALL, in && key == kth));
 		}
 		if (lane == 0) {
-			t->above = above;
-			t->equal = equal;
+			aboves[g] = above;
+			equals[g] = equal;
 		}
 	}
+	__syncthreads();
+	above = sum_before(mine ? aboves[threadIdx.x] : 0, &all_above);
+	equal = sum_before(mine ? equals[threadIdx.x] : 0, &all_equal);
+	if (mine) {
+		p.w.tallies[first + threadIdx.x].above = above;
+		p.w.tallies[first + threadIdx.x].equal = equal;
+	}
+	if (threadIdx.x == 0)
+		p.w.totals[blockIdx.x] = total{all_above, all_equal};
 }
 
-// One block: each segment's become those of the segments before it. A thread
-// takes some neighbours, so that few rounds wait for memory.
-__global__ void __launch_bounds__(THREADS) sum_segments(problem p)
+// The sums of the groups before the block's own.
+__device__ total groups_before(const problem &p)
 {
-	uint32_t above = 0, equal = 0;
+	total own = {0, 0}, all;
 
-	for (size_t from = 0; from < p.segments; from += THREADS * NEIGHBOURS) {
-		const size_t first = from + threadIdx.x * NEIGHBOURS;
-		tally t[NEIGHBOURS];
-		uint32_t a = 0, e = 0, all_above, all_equal;
-
-#pragma unroll
-		for (unsigned u = 0; u < NEIGHBOURS; u++) {
-			t[u] = tally{0, 0, 0};
-			if (first + u < p.segments)
-				t[u] = p.w.tallies[first + u];
-			a += t[u].above;
-			e += t[u].equal;
-		}
-		a = above + sum_before(a, &all_above);
-		e = equal + sum_before(e, &all_equal);
-#pragma unroll
-		for (unsigned u = 0; u < NEIGHBOURS; u++) {
-			if (first + u < p.segments)
-				p.w.tallies[first + u] =
-					tally{t[u].listed, a, e};
-			a += t[u].above;
-			e += t[u].equal;
-		}
-		above += all_above;
-		equal += all_equal;
+	for (size_t g = threadIdx.x; g < blockIdx.x; g += THREADS) {
+		own.above += p.w.totals[g].above;
+		own.equal += p.w.totals[g].equal;
 	}
+	(void)sum_before(own.above, &all.above);
+	(void)sum_before(own.equal, &all.equal);
+	return all;
 }
 
 // An element's place: those above the k-th before it, and the equals before it
@@ -434,14 +433,16 @@ __global__ void __launch_bounds__(THREADS) sum_segments(problem p)
 __global__ void __launch_bounds__(THREADS) emit(problem p)
 {
 	const unsigned lane = threadIdx.x % WARP;
-	const size_t walkers = (size_t)gridDim.x * WARPS;
 	const uint32_t kth = p.w.st->prefix, equals = p.w.st->rank;
+	const size_t first = blockIdx.x * GROUP;
+	const total before = groups_before(p);
 
-	for (size_t segment = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
-	     segment < p.segments; segment += walkers) {
+	for (size_t g = threadIdx.x / WARP; g < GROUP && first + g < p.segments;
+	     g += WARPS) {
+		const size_t segment = first + g, from = segment * SEGMENT;
 		const tally t = p.w.tallies[segment];
-		const size_t from = segment * SEGMENT;
-		uint32_t above = t.above, equal = t.equal;
+		uint32_t above = before.above + t.above;
+		uint32_t equal = before.equal + t.equal;
 
 		for (uint32_t i = 0; i < t.listed; i += WARP) {
 			const bool in = i + lane < t.listed;
@@ -495,7 +496,9 @@ problem problem_of(const struct gf_gpu_topk *t)
 	p.index = t->index;
 	p.w.st = static_cast<state *>(t->work);
 	p.w.tallies = reinterpret_cast<tally *>(p.w.st + 1);
-	p.w.list = reinterpret_cast<uint16_t *>(p.w.tallies + p.segments);
+	p.w.totals = reinterpret_cast<total *>(p.w.tallies + p.segments);
+	p.w.list = reinterpret_cast<uint16_t *>(p.w.totals +
+						blocks_for(p.segments, GROUP));
 	return p;
 }
 
@@ -506,6 +509,7 @@ size_t gf_gpu_topk_work_bytes(size_t count)
 	const size_t segments = segments_of(count);
 
 	return sizeof(state) + segments * sizeof(tally) +
+	       blocks_for(segments, GROUP) * sizeof(total) +
 	       segments * SEGMENT * sizeof(uint16_t);
 }
 
@@ -523,7 +527,6 @@ void gf_cuda_topk_f32(struct gf_gpu_stream *s, const struct gf_gpu_topk *t)
 	LAUNCH(collect_all, few, s, p);
 	for (int digit = 0; digit < DIGITS; digit++)
 		LAUNCH(count_digit, few, s, p, digit);
-	LAUNCH(count_above, few, s, p);
-	LAUNCH(sum_segments, 1, s, p);
-	LAUNCH(emit, few, s, p);
+	LAUNCH(count_above, blocks_for(p.segments, GROUP), s, p);
+	LAUNCH(emit, blocks_for(p.segments, GROUP), s, p);
 }
