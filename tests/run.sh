@@ -122,7 +122,7 @@ bats_files() {
 
 for suite in "$@"; do
 	case $suite in
-	layers) program layers tests/layers.sh; program traits tests/traits.sh ;;
+	layers) program layers tests/layers.sh; program traits tests/traits.sh; program machine-code tests/machine_code.sh ;;
 	build) for t in tests/build/*.sh; do [ -x "$t" ] && program "build/${t##*/}" "$t"; done ;;
 	unit)
 		for t in "$BUILD"/tests/test_*; do

@@ -128,6 +128,43 @@ check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
 	prints 'needs libjansson.so.4 (Debian: libjansson4), to start at all'
 }
 
+hour() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/first-hour.sh" "$@"; }
+
+@test "the first hour's parts need no other part" {
+	stub build/gpu/nccl_cost <<< 'echo "| blocking | 4096 bytes | 8 us |"; exit ${NCCL_COST:-0}'
+	stub build/gpu/kernel_trace.so <<< ''
+	stub tools/getconf <<< 'echo 16'
+	# the trace of three steps: 1 ms, two kernels of which one runs twice
+	cat > trace <<- 'EOF'
+		0	100000	7	0	void loss_rows<f16>(int)
+		200000	300000	7	0	(anonymous namespace)::sum(float*)
+		300000	500000	7	0	(anonymous namespace)::sum(float*)
+		1000000	1100000	7	0	void loss_rows<f16>(int)
+		1200000	1300000	7	0	(anonymous namespace)::sum(float*)
+		1300000	1500000	7	0	(anonymous namespace)::sum(float*)
+		2000000	2100000	7	0	void loss_rows<f16>(int)
+		2200000	2300000	7	0	(anonymous namespace)::sum(float*)
+		2300000	2500000	7	0	(anonymous namespace)::sum(float*)
+		3000000	3100000	7	0	void loss_rows<f16>(int)
+	EOF
+	stub build/bin/gf-train <<< "cp $PWD/trace \"\$GF_KERNEL_TRACE\""
+	stub tools/python3 <<< 'exit 1'
+	wants 0 hour steps
+	prints '## steps'
+	prints '| 1.000 ms a step, the GPU busy for 0.400 ms | launches | ms |'
+	prints '| `sum` | 2.0 | 0.300 |'
+	prints '| `loss_rows<f16>` | 1.0 | 0.100 |'
+	NCCL_COST=5 wants 1 hour nccl
+	prints 'FAILED: status 5'
+	prints '| chunk norms, adding | 3900 | 97.5 % |'
+	wants 2 hour nonsense
+	says 'want parts out of check steps'
+	stub build/bin/gf-allreduce <<< 'echo "device    no cuda  there is no driver"'
+	rm nvidia0
+	wants 77 hour
+	prints 'skipped: there is no driver'
+}
+
 @test "no GPU is a skip, an unused one is not" {
 	stub build/gpu/bench_kernels <<< 'echo no GPU that CUDA can use; exit 77'
 	wants 1 bench kernels
