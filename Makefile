@@ -6,7 +6,7 @@
 # Every .c under lib/X becomes part of build/lib/libgf-X.a, every cmd/gf-X.c a
 # command, every tests/unit/test_X.c a test: no list to edit when adding one.
 # Variables: V=1 (show commands), CC, CFLAGS, BUILD, SAN=address,undefined,
-# WERROR=1, WITH_ONEDNN=0, WITH_VERBS=0, WITH_UCX=0, CUDA=0, CUDA_ARCH="75 80 90",
+# WERROR=1, HARDEN=0, WITH_ONEDNN=0, WITH_VERBS=0, WITH_UCX=0, CUDA=0, CUDA_ARCH="75 80 90",
 # CUDA_HOME, DEPS=0 (install nothing), PREFIX, LIBDIR, DESTDIR,
 # INSTALL_PROGRAM="install -s" (without symbols).
 
@@ -69,15 +69,27 @@ ALL_CPPFLAGS = -Ilib -Ikernels -Iinclude -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)
 	-DGF_HAVE_UCX=$(WITH_UCX) -DGF_HAVE_MPI=1 \
 	-DGF_HAVE_CUDA=$(CUDA) -DGF_HAVE_NCCL=$(WITH_NCCL) \
 	-DGF_HAVE_CUDNN=$(WITH_CUDNN) $(CPPFLAGS)
+# Flags by which an error in memory ends the program instead of changing it.
+# HARDEN=0 leaves them out, for packagers that bring their own; a sanitizer finds
+# more. FORTIFY wants an optimising compiler.
+HARDEN ?= $(if $(SAN),0,1)
+FORTIFY := $(if $(findstring _FORTIFY_SOURCE,$(CFLAGS) $(CPPFLAGS)),,$(if \
+	$(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDEN_CFLAGS := $(if $(filter 1,$(HARDEN)),$(FORTIFY) -fstack-protector-strong \
+	$(shell echo 'int x;' | $(CC) -Werror -fstack-clash-protection -x c -c \
+	-o /dev/null - 2>/dev/null && echo -fstack-clash-protection))
+RELRO := -Wl,-z,relro -Wl,-z,now
+HARDEN_LDFLAGS := $(if $(filter 1,$(HARDEN)),$(RELRO))
+HARDEN_PIE := $(if $(filter 1,$(HARDEN)),-pie)
 # No contraction of a*b+c: every machine and kernel set gives the same bits.
 # Everything may go into the shared library, which shows what it marks: so calls
 # between files cost no more than in a program.
 ALL_CFLAGS = -std=gnu11 $(WARNINGS) -pthread -fPIC -fvisibility=hidden \
 	-ffunction-sections -ffile-prefix-map=$(CURDIR)=. \
-	-fdata-sections -ffp-contract=off $(if $(WERROR),-Werror) \
+	-fdata-sections -ffp-contract=off $(HARDEN_CFLAGS) $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
 	$(CFLAGS)
-ALL_LDFLAGS = -pthread -Wl,--gc-sections -Wl,--as-needed \
+ALL_LDFLAGS = -pthread $(HARDEN_LDFLAGS) -Wl,--gc-sections -Wl,--as-needed \
 	$(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
 # Third-party flags reach only the folder that wraps them.
@@ -202,12 +214,15 @@ config:
 	  { echo "$$line" > $(BUILD)/config.txt; echo "gradflow $(VERSION): $$line"; }
 
 # --- rules -------------------------------------------------------------------
-# Flags that change the code live in a file the objects depend on.
+# Flags that change the code live in a file the objects depend on. -Werror and a
+# compiler's cache do not.
 FLAGS_FILE := $(BUILD)/flags.txt
 $(FLAGS_FILE): FORCE
 	@mkdir -p $(@D); \
-	f='$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(NVCC_FLAGS))'; \
+	f='$(subst ','\'',$(filter-out ccache -Werror% -Xcompiler=-Werror,\
+	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(NVCC_FLAGS)))'; \
 	[ "$$(cat $@ 2> /dev/null)" = "$$f" ] || echo "$$f" > $@
+.PHONY: FORCE # .SECONDARY would take it for a file that may be missing
 FORCE:
 
 isa = $(if $(findstring _avx512,$(1)),-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx2 -mfma -mf16c,$(if $(findstring _avx2,$(1)),-mavx2 -mfma -mf16c))
@@ -230,7 +245,7 @@ endef
 $(foreach l,$(LIBS),$(eval $(call archive_rule,$(l),lib/$(l)/%.c)))
 $(eval $(call archive_rule,kernels,kernels/%.c kernels/%.cu))
 
-link = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) \
+link = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARDEN_PIE) -o $@ $(filter %.o,$^) \
 	-Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 
 define command_rule
