@@ -165,7 +165,7 @@ say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo deps wheel check check-long check-build check-unit check-cli check-mpi \
 	faults soak fuzz check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model \
-	bench-plan lint tools format \
+	bench-plan lint tools format deb \
 	tables completions
 .DEFAULT_GOAL := all
 
@@ -201,6 +201,7 @@ help:
 	@echo '  golden      regenerate golden files, to be reviewed as diffs'
 	@echo '  completions regenerate completions/ from the options of commands'
 	@echo '  wheel       the Python package, for pip, in $(BUILD)/wheel'
+	@echo '  deb         packages for Debian, in $(BUILD)/deb (dpkg-dev, debhelper)'
 	@echo '  install     PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo '  uninstall clean format'
 
@@ -543,6 +544,18 @@ completions: $(COMMANDS:%=$(BUILD)/bin/%)
 # --- installation ------------------------------------------------------------
 wheel: config $(WHEEL)
 	$(Q)share/python/wheel.sh $(VERSION) $(BUILD)/wheel $(WHEEL)
+
+# Debian packages, made of a copy of what is here without builds: dpkg writes beside
+# the folder that it builds in. DEB_BUILD_PROFILES=pkg.gradflow.cuda makes
+# gradflow-cuda, too.
+DEB := $(BUILD)/deb
+deb:
+	rm -rf $(DEB); mkdir -p $(DEB)/gradflow-$(VERSION)
+	tar -c --exclude='./build*' --exclude=./.git . | tar -x -C $(DEB)/gradflow-$(VERSION)
+	cd $(DEB)/gradflow-$(VERSION) && env -u MAKEFLAGS -u MAKELEVEL \
+	  dpkg-buildpackage -us -uc -b
+	rm -rf $(DEB)/gradflow-$(VERSION)
+	if command -v lintian > /dev/null; then lintian $(DEB)/*.changes; fi
 
 D := $(DESTDIR)$(PREFIX)
 L := $(DESTDIR)$(LIBDIR)
