@@ -71,6 +71,8 @@ static void part(struct gf_comm *c)
 	c->on_wait = out_of_time;
 	c->on_wait_ctx = &until_s;
 	c->broken |= gf_meet_barrier(c, NULL) != 0;
+	c->on_wait = NULL;
+	c->on_wait_ctx = NULL;
 }
 
 static void close_endpoints(struct gf_ucx *u)
