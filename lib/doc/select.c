@@ -89,6 +89,13 @@ size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems,
 			       : 0;
 }
 
+size_t gf_selection_warmup(const struct gf_selection *s, size_t epoch_steps)
+{
+	const struct gf_select_plan *plan = gf_selection_plan(s);
+
+	return plan->warmup ? plan->warmup(s->params, epoch_steps) : 0;
+}
+
 struct gf_selection gf_selection_copy(const struct gf_selection *s)
 {
 	return gf_selection_new(s->plan, s->params);

@@ -91,6 +91,9 @@ struct gf_select_plan {
 	 * messages, for a model of so many elements (optional: none). They go
 	 * as gf_select_own_message. */
 	size_t (*own_elems)(const void *params, size_t count_elems, int ranks);
+	/* The steps before it sends what its wires say, in epochs of so many
+	 * (optional: none). */
+	size_t (*warmup)(const void *params, size_t epoch_steps);
 	/* Adapts gf-plan's choice to the model. asked(ctx, option): did the
 	 * user set it? Adds lines to notes. -EINVAL: what the user asked for
 	 * does not fit. (optional) */
@@ -131,6 +134,8 @@ const char *gf_selection_binds(const struct gf_selection *s, size_t *value);
 /* The numbers of its own that all ranks sum after a step's messages. */
 size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems,
 			      int ranks);
+/* The steps in which it sends more than in the steady state. */
+size_t gf_selection_warmup(const struct gf_selection *s, size_t epoch_steps);
 /* A selection with copies of these params. */
 struct gf_selection gf_selection_new(const struct gf_select_plan *plan,
 				     const void *params);

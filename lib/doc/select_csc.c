@@ -88,6 +88,14 @@ static int fit(void *params, const struct gf_model_profile *model,
 	return 0;
 }
 
+static size_t warmup(const void *params, size_t epoch_steps)
+{
+	const struct gf_csc_params *p = params;
+
+	(void)epoch_steps;
+	return p->warmup_steps;
+}
+
 static const struct gf_csc_params defaults = {
 	.chunk_elems = CHUNK_ELEMS,
 	.keep = 0.1,
@@ -104,6 +112,7 @@ const struct gf_select_plan gf_select_plan_csc = {
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire,
+	.warmup = warmup,
 	.own_elems = own_elems,
 	.fit = fit,
 };

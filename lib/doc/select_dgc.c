@@ -51,6 +51,13 @@ static size_t wire(const void *params, const struct gf_wired *message,
 	return 1;
 }
 
+static size_t warmup(const void *params, size_t epoch_steps)
+{
+	const struct gf_dgc_params *p = params;
+
+	return p->nwarmup * epoch_steps;
+}
+
 /* Section 3.3 of the paper: the sparsity of the first epochs, 75 %, 93.75 %,
  * 98.4375 %, 99.6 % and 99.9 %. */
 static double warmup_densities[] = {0.25, 0.0625, 0.015625, 0.004, 0.001};
@@ -73,4 +80,5 @@ const struct gf_select_plan gf_select_plan_dgc = {
 	.defaults = &defaults,
 	.encoding = "whose values travel with their indices",
 	.wire = wire,
+	.warmup = warmup,
 };

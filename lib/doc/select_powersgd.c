@@ -104,6 +104,14 @@ static size_t wire(const void *params, const struct gf_wired *message,
 	return second > 0 ? 2 : 1;
 }
 
+static size_t warmup(const void *params, size_t epoch_steps)
+{
+	const struct gf_powersgd_params *p = params;
+
+	(void)epoch_steps;
+	return p->warmup_steps;
+}
+
 static const struct gf_powersgd_params defaults = {
 	.rank = 4,
 	.warm_start = true,
@@ -118,4 +126,5 @@ const struct gf_select_plan gf_select_plan_powersgd = {
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire,
+	.warmup = warmup,
 };

@@ -56,6 +56,13 @@ static size_t wire(const void *params, const struct gf_wired *message,
 	return 1;
 }
 
+static size_t warmup(const void *params, size_t epoch_steps)
+{
+	const struct gf_randomk_params *p = params;
+
+	return p->nwarmup * epoch_steps;
+}
+
 static const struct gf_randomk_params defaults = {.density = 0.01, .seed = 1};
 
 const struct gf_select_plan gf_select_plan_randomk = {
@@ -66,4 +73,5 @@ const struct gf_select_plan gf_select_plan_randomk = {
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire,
+	.warmup = warmup,
 };

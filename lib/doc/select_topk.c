@@ -64,6 +64,13 @@ static size_t wire_gtopk(const void *params, const struct gf_wired *message,
 	return 1;
 }
 
+static size_t warmup(const void *params, size_t epoch_steps)
+{
+	const struct gf_topk_params *p = params;
+
+	return p->nwarmup * epoch_steps;
+}
+
 /* gTop-k, section IV: densities of the first epochs. */
 static double warmup_densities[] = {0.25, 0.0725, 0.015, 0.004};
 
@@ -85,6 +92,7 @@ const struct gf_select_plan gf_select_plan_topk = {
 	.defaults = &defaults,
 	.encoding = ENCODING,
 	.wire = wire_topk,
+	.warmup = warmup,
 };
 
 const struct gf_select_plan gf_select_plan_gtopk = {
@@ -96,4 +104,5 @@ const struct gf_select_plan gf_select_plan_gtopk = {
 	.defaults = &defaults,
 	.encoding = ENCODING,
 	.wire = wire_gtopk,
+	.warmup = warmup,
 };

@@ -265,6 +265,8 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	size_t step;
 	int rc = 0;
 
+	t->result->warmup_steps = gf_selection_warmup(
+		&t->config->plan->selection, t->epoch_steps);
 	gf_engine_count_from(t->method.exchange.engine, t->result->last_step);
 	/* first of all in this run's steps and parts: a checkpoint of the other
 	 * ranks may have a higher step and would count as newer */
@@ -329,6 +331,7 @@ int gf_train_replay(const struct gf_train_config *config,
 
 	memset(result, 0, sizeof(*result));
 	result->first_step = 1;
+	result->warmup_steps = gf_selection_warmup(&config->plan->selection, 0);
 	gf_timeline_init(&result->timeline, config->plan->model->ntensors,
 			 config->plan->nmessages);
 	gf_compute_replay(config->plan->model,

@@ -112,6 +112,25 @@ static void add_iteration(struct gf_text *out, const struct gf_report *r)
 								    : "inside");
 }
 
+/* Steps that send more than the prediction counts. */
+static void add_warmup(struct gf_text *out,
+		       const struct gf_train_result *result,
+		       const struct gf_report *r)
+{
+	const struct gf_timeline *timeline = &result->timeline;
+	size_t i, n = 0;
+
+	for (i = gf_timeline_settled(timeline); i < gf_timeline_count(timeline);
+	     i++)
+		n += gf_timeline_at(timeline, i)->step <= result->warmup_steps;
+	if (n && r->has_prediction)
+		gf_text_addf(out,
+			     "%zu of the %zu steps are in the selection's "
+			     "warm-up and send more than the prediction "
+			     "counts\n",
+			     n, r->nsteps);
+}
+
 /* The bytes sent, beside the bytes without selection and codec. */
 static void add_bytes(struct gf_text *out, const struct gf_plan *plan,
 		      const struct gf_train_result *result)
@@ -148,6 +167,7 @@ char *gf_report_text(const struct gf_plan *plan,
 	if (r.nsteps) {
 		add_times_table(&out, plan, &r);
 		add_iteration(&out, &r);
+		add_warmup(&out, result, &r);
 	}
 	add_bytes(&out, plan, result);
 	if (result->device)

@@ -104,9 +104,10 @@ struct gf_train_config {
 
 struct gf_train_result {
 	const char *device; /* a GPU's name, the configuration's; else NULL */
-	const char *transport;           /* of gradients */
-	struct gf_timeline timeline;     /* this rank's last steps */
-	size_t first_step, last_step;    /* that were run; first > last: none */
+	const char *transport;        /* of gradients */
+	struct gf_timeline timeline;  /* this rank's last steps */
+	size_t first_step, last_step; /* that were run; first > last: none */
+	size_t warmup_steps; /* until the selection sends what the plan says */
 	struct gf_train_row train, test; /* the last of each; part NULL: none */
 	/* By all ranks in the steps that were run, as in rows. */
 	uint64_t sent_bytes, dense_bytes;

@@ -294,6 +294,28 @@ static void test_option_tables(void)
 		}
 }
 
+/* By default, in epochs of 10 steps. */
+static void test_warmup(void)
+{
+	static const struct {
+		const char *name;
+		size_t steps;
+	} cases[] = {{"dense", 0},  {"csc", 100},   {"topk", 40},
+		     {"gtopk", 40}, {"dgc", 50},    {"randomk", 0},
+		     {"onebit", 0}, {"powersgd", 0}};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		const struct gf_select_plan *plan =
+			gf_select_plan_find(cases[i].name);
+		struct gf_selection s = gf_selection_new(plan, plan->defaults);
+
+		EXPECT(gf_selection_warmup(&s, 10) == cases[i].steps, "%s: %zu",
+		       cases[i].name, gf_selection_warmup(&s, 10));
+		gf_selection_release(&s);
+	}
+}
+
 static void test_help(void)
 {
 	static const struct {
@@ -467,6 +489,7 @@ int main(void)
 	test_powersgd();
 	test_randomk();
 	test_option_tables();
+	test_warmup();
 	test_help();
 	test_apply();
 	test_schema();

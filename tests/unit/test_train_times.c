@@ -110,6 +110,14 @@ static void test_report(void)
 	EXPECT(strstr(text, "measured/predicted 1.083\n") &&
 		       strstr(text, "\ntest accuracy 37.50 % (3 of 8)\n"),
 	       "%s", text);
+	EXPECT(!strstr(text, "warm-up"), "%s", text);
+	free(text);
+	/* steps 11 to 25 count */
+	result.warmup_steps = 15;
+	text = gf_report_text(&plan, plan.predicted, &result);
+	EXPECT(strstr(text, "\n5 of the 15 steps are in the selection's "
+			    "warm-up"),
+	       "%s", text);
 	free(text);
 	gf_timeline_release(&result.timeline);
 	gf_plan_release(&plan);
