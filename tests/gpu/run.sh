@@ -11,6 +11,7 @@
 # wrong; 3: a program cannot start, and a line names the missing part; 77: there is
 # no GPU, and the last line says so. LIMIT_S bounds the whole, in seconds (450 for
 # check and cpu, 570 for bench).
+# shellcheck disable=SC2154 # variables of place.sh
 set -u
 # shellcheck source=tests/gpu/place.sh
 . "$(dirname "$(readlink -f "$0")")/place.sh" || exit 3
