@@ -10,20 +10,15 @@
 #include "engine/streams_parts.h"
 
 /* NCCL's kernels of all lanes shall fit on a GPU at once and leave room to
- * compute: so many blocks for all lanes, or more if the caller lends its watch,
- * since it measures messages. */
-#define BLOCKS       32
-#define BLOCKS_ALONE 64
+ * compute. Messages are measured with as many blocks as training has, so that
+ * predictions are of its kernels. */
+#define BLOCKS 32
 
-/* Of one lane; 0: as many as NCCL likes. */
-static int blocks(const struct gf_streams *e)
+static int blocks_of_lane(const struct gf_streams *e)
 {
-	const int all = e->base.lent ? BLOCKS_ALONE : BLOCKS;
 	const int n = (int)e->nlanes;
 
-	if (e->base.lent && n == 1)
-		return 0;
-	return all / n ? all / n : 1;
+	return BLOCKS / n ? BLOCKS / n : 1;
 }
 
 static int check(const struct gf_streams *e, struct gf_error *err)
@@ -236,7 +231,8 @@ static int open_lane(struct gf_streams *e, size_t lane,
 				     .timeout_s = config->timeout_s,
 				     .on_wait = on_wait,
 				     .on_wait_ctx = c};
-	rc = gf_device_lane_open(l, id, c->ranks, c->rank, blocks(e), err);
+	rc = gf_device_lane_open(l, id, c->ranks, c->rank, blocks_of_lane(e),
+				 err);
 	if (rc)
 		gf_error_prefix(err, "lane %zu", lane);
 	rc = gf_comm_agree(c, rc, err);
