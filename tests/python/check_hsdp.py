@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gradflow.hsdp: check_hsdp.py CASE, in four processes: two replicas of two shards
 each, beside fully_shard's own all-reduce on the same mesh."""
+import io
 import os
 import sys
 import tempfile
@@ -34,9 +35,9 @@ def sharded(mesh):
     return fully_shard(model, mesh=mesh)
 
 
-def train(model, steps=6, parts=1):
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    for step in range(steps):
+def train(model, steps=6, parts=1, first=0, make=torch.optim.AdamW):
+    optimizer = make(model.parameters(), lr=0.01)
+    for step in range(first, first + steps):
         for part in range(parts):
             generator = torch.Generator().manual_seed(100 * dist.get_rank() + 10 * step + part)
             model.set_requires_gradient_sync(part + 1 == parts)
@@ -94,6 +95,37 @@ def selections():
         dense = dense or replicas.sent_bytes
         assert replicas.sent_bytes < dense or selection["method"] == "dense", selection
         replicas.close()
+
+
+def resumed():
+    """A job that stops after 4 steps and goes on is one that never stopped."""
+    mesh = meshes()
+    group = mesh["replicas"].get_group()
+    for plan in (None, {**RULE, "selection": {"method": "gtopk", "density": 0.05,
+                                              "warmup_densities": [], "putback": "paper"}}):
+        straight = sharded(mesh["shards"])
+        replicas = gradflow.hsdp(straight, group, plan)
+        train(straight, 4, make=torch.optim.SGD)
+        parameters = [p.detach().clone() for p in straight.parameters()]
+        saved = io.BytesIO()
+        torch.save(replicas.state_dict(), saved)
+        wanted = train(straight, 4, first=4, make=torch.optim.SGD)
+        saved.seek(0)
+        state = torch.load(saved)
+        model = sharded(mesh["shards"])
+        other = gradflow.hsdp(model, group, plan)
+        train(model, 2, make=torch.optim.SGD)  # what it has held back until now is dropped
+        with torch.no_grad():
+            for p, kept in zip(model.parameters(), parameters):
+                p.copy_(kept)
+        other.load_state_dict(state)
+        found = train(model, 4, first=4, make=torch.optim.SGD)
+        assert all(torch.equal(a, b) for a, b in zip(wanted, found)), plan
+        assert [x.steps for x in other.exchanges.values()] == [8, 8, 8]
+        refused(lambda: other.load_state_dict({**state, "ranks": 9}), "ranks", "9")
+        refused(lambda: other.load_state_dict({**state, "modules": {"x": {}}}), "modules: x")
+        replicas.close()
+        other.close()
 
 
 def refusals():

@@ -18,8 +18,8 @@ holds() { # RANKS CASE...
 @test "PyTorch, hook: stale gradients are those of the step before" { holds 2 stale; }
 @test "PyTorch, hook: a plan's file, and buckets of its sizes" { holds 2 file; }
 @test "PyTorch, hook: a job that was stopped goes on bit for bit" { holds 2 resumed; }
-@test "PyTorch, fully_shard: replicas' means are its own all-reduce's, or smaller; refusals" {
-	for case in same selections refusals; do
+@test "PyTorch, fully_shard: replicas' means are its own all-reduce's, or smaller; its state; refusals" {
+	for case in same selections resumed refusals; do
 		status=0
 		timeout 600 "$python" "$GF_SOURCE/tests/python/check_hsdp.py" "$case" > out.txt 2>&1 || status=$?
 		! grep -q '^skipped: ' out.txt || skip "$(cat out.txt)"

@@ -10,7 +10,7 @@ from torch.autograd import Variable
 from torch.nn.parallel import DistributedDataParallel
 
 from .common import agree, trained
-from .exchange import Exchange, device_of
+from .exchange import Exchange, device_of, job, misfit
 from .measure import Clock
 from .plan import (PlanError, bucket_bytes, check_names, in_order, read, selects_all,
                    staleness, synchronous)
@@ -273,37 +273,19 @@ class State:
         """What this rank holds back, means that a stale plan has not handed out yet, and
         how messages are laid out: each rank keeps its own, between steps."""
         means = self.way.state(self.exchange)
-        return {"version": 1, "plan": self.plan, "steps": self.exchange.steps,
-                "rank": dist.get_rank(self.group), "ranks": dist.get_world_size(self.group),
-                "order": list(self.order), "messages": self.messages, "ways": self.exchange.ways, "in_flight": means,
-                "arrays": {n: a.clone() for n, a in self.exchange.arrays().items()}}
+        return {**job(self.plan, self.group), "order": list(self.order),
+                "messages": self.messages, "in_flight": means, **self.exchange.state_dict()}
 
     def load_state_dict(self, saved):
         """Goes on from there, bit for bit; on all ranks, between steps."""
-        agree(self.group, self._misfit(saved))
-        self._open(saved["order"], saved["messages"], saved["ways"])
-        arrays, failure = self.exchange.arrays(), None
-        if {n: a.numel() for n, a in arrays.items()} != \
-                {n: a.numel() for n, a in saved["arrays"].items()}:
-            failure = ValueError("state: want arrays of " + (", ".join(arrays) or "nothing") +
-                                 ", got " + (", ".join(saved["arrays"]) or "nothing"))
+        failure = misfit(saved, self.plan, self.group)
+        if not failure and sorted(saved["order"]) != sorted(self.parameters):
+            failure = ValueError("state: order: want the parameters of this model")
         agree(self.group, failure)
-        for n, a in arrays.items():
-            a.copy_(saved["arrays"][n])
-        self.exchange.restored(saved["steps"])
+        self._open(saved["order"], saved["messages"], saved["ways"])
+        self.exchange.load_state_dict(saved, self.group)
         self.way.restore(saved.get("in_flight", {}), saved["steps"])
         self.buckets, self.moved = {}, True
-
-    def _misfit(self, saved):
-        own = {"version": 1, "plan": self.plan, "rank": dist.get_rank(self.group),
-               "ranks": dist.get_world_size(self.group)}
-        for key, wanted in own.items():
-            if saved.get(key) != wanted:
-                return ValueError(f"state: {key}: want that of this job" +
-                                  ("" if key == "plan" else f", {wanted}, got {saved.get(key)}"))
-        if sorted(saved["order"]) != sorted(self.parameters):
-            return ValueError("state: order: want the parameters of this model")
-        return None
 
     def close(self):
         """Ends the connections, on all ranks; at the end of the process it is done

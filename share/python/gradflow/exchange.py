@@ -158,6 +158,23 @@ class Exchange:
         """The arrays have been filled in: this is the state after so many steps."""
         self._do("exchange_restored", steps)
 
+    def state_dict(self):
+        """What this rank holds back, between steps."""
+        return {"steps": self.steps, "ways": self.ways,
+                "arrays": {n: a.clone() for n, a in self.arrays().items()}}
+
+    def load_state_dict(self, saved, group=None):
+        """Goes on from there, on all ranks of the group, if it was opened with these ways."""
+        arrays, failure = self.arrays(), None
+        if {n: a.numel() for n, a in arrays.items()} != \
+                {n: a.numel() for n, a in saved["arrays"].items()}:
+            failure = ValueError("state: want arrays of " + (", ".join(arrays) or "nothing") +
+                                 ", got " + (", ".join(saved["arrays"]) or "nothing"))
+        agree(group, failure)
+        for n, a in arrays.items():
+            a.copy_(saved["arrays"][n])
+        self.restored(saved["steps"])
+
     def close(self):
         """On all ranks. A step that is under way is abandoned."""
         if self.handle:
@@ -181,6 +198,21 @@ class _Gathers:
         except Exception as e:  # pylint: disable=broad-except  # C has none
             self.failure = e
             return -1
+
+
+def job(plan, group):
+    """What a state_dict must have in common with the job that loads it."""
+    return {"version": 1, "plan": plan, "rank": dist.get_rank(group),
+            "ranks": dist.get_world_size(group)}
+
+
+def misfit(saved, plan, group):
+    """A ValueError if it has not, else None."""
+    for key, wanted in job(plan, group).items():
+        if saved.get(key) != wanted:
+            return ValueError(f"state: {key}: want that of this job" +
+                              ("" if key == "plan" else f", {wanted}, got {saved.get(key)}"))
+    return None
 
 
 @atexit.register

@@ -5,7 +5,7 @@ import json
 import torch
 
 from .common import agree
-from .exchange import Exchange
+from .exchange import Exchange, job, misfit
 from .plan import PlanError, read
 
 
@@ -42,8 +42,10 @@ class Replicas:
         except (OSError, ValueError) as e:
             failure = e
         agree(group, failure)
+        self.modules = set(modules)
         self.settings = {"group": group, "timeout_s": timeout_s, "library": library}
         self.exchanges = {}  # by module
+        self.saved = {}      # by module: what an exchange begins with when it is opened
         for name, module in modules.items():
             module.set_all_reduce_hook(lambda shard, name=name: self._mean(name, shard))
 
@@ -61,15 +63,33 @@ class Replicas:
         if exchange is None:
             if shard.device.type == "cuda":  # fully_shard's for this hook, in each step
                 self.settings["stream"] = torch.cuda.current_stream(shard.device)
+            saved = self.saved.pop(name, None)
             exchange = self.exchanges[name] = Exchange(
                 {name: shard}, self.plan and json.dumps(self.plan),
-                None if self.plan else [1], **self.settings)
+                None if self.plan else [1], ways=saved and saved["ways"], **self.settings)
+            if saved:
+                exchange.load_state_dict(saved, self.group)
         exchange.post(0, shard.data_ptr())
         exchange.wait()
 
     @property
     def sent_bytes(self):
         return sum(x.sent_bytes for x in self.exchanges.values())
+
+    def state_dict(self):
+        """What this rank holds back: each rank keeps its own, between steps."""
+        modules = {n: x.state_dict() for n, x in self.exchanges.items()}
+        return {**job(self.plan, self.group), "modules": {**self.saved, **modules}}
+
+    def load_state_dict(self, saved):
+        """Goes on from there, bit for bit; on all ranks, between steps."""
+        failure = misfit(saved, self.plan, self.group)
+        unknown = [n for n in saved["modules"] if n not in self.modules] if not failure else []
+        if unknown:
+            failure = ValueError(f"state: modules: {unknown[0]}: want modules of this model")
+        agree(self.group, failure)
+        self.close()
+        self.exchanges, self.saved = {}, dict(saved["modules"])
 
     def close(self):
         """Ends the connections, on all ranks of the group; at the end of the process it
