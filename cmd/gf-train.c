@@ -125,6 +125,8 @@ static const struct gf_setting settings[] = {
 	 "schedule step: the factor of each drop (0.1)", 0, 1},
 	{"power", "P", 2, GF_SETTING_REAL, AT(training.power),
 	 "schedule poly: the exponent (2)", 0, 100},
+	{"floor", "F", 2, GF_SETTING_REAL, AT(training.floor),
+	 "schedule cosine: the share of the peak that it ends at (0)", 0, 1},
 	{"loss-scale", "S", 2, GF_SETTING_TEXT, AT(loss_scale),
 	 "scale gradients on the wire: none, dynamic, a power of two, or "
 	 "auto, which is dynamic with codec f16 (auto)",
@@ -194,7 +196,7 @@ static const struct gf_setting_rule rules[] = {
 	 "model data training augment epochs batch accumulate optimizer lr "
 	 "lr-batch momentum weight-decay beta1 beta2 eta epsilon exclude "
 	 "clip-norm warmup schedule "
-	 "drop-epochs drop-factor power loss-scale seed checkpoint "
+	 "drop-epochs drop-factor power floor loss-scale seed checkpoint "
 	 "checkpoint-every resume reshard bad-gradients check-replicas log "
 	 "target print-training threads device precision "
 	 "cuda-graph no-cuda-graph"},

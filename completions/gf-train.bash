@@ -28,15 +28,15 @@ _gf_train() {
 	--epochs | --steps | --batch | --accumulate | --lr | --lr-batch | \
 		--momentum | --weight-decay | --beta1 | --beta2 | --eta | \
 		--epsilon | --clip-norm | --warmup | --drop-epochs | \
-		--drop-factor | --power | --seed | --checkpoint-every | \
-		--check-replicas | --log-every | --target | --timeout | \
-		--threads | --rank | --ranks) return ;;
+		--drop-factor | --power | --floor | --seed | \
+		--checkpoint-every | --check-replicas | --log-every | \
+		--target | --timeout | --threads | --rank | --ranks) return ;;
 	*)
 		words='--plan --model --data --training --augment --epochs
 		--steps --batch --accumulate --optimizer --lr --lr-batch
 		--momentum --weight-decay --beta1 --beta2 --eta --epsilon
 		--exclude --clip-norm --warmup --schedule --drop-epochs
-		--drop-factor --power --loss-scale --seed --checkpoint
+		--drop-factor --power --floor --loss-scale --seed --checkpoint
 		--checkpoint-every --resume --reshard --bad-gradients
 		--check-replicas --log --log-every --trace --target --list
 		--print-training --timeout --threads --device --precision

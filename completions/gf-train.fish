@@ -26,6 +26,7 @@ complete -c gf-train -l schedule -x -a 'constant linear cosine step poly' -d 'th
 complete -c gf-train -l drop-epochs -x -d 'schedule step: the epochs after which the rate drops'
 complete -c gf-train -l drop-factor -x -d 'schedule step: the factor of each drop (0.1)'
 complete -c gf-train -l power -x -d 'schedule poly: the exponent (2)'
+complete -c gf-train -l floor -x -d 'schedule cosine: the share of the peak that it ends at (0)'
 complete -c gf-train -l loss-scale -x -a 'auto none dynamic 65536' -d 'scale gradients on the wire: none, dynamic, a power of two, or auto, which is dynamic with codec f16 (auto)'
 complete -c gf-train -l seed -x -d 'seed of weights and data order (1)'
 complete -c gf-train -l checkpoint -x -a '(__fish_complete_directories)' -d 'write checkpoints there'

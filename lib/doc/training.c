@@ -63,6 +63,7 @@ static const struct gf_field rate_fields[] = {
 	 .count_offset = AT(ndrops), .high = MAX_REAL},
 	REAL("drop_factor", drop_factor, 0, 1),
 	REAL("power", power, 0, 100),
+	REAL("floor", floor, 0, 1),
 	{NULL},
 };
 

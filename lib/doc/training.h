@@ -54,7 +54,7 @@ struct gf_training {
 	int schedule; /* enum gf_rate_schedule */
 	double *drop_epochs;
 	size_t ndrops;
-	double drop_factor, power;
+	double drop_factor, power, floor;
 	/* loss_scale */
 	int scaling; /* enum gf_scaling */
 	double scale;

@@ -85,7 +85,7 @@ double gf_rate_at(const struct gf_rate *r, size_t step)
 	if (r->shape == GF_RATE_STEP)
 		return stepped(r, step);
 	if (step >= r->total_steps)
-		return 0;
+		return r->shape == GF_RATE_COSINE ? r->peak * r->floor : 0;
 	left = (double)(r->total_steps - step) /
 	       (double)(r->total_steps - r->warmup_steps);
 	if (r->shape == GF_RATE_LINEAR)
@@ -93,5 +93,6 @@ double gf_rate_at(const struct gf_rate *r, size_t step)
 	if (r->shape == GF_RATE_POLY)
 		return r->peak * power_of(left, r->power);
 	sine = sine_quarter(left);
-	return r->peak * sine * sine; /* (1 - cos(pi * left)) / 2 */
+	/* sine * sine is (1 - cos(pi * left)) / 2 */
+	return r->peak * sine * sine * (1 - r->floor) + r->peak * r->floor;
 }

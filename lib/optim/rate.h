@@ -14,8 +14,8 @@
  * `reference` samples is multiplied by batch / reference. Warm-up: step s of
  * the first `warmup_steps` uses (s + 1) / warmup_steps of the rate. After it
  * the rate follows its shape down to the last step: linear, cosine and poly
- * fall to 0, poly as the share that is left to the power `power`; step
- * multiplies the rate by `factor` at each of `drops`.
+ * fall to 0, cosine to a floor if it has one, poly as the share that is left to
+ * the power `power`; step multiplies the rate by `factor` at each of `drops`.
  */
 enum gf_rate_shape {
 	GF_RATE_CONSTANT,
@@ -29,11 +29,12 @@ struct gf_rate {
 	double peak;
 	enum gf_rate_shape shape;
 	size_t warmup_steps;
-	size_t total_steps; /* linear, cosine and poly are 0 behind it */
+	size_t total_steps; /* linear, cosine and poly end there */
 	double power;
 	double factor;
 	const size_t *drops; /* borrowed, ascending: steps from 0 */
 	size_t ndrops;
+	double floor; /* cosine ends at this share of the peak */
 };
 
 double gf_rate_scaled(double rate, double reference_batch, double global_batch);

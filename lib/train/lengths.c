@@ -44,6 +44,7 @@ static void set_rate(struct gf_trainer *t)
 		.warmup_steps = steps_of(t, k->warmup_epochs),
 		.total_steps = t->total_steps,
 		.power = k->power,
+		.floor = isnan(k->floor) ? 0 : k->floor,
 		.factor = k->drop_factor,
 		.drops = t->drops,
 		.ndrops = k->ndrops,

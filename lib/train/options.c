@@ -132,6 +132,7 @@ int gf_train_options_heeded(const struct gf_train_options *o,
 		{"drop-factor", !isnan(t->drop_factor), "schedule", "step",
 		 schedule},
 		{"power", !isnan(t->power), "schedule", "poly", schedule},
+		{"floor", !isnan(t->floor), "schedule", "cosine", schedule},
 	};
 	size_t i;
 	int rc = optimizer_heeds(t, complete->optimizer, err);

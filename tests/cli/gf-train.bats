@@ -521,6 +521,7 @@ flip() {
 		--trace l -o ./l|--trace and --output: want two files, got one
 		--eta 1|--eta: want --optimizer lars or lars-paper, got sgd
 		--power 3|--power: want --schedule poly, got cosine
+		--schedule linear --floor 0.1|--floor: want --schedule cosine, got linear
 		--schedule linear --drop-factor 0.5|--drop-factor: want --schedule step, got linear
 		--drop-epochs 1,2|--drop-epochs: want --schedule step, got cosine
 		--training digits-lars --optimizer nesterov --eta 1|--eta: want --optimizer lars or lars-paper, got nesterov
