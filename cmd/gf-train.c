@@ -137,6 +137,10 @@ static const struct gf_setting settings[] = {
 	 "write checkpoints there"},
 	{"checkpoint-every", "N", 3, GF_SETTING_WHOLE, AT(checkpoint_every),
 	 "write one every N steps and at the end (every epoch)", 1, 1e12},
+	{"weights", "FILE", 3, GF_SETTING_TEXT, AT(weights),
+	 "start from the parameters of a safetensors file"},
+	{"evaluate", NULL, 3, GF_SETTING_FLAG, AT(evaluate),
+	 "with --weights: test them on the data, and stop"},
 	{"resume", NULL, 3, GF_SETTING_FLAG, AT(resume),
 	 "go on from the last complete checkpoint"},
 	{"reshard", NULL, 3, GF_SETTING_FLAG, AT(reshard),
@@ -190,13 +194,17 @@ static const struct gf_setting settings[] = {
 /* A replay computes nothing, and learns nothing. */
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
+	{"weights", NULL, "resume reshard"},
+	{"evaluate", NULL,
+	 "resume reshard checkpoint checkpoint-every epochs steps trace"},
 	{"log-every", "log", NULL},
 	{"no-cuda-graph", NULL, "cuda-graph"},
 	{"replay", NULL,
 	 "model data training augment epochs batch accumulate optimizer lr "
 	 "lr-batch momentum weight-decay beta1 beta2 eta epsilon exclude "
 	 "clip-norm warmup schedule "
-	 "drop-epochs drop-factor power floor loss-scale seed checkpoint "
+	 "drop-epochs drop-factor power floor loss-scale seed weights "
+	 "evaluate checkpoint "
 	 "checkpoint-every resume reshard bad-gradients check-replicas log "
 	 "target print-training threads device precision "
 	 "cuda-graph no-cuda-graph"},
@@ -261,7 +269,8 @@ static int tell_row(void *ctx, const struct gf_train_row *row,
 
 	if (strcmp(row->part, "train") == 0)
 		s->epoch = *row;
-	if (strcmp(row->part, "test") == 0 && s->epoch.step == row->step) {
+	if (strcmp(row->part, "test") == 0 && s->epoch.part &&
+	    s->epoch.step == row->step) {
 		char *line = gf_report_epoch(&s->epoch, row,
 					     s->config.training.epochs);
 
@@ -432,6 +441,8 @@ static void configure(struct session *s)
 		.job = s->job,
 		.resume = o->resume,
 		.reshard = o->reshard,
+		.weights = o->weights,
+		.evaluate = o->evaluate,
 		.half = gf_train_precisions[o->precision] == GF_F16,
 		.check_every = o->check_every,
 		.graphs = o->cuda_graph,

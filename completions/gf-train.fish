@@ -31,6 +31,8 @@ complete -c gf-train -l loss-scale -x -a 'auto none dynamic 65536' -d 'scale gra
 complete -c gf-train -l seed -x -d 'seed of weights and data order (1)'
 complete -c gf-train -l checkpoint -x -a '(__fish_complete_directories)' -d 'write checkpoints there'
 complete -c gf-train -l checkpoint-every -x -d 'write one every N steps and at the end (every epoch)'
+complete -c gf-train -l weights -r -F -d 'start from the parameters of a safetensors file'
+complete -c gf-train -l evaluate -d 'with --weights: test them on the data, and stop'
 complete -c gf-train -l resume -d 'go on from the last complete checkpoint'
 complete -c gf-train -l reshard -d 'with --resume: accept a checkpoint of another number of ranks'
 complete -c gf-train -l bad-gradients -x -a 'end skip' -d 'if a gradient is infinite or not a number, end the run or skip the step (end)'

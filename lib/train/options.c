@@ -166,6 +166,9 @@ int gf_train_options_finish(struct gf_train_options *o, const char *output,
 				    "--resume: want --checkpoint DIR");
 	if (o->reshard && !o->resume)
 		return gf_error_set(err, -EINVAL, "--reshard: want --resume");
+	if (o->evaluate && !o->weights)
+		return gf_error_set(err, -EINVAL,
+				    "--evaluate: want --weights FILE");
 	if (o->checkpoint_every && !o->checkpoint)
 		return gf_error_set(err, -EINVAL,
 				    "--checkpoint-every: want --checkpoint "

@@ -18,10 +18,10 @@ struct gf_train_options {
 	int bad_gradients; /* 0 end, 1 skip */
 	int precision;     /* of gf_train_precisions */
 	int transport;     /* enum gf_train_transport */
-	const char *checkpoint;
+	const char *checkpoint, *weights;
 	size_t steps, checkpoint_every, check_every, log_every, threads;
 	double timeout_s, target;
-	bool resume, reshard, replay, cuda_graph, no_cuda_graph, list,
+	bool resume, reshard, evaluate, replay, cuda_graph, no_cuda_graph, list,
 		print_training;
 };
 

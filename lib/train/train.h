@@ -87,6 +87,9 @@ struct gf_train_config {
 	struct gf_training training; /* owned by the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */
 
+	const char
+		*weights; /* a file to start from (train/weights.h), or NULL */
+	bool evaluate;    /* test those, and stop */
 	const char *checkpoint;   /* folder; NULL: none */
 	struct gf_folder *folder; /* the same, by gf_train_take_folder */
 	const char *job;          /* how people know it; NULL: by its process */

@@ -11,6 +11,7 @@
 #include "comm/pages.h"
 #include "train/choose.h"
 #include "train/reshard.h"
+#include "train/weights.h"
 
 /* The most gradients of one piece of a captured pass, about: 4 MiB. */
 #define CUT_ELEMS ((size_t)1 << 20)
@@ -311,6 +312,25 @@ void gf_train_leave_folder(struct gf_train_config *k)
 	k->folder = NULL;
 }
 
+/* Rank 0 reads; parameters go to the others with those of any run. */
+static int read_weights(struct gf_trainer *t, struct gf_error *err)
+{
+	const struct gf_train_config *k = t->config;
+	size_t count;
+	float *running = gf_compute_running(&t->compute, &count);
+	int rc = 0;
+
+	if (!k->weights || k->resume)
+		return 0;
+	if (k->comm->rank == 0)
+		rc = gf_weights_read(k->weights, k->model, t->params, running,
+				     err);
+	rc = gf_team_agree(&t->team, rc, err);
+	return rc || !count ? rc
+			    : gf_team_bcast(&t->team, running,
+					    count * sizeof(*running), err);
+}
+
 int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 		    struct gf_train_result *result, struct gf_error *err)
 {
@@ -351,6 +371,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	gf_tally_state(&t->tally, &t->state);
 	rc = open_method(t, order, err);
 	rc = rc ? rc : gf_state_check_names(&t->state, err);
+	rc = rc ? rc : read_weights(t, err);
 	/* mathematical functions differ between hosts in the last bit */
 	if (!rc)
 		rc = gf_team_bcast(&t->team, t->params, bytes, err);
