@@ -11,6 +11,7 @@
 #include "cli/input.h"
 #include "cli/list.h"
 #include "cli/share.h"
+#include "cli/window.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "cost/preset.h"
@@ -243,7 +244,10 @@ static int compare(const struct arguments *a, struct gf_session *s,
 	rc = gf_request_compare(&s->request, a->over, &c, &s->notes, err);
 	if (rc < 0)
 		return rc;
-	(a->json ? gf_comparison_json : gf_comparison_table)(&c, &out);
+	if (a->json)
+		gf_comparison_json(&c, &out);
+	else
+		gf_comparison_table(&c, gf_cli_width(&a->cli), &out);
 	if (a->plot) {
 		gf_comparison_plot(&s->request, &c, &picture);
 		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
@@ -303,7 +307,8 @@ static int plan(const struct arguments *a, struct gf_session *s,
 					    err);
 	}
 	if (rc == 0 && a->explain)
-		rc = gf_plan_explain(&s->request, &p, &out, err);
+		rc = gf_plan_explain(&s->request, &p, gf_cli_width(&a->cli),
+				     &out, err);
 	if (a->table)
 		gf_plan_table(&p, &out);
 	if (!a->cli.quiet)

@@ -458,6 +458,12 @@ static int begin(struct session *s, struct gf_error *err)
 	const struct gf_train_options *o = s->o;
 	int rc = 0;
 
+	if (!o->replay) {
+		char *line = gf_report_start(&s->config);
+
+		gf_cli_note(&s->a->cli, 0, "%s", line);
+		free(line);
+	}
 	if (s->plan.staleness > 2)
 		gf_cli_note(&s->a->cli, 0,
 			    "staleness %d: gradients older than one step often "

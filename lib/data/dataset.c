@@ -38,15 +38,18 @@ static int check(const char *path, const struct gf_dataset_want *want,
 	if (want->input.rank && !want->vocabulary != !d->vocabulary)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want %s for this model, "
-				    "got %s",
+				    "got %s (--data %s)",
 				    path, want->vocabulary ? "text" : "images",
-				    d->vocabulary ? "text" : "images");
+				    d->vocabulary ? "text" : "images",
+				    want->vocabulary ? "text, or synthetic"
+						     : "synthetic");
 	if (want->input.rank && !shape_fits(&d->shape, &want->input)) {
 		shape_text(&want->input, wanted, sizeof(wanted));
 		shape_text(&d->shape, found, sizeof(found));
 		return gf_error_set(err, -EINVAL,
 				    "%s: want samples of %s for this model, "
-				    "got %s",
+				    "got %s (--data synthetic makes them of "
+				    "any shape)",
 				    path, wanted, found);
 	}
 	if (want->positions && d->positions != want->positions)

@@ -324,8 +324,9 @@ static int open_text(const char *folder, number_fn *number,
 
 	if (want->input.rank != 1 || !want->vocabulary)
 		return gf_error_set(err, -EINVAL,
-				    "%s: is text: want a model that reads word "
-				    "numbers, got one of other samples",
+				    "%s: want images for this model, got text "
+				    "(--data synthetic, or a model of text, "
+				    "such as --model lstm-text)",
 				    folder);
 	if (want->classes && want->classes < limit)
 		limit = want->classes;

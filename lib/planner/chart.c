@@ -16,7 +16,15 @@
 #include "planner/explain.h"
 #include "sim/whatif.h"
 
-#define COLUMNS 64
+/* Columns of a bar: where no window is given, and at the least and the most.
+ * LABEL stands left of them. */
+enum { USUAL = 64, LEAST = 16, MOST = 200, LABEL = 9 };
+
+/* The scale of a chart. */
+struct scale {
+	double end_s;
+	size_t columns;
+};
 
 static const char marks[] = {
 	[GF_BAR_FORWARD] = 'f',        [GF_BAR_BACKWARD] = 'b',
@@ -25,24 +33,25 @@ static const char marks[] = {
 	[GF_BAR_REDUCE_SCATTER] = '=', [GF_BAR_ALL_GATHER] = '-',
 };
 
-static size_t column(double at_s, double end_s)
+static size_t column(const struct scale *s, double at_s)
 {
-	double x = end_s > 0 ? at_s / end_s * COLUMNS : 0;
+	double most = (double)s->columns;
+	double x = s->end_s > 0 ? at_s / s->end_s * most : 0;
 
-	return x < 0 ? 0 : x > COLUMNS ? COLUMNS : (size_t)(x + 0.5);
+	return x < 0 ? 0 : x > most ? s->columns : (size_t)(x + 0.5);
 }
 
-static void draw(const struct gf_bar *bar, double end_s, char *row)
+static void draw(const struct gf_bar *bar, const struct scale *s, char *row)
 {
-	size_t from = column(bar->start_s, end_s);
-	size_t to = column(bar->end_s, end_s), n;
+	size_t from = column(s, bar->start_s);
+	size_t to = column(s, bar->end_s), n;
 	char label[32];
 
 	if (bar->row == 0) {
 		memset(row + from, marks[bar->kind], to - from);
 		return;
 	}
-	if (from == COLUMNS)
+	if (from == s->columns)
 		from--;
 	if (to <= from)
 		to = from + 1;
@@ -54,16 +63,16 @@ static void draw(const struct gf_bar *bar, double end_s, char *row)
 		memcpy(row + from + 1, label, n);
 }
 
-static void print(const struct gf_timeline *t, size_t at, struct gf_text *out)
+static void print(const struct gf_timeline *t, const struct scale *s, size_t at,
+		  struct gf_text *out)
 {
-	double end_s = t->step_end_s[t->steps - 1];
-	char row[COLUMNS + 1];
-	size_t n = COLUMNS, i;
+	char row[MOST + 1];
+	size_t n = s->columns, i;
 
-	memset(row, ' ', COLUMNS);
+	memset(row, ' ', n);
 	for (i = 0; i < t->nbars; i++)
 		if (t->bars[i].row == at)
-			draw(&t->bars[i], end_s, row);
+			draw(&t->bars[i], s, row);
 	while (n > 0 && row[n - 1] == ' ')
 		n--;
 	row[n] = '\0';
@@ -73,22 +82,27 @@ static void print(const struct gf_timeline *t, size_t at, struct gf_text *out)
 		gf_text_addf(out, "lane %-3zu %s\n", at, row);
 }
 
-int gf_plan_chart(const struct gf_plan *p, struct gf_text *out,
+int gf_plan_chart(const struct gf_plan *p, size_t window, struct gf_text *out,
 		  struct gf_error *err)
 {
 	struct gf_what_if as_it_is = {.timeline = true};
 	struct gf_outcome o;
 	const struct gf_timeline *t;
+	struct scale s = {.columns = USUAL};
 	size_t i;
 	int rc = gf_what_if(p, &as_it_is, &o, err);
 
 	if (rc < 0)
 		return rc;
 	t = o.timeline;
+	s.end_s = t->step_end_s[t->steps - 1];
+	if (window)
+		s.columns = window < LABEL + LEAST  ? LEAST
+			    : window > LABEL + MOST ? MOST
+						    : window - LABEL;
 	for (i = 0; i <= t->nlanes; i++)
-		print(t, i, out);
-	gf_text_addf(out, "         0%*.6g s\n", COLUMNS - 3,
-		     t->step_end_s[t->steps - 1]);
+		print(t, &s, i, out);
+	gf_text_addf(out, "         0%*.6g s\n", (int)s.columns - 3, s.end_s);
 	gf_outcome_release(&o);
 	return 0;
 }

@@ -46,8 +46,10 @@ int gf_request_compare(const struct gf_request *r, unsigned axes,
 		       struct gf_error *err);
 void gf_comparison_release(struct gf_comparison *c);
 
-/* For people; and a line of JSON for each row. */
-void gf_comparison_table(const struct gf_comparison *c, struct gf_text *out);
+/* For people, in a window of so many columns (cli/table.h); and a line of JSON
+ * for each row. */
+void gf_comparison_table(const struct gf_comparison *c, size_t window,
+			 struct gf_text *out);
 void gf_comparison_json(const struct gf_comparison *c, struct gf_text *out);
 
 /* All that gf-plan takes by name, but for files; ended by a list without one.

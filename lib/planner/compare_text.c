@@ -46,7 +46,8 @@ static void add_system(struct gf_table *t, const struct gf_plan_brief *b)
 		gf_table_cell(t, "%s", b->system);
 }
 
-void gf_comparison_table(const struct gf_comparison *c, struct gf_text *out)
+void gf_comparison_table(const struct gf_comparison *c, size_t window,
+			 struct gf_text *out)
 {
 	static const char *const heading[] = {
 		"system",      "policy", "codec",     "selection",
@@ -80,7 +81,7 @@ void gf_comparison_table(const struct gf_comparison *c, struct gf_text *out)
 		gf_table_cell(&t, "%s", gf_human_time(r->iteration_low_s, &h));
 		gf_table_cell(&t, "%s", gf_human_time(r->iteration_high_s, &h));
 	}
-	gf_table_print(&t, out);
+	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
 }
 

@@ -228,7 +228,7 @@ static void print_simpler(const struct gf_plan *p, struct gf_text *out)
 }
 
 int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
-		    struct gf_text *out, struct gf_error *err)
+		    size_t window, struct gf_text *out, struct gf_error *err)
 {
 	struct gf_task task;
 	struct gf_work w;
@@ -248,7 +248,7 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 	ruled = by_rule(&y);
 	if (!ruled)
 		by_alternatives(&y);
-	rc = gf_plan_chart(p, out, err);
+	rc = gf_plan_chart(p, window, out, err);
 	gf_text_addf(out, "\n");
 	print_simpler(p, out);
 	gf_plan_table(p, out);

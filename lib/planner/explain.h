@@ -13,12 +13,13 @@
  * its own (its `explain`) is quoted; of others, the prediction of the plan is
  * compared with the predictions of its nearest alternatives.
  */
-int gf_plan_chart(const struct gf_plan *p, struct gf_text *out,
+int gf_plan_chart(const struct gf_plan *p, size_t window, struct gf_text *out,
 		  struct gf_error *err);
 
 /* p: a whole plan with its prediction, which gf_request_plan made of this
- * request. -EINVAL: a rule, or no prediction. */
+ * request. window: the columns of the chart and its labels; 0: 73. -EINVAL: a
+ * rule, or no prediction. */
 int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
-		    struct gf_text *out, struct gf_error *err);
+		    size_t window, struct gf_text *out, struct gf_error *err);
 
 #endif

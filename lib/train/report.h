@@ -43,6 +43,9 @@ char *gf_report_text(const struct gf_plan *plan,
 		     const struct gf_prediction *prediction,
 		     const struct gf_train_result *result);
 
+/* One line about what a run is to do, for people; the caller frees. */
+char *gf_report_start(const struct gf_train_config *config);
+
 /* One line about an epoch, for people; the caller frees. */
 char *gf_report_epoch(const struct gf_train_row *train,
 		      const struct gf_train_row *test, size_t epochs);

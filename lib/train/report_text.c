@@ -4,6 +4,9 @@
 #include "base/text.h"
 #include "cli/human.h"
 #include "cli/table.h"
+#include "comm/comm.h"
+#include "data/dataset.h"
+#include "doc/model.h"
 
 /* A plan of one message per tensor would fill screens. */
 #define SHOWN_MESSAGES 64
@@ -179,6 +182,29 @@ char *gf_report_text(const struct gf_plan *plan,
 		gf_text_addf(&out, "test accuracy %.2f %% (%zu of %zu)\n",
 			     percent(test), test->correct, test->samples);
 	gf_report_release(&r);
+	return gf_text_take(&out);
+}
+
+char *gf_report_start(const struct gf_train_config *c)
+{
+	const struct gf_training *k = &c->training;
+	size_t samples = c->data->count[GF_PART_TRAIN];
+	const struct gf_plan *p = c->plan;
+	struct gf_text out = {0};
+
+	gf_text_addf(&out, "%s (%zu parameters) on %zu samples, ",
+		     c->model->name, gf_model_param_count(c->model), samples);
+	if (c->steps)
+		gf_text_addf(&out, "up to step %zu", c->steps);
+	else
+		gf_text_addf(&out, "%zu epoch%s of %zu steps", k->epochs,
+			     k->epochs == 1 ? "" : "s",
+			     samples / gf_train_global_batch(c));
+	gf_text_addf(&out, "; %d rank%s, batch %zu each, %s; ", c->comm->ranks,
+		     c->comm->ranks == 1 ? "" : "s", k->batch, k->optimizer);
+	gf_text_addf(&out, "%zu message%s a step, policy %s", p->nmessages,
+		     p->nmessages == 1 ? "" : "s",
+		     p->policy ? p->policy : "of the plan");
 	return gf_text_take(&out);
 }
 

@@ -139,10 +139,24 @@ iteration() { # WANTED
 	[ -z "$errors" ]
 	wants 0 gf-plan --model resnet50 asc-wfbp-8x4-10gbe --table
 	says 'by default: 1e+12 FLOP/s (--gpu, --flops), 32 samples per rank (--batch)'
-	grep -qE '^message +tensors +size +algorithm +codec +mode +ready +start +end$' out.txt
+	grep -qE '^message +tensors +size +algorithm +codec +mode +ready_s +start_s +end_s$' out.txt
 	wants 0 gf-plan asc-wfbp-8x4-10gbe --table
 	says 'a rule for any model and ranks: messages of up to '
 	grep -qE '^ *from +algorithm +codec$' out.txt
+}
+
+@test "on a terminal, tables and charts are as wide as its window" {
+	local job=(-q --model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
+	for width in 40 120; do
+		wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" $width gf-plan --policy single --explain "${job[@]}"
+		[ "$(head -n 4 out.txt | wc -L)" -eq $width ]
+	done
+	wants 0 python3 "$GF_SOURCE/tests/cli/terminal.py" 90 gf-plan --compare --over systems --codecs f16 "${job[@]}"
+	grep -q '^in all rows: ' out.txt
+	[ "$(wc -L < out.txt)" -le 90 ]
+	# elsewhere nothing is cut
+	wants 0 gf-plan --compare --over systems --codecs f16 "${job[@]}"
+	fails grep 'in all rows' out.txt
 }
 
 @test "one rank needs no network, whatever was measured on more" {

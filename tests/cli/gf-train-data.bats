@@ -117,7 +117,7 @@ for part in "train", "test":
 	says 'book: want at most 5 different characters for this model, found 13'
 	wants 0 gf-train -q --model few.json --data words:book --steps 2
 	wants 2 gf-train -q --model digits-mlp --data book
-	says 'book: is text: want a model that reads word numbers'
+	says 'book: want images for this model, got text (--data synthetic, or a model of text, such as --model lstm-text)'
 	wants 2 gf-train -q --model reader.json --data digits
-	says 'want text for this model, got images'
+	says 'want text for this model, got images (--data text, or synthetic)'
 }

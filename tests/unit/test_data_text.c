@@ -148,7 +148,7 @@ static const struct bad_folder bad[] = {
 	 NULL,
 	 &flat,
 	 -EINVAL,
-	 "is text: want a model that reads word numbers"},
+	 "want images for this model, got text"},
 	{"labels of another length",
 	 words,
 	 {0},

@@ -180,7 +180,7 @@ static size_t check_case(size_t c, uint64_t seed)
 	rc = gf_request_plan(&r, &p, &notes, &err);
 	EXPECT(rc == 0, "%s: %s", what, err.text);
 	if (rc == 0) {
-		rc = gf_plan_explain(&r, &p, &out, &err);
+		rc = gf_plan_explain(&r, &p, 0, &out, &err);
 		EXPECT(rc == 0, "%s: %s", what, err.text);
 		check_times(out.data, &p, what);
 		checked = check_cuts(out.data, &p, what);
