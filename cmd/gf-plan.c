@@ -23,7 +23,7 @@
 #include "planner/make.h"
 #include "planner/plots.h"
 #include "planner/policy.h"
-#include "planner/session.h"
+#include "planner/planning.h"
 #include "planner/summary.h"
 #include "planner/systems.h"
 
@@ -214,7 +214,7 @@ static int check(void *arguments, struct gf_error *err)
 }
 
 /* The model of --model joins the documents. */
-static int read_model(const struct arguments *a, struct gf_session *s,
+static int read_model(const struct arguments *a, struct gf_planning *s,
 		      struct gf_error *err)
 {
 	char *path;
@@ -230,7 +230,7 @@ static int read_model(const struct arguments *a, struct gf_session *s,
 	return rc;
 }
 
-static int compare(const struct arguments *a, struct gf_session *s,
+static int compare(const struct arguments *a, struct gf_planning *s,
 		   struct gf_error *err)
 {
 	struct gf_comparison c;
@@ -273,7 +273,7 @@ static bool as_it_is(const struct arguments *a, const struct gf_documents *d)
 	       !a->refine && !a->accumulate && gf_request_is_open(&r);
 }
 
-static int plan(const struct arguments *a, struct gf_session *s,
+static int plan(const struct arguments *a, struct gf_planning *s,
 		struct gf_error *err)
 {
 	struct gf_text out = {0};
@@ -321,7 +321,7 @@ static int plan(const struct arguments *a, struct gf_session *s,
 	return rc;
 }
 
-static int read_all(const struct arguments *a, struct gf_session *s,
+static int read_all(const struct arguments *a, struct gf_planning *s,
 		    struct gf_error *err)
 {
 	static const char *const kinds[] = {"topologies", "models", "profiles",
@@ -330,21 +330,21 @@ static int read_all(const struct arguments *a, struct gf_session *s,
 				  &s->documents, err);
 
 	if (rc == 0)
-		gf_session_begin(s);
+		gf_planning_begin(s);
 	if (rc == 0)
 		rc = read_model(a, s, err);
 	if (rc == 0)
-		rc = gf_session_estimate(s, &a->rates, a->batch, err);
+		rc = gf_planning_estimate(s, &a->rates, a->batch, err);
 	if (rc == 0 && a->refine)
-		rc = gf_session_refine(s, a->refine, err);
+		rc = gf_planning_refine(s, a->refine, err);
 	if (rc == 0 && a->accumulate)
-		rc = gf_session_accumulate(s, a->accumulate, err);
+		rc = gf_planning_accumulate(s, a->accumulate, err);
 	return rc;
 }
 
 static int run(const struct arguments *a, struct gf_error *err)
 {
-	struct gf_session s = {.request = a->request, .axes = a->axes};
+	struct gf_planning s = {.request = a->request, .axes = a->axes};
 	int rc;
 
 	s.request.codecs = a->codecs;
@@ -355,7 +355,7 @@ static int run(const struct arguments *a, struct gf_error *err)
 		rc = a->compare ? compare(a, &s, err) : plan(a, &s, err);
 	if (rc >= 0)
 		gf_cli_warn_lines(&a->cli, s.notes.data);
-	gf_session_release(&s);
+	gf_planning_release(&s);
 	return rc;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_PLANNER_SESSION_H
-#define GF_PLANNER_SESSION_H
+#ifndef GF_PLANNER_PLANNING_H
+#define GF_PLANNER_PLANNING_H
 
 #include "cost/preset.h"
 #include "planner/make.h"
@@ -11,7 +11,7 @@
  * from. Zero-initialise, set request and axes, add documents; then begin, and
  * what else is asked for, in the order below.
  */
-struct gf_session {
+struct gf_planning {
 	struct gf_documents documents;
 	struct gf_request request;
 	struct gf_axes axes; /* its factors are the caller's */
@@ -22,16 +22,17 @@ struct gf_session {
 };
 
 /* The request borrows what the documents know. */
-void gf_session_begin(struct gf_session *s);
+void gf_planning_begin(struct gf_planning *s);
 /* A model without measured times gets estimated ones; batch 0: the default.
  * -EINVAL: as gf_rates_take, gf_request_estimate. */
-int gf_session_estimate(struct gf_session *s, const struct gf_rates *rates,
-			size_t batch, struct gf_error *err);
+int gf_planning_estimate(struct gf_planning *s, const struct gf_rates *rates,
+			 size_t batch, struct gf_error *err);
 /* What a trace of the given plan shows takes the place of its profile. */
-int gf_session_refine(struct gf_session *s, const char *trace,
-		      struct gf_error *err);
+int gf_planning_refine(struct gf_planning *s, const char *trace,
+		       struct gf_error *err);
 /* Steps of n micro-batches. -EINVAL: there is no model. */
-int gf_session_accumulate(struct gf_session *s, size_t n, struct gf_error *err);
-void gf_session_release(struct gf_session *s);
+int gf_planning_accumulate(struct gf_planning *s, size_t n,
+			   struct gf_error *err);
+void gf_planning_release(struct gf_planning *s);
 
 #endif

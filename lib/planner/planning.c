@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "planner/session.h"
+#include "planner/planning.h"
 
 #include <errno.h>
 
 #define BATCH_DEFAULT 32
 
-static void note_quality(struct gf_session *s)
+static void note_quality(struct gf_planning *s)
 {
 	struct gf_text line = {0};
 
@@ -16,7 +16,7 @@ static void note_quality(struct gf_session *s)
 	gf_text_release(&line);
 }
 
-void gf_session_begin(struct gf_session *s)
+void gf_planning_begin(struct gf_planning *s)
 {
 	s->request.axes = &s->axes;
 	gf_request_documents(&s->request, &s->documents);
@@ -41,8 +41,8 @@ static int without_model(const struct gf_rates *r, size_t batch,
 			    option);
 }
 
-int gf_session_estimate(struct gf_session *s, const struct gf_rates *rates,
-			size_t batch, struct gf_error *err)
+int gf_planning_estimate(struct gf_planning *s, const struct gf_rates *rates,
+			 size_t batch, struct gf_error *err)
 {
 	struct gf_estimate in = {.batch = batch ? batch : BATCH_DEFAULT};
 	struct gf_text rate = {0};
@@ -63,8 +63,8 @@ int gf_session_estimate(struct gf_session *s, const struct gf_rates *rates,
 	return rc;
 }
 
-int gf_session_refine(struct gf_session *s, const char *trace,
-		      struct gf_error *err)
+int gf_planning_refine(struct gf_planning *s, const char *trace,
+		       struct gf_error *err)
 {
 	int rc = gf_refine_trace(s->documents.plan, trace, &s->refined,
 				 &s->notes, err);
@@ -79,7 +79,8 @@ int gf_session_refine(struct gf_session *s, const char *trace,
 	return 0;
 }
 
-int gf_session_accumulate(struct gf_session *s, size_t n, struct gf_error *err)
+int gf_planning_accumulate(struct gf_planning *s, size_t n,
+			   struct gf_error *err)
 {
 	if (!s->request.model)
 		return gf_error_set(err, -EINVAL,
@@ -91,7 +92,7 @@ int gf_session_accumulate(struct gf_session *s, size_t n, struct gf_error *err)
 	return 0;
 }
 
-void gf_session_release(struct gf_session *s)
+void gf_planning_release(struct gf_planning *s)
 {
 	gf_text_release(&s->notes);
 	gf_text_release(&s->open);
