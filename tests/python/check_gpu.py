@@ -142,7 +142,7 @@ def codecs():
     wanted, _ = given(device(), wrap=DDP)
     for codec, most in (("f32", 1e-6), ("f16", 1e-3), ("bf16", 1e-2), ("trunc16", 2e-2),
                         ("q8", 2e-2), ("fp8", 2e-1)):
-        for algorithm in ("ring", "library")[:1 + (codec == "f32" and KIND == "cuda")]:
+        for algorithm in ("ring", "library")[:1 + (codec == "f32" and dist.get_backend() == "nccl")]:
             found, model = given(device(), whole(codec, algorithm))
             off = distance(wanted, found)
             say(f"{codec} {algorithm}: off by {off:.2g}, {type(model.gradflow.way).__name__}")
@@ -211,7 +211,9 @@ def job():
             found, other = train(gradflow.ddp, view, kind)
             off = distance(wanted, found)
             say(f"{kind} view {view}: off by {off:.2g}, loss scale {scale:g} and {other:g}")
-            check(off == 0 and scale == other, off, scale, other)
+            # with views the norms of clipping are added up in another order
+            check(off == 0 or view and off < 1e-6, off)
+            check(scale == other, scale, other)
 
 
 def resnet():
