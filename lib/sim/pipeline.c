@@ -288,19 +288,36 @@ double gf_pipeline_finish(struct gf_pipeline *p)
 
 /* --- in the long run ----------------------------------------------------- */
 
-/* A step's beginning, and the end of the exchange that it may have waited
- * for. */
+/* A step's beginning, the end of the exchange that it may have waited for, and
+ * what all messages would still take alone when its backward ends. */
 struct moments {
-	double begun_s, waited_s;
+	double begun_s, waited_s, left_s;
 };
+
+static double left_s(const struct gf_pipeline *p)
+{
+	const struct gf_sim_state *s = &p->state;
+	double sum = 0;
+	size_t i;
+	int k;
+
+	for (k = 0; k < s->nflights; k++)
+		sum += gf_sim_startup_left_s(&s->flights[k], s->now_s) +
+		       s->flights[k].left_s;
+	for (i = p->next; i < p->npending; i++)
+		sum += p->pending[i].startup_s + p->pending[i].drain_s;
+	return sum;
+}
 
 static bool alike(double a, double b)
 {
 	return fabs(a - b) <= SAME * fabs(b);
 }
 
-/* The least number of steps after which steps take the same times again, and
- * exchanges end as long after them; 0: there is none. */
+/* The least number of steps after which steps take the same times again,
+ * exchanges end as long after them, and as much is left to send; 0: there is
+ * none. Steps can take the same times for a while though each leaves a little
+ * more to send than the one before it: they do not wait for that yet. */
 static size_t period_of(const struct moments *m, size_t last)
 {
 	size_t period, i;
@@ -313,6 +330,9 @@ static size_t period_of(const struct moments *m, size_t last)
 			if (!alike((to - i)->begun_s - (from - i)->begun_s,
 				   took_s) ||
 			    !alike((to - i)->waited_s - (from - i)->waited_s,
+				   took_s) ||
+			    !alike((to - i)->left_s - (from - i)->left_s +
+					   took_s,
 				   took_s))
 				break;
 		if (i == LOOK)
@@ -356,6 +376,7 @@ double gf_pipeline_pace_s(const struct gf_sim_input *in, int staleness)
 	for (;; n++) {
 		m[n].begun_s = gf_pipeline_step(&p, &factor);
 		m[n].waited_s = p.waited_s;
+		m[n].left_s = left_s(&p);
 		if (n >= STEPS_LEAST && (double)n * flights > FLIGHTS)
 			break;
 		if (n < LOOK + PERIOD)
