@@ -60,20 +60,19 @@ static double regret(const struct gf_plan *p, const struct gf_plan *plans,
 	return worst;
 }
 
-/* Fewer lanes, then fewer messages, then less regret. */
-static bool simpler(const struct gf_plan *a, double a_regret,
-		    const struct gf_plan *b, double b_regret)
+/* Fewer lanes, then fewer messages, then the better prediction. */
+static bool simpler(const struct gf_plan *a, const struct gf_plan *b)
 {
 	if (a->lanes != b->lanes)
 		return a->lanes < b->lanes;
 	if (a->nmessages != b->nmessages)
 		return a->nmessages < b->nmessages;
-	return a_regret < b_regret;
+	return end_s(a, 0) < end_s(b, 0);
 }
 
 /* The plan that is least bad over the intervals, or without them if a policy
  * was named; plans whose regrets differ by less than the tolerance are the
- * same. */
+ * same, so the simplest of them wins. */
 static size_t choose(const struct gf_task *t, bool named,
 		     const struct gf_plan *plans, size_t n)
 {
@@ -88,8 +87,7 @@ static size_t choose(const struct gf_task *t, bool named,
 	limit = least > limit ? least + limit : limit;
 	for (i = 0; i < n; i++)
 		if (regrets[i] <= limit &&
-		    (best == n || simpler(&plans[i], regrets[i], &plans[best],
-					  regrets[best])))
+		    (best == n || simpler(&plans[i], &plans[best])))
 			best = i;
 	free(regrets);
 	return best;
