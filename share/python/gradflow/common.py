@@ -41,12 +41,13 @@ def write_trace(path, events, group=None):
 
 
 def on_gradient(parameter, call):
-    """Have call() run when backward has added to parameter.grad. Returns an
-    object that must be kept alive for that."""
+    """Have call() run when backward has made the parameter's gradient, and before
+    DistributedDataParallel sends it: hooks of the node that adds to parameter.grad would
+    run after DistributedDataParallel's own. Before PyTorch 2.1 the gradient has not been
+    added to parameter.grad yet. Returns a handle, whose remove() ends this."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):
         return parameter.register_post_accumulate_grad_hook(lambda _: call())
-    node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-    return node, node.register_hook(lambda *_: call())
+    return parameter.register_hook(lambda _: call())
 
 
 def trained(model):

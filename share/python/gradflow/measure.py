@@ -67,7 +67,7 @@ def _timed_step(clock, loss, parameters, passes):
     end = clock.now()
     clock.settle()
     for hook in kept:
-        (hook[1] if isinstance(hook, tuple) else hook).remove()
+        hook.remove()
     for p in parameters.values():
         p.grad = None
     return (clock.between(start, middle), clock.between(middle, end),

@@ -64,7 +64,7 @@ class Record:
         if self.state.way.stream is None:
             self.exchange.on_done(None)
         for h in self.hooks:
-            (h[1] if isinstance(h, tuple) else h).remove()
+            h.remove()
 
     # --- moments of a step ---
 

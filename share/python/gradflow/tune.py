@@ -80,7 +80,7 @@ class Tuner:
                 self.course.send(step)
         except StopIteration:
             for h in self.hooks:
-                (h[1] if isinstance(h, tuple) else h).remove()
+                h.remove()
         self.start = clock.now()
 
     def _backward(self):
