@@ -472,22 +472,36 @@ SENT = {"f32": 1.01, "f16": 0.51, "bf16": 0.51, "trunc16": 0.51, "q8": 0.3, "fp8
         "onebit": 0.3, "powersgd": 0.7}
 
 
+def unseen_loss(model):
+    """The mean of 16 batches of each rank that are not trained on."""
+    with torch.no_grad():
+        found = [loss(model.module, 10 ** 6 + batch, own).item()
+                 for own in range(dist.get_world_size()) for batch in range(16)]
+    return sum(found) / len(found)
+
+
 def plans():
-    """Every codec and selection learns, sends less, and keeps replicas equal; some of
-    them with stale gradients."""
+    """Every codec and selection learns at least half of what DistributedDataParallel
+    does, sends less, and keeps replicas equal; some of them with stale gradients. The
+    rate is low: at 0.1, the loss of DistributedDataParallel itself goes up and down."""
+    def learned(model):
+        before = unseen_loss(model)
+        train(model, lambda m: torch.optim.SGD(m.parameters(), lr=0.03), steps=40)
+        return before - unseen_loss(model)
+
     def learns(name, plan, **more):
         model = gradflow.ddp(build(), plan, **more)
-        before = loss(model, 10 ** 6).item()
-        train(model, lambda m: torch.optim.SGD(m.parameters(), lr=0.1), steps=40)
+        found = learned(model)
         replicas_are_equal(model)
-        after = loss(model, 10 ** 6).item()
-        check(after < 0.93 * before, name, before, after)
+        check(found > 0.5 * stock, name, plan.get("pipeline"), found, stock)
         share = model.gradflow.exchange.sent_bytes / dense
         check(0 < share < SENT[name], name, share)
         model.gradflow.close()
 
     ranks, elems = dist.get_world_size(), sum(p.numel() for p in build().parameters())
     dense = 40 * 4 * elems * 2 * (ranks - 1) / ranks
+    stock = learned(DDP(build()))
+    check(stock > 0.2, stock)
     for name in SENT:
         if name in SELECTIONS:
             learns(name, rule(name), momentum=0.0)

@@ -138,7 +138,7 @@ def recorded():
             for e in own:
                 begun = max(t for t in forward if t <= e["ts"])
                 later = [t for t in forward if t > begun]
-                assert not later or e["ts"] + e["dur"] <= later[0], (e, forward)
+                assert e["dur"] >= 0 and (not later or e["ts"] + e["dur"] <= later[0]), (e, forward)
     record.close()
     train(model, 2)
     assert len(record.steps) == 5
