@@ -233,18 +233,25 @@ bool gf_sim_slows(const struct gf_sim_input *in)
 	return slow;
 }
 
+/* A clock at the end of forward; its `active` is to be freed. */
+static struct work_clock begin_clock(const struct gf_sim_input *in,
+				     const struct gf_sim_result *out)
+{
+	return (struct work_clock){
+		.in = in,
+		.messages = out->messages,
+		.active = gf_xcalloc(in->nmessages + 1, sizeof(size_t)),
+		.now_s = out->forward_end_s,
+		.otherwise = fmax(in->model->overlap_slowdown, 1),
+	};
+}
+
 /* Fills ready_s and the end of backward from the starts and ends. */
 static void find_ready_times(const struct gf_sim_input *in, double factor,
 			     struct gf_sim_result *out)
 {
 	const struct gf_model_profile *model = in->model;
-	struct work_clock clock = {
-		.in = in,
-		.messages = out->messages,
-		.active = gf_xcalloc(in->nmessages + 1, sizeof(size_t)),
-		.now_s = out->forward_end_s,
-		.otherwise = fmax(model->overlap_slowdown, 1),
-	};
+	struct work_clock clock = begin_clock(in, out);
 	double backward_s = factor * model->backward_s, issued_s = 0;
 	bool slow = gf_sim_slows(in);
 	size_t i;
@@ -273,13 +280,7 @@ void gf_sim_gradients(const struct gf_sim_input *in,
 		      const struct gf_sim_result *out, double *gradient_s)
 {
 	const struct gf_model_profile *model = in->model;
-	struct work_clock clock = {
-		.in = in,
-		.messages = out->messages,
-		.active = gf_xcalloc(in->nmessages + 1, sizeof(size_t)),
-		.now_s = out->forward_end_s,
-		.otherwise = fmax(model->overlap_slowdown, 1),
-	};
+	struct work_clock clock = begin_clock(in, out);
 	double issued_s = 0;
 	size_t i, m = 0;
 
