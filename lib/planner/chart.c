@@ -63,7 +63,7 @@ static void draw(const struct gf_bar *bar, const struct scale *s, char *row)
 		memcpy(row + from + 1, label, n);
 }
 
-static void print(const struct gf_timeline *t, const struct scale *s, size_t at,
+static void print(const struct gf_gantt *t, const struct scale *s, size_t at,
 		  struct gf_text *out)
 {
 	char row[MOST + 1];
@@ -87,7 +87,7 @@ int gf_plan_chart(const struct gf_plan *p, size_t window, struct gf_text *out,
 {
 	struct gf_what_if as_it_is = {.timeline = true};
 	struct gf_outcome o;
-	const struct gf_timeline *t;
+	const struct gf_gantt *t;
 	struct scale s = {.columns = USUAL};
 	size_t i;
 	int rc = gf_what_if(p, &as_it_is, &o, err);

@@ -19,7 +19,7 @@ int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot,
 	rc = gf_what_if(p, &as_it_is, &o, err);
 	if (rc < 0)
 		return rc;
-	gf_timeline_plot(p, &as_it_is, &o, "predicted", plot);
+	gf_gantt_plot(p, &as_it_is, &o, "predicted", plot);
 	gf_outcome_release(&o);
 	return 0;
 }

@@ -119,8 +119,8 @@ static void message(struct gf_text *csv, const struct gf_plan *p, bool stale,
 	gf_text_release(&name);
 }
 
-static void row(const struct gf_plan *p, const struct gf_timeline *t,
-		size_t row, struct gf_text *csv)
+static void row(const struct gf_plan *p, const struct gf_gantt *t, size_t row,
+		struct gf_text *csv)
 {
 	size_t i;
 
@@ -142,11 +142,11 @@ static void row(const struct gf_plan *p, const struct gf_timeline *t,
 	}
 }
 
-void gf_timeline_plot(const struct gf_plan *p, const struct gf_what_if *w,
-		      const struct gf_outcome *o, const char *how,
-		      struct gf_plot *plot)
+void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
+		   const struct gf_outcome *o, const char *how,
+		   struct gf_plot *plot)
 {
-	const struct gf_timeline *t = o->timeline;
+	const struct gf_gantt *t = o->timeline;
 	struct gf_text under = {0};
 	size_t i;
 
@@ -247,7 +247,7 @@ void gf_rows_plot(const struct gf_row *rows, size_t n,
 	if (o->bandwidth_bytes_per_s > 0)
 		here.bandwidth_bytes_per_s = o->bandwidth_bytes_per_s;
 	if (n == 1) {
-		gf_timeline_plot(rows->plan, &here, o, "simulated", plot);
+		gf_gantt_plot(rows->plan, &here, o, "simulated", plot);
 		return;
 	}
 	for (i = 1; i < n; i++) {

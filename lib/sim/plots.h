@@ -18,9 +18,9 @@ void gf_rows_plot(const struct gf_row *rows, size_t n,
 
 /* The Gantt chart. The subtitle says how the times were found ("predicted",
  * "simulated"). */
-void gf_timeline_plot(const struct gf_plan *p, const struct gf_what_if *w,
-		      const struct gf_outcome *o, const char *how,
-		      struct gf_plot *plot);
+void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
+		   const struct gf_outcome *o, const char *how,
+		   struct gf_plot *plot);
 
 /* What a title says of a network. */
 struct gf_network_view {

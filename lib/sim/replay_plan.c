@@ -175,7 +175,7 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 		out->model.timeline = NULL; /* is the outcome's now */
 	} else if (o->timeline) {
 		o->timeline = gf_xcalloc(1, sizeof(*o->timeline));
-		gf_timeline_step(o->timeline, &in, &r, f->gathers, f->ngathers);
+		gf_gantt_step(o->timeline, &in, &r, f->gathers, f->ngathers);
 	}
 	free(r.messages);
 }

@@ -237,8 +237,7 @@ static int run_all(struct gf_variant *v, const struct gf_what_if *w,
 	return rc;
 }
 
-static void draw_step(struct gf_variant *v, double factor,
-		      struct gf_timeline *t)
+static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
 {
 	struct gf_sim_input in = {v->plan.model, v->traffic.messages,
 				  v->traffic.nmessages, v->plan.lanes};
@@ -251,13 +250,13 @@ static void draw_step(struct gf_variant *v, double factor,
 	scale(v, factor);
 	gf_sim_step(&in, &r);
 	n = gf_sim_gathers(&in, gathers);
-	gf_timeline_step(t, &in, &r, gathers, n);
+	gf_gantt_step(t, &in, &r, gathers, n);
 	free(r.messages);
 	free(gathers);
 }
 
 static void draw_pipeline(struct gf_variant *v, const struct gf_what_if *w,
-			  struct gf_timeline *t)
+			  struct gf_gantt *t)
 {
 	struct gf_sim_input in = {v->plan.model, v->traffic.messages,
 				  v->traffic.nmessages, v->plan.lanes};
@@ -270,9 +269,9 @@ static void draw_pipeline(struct gf_variant *v, const struct gf_what_if *w,
 	gf_pipeline_init(&p, &in, staleness, w->jitter > 0 ? v->plan.ranks : 1);
 	factors_init(&f, w, v->plan.ranks);
 	if (w->jitter > 0)
-		gf_timeline_pipeline(t, &p, next_factors, &f);
+		gf_gantt_pipeline(t, &p, next_factors, &f);
 	else
-		gf_timeline_pipeline(t, &p, no_factors, &alike);
+		gf_gantt_pipeline(t, &p, no_factors, &alike);
 	factors_release(&f);
 	gf_pipeline_release(&p);
 }
@@ -408,7 +407,7 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 void gf_outcome_release(struct gf_outcome *out)
 {
 	free(out->messages);
-	gf_timeline_free(out->timeline);
+	gf_gantt_free(out->timeline);
 	memset(out, 0, sizeof(*out));
 }
 

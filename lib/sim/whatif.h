@@ -9,7 +9,7 @@
 #include "doc/plan.h"
 #include "doc/topology.h"
 #include "sim/predict.h"
-#include "sim/timeline.h"
+#include "sim/gantt.h"
 
 /*
  * A plan in other circumstances. Zero and NULL: as the plan has it.
@@ -68,7 +68,7 @@ struct gf_outcome {
 	struct gf_predicted_message *messages; /* the plan's nmessages */
 	/* NULL unless wanted. With jitter: the iteration of the median run, or
 	 * two steps of the pipeline as they were drawn. */
-	struct gf_timeline *timeline;
+	struct gf_gantt *timeline;
 };
 
 int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,

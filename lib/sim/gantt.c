@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/timeline.h"
+#include "sim/gantt.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,8 +39,8 @@ size_t gf_lanes_assign(const struct gf_predicted_message *m, size_t count,
 	return lanes;
 }
 
-static struct gf_bar *add(struct gf_timeline *t, enum gf_bar_kind kind,
-			  int step, double start_s, double end_s)
+static struct gf_bar *add(struct gf_gantt *t, enum gf_bar_kind kind, int step,
+			  double start_s, double end_s)
 {
 	struct gf_bar *bar;
 
@@ -56,7 +56,7 @@ static struct gf_bar *add(struct gf_timeline *t, enum gf_bar_kind kind,
 	return bar;
 }
 
-static void add_message(struct gf_timeline *t, const struct gf_sim_input *in,
+static void add_message(struct gf_gantt *t, const struct gf_sim_input *in,
 			size_t i, enum gf_bar_kind kind, struct gf_bar at)
 {
 	struct gf_bar *bar = add(t, kind, at.step, at.start_s, at.end_s);
@@ -91,7 +91,7 @@ static int by_need(const void *a, const void *b)
 }
 
 /* Forward stops before what it needs and has not got. */
-static void add_forward(struct gf_timeline *t, double end_s,
+static void add_forward(struct gf_gantt *t, double end_s,
 			const struct gf_sim_gather *gathers, size_t n)
 {
 	struct gf_sim_gather *needed = gf_xcalloc(n + 1, sizeof(*needed));
@@ -115,9 +115,9 @@ static void add_forward(struct gf_timeline *t, double end_s,
 	free(needed);
 }
 
-void gf_timeline_step(struct gf_timeline *t, const struct gf_sim_input *in,
-		      const struct gf_sim_result *r,
-		      const struct gf_sim_gather *gathers, size_t ngathers)
+void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in,
+		   const struct gf_sim_result *r,
+		   const struct gf_sim_gather *gathers, size_t ngathers)
 {
 	size_t n = ngathers + in->nmessages, i;
 	size_t *lane = gf_xcalloc(n + 1, sizeof(*lane));
@@ -162,9 +162,8 @@ void gf_timeline_step(struct gf_timeline *t, const struct gf_sim_input *in,
 #define FILL_STEPS 64
 
 /* Rank 0 in one of the steps that are drawn. */
-static void add_stale_compute(struct gf_timeline *t,
-			      const struct gf_pipeline *p, double begun_s,
-			      double factor)
+static void add_stale_compute(struct gf_gantt *t, const struct gf_pipeline *p,
+			      double begun_s, double factor)
 {
 	const struct gf_model_profile *m = p->in->model;
 	int step = t->steps;
@@ -192,7 +191,7 @@ static void collect(const struct gf_pipeline *p, size_t step,
 }
 
 /* messages: of as many steps, the first of which is called `step`. */
-static void add_stale_messages(struct gf_timeline *t,
+static void add_stale_messages(struct gf_gantt *t,
 			       const struct gf_sim_input *in,
 			       const struct gf_predicted_message *messages,
 			       size_t steps, int step)
@@ -212,7 +211,7 @@ static void add_stale_messages(struct gf_timeline *t,
 }
 
 /* Time begins at from_s; nothing is drawn before it or after the last step. */
-static void cut(struct gf_timeline *t, double from_s)
+static void cut(struct gf_gantt *t, double from_s)
 {
 	double end_s = t->step_end_s[1] - from_s;
 	size_t i, n = 0;
@@ -234,8 +233,8 @@ static void cut(struct gf_timeline *t, double from_s)
 	t->step_end_s[1] = end_s;
 }
 
-void gf_timeline_pipeline(struct gf_timeline *t, struct gf_pipeline *p,
-			  const double *(*factor)(void *ctx), void *ctx)
+void gf_gantt_pipeline(struct gf_gantt *t, struct gf_pipeline *p,
+		       const double *(*factor)(void *ctx), void *ctx)
 {
 	/* messages of `late` steps before the drawn ones may still run */
 	size_t late = (size_t)p->staleness, n = p->in->nmessages;
@@ -269,7 +268,7 @@ void gf_timeline_pipeline(struct gf_timeline *t, struct gf_pipeline *p,
 	cut(t, from_s);
 }
 
-void gf_timeline_free(struct gf_timeline *t)
+void gf_gantt_free(struct gf_gantt *t)
 {
 	if (t)
 		free(t->bars);

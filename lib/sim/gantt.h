@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_SIM_TIMELINE_H
-#define GF_SIM_TIMELINE_H
+#ifndef GF_SIM_GANTT_H
+#define GF_SIM_GANTT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ struct gf_bar {
 };
 
 /* Zero: nothing yet. */
-struct gf_timeline {
+struct gf_gantt {
 	struct gf_bar *bars; /* message by message, row by row */
 	size_t nbars, capacity;
 	size_t nlanes;
@@ -55,13 +55,13 @@ size_t gf_lanes_assign(const struct gf_predicted_message *m, size_t count,
 
 /* A synchronous step; r->messages are the traffic's, gathers those of the step
  * before. */
-void gf_timeline_step(struct gf_timeline *t, const struct gf_sim_input *in,
-		      const struct gf_sim_result *r,
-		      const struct gf_sim_gather *gathers, size_t ngathers);
+void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in,
+		   const struct gf_sim_result *r,
+		   const struct gf_sim_gather *gathers, size_t ngathers);
 /* Two steps of a pipeline that has gone through some, as rank 0 sees them.
  * factor: asked for each step's factors per rank (gf_pipeline_step). */
-void gf_timeline_pipeline(struct gf_timeline *t, struct gf_pipeline *p,
-			  const double *(*factor)(void *ctx), void *ctx);
-void gf_timeline_free(struct gf_timeline *t);
+void gf_gantt_pipeline(struct gf_gantt *t, struct gf_pipeline *p,
+		       const double *(*factor)(void *ctx), void *ctx);
+void gf_gantt_free(struct gf_gantt *t);
 
 #endif
