@@ -94,10 +94,26 @@ size_t gf_coll_divisible(const struct gf_coll_args *args)
 	return n;
 }
 
+/* The same message in grains. */
+static struct gf_coll_args in_grains(const struct gf_coll_args *args)
+{
+	const size_t grain = args->grain_elems;
+	struct gf_coll_args coarse = *args;
+
+	if (grain < 2 || !args->count_elems)
+		return coarse;
+	coarse.count_elems =
+		(args->skew_elems + args->count_elems - 1) / grain + 1;
+	coarse.elem_bytes *= grain;
+	coarse.segment_elems = (args->segment_elems + grain - 1) / grain;
+	return coarse;
+}
+
 int gf_algorithm_schedule(const struct gf_algorithm *a,
 			  const struct gf_coll_args *args, int rank,
 			  struct gf_schedule *s, struct gf_error *err)
 {
+	const struct gf_coll_args coarse = in_grains(args);
 	int rc = gf_coll_args_check(args, err);
 
 	if (rc)
@@ -116,11 +132,14 @@ int gf_algorithm_schedule(const struct gf_algorithm *a,
 	rc = a->applicable ? a->applicable(args, err) : 0;
 	if (rc)
 		return rc;
-	gf_schedule_init(s, rank, args->ranks, args->count_elems);
+	gf_schedule_init(s, rank, args->ranks, coarse.count_elems);
 	if (args->half != GF_COLL_WHOLE)
-		s->owned = a->owned(args, rank);
+		s->owned = a->owned(&coarse, rank);
 	s->lossy = args->lossy;
-	a->build(args, rank, s);
+	a->build(&coarse, rank, s);
 	gf_schedule_finish(s);
+	if (args->grain_elems > 1 && args->count_elems)
+		gf_schedule_refine(s, args->grain_elems, args->skew_elems,
+				   args->count_elems);
 	return 0;
 }

@@ -26,7 +26,10 @@ struct gf_coll_args {
 	size_t count_elems;   /* n >= 0 */
 	size_t elem_bytes;    /* of the message in memory */
 	size_t segment_elems; /* cut transfers into pieces; 0: whole */
-	const int *factors;   /* innermost first, product = ranks; or NULL */
+	/* Parts begin at multiples of so many elements, counted from
+	 * skew_elems (fewer) before the message; 0: at any element. */
+	size_t grain_elems, skew_elems;
+	const int *factors; /* innermost first, product = ranks; or NULL */
 	const char *const *stage_algorithms; /* one per factor; or NULL */
 	size_t nfactors;
 	enum gf_coll_half half; /* other than WHOLE: where `owned` is given */
@@ -76,7 +79,8 @@ int gf_coll_args_check(const struct gf_coll_args *args, struct gf_error *err);
 /* A number of elements of which no algorithm's parts differ in length. */
 size_t gf_coll_divisible(const struct gf_coll_args *args);
 
-/* check + applicable + init + build + finish; s is untouched on failure.
+/* check + applicable + init + build + finish; s is untouched on failure. With
+ * grains, the algorithm is asked about a message whose elements are grains.
  * -ENOTSUP for an algorithm without steps, or without the half. */
 int gf_algorithm_schedule(const struct gf_algorithm *a,
 			  const struct gf_coll_args *args, int rank,

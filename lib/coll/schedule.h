@@ -126,6 +126,12 @@ void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next);
  * construction. A dependency implied by others may be left out. */
 void gf_schedule_finish(struct gf_schedule *s);
 
+/* Each element of a finished schedule without scratch becomes `grain` of them,
+ * of a message of count_elems elements that begins skew_elems after the first
+ * grain does: the first and the last may be shorter. */
+void gf_schedule_refine(struct gf_schedule *s, size_t grain_elems,
+			size_t skew_elems, size_t count_elems);
+
 /* Part `index` of `parts` nearly equal parts of a range: the first
  * count % parts of them are one element longer. Parts may be empty. */
 struct gf_range gf_range_part(struct gf_range range, int parts, int index);

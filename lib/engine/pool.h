@@ -2,6 +2,7 @@
 #ifndef GF_ENGINE_POOL_H
 #define GF_ENGINE_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -19,6 +20,9 @@ struct gf_pool {
 	size_t count_elems;
 	size_t *offsets; /* ntensors + 1, in elements */
 	size_t ntensors;
+	/* Messages lie in memory of the caller's, each from a multiple of 128
+	 * bytes on, and in the pool only now and then. */
+	bool lent;
 	struct gf_gpu *gpu; /* that it is pinned for; NULL: none */
 };
 

@@ -41,7 +41,7 @@ struct gf_streams_path {
 	const struct gf_device_sets *sets;
 	size_t set_bytes; /* that the lane is prepared for */
 	enum gf_coll_half half;
-	size_t count_elems;
+	size_t count_elems, skew_elems;
 	struct gf_device_program program;
 	struct gf_streams_path *next;
 };

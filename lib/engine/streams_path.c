@@ -22,7 +22,7 @@ static bool is_for(const struct gf_streams_path *p, const struct gf_work *w,
 {
 	if (p->lane != lane || p->sparse != w->sparse || p->half != w->half ||
 	    p->way != w->way || p->schedule != w->schedule ||
-	    p->count_elems != w->count_elems)
+	    p->count_elems != w->count_elems || p->skew_elems != w->skew_elems)
 		return false;
 	if (w->sets)
 		return p->sets == w->sets;
@@ -125,6 +125,7 @@ int gf_streams_path(struct gf_streams *e, const struct gf_work *w,
 	p->sets = w->sets;
 	p->half = w->half;
 	p->count_elems = w->count_elems;
+	p->skew_elems = w->skew_elems;
 	rc = make_program(&e->base, w, e->base.comm->rank, &p->program, err);
 	if (rc) {
 		free(p);

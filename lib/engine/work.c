@@ -27,6 +27,9 @@ static struct gf_work of_message(const struct gf_message *m,
 		.half = m->half == GF_HALF_SPLIT ? GF_COLL_REDUCE_SCATTER
 						 : GF_COLL_WHOLE,
 		.data = pool->data + pool->offsets[m->first],
+		.skew_elems = pool->lent ? 0
+					 : pool->offsets[m->first] %
+						   GF_DEVICE_GRAIN_ELEMS,
 		.count_elems =
 			pool->offsets[m->last + 1] - pool->offsets[m->first],
 	};
@@ -83,6 +86,7 @@ int gf_work_recipe(const struct gf_work *w, const struct gf_plan *plan,
 	r->args = gf_way_args(&r->way, ranks);
 	r->args.count_elems = w->count_elems;
 	r->args.elem_bytes = elem_bytes(w);
+	r->args.skew_elems = w->skew_elems;
 	r->args.half = w->half;
 	r->args.lossy = gf_element_lossy(&r->element);
 	return 0;

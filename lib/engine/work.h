@@ -46,6 +46,9 @@ struct gf_work {
 	const struct gf_device_sets *sets;
 	void *data;
 	size_t count_elems;
+	/* Streams: data lies so many elements past a multiple of
+	 * GF_DEVICE_GRAIN_ELEMS, on every rank. */
+	size_t skew_elems;
 	const char *name; /* in failures; NULL: the message's number */
 };
 

@@ -28,6 +28,7 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 		else
 			rc = gf_pool_init(&x->pools[i], k->comm, counts, n,
 					  err);
+		x->pools[i].lent = k->dtypes != NULL;
 		if (!rc && k->gpu && !k->nccl && !k->selects_there)
 			rc = gf_pool_pin(&x->pools[i], k->gpu, err);
 	}

@@ -41,14 +41,14 @@ static void begin(struct gf_device_program *p, int rank,
 	p->rank = rank;
 	p->ranks = p->contributors = args->ranks;
 	p->count_elems = args->count_elems;
+	p->skew_elems = args->skew_elems;
 }
 
 /* --- by stage ------------------------------------------------------------- */
 
 static void add_stages(struct gf_device_program *p,
-		       const struct gf_coll_args *args, size_t even)
+		       const struct gf_coll_args *args, struct gf_range held)
 {
-	struct gf_range held = gf_data(0, even);
 	int stride = 1;
 	size_t i;
 
@@ -70,15 +70,28 @@ static void add_stages(struct gf_device_program *p,
 	}
 }
 
+/* What goes by stage: equal parts, of whole grains if there is one for each
+ * rank. */
+static struct gf_range even_part(const struct gf_coll_args *args)
+{
+	const size_t ranks = (size_t)args->ranks, n = args->count_elems;
+	const size_t head = gf_device_program_head(args->skew_elems);
+	const size_t unit = ranks * GF_DEVICE_GRAIN_ELEMS;
+
+	if (n < head + unit)
+		return gf_data(0, n - n % ranks);
+	return gf_data(head, n - head - (n - head) % unit);
+}
+
 static void by_stage(const struct gf_coll_args *args, int rank,
 		     struct gf_device_program *p)
 {
-	const size_t rest = args->count_elems % (size_t)args->ranks;
-	const size_t even = args->count_elems - rest;
+	const struct gf_range even = even_part(args);
+	const size_t rest = even.first + even.count;
 	size_t i, end;
 
 	begin(p, rank, args);
-	if (even)
+	if (even.count)
 		add_stages(p, args, even);
 	end = p->nsteps;
 	for (i = end; i-- > 0;) {
@@ -87,9 +100,12 @@ static void by_stage(const struct gf_coll_args *args, int rank,
 		gf_device_program_add(p, GF_DEVICE_ALL_GATHER, out.range)
 			->team = out.team;
 	}
-	if (rest)
+	if (even.first)
 		gf_device_program_add(p, GF_DEVICE_ALL_REDUCE,
-				      gf_data(even, rest));
+				      gf_data(0, even.first));
+	if (rest < args->count_elems)
+		gf_device_program_add(p, GF_DEVICE_ALL_REDUCE,
+				      gf_data(rest, args->count_elems - rest));
 }
 
 static bool goes_by_stage(const struct gf_algorithm *a,
@@ -112,10 +128,12 @@ static int by_step(const struct gf_algorithm *a,
 	/* NCCL cuts transfers up by itself. */
 	whole.segment_elems = 0;
 	whole.lossy = codec != NULL;
+	/* coded, parts go from aligned places on the wire */
+	whole.grain_elems = codec ? 0 : GF_DEVICE_GRAIN_ELEMS;
 	rc = gf_algorithm_schedule(a, &whole, rank, &s, err);
 	if (rc)
 		return rc;
-	gf_device_program_of(&s, codec, p);
+	gf_device_program_skewed(&s, codec, args->skew_elems, p);
 	gf_schedule_release(&s);
 	return 0;
 }

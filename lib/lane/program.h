@@ -55,8 +55,15 @@ struct gf_device_step {
 	size_t team;           /* into the program's teams */
 	struct gf_range range; /* elements of the message or of scratch */
 	struct gf_range from;  /* COPY, REDUCE */
-	size_t wire_at;        /* bytes, a multiple of 256 */
+	/* Bytes; a multiple of 256 after a codec, else as far past a multiple
+	 * of a grain as the range. */
+	size_t wire_at;
 };
+
+/* NCCL moves 16 bytes at a time if both sides begin at multiples of 16, and one
+ * otherwise; it is fastest from cache lines. So parts that go as they lie begin
+ * at multiples of this many f32 in memory. */
+#define GF_DEVICE_GRAIN_ELEMS 32
 
 /*
  * Elements that are sparse sets (coll/gtopk.c), each of the same size, and
@@ -74,7 +81,8 @@ struct gf_device_sets {
 struct gf_device_program {
 	int rank, ranks, contributors; /* as the schedule's */
 	size_t count_elems, scratch_elems, wire_bytes;
-	struct gf_range owned;             /* of a half */
+	size_t skew_elems;     /* that the message lies past such a multiple */
+	struct gf_range owned; /* of a half */
 	const struct gf_codec *codec;      /* NULL: as it is */
 	const struct gf_device_sets *sets; /* NULL: elements are f32 */
 	struct gf_device_step *steps;
@@ -83,8 +91,9 @@ struct gf_device_program {
 	size_t nteams, teams_capacity;
 };
 
-/* How an algorithm goes. -ENOTSUP: there is no way. codec: NULL or "f32" is
- * f32; another one goes by step, or not with `library`. */
+/* How an algorithm goes; args->skew_elems is the program's. -ENOTSUP: there is
+ * no way. codec: NULL or "f32" is f32; another one goes by step, or not with
+ * `library`. */
 int gf_device_program_new(const struct gf_algorithm *a,
 			  const struct gf_coll_args *args, int rank,
 			  const struct gf_codec *codec,

@@ -6,9 +6,17 @@
 
 #include "lane/program.h"
 
-/* A device program's inside; private to lib/comm: device_program.c chooses the
- * way and goes by stage, device_steps.c goes by step, device_wire.c has the
- * memory for that. */
+/* A device program's inside; private to lib/lane: program.c chooses the way and
+ * goes by stage, steps.c goes by step, wire.c has the memory for that. */
+/* The elements before the first multiple of a grain. */
+static inline size_t gf_device_program_head(size_t skew_elems)
+{
+	return skew_elems ? GF_DEVICE_GRAIN_ELEMS - skew_elems : 0;
+}
+/* gf_device_program_of for a message that is skewed. */
+void gf_device_program_skewed(const struct gf_schedule *s,
+			      const struct gf_codec *codec, size_t skew_elems,
+			      struct gf_device_program *p);
 struct gf_device_step *gf_device_program_add(struct gf_device_program *p,
 					     enum gf_device_op op,
 					     struct gf_range range);

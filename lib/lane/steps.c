@@ -55,18 +55,32 @@ static uint32_t sent_until(const struct gf_schedule *s, uint32_t i)
 	return until;
 }
 
+/* Elements of the range before its first whole grain: those of a message that
+ * is skewed, where the range begins with it. */
+static size_t head_of(const struct walk *w, struct gf_range range)
+{
+	const size_t head = gf_device_program_head(w->p->skew_elems);
+
+	if (w->p->codec || range.buffer != GF_BUFFER_DATA || range.first)
+		return 0;
+	return head < range.count ? head : range.count;
+}
+
 static size_t take(struct walk *w, uint32_t i, bool keeps_code)
 {
 	struct gf_device_place place = {.until = i};
 	const struct gf_range range = w->s->steps[i].range;
+	const size_t skew_bytes =
+		head_of(w, range) ? w->p->skew_elems * sizeof(float) : 0;
 
 	if (keeps_code) {
 		place.range = range;
 		place.until = sent_until(w->s, i);
 	}
-	return gf_device_wire_take(
-		&w->wire, place,
-		gf_device_program_wire_bytes(w->p, range.count));
+	return skew_bytes +
+	       gf_device_wire_take(&w->wire, place,
+				   skew_bytes + gf_device_program_wire_bytes(
+							w->p, range.count));
 }
 
 static void code(struct walk *w, enum gf_device_op op, struct gf_range range,
@@ -101,17 +115,35 @@ static size_t place_of(struct walk *w, uint32_t i)
 	return there ? there->at : encode(w, i);
 }
 
-static void transfer(struct walk *w, uint32_t i, size_t wire_at)
+static void transfer_range(struct walk *w, const struct gf_step *step,
+			   struct gf_range range, size_t wire_at)
 {
-	const struct gf_step *step = &w->s->steps[i];
-	struct gf_device_step *t = gf_device_program_add(
-		w->p,
-		step->op == GF_STEP_SEND ? GF_DEVICE_SEND : GF_DEVICE_RECV,
-		step->range);
+	struct gf_device_step *t;
 
+	if (!range.count)
+		return;
+	t = gf_device_program_add(w->p,
+				  step->op == GF_STEP_SEND ? GF_DEVICE_SEND
+							   : GF_DEVICE_RECV,
+				  range);
 	t->peer = step->peer;
 	t->on_wire = on_wire(w, step);
 	t->wire_at = wire_at;
+}
+
+/* The few elements before the first whole grain go beside the others. */
+static void transfer(struct walk *w, uint32_t i, size_t wire_at)
+{
+	const struct gf_step *step = &w->s->steps[i];
+	struct gf_range range = step->range;
+	const size_t head = head_of(w, range);
+
+	transfer_range(w, step, (struct gf_range){range.buffer, 0, head},
+		       wire_at);
+	range.first += head;
+	range.count -= head;
+	transfer_range(w, step, range,
+		       wire_at + (on_wire(w, step) ? head * sizeof(float) : 0));
 }
 
 /* Encodes the data to send, exchanges, takes up the data received, all before
@@ -231,13 +263,21 @@ static void walk(const struct gf_schedule *s, struct gf_device_program *p)
 	free(w.inside);
 }
 
+void gf_device_program_skewed(const struct gf_schedule *s,
+			      const struct gf_codec *codec, size_t skew_elems,
+			      struct gf_device_program *p)
+{
+	begin(s, p);
+	p->codec = codec;
+	p->skew_elems = skew_elems;
+	walk(s, p);
+}
+
 void gf_device_program_of(const struct gf_schedule *s,
 			  const struct gf_codec *codec,
 			  struct gf_device_program *p)
 {
-	begin(s, p);
-	p->codec = codec;
-	walk(s, p);
+	gf_device_program_skewed(s, codec, 0, p);
 }
 
 void gf_device_program_of_sets(const struct gf_schedule *s,

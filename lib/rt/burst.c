@@ -5,6 +5,7 @@
 
 #include "base/heap.h"
 #include "engine/engine.h"
+#include "lane/program.h"
 #include "rt/trace.h"
 
 struct gf_burst {
@@ -55,6 +56,9 @@ static void make_list(struct gf_burst *b,
 			.count_elems = m->count_elems,
 		};
 		b->offset_bytes[i] = offset;
+		if (!m->sets)
+			b->list[i].skew_elems =
+				offset / sizeof(float) % GF_DEVICE_GRAIN_ELEMS;
 		offset += m->count_elems * m->element.size_bytes;
 	}
 }

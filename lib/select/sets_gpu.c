@@ -9,7 +9,8 @@
 #include "base/heap.h"
 #include "coll/algorithm.h"
 
-#define ALIGN 256
+#define ALIGN      256
+#define LINE_BYTES (GF_DEVICE_GRAIN_ELEMS * sizeof(float))
 
 struct gf_sparse_gpu {
 	struct gf_sparse_gpu_config c;
@@ -57,6 +58,19 @@ static void count_lists(struct gf_sparse_gpu *n)
 		  (gf_sparse_gathers(&n->as) && ranks > 2 ? ranks : 2);
 }
 
+/* From one set to the next. Those of several ranks go together, and each begins
+ * a line of memory (lane/program.h). */
+static size_t set_bytes(const struct gf_sparse_gpu *n, size_t k)
+{
+	size_t bytes = gf_sparse_set_bytes(k);
+
+	if (gf_sparse_gathers(&n->as)) {
+		bytes += LINE_BYTES - 1;
+		bytes -= bytes % LINE_BYTES;
+	}
+	return bytes;
+}
+
 static void *carve(char *memory, size_t *used, size_t size_bytes)
 {
 	const size_t at = *used;
@@ -74,8 +88,10 @@ static size_t lay_out(struct gf_sparse_gpu *n, char *memory)
 		n->room > n->c.count_elems ? n->room : n->c.count_elems;
 	size_t used = 0, i;
 
-	n->sets =
-		carve(memory, &used, gf_sparse_sets_bytes(&n->as, n->c.most_k));
+	n->sets = carve(
+		memory, &used,
+		set_bytes(n, n->c.most_k) *
+			(gf_sparse_gathers(&n->as) ? (size_t)n->c.ranks : 1));
 	n->work = carve(memory, &used, k->topk_work_bytes(most));
 	if (!n->nlists)
 		return used;
@@ -99,7 +115,7 @@ static int make_program(struct gf_sparse_gpu *n, struct gf_error *err)
 	const struct gf_coll_args args = {
 		.ranks = n->c.ranks,
 		.count_elems = gathers ? (size_t)n->c.ranks : 1,
-		.elem_bytes = gf_sparse_set_bytes(n->c.most_k),
+		.elem_bytes = set_bytes(n, n->c.most_k),
 		.half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE,
 	};
 	struct gf_schedule s;
@@ -273,7 +289,7 @@ static int choose(struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
 	n->lists[0] = set_of(n->lists[0].index, n->as.k);
 	n->nused = 1;
 	return gpu->ops->copy(n->c.gpu, s, n->lists[0].index, own.index,
-			      n->form.size_bytes, GF_GPU_WITHIN, err);
+			      gf_sparse_set_bytes(n->as.k), GF_GPU_WITHIN, err);
 }
 
 int gf_sparse_gpu_prepare(struct gf_sparse_gpu *n, float *grads, size_t k,
@@ -282,7 +298,7 @@ int gf_sparse_gpu_prepare(struct gf_sparse_gpu *n, float *grads, size_t k,
 	assert(k >= 1 && k <= n->c.most_k);
 	n->grads = grads;
 	n->as.k = k;
-	n->form.size_bytes = gf_sparse_set_bytes(k);
+	n->form.size_bytes = set_bytes(n, k);
 	n->nused = 0;
 	return choose(n, q, err);
 }

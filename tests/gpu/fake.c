@@ -3,11 +3,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/heap.h"
+
+#define ALIGN 256
 
 void fake_complain(struct fake_world *w, const char *what)
 {
@@ -17,8 +20,12 @@ void fake_complain(struct fake_world *w, const char *what)
 
 void *fake_remember(struct fake_world *w, size_t size_bytes)
 {
-	void *p = gf_xcalloc(1, size_bytes + 1);
+	const size_t room = (size_bytes / ALIGN + 1) * ALIGN;
+	void *p = aligned_alloc(ALIGN, room);
 
+	if (!p)
+		abort();
+	memset(p, 0, room);
 	*(void **)gf_array_push(&w->memory, &w->nmemory, &w->memory_capacity) =
 		p;
 	return p;
@@ -294,6 +301,11 @@ uint64_t fake_world_to_host_bytes(struct fake_world *w)
 	n = w->to_host_bytes;
 	pthread_mutex_unlock(&w->lock);
 	return n;
+}
+
+size_t fake_world_misaligned(struct fake_world *w)
+{
+	return count_of(w, &w->misaligned);
 }
 
 size_t fake_world_keeps(struct fake_world *w)

@@ -69,6 +69,9 @@ size_t fake_world_pinned(struct fake_world *w);
 size_t fake_world_syncs(struct fake_world *w);
 /* Copied by the devices to the host. */
 uint64_t fake_world_to_host_bytes(struct fake_world *w);
+/* Transfers of 128 bytes and more that began elsewhere than at a multiple of as
+ * many: NCCL moves them slowly. */
+size_t fake_world_misaligned(struct fake_world *w);
 /* Times that memory was given to NCCL for good. */
 size_t fake_world_keeps(struct fake_world *w);
 /* Graphs that were launched. */

@@ -7,6 +7,8 @@
 
 #include "base/heap.h"
 
+#define LINE_BYTES 128
+
 /* The rank that this thread plays, and its group. */
 static _Thread_local struct fake_world *here;
 static _Thread_local int here_rank;
@@ -442,6 +444,9 @@ static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
 	if (!group)
 		keep_busy(c);
 	take_time(op, &item, w->costs);
+	w->misaligned += (item.what == SEND || item.what == RECV) &&
+			 item.count >= LINE_BYTES &&
+			 (uintptr_t)item.data % LINE_BYTES;
 	group_stream = s;
 	pthread_mutex_unlock(&w->lock);
 	return 0;

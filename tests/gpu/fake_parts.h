@@ -114,7 +114,7 @@ struct fake_world {
 	void **memory;
 	size_t nmemory, memory_capacity;
 	uint64_t ids;
-	size_t pinned, syncs, launches, keeps;
+	size_t pinned, syncs, launches, keeps, misaligned;
 	uint64_t to_host_bytes;
 	struct gf_gpu_ops plain;        /* of devices that capture nothing */
 	const struct fake_costs *costs; /* NULL: the real clock */
@@ -122,7 +122,7 @@ struct fake_world {
 };
 
 void fake_complain(struct fake_world *w, const char *what);
-/* Zeroed; lives as long as the world. */
+/* Zeroed, aligned as CUDA's; lives as long as the world. */
 void *fake_remember(struct fake_world *w, size_t size_bytes);
 struct fake_device *fake_device_of(struct gf_gpu *g);
 

@@ -28,7 +28,13 @@ struct lane_test {
 };
 
 #define LANE_TEST_MOST 9000
-static const size_t lane_test_sizes[] = {1, 5, 1000, LANE_TEST_MOST};
+static const struct {
+	size_t count_elems, skew_elems;
+} lane_test_sizes[] = {{1, 0},   {5, 0},   {1000, 0}, {LANE_TEST_MOST, 0},
+		       {5, 31},  {40, 10}, {1000, 1}, {2000, 31},
+		       {8900, 4}};
+/* The longest, skew and all. */
+#define LANE_TEST_ROOM (LANE_TEST_MOST + GF_DEVICE_GRAIN_ELEMS)
 static const char *const lane_test_codecs[] = {"f32", "f16", "bf16", "trunc16",
 					       "q8"};
 
@@ -60,10 +66,10 @@ static inline void lane_test_open(struct lane_test *t, struct gf_comm *comm,
 		       "a lane");
 	lane_test_must(t, gf_device_lane_meet(&t->lane, &t->err), "meet");
 	lane_test_must(t,
-		       gpu->ops->alloc(gpu, LANE_TEST_MOST * sizeof(float),
+		       gpu->ops->alloc(gpu, LANE_TEST_ROOM * sizeof(float),
 				       &t->data, &t->err),
 		       "memory");
-	gf_device_lane_keep(&t->lane, t->data, LANE_TEST_MOST * sizeof(float));
+	gf_device_lane_keep(&t->lane, t->data, LANE_TEST_ROOM * sizeof(float));
 }
 
 static inline void lane_test_close(struct lane_test *t)
@@ -80,12 +86,13 @@ static inline float lane_test_value(int rank, size_t i)
 	return (float)((i * 7 + (size_t)rank * 13) % 61) - 30;
 }
 
-/* What p makes of `values` on the device. */
+/* What p makes of `values` on the device, skewed as p is. */
 static inline void lane_test_run(struct lane_test *t,
 				 const struct gf_device_program *p,
 				 float *values)
 {
 	struct gf_device_lane *l = &t->lane;
+	float *data = (float *)t->data + p->skew_elems;
 	const struct gf_gpu_ops *ops = l->gpu->ops;
 	const size_t bytes = p->count_elems * sizeof(float);
 	struct gf_error *err = &t->err;
@@ -93,12 +100,12 @@ static inline void lane_test_run(struct lane_test *t,
 	lane_test_must(t, gf_device_lane_prepare(l, p, err), "prepare");
 	lane_test_must(t, gf_device_lane_reserve(l, err), "reserve");
 	lane_test_must(t,
-		       ops->copy(l->gpu, l->stream, t->data, values, bytes,
+		       ops->copy(l->gpu, l->stream, data, values, bytes,
 				 GF_GPU_TO_DEVICE, err),
 		       "up");
-	lane_test_must(t, gf_device_lane_run(l, p, t->data, err), "run");
+	lane_test_must(t, gf_device_lane_run(l, p, data, err), "run");
 	lane_test_must(t,
-		       ops->copy(l->gpu, l->stream, values, t->data, bytes,
+		       ops->copy(l->gpu, l->stream, values, data, bytes,
 				 GF_GPU_TO_HOST, err),
 		       "down");
 	lane_test_must(t, ops->stream_sync(l->gpu, l->stream, err), "end");
@@ -120,6 +127,7 @@ static inline void lane_test_host(struct lane_test *t,
 		t, gf_element_coded(codec, GF_OP_SUM, &config.element, &t->err),
 		"element");
 	args->lossy = gf_element_lossy(&config.element);
+	args->grain_elems = args->lossy ? 0 : GF_DEVICE_GRAIN_ELEMS;
 	lane_test_must(
 		t, gf_algorithm_schedule(a, args, t->comm->rank, &s, &t->err),
 		"schedule");
@@ -168,10 +176,11 @@ static inline void lane_test_one(struct lane_test *t,
 				want[i] += lane_test_value(r, i);
 	at = lane_test_differs(want, got, n);
 	EXPECT(at == n,
-	       "%s, %s, rank %d of %d, %zu elements, %zu factors: element %zu "
-	       "is %g, the host's %g",
-	       a->name, codec, t->comm->rank, t->comm->ranks, n, args->nfactors,
-	       at, (double)got[at], (double)want[at]);
+	       "%s, %s, rank %d of %d, %zu elements at %zu, %zu factors: "
+	       "element %zu is %g, the host's %g",
+	       a->name, codec, t->comm->rank, t->comm->ranks, n,
+	       args->skew_elems, args->nfactors, at, (double)got[at],
+	       (double)want[at]);
 	gf_device_program_release(&p);
 	free(got);
 	free(want);
@@ -188,7 +197,10 @@ static inline void lane_test_algorithms(struct lane_test *t)
 				const struct gf_algorithm *it =
 					gf_algorithms[a];
 
-				args.count_elems = lane_test_sizes[n];
+				args.count_elems =
+					lane_test_sizes[n].count_elems;
+				args.skew_elems = lane_test_sizes[n].skew_elems;
+				args.grain_elems = 0;
 				args.lossy = false;
 				if ((c && !it->build) ||
 				    (it->applicable &&
@@ -218,7 +230,10 @@ static inline void lane_test_stages(struct lane_test *t)
 		for (n = 0; n < GF_ARRAY_LENGTH(lane_test_sizes); n++)
 			for (c = 0; c < GF_ARRAY_LENGTH(lane_test_codecs);
 			     c++) {
-				args.count_elems = lane_test_sizes[n];
+				args.count_elems =
+					lane_test_sizes[n].count_elems;
+				args.skew_elems = lane_test_sizes[n].skew_elems;
+				args.grain_elems = 0;
 				args.lossy = false;
 				lane_test_one(t,
 					      gf_algorithm_find("blueconnect"),

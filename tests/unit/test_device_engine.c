@@ -307,6 +307,9 @@ static void end(struct job *job, int ranks)
 {
 	EXPECT(!fake_world_complaint(job->world), "%s",
 	       fake_world_complaint(job->world));
+	EXPECT(fake_world_misaligned(job->world) == 0,
+	       "%zu transfers are not aligned",
+	       fake_world_misaligned(job->world));
 	EXPECT(fake_world_comms(job->world) == 0, "%zu communicators remain",
 	       fake_world_comms(job->world));
 	/* what was aborted comes to its end by and by, or the watchdog does */

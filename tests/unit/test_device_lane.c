@@ -26,6 +26,9 @@ static void run(int ranks, const struct fake_faults *faults)
 	EXPECT(fake_world_comms(world) == 0 && fake_world_waiting(world) == 0,
 	       "%zu communicators, %zu operations remain",
 	       fake_world_comms(world), fake_world_waiting(world));
+	EXPECT(fake_world_misaligned(world) == 0,
+	       "%d ranks: %zu transfers are not aligned", ranks,
+	       fake_world_misaligned(world));
 	EXPECT(fake_world_keeps(world) == (faults->no_keep ? 0 : (size_t)ranks),
 	       "%d ranks: memory is NCCL's %zu times", ranks,
 	       fake_world_keeps(world));

@@ -70,6 +70,27 @@ static void check_wire(const struct gf_device_program *p)
 	}
 }
 
+/* Transfers begin at whole grains in memory, but for what is shorter. */
+static void check_grains(const struct gf_device_program *p)
+{
+	const size_t grain = GF_DEVICE_GRAIN_ELEMS * sizeof(float);
+	size_t i, at;
+
+	for (i = 0; i < p->nsteps; i++) {
+		const struct gf_device_step *t = &p->steps[i];
+
+		if (t->op != GF_DEVICE_SEND && t->op != GF_DEVICE_RECV)
+			continue;
+		at = t->on_wire
+			     ? t->wire_at
+			     : (p->skew_elems + t->range.first) * sizeof(float);
+		EXPECT(at % grain == 0 ||
+			       t->range.count < GF_DEVICE_GRAIN_ELEMS,
+		       "step %zu: %zu elements at byte %zu", i, t->range.count,
+		       at);
+	}
+}
+
 static int verify(const struct gf_schedule *s, const struct gf_coll_args *args,
 		  struct gf_error *err)
 {
@@ -80,8 +101,8 @@ static int verify(const struct gf_schedule *s, const struct gf_coll_args *args,
 		       : gf_verify_allreduce(s, args->ranks, err);
 }
 
-static void prove(const struct gf_algorithm *a, struct gf_coll_args *args,
-		  const char *name)
+static void prove_one(const struct gf_algorithm *a,
+		      const struct gf_coll_args *args, const char *name)
 {
 	const struct gf_codec *codec = name ? gf_codec_find(name) : NULL;
 	const size_t p = (size_t)args->ranks;
@@ -97,20 +118,34 @@ static void prove(const struct gf_algorithm *a, struct gf_coll_args *args,
 		if (rc)
 			break;
 		check_wire(&programs[rank]);
+		check_grains(&programs[rank]);
 		gf_device_program_schedule(&programs[rank], &s[rank]);
 	}
 	rc = rc ? rc : verify(s, args, &err);
 	EXPECT(!rc,
-	       "%s, %d ranks, %d servers, %zu elements, %zu factors, half %d, "
-	       "%s: %s",
+	       "%s, %d ranks, %d servers, %zu elements at %zu, %zu factors, "
+	       "half %d, %s: %s",
 	       a->name, args->ranks, args->servers, args->count_elems,
-	       args->nfactors, (int)args->half, name ? name : "f32", err.text);
+	       args->skew_elems, args->nfactors, (int)args->half,
+	       name ? name : "f32", err.text);
 	for (rank = 0; rank < args->ranks; rank++) {
 		gf_device_program_release(&programs[rank]);
 		gf_schedule_release(&s[rank]);
 	}
 	free(programs);
 	free(s);
+}
+
+/* Values that go as they are also from the middle of a grain. */
+static void prove(const struct gf_algorithm *a, struct gf_coll_args *args,
+		  const char *name)
+{
+	prove_one(a, args, name);
+	if (name)
+		return;
+	args->skew_elems = 13;
+	prove_one(a, args, name);
+	args->skew_elems = 0;
 }
 
 static bool applies(const struct gf_algorithm *a,
@@ -318,7 +353,8 @@ static void test_encoded_once(void)
 	}
 }
 
-/* 12 = 3 x 2 x 2 ranks, 25 elements: what rank 7 = (1, 0, 1) enqueues. */
+/* 12 = 3 x 2 x 2 ranks, 25 elements, fewer than grains for all: what rank 7 =
+ * (1, 0, 1) enqueues. */
 static void test_stage_program(void)
 {
 	static const int factors[] = {3, 2, 2};
@@ -362,6 +398,36 @@ static void test_stage_program(void)
 			       "step %zu: team %d + %d x %d", i, team->first,
 			       team->stride, team->size);
 	}
+	gf_device_program_release(&p);
+}
+
+/* Equal parts of whole grains, and what is left at either end. */
+static void test_stage_grains(void)
+{
+	static const int factors[] = {2, 2};
+	static const size_t parts[][2] = {{0, 19}, {787, 94}};
+	struct gf_coll_args args = {.ranks = 4,
+				    .count_elems = 881,
+				    .elem_bytes = 4,
+				    .skew_elems = 13,
+				    .factors = factors,
+				    .nfactors = 2};
+	struct gf_device_program p;
+	size_t i;
+
+	EXPECT(!gf_device_program_new(gf_algorithm_find("blueconnect"), &args,
+				      3, NULL, &p, NULL),
+	       "made");
+	EXPECT(p.nsteps == 6 && p.steps[0].range.first == 19 &&
+		       p.steps[0].range.count == 768,
+	       "%zu steps, from %zu elements at %zu", p.nsteps,
+	       p.steps[0].range.count, p.steps[0].range.first);
+	for (i = 0; i < 2 && p.nsteps == 6; i++)
+		EXPECT(p.steps[4 + i].op == GF_DEVICE_ALL_REDUCE &&
+			       p.steps[4 + i].range.first == parts[i][0] &&
+			       p.steps[4 + i].range.count == parts[i][1],
+		       "rest %zu: %zu at %zu", i, p.steps[4 + i].range.count,
+		       p.steps[4 + i].range.first);
 	gf_device_program_release(&p);
 }
 
@@ -476,8 +542,9 @@ static const struct {
 /* The proof must fail where a program is wrong. */
 static void test_refusals(void)
 {
-	struct gf_coll_args args = {
-		.ranks = 4, .count_elems = 8, .elem_bytes = 4};
+	struct gf_coll_args args = {.ranks = 4,
+				    .count_elems = 8 * GF_DEVICE_GRAIN_ELEMS,
+				    .elem_bytes = 4};
 	struct gf_device_program p[4];
 	struct gf_schedule s[4];
 	size_t fault;
@@ -515,6 +582,7 @@ int main(void)
 	test_sets();
 	test_stages();
 	test_stage_program();
+	test_stage_grains();
 	test_encoded_once();
 	test_peers();
 	test_refusals();

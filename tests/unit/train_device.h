@@ -72,6 +72,12 @@ static inline void train_with(struct train_run *run, unsigned seed, bool nccl,
 	EXPECT(fake_world_comms(world) == 0, "%zu communicators remain",
 	       fake_world_comms(world));
 	EXPECT(!fake_world_complaint(world), "%s", fake_world_complaint(world));
+	/* packs of chunks that are no whole grains begin anywhere */
+	if (!gf_csc_params(&run->selection) ||
+	    gf_csc_params(&run->selection)->chunk_elems % 32 == 0)
+		EXPECT(fake_world_misaligned(world) == 0,
+		       "%zu transfers are not aligned",
+		       fake_world_misaligned(world));
 	syncs = fake_world_syncs(world);
 	to_host_bytes = fake_world_to_host_bytes(world);
 	launches = fake_world_launches(world);
@@ -317,8 +323,9 @@ static const struct {
 	 .selection = SELECT_CSC(.chunk_elems = 7, .keep = .3, .decay = .5)},
 	{"csc all", MLP, 2, "sgd",
 	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = 1, .decay = 1)},
+	/* chunks of whole grains of memory */
 	{"csc lanes", NORMED, 4, "sgd", 3, .tolerance = NCCL_TOLERANCE,
-	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .4, .decay = 1)},
+	 .selection = SELECT_CSC(.chunk_elems = 32, .keep = .4, .decay = 1)},
 	{"csc stale", MLP, 2, "sgd", .staleness = 2,
 	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
 	{"csc staler", NORMED, 2, "nesterov", 2, .staleness = 3,
