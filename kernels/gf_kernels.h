@@ -128,6 +128,13 @@ struct gf_kernels {
 				       const struct gf_lstm_gradient *d,
 				       size_t n);
 
+	/* x = exp(scale*x) / sum of exp(scale*x), scale > 0; and back, with
+	 * its result y: d = scale*y*(d - sum of y*d). Sums as below, over all
+	 * of a row. */
+	void (*softmax_f32)(float *x, float scale, size_t n);
+	void (*softmax_backward_f32)(const float *y, float *d, float scale,
+				     size_t n);
+
 	/* Sums of |x| and of x*x: per 4096 elements 32 lanes in f32, element i
 	 * in lane i % 32; the lanes are added up in f64, in order. */
 	double (*sum_abs_f32)(const float *x, size_t n);

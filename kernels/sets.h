@@ -17,6 +17,10 @@ void gf_kernels_fill_cell_ref(struct gf_kernels *k);
 void gf_kernels_fill_cell_avx2(struct gf_kernels *k);
 void gf_kernels_fill_cell_avx512(struct gf_kernels *k);
 
+void gf_kernels_fill_softmax_ref(struct gf_kernels *k);
+void gf_kernels_fill_softmax_avx2(struct gf_kernels *k);
+void gf_kernels_fill_softmax_avx512(struct gf_kernels *k);
+
 void gf_kernels_fill_reduce_ref(struct gf_kernels *k);
 void gf_kernels_fill_reduce_avx2(struct gf_kernels *k);
 void gf_kernels_fill_reduce_avx512(struct gf_kernels *k);

@@ -219,6 +219,75 @@ static void test_cell_values(const struct gf_kernels *ref)
 	}
 }
 
+/* --- softmax -------------------------------------------------------------- */
+
+/* Rows of every length, with numbers that are odd in half of them. */
+static void test_softmax(const struct gf_kernels *ref,
+			 const struct gf_kernels *set)
+{
+	static const float odd[] = {INFINITY, -INFINITY, NAN, 200, -200, 0};
+	static struct arrays want, got;
+	size_t i, n;
+
+	for (n = 0; n < 140; n++) {
+		draw(want.x);
+		draw(want.y);
+		for (i = 0; n % 2 && i < GF_ARRAY_LENGTH(odd); i++)
+			want.x[(7 * i) % n] = odd[i];
+		guard(&want, n);
+		got = want;
+		ref->softmax_f32(want.x, .3f, n);
+		ref->softmax_backward_f32(want.x, want.y, .3f, n);
+		set->softmax_f32(got.x, .3f, n);
+		set->softmax_backward_f32(got.x, got.y, .3f, n);
+		for (i = 0; i <= n; i++)
+			EXPECT(((isnan(want.x[i]) && isnan(got.x[i])) ||
+				!memcmp(&want.x[i], &got.x[i],
+					sizeof(*got.x))) &&
+				       ((isnan(want.y[i]) && isnan(got.y[i])) ||
+					!memcmp(&want.y[i], &got.y[i],
+						sizeof(*got.y))),
+			       "softmax of %s, n=%zu, [%zu]: %a, %a", set->name,
+			       n, i, (double)want.x[i], (double)got.x[i]);
+		EXPECT(got.x[n] == GUARD && got.y[n] == GUARD,
+		       "softmax of %s wrote past the end, n=%zu", set->name, n);
+	}
+}
+
+/* Against f64. Scores as far apart as 60 lose nothing that f32 has. */
+static void test_softmax_values(const struct gf_kernels *ref)
+{
+	const double tolerance = 2e-6;
+	static struct arrays a, kept;
+	double y[MAX], sum, mean, d;
+	size_t n, i;
+
+	for (n = 1; n < MAX; n = n * 3 / 2 + 1) {
+		draw(a.x);
+		draw(a.y);
+		for (i = 0; i < n; i++)
+			a.x[i] *= 20;
+		kept = a;
+		ref->softmax_f32(a.x, .25f, n);
+		ref->softmax_backward_f32(a.x, a.y, .25f, n);
+		for (i = 0, sum = 0; i < n; i++)
+			sum += y[i] = exp(.25 * kept.x[i]);
+		for (i = 0, mean = 0; i < n; i++) {
+			y[i] /= sum;
+			mean += y[i] * kept.y[i];
+		}
+		for (i = 0; i < n; i++) {
+			d = .25 * y[i] * (kept.y[i] - mean);
+			EXPECT(fabs(a.x[i] - y[i]) <= tolerance * y[i] + 1e-30,
+			       "softmax of %zu, [%zu]: %.9g, want %.9g", n, i,
+			       (double)a.x[i], y[i]);
+			EXPECT(fabs(a.y[i] - d) <= tolerance * fabs(d) + 1e-6,
+			       "its gradient, [%zu]: %.9g, want %.9g", i,
+			       (double)a.y[i], d);
+		}
+	}
+}
+
 static void test_no_hole(const struct gf_kernels *k)
 {
 	const void *entry;
@@ -242,6 +311,7 @@ int main(void)
 	test_no_hole(gf_kernels());
 	test_spec(ref);
 	test_cell_values(ref);
+	test_softmax_values(ref);
 	EXPECT(!gf_kernels_named("mmx"), "no such set");
 	for (size_t s = 0; s < GF_ARRAY_LENGTH(names); s++) {
 		const struct gf_kernels *set = gf_kernels_named(names[s]);
@@ -252,6 +322,7 @@ int main(void)
 		}
 		test_no_hole(set);
 		test_cell(ref, set);
+		test_softmax(ref, set);
 		for (size_t c = 0; c < GF_ARRAY_LENGTH(elementwise); c++)
 			for (size_t n = 0; n < GF_ARRAY_LENGTH(sizes); n++)
 				for (size_t o = 0; o < 4; o++)
