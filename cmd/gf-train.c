@@ -83,7 +83,8 @@ static const struct gf_setting settings[] = {
 	{"accumulate", "N", 2, GF_SETTING_WHOLE, AT(training.accumulate),
 	 "exchange the mean gradient of N batches at once (1)", 1, 1e9},
 	{"optimizer", "NAME", 2, GF_SETTING_TEXT, AT(training.optimizer),
-	 "sgd, nesterov, lars, lars-paper or adamw (sgd)",
+	 "sgd, nesterov, lars, lars-paper or adamw (sgd; with attention "
+	 "adamw)",
 	 .from = {{gf_optimizers}}},
 	{"lr", "RATE", 2, GF_SETTING_REAL, AT(training.rate),
 	 "peak learning rate (0.1 for a global batch of 64, scaled; adamw: "

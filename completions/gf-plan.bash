@@ -9,8 +9,8 @@ _gf_plan() {
 	case $prev in
 	--model) paths=-f words='alexnet-bn bert-base cifar100-cnn
 		cifar100-convex densenet201 digits-cnn-plain digits-cnn
-		digits-mlp gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp
-		resnet152 resnet18 resnet20 resnet50 vgg16' ;;
+		digits-mlp gpt-text gpt2-small inception-v4 lstm-ptb lstm-text
+		mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' ;;
 	--gpu) words='b200 h200 h100-pcie h100 a100-40gb a100
 		l40s l4 a10 v100 t4 p100 rtx2080ti mi300x mi250x' ;;
 	--precision) words='f32 tf32 f16' ;;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Written by make completions.
-complete -c gf-plan -l model -r -F -a 'alexnet-bn bert-base cifar100-cnn cifar100-convex densenet201 digits-cnn-plain digits-cnn digits-mlp gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' -d 'estimate times of this model (a path or a shipped name)'
+complete -c gf-plan -l model -r -F -a 'alexnet-bn bert-base cifar100-cnn cifar100-convex densenet201 digits-cnn-plain digits-cnn digits-mlp gpt-text gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' -d 'estimate times of this model (a path or a shipped name)'
 complete -c gf-plan -l gpu -x -a 'b200\\t"NVIDIA HGX B200 data sheet, per GPU" h200\\t"NVIDIA H200 data sheet, SXM" h100-pcie\\t"NVIDIA H100 data sheet, PCIe" h100\\t"NVIDIA H100 data sheet, SXM" a100-40gb\\t"NVIDIA A100 data sheet, SXM, 40 GB" a100\\t"NVIDIA A100 data sheet, SXM, 80 GB" l40s\\t"NVIDIA L40S data sheet" l4\\t"NVIDIA L4 data sheet" a10\\t"NVIDIA A10 data sheet" v100\\t"NVIDIA V100 data sheet, SXM2" t4\\t"NVIDIA T4 data sheet" p100\\t"NVIDIA P100 data sheet, SXM2" rtx2080ti\\t"NVIDIA Turing architecture white paper" mi300x\\t"AMD Instinct MI300X data sheet" mi250x\\t"AMD Instinct MI250X data sheet, one of its two dies"' -d 'estimate by this GPU\'s data sheet (the topology\'s GPU)'
 complete -c gf-plan -l precision -x -a 'f32 tf32 f16' -d 'the arithmetic of that GPU (tf32, else f32)'
 complete -c gf-plan -l flops -x -d 'operations per second and rank for the estimate (1e12)'

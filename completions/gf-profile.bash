@@ -9,8 +9,8 @@ _gf_profile() {
 	case $prev in
 	--model) paths=-f words='alexnet-bn bert-base cifar100-cnn
 		cifar100-convex densenet201 digits-cnn-plain digits-cnn
-		digits-mlp gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp
-		resnet152 resnet18 resnet20 resnet50 vgg16' ;;
+		digits-mlp gpt-text gpt2-small inception-v4 lstm-ptb lstm-text
+		mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' ;;
 	--device) words='auto cpu cuda' ;;
 	--backend) words='auto onednn ref cuda' ;;
 	--algorithms | -a) list=1 words='ring rhd butterfly tree linear

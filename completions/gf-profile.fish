@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Written by make completions.
-complete -c gf-profile -l model -r -F -a 'alexnet-bn bert-base cifar100-cnn cifar100-convex densenet201 digits-cnn-plain digits-cnn digits-mlp gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' -d 'measure this model\'s backward pass'
+complete -c gf-profile -l model -r -F -a 'alexnet-bn bert-base cifar100-cnn cifar100-convex densenet201 digits-cnn-plain digits-cnn digits-mlp gpt-text gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' -d 'measure this model\'s backward pass'
 complete -c gf-profile -l batch -x -d 'samples per rank (16; 32 for --estimate)'
 complete -c gf-profile -l device -x -a 'auto cpu cuda' -d 'compute on auto, cpu, cuda or cuda:N (auto)'
 complete -c gf-profile -l backend -x -a 'auto onednn ref cuda' -d 'the backend: auto, onednn or ref; on a GPU auto or cuda'

@@ -2,7 +2,7 @@
 # Written by make completions.
 complete -c gf-train -f
 complete -c gf-train -l plan -r -F -d 'exchange gradients by this plan'
-complete -c gf-train -l model -r -F -a 'alexnet-bn bert-base cifar100-cnn cifar100-convex densenet201 digits-cnn-plain digits-cnn digits-mlp gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' -d 'train a shipped model or a file (the plan\'s, or digits-cnn)'
+complete -c gf-train -l model -r -F -a 'alexnet-bn bert-base cifar100-cnn cifar100-convex densenet201 digits-cnn-plain digits-cnn digits-mlp gpt-text gpt2-small inception-v4 lstm-ptb lstm-text mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' -d 'train a shipped model or a file (the plan\'s, or digits-cnn)'
 complete -c gf-train -l data -x -a 'synthetic digits text (__fish_complete_directories)' -d 'train with a folder, FORMAT:FOLDER, synthetic or synthetic:N (digits)'
 complete -c gf-train -l training -r -F -a 'digits-lars' -d 'train as a shipped document or a file says; options override it'
 complete -c gf-train -l augment -x -a '(__fish_complete_list , \'printf \\\'%s\\\\n\\\' none flip crop:4\')' -d 'change training images: flip, crop:N, or both (none)'
@@ -10,7 +10,7 @@ complete -c gf-train -l epochs -x -d 'passes over the training data (10)'
 complete -c gf-train -l steps -x -d 'stop after N steps in all (a replay: 50)'
 complete -c gf-train -l batch -x -d 'samples that a rank computes at once (the plan\'s, or 16)'
 complete -c gf-train -l accumulate -x -d 'exchange the mean gradient of N batches at once (1)'
-complete -c gf-train -l optimizer -x -a 'sgd\\t"SGD with momentum and weight decay" nesterov\\t"SGD with Nesterov\'s momentum and weight decay" lars\\t"SGD with a rate per tensor, as large as its weights bear; the schedule\'s rate outside the momentum" lars-paper\\t"the same with the rate inside the momentum, as published (You et al. 2017)" adamw\\t"Adam with decoupled weight decay and PyTorch\'s defaults (Loshchilov, Hutter 2019)"' -d 'sgd, nesterov, lars, lars-paper or adamw (sgd)'
+complete -c gf-train -l optimizer -x -a 'sgd\\t"SGD with momentum and weight decay" nesterov\\t"SGD with Nesterov\'s momentum and weight decay" lars\\t"SGD with a rate per tensor, as large as its weights bear; the schedule\'s rate outside the momentum" lars-paper\\t"the same with the rate inside the momentum, as published (You et al. 2017)" adamw\\t"Adam with decoupled weight decay and PyTorch\'s defaults (Loshchilov, Hutter 2019)"' -d 'sgd, nesterov, lars, lars-paper or adamw (sgd; with attention adamw)'
 complete -c gf-train -l lr -x -d 'peak learning rate (0.1 for a global batch of 64, scaled; adamw: 1e-3)'
 complete -c gf-train -l lr-batch -x -d 'RATE is meant for a global batch of N: scale it to this run\'s'
 complete -c gf-train -l momentum -x -d 'the optimizer\'s momentum (0.9)'

@@ -99,6 +99,7 @@ static const struct gf_field embedding_fields[] = {
 	 .high = GF_MAX_COUNT},
 	{"outputs", GF_FIELD_SIZE, .offset = AT(filters), .low = 1,
 	 .high = GF_MAX_COUNT},
+	{"positional", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(positional)},
 	{"frozen", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(frozen)},
 	{NULL},
 };
@@ -111,6 +112,11 @@ static int infer_embedding(struct gf_infer *c)
 	if (l->in.rank != 1)
 		return gf_infer_refuse(c, NULL, "want an input {T}, got %s",
 				       gf_shape_text(&l->in, shape));
+	if (l->positional && l->entries < l->in.dims[0])
+		return gf_infer_refuse(c, "entries",
+				       "want at least %zu, one per position, "
+				       "got %zu",
+				       l->in.dims[0], l->entries);
 	l->out = (struct gf_shape){2, {l->in.dims[0], l->filters}};
 	gf_infer_param(c, "weight",
 		       (struct gf_shape){2, {l->entries, l->filters}});
@@ -131,6 +137,7 @@ const struct gf_layer_kind gf_layer_embedding = {
 static const struct gf_field attention_fields[] = {
 	{"heads", GF_FIELD_SIZE, .offset = AT(heads), .low = 1,
 	 .high = GF_MAX_COUNT},
+	{"causal", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(causal)},
 	{NULL},
 };
 
@@ -170,7 +177,8 @@ static int infer_attention(struct gf_infer *c)
 	l->out = (struct gf_shape){2, {first->dims[0], features}};
 	t = (double)first->dims[0];
 	f = (double)features;
-	/* two products of t*t*f, a softmax of 5 operations per score */
+	/* two products of t*t*f, a softmax of 5 operations per score; a mask
+	 * is not counted */
 	l->forward_flops = 4 * t * t * f + 5 * (double)l->heads * t * t;
 	l->backward_flops = 2 * l->forward_flops;
 	return 0;

@@ -288,7 +288,7 @@ size_t gf_model_vocabulary(const struct gf_model *m)
 	for (i = 0; i < m->nlayers; i++) {
 		const struct gf_layer *l = &m->layers[i];
 
-		if (l->type != GF_LAYER_EMBEDDING)
+		if (l->type != GF_LAYER_EMBEDDING || l->positional)
 			continue;
 		for (k = 0; k < l->ninputs; k++)
 			if (l->inputs[k] < 0 &&

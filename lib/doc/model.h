@@ -40,7 +40,8 @@ enum gf_layer_type {
 	GF_LAYER_GELU,
 	GF_LAYER_TANH,
 	GF_LAYER_EMBEDDING, /* {T} numbers to {T, outputs} */
-	GF_LAYER_ATTENTION, /* of queries, keys, values: three {T, F} */
+	GF_LAYER_ATTENTION, /* of queries, keys, values: three {T, F}, or
+			     * one {T, 3F} */
 	GF_LAYER_SELECT,    /* one position of {T, F}: {F} */
 	GF_LAYER_LSTM,      /* {T, F} to {T, outputs} */
 };
@@ -69,7 +70,9 @@ struct gf_layer {
 				     running + momentum * of this batch */
 	double rate;              /* dropout: the share that becomes 0 */
 	size_t entries;           /* embedding: rows of the table */
+	bool positional;          /* embedding: of positions, not of numbers */
 	size_t heads;             /* attention: divides F */
+	bool causal;              /* attention: not to later positions */
 	size_t position;          /* select */
 	char *tied; /* fc: the earlier layer whose weight it uses; or NULL */
 	struct gf_shape in, out;     /* inferred; in: of the first input */

@@ -32,6 +32,7 @@ static int check_inputs(const struct gf_model *m, size_t l,
 {
 	const struct gf_layer *layer = &m->layers[l];
 	bool concat = layer->type == GF_LAYER_CONCAT;
+	bool any = concat || layer->type == GF_LAYER_ATTENTION;
 	size_t want_elems = gf_shape_elems(concat ? &layer->out : &layer->in);
 	size_t sum = 0;
 
@@ -52,14 +53,9 @@ static int check_inputs(const struct gf_model *m, size_t l,
 					    "%zu",
 					    want_elems, sum);
 	}
-	if (layer->type == GF_LAYER_ATTENTION && layer->ninputs == 1)
-		return gf_error_set(err, -EINVAL,
-				    "want queries, keys and values as three "
-				    "inputs, got one, which is for planners");
-	if (layer->ninputs != (layer->type == GF_LAYER_ADD         ? 2
-			       : layer->type == GF_LAYER_ATTENTION ? 3
-			       : concat ? layer->ninputs
-					: 1))
+	if (layer->ninputs != (layer->type == GF_LAYER_ADD ? 2
+			       : any                       ? layer->ninputs
+							   : 1))
 		return gf_error_set(err, -EINVAL, "want other inputs, got %zu",
 				    layer->ninputs);
 	return 0;

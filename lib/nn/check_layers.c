@@ -148,8 +148,9 @@ static int attention(const struct gf_layer *l, struct gf_error *err)
 
 	if (rc)
 		return rc;
-	return want(l->ninputs == 3 && l->heads > 0 &&
-			    l->in.dims[1] % l->heads == 0,
+	return want((l->ninputs == 1 ? l->in.dims[1] == 3 * l->out.dims[1]
+				     : l->ninputs == 3) &&
+			    l->heads > 0 && l->out.dims[1] % l->heads == 0,
 		    err, "queries, keys and values that the heads divide");
 }
 
@@ -172,7 +173,9 @@ static int embedding(const struct gf_layer *l, struct gf_error *err)
 				    "want the sample itself as its input");
 	return want(l->in.rank == 1 && l->out.rank == 2 &&
 			    l->out.dims[0] == l->in.dims[0] &&
-			    l->out.dims[1] == l->filters && l->entries > 0,
+			    l->out.dims[1] == l->filters &&
+			    l->entries >
+				    (l->positional ? l->in.dims[0] - 1 : 0),
 		    err, "a row of the table per number");
 }
 

@@ -122,7 +122,7 @@ static int check_numbers(const struct gf_net *net, const float *input,
 		const struct gf_layer *layer = &m->layers[l];
 		size_t count = batch * gf_shape_elems(&layer->in);
 
-		if (layer->type != GF_LAYER_EMBEDDING)
+		if (layer->type != GF_LAYER_EMBEDDING || layer->positional)
 			continue;
 		for (size_t i = 0; i < count; i++)
 			if (!(input[i] >= 0 &&

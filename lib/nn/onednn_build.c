@@ -245,3 +245,11 @@ void gf_onednn_reorder(struct gf_onednn *p, struct gf_onednn_ops *ops,
 	gf_onednn_arg(op, DNNL_ARG_FROM, from);
 	gf_onednn_arg(op, DNNL_ARG_TO, to);
 }
+
+void gf_onednn_multiply(const struct gf_onednn_product *p)
+{
+	dnnl_sgemm(p->a.transposed ? 'T' : 'N', p->b.transposed ? 'T' : 'N',
+		   (dnnl_dim_t)p->m, (dnnl_dim_t)p->n, (dnnl_dim_t)p->k,
+		   p->alpha, p->a.at, (dnnl_dim_t)p->a.pitch, p->b.at,
+		   (dnnl_dim_t)p->b.pitch, p->beta, p->c, (dnnl_dim_t)p->pitch);
+}

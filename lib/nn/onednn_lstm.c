@@ -56,22 +56,14 @@ static struct lstm lstm_of(const struct gf_ref_io *io)
 	};
 }
 
-/* A row-major matrix whose rows lie `pitch` apart. */
-struct matrix {
-	const float *at;
-	size_t pitch;
-	bool transposed;
-};
-
-/* c = a * b + scale * c, c of m x n, k products each. Shapes were checked when
- * the net was made, so the call cannot fail. */
-static void multiply(struct matrix a, struct matrix b, const size_t mnk[3],
-		     float scale, float *c, size_t pitch)
+/* c = a * b + beta * c, c of m x n, k products each. */
+static void multiply(struct gf_onednn_matrix a, struct gf_onednn_matrix b,
+		     const size_t mnk[3], float beta, float *c, size_t pitch)
 {
-	dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N',
-		   (dnnl_dim_t)mnk[0], (dnnl_dim_t)mnk[1], (dnnl_dim_t)mnk[2],
-		   1, a.at, (dnnl_dim_t)a.pitch, b.at, (dnnl_dim_t)b.pitch,
-		   scale, c, (dnnl_dim_t)pitch);
+	const struct gf_onednn_product p = {a, b,    mnk[0], mnk[1], mnk[2],
+					    1, beta, c,      pitch};
+
+	gf_onednn_multiply(&p);
 }
 
 static struct gf_lstm_cell cell_of(const struct lstm *s, size_t n, size_t t)
@@ -90,9 +82,10 @@ static void forward(const struct gf_ref_io *io)
 {
 	const struct lstm s = lstm_of(io);
 	const size_t rows = s.batch * s.steps, h = s.hidden;
-	const struct matrix x = {io->in[0], s.inputs, false};
-	const struct matrix ih = {io->param[WEIGHT_IH], s.inputs, true};
-	const struct matrix hh = {io->param[WEIGHT_HH], h, true};
+	const struct gf_onednn_matrix x = {io->in[0], s.inputs, false};
+	const struct gf_onednn_matrix ih = {io->param[WEIGHT_IH], s.inputs,
+					    true};
+	const struct gf_onednn_matrix hh = {io->param[WEIGHT_HH], h, true};
 
 	memset(s.zeros, 0, h * sizeof(float));
 	for (size_t k = 0; k < s.gates; k++)
@@ -102,8 +95,8 @@ static void forward(const struct gf_ref_io *io)
 	multiply(x, ih, (size_t[]){rows, s.gates, s.inputs}, 1, s.gate,
 		 s.gates);
 	for (size_t t = 0; t < s.steps; t++) {
-		const struct matrix before = {io->out + (t - 1) * h,
-					      s.steps * h, false};
+		const struct gf_onednn_matrix before = {io->out + (t - 1) * h,
+							s.steps * h, false};
 
 		if (t > 0)
 			multiply(before, hh, (size_t[]){s.batch, s.gates, h}, 1,
@@ -135,13 +128,14 @@ static void cell_backward(const struct lstm *s, size_t n, size_t t,
 /* Through time, from the last position to the first. */
 static void unroll(const struct gf_ref_io *io, const struct lstm *s)
 {
-	const struct matrix hh = {io->param[WEIGHT_HH], s->hidden, false};
+	const struct gf_onednn_matrix hh = {io->param[WEIGHT_HH], s->hidden,
+					    false};
 
 	memset(s->dh, 0, s->batch * s->hidden * sizeof(float));
 	memset(s->dc, 0, s->batch * s->hidden * sizeof(float));
 	for (size_t t = s->steps; t-- > 0;) {
-		const struct matrix d = {s->dgate + t * s->gates,
-					 s->steps * s->gates, false};
+		const struct gf_onednn_matrix d = {s->dgate + t * s->gates,
+						   s->steps * s->gates, false};
 
 		for (size_t n = 0; n < s->batch; n++)
 			cell_backward(s, n, t, io->dout);
@@ -167,11 +161,12 @@ static void backward(const struct gf_ref_io *io)
 {
 	const struct lstm s = lstm_of(io);
 	const size_t rows = s.batch * s.steps, h = s.hidden;
-	const struct matrix dt = {s.dgate, s.gates, true};
-	const struct matrix d = {s.dgate, s.gates, false};
-	const struct matrix x = {io->in[0], s.inputs, false};
-	const struct matrix before = {s.before, h, false};
-	const struct matrix ih = {io->param[WEIGHT_IH], s.inputs, false};
+	const struct gf_onednn_matrix dt = {s.dgate, s.gates, true};
+	const struct gf_onednn_matrix d = {s.dgate, s.gates, false};
+	const struct gf_onednn_matrix x = {io->in[0], s.inputs, false};
+	const struct gf_onednn_matrix before = {s.before, h, false};
+	const struct gf_onednn_matrix ih = {io->param[WEIGHT_IH], s.inputs,
+					    false};
 	float *bias = io->dparam[BIAS_IH];
 
 	unroll(io, &s);

@@ -2,22 +2,30 @@
 #include "nn/onednn.h"
 
 /*
- * Batch normalisation. A ReLU after it is computed in the same pass (a
- * workspace keeps its signs). In training the primitive returns the batch's
- * statistics, which are folded into the running ones; otherwise it uses the
- * running ones.
+ * Batch and layer normalisation: the same arrays, over other dimensions. A ReLU
+ * after batch normalisation is computed in the same pass (a workspace keeps its
+ * signs). In training the primitive returns the batch's statistics, which are
+ * folded into the running ones; otherwise it uses the running ones. Those of a
+ * layer normalisation are each row's own.
  */
+static bool of_batch(const struct gf_layer *l)
+{
+	return l->type == GF_LAYER_BATCHNORM;
+}
+
 static unsigned flags(const struct gf_onednn *p, size_t l)
 {
-	return dnnl_use_scale | dnnl_use_shift |
-	       (gf_onednn_fuses_relu(p, l) ? dnnl_fuse_norm_relu : 0u) |
+	const unsigned both = dnnl_use_scale | dnnl_use_shift;
+
+	if (!of_batch(&p->net->model->layers[l]))
+		return both;
+	return both | (gf_onednn_fuses_relu(p, l) ? dnnl_fuse_norm_relu : 0u) |
 	       (p->training ? 0u : dnnl_use_global_stats);
 }
 
-static dnnl_memory_desc_t per_channel(const struct gf_onednn *p, size_t l)
+static dnnl_memory_desc_t vector(size_t count)
 {
-	const struct gf_layer *layer = &p->net->model->layers[l];
-	dnnl_dims_t dims = {(dnnl_dim_t)layer->in.dims[0]};
+	dnnl_dims_t dims = {(dnnl_dim_t)count};
 
 	return gf_onednn_plain(dims, 1);
 }
@@ -25,10 +33,11 @@ static dnnl_memory_desc_t per_channel(const struct gf_onednn *p, size_t l)
 static dnnl_memory_t param(struct gf_onednn *p, enum gf_onednn_base base,
 			   size_t l, size_t which)
 {
-	size_t first = p->net->model->layers[l].first_param;
-	dnnl_memory_desc_t md = per_channel(p, l);
+	const size_t i = p->net->model->layers[l].first_param + which;
+	const dnnl_memory_desc_t md =
+		vector(p->net->model->params[i].shape.dims[0]);
 
-	return gf_onednn_bound(p, &md, base, p->net->param_at[first + which]);
+	return gf_onednn_bound(p, &md, base, p->net->param_at[i]);
 }
 
 static void update_running(struct gf_onednn *p, size_t l)
@@ -42,81 +51,63 @@ static void update_running(struct gf_onednn *p, size_t l)
 			      p->batch * gf_shape_spatial(&layer->in));
 }
 
-static void make_statistics(struct gf_onednn *p, size_t l)
+static void make_statistics(struct gf_onednn *p, size_t l, size_t count)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
+	const bool own = p->training || !of_batch(layer);
 	float *running = p->net->running + p->net->running_at[l];
-	dnnl_memory_desc_t md = per_channel(p, l);
+	const dnnl_memory_desc_t md = vector(count);
 
 	p->mean[l] = gf_onednn_memory(
-		p, &md, p->training ? DNNL_MEMORY_ALLOCATE : (void *)running);
+		p, &md, own ? DNNL_MEMORY_ALLOCATE : (void *)running);
 	p->variance[l] = gf_onednn_memory(
-		p, &md,
-		p->training ? DNNL_MEMORY_ALLOCATE
-			    : (void *)(running + layer->in.dims[0]));
+		p, &md, own ? DNNL_MEMORY_ALLOCATE : (void *)(running + count));
 }
 
-static void forward(struct gf_onednn *p, size_t l)
+/* From the described primitive, p->hints[l], over values in the layout md, with
+ * so many means. */
+static void forward(struct gf_onednn *p, size_t l, const dnnl_memory_desc_t *md,
+		    size_t count)
 {
-	const struct gf_layer *layer = &p->net->model->layers[l];
 	struct gf_onednn_value *in = gf_onednn_input(p, l, 0);
-	dnnl_batch_normalization_desc_t desc = {0};
-	dnnl_memory_desc_t workspace;
+	dnnl_memory_desc_t workspace =
+		gf_onednn_md(p, p->hints[l], dnnl_query_workspace_md, 0);
+	dnnl_memory_t src = gf_onednn_as(p, &p->forward, in->data, md), bias;
 	struct gf_onednn_op *op;
-	dnnl_memory_t weight, bias;
 
-	gf_onednn_ok(p,
-		     dnnl_batch_normalization_forward_desc_init(
-			     &desc,
-			     p->training ? dnnl_forward_training
-					 : dnnl_forward_inference,
-			     &in->md, (float)layer->epsilon, flags(p, l)),
-		     "batch normalisation");
-	p->hints[l] = gf_onednn_describe(p, &desc, false, NULL);
-	workspace = gf_onednn_md(p, p->hints[l], dnnl_query_workspace_md, 0);
 	if (workspace.ndims)
 		p->workspace[l] =
 			gf_onednn_memory(p, &workspace, DNNL_MEMORY_ALLOCATE);
-	make_statistics(p, l);
-	weight = param(p, GF_ONEDNN_PARAMS, l, 0);
+	make_statistics(p, l, count);
+	p->weight[l] = param(p, GF_ONEDNN_PARAMS, l, 0);
 	bias = param(p, GF_ONEDNN_PARAMS, l, 1);
-	p->weight[l] = weight;
-	gf_onednn_output(p, l, &in->md);
+	gf_onednn_output(p, l, md);
 	op = gf_onednn_add_op(p, &p->forward, p->hints[l]);
-	gf_onednn_arg(op, DNNL_ARG_SRC, in->data);
-	gf_onednn_arg(op, DNNL_ARG_SCALE, weight);
+	gf_onednn_arg(op, DNNL_ARG_SRC, src);
+	gf_onednn_arg(op, DNNL_ARG_SCALE, p->weight[l]);
 	gf_onednn_arg(op, DNNL_ARG_SHIFT, bias);
 	gf_onednn_arg(op, DNNL_ARG_MEAN, p->mean[l]);
 	gf_onednn_arg(op, DNNL_ARG_VARIANCE, p->variance[l]);
 	gf_onednn_arg(op, DNNL_ARG_DST, p->values[l]->data);
 	if (p->workspace[l])
 		gf_onednn_arg(op, DNNL_ARG_WORKSPACE, p->workspace[l]);
-	if (p->training)
-		gf_onednn_add_call(p, &p->forward, update_running, l);
 }
 
-static void backward(struct gf_onednn *p, size_t l)
+static void backward(struct gf_onednn *p, size_t l, dnnl_primitive_desc_t pd)
 {
-	const struct gf_layer *layer = &p->net->model->layers[l];
-	struct gf_onednn_value *in = gf_onednn_input(p, l, 0);
-	dnnl_batch_normalization_desc_t desc = {0};
-	dnnl_primitive_desc_t pd;
-	dnnl_memory_t din, dweight, dbias, dout, bias;
+	const struct gf_onednn_value *v = p->values[l];
+	dnnl_memory_t src, din, dweight, dbias, dout, bias;
 	struct gf_onednn_op *op;
 
-	gf_onednn_ok(p,
-		     dnnl_batch_normalization_backward_desc_init(
-			     &desc, dnnl_backward, &in->md, &in->md,
-			     (float)layer->epsilon, flags(p, l)),
-		     "batch normalisation");
-	pd = gf_onednn_describe(p, &desc, false, p->hints[l]);
-	dout = gf_onednn_as(p, &p->backward, p->values[l]->gradient, &in->md);
-	din = gf_onednn_target(p, l, 0, &in->md);
+	src = gf_onednn_as(p, &p->backward, gf_onednn_input(p, l, 0)->data,
+			   &v->md);
+	dout = gf_onednn_as(p, &p->backward, v->gradient, &v->md);
+	din = gf_onednn_target(p, l, 0, &v->md);
 	dweight = param(p, GF_ONEDNN_GRADS, l, 0);
 	dbias = param(p, GF_ONEDNN_GRADS, l, 1);
 	bias = param(p, GF_ONEDNN_PARAMS, l, 1);
 	op = gf_onednn_add_op(p, &p->backward, pd);
-	gf_onednn_arg(op, DNNL_ARG_SRC, in->data);
+	gf_onednn_arg(op, DNNL_ARG_SRC, src);
 	gf_onednn_arg(op, DNNL_ARG_MEAN, p->mean[l]);
 	gf_onednn_arg(op, DNNL_ARG_VARIANCE, p->variance[l]);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_DST, dout);
@@ -132,7 +123,87 @@ static void backward(struct gf_onednn *p, size_t l)
 	gf_onednn_gave(p, l, 0, din);
 }
 
+static dnnl_prop_kind_t kind(const struct gf_onednn *p)
+{
+	return p->training ? dnnl_forward_training : dnnl_forward_inference;
+}
+
+/* --- over the batch ------------------------------------------------------- */
+
+static void batch_forward(struct gf_onednn *p, size_t l)
+{
+	const struct gf_layer *layer = &p->net->model->layers[l];
+	const dnnl_memory_desc_t *md = &gf_onednn_input(p, l, 0)->md;
+	dnnl_batch_normalization_desc_t desc = {0};
+
+	gf_onednn_ok(
+		p,
+		dnnl_batch_normalization_forward_desc_init(
+			&desc, kind(p), md, (float)layer->epsilon, flags(p, l)),
+		"batch normalisation");
+	p->hints[l] = gf_onednn_describe(p, &desc, false, NULL);
+	forward(p, l, md, layer->in.dims[0]);
+	if (p->training)
+		gf_onednn_add_call(p, &p->forward, update_running, l);
+}
+
+static void batch_backward(struct gf_onednn *p, size_t l)
+{
+	const struct gf_layer *layer = &p->net->model->layers[l];
+	const dnnl_memory_desc_t *md = &p->values[l]->md;
+	dnnl_batch_normalization_desc_t desc = {0};
+
+	gf_onednn_ok(p,
+		     dnnl_batch_normalization_backward_desc_init(
+			     &desc, dnnl_backward, md, md,
+			     (float)layer->epsilon, flags(p, l)),
+		     "batch normalisation");
+	backward(p, l, gf_onednn_describe(p, &desc, false, p->hints[l]));
+}
+
+/* --- over the features of a row ------------------------------------------- */
+
+static size_t rows(const struct gf_onednn *p, size_t l)
+{
+	return p->batch * gf_shape_rows(&p->net->model->layers[l].in);
+}
+
+static void layer_forward(struct gf_onednn *p, size_t l)
+{
+	const struct gf_layer *layer = &p->net->model->layers[l];
+	const dnnl_memory_desc_t md = gf_onednn_samples(&layer->in, p->batch);
+	const dnnl_memory_desc_t statistics = vector(rows(p, l));
+	dnnl_layer_normalization_desc_t desc = {0};
+
+	gf_onednn_ok(p,
+		     dnnl_layer_normalization_forward_desc_init(
+			     &desc, kind(p), &md, &statistics,
+			     (float)layer->epsilon, flags(p, l)),
+		     "layer normalisation");
+	p->hints[l] = gf_onednn_describe(p, &desc, false, NULL);
+	forward(p, l, &md, rows(p, l));
+}
+
+static void layer_backward(struct gf_onednn *p, size_t l)
+{
+	const struct gf_layer *layer = &p->net->model->layers[l];
+	const dnnl_memory_desc_t *md = &p->values[l]->md;
+	const dnnl_memory_desc_t statistics = vector(rows(p, l));
+	dnnl_layer_normalization_desc_t desc = {0};
+
+	gf_onednn_ok(p,
+		     dnnl_layer_normalization_backward_desc_init(
+			     &desc, dnnl_backward, md, md, &statistics,
+			     (float)layer->epsilon, flags(p, l)),
+		     "layer normalisation");
+	backward(p, l, gf_onednn_describe(p, &desc, false, p->hints[l]));
+}
+
 const struct gf_onednn_layer gf_onednn_batchnorm = {
-	.forward = forward,
-	.backward = backward,
+	.forward = batch_forward,
+	.backward = batch_backward,
+};
+const struct gf_onednn_layer gf_onednn_layernorm = {
+	.forward = layer_forward,
+	.backward = layer_backward,
 };

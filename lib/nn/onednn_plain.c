@@ -10,8 +10,8 @@
 
 /*
  * Layers that move values more than they compute run as the reference does,
- * on plain memory, between oneDNN's own; so does the LSTM, with oneDNN's
- * matrix product.
+ * on plain memory, between oneDNN's own; so do the LSTM and attention, with
+ * oneDNN's matrix product.
  */
 struct gf_onednn_plain_layer {
 	struct gf_ref_io io;
@@ -21,8 +21,9 @@ struct gf_onednn_plain_layer {
 
 static const struct gf_ref_layer *layer_ops(const struct gf_layer *l)
 {
-	return l->type == GF_LAYER_LSTM ? &gf_onednn_lstm
-					: gf_ref_layers[l->type];
+	return l->type == GF_LAYER_LSTM        ? &gf_onednn_lstm
+	       : l->type == GF_LAYER_ATTENTION ? &gf_onednn_attention
+					       : gf_ref_layers[l->type];
 }
 
 static float *address(dnnl_memory_t memory)

@@ -1,50 +1,62 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/onednn.h"
 
-/* ReLU and the residual sum. */
+/* ReLU, tanh, GELU and the residual sum. */
 
-static dnnl_primitive_desc_t relu_desc(struct gf_onednn *p,
-				       const dnnl_memory_desc_t *md)
+/* By its output alone, so that the input need not be kept; GELU's backward
+ * wants the input. */
+static dnnl_alg_kind_t kind_of(const struct gf_layer *l)
+{
+	return l->type == GF_LAYER_GELU   ? dnnl_eltwise_gelu_erf
+	       : l->type == GF_LAYER_TANH ? dnnl_eltwise_tanh_use_dst_for_bwd
+					  : dnnl_eltwise_relu_use_dst_for_bwd;
+}
+
+static dnnl_primitive_desc_t eltwise(struct gf_onednn *p, dnnl_alg_kind_t kind,
+				     const dnnl_memory_desc_t *md)
 {
 	dnnl_eltwise_desc_t desc = {0};
 
 	gf_onednn_ok(p,
 		     dnnl_eltwise_forward_desc_init(
-			     &desc, dnnl_forward_training,
-			     dnnl_eltwise_relu_use_dst_for_bwd, md, 0, 0),
-		     "ReLU");
+			     &desc, dnnl_forward_training, kind, md, 0, 0),
+		     "function of a value");
 	return gf_onednn_describe(p, &desc, false, NULL);
 }
 
-/* ReLU's sign is also that of its output, so its input need not be kept. */
-static void relu_gradient(struct gf_onednn *p, struct gf_onednn_value *v,
-			  dnnl_memory_t din)
+/* The gradient of x from that of the output; `kept` is the output or x. */
+static void eltwise_gradient(struct gf_onednn *p, dnnl_alg_kind_t kind,
+			     struct gf_onednn_value *v, dnnl_memory_t kept,
+			     dnnl_memory_t din)
 {
-	dnnl_primitive_desc_t hint = relu_desc(p, &v->md), pd;
+	dnnl_primitive_desc_t hint = eltwise(p, kind, &v->md), pd;
 	dnnl_eltwise_desc_t desc = {0};
 	struct gf_onednn_op *op;
 
 	gf_onednn_ok(p,
-		     dnnl_eltwise_backward_desc_init(
-			     &desc, dnnl_eltwise_relu_use_dst_for_bwd, &v->md,
-			     &v->md, 0, 0),
-		     "ReLU");
+		     dnnl_eltwise_backward_desc_init(&desc, kind, &v->md,
+						     &v->md, 0, 0),
+		     "function of a value");
 	pd = gf_onednn_describe(p, &desc, false, hint);
 	op = gf_onednn_add_op(p, &p->backward, pd);
-	gf_onednn_arg(op, DNNL_ARG_DST, v->data);
+	gf_onednn_arg(
+		op, kind == dnnl_eltwise_gelu_erf ? DNNL_ARG_SRC : DNNL_ARG_DST,
+		kept);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_DST, v->gradient);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_SRC, din);
 }
 
 void gf_onednn_relu_gradient(struct gf_onednn *p, struct gf_onednn_value *v)
 {
-	relu_gradient(p, v, v->gradient);
+	eltwise_gradient(p, dnnl_eltwise_relu_use_dst_for_bwd, v, v->data,
+			 v->gradient);
 }
 
-static void relu_forward(struct gf_onednn *p, size_t l)
+static void eltwise_forward(struct gf_onednn *p, size_t l)
 {
+	const struct gf_layer *layer = &p->net->model->layers[l];
 	struct gf_onednn_value *in = gf_onednn_input(p, l, 0);
-	dnnl_primitive_desc_t pd = relu_desc(p, &in->md);
+	dnnl_primitive_desc_t pd = eltwise(p, kind_of(layer), &in->md);
 	struct gf_onednn_value *v = gf_onednn_output(p, l, &in->md);
 	struct gf_onednn_op *op = gf_onednn_add_op(p, &p->forward, pd);
 
@@ -52,15 +64,19 @@ static void relu_forward(struct gf_onednn *p, size_t l)
 	gf_onednn_arg(op, DNNL_ARG_DST, v->data);
 }
 
-static void relu_backward(struct gf_onednn *p, size_t l)
+static void eltwise_backward(struct gf_onednn *p, size_t l)
 {
+	const struct gf_layer *layer = &p->net->model->layers[l];
+	const bool by_input = layer->type == GF_LAYER_GELU;
 	struct gf_onednn_value *v = p->values[l];
 	dnnl_memory_t din;
 
 	if (!gf_onednn_wants_gradient(p, l, 0))
 		return;
 	din = gf_onednn_target(p, l, 0, &v->md);
-	relu_gradient(p, v, din);
+	eltwise_gradient(p, kind_of(layer), v,
+			 by_input ? gf_onednn_input(p, l, 0)->data : v->data,
+			 din);
 	gf_onednn_gave(p, l, 0, din);
 }
 
@@ -95,9 +111,9 @@ static void add_backward(struct gf_onednn *p, size_t l)
 		gf_onednn_gave(p, l, i, v->gradient);
 }
 
-const struct gf_onednn_layer gf_onednn_relu = {
-	.forward = relu_forward,
-	.backward = relu_backward,
+const struct gf_onednn_layer gf_onednn_eltwise = {
+	.forward = eltwise_forward,
+	.backward = eltwise_backward,
 };
 const struct gf_onednn_layer gf_onednn_add = {
 	.forward = add_forward,

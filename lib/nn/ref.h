@@ -59,6 +59,21 @@ void gf_ref_io_release(struct gf_ref_io *io);
 float gf_ref_dot(const float *a, const float *b, size_t n);
 void gf_ref_add_scaled(float *y, float a, const float *x, size_t n);
 
+/* One head of attention in sample n (ref_attention.c), from each array's first
+ * row of it. */
+enum { GF_REF_QUERIES, GF_REF_KEYS, GF_REF_VALUES };
+
+struct gf_ref_head {
+	size_t steps, width;     /* width: of a head */
+	size_t pitch, out_pitch; /* between rows of inputs, of outputs */
+	bool causal;
+	const float *in[3], *dout;
+	float *din[3], *out; /* din: NULL where no gradient is wanted */
+	float *p;            /* {T, T}: the softmax of the scores */
+};
+struct gf_ref_head gf_ref_head_of(const struct gf_ref_io *io, size_t n,
+				  size_t k);
+
 extern const struct gf_ref_layer gf_ref_conv, gf_ref_fc, gf_ref_batchnorm,
 	gf_ref_relu, gf_ref_add, gf_ref_maxpool, gf_ref_avgpool,
 	gf_ref_globalpool, gf_ref_concat, gf_ref_dropout, gf_ref_layernorm,

@@ -4,21 +4,46 @@
 #include <math.h>
 
 /*
- * Scaled dot-product attention (Vaswani et al. 2017), without a mask: per head,
- * out = P V with P = softmax(Q K' / sqrt(d)), d = F / heads. The inputs are
- * queries, keys and values, each {T, F}; a head's features lie side by side.
- * `saved` holds P, and after it one row of its gradient.
+ * Scaled dot-product attention (Vaswani et al. 2017): per head, out = P V with
+ * P = softmax(Q K' / sqrt(d)), d = F / heads. The inputs are queries, keys and
+ * values, each {T, F}, or one {T, 3F} with all three side by side; a head's
+ * features lie side by side. With a causal mask a row of P ends at its own
+ * position, and the rest of it is 0. `saved` holds P, and after it one row of
+ * its gradient.
  */
-struct head {
-	const struct gf_ref_io *io;
-	size_t steps, width; /* width: of a head */
-	size_t at;           /* of its features, in the sample's first row */
-	float *p;            /* {T, T} */
-};
-
-static const float *row(const struct head *h, const float *matrix, size_t t)
+struct gf_ref_head gf_ref_head_of(const struct gf_ref_io *io, size_t n,
+				  size_t k)
 {
-	return matrix + h->at + t * h->io->layer->in.dims[1];
+	const struct gf_layer *l = io->layer;
+	const size_t steps = l->in.dims[0], features = l->out.dims[1];
+	const size_t width = features / l->heads;
+	const size_t out = n * steps * features + k * width;
+	struct gf_ref_head h = {
+		.steps = steps,
+		.width = width,
+		.pitch = l->in.dims[1],
+		.out_pitch = features,
+		.causal = l->causal,
+		.out = io->out + out,
+		.dout = io->dout ? io->dout + out : NULL,
+		.p = (float *)io->saved + (n * l->heads + k) * steps * steps,
+	};
+
+	for (size_t i = 0; i < 3; i++) {
+		const size_t from = l->ninputs == 1 ? 0 : i;
+		const size_t at =
+			n * steps * h.pitch + k * width + (i - from) * features;
+
+		h.in[i] = io->in[from] + at;
+		h.din[i] = io->din[from] ? io->din[from] + at : NULL;
+	}
+	return h;
+}
+
+/* The positions that position t attends to. */
+static size_t seen(const struct gf_ref_head *h, size_t t)
+{
+	return h->causal ? t + 1 : h->steps;
 }
 
 static void softmax(float *p, size_t n)
@@ -35,89 +60,82 @@ static void softmax(float *p, size_t n)
 		p[i] /= sum;
 }
 
-static void head_forward(const struct head *h)
+static void weigh(const struct gf_ref_head *h, size_t t, float *p)
 {
-	const struct gf_ref_io *io = h->io;
+	const float *query = h->in[GF_REF_QUERIES] + t * h->pitch;
 	const float scale = 1 / sqrtf((float)h->width);
 
+	for (size_t k = 0; k < h->steps; k++)
+		p[k] = 0;
+	for (size_t k = 0; k < seen(h, t); k++)
+		p[k] = scale * gf_ref_dot(query,
+					  h->in[GF_REF_KEYS] + k * h->pitch,
+					  h->width);
+	softmax(p, seen(h, t));
+}
+
+static void head_forward(const struct gf_ref_head *h)
+{
 	for (size_t t = 0; t < h->steps; t++) {
 		float *p = h->p + t * h->steps;
-		float *out = (float *)row(h, io->out, t);
+		float *out = h->out + t * h->out_pitch;
 
-		for (size_t k = 0; k < h->steps; k++)
-			p[k] = scale * gf_ref_dot(row(h, io->in[0], t),
-						  row(h, io->in[1], k),
-						  h->width);
-		softmax(p, h->steps);
+		weigh(h, t, p);
 		for (size_t i = 0; i < h->width; i++)
 			out[i] = 0;
-		for (size_t k = 0; k < h->steps; k++)
-			gf_ref_add_scaled(out, p[k], row(h, io->in[2], k),
+		for (size_t k = 0; k < seen(h, t); k++)
+			gf_ref_add_scaled(out, p[k],
+					  h->in[GF_REF_VALUES] + k * h->pitch,
 					  h->width);
 	}
 }
 
 /* The gradient of one query's scores, from that of its output. */
-static void scores_backward(const struct head *h, size_t t, float *dscores)
+static void scores_backward(const struct gf_ref_head *h, size_t t,
+			    float *dscores)
 {
 	const float *p = h->p + t * h->steps;
-	const float *dout = row(h, h->io->dout, t);
+	const float *dout = h->dout + t * h->out_pitch;
 	float sum = 0;
 
-	for (size_t k = 0; k < h->steps; k++) {
-		dscores[k] =
-			gf_ref_dot(dout, row(h, h->io->in[2], k), h->width);
+	for (size_t k = 0; k < seen(h, t); k++) {
+		dscores[k] = gf_ref_dot(
+			dout, h->in[GF_REF_VALUES] + k * h->pitch, h->width);
 		sum += dscores[k] * p[k];
 	}
-	for (size_t k = 0; k < h->steps; k++)
+	for (size_t k = 0; k < seen(h, t); k++)
 		dscores[k] = p[k] * (dscores[k] - sum) / sqrtf((float)h->width);
 }
 
-static void head_backward(const struct head *h, float *dscores)
+static void add_row(float *matrix, const struct gf_ref_head *h, size_t t,
+		    float a, const float *row)
 {
-	const struct gf_ref_io *io = h->io;
-	float *const *din = io->din;
+	if (matrix)
+		gf_ref_add_scaled(matrix + t * h->pitch, a, row, h->width);
+}
 
+static void head_backward(const struct gf_ref_head *h, float *dscores)
+{
 	for (size_t t = 0; t < h->steps; t++) {
 		const float *p = h->p + t * h->steps;
 
 		scores_backward(h, t, dscores);
-		for (size_t k = 0; k < h->steps; k++) {
-			if (din[0])
-				gf_ref_add_scaled(
-					(float *)row(h, din[0], t), dscores[k],
-					row(h, io->in[1], k), h->width);
-			if (din[1])
-				gf_ref_add_scaled(
-					(float *)row(h, din[1], k), dscores[k],
-					row(h, io->in[0], t), h->width);
-			if (din[2])
-				gf_ref_add_scaled((float *)row(h, din[2], k),
-						  p[k], row(h, io->dout, t),
-						  h->width);
+		for (size_t k = 0; k < seen(h, t); k++) {
+			add_row(h->din[GF_REF_QUERIES], h, t, dscores[k],
+				h->in[GF_REF_KEYS] + k * h->pitch);
+			add_row(h->din[GF_REF_KEYS], h, k, dscores[k],
+				h->in[GF_REF_QUERIES] + t * h->pitch);
+			add_row(h->din[GF_REF_VALUES], h, k, p[k],
+				h->dout + t * h->out_pitch);
 		}
 	}
-}
-
-static struct head head_of(const struct gf_ref_io *io, size_t n, size_t k)
-{
-	const struct gf_layer *l = io->layer;
-	const size_t steps = l->in.dims[0], width = l->in.dims[1] / l->heads;
-
-	return (struct head){
-		.io = io,
-		.steps = steps,
-		.width = width,
-		.at = n * steps * l->in.dims[1] + k * width,
-		.p = (float *)io->saved + (n * l->heads + k) * steps * steps,
-	};
 }
 
 static void forward(const struct gf_ref_io *io)
 {
 	for (size_t n = 0; n < io->batch; n++)
 		for (size_t k = 0; k < io->layer->heads; k++) {
-			const struct head h = head_of(io, n, k);
+			const struct gf_ref_head h = gf_ref_head_of(io, n, k);
 
 			head_forward(&h);
 		}
@@ -125,13 +143,15 @@ static void forward(const struct gf_ref_io *io)
 
 static void backward(const struct gf_ref_io *io)
 {
-	const struct head end = head_of(io, io->batch, 0);
+	const size_t steps = io->layer->in.dims[0];
+	float *dscores = (float *)io->saved +
+			 io->batch * io->layer->heads * steps * steps;
 
 	for (size_t n = 0; n < io->batch; n++)
 		for (size_t k = 0; k < io->layer->heads; k++) {
-			const struct head h = head_of(io, n, k);
+			const struct gf_ref_head h = gf_ref_head_of(io, n, k);
 
-			head_backward(&h, end.p);
+			head_backward(&h, dscores);
 		}
 }
 

@@ -73,7 +73,13 @@ static void select_backward(const struct gf_ref_io *io)
 		       features);
 }
 
-/* --- embedding: the row of the table that a number names ------------------ */
+/* --- embedding: the row of the table that a number names, or a position --- */
+
+static size_t entry(const struct gf_ref_io *io, size_t i)
+{
+	return io->layer->positional ? i % io->layer->in.dims[0]
+				     : (size_t)io->in[0][i];
+}
 
 static void embedding_forward(const struct gf_ref_io *io)
 {
@@ -81,8 +87,7 @@ static void embedding_forward(const struct gf_ref_io *io)
 	const size_t count = io->batch * io->layer->in.dims[0];
 
 	for (size_t i = 0; i < count; i++)
-		memcpy(io->out + i * width,
-		       io->weight + (size_t)io->in[0][i] * width,
+		memcpy(io->out + i * width, io->weight + entry(io, i) * width,
 		       width * sizeof(*io->out));
 }
 
@@ -94,8 +99,8 @@ static void embedding_backward(const struct gf_ref_io *io)
 	memset(io->dweight, 0,
 	       io->layer->entries * width * sizeof(*io->dweight));
 	for (size_t i = 0; i < count; i++)
-		add_to(io->dweight + (size_t)io->in[0][i] * width,
-		       io->dout + i * width, width);
+		add_to(io->dweight + entry(io, i) * width, io->dout + i * width,
+		       width);
 }
 
 const struct gf_ref_layer gf_ref_concat = {

@@ -64,6 +64,22 @@ static int check(const struct gf_training *t, struct gf_error *err)
 	return gf_training_check(t, err);
 }
 
+/* The gradients of attention and of norms are of unlike sizes, and SGD's rate
+ * suits few of them. */
+static void fill_for_attention(struct gf_training *t, const struct gf_model *m)
+{
+	struct gf_training own;
+	size_t l = 0;
+
+	while (l < m->nlayers && m->layers[l].type != GF_LAYER_ATTENTION)
+		l++;
+	if (l == m->nlayers)
+		return;
+	gf_training_init(&own);
+	own.optimizer = (char *)"adamw";
+	gf_training_fill(t, &own);
+}
+
 /* What the optimiser itself wants; an unknown one is refused later. */
 static void fill_for_optimizer(struct gf_training *t)
 {
@@ -121,6 +137,7 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 				    "%g (for_batch, --lr-batch) that it is "
 				    "meant for",
 				    t->rate_batch);
+	fill_for_attention(t, k->model);
 	fill_for_optimizer(t);
 	if (gf_model_vocabulary(k->model))
 		fill_for_text(t);

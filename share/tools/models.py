@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""models.py DIR: writes the models of the papers, and resnet20, as gf-model documents.
+"""models.py DIR: writes the models of the papers, and small ones, as gf-model documents.
 
 Layers carry the names that PyTorch's own versions give them, so that profiles made there fit.
 tests/docs/models.sh compares what is shipped in share/models with what this program writes.
@@ -292,8 +292,9 @@ def bert_base(n):
 
     words, places, kinds = (
         n.add("embedding", INPUT, f"bert.embeddings.{name}_embeddings", entries=entries,
-              outputs=width)
-        for name, entries in (("word", 30522), ("position", 512), ("token_type", 2)))
+              outputs=width, **keys)
+        for name, entries, keys in (("word", 30522, {}), ("position", 512, {"positional": True}),
+                                    ("token_type", 2, {})))
     x = n.add("add", [words, places], "bert.embeddings.add1")
     x = n.add("add", [x, kinds], "bert.embeddings.add2")
     x = layernorm(x, "bert.embeddings.LayerNorm")
@@ -312,35 +313,38 @@ def bert_base(n):
     n.fc(x, "cls.predictions.decoder", 30522, tied="bert.embeddings.word_embeddings")
 
 
-# GPT-2 small (Radford et al. 2019), names as in Hugging Face's; no mask, which no layer has
+# GPT-2 small (Radford et al. 2019), names as in Hugging Face's; a small one for the shipped text,
+# character by character, without dropout and with weights of its own in its last layer
 
-def gpt2_small(n):
-    width = 768
+def gpt(entries, width, blocks, heads, rate):
+    def build(n):
+        def dropout(x, name):
+            return n.dropout(x, name, rate) if rate else x
 
-    def layernorm(x, name):
-        return n.add("layernorm", x, name)
+        def output(x, residual, prefix):
+            x = n.fc(x, f"{prefix}.c_proj", width)
+            x = dropout(x, f"{prefix}.dropout")
+            return n.add("add", [x, residual], f"{prefix}.add")
 
-    def output(x, residual, prefix):
-        x = n.fc(x, f"{prefix}.c_proj", width)
-        x = n.dropout(x, f"{prefix}.dropout", 0.1)
-        return n.add("add", [x, residual], f"{prefix}.add")
-
-    words = n.add("embedding", INPUT, "transformer.wte", entries=50257, outputs=width)
-    places = n.add("embedding", INPUT, "transformer.wpe", entries=1024, outputs=width)
-    x = n.add("add", [words, places], "transformer.add")
-    x = n.dropout(x, "transformer.drop", 0.1)
-    for i in range(12):
-        at = f"transformer.h.{i}"
-        y = layernorm(x, f"{at}.ln_1")
-        y = n.fc(y, f"{at}.attn.c_attn", 3 * width)
-        y = n.add("attention", y, f"{at}.attn", heads=12)
-        x = output(y, x, f"{at}.attn")
-        y = layernorm(x, f"{at}.ln_2")
-        y = n.fc(y, f"{at}.mlp.c_fc", 4 * width)
-        y = n.add("gelu", y, f"{at}.mlp.gelu")
-        x = output(y, x, f"{at}.mlp")
-    x = layernorm(x, "transformer.ln_f")
-    n.add("fc", x, "lm_head", outputs=50257, bias=False, tied="transformer.wte")
+        words = n.add("embedding", INPUT, "transformer.wte", entries=entries, outputs=width)
+        places = n.add("embedding", INPUT, "transformer.wpe", entries=n.shape[0], outputs=width,
+                       positional=True)
+        x = n.add("add", [words, places], "transformer.add")
+        x = dropout(x, "transformer.drop")
+        for i in range(blocks):
+            at = f"transformer.h.{i}"
+            y = n.add("layernorm", x, f"{at}.ln_1")
+            y = n.fc(y, f"{at}.attn.c_attn", 3 * width)
+            y = n.add("attention", y, f"{at}.attn", heads=heads, causal=True)
+            x = output(y, x, f"{at}.attn")
+            y = n.add("layernorm", x, f"{at}.ln_2")
+            y = n.fc(y, f"{at}.mlp.c_fc", 4 * width)
+            y = n.add("gelu", y, f"{at}.mlp.gelu")
+            x = output(y, x, f"{at}.mlp")
+        x = n.add("layernorm", x, "transformer.ln_f")
+        tied = {"tied": "transformer.wte"} if rate else {}
+        n.add("fc", x, "lm_head", outputs=entries, bias=False, **tied)
+    return build
 
 
 # LSTM on PTB (Zaremba et al. 2014), "large"; a small one for the shipped text, character by
@@ -365,7 +369,8 @@ MODELS = {
     "cifar100-cnn": ([3, 32, 32], 100, cifar100_cnn),
     "cifar100-convex": ([3, 32, 32], 100, cifar100_convex),
     "densenet201": ([3, 224, 224], 1000, densenet201),
-    "gpt2-small": ([1024], 50257, gpt2_small),
+    "gpt-text": ([64], 128, gpt(128, 128, 4, 4, 0)),
+    "gpt2-small": ([1024], 50257, gpt(50257, 768, 12, 12, 0.1)),
     "inception-v4": ([3, 224, 224], 1000, inception_v4),
     "lstm-ptb": ([35], 10000, lstm(10000, 1500, 1500, 0.65)),
     "lstm-text": ([64], 128, lstm(128, 32, 128, 0)),

@@ -50,7 +50,7 @@ reader() { # words
 	if ! gf-train -q --device onednn --data synthetic:4 --batch 2 --steps 1 > /dev/null 2>&1; then
 		skip "no oneDNN in this build"
 	fi
-	for model in mnist-mlp cifar100-cnn resnet20 lstm-text; do
+	for model in mnist-mlp cifar100-cnn resnet20 lstm-text gpt-text; do
 		for device in ref onednn; do
 			wants 0 gf-train -q --device $device --model $model --data synthetic:4 --batch 2 --steps 2 --log $device.jsonl
 		done

@@ -39,7 +39,7 @@ struct spec {
 	int a, b, c;
 	size_t filters, kernel, stride, pad, groups;
 	size_t kernel_w, pad_w; /* if not square */
-	bool no_bias;
+	bool no_bias, causal, positional;
 	size_t entries, heads, position;
 	double rate;
 };
@@ -101,9 +101,11 @@ static void put_layer(struct gf_text *t, const struct spec *specs, size_t i)
 	    s->type == GF_LAYER_LSTM)
 		gf_text_addf(t, ", \"outputs\": %zu", s->filters);
 	if (s->type == GF_LAYER_EMBEDDING)
-		gf_text_addf(t, ", \"entries\": %zu", s->entries);
+		gf_text_addf(t, ", \"entries\": %zu, \"positional\": %s",
+			     s->entries, s->positional ? "true" : "false");
 	if (s->type == GF_LAYER_ATTENTION)
-		gf_text_addf(t, ", \"heads\": %zu", s->heads);
+		gf_text_addf(t, ", \"heads\": %zu, \"causal\": %s", s->heads,
+			     s->causal ? "true" : "false");
 	if (s->type == GF_LAYER_SELECT)
 		gf_text_addf(t, ", \"position\": %zu", s->position);
 	if (s->type == GF_LAYER_DROPOUT)

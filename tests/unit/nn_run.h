@@ -58,9 +58,8 @@ static void run_init(struct run *r, const struct gf_model *m, size_t batch,
 	for (size_t i = 0; i < r->nparams; i++)
 		r->params[i] += 0.2f * (float)gf_rng_normal(&rng);
 	r->input = draw(batch * gf_shape_elems(&m->input), 1);
-	for (size_t l = 0; l < m->nlayers; l++)
-		if (m->layers[l].type == GF_LAYER_EMBEDDING)
-			draw_numbers(r, m->layers[l].entries);
+	if (gf_model_vocabulary(m))
+		draw_numbers(r, gf_model_vocabulary(m));
 	r->grads = draw(r->nparams, 1);
 	positions = gf_shape_elems(&m->layers[m->nlayers - 1].out) / m->classes;
 	r->labels = gf_xcalloc(batch * positions, sizeof(*r->labels));

@@ -157,6 +157,12 @@ static const struct doc_case sequence_cases[] = {
 	 "m.json: /layers/10/tied: want an earlier layer with a weight of 11 x "
 	 "6, got \"out\""},
 	{", \"tied\": \"words\"", "", NULL},
+	{"\"entries\": 8", "\"entries\": 5, \"positional\": true", NULL},
+	{"\"entries\": 8", "\"entries\": 4, \"positional\": true",
+	 "m.json: /layers/1/entries: want at least 5, one per position, got 4"},
+	{"\"heads\": 3", "\"heads\": 3, \"causal\": true", NULL},
+	{"\"heads\": 3", "\"heads\": 3, \"causal\": 1",
+	 "m.json: /layers/4/causal: want true or false, got 1"},
 	{"\"input\": [5]", "\"input\": [5, 2]",
 	 "m.json: /layers/0: want an input {T}, got {5, 2}"},
 	{"\"entries\": 11", "\"entries\": 0",
@@ -310,6 +316,9 @@ static void test_shipped(void)
 		{"bert-base", 206, 110106428, 14.3, 0.3},
 		/* 2 * 124 M per position, and attention over 1024 of them */
 		{"gpt2-small", 148, 124439808, 292.0, 1.0},
+		/* 2 * 809,600 per position, and 4 * 64 * 128 of attention in
+		 * each of 4 layers */
+		{"gpt-text", 53, 834304, 0.114, 0.003},
 		{"lstm-ptb", 11, 66034000, 3.57, 0.05},
 		{"lstm-text", 11, 235648, 0.0294, 0.0005},
 		{"mnist-mlp", 6, 648010, 0.0013, 0.0001},
