@@ -42,7 +42,8 @@ struct gf_replay_message {
  * (sim/step.h), each rank when its own backward has come that far.
  */
 struct gf_replay_compute {
-	double forward_end_s, backward_s;
+	const double *forward_end_s; /* per rank */
+	double backward_s;
 	double slowdown; /* of backward while messages are active; >= 1, where
 			    they say no more */
 	int lanes;

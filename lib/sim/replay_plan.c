@@ -35,13 +35,22 @@ static void add_processing(const struct gf_replay_setting *s, size_t i,
 		to->before_s += s->traffic.call_s;
 }
 
-/* The all-gathers of the step before as they run, one after the other, and
- * when the slowest rank's forward needs them. */
-static int gather(struct gf_replay_setting *s, double slowest,
-		  struct gf_sim_gather *gathers, size_t n, struct gf_error *err)
+struct forward {
+	double *end_s;  /* per rank */
+	double slowest; /* the slowest rank's factor */
+	double slowest_end_s;
+	struct gf_sim_gather *gathers;
+	size_t ngathers;
+};
+
+/* The all-gathers of the step before as they run, one after the other. */
+static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers,
+		  size_t n, struct gf_error *err)
 {
-	struct gf_replay_compute compute = {.slowdown = 1, .lanes = 1};
 	struct gf_replay_input in = gf_replay_setting_input(s);
+	double *begin_s = gf_xcalloc((size_t)in.ranks, sizeof(*begin_s));
+	struct gf_replay_compute compute = {
+		.forward_end_s = begin_s, .slowdown = 1, .lanes = 1};
 	struct gf_replayed_message *made = gf_xcalloc(n + 1, sizeof(*made));
 	struct gf_replay_message *messages =
 		gf_xcalloc(n + 1, sizeof(*messages));
@@ -69,23 +78,38 @@ static int gather(struct gf_replay_setting *s, double slowest,
 	for (i = 0; i < n && rc == 0; i++) {
 		gathers[i].start_s = times.message_start_s[i];
 		gathers[i].end_s = times.message_end_s[i];
-		gathers[i].need_s *= slowest;
 	}
 	if (rc == 0)
 		gf_replay_result_release(&times);
 	gf_replayed_messages_free(made, n, in.ranks);
 	free(messages);
+	free(begin_s);
 	return rc;
 }
 
-static int replay(const struct gf_replay_setting *s, double forward_end_s,
+/* When a rank's forward ends that takes `factor` times as long, and waits for
+ * the all-gathers where it needs them. */
+static double forward_end_s(const struct gf_model_profile *m,
+			    const struct gf_sim_gather *gathers, size_t n,
+			    double factor)
+{
+	double late_s = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		late_s = fmax(late_s,
+			      gathers[i].end_s - factor * gathers[i].need_s);
+	return factor * m->forward_s + late_s;
+}
+
+static int replay(const struct gf_replay_setting *s, const struct forward *f,
 		  struct gf_replayed *out, struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
 	const double issues_s = gf_sim_issues_s(&(struct gf_sim_input){
 		p->model, s->traffic.messages, out->nmessages, p->lanes});
 	struct gf_replay_compute compute = {
-		.forward_end_s = forward_end_s,
+		.forward_end_s = f->end_s,
 		.backward_s = p->model->backward_s + issues_s,
 		.slowdown = fmax(p->model->overlap_slowdown, 1),
 		.lanes = p->lanes,
@@ -121,14 +145,6 @@ static int replay(const struct gf_replay_setting *s, double forward_end_s,
 	return rc;
 }
 
-/* The slowest rank's forward. */
-struct forward {
-	double slowest; /* its factor */
-	double end_s;   /* of a rank that is not slow */
-	struct gf_sim_gather *gathers;
-	size_t ngathers;
-};
-
 /* The step model's reading of given starts and ends, slowest rank's. */
 static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 		     struct gf_replayed *out)
@@ -137,7 +153,7 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 	struct gf_model_profile *model = p->model;
 	struct gf_sim_input in = {model, s->traffic.messages, out->nmessages,
 				  p->lanes};
-	struct gf_sim_result r = {.forward_end_s = f->end_s * f->slowest};
+	struct gf_sim_result r = {.forward_end_s = f->slowest_end_s};
 	struct gf_model_profile scaled = *model; /* the slowest rank's */
 	struct gf_plan slow = *p;
 	struct gf_outcome *o = &out->outcome;
@@ -194,6 +210,7 @@ static int run(struct gf_replay_setting *s, const struct gf_what_if *w,
 	int rc = 0;
 
 	out->ranks = s->variant.fabric.ranks;
+	f.end_s = gf_xcalloc((size_t)out->ranks, sizeof(*f.end_s));
 	out->messages = gf_xcalloc(in.nmessages + 1, sizeof(*out->messages));
 	for (i = 0; i < in.nmessages && rc == 0; i++) {
 		rc = gf_replayed_message_init(&out->messages[i], s, i,
@@ -202,15 +219,20 @@ static int run(struct gf_replay_setting *s, const struct gf_what_if *w,
 	}
 	f.ngathers = gf_sim_gathers(&in, f.gathers);
 	if (rc == 0 && f.ngathers > 0)
-		rc = gather(s, f.slowest, f.gathers, f.ngathers, err);
-	/* replay multiplies by the factor */
-	f.end_s = p->model->forward_s +
-		  gf_sim_late_s(f.gathers, f.ngathers) / f.slowest;
+		rc = gather(s, f.gathers, f.ngathers, err);
+	for (i = 0; i < (size_t)out->ranks; i++)
+		f.end_s[i] = forward_end_s(p->model, f.gathers, f.ngathers,
+					   s->factor[i]);
+	f.slowest_end_s =
+		forward_end_s(p->model, f.gathers, f.ngathers, f.slowest);
+	for (i = 0; i < f.ngathers; i++)
+		f.gathers[i].need_s *= f.slowest;
 	if (rc == 0)
-		rc = replay(s, f.end_s, out, err);
+		rc = replay(s, &f, out, err);
 	if (rc == 0)
 		conclude(s, &f, out);
 	free(f.gathers);
+	free(f.end_s);
 	return rc;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A plan's replay against the step model, where both must say the same. */
 #include <errno.h>
+#include <math.h>
+#include <stdint.h>
 
 #include "base/array.h"
 #include "doc/select_csc.h"
@@ -242,6 +244,50 @@ static void test_slow(void)
 	}
 }
 
+/* One message in halves: a rank that is not slow waits for the all-gather where
+ * its own forward needs it, and starts the message when its own backward is
+ * through, whatever the slow rank does. */
+static void test_slow_halves(void)
+{
+	struct gf_slow_rank slow = {.rank = 3, .factor = 1.7};
+	struct gf_what_if what = {.slow = &slow, .nslow = 1};
+	size_t late = 0;
+	uint64_t seed;
+
+	for (seed = 1; seed <= 30; seed++) {
+		struct gf_text notes = {0};
+		struct problem_store s;
+		struct gf_level level;
+		struct gf_replayed r;
+		struct gf_plan p;
+		double gather_s, wait_s, ready_s;
+
+		store(&s, &level, seed);
+		s.model.overlap_slowdown = 1;
+		s.model.issue_s = 0;
+		s.problem.algorithm = "ring";
+		s.problem.threshold_bytes = SIZE_MAX;
+		EXPECT(!gf_policy_run(&gf_policy_dear, &s.problem, &p, NULL),
+		       "plan");
+		EXPECT(p.nmessages == 1, "%zu messages", p.nmessages);
+		gather_s = p.predicted->messages[0].end_s -
+			   p.predicted->messages[0].start_s;
+		ready_s = s.tensors[s.model.ntensors - 1].ready_s;
+		wait_s = gather_s -
+			 s.model.forward_s * (1 - ready_s / s.model.backward_s);
+		late += wait_s > 0;
+		EXPECT(!gf_replay_plan(&p, &what, &r, &notes, NULL), "replay");
+		EXPECT_NEAR(r.outcome.messages[0].start_s,
+			    s.model.forward_s + fmax(wait_s, 0) + ready_s,
+			    TOLERANCE * r.model.iteration_s, "seed %zu",
+			    (size_t)seed);
+		gf_replayed_release(&r);
+		gf_text_release(&notes);
+		gf_plan_release(&p);
+	}
+	EXPECT(late > 10, "no rank waited but %zu times", late);
+}
+
 /* Two messages at once share the links: as much later as they are long. */
 static void test_together(void)
 {
@@ -332,6 +378,7 @@ int main(void)
 	test_processing();
 	test_beside();
 	test_slow();
+	test_slow_halves();
 	test_together();
 	test_selections();
 	return TEST_END();
