@@ -104,3 +104,24 @@ void gf_variant_release(struct gf_variant *v)
 	gf_derived_release(&v->derived);
 	gf_plan_release(&v->plan);
 }
+
+void gf_variant_scale(struct gf_variant *v, double factor)
+{
+	struct gf_model_profile *m = v->plan.model;
+	size_t i;
+
+	m->forward_s = v->model.forward_s * factor;
+	m->backward_s = v->model.backward_s * factor;
+	m->issue_s = v->model.issue_s * factor;
+	for (i = 0; i < m->ntensors; i++) {
+		m->tensors[i].ready_s = v->model.tensors[i].ready_s * factor;
+		m->tensors[i].need_s = v->model.tensors[i].need_s * factor;
+	}
+}
+
+int gf_variant_run(struct gf_variant *v, double factor,
+		   struct gf_sim_result *out, struct gf_error *err)
+{
+	gf_variant_scale(v, factor);
+	return gf_predict_traffic(&v->plan, &v->traffic, out, err);
+}

@@ -22,4 +22,11 @@ int gf_variant_init(struct gf_variant *v, const struct gf_plan *p,
 		    const struct gf_what_if *w, struct gf_error *err);
 void gf_variant_release(struct gf_variant *v);
 
+/* The plan's compute takes `factor` times as long as the model says: the
+ * slowest rank's factor, since all wait for that rank. */
+void gf_variant_scale(struct gf_variant *v, double factor);
+/* The same, and the prediction; the traffic is filled. */
+int gf_variant_run(struct gf_variant *v, double factor,
+		   struct gf_sim_result *out, struct gf_error *err);
+
 #endif

@@ -7,18 +7,13 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "base/rng.h"
-#include "sim/normal.h"
+#include "sim/jitter.h"
 #include "sim/pipeline.h"
 #include "sim/slow_link.h"
 #include "sim/variant.h"
 
-/* Steps of a pipeline before those that count. */
-#define FILL_STEPS 64
 /* More steps in flight than a picture of two steps can show. */
 #define DRAWN_STALENESS 8
-
-/* --- slow ranks and jitter ----------------------------------------------- */
 
 double gf_what_if_slowest(const struct gf_what_if *w, int ranks)
 {
@@ -27,23 +22,6 @@ double gf_what_if_slowest(const struct gf_what_if *w, int ranks)
 
 	for (i = 0; i < w->nslow; i++)
 		most = fmax(most, w->slow[i].factor);
-	return most;
-}
-
-/* The slowest rank of one run. */
-static double draw(const struct gf_what_if *w, int ranks, struct gf_rng *rng)
-{
-	size_t others = (size_t)ranks - w->nslow, i;
-	double most = 0, u = gf_rng_uniform(rng);
-
-	if (others > 0)
-		most = fmax(0, 1 + w->jitter * gf_normal_largest(
-						       u, (double)others));
-	for (i = 0; i < w->nslow; i++)
-		most = fmax(
-			most,
-			w->slow[i].factor *
-				fmax(0, 1 + w->jitter * gf_rng_normal(rng)));
 	return most;
 }
 
@@ -58,183 +36,9 @@ static int price(struct gf_variant *v, const struct gf_what_if *w,
 	return gf_slow_links_charge(&v->traffic, &v->plan, w, err);
 }
 
-/* All ranks wait for the slowest, so its times hold for all. */
-static void scale(struct gf_variant *v, double factor)
-{
-	struct gf_model_profile *m = v->plan.model;
-	size_t i;
-
-	m->forward_s = v->model.forward_s * factor;
-	m->backward_s = v->model.backward_s * factor;
-	m->issue_s = v->model.issue_s * factor;
-	for (i = 0; i < m->ntensors; i++) {
-		m->tensors[i].ready_s = v->model.tensors[i].ready_s * factor;
-		m->tensors[i].need_s = v->model.tensors[i].need_s * factor;
-	}
-}
-
-static int run(struct gf_variant *v, double factor, struct gf_sim_result *out,
-	       struct gf_error *err)
-{
-	scale(v, factor);
-	return gf_predict_traffic(&v->plan, &v->traffic, out, err);
-}
-
-/* One of the runs. */
-struct sample {
-	double time_s;
-	double factor; /* the slowest rank's */
-};
-
-static int ascending(const void *a, const void *b)
-{
-	double x = ((const struct sample *)a)->time_s;
-	double y = ((const struct sample *)b)->time_s;
-
-	return (x > y) - (x < y);
-}
-
-/* The run that a share q of the runs do not exceed. */
-static struct sample percentile(const struct sample *sorted, size_t n, double q)
-{
-	size_t at = (size_t)ceil(q * (double)n);
-
-	return sorted[at > 0 ? at - 1 : 0];
-}
-
-/* Every iteration by itself. */
-static int run_alone(struct gf_variant *v, const struct gf_what_if *w,
-		     struct sample *times, size_t runs, struct gf_error *err)
-{
-	struct gf_rng rng;
-	size_t i;
-	int rc = 0;
-
-	gf_rng_init(&rng, w->seed, 0);
-	for (i = 0; i < runs && rc == 0; i++) {
-		struct gf_sim_result r = {0};
-		double factor = w->jitter > 0
-					? draw(w, v->plan.ranks, &rng)
-					: gf_what_if_slowest(w, v->plan.ranks);
-
-		rc = run(v, factor, &r, err);
-		times[i] = (struct sample){r.iteration_s, factor};
-	}
-	return rc;
-}
-
-/* Every rank's factor, step after step. */
-struct factors {
-	const struct gf_what_if *w;
-	int ranks;
-	struct gf_rng rng;
-	double *slow, *now;
-};
-
-static void factors_init(struct factors *f, const struct gf_what_if *w,
-			 int ranks)
-{
-	size_t i;
-
-	*f = (struct factors){
-		.w = w,
-		.ranks = ranks,
-		.slow = gf_xcalloc((size_t)ranks, sizeof(*f->slow)),
-		.now = gf_xcalloc((size_t)ranks, sizeof(*f->now)),
-	};
-	for (i = 0; i < (size_t)ranks; i++)
-		f->slow[i] = 1;
-	for (i = 0; i < w->nslow; i++)
-		f->slow[w->slow[i].rank] = w->slow[i].factor;
-	gf_rng_init(&f->rng, w->seed, 0);
-}
-
-static void factors_release(struct factors *f)
-{
-	free(f->slow);
-	free(f->now);
-}
-
-static const double *next_factors(void *ctx)
-{
-	struct factors *f = ctx;
-	int rank;
-
-	for (rank = 0; rank < f->ranks; rank++)
-		f->now[rank] =
-			f->slow[rank] *
-			fmax(0, 1 + f->w->jitter * gf_rng_normal(&f->rng));
-	return f->now;
-}
-
 static const double *no_factors(void *ctx)
 {
 	return ctx;
-}
-
-/* A rank that is late in one step may make up for it in the next. */
-static void run_steps(const struct gf_variant *v, const struct gf_what_if *w,
-		      struct gf_pipeline *p, struct sample *times, size_t runs)
-{
-	struct factors f;
-	double before_s = 0;
-	size_t i;
-
-	factors_init(&f, w, v->plan.ranks);
-	for (i = 0; i <= FILL_STEPS + runs; i++) {
-		double begun_s = gf_pipeline_step(p, next_factors(&f));
-
-		if (i > FILL_STEPS)
-			times[i - FILL_STEPS - 1].time_s = begun_s - before_s;
-		before_s = begun_s;
-	}
-	factors_release(&f);
-}
-
-static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w,
-			struct sample *times, size_t runs, struct gf_error *err)
-{
-	struct gf_sim_input in = {v->plan.model, v->traffic.messages,
-				  v->traffic.nmessages, v->plan.lanes};
-	/* no exchange is waited for that so many steps do not reach */
-	double steps = fmin(v->plan.staleness, (double)(FILL_STEPS + runs + 1));
-	struct gf_sim_result alike = {0};
-	struct gf_pipeline p;
-	int rc = run(v, 1, &alike, err);
-
-	if (rc < 0)
-		return rc;
-	gf_pipeline_init(&p, &in, (int)steps, v->plan.ranks);
-	run_steps(v, w, &p, times, runs);
-	gf_pipeline_release(&p);
-	return 0;
-}
-
-/* factor: the slowest rank's in the median run. */
-static int run_all(struct gf_variant *v, const struct gf_what_if *w,
-		   struct gf_outcome *out, double *factor, struct gf_error *err)
-{
-	size_t runs = w->jitter > 0 && w->runs > 1 ? w->runs : 1, i;
-	struct sample *times = gf_xcalloc(runs, sizeof(*times));
-	double sum = 0;
-	int rc = w->jitter > 0 && v->plan.staleness > 1
-			 ? run_pipeline(v, w, times, runs, err)
-			 : run_alone(v, w, times, runs, err);
-
-	for (i = 0; i < runs; i++)
-		sum += times[i].time_s;
-	if (rc == 0) {
-		qsort(times, runs, sizeof(*times), ascending);
-		out->least_s = times[0].time_s;
-		out->p50_s = percentile(times, runs, 0.5).time_s;
-		out->p90_s = percentile(times, runs, 0.9).time_s;
-		out->p99_s = percentile(times, runs, 0.99).time_s;
-		out->most_s = times[runs - 1].time_s;
-		out->mean_s = sum / (double)runs;
-		*factor = percentile(times, runs, 0.5).factor;
-	}
-	free(times);
-	return rc;
 }
 
 static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
@@ -247,7 +51,7 @@ static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
 	size_t n;
 
 	r.messages = gf_xcalloc(in.nmessages + 1, sizeof(*r.messages));
-	scale(v, factor);
+	gf_variant_scale(v, factor);
 	gf_sim_step(&in, &r);
 	n = gf_sim_gathers(&in, gathers);
 	gf_gantt_step(t, &in, &r, gathers, n);
@@ -263,16 +67,17 @@ static void draw_pipeline(struct gf_variant *v, const struct gf_what_if *w,
 	int staleness = (int)fmin(v->plan.staleness, DRAWN_STALENESS);
 	double alike = 1;
 	struct gf_pipeline p;
-	struct factors f;
+	struct gf_factors f;
 
-	scale(v, w->jitter > 0 ? 1 : gf_what_if_slowest(w, v->plan.ranks));
+	gf_variant_scale(
+		v, w->jitter > 0 ? 1 : gf_what_if_slowest(w, v->plan.ranks));
 	gf_pipeline_init(&p, &in, staleness, w->jitter > 0 ? v->plan.ranks : 1);
-	factors_init(&f, w, v->plan.ranks);
+	gf_factors_init(&f, w, v->plan.ranks);
 	if (w->jitter > 0)
-		gf_gantt_pipeline(t, &p, next_factors, &f);
+		gf_gantt_pipeline(t, &p, gf_factors_next, &f);
 	else
 		gf_gantt_pipeline(t, &p, no_factors, &alike);
-	factors_release(&f);
+	gf_factors_release(&f);
 	gf_pipeline_release(&p);
 }
 
@@ -357,7 +162,7 @@ static int run_edges(struct gf_variant *v, const struct gf_what_if *w,
 	int staleness = v->plan.staleness, rc;
 
 	v->plan.staleness = 1;
-	rc = run(v, gf_what_if_slowest(w, o->ranks), &r, err);
+	rc = gf_variant_run(v, gf_what_if_slowest(w, o->ranks), &r, err);
 	v->plan.staleness = staleness;
 	o->synchronous_s = r.iteration_s;
 	o->slowest_s = v->plan.model->forward_s + v->plan.model->backward_s +
@@ -384,11 +189,12 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	if (rc == 0)
 		rc = price(&v, w, err);
 	if (rc == 0)
-		rc = run(&v, gf_what_if_slowest(w, o.ranks), &r, err);
+		rc = gf_variant_run(&v, gf_what_if_slowest(w, o.ranks), &r,
+				    err);
 	if (rc == 0)
 		rc = run_edges(&v, w, &o, err);
 	if (rc == 0)
-		rc = run_all(&v, w, &o, &median, err);
+		rc = gf_jitter_run(&v, w, &o, &median, err);
 	if (rc == 0 && w->timeline)
 		draw_timeline(&v, w, median, &o);
 	gf_variant_release(&v);

@@ -658,6 +658,13 @@ static void test_normal(void)
 	       sum, direct);
 }
 
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
 static void test_what_if(void)
 {
 	struct gf_slow_rank slow = {2, 2};
@@ -690,6 +697,61 @@ static void test_what_if(void)
 	gf_plan_release(&p);
 }
 
+/* Runs of many messages on many lanes, of which most are read off lines between
+ * others: percentiles against the same draws, each simulated by itself. */
+static void test_many_at_once(void)
+{
+	enum { MESSAGES = 300, RANKS_HERE = 4, RUNS_HERE = 4000 };
+	static const double shares[] = {0.9, 0.99, 1};
+	struct gf_what_if what = {.jitter = 0.1, .runs = RUNS_HERE, .seed = 3};
+	struct gf_tensor *tensors = gf_xcalloc(MESSAGES, sizeof(*tensors));
+	double *factors = gf_xcalloc(RUNS_HERE, sizeof(*factors));
+	struct problem_store s;
+	struct gf_outcome o, one;
+	struct gf_rng rng;
+	struct gf_plan p;
+	size_t i;
+
+	store_case(&s, &six, 1);
+	gf_rng_init(&rng, 1, 0);
+	for (i = 0; i < MESSAGES; i++) {
+		tensors[i] = s.tensors[0];
+		tensors[i].count_elems = 1 + gf_rng_below(&rng, 30);
+		tensors[i].ready_s =
+			s.model.backward_s * (double)(i + 1) / (double)MESSAGES;
+	}
+	s.model.tensors = tensors;
+	s.model.ntensors = MESSAGES;
+	EXPECT(!gf_policy_run(&gf_policy_wfbp, &s.problem, &p, NULL), "wfbp");
+	p.lanes = MESSAGES;
+	for (i = 0; i < MESSAGES; i++)
+		p.messages[i].mode = GF_MODE_SIMULTANEOUS;
+	gf_plan_set_types(&p);
+	EXPECT(!gf_what_if(&p, &what, &o, NULL), "jitter");
+	gf_rng_init(&rng, what.seed, 0);
+	for (i = 0; i < RUNS_HERE; i++)
+		factors[i] = 1 + what.jitter *
+					 gf_normal_largest(gf_rng_uniform(&rng),
+							   RANKS_HERE);
+	for (i = 0; i < GF_ARRAY_LENGTH(shares); i++) {
+		const double got[] = {o.p90_s, o.p99_s, o.most_s};
+		size_t at = (size_t)ceil(shares[i] * RUNS_HERE) - 1;
+		struct gf_slow_rank slow = {0, 0};
+		struct gf_what_if alone = {.slow = &slow, .nslow = 1};
+
+		qsort(factors, RUNS_HERE, sizeof(*factors), ascending);
+		slow.factor = factors[at];
+		EXPECT(!gf_what_if(&p, &alone, &one, NULL), "alone");
+		EXPECT_NEAR(got[i] / one.iteration_s, 1, 1e-5, "share %g",
+			    shares[i]);
+		gf_outcome_release(&one);
+	}
+	gf_outcome_release(&o);
+	gf_plan_release(&p);
+	free(factors);
+	free(tensors);
+}
+
 int main(void)
 {
 	test_price();
@@ -702,5 +764,6 @@ int main(void)
 	test_processing();
 	test_normal();
 	test_what_if();
+	test_many_at_once();
 	return TEST_END();
 }

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/jitter.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "sim/normal.h"
+#include "sim/pipeline.h"
+
+/* Steps of a pipeline before those that count. */
+#define FILL_STEPS 64
+
+/* The slowest rank of one run. */
+static double draw(const struct gf_what_if *w, int ranks, struct gf_rng *rng)
+{
+	size_t others = (size_t)ranks - w->nslow, i;
+	double most = 0, u = gf_rng_uniform(rng);
+
+	if (others > 0)
+		most = fmax(0, 1 + w->jitter * gf_normal_largest(
+						       u, (double)others));
+	for (i = 0; i < w->nslow; i++)
+		most = fmax(
+			most,
+			w->slow[i].factor *
+				fmax(0, 1 + w->jitter * gf_rng_normal(rng)));
+	return most;
+}
+
+/* One of the runs. */
+struct sample {
+	double time_s;
+	double factor; /* the slowest rank's */
+};
+
+static int ascending(const void *a, const void *b)
+{
+	double x = ((const struct sample *)a)->time_s;
+	double y = ((const struct sample *)b)->time_s;
+
+	return (x > y) - (x < y);
+}
+
+/* The run that a share q of the runs do not exceed. */
+static struct sample percentile(const struct sample *sorted, size_t n, double q)
+{
+	size_t at = (size_t)ceil(q * (double)n);
+
+	return sorted[at > 0 ? at - 1 : 0];
+}
+
+static int by_factor(const void *a, const void *b)
+{
+	double x = ((const struct sample *)a)->factor;
+	double y = ((const struct sample *)b)->factor;
+
+	return (x > y) - (x < y);
+}
+
+/* Iterations by themselves, by the slowest rank's factor: known at both ends.
+ * More than `dear` messages times lanes times runs take minutes, so between two
+ * runs that agree with the one halfway the others are read off the line. */
+struct alone {
+	struct gf_variant *v;
+	struct sample *samples; /* by factor */
+	bool dear;
+};
+static const double dear = 3e8, agree = 1e-5;
+
+static int run_one(struct alone *a, size_t i, struct gf_error *err)
+{
+	struct gf_sim_result r = {0};
+	int rc = gf_variant_run(a->v, a->samples[i].factor, &r, err);
+
+	a->samples[i].time_s = r.iteration_s;
+	return rc;
+}
+
+static double between(const struct sample *low, const struct sample *high,
+		      double factor)
+{
+	double width = high->factor - low->factor;
+	double share = width > 0 ? (factor - low->factor) / width : 0;
+
+	return low->time_s + share * (high->time_s - low->time_s);
+}
+
+static int run_between(struct alone *a, size_t low, size_t high,
+		       struct gf_error *err)
+{
+	size_t middle = low + (high - low) / 2, i;
+	struct sample *s = a->samples;
+	double line_s = between(&s[low], &s[high], s[middle].factor);
+	int rc;
+
+	if (high - low < 2)
+		return 0;
+	rc = run_one(a, middle, err);
+	if (rc == 0 && a->dear &&
+	    fabs(s[middle].time_s - line_s) <= agree * line_s) {
+		for (i = low + 1; i < high; i++)
+			if (i != middle)
+				s[i].time_s =
+					between(&s[i < middle ? low : middle],
+						&s[i < middle ? middle : high],
+						s[i].factor);
+		return 0;
+	}
+	rc = rc ? rc : run_between(a, low, middle, err);
+	return rc ? rc : run_between(a, middle, high, err);
+}
+
+/* Every iteration by itself. */
+static int run_alone(struct gf_variant *v, const struct gf_what_if *w,
+		     struct sample *times, size_t runs, struct gf_error *err)
+{
+	double messages = (double)v->traffic.nmessages;
+	struct alone a = {
+		v, times,
+		messages * fmin(messages, v->plan.lanes) * (double)runs > dear};
+	struct gf_rng rng;
+	size_t i;
+	int rc;
+
+	gf_rng_init(&rng, w->seed, 0);
+	for (i = 0; i < runs; i++)
+		times[i].factor =
+			w->jitter > 0 ? draw(w, v->plan.ranks, &rng)
+				      : gf_what_if_slowest(w, v->plan.ranks);
+	qsort(times, runs, sizeof(*times), by_factor);
+	rc = run_one(&a, 0, err);
+	if (rc == 0 && runs > 1)
+		rc = run_one(&a, runs - 1, err);
+	return rc ? rc : run_between(&a, 0, runs - 1, err);
+}
+
+void gf_factors_init(struct gf_factors *f, const struct gf_what_if *w,
+		     int ranks)
+{
+	size_t i;
+
+	*f = (struct gf_factors){
+		.w = w,
+		.ranks = ranks,
+		.slow = gf_xcalloc((size_t)ranks, sizeof(*f->slow)),
+		.now = gf_xcalloc((size_t)ranks, sizeof(*f->now)),
+	};
+	for (i = 0; i < (size_t)ranks; i++)
+		f->slow[i] = 1;
+	for (i = 0; i < w->nslow; i++)
+		f->slow[w->slow[i].rank] = w->slow[i].factor;
+	gf_rng_init(&f->rng, w->seed, 0);
+}
+
+void gf_factors_release(struct gf_factors *f)
+{
+	free(f->slow);
+	free(f->now);
+}
+
+const double *gf_factors_next(void *ctx)
+{
+	struct gf_factors *f = ctx;
+	int rank;
+
+	for (rank = 0; rank < f->ranks; rank++)
+		f->now[rank] =
+			f->slow[rank] *
+			fmax(0, 1 + f->w->jitter * gf_rng_normal(&f->rng));
+	return f->now;
+}
+
+/* A rank that is late in one step may make up for it in the next. */
+static void run_steps(const struct gf_variant *v, const struct gf_what_if *w,
+		      struct gf_pipeline *p, struct sample *times, size_t runs)
+{
+	struct gf_factors f;
+	double before_s = 0;
+	size_t i;
+
+	gf_factors_init(&f, w, v->plan.ranks);
+	for (i = 0; i <= FILL_STEPS + runs; i++) {
+		double begun_s = gf_pipeline_step(p, gf_factors_next(&f));
+
+		if (i > FILL_STEPS)
+			times[i - FILL_STEPS - 1].time_s = begun_s - before_s;
+		before_s = begun_s;
+	}
+	gf_factors_release(&f);
+}
+
+static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w,
+			struct sample *times, size_t runs, struct gf_error *err)
+{
+	struct gf_sim_input in = {v->plan.model, v->traffic.messages,
+				  v->traffic.nmessages, v->plan.lanes};
+	/* no exchange is waited for that so many steps do not reach */
+	double steps = fmin(v->plan.staleness, (double)(FILL_STEPS + runs + 1));
+	struct gf_sim_result alike = {0};
+	struct gf_pipeline p;
+	int rc = gf_variant_run(v, 1, &alike, err);
+
+	if (rc < 0)
+		return rc;
+	gf_pipeline_init(&p, &in, (int)steps, v->plan.ranks);
+	run_steps(v, w, &p, times, runs);
+	gf_pipeline_release(&p);
+	return 0;
+}
+
+int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w,
+		  struct gf_outcome *out, double *factor, struct gf_error *err)
+{
+	size_t runs = w->jitter > 0 && w->runs > 1 ? w->runs : 1, i;
+	struct sample *times = gf_xcalloc(runs, sizeof(*times));
+	double sum = 0;
+	int rc = w->jitter > 0 && v->plan.staleness > 1
+			 ? run_pipeline(v, w, times, runs, err)
+			 : run_alone(v, w, times, runs, err);
+
+	for (i = 0; i < runs; i++)
+		sum += times[i].time_s;
+	if (rc == 0) {
+		qsort(times, runs, sizeof(*times), ascending);
+		out->least_s = times[0].time_s;
+		out->p50_s = percentile(times, runs, 0.5).time_s;
+		out->p90_s = percentile(times, runs, 0.9).time_s;
+		out->p99_s = percentile(times, runs, 0.99).time_s;
+		out->most_s = times[runs - 1].time_s;
+		out->mean_s = sum / (double)runs;
+		*factor = percentile(times, runs, 0.5).factor;
+	}
+	free(times);
+	return rc;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_JITTER_H
+#define GF_SIM_JITTER_H
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "sim/variant.h"
+#include "sim/whatif.h"
+
+/*
+ * Iterations of ranks whose compute varies from step to step.
+ */
+
+/* Every rank's factor, step after step. */
+struct gf_factors {
+	const struct gf_what_if *w;
+	int ranks;
+	struct gf_rng rng;
+	double *slow, *now; /* per rank */
+};
+
+void gf_factors_init(struct gf_factors *f, const struct gf_what_if *w,
+		     int ranks);
+void gf_factors_release(struct gf_factors *f);
+/* Those of the next step, borrowed until the one after; ctx: the factors. */
+const double *gf_factors_next(void *ctx);
+
+/*
+ * The runs' least_s to mean_s, and the slowest rank's factor in the median run
+ * (of a pipeline: 0); one run without jitter. The variant's traffic is filled;
+ * its model is left at some factor.
+ */
+int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w,
+		  struct gf_outcome *out, double *factor, struct gf_error *err);
+
+#endif
