@@ -2,6 +2,7 @@
 #include "cost/stat.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 static int ascending(const void *a, const void *b)
@@ -39,4 +40,42 @@ double gf_stat_spread(double *values, size_t count)
 	double low = gf_stat_quantile(values, count, 0.25);
 
 	return at(values, count, 0.75) - low;
+}
+
+/* Student's t, 0.95-quantile, by degrees of freedom. */
+static double student(size_t freedom)
+{
+	static const double t[] = {INFINITY, 6.314, 2.920, 2.353, 2.132, 2.015,
+				   1.943,    1.895, 1.860, 1.833, 1.812};
+	const size_t n = sizeof(t) / sizeof(*t);
+
+	return freedom < n ? t[freedom] : 1.645 + 1.7 / (double)freedom;
+}
+
+double gf_stat_next(const double *values, size_t count)
+{
+	double sum = 0, squares = 0, n = (double)count, mean;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		sum += values[i];
+	mean = sum / n;
+	for (i = 0; i < count; i++)
+		squares += (values[i] - mean) * (values[i] - mean);
+	if (count < 2 || !(mean > 0))
+		return INFINITY;
+	return student(count - 1) * sqrt(squares / (n - 1) * (1 + 1 / n)) /
+	       mean;
+}
+
+double gf_stat_next_difference(const double *values, size_t count)
+{
+	double squares = 0;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		squares += values[i] * values[i];
+	if (count < 1)
+		return INFINITY;
+	return student(count) * sqrt(squares / (double)count);
 }

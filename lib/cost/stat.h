@@ -13,4 +13,11 @@ double gf_stat_median(double *values, size_t count);
 /* Interquartile range: what this project calls spread. */
 double gf_stat_spread(double *values, size_t count);
 
+/* Half of the interval, about their mean, that one more value of this kind lies
+ * in with a probability of 0.9; as a share of the mean, and infinite for one
+ * value. Does not sort. */
+double gf_stat_next(const double *values, size_t count);
+/* The same of one more difference about 0. */
+double gf_stat_next_difference(const double *values, size_t count);
+
 #endif

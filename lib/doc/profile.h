@@ -46,6 +46,9 @@ struct gf_model_profile {
 	/* Interquartile ranges of forward, backward and update over the
 	 * repeats, added up; 0: unknown. */
 	double spread_s;
+	/* By what share another run's compute may differ, as far as times that
+	 * were measured apart from each other tell; 0: unknown. */
+	double drift;
 	/* How much longer backward takes while messages are in flight; >= 1. */
 	double overlap_slowdown;
 	/* What one message costs the compute side, which waits for it. */
@@ -150,6 +153,7 @@ struct gf_network {
 	size_t nallreduce;
 	struct gf_level_cost *levels;
 	size_t nlevels;
+	double drift; /* as the model's, of messages */
 	char *extra;
 };
 

@@ -149,6 +149,7 @@ static const struct gf_field model_scalar_fields[] = {
 	 .high = GF_MAX_TIME_S},
 	{"spread_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(spread_s),
 	 .high = GF_MAX_TIME_S},
+	{"drift", GF_FIELD_REAL, GF_OMITTED, .offset = AT(drift), .high = 1},
 	{"overlap_slowdown", GF_FIELD_REAL, GF_DEFAULTED,
 	 .offset = AT(overlap_slowdown), .low = 1, .high = 1e6, .absent = 1},
 	{"issue_s", GF_FIELD_REAL, GF_OMITTED, .offset = AT(issue_s),

@@ -229,6 +229,7 @@ static const struct gf_field network_fields[] = {
 	 .count_offset = AT(nallreduce), .record = &allreduce_record},
 	{"levels", GF_FIELD_LIST, GF_OMITTED, .offset = AT(levels),
 	 .count_offset = AT(nlevels), .record = &level_cost_record},
+	{"drift", GF_FIELD_REAL, GF_OMITTED, .offset = AT(drift), .high = 1},
 	{NULL},
 };
 

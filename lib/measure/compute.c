@@ -327,6 +327,26 @@ static double column(const double *rows, size_t width, size_t repeats,
 	return median;
 }
 
+/* By the medians of the sittings. */
+static double drift_of(const struct gf_bench_compute_times *t, size_t width)
+{
+	double *sums = gf_xcalloc(t->nsittings + 1, sizeof(*sums)), drift;
+	size_t i;
+
+	for (i = 0; i < t->nsittings; i++) {
+		size_t from = t->first[i];
+		size_t to = i + 1 < t->nsittings ? t->first[i + 1] : t->nrows;
+		const double *rows = t->rows + from * width;
+
+		sums[i] = column(rows, width, to - from, FORWARD, NULL) +
+			  column(rows, width, to - from, BACKWARD, NULL) +
+			  column(rows, width, to - from, UPDATE, NULL);
+	}
+	drift = t->nsittings > 1 ? gf_stat_next(sums, t->nsittings) : 0;
+	free(sums);
+	return fmin(drift, 1);
+}
+
 static void make_tensors(const struct gf_bench_step *step,
 			 struct gf_model_profile *out)
 {
@@ -375,6 +395,7 @@ void gf_bench_compute_conclude(const struct gf_bench_compute_times *t,
 		out->tensors[i].ready_s = latest;
 	}
 	out->backward_s = fmax(out->backward_s, latest);
+	out->drift = drift_of(t, width);
 }
 
 int gf_bench_compute(const struct gf_bench_compute *config,
@@ -397,6 +418,9 @@ int gf_bench_compute(const struct gf_bench_compute *config,
 	if (rc < 0)
 		return rc;
 	count_from_backward(rows, width, repeats);
+	t->first =
+		gf_xreallocarray(t->first, t->nsittings + 1, sizeof(*t->first));
+	t->first[t->nsittings++] = t->nrows;
 	t->nrows += repeats;
 	return 0;
 }
@@ -404,5 +428,6 @@ int gf_bench_compute(const struct gf_bench_compute *config,
 void gf_bench_compute_release(struct gf_bench_compute_times *t)
 {
 	free(t->rows);
+	free(t->first);
 	*t = (struct gf_bench_compute_times){0};
 }

@@ -36,6 +36,8 @@ struct gf_bench_compute {
 struct gf_bench_compute_times {
 	double *rows; /* one per repeat */
 	size_t nrows;
+	size_t *first; /* nsittings: their first rows */
+	size_t nsittings;
 	double repeat_s; /* of the last sitting: all of a repeat, about */
 };
 void gf_bench_compute_release(struct gf_bench_compute_times *t);
@@ -49,9 +51,9 @@ struct gf_bench_compute_spread {
 int gf_bench_compute(const struct gf_bench_compute *config,
 		     struct gf_bench_step *step,
 		     struct gf_bench_compute_times *t, struct gf_error *err);
-/* Fills forward_s, backward_s, update_s and the tensors (allocated if there are
- * none, in generation order) of a profile; need_s of new ones is unknown. There
- * has been a sitting. */
+/* Fills forward_s, backward_s, update_s, drift and the tensors (allocated if
+ * there are none, in generation order) of a profile; need_s of new ones is
+ * unknown. There has been a sitting. */
 void gf_bench_compute_conclude(const struct gf_bench_compute_times *t,
 			       const struct gf_bench_step *step,
 			       struct gf_model_profile *out,

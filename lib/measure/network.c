@@ -16,6 +16,7 @@
 #include "measure/network_device.h"
 #include "measure/twins.h"
 #include "coll/algorithm.h"
+#include "cost/stat.h"
 
 /* The levels' share of the time. */
 static const double levels_share = 0.25;
@@ -172,6 +173,50 @@ static int measure_each(struct run *r, double began_s, const size_t *twins,
 	return rc;
 }
 
+/* The middle size of an algorithm again: the logarithm of the time's quotient.
+ */
+static int look_again(struct run *r, const struct gf_allreduce_cost *cost,
+		      double *difference, struct gf_error *err)
+{
+	const struct gf_bench_pace pace = {cost->startup_s, cost->per_byte_s,
+					   0};
+	struct subject subject = {r->config, cost, r->gpus};
+	size_t middle = cost->fit.npoints / 2;
+	struct gf_bench_sitting sitting = {
+		.bytes = cost->fit.size_bytes[middle],
+		.messages = gf_bench_chain(&pace, cost->fit.size_bytes[middle]),
+		.lanes = 1,
+		.budget = gf_bench_round(&r->limits.point),
+	};
+	struct gf_bench_samples samples = {0};
+	double time_s = 0;
+	int rc = sit(&subject, &sitting, &samples, err);
+
+	if (rc == 0)
+		time_s = gf_stat_median(samples.values, samples.count) /
+			 sitting.messages;
+	gf_bench_samples_release(&samples);
+	*difference = time_s > 0 ? log(time_s / cost->fit.time_s[middle]) : 0;
+	return rc;
+}
+
+static int find_drift(struct run *r, const size_t *twins,
+		      struct gf_network *net, struct gf_error *err)
+{
+	double *differences = gf_xcalloc(net->nallreduce, sizeof(double));
+	size_t n = 0, i;
+	int rc = 0;
+
+	for (i = 0; i < net->nallreduce && rc == 0; i++)
+		if (twins[i] == i)
+			rc = look_again(r, &net->allreduce[i],
+					&differences[n++], err);
+	if (rc == 0)
+		net->drift = fmin(gf_stat_next_difference(differences, n), 1);
+	free(differences);
+	return rc;
+}
+
 static int measure_algorithms(struct run *r, double began_s,
 			      struct gf_network *net, struct gf_text *remarks,
 			      struct gf_error *err)
@@ -187,6 +232,8 @@ static int measure_algorithms(struct run *r, double began_s,
 	if (rc == 0)
 		rc = measure_each(r, began_s, twins, distinct, net, remarks,
 				  err);
+	if (rc == 0)
+		rc = find_drift(r, twins, net, err);
 	free(twins);
 	return rc;
 }

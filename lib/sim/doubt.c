@@ -196,11 +196,23 @@ void gf_doubt_raise(struct gf_model_profile *m, struct gf_network *net)
 	scale_model(m, true);
 }
 
+double gf_doubt_runs(const struct gf_plan *p)
+{
+	const struct gf_prediction *pr = p->predicted;
+	double share = pr->iteration_s > 0
+			       ? fmin(pr->compute_s / pr->iteration_s, 1)
+			       : 1;
+	double network = p->network ? p->network->drift : 0;
+
+	return fmax(GF_DOUBT_RUNS,
+		    share * p->model->drift + (1 - share) * network);
+}
+
 int gf_doubt_predict(struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_prediction *pr = p->predicted;
 	struct gf_doubt d = gf_doubt_of(p);
-	double low, high;
+	double low, high, runs;
 	int rc;
 
 	pr->iteration_low_s = pr->iteration_high_s = 0;
@@ -211,8 +223,9 @@ int gf_doubt_predict(struct gf_plan *p, struct gf_error *err)
 		rc = predict_end(p, true, &high, err);
 	if (rc < 0)
 		return rc;
-	pr->iteration_low_s = fmin(low, pr->iteration_s);
-	pr->iteration_high_s = fmax(high, pr->iteration_s);
+	runs = gf_doubt_runs(p);
+	pr->iteration_low_s = fmin(low, pr->iteration_s) / (1 + runs);
+	pr->iteration_high_s = fmax(high, pr->iteration_s) * (1 + runs);
 	return 0;
 }
 
@@ -227,12 +240,13 @@ void gf_doubt_text(const struct gf_plan *p, struct gf_text *out)
 	d = gf_doubt_of(p);
 	if (d.network < least_doubt && d.compute < least_doubt)
 		return;
-	gf_text_addf(out,
-		     "\tpredicted %s, between %s and %s by the doubt of what was "
-		     "measured: %.3g %% of the network's times, %.3g %% of "
-		     "compute's\n",
-		     gf_human_time(pr->iteration_s, &h[0]),
-		     gf_human_time(pr->iteration_low_s, &h[1]),
-		     gf_human_time(pr->iteration_high_s, &h[2]),
-		     100 * d.network, 100 * d.compute);
+	gf_text_addf(
+		out,
+		"\tpredicted %s, between %s and %s by the doubt of what was "
+		"measured: %.3g %% of the network's times, %.3g %% of "
+		"compute's, and %.3g %% from run to run\n",
+		gf_human_time(pr->iteration_s, &h[0]),
+		gf_human_time(pr->iteration_low_s, &h[1]),
+		gf_human_time(pr->iteration_high_s, &h[2]), 100 * d.network,
+		100 * d.compute, 100 * gf_doubt_runs(p));
 }

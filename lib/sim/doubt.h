@@ -23,6 +23,16 @@
  */
 #define GF_DOUBT_MOST 1.0
 
+/*
+ * Another run differs from the profile's by a share r besides: what parts of
+ * the profile that were measured at several times say (drift), of compute and
+ * messages by their shares of the iteration. It is GF_DOUBT_RUNS at least, an
+ * assumption: repeats of one minute on a quiet machine say nothing of the next.
+ * It moves the ends of the interval, to 1 / (1 + r) and 1 + r, but no cost:
+ * plans are not chosen by it.
+ */
+#define GF_DOUBT_RUNS 0.03
+
 struct gf_doubt {
 	double network; /* the largest of the entries that count */
 	double compute;
@@ -34,6 +44,8 @@ bool gf_doubt_recorded(const struct gf_model_profile *m,
 /* Of the surest of its entries: no plan's messages are known better. */
 double gf_doubt_least(const struct gf_network *net);
 struct gf_doubt gf_doubt_of(const struct gf_plan *p);
+/* The share r by which runs differ; p has a prediction. */
+double gf_doubt_runs(const struct gf_plan *p);
 
 /* Puts all of these costs and times at their high ends; net may be NULL. */
 void gf_doubt_raise(struct gf_model_profile *m, struct gf_network *net);

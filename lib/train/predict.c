@@ -49,7 +49,8 @@ gf_train_prediction(const struct gf_plan *plan,
 	why->text[0] = '\0';
 	if (replay) {
 		model.overlap_slowdown = 1;
-		model.spread_s = 0; /* what is slept takes its time exactly */
+		/* what is slept takes its time exactly */
+		model.spread_s = model.drift = 0;
 		return predict_again(plan, &model, own, why) ? NULL : own;
 	}
 	if (made_for && made_for != training->batch) {

@@ -418,21 +418,21 @@ ms() { # OPTION...: of a plan of the job, as people read it
 		"$share/profiles/six.json" > doubtful.json
 	wants 0 gf-plan -v --policy single doubtful.json
 	says 'six on 4 ranks: 68 s a step, 48 s of it exposed'
-	says '(56.6 s to 82 s by the doubt of the fits); 1 message on 1 lane by ring, policy single'
-	# a quarter of 48 s, a tenth of 20 s
-	says 'predicted 68 s, between 56.6 s and 82 s by the doubt of what was measured: 25 % of the network'
-	jq -e '.predicted | (.iteration_high_s - 82 | fabs) < 1e-9 and (.iteration_low_s - 48 / 1.25 - 20 / 1.1 | fabs) < 1e-9' out.txt
+	says '(54.9 s to 84.5 s by the doubt of the fits); 1 message on 1 lane by ring, policy single'
+	# a quarter of 48 s, a tenth of 20 s: 56.6 to 82 s; and 3 % from run to run
+	says 'predicted 68 s, between 54.9 s and 84.5 s by the doubt of what was measured: 25 % of the network'
+	jq -e '.predicted | (.iteration_high_s - 82 * 1.03 | fabs) < 1e-9 and (.iteration_low_s - (48 / 1.25 + 20 / 1.1) / 1.03 | fabs) < 1e-9' out.txt
 	cp out.txt plan.json
 	wants 0 gf-plan plan.json
 	cmp out.txt plan.json
 	wants 0 gf-plan --compare doubtful.json
 	grep -qE '^system +policy .* above bound +low +high$' out.txt
-	grep -qE '^auto +single .* 68 s .* 56.6 s +82 s$' out.txt
+	grep -qE '^auto +single .* 68 s .* 54.9 s +84.5 s$' out.txt
 	wants 0 gf-plan --compare --json doubtful.json
-	jq -es 'map(select(.policy == "single"))[0].iteration_high_s == 82' out.txt
+	jq -es 'map(select(.policy == "single"))[0].iteration_high_s == 82 * 1.03' out.txt
 	jq '.predicted.iteration_low_s = 90' plan.json > bad.json
 	wants 2 gf-plan bad.json
-	says '/predicted/iteration_low_s: want at most iteration_high_s, 82, got 90'
+	says '/predicted/iteration_low_s: want at most iteration_high_s, 84.46, got 90'
 	wants 0 gf-plan "$share/profiles/six.json"
 	jq -e '.predicted | has("iteration_high_s") | not' out.txt
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "cost/stat.h"
 #include "planner/make.h"
 #include "planner_cases.h"
 #include "sim/doubt.h"
@@ -14,6 +15,8 @@
 #include "test.h"
 
 #define ROUNDING 1e-12
+#define RUNS     (1 + GF_DOUBT_RUNS) /* from run to run, where no drift is known \
+				      */
 
 static size_t sizes[] = {1024, 4096, 65536};
 static double times_s[] = {1, 2, 4};
@@ -75,10 +78,10 @@ static void test_by_hand(void)
 		EXPECT_NEAR(got.network, cases[i].network, ROUNDING, "%zu", i);
 		EXPECT_NEAR(got.compute, cases[i].compute, ROUNDING, "%zu", i);
 		EXPECT_NEAR(p.predicted->iteration_s, 68, ROUNDING, "%zu", i);
-		EXPECT_NEAR(p.predicted->iteration_low_s, 20 / c + 48 / d,
-			    ROUNDING, "%zu", i);
-		EXPECT_NEAR(p.predicted->iteration_high_s, 20 * c + 48 * d,
-			    ROUNDING, "%zu", i);
+		EXPECT_NEAR(p.predicted->iteration_low_s,
+			    (20 / c + 48 / d) / RUNS, ROUNDING, "%zu", i);
+		EXPECT_NEAR(p.predicted->iteration_high_s,
+			    (20 * c + 48 * d) * RUNS, ROUNDING, "%zu", i);
 		gf_plan_release(&p);
 	}
 }
@@ -158,10 +161,12 @@ static void test_scaled(void)
 		fabric = gf_plan_fabric(&again);
 		rc = rc ? rc : gf_predict_plan(&again, &fabric, &at_low, &err);
 		EXPECT(rc == 0, "seed %d: %s", (int)seed, err.text);
-		EXPECT_NEAR(p.predicted->iteration_high_s, at_high.iteration_s,
-			    ROUNDING, "seed %d", (int)seed);
-		EXPECT_NEAR(p.predicted->iteration_low_s, at_low.iteration_s,
-			    ROUNDING, "seed %d", (int)seed);
+		EXPECT_NEAR(p.predicted->iteration_high_s,
+			    at_high.iteration_s * RUNS, ROUNDING, "seed %d",
+			    (int)seed);
+		EXPECT_NEAR(p.predicted->iteration_low_s,
+			    at_low.iteration_s / RUNS, ROUNDING, "seed %d",
+			    (int)seed);
 		gf_plan_release(&p);
 	}
 }
@@ -295,11 +300,83 @@ static void test_chosen(void)
 	EXPECT(others > 0, "the best prediction always won");
 }
 
+/* --- from run to run -------------------------------------------------------
+ */
+
+enum { SITTINGS = 4, ALGORITHMS = 4, TRIALS = 2000 };
+
+static double draw_level(struct gf_rng *rng, double sigma)
+{
+	return fmax(0.1, 1 + sigma * gf_rng_normal(rng));
+}
+
+/*
+ * Compute and messages take another time in every run, and at every moment of a
+ * profile. Does the interval cover a run of six as one message: 20 s of compute
+ * and 48 s of message? Fits and repeats are without doubt.
+ */
+static bool covers(struct gf_rng *rng, double sigma, double *half_width)
+{
+	double sittings[SITTINGS], differences[ALGORITHMS], compute = 0, run_s;
+	struct problem_store s;
+	struct gf_plan p;
+	bool in;
+	size_t i;
+
+	for (i = 0; i < SITTINGS; i++) {
+		sittings[i] = draw_level(rng, sigma);
+		compute += sittings[i] / SITTINGS;
+	}
+	for (i = 0; i < ALGORITHMS; i++)
+		differences[i] =
+			log(draw_level(rng, sigma) / draw_level(rng, sigma));
+	run_s = 20 * draw_level(rng, sigma) / compute +
+		48 * draw_level(rng, sigma) / draw_level(rng, sigma);
+	store_case(&s, &six, 1);
+	s.model.spread_s = 1e-9;
+	s.model.drift = fmin(gf_stat_next(sittings, SITTINGS), 1);
+	s.network.drift =
+		fmin(gf_stat_next_difference(differences, ALGORITHMS), 1);
+	if (make(&s, "single", 1, &p))
+		return false;
+	in = run_s >= p.predicted->iteration_low_s &&
+	     run_s <= p.predicted->iteration_high_s;
+	*half_width +=
+		p.predicted->iteration_high_s / p.predicted->iteration_s - 1;
+	gf_plan_release(&p);
+	return in;
+}
+
+/* At least nine runs of ten are covered, by intervals that are not much wider
+ * than that takes: sigma of a run and of a measurement, 1.65 times. */
+static void test_coverage(void)
+{
+	static const double sigmas[] = {0, 0.01, 0.02, 0.05, 0.1};
+	struct gf_rng rng;
+	size_t k;
+
+	gf_rng_init(&rng, 1, 0);
+	for (k = 0; k < GF_ARRAY_LENGTH(sigmas); k++) {
+		double half_width = 0, enough = 1.65 * sqrt(2) * sigmas[k];
+		int covered = 0, i;
+
+		for (i = 0; i < TRIALS; i++)
+			covered += covers(&rng, sigmas[k], &half_width);
+		half_width /= TRIALS;
+		EXPECT(covered >= 0.9 * TRIALS, "sigma %g: %d of %d", sigmas[k],
+		       covered, TRIALS);
+		EXPECT(half_width <= fmax(1.2 * GF_DOUBT_RUNS, 1.6 * enough),
+		       "sigma %g: +- %g, where %g is enough", sigmas[k],
+		       half_width, enough);
+	}
+}
+
 int main(void)
 {
 	test_by_hand();
 	test_none();
 	test_scaled();
 	test_chosen();
+	test_coverage();
 	return TEST_END();
 }
