@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""gradflow.ddp and its hook: check_ddp.py RANKS CASE... Cases run in turns in RANKS
-processes that meet over gloo. One that fails ends in an exception. What a case
-compares with is DistributedDataParallel without the hook, or all ranks' gradients
-computed here."""
+"""gradflow.ddp and its hook: check_ddp.py RANKS CASE... (forked.py). A case compares with
+DistributedDataParallel without the hook, or with all ranks' gradients computed here."""
 import contextlib
 import io
 import json
@@ -13,12 +11,14 @@ import tempfile
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 sys.path.insert(0, os.path.join(os.environ["GF_SOURCE"], "share", "python"))
+import forked  # noqa: E402
 import gradflow  # noqa: E402
+
+dist._DEFAULT_FIRST_BUCKET_BYTES = 1000  # so that small models have several
 way = sys.modules[gradflow.State.__module__.replace("ddp", "way")]
 
 
@@ -658,17 +658,5 @@ def refusals():
     raises(lambda: loss(model, 0), "also trains late", "does not train scale", "wrap it after")
 
 
-def work(own, ranks, meeting, cases):
-    torch.set_num_threads(1)
-    dist._DEFAULT_FIRST_BUCKET_BYTES = 1000  # so that small models have several
-    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=own, world_size=ranks)
-    for case in cases:
-        globals()[case]()
-        dist.barrier()
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (int(sys.argv[1]), os.path.join(folder, "meeting"), sys.argv[2:]),
-                 nprocs=int(sys.argv[1]))
+    forked.main(globals())

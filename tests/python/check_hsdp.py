@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""gradflow.hsdp: check_hsdp.py CASE, in four processes: two replicas of two shards
-each, beside fully_shard's own all-reduce on the same mesh."""
+"""gradflow.hsdp: check_hsdp.py 4 CASE... (forked.py): two replicas of two shards each,
+beside fully_shard's own all-reduce on the same mesh."""
 import io
 import os
 import sys
-import tempfile
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import nn
 
 sys.path.insert(0, os.path.join(os.environ["GF_SOURCE"], "share", "python"))
+import forked  # noqa: E402
 import gradflow  # noqa: E402
 
 RULE = {"format": "gf-plan", "version": 1, "system": "auto", "policy": "threshold",
@@ -136,19 +135,10 @@ def refusals():
     refused(lambda: gradflow.hsdp(model, group, {"tensors": []}), "want a rule")
 
 
-def work(rank, meeting, case):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=4)
-    globals()[case]()
-    dist.barrier()
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
     try:
         from torch.distributed.fsdp import FSDPModule
         assert hasattr(FSDPModule, "set_all_reduce_hook")
     except (ImportError, AssertionError, ValueError):  # 1.13 does not import it on Python 3.11
         sys.exit("skipped: no set_all_reduce_hook in this PyTorch")
-    with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (os.path.join(folder, "meeting"), sys.argv[1]), nprocs=4)
+    forked.main(globals())

@@ -1,22 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""gradflow.profile and the import of a profiler's trace: check_measure.py RANKS CASE...
-Cases run in turns in RANKS processes that meet over gloo. One that fails ends in an
-exception."""
+"""gradflow.profile and the import of a profiler's trace: check_measure.py RANKS
+CASE... (forked.py)"""
 import json
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, os.path.join(os.environ["GF_SOURCE"], "share", "python"))
+import forked  # noqa: E402
 import gradflow  # noqa: E402
 
 NAMES = ["2.bias", "2.weight", "0.bias", "0.weight"]
@@ -149,16 +147,5 @@ def trace():
     assert [t["name"] for t in found["tensors"]] == NAMES, found
 
 
-def work(own, ranks, meeting, cases):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{meeting}/store", rank=own,
-                            world_size=ranks)
-    os.chdir(meeting)
-    for case in cases:
-        globals()[case]()
-        dist.barrier()
-
-
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (int(sys.argv[1]), folder, sys.argv[2:]), int(sys.argv[1]))
+    forked.main(globals())

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""gradflow.ddp(..., tune=...): check_tune.py RANKS CASE... Cases run in turns in RANKS
-processes that meet over gloo. One that fails ends in an exception."""
+"""gradflow.ddp(..., tune=...): check_tune.py RANKS CASE... (forked.py)"""
 import contextlib
 import json
 import os
@@ -10,10 +9,10 @@ import tempfile
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, os.path.join(os.environ["GF_SOURCE"], "share", "python"))
+import forked  # noqa: E402
 import gradflow  # noqa: E402
 
 STEPS = {"steps": 4, "budget_s": 1}
@@ -157,15 +156,5 @@ def recorded():
     model.gradflow.close()
 
 
-def work(own, ranks, meeting, cases):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=own, world_size=ranks)
-    for case in cases:
-        globals()[case]()
-        dist.barrier()
-
-
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (int(sys.argv[1]), os.path.join(folder, "meeting"), sys.argv[2:]),
-                 int(sys.argv[1]))
+    forked.main(globals())

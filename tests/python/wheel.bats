@@ -1,25 +1,21 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # What `make wheel` makes, in an environment that has PyTorch and nothing else.
-load ../cli/common
+load torch
 
 setup_file() {
-	for python in ${GF_PYTHON:-python3 /usr/bin/python3}; do
-		"$python" -c 'import pip, venv, torch.distributed as d; assert d.is_gloo_available()' 2> /dev/null || continue
-		lean=$GF_SOURCE/$BUILD/lean
-		[ -e "$lean/libgradflow.so.0" ] || skip "no shared library in this build"
-		PYTHON=$python timeout 600 "$GF_SOURCE/share/python/wheel.sh" 0.0.1 "$BATS_FILE_TMPDIR/wheel" \
-			"$lean"/{libgradflow.so.0,gf-plan,gf-profile,gf-sim}
-		clean=$BATS_FILE_TMPDIR/clean
-		"$python" -m venv "$clean"
-		"$clean/bin/pip" install -q --no-index "$BATS_FILE_TMPDIR"/wheel/*.whl
-		"$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))' \
-			> "$(echo "$clean"/lib/python3*/site-packages)/torch.pth"
-		export clean
-		unset GRADFLOW_LIBRARY PYTHONPATH
-		return
-	done
-	skip "no PyTorch with gloo, pip and venv"
+	needs_torch 'pip, venv'
+	lean=$GF_SOURCE/$BUILD/lean
+	[ -e "$lean/libgradflow.so.0" ] || skip "no shared library in this build"
+	PYTHON=$python timeout 600 "$GF_SOURCE/share/python/wheel.sh" 0.0.1 "$BATS_FILE_TMPDIR/wheel" \
+		"$lean"/{libgradflow.so.0,gf-plan,gf-profile,gf-sim}
+	clean=$BATS_FILE_TMPDIR/clean
+	"$python" -m venv "$clean"
+	"$clean/bin/pip" install -q --no-index "$BATS_FILE_TMPDIR"/wheel/*.whl
+	"$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))' \
+		> "$(echo "$clean"/lib/python3*/site-packages)/torch.pth"
+	export clean
+	unset GRADFLOW_LIBRARY PYTHONPATH
 }
 
 @test "wheel: its name fits any Python 3 of this machine" {
