@@ -70,3 +70,14 @@ mpi() {
 	shift
 	timeout -k 5 "${MPI_TIMEOUT:-300}" mpirun --oversubscribe --bind-to none -np "$ranks" "$@"
 }
+
+# unlike COMMAND ARG... -- ARG...: ranks 0 and 1 have different arguments, and one line
+# says so.
+unlike() {
+	local command=$1 first=()
+	shift
+	while [ "$1" != -- ]; do first+=("$1"); shift; done
+	shift
+	wants 2 timeout 300 mpirun --oversubscribe --bind-to none -np 1 "$command" "${first[@]}" : -np 1 "$command" "$@"
+	[ "$(grep -c "^$command" err.txt)" -eq 1 ]
+}

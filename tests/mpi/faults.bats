@@ -3,47 +3,17 @@
 # Faults of a training job: a rank dies or stops answering, or the disk is full. The
 # job ends and says why, and --resume goes on from the last complete checkpoint.
 load ../cli/common
+load job
 
 long="-q --model digits-mlp --data synthetic:20000 --batch 8 --epochs 1000 --threads 1"
 
-# begin RANKS OPTION...: a job in the background that checkpoints into ckpt/,
-# up to its second checkpoint; $job is the timeout(1) above its mpirun.
-begin() {
+checkpoints() { [ "$(ls -d ckpt/step-*[0-9] 2> /dev/null | wc -l)" -ge 2 ]; }
+
+# trains RANKS OPTION...: a job that checkpoints into ckpt/, up to its second checkpoint
+trains() {
 	local ranks=$1
 	shift
-	timeout -k 5 300 mpirun --oversubscribe --bind-to none -np "$ranks" gf-train $long \
-		--checkpoint ckpt --checkpoint-every 20 "$@" > out.txt 2> err.txt < /dev/null 3>&- &
-	job=$!
-	while kill -0 $job 2> /dev/null; do
-		[ "$(ls -d ckpt/step-*[0-9] 2> /dev/null | wc -l)" -lt 2 ] || return 0
-		sleep 0.1
-	done
-	cat err.txt
-	return 1
-}
-
-teardown() {
-	[ -z "${job:-}" ] || { kill "$job" && wait "$job"; } || true
-}
-
-# pid_of RANK: of this test's own job
-pid_of() {
-	local mpirun pid
-	mpirun=$(pgrep -P "$job" -x mpirun)
-	for pid in $(pgrep -P "$mpirun" -x gf-train); do
-		tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$1" && { echo "$pid"; return 0; }
-	done
-	return 1
-}
-
-# ends STATUS: the job ends with that status, by itself
-ends() {
-	local status=0 began=$SECONDS
-	wait "$job" || status=$?
-	job=
-	echo "status $status after $((SECONDS - began)) s"
-	cat err.txt
-	[ "$status" -eq "$1" ] && [ $((SECONDS - began)) -le 100 ]
+	begin "$ranks" checkpoints gf-train $long --checkpoint ckpt --checkpoint-every 20 "$@"
 }
 
 newest() { ls -d ckpt/step-*[0-9] | sed 's/.*step-//' | sort -n | tail -n 1; }
@@ -61,7 +31,7 @@ goes_on() {
 }
 
 @test "a rank that is killed: the job ends at once, and resumes" {
-	begin 3
+	trains 3
 	kill -KILL "$(pid_of 1)"
 	ends 137
 	grep -q 'rank 1 .* on signal 9' err.txt
@@ -69,14 +39,14 @@ goes_on() {
 }
 
 @test "rank 0 killed" {
-	begin 2
+	trains 2
 	kill -KILL "$(pid_of 0)"
 	ends 137
 	goes_on 2
 }
 
 @test "a rank that is stopped: the others name it, status 4, and it resumes" {
-	begin 3 --timeout 2s
+	trains 3 --timeout 2s
 	kill -STOP "$(pid_of 1)"
 	ends 4
 	grep -qE 'gf-train(\[2\])?: .*rank 1 does not answer' err.txt
@@ -86,7 +56,7 @@ goes_on() {
 @test "a rank stopped under the MPI library's own all-reduce" {
 	jq -n '{format: "gf-plan", version: 1, policy: "threshold",
 		rule: {threshold_bytes: 20000, lanes: 1, algorithms: [{min_bytes: 0, algorithm: "library"}]}}' > rule.json
-	begin 3 --timeout 2s --plan rule.json
+	trains 3 --timeout 2s --plan rule.json
 	kill -STOP "$(pid_of 2)"
 	ends 4
 	grep -q 'rank 2 does not answer' err.txt
@@ -94,7 +64,7 @@ goes_on() {
 }
 
 @test "a rank that is only slow is waited for" {
-	begin 2 --timeout 20s
+	trains 2 --timeout 20s
 	pid=$(pid_of 1)
 	kill -STOP "$pid"
 	sleep 2

@@ -3,12 +3,9 @@
 # The command over a real mpirun: every algorithm, type, codec; plans; ranks
 # that differ; ranks that die, stop or come late.
 load ../cli/common
+load job
 
 quick="-n 2 -w 0"
-
-teardown() {
-	[ -z "${job:-}" ] || { kill "$job" && wait "$job"; } || true
-}
 
 # right: no element was wrong, and something was measured
 right() {
@@ -242,36 +239,27 @@ rows() {
 	says 'which sets them'
 }
 
-# unlike ARGS -- ARGS: two ranks with different arguments
-unlike() {
-	local one=()
-	while [ "$1" != -- ]; do one+=("$1"); shift; done
-	shift
-	wants 2 timeout 300 mpirun --oversubscribe --bind-to none -np 1 gf-allreduce "${one[@]}" : -np 1 gf-allreduce "$@"
-	[ "$(grep -c '^gf-allreduce' err.txt)" -eq 1 ]
-}
-
 @test "ranks that differ find out at the start" {
-	unlike -b 1K -e 4K -- -b 1K -e 8K
+	unlike gf-allreduce -b 1K -e 4K -- -b 1K -e 8K
 	says '1024 to 4096 bytes by x2'
 	says '1024 to 8192 bytes by x2'
-	unlike -b 1K -e 4K -a ring -- -b 1K -e 4K -a tree
+	unlike gf-allreduce -b 1K -e 4K -a ring -- -b 1K -e 4K -a tree
 	says 'ring'
 	says 'tree'
-	unlike -b 1K -e 4K -d f32 -- -b 1K -e 4K -d i32
-	unlike --plan one.json -- --plan two.json
+	unlike gf-allreduce -b 1K -e 4K -d f32 -- -b 1K -e 4K -d i32
+	unlike gf-allreduce --plan one.json -- --plan two.json
 	says 'plan: '
 	says 'one.json'
 	says 'two.json'
-	unlike -b 1K -e 4K -- -b 1K -e 4K --lanes 2
+	unlike gf-allreduce -b 1K -e 4K -- -b 1K -e 4K --lanes 2
 	says 'lanes'
-	unlike -b 1K -e 4K -- -b 1K -e 4K --verify
+	unlike gf-allreduce -b 1K -e 4K -- -b 1K -e 4K --verify
 	says 'schedules proved'
-	unlike -b 1K -e 4K -- -b 1K -e 4K --trace trace.json
+	unlike gf-allreduce -b 1K -e 4K -- -b 1K -e 4K --trace trace.json
 	says 'a trace'
 	[ ! -e trace.json ]
 	# one that would be done before the others begin
-	unlike --list -- -b 1K -e 4K
+	unlike gf-allreduce --list -- -b 1K -e 4K
 	says 'command: '
 	says '--list'
 	[ ! -s out.txt ]
@@ -294,31 +282,13 @@ unlike() {
 
 # --- faults -----------------------------------------------------------------
 
-# begin RANKS ARG...: a job of very many sizes in the background, up to its
-# third; $job is the timeout(1) above its mpirun.
-begin() {
+measures() { [ "$(grep -c ': measuring ' err.txt)" -ge 3 ]; }
+
+# sweeps RANKS ARG...: a job of very many sizes, up to its third
+sweeps() {
 	local ranks=$1
 	shift
-	: > err.txt
-	timeout -k 5 300 mpirun --oversubscribe --bind-to none -np "$ranks" gf-allreduce -v -b 256K -e 1M -i 128 -n 200 \
-		"$@" > out.txt 2> err.txt < /dev/null 3>&- &
-	job=$!
-	while kill -0 $job 2> /dev/null; do
-		[ "$(grep -c ': measuring ' err.txt)" -lt 3 ] || return 0
-		sleep 0.1
-	done
-	tail -n 20 err.txt
-	return 1
-}
-
-# pid_of RANK: of this test's own job
-pid_of() {
-	local mpirun pid
-	mpirun=$(pgrep -P "$job" -x mpirun)
-	for pid in $(pgrep -P "$mpirun" -x gf-allreduce); do
-		tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$1" && { echo "$pid"; return 0; }
-	done
-	return 1
+	begin "$ranks" measures gf-allreduce -v -b 256K -e 1M -i 128 -n 200 "$@"
 }
 
 # is_gone PID: soon after its mpirun
@@ -332,17 +302,12 @@ is_gone() {
 	return 1
 }
 
-# ends STATUS PID...: the job ends with that status, by itself, and none of its
-# ranks is left
-ends() {
-	local status=0 began=$SECONDS want=$1 pid
-	shift
-	wait "$job" || status=$?
-	job=
-	echo "status $status after $((SECONDS - began)) s"
-	tail -n 20 err.txt
-	[ "$status" -eq "$want" ] && [ $((SECONDS - began)) -le 100 ]
-	for pid in "$@"; do
+# all_end STATUS PID...: the job ends with that status, by itself, prints nothing, and
+# none of its ranks is left
+all_end() {
+	local pid
+	ends "$1"
+	for pid in "${@:2}"; do
 		is_gone "$pid"
 	done
 	[ ! -s out.txt ]
@@ -357,22 +322,22 @@ silent() {
 @test "a stopped rank is named, with message and step, and all end with 4" {
 	local algorithm pids
 	for algorithm in ring library; do
-		begin 3 -a $algorithm --timeout 2s
+		sweeps 3 -a $algorithm --timeout 2s
 		pids="$(pid_of 0) $(pid_of 1) $(pid_of 2)"
 		kill -STOP "$(pid_of 1)"
 		# shellcheck disable=SC2086
-		ends 4 $pids
+		all_end 4 $pids
 		silent 1
 	done
 }
 
 @test "a rank that dies ends the job at once" {
 	local pids
-	begin 3 -a ring
+	sweeps 3 -a ring
 	pids="$(pid_of 0) $(pid_of 1) $(pid_of 2)"
 	kill -KILL "$(pid_of 2)"
 	# shellcheck disable=SC2086
-	ends 137 $pids
+	all_end 137 $pids
 }
 
 @test "a rank that comes late is waited for, within the timeout" {
@@ -384,10 +349,10 @@ silent() {
 
 @test "a rank that hangs between two sizes is named, too" {
 	local pids
-	begin 2 -a ring -b 4 -e 36K -i 4 --timeout 2s
+	sweeps 2 -a ring -b 4 -e 36K -i 4 --timeout 2s
 	pids="$(pid_of 0) $(pid_of 1)"
 	kill -STOP "$(pid_of 0)"
 	# shellcheck disable=SC2086
-	ends 4 $pids
+	all_end 4 $pids
 	silent 0
 }

@@ -89,26 +89,17 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 	[ "$(grep -c '^Usage' out.txt)" -eq 1 ]
 }
 
-# unlike ARGS -- ARGS: two ranks with different arguments
-unlike() {
-	local one=()
-	while [ "$1" != -- ]; do one+=("$1"); shift; done
-	shift
-	wants 2 timeout 300 mpirun --oversubscribe --bind-to none -np 1 gf-profile "${one[@]}" : -np 1 gf-profile "$@"
-	[ "$(grep -c '^gf-profile' err.txt)" -eq 1 ]
-}
-
 @test "ranks that differ find out at the start" {
-	unlike -a ring -- -a tree
+	unlike gf-profile -a ring -- -a tree
 	says 'ring'
 	says 'tree'
-	unlike --max-bytes 1M -- --max-bytes 2M
+	unlike gf-profile --max-bytes 1M -- --max-bytes 2M
 	says '1024 to 1048576 bytes'
 	says '1024 to 2097152 bytes'
-	unlike --model digits-mlp -- --model digits-cnn
+	unlike gf-profile --model digits-mlp -- --model digits-cnn
 	says 'model: '
-	unlike --pairs -- -a ring
+	unlike gf-profile --pairs -- -a ring
 	says 'command: '
-	unlike --model digits-mlp --batch 2 -- --model digits-mlp --batch 4
+	unlike gf-profile --model digits-mlp --batch 2 -- --model digits-mlp --batch 4
 	says 'batch 4'
 }

@@ -275,37 +275,28 @@ pipe_plan() { # ranks, options of gf-plan
 	grep -q 'the plan is for 2 ranks and a server, this job has 2' err.txt
 }
 
-# unlike ARGS -- ARGS: two ranks with different arguments
-unlike() {
-	local one=()
-	while [ "$1" != -- ]; do one+=("$1"); shift; done
-	shift
-	wants 2 timeout 300 mpirun --oversubscribe --bind-to none -np 1 gf-train "${one[@]}" : -np 1 gf-train "$@"
-	[ "$(grep -c '^gf-train' err.txt)" -eq 1 ]
-}
-
 @test "ranks that differ find out at the start" {
-	unlike --epochs 2 -- --epochs 3
+	unlike gf-train --epochs 2 -- --epochs 3
 	says 'training: rank 0 has "epochs": 2, rank 1 has "epochs": 3'
-	unlike --list -- --steps 3
+	unlike gf-train --list -- --steps 3
 	says 'command: rank 0 has --list, rank 1 has train'
-	unlike --plan one.json -- --plan two.json
+	unlike gf-train --plan one.json -- --plan two.json
 	says 'plan: rank 0 has one.json, rank 1 has two.json'
-	unlike --model digits-mlp -- --steps 3
+	unlike gf-train --model digits-mlp -- --steps 3
 	says 'model: rank 0 has digits-mlp'
-	unlike --steps 3 --trace t.json -- --steps 3
+	unlike gf-train --steps 3 --trace t.json -- --steps 3
 	says 'options: '
-	unlike --print-training -- --steps 3
+	unlike gf-train --print-training -- --steps 3
 	says 'rank 0 has --print-training'
-	unlike --device cpu --steps 3 -- --device auto --steps 3
+	unlike gf-train --device cpu --steps 3 -- --device auto --steps 3
 	says 'device: rank 0 has cpu, rank 1 has auto'
-	unlike --device cuda --steps 3 -- --steps 3
+	unlike gf-train --device cuda --steps 3 -- --steps 3
 	says 'device: rank 0 has cuda, rank 1 has auto'
-	unlike --transport mpi --steps 3 -- --steps 3
+	unlike gf-train --transport mpi --steps 3 -- --steps 3
 	says 'transport: rank 0 has mpi, rank 1 has auto'
-	unlike --precision f16 --steps 3 -- --steps 3
+	unlike gf-train --precision f16 --steps 3 -- --steps 3
 	says 'precision: rank 0 has f16, rank 1 has f32'
-	unlike --cuda-graph --steps 3 -- --steps 3
+	unlike gf-train --cuda-graph --steps 3 -- --steps 3
 	says 'options: '
 	# which GPU, and how many threads, is each rank's own affair
 	wants 3 timeout 300 mpirun --oversubscribe --bind-to none -np 1 gf-train $quick --device cuda:900 : -np 1 gf-train $quick --device cuda:901
