@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A saved machine, which hwloc parses in a child process: a damaged file can
- * bring hwloc down. The child gets the bytes that were read, and limits on time
- * and memory. It answers with a status, and with the host as text or the reason
- * of its failure.
+ * bring hwloc down, or stop it for good: it is not made to be called in a child
+ * of a process with threads. The child gets the bytes that were read, and
+ * limits on time and memory. It answers with a status, and with the host as
+ * text or the reason of its failure.
  */
 #include "probe/probers.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +18,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
 #include "base/text.h"
 
 #define LIMIT_CPU_S 5
+/* A child that waits takes no time of a processor. */
+#define PATIENCE_S  30.0
 #define LIMIT_BYTES ((rlim_t)1 << 30)
 /* A host is described by less. */
 #define ANSWER_BYTES ((size_t)16 << 20)
@@ -78,13 +83,20 @@ static _Noreturn void child(int to, const struct gf_probe_config *config,
 	_exit(0);
 }
 
-static int take(int from, struct gf_text *answer)
+static int take(int from, double patience_s, struct gf_text *answer)
 {
+	struct pollfd ready = {.fd = from, .events = POLLIN};
+	double until_s = gf_clock_s() + patience_s, left_s;
 	char piece[4096];
 	ssize_t n;
 
 	for (;;) {
-		n = read(from, piece, sizeof(piece));
+		left_s = until_s - gf_clock_s();
+		n = poll(&ready, 1, left_s > 0 ? (int)(left_s * 1e3) : 0);
+		if (n == 0)
+			return -ETIMEDOUT;
+		if (n > 0)
+			n = read(from, piece, sizeof(piece));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0 || answer->length > ANSWER_BYTES)
@@ -142,7 +154,9 @@ int gf_hwloc_apart(const struct gf_probe_config *config, const char *xml,
 		rc = gf_error_errno(err, -errno, "fork");
 		goto out;
 	}
-	rc = take(ends[0], &answer);
+	rc = take(ends[0],
+		  config->patience_s > 0 ? config->patience_s : PATIENCE_S,
+		  &answer);
 	if (rc)
 		kill(pid, SIGKILL);
 	rc = ended(pid) || rc || answer.length < sizeof(int) ? -EINVAL : 0;

@@ -24,7 +24,8 @@ struct gf_probe_config {
 	 */
 	const char *hwloc_text;
 	size_t hwloc_bytes;
-	const char *nvml; /* the driver's library; NULL: not asked */
+	double patience_s; /* with the child that parses it; 0: half a minute */
+	const char *nvml;  /* the driver's library; NULL: not asked */
 	/* Lines on devices that are there but cannot be described; NULL: not
 	 * wanted. */
 	struct gf_text *remarks;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include "base/array.h"
 #include "base/file.h"
@@ -579,6 +581,31 @@ static void test_job_of_threads(void)
 	on_ranks(4, job_on, NULL);
 }
 
+static bool stops_children;
+
+static void in_child(void)
+{
+	if (stops_children)
+		raise(SIGSTOP);
+}
+
+/* A child that neither answers nor takes time of a processor. */
+static void test_stopped_child(void)
+{
+	const struct gf_probe_config config = {.hwloc_xml = machine,
+					       .patience_s = 0.2};
+	struct gf_host host = {0};
+	struct gf_error err = {""};
+
+	pthread_atfork(NULL, NULL, in_child);
+	stops_children = true;
+	EXPECT(gf_probe_host(&config, &host, &err) == -EINVAL &&
+		       strstr(err.text, "hwloc cannot load it"),
+	       "%s", err.text);
+	stops_children = false;
+	gf_probe_host_release(&host);
+}
+
 int main(void)
 {
 	watchdog(120);
@@ -586,6 +613,7 @@ int main(void)
 	test_machine();
 	test_refused();
 	test_damaged();
+	test_stopped_child();
 	test_entities();
 	test_this_machine();
 	test_job();
