@@ -11,7 +11,6 @@
  *
  * Nothing is allocated after warm-up: requests and arrivals are reused.
  */
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -159,24 +158,49 @@ static void fail(struct gf_request *r, int rc)
 	r->failure_rc = rc;
 }
 
+static bool lies_in(const struct gf_shm_entry *e, uint64_t segment_bytes)
+{
+	return e->size_bytes <= segment_bytes &&
+	       e->offset <= segment_bytes - e->size_bytes;
+}
+
+/* Could a rank have written that? Another process did: what it says is believed
+ * no further than this process's memory is safe. */
+static bool is_sound(const struct gf_shm_entry *e)
+{
+	switch (e->kind) {
+	case GF_SHM_EAGER:
+		return e->size_bytes <= GF_SHM_EAGER_BYTES;
+	case GF_SHM_DIRECT:
+		return e->done >= 0 && e->done < GF_SHM_DONE;
+	case GF_SHM_ELSEWHERE:
+	case GF_SHM_BACK:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Takes a sum that the peer has put into this rank's memory: mostly it is where
  * it is to be. */
 static void take_back(struct gf_shm *s, struct gf_request *r,
 		      const struct gf_shm_entry *e)
 {
+	const struct gf_segment *own;
 	const char *from;
 	size_t i;
 
 	for (i = 0; i < s->nown && s->own[i].serial != e->segment; i++)
 		;
-	if (i == s->nown) {
+	own = i < s->nown ? &s->own[i].segment : NULL;
+	if (!own || !lies_in(e, own->size_bytes)) {
 		fail(r, gf_error_set(&r->failure, -ESTALE,
 				     "rank %d: memory that a sum was put into "
 				     "is gone",
 				     s->peers[r->peer].rank));
 		return;
 	}
-	from = s->own[i].segment.base + e->offset;
+	from = own->base + e->offset;
 	if (r->reduce || from != r->to)
 		deposit(r, from, r->size_bytes);
 	r->state = GF_SHM_COMPLETE;
@@ -191,6 +215,13 @@ static void meet(struct gf_shm *s, struct gf_request *r,
 	char *to = r->to;
 	int rc;
 
+	if (!is_sound(e)) {
+		fail(r, gf_error_set(&r->failure, -EPROTO,
+				     "rank %d: want a message in shared "
+				     "memory, found other bytes",
+				     p->rank));
+		return;
+	}
 	/* what comes through the transport below is checked there */
 	if (e->kind != GF_SHM_ELSEWHERE && e->size_bytes != r->size_bytes) {
 		if (e->kind == GF_SHM_DIRECT)
@@ -210,12 +241,16 @@ static void meet(struct gf_shm *s, struct gf_request *r,
 		return;
 	case GF_SHM_DIRECT:
 		rc = peer_segment(p, e, &segment, &r->failure);
+		if (!rc && !lies_in(e, segment->size_bytes))
+			rc = gf_error_set(&r->failure, -EPROTO,
+					  "memory of rank %d: want a message "
+					  "inside its %zu bytes",
+					  p->rank, segment->size_bytes);
 		if (rc) {
 			gf_shm_raise(&p->in->done[e->done]);
 			fail(r, rc);
 			return;
 		}
-		assert(e->offset + e->size_bytes <= segment->size_bytes);
 		r->from = segment->base + e->offset;
 		if (r->lent && e->lent) {
 			r->lent_at = segment->base + e->offset;
@@ -255,7 +290,7 @@ static void keep(struct gf_shm *s, struct gf_shm_peer *p,
 	struct gf_shm_arrival *a = gf_slab_take(&s->arrivals);
 	size_t size = offsetof(struct gf_shm_entry, bytes);
 
-	if (e->kind == GF_SHM_EAGER)
+	if (e->kind == GF_SHM_EAGER && e->size_bytes <= GF_SHM_EAGER_BYTES)
 		size += e->size_bytes;
 	memcpy(&a->entry, e, size);
 	a->next = NULL;
