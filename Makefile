@@ -164,7 +164,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo deps wheel check check-long check-build check-unit check-cli check-mpi \
-	faults soak fuzz check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model \
+	faults soak fuzz fuzzers check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model \
 	bench-plan lint tools format deb \
 	tables completions
 .DEFAULT_GOAL := all
@@ -187,7 +187,7 @@ help:
 	@echo '  bench-gpu   their rates, beside a copy, CUB and PyTorch'
 	@echo '  carry-gpu   both, for a bare GPU machine, in $(BUILD)/carried.tar.xz'
 	@echo '  asan tsan   the tests again under a sanitizer'
-	@echo '  faults soak fuzz   faults in jobs, long runs, hostile documents'
+	@echo '  faults soak fuzz   faults in jobs, long runs, hostile inputs'
 	@echo '              (docs/reliability.md)'
 	@echo '  convergence   train by every method, three seeds: a table and'
 	@echo '              pictures in $(BUILD)/convergence (minutes)'
@@ -310,9 +310,12 @@ $(addprefix $(BUILD)/tests/test_,device_engine device_lane sparse_nccl stage \
 	fake_kernels fake_graph fake_nccl)
 $(addprefix $(BUILD)/tests/test_,train_device train_device_nccl \
 	train_device_graphs train_place bench_profile_device): $(BUILD)/obj/tests/gpu/fake_net.o
-$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(ARCHIVES)
+# With a mutator of their own, or with libFuzzer's (LIBFUZZER=1, CC=clang).
+FUZZ_MAIN := $(call object,$(addprefix tests/fuzz/,harness.c \
+	$(if $(LIBFUZZER),libfuzzer.c,driver.c)))
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(ARCHIVES)
 	@mkdir -p $(@D)
-	$(call say,LD)$(link) $(FOREIGN_LIBS)
+	$(call say,LD)$(link) $(if $(LIBFUZZER),-fsanitize=fuzzer) $(FOREIGN_LIBS)
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
@@ -454,9 +457,16 @@ soak: deps
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) all
 	$(Q)BUILD=$(BUILD) tests/faults/soak.sh $(SOAK_SECONDS)
 
-fuzz:
-	+$(Q)$(MAKE) --no-print-directory $(every_processor) $(FUZZ:%=$(BUILD)/fuzz/%)
-	$(Q)FUZZ_SECONDS=$${FUZZ_SECONDS:-60} BUILD=$(BUILD) tests/run.sh fuzz
+# libFuzzer where clang is, for FUZZ_SECONDS each, one after the other.
+fuzzers: $(FUZZ:%=$(BUILD)/fuzz/%)
+fuzz: deps
+	+$(Q)if command -v clang > /dev/null; then \
+	  $(MAKE) --no-print-directory $(every_processor) BUILD=$(BUILD)/libfuzzer \
+	  CC=clang SAN=address,undefined LIBFUZZER=1 EMULATOR_CXX= \
+	  CFLAGS='-O1 -g -fsanitize=fuzzer-no-link' fuzzers; \
+	  else echo 'fuzz: clang is not installed: inputs are changed without a look at coverage'; \
+	  $(MAKE) --no-print-directory $(every_processor) fuzzers; fi
+	$(Q)BUILD=$(BUILD) tests/fuzz/run.sh $(FUZZ_TARGETS)
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \

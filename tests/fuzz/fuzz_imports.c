@@ -1,44 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Broken files of other programs through every importer: measurements and
- * topologies. Nothing may crash or take long, every refusal is one line, and
- *what is accepted is a document.
- *
- *	fuzz_imports [--seconds N] [--seed N]
- *
- * hwloc's XML has a process of its own, and tests/unit/test_probe.c.
+ * Broken files of other programs through every importer: measurements (CSV,
+ * Kineto, nccl-tests, tables of gf-allreduce), parameters' names, slow pairs,
+ * and topologies. What is accepted is a document. hwloc's XML is fuzz_hosts'.
  */
 #include <math.h>
 
-#include "import/import.h"
-#include "mutate.h"
+#include "harness.h"
+#include "import/importers.h"
 #include "probe/format.h"
+#include "sim/uneven.h"
 
-/* Seconds of the processor for one file of at most some tens of kilobytes. */
-#define LONGEST_S 5.0
-
-static void fail(const char *what, const char *why, const struct gf_text *t)
-{
-	printf("%s: %s:\n%.*s\n", what, why, (int)t->length,
-	       t->data ? t->data : "");
-	exit(1);
-}
-
-static int judge(int rc, const char *what, const struct gf_error *err,
-		 const struct gf_text *t)
-{
-	if (rc && (!err->text[0] || strchr(err->text, '\n')))
-		fail(what, "a reason that is not one line", t);
-	return !rc;
-}
-
-static int try_profile(const struct gf_importer *importer,
-		       const struct gf_text *t)
+/* One importer, whether it recognises the text or not. */
+static bool try_profile(const struct gf_importer *importer, const char *text,
+			size_t size)
 {
 	struct gf_import in = {
 		.file = "f",
-		.text = t->data,
-		.size = t->length,
+		.text = text,
+		.size = size,
 		.batch = 32,
 		.forward_s = 1e-3,
 		.backward_s = NAN,
@@ -49,79 +29,89 @@ static int try_profile(const struct gf_importer *importer,
 	struct gf_error err = {""};
 	int rc = gf_import_profile(&in, importer->name, &profile, &remarks,
 				   &err);
-	char *written = rc ? NULL : gf_profile_write(&profile);
 
-	free(written);
+	if (rc)
+		harness_expect_line(&err, NULL);
+	else
+		free(gf_profile_write(&profile));
 	gf_profile_release(&profile);
 	gf_text_release(&remarks);
-	return judge(rc, importer->name, &err, t);
+	return !rc;
 }
 
-static int try_topology(const struct gf_topology_format *format,
-			const struct gf_text *t)
+static bool try_topology(const struct gf_topology_format *format,
+			 const char *text, size_t size)
 {
-	const struct gf_topology_file in = {"f", t->data, t->length, 2};
+	const struct gf_topology_file in = {"f", text, size, 2};
 	struct gf_topology topology = {0};
 	struct gf_text remarks = {0};
 	struct gf_error err = {""};
-	int rc;
+	int rc = format->read(&in, &topology, &remarks, &err);
 
-	if (!format->read || strcmp(format->name, "hwloc") == 0)
-		return 0;
-	rc = format->read(&in, &topology, &remarks, &err);
+	if (rc)
+		harness_expect_line(&err, NULL);
 	gf_topology_release(&topology);
 	gf_text_release(&remarks);
-	return judge(rc, format->name, &err, t);
+	return !rc;
 }
 
-static size_t count_importers(void)
+/* Names and sizes that a trace lacks. */
+static bool try_names(const char *text)
 {
-	size_t n = 0;
+	struct gf_import in = {.file = "f", .parameters = text};
+	struct gf_model_profile m = {.ntensors = 2};
+	struct gf_error err = {""};
+	int rc;
 
-	while (gf_importers[n])
-		n++;
-	return n;
+	m.tensors = gf_xcalloc(m.ntensors, sizeof(*m.tensors));
+	m.tensors[1].count_elems = 8;
+	rc = gf_import_names(&in, &m, &err);
+	if (rc)
+		harness_expect_line(&err, NULL);
+	free(m.tensors[0].name);
+	free(m.tensors[1].name);
+	free(m.tensors);
+	return !rc;
 }
 
-static size_t count_formats(void)
+static bool try_pairs(const char *text, size_t size)
 {
-	size_t n = 0;
+	struct gf_uneven u = {0};
+	struct gf_text notes = {0};
+	struct gf_error err = {""};
+	int rc = gf_uneven_read_pairs(&u, harness_put("pairs", text, size),
+				      &notes, &err);
 
-	while (gf_topology_formats[n])
-		n++;
-	return n;
+	if (rc)
+		harness_expect_line(&err, NULL);
+	gf_uneven_release(&u);
+	gf_text_release(&notes);
+	return !rc;
 }
 
-static int try_one(const struct seeds *s, struct gf_rng *rng)
+static bool try_imports(const char *data, size_t size, struct gf_rng *rng)
 {
-	const char *seed = s->texts[gf_rng_below(rng, s->count)];
-	const size_t importers = count_importers();
-	size_t rounds = gf_rng_below(rng, 4);
-	size_t by = gf_rng_below(rng, importers + count_formats());
-	double began_s = gf_clock_s();
-	struct gf_text t = {0};
-	int accepted;
-
-	gf_text_add(&t, seed, strlen(seed));
-	while (rounds--)
-		mutate(&t, s, rng);
+	const struct gf_importer *const *i;
+	const struct gf_topology_format *const *f;
 	/* readers of text get what has no zero byte */
-	t.length = strlen(t.data);
-	accepted =
-		by < importers
-			? try_profile(gf_importers[by], &t)
-			: try_topology(gf_topology_formats[by - importers], &t);
-	if (gf_clock_s() - began_s > LONGEST_S)
-		fail("too long", "a small file", &t);
-	gf_text_release(&t);
+	size_t length = strlen(data);
+	bool accepted = try_names(data);
+
+	(void)size;
+	(void)rng;
+	accepted |= try_pairs(data, length);
+	for (i = gf_importers; *i; i++)
+		accepted |= try_profile(*i, data, length);
+	for (f = gf_topology_formats; *f; f++)
+		if ((*f)->read && strcmp((*f)->name, "hwloc") != 0)
+			accepted |= try_topology(*f, data, length);
 	return accepted;
 }
 
-int main(int argc, char **argv)
-{
-	struct seeds seeds = {0};
+static const char *const seeds[] = {
+	"tests/data/import/*",
+	"tests/data/topologies/*",
+	NULL,
+};
 
-	load_files(&seeds, "tests/data/import/*");
-	load_files(&seeds, "tests/data/topologies/*");
-	return fuzz(argc, argv, &seeds, try_one);
-}
+const struct harness harness = {.seeds = seeds, .try = try_imports};

@@ -2,16 +2,15 @@
 /*
  * Broken profiles, topologies and plans through what gf-plan and gf-sim do with
  * them: read, pose, plan by every policy and system with axes drawn at random,
- * write, read again, predict, replay. Nothing may crash; a refusal is one line;
- * what is planned is a document that reads back to the same bytes, predicts
- * what it says, and is never slower than a policy that could have been asked
- * for.
+ * write, read again, predict, replay. A refusal is one line; what is planned is
+ * a document that reads back to the same bytes, predicts what it says, and is
+ * never slower than a policy that could have been asked for.
  */
 #include <errno.h>
 #include <math.h>
 
 #include "doc/stream.h"
-#include "mutate.h"
+#include "harness.h"
 #include "planner/make.h"
 #include "planner/policies.h"
 #include "sim/replay_plan.h"
@@ -20,18 +19,6 @@
  * read. */
 #define TENSORS_MOST 60
 #define RANKS_MOST   512
-
-static void fail(const char *what, const char *detail)
-{
-	printf("%s: %s\n", what, detail);
-	exit(1);
-}
-
-static void expect_one_line(const struct gf_error *err)
-{
-	if (!err->text[0] || strchr(err->text, '\n'))
-		fail("a refusal that is not one line", err->text);
-}
 
 /* --- what is asked for ---------------------------------------------------- */
 
@@ -103,9 +90,9 @@ static void expect_same_prediction(const struct gf_plan *p)
 
 	if (gf_predict_plan(p, &f, &result, NULL) == 0 &&
 	    !(fabs(result.iteration_s - want) <= 1e-12 * want))
-		fail("a plan predicts something else", p->policy);
+		harness_fail("a plan predicts something else", p->policy);
 	if (!(p->predicted->lower_bound_s <= want * (1 + 1e-9)))
-		fail("faster than its bound", p->policy);
+		harness_fail("faster than its bound", p->policy);
 }
 
 static void expect_readable(const struct gf_plan *p)
@@ -115,10 +102,10 @@ static void expect_readable(const struct gf_plan *p)
 	struct gf_error err = {""};
 
 	if (gf_documents_add_text(&d, text, strlen(text), "w", &err))
-		fail("a plan that was written is refused", err.text);
+		harness_fail("a plan that was written is refused", err.text);
 	again = gf_plan_write(d.plan);
 	if (strcmp(text, again) != 0)
-		fail("a plan reads back to something else", text);
+		harness_fail("a plan reads back to something else", text);
 	if (!p->rule)
 		expect_same_prediction(d.plan);
 	free(text);
@@ -142,7 +129,7 @@ static void replay(const struct gf_plan *p, struct gf_rng *rng)
 	if (rc == 0 || rc == -E2BIG)
 		gf_replayed_release(&r);
 	else
-		expect_one_line(&err);
+		harness_expect_line(&err, NULL);
 	gf_text_release(&notes);
 }
 
@@ -174,7 +161,8 @@ static void expect_best(const struct gf_request *r, const struct gf_plan *best)
 				       best->predicted->iteration_s,
 				       gf_policies[i]->name,
 				       p.predicted->iteration_s);
-				fail("slower than a policy by name", text);
+				harness_fail("slower than a policy by name",
+					     text);
 			}
 			gf_plan_release(&p);
 		}
@@ -202,7 +190,7 @@ static int use(const struct gf_documents *d, struct gf_rng *rng)
 	}
 	rc = gf_request_plan(&r, &p, &notes, &err);
 	if (rc < 0) {
-		expect_one_line(&err);
+		harness_expect_line(&err, NULL);
 	} else {
 		expect_readable(&p);
 		if (!r.policy && !r.system && gf_rng_below(rng, 4) == 0)
@@ -216,35 +204,22 @@ static int use(const struct gf_documents *d, struct gf_rng *rng)
 	return rc == 0;
 }
 
-static int try_one(const struct seeds *s, struct gf_rng *rng)
+static bool try_plan(const char *data, size_t size, struct gf_rng *rng)
 {
 	struct gf_documents d = {0};
 	struct gf_error err = {""};
-	size_t documents = 1 + gf_rng_below(rng, 2), rounds, i;
-	int rc = 0;
+	int rc = gf_documents_add_text(&d, data, size, "f", &err);
+	bool planned = !rc && use(&d, rng);
 
-	for (i = 0; i < documents && rc == 0; i++) {
-		const char *seed = s->texts[gf_rng_below(rng, s->count)];
-		struct gf_text t = {0};
-
-		gf_text_add(&t, seed, strlen(seed));
-		for (rounds = gf_rng_below(rng, 3); rounds > 0; rounds--)
-			mutate(&t, s, rng);
-		rc = gf_documents_add_text(&d, t.data, t.length, "f", &err);
-		gf_text_release(&t);
-	}
-	if (rc == 0)
-		rc = use(&d, rng) ? 0 : -1;
 	gf_documents_release(&d);
-	return rc == 0;
+	return planned;
 }
 
-int main(int argc, char **argv)
-{
-	struct seeds seeds = {0};
+static const char *const seeds[] = {
+	"tests/data/valid/*.json",
+	"share/profiles/*.json",
+	"share/topologies/*.json",
+	NULL,
+};
 
-	load_seeds(&seeds, "tests/data/valid");
-	load_seeds(&seeds, "share/profiles");
-	load_seeds(&seeds, "share/topologies");
-	return fuzz(argc, argv, &seeds, try_one);
-}
+const struct harness harness = {.seeds = seeds, .try = try_plan};

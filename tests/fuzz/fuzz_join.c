@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What strangers may send to a port at which ranks meet, or leave in a folder:
+ * hellos to rank 0, rank 0's word, a round's bytes, files. A pair of sockets
+ * stands for the network, so the place's own file is part of this one.
+ */
+#include "../../lib/comm/join_port.c"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "harness.h"
+
+#define RANKS 3
+
+/* An end that answers with these bytes and then is closed. */
+static int peer_of(const char *data, size_t size)
+{
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
+		       ends) ||
+	    write(ends[1], data, size) != (ssize_t)size) {
+		perror("socketpair");
+		exit(1);
+	}
+	close(ends[1]);
+	return ends[0];
+}
+
+static void begin(struct gf_place *p, struct port *q, int rank)
+{
+	static char name[] = "f";
+	static bool come[RANKS];
+	static int fds[RANKS];
+	int i;
+
+	*q = (struct port){.fds = fds, .come = come, .listener = -1};
+	*p = (struct gf_place){.name = name,
+			       .rank = rank,
+			       .ranks = RANKS,
+			       .timeout_s = 0,
+			       .priv = q};
+	for (i = 0; i < RANKS; i++) {
+		come[i] = false;
+		fds[i] = -1;
+	}
+	for (i = 0; i < STRANGERS; i++)
+		q->strangers[i].fd = -1;
+}
+
+static bool try_stranger(const char *data, size_t size)
+{
+	struct gf_error err = {""};
+	struct gf_place p;
+	struct port q;
+	char all[RANKS * 8];
+	bool welcome;
+	int rc, i;
+
+	begin(&p, &q, 0);
+	take_stranger(&q, peer_of(data, size));
+	rc = listen_to(&p, &q.strangers[0], &err);
+	if (rc)
+		harness_expect_line(&err, "f");
+	welcome = q.come[1] || q.come[2];
+	/* the round that follows: rank 1 shows what it has left to say */
+	if (q.come[1] && collect(&p, 8, all, &err))
+		harness_expect_line(&err, "f");
+	for (i = 0; i < RANKS; i++)
+		drop(&q.fds[i]);
+	drop(&q.strangers[0].fd);
+	return welcome;
+}
+
+static bool try_word(const char *data, size_t size)
+{
+	struct gf_error err = {""};
+	struct gf_place p;
+	struct port q;
+	char all[RANKS * 8];
+	bool heard;
+	int rc;
+
+	begin(&p, &q, 1);
+	q.fds[0] = peer_of(data, size);
+	rc = hear(&p, gf_clock_s(), &heard, &err);
+	if (rc && strnlen(err.text, sizeof(err.text)) == sizeof(err.text))
+		harness_fail("a reason", "without an end");
+	if (!rc)
+		rc = gf_socket_read(q.fds[0], all, sizeof(all), gf_clock_s());
+	drop(&q.fds[0]);
+	return !rc;
+}
+
+static bool try_left(const char *data, size_t size)
+{
+	struct gf_join_file f;
+	bool good = gf_join_read(harness_put("rank-1", data, size), &f);
+
+	free(f.data);
+	return good;
+}
+
+static bool try_join(const char *data, size_t size, struct gf_rng *rng)
+{
+	bool accepted = try_stranger(data, size);
+
+	(void)rng;
+	accepted |= try_word(data, size);
+	accepted |= try_left(data, size);
+	return accepted;
+}
+
+const struct harness harness = {.most_bytes = 2048, .try = try_join};
