@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Strikes jobs with faults, and looks at what becomes of them.
 
-    tests/faults/campaign.py [--seed N] [--faults N | --seconds S] [--only REGEX]
+    tests/faults/campaign.py [--seed N] [--faults N | --seconds S] [--only REGEX] [--lab]
 
 Every fault is drawn from a seeded generator: what is struck (a method, a transport,
 a number of ranks), by which fault, where and when. A job must end by itself within
 the time-out that it was given and 5 s more, say why, and leave no process; a fault
 that is over soon must change nothing. A run that resumes must end with the
 parameters and the state of a run that nothing struck, bit for bit. Damaged
-checkpoints must be refused, or do no harm. The outcome is a table; the exit status
+checkpoints must be refused, or do no harm. With --lab (root) hosts are struck, too: an
+emulated cluster of share/lab, a rank on each host. The outcome is a table; the exit status
 is 1 if anything hung, was lost, or differed in silence.
 """
 import argparse, json, os, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time, uuid
@@ -47,6 +48,11 @@ KINDS = {  # how often, relative to each other
 }
 
 
+LAB_KINDS = {"host cut": 3, "host cut for a while": 2, "host slow for a while": 2, "host dies": 2}
+LAB = f"f{os.getpid()}"
+HOSTS = 3
+
+
 def say(text):
     print(text, flush=True)
 
@@ -54,19 +60,18 @@ def say(text):
 class Job:
     """Processes that carry a mark in their environment, below one mpirun."""
 
-    def __init__(self, folder, ranks, command, extra=None):
+    def __init__(self, folder, ranks, command, extra=None, launcher=None):
         self.mark = uuid.uuid4().hex
         env = dict(os.environ, GF_FAULTS_MARK=self.mark, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                    OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_odls_base_sigkill_timeout="0", **(extra or {}))
         env.setdefault("OMPI_MCA_pml", "ob1")
         self.log = open(os.path.join(folder, "log.txt"), "w+")
         self.began = time.monotonic()
-        self.mpirun = subprocess.Popen(["mpirun", "--bind-to", "none", "-np", str(ranks)] + command, cwd=folder, env=env,
-                                       stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.mpirun = subprocess.Popen((launcher or ["mpirun", "--bind-to", "none", "-np", str(ranks)]) + command, cwd=folder,
+                                       env=env, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
 
-    def ranks(self):
-        """{rank: pid} of the processes that live."""
-        found = {}
+    def living(self):
+        """(pid, words of its environment) of the processes that live."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/environ", "rb") as f:
@@ -75,12 +80,13 @@ class Job:
                     state = f.read().rsplit(")", 1)[1].split()[0]
             except OSError:
                 continue
-            if f"GF_FAULTS_MARK={self.mark}".encode() not in words or state == "Z":
-                continue
-            for word in words:
-                if word.startswith(b"OMPI_COMM_WORLD_RANK="):
-                    found[int(word.split(b"=")[1])] = int(pid)
-        return found
+            if f"GF_FAULTS_MARK={self.mark}".encode() in words and state != "Z":
+                yield int(pid), words
+
+    def ranks(self):
+        """{rank: pid} of the processes that live."""
+        return {int(word.split(b"=")[1]): pid for pid, words in self.living()
+                for word in words if word.startswith(b"OMPI_COMM_WORLD_RANK=")}
 
     def signal(self, what, pids):
         for pid in pids:
@@ -99,12 +105,12 @@ class Job:
                 return ""
         return [r for r, pid in self.ranks().items() if state(pid) == "T"]
 
-    def wait(self, most_s, but=()):
+    def wait(self, most_s, but=(), launcher=True):
         """Until no rank lives but those, and no mpirun; seconds, or None."""
         began = alone = time.monotonic()
         while time.monotonic() - began < most_s:
             left = set(self.ranks()) - set(but)
-            if not left and (but or self.mpirun.poll() is not None):
+            if not left and (but or not launcher or self.mpirun.poll() is not None):
                 return time.monotonic() - began
             # a rank that stops when all others have ended: nothing waits for it but mpirun
             if not left or left - set(self.stopped()):
@@ -115,7 +121,7 @@ class Job:
         return None
 
     def end(self):
-        self.signal(signal.SIGKILL, list(self.ranks().values()) + ([self.mpirun.pid] if self.mpirun.poll() is None else []))
+        self.signal(signal.SIGKILL, [pid for pid, _ in self.living()] + ([self.mpirun.pid] if self.mpirun.poll() is None else []))
         self.mpirun.wait()
         self.log.seek(0)
         text = self.log.read()
@@ -131,8 +137,18 @@ class Campaign:
         build = os.path.abspath(os.environ.get("BUILD", "build"))
         os.environ["PATH"] = f"{build}/bin:" + os.environ["PATH"]
         self.strike = f"{build}/faults/strike.so"
+        self.kinds = dict(KINDS)
+        if options.lab:
+            self.lab("up", LAB, "--hosts", str(HOSTS))
+            self.kinds.update(LAB_KINDS)
         listed = subprocess.run(["gf-allreduce", "--list"], capture_output=True, text=True, check=True).stdout
         self.transports = ["mpi"] + (["ucx"] if re.search(r"^transport +ucx", listed, re.M) else [])
+
+    def lab(self, *words):
+        tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../share/lab/gf-lab")
+        done = subprocess.run([tool, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if done.returncode and words[0] == "up":
+            raise SystemExit(f"campaign: {done.stderr.strip()}")
 
     def training(self, case, resume=False):
         method, ranks, transport = case
@@ -148,14 +164,20 @@ class Campaign:
 
     def reference(self, case):
         """The state that a run ends with which nothing strikes, and how long it takes."""
-        if case not in self.references:
-            folder = tempfile.mkdtemp(dir=self.scratch)
+        if case in self.references:
+            return self.references[case]
+        folder = os.path.join(self.o.references or self.scratch, ".".join(map(str, case)))
+        if not state_of(folder, case[1]):
+            os.makedirs(folder, exist_ok=True)
             job = Job(folder, case[1], self.training(case))
             took = job.wait(HANG_S)
             text = job.end()
             if took is None or job.mpirun.returncode != 0:
                 raise SystemExit(f"campaign: {case} does not train: {text}")
-            self.references[case] = (folder, took, state_of(folder, case[1]))
+            with open(os.path.join(folder, "took"), "w") as f:
+                f.write(str(took))
+        with open(os.path.join(folder, "took")) as f:
+            self.references[case] = (folder, float(f.read()), state_of(folder, case[1]))
         return self.references[case]
 
     # --- faults
@@ -211,6 +233,39 @@ class Campaign:
         took = None if took is None else time.monotonic() - began
         return took, job, what
 
+    def host(self, kind, case, folder):
+        """A host of the lab, with all that runs on it."""
+        rng = self.rng
+        at, host = rng.uniform(0, self.reference(case)[1]), rng.randrange(HOSTS)
+        lasts = rng.uniform(.2, 2)
+        what = f"h{host} after {at:.1f} s" + (f" for {lasts:.1f} s" if "while" in kind else "")
+        tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../share/lab/gf-lab")
+        job = Job(folder, case[1], self.training(case), launcher=[tool, "run", LAB, "--timeout", "100"])
+        link = lambda state: self.lab("exec", LAB, f"h{host}", "ip", "link", "set", "eth0", state)
+        rate = lambda r: self.lab("rate", LAB, f"h{host}", r)
+        while job.mpirun.poll() is None and len(job.ranks()) < HOSTS:
+            time.sleep(0.05)
+        time.sleep(at)
+        began = time.monotonic()
+        alive = job.ranks()
+        if kind == "host dies":
+            job.signal(signal.SIGKILL, [alive[host]] if host in alive else [])
+        elif "slow" in kind:
+            rate("20mbit")
+            time.sleep(lasts)
+            rate("1gbit")
+        else:
+            link("down")
+            if "while" in kind:
+                time.sleep(lasts)
+                link("up")
+        took = job.wait(HANG_S, launcher=not kind == "host cut")
+        took = None if took is None else time.monotonic() - began
+        if kind == "host cut":
+            link("up")
+            job.wait(GRACE_S)
+        return took, job, what
+
     def resume(self, case, folder):
         """None if the run goes on to the right bits, or what is wrong."""
         job = Job(folder, case[1], self.training(case, True))
@@ -225,7 +280,7 @@ class Campaign:
         return None
 
     def fault(self, kind, case, folder):
-        took, job, what = self.struck(kind, case, folder)
+        took, job, what = (self.host if kind in LAB_KINDS else self.struck)(kind, case, folder)
         text = job.end()
         status = job.mpirun.returncode
         done = status == 0
@@ -233,12 +288,13 @@ class Campaign:
             return "hang", what, took, text
         if kind == "slow, any time" and not done:
             return "status", f"{what}: {status}", took, text
-        if not done and "kill" not in kind and "launcher" not in kind and "gf-" not in text:
+        if not done and "kill" not in kind and "launcher" not in kind and "dies" not in kind and "gf-" not in text:
             return "silent", what, took, text
         # what was there may have been written to the end
         if done and state_of(folder, case[1]) != self.reference(case)[2]:
             return "lost", what, took, text
-        if took > TIMEOUT_S + GRACE_S and kind != "slow, any time":
+        # words and a launcher on other hosts take a little longer
+        if took > TIMEOUT_S + GRACE_S + (2 if kind in LAB_KINDS else 0) and "slow" not in kind and "while" not in kind:
             return "late", what, took, text
         if done:
             return ("ok" if kind == "slow, any time" else "done"), what, took, text
@@ -328,11 +384,13 @@ class Campaign:
     # --- all of them
 
     def one(self):
-        names = [k for k in KINDS if not self.o.only or re.search(self.o.only, k)]
-        kind = self.rng.choices(names, [KINDS[k] for k in names])[0]
+        names = [k for k in self.kinds if not self.o.only or re.search(self.o.only, k)]
+        kind = self.rng.choices(names, [self.kinds[k] for k in names])[0]
         case = (self.rng.choice(self.o.methods or list(METHODS)), self.rng.choice([2, 3, 4]), self.rng.choice(self.transports))
         if case[0] == "library":
             case = (case[0], case[1], "mpi")
+        if kind in LAB_KINDS:
+            case = (case[0], HOSTS, case[2])
         folder = tempfile.mkdtemp(dir=self.scratch)
         do = self.damage if kind == "damage" else self.other if "other" in kind else self.fault
         outcome, what, took, text = do(kind, case, folder)
@@ -365,6 +423,8 @@ class Campaign:
         finally:
             self.table()
             shutil.rmtree(self.scratch, ignore_errors=True)
+            if self.o.lab:
+                self.lab("down", LAB)
         return 1 if bad else 0
 
 
@@ -391,6 +451,7 @@ def state_of(folder, ranks):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # with a table
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--faults", type=int, default=10**9, help="how many")
@@ -398,6 +459,8 @@ def main():
     p.add_argument("--only", help="kinds of faults: a regular expression")
     p.add_argument("--methods", nargs="*", choices=list(METHODS))
     p.add_argument("--scratch", help="folder for scratch files")
+    p.add_argument("--references", help="folder of runs that nothing struck, kept for the next campaign of this build")
+    p.add_argument("--lab", action="store_true", help="strike hosts of an emulated cluster, too (root)")
     p.add_argument("--verbose", action="store_true", help="a line for every fault")
     return Campaign(p.parse_args()).run()
 

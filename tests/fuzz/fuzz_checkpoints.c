@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The files of a checkpoint folder: a rank's part (safetensors), which is also
- * what --weights reads, the manifest of a set, and the folder's lock. What is
- * text is tried as the last two. A manifest gets the digest that it ought to
+ * what --weights reads, the manifest of a set, and the folder's lock. Text is
+ * tried as the last two. A manifest gets the digest that it ought to
  * have: no mutation would come upon that.
  */
 #include <errno.h>

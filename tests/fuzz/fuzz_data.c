@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Training data in each format that files have: IDX, plain and gzipped, CIFAR's
  * records, words and characters. An input takes the place of each file in turn,
- * beside sound ones. What is opened can be read to its end. */
+ * beside sound ones. A set that was opened can be read to its
+ * end. */
 #include <errno.h>
 #include <math.h>
 #include <sys/stat.h>

@@ -2,7 +2,8 @@
 /*
  * Broken files of other programs through every importer: measurements (CSV,
  * Kineto, nccl-tests, tables of gf-allreduce), parameters' names, slow pairs,
- * and topologies. What is accepted is a document. hwloc's XML is fuzz_hosts'.
+ * and topologies. A text that is accepted makes a document. hwloc's XML is
+ * fuzz_hosts'.
  */
 #include <math.h>
 
