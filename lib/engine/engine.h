@@ -73,8 +73,6 @@ struct gf_engine_config {
 	const struct gf_nccl_ops *nccl;
 	struct gf_gpu *gpu;
 	struct gf_gpu_stream *compute; /* makes gradients, takes sums */
-	void *memory;                  /* in which messages lie; or NULL */
-	size_t memory_bytes;
 };
 
 /*

@@ -241,8 +241,6 @@ static int open_lane(struct gf_streams *e, size_t lane,
 	rc = gf_device_lane_meet(l, err);
 	rc = rc ? rc : prepare_paths(e, e->paths, lane, err);
 	rc = rc ? rc : gf_device_lane_reserve(l, err);
-	if (!rc && config->memory)
-		gf_device_lane_keep(l, config->memory, config->memory_bytes);
 	if (rc)
 		gf_error_prefix(err, "lane %zu", lane);
 	return gf_comm_agree(c, rc, err);

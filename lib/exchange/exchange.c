@@ -87,11 +87,6 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 		config.nccl = k->nccl;
 		config.gpu = k->gpu;
 		config.compute = k->stream;
-		config.memory = k->device_grads;
-		config.memory_bytes =
-			((gf_exchange_depth(x) - 1) * k->device_stride +
-			 gf_exchange_elems(x)) *
-			sizeof(float);
 	}
 	rc = gf_engine_new(&config, &x->engine, err);
 	x->memory.engine = x->engine;

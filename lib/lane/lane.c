@@ -130,17 +130,6 @@ int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err)
 	return rc;
 }
 
-void gf_device_lane_keep(struct gf_device_lane *l, void *data,
-			 size_t size_bytes)
-{
-	struct gf_error ignored;
-
-	if (!l->nccl->keep ||
-	    l->nccl->keep(l->all, data, size_bytes, &l->kept, &ignored))
-		l->kept = NULL;
-	(void)settle(l, l->all, &ignored);
-}
-
 /* --- what a program does -------------------------------------------------- */
 
 static void *at(const struct gf_device_lane *l,
@@ -320,7 +309,6 @@ static size_t take_comms(struct gf_device_lane *lanes, size_t n,
 		if (lanes[i].all)
 			comms[count++] = lanes[i].all;
 		lanes[i].all = NULL;
-		lanes[i].kept = NULL; /* goes with the communicator */
 	}
 	return count;
 }
@@ -349,8 +337,6 @@ void gf_device_lane_close(struct gf_device_lane *l)
 		return;
 	for (i = 0; i < l->nteams; i++)
 		l->nccl->destroy(l->teams[i].comm);
-	if (l->kept)
-		l->nccl->leave(l->all, l->kept);
 	l->nccl->destroy(l->all);
 	free(l->teams);
 	l->gpu->ops->free(l->gpu, l->scratch);

@@ -38,7 +38,6 @@ struct gf_device_lane {
 	size_t scratch_bytes, wire_bytes; /* the most that a program wants */
 	size_t scratch_room, wire_room;   /* what is reserved, likewise */
 	char *scratch, *wire;
-	void *kept; /* NCCL's handle of the messages' memory; NULL: none */
 };
 
 /* On all ranks, with the id that one of them has made. The fields down to
@@ -57,10 +56,6 @@ int gf_device_lane_prepare(struct gf_device_lane *l,
 /* After the last of the programs: reserves their memory. More programs may be
  * prepared later, and memory for them reserved, while nothing is under way. */
 int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err);
-/* All messages lie in this memory: NCCL reads and writes it directly if it can.
- * A refusal by NCCL costs speed, nothing else. */
-void gf_device_lane_keep(struct gf_device_lane *l, void *data,
-			 size_t size_bytes);
 /* Enqueues it on data, of the program's elements; allocates nothing. */
 int gf_device_lane_run(struct gf_device_lane *l,
 		       const struct gf_device_program *p, void *data,

@@ -25,8 +25,6 @@
 	CALL(CommAbort)                                                        \
 	CALL(CommFinalize)                                                     \
 	CALL(CommDestroy)                                                      \
-	CALL(CommRegister)                                                     \
-	CALL(CommDeregister)                                                   \
 	CALL(GroupStart)                                                       \
 	CALL(GroupEnd)                                                         \
 	CALL(AllReduce)                                                        \
@@ -154,18 +152,6 @@ static void destroy(struct gf_nccl_comm *c)
 		(void)nccl.CommAbort(comm_of(c));
 }
 
-static int keep(struct gf_nccl_comm *c, void *data, size_t size_bytes,
-		void **handle, struct gf_error *err)
-{
-	return NCCL_CHECK(comm_of(c), CommRegister, comm_of(c), data,
-			  size_bytes, handle);
-}
-
-static void leave(struct gf_nccl_comm *c, void *handle)
-{
-	(void)nccl.CommDeregister(comm_of(c), handle);
-}
-
 static int group_begin(struct gf_error *err)
 {
 	return NCCL_CHECK(NULL, GroupStart);
@@ -224,8 +210,6 @@ static struct gf_nccl_ops ops = {
 	.state = state,
 	.abort = abort_comms,
 	.destroy = destroy,
-	.keep = keep,
-	.leave = leave,
 	.group_begin = group_begin,
 	.group_end = group_end,
 	.all_reduce = all_reduce,

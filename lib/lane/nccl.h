@@ -17,6 +17,10 @@
  * that after each call, and aborts when it has waited too long. Operations are
  * sums of f32 and transfers of bytes, enqueued on a stream; between group_begin
  * and group_end they go together.
+ *
+ * No memory is registered with NCCL (ncclCommRegister): then all that its
+ * functions are given, on every rank, would have to be, and a transfer may go
+ * from the messages' memory to another rank's wire.
  */
 struct gf_nccl_comm; /* opaque */
 
@@ -46,12 +50,6 @@ struct gf_nccl_ops {
 	void (*abort)(struct gf_nccl_comm *const *comms, size_t n);
 	/* When nothing is under way. NULL is allowed. */
 	void (*destroy)(struct gf_nccl_comm *c);
-
-	/* Memory that it may read and write directly; the handle is given
-	 * back to leave. (optional, both) */
-	int (*keep)(struct gf_nccl_comm *c, void *data, size_t size_bytes,
-		    void **handle, struct gf_error *err);
-	void (*leave)(struct gf_nccl_comm *c, void *handle);
 
 	int (*group_begin)(struct gf_error *err);
 	int (*group_end)(struct gf_error *err);

@@ -308,11 +308,6 @@ size_t fake_world_misaligned(struct fake_world *w)
 	return count_of(w, &w->misaligned);
 }
 
-size_t fake_world_keeps(struct fake_world *w)
-{
-	return count_of(w, &w->keeps);
-}
-
 size_t fake_world_launches(struct fake_world *w)
 {
 	return count_of(w, &w->launches);

@@ -35,7 +35,6 @@ struct fake_faults {
 	size_t after; /* NCCL calls of that rank before it does */
 	int absent;   /* 1 + the rank that does not come when others meet */
 	bool one_gpu; /* all ranks say that they use the same */
-	bool no_keep; /* NCCL does not take memory to read and write directly */
 	bool no_graphs;
 };
 
@@ -72,8 +71,6 @@ uint64_t fake_world_to_host_bytes(struct fake_world *w);
 /* Transfers of 128 bytes and more that began elsewhere than at a multiple of as
  * many: NCCL moves them slowly. */
 size_t fake_world_misaligned(struct fake_world *w);
-/* Times that memory was given to NCCL for good. */
-size_t fake_world_keeps(struct fake_world *w);
 /* Graphs that were launched. */
 size_t fake_world_launches(struct fake_world *w);
 void fake_world_free(struct fake_world *w);

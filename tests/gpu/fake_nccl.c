@@ -282,9 +282,7 @@ static void leave(struct gf_nccl_comm *c, bool aborted)
 	pthread_mutex_lock(&c->world->lock);
 	if (!c->exists)
 		fake_complain(c->world, "a communicator is given up twice");
-	if (c->kept && !aborted)
-		fake_complain(c->world, "a communicator still has memory");
-	c->exists = c->kept = false;
+	c->exists = false;
 	c->aborted |= aborted;
 	hand_out_child(c);
 	pthread_mutex_unlock(&c->world->lock);
@@ -331,35 +329,6 @@ static void nccl_abort(struct gf_nccl_comm *const *comms, size_t n)
 static void nccl_destroy(struct gf_nccl_comm *c)
 {
 	leave(c, false);
-}
-
-static int nccl_keep(struct gf_nccl_comm *c, void *data, size_t size_bytes,
-		     void **handle, struct gf_error *err)
-{
-	struct fake_world *w = c->world;
-	int rc = 0;
-
-	pthread_mutex_lock(&w->lock);
-	if (c->kept || !data || !size_bytes)
-		fake_complain(w, "memory is given twice, or is none");
-	if (w->faults.no_keep) {
-		rc = gf_error_set(err, -EIO, "ncclCommRegister: invalid usage");
-	} else {
-		c->kept = true;
-		w->keeps++;
-		*handle = c;
-	}
-	pthread_mutex_unlock(&w->lock);
-	return rc;
-}
-
-static void nccl_leave(struct gf_nccl_comm *c, void *handle)
-{
-	pthread_mutex_lock(&c->world->lock);
-	if (!c->kept || handle != c)
-		fake_complain(c->world, "memory that was not given");
-	c->kept = false;
-	pthread_mutex_unlock(&c->world->lock);
 }
 
 static int nccl_group_begin(struct gf_error *err)
@@ -515,8 +484,6 @@ static const struct gf_nccl_ops nccl_ops = {
 	.state = nccl_state,
 	.abort = nccl_abort,
 	.destroy = nccl_destroy,
-	.keep = nccl_keep,
-	.leave = nccl_leave,
 	.group_begin = nccl_group_begin,
 	.group_end = nccl_group_end,
 	.all_reduce = nccl_all_reduce,

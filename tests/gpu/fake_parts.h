@@ -83,7 +83,6 @@ struct gf_nccl_comm {
 	struct gf_nccl_comm *peers[RANKS_MAX];
 	uint64_t splits, calls, sent[RANKS_MAX], received[RANKS_MAX];
 	bool ready, aborted, exists;
-	bool kept; /* it has memory */
 	/* what a split makes, and where it is put when it is ready */
 	struct gf_nccl_comm *child, **child_at;
 	uint64_t busy; /* looks at its state until it is ready again */
@@ -114,7 +113,7 @@ struct fake_world {
 	void **memory;
 	size_t nmemory, memory_capacity;
 	uint64_t ids;
-	size_t pinned, syncs, launches, keeps, misaligned;
+	size_t pinned, syncs, launches, misaligned;
 	uint64_t to_host_bytes;
 	struct gf_gpu_ops plain;        /* of devices that capture nothing */
 	const struct fake_costs *costs; /* NULL: the real clock */

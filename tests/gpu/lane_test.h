@@ -69,7 +69,6 @@ static inline void lane_test_open(struct lane_test *t, struct gf_comm *comm,
 		       gpu->ops->alloc(gpu, LANE_TEST_ROOM * sizeof(float),
 				       &t->data, &t->err),
 		       "memory");
-	gf_device_lane_keep(&t->lane, t->data, LANE_TEST_ROOM * sizeof(float));
 }
 
 static inline void lane_test_close(struct lane_test *t)

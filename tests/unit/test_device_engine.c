@@ -275,9 +275,6 @@ static void body(struct gf_comm *comm, void *ctx)
 			.nccl = fake_nccl(),
 			.gpu = gpu,
 			.compute = compute,
-			.memory = pool,
-			.memory_bytes = (size_t)job->plan.staleness * STRIDE *
-					sizeof(float),
 		},
 		&e, err);
 	for (step = 0; step < STEPS && !rc; step++)
