@@ -129,6 +129,7 @@ int gf_device_bench_open(const struct gf_bench_device *device,
 				.nccl = device->nccl,
 				.gpu = device->gpu,
 				.compute = d->stream,
+				.graphs = true,
 			},
 			&d->engine, err);
 	if (rc)

@@ -73,6 +73,10 @@ struct gf_engine_config {
 	const struct gf_nccl_ops *nccl;
 	struct gf_gpu *gpu;
 	struct gf_gpu_stream *compute; /* makes gradients, takes sums */
+	/* Messages become graphs where the GPU captures any: those that lie in
+	 * memory of the engine's pools, or of all ranks at places that come in
+	 * the same order. */
+	bool graphs;
 };
 
 /*

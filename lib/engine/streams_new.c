@@ -230,7 +230,8 @@ static int open_lane(struct gf_streams *e, size_t lane,
 				     .nccl = e->nccl,
 				     .timeout_s = config->timeout_s,
 				     .on_wait = on_wait,
-				     .on_wait_ctx = c};
+				     .on_wait_ctx = c,
+				     .captures = config->graphs};
 	rc = gf_device_lane_open(l, id, c->ranks, c->rank, blocks_of_lane(e),
 				 err);
 	if (rc)

@@ -162,6 +162,8 @@ void gf_streams_forget(struct gf_engine *engine, const struct gf_work *like,
 				continue;
 			}
 			*p = gone->next;
+			gf_device_lane_forget(&e->lanes[gone->lane],
+					      &gone->program);
 			gf_device_program_release(&gone->program);
 			free(gone);
 		}

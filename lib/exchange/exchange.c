@@ -87,6 +87,7 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 		config.nccl = k->nccl;
 		config.gpu = k->gpu;
 		config.compute = k->stream;
+		config.graphs = k->graphs;
 	}
 	rc = gf_engine_new(&config, &x->engine, err);
 	x->memory.engine = x->engine;

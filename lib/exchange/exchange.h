@@ -60,6 +60,7 @@ struct gf_exchange_env {
 	const struct gf_nccl_ops *nccl;
 	bool selects_there;
 	struct gf_gpu_stream *stream;
+	bool graphs; /* engine/engine.h; not of CALLER'S MEMORY */
 	/* The device's: whole, and over NCCL as often as steps are under way,
 	 * each device_stride elements after the one before. */
 	float *device_grads;

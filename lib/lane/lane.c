@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lane/lane.h"
+#include "lane/lane_parts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -87,6 +87,7 @@ int gf_device_lane_prepare(struct gf_device_lane *l,
 	size_t i;
 	int rc = 0;
 
+	gf_device_lane_forget(l, p); /* another one may have lain there */
 	for (i = 0; i < p->nteams && !rc; i++)
 		if (!team_comm(l, &p->teams[i]))
 			rc = split(l, &p->teams[i], err);
@@ -118,9 +119,11 @@ static int grow(struct gf_gpu *g, void **p, size_t *room, size_t wanted,
 int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err)
 {
 	void *scratch = l->scratch, *wire = l->wire;
-	int rc =
-		grow(l->gpu, &scratch, &l->scratch_room, l->scratch_bytes, err);
+	int rc;
 
+	/* not only where memory grows, which it does not on all ranks */
+	gf_device_lane_drop(l);
+	rc = grow(l->gpu, &scratch, &l->scratch_room, l->scratch_bytes, err);
 	rc = rc ? rc : grow(l->gpu, &wire, &l->wire_room, l->wire_bytes, err);
 	l->scratch = scratch;
 	l->wire = wire;
@@ -261,9 +264,9 @@ static int run_step(struct gf_device_lane *l, const struct gf_device_program *p,
 			    (int)step->op);
 }
 
-int gf_device_lane_run(struct gf_device_lane *l,
-		       const struct gf_device_program *p, void *data,
-		       struct gf_error *err)
+int gf_device_lane_enqueue(struct gf_device_lane *l,
+			   const struct gf_device_program *p, void *data,
+			   struct gf_error *err)
 {
 	struct gf_error ignored;
 	bool grouped = false;
@@ -318,8 +321,10 @@ void gf_device_lanes_abort(struct gf_device_lane *lanes, size_t n)
 	struct gf_nccl_comm **comms;
 	size_t i, count, most = n;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		gf_device_lane_drop(&lanes[i]); /* NCCL would wait for them */
 		most += lanes[i].nteams;
+	}
 	comms = gf_xcalloc(most + 1, sizeof(struct gf_nccl_comm *));
 	/* one that was being split off comes out of the first round */
 	while ((count = take_comms(lanes, n, comms)))
@@ -335,6 +340,8 @@ void gf_device_lane_close(struct gf_device_lane *l)
 
 	if (!l->gpu)
 		return;
+	gf_device_lane_drop(l);
+	free(l->graphs);
 	for (i = 0; i < l->nteams; i++)
 		l->nccl->destroy(l->teams[i].comm);
 	l->nccl->destroy(l->all);

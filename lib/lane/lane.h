@@ -2,6 +2,7 @@
 #ifndef GF_LANE_LANE_H
 #define GF_LANE_LANE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -29,6 +30,9 @@ struct gf_device_lane {
 	/* Called while waiting; what it returns, if not 0, ends the wait. */
 	int (*on_wait)(void *ctx, struct gf_error *err); /* (optional) */
 	void *on_wait_ctx;
+	/* Programs become graphs, but for those of sets. Then all ranks run
+	 * each program on places that come and go in the same order. */
+	bool captures;
 
 	int rank;
 	struct gf_gpu_stream *stream;
@@ -38,6 +42,8 @@ struct gf_device_lane {
 	size_t scratch_bytes, wire_bytes; /* the most that a program wants */
 	size_t scratch_room, wire_room;   /* what is reserved, likewise */
 	char *scratch, *wire;
+	struct gf_device_graph *graphs; /* of programs that have run */
+	size_t ngraphs, graphs_capacity, next_graph;
 };
 
 /* On all ranks, with the id that one of them has made. The fields down to
@@ -49,13 +55,17 @@ int gf_device_lane_open(struct gf_device_lane *l,
  * rank could not open its lane, the others would wait for ever: agree first. */
 int gf_device_lane_meet(struct gf_device_lane *l, struct gf_error *err);
 /* Makes the communicators that a program wants and there are not yet; on all
- * ranks. */
+ * ranks. The program lives until it is forgotten, or the lane is closed. */
 int gf_device_lane_prepare(struct gf_device_lane *l,
 			   const struct gf_device_program *p,
 			   struct gf_error *err);
 /* After the last of the programs: reserves their memory. More programs may be
- * prepared later, and memory for them reserved, while nothing is under way. */
+ * prepared later, and memory for them reserved, while nothing is under way.
+ * Programs are captured anew then, on all ranks. */
 int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err);
+/* On all ranks: the program may go. */
+void gf_device_lane_forget(struct gf_device_lane *l,
+			   const struct gf_device_program *p);
 /* Enqueues it on data, of the program's elements; allocates nothing. */
 int gf_device_lane_run(struct gf_device_lane *l,
 		       const struct gf_device_program *p, void *data,

@@ -61,6 +61,7 @@ struct gf_method_env {
 	/* Gradients go from GPU to GPU, and the update is computed there;
 	 * NULL: on the host, from whose memory the gpu copies. */
 	const struct gf_nccl_ops *nccl;
+	bool graphs; /* messages become graphs, too */
 	struct gf_gpu_stream *stream;
 	/* Gradients that go by the host are selected on the GPU, where the
 	 * update is, too (gf_method_check_gpu): what is made of them there

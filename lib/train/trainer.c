@@ -141,6 +141,7 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		.watch = gf_compute_watch(&t->compute),
 		.gpu = k->gpu,
 		.nccl = k->nccl,
+		.graphs = k->graphs,
 		.stream = k->stream,
 		.selects_there =
 			k->gpu && !k->nccl &&

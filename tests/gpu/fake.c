@@ -26,8 +26,9 @@ void *fake_remember(struct fake_world *w, size_t size_bytes)
 	if (!p)
 		abort();
 	memset(p, 0, room);
-	*(void **)gf_array_push(&w->memory, &w->nmemory, &w->memory_capacity) =
-		p;
+	*(struct fake_memory *)gf_array_push(&w->memory, &w->nmemory,
+					     &w->memory_capacity) =
+		(struct fake_memory){p, size_bytes, false};
 	return p;
 }
 
@@ -327,7 +328,7 @@ void fake_world_free(struct fake_world *w)
 	for (size_t i = 0; i < w->ncomms; i++)
 		free(w->comms[i]);
 	for (size_t i = 0; i < w->nmemory; i++)
-		free(w->memory[i]);
+		free(w->memory[i].at);
 	free(w->memory);
 	pthread_mutex_destroy(&w->lock);
 	free(w);

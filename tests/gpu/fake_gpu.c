@@ -22,10 +22,15 @@ static int fake_alloc(struct gf_gpu *g, size_t size_bytes, void **p,
 	return 0;
 }
 
+/* What is enqueued may still use it, but nothing that is launched later. */
 static void fake_free(struct gf_gpu *g, void *p)
 {
-	(void)g;
-	(void)p;
+	struct fake_world *w = fake_device_of(g)->world;
+
+	pthread_mutex_lock(&w->lock);
+	for (size_t i = 0; p && i < w->nmemory; i++)
+		w->memory[i].freed |= w->memory[i].at == p;
+	pthread_mutex_unlock(&w->lock);
 }
 
 static int fake_host_pin(struct gf_gpu *g, void *p, size_t size_bytes,

@@ -22,6 +22,17 @@ int fake_capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s,
 	return 0;
 }
 
+/* Operations that it holds, or holds no more. */
+static void hold(const struct gf_gpu_graph *graph, bool holds)
+{
+	for (const struct fake_operation *op = graph->first; op; op = op->next)
+		for (size_t k = 0; k < op->nitems; k++) {
+			struct gf_nccl_comm *c = op->items[k].comm;
+
+			c->graphs = holds ? c->graphs + 1 : c->graphs - 1;
+		}
+}
+
 int fake_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s,
 		     struct gf_gpu_graph **graph, struct gf_error *err)
 {
@@ -31,6 +42,7 @@ int fake_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s,
 	pthread_mutex_lock(&d->world->lock);
 	if (!s->capture)
 		fake_complain(d->world, "the end of no capture");
+	hold(s->capture, true);
 	*graph = s->capture;
 	s->capture = NULL;
 	d->capturing = false;
@@ -50,7 +62,26 @@ static void again(struct gf_gpu_stream *s, const struct fake_operation *o)
 		op->count = ++op->event->recorded;
 	if (op->kind == WAIT)
 		op->count = op->event->recorded;
+	if (op->kind == NCCL)
+		fake_number(op);
 	fake_push(s, op);
+}
+
+/* Does it move data of memory that was freed since? */
+static bool is_stale(const struct fake_world *w,
+		     const struct fake_operation *op)
+{
+	for (size_t i = 0; i < w->nmemory; i++) {
+		const struct fake_memory *m = &w->memory[i];
+
+		for (size_t k = 0; m->freed && k < op->nitems; k++) {
+			const char *at = op->items[k].data;
+
+			if (at >= m->at && at < m->at + m->size_bytes)
+				return true;
+		}
+	}
+	return false;
 }
 
 int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
@@ -63,8 +94,10 @@ int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
 	pthread_mutex_lock(&d->world->lock);
 	fake_not_captured(d, "a launch in a capture");
 	for (op = graph->first; op; op = op->next) {
-		if (op->kind == NCCL || op->kind == HOLD)
+		if (op->kind == HOLD)
 			fake_complain(d->world, "what no graph may hold");
+		if (is_stale(d->world, op))
+			fake_complain(d->world, "a graph of freed memory");
 		again(s, op);
 	}
 	d->world->launches++;
@@ -74,10 +107,15 @@ int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
 
 void fake_graph_free(struct gf_gpu *g, struct gf_gpu_graph *graph)
 {
+	struct fake_world *w = fake_device_of(g)->world;
 	struct fake_operation *op;
 
-	(void)g;
-	while (graph && (op = graph->first)) {
+	if (!graph)
+		return;
+	pthread_mutex_lock(&w->lock);
+	hold(graph, false);
+	pthread_mutex_unlock(&w->lock);
+	while ((op = graph->first)) {
 		graph->first = op->next;
 		if (op->own_bytes)
 			free(op->a);

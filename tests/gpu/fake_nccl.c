@@ -50,6 +50,14 @@ static bool is_its_receive(const struct fake_item *theirs,
 	       theirs->index == mine->index;
 }
 
+/* NCCL wants an operation captured on all of its ranks or on none. */
+static void check_alike(struct fake_world *w, const struct fake_item *a,
+			const struct fake_item *b)
+{
+	if (a->captured != b->captured)
+		fake_complain(w, "an operation that one rank has captured");
+}
+
 static void copy_message(struct fake_world *w, struct fake_item *send)
 {
 	struct fake_item *recv =
@@ -57,6 +65,7 @@ static void copy_message(struct fake_world *w, struct fake_item *send)
 
 	if (!recv)
 		return;
+	check_alike(w, send, recv);
 	if (recv->count != send->count)
 		fake_complain(w, "a message of another size");
 	else
@@ -76,6 +85,7 @@ static void meet(struct fake_world *w, struct fake_item *item)
 		all[r] = find(w, item->comm->peers[r], is_same_call, item);
 		if (!all[r])
 			return;
+		check_alike(w, item, all[r]);
 		if (all[r]->what != item->what || all[r]->count != n)
 			fake_complain(w,
 				      "a collective of another kind or size");
@@ -282,6 +292,8 @@ static void leave(struct gf_nccl_comm *c, bool aborted)
 	pthread_mutex_lock(&c->world->lock);
 	if (!c->exists)
 		fake_complain(c->world, "a communicator is given up twice");
+	if (c->graphs)
+		fake_complain(c->world, "NCCL waits for a graph");
 	c->exists = false;
 	c->aborted |= aborted;
 	hand_out_child(c);
@@ -381,6 +393,24 @@ static void take_time(struct fake_operation *op, const struct fake_item *item,
 		op->takes_s = takes_s;
 }
 
+/* What of the kind there was so far. */
+static uint64_t *count_of(const struct fake_item *item)
+{
+	return item->what == SEND   ? &item->comm->sent[item->peer]
+	       : item->what == RECV ? &item->comm->received[item->peer]
+				    : &item->comm->calls;
+}
+
+void fake_number(struct fake_operation *op)
+{
+	for (size_t i = 0; i < op->nitems; i++) {
+		struct fake_item *item = &op->items[i];
+
+		item->index = (*count_of(item))++;
+		item->comm->world->devices[item->comm->rank].calls++;
+	}
+}
+
 static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
 		     struct fake_item item, struct gf_error *err)
 {
@@ -406,9 +436,11 @@ static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
 	if (op->nitems == ITEMS_MAX)
 		abort();
 	item.comm = c;
-	item.index = item.what == SEND   ? c->sent[item.peer]++
-		     : item.what == RECV ? c->received[item.peer]++
-					 : c->calls++;
+	item.captured = s->capture != NULL;
+	if (!item.captured)
+		item.index = (*count_of(&item))++;
+	else if (!*count_of(&item))
+		fake_complain(w, "a capture before ranks are connected");
 	op->items[op->nitems++] = item;
 	if (!group)
 		keep_busy(c);

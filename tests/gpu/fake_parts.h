@@ -26,6 +26,7 @@ struct fake_item {
 	size_t count; /* elements, of a part where there are parts; or bytes */
 	int peer;
 	uint64_t index; /* among those of the communicator, or to the peer */
+	bool captured;  /* a graph's */
 	bool ended;
 };
 
@@ -83,9 +84,16 @@ struct gf_nccl_comm {
 	struct gf_nccl_comm *peers[RANKS_MAX];
 	uint64_t splits, calls, sent[RANKS_MAX], received[RANKS_MAX];
 	bool ready, aborted, exists;
+	size_t graphs; /* operations of it that graphs hold */
 	/* what a split makes, and where it is put when it is ready */
 	struct gf_nccl_comm *child, **child_at;
 	uint64_t busy; /* looks at its state until it is ready again */
+};
+
+struct fake_memory {
+	char *at;
+	size_t size_bytes;
+	bool freed;
 };
 
 struct fake_device {
@@ -110,7 +118,7 @@ struct fake_world {
 	struct gf_nccl_comm *comms[COMMS_MAX];
 	size_t nstreams, nmeetings, ncomms;
 	/* Given out; a queue may still name it when it is freed. */
-	void **memory;
+	struct fake_memory *memory;
 	size_t nmemory, memory_capacity;
 	uint64_t ids;
 	size_t pinned, syncs, launches, misaligned;
@@ -137,6 +145,8 @@ void fake_pop(struct gf_gpu_stream *s);
 /* Takes the lock itself. */
 void fake_call(struct gf_gpu_stream *s, void (*call)(struct fake_operation *op),
 	       void *a, const void *b, size_t n, size_t m);
+/* Under lock: an operation of a graph becomes one that a launch enqueues. */
+void fake_number(struct fake_operation *op);
 /* True: it has moved. */
 bool fake_play_nccl(struct gf_gpu_stream *s, struct fake_operation *op);
 

@@ -33,8 +33,8 @@ static const struct {
 } lane_test_sizes[] = {{1, 0},   {5, 0},   {1000, 0}, {LANE_TEST_MOST, 0},
 		       {5, 31},  {40, 10}, {1000, 1}, {2000, 31},
 		       {8900, 4}};
-/* The longest, skew and all. */
-#define LANE_TEST_ROOM (LANE_TEST_MOST + GF_DEVICE_GRAIN_ELEMS)
+/* The longest, skew and all: whole grains. */
+#define LANE_TEST_ROOM 9088
 static const char *const lane_test_codecs[] = {"f32", "f16", "bf16", "trunc16",
 					       "q8"};
 
@@ -66,7 +66,7 @@ static inline void lane_test_open(struct lane_test *t, struct gf_comm *comm,
 		       "a lane");
 	lane_test_must(t, gf_device_lane_meet(&t->lane, &t->err), "meet");
 	lane_test_must(t,
-		       gpu->ops->alloc(gpu, LANE_TEST_ROOM * sizeof(float),
+		       gpu->ops->alloc(gpu, 2 * LANE_TEST_ROOM * sizeof(float),
 				       &t->data, &t->err),
 		       "memory");
 }
@@ -85,19 +85,16 @@ static inline float lane_test_value(int rank, size_t i)
 	return (float)((i * 7 + (size_t)rank * 13) % 61) - 30;
 }
 
-/* What p makes of `values` on the device, skewed as p is. */
-static inline void lane_test_run(struct lane_test *t,
-				 const struct gf_device_program *p,
-				 float *values)
+/* What p, which is prepared, makes of `values` at some place on the device. */
+static inline void lane_test_once(struct lane_test *t,
+				  const struct gf_device_program *p,
+				  float *data, float *values)
 {
 	struct gf_device_lane *l = &t->lane;
-	float *data = (float *)t->data + p->skew_elems;
 	const struct gf_gpu_ops *ops = l->gpu->ops;
 	const size_t bytes = p->count_elems * sizeof(float);
 	struct gf_error *err = &t->err;
 
-	lane_test_must(t, gf_device_lane_prepare(l, p, err), "prepare");
-	lane_test_must(t, gf_device_lane_reserve(l, err), "reserve");
 	lane_test_must(t,
 		       ops->copy(l->gpu, l->stream, data, values, bytes,
 				 GF_GPU_TO_DEVICE, err),
@@ -109,6 +106,40 @@ static inline void lane_test_run(struct lane_test *t,
 		       "down");
 	lane_test_must(t, ops->stream_sync(l->gpu, l->stream, err), "end");
 	lane_test_must(t, gf_device_lane_check(l, err), "check");
+}
+
+static inline void lane_test_prepare(struct lane_test *t,
+				     const struct gf_device_program *p)
+{
+	lane_test_must(t, gf_device_lane_prepare(&t->lane, p, &t->err),
+		       "prepare");
+	lane_test_must(t, gf_device_lane_reserve(&t->lane, &t->err), "reserve");
+}
+
+/* What p makes of `values`, skewed as p is: enqueued, captured and launched
+ * again, and elsewhere, to the same bits. */
+static inline void lane_test_run(struct lane_test *t,
+				 const struct gf_device_program *p,
+				 float *values)
+{
+	const size_t n = p->count_elems;
+	float *data = (float *)t->data + p->skew_elems;
+	float *more = gf_xcalloc(n + 1, sizeof(*more));
+	size_t i;
+
+	lane_test_prepare(t, p);
+	for (i = t->lane.captures ? 4 : 0; i > 0; i--) {
+		memcpy(more, values, n * sizeof(*more));
+		lane_test_once(t, p, data + i / 4 * LANE_TEST_ROOM, more);
+	}
+	lane_test_once(t, p, data, values);
+	for (i = 0; i < n && t->lane.captures; i++)
+		if (memcmp(&more[i], &values[i], sizeof(*more)))
+			break;
+	EXPECT(!t->lane.captures || i == n, "element %zu is %g again, not %g",
+	       i, (double)values[i], (double)more[i]);
+	gf_device_lane_forget(&t->lane, p);
+	free(more);
 }
 
 /* What the host makes of them, by the same steps. */
@@ -326,18 +357,55 @@ static inline void lane_test_collectives(struct lane_test *t)
 	free(want);
 }
 
+/* A program that is captured, and another one then, for which the lane's memory
+ * grows and moves: the graph is not launched any more. */
+static inline void lane_test_grows(struct lane_test *t)
+{
+	struct gf_coll_args args = {.ranks = t->comm->ranks, .elem_bytes = 4};
+	const struct gf_algorithm *ring = gf_algorithm_find("ring");
+	struct gf_device_program p[2];
+	float x[2][LANE_TEST_MOST] = {{0}};
+	size_t run, k;
+
+	for (k = 0; k < 2; k++) {
+		args.count_elems = k ? LANE_TEST_MOST : 100;
+		lane_test_must(t,
+			       gf_device_program_new(ring, &args, t->comm->rank,
+						     NULL, &p[k], &t->err),
+			       "ring");
+		lane_test_prepare(t, &p[k]);
+		for (run = 0; run < 3; run++) {
+			x[0][7] = x[1][7] = 1;
+			lane_test_once(t, &p[0], t->data, x[0]);
+			EXPECT(x[0][7] == (float)t->comm->ranks,
+			       "%zu, %zu: sum is %g", k, run, (double)x[0][7]);
+			if (k)
+				lane_test_once(t, &p[1], t->data, x[1]);
+		}
+	}
+	EXPECT(x[1][7] == (float)t->comm->ranks, "sum is %g", (double)x[1][7]);
+	for (k = 0; k < 2; k++) {
+		gf_device_lane_forget(&t->lane, &p[k]);
+		gf_device_program_release(&p[k]);
+	}
+}
+
 static inline void lane_test_all(struct gf_comm *comm, struct gf_gpu *gpu,
 				 const struct gf_nccl_ops *nccl)
 {
 	struct lane_test t;
-	size_t c;
+	size_t i, c;
 
 	lane_test_open(&t, comm, gpu, nccl);
-	lane_test_collectives(&t);
-	for (c = 0; c < GF_ARRAY_LENGTH(lane_test_codecs); c++)
-		lane_test_itself(&t, lane_test_codecs[c]);
-	lane_test_algorithms(&t);
-	lane_test_stages(&t);
+	for (i = 0; i < 2; i++) {
+		t.lane.captures = i;
+		lane_test_collectives(&t);
+		for (c = 0; c < GF_ARRAY_LENGTH(lane_test_codecs); c++)
+			lane_test_itself(&t, lane_test_codecs[c]);
+		lane_test_grows(&t);
+		lane_test_algorithms(&t);
+		lane_test_stages(&t);
+	}
 	lane_test_close(&t);
 }
 

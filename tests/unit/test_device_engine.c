@@ -45,7 +45,7 @@ struct job {
 	size_t offsets[TENSORS + 1];
 	struct gf_pool pools[16][STEPS]; /* per rank and slot */
 	/* failures */
-	bool halves;
+	bool halves, graphs;
 	double timeout_s;
 	int late; /* 1 + the rank that makes no gradients in step 3 */
 	struct gf_error errors[16];
@@ -275,6 +275,7 @@ static void body(struct gf_comm *comm, void *ctx)
 			.nccl = fake_nccl(),
 			.gpu = gpu,
 			.compute = compute,
+			.graphs = job->graphs,
 		},
 		&e, err);
 	for (step = 0; step < STEPS && !rc; step++)
@@ -353,6 +354,7 @@ static void run(const struct how *how)
 	static const struct fake_faults none;
 	struct job job = {.tolerance = how->tolerance,
 			  .halves = how->halves,
+			  .graphs = how->lanes > 1,
 			  .timeout_s = TEST_PATIENCE_S};
 	const char *algorithm = how->algorithm, *codec = how->codec;
 	const int ranks = how->ranks, lanes = how->lanes;
@@ -379,6 +381,10 @@ static void run(const struct how *how)
 		EXPECT(!job.rcs[r], "%s, %d ranks: rank %d: %s", name, ranks, r,
 		       job.errors[r].text);
 	check_sums(&job, ranks, name);
+	EXPECT((fake_world_launches(job.world) > 0) ==
+		       (job.graphs && ranks > 1),
+	       "%s, %d ranks: %zu launches", name, ranks,
+	       fake_world_launches(job.world));
 	end(&job, ranks);
 }
 
@@ -441,6 +447,12 @@ static const struct {
 	 0,
 	 -ETIMEDOUT,
 	 {"no end for 2 s, with rank", "on lane", "all ranks answer"}},
+	/* when steps are launched as graphs */
+	{"a GPU that stands still later",
+	 {.hangs = 3, .after = 150},
+	 0,
+	 -ETIMEDOUT,
+	 {"no end for 2 s, with rank", "on lane", "all ranks answer"}},
 	{"a rank without gradients",
 	 {0},
 	 2,
@@ -469,13 +481,15 @@ static const struct {
 	 {"ranks 0 and 1 both use GPU 0000:17:00.0", "NCCL", "a GPU for each"}},
 };
 
-static void test_failure(size_t f, const char *algorithm, int staleness)
+static void test_failure(size_t f, const char *algorithm, int staleness,
+			 bool graphs)
 {
 	const int ranks = 4;
 	/* long where it is not what ends the job */
 	struct job job = {
 		.timeout_s = failures[f].rc == -ETIMEDOUT ? 2 : TEST_PATIENCE_S,
-		.late = failures[f].late};
+		.late = failures[f].late,
+		.graphs = graphs};
 	int found = 0;
 
 	plan_of(&job.plan, counts, TENSORS, ranks, 100, 2, algorithm);
@@ -540,9 +554,12 @@ int main(void)
 	test_stale();
 	test_chains();
 	for (size_t f = 0; f < GF_ARRAY_LENGTH(failures); f++) {
-		test_failure(f, "ring", 1);
-		test_failure(f, "blueconnect", 1);
-		test_failure(f, "ring", 3);
+		test_failure(f, "ring", 1, false);
+		test_failure(f, "ring", 1, true);
+		if (failures[f].faults.after > 100)
+			continue; /* the others make fewer calls */
+		test_failure(f, "blueconnect", 1, true);
+		test_failure(f, "ring", 3, true);
 	}
 	test_refusals();
 	return TEST_END();
