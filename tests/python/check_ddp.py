@@ -257,11 +257,11 @@ class Recorder:
 class Stream:
     """Of torch.cuda, without a GPU."""
 
-    def __init__(self, calls):
-        self.calls = calls
+    def __init__(self, calls, name):
+        self.calls, self.name = calls, name
 
-    def wait_stream(self, other):
-        self.calls.append(f"wait for {other}")
+    def wait_event(self, event):
+        self.calls.append(f"{self.name} waits for {event.stream.name}")
 
     def __enter__(self):
         self.calls.append("on")
@@ -276,8 +276,10 @@ class Event:
     def __init__(self, calls):
         self.calls, self.looks = calls, 0
 
-    def record(self):
-        self.calls.append("record")
+    def record(self, stream=None):
+        self.stream = stream
+        if not stream:
+            self.calls.append("record")
 
     def query(self):
         self.looks += 1
@@ -291,26 +293,25 @@ class Event:
 def fake_gpu():
     """Calls of torch.cuda are listed; gradients stay in the host's memory."""
     calls = []
-    fakes = {"Stream": lambda _: Stream(calls), "stream": lambda own: own,
+    fakes = {"Stream": lambda _: Stream(calls, "side"), "stream": lambda own: own,
              "Event": lambda: Event(calls),
-             "current_stream": lambda device: f"backward's of {device}"}
+             "current_stream": lambda device: Stream(calls, f"backward of {device}")}
     real = {name: getattr(torch.cuda, name) for name in fakes}
-    real_way = way._future, way._pinned
+    pinned = way._pinned
     for name, fake in fakes.items():
         setattr(torch.cuda, name, fake)
-    way._future = lambda _: torch.futures.Future()  # those of GPUs want one
     way._pinned = torch.empty_like
     try:
         yield calls
     finally:
         for name, own in real.items():
             setattr(torch.cuda, name, own)
-        way._future, way._pinned = real_way
+        way._pinned = pinned
 
 
 def device():
     """The order on a GPU: the exchange's stream waits for backward's before each post,
-    and results are of that stream."""
+    and backward's for that stream before it has results."""
     with fake_gpu() as calls:
         streams = way.InPlace(torch.device("cuda:1"))
         model = gradflow.ddp(build(), bucket_cap_mb=0.02)
@@ -324,9 +325,9 @@ def device():
     check(len(recorder.given) == 2 * count, recorder.given)
     check(sorted(i for i, _ in recorder.given[:count]) == list(range(count)), recorder.given)
     text = " ".join(calls)
-    step = "wait for backward's of cuda:1 post "
-    check(text.count(step) == text.count("post") > 2, text)
-    check(text.count("wait on off") == 2 and text.endswith("wait on off on off"), text)
+    check(text.count("side waits for backward of cuda:1 post ") == text.count("post") > 2, text)
+    end = "wait backward of cuda:1 waits for side"
+    check(text.count(end) == text.count("for side") == 2 and text.endswith(end), text)
 
 
 def by_host():
@@ -340,13 +341,13 @@ def by_host():
             x.post_many, post = lambda *a: (calls.append("post"), post(*a)), x.post_many
             train(model, steps=3)
         text = " ".join(calls)
-        check(text.startswith("wait for backward's of cuda:1 on record off"), text)
+        check(text.startswith("side waits for backward of cuda:1 on record off"), text)
         check(text.count("record") == text.count("there") == text.count("post") > 1, text)
         check(all(b == "post" for a, b in zip(calls, calls[1:]) if a == "there"), text)
         if late and not synchronous:  # means go back before the step's own are posted
-            check("on record off on off there post" in text, text)
+            check("on record off on off backward of cuda:1 waits for side there post" in text, text)
         else:
-            check(text.endswith("there post on off on off on off"), text)
+            check(text.endswith("there post on off on off backward of cuda:1 waits for side"), text)
             found = distance(train(DDP(build(), bucket_cap_mb=0.02), steps=3), model)
             check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, late, found)
         model.gradflow.close()

@@ -260,6 +260,7 @@ def speed():
     """Beside DistributedDataParallel, in turns."""
     arguments = {"gradient_as_bucket_view": True}
     contestants = {"DDP": DDP(made(), **arguments), "gradflow": gradflow.ddp(made(), **arguments)}
+    contestants["25 MiB"] = gradflow.ddp(made(), bucket_cap_mb=25, **arguments)
     if KIND == "cuda":
         contestants["by host"] = gradflow.ddp(made(), transport="ucx", **arguments)
         contestants["late"] = gradflow.ddp(made(), rule(None, 2), **arguments)
@@ -272,6 +273,34 @@ def speed():
         own = times[n][1:]
         ratio = statistics.median(a / b for a, b in zip(own, base))
         say(f"{n} {statistics.median(own) * 1e3:.2f} ms a step, {ratio:.3f} of DDP's")
+
+
+def host():
+    """What the hook takes of the host's time."""
+    class Timed:
+        def __init__(self, called, total):
+            self.called, self.total = called, total
+
+        def __call__(self, *arguments):
+            start = time.perf_counter()
+            try:
+                return self.called(*arguments)
+            finally:
+                self.total[0] += time.perf_counter() - start
+
+    for cap in (None, 25):
+        model = gradflow.ddp(made(), gradient_as_bucket_view=True,
+                             **({"bucket_cap_mb": cap} if cap else {}))
+        steps(model, 6)
+        state, spent = model.gradflow, {}
+        for owner, name in ((state, "exchange_bucket"), (state.exchange, "post_many"),
+                            (state, "_finish"), (state.exchange, "wait")):
+            spent[name] = [0.0]
+            setattr(owner, name, Timed(getattr(owner, name), spent[name]))
+        median = steps(model, 20)
+        say(f"{len(state.buckets)} buckets, {median * 1e3:.2f} ms a step, of it " + ", ".join(
+            f"{name} {total[0] / 20 * 1e6:.0f} us" for name, total in spent.items()))
+        state.close()
 
 
 def tuned():

@@ -232,8 +232,7 @@ class State:
     def _finish(self):
         pending, self.pending = self.pending, []
         self.way.finish(self.exchange, pending)
-        with self.way.queue():
-            self.finished = self.clock.now()
+        self.finished = self.clock.now()
         self._follow(len(pending))
 
     def _follow(self, count):

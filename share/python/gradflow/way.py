@@ -40,6 +40,27 @@ class Bucket:
                 for n, offset, count in self.places}
 
 
+class Side:
+    """A stream beside backward's, on a GPU. Futures do not know of it: a future of a GPU
+    would record an event and look for tensors in its value by pickling it, for every
+    bucket. Instead backward's stream waits for this one before they are set."""
+
+    def __init__(self, device):
+        self.device = device
+        self.stream = torch.cuda.Stream(device)
+        self.event = torch.cuda.Event()
+
+    def follow(self):
+        """What backward has enqueued comes first."""
+        self.event.record(torch.cuda.current_stream(self.device))
+        self.stream.wait_event(self.event)
+
+    def lead(self):
+        """What is enqueued here comes first."""
+        self.event.record(self.stream)
+        torch.cuda.current_stream(self.device).wait_event(self.event)
+
+
 class InPlace:
     """Gradients go from where they lie. On a GPU, by NCCL, the exchange has a stream of
     its own, which waits for what backward has enqueued, and the optimiser's stream waits
@@ -47,27 +68,24 @@ class InPlace:
 
     def __init__(self, device):
         self.device = device if device.type == "cuda" else None
-        self.stream = torch.cuda.Stream(device) if self.device else None
+        self.side = Side(device) if self.device else None
+        self.stream = self.side and self.side.stream
         self.steps = 0
-
-    def queue(self):
-        """In which results come: futures on a GPU are of the stream that is current
-        when they are set."""
-        return torch.cuda.stream(self.stream) if self.stream else contextlib.nullcontext()
 
     def take(self, exchange, bucket, buffer):
         """The bucket is complete. Returns the future of its means."""
-        if self.stream:
-            self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        if self.side:
+            self.side.follow()
         bucket.post(exchange, buffer)
-        return _future(self.device)
+        return torch.futures.Future()
 
     def finish(self, exchange, pending):
         """Backward has ended: sets the futures of (future, bucket, buffer)."""
         exchange.wait()
-        with self.queue():
-            for future, _, buffer in pending:
-                future.set_result(buffer)
+        if self.side:
+            self.side.lead()
+        for future, _, buffer in pending:
+            future.set_result(buffer)
         self.steps += 1
 
     def is_late(self, step):  # pylint: disable=unused-argument
@@ -98,9 +116,9 @@ class Copied:
 
     def __init__(self, device, by_host, late=False, synchronous=0):
         self.device = device if device.type == "cuda" else None
-        self.copies = torch.cuda.Stream(device) if self.device else None
+        self.side = Side(device) if self.device else None
         self.pinned = bool(self.device) and by_host
-        self.stream = None if by_host else self.copies  # the exchange's
+        self.stream = None if by_host or not self.side else self.side.stream  # the exchange's
         self.late, self.synchronous = late, synchronous
         self.steps = 0
         self.memory = [{}, {}]  # of even and of odd steps: {index of a bucket: tensor}
@@ -110,8 +128,8 @@ class Copied:
         self.means = {}  # late: what is handed out next, {name: elements}
         self.whole = {}  # late: the same of the buckets as they were, {Bucket: tensor}
 
-    def queue(self):
-        return torch.cuda.stream(self.copies) if self.copies else contextlib.nullcontext()
+    def _queue(self):
+        return torch.cuda.stream(self.side.stream) if self.side else contextlib.nullcontext()
 
     def _memory(self, bucket, buffer):
         kept = self.memory[self.steps % 2 if self.late else 0]
@@ -122,9 +140,9 @@ class Copied:
 
     def take(self, exchange, bucket, buffer):
         copy, event = self._memory(bucket, buffer), None
-        if self.copies:
-            self.copies.wait_stream(torch.cuda.current_stream(self.device))
-        with self.queue():
+        if self.side:
+            self.side.follow()
+        with self._queue():
             copy.copy_(buffer, non_blocking=True)
             if self.pinned:
                 event = torch.cuda.Event()
@@ -132,7 +150,7 @@ class Copied:
         self.flying.append((event, bucket, copy))
         if not self.is_late(self.steps):
             self._post(exchange, wait=False)
-        return _future(self.device)
+        return torch.futures.Future()
 
     def is_late(self, step):
         """Does that step hand out the means of the one before?"""
@@ -158,22 +176,28 @@ class Copied:
             if not self.pinned:
                 exchange.wait()
             kept = self.memory[self.steps % 2 if self.late else 0]
-            for future, bucket, buffer in pending:
+            for _, bucket, buffer in pending:
                 if self.pinned:
                     exchange.wait(bucket.tensors)
-                with self.queue():
+                with self._queue():
                     buffer.copy_(kept[bucket.index], non_blocking=True)
-                    future.set_result(buffer)
+            self._set(pending)
             if self.pinned:
                 exchange.wait()
         self.steps += 1
 
+    def _set(self, pending):
+        if self.side:
+            self.side.lead()
+        for future, _, buffer in pending:
+            future.set_result(buffer)
+
     def _finish_late(self, exchange, pending):
         self.settle(exchange)
-        with self.queue():
-            for future, bucket, buffer in pending:
+        with self._queue():
+            for _, bucket, buffer in pending:
                 self._hand_out(bucket, buffer)
-                future.set_result(buffer)
+        self._set(pending)
         made = [(bucket, copy) for _, bucket, copy in self.flying]
         self.posted_s = time.perf_counter()
         self._post(exchange, wait=True)
@@ -202,7 +226,7 @@ class Copied:
     def state(self, exchange):
         """{name: means} that the next step hands out, of all parameters or of none."""
         self.settle(exchange)
-        with self.queue():
+        with self._queue():
             return {n: piece.to("cpu", copy=True) for n, piece in self.means.items()}
 
     def restore(self, means, steps):
@@ -212,10 +236,6 @@ class Copied:
 
 def _pinned(buffer):
     return torch.empty(buffer.numel(), dtype=buffer.dtype, pin_memory=True)
-
-
-def _future(device):
-    return torch.futures.Future(devices=[device]) if device else torch.futures.Future()
 
 
 def choose(device, group, transport, dense, staleness=1, synchronous=0):
