@@ -29,6 +29,20 @@ setup_file() {
 	fails grep -E 'libmpi|libopen-|libdnnl|libibverbs|not found' out.txt
 }
 
+@test "wheel: auditwheel takes all but the C library along, whose version the name says" {
+	log=$BATS_FILE_TMPDIR/wheel/auditwheel.log
+	[ -e "$log" ] || skip "auditwheel is neither installed nor to be had"
+	wheel=("$BATS_FILE_TMPDIR"/wheel/*.whl)
+	[[ ${wheel[0]} =~ -manylinux_2_([0-9]+)_ ]]
+	minor=$(getconf GNU_LIBC_VERSION) minor=${minor##*.}
+	[ "${BASH_REMATCH[1]}" -ge 17 ] && [ "${BASH_REMATCH[1]}" -le "$minor" ]
+	own=("$clean"/lib/python3*/site-packages/gradflow/libgradflow.so.0)
+	wants 0 ldd "${own[@]}" "$(dirname "${own[0]}")"/bin/*
+	grep -q 'gradflow\.libs/libuc[pst]' out.txt
+	# beside these, what the policy lets a wheel rely on
+	fails grep -vE '^/.*:$|linux-vdso|gradflow\.libs/|/(ld-linux[^/ ]*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|z))\.so' out.txt
+}
+
 @test "wheel: its commands run, and know the shipped models" {
 	wants 0 "$clean/bin/gf-profile" --estimate --flops 1e12 --model resnet18
 	cp out.txt profile.json
