@@ -83,8 +83,9 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
     DistributedDataParallel, which then exchanges nothing. Of a job that accumulates
     gradients, passes says over how many backward passes; batch is that of them all.
     update_s is the time of the optimiser's step, if the caller knows it. Gradients
-    are dropped. Every rank must call; the slowest rank's medians count, each
-    parameter's over the steps in which it got a gradient.
+    are dropped. Every rank must call. Ranks begin each step together, and the one that
+    is the last to end it counts, as a message waits for all ranks; then medians over
+    steps, each parameter's over those in which it got a gradient.
     """
     parameters = trained(model)
     clock = Clock(next(iter(parameters.values())).device)
@@ -92,16 +93,17 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
     with alone():
         for _ in range(max(warmup, 1)):
             _timed_step(clock, loss, parameters, passes)
-        runs = [_timed_step(clock, loss, parameters, passes) for _ in range(steps)]
+        runs = []
+        for _ in range(steps):
+            if dist.is_initialized():
+                dist.barrier()
+            runs.append(_timed_step(clock, loss, parameters, passes))
     missing = [n for n in parameters if not any(n in r[2] for r in runs)]
     agree(None, missing and ValueError(
         f"profile: {missing[0]} got no gradient in {steps} steps ({len(missing)} of "
         f"{len(parameters)} parameters): want it frozen (requires_grad_(False)), or a loss "
         "that uses it"))
-    forward = statistics.median(r[0] for r in runs)
-    backward = statistics.median(r[1] for r in runs)
-    ready = {n: statistics.median(r[2][n] for r in runs if n in r[2]) for n in parameters}
-    forward, backward, ready = slowest((forward, backward, ready))
+    forward, backward, ready = medians(runs)
     if _rank() != 0:
         return
     write_whole(path, json.dumps(document(parameters, forward, backward, ready, update_s, name,
@@ -127,6 +129,27 @@ def document(parameters, forward, backward, ready, update_s, name="model", batch
 
 def _rank():
     return dist.get_rank() if dist.is_initialized() else 0
+
+
+def medians(runs, group=None):
+    """(forward, backward, {name: ready}) of the job, from such runs of this rank, as
+    many on each: of each step those of the rank that took longest."""
+    own, (ready,) = runs, slowest([_middle(runs)], group)
+    if dist.is_initialized():
+        took, found = [[None] * dist.get_world_size(group) for _ in range(2)]
+        dist.all_gather_object(took, [r[0] + r[1] for r in runs], group=group)
+        last = [max(range(len(took)), key=lambda rank, i=i: took[rank][i]) for i in range(len(runs))]
+        own = {i: runs[i] for i, rank in enumerate(last) if rank == dist.get_rank(group)}
+        dist.all_gather_object(found, own, group=group)
+        own = [r for part in found for r in part.values()]
+    return (statistics.median(r[0] for r in own), statistics.median(r[1] for r in own),
+            {**ready, **_middle(own)})
+
+
+def _middle(runs):
+    """Medians of parameters that got a gradient in some of the runs."""
+    names = {n for r in runs for n in r[2]}
+    return {n: statistics.median(r[2][n] for r in runs if n in r[2]) for n in names}
 
 
 def slowest(times, group=None):
