@@ -29,6 +29,7 @@ from torch.nn.parallel import DistributedDataParallel
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "share",
                                 "python"))
 import gradflow  # noqa: E402
+from gradflow.measure import slowest  # noqa: E402
 
 WARMUP = 5  # buckets are arranged anew, PowerSGD begins, the exchange follows
 
@@ -72,6 +73,16 @@ def transformer(width=256):
     return Transformer(width), batch
 
 
+def alone(net):
+    """Exchanges nothing."""
+    return net
+
+
+def backend(net):
+    """DistributedDataParallel as it is, by gradflow's all-reduces."""
+    return DistributedDataParallel(net, process_group=dist.new_group(backend="gradflow"))
+
+
 def contestants(folder):
     """{name: how a model is wrapped}"""
     def stock(hook=None, state=None, **arguments):
@@ -89,7 +100,8 @@ def contestants(folder):
     out = {"DDP": stock(), "DDP, 4 MiB": stock(bucket_cap_mb=4),
            "DDP, 100 MiB": stock(bucket_cap_mb=100),
            "fp16 hook": stock(default_hooks.fp16_compress_hook),
-           "PowerSGD hook 1": power(1), "PowerSGD hook 4": power(4), "gradflow": gradflow.ddp}
+           "PowerSGD hook 1": power(1), "PowerSGD hook 4": power(4), "gradflow": gradflow.ddp,
+           "gradflow backend": backend, "compute alone": alone}
     for path in sorted(glob.glob(os.path.join(folder, "*.plan"))):
         name = "gradflow " + os.path.basename(path)[:-5]
         out[name] = functools.partial(gradflow.ddp, plan=path)
@@ -120,18 +132,22 @@ class Job:
     def close(self):
         if hasattr(self.model, "gradflow"):
             self.model.gradflow.close()
+        group = getattr(self.model, "process_group", dist.group.WORLD)
+        if group is not dist.group.WORLD:
+            dist.destroy_process_group(group)
 
 
 def profile(net, batch, folder):
-    job, times = Job(net, batch, lambda n: n), []
+    job, times = Job(net, batch, alone), []
     for _ in range(7):
         job.loss().backward()
+        dist.barrier()
         start = time.perf_counter()
         job.optimizer.step()
         times.append(time.perf_counter() - start)
         job.optimizer.zero_grad()
     gradflow.profile(job.model, job.loss, os.path.join(folder, "model.json"), name=sys.argv[1],
-                     batch=8, update_s=statistics.median(times))
+                     batch=8, update_s=slowest([statistics.median(times)])[0])
 
 
 def race(net, batch, folder, steps):
@@ -142,6 +158,8 @@ def race(net, batch, folder, steps):
         dist.barrier()
         start = time.perf_counter()
         for _ in range(steps):
+            if wrap is alone:
+                dist.barrier()
             job.step()
         dist.barrier()
         if dist.get_rank() == 0:
