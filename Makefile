@@ -353,8 +353,9 @@ $(patsubst %,$(BUILD)/gpu/%,$(filter test_gpu_nn%,$(GPU))): $(BUILD)/gpu/%: \
 	$(call say,LD)$(link) -ljansson $(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	  $(CUDA_LIBS) -ldl -lm
 
-# What test_device_lane does on fakes.
-$(BUILD)/gpu/test_nccl: $(BUILD)/obj/tests/gpu/test_nccl.o $(ARCHIVES)
+# What test_device_lane does on fakes; and what lanes cost.
+$(BUILD)/gpu/test_nccl $(BUILD)/gpu/lane_cost: $(BUILD)/gpu/%: \
+	$(BUILD)/obj/tests/gpu/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
 
@@ -474,7 +475,7 @@ check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%) \
 	$(BUILD)/gpu/bench_kernels $(if $(wildcard $(CUDA_HOME)/include/cupti.h),\
 	$(BUILD)/gpu/kernel_trace.so)) \
-	$(if $(filter 1,$(WITH_NCCL)),$(BUILD)/gpu/nccl_cost)
+	$(if $(filter 1,$(WITH_NCCL)),$(BUILD)/gpu/nccl_cost $(BUILD)/gpu/lane_cost)
 
 # Needs one NVIDIA GPU of sm_$(firstword $(CUDA_ARCH)) or later and its driver; skips aloud without.
 check-gpu:

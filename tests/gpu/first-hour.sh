@@ -99,6 +99,7 @@ kernels() { # TRACE MARKER
 
 # What NCCL costs, and every kernel as a share of a copy.
 part_nccl() {
+	[ ! -x "$gpu_tests/lane_cost" ] || shown 60 "$gpu_tests/lane_cost"
 	[ ! -x "$gpu_tests/nccl_cost" ] || {
 		shown 100 "$gpu_tests/nccl_cost"
 		shown 100 env NCCL_LAUNCH_ORDER_IMPLICIT=1 "$gpu_tests/nccl_cost"
