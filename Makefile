@@ -426,7 +426,7 @@ deps:
 # The longest suites begin first, so that no processor is idle at the end.
 check: deps
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
-	$(Q)BUILD=$(BUILD) tests/run.sh layers lint mpi python build cli unit fuzz docs
+	$(Q)BUILD=$(BUILD) tests/run.sh layers lint docs mpi python build cli unit fuzz
 
 # The tests of the Python package again, with the newest PyTorch.
 check-torch: deps
@@ -438,7 +438,7 @@ check-torch: deps
 # What takes longer, and asan and tsan.
 check-long: deps
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
-	$(Q)FUZZ_SECONDS=60 BUILD=$(BUILD) tests/run.sh --long fuzz mpi
+	$(Q)FUZZ_SECONDS=60 BUILD=$(BUILD) tests/run.sh --long fuzz unit mpi
 	$(Q)BUILD=$(BUILD) tests/run.sh lab
 	+$(Q)$(MAKE) --no-print-directory check-torch
 	+$(Q)$(MAKE) --no-print-directory asan

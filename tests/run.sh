@@ -3,13 +3,15 @@
 # Runs suites and closes with the slowest tests and "N passed, N failed, N skipped".
 #   tests/run.sh [--long | --threads] SUITE...
 #                  layers build unit fuzz cli docs lint python mpi lab
-# --long runs the bats tests tagged "long" instead of the others, and of programs
-# the fuzzers alone; --threads leaves out the programs of unit that start no thread.
-# JOBS programs or bats files (as many as processors, at most 8) run beside each
-# other, in the order of the suites. FILTER=regex limits programs and bats files by
-# name. A test program exits 0, 1, or 77 to skip with the reason on its last line;
-# each bats test counts. A program or a bats file that hangs is ended after
-# TEST_TIMEOUT seconds. The times shown judge nothing.
+# --long runs the bats tests tagged "long" instead of the others, and of programs the
+# fuzzers, and the unit tests that leave cases out of a sweep otherwise; --threads
+# leaves out the programs of unit that start no thread.
+# JOBS programs or bats files run beside each other, in the order of the suites: one
+# more than there are processors, at most 8, since many wait more than they compute.
+# FILTER=regex limits programs and bats files by name. A test program exits 0, 1, or
+# 77 to skip with the reason on its last line; each bats test counts. A program or a
+# bats file that hangs is ended after TEST_TIMEOUT seconds. The times shown judge
+# nothing.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 # relative, as tests name it: $GF_SOURCE/$BUILD
@@ -30,11 +32,11 @@ export OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}
 
 tags='!long' threads=
 case ${1:-} in
---long) tags=long; shift ;;
+--long) tags=long; export GF_TEST_LONG=1; shift ;;
 --threads) threads=1; shift ;;
 esac
 processors=$(nproc)
-jobs=${JOBS:-$((processors < 8 ? processors : 8))}
+jobs=${JOBS:-$((processors < 7 ? processors + 1 : 8))}
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -107,6 +109,7 @@ begin() {
 program() { # name command...
 	[ "$tags" = long ] || begin program "$@"
 }
+sweeps() { [ "$tags" != long ] || grep -q test_tries "tests/unit/$1.c" 2> /dev/null; }
 absent() { # name reason
 	skipped=$((skipped + 1))
 	echo "skip  $1: $2"
@@ -128,7 +131,7 @@ for suite in "$@"; do
 		for t in "$BUILD"/tests/test_*; do
 			[ -x "$t" ] || continue
 			[ -z "$threads" ] || nm -D "$t" | grep -q 'U pthread_create' || continue
-			program "unit/${t##*/}" "$t"
+			! sweeps "${t##*/}" || begin program "unit/${t##*/}" "$t"
 		done ;;
 	fuzz) for t in "$BUILD"/fuzz/fuzz_*; do [ -x "$t" ] && begin program "fuzz/${t##*/}" "$t" --seconds "${FUZZ_SECONDS:-3}"; done ;;
 	cli | python) bats_files "$suite" ;;

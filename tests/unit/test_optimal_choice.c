@@ -14,7 +14,7 @@
 #define SAME       1e-12 /* sums in another order */
 #define TREE       2e7   /* starts of messages */
 #define INSTANCES  12
-#define FEWEST     10 /* whose trees end within that */
+#define ENDLESS    2 /* whose trees may not end within that */
 #define ALGORITHMS 3
 #define SETS       (1 << ALGORITHMS)
 
@@ -46,7 +46,7 @@ static double optimal_s(const struct problem_store *s)
 static void test_dozen(void)
 {
 	struct problem_store s;
-	size_t ended = 0;
+	size_t ended = 0, tried = 0;
 	uint64_t seed;
 
 	for (seed = 1; seed <= INSTANCES; seed++) {
@@ -55,6 +55,9 @@ static void test_dozen(void)
 		struct gf_work w;
 		double found_s;
 
+		if (!test_tries(seed, 2))
+			continue;
+		tried++;
 		store(&s, seed, 12, lanes);
 		found_s = optimal_s(&s);
 		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
@@ -65,8 +68,8 @@ static void test_dozen(void)
 		gf_draft_release(&better);
 		gf_work_release(&w);
 	}
-	EXPECT(ended >= FEWEST, "%zu of %d trees were tried whole", ended,
-	       INSTANCES);
+	EXPECT(ended + ENDLESS >= tried, "%zu of %zu trees were tried whole",
+	       ended, tried);
 }
 
 /* The problem with these algorithms alone. */

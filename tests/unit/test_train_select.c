@@ -86,6 +86,8 @@ static void test_replicas(void)
 		for (k = 0; k < GF_ARRAY_LENGTH(ranks); k++) {
 			struct train_run run = run_of(i, ranks[k]);
 
+			if (!test_tries(i + k, 2))
+				continue;
 			run.config.check_every = 1;
 			train(&run);
 			EXPECT(run.rc == 0 && run.last_step >= 20,
@@ -116,6 +118,8 @@ static void test_resume(void)
 			char label[32];
 			char *stopped;
 
+			if (!test_tries(i + k, 3))
+				continue;
 			snprintf(label, sizeof(label), "%s-%zu",
 				 selections[i].name, k);
 			stopped = gf_xasprintf("%s/%s", folder, label);
