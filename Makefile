@@ -164,7 +164,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo deps wheel check check-long check-build check-unit check-cli check-mpi \
-	faults soak fuzz fuzzers check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model \
+	faults soak fuzz fuzzers analyze analyses check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model \
 	bench-plan lint tools format deb \
 	tables completions
 .DEFAULT_GOAL := all
@@ -187,6 +187,8 @@ help:
 	@echo '  bench-gpu   their rates, beside a copy, CUB and PyTorch'
 	@echo '  carry-gpu   both, for a bare GPU machine, in $(BUILD)/carried.tar.xz'
 	@echo '  asan tsan   the tests again under a sanitizer'
+	@echo '  analyze     gcc -fanalyzer (ANALYZERS=: clang, cppcheck, too); what'
+	@echo '              it finds is mended, or explained in tests/analyze.txt'
 	@echo '  faults soak fuzz   faults in jobs, long runs, hostile inputs'
 	@echo '              (docs/reliability.md)'
 	@echo '  convergence   train by every method, three seeds: a table and'
@@ -443,6 +445,36 @@ check-long: deps
 	+$(Q)$(MAKE) --no-print-directory check-torch
 	+$(Q)$(MAKE) --no-print-directory asan
 	+$(Q)$(MAKE) --no-print-directory tsan
+
+# Every source by every analyzer that is there; a changed header does all anew.
+# clang and cppcheck are asked for: ANALYZERS='gcc clang cppcheck'.
+ANALYZED := $(SOURCES) $(wildcard cmd/*.c)
+ANALYZERS ?= gcc
+ANALYSES := $(foreach a,$(foreach t,$(ANALYZERS),$(if $(shell command -v $t),$t)),\
+	$(ANALYZED:%.c=$(BUILD)/analyze/%.$a))
+# The file that defines it must not be told what tests/analyze.h tells.
+told = $(if $(filter lib/base/error.c,$<),,$(1)tests/analyze.h)
+analysis = $(call told,-include ) $(ALL_CPPFLAGS) -std=gnu11 -O1 -pthread -ffunction-sections $(1) \
+	$(FOREIGN_CFLAGS_$(notdir $(patsubst %/,%,$(dir $<)))) $(call isa,$<)
+$(ANALYSES): $(wildcard tests/analyze.h lib/*/*.h kernels/*.h kernels/*/*.h include/*.h)
+$(BUILD)/analyze/%.gcc: %.c
+	@mkdir -p $(@D)
+	$(call say,gcc)gcc $(call analysis,-fanalyzer) -S -o /dev/null $< 2> $@.part; mv $@.part $@
+$(BUILD)/analyze/%.clang: %.c
+	@mkdir -p $(@D)
+	$(call say,clang)clang --analyze --analyzer-output text \
+	  $(call analysis,-Wno-unknown-warning-option) -o /dev/null $< 2> $@.part; mv $@.part $@
+$(BUILD)/analyze/%.cppcheck: %.c
+	@mkdir -p $(@D)
+	$(call say,cppcheck)cppcheck --quiet --std=c11 --platform=unix64 --library=posix \
+	  --enable=warning,portability --suppressions-list=tests/cppcheck.txt \
+	  -D__CPPCHECK__ '-D__attribute__(x)=' -D__x86_64__ $(call told,--include=) \
+	  $(filter -I% -D%,$(ALL_CPPFLAGS)) --template='{file}:{line}: {id}: {message}' \
+	  $< 2> $@.part; mv $@.part $@
+analyses: $(ANALYSES)
+analyze: deps
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) analyses
+	$(Q)BUILD=$(BUILD) tests/analyze.sh $(ANALYZERS)
 
 # Each goes on for as long as it is told to; the same seed draws the same faults.
 # Without FAULTS as many are struck as FAULT_SECONDS allow.

@@ -81,7 +81,7 @@ int gf_comm_processor_share(struct gf_comm *c, double *share,
 int gf_comm_compute_threads(struct gf_comm *c, int *threads,
 			    struct gf_error *err)
 {
-	double share;
+	double share = 0;
 	int rc = gf_comm_processor_share(c, &share, err);
 
 	if (rc < 0)

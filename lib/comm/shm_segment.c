@@ -27,7 +27,7 @@ static int map(struct gf_segment *s, int fd, size_t size_bytes)
 int gf_segment_make(struct gf_segment *s, size_t size_bytes, bool reserve,
 		    struct gf_error *err)
 {
-	struct stat st;
+	struct stat st = {0};
 	int fd, rc = 0;
 
 	memset(s, 0, sizeof(*s));

@@ -79,7 +79,7 @@ int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got,
 static int read_up_to(struct gf_source *s, size_t limit, unsigned char **bytes,
 		      size_t *size, struct gf_error *err)
 {
-	size_t room = limit < FIRST_BLOCK ? limit : FIRST_BLOCK, got;
+	size_t room = limit < FIRST_BLOCK ? limit : FIRST_BLOCK, got = 0;
 	int rc;
 
 	*size = 0;

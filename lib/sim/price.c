@@ -282,7 +282,7 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 	struct gf_link_cost unit = {1, 1, 0};
 	struct gf_net_cost net = {.nlevels = 1, .links = &unit};
 	struct gf_fabric then = *f, now_on;
-	struct gf_price before, now;
+	struct gf_price before = {0}, now = {0};
 	int rc;
 
 	then.derived = NULL;
