@@ -21,11 +21,16 @@
  *	type *out;			may be one of the inputs
  *	float of(const channel &k, const float *x) const;
  * Of a sum:
- *	pair of(const channel &k, const float *x) const;
+ *	struct place;			what is known of a row of `outer`
+ *	place row(unsigned o) const;
+ *	pair of(const channel &k, const place &p, const float *x) const;
  *	void end(unsigned c, double a, double b) const;
  */
 struct pair {
 	float a, b;
+};
+
+struct nothing {
 };
 
 struct view {
@@ -84,8 +89,8 @@ static inline tiling tile(const struct gf_gpu_view *v, size_t most,
 	splits = most / t.tiles;
 	splits = wanted < splits ? wanted : splits;
 	splits = splits > 0 ? splits : 1;
+	t.splits = (unsigned)splits; // never more for fewer rows
 	t.per = (unsigned)((v->outer + splits - 1) / splits);
-	t.splits = (unsigned)((v->outer + t.per - 1) / t.per);
 	return t;
 }
 
@@ -123,18 +128,22 @@ __global__ void __launch_bounds__(THREADS)
 			k[e] = op.at(c + e);
 		for (unsigned o = t.first(); o < end; o += 4 * t.rows) {
 			eight<typename Op::type> q[4][Op::INPUTS];
+			typename Op::place p[4];
 
 #pragma unroll
-			for (unsigned u = 0; u < 4; u++)
+			for (unsigned u = 0; u < 4; u++) {
+				const unsigned r = o + u * t.rows;
+
+				if (r < end)
+					p[u] = op.row(r);
 #pragma unroll
 				for (unsigned i = 0; i < Op::INPUTS; i++)
-					if (o + u * t.rows < end)
+					if (r < end)
 						q[u][i].load(
 							op.in[i] +
-							(size_t)(o +
-								 u * t.rows) *
-								v.channels +
+							(size_t)r * v.channels +
 							c);
+			}
 #pragma unroll
 			for (unsigned u = 0; u < 4; u++) {
 				if (o + u * t.rows >= end)
@@ -148,7 +157,7 @@ __global__ void __launch_bounds__(THREADS)
 					for (unsigned i = 0; i < Op::INPUTS;
 					     i++)
 						x[i] = q[u][i].of(e);
-					one = op.of(k[e], x);
+					one = op.of(k[e], p[u], x);
 					a[e] += one.a;
 					b[e] += one.b;
 				}
@@ -180,14 +189,14 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <class Op>
-static __device__ inline pair sum_one(const Op &op,
-				      const typename Op::channel &k, unsigned i)
+static __device__ inline pair
+sum_one(const Op &op, const typename Op::channel &k, unsigned o, unsigned i)
 {
 	float x[Op::INPUTS];
 
 	for (unsigned u = 0; u < Op::INPUTS; u++)
 		x[u] = get(op.in[u][i]);
-	return op.of(k, x);
+	return op.of(k, op.row(o), x);
 }
 
 // A block adds up a split of a channel,
@@ -208,8 +217,8 @@ __global__ void __launch_bounds__(THREADS)
 	for (unsigned k = threadIdx.x; k < (to - from) * v.inner;
 	     k += THREADS) {
 		const unsigned o = from + k / v.inner, x = k % v.inner;
-		const pair one =
-			sum_one(op, known, (o * v.channels + c) * v.inner + x);
+		const pair one = sum_one(op, known, o,
+					 (o * v.channels + c) * v.inner + x);
 
 		sum.a += one.a;
 		sum.b += one.b;
@@ -239,7 +248,7 @@ __global__ void __launch_bounds__(THREADS)
 
 	for (unsigned o = from + warp; o < (c < v.channels ? to : 0);
 	     o += WARPS) {
-		const pair one = sum_one(op, known, o * v.channels + c);
+		const pair one = sum_one(op, known, o, o * v.channels + c);
 
 		sum.a += one.a;
 		sum.b += one.b;
@@ -332,23 +341,14 @@ __global__ void __launch_bounds__(THREADS) map_wide(Op op, view v, tiling t)
 						     c);
 #pragma unroll
 		for (unsigned u = 0; u < MAP_BATCH; u++) {
-			float y[8];
+			const unsigned r = o + u * t.rows;
 
-			if (o + u * t.rows >= end)
+			if (r >= end)
 				break;
-#pragma unroll
-			for (unsigned e = 0; e < 8; e++) {
-				float x[Op::INPUTS];
-
-#pragma unroll
-				for (unsigned i = 0; i < Op::INPUTS; i++)
-					x[i] = q[u][i].of(e);
-				y[e] = op.of(k[e], x);
-			}
-			eight<typename Op::type>::store(
-				op.out + (size_t)(o + u * t.rows) * v.channels +
-					c,
-				y);
+			map_eight(q[u], op.out + (size_t)r * v.channels + c,
+				  [&](unsigned e, const float *x) {
+					  return op.of(k[e], x);
+				  });
 		}
 	}
 }
@@ -360,35 +360,26 @@ __global__ void __launch_bounds__(THREADS) map_runs(Op op, view v, unsigned n)
 	const unsigned first = (blockIdx.x * THREADS + threadIdx.x) * 8;
 	unsigned run = first / v.inner, left = v.inner - first % v.inner;
 	eight<typename Op::type> q[Op::INPUTS];
-	typename Op::channel k;
-	float y[8];
 
 	if (first >= n)
 		return;
-	k = op.at(run % v.channels);
-	if (first + 8 <= n)
-		for (unsigned i = 0; i < Op::INPUTS; i++)
-			q[i].load(op.in[i] + first);
 #pragma unroll
-	for (unsigned e = 0; e < 8; e++) {
-		float x[Op::INPUTS];
+	for (unsigned i = 0; i < Op::INPUTS; i++)
+		if (first + 8 <= n)
+			q[i].load(op.in[i] + first);
+	const auto of = [&](unsigned, const float *x) {
+		const typename Op::channel k = op.at(run % v.channels);
 
-		if (first + e >= n)
-			break;
-		for (unsigned i = 0; i < Op::INPUTS; i++)
-			x[i] = first + 8 <= n ? q[i].of(e)
-					      : get(op.in[i][first + e]);
-		y[e] = op.of(k, x);
 		if (--left == 0) {
-			k = op.at(++run % v.channels);
+			run++;
 			left = v.inner;
 		}
-	}
+		return op.of(k, x);
+	};
 	if (first + 8 <= n)
-		eight<typename Op::type>::store(op.out + first, y);
+		map_eight(q, op.out + first, of);
 	else
-		for (unsigned e = 0; first + e < n; e++)
-			set(op.out + first + e, y[e]);
+		map_one(op, first, n, of);
 }
 
 template <class Op>

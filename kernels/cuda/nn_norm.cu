@@ -9,8 +9,7 @@ namespace
 template <class T> struct plain {
 	typedef T type;
 	enum { INPUTS = 1 };
-	struct channel {
-	};
+	typedef nothing channel, place;
 	const T *in[1];
 	float scale, *to;
 
@@ -18,7 +17,11 @@ template <class T> struct plain {
 	{
 		return channel{};
 	}
-	__device__ pair of(const channel &, const float *x) const
+	__device__ place row(unsigned) const
+	{
+		return place{};
+	}
+	__device__ pair of(const channel &, const place &, const float *x) const
 	{
 		return pair{x[0], 0};
 	}
@@ -88,6 +91,7 @@ source source_of(const struct gf_gpu_norm *o)
 template <class T> struct statistics {
 	typedef T type;
 	enum { INPUTS = 1 };
+	typedef nothing place;
 	struct channel {
 		float around;
 	};
@@ -102,7 +106,12 @@ template <class T> struct statistics {
 	{
 		return channel{get(in[0][c * inner])};
 	}
-	__device__ pair of(const channel &k, const float *x) const
+	__device__ place row(unsigned) const
+	{
+		return place{};
+	}
+	__device__ pair of(const channel &k, const place &,
+			   const float *x) const
 	{
 		const float d = x[0] - k.around;
 
@@ -168,6 +177,7 @@ template <class T, bool Relu> struct gradient_sums {
 	typedef T type;
 	enum { INPUTS = 2 };
 	typedef factors channel;
+	typedef nothing place;
 	const T *in[2]; // x, dout
 	source from;
 	float scale, *dweight, *dbias, share;
@@ -177,7 +187,12 @@ template <class T, bool Relu> struct gradient_sums {
 	{
 		return from.of(c);
 	}
-	__device__ pair of(const channel &k, const float *x) const
+	__device__ place row(unsigned) const
+	{
+		return place{};
+	}
+	__device__ pair of(const channel &k, const place &,
+			   const float *x) const
 	{
 		const float d = passed<Relu>(k, x[0], x[1]);
 

@@ -66,7 +66,7 @@ static __device__ inline uint32_t two(bf16, float low, float high)
 	return bf16_of(low) | (uint32_t)bf16_of(high) << 16;
 }
 
-// Eight neighbours in registers; in memory they are aligned to 16 bytes.
+// Eight values in registers. Neighbours are aligned to 16 bytes in memory.
 template <class T> struct eight {
 	uint32_t words[4];
 
@@ -82,6 +82,20 @@ template <class T> struct eight {
 	__device__ float of(unsigned e) const
 	{
 		return get(T{(uint16_t)(words[e / 2] >> (e % 2 * 16))});
+	}
+	// p[at], p[at + step], ...: those before p[end]
+	__device__ void gather(const T *p, unsigned at, unsigned step,
+			       unsigned end)
+	{
+		uint32_t bits[8];
+
+#pragma unroll
+		for (unsigned e = 0; e < 8; e++)
+			bits[e] =
+				at + e * step < end ? p[at + e * step].bits : 0;
+#pragma unroll
+		for (unsigned w = 0; w < 4; w++)
+			words[w] = bits[2 * w] | bits[2 * w + 1] << 16;
 	}
 	static __device__ void store(T *p, const float *x)
 	{
@@ -111,12 +125,53 @@ template <> struct eight<float> {
 	{
 		return values[e];
 	}
+	__device__ void gather(const float *p, unsigned at, unsigned step,
+			       unsigned end)
+	{
+#pragma unroll
+		for (unsigned e = 0; e < 8; e++)
+			values[e] = at + e * step < end ? p[at + e * step] : 0;
+	}
 	static __device__ void store(float *p, const float *x)
 	{
 		store4(p, make_float4(x[0], x[1], x[2], x[3]));
 		store4(p + 4, make_float4(x[4], x[5], x[6], x[7]));
 	}
 };
+
+// out[e] = f(e, x), x[i] of array i
+template <class T, unsigned INPUTS, class F>
+static __device__ inline void map_eight(const eight<T> (&q)[INPUTS], T *out,
+					F f)
+{
+	float y[8];
+
+#pragma unroll
+	for (unsigned e = 0; e < 8; e++) {
+		float x[INPUTS];
+
+#pragma unroll
+		for (unsigned i = 0; i < INPUTS; i++)
+			x[i] = q[i].of(e);
+		y[e] = f(e, x);
+	}
+	eight<T>::store(out, y);
+}
+
+// The same for the values from `at` to `end`, one after the other.
+template <class Op, class F>
+static __device__ inline void map_one(const Op &op, unsigned at, unsigned end,
+				      F f)
+{
+	for (unsigned e = 0; at + e < end; e++) {
+		float x[Op::INPUTS];
+
+#pragma unroll
+		for (unsigned i = 0; i < Op::INPUTS; i++)
+			x[i] = get(op.in[i][at + e]);
+		set(op.out + at + e, f(e, x));
+	}
+}
 
 /*
  * out[i] = op(i, in[0][i], ...), eight at a time, two of these at once. Op is a
@@ -127,18 +182,6 @@ template <> struct eight<float> {
  *	float of(unsigned i, const float *x) const;
  */
 #define MAP_AT_ONCE 2
-
-template <class Op>
-static __device__ inline void map_tail(const Op &op, unsigned i, unsigned n)
-{
-	for (; i < n; i++) {
-		float x[Op::INPUTS];
-
-		for (unsigned k = 0; k < Op::INPUTS; k++)
-			x[k] = get(op.in[k][i]);
-		set(op.out + i, op.of(i, x));
-	}
-}
 
 template <class Op>
 __global__ void __launch_bounds__(THREADS) map_kernel(Op op, unsigned n)
@@ -158,23 +201,17 @@ __global__ void __launch_bounds__(THREADS) map_kernel(Op op, unsigned n)
 #pragma unroll
 	for (unsigned u = 0; u < MAP_AT_ONCE; u++) {
 		const unsigned i = 8 * (first + u * THREADS);
-		float y[8];
 
 		if (first + u * THREADS >= groups)
 			break;
-#pragma unroll
-		for (unsigned e = 0; e < 8; e++) {
-			float x[Op::INPUTS];
-
-#pragma unroll
-			for (unsigned k = 0; k < Op::INPUTS; k++)
-				x[k] = q[u][k].of(e);
-			y[e] = op.of(i + e, x);
-		}
-		eight<typename Op::type>::store(op.out + i, y);
+		map_eight(q[u], op.out + i, [&](unsigned e, const float *x) {
+			return op.of(i + e, x);
+		});
 	}
 	if (blockIdx.x == 0 && threadIdx.x == 0)
-		map_tail(op, 8 * groups, n);
+		map_one(op, 8 * groups, n, [&](unsigned e, const float *x) {
+			return op.of(8 * groups + e, x);
+		});
 }
 
 template <class Op>
