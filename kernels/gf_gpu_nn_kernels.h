@@ -61,8 +61,8 @@ struct gf_gpu_rows {
 };
 
 /* Batch norm over the channels of a view, layer norm over its rows (inner 1).
- * saved, aligned to 16 bytes: four numbers per channel; layer norm: per row mean,
- * 1 / deviation. */
+ * saved, aligned to 16 bytes: four numbers per channel; layer norm: per row
+ * mean, 1 / deviation. */
 struct gf_gpu_norm {
 	struct gf_gpu_view view;
 	double epsilon;
@@ -135,10 +135,24 @@ struct gf_gpu_loss {
 	struct gf_gpu_outcome *outcome; /* bad_number stays */
 };
 
+/* Of attention. causal: rows are by query, `width` queries after each other;
+ * query t has scores for the positions up to t, the rest of its row becomes 0.
+ */
+struct gf_gpu_scores {
+	enum gf_dtype dtype;
+	void *p;
+	void *dp;    /* backward */
+	float scale; /* backward */
+	size_t rows, width;
+	bool causal;
+};
+
+/* numbers: of `count` places; NULL: each place has its position, which is below
+ * `steps`, as its number. */
 struct gf_gpu_embedding {
 	enum gf_dtype dtype;
 	const float *numbers;
-	size_t count, width, entries;
+	size_t count, steps, width, entries;
 };
 
 /* One position of an LSTM: rows of a batch, `step` values from one sample's
@@ -218,21 +232,21 @@ struct gf_gpu_nn_kernels {
 		     const uint8_t *keeps, float scale, const void *from,
 		     void *to, bool add, size_t n);
 
-	/* Looks the numbers up; a wrong one is noted and counts as 0. */
+	/* Looks the numbers up; a wrong one is noted and counts as 0. work:
+	 * gf_gpu_embed_work_bytes(o) */
 	void (*embed)(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o,
 		      const float *table, void *out,
 		      struct gf_gpu_outcome *outcome);
 	void (*embed_backward)(struct gf_gpu_stream *s,
 			       const struct gf_gpu_embedding *o,
-			       const void *dout, float scale, float *dtable);
+			       const void *dout, float scale, float *dtable,
+			       void *work);
 
-	/* Rows of a matrix, in place. */
-	void (*softmax)(struct gf_gpu_stream *s, enum gf_dtype dtype, void *p,
-			size_t rows, size_t width);
+	/* Rows of p, in place. */
+	void (*softmax)(struct gf_gpu_stream *s, const struct gf_gpu_scores *o);
 	/* dp = scale * p * (dp - sum of p*dp) */
-	void (*softmax_backward)(struct gf_gpu_stream *s, enum gf_dtype dtype,
-				 const void *p, void *dp, float scale,
-				 size_t rows, size_t width);
+	void (*softmax_backward)(struct gf_gpu_stream *s,
+				 const struct gf_gpu_scores *o);
 	/* Mean cross-entropy of softmax; rows, classes > 0 */
 	void (*softmax_loss)(struct gf_gpu_stream *s,
 			     const struct gf_gpu_loss *o);
@@ -243,6 +257,7 @@ struct gf_gpu_nn_kernels {
 };
 
 size_t gf_gpu_sums_work_bytes(const struct gf_gpu_view *v);
+size_t gf_gpu_embed_work_bytes(const struct gf_gpu_embedding *o);
 
 extern const struct gf_gpu_nn_kernels gf_gpu_nn_kernels_cuda;
 

@@ -35,7 +35,19 @@ minifloat decode.*Lb1 48
 chunks gatherILb1 32
 chunks keepILb1 32
 topk collectILb1 64
-sum each_quad.*nonfinite 32'
+sum each_quad.*nonfinite 32
+nn_norm map_wide.*normaliseI3f16 64
+nn_norm map_wide.*gradientI3f16 128
+nn_norm sum_wide.*gradient_sumsI3f16 128
+nn_rows layernorm_kernelI3f16Lj32ELi4 64
+nn_rows layernorm_dinI3f16Lj32ELi4 128
+nn_rows sum_wide.*parameter_sumsI3f16 128
+nn_rows softmax_kernelI3f16Lj32ELi4 64
+nn_rows softmax_slopeI3f16Lj32ELi4 128
+nn_rows loss_rowsI3f16Lj32ELi4 64
+nn_rows loss_rowsI3f16Lj256ELi2 32
+nn_embed look_upI3f16 64
+nn_embed add_upI3f16 64'
 
 # The code of one processor, the newest that the objects have.
 newest() {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-// Embeddings. In backward one block per row of the table looks for the places
-// that name the row, in order: the sums do not depend on which block runs
-// first.
+// Embeddings. In backward a block looks for the places that name its row of the
+// table, in order: the sums do not depend on which block runs first. If the
+// table has few rows, each block looks at a part of the places only, and the
+// parts' sums are added up afterwards.
 #include "nn_sets.h"
 #include "typed.h"
 
@@ -14,6 +15,29 @@ __device__ bool good(float x, unsigned entries)
 	return x >= 0 && x < (float)entries;
 }
 
+// The rows that places name.
+struct names {
+	const float *numbers; // NULL: each its position
+	unsigned count, steps, entries;
+
+	__device__ unsigned of(unsigned place) const
+	{
+		const float x = numbers ? numbers[place] : 0;
+
+		return !numbers           ? place % steps
+		       : good(x, entries) ? (unsigned)x
+					  : 0;
+	}
+};
+
+names names_of(const struct gf_gpu_embedding *o)
+{
+	return names{o->numbers, (unsigned)o->count, (unsigned)o->steps,
+		     (unsigned)o->entries};
+}
+
+#define LOOKED_AT 8 // numbers of a thread at once
+
 __global__ void __launch_bounds__(THREADS)
 	check_kernel(const float *numbers, unsigned count, unsigned entries,
 		     struct gf_gpu_outcome *outcome)
@@ -21,9 +45,20 @@ __global__ void __launch_bounds__(THREADS)
 	__shared__ uint32_t wrongs[THREADS];
 	uint32_t wrong = 0;
 
-	for (unsigned i = threadIdx.x; i < count && !wrong; i += THREADS)
-		if (!good(numbers[i], entries))
-			wrong = i + 1;
+	for (unsigned i = threadIdx.x; i < count && !wrong;
+	     i += LOOKED_AT * THREADS) {
+		float x[LOOKED_AT];
+
+#pragma unroll
+		for (unsigned u = 0; u < LOOKED_AT; u++)
+			x[u] = i + u * THREADS < count
+				       ? numbers[i + u * THREADS]
+				       : 0;
+#pragma unroll
+		for (unsigned u = 0; u < LOOKED_AT; u++)
+			if (!good(x[u], entries) && !wrong)
+				wrong = i + u * THREADS + 1;
+	}
 	wrongs[threadIdx.x] = wrong;
 	__syncthreads();
 	if (threadIdx.x > 0)
@@ -35,94 +70,263 @@ __global__ void __launch_bounds__(THREADS)
 	outcome->number = wrong ? numbers[wrong - 1] : 0;
 }
 
+#define LOOKED_UP 2 // groups of eight of a thread at once
+
+// Rows that eight divides. aligned: the table's, to 16 bytes.
 template <class T>
 __global__ void __launch_bounds__(THREADS)
-	look_up(const float *numbers, const float *table, T *out, unsigned n,
-		unsigned width, unsigned entries)
+	look_up(names n, const float *table, T *out, unsigned width,
+		bool aligned)
+{
+	const unsigned per_row = width / 8;
+	const unsigned first = blockIdx.x * (THREADS * LOOKED_UP) + threadIdx.x;
+	eight<float> q[LOOKED_UP];
+
+#pragma unroll
+	for (unsigned u = 0; u < LOOKED_UP; u++) {
+		const unsigned i = first + u * THREADS, place = i / per_row;
+		const unsigned column = 8 * (i - place * per_row);
+
+		if (place >= n.count)
+			continue;
+		const float *row = table + (size_t)n.of(place) * width;
+
+		if (aligned)
+			q[u].load(row + column);
+		else
+			q[u].gather(row, column, 1, width);
+	}
+#pragma unroll
+	for (unsigned u = 0; u < LOOKED_UP; u++)
+		if ((first + u * THREADS) / per_row < n.count)
+			eight<T>::store(out + 8 * (size_t)(first + u * THREADS),
+					q[u].values);
+}
+
+template <class T>
+__global__ void __launch_bounds__(THREADS)
+	look_up_one(names n, const float *table, T *out, unsigned width)
 {
 	const unsigned first = blockIdx.x * (THREADS * 4) + threadIdx.x;
 
+	float x[4];
+
 #pragma unroll
 	for (unsigned u = 0; u < 4; u++) {
-		const unsigned i = first + u * THREADS;
+		const unsigned i = first + u * THREADS, place = i / width;
 
-		if (i >= n)
-			return;
-		const float number = numbers[i / width];
-		const size_t row = good(number, entries) ? (size_t)number : 0;
-
-		set(out + i, table[row * width + i % width]);
+		if (place < n.count)
+			x[u] = table[(size_t)n.of(place) * width + i % width];
 	}
+#pragma unroll
+	for (unsigned u = 0; u < 4; u++)
+		if ((first + u * THREADS) / width < n.count)
+			set(out + first + u * THREADS, x[u]);
 }
 
-#define FOUND_MAX THREADS
+/* A block's part of backward: `across` threads have eight columns each of a
+ * place, as many places at once as there are threads for. */
+struct tiling {
+	unsigned width, across, down, tiles;
+	unsigned splits, per; // places of a split
+	bool whole;           // a thread's columns lie side by side
+
+	__device__ unsigned column(unsigned lane, unsigned e) const
+	{
+		return whole ? 8 * lane + e : lane + e * across;
+	}
+};
+
+#define WANTED_BLOCKS 1056 // eight to each of 132 processors
+#define SEEN          4    // numbers of a thread at once
+#define FOUND_MAX     (SEEN * THREADS)
+
+tiling tile(const struct gf_gpu_embedding *o)
+{
+	tiling t = {};
+	size_t splits, most = blocks_for(o->count, FOUND_MAX);
+
+	t.width = (unsigned)o->width;
+	t.whole = o->width % 8 == 0;
+	t.across = (unsigned)blocks_for(o->width, 8);
+	t.across = t.across < THREADS ? t.across : THREADS;
+	t.down = THREADS / t.across;
+	t.tiles = (unsigned)blocks_for(o->width, 8 * (size_t)t.across);
+	splits = WANTED_BLOCKS / (o->entries * t.tiles);
+	splits = splits < most ? splits : most;
+	t.splits = splits > 0 ? (unsigned)splits : 1;
+	t.per = (unsigned)blocks_for(o->count, t.splits);
+	return t;
+}
+
+// The places from `from` on that name the row, in order; how many they are.
+__device__ unsigned find(const names &n, unsigned row, unsigned from,
+			 unsigned to, unsigned *found)
+{
+	__shared__ unsigned votes[SEEN][WARPS];
+	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+	unsigned named[SEEN], vote[SEEN], all = 0;
+
+#pragma unroll
+	for (unsigned u = 0; u < SEEN; u++) {
+		const unsigned i = from + u * THREADS + threadIdx.x;
+
+		named[u] = i < to ? n.of(i) : n.entries;
+	}
+#pragma unroll
+	for (unsigned u = 0; u < SEEN; u++) {
+		vote[u] = __ballot_sync(ALL, named[u] == row);
+		if (lane == 0)
+			votes[u][warp] = (unsigned)__popc(vote[u]);
+	}
+	__syncthreads();
+#pragma unroll
+	for (unsigned u = 0; u < SEEN; u++)
+		for (unsigned w = 0; w < WARPS; w++) {
+			if (w == warp && named[u] == row)
+				found[all +
+				      (unsigned)__popc(vote[u] &
+						       ((1u << lane) - 1))] =
+					from + u * THREADS + threadIdx.x;
+			all += votes[u][w];
+		}
+	__syncthreads();
+	return all;
+}
+
+#define ADDED 4 // places of a thread at once
 
 template <class T>
 __global__ void __launch_bounds__(THREADS)
-	add_up(const float *numbers, unsigned count, unsigned width,
-	       unsigned entries, const T *dout, float scale, float *dtable)
+	add_up(names n, tiling t, const T *dout, float scale, float *to)
 {
-	__shared__ unsigned votes[WARPS], found[FOUND_MAX];
-	float *row = dtable + (size_t)blockIdx.x * width;
-	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+	__shared__ unsigned found[FOUND_MAX];
+	__shared__ float sums[8][THREADS];
+	const unsigned tile = blockIdx.x % t.tiles;
+	const unsigned row = blockIdx.x / t.tiles % n.entries;
+	const unsigned split = blockIdx.x / t.tiles / n.entries;
+	const unsigned lane = threadIdx.x % t.across;
+	const unsigned first = threadIdx.x / t.across;
+	const unsigned base = tile * 8 * t.across;
+	const unsigned at = base + t.column(lane, 0);
+	const unsigned end =
+		(split + 1) * t.per < n.count ? (split + 1) * t.per : n.count;
+	const bool works = first < t.down && at < t.width;
+	float sum[8] = {};
 
-	for (unsigned c = threadIdx.x; c < width; c += THREADS)
-		row[c] = 0;
-	for (unsigned from = 0; from < count; from += THREADS) {
-		const unsigned i = from + threadIdx.x;
-		const float number = i < count ? numbers[i] : -1;
-		const bool mine =
-			i < count && (good(number, entries) ? (unsigned)number
-							    : 0) == blockIdx.x;
-		const unsigned vote = __ballot_sync(ALL, mine);
-		unsigned before = 0, all = 0;
+	for (unsigned from = split * t.per; from < end; from += FOUND_MAX) {
+		const unsigned all = find(n, row, from, end, found);
 
-		if (lane == 0)
-			votes[warp] = vote;
-		__syncthreads();
-		for (unsigned w = 0; w < WARPS; w++) {
-			before += w < warp ? (unsigned)__popc(votes[w]) : 0;
-			all += (unsigned)__popc(votes[w]);
+		for (unsigned k = first; k < (works ? all : 0);
+		     k += ADDED * t.down) {
+			eight<T> q[ADDED];
+
+#pragma unroll
+			for (unsigned u = 0; u < ADDED; u++) {
+				const unsigned i = k + u * t.down;
+
+				if (i >= all)
+					continue;
+				const T *p = dout + (size_t)found[i] * t.width;
+
+				if (t.whole)
+					q[u].load(p + at);
+				else
+					q[u].gather(p, at, t.across, t.width);
+			}
+#pragma unroll
+			for (unsigned u = 0; u < ADDED; u++)
+#pragma unroll
+				for (unsigned e = 0; e < 8; e++)
+					if (k + u * t.down < all)
+						sum[e] += q[u].of(e);
 		}
-		if (mine)
-			found[before +
-			      (unsigned)__popc(vote & ((1u << lane) - 1))] = i;
 		__syncthreads();
-		for (unsigned c = threadIdx.x; all > 0 && c < width;
-		     c += THREADS) {
-			float sum = row[c];
+	}
+#pragma unroll
+	for (unsigned e = 0; e < 8; e++)
+		sums[e][threadIdx.x] = sum[e];
+	__syncthreads();
+	to += ((size_t)split * n.entries + row) * t.width;
+	for (unsigned i = threadIdx.x; i < 8 * t.across; i += THREADS) {
+		const unsigned e = t.whole ? i % 8 : i / t.across;
+		const unsigned l = t.whole ? i / 8 : i % t.across;
+		float x = 0;
 
-			for (unsigned k = 0; k < all; k++)
-				sum += scale *
-				       get(dout[(size_t)found[k] * width + c]);
-			row[c] = sum;
-		}
+		for (unsigned d = 0; d < t.down; d++)
+			x += sums[e][d * t.across + l];
+		if (base + i < t.width)
+			to[base + i] = scale * x;
 	}
 }
 
+__global__ void __launch_bounds__(THREADS)
+	add_splits(const float *partial, unsigned splits, size_t n, float scale,
+		   float *to)
+{
+	const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+	float sum = 0;
+
+	if (i >= n)
+		return;
+#pragma unroll 8
+	for (unsigned s = 0; s < splits; s++)
+		sum += partial[s * n + i];
+	to[i] = scale * sum;
+}
+
+template <class T>
+void embed(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o,
+	   const float *table, T *out)
+{
+	const unsigned width = (unsigned)o->width;
+	const size_t n = o->count * o->width;
+
+	if (width % 8 == 0)
+		LAUNCH(look_up<T>,
+		       blocks_for(n / 8, (size_t)THREADS * LOOKED_UP), s,
+		       names_of(o), table, out, width,
+		       (uintptr_t)table % 16 == 0);
+	else
+		LAUNCH(look_up_one<T>, blocks_for(n, (size_t)THREADS * 4), s,
+		       names_of(o), table, out, width);
+}
+
 } // namespace
+
+size_t gf_gpu_embed_work_bytes(const struct gf_gpu_embedding *o)
+{
+	const unsigned splits = tile(o).splits;
+
+	return splits > 1 ? splits * o->entries * o->width * sizeof(float) : 0;
+}
 
 void gf_cuda_nn_embed(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o,
 		      const float *table, void *out,
 		      struct gf_gpu_outcome *outcome)
 {
-	const size_t n = o->count * o->width;
-
-	if (n == 0)
+	if (o->count * o->width == 0)
 		return;
-	LAUNCH(check_kernel, 1, s, o->numbers, (unsigned)o->count,
-	       (unsigned)o->entries, outcome);
-	BY_TYPE(o->dtype, LAUNCH(look_up<T>, blocks_for(n, (size_t)THREADS * 4),
-				 s, o->numbers, table, (T *)out, (unsigned)n,
-				 (unsigned)o->width, (unsigned)o->entries));
+	if (o->numbers)
+		LAUNCH(check_kernel, 1, s, o->numbers, (unsigned)o->count,
+		       (unsigned)o->entries, outcome);
+	BY_TYPE(o->dtype, embed(s, o, table, (T *)out));
 }
 
 void gf_cuda_nn_embed_backward(struct gf_gpu_stream *s,
 			       const struct gf_gpu_embedding *o,
-			       const void *dout, float scale, float *dtable)
+			       const void *dout, float scale, float *dtable,
+			       void *work)
 {
+	const tiling t = tile(o);
+	const bool split = t.splits > 1;
+	const size_t n = o->entries * o->width;
+
 	BY_TYPE(o->dtype,
-		LAUNCH(add_up<T>, o->entries, s, o->numbers, (unsigned)o->count,
-		       (unsigned)o->width, (unsigned)o->entries,
-		       (const T *)dout, scale, dtable));
+		LAUNCH(add_up<T>, t.tiles * o->entries * t.splits, s,
+		       names_of(o), t, (const T *)dout, split ? 1 : scale,
+		       split ? (float *)work : dtable));
+	if (split)
+		LAUNCH(add_splits, blocks_for(n, THREADS), s,
+		       (const float *)work, t.splits, n, scale, dtable);
 }

@@ -1,193 +1,245 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-// Layers that look at a row of values at a time, a block to each: layer norm,
-// softmax, the loss.
+// Layers that look at a row of values as a whole: layer norm, softmax, the
+// loss.
+#include "channels.h"
 #include "nn_sets.h"
-#include "typed.h"
+#include "rows.h"
 
 namespace
 {
 
-template <class T>
+template <class T, unsigned LANES, int HELD>
 __global__ void __launch_bounds__(THREADS)
 	layernorm_kernel(const T *in, T *out, const float *weight,
-			 const float *bias, float *saved, unsigned width,
-			 float epsilon)
+			 const float *bias, float *saved, unsigned rows,
+			 unsigned width, float epsilon)
 {
+	typedef team<LANES> us;
 	__shared__ float words[WARPS];
-	const size_t base = (size_t)blockIdx.x * width;
-	float sum = 0, squares = 0;
+	const columns<LANES> c(width);
+	typedef known<LANES, HELD> parameters;
+	__shared__ float room[2][parameters::ROOM];
+	const parameters w(c, weight, room[0]), b(c, bias, room[1]);
 
-	for (unsigned i = threadIdx.x; i < width; i += THREADS)
-		sum += get(in[base + i]);
-	const float mean = block_sum(sum, words) / (float)width;
-	for (unsigned i = threadIdx.x; i < width; i += THREADS) {
-		const float d = get(in[base + i]) - mean;
+	for (size_t r = us::first_row(); r < rows; r += us::step()) {
+		const row<T, 1, LANES, HELD> x(c, r, width, &in);
+		float sum = 0, squares = 0;
 
-		squares += d * d;
-	}
-	const float inverse =
-		1 / sqrtf(block_sum(squares, words) / (float)width + epsilon);
-	for (unsigned i = threadIdx.x; i < width; i += THREADS)
-		set(out + base + i,
-		    weight[i] * (get(in[base + i]) - mean) * inverse + bias[i]);
-	if (threadIdx.x == 0) {
-		saved[2 * (size_t)blockIdx.x] = mean;
-		saved[2 * (size_t)blockIdx.x + 1] = inverse;
+		x.each([&](unsigned, unsigned, const float *v) {
+			sum += v[0];
+		});
+		const float mean = us::sum(sum, words) / (float)width;
+		x.each([&](unsigned, unsigned, const float *v) {
+			squares += (v[0] - mean) * (v[0] - mean);
+		});
+		const float inverse =
+			1 /
+			sqrtf(us::sum(squares, words) / (float)width + epsilon);
+		x.map(out + r * width,
+		      [&](unsigned k, unsigned i, const float *v) {
+			      return w.of(k, i) * (v[0] - mean) * inverse +
+				     b.of(k, i);
+		      });
+		if (us::lane() == 0) {
+			saved[2 * r] = mean;
+			saved[2 * r + 1] = inverse;
+		}
 	}
 }
 
-template <class T>
+template <class T, bool Add, unsigned LANES, int HELD>
+__device__ void layernorm_rows(const T *const *in, T *din, const float *weight,
+			       const float *saved, unsigned rows,
+			       unsigned width)
+{
+	typedef team<LANES> us;
+	__shared__ float words[WARPS];
+	const columns<LANES> c(width);
+	typedef known<LANES, HELD> parameters;
+	__shared__ float room[parameters::ROOM];
+	const parameters w(c, weight, room);
+
+	for (size_t r = us::first_row(); r < rows; r += us::step()) {
+		const row<T, Add ? 3 : 2, LANES, HELD> x(c, r, width, in);
+		const float mean = saved[2 * r], inverse = saved[2 * r + 1];
+		float sum = 0, dot = 0;
+
+		x.each([&](unsigned k, unsigned i, const float *v) {
+			const float d = v[1] * w.of(k, i);
+
+			sum += d;
+			dot += d * (v[0] - mean) * inverse;
+		});
+		sum = us::sum(sum, words) / (float)width;
+		dot = us::sum(dot, words) / (float)width;
+		x.map(din + r * width, [&](unsigned k, unsigned i,
+					   const float *v) {
+			const float xhat = (v[0] - mean) * inverse;
+			const float d = (v[1] * w.of(k, i) - sum - xhat * dot) *
+					inverse;
+
+			return Add ? v[Add ? 2 : 0] + d : d;
+		});
+	}
+}
+
+template <class T, unsigned LANES, int HELD>
 __global__ void __launch_bounds__(THREADS)
 	layernorm_din(const T *in, const T *dout, T *din, const float *weight,
-		      const float *saved, unsigned width, bool add)
+		      const float *saved, unsigned rows, unsigned width)
 {
-	__shared__ float words[WARPS];
-	const size_t base = (size_t)blockIdx.x * width;
-	const float mean = saved[2 * (size_t)blockIdx.x];
-	const float inverse = saved[2 * (size_t)blockIdx.x + 1];
-	float sum = 0, dot = 0;
+	const T *from[2] = {in, dout};
 
-	for (unsigned i = threadIdx.x; i < width; i += THREADS) {
-		const float d = get(dout[base + i]) * weight[i];
-
-		sum += d;
-		dot += d * (get(in[base + i]) - mean) * inverse;
-	}
-	sum = block_sum(sum, words) / (float)width;
-	dot = block_sum(dot, words) / (float)width;
-	for (unsigned i = threadIdx.x; i < width; i += THREADS) {
-		const float xhat = (get(in[base + i]) - mean) * inverse;
-		const float d =
-			(get(dout[base + i]) * weight[i] - sum - xhat * dot) *
-			inverse;
-
-		set(din + base + i, add ? get(din[base + i]) + d : d);
-	}
+	layernorm_rows<T, false, LANES, HELD>(from, din, weight, saved, rows,
+					      width);
 }
 
-// Down the rows: 32 columns to a block, its warps take rows in turn.
-template <class T>
+template <class T, unsigned LANES, int HELD>
 __global__ void __launch_bounds__(THREADS)
-	layernorm_parameters(const T *in, const T *dout, const float *saved,
-			     unsigned rows, unsigned width, float scale,
-			     float *dweight, float *dbias)
+	layernorm_add(const T *in, const T *dout, T *din, const float *weight,
+		      const float *saved, unsigned rows, unsigned width)
 {
-	__shared__ float sums[2][WARPS][WARP];
-	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-	const unsigned c = blockIdx.x * WARP + lane;
-	double weight = 0, bias = 0;
-	float dot = 0, sum = 0;
+	const T *from[3] = {in, dout, din};
 
-	for (unsigned r = warp; r < rows && c < width; r += WARPS) {
-		const size_t i = (size_t)r * width + c;
-		const float d = get(dout[i]);
+	layernorm_rows<T, true, LANES, HELD>(from, din, weight, saved, rows,
+					     width);
+}
 
-		sum += d;
-		dot += d * (get(in[i]) - saved[2 * (size_t)r]) *
-		       saved[2 * (size_t)r + 1];
+// a: of dout, b: of dout * normalised x
+template <class T> struct parameter_sums {
+	typedef T type;
+	enum { INPUTS = 2 };
+	typedef nothing channel;
+	struct place {
+		float mean, inverse;
+	};
+	const T *in[2]; // x, dout
+	const float *saved;
+	float scale, *dweight, *dbias;
+
+	__device__ channel at(unsigned) const
+	{
+		return channel{};
 	}
-	sums[0][warp][lane] = sum;
-	sums[1][warp][lane] = dot;
-	__syncthreads();
-	if (warp > 0 || c >= width)
-		return;
-	for (unsigned w = 0; w < WARPS; w++) {
-		bias += sums[0][w][lane];
-		weight += sums[1][w][lane];
+	__device__ place row(unsigned r) const
+	{
+		return place{saved[2 * (size_t)r], saved[2 * (size_t)r + 1]};
 	}
-	dbias[c] = (float)(scale * bias);
-	dweight[c] = (float)(scale * weight);
-}
+	__device__ pair of(const channel &, const place &p,
+			   const float *x) const
+	{
+		return pair{x[1], x[1] * (x[0] - p.mean) * p.inverse};
+	}
+	__device__ void end(unsigned c, double a, double b) const
+	{
+		dbias[c] = (float)(scale * a);
+		dweight[c] = (float)(scale * b);
+	}
+};
 
-// The largest of a block, NaN left out; words as for block_sum.
-__device__ float block_max(float x, float *words)
+// The scores of a query end at its own position if they are causal.
+__device__ unsigned scores_of(size_t r, unsigned width, bool causal)
 {
-	for (int lanes = WARP / 2; lanes > 0; lanes /= 2)
-		x = fmaxf(x, __shfl_xor_sync(ALL, x, lanes));
-	__syncthreads();
-	if (threadIdx.x % WARP == 0)
-		words[threadIdx.x / WARP] = x;
-	__syncthreads();
-	for (unsigned w = 0; w < WARPS; w++)
-		x = fmaxf(x, words[w]);
-	return x;
+	return causal ? (unsigned)(r % width) + 1 : width;
 }
 
-template <class T>
-__global__ void __launch_bounds__(THREADS) softmax_kernel(T *p, unsigned width)
-{
-	__shared__ float words[WARPS];
-	T *row = p + (size_t)blockIdx.x * width;
-	float max = -INFINITY, sum = 0;
-
-	for (unsigned i = threadIdx.x; i < width; i += THREADS)
-		max = fmaxf(max, get(row[i]));
-	max = block_max(max, words);
-	for (unsigned i = threadIdx.x; i < width; i += THREADS)
-		sum += expf(get(row[i]) - max);
-	sum = block_sum(sum, words);
-	for (unsigned i = threadIdx.x; i < width; i += THREADS)
-		set(row + i, expf(get(row[i]) - max) / sum);
-}
-
-template <class T>
+template <class T, unsigned LANES, int HELD>
 __global__ void __launch_bounds__(THREADS)
-	softmax_slope(const T *p, T *dp, float scale, unsigned width)
+	softmax_kernel(T *p, unsigned rows, unsigned width, bool causal)
 {
+	typedef team<LANES> us;
 	__shared__ float words[WARPS];
-	const size_t base = (size_t)blockIdx.x * width;
-	float dot = 0;
+	const columns<LANES> c(width);
 
-	for (unsigned i = threadIdx.x; i < width; i += THREADS)
-		dot += get(p[base + i]) * get(dp[base + i]);
-	dot = block_sum(dot, words);
-	for (unsigned i = threadIdx.x; i < width; i += THREADS)
-		set(dp + base + i,
-		    scale * get(p[base + i]) * (get(dp[base + i]) - dot));
+	for (size_t r = us::first_row(); r < rows; r += us::step()) {
+		const T *in = p;
+		const row<T, 1, LANES, HELD> x(
+			c, r, scores_of(r, width, causal), &in);
+		float max = -INFINITY, sum = 0;
+
+		x.each([&](unsigned, unsigned, const float *v) {
+			max = fmaxf(max, v[0]);
+		});
+		max = us::max(max, words);
+		x.each([&](unsigned, unsigned, const float *v) {
+			sum += expf(v[0] - max);
+		});
+		sum = us::sum(sum, words);
+		x.map(p + r * width, [&](unsigned, unsigned, const float *v) {
+			return expf(v[0] - max) / sum;
+		});
+	}
 }
 
-// One row of the loss: its part of the sum, and whether it is right.
-template <class T>
+template <class T, unsigned LANES, int HELD>
+__global__ void __launch_bounds__(THREADS)
+	softmax_slope(const T *p, T *dp, float scale, unsigned rows,
+		      unsigned width, bool causal)
+{
+	typedef team<LANES> us;
+	__shared__ float words[WARPS];
+	const columns<LANES> c(width);
+	const T *in[2] = {p, dp};
+
+	for (size_t r = us::first_row(); r < rows; r += us::step()) {
+		const row<T, 2, LANES, HELD> x(c, r,
+					       scores_of(r, width, causal), in);
+		float dot = 0;
+
+		x.each([&](unsigned, unsigned, const float *v) {
+			dot += v[0] * v[1];
+		});
+		dot = us::sum(dot, words);
+		x.map(dp + r * width, [&](unsigned, unsigned, const float *v) {
+			return scale * v[0] * (v[1] - dot);
+		});
+	}
+}
+
+// Rows of the loss: their parts of the sum, and whether they are right.
+template <class T, unsigned LANES, int HELD>
 __global__ void __launch_bounds__(THREADS)
 	loss_rows(const T *logits, const int32_t *labels, T *dlogits,
-		  unsigned classes, float scale, double *losses, uint32_t *hits)
+		  unsigned rows, unsigned classes, float scale, double *losses,
+		  uint32_t *hits)
 {
+	typedef team<LANES> us;
 	__shared__ float words[WARPS];
-	__shared__ uint32_t first[THREADS];
-	const size_t base = (size_t)blockIdx.x * classes;
-	const int32_t label = labels[blockIdx.x];
-	const bool known = label >= 0 && (unsigned)label < classes;
-	float max = -INFINITY, sum = 0;
-	uint32_t at = GF_GPU_NO_INDEX;
+	__shared__ unsigned places[WARPS];
+	const columns<LANES> c(classes);
 
-	for (unsigned i = threadIdx.x; i < classes; i += THREADS)
-		max = fmaxf(max, get(logits[base + i]));
-	max = block_max(max, words);
-	for (unsigned i = threadIdx.x; i < classes; i += THREADS) {
-		const float x = get(logits[base + i]);
+	for (size_t r = us::first_row(); r < rows; r += us::step()) {
+		const row<T, 1, LANES, HELD> x(c, r, classes, &logits);
+		const int32_t label = labels[r];
+		const bool known = label >= 0 && (unsigned)label < classes;
+		float max = -INFINITY, sum = 0;
+		unsigned first = GF_GPU_NO_INDEX;
 
-		sum += expf(x - max);
-		if (at == GF_GPU_NO_INDEX && x == max)
-			at = i;
+		x.each([&](unsigned, unsigned, const float *v) {
+			max = fmaxf(max, v[0]);
+		});
+		max = us::max(max, words);
+		x.each([&](unsigned, unsigned i, const float *v) {
+			sum += expf(v[0] - max);
+			first = v[0] == max && i < first ? i : first;
+		});
+		sum = us::sum(sum, words);
+		first = us::min(first, places);
+		x.map(dlogits + r * classes, [&](unsigned, unsigned i,
+						 const float *v) {
+			const float p = expf(v[0] - max) / sum;
+
+			return scale * (p - (known && i == (unsigned)label));
+		});
+		if (us::lane() == 0) {
+			losses[r] =
+				known ? log((double)sum) -
+						(double)(get(x.in[0][label]) -
+							 max)
+				      : 0;
+			hits[r] = known ? first == (unsigned)label : 2;
+		}
 	}
-	first[threadIdx.x] = at;
-	sum = block_sum(sum, words);
-	for (unsigned i = threadIdx.x; i < classes; i += THREADS) {
-		const float p = expf(get(logits[base + i]) - max) / sum;
-
-		set(dlogits + base + i,
-		    scale * (p - (known && i == (unsigned)label)));
-	}
-	if (threadIdx.x > 0)
-		return;
-	for (unsigned t = 1; t < THREADS; t++)
-		at = first[t] < at ? first[t] : at;
-	losses[blockIdx.x] =
-		known ? log((double)sum) -
-				(double)(get(logits[base + (size_t)label]) -
-					 max)
-		      : 0;
-	hits[blockIdx.x] = known ? at == (uint32_t)label : 2;
 }
 
 __global__ void __launch_bounds__(THREADS)
@@ -229,35 +281,50 @@ void softmax_loss(struct gf_gpu_stream *s, const struct gf_gpu_loss *o)
 	double *losses = (double *)o->work;
 	uint32_t *hits = (uint32_t *)(losses + o->rows);
 
-	LAUNCH(loss_rows<T>, o->rows, s, (const T *)o->logits, o->labels,
-	       (T *)o->dlogits, (unsigned)o->classes, o->scale / (float)o->rows,
-	       losses, hits);
+	LAUNCH_ROWS(loss_rows, o->rows, o->classes, s, (const T *)o->logits,
+		    o->labels, (T *)o->dlogits, (unsigned)o->rows,
+		    (unsigned)o->classes, o->scale / (float)o->rows, losses,
+		    hits);
 	LAUNCH(loss_end, 1, s, o->labels, losses, hits, (unsigned)o->rows,
 	       o->outcome);
+}
+
+template <class T>
+void layernorm(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
+{
+	const unsigned rows = (unsigned)o->view.outer;
+	const unsigned width = (unsigned)o->view.channels;
+
+	LAUNCH_ROWS(layernorm_kernel, rows, width, s, (const T *)o->in,
+		    (T *)o->out, o->weight, o->bias, o->saved, rows, width,
+		    (float)o->epsilon);
 }
 
 template <class T>
 void layernorm_backward(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
 {
 	const T *in = (const T *)o->in, *dout = (const T *)o->dout;
+	const unsigned rows = (unsigned)o->view.outer;
 	const unsigned width = (unsigned)o->view.channels;
+	T *din = (T *)o->din;
 
-	LAUNCH(layernorm_parameters<T>, blocks_for(width, WARP), s, in, dout,
-	       o->saved, (unsigned)o->view.outer, width, o->scale, o->dweight,
-	       o->dbias);
-	if (o->din)
-		LAUNCH(layernorm_din<T>, o->view.outer, s, in, dout,
-		       (T *)o->din, o->weight, o->saved, width, o->add);
+	sums(s,
+	     parameter_sums<T>{
+		     {in, dout}, o->saved, o->scale, o->dweight, o->dbias},
+	     &o->view, o->work);
+	if (din && o->add)
+		LAUNCH_ROWS(layernorm_add, rows, width, s, in, dout, din,
+			    o->weight, o->saved, rows, width);
+	else if (din)
+		LAUNCH_ROWS(layernorm_din, rows, width, s, in, dout, din,
+			    o->weight, o->saved, rows, width);
 }
 
 } // namespace
 
 void gf_cuda_nn_layernorm(struct gf_gpu_stream *s, const struct gf_gpu_norm *o)
 {
-	BY_TYPE(o->view.dtype,
-		LAUNCH(layernorm_kernel<T>, o->view.outer, s, (const T *)o->in,
-		       (T *)o->out, o->weight, o->bias, o->saved,
-		       (unsigned)o->view.channels, (float)o->epsilon));
+	BY_TYPE(o->view.dtype, layernorm<T>(s, o));
 }
 
 void gf_cuda_nn_layernorm_backward(struct gf_gpu_stream *s,
@@ -266,19 +333,22 @@ void gf_cuda_nn_layernorm_backward(struct gf_gpu_stream *s,
 	BY_TYPE(o->view.dtype, layernorm_backward<T>(s, o));
 }
 
-void gf_cuda_nn_softmax(struct gf_gpu_stream *s, enum gf_dtype dtype, void *p,
-			size_t rows, size_t width)
+void gf_cuda_nn_softmax(struct gf_gpu_stream *s, const struct gf_gpu_scores *o)
 {
-	BY_TYPE(dtype,
-		LAUNCH(softmax_kernel<T>, rows, s, (T *)p, (unsigned)width));
+	const unsigned rows = (unsigned)o->rows, width = (unsigned)o->width;
+
+	BY_TYPE(o->dtype, LAUNCH_ROWS(softmax_kernel, rows, width, s, (T *)o->p,
+				      rows, width, o->causal));
 }
 
-void gf_cuda_nn_softmax_backward(struct gf_gpu_stream *s, enum gf_dtype dtype,
-				 const void *p, void *dp, float scale,
-				 size_t rows, size_t width)
+void gf_cuda_nn_softmax_backward(struct gf_gpu_stream *s,
+				 const struct gf_gpu_scores *o)
 {
-	BY_TYPE(dtype, LAUNCH(softmax_slope<T>, rows, s, (const T *)p, (T *)dp,
-			      scale, (unsigned)width));
+	const unsigned rows = (unsigned)o->rows, width = (unsigned)o->width;
+
+	BY_TYPE(o->dtype,
+		LAUNCH_ROWS(softmax_slope, rows, width, s, (const T *)o->p,
+			    (T *)o->dp, o->scale, rows, width, o->causal));
 }
 
 void gf_cuda_nn_softmax_loss(struct gf_gpu_stream *s,

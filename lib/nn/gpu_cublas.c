@@ -19,7 +19,8 @@
 	CALL(SetStream_v2)                                                     \
 	CALL(SetWorkspace_v2)                                                  \
 	CALL(GetStatusString)                                                  \
-	CALL(GemmStridedBatchedEx)
+	CALL(GemmStridedBatchedEx)                                             \
+	CALL(GemmBatchedEx)
 
 #define POINTER(name) __typeof__(cublas##name) *name;
 static struct {
@@ -115,12 +116,24 @@ static cublasOperation_t turn(const struct gf_gpu_matrix *x)
 int gf_gpu_multiply(struct gf_gpu_blas *blas, const struct gf_gpu_product *p,
 		    struct gf_error *err)
 {
+	const int m = (int)p->n, n = (int)p->m, k = (int)p->k;
+	const int count = p->count ? (int)p->count : 1;
+	const cudaDataType_t type = type_of(p->type),
+			     c_type = type_of(p->c_type);
+
+	if (p->c.each)
+		return CUBLAS_CHECK(
+			GemmBatchedEx, blas->handle, turn(&p->b), turn(&p->a),
+			m, n, k, &p->alpha, (const void *const *)p->b.each,
+			type, (int)p->b.row, (const void *const *)p->a.each,
+			type, (int)p->a.row, &p->beta, p->c.each, c_type,
+			(int)p->c.row, count, CUBLAS_COMPUTE_32F,
+			CUBLAS_GEMM_DEFAULT);
 	return CUBLAS_CHECK(GemmStridedBatchedEx, blas->handle, turn(&p->b),
-			    turn(&p->a), (int)p->n, (int)p->m, (int)p->k,
-			    &p->alpha, p->b.at, type_of(p->type), (int)p->b.row,
-			    (long long)p->b.step, p->a.at, type_of(p->type),
+			    turn(&p->a), m, n, k, &p->alpha, p->b.at, type,
+			    (int)p->b.row, (long long)p->b.step, p->a.at, type,
 			    (int)p->a.row, (long long)p->a.step, &p->beta,
-			    p->c.at, type_of(p->c_type), (int)p->c.row,
-			    (long long)p->c.step, p->count ? (int)p->count : 1,
-			    CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+			    p->c.at, c_type, (int)p->c.row,
+			    (long long)p->c.step, count, CUBLAS_COMPUTE_32F,
+			    CUBLAS_GEMM_DEFAULT);
 }

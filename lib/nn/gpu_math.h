@@ -26,6 +26,10 @@ struct gf_gpu_matrix {
 	void *at;
 	size_t row, step;
 	bool transposed;
+	/* (optional, all three or none) In place of `at` and `step`: pointers
+	 * to the matrices, on the device. Those of 16 bits are aligned to 16
+	 * bytes, and so are their rows. */
+	void *const *each;
 };
 
 struct gf_gpu_product {

@@ -112,12 +112,14 @@ static int select_backward(struct gf_gpu_io *io, struct gf_error *err)
 /* --- embedding --------------------------------------------------------------
  */
 
-static struct gf_gpu_embedding table_of(const struct gf_gpu_io *io)
+static struct gf_gpu_embedding table_of(const struct gf_gpu_io *io,
+					size_t batch)
 {
 	return (struct gf_gpu_embedding){
 		.dtype = io->g->dtype,
-		.numbers = io->sample,
-		.count = io->batch * io->layer->in.dims[0],
+		.numbers = io->layer->positional ? NULL : io->sample,
+		.count = batch * io->layer->in.dims[0],
+		.steps = io->layer->in.dims[0],
 		.width = io->layer->filters,
 		.entries = io->layer->entries,
 	};
@@ -125,7 +127,7 @@ static struct gf_gpu_embedding table_of(const struct gf_gpu_io *io)
 
 static int embedding_forward(struct gf_gpu_io *io, struct gf_error *err)
 {
-	const struct gf_gpu_embedding e = table_of(io);
+	const struct gf_gpu_embedding e = table_of(io, io->batch);
 
 	(void)err;
 	io->g->kernels->embed(io->g->stream, &e, io->param[0], io->out,
@@ -135,13 +137,22 @@ static int embedding_forward(struct gf_gpu_io *io, struct gf_error *err)
 
 static int embedding_backward(struct gf_gpu_io *io, struct gf_error *err)
 {
-	const struct gf_gpu_embedding e = table_of(io);
+	const struct gf_gpu_embedding e = table_of(io, io->batch);
 
 	(void)err;
 	if (io->dparam[0])
 		io->g->kernels->embed_backward(io->g->stream, &e, io->dout,
-					       io->g->unscale, io->dparam[0]);
+					       io->g->unscale, io->dparam[0],
+					       io->g->scratch);
 	return 0;
+}
+
+/* A smaller batch may be cut into fewer parts, never into more. */
+static size_t embedding_scratch(const struct gf_gpu_io *io, size_t batch)
+{
+	const struct gf_gpu_embedding e = table_of(io, batch);
+
+	return gf_gpu_embed_work_bytes(&e);
 }
 
 const struct gf_gpu_layer gf_gpu_concat = {
@@ -155,4 +166,5 @@ const struct gf_gpu_layer gf_gpu_select = {
 const struct gf_gpu_layer gf_gpu_embedding = {
 	.forward = embedding_forward,
 	.backward = embedding_backward,
+	.scratch_bytes = embedding_scratch,
 };

@@ -68,32 +68,35 @@ static size_t batch_scratch(const struct gf_gpu_io *io, size_t batch)
 	return gf_gpu_sums_work_bytes(&v);
 }
 
-/* The rows of a sample, whatever their shape. */
-static struct gf_gpu_norm rows_of(const struct gf_gpu_io *io)
+/* The rows of samples, whatever their shape. */
+static struct gf_gpu_view rows_of(const struct gf_gpu_io *io, size_t batch)
 {
-	struct gf_gpu_norm o = norm_of(io);
-	const size_t rows = io->batch * gf_shape_rows(&io->layer->in);
+	const struct gf_shape *in = &io->layer->in;
 
-	o.view.outer = rows;
-	o.view.channels = io->batch * gf_shape_elems(&io->layer->in) / rows;
-	o.view.inner = 1;
-	return o;
+	return (struct gf_gpu_view){
+		.dtype = io->g->dtype,
+		.outer = batch * gf_shape_rows(in),
+		.channels = gf_shape_elems(in) / gf_shape_rows(in),
+		.inner = 1,
+	};
 }
 
 static int layer_forward(struct gf_gpu_io *io, struct gf_error *err)
 {
-	const struct gf_gpu_norm o = rows_of(io);
+	struct gf_gpu_norm o = norm_of(io);
 
 	(void)err;
+	o.view = rows_of(io, io->batch);
 	io->g->kernels->layernorm(io->g->stream, &o);
 	return 0;
 }
 
 static int layer_backward(struct gf_gpu_io *io, struct gf_error *err)
 {
-	const struct gf_gpu_norm o = rows_of(io);
+	struct gf_gpu_norm o = norm_of(io);
 
 	(void)err;
+	o.view = rows_of(io, io->batch);
 	io->g->kernels->layernorm_backward(io->g->stream, &o);
 	return 0;
 }
@@ -101,6 +104,13 @@ static int layer_backward(struct gf_gpu_io *io, struct gf_error *err)
 static size_t layer_saved(const struct gf_gpu_io *io, size_t batch)
 {
 	return 2 * batch * gf_shape_rows(&io->layer->in) * sizeof(float);
+}
+
+static size_t layer_scratch(const struct gf_gpu_io *io, size_t batch)
+{
+	const struct gf_gpu_view v = rows_of(io, batch);
+
+	return gf_gpu_sums_work_bytes(&v);
 }
 
 const struct gf_gpu_layer gf_gpu_batchnorm = {
@@ -114,5 +124,6 @@ const struct gf_gpu_layer gf_gpu_layernorm = {
 	.forward = layer_forward,
 	.backward = layer_backward,
 	.saved_bytes = layer_saved,
+	.scratch_bytes = layer_scratch,
 	.needs_in = true,
 };

@@ -89,6 +89,64 @@ struct matrix {
 	}
 };
 
+// All of the products; `pointers` gives a matrix of its own to each.
+struct products {
+	matrix a, b, c;
+	int m, n, k, count;
+	float by, keep;
+	const void *const *pointers[3];
+
+	void one(matrix x, matrix y, matrix z, size_t i) const
+	{
+		for (int at = 0; at < m * n; at++) {
+			double sum = 0;
+
+			for (int w = 0; w < k; w++)
+				sum += (double)x.get(i, at % m, w) *
+				       y.get(i, w, at / m);
+			blend(const_cast<void *>(z.p), z.t,
+			      i * z.step + (size_t)(at / m) * z.lead +
+				      (size_t)(at % m),
+			      by, sum, keep);
+		}
+	}
+	static matrix of(matrix m, const void *const *from, size_t i)
+	{
+		m.p = from[i];
+		want(m.t == F32 ||
+			     ((uintptr_t)m.p % 16 == 0 && m.lead % 8 == 0),
+		     "a matrix that is not aligned to 16 bytes");
+		return m;
+	}
+	void all() const
+	{
+		for (size_t i = 0; i < (size_t)count; i++) {
+			if (!pointers[0]) {
+				one(a, b, c, i);
+				continue;
+			}
+			const matrix x = of(a, pointers[0], i);
+			const matrix y = of(b, pointers[1], i);
+			const matrix z = of(c, pointers[2], i);
+
+			x.check(m, k, 1);
+			y.check(k, n, 1);
+			z.check(m, n, 1);
+			one(x, y, z, 0);
+		}
+	}
+};
+
+void check(const blas_handle *h, const products &p, cublasComputeType_t compute)
+{
+	want(h->has_work, "a product without a workspace of ours");
+	want(p.m > 0 && p.n > 0 && p.k > 0 && p.count > 0,
+	     "a product of nothing");
+	want(p.a.t == p.b.t && (p.c.t == p.a.t || p.c.t == F32),
+	     "types that are not multiplied");
+	want(compute == CUBLAS_COMPUTE_32F, "sums that are not f32");
+}
+
 cublasStatus_t multiply(cublasHandle_t handle, cublasOperation_t ta,
 			cublasOperation_t tb, int m, int n, int k,
 			const void *alpha, const void *A, cudaDataType at_,
@@ -98,38 +156,58 @@ cublasStatus_t multiply(cublasHandle_t handle, cublasOperation_t ta,
 			cublasComputeType_t compute, cublasGemmAlgo_t)
 {
 	const blas_handle *h = of<blas_handle>(handle);
-	const matrix a = {A, type_of(at_), ta == CUBLAS_OP_T, (size_t)lda,
-			  (size_t)sa};
-	const matrix b = {B, type_of(bt), tb == CUBLAS_OP_T, (size_t)ldb,
-			  (size_t)sb};
-	const matrix c = {C, type_of(ct), false, (size_t)ldc, (size_t)sc};
-	const float by = *(const float *)alpha, keep = *(const float *)beta;
+	const products p = {
+		{A, type_of(at_), ta == CUBLAS_OP_T, (size_t)lda, (size_t)sa},
+		{B, type_of(bt), tb == CUBLAS_OP_T, (size_t)ldb, (size_t)sb},
+		{C, type_of(ct), false, (size_t)ldc, (size_t)sc},
+		m,
+		n,
+		k,
+		count,
+		*(const float *)alpha,
+		*(const float *)beta,
+		{}};
 
 	if (fails("cublasGemmStridedBatchedEx"))
 		return CUBLAS_STATUS_EXECUTION_FAILED;
-	want(h->has_work, "a product without a workspace of ours");
-	want(m > 0 && n > 0 && k > 0 && count > 0, "a product of nothing");
-	want(a.t == b.t && (c.t == a.t || c.t == F32),
-	     "types that are not multiplied");
-	want(compute == CUBLAS_COMPUTE_32F, "sums that are not f32");
+	check(h, p, compute);
 	want(A != C && B != C, "a product in place");
-	a.check(m, k, count);
-	b.check(k, n, count);
-	c.check(m, n, count);
-	host_gpu_enqueue(h->stream, [=] {
-		for (size_t i = 0; i < (size_t)count; i++)
-			for (int x = 0; x < m * n; x++) {
-				double sum = 0;
+	p.a.check(m, k, count);
+	p.b.check(k, n, count);
+	p.c.check(m, n, count);
+	host_gpu_enqueue(h->stream, [=] { p.all(); });
+	return CUBLAS_STATUS_SUCCESS;
+}
 
-				for (int y = 0; y < k; y++)
-					sum += (double)a.get(i, x % m, y) *
-					       b.get(i, y, x / m);
-				blend(C, c.t,
-				      i * c.step + (size_t)(x / m) * c.lead +
-					      (size_t)(x % m),
-				      by, sum, keep);
-			}
-	});
+// The pointers are read when the products are made.
+cublasStatus_t
+multiply_each(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb,
+	      int m, int n, int k, const void *alpha, const void *const A[],
+	      cudaDataType at_, int lda, const void *const B[], cudaDataType bt,
+	      int ldb, const void *beta, void *const C[], cudaDataType ct,
+	      int ldc, int count, cublasComputeType_t compute, cublasGemmAlgo_t)
+{
+	const blas_handle *h = of<blas_handle>(handle);
+	const products p = {
+		{NULL, type_of(at_), ta == CUBLAS_OP_T, (size_t)lda, 0},
+		{NULL, type_of(bt), tb == CUBLAS_OP_T, (size_t)ldb, 0},
+		{NULL, type_of(ct), false, (size_t)ldc, 0},
+		m,
+		n,
+		k,
+		count,
+		*(const float *)alpha,
+		*(const float *)beta,
+		{A, B, C}};
+
+	if (fails("cublasGemmBatchedEx"))
+		return CUBLAS_STATUS_EXECUTION_FAILED;
+	check(h, p, compute);
+	want(host_gpu_has(A, (size_t)count * sizeof(*A)) &&
+		     host_gpu_has(B, (size_t)count * sizeof(*B)) &&
+		     host_gpu_has(C, (size_t)count * sizeof(*C)),
+	     "pointers outside the device's memory");
+	host_gpu_enqueue(h->stream, [=] { p.all(); });
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -143,5 +221,6 @@ const struct entry fake::cublas_entries[] = {
 	ENTRY(cublasGetStatusString, blas_error),
 	// overloaded in its header
 	{"cublasGemmStridedBatchedEx", (void *)multiply},
+	{"cublasGemmBatchedEx", (void *)multiply_each},
 	{NULL, NULL},
 };
