@@ -64,34 +64,15 @@ static void tell(struct gf_net *net)
 	g->unscale = 1 / net->loss_scale;
 }
 
-/* A variant of a layer that has no kernel; NULL: all is there. */
-static const char *lacking(const struct gf_layer *l)
-{
-	if (l->type == GF_LAYER_EMBEDDING && l->positional)
-		return "a positional embedding";
-	if (l->type != GF_LAYER_ATTENTION)
-		return NULL;
-	return l->causal         ? "attention with a causal mask"
-	       : l->ninputs == 1 ? "attention of one input"
-				 : NULL;
-}
-
-static int check_layers(const struct gf_model *m, size_t max_batch,
-			struct gf_error *err)
+static int check_sizes(const struct gf_model *m, size_t max_batch,
+		       struct gf_error *err)
 {
 	for (size_t l = 0; l < m->nlayers; l++) {
 		const struct gf_layer *layer = &m->layers[l];
-		const char *lacks = lacking(layer);
 		/* four gates */
 		const size_t most = GF_GPU_NN_MOST / max_batch /
 				    (layer->type == GF_LAYER_LSTM ? 4 : 1);
 
-		if (lacks)
-			return gf_error_set(err, -ENOTSUP,
-					    "layer %s: want a layer that GPUs "
-					    "compute, got %s (--device cpu "
-					    "computes it)",
-					    layer->name, lacks);
 		if (gf_shape_elems(&layer->in) > most ||
 		    gf_shape_elems(&layer->out) > most)
 			return gf_error_set(err, -ENOTSUP,
@@ -171,7 +152,7 @@ static int start(struct gf_gpu_net *g, struct gf_error *err)
 static int build(struct gf_net *net, struct gf_gpu_net *g, struct gf_error *err)
 {
 	void *work;
-	int rc = check_layers(net->model, net->max_batch, err);
+	int rc = check_sizes(net->model, net->max_batch, err);
 
 	if (!rc)
 		rc = prepare_layers(g, err);

@@ -11,7 +11,7 @@
  * Passes on a device: in sixteen bits, with a loss scale, captured into a
  * graph, with wrong labels, and without the host's waiting.
  */
-#define MAX_SPECS 14
+#define MAX_SPECS 15
 
 static const struct {
 	const char *name;
@@ -148,6 +148,42 @@ static const struct {
 	  {ADD, .a = 8, .b = 5},
 	  {LAYERNORM},
 	  {SELECT, .position = 1},
+	  {FC, .filters = 3}}},
+	{"decoder",
+	 {8},
+	 3,
+	 {{EMBEDDING, .entries = 9, .filters = 16},
+	  {EMBEDDING, .a = INPUT, .entries = 8, .filters = 16,
+	   .positional = true},
+	  {ADD, .a = 1, .b = 2},
+	  {LAYERNORM},
+	  {FC, .filters = 48},
+	  {ATTENTION, .heads = 2, .causal = true},
+	  {FC, .filters = 16},
+	  {ADD, .a = 7, .b = 3},
+	  {LAYERNORM},
+	  {FC, .filters = 32},
+	  {GELU},
+	  {FC, .filters = 16},
+	  {ADD, .a = 12, .b = 8},
+	  {LAYERNORM},
+	  {FC, .filters = 9, .no_bias = true}}},
+	{"causal attention of odd sizes",
+	 {7, 6},
+	 3,
+	 {{FC, .filters = 9},
+	  {FC, .a = INPUT, .filters = 9},
+	  {ATTENTION, .a = 1, .b = 2, .c = 2, .heads = 3, .causal = true},
+	  {FC, .filters = 36},
+	  {ATTENTION, .heads = 4},
+	  {FC, .filters = 3}}},
+	{"attention of one input",
+	 {16, 4},
+	 2,
+	 {{FC, .filters = 24},
+	  {ATTENTION, .heads = 1},
+	  {FC, .a = 1, .filters = 8},
+	  {ADD, .a = 2, .b = 3},
 	  {FC, .filters = 3}}},
 };
 

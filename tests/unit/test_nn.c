@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test.h"
 
-#include <errno.h>
-
 #include "base/array.h"
 #include "nn_run.h"
 
@@ -16,18 +14,11 @@
 #define MAX_KINKS 0.1 /* of the elements that are tried */
 #define PROBES    24  /* elements per tensor that are tried */
 
-#ifdef GF_TESTS_GPU_NN_DEVICE_H
-#define OF_DEVICE true
-#else
-#define OF_DEVICE false
-#endif
-
 static const struct {
 	const char *name;
 	size_t input[3]; /* see build_model */
 	size_t batch;
 	struct spec specs[16];
-	bool of_host; /* no GPU computes it */
 } models[] = {
 	{"fc", {5}, 3, {{FC, .filters = 4}}},
 	{"fc no bias", {5}, 1, {{FC, .filters = 4, .no_bias = true}}},
@@ -309,8 +300,7 @@ static const struct {
 	{"attention of one input",
 	 {5, 6},
 	 2,
-	 {{FC, .filters = 24}, {ATTENTION, .heads = 2}, {FC, .filters = 3}},
-	 .of_host = true},
+	 {{FC, .filters = 24}, {ATTENTION, .heads = 2}, {FC, .filters = 3}}},
 	{"causal attention",
 	 {5, 6},
 	 3,
@@ -318,20 +308,17 @@ static const struct {
 	  {FC, .a = INPUT, .filters = 8},
 	  {FC, .a = INPUT, .filters = 8},
 	  {ATTENTION, .a = 1, .b = 2, .c = 3, .heads = 2, .causal = true},
-	  {FC, .filters = 3}},
-	 .of_host = true},
+	  {FC, .filters = 3}}},
 	{"attention of the sample",
 	 {4, 9},
 	 2,
-	 {{ATTENTION, .heads = 3, .causal = true}, {FC, .filters = 3}},
-	 .of_host = true},
+	 {{ATTENTION, .heads = 3, .causal = true}, {FC, .filters = 3}}},
 	{"long causal attention",
 	 {70, 4},
 	 2,
 	 {{FC, .filters = 12},
 	  {ATTENTION, .heads = 2, .causal = true},
-	  {FC, .filters = 3}},
-	 .of_host = true},
+	  {FC, .filters = 3}}},
 	{"positional embedding",
 	 {5},
 	 3,
@@ -339,8 +326,7 @@ static const struct {
 	  {EMBEDDING, .a = INPUT, .entries = 6, .filters = 4,
 	   .positional = true},
 	  {ADD, .a = 1, .b = 2},
-	  {FC, .filters = 3}},
-	 .of_host = true},
+	  {FC, .filters = 3}}},
 	{"decoder",
 	 {6},
 	 2,
@@ -359,8 +345,7 @@ static const struct {
 	  {FC, .filters = 8},
 	  {ADD, .a = 12, .b = 8},
 	  {LAYERNORM},
-	  {FC, .filters = 9, .no_bias = true}},
-	 .of_host = true},
+	  {FC, .filters = 9, .no_bias = true}}},
 	{"a layer nobody reads",
 	 {2, 4, 4},
 	 2,
@@ -467,19 +452,6 @@ static void test_emission(size_t c, const struct gf_backend *b)
 	free_model(m);
 }
 
-static void test_refusal(size_t c, const struct gf_backend *b)
-{
-	struct gf_model *m = model_of(c);
-	struct gf_error err = {""};
-	struct gf_net *net;
-	int rc = b->net_new(m, 1, &(struct gf_net_options){0}, &net, &err);
-
-	EXPECT(rc == -ENOTSUP &&
-		       strstr(err.text, "want a layer that GPUs compute"),
-	       "%s: %s", models[c].name, err.text);
-	free_model(m);
-}
-
 int main(void)
 {
 	const struct gf_backend *ref = gf_backend_find("ref");
@@ -491,13 +463,8 @@ int main(void)
 			continue;
 
 		for (size_t c = 0; c < GF_ARRAY_LENGTH(models); c++) {
-			struct gf_model *m;
+			struct gf_model *m = model_of(c);
 
-			if (OF_DEVICE && models[c].of_host) {
-				test_refusal(c, b);
-				continue;
-			}
-			m = model_of(c);
 			test_differences(c, b);
 			test_emission(c, b);
 			gf_rng_init(&rng, c, 2);
