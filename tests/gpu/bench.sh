@@ -27,6 +27,21 @@ bench_kernels() {
 	fi
 }
 
+# Layers that look at rows of values, beside PyTorch's.
+bench_rows() {
+	local name ms share torch
+	[ -x "$gpu_tests/bench_kernels" ] || { skipped='built without CUDA'; say "skipped: rows: $skipped"; return; }
+	try 200 rows "$gpu_tests/bench_kernels" 100000000 rows || return
+	sed -nE 's/^rows: (.*): ([0-9.]+) ms, .* ([0-9.]+) % of a copy$/\1|\2|\3/p' "$scratch/last" > "$scratch/rows"
+	[ -s "$scratch/rows" ] || wrong 'rows: no figures'
+	beside 120 "PyTorch's rows" "${python[@]}" tests/gpu/rows_torch.py 100000000
+	table 'rows, f16' time 'of a copy' "PyTorch's time" "of gradflow's"
+	while IFS='|' read -r name ms share; do
+		torch=$(sed -n "s/^$name: \([0-9.]*\) ms$/\1/p" "$scratch/last")
+		row "$name" "$ms ms" "$share %" "${torch:--}" "$(ratio "${torch:-0}" "$ms")"
+	done < "$scratch/rows"
+}
+
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN {if (b > 0) printf "%.2f", a / b; else printf "-"}'; }
 less() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > 0 && a < b)}'; }
 
@@ -52,7 +67,7 @@ one_model() { # MODEL BATCH
 	try 120 "gf-train $1" gf-train --device cuda $(precision) --model "$1" --batch "$2" --lr 1e-3 \
 		--data "synthetic:$((4 * $2))" --epochs 1000 --steps 60 --log "$scratch/train" || return
 	rate=$(column "$scratch/train" samples_per_s)
-	table "$1, batch $2" images/s "of PyTorch's eager"
+	table "$1, batch $2" samples/s "of PyTorch's eager"
 	beside 200 "PyTorch's $1" "${python[@]}" tests/gpu/train_torch.py "share/models/$1.json" "$2" 40
 	eager=$(awk '$1 == "eager" {print $2}' "$scratch/last")
 	compiled=$(awk '$1 == "compiled" && $2 > 0 {print $2}' "$scratch/last")
@@ -63,6 +78,7 @@ one_model() { # MODEL BATCH
 }
 bench_resnet50() { trains_on_gpu && one_model resnet50 128; }
 bench_alexnet() { trains_on_gpu && one_model alexnet-bn 256; }
+bench_text() { trains_on_gpu && one_model gpt-text 512 && show_table && one_model lstm-text 512; }
 
 # The cost of a method is the step's time less that of the plan that sends all
 # gradients in one message.

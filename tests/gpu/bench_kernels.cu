@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 // Each kernel's rate as a share of what a copy within the device reaches, and
 // top-k beside sorting with CUB: all in one run, medians of event times.
-//	bench_kernels [ELEMENTS]
+//	bench_kernels [ELEMENTS [rows]]
+// With `rows` it measures layer norm, softmax, the loss and embeddings alone.
 // Needs a GPU and its driver; 26 bytes of device memory per element.
 #include <cub/device/device_radix_sort.cuh>
 #include <cuda_runtime.h>
@@ -12,7 +13,7 @@
 #include <functional>
 #include <vector>
 
-#include "gf_gpu_kernels.h"
+#include "gf_gpu_nn_kernels.h"
 
 #define TRY(call)                                                              \
 	do {                                                                   \
@@ -282,6 +283,134 @@ void topk(const arrays &a)
 	TRY(cudaFree(t.index));
 }
 
+// --- rows of values, in f16
+// --------------------------------------------------- As large as
+// tests/gpu/rows_torch.py has them, which prints the same names.
+
+__global__ void draw_numbers(float *x, size_t n, uint32_t below)
+{
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
+		x[i] = (float)(((uint32_t)i * 2654435761u >> 8) % below);
+}
+
+#define WIDTH   768
+#define SCORES  1024
+#define CLASSES 128
+
+const struct gf_gpu_nn_kernels *nn = &gf_gpu_nn_kernels_cuda;
+
+void report_rows(const char *name, double bytes,
+		 const std::function<void()> &run)
+{
+	const double seconds = median_s(run);
+
+	printf("rows: %s: %.3f ms, %.0f GB/s, %.1f %% of a copy\n", name,
+	       seconds * 1e3, bytes / seconds / 1e9,
+	       100 * bytes / seconds / copy_rate);
+}
+
+void embeddings(const arrays &a, uint32_t entries)
+{
+	const size_t count = a.n / WIDTH;
+	const double n = (double)(count * WIDTH), table = 4.0 * entries * WIDTH;
+	float *numbers = room<float>(count);
+	float *weight = room<float>((size_t)entries * WIDTH);
+	float *dweight = room<float>((size_t)entries * WIDTH);
+	const struct gf_gpu_embedding e = {GF_F16, numbers, count,
+					   1,      WIDTH,   entries};
+	void *work = room<char>(gf_gpu_embed_work_bytes(&e) + 1);
+	auto *outcome = room<struct gf_gpu_outcome>(1);
+	char name[64];
+
+	draw_numbers<<<2048, 256, 0, stream>>>(numbers, count, entries);
+	snprintf(name, sizeof(name), "embedding of %u", entries);
+	report_rows(name, 2 * n + table,
+		    [&] { nn->embed(s(), &e, weight, a.z, outcome); });
+	snprintf(name, sizeof(name), "embedding of %u, backward", entries);
+	report_rows(name, 2 * n + table, [&] {
+		nn->embed_backward(s(), &e, a.y, 1, dweight, work);
+	});
+	TRY(cudaFree(numbers));
+	TRY(cudaFree(weight));
+	TRY(cudaFree(dweight));
+	TRY(cudaFree(work));
+	TRY(cudaFree(outcome));
+}
+
+void layernorm(const arrays &a)
+{
+	const size_t rows = a.n / WIDTH;
+	const double n = (double)(rows * WIDTH);
+	struct gf_gpu_norm o = {};
+
+	o.view = {GF_F16, rows, WIDTH, 1};
+	o.epsilon = 1e-5;
+	o.weight = room<float>(WIDTH);
+	o.bias = room<float>(WIDTH);
+	o.dweight = room<float>(WIDTH);
+	o.dbias = room<float>(WIDTH);
+	o.saved = room<float>(2 * rows);
+	o.in = a.x;
+	o.dout = a.y;
+	o.out = o.din = a.z;
+	o.scale = 1;
+	o.work = room<char>(gf_gpu_sums_work_bytes(&o.view));
+	report_rows("layer norm", 4 * n, [&] { nn->layernorm(s(), &o); });
+	report_rows("layer norm, backward", 6 * n,
+		    [&] { nn->layernorm_backward(s(), &o); });
+}
+
+void softmax(const arrays &a, bool causal)
+{
+	const size_t rows = a.n / SCORES / SCORES * SCORES;
+	const double n = (double)(rows * SCORES);
+	const struct gf_gpu_scores o = {GF_F16, a.z,    a.y,   0.125f,
+					rows,   SCORES, causal};
+
+	// half of what is causal is not read
+	report_rows(causal ? "causal softmax" : "softmax", (causal ? 3 : 4) * n,
+		    [&] { nn->softmax(s(), &o); });
+	report_rows(causal ? "causal softmax, backward" : "softmax, backward",
+		    (causal ? 4 : 6) * n,
+		    [&] { nn->softmax_backward(s(), &o); });
+}
+
+void loss(const arrays &a)
+{
+	const size_t rows = a.n / CLASSES;
+	struct gf_gpu_loss o = {};
+
+	o.dtype = GF_F16;
+	o.logits = a.x;
+	o.dlogits = a.z;
+	o.labels = room<int32_t>(rows);
+	o.rows = rows;
+	o.classes = CLASSES;
+	o.scale = 1;
+	o.work = room<char>(12 * rows);
+	o.outcome = room<struct gf_gpu_outcome>(1);
+	TRY(cudaMemset((void *)o.labels, 0, 4 * rows));
+	report_rows("loss", 4.0 * (double)(rows * CLASSES),
+		    [&] { nn->softmax_loss(s(), &o); });
+}
+
+// Overwrites x, y and z with values of f16.
+void rows(const arrays &a)
+{
+	for (float *to : {a.x, a.y, a.z}) {
+		gpu->codecs[GF_CODEC_F16].encode(s(), a.h, to, a.n, 0);
+		TRY(cudaMemcpyAsync(to, a.h, 2 * a.n, cudaMemcpyDeviceToDevice,
+				    stream));
+	}
+	layernorm(a);
+	softmax(a, false);
+	softmax(a, true);
+	loss(a);
+	embeddings(a, 128);
+	embeddings(a, 50257);
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -316,6 +445,10 @@ int main(int argc, char **argv)
 	copy_rate = copied_per_s(a.z, a.x, n);
 	printf("%s, %zu elements; a copy within the device: %.0f GB/s\n",
 	       p.name, n, copy_rate / 1e9);
+	if (argc > 2) {
+		rows(a);
+		return 0;
+	}
 	streaming(a);
 	chunks(a);
 	topk(a);

@@ -90,7 +90,8 @@ part_steps() {
 			python3 tests/gpu/train_torch.py "share/models/$model.json" "$batch" 14 eager &&
 			kernels "$scratch/torch" 'nll_loss_forward|softmax_warp_forward|cunn_SoftMaxForward'
 	done <<< 'resnet50 128
-alexnet-bn 256'
+alexnet-bn 256
+gpt-text 512'
 }
 kernels() { # TRACE MARKER
 	echo
@@ -104,12 +105,12 @@ part_nccl() {
 		shown 100 "$gpu_tests/nccl_cost"
 		shown 100 env NCCL_LAUNCH_ORDER_IMPLICIT=1 "$gpu_tests/nccl_cost"
 	}
-	shown 380 "$here/tests/gpu/run.sh" bench kernels nccl
+	shown 380 "$here/tests/gpu/run.sh" bench kernels rows nccl
 }
 
 # Images a second, beside PyTorch eager and compiled.
 part_rates() {
-	shown 580 env LIMIT_S=$((part_ends - SECONDS - 5)) "$here/tests/gpu/run.sh" bench resnet50 alexnet shared
+	shown 580 env LIMIT_S=$((part_ends - SECONDS - 5)) "$here/tests/gpu/run.sh" bench resnet50 alexnet text shared
 }
 
 # The predicted time of a step beside the measured one.

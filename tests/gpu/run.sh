@@ -233,7 +233,7 @@ show_table() {
 . tests/gpu/bench.sh
 
 # The most telling first.
-parts=(kernels resnet50 alexnet shared nccl methods profile)
+parts=(kernels rows resnet50 alexnet text shared nccl methods profile)
 
 bench() {
 	local part
