@@ -140,6 +140,8 @@ static const struct gf_setting settings[] = {
 	 "write one every N steps and at the end (every epoch)", 1, 1e12},
 	{"weights", "FILE", 3, GF_SETTING_TEXT, AT(weights),
 	 "start from the parameters of a safetensors file"},
+	{"export", "FILE", 3, GF_SETTING_TEXT, AT(export),
+	 "write the weights in the end, by PyTorch's names"},
 	{"evaluate", NULL, 3, GF_SETTING_FLAG, AT(evaluate),
 	 "with --weights: test them on the data, and stop"},
 	{"resume", NULL, 3, GF_SETTING_FLAG, AT(resume),
@@ -204,7 +206,7 @@ static const struct gf_setting_rule rules[] = {
 	 "model data training augment epochs batch accumulate optimizer lr "
 	 "lr-batch momentum weight-decay beta1 beta2 eta epsilon exclude "
 	 "clip-norm warmup schedule "
-	 "drop-epochs drop-factor power floor loss-scale seed weights "
+	 "drop-epochs drop-factor power floor loss-scale seed weights export "
 	 "evaluate checkpoint "
 	 "checkpoint-every resume reshard bad-gradients check-replicas log "
 	 "target print-training threads device precision "
@@ -443,6 +445,7 @@ static void configure(struct session *s)
 		.resume = o->resume,
 		.reshard = o->reshard,
 		.weights = o->weights,
+		.export = o->export,
 		.evaluate = o->evaluate,
 		.half = gf_train_precisions[o->precision] == GF_F16,
 		.check_every = o->check_every,
@@ -476,6 +479,8 @@ static int begin(struct session *s, struct gf_error *err)
 	/* better to learn now than after an hour that a file cannot be */
 	if (s->comm->rank == 0 && o->trace)
 		rc = gf_file_try(o->trace, err);
+	if (!rc && s->comm->rank == 0 && o->export)
+		rc = gf_file_try(o->export, err);
 	if (!rc)
 		rc = gf_cli_try_output(&s->a->cli, err);
 	if (!rc && s->comm->rank == 0 && o->log)

@@ -12,7 +12,7 @@ _gf_train() {
 		digits-mlp gpt-text gpt2-small inception-v4 lstm-ptb lstm-text
 		mnist-mlp resnet152 resnet18 resnet20 resnet50 vgg16' ;;
 	--data) paths=-d words='synthetic digits text' ;;
-	--training) paths=-f words='digits-lars' ;;
+	--training) paths=-f words='digits-lars gpt-text' ;;
 	--augment) list=1 words='none flip crop:4' ;;
 	--optimizer) words='sgd nesterov lars lars-paper adamw' ;;
 	--exclude) list=1 words='vectors none' ;;
@@ -23,7 +23,7 @@ _gf_train() {
 	--precision) words='f32 f16 bf16' ;;
 	--transport) words='auto nccl mpi ucx' ;;
 	--join) words='localhost:29600' ;;
-	--plan | --weights | --log | --trace | --output | -o) paths=-f ;;
+	--plan | --weights | --export | --log | --trace | --output | -o) paths=-f ;;
 	--checkpoint) paths=-d ;;
 	--epochs | --steps | --batch | --accumulate | --lr | --lr-batch | \
 		--momentum | --weight-decay | --beta1 | --beta2 | --eta | \
@@ -37,12 +37,12 @@ _gf_train() {
 		--momentum --weight-decay --beta1 --beta2 --eta --epsilon
 		--exclude --clip-norm --warmup --schedule --drop-epochs
 		--drop-factor --power --floor --loss-scale --seed --checkpoint
-		--checkpoint-every --weights --evaluate --resume --reshard
-		--bad-gradients --check-replicas --log --log-every --trace
-		--target --list --print-training --timeout --threads --device
-		--precision --transport --join --rank --ranks --cuda-graph
-		--no-cuda-graph --replay --output --quiet --verbose --help
-		--usage --version' ;;
+		--checkpoint-every --weights --export --evaluate --resume
+		--reshard --bad-gradients --check-replicas --log --log-every
+		--trace --target --list --print-training --timeout --threads
+		--device --precision --transport --join --rank --ranks
+		--cuda-graph --no-cuda-graph --replay --output --quiet
+		--verbose --help --usage --version' ;;
 	esac
 	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
 	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")

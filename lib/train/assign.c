@@ -29,12 +29,13 @@ static char *describe(const struct gf_train_options *o)
 {
 	return gf_xasprintf(
 		"--steps %zu --checkpoint-every %zu --check-replicas %zd "
-		"--bad-gradients %s --timeout %gs --target %g%s%s%s%s%s%s%s%s",
+		"--bad-gradients %s --timeout %gs --target "
+		"%g%s%s%s%s%s%s%s%s%s",
 		o->steps, o->checkpoint_every, (ssize_t)o->check_every,
 		o->bad_gradients ? "skip" : "end", o->timeout_s, o->target,
 		o->checkpoint ? " --checkpoint" : "",
 		o->weights ? " --weights" : "",
-		o->evaluate ? " --evaluate" : "",
+		o->evaluate ? " --evaluate" : "", o->export ? " --export" : "",
 		o->resume ? " --resume" : "", o->reshard ? " --reshard" : "",
 		o->trace ? " --trace" : "",
 		o->cuda_graph ? " --cuda-graph" : "",

@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "train/step.h"
 #include "train/trainer.h"
+#include "train/weights.h"
 
 #define REPLAY_STEPS 50
 
@@ -181,6 +182,22 @@ static int save(struct gf_trainer *t, size_t step, struct gf_error *err)
 	return rc;
 }
 
+/* Rank 0, in the end. */
+static int export(struct gf_trainer *t, struct gf_error *err)
+{
+	const struct gf_train_config *k = t->config;
+	int rc;
+
+	if (!k->export)
+		return 0;
+	rc = average_running(t, err);
+	rc = rc ? rc : gf_method_settle(&t->method, err);
+	if (!rc && k->comm->rank == 0)
+		rc = gf_weights_write(k->export, k->model, t->params,
+				      t->running, err);
+	return gf_team_agree(&t->team, rc, err);
+}
+
 static int compare(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
 	int rc = gf_method_settle(&t->method, err);
@@ -290,6 +307,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	 */
 	if (!rc && !t->result->test.part)
 		rc = test(t, t->result->last_step, err);
+	rc = rc ? rc : export(t, err);
 	return rc ? rc : add_up_bytes(&t->method, t->result, err);
 }
 

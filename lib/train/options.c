@@ -65,6 +65,7 @@ static int check_files(const struct gf_train_options *o, const char *output,
 	const struct gf_file_wish files[] = {
 		{"--log", o->log},
 		{"--trace", o->trace},
+		{"--export", o->export},
 		{"--output", output},
 	};
 

@@ -18,7 +18,7 @@ struct gf_train_options {
 	int bad_gradients; /* 0 end, 1 skip */
 	int precision;     /* of gf_train_precisions */
 	int transport;     /* enum gf_train_transport */
-	const char *checkpoint, *weights;
+	const char *checkpoint, *weights, *export;
 	size_t steps, checkpoint_every, check_every, log_every, threads;
 	double timeout_s, target;
 	bool resume, reshard, evaluate, replay, cuda_graph, no_cuda_graph, list,

@@ -1,12 +1,14 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The peer of gf-train: the same model, data, batch and optimiser in PyTorch.
 
 usage: torch_peer.py MODEL.json DATA-FOLDER BATCH EPOCHS THREADS [RANK RANKS PORT]
+       torch_peer.py MODEL.json synthetic BATCH STEPS THREADS [compile]
 
 With RANKS > 1 it is one rank of a DistributedDataParallel job over gloo. Prints
 one JSON object: samples per second of the last epochs (all ranks together), the
-median over epochs after the first, and the test accuracy.
+median over epochs after the first, and the test accuracy. Of made-up data, the
+median of the seconds of the second half of the steps.
 """
 import gzip
 import json
@@ -16,6 +18,9 @@ import time
 
 import torch
 from torch import nn
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
+from torch_model import Model  # noqa: E402
 
 
 def read_idx(path):
@@ -34,41 +39,51 @@ def load(folder, split):
     return images.unsqueeze(1), labels
 
 
-def build(model):
-    shape = model["input"]
-    layers = []
-    for l in model["layers"]:
-        kind = l["type"]
-        if kind == "conv":
-            layers.append(nn.Conv2d(shape[0], l["filters"], l["kernel"], l["stride"], l["pad"], bias=l["bias"]))
-            side = (shape[1] + 2 * l["pad"] - l["kernel"]) // l["stride"] + 1
-            shape = [l["filters"], side, side]
-        elif kind == "batchnorm":
-            layers.append(nn.BatchNorm2d(shape[0]))
-        elif kind == "relu":
-            layers.append(nn.ReLU(inplace=True))
-        elif kind == "maxpool":
-            layers.append(nn.MaxPool2d(l["kernel"], l["stride"], l["pad"]))
-            side = (shape[1] + 2 * l["pad"] - l["kernel"]) // l["stride"] + 1
-            shape = [shape[0], side, side]
-        elif kind == "fc":
-            if len(shape) > 1:
-                layers.append(nn.Flatten())
-                shape = [shape[0] * shape[1] * shape[2]]
-            layers.append(nn.Linear(shape[0], l["outputs"], bias=l["bias"]))
-            shape = [l["outputs"]]
-        else:
-            sys.exit(f"torch_peer: no layer type {kind} here")
-    return nn.Sequential(*layers)
+def sgd(net):
+    return torch.optim.SGD((p for p in net.parameters() if p.requires_grad), lr=0.05,
+                           momentum=0.9, weight_decay=1e-4)
+
+
+def step_of(net, optimiser, x, labels):
+    optimiser.zero_grad(set_to_none=True)
+    logits = net(x)
+    loss = nn.functional.cross_entropy(logits.flatten(0, -2), labels.flatten())
+    loss.backward()
+    optimiser.step()
+    return loss.item()
+
+
+def time_steps(document, batch, steps, compiled):
+    net = Model(document)
+    optimiser = torch.optim.AdamW(net.parameters()) if any(
+        layer["type"] == "attention" for layer in document["layers"]) else sgd(net)
+    text = document["layers"][0]["type"] == "embedding"
+    shape = (batch, *document["input"])
+    x = torch.randint(document["classes"], shape) if text else torch.randn(shape)
+    labels = torch.randint(document["classes"], shape if text else (batch,))
+    run = torch.compile(net) if compiled else net
+    seconds = []
+    for _ in range(steps):
+        start = time.perf_counter()
+        step_of(run, optimiser, x, labels)
+        seconds.append(time.perf_counter() - start)
+    seconds = sorted(seconds[steps // 2:])
+    print(json.dumps({"peer": f"PyTorch {torch.__version__}",
+                      "step_s": seconds[len(seconds) // 2]}))
 
 
 def main():
     model_path, folder, batch, epochs, threads = sys.argv[1:6]
     batch, epochs = int(batch), int(epochs)
-    rank, ranks = (int(sys.argv[6]), int(sys.argv[7])) if len(sys.argv) > 6 else (0, 1)
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
-    net = build(json.load(open(model_path)))
+    with open(model_path, encoding="utf-8") as f:
+        document = json.load(f)
+    if folder == "synthetic":
+        time_steps(document, batch, epochs, sys.argv[6:] == ["compile"])
+        return
+    rank, ranks = (int(sys.argv[6]), int(sys.argv[7])) if len(sys.argv) > 6 else (0, 1)
+    net = Model(document)
     if ranks > 1:
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[8])
         torch.distributed.init_process_group("gloo", rank=rank, world_size=ranks)
@@ -79,8 +94,7 @@ def main():
     test_split = "t10k" if any(n.startswith("t10k") for n in os.listdir(folder)) else "test"
     test_images, test_labels = load(folder, test_split)
     test_images *= scale
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
-    loss_of = nn.CrossEntropyLoss()
+    optimiser = sgd(net)
     steps = len(labels) // (batch * ranks)
     rates = []
     for _ in range(epochs):
@@ -91,11 +105,7 @@ def main():
         for step in range(steps):
             first = (step * ranks + rank) * batch
             index = order[first:first + batch]
-            optimiser.zero_grad(set_to_none=True)
-            loss = loss_of(net(images[index]), labels[index])
-            loss.backward()
-            optimiser.step()
-            loss.item()
+            step_of(net, optimiser, images[index], labels[index])
         rates.append(steps * batch * ranks / (time.perf_counter() - start))
     net.eval()
     with torch.no_grad():

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""gf-train's weights and gradients beside PyTorch's, with modules made of the same documents:
+
+check_weights.py round MODEL.json...       what gf-train exports, PyTorch loads; what PyTorch
+                                           writes, gf-train starts from; the same bits
+check_weights.py gradients MODEL.json...   of one batch of text, and its loss
+"""
+import json
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+import torch
+from torch.nn import functional as F
+
+from torch_model import Model
+
+BATCH = 8
+
+
+def read(path):
+    """The tensors of a safetensors file, and its metadata."""
+    with open(path, "rb") as f:
+        raw = bytearray(f.read())
+    size = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:8 + size])
+    metadata = header.pop("__metadata__", {})
+    tensors = {}
+    for name, about in header.items():
+        begin, end = about["data_offsets"]
+        dtype = {"F32": torch.float32, "U64": torch.int64, "F64": torch.float64}[about["dtype"]]
+        part = raw[8 + size + begin:8 + size + end]
+        tensors[name] = (torch.frombuffer(part, dtype=dtype) if part else
+                         torch.zeros(0, dtype=dtype)).reshape(about["shape"])
+    return tensors, metadata
+
+
+def write(path, tensors):
+    """As the safetensors package does, whose header PyTorch's users get."""
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    kinds = {torch.float32: "F32", torch.int64: "I64"}
+    for name, tensor in tensors.items():
+        size = tensor.numel() * tensor.element_size()
+        header[name] = {"dtype": kinds[tensor.dtype], "shape": list(tensor.shape),
+                        "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text)
+        for tensor in tensors.values():
+            f.write(tensor.contiguous().numpy().tobytes())
+
+
+def gf_train(*arguments):
+    subprocess.run(["gf-train", "-q", "--threads", "1", "-o", os.devnull, *arguments], check=True)
+
+
+def load(document):
+    with open(document, encoding="utf-8") as f:
+        return Model(json.load(f))
+
+
+def same_bits(state, tensors):
+    """All of PyTorch's but its count of batches, and nothing else."""
+    wanted = {name for name in state if not name.endswith("num_batches_tracked")}
+    assert wanted == set(tensors), f"names: {sorted(wanted ^ set(tensors))[:4]}"
+    for name in wanted:
+        assert torch.equal(state[name], tensors[name]), f"{name} differs"
+
+
+def round_trip(document, folder):
+    ours, theirs = os.path.join(folder, "ours"), os.path.join(folder, "theirs")
+    data = ["--model", document, "--data", "synthetic:8", "--batch", "2"]
+    gf_train(*data, "--steps", "1", "--export", ours)
+    tensors, metadata = read(ours)
+    assert metadata["format"] == "pt", metadata
+    net = load(document)
+    net.load_state_dict(tensors, strict=True)
+    same_bits(net.state_dict(), tensors)
+    # the other way, from weights that gf-train never had
+    net = load(document)
+    for name, buffer in net.named_buffers():
+        if name.endswith(("running_mean", "running_var")):
+            torch.nn.init.uniform_(buffer, 0.5, 1.5)
+    write(theirs, net.state_dict())
+    gf_train(*data, "--weights", theirs, "--evaluate", "--export", ours)
+    same_bits(net.state_dict(), read(ours)[0])
+
+
+def own_name(name):
+    """rnn.weight_ih_l1 is layer rnn.1's."""
+    return re.sub(r"\.((?:weight|bias)_[ih]h)_l(\d+)$", r".\2.\1", name)
+
+
+def gradients(document, folder):
+    """The training part of the text is one batch, in whatever order. After a step of SGD the
+    momentum is the gradient."""
+    net = load(document)
+    length = json.load(open(document, encoding="utf-8"))["input"][0]
+    random.seed(1)
+    symbols = bytes(range(33, 113))
+    text = symbols + bytes(random.choices(symbols, k=BATCH * length + 1 - len(symbols)))
+    for part in "train", "test":
+        with open(os.path.join(folder, part + ".txt"), "wb") as f:
+            f.write(text)
+    theirs, log = os.path.join(folder, "theirs"), os.path.join(folder, "log")
+    write(theirs, net.state_dict())
+    gf_train("--model", document, "--data", f"chars:{folder}", "--batch", str(BATCH), "--epochs",
+             "1", "--weights", theirs, "--optimizer", "sgd", "--lr", "1e-6", "--clip-norm", "0",
+             "--weight-decay", "0", "--log", log, "--checkpoint", os.path.join(folder, "kept"))
+    numbers = torch.tensor([byte - symbols[0] for byte in text])
+    loss = F.cross_entropy(net(numbers[:-1].view(BATCH, length)).flatten(0, 1), numbers[1:])
+    loss.backward()
+    with open(log, encoding="utf-8") as f:
+        row = json.loads(f.readline())
+    assert row["part"] == "batch" and abs(row["loss"] - loss.item()) < 2e-6 * loss.item(), row
+    kept, _ = read(os.path.join(folder, "kept", "step-1", "rank-0.safetensors"))
+    for name, parameter in net.named_parameters():
+        ours = kept[f"optim.{own_name(name)}.momentum"]
+        off = torch.dist(ours, parameter.grad) / parameter.grad.norm()
+        assert off < 2e-5, f"the gradient of {name} is off by {off} of its norm"
+
+
+if __name__ == "__main__":
+    torch.manual_seed(2)
+    for path in sys.argv[2:]:
+        with tempfile.TemporaryDirectory() as scratch:
+            {"round": round_trip, "gradients": gradients}[sys.argv[1]](path, scratch)
+        print(path)
