@@ -17,14 +17,13 @@
 #include "contest/sweep.h"
 #include "contest/timeline.h"
 #include "cli/command.h"
-#include "cli/deadline.h"
 #include "cli/list.h"
 #include "cli/progress.h"
 #include "cli/start.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "comm/comm.h"
-#include "engine/session.h"
+#include "launch/launch.h"
 #include "train/assign.h"
 
 static const char help[] =
@@ -42,7 +41,7 @@ struct arguments {
 	struct gf_cli_start start;
 	struct gf_bench_sweep sweep;
 	size_t repeats, warmup, checks, lanes, segment_bytes, spoil;
-	int dtype, op, across, transport;
+	int dtype, op, across;
 	const char *algorithms, *codec, *plan, *best, *trace, *device;
 	double timeout_s, min_bw;
 	bool error, verify, json, csv, percentiles, list;
@@ -55,8 +54,6 @@ struct arguments {
 
 static const char *const contestants[] = {"auto", "all", NULL};
 static const char *const stages[] = {"ring", "halving", "shm", NULL};
-enum { TRANSPORT_AUTO, TRANSPORT_MPI };
-static const char *const transports[] = {"auto", "mpi", "ucx", NULL};
 static const char *const devices[] = {"cpu", "cuda", "auto", NULL};
 
 /* nccl-tests' words */
@@ -66,27 +63,15 @@ static const char *const types_of_nccl[][2] = {
 	{NULL, NULL},
 };
 
-/* In nccl-tests a process may have several ranks. */
-static int want_one(const char *arg, const char *what, struct gf_error *err)
+/* In nccl-tests a process may have several ranks, of threads and GPUs. */
+static int want_one(const char *arg, void *to, struct gf_error *err)
 {
+	(void)to;
 	if (!strcmp(arg, "1"))
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "want 1: each process is one rank with one %s; "
-			    "start more with mpirun -np N",
-			    what);
-}
-
-static int want_one_gpu(const char *arg, void *to, struct gf_error *err)
-{
-	(void)to;
-	return want_one(arg, "GPU", err);
-}
-
-static int want_one_thread(const char *arg, void *to, struct gf_error *err)
-{
-	(void)to;
-	return want_one(arg, "thread", err);
+			    "want 1: each process is one rank with one GPU; "
+			    "start more with mpirun -np N");
 }
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
@@ -126,10 +111,7 @@ static const struct gf_setting settings[] = {
 	{"device", "NAME", 2, GF_SETTING_TEXT, AT(device),
 	 "memory of the messages: cpu, cuda, cuda:N or auto (cpu)",
 	 .names = devices},
-	{"transport", "NAME", 2, GF_SETTING_CHOICE, AT(transport),
-	 "send between hosts by mpi, by ucx, or auto: mpi, or ucx with --join "
-	 "(auto)",
-	 .names = transports},
+	{GF_CLI_START_TRANSPORT(2, START)},
 	{GF_CLI_START_JOIN(2, START)},
 	{GF_CLI_START_RANK(2, START)},
 	{GF_CLI_START_RANKS(2, START, "")},
@@ -171,9 +153,9 @@ static const struct gf_setting settings[] = {
 	 "exit 1 if the average bus bandwidth is below RATE (10GB/s)"},
 	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
 	 "print algorithms, codecs and transports of this build, and the GPUs"},
-	{"ngpus", "N", 4, GF_SETTING_OWN, AT(cli), .store = want_one_gpu,
+	{"ngpus", "N", 4, GF_SETTING_OWN, AT(cli), .store = want_one,
 	 .letter = 'g', .hidden = true},
-	{"nthreads", "N", 4, GF_SETTING_OWN, AT(cli), .store = want_one_thread,
+	{"nthreads", "N", 4, GF_SETTING_OWN, AT(cli), .store = want_one,
 	 .letter = 't', .hidden = true},
 };
 static const struct gf_setting_rule rules[] = {
@@ -218,7 +200,8 @@ static int check(void *arguments, struct gf_error *err)
 	const char **names = NULL;
 	const char *const *op;
 	int rc = gf_cli_start_finish(&a->cli, &a->start,
-				     a->transport == TRANSPORT_MPI, err);
+				     a->start.transport == GF_CLI_TRANSPORT_MPI,
+				     err);
 
 	if (rc || a->list)
 		return rc;
@@ -277,7 +260,6 @@ static const struct gf_command command = {
 struct session {
 	const struct arguments *a;
 	struct gf_comm *comm;
-	struct gf_session session;
 	struct gf_plan plan;
 	struct gf_bench_allreduce_config config;
 	struct gf_bench_rows rows;
@@ -390,23 +372,6 @@ static int report(const struct session *s, const struct gf_bench_report *r,
 	return rc;
 }
 
-static int judge(const struct session *s, const struct gf_bench_report *r,
-		 struct gf_error *err)
-{
-	double busbw = gf_bench_report_busbw(r);
-	size_t wrong = gf_bench_report_wrong(r);
-
-	if (wrong)
-		return gf_error_set(err, 1, "%zu elements came out wrong",
-				    wrong);
-	if (busbw < s->a->min_bw)
-		return gf_error_set(err, 1,
-				    "want an average bus bandwidth of %g "
-				    "bytes/s, got %g",
-				    s->a->min_bw, busbw);
-	return 0;
-}
-
 static int run(struct session *s, struct gf_error *err)
 {
 	struct gf_bench_report r;
@@ -433,32 +398,16 @@ static int run(struct session *s, struct gf_error *err)
 		rc = report(s, &r, trace, err);
 	free(trace);
 	rc = gf_comm_agree(s->comm, rc, err);
-	return rc ? rc : judge(s, &r, err);
+	return rc ? rc : gf_bench_report_judge(&r, s->a->min_bw, err);
 }
 
-/* A rank that lost the others says what it saw, and ends the job. */
-static int finish(struct session *s, int rc, struct gf_error *err)
+static void release(struct session *s)
 {
-	const struct gf_cli *cli = &s->a->cli;
-	struct gf_deadline *end;
-	bool lost;
-	int status;
-
-	rc = gf_session_end(&s->session, rc, err);
-	lost = s->comm && s->comm->broken && s->comm->ranks > 1;
-	status = gf_cli_exit_rank(cli, rc, s->comm && !lost, err);
-	if (lost)
-		gf_comm_abort(s->comm, status);
-	end = gf_cli_close_deadline(cli, s->a->timeout_s);
 	gf_bench_device_close(&s->config.device);
 	gf_plan_release(&s->plan);
 	gf_bench_timeline_release(&s->timeline);
 	gf_text_release(&s->proofs);
 	free(s->rows.list);
-	gf_comm_close(s->comm);
-	gf_cli_end_deadline(end);
-	free((void *)s->a->sweep.algorithms);
-	return status;
 }
 
 int main(int argc, char **argv)
@@ -472,30 +421,24 @@ int main(int argc, char **argv)
 		.timeout_s = 60,
 	};
 	struct session s = {.a = &a};
+	struct gf_launch launch = {.cli = &a.cli, .start = &a.start};
 	struct gf_error err = {""};
-	struct gf_deadline *start;
-	struct gf_comm_how how;
-	int rc;
+	int status, rc;
 
 	gf_cli_parse(&command, argc, argv, &a);
-	start = gf_cli_start_deadline(&a.cli, a.start.join, a.timeout_s);
-	how = (struct gf_comm_how){
-		.transport = a.transport ? transports[a.transport] : NULL,
-		.meet = a.start.join,
-		.rank = a.start.rank,
-		.ranks = a.start.ranks,
-		.timeout_s = gf_cli_open_limit_s(a.timeout_s),
-	};
-	rc = a.cli.launched ? gf_comm_open(&how, &s.comm, &err)
-			    : gf_comm_local_new(1, &s.comm, &err);
-	gf_cli_end_deadline(start);
-	if (!rc)
-		gf_session_begin(&s.session, s.comm, a.timeout_s);
+	launch.transport = gf_cli_start_transport(&a.start);
+	launch.timeout_s = a.timeout_s;
+	rc = gf_launch_join(&launch, &err);
+	s.comm = launch.comm;
 	/* a rank that only lists would leave the others waiting for it */
 	if (!rc)
 		rc = gf_comm_same_text(s.comm, "command",
 				       a.list ? "--list" : "measure", &err);
 	if (!rc)
 		rc = a.list ? list(&s, &err) : run(&s, &err);
-	return finish(&s, rc, &err);
+	status = gf_launch_end(&launch, rc, &err);
+	release(&s);
+	gf_launch_leave(&launch);
+	free((void *)a.sweep.algorithms);
+	return status;
 }

@@ -15,7 +15,6 @@
 #include "measure/pairs.h"
 #include "measure/profile.h"
 #include "cli/command.h"
-#include "cli/deadline.h"
 #include "cli/input.h"
 #include "cli/list.h"
 #include "cli/progress.h"
@@ -24,7 +23,7 @@
 #include "coll/algorithm.h"
 #include "comm/comm.h"
 #include "doc/stream.h"
-#include "engine/session.h"
+#include "launch/launch.h"
 #include "probe/job.h"
 
 static const char help[] =
@@ -50,7 +49,6 @@ struct arguments {
 	bool no_network;
 	bool pairs, json, progress;
 	struct gf_cli_start start;
-	int transport;
 	/* file NULL, times NAN, batch 0: not told; batch for all ways */
 	struct gf_import import;
 	const char *format, *params;
@@ -61,18 +59,9 @@ struct arguments {
 /* --- options ---------------------------------------------------------------
  */
 
-static int store_algorithms(const char *arg, void *to, struct gf_error *err)
-{
-	free(*(void **)to);
-	*(void **)to = NULL;
-	return gf_cli_split_once(arg, to, err);
-}
-
 #define AT(field) offsetof(struct arguments, field)
 #define START     offsetof(struct arguments, start)
 
-enum { TRANSPORT_AUTO, TRANSPORT_MPI };
-static const char *const transports[] = {"auto", "mpi", "ucx", NULL};
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
 static const char *const backends[] = {"auto", "onednn", "ref", "cuda", NULL};
 
@@ -97,7 +86,7 @@ static const struct gf_setting settings[] = {
 	 "leave out the network half"},
 	{"algorithms", "LIST", 2, GF_SETTING_OWN, AT(bench.sweep.algorithms),
 	 "all-reduce algorithms, with commas between (all that can run)",
-	 .store = store_algorithms, .from = {{gf_algorithms}}, .letter = 'a'},
+	 .store = gf_cli_split_store, .from = {{gf_algorithms}}, .letter = 'a'},
 	{"min-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.min_bytes),
 	 "the smallest message (1K)"},
 	{"max-bytes", "SIZE", 2, GF_SETTING_SIZE, AT(bench.sweep.max_bytes),
@@ -106,10 +95,7 @@ static const struct gf_setting settings[] = {
 	 "measure the contention of up to K messages at once (4)", 1, 64},
 	{"time", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.time_s),
 	 "approximate time of each point (100ms)"},
-	{"transport", "NAME", 2, GF_SETTING_CHOICE, AT(transport),
-	 "send between hosts by mpi, by ucx, or auto: mpi, or ucx with --join "
-	 "(auto)",
-	 .names = transports},
+	{GF_CLI_START_TRANSPORT(2, START)},
 	{GF_CLI_START_JOIN(2, START)},
 	{GF_CLI_START_RANK(2, START)},
 	{GF_CLI_START_RANKS(2, START, "; with --import: that were measured")},
@@ -180,8 +166,9 @@ static int check(void *arguments, struct gf_error *err)
 	a->bench.network = !a->no_network;
 	a->bench.batch = a->import.batch ? a->import.batch : DEFAULT_BATCH;
 	if (!a->import.file && !a->estimate)
-		rc = gf_cli_start_finish(&a->cli, &a->start,
-					 a->transport == TRANSPORT_MPI, err);
+		rc = gf_cli_start_finish(
+			&a->cli, &a->start,
+			a->start.transport == GF_CLI_TRANSPORT_MPI, err);
 	rc = rc ? rc : gf_bench_profile_check(&a->bench, err);
 	if (rc == 0 && a->pairs && a->cli.nfiles)
 		rc = gf_error_set(err, -EINVAL,
@@ -191,10 +178,8 @@ static int check(void *arguments, struct gf_error *err)
 
 /* In the order of use, as the options are. */
 static const char *const groups[] = {
-	"The model half, measured:",
-	"The network half, measured:",
-	"From another tool:",
-	"An estimate:",
+	"The model half, measured:", "The network half, measured:",
+	"From another tool:",        "An estimate:",
 };
 
 static const struct gf_command command = {
@@ -240,15 +225,15 @@ static int emit(const struct arguments *a, const struct gf_documents *d,
 		struct gf_error *err)
 {
 	char *written = gf_profile_write(profile);
-	char *text =
-		gf_xasprintf("%s%s", d->passed_on ? d->passed_on : "", written);
+	struct gf_text out = {0};
 	int rc;
 
+	gf_text_addf(&out, "%s%s", d->passed_on ? d->passed_on : "", written);
 	gf_profile_quality(profile, remarks);
 	gf_cli_warn_lines(&a->cli, remarks->data);
-	rc = gf_cli_emit(&a->cli, text, err);
+	rc = gf_cli_emit(&a->cli, out.data ? out.data : "", err);
+	gf_text_release(&out);
 	free(written);
-	free(text);
 	return rc;
 }
 
@@ -285,42 +270,50 @@ static int measure(const struct arguments *a, struct gf_bench_profile *bench,
 	return rc;
 }
 
+/* With documents that only rank 0 has. */
+static int measure_given(const struct arguments *a,
+			 struct gf_bench_profile *bench,
+			 const struct gf_documents *d, struct gf_error *err)
+{
+	struct gf_comm *comm = bench->comm;
+	struct gf_topology topology = {0};
+	struct gf_model model = {0};
+	bool given = false;
+	int rc = comm->rank ? 0
+			    : gf_bench_given_check(d, bench->network,
+						   comm->ranks, err);
+
+	rc = gf_comm_agree(comm, rc, err);
+	if (rc == 0)
+		rc = gf_bench_given_model(comm, d->model, &model, &given, err);
+	if (rc == 0 && bench->network)
+		rc = gf_probe_job_topology(comm, d->topology, &topology, err);
+	if (rc == 0 && comm->ranks == 1 && !a->no_network)
+		gf_cli_note(&a->cli, 0,
+			    "one rank: no network half (mpirun -np N)");
+	bench->model = given ? &model : NULL;
+	bench->sweep.levels = topology.levels;
+	bench->sweep.nlevels = topology.nlevels;
+	if (rc == 0)
+		rc = measure(a, bench, d, err);
+	gf_model_release(&model);
+	gf_topology_release(&topology);
+	return rc;
+}
+
 static int run_ranks(const struct arguments *a, struct gf_comm *comm,
 		     struct gf_error *err)
 {
 	struct gf_bench_profile bench = a->bench;
-	struct gf_documents documents = {0};
-	struct gf_topology topology = {0};
-	struct gf_model model = {0};
-	bool given = false;
-	int rc = 0;
+	struct gf_documents d = {0};
+	int rc = comm->rank ? 0 : read_documents(a, &d, err);
 
 	bench.comm = comm;
 	bench.network = a->bench.network && comm->ranks > 1;
-	if (comm->rank == 0) {
-		rc = read_documents(a, &documents, err);
-		if (rc == 0)
-			rc = gf_bench_given_check(&documents, bench.network,
-						  comm->ranks, err);
-	}
 	rc = gf_comm_agree(comm, rc, err);
 	if (rc == 0)
-		rc = gf_bench_given_model(comm, documents.model, &model, &given,
-					  err);
-	if (rc == 0 && bench.network)
-		rc = gf_probe_job_topology(comm, documents.topology, &topology,
-					   err);
-	if (rc == 0 && comm->ranks == 1 && !a->no_network)
-		gf_cli_note(&a->cli, 0,
-			    "one rank: no network half (mpirun -np N)");
-	bench.model = given ? &model : NULL;
-	bench.sweep.levels = topology.levels;
-	bench.sweep.nlevels = topology.nlevels;
-	if (rc == 0)
-		rc = measure(a, &bench, &documents, err);
-	gf_model_release(&model);
-	gf_topology_release(&topology);
-	gf_documents_release(&documents);
+		rc = measure_given(a, &bench, &d, err);
+	gf_documents_release(&d);
 	return rc;
 }
 
@@ -350,46 +343,27 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm,
 	return written < 0 ? written : rc;
 }
 
+/* Returns the status for main. */
 static int run_measurement(const struct arguments *a, struct gf_error *err)
 {
-	double timeout_s = a->bench.sweep.timeout_s;
-	struct gf_deadline *start =
-		gf_cli_start_deadline(&a->cli, a->start.join, timeout_s);
-	const struct gf_comm_how how = {
-		.transport = a->transport ? transports[a->transport] : NULL,
-		.meet = a->start.join,
-		.rank = a->start.rank,
-		.ranks = a->start.ranks,
-		.timeout_s = gf_cli_open_limit_s(timeout_s),
+	struct gf_launch launch = {
+		.cli = &a->cli,
+		.start = &a->start,
+		.transport = gf_cli_start_transport(&a->start),
+		.timeout_s = a->bench.sweep.timeout_s,
 	};
-	struct gf_deadline *end;
-	struct gf_session session = {0};
-	struct gf_comm *comm;
-	int rc = a->cli.launched ? gf_comm_open(&how, &comm, err)
-				 : gf_comm_local_new(1, &comm, err);
+	int status, rc = gf_launch_join(&launch, err);
 
-	gf_cli_end_deadline(start);
-	if (rc < 0)
-		return rc;
-	gf_session_begin(&session, comm, timeout_s);
-	rc = gf_bench_profile_same(comm, &a->bench,
-				   a->pairs ? "--pairs" : "measure", a->model,
-				   err);
 	if (rc == 0)
-		rc = a->pairs ? run_pairs(a, comm, err)
-			      : run_ranks(a, comm, err);
-	/* One says it while the others still wait in close: the first to leave
-	 * with a status ends the job. */
-	rc = gf_session_end(&session, rc, err);
-	if (rc < 0 && (comm->rank == 0 || comm->broken))
-		gf_cli_warn(&a->cli, "%s", err->text);
-	rc = rc > 0 ? rc : gf_cli_status(rc);
-	if (comm->broken && comm->ranks > 1)
-		gf_comm_abort(comm, rc);
-	end = gf_cli_close_deadline(&a->cli, timeout_s);
-	gf_comm_close(comm);
-	gf_cli_end_deadline(end);
-	return rc;
+		rc = gf_bench_profile_same(launch.comm, &a->bench,
+					   a->pairs ? "--pairs" : "measure",
+					   a->model, err);
+	if (rc == 0)
+		rc = a->pairs ? run_pairs(a, launch.comm, err)
+			      : run_ranks(a, launch.comm, err);
+	status = gf_launch_end(&launch, rc, err);
+	gf_launch_leave(&launch);
+	return status;
 }
 
 /* Without measuring anything: one rank is enough. */
@@ -438,13 +412,16 @@ int main(int argc, char **argv)
 		.rates = {.precision = -1},
 	};
 	struct gf_error err = {""};
-	int rc = 0;
+	int status, rc = 0;
 
 	gf_cli_parse(&command, argc, argv, &a);
-	if (!a.import.file && !a.estimate)
-		rc = run_measurement(&a, &err);
-	else if (a.cli.rank == 0) /* the others have nothing to do */
-		rc = run_alone(&a, &err);
+	if (!a.import.file && !a.estimate) {
+		status = run_measurement(&a, &err);
+	} else {
+		if (a.cli.rank == 0) /* the others have nothing to do */
+			rc = run_alone(&a, &err);
+		status = gf_cli_exit(&a.cli, rc, &err);
+	}
 	free((void *)a.bench.sweep.algorithms);
-	return gf_cli_exit(&a.cli, rc, &err);
+	return status;
 }

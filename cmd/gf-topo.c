@@ -9,10 +9,9 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/deadline.h"
 #include "cli/list.h"
 #include "comm/comm.h"
-#include "engine/session.h"
+#include "launch/launch.h"
 #include "probe/format.h"
 #include "probe/job.h"
 #include "probe/levels.h"
@@ -194,11 +193,11 @@ static int write_out(const struct arguments *a, const struct gf_topology *t,
 {
 	struct gf_text remarks = {0};
 	char *written;
-	int rc = gf_topology_check(t, err);
+	int rc = 0;
 
-	if (rc == 0 && a->export)
+	if (a->export)
 		rc = a->export->write(t, out, &remarks, err);
-	if (rc == 0 && !a->export) {
+	if (!a->export) {
 		written = gf_topology_write(t);
 		gf_text_add(out, written, strlen(written));
 		free(written);
@@ -226,12 +225,13 @@ static int emit(const struct arguments *a, struct gf_topology *t,
 		struct gf_error *err)
 {
 	struct gf_text text = {0};
-	int rc = 0;
+	int rc;
 
 	name_it(a, t);
-	if (a->tree)
+	rc = gf_topology_check(t, err);
+	if (rc == 0 && a->tree)
 		gf_tree_draw(t, &text);
-	else
+	else if (rc == 0)
 		rc = write_out(a, t, &text, err);
 	if (rc == 0)
 		rc = gf_cli_emit(&a->cli, text.data, err);
@@ -239,6 +239,7 @@ static int emit(const struct arguments *a, struct gf_topology *t,
 	return rc;
 }
 
+/* Returns the status for main. */
 static int run_job(const struct arguments *a, struct gf_error *err)
 {
 	struct gf_probe_job job = {
@@ -248,37 +249,22 @@ static int run_job(const struct arguments *a, struct gf_error *err)
 	};
 	struct gf_topology t = {0};
 	struct gf_text remark = {0};
-	struct gf_deadline *deadline =
-		gf_cli_start_deadline(&a->cli, NULL, TIMEOUT_S);
-	struct gf_session session = {0};
-	struct gf_comm *comm;
-	int rc = gf_comm_open(NULL, &comm, err);
+	struct gf_launch launch = {.cli = &a->cli, .timeout_s = TIMEOUT_S};
+	int status, rc = gf_launch_join(&launch, err);
 
-	gf_cli_end_deadline(deadline);
-	if (rc < 0)
-		return rc;
-	gf_session_begin(&session, comm, TIMEOUT_S);
-	rc = gf_probe_job(comm, &job, &t, &remark, err);
+	if (rc == 0)
+		rc = gf_probe_job(launch.comm, &job, &t, &remark, err);
 	if (rc == 0) {
-		if (comm->rank == 0)
+		if (a->cli.rank == 0)
 			rc = emit(a, &t, err);
-		rc = gf_comm_agree(comm, rc, err);
+		rc = gf_comm_agree(launch.comm, rc, err);
 	}
 	gf_cli_warn_lines(&a->cli, remark.data);
 	gf_text_release(&remark);
 	gf_topology_release(&t);
-	/* All ranks have the same reason. One says it while the others still
-	 * wait in close: the first to leave with a status ends the job. */
-	rc = gf_session_end(&session, rc, err);
-	if (rc < 0 && (comm->rank == 0 || comm->broken))
-		gf_cli_warn(&a->cli, "%s", err->text);
-	rc = gf_cli_status(rc);
-	if (comm->broken && comm->ranks > 1)
-		gf_comm_abort(comm, rc);
-	deadline = gf_cli_close_deadline(&a->cli, TIMEOUT_S);
-	gf_comm_close(comm);
-	gf_cli_end_deadline(deadline);
-	return rc;
+	status = gf_launch_end(&launch, rc, err);
+	gf_launch_leave(&launch);
+	return status;
 }
 
 static int run_alone(const struct arguments *a, struct gf_error *err)
@@ -303,21 +289,16 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 	return rc;
 }
 
-static int run(const struct arguments *a, struct gf_error *err)
-{
-	if (!a->cli.launched)
-		return run_alone(a, err);
-	/* Needs no job: one rank writes, the others are done. */
-	if (a->synthetic || a->import)
-		return a->cli.rank == 0 ? run_alone(a, err) : 0;
-	return run_job(a, err);
-}
-
 int main(int argc, char **argv)
 {
 	struct arguments a = {0};
 	struct gf_error err = {""};
+	int rc = 0;
 
 	gf_cli_parse(&command, argc, argv, &a);
-	return gf_cli_exit(&a.cli, run(&a, &err), &err);
+	if (a.cli.launched && !a.synthetic && !a.import)
+		return run_job(&a, &err);
+	if (a.cli.rank == 0) /* the others have nothing to do */
+		rc = run_alone(&a, &err);
+	return gf_cli_exit(&a.cli, rc, &err);
 }

@@ -106,7 +106,7 @@ int gf_cli_exit_rank(const struct gf_cli *cli, int rc, bool alike,
 {
 	if (rc && alike && cli->rank > 0)
 		rc = gf_cli_status(rc);
-	else if (rc > 0)
+	else if (rc > 0 && err->text[0])
 		gf_cli_warn(cli, "%s", err->text);
 	return gf_cli_exit(cli, rc, err);
 }

@@ -52,8 +52,8 @@ int gf_cli_try_output(const struct gf_cli *cli, struct gf_error *err);
  * main. rc > 0 is taken as an exit status by itself (1: the answer is no). */
 int gf_cli_exit(const struct gf_cli *cli, int rc, struct gf_error *err);
 
-/* The same for a rank of a job, where rc > 0 has a reason, too: what failed on
- * all of them alike is said by one. */
+/* The same for a rank of a job, where rc > 0 may have a reason, too: what failed
+ * on all of them alike is said by one. */
 int gf_cli_exit_rank(const struct gf_cli *cli, int rc, bool alike,
 		     struct gf_error *err);
 

@@ -12,6 +12,14 @@
 #include "cli/command.h"
 
 const char *const gf_cli_start_places[] = {"localhost:29600", NULL};
+const char *const gf_cli_transports[] = {"auto", "mpi", "ucx", NULL};
+
+const char *gf_cli_start_transport(const struct gf_cli_start *s)
+{
+	return s->transport == GF_CLI_TRANSPORT_AUTO
+		       ? NULL
+		       : gf_cli_transports[s->transport];
+}
 
 /* A whole number that a variable may have; *value stays if it has none. */
 static int read_variable(const char *name, int most, int *value,

@@ -8,8 +8,9 @@
 #include "cli/settings.h"
 
 /*
- * Where the ranks of a job find each other without MPI: the options --join,
- * --rank and --ranks. A launcher's environment has the defaults of --rank and
+ * How the ranks of a job find and reach each other: the options --join, --rank
+ * and --ranks, for ranks without MPI, and --transport. A launcher's environment
+ * has the defaults of --rank and
  * --ranks. Torchrun's has the defaults of all three where no launcher of MPI is
  * at work: RANK, WORLD_SIZE, and MASTER_ADDR with the port after MASTER_PORT,
  * on which torchrun's own store listens.
@@ -17,13 +18,20 @@
 struct gf_cli_start {
 	const char *join; /* NULL: MPI's job, or this process alone */
 	int rank, ranks;
+	int transport;  /* of gf_cli_transports */
 	char made[320]; /* where join was made of the environment */
 };
 
-/* The rows of --join and --rank in a command's table, and the beginning of that
- * of --ranks. `of`: the group of options; `at`: the struct's offset among the
- * arguments. */
+/* The rows of --transport, --join and --rank in a command's table, and the
+ * beginning of that of --ranks. `of`: the group of options; `at`: the struct's
+ * offset among the arguments. */
 #define GF_CLI_START_AT(at, field) ((at) + offsetof(struct gf_cli_start, field))
+#define GF_CLI_START_TRANSPORT(of, at)                                         \
+	.name = "transport", .arg = "NAME", .group = (of),                     \
+	.kind = GF_SETTING_CHOICE, .offset = GF_CLI_START_AT(at, transport),   \
+	.help = "send between hosts by mpi, by ucx, or auto: mpi, or ucx "     \
+		"with --join (auto)",                                          \
+	.names = gf_cli_transports
 #define GF_CLI_START_JOIN(of, at)                                              \
 	.name = "join", .arg = "PLACE", .group = (of),                         \
 	.kind = GF_SETTING_TEXT, .offset = GF_CLI_START_AT(at, join),          \
@@ -38,6 +46,11 @@ struct gf_cli_start {
 	.offset = GF_CLI_START_AT(at, ranks), .low = 1, .high = INT_MAX,       \
 	.help = "with --join: the number of ranks (the launcher's)" more
 extern const char *const gf_cli_start_places[]; /* suggestions */
+extern const char *const gf_cli_transports[];   /* NULL-ended */
+
+enum { GF_CLI_TRANSPORT_AUTO, GF_CLI_TRANSPORT_MPI };
+/* The one that was asked for by name; NULL: none was. */
+const char *gf_cli_start_transport(const struct gf_cli_start *s);
 
 /* Completes what the options have left open, and tells cli of the rank that it
  * has. mpi: MPI was asked for by name. -EINVAL names the option or variable. */

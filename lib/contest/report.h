@@ -32,6 +32,9 @@ void gf_bench_report_print(const struct gf_bench_report *r,
 /* The mean of the bus bandwidths of all readings, in bytes per second. */
 double gf_bench_report_busbw(const struct gf_bench_report *r);
 size_t gf_bench_report_wrong(const struct gf_bench_report *r);
+/* 1 with the reason: elements came out wrong, or that mean is too low. */
+int gf_bench_report_judge(const struct gf_bench_report *r,
+			  double least_bytes_per_s, struct gf_error *err);
 
 /* A rule plan: per size the algorithm with the least median in place,
  * neighbours that go alike as one; with the stages, codec and segments that it

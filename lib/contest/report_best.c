@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The best algorithm per size, as a rule plan. */
+/* The conclusions of a report: the best algorithm per size as a rule plan, and
+ * the verdict. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -147,4 +148,21 @@ int gf_bench_report_write_rule(const struct gf_bench_report *r,
 	free(text);
 	gf_plan_release(&rule);
 	return rc;
+}
+
+int gf_bench_report_judge(const struct gf_bench_report *r,
+			  double least_bytes_per_s, struct gf_error *err)
+{
+	double busbw = gf_bench_report_busbw(r);
+	size_t wrong = gf_bench_report_wrong(r);
+
+	if (wrong)
+		return gf_error_set(err, 1, "%zu elements came out wrong",
+				    wrong);
+	if (busbw < least_bytes_per_s)
+		return gf_error_set(err, 1,
+				    "want an average bus bandwidth of %g "
+				    "bytes/s, got %g",
+				    least_bytes_per_s, busbw);
+	return 0;
 }
