@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/list.h"
+#include "cli/window.h"
 #include "comm/comm.h"
 #include "launch/launch.h"
 #include "probe/format.h"
@@ -230,7 +231,7 @@ static int emit(const struct arguments *a, struct gf_topology *t,
 	name_it(a, t);
 	rc = gf_topology_check(t, err);
 	if (rc == 0 && a->tree)
-		gf_tree_draw(t, &text);
+		gf_tree_draw(t, !gf_cli_utf8(), &text);
 	else if (rc == 0)
 		rc = write_out(a, t, &text, err);
 	if (rc == 0)

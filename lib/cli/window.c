@@ -6,12 +6,26 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 enum { NARROWEST = 20, USUAL = 80 };
 
 bool gf_cli_to_terminal(const struct gf_cli *cli)
 {
 	return (!cli->output || strcmp(cli->output, "-") == 0) &&
 	       isatty(STDOUT_FILENO);
+}
+
+bool gf_cli_utf8(void)
+{
+	static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	const char *value = NULL;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(variables) && !(value && *value); i++)
+		value = getenv(variables[i]);
+	return value &&
+	       (strcasestr(value, "utf-8") || strcasestr(value, "utf8"));
 }
 
 size_t gf_cli_width(const struct gf_cli *cli)

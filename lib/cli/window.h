@@ -11,4 +11,7 @@ bool gf_cli_to_terminal(const struct gf_cli *cli);
  * known); 0: the output goes elsewhere and has no limit. */
 size_t gf_cli_width(const struct gf_cli *cli);
 
+/* Whether the locale's characters are UTF-8, by LC_ALL, LC_CTYPE or LANG. */
+bool gf_cli_utf8(void);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,4 +149,72 @@ void gf_hostlist_release(struct gf_hostlist *l)
 		free(l->names[i]);
 	free(l->names);
 	memset(l, 0, sizeof(*l));
+}
+
+/* The number at the end of a name, and the characters before it. */
+struct numbered {
+	size_t prefix, digits; /* no digits: no number */
+	unsigned long long number;
+};
+
+static struct numbered number_of(const char *name)
+{
+	size_t length = strlen(name), digits = 0;
+
+	while (digits < length && digits < DIGITS_MAX &&
+	       isdigit((unsigned char)name[length - digits - 1]))
+		digits++;
+	return (struct numbered){
+		.prefix = length - digits,
+		.digits = digits,
+		.number = strtoull(name + length - digits, NULL, 10),
+	};
+}
+
+static bool same_prefix(const char *a, const char *b)
+{
+	struct numbered x = number_of(a), y = number_of(b);
+
+	return x.digits && y.digits && x.prefix == y.prefix &&
+	       strncmp(a, b, x.prefix) == 0;
+}
+
+/* The number that comes next, written with as many digits. */
+static bool follows(const char *a, const char *b)
+{
+	struct numbered x = number_of(a), y = number_of(b);
+	bool padded = b[y.prefix] == '0';
+
+	return y.number == x.number + 1 &&
+	       (x.digits == y.digits ||
+		(!padded && x.digits < y.digits && a[x.prefix] != '0'));
+}
+
+void gf_hostlist_fold(const char *const *names, size_t n, struct gf_text *out)
+{
+	size_t first, end, i, to;
+
+	for (first = 0; first < n; first = end) {
+		size_t prefix = number_of(names[first]).prefix;
+
+		for (end = first + 1;
+		     end < n && same_prefix(names[first], names[end]);)
+			end++;
+		gf_text_addf(out, "%s", first ? "," : "");
+		if (end == first + 1) {
+			gf_text_addf(out, "%s", names[first]);
+			continue;
+		}
+		gf_text_addf(out, "%.*s[", (int)prefix, names[first]);
+		for (i = first; i < end; i = to + 1) {
+			for (to = i;
+			     to + 1 < end && follows(names[to], names[to + 1]);)
+				to++;
+			gf_text_addf(out, "%s%s", i > first ? "," : "",
+				     names[i] + prefix);
+			if (to > i)
+				gf_text_addf(out, "-%s", names[to] + prefix);
+		}
+		gf_text_addf(out, "]");
+	}
 }

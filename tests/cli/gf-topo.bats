@@ -30,9 +30,9 @@ load common
 }
 
 @test "--tree draws a saved node" {
-	wants 0 gf-topo --tree --hwloc "$data/hwloc/gpu-node.xml" --sysfs "$data/sysfs/gpu-node"
+	LC_ALL=C.UTF-8 wants 0 gf-topo --tree --hwloc "$data/hwloc/gpu-node.xml" --sysfs "$data/sysfs/gpu-node"
 	cat > want.txt <<-'END'
-	host (discovered)
+	topology host (discovered)
 	host x2: pcie, 31.5 GB/s (reported), 5 us (assumed)
 	└─ gpu-node: 2 sockets, 2 NUMA nodes, 8 cores, 16 threads, 128 GiB
 	   ├─ gpu NVIDIA Corporation GA100 [A100 PCIe 80GB], pci 0000:17:00.0, numa 0, near mlx5_0:1 (pix), 31.5 GB/s (reported)
@@ -45,6 +45,52 @@ load common
 	   └─ mlx5_2:1: roce, down, pci 0000:06:00.0, numa 0, 5 GB/s (reported)
 	END
 	diff want.txt out.txt
+}
+
+@test "--tree: hosts under their switch, neighbours that are alike on one line" {
+	{
+		for i in $(seq 0 31); do echo "SwitchName=leaf$i Nodes=n[$((32 * i))-$((32 * i + 31))]"; done
+		echo 'SwitchName=spine Switches=leaf[0-31]'
+	} > t.conf
+	LC_ALL=C.UTF-8 wants 0 gf-topo --import t.conf --ranks-per-host 8 --tree
+	head -n 1 out.txt | grep -qx 'topology .* (slurm): 8192 ranks'
+	[ "$(grep -c '^├─ .*: 32 hosts, each 8 ranks$' out.txt)" -eq 31 ]
+	grep -qx '└─ .* 31: n\[992-1023\]: 32 hosts, each 8 ranks' out.txt
+	[ "$(wc -l < out.txt)" -lt 40 ]
+	# names that do not go on: each range, and each other name
+	printf 'SwitchName=a Nodes=b[08-11,3],login,x1\nSwitchName=b Nodes=y[1-7]\nSwitchName=c Switches=a,b\n' > u.conf
+	wants 0 gf-topo --import u.conf --tree
+	prints ' 0: b[08-11,3],login,x1: 7 hosts, each 1 rank'
+	# hosts that differ stand apart
+	gf-topo --import u.conf | jq '.hosts[2].cores = 4' > v.json
+	LC_ALL=C wants 0 gf-topo --import v.json --tree
+	tail -n 5 out.txt > hosts.txt
+	cat > want.txt <<-'END'
+	|- switch 0
+	|  |- b[08-09]: 2 hosts, each 1 rank
+	|  |- b10: 1 rank, 4 cores
+	|  `- b[11,3],login,x1: 4 hosts, each 1 rank
+	`- switch 1: y[1-7]: 7 hosts, each 1 rank
+	END
+	diff want.txt hosts.txt
+}
+
+@test "--tree in a locale without UTF-8 is ASCII, and -o has the same" {
+	for locale in C POSIX de_DE.ISO-8859-1; do
+		LC_ALL=$locale wants 0 gf-topo --tree
+		fails grep -qP '[^\x00-\x7f]' out.txt
+		grep -q '^`- ' out.txt
+	done
+	LC_ALL= LC_CTYPE= LANG=en_US.utf8 wants 0 gf-topo --tree
+	grep -q '^└─ ' out.txt
+}
+
+@test "a name cannot change what a terminal shows" {
+	for option in "" --tree; do
+		wants 2 gf-topo --name $'a\e[31mb' $option
+		says "without control characters"
+		one_line
+	done
 }
 
 @test "--measure marks the copy rate as measured" {

@@ -53,13 +53,25 @@ setup_file() {
 	wants 2 "$clean/bin/gf-plan" --nonsense
 }
 
-@test "wheel: README's job, under torchrun" {
+# The lines of the README that have that word in them.
+typed() { sed -n "/^    .*$1/s/^    //p" "$GF_SOURCE/README.md"; }
+
+@test "wheel: README's lines and its job, under torchrun" {
 	sed -n '/^This is a whole job.py/,/^`gradflow/s/^    //p' "$GF_SOURCE/README.md" > job.py
 	[ "$(wc -l < job.py)" -eq 5 ]
+	# as typed, but that the wheel is there already and that pip asks nobody
+	make() { [ "$*" = wheel ] && mkdir -p build && cp -r "$BATS_FILE_TMPDIR/wheel" build; }
+	pip() { "$clean/bin/pip" "$@" -q --no-index --force-reinstall; }
+	[ "$(typed 'make wheel')" = "$(typed 'pip install')" ]
+	eval "$(typed 'make wheel')"
 	echo 'print("modules:", sum("/ucx/lib" in line for line in open("/proc/self/maps")))' >> job.py
 	# Debian's torchrun finds no name for its default, 0, in Python 3.11
-	wants 0 timeout 300 "$clean/bin/python" -m torch.distributed.run --redirects 1 --tee 1 \
-		--standalone --nproc_per_node 2 job.py
+	torchrun() {
+		timeout 300 "$clean/bin/python" -m torch.distributed.run --redirects 1 --tee 1 --standalone "$@"
+	}
+	read -ra line < <(typed torchrun)
+	[ "${line[*]}" = "torchrun --nproc-per-node 2 job.py" ]
+	wants 0 "${line[@]}"
 	grep -v 'rank [01] has ' out.txt || true
 	[ "$(grep -c 'rank [01] has ' out.txt)" -eq 2 ]
 	[ "$(sed -n 's/.* has //p' out.txt | sort -u | wc -l)" -eq 1 ]

@@ -497,7 +497,7 @@ static void test_synthetic(void)
 static void test_tree(void)
 {
 	static const char want[] =
-		"test (synthetic): 8 ranks\n"
+		"topology test (synthetic): 8 ranks\n"
 		"net x4: ethernet, 125 MB/s (assumed), 50 us (assumed)\n"
 		"└─ host x2: shm, 8 GB/s (assumed), 1 us (assumed)\n"
 		"└─ n0: 8 cores\n"
@@ -517,7 +517,7 @@ static void test_tree(void)
 	t.hosts[0] = make_host("n0", 0, 1);
 	t.hosts[0].devices[0].numa = -1;
 	t.hosts[0].nics[0].numa = -1;
-	gf_tree_draw(&t, &text);
+	gf_tree_draw(&t, false, &text);
 	EXPECT_TEXT(text.data, want);
 	gf_text_release(&text);
 	gf_topology_release(&t);
