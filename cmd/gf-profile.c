@@ -14,6 +14,7 @@
 #include "import/import.h"
 #include "measure/pairs.h"
 #include "measure/profile.h"
+#include "measure/table.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/list.h"
@@ -47,7 +48,7 @@ struct arguments {
 	const char *model;
 	struct gf_bench_profile bench; /* filled in when it is about to run */
 	bool no_network;
-	bool pairs, json, progress;
+	bool pairs, json, progress, table;
 	struct gf_cli_start start;
 	/* file NULL, times NAN, batch 0: not told; batch for all ways */
 	struct gf_import import;
@@ -133,6 +134,8 @@ static const struct gf_setting settings[] = {
 	 "time of the forward pass, for --import and --estimate"},
 	{"backward", "TIME", 4, GF_SETTING_TIME, AT(import.backward_s),
 	 "time of the backward pass, for --import and --estimate"},
+	{"table", NULL, 5, GF_SETTING_FLAG, AT(table),
+	 "print tables for people, of a profile that is given, too"},
 };
 
 #define MEASURES_MODEL   "backend device threads warmup repeats"
@@ -143,6 +146,7 @@ static const struct gf_setting_rule rules[] = {
 	 "model import estimate no-network batch " MEASURES_MODEL
 	 " " MEASURES_NETWORK},
 	{"json", "pairs", NULL},
+	{"table", NULL, "pairs"},
 	{"import", NULL, "model estimate"},
 	{"format params name", "import", NULL},
 	{"join rank transport", NULL, "import estimate"},
@@ -180,6 +184,7 @@ static int check(void *arguments, struct gf_error *err)
 static const char *const groups[] = {
 	"The model half, measured:", "The network half, measured:",
 	"From another tool:",        "An estimate:",
+	"What is printed:",
 };
 
 static const struct gf_command command = {
@@ -200,7 +205,8 @@ static const struct gf_command command = {
 static int read_documents(const struct arguments *a, struct gf_documents *d,
 			  struct gf_error *err)
 {
-	static const char *const kinds[] = {"models", "topologies", NULL};
+	static const char *const kinds[] = {"models", "topologies",
+					    "profiles", NULL};
 	bool taken = a->import.file && !strcmp(a->import.file, "-");
 	char *path = NULL;
 	int rc = taken && !a->cli.nfiles
@@ -219,7 +225,8 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 	return rc;
 }
 
-/* What came in, then the profile; and what there is to say about it. */
+/* What came in, then the profile, or its table alone; and what there is to say
+ * about it. */
 static int emit(const struct arguments *a, const struct gf_documents *d,
 		const struct gf_profile *profile, struct gf_text *remarks,
 		struct gf_error *err)
@@ -228,7 +235,11 @@ static int emit(const struct arguments *a, const struct gf_documents *d,
 	struct gf_text out = {0};
 	int rc;
 
-	gf_text_addf(&out, "%s%s", d->passed_on ? d->passed_on : "", written);
+	if (a->table)
+		gf_profile_table(profile, &out);
+	else
+		gf_text_addf(&out, "%s%s", d->passed_on ? d->passed_on : "",
+			     written);
 	gf_profile_quality(profile, remarks);
 	gf_cli_warn_lines(&a->cli, remarks->data);
 	rc = gf_cli_emit(&a->cli, out.data ? out.data : "", err);
@@ -244,6 +255,25 @@ static void start_progress(struct gf_progress *p, const struct arguments *a)
 		gf_progress_force(p);
 }
 
+/* Before it is measured. */
+static void say_what(const struct arguments *a,
+		     const struct gf_bench_profile *b)
+{
+	struct gf_text what = {0};
+
+	if (b->model)
+		gf_text_addf(&what,
+			     "%s takes %zu steps of %zu samples (--warmup, "
+			     "--repeats)",
+			     b->model->name, b->warmup + b->repeats, b->batch);
+	if (b->network)
+		gf_text_addf(&what, "%s takes about %.0f s (--budget)",
+			     b->model ? ", the network" : "the network",
+			     gf_bench_profile_takes_s(b));
+	gf_cli_note(&a->cli, 0, "measuring %s", what.data);
+	gf_text_release(&what);
+}
+
 static int measure(const struct arguments *a, struct gf_bench_profile *bench,
 		   const struct gf_documents *d, struct gf_error *err)
 {
@@ -252,10 +282,7 @@ static int measure(const struct arguments *a, struct gf_bench_profile *bench,
 	struct gf_text remarks = {0};
 	int rc;
 
-	if (bench->network && bench->comm->rank == 0)
-		gf_cli_note(&a->cli, 0,
-			    "measuring takes about %.0f s (--budget)",
-			    gf_bench_profile_takes_s(bench));
+	say_what(a, bench);
 	start_progress(&progress, a);
 	bench->sweep.progress = gf_progress_report;
 	bench->sweep.progress_ctx = &progress;
@@ -270,7 +297,7 @@ static int measure(const struct arguments *a, struct gf_bench_profile *bench,
 	return rc;
 }
 
-/* With documents that only rank 0 has. */
+/* Only rank 0 has the documents. */
 static int measure_given(const struct arguments *a,
 			 struct gf_bench_profile *bench,
 			 const struct gf_documents *d, struct gf_error *err)
@@ -306,13 +333,18 @@ static int run_ranks(const struct arguments *a, struct gf_comm *comm,
 {
 	struct gf_bench_profile bench = a->bench;
 	struct gf_documents d = {0};
+	struct gf_text remarks = {0};
 	int rc = comm->rank ? 0 : read_documents(a, &d, err);
 
 	bench.comm = comm;
 	bench.network = a->bench.network && comm->ranks > 1;
 	rc = gf_comm_agree(comm, rc, err);
-	if (rc == 0)
+	/* a profile that is there already is only printed */
+	if (rc == 0 && a->table && comm->ranks == 1 && d.profile && !d.model)
+		rc = emit(a, &d, d.profile, &remarks, err);
+	else if (rc == 0)
 		rc = measure_given(a, &bench, &d, err);
+	gf_text_release(&remarks);
 	gf_documents_release(&d);
 	return rc;
 }

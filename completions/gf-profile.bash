@@ -32,7 +32,8 @@ _gf_profile() {
 		--lanes --time --transport --join --rank --ranks --budget
 		--timeout --pairs --json --progress --import --format --params
 		--name --estimate --gpu --precision --flops --forward
-		--backward --output --quiet --verbose --help --usage --version' ;;
+		--backward --table --output --quiet --verbose --help --usage
+		--version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

@@ -32,6 +32,7 @@ complete -c gf-profile -l precision -x -a 'f32 tf32 f16' -d 'the arithmetic of t
 complete -c gf-profile -l flops -x -d 'FLOPs per second that the hardware reaches, e.g. 15TF'
 complete -c gf-profile -l forward -x -d 'time of the forward pass, for --import and --estimate'
 complete -c gf-profile -l backward -x -d 'time of the backward pass, for --import and --estimate'
+complete -c gf-profile -l table -d 'print tables for people, of a profile that is given, too'
 complete -c gf-profile -s o -l output -r -F -d 'write to FILE instead of standard output'
 complete -c gf-profile -s q -l quiet -d 'print nothing but errors'
 complete -c gf-profile -s v -l verbose -d 'print more; may be repeated'

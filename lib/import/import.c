@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/registry.h"
 #include "measure/curve.h"
 #include "cost/layer_times.h"
 #include "cost/fit.h"
@@ -114,6 +115,25 @@ static const struct gf_importer *find(const char *format, const char *text,
 	return NULL;
 }
 
+/* The file has none of the formats, or `format` names none. */
+static int refuse(const char *file, const char *format, struct gf_error *err)
+{
+	const struct gf_registry all = {gf_importers, 0, NULL};
+	struct gf_text known = {0};
+	size_t i;
+
+	if (format && strcmp(format, "auto") != 0)
+		return gf_registry_refuse(&all, "--format", NULL, format, err);
+	for (i = 0; gf_importers[i]; i++)
+		gf_text_addf(&known, "%s%s (%s)", i ? ", " : "",
+			     gf_importers[i]->name,
+			     gf_importers[i]->description);
+	gf_error_set(err, -EINVAL, "%s: want one of %s, found none of them",
+		     file, known.data);
+	gf_text_release(&known);
+	return -EINVAL;
+}
+
 int gf_import_profile(const struct gf_import *in, const char *format,
 		      struct gf_profile *out, struct gf_text *remarks,
 		      struct gf_error *err)
@@ -124,10 +144,7 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 	int rc;
 
 	if (!importer)
-		return gf_error_set(err, -EINVAL,
-				    "%s: this is no format that can be "
-				    "imported",
-				    in->file);
+		return refuse(in->file, format, err);
 	rc = importer->read(in, &p, remarks, err);
 	if (rc == 0) {
 		p.producer = gf_xstrdup("gf-profile " GF_VERSION);

@@ -247,6 +247,7 @@ static int measure_together(struct together *t, struct recorder *r,
 			    double *rows, int *rc, struct gf_error *err)
 {
 	const struct gf_bench_compute *config = t->config;
+	double all = config->warmup + config->repeats;
 	struct gf_error ignored;
 	int i, met = 0;
 
@@ -260,6 +261,10 @@ static int measure_together(struct together *t, struct recorder *r,
 			met = meet(t, true, *rc < 0 ? &ignored : err);
 		if (*rc == 0 && met == 0)
 			*rc = update(r, t->grads, err);
+		if (config->progress)
+			config->progress(config->progress_ctx,
+					 (i + 1 + config->warmup) / all,
+					 "steps of the model");
 	}
 	return met;
 }

@@ -30,6 +30,9 @@ struct gf_bench_compute {
 	bool exchanges;
 	int threads;      /* that compute, per rank */
 	double timeout_s; /* of exchanges without progress; 0: none */
+	/* (optional) told after each repeat, for a progress bar */
+	void (*progress)(void *ctx, double fraction, const char *what);
+	void *progress_ctx;
 };
 
 /* Of all sittings; the same on all ranks. Zero-initialise. */

@@ -73,6 +73,8 @@ static int sit(const struct gf_bench_profile *c, struct compute *m,
 		.exchanges = c->network && !c->device.gpu && c->comm->ranks > 1,
 		.threads = (int)c->threads,
 		.timeout_s = c->sweep.timeout_s,
+		.progress = c->sweep.progress,
+		.progress_ctx = c->sweep.progress_ctx,
 	};
 	int rc = gf_bench_compute(&compute, &m->step, &m->times, err);
 

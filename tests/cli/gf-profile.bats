@@ -98,6 +98,29 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	jq -se 'map(.format) == ["gf-profile", "gf-profile"]' out.txt
 }
 
+@test "--table: a profile for people" {
+	wants 0 gf-profile --table six
+	[ -z "$errors" ]
+	head -n 1 out.txt | grep -qx 'six on none, 1 sample per rank: forward 3 s, backward 17 s, update 0 s; 6 tensors of 180 B'
+	grep -qE '^ +5 +12 B +17 s +l1$' out.txt
+	# 3 s and 0.25 s a byte, half as much again for two at once
+	grep -qE '^ring +f32 +3 s +4 B/s +259 s .* 48 s +1.50 x +-$' out.txt
+	# many tensors are runs, and no line is lost
+	wants 0 gf-profile --estimate --gpu v100 --model resnet152 --table
+	rows=$(grep -cE '^ *[0-9]+-[0-9]+ ' out.txt)
+	[ "$rows" -gt 10 ] && [ "$rows" -le 24 ]
+	[ "$(head -n 1 out.txt | grep -oE '[0-9]+ tensors' | cut -d' ' -f1)" -eq $(($(grep -oE '^ *[0-9]+-[0-9]+ ' out.txt | tail -n 1 | tr -d ' ' | cut -d- -f2) + 1)) ]
+	# of what is measured, too, in place of the documents
+	stdin=$share/topologies/4x2-1gbe.json wants 0 gf-profile --model digits-mlp --warmup 1 --repeats 2 --table
+	head -n 1 out.txt | grep -q '^digits-mlp on cpu, 16 samples per rank: '
+	fails grep -q gf-topology out.txt
+	says 'measuring digits-mlp takes 3 steps of 16 samples (--warmup, --repeats)'
+	wants 2 gf-profile --table --pairs
+	says '--table goes without --pairs'
+	wants 2 gf-profile --table
+	says 'nothing to measure'
+}
+
 @test "--import refuses" {
 	wants 3 gf-profile --import no-such-file.csv
 	one_line
@@ -106,7 +129,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	[ -z "$output" ]
 	wants 0 gf-profile --import "$data/import/six.csv" --backward 17s
 	wants 2 gf-profile --import "$share/models/digits-mlp.json"
-	says 'this is no format that can be imported'
+	says "all_reduce_perf's table or its JSON (-J)), kineto (a trace of PyTorch's profiler), found none of them"
 	one_line
 	wants 2 gf-profile --import "$data/import/six.csv" --model digits-mlp
 	says '--import goes without --model'
