@@ -30,13 +30,16 @@ heading(text) = brief(text, int(width_in * 18))
 
 # A unit: "" (a number), "s", "B" (bytes), "b/s" (of bytes per second), "%" (of a
 # share). unit_factor turns a value into what the axis shows; times are shown in
-# one of s, ms, µs, ns for the whole axis, by their largest.
+# one of s, ms, µs, ns for the whole axis, by their largest, and sizes in one of
+# B, KiB, MiB, ... (a logarithmic axis of sizes has tics of its own: size_tics).
 time_unit(most) = most >= 1 ? "s" : most >= 1e-3 ? "ms" : most >= 1e-6 ? "µs" : "ns"
-unit_factor(unit, most) = unit eq "%" ? 100 : unit eq "b/s" ? 8 : unit ne "s" ? 1 : \
+power(v) = v < 1024 ? 0 : int(log(v) / log(1024) + 1e-9)
+size_unit(v) = word("B KiB MiB GiB TiB PiB EiB", 1 + power(v))
+unit_factor(unit, most) = unit eq "%" ? 100 : unit eq "B" ? 1024.0 ** -power(most) : unit eq "b/s" ? 8 : unit ne "s" ? 1 : \
 	most >= 1 ? 1 : most >= 1e-3 ? 1e3 : most >= 1e-6 ? 1e6 : 1e9
 unit_label(unit, most) = unit eq "s" ? " (" . time_unit(most) . ")" : \
-	unit eq "%" ? " (%)" : ""
-unit_format(unit, most) = unit eq "B" ? "%.0b %BB" : unit eq "b/s" ? "%.0s %cb/s" : \
+	unit eq "%" ? " (%)" : unit eq "B" ? " (" . size_unit(most) . ")" : ""
+unit_format(unit, most) = unit eq "b/s" ? "%.0s %cb/s" : \
 	unit eq "" && most >= 1e5 ? "%.0s %c" : "%g"
 # A logarithmic axis of few decades has labels at 1, 2 and 5.
 log_tics(form, low, high) = log10(high / low) > 2.5 ? "" : (list = "", \
@@ -44,9 +47,15 @@ log_tics(form, low, high) = log10(high / low) > 2.5 ? "" : (list = "", \
 	(list = list . sprintf("%s\"%s\" %g", list eq "" ? "" : ", ", \
 	gprintf(form, word("1 2 5", k) * 10.0 ** e), word("1 2 5", k) * 10.0 ** e), 0), \
 	"set ytics (" . list . ")")
+# A logarithmic axis of sizes has labels at powers of two, every so many.
+size_tics(low, high, every) = (list = "", \
+	sum [e = 0:int((log(high) - log(low)) / log(2) / every + 1e-6)] \
+	(v = 2 ** (ceil(log(low) / log(2) - 1e-6) + e * every), \
+	list = list . sprintf("%s\"%g %s\" %g", e == 0 ? "" : ", ", v / 1024.0 ** power(v), size_unit(v), v), 0), \
+	"set xtics (" . list . ")")
 human(unit, v) = unit eq "s" ? \
 	gprintf("%.3g ", v * unit_factor("s", v)) . time_unit(v) : \
-	unit eq "B" ? (v < 1024 ? gprintf("%.0f B", v) : gprintf("%.1b %BB", v)) : \
+	unit eq "B" ? sprintf(v < 1024 ? "%.0f %s" : "%.1f %s", v / 1024.0 ** power(v), size_unit(v)) : \
 	unit eq "b/s" ? gprintf("%.4g ", 8 * v / 1e9) . "Gb/s" : gprintf("%g", v)
 
 # Widths of a paper's columns; text of 8 points. A PNG has 300 dots per inch.

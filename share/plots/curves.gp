@@ -37,19 +37,21 @@ stats data using (column(y)) nooutput name "Y"
 name_of(i) = series_unit eq "" ? brief(key_of[i], 40) : \
 	real(key_of[i]) > 0 ? human(series_unit, real(key_of[i])) : "all"
 
-fx = unit_factor(xunit, X_max)
+sizes = xunit eq "B" && xlog
+fx = sizes ? 1 : unit_factor(xunit, X_max)
 fy = unit_factor(yunit, Y_max)
-set xlabel xlabel . unit_label(xunit, X_max)
+set xlabel xlabel . (sizes ? "" : unit_label(xunit, X_max))
 set ylabel ylabel . unit_label(yunit, Y_max)
 set format x unit_format(xunit, X_max)
 set format y unit_format(yunit, Y_max)
 # a little more than the points, which lose digits below
 if (xlog) { set logscale x xlog; set xrange [0.9999 * X_min * fx:1.0001 * X_max * fx] }
 # a few of many powers of two
-doublings = xlog == 2 ? log(X_max / X_min) / log(2) : 0
-if (doublings > 6) { set xtics fx * X_min, 2 ** ceil(doublings / (xunit eq "" ? 7 : 5)) }
+doublings = xlog == 2 || sizes ? log(X_max / X_min) / log(2) : 0
+if (doublings > 6 && !sizes) { set xtics fx * X_min, 2 ** ceil(doublings / (xunit eq "" ? 7 : 5)) }
 if (xlog == 2 && xunit eq "" && doublings <= 6 && doublings != floor(doublings)) { \
 	set xtics add (gprintf(unit_format(xunit, X_max), X_max) fx * X_max) }
+if (sizes) { eval size_tics(X_min, X_max, doublings > 6 ? ceil(doublings / 5) : 1) }
 set rmargin xunit eq "" ? 3 : 5
 if (ylog) { set logscale y ylog }
 if (ylog == 10 && Y_min > 0) { eval log_tics(unit_format(yunit, Y_max), fy * Y_min, fy * Y_max) }
