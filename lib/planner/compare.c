@@ -2,6 +2,7 @@
 #include "planner/compare.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,16 +95,32 @@ static void share_bound(struct gf_compared *rows, size_t n)
 			rows[i].lower_bound_s = bound;
 }
 
+/* Times that differ by less than this share are the same time. */
+static const double same_share = 1e-6;
+
+/* Is it better? Of the same time the one with fewer messages is. */
+static bool better(const struct gf_compared *a, const struct gf_compared *b,
+		   double unit_s)
+{
+	double x = nearbyint(a->iteration_s / unit_s);
+	double y = nearbyint(b->iteration_s / unit_s);
+
+	return x < y || (x == y && a->plan.nmessages < b->plan.nmessages);
+}
+
 /* Best first; equals stay in the registry's order. */
 static void sort(struct gf_compared *rows, size_t n)
 {
+	double least_s = INFINITY, unit_s;
 	size_t i, k;
 
+	for (i = 0; i < n; i++)
+		least_s = fmin(least_s, rows[i].iteration_s);
+	unit_s = fmax(same_share * least_s, DBL_MIN);
 	for (i = 1; i < n; i++) {
 		struct gf_compared row = rows[i];
 
-		for (k = i; k > 0 && rows[k - 1].iteration_s > row.iteration_s;
-		     k--)
+		for (k = i; k > 0 && better(&row, &rows[k - 1], unit_s); k--)
 			rows[k] = rows[k - 1];
 		rows[k] = row;
 	}

@@ -2,9 +2,11 @@
 #include "planner/emit.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/heap.h"
 #include "coll/algorithm.h"
 #include "doc/select_powersgd.h"
 #include "json/json.h"
@@ -265,6 +267,32 @@ static int emit_ddp(const struct gf_plan *p, const struct gf_emit_times *t,
 /* --- Horovod --------------------------------------------------------------
  */
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The groups are found by the names of their tensors. */
+static int check_names(const struct gf_plan *p, struct gf_error *err)
+{
+	size_t n = p->model->ntensors, i;
+	const char **names = gf_xcalloc(n, sizeof(*names));
+	int rc = 0;
+
+	for (i = 0; i < n; i++)
+		names[i] = p->model->tensors[i].name;
+	qsort(names, n, sizeof(*names), by_name);
+	for (i = 1; i < n && !rc; i++)
+		if (!strcmp(names[i - 1], names[i]))
+			rc = gf_error_set(err, -ENOTSUP,
+					  "--emit horovod: want tensors with "
+					  "names of their own, got \"%.40s\" "
+					  "twice",
+					  names[i]);
+	free(names);
+	return rc;
+}
+
 static void add_groups(const struct gf_plan *p, struct gf_text *out)
 {
 	size_t i, k;
@@ -302,6 +330,9 @@ static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t,
 			     p->rule->threshold_bytes);
 		return 0;
 	}
+	rc = check_names(p, err);
+	if (rc < 0)
+		return rc;
 	caveats(p, out);
 	add_groups(p, out);
 	name = compression_of(p->messages[0].codec)->horovod;

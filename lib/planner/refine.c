@@ -152,6 +152,9 @@ void gf_request_follow(struct gf_request *r, struct gf_axes *axes,
 		r->codecs = gf_plan_codecs(p, codecs);
 }
 
+/* A model that leaves out more of a step than this says little about plans. */
+static const double much_unexplained = 0.2;
+
 void gf_refine_compare(const struct gf_plan *before,
 		       const struct gf_measured *m, const struct gf_plan *after,
 		       struct gf_text *notes)
@@ -171,6 +174,14 @@ void gf_refine_compare(const struct gf_plan *before,
 			     "; by what was measured the old plan takes "
 			     "%.4g s, the new one %.4g s",
 			     old.iteration_s, after->predicted->iteration_s);
+	if (old.iteration_s > 0 &&
+	    old.iteration_s < (1 - much_unexplained) * m->iteration_s)
+		gf_text_addf(notes,
+			     "\nthe model explains only %.0f %% of the "
+			     "measured iteration: what it leaves out (other "
+			     "programs, more ranks than processors, reading "
+			     "data) no plan makes shorter",
+			     100 * old.iteration_s / m->iteration_s);
 	for (i = 0, k = 0; i < after->nmessages; i++) {
 		while (k < before->nmessages &&
 		       before->messages[k].last < after->messages[i].last)

@@ -295,6 +295,41 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	says "messages: 4 -> 4, 4 end with the same tensor as before"
 }
 
+@test "--refine: a run that waits for something else is not blamed on the network" {
+	six --policy wfbp -o plan.json
+	gf-sim plan.json --trace trace.json -o /dev/null
+	jq '(.traceEvents[] | select(.cat == "wait") | .dur) |= . * 3' trace.json > waits.json
+	wants 0 gf-plan --refine waits.json plan.json
+	# 20 s of compute and 47 s of waiting, which the run has three times
+	says "iteration: measured 161 s, was predicted 67 s"
+	says "the model explains only 42 % of the measured iteration"
+	wants 0 gf-plan --refine trace.json plan.json
+	fails grep -q 'explains only' err.txt
+}
+
+@test "--compare: of the same time, the one with fewer messages comes first" {
+	wants 0 gf-plan --compare --flops 1e9 --json resnet50 asc-wfbp-8x4-10gbe
+	jq -se 'map([(.iteration_s / .least * 1e6 | round), .messages]) as $rows | $rows == ($rows | sort)' \
+		<(jq -sc '(map(.iteration_s) | min) as $least | .[] | .least = $least' out.txt)
+	jq -se 'map(.iteration_s * 1e4 | round) | unique | length < 8' out.txt
+}
+
+@test "--emit horovod: groups go by names, so tensors need names of their own" {
+	jq '.model.tensors |= map(.name = "same")' "$share/profiles/six.json" > dup.json
+	wants 1 gf-plan -q dup.json --emit horovod
+	says '--emit horovod: want tensors with names of their own, got "same" twice'
+	one_line
+	wants 0 gf-plan -q dup.json --emit ddp
+}
+
+@test "standard input is read once, and GF_SHARE names a folder" {
+	stdin=$share/profiles/six.json wants 2 gf-plan - -
+	says "want standard input once, got - twice"
+	GF_SHARE=/nonexistent wants 3 gf-plan resnet20 4x2-1gbe
+	says "GF_SHARE: /nonexistent: No such file or directory"
+	one_line
+}
+
 @test "--refine: a slower network is found, and planned for" {
 	six --policy wfbp -o plan.json
 	# a ring of 4 at 3 B/s: 0.5 s per byte where 0.25 was planned

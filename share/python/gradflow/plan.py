@@ -33,6 +33,9 @@ def check_names(plan, where, parameters):
     if not isinstance(tensors, list):
         return
     planned = {t.get("name"): t.get("count_elems") for t in tensors if isinstance(t, dict)}
+    names = [t.get("name") for t in tensors if isinstance(t, dict)]
+    twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
+    want(twice is None, f"{where}: /tensors", "names of their own", f"{twice} twice")
     lacks = [n for n in parameters if n not in planned]
     knows = [n for n in planned if n not in parameters]
     want(not lacks and not knows, f"{where}: /tensors",
