@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/steps.h"
 
+#include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "cli/human.h"
 #include "cli/table.h"
 #include "json/json.h"
 #include "sim/picture.h"
+
+/* A table for people has no more rows of steps than that. */
+enum { STEP_ROWS = 200 };
 
 static const char *const op_names[] = {
 	[GF_STEP_SEND] = "send",   [GF_STEP_RECV] = "recv",
@@ -57,6 +62,12 @@ static void each(const struct gf_replayed *r,
 	for (message = 0; message < r->nmessages; message++)
 		for (rank = 0; rank < r->ranks; rank++)
 			each_of(r, message, rank, tell, ctx);
+}
+
+static void count_step(void *ctx, const struct row *row)
+{
+	(void)row;
+	++*(size_t *)ctx;
 }
 
 /* --- JSON Lines ----------------------------------------------------------- */
@@ -236,23 +247,91 @@ static void messages_text(const struct gf_plan *p, const struct gf_replayed *r,
 	gf_table_release(&t);
 }
 
-void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r,
-		    struct gf_text *out)
+static void steps_text(const struct gf_replayed *r, struct gf_text *out)
 {
 	struct gf_table t = {0};
-	struct gf_human replayed, model;
 
-	gf_text_addf(out, "iteration %s by replay, %s by the step model\n\n",
-		     gf_human_time(r->outcome.iteration_s, &replayed),
-		     gf_human_time(r->model.iteration_s, &model));
-	messages_text(p, r, out);
-	gf_text_addf(out, "\n");
 	gf_table_row(&t, 8,
 		     (const char *[]){"message", "rank", "step", "peer",
 				      "elements", "bytes", "start", "end"});
 	each(r, step_cells, &t);
 	gf_table_print(&t, out);
 	gf_table_release(&t);
+}
+
+/* All steps of one kind in a message. */
+struct kind {
+	size_t steps;
+	double bytes, start_s, end_s;
+};
+
+static void add_to_kind(void *ctx, const struct row *row)
+{
+	struct kind *k = (struct kind *)ctx + row->is->op;
+
+	if (!k->steps++)
+		k->start_s = row->at.start_s;
+	k->bytes += row->bytes;
+	k->start_s = fmin(k->start_s, row->at.start_s);
+	k->end_s = fmax(k->end_s, row->at.end_s);
+}
+
+static void kind_row(struct gf_table *t, size_t message, size_t op,
+		     const struct kind *k)
+{
+	struct gf_human h;
+
+	gf_table_begin(t, 6);
+	gf_table_cell(t, "%zu", message);
+	gf_table_cell(t, "%s", op_names[op]);
+	gf_table_cell(t, "%zu", k->steps);
+	gf_table_cell(t, "%s", gf_human_size(k->bytes, &h));
+	gf_table_cell(t, "%s", gf_human_time(k->start_s, &h));
+	gf_table_cell(t, "%s", gf_human_time(k->end_s, &h));
+}
+
+/* Too many steps to read one by one: a row for those of a kind. */
+static void kinds_text(const struct gf_replayed *r, size_t nsteps,
+		       struct gf_text *out)
+{
+	struct gf_table t = {0};
+	size_t message, op;
+	int rank;
+
+	gf_table_row(&t, 6,
+		     (const char *[]){"message", "step", "steps", "bytes",
+				      "first start", "last end"});
+	for (message = 0; message < r->nmessages; message++) {
+		struct kind kinds[GF_ARRAY_LENGTH(op_names)] = {{0}};
+
+		for (rank = 0; rank < r->ranks; rank++)
+			each_of(r, message, rank, add_to_kind, kinds);
+		for (op = 0; op < GF_ARRAY_LENGTH(kinds); op++)
+			if (kinds[op].steps)
+				kind_row(&t, message, op, &kinds[op]);
+	}
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+	gf_text_addf(out, "%zu steps of %d ranks: --csv prints each\n", nsteps,
+		     r->ranks);
+}
+
+void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r,
+		    struct gf_text *out)
+{
+	struct gf_human replayed, model;
+	size_t nsteps = 0;
+
+	gf_text_addf(out, "iteration %s by replay, %s by the step model\n\n",
+		     gf_human_time(r->outcome.iteration_s, &replayed),
+		     gf_human_time(r->model.iteration_s, &model));
+	messages_text(p, r, out);
+	gf_text_addf(out, "\n");
+	each(r, count_step, &nsteps);
+	if (nsteps > STEP_ROWS)
+		kinds_text(r, nsteps, out);
+	else
+		steps_text(r, out);
 }
 
 /* --- trace ---------------------------------------------------------------- */

@@ -11,7 +11,8 @@
  * the replay and in the step model, every step of every rank.
  *
  * JSON Lines: rows of `part` iteration, message and step, in that order. CSV:
- * the steps, with a heading. Text: all three, for people.
+ * the steps, with a heading. Text: all three, for people; of a long program a
+ * row for each message and kind of step.
  */
 void gf_steps_json(const struct gf_plan *p, const struct gf_replayed *r,
 		   struct gf_text *out);

@@ -132,6 +132,22 @@ plan() { # options of gf-plan...
 	jq -es '.[1] | .system == "pipe-sgd" and .staleness == 2 and .codecs == "trunc16"' out.txt
 }
 
+@test "--steps --table: of a long program a row for each message and kind of step" {
+	six=$share/profiles/six.json
+	gf-plan -q --policy single "$six" > plan.json
+	# a ring of 4: 6 rounds of a send and a receive each on every rank
+	wants 0 gf-sim plan.json --steps --table
+	[ "$(grep -cE '^ *0 +[0-3] +(send|recv|recv-reduce) ' out.txt)" -eq 48 ]
+	wants 0 gf-sim plan.json --steps --csv --ranks 16
+	steps=$(($(wc -l < out.txt) - 1))
+	first=$(awk -F, '$4 == "send" { n++ } END { print n }' out.txt)
+	wants 0 gf-sim plan.json --steps --table --ranks 16
+	prints "$steps steps of 16 ranks: --csv prints each"
+	grep -qE "^ *0 +send +$first " out.txt
+	[ "$(wc -l < out.txt)" -lt 20 ]
+	[ "$(awk '$2 ~ /^recv/ { n += $3 } END { print n }' out.txt)" -eq "$first" ]
+}
+
 @test "a table on a terminal as wide as its window, JSON into a pipe" {
 	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
 	for system in ddp gtopk; do
