@@ -36,7 +36,7 @@ const struct gf_setting gf_cli_shared[] = {
 const size_t gf_cli_nshared = GF_ARRAY_LENGTH(gf_cli_shared);
 
 static const struct argp_option hidden_options[] = {
-	{NULL, KEY_HELP, NULL, OPTION_HIDDEN, NULL, 0},
+	{NULL, KEY_HELP, NULL, 0, "Give this help list, too", -1},
 	{"completion", KEY_COMPLETION, NULL, OPTION_HIDDEN, NULL, 0},
 	{0},
 };

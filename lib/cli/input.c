@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/input.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -98,9 +99,14 @@ int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds,
 		     bool wanted, gf_cli_take *take, void *ctx,
 		     struct gf_error *err)
 {
-	size_t i;
+	size_t i, read = 0;
 	int rc = 0;
 
+	for (i = 0; i < cli->nfiles; i++)
+		read += strcmp(cli->files[i], "-") == 0;
+	if (read > 1)
+		return gf_error_set(err, -EINVAL,
+				    "want standard input once, got - twice");
 	for (i = 0; i < cli->nfiles && rc == 0; i++)
 		rc = take_document(cli->files[i], kinds, take, ctx, err);
 	if (cli->nfiles)

@@ -156,9 +156,12 @@ static int refuse(const char *const *kinds, const char *name,
 int gf_cli_share_any(const char *const *kinds, const char *name, char **path,
 		     struct gf_error *err)
 {
+	const char *own = getenv("GF_SHARE");
 	size_t i;
 
 	*path = NULL;
+	if (own && access(own, X_OK) != 0)
+		return gf_error_errno(err, -errno, "GF_SHARE: %s", own);
 	if (access(name, F_OK) == 0)
 		*path = gf_xstrdup(name);
 	for (i = 0; kinds[i] && !*path; i++)
