@@ -59,6 +59,6 @@ while read -r script; do
 	[ -x "$script" ] || offend "README: $script is no script"
 done < <(sed -nE 's/^    \$ (tests[^ ]*).*/\1/p' README.md)
 if command -v man > /dev/null; then
-	MANPAGER=cat man -l man/gf.7 2> /dev/null < /dev/null | grep -q TUTORIAL || offend "man -l man/gf.7 has no TUTORIAL"
+	man -P cat -l man/gf.7 2> /dev/null < /dev/null | grep -q TUTORIAL || offend "man -l man/gf.7 has no TUTORIAL"
 fi
 exit $bad
