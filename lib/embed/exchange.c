@@ -3,16 +3,13 @@
 #include "embed/exchange.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/heap.h"
 #include "codec/codec.h"
 #include "comm/join.h"
-#include "doc/stream.h"
 #include "lane/nccl.h"
 #include "train/choose.h"
 #include "train/method.h"
@@ -128,92 +125,6 @@ static int same_options(struct gf_comm *comm,
 	return rc;
 }
 
-static int read_text(struct gf_job *job, const char *text, struct gf_error *err)
-{
-	struct gf_documents d = {0};
-	int rc =
-		gf_documents_add_text(&d, text, strlen(text), "plan_text", err);
-
-	if (!rc && !d.plan)
-		rc = gf_error_set(err, -EINVAL,
-				  "plan_text: want a gf-plan document, found "
-				  "none");
-	if (!rc)
-		gf_plan_copy(&job->plan, d.plan);
-	gf_documents_release(&d);
-	return rc;
-}
-
-/* The caller's own messages, in the way of the first. */
-static int cut(struct gf_plan *plan, const struct gradflow_exchange_options *o,
-	       struct gf_error *err)
-{
-	const struct gf_message like = plan->messages[0];
-	const size_t n = plan->model->ntensors;
-	struct gf_message *messages;
-	size_t i, at = 0;
-
-	for (i = 0; i < o->nmessages; i++) {
-		if (!o->messages[i] || o->messages[i] > n - at)
-			return gf_error_set(err, -EINVAL,
-					    "message %zu: want 1 to %zu "
-					    "tensors, got %zu",
-					    i, n - at, o->messages[i]);
-		at += o->messages[i];
-	}
-	if (at < n)
-		return gf_error_set(err, -EINVAL,
-				    "messages: want %zu tensors in all, got "
-				    "%zu",
-				    n, at);
-	messages = gf_xcalloc(o->nmessages, sizeof(*messages));
-	for (i = 0, at = 0; i < o->nmessages; i++) {
-		messages[i] = like;
-		messages[i].algorithm = gf_xstrdup(like.algorithm);
-		messages[i].codec = gf_xstrdup(like.codec);
-		messages[i].first = at;
-		at += o->messages[i];
-		messages[i].last = at - 1;
-	}
-	for (i = 0; i < plan->nmessages; i++) {
-		free(plan->messages[i].algorithm);
-		free(plan->messages[i].codec);
-	}
-	free(plan->messages);
-	plan->messages = messages;
-	plan->nmessages = o->nmessages;
-	gf_plan_set_types(plan);
-	return 0;
-}
-
-static int take_dtypes(struct gradflow_exchange *x,
-		       const enum gradflow_dtype *given, struct gf_error *err)
-{
-	static const enum gf_dtype known[] = {[GRADFLOW_F32] = GF_F32,
-					      [GRADFLOW_F16] = GF_F16,
-					      [GRADFLOW_BF16] = GF_BF16};
-	const struct gf_job *job = &x->job;
-	size_t i;
-
-	x->dtypes = gf_xcalloc(job->ntensors, sizeof(*x->dtypes));
-	x->caller = gf_xcalloc(job->ntensors, sizeof(*x->caller));
-	x->posted = gf_xcalloc(job->ntensors, sizeof(*x->posted));
-	x->batch = gf_xcalloc(job->ntensors, sizeof(*x->batch));
-	for (i = 0; i < job->ntensors; i++) {
-		const unsigned dtype = given ? (unsigned)given[i] : 0;
-
-		if (dtype >= GF_ARRAY_LENGTH(known))
-			return gf_error_set(err, -EINVAL,
-					    "dtypes: tensor %zu: want "
-					    "GRADFLOW_F32, _F16 or _BF16, got "
-					    "%d",
-					    i, (int)dtype);
-		x->dtypes[job->order[i]] = known[dtype];
-		x->caller[job->order[i]] = i;
-	}
-	return 0;
-}
-
 /* The GPU, and the memory that messages are packed into. */
 static int open_device(struct gradflow_exchange *x,
 		       const struct gradflow_exchange_options *o,
@@ -248,9 +159,10 @@ static int adapt(struct gf_job *job, void *ctx, struct gf_error *err)
 {
 	const struct settle *s = ctx;
 	struct gf_plan *plan = &job->plan;
-	int rc = s->options->messages ? cut(plan, s->options, err) : 0;
+	int rc = s->options->messages ? gf_embed_plan_cut(plan, s->options, err)
+				      : 0;
 
-	rc = rc ? rc : take_dtypes(s->x, s->options->dtypes, err);
+	rc = rc ? rc : gf_embed_take_dtypes(s->x, s->options->dtypes, err);
 	if (!rc && plan->staleness > 1)
 		rc = gf_error_set(err, -ENOTSUP,
 				  "staleness %d: an exchange gives back the "
@@ -312,7 +224,7 @@ static int open_all(struct gradflow_exchange *x,
 					&tensors, err);
 	rc = rc ? rc : gf_embed_check(tensors, job->ntensors, err);
 	if (!rc && o->plan_text)
-		rc = read_text(job, o->plan_text, err);
+		rc = gf_embed_plan_text(job, o->plan_text, err);
 	/* one rank's mistake is every rank's failure, told alike */
 	rc = gf_comm_agree(job->comm, rc, err);
 	rc = rc ? rc : same_options(job->comm, o, err);

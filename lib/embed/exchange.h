@@ -9,9 +9,9 @@
 #include "embed/job.h"
 
 /*
- * The exchange of gradflow.h: exchange.c opens it, exchange_step.c has the
- * steps and says which calls are allowed when, and exchange_state.c has what it
- * holds back.
+ * The exchange of gradflow.h: exchange.c opens it, exchange_plan.c takes
+ * the caller's plan, exchange_step.c has the steps and says which calls are
+ * allowed when, and exchange_state.c has what it holds back.
  */
 struct gf_embed_device {
 	struct gf_gpu *gpu;
@@ -54,6 +54,18 @@ int gf_embed_exchange_open(struct gf_comm *comm,
 			   const struct gradflow_exchange_options *options,
 			   const struct gf_embed_device *device,
 			   struct gradflow_exchange **x, struct gf_error *err);
+
+/* The job's plan from a document's text. */
+int gf_embed_plan_text(struct gf_job *job, const char *text,
+		       struct gf_error *err);
+/* The caller's own messages, in the way of the plan's first. */
+int gf_embed_plan_cut(struct gf_plan *plan,
+		      const struct gradflow_exchange_options *o,
+		      struct gf_error *err);
+/* The tensors' types and numbers by the plan's order. given: NULL: all f32. */
+int gf_embed_take_dtypes(struct gradflow_exchange *x,
+			 const enum gradflow_dtype *given,
+			 struct gf_error *err);
 
 /* Begins and ends every call of that name; -EBUSY, -EINVAL: it is not allowed.
  * `enter` also fails after a failure. `leave` returns rc. */

@@ -2,8 +2,6 @@
 #include "gradflow.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,24 +9,9 @@
 #include "base/heap.h"
 #include "comm/pages.h"
 #include "doc/stream.h"
-#include "embed/job.h"
-#include "train/method.h"
-#include "train/scale.h"
-#include "train/train.h"
+#include "embed/trainer.h"
 
 #define API __attribute__((visibility("default")))
-
-struct gradflow {
-	struct gf_job job;
-	struct gf_training training;
-	struct gf_optim_config optim;
-	struct gf_loss_scale scale; /* as it begins */
-	float *params;
-	struct gf_method method;
-	char *said; /* the training, for checkpoints */
-	uint64_t sent_bytes;
-	bool begun;
-};
 
 static _Thread_local struct gf_error last;
 
@@ -46,8 +29,6 @@ API const char *gradflow_version(void)
 {
 	return GF_VERSION;
 }
-
-/* --- open ---------------------------------------------------------------- */
 
 /* What the ranks would else find out in the middle of a step. */
 static int same_options(struct gradflow *g, const struct gradflow_options *o)
@@ -255,168 +236,4 @@ API void gradflow_close(struct gradflow *g)
 	gf_pages_free(g->params);
 	free(g->said);
 	free(g);
-}
-
-/* --- what is there ------------------------------------------------------- */
-
-API int gradflow_rank(const struct gradflow *g)
-{
-	return g ? g->job.comm->rank : -EINVAL;
-}
-
-API int gradflow_ranks(const struct gradflow *g)
-{
-	return g ? g->job.comm->ranks : -EINVAL;
-}
-
-API int gradflow_local_rank(const struct gradflow *g)
-{
-	return g ? g->job.comm->local_rank : -EINVAL;
-}
-
-API const char *gradflow_ways(const struct gradflow *g)
-{
-	return g ? g->job.ways : NULL;
-}
-
-API size_t gradflow_place(const struct gradflow *g, size_t tensor)
-{
-	return g && tensor < g->job.ntensors
-		       ? g->job.offset[g->job.order[tensor]]
-		       : SIZE_MAX;
-}
-
-API float *gradflow_parameters(struct gradflow *g)
-{
-	return g ? g->params : NULL;
-}
-
-API size_t gradflow_count(const struct gradflow *g)
-{
-	return g ? g->job.offset[g->job.ntensors] : 0;
-}
-
-API uint64_t gradflow_steps(const struct gradflow *g)
-{
-	return g ? g->job.steps : 0;
-}
-
-API uint64_t gradflow_sent_bytes(struct gradflow *g)
-{
-	if (!g)
-		return 0;
-	if (!g->job.failed)
-		g->sent_bytes += gf_method_sent_bytes(&g->method);
-	return g->sent_bytes;
-}
-
-/* --- steps --------------------------------------------------------------- */
-
-/* Begins a call, in a step or between steps; `leave` ends it. */
-static int enter(struct gradflow *g, const char *call, bool within)
-{
-	int rc = gf_job_reach(g ? &g->job : NULL, call, &last);
-
-	if (rc)
-		return rc;
-	if (gf_job_failed(&g->job, &last))
-		rc = g->job.failed;
-	else if (within && !g->begun)
-		rc = gf_error_set(&last, -EINVAL,
-				  "%s, step %zu: want gradflow_begin first",
-				  call, (size_t)g->job.steps + 1);
-	else if (!within && g->begun)
-		rc = gf_error_set(&last, -EINVAL,
-				  "%s: want it between steps, got it within "
-				  "step %zu",
-				  call, (size_t)g->job.steps + 1);
-	return rc ? gf_job_leave(&g->job, rc) : 0;
-}
-
-static int leave(struct gradflow *g, int rc)
-{
-	return gf_job_leave(&g->job, rc);
-}
-
-API int gradflow_start(struct gradflow *g)
-{
-	struct gf_team team;
-	int rc = enter(g, "gradflow_start", false);
-
-	if (rc)
-		return rc;
-	team = gf_method_team(&g->method);
-	rc = gf_team_bcast(&team, g->params, gradflow_count(g) * sizeof(float),
-			   &last);
-	return leave(g, gf_job_keep(&g->job, rc, &last));
-}
-
-API float *gradflow_begin(struct gradflow *g)
-{
-	float *grads;
-
-	if (enter(g, "gradflow_begin", false))
-		return NULL;
-	g->begun = true;
-	grads = gf_method_begin(&g->method, (size_t)g->job.steps + 1);
-	(void)leave(g, 0);
-	return grads;
-}
-
-API int gradflow_ready(struct gradflow *g, size_t tensor)
-{
-	int rc = enter(g, "gradflow_ready", true);
-
-	if (rc)
-		return rc;
-	if (tensor < g->job.ntensors)
-		gf_method_ready(&g->method, g->job.order[tensor]);
-	else
-		rc = gf_error_set(&last, -EINVAL,
-				  "gradflow_ready: want a tensor below %zu, "
-				  "got %zu",
-				  g->job.ntensors, tensor);
-	return leave(g, rc);
-}
-
-static int step(struct gradflow *g, double rate)
-{
-	const size_t number = (size_t)g->job.steps + 1;
-	int rc;
-
-	if (!isfinite(rate))
-		return gf_error_set(&last, -EINVAL,
-				    "gradflow_step, step %zu: rate: want a "
-				    "finite number, got %g",
-				    number, rate);
-	g->begun = false;
-	gf_method_backward_end(&g->method);
-	rc = gf_method_exchange(&g->method, number, &last);
-	rc = gf_job_keep(&g->job, rc, &last);
-	if (rc)
-		return rc;
-	gf_method_update(&g->method, number, rate);
-	g->job.steps++;
-	return 0;
-}
-
-API int gradflow_step(struct gradflow *g, double rate)
-{
-	int rc = enter(g, "gradflow_step", true);
-
-	return rc ? rc : leave(g, step(g, rate));
-}
-
-API int gradflow_save(struct gradflow *g, const char *folder)
-{
-	int rc = enter(g, "gradflow_save", false);
-
-	return rc ? rc : leave(g, gf_job_save(&g->job, folder, &last));
-}
-
-API int gradflow_load(struct gradflow *g, const char *folder)
-{
-	int rc = enter(g, "gradflow_load", false);
-
-	return rc ? rc : leave(g, gf_job_load(&g->job, folder, NULL, &last));
 }

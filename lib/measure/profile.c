@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "measure/profile.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "base/array.h"
 #include "base/heap.h"
 #include "measure/beside.h"
 #include "measure/codecs.h"
@@ -325,74 +322,6 @@ static int measure(const struct gf_bench_profile *c, struct gf_profile *p,
 	if (m.step.model)
 		gf_bench_step_close(&m.step);
 	gf_bench_compute_release(&m.times);
-	return rc;
-}
-
-static char *describe_network(const struct gf_bench_network *n)
-{
-	struct gf_text t = {0};
-	size_t i;
-
-	gf_text_addf(&t, "%zu to ", n->min_bytes);
-	if (n->max_bytes)
-		gf_text_addf(&t, "%zu bytes", n->max_bytes);
-	else
-		gf_text_addf(&t, "as many bytes as there is time for");
-	gf_text_addf(&t,
-		     ", %zu lanes, %g s a point, %g s in all, given up after "
-		     "%g s, ",
-		     n->lanes, n->time_s, n->budget_s, n->timeout_s);
-	for (i = 0; n->algorithms && n->algorithms[i]; i++)
-		gf_text_addf(&t, "%s%s", i ? "," : "", n->algorithms[i]);
-	if (!n->algorithms)
-		gf_text_addf(&t, "all algorithms");
-	return gf_text_take(&t);
-}
-
-int gf_bench_profile_same(struct gf_comm *comm,
-			  const struct gf_bench_profile *c, const char *command,
-			  const char *model, struct gf_error *err)
-{
-	const char *device = c->device.name ? c->device.name : "cpu";
-	char *step = gf_xasprintf("batch %zu, %zu + %zu repeats, %.*s",
-				  c->batch, c->warmup, c->repeats,
-				  (int)strcspn(device, ":"), device);
-	char *network =
-		c->network ? describe_network(&c->sweep) : gf_xstrdup("none");
-	const struct {
-		const char *what, *text;
-	} said[] = {
-		{"version", GF_VERSION},           {"command", command},
-		{"model", model ? model : "none"}, {"options", step},
-		{"network half", network},
-	};
-	size_t i;
-	int rc = 0;
-
-	for (i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
-		rc = gf_comm_same_text(comm, said[i].what, said[i].text, err);
-	free(step);
-	free(network);
-	return rc;
-}
-
-int gf_bench_profile_check(const struct gf_bench_profile *c,
-			   struct gf_error *err)
-{
-	struct gf_bench_network sweep = c->sweep;
-	int rc = gf_bench_device_check(&c->device, err);
-
-	if (rc) {
-		gf_error_prefix(err, "--device");
-		return rc;
-	}
-	if (sweep.max_bytes == 0)
-		sweep.max_bytes = GF_BENCH_MAX_BYTES;
-	rc = gf_bench_network_check(&sweep, err);
-	if (rc == 0 && !gf_backend_find(c->backend_name))
-		rc = gf_error_set(err, -EINVAL,
-				  "--backend: there is none named %s here",
-				  c->backend_name);
 	return rc;
 }
 

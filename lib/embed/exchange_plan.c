@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The plan of an exchange, as its caller has it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "doc/stream.h"
+#include "embed/exchange.h"
+
+int gf_embed_plan_text(struct gf_job *job, const char *text,
+		       struct gf_error *err)
+{
+	struct gf_documents d = {0};
+	int rc =
+		gf_documents_add_text(&d, text, strlen(text), "plan_text", err);
+
+	if (!rc && !d.plan)
+		rc = gf_error_set(err, -EINVAL,
+				  "plan_text: want a gf-plan document, found "
+				  "none");
+	if (!rc)
+		gf_plan_copy(&job->plan, d.plan);
+	gf_documents_release(&d);
+	return rc;
+}
+
+int gf_embed_plan_cut(struct gf_plan *plan,
+		      const struct gradflow_exchange_options *o,
+		      struct gf_error *err)
+{
+	const struct gf_message like = plan->messages[0];
+	const size_t n = plan->model->ntensors;
+	struct gf_message *messages;
+	size_t i, at = 0;
+
+	for (i = 0; i < o->nmessages; i++) {
+		if (!o->messages[i] || o->messages[i] > n - at)
+			return gf_error_set(err, -EINVAL,
+					    "message %zu: want 1 to %zu "
+					    "tensors, got %zu",
+					    i, n - at, o->messages[i]);
+		at += o->messages[i];
+	}
+	if (at < n)
+		return gf_error_set(err, -EINVAL,
+				    "messages: want %zu tensors in all, got "
+				    "%zu",
+				    n, at);
+	messages = gf_xcalloc(o->nmessages, sizeof(*messages));
+	for (i = 0, at = 0; i < o->nmessages; i++) {
+		messages[i] = like;
+		messages[i].algorithm = gf_xstrdup(like.algorithm);
+		messages[i].codec = gf_xstrdup(like.codec);
+		messages[i].first = at;
+		at += o->messages[i];
+		messages[i].last = at - 1;
+	}
+	for (i = 0; i < plan->nmessages; i++) {
+		free(plan->messages[i].algorithm);
+		free(plan->messages[i].codec);
+	}
+	free(plan->messages);
+	plan->messages = messages;
+	plan->nmessages = o->nmessages;
+	gf_plan_set_types(plan);
+	return 0;
+}
+
+int gf_embed_take_dtypes(struct gradflow_exchange *x,
+			 const enum gradflow_dtype *given, struct gf_error *err)
+{
+	static const enum gf_dtype known[] = {[GRADFLOW_F32] = GF_F32,
+					      [GRADFLOW_F16] = GF_F16,
+					      [GRADFLOW_BF16] = GF_BF16};
+	const struct gf_job *job = &x->job;
+	size_t i;
+
+	x->dtypes = gf_xcalloc(job->ntensors, sizeof(*x->dtypes));
+	x->caller = gf_xcalloc(job->ntensors, sizeof(*x->caller));
+	x->posted = gf_xcalloc(job->ntensors, sizeof(*x->posted));
+	x->batch = gf_xcalloc(job->ntensors, sizeof(*x->batch));
+	for (i = 0; i < job->ntensors; i++) {
+		const unsigned dtype = given ? (unsigned)given[i] : 0;
+
+		if (dtype >= GF_ARRAY_LENGTH(known))
+			return gf_error_set(err, -EINVAL,
+					    "dtypes: tensor %zu: want "
+					    "GRADFLOW_F32, _F16 or _BF16, got "
+					    "%d",
+					    i, (int)dtype);
+		x->dtypes[job->order[i]] = known[dtype];
+		x->caller[job->order[i]] = i;
+	}
+	return 0;
+}
