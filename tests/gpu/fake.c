@@ -12,6 +12,9 @@
 
 #define ALIGN 256
 
+/* The device that this thread's calls go to: CUDA keeps one for each thread. */
+static _Thread_local struct fake_device *current;
+
 void fake_complain(struct fake_world *w, const char *what)
 {
 	if (!w->complaint[0])
@@ -32,9 +35,17 @@ void *fake_remember(struct fake_world *w, size_t size_bytes)
 	return p;
 }
 
-struct fake_device *fake_device_of(struct gf_gpu *g)
+struct fake_device *fake_use(struct gf_gpu *g)
 {
-	return (struct fake_device *)(void *)g;
+	current = (struct fake_device *)(void *)g;
+	return current;
+}
+
+/* Of one process that has a thread for each rank, rank 0 has CUDA's device 0.
+ */
+bool fake_uses(const struct fake_device *d)
+{
+	return current ? current == d : d == d->world->devices;
 }
 
 /* --- streams -------------------------------------------------------------- */
@@ -72,12 +83,19 @@ struct fake_operation *fake_op(struct gf_gpu_stream *s, enum kind kind)
 	return op;
 }
 
+static void check_current(const struct gf_gpu_stream *s)
+{
+	if (!fake_uses(&s->world->devices[s->rank]))
+		fake_complain(s->world, "a kernel on another device's stream");
+}
+
 void fake_call(struct gf_gpu_stream *s, void (*call)(struct fake_operation *op),
 	       void *a, const void *b, size_t n, size_t m)
 {
 	struct fake_operation *op;
 
 	pthread_mutex_lock(&s->world->lock);
+	check_current(s);
 	op = fake_op(s, CALL);
 	op->call = call;
 	op->a = a;
@@ -110,6 +128,7 @@ static void enqueue(struct gf_gpu_stream *s, void (*run)(void *ctx), void *ctx,
 	struct fake_operation *op;
 
 	pthread_mutex_lock(&s->world->lock);
+	check_current(s);
 	if (!own_bytes && s->capture)
 		fake_complain(s->world, "what runs once is in a graph");
 	op = fake_op(s, CALL);

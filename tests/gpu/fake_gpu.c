@@ -10,12 +10,11 @@
 static int fake_alloc(struct gf_gpu *g, size_t size_bytes, void **p,
 		      struct gf_error *err)
 {
-	struct fake_world *w = fake_device_of(g)->world;
+	struct fake_world *w = fake_use(g)->world;
 
 	(void)err;
 	pthread_mutex_lock(&w->lock);
-	fake_not_captured(fake_device_of(g),
-			  "memory is allocated in a capture");
+	fake_not_captured(fake_use(g), "memory is allocated in a capture");
 	*p = fake_remember(w, size_bytes);
 	memset(*p, 0xff, size_bytes);
 	pthread_mutex_unlock(&w->lock);
@@ -25,7 +24,7 @@ static int fake_alloc(struct gf_gpu *g, size_t size_bytes, void **p,
 /* What is enqueued may still use it, but nothing that is launched later. */
 static void fake_free(struct gf_gpu *g, void *p)
 {
-	struct fake_world *w = fake_device_of(g)->world;
+	struct fake_world *w = fake_use(g)->world;
 
 	pthread_mutex_lock(&w->lock);
 	for (size_t i = 0; p && i < w->nmemory; i++)
@@ -36,7 +35,7 @@ static void fake_free(struct gf_gpu *g, void *p)
 static int fake_host_pin(struct gf_gpu *g, void *p, size_t size_bytes,
 			 struct gf_error *err)
 {
-	struct fake_world *w = fake_device_of(g)->world;
+	struct fake_world *w = fake_use(g)->world;
 
 	(void)p;
 	(void)size_bytes;
@@ -49,7 +48,7 @@ static int fake_host_pin(struct gf_gpu *g, void *p, size_t size_bytes,
 
 static void fake_host_unpin(struct gf_gpu *g, void *p)
 {
-	struct fake_world *w = fake_device_of(g)->world;
+	struct fake_world *w = fake_use(g)->world;
 
 	(void)p;
 	pthread_mutex_lock(&w->lock);
@@ -60,8 +59,8 @@ static void fake_host_unpin(struct gf_gpu *g, void *p)
 static int fake_free_bytes(struct gf_gpu *g, size_t *bytes,
 			   struct gf_error *err)
 {
-	(void)g;
 	(void)err;
+	fake_use(g);
 	*bytes = (size_t)1 << 30;
 	return 0;
 }
@@ -69,7 +68,7 @@ static int fake_free_bytes(struct gf_gpu *g, size_t *bytes,
 static int fake_stream_new(struct gf_gpu *g, bool urgent,
 			   struct gf_gpu_stream **s, struct gf_error *err)
 {
-	struct fake_world *w = fake_device_of(g)->world;
+	struct fake_world *w = fake_use(g)->world;
 	struct gf_gpu_stream *n;
 
 	(void)urgent;
@@ -78,10 +77,9 @@ static int fake_stream_new(struct gf_gpu *g, bool urgent,
 	if (w->nstreams == STREAMS_MAX)
 		abort();
 	n = &w->streams[w->nstreams++];
-	*n = (struct gf_gpu_stream){
-		.world = w,
-		.rank = (int)(fake_device_of(g) - w->devices),
-		.used = true};
+	*n = (struct gf_gpu_stream){.world = w,
+				    .rank = (int)(fake_use(g) - w->devices),
+				    .used = true};
 	n->last = &n->first;
 	pthread_mutex_unlock(&w->lock);
 	*s = n;
@@ -100,8 +98,8 @@ static int fake_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
 {
 	bool empty;
 
-	(void)g;
 	(void)err;
+	fake_use(g);
 	pthread_mutex_lock(&s->world->lock);
 	fake_not_captured(&s->world->devices[s->rank],
 			  "the host waits in a capture");
@@ -123,7 +121,7 @@ static int fake_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
 static int fake_event_new(struct gf_gpu *g, bool timed, struct gf_gpu_event **e,
 			  struct gf_error *err)
 {
-	struct fake_world *w = fake_device_of(g)->world;
+	struct fake_world *w = fake_use(g)->world;
 
 	(void)timed;
 	(void)err;
@@ -145,8 +143,8 @@ static int fake_record(struct gf_gpu *g, struct gf_gpu_event *e,
 {
 	struct fake_operation *op;
 
-	(void)g;
 	(void)err;
+	fake_use(g);
 	pthread_mutex_lock(&s->world->lock);
 	op = fake_op(s, RECORD);
 	op->event = e;
@@ -161,8 +159,8 @@ static int fake_wait(struct gf_gpu *g, struct gf_gpu_stream *s,
 {
 	struct fake_operation *op;
 
-	(void)g;
 	(void)err;
+	fake_use(g);
 	pthread_mutex_lock(&s->world->lock);
 	op = fake_op(s, WAIT);
 	op->event = e;
@@ -180,7 +178,7 @@ static int fake_query(struct gf_gpu *g, struct gf_gpu_event *e,
 	pthread_mutex_lock(&e->world->lock);
 	happened = e->happened == e->recorded;
 	if (happened)
-		fake_seen(fake_device_of(g), e->at_s);
+		fake_seen(fake_use(g), e->at_s);
 	pthread_mutex_unlock(&e->world->lock);
 	return happened;
 }
@@ -189,7 +187,7 @@ static int fake_event_sync(struct gf_gpu *g, struct gf_gpu_event *e,
 			   struct gf_error *err)
 {
 	pthread_mutex_lock(&e->world->lock);
-	fake_not_captured(fake_device_of(g), "the host waits in a capture");
+	fake_not_captured(fake_use(g), "the host waits in a capture");
 	pthread_mutex_unlock(&e->world->lock);
 	while (!fake_query(g, e, err))
 		usleep(50);
@@ -224,8 +222,8 @@ static int fake_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
 	const struct fake_costs *costs = s->world->costs;
 	struct fake_operation *op;
 
-	(void)g;
 	(void)err;
+	fake_use(g);
 	pthread_mutex_lock(&s->world->lock);
 	s->world->to_host_bytes += kind == GF_GPU_TO_HOST ? size_bytes : 0;
 	op = fake_op(s, CALL);
@@ -253,8 +251,8 @@ static void call_zero(struct fake_operation *op)
 static int fake_zero(struct gf_gpu *g, struct gf_gpu_stream *s, void *p,
 		     size_t size_bytes, struct gf_error *err)
 {
-	(void)g;
 	(void)err;
+	fake_use(g);
 	fake_call(s, call_zero, p, NULL, size_bytes, 0);
 	return 0;
 }

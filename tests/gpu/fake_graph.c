@@ -10,7 +10,7 @@
 int fake_capture_begin(struct gf_gpu *g, struct gf_gpu_stream *s,
 		       struct gf_error *err)
 {
-	struct fake_device *d = fake_device_of(g);
+	struct fake_device *d = fake_use(g);
 
 	(void)err;
 	pthread_mutex_lock(&d->world->lock);
@@ -36,7 +36,7 @@ static void hold(const struct gf_gpu_graph *graph, bool holds)
 int fake_capture_end(struct gf_gpu *g, struct gf_gpu_stream *s,
 		     struct gf_gpu_graph **graph, struct gf_error *err)
 {
-	struct fake_device *d = fake_device_of(g);
+	struct fake_device *d = fake_use(g);
 
 	(void)err;
 	pthread_mutex_lock(&d->world->lock);
@@ -87,7 +87,7 @@ static bool is_stale(const struct fake_world *w,
 int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
 		      struct gf_gpu_graph *graph, struct gf_error *err)
 {
-	struct fake_device *d = fake_device_of(g);
+	struct fake_device *d = fake_use(g);
 	const struct fake_operation *op;
 
 	(void)err;
@@ -107,7 +107,7 @@ int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
 
 void fake_graph_free(struct gf_gpu *g, struct gf_gpu_graph *graph)
 {
-	struct fake_world *w = fake_device_of(g)->world;
+	struct fake_world *w = fake_use(g)->world;
 	struct fake_operation *op;
 
 	if (!graph)

@@ -229,6 +229,8 @@ static int nccl_comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
 				    "error");
 	memcpy(&number, id, sizeof(number));
 	pthread_mutex_lock(&here->lock);
+	if (!fake_uses(&here->devices[here_rank]))
+		fake_complain(here, "a communicator on another device");
 	*c = join(here, number, ranks, rank, 0, rank);
 	pthread_mutex_unlock(&here->lock);
 	return 0;
