@@ -116,6 +116,7 @@ static int make(struct gf_net_device *d, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
 	size_t size_bytes = d->offsets[d->nparams] * sizeof(float);
+	struct gf_error ignored;
 	int rc, i;
 
 	rc = device_memory(d, size_bytes, "parameters", &d->params, err);
@@ -131,8 +132,10 @@ static int make(struct gf_net_device *d, struct gf_error *err)
 		.grads = d->grads,
 	};
 	rc = rc ? rc : gf_device_sum_open(&d->sum, err);
-	rc = rc ? rc : ops->host_pin(d->k.gpu, d->k.params, size_bytes, err);
-	d->pinned = !rc;
+	/* else copies wait for the host, which is slower and no worse */
+	if (!rc)
+		d->pinned = !ops->host_pin(d->k.gpu, d->k.params, size_bytes,
+					   &ignored);
 	rc = rc ? rc : ops->stream_new(d->k.gpu, true, &d->input, err);
 	rc = rc ? rc : ops->event_new(d->k.gpu, true, &d->begun, err);
 	rc = rc ? rc : ops->event_new(d->k.gpu, true, &d->ended, err);

@@ -36,6 +36,7 @@ struct fake_faults {
 	int absent;   /* 1 + the rank that does not come when others meet */
 	bool one_gpu; /* all ranks say that they use the same */
 	bool no_graphs;
+	bool no_pins; /* memory that the host has cannot be pinned */
 };
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fake_parts.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,8 +39,9 @@ static int fake_host_pin(struct gf_gpu *g, void *p, size_t size_bytes,
 	struct fake_world *w = fake_use(g)->world;
 
 	(void)p;
-	(void)size_bytes;
-	(void)err;
+	if (w->faults.no_pins)
+		return gf_error_set(err, -ENOMEM, "%zu bytes cannot be pinned",
+				    size_bytes);
 	pthread_mutex_lock(&w->lock);
 	w->pinned++;
 	pthread_mutex_unlock(&w->lock);

@@ -114,6 +114,16 @@ static void test_nccl_other_keep(void)
 	}
 }
 
+/* Copies of the parameters go from memory that is not pinned, too. */
+static void test_unpinned(void)
+{
+	static const struct fake_faults no_pins = {.no_pins = true};
+	struct train_run run = train_defaults(MLP, 2, 3);
+
+	train_with(&run, 3, true, &no_pins);
+	EXPECT(run.rc == 0 && run.last_step > 0, "%s", run.err.text);
+}
+
 /* The step that diverged is named one step late, on all ranks alike; what it
  * would have changed is not. */
 static void test_nccl_divergence(void)
@@ -182,6 +192,7 @@ int main(void)
 	begin("test_train_device_nccl");
 	test_nccl();
 	test_nccl_other_keep();
+	test_unpinned();
 	test_nccl_divergence();
 	test_nccl_refusals();
 	return end();
