@@ -16,7 +16,7 @@
  *
  * Streams run what is enqueued on them in order; streams are ordered among
  * each other by events alone (there is no default stream here). Enqueueing
- * never blocks.
+ * never blocks; NCCL's operations do for a moment (lane/lane.h).
  *
  * A GRAPH is what a stream was given between capture_begin and capture_end,
  * kept instead of done; graph_launch enqueues all of it at once. Addresses and

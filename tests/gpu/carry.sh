@@ -62,7 +62,7 @@ find "$folder/build" "$mpi" -type f \( -perm -u+x -o -name '*.so' \) -exec ldd {
 	while read -r library; do cp -L "$library" "$folder/lib/"; done
 for from in "$@"; do
 	found=$(find -L "$from" -maxdepth 1 -name 'lib*.so.[0-9]*' \
-		\( -name 'libnccl*' -o -name 'libcudnn*' -o -name 'libcublas*' \) )
+		\( -name 'libnccl*' -o -name 'libcudnn*' -o -name 'libcublas*' -o -name 'libnvrtc*' \) )
 	[ -n "$found" ] || { echo "carry.sh: $from: no NCCL, cuDNN or cuBLAS there" >&2; exit 2; }
 	while read -r library; do cp -L "$library" "$folder/lib/"; done <<< "$found"
 done

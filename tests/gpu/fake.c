@@ -41,8 +41,7 @@ struct fake_device *fake_use(struct gf_gpu *g)
 	return current;
 }
 
-/* Of one process that has a thread for each rank, rank 0 has CUDA's device 0.
- */
+/* A thread that has chosen none has CUDA's first: rank 0's. */
 bool fake_uses(const struct fake_device *d)
 {
 	return current ? current == d : d == d->world->devices;
