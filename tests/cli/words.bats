@@ -79,7 +79,11 @@ load common
 	cat "$share/topologies/4x2-1gbe.json" | gf-profile --estimate --model resnet20 --gpu v100 2> /dev/null > out.txt
 	[ "$(jq -s length out.txt)" -eq 2 ]
 	# an input that stays silent is named
-	sleep 4 | timeout 20 gf-profile --estimate --model resnet20 --gpu v100 > out.txt 2> err.txt
+	: > err.txt
+	for ((tries = 0; tries < 300; tries++)); do
+		! grep -q waiting err.txt || break
+		sleep 0.1
+	done | timeout 60 gf-profile --estimate --model resnet20 --gpu v100 > out.txt 2> err.txt
 	says "waiting for documents on standard input (</dev/null: there are none)"
 	# commands that want a document read whatever there is
 	stdin=list wants 2 gf-plan
