@@ -1,47 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "kernel_test.h"
+#include "../unit/choice.h"
 
 /*
  * The GPU's top-k and sparse sums against ref: the same indices, the same
  * bits, ties to the lower index, NaN above everything.
  */
-static struct gf_rng rng;
 static const struct gf_kernels *ref;
 static const struct gf_gpu_kernels *gpu = &gf_gpu_kernels_cuda;
 static struct gf_gpu_stream *stream;
-
-static float normal(size_t i)
-{
-	(void)i;
-	return (float)gf_rng_normal(&rng);
-}
-
-static float equal(size_t i)
-{
-	return i % 2 ? 3.0f : -3.0f;
-}
-
-static float few(size_t i)
-{
-	(void)i;
-	return (float)gf_rng_below(&rng, 5) - 2;
-}
-
-static float rising(size_t i)
-{
-	return (float)i;
-}
-
-static float falling(size_t i)
-{
-	return -1.0f / (float)(i + 1);
-}
-
-static float zero(size_t i)
-{
-	(void)i;
-	return 0;
-}
 
 static float last(size_t i)
 {

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "base/rng.h"
+#include "choice.h"
 #include "gf_kernels.h"
 
 /*
@@ -15,7 +15,6 @@
  */
 #define TOLERANCE_SUM 1e-5
 
-static struct gf_rng rng;
 
 /* --- sums ---------------------------------------------------------------- */
 
@@ -72,39 +71,6 @@ static void test_sums(const struct gf_kernels *ref,
 }
 
 /* --- top-k --------------------------------------------------------------- */
-
-static float normal(size_t i)
-{
-	(void)i;
-	return (float)gf_rng_normal(&rng);
-}
-
-static float equal(size_t i)
-{
-	return i % 2 ? 3.0f : -3.0f;
-}
-
-static float few(size_t i)
-{
-	(void)i;
-	return (float)gf_rng_below(&rng, 5) - 2;
-}
-
-static float rising(size_t i)
-{
-	return (float)i;
-}
-
-static float falling(size_t i)
-{
-	return -1.0f / (float)(i + 1);
-}
-
-static float zero(size_t i)
-{
-	(void)i;
-	return 0;
-}
 
 /* Large exactly where a sample would look: it promises too much. */
 static float treacherous(size_t i)
