@@ -29,6 +29,17 @@
 /* A host is described by less. */
 #define ANSWER_BYTES ((size_t)16 << 20)
 
+/* A sanitizer maps terabytes, and clang names it otherwise than gcc. */
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||           \
+	__has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
 static void limit(int what, rlim_t most)
 {
 	struct rlimit r = {most, most};
@@ -71,9 +82,8 @@ static _Noreturn void child(int to, const struct gf_probe_config *config,
 	be_quiet();
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_CPU, LIMIT_CPU_S);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	limit(RLIMIT_AS, LIMIT_BYTES);
-#endif
+	if (!SANITIZED)
+		limit(RLIMIT_AS, LIMIT_BYTES);
 	rc = gf_hwloc_describe(config, xml, size, &host, &err);
 	if (!rc && !host.name)
 		host.name = gf_xstrdup("");
