@@ -18,6 +18,7 @@ import argparse, json, os, random, re, shutil, signal, statistics, subprocess, s
 TIMEOUT_S = 3
 GRACE_S = 5      # after the verdict
 HANG_S = 60      # nobody waits any longer
+PATIENCE_S = 60  # of runs that nothing strikes, on a machine that is busy
 STEPS, EVERY = 240, 30
 
 METHODS = {
@@ -150,7 +151,7 @@ class Campaign:
         if done.returncode and words[0] == "up":
             raise SystemExit(f"campaign: {done.stderr.strip()}")
 
-    def training(self, case, resume=False):
+    def training(self, case, resume=False, timeout_s=PATIENCE_S):
         method, ranks, transport = case
         plan = os.path.join(self.o.references or self.scratch, f"{method}.{ranks}.json")
         if not os.path.exists(plan):
@@ -161,7 +162,7 @@ class Campaign:
             os.rename(plan + ".new", plan)
         return (["gf-train", "-q", "--plan", plan, "--model", "digits-mlp", "--data", "synthetic:2000", "--batch", "8",
                  "--epochs", "1000", "--threads", "1", "--steps", str(STEPS), "--checkpoint", "ckpt", "--checkpoint-every",
-                 str(EVERY), "--timeout", f"{TIMEOUT_S}s", "--transport", transport] + (["--resume"] if resume else []))
+                 str(EVERY), "--timeout", f"{timeout_s}s", "--transport", transport] + (["--resume"] if resume else []))
 
     def reference(self, case):
         """The state that a run ends with which nothing strikes, and how long it takes."""
@@ -170,15 +171,11 @@ class Campaign:
         folder = os.path.join(self.o.references or self.scratch, ".".join(map(str, case)))
         if not state_of(folder, case[1]):
             os.makedirs(folder, exist_ok=True)
-            # on a machine that is too busy for the time-out, too
-            for left in (2, 1, 0):
-                job = Job(folder, case[1], self.training(case, bool(glob_steps(folder))))
-                took = job.wait(HANG_S)
-                text = job.end()
-                if took is not None and job.mpirun.returncode == 0:
-                    break
-                if not left:
-                    raise SystemExit(f"campaign: {case} does not train: {text}")
+            job = Job(folder, case[1], self.training(case))
+            took = job.wait(3 * HANG_S)
+            text = job.end()
+            if took is None or job.mpirun.returncode != 0:
+                raise SystemExit(f"campaign: {case} does not train: {text}")
             with open(os.path.join(folder, "took"), "w") as f:
                 f.write(str(took))
         with open(os.path.join(folder, "took")) as f:
@@ -215,11 +212,11 @@ class Campaign:
         else:
             at = self.draw_moment()
             what = f"{at[0]}, rank {victim}"
-        job = Job(folder, ranks, self.training(case), extra)
+        job = Job(folder, ranks, self.training(case, timeout_s=TIMEOUT_S), extra)
         began, but = None, ()
         if at is None:
             # the strike comes by itself
-            while job.mpirun.poll() is None and time.monotonic() - job.began < HANG_S:
+            while job.mpirun.poll() is None and time.monotonic() - job.began < 3 * HANG_S:
                 if kind.startswith("stop") and job.stopped():
                     began = time.monotonic()
                     break
@@ -256,7 +253,7 @@ class Campaign:
         lasts = rng.uniform(.2, 2)
         what = f"h{host} {at[0]}" + (f" for {lasts:.1f} s" if "while" in kind else "")
         tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../share/lab/gf-lab")
-        job = Job(folder, case[1], self.training(case), launcher=[tool, "run", LAB, "--timeout", "600"])
+        job = Job(folder, case[1], self.training(case, timeout_s=TIMEOUT_S), launcher=[tool, "run", LAB, "--timeout", "600"])
         link = lambda state: self.lab("exec", LAB, f"h{host}", "ip", "link", "set", "eth0", state)
         rate = lambda r: self.lab("rate", LAB, f"h{host}", r)
         self.await_moment(at, job, folder)
