@@ -541,7 +541,8 @@ tsan:
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) BUILD=$(BUILD)/tsan \
 	  SAN=thread CFLAGS='-O1 -g' WERROR=1 check-build
 	$(Q)OMP_NUM_THREADS=1 UCX_MEM_EVENTS=n BUILD=$(BUILD)/tsan \
-	  tests/run.sh --threads unit
+	  TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.txt \
+	  tests/run.sh --threads unit two-ranks
 
 format:
 	clang-format -i $(wildcard cmd/*.c lib/*/*.[ch] kernels/*.[ch] \

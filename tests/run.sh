@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs suites and closes with the slowest tests and "N passed, N failed, N skipped".
 #   tests/run.sh [--long | --threads] SUITE...
-#                  layers build unit fuzz cli docs lint python mpi lab
+#                  layers build unit fuzz cli docs lint python mpi two-ranks lab
 # --long runs the bats tests tagged "long" instead of the others, and of programs the
 # fuzzers, and the unit tests that leave cases out of a sweep otherwise; --threads
 # leaves out the programs of unit that start no thread.
@@ -141,6 +141,7 @@ for suite in "$@"; do
 		else
 			absent "$suite" 'mpirun is not installed'
 		fi ;;
+	two-ranks) program two-ranks tests/two-ranks.sh ;;
 	docs) for t in tests/docs/*.sh; do [ -x "$t" ] && program "docs/${t##*/}" "$t"; done ;;
 	lint)
 		if command -v mandoc > /dev/null; then
