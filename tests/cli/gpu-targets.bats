@@ -30,6 +30,7 @@ setup() {
 	EOF
 	for name in gf-topo gf-plan gf-sim; do stub "build/bin/$name" <<< 'cat > /dev/null 2>&1 < /dev/null'; done
 	stub build/gpu/bench_kernels <<- 'EOF'
+		[ "${2:-}" != rows ] || { echo 'rows: loss: 0.080 ms, 2500 GB/s, 83.3 % of a copy'; exit; }
 		echo 'GPU, 100 elements; a copy within the device: 4000 GB/s'
 		printf '%-22s %9.3f ms %8.0f GB/s %6.1f %%\n' 'chunk norms, adding' 0.3 3900 97.5 sgd 0.5 3600 ${SGD:-90}
 		echo 'topk of 100, k 1: 0.400 ms; CUB'"'"'s sort: 3.000 ms, 7.5 times as long'
@@ -38,6 +39,7 @@ setup() {
 	stub tools/python3 <<- 'EOF'
 		case $1 in
 		*topk_torch.py) echo "torch.topk of 100, k 1: ${TORCH:-1.000} ms (PyTorch 2)" ;;
+		*rows_torch.py) echo 'loss: 0.120 ms' ;;
 		*train_torch.py) printf 'eager %s\ncompiled 1250\n' ${EAGER:-800} ;;
 		esac
 	EOF
@@ -58,6 +60,7 @@ bench() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" bench "$@"; }
 	prints '| chunk norms, adding | 3900 | 97.5 % |'
 	prints "| CUB's radix sort | 3.000 ms | 7.50 |"
 	prints '| torch.topk | 1.000 ms | 2.50 |'
+	prints '| loss | 0.080 ms | 83.3 % | 0.120 ms | 1.50 |'
 	prints '| gf-train --precision f16 | 1000 | 1.25 |'
 	prints '| PyTorch, compiled | 1250 | 1.56 |'
 	prints '| 4 | 16 | 12.500 ms |'
@@ -120,6 +123,8 @@ check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
 	prints 'needs python3 with PyTorch, to compare with: goes without'
 	prints 'not compared with torch.topk: no PyTorch'
 	prints '| gf-train --precision f16 | 1000 | - |'
+	wants 0 bench rows
+	prints '| loss | 0.080 ms | 83.3 % | - | - |'
 	rm tools/mpirun
 	wants 3 bench
 	prints 'needs mpirun (Debian: openmpi-bin), to start several ranks'

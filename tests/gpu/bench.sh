@@ -38,7 +38,8 @@ bench_rows() {
 	table 'rows, f16' time 'of a copy' "PyTorch's time" "of gradflow's"
 	while IFS='|' read -r name ms share; do
 		torch=$(sed -n "s/^$name: \([0-9.]*\) ms$/\1/p" "$scratch/last")
-		row "$name" "$ms ms" "$share %" "${torch:--}" "$(ratio "${torch:-0}" "$ms")"
+		[ -n "$torch" ] || { row "$name" "$ms ms" "$share %" - -; continue; }
+		row "$name" "$ms ms" "$share %" "$torch ms" "$(ratio "$torch" "$ms")"
 	done < "$scratch/rows"
 }
 
