@@ -74,6 +74,13 @@ static const struct gf_setting settings[] = {
 	{"augment", "LIST", 1, GF_SETTING_TEXT, AT(training.augment),
 	 "change training images: flip, crop:N, or both (none)",
 	 .names = augmentations},
+	{"label-smoothing", "S", 2, GF_SETTING_REAL,
+	 AT(training.label_smoothing),
+	 "share of a label that goes to all classes in equal parts (0)", 0, 1},
+	{"ema-decay", "D", 2, GF_SETTING_REAL, AT(training.ema_decay),
+	 "keep an average of weights, of which D stays in a step, and test "
+	 "it (none)",
+	 0, 0.999999},
 	{"epochs", "N", 2, GF_SETTING_WHOLE, AT(training.epochs),
 	 "passes over the training data (10)", 1, 1e9},
 	{"steps", "N", 2, GF_SETTING_WHOLE, AT(steps),
@@ -162,6 +169,8 @@ static const struct gf_setting settings[] = {
 	 "of the log's rows of steps, write every Nth; 0 is none (1)", 0, 1e12},
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
 	 "write a Chrome trace of all ranks' last steps and the prediction"},
+	{"top-k", "K", 4, GF_SETTING_WHOLE, AT(top_k),
+	 "count test labels among the K likeliest, too", 1, 1e9},
 	{"target", "A", 4, GF_SETTING_REAL, AT(target),
 	 "exit 1 if the test accuracy ends below A (0 to 1)", 0, 1},
 	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
@@ -205,7 +214,7 @@ static const struct gf_setting_rule rules[] = {
 	{"replay", NULL,
 	 "model data training augment epochs batch accumulate optimizer lr "
 	 "lr-batch momentum weight-decay beta1 beta2 eta epsilon exclude "
-	 "clip-norm warmup schedule "
+	 "clip-norm label-smoothing ema-decay top-k warmup schedule "
 	 "drop-epochs drop-factor power floor loss-scale seed weights export "
 	 "evaluate checkpoint "
 	 "checkpoint-every resume reshard bad-gradients check-replicas log "
@@ -439,6 +448,7 @@ static void configure(struct session *s)
 		.model = &s->model,
 		.data = &s->data,
 		.steps = o->steps,
+		.top_k = o->top_k,
 		.checkpoint = o->checkpoint,
 		.checkpoint_every = o->checkpoint_every,
 		.job = s->job,

@@ -16,7 +16,7 @@ const char *const gf_scaling_names[] = {"auto", "none", "static", "dynamic",
 
 #define MAX_SEED 1e15
 #define MAX_REAL 1e9
-#define BELOW_1  0.999999 /* AdamW divides by 1 - beta */
+#define BELOW_1  0.999999 /* AdamW divides by 1 - beta; an average moves */
 /* Scales are powers of two: multiplying by one and dividing again is exact. */
 #define MIN_SCALE 0x1p-40
 #define MAX_SCALE 0x1p40
@@ -93,6 +93,8 @@ static const struct gf_field training_fields[] = {
 	{"seed", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(seed),
 	 .high = MAX_SEED, .absent = (double)GF_TRAINING_NO_SEED},
 	{"augment", GF_FIELD_STRING, GF_OMITTED, .offset = AT(augment)},
+	REAL("label_smoothing", label_smoothing, 0, 1),
+	REAL("ema_decay", ema_decay, 0, BELOW_1),
 	{"optimizer", GF_FIELD_GROUP, GF_OMITTED, .record = &optimizer_record},
 	{"rate", GF_FIELD_GROUP, GF_OMITTED, .record = &rate_record},
 	{"loss_scale", GF_FIELD_GROUP, GF_OMITTED, .record = &scale_record},

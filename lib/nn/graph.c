@@ -241,6 +241,21 @@ void gf_net_set_samples(struct gf_net *net, uint64_t seed, uint64_t first)
 		net->tell(net);
 }
 
+void gf_net_set_smoothing(struct gf_net *net, float share)
+{
+	net->smoothing = share;
+}
+
+void gf_net_set_top(struct gf_net *net, size_t k)
+{
+	net->top = k;
+}
+
+size_t gf_net_top_correct(const struct gf_net *net)
+{
+	return net->top_correct;
+}
+
 void gf_net_set_loss_scale(struct gf_net *net, float scale)
 {
 	net->loss_scale = scale;

@@ -41,7 +41,9 @@ struct gf_net {
 	size_t positions;        /* that each sample has a label for */
 	float *logits, *dlogits; /* {batch, positions, classes} */
 	double loss;             /* the latest; has_loss: there is one */
-	size_t correct;
+	size_t correct, top_correct;
+	size_t top;      /* gf_net_set_top; 0: none */
+	float smoothing; /* gf_net_set_smoothing */
 	bool has_loss;
 	uint64_t dropout_seed, first_sample;
 	/* (optional) after gf_net_set_samples or _loss_scale */

@@ -4,15 +4,39 @@
 #include <errno.h>
 #include <math.h>
 
+/* One of the labels of a pass. */
+struct target {
+	size_t classes, label;
+	float scale;  /* of the gradient */
+	float smooth; /* the share that all classes get, the label too */
+};
+
+/* The target is `smooth` spread over all classes, and the rest at the label. */
+static double smoothed(const struct target *t, const float *logits, float max,
+		       float *dlogits)
+{
+	const float each = t->smooth / (float)t->classes;
+	double sum = 0;
+
+	for (size_t c = 0; c < t->classes; c++) {
+		dlogits[c] -= t->scale * each;
+		sum += logits[c] - max;
+	}
+	dlogits[t->label] += t->scale * t->smooth;
+	return t->smooth *
+	       ((double)(logits[t->label] - max) - sum / (double)t->classes);
+}
+
 /*
  * Softmax cross-entropy of one sample and its gradient by the logits, scaled.
  * The largest logit is subtracted first, so that no exponential overflows.
  * The first of equal logits is the answer.
  */
-static double sample_loss(const float *logits, float *dlogits, size_t classes,
-			  size_t label, float scale, size_t *answer)
+static double sample_loss(const struct target *t, const float *logits,
+			  float *dlogits, size_t *answer)
 {
-	double sum = 0;
+	const size_t classes = t->classes;
+	double sum = 0, loss;
 	float inverse;
 
 	*answer = 0;
@@ -23,19 +47,38 @@ static double sample_loss(const float *logits, float *dlogits, size_t classes,
 		dlogits[c] = expf(logits[c] - logits[*answer]);
 		sum += dlogits[c];
 	}
-	inverse = scale / (float)sum;
+	inverse = t->scale / (float)sum;
 	for (size_t c = 0; c < classes; c++)
 		dlogits[c] *= inverse;
-	dlogits[label] -= scale;
-	return log(sum) - (double)(logits[label] - logits[*answer]);
+	dlogits[t->label] -= t->scale;
+	loss = log(sum) - (double)(logits[t->label] - logits[*answer]);
+	if (t->smooth > 0)
+		loss += smoothed(t, logits, logits[*answer], dlogits);
+	return loss;
+}
+
+/* Is the label among the k likeliest classes? The first of equal classes are
+ * the likelier ones. */
+static bool among(const float *logits, size_t classes, size_t label, size_t k)
+{
+	size_t before = 0;
+
+	for (size_t c = 0; c < classes; c++)
+		before += logits[c] > logits[label] ||
+			  (c < label && logits[c] == logits[label]);
+	return before < k;
 }
 
 int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels,
 			struct gf_error *err)
 {
-	size_t classes = net->model->classes, hits = 0, answer;
+	size_t classes = net->model->classes, hits = 0, near = 0, answer;
 	size_t count = net->batch * net->positions;
-	float scale = 1.0f / (float)count;
+	struct target target = {
+		.classes = classes,
+		.scale = 1.0f / (float)count,
+		.smooth = net->training ? net->smoothing : 0,
+	};
 	double sum = 0;
 	int rc = gf_net_begin_loss(net, err);
 
@@ -45,14 +88,19 @@ int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels,
 		if (labels[i] < 0 || (size_t)labels[i] >= classes)
 			return gf_net_bad_label(net, i, labels[i], err);
 	for (size_t i = 0; i < count; i++) {
-		sum += sample_loss(net->logits + i * classes,
-				   net->dlogits + i * classes, classes,
-				   (size_t)labels[i], scale, &answer);
-		hits += answer == (size_t)labels[i];
+		const float *logits = net->logits + i * classes;
+
+		target.label = (size_t)labels[i];
+		sum += sample_loss(&target, logits, net->dlogits + i * classes,
+				   &answer);
+		hits += answer == target.label;
+		if (net->top && !net->training)
+			near += among(logits, classes, target.label, net->top);
 	}
 	net->stage = GF_NET_LOSS;
 	net->loss = sum / (double)count;
 	net->correct = hits;
+	net->top_correct = near;
 	net->has_loss = true;
 	return 0;
 }

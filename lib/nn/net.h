@@ -104,6 +104,16 @@ const struct gf_backend *gf_backend_find(const char *name);
  * keeps that of its capture. */
 void gf_net_set_loss_scale(struct gf_net *net, float scale);
 
+/* Label smoothing (Szegedy et al. 2016) of the losses in training that follow:
+ * a target gives `share` to all classes in equal parts, and the rest to the
+ * label. Not on a device. */
+void gf_net_set_smoothing(struct gf_net *net, float share);
+
+/* Of the losses outside training that follow, gf_net_top_correct tells how many
+ * labels were among the k likeliest classes; k = 0: none. Not on a device. */
+void gf_net_set_top(struct gf_net *net, size_t k);
+size_t gf_net_top_correct(const struct gf_net *net);
+
 /* Forward calls on_need(ctx, tensor) before it first reads a trained tensor,
  * layer by layer, and reads it only then: its weights may change until the call
  * returns. Not on a device, whose passes are begun ahead. NULL: no calls. */

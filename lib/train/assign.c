@@ -30,10 +30,10 @@ static char *describe(const struct gf_train_options *o)
 	return gf_xasprintf(
 		"--steps %zu --checkpoint-every %zu --check-replicas %zd "
 		"--bad-gradients %s --timeout %gs --target "
-		"%g%s%s%s%s%s%s%s%s%s",
+		"%g --top-k %zu%s%s%s%s%s%s%s%s%s",
 		o->steps, o->checkpoint_every, (ssize_t)o->check_every,
 		o->bad_gradients ? "skip" : "end", o->timeout_s, o->target,
-		o->checkpoint ? " --checkpoint" : "",
+		o->top_k, o->checkpoint ? " --checkpoint" : "",
 		o->weights ? " --weights" : "",
 		o->evaluate ? " --evaluate" : "", o->export ? " --export" : "",
 		o->resume ? " --resume" : "", o->reshard ? " --reshard" : "",

@@ -83,6 +83,8 @@ struct gf_net_config {
 	int ranks, rank; /* a rank after the last serves: it computes nothing,
 			  * and its gradients, which nobody adds, are ready */
 	uint64_t seed;
+	double smoothing; /* of labels */
+	size_t top_k;     /* of tests; 0: none */
 };
 
 int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
@@ -106,10 +108,16 @@ void gf_compute_take(struct gf_compute *c, const struct gf_stage_taker *by);
  * needed. */
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c);
 
-/* This rank's share of the test part with the given running statistics: sum
- * of the losses, and labels told correctly. */
+/* A test: the sum of the losses, labels told correctly, and labels among the
+ * top_k likeliest. */
+struct gf_score {
+	double loss;
+	uint64_t correct, top_correct;
+};
+
+/* This rank's share of the test part with the given running statistics. */
 int gf_compute_test(struct gf_compute *c, const float *running,
-		    double *loss_sum, size_t *correct, struct gf_error *err);
+		    struct gf_score *score, struct gf_error *err);
 
 /* --- a replay --------------------------------------------------------------
  */

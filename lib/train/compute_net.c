@@ -325,7 +325,7 @@ struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
 /* --- tests ---------------------------------------------------------------- */
 
 static int test_range(struct net *n, size_t first, size_t count,
-		      double *loss_sum, size_t *correct, struct gf_error *err)
+		      struct gf_score *score, struct gf_error *err)
 {
 	const struct gf_net_config *k = &n->config;
 	size_t *indices = gf_xcalloc(k->batch, sizeof(*indices));
@@ -344,15 +344,16 @@ static int test_range(struct net *n, size_t first, size_t count,
 			rc = k->backend->result(n->net, &loss, &right, err);
 		if (rc)
 			break;
-		*loss_sum += loss * (double)(b * k->data->positions);
-		*correct += right;
+		score->loss += loss * (double)(b * k->data->positions);
+		score->correct += right;
+		score->top_correct += gf_net_top_correct(n->net);
 	}
 	free(indices);
 	return rc;
 }
 
 int gf_compute_test(struct gf_compute *c, const float *running,
-		    double *loss_sum, size_t *correct, struct gf_error *err)
+		    struct gf_score *score, struct gf_error *err)
 {
 	struct net *n = c->priv;
 	const struct gf_net_config *k = &n->config;
@@ -367,13 +368,12 @@ int gf_compute_test(struct gf_compute *c, const float *running,
 	/* training goes on with this rank's own statistics */
 	kept = gf_xmemdup(own, nrunning * sizeof(*own));
 	rc = set_running(n, running, err);
-	*loss_sum = 0;
-	*correct = 0;
+	*score = (struct gf_score){0};
 	first = count = 0;
 	if (!serves(k))
 		gf_order_share(k->data->count[GF_PART_TEST], k->ranks, k->rank,
 			       &first, &count);
-	rc = rc ? rc : test_range(n, first, count, loss_sum, correct, err);
+	rc = rc ? rc : test_range(n, first, count, score, err);
 	after = set_running(n, kept, rc ? NULL : err);
 	free(kept);
 	return rc ? rc : after;
@@ -529,8 +529,12 @@ int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
 					      .stream = config->stream,
 				      },
 				      &n->net, err);
-	if (rc || !n->device)
+	if (rc)
 		return rc;
+	gf_net_set_smoothing(n->net, (float)config->smoothing);
+	gf_net_set_top(n->net, config->top_k);
+	if (!n->device)
+		return 0;
 	config->backend->running(n->net, &count);
 	n->running = gf_xcalloc(count + 1, sizeof(*n->running));
 	return gf_compute_fetch(c, err);

@@ -133,23 +133,49 @@ static int average_running(struct gf_trainer *t, struct gf_error *err)
 	return rc ? rc : gf_team_mean(&t->team, own, t->running, count, err);
 }
 
+/* Tests are of the average, if there is one. */
+static int swap_average(struct gf_trainer *t, struct gf_error *err)
+{
+	if (!t->ema.begun)
+		return 0;
+	gf_ema_swap(&t->ema, t->params);
+	return gf_compute_send(&t->compute, err);
+}
+
+/* All of the step's update is in the parameters, and the host has them. */
+static int note_average(struct gf_trainer *t, struct gf_error *err)
+{
+	int rc;
+
+	if (!t->ema.values)
+		return 0;
+	rc = gf_method_settle(&t->method, err);
+	if (!rc)
+		gf_ema_note(&t->ema, t->params);
+	return rc;
+}
+
 static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
 	const struct gf_dataset *data = t->config->data;
-	size_t samples = data->count[GF_PART_TEST] * data->positions, correct;
+	size_t samples = data->count[GF_PART_TEST] * data->positions;
 	double began = gf_clock_s(), loss;
+	struct gf_score score;
 	int rc;
 
 	rc = gf_method_finish(&t->method, err);
 	rc = rc ? rc : average_running(t, err);
 	if (rc)
 		return rc;
-	rc = gf_compute_test(&t->compute, t->running, &loss, &correct, err);
+	rc = swap_average(t, err);
+	rc = rc ? rc : gf_compute_test(&t->compute, t->running, &score, err);
+	rc = rc ? rc : swap_average(t, err);
 	rc = gf_team_agree(&t->team, rc, err);
 	if (!rc)
-		rc = gf_tally_sum(&t->team, &loss, &correct, err);
+		rc = gf_tally_sum(&t->team, &score, err);
 	if (rc)
 		return rc;
+	loss = score.loss;
 	if (!isfinite(loss))
 		return gf_error_set(err, 1,
 				    "the test loss after step %zu is %s", step,
@@ -161,8 +187,10 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 		.rate = rate_of(t, step),
 		.loss = loss / (double)samples,
 		.perplexity = perplexity_of(t, loss / (double)samples),
-		.correct = correct,
+		.correct = score.correct,
 		.samples = samples,
+		.top_k = t->config->top_k,
+		.top_correct = score.top_correct,
 		.seconds = gf_clock_s() - began,
 	};
 	t->result->test.samples_per_s =
@@ -193,7 +221,8 @@ static int export(struct gf_trainer *t, struct gf_error *err)
 	rc = average_running(t, err);
 	rc = rc ? rc : gf_method_settle(&t->method, err);
 	if (!rc && k->comm->rank == 0)
-		rc = gf_weights_write(k->export, k->model, t->params,
+		rc = gf_weights_write(k->export, k->model,
+				      t->ema.begun ? t->ema.values : t->params,
 				      t->running, err);
 	return gf_team_agree(&t->team, rc, err);
 }
@@ -293,6 +322,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	     step++) {
 		rc = gf_train_step(&t->stepper, step, rate_of(t, step),
 				   &outcome, err);
+		rc = rc ? rc : note_average(t, err);
 		if (rc) {
 			/* 1 is the same on all ranks: they may part in order */
 			t->team.comm->broken |= rc < 0;

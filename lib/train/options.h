@@ -19,7 +19,7 @@ struct gf_train_options {
 	int precision;     /* of gf_train_precisions */
 	int transport;     /* enum gf_train_transport */
 	const char *checkpoint, *weights, *export;
-	size_t steps, checkpoint_every, check_every, log_every, threads;
+	size_t steps, top_k, checkpoint_every, check_every, log_every, threads;
 	double timeout_s, target;
 	bool resume, reshard, evaluate, replay, cuda_graph, no_cuda_graph, list,
 		print_training;

@@ -137,25 +137,19 @@ struct gf_train_row gf_tally_epoch(struct gf_tally *t)
 	return row;
 }
 
-int gf_tally_sum(struct gf_team *team, double *loss, size_t *correct,
+int gf_tally_sum(struct gf_team *team, struct gf_score *score,
 		 struct gf_error *err)
 {
-	struct pair {
-		double loss;
-		uint64_t correct;
-	} own = {*loss, *correct};
 	size_t ranks = (size_t)team->comm->ranks, r;
-	struct pair *all = gf_xcalloc(ranks, sizeof(*all));
-	int rc;
+	struct gf_score *all = gf_xcalloc(ranks, sizeof(*all));
+	int rc = gf_team_allgather(team, score, sizeof(*score), all, err);
 
-	rc = gf_team_allgather(team, &own, sizeof(own), all, err);
-	if (!rc) {
-		*loss = 0;
-		*correct = 0;
-		for (r = 0; r < ranks; r++) {
-			*loss += all[r].loss;
-			*correct += all[r].correct;
-		}
+	if (!rc)
+		*score = (struct gf_score){0};
+	for (r = 0; r < ranks && !rc; r++) {
+		score->loss += all[r].loss;
+		score->correct += all[r].correct;
+		score->top_correct += all[r].top_correct;
 	}
 	free(all);
 	return rc;

@@ -63,8 +63,8 @@ int gf_tally_meet(struct gf_tally *t, struct gf_team *team,
 /* The epoch's row, and a fresh start. */
 struct gf_train_row gf_tally_epoch(struct gf_tally *t);
 
-/* Collective: *loss and *correct become their sums over ranks. */
-int gf_tally_sum(struct gf_team *team, double *loss, size_t *correct,
+/* Collective: *score becomes the sum over ranks. */
+int gf_tally_sum(struct gf_team *team, struct gf_score *score,
 		 struct gf_error *err);
 
 #endif

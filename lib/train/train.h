@@ -45,8 +45,10 @@ struct gf_train_row {
 	double loss;        /* mean over the samples */
 	double perplexity;  /* exp(loss) where the data is text; else 0 */
 	size_t correct, samples; /* labels: a text has one per position */
-	double loss_scale;       /* of a "batch" that is scaled, else 0 */
-	size_t skipped; /* of a "batch": steps that were skipped so far */
+	/* Of a "test": so many are among the top_k likeliest; 0: not asked */
+	size_t top_k, top_correct;
+	double loss_scale; /* of a "batch" that is scaled, else 0 */
+	size_t skipped;    /* of a "batch": steps that were skipped so far */
 	/* By all ranks in messages; and what the plan's messages would have
 	 * been without selection and codec. 0 of a "test". */
 	uint64_t sent_bytes, dense_bytes;
@@ -86,6 +88,7 @@ struct gf_train_config {
 
 	struct gf_training training; /* owned by the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */
+	size_t top_k; /* tests count labels among so many; 0: not */
 
 	const char
 		*weights; /* a file to start from (train/weights.h), or NULL */

@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,20 @@ static bool *cuts_of(const struct gf_plan *plan, size_t nparams)
 	return cut;
 }
 
+static int check_loss(const struct gf_train_config *k, struct gf_error *err)
+{
+	if (!k->gpu)
+		return 0;
+	if (k->training.label_smoothing > 0)
+		return gf_error_set(err, -ENOTSUP,
+				    "label smoothing: want --device cpu, got a "
+				    "GPU");
+	if (k->top_k)
+		return gf_error_set(err, -ENOTSUP,
+				    "--top-k: want --device cpu, got a GPU");
+	return 0;
+}
+
 static int open_compute(struct gf_trainer *t, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
@@ -88,6 +103,10 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.threads = k->threads,
 		.precision = k->precision,
 		.half = k->half,
+		.smoothing = isnan(k->training.label_smoothing)
+				     ? 0
+				     : k->training.label_smoothing,
+		.top_k = k->top_k,
 	};
 	const bool sums = k->training.accumulate > 1 && !k->gpu;
 	size_t count = gf_model_param_count(k->model), nrunning;
@@ -95,7 +114,8 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	bool *cut;
 	int rc;
 
-	rc = gf_augment_parse(k->training.augment, &net.augment, err);
+	rc = check_loss(k, err);
+	rc = rc ? rc : gf_augment_parse(k->training.augment, &net.augment, err);
 	if (!rc)
 		rc = gf_augment_check(&net.augment, k->data, err);
 	if (rc)
@@ -106,7 +126,9 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	t->params = params;
 	if (t->params && sums)
 		t->stepper.sum = calloc(count + 1, sizeof(*t->stepper.sum));
-	if (!t->params || (sums && !t->stepper.sum))
+	if (t->params && !isnan(k->training.ema_decay))
+		rc = gf_ema_init(&t->ema, k->training.ema_decay, count);
+	if (!t->params || rc || (sums && !t->stepper.sum))
 		return gf_error_set(err, -ENOMEM,
 				    "no memory for %zu parameters", count);
 	net.params = t->params;
@@ -186,17 +208,18 @@ static void set_stepper(struct gf_trainer *t)
 }
 
 /* Parameters under their own names, in generation order. */
-static void list_params(struct gf_trainer *t, const size_t *order)
+static void list_params(struct gf_trainer *t, const size_t *order,
+			const char *prefix, float *at)
 {
 	const struct gf_model *m = t->config->model;
-	float *at = t->params;
 	size_t i;
 
-	for (i = 0; i < m->nparams; i++) {
+	for (i = 0; at && i < m->nparams; i++) {
 		const struct gf_param *p = &m->params[order[i]];
 
-		gf_state_add(&t->state, GF_STATE_SHARED, gf_xstrdup(p->name),
-			     &p->shape, at);
+		gf_state_add(&t->state, GF_STATE_SHARED,
+			     gf_xasprintf("%s%s", prefix, p->name), &p->shape,
+			     at);
 		at += gf_shape_elems(&p->shape);
 	}
 }
@@ -277,6 +300,7 @@ static int resume_or_begin(struct gf_trainer *t, struct gf_error *err)
 
 	if (k->resume)
 		rc = go_on(t, &done, err);
+	t->ema.begun = t->ema.values && done > 0;
 	t->result->first_step = done + 1;
 	t->result->last_step = done;
 	return rc;
@@ -367,7 +391,8 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	if (rc)
 		goto out;
 	set_identity(t);
-	list_params(t, order);
+	list_params(t, order, "", t->params);
+	list_params(t, order, "ema.", t->ema.values);
 	list_running(t);
 	gf_tally_state(&t->tally, &t->state);
 	rc = open_method(t, order, err);
@@ -398,6 +423,7 @@ void gf_trainer_close(struct gf_trainer *t)
 	gf_state_release(&t->state);
 	gf_tally_release(&t->tally);
 	free(t->running);
+	gf_ema_release(&t->ema);
 	gf_pages_free(t->params);
 	free(t->stepper.sum);
 	free(t->counts);

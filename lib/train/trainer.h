@@ -2,6 +2,7 @@
 #ifndef GF_TRAIN_TRAINER_H
 #define GF_TRAIN_TRAINER_H
 
+#include "optim/ema.h"
 #include "optim/rate.h"
 #include "train/compute.h"
 #include "train/method.h"
@@ -24,6 +25,7 @@ struct gf_trainer {
 	struct gf_rate rate;
 	size_t *drops; /* the rate's, in steps */
 	struct gf_optim_config optim;
+	struct gf_ema ema;
 	struct gf_loss_scale scale;
 	struct gf_stepper stepper;
 	struct gf_tally tally;

@@ -5,6 +5,9 @@
 check_weights.py round MODEL.json...       what gf-train exports, PyTorch loads; what PyTorch
                                            writes, gf-train starts from; the same bits
 check_weights.py gradients MODEL.json...   of one batch of text, and its loss
+check_weights.py smoothed MODEL.json...    the same with label smoothing
+check_weights.py average MODEL.json...     the average of weights, whole and resumed
+check_weights.py top MODEL.json...         labels among the 5 likeliest
 """
 import json
 import os
@@ -97,24 +100,31 @@ def own_name(name):
     return re.sub(r"\.((?:weight|bias)_[ih]h)_l(\d+)$", r".\2.\1", name)
 
 
-def gradients(document, folder):
-    """The training part of the text is one batch, in whatever order. After a step of SGD the
-    momentum is the gradient."""
-    net = load(document)
-    length = json.load(open(document, encoding="utf-8"))["input"][0]
+def write_text(document, folder):
+    """Of one batch, in whatever order. Inputs and labels, as numbers."""
+    with open(document, encoding="utf-8") as f:
+        length = json.load(f)["input"][0]
     random.seed(1)
     symbols = bytes(range(33, 113))
     text = symbols + bytes(random.choices(symbols, k=BATCH * length + 1 - len(symbols)))
     for part in "train", "test":
         with open(os.path.join(folder, part + ".txt"), "wb") as f:
             f.write(text)
+    numbers = torch.tensor([byte - symbols[0] for byte in text])
+    return numbers[:-1].view(BATCH, length), numbers[1:]
+
+
+def gradients(document, folder, smoothing=0.0):
+    """After a step of SGD the momentum is the gradient."""
+    net = load(document)
+    values, labels = write_text(document, folder)
     theirs, log = os.path.join(folder, "theirs"), os.path.join(folder, "log")
     write(theirs, net.state_dict())
     gf_train("--model", document, "--data", f"chars:{folder}", "--batch", str(BATCH), "--epochs",
              "1", "--weights", theirs, "--optimizer", "sgd", "--lr", "1e-6", "--clip-norm", "0",
-             "--weight-decay", "0", "--log", log, "--checkpoint", os.path.join(folder, "kept"))
-    numbers = torch.tensor([byte - symbols[0] for byte in text])
-    loss = F.cross_entropy(net(numbers[:-1].view(BATCH, length)).flatten(0, 1), numbers[1:])
+             "--weight-decay", "0", "--label-smoothing", str(smoothing), "--log", log,
+             "--checkpoint", os.path.join(folder, "kept"))
+    loss = F.cross_entropy(net(values).flatten(0, 1), labels, label_smoothing=smoothing)
     loss.backward()
     with open(log, encoding="utf-8") as f:
         row = json.loads(f.readline())
@@ -126,9 +136,61 @@ def gradients(document, folder):
         assert off < 2e-5, f"the gradient of {name} is off by {off} of its norm"
 
 
+def smoothed(document, folder):
+    gradients(document, folder, 0.2)
+
+
+def average(document, folder):
+    """Steps of gf-train, averaged by PyTorch; a resumed run writes the same files."""
+    model = ["--model", document, "--data", "synthetic:64", "--batch", "4", "--warmup", "0",
+             "--ema-decay", "0.75", "--checkpoint-every", "1"]
+    whole, parts = os.path.join(folder, "whole"), os.path.join(folder, "parts")
+    exported, net = os.path.join(folder, "exported"), load(document)
+    averaged = torch.optim.swa_utils.AveragedModel(
+        net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.75))
+    for step in range(1, 5):
+        # the newest two sets are kept
+        gf_train(*model, "--steps", str(step), "--checkpoint", whole, "--export", exported,
+                 *(["--resume"] if step > 1 else []))
+        kept, _ = read(os.path.join(whole, f"step-{step}", "rank-0.safetensors"))
+        for name, parameter in net.named_parameters():
+            parameter.data.copy_(kept[own_name(name)])
+        averaged.update_parameters(net)
+    tensors, _ = read(exported)
+    for name, parameter in averaged.module.named_parameters():
+        off = torch.dist(tensors[name], parameter) / parameter.norm().clamp(min=1e-3)
+        assert off < 1e-6, f"the average of {name} is off by {off} of its norm"
+        assert torch.equal(tensors[name], kept["ema." + own_name(name)]), name
+    assert torch.dist(tensors[name], kept[own_name(name)]) > 0, "the average is no average"
+    gf_train(*model, "--steps", "4", "--checkpoint", parts)
+    same = [open(os.path.join(at, "step-4", "rank-0.safetensors"), "rb").read()
+            for at in (whole, parts)]
+    assert same[0] == same[1], "a resumed run has another average"
+
+
+def top(document, folder):
+    net = load(document)
+    values, labels = write_text(document, folder)
+    theirs, log = os.path.join(folder, "theirs"), os.path.join(folder, "log")
+    write(theirs, net.state_dict())
+    gf_train("--model", document, "--data", f"chars:{folder}", "--batch", str(BATCH), "--weights",
+             theirs, "--evaluate", "--top-k", "5", "--log", log)
+    with torch.no_grad():
+        likeliest = net(values).flatten(0, 1).topk(5).indices
+    count = (likeliest == labels[:, None]).any(1).sum().item()
+    with open(log, encoding="utf-8") as f:
+        row = [json.loads(line) for line in f][-1]
+    assert row["part"] == "test" and row["top_k"] == 5, row
+    assert row["samples"] == labels.numel() and 0 < count < labels.numel(), row
+    # logits that are equal but for rounding may change places
+    assert abs(row["top_k_correct"] - count) <= 1, f"{row} {count}"
+    assert row["correct"] <= row["top_k_correct"], row
+
+
 if __name__ == "__main__":
     torch.manual_seed(2)
     for path in sys.argv[2:]:
         with tempfile.TemporaryDirectory() as scratch:
-            {"round": round_trip, "gradients": gradients}[sys.argv[1]](path, scratch)
+            {"round": round_trip, "gradients": gradients, "smoothed": smoothed,
+             "average": average, "top": top}[sys.argv[1]](path, scratch)
         print(path)

@@ -31,3 +31,9 @@ check() { # KIND MODEL...
 @test "PyTorch: the loss and the gradients of language models" {
 	check gradients lstm-text gpt-text
 }
+
+@test "PyTorch: label smoothing, the average of weights, labels among the likeliest" {
+	check smoothed gpt-text
+	check average digits-cnn lstm-text
+	check top gpt-text
+}
