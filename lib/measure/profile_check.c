@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is asked of a profile: can it be had, and do all ranks ask the same? */
+/* Can such a profile be measured here, and do all ranks ask for the same? */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
