@@ -121,3 +121,20 @@ for part in "train", "test":
 	wants 2 gf-train -q --model reader.json --data digits
 	says 'want text for this model, got images (--data text, or synthetic)'
 }
+
+@test "gpt-text learns more of the shipped text than how frequent characters are" {
+	command -v python3 > /dev/null || skip "no python3"
+	gf-train -q --device onednn --model digits-mlp --steps 1 > /dev/null 2>&1 || skip "no oneDNN in this build"
+	mkdir part
+	head -c 120000 "$GF_SOURCE/share/data/text/shakespeare.txt" > part/part.txt
+	wants 0 timeout 120 gf-train -q --threads 1 --model gpt-text --training gpt-text --data part --steps 80 --log log.jsonl
+	# 3.29: the entropy of its characters, each by itself; the test came to 2.46
+	python3 - log.jsonl part/part.txt <<- 'END'
+		import collections, json, math, sys
+		loss = [json.loads(line) for line in open(sys.argv[1])][-1]["loss"]
+		text = open(sys.argv[2], "rb").read()
+		shares = [n / len(text) for n in collections.Counter(text).values()]
+		entropy = -sum(share * math.log(share) for share in shares)
+		assert loss < entropy - 0.5, (loss, entropy)
+	END
+}
