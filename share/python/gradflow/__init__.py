@@ -14,12 +14,8 @@ and with the plan of `gf-plan model.json network.json > plan.json`:
 
 This is DistributedDataParallel with a communication hook: libgradflow exchanges the
 gradients as the plan says, and all else in the job stays as it is. gradflow.hsdp does
-the same between the replicas of fully_shard's shards. The process group "gradflow" is
-for jobs that are to stay unchanged:
-
-    torch.distributed.init_process_group("gradflow")
+the same between the replicas of fully_shard's shards.
 """
-from . import backend
 from .ddp import State, ddp, hook
 from .exchange import Exchange
 from .hsdp import Replicas, hsdp
@@ -29,5 +25,3 @@ from .record import Record
 
 __all__ = ["Exchange", "PlanError", "Record", "Replicas", "State", "ddp", "exchange_costs", "hook",
            "hsdp", "network", "profile"]
-
-backend.register()

@@ -65,13 +65,6 @@ def holds_nothing_back(plan):
     return selects_all(plan) and plan.get("pipeline", {}).get("staleness", 1) == 1
 
 
-def want_dense_rule(plan, where):
-    """The plan. PlanError: it fits one model only, or does not sum up what it is given."""
-    want("rule" in plan, where, "a rule (gf-topo | gf-plan)", "a plan of whole gradients")
-    want(holds_nothing_back(plan), where, "a dense rule without staleness", "another")
-    return plan
-
-
 def selects_all(plan):
     return plan.get("selection", {}).get("method", "dense") == "dense"
 
