@@ -16,7 +16,6 @@ import copy
 import functools
 import glob
 import os
-import statistics
 import sys
 import time
 
@@ -29,7 +28,6 @@ from torch.nn.parallel import DistributedDataParallel
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "share",
                                 "python"))
 import gradflow  # noqa: E402
-from gradflow.measure import slowest  # noqa: E402
 
 WARMUP = 5  # buckets are arranged anew, PowerSGD begins, the exchange follows
 
@@ -78,11 +76,6 @@ def alone(net):
     return net
 
 
-def backend(net):
-    """DistributedDataParallel as it is, by gradflow's all-reduces."""
-    return DistributedDataParallel(net, process_group=dist.new_group(backend="gradflow"))
-
-
 def contestants(folder):
     """{name: how a model is wrapped}"""
     def stock(hook=None, state=None, **arguments):
@@ -101,7 +94,7 @@ def contestants(folder):
            "DDP, 100 MiB": stock(bucket_cap_mb=100),
            "fp16 hook": stock(default_hooks.fp16_compress_hook),
            "PowerSGD hook 1": power(1), "PowerSGD hook 4": power(4), "gradflow": gradflow.ddp,
-           "gradflow backend": backend, "compute alone": alone}
+           "compute alone": alone}
     for path in sorted(glob.glob(os.path.join(folder, "*.plan"))):
         name = "gradflow " + os.path.basename(path)[:-5]
         out[name] = functools.partial(gradflow.ddp, plan=path)
@@ -132,22 +125,12 @@ class Job:
     def close(self):
         if hasattr(self.model, "gradflow"):
             self.model.gradflow.close()
-        group = getattr(self.model, "process_group", dist.group.WORLD)
-        if group is not dist.group.WORLD:
-            dist.destroy_process_group(group)
 
 
 def profile(net, batch, folder):
-    job, times = Job(net, batch, alone), []
-    for _ in range(7):
-        job.loss().backward()
-        dist.barrier()
-        start = time.perf_counter()
-        job.optimizer.step()
-        times.append(time.perf_counter() - start)
-        job.optimizer.zero_grad()
+    job = Job(net, batch, alone)
     gradflow.profile(job.model, job.loss, os.path.join(folder, "model.json"), name=sys.argv[1],
-                     batch=8, update_s=slowest([statistics.median(times)])[0])
+                     batch=8, update=job.optimizer.step)
 
 
 def race(net, batch, folder, steps):

@@ -88,6 +88,24 @@ def accumulated():
     assert found is None or (found["forward_s"] >= 0.06 and found["backward_s"] < 0.06), found
 
 
+def updated():
+    """The optimiser's step is measured along; the last rank of each step counts."""
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = [p.detach().clone() for p in model.parameters()]
+
+    def update():
+        time.sleep(0.02 + 0.03 * (dist.get_rank() == 1))
+        optimizer.step()
+
+    found = measured(model, update=update)
+    assert found is None or 0.05 <= found["update_s"] < 0.5, found
+    assert found is None or found["backward_s"] < 0.05, found
+    assert not all(torch.equal(p, b) for p, b in zip(model.parameters(), before))
+    found = measured(model, update_s=0.25)
+    assert found is None or found["update_s"] == 0.25, found
+
+
 def sometimes():
     """A parameter that not every step uses has the median of those that do."""
     model, turns = net(), []

@@ -5,8 +5,8 @@ load torch
 
 setup_file() { needs_torch; }
 
-@test "PyTorch, profile: wrapped, compiled, autocast, accumulated models" {
-	holds measure 2 wrapped compiled mixed accumulated
+@test "PyTorch, profile: wrapped, compiled, autocast, accumulated models; the optimiser" {
+	holds measure 2 wrapped compiled mixed accumulated updated
 }
 @test "PyTorch, profile: parameters that few steps use, or none" { holds measure 2 sometimes; }
 @test "PyTorch: its profiler's trace is imported" { holds measure 1 trace; }

@@ -51,8 +51,8 @@ class Clock:
         return seen - moment.elapsed_time(event) * 1e-3
 
 
-def _timed_step(clock, loss, parameters, passes):
-    """One step: (forward, backward, {name: ready}) in seconds, the latter two from the
+def _timed_step(clock, loss, parameters, passes, update):
+    """One step: (forward, backward, {name: ready}, update) in seconds, ready from the
     last backward's start. What comes before is forward."""
     moments = {}
     clock.settle()
@@ -65,45 +65,52 @@ def _timed_step(clock, loss, parameters, passes):
     middle = clock.now()
     value.backward()
     end = clock.now()
+    if update:
+        update()
+    whole = clock.now()
     clock.settle()
     for hook in kept:
         hook.remove()
     for p in parameters.values():
         p.grad = None
     return (clock.between(start, middle), clock.between(middle, end),
-            {n: clock.between(middle, m) for n, m in moments.items()})
+            {n: clock.between(middle, m) for n, m in moments.items()},
+            clock.between(end, whole))
 
 
 def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update_s=0.0,
-            passes=1):
+            passes=1, update=None):
     """Measure forward and backward; rank 0 writes a gf-profile (model half).
 
     loss() runs forward on a batch, under autocast if the job does, and returns the
     loss, scaled if the job does. model may be compiled, or wrapped by
     DistributedDataParallel, which then exchanges nothing. Of a job that accumulates
     gradients, passes says over how many backward passes; batch is that of them all.
-    update_s is the time of the optimiser's step, if the caller knows it. Gradients
-    are dropped. Every rank must call. Ranks begin each step together, and the one that
-    is the last to end it counts, as a message waits for all ranks; then medians over
-    steps, each parameter's over those in which it got a gradient.
+    update, the optimiser's step (optimizer.step), is measured along, since it takes
+    caches from forward and backward; it trains the model. update_s is its time, if the
+    caller knows that instead. Gradients are dropped. Every rank must call. Ranks begin
+    each step together, and the one that is the last to end it counts, as a message waits
+    for all ranks; then medians over steps, each parameter's over those in which it got a
+    gradient.
     """
     parameters = trained(model)
     clock = Clock(next(iter(parameters.values())).device)
     alone = model.no_sync if hasattr(model, "no_sync") else contextlib.nullcontext
     with alone():
         for _ in range(max(warmup, 1)):
-            _timed_step(clock, loss, parameters, passes)
+            _timed_step(clock, loss, parameters, passes, update)
         runs = []
         for _ in range(steps):
             if dist.is_initialized():
                 dist.barrier()
-            runs.append(_timed_step(clock, loss, parameters, passes))
+            runs.append(_timed_step(clock, loss, parameters, passes, update))
     missing = [n for n in parameters if not any(n in r[2] for r in runs)]
     agree(None, missing and ValueError(
         f"profile: {missing[0]} got no gradient in {steps} steps ({len(missing)} of "
         f"{len(parameters)} parameters): want it frozen (requires_grad_(False)), or a loss "
         "that uses it"))
-    forward, backward, ready = medians(runs)
+    forward, backward, ready, measured_s = medians(runs)
+    update_s = measured_s if update else update_s
     if _rank() != 0:
         return
     write_whole(path, json.dumps(document(parameters, forward, backward, ready, update_s, name,
@@ -132,18 +139,18 @@ def _rank():
 
 
 def medians(runs, group=None):
-    """(forward, backward, {name: ready}) of the job, from such runs of this rank, as
+    """(forward, backward, {name: ready}, update) of the job, from such runs of this rank, as
     many on each: of each step those of the rank that took longest."""
     own, (ready,) = runs, slowest([_middle(runs)], group)
     if dist.is_initialized():
         took, found = [[None] * dist.get_world_size(group) for _ in range(2)]
-        dist.all_gather_object(took, [r[0] + r[1] for r in runs], group=group)
+        dist.all_gather_object(took, [r[0] + r[1] + r[3] for r in runs], group=group)
         last = [max(range(len(took)), key=lambda rank, i=i: took[rank][i]) for i in range(len(runs))]
         own = {i: runs[i] for i, rank in enumerate(last) if rank == dist.get_rank(group)}
         dist.all_gather_object(found, own, group=group)
         own = [r for part in found for r in part.values()]
-    return (statistics.median(r[0] for r in own), statistics.median(r[1] for r in own),
-            {**ready, **_middle(own)})
+    forward, backward, update = (statistics.median(r[i] for r in own) for i in (0, 1, 3))
+    return forward, backward, {**ready, **_middle(own)}, update
 
 
 def _middle(runs):
