@@ -28,7 +28,7 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=N
     `gradflow.tuner` is the Tuner.
 
     Where this PyTorch takes sizes of buckets, they are the plan's; without a plan
-    there are sixteen, of 1 to 25 MiB; unless arguments has others.
+    on processors there are sixteen, of 1 to 25 MiB; unless arguments has others.
     """
     group = arguments.get("process_group")
     document, where = _agreed(plan, group)
@@ -36,7 +36,8 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=N
         sizes = bucket_bytes(document) if document and _TAKES_LIST else []
         if sizes:
             arguments["bucket_cap_mb_list"] = [size / 2 ** 20 for size in sizes]
-        else:
+        elif not any(p.is_cuda for p in trained(model).values()):
+            # on a GPU a bucket costs the host 0.13 ms, which is more than its rest takes
             arguments["bucket_cap_mb"] = _bucket_cap_mb(trained(model).values())
     wrapped = DistributedDataParallel(model, **arguments)
     wrapped.gradflow = State(wrapped, document, where=where, momentum=momentum,
