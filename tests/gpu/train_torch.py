@@ -8,7 +8,8 @@ The model is built from the same document that gf-train reads; the step is
 forward, loss, backward under autocast to f16 with a gradient scaler, and SGD
 with momentum (of a model with attention AdamW, as in gf-train), on samples that
 lie on the GPU. Prints "WAY SAMPLES/S" per way, the median of STEPS steps timed
-by events after warming up. Exits 77 without PyTorch or a GPU.
+by events after warming up. Each position of a text counts, as in gf-train's log.
+Exits 77 without PyTorch or a GPU.
 """
 import json
 import sys
@@ -186,7 +187,7 @@ def samples_per_s(document, batch, steps, compiled):
         if step >= WARM_UP:
             times_ms.append(before.elapsed_time(after))
     times_ms.sort()
-    return batch / (times_ms[len(times_ms) // 2] * 1e-3)
+    return labels.numel() / (times_ms[len(times_ms) // 2] * 1e-3)
 
 
 def main():
