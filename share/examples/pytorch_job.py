@@ -4,10 +4,10 @@
 
 One process is one rank of torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT):
 
-    torchrun --nproc-per-node 2 pytorch_job.py profile model.json network.json
+    torchrun --nproc_per_node 2 pytorch_job.py profile model.json network.json
     gf-plan model.json network.json > plan.json
-    torchrun --nproc-per-node 2 pytorch_job.py train plan.json trace.json
-    torchrun --nproc-per-node 2 pytorch_job.py ddp
+    torchrun --nproc_per_node 2 pytorch_job.py train plan.json trace.json
+    torchrun --nproc_per_node 2 pytorch_job.py ddp
 
 The data are random images in classes that differ in their means. GF_WIDTH sets the
 model's width, GF_STEPS the number of steps, and GF_BUDGET for how many seconds the

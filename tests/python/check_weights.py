@@ -147,7 +147,7 @@ def average(document, folder):
     whole, parts = os.path.join(folder, "whole"), os.path.join(folder, "parts")
     exported, net = os.path.join(folder, "exported"), load(document)
     averaged = torch.optim.swa_utils.AveragedModel(
-        net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.75))
+        net, avg_fn=lambda average, newest, _: average.lerp(newest, 0.25))
     for step in range(1, 5):
         # the newest two sets are kept
         gf_train(*model, "--steps", str(step), "--checkpoint", whole, "--export", exported,

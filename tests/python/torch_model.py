@@ -8,6 +8,15 @@ from torch import nn
 from torch.nn import functional as F
 
 
+def attention(queries, keys, values, is_causal):
+    """F.scaled_dot_product_attention, which PyTorch has from 2.0 on."""
+    scores = queries @ keys.transpose(-2, -1) / keys.shape[-1] ** 0.5
+    if is_causal:
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(later, -torch.inf)
+    return scores.softmax(-1) @ values
+
+
 class Model(nn.Module):
     """Its parameters stand under the layers' names: `transformer.h.0.ln_1.weight`. LSTMs with the
     names rnn.0, rnn.1, ... are one nn.LSTM of several layers, as PyTorch's users write it."""
@@ -103,7 +112,8 @@ class Model(nn.Module):
         def run(*inputs):
             parts = inputs[0].chunk(3, 2) if len(inputs) == 1 else inputs
             heads = [x.unflatten(2, (layer["heads"], -1)).transpose(1, 2) for x in parts]
-            y = F.scaled_dot_product_attention(*heads, is_causal=layer.get("causal", False))
+            product = getattr(F, "scaled_dot_product_attention", attention)
+            y = product(*heads, is_causal=layer.get("causal", False))
             return y.transpose(1, 2).flatten(2)
         return run, (shapes[0][0], features)
 

@@ -70,7 +70,7 @@ typed() { sed -n "/^    .*$1/s/^    //p" "$GF_SOURCE/README.md"; }
 		timeout 300 "$clean/bin/python" -m torch.distributed.run --redirects 1 --tee 1 --standalone "$@"
 	}
 	read -ra line < <(typed torchrun)
-	[ "${line[*]}" = "torchrun --nproc-per-node 2 job.py" ]
+	[ "${line[*]}" = "torchrun --nproc_per_node 2 job.py" ]
 	wants 0 "${line[@]}"
 	grep -v 'rank [01] has ' out.txt || true
 	[ "$(grep -c 'rank [01] has ' out.txt)" -eq 2 ]
