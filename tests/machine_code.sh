@@ -47,7 +47,8 @@ nn_rows softmax_slopeI3f16Lj32ELi4 128
 nn_rows loss_rowsI3f16Lj32ELi4 64
 nn_rows loss_rowsI3f16Lj256ELi2 32
 nn_embed look_upI3f16 64
-nn_embed add_upI3f16 64'
+nn_embed add_upI3f16 64
+nn_embed add_runsI3f16 64'
 
 # The code of one processor, the newest that the objects have.
 newest() {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-// Embeddings. In backward a block looks for the places that name its row of the
+// Embeddings. In backward a block adds up the places that name its row of the
 // table, in order: the sums do not depend on which block runs first. If the
-// table has few rows, each block looks at a part of the places only, and the
-// parts' sums are added up afterwards.
+// table has few rows, each block looks for its row among a part of the places,
+// and the parts' sums are added up afterwards. If the table has many rows, the
+// places are brought into the order of their rows first.
 #include "nn_sets.h"
+#include "order.h"
 #include "typed.h"
 
 namespace
@@ -196,27 +198,23 @@ __device__ unsigned find(const names &n, unsigned row, unsigned from,
 
 #define ADDED 4 // places of a thread at once
 
-template <class T>
-__global__ void __launch_bounds__(THREADS)
-	add_up(names n, tiling t, const T *dout, float scale, float *to)
-{
-	__shared__ unsigned found[FOUND_MAX];
-	__shared__ float sums[8][THREADS];
-	const unsigned tile = blockIdx.x % t.tiles;
-	const unsigned row = blockIdx.x / t.tiles % n.entries;
-	const unsigned split = blockIdx.x / t.tiles / n.entries;
-	const unsigned lane = threadIdx.x % t.across;
-	const unsigned first = threadIdx.x / t.across;
-	const unsigned base = tile * 8 * t.across;
-	const unsigned at = base + t.column(lane, 0);
-	const unsigned end =
-		(split + 1) * t.per < n.count ? (split + 1) * t.per : n.count;
-	const bool works = first < t.down && at < t.width;
-	float sum[8] = {};
+// A thread's part of a tile's sums.
+template <class T> struct adding {
+	const tiling t;
+	const T *dout;
+	unsigned lane, first, base, at;
+	bool works;
+	float sum[8];
 
-	for (unsigned from = split * t.per; from < end; from += FOUND_MAX) {
-		const unsigned all = find(n, row, from, end, found);
-
+	__device__ adding(const tiling &t_, unsigned tile, const T *dout_)
+	    : t(t_), dout(dout_), lane(threadIdx.x % t.across),
+	      first(threadIdx.x / t.across), base(tile * 8 * t.across),
+	      at(base + t.column(lane, 0)),
+	      works(first < t.down && at < t.width), sum{}
+	{
+	}
+	__device__ void add(const unsigned *places, unsigned all)
+	{
 		for (unsigned k = first; k < (works ? all : 0);
 		     k += ADDED * t.down) {
 			eight<T> q[ADDED];
@@ -227,7 +225,7 @@ __global__ void __launch_bounds__(THREADS)
 
 				if (i >= all)
 					continue;
-				const T *p = dout + (size_t)found[i] * t.width;
+				const T *p = dout + (size_t)places[i] * t.width;
 
 				if (t.whole)
 					q[u].load(p + at);
@@ -241,23 +239,58 @@ __global__ void __launch_bounds__(THREADS)
 					if (k + u * t.down < all)
 						sum[e] += q[u].of(e);
 		}
+	}
+	// All threads of the block.
+	__device__ void end(float scale, float *to) const
+	{
+		__shared__ float sums[8][THREADS];
+
+#pragma unroll
+		for (unsigned e = 0; e < 8; e++)
+			sums[e][threadIdx.x] = sum[e];
+		__syncthreads();
+		for (unsigned i = threadIdx.x; i < 8 * t.across; i += THREADS) {
+			const unsigned e = t.whole ? i % 8 : i / t.across;
+			const unsigned l = t.whole ? i / 8 : i % t.across;
+			float x = 0;
+
+			for (unsigned d = 0; d < t.down; d++)
+				x += sums[e][d * t.across + l];
+			if (base + i < t.width)
+				to[base + i] = scale * x;
+		}
+	}
+};
+
+template <class T>
+__global__ void __launch_bounds__(THREADS)
+	add_up(names n, tiling t, const T *dout, float scale, float *to)
+{
+	__shared__ unsigned found[FOUND_MAX];
+	const unsigned row = blockIdx.x / t.tiles % n.entries;
+	const unsigned split = blockIdx.x / t.tiles / n.entries;
+	const unsigned end =
+		(split + 1) * t.per < n.count ? (split + 1) * t.per : n.count;
+	adding<T> sums(t, blockIdx.x % t.tiles, dout);
+
+	for (unsigned from = split * t.per; from < end; from += FOUND_MAX) {
+		sums.add(found, find(n, row, from, end, found));
 		__syncthreads();
 	}
-#pragma unroll
-	for (unsigned e = 0; e < 8; e++)
-		sums[e][threadIdx.x] = sum[e];
-	__syncthreads();
-	to += ((size_t)split * n.entries + row) * t.width;
-	for (unsigned i = threadIdx.x; i < 8 * t.across; i += THREADS) {
-		const unsigned e = t.whole ? i % 8 : i / t.across;
-		const unsigned l = t.whole ? i / 8 : i % t.across;
-		float x = 0;
+	sums.end(scale, to + ((size_t)split * n.entries + row) * t.width);
+}
 
-		for (unsigned d = 0; d < t.down; d++)
-			x += sums[e][d * t.across + l];
-		if (base + i < t.width)
-			to[base + i] = scale * x;
-	}
+template <class T>
+__global__ void __launch_bounds__(THREADS)
+	add_runs(const uint32_t *runs, const uint32_t *order, tiling t,
+		 const T *dout, float scale, float *to)
+{
+	const size_t row = blockIdx.x / t.tiles;
+	const unsigned from = runs[2 * row];
+	adding<T> sums(t, blockIdx.x % t.tiles, dout);
+
+	sums.add(order + from, runs[2 * row + 1] - from);
+	sums.end(scale, to + row * t.width);
 }
 
 __global__ void __launch_bounds__(THREADS)
@@ -294,11 +327,19 @@ void embed(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o,
 
 } // namespace
 
+// Many rows, whatever the batch: a smaller one needs less memory.
+static bool many(const struct gf_gpu_embedding *o)
+{
+	return o->entries * tile(o).tiles > WANTED_BLOCKS / 2;
+}
+
 size_t gf_gpu_embed_work_bytes(const struct gf_gpu_embedding *o)
 {
 	const unsigned splits = tile(o).splits;
 
-	return splits > 1 ? splits * o->entries * o->width * sizeof(float) : 0;
+	return many(o)      ? order_work_bytes(o->count, o->entries)
+	       : splits > 1 ? splits * o->entries * o->width * sizeof(float)
+			    : 0;
 }
 
 void gf_cuda_nn_embed(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o,
@@ -322,6 +363,16 @@ void gf_cuda_nn_embed_backward(struct gf_gpu_stream *s,
 	const bool split = t.splits > 1;
 	const size_t n = o->entries * o->width;
 
+	if (many(o) && o->count > 0) {
+		const uint32_t *runs, *order;
+
+		order_places(s, names_of(o), o->count, o->entries, work, &runs,
+			     &order);
+		BY_TYPE(o->dtype,
+			LAUNCH(add_runs<T>, t.tiles * o->entries, s, runs,
+			       order, t, (const T *)dout, scale, dtable));
+		return;
+	}
 	BY_TYPE(o->dtype,
 		LAUNCH(add_up<T>, t.tiles * o->entries * t.splits, s,
 		       names_of(o), t, (const T *)dout, split ? 1 : scale,

@@ -121,6 +121,11 @@ static inline void __syncthreads(void)
 	emulate_block_barrier();
 }
 
+static inline void __syncwarp(void)
+{
+	emulate_exchange(0xffffffffu, 0);
+}
+
 static inline void __threadfence(void)
 {
 }

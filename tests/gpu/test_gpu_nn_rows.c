@@ -337,12 +337,25 @@ static const struct {
 	size_t count, steps, width, entries;
 	bool positional, aligned; /* the table */
 } tables[] = {
-	{1, 1, 1, 1, false, false},      {5, 5, 8, 7, false, true},
-	{3001, 30, 16, 5, false, false}, {2500, 50, 13, 3, false, true},
-	{1025, 25, 128, 1, false, true}, {40, 8, 1500, 9, false, false},
-	{40, 8, 2056, 9, false, true},   {30, 6, 2100, 4, false, true},
-	{60, 20, 24, 25, true, true},    {2200, 11, 6, 11, true, false},
+	{1, 1, 1, 1, false, false},
+	{5, 5, 8, 7, false, true},
+	{3001, 30, 16, 5, false, false},
+	{2500, 50, 13, 3, false, true},
+	{1025, 25, 128, 1, false, true},
+	{40, 8, 1500, 9, false, false},
+	{40, 8, 2056, 9, false, true},
+	{30, 6, 2100, 4, false, true},
+	{60, 20, 24, 25, true, true},
+	{2200, 11, 6, 11, true, false},
+	{3001, 30, 8, 600, false, true},
+	{2500, 50, 13, 1000, false, false},
+	{40, 8, 2056, 300, false, true},
+	{1300, 650, 8, 650, true, true},
+	{140000, 70, 1, 600, false, true},
+	{50, 10, 8, 66000, false, true}, /* many blocks: once */
 };
+
+#define THREE_DIGITS (GF_ARRAY_LENGTH(tables) - 1) /* of its rows */
 
 static size_t name_of(size_t c, const float *numbers, size_t i)
 {
@@ -356,12 +369,14 @@ static void test_embedding(size_t type, size_t c)
 	const size_t n = count * width, size = tables[c].entries * width;
 	float *numbers = gf_xcalloc(count, sizeof(*numbers));
 	float *table = draw(GF_F32, size, 1), *dout = draw(t, n, 1), *got;
+	float *twice;
 	double *want = gf_xcalloc(n, sizeof(*want));
 	double *sums = gf_xcalloc(size, sizeof(*sums));
 	struct gf_gpu_embedding e = {
 		t, NULL, count, tables[c].steps, width, tables[c].entries};
 	void *out = put(t, dout, n), *there = put(t, dout, n);
 	void *at = put(GF_F32, table, size), *dtable = put(GF_F32, table, size);
+	void *again = put(GF_F32, table, size);
 	float *outcome = nn_device_put(NULL, 16), *named, *off, *work;
 
 	for (size_t i = 0; i < count; i++) {
@@ -384,8 +399,12 @@ static void test_embedding(size_t type, size_t c)
 	got = take(t, out, n);
 	compare("embedding", type, width, got, want, n);
 	free(got);
+	k->embed_backward(stream, &e, there, 2, again, work);
 	got = take(GF_F32, dtable, size);
 	compare("gradient of the table", 0, width, got, sums, size);
+	twice = take(GF_F32, again, size);
+	EXPECT(memcmp(got, twice, size * sizeof(*got)) == 0,
+	       "gradient of the table %zu: other bits the second time", c);
 	drop(there);
 	drop(at);
 	nn_device_drop(named);
@@ -398,6 +417,7 @@ static void test_embedding(size_t type, size_t c)
 	free(want);
 	free(sums);
 	free(got);
+	free(twice);
 }
 
 /* A smaller batch uses the memory of the largest one. */
@@ -435,9 +455,10 @@ int main(void)
 			test_norm(t, widths[w], 3 + 7 * (w % 3), w % 2);
 			test_norm(t, widths[w], 2, !(w % 2));
 		}
-		for (size_t c = 0; c < GF_ARRAY_LENGTH(tables); c++)
+		for (size_t c = 0; c < THREE_DIGITS; c++)
 			test_embedding(t, c);
 	}
+	test_embedding(0, THREE_DIGITS);
 	test_work();
 	return TEST_END();
 }
