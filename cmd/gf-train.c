@@ -7,18 +7,14 @@
 
 #include "base/array.h"
 #include "base/file.h"
-#include "base/heap.h"
 #include "cli/command.h"
-#include "cli/deadline.h"
 #include "cli/progress.h"
-#include "cli/share.h"
 #include "cli/start.h"
-#include "engine/priority.h"
-#include "engine/session.h"
-#include "nn/net.h"
+#include "launch/launch.h"
 #include "optim/optimizer.h"
 #include "train/assign.h"
 #include "train/choose.h"
+#include "train/load.h"
 #include "train/log.h"
 #include "train/options.h"
 #include "train/place.h"
@@ -258,12 +254,9 @@ static const struct gf_command command = {
 struct session {
 	const struct arguments *a;
 	const struct gf_train_options *o; /* a's */
-	struct gf_comm *comm;
-	struct gf_session session;
+	struct gf_comm *comm;             /* the launch's */
 	struct gf_train_config config;
-	struct gf_plan plan;
-	struct gf_model model;
-	struct gf_dataset data;
+	struct gf_train_inputs inputs;
 	struct gf_train_place place;
 	struct gf_prediction replayed; /* a replay's own */
 	struct gf_clock_offset offset;
@@ -316,155 +309,22 @@ static void tell_note(void *ctx, const char *text)
 
 /* --- what is run -------------------------------------------------------- */
 
-/* What is said by options, and what by --training. */
-static int load_training(struct session *s, struct gf_error *err)
-{
-	struct gf_training given;
-	char *path = NULL;
-	int rc = 0;
-
-	gf_training_copy(&s->config.training, &s->o->training);
-	if (!s->o->training_file)
-		return 0;
-	if (s->comm->rank == 0)
-		rc = gf_cli_share("training", s->o->training_file, &path, err);
-	rc = gf_train_read_training(s->comm, rc, path, &given, err);
-	if (!rc) {
-		gf_training_fill(&s->config.training, &given);
-		gf_training_release(&given);
-	}
-	free(path);
-	return rc;
-}
-
-/* --model, else the model that a whole plan was made for, else the default. A
- * name in a document is a shipped model's, never a path. */
-static int find_model(const struct session *s, char **path,
-		      struct gf_error *err)
-{
-	const char *named = s->plan.model ? s->plan.model->name : "digits-cnn";
-	int rc;
-
-	if (s->o->model)
-		return gf_cli_share("models", s->o->model, path, err);
-	rc = gf_cli_shipped("models", named, path, err);
-	if (rc && s->plan.model)
-		gf_error_set(err, rc,
-			     "the plan's model: want the name of a shipped "
-			     "model, got \"%s\" (--model FILE names another)",
-			     named);
-	return rc;
-}
-
-static int load_model(struct session *s, struct gf_error *err)
-{
-	char *path = NULL;
-	int rc = s->comm->rank == 0 ? find_model(s, &path, err) : 0;
-
-	rc = gf_train_read_model(s->comm, rc, path, &s->model, err);
-	free(path);
-	return rc;
-}
-
-static int load_data(struct session *s, struct gf_error *err)
-{
-	const char *name = s->o->data ? s->o->data : "digits";
-	const char *folder = gf_dataset_folder(name);
-	char *found = NULL, *path;
-	int rc;
-
-	/* what is no folder may still be the name of a made-up set */
-	gf_cli_share("data", folder, &found, NULL);
-	path = gf_xasprintf("%.*s%s", (int)(folder - name), name,
-			    found ? found : folder);
-	rc = gf_train_open_data(s->comm, path, &s->model,
-				s->config.training.seed, &s->data, err);
-	free(found);
-	free(path);
-	return rc;
-}
-
-static int load(struct session *s, struct gf_error *err)
-{
-	const struct gf_train_options *o = s->o;
-	int rc = 0;
-
-	if (o->plan)
-		rc = gf_train_read_plan(s->comm, o->plan, &s->plan, err);
-	else
-		gf_train_default_plan(&s->plan);
-	if (!rc && !o->replay)
-		rc = load_model(s, err);
-	if (rc)
-		return rc;
-	rc = gf_train_bind(&s->plan, o->replay ? NULL : &s->model,
-			   s->comm->ranks, err);
-	if (rc && o->plan)
-		gf_error_prefix(err, "%s", o->plan);
-	rc = gf_comm_agree(s->comm, rc, err);
-	rc = rc ? rc : load_training(s, err);
-	rc = rc ? rc : gf_train_complete(&s->config, err);
-	rc = rc ? rc : gf_train_options_heeded(o, &s->config.training, err);
-	if (rc || o->print_training)
-		return rc;
-	return o->replay ? 0 : load_data(s, err);
-}
-
 static int take_place(struct session *s, struct gf_error *err)
 {
-	const struct gf_train_wish wish = {
-		.device = s->o->device,
-		.threads = (int)s->o->threads,
-		.precision = gf_train_precisions[s->o->precision],
-		.transport = (enum gf_train_transport)s->o->transport,
-	};
+	const struct gf_train_wish wish = gf_train_options_wish(s->o);
+	char *line;
 	int rc;
 
 	rc = gf_train_place_take(&s->config, &wish, &s->place, err);
 	if (!rc && s->place.note)
 		gf_cli_note(&s->a->cli, 0, "%s", s->place.note);
-	if (!rc && s->place.threads && !s->o->replay && s->comm->ranks > 1 &&
-	    s->comm->processors > 0)
-		gf_cli_note(&s->a->cli, 1,
-			    "compute threads of a rank: %d, on %.4g "
-			    "processors; the communication thread %s",
-			    s->place.threads, s->comm->processors,
-			    gf_priority_crowded(s->comm, s->place.threads)
-				    ? "shares them and goes first"
-				    : "has one of its own");
+	line = rc ? NULL : gf_report_threads(&s->config);
+	if (line)
+		gf_cli_note(&s->a->cli, 1, "%s", line);
+	free(line);
 	if (!rc && s->place.nccl && !s->o->plan)
-		gf_train_use_library(&s->plan, false);
+		gf_train_use_library(&s->inputs.plan, false);
 	return rc;
-}
-
-/* What the run needs of the options; documents come later. */
-static void configure(struct session *s)
-{
-	const struct gf_train_options *o = s->o;
-
-	s->config = (struct gf_train_config){
-		.comm = s->comm,
-		.plan = &s->plan,
-		.model = &s->model,
-		.data = &s->data,
-		.steps = o->steps,
-		.top_k = o->top_k,
-		.checkpoint = o->checkpoint,
-		.checkpoint_every = o->checkpoint_every,
-		.job = s->job,
-		.resume = o->resume,
-		.reshard = o->reshard,
-		.weights = o->weights,
-		.export = o->export,
-		.evaluate = o->evaluate,
-		.half = gf_train_precisions[o->precision] == GF_F16,
-		.check_every = o->check_every,
-		.graphs = o->cuda_graph,
-		.no_graphs = o->no_cuda_graph,
-		.skip_bad = o->bad_gradients,
-		.timeout_s = o->timeout_s,
-		.watch = {tell_row, tell_progress, s, tell_note},
-	};
 }
 
 static int begin(struct session *s, struct gf_error *err)
@@ -478,19 +338,17 @@ static int begin(struct session *s, struct gf_error *err)
 		gf_cli_note(&s->a->cli, 0, "%s", line);
 		free(line);
 	}
-	if (s->plan.staleness > 2)
+	if (s->inputs.plan.staleness > 2)
 		gf_cli_note(&s->a->cli, 0,
 			    "staleness %d: gradients older than one step often "
 			    "keep a training from converging",
-			    s->plan.staleness);
+			    s->inputs.plan.staleness);
 	if (s->config.choose_s > 1)
 		gf_cli_note(&s->a->cli, 0, "choosing algorithms took %.1f s",
 			    s->config.choose_s);
 	/* better to learn now than after an hour that a file cannot be */
-	if (s->comm->rank == 0 && o->trace)
-		rc = gf_file_try(o->trace, err);
-	if (!rc && s->comm->rank == 0 && o->export)
-		rc = gf_file_try(o->export, err);
+	if (s->comm->rank == 0)
+		rc = gf_train_options_try(o, err);
 	if (!rc)
 		rc = gf_cli_try_output(&s->a->cli, err);
 	if (!rc && s->comm->rank == 0 && o->log)
@@ -507,7 +365,7 @@ static int write_out(struct session *s, const struct gf_train_result *result,
 		     const struct gf_prediction *predicted, const char *trace,
 		     struct gf_error *err)
 {
-	char *text = gf_report_text(&s->plan, predicted, result);
+	char *text = gf_report_text(&s->inputs.plan, predicted, result);
 	int rc = gf_train_log_close(&s->log, err);
 
 	if (!rc && trace)
@@ -525,28 +383,17 @@ static int emit(struct session *s, const struct gf_train_result *result,
 	char *trace = NULL;
 	int rc = 0;
 
-	predicted = gf_train_prediction(&s->plan, &s->config.training,
+	predicted = gf_train_prediction(&s->inputs.plan, &s->config.training,
 					s->o->replay, &s->replayed, err);
 	if (!predicted && err->text[0])
 		gf_cli_note(&s->a->cli, 0, "no prediction: %s", err->text);
 	if (s->o->trace)
-		rc = gf_train_trace(s->comm, &s->plan, predicted,
+		rc = gf_train_trace(s->comm, &s->inputs.plan, predicted,
 				    &result->timeline, &s->offset, &trace, err);
 	if (!rc && s->comm->rank == 0)
 		rc = write_out(s, result, predicted, trace, err);
 	free(trace);
 	return gf_comm_agree(s->comm, rc, err);
-}
-
-static int judge(const struct session *s, const struct gf_train_row *test,
-		 struct gf_error *err)
-{
-	double accuracy = (double)test->correct / (double)test->samples;
-
-	if (!test->part || accuracy >= s->o->target)
-		return 0;
-	return gf_error_set(err, 1, "want test accuracy %.4f, got %.4f",
-			    s->o->target, accuracy);
 }
 
 static int print_training(const struct session *s, struct gf_error *err)
@@ -564,15 +411,20 @@ static int run(struct session *s, struct gf_error *err)
 	int rc;
 
 	s->job = gf_cli_job_name();
-	configure(s);
-	rc = load(s, err);
+	s->config = (struct gf_train_config){
+		.comm = s->comm,
+		.job = s->job,
+		.watch = {tell_row, tell_progress, s, tell_note},
+	};
+	gf_train_options_configure(s->o, &s->config);
+	rc = gf_train_load(s->o, &s->config, &s->inputs, err);
 	if (!rc && s->o->print_training)
 		return print_training(s, err);
 	if (!rc && !s->o->replay)
 		rc = take_place(s, err);
 	rc = rc ? rc : gf_train_take_folder(&s->config, err);
 	/* once it is known how gradients go */
-	rc = rc ? rc : gf_train_choose(&s->config, &s->plan, err);
+	rc = rc ? rc : gf_train_choose(&s->config, &s->inputs.plan, err);
 	rc = rc ? rc : begin(s, err);
 	if (rc)
 		return rc;
@@ -583,37 +435,26 @@ static int run(struct session *s, struct gf_error *err)
 	if (!rc)
 		rc = emit(s, &result, err);
 	if (!rc)
-		rc = judge(s, &result.test, err);
+		rc = gf_report_judge(&result.test, s->o->target, err);
 	if (!s->comm->broken)
 		gf_train_result_release(&result);
 	return rc;
 }
 
-/* A rank that lost the others says what it saw, and ends the job. */
-static int finish(struct session *s, int rc, struct gf_error *err)
+/* Other jobs may have the folder from now on, even if this one is aborted. */
+static void leave_folder(void *session)
 {
-	struct gf_deadline *end;
-	bool lost;
-	int status;
-
-	rc = gf_session_end(&s->session, rc, err);
-	lost = s->comm && s->comm->broken && s->comm->ranks > 1;
-	status = gf_cli_exit_rank(&s->a->cli, rc, s->comm && !lost, err);
+	struct session *s = session;
 
 	gf_train_leave_folder(&s->config);
-	if (lost)
-		gf_comm_abort(s->comm, status);
-	end = gf_cli_close_deadline(&s->a->cli, s->o->timeout_s);
+}
+
+static void release(struct session *s)
+{
 	gf_train_place_close(&s->place);
-	gf_dataset_close(&s->data);
-	gf_model_release(&s->model);
-	gf_plan_release(&s->plan);
-	gf_training_release(&s->config.training);
+	gf_train_unload(&s->config, &s->inputs);
 	free(s->replayed.messages);
 	free(s->job);
-	gf_comm_close(s->comm);
-	gf_cli_end_deadline(end);
-	return status;
 }
 
 static int print_list(const struct gf_cli *cli, struct gf_error *err)
@@ -631,32 +472,28 @@ int main(int argc, char **argv)
 {
 	struct arguments a = {0};
 	struct session s = {.a = &a, .o = &a.options};
+	struct gf_launch launch = {
+		.cli = &a.cli,
+		.start = &a.start,
+		.before_abort = leave_folder,
+		.ctx = &s,
+	};
 	struct gf_error err = {""};
-	struct gf_deadline *start;
-	struct gf_comm_how how;
 	int rc;
 
 	gf_train_options_init(&a.options);
 	gf_cli_parse(&command, argc, argv, &a);
-	start = gf_cli_start_deadline(&a.cli, a.start.join,
-				      a.options.timeout_s);
-	how = (struct gf_comm_how){
-		.transport = gf_train_between_hosts(a.options.transport),
-		.meet = a.start.join,
-		.rank = a.start.rank,
-		.ranks = a.start.ranks,
-		.timeout_s = gf_cli_open_limit_s(a.options.timeout_s),
-	};
-	rc = a.options.list && !a.cli.launched
-		     ? gf_comm_local_new(1, &s.comm, &err)
-		     : gf_comm_open(&how, &s.comm, &err);
-	gf_cli_end_deadline(start);
-	if (!rc)
-		gf_session_begin(&s.session, s.comm, a.options.timeout_s);
+	launch.transport = gf_train_between_hosts(a.options.transport);
+	launch.timeout_s = a.options.timeout_s;
+	launch.ask = !a.options.list;
+	rc = gf_launch_join(&launch, &err);
+	s.comm = launch.comm;
 	rc = rc ? rc : gf_train_same(s.comm, &a.options, &err);
 	if (!rc)
 		rc = a.options.list ? print_list(&a.cli, &err) : run(&s, &err);
-	rc = finish(&s, rc, &err);
+	rc = gf_launch_end(&launch, rc, &err);
+	release(&s);
+	gf_launch_leave(&launch);
 	gf_train_options_release(&a.options);
 	return rc;
 }

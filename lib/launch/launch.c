@@ -16,8 +16,9 @@ int gf_launch_join(struct gf_launch *l, struct gf_error *err)
 		.ranks = s->ranks,
 		.timeout_s = gf_cli_open_limit_s(l->timeout_s),
 	};
-	int rc = l->cli->launched ? gf_comm_open(&how, &l->comm, err)
-				  : gf_comm_local_new(1, &l->comm, err);
+	int rc = l->cli->launched || l->ask
+			 ? gf_comm_open(&how, &l->comm, err)
+			 : gf_comm_local_new(1, &l->comm, err);
 
 	gf_cli_end_deadline(deadline);
 	if (rc == 0)
@@ -38,6 +39,8 @@ int gf_launch_end(struct gf_launch *l, int rc, struct gf_error *err)
 	rc = gf_session_end(&l->session, rc, err);
 	lost = comm && comm->broken && comm->ranks > 1;
 	status = gf_cli_exit_rank(l->cli, rc, comm && !lost, err);
+	if (l->before_abort)
+		l->before_abort(l->ctx);
 	if (lost)
 		gf_comm_abort(comm, status);
 	l->end = gf_cli_close_deadline(l->cli, l->timeout_s);

@@ -13,7 +13,6 @@
 #include "cli/table.h"
 #include "optim/optimizer.h"
 #include "select/select.h"
-#include "train/place.h"
 
 const enum gf_dtype gf_train_precisions[] = {GF_F32, GF_F16, GF_BF16};
 
@@ -183,6 +182,43 @@ int gf_train_options_finish(struct gf_train_options *o, const char *output,
 	if (rc)
 		return rc;
 	return o->loss_scale ? read_scale(o->loss_scale, &o->training, err) : 0;
+}
+
+void gf_train_options_configure(const struct gf_train_options *o,
+				struct gf_train_config *config)
+{
+	config->steps = o->steps;
+	config->top_k = o->top_k;
+	config->checkpoint = o->checkpoint;
+	config->checkpoint_every = o->checkpoint_every;
+	config->resume = o->resume;
+	config->reshard = o->reshard;
+	config->weights = o->weights;
+	config->export = o->export;
+	config->evaluate = o->evaluate;
+	config->half = gf_train_precisions[o->precision] == GF_F16;
+	config->check_every = o->check_every;
+	config->graphs = o->cuda_graph;
+	config->no_graphs = o->no_cuda_graph;
+	config->skip_bad = o->bad_gradients;
+	config->timeout_s = o->timeout_s;
+}
+
+struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o)
+{
+	return (struct gf_train_wish){
+		.device = o->device,
+		.threads = (int)o->threads,
+		.precision = gf_train_precisions[o->precision],
+		.transport = (enum gf_train_transport)o->transport,
+	};
+}
+
+int gf_train_options_try(const struct gf_train_options *o, struct gf_error *err)
+{
+	int rc = o->trace ? gf_file_try(o->trace, err) : 0;
+
+	return rc || !o->export ? rc : gf_file_try(o->export, err);
 }
 
 /* --- what there is -------------------------------------------------------- */

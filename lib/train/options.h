@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doc/training.h"
+#include "train/place.h"
+#include "train/train.h"
 
 /* The command line's options for a training (cmd/gf-train.c has the table). */
 struct gf_train_options {
@@ -37,6 +39,14 @@ int gf_train_options_finish(struct gf_train_options *o, const char *output,
 int gf_train_options_heeded(const struct gf_train_options *o,
 			    const struct gf_training *complete,
 			    struct gf_error *err);
+/* The rest of a configuration that options say: not the documents, and not the
+ * place (train/load.h, train/place.h). Strings are borrowed. */
+void gf_train_options_configure(const struct gf_train_options *o,
+				struct gf_train_config *config);
+struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o);
+/* On rank 0: can the trace and the weights be written in the end? */
+int gf_train_options_try(const struct gf_train_options *o,
+			 struct gf_error *err);
 void gf_train_options_release(struct gf_train_options *o);
 
 /* The output of --list: selections, optimisers, schedules. */

@@ -46,8 +46,16 @@ char *gf_report_text(const struct gf_plan *plan,
 /* One line about what a run is to do, for people; the caller frees. */
 char *gf_report_start(const struct gf_train_config *config);
 
+/* One line about the processors of a rank of several, for people; NULL: nothing
+ * to say. The caller frees. */
+char *gf_report_threads(const struct gf_train_config *config);
+
 /* One line about an epoch, for people; the caller frees. */
 char *gf_report_epoch(const struct gf_train_row *train,
 		      const struct gf_train_row *test, size_t epochs);
+
+/* 1: the accuracy of a test, if there was one, is below the target. */
+int gf_report_judge(const struct gf_train_row *test, double target,
+		    struct gf_error *err);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/report.h"
 
+#include "base/heap.h"
 #include "base/text.h"
 #include "cli/human.h"
 #include "cli/table.h"
 #include "comm/comm.h"
 #include "data/dataset.h"
 #include "doc/model.h"
+#include "engine/priority.h"
 
 /* A plan of one message per tensor would fill screens. */
 #define SHOWN_MESSAGES 64
@@ -214,6 +216,18 @@ char *gf_report_start(const struct gf_train_config *c)
 	return gf_text_take(&out);
 }
 
+char *gf_report_threads(const struct gf_train_config *c)
+{
+	if (!c->threads || c->comm->ranks == 1 || c->comm->processors <= 0)
+		return NULL;
+	return gf_xasprintf("compute threads of a rank: %d, on %.4g "
+			    "processors; the communication thread %s",
+			    c->threads, c->comm->processors,
+			    gf_priority_crowded(c->comm, c->threads)
+				    ? "shares them and goes first"
+				    : "has one of its own");
+}
+
 char *gf_report_epoch(const struct gf_train_row *train,
 		      const struct gf_train_row *test, size_t epochs)
 {
@@ -228,4 +242,15 @@ char *gf_report_epoch(const struct gf_train_row *train,
 		     percent(train), percent(test), train->samples_per_s,
 		     train->perplexity > 0 ? "symbols" : "samples");
 	return gf_text_take(&out);
+}
+
+int gf_report_judge(const struct gf_train_row *test, double target,
+		    struct gf_error *err)
+{
+	double accuracy = (double)test->correct / (double)test->samples;
+
+	if (!test->part || accuracy >= target)
+		return 0;
+	return gf_error_set(err, 1, "want test accuracy %.4f, got %.4f", target,
+			    accuracy);
 }
