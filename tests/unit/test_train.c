@@ -352,6 +352,27 @@ static void test_watch(void)
 	EXPECT(w.rows == 7, "%zu rows", w.rows);
 }
 
+/* Of all ranks' samples; the labels are 4. */
+static void test_top(void)
+{
+	struct train_run run = train_defaults(MLP, 3, 4);
+	size_t k;
+
+	for (k = 0; k <= 4; k++) {
+		const struct gf_train_row *t = &run.test;
+
+		run.config.top_k = k;
+		train(&run);
+		EXPECT(run.rc == 0 && t->top_k == k, "%s", run.err.text);
+		EXPECT(k == 0   ? t->top_correct == 0
+		       : k == 1 ? t->top_correct == t->correct
+		       : k == 4 ? t->top_correct == t->samples
+				: t->top_correct >= t->correct,
+		       "%zu: %zu, %zu of %zu", k, t->top_correct, t->correct,
+		       t->samples);
+	}
+}
+
 int main(void)
 {
 	char *command;
@@ -368,6 +389,7 @@ int main(void)
 	test_resume_differently();
 	test_divergence();
 	test_watch();
+	test_top();
 	command = gf_xasprintf("rm -rf %s", folder);
 	rc = system(command);
 	free(command);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "test.h"
+
+#include "base/array.h"
+#include "nn_run.h"
+
+/*
+ * The loss of one fully connected layer, whose logits are W x + b; b lies
+ * before W in memory. Label smoothing is compared with the formula in f64, and
+ * the count of labels among the k likeliest with one made by hand.
+ */
+enum { CLASSES = 5, VALUES = 6, BATCH = 7 };
+
+static const size_t input[3] = {1, 2, 3};
+static const struct spec one_layer[] = {{FC, .filters = CLASSES}};
+
+/* p of one sample, and what its target gives to each class. */
+struct sample {
+	double log_p[CLASSES], target[CLASSES];
+};
+
+static struct sample sample_of(const struct run *r, size_t i, double share)
+{
+	const float *b = r->params, *w = b + CLASSES;
+	struct sample s;
+	double sum = 0;
+
+	for (size_t c = 0; c < CLASSES; c++) {
+		s.log_p[c] = b[c];
+		for (size_t k = 0; k < VALUES; k++)
+			s.log_p[c] += (double)w[c * VALUES + k] *
+				      r->input[i * VALUES + k];
+		s.target[c] = share / CLASSES;
+		sum += exp(s.log_p[c]);
+	}
+	for (size_t c = 0; c < CLASSES; c++)
+		s.log_p[c] -= log(sum);
+	s.target[r->labels[i]] += 1 - share;
+	return s;
+}
+
+/* The mean over samples of -sum(target*log p), and its gradients: that of a
+ * logit is (p - target) of a sample, by the number of samples. */
+static double formula(const struct run *r, double share, float *grads)
+{
+	double loss = 0, exact[CLASSES * (VALUES + 1)] = {0};
+
+	for (size_t i = 0; i < r->batch; i++) {
+		struct sample s = sample_of(r, i, share);
+
+		for (size_t c = 0; c < CLASSES; c++) {
+			double d = (exp(s.log_p[c]) - s.target[c]) /
+				   (double)r->batch;
+
+			loss -= s.target[c] * s.log_p[c] / (double)r->batch;
+			for (size_t k = 0; k < VALUES; k++)
+				exact[CLASSES + c * VALUES + k] +=
+					d * r->input[i * VALUES + k];
+			exact[c] += d;
+		}
+	}
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(exact); i++)
+		grads[i] = (float)exact[i];
+	return loss;
+}
+
+static void test_smoothing(const struct gf_backend *b)
+{
+	static const float shares[] = {0, 0.1f, 0.5f, 1};
+	struct gf_model *m =
+		build_model(input, one_layer, GF_ARRAY_LENGTH(one_layer));
+	float want[CLASSES * (VALUES + 1)];
+	struct gf_net *net;
+	struct run r;
+
+	gf_rng_init(&rng, 3, 0);
+	run_init(&r, m, BATCH, BATCH);
+	EXPECT(r.nparams == GF_ARRAY_LENGTH(want), "%zu", r.nparams);
+	net = new_net(b, &r);
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(shares); i++) {
+		double share = (double)shares[i], loss;
+
+		gf_net_set_smoothing(net, shares[i]);
+		pass(b, net, &r);
+		loss = formula(&r, share, want);
+		EXPECT_NEAR(r.loss, loss, 1e-6, "%s: share %g", b->name, share);
+		compare(b->name, r.grads, want, r.nparams, 1e-6);
+		/* a test's loss is that of the labels alone */
+		EXPECT_NEAR(loss_of(b, net, &r, 0), formula(&r, 0, want), 1e-6,
+			    "%s: share %g, test", b->name, share);
+	}
+	b->net_free(net);
+	run_release(&r);
+	free_model(m);
+}
+
+/* Logits are the same for all samples: 3 1 1 0 2. */
+static void test_top(const struct gf_backend *b)
+{
+	static const float logits[CLASSES] = {3, 1, 1, 0, 2};
+	static const int32_t labels[BATCH] = {0, 1, 2, 3, 4, 2, 3};
+	/* of the order 0 4 1 2 3, in which the first of equal ones is likelier
+	 */
+	static const struct {
+		size_t k, hits;
+	} cases[] = {{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 5}, {5, 7}, {9, 7}};
+	struct gf_model *m =
+		build_model(input, one_layer, GF_ARRAY_LENGTH(one_layer));
+	struct gf_net *net;
+	struct run r;
+
+	gf_rng_init(&rng, 4, 0);
+	run_init(&r, m, BATCH, BATCH);
+	memset(r.params, 0, r.nparams * sizeof(*r.params));
+	memcpy(r.params, logits, sizeof(logits));
+	memcpy(r.labels, labels, sizeof(labels));
+	net = new_net(b, &r);
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		gf_net_set_top(net, cases[i].k);
+		loss_of(b, net, &r, 0);
+		EXPECT(gf_net_top_correct(net) == cases[i].hits,
+		       "%s: among %zu: want %zu, got %zu", b->name, cases[i].k,
+		       cases[i].hits, gf_net_top_correct(net));
+		loss_of(b, net, &r, 1);
+		EXPECT(gf_net_top_correct(net) == 0, "%s: not in training",
+		       b->name);
+	}
+	b->net_free(net);
+	run_release(&r);
+	free_model(m);
+}
+
+int main(void)
+{
+	for (size_t i = 0; gf_backends[i]; i++) {
+		if (gf_backends[i]->on_device)
+			continue;
+		test_smoothing(gf_backends[i]);
+		test_top(gf_backends[i]);
+	}
+	return TEST_END();
+}
