@@ -26,11 +26,20 @@ static struct gf_request *request(struct gf_shm *s, int rank, uint64_t tag,
 	return r;
 }
 
-/* What blocks below asks the same watchdog. */
+static int look_after(void *ctx, struct gf_error *err)
+{
+	struct gf_shm *s = ctx;
+
+	gf_shm_progress(s);
+	return s->comm.on_wait ? s->comm.on_wait(s->comm.on_wait_ctx, err) : 0;
+}
+
+/* What blocks below asks the same watchdog. Messages of the host go on
+ * meanwhile: another rank may want one of them before it comes. */
 static struct gf_comm *lend(struct gf_shm *s)
 {
-	s->below->on_wait = s->comm.on_wait;
-	s->below->on_wait_ctx = s->comm.on_wait_ctx;
+	s->below->on_wait = look_after;
+	s->below->on_wait_ctx = s;
 	return s->below;
 }
 

@@ -280,6 +280,31 @@ static void check_long_flood(struct gf_comm *c)
 	free(got);
 }
 
+/* A rank that waits in a barrier still announces what it sent before, of which
+ * the queue holds a part: the other one comes after it has all of it. */
+static void check_sent_before_barrier(struct gf_comm *c)
+{
+	enum { COUNT = 2 * GF_SHM_SLOTS };
+	struct gf_request *send[COUNT], *receive;
+	struct gf_error err = {""};
+	int i, got, sent[COUNT];
+
+	for (i = 0; c->rank == 0 && i < COUNT; i++) {
+		sent[i] = i;
+		EXPECT(!c->ops->isend(c, 1, gf_tag(6, (uint32_t)i), &sent[i],
+				      sizeof(int), &send[i], &err),
+		       "%s", err.text);
+	}
+	for (i = 0; c->rank == 1 && i < COUNT; i++)
+		EXPECT(!c->ops->irecv(c, 0, gf_tag(6, (uint32_t)i), &got,
+				      sizeof(got), &receive, &err) &&
+			       !gf_comm_wait(c, receive, &err) && got == i,
+		       "message %d: got %d; %s", i, got, err.text);
+	EXPECT(!gf_comm_barrier(c, &err), "%s", err.text);
+	for (i = 0; c->rank == 0 && i < COUNT; i++)
+		EXPECT(!gf_comm_wait(c, send[i], &err), "%s", err.text);
+}
+
 /* A receiver that gives up a message while reading it lets the sender go on. */
 static void check_abandoned(struct gf_comm *c)
 {
@@ -322,6 +347,7 @@ static void all_checks(struct gf_comm *c, void *ctx)
 	check_flood(c);
 	if (c->ranks == 2)
 		check_long_flood(c);
+	check_sent_before_barrier(c);
 	/* buffers come and go: what was mapped is let go, too */
 	for (k = 0; k < 50; k++)
 		check_add(c, 2000, true);
