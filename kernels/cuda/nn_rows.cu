@@ -242,37 +242,102 @@ __global__ void __launch_bounds__(THREADS)
 	}
 }
 
+// Rows of the loss, added up. wrong: the first without a label, or none.
+struct total {
+	double loss;
+	uint32_t right, wrong;
+
+	__device__ void add(double loss_, uint32_t right_, uint32_t wrong_)
+	{
+		loss += loss_;
+		right += right_;
+		wrong = wrong_ < wrong ? wrong_ : wrong;
+	}
+};
+
+// Of the block, in one order, for its thread 0.
+__device__ total all_of_block(total t)
+{
+	__shared__ total of_warp[WARPS];
+
+	for (int lanes = WARP / 2; lanes > 0; lanes /= 2)
+		t.add(__shfl_xor_sync(ALL, t.loss, lanes),
+		      __shfl_xor_sync(ALL, t.right, lanes),
+		      __shfl_xor_sync(ALL, t.wrong, lanes));
+	if (threadIdx.x % WARP == 0)
+		of_warp[threadIdx.x / WARP] = t;
+	__syncthreads();
+	for (unsigned w = 1; w < WARPS && threadIdx.x == 0; w++)
+		t.add(of_warp[w].loss, of_warp[w].right, of_warp[w].wrong);
+	return t;
+}
+
+__device__ void put(const total &t, const int32_t *labels, unsigned rows,
+		    struct gf_gpu_outcome *to)
+{
+	const bool wrong = t.wrong != GF_GPU_NO_INDEX;
+
+	to->loss = t.loss / (double)rows;
+	to->correct = t.right;
+	to->bad_label = wrong ? t.wrong + 1 : 0;
+	to->label = wrong ? labels[t.wrong] : 0;
+}
+
+#define PART_LOADS 8 // rows of a thread, all at once
+#define PART_ROWS  (PART_LOADS * THREADS)
+
+// A block adds up a part of the rows. The sum takes the place of the part's
+// first row: below, how many are right; above, one more than the place of the
+// first that is wrong. The only part is the end.
+__global__ void __launch_bounds__(THREADS)
+	loss_parts(const int32_t *labels, double *losses, uint32_t *hits,
+		   unsigned rows, struct gf_gpu_outcome *to)
+{
+	const unsigned from = blockIdx.x * PART_ROWS;
+	double loss[PART_LOADS];
+	uint32_t hit[PART_LOADS];
+	total t = {0, 0, GF_GPU_NO_INDEX};
+
+#pragma unroll
+	for (unsigned u = 0; u < PART_LOADS; u++) {
+		const unsigned i = from + u * THREADS + threadIdx.x;
+
+		loss[u] = i < rows ? losses[i] : 0;
+		hit[u] = i < rows ? hits[i] : 0;
+	}
+#pragma unroll
+	for (unsigned u = 0; u < PART_LOADS; u++)
+		t.add(loss[u], hit[u] == 1,
+		      hit[u] == 2 ? u * THREADS + threadIdx.x
+				  : GF_GPU_NO_INDEX);
+	t = all_of_block(t);
+	if (threadIdx.x > 0)
+		return;
+	if (gridDim.x == 1) {
+		put(t, labels, rows, to);
+	} else {
+		losses[from] = t.loss;
+		hits[from] = t.right | (t.wrong + 1) << 16;
+	}
+}
+
 __global__ void __launch_bounds__(THREADS)
 	loss_end(const int32_t *labels, const double *losses,
 		 const uint32_t *hits, unsigned rows, struct gf_gpu_outcome *to)
 {
-	__shared__ double sums[THREADS];
-	__shared__ uint32_t rights[THREADS], wrongs[THREADS];
-	uint32_t right = 0, wrong = 0;
-	double sum = 0;
+	total t = {0, 0, GF_GPU_NO_INDEX};
 
-	for (unsigned i = threadIdx.x; i < rows; i += THREADS) {
-		sum += losses[i];
-		right += hits[i] == 1;
-		if (hits[i] == 2 && !wrong)
-			wrong = i + 1;
+#pragma unroll 4
+	for (size_t i = (size_t)threadIdx.x * PART_ROWS; i < rows;
+	     i += (size_t)THREADS * PART_ROWS) {
+		const uint32_t wrong = hits[i] >> 16;
+
+		t.add(losses[i], hits[i] & 0xffff,
+		      wrong ? (uint32_t)i + wrong - 1 : GF_GPU_NO_INDEX);
 	}
-	sums[threadIdx.x] = sum;
-	rights[threadIdx.x] = right;
-	wrongs[threadIdx.x] = wrong;
-	__syncthreads();
-	if (threadIdx.x > 0)
-		return;
-	for (unsigned t = 1; t < THREADS; t++) {
-		sum += sums[t];
-		right += rights[t];
-		if (wrongs[t] && (!wrong || wrongs[t] < wrong))
-			wrong = wrongs[t];
-	}
-	to->loss = sum / (double)rows;
-	to->correct = right;
-	to->bad_label = wrong;
-	to->label = wrong ? labels[wrong - 1] : 0;
+	t = all_of_block(t);
+	if (threadIdx.x == 0)
+		put(t, labels, rows, to);
 }
 
 template <class T>
@@ -280,13 +345,17 @@ void softmax_loss(struct gf_gpu_stream *s, const struct gf_gpu_loss *o)
 {
 	double *losses = (double *)o->work;
 	uint32_t *hits = (uint32_t *)(losses + o->rows);
+	const size_t parts = blocks_for(o->rows, PART_ROWS);
 
 	LAUNCH_ROWS(loss_rows, o->rows, o->classes, s, (const T *)o->logits,
 		    o->labels, (T *)o->dlogits, (unsigned)o->rows,
 		    (unsigned)o->classes, o->scale / (float)o->rows, losses,
 		    hits);
-	LAUNCH(loss_end, 1, s, o->labels, losses, hits, (unsigned)o->rows,
+	LAUNCH(loss_parts, parts, s, o->labels, losses, hits, (unsigned)o->rows,
 	       o->outcome);
+	if (parts > 1)
+		LAUNCH(loss_end, 1, s, o->labels, (const double *)losses,
+		       (const uint32_t *)hits, (unsigned)o->rows, o->outcome);
 }
 
 template <class T>

@@ -153,22 +153,27 @@ static void test_softmax(size_t type, size_t width, bool causal)
 /* --- the loss ---------------------------------------------------------------
  */
 
-static void test_loss(size_t type, size_t classes)
+/* `bad`: the first row without a good label; the last row has none, either */
+static const struct {
+	size_t rows, bad;
+} losses[] = {{1, 0},       {2048, 2047}, {2049, 2049},
+	      {2049, 2048}, {5001, 3000}, {5001, 5001}};
+
+static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 {
-	enum { ROWS = 10 };
 	const enum gf_dtype t = types[type].dtype;
-	const size_t n = ROWS * classes;
+	const size_t n = rows * classes;
 	float *x = draw(t, n, 3), *got;
 	double *want = gf_xcalloc(n, sizeof(*want)), loss = 0;
-	int32_t labels[ROWS];
+	int32_t *labels = gf_xcalloc(rows, sizeof(*labels));
 	struct gf_gpu_outcome outcome = {0};
 	size_t correct = 0;
 	void *logits, *dlogits = put(t, x, n);
-	float *label = nn_device_put(NULL, ROWS);
-	float *work = nn_device_put(NULL, 3 * ROWS + 1);
+	float *label = nn_device_put(NULL, rows);
+	float *work = nn_device_put(NULL, 3 * rows + 1);
 	float *end = nn_device_put(&outcome, sizeof(outcome) / 4 + 1);
 
-	for (size_t r = 0; r < ROWS; r++) {
+	for (size_t r = 0; r < rows; r++) {
 		float *row = x + r * classes;
 		double sum = 0;
 		size_t best = 0;
@@ -183,17 +188,20 @@ static void test_loss(size_t type, size_t classes)
 		}
 		if (r % 2)
 			labels[r] = (int32_t)best;
+		if (r == bad || (bad < r && r == rows - 1))
+			labels[r] = r % 2 ? -7 : (int32_t)classes;
+		else
+			loss += (log(sum) - row[labels[r]]) / (double)rows;
 		for (size_t i = 0; i < classes; i++)
-			want[r * classes + i] =
-				100 *
-				(exp(row[i]) / sum - (i == (size_t)labels[r])) /
-				ROWS;
-		loss += (log(sum) - row[labels[r]]) / ROWS;
-		correct += best == (size_t)labels[r];
+			want[r * classes + i] = 100 *
+						(exp(row[i]) / sum -
+						 ((int32_t)i == labels[r])) /
+						(double)rows;
+		correct += (int32_t)best == labels[r];
 	}
 	logits = put(t, x, n);
 	nn_device_drop(label);
-	label = nn_device_put(labels, ROWS);
+	label = nn_device_put(labels, rows);
 	k->softmax_loss(
 		stream,
 		&(struct gf_gpu_loss){
@@ -201,7 +209,7 @@ static void test_loss(size_t type, size_t classes)
 			.logits = logits,
 			.labels = (const int32_t *)(void *)label,
 			.dlogits = dlogits,
-			.rows = ROWS,
+			.rows = rows,
 			.classes = classes,
 			.scale = 100,
 			.work = work + 1, /* aligned to 8 bytes */
@@ -210,9 +218,13 @@ static void test_loss(size_t type, size_t classes)
 	nn_device_get(&outcome, end + 1, sizeof(outcome) / 4);
 	got = take(t, dlogits, n);
 	EXPECT_NEAR(outcome.loss, loss, 1e-5, "loss of %zu classes", classes);
-	EXPECT(outcome.correct == correct && outcome.bad_label == 0,
+	EXPECT(outcome.correct == correct,
 	       "%zu classes: want %zu correct, got %zu", classes, correct,
 	       (size_t)outcome.correct);
+	EXPECT(outcome.bad_label == (bad < rows ? bad + 1 : 0) &&
+		       outcome.label == (bad < rows ? labels[bad] : 0),
+	       "%zu rows: want bad label %zu, got %zu", rows, bad + 1,
+	       (size_t)outcome.bad_label);
 	compare("gradient of the loss", type, classes, got, want, n);
 	drop(logits);
 	nn_device_drop(label);
@@ -221,6 +233,7 @@ static void test_loss(size_t type, size_t classes)
 	free(x);
 	free(got);
 	free(want);
+	free(labels);
 }
 
 /* --- layer norm -------------------------------------------------------------
@@ -451,10 +464,12 @@ int main(void)
 		for (size_t w = 0; w < GF_ARRAY_LENGTH(widths); w++) {
 			test_softmax(t, widths[w], false);
 			test_softmax(t, widths[w], true);
-			test_loss(t, widths[w]);
+			test_loss(t, widths[w], 10, 10);
 			test_norm(t, widths[w], 3 + 7 * (w % 3), w % 2);
 			test_norm(t, widths[w], 2, !(w % 2));
 		}
+		for (size_t c = 0; c < GF_ARRAY_LENGTH(losses); c++)
+			test_loss(t, 5, losses[c].rows, losses[c].bad);
 		for (size_t c = 0; c < THREE_DIGITS; c++)
 			test_embedding(t, c);
 	}
