@@ -5,11 +5,12 @@
 #include "typed.h"
 
 /*
- * Rows of values that are looked at as a whole. A team of LANES threads, a warp
- * or a block, has one row at a time and walks over the rows of the matrix. Each
- * thread holds HELD groups of eight values of its row in registers, so that a
- * row is read once, however often it is looked at; all of its loads are under
- * way together. With a HELD of 0, rows have any length and are read each time.
+ * Rows of values that are looked at as a whole. A team of LANES threads, a
+ * block, a warp or a part of one, has one row at a time and walks over the rows
+ * of the matrix. Each thread holds HELD groups of eight values of its row in
+ * registers, so that a row is read once, however often it is looked at; all of
+ * its loads are under way together. With a HELD of 0, rows have any length and
+ * are read each time.
  *
  * If eight divides the rows' width, a group lies side by side and moves by 16
  * bytes. If not, neighbouring threads have neighbouring values. A thread has
@@ -32,14 +33,22 @@ template <unsigned LANES> struct team {
 	{
 		return gridDim.x * ROWS;
 	}
+	// The team's lanes of the warp: teams of a warp may have ended before.
+	static __device__ unsigned lanes_of()
+	{
+		return LANES < WARP ? ((1u << LANES % WARP) - 1)
+					      << (threadIdx.x % WARP - lane())
+				    : ALL;
+	}
 	/* Joins the team's values, in one order, for all of its threads. words:
-	 * shared, WARPS of them; unused by a warp. */
+	 * shared, WARPS of them; for a block only. */
 	template <class V, class Join>
 	static __device__ V all(V x, V *words, Join join)
 	{
-		for (int lanes = WARP / 2; lanes > 0; lanes /= 2)
-			x = join(x, __shfl_xor_sync(ALL, x, lanes));
-		if (LANES == WARP)
+		for (int lanes = (LANES < WARP ? LANES : WARP) / 2; lanes > 0;
+		     lanes /= 2)
+			x = join(x, __shfl_xor_sync(lanes_of(), x, lanes));
+		if (LANES <= WARP)
 			return x;
 		__syncthreads();
 		if (threadIdx.x % WARP == 0)
@@ -223,12 +232,20 @@ static inline size_t row_blocks(size_t rows, size_t at_once)
 /* Launches kernel<T, LANES, HELD> for rows of that width. */
 #define LAUNCH_ROWS(kernel, rows, width, s, ...)                               \
 	do {                                                                   \
+		auto tiny_ = kernel<T, WARP / 4, 1>;                           \
+		auto small_ = kernel<T, WARP / 2, 1>;                          \
 		auto short_ = kernel<T, WARP, 1>;                              \
 		auto middle_ = kernel<T, WARP, 4>;                             \
 		auto long_ = kernel<T, THREADS, 2>;                            \
 		auto any_ = kernel<T, THREADS, 0>;                             \
                                                                                \
-		if ((width) <= 8 * WARP)                                       \
+		if ((width) <= 8 * WARP / 4)                                   \
+			LAUNCH(tiny_, row_blocks(rows, 4 * WARPS), s,          \
+			       __VA_ARGS__);                                   \
+		else if ((width) <= 8 * WARP / 2)                              \
+			LAUNCH(small_, row_blocks(rows, 2 * WARPS), s,         \
+			       __VA_ARGS__);                                   \
+		else if ((width) <= 8 * WARP)                                  \
 			LAUNCH(short_, row_blocks(rows, WARPS), s,             \
 			       __VA_ARGS__);                                   \
 		else if ((width) <= 8 * WARP * 4)                              \

@@ -21,9 +21,9 @@ static const struct {
 	double tolerance;
 } types[] = {{GF_F32, 2e-5}, {GF_F16, 2e-3}, {GF_BF16, 2e-2}};
 
-static const size_t widths[] = {1,    3,    8,    13,   64,   255,
-				256,  257,  768,  1000, 1024, 1030,
-				2056, 4095, 4096, 4104, 5001};
+static const size_t widths[] = {1,    3,    8,    13,   64,   65,   100,
+				128,  255,  256,  257,  768,  1000, 1024,
+				1030, 2056, 4095, 4096, 4104, 5001};
 
 /* --- values of a type, on the host as f32 -----------------------------------
  */
