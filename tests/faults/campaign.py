@@ -106,6 +106,17 @@ class Job:
                 return ""
         return [r for r, pid in self.ranks().items() if state(pid) == "T"]
 
+    def processor_s(self):
+        """Seconds of a processor that its ranks have had: few, if only the machine is busy."""
+        ticks = 0
+        for pid in self.ranks().values():
+            try:
+                with open(f"/proc/{pid}/stat") as f:
+                    ticks += sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
+            except OSError:
+                pass
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def wait(self, most_s, but=(), launcher=True):
         """Until no rank lives but those, and no mpirun; seconds, or None."""
         began = alone = time.monotonic()
@@ -281,10 +292,11 @@ class Campaign:
         """None if the run goes on to the right bits, or what is wrong."""
         job = Job(folder, case[1], self.training(case, True))
         took = job.wait(3 * HANG_S)  # nothing is struck: it may be slow
-        left, steps = sorted(job.ranks()), glob_steps(folder)
+        left, steps, had_s = sorted(job.ranks()), glob_steps(folder), job.processor_s()
         text = job.end()
         if took is None:
-            return f"resume: hangs: ranks {left} are left, the newest set is {steps[-1]}: {text.strip()[-300:]}"
+            return (f"resume: hangs: ranks {left} are left and had a processor for {had_s:.1f} s, "
+                    f"the newest set is {steps[-1]}: {text.strip()[-300:]}")
         if job.mpirun.returncode != 0:
             return f"resume: status {job.mpirun.returncode}: {text.strip()[-300:]}"
         if state_of(folder, case[1]) != self.reference(case)[2]:
