@@ -98,7 +98,7 @@ static void share_bound(struct gf_compared *rows, size_t n)
 /* Times that differ by less than this share are the same time. */
 static const double same_share = 1e-6;
 
-/* Is it better? Of the same time the one with fewer messages is. */
+/* Is a better than b? If their times are the same, fewer messages are. */
 static bool better(const struct gf_compared *a, const struct gf_compared *b,
 		   double unit_s)
 {

@@ -22,7 +22,7 @@ static int fake_alloc(struct gf_gpu *g, size_t size_bytes, void **p,
 	return 0;
 }
 
-/* What is enqueued may still use it, but nothing that is launched later. */
+/* Items that are enqueued may still use it, but none that is launched later. */
 static void fake_free(struct gf_gpu *g, void *p)
 {
 	struct fake_world *w = fake_use(g)->world;

@@ -395,7 +395,7 @@ static void take_time(struct fake_operation *op, const struct fake_item *item,
 		op->takes_s = takes_s;
 }
 
-/* What of the kind there was so far. */
+/* How many items of this kind, to or from this peer, there were so far. */
 static uint64_t *count_of(const struct fake_item *item)
 {
 	return item->what == SEND   ? &item->comm->sent[item->peer]
