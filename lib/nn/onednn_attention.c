@@ -71,7 +71,7 @@ static void head_forward(const struct gf_ref_head *h)
 {
 	score(h, input(h, GF_REF_QUERIES), input(h, GF_REF_KEYS), h->p);
 	for (size_t t = 0; t < h->steps; t++) {
-		const size_t seen = h->causal ? t + 1 : h->steps;
+		const size_t seen = gf_ref_seen(h, t);
 		float *p = h->p + t * h->steps;
 
 		gf_kernels()->softmax_f32(p, scale_of(h), seen);
@@ -81,16 +81,16 @@ static void head_forward(const struct gf_ref_head *h)
 	      h->out_pitch);
 }
 
-static void head_backward(const struct gf_ref_head *h, float *dscores)
+static void head_backward(const struct gf_ref_head *h)
 {
 	const struct gf_onednn_matrix p = rows(h->p, h->steps);
-	const struct gf_onednn_matrix d = rows(dscores, h->steps);
+	const struct gf_onednn_matrix d = rows(h->dscores, h->steps);
 	const struct gf_onednn_matrix dout = rows(h->dout, h->out_pitch);
 
-	score(h, dout, input(h, GF_REF_VALUES), dscores);
+	score(h, dout, input(h, GF_REF_VALUES), h->dscores);
 	for (size_t t = 0; t < h->steps; t++)
 		gf_kernels()->softmax_backward_f32(h->p + t * h->steps,
-						   dscores + t * h->steps,
+						   h->dscores + t * h->steps,
 						   scale_of(h), h->steps);
 	weigh(h, d, input(h, GF_REF_KEYS), 1, h->din[GF_REF_QUERIES], h->pitch);
 	weigh(h, transposed(d), input(h, GF_REF_QUERIES), 1,
@@ -100,26 +100,12 @@ static void head_backward(const struct gf_ref_head *h, float *dscores)
 
 static void forward(const struct gf_ref_io *io)
 {
-	for (size_t n = 0; n < io->batch; n++)
-		for (size_t k = 0; k < io->layer->heads; k++) {
-			const struct gf_ref_head h = gf_ref_head_of(io, n, k);
-
-			head_forward(&h);
-		}
+	gf_ref_each_head(io, head_forward);
 }
 
 static void backward(const struct gf_ref_io *io)
 {
-	const size_t steps = io->layer->in.dims[0];
-	float *dscores = (float *)io->saved +
-			 io->batch * io->layer->heads * steps * steps;
-
-	for (size_t n = 0; n < io->batch; n++)
-		for (size_t k = 0; k < io->layer->heads; k++) {
-			const struct gf_ref_head h = gf_ref_head_of(io, n, k);
-
-			head_backward(&h, dscores);
-		}
+	gf_ref_each_head(io, head_backward);
 }
 
 static size_t saved_bytes(const struct gf_layer *l, size_t batch)

@@ -70,9 +70,13 @@ struct gf_ref_head {
 	const float *in[3], *dout;
 	float *din[3], *out; /* din: NULL where no gradient is wanted */
 	float *p;            /* {T, T}: the softmax of the scores */
+	float *dscores;      /* scratch, which all heads share: after their p */
 };
-struct gf_ref_head gf_ref_head_of(const struct gf_ref_io *io, size_t n,
-				  size_t k);
+/* Runs it for each head of each sample. */
+void gf_ref_each_head(const struct gf_ref_io *io,
+		      void (*run)(const struct gf_ref_head *head));
+/* How many positions position t attends to. */
+size_t gf_ref_seen(const struct gf_ref_head *h, size_t t);
 
 extern const struct gf_ref_layer gf_ref_conv, gf_ref_fc, gf_ref_batchnorm,
 	gf_ref_relu, gf_ref_add, gf_ref_maxpool, gf_ref_avgpool,

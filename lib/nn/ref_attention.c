@@ -11,7 +11,7 @@
  * position, and the rest of it is 0. `saved` holds P, and after it one row of
  * its gradient.
  */
-struct gf_ref_head gf_ref_head_of(const struct gf_ref_io *io, size_t n,
+static struct gf_ref_head head_of(const struct gf_ref_io *io, size_t n,
 				  size_t k)
 {
 	const struct gf_layer *l = io->layer;
@@ -27,6 +27,8 @@ struct gf_ref_head gf_ref_head_of(const struct gf_ref_io *io, size_t n,
 		.out = io->out + out,
 		.dout = io->dout ? io->dout + out : NULL,
 		.p = (float *)io->saved + (n * l->heads + k) * steps * steps,
+		.dscores = (float *)io->saved +
+			   io->batch * l->heads * steps * steps,
 	};
 
 	for (size_t i = 0; i < 3; i++) {
@@ -40,8 +42,18 @@ struct gf_ref_head gf_ref_head_of(const struct gf_ref_io *io, size_t n,
 	return h;
 }
 
-/* The positions that position t attends to. */
-static size_t seen(const struct gf_ref_head *h, size_t t)
+void gf_ref_each_head(const struct gf_ref_io *io,
+		      void (*run)(const struct gf_ref_head *head))
+{
+	for (size_t n = 0; n < io->batch; n++)
+		for (size_t k = 0; k < io->layer->heads; k++) {
+			const struct gf_ref_head h = head_of(io, n, k);
+
+			run(&h);
+		}
+}
+
+size_t gf_ref_seen(const struct gf_ref_head *h, size_t t)
 {
 	return h->causal ? t + 1 : h->steps;
 }
@@ -67,11 +79,11 @@ static void weigh(const struct gf_ref_head *h, size_t t, float *p)
 
 	for (size_t k = 0; k < h->steps; k++)
 		p[k] = 0;
-	for (size_t k = 0; k < seen(h, t); k++)
+	for (size_t k = 0; k < gf_ref_seen(h, t); k++)
 		p[k] = scale * gf_ref_dot(query,
 					  h->in[GF_REF_KEYS] + k * h->pitch,
 					  h->width);
-	softmax(p, seen(h, t));
+	softmax(p, gf_ref_seen(h, t));
 }
 
 static void head_forward(const struct gf_ref_head *h)
@@ -83,7 +95,7 @@ static void head_forward(const struct gf_ref_head *h)
 		weigh(h, t, p);
 		for (size_t i = 0; i < h->width; i++)
 			out[i] = 0;
-		for (size_t k = 0; k < seen(h, t); k++)
+		for (size_t k = 0; k < gf_ref_seen(h, t); k++)
 			gf_ref_add_scaled(out, p[k],
 					  h->in[GF_REF_VALUES] + k * h->pitch,
 					  h->width);
@@ -91,19 +103,19 @@ static void head_forward(const struct gf_ref_head *h)
 }
 
 /* The gradient of one query's scores, from that of its output. */
-static void scores_backward(const struct gf_ref_head *h, size_t t,
-			    float *dscores)
+static void scores_backward(const struct gf_ref_head *h, size_t t)
 {
+	float *dscores = h->dscores;
 	const float *p = h->p + t * h->steps;
 	const float *dout = h->dout + t * h->out_pitch;
 	float sum = 0;
 
-	for (size_t k = 0; k < seen(h, t); k++) {
+	for (size_t k = 0; k < gf_ref_seen(h, t); k++) {
 		dscores[k] = gf_ref_dot(
 			dout, h->in[GF_REF_VALUES] + k * h->pitch, h->width);
 		sum += dscores[k] * p[k];
 	}
-	for (size_t k = 0; k < seen(h, t); k++)
+	for (size_t k = 0; k < gf_ref_seen(h, t); k++)
 		dscores[k] = p[k] * (dscores[k] - sum) / sqrtf((float)h->width);
 }
 
@@ -114,16 +126,16 @@ static void add_row(float *matrix, const struct gf_ref_head *h, size_t t,
 		gf_ref_add_scaled(matrix + t * h->pitch, a, row, h->width);
 }
 
-static void head_backward(const struct gf_ref_head *h, float *dscores)
+static void head_backward(const struct gf_ref_head *h)
 {
 	for (size_t t = 0; t < h->steps; t++) {
 		const float *p = h->p + t * h->steps;
 
-		scores_backward(h, t, dscores);
-		for (size_t k = 0; k < seen(h, t); k++) {
-			add_row(h->din[GF_REF_QUERIES], h, t, dscores[k],
+		scores_backward(h, t);
+		for (size_t k = 0; k < gf_ref_seen(h, t); k++) {
+			add_row(h->din[GF_REF_QUERIES], h, t, h->dscores[k],
 				h->in[GF_REF_KEYS] + k * h->pitch);
-			add_row(h->din[GF_REF_KEYS], h, k, dscores[k],
+			add_row(h->din[GF_REF_KEYS], h, k, h->dscores[k],
 				h->in[GF_REF_QUERIES] + t * h->pitch);
 			add_row(h->din[GF_REF_VALUES], h, k, p[k],
 				h->dout + t * h->out_pitch);
@@ -133,26 +145,12 @@ static void head_backward(const struct gf_ref_head *h, float *dscores)
 
 static void forward(const struct gf_ref_io *io)
 {
-	for (size_t n = 0; n < io->batch; n++)
-		for (size_t k = 0; k < io->layer->heads; k++) {
-			const struct gf_ref_head h = gf_ref_head_of(io, n, k);
-
-			head_forward(&h);
-		}
+	gf_ref_each_head(io, head_forward);
 }
 
 static void backward(const struct gf_ref_io *io)
 {
-	const size_t steps = io->layer->in.dims[0];
-	float *dscores = (float *)io->saved +
-			 io->batch * io->layer->heads * steps * steps;
-
-	for (size_t n = 0; n < io->batch; n++)
-		for (size_t k = 0; k < io->layer->heads; k++) {
-			const struct gf_ref_head h = gf_ref_head_of(io, n, k);
-
-			head_backward(&h, dscores);
-		}
+	gf_ref_each_head(io, head_backward);
 }
 
 static size_t saved_bytes(const struct gf_layer *l, size_t batch)
