@@ -10,31 +10,10 @@ parameters; the loss has its gradient. Exits 77 without PyTorch or a GPU.
 """
 import sys
 
-try:
-    import torch
-    from torch.nn import functional as F
-except ImportError:
-    print("PyTorch is not installed")
-    sys.exit(77)
-if not torch.cuda.is_available():
-    print("PyTorch sees no GPU")
-    sys.exit(77)
+from torch_gpu import median_ms, torch
+from torch.nn import functional as F
 
 WIDTH, SCORES, CLASSES = 768, 1024, 128
-
-
-def median_ms(run):
-    times = []
-    for i in range(-3, 20):
-        before = torch.cuda.Event(enable_timing=True)
-        after = torch.cuda.Event(enable_timing=True)
-        before.record()
-        run()
-        after.record()
-        after.synchronize()
-        if i >= 0:
-            times.append(before.elapsed_time(after))
-    return sorted(times)[len(times) // 2]
 
 
 def report(name, run):
