@@ -8,180 +8,8 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "cost/stat.h"
-#include "gpu/gpu.h"
 #include "measure/exchange.h"
-
-/*
- * One repeat is a row: the ends of forward and backward and each gradient's
- * moment, all from the start of forward, so that the slowest rank is found on
- * the same clock; and how long the update takes.
- */
-enum { FORWARD, BACKWARD, UPDATE, FIRST_TENSOR };
-
-/*
- * The source of the moments of a row: the host's clock, or events that are
- * enqueued between the kernels and read when the pass has ended. Nothing in a
- * pass waits for them.
- */
-struct recorder {
-	struct gf_bench_step *step;
-	double start_s;
-	struct gf_gpu_event *begun, **events; /* per column; NULL: the clock */
-	struct gf_gpu_graph *graph;           /* the pass; NULL: not yet */
-	size_t npasses;
-	size_t width;
-	double *row;
-	int rc; /* the first failure within a pass */
-	struct gf_error reason;
-};
-
-static void mark(struct recorder *r, size_t column)
-{
-	const struct gf_bench_step *s = r->step;
-
-	if (!s->gpu)
-		r->row[column] = gf_clock_s() - r->start_s;
-	else if (!r->rc)
-		r->rc = s->gpu->ops->record(s->gpu, r->events[column],
-					    s->stream, &r->reason);
-}
-
-static void record(void *ctx, size_t tensor)
-{
-	mark(ctx, FIRST_TENSOR + tensor);
-}
-
-static int begin(struct recorder *r, struct gf_error *err)
-{
-	const struct gf_bench_step *s = r->step;
-
-	r->start_s = gf_clock_s();
-	return s->gpu ? s->gpu->ops->record(s->gpu, r->begun, s->stream, err)
-		      : 0;
-}
-
-/* The events of a pass, when all have happened. */
-static int read_events(struct recorder *r, struct gf_error *err)
-{
-	const struct gf_bench_step *s = r->step;
-	size_t i;
-	int rc = r->rc;
-
-	if (rc)
-		*err = r->reason;
-	if (rc == 0)
-		rc = s->gpu->ops->stream_sync(s->gpu, s->stream, err);
-	for (i = 0; i < r->width && rc == 0; i++)
-		if (i != UPDATE || s->updates_there)
-			rc = s->gpu->ops->event_s(s->gpu, r->begun,
-						  r->events[i], &r->row[i],
-						  err);
-	return rc;
-}
-
-static int open_recorder(struct recorder *r, struct gf_bench_step *step,
-			 size_t width, struct gf_error *err)
-{
-	const struct gf_gpu_ops *ops;
-	size_t i;
-	int rc;
-
-	*r = (struct recorder){.step = step, .width = width};
-	if (!step->gpu)
-		return 0;
-	ops = step->gpu->ops;
-	r->events = gf_xcalloc(width, sizeof(struct gf_gpu_event *));
-	rc = ops->event_new(step->gpu, true, &r->begun, err);
-	for (i = 0; i < width && rc == 0; i++)
-		rc = ops->event_new(step->gpu, true, &r->events[i], err);
-	return rc;
-}
-
-static void close_recorder(struct recorder *r)
-{
-	struct gf_gpu *gpu = r->step->gpu;
-	size_t i;
-
-	if (!gpu)
-		return;
-	for (i = 0; i < r->width; i++)
-		gpu->ops->event_free(gpu, r->events[i]);
-	gpu->ops->graph_free(gpu, r->graph);
-	gpu->ops->event_free(gpu, r->begun);
-	free(r->events);
-}
-
-static int pass(struct recorder *r, float *grads, struct gf_error *err)
-{
-	struct gf_bench_step *step = r->step;
-	int rc = begin(r, err);
-
-	if (rc == 0)
-		rc = gf_bench_step_forward(step, err);
-	mark(r, FORWARD);
-	if (rc == 0)
-		rc = gf_bench_step_backward(step, grads, record, r, err);
-	mark(r, BACKWARD);
-	return rc;
-}
-
-/* As training does: the first pass prepares what a capture may not, the second
- * is captured, with its events. */
-static int capture(struct recorder *r, float *grads, struct gf_error *err)
-{
-	const struct gf_bench_step *s = r->step;
-	struct gf_error ignored;
-	int ended, rc = s->gpu->ops->capture_begin(s->gpu, s->stream, err);
-
-	if (rc)
-		return rc;
-	rc = pass(r, grads, err);
-	ended = s->gpu->ops->capture_end(s->gpu, s->stream, &r->graph,
-					 rc ? &ignored : err);
-	return rc ? rc : ended;
-}
-
-/* From the batch to the last gradient. */
-static int compute(struct recorder *r, float *grads, double *row,
-		   struct gf_error *err)
-{
-	const struct gf_bench_step *s = r->step;
-	int rc = gf_bench_step_load(r->step, err);
-
-	r->row = row;
-	if (rc)
-		return rc;
-	if (!s->gpu || !s->gpu->ops->capture_begin || r->npasses++ == 0)
-		return pass(r, grads, err);
-	if (!r->graph)
-		rc = capture(r, grads, err);
-	return rc ? rc
-		  : s->gpu->ops->graph_launch(s->gpu, s->stream, r->graph, err);
-}
-
-static int update(struct recorder *r, const float *grads, struct gf_error *err)
-{
-	struct gf_bench_step *step = r->step;
-	double start_s;
-	int rc = 0;
-
-	if (step->updates_there) {
-		gf_bench_step_update_there(step);
-		mark(r, UPDATE);
-	}
-	if (step->gpu)
-		rc = read_events(r, err);
-	if (rc < 0)
-		return rc;
-	if (step->updates_there) {
-		r->row[UPDATE] -= r->row[BACKWARD];
-		return 0;
-	}
-	start_s = gf_clock_s();
-	gf_bench_step_update(step, grads);
-	r->row[UPDATE] = gf_clock_s() - start_s;
-	return 0;
-}
+#include "measure/recorder.h"
 
 /* --- exchanges ------------------------------------------------------------ */
 
@@ -243,7 +71,7 @@ static int meet(struct together *t, bool after, struct gf_error *err)
 
 /* Every rank meets the others each time, failed or not (*rc), so that no rank
  * is left waiting. Returns whether meeting failed. */
-static int measure_together(struct together *t, struct recorder *r,
+static int measure_together(struct together *t, struct gf_bench_recorder *r,
 			    double *rows, int *rc, struct gf_error *err)
 {
 	const struct gf_bench_compute *config = t->config;
@@ -256,11 +84,11 @@ static int measure_together(struct together *t, struct recorder *r,
 
 		met = meet(t, false, *rc < 0 ? &ignored : err);
 		if (*rc == 0 && met == 0)
-			*rc = compute(r, t->grads, row, err);
+			*rc = gf_bench_recorder_compute(r, t->grads, row, err);
 		if (met == 0)
 			met = meet(t, true, *rc < 0 ? &ignored : err);
 		if (*rc == 0 && met == 0)
-			*rc = update(r, t->grads, err);
+			*rc = gf_bench_recorder_update(r, t->grads, err);
 		if (config->progress)
 			config->progress(config->progress_ctx,
 					 (i + 1 + config->warmup) / all,
@@ -274,17 +102,17 @@ static int measure(const struct gf_bench_compute *config,
 		   double *repeat_s, struct gf_error *err)
 {
 	struct together together;
-	struct recorder recorder;
+	struct gf_bench_recorder recorder;
 	double began_s;
 	int met = 0, rc = open_together(&together, config, step, err);
 
 	if (rc == 0) {
-		rc = open_recorder(&recorder, step, width, err);
+		rc = gf_bench_recorder_open(&recorder, step, width, err);
 		began_s = gf_clock_s();
 		met = measure_together(&together, &recorder, rows, &rc, err);
 		*repeat_s = (gf_clock_s() - began_s) /
 			    (config->warmup + config->repeats);
-		close_recorder(&recorder);
+		gf_bench_recorder_close(&recorder);
 	}
 	close_together(&together);
 	return met < 0 ? met : gf_comm_agree(config->comm, rc, err);
@@ -311,9 +139,9 @@ static void count_from_backward(double *rows, size_t width, size_t repeats)
 	size_t i, k;
 
 	for (i = 0; i < repeats; i++, rows += width) {
-		rows[BACKWARD] -= rows[FORWARD];
-		for (k = FIRST_TENSOR; k < width; k++)
-			rows[k] -= rows[FORWARD];
+		rows[GF_COLUMN_BACKWARD] -= rows[GF_COLUMN_FORWARD];
+		for (k = GF_COLUMN_TENSOR; k < width; k++)
+			rows[k] -= rows[GF_COLUMN_FORWARD];
 	}
 }
 
@@ -343,9 +171,12 @@ static double drift_of(const struct gf_bench_compute_times *t, size_t width)
 		size_t to = i + 1 < t->nsittings ? t->first[i + 1] : t->nrows;
 		const double *rows = t->rows + from * width;
 
-		sums[i] = column(rows, width, to - from, FORWARD, NULL) +
-			  column(rows, width, to - from, BACKWARD, NULL) +
-			  column(rows, width, to - from, UPDATE, NULL);
+		sums[i] =
+			column(rows, width, to - from, GF_COLUMN_FORWARD,
+			       NULL) +
+			column(rows, width, to - from, GF_COLUMN_BACKWARD,
+			       NULL) +
+			column(rows, width, to - from, GF_COLUMN_UPDATE, NULL);
 	}
 	drift = t->nsittings > 1 ? gf_stat_next(sums, t->nsittings) : 0;
 	free(sums);
@@ -375,7 +206,7 @@ static void make_tensors(const struct gf_bench_step *step,
 
 static size_t width_of(const struct gf_bench_step *step)
 {
-	return FIRST_TENSOR + step->ntensors;
+	return GF_COLUMN_TENSOR + step->ntensors;
 }
 
 void gf_bench_compute_conclude(const struct gf_bench_compute_times *t,
@@ -388,15 +219,17 @@ void gf_bench_compute_conclude(const struct gf_bench_compute_times *t,
 
 	if (!out->tensors)
 		make_tensors(step, out);
-	out->forward_s = column(t->rows, width, n, FORWARD, &spread->forward_s);
-	out->backward_s =
-		column(t->rows, width, n, BACKWARD, &spread->backward_s);
-	out->update_s = column(t->rows, width, n, UPDATE, &spread->update_s);
+	out->forward_s = column(t->rows, width, n, GF_COLUMN_FORWARD,
+				&spread->forward_s);
+	out->backward_s = column(t->rows, width, n, GF_COLUMN_BACKWARD,
+				 &spread->backward_s);
+	out->update_s =
+		column(t->rows, width, n, GF_COLUMN_UPDATE, &spread->update_s);
 	for (i = 0; i < step->ntensors; i++) {
 		/* medians of sequences that do not decrease do not either, but
 		 * for the last digit of the interpolation */
 		latest = fmax(latest, column(t->rows, width, n,
-					     FIRST_TENSOR + i, NULL));
+					     GF_COLUMN_TENSOR + i, NULL));
 		out->tensors[i].ready_s = latest;
 	}
 	out->backward_s = fmax(out->backward_s, latest);

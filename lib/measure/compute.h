@@ -2,8 +2,6 @@
 #ifndef GF_MEASURE_COMPUTE_H
 #define GF_MEASURE_COMPUTE_H
 
-#include <stddef.h>
-
 #include <stdbool.h>
 #include <stddef.h>
 
