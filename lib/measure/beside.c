@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "measure/crowd.h"
 #include "measure/exchange.h"
 #include "measure/overlap.h"
 #include "measure/twins.h"
@@ -185,9 +186,11 @@ static int measure(const struct gf_bench_beside *c, struct gf_bench_step *step,
 		return 0;
 	rc = measure_short(&o, step, first, &p->model->issue_s, err);
 	rc = rc ? rc : measure_others(c, step, p, twins, began_s, err);
-	if (rc == 0)
-		fill_in(net, &first->beside, twins);
-	return rc;
+	if (rc)
+		return rc;
+	fill_in(net, &first->beside, twins);
+	return c->comm->crowded ? gf_bench_crowd(&o, c->budget_s, step, p, err)
+				: 0;
 }
 
 int gf_bench_beside(const struct gf_bench_beside *c, struct gf_bench_step *step,

@@ -43,8 +43,8 @@ double gf_bench_share_done(const struct gf_message_times *times, size_t count,
 
 /* --- passes --------------------------------------------------------------- */
 
-static int open_pass(struct gf_bench_pass *p, struct gf_bench_step *step,
-		     struct gf_error *err)
+int gf_bench_pass_open(struct gf_bench_pass *p, struct gf_bench_step *step,
+		       struct gf_error *err)
 {
 	struct gf_gpu *g = step->gpu;
 	int rc = 0;
@@ -112,6 +112,17 @@ double gf_bench_pass_backward(struct gf_bench_pass *p)
 	if (g && !p->rc)
 		p->rc = g->ops->event_s(g, p->begun, p->ended, &elapsed_s, err);
 	return p->rc ? 0 : elapsed_s;
+}
+
+int gf_bench_pass_conclude(struct gf_bench_pass *p, struct gf_comm *comm,
+			   int rc, struct gf_error *err)
+{
+	if (rc == 0)
+		rc = gf_comm_agree(comm, p->rc, p->rc ? &p->reason : err);
+	if (p->rc)
+		*err = p->reason;
+	close_pass(p);
+	return rc;
 }
 
 /* --- measuring ------------------------------------------------------------ */
@@ -254,19 +265,6 @@ static int on_issue(const struct gf_bench_overlap *c,
 	return rc;
 }
 
-/* All ranks conclude alike, whichever failed. */
-static int conclude(const struct gf_bench_overlap *c,
-		    struct gf_bench_pass *pass, int rc, struct gf_error *err)
-{
-	if (rc == 0)
-		rc = gf_comm_agree(c->comm, pass->rc,
-				   pass->rc ? &pass->reason : err);
-	if (pass->rc)
-		*err = pass->reason;
-	close_pass(pass);
-	return rc;
-}
-
 int gf_bench_overlap(const struct gf_bench_overlap *c,
 		     struct gf_bench_step *step, struct gf_bench_mutual *mutual,
 		     struct gf_error *err)
@@ -278,14 +276,15 @@ int gf_bench_overlap(const struct gf_bench_overlap *c,
 		.lanes = c->lanes > 1 ? c->lanes : 1,
 	};
 	struct gf_bench_pass pass;
-	int rc = gf_comm_agree(c->comm, open_pass(&pass, step, err), err);
+	int rc = gf_comm_agree(c->comm, gf_bench_pass_open(&pass, step, err),
+			       err);
 
 	if (messages.bytes > largest_message)
 		messages.bytes = largest_message;
 	messages.messages = message_count(c, load_kind(c), messages.bytes);
 	if (rc == 0)
 		rc = on_load(c, &pass, &messages, mutual, err);
-	return conclude(c, &pass, rc, err);
+	return gf_bench_pass_conclude(&pass, c->comm, rc, err);
 }
 
 int gf_bench_issue(const struct gf_bench_overlap *c, struct gf_bench_step *step,
@@ -303,11 +302,12 @@ int gf_bench_issue(const struct gf_bench_overlap *c, struct gf_bench_step *step,
 	double lost_s = 0, takes_s = 0,
 	       slow = b->ncompute_slowdown ? b->compute_slowdown[0] : 1;
 	struct gf_bench_pass pass;
-	int rc = gf_comm_agree(c->comm, open_pass(&pass, step, err), err);
+	int rc = gf_comm_agree(c->comm, gf_bench_pass_open(&pass, step, err),
+			       err);
 
 	if (rc == 0)
 		rc = on_issue(c, &pass, &messages, &lost_s, &takes_s, err);
-	rc = conclude(c, &pass, rc, err);
+	rc = gf_bench_pass_conclude(&pass, c->comm, rc, err);
 	if (rc)
 		return rc;
 	takes_s = fmax(takes_s, alone_s);

@@ -23,6 +23,11 @@ struct gf_bench_pass {
 	struct gf_error reason;
 };
 
+int gf_bench_pass_open(struct gf_bench_pass *p, struct gf_bench_step *step,
+		       struct gf_error *err);
+/* Closes it. Collective: all ranks fail if one did, here or in the pass. */
+int gf_bench_pass_conclude(struct gf_bench_pass *p, struct gf_comm *comm,
+			   int rc, struct gf_error *err);
 void gf_bench_pass_forward(struct gf_bench_pass *p);
 /* The device has done it, so that its clock and the host's start together. */
 void gf_bench_pass_settle(struct gf_bench_pass *p);
