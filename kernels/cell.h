@@ -35,7 +35,7 @@ static void lstm_cell_f32(const struct gf_lstm_cell *c, size_t n)
 	float *out = c->out;
 	const float *before = c->before;
 
-#pragma GCC ivdep
+	GF_INDEPENDENT
 	for (size_t k = 0; k < n; k++) {
 		const float i = sigmoid(input[k]), f = sigmoid(forget[k]);
 		const float g = squash(value[k]), o = sigmoid(output[k]);
@@ -61,7 +61,7 @@ static void lstm_cell_backward_f32(const struct gf_lstm_cell *c,
 	float *dinput = d->gate, *dforget = dinput + n, *dvalue = dforget + n;
 	float *doutput = dvalue + n, *dcell = d->cell;
 
-#pragma GCC ivdep
+	GF_INDEPENDENT
 	for (size_t k = 0; k < n; k++) {
 		const float i = input[k], f = forget[k], g = value[k];
 		const float o = output[k], tanh = squashed[k];

@@ -15,6 +15,13 @@
 #pragma GCC optimize("vect-cost-model=dynamic")
 #endif
 
+/* Before a loop whose rounds share no memory. */
+#ifdef __clang__
+#define GF_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define GF_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 /* A function whose arguments that are constants save branches in loops. */
 #define GF_VECTOR static inline __attribute__((always_inline))
 
