@@ -303,6 +303,8 @@ static void test_foreign(void)
 
 	unlink(manifest);
 	refused(dir, manifest, "want the set's manifest, found none");
+	EXPECT(!unlink(manifest) && !mkfifo(manifest, 0600), "%s", manifest);
+	refused(dir, manifest, "want a regular file");
 	unlink(files[2]);
 	refused(dir, files[2], "No such file");
 	for (r = 0; r < RANKS; r++)
