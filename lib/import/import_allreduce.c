@@ -135,7 +135,7 @@ static int read_fields(const struct fields *f, struct gf_readings *all,
 		rc = real_of(f, "density", 0, 1, &density, err);
 	if (rc == 0)
 		rc = count_of(f, "lanes", &lanes, err);
-	if (rc < 0)
+	if (rc)
 		return rc;
 	algorithm = word_of(f, "chosen");
 	factors = word_of(f, "factors");
@@ -265,7 +265,7 @@ static int read_row(struct table *t, char *line, struct gf_error *err)
 	if (rc == 0)
 		rc = gf_units_real(cell(t, words, "time"), 0, 1e15, &time_us,
 				   err);
-	if (rc < 0)
+	if (rc)
 		return rc;
 	label = cell(t, words, "algorithm");
 	if (strncmp(label, "auto:", 5) == 0)

@@ -110,7 +110,9 @@ static double kernel_end(const struct gf_kineto_span *kernels, size_t count,
 {
 	struct gf_kineto_span key = {.correlation = correlation};
 	const struct gf_kineto_span *found =
-		bsearch(&key, kernels, count, sizeof(key), by_correlation);
+		count ? bsearch(&key, kernels, count, sizeof(key),
+				by_correlation)
+		      : NULL;
 
 	return found ? found->end_s : -INFINITY;
 }

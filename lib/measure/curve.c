@@ -109,7 +109,7 @@ static int look(const struct gf_bench_curve_config *c,
 	double began = gf_clock_s(), small_s, big_s;
 	int rc = look_at(subject, bytes, &small_s, err);
 
-	if (rc < 0)
+	if (rc)
 		return rc;
 	pace->sitting_s = gf_clock_s() - began -
 			  small_s * (1 + gf_bench_uncounted(small_s));
