@@ -11,7 +11,7 @@
 # FILTER=regex limits programs and bats files by name. A test program exits 0, 1, or
 # 77 to skip with the reason on its last line; each bats test counts. A program or a
 # bats file that hangs is ended after TEST_TIMEOUT seconds. The times shown judge
-# nothing.
+# nothing: how long it took, and how many seconds of a processor that was.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 # relative, as tests name it: $GF_SOURCE/$BUILD
@@ -37,7 +37,7 @@ case ${1:-} in
 esac
 processors=$(nproc)
 jobs=${JOBS:-$((processors < 7 ? processors + 1 : 8))}
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 busy_s=0
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 declare -A running=() # by process: kind, name, log, when it began
@@ -80,15 +80,17 @@ now_ms() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
 
 # Waits for one of those that run, and reports it.
 finish() {
-	local pid status=0 kind name log began ms took=
+	local pid status=0 kind name log began ms cpu took=
 	wait -n -p pid "${!running[@]}" || status=$?
 	IFS='|' read -r kind log began name <<< "${running[$pid]}"
 	unset "running[$pid]"
 	ms=$(($(now_ms) - began))
-	[ $ms -lt 2000 ] || took=" ($((ms / 1000)) s)"
+	cpu=$(awk 'END { print int($1 + $2 + .5) }' "$log.cpu")
+	busy_s=$((busy_s + cpu))
+	[ $ms -lt 2000 ] || took=" ($((ms / 1000)) s, $cpu s of a processor)"
 	[ "$kind" = _bats ] || echo "$ms $name" >> "$scratch/times"
 	"report${kind#program}" "$status" "$name" "$log"
-	rm -f "$log"
+	rm -f "$log" "$log.cpu"
 }
 
 # begin KIND NAME COMMAND...: as soon as one of the jobs is free
@@ -99,12 +101,14 @@ begin() {
 	[ -z "${FILTER:-}" ] || [[ $name =~ $FILTER ]] || return 0
 	while [ ${#running[@]} -ge "$jobs" ]; do finish; done
 	begun=$((begun + 1))
+	local log=$scratch/$begun.log
 	# in a shell of its own, since wait -n forgets what a signal has ended
 	(
-		timeout -k 5 "${TEST_TIMEOUT:-1500}" "$@"
+		TIMEFORMAT='%U %S'
+		{ time timeout -k 5 "${TEST_TIMEOUT:-1500}" "$@" > "$log" 2>&1 < /dev/null; } 2> "$log.cpu"
 		exit $?
-	) > "$scratch/$begun.log" 2>&1 < /dev/null &
-	running[$!]="$kind|$scratch/$begun.log|$(now_ms)|$name"
+	) &
+	running[$!]="$kind|$log|$(now_ms)|$name"
 }
 program() { # name command...
 	[ "$tags" = long ] || begin program "$@"
@@ -163,5 +167,6 @@ if [ -s "$scratch/times" ]; then
 	echo 'the slowest:'
 	sort -rn "$scratch/times" | head -n 12 | awk '{printf "%6.1f s ", $1 / 1000; $1 = ""; print}'
 fi
+echo "$SECONDS s; the processors were busy for $((100 * busy_s / (SECONDS * processors + 1))) %"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ $((passed + failed)) -gt 0 ]
