@@ -440,7 +440,7 @@ check-torch: deps
 # What takes longer, and asan and tsan.
 check-long: deps
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
-	$(Q)FUZZ_SECONDS=60 BUILD=$(BUILD) tests/run.sh --long fuzz unit mpi
+	$(Q)FUZZ_SECONDS=60 BUILD=$(BUILD) tests/run.sh --long fuzz unit cli mpi python
 	$(Q)BUILD=$(BUILD) tests/run.sh lab
 	+$(Q)$(MAKE) --no-print-directory check-torch
 	+$(Q)$(MAKE) --no-print-directory asan

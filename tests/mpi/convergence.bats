@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 load ../cli/common
 
-# The short version of `make convergence`: one model, 4 ranks, one seed.
+# The short version of `make convergence`: one model, 4 ranks, one seed. `make check`
+# asks it of every selection in tests/unit/test_train_select.c.
+# bats test_tags=long
 @test "every method comes to the accuracy of dense gradients" {
 	OUT=$BATS_TEST_TMPDIR/out RANKS=4 SEEDS=1 EPOCHS=15 wants 0 "$GF_SOURCE/tests/bench/convergence.sh" digits-mlp
 	cat "$BATS_TEST_TMPDIR/out/table.txt"
