@@ -5,19 +5,20 @@ signal, say too much, or take more than 5 s or 1 GB. Processor time counts, whic
 other work does not change, and memory in use: MPI and hwloc map more."""
 import os
 import resource
+import signal
 import subprocess
 import sys
 
 
 def limit():
     resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+    signal.alarm(300)  # waits for nothing for good
 
 
-failed = 0
-for line in sys.stdin:
-    command = line.strip().replace(": ", ":")
+def judge(command):
+    """None, or what is wrong."""
     with open("out.txt", "wb") as out, open("err.txt", "wb") as err:
-        child = subprocess.Popen(command.split(), stdin=subprocess.DEVNULL, stdout=out,
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
                                  stderr=err, preexec_fn=limit)
         _, status, used = os.wait4(child.pid, 0)
     seconds, megabytes = used.ru_utime + used.ru_stime, used.ru_maxrss // 1024
@@ -25,6 +26,20 @@ for line in sys.stdin:
     with open("err.txt", errors="replace") as err:
         text = err.read()
     if status not in (0, 1, 2, 3) or seconds > 5 or megabytes > 1000 or len(text) > 3000:
-        failed = 1
-        print(f"{command}: status {status}, {seconds:.1f} s, {megabytes} MB, {text[:200]}")
-sys.exit(failed)
+        return f"status {status}, {seconds:.1f} s, {megabytes} MB, {text[:200]}"
+    return None
+
+
+def main():
+    failed = 0
+    for line in sys.stdin:
+        command = line.strip().replace(": ", ":")
+        wrong = judge(command.split())
+        if wrong:
+            failed = 1
+            print(f"{command}: {wrong}")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

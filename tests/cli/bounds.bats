@@ -68,3 +68,9 @@ bounded() { # STATUS COMMAND...
 	gf-plan -q --model resnet20 --gpu v100 "$share/topologies/4x2-1gbe.json" | jq '.lanes = 1000000' > lanes.json
 	printf 'gf-sim %slanes.json\n' '' '--verify ' '--jitter 0.1 ' '--ranks 65536 ' | python3 "$BATS_TEST_DIRNAME/bounded.py"
 }
+
+# bats test_tags=long
+@test "no shipped document with a changed value does, either" {
+	command -v python3 > /dev/null || skip "python3 is not installed"
+	python3 "$BATS_TEST_DIRNAME/hostile_documents.py" "$GF_SOURCE" --seconds "${HOSTILE_SECONDS:-60}" --seed "${SEED:-1}"
+}
