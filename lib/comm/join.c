@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,18 @@ static bool is_port(const char *place)
 	       strspn(colon + 1, "0123456789") == strlen(colon + 1);
 }
 
+static int check_port(const char *place, struct gf_error *err)
+{
+	const char *digits = strrchr(place, ':') + 1;
+	unsigned long port = strtoul(digits, NULL, 10);
+
+	return port >= 1 && port <= UINT16_MAX
+		       ? 0
+		       : gf_error_set(err, -EINVAL,
+				      "%s: want a port from 1 to %d, got %s",
+				      place, UINT16_MAX, digits);
+}
+
 static int show(void *place, const void *send, size_t size_bytes, void *recv,
 		struct gf_error *err)
 {
@@ -72,6 +85,9 @@ int gf_join_open(const char *place, double timeout_s, struct gf_join *join,
 				    "%s: want 0 <= rank < ranks, got rank %d "
 				    "of %d",
 				    place, join->rank, join->ranks);
+	rc = is_port(place) ? check_port(place, err) : 0;
+	if (rc)
+		return rc;
 	p = gf_xcalloc(1, sizeof(*p));
 	*p = (struct gf_place){
 		.ops = is_port(place) ? &gf_place_port : &gf_place_folder,

@@ -284,6 +284,11 @@ static int say_hello(const struct gf_place *p, struct gf_error *err)
 	}
 	if (heard)
 		return rc;
+	if (*fd == -ENXIO)
+		return gf_error_set(err, -ETIMEDOUT,
+				    "%s: waited %g s, and the host has no "
+				    "address",
+				    p->name, p->timeout_s);
 	memset(come, true, (size_t)p->ranks * sizeof(*come));
 	come[0] = false;
 	return gf_place_missing(p, come, err);

@@ -136,7 +136,7 @@ int gf_socket_connect(const char *place, double until_s)
 	const struct addrinfo *a;
 	struct addrinfo *list;
 	char *host, *port;
-	int rc = -EHOSTUNREACH;
+	int rc = -ENXIO;
 
 	split(place, &host, &port);
 	if (!look_up(host, port, 0, &list))

@@ -14,7 +14,7 @@
 /* Listens at HOST:PORT if HOST is an address of this machine, else at PORT of
  * all its addresses. */
 int gf_socket_listen(const char *place, struct gf_error *err);
-/* One attempt at each address of HOST. */
+/* One attempt at each address of HOST. -ENXIO: it has none. */
 int gf_socket_connect(const char *place, double until_s);
 /* -EAGAIN: nobody is there. */
 int gf_socket_accept(int listener);

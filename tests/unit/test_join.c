@@ -257,6 +257,24 @@ static void check_missing(const char *place)
 	free(want);
 }
 
+/* No name server has such a name, or is asked for it: 63 letters are the most.
+ */
+#define LONG_LABEL                                                             \
+	"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
+
+static void check_refused(const char *place, int rc, const char *why)
+{
+	struct member m[2];
+	char *want = gf_xasprintf("%s: %s", place, why);
+
+	fill(m, 2, place);
+	m[1].timeout_s = 0.3;
+	run(&m[1], 1);
+	EXPECT(m[1].rc == rc, "%d", m[1].rc);
+	EXPECT_TEXT(m[1].err.text, want);
+	free(want);
+}
+
 /* All but the rank that differs learn it at once, too. */
 static void check_ranks_differ(const char *place)
 {
@@ -489,6 +507,12 @@ int main(void)
 
 	watchdog(60);
 	check_usage();
+	check_refused("localhost:0", -EINVAL,
+		      "want a port from 1 to 65535, got 0");
+	check_refused("localhost:65536", -EINVAL,
+		      "want a port from 1 to 65535, got 65536");
+	check_refused(LONG_LABEL ":2000", -ETIMEDOUT,
+		      "waited 0.3 s, and the host has no address");
 	for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++) {
 		check_folder(ranks[i]);
 		check_port("127.0.0.1", ranks[i]);
