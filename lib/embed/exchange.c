@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/text.h"
 #include "codec/codec.h"
 #include "comm/join.h"
 #include "lane/nccl.h"
@@ -103,25 +104,38 @@ static const struct gf_job_ops ops = {
 
 /* --- open ----------------------------------------------------------------- */
 
+/* "2 2 1": so many tensors in each. */
+static char *list_messages(const struct gradflow_exchange_options *o)
+{
+	struct gf_text t = {0};
+	size_t i;
+
+	gf_text_addf(&t, "%s", o->nmessages ? "" : "none");
+	for (i = 0; i < o->nmessages; i++)
+		gf_text_addf(&t, "%s%zu", i ? " " : "", o->messages[i]);
+	return gf_text_take(&t);
+}
+
 static int same_options(struct gf_comm *comm,
 			const struct gradflow_exchange_options *o,
 			struct gf_error *err)
 {
 	char *numbers = gf_xasprintf(
-		"epoch_steps %zu, timeout_s %g, momentum %g, messages %zu, "
-		"on_device %d",
-		o->epoch_steps, o->timeout_s, o->momentum, o->nmessages,
-		o->on_device != 0);
+		"epoch_steps %zu, timeout_s %g, momentum %g, on_device %d",
+		o->epoch_steps, o->timeout_s, o->momentum, o->on_device != 0);
+	char *messages = list_messages(o);
 	const struct gf_said said[] = {
 		{"call", "gradflow_exchange_open"},
 		{"plan", o->plan},
 		{"plan_text", o->plan_text},
 		{"options", numbers},
+		{"messages", messages},
 		{"ways", o->ways},
 	};
 	int rc = gf_job_same(comm, said, GF_ARRAY_LENGTH(said), err);
 
 	free(numbers);
+	free(messages);
 	return rc;
 }
 

@@ -88,6 +88,10 @@ API int gradflow_exchange_state(struct gradflow_exchange *x, size_t index,
 	if (rc)
 		return rc;
 	rc = gf_embed_between(x, "gradflow_exchange_state", err);
+	if (!rc && !array)
+		rc = gf_error_set(err, -EINVAL,
+				  "gradflow_exchange_state: want a place for "
+				  "the array, got NULL");
 	if (!rc && index >= x->job.state.nitems)
 		rc = gf_error_set(err, -ENOENT,
 				  "gradflow_exchange_state: want an array "
@@ -153,6 +157,12 @@ API int gradflow_exchange_missing(struct gradflow_exchange *x, int *ranks,
 
 	if (rc)
 		return rc;
+	if (most && !ranks)
+		return gf_embed_leave(
+			x, gf_error_set(err, -EINVAL,
+					"%s: want a place for %zu ranks, got "
+					"NULL",
+					call, most));
 	missing = gf_xcalloc((size_t)x->job.comm->ranks, sizeof(*missing));
 	rc = x->exchange.engine ? gf_engine_missing(x->exchange.engine, missing)
 				: -ENODATA;

@@ -105,6 +105,12 @@ static void order(struct caller_rank *r)
 	refused(gradflow_post(c.x, 1, c.data[1] + 2), -EINVAL,
 		"gradflow_post: tensor 1 (d): want memory at a multiple of 4");
 	several(&c);
+	refused(gradflow_exchange_state(c.x, 0, NULL), -EINVAL,
+		"gradflow_exchange_state: want a place for the array, got "
+		"NULL");
+	refused(gradflow_exchange_missing(c.x, NULL, 2), -EINVAL,
+		"gradflow_exchange_missing: want a place for 2 ranks, got "
+		"NULL");
 	EXPECT(gradflow_wait(c.x, GRADFLOW_ALL) == 0, "no step, no wait");
 	EXPECT(gradflow_test(c.x, 0) == 0, "nothing has come yet");
 	fill(&c, r->rank, 1);
@@ -410,6 +416,7 @@ static void apart(struct caller_rank *r)
 {
 	struct gradflow_exchange_options o = {.size = 0};
 	static const enum gradflow_dtype half[CALLER_TENSORS] = {GRADFLOW_F16};
+	static const size_t cuts[2][2] = {{1, 4}, {4, 1}};
 	struct gradflow_exchange *x;
 	const char *what = r->c;
 
@@ -419,6 +426,10 @@ static void apart(struct caller_rank *r)
 		o.dtypes = half;
 	if (r->rank == 1 && !strcmp(what, "plan_text"))
 		o.plan_text = TOPK;
+	if (!strcmp(what, "messages: rank 0 has 1 4, rank 1 has 4 1")) {
+		o.messages = cuts[r->rank];
+		o.nmessages = 2;
+	}
 	refused(open_with(r->comm[0], &o, &x), -EINVAL, what);
 }
 
@@ -459,7 +470,9 @@ int main(void)
 {
 	static const char *const plans[] = {
 		PLAN("\"dense\""), TOPK, POWERSGD, ONEBIT, DGC, CSC};
-	static const char *const parts[] = {"momentum", "dtypes", "plan_text"};
+	static const char *const parts[] = {
+		"momentum", "dtypes", "plan_text",
+		"messages: rank 0 has 1 4, rank 1 has 4 1"};
 	size_t i;
 
 	watchdog(60);
