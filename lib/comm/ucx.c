@@ -19,7 +19,9 @@
 #include "comm/pages.h"
 #include "comm/ucx_state.h"
 
-/* How long the ranks wait for each other when they close. */
+/* How long closing takes at most: the ranks wait for each other, and then for
+ * their connections. */
+#define PART_S  4.0
 #define CLOSE_S 5.0
 
 int gf_ucx_fail(ucs_status_t status, const char *call, struct gf_error *err)
@@ -64,10 +66,8 @@ static int out_of_time(void *until_s, struct gf_error *err)
 }
 
 /* Nobody closes a connection that another rank still reads. */
-static void part(struct gf_comm *c)
+static void part(struct gf_comm *c, double until_s)
 {
-	double until_s = gf_clock_s() + CLOSE_S;
-
 	c->on_wait = out_of_time;
 	c->on_wait_ctx = &until_s;
 	c->broken |= gf_meet_barrier(c, NULL) != 0;
@@ -75,27 +75,31 @@ static void part(struct gf_comm *c)
 	c->on_wait_ctx = NULL;
 }
 
-static void close_endpoints(struct gf_ucx *u)
+/* All at once: one that does not end keeps no other waiting. */
+static void close_endpoints(struct gf_ucx *u, double until_s)
 {
 	const ucp_request_param_t param = {
 		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
 		.flags = u->comm.broken ? UCP_EP_CLOSE_FLAG_FORCE : 0,
 	};
-	double until_s = gf_clock_s() + CLOSE_S;
-	ucs_status_ptr_t handle;
+	ucs_status_ptr_t *handles =
+		gf_xcalloc((size_t)u->comm.ranks, sizeof(*handles));
 	int rank;
 
+	for (rank = 0; rank < u->comm.ranks; rank++)
+		if (u->peers[rank].endpoint)
+			handles[rank] = ucp_ep_close_nbx(
+				u->peers[rank].endpoint, &param);
 	for (rank = 0; rank < u->comm.ranks; rank++) {
-		if (!u->peers[rank].endpoint)
+		if (!UCS_PTR_IS_PTR(handles[rank]))
 			continue;
-		handle = ucp_ep_close_nbx(u->peers[rank].endpoint, &param);
-		if (!UCS_PTR_IS_PTR(handle))
-			continue;
-		while (ucp_request_check_status(handle) == UCS_INPROGRESS &&
+		while (ucp_request_check_status(handles[rank]) ==
+			       UCS_INPROGRESS &&
 		       gf_clock_s() < until_s)
 			ucp_worker_progress(u->worker);
-		ucp_request_free(handle);
+		ucp_request_free(handles[rank]);
 	}
+	free(handles);
 }
 
 /* Memory for a message that nobody wants. */
@@ -126,9 +130,8 @@ static struct sink *drain(struct gf_ucx *u)
 }
 
 /* UCX lets go of all that it still has: some of it only with the worker. */
-static void ucx_sever(struct gf_comm *c)
+static void let_go(struct gf_ucx *u, double until_s)
 {
-	struct gf_ucx *u = gf_ucx_of(c);
 	struct gf_request *r, *next;
 	struct sink *sinks, *sink;
 
@@ -136,7 +139,7 @@ static void ucx_sever(struct gf_comm *c)
 		next = r->next;
 		ucp_request_cancel(u->worker, r->handle);
 	}
-	close_endpoints(u);
+	close_endpoints(u, until_s);
 	sinks = drain(u);
 	ucp_worker_destroy(u->worker);
 	while ((sink = sinks)) {
@@ -147,6 +150,11 @@ static void ucx_sever(struct gf_comm *c)
 	for (r = u->live; r; r = r->next)
 		r->done = true;
 	u->live = NULL;
+}
+
+static void ucx_sever(struct gf_comm *c)
+{
+	let_go(gf_ucx_of(c), gf_clock_s() + CLOSE_S);
 }
 
 static void release(struct gf_ucx *u)
@@ -164,11 +172,12 @@ static void release(struct gf_ucx *u)
 static void ucx_close(struct gf_comm *c)
 {
 	struct gf_ucx *u = gf_ucx_of(c);
+	const double begun_s = gf_clock_s();
 
 	if (!c->broken)
-		part(c);
+		part(c, begun_s + PART_S);
 	if (u->worker)
-		ucx_sever(c);
+		let_go(u, begun_s + CLOSE_S);
 	release(u);
 }
 
