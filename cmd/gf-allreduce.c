@@ -40,11 +40,11 @@ struct arguments {
 	struct gf_cli cli;
 	struct gf_cli_start start;
 	struct gf_bench_sweep sweep;
-	size_t repeats, warmup, checks, lanes, segment_bytes, spoil;
-	int dtype, op, across;
-	const char *algorithms, *codec, *plan, *best, *trace, *device;
-	double timeout_s, min_bw;
-	bool error, verify, json, csv, percentiles, list;
+	struct gf_bench_allreduce_config config;
+	int dtype, op;
+	const char *algorithms, *codec, *plan, *best, *trace;
+	double min_bw;
+	bool verify, json, csv, percentiles, list;
 };
 
 /* --- options ------------------------------------------------------------ */
@@ -55,13 +55,6 @@ struct arguments {
 static const char *const contestants[] = {"auto", "all", NULL};
 static const char *const stages[] = {"ring", "halving", "shm", NULL};
 static const char *const devices[] = {"cpu", "cuda", "auto", NULL};
-
-/* nccl-tests' words */
-static const char *const types_of_nccl[][2] = {
-	{"float", "f32"},     {"double", "f64"}, {"half", "f16"},
-	{"bfloat16", "bf16"}, {"int", "i32"},    {"int32", "i32"},
-	{NULL, NULL},
-};
 
 /* In nccl-tests a process may have several ranks, of threads and GPUs. */
 static int want_one(const char *arg, void *to, struct gf_error *err)
@@ -88,7 +81,7 @@ static const struct gf_setting settings[] = {
 	 .alias = "stepbytes", .letter = 'i'},
 	{"datatype", "NAME", 1, GF_SETTING_CHOICE, AT(dtype),
 	 "f32, f64, f16, bf16 or i32 (f32)", .names = gf_dtype_names,
-	 .words = types_of_nccl, .letter = 'd'},
+	 .words = gf_bench_dtype_words, .letter = 'd'},
 	{"op", "NAME", 1, GF_SETTING_CHOICE, AT(op),
 	 "sum, prod, max, min or avg (sum)", .names = gf_op_names},
 	{"algorithms", "LIST", 2, GF_SETTING_TEXT, AT(algorithms),
@@ -104,11 +97,11 @@ static const struct gf_setting settings[] = {
 	 .from = {{gf_codecs, sizeof(*gf_codecs)}}},
 	{"density", "D", 2, GF_SETTING_REAL, AT(sweep.density),
 	 "share of the values that topk and gtopk send", 1e-9, 1},
-	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(lanes),
+	{"lanes", "K", 2, GF_SETTING_INT, AT(config.lanes),
 	 "run K messages at once, each of the size (1)", 1, 64},
-	{"segment", "SIZE", 2, GF_SETTING_SIZE, AT(segment_bytes),
+	{"segment", "SIZE", 2, GF_SETTING_SIZE, AT(config.segment_bytes),
 	 "cut transfers into segments of SIZE (a good size)", 1},
-	{"device", "NAME", 2, GF_SETTING_TEXT, AT(device),
+	{"device", "NAME", 2, GF_SETTING_TEXT, AT(config.device.name),
 	 "memory of the messages: cpu, cuda, cuda:N or auto (cpu)",
 	 .names = devices},
 	{GF_CLI_START_TRANSPORT(2, START)},
@@ -117,26 +110,26 @@ static const struct gf_setting settings[] = {
 	{GF_CLI_START_RANKS(2, START, "")},
 	{"plan", "FILE", 2, GF_SETTING_TEXT, AT(plan),
 	 "run a plan's messages, or take auto from a rule"},
-	{"repeats", "N", 3, GF_SETTING_WHOLE, AT(repeats),
+	{"repeats", "N", 3, GF_SETTING_INT, AT(config.repeats),
 	 "measured repeats per size and algorithm (20)", 1, 1e6,
 	 .alias = "iters", .letter = 'n'},
-	{"warmup", "N", 3, GF_SETTING_WHOLE, AT(warmup),
+	{"warmup", "N", 3, GF_SETTING_INT, AT(config.warmup),
 	 "repeats before those, not measured (5)", 0, 1e6,
 	 .alias = "warmup_iters", .letter = 'w'},
-	{"check", "N", 3, GF_SETTING_WHOLE, AT(checks),
+	{"check", "N", 3, GF_SETTING_INT, AT(config.checks),
 	 "repeats whose results are checked, each with its own inputs (1)", 0,
 	 1e6, .letter = 'c'},
-	{"error", NULL, 3, GF_SETTING_FLAG, AT(error),
+	{"error", NULL, 3, GF_SETTING_FLAG, AT(config.errors),
 	 "measure the error of sums of random values, too"},
-	{"average", "NAME", 3, GF_SETTING_CHOICE, AT(across),
+	{"average", "NAME", 3, GF_SETTING_CHOICE, AT(config.across),
 	 "a repeat's time over the ranks: max, mean, min or rank0 (max)",
 	 .names = gf_bench_across_names},
 	{"verify", NULL, 3, GF_SETTING_FLAG, AT(verify),
 	 "prove before each measurement that the schedules of all ranks add "
 	 "every contribution once, without races and deadlocks"},
-	{"timeout", "TIME", 3, GF_SETTING_TIME, AT(timeout_s),
+	{"timeout", "TIME", 3, GF_SETTING_TIME, AT(config.timeout_s),
 	 "give up when nothing moves for TIME (60s)"},
-	{"spoil", "N", 3, GF_SETTING_WHOLE, AT(spoil),
+	{"spoil", "N", 3, GF_SETTING_WHOLE, AT(config.spoil),
 	 "change N elements of rank 0's results before they are checked", 0,
 	 1e15},
 	{"json", NULL, 4, GF_SETTING_FLAG, AT(json),
@@ -163,25 +156,6 @@ static const struct gf_setting_rule rules[] = {
 	{"json csv", NULL, "json csv percentiles"}, /* rows have them all */
 };
 
-static int config_of(const struct arguments *a,
-		     struct gf_bench_allreduce_config *c, struct gf_error *err)
-{
-	*c = (struct gf_bench_allreduce_config){
-		.lanes = a->lanes ? (int)a->lanes : 1,
-		.segment_bytes = a->segment_bytes,
-		.warmup = (int)a->warmup,
-		.repeats = (int)a->repeats,
-		.checks = (int)a->checks,
-		.across = (enum gf_bench_across)a->across,
-		.spoil = a->spoil,
-		.errors = a->error,
-		.timeout_s = a->timeout_s,
-		.device.name = a->device,
-	};
-	return gf_bench_element((enum gf_dtype)a->dtype, (enum gf_op)a->op,
-				a->codec, &c->element, err);
-}
-
 static int named(struct gf_error *err, const char *option, int rc)
 {
 	if (rc < 0)
@@ -196,27 +170,27 @@ static int check(void *arguments, struct gf_error *err)
 	const struct gf_file_wish files[] = {{"--best", a->best},
 					     {"--trace", a->trace},
 					     {"--output", a->cli.output}};
-	struct gf_bench_allreduce_config config;
 	const char **names = NULL;
-	const char *const *op;
-	int rc = gf_cli_start_finish(&a->cli, &a->start,
-				     a->start.transport == GF_CLI_TRANSPORT_MPI,
-				     err);
+	int op, rc = gf_cli_start_finish(
+			&a->cli, &a->start,
+			a->start.transport == GF_CLI_TRANSPORT_MPI, err);
 
 	if (rc || a->list)
 		return rc;
 	/* nccl-tests has -o for the operation */
-	for (op = gf_op_names; *op && a->cli.output; op++)
-		if (!strcmp(*op, a->cli.output))
-			return gf_error_set(err, -EINVAL,
-					    "-o: want a file, got \"%s\"; the "
-					    "operation is --op %s",
-					    *op, *op);
-	rc = named(err, "--codec", config_of(a, &config, err));
-	if (!rc && a->error)
+	if (a->cli.output &&
+	    !gf_names_find(gf_op_names, a->cli.output, &op, NULL))
+		return gf_error_set(err, -EINVAL,
+				    "-o: want a file, got \"%s\"; the "
+				    "operation is --op %s",
+				    a->cli.output, a->cli.output);
+	rc = named(err, "--codec",
+		   gf_bench_element((enum gf_dtype)a->dtype, (enum gf_op)a->op,
+				    a->codec, &a->config.element, err));
+	if (!rc && a->config.errors)
 		rc = named(err, "--error",
-			   gf_sum_error_check(config.element.dtype,
-					      config.element.op, err));
+			   gf_sum_error_check(a->config.element.dtype,
+					      a->config.element.op, err));
 	if (!rc)
 		rc = named(err, "--algorithms",
 			   gf_cli_split_once(a->algorithms ? a->algorithms
@@ -225,13 +199,13 @@ static int check(void *arguments, struct gf_error *err)
 	if (rc)
 		return rc;
 	a->sweep.algorithms = names;
-	rc = gf_bench_sweep_finish(&a->sweep, &config, err);
+	rc = gf_bench_sweep_finish(&a->sweep, &a->config, err);
 	if (!rc && a->best)
 		rc = named(err, "--best",
-			   gf_bench_sweep_ruled(&a->sweep, &config, err));
+			   gf_bench_sweep_ruled(&a->sweep, &a->config, err));
 	if (!rc)
 		rc = gf_file_apart(files, GF_ARRAY_LENGTH(files), err);
-	if (!rc && a->spoil && !a->checks)
+	if (!rc && a->config.spoil && !a->config.checks)
 		rc = gf_error_set(err, -EINVAL, "--spoil goes with --check");
 	return rc;
 }
@@ -284,14 +258,14 @@ static int prepare(struct session *s, struct gf_error *err)
 	const struct arguments *a = s->a;
 	int rc = 0;
 
-	config_of(a, &s->config, NULL);
+	s->config = a->config;
 	s->config.comm = s->comm;
 	s->config.timeline = a->trace ? &s->timeline : NULL;
 	s->config.proofs = a->verify ? &s->proofs : NULL;
 	/* better to learn now than after an hour that a file cannot be */
-	if (s->comm->rank == 0 && a->best)
+	if (s->comm->rank == 0)
 		rc = gf_file_try(a->best, err);
-	if (!rc && s->comm->rank == 0 && a->trace)
+	if (!rc && s->comm->rank == 0)
 		rc = gf_file_try(a->trace, err);
 	if (!rc)
 		rc = gf_cli_try_output(&a->cli, err);
@@ -305,7 +279,7 @@ static int prepare(struct session *s, struct gf_error *err)
 	gf_bench_device_suit(&s->config.device, &s->config.element);
 	if (!rc && a->plan)
 		rc = gf_train_read_plan(s->comm, a->plan, &s->plan, err);
-	if (!a->segment_bytes)
+	if (!a->config.segment_bytes)
 		s->config.segment_bytes = s->plan.segment_bytes;
 	return rc;
 }
@@ -323,7 +297,8 @@ static int measure_plan(struct session *s, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
 
-	if (a->algorithms || a->codec || a->lanes || a->sweep.sized || a->best)
+	if (a->algorithms || a->codec || gf_cli_given(&a->cli, "lanes") ||
+	    a->sweep.sized || a->best)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want a rule beside sizes, "
 				    "--algorithms, --codec, --lanes or --best, "
@@ -415,10 +390,11 @@ int main(int argc, char **argv)
 	struct arguments a = {
 		.sweep = {.min_bytes = GF_SWEEP_UNSAID,
 			  .max_bytes = GF_SWEEP_UNSAID},
-		.repeats = 20,
-		.warmup = 5,
-		.checks = 1,
-		.timeout_s = 60,
+		.config = {.lanes = 1,
+			   .repeats = 20,
+			   .warmup = 5,
+			   .checks = 1,
+			   .timeout_s = 60},
 	};
 	struct session s = {.a = &a};
 	struct gf_launch launch = {.cli = &a.cli, .start = &a.start};
@@ -427,7 +403,7 @@ int main(int argc, char **argv)
 
 	gf_cli_parse(&command, argc, argv, &a);
 	launch.transport = gf_cli_start_transport(&a.start);
-	launch.timeout_s = a.timeout_s;
+	launch.timeout_s = a.config.timeout_s;
 	rc = gf_launch_join(&launch, &err);
 	s.comm = launch.comm;
 	/* a rank that only lists would leave the others waiting for it */

@@ -197,6 +197,8 @@ int gf_file_try(const char *path, struct gf_error *err)
 	struct gf_file f;
 	int rc;
 
+	if (!path)
+		return 0;
 	rc = gf_file_create(&f, path, err);
 	if (!rc)
 		gf_file_abandon(&f);

@@ -11,6 +11,11 @@
 
 const char *const gf_bench_across_names[] = {"max", "mean", "min", "rank0",
 					     NULL};
+const char *const gf_bench_dtype_words[][2] = {
+	{"float", "f32"},     {"double", "f64"}, {"half", "f16"},
+	{"bfloat16", "bf16"}, {"int", "i32"},    {"int32", "i32"},
+	{NULL, NULL},
+};
 
 double gf_bench_algbw(double size_bytes, double time_s)
 {

@@ -33,6 +33,8 @@ enum gf_bench_across {
 	GF_ACROSS_RANK0
 };
 extern const char *const gf_bench_across_names[]; /* NULL-terminated */
+/* nccl-tests' words for gf_dtype_names; ends with NULLs. */
+extern const char *const gf_bench_dtype_words[][2];
 
 struct gf_bench_timeline;
 

@@ -216,9 +216,9 @@ struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o)
 
 int gf_train_options_try(const struct gf_train_options *o, struct gf_error *err)
 {
-	int rc = o->trace ? gf_file_try(o->trace, err) : 0;
+	int rc = gf_file_try(o->trace, err);
 
-	return rc || !o->export ? rc : gf_file_try(o->export, err);
+	return rc ? rc : gf_file_try(o->export, err);
 }
 
 /* --- what there is -------------------------------------------------------- */
