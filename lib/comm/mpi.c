@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI: begins and ends it. The transport's files are in comm/mpi_state.h. */
+#include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
+#include "base/text.h"
 #include "comm/mpi_state.h"
 #include "comm/pages.h"
 
@@ -35,6 +39,31 @@ int gf_mpi_fail(struct gf_comm *c, int code, const char *call,
 	return gf_error_set(err, -EIO, "%s: %s", call, text);
 }
 
+static int note_library(struct dl_phdr_info *library, size_t size, void *names)
+{
+	(void)size;
+	gf_text_addf(names, "%s\n", library->dlpi_name);
+	return 0;
+}
+
+/* Open MPI 4.1 unloads its components while a thread of its own may still run
+ * in one of them, which ended a job by SIGSEGV when all its work was done. Every
+ * library now stays until the process ends. */
+static void keep_libraries(void)
+{
+	struct gf_text names = {0};
+	char *rest, *name;
+	void *library;
+
+	dl_iterate_phdr(note_library, &names);
+	for (rest = names.data; (name = strsep(&rest, "\n"));) {
+		library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+		if (library)
+			dlclose(library);
+	}
+	gf_text_release(&names);
+}
+
 static void mpi_abort(struct gf_comm *c, int status)
 {
 	MPI_Abort(gf_mpi_of(c)->world, status);
@@ -52,8 +81,10 @@ static void mpi_close(struct gf_comm *c)
 		gf_mpi_numbers_free(m);
 		MPI_Request_free(&m->nothing);
 		MPI_Comm_free(&m->world);
-		if (m->own)
+		if (m->own) {
+			keep_libraries();
 			MPI_Finalize();
+		}
 	}
 	while ((r = gf_slab_spare(&m->requests)))
 		free(r->many);

@@ -364,3 +364,9 @@ silent() {
 	all_end 4 $pids
 	silent 0
 }
+
+@test "the components of Open MPI stay as long as its threads" {
+	wants 0 mpi 1 env LD_DEBUG=files gf-allreduce $quick -a ring -b 4 -e 4
+	grep -q 'opening file=.*mca_' err.txt || skip "an MPI without components"
+	! grep 'mca_state_app.so.*destroying link map' err.txt
+}
