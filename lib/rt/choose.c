@@ -29,10 +29,11 @@ static const double short_s = 1e-3;
  * Runs of a short message follow each other without a meeting. The last rank to
  * come to a barrier leaves it first, by the time that a byte takes to the
  * others. So a single run that needs one such time seems to need two, as many
- * as a run there and back; of four runs it needs five and the other eight.
+ * as a run there and back; of 32 runs it needs 33 and the other 64. A chain is
+ * that long, or as long as a millisecond.
  */
-enum { CHAIN = 4 };
-static const double chained_s = 1e-3;
+enum { LONGEST_CHAIN = 32 };
+static const double chain_s = 1e-3;
 /* A candidate this much slower on its first runs than the best is not measured
  * further. */
 static const double hopeless = 2;
@@ -151,9 +152,9 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 }
 
 /* One run of a candidate, or the mean of a chain of them; all ranks get the
- * slowest rank's time. Every rank
- * writes its messages first, as backward would. Otherwise messages left in
- * caches by one candidate may make the next seem twice as fast as it is. */
+ * slowest rank's time. Every rank writes its messages first, as backward would.
+ * Otherwise messages left in caches by one candidate may make the next seem
+ * twice as fast as it is. */
 static int time_once(const struct gf_chooser *c, struct gf_burst *b, void *data,
 		     double *time_s, struct gf_error *err)
 {
@@ -260,7 +261,7 @@ static int run_first(struct gf_chooser *c, struct trials *all, void *data,
 	}
 	for (i = 0; i < all->n && rc == 0; i++)
 		all->rivals[i].out = all->trials[i].first_s > hopeless * best_s;
-	c->chain = best_s < chained_s ? CHAIN : 1;
+	c->chain = (int)fmax(1, fmin(LONGEST_CHAIN, chain_s / best_s));
 	return rc;
 }
 
