@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "contest/allreduce.h"
 #include "contest/list.h"
 #include "contest/report.h"
@@ -193,9 +190,7 @@ static int check(void *arguments, struct gf_error *err)
 					      a->config.element.op, err));
 	if (!rc)
 		rc = named(err, "--algorithms",
-			   gf_cli_split_once(a->algorithms ? a->algorithms
-							   : "auto",
-					     &names, err));
+			   gf_cli_split_once(a->algorithms, &names, err));
 	if (rc)
 		return rc;
 	a->sweep.algorithms = names;
@@ -297,8 +292,8 @@ static int measure_plan(struct session *s, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
 
-	if (a->algorithms || a->codec || gf_cli_given(&a->cli, "lanes") ||
-	    a->sweep.sized || a->best)
+	if (gf_cli_given(&a->cli, "algorithms") || a->codec ||
+	    gf_cli_given(&a->cli, "lanes") || a->sweep.sized || a->best)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want a rule beside sizes, "
 				    "--algorithms, --codec, --lanes or --best, "
@@ -326,16 +321,14 @@ static int measure(struct session *s, struct gf_error *err)
 	return rc;
 }
 
-/* Rank 0. trace: NULL if none was asked for. */
+/* Rank 0. */
 static int report(const struct session *s, const struct gf_bench_report *r,
-		  const char *trace, struct gf_error *err)
+		  struct gf_error *err)
 {
 	const struct arguments *a = s->a;
 	struct gf_text out = {0};
 	int rc = a->best ? gf_bench_report_write_rule(r, a->best, err) : 0;
 
-	if (!rc && trace)
-		rc = gf_file_write(a->trace, trace, strlen(trace), err);
 	gf_bench_report_print(r,
 			      a->json  ? GF_REPORT_JSON
 			      : a->csv ? GF_REPORT_CSV
@@ -350,7 +343,6 @@ static int report(const struct session *s, const struct gf_bench_report *r,
 static int run(struct session *s, struct gf_error *err)
 {
 	struct gf_bench_report r;
-	char *trace = NULL;
 	int rc = prepare(s, err);
 
 	if (!rc)
@@ -358,8 +350,8 @@ static int run(struct session *s, struct gf_error *err)
 	if (s->comm->rank == 0 && s->a->cli.verbose)
 		gf_cli_warn_lines(&s->a->cli, s->proofs.data);
 	if (!rc && s->a->trace)
-		rc = gf_bench_timeline_gather(&s->timeline, s->comm, &trace,
-					      err);
+		rc = gf_bench_timeline_write(&s->timeline, s->comm, s->a->trace,
+					     err);
 	if (rc)
 		return rc;
 	r = (struct gf_bench_report){
@@ -370,8 +362,7 @@ static int run(struct session *s, struct gf_error *err)
 		.percentiles = s->a->percentiles,
 	};
 	if (s->comm->rank == 0)
-		rc = report(s, &r, trace, err);
-	free(trace);
+		rc = report(s, &r, err);
 	rc = gf_comm_agree(s->comm, rc, err);
 	return rc ? rc : gf_bench_report_judge(&r, s->a->min_bw, err);
 }
@@ -388,6 +379,7 @@ static void release(struct session *s)
 int main(int argc, char **argv)
 {
 	struct arguments a = {
+		.algorithms = "auto",
 		.sweep = {.min_bytes = GF_SWEEP_UNSAID,
 			  .max_bytes = GF_SWEEP_UNSAID},
 		.config = {.lanes = 1,

@@ -2,7 +2,10 @@
 #include "contest/timeline.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/file.h"
 #include "contest/contest.h"
 
 int gf_bench_timeline_begin(struct gf_bench_timeline *t, struct gf_comm *comm,
@@ -11,12 +14,20 @@ int gf_bench_timeline_begin(struct gf_bench_timeline *t, struct gf_comm *comm,
 	return gf_clock_compare(comm, &t->offset, err);
 }
 
-int gf_bench_timeline_gather(const struct gf_bench_timeline *t,
-			     struct gf_comm *comm, char **text,
-			     struct gf_error *err)
+int gf_bench_timeline_write(const struct gf_bench_timeline *t,
+			    struct gf_comm *comm, const char *path,
+			    struct gf_error *err)
 {
-	return gf_trace_gather(&t->trace, comm, &t->offset, "gf-allreduce",
-			       text, err);
+	char *text = NULL;
+	int rc = gf_trace_gather(&t->trace, comm, &t->offset, "gf-allreduce",
+				 &text, err);
+
+	if (rc)
+		return rc;
+	if (text)
+		rc = gf_file_write(path, text, strlen(text), err);
+	free(text);
+	return gf_comm_agree(comm, rc, err);
 }
 
 void gf_bench_timeline_release(struct gf_bench_timeline *t)

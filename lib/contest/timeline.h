@@ -22,10 +22,10 @@ struct gf_bench_timeline {
 /* Collective, before the first message: compares the clocks. */
 int gf_bench_timeline_begin(struct gf_bench_timeline *t, struct gf_comm *comm,
 			    struct gf_error *err);
-/* Collective. *text is the file on rank 0 (the caller frees), else NULL. */
-int gf_bench_timeline_gather(const struct gf_bench_timeline *t,
-			     struct gf_comm *comm, char **text,
-			     struct gf_error *err);
+/* Collective. Rank 0 writes the file. */
+int gf_bench_timeline_write(const struct gf_bench_timeline *t,
+			    struct gf_comm *comm, const char *path,
+			    struct gf_error *err);
 void gf_bench_timeline_release(struct gf_bench_timeline *t);
 
 struct gf_contest;
