@@ -102,8 +102,11 @@ static const struct {
 	double clip_norm, scale; /* 0: the default */
 	struct gf_selection selection;
 } cases[] = {
+	double smoothing;
+	size_t top_k;
 	{"plain", MLP, 2, "sgd"},
 	{"alone", NORMED, 1, "sgd"},
+	{"smoothed", MLP, 2, "sgd", .smoothing = .2, .top_k = 2},
 	{"normed", NORMED, 3, "nesterov"},
 	{"dropping", DROPPING, 2, "sgd"},
 	{"lars", NORMED, 2, "lars", .clip_norm = .05},
@@ -187,6 +190,9 @@ static inline struct train_run run_of(size_t i)
 	run.config.training.accumulate = accumulate;
 	run.config.training.clip_norm = cases[i].clip_norm;
 	if (cases[i].scale > 0) {
+	if (cases[i].smoothing > 0)
+		run.config.training.label_smoothing = cases[i].smoothing;
+	run.config.top_k = cases[i].top_k;
 		run.config.training.scale = cases[i].scale;
 		run.config.training.growth_steps = 4;
 	}
