@@ -197,7 +197,8 @@ static void test_syncs(void)
 
 int main(void)
 {
-	begin("test_train_device");
+	watchdog(290);
+	make_folder("test_train_device");
 	test_same_bits();
 	test_clipped_chunks();
 	test_divergence();

@@ -7,6 +7,7 @@
 #include "../gpu/fake.h"
 #include "../gpu/fake_net.h"
 #include "ckpt/safetensors.h"
+#include "folder.h"
 #include "selections.h"
 #include "train_run.h"
 
@@ -101,12 +102,12 @@ static const struct {
 	const char *codec;
 	double clip_norm, scale; /* 0: the default */
 	struct gf_selection selection;
-} cases[] = {
 	double smoothing;
 	size_t top_k;
+} cases[] = {
 	{"plain", MLP, 2, "sgd"},
-	{"alone", NORMED, 1, "sgd"},
 	{"smoothed", MLP, 2, "sgd", .smoothing = .2, .top_k = 2},
+	{"alone", NORMED, 1, "sgd"},
 	{"normed", NORMED, 3, "nesterov"},
 	{"dropping", DROPPING, 2, "sgd"},
 	{"lars", NORMED, 2, "lars", .clip_norm = .05},
@@ -189,10 +190,10 @@ static inline struct train_run run_of(size_t i)
 	run.config.training.optimizer = (char *)cases[i].optimizer;
 	run.config.training.accumulate = accumulate;
 	run.config.training.clip_norm = cases[i].clip_norm;
-	if (cases[i].scale > 0) {
 	if (cases[i].smoothing > 0)
 		run.config.training.label_smoothing = cases[i].smoothing;
 	run.config.top_k = cases[i].top_k;
+	if (cases[i].scale > 0) {
 		run.config.training.scale = cases[i].scale;
 		run.config.training.growth_steps = 4;
 	}
@@ -386,26 +387,6 @@ static inline struct train_run nccl_run_of(size_t i)
 	run.pipeline_warmup = nccl_cases[i].warmup_steps;
 	run.selection = nccl_cases[i].selection;
 	return run;
-}
-
-/* The runs write into `folder`. */
-static inline void begin(const char *name)
-{
-	watchdog(290);
-	snprintf(folder, sizeof(folder), "/tmp/%s.XXXXXX", name);
-	if (!mkdtemp(folder)) {
-		perror(folder);
-		exit(1);
-	}
-}
-
-static inline int end(void)
-{
-	char *command = gf_xasprintf("rm -rf %s", folder);
-	int rc = system(command);
-
-	free(command);
-	return rc ? 1 : TEST_END();
 }
 
 #endif
