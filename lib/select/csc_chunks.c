@@ -99,6 +99,15 @@ int gf_csc_alloc_packed(struct gf_csc_step *s, struct gf_error *err)
 	return 0;
 }
 
+/* A gradient that waits decays as it would in the optimiser's velocity. Without
+ * one it is not forgotten. */
+static float decay_of(const struct gf_csc_params *p, double momentum)
+{
+	if (!isnan(p->decay))
+		return (float)p->decay;
+	return momentum > 0 ? (float)momentum : 1;
+}
+
 int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 		struct gf_error *err)
 {
@@ -110,7 +119,7 @@ int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 		.layout = layout,
 		.params = p,
 		.chunk_elems = p->chunk_elems,
-		.decay = (float)(isnan(p->decay) ? env->momentum : p->decay),
+		.decay = decay_of(p, env->momentum),
 		.ranks = env->plan->ranks,
 		.means = env->scaled,
 		.depth = env->depth,
