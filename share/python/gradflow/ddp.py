@@ -102,7 +102,8 @@ class State:
         model.register_comm_hook(gradflow.State(model, plan), gradflow.hook)
 
     plan is a file, which rank 0 reads, or a dictionary; None: each bucket is a
-    message over a ring. momentum is the optimiser's, for plans with dgc and csc.
+    message over a ring. momentum is the optimiser's, for plans with dgc and csc; 0: it
+    has none, as AdamW.
     epoch_steps is for those whose densities begin with an epoch (topk, gtopk).
     timeout_s is how long ranks may wait for one that is late; a rank that ends is
     noticed at once. transport is for parameters on GPUs: nccl, which takes dense plans
