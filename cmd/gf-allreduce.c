@@ -136,9 +136,10 @@ static const struct gf_setting settings[] = {
 	{"percentiles", NULL, 4, GF_SETTING_FLAG, AT(percentiles),
 	 "print minimum, p90 and p99 in the table, too"},
 	{"best", "FILE", 4, GF_SETTING_TEXT, AT(best),
-	 "write the best algorithm per size as a rule plan"},
+	 "write the best algorithm per size as a rule plan", .written = true},
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
-	 "write a Chrome trace of the steps of the last repeats"},
+	 "write a Chrome trace of the steps of the last repeats",
+	 .written = true},
 	{"min-bw", "RATE", 4, GF_SETTING_RATE, AT(min_bw),
 	 "exit 1 if the average bus bandwidth is below RATE (10GB/s)"},
 	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
@@ -164,9 +165,6 @@ static int named(struct gf_error *err, const char *option, int rc)
 static int check(void *arguments, struct gf_error *err)
 {
 	struct arguments *a = arguments;
-	const struct gf_file_wish files[] = {{"--best", a->best},
-					     {"--trace", a->trace},
-					     {"--output", a->cli.output}};
 	const char **names = NULL;
 	int op, rc = gf_cli_start_finish(
 			&a->cli, &a->start,
@@ -198,8 +196,6 @@ static int check(void *arguments, struct gf_error *err)
 	if (!rc && a->best)
 		rc = named(err, "--best",
 			   gf_bench_sweep_ruled(&a->sweep, &a->config, err));
-	if (!rc)
-		rc = gf_file_apart(files, GF_ARRAY_LENGTH(files), err);
 	if (!rc && a->config.spoil && !a->config.checks)
 		rc = gf_error_set(err, -EINVAL, "--spoil goes with --check");
 	return rc;
@@ -258,13 +254,7 @@ static int prepare(struct session *s, struct gf_error *err)
 	s->config.timeline = a->trace ? &s->timeline : NULL;
 	s->config.proofs = a->verify ? &s->proofs : NULL;
 	/* better to learn now than after an hour that a file cannot be */
-	if (s->comm->rank == 0)
-		rc = gf_file_try(a->best, err);
-	if (!rc && s->comm->rank == 0)
-		rc = gf_file_try(a->trace, err);
-	if (!rc)
-		rc = gf_cli_try_output(&a->cli, err);
-	rc = gf_comm_agree(s->comm, rc, err);
+	rc = gf_comm_agree(s->comm, gf_cli_try_outputs(&a->cli, err), err);
 	if (!rc)
 		rc = gf_bench_sweep_same(&a->sweep, &s->config, a->plan, err);
 	if (!rc && a->trace)
@@ -367,13 +357,28 @@ static int run(struct session *s, struct gf_error *err)
 	return rc ? rc : gf_bench_report_judge(&r, s->a->min_bw, err);
 }
 
-static void release(struct session *s)
+static void release(void *session)
 {
+	struct session *s = session;
+
 	gf_bench_device_close(&s->config.device);
 	gf_plan_release(&s->plan);
 	gf_bench_timeline_release(&s->timeline);
 	gf_text_release(&s->proofs);
 	free(s->rows.list);
+}
+
+static int work(void *session, struct gf_comm *comm, struct gf_error *err)
+{
+	struct session *s = session;
+	/* a rank that only lists would leave the others waiting for it */
+	int rc = gf_comm_same_text(comm, "command",
+				   s->a->list ? "--list" : "measure", err);
+
+	s->comm = comm;
+	if (rc)
+		return rc;
+	return s->a->list ? list(s, err) : run(s, err);
 }
 
 int main(int argc, char **argv)
@@ -389,24 +394,19 @@ int main(int argc, char **argv)
 			   .timeout_s = 60},
 	};
 	struct session s = {.a = &a};
-	struct gf_launch launch = {.cli = &a.cli, .start = &a.start};
-	struct gf_error err = {""};
-	int status, rc;
+	struct gf_launch launch = {
+		.cli = &a.cli,
+		.start = &a.start,
+		.work = work,
+		.release = release,
+		.ctx = &s,
+	};
+	int status;
 
 	gf_cli_parse(&command, argc, argv, &a);
 	launch.transport = gf_cli_start_transport(&a.start);
 	launch.timeout_s = a.config.timeout_s;
-	rc = gf_launch_join(&launch, &err);
-	s.comm = launch.comm;
-	/* a rank that only lists would leave the others waiting for it */
-	if (!rc)
-		rc = gf_comm_same_text(s.comm, "command",
-				       a.list ? "--list" : "measure", &err);
-	if (!rc)
-		rc = a.list ? list(&s, &err) : run(&s, &err);
-	status = gf_launch_end(&launch, rc, &err);
-	release(&s);
-	gf_launch_leave(&launch);
+	status = gf_launch_run(&launch);
 	free((void *)a.sweep.algorithms);
 	return status;
 }

@@ -10,7 +10,6 @@
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/list.h"
-#include "cli/share.h"
 #include "cli/window.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
@@ -100,7 +99,7 @@ static const struct gf_setting own_settings[] = {
 	{"plot", "FILE", 2, GF_SETTING_OWN, AT(plot),
 	 "also draw the iteration, or the comparison, to FILE.svg, .pdf or "
 	 ".png; FILE.csv: the numbers",
-	 .store = gf_plot_store},
+	 .store = gf_plot_store, .written = true},
 	{"plot-columns", "N", 2, GF_SETTING_INT, AT(plot_columns),
 	 "width of the picture in columns of a paper", 1, 2},
 	{"list", NULL, 2, GF_SETTING_FLAG, AT(list),
@@ -213,23 +212,6 @@ static int check(void *arguments, struct gf_error *err)
 	return 0;
 }
 
-/* The model of --model joins the documents. */
-static int read_model(const struct arguments *a, struct gf_planning *s,
-		      struct gf_error *err)
-{
-	char *path;
-	int rc;
-
-	if (!a->model)
-		return 0;
-	rc = gf_cli_share("models", a->model, &path, err);
-	if (rc == 0) {
-		rc = gf_documents_add(&s->documents, path, err);
-		free(path);
-	}
-	return rc;
-}
-
 static int compare(const struct arguments *a, struct gf_planning *s,
 		   struct gf_error *err)
 {
@@ -332,7 +314,9 @@ static int read_all(const struct arguments *a, struct gf_planning *s,
 	if (rc == 0)
 		gf_planning_begin(s);
 	if (rc == 0)
-		rc = read_model(a, s, err);
+		rc = gf_cli_document("models", a->model,
+				     gf_documents_take_model, &s->documents,
+				     err);
 	if (rc == 0)
 		rc = gf_planning_estimate(s, &a->rates, a->batch, err);
 	if (rc == 0 && a->refine)
@@ -350,7 +334,9 @@ static int run(const struct arguments *a, struct gf_error *err)
 	s.request.codecs = a->codecs;
 	if (a->list)
 		return gf_cli_print_lists(&a->cli, gf_plan_lists, err);
-	rc = read_all(a, &s, err);
+	rc = gf_cli_try_outputs(&a->cli, err);
+	if (rc == 0)
+		rc = read_all(a, &s, err);
 	if (rc == 0)
 		rc = a->compare ? compare(a, &s, err) : plan(a, &s, err);
 	if (rc >= 0)

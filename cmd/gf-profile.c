@@ -19,7 +19,6 @@
 #include "cli/input.h"
 #include "cli/list.h"
 #include "cli/progress.h"
-#include "cli/share.h"
 #include "cli/start.h"
 #include "coll/algorithm.h"
 #include "comm/comm.h"
@@ -205,24 +204,17 @@ static const struct gf_command command = {
 static int read_documents(const struct arguments *a, struct gf_documents *d,
 			  struct gf_error *err)
 {
-	static const char *const kinds[] = {"models", "topologies",
-					    "profiles", NULL};
+	static const char *const kinds[] = {"models", "topologies", "profiles",
+					    NULL};
 	bool taken = a->import.file && !strcmp(a->import.file, "-");
-	char *path = NULL;
 	int rc = taken && !a->cli.nfiles
 			 ? 0
 			 : gf_cli_documents(&a->cli, kinds, false,
 					    gf_documents_take, d, err);
 
-	if (rc == 0 && a->model)
-		rc = gf_cli_share("models", a->model, &path, err);
-	if (rc == 0 && path)
-		rc = gf_documents_add(d, path, err);
-	if (rc == 0 && path && !d->model)
-		rc = gf_error_set(err, -EINVAL, "%s: want a gf-model document",
-				  path);
-	free(path);
-	return rc;
+	return rc ? rc
+		  : gf_cli_document("models", a->model, gf_documents_take_model,
+				    d, err);
 }
 
 /* What came in, then the profile, or its table alone; and what there is to say
@@ -255,34 +247,17 @@ static void start_progress(struct gf_progress *p, const struct arguments *a)
 		gf_progress_force(p);
 }
 
-/* Before it is measured. */
-static void say_what(const struct arguments *a,
-		     const struct gf_bench_profile *b)
-{
-	struct gf_text what = {0};
-
-	if (b->model)
-		gf_text_addf(&what,
-			     "%s takes %zu steps of %zu samples (--warmup, "
-			     "--repeats)",
-			     b->model->name, b->warmup + b->repeats, b->batch);
-	if (b->network)
-		gf_text_addf(&what, "%s takes about %.0f s (--budget)",
-			     b->model ? ", the network" : "the network",
-			     gf_bench_profile_takes_s(b));
-	gf_cli_note(&a->cli, 0, "measuring %s", what.data);
-	gf_text_release(&what);
-}
-
 static int measure(const struct arguments *a, struct gf_bench_profile *bench,
 		   const struct gf_documents *d, struct gf_error *err)
 {
 	struct gf_progress progress;
 	struct gf_profile profile = {0};
-	struct gf_text remarks = {0};
+	struct gf_text what = {0}, remarks = {0};
 	int rc;
 
-	say_what(a, bench);
+	gf_bench_profile_say(bench, &what);
+	gf_cli_note(&a->cli, 0, "%s", what.data);
+	gf_text_release(&what);
 	start_progress(&progress, a);
 	bench->sweep.progress = gf_progress_report;
 	bench->sweep.progress_ctx = &progress;
@@ -375,27 +350,34 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm,
 	return written < 0 ? written : rc;
 }
 
-/* Returns the status for main. */
-static int run_measurement(const struct arguments *a, struct gf_error *err)
+static int work(void *arguments, struct gf_comm *comm, struct gf_error *err)
 {
-	struct gf_launch launch = {
+	const struct arguments *a = arguments;
+	int rc = gf_bench_profile_same(comm, &a->bench,
+				       a->pairs ? "--pairs" : "measure",
+				       a->model, err);
+
+	/* better to learn now than in the end that a file cannot be written */
+	if (rc == 0)
+		rc = gf_comm_agree(comm, gf_cli_try_outputs(&a->cli, err), err);
+	if (rc)
+		return rc;
+	return a->pairs ? run_pairs(a, comm, err) : run_ranks(a, comm, err);
+}
+
+/* Returns the status for main. */
+static int run_measurement(struct arguments *a)
+{
+	const struct gf_launch launch = {
 		.cli = &a->cli,
 		.start = &a->start,
 		.transport = gf_cli_start_transport(&a->start),
 		.timeout_s = a->bench.sweep.timeout_s,
+		.work = work,
+		.ctx = a,
 	};
-	int status, rc = gf_launch_join(&launch, err);
 
-	if (rc == 0)
-		rc = gf_bench_profile_same(launch.comm, &a->bench,
-					   a->pairs ? "--pairs" : "measure",
-					   a->model, err);
-	if (rc == 0)
-		rc = a->pairs ? run_pairs(a, launch.comm, err)
-			      : run_ranks(a, launch.comm, err);
-	status = gf_launch_end(&launch, rc, err);
-	gf_launch_leave(&launch);
-	return status;
+	return gf_launch_run(&launch);
 }
 
 /* Without measuring anything: one rank is enough. */
@@ -405,8 +387,9 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 	struct gf_profile profile = {0};
 	struct gf_text remarks = {0};
 	struct gf_import in = a->import;
-	int rc = read_documents(a, &documents, err);
+	int rc = gf_cli_try_outputs(&a->cli, err);
 
+	rc = rc ? rc : read_documents(a, &documents, err);
 	in.ranks = a->start.ranks;
 	if (!in.file && !in.batch) {
 		in.batch = ESTIMATE_BATCH;
@@ -431,24 +414,16 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 int main(int argc, char **argv)
 {
 	struct arguments a = {
-		.bench = {.backend_name = "auto",
-			  .device.name = "auto",
-			  .warmup = 5,
-			  .repeats = 30,
-			  .sweep = {.min_bytes = 1024,
-				    .lanes = 4,
-				    .time_s = 0.1,
-				    .budget_s = 30,
-				    .timeout_s = 60}},
 		.import = {.forward_s = NAN, .backward_s = NAN},
 		.rates = {.precision = -1},
 	};
 	struct gf_error err = {""};
 	int status, rc = 0;
 
+	gf_bench_profile_init(&a.bench);
 	gf_cli_parse(&command, argc, argv, &a);
 	if (!a.import.file && !a.estimate) {
-		status = run_measurement(&a, &err);
+		status = run_measurement(&a);
 	} else {
 		if (a.cli.rank == 0) /* the others have nothing to do */
 			rc = run_alone(&a, &err);

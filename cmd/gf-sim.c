@@ -95,11 +95,11 @@ static const struct gf_setting settings[] = {
 	{"json", NULL, 3, GF_SETTING_FLAG, AT(json),
 	 "print JSON Lines (into a file or a pipe)"},
 	{"trace", "FILE", 3, GF_SETTING_TEXT, AT(trace),
-	 "write the first iteration as a Chrome trace"},
+	 "write the first iteration as a Chrome trace", .written = true},
 	{"plot", "FILE", 3, GF_SETTING_OWN, AT(plot),
 	 "draw the iteration, or curves of a sweep, to FILE.svg, .pdf or .png; "
 	 "FILE.csv: the numbers",
-	 .store = gf_plot_store},
+	 .store = gf_plot_store, .written = true},
 	{"plot-columns", "N", 3, GF_SETTING_INT, AT(plot_columns),
 	 "width of the picture in columns of a paper", 1, 2},
 };
@@ -385,7 +385,9 @@ int main(int argc, char **argv)
 	int rc;
 
 	gf_cli_parse(&command, argc, argv, &a);
-	rc = read_documents(&a, &documents, &err);
+	rc = gf_cli_try_outputs(&a.cli, &err);
+	if (rc == 0)
+		rc = read_documents(&a, &documents, &err);
 	if (rc == 0)
 		rc = a.verify  ? verify(&a, &documents, &err)
 		     : a.run   ? without_stragglers(&a, documents.plan, &err)

@@ -62,18 +62,16 @@ static bool writes(const void *format)
 	return ((const struct gf_topology_format *)format)->write != NULL;
 }
 
+static const struct gf_registry writers = {gf_topology_formats, 0, writes};
+
 static int store_export(const char *arg, void *to, struct gf_error *err)
 {
 	const struct gf_topology_format *f = gf_topology_format_find(arg);
-	char *names;
 
 	*(const struct gf_topology_format **)to = f;
-	if (f && writes(f))
-		return 0;
-	names = gf_topology_format_names(1);
-	gf_error_set(err, -EINVAL, "want %s, got %.40s", names, arg);
-	free(names);
-	return -EINVAL;
+	return f && writes(f)
+		       ? 0
+		       : gf_registry_refuse(&writers, NULL, NULL, arg, err);
 }
 
 #define AT(field) offsetof(struct arguments, field)
@@ -240,9 +238,10 @@ static int emit(const struct arguments *a, struct gf_topology *t,
 	return rc;
 }
 
-/* Returns the status for main. */
-static int run_job(const struct arguments *a, struct gf_error *err)
+static int probe_job(void *arguments, struct gf_comm *comm,
+		     struct gf_error *err)
 {
+	const struct arguments *a = arguments;
 	struct gf_probe_job job = {
 		.probe = probe_config(a),
 		.ranks_on = (enum gf_ranks_on)a->ranks_on,
@@ -250,22 +249,17 @@ static int run_job(const struct arguments *a, struct gf_error *err)
 	};
 	struct gf_topology t = {0};
 	struct gf_text remark = {0};
-	struct gf_launch launch = {.cli = &a->cli, .timeout_s = TIMEOUT_S};
-	int status, rc = gf_launch_join(&launch, err);
+	int rc = gf_probe_job(comm, &job, &t, &remark, err);
 
-	if (rc == 0)
-		rc = gf_probe_job(launch.comm, &job, &t, &remark, err);
 	if (rc == 0) {
 		if (a->cli.rank == 0)
 			rc = emit(a, &t, err);
-		rc = gf_comm_agree(launch.comm, rc, err);
+		rc = gf_comm_agree(comm, rc, err);
 	}
 	gf_cli_warn_lines(&a->cli, remark.data);
 	gf_text_release(&remark);
 	gf_topology_release(&t);
-	status = gf_launch_end(&launch, rc, err);
-	gf_launch_leave(&launch);
-	return status;
+	return rc;
 }
 
 static int run_alone(const struct arguments *a, struct gf_error *err)
@@ -298,7 +292,12 @@ int main(int argc, char **argv)
 
 	gf_cli_parse(&command, argc, argv, &a);
 	if (a.cli.launched && !a.synthetic && !a.import)
-		return run_job(&a, &err);
+		return gf_launch_run(&(struct gf_launch){
+			.cli = &a.cli,
+			.timeout_s = TIMEOUT_S,
+			.work = probe_job,
+			.ctx = &a,
+		});
 	if (a.cli.rank == 0) /* the others have nothing to do */
 		rc = run_alone(&a, &err);
 	return gf_cli_exit(&a.cli, rc, &err);

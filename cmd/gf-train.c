@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/list.h"
 #include "cli/progress.h"
 #include "cli/start.h"
 #include "launch/launch.h"
@@ -41,8 +42,6 @@ struct arguments {
 static const char *const bad_gradient_names[] = {"end", "skip", NULL};
 
 static const char *const data_sets[] = {"synthetic", NULL};
-static const char *const augmentations[] = {"none", "flip", "crop:4", NULL};
-static const char *const exclusions[] = {"vectors", "none", NULL};
 static const char *const loss_scales[] = {"auto", "none", "dynamic", "65536",
 					  NULL};
 static const char *const devices[] = {"auto",   "cpu", "cuda", "cuda:0",
@@ -54,7 +53,7 @@ static const char *const devices[] = {"auto",   "cpu", "cuda", "cuda:0",
 static const char *const precision_names[] = {"f32", "f16", "bf16", NULL};
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
-static const struct gf_setting settings[] = {
+static const struct gf_setting own_settings[] = {
 	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan),
 	 "exchange gradients by this plan"},
 	{"model", "NAME", 1, GF_SETTING_TEXT, AT(model),
@@ -67,76 +66,19 @@ static const struct gf_setting settings[] = {
 	{"training", "NAME", 1, GF_SETTING_TEXT, AT(training_file),
 	 "train as a shipped document or a file says; options override it",
 	 .share = "training"},
-	{"augment", "LIST", 1, GF_SETTING_TEXT, AT(training.augment),
-	 "change training images: flip, crop:N, or both (none)",
-	 .names = augmentations},
-	{"label-smoothing", "S", 2, GF_SETTING_REAL,
-	 AT(training.label_smoothing),
-	 "share of a label that goes to all classes in equal parts (0)", 0, 1},
-	{"ema-decay", "D", 2, GF_SETTING_REAL, AT(training.ema_decay),
-	 "keep an average of weights, of which D stays in a step, and test "
-	 "it (none)",
-	 0, 0.999999},
-	{"epochs", "N", 2, GF_SETTING_WHOLE, AT(training.epochs),
-	 "passes over the training data (10)", 1, 1e9},
+	{GF_SETTINGS_OF(2, AT(training), gf_training_fields)},
 	{"steps", "N", 2, GF_SETTING_WHOLE, AT(steps),
 	 "stop after N steps in all (a replay: 50)", 1, 1e12},
-	{"batch", "N", 2, GF_SETTING_WHOLE, AT(training.batch),
-	 "samples that a rank computes at once (the plan's, or 16)", 1, 1e9},
-	{"accumulate", "N", 2, GF_SETTING_WHOLE, AT(training.accumulate),
-	 "exchange the mean gradient of N batches at once (1)", 1, 1e9},
 	{"optimizer", "NAME", 2, GF_SETTING_TEXT, AT(training.optimizer),
 	 "sgd, nesterov, lars, lars-paper or adamw (sgd; with attention "
 	 "adamw)",
 	 .from = {{gf_optimizers}}},
-	{"lr", "RATE", 2, GF_SETTING_REAL, AT(training.rate),
-	 "peak learning rate (0.1 for a global batch of 64, scaled; adamw: "
-	 "1e-3)",
-	 0, 1e9},
-	{"lr-batch", "N", 2, GF_SETTING_REAL, AT(training.rate_batch),
-	 "RATE is meant for a global batch of N: scale it to this run's", 1,
-	 1e12},
-	{"momentum", "M", 2, GF_SETTING_REAL, AT(training.momentum),
-	 "the optimizer's momentum (0.9)", 0, 1},
-	{"weight-decay", "D", 2, GF_SETTING_REAL, AT(training.weight_decay),
-	 "the optimizer's weight decay (5e-3; adamw: 0.01)", 0, 1e9},
-	{"beta1", "B", 2, GF_SETTING_REAL, AT(training.beta1),
-	 "adamw: how much of the mean gradient stays in a step (0.9)", 0,
-	 0.999999},
-	{"beta2", "B", 2, GF_SETTING_REAL, AT(training.beta2),
-	 "adamw: how much of the mean square stays in a step (0.999)", 0,
-	 0.999999},
-	{"eta", "E", 2, GF_SETTING_REAL, AT(training.eta),
-	 "LARS's trust coefficient (0.02)", 0, 1e9},
-	{"epsilon", "E", 2, GF_SETTING_REAL, AT(training.epsilon),
-	 "what adamw (1e-8) and LARS (0) add to the divisor", 0, 1e9},
-	{"exclude", "LIST", 2, GF_SETTING_TEXT, AT(training.exclude),
-	 "tensors without weight decay and trust ratio: vectors, none, or "
-	 "patterns (lars: vectors, else none)",
-	 .names = exclusions},
-	{"clip-norm", "N", 2, GF_SETTING_REAL, AT(training.clip_norm),
-	 "scale larger gradients down to this norm; 0 is no limit (0)", 0, 1e9},
-	{"warmup", "EPOCHS", 2, GF_SETTING_REAL, AT(training.warmup_epochs),
-	 "raise the rate to its peak over EPOCHS (1)", 0, 1e9},
-	{"schedule", "NAME", 2, GF_SETTING_CHOICE, AT(training.schedule),
-	 "the rate after that: constant, linear, cosine, step or poly "
-	 "(cosine)",
-	 .names = gf_schedule_names},
-	{"drop-epochs", "LIST", 2, GF_SETTING_REALS, AT(training.drop_epochs),
-	 "schedule step: the epochs after which the rate drops", 0, 1e9,
-	 .offset2 = AT(training.ndrops)},
-	{"drop-factor", "F", 2, GF_SETTING_REAL, AT(training.drop_factor),
-	 "schedule step: the factor of each drop (0.1)", 0, 1},
-	{"power", "P", 2, GF_SETTING_REAL, AT(training.power),
-	 "schedule poly: the exponent (2)", 0, 100},
-	{"floor", "F", 2, GF_SETTING_REAL, AT(training.floor),
-	 "schedule cosine: the share of the peak that it ends at (0)", 0, 1},
+	{GF_SETTINGS_OF(2, AT(training), gf_training_optimizer_fields)},
+	{GF_SETTINGS_OF(2, AT(training), gf_training_rate_fields)},
 	{"loss-scale", "S", 2, GF_SETTING_TEXT, AT(loss_scale),
 	 "scale gradients on the wire: none, dynamic, a power of two, or "
 	 "auto, which is dynamic with codec f16 (auto)",
 	 .names = loss_scales},
-	{"seed", "N", 2, GF_SETTING_WHOLE, AT(training.seed),
-	 "seed of weights and data order (1)", 0, 1e15},
 	{"checkpoint", "DIR", 3, GF_SETTING_TEXT, AT(checkpoint),
 	 "write checkpoints there"},
 	{"checkpoint-every", "N", 3, GF_SETTING_WHOLE, AT(checkpoint_every),
@@ -144,7 +86,7 @@ static const struct gf_setting settings[] = {
 	{"weights", "FILE", 3, GF_SETTING_TEXT, AT(weights),
 	 "start from the parameters of a safetensors file"},
 	{"export", "FILE", 3, GF_SETTING_TEXT, AT(export),
-	 "write the weights in the end, by PyTorch's names"},
+	 "write the weights in the end, by PyTorch's names", .written = true},
 	{"evaluate", NULL, 3, GF_SETTING_FLAG, AT(evaluate),
 	 "with --weights: test them on the data, and stop"},
 	{"resume", NULL, 3, GF_SETTING_FLAG, AT(resume),
@@ -160,11 +102,12 @@ static const struct gf_setting settings[] = {
 	 "never (100 if the plan uses the MPI library's all-reduce, else 0)",
 	 0, 1e12},
 	{"log", "FILE", 4, GF_SETTING_TEXT, AT(log),
-	 "write losses and accuracies as JSON Lines"},
+	 "write losses and accuracies as JSON Lines", .written = true},
 	{"log-every", "N", 4, GF_SETTING_WHOLE, AT(log_every),
 	 "of the log's rows of steps, write every Nth; 0 is none (1)", 0, 1e12},
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
-	 "write a Chrome trace of all ranks' last steps and the prediction"},
+	 "write a Chrome trace of all ranks' last steps and the prediction",
+	 .written = true},
 	{"top-k", "K", 4, GF_SETTING_WHOLE, AT(top_k),
 	 "count test labels among the K likeliest, too", 1, 1e9},
 	{"target", "A", 4, GF_SETTING_REAL, AT(target),
@@ -202,20 +145,16 @@ static const struct gf_setting settings[] = {
 /* A replay computes nothing, and learns nothing. */
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
+	{"checkpoint-every resume", "checkpoint", NULL},
+	{"reshard", "resume", NULL},
 	{"weights", NULL, "resume reshard"},
-	{"evaluate", NULL,
+	{"lr-batch", "lr training", NULL},
+	{"evaluate", "weights",
 	 "resume reshard checkpoint checkpoint-every epochs steps trace"},
 	{"log-every", "log", NULL},
 	{"no-cuda-graph", NULL, "cuda-graph"},
-	{"replay", NULL,
-	 "model data training augment epochs batch accumulate optimizer lr "
-	 "lr-batch momentum weight-decay beta1 beta2 eta epsilon exclude "
-	 "clip-norm label-smoothing ema-decay top-k warmup schedule "
-	 "drop-epochs drop-factor power floor loss-scale seed weights export "
-	 "evaluate checkpoint "
-	 "checkpoint-every resume reshard bad-gradients check-replicas log "
-	 "target print-training threads device precision "
-	 "cuda-graph no-cuda-graph"},
+	{"replay", "plan",
+	 "* but plan steps trace timeout transport join rank ranks replay"},
 };
 
 static int check(void *arguments, struct gf_error *err)
@@ -225,8 +164,7 @@ static int check(void *arguments, struct gf_error *err)
 	bool mpi = a->options.transport == GF_TRANSPORT_MPI;
 	int rc = gf_cli_start_finish(&a->cli, &a->start, mpi, err);
 
-	return rc ? rc
-		  : gf_train_options_finish(&a->options, a->cli.output, err);
+	return rc ? rc : gf_train_options_finish(&a->options, err);
 }
 
 /* In the order of use, as the options are. */
@@ -236,17 +174,6 @@ static const char *const groups[] = {
 	"Checkpoints and checks:",
 	"What is printed:",
 	"How ranks compute and meet:",
-};
-
-static const struct gf_command command = {
-	.name = "gf-train",
-	.help = help,
-	.settings = settings,
-	.nsettings = GF_ARRAY_LENGTH(settings),
-	.groups = groups,
-	.rules = rules,
-	.nrules = GF_ARRAY_LENGTH(rules),
-	.check = check,
 };
 
 /* --- what is told ------------------------------------------------------- */
@@ -302,6 +229,16 @@ static void tell_progress(void *ctx, size_t step, size_t steps)
 	free(growth);
 }
 
+static void tell_begin(void *ctx)
+{
+	struct session *s = ctx;
+	char *lines = gf_report_start(&s->config, s->o->replay);
+
+	gf_cli_warn_lines(&s->a->cli, lines);
+	free(lines);
+	gf_progress_start(&s->progress, &s->a->cli, "training");
+}
+
 static void tell_note(void *ctx, const char *text)
 {
 	gf_cli_note(&((struct session *)ctx)->a->cli, 0, "%s", text);
@@ -312,46 +249,21 @@ static void tell_note(void *ctx, const char *text)
 static int take_place(struct session *s, struct gf_error *err)
 {
 	const struct gf_train_wish wish = gf_train_options_wish(s->o);
-	char *line;
-	int rc;
+	int rc = gf_train_place_take(&s->config, &wish, &s->place, err);
 
-	rc = gf_train_place_take(&s->config, &wish, &s->place, err);
 	if (!rc && s->place.note)
 		gf_cli_note(&s->a->cli, 0, "%s", s->place.note);
-	line = rc ? NULL : gf_report_threads(&s->config);
-	if (line)
-		gf_cli_note(&s->a->cli, 1, "%s", line);
-	free(line);
 	if (!rc && s->place.nccl && !s->o->plan)
 		gf_train_use_library(&s->inputs.plan, false);
 	return rc;
 }
 
-static int begin(struct session *s, struct gf_error *err)
+static int open_files(struct session *s, struct gf_error *err)
 {
 	const struct gf_train_options *o = s->o;
 	int rc = 0;
 
-	if (!o->replay) {
-		char *line = gf_report_start(&s->config);
-
-		gf_cli_note(&s->a->cli, 0, "%s", line);
-		free(line);
-	}
-	if (s->inputs.plan.staleness > 2)
-		gf_cli_note(&s->a->cli, 0,
-			    "staleness %d: gradients older than one step often "
-			    "keep a training from converging",
-			    s->inputs.plan.staleness);
-	if (s->config.choose_s > 1)
-		gf_cli_note(&s->a->cli, 0, "choosing algorithms took %.1f s",
-			    s->config.choose_s);
-	/* better to learn now than after an hour that a file cannot be */
-	if (s->comm->rank == 0)
-		rc = gf_train_options_try(o, err);
-	if (!rc)
-		rc = gf_cli_try_output(&s->a->cli, err);
-	if (!rc && s->comm->rank == 0 && o->log)
+	if (s->comm->rank == 0 && o->log)
 		rc = gf_train_log_open(&s->log, o->log, o->log_every,
 				       &s->config, err);
 	rc = gf_comm_agree(s->comm, rc, err);
@@ -396,9 +308,9 @@ static int emit(struct session *s, const struct gf_train_result *result,
 	return gf_comm_agree(s->comm, rc, err);
 }
 
-static int print_training(const struct session *s, struct gf_error *err)
+/* Frees the text. */
+static int print(const struct session *s, char *text, struct gf_error *err)
 {
-	char *text = gf_training_write(&s->config.training);
 	int rc = s->comm->rank ? 0 : gf_cli_emit(&s->a->cli, text, err);
 
 	free(text);
@@ -414,21 +326,22 @@ static int run(struct session *s, struct gf_error *err)
 	s->config = (struct gf_train_config){
 		.comm = s->comm,
 		.job = s->job,
-		.watch = {tell_row, tell_progress, s, tell_note},
+		.watch = {tell_row, tell_progress, s, tell_note, tell_begin},
 	};
 	gf_train_options_configure(s->o, &s->config);
-	rc = gf_train_load(s->o, &s->config, &s->inputs, err);
+	/* better to learn now than after an hour that a file cannot be */
+	rc = gf_comm_agree(s->comm, gf_cli_try_outputs(&s->a->cli, err), err);
+	rc = rc ? rc : gf_train_load(s->o, &s->config, &s->inputs, err);
 	if (!rc && s->o->print_training)
-		return print_training(s, err);
+		return print(s, gf_training_write(&s->config.training), err);
 	if (!rc && !s->o->replay)
 		rc = take_place(s, err);
 	rc = rc ? rc : gf_train_take_folder(&s->config, err);
 	/* once it is known how gradients go */
 	rc = rc ? rc : gf_train_choose(&s->config, &s->inputs.plan, err);
-	rc = rc ? rc : begin(s, err);
+	rc = rc ? rc : open_files(s, err);
 	if (rc)
 		return rc;
-	gf_progress_start(&s->progress, &s->a->cli, "training");
 	rc = s->o->replay ? gf_train_replay(&s->config, &result, err)
 			  : gf_train_run(&s->config, &result, err);
 	gf_progress_end(&s->progress);
@@ -449,51 +362,59 @@ static void leave_folder(void *session)
 	gf_train_leave_folder(&s->config);
 }
 
-static void release(struct session *s)
+static void release(void *session)
 {
+	struct session *s = session;
+
 	gf_train_place_close(&s->place);
 	gf_train_unload(&s->config, &s->inputs);
 	free(s->replayed.messages);
 	free(s->job);
 }
 
-static int print_list(const struct gf_cli *cli, struct gf_error *err)
+static int work(void *session, struct gf_comm *comm, struct gf_error *err)
 {
-	struct gf_text out = {0};
-	int rc;
+	struct session *s = session;
+	int rc = gf_train_same(comm, s->o, err);
 
-	gf_train_list(&out);
-	rc = cli->rank > 0 ? 0 : gf_cli_emit(cli, out.data, err);
-	gf_text_release(&out);
-	return rc;
+	s->comm = comm;
+	if (rc)
+		return rc;
+	return s->o->list ? print(s, gf_train_list(), err) : run(s, err);
 }
 
 int main(int argc, char **argv)
 {
+	struct gf_setting settings[GF_CLI_SETTINGS_MOST];
+	const struct gf_command command = {
+		.name = "gf-train",
+		.help = help,
+		.settings = settings,
+		.nsettings = gf_settings_expand(
+			own_settings, GF_ARRAY_LENGTH(own_settings), settings),
+		.groups = groups,
+		.rules = rules,
+		.nrules = GF_ARRAY_LENGTH(rules),
+		.check = check,
+	};
 	struct arguments a = {0};
 	struct session s = {.a = &a, .o = &a.options};
 	struct gf_launch launch = {
 		.cli = &a.cli,
 		.start = &a.start,
+		.work = work,
 		.before_abort = leave_folder,
+		.release = release,
 		.ctx = &s,
 	};
-	struct gf_error err = {""};
-	int rc;
+	int status;
 
 	gf_train_options_init(&a.options);
 	gf_cli_parse(&command, argc, argv, &a);
 	launch.transport = gf_train_between_hosts(a.options.transport);
 	launch.timeout_s = a.options.timeout_s;
 	launch.ask = !a.options.list;
-	rc = gf_launch_join(&launch, &err);
-	s.comm = launch.comm;
-	rc = rc ? rc : gf_train_same(s.comm, &a.options, &err);
-	if (!rc)
-		rc = a.options.list ? print_list(&a.cli, &err) : run(&s, &err);
-	rc = gf_launch_end(&launch, rc, &err);
-	release(&s);
-	gf_launch_leave(&launch);
+	status = gf_launch_run(&launch);
 	gf_train_options_release(&a.options);
-	return rc;
+	return status;
 }

@@ -25,26 +25,24 @@ _gf_train() {
 	--join) words='localhost:29600' ;;
 	--plan | --weights | --export | --log | --trace | --output | -o) paths=-f ;;
 	--checkpoint) paths=-d ;;
-	--label-smoothing | --ema-decay | --epochs | --steps | --batch | \
-		--accumulate | --lr | --lr-batch | --momentum | \
-		--weight-decay | --beta1 | --beta2 | --eta | --epsilon | \
-		--clip-norm | --warmup | --drop-epochs | --drop-factor | \
-		--power | --floor | --seed | --checkpoint-every | \
-		--check-replicas | --log-every | --top-k | --target | \
-		--timeout | --threads | --rank | --ranks) return ;;
+	--epochs | --batch | --accumulate | --seed | --label-smoothing | \
+		--ema-decay | --steps | --momentum | --weight-decay | --beta1 | \
+		--beta2 | --eta | --epsilon | --clip-norm | --lr | --lr-batch | \
+		--warmup | --drop-epochs | --drop-factor | --power | --floor | \
+		--checkpoint-every | --check-replicas | --log-every | --top-k | \
+		--target | --timeout | --threads | --rank | --ranks) return ;;
 	*)
-		words='--plan --model --data --training --augment
-		--label-smoothing --ema-decay --epochs --steps --batch
-		--accumulate --optimizer --lr --lr-batch --momentum
-		--weight-decay --beta1 --beta2 --eta --epsilon --exclude
-		--clip-norm --warmup --schedule --drop-epochs --drop-factor
-		--power --floor --loss-scale --seed --checkpoint
-		--checkpoint-every --weights --export --evaluate --resume
-		--reshard --bad-gradients --check-replicas --log --log-every
-		--trace --top-k --target --list --print-training --timeout
-		--threads --device --precision --transport --join --rank
-		--ranks --cuda-graph --no-cuda-graph --replay --output --quiet
-		--verbose --help --usage --version' ;;
+		words='--plan --model --data --training --epochs --batch
+		--accumulate --seed --augment --label-smoothing --ema-decay
+		--steps --optimizer --momentum --weight-decay --beta1 --beta2
+		--eta --epsilon --clip-norm --exclude --lr --lr-batch --warmup
+		--schedule --drop-epochs --drop-factor --power --floor
+		--loss-scale --checkpoint --checkpoint-every --weights --export
+		--evaluate --resume --reshard --bad-gradients --check-replicas
+		--log --log-every --trace --top-k --target --list
+		--print-training --timeout --threads --device --precision
+		--transport --join --rank --ranks --cuda-graph --no-cuda-graph
+		--replay --output --quiet --verbose --help --usage --version' ;;
 	esac
 	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
 	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")

@@ -195,10 +195,14 @@ int gf_file_commit(struct gf_file *f, struct gf_error *err)
 int gf_file_try(const char *path, struct gf_error *err)
 {
 	struct gf_file f;
+	struct stat st;
 	int rc;
 
-	if (!path)
-		return 0;
+	/* opening a pipe and closing it would end its reader's input */
+	if (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return access(path, W_OK)
+			       ? gf_error_errno(err, -errno, "%s", path)
+			       : 0;
 	rc = gf_file_create(&f, path, err);
 	if (!rc)
 		gf_file_abandon(&f);
@@ -249,7 +253,7 @@ int gf_file_apart(const struct gf_file_wish *files, size_t n,
 			if (files[i].path && files[k].path &&
 			    same_file(files[i].path, files[k].path))
 				return gf_error_set(err, -EINVAL,
-						    "%s and %s: want two "
+						    "--%s and --%s: want two "
 						    "files, got one",
 						    files[i].option,
 						    files[k].option);

@@ -37,14 +37,14 @@ int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err);
 int gf_file_commit(struct gf_file *f, struct gf_error *err);
 void gf_file_abandon(struct gf_file *f);
 
-/* Checks that a file could be created there, and leaves none; path NULL: none
- * is wanted. Commands that write only when their work is done call it first. */
+/* Checks that a file could be created there, and leaves none. Commands that
+ * write only when their work is done call it first. */
 int gf_file_try(const char *path, struct gf_error *err);
 
 /* Files to be written: those that were given, that is whose path is not NULL,
  * must not be written over by one another. -EINVAL names two options. */
 struct gf_file_wish {
-	const char *option, *path;
+	const char *option, *path; /* option without "--" */
 };
 int gf_file_apart(const struct gf_file_wish *files, size_t n,
 		  struct gf_error *err);

@@ -78,11 +78,40 @@ int gf_cli_emit(const struct gf_cli *cli, const char *text,
 	return 0;
 }
 
-int gf_cli_try_output(const struct gf_cli *cli, struct gf_error *err)
+/* The files that the command line names to be written; returns how many. */
+static size_t outputs(const struct gf_cli *cli,
+		      struct gf_file_wish files[GF_CLI_SETTINGS_MOST + 1])
 {
-	if (cli->rank > 0 || !cli->output || strcmp(cli->output, "-") == 0)
-		return 0;
-	return gf_file_try(cli->output, err);
+	const struct gf_command *c = cli->command;
+	size_t i, n = 0;
+
+	for (i = 0; i < c->nsettings; i++)
+		if (c->settings[i].written && cli->given[i])
+			files[n++] = (struct gf_file_wish){
+				c->settings[i].name,
+				*(const char *const *)((const char *)cli +
+						       c->settings[i].offset)};
+	if (cli->output && strcmp(cli->output, "-") != 0)
+		files[n++] = (struct gf_file_wish){"output", cli->output};
+	return n;
+}
+
+int gf_cli_try_outputs(const struct gf_cli *cli, struct gf_error *err)
+{
+	struct gf_file_wish files[GF_CLI_SETTINGS_MOST + 1];
+	size_t n = cli->rank > 0 ? 0 : outputs(cli, files), i;
+	int rc = 0;
+
+	for (i = 0; i < n && !rc; i++)
+		rc = gf_file_try(files[i].path, err);
+	return rc;
+}
+
+int gf_cli_outputs_apart(const struct gf_cli *cli, struct gf_error *err)
+{
+	struct gf_file_wish files[GF_CLI_SETTINGS_MOST + 1];
+
+	return gf_file_apart(files, outputs(cli, files), err);
 }
 
 int gf_cli_exit(const struct gf_cli *cli, int rc, struct gf_error *err)

@@ -44,16 +44,18 @@ void gf_cli_note(const struct gf_cli *cli, int level, const char *fmt, ...)
 int gf_cli_emit(const struct gf_cli *cli, const char *text,
 		struct gf_error *err);
 
-/* Whether -o can be written, at the start of what takes long; nothing on
- * ranks > 0. */
-int gf_cli_try_output(const struct gf_cli *cli, struct gf_error *err);
+/* Whether -o and the files of all settings that are `written` can be, at the
+ * start of what takes long; nothing on ranks > 0. */
+int gf_cli_try_outputs(const struct gf_cli *cli, struct gf_error *err);
+/* -EINVAL: two of them are one file. */
+int gf_cli_outputs_apart(const struct gf_cli *cli, struct gf_error *err);
 
 /* Closes standard output, prints err if rc < 0, and returns the status for
  * main. rc > 0 is taken as an exit status by itself (1: the answer is no). */
 int gf_cli_exit(const struct gf_cli *cli, int rc, struct gf_error *err);
 
-/* The same for a rank of a job, where rc > 0 may have a reason, too: what failed
- * on all of them alike is said by one. */
+/* The same for a rank of a job, where rc > 0 may have a reason, too: what
+ * failed on all of them alike is said by one. */
 int gf_cli_exit_rank(const struct gf_cli *cli, int rc, bool alike,
 		     struct gf_error *err);
 

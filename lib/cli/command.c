@@ -160,6 +160,8 @@ static int parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'o':
+		if (!*arg)
+			argp_error(state, "--output: want FILE, got \"\"");
 		cli->output = arg;
 		return 0;
 	case 'q': /* of -q and -v the last one counts */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/complete.h"
 
+#include <string.h>
+
 #include "base/array.h"
 
 /* argp has these; the letter h is a hidden option. */
@@ -46,6 +48,21 @@ static void add_options(struct gf_text *out, const struct gf_setting *settings,
 	}
 }
 
+/* "* but NAMES" with the names that it stands for. */
+static void add_rule(struct gf_text *out, const struct gf_command *c,
+		     const struct gf_setting_rule *r)
+{
+	bool all_but = strncmp(r->without, "* ", 2) == 0;
+	size_t i;
+
+	gf_text_addf(out, "rule\t%s\t%s", r->options,
+		     all_but ? "" : r->without);
+	for (i = 0; all_but && i < c->nsettings; i++)
+		if (gf_setting_listed(r->without, c->settings[i].name))
+			gf_text_addf(out, "%s ", c->settings[i].name);
+	gf_text_addf(out, "\n");
+}
+
 void gf_cli_complete(const struct gf_command *c, struct gf_text *out)
 {
 	size_t i;
@@ -56,6 +73,5 @@ void gf_cli_complete(const struct gf_command *c, struct gf_text *out)
 	add_options(out, of_argp, GF_ARRAY_LENGTH(of_argp));
 	for (i = 0; i < c->nrules; i++)
 		if (c->rules[i].without)
-			gf_text_addf(out, "rule\t%s\t%s\n", c->rules[i].options,
-				     c->rules[i].without);
+			add_rule(out, c, &c->rules[i]);
 }

@@ -79,20 +79,25 @@ static bool looks_like_document(const struct gf_cli *cli)
 	return strchr("{[\xef", text[strspn(text, " \t\r\n")]) && n > 0;
 }
 
-static int take_document(const char *name, const char *const *kinds,
-			 gf_cli_take *take, void *ctx, struct gf_error *err)
+static int take_named(const char *name, const char *const *kinds,
+		      gf_cli_take *take, void *ctx, struct gf_error *err)
 {
 	char *path;
-	int rc;
+	int rc = gf_cli_share_any(kinds, name, &path, err);
 
-	if (!strcmp(name, "-"))
-		return take(ctx, name, err);
-	rc = gf_cli_share_any(kinds, name, &path, err);
 	if (rc)
 		return rc;
 	rc = take(ctx, path, err);
 	free(path);
 	return rc;
+}
+
+int gf_cli_document(const char *kind, const char *name, gf_cli_take *take,
+		    void *ctx, struct gf_error *err)
+{
+	const char *const kinds[] = {kind, NULL};
+
+	return name ? take_named(name, kinds, take, ctx, err) : 0;
 }
 
 int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds,
@@ -108,7 +113,9 @@ int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds,
 		return gf_error_set(err, -EINVAL,
 				    "want standard input once, got - twice");
 	for (i = 0; i < cli->nfiles && rc == 0; i++)
-		rc = take_document(cli->files[i], kinds, take, ctx, err);
+		rc = strcmp(cli->files[i], "-") == 0
+			     ? take(ctx, "-", err)
+			     : take_named(cli->files[i], kinds, take, ctx, err);
 	if (cli->nfiles)
 		return rc;
 	if (!wanted && !(has_input(cli) && looks_like_document(cli)))

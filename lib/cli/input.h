@@ -20,4 +20,9 @@ int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds,
 		     bool wanted, gf_cli_take *take, void *ctx,
 		     struct gf_error *err);
 
+/* Takes the one that an option names, a path or a name in share/<kind>; name
+ * NULL: the option was not given. */
+int gf_cli_document(const char *kind, const char *name, gf_cli_take *take,
+		    void *ctx, struct gf_error *err);
+
 #endif

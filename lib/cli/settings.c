@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/list.h"
+#include "json/record.h"
 
 static int store_whole(const struct gf_setting *s, const char *arg, void *to,
 		       struct gf_error *err)
@@ -127,7 +128,9 @@ int gf_setting_store(const struct gf_setting *s, const char *arg,
 	switch (s->kind) {
 	case GF_SETTING_TEXT:
 		*(const char **)to = arg;
-		return 0;
+		return *arg ? 0
+			    : gf_error_set(err, -EINVAL, "want %s, got \"\"",
+					   s->arg);
 	case GF_SETTING_WHOLE:
 	case GF_SETTING_INT:
 		return store_whole(s, arg, to, err);
@@ -154,8 +157,48 @@ int gf_setting_store(const struct gf_setting *s, const char *arg,
 		return store_items(s, arg, to,
 				   (size_t *)((char *)arguments + s->offset2),
 				   err);
+	case GF_SETTING_FIELDS:
+		break;
 	}
 	return 0;
+}
+
+size_t gf_settings_expand(const struct gf_setting *rows, size_t n,
+			  struct gf_setting *settings)
+{
+	static const enum gf_setting_kind kinds[] = {
+		[GF_FIELD_STRING] = GF_SETTING_TEXT,
+		[GF_FIELD_SIZE] = GF_SETTING_WHOLE,
+		[GF_FIELD_REAL] = GF_SETTING_REAL,
+		[GF_FIELD_CHOICE] = GF_SETTING_CHOICE,
+		[GF_FIELD_REALS] = GF_SETTING_REALS,
+	};
+	const struct gf_field *f;
+	size_t i, count = 0;
+
+	for (i = 0; i < n; i++) {
+		if (rows[i].kind != GF_SETTING_FIELDS)
+			settings[count++] = rows[i];
+		for (f = rows[i].fields; f && f->key; f++) {
+			if (!f->option)
+				continue;
+			assert(kinds[f->type] || f->type == GF_FIELD_STRING);
+			settings[count++] = (struct gf_setting){
+				.name = f->option,
+				.arg = f->unit,
+				.group = rows[i].group,
+				.kind = kinds[f->type],
+				.offset = rows[i].offset + f->offset,
+				.help = f->help,
+				.low = f->low,
+				.high = f->high,
+				.names = f->names,
+				.offset2 = rows[i].offset + f->count_offset,
+			};
+		}
+	}
+	assert(count <= GF_CLI_SETTINGS_MOST);
+	return count;
 }
 
 bool gf_cli_given(const struct gf_cli *cli, const char *name)
@@ -180,24 +223,30 @@ static void next_name(const char **at, char name[64])
 	*at += strspn(*at, " ");
 }
 
-/* The first of them that was given, but for `self`; false: none was. */
-static bool first_given(const struct gf_cli *cli, const char *names,
-			const char *self, char found[64])
+bool gf_setting_listed(const char *names, const char *name)
 {
-	const struct gf_command *c = cli->command;
+	bool all = names[0] == '*', found = false;
+	char one[64];
+
+	while (*names && !found) {
+		next_name(&names, one);
+		found = strcmp(one, name) == 0;
+	}
+	return found != all;
+}
+
+/* The first of them that was given, but for `self`; NULL: none was. */
+static const char *first_given(const struct gf_cli *cli, const char *names,
+			       const char *self)
+{
+	const struct gf_setting *s = cli->command->settings;
 	size_t i;
 
-	for (i = 0; i < c->nsettings && !strcmp(names, "*"); i++) {
-		snprintf(found, 64, "%s", c->settings[i].name);
-		if (cli->given[i] && strcmp(found, self) != 0)
-			return true;
-	}
-	while (strcmp(names, "*") != 0 && *names) {
-		next_name(&names, found);
-		if (gf_cli_given(cli, found) && strcmp(found, self) != 0)
-			return true;
-	}
-	return false;
+	for (i = 0; i < cli->command->nsettings; i++)
+		if (cli->given[i] && strcmp(s[i].name, self) != 0 &&
+		    gf_setting_listed(names, s[i].name))
+			return s[i].name;
+	return NULL;
 }
 
 /* "--a, --b or --c" */
@@ -221,12 +270,13 @@ static int check_option(const struct gf_cli *cli,
 			struct gf_error *err)
 {
 	struct gf_text with = {0};
-	char other[64];
+	const char *other =
+		r->without ? first_given(cli, r->without, option) : NULL;
 
-	if (r->without && first_given(cli, r->without, option, other))
+	if (other)
 		return gf_error_set(err, -EINVAL, "--%s goes without --%s",
 				    option, other);
-	if (!r->with || first_given(cli, r->with, option, other))
+	if (!r->with || first_given(cli, r->with, option))
 		return 0;
 	add_names(&with, r->with);
 	gf_error_set(err, -EINVAL, "--%s goes with %s", option, with.data);
@@ -250,5 +300,5 @@ int gf_settings_check(const struct gf_command *command,
 						  option, err);
 		}
 	}
-	return rc;
+	return rc ? rc : gf_cli_outputs_apart(cli, err);
 }

@@ -31,6 +31,8 @@ enum gf_setting_kind {
 	GF_SETTING_REALS, /* double *, in [low, high] */
 	GF_SETTING_INTS,  /* int *, in [low, high], each once */
 	GF_SETTING_RATES, /* double *, bytes per second, each once */
+	/* No setting: those of `fields` are here (gf_settings_expand). */
+	GF_SETTING_FIELDS,
 };
 
 /*
@@ -57,9 +59,22 @@ struct gf_setting {
 	int letter; /* 'a': -a, too; 0: none */
 	struct gf_registry from[2];
 	const char *share;
-	bool repeats; /* each one given adds to the others */
+	const struct gf_field *fields; /* FIELDS: of the struct at offset */
+	bool repeats;                  /* each one given adds to the others */
+	bool written; /* the path of a file that the command writes */
 	bool hidden;  /* not in --help and completions */
 };
+
+/* Such a row. */
+#define GF_SETTINGS_OF(of, at, keys)                                           \
+	.kind = GF_SETTING_FIELDS, .group = (of), .offset = (at),              \
+	.fields = (keys)
+
+/* Puts the options of a document's keys (json/record.h) in place of each row of
+ * GF_SETTING_FIELDS, in its group; returns how many settings there are then, at
+ * most GF_CLI_SETTINGS_MOST. */
+size_t gf_settings_expand(const struct gf_setting *rows, size_t n,
+			  struct gf_setting *settings);
 
 /* Stores an argument: 0, or -EINVAL with what was wanted. */
 int gf_setting_store(const struct gf_setting *s, const char *arg,
@@ -68,12 +83,16 @@ int gf_setting_store(const struct gf_setting *s, const char *arg,
 /*
  * Refuses options that would be ignored. Each of `options` needs one of `with`
  * on the command line, and excludes all of `without` but itself. All three are
- * names with blanks between, or NULL; `without` may be "*": every other option.
+ * names with blanks between, or NULL; `without` may be "*", every other option,
+ * or "* but NAMES".
  */
 struct gf_setting_rule {
 	const char *options, *with, *without;
 };
-/* -EINVAL at the command's first rule that is broken. */
+/* Whether such a list has that name. */
+bool gf_setting_listed(const char *names, const char *name);
+/* -EINVAL at the command's first rule that is broken, and at two files to be
+ * written that are one. */
 int gf_settings_check(const struct gf_command *command,
 		      const struct gf_cli *cli, struct gf_error *err);
 

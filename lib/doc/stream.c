@@ -390,6 +390,12 @@ int gf_documents_take(void *documents, const char *path, struct gf_error *err)
 	return gf_documents_add(documents, path, err);
 }
 
+int gf_documents_take_model(void *documents, const char *path,
+			    struct gf_error *err)
+{
+	return gf_documents_add_of(documents, path, "gf-model", err);
+}
+
 void gf_documents_release(struct gf_documents *d)
 {
 	size_t i;

@@ -44,6 +44,9 @@ struct gf_documents {
 
 /* gf_documents_add for callers that know their documents as void *. */
 int gf_documents_take(void *documents, const char *path, struct gf_error *err);
+/* The same for a model alone. */
+int gf_documents_take_model(void *documents, const char *path,
+			    struct gf_error *err);
 
 /* Adds every document of one file ("-": standard input). All or nothing. */
 int gf_documents_add(struct gf_documents *d, const char *path,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "json/json.h"
+#include "json/record.h"
 
 /*
  * gf-training: how a model is trained, apart from how gradients are exchanged,
@@ -64,6 +65,12 @@ struct gf_training {
 	/* x- keys */
 	char *extra, *optimizer_extra, *rate_extra, *scale_extra;
 };
+
+/* The keys and the options that set them: of the document, of its optimizer
+ * and of its rate. A string's names are suggestions. */
+extern const struct gf_field gf_training_fields[];
+extern const struct gf_field gf_training_optimizer_fields[];
+extern const struct gf_field gf_training_rate_fields[];
 
 /* Everything absent. */
 void gf_training_init(struct gf_training *t);

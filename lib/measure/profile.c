@@ -234,12 +234,22 @@ static const double beside_share = 0.2;
 /* Of codecs and selections, each of which takes some. */
 enum { PROCESSING_POINTS = 50 };
 
-double gf_bench_profile_takes_s(const struct gf_bench_profile *c)
+void gf_bench_profile_say(const struct gf_bench_profile *c, struct gf_text *out)
 {
-	if (!c->network)
-		return 0;
-	return (1 + (c->model ? beside_share : 0)) * c->sweep.budget_s +
-	       PROCESSING_POINTS * c->sweep.time_s;
+	double network_s =
+		(1 + (c->model ? beside_share : 0)) * c->sweep.budget_s +
+		PROCESSING_POINTS * c->sweep.time_s;
+
+	gf_text_addf(out, "measuring ");
+	if (c->model)
+		gf_text_addf(out,
+			     "%s takes %zu steps of %zu samples (--warmup, "
+			     "--repeats)",
+			     c->model->name, c->warmup + c->repeats, c->batch);
+	if (c->network)
+		gf_text_addf(out, "%s takes about %.0f s (--budget)",
+			     c->model ? ", the network" : "the network",
+			     network_s);
 }
 
 static int measure_beside(const struct gf_bench_profile *c,

@@ -37,6 +37,8 @@ struct gf_bench_profile {
 	struct gf_bench_network sweep;
 };
 
+/* gf-profile's defaults. */
+void gf_bench_profile_init(struct gf_bench_profile *config);
 /* -EINVAL: what is wrong on any number of ranks. */
 int gf_bench_profile_check(const struct gf_bench_profile *config,
 			   struct gf_error *err);
@@ -49,8 +51,9 @@ int gf_bench_profile_same(struct gf_comm *comm,
 			  const char *command, const char *model,
 			  struct gf_error *err);
 
-/* About how long that will take, apart from the model's steps. */
-double gf_bench_profile_takes_s(const struct gf_bench_profile *config);
+/* What will be measured, and about how long it will take, on one line. */
+void gf_bench_profile_say(const struct gf_bench_profile *config,
+			  struct gf_text *out);
 
 /* Collective; all ranks get the same and return alike. remarks as in
  * gf_bench_network. */

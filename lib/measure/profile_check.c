@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/registry.h"
 #include "measure/profile.h"
 
 static char *describe_network(const struct gf_bench_network *n)
@@ -56,6 +57,21 @@ int gf_bench_profile_same(struct gf_comm *comm,
 	return rc;
 }
 
+void gf_bench_profile_init(struct gf_bench_profile *c)
+{
+	*c = (struct gf_bench_profile){
+		.backend_name = "auto",
+		.device.name = "auto",
+		.warmup = 5,
+		.repeats = 30,
+		.sweep = {.min_bytes = 1024,
+			  .lanes = 4,
+			  .time_s = 0.1,
+			  .budget_s = 30,
+			  .timeout_s = 60},
+	};
+}
+
 int gf_bench_profile_check(const struct gf_bench_profile *c,
 			   struct gf_error *err)
 {
@@ -70,8 +86,8 @@ int gf_bench_profile_check(const struct gf_bench_profile *c,
 		sweep.max_bytes = GF_BENCH_MAX_BYTES;
 	rc = gf_bench_network_check(&sweep, err);
 	if (rc == 0 && !gf_backend_find(c->backend_name))
-		rc = gf_error_set(err, -EINVAL,
-				  "--backend: there is none named %s here",
-				  c->backend_name);
+		rc = gf_registry_refuse(&(struct gf_registry){gf_backends},
+					"--backend", "auto", c->backend_name,
+					err);
 	return rc;
 }

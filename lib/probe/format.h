@@ -43,9 +43,6 @@ extern const struct gf_topology_format
 
 /* NULL if there is none of that name. */
 const struct gf_topology_format *gf_topology_format_find(const char *name);
-/* The names of those that read (or write), with commas between; the caller
- * frees. */
-char *gf_topology_format_names(int writing);
 
 /*
  * Reads "FORMAT:FILE" or "FILE", then by the first format that recognises it;

@@ -23,14 +23,14 @@ const struct gf_topology_format *gf_topology_format_find(const char *name)
 	return NULL;
 }
 
-char *gf_topology_format_names(int writing)
+/* The formats that can be read; the caller frees. */
+static char *names_of_readers(void)
 {
 	struct gf_text t = {0};
 	size_t i;
 
 	for (i = 0; gf_topology_formats[i]; i++)
-		if (writing ? gf_topology_formats[i]->write != NULL
-			    : gf_topology_formats[i]->read != NULL)
+		if (gf_topology_formats[i]->read)
 			gf_text_addf(&t, "%s%s", t.length ? ", " : "",
 				     gf_topology_formats[i]->name);
 	return gf_text_take(&t);
@@ -120,7 +120,7 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 	if (rc == 0 && !format)
 		format = recognise(text);
 	if (rc == 0 && !format) {
-		names = gf_topology_format_names(0);
+		names = names_of_readers();
 		rc = gf_error_set(err, -EINVAL, "%s: it looks like none of %s",
 				  in.path, names);
 		free(names);

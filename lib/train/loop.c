@@ -304,6 +304,12 @@ static void tell_progress(const struct gf_train_config *k, size_t step,
 		k->watch.progress(k->watch.ctx, step, steps);
 }
 
+static void tell_begin(const struct gf_train_config *k)
+{
+	if (k->watch.begin && k->comm->rank == 0)
+		k->watch.begin(k->watch.ctx);
+}
+
 static int run(struct gf_trainer *t, struct gf_error *err)
 {
 	struct stretch here = stretch_from(t, t->result->last_step);
@@ -354,8 +360,10 @@ int gf_train_run(const struct gf_train_config *config,
 	gf_timeline_init(&result->timeline, config->plan->model->ntensors,
 			 config->plan->nmessages);
 	rc = gf_trainer_open(&t, config, result, err);
-	if (!rc)
+	if (!rc) {
+		tell_begin(config);
 		rc = run(&t, err);
+	}
 	gf_trainer_close(&t);
 	return rc;
 }
@@ -387,6 +395,8 @@ int gf_train_replay(const struct gf_train_config *config,
 	rc = gf_method_check(config->plan, err);
 	if (!rc)
 		rc = gf_method_open(&method, &env, err);
+	if (!rc)
+		tell_begin(config);
 	for (step = 1; !rc && step <= steps; step++) {
 		rc = gf_train_step(&stepper, step, 0, &outcome, err);
 		if (rc)

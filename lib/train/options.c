@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/file.h"
 #include "base/units.h"
 #include "cli/table.h"
 #include "optim/optimizer.h"
@@ -56,19 +55,6 @@ static int read_scale(const char *text, struct gf_training *t,
 				    text);
 	t->scaling = GF_SCALING_STATIC;
 	return 0;
-}
-
-static int check_files(const struct gf_train_options *o, const char *output,
-		       struct gf_error *err)
-{
-	const struct gf_file_wish files[] = {
-		{"--log", o->log},
-		{"--trace", o->trace},
-		{"--export", o->export},
-		{"--output", output},
-	};
-
-	return gf_file_apart(files, GF_ARRAY_LENGTH(files), err);
 }
 
 /* "--OPTION: want --optimizer A, B or C, got D" */
@@ -148,40 +134,19 @@ int gf_train_options_heeded(const struct gf_train_options *o,
 	return 0;
 }
 
-int gf_train_options_finish(struct gf_train_options *o, const char *output,
-			    struct gf_error *err)
+int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err)
 {
 	int rc;
 
-	if (o->replay && !o->plan)
-		return gf_error_set(err, -EINVAL,
-				    "--replay: want --plan, for its times");
 	if (o->replay && o->transport == GF_TRANSPORT_NCCL)
 		return gf_error_set(err, -EINVAL,
 				    "--replay: want --transport mpi, ucx or "
 				    "auto, got nccl: there are no gradients "
 				    "of GPUs");
-	if (o->resume && !o->checkpoint)
-		return gf_error_set(err, -EINVAL,
-				    "--resume: want --checkpoint DIR");
-	if (o->reshard && !o->resume)
-		return gf_error_set(err, -EINVAL, "--reshard: want --resume");
-	if (o->evaluate && !o->weights)
-		return gf_error_set(err, -EINVAL,
-				    "--evaluate: want --weights FILE");
-	if (o->checkpoint_every && !o->checkpoint)
-		return gf_error_set(err, -EINVAL,
-				    "--checkpoint-every: want --checkpoint "
-				    "DIR");
-	if (!isnan(o->training.rate_batch) && isnan(o->training.rate) &&
-	    !o->training_file)
-		return gf_error_set(err, -EINVAL,
-				    "--lr-batch: want --lr, which it scales");
 	rc = gf_train_place_check(o->device, err);
-	rc = rc ? rc : check_files(o, output, err);
-	if (rc)
-		return rc;
-	return o->loss_scale ? read_scale(o->loss_scale, &o->training, err) : 0;
+	return rc || !o->loss_scale
+		       ? rc
+		       : read_scale(o->loss_scale, &o->training, err);
 }
 
 void gf_train_options_configure(const struct gf_train_options *o,
@@ -214,13 +179,6 @@ struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o)
 	};
 }
 
-int gf_train_options_try(const struct gf_train_options *o, struct gf_error *err)
-{
-	int rc = gf_file_try(o->trace, err);
-
-	return rc ? rc : gf_file_try(o->export, err);
-}
-
 /* --- what there is -------------------------------------------------------- */
 
 static void add_row(struct gf_table *t, const char *name, const char *text)
@@ -230,7 +188,7 @@ static void add_row(struct gf_table *t, const char *name, const char *text)
 	gf_table_cell(t, "%s", text);
 }
 
-void gf_train_list(struct gf_text *out)
+char *gf_train_list(void)
 {
 	static const char *const schedules[] = {
 		"the peak to the end",
@@ -240,24 +198,26 @@ void gf_train_list(struct gf_text *out)
 		"down to 0, as the share that is left to a power",
 	};
 	struct gf_table t = {0};
+	struct gf_text out = {0};
 	size_t i;
 
-	gf_text_addf(out, "selections (of the plan):\n");
+	gf_text_addf(&out, "selections (of the plan):\n");
 	for (i = 0; gf_selections[i].name; i++)
 		add_row(&t, gf_selections[i].name,
 			gf_select_plan_find(gf_selections[i].name)
 				->description);
-	gf_table_print(&t, out);
+	gf_table_print(&t, &out);
 	gf_table_release(&t);
-	gf_text_addf(out, "optimizers:\n");
+	gf_text_addf(&out, "optimizers:\n");
 	for (i = 0; gf_optimizers[i]; i++)
 		add_row(&t, gf_optimizers[i]->name,
 			gf_optimizers[i]->description);
-	gf_table_print(&t, out);
+	gf_table_print(&t, &out);
 	gf_table_release(&t);
-	gf_text_addf(out, "schedules:\n");
+	gf_text_addf(&out, "schedules:\n");
 	for (i = 0; gf_schedule_names[i]; i++)
 		add_row(&t, gf_schedule_names[i], schedules[i]);
-	gf_table_print(&t, out);
+	gf_table_print(&t, &out);
 	gf_table_release(&t);
+	return gf_text_take(&out);
 }

@@ -32,9 +32,8 @@ extern const enum gf_dtype gf_train_precisions[];
 
 void gf_train_options_init(struct gf_train_options *o);
 /* -EINVAL: the options contradict each other, whatever is in the documents.
- * Reads --loss-scale into the training. output: the table's file, or NULL. */
-int gf_train_options_finish(struct gf_train_options *o, const char *output,
-			    struct gf_error *err);
+ * Reads --loss-scale into the training. */
+int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err);
 /* -EINVAL: the complete training does not heed an option that was given. */
 int gf_train_options_heeded(const struct gf_train_options *o,
 			    const struct gf_training *complete,
@@ -44,12 +43,9 @@ int gf_train_options_heeded(const struct gf_train_options *o,
 void gf_train_options_configure(const struct gf_train_options *o,
 				struct gf_train_config *config);
 struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o);
-/* On rank 0: can the trace and the weights be written in the end? */
-int gf_train_options_try(const struct gf_train_options *o,
-			 struct gf_error *err);
 void gf_train_options_release(struct gf_train_options *o);
 
-/* The output of --list: selections, optimisers, schedules. */
-void gf_train_list(struct gf_text *out);
+/* The output of --list: selections, optimisers, schedules. The caller frees. */
+char *gf_train_list(void);
 
 #endif

@@ -43,12 +43,9 @@ char *gf_report_text(const struct gf_plan *plan,
 		     const struct gf_prediction *prediction,
 		     const struct gf_train_result *result);
 
-/* One line about what a run is to do, for people; the caller frees. */
-char *gf_report_start(const struct gf_train_config *config);
-
-/* One line about the processors of a rank of several, for people; NULL: nothing
- * to say. The caller frees. */
-char *gf_report_threads(const struct gf_train_config *config);
+/* Lines about what a run is to do, for people; a line that begins with a tab is
+ * a detail. A replay trains nothing. The caller frees. */
+char *gf_report_start(const struct gf_train_config *config, bool replay);
 
 /* One line about an epoch, for people; the caller frees. */
 char *gf_report_epoch(const struct gf_train_row *train,

@@ -193,39 +193,50 @@ char *gf_report_text(const struct gf_plan *plan,
 	return gf_text_take(&out);
 }
 
-char *gf_report_start(const struct gf_train_config *c)
+static void add_training(struct gf_text *out, const struct gf_train_config *c)
 {
 	const struct gf_training *k = &c->training;
 	size_t samples = c->data->count[GF_PART_TRAIN];
 	const struct gf_plan *p = c->plan;
-	struct gf_text out = {0};
 
-	gf_text_addf(&out, "%s (%zu parameters) on %zu samples, ",
+	gf_text_addf(out, "%s (%zu parameters) on %zu samples, ",
 		     c->model->name, gf_model_param_count(c->model), samples);
 	if (c->steps)
-		gf_text_addf(&out, "up to step %zu", c->steps);
+		gf_text_addf(out, "up to step %zu", c->steps);
 	else
-		gf_text_addf(&out, "%zu epoch%s of %zu steps", k->epochs,
+		gf_text_addf(out, "%zu epoch%s of %zu steps", k->epochs,
 			     k->epochs == 1 ? "" : "s",
 			     samples / gf_train_global_batch(c));
-	gf_text_addf(&out, "; %d rank%s, batch %zu each, %s; ", c->comm->ranks,
+	gf_text_addf(out, "; %d rank%s, batch %zu each, %s; ", c->comm->ranks,
 		     c->comm->ranks == 1 ? "" : "s", k->batch, k->optimizer);
-	gf_text_addf(&out, "%zu message%s a step, policy %s", p->nmessages,
+	gf_text_addf(out, "%zu message%s a step, policy %s\n", p->nmessages,
 		     p->nmessages == 1 ? "" : "s",
 		     p->policy ? p->policy : "of the plan");
-	return gf_text_take(&out);
 }
 
-char *gf_report_threads(const struct gf_train_config *c)
+char *gf_report_start(const struct gf_train_config *c, bool replay)
 {
-	if (!c->threads || c->comm->ranks == 1 || c->comm->processors <= 0)
-		return NULL;
-	return gf_xasprintf("compute threads of a rank: %d, on %.4g "
-			    "processors; the communication thread %s",
-			    c->threads, c->comm->processors,
-			    gf_priority_crowded(c->comm, c->threads)
-				    ? "shares them and goes first"
-				    : "has one of its own");
+	struct gf_text out = {0};
+
+	if (!replay)
+		add_training(&out, c);
+	if (c->plan->staleness > 2)
+		gf_text_addf(&out,
+			     "staleness %d: gradients older than one step "
+			     "often keep a training from converging\n",
+			     c->plan->staleness);
+	if (c->choose_s > 1)
+		gf_text_addf(&out, "choosing algorithms took %.1f s\n",
+			     c->choose_s);
+	if (c->threads && c->comm->ranks > 1 && c->comm->processors > 0)
+		gf_text_addf(&out,
+			     "\tcompute threads of a rank: %d, on %.4g "
+			     "processors; the communication thread %s\n",
+			     c->threads, c->comm->processors,
+			     gf_priority_crowded(c->comm, c->threads)
+				     ? "shares them and goes first"
+				     : "has one of its own");
+	return gf_text_take(&out);
 }
 
 char *gf_report_epoch(const struct gf_train_row *train,

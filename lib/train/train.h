@@ -66,6 +66,9 @@ struct gf_train_watch {
 	void *ctx;
 	/* On rank 0: what the user would not expect (optional). */
 	void (*note)(void *ctx, const char *text);
+	/* Once, when nothing is left to be found wrong before the first step
+	 * (optional). */
+	void (*begin)(void *ctx);
 };
 
 struct gf_train_config {

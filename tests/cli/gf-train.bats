@@ -102,7 +102,7 @@ plan_for() { # ranks [model name]
 
 @test "--checkpoint-every without a folder" {
 	wants 2 gf-train $quick --steps 3 --checkpoint-every 2
-	says 'gf-train: --checkpoint-every: want --checkpoint DIR'
+	says 'gf-train: --checkpoint-every goes with --checkpoint'
 	[ -z "$output" ]
 }
 
@@ -338,7 +338,7 @@ flip() {
 		length == 12 and all(.[1] - .[0] >= 7999)' trace.json
 	jq -e '[.traceEvents[] | select(.pid == 0 and .ph == "X" and .name == "step").dur] | all(. >= 8999)' trace.json
 	wants 2 gf-train --replay
-	says '--replay: want --plan, for its times'
+	says '--replay goes with --plan'
 	gf-topo | gf-plan > rule.json
 	wants 2 gf-train --replay --plan rule.json
 	one_line
@@ -495,15 +495,15 @@ flip() {
 		--steps -3|--steps: want
 		--momentum 1.5|--momentum: want
 		--lr nan|--lr: want
-		--lr-batch 64|--lr-batch: want --lr, which it scales
+		--lr-batch 64|--lr-batch goes with --lr or --training
 		--schedule steps|--schedule: want constant, linear, cosine, step or poly, got "steps"
 		--drop-epochs 3,x|--drop-epochs: want a number from 0 to 1e+09, got "x"
 		--device quantum|--device: want auto, cpu, cuda, cuda:N or a backend of this build, got "quantum"
 		--timeout soon|--timeout: want
 		--target 95|--target: want
 		--threads 0|--threads: want
-		--resume|--resume: want --checkpoint DIR
-		--reshard --checkpoint ckpt|--reshard: want --resume
+		--resume|--resume goes with --checkpoint
+		--reshard --checkpoint ckpt|--reshard goes with --resume
 		--replay --plan p --model m|--replay goes without --model
 		--replay --plan p --data digits|--replay goes without --data
 		--replay --plan p --training digits-lars|--replay goes without --training
@@ -565,7 +565,7 @@ flip() {
 	says 'gf-train: turned: rnn.1.weight_hh: want 512 x 128, got 128 x 512'
 	wants 3 gf-train --weights nowhere --evaluate
 	wants 2 gf-train --evaluate
-	says 'gf-train: --evaluate: want --weights FILE'
+	says 'gf-train: --evaluate goes with --weights'
 	wants 2 gf-train --weights a --checkpoint b --resume
 	says 'gf-train: --weights goes without --resume'
 }
@@ -608,7 +608,7 @@ flip() {
 		says "gf-train: $text"
 	done <<- 'END'
 		--optimizer adam|want an optimizer (sgd, nesterov, lars, lars-paper, adamw), got "adam"
-		--exclude fc9.*|exclude: want names of tensors, none is like "fc9.*"
+		--exclude fc9.*|--exclude: want names of tensors, none is like "fc9.*"
 		--schedule step|schedule "step": want the epochs at which the rate drops
 		--drop-epochs 3,2|the training: /rate/drop_epochs/1: want at least 3, the one before, got 2
 		--accumulate 100000|want at least 1600000 training samples (1 ranks, batch 16 times 100000), the data has 1437

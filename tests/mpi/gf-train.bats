@@ -176,7 +176,7 @@ largest() {
 	done <<- 'END'
 		2|--plan plan.json|plan.json: the plan is for 4 ranks, this job has 3
 		3|--plan missing.json|missing.json: No such file or directory
-		3|--model missing|missing: want a path or a name in share/models, found neither
+		3|--model missing|vgg16), found neither
 		3|--data missing|missing: want a folder with data of a known format
 		2|--data synthetic:30 --batch 16|want at least 48 training samples (3 ranks, batch 16)
 		3|--trace no/such/t.json|no/such/t.json: No such file or directory
@@ -186,7 +186,7 @@ largest() {
 		1|--target 1 --steps 2|want test accuracy 1.0000, got 0.
 		1|--lr 1e9 --warmup 0 --epochs 1|training has diverged
 		2|--epochs 0|--epochs: want an integer
-		2|--resume|--resume: want --checkpoint DIR
+		2|--resume|--resume goes with --checkpoint
 	END
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test.h"
-#include "folder.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -12,6 +11,8 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "ckpt/safetensors.h"
+
+static char folder[] = "/tmp/test_ckpt.XXXXXX";
 
 static char *in_folder(const char *name)
 {
@@ -296,10 +297,19 @@ static void test_checksums(void)
 
 int main(void)
 {
-	make_folder("test_ckpt");
+	char *command;
+	int rc;
+
+	if (!mkdtemp(folder)) {
+		perror(folder);
+		return 1;
+	}
 	test_round_trip();
 	test_headers();
 	test_shrinking();
 	test_checksums();
-	return TEST_END();
+	command = gf_xasprintf("rm -rf %s", folder);
+	rc = system(command);
+	free(command);
+	return rc ? 1 : TEST_END();
 }

@@ -192,9 +192,13 @@ static void test_empty(void)
 
 int main(void)
 {
-	make_folder("test_data_formats");
+	if (!mkdtemp(folder)) {
+		perror(folder);
+		return 1;
+	}
 	test_cifar();
 	test_bad_folders(bad, GF_ARRAY_LENGTH(bad));
 	test_empty();
+	rmdir(folder);
 	return TEST_END();
 }

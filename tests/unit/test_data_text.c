@@ -198,10 +198,14 @@ static void test_empty(void)
 
 int main(void)
 {
-	make_folder("test_data_text");
+	if (!mkdtemp(folder)) {
+		perror(folder);
+		return 1;
+	}
 	test_words();
 	test_chars();
 	test_bad_folders(bad, GF_ARRAY_LENGTH(bad));
 	test_empty();
+	rmdir(folder);
 	return TEST_END();
 }

@@ -2,10 +2,11 @@
 #include "train_run.h"
 
 #include "ckpt/safetensors.h"
-#include "folder.h"
 
 /* Sums over ranks and samples are taken in another order. */
 #define SPLIT_TOLERANCE 2e-6
+
+static char folder[] = "/tmp/test_train.XXXXXX";
 
 static char *in_folder(const char *name)
 {
@@ -374,8 +375,14 @@ static void test_top(void)
 
 int main(void)
 {
+	char *command;
+	int rc;
+
 	watchdog(120);
-	make_folder("test_train");
+	if (!mkdtemp(folder)) {
+		perror(folder);
+		return 1;
+	}
 	test_split();
 	test_resume();
 	test_refusals();
@@ -383,5 +390,8 @@ int main(void)
 	test_divergence();
 	test_watch();
 	test_top();
-	return TEST_END();
+	command = gf_xasprintf("rm -rf %s", folder);
+	rc = system(command);
+	free(command);
+	return rc ? 1 : TEST_END();
 }

@@ -5,9 +5,10 @@
 
 #include "ckpt/safetensors.h"
 #include "optim/ema.h"
-#include "folder.h"
 
 #define DECAY 0.75
+
+static char folder[] = "/tmp/test_train_average.XXXXXX";
 
 static void test_formula(void)
 {
@@ -188,11 +189,20 @@ static void test_tested(void)
 
 int main(void)
 {
+	char *command;
+	int rc;
+
 	watchdog(120);
-	make_folder("test_train_average");
+	if (!mkdtemp(folder)) {
+		perror(folder);
+		return 1;
+	}
 	test_formula();
 	test_steps();
 	test_resume();
 	test_tested();
-	return TEST_END();
+	command = gf_xasprintf("rm -rf %s", folder);
+	rc = system(command);
+	free(command);
+	return rc ? 1 : TEST_END();
 }

@@ -96,9 +96,8 @@ static void test_half(void)
 
 int main(void)
 {
-	watchdog(290);
-	make_folder("test_train_device_graphs");
+	begin("test_train_device_graphs");
 	test_graphs();
 	test_half();
-	return TEST_END();
+	return end();
 }

@@ -4,9 +4,10 @@
 #include <math.h>
 
 #include "select/select.h"
-#include "folder.h"
 #include "selections.h"
 #include "train_run.h"
+
+static char folder[] = "/tmp/test_train_select.XXXXXX";
 
 /* At least one row for each entry of gf_selections. */
 static double densities[] = {.5};
@@ -307,8 +308,11 @@ static void test_divergence(void)
 
 int main(void)
 {
+	char *command;
+
 	watchdog(280);
-	make_folder("test_train_select");
+	if (!mkdtemp(folder))
+		return 1;
 	test_every_one();
 	test_replicas();
 	test_resume();
@@ -317,5 +321,8 @@ int main(void)
 	test_momentum();
 	test_learning();
 	test_divergence();
+	command = gf_xasprintf("rm -rf %s", folder);
+	EXPECT(system(command) == 0, "%s", command);
+	free(command);
 	return TEST_END();
 }
