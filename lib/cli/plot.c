@@ -123,7 +123,7 @@ int gf_plot_store(const char *arg, void *to, struct gf_error *err)
 	if (!ending(arg))
 		return gf_error_set(err, -EINVAL,
 				    "want a file that ends in .svg, .pdf, .png "
-				    "or .csv, got %s",
+				    "or .csv, got \"%s\"",
 				    arg);
 	*(const char **)to = arg;
 	return 0;

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -127,29 +128,56 @@ int gf_cli_shipped(const char *kind, const char *name, char **path,
 			    name, kind);
 }
 
+/* The shipped name that is nearest; NULL: none is near. The caller frees. */
+static char *near_name(const char *const *kinds, const char *name)
+{
+	char *found = NULL;
+	size_t i;
+
+	for (i = 0; kinds[i] && !found; i++) {
+		char **names = names_of(kinds[i]);
+
+		found = gf_xstrdup_or_null(
+			gf_names_near((const char *const *)names, name));
+		free_names(names);
+	}
+	return found;
+}
+
+/* "share/models (a, b, c) or share/data", or without the names. */
+static void add_folders(struct gf_text *out, const char *const *kinds,
+			bool with_names)
+{
+	size_t i, k;
+
+	for (i = 0; kinds[i]; i++) {
+		char **names = names_of(kinds[i]);
+
+		gf_text_addf(out, "%sshare/%s", i ? " or " : "", kinds[i]);
+		for (k = 0; with_names && names[k]; k++)
+			gf_text_addf(out, "%s%s%s", k ? ", " : " (", names[k],
+				     names[k + 1] ? "" : ")");
+		free_names(names);
+	}
+}
+
+/* A text that looks like a path is no name. */
 static int refuse(const char *const *kinds, const char *name,
 		  struct gf_error *err)
 {
 	struct gf_text folders = {0};
-	const char *near = NULL;
-	char **names = NULL;
-	size_t i;
+	char *near;
 
-	for (i = 0; kinds[i]; i++) {
-		gf_text_addf(&folders, "%sshare/%s", i ? " or " : "", kinds[i]);
-		if (near)
-			continue;
-		free_names(names);
-		names = names_of(kinds[i]);
-		near = gf_names_near((const char *const *)names, name);
-	}
+	if (strpbrk(name, "/."))
+		return gf_error_errno(err, -ENOENT, "%s", name);
+	near = near_name(kinds, name);
+	add_folders(&folders, kinds, !near);
 	gf_error_set(err, -ENOENT,
 		     "%s: want a path or a name in %s, found neither%s%s%s",
-		     name, folders.data ? folders.data : "share",
-		     near ? "; did you mean " : "", near ? near : "",
-		     near ? "?" : "");
+		     name, folders.data, near ? "; did you mean " : "",
+		     near ? near : "", near ? "?" : "");
 	gf_text_release(&folders);
-	free_names(names);
+	free(near);
 	return -ENOENT;
 }
 

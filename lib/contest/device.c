@@ -20,7 +20,8 @@ int gf_bench_device_check(const struct gf_bench_device *d, struct gf_error *err)
 	if (rc != -ENOENT)
 		return rc;
 	return gf_error_set(err, -EINVAL,
-			    "want cpu, cuda, cuda:N or auto, got %.40s", name);
+			    "want cpu, cuda, cuda:N or auto, got \"%.40s\"",
+			    name);
 }
 
 /* Collective. Remembers the reason if NCCL cannot be used. */

@@ -102,8 +102,7 @@ int gf_bench_sweep_decomposition(const struct gf_bench_sweep *s,
 	int rc = s->factors ? parse_factors(s->factors, way, err) : 0;
 
 	if (rc == 0 && s->stages && !s->factors)
-		rc = gf_error_set(err, -EINVAL,
-				  "--stages: want --factors, too, got none");
+		rc = gf_error_set(err, -EINVAL, "--stages goes with --factors");
 	else if (rc == 0 && s->stages)
 		rc = parse_stages(s->stages, way, err);
 	return rc;

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/registry.h"
+#include "coll/algorithm.h"
 #include "contest/sweep.h"
 #include "doc/algorithm.h"
 
@@ -114,16 +117,30 @@ int gf_bench_sweep_ruled(const struct gf_bench_sweep *s,
 	return gf_bench_gradients(&config->element, err);
 }
 
+static int refuse_name(const char *name, struct gf_error *err)
+{
+	const struct gf_registry of[] = {{gf_algorithms},
+					 {gf_sparse_algorithms}};
+	const struct gf_named *e;
+	const char *names[64] = {"auto", "all"};
+	size_t n = 2, i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(of); i++)
+		for (k = 0; (e = gf_registry_at(&of[i], k)); k++)
+			if (n < GF_ARRAY_LENGTH(names) - 1)
+				names[n++] = e->name;
+	gf_names_refuse(names, name, err);
+	gf_error_prefix(err, "--algorithms");
+	return -EINVAL;
+}
+
 static int check_name(const struct gf_bench_sweep *s, const char *name,
 		      struct gf_error *err)
 {
 	if (strcmp(name, "auto") == 0 || is_all(name))
 		return 0;
 	if (!gf_algorithm_find(name) && !is_sparse(name))
-		return gf_error_set(err, -EINVAL,
-				    "--algorithms: there is no \"%s\" (--list "
-				    "names all)",
-				    name);
+		return refuse_name(name, err);
 	if (any(s, is_all))
 		return gf_error_set(err, -EINVAL,
 				    "--algorithms: want all or names, got all, "

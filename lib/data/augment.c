@@ -66,12 +66,12 @@ int gf_augment_check(const struct gf_augment *a, const struct gf_dataset *d,
 		return 0;
 	if (d->vocabulary || s->rank != 3)
 		return gf_error_set(err, -EINVAL,
-				    "augment: want images of channels, height "
+				    "--augment: want images of channels, height "
 				    "and width, the data are %s",
 				    d->vocabulary ? "text" : "flat");
 	if (a->pad >= s->dims[1] || a->pad >= s->dims[2])
 		return gf_error_set(err, -EINVAL,
-				    "augment: want to crop by less than the "
+				    "--augment: want to crop by less than the "
 				    "images' %zu x %zu pixels, got %zu",
 				    s->dims[1], s->dims[2], a->pad);
 	return 0;

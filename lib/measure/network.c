@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/registry.h"
 #include "measure/contention.h"
 #include "measure/curve.h"
 #include "contest/device_send.h"
@@ -339,18 +340,18 @@ int gf_bench_network_check(const struct gf_bench_network *c,
 
 	for (i = 0; c->algorithms && c->algorithms[i]; i++)
 		if (!gf_algorithm_find(c->algorithms[i]))
-			return gf_error_set(err, -EINVAL,
-					    "there is no algorithm %s",
-					    c->algorithms[i]);
+			return gf_registry_refuse(
+				&(struct gf_registry){gf_algorithms},
+				"--algorithms", NULL, c->algorithms[i], err);
 	if (c->min_bytes < 4 || c->min_bytes > c->max_bytes)
 		return gf_error_set(err, -EINVAL,
-				    "want sizes of at least 4 bytes, the "
-				    "smallest first, got %zu to %zu",
+				    "--min-bytes: want from 4 to the "
+				    "--max-bytes, got %zu and %zu",
 				    c->min_bytes, c->max_bytes);
 	if (c->max_bytes / 32 < c->min_bytes)
 		return gf_error_set(err, -EINVAL,
-				    "want the largest size to be at least 32 "
-				    "times the smallest, got %zu and %zu bytes",
+				    "--max-bytes: want at least 32 times the "
+				    "--min-bytes, got %zu and %zu",
 				    c->max_bytes, c->min_bytes);
 	return 0;
 }

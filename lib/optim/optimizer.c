@@ -68,7 +68,7 @@ static int exclude(const char *list, const struct gf_optim_tensor *tensors,
 		}
 		if (!hits && strcmp(pattern, VECTORS) != 0)
 			rc = gf_error_set(err, -EINVAL,
-					  "exclude: want names of tensors, "
+					  "--exclude: want names of tensors, "
 					  "none is like \"%s\"",
 					  pattern);
 	}

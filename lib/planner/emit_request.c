@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/registry.h"
 #include "base/array.h"
 #include "base/heap.h"
 #include "cli/human.h"
@@ -292,8 +293,8 @@ static const struct gf_emitter *find(const char *target, struct gf_error *err)
 	for (i = 0; gf_emitters[i]; i++)
 		if (strcmp(gf_emitters[i]->name, target) == 0)
 			return gf_emitters[i];
-	gf_error_set(err, -EINVAL,
-		     "--emit: want ddp, horovod or nccl-env, got %s", target);
+	gf_registry_refuse(&(struct gf_registry){gf_emitters, 0, NULL},
+			   "--emit", NULL, target, err);
 	return NULL;
 }
 

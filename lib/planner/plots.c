@@ -24,7 +24,7 @@ int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot,
 	return 0;
 }
 
-/* "policy, codecs": the axes that are compared. */
+/* "policies, codecs": what is compared. */
 static void add_axes(unsigned axes, struct gf_text *out)
 {
 	unsigned axis;
@@ -32,7 +32,7 @@ static void add_axes(unsigned axes, struct gf_text *out)
 	for (axis = 0; axis < GF_COMPARE_AXES; axis++)
 		if (axes >> axis & 1)
 			gf_text_addf(out, "%s%s", out->length ? ", " : "",
-				     gf_compare_option(axis));
+				     gf_compare_names[axis]);
 }
 
 void gf_comparison_plot(const struct gf_request *r,
@@ -52,7 +52,7 @@ void gf_comparison_plot(const struct gf_request *r,
 	gf_network_text(&network, &under);
 	plot->script = "bars";
 	add_axes(c->axes, &axes);
-	gf_plot_text(plot, "title", "%s on %d ranks, by %s", r->model->name,
+	gf_plot_text(plot, "title", "%s on %d ranks: %s", r->model->name,
 		     r->ranks, axes.data);
 	gf_text_release(&axes);
 	gf_plot_text(plot, "subtitle", "%spredicted",

@@ -119,7 +119,7 @@ static int refuse(const struct gf_select_option *o,
 	int rc;
 
 	add_owners(o->field->option, " or ", &owners);
-	rc = gf_error_set(err, -EINVAL, "--%s: want selection %s, got %s",
+	rc = gf_error_set(err, -EINVAL, "--%s: want --selection %s, got %s",
 			  o->field->option, owners.data, gf_selection_name(s));
 	gf_text_release(&owners);
 	return rc;

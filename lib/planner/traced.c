@@ -229,7 +229,12 @@ static int read_events(struct reading *r, const struct gf_json *root,
 
 	if (rc < 0)
 		return rc;
-	rc = gf_json_array(&at, "traceEvents", &events, &count, err);
+	if (!gf_json_has(&at, "traceEvents"))
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want a trace of gf-train --trace, "
+				  "found no traceEvents",
+				  r->file);
+	rc = rc ? rc : gf_json_array(&at, "traceEvents", &events, &count, err);
 	for (i = 0; i < count && rc == 0; i++) {
 		rc = gf_json_item_object(&events, i, &event, err);
 		if (rc < 0)

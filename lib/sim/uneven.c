@@ -29,8 +29,8 @@ void gf_uneven_release(struct gf_uneven *u)
 
 /* --- words ---------------------------------------------------------------- */
 
-static int read_slow(const char *text, double least, struct gf_slow_rank *slow,
-		     struct gf_error *err)
+static int read_slow(const char *text, const char *form, double least,
+		     struct gf_slow_rank *slow, struct gf_error *err)
 {
 	char *copy = gf_xstrdup(text), *colon = strchr(copy, ':');
 	long long rank = 0;
@@ -39,7 +39,7 @@ static int read_slow(const char *text, double least, struct gf_slow_rank *slow,
 	if (colon)
 		*colon++ = '\0';
 	rc = colon ? gf_units_int(copy, 0, 1 << 24, &rank, err)
-		   : gf_error_set(err, -EINVAL, "want RANK:FACTOR, got %s",
+		   : gf_error_set(err, -EINVAL, "want %s, got \"%s\"", form,
 				  text);
 	if (rc == 0)
 		rc = gf_units_real(colon, least, FACTOR_MOST, &slow->factor,
@@ -53,7 +53,7 @@ int gf_uneven_add_slow(const char *text, void *uneven, struct gf_error *err)
 {
 	struct gf_uneven *u = uneven;
 	struct gf_slow_rank slow;
-	int rc = read_slow(text, FACTOR_LEAST, &slow, err);
+	int rc = read_slow(text, "RANK:FACTOR", FACTOR_LEAST, &slow, err);
 
 	if (rc == 0)
 		*gf_array_push(&u->slow, &u->nslow, &u->slow_capacity) = slow;
@@ -68,7 +68,7 @@ static int add_link(struct gf_uneven *u, const char *text, struct gf_error *err)
 
 	if (at)
 		*at++ = '\0';
-	rc = read_slow(copy, 1, &slow, err);
+	rc = read_slow(copy, "RANK:FACTOR or RANK:FACTOR@LEVEL", 1, &slow, err);
 	if (rc == 0)
 		*gf_array_push(&u->links, &u->nlinks, &u->links_capacity) =
 			(struct gf_what_link){slow.rank,
@@ -191,13 +191,15 @@ static int read_rows(struct members *m, const char *text, size_t size,
 		if (rc == 0 && root)
 			rc = read_row(m, root, file, err);
 		if (rc == 0 && !root && m->n == 0)
-			rc = gf_error_set(err, -EINVAL,
-					  "%s: want rows of gf-profile --pairs "
-					  "--json, found none",
-					  file);
+			rc = -EINVAL;
 		if (root)
 			gf_json_free(root);
 	} while (rc == 0 && root);
+	if (rc == -EINVAL && m->n == 0)
+		gf_error_set(err, -EINVAL,
+			     "%s: want rows of gf-profile --pairs --json, "
+			     "found none",
+			     file);
 	return rc;
 }
 

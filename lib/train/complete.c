@@ -60,7 +60,7 @@ static int check(const struct gf_training *t, struct gf_error *err)
 				    "--drop-epochs)");
 	rc = gf_augment_parse(t->augment, &augment, err);
 	if (rc) {
-		gf_error_prefix(err, "augment");
+		gf_error_prefix(err, "--augment");
 		return rc;
 	}
 	return gf_training_check(t, err);

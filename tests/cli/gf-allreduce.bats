@@ -128,8 +128,8 @@ load common
 -f 1|--step-factor
 -i 0|--step-bytes: want at least 1 bytes, got 0
 --segment 0|--segment: want at least 1 bytes, got 0
--a ring,nonsense|--algorithms: there is no "nonsense"
--a ring,|--algorithms: there is no ""
+-a ring,nonsense|topk or gtopk, got "nonsense"
+-a ring,|topk or gtopk, got ""
 -f 2 -i 1K|--step-factor and --step-bytes: want one of them, got both
 -a ring,tree,ring|--algorithms: want each once, got "ring" twice
 -a auto,auto|--algorithms: want each once, got "auto" twice
@@ -142,7 +142,7 @@ load common
 --factors 2x2|--factors: want blueconnect, hierarchical or all in --algorithms
 -a ring,auto --factors 2x2|--factors: want blueconnect, hierarchical or all in --algorithms
 -a hierarchical --factors 2x2 --stages ring,ring|--stages: want blueconnect or all in --algorithms
---stages ring|--stages: want --factors, too
+--stages ring|--stages goes with --factors
 --factors 2x2 --stages ring|--stages: want one per factor (2), got 1
 --factors 2x2 --stages ring,square|want ring, halving, shm or nccl, got "square"
 -d f8|want f32, f64, f16, bf16 or i32
@@ -250,7 +250,7 @@ CASES
 
 @test "--device: names, and GPUs that are not there" {
 	wants 2 gf-allreduce --device tpu
-	says '--device: want cpu, cuda, cuda:N or auto, got tpu'
+	says '--device: want cpu, cuda, cuda:N or auto, got "tpu"'
 	wants 2 gf-allreduce --device cuda:x
 	says '--device: want an integer'
 	wants 0 gf-allreduce --list

@@ -190,15 +190,15 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 
 @test "usage errors" {
 	wants 2 gf-profile --backend abacus
-	says 'there is none named abacus here'
+	says 'got "abacus"'
 	wants 2 gf-profile --batch 0
 	says '--batch'
 	wants 2 gf-profile --repeats many
 	says '--repeats'
 	wants 2 gf-profile --algorithms ring,carrier-pigeon
-	says 'there is no algorithm carrier-pigeon'
+	says 'direct, ps or library, got "carrier-pigeon"'
 	wants 2 gf-profile --max-bytes 4K
-	says 'at least 32 times the smallest'
+	says '--max-bytes: want at least 32 times the --min-bytes, got 4096 and 1024'
 	wants 2 gf-profile --time soon
 	says '--time'
 	wants 0 gf-profile --help
@@ -209,7 +209,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 
 @test "--device: names, and GPUs that are not there" {
 	wants 2 gf-profile --model digits-mlp --device tpu
-	says '--device: want cpu, cuda, cuda:N or auto, got tpu'
+	says '--device: want cpu, cuda, cuda:N or auto, got "tpu"'
 	wants 2 gf-profile --import x.csv --device cuda
 	gf-allreduce --list | grep -q '^device *cuda:0' && skip 'there is a GPU'
 	wants 3 gf-profile --model digits-mlp --device cuda

@@ -282,7 +282,7 @@ plan() { # options of gf-plan...
 	jq -se '.[0].iteration_s / .[1].iteration_s - 1 | fabs < 1e-9' found.txt out.txt
 	wants 2 gf-sim plan.json --pairs plan.json
 	one_line
-	says "from_rank"
+	says "plan.json: want rows of gf-profile --pairs --json, found none"
 	wants 2 gf-sim plan.json --pairs /dev/null
 	says "want rows of gf-profile --pairs --json, found none"
 }
@@ -488,7 +488,7 @@ run_trace() {
 	2|--ranks: |--ranks 4,x
 	2|--ranks: |--ranks 0
 	2|--bandwidth: |--bandwidth fast
-	2|want RANK:FACTOR, got 3|--slow 3
+	2|want RANK:FACTOR, got "3"|--slow 3
 	2|--jitter: |--jitter -1
 	2|--csv goes without --table|--csv --table
 	2|--runs goes with --jitter|--runs 10

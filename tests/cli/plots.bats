@@ -85,7 +85,7 @@ bars() {
 	grep -q '>measured network, simulated<' three.svg
 	grep -q '>efficiency (%)<' three.svg
 	gf-plan -q --compare --model digits-mlp "$net" --plot four.svg
-	grep -q '>digits-mlp on 8 ranks, by policy<' four.svg
+	grep -q '>digits-mlp on 8 ranks: policies<' four.svg
 	for label in compute exposed "lower bound" dear optimal; do grep -q ">$label<" four.svg; done
 }
 
@@ -147,7 +147,7 @@ forward forward 20 23;backward backward 23 40;" ]
 @test "another ending is refused, and so is a width without a picture" {
 	for file in plan.jpg plan svg .svg/ plan.SVG; do
 		wants 2 gf-plan plan.json --plot "$file"
-		says "want a file that ends in .svg, .pdf, .png or .csv, got $file"
+		says "want a file that ends in .svg, .pdf, .png or .csv, got \"$file\""
 		[ ! -e "$file" ]
 	done
 	wants 2 gf-sim plan.json --plot one.svg --plot-columns 3

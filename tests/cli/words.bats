@@ -126,3 +126,52 @@ load common
 	[ "$(gf-train --help | grep -oE '^ +--(warmup|schedule|drop-epochs)' | tr -d ' \n')" = --warmup--schedule--drop-epochs ]
 	[ "$(gf-profile --help | grep -oE '^ +--(forward|backward)' | tr -d ' \n')" = --forward--backward ]
 }
+
+@test "what is wrong is found before work begins, and its option is named" {
+	for command in gf-topo gf-profile gf-plan gf-sim gf-allreduce gf-train; do
+		wants 2 "$command" -o ''
+		says '--output: want FILE, got ""'
+	done
+	wants 2 gf-train --model ''
+	says '--model: want NAME, got ""'
+	mkfifo pipe
+	while read -r status arguments; do
+		wants "$status" gf-train --steps 2 $arguments
+		[ "$(grep -c '^gf-train' err.txt)" -eq 1 ] || { cat err.txt; return 1; }
+	done <<- 'END'
+		3 --trace no/such/file
+		3 --log no/such/file
+		3 --export no/such/file
+		3 -o no/such/file
+		3 --weights no/such/file
+		2 --exclude nothing.like.this
+		3 --checkpoint no/such/folder
+	END
+	wants 3 gf-profile --estimate --flops 1e12 --model digits-cnn -o no/such/file
+	one_line
+	wants 3 mpirun --oversubscribe -np 2 gf-profile --budget 1s -o no/such/file
+	! grep measuring err.txt
+	gf-plan -q resnet20 4x2-1gbe > plan.json
+	# a pipe is not opened for a trial, which would end its reader's input
+	timeout 60 cat pipe > read &
+	wants 0 gf-sim plan.json --json -o pipe
+	wait $!
+	jq -e '.iteration_s > 0' read
+	wants 2 gf-plan plan.json --plot a.svg -o a.svg
+	says '--plot and --output: want two files, got one'
+	wants 2 gf-sim plan.json --plot a.csv --trace ./a.csv
+	says '--trace and --plot: want two files, got one'
+	wants 2 gf-plan plan.json --emit nonsense
+	says '--emit: want ddp, horovod or nccl-env, got "nonsense"'
+	wants 2 gf-topo --export nonsense
+	says '--export: want nccl, slurm or astra-sim, got "nonsense"'
+	wants 2 gf-sim plan.json --slow-link 3
+	says '--slow-link: want RANK:FACTOR or RANK:FACTOR@LEVEL, got "3"'
+	wants 2 gf-plan plan.json --refine plan.json
+	says 'plan.json: want a trace of gf-train --trace, found no traceEvents'
+	wants 3 gf-plan no/such.json
+	says 'gf-plan: no/such.json: No such file or directory'
+	wants 3 gf-profile --estimate --flops 1e12 --model zzz
+	says 'zzz: want a path or a name in share/models (alexnet-bn, '
+	says 'vgg16), found neither'
+}

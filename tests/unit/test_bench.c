@@ -371,16 +371,18 @@ static void test_refused(void)
 		const char *want;
 	} cases[] = {
 		{{.min_bytes = 1024, .max_bytes = 4096},
-		 "want the largest size to be at least 32 times the smallest, "
-		 "got 4096 and 1024 bytes"},
+		 "--max-bytes: want at least 32 times the --min-bytes, got "
+		 "4096 and 1024"},
 		{{.min_bytes = 0, .max_bytes = 4096},
-		 "want sizes of at least 4 bytes, the smallest first, got 0 to "
+		 "--min-bytes: want from 4 to the --max-bytes, got 0 and "
 		 "4096"},
 		{{.min_bytes = 8192, .max_bytes = 4096},
-		 "want sizes of at least 4 bytes, the smallest first, got 8192 "
-		 "to 4096"},
+		 "--min-bytes: want from 4 to the --max-bytes, got 8192 and "
+		 "4096"},
 		{{.algorithms = unknown, .min_bytes = 4, .max_bytes = 4096},
-		 "there is no algorithm carrier-pigeon"},
+		 "--algorithms: want ring, rhd, butterfly, tree, linear, "
+		 "hierarchical, blueconnect, direct, ps or library, got "
+		 "\"carrier-pigeon\""},
 	};
 	size_t i;
 

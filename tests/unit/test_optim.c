@@ -338,9 +338,9 @@ static void test_refusals(void)
 		 "want an optimizer (sgd, nesterov, lars, lars-paper, adamw), "
 		 "got \"adam\""},
 		{{.name = "sgd", .exclude = "vectors,fc3.*"},
-		 "exclude: want names of tensors, none is like \"fc3.*\""},
+		 "--exclude: want names of tensors, none is like \"fc3.*\""},
 		{{.name = "sgd", .exclude = ""},
-		 "exclude: want names of tensors, none is like \"\""},
+		 "--exclude: want names of tensors, none is like \"\""},
 	};
 	struct gf_optimizer o;
 	struct gf_error err = {""};

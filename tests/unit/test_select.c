@@ -361,7 +361,7 @@ static void test_apply(void)
 		{"warmup-densities", "none", NULL},
 		{"warmup-densities", "0.5,",
 		 "want a number from 1e-12 to 1, got \"\""},
-		{"keep", "0.5", "--keep: want selection csc, got gtopk"},
+		{"keep", "0.5", "--keep: want --selection csc, got gtopk"},
 	};
 	size_t i;
 
