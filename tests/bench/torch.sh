@@ -35,7 +35,7 @@ peer() { # model batch steps
 	"$python" tests/bench/torch_peer.py "share/models/$1.json" synthetic "$2" "$3" 1 | jq .step_s
 }
 
-echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) processors, PyTorch $("$python" -c 'import torch; print(torch.__version__)')"
+echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc --all) processors, PyTorch $("$python" -c 'import torch; print(torch.__version__)')"
 printf '%-18s %5s  %11s  %10s  %s\n' model batch gf-train/ms PyTorch/ms 'PyTorch beside gf-train'
 for row in "${models[@]}"; do
 	IFS=: read -r model batch steps <<< "$row"
